@@ -1,0 +1,156 @@
+/* The delay-model ABI of nbox: the only header a model includes.
+ *
+ * A model is a shared object that exports one const symbol, `nbox_delaymodel`.
+ * It answers how long things take; it never sleeps, reads no clock and draws
+ * chance only from the generator that the host lends: an answer is a function of
+ * its arguments, the parameters and the seed.
+ *
+ * Times are double nanoseconds of virtual time, sizes bytes, bandwidths bytes
+ * per nanosecond (= GB/s). New fields are only ever added at the end of a
+ * struct; struct_size tells who knows which. */
+#ifndef NBOX_DELAYMODEL_H
+#define NBOX_DELAYMODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define NBOX_DELAYMODEL_ABI 1
+
+enum nbox_op_kind { /* equals the host's enum coll_kind */
+	NBOX_ALLREDUCE, NBOX_ALLGATHER, NBOX_REDUCESCATTER, NBOX_BROADCAST, NBOX_REDUCE,
+	NBOX_ALLTOALL, NBOX_GATHER, NBOX_SCATTER, NBOX_SENDRECV
+};
+
+enum nbox_algo { NBOX_RING, NBOX_TREE, NBOX_DIRECT, NBOX_CHAIN };
+enum nbox_hop { NBOX_INTRA, NBOX_INTER, NBOX_SELF };
+
+struct nbox_net { /* of the virtual cluster, for models whose parameters do not say */
+	double intra_latency_ns, intra_bytes_per_ns;
+	double inter_latency_ns, inter_bytes_per_ns;
+};
+
+/* One op of the virtual cluster. */
+struct nbox_op {
+	uint32_t struct_size;
+	uint32_t kind;           /* enum nbox_op_kind */
+	uint32_t algo;           /* enum nbox_algo */
+	uint32_t n_ranks;        /* of the communicator */
+	uint32_t n_nodes;        /* it spans */
+	uint32_t ranks_per_node; /* 1 when uneven */
+	uint32_t root;
+	uint32_t elem_bytes;
+	uint64_t bytes;          /* count x element size of the call: AllReduce, Broadcast,
+				  * Reduce: the buffer; AllGather: one rank's contribution;
+				  * ReduceScatter: one rank's result; AllToAll, Gather,
+				  * Scatter: one pair; SendRecv: the larger of the busiest
+				  * real rank's sent and received bytes */
+	uint64_t number;         /* of the op in the run: stream number for chance */
+	const struct nbox_net *net;
+	/* Whether a world rank takes part: for what-ifs that name one. */
+	int (*has_rank)(const struct nbox_op *op, uint32_t world_rank);
+	const void *host;        /* private to the host */
+};
+
+/* One message of an op. src and dst are world ranks. */
+struct nbox_message {
+	uint32_t struct_size;
+	uint32_t src, dst;
+	uint32_t hop;            /* enum nbox_hop */
+	uint32_t lane;
+	uint32_t flows;          /* messages that share the sender's port at a time, >= 1 */
+	uint64_t bytes;
+	uint64_t index;          /* on its connection */
+};
+
+/* A message occupies its link for occupancy_ns and arrives latency_ns after
+ * that; the next one on the link starts when the occupancy is over. */
+struct nbox_delay {
+	double latency_ns, occupancy_ns;
+};
+
+/* Lent by the host for the life of the model. */
+struct nbox_host {
+	uint32_t struct_size;
+	uint64_t seed;
+	/* A uniform number in [0,1): a function of the seed and the three keys. */
+	double (*chance)(const struct nbox_host *host, uint64_t a, uint64_t b, uint64_t c);
+	/* Writes the sentence of an error for create(): say key, value, remedy. */
+	void (*error)(const struct nbox_host *host, const char *fmt, ...);
+	/* Strict parsers with units ("5us", "400Gbps", "4M", "1.5"): 0 or -1 with the
+	 * sentence written through error(). */
+	int (*parse_time)(const struct nbox_host *h, const char *key, const char *v, double *ret_ns);
+	int (*parse_bandwidth)(const struct nbox_host *h, const char *key, const char *v,
+			       double *ret_bytes_per_ns);
+	int (*parse_bytes)(const struct nbox_host *h, const char *key, const char *v, uint64_t *ret);
+	int (*parse_ratio)(const struct nbox_host *h, const char *key, const char *v, double *ret);
+	int (*parse_count)(const struct nbox_host *h, const char *key, const char *v, uint64_t *ret);
+	void *ctx;
+};
+
+/* The messages of the model under a decorator. Answers as message() does. */
+struct nbox_next {
+	int (*message)(const struct nbox_next *next, const struct nbox_op *op,
+		       const struct nbox_message *msg, struct nbox_delay *ret);
+	void *ctx;
+};
+
+struct nbox_kv {
+	const char *key, *value;
+};
+
+struct nbox_param {
+	const char *name;
+	const char *unit;          /* "time", "bandwidth", "bytes", "ratio", "count", "text" */
+	const char *default_text;  /* NULL: must be given */
+	const char *help;
+};
+
+enum nbox_model_flags {
+	NBOX_DECORATOR = 1,  /* wraps another model: create() gets next */
+	NBOX_UNIFORM = 2,    /* message() depends on bytes, hop and flows only, not on who,
+			      * which or when: symmetry may be used */
+};
+
+struct nbox_delaymodel {
+	uint32_t abi;         /* NBOX_DELAYMODEL_ABI */
+	uint32_t struct_size; /* sizeof(struct nbox_delaymodel) */
+	const char *name;     /* what users type */
+	const char *summary;  /* one line */
+	uint32_t flags;       /* enum nbox_model_flags */
+	const struct nbox_param *params; /* ends with a NULL name */
+
+	/* The host has checked that every key is known and every required one there.
+	 * @next is NULL unless NBOX_DECORATOR. Return: 0, or -1 after host->error(). */
+	int (*create)(const struct nbox_host *host, const struct nbox_next *next,
+		      const struct nbox_kv *kv, size_t n_kv, void **ret_model);
+	void (*destroy)(void *model);
+
+	/* A model has op or message, or both; a decorator has any of message, extra
+	 * and arrival. All: Return 0; 1: I have no answer for this op (the host tries
+	 * the other one, then refuses); -1: error. */
+
+	/* Models: how long the whole op takes from the last arrival to its end. */
+	int (*op)(void *model, const struct nbox_op *op, double *ret_ns);
+	/* How long one message takes. A decorator asks next->message() first. */
+	int (*message)(void *model, const struct nbox_op *op, const struct nbox_message *msg,
+		       struct nbox_delay *ret);
+	/* Decorators: what the op takes beyond @so_far_ns. @from_messages: 1 when
+	 * @so_far_ns was built from message() (through this decorator), 0 when from
+	 * op(). Negative answers shorten; the host never goes below 0 in all. */
+	int (*extra)(void *model, const struct nbox_op *op, double so_far_ns, int from_messages,
+		     double *ret_extra_ns);
+	/* Decorators: how much later than its template the last virtual rank arrives,
+	 * when its template computed for @compute_ns since the last op. */
+	int (*arrival)(void *model, const struct nbox_op *op, double compute_ns,
+		       double *ret_late_ns);
+	/* Whether this instance keeps the model under it uniform; NULL: flags say. */
+	int (*is_uniform)(void *model);
+};
+
+/* Fills the first two fields. */
+#define NBOX_DELAYMODEL_HEAD                                                               \
+	.abi = NBOX_DELAYMODEL_ABI, .struct_size = sizeof(struct nbox_delaymodel)
+
+#define NBOX_EXPORT __attribute__((visibility("default")))
+
+#endif

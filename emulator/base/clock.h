@@ -1,0 +1,18 @@
+/* The one clock: CLOCK_MONOTONIC in integer nanoseconds. */
+#pragma once
+
+#include <stdint.h>
+
+#define NS_PER_US UINT64_C(1000)
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+
+uint64_t clock_now_ns(void);
+
+/* Sleeps until @due_ns, then spins the last part: returns at or after @due_ns,
+ * never before. The slack that is spun adapts to the observed wake-up latency
+ * (20 us to 200 us). Thread-safe. */
+void clock_sleep_until_ns(uint64_t due_ns);
+
+/* How long before @due_ns a sleeper should wake to be in time. */
+uint64_t clock_slack_ns(void);

@@ -1,0 +1,37 @@
+/* Strict numbers with units: the whole string or an error. A bare number where
+ * a unit belongs is an error that lists the units.
+ *
+ *   time       ns us ms s                      "1.5us"      -> double ns
+ *   bytes      B K M G T, KiB .. TiB (binary), KB .. TB (decimal)   "4M"
+ *   bandwidth  Kbps .. Tbps (bits, decimal), KB/s .. TB/s (decimal),
+ *              KiB/s .. TiB/s                  "400Gbps"    -> double bytes/ns
+ *   ratio      a bare number, or "150%"        "1.5"
+ *   count      decimal digits only             "1024"
+ *   ranks      "0", "0-7", "0,5,9-12"
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* All: Return 0, or -EINVAL with the sentence in @err; *ret only on success. */
+int units_time(const char *text, double *ret_ns, struct err *err);
+int units_bytes(const char *text, uint64_t *ret_bytes, struct err *err);
+int units_bandwidth(const char *text, double *ret_bytes_per_ns, struct err *err);
+int units_ratio(const char *text, double *ret, struct err *err);
+int units_count(const char *text, uint64_t *ret, struct err *err);
+/* Sorted, without doubles. *ret_ranks is the caller's to free(). -ERANGE when a
+ * rank is not below @world. */
+int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks,
+		size_t *ret_n, struct err *err);
+
+/* "1.50 ms", "4 MiB", "50.0 GB/s": for people. Return: @buf. */
+char *units_print_time(double ns, char *buf, size_t size);
+char *units_print_bytes(uint64_t bytes, char *buf, size_t size);
+char *units_print_bandwidth(double bytes_per_ns, char *buf, size_t size);
+
+/* The candidate nearest to @word by edit distance, or NULL when none is near:
+ * for "unknown key 'modle'; did you mean 'model'?". */
+const char *units_suggest(const char *word, const char *const *candidates, size_t n);

@@ -1,0 +1,52 @@
+/* The delay models of a run: one model and the what-ifs (decorators) around it,
+ * loaded as plug-ins, checked, and asked. Answers are checked too: not a number,
+ * negative or infinite is an error that names the model. Not thread-safe. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "nbox-delaymodel.h"
+#include "topology/topology.h"
+
+struct delay_chain;
+
+/**
+ * delay_open - loads a model and its what-ifs
+ * @model: "name" or "name:key=value,key=value", or a path ending in .so before
+ *         the colon
+ * @what_ifs: the same for decorators, innermost first
+ * @dirs: NULL-terminated list of folders with plug-ins; NBOX_MODEL_PATH (colon
+ *        separated) is searched first
+ *
+ * Return: 0; -ENOENT unknown model or key (with the nearest names), -EINVAL,
+ * -ENOEXEC other ABI, with the sentence.
+ */
+int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs,
+	       const char *const *dirs, uint64_t seed, struct delay_chain **ret,
+	       struct err *err);
+struct delay_chain *delay_free(struct delay_chain *d);
+
+bool delay_is_uniform(const struct delay_chain *d);
+bool delay_has_op(const struct delay_chain *d);      /* base model has op() */
+bool delay_has_message(const struct delay_chain *d); /* base model has message() */
+/* "ring:bw=50GB/s + add:delay=5ms" */
+const char *delay_describe(const struct delay_chain *d);
+
+/* The base model's op time. Return: 0; 1 no answer; -EINVAL with the sentence. */
+int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, struct err *err);
+/* One message through all decorators (or, @base_only, none). As above. */
+int delay_message(struct delay_chain *d, const struct nbox_op *op,
+		  const struct nbox_message *msg, bool base_only, struct nbox_delay *ret,
+		  struct err *err);
+/* All decorators' extras, applied in order. */
+int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
+		bool from_messages, double *ret_extra_ns, struct err *err);
+int delay_arrival(struct delay_chain *d, const struct nbox_op *op, double compute_ns,
+		  double *ret_late_ns, struct err *err);
+
+/* For `nbox models`: calls @each for every plug-in found, sorted by name. */
+int delay_list(const char *const *dirs,
+	       void (*each)(void *ctx, const struct nbox_delaymodel *m, const char *path),
+	       void *ctx, struct err *err);

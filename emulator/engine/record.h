@@ -1,0 +1,60 @@
+/* The record of a run: one fixed-size row an op and real rank, in a file with a
+ * versioned header, append only; readable while it grows. What reports, sweeps
+ * and replay are made from. Native byte order, checked by a magic. */
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+#define RECORD_MAGIC UINT64_C(0x31636572786f626e) /* "nboxrec1" */
+
+struct record_header {
+	uint64_t magic;
+	uint32_t header_bytes, row_bytes;
+	uint32_t world_size, n_nodes, gpus_per_node, n_real;
+	uint32_t exchange, data;
+	uint64_t seed;
+	uint64_t start_ns;      /* monotonic clock of the daemon */
+	uint64_t start_unix_ns; /* wall clock of the same moment */
+	char model[512];        /* terminated; model and what-ifs */
+};
+
+struct record_row {
+	uint64_t number;   /* of the op in the run */
+	uint64_t seq;      /* of the op in its communicator */
+	uint32_t comm, rank, world_rank;
+	uint32_t kind, dtype, algo;
+	uint32_t n_ranks, n_real_ranks;
+	uint32_t how;      /* enum solve_how */
+	uint32_t flags;    /* RECORD_* */
+	uint64_t bytes;
+	uint64_t arrive_ns;   /* this rank's own arrival */
+	uint64_t start_ns;    /* last arrival of all members, virtual ones too */
+	uint64_t due_ns;      /* end of the op in the virtual cluster */
+	uint64_t release_ns;  /* when the gate really opened; >= due_ns */
+	uint64_t local_done_ns; /* real op among the real members was over; 0 unknown */
+	double model_ns, injected_ns;
+	uint64_t n_messages;  /* that crossed the link for this rank */
+};
+
+enum { RECORD_GUESSED_MEMBERS = 1, RECORD_REPLAYED = 2, RECORD_BELOW_BOUND = 4 };
+
+struct record_writer;
+int record_create(const char *path, const struct record_header *h, struct record_writer **ret,
+		  struct err *err);
+int record_write(struct record_writer *w, const struct record_row *row);
+int record_flush(struct record_writer *w);
+struct record_writer *record_close(struct record_writer *w);
+
+struct record {
+	struct record_header header;
+	struct record_row *rows; /* owned */
+	uint64_t n_rows;
+	int is_truncated;        /* the last row was cut off (the writer died) */
+};
+int record_load(const char *path, struct record *ret, struct err *err); /* fuzzed */
+/* The same from memory: for the fuzz target. */
+int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err);
+void record_deinit(struct record *r);

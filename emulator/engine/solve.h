@@ -1,0 +1,52 @@
+/* When an op ends, and when each border message may be released: by closed form
+ * or symmetry where that is exact, else by event simulation. One answer serves
+ * all three depths of exchange. */
+#pragma once
+
+#include <stdint.h>
+
+#include "engine/border.h"
+#include "engine/delay.h"
+#include "schedule/schedule.h"
+#include "topology/topology.h"
+
+enum solve_how { SOLVE_OP, SOLVE_SYMMETRY, SOLVE_SIM };
+
+struct timing {
+	double model_ns;    /* what the base model alone gives */
+	double end_ns;      /* with all what-ifs but without arrivals; >= 0 */
+	enum solve_how how;
+	double bound_ns;    /* physical lower bound: bytes over the port's bandwidth */
+	/* Release time of message i of in-connection c of the border is
+	 * first[c] + i * step[c] (how != SIM), or at[offset[c] + i] (SIM); all
+	 * relative to the op's start. NULL without a border. Owned. */
+	double *first, *step, *at;
+	uint64_t *offset;
+	uint32_t n_in;
+};
+
+/* How ranks of the communicator map to the world: world = base + r * stride, or
+ * table[r] when table is not NULL (borrowed). */
+struct membership {
+	uint32_t n_ranks;
+	uint32_t base, stride;
+	const uint32_t *table;
+};
+uint32_t membership_world(const struct membership *m, uint32_t rank);
+int64_t membership_rank(const struct membership *m, uint32_t world); /* -1: no member */
+
+/**
+ * solve - @border may be NULL (exchange none)
+ * @force_sim: event simulation even where symmetry would do (tests, bench)
+ *
+ * Return: 0; -EINVAL with a sentence when no model answers; -ENOMEM.
+ */
+int solve(const struct sched *s, const struct topology *t, const struct membership *m,
+	  struct delay_chain *d, const struct border *border, uint64_t op_number,
+	  int force_sim, struct timing *ret, struct err *err);
+void timing_deinit(struct timing *t);
+double timing_message_ns(const struct timing *t, uint32_t in_conn, uint64_t index);
+
+/* bytes over bandwidth: no op on this cluster can be faster. Source: each rank
+ * must send and receive at least this much (2(n-1)/n * S for AllReduce, ...). */
+double solve_bound_ns(const struct sched *s, const struct topology *t);

@@ -1,0 +1,80 @@
+/* Links: ordered, two-way channels of frames (wire/wire.h) between two
+ * processes. Three kinds behind one interface:
+ *
+ *   shm   two single-producer single-consumer rings in a memfd that is handed
+ *         over a unix socket; eventfds wake a sleeper; the socket tells when the
+ *         peer died. No name is left in /dev/shm.         "shm:/path/of.sock"
+ *   tcp   a TCP connection with TCP_NODELAY.              "tcp:host:port"
+ *   loop  two ends in one thread, for tests.
+ *
+ * A link belongs to one thread and never blocks: the owner calls
+ * link_progress() when link_fd() is ready or whenever it polls. libc only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/wire.h"
+
+struct link;
+struct listener;
+
+/* Called on the owner's thread from inside link_progress(). A callback may call
+ * link_send*() on any link, and may not free this one. */
+struct link_events {
+	/* The header is complete and was checked. The body (hdr->body_bytes, may be
+	 * 0) goes to *ret_body, which stays valid until on_frame; NULL: discard it.
+	 * For control frames leave *ret_body alone: the link has its own buffer
+	 * (bodies up to WIRE_CONTROL_MAX). Return: 0; LINK_HOLD: not now, nothing
+	 * more is read until link_resume(); negative errno: the link is closed. */
+	int (*on_header)(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body);
+	/* The body is complete. @body is where on_header put it, the link's own
+	 * buffer, or NULL. Return: 0; negative errno: the link is closed. */
+	int (*on_frame)(void *owner, struct link *l, const struct wire_hdr *h, const void *body);
+	/* A body lent by link_send() may be reused. */
+	void (*on_sent)(void *owner, struct link *l, uint64_t cookie);
+	/* The peer is gone or sent garbage; no callback follows. @code is 0 for an
+	 * orderly end between frames, else negative errno. */
+	void (*on_closed)(void *owner, struct link *l, int code, const char *why);
+};
+
+enum { LINK_HOLD = 1 };
+
+/* Connects within @timeout_ms. Return: 0; negative errno with the sentence. */
+int link_connect(const char *addr, int timeout_ms, const struct link_events *ev, void *owner,
+		 struct link **ret, struct err *err);
+/* The two ends of a loop link, for tests. */
+int link_loop_pair(const struct link_events *ev, void *owner_a, void *owner_b,
+		   struct link **ret_a, struct link **ret_b);
+struct link *link_free(struct link *l); /* closes; NULL allowed; returns NULL */
+
+/* Queues a frame. The header is copied; the body is borrowed until
+ * on_sent(@cookie). Return: 0; -EPIPE after on_closed; -ENOMEM. */
+int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie);
+/* The same with the body copied and no on_sent. */
+int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body);
+
+/* Moves what can be moved now in both directions. Return: 1 something moved; 0
+ * nothing; negative errno: closed (on_closed was called). */
+int link_progress(struct link *l);
+void link_resume(struct link *l);            /* after LINK_HOLD */
+uint64_t link_queued_bytes(const struct link *l);
+
+/* To sleep: poll link_fd() for link_poll_events(), but only if link_arm()
+ * returned true; false means there is more to do at once. */
+int link_fd(const struct link *l);
+short link_poll_events(const struct link *l);
+bool link_arm(struct link *l);
+const char *link_kind(const struct link *l); /* "shm", "tcp", "loop" */
+const char *link_peer(const struct link *l); /* for log lines */
+
+/* shm: refuses a path where somebody listens (-EADDRINUSE), replaces a dead one,
+ * and removes its own on listener_free(). tcp: port 0 picks one. */
+int listener_open(const char *addr, struct listener **ret, struct err *err);
+struct listener *listener_free(struct listener *l);
+int listener_fd(const struct listener *l); /* readable: link_accept() */
+const char *listener_addr(const struct listener *l); /* with the real port */
+/* Never blocks on the peer. Return: 0; -EAGAIN nobody there (yet); others. */
+int link_accept(struct listener *l, const struct link_events *ev, void *owner,
+		struct link **ret, struct err *err);

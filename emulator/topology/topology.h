@@ -1,0 +1,24 @@
+/* The virtual cluster: nodes of equal size, and the two kinds of hop in it. A
+ * world rank r lives on node r / gpus_per_node. Immutable once made. */
+#pragma once
+
+#include <stdint.h>
+
+enum hop { HOP_INTRA, HOP_INTER, HOP_SELF };
+
+struct hop_cost {
+	double latency_ns;
+	double bytes_per_ns; /* > 0 */
+};
+
+struct topology {
+	uint32_t n_nodes;
+	uint32_t gpus_per_node;
+	struct hop_cost intra, inter;
+};
+
+/* One node's worth of ranks; NVLink-like intra, 400 Gbps 5 us inter. */
+void topology_default(struct topology *t);
+uint32_t topology_world(const struct topology *t);
+uint32_t topology_node(const struct topology *t, uint32_t world_rank);
+enum hop topology_hop(const struct topology *t, uint32_t a, uint32_t b);

@@ -1,0 +1,181 @@
+/* Frames between a worker process and nboxd, and between the ranks of host
+ * NCCL: a fixed header and a body. Native byte order (both ends are x86-64 or
+ * arm64, little endian; the magic tells). No I/O here: encode, decode, validate. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define WIRE_MAGIC 0x786f626eu /* "nbox" */
+#define WIRE_VERSION 1
+#define WIRE_TOKEN_BYTES 32
+#define WIRE_ID_BYTES 128 /* ncclUniqueId */
+
+enum wire_type {
+	WIRE_HELLO = 1,  /* w->d struct wire_hello: first frame of every link */
+	WIRE_WELCOME,    /* d->w struct wire_welcome */
+	WIRE_COMM_INIT,  /* w->d struct wire_comm_init */
+	WIRE_COMM_READY, /* d->w struct wire_comm_ready + n_real x struct wire_member */
+	WIRE_COMM_SPLIT, /* w->d struct wire_comm_split; answered by COMM_READY */
+	WIRE_COMM_SHRINK,/* w->d struct wire_comm_shrink + n x uint32 excluded ranks */
+	WIRE_COMM_FREE,  /* w->d empty body; hdr.comm */
+	WIRE_LOCAL_ID,   /* w->d and d->w: WIRE_ID_BYTES, id of the real members' own comm */
+	WIRE_ARRIVE,     /* w->d struct wire_arrive (+ n_p2p x struct wire_p2p) */
+	WIRE_MESSAGE,    /* both: one message of an op; body = its bytes (payload) or none */
+	WIRE_RELEASE,    /* d->w struct wire_release: when the op ends */
+	WIRE_DONE,       /* w->d struct wire_done: the op as the worker saw it */
+	WIRE_ABORT,      /* both: struct wire_text: this communicator is dead */
+	WIRE_ERROR,      /* d->w struct wire_text: this link is dead, and why */
+	WIRE_PING,       /* w->d struct wire_ping, echoed with the daemon's clock */
+	WIRE_STATUS,     /* c->d empty; answered by a JSON text body */
+	WIRE_BYE,        /* w->d: the process leaves in good order */
+	WIRE_CONN,       /* host NCCL: struct wire_conn, first frame of a connection */
+	WIRE_BOOT,       /* host NCCL: bootstrap exchange, body defined there */
+	WIRE_TYPE_END
+};
+
+const char *wire_type_name(uint32_t type); /* "?" for unknown ones */
+
+/* 48 bytes. Fields that a type does not use are zero. */
+struct wire_hdr {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t type;       /* enum wire_type */
+	uint64_t body_bytes; /* at most WIRE_BODY_MAX */
+	uint64_t seq;        /* number of the op in its communicator, from 0 */
+	uint64_t index;      /* MESSAGE: number of the message on its connection */
+	uint32_t comm;       /* the daemon's number of the communicator */
+	uint32_t rank;       /* comm rank of the real rank that the frame is of/for */
+	uint32_t peer;       /* MESSAGE: comm rank at the other end */
+	uint16_t lane;       /* MESSAGE: lane of the schedule */
+	uint16_t flags;
+};
+_Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
+
+#define WIRE_BODY_MAX (UINT64_C(1) << 32)
+#define WIRE_CONTROL_MAX (UINT64_C(1) << 20) /* every type but MESSAGE, BOOT */
+
+/* Fills magic, version, type and body_bytes; zeroes the rest. */
+void wire_hdr_init(struct wire_hdr *h, enum wire_type type, uint64_t body_bytes);
+/* Return: 0 or -EPROTO with the sentence in @err. */
+int wire_hdr_check(const struct wire_hdr *h, struct err *err);
+
+enum wire_exchange { EXCHANGE_NONE, EXCHANGE_MESSAGES, EXCHANGE_PAYLOAD };
+enum wire_data { DATA_MIRROR, DATA_FILL, DATA_IDENTITY, DATA_NONE };
+const char *wire_exchange_name(uint32_t e);
+const char *wire_data_name(uint32_t d);
+int wire_exchange_parse(const char *name, uint32_t *ret, struct err *err);
+int wire_data_parse(const char *name, uint32_t *ret, struct err *err);
+
+struct wire_hello {
+	uint8_t token[WIRE_TOKEN_BYTES]; /* zero-padded */
+	uint64_t now_ns;                 /* sender's clock */
+	uint8_t boot_id[16];             /* equal on one host: clocks are equal */
+	uint32_t pid;
+	uint32_t role;                   /* 0 worker, 1 client (nbox status) */
+	char host[64];                   /* terminated */
+};
+
+struct wire_welcome {
+	uint64_t now_ns;     /* daemon's clock */
+	uint32_t worker;     /* number of this worker process */
+	uint32_t world;      /* ranks of the virtual world */
+	uint32_t n_nodes, gpus_per_node;
+	uint32_t n_real;
+	uint32_t exchange;   /* enum wire_exchange */
+	uint32_t data;       /* enum wire_data */
+	uint32_t same_clock; /* 1: same host as the daemon */
+};
+
+struct wire_comm_init {
+	uint8_t id[WIRE_ID_BYTES];
+	uint32_t n_ranks, rank; /* as the caller gave them */
+	uint32_t world_rank;
+	uint32_t cookie; /* comes back in COMM_READY */
+};
+
+struct wire_comm_split {
+	uint32_t parent; /* also hdr.comm */
+	uint32_t rank;   /* in the parent */
+	int32_t color, key;
+	uint32_t cookie;
+	uint32_t count;  /* how many splits of this parent came before */
+};
+
+struct wire_comm_shrink {
+	uint32_t parent, rank, cookie, n_excluded, count;
+};
+
+struct wire_member {
+	uint32_t rank;       /* in this communicator */
+	uint32_t world_rank;
+};
+
+/* hdr.comm is the new number; color NOCOLOR gives n_ranks 0. */
+struct wire_comm_ready {
+	uint32_t cookie;
+	uint32_t n_ranks, rank;
+	uint32_t n_real;     /* members that follow, sorted by rank */
+	uint32_t replicas;   /* n_ranks / n_real when that is even, else 0 */
+	uint32_t is_guess;   /* 1: virtual members were inferred, see the record */
+	uint32_t ranks_per_node; /* of the schedule; 1 when irregular */
+	uint32_t channels;
+	uint64_t chunk_bytes;
+	uint8_t algo[16];    /* enum sched_algo for each coll_kind */
+};
+
+/* One op: what the call said. Sizes are NCCL's own (count as passed). */
+struct wire_arrive {
+	uint64_t arrive_ns; /* in the daemon's clock */
+	uint64_t count;
+	uint32_t kind;      /* enum coll_kind */
+	uint32_t dtype;     /* enum coll_dtype */
+	uint32_t redop;
+	uint32_t root;
+	uint64_t compute_ns; /* since this rank's last release; 0 at first */
+	uint32_t n_p2p;     /* entries that follow, COLL_SENDRECV only */
+	uint32_t flags;     /* 1: replayed from a captured graph */
+};
+
+struct wire_p2p {
+	uint32_t peer;
+	uint32_t is_send;
+	uint64_t bytes;
+};
+
+/* Sent as soon as the end is known. The worker opens the gate when all its
+ * messages are in and this time has come, never earlier. */
+struct wire_release {
+	uint64_t start_ns, end_ns; /* daemon's clock */
+	uint64_t number;           /* of the op in the run */
+};
+
+struct wire_done {
+	uint64_t arrive_ns, local_done_ns, release_ns; /* daemon's clock */
+	uint64_t due_ns;
+	uint64_t n_sent, n_received;                   /* messages */
+};
+
+struct wire_ping {
+	uint64_t worker_ns, daemon_ns;
+};
+
+#define WIRE_TEXT_MAX 512
+struct wire_text {
+	int32_t code; /* positive errno */
+	char text[WIRE_TEXT_MAX]; /* terminated */
+};
+
+struct wire_conn {
+	uint8_t magic[16]; /* of the communicator */
+	uint32_t src, dst; /* ranks */
+	uint32_t lane;
+	uint32_t n_ranks;
+};
+
+/* Checks a whole control frame: type, body size, inner counts, terminated
+ * strings, enum ranges. Every receiver calls it before it looks at a body.
+ * Return: 0 or -EPROTO with the sentence. Fuzzed. */
+int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err);
