@@ -2,6 +2,7 @@
  * scope, and handed on by "stealing" it. */
 #pragma once
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,0 +1,82 @@
+/* The clock and its sleep; see clock.h.
+ *
+ * A sleeper asks the kernel to wake it slack nanoseconds before it is due and
+ * spins the rest. The slack follows the wake-up latencies that all threads of the
+ * process see: up at once, with a margin of a half, and down by 1/32 a sleep, so
+ * that one quiet moment does not make the next busy one late. It does not touch
+ * the thread's timer slack (PR_SET_TIMERSLACK): that is its owner's choice. */
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#define SLACK_MIN_NS (20 * NS_PER_US)
+#define SLACK_MAX_NS (200 * NS_PER_US)
+#define SLACK_FIRST_NS (80 * NS_PER_US) /* the kernel's default timer slack is 50 us */
+
+/* Partner: clock_sleep_until_ns() of every thread. Relaxed: it is a hint that
+ * orders nothing, and an update lost to another thread does no harm. */
+static _Atomic uint64_t slack_ns = SLACK_FIRST_NS;
+
+uint64_t clock_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t clock_slack_ns(void)
+{
+	return atomic_load_explicit(&slack_ns, memory_order_relaxed);
+}
+
+static void slack_learn(uint64_t latency_ns)
+{
+	uint64_t old = clock_slack_ns(), want, decayed = old - old / 32;
+
+	want = latency_ns >= SLACK_MAX_NS ? SLACK_MAX_NS : latency_ns + latency_ns / 2;
+	if (want < decayed)
+		want = decayed;
+	if (want < SLACK_MIN_NS)
+		want = SLACK_MIN_NS;
+	if (want > SLACK_MAX_NS)
+		want = SLACK_MAX_NS;
+	if (want != old)
+		atomic_store_explicit(&slack_ns, want, memory_order_relaxed);
+}
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+void clock_sleep_until_ns(uint64_t due_ns)
+{
+	uint64_t now_ns = clock_now_ns(), slack = clock_slack_ns();
+
+	if (now_ns >= due_ns)
+		return;
+	if (due_ns - now_ns > slack) {
+		uint64_t wake_ns = due_ns - slack;
+		struct timespec ts = {
+			.tv_sec = (time_t)(wake_ns / NS_PER_S),
+			.tv_nsec = (long)(wake_ns % NS_PER_S),
+		};
+
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+			;
+		now_ns = clock_now_ns();
+		if (now_ns >= wake_ns)
+			slack_learn(now_ns - wake_ns);
+	}
+	while (now_ns < due_ns) {
+		cpu_relax();
+		now_ns = clock_now_ns();
+	}
+}

@@ -1,0 +1,63 @@
+/* Sentences of errors; see err.h. Texts that do not fit are cut at a whole
+ * UTF-8 character and end in "...". */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CUT_MARK "..."
+
+/* @len is what the whole text would have needed. */
+static void err_mark_cut(struct err *err, int len)
+{
+	size_t end = sizeof(err->text) - sizeof(CUT_MARK);
+
+	if (len < (int)sizeof(err->text))
+		return;
+	while (end > 0 && ((unsigned char)err->text[end] & 0xc0) == 0x80)
+		end--;
+	memcpy(err->text + end, CUT_MARK, sizeof(CUT_MARK));
+}
+
+int err_set(struct err *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+	int len;
+
+	if (!err)
+		return -code;
+	va_start(ap, fmt);
+	len = vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	va_end(ap);
+	if (len < 0)
+		err->text[0] = '\0';
+	else
+		err_mark_cut(err, len);
+	return -code;
+}
+
+int err_prefix(struct err *err, int code, const char *fmt, ...)
+{
+	struct err old;
+	va_list ap;
+	int len, rest;
+
+	if (!err)
+		return code;
+	old = *err;
+	va_start(ap, fmt);
+	len = vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	va_end(ap);
+	if (len < 0) {
+		*err = old;
+		return code;
+	}
+	if (len < (int)sizeof(err->text)) {
+		rest = snprintf(err->text + len, sizeof(err->text) - (size_t)len, "%s%s",
+				old.text[0] ? ": " : "", old.text);
+		len += rest > 0 ? rest : 0;
+	}
+	err_mark_cut(err, len);
+	return code;
+}

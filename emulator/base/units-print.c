@@ -1,0 +1,130 @@
+/* Numbers for people, and the nearest name to a misspelt one; see units.h. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+
+#define WORD_MAX 64 /* longer names are not compared */
+
+struct scale {
+	double factor;
+	const char *name;
+};
+
+/* Three significant digits in the largest unit that is at most @value. */
+static char *print_scaled(double value, const struct scale *scales, size_t n, char *buf,
+			  size_t size)
+{
+	double magnitude = fabs(value), shown;
+	size_t i = 0;
+
+	while (i + 1 < n && magnitude >= scales[i + 1].factor * 0.9995)
+		i++;
+	shown = value / scales[i].factor;
+	magnitude /= scales[i].factor;
+	if (value == 0)
+		snprintf(buf, size, "0 %s", scales[i].name);
+	else
+		snprintf(buf, size, "%.*f %s", magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0,
+			 shown, scales[i].name);
+	return buf;
+}
+
+char *units_print_time(double ns, char *buf, size_t size)
+{
+	static const struct scale scales[] = {{1, "ns"}, {1e3, "us"}, {1e6, "ms"}, {1e9, "s"}};
+
+	return print_scaled(ns, scales, ARRAY_SIZE(scales), buf, size);
+}
+
+char *units_print_bandwidth(double bytes_per_ns, char *buf, size_t size)
+{
+	static const struct scale scales[] = {
+		{1e-6, "KB/s"}, {1e-3, "MB/s"}, {1, "GB/s"}, {1e3, "TB/s"}};
+
+	return print_scaled(bytes_per_ns, scales, ARRAY_SIZE(scales), buf, size);
+}
+
+char *units_print_bytes(uint64_t bytes, char *buf, size_t size)
+{
+	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	uint64_t factor = 1;
+	size_t i = 0;
+
+	while (i + 1 < ARRAY_SIZE(names) && bytes / 1024 >= factor) {
+		factor *= 1024;
+		i++;
+	}
+	if (bytes % factor == 0)
+		snprintf(buf, size, "%llu %s", (unsigned long long)(bytes / factor), names[i]);
+	else
+		snprintf(buf, size, "%.2f %s", (double)bytes / (double)factor, names[i]);
+	return buf;
+}
+
+/* Optimal string alignment: insertions, deletions, substitutions (case alone
+ * costs nothing here, it is added by the caller) and swaps of neighbours. */
+static unsigned distance(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+	unsigned rows[3][WORD_MAX + 1];
+	size_t i, j;
+
+	for (j = 0; j <= n_b; j++)
+		rows[0][j] = (unsigned)j;
+	for (i = 1; i <= n_a; i++) {
+		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3];
+		const unsigned *above2 = rows[(i + 1) % 3];
+
+		row[0] = (unsigned)i;
+		for (j = 1; j <= n_b; j++) {
+			int ca = tolower((unsigned char)a[i - 1]);
+			int cb = tolower((unsigned char)b[j - 1]);
+			unsigned best = above[j - 1] + (ca != cb);
+
+			if (above[j] + 1 < best)
+				best = above[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
+			    cb == tolower((unsigned char)a[i - 2]) && above2[j - 2] + 1 < best)
+				best = above2[j - 2] + 1;
+			row[j] = best;
+		}
+	}
+	return rows[n_a % 3][n_b];
+}
+
+const char *units_suggest(const char *word, const char *const *candidates, size_t n)
+{
+	const char *best = NULL;
+	size_t i, n_word = strlen(word);
+	unsigned best_cost = 0;
+
+	if (n_word == 0 || n_word > WORD_MAX)
+		return NULL;
+	for (i = 0; i < n; i++) {
+		size_t n_cand = strlen(candidates[i]);
+		size_t longer = n_cand > n_word ? n_cand : n_word;
+		unsigned d, cost;
+
+		if (n_cand > WORD_MAX)
+			continue;
+		d = distance(word, n_word, candidates[i], n_cand);
+		if (n_word >= 3 && strncasecmp(word, candidates[i], n_word) == 0)
+			d = d ? 1 : 0; /* an abbreviation */
+		/* near: at most a third of the letters, but one is always allowed
+		 * where at least one other fits */
+		if (d > longer / 3 && !(d == 1 && longer > 1))
+			continue;
+		/* among equals, the one that agrees in case, then the first */
+		cost = 2 * d + (strcmp(word, candidates[i]) != 0 && d == 0);
+		if (!best || cost < best_cost) {
+			best = candidates[i];
+			best_cost = cost;
+		}
+	}
+	return best;
+}
