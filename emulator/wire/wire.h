@@ -13,6 +13,11 @@
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
+/* hdr.comm of an ABORT that answers a COMM_INIT, SPLIT or SHRINK which failed
+ * before its communicator had a number; hdr.seq is then the cookie. Numbers of
+ * communicators count from 1. */
+#define WIRE_NO_COMM UINT32_MAX
+
 enum wire_type {
 	WIRE_HELLO = 1,  /* w->d struct wire_hello: first frame of every link */
 	WIRE_WELCOME,    /* d->w struct wire_welcome */
