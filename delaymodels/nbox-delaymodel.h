@@ -109,6 +109,10 @@ enum nbox_model_flags {
 	NBOX_DECORATOR = 1,  /* wraps another model: create() gets next */
 	NBOX_UNIFORM = 2,    /* message() depends on bytes, hop and flows only, not on who,
 			      * which or when: symmetry may be used */
+	NBOX_STEADY = 4,     /* message() and op() do not depend on op->number (no chance, no
+			      * schedule in time): an answer may be kept for the next equal
+			      * op. NBOX_UNIFORM implies it. extra() and arrival() are
+			      * always asked again. */
 };
 
 struct nbox_delaymodel {

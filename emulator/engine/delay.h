@@ -29,6 +29,9 @@ int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs
 struct delay_chain *delay_free(struct delay_chain *d);
 
 bool delay_is_uniform(const struct delay_chain *d);
+/* Base model and every decorator are NBOX_STEADY or uniform: message times may be
+ * kept for the next equal op. */
+bool delay_is_steady(const struct delay_chain *d);
 bool delay_has_op(const struct delay_chain *d);      /* base model has op() */
 bool delay_has_message(const struct delay_chain *d); /* base model has message() */
 /* "ring:bw=50GB/s + add:delay=5ms" */
