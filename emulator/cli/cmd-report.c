@@ -1,0 +1,80 @@
+/* nbox report: what a record says, again: the summary, JSON, or every op as CSV. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "schedule/schedule.h"
+
+static void print_csv(const struct record *rec)
+{
+	printf("number,seq,comm,rank,world_rank,op,dtype,algo,n_ranks,n_real_ranks,bytes,arrive_ns,"
+	       "start_ns,due_ns,release_ns,local_done_ns,model_ns,injected_ns,messages,flags\n");
+	for (uint64_t i = 0; i < rec->n_rows; i++) {
+		const struct record_row *r = &rec->rows[i];
+
+		printf("%llu,%llu,%u,%u,%u,%s,%s,%s,%u,%u,%llu,%llu,%llu,%llu,%llu,%llu,%.3f,%.3f,%llu,%u\n",
+		       (unsigned long long)r->number, (unsigned long long)r->seq, r->comm, r->rank,
+		       r->world_rank, coll_kind_name(r->kind), coll_dtype_name(r->dtype),
+		       sched_algo_name(r->algo), r->n_ranks, r->n_real_ranks,
+		       (unsigned long long)r->bytes, (unsigned long long)r->arrive_ns,
+		       (unsigned long long)r->start_ns, (unsigned long long)r->due_ns,
+		       (unsigned long long)r->release_ns, (unsigned long long)r->local_done_ns,
+		       r->model_ns, r->injected_ns, (unsigned long long)r->n_messages, r->flags);
+	}
+}
+
+static int usage(FILE *to, int code)
+{
+	fprintf(to, "usage: nbox report [--csv] [--json FILE] RECORD\n\n"
+		    "RECORD is a record.nbox or the results directory that holds one. Prints the summary of\n"
+		    "the run; --csv prints every op instead; --json also writes the summary to FILE.\n");
+	return code;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	const char *path = NULL, *json = NULL;
+	struct record rec = { 0 };
+	struct report rep;
+	struct err err = { "" };
+	char in_dir[4096];
+	struct stat st;
+	int csv = 0, r;
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+			return usage(stdout, 0);
+		if (strcmp(argv[i], "--csv") == 0) {
+			csv = 1;
+		} else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
+			json = argv[++i];
+		} else if (argv[i][0] == '-' || path) {
+			fprintf(stderr, "nbox report: unknown argument '%s'\n", argv[i]);
+			return usage(stderr, 2);
+		} else {
+			path = argv[i];
+		}
+	}
+	if (!path)
+		return usage(stderr, 2);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		snprintf(in_dir, sizeof(in_dir), "%s/record.nbox", path);
+		path = in_dir;
+	}
+	r = record_load(path, &rec, &err);
+	if (r == 0 && csv) {
+		print_csv(&rec);
+	} else if (r == 0) {
+		r = report_make(&rec, &rep);
+		if (r == 0)
+			report_print(&rep, stdout);
+		if (r == 0 && json)
+			r = report_write_json(&rep, 0, json, &err);
+	}
+	record_deinit(&rec);
+	if (r < 0)
+		fprintf(stderr, "nbox report: %s\n", err.text[0] ? err.text : strerror(-r));
+	return r < 0 ? 1 : 0;
+}

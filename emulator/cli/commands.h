@@ -1,0 +1,9 @@
+/* The subcommands of nbox: one file each. argv[0] is the subcommand's name. All
+ * return an exit code: 0 good, 1 failed, 2 wrong usage; `run` the job's own. */
+#pragma once
+
+int cmd_run(int argc, char **argv);
+int cmd_perf(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_models(int argc, char **argv);
+int cmd_status(int argc, char **argv);

@@ -1,0 +1,242 @@
+#include "cli/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+extern char **environ;
+
+int job_env_init(struct job_env *e)
+{
+	uint32_t n = 0;
+
+	while (environ[n])
+		n++;
+	e->capacity = n + 32;
+	e->n = 0;
+	e->vars = calloc(e->capacity, sizeof(*e->vars));
+	if (!e->vars)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		e->vars[i] = strdup(environ[i]);
+		if (!e->vars[i])
+			return -ENOMEM;
+		e->n++;
+	}
+	return 0;
+}
+
+void job_env_deinit(struct job_env *e)
+{
+	for (uint32_t i = 0; i < e->n; i++)
+		free(e->vars[i]);
+	free(e->vars);
+	memset(e, 0, sizeof(*e));
+}
+
+static char **find_var(const struct job_env *e, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (uint32_t i = 0; i < e->n; i++)
+		if (strncmp(e->vars[i], name, len) == 0 && e->vars[i][len] == '=')
+			return &e->vars[i];
+	return NULL;
+}
+
+int job_env_set(struct job_env *e, const char *name, const char *fmt, ...)
+{
+	CLEANUP(freep) char *value = NULL;
+	char *var, **slot;
+	va_list ap;
+	int r;
+
+	va_start(ap, fmt);
+	r = vasprintf(&value, fmt, ap);
+	va_end(ap);
+	if (r < 0) {
+		value = NULL;
+		return -ENOMEM;
+	}
+	if (asprintf(&var, "%s=%s", name, value) < 0)
+		return -ENOMEM;
+	slot = find_var(e, name);
+	if (slot) {
+		free(*slot);
+		*slot = var;
+		return 0;
+	}
+	if (e->n + 1 >= e->capacity) { /* the last one stays NULL */
+		char **more = reallocarray(e->vars, e->capacity * 2, sizeof(*more));
+
+		if (!more) {
+			free(var);
+			return -ENOMEM;
+		}
+		memset(more + e->capacity, 0, e->capacity * sizeof(*more));
+		e->vars = more;
+		e->capacity *= 2;
+	}
+	e->vars[e->n++] = var;
+	return 0;
+}
+
+int job_env_prepend(struct job_env *e, const char *name, const char *value)
+{
+	char **old = find_var(e, name);
+	CLEANUP(freep) char *rest = NULL;
+
+	if (!old || (*old)[strlen(name) + 1] == 0)
+		return job_env_set(e, name, "%s", value);
+	rest = strdup(*old + strlen(name) + 1);
+	return rest ? job_env_set(e, name, "%s:%s", value, rest) : -ENOMEM;
+}
+
+static void wanted_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGCHLD);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGHUP);
+}
+
+int job_init(struct job *j, struct err *err)
+{
+	sigset_t set;
+
+	memset(j, 0, sizeof(*j));
+	wanted_signals(&set);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return err_set(err, errno, "sigprocmask: %s", strerror(errno));
+	return 0;
+}
+
+int job_start(struct job *j, char *const argv[], const struct job_env *env, struct err *err)
+{
+	int pipe_fd[2], code = 0;
+	pid_t pid, parent = getpid();
+
+	if (j->n == JOB_PROCS_MAX)
+		return err_set(err, E2BIG, "more than %d local processes", JOB_PROCS_MAX);
+	if (pipe2(pipe_fd, O_CLOEXEC) < 0)
+		return err_set(err, errno, "pipe: %s", strerror(errno));
+	pid = fork();
+	if (pid < 0) {
+		code = errno;
+		close(pipe_fd[0]);
+		close(pipe_fd[1]);
+		return err_set(err, code, "fork: %s", strerror(code));
+	}
+	if (pid == 0) {
+		sigset_t none;
+
+		setpgid(0, 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(127);
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		execvpe(argv[0], argv, env->vars);
+		code = errno;
+		if (write(pipe_fd[1], &code, sizeof(code)) < 0)
+			_exit(126);
+		_exit(127);
+	}
+	setpgid(pid, pid);
+	close(pipe_fd[1]);
+	ssize_t n;
+
+	do
+		n = read(pipe_fd[0], &code, sizeof(code));
+	while (n < 0 && errno == EINTR);
+	close(pipe_fd[0]);
+	if (n == (ssize_t)sizeof(code)) {
+		waitpid(pid, NULL, 0);
+		return err_set(err, code, "%s: %s", argv[0], strerror(code));
+	}
+	j->pids[j->n++] = pid;
+	return 0;
+}
+
+void job_kill(struct job *j, int sig)
+{
+	for (uint32_t i = 0; i < j->n; i++)
+		if (j->pids[i] > 0)
+			kill(-j->pids[i], sig);
+}
+
+static int code_of(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Collects what has ended. Return: how many of the job still run. */
+static uint32_t reap(struct job *j, pid_t also, int *ret_also_status)
+{
+	uint32_t running = 0;
+	int status;
+
+	if (also > 0 && waitpid(also, &status, WNOHANG) == also)
+		*ret_also_status = status;
+	for (uint32_t i = 0; i < j->n; i++) {
+		if (j->pids[i] == 0)
+			continue;
+		if (waitpid(j->pids[i], &status, WNOHANG) != j->pids[i]) {
+			running++;
+			continue;
+		}
+		kill(-j->pids[i], SIGKILL); /* what it may have left behind */
+		j->pids[i] = 0;
+		if (code_of(status) != 0 && j->exit_code == 0) {
+			j->exit_code = code_of(status);
+			j->failed_proc = i;
+		}
+	}
+	return running;
+}
+
+int job_wait(struct job *j, pid_t also, int *ret_also_status, unsigned int grace_ms,
+	     struct err *err)
+{
+	uint64_t term_at = UINT64_MAX, kill_at = UINT64_MAX;
+	sigset_t set;
+
+	wanted_signals(&set);
+	while (reap(j, also, ret_also_status) > 0) {
+		uint64_t now = clock_now_ns();
+		struct timespec wait = { .tv_nsec = 100 * 1000 * 1000 };
+		int sig;
+
+		if (j->exit_code != 0 && term_at == UINT64_MAX && kill_at == UINT64_MAX)
+			term_at = now + grace_ms * NS_PER_MS;
+		if (now >= term_at) {
+			job_kill(j, SIGTERM);
+			term_at = UINT64_MAX;
+			kill_at = now + 5 * NS_PER_S;
+		}
+		if (now >= kill_at)
+			job_kill(j, SIGKILL);
+		sig = sigtimedwait(&set, NULL, &wait);
+		if (sig < 0 && errno != EAGAIN && errno != EINTR)
+			return err_set(err, errno, "sigtimedwait: %s", strerror(errno));
+		if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP) {
+			j->is_interrupted = sig;
+			job_kill(j, sig);
+			kill_at = clock_now_ns() + 5 * NS_PER_S;
+		}
+	}
+	if (j->is_interrupted && j->exit_code == 0)
+		j->exit_code = 128 + j->is_interrupted;
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* nboxd as a child process: started, waited for until it listens, ended. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "cli/job.h"
+
+struct nboxd_proc {
+	pid_t pid;      /* 0: not running */
+	char addr[256]; /* where it listens, from its ready line */
+};
+
+/* Waits at most 10 s for "nboxd ready ADDR". @argv[0] is the program; --ready-fd N
+ * is added. When it ends instead, its own error line is on stderr. */
+int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *env,
+		struct err *err);
+/* SIGTERM, at most 10 s, SIGKILL. Return: its exit code. */
+int nboxd_stop(struct nboxd_proc *p);

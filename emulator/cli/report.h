@@ -1,0 +1,61 @@
+/* What a run was, computed from its record: ops by kind, iterations found from
+ * the repeating sequence of ops, times, lateness, warnings. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "engine/record.h"
+#include "schedule/coll.h"
+
+#define REPORT_WARNINGS_MAX 16
+
+struct report_kind {
+	uint64_t n_ops, bytes; /* bytes as in record_row, of one rank */
+	double model_ns, injected_ns;
+};
+
+struct report_stat {
+	uint64_t n;
+	double mean, p50, p95, p99, max;
+};
+
+struct report {
+	struct record_header header;
+	uint64_t n_ops;                /* of the rank that is looked at */
+	struct report_kind kinds[COLL_KINDS];
+	uint64_t n_iterations, ops_per_iteration;
+	struct report_stat iteration_ns;
+	/* Per iteration, means. Without iterations: of the whole run. */
+	double modelled_ns;            /* sum of the ops' time in the virtual cluster */
+	double injected_ns;            /* the part of it that what-ifs added */
+	double exposed_ns;             /* upper bound, see report_exposed() */
+	double total_injected_ns;
+	struct report_stat lateness_ns; /* release - due, all rows */
+	uint32_t rank;                 /* world rank that is looked at */
+	uint32_t n_warnings;
+	char warnings[REPORT_WARNINGS_MAX][256];
+};
+
+/* Return: 0; -ENOMEM. A record without rows gives zeros and a warning. */
+int report_make(const struct record *rec, struct report *ret);
+void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The longest stretch in which @signature repeats with the smallest period.
+ * Return: the period, 0 when there is none that repeats at least three times. */
+uint64_t report_period(const uint64_t *signature, uint64_t n, uint64_t *ret_first,
+		       uint64_t *ret_n_periods);
+
+/* Time in communication that was not provably overlapped with compute: between
+ * two arrivals of a rank, when every earlier op was released before the later
+ * arrival, the time from the earlier arrival to the last release counts; when
+ * some op was still under way at the later arrival, the rank was computing
+ * meanwhile and nothing counts. An upper bound: what a job computes after its
+ * last op of a burst is not seen. Rows sorted by arrival. */
+double report_exposed(const struct record_row *rows, uint64_t n);
+
+void report_print(const struct report *r, FILE *to);
+/* summary.json. Return: 0 or negative errno with the sentence. */
+int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err);
