@@ -1,0 +1,218 @@
+/* The report's sums: periods, exposed communication, statistics, the JSON keys that others rely on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "cli/report.h"
+
+/* The smallest period of the longest stretch, by trying everything. */
+static uint64_t slow_period(const uint64_t *s, uint64_t n)
+{
+	uint64_t best = 0, best_len = 0;
+
+	for (uint64_t p = 1; p <= n / 3; p++)
+		for (uint64_t from = 0; from + 3 * p <= n; from++) {
+			uint64_t end = from + p;
+
+			while (end < n && s[end] == s[end - p])
+				end++;
+			if (end - from >= 3 * p && end - from > best_len + best) {
+				best = p;
+				best_len = end - from;
+			}
+		}
+	return best;
+}
+
+static void test_period_finds_iterations_between_start_and_end(void **state)
+{
+	uint64_t sig[400], first, periods;
+
+	(void)state;
+	for (uint64_t head = 0; head < 12; head++)
+		for (uint64_t p = 1; p <= 9; p++) {
+			uint64_t n = 0;
+
+			for (uint64_t i = 0; i < head; i++)
+				sig[n++] = 1000 + i;
+			for (uint64_t i = 0; i < 30 * p; i++)
+				sig[n++] = i % p; /* all different within an iteration */
+			sig[n++] = 77;
+			assert_int_equal(report_period(sig, n, &first, &periods), p);
+			assert_int_equal(first, head);
+			assert_int_equal(periods, 30);
+		}
+}
+
+static void test_period_agrees_with_the_slow_search(void **state)
+{
+	struct rng rng;
+
+	(void)state;
+	rng_seed(&rng, 7, 0);
+	for (int round = 0; round < 200; round++) {
+		uint64_t sig[120], first, periods, p, n = 0, len = 1 + rng_u64(&rng) % 7;
+		uint64_t pattern[8];
+
+		for (uint64_t i = 0; i < len; i++)
+			pattern[i] = rng_u64(&rng) % 3; /* repeats inside the pattern, too */
+		for (uint64_t i = rng_u64(&rng) % 8; i > 0; i--)
+			sig[n++] = 10 + rng_u64(&rng) % 3;
+		while (n < 100)
+			sig[n] = pattern[n % len], n++;
+		p = report_period(sig, n, &first, &periods);
+		assert_int_equal(p, slow_period(sig, n));
+		for (uint64_t i = first + p; i < first + p * periods; i++)
+			assert_int_equal(sig[i], sig[i - p]);
+	}
+}
+
+static void test_no_period_in_what_does_not_repeat(void **state)
+{
+	uint64_t sig[50], first, periods;
+
+	(void)state;
+	for (uint64_t i = 0; i < 50; i++)
+		sig[i] = i * i;
+	assert_int_equal(report_period(sig, 50, &first, &periods), 0);
+	assert_int_equal(report_period(sig, 2, &first, &periods), 0);
+}
+
+static struct record_row row(uint64_t arrive, uint64_t release)
+{
+	return (struct record_row){ .arrive_ns = arrive, .start_ns = arrive, .due_ns = release,
+				    .release_ns = release, .bytes = 64, .model_ns = (double)(release - arrive) };
+}
+
+static void test_exposed(void **state)
+{
+	/* alone: all of it */
+	struct record_row alone[] = { row(0, 10), row(100, 130) };
+	/* the second arrives while the first is under way: only its own tail counts */
+	struct record_row overlapped[] = { row(0, 50), row(30, 60), row(100, 101) };
+	/* the first outlives the second */
+	struct record_row outlived[] = { row(0, 90), row(30, 40), row(100, 110) };
+
+	(void)state;
+	assert_float_equal(report_exposed(alone, 2), 40, 0);
+	assert_float_equal(report_exposed(overlapped, 3), 31, 0);
+	assert_float_equal(report_exposed(outlived, 3), 70, 0);
+	assert_float_equal(report_exposed(alone, 0), 0, 0);
+}
+
+static void make_record(struct record *rec, struct record_row *rows)
+{
+	memset(rec, 0, sizeof(*rec));
+	rec->header.world_size = 128;
+	rec->header.n_nodes = 64;
+	rec->header.gpus_per_node = 2;
+	rec->header.n_real = 1;
+	strcpy(rec->header.model, "ring");
+	/* 10 iterations of 3 ops, 1 ms long, 100 us an op, 5 us late */
+	for (uint64_t i = 0; i < 30; i++) {
+		uint64_t at = i / 3 * 1000000 + i % 3 * 300000;
+
+		rows[i] = row(at, at + 100000);
+		rows[i].release_ns += 5000;
+		rows[i].bytes = 1000 + i % 3;
+		rows[i].injected_ns = 10000;
+	}
+	rec->rows = rows;
+	rec->n_rows = 30;
+}
+
+static void test_report_of_a_regular_run(void **state)
+{
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+
+	(void)state;
+	make_record(&rec, rows);
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_iterations, 10);
+	assert_int_equal(rep.ops_per_iteration, 3);
+	assert_float_equal(rep.iteration_ns.mean, 1e6, 1e-3);
+	assert_float_equal(rep.modelled_ns, 330000, 1e-3);
+	assert_float_equal(rep.injected_ns, 30000, 1e-3);
+	assert_float_equal(rep.exposed_ns, 315000, 1e-3);
+	assert_float_equal(rep.lateness_ns.max, 5000, 0);
+	assert_int_equal(rep.kinds[COLL_ALLREDUCE].n_ops, 30);
+	assert_int_equal(rep.n_warnings, 0);
+}
+
+static void test_warnings(void **state)
+{
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+
+	(void)state;
+	make_record(&rec, rows);
+	rec.n_rows = 0;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_non_null(strstr(rep.warnings[0], "no op was recorded"));
+	rec.n_rows = 30;
+	rows[3].flags = RECORD_GUESSED_MEMBERS;
+	rows[4].flags = RECORD_BELOW_BOUND;
+	rows[5].local_done_ns = rows[5].due_ns + 1;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 3);
+}
+
+static void test_json_has_the_keys(void **state)
+{
+	static const char *const keys[] = { "world_size", "nodes", "real_ranks", "ops", "iterations",
+					    "exposed_ms", "injected_ms", "data", "model", "seed",
+					    "exit_code", "warnings" };
+	char path[] = "/tmp/nbox-report-XXXXXX";
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+	struct err err;
+	json_t *o, *it;
+
+	(void)state;
+	make_record(&rec, rows);
+	assert_int_equal(report_make(&rec, &rep), 0);
+	close(mkstemp(path));
+	assert_int_equal(report_write_json(&rep, 3, path, &err), 0);
+	o = json_load_file(path, 0, NULL);
+	unlink(path);
+	assert_non_null(o);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		assert_non_null(json_object_get(o, keys[i]));
+	it = json_object_get(o, "iteration_ms");
+	assert_true(json_real_value(json_object_get(it, "mean")) == 1.0);
+	assert_non_null(json_object_get(it, "p50"));
+	assert_non_null(json_object_get(it, "p95"));
+	it = json_object_get(o, "lateness_us");
+	assert_true(json_real_value(json_object_get(it, "max")) == 5.0);
+	assert_int_equal(json_integer_value(json_object_get(o, "exit_code")), 3);
+	json_decref(o);
+	assert_true(report_write_json(&rep, 0, "/nowhere/x.json", &err) < 0);
+	assert_non_null(strstr(err.text, "/nowhere/x.json"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_period_finds_iterations_between_start_and_end),
+		cmocka_unit_test(test_period_agrees_with_the_slow_search),
+		cmocka_unit_test(test_no_period_in_what_does_not_repeat),
+		cmocka_unit_test(test_exposed),
+		cmocka_unit_test(test_report_of_a_regular_run),
+		cmocka_unit_test(test_warnings),
+		cmocka_unit_test(test_json_has_the_keys),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
