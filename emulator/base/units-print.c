@@ -113,8 +113,9 @@ const char *units_suggest(const char *word, const char *const *candidates, size_
 		if (n_cand > WORD_MAX)
 			continue;
 		d = distance(word, n_word, candidates[i], n_cand);
-		if (n_word >= 3 && strncasecmp(word, candidates[i], n_word) == 0)
-			d = d ? 1 : 0; /* an abbreviation */
+		if (n_word >= 3 && n_cand >= 3 && d > 0 &&
+		    strncasecmp(word, candidates[i], n_word < n_cand ? n_word : n_cand) == 0)
+			d = 1; /* one abbreviates the other */
 		/* near: at most a third of the letters, but one is always allowed
 		 * where at least one other fits */
 		if (d > longer / 3 && !(d == 1 && longer > 1))
