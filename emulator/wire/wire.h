@@ -60,7 +60,16 @@ struct wire_hdr {
 _Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
 
 #define WIRE_BODY_MAX (UINT64_C(1) << 32)
-#define WIRE_CONTROL_MAX (UINT64_C(1) << 20) /* every type but MESSAGE, BOOT */
+#define WIRE_CONTROL_MAX (UINT64_C(1) << 22) /* every type but MESSAGE, BOOT */
+
+/* Bounds of what a checked body can say. The layers below know these words by
+ * number only; test-body.c proves that they are those of schedule/. */
+#define WIRE_KINDS 9                      /* COLL_KINDS */
+#define WIRE_KIND_SENDRECV 8              /* COLL_SENDRECV */
+#define WIRE_DTYPES 12                    /* COLL_DTYPES */
+#define WIRE_ALGOS 4                      /* SCHED_ALGOS */
+#define WIRE_CHANNELS_MAX 1024
+#define WIRE_COUNT_MAX (UINT64_C(1) << 40) /* elements, or bytes of one p2p call */
 
 /* Fills magic, version, type and body_bytes; zeroes the rest. */
 void wire_hdr_init(struct wire_hdr *h, enum wire_type type, uint64_t body_bytes);
@@ -181,6 +190,8 @@ struct wire_conn {
 };
 
 /* Checks a whole control frame: type, body size, inner counts, terminated
- * strings, enum ranges. Every receiver calls it before it looks at a body.
- * Return: 0 or -EPROTO with the sentence. Fuzzed. */
+ * strings, enum ranges, ranks below their n_ranks, sorted members. Every
+ * receiver calls it before it looks at a body. @body needs no alignment; NULL
+ * when body_bytes is 0. Bodies of MESSAGE and BOOT are their owners' business
+ * and pass. Return: 0 or -EPROTO with the sentence. Fuzzed. */
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err);

@@ -1,0 +1,286 @@
+/* Checks the bodies of control frames, so that their receivers need not: sizes,
+ * inner counts, terminated strings, ranges. What needs knowledge of a
+ * communicator (is this rank its member? does this op exist?) is not done here.
+ *
+ * Bodies are copied out by memcpy() before they are looked at: they come from
+ * outside and need not be aligned. */
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#define SPLIT_NOCOLOR (-1)
+
+typedef int (*body_fn)(const struct wire_hdr *h, const void *body, struct err *err);
+
+static int bad(const struct wire_hdr *h, struct err *err, const char *what,
+	       unsigned long long value)
+{
+	return err_set(err, EPROTO, "%s frame: %s is wrong (%llu)", wire_type_name(h->type), what,
+		       value);
+}
+
+static int size_wrong(const struct wire_hdr *h, uint64_t want, struct err *err)
+{
+	return err_set(err, EPROTO, "%s frame has a body of %llu bytes instead of %llu",
+		       wire_type_name(h->type), (unsigned long long)h->body_bytes,
+		       (unsigned long long)want);
+}
+
+static int check_any(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	(void)h;
+	(void)body;
+	(void)err;
+	return 0;
+}
+
+static int check_hello(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_hello m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.role > 1)
+		return bad(h, err, "role", m.role);
+	if (!memchr(m.host, 0, sizeof(m.host)))
+		return err_set(err, EPROTO, "HELLO frame: the host name has no end");
+	return 0;
+}
+
+static int check_welcome(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_welcome m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.world == 0)
+		return bad(h, err, "world", m.world);
+	if (m.n_real > m.world)
+		return bad(h, err, "n_real", m.n_real);
+	if (m.exchange > EXCHANGE_PAYLOAD)
+		return bad(h, err, "exchange", m.exchange);
+	if (m.data > DATA_NONE)
+		return bad(h, err, "data", m.data);
+	if (m.same_clock > 1)
+		return bad(h, err, "same_clock", m.same_clock);
+	return 0;
+}
+
+static int check_comm_init(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_comm_init m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.n_ranks == 0)
+		return bad(h, err, "n_ranks", m.n_ranks);
+	if (m.rank >= m.n_ranks)
+		return bad(h, err, "rank", m.rank);
+	return 0;
+}
+
+static int check_members(const struct wire_hdr *h, const struct wire_comm_ready *m,
+			 const void *members, struct err *err)
+{
+	struct wire_member member;
+	uint32_t i, least = 0;
+	int is_in = 0;
+
+	for (i = 0; i < m->n_real; i++) {
+		memcpy(&member, (const char *)members + (size_t)i * sizeof(member),
+		       sizeof(member));
+		if (member.rank < least || member.rank >= m->n_ranks)
+			return bad(h, err, "rank of a member", member.rank);
+		least = member.rank + 1;
+		is_in |= member.rank == m->rank;
+	}
+	if (!is_in)
+		return err_set(err, EPROTO,
+			       "COMM_READY frame: rank %u is not among its own real members",
+			       m->rank);
+	return 0;
+}
+
+static int check_comm_ready(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_comm_ready m;
+	uint64_t want;
+	size_t i;
+
+	if (h->body_bytes < sizeof(m))
+		return size_wrong(h, sizeof(m), err);
+	memcpy(&m, body, sizeof(m));
+	want = sizeof(m) + (uint64_t)m.n_real * sizeof(struct wire_member);
+	if (h->body_bytes != want)
+		return size_wrong(h, want, err);
+	if (m.n_ranks == 0) /* color NOCOLOR: no communicator, nothing to say of it */
+		return m.n_real ? bad(h, err, "n_real", m.n_real) : 0;
+	if (m.rank >= m.n_ranks)
+		return bad(h, err, "rank", m.rank);
+	if (m.n_real == 0 || m.n_real > m.n_ranks)
+		return bad(h, err, "n_real", m.n_real);
+	if (m.replicas && (uint64_t)m.replicas * m.n_real != m.n_ranks)
+		return bad(h, err, "replicas", m.replicas);
+	if (m.is_guess > 1)
+		return bad(h, err, "is_guess", m.is_guess);
+	if (m.ranks_per_node == 0 || m.n_ranks % m.ranks_per_node)
+		return bad(h, err, "ranks_per_node", m.ranks_per_node);
+	if (m.channels == 0 || m.channels > WIRE_CHANNELS_MAX)
+		return bad(h, err, "channels", m.channels);
+	if (m.chunk_bytes > WIRE_BODY_MAX)
+		return bad(h, err, "chunk_bytes", m.chunk_bytes);
+	for (i = 0; i < WIRE_KINDS; i++) {
+		if (m.algo[i] >= WIRE_ALGOS)
+			return bad(h, err, "algo", m.algo[i]);
+	}
+	return check_members(h, &m, (const char *)body + sizeof(m), err);
+}
+
+static int check_comm_split(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_comm_split m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.parent != h->comm)
+		return bad(h, err, "parent", m.parent);
+	if (m.color < SPLIT_NOCOLOR)
+		return err_set(err, EPROTO, "COMM_SPLIT frame: color is wrong (%d)", m.color);
+	return 0;
+}
+
+static int check_comm_shrink(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_comm_shrink m;
+	uint64_t want;
+
+	if (h->body_bytes < sizeof(m))
+		return size_wrong(h, sizeof(m), err);
+	memcpy(&m, body, sizeof(m));
+	want = sizeof(m) + (uint64_t)m.n_excluded * sizeof(uint32_t);
+	if (h->body_bytes != want)
+		return size_wrong(h, want, err);
+	return 0;
+}
+
+static int check_arrive(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_arrive m;
+	struct wire_p2p p2p;
+	uint64_t want;
+	uint32_t i;
+
+	if (h->body_bytes < sizeof(m))
+		return size_wrong(h, sizeof(m), err);
+	memcpy(&m, body, sizeof(m));
+	want = sizeof(m) + (uint64_t)m.n_p2p * sizeof(p2p);
+	if (h->body_bytes != want)
+		return size_wrong(h, want, err);
+	if (m.kind >= WIRE_KINDS)
+		return bad(h, err, "kind", m.kind);
+	if (m.dtype >= WIRE_DTYPES)
+		return bad(h, err, "dtype", m.dtype);
+	if (m.count > WIRE_COUNT_MAX)
+		return bad(h, err, "count", m.count);
+	if (m.n_p2p && m.kind != WIRE_KIND_SENDRECV)
+		return bad(h, err, "n_p2p", m.n_p2p);
+	for (i = 0; i < m.n_p2p; i++) {
+		memcpy(&p2p, (const char *)body + sizeof(m) + (size_t)i * sizeof(p2p),
+		       sizeof(p2p));
+		if (p2p.is_send > 1)
+			return bad(h, err, "is_send", p2p.is_send);
+		if (p2p.bytes > WIRE_COUNT_MAX)
+			return bad(h, err, "bytes of a point-to-point call", p2p.bytes);
+	}
+	return 0;
+}
+
+static int check_release(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_release m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.end_ns < m.start_ns)
+		return bad(h, err, "end_ns", m.end_ns);
+	return 0;
+}
+
+static int check_text(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_text m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.code <= 0 || m.code > 4095)
+		return err_set(err, EPROTO, "%s frame: code is wrong (%d)",
+			       wire_type_name(h->type), m.code);
+	if (!memchr(m.text, 0, sizeof(m.text)))
+		return err_set(err, EPROTO, "%s frame: the text has no end",
+			       wire_type_name(h->type));
+	return 0;
+}
+
+/* Empty, or a text that may be terminated but has no other zero byte. */
+static int check_status(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	const char *zero = h->body_bytes ? memchr(body, 0, h->body_bytes) : NULL;
+
+	if (zero && zero != (const char *)body + h->body_bytes - 1)
+		return err_set(err, EPROTO, "STATUS frame: the text has a zero byte inside");
+	return 0;
+}
+
+static int check_conn(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_conn m;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.src >= m.n_ranks)
+		return bad(h, err, "src", m.src);
+	if (m.dst >= m.n_ranks)
+		return bad(h, err, "dst", m.dst);
+	if (m.lane > UINT16_MAX)
+		return bad(h, err, "lane", m.lane);
+	return 0;
+}
+
+#define SIZE_ANY UINT64_MAX
+
+/* A type's exact body size, or SIZE_ANY when check() looks at it. */
+static const struct body_rule {
+	uint64_t bytes;
+	body_fn check;
+} rules[WIRE_TYPE_END] = {
+	[WIRE_HELLO] = {sizeof(struct wire_hello), check_hello},
+	[WIRE_WELCOME] = {sizeof(struct wire_welcome), check_welcome},
+	[WIRE_COMM_INIT] = {sizeof(struct wire_comm_init), check_comm_init},
+	[WIRE_COMM_READY] = {SIZE_ANY, check_comm_ready},
+	[WIRE_COMM_SPLIT] = {sizeof(struct wire_comm_split), check_comm_split},
+	[WIRE_COMM_SHRINK] = {SIZE_ANY, check_comm_shrink},
+	[WIRE_COMM_FREE] = {0, check_any},
+	[WIRE_LOCAL_ID] = {WIRE_ID_BYTES, check_any},
+	[WIRE_ARRIVE] = {SIZE_ANY, check_arrive},
+	[WIRE_MESSAGE] = {SIZE_ANY, check_any},
+	[WIRE_RELEASE] = {sizeof(struct wire_release), check_release},
+	[WIRE_DONE] = {sizeof(struct wire_done), check_any},
+	[WIRE_ABORT] = {sizeof(struct wire_text), check_text},
+	[WIRE_ERROR] = {sizeof(struct wire_text), check_text},
+	[WIRE_PING] = {sizeof(struct wire_ping), check_any},
+	[WIRE_STATUS] = {SIZE_ANY, check_status},
+	[WIRE_BYE] = {0, check_any},
+	[WIRE_CONN] = {sizeof(struct wire_conn), check_conn},
+	[WIRE_BOOT] = {SIZE_ANY, check_any},
+};
+
+int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	const struct body_rule *rule;
+	int rc;
+
+	rc = wire_hdr_check(h, err);
+	if (rc)
+		return rc;
+	rule = &rules[h->type];
+	if (rule->bytes != SIZE_ANY && h->body_bytes != rule->bytes)
+		return size_wrong(h, rule->bytes, err);
+	if (h->body_bytes && !body && rule->check != check_any)
+		return err_set(err, EPROTO, "%s frame without its body", wire_type_name(h->type));
+	return rule->check(h, body, err);
+}

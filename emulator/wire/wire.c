@@ -1,0 +1,123 @@
+/* Names, headers and words of the frames; bodies are checked in body.c. */
+#include "wire/wire.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+
+static const char *const type_names[WIRE_TYPE_END] = {
+	[WIRE_HELLO] = "HELLO",
+	[WIRE_WELCOME] = "WELCOME",
+	[WIRE_COMM_INIT] = "COMM_INIT",
+	[WIRE_COMM_READY] = "COMM_READY",
+	[WIRE_COMM_SPLIT] = "COMM_SPLIT",
+	[WIRE_COMM_SHRINK] = "COMM_SHRINK",
+	[WIRE_COMM_FREE] = "COMM_FREE",
+	[WIRE_LOCAL_ID] = "LOCAL_ID",
+	[WIRE_ARRIVE] = "ARRIVE",
+	[WIRE_MESSAGE] = "MESSAGE",
+	[WIRE_RELEASE] = "RELEASE",
+	[WIRE_DONE] = "DONE",
+	[WIRE_ABORT] = "ABORT",
+	[WIRE_ERROR] = "ERROR",
+	[WIRE_PING] = "PING",
+	[WIRE_STATUS] = "STATUS",
+	[WIRE_BYE] = "BYE",
+	[WIRE_CONN] = "CONN",
+	[WIRE_BOOT] = "BOOT",
+};
+
+static const char *const exchange_names[] = {
+	[EXCHANGE_NONE] = "none",
+	[EXCHANGE_MESSAGES] = "messages",
+	[EXCHANGE_PAYLOAD] = "payload",
+};
+
+static const char *const data_names[] = {
+	[DATA_MIRROR] = "mirror",
+	[DATA_FILL] = "fill",
+	[DATA_IDENTITY] = "identity",
+	[DATA_NONE] = "none",
+};
+
+const char *wire_type_name(uint32_t type)
+{
+	return type < WIRE_TYPE_END && type_names[type] ? type_names[type] : "?";
+}
+
+const char *wire_exchange_name(uint32_t e)
+{
+	return e < ARRAY_SIZE(exchange_names) ? exchange_names[e] : "?";
+}
+
+const char *wire_data_name(uint32_t d)
+{
+	return d < ARRAY_SIZE(data_names) ? data_names[d] : "?";
+}
+
+static int word_parse(const char *what, const char *list, const char *const *words, size_t n,
+		      const char *name, uint32_t *ret, struct err *err)
+{
+	const char *near;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!strcmp(words[i], name)) {
+			*ret = (uint32_t)i;
+			return 0;
+		}
+	}
+	near = units_suggest(name, words, n);
+	if (near)
+		return err_set(err, EINVAL, "unknown %s '%s'; did you mean '%s'? (%s)", what, name,
+			       near, list);
+	return err_set(err, EINVAL, "unknown %s '%s'; it is one of %s", what, name, list);
+}
+
+int wire_exchange_parse(const char *name, uint32_t *ret, struct err *err)
+{
+	return word_parse("exchange", "none, messages, payload", exchange_names,
+			  ARRAY_SIZE(exchange_names), name, ret, err);
+}
+
+int wire_data_parse(const char *name, uint32_t *ret, struct err *err)
+{
+	return word_parse("data policy", "mirror, fill, identity, none", data_names,
+			  ARRAY_SIZE(data_names), name, ret, err);
+}
+
+void wire_hdr_init(struct wire_hdr *h, enum wire_type type, uint64_t body_bytes)
+{
+	memset(h, 0, sizeof(*h));
+	h->magic = WIRE_MAGIC;
+	h->version = WIRE_VERSION;
+	h->type = (uint16_t)type;
+	h->body_bytes = body_bytes;
+}
+
+int wire_hdr_check(const struct wire_hdr *h, struct err *err)
+{
+	uint64_t most = WIRE_CONTROL_MAX;
+
+	if (h->magic != WIRE_MAGIC)
+		return err_set(err, EPROTO,
+			       "not a frame of nbox: it starts with 0x%08x instead of 0x%08x; is "
+			       "something else talking to this address?",
+			       h->magic, WIRE_MAGIC);
+	if (h->version != WIRE_VERSION)
+		return err_set(err, EPROTO,
+			       "the peer speaks version %u of the protocol, this is version %u; "
+			       "use nboxd and libnbox.so of one build",
+			       h->version, WIRE_VERSION);
+	if (h->type == 0 || h->type >= WIRE_TYPE_END)
+		return err_set(err, EPROTO, "frame of unknown type %u", h->type);
+	if (h->type == WIRE_MESSAGE || h->type == WIRE_BOOT)
+		most = WIRE_BODY_MAX;
+	if (h->body_bytes > most)
+		return err_set(err, EPROTO, "%s frame claims %llu bytes, at most %llu are allowed",
+			       wire_type_name(h->type), (unsigned long long)h->body_bytes,
+			       (unsigned long long)most);
+	return 0;
+}
