@@ -74,20 +74,33 @@ struct nbox_host {
 	uint64_t seed;
 	/* A uniform number in [0,1): a function of the seed and the three keys. */
 	double (*chance)(const struct nbox_host *host, uint64_t a, uint64_t b, uint64_t c);
-	/* Writes the sentence of an error for create(): say key, value, remedy. */
-	void (*error)(const struct nbox_host *host, const char *fmt, ...);
-	/* Strict parsers with units ("5us", "400Gbps", "4M", "1.5"): 0 or -1 with the
-	 * sentence written through error(). */
+	/* Writes the sentence that goes with an answer of -1: say key, value, remedy. */
+	void (*error)(const struct nbox_host *host, const char *fmt, ...)
+		__attribute__((format(printf, 2, 3)));
+	/* Strict parsers with units ("5us", "400Gbps", "4M", "1.5"): 0, or -1 with the
+	 * sentence written through error(). A value of NULL is 0 and leaves *ret as it
+	 * is, so that parse_time(host, "x", nbox_value(kv, n_kv, "x"), &x) keeps the
+	 * default in x where the user said nothing. */
 	int (*parse_time)(const struct nbox_host *h, const char *key, const char *v, double *ret_ns);
 	int (*parse_bandwidth)(const struct nbox_host *h, const char *key, const char *v,
 			       double *ret_bytes_per_ns);
 	int (*parse_bytes)(const struct nbox_host *h, const char *key, const char *v, uint64_t *ret);
 	int (*parse_ratio)(const struct nbox_host *h, const char *key, const char *v, double *ret);
 	int (*parse_count)(const struct nbox_host *h, const char *key, const char *v, uint64_t *ret);
+	/* @choices: "intra|inter|all"; *ret is the number of the one that @v is. Case,
+	 * '-' and '_' do not matter. */
+	int (*parse_choice)(const struct nbox_host *h, const char *key, const char *v,
+			    const char *choices, uint32_t *ret);
 	void *ctx;
 };
 
-/* The messages of the model under a decorator. Answers as message() does. */
+/* For parse_choice(): in the order of enum nbox_op_kind. */
+#define NBOX_OP_KINDS                                                                      \
+	"allreduce|allgather|reducescatter|broadcast|reduce|alltoall|gather|scatter|sendrecv"
+
+/* The messages of the model under a decorator. Answers as message() does; message
+ * is NULL when that model answers whole ops only: what works on messages alone must
+ * refuse such a model in create(). */
 struct nbox_next {
 	int (*message)(const struct nbox_next *next, const struct nbox_op *op,
 		       const struct nbox_message *msg, struct nbox_delay *ret);
@@ -98,10 +111,27 @@ struct nbox_kv {
 	const char *key, *value;
 };
 
+/* The value of @key, or NULL when the user did not give it. */
+static inline const char *nbox_value(const struct nbox_kv *kv, size_t n_kv, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < n_kv; i++) {
+		const char *a = kv[i].key, *b = key;
+
+		for (; *a && *a == *b; a++, b++)
+			;
+		if (*a == *b)
+			return kv[i].value;
+	}
+	return NULL;
+}
+
 struct nbox_param {
 	const char *name;
-	const char *unit;          /* "time", "bandwidth", "bytes", "ratio", "count", "text" */
-	const char *default_text;  /* NULL: must be given */
+	const char *unit;          /* "time", "bandwidth", "bytes", "ratio", "count", "choice",
+				    * "text" */
+	const char *default_text;  /* for people; NULL: must be given */
 	const char *help;
 };
 
@@ -113,6 +143,8 @@ enum nbox_model_flags {
 			      * schedule in time): an answer may be kept for the next equal
 			      * op. NBOX_UNIFORM implies it. extra() and arrival() are
 			      * always asked again. */
+	NBOX_NO_MESSAGES = 8, /* of a decorator: as it is set, it leaves messages alone;
+			       * the host does not ask its message() */
 };
 
 struct nbox_delaymodel {
@@ -131,7 +163,9 @@ struct nbox_delaymodel {
 
 	/* A model has op or message, or both; a decorator has any of message, extra
 	 * and arrival. All: Return 0; 1: I have no answer for this op (the host tries
-	 * the other one, then refuses); -1: error. */
+	 * the other one, then refuses; a decorator's 1 means nothing to add); -1: error,
+	 * after host->error(). The host asks op() first, but where a decorator works on
+	 * messages it asks message() only. */
 
 	/* Models: how long the whole op takes from the last arrival to its end. */
 	int (*op)(void *model, const struct nbox_op *op, double *ret_ns);
@@ -144,11 +178,13 @@ struct nbox_delaymodel {
 	int (*extra)(void *model, const struct nbox_op *op, double so_far_ns, int from_messages,
 		     double *ret_extra_ns);
 	/* Decorators: how much later than its template the last virtual rank arrives,
-	 * when its template computed for @compute_ns since the last op. */
+	 * when its template computed for @compute_ns since the last op; >= 0. Of several
+	 * decorators the host takes the latest: they speak of different ranks. */
 	int (*arrival)(void *model, const struct nbox_op *op, double compute_ns,
 		       double *ret_late_ns);
-	/* Whether this instance keeps the model under it uniform; NULL: flags say. */
-	int (*is_uniform)(void *model);
+	/* The flags of this instance, where its parameters decide; NULL: .flags. A
+	 * decorator is uniform when it keeps what is uniform so. */
+	uint32_t (*traits)(void *model);
 };
 
 /* Fills the first two fields. */
