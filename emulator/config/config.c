@@ -1,0 +1,270 @@
+/* Values from flags, variables and defaults; see config.h. Reading and writing
+ * YAML: yaml-read.c, yaml-write.c. Conversion and contradictions: check.c. */
+#include "config/config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "config/value.h"
+
+/* Variables with the product's prefix that belong to somebody else. */
+static const char *const other_variables[] = {
+	"NBOX_CONFIG", "NBOX_DEBUG_FILE", "NBOX_NCCL", "NBOX_DEVICE", "NBOX_ENABLE",
+	"NBOX_MODEL_PATH",
+};
+
+void value_clear(struct config_value *v)
+{
+	for (size_t i = 0; i < v->n_items; i++)
+		free(v->items[i].text);
+	free(v->items);
+	*v = (struct config_value){0};
+}
+
+int value_add(struct config_value *v, enum config_source source, const char *text,
+	      unsigned line, unsigned column)
+{
+	struct config_item *items;
+	char *copy = strdup(text);
+
+	items = copy ? realloc(v->items, (v->n_items + 1) * sizeof(*items)) : NULL;
+	if (!items) {
+		free(copy);
+		return -ENOMEM;
+	}
+	v->items = items;
+	items[v->n_items++] = (struct config_item){copy, line, column};
+	v->source = source;
+	return 0;
+}
+
+int config_new(struct config **ret)
+{
+	struct config *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+		const char *text = config_options[i].default_text;
+
+		if (text && value_add(&c->values[i], SOURCE_DEFAULT, text, 0, 0) < 0) {
+			config_free(c);
+			return -ENOMEM;
+		}
+	}
+	*ret = c;
+	return 0;
+}
+
+struct config *config_free(struct config *c)
+{
+	if (!c)
+		return NULL;
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++)
+		value_clear(&c->values[i]);
+	free(c->file);
+	free(c->real);
+	free(c->what_ifs);
+	free(c->addr);
+	free(c);
+	return NULL;
+}
+
+bool option_is_list(enum config_id id)
+{
+	return config_options[id].kind == KIND_LIST || config_options[id].kind == KIND_MAP;
+}
+
+int config_set(struct config *c, enum config_id id, enum config_source source,
+	       const char *text)
+{
+	struct config_value *v = &c->values[id];
+
+	if (v->source > source)
+		return 0;
+	if (!option_is_list(id) || v->source < source)
+		value_clear(v);
+	return value_add(v, source, text, 0, 0);
+}
+
+bool config_is_set(const struct config *c, enum config_id id)
+{
+	return c->values[id].n_items > 0 && c->values[id].source != SOURCE_DEFAULT;
+}
+
+char *config_where(const struct config *c, enum config_id id, size_t item, char *buf,
+		   size_t size)
+{
+	const struct config_value *v = &c->values[id];
+
+	switch (v->source) {
+	case SOURCE_FLAG:
+		snprintf(buf, size, "--%s", config_options[id].name);
+		break;
+	case SOURCE_VARIABLE:
+		snprintf(buf, size, "%s", config_options[id].variable);
+		break;
+	case SOURCE_FILE:
+		if (item < v->n_items)
+			snprintf(buf, size, "%s:%u:%u", c->file ? c->file : "?",
+				 v->items[item].line, v->items[item].column);
+		else
+			snprintf(buf, size, "%s", c->file ? c->file : "?");
+		break;
+	case SOURCE_DEFAULT:
+	default:
+		snprintf(buf, size, "default %s", config_options[id].name);
+		break;
+	}
+	return buf;
+}
+
+/* --- flags ---------------------------------------------------------------- */
+
+int config_arg(struct config *c, int argc, char *const argv[], int *index, struct err *err)
+{
+	const char *word = argv[*index], *value;
+	size_t len;
+
+	if (strncmp(word, "--", 2) != 0)
+		return CONFIG_NOT_MINE;
+	word += 2;
+	len = strcspn(word, "=");
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+		const char *name = config_options[i].name;
+		int r;
+
+		if (strlen(name) != len || memcmp(name, word, len) != 0)
+			continue;
+		if (word[len] == '=') {
+			value = word + len + 1;
+			*index += 1;
+		} else {
+			if (*index + 1 >= argc)
+				return err_set(err, EINVAL, "--%s: needs a value: --%s %s", name,
+					       name, config_options[i].arg);
+			value = argv[*index + 1];
+			*index += 2;
+		}
+		r = config_set(c, (enum config_id)i, SOURCE_FLAG, value);
+		return r < 0 ? err_set(err, ENOMEM, "--%s: out of memory", name) : 0;
+	}
+	return CONFIG_NOT_MINE;
+}
+
+int config_unknown_flag(const char *word, const char *const *others, size_t n_others,
+			struct err *err)
+{
+	char names[CONFIG_OPTIONS][32], head[64];
+	const char **list, *near;
+	size_t n = 0;
+
+	snprintf(head, sizeof(head), "%.*s", (int)strcspn(word, "="), word);
+	list = calloc(CONFIG_OPTIONS + n_others, sizeof(*list));
+	if (!list)
+		return err_set(err, EINVAL, "unknown option '%s'", head);
+	for (; n < CONFIG_OPTIONS; n++) {
+		snprintf(names[n], sizeof(names[n]), "--%s", config_options[n].name);
+		list[n] = names[n];
+	}
+	for (size_t i = 0; i < n_others; i++)
+		list[n++] = others[i];
+	near = units_suggest(head, list, n);
+	if (near)
+		err_set(err, EINVAL, "unknown option '%s'; did you mean '%s'?", head, near);
+	else
+		err_set(err, EINVAL, "unknown option '%s'; see --help", head);
+	free(list);
+	return -EINVAL;
+}
+
+/* --- variables ------------------------------------------------------------ */
+
+/* Lists in a variable: separated by ';'. */
+static int set_variable(struct config *c, enum config_id id, const char *text)
+{
+	CLEANUP(freep) char *copy = NULL;
+	char *item, *save = NULL;
+	int r;
+
+	if (!option_is_list(id))
+		return config_set(c, id, SOURCE_VARIABLE, text);
+	copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	for (item = strtok_r(copy, ";", &save); item; item = strtok_r(NULL, ";", &save)) {
+		r = config_set(c, id, SOURCE_VARIABLE, item);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void warn_unknown(const char *name, void (*warn)(void *ctx, const char *sentence),
+			 void *ctx)
+{
+	const char *list[CONFIG_OPTIONS + ARRAY_SIZE(other_variables)], *near;
+	char sentence[256];
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(other_variables); i++) {
+		if (strcmp(name, other_variables[i]) == 0)
+			return;
+		list[n++] = other_variables[i];
+	}
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++)
+		list[n++] = config_options[i].variable;
+	near = units_suggest(name, list, n);
+	if (!near || !warn)
+		return;
+	snprintf(sentence, sizeof(sentence),
+		 "variable %.64s is unknown and has no effect; did you mean %s?", name, near);
+	warn(ctx, sentence);
+}
+
+int config_environment(struct config *c, char *const *environment,
+		       void (*warn)(void *ctx, const char *sentence), void *ctx,
+		       struct err *err)
+{
+	for (; environment && *environment; environment++) {
+		const char *entry = *environment, *eq = strchr(entry, '=');
+		char name[64];
+		size_t i;
+
+		if (!eq || strncmp(entry, "NBOX_", 5) != 0 || (size_t)(eq - entry) >= sizeof(name))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(eq - entry), entry);
+		for (i = 0; i < CONFIG_OPTIONS; i++)
+			if (strcmp(config_options[i].variable, name) == 0)
+				break;
+		if (i == CONFIG_OPTIONS) {
+			warn_unknown(name, warn, ctx);
+			continue;
+		}
+		/* An empty variable counts as unset, as in most shells' scripts. */
+		if (eq[1] && set_variable(c, (enum config_id)i, eq + 1) < 0)
+			return err_set(err, ENOMEM, "%s: out of memory", name);
+	}
+	return 0;
+}
+
+/* --- help ----------------------------------------------------------------- */
+
+void config_help(FILE *f)
+{
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+		const struct config_option *o = &config_options[i];
+		char flag[64];
+
+		snprintf(flag, sizeof(flag), "--%s %s", o->name, o->arg);
+		fprintf(f, "  %-28s %s", flag, o->help);
+		for (size_t k = 0; o->choices && o->choices[k]; k++)
+			fprintf(f, "%s%s", k ? ", " : "", o->choices[k]);
+		if (o->default_text)
+			fprintf(f, " [%s]", o->default_text);
+		fprintf(f, "\n  %-28s %s, %s\n", "", o->variable, o->key);
+	}
+}

@@ -1,0 +1,139 @@
+/* The options of a run, for nboxd and for `nbox run`: one table names each with
+ * its flag, its NBOX_ variable, its place in the YAML cluster file, its kind and
+ * its default. A value comes from a flag, else a variable, else the file, else the
+ * default; where it came from is kept, so that every error says where to look:
+ * FILE:LINE:COLUMN, --flag or NBOX_VARIABLE.
+ *
+ *   config_new() → config_file() → config_environment() → config_arg()...
+ *   (in any order) → config_finish() → read the fields → config_free()
+ *
+ * Values are kept as text until config_finish(), which converts them strictly and
+ * refuses contradictions. libyaml is used for the structure of the file only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "schedule/coll.h"
+#include "topology/topology.h"
+#include "wire/wire.h"
+
+enum config_id {
+	CONFIG_NODES, CONFIG_GPUS_PER_NODE, CONFIG_WORLD, CONFIG_REAL,
+	CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
+	CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH,
+	CONFIG_MODEL, CONFIG_WHAT_IF,
+	CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_SPLIT,
+	CONFIG_ALGO, CONFIG_CHANNELS, CONFIG_CHUNK,
+	CONFIG_LINK, CONFIG_ADDR, CONFIG_TOKEN,
+	CONFIG_SEED, CONFIG_OUT, CONFIG_LOG,
+	CONFIG_POLL, CONFIG_PAYLOAD_WORK, CONFIG_SETTLE, CONFIG_TIMEOUT,
+	CONFIG_OPTIONS
+};
+
+enum config_kind {
+	KIND_COUNT, KIND_SEED, KIND_TIME, KIND_BYTES, KIND_BANDWIDTH, KIND_RANKS, KIND_TEXT,
+	KIND_CHOICE,
+	KIND_LIST, /* YAML: a list; flag: repeated; variable: separated by ';' */
+	KIND_MAP,  /* a list of KEY=VALUE; YAML: a mapping */
+};
+
+struct config_option {
+	const char *name;     /* flag without its dashes */
+	const char *variable; /* NBOX_... */
+	const char *key;      /* place in the YAML file, dots between levels */
+	enum config_kind kind;
+	const char *default_text; /* NULL: none, or derived; help says what from */
+	const char *arg;          /* as shown in the help */
+	const char *help;
+	const char *const *choices; /* KIND_CHOICE, ends with NULL */
+};
+extern const struct config_option config_options[CONFIG_OPTIONS]; /* by enum config_id */
+
+enum config_source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_VARIABLE, SOURCE_FLAG };
+enum config_split { SPLIT_TEMPLATE, SPLIT_SAME, SPLIT_NODE };
+enum config_payload_work { WORK_REDUCE, WORK_NONE };
+
+struct config_item {
+	char *text;            /* owned */
+	unsigned line, column; /* SOURCE_FILE: from 1 */
+};
+
+struct config_value {
+	enum config_source source;
+	struct config_item *items; /* owned; one but for LIST and MAP */
+	size_t n_items;
+};
+
+struct config {
+	struct config_value values[CONFIG_OPTIONS];
+	char *file; /* owned; name of the file that was read, or NULL */
+
+	/* Made by config_finish(). */
+	struct topology topology;
+	uint32_t world;
+	uint32_t *real; /* owned, sorted */
+	size_t n_real;
+	const char *model;    /* as typed; borrowed from values, as all texts below */
+	const char **what_ifs; /* owned list of borrowed texts, innermost first */
+	size_t n_what_ifs;
+	uint32_t exchange; /* enum wire_exchange */
+	uint32_t data;     /* enum wire_data */
+	enum config_split split;
+	uint8_t algo[COLL_KINDS]; /* enum sched_algo */
+	uint32_t channels;
+	uint64_t chunk_bytes;
+	char *addr; /* owned; "shm:/path" or "tcp:host:port" */
+	uint8_t token[WIRE_TOKEN_BYTES]; /* zero-padded; all zero: none */
+	uint64_t seed;
+	const char *out; /* NULL: no results directory */
+	int log_level;   /* enum log_level */
+	uint64_t poll_ns, settle_ns, timeout_ns;
+	enum config_payload_work payload_work;
+};
+
+int config_new(struct config **ret); /* 0 or -ENOMEM; holds the defaults */
+struct config *config_free(struct config *c);
+
+/* Sets one option; a flag given again replaces the value, a list grows.
+ * Return: 0; -ENOMEM. Conversion errors come from config_finish(). */
+int config_set(struct config *c, enum config_id id, enum config_source source,
+	       const char *text);
+
+/* Takes argv[*index] (and the next word, when it is the value) if it is one of the
+ * options: --name VALUE or --name=VALUE. Return: 0, *index is at the next word;
+ * CONFIG_NOT_MINE, nothing was done; -EINVAL value missing; -ENOMEM. */
+enum { CONFIG_NOT_MINE = 1 };
+int config_arg(struct config *c, int argc, char *const argv[], int *index, struct err *err);
+/* "unknown option '--modle'; did you mean '--model'?" @others: flags of the caller,
+ * with dashes. Return: -EINVAL. */
+int config_unknown_flag(const char *word, const char *const *others, size_t n_others,
+			struct err *err);
+
+/* Takes the NBOX_ variables of @environment (as environ). @warn is called for
+ * variables that are near to a known one, but none. */
+int config_environment(struct config *c, char *const *environment,
+		       void (*warn)(void *ctx, const char *sentence), void *ctx,
+		       struct err *err);
+
+/* Reads a cluster file; once. Every error names file, line and column. */
+int config_file(struct config *c, const char *path, struct err *err);
+int config_parse(struct config *c, const char *name, const char *text, size_t n,
+		 struct err *err); /* the same from memory; fuzzed */
+
+/* Converts and checks everything. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+int config_finish(struct config *c, struct err *err);
+
+/* "cluster.yaml:3:9", "--nodes", "NBOX_NODES" or "default nodes". Return: @buf. */
+char *config_where(const struct config *c, enum config_id id, size_t item, char *buf,
+		   size_t size);
+bool config_is_set(const struct config *c, enum config_id id); /* not by default */
+
+/* The effective configuration as a cluster file that gives the same run; each line
+ * says where its value came from. The token is left out. Return: 0; -EIO. */
+int config_write(const struct config *c, FILE *f);
+/* The options part of --help. */
+void config_help(FILE *f);

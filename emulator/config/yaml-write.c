@@ -1,0 +1,165 @@
+/* Writes the effective configuration as a cluster file; see config.h. The keys of
+ * the table are in the order of their groups, so nesting is a matter of comparing
+ * each key with the one before. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "config/value.h"
+
+/* A double-quoted scalar: the only form that holds any text. */
+static void write_quoted(FILE *f, const char *text)
+{
+	fputc('"', f);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fputc('\\', f);
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			fprintf(f, "\\x%02x", (unsigned)(unsigned char)*text);
+		else
+			fputc(*text, f);
+	}
+	fputc('"', f);
+}
+
+static void indent(FILE *f, size_t level)
+{
+	fprintf(f, "%*s", (int)(2 * level), "");
+}
+
+/* Opens the groups of @key that are not those of @before. Return: the depth. */
+static size_t open_groups(FILE *f, const char *before, const char *key)
+{
+	const char *start = key, *dot;
+	size_t level = 0;
+
+	while ((dot = strchr(start, '.'))) {
+		size_t n = (size_t)(dot - key) + 1;
+
+		if (strncmp(before, key, n) != 0) {
+			indent(f, level);
+			fprintf(f, "%.*s:\n", (int)(dot - start), start);
+			before = "";
+		}
+		start = dot + 1;
+		level++;
+	}
+	return level;
+}
+
+static const char *last_part(const char *key)
+{
+	const char *dot = strrchr(key, '.');
+
+	return dot ? dot + 1 : key;
+}
+
+static void write_source(FILE *f, const struct config *c, enum config_id id)
+{
+	char where[256];
+
+	fprintf(f, "  # %s\n", config_where(c, id, 0, where, sizeof(where)));
+}
+
+static void write_option(FILE *f, const struct config *c, enum config_id id, size_t level)
+{
+	const struct config_option *o = &config_options[id];
+	const struct config_value *v = &c->values[id];
+
+	indent(f, level);
+	fprintf(f, "%s:", last_part(o->key));
+	if (!option_is_list(id)) {
+		fputc(' ', f);
+		write_quoted(f, v->items[0].text);
+		write_source(f, c, id);
+		return;
+	}
+	write_source(f, c, id);
+	for (size_t i = 0; i < v->n_items; i++) {
+		const char *text = v->items[i].text, *eq = strchr(text, '=');
+
+		indent(f, level + 1);
+		if (o->kind == KIND_MAP && eq) {
+			fprintf(f, "%.*s: ", (int)(eq - text), text);
+			text = eq + 1;
+		} else {
+			fputs("- ", f);
+		}
+		write_quoted(f, text);
+		fputc('\n', f);
+	}
+}
+
+/* What the default was derived to. */
+static void write_derived(FILE *f, const struct config *c, enum config_id id, size_t level)
+{
+	const char *name = last_part(config_options[id].key);
+	const struct hop_cost *hop;
+	double value;
+
+	if (id == CONFIG_REAL && c->n_real) {
+		indent(f, level);
+		if (c->n_real == 1)
+			fprintf(f, "%s: \"0\"  # default: node 0\n", name);
+		else
+			fprintf(f, "%s: \"0-%zu\"  # default: node 0\n", name, c->n_real - 1);
+	} else if (id == CONFIG_ADDR && c->addr) {
+		indent(f, level);
+		fprintf(f, "%s: ", name);
+		write_quoted(f, c->addr);
+		fputs("  # default\n", f);
+	} else if (id == CONFIG_INTRA_LATENCY || id == CONFIG_INTER_LATENCY) {
+		hop = id == CONFIG_INTRA_LATENCY ? &c->topology.intra : &c->topology.inter;
+		value = hop->latency_ns;
+		indent(f, level);
+		fprintf(f, "%s: \"%.10gns\"  # default\n", name, value);
+	} else if (id == CONFIG_INTRA_BANDWIDTH || id == CONFIG_INTER_BANDWIDTH) {
+		hop = id == CONFIG_INTRA_BANDWIDTH ? &c->topology.intra : &c->topology.inter;
+		value = hop->bytes_per_ns;
+		indent(f, level);
+		fprintf(f, "%s: \"%.10gGB/s\"  # default\n", name, value);
+	}
+}
+
+int config_write(const struct config *c, FILE *f)
+{
+	const char *before = "";
+
+	fprintf(f, "# nbox %s: the configuration that was in force; a cluster file of the same run\n",
+		NBOX_VERSION);
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+		const char *key = config_options[i].key;
+		bool derived = c->values[i].n_items == 0;
+		size_t level;
+
+		if (derived && i != CONFIG_REAL && i != CONFIG_ADDR &&
+		    !(i >= CONFIG_INTRA_LATENCY && i <= CONFIG_INTER_BANDWIDTH))
+			continue;
+		/* Derived defaults are known after config_finish() only. */
+		if (derived && !c->world)
+			continue;
+		/* A given world may have given the nodes. */
+		if (i == CONFIG_NODES && c->world && !config_is_set(c, CONFIG_NODES)) {
+			open_groups(f, before, key);
+			fprintf(f, "  nodes: \"%u\"  # %s\n", c->topology.n_nodes,
+				config_is_set(c, CONFIG_WORLD) ? "from world" : "default nodes");
+			before = key;
+			continue;
+		}
+		if (i == CONFIG_PAYLOAD_WORK && c->exchange != EXCHANGE_PAYLOAD)
+			continue;
+		if (i == CONFIG_TOKEN) {
+			open_groups(f, before, key);
+			fputs("  # token: (a secret; give NBOX_TOKEN again)\n", f);
+			before = key;
+			continue;
+		}
+		level = open_groups(f, before, key);
+		if (derived)
+			write_derived(f, c, (enum config_id)i, level);
+		else
+			write_option(f, c, (enum config_id)i, level);
+		before = key;
+	}
+	return fflush(f) == 0 && !ferror(f) ? 0 : -EIO;
+}
