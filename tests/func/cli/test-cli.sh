@@ -39,8 +39,8 @@ says "./train --x" "--dry-run says the command"
 is "$(ls -d dry nbox-out 2>/dev/null)" "" "--dry-run leaves nothing"
 
 cat >cluster.yaml <<'Y'
-nodes: 4
-gpus_per_node: 2
+cluster:
+  nodes: 4
 modle: ring
 Y
 exits 2 "an unknown key in a file" "$NBOX" run --config cluster.yaml -- true

@@ -50,7 +50,7 @@ is "$(wc -l <j1.csv | awk '{ print ($1 > 10) }')" 1 "a run with jitter is record
 is "$(cmp j1.csv j2.csv && echo equal)" equal "the same seed gives the same jitter"
 
 # status while it runs
-"$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --addr "shm:$tmp/st.sock" --token "" --out st -- sh -c "NBOX_ADDR=shm:$tmp/st.sock $NBOX status >$tmp/st.json" >/dev/null 2>&1
+"$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --addr "shm:$tmp/st.sock" --out st -- sh -c "NBOX_ADDR=shm:$tmp/st.sock $NBOX status >$tmp/st.json" >/dev/null 2>&1
 is "$(json st.json 'd["world_size"] if "world_size" in d else d')" 8 "nbox status answers"
 
 exits 0 "plain, without nbox" "$NBOX" run --plain --procs 2 --quiet -- sh -c 'test -z "${NBOX_ADDR:-}" && test "$WORLD_SIZE" = 2'
