@@ -1,0 +1,299 @@
+/* Allocation, registration, and what a program may ask about a pointer. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "capture.h"
+#include "device.h"
+#include "memory.h"
+#include "runtime.h"
+#include "stream.h"
+
+#include "../../base/cleanup.h"
+
+#define ALIGNMENT 512 /* what programs may rely on is 256 */
+
+static cudaError_t allocate(void **ret, size_t size, enum memory_origin origin, unsigned flags)
+{
+	struct device *device = device_current();
+	struct memory_range range = {.size = size, .origin = origin, .flags = flags};
+	bool is_device = origin == MEMORY_DEVICE || origin == MEMORY_MANAGED;
+	void *ptr;
+
+	if (!ret)
+		return cudaErrorInvalidValue;
+	if (!device)
+		return cudaErrorNoDevice;
+	*ret = NULL;
+	if (size == 0)
+		return cudaSuccess;
+	/* The sum is a limit, not a booking: two threads may both pass just below it. */
+	if (size > device_memory() ||
+	    (is_device &&
+	     size > device_memory() - atomic_load_explicit(&device->allocated,
+							   memory_order_relaxed)) ||
+	    posix_memalign(&ptr, ALIGNMENT, size) != 0)
+		return cudaErrorMemoryAllocation;
+	range.start = (uintptr_t)ptr;
+	range.device = device->ordinal;
+	if (memory_map_add(&range) != 0) {
+		free(ptr);
+		return cudaErrorMemoryAllocation;
+	}
+	if (is_device)
+		atomic_fetch_add_explicit(&device->allocated, size, memory_order_relaxed);
+	*ret = ptr;
+	return cudaSuccess;
+}
+
+static cudaError_t enter_unsafe(void)
+{
+	cudaError_t error = runtime_enter();
+
+	return error == cudaSuccess ? capture_check_unsafe() : error;
+}
+
+void memory_release(void *ptr)
+{
+	struct memory_range range;
+
+	if (!memory_map_remove(ptr, &range))
+		return;
+	if (range.origin == MEMORY_DEVICE || range.origin == MEMORY_MANAGED)
+		atomic_fetch_sub_explicit(&device_get(range.device)->allocated, range.size,
+					  memory_order_relaxed);
+	free(ptr);
+}
+
+cudaError_t cudaMalloc(void **ptr, size_t size)
+{
+	cudaError_t error = enter_unsafe();
+
+	if (error == cudaSuccess)
+		error = allocate(ptr, size, MEMORY_DEVICE, 0);
+	return runtime_return(error);
+}
+
+cudaError_t cudaMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height)
+{
+	size_t size;
+
+	if (!pitch || width > SIZE_MAX - ALIGNMENT)
+		return runtime_return(cudaErrorInvalidValue);
+	*pitch = (width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	if (__builtin_mul_overflow(*pitch, height, &size))
+		return runtime_return(cudaErrorMemoryAllocation);
+	return cudaMalloc(ptr, size);
+}
+
+cudaError_t cudaMallocManaged(void **ptr, size_t size, unsigned int flags)
+{
+	cudaError_t error = enter_unsafe();
+
+	if (error == cudaSuccess && (size == 0 || (flags != cudaMemAttachGlobal &&
+						   flags != cudaMemAttachHost)))
+		error = cudaErrorInvalidValue;
+	if (error == cudaSuccess)
+		error = allocate(ptr, size, MEMORY_MANAGED, flags);
+	return runtime_return(error);
+}
+
+cudaError_t cudaFree(void *ptr)
+{
+	cudaError_t error = enter_unsafe();
+
+	if (error != cudaSuccess || !ptr)
+		return runtime_return(error);
+	/* From here on nobody else can free it. */
+	if (!memory_map_leave(ptr))
+		return runtime_return(cudaErrorInvalidValue);
+	for (int i = 0; i < device_count(); i++)
+		if (!streams_drain(device_get(i), false))
+			return runtime_return(cudaErrorCudartUnloading);
+	memory_release(ptr);
+	return cudaSuccess;
+}
+
+/* The address is there at once; a stream that uses it before @stream gets here is as wrong as on a
+ * GPU, and as unpunished as it mostly is there. */
+cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t handle)
+{
+	CLEANUP(stream_putp) struct stream *stream = NULL;
+	cudaError_t error = runtime_enter();
+
+	if (error != cudaSuccess)
+		return runtime_return(error);
+	stream = stream_get(handle);
+	if (!stream)
+		return runtime_return(cudaErrorInvalidResourceHandle);
+	error = capture_check_wait(stream);
+	if (error == cudaSuccess)
+		error = allocate(ptr, size, MEMORY_DEVICE, 0);
+	return runtime_return(error);
+}
+
+cudaError_t cudaFreeAsync(void *ptr, cudaStream_t handle)
+{
+	struct command command = {.kind = COMMAND_FREE, .ptr = ptr};
+	CLEANUP(stream_putp) struct stream *stream = NULL;
+	cudaError_t error = runtime_enter();
+
+	if (error != cudaSuccess)
+		return runtime_return(error);
+	stream = stream_get(handle);
+	if (!stream)
+		return runtime_return(cudaErrorInvalidResourceHandle);
+	error = capture_check_wait(stream);
+	if (error == cudaSuccess && !memory_map_leave(ptr))
+		error = cudaErrorInvalidValue;
+	if (error == cudaSuccess)
+		error = stream_enqueue(stream, &command);
+	return runtime_return(error);
+}
+
+cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned int flags)
+{
+	cudaError_t error = enter_unsafe();
+
+	if (error == cudaSuccess &&
+	    flags & ~(unsigned)(cudaHostAllocPortable | cudaHostAllocMapped |
+				cudaHostAllocWriteCombined))
+		error = cudaErrorInvalidValue;
+	if (error == cudaSuccess)
+		error = allocate(ptr, size, MEMORY_HOST, flags);
+	return runtime_return(error);
+}
+
+cudaError_t cudaMallocHost(void **ptr, size_t size)
+{
+	return cudaHostAlloc(ptr, size, cudaHostAllocDefault);
+}
+
+cudaError_t cudaFreeHost(void *ptr)
+{
+	cudaError_t error = enter_unsafe();
+	struct memory_range range;
+
+	if (error != cudaSuccess || !ptr)
+		return runtime_return(error);
+	if (!memory_map_find(ptr, &range) || range.origin != MEMORY_HOST ||
+	    !memory_map_remove(ptr, &range))
+		return runtime_return(cudaErrorInvalidValue);
+	free(ptr);
+	return cudaSuccess;
+}
+
+cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned int flags)
+{
+	struct memory_range range = {
+		.start = (uintptr_t)ptr,
+		.size = size,
+		.origin = MEMORY_REGISTERED,
+		.flags = flags,
+	};
+	struct device *device = device_current();
+	cudaError_t error = enter_unsafe();
+
+	if (error != cudaSuccess)
+		return runtime_return(error);
+	if (!device)
+		return runtime_return(cudaErrorNoDevice);
+	if (!ptr || !size || size > SIZE_MAX - (uintptr_t)ptr || flags & ~15u)
+		return runtime_return(cudaErrorInvalidValue);
+	range.device = device->ordinal;
+	switch (memory_map_add(&range)) {
+	case 0:
+		return cudaSuccess;
+	case -EEXIST:
+		return runtime_return(cudaErrorHostMemoryAlreadyRegistered);
+	default:
+		return runtime_return(cudaErrorMemoryAllocation);
+	}
+}
+
+cudaError_t cudaHostUnregister(void *ptr)
+{
+	cudaError_t error = enter_unsafe();
+	struct memory_range range;
+
+	if (error == cudaSuccess &&
+	    (!memory_map_find(ptr, &range) || range.origin != MEMORY_REGISTERED ||
+	     !memory_map_remove(ptr, &range)))
+		error = cudaErrorHostMemoryNotRegistered;
+	return runtime_return(error);
+}
+
+static bool find_host(const void *ptr, struct memory_range *range)
+{
+	return memory_map_find(ptr, range) &&
+	       (range->origin == MEMORY_HOST || range->origin == MEMORY_REGISTERED);
+}
+
+cudaError_t cudaHostGetDevicePointer(void **device_ptr, void *host_ptr, unsigned int flags)
+{
+	cudaError_t error = runtime_enter();
+	struct memory_range range;
+
+	if (error == cudaSuccess && (!device_ptr || flags || !find_host(host_ptr, &range)))
+		error = cudaErrorInvalidValue;
+	if (error == cudaSuccess)
+		*device_ptr = host_ptr;
+	return runtime_return(error);
+}
+
+cudaError_t cudaHostGetFlags(unsigned int *flags, void *ptr)
+{
+	cudaError_t error = runtime_enter();
+	struct memory_range range;
+
+	if (error == cudaSuccess && (!flags || !find_host(ptr, &range)))
+		error = cudaErrorInvalidValue;
+	if (error == cudaSuccess)
+		*flags = range.flags | cudaHostAllocMapped; /* all host memory is mapped here */
+	return runtime_return(error);
+}
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
+{
+	static const enum cudaMemoryType types[] = {
+		[MEMORY_DEVICE] = cudaMemoryTypeDevice,
+		[MEMORY_MANAGED] = cudaMemoryTypeManaged,
+		[MEMORY_HOST] = cudaMemoryTypeHost,
+		[MEMORY_REGISTERED] = cudaMemoryTypeHost,
+	};
+	struct memory_range range;
+	/* Drops const: the ABI's fields are plain pointers. */
+	void *plain = (void *)(uintptr_t)ptr;
+
+	if (!attributes || !ptr)
+		return runtime_return(cudaErrorInvalidValue);
+	*attributes = (struct cudaPointerAttributes){0};
+	if (!memory_map_find(ptr, &range)) {
+		attributes->type = cudaMemoryTypeUnregistered;
+		attributes->device = cudaInvalidDeviceId;
+		attributes->hostPointer = plain;
+		return cudaSuccess;
+	}
+	attributes->type = types[range.origin];
+	attributes->device = range.device;
+	attributes->devicePointer = plain;
+	attributes->hostPointer = range.origin == MEMORY_DEVICE ? NULL : plain;
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+	struct device *device = device_current();
+	cudaError_t error = runtime_enter();
+	size_t allocated;
+
+	if (error != cudaSuccess)
+		return runtime_return(error);
+	if (!device)
+		return runtime_return(cudaErrorNoDevice);
+	if (!free_bytes || !total)
+		return runtime_return(cudaErrorInvalidValue);
+	allocated = atomic_load_explicit(&device->allocated, memory_order_relaxed);
+	*total = device_memory();
+	*free_bytes = allocated < *total ? *total - allocated : 0;
+	return cudaSuccess;
+}

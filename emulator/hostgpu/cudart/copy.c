@@ -1,0 +1,203 @@
+/* Copies and fills, synchronous and in a stream.
+ *
+ * A synchronous one waits for what the legacy stream would wait for, then works in the caller's
+ * thread. */
+#include <string.h>
+
+#include "capture.h"
+#include "device.h"
+#include "memory.h"
+#include "runtime.h"
+#include "stream.h"
+
+#include "../../base/cleanup.h"
+
+/* Bytes from the first to the last of @height rows; false when that overflows or rows overlap. */
+static bool extent(size_t pitch, size_t width, size_t height, size_t *ret_bytes)
+{
+	size_t bytes;
+
+	if (height > 1 && pitch < width)
+		return false;
+	if (width == 0 || height == 0) {
+		*ret_bytes = 0;
+		return true;
+	}
+	if (__builtin_mul_overflow(pitch, height - 1, &bytes) ||
+	    __builtin_add_overflow(bytes, width, &bytes))
+		return false;
+	*ret_bytes = bytes;
+	return true;
+}
+
+static cudaError_t check_copy(const struct command *command, enum cudaMemcpyKind kind)
+{
+	bool is_src_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
+	bool is_dst_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
+	const void *dst = command->copy.dst, *src = command->copy.src;
+	size_t n_dst, n_src;
+
+	if ((unsigned)kind > cudaMemcpyDefault)
+		return cudaErrorInvalidMemcpyDirection;
+	if (!extent(command->copy.dpitch, command->copy.width, command->copy.height, &n_dst) ||
+	    !extent(command->copy.spitch, command->copy.width, command->copy.height, &n_src))
+		return cudaErrorInvalidPitchValue;
+	if (n_dst == 0)
+		return cudaSuccess;
+	if (kind == cudaMemcpyDefault) {
+		is_src_device = memory_is_device_usable(src, n_src);
+		is_dst_device = memory_is_device_usable(dst, n_dst);
+	}
+	if (!(is_src_device ? memory_is_device_usable : memory_is_host_usable)(src, n_src) ||
+	    !(is_dst_device ? memory_is_device_usable : memory_is_host_usable)(dst, n_dst))
+		return cudaErrorInvalidValue;
+	return cudaSuccess;
+}
+
+static cudaError_t check_fill(const struct command *command)
+{
+	size_t n;
+
+	if (!extent(command->fill.pitch, command->fill.width, command->fill.height, &n))
+		return cudaErrorInvalidPitchValue;
+	if (n && !memory_is_device_usable(command->fill.dst, n))
+		return cudaErrorInvalidValue;
+	return cudaSuccess;
+}
+
+static cudaError_t do_now(const struct command *command)
+{
+	struct device *device = device_current();
+	cudaError_t error;
+
+	if (!device)
+		return cudaErrorNoDevice;
+	error = capture_check_legacy(device);
+	if (error == cudaSuccess)
+		error = capture_check_unsafe();
+	if (error != cudaSuccess)
+		return error;
+	if (!streams_drain(device, true))
+		return cudaErrorCudartUnloading;
+	command_run(command);
+	return cudaSuccess;
+}
+
+static cudaError_t do_in_stream(const struct command *command, cudaStream_t handle)
+{
+	CLEANUP(stream_putp) struct stream *stream = stream_get(handle);
+
+	return stream ? stream_submit(stream, command) : cudaErrorInvalidResourceHandle;
+}
+
+static struct command copy_command(void *dst, size_t dpitch, const void *src, size_t spitch,
+				   size_t width, size_t height)
+{
+	struct command command = {.kind = COMMAND_COPY};
+
+	command.copy.dst = dst;
+	command.copy.src = src;
+	command.copy.dpitch = dpitch;
+	command.copy.spitch = spitch;
+	command.copy.width = width;
+	command.copy.height = height;
+	return command;
+}
+
+static cudaError_t copy(const struct command *command, enum cudaMemcpyKind kind,
+			const cudaStream_t *stream)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error == cudaSuccess)
+		error = check_copy(command, kind);
+	if (error == cudaSuccess)
+		error = stream ? do_in_stream(command, *stream) : do_now(command);
+	return runtime_return(error);
+}
+
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind)
+{
+	struct command command = copy_command(dst, count, src, count, count, 1);
+
+	return copy(&command, kind, NULL);
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t count, enum cudaMemcpyKind kind,
+			    cudaStream_t stream)
+{
+	struct command command = copy_command(dst, count, src, count, count, 1);
+
+	return copy(&command, kind, &stream);
+}
+
+cudaError_t cudaMemcpy2D(void *dst, size_t dpitch, const void *src, size_t spitch, size_t width,
+			 size_t height, enum cudaMemcpyKind kind)
+{
+	struct command command = copy_command(dst, dpitch, src, spitch, width, height);
+
+	return copy(&command, kind, NULL);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+			      size_t width, size_t height, enum cudaMemcpyKind kind,
+			      cudaStream_t stream)
+{
+	struct command command = copy_command(dst, dpitch, src, spitch, width, height);
+
+	return copy(&command, kind, &stream);
+}
+
+cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t count)
+{
+	if (!device_get(dst_device) || !device_get(src_device))
+		return runtime_return(cudaErrorInvalidDevice);
+	return cudaMemcpy(dst, src, count, cudaMemcpyDeviceToDevice);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
+				size_t count, cudaStream_t stream)
+{
+	if (!device_get(dst_device) || !device_get(src_device))
+		return runtime_return(cudaErrorInvalidDevice);
+	return cudaMemcpyAsync(dst, src, count, cudaMemcpyDeviceToDevice, stream);
+}
+
+static cudaError_t fill(void *dst, size_t pitch, int value, size_t width, size_t height,
+			const cudaStream_t *stream)
+{
+	struct command command = {.kind = COMMAND_FILL};
+	cudaError_t error = runtime_enter();
+
+	command.fill.dst = dst;
+	command.fill.pitch = pitch;
+	command.fill.value = value;
+	command.fill.width = width;
+	command.fill.height = height;
+	if (error == cudaSuccess)
+		error = check_fill(&command);
+	if (error == cudaSuccess)
+		error = stream ? do_in_stream(&command, *stream) : do_now(&command);
+	return runtime_return(error);
+}
+
+cudaError_t cudaMemset(void *ptr, int value, size_t count)
+{
+	return fill(ptr, count, value, count, 1, NULL);
+}
+
+cudaError_t cudaMemsetAsync(void *ptr, int value, size_t count, cudaStream_t stream)
+{
+	return fill(ptr, count, value, count, 1, &stream);
+}
+
+cudaError_t cudaMemset2D(void *ptr, size_t pitch, int value, size_t width, size_t height)
+{
+	return fill(ptr, pitch, value, width, height, NULL);
+}
+
+cudaError_t cudaMemset2DAsync(void *ptr, size_t pitch, int value, size_t width, size_t height,
+			      cudaStream_t stream)
+{
+	return fill(ptr, pitch, value, width, height, &stream);
+}

@@ -1,0 +1,31 @@
+/* Devices: NBOX_HOST_DEVICES of them. They differ in number only; all compute on this host. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../include/cuda_runtime_api.h"
+
+#define MAX_DEVICES 64
+
+struct stream;
+
+struct device {
+	int ordinal;
+	pthread_mutex_t lock;	/* of the list, and of the order between legacy and blocking streams */
+	struct stream *streams; /* every one that lives; not references */
+	struct stream *legacy;	/* owned; NULL before its first use */
+	_Atomic size_t allocated;
+	_Atomic uint64_t peers; /* bit n: access to device n is enabled */
+	atomic_int n_capturing; /* blocking streams of it that are being captured */
+};
+
+int device_count(void);
+/* Return: device @ordinal, or NULL when there is none. */
+struct device *device_get(int ordinal);
+/* The calling thread's; NULL when there are no devices. */
+struct device *device_current(void);
+/* Bytes of memory of one device: the machine's. */
+size_t device_memory(void);

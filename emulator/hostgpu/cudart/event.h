@@ -1,0 +1,32 @@
+/* Events. Recording one leaves a mark in a stream; waiting for it means the mark that was the
+ * latest when the wait was asked for. */
+#pragma once
+
+#include <pthread.h>
+
+#include "../include/cuda_runtime_api.h"
+#include "capture.h"
+#include "object.h"
+
+struct mark;
+
+struct event {
+	struct object object;
+	pthread_mutex_t lock; /* of mark */
+	unsigned flags;
+	struct mark *mark; /* owned; NULL before the first record */
+
+	/* Under the capture lock: of the capture in which it was last recorded, and 0 after a
+	 * record outside. */
+	unsigned long long capture_id;
+	struct node_set captured;
+};
+
+struct event *event_get(cudaEvent_t handle);
+/* For CLEANUP(). */
+void event_putp(struct event **event);
+
+/* Return: the latest mark with a new reference, or NULL when it was never recorded. */
+struct mark *event_mark(struct event *event);
+/* Makes a new mark the latest one. Return: it, with a new reference; NULL without memory. */
+struct mark *event_rearm(struct event *event);

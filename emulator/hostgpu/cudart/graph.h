@@ -1,0 +1,74 @@
+/* Graphs and their executable form.
+ *
+ * An executable graph is a copy of the nodes, cut into lanes: chains of nodes that run one after
+ * another. Lane 0 runs in the stream of the launch, each other one in a stream of the graph's
+ * own, so that branches overlap as they did in the streams that were captured; a node with a
+ * predecessor on another lane waits for that one's word. Launches of one executable graph run one
+ * after another, whichever streams they are in. */
+#pragma once
+
+#include "capture.h"
+#include "command.h"
+#include "object.h"
+
+struct node {
+	struct object object;
+	struct graph *graph; /* not owned; NULL once the graph is destroyed */
+	unsigned id;
+	enum cudaGraphNodeType type;
+	struct command command;
+	struct node_set deps; /* smaller ids: nodes are kept in a topological order */
+};
+
+struct user_object {
+	struct object object;
+	atomic_uint n_owned; /* references by the program and by graphs */
+	void *ptr;
+	cudaHostFn_t destroy;
+};
+
+struct user_list {
+	unsigned n, capacity;
+	struct user_object **objects; /* each with one count of n_owned */
+};
+
+struct graph {
+	struct object object;
+	unsigned n, capacity;
+	struct node **nodes; /* owned */
+	struct user_list users;
+};
+
+/* Return: a graph with one reference and no handle, or NULL without memory. */
+struct graph *graph_new(void);
+
+/* Appends a node that runs @command, whose references it takes over, after @deps. Called with the
+ * capture lock held. */
+cudaError_t graph_add(struct graph *graph, const struct command *command,
+		      const struct node_set *deps, struct node **ret_node);
+
+/* Looks up the nodes with these handles. Return: cudaErrorInvalidValue when one is not of @graph.
+ * Called with the capture lock held. */
+cudaError_t graph_find_nodes(const struct graph *graph, const cudaGraphNode_t *handles, size_t n,
+			     struct node_set *ret_set);
+
+/* Drops the caller's reference and the graph's handle, if it has one. */
+void graph_abandon(struct graph *graph);
+
+/* cudaGraphNodeGetDependencies of both CUDA 12 and 13. */
+cudaError_t graph_node_dependencies(cudaGraphNode_t node, cudaGraphNode_t *dependencies,
+				    cudaGraphEdgeData *edges, size_t *n);
+
+/* Sets in @ret_is_before[0..graph->n) who comes before, or is in, @set. */
+void graph_mark_before(const struct graph *graph, const struct node_set *set,
+		       bool *ret_is_before);
+
+/* Adds a count of each object in @from to @to. Return: 0, or -ENOMEM and @to unchanged. */
+int user_list_copy(const struct user_list *from, struct user_list *to);
+/* Drops all counts; runs the destructors of those whose last one it was. */
+void user_list_deinit(struct user_list *list);
+
+/* For commands of kind COMMAND_LAUNCH and COMMAND_LANE. */
+void launch_run(struct launch *launch, unsigned lane);
+void launch_unref(struct launch *launch);
+void launch_ref(struct launch *launch);

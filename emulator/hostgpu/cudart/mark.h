@@ -1,0 +1,25 @@
+/* A mark: a point in a stream that is passed once. What cudaEventRecord leaves in the stream, and
+ * what everybody who waits for the event holds on to. Counted; thread-safe. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mark {
+	atomic_uint n_refs;
+	_Atomic uint32_t state; /* MARK_...; the futex that waiters sleep on */
+	uint64_t time_ns;	/* CLOCK_MONOTONIC; valid once the state is MARK_PASSED */
+};
+
+uint64_t mark_now_ns(void);
+
+/* Return: a mark with one reference, or NULL without memory. */
+struct mark *mark_new(void);
+struct mark *mark_ref(struct mark *mark);
+void mark_unref(struct mark *mark);
+
+void mark_pass(struct mark *mark);
+bool mark_is_passed(const struct mark *mark);
+/* Blocks until the mark is passed. Return: false when the process exits first. */
+bool mark_wait(struct mark *mark);
