@@ -2,9 +2,10 @@
  * processes. Three kinds behind one interface:
  *
  *   shm   two single-producer single-consumer rings in a memfd that is handed
- *         over a unix socket; eventfds wake a sleeper; the socket tells when the
- *         peer died. No name is left in /dev/shm.         "shm:/path/of.sock"
+ *         over a unix socket; a byte on the socket wakes a sleeper; its end tells
+ *         that the peer died. No name is left in /dev/shm.  "shm:/path/of.sock"
  *   tcp   a TCP connection with TCP_NODELAY.              "tcp:host:port"
+ *         IPv6 in brackets: "tcp:[::1]:port".
  *   loop  two ends in one thread, for tests.
  *
  * A link belongs to one thread and never blocks: the owner calls
@@ -24,18 +25,23 @@ struct listener;
  * link_send*() on any link, and may not free this one. */
 struct link_events {
 	/* The header is complete and was checked. The body (hdr->body_bytes, may be
-	 * 0) goes to *ret_body, which stays valid until on_frame; NULL: discard it.
-	 * For control frames leave *ret_body alone: the link has its own buffer
-	 * (bodies up to WIRE_CONTROL_MAX). Return: 0; LINK_HOLD: not now, nothing
-	 * more is read until link_resume(); negative errno: the link is closed. */
+	 * 0) goes to *ret_body, which stays valid until on_frame; NULL: discard it
+	 * (it is then not even copied). For control frames, and BOOT up to
+	 * WIRE_CONTROL_MAX, leave *ret_body alone: it is the link's own buffer. For
+	 * MESSAGE, and longer BOOT, it is NULL. Return: 0; LINK_HOLD: not now, nothing
+	 * more is read until link_resume(), then this is called again; negative
+	 * errno: the link is closed. */
 	int (*on_header)(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body);
 	/* The body is complete. @body is where on_header put it, the link's own
 	 * buffer, or NULL. Return: 0; negative errno: the link is closed. */
 	int (*on_frame)(void *owner, struct link *l, const struct wire_hdr *h, const void *body);
-	/* A body lent by link_send() may be reused. */
+	/* A body lent by link_send() may be reused. Once for each link_send(), in
+	 * order, also for those without a body. */
 	void (*on_sent)(void *owner, struct link *l, uint64_t cookie);
-	/* The peer is gone or sent garbage; no callback follows. @code is 0 for an
-	 * orderly end between frames, else negative errno. */
+	/* The peer is gone or sent garbage, or a callback refused a frame; all that
+	 * the peer sent before it went was delivered. Once; no callback follows, and
+	 * all lent bodies are the owner's again. @code is 0 for an end between frames
+	 * (also that of a peer that was killed there), else negative errno. */
 	void (*on_closed)(void *owner, struct link *l, int code, const char *why);
 };
 
@@ -49,20 +55,29 @@ int link_loop_pair(const struct link_events *ev, void *owner_a, void *owner_b,
 		   struct link **ret_a, struct link **ret_b);
 struct link *link_free(struct link *l); /* closes; NULL allowed; returns NULL */
 
-/* Queues a frame. The header is copied; the body is borrowed until
- * on_sent(@cookie). Return: 0; -EPIPE after on_closed; -ENOMEM. */
+/* Queues a frame; the next link_progress() on this link sends it (the one in whose
+ * callback we are will). The header is copied; the body is borrowed until
+ * on_sent(@cookie) and may be NULL only if body_bytes is 0. Return: 0; -EPIPE when
+ * the peer takes no more (on_closed was called, or will be when what it sent has
+ * been read); -ENOMEM. */
 int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie);
 /* The same with the body copied and no on_sent. */
 int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body);
 
-/* Moves what can be moved now in both directions. Return: 1 something moved; 0
- * nothing; negative errno: closed (on_closed was called). */
+/* Moves what can be moved now in both directions, at most a few MiB or some hundred
+ * frames. Return: 1 something moved (there may be more); 0 nothing; negative errno:
+ * closed (on_closed was called). */
 int link_progress(struct link *l);
 void link_resume(struct link *l);            /* after LINK_HOLD */
 uint64_t link_queued_bytes(const struct link *l);
 
 /* To sleep: poll link_fd() for link_poll_events(), but only if link_arm()
- * returned true; false means there is more to do at once. */
+ * returned true; false means there is more to do at once. Ask all three anew before
+ * each sleep, in the order link_arm(), link_fd(), link_poll_events(): while a link
+ * is held and its peer gone, the descriptor is -1 (poll() ignores it), so that
+ * nobody spins; a link that is never held keeps its descriptor for life. What is
+ * still queued needs no care: the descriptor becomes ready when there is room.
+ * After waking, always call link_progress(). loop links have no descriptor. */
 int link_fd(const struct link *l);
 short link_poll_events(const struct link *l);
 bool link_arm(struct link *l);
@@ -70,11 +85,13 @@ const char *link_kind(const struct link *l); /* "shm", "tcp", "loop" */
 const char *link_peer(const struct link *l); /* for log lines */
 
 /* shm: refuses a path where somebody listens (-EADDRINUSE), replaces a dead one,
- * and removes its own on listener_free(). tcp: port 0 picks one. */
+ * and removes its own on listener_free(); only processes of this user can connect.
+ * tcp: port 0 picks one; listens on the given host's address only. */
 int listener_open(const char *addr, struct listener **ret, struct err *err);
 struct listener *listener_free(struct listener *l);
 int listener_fd(const struct listener *l); /* readable: link_accept() */
 const char *listener_addr(const struct listener *l); /* with the real port */
-/* Never blocks on the peer. Return: 0; -EAGAIN nobody there (yet); others. */
+/* Never blocks on the peer. Return: 0; -EAGAIN nobody there (yet); others, of which
+ * none makes the listener unusable: one connection was lost (-EMFILE: refused). */
 int link_accept(struct listener *l, const struct link_events *ev, void *owner,
 		struct link **ret, struct err *err);

@@ -156,10 +156,12 @@ int sched_init(struct sched *s, struct err *err)
 	s->grain = (uint32_t)align_up(GRAIN_BYTES, s->elem_bytes);
 	s->n_slices = s->slices && s->kind != COLL_SENDRECV ? s->slices : 1;
 	s->channel_bytes = share(s);
-	/* whole elements, at least one, and no more than there is: products stay small */
-	chunk = chunk < s->elem_bytes ? s->elem_bytes : chunk - chunk % s->elem_bytes;
-	if (s->kind != COLL_SENDRECV)
+	/* Whole elements, at least one, and no more than there is: products stay small.
+	 * SENDRECV's calls have different elements: both ends cut alike without them. */
+	if (s->kind != COLL_SENDRECV) {
+		chunk = chunk < s->elem_bytes ? s->elem_bytes : chunk - chunk % s->elem_bytes;
 		chunk = min_u64(chunk, s->channel_bytes ? s->channel_bytes : s->elem_bytes);
+	}
 	s->step_bytes = chunk;
 	s->loop_bytes = chunk;
 	if (s->algo == SCHED_RING && s->kind == COLL_ALLREDUCE)

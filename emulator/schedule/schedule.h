@@ -139,6 +139,15 @@ uint64_t sched_message_bytes(const struct sched *s, uint32_t src, uint32_t dst,
 /* All messages of the op, over all ranks (SENDRECV: to and from the rank that asks). */
 uint64_t sched_total_messages(const struct sched *s);
 
+/* Trees of SCHED_TREE: lane and thread of a direction, and the rank above (-1 for the
+ * root) in tree 0 or 1. Channels differ in nothing else. */
+enum { SCHED_UP, SCHED_DOWN };
+static inline uint32_t sched_tree_lane(uint32_t channel, uint32_t tree, uint32_t direction)
+{
+	return (channel * 2 + tree) * 2 + direction;
+}
+int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t tree);
+
 /* NCCL's double binary tree over n nodes: parent (-1 for the root) and children
  * (-1 for none) of @node in tree 0 or 1. */
 void sched_dtree(uint32_t n_nodes, uint32_t node, int tree, int32_t *ret_parent,

@@ -8,8 +8,6 @@
  * thread is empty. */
 #include "schedule/algo.h"
 
-enum { UP, DOWN };
-
 struct place {
 	uint32_t channel, tree, direction;
 };
@@ -23,11 +21,6 @@ struct edges {
 static struct place place_of(uint32_t lane)
 {
 	return (struct place){lane / 4, lane / 2 % 2, lane % 2};
-}
-
-static uint32_t lane_of(uint32_t channel, uint32_t tree, uint32_t direction)
-{
-	return (channel * 2 + tree) * 2 + direction;
 }
 
 static struct edges edges_of(const struct sched *s, uint32_t rank, uint32_t tree)
@@ -46,6 +39,11 @@ static struct edges edges_of(const struct sched *s, uint32_t rank, uint32_t tree
 	if (local + 1 < m)
 		e.child[e.n_children++] = rank + 1;
 	return e;
+}
+
+int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t tree)
+{
+	return edges_of(s, rank, tree).parent;
 }
 
 /* The data of one tree of a channel. */
@@ -79,7 +77,7 @@ static uint64_t n_steps(const struct sched *s, uint32_t rank, uint32_t thread)
 {
 	struct place p = place_of(thread);
 
-	if (p.direction == DOWN && edges_of(s, rank, p.tree).parent < 0)
+	if (p.direction == SCHED_DOWN && edges_of(s, rank, p.tree).parent < 0)
 		return 0;
 	return tree_messages(s, p.channel, p.tree);
 }
@@ -90,11 +88,11 @@ static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t
 	struct place p = place_of(thread);
 	struct edges e = edges_of(s, rank, p.tree);
 	struct span d = piece(s, p, t);
-	uint32_t down = lane_of(p.channel, p.tree, DOWN);
+	uint32_t down = sched_tree_lane(p.channel, p.tree, SCHED_DOWN);
 
 	ret->bytes = d.bytes;
 	ret->in_off = ret->out_off = d.off;
-	if (p.direction == DOWN) {
+	if (p.direction == SCHED_DOWN) {
 		ret->flags = STEP_OUTPUT;
 		step_recv(ret, (uint32_t)e.parent, thread, t);
 		for (uint32_t i = 0; i < e.n_children; i++)
@@ -117,7 +115,7 @@ static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 {
 	for (uint32_t i = 0; i < s->n_channels * 2; i++) {
 		uint32_t channel = i / 2, tree = i % 2;
-		uint32_t up = lane_of(channel, tree, UP), down = lane_of(channel, tree, DOWN);
+		uint32_t up = sched_tree_lane(channel, tree, SCHED_UP), down = sched_tree_lane(channel, tree, SCHED_DOWN);
 		uint64_t n = tree_messages(s, channel, tree);
 		struct edges e;
 
@@ -138,8 +136,8 @@ static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 static uint64_t n_messages(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
 {
 	struct place p = place_of(lane);
-	uint32_t child = p.direction == UP ? src : dst;
-	uint32_t parent = p.direction == UP ? dst : src;
+	uint32_t child = p.direction == SCHED_UP ? src : dst;
+	uint32_t parent = p.direction == SCHED_UP ? dst : src;
 
 	if (p.channel >= s->n_channels || edges_of(s, child, p.tree).parent != (int64_t)parent)
 		return 0;
@@ -176,8 +174,8 @@ static uint32_t send_thread(const struct sched *s, uint32_t src, uint32_t dst, u
 	struct place p = place_of(lane);
 
 	(void)dst;
-	if (p.direction == DOWN && edges_of(s, src, p.tree).parent < 0)
-		return lane_of(p.channel, p.tree, UP);
+	if (p.direction == SCHED_DOWN && edges_of(s, src, p.tree).parent < 0)
+		return sched_tree_lane(p.channel, p.tree, SCHED_UP);
 	return lane;
 }
 

@@ -1,0 +1,113 @@
+/* nbox perf: nbox-perf, a benchmark program in the manner of nccl-tests, run as one
+ * rank of a virtual world, live through the shim. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/run.h"
+
+static const char *const ops[] = { "allreduce", "allgather", "reducescatter", "broadcast", "reduce",
+				   "alltoall", "sendrecv" };
+/* flags with a value that belong to nbox-perf; --dtype too */
+static const char *const perf_flags[] = { "-b", "-e", "-f", "-i", "-n", "-w", "--dtype" };
+
+static void usage(FILE *f)
+{
+	fprintf(f, "usage: nbox perf COLLECTIVE [-b MIN] [-e MAX] [-f FACTOR | -i STEP] [-n ITERATIONS]\n"
+		   "                 [-w WARM-UPS] [--dtype TYPE] [--in-place] [OPTION of nbox run...]\n\n"
+		   "Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		fprintf(f, "%s%s", ops[i], i + 1 < ARRAY_SIZE(ops) ? ", " : ".\n");
+	fprintf(f, "Sizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real says\n"
+		   "otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
+		   "given: the times are those of the virtual network, not of this machine's memory.\n\n");
+	run_help(f);
+}
+
+static bool takes_value(const char *word)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(perf_flags); i++)
+		if (strcmp(word, perf_flags[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Perf's own defaults, below file and variables' rank: only where nothing was set. */
+static int perf_defaults(struct config *c)
+{
+	static const struct { enum config_id id; const char *variable, *text; } defaults[] = {
+		{ CONFIG_MODEL, "NBOX_MODEL", "alphabeta" },
+		{ CONFIG_DATA, "NBOX_DATA", "none" },
+		{ CONFIG_REAL, "NBOX_REAL", "0" },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(defaults); i++)
+		if (!config_is_set(c, defaults[i].id) && !getenv(defaults[i].variable))
+			r = config_set(c, defaults[i].id, SOURCE_DEFAULT, defaults[i].text);
+	return r;
+}
+
+int cmd_perf(int argc, char **argv)
+{
+	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
+	struct run r = { .argc = argc, .argv = argv, .is_quiet = true };
+	struct err err = { "" };
+	const char *near;
+	int n = 0, i = 1, code = config_new(&r.config), known = 0;
+
+	if (!command || code < 0)
+		return 1;
+	if (argc < 2 || argv[1][0] == '-') {
+		int is_help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+
+		usage(is_help ? stdout : stderr);
+		run_deinit(&r);
+		return is_help ? 0 : 2;
+	}
+	for (size_t o = 0; o < ARRAY_SIZE(ops); o++)
+		known |= strcmp(argv[1], ops[o]) == 0;
+	if (!known) {
+		near = units_suggest(argv[1], ops, ARRAY_SIZE(ops));
+		code = err_set(&err, EINVAL, "unknown collective '%s'%s%s%s; nbox perf --help lists them", argv[1],
+			       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	}
+	n = 1; /* command[0] is filled when the parts are found */
+	command[n++] = (char *)"--op";
+	command[n++] = argv[1];
+	i = 2;
+	while (code >= 0 && i < argc) {
+		if (takes_value(argv[i]) && i + 1 < argc) {
+			command[n++] = argv[i++];
+			command[n++] = argv[i++];
+			continue;
+		}
+		if (strcmp(argv[i], "--in-place") == 0) {
+			command[n++] = argv[i++];
+			continue;
+		}
+		code = run_arg(&r, argc, argv, &i, &err);
+		if (code == CONFIG_NOT_MINE)
+			code = config_arg(r.config, argc, argv, &i, &err);
+		if (code == CONFIG_NOT_MINE)
+			code = config_unknown_flag(argv[i], run_flags, n_run_flags, &err);
+	}
+	if (code >= 0)
+		code = perf_defaults(r.config);
+	command[n++] = (char *)"--no-check"; /* what virtual ranks send is a policy */
+	r.command = command;
+	r.n_command = n;
+	command[0] = (char *)"nbox-perf";
+	if (code >= 0)
+		code = run_prepare(&r, &err);
+	if (code < 0)
+		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-code));
+	command[0] = r.paths.perf;
+	code = code < 0 ? 2 : run_execute(&r);
+	run_deinit(&r);
+	return code;
+}

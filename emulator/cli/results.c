@@ -1,0 +1,111 @@
+#include "cli/results.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+static int make_dirs(char *path, struct err *err)
+{
+	for (char *p = path + 1;; p++) {
+		char c = *p;
+
+		if (c != '/' && c != 0)
+			continue;
+		*p = 0;
+		if (mkdir(path, 0777) < 0 && errno != EEXIST) {
+			int code = errno;
+
+			err_set(err, code, "%s: cannot be made: %s; choose another --out", path, strerror(code));
+			*p = c;
+			return -code;
+		}
+		*p = c;
+		if (c == 0)
+			return 0;
+	}
+}
+
+int results_open(struct results *r, const char *dir, struct err *err)
+{
+	char path[PATH_MAX];
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (dir) {
+		if (snprintf(r->dir, sizeof(r->dir), "%s", dir) >= (int)sizeof(r->dir) - 64)
+			return err_set(err, ENAMETOOLONG, "--out: the name is too long");
+	} else {
+		char text[64];
+
+		localtime_r(&now, &tm);
+		strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &tm);
+		snprintf(r->dir, sizeof(r->dir), "nbox-out/%s-%d", text, (int)getpid());
+	}
+	int code = make_dirs(r->dir, err);
+
+	if (code < 0)
+		return code;
+	if (access(results_path(r, "record.nbox", path), F_OK) == 0)
+		return err_set(err, EEXIST, "%s holds the record of another run; choose another --out", r->dir);
+	return 0;
+}
+
+char *results_path(const struct results *r, const char *name, char *buf)
+{
+	snprintf(buf, PATH_MAX, "%.*s/%s", PATH_MAX - 64, r->dir, name);
+	return buf;
+}
+
+static int write_lines(const struct results *r, const char *name, int n, char *const lines[],
+		       struct err *err)
+{
+	char path[PATH_MAX];
+	FILE *f = fopen(results_path(r, name, path), "w");
+
+	if (!f)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	for (int i = 0; i < n; i++)
+		fprintf(f, "%s\n", lines[i]);
+	return fclose(f) == 0 ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+}
+
+static json_t *host_facts(void)
+{
+	char cpu[256] = "", line[512];
+	struct utsname u;
+	FILE *f = fopen("/proc/cpuinfo", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "model name : %255[^\n]", cpu) == 1)
+			break;
+	if (f)
+		fclose(f);
+	uname(&u);
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "host", u.nodename, "kernel", u.release,
+			 "machine", u.machine, "cpu", cpu, "cores",
+			 (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
+			 (json_int_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+}
+
+int results_describe(const struct results *r, int argc, char *const argv[], struct err *err)
+{
+	char path[PATH_MAX], version[64];
+	char *versions[] = { version };
+	json_t *facts = host_facts();
+	int failed, code;
+
+	snprintf(version, sizeof(version), "nbox %s", NBOX_VERSION);
+	code = write_lines(r, "command.txt", argc, argv, err);
+	if (code == 0)
+		code = write_lines(r, "versions.txt", 1, versions, err);
+	failed = !facts || json_dump_file(facts, results_path(r, "host.json", path), JSON_INDENT(1));
+	json_decref(facts);
+	if (code == 0 && failed)
+		code = err_set(err, EIO, "%s: cannot be written", path);
+	return code;
+}

@@ -1,0 +1,20 @@
+/* The results directory of a run: one a run, never shared, made before anything
+ * starts. nboxd writes record.nbox and config.yaml into it; nbox adds
+ * summary.json, command.txt, versions.txt and host.json. */
+#pragma once
+
+#include <limits.h>
+
+#include "base/err.h"
+
+struct results {
+	char dir[PATH_MAX];
+};
+
+/* @dir: NULL for nbox-out/<time>-<pid> in the current folder. A folder that holds a
+ * record already is refused. Return: 0 or negative errno with the sentence. */
+int results_open(struct results *r, const char *dir, struct err *err);
+/* command.txt, versions.txt, host.json */
+int results_describe(const struct results *r, int argc, char *const argv[], struct err *err);
+/* "<dir>/<name>" into @buf of PATH_MAX bytes. Return: @buf. */
+char *results_path(const struct results *r, const char *name, char *buf);

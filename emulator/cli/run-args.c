@@ -1,0 +1,144 @@
+/* The flags of `nbox run`, and the checks before anything starts. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/job.h"
+#include "cli/run.h"
+#include "engine/delay.h"
+
+extern char **environ;
+
+static const struct {
+	const char *flag, *arg, *help;
+} flags[] = {
+	{ "--config", "FILE", "cluster file (YAML); also NBOX_CONFIG" },
+	{ "--procs", "N", "local processes to start; default: one a real rank, one for a launcher such as torchrun" },
+	{ "--json", "FILE", "also write the summary to FILE" },
+	{ "--device", "D", "auto, host (stand-ins for CUDA and NCCL on the CPU) or cuda; default auto" },
+	{ "--plain", NULL, "without nbox: only start the processes, as a baseline" },
+	{ "--dry-run", NULL, "check everything, print what would run, start nothing" },
+	{ "--quiet", NULL, "no summary on the terminal" },
+	{ "--help", NULL, "this text" },
+};
+const char *const run_flags[] = { "--config", "--procs", "--json", "--device",
+				  "--plain", "--dry-run", "--quiet", "--help" };
+const size_t n_run_flags = ARRAY_SIZE(run_flags);
+
+void run_help(FILE *f)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		fprintf(f, "  %-9s %-12s %s\n", flags[i].flag, flags[i].arg ? flags[i].arg : "",
+			flags[i].help);
+	fprintf(f, "\n");
+	config_help(f);
+}
+
+void run_deinit(struct run *r)
+{
+	r->config = config_free(r->config);
+}
+
+static int parse_device(struct run *r, struct err *err)
+{
+	const char *d = r->device_text;
+
+	if (!d || strcmp(d, "auto") == 0)
+		r->device = RUN_DEVICE_AUTO;
+	else if (strcmp(d, "host") == 0)
+		r->device = RUN_DEVICE_HOST;
+	else if (strcmp(d, "cuda") == 0)
+		r->device = RUN_DEVICE_CUDA;
+	else
+		return err_set(err, EINVAL, "--device: '%s' is none of auto, host, cuda", d);
+	return 0;
+}
+
+int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
+{
+	const char *word = argv[*index], *value = NULL;
+	size_t len = strcspn(word, "="), i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++)
+		if (strlen(flags[i].flag) == len && strncmp(word, flags[i].flag, len) == 0)
+			break;
+	if (i == ARRAY_SIZE(flags))
+		return CONFIG_NOT_MINE;
+	if (!flags[i].arg && word[len])
+		return err_set(err, EINVAL, "%s takes no value", flags[i].flag);
+	if (flags[i].arg) {
+		value = word[len] ? word + len + 1 : *index + 1 < argc ? argv[++*index] : NULL;
+		if (!value || !value[0])
+			return err_set(err, EINVAL, "%s needs a value: %s", flags[i].flag, flags[i].help);
+	}
+	++*index;
+	if (strcmp(flags[i].flag, "--config") == 0)
+		r->config_file = value;
+	else if (strcmp(flags[i].flag, "--json") == 0)
+		r->json = value;
+	else if (strcmp(flags[i].flag, "--device") == 0)
+		r->device_text = value;
+	else if (strcmp(flags[i].flag, "--plain") == 0)
+		r->is_plain = true;
+	else if (strcmp(flags[i].flag, "--dry-run") == 0)
+		r->is_dry = true;
+	else if (strcmp(flags[i].flag, "--quiet") == 0)
+		r->is_quiet = true;
+	else if (strcmp(flags[i].flag, "--procs") == 0) {
+		if (units_count(value, &r->n_procs, err) < 0 || r->n_procs == 0 ||
+		    r->n_procs > JOB_PROCS_MAX)
+			return err_set(err, EINVAL, "--procs: '%s' is no number from 1 to %d", value,
+				       JOB_PROCS_MAX);
+	}
+	return 0;
+}
+
+static void warn_sentence(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	fprintf(stderr, "nbox: warning: %s\n", sentence);
+}
+
+/* The model and the what-ifs as nboxd will load them: an error now is better than
+ * one from a process behind us. */
+static int check_model(const struct run *r, struct err *err)
+{
+	const char *dirs[] = { r->paths.models, NULL };
+	struct delay_chain *chain = NULL;
+	int code = delay_open(r->config->model, r->config->what_ifs, r->config->n_what_ifs, dirs,
+			      r->config->seed, &chain, err);
+
+	delay_free(chain);
+	return code;
+}
+
+int run_prepare(struct run *r, struct err *err)
+{
+	struct config *c = r->config;
+	const char *file = r->config_file ? r->config_file : getenv("NBOX_CONFIG");
+	int code = parse_device(r, err);
+
+	if (code == 0 && file)
+		code = config_file(c, file, err);
+	if (code == 0)
+		code = config_environment(c, environ, warn_sentence, NULL, err);
+	if (code == 0)
+		code = config_finish(c, err);
+	if (code == 0)
+		code = paths_find(&r->paths, err);
+	if (code == 0 && !r->is_plain)
+		code = check_model(r, err);
+	if (code < 0)
+		return code;
+	if (r->device == RUN_DEVICE_AUTO)
+		r->device = access("/dev/nvidiactl", F_OK) == 0 ? RUN_DEVICE_CUDA : RUN_DEVICE_HOST;
+	if (r->n_procs > c->n_real && !r->is_plain)
+		return err_set(err, EINVAL, "--procs %llu: only %zu ranks are real; see --real",
+			       (unsigned long long)r->n_procs, c->n_real);
+	return 0;
+}

@@ -1,0 +1,324 @@
+/* A run, from the results directory to the summary: see run.h. */
+#include "cli/run.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/job.h"
+#include "cli/nboxd-proc.h"
+#include "cli/report.h"
+#include "cli/results.h"
+#include "engine/record.h"
+
+#define GRACE_MS 5000 /* between a rank's failure and SIGTERM for the others */
+
+/* Programs that start the ranks themselves, and set their variables. */
+static bool is_launcher(const char *program)
+{
+	static const char *const names[] = { "torchrun", "accelerate", "deepspeed", "srun", "mpirun",
+					     "mpiexec" };
+	const char *base = strrchr(program, '/');
+
+	base = base ? base + 1 : program;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(base, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* A TCP port that is free on loopback now, for the job's own rendezvous. */
+static int free_port(void)
+{
+	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&a, &len) < 0)
+		return 29500;
+	return ntohs(a.sin_port);
+}
+
+static int random_token(char *buf, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+	unsigned char bytes[12];
+
+	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+		return -errno;
+	for (size_t i = 0; i < sizeof(bytes) && 2 * i + 2 < size; i++) {
+		buf[2 * i] = digits[bytes[i] >> 4];
+		buf[2 * i + 1] = digits[bytes[i] & 15];
+		buf[2 * i + 2] = 0;
+	}
+	return 0;
+}
+
+/* nboxd's environment: ours without the variables of options, since the effective
+ * configuration comes to it as a file, and with the token. */
+static int nboxd_env(struct job_env *env, const char *token)
+{
+	uint32_t n = 0;
+	int r = job_env_init(env);
+
+	for (uint32_t i = 0; i < env->n; i++) {
+		bool is_option = false;
+
+		for (size_t o = 0; o < CONFIG_OPTIONS; o++) {
+			const char *v = config_options[o].variable;
+
+			is_option |= o != CONFIG_LOG && strncmp(env->vars[i], v, strlen(v)) == 0 &&
+				     env->vars[i][strlen(v)] == '=';
+		}
+		if (is_option)
+			free(env->vars[i]);
+		else
+			env->vars[n++] = env->vars[i];
+	}
+	env->n = n;
+	env->vars[n] = NULL;
+	return r == 0 ? job_env_set(env, "NBOX_TOKEN", "%s", token) : r;
+}
+
+static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uint32_t n_procs,
+		    int port, const char *addr, const char *token)
+{
+	const struct config *c = r->config;
+	uint32_t gpus = c->topology.gpus_per_node;
+	uint32_t rank = r->is_plain ? proc : c->real[proc];
+	uint32_t world = r->is_plain ? n_procs : c->world;
+	uint32_t local_world = r->is_plain ? n_procs : 0;
+	int code = job_env_init(env);
+
+	/* how many of this node's ranks have a process here */
+	for (uint32_t i = 0; !r->is_plain && i < n_procs; i++)
+		local_world += c->real[i] / gpus == rank / gpus;
+	if (code == 0 && r->device == RUN_DEVICE_HOST) {
+		code = job_env_prepend(env, "LD_LIBRARY_PATH", r->paths.hostgpu);
+		if (code == 0)
+			code = job_env_set(env, "NBOX_HOST_DEVICES", "%u", gpus > local_world ? gpus : local_world);
+	}
+	if (code == 0 && !r->is_plain) {
+		code = job_env_prepend(env, "LD_PRELOAD", r->paths.shim);
+		if (code == 0)
+			code = job_env_set(env, "NBOX_ADDR", "%s", addr);
+		if (code == 0)
+			code = job_env_set(env, "NBOX_TOKEN", "%s", token);
+		if (code == 0)
+			code = job_env_set(env, "NBOX_DEVICE", "%s", r->device == RUN_DEVICE_HOST ? "host" : "cuda");
+		if (code == 0)
+			code = job_env_set(env, "NBOX_PAYLOAD_WORK", "%s",
+					   c->payload_work == WORK_REDUCE ? "reduce" : "none");
+	}
+	if (code < 0 || is_launcher(r->command[0]))
+		return code;
+	/* what torchrun sets, for plain programs */
+	const struct { const char *name; uint32_t value; } numbers[] = {
+		{ "RANK", rank },
+		{ "LOCAL_RANK", r->is_plain ? proc : rank % gpus },
+		{ "WORLD_SIZE", world },
+		{ "LOCAL_WORLD_SIZE", local_world },
+		{ "GROUP_RANK", r->is_plain ? 0 : rank / gpus },
+		{ "GROUP_WORLD_SIZE", r->is_plain ? 1 : c->topology.n_nodes },
+		{ "MASTER_PORT", (uint32_t)port },
+	};
+
+	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(numbers); i++)
+		code = job_env_set(env, numbers[i].name, "%u", numbers[i].value);
+	if (code == 0)
+		code = job_env_set(env, "MASTER_ADDR", "127.0.0.1");
+	/* Nobody plays rank 0's part of handing out the id, so all make the same one */
+	if (code == 0 && !r->is_plain && c->real[0] != 0 && !getenv("NCCL_COMM_ID"))
+		code = job_env_set(env, "NCCL_COMM_ID", "127.0.0.1:%d", port);
+	return code;
+}
+
+static uint32_t count_procs(const struct run *r)
+{
+	if (r->n_procs)
+		return (uint32_t)r->n_procs;
+	return is_launcher(r->command[0]) ? 1 : (uint32_t)r->config->n_real;
+}
+
+static void print_plan(const struct run *r)
+{
+	const struct config *c = r->config;
+
+	printf("world      %u ranks: %u nodes x %u\n", c->world, c->topology.n_nodes,
+	       c->topology.gpus_per_node);
+	printf("real       %zu ranks, the first is %u; %u local processes\n", c->n_real, c->real[0],
+	       count_procs(r));
+	printf("model      %s", c->model);
+	for (size_t i = 0; i < c->n_what_ifs; i++)
+		printf(" + %s", c->what_ifs[i]);
+	printf("\nexchange   %s over %.4s; data %s; seed %llu\n", wire_exchange_name(c->exchange), c->addr,
+	       wire_data_name(c->data), (unsigned long long)c->seed);
+	printf("device     %s\n", r->device == RUN_DEVICE_HOST ?
+		       "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU" :
+		       "cuda");
+	printf("command   ");
+	for (int i = 0; i < r->n_command; i++)
+		printf(" %s", r->command[i]);
+	printf("\n\nconfiguration:\n");
+	config_write(c, stdout);
+}
+
+static int write_config(const struct run *r, const struct results *res, char *path, struct err *err)
+{
+	FILE *f = fopen(results_path(res, "config.yaml", path), "w");
+	int failed;
+
+	if (!f)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	failed = config_write(r->config, f) < 0;
+	return fclose(f) == 0 && !failed ? 0 : err_set(err, EIO, "%s: cannot be written", path);
+}
+
+static int start_nboxd(struct run *r, struct results *res, const char *token,
+		       struct nboxd_proc *daemon, struct err *err)
+{
+	const char *program = getenv("NBOX_NBOXD"); /* tests run it under valgrind */
+	char config[PATH_MAX];
+	char addr[256];
+	struct job_env env = { 0 };
+	int code = write_config(r, res, config, err);
+
+	if (code < 0)
+		return code;
+	/* one socket a run, unless the user chose the address */
+	if (config_is_set(r->config, CONFIG_ADDR) || strncmp(r->config->addr, "tcp", 3) == 0)
+		snprintf(addr, sizeof(addr), "%s", r->config->addr);
+	else
+		snprintf(addr, sizeof(addr), "shm:%s/nbox-%d.sock",
+			 getenv("XDG_RUNTIME_DIR") ? getenv("XDG_RUNTIME_DIR") : "/tmp", (int)getpid());
+	char *argv[] = { (char *)(program ? program : r->paths.nboxd), (char *)"--config", config,
+			 (char *)"--link", addr[0] == 't' ? (char *)"tcp" : (char *)"shm",
+			 (char *)"--addr", addr, (char *)"--out", res->dir, NULL };
+
+	code = nboxd_env(&env, token);
+	code = code < 0 ? err_set(err, -code, "out of memory") : nboxd_start(daemon, argv, &env, err);
+	job_env_deinit(&env);
+	return code;
+}
+
+static int start_ranks(struct run *r, struct job *job, const char *addr, const char *token,
+		       struct err *err)
+{
+	uint32_t n = count_procs(r);
+	int port = free_port(), code = 0;
+
+	for (uint32_t i = 0; code == 0 && i < n; i++) {
+		struct job_env env = { 0 };
+
+		code = rank_env(r, &env, i, n, port, addr, token);
+		if (code < 0)
+			err_set(err, -code, "out of memory");
+		else
+			code = job_start(job, r->command, &env, err);
+		job_env_deinit(&env);
+	}
+	if (code < 0)
+		job_kill(job, SIGKILL);
+	return code;
+}
+
+static int summarise(struct run *r, const struct results *res, int exit_code, struct err *err)
+{
+	char path[PATH_MAX];
+	struct record rec = { 0 };
+	struct report *rep = NULL;
+	int code = record_load(results_path(res, "record.nbox", path), &rec, err);
+
+	if (code == 0) {
+		rep = malloc(sizeof(*rep));
+		code = rep ? report_make(&rec, rep) : -ENOMEM;
+	}
+	if (code == 0 && r->device == RUN_DEVICE_HOST)
+		report_warn(rep, "no GPU: the job ran on the CPU through the host CUDA runtime and host NCCL; "
+			    "its compute times are this CPU's");
+	if (code == 0)
+		code = report_write_json(rep, exit_code, results_path(res, "summary.json", path), err);
+	if (code == 0 && r->json)
+		code = report_write_json(rep, exit_code, r->json, err);
+	if (code == 0 && !r->is_quiet) {
+		fflush(stdout);
+		report_print(rep, stdout);
+		printf("   results        %s\n", res->dir);
+	}
+	free(rep);
+	record_deinit(&rec);
+	return code;
+}
+
+static int fail(const char *what, const struct err *err)
+{
+	fprintf(stderr, "nbox %s: %s\n", what, err->text);
+	return 1;
+}
+
+int run_execute(struct run *r)
+{
+	struct nboxd_proc daemon = { 0 };
+	struct results res = { "" };
+	struct job job;
+	struct err err = { "" };
+	char token[WIRE_TOKEN_BYTES + 1] = "";
+	int nboxd_status = 0, code = 0;
+
+	if (r->is_dry) {
+		print_plan(r);
+		return 0;
+	}
+	memcpy(token, r->config->token, WIRE_TOKEN_BYTES);
+	if (!token[0] && random_token(token, sizeof(token)) < 0)
+		return fail("run", &(struct err){ "no random numbers for a token" });
+	code = job_init(&job, &err);
+	if (code == 0 && !r->is_plain) {
+		code = results_open(&res, r->config->out, &err);
+		if (code == 0)
+			code = results_describe(&res, r->argc, r->argv, &err);
+		if (code == 0)
+			code = start_nboxd(r, &res, token, &daemon, &err);
+		if (code == 0)
+			log_info("nboxd listens at %s, results go to %s", daemon.addr, res.dir);
+	}
+	if (code == 0)
+		code = start_ranks(r, &job, daemon.addr, token, &err);
+	if (code < 0) {
+		job_wait(&job, 0, &nboxd_status, 0, &(struct err){ "" });
+		nboxd_stop(&daemon);
+		/* the command itself is wrong, like a wrong option */
+		fail("run", &err);
+		return code == -ENOENT || code == -EACCES ? 2 : 1;
+	}
+	code = job_wait(&job, daemon.pid, &nboxd_status, GRACE_MS, &err);
+	if (code < 0)
+		fail("run", &err);
+	if (nboxd_status != 0) {
+		fprintf(stderr, "nbox run: nboxd ended during the run (%s %d)\n",
+			WIFSIGNALED(nboxd_status) ? "signal" : "exit code",
+			WIFSIGNALED(nboxd_status) ? WTERMSIG(nboxd_status) : WEXITSTATUS(nboxd_status));
+		daemon.pid = 0;
+		if (job.exit_code == 0)
+			job.exit_code = 1;
+	}
+	if (nboxd_stop(&daemon) != 0 && job.exit_code == 0)
+		job.exit_code = 1;
+	if (job.exit_code > 0 && job.n > 1)
+		fprintf(stderr, "nbox run: process %u of %u failed first (exit code %d)\n", job.failed_proc,
+			job.n, job.exit_code);
+	if (!r->is_plain && summarise(r, &res, job.exit_code, &err) < 0 && job.exit_code == 0)
+		return fail("run", &err);
+	return job.exit_code;
+}

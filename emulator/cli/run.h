@@ -1,0 +1,44 @@
+/* A run: what `nbox run` and `nbox perf` do once they know what is asked for. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "cli/paths.h"
+#include "config/config.h"
+
+enum run_device { RUN_DEVICE_AUTO, RUN_DEVICE_HOST, RUN_DEVICE_CUDA };
+
+struct run {
+	struct config *config;  /* owned; finished before run_execute() */
+	const char *config_file;
+	const char *json;       /* also write the summary there */
+	const char *device_text;
+	enum run_device device;
+	uint64_t n_procs;       /* 0: as many as there are real ranks */
+	bool is_plain;          /* without nbox: a baseline on the stand-ins */
+	bool is_dry, is_quiet;
+	char **command;         /* borrowed, NULL-terminated */
+	int n_command;
+	int argc;               /* of nbox itself, for command.txt */
+	char **argv;
+	struct paths paths;
+};
+
+void run_deinit(struct run *r);
+
+/* Flags of `nbox run` that are no options of nboxd: takes argv[*index] if it is one.
+ * Return: 0; CONFIG_NOT_MINE; -EINVAL with the sentence. */
+int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err);
+void run_help(FILE *f);
+/* The names of these flags, with dashes, for suggestions. */
+extern const char *const run_flags[];
+extern const size_t n_run_flags;
+
+/* Reads file and environment, checks everything, finds nbox's parts and loads the
+ * model once to see that it is right. Return: 0 or negative errno with the sentence. */
+int run_prepare(struct run *r, struct err *err);
+
+/* Return: the exit code for nbox: the job's own, or 1 with the sentence printed. */
+int run_execute(struct run *r);

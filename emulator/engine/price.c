@@ -1,0 +1,149 @@
+/* See price.h. */
+#include "engine/price.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/bitmap.h"
+
+_Static_assert((int)NBOX_INTRA == (int)HOP_INTRA && (int)NBOX_INTER == (int)HOP_INTER &&
+		       (int)NBOX_SELF == (int)HOP_SELF,
+	       "the ABI's hops are the topology's");
+_Static_assert((int)NBOX_SENDRECV == (int)COLL_SENDRECV && (int)NBOX_ALLREDUCE == 0,
+	       "the ABI's kinds are the schedule's");
+_Static_assert((int)NBOX_RING == (int)SCHED_RING && (int)NBOX_TREE == (int)SCHED_TREE &&
+		       (int)NBOX_DIRECT == (int)SCHED_DIRECT && (int)NBOX_CHAIN == (int)SCHED_CHAIN,
+	       "the ABI's algorithms are the schedule's");
+
+static int has_rank(const struct nbox_op *op, uint32_t world_rank)
+{
+	return membership_rank(op->host, world_rank) >= 0;
+}
+
+/* Nodes that the members live on; by a bitmap only where there is no formula. */
+static uint32_t count_nodes(const struct topology *t, const struct membership *m)
+{
+	struct bitmap seen;
+	uint32_t r, first, last, n;
+
+	if (!m->n_ranks)
+		return 0;
+	if (!m->table) {
+		first = topology_node(t, m->base);
+		last = topology_node(t, membership_world(m, m->n_ranks - 1));
+		return m->stride >= t->gpus_per_node ? m->n_ranks : last - first + 1;
+	}
+	if (bitmap_init(&seen, t->n_nodes))
+		return m->n_ranks;
+	for (r = 0; r < m->n_ranks; r++)
+		if (topology_node(t, m->table[r]) < t->n_nodes)
+			bitmap_set(&seen, topology_node(t, m->table[r]));
+	n = (uint32_t)bitmap_count(&seen);
+	bitmap_deinit(&seen);
+	return n ? n : 1;
+}
+
+/* How many connections leave the busiest rank's port of each kind in the double
+ * tree: children and parents in both trees between nodes; up and down the chain
+ * inside one. Sharing by all of them, at all times, never beats the port. */
+static void tree_flows(const struct sched *s, uint32_t ret[2])
+{
+	uint32_t per_node = s->ranks_per_node ? s->ranks_per_node : 1;
+	uint32_t n_nodes = s->n_ranks / per_node, node, most = 0;
+	int tree;
+
+	/* Inner nodes of one tree are leaves of the other: 3 + 1 at most. */
+	for (node = 0; node < n_nodes && most < 4; node++) {
+		uint32_t n = 0;
+
+		for (tree = 0; tree < 2; tree++) {
+			int32_t parent, child[2];
+
+			sched_dtree(n_nodes, node, tree, &parent, child);
+			n += (parent >= 0) + (child[0] >= 0) + (child[1] >= 0);
+		}
+		most = n > most ? n : most;
+	}
+	ret[NBOX_INTER] = (most ? most : 1) * s->n_channels;
+	/* per_node 1 may also say "uneven": then tree edges can lie inside a node */
+	ret[NBOX_INTRA] = per_node == 1 ? ret[NBOX_INTER] : (per_node > 2 ? 4 : 2) * s->n_channels;
+}
+
+static void set_flows(struct price *p, const struct sched *s)
+{
+	switch (s->algo) {
+	case SCHED_RING:
+	case SCHED_CHAIN:
+		p->flows[0] = p->flows[1] = s->n_channels;
+		break;
+	case SCHED_TREE:
+		tree_flows(s, p->flows);
+		break;
+	case SCHED_DIRECT: /* the simulation shares the ports itself */
+	case SCHED_ALGOS:
+	default:
+		p->flows[0] = p->flows[1] = 1;
+		break;
+	}
+}
+
+void price_init(struct price *p, const struct sched *s, const struct topology *t,
+		const struct membership *m, struct delay_chain *d, uint64_t op_number,
+		struct err *err)
+{
+	*p = (struct price){
+		.topology = t, .members = m, .delay = d, .err = err,
+		.net = {t->intra.latency_ns, t->intra.bytes_per_ns, t->inter.latency_ns,
+			t->inter.bytes_per_ns},
+		.n_nodes = count_nodes(t, m),
+	};
+	p->has_intra = p->n_nodes < m->n_ranks;
+	p->op = (struct nbox_op){
+		.struct_size = sizeof(p->op), .kind = s->kind, .algo = s->algo,
+		.n_ranks = s->n_ranks, .n_nodes = p->n_nodes,
+		.ranks_per_node = s->ranks_per_node ? s->ranks_per_node : 1,
+		.root = s->root, .elem_bytes = s->elem_bytes, .bytes = s->bytes,
+		.number = op_number, .net = &p->net, .has_rank = has_rank, .host = m,
+	};
+	set_flows(p, s);
+}
+
+uint32_t price_hop(const struct price *p, uint32_t src, uint32_t dst)
+{
+	return topology_hop(p->topology, membership_world(p->members, src),
+			    membership_world(p->members, dst));
+}
+
+static int price_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+			 uint64_t bytes, struct nbox_delay *ret)
+{
+	struct price *p = ctx;
+	struct nbox_message msg = {
+		.struct_size = sizeof(msg),
+		.src = membership_world(p->members, src),
+		.dst = membership_world(p->members, dst),
+		.lane = lane, .bytes = bytes, .index = index,
+	};
+	struct nbox_delay base;
+	int rc;
+
+	msg.hop = topology_hop(p->topology, msg.src, msg.dst);
+	msg.flows = p->flows[msg.hop == NBOX_INTER];
+	rc = delay_message(p->delay, &p->op, &msg, p->is_base_only, ret, p->err);
+	if (rc == 0 && p->is_comparing && !p->has_difference) {
+		rc = delay_message(p->delay, &p->op, &msg, true, &base, p->err);
+		p->has_difference = rc == 0 && (base.latency_ns != ret->latency_ns ||
+						base.occupancy_ns != ret->occupancy_ns);
+	}
+	if (rc > 0)
+		return err_set(p->err, EINVAL,
+			       "the delay model '%s' says nothing about the messages of %s by %s: "
+			       "choose another model or algorithm", delay_describe(p->delay),
+			       coll_kind_name(p->op.kind), sched_algo_name(p->op.algo));
+	return rc;
+}
+
+struct sim_cost price_cost(struct price *p)
+{
+	return (struct sim_cost){.message = price_message, .ctx = p};
+}

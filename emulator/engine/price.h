@@ -1,0 +1,35 @@
+/* What the messages of one op cost on this cluster with these models: the bridge
+ * between the simulations, which know ranks of a communicator, and the delay chain,
+ * which knows world ranks, hops and shares of a port. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "engine/delay.h"
+#include "engine/sim.h"
+#include "engine/solve.h"
+
+struct price {
+	const struct topology *topology;
+	const struct membership *members;
+	struct delay_chain *delay;
+	struct err *err;
+	struct nbox_net net;
+	struct nbox_op op;
+	uint32_t flows[2];  /* by NBOX_INTRA, NBOX_INTER */
+	uint32_t n_nodes;   /* that the communicator spans */
+	bool has_intra;     /* two members share a node */
+	bool is_base_only;  /* without the what-ifs */
+	bool is_comparing;  /* ask for both, and note whether they ever differ */
+	bool has_difference;
+};
+
+/* Fills all but the last three. @p is borrowed by the op that models see. */
+void price_init(struct price *p, const struct sched *s, const struct topology *t,
+		const struct membership *m, struct delay_chain *d, uint64_t op_number,
+		struct err *err);
+/* The cost function; ctx is the price. */
+struct sim_cost price_cost(struct price *p);
+/* Kind of hop between two comm ranks: what else than bytes and flows a uniform
+ * chain looks at. */
+uint32_t price_hop(const struct price *p, uint32_t src, uint32_t dst);

@@ -1,0 +1,200 @@
+/* The record of a run: header, then rows of fixed size, as they are in memory.
+ * Writing goes through stdio, so that a row costs a copy; record_flush() hands
+ * whole rows to the kernel. Reading takes the whole file: everything that a
+ * report will use as an index or a size is checked here, once. Of a writer that
+ * died only the last row can be missing a part; that is told, not refused.
+ * Not here: what rows mean (reports), compression, other byte orders. */
+#include "engine/record.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "engine/solve.h"
+#include "schedule/coll.h"
+#include "schedule/schedule.h"
+
+struct record_writer {
+	FILE *file; /* owned */
+};
+
+static void fclosep(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+int record_create(const char *path, const struct record_header *h, struct record_writer **ret,
+		  struct err *err)
+{
+	CLEANUP(freep) struct record_writer *w = calloc(1, sizeof(*w));
+	CLEANUP(fclosep) FILE *f = NULL;
+	struct record_header own = *h;
+
+	if (!w)
+		return err_set(err, ENOMEM, "no memory for the record");
+	own.magic = RECORD_MAGIC;
+	own.header_bytes = sizeof(struct record_header);
+	own.row_bytes = sizeof(struct record_row);
+	own.model[sizeof(own.model) - 1] = '\0';
+
+	f = fopen(path, "wbe");
+	if (!f)
+		return err_set(err, errno, "cannot create the record %s: %s", path,
+			       strerror(errno));
+	if (fwrite(&own, sizeof(own), 1, f) != 1 || fflush(f) != 0)
+		return err_set(err, errno ? errno : EIO, "cannot write the record %s: %s", path,
+			       strerror(errno));
+	w->file = steal_ptr(f);
+	*ret = steal_ptr(w);
+	return 0;
+}
+
+int record_write(struct record_writer *w, const struct record_row *row)
+{
+	errno = 0;
+	if (fwrite(row, sizeof(*row), 1, w->file) != 1)
+		return -(errno ? errno : EIO);
+	return 0;
+}
+
+int record_flush(struct record_writer *w)
+{
+	errno = 0;
+	if (fflush(w->file) != 0)
+		return -(errno ? errno : EIO);
+	return 0;
+}
+
+struct record_writer *record_close(struct record_writer *w)
+{
+	if (w) {
+		if (w->file)
+			fclose(w->file);
+		free(w);
+	}
+	return NULL;
+}
+
+static int check_header(const struct record_header *h, struct err *err)
+{
+	if (h->magic == __builtin_bswap64(RECORD_MAGIC))
+		return err_set(err, EINVAL,
+			       "the record was written on a machine of the other byte order");
+	if (h->magic != RECORD_MAGIC)
+		return err_set(err, EINVAL, "not a record of nbox (its first 8 bytes differ)");
+	if (h->header_bytes != sizeof(*h) || h->row_bytes != sizeof(struct record_row))
+		return err_set(err, EINVAL,
+			       "the record has a header of %u and rows of %u bytes, this nbox "
+			       "%s reads %zu and %zu: read it with the version that wrote it",
+			       h->header_bytes, h->row_bytes, NBOX_VERSION, sizeof(*h),
+			       sizeof(struct record_row));
+	if (!memchr(h->model, '\0', sizeof(h->model)))
+		return err_set(err, EINVAL, "the record's model name does not end");
+	if (h->n_real > h->world_size)
+		return err_set(err, EINVAL, "the record has %u real ranks in a world of %u",
+			       h->n_real, h->world_size);
+	return 0;
+}
+
+static int check_row(const struct record_row *r, uint64_t i, struct err *err)
+{
+	if (r->kind >= COLL_KINDS || r->dtype >= COLL_DTYPES || r->algo >= SCHED_ALGOS ||
+	    r->how > SOLVE_SIM)
+		return err_set(err, EINVAL,
+			       "row %llu of the record has kind %u, type %u, algorithm %u, "
+			       "solution %u: one of them does not exist",
+			       (unsigned long long)i, r->kind, r->dtype, r->algo, r->how);
+	if (r->rank >= r->n_ranks || r->n_real_ranks > r->n_ranks)
+		return err_set(err, EINVAL,
+			       "row %llu of the record is of rank %u, %u ranks real, of %u",
+			       (unsigned long long)i, r->rank, r->n_real_ranks, r->n_ranks);
+	if (!isfinite(r->model_ns) || !isfinite(r->injected_ns))
+		return err_set(err, EINVAL, "row %llu of the record has a time that is no number",
+			       (unsigned long long)i);
+	return 0;
+}
+
+int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err)
+{
+	struct record r = {0};
+	uint64_t rest, i;
+	int rc;
+
+	if (n < sizeof(r.header))
+		return err_set(err, EINVAL, "%llu bytes are too few for a record",
+			       (unsigned long long)n);
+	memcpy(&r.header, data, sizeof(r.header));
+	rc = check_header(&r.header, err);
+	if (rc)
+		return rc;
+
+	rest = n - sizeof(r.header);
+	r.n_rows = rest / sizeof(struct record_row);
+	r.is_truncated = rest % sizeof(struct record_row) != 0;
+	if (r.n_rows) {
+		r.rows = malloc(r.n_rows * sizeof(*r.rows));
+		if (!r.rows)
+			return err_set(err, ENOMEM, "no memory for %llu rows",
+				       (unsigned long long)r.n_rows);
+		memcpy(r.rows, (const char *)data + sizeof(r.header), r.n_rows * sizeof(*r.rows));
+	}
+	for (i = 0; i < r.n_rows; i++) {
+		rc = check_row(&r.rows[i], i, err);
+		if (rc) {
+			record_deinit(&r);
+			return rc;
+		}
+	}
+	*ret = r;
+	return 0;
+}
+
+/* The whole file; it may grow meanwhile: what is there at the end counts. */
+static int read_all(const char *path, char **ret_data, uint64_t *ret_n, struct err *err)
+{
+	CLEANUP(fclosep) FILE *f = fopen(path, "rbe");
+	CLEANUP(freep) char *data = NULL;
+	size_t capacity = 1 << 16, n = 0;
+
+	if (!f)
+		return err_set(err, errno, "cannot open the record %s: %s", path, strerror(errno));
+	for (;;) {
+		char *grown = realloc(data, capacity);
+
+		if (!grown)
+			return err_set(err, ENOMEM, "no memory for the record %s", path);
+		data = grown;
+		n += fread(data + n, 1, capacity - n, f);
+		if (ferror(f))
+			return err_set(err, errno ? errno : EIO, "cannot read the record %s: %s",
+				       path, strerror(errno));
+		if (n < capacity)
+			break;
+		capacity *= 2;
+	}
+	*ret_data = steal_ptr(data);
+	*ret_n = n;
+	return 0;
+}
+
+int record_load(const char *path, struct record *ret, struct err *err)
+{
+	CLEANUP(freep) char *data = NULL;
+	uint64_t n = 0;
+	int rc = read_all(path, &data, &n, err);
+
+	if (rc)
+		return rc;
+	rc = record_parse(data, n, ret, err);
+	return rc ? err_prefix(err, rc, "%s", path) : 0;
+}
+
+void record_deinit(struct record *r)
+{
+	free(r->rows);
+	r->rows = NULL;
+	r->n_rows = 0;
+}

@@ -1,0 +1,332 @@
+/* See sim-ports.h. Three kinds of event: a port's message has left (the next one in
+ * its queue starts), a message has reached the ingress port of its destination (it
+ * is given its slot there), a message has arrived. At equal times arrivals come
+ * first, then departures, then entries by flow_order: never by when an event was
+ * made. One node a message between its start and its arrival; nodes are used again. */
+#include "engine/sim-ports.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "engine/sim-heap.h"
+
+#define NONE UINT32_MAX
+
+enum { KIND_ARRIVED, KIND_LEFT, KIND_ENTERED };
+
+struct flow_state {
+	double last_enter_ns;
+	uint64_t n_sent, n_arrived;
+	uint32_t next;       /* in its port's queue */
+	uint32_t head, tail; /* nodes on their way to the ingress port */
+	uint32_t in_head, in_tail; /* nodes in or behind the ingress port */
+};
+
+struct port {
+	double start_ns, in_free_ns;
+	uint32_t sending;    /* flow, or NONE */
+	uint32_t head, tail; /* flows that wait */
+};
+
+struct node {
+	double sent_ns, enter_ns, occupancy_ns, at_ns;
+	uint32_t next;
+};
+
+struct ports {
+	const struct port_flow *flows;
+	const struct sim_cost *cost;
+	const struct sim_watch *watch;
+	struct flow_state *state; /* owned */
+	struct port *port;        /* owned */
+	struct node *nodes;       /* owned */
+	uint32_t n_nodes, capacity_nodes, free_node;
+	struct sim_heap heap;
+	double end_ns;
+	uint64_t n_messages;
+};
+
+/* kind, then order, then who: 2 + 30 + 32 bits. */
+static uint64_t tie_of(unsigned kind, uint64_t order, uint32_t who)
+{
+	return (uint64_t)kind << 62 | (order & 0x3fffffff) << 32 | who;
+}
+
+static int node_new(struct ports *p, uint32_t *ret)
+{
+	uint32_t capacity;
+	struct node *grown;
+
+	if (p->free_node != NONE) {
+		*ret = p->free_node;
+		p->free_node = p->nodes[*ret].next;
+		return 0;
+	}
+	if (p->n_nodes == p->capacity_nodes) {
+		capacity = p->capacity_nodes ? 2 * p->capacity_nodes : 1024;
+		grown = capacity < NONE / 2 ? realloc(p->nodes, capacity * sizeof(*grown)) : NULL;
+		if (!grown)
+			return -ENOMEM;
+		p->nodes = grown;
+		p->capacity_nodes = capacity;
+	}
+	*ret = p->n_nodes++;
+	return 0;
+}
+
+static void list_add(struct node *nodes, uint32_t *head, uint32_t *tail, uint32_t node)
+{
+	nodes[node].next = NONE;
+	if (*head == NONE)
+		*head = node;
+	else
+		nodes[*tail].next = node;
+	*tail = node;
+}
+
+static uint64_t message_bytes(const struct port_flow *f, uint64_t index)
+{
+	if (f->sched)
+		return sched_message_bytes(f->sched, f->src, f->dst, f->lane, index);
+	return index + 1 < f->n_messages ? f->chunk_bytes : f->bytes - index * f->chunk_bytes;
+}
+
+static void queue_flow(struct ports *p, uint32_t flow)
+{
+	struct port *port = &p->port[p->flows[flow].egress];
+
+	if (p->state[flow].n_sent == p->flows[flow].n_messages)
+		return;
+	p->state[flow].next = NONE;
+	if (port->head == NONE)
+		port->head = flow;
+	else
+		p->state[port->tail].next = flow;
+	port->tail = flow;
+}
+
+/* Starts the next message of a port, if one waits. */
+static int start_next(struct ports *p, uint32_t number, double now_ns)
+{
+	struct port *port = &p->port[number];
+	uint32_t flow = port->head, node;
+	const struct port_flow *f;
+	struct flow_state *s;
+	struct nbox_delay d;
+	double enter;
+	int rc;
+
+	if (flow == NONE)
+		return 0;
+	f = &p->flows[flow];
+	s = &p->state[flow];
+	port->head = s->next;
+	port->sending = flow;
+	rc = p->cost->message(p->cost->ctx, f->src, f->dst, f->lane, s->n_sent,
+			      message_bytes(f, s->n_sent), &d);
+	if (!rc)
+		rc = node_new(p, &node);
+	if (rc)
+		return rc;
+	enter = now_ns + d.latency_ns;
+	if (enter < s->last_enter_ns)
+		enter = s->last_enter_ns;
+	s->last_enter_ns = enter;
+	s->n_sent++;
+	p->nodes[node] = (struct node){now_ns, enter, d.occupancy_ns, 0, NONE};
+	if (s->head == NONE)
+		rc = sim_heap_push(&p->heap, enter, tie_of(KIND_ENTERED, f->order, flow));
+	list_add(p->nodes, &s->head, &s->tail, node);
+	if (rc)
+		return rc;
+	return sim_heap_push(&p->heap, now_ns + d.occupancy_ns, tie_of(KIND_LEFT, 0, number));
+}
+
+static int left(struct ports *p, uint32_t number, double now_ns)
+{
+	struct port *port = &p->port[number];
+	uint32_t flow = port->sending;
+
+	port->sending = NONE;
+	if (flow != NONE)
+		queue_flow(p, flow);
+	return start_next(p, number, now_ns);
+}
+
+static int entered(struct ports *p, uint32_t flow, double now_ns)
+{
+	const struct port_flow *f = &p->flows[flow];
+	struct flow_state *s = &p->state[flow];
+	struct port *port = &p->port[f->ingress];
+	uint32_t node = s->head;
+	double begin = now_ns > port->in_free_ns ? now_ns : port->in_free_ns;
+	int rc;
+
+	s->head = p->nodes[node].next;
+	if (s->head != NONE) {
+		rc = sim_heap_push(&p->heap, p->nodes[s->head].enter_ns,
+				   tie_of(KIND_ENTERED, f->order, flow));
+		if (rc)
+			return rc;
+	}
+	port->in_free_ns = begin + p->nodes[node].occupancy_ns;
+	p->nodes[node].at_ns = port->in_free_ns;
+	rc = s->in_head == NONE ? sim_heap_push(&p->heap, port->in_free_ns,
+						tie_of(KIND_ARRIVED, f->order, flow))
+				: 0;
+	list_add(p->nodes, &s->in_head, &s->in_tail, node);
+	return rc;
+}
+
+static int arrived(struct ports *p, uint32_t flow, double now_ns)
+{
+	const struct port_flow *f = &p->flows[flow];
+	struct flow_state *s = &p->state[flow];
+	uint32_t node = s->in_head;
+
+	if (p->watch)
+		p->watch->arrived(p->watch->ctx, f->src, f->dst, f->lane, s->n_arrived,
+				  p->nodes[node].sent_ns, now_ns);
+	s->n_arrived++;
+	p->n_messages++;
+	if (now_ns > p->end_ns)
+		p->end_ns = now_ns;
+	s->in_head = p->nodes[node].next;
+	p->nodes[node].next = p->free_node;
+	p->free_node = node;
+	return s->in_head == NONE ? 0 : sim_heap_push(&p->heap, p->nodes[s->in_head].at_ns,
+						      tie_of(KIND_ARRIVED, f->order, flow));
+}
+
+static int ports_init(struct ports *p, uint32_t n_flows, uint32_t n_ports, const double *start_ns)
+{
+	uint32_t i;
+
+	p->free_node = NONE;
+	p->state = calloc((size_t)n_flows + 1, sizeof(*p->state));
+	p->port = calloc((size_t)n_ports + 1, sizeof(*p->port));
+	if (!p->state || !p->port)
+		return -ENOMEM;
+	for (i = 0; i < n_ports; i++) {
+		struct port *port = &p->port[i];
+
+		port->start_ns = port->in_free_ns = start_ns ? start_ns[i] : 0;
+		port->sending = port->head = NONE;
+		if (port->start_ns > p->end_ns)
+			p->end_ns = port->start_ns;
+		if (sim_heap_push(&p->heap, port->start_ns, tie_of(KIND_LEFT, 0, i)))
+			return -ENOMEM;
+	}
+	for (i = 0; i < n_flows; i++) {
+		p->state[i].head = p->state[i].in_head = NONE;
+		queue_flow(p, i);
+	}
+	return 0;
+}
+
+static int ports_run(struct ports *p)
+{
+	int rc = 0;
+
+	while (p->heap.n && !rc) {
+		struct sim_event e = p->heap.items[0];
+		double now = sim_event_ns(&e);
+		uint32_t who = (uint32_t)e.tie;
+
+		sim_heap_drop(&p->heap);
+		switch (e.tie >> 62) {
+		case KIND_ARRIVED:
+			rc = arrived(p, who, now);
+			break;
+		case KIND_LEFT:
+			rc = left(p, who, now);
+			break;
+		default:
+			rc = entered(p, who, now);
+			break;
+		}
+	}
+	return rc;
+}
+
+int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
+	      const struct sim_cost *cost, const double *start_ns, const struct sim_watch *watch,
+	      struct sim_result *ret, struct err *err)
+{
+	struct ports p = {.flows = flows, .cost = cost, .watch = watch};
+	int rc = ports_init(&p, n_flows, n_ports, start_ns);
+
+	if (!rc)
+		rc = ports_run(&p);
+	if (!rc)
+		*ret = (struct sim_result){.end_ns = p.end_ns, .n_messages = p.n_messages};
+	if (rc == -ENOMEM)
+		err_set(err, ENOMEM, "no memory to simulate %u connections", n_flows);
+	free(p.state);
+	free(p.port);
+	free(p.nodes);
+	sim_heap_deinit(&p.heap);
+	return rc;
+}
+
+/* Appends the flows that leave @rank. */
+static int add_flows(const struct sched *s, uint32_t rank, uint32_t period,
+		     struct port_flow **flows, uint32_t *n_flows, uint32_t *capacity)
+{
+	CLEANUP(freep) struct sched_conn *conns = NULL;
+	struct port_flow *grown;
+	uint32_t n_in, n_out, i;
+	int rc = sched_conns(s, rank, &conns, &n_in, &n_out);
+
+	if (rc)
+		return rc;
+	if (*n_flows + n_out > *capacity) {
+		*capacity = 2 * *capacity + n_out;
+		grown = realloc(*flows, *capacity * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		*flows = grown;
+	}
+	/* The order in which the schedule lists a rank's peers says nothing; turns go
+	 * round from the next rank on, so that no rank is everybody's first. */
+	for (i = 0; i < n_out; i++) {
+		const struct sched_conn *c = &conns[n_in + i];
+
+		(*flows)[(*n_flows)++] = (struct port_flow){
+			.src = c->src, .dst = c->dst, .lane = c->lane,
+			.egress = c->src % period, .ingress = c->dst % period,
+			.order = (c->dst + s->n_ranks - c->src) % s->n_ranks,
+			.n_messages = c->n_messages, .sched = s,
+		};
+	}
+	return 0;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+	const struct port_flow *x = a, *y = b;
+
+	if (x->src != y->src)
+		return x->src < y->src ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return x->lane < y->lane ? -1 : x->lane > y->lane;
+}
+
+int sim_ports_sched(const struct sched *s, uint32_t period, const struct sim_cost *cost,
+		    const double *start_ns, const struct sim_watch *watch,
+		    struct sim_result *ret, struct err *err)
+{
+	CLEANUP(freep) struct port_flow *flows = NULL;
+	uint32_t n_flows = 0, capacity = 0, r, first;
+
+	for (r = 0; r < period; r++) {
+		first = n_flows;
+		if (add_flows(s, r, period, &flows, &n_flows, &capacity))
+			return err_set(err, ENOMEM, "no memory for the connections of rank %u", r);
+		if (n_flows > first)
+			qsort(flows + first, n_flows - first, sizeof(*flows), by_turn);
+	}
+	return sim_ports(flows, n_flows, period, cost, start_ns, watch, ret, err);
+}

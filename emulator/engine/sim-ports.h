@@ -1,0 +1,38 @@
+/* Event simulation of messages that wait for no other message but share the ports
+ * of their ranks: all-to-all, gather, scatter, point-to-point groups. */
+#pragma once
+
+#include "engine/sim.h"
+
+/* One connection. */
+struct port_flow {
+	uint32_t src, dst; /* comm ranks, as the cost and the watch are told */
+	uint16_t lane;
+	uint32_t egress, ingress; /* ports: below n_ports */
+	uint64_t order;           /* who is first into an ingress port at the same time */
+	uint64_t n_messages;
+	const struct sched *sched;   /* says the sizes, borrowed; NULL: */
+	uint64_t bytes, chunk_bytes; /* message i has chunk_bytes, the last one the rest */
+};
+
+/**
+ * sim_ports - @flows: of one egress port in the order in which they take turns
+ * @start_ns: n_ports values, or NULL for all 0
+ *
+ * A port sends one message at a time; the flows of a port take turns: a flow's next
+ * message queues up when the one before has left. It reaches the ingress port of its
+ * destination after the latency, and occupies that one as long, first come first
+ * served; then it has arrived. Uncontended that is occupancy + latency.
+ *
+ * Return: 0; -ENOMEM; a cost's own error.
+ */
+int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
+	      const struct sim_cost *cost, const double *start_ns, const struct sim_watch *watch,
+	      struct sim_result *ret, struct err *err);
+
+/* The flows of a direct schedule. @period: ranks r and r + period are told to be
+ * equivalent: only flows from ranks below it are simulated, and what they do at
+ * other ranks happens at those below (n_ranks: everything; it must divide it). */
+int sim_ports_sched(const struct sched *s, uint32_t period, const struct sim_cost *cost,
+		    const double *start_ns, const struct sim_watch *watch,
+		    struct sim_result *ret, struct err *err);

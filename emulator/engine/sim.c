@@ -1,0 +1,424 @@
+/* Event simulation of schedules whose messages wait for other messages: ring, tree,
+ * chain. Every connection is a port: a message starts when its step's receives (and
+ * those of the steps before) are there and the connection's last message has left,
+ * occupies the connection, and arrives a latency later, never before the one ahead
+ * of it. How connections share a rank's port is in the costs (nbox_message.flows).
+ * Direct algorithms, whose messages share ports but wait for nobody: sim-ports.c.
+ *
+ * The state is one struct a connection and one a (rank, thread); the next step of a
+ * thread is asked of the schedule when the one before is over. The heap holds the
+ * first message in flight of each connection; those behind it wait in a list whose
+ * nodes are used again, so memory follows what is in flight, never the bytes. As
+ * each connection has its own port and one receiver, arrival times are a function
+ * of the DAG and of the costs: in which order equal times are served is no matter. */
+#include "engine/sim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "engine/sim-heap.h"
+#include "engine/sim-ports.h"
+
+#define NONE UINT32_MAX
+
+struct conn {
+	double free_ns; /* when the port is free again */
+	double last_ns; /* arrival of the last message put in flight */
+	uint64_t n_arrived;
+	uint32_t head, tail; /* in flight */
+	uint32_t to_thread, from_thread;
+	uint32_t src, dst;
+	uint16_t lane;
+};
+
+struct thread {
+	double ready_ns;
+	uint64_t step, n_steps;
+	uint64_t recv_index, send_index, bytes;
+	uint32_t recv[SCHED_FAN], send[SCHED_FAN]; /* connections of the step */
+	uint32_t n_recv, n_send;
+	uint32_t rank;
+	uint32_t resume; /* a source goes on when this connection's message arrives */
+	bool is_source;  /* receives nothing, ever */
+};
+
+struct flight {
+	double at_ns, sent_ns;
+	uint32_t next;
+};
+
+struct sim {
+	const struct sched *s;
+	const struct sim_cost *cost;
+	const struct sim_watch *watch;
+	struct conn *conns;       /* owned, by source */
+	uint32_t *conn_start;     /* owned, n_ranks + 1 */
+	struct thread *threads;   /* owned, by rank */
+	uint32_t *thread_start;   /* owned, n_ranks + 1 */
+	struct flight *flights;   /* owned */
+	uint32_t n_flights, capacity_flights, free_flight;
+	struct sim_heap heap;
+	bool has_hole; /* the heap's top is used up and may be replaced */
+	double end_ns;
+	uint64_t n_messages;
+};
+
+static void sim_deinit(struct sim *sim)
+{
+	free(sim->conns);
+	free(sim->conn_start);
+	free(sim->threads);
+	free(sim->thread_start);
+	free(sim->flights);
+	sim_heap_deinit(&sim->heap);
+}
+
+static int push(struct sim *sim, double ns, uint32_t conn)
+{
+	if (sim->has_hole) {
+		sim->has_hole = false;
+		sim_heap_settle(&sim->heap, (struct sim_event){conn, sim_heap_time(ns)});
+		return 0;
+	}
+	return sim_heap_push(&sim->heap, ns, conn);
+}
+
+static int flight_new(struct sim *sim, uint32_t *ret)
+{
+	struct flight *grown;
+	uint32_t capacity;
+
+	if (sim->free_flight != NONE) {
+		*ret = sim->free_flight;
+		sim->free_flight = sim->flights[*ret].next;
+		return 0;
+	}
+	if (sim->n_flights == sim->capacity_flights) {
+		capacity = sim->capacity_flights ? 2 * sim->capacity_flights : 1024;
+		grown = capacity < NONE / 2
+				? realloc(sim->flights, capacity * sizeof(*grown))
+				: NULL;
+		if (!grown)
+			return -ENOMEM;
+		sim->flights = grown;
+		sim->capacity_flights = capacity;
+	}
+	*ret = sim->n_flights++;
+	return 0;
+}
+
+static uint32_t find_conn(const struct sim *sim, uint32_t src, uint32_t dst, uint16_t lane)
+{
+	uint32_t c;
+
+	for (c = sim->conn_start[src]; c < sim->conn_start[src + 1]; c++)
+		if (sim->conns[c].dst == dst && sim->conns[c].lane == lane)
+			return c;
+	return NONE;
+}
+
+static bool is_conn(const struct sim *sim, uint32_t c, uint32_t src, uint32_t dst, uint16_t lane)
+{
+	return c != NONE && sim->conns[c].src == src && sim->conns[c].dst == dst &&
+	       sim->conns[c].lane == lane;
+}
+
+/* Asks the schedule for the thread's current step. The peers are mostly those of
+ * the step before. Return: 0; -EDEADLK when a connection does not exist. */
+static int load_step(struct sim *sim, struct thread *t)
+{
+	uint32_t number = (uint32_t)(t - sim->threads), j;
+	struct sched_step st;
+
+	sched_step(sim->s, t->rank, number - sim->thread_start[t->rank], t->step, &st);
+	t->recv_index = st.recv_index;
+	t->send_index = st.send_index;
+	t->bytes = st.bytes;
+	t->n_recv = st.n_recv;
+	t->n_send = st.n_send;
+	for (j = 0; j < st.n_recv; j++) {
+		if (!is_conn(sim, t->recv[j], st.recv[j], t->rank, st.recv_lane))
+			t->recv[j] = find_conn(sim, st.recv[j], t->rank, st.recv_lane);
+		if (t->recv[j] == NONE)
+			return -EDEADLK;
+	}
+	for (j = 0; j < st.n_send; j++) {
+		if (!is_conn(sim, t->send[j], t->rank, st.send[j], st.send_lane))
+			t->send[j] = find_conn(sim, t->rank, st.send[j], st.send_lane);
+		if (t->send[j] == NONE)
+			return -EDEADLK;
+	}
+	return 0;
+}
+
+static int send_message(struct sim *sim, const struct thread *t, uint32_t number)
+{
+	struct conn *c = &sim->conns[number];
+	struct nbox_delay d;
+	double sent, at;
+	uint32_t f;
+	int rc;
+
+	rc = sim->cost->message(sim->cost->ctx, c->src, c->dst, c->lane, t->send_index, t->bytes,
+				&d);
+	if (rc)
+		return rc;
+	rc = flight_new(sim, &f);
+	if (rc)
+		return rc;
+	sent = t->ready_ns > c->free_ns ? t->ready_ns : c->free_ns;
+	c->free_ns = sent + d.occupancy_ns;
+	at = c->free_ns + d.latency_ns;
+	if (at < c->last_ns)
+		at = c->last_ns;
+	c->last_ns = at;
+	sim->flights[f] = (struct flight){at, sent, NONE};
+	if (c->head != NONE) {
+		sim->flights[c->tail].next = f;
+		c->tail = f;
+		return 0;
+	}
+	c->head = c->tail = f;
+	return push(sim, at, number);
+}
+
+/* A source would send all its messages at once; it sends the next ones when the
+ * first of these arrives, which is soon enough: they cannot arrive before. */
+static void pause_source(struct sim *sim, struct thread *t)
+{
+	uint32_t j;
+
+	t->resume = t->send[0];
+	for (j = 1; j < t->n_send; j++)
+		if (sim->conns[t->send[j]].last_ns < sim->conns[t->resume].last_ns)
+			t->resume = t->send[j];
+}
+
+/* Executes steps as long as their receives are there. @now_ns: the arrival that
+ * may have been missing; no later one has happened. */
+static int run_thread(struct sim *sim, struct thread *t, double now_ns)
+{
+	uint32_t j;
+	int rc;
+
+	while (t->step < t->n_steps) {
+		for (j = 0; j < t->n_recv; j++)
+			if (sim->conns[t->recv[j]].n_arrived <= t->recv_index)
+				return 0;
+		if (t->n_recv && t->ready_ns < now_ns)
+			t->ready_ns = now_ns;
+		for (j = 0; j < t->n_send; j++) {
+			rc = send_message(sim, t, t->send[j]);
+			if (rc)
+				return rc;
+		}
+		if (t->is_source && t->n_send)
+			pause_source(sim, t);
+		if (++t->step < t->n_steps) {
+			rc = load_step(sim, t);
+			if (rc)
+				return rc;
+		}
+		if (t->resume != NONE)
+			return 0;
+	}
+	return 0;
+}
+
+static int arrive(struct sim *sim, uint32_t number)
+{
+	struct conn *c = &sim->conns[number];
+	uint32_t f = c->head;
+	double at = sim->flights[f].at_ns;
+	int rc;
+
+	if (sim->watch)
+		sim->watch->arrived(sim->watch->ctx, c->src, c->dst, c->lane, c->n_arrived,
+				    sim->flights[f].sent_ns, at);
+	c->head = sim->flights[f].next;
+	sim->flights[f].next = sim->free_flight;
+	sim->free_flight = f;
+	c->n_arrived++;
+	sim->n_messages++;
+	if (at > sim->end_ns)
+		sim->end_ns = at;
+
+	sim->has_hole = true;
+	if (c->head != NONE) {
+		rc = push(sim, sim->flights[c->head].at_ns, number);
+		if (rc)
+			return rc;
+	}
+	rc = run_thread(sim, &sim->threads[c->to_thread], at);
+	if (rc)
+		return rc;
+	if (c->from_thread != NONE && sim->threads[c->from_thread].resume == number) {
+		sim->threads[c->from_thread].resume = NONE;
+		rc = run_thread(sim, &sim->threads[c->from_thread], at);
+		if (rc)
+			return rc;
+	}
+	if (sim->has_hole) {
+		sim->has_hole = false;
+		sim_heap_drop(&sim->heap);
+	}
+	return 0;
+}
+
+static int add_conns(struct sim *sim, uint32_t rank, uint32_t *capacity, struct err *err)
+{
+	CLEANUP(freep) struct sched_conn *of_rank = NULL;
+	uint32_t n_in, n_out, n = sim->conn_start[rank], i;
+	struct conn *grown;
+	int rc = sched_conns(sim->s, rank, &of_rank, &n_in, &n_out);
+
+	if (rc)
+		return err_set(err, -rc, "no memory for the connections of rank %u", rank);
+	if (n + n_out > *capacity) {
+		*capacity = 2 * *capacity + n_out;
+		grown = realloc(sim->conns, *capacity * sizeof(*grown));
+		if (!grown)
+			return err_set(err, ENOMEM, "no memory for %u connections", *capacity);
+		sim->conns = grown;
+	}
+	for (i = 0; i < n_out; i++) {
+		const struct sched_conn *from = &of_rank[n_in + i];
+
+		sim->conns[n + i] = (struct conn){
+			.src = from->src, .dst = from->dst, .lane = from->lane,
+			.head = NONE, .tail = NONE, .to_thread = NONE, .from_thread = NONE,
+		};
+	}
+	sim->conn_start[rank + 1] = n + n_out;
+	return 0;
+}
+
+static int make_threads(struct sim *sim, const double *start_ns, struct err *err)
+{
+	uint32_t n = sim->s->n_ranks, r, i;
+
+	for (r = 0; r < n; r++)
+		sim->thread_start[r + 1] = sim->thread_start[r] + sched_n_threads(sim->s, r);
+	sim->threads = calloc((size_t)sim->thread_start[n] + 1, sizeof(*sim->threads));
+	if (!sim->threads)
+		return err_set(err, ENOMEM, "no memory for %u threads", sim->thread_start[n]);
+	for (r = 0; r < n; r++) {
+		for (i = sim->thread_start[r]; i < sim->thread_start[r + 1]; i++) {
+			struct thread *t = &sim->threads[i];
+
+			t->rank = r;
+			t->n_steps = sched_n_steps(sim->s, r, i - sim->thread_start[r]);
+			t->ready_ns = start_ns ? start_ns[r] : 0;
+			t->resume = NONE;
+			t->is_source = true;
+			memset(t->recv, 0xff, sizeof(t->recv));
+			memset(t->send, 0xff, sizeof(t->send));
+			if (t->ready_ns > sim->end_ns)
+				sim->end_ns = t->ready_ns;
+		}
+	}
+	return 0;
+}
+
+/* Tells each connection its two threads. */
+static int link_conns(struct sim *sim, struct err *err)
+{
+	uint32_t c, to, from;
+
+	for (c = 0; c < sim->conn_start[sim->s->n_ranks]; c++) {
+		struct conn *k = &sim->conns[c];
+
+		to = sched_recv_thread(sim->s, k->src, k->dst, k->lane);
+		from = sched_send_thread(sim->s, k->src, k->dst, k->lane);
+		if (to == UINT32_MAX || from == UINT32_MAX)
+			return err_set(err, EDEADLK,
+				       "the schedule is broken: nobody serves the connection from "
+				       "rank %u to rank %u, lane %u", k->src, k->dst, k->lane);
+		k->to_thread = sim->thread_start[k->dst] + to;
+		k->from_thread = sim->thread_start[k->src] + from;
+		sim->threads[k->to_thread].is_source = false;
+	}
+	return 0;
+}
+
+static int sim_init(struct sim *sim, const double *start_ns, struct err *err)
+{
+	uint32_t n = sim->s->n_ranks, r, capacity = 0;
+	int rc;
+
+	sim->free_flight = NONE;
+	sim->conn_start = calloc((size_t)n + 1, sizeof(*sim->conn_start));
+	sim->thread_start = calloc((size_t)n + 1, sizeof(*sim->thread_start));
+	if (!sim->conn_start || !sim->thread_start)
+		return err_set(err, ENOMEM, "no memory for %u ranks", n);
+	for (r = 0; r < n; r++) {
+		rc = add_conns(sim, r, &capacity, err);
+		if (rc)
+			return rc;
+	}
+	rc = make_threads(sim, start_ns, err);
+	if (!rc)
+		rc = link_conns(sim, err);
+	return rc;
+}
+
+static int check_all_done(const struct sim *sim, struct err *err)
+{
+	uint32_t i, n = sim->thread_start[sim->s->n_ranks];
+
+	for (i = 0; i < n; i++) {
+		const struct thread *t = &sim->threads[i];
+
+		if (t->step < t->n_steps)
+			return err_set(err, EDEADLK,
+				       "the schedule cannot be played: rank %u, thread %u waits "
+				       "in step %llu of %llu for message %llu from rank %u for ever",
+				       t->rank, i - sim->thread_start[t->rank],
+				       (unsigned long long)t->step, (unsigned long long)t->n_steps,
+				       (unsigned long long)t->recv_index,
+				       t->n_recv ? sim->conns[t->recv[0]].src : t->rank);
+	}
+	return 0;
+}
+
+static int run_events(struct sim *sim, struct err *err)
+{
+	uint32_t i, n = sim->thread_start[sim->s->n_ranks];
+	int rc = 0;
+
+	for (i = 0; i < n && !rc; i++) {
+		struct thread *t = &sim->threads[i];
+
+		if (t->n_steps)
+			rc = load_step(sim, t);
+		if (!rc)
+			rc = run_thread(sim, t, 0);
+	}
+	while (sim->heap.n && !rc)
+		rc = arrive(sim, (uint32_t)sim->heap.items[0].tie);
+	if (rc == -ENOMEM)
+		return err_set(err, ENOMEM, "no memory for the messages in flight");
+	if (rc == -EDEADLK)
+		return err_set(err, EDEADLK, "the schedule is broken: a step uses a connection "
+			       "that its rank does not have");
+	return rc ? rc : check_all_done(sim, err);
+}
+
+int sim_run(const struct sched *s, const struct sim_cost *cost, const double *start_ns,
+	    const struct sim_watch *watch, struct sim_result *ret, struct err *err)
+{
+	struct sim sim = {.s = s, .cost = cost, .watch = watch};
+	int rc;
+
+	if (s->algo == SCHED_DIRECT)
+		return sim_ports_sched(s, s->n_ranks, cost, start_ns, watch, ret, err);
+	rc = sim_init(&sim, start_ns, err);
+	if (!rc)
+		rc = run_events(&sim, err);
+	if (!rc)
+		*ret = (struct sim_result){.end_ns = sim.end_ns, .n_messages = sim.n_messages};
+	sim_deinit(&sim);
+	return rc;
+}

@@ -1,0 +1,256 @@
+/* Groups of point-to-point calls: the calls of the real ranks are connections that
+ * share the ports of their ends; what virtual ranks send is there from the start.
+ * Calls without bytes have no messages; calls to oneself take no time. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "engine/sim-ports.h"
+#include "engine/solve-parts.h"
+
+struct group {
+	struct port_flow *flows; /* owned, by source */
+	uint32_t n_flows;
+	uint32_t *ranks; /* owned, sorted: those with a port */
+	uint32_t n_ranks;
+	double max_sent, max_received; /* by a real rank; bytes */
+};
+
+static void group_deinit(struct group *g)
+{
+	free(g->flows);
+	free(g->ranks);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Stable: calls keep their order, which is the order of their turns. */
+static int by_source(const void *a, const void *b)
+{
+	const struct port_flow *x = a, *y = b;
+
+	if (x->src != y->src)
+		return x->src < y->src ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static uint32_t port_of(const struct group *g, uint32_t rank)
+{
+	const uint32_t *at = bsearch(&rank, g->ranks, g->n_ranks, sizeof(rank), by_number);
+
+	return (uint32_t)(at - g->ranks);
+}
+
+/* The lane of call @i: how many earlier ones go the same way between the same two. */
+static int number_lanes(const struct sched_p2p *calls, uint32_t n, uint16_t *ret_lane)
+{
+	CLEANUP(freep) uint64_t *keys = NULL;
+	CLEANUP(freep) uint32_t *count = NULL;
+	uint32_t i, k, capacity = 16, slot;
+
+	while (capacity < 2 * n)
+		capacity *= 2;
+	keys = calloc(capacity, sizeof(*keys));
+	count = calloc(capacity, sizeof(*count));
+	if (!keys || !count)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		uint64_t key = ((uint64_t)calls[i].peer << 1 | calls[i].is_send) + 1;
+
+		if (!calls[i].bytes)
+			continue;
+		slot = (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (capacity - 1);
+		for (k = slot; keys[k] && keys[k] != key;)
+			k = (k + 1) & (capacity - 1);
+		keys[k] = key;
+		ret_lane[i] = (uint16_t)count[k]++;
+	}
+	return 0;
+}
+
+static bool is_among(const uint32_t *ranks, uint32_t n, uint32_t rank)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (ranks[i] == rank)
+			return true;
+	return false;
+}
+
+/* The calls of one real rank. Receives from real ranks are their sends. */
+static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_t self,
+		     const struct sched_p2p *calls, uint32_t n_calls, uint64_t chunk_bytes)
+{
+	CLEANUP(freep) uint16_t *lane = malloc(((size_t)n_calls + 1) * sizeof(*lane));
+	double sent = 0, received = 0;
+	uint32_t i;
+
+	if (!lane || number_lanes(calls, n_calls, lane))
+		return -ENOMEM;
+	for (i = 0; i < n_calls; i++) {
+		const struct sched_p2p *c = &calls[i];
+
+		if (!c->bytes || c->peer == self)
+			continue;
+		*(c->is_send ? &sent : &received) += (double)c->bytes;
+		if (!c->is_send && is_among(ranks, n, c->peer))
+			continue;
+		g->flows[g->n_flows] = (struct port_flow){
+			.src = c->is_send ? self : c->peer, .dst = c->is_send ? c->peer : self,
+			.lane = lane[i], .order = g->n_flows,
+			.n_messages = (c->bytes + chunk_bytes - 1) / chunk_bytes,
+			.bytes = c->bytes, .chunk_bytes = chunk_bytes,
+		};
+		g->ranks[g->n_ranks++] = self;
+		g->ranks[g->n_ranks++] = c->peer;
+		g->n_flows++;
+	}
+	g->max_sent = fmax(g->max_sent, sent);
+	g->max_received = fmax(g->max_received, received);
+	return 0;
+}
+
+static void assign_ports(struct group *g)
+{
+	uint32_t i, kept = 0;
+
+	qsort(g->ranks, g->n_ranks, sizeof(*g->ranks), by_number);
+	for (i = 0; i < g->n_ranks; i++)
+		if (!kept || g->ranks[i] != g->ranks[kept - 1])
+			g->ranks[kept++] = g->ranks[i];
+	g->n_ranks = kept;
+	qsort(g->flows, g->n_flows, sizeof(*g->flows), by_source);
+	for (i = 0; i < g->n_flows; i++) {
+		g->flows[i].egress = port_of(g, g->flows[i].src);
+		g->flows[i].ingress = port_of(g, g->flows[i].dst);
+	}
+}
+
+static int group_init(struct group *g, const uint32_t *ranks, uint32_t n,
+		      const struct sched_p2p *const *calls, const uint32_t *n_calls,
+		      uint64_t chunk_bytes)
+{
+	size_t total = 0;
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < n; i++)
+		total += n_calls[i];
+	g->flows = malloc((total + 1) * sizeof(*g->flows));
+	g->ranks = malloc((2 * total + 1) * sizeof(*g->ranks));
+	if (!g->flows || !g->ranks)
+		return -ENOMEM;
+	for (i = 0; i < n && !rc; i++)
+		rc = add_calls(g, ranks, n, ranks[i], calls[i], n_calls[i], chunk_bytes);
+	if (!rc)
+		assign_ports(g);
+	return rc;
+}
+
+struct p2p_catcher {
+	const struct border *border;
+	struct timing *timing;
+};
+
+static void catch_arrival(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+			  double sent_ns, double arrived_ns)
+{
+	struct p2p_catcher *c = ctx;
+	int64_t in = border_find_in(c->border, src, dst, lane);
+
+	(void)sent_ns;
+	if (in >= 0 && index < c->border->in[in].n_messages)
+		c->timing->at[c->timing->offset[in] + index] = arrived_ns;
+}
+
+static int simulate(struct group *g, struct price *p, const struct border *border,
+		    struct timing *t, struct err *err)
+{
+	struct sim_cost cost = price_cost(p);
+	struct p2p_catcher catcher = {border, t};
+	struct sim_watch watch = {.arrived = catch_arrival, .ctx = &catcher};
+	struct sim_result result;
+	int rc = sim_ports(g->flows, g->n_flows, g->n_ranks, &cost, NULL, border ? &watch : NULL,
+			   &result, err);
+
+	if (!rc)
+		t->end_ns = result.end_ns;
+	return rc;
+}
+
+static int from_messages(struct group *g, struct price *p, const struct border *border,
+			 struct timing *t, struct err *err)
+{
+	struct timing base = {0};
+	uint64_t i;
+	int rc = border ? solve_border_times(t, border, err) : 0;
+
+	if (rc)
+		return rc;
+	for (i = 0; border && i < border->n_in_messages; i++)
+		t->at[i] = 0;
+	p->is_comparing = true;
+	t->how = SOLVE_SIM;
+	rc = simulate(g, p, border, t, err);
+	base.end_ns = t->end_ns;
+	if (!rc && p->has_difference) {
+		p->is_comparing = false;
+		p->is_base_only = true;
+		rc = simulate(g, p, NULL, &base, err);
+		p->is_base_only = false;
+	}
+	t->model_ns = base.end_ns;
+	return rc;
+}
+
+/* Bytes of the busiest rank's port over the fastest port there is. */
+static double group_bound(const struct group *g, const struct price *p)
+{
+	const struct topology *t = p->topology;
+	double port = p->n_nodes == 1 ? t->intra.bytes_per_ns : t->inter.bytes_per_ns;
+
+	if (p->has_intra)
+		port = fmax(t->intra.bytes_per_ns, t->inter.bytes_per_ns);
+	return fmax(g->max_sent, g->max_received) / port;
+}
+
+int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
+	      const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
+	      const struct membership *m, struct delay_chain *d, const struct border *border,
+	      uint64_t op_number, struct timing *ret, struct err *err)
+{
+	struct sched s = {.kind = COLL_SENDRECV, .algo = SCHED_DIRECT, .n_ranks = m->n_ranks,
+			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 1};
+	struct group g = {0};
+	struct timing own = {0};
+	struct price p;
+	int rc = group_init(&g, ranks, n, calls, n_calls,
+			    chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT);
+
+	if (rc)
+		err_set(err, -rc, "no memory for a group of calls");
+	if (!rc) {
+		s.bytes = (uint64_t)fmax(g.max_sent, g.max_received);
+		price_init(&p, &s, t, m, d, op_number, err);
+		own.bound_ns = group_bound(&g, &p);
+		rc = solve_from_op(&p, &own, err);
+	}
+	if (rc == 1)
+		rc = delay_has_message(d) ? from_messages(&g, &p, border, &own, err)
+					  : solve_no_answer(&p, err);
+	if (!rc)
+		rc = solve_finish(&p, border, &own, err);
+	group_deinit(&g);
+	if (rc)
+		timing_deinit(&own);
+	else
+		*ret = own;
+	return rc;
+}

@@ -1,0 +1,290 @@
+/* An op's times: asks the model for the op, or works them out message by message
+ * (symmetry.h where that is exact, sim.h elsewhere), then lets the what-ifs add
+ * theirs. Two stages: the *raw* times are what the messages say and may be kept for
+ * equal ops (struct solver); extras are asked of every op. */
+#include "engine/solve.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "engine/price.h"
+#include "engine/solve-parts.h"
+#include "engine/symmetry.h"
+
+static void timing_deinitp(struct timing *t)
+{
+	timing_deinit(t);
+}
+
+/* What has to cross the busiest rank's port, and the busiest node's ports. */
+static double bound_of(const struct sched *s, const struct topology *t, uint32_t n_nodes,
+		       bool has_intra)
+{
+	double n = s->n_ranks, nodes = n_nodes, bytes = (double)s->bytes, per_rank, between = 0;
+	double port = n_nodes == 1 ? t->intra.bytes_per_ns : t->inter.bytes_per_ns;
+	double ports = n / nodes;
+	uint32_t i;
+
+	if (s->n_ranks < 2)
+		return 0;
+	switch (s->kind) {
+	case COLL_ALLREDUCE:
+		per_rank = 2 * (n - 1) / n * bytes;
+		between = 2 * (nodes - 1) / nodes * bytes;
+		break;
+	case COLL_ALLGATHER:
+	case COLL_REDUCESCATTER:
+		per_rank = (n - 1) * bytes;
+		between = (n - n / nodes) * bytes;
+		break;
+	case COLL_ALLTOALL:
+		per_rank = (n - 1) * bytes;
+		between = (n - n / nodes) * bytes * (n / nodes);
+		break;
+	case COLL_GATHER:
+	case COLL_SCATTER: /* the root has one port */
+		per_rank = (n - 1) * bytes;
+		between = (n - n / nodes) * bytes;
+		ports = 1;
+		break;
+	case COLL_SENDRECV:
+		per_rank = 0;
+		for (i = 0; i < s->n_p2p; i++)
+			if (s->p2p[i].is_send && s->p2p[i].peer != s->p2p_rank)
+				per_rank += (double)s->p2p[i].bytes;
+		for (i = 0; i < s->n_p2p; i++)
+			if (!s->p2p[i].is_send && s->p2p[i].peer != s->p2p_rank)
+				between += (double)s->p2p[i].bytes;
+		per_rank = fmax(per_rank, between);
+		between = 0;
+		break;
+	case COLL_BROADCAST:
+	case COLL_REDUCE:
+	case COLL_KINDS:
+	default:
+		per_rank = bytes;
+		between = n_nodes > 1 ? bytes : 0;
+		break;
+	}
+	if (has_intra)
+		port = fmax(t->intra.bytes_per_ns, t->inter.bytes_per_ns);
+	return fmax(per_rank / port, between / (ports * t->inter.bytes_per_ns));
+}
+
+double solve_bound_ns(const struct sched *s, const struct topology *t)
+{
+	uint32_t per_node = s->ranks_per_node ? s->ranks_per_node : 1;
+	uint32_t n_nodes = s->n_ranks / per_node;
+
+	return bound_of(s, t, n_nodes ? n_nodes : 1, per_node > 1);
+}
+
+int solve_border_times(struct timing *t, const struct border *b, struct err *err)
+{
+	uint32_t i;
+
+	t->n_in = b->n_in;
+	t->at = malloc((b->n_in_messages + 1) * sizeof(*t->at));
+	t->offset = malloc(((size_t)b->n_in + 1) * sizeof(*t->offset));
+	if (!t->at || !t->offset)
+		return err_set(err, ENOMEM, "no memory for the times of %llu messages",
+			       (unsigned long long)b->n_in_messages);
+	t->offset[0] = 0;
+	for (i = 0; i < b->n_in; i++)
+		t->offset[i + 1] = t->offset[i] + b->in[i].n_messages;
+	return 0;
+}
+
+/* Message i of k at (i + 1) / k of the op's time. */
+static int spread_over_op(struct timing *t, const struct border *b, struct err *err)
+{
+	uint32_t i;
+
+	t->n_in = b->n_in;
+	t->first = malloc(((size_t)b->n_in + 1) * sizeof(*t->first));
+	t->step = malloc(((size_t)b->n_in + 1) * sizeof(*t->step));
+	if (!t->first || !t->step)
+		return err_set(err, ENOMEM, "no memory for the times of %u connections", b->n_in);
+	for (i = 0; i < b->n_in; i++)
+		t->first[i] = t->step[i] = t->end_ns / (double)b->in[i].n_messages;
+	return 0;
+}
+
+/* Takes the arrivals of a simulation at real ranks. */
+struct catcher {
+	const struct border *border;
+	struct timing *timing;
+	struct bitmap is_real; /* ranks that receive over the border */
+};
+
+static void catch_arrival(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+			  double sent_ns, double arrived_ns)
+{
+	struct catcher *c = ctx;
+	int64_t in;
+
+	(void)sent_ns;
+	if (!bitmap_test(&c->is_real, dst))
+		return;
+	in = border_find_in(c->border, src, dst, lane);
+	if (in >= 0)
+		c->timing->at[c->timing->offset[in] + index] = arrived_ns;
+}
+
+static int catcher_init(struct catcher *c, const struct border *b, struct timing *t,
+			uint32_t n_ranks, struct err *err)
+{
+	uint32_t i;
+
+	*c = (struct catcher){.border = b, .timing = t};
+	if (bitmap_init(&c->is_real, n_ranks))
+		return err_set(err, ENOMEM, "no memory for %u ranks", n_ranks);
+	for (i = 0; b && i < b->n_in; i++)
+		bitmap_set(&c->is_real, b->in[i].dst);
+	return 0;
+}
+
+/* @t->end_ns and border times by simulation, with the price's what-ifs or without. */
+static int by_simulation(const struct sched *s, struct price *p, const struct border *border,
+			 struct timing *t, struct err *err)
+{
+	struct sim_cost cost = price_cost(p);
+	struct catcher catcher;
+	struct sim_watch watch = {.arrived = catch_arrival, .ctx = &catcher};
+	struct sim_result result;
+	int rc = catcher_init(&catcher, border, t, s->n_ranks, err);
+
+	if (!rc)
+		rc = sim_run(s, &cost, NULL, border ? &watch : NULL, &result, err);
+	bitmap_deinit(&catcher.is_real);
+	if (!rc)
+		t->end_ns = result.end_ns;
+	return rc;
+}
+
+static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
+{
+	return price_hop(ctx, src, dst);
+}
+
+static int by_symmetry(const struct sched *s, struct price *p, const struct border *border,
+		       struct timing *t, struct err *err)
+{
+	struct sim_cost cost = price_cost(p);
+	struct symmetry y = {
+		.s = s, .cost = &cost, .hop = hop_of, .ctx = p, .n_nodes = p->n_nodes,
+		.border = border, .at = t->at, .offset = t->offset,
+	};
+	int rc = symmetry_solve(&y, err);
+
+	if (!rc)
+		t->end_ns = y.end_ns;
+	return rc;
+}
+
+/* The raw times from messages: end_ns, model_ns, how, border. */
+static int from_messages(const struct sched *s, struct price *p, const struct border *border,
+			 int force_sim, struct timing *t, struct err *err)
+{
+	struct timing base = {0};
+	int rc = border ? solve_border_times(t, border, err) : 0;
+
+	if (rc)
+		return rc;
+	p->is_comparing = true;
+	t->how = SOLVE_SYMMETRY;
+	rc = delay_is_uniform(p->delay) && !force_sim ? by_symmetry(s, p, border, t, err)
+						      : SYMMETRY_NONE;
+	if (rc == SYMMETRY_NONE) {
+		t->how = SOLVE_SIM;
+		rc = by_simulation(s, p, border, t, err);
+	}
+	if (rc)
+		return rc;
+	base.end_ns = t->end_ns;
+	if (p->has_difference) { /* once more without the what-ifs */
+		p->is_comparing = false;
+		p->is_base_only = true;
+		rc = t->how == SOLVE_SYMMETRY ? by_symmetry(s, p, NULL, &base, err)
+					      : by_simulation(s, p, NULL, &base, err);
+		p->is_base_only = false;
+	}
+	t->model_ns = base.end_ns;
+	return rc;
+}
+
+int solve_no_answer(const struct price *p, struct err *err)
+{
+	return err_set(err, EINVAL,
+		       "the delay model '%s' says nothing about %s of %u ranks by %s: choose "
+		       "another model or algorithm", delay_describe(p->delay),
+		       coll_kind_name(p->op.kind), p->op.n_ranks, sched_algo_name(p->op.algo));
+}
+
+int solve_from_op(struct price *p, struct timing *t, struct err *err)
+{
+	double ns;
+	int rc = delay_has_op(p->delay) ? delay_op(p->delay, &p->op, &ns, err) : 1;
+
+	if (rc == 0) {
+		t->how = SOLVE_OP;
+		t->model_ns = t->end_ns = ns;
+	}
+	return rc;
+}
+
+int solve_finish(struct price *p, const struct border *border, struct timing *t, struct err *err)
+{
+	double raw = t->end_ns, extra = 0;
+	uint64_t i, n = t->at && border ? border->n_in_messages : 0;
+	int rc = delay_extra(p->delay, &p->op, raw, t->how != SOLVE_OP, &extra, err);
+
+	if (rc)
+		return rc;
+	t->end_ns = raw + extra > 0 ? raw + extra : 0;
+	for (i = 0; i < n && t->end_ns < raw; i++)
+		t->at[i] *= t->end_ns / raw;
+	for (i = 0; i < n && t->end_ns < raw; i++)
+		t->at[i] = fmin(t->at[i], t->end_ns);
+	return border && !t->at ? spread_over_op(t, border, err) : 0;
+}
+
+int solve_raw(const struct sched *s, struct price *p, const struct border *border, int force_sim,
+	      struct timing *t, struct err *err)
+{
+	int rc = solve_from_op(p, t, err);
+
+	t->bound_ns = bound_of(s, p->topology, p->n_nodes, p->has_intra);
+	if (rc != 1)
+		return rc;
+	return delay_has_message(p->delay) ? from_messages(s, p, border, force_sim, t, err)
+					   : solve_no_answer(p, err);
+}
+
+int solve(const struct sched *s, const struct topology *t, const struct membership *m,
+	  struct delay_chain *d, const struct border *border, uint64_t op_number,
+	  int force_sim, struct timing *ret, struct err *err)
+{
+	CLEANUP(timing_deinitp) struct timing own = {0};
+	struct price p;
+	int rc;
+
+	if (s->kind == COLL_SENDRECV) {
+		const struct sched_p2p *calls = s->p2p;
+
+		return solve_p2p(&s->p2p_rank, 1, &calls, &s->n_p2p, s->chunk_bytes, t, m, d,
+				 border, op_number, ret, err);
+	}
+	price_init(&p, s, t, m, d, op_number, err);
+	rc = solve_raw(s, &p, border, force_sim, &own, err);
+	if (!rc)
+		rc = solve_finish(&p, border, &own, err);
+	if (rc)
+		return rc;
+	*ret = own;
+	own = (struct timing){0};
+	return 0;
+}

@@ -1,0 +1,204 @@
+/* The solver that remembers: raw times of the last ops of a steady chain, found by
+ * what the op is (communicator, schedule) and what its border is. A training job
+ * repeats a handful of ops; 64 of them are kept, the one not used for longest goes
+ * first, and so do others as long as all kept border times exceed a limit. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "engine/solve-parts.h"
+
+#define N_KEPT 64
+#define MAX_KEPT_TIMES (UINT64_C(1) << 22) /* 32 MiB of doubles */
+
+struct key {
+	uint32_t comm, kind, algo, n_ranks, root, ranks_per_node, n_channels, elem_bytes, slices;
+	uint32_t has_border;
+	uint64_t bytes, chunk_bytes;
+	uint64_t n_in, n_in_messages, border_hash;
+};
+
+struct kept {
+	struct key key;
+	struct timing raw;  /* owned */
+	uint64_t used;      /* 0: empty; else when, in look-ups */
+};
+
+struct solver {
+	const struct topology *topology;
+	struct delay_chain *delay;
+	struct kept kept[N_KEPT];
+	uint64_t n_lookups, n_times;
+};
+
+int solver_new(const struct topology *t, struct delay_chain *d, struct solver **ret)
+{
+	struct solver *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->topology = t;
+	s->delay = d;
+	*ret = s;
+	return 0;
+}
+
+static uint64_t n_times(const struct timing *t)
+{
+	return t->at ? t->offset[t->n_in] : 0;
+}
+
+static void drop(struct solver *s, struct kept *k)
+{
+	s->n_times -= n_times(&k->raw);
+	timing_deinit(&k->raw);
+	k->used = 0;
+}
+
+struct solver *solver_free(struct solver *s)
+{
+	if (s) {
+		for (int i = 0; i < N_KEPT; i++)
+			drop(s, &s->kept[i]);
+		free(s);
+	}
+	return NULL;
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+	return h ^ h >> 29;
+}
+
+/* All fields are set by assignment to zeroed memory, so that keys compare as bytes. */
+static void key_make(struct key *k, uint32_t comm, const struct sched *s, const struct border *b)
+{
+	uint32_t i;
+
+	memset(k, 0, sizeof(*k));
+	k->comm = comm;
+	k->kind = s->kind;
+	k->algo = s->algo;
+	k->n_ranks = s->n_ranks;
+	k->root = s->root;
+	k->ranks_per_node = s->ranks_per_node;
+	k->n_channels = s->n_channels;
+	k->elem_bytes = s->elem_bytes;
+	k->slices = s->slices;
+	k->bytes = s->bytes;
+	k->chunk_bytes = s->chunk_bytes;
+	k->has_border = b != NULL;
+	k->n_in = b ? b->n_in : 0;
+	k->n_in_messages = b ? b->n_in_messages : 0;
+	for (i = 0; b && i < b->n_in; i++) {
+		k->border_hash = mix(k->border_hash, (uint64_t)b->in[i].src << 32 | b->in[i].dst);
+		k->border_hash = mix(k->border_hash, b->in[i].lane);
+		k->border_hash = mix(k->border_hash, b->in[i].n_messages);
+	}
+}
+
+static struct kept *find(struct solver *s, const struct key *key)
+{
+	s->n_lookups++;
+	for (int i = 0; i < N_KEPT; i++) {
+		if (s->kept[i].used && memcmp(&s->kept[i].key, key, sizeof(*key)) == 0) {
+			s->kept[i].used = s->n_lookups;
+			return &s->kept[i];
+		}
+	}
+	return NULL;
+}
+
+/* Room for one more, with @more times. */
+static struct kept *make_room(struct solver *s, uint64_t more)
+{
+	for (;;) {
+		struct kept *oldest = &s->kept[0];
+
+		for (int i = 1; i < N_KEPT; i++)
+			if (s->kept[i].used < oldest->used)
+				oldest = &s->kept[i];
+		if (!oldest->used && s->n_times + more <= MAX_KEPT_TIMES)
+			return oldest;
+		while (!oldest->used) { /* there is room, but too many times: the oldest in use */
+			for (int i = 0; i < N_KEPT; i++)
+				if (s->kept[i].used &&
+				    (!oldest->used || s->kept[i].used < oldest->used))
+					oldest = &s->kept[i];
+			if (!oldest->used)
+				return NULL;
+		}
+		drop(s, oldest);
+	}
+}
+
+static int copy(const struct timing *from, struct timing *ret)
+{
+	struct timing t = *from;
+
+	t.first = t.step = t.at = NULL;
+	t.offset = NULL;
+	if (from->at) {
+		t.at = malloc((n_times(from) + 1) * sizeof(*t.at));
+		t.offset = malloc(((size_t)from->n_in + 1) * sizeof(*t.offset));
+		if (!t.at || !t.offset) {
+			timing_deinit(&t);
+			return -ENOMEM;
+		}
+		memcpy(t.at, from->at, n_times(from) * sizeof(*t.at));
+		memcpy(t.offset, from->offset, ((size_t)from->n_in + 1) * sizeof(*t.offset));
+	}
+	*ret = t;
+	return 0;
+}
+
+/* Keeps a copy; without memory for it nothing is kept. */
+static void keep(struct solver *s, const struct key *key, const struct timing *raw)
+{
+	struct kept *k;
+
+	if (n_times(raw) > MAX_KEPT_TIMES / 4)
+		return;
+	k = make_room(s, n_times(raw));
+	if (!k || copy(raw, &k->raw))
+		return;
+	k->key = *key;
+	k->used = s->n_lookups;
+	s->n_times += n_times(raw);
+}
+
+int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
+		 const struct membership *m, const struct border *border, uint64_t op_number,
+		 struct timing *ret, struct err *err)
+{
+	struct timing t = {0};
+	struct kept *known;
+	struct price p;
+	struct key key;
+	int rc;
+
+	if (sched->kind == COLL_SENDRECV || !delay_is_steady(s->delay))
+		return solve(sched, s->topology, m, s->delay, border, op_number, 0, ret, err);
+
+	price_init(&p, sched, s->topology, m, s->delay, op_number, err);
+	key_make(&key, comm, sched, border);
+	known = find(s, &key);
+	if (known) {
+		rc = copy(&known->raw, &t);
+		if (rc)
+			return err_set(err, ENOMEM, "no memory for the times of an op");
+	} else {
+		rc = solve_raw(sched, &p, border, 0, &t, err);
+		if (!rc)
+			keep(s, &key, &t);
+	}
+	if (!rc)
+		rc = solve_finish(&p, border, &t, err);
+	if (rc)
+		timing_deinit(&t);
+	else
+		*ret = t;
+	return rc;
+}

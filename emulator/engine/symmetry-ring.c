@@ -1,0 +1,385 @@
+/* The ring, channel by channel. Message m out of rank r starts when message
+ * m - slices of rank r-1 has arrived and message m-1 of r has left:
+ *
+ *   sent(r,m)   = max(arrived(r-1, m-slices), left(r, m-1))
+ *   left(r,m)   = sent(r,m) + occupancy,  arrived(r,m) = left(r,m) + latency
+ *
+ * Where all messages of a loop have the same bytes, ranks with the same hops before
+ * and behind them do the same at the same time, so only one period of the pattern of
+ * hops is computed: one rank when all hops are equal (then in closed form: each
+ * position takes occupancy + latency), one node's ranks otherwise. A last loop that
+ * does not divide is not symmetric: it is computed for all ranks, as rows of
+ * numbers, a nanosecond or less a message. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "engine/symmetry.h"
+
+#define MAX_SLICES 16 /* costs are kept by slice and rank */
+
+struct ring {
+	struct symmetry *y;
+	uint16_t lane;
+	uint32_t n;
+	uint32_t period;     /* of the pattern of hops */
+	uint32_t slices;
+	uint64_t n_messages, n_positions, n_loops;
+	uint8_t *hop;        /* owned: of r -> r+1 */
+	uint32_t sample[2];  /* a rank in front of a hop of each kind, or n */
+	double *rows;        /* owned: slices + 1 rows of arrivals, n each */
+	double *free_ns;     /* owned: n */
+	double *cost;        /* owned, a slice: occupancy, latency of hop 0, 1 by chunk, each 2n */
+	uint32_t *in;        /* owned: border connections of the lane */
+	uint32_t n_in;
+};
+
+static void ring_deinit(struct ring *g)
+{
+	free(g->hop);
+	free(g->rows);
+	free(g->free_ns);
+	free(g->cost);
+	free(g->in);
+}
+
+static int ring_hops(struct ring *g)
+{
+	uint32_t n = g->n, per_node = g->y->s->ranks_per_node, r;
+	bool is_equal = true, has_nodes = per_node > 1 && n % per_node == 0;
+
+	g->hop = malloc(n);
+	if (!g->hop)
+		return -ENOMEM;
+	g->sample[0] = g->sample[1] = n;
+	for (r = 0; r < n; r++) {
+		g->hop[r] = (uint8_t)g->y->hop(g->y->ctx, r, r + 1 == n ? 0 : r + 1);
+		if (g->hop[r] > 1)
+			return SYMMETRY_NONE;
+		if (g->sample[g->hop[r]] == n)
+			g->sample[g->hop[r]] = r;
+		is_equal = is_equal && g->hop[r] == g->hop[0];
+	}
+	for (r = per_node; has_nodes && r < n; r++)
+		has_nodes = g->hop[r] == g->hop[r - per_node];
+	g->period = is_equal ? 1 : has_nodes ? per_node : n;
+	return 0;
+}
+
+static int ring_buffers(struct ring *g)
+{
+	const struct border *b = g->y->border;
+	size_t n = g->n;
+
+	if (!g->rows) {
+		g->rows = malloc((g->slices + 1) * n * sizeof(double));
+		g->free_ns = malloc(n * sizeof(double));
+		g->cost = malloc(g->slices * 8 * n * sizeof(double));
+		g->in = malloc(((b ? b->n_in : 0) + 1) * sizeof(*g->in));
+		if (!g->rows || !g->free_ns || !g->cost || !g->in)
+			return -ENOMEM;
+	}
+	memset(g->rows, 0, (g->slices + 1) * n * sizeof(double));
+	memset(g->free_ns, 0, n * sizeof(double));
+	g->n_in = 0;
+	for (uint32_t i = 0; b && i < b->n_in; i++)
+		if (b->in[i].lane == g->lane)
+			g->in[g->n_in++] = i;
+	return 0;
+}
+
+static uint64_t loop_first(const struct ring *g, uint64_t loop)
+{
+	return loop * g->n_positions * g->slices;
+}
+
+static uint64_t first_bytes(const struct ring *g, uint32_t src, uint64_t loop, uint32_t slice)
+{
+	return sched_message_bytes(g->y->s, src, src + 1 == g->n ? 0 : src + 1, g->lane,
+				   loop_first(g, loop) + slice);
+}
+
+/* Chunks get smaller towards the loop's end: ranks 1 and 0 begin with the first and
+ * the last. */
+static bool is_even(const struct ring *g, uint64_t loop)
+{
+	uint32_t j;
+
+	for (j = 0; j < g->slices; j++)
+		if (first_bytes(g, 1, loop, j) != first_bytes(g, 0, loop, j))
+			return false;
+	return true;
+}
+
+static int cost_of(const struct ring *g, uint32_t hop, uint64_t bytes, struct nbox_delay *ret)
+{
+	uint32_t src = g->sample[hop];
+
+	if (src == g->n) { /* no such hop here */
+		*ret = (struct nbox_delay){0, 0};
+		return 0;
+	}
+	return symmetry_cost(g->y, src, src + 1 == g->n ? 0 : src + 1, g->lane, 0, bytes, ret);
+}
+
+static void report(const struct ring *g, uint64_t m, const double *row, uint32_t width)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->n_in; i++)
+		g->y->at[g->y->offset[g->in[i]] + m] = row[g->y->border->in[g->in[i]].src % width];
+}
+
+/* Message m of ranks 0 .. width-1. occ and lat: of hop 0 and 1, by rank. */
+static void advance(double *restrict row, const double *restrict before,
+		    const double *restrict last, double *restrict free_ns,
+		    const uint8_t *restrict hop, const double *restrict cost0,
+		    const double *restrict lat0, const double *restrict cost1,
+		    const double *restrict lat1, uint32_t width)
+{
+	double ready = before[width - 1];
+	uint32_t r;
+
+	for (r = 0; r < width; r++) {
+		double occ = hop[r] ? cost1[r] : cost0[r];
+		double lat = hop[r] ? lat1[r] : lat0[r];
+		double sent = r ? before[r - 1] : ready;
+
+		sent = sent > free_ns[r] ? sent : free_ns[r];
+		free_ns[r] = sent + occ;
+		row[r] = free_ns[r] + lat;
+		row[r] = row[r] > last[r] ? row[r] : last[r];
+	}
+}
+
+static double *slice_cost(const struct ring *g, uint32_t slice)
+{
+	return g->cost + (size_t)slice * 8 * g->n;
+}
+
+/* Costs of slice @slice of each chunk of a loop, twice, so that any rotation is a
+ * row: cost[k][c] for c < 2n; chunk 0 leaves rank 1 first. */
+static int load_chunks(struct ring *g, uint64_t loop, uint32_t slice)
+{
+	double *cost = slice_cost(g, slice);
+	size_t n = g->n;
+	uint32_t c, hop;
+	uint64_t bytes, last = 0;
+	struct nbox_delay d[2];
+	int rc;
+
+	for (c = 0; c < n; c++) {
+		bytes = first_bytes(g, c + 1 == n ? 0 : c + 1, loop, slice);
+		for (hop = 0; hop < 2; hop++) {
+			rc = c && bytes == last ? 0 : cost_of(g, hop, bytes, &d[hop]);
+			if (rc)
+				return rc;
+			cost[(2 * hop) * 2 * n + c] = d[hop].occupancy_ns;
+			cost[(2 * hop) * 2 * n + n + c] = d[hop].occupancy_ns;
+			cost[(2 * hop + 1) * 2 * n + c] = d[hop].latency_ns;
+			cost[(2 * hop + 1) * 2 * n + n + c] = d[hop].latency_ns;
+		}
+		last = bytes;
+	}
+	return 0;
+}
+
+static double *row_of(const struct ring *g, uint64_t m)
+{
+	return g->rows + m % (g->slices + 1) * g->n;
+}
+
+static void advance_all(struct ring *g, uint64_t m, uint32_t width, uint32_t first_chunk)
+{
+	const double *k = slice_cost(g, (uint32_t)(m % g->slices)) + first_chunk;
+	size_t n = g->n;
+	uint64_t before = m + 1; /* m - slices, as rows go round */
+
+	advance(row_of(g, m), row_of(g, before), row_of(g, m + g->slices), g->free_ns, g->hop, k,
+		k + 2 * n, k + 4 * n, k + 6 * n, width);
+	report(g, m, row_of(g, m), width);
+}
+
+/* A loop whose chunks are not all equal: all ranks, position by position. */
+static int uneven_loop(struct ring *g, uint64_t loop)
+{
+	uint64_t s;
+	uint32_t j, back;
+	int rc;
+
+	for (j = 0; j < g->slices; j++) {
+		rc = load_chunks(g, loop, j);
+		if (rc)
+			return rc;
+	}
+	for (s = 0; s < g->n_positions; s++) {
+		back = (uint32_t)((1 + s) % g->n);
+		for (j = 0; j < g->slices; j++)
+			advance_all(g, loop_first(g, loop) + s * g->slices + j, g->n,
+				    (g->n - back) % g->n);
+	}
+	return 0;
+}
+
+/* One period of the ring stands for all of it. */
+static int even_loop(struct ring *g, uint64_t loop)
+{
+	uint32_t width = g->period, j, hop, r;
+	size_t n = g->n;
+	struct nbox_delay d;
+	uint64_t m;
+	int rc;
+
+	for (j = 0; j < g->slices; j++) {
+		for (hop = 0; hop < 2; hop++) {
+			rc = cost_of(g, hop, first_bytes(g, 1, loop, j), &d);
+			if (rc)
+				return rc;
+			for (r = 0; r < width; r++) {
+				slice_cost(g, j)[(2 * hop) * 2 * n + r] = d.occupancy_ns;
+				slice_cost(g, j)[(2 * hop + 1) * 2 * n + r] = d.latency_ns;
+			}
+		}
+	}
+	for (m = loop_first(g, loop); m < loop_first(g, loop + 1); m++)
+		advance_all(g, m, width, 0);
+	return 0;
+}
+
+/* From here on each rank goes its own way. */
+static void widen(struct ring *g, uint32_t from)
+{
+	uint32_t j, r;
+
+	for (r = from; r < g->n; r++) {
+		g->free_ns[r] = g->free_ns[r % from];
+		for (j = 0; j <= g->slices; j++)
+			g->rows[(size_t)j * g->n + r] = g->rows[(size_t)j * g->n + r % from];
+	}
+}
+
+/* All hops equal, one slice: each position takes as long as its message. */
+static int closed_form(struct ring *g, double *ret_end_ns)
+{
+	struct nbox_delay d;
+	double now = 0;
+	uint64_t loop, m;
+	uint32_t i;
+	int rc;
+
+	for (loop = 0; loop < g->n_loops; loop++) {
+		rc = cost_of(g, g->hop[0], first_bytes(g, 1, loop, 0), &d);
+		if (rc)
+			return rc;
+		for (i = 0; i < g->n_in; i++)
+			for (m = 0; m < g->n_positions; m++)
+				g->y->at[g->y->offset[g->in[i]] + loop_first(g, loop) + m] =
+					now + (double)(m + 1) * (d.occupancy_ns + d.latency_ns);
+		now += (double)g->n_positions * (d.occupancy_ns + d.latency_ns);
+	}
+	*ret_end_ns = now;
+	return 0;
+}
+
+static int recurrence(struct ring *g, double *ret_end_ns)
+{
+	uint32_t width = g->period, r;
+	const double *row;
+	uint64_t loop;
+	int rc = 0;
+
+	for (loop = 0; loop < g->n_loops && !rc; loop++) {
+		bool even = is_even(g, loop);
+
+		if (!even && width < g->n) {
+			widen(g, width);
+			width = g->n;
+		}
+		if (even && width == g->period)
+			rc = even_loop(g, loop);
+		else
+			rc = uneven_loop(g, loop);
+	}
+	row = row_of(g, g->n_messages - 1);
+	for (r = 0; r < width && !rc; r++)
+		*ret_end_ns = row[r] > *ret_end_ns ? row[r] : *ret_end_ns;
+	return rc;
+}
+
+static int solve_channel(struct ring *g, double *ret_end_ns)
+{
+	bool is_closed = g->period == 1 && g->slices == 1;
+	uint64_t loop;
+	int rc;
+
+	*ret_end_ns = 0;
+	for (loop = 0; loop < g->n_loops && is_closed; loop++)
+		is_closed = is_even(g, loop);
+	rc = ring_buffers(g);
+	if (rc)
+		return rc;
+	return is_closed ? closed_form(g, ret_end_ns) : recurrence(g, ret_end_ns);
+}
+
+/* Whether a channel does what channel 0 did: then its end is known. All loops but
+ * the last are full. */
+static bool is_like_first(struct ring *g, uint64_t n_messages)
+{
+	uint64_t loops[2] = {0, g->n_loops - 1};
+	struct ring first = *g;
+	uint32_t i, src, j;
+
+	first.lane = 0;
+	if (n_messages != g->n_messages)
+		return false;
+	for (i = 0; i < 2; i++)
+		for (src = 0; src < 2; src++)
+			for (j = 0; j < g->slices; j++)
+				if (first_bytes(g, src, loops[i], j) !=
+				    first_bytes(&first, src, loops[i], j))
+					return false;
+	return true;
+}
+
+static int all_channels(struct ring *g)
+{
+	const struct sched *s = g->y->s;
+	uint64_t n_first = sched_conn_messages(s, 0, 1, 0);
+	uint32_t c;
+	double end;
+	int rc;
+
+	for (c = 0; c < s->n_channels; c++) {
+		g->lane = (uint16_t)c;
+		g->n_messages = sched_conn_messages(s, 0, 1, (uint16_t)c);
+		g->n_loops = g->n_messages / (g->n_positions * g->slices);
+		if (!g->n_loops || (c && !g->y->border && is_like_first(g, n_first)))
+			continue;
+		rc = solve_channel(g, &end);
+		if (rc)
+			return rc;
+		if (end > g->y->end_ns)
+			g->y->end_ns = end;
+	}
+	return 0;
+}
+
+int symmetry_ring(struct symmetry *y, struct err *err)
+{
+	struct ring g = {
+		.y = y, .n = y->s->n_ranks,
+		.slices = y->s->slices ? y->s->slices : 1,
+		.n_positions = (y->s->kind == COLL_ALLREDUCE ? 2 : 1) *
+			       ((uint64_t)y->s->n_ranks - 1),
+	};
+	int rc = g.slices > MAX_SLICES ? SYMMETRY_NONE : ring_hops(&g);
+
+	if (!rc)
+		rc = all_channels(&g);
+	if (rc == -ENOMEM)
+		err_set(err, ENOMEM, "no memory for a ring of %u ranks", g.n);
+	ring_deinit(&g);
+	return rc;
+}

@@ -1,0 +1,149 @@
+/* Which short cut is exact for which schedule; and the one for all-to-all.
+ *
+ *   ring   symmetry-ring.c: all nodes do the same, shifted in time by nothing
+ *   tree, chain   symmetry-pipe.c: chunks of equal size through a tree of links
+ *   all-to-all   the ranks of one node stand for those of all
+ *
+ * Gather and Scatter have one busy port and few messages: they are simulated. */
+#include "engine/symmetry.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "engine/sim-ports.h"
+
+int symmetry_cost(struct symmetry *y, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		  uint64_t bytes, struct nbox_delay *ret)
+{
+	uint32_t hop = y->hop(y->ctx, src, dst), i;
+	int rc;
+
+	for (i = 0; i < y->n_known; i++) {
+		if (y->known[i].hop == hop && y->known[i].bytes == bytes) {
+			*ret = y->known[i].d;
+			return 0;
+		}
+	}
+	rc = y->cost->message(y->cost->ctx, src, dst, lane, index, bytes, ret);
+	if (rc == 0 && y->n_known < ARRAY_SIZE(y->known)) {
+		y->known[y->n_known].hop = hop;
+		y->known[y->n_known].bytes = bytes;
+		y->known[y->n_known++].d = *ret;
+	}
+	return rc;
+}
+
+/* Ranks r and r + period do the same: 1, or a node's worth when the communicator's
+ * nodes are whole and in order; 0: neither. */
+static uint32_t all_to_all_period(const struct symmetry *y)
+{
+	uint32_t n = y->s->n_ranks, per_node = y->s->ranks_per_node, r;
+
+	if (y->n_nodes == 1 || y->n_nodes == n)
+		return 1;
+	if (per_node < 2 || n / per_node != y->n_nodes)
+		return 0;
+	for (r = 0; r < n; r++)
+		if (r % per_node && y->hop(y->ctx, r - r % per_node, r) != NBOX_INTRA)
+			return 0;
+	return per_node;
+}
+
+/* A border connection and the one that stands for it. */
+struct stand_in {
+	uint32_t src, dst, in;
+	uint16_t lane;
+};
+
+struct all_to_all {
+	struct symmetry *y;
+	struct stand_in *of; /* owned, sorted */
+	uint32_t n;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct stand_in *x = a, *y = b;
+
+	if (x->src != y->src)
+		return x->src < y->src ? -1 : 1;
+	if (x->dst != y->dst)
+		return x->dst < y->dst ? -1 : 1;
+	return x->lane < y->lane ? -1 : x->lane > y->lane;
+}
+
+static void all_to_all_arrived(void *ctx, uint32_t src, uint32_t dst, uint16_t lane,
+			       uint64_t index, double sent_ns, double arrived_ns)
+{
+	struct all_to_all *a = ctx;
+	struct stand_in key = {src, dst, 0, lane};
+	uint32_t low = 0, high = a->n, mid;
+
+	(void)sent_ns;
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (compare(&a->of[mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < a->n && compare(&a->of[low], &key) == 0; low++)
+		a->y->at[a->y->offset[a->of[low].in] + index] = arrived_ns;
+}
+
+static int all_to_all(struct symmetry *y, struct err *err)
+{
+	uint32_t period = all_to_all_period(y), n = y->s->n_ranks, i;
+	CLEANUP(freep) struct stand_in *of = NULL;
+	struct all_to_all a = {.y = y};
+	struct sim_watch watch = {.arrived = all_to_all_arrived, .ctx = &a};
+	struct sim_result result;
+	int rc;
+
+	if (!period)
+		return SYMMETRY_NONE;
+	if (y->border) {
+		a.n = y->border->n_in;
+		a.of = of = calloc((size_t)a.n + 1, sizeof(*of));
+		if (!of)
+			return err_set(err, ENOMEM, "no memory for %u connections", a.n);
+		for (i = 0; i < a.n; i++) {
+			const struct border_conn *c = &y->border->in[i];
+			uint32_t src = c->src % period;
+
+			of[i] = (struct stand_in){src, (c->dst + n - c->src + src) % n, i, c->lane};
+		}
+		qsort(of, a.n, sizeof(*of), compare);
+	}
+	rc = sim_ports_sched(y->s, period, y->cost, NULL, y->border ? &watch : NULL, &result, err);
+	if (!rc)
+		y->end_ns = result.end_ns;
+	return rc;
+}
+
+int symmetry_solve(struct symmetry *y, struct err *err)
+{
+	y->n_known = 0;
+	y->end_ns = 0;
+	if (y->s->n_ranks < 2)
+		return 0;
+	switch (y->s->kind) {
+	case COLL_ALLREDUCE:
+		return y->s->algo == SCHED_TREE ? symmetry_pipe(y, err) : symmetry_ring(y, err);
+	case COLL_ALLGATHER:
+	case COLL_REDUCESCATTER:
+		return symmetry_ring(y, err);
+	case COLL_BROADCAST:
+	case COLL_REDUCE:
+		return symmetry_pipe(y, err);
+	case COLL_ALLTOALL:
+		return all_to_all(y, err);
+	case COLL_GATHER:
+	case COLL_SCATTER:
+	case COLL_SENDRECV:
+	case COLL_KINDS:
+	default:
+		return SYMMETRY_NONE;
+	}
+}

@@ -1,0 +1,73 @@
+/* Addresses of links: "shm:/path/of.sock", "tcp:host:port", "tcp:[::1]:port". */
+#include <errno.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "links/link-core.h"
+
+#define FORMS "it is shm:/path/of.sock or tcp:host:port"
+
+static int parse_shm(const char *addr, const char *path, struct link_addr *ret, struct err *err)
+{
+	if (!path[0])
+		return err_set(err, EINVAL, "address '%s' has no path; " FORMS, addr);
+	if (strlen(path) >= sizeof(ret->path))
+		return err_set(err, ENAMETOOLONG,
+			       "address '%s': the path of a socket has at most %zu bytes, this has "
+			       "%zu; choose a shorter one",
+			       addr, sizeof(ret->path) - 1, strlen(path));
+	ret->kind = ADDR_SHM;
+	strcpy(ret->path, path);
+	return 0;
+}
+
+static int parse_tcp(const char *addr, const char *rest, struct link_addr *ret, struct err *err)
+{
+	const char *colon = strrchr(rest, ':'), *host = rest;
+	size_t host_len;
+	uint64_t port;
+
+	if (!colon)
+		return err_set(err, EINVAL, "address '%s' has no port; " FORMS, addr);
+	host_len = (size_t)(colon - rest);
+	if (host_len >= 2 && host[0] == '[' && host[host_len - 1] == ']') {
+		host++;
+		host_len -= 2;
+	} else if (memchr(host, ':', host_len)) {
+		return err_set(err, EINVAL,
+			       "address '%s': an IPv6 address goes in brackets, as in "
+			       "tcp:[::1]:4000",
+			       addr);
+	}
+	if (!host_len)
+		return err_set(err, EINVAL, "address '%s' has no host; " FORMS, addr);
+	if (host_len >= sizeof(ret->host))
+		return err_set(err, ENAMETOOLONG, "address '%s': the host's name is too long", addr);
+	if (units_count(colon + 1, &port, NULL) || port > 65535)
+		return err_set(err, EINVAL, "address '%s': '%s' is no port; it is a number to 65535",
+			       addr, colon + 1);
+	ret->kind = ADDR_TCP;
+	memcpy(ret->host, host, host_len);
+	ret->host[host_len] = '\0';
+	if (strlen(colon + 1) >= sizeof(ret->port))
+		return err_set(err, EINVAL, "address '%s': the port has too many digits", addr);
+	strcpy(ret->port, colon + 1);
+	return 0;
+}
+
+int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err)
+{
+	struct link_addr a;
+	int rc;
+
+	memset(&a, 0, sizeof(a));
+	if (!strncmp(addr, "shm:", 4))
+		rc = parse_shm(addr, addr + 4, &a, err);
+	else if (!strncmp(addr, "tcp:", 4))
+		rc = parse_tcp(addr, addr + 4, &a, err);
+	else
+		rc = err_set(err, EINVAL, "address '%s' names no kind of link; " FORMS, addr);
+	if (!rc)
+		*ret = a;
+	return rc;
+}

@@ -1,0 +1,100 @@
+/* Inside links/: what the three kinds share. The core (link.c) owns the queue of
+ * frames to send and the parser of frames received; a kind only moves bytes. */
+#pragma once
+
+#include <stddef.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base/err.h"
+#include "links/link.h"
+
+#define LINK_PEER_MAX 128
+#define IO_END (-ENODATA) /* of read(): the peer will send nothing more */
+
+struct link_ops {
+	const char *kind;
+	/* Takes bytes from the front of @iov. Return: how many, 0: no room now;
+	 * -EPROTO: the link must close; other negative errno: the peer takes no more,
+	 * but may have sent something that is still to be read. */
+	ssize_t (*write)(struct link *l, const struct iovec *iov, int n_iov);
+	/* Return: bytes moved to @dst (NULL: thrown away), 0: none now; IO_END; other
+	 * negative errno: broken. */
+	ssize_t (*read)(struct link *l, void *dst, size_t n);
+	/* Around each link_progress(). May be NULL. */
+	void (*begin)(struct link *l);
+	void (*end)(struct link *l);
+	/* Prepares for sleep until there is something to read, or (when @want_write)
+	 * room to write. Return: false when there already is. */
+	bool (*arm)(struct link *l, bool want_read, bool want_write);
+	int (*fd)(const struct link *l);
+	short (*poll_events)(const struct link *l, bool want_read, bool want_write);
+	void (*free)(struct link *l); /* of the kind's struct, which begins with struct link */
+};
+
+struct tx_item {
+	struct wire_hdr hdr;
+	const void *body;
+	void *copy; /* owned; then nobody hears of on_sent */
+	uint64_t cookie;
+};
+
+enum rx_state {
+	RX_HEADER, /* reading a header */
+	RX_OFFER,  /* the header goes to on_header, perhaps again after LINK_HOLD */
+	RX_BODY,   /* reading the body */
+};
+
+struct link {
+	const struct link_ops *ops;
+	const struct link_events *ev;
+	void *owner;
+	char peer[LINK_PEER_MAX];
+
+	bool is_closed, is_busy, is_held;
+	bool tx_dead;     /* the peer takes no more; reading goes on */
+	int closed_code;  /* negative errno */
+
+	struct tx_item *tx; /* circular, owned */
+	uint32_t tx_capacity, tx_first, tx_n;
+	uint64_t tx_done;   /* bytes of the first item that are gone */
+	uint64_t tx_queued; /* bytes of all items that are not */
+
+	enum rx_state rx_state;
+	struct wire_hdr hdr;
+	uint64_t rx_got; /* bytes of the header or body that is being read */
+	void *rx_body;   /* borrowed from the owner, or rx_control, or NULL */
+	void *rx_control; /* owned */
+	size_t rx_control_bytes;
+};
+
+void link_init(struct link *l, const struct link_ops *ops, const struct link_events *ev,
+	       void *owner);
+
+/* "shm:/path" or "tcp:host:port" taken apart. */
+struct link_addr {
+	enum { ADDR_SHM, ADDR_TCP } kind;
+	char path[108]; /* shm: fits a sockaddr_un */
+	char host[256]; /* tcp, without brackets */
+	char port[8];
+};
+int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err);
+
+/* Waits for @events on @fd until @due_ns. Return: 0; -ETIMEDOUT; negative errno. */
+int link_wait_fd(int fd, short events, uint64_t due_ns);
+
+/* Of each kind. Connected, non-blocking @fd is consumed on success only. */
+int tcp_link_new(int fd, const struct link_events *ev, void *owner, struct link **ret);
+int tcp_connect(const struct link_addr *a, uint64_t due_ns, int *ret_fd, struct err *err);
+int tcp_listen(const struct link_addr *a, int *ret_fd, struct err *err);
+void tcp_name_peer(int fd, char *buf, size_t size);
+
+int shm_link_accept(int fd, const struct link_events *ev, void *owner, struct link **ret,
+		    struct err *err);
+int shm_link_join(int fd, uint64_t due_ns, const struct link_events *ev, void *owner,
+		  struct link **ret, struct err *err);
+
+/* Tests of loop links: at most @most bytes a read or write; raw bytes for @l to
+ * read (Return: how many fitted). */
+void loop_set_most(struct link *l, size_t most);
+size_t loop_inject(struct link *l, const void *bytes, size_t n);

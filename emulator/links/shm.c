@@ -1,0 +1,555 @@
+/* Shared-memory links. A memfd holds two byte rings, one a direction; each has one
+ * writer and one reader, who count the bytes they wrote and read and never share a
+ * word that both write. The accepting side makes the memfd, seals its size and hands
+ * it over the unix socket on which the two met; nothing has a name in /dev/shm.
+ *
+ * That socket stays. It is the bell: whoever sleeps has said so in a flag in the
+ * ring, and is then sent one byte, so that no system call is made while both sides
+ * poll. And it is the sign of life: its end means that the peer is gone; what lies
+ * in the ring is still delivered. (Eventfds would ring a little cheaper, but need
+ * four more descriptors a link and a second thing to watch beside the socket.)
+ *
+ * The peer is not trusted with our memory: our own position is private, the peer's
+ * is read once, and whoever claims more than the ring's size is cut off. The seals
+ * keep it from shrinking the memfd under us. What it writes into the ring may change
+ * while we read, so bytes are copied out before anyone looks at them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "links/link-core.h"
+
+#define RING_BYTES (UINT64_C(4) << 20)  /* of the links that we accept */
+#define RING_BYTES_MIN (UINT64_C(4) << 10)
+#define RING_BYTES_MAX (UINT64_C(1) << 30)
+#define AREA_HEAD_BYTES 4096            /* the words; the data follows */
+#define PIECE_BYTES (UINT64_C(64) << 10) /* copied between two updates of a position */
+#define GREETING_MAGIC UINT32_C(0x68736e6e)
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define LINE 128 /* two cache lines, as the prefetcher takes them */
+
+/* How often the socket is looked at while nobody sleeps. */
+#define LOOK_ROUNDS 64
+#define LOOK_NS (5 * NS_PER_MS)
+
+struct ring_words {
+	_Alignas(LINE) _Atomic uint64_t tail; /* bytes written; the writer's word */
+	_Alignas(LINE) _Atomic uint64_t head; /* bytes read; the reader's word */
+	/* set by a sleeper, taken back by the partner who rings, or by itself */
+	_Alignas(LINE) _Atomic uint32_t reader_sleeps;
+	_Atomic uint32_t writer_sleeps;
+};
+
+struct area {
+	struct ring_words ring[2]; /* 0: from the accepting side, 1: to it */
+};
+_Static_assert(sizeof(struct area) <= AREA_HEAD_BYTES, "the words fit");
+
+struct greeting {
+	uint32_t magic, version;
+	uint64_t ring_bytes;
+};
+
+/* Our end of one ring. */
+struct ring {
+	struct ring_words *words;
+	unsigned char *data;
+	uint64_t size;      /* a power of two */
+	uint64_t pos;       /* ours: bytes written or read */
+	uint64_t published; /* as far as the partner knows */
+	uint64_t seen;      /* the partner's position when last read */
+};
+
+struct shm_link {
+	struct link link;
+	int fd; /* owned */
+	bool is_armed, peer_gone;
+	uint32_t rounds;
+	uint64_t look_ns; /* when to look at the socket again */
+	struct ring tx, rx;
+	void *area; /* owned mapping */
+	size_t area_bytes;
+};
+
+static struct shm_link *to_shm(const struct link *l)
+{
+	/* the callers know whether theirs is const */
+	return container_of((uintptr_t)l, struct shm_link, link);
+}
+
+static uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* --- the bell ----------------------------------------------------------------- */
+
+/* A full socket buffer is as good as a ring: the peer has bells to hear. */
+static void ring_bell(struct shm_link *s)
+{
+	ssize_t n;
+
+	do
+		n = send(s->fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+}
+
+/* Takes the bells out of the socket and notices its end. */
+static void look_at_socket(struct shm_link *s)
+{
+	char bells[256];
+	ssize_t n;
+	int i;
+
+	for (i = 0; i < 16 && !s->peer_gone; i++) {
+		n = recv(s->fd, bells, sizeof(bells), MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && (errno == EAGAIN))
+			return;
+		if (n <= 0)
+			s->peer_gone = true;
+		else if ((size_t)n < sizeof(bells))
+			return;
+	}
+}
+
+/* --- writing ------------------------------------------------------------------ */
+
+static void publish_tail(struct shm_link *s)
+{
+	struct ring *r = &s->tx;
+
+	if (r->published == r->pos)
+		return;
+	r->published = r->pos;
+	/* Release: the bytes before the position, for the reader's acquire in
+	 * refresh_tail(). Sequentially consistent: against the reader who sets
+	 * reader_sleeps and then reads tail (shm_arm): one of us sees the other. */
+	atomic_store_explicit(&r->words->tail, r->pos, memory_order_seq_cst);
+	if (atomic_load_explicit(&r->words->reader_sleeps, memory_order_seq_cst) &&
+	    atomic_exchange_explicit(&r->words->reader_sleeps, 0, memory_order_relaxed))
+		ring_bell(s);
+}
+
+/* Return: 0 or -EPROTO. */
+static int refresh_head(struct ring *r)
+{
+	/* Acquire: the reader is done with the bytes before its position (the
+	 * release in publish_head) before we write over them. */
+	r->seen = atomic_load_explicit(&r->words->head, memory_order_acquire);
+	return r->pos - r->seen <= r->size ? 0 : -EPROTO;
+}
+
+static void copy_in(struct ring *r, const void *src, uint64_t n)
+{
+	uint64_t at = r->pos & (r->size - 1), first = min_u64(n, r->size - at);
+
+	memcpy(r->data + at, src, first);
+	if (first < n)
+		memcpy(r->data, (const char *)src + first, n - first);
+	r->pos += n;
+}
+
+/* Return: bytes; fewer than @n when the ring is full; -EPROTO. */
+static int64_t write_some(struct shm_link *s, const char *src, uint64_t n)
+{
+	struct ring *r = &s->tx;
+	uint64_t done = 0, part;
+
+	while (done < n) {
+		if (r->pos - r->seen == r->size) {
+			publish_tail(s); /* or the reader would have nothing to make room with */
+			if (refresh_head(r))
+				return -EPROTO;
+		}
+		part = min_u64(n - done, r->size - (r->pos - r->seen));
+		part = min_u64(part, PIECE_BYTES);
+		if (!part)
+			break;
+		copy_in(r, src + done, part);
+		done += part;
+		if (r->pos - r->published >= PIECE_BYTES)
+			publish_tail(s);
+	}
+	return (int64_t)done;
+}
+
+static ssize_t shm_write(struct link *l, const struct iovec *iov, int n_iov)
+{
+	struct shm_link *s = to_shm(l);
+	ssize_t total = 0;
+	int64_t n;
+	int i;
+
+	if (s->peer_gone)
+		return -EPIPE;
+	for (i = 0; i < n_iov; i++) {
+		n = write_some(s, iov[i].iov_base, iov[i].iov_len);
+		if (n < 0)
+			return -EPROTO;
+		total += n;
+		if ((size_t)n < iov[i].iov_len)
+			break;
+	}
+	publish_tail(s);
+	return total;
+}
+
+/* --- reading ------------------------------------------------------------------ */
+
+static void publish_head(struct shm_link *s)
+{
+	struct ring *r = &s->rx;
+
+	if (r->published == r->pos)
+		return;
+	r->published = r->pos;
+	/* Release: we have read the bytes before the position, for the writer's
+	 * acquire in refresh_head(). Sequentially consistent: against the writer who
+	 * sets writer_sleeps and then reads head (shm_arm). */
+	atomic_store_explicit(&r->words->head, r->pos, memory_order_seq_cst);
+	if (atomic_load_explicit(&r->words->writer_sleeps, memory_order_seq_cst) &&
+	    atomic_exchange_explicit(&r->words->writer_sleeps, 0, memory_order_relaxed))
+		ring_bell(s);
+}
+
+/* Return: 0 or -EPROTO. */
+static int refresh_tail(struct ring *r)
+{
+	/* Acquire: the bytes before the writer's position (publish_tail). */
+	r->seen = atomic_load_explicit(&r->words->tail, memory_order_acquire);
+	return r->seen - r->pos <= r->size ? 0 : -EPROTO;
+}
+
+static void copy_out(struct ring *r, void *dst, uint64_t n)
+{
+	uint64_t at = r->pos & (r->size - 1), first = min_u64(n, r->size - at);
+
+	if (dst) {
+		memcpy(dst, r->data + at, first);
+		if (first < n)
+			memcpy((char *)dst + first, r->data, n - first);
+	}
+	r->pos += n;
+}
+
+static ssize_t shm_read(struct link *l, void *dst, size_t n)
+{
+	struct shm_link *s = to_shm(l);
+	struct ring *r = &s->rx;
+	/* Read before the ring: when the peer is gone, all that it wrote is there. */
+	bool was_gone = s->peer_gone;
+	uint64_t done = 0, part;
+
+	while (done < n) {
+		if (r->seen == r->pos && refresh_tail(r))
+			return -EPROTO;
+		part = min_u64(min_u64(n - done, r->seen - r->pos), PIECE_BYTES);
+		if (!part)
+			break;
+		copy_out(r, dst ? (char *)dst + done : NULL, part);
+		done += part;
+		if (r->pos - r->published >= PIECE_BYTES)
+			publish_head(s);
+	}
+	return done || !was_gone ? (ssize_t)done : IO_END;
+}
+
+/* --- rounds and sleep ----------------------------------------------------------- */
+
+static void shm_begin(struct link *l)
+{
+	struct shm_link *s = to_shm(l);
+	uint64_t now_ns;
+
+	if (s->is_armed) {
+		s->is_armed = false;
+		/* Relaxed: at worst the partner rings once more. */
+		atomic_store_explicit(&s->rx.words->reader_sleeps, 0, memory_order_relaxed);
+		atomic_store_explicit(&s->tx.words->writer_sleeps, 0, memory_order_relaxed);
+		look_at_socket(s);
+		return;
+	}
+	if (++s->rounds < LOOK_ROUNDS)
+		return;
+	s->rounds = 0;
+	now_ns = clock_now_ns();
+	if (now_ns >= s->look_ns) {
+		s->look_ns = now_ns + LOOK_NS;
+		look_at_socket(s);
+	}
+}
+
+static void shm_end(struct link *l)
+{
+	publish_head(to_shm(l));
+}
+
+static bool shm_arm(struct link *l, bool want_read, bool want_write)
+{
+	struct shm_link *s = to_shm(l);
+
+	if (!want_read) /* held: only to know whether the socket has become of no use */
+		look_at_socket(s);
+	s->is_armed = true;
+	if (want_read) {
+		/* Sequentially consistent, both: see publish_tail(). */
+		atomic_store_explicit(&s->rx.words->reader_sleeps, 1, memory_order_seq_cst);
+		if (s->peer_gone ||
+		    atomic_load_explicit(&s->rx.words->tail, memory_order_seq_cst) != s->rx.pos)
+			return false;
+	}
+	if (want_write && !s->peer_gone) {
+		/* Sequentially consistent, both: see publish_head(). */
+		atomic_store_explicit(&s->tx.words->writer_sleeps, 1, memory_order_seq_cst);
+		if (s->tx.pos - atomic_load_explicit(&s->tx.words->head, memory_order_seq_cst) !=
+		    s->tx.size)
+			return false;
+	}
+	return true;
+}
+
+static int shm_fd(const struct link *l)
+{
+	return to_shm(l)->peer_gone ? -1 : to_shm(l)->fd;
+}
+
+static short shm_poll_events(const struct link *l, bool want_read, bool want_write)
+{
+	(void)l;
+	(void)want_read;
+	(void)want_write;
+	return POLLIN; /* bells ring for both */
+}
+
+static void shm_free(struct link *l)
+{
+	struct shm_link *s = to_shm(l);
+
+	munmap(s->area, s->area_bytes);
+	close(s->fd);
+	free(s);
+}
+
+static const struct link_ops shm_ops = {
+	.kind = "shm",
+	.write = shm_write,
+	.read = shm_read,
+	.begin = shm_begin,
+	.end = shm_end,
+	.arm = shm_arm,
+	.fd = shm_fd,
+	.poll_events = shm_poll_events,
+	.free = shm_free,
+};
+
+/* --- meeting -------------------------------------------------------------------- */
+
+static size_t area_size(uint64_t ring_bytes)
+{
+	return (size_t)(AREA_HEAD_BYTES + 2 * ring_bytes);
+}
+
+static void ring_init(struct ring *r, void *area, unsigned int which, uint64_t ring_bytes)
+{
+	r->words = &((struct area *)area)->ring[which];
+	r->data = (unsigned char *)area + AREA_HEAD_BYTES + which * ring_bytes;
+	r->size = ring_bytes;
+}
+
+static void name_peer(int fd, char *buf, size_t size)
+{
+	struct ucred cred = {0};
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		snprintf(buf, size, "shm:?");
+	else
+		snprintf(buf, size, "shm:pid %d", (int)cred.pid);
+}
+
+/* @mem stays the caller's. @write_ring: the ring that we write. */
+static int shm_link_new(int fd, int mem, uint64_t ring_bytes, unsigned int write_ring,
+			const struct link_events *ev, void *owner, struct link **ret)
+{
+	CLEANUP(freep) struct shm_link *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->area_bytes = area_size(ring_bytes);
+	s->area = mmap(NULL, s->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mem, 0);
+	if (s->area == MAP_FAILED)
+		return -errno;
+	ring_init(&s->tx, s->area, write_ring, ring_bytes);
+	ring_init(&s->rx, s->area, !write_ring, ring_bytes);
+	link_init(&s->link, &shm_ops, ev, owner);
+	name_peer(fd, s->link.peer, sizeof(s->link.peer));
+	s->fd = fd;
+	*ret = &s->link;
+	(void)steal_ptr(s);
+	return 0;
+}
+
+static int make_memory(size_t bytes)
+{
+	CLEANUP(closep) int fd = memfd_create("nbox-link", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS))
+		return -errno;
+	return steal_fd(&fd);
+}
+
+static int send_greeting(int fd, int mem)
+{
+	struct greeting g = {GREETING_MAGIC, WIRE_VERSION, RING_BYTES};
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {&g, sizeof(g)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.space,
+			     .msg_controllen = sizeof(control.space)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	ssize_t n;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &mem, sizeof(mem));
+	do
+		n = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n == sizeof(g) ? 0 : -EPIPE;
+}
+
+int shm_link_accept(int fd, const struct link_events *ev, void *owner, struct link **ret,
+		    struct err *err)
+{
+	CLEANUP(closep) int mem = make_memory(area_size(RING_BYTES));
+	struct link *l;
+	int rc;
+
+	if (mem < 0)
+		return err_set(err, -mem, "no shared memory for a link: %s", strerror(-mem));
+	rc = shm_link_new(fd, mem, RING_BYTES, 0, ev, owner, &l);
+	if (rc)
+		return err_set(err, -rc, "shared memory for a link cannot be mapped: %s",
+			       strerror(-rc));
+	rc = send_greeting(fd, mem);
+	if (rc) {
+		to_shm(l)->fd = -1; /* still the caller's */
+		link_free(l);
+		return err_set(err, -rc, "a process that connected has gone: %s", strerror(-rc));
+	}
+	*ret = l;
+	return 0;
+}
+
+/* Takes the first descriptor of @msg and closes what else came. */
+static int take_descriptor(struct msghdr *msg)
+{
+	struct cmsghdr *c;
+	int fd, taken = -1;
+	size_t i, n;
+
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < n; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+			if (taken < 0)
+				taken = fd;
+			else
+				close(fd);
+		}
+	}
+	return taken;
+}
+
+static int receive_greeting(int fd, struct greeting *g, int *ret_mem)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec iov = {g, sizeof(*g)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.space,
+			     .msg_controllen = sizeof(control.space)};
+	CLEANUP(closep) int mem = -1;
+	ssize_t n;
+
+	do
+		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	mem = take_descriptor(&msg);
+	if (n == 0)
+		return -ECONNRESET;
+	if (n != sizeof(*g) || mem < 0 || g->magic != GREETING_MAGIC)
+		return -EPROTO;
+	*ret_mem = steal_fd(&mem);
+	return 0;
+}
+
+static bool memory_is_sound(int mem, uint64_t ring_bytes)
+{
+	struct stat st;
+
+	if (ring_bytes < RING_BYTES_MIN || ring_bytes > RING_BYTES_MAX ||
+	    (ring_bytes & (ring_bytes - 1)))
+		return false;
+	if (fstat(mem, &st) || (uint64_t)st.st_size != area_size(ring_bytes))
+		return false;
+	return (fcntl(mem, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) ==
+	       (F_SEAL_SHRINK | F_SEAL_GROW);
+}
+
+int shm_link_join(int fd, uint64_t due_ns, const struct link_events *ev, void *owner,
+		  struct link **ret, struct err *err)
+{
+	CLEANUP(closep) int mem = -1;
+	struct greeting g = {0};
+	int rc;
+
+	rc = link_wait_fd(fd, POLLIN, due_ns);
+	if (rc == -ETIMEDOUT)
+		return err_set(err, ETIMEDOUT, "it accepts nobody; is it stopped or overloaded?");
+	if (!rc)
+		rc = receive_greeting(fd, &g, &mem);
+	if (rc == -EPROTO)
+		return err_set(err, EPROTO, "what listens there is not nboxd");
+	if (rc)
+		return err_set(err, -rc, "it closed the connection: %s", strerror(-rc));
+	if (g.version != WIRE_VERSION)
+		return err_set(err, EPROTO,
+			       "it speaks version %u of the protocol, this is version %u; use "
+			       "nboxd and libnbox.so of one build",
+			       g.version, WIRE_VERSION);
+	if (!memory_is_sound(mem, g.ring_bytes))
+		return err_set(err, EPROTO, "its shared memory is not as it should be");
+	rc = shm_link_new(fd, mem, g.ring_bytes, 1, ev, owner, ret);
+	if (rc)
+		return err_set(err, -rc, "its shared memory cannot be mapped: %s", strerror(-rc));
+	return 0;
+}

@@ -1,0 +1,161 @@
+/* The unix sockets on which the two sides of a shm link meet. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "links/unix.h"
+
+#define RETRY_NS (5 * NS_PER_MS)
+#define LOCK_NS NS_PER_S
+
+static struct sockaddr_un unix_addr(const char *path)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+	/* link_addr_parse() checked the length */
+	strncpy(a.sun_path, path, sizeof(a.sun_path) - 1);
+	return a;
+}
+
+static int unix_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void nap(uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = 0, .tv_nsec = (long)ns};
+
+	nanosleep(&ts, NULL);
+}
+
+static int try_connect(int fd, const struct sockaddr_un *a)
+{
+	return connect(fd, (const struct sockaddr *)a, sizeof(*a)) ? -errno : 0;
+}
+
+int unix_connect(const char *path, uint64_t due_ns, int *ret_fd, struct err *err)
+{
+	struct sockaddr_un a = unix_addr(path);
+	CLEANUP(closep) int fd = unix_socket();
+	int rc;
+
+	if (fd < 0)
+		return err_set(err, -fd, "no socket: %s", strerror(-fd));
+	for (;;) {
+		rc = try_connect(fd, &a);
+		/* EAGAIN: the listener's queue is full; there is nothing to poll for */
+		if ((rc != -EAGAIN && rc != -EINTR) || clock_now_ns() >= due_ns)
+			break;
+		nap(RETRY_NS);
+	}
+	if (rc == -ENOENT || rc == -ECONNREFUSED)
+		return err_set(err, -rc, "nobody listens there; is nboxd running?");
+	if (rc == -EAGAIN)
+		return err_set(err, ETIMEDOUT, "it accepts nobody; is it stopped or overloaded?");
+	if (rc)
+		return err_set(err, -rc, "%s", strerror(-rc));
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+/* Two who start at once must not both find a dead socket and remove each other's:
+ * the folder's lock, which leaves no file behind. Where a folder cannot be locked
+ * (some network file systems), we go on without. Return: descriptor or -1. */
+static int lock_folder(const char *path)
+{
+	char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	uint64_t due_ns = clock_now_ns() + LOCK_NS;
+	int fd;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		if ((errno != EWOULDBLOCK && errno != EINTR) || clock_now_ns() >= due_ns) {
+			close(fd);
+			return -1;
+		}
+		nap(RETRY_NS);
+	}
+	return fd;
+}
+
+/* Something is at @path: removes it when it is a socket on which nobody listens. */
+static int clear_path(const char *path, const struct sockaddr_un *a, struct err *err)
+{
+	CLEANUP(closep) int probe = unix_socket();
+	struct stat st;
+	int rc;
+
+	if (probe < 0)
+		return err_set(err, -probe, "no socket: %s", strerror(-probe));
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (!S_ISSOCK(st.st_mode))
+		return err_set(err, EEXIST,
+			       "%s exists and is not a socket; remove it or choose another --addr",
+			       path);
+	rc = try_connect(probe, a);
+	if (rc == -ECONNREFUSED)
+		return unlink(path) && errno != ENOENT
+			       ? err_set(err, errno, "the dead socket %s cannot be removed: %s",
+					 path, strerror(errno))
+			       : 0;
+	if (rc && rc != -EAGAIN && rc != -EINPROGRESS)
+		return err_set(err, -rc, "%s: %s", path, strerror(-rc));
+	return err_set(err, EADDRINUSE,
+		       "another nboxd listens at shm:%s; stop it or choose another --addr", path);
+}
+
+int unix_listen(const char *path, int *ret_fd, struct unix_name *ret_name, struct err *err)
+{
+	struct sockaddr_un a = unix_addr(path);
+	CLEANUP(closep) int fd = unix_socket();
+	CLEANUP(closep) int lock = -1;
+	struct stat st;
+	int rc;
+
+	if (fd < 0)
+		return err_set(err, -fd, "no socket: %s", strerror(-fd));
+	lock = lock_folder(path);
+	fchmod(fd, 0600); /* before bind(): the file is made with this mode */
+	rc = bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
+	if (rc == -EADDRINUSE) {
+		rc = clear_path(path, &a, err);
+		if (rc)
+			return rc;
+		rc = bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
+	}
+	if (rc)
+		return err_set(err, -rc, "cannot listen at shm:%s: %s", path, strerror(-rc));
+	if (lstat(path, &st) || listen(fd, SOMAXCONN)) {
+		rc = -errno;
+		unlink(path);
+		return err_set(err, -rc, "cannot listen at shm:%s: %s", path, strerror(-rc));
+	}
+	ret_name->dev = st.st_dev;
+	ret_name->ino = st.st_ino;
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+void unix_unlisten(const char *path, const struct unix_name *name)
+{
+	struct stat st;
+
+	if (!lstat(path, &st) && st.st_dev == name->dev && st.st_ino == name->ino)
+		unlink(path);
+}

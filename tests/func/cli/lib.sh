@@ -1,0 +1,32 @@
+# Shared by the tests of nbox's command line: BUILD is the build folder, $tmp a folder that goes away, and every check names itself.
+# shellcheck shell=bash disable=SC2034
+set -uo pipefail
+BUILD=${1:?usage: test BUILD-FOLDER}
+NBOX=$BUILD/nbox PERF=$BUILD/nbox-perf
+tmp=$(mktemp -d)
+export XDG_RUNTIME_DIR=$tmp
+cd "$tmp" || exit 1
+n=0 bad=0
+trap 'rm -rf "$tmp"' EXIT
+pass() { n=$((n + 1)); echo "ok $n - $1"; }
+fail() { n=$((n + 1)); bad=$((bad + 1)); echo "not ok $n - $1"; shift; printf '%s\n' "$@" | sed 's/^/# /' | tail -n 30; }
+# check NAME COMMAND...: the command succeeds
+check() { local name=$1; shift; local out; if out=$("$@" 2>&1); then pass "$name"; else fail "$name" "$out"; fi; }
+# exits CODE NAME COMMAND...: the command ends with CODE; its output is in $out
+exits() { local want=$1 name=$2; shift 2; out=$("$@" 2>&1); local got=$?; if [ "$got" = "$want" ]; then pass "$name"; else fail "$name" "exit code $got, wanted $want" "$out"; fi; }
+# says TEXT NAME: $out of the last command contains TEXT
+says() { case $out in *"$1"*) pass "$2" ;; *) fail "$2" "wanted: $1" "got: $out" ;; esac; }
+json() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2], {"d": d}))' "$1" "$2"; }
+is() { if [ "$1" = "$2" ]; then pass "$3"; else fail "$3" "got: $1" "wanted: $2"; fi; }
+# Nothing of ours is left: processes whose environment or command names our folder
+nothing_left() {
+	local i left=
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		left=$(grep -lsa -- "$tmp" /proc/[0-9]*/cmdline 2>/dev/null | grep -v "/proc/$$/" | cut -d/ -f3 | while read -r p; do tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline"; done | grep nboxd || true)
+		[ -z "$left" ] && break
+		sleep 0.2
+	done
+	is "$left" "" "no nboxd is left"
+	is "$(find "$tmp" -name '*.sock' 2>/dev/null)" "" "no socket is left"
+}
+finish() { echo "1..$n"; exit $((bad > 0)); }

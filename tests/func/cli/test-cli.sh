@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# The command line itself: help, versions, errors with suggestions, dry runs. Starts no job.
+. "$(dirname "$0")/lib.sh"
+
+exits 0 "--version" "$NBOX" --version
+says "nbox " "--version names it"
+for c in run perf models status report; do
+	exits 0 "$c --help" "$NBOX" $c --help
+	says "usage: nbox $c" "$c --help shows its usage"
+done
+exits 2 "no command" "$NBOX"
+exits 2 "a mistyped command" "$NBOX" rnu
+says "did you mean 'run'" "suggests run"
+
+exits 0 "models" "$NBOX" models
+for m in none const alphabeta ring tree alltoall table add slow jitter; do says "  $m " "models lists $m"; done
+says "bw=" "models shows parameters"
+
+exits 2 "a mistyped option" "$NBOX" run --node 4 -- true
+says "--nodes" "suggests --nodes"
+exits 2 "no job" "$NBOX" run --nodes 4
+says "--" "says how a job is given"
+exits 2 "a bare number where a unit belongs" "$NBOX" run --nodes 4 --model const:time=5 -- true
+says "us" "lists the units"
+exits 2 "an unknown model" "$NBOX" run --nodes 4 --model rign -- true
+says "ring" "suggests ring"
+exits 2 "an unknown parameter" "$NBOX" run --nodes 4 --model ring:bandwith=1GB/s -- true
+says "bw" "names the parameters"
+exits 2 "a decorator as a model" "$NBOX" run --nodes 4 --model add:delay=1ms -- true
+exits 2 "an unknown exchange" "$NBOX" run --nodes 4 --exchange paylod -- true
+says "payload" "suggests payload"
+exits 2 "a rank outside the world" "$NBOX" run --nodes 2 --gpus-per-node 2 --real 9 -- true
+exits 2 "no such program" "$NBOX" run --nodes 4 -- ./does-not-exist
+says "does-not-exist" "names it"
+
+exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
+says "512" "--dry-run says the world's size"
+says "./train --x" "--dry-run says the command"
+is "$(ls -d dry nbox-out 2>/dev/null)" "" "--dry-run leaves nothing"
+
+cat >cluster.yaml <<'Y'
+cluster:
+  nodes: 4
+modle: ring
+Y
+exits 2 "an unknown key in a file" "$NBOX" run --config cluster.yaml -- true
+says "cluster.yaml:3" "names file and line"
+says "model" "suggests the key"
+
+exits 1 "status of nobody" "$NBOX" status --addr "shm:$tmp/none.sock"
+exits 2 "status of what?" env -u NBOX_ADDR "$NBOX" status
+exits 1 "report of nothing" "$NBOX" report "$tmp/none"
+head -c 5000 /dev/urandom >garbage.nbox
+exits 1 "report of garbage" "$NBOX" report garbage.nbox
+finish

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Bad days of a whole run: nboxd killed in the middle of an op, a worker killed, nbox itself interrupted.
+. "$(dirname "$0")/lib.sh"
+long="$PERF --op allreduce -b 1024 -e 1024 -n 100000 -w 1 --no-check"
+now_ms() { date +%s%3N; }
+wait_for() { local i; for i in $(seq 1 100); do "$@" >/dev/null 2>&1 && return 0; sleep 0.1; done; return 1; }
+nboxd_of() { pgrep -f "nboxd.*$tmp/$1" | head -n 1; }
+ranks_of() { pgrep -P "$1" -f nbox-perf; }
+
+for exchange in none payload; do
+	# shellcheck disable=SC2086
+	"$NBOX" run --nodes 8 --gpus-per-node 2 --model const:time=20ms --exchange $exchange --out "$tmp/kill-$exchange" -- $long >kill.log 2>&1 &
+	run=$!
+	check "$exchange: the run is under way" wait_for test -s "kill-$exchange/record.nbox"
+	sleep 0.5
+	d=$(nboxd_of "kill-$exchange")
+	t0=$(now_ms)
+	kill -KILL "$d"
+	wait $run; code=$?
+	took=$(($(now_ms) - t0))
+	out=$(cat kill.log)
+	is "$([ $code != 0 ] && echo failed)" failed "$exchange: a killed nboxd fails the run"
+	is "$([ $took -lt 8000 ] && echo soon)" soon "$exchange: it ends by itself ($took ms)"
+	is "$(grep -c 'nboxd is gone\|nboxd.*gone' kill.log | awk '{ print ($1 >= 1) }')" 1 "$exchange: and says why"
+done
+
+# shellcheck disable=SC2086
+"$NBOX" run --nodes 8 --gpus-per-node 2 --model const:time=20ms --out "$tmp/worker" -- $long >worker.log 2>&1 &
+run=$!
+check "the run is under way" wait_for test -s worker/record.nbox
+sleep 0.5
+victim=$(ranks_of $run | tail -n 1)
+kill -KILL "$victim"
+wait $run; code=$?
+is "$code" 137 "a killed rank gives the run its code"
+is "$(grep -ci 'gone\|died\|left\|vanished' worker.log | awk '{ print ($1 >= 1) }')" 1 "the other rank is told"
+
+# shellcheck disable=SC2086
+"$NBOX" run --nodes 8 --gpus-per-node 2 --model const:time=20ms --out "$tmp/int" -- $long >int.log 2>&1 &
+run=$!
+check "the run is under way" wait_for test -s int/record.nbox
+kill -TERM $run
+wait $run; code=$?
+is "$code" 143 "an interrupted nbox ends its job"
+nothing_left
+finish

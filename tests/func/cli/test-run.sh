@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Whole runs: an unmodified NCCL program in worlds of several sizes, exit codes, results, leftovers.
+. "$(dirname "$0")/lib.sh"
+perf="$PERF --op allreduce -b 1024 -e 4096 -f 2 -n 5 -w 1"
+
+exits 7 "the job's exit code is passed through" "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --out e7 -- sh -c 'exit 7'
+exits 143 "a signal becomes 128 + its number" "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --out e143 -- sh -c 'kill -TERM $$'
+
+exits 0 "the environment of the ranks" "$NBOX" run --quiet --nodes 4 --gpus-per-node 2 --out env -- \
+	sh -c 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE" >'"$tmp"'/env.$LOCAL_RANK'
+is "$(cat env.0 env.1)" "0 0 8 2
+1 1 8 2" "RANK, LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE"
+exits 0 "another node is real" "$NBOX" run --quiet --nodes 4 --gpus-per-node 2 --real 4-5 --out env2 -- \
+	sh -c 'echo "$RANK $LOCAL_RANK" >'"$tmp"'/real.$LOCAL_RANK'
+is "$(cat real.0 real.1)" "4 0
+5 1" "--real 4-5"
+
+for exchange in none messages payload; do
+	for link in shm tcp; do
+		# shellcheck disable=SC2086 # words
+		exits 0 "512 ranks, $exchange over $link" "$NBOX" run --nodes 256 --gpus-per-node 2 --model ring --exchange $exchange --link $link \
+			--seed 5 --out "o-$exchange-$link" --json "$exchange-$link.json" -- $perf
+	done
+	is "$(json $exchange-shm.json '(d["world_size"], d["nodes"], d["real_ranks"], d["exit_code"], d["seed"], d["data"])')" \
+		"(512, 256, 2, 0, 5, 'mirror')" "summary of $exchange"
+	is "$(json $exchange-shm.json 'd["ops"] > 10 and d["lateness_us"]["max"] >= 0 and "ring" in d["model"]')" True "numbers of $exchange"
+done
+says "512 ranks" "the summary is printed"
+says "lateness" "with the lateness"
+# the three depths agree on each op's modelled time
+for e in none messages payload; do "$NBOX" report --csv o-$e-shm | cut -d, -f6,11,17,18 >$e.csv; done
+is "$(cmp none.csv messages.csv && cmp none.csv payload.csv && echo equal)" equal "none, messages and payload agree on every op's time"
+for f in record.nbox config.yaml summary.json command.txt versions.txt host.json; do check "results have $f" test -s "o-none-shm/$f"; done
+is "$("$NBOX" report --csv o-none-shm | awk -F, 'NR > 1 && $15 < $14' | wc -l)" 0 "no gate opened early"
+# shellcheck disable=SC2086
+exits 1 "results of another run are not overwritten" "$NBOX" run --nodes 4 --gpus-per-node 1 --out o-none-shm -- $perf
+
+# the results can be fed back: the effective configuration is a configuration
+# shellcheck disable=SC2086
+exits 0 "the effective configuration runs again" "$NBOX" run --quiet --config o-none-shm/config.yaml --out again --json again.json -- $perf
+is "$(json again.json 'd["world_size"], d["seed"]')" "(512, 5)" "with the same world and seed"
+
+# same seed, same chance
+for i in 1 2; do
+	# shellcheck disable=SC2086
+	"$NBOX" run --quiet --nodes 16 --gpus-per-node 1 --seed 42 --model ring --what-if jitter:dist=lognormal,sigma=0.3 --out "j$i" -- $perf >/dev/null 2>&1
+	"$NBOX" report --csv "j$i" | cut -d, -f1,2,6,11,17,18 >"j$i.csv"
+done
+is "$(wc -l <j1.csv | awk '{ print ($1 > 10) }')" 1 "a run with jitter is recorded"
+is "$(cmp j1.csv j2.csv && echo equal)" equal "the same seed gives the same jitter"
+
+# status while it runs
+"$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --addr "shm:$tmp/st.sock" --out st -- sh -c "NBOX_ADDR=shm:$tmp/st.sock $NBOX status >$tmp/st.json" >/dev/null 2>&1
+is "$(json st.json 'd["world_size"] if "world_size" in d else d')" 8 "nbox status answers"
+
+exits 0 "plain, without nbox" "$NBOX" run --plain --procs 2 --quiet -- sh -c 'test -z "${NBOX_ADDR:-}" && test "$WORLD_SIZE" = 2'
+nothing_left
+finish

@@ -1,0 +1,268 @@
+/* Solutions by symmetry against event simulation, on hundreds of random worlds;
+ * both against the alpha-beta formulas of ring and tree. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "engine/sim.h"
+#include "engine/symmetry.h"
+
+/* alpha-beta by kind of hop: node = rank / per_node */
+struct world {
+	uint32_t per_node;
+	double alpha[2], beta[2];
+};
+
+static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
+{
+	const struct world *w = ctx;
+
+	return src / w->per_node != dst / w->per_node;
+}
+
+static int cost_of(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		   uint64_t bytes, struct nbox_delay *ret)
+{
+	const struct world *w = ctx;
+	uint32_t hop = hop_of(ctx, src, dst);
+
+	(void)lane;
+	(void)index;
+	ret->latency_ns = w->alpha[hop];
+	ret->occupancy_ns = w->beta[hop] * (double)bytes;
+	return 0;
+}
+
+static double simulate(const struct sched *s, struct world *w, uint64_t *ret_messages)
+{
+	struct sim_cost cost = {cost_of, w};
+	struct sim_result r;
+	struct err err = {""};
+
+	assert_int_equal(sim_run(s, &cost, NULL, NULL, &r, &err), 0);
+	assert_int_equal(r.n_messages, sched_total_messages(s));
+	if (ret_messages)
+		*ret_messages = r.n_messages;
+	return r.end_ns;
+}
+
+static int by_symmetry(const struct sched *s, struct world *w, const struct border *b, double *at,
+		       const uint64_t *offset, double *ret_end_ns)
+{
+	struct sim_cost cost = {cost_of, w};
+	struct symmetry y = {
+		.s = s, .cost = &cost, .hop = hop_of, .ctx = w,
+		.n_nodes = (s->n_ranks + w->per_node - 1) / w->per_node,
+		.border = b, .at = at, .offset = offset,
+	};
+	struct err err = {""};
+	int rc = symmetry_solve(&y, &err);
+
+	*ret_end_ns = y.end_ns;
+	return rc;
+}
+
+static void assert_close(double a, double b, double tolerance, const struct sched *s)
+{
+	if (fabs(a - b) > tolerance * fmax(fabs(a), fabs(b)))
+		fail_msg("%s %s, %u ranks, %u a node, %llu bytes, chunk %llu, %u channels, %u "
+			 "slices: %.17g against %.17g", coll_kind_name(s->kind),
+			 sched_algo_name(s->algo), s->n_ranks, s->ranks_per_node,
+			 (unsigned long long)s->bytes, (unsigned long long)s->chunk_bytes,
+			 s->n_channels, s->slices, a, b);
+}
+
+static uint32_t below(struct rng *r, uint32_t n)
+{
+	return (uint32_t)(rng_u64(r) % n);
+}
+
+static void random_case(struct rng *r, struct sched *s, struct world *w)
+{
+	static const struct {
+		enum coll_kind kind;
+		enum sched_algo algo;
+	} kinds[] = {
+		{COLL_ALLREDUCE, SCHED_RING}, {COLL_ALLREDUCE, SCHED_TREE},
+		{COLL_ALLGATHER, SCHED_RING}, {COLL_REDUCESCATTER, SCHED_RING},
+		{COLL_BROADCAST, SCHED_CHAIN}, {COLL_REDUCE, SCHED_CHAIN},
+		{COLL_BROADCAST, SCHED_RING}, {COLL_ALLTOALL, SCHED_DIRECT},
+		{COLL_GATHER, SCHED_DIRECT},
+	};
+	uint32_t k = below(r, 9), i;
+	struct err err = {""};
+
+	*s = (struct sched){
+		.kind = kinds[k].kind, .algo = kinds[k].algo,
+		.ranks_per_node = 1 + below(r, 5), .elem_bytes = 1u << below(r, 4),
+		.n_channels = 1 + (below(r, 3) == 0 ? below(r, 4) : 0),
+		.slices = below(r, 4) == 0 ? 1 + below(r, 3) : below(r, 2),
+	};
+	s->n_ranks = s->ranks_per_node * (1 + below(r, 9));
+	s->bytes = (uint64_t)s->elem_bytes * below(r, below(r, 2) ? 200 : 200000);
+	s->chunk_bytes = s->elem_bytes * (uint64_t)(1 + below(r, 3000)) * (below(r, 2) ? 16 : 1);
+	s->root = below(r, s->n_ranks);
+	w->per_node = s->ranks_per_node;
+	for (i = 0; i < 2; i++) {
+		w->alpha[i] = below(r, 4) ? rng_uniform(r) * 5000 : 0;
+		w->beta[i] = below(r, 6) ? rng_uniform(r) : 0;
+	}
+	if (below(r, 4) == 0)
+		w->beta[1] = w->beta[0];
+	if (sched_init(s, &err))
+		fail_msg("%s", err.text);
+}
+
+static void test_equals_simulation(void **state)
+{
+	struct rng r;
+	struct sched s;
+	struct world w;
+	double exact, quick;
+	uint32_t n_solved = 0, n = 3000, i;
+	int rc;
+
+	(void)state;
+	rng_seed(&r, 2026, 1);
+	for (i = 0; i < n; i++) {
+		random_case(&r, &s, &w);
+		exact = simulate(&s, &w, NULL);
+		rc = by_symmetry(&s, &w, NULL, NULL, NULL, &quick);
+		if (rc == SYMMETRY_NONE)
+			continue;
+		assert_int_equal(rc, 0);
+		assert_close(quick, exact, 1e-9, &s);
+		n_solved++;
+	}
+	/* Gather is never, sliced pipelines are not; all else is. */
+	assert_true(n_solved > n / 2);
+}
+
+static struct sched make(enum coll_kind kind, enum sched_algo algo, uint32_t n, uint32_t per_node,
+			 uint64_t bytes, uint64_t chunk)
+{
+	struct sched s = {.kind = kind, .algo = algo, .n_ranks = n, .ranks_per_node = per_node,
+			  .n_channels = 1, .elem_bytes = 4, .bytes = bytes, .chunk_bytes = chunk};
+	struct err err = {""};
+
+	if (sched_init(&s, &err))
+		fail_msg("%s", err.text);
+	return s;
+}
+
+/* 2 (n-1) (alpha + S/n beta): with one chunk a loop and with many. */
+static void test_ring_formula(void **state)
+{
+	struct world w = {1, {1000, 1000}, {1 / 50., 1 / 50.}};
+	static const uint32_t ns[] = {2, 3, 8, 64, 100, 256};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
+		double n = ns[i];
+		uint64_t bytes = (uint64_t)ns[i] << 20;
+		struct sched one = make(COLL_ALLREDUCE, SCHED_RING, ns[i], 1, bytes, 1 << 20);
+		struct sched many = make(COLL_ALLREDUCE, SCHED_RING, ns[i], 1, bytes, 1 << 18);
+		double expected = 2 * (n - 1) * (1000 + (double)(1 << 20) / 50), quick;
+
+		assert_close(simulate(&one, &w, NULL), expected, 1e-12, &one);
+		assert_int_equal(by_symmetry(&one, &w, NULL, NULL, NULL, &quick), 0);
+		assert_close(quick, expected, 1e-12, &one);
+
+		expected = 4 * 2 * (n - 1) * (1000 + (double)(1 << 18) / 50);
+		assert_close(simulate(&many, &w, NULL), expected, 1e-12, &many);
+		assert_int_equal(by_symmetry(&many, &w, NULL, NULL, NULL, &quick), 0);
+		assert_close(quick, expected, 1e-12, &many);
+	}
+}
+
+static int depth_of(uint32_t n, int tree)
+{
+	int deepest = 0;
+
+	for (uint32_t v = 0; v < n; v++) {
+		int32_t parent, child[2];
+		int depth = 0;
+
+		sched_dtree(n, v, tree, &parent, child);
+		for (; parent >= 0; depth++)
+			sched_dtree(n, (uint32_t)parent, tree, &parent, child);
+		deepest = depth > deepest ? depth : deepest;
+	}
+	return deepest;
+}
+
+/* Double tree, one rank a node: up and down the deeper tree, then one occupancy for
+ * each further chunk. */
+static void test_tree_formula(void **state)
+{
+	struct world w = {1, {1000, 1000}, {4 / 50., 4 / 50.}};
+	static const uint32_t ns[] = {2, 3, 5, 8, 17, 64, 100};
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(ns) / sizeof(ns[0]); i++) {
+		for (uint64_t chunks = 1; chunks <= 16; chunks *= 4) {
+			uint64_t chunk = 1 << 16;
+			struct sched s = make(COLL_ALLREDUCE, SCHED_TREE, ns[i], 1,
+					      2 * chunks * chunk, chunk);
+			int depth = depth_of(ns[i], 0) > depth_of(ns[i], 1) ? depth_of(ns[i], 0)
+									   : depth_of(ns[i], 1);
+			double occupancy = (double)chunk * 4 / 50, quick;
+			double expected = 2 * depth * (1000 + occupancy) +
+					  (double)(chunks - 1) * occupancy;
+
+			assert_close(simulate(&s, &w, NULL), expected, 1e-12, &s);
+			assert_int_equal(by_symmetry(&s, &w, NULL, NULL, NULL, &quick), 0);
+			assert_close(quick, expected, 1e-12, &s);
+		}
+	}
+}
+
+/* (n-1) chunks a rank, one after the other, then the last one's latency; a gather's
+ * root takes them one after the other, too. */
+static void test_direct_formula(void **state)
+{
+	struct world w = {1, {1000, 1000}, {1 / 50., 1 / 50.}};
+	struct sched a = make(COLL_ALLTOALL, SCHED_DIRECT, 37, 1, 1 << 20, 1 << 18);
+	struct sched g = make(COLL_GATHER, SCHED_DIRECT, 37, 1, 1 << 20, 1 << 18);
+	struct sched c = make(COLL_SCATTER, SCHED_DIRECT, 37, 1, 1 << 20, 1 << 18);
+	double expected = 36. * (1 << 20) / 50 + 1000, quick;
+
+	(void)state;
+	assert_close(simulate(&a, &w, NULL), expected, 1e-12, &a);
+	assert_close(simulate(&g, &w, NULL), expected, 1e-12, &g);
+	assert_close(simulate(&c, &w, NULL), expected, 1e-12, &c);
+	assert_int_equal(by_symmetry(&a, &w, NULL, NULL, NULL, &quick), 0);
+	assert_close(quick, expected, 1e-12, &a);
+}
+
+/* Broadcast down a chain: n-1 hops for the first chunk, one occupancy for each other. */
+static void test_chain_formula(void **state)
+{
+	struct world w = {1, {700, 700}, {1 / 25., 1 / 25.}};
+	struct sched s = make(COLL_BROADCAST, SCHED_CHAIN, 33, 1, 10 << 16, 1 << 16);
+	double occupancy = (1 << 16) / 25., expected = 32 * (700 + occupancy) + 9 * occupancy, quick;
+
+	(void)state;
+	assert_close(simulate(&s, &w, NULL), expected, 1e-12, &s);
+	assert_int_equal(by_symmetry(&s, &w, NULL, NULL, NULL, &quick), 0);
+	assert_close(quick, expected, 1e-12, &s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ring_formula),
+		cmocka_unit_test(test_tree_formula),
+		cmocka_unit_test(test_chain_formula),
+		cmocka_unit_test(test_direct_formula),
+		cmocka_unit_test(test_equals_simulation),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,348 @@
+/* shm and tcp links between two threads: frames of 0 to 3 MB, both polling, both
+ * sleeping, or mixed, with holds and discards; and how listeners behave. */
+#include "peer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define MAX_BODY (3u << 20)
+
+static char folder[] = "/tmp/nbox-links-XXXXXX";
+static char shm_addr[64];
+
+static int make_folder(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(shm_addr, sizeof(shm_addr), "shm:%s/s", folder);
+	return 0;
+}
+
+static int remove_folder(void **state)
+{
+	(void)state;
+	return rmdir(folder); /* fails when a socket was left behind */
+}
+
+static struct link *accept_one(struct listener *l, void *owner)
+{
+	struct pollfd p = {.fd = listener_fd(l), .events = POLLIN};
+	struct link *link = NULL;
+	struct err err;
+	int rc;
+
+	do {
+		poll(&p, 1, 10000);
+		rc = link_accept(l, &peer_events, owner, &link, &err);
+	} while (rc == -EAGAIN);
+	assert_int_equal(rc, 0);
+	return link;
+}
+
+/* One side of a conversation: sends n frames, expects n frames. */
+struct side {
+	struct peer peer;
+	uint64_t n, seed;
+	unsigned int sleep_percent;
+	unsigned char *out; /* bodies lie in here, at random places */
+	const char *connect_to;
+	int failed;
+};
+
+static uint64_t frame_bytes(struct rng *rng)
+{
+	switch (rng_u64(rng) % 8) {
+	case 0:
+		return 0;
+	case 1:
+		return rng_u64(rng) % MAX_BODY;
+	case 2:
+		return rng_u64(rng) % 70000;
+	default:
+		return rng_u64(rng) % 200;
+	}
+}
+
+/* Bodies are borrowed: each must stay as it is until on_sent. Of so many bytes
+ * there is only one copy at a time: the next is filled when the last was sent. */
+static int talk(struct side *s)
+{
+	uint64_t sent = 0, due_ns = clock_now_ns() + 50 * NS_PER_S;
+	struct peer *p = &s->peer;
+	struct wire_hdr h;
+	struct rng rng;
+
+	rng_seed(&rng, s->seed, 5);
+	while (p->n_frames < s->n || p->n_sent < s->n || link_queued_bytes(p->link)) {
+		while (sent < s->n && p->n_sent == sent) {
+			uint64_t bytes = frame_bytes(&rng);
+
+			wire_hdr_init(&h, WIRE_MESSAGE, bytes);
+			h.index = sent;
+			peer_fill(s->out, bytes, p->seed, sent);
+			if (link_send(p->link, &h, s->out, sent++))
+				return -1;
+			if (rng_u64(&rng) % 4)
+				break;
+		}
+		peer_wait(p, rng_u64(&rng) % 100 < s->sleep_percent);
+		if (p->n_closed || p->bad || clock_now_ns() > due_ns) {
+			fprintf(stderr, "# %s bad %d frames %lu sent %lu\n", p->why, p->bad,
+				(unsigned long)p->n_frames, (unsigned long)p->n_sent);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static void *connect_and_talk(void *arg)
+{
+	struct side *s = arg;
+	struct err err;
+
+	s->failed = link_connect(s->connect_to, 5000, &peer_events, &s->peer, &s->peer.link, &err);
+	if (!s->failed)
+		s->failed = talk(s);
+	return NULL;
+}
+
+static void side_init(struct side *s, uint64_t n, uint64_t seed, unsigned int sleep_percent)
+{
+	memset(s, 0, sizeof(*s));
+	peer_init(&s->peer, 1);
+	rng_seed(&s->peer.rng, seed, 1);
+	s->n = n;
+	s->seed = seed;
+	s->sleep_percent = sleep_percent;
+	s->out = malloc(MAX_BODY);
+	assert_non_null(s->out);
+}
+
+static void converse(const char *addr, uint64_t n, unsigned int sleep_a, unsigned int sleep_b,
+		     unsigned int hold_percent)
+{
+	struct listener *l = NULL;
+	struct side a, b;
+	pthread_t thread;
+	struct err err;
+
+	side_init(&a, n, 11 + sleep_a, sleep_a);
+	side_init(&b, n, 22 + sleep_b, sleep_b);
+	a.peer.hold_percent = b.peer.hold_percent = hold_percent;
+	a.peer.discard_percent = 10;
+	assert_int_equal(listener_open(addr, &l, &err), 0);
+	b.connect_to = listener_addr(l);
+	assert_int_equal(pthread_create(&thread, NULL, connect_and_talk, &b), 0);
+	a.peer.link = accept_one(l, &a.peer);
+	a.failed = talk(&a);
+	pthread_join(thread, NULL);
+	assert_false(a.failed || b.failed);
+	/* b leaves: a is told once */
+	peer_deinit(&b.peer);
+	while (!a.peer.n_closed)
+		peer_wait(&a.peer, 1);
+	assert_int_equal(a.peer.closed_code, 0);
+	assert_int_equal(a.peer.n_closed, 1);
+	peer_deinit(&a.peer);
+	free(a.out);
+	free(b.out);
+	listener_free(l);
+}
+
+static void shm_polling(void **state)
+{
+	(void)state;
+	converse(shm_addr, 150, 0, 0, 0);
+}
+
+static void shm_sleeping(void **state)
+{
+	(void)state;
+	converse(shm_addr, 300, 100, 100, 0);
+}
+
+static void shm_mixed_with_holds(void **state)
+{
+	(void)state;
+	converse(shm_addr, 300, 50, 70, 20);
+}
+
+static void tcp_sleeping(void **state)
+{
+	(void)state;
+	converse("tcp:127.0.0.1:0", 300, 100, 100, 0);
+}
+
+static void tcp_mixed_with_holds(void **state)
+{
+	(void)state;
+	converse("tcp:localhost:0", 300, 30, 80, 20);
+}
+
+static void tcp_over_ipv6(void **state)
+{
+	struct listener *l = NULL;
+
+	(void)state;
+	if (listener_open("tcp:[::1]:0", &l, NULL))
+		skip();
+	listener_free(l);
+	converse("tcp:[::1]:0", 50, 50, 50, 0);
+}
+
+/* --- listeners ------------------------------------------------------------------ */
+
+static void a_live_listener_is_refused(void **state)
+{
+	static const char *const kinds[] = {NULL, "tcp:127.0.0.1:0"};
+	struct listener *l, *again;
+	struct err err;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(listener_open(kinds[i] ? kinds[i] : shm_addr, &l, &err), 0);
+		assert_int_equal(listener_open(listener_addr(l), &again, &err), -EADDRINUSE);
+		assert_non_null(strstr(err.text, "another nboxd"));
+		assert_non_null(strstr(err.text, "--addr"));
+		listener_free(l);
+	}
+}
+
+static void a_dead_socket_is_replaced(void **state)
+{
+	struct listener *l = NULL;
+	struct stat st;
+	struct err err;
+	int fds[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	if (fork() == 0) { /* dies without removing its socket */
+		if (listener_open(shm_addr, &l, &err))
+			_exit(1);
+		_exit(write(fds[1], "x", 1) != 1);
+	}
+	close(fds[1]);
+	assert_int_equal(read(fds[0], &byte, 1), 1);
+	while (read(fds[0], &byte, 1) > 0)
+		;
+	close(fds[0]);
+	assert_int_equal(stat(shm_addr + 4, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(listener_open(shm_addr, &l, &err), 0);
+	listener_free(l);
+	assert_int_equal(stat(shm_addr + 4, &st), -1);
+}
+
+static void what_is_not_a_socket_stays(void **state)
+{
+	struct listener *l;
+	struct err err;
+	FILE *f = fopen(shm_addr + 4, "w");
+
+	(void)state;
+	assert_non_null(f);
+	fclose(f);
+	assert_int_equal(listener_open(shm_addr, &l, &err), -EEXIST);
+	assert_non_null(strstr(err.text, "is not a socket"));
+	assert_int_equal(unlink(shm_addr + 4), 0);
+}
+
+/* Whoever took our name over keeps it. */
+static void only_its_own_socket_is_removed(void **state)
+{
+	struct listener *old, *new;
+	struct stat st;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(listener_open(shm_addr, &old, &err), 0);
+	assert_int_equal(unlink(shm_addr + 4), 0);
+	assert_int_equal(listener_open(shm_addr, &new, &err), 0);
+	listener_free(old);
+	assert_int_equal(stat(shm_addr + 4, &st), 0);
+	listener_free(new);
+}
+
+static void nobody_there_is_a_sentence(void **state)
+{
+	struct peer p;
+	struct err err;
+
+	(void)state;
+	peer_init(&p, 1);
+	assert_int_equal(link_connect(shm_addr, 100, &peer_events, &p, &p.link, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "nobody listens there"));
+	assert_int_equal(link_connect("tcp:127.0.0.1:1", 1000, &peer_events, &p, &p.link, &err),
+			 -ECONNREFUSED);
+	assert_non_null(strstr(err.text, "tcp:127.0.0.1:1"));
+	assert_null(p.link);
+}
+
+/* A listener that never accepts: connecting ends in time, with a sentence. */
+static void a_deaf_listener_is_a_timeout(void **state)
+{
+	struct listener *l;
+	struct peer p;
+	struct err err;
+
+	(void)state;
+	peer_init(&p, 1);
+	assert_int_equal(listener_open(shm_addr, &l, &err), 0);
+	assert_int_equal(link_connect(shm_addr, 50, &peer_events, &p, &p.link, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.text, "accepts nobody"));
+	assert_null(p.link);
+	listener_free(l);
+}
+
+static void addresses_are_strict(void **state)
+{
+	static const char *const bad[] = {
+		"", "shm:", "tcp:", "tcp:host", "tcp::80", "tcp:host:", "tcp:host:x", "tcp:host:-1",
+		"tcp:host:65536", "tcp:1::2:80", "/path", "rdma:x", "tcp:host:80 ", "tcp:[]:80",
+		"shm:/0123456789012345678901234567890123456789012345678901234567890123456789"
+		"0123456789012345678901234567890123456789",
+		"tcp:host:00000000000080",
+	};
+	struct listener *l = NULL;
+	struct err err;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		int rc = listener_open(bad[i], &l, &err);
+
+		assert_true(rc == -EINVAL || rc == -ENAMETOOLONG);
+		assert_true(strlen(err.text) > 20);
+	}
+	assert_null(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shm_polling),
+		cmocka_unit_test(shm_sleeping),
+		cmocka_unit_test(shm_mixed_with_holds),
+		cmocka_unit_test(tcp_sleeping),
+		cmocka_unit_test(tcp_mixed_with_holds),
+		cmocka_unit_test(tcp_over_ipv6),
+		cmocka_unit_test(a_live_listener_is_refused),
+		cmocka_unit_test(a_dead_socket_is_replaced),
+		cmocka_unit_test(what_is_not_a_socket_stays),
+		cmocka_unit_test(only_its_own_socket_is_removed),
+		cmocka_unit_test(nobody_there_is_a_sentence),
+		cmocka_unit_test(a_deaf_listener_is_a_timeout),
+		cmocka_unit_test(addresses_are_strict),
+	};
+
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
