@@ -18,9 +18,17 @@ static uint64_t splitmix64(uint64_t *state)
 	return mix64(*state);
 }
 
-static uint64_t rotl(uint64_t x, int k)
+static uint64_t rotl64(uint64_t x, int k)
 {
 	return (x << k) | (x >> (64 - k));
+}
+
+uint64_t rng_hash(uint64_t seed, uint64_t key)
+{
+	/* The key is mixed before it meets the seed, so that neither can undo the
+	 * other; the constants keep 0 from being a fixed point. */
+	key = mix64(key + UINT64_C(0x9e3779b97f4a7c15));
+	return mix64(seed + UINT64_C(0xd1b54a32d192ed03) + rotl64(key, 23)) ^ key;
 }
 
 void rng_seed(struct rng *r, uint64_t seed, uint64_t stream)
@@ -38,14 +46,14 @@ void rng_seed(struct rng *r, uint64_t seed, uint64_t stream)
 
 uint64_t rng_u64(struct rng *r)
 {
-	uint64_t result = rotl(r->s[1] * 5, 7) * 9, t = r->s[1] << 17;
+	uint64_t result = rotl64(r->s[1] * 5, 7) * 9, t = r->s[1] << 17;
 
 	r->s[2] ^= r->s[0];
 	r->s[3] ^= r->s[1];
 	r->s[1] ^= r->s[2];
 	r->s[0] ^= r->s[3];
 	r->s[2] ^= t;
-	r->s[3] = rotl(r->s[3], 45);
+	r->s[3] = rotl64(r->s[3], 45);
 	return result;
 }
 

@@ -21,7 +21,7 @@ static uint64_t draw(void)
 /* An exact-size allocation, so that a sanitizer sees every byte read too far. */
 static void feed(const uint8_t *data, size_t size)
 {
-	uint8_t *copy = malloc(size ? size : 1);
+	uint8_t *copy = calloc(size ? size : 1, 1);
 
 	if (!copy)
 		abort();

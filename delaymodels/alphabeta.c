@@ -1,0 +1,97 @@
+/* alphabeta: the time of each message is alpha + bytes / bandwidth.
+ *
+ *   latency   = alpha of the hop
+ *   occupancy = bytes * flows / bw of the hop
+ *
+ * The sender's port is shared by the flows that use it at a time, equally. A
+ * message of a rank to itself costs nothing. What an op takes follows from its
+ * schedule, message by message.
+ * Source: R. Hockney, "The communication challenge for MPP: Intel Paragon and
+ * Meiko CS-2", Parallel Computing 20(3), 1994. */
+#include <stdlib.h>
+
+#include "nbox-delaymodel.h"
+
+struct alphabeta {
+	/* by hop: intra, inter; a bandwidth of 0 or a negative alpha: the cluster's */
+	double alpha_ns[2], bytes_per_ns[2];
+};
+
+static int parse(struct alphabeta *m, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
+{
+	static const char *const alphas[] = {"intra_alpha", "inter_alpha"};
+	static const char *const bws[] = {"intra_bw", "inter_bw"};
+	int hop;
+
+	for (hop = 0; hop < 2; hop++) {
+		m->alpha_ns[hop] = -1;
+		if (h->parse_time(h, "alpha", nbox_value(kv, n, "alpha"), &m->alpha_ns[hop]) < 0 ||
+		    h->parse_bandwidth(h, "bw", nbox_value(kv, n, "bw"), &m->bytes_per_ns[hop]) < 0 ||
+		    h->parse_time(h, alphas[hop], nbox_value(kv, n, alphas[hop]),
+				  &m->alpha_ns[hop]) < 0 ||
+		    h->parse_bandwidth(h, bws[hop], nbox_value(kv, n, bws[hop]),
+				       &m->bytes_per_ns[hop]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int alphabeta_create(const struct nbox_host *host, const struct nbox_next *next,
+			    const struct nbox_kv *kv, size_t n_kv, void **ret_model)
+{
+	struct alphabeta *m = calloc(1, sizeof(*m));
+
+	(void)next;
+	if (!m) {
+		host->error(host, "out of memory");
+		return -1;
+	}
+	if (parse(m, host, kv, n_kv) < 0) {
+		free(m);
+		return -1;
+	}
+	*ret_model = m;
+	return 0;
+}
+
+static int alphabeta_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
+			     struct nbox_delay *ret)
+{
+	const struct alphabeta *m = model;
+	const struct nbox_net *net = op->net;
+	int hop = msg->hop == NBOX_INTER;
+	double alpha_ns = m->alpha_ns[hop], bytes_per_ns = m->bytes_per_ns[hop];
+
+	if (msg->hop == NBOX_SELF) {
+		*ret = (struct nbox_delay){0, 0};
+		return 0;
+	}
+	if (alpha_ns < 0)
+		alpha_ns = hop ? net->inter_latency_ns : net->intra_latency_ns;
+	if (bytes_per_ns <= 0)
+		bytes_per_ns = hop ? net->inter_bytes_per_ns : net->intra_bytes_per_ns;
+	ret->latency_ns = alpha_ns;
+	ret->occupancy_ns = (double)msg->bytes * (double)msg->flows / bytes_per_ns;
+	return 0;
+}
+
+static const struct nbox_param params[] = {
+	{"alpha", "time", "the cluster's", "latency of a message on any hop"},
+	{"bw", "bandwidth", "the cluster's", "bandwidth of a rank's port on any hop"},
+	{"intra_alpha", "time", "alpha", "latency inside a node"},
+	{"intra_bw", "bandwidth", "bw", "bandwidth inside a node"},
+	{"inter_alpha", "time", "alpha", "latency between nodes"},
+	{"inter_bw", "bandwidth", "bw", "bandwidth between nodes"},
+	{0},
+};
+
+NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
+	NBOX_DELAYMODEL_HEAD,
+	.name = "alphabeta",
+	.summary = "each message takes alpha + bytes / bandwidth; the op follows from its schedule",
+	.flags = NBOX_UNIFORM,
+	.params = params,
+	.create = alphabeta_create,
+	.destroy = free,
+	.message = alphabeta_message,
+};

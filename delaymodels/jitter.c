@@ -1,0 +1,251 @@
+/* jitter: random time, from the run's seed: the same seed gives the same run.
+ *
+ *   on=op        each op takes a draw longer (shorter where the draw is negative)
+ *   on=message   each message's latency is a draw longer, never below 0
+ *   on=compute   each rank of an op's communicator arrives a draw later; an op waits
+ *                for the last of its n ranks, so the largest of n draws counts
+ *
+ *   dist=uniform     min, max
+ *   dist=normal      mean, stddev
+ *   dist=lognormal   median, sigma: exp() of a normal with mean ln median, stddev sigma
+ *   dist=pareto      scale, shape: P(X > x) = (scale / x)^shape for x >= scale
+ *
+ * A draw is the inverse of the distribution function at a uniform number that is a
+ * function of the seed, the number of the op and the message; nothing depends on
+ * the order in which the host asks. The largest of n draws needs one: its uniform
+ * number is u^(1/n). All is done with q = 1 - u, whose small values, which make the
+ * tail, a double holds exactly. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nbox-delaymodel.h"
+
+enum { ON_OP, ON_MESSAGE, ON_COMPUTE };
+enum { UNIFORM, NORMAL, LOGNORMAL, PARETO };
+
+struct jitter {
+	const struct nbox_host *host;
+	const struct nbox_next *next;
+	uint32_t on, dist;
+	double first, second; /* the distribution's two parameters, in this order */
+};
+
+/* --- parameters ------------------------------------------------------------ */
+
+#define DISTS "uniform|normal|lognormal|pareto"
+
+/* By distribution: the keys that it takes, and whether it needs the first. */
+static const struct {
+	const char *name, *first, *second;
+	int needs_first;
+} dists[] = {
+	{"uniform", "min", "max", 0},
+	{"normal", "mean", "stddev", 0},
+	{"lognormal", "median", "sigma", 1},
+	{"pareto", "scale", "shape", 1},
+};
+
+static int check_keys(const struct jitter *j, const struct nbox_host *h, const struct nbox_kv *kv,
+		      size_t n_kv)
+{
+	const char *first = dists[j->dist].first, *second = dists[j->dist].second;
+	size_t i;
+
+	for (i = 0; i < n_kv; i++) {
+		const char *key = kv[i].key;
+
+		if (strcmp(key, "dist") == 0 || strcmp(key, "on") == 0 ||
+		    strcmp(key, first) == 0 || strcmp(key, second) == 0)
+			continue;
+		h->error(h, "%s: dist=%s has %s and %s", key, dists[j->dist].name, first, second);
+		return -1;
+	}
+	if (!nbox_value(kv, n_kv, second) ||
+	    (dists[j->dist].needs_first && !nbox_value(kv, n_kv, first))) {
+		h->error(h, "%s must be given with dist=%s",
+			 nbox_value(kv, n_kv, second) ? first : second, dists[j->dist].name);
+		return -1;
+	}
+	return 0;
+}
+
+static int parse_values(struct jitter *j, const struct nbox_host *h, const struct nbox_kv *kv,
+			size_t n)
+{
+	const char *first = dists[j->dist].first, *second = dists[j->dist].second;
+	int is_ratio = j->dist == LOGNORMAL || j->dist == PARETO;
+
+	if (h->parse_time(h, first, nbox_value(kv, n, first), &j->first) < 0)
+		return -1;
+	if (is_ratio ? h->parse_ratio(h, second, nbox_value(kv, n, second), &j->second) < 0
+		     : h->parse_time(h, second, nbox_value(kv, n, second), &j->second) < 0)
+		return -1;
+	if (j->dist == UNIFORM && j->second < j->first) {
+		h->error(h, "max: it is below min");
+		return -1;
+	}
+	if (j->dist == LOGNORMAL && j->second > 10) {
+		h->error(h, "sigma: %g is above 10, a factor of a million and more", j->second);
+		return -1;
+	}
+	if (j->dist == PARETO && !(j->second > 1)) {
+		h->error(h, "shape: %g is not above 1: such a distribution has no mean", j->second);
+		return -1;
+	}
+	return 0;
+}
+
+static int parse(struct jitter *j, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
+{
+	if (h->parse_choice(h, "dist", nbox_value(kv, n, "dist"), DISTS, &j->dist) < 0 ||
+	    h->parse_choice(h, "on", nbox_value(kv, n, "on"), "op|message|compute", &j->on) < 0)
+		return -1;
+	if (check_keys(j, h, kv, n) < 0)
+		return -1;
+	return parse_values(j, h, kv, n);
+}
+
+static int jitter_create(const struct nbox_host *host, const struct nbox_next *next,
+			 const struct nbox_kv *kv, size_t n_kv, void **ret_model)
+{
+	struct jitter *j = calloc(1, sizeof(*j));
+
+	if (!j) {
+		host->error(host, "out of memory");
+		return -1;
+	}
+	j->host = host;
+	j->next = next;
+	if (parse(j, host, kv, n_kv) < 0) {
+		free(j);
+		return -1;
+	}
+	*ret_model = j;
+	return 0;
+}
+
+/* --- draws ----------------------------------------------------------------- */
+
+/* x with P(X > x) = q of the standard normal. A rational start (M. Abramowitz, I.
+ * Stegun, Handbook of Mathematical Functions, 26.2.23, error below 4.5e-4), then
+ * Halley's steps on the exact tail, of third order: two reach the last digits. */
+static double normal_tail_inverse(double q)
+{
+	double p = q < 0.5 ? q : 1 - q, t, x;
+	int i;
+
+	if (p < 0x1p-60)
+		p = 0x1p-60;
+	t = sqrt(-2 * log(p));
+	x = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+			(1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+	for (i = 0; i < 2; i++) {
+		double tail = 0.5 * erfc(x * M_SQRT1_2);
+		double step = (tail - p) / (exp(-0.5 * x * x) / sqrt(2 * M_PI));
+
+		x += step / (1 + 0.5 * x * step);
+	}
+	return q < 0.5 ? x : -x;
+}
+
+/* The value that is exceeded with probability q, q in (0, 1]. */
+static double tail_inverse(const struct jitter *j, double q)
+{
+	switch (j->dist) {
+	case UNIFORM:
+		return j->first + (1 - q) * (j->second - j->first);
+	case NORMAL:
+		return j->first + j->second * normal_tail_inverse(q);
+	case LOGNORMAL:
+		return j->first * exp(j->second * normal_tail_inverse(q));
+	default:
+		return j->first * pow(q, -1 / j->second);
+	}
+}
+
+/* --- answers --------------------------------------------------------------- */
+
+/* What keeps the draws for ops, messages and computation apart. */
+#define STREAM(on) ((uint64_t)(on) << 62)
+
+static int jitter_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
+			  struct nbox_delay *ret)
+{
+	const struct jitter *j = model;
+	int r = j->next->message(j->next, op, msg, ret);
+	double u;
+
+	if (r != 0 || j->on != ON_MESSAGE || msg->hop == NBOX_SELF)
+		return r;
+	u = j->host->chance(j->host, op->number, (uint64_t)msg->src << 32 | msg->dst,
+			    STREAM(ON_MESSAGE) | (uint64_t)msg->lane << 44 | msg->index);
+	ret->latency_ns += tail_inverse(j, 1 - u);
+	if (ret->latency_ns < 0)
+		ret->latency_ns = 0;
+	return 0;
+}
+
+static int jitter_extra(void *model, const struct nbox_op *op, double so_far_ns,
+			int from_messages, double *ret_extra_ns)
+{
+	const struct jitter *j = model;
+
+	(void)so_far_ns, (void)from_messages;
+	if (j->on != ON_OP)
+		return 1;
+	*ret_extra_ns =
+		tail_inverse(j, 1 - j->host->chance(j->host, op->number, 0, STREAM(ON_OP)));
+	return 0;
+}
+
+static int jitter_arrival(void *model, const struct nbox_op *op, double compute_ns,
+			  double *ret_late_ns)
+{
+	const struct jitter *j = model;
+	double u, late;
+
+	(void)compute_ns;
+	if (j->on != ON_COMPUTE || op->n_ranks == 0)
+		return 1;
+	u = j->host->chance(j->host, op->number, 0, STREAM(ON_COMPUTE));
+	/* 1 - u^(1/n) without losing its digits; u = 0 gives 1 */
+	late = tail_inverse(j, u > 0 ? -expm1(log(u) / op->n_ranks) : 1);
+	*ret_late_ns = late > 0 ? late : 0;
+	return 0;
+}
+
+static uint32_t jitter_traits(void *model)
+{
+	const struct jitter *j = model;
+
+	return NBOX_DECORATOR | (j->on == ON_MESSAGE ? 0 : NBOX_NO_MESSAGES);
+}
+
+static const struct nbox_param params[] = {
+	{"dist", "choice", NULL, DISTS},
+	{"on", "choice", "op", "what it acts on: op|message|compute"},
+	{"min", "time", "0ns", "uniform: the least"},
+	{"max", "time", "with dist=uniform", "uniform: the most"},
+	{"mean", "time", "0ns", "normal: the mean"},
+	{"stddev", "time", "with dist=normal", "normal: the standard deviation"},
+	{"median", "time", "with dist=lognormal", "lognormal: the median"},
+	{"sigma", "ratio", "with dist=lognormal", "lognormal: standard deviation of the logarithm"},
+	{"scale", "time", "with dist=pareto", "pareto: the least"},
+	{"shape", "ratio", "with dist=pareto", "pareto: the exponent, above 1"},
+	{0},
+};
+
+NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
+	NBOX_DELAYMODEL_HEAD,
+	.name = "jitter",
+	.summary = "random time on ops, messages or computation, from the run's seed",
+	.flags = NBOX_DECORATOR,
+	.params = params,
+	.create = jitter_create,
+	.destroy = free,
+	.message = jitter_message,
+	.extra = jitter_extra,
+	.arrival = jitter_arrival,
+	.traits = jitter_traits,
+};

@@ -1,0 +1,150 @@
+/* tree: closed forms of the double binary tree, in the alpha-beta model.
+ *
+ * The N nodes form two binary trees that carry one half of the data each, such that
+ * a node is inner in at most one of them; the r ranks of a node form a chain. A
+ * chunk of m = min(chunk, S/2) bytes passes
+ *
+ *   P = (r-1) (alpha_intra + m/bw_intra) + ceil(log2 N) (alpha_inter + m/bw_inter)
+ *
+ * from the leaves to the root. The rest follows through the busiest port:
+ *
+ *   AllReduce         2 P + (L - 2m) / bw     L = S for two ranks, else 2 S
+ *   Broadcast, Reduce   P + (S - m) / bw
+ *   others            no tree: message by message, alpha + bytes * flows / bw
+ *
+ * with bw the slowest of the hops that there are. L: in one tree a rank passes half
+ * the data up once and down twice, in the other, where it is a leaf, up once.
+ * Sources: P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full
+ * bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009; the
+ * latency term 2 ((r-1) intra + log2 N inter) is also the one of NCCL's own model. */
+#include <stdlib.h>
+
+#include "nbox-delaymodel.h"
+
+struct tree {
+	double alpha_ns;     /* < 0: the cluster's */
+	double bytes_per_ns; /* 0: the cluster's */
+	uint64_t chunk_bytes;
+};
+
+static int parse(struct tree *m, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
+{
+	m->alpha_ns = -1;
+	m->chunk_bytes = UINT64_C(512) << 10;
+	if (h->parse_time(h, "alpha", nbox_value(kv, n, "alpha"), &m->alpha_ns) < 0 ||
+	    h->parse_bandwidth(h, "bw", nbox_value(kv, n, "bw"), &m->bytes_per_ns) < 0 ||
+	    h->parse_bytes(h, "chunk", nbox_value(kv, n, "chunk"), &m->chunk_bytes) < 0)
+		return -1;
+	if (m->chunk_bytes == 0) {
+		h->error(h, "chunk: 0 bytes; a chunk must have at least one");
+		return -1;
+	}
+	return 0;
+}
+
+static int tree_create(const struct nbox_host *host, const struct nbox_next *next,
+		       const struct nbox_kv *kv, size_t n_kv, void **ret_model)
+{
+	struct tree *m = calloc(1, sizeof(*m));
+
+	(void)next;
+	if (!m) {
+		host->error(host, "out of memory");
+		return -1;
+	}
+	if (parse(m, host, kv, n_kv) < 0) {
+		free(m);
+		return -1;
+	}
+	*ret_model = m;
+	return 0;
+}
+
+static double hop_alpha(const struct tree *m, const struct nbox_net *net, int is_inter)
+{
+	if (m->alpha_ns >= 0)
+		return m->alpha_ns;
+	return is_inter ? net->inter_latency_ns : net->intra_latency_ns;
+}
+
+static double hop_bw(const struct tree *m, const struct nbox_net *net, int is_inter)
+{
+	if (m->bytes_per_ns > 0)
+		return m->bytes_per_ns;
+	return is_inter ? net->inter_bytes_per_ns : net->intra_bytes_per_ns;
+}
+
+/* ceil(log2(n)) */
+static uint32_t depth(uint32_t n)
+{
+	uint32_t d = 0;
+
+	while (d < 32 && (UINT64_C(1) << d) < n)
+		d++;
+	return d;
+}
+
+static int tree_op(void *model, const struct nbox_op *op, double *ret_ns)
+{
+	const struct tree *m = model;
+	uint32_t n_nodes = op->n_nodes ? op->n_nodes : 1;
+	uint32_t per_node = (op->n_ranks + n_nodes - 1) / n_nodes, up = depth(n_nodes);
+	double intra_bw = hop_bw(m, op->net, 0), inter_bw = hop_bw(m, op->net, 1), bw;
+	double bytes = (double)op->bytes, chunk = bytes / 2, pass, load;
+
+	if (op->n_ranks <= 1) {
+		*ret_ns = 0;
+		return 0;
+	}
+	if (chunk > (double)m->chunk_bytes)
+		chunk = (double)m->chunk_bytes;
+	bw = per_node > 1 && (up == 0 || intra_bw < inter_bw) ? intra_bw : inter_bw;
+	pass = (per_node - 1) * (hop_alpha(m, op->net, 0) + chunk / intra_bw) +
+	       up * (hop_alpha(m, op->net, 1) + chunk / inter_bw);
+	switch (op->kind) {
+	case NBOX_ALLREDUCE:
+		load = op->n_ranks == 2 ? bytes : 2 * bytes;
+		*ret_ns = 2 * pass + (load - 2 * chunk) / bw;
+		return 0;
+	case NBOX_BROADCAST:
+	case NBOX_REDUCE:
+		*ret_ns = pass + (bytes - chunk) / bw;
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+static int tree_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
+			struct nbox_delay *ret)
+{
+	const struct tree *m = model;
+	int is_inter = msg->hop == NBOX_INTER;
+
+	*ret = (struct nbox_delay){0, 0};
+	if (msg->hop == NBOX_SELF)
+		return 0;
+	ret->latency_ns = hop_alpha(m, op->net, is_inter);
+	ret->occupancy_ns =
+		(double)msg->bytes * (double)msg->flows / hop_bw(m, op->net, is_inter);
+	return 0;
+}
+
+static const struct nbox_param params[] = {
+	{"alpha", "time", "the cluster's", "latency of a hop"},
+	{"bw", "bandwidth", "the cluster's", "bandwidth of a hop"},
+	{"chunk", "bytes", "512K", "the trees are pipelined in chunks of this size"},
+	{0},
+};
+
+NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
+	NBOX_DELAYMODEL_HEAD,
+	.name = "tree",
+	.summary = "closed forms of the double binary tree (alpha-beta)",
+	.flags = NBOX_UNIFORM,
+	.params = params,
+	.create = tree_create,
+	.destroy = free,
+	.op = tree_op,
+	.message = tree_message,
+};

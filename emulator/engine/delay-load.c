@@ -1,0 +1,290 @@
+/* Finds, opens and checks delay models. Nothing of a plug-in is called before its
+ * ABI number, its size and its required callbacks have been looked at. */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "engine/delay-private.h"
+
+#define SYMBOL "nbox_delaymodel"
+#define SUFFIX ".so"
+#define PATH_BYTES 4096
+#define MAX_FOUND 256
+
+/* Up to here the first release of the ABI knew: none may be shorter. */
+#define TABLE_MIN                                                                                  \
+	(offsetof(struct nbox_delaymodel, traits) + sizeof(((struct nbox_delaymodel *)0)->traits))
+
+void delay_plugin_close(struct delay_plugin *p)
+{
+	if (p->handle)
+		dlclose(p->handle);
+	memset(p, 0, sizeof(*p));
+}
+
+/* How large the linker says the symbol is; 0 when it does not say. */
+static size_t symbol_bytes(const void *symbol)
+{
+	const ElfW(Sym) *entry = NULL;
+	Dl_info info;
+	void *extra = NULL;
+
+	if (!dladdr1(symbol, &info, &extra, RTLD_DL_SYMENT) || !extra)
+		return 0;
+	entry = extra;
+	return info.dli_saddr == symbol ? (size_t)entry->st_size : 0;
+}
+
+/* Copies what both sides know of the table. */
+static int copy_table(const struct nbox_delaymodel *from, const char *path,
+		      struct nbox_delaymodel *ret, struct err *err)
+{
+	size_t there = symbol_bytes(from), n;
+
+	if (there && there < offsetof(struct nbox_delaymodel, name))
+		return err_set(err, ENOEXEC, "%s: its " SYMBOL " is no table of a delay model", path);
+	if (from->abi != NBOX_DELAYMODEL_ABI)
+		return err_set(err, ENOEXEC,
+			       "%s was built for delay-model ABI %u, nbox has %d: build it again with "
+			       "this nbox-delaymodel.h",
+			       path, from->abi, NBOX_DELAYMODEL_ABI);
+	if (from->struct_size < TABLE_MIN || (there && from->struct_size > there))
+		return err_set(err, ENOEXEC,
+			       "%s says that its table has %u bytes, it has %zu and ABI %d at least "
+			       "%zu: begin it with NBOX_DELAYMODEL_HEAD",
+			       path, from->struct_size, there, NBOX_DELAYMODEL_ABI, TABLE_MIN);
+	n = from->struct_size < sizeof(*ret) ? from->struct_size : sizeof(*ret);
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret, from, n);
+	return 0;
+}
+
+/* Required callbacks, by name. */
+static int check_table(const struct nbox_delaymodel *m, const char *path, struct err *err)
+{
+	const char *missing = NULL;
+
+	if (!m->name || !m->name[0])
+		missing = "name";
+	else if (!m->create)
+		missing = "create()";
+	else if (!m->destroy)
+		missing = "destroy()";
+	else if (m->flags & NBOX_DECORATOR && !m->message && !m->extra && !m->arrival)
+		missing = "message(), extra() or arrival(), one of which a decorator needs";
+	else if (!(m->flags & NBOX_DECORATOR) && !m->op && !m->message)
+		missing = "op() or message(), one of which a model needs";
+	if (missing)
+		return err_set(err, ENOEXEC, "%s: the delay model%s%s has no %s", path,
+			       m->name && m->name[0] ? " " : "", m->name ? m->name : "", missing);
+	return 0;
+}
+
+static int plugin_open(const char *path, struct delay_plugin *ret, struct err *err)
+{
+	const struct nbox_delaymodel *table;
+	struct delay_plugin p = {0};
+	int r;
+
+	/* A name without a slash would be looked for in the system's folders. */
+	p.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!p.handle)
+		return err_set(err, ENOEXEC, "cannot load the delay model %s: %s", path, dlerror());
+	table = dlsym(p.handle, SYMBOL);
+	if (!table) {
+		r = err_set(err, ENOEXEC, "%s exports no " SYMBOL ": it is no delay model", path);
+	} else {
+		r = copy_table(table, path, &p.table, err);
+		if (r == 0)
+			r = check_table(&p.table, path, err);
+	}
+	if (r < 0) {
+		delay_plugin_close(&p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+/* --- folders --------------------------------------------------------------- */
+
+struct found {
+	char *name, *path; /* owned */
+};
+
+struct found_list {
+	struct found items[MAX_FOUND];
+	size_t n;
+};
+
+static void found_free(struct found_list *list)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++) {
+		free(list->items[i].name);
+		free(list->items[i].path);
+	}
+	list->n = 0;
+}
+
+static bool is_found(const struct found_list *list, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < list->n; i++)
+		if (strcmp(list->items[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* What an earlier folder has hides what a later one has. Return: 0 or -ENOMEM. */
+static int scan_dir(const char *dir, struct found_list *list)
+{
+	struct dirent *e;
+	DIR *d = opendir(dir);
+	int r = 0;
+
+	if (!d)
+		return 0; /* a folder that is not there has no models */
+	while (r == 0 && list->n < MAX_FOUND && (e = readdir(d))) {
+		size_t len = strlen(e->d_name);
+		struct found f = {0};
+
+		if (len <= strlen(SUFFIX) || strcmp(e->d_name + len - strlen(SUFFIX), SUFFIX) != 0)
+			continue;
+		f.name = strndup(e->d_name, len - strlen(SUFFIX));
+		if (f.name && is_found(list, f.name)) {
+			free(f.name);
+			continue;
+		}
+		if (!f.name || asprintf(&f.path, "%s%s/%s", strchr(dir, '/') ? "" : "./", dir,
+					e->d_name) < 0) {
+			free(f.name);
+			r = -ENOMEM;
+			break;
+		}
+		list->items[list->n++] = f;
+	}
+	closedir(d);
+	return r;
+}
+
+static int compare_found(const void *a, const void *b)
+{
+	return strcmp(((const struct found *)a)->name, ((const struct found *)b)->name);
+}
+
+/* NBOX_MODEL_PATH, then @dirs. The list is sorted by name. */
+static int scan(const char *const *dirs, struct found_list *ret, struct err *err)
+{
+	const char *env = getenv("NBOX_MODEL_PATH");
+	int r = 0;
+
+	ret->n = 0;
+	while (env && *env && r == 0) {
+		char dir[PATH_BYTES];
+		size_t len = strcspn(env, ":");
+
+		if (len > 0 && len < sizeof(dir)) {
+			memcpy(dir, env, len);
+			dir[len] = '\0';
+			r = scan_dir(dir, ret);
+		}
+		env += len + (env[len] == ':');
+	}
+	for (; dirs && *dirs && r == 0; dirs++)
+		r = scan_dir(*dirs, ret);
+	if (r < 0) {
+		found_free(ret);
+		return err_set(err, ENOMEM, "out of memory for the list of delay models");
+	}
+	qsort(ret->items, ret->n, sizeof(ret->items[0]), compare_found);
+	return 0;
+}
+
+static int not_found(const char *name, const struct found_list *list, struct err *err)
+{
+	const char *names[MAX_FOUND], *near;
+	char all[320] = "";
+	size_t i, used = 0;
+
+	if (list->n == 0)
+		return err_set(err, ENOENT,
+			       "unknown delay model '%.64s': there is none at all in the model "
+			       "folders; name them in NBOX_MODEL_PATH",
+			       name);
+	for (i = 0; i < list->n; i++) {
+		names[i] = list->items[i].name;
+		if (used < sizeof(all))
+			used += (size_t)snprintf(all + used, sizeof(all) - used, " %s", names[i]);
+	}
+	near = units_suggest(name, names, list->n);
+	return err_set(err, ENOENT, "unknown delay model '%.64s'%s%s%s; there are:%s", name,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", all);
+}
+
+int delay_plugin_find(const char *name, const char *const *dirs, struct delay_plugin *ret,
+		      struct err *err)
+{
+	struct delay_plugin p = {0};
+	struct found_list list;
+	size_t i;
+	int r;
+
+	if (strchr(name, '/'))
+		return plugin_open(name, ret, err);
+	r = scan(dirs, &list, err);
+	if (r < 0)
+		return r;
+	for (i = 0; i < list.n && strcmp(list.items[i].name, name) != 0; i++)
+		;
+	if (i == list.n) {
+		r = not_found(name, &list, err);
+	} else {
+		r = plugin_open(list.items[i].path, &p, err);
+		if (r == 0 && strcmp(p.table.name, name) != 0) {
+			r = err_set(err, ENOEXEC, "%s holds a delay model that calls itself '%.64s'",
+				    list.items[i].path, p.table.name);
+			delay_plugin_close(&p);
+		}
+	}
+	found_free(&list);
+	if (r == 0)
+		*ret = p;
+	return r;
+}
+
+int delay_list(const char *const *dirs,
+	       void (*each)(void *ctx, const struct nbox_delaymodel *m, const char *path), void *ctx,
+	       struct err *err)
+{
+	struct found_list list;
+	struct err first = {""};
+	size_t i;
+	int r, bad = 0;
+
+	r = scan(dirs, &list, err);
+	if (r < 0)
+		return r;
+	for (i = 0; i < list.n; i++) {
+		struct delay_plugin p = {0};
+
+		r = plugin_open(list.items[i].path, &p, bad ? NULL : &first);
+		if (r < 0) {
+			bad = bad ? bad : r;
+			continue;
+		}
+		each(ctx, &p.table, list.items[i].path);
+		delay_plugin_close(&p);
+	}
+	found_free(&list);
+	return bad ? err_set(err, -bad, "%s", first.text) : 0;
+}

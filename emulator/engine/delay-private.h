@@ -1,0 +1,52 @@
+/* What delay.c, delay-load.c and delay-host.c share. Nobody else includes it. */
+#pragma once
+
+#include "engine/delay.h"
+
+#define DELAY_MAX_PARAMS 32
+#define DELAY_TEXT_MAX 4096
+
+/* An open plug-in. */
+struct delay_plugin {
+	void *handle;                  /* owned, dlclose() */
+	struct nbox_delaymodel table;  /* a copy; what the plug-in does not know is 0 */
+};
+
+/* One model of the chain, with its parameters. Its address must not change: host
+ * and next point to it. */
+struct delay_instance {
+	struct delay_chain *chain;
+	uint32_t number;               /* in the chain: 0 the base model */
+	struct delay_plugin plugin;
+	struct nbox_host host;
+	struct nbox_next next;
+	void *model;                   /* the plug-in's; plugin.table.destroy() */
+	bool is_made;                  /* create() went well */
+	uint32_t flags;                /* traits() or the table's */
+	char *text;                    /* owned; keys and values point into it */
+	struct nbox_kv kv[DELAY_MAX_PARAMS];
+	size_t n_kv;
+};
+
+struct delay_chain {
+	uint64_t seed;
+	struct delay_instance *items;  /* owned; [0] the base model, then decorators */
+	size_t n;
+	bool on_messages;              /* a decorator works on messages */
+	char *description;             /* owned */
+	struct err err;                /* what host->error() or a check wrote last */
+};
+
+/* delay-load.c. Return: 0, -ENOENT, -ENOEXEC, -EINVAL with the sentence. */
+int delay_plugin_find(const char *name, const char *const *dirs, struct delay_plugin *ret,
+		      struct err *err);
+void delay_plugin_close(struct delay_plugin *p);
+
+/* delay-host.c */
+void delay_host_init(struct delay_instance *in);
+/* Splits @spec ("name:key=value,...") into in->text and in->kv; *ret_name points
+ * into in->text. */
+int delay_spec_parse(struct delay_instance *in, const char *spec, const char **ret_name,
+		     struct err *err);
+/* Every key known and given once, every required one there. */
+int delay_params_check(const struct delay_instance *in, struct err *err);

@@ -1,0 +1,342 @@
+/* The chain of delay models; see delay.h. A question about a message goes to the
+ * outermost decorator, which asks the one beneath through nbox_next; every answer
+ * is looked at on its way up, so that an error names the model that gave it. */
+#include "engine/delay.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "engine/delay-private.h"
+
+static const char *name_of(const struct delay_instance *in)
+{
+	return in->plugin.table.name;
+}
+
+static bool works_on_messages(const struct delay_instance *in)
+{
+	return in->plugin.table.message && !(in->flags & NBOX_NO_MESSAGES);
+}
+
+/* --- checked answers ------------------------------------------------------- */
+
+/* A model said -1: its own sentence, or one that says that it said none. */
+static int model_failed(const struct delay_instance *in, const char *what)
+{
+	struct err *err = &in->chain->err;
+
+	if (!err->text[0])
+		err_set(err, EINVAL, "gave an error for %s without a reason", what);
+	err_prefix(err, 0, "delay model %s", name_of(in));
+	return -1;
+}
+
+/* A return value other than 0, 1 and -1 is an error as well. */
+static int check_code(const struct delay_instance *in, int r, const char *what)
+{
+	if (r == 0 || r == 1)
+		return r;
+	if (r == -1)
+		return model_failed(in, what);
+	err_set(&in->chain->err, EINVAL, "%s returned %d, which is none of 0, 1 and -1", what, r);
+	return model_failed(in, what);
+}
+
+static int check_time(const struct delay_instance *in, double ns, bool may_shorten,
+		      const char *what)
+{
+	if (isfinite(ns) && (may_shorten || ns >= 0))
+		return 0;
+	err_set(&in->chain->err, EINVAL, "%s answered %s (%g ns)", what,
+		isnan(ns) ? "not a number" : isinf(ns) ? "an infinite time" : "a negative time", ns);
+	return model_failed(in, what);
+}
+
+/* The message as the chain up to and with @in has it. */
+static int ask_message(struct delay_instance *in, const struct nbox_op *op,
+		       const struct nbox_message *msg, struct nbox_delay *ret)
+{
+	struct nbox_delay delay = {0, 0};
+	int r;
+
+	while (in->number > 0 && !works_on_messages(in))
+		in--;
+	if (!in->plugin.table.message)
+		return 1;
+	r = check_code(in, in->plugin.table.message(in->model, op, msg, &delay), "message()");
+	if (r != 0)
+		return r;
+	if (check_time(in, delay.latency_ns, false, "message()'s latency") < 0 ||
+	    check_time(in, delay.occupancy_ns, false, "message()'s occupancy") < 0)
+		return -1;
+	*ret = delay;
+	return 0;
+}
+
+/* nbox_next.message of a decorator. */
+static int next_message(const struct nbox_next *next, const struct nbox_op *op,
+			const struct nbox_message *msg, struct nbox_delay *ret)
+{
+	struct delay_instance *in = next->ctx;
+
+	return ask_message(in - 1, op, msg, ret);
+}
+
+/* --- opening --------------------------------------------------------------- */
+
+static int check_role(const struct delay_instance *in, const char *spec, struct err *err)
+{
+	bool is_decorator = in->plugin.table.flags & NBOX_DECORATOR;
+
+	if (in->number == 0 && is_decorator)
+		return err_set(err, EINVAL, "'%.200s' is a what-if around a model, no model: give it "
+			       "with --what-if", spec);
+	if (in->number > 0 && !is_decorator)
+		return err_set(err, EINVAL, "'%.200s' is a model, no what-if: give it with --model",
+			       spec);
+	return 0;
+}
+
+static int instance_open(struct delay_instance *in, const char *spec, const char *const *dirs,
+			 struct err *err)
+{
+	const struct nbox_delaymodel *m = &in->plugin.table;
+	struct delay_chain *d = in->chain;
+	const char *name;
+	int r;
+
+	delay_host_init(in);
+	r = delay_spec_parse(in, spec, &name, err);
+	if (r == 0)
+		r = delay_plugin_find(name, dirs, &in->plugin, err);
+	if (r == 0)
+		r = check_role(in, spec, err);
+	if (r == 0)
+		r = delay_params_check(in, err);
+	if (r < 0)
+		return r;
+	in->next = (struct nbox_next){
+		.message = d->items[0].plugin.table.message ? next_message : NULL,
+		.ctx = in,
+	};
+	d->err.text[0] = '\0';
+	if (check_code(in, m->create(&in->host, in->number ? &in->next : NULL, in->kv, in->n_kv,
+				     &in->model), "create()") != 0) {
+		if (!d->err.text[0]) /* it said 1 */
+			err_set(&d->err, EINVAL, "delay model %s: create() has no answer", m->name);
+		return err_set(err, EINVAL, "%s", d->err.text);
+	}
+	in->is_made = true;
+	in->flags = m->traits ? m->traits(in->model) : m->flags;
+	if (in->number && works_on_messages(in)) {
+		if (!in->next.message)
+			return err_set(err, EINVAL,
+				       "'%.200s' works on messages, and the model %s answers whole "
+				       "ops only: take a model with messages, such as alphabeta",
+				       spec, name_of(&d->items[0]));
+		d->on_messages = true;
+	}
+	return 0;
+}
+
+static char *describe(const char *model, const char *const *what_ifs, size_t n)
+{
+	size_t len = strlen(model) + 1, i;
+	char *text, *p;
+
+	for (i = 0; i < n; i++)
+		len += strlen(" + ") + strlen(what_ifs[i]);
+	text = malloc(len);
+	if (!text)
+		return NULL;
+	p = stpcpy(text, model);
+	for (i = 0; i < n; i++)
+		p = stpcpy(stpcpy(p, " + "), what_ifs[i]);
+	return text;
+}
+
+static void chain_freep(struct delay_chain **d)
+{
+	delay_free(*d);
+}
+
+int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs,
+	       const char *const *dirs, uint64_t seed, struct delay_chain **ret, struct err *err)
+{
+	CLEANUP(chain_freep) struct delay_chain *d = calloc(1, sizeof(*d));
+	size_t i;
+
+	if (!d)
+		return err_set(err, ENOMEM, "out of memory for the delay models");
+	d->seed = seed;
+	d->description = describe(model, what_ifs, n_what_ifs);
+	d->items = calloc(n_what_ifs + 1, sizeof(d->items[0]));
+	if (!d->description || !d->items)
+		return err_set(err, ENOMEM, "out of memory for the delay models");
+	for (i = 0; i <= n_what_ifs; i++) {
+		int r;
+
+		d->items[i].chain = d;
+		d->items[i].number = (uint32_t)i;
+		d->n = i + 1;
+		r = instance_open(&d->items[i], i ? what_ifs[i - 1] : model, dirs, err);
+		if (r < 0)
+			return r;
+	}
+	*ret = steal_ptr(d);
+	return 0;
+}
+
+struct delay_chain *delay_free(struct delay_chain *d)
+{
+	size_t i;
+
+	if (!d)
+		return NULL;
+	for (i = d->n; i-- > 0;) { /* a decorator goes before what it stands on */
+		struct delay_instance *in = &d->items[i];
+
+		if (in->is_made)
+			in->plugin.table.destroy(in->model);
+		delay_plugin_close(&in->plugin);
+		free(in->text);
+	}
+	free(d->items);
+	free(d->description);
+	free(d);
+	return NULL;
+}
+
+/* --- what it is ------------------------------------------------------------ */
+
+/* Whether @flag (or NBOX_UNIFORM, which implies it) holds of everything that has a
+ * say in a message. */
+static bool all_have(const struct delay_chain *d, uint32_t flag)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++) {
+		const struct delay_instance *in = &d->items[i];
+
+		if ((i == 0 || works_on_messages(in)) && !(in->flags & (flag | NBOX_UNIFORM)))
+			return false;
+	}
+	return true;
+}
+
+bool delay_is_uniform(const struct delay_chain *d)
+{
+	return all_have(d, NBOX_UNIFORM);
+}
+
+bool delay_is_steady(const struct delay_chain *d)
+{
+	return all_have(d, NBOX_STEADY);
+}
+
+bool delay_has_op(const struct delay_chain *d)
+{
+	return d->items[0].plugin.table.op && !d->on_messages;
+}
+
+bool delay_has_message(const struct delay_chain *d)
+{
+	return d->items[0].plugin.table.message != NULL;
+}
+
+const char *delay_describe(const struct delay_chain *d)
+{
+	return d->description;
+}
+
+/* --- asking ---------------------------------------------------------------- */
+
+/* -1 with the sentence in the chain to -EINVAL with it in @err. */
+static int answer(const struct delay_chain *d, int r, struct err *err)
+{
+	return r >= 0 ? r : err_set(err, EINVAL, "%s", d->err.text);
+}
+
+int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, struct err *err)
+{
+	struct delay_instance *in = &d->items[0];
+	double ns = 0;
+	int r;
+
+	if (!delay_has_op(d))
+		return 1;
+	d->err.text[0] = '\0';
+	r = check_code(in, in->plugin.table.op(in->model, op, &ns), "op()");
+	if (r == 0)
+		r = check_time(in, ns, false, "op()");
+	if (r == 0)
+		*ret_ns = ns;
+	return answer(d, r, err);
+}
+
+int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct nbox_message *msg,
+		  bool base_only, struct nbox_delay *ret, struct err *err)
+{
+	d->err.text[0] = '\0';
+	return answer(d, ask_message(&d->items[base_only ? 0 : d->n - 1], op, msg, ret), err);
+}
+
+int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
+		bool from_messages, double *ret_extra_ns, struct err *err)
+{
+	double total_ns = 0; /* summed by itself: so_far_ns would take its digits */
+	size_t i;
+
+	d->err.text[0] = '\0';
+	for (i = 1; i < d->n; i++) {
+		struct delay_instance *in = &d->items[i];
+		double extra_ns = 0;
+		int r;
+
+		if (!in->plugin.table.extra)
+			continue;
+		r = check_code(in, in->plugin.table.extra(in->model, op, so_far_ns + total_ns,
+							  from_messages, &extra_ns), "extra()");
+		if (r == 1)
+			continue;
+		if (r == 0)
+			r = check_time(in, extra_ns, true, "extra()");
+		if (r < 0)
+			return answer(d, r, err);
+		total_ns = fmax(total_ns + extra_ns, -so_far_ns);
+	}
+	*ret_extra_ns = total_ns;
+	return 0;
+}
+
+int delay_arrival(struct delay_chain *d, const struct nbox_op *op, double compute_ns,
+		  double *ret_late_ns, struct err *err)
+{
+	double latest_ns = 0;
+	size_t i;
+
+	d->err.text[0] = '\0';
+	for (i = 1; i < d->n; i++) {
+		struct delay_instance *in = &d->items[i];
+		double late_ns = 0;
+		int r;
+
+		if (!in->plugin.table.arrival)
+			continue;
+		r = check_code(in, in->plugin.table.arrival(in->model, op, compute_ns, &late_ns),
+			       "arrival()");
+		if (r == 1)
+			continue;
+		if (r == 0)
+			r = check_time(in, late_ns, false, "arrival()");
+		if (r < 0)
+			return answer(d, r, err);
+		latest_ns = fmax(latest_ns, late_ns);
+	}
+	*ret_late_ns = latest_ns;
+	return 0;
+}
