@@ -117,8 +117,8 @@ static int host_parse_choice(const struct nbox_host *host, const char *key, cons
 	for (bar = shown; (bar = strchr(bar, '|')); bar++)
 		*bar = ' ';
 	near = units_suggest(v, names, n);
-	host_error(host, "%s: unknown value '%.64s'%s%s%s; one of: %s", key, v,
-		   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", shown);
+	host_error(host, "%s: unknown value '%.64s';%s%s%s one of: %s", key, v,
+		   near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", shown);
 	return -1;
 }
 
@@ -139,15 +139,16 @@ void delay_host_init(struct delay_instance *in)
 	};
 }
 
-/* Where the parameters begin: after the first colon, for a path after ".so:".
- * NULL: there are none. */
+/* Where the parameters begin: at the first colon; after a path, which may have
+ * colons of its own, at the one of ".so:". NULL: there are none. */
 static char *find_colon(char *text)
 {
-	char *so = strchr(text, '/') ? strstr(text, ".so:") : NULL;
+	char *colon = strchr(text, ':'), *slash = strchr(text, '/'), *so;
 
-	if (so)
-		return so + 3;
-	return strchr(text, '/') ? NULL : strchr(text, ':');
+	if (!colon || !slash || slash > colon)
+		return colon;
+	so = strstr(text, ".so:");
+	return so ? so + 3 : NULL;
 }
 
 static int parse_pair(struct delay_instance *in, char *pair, const char *spec, struct err *err)
@@ -222,8 +223,8 @@ static int unknown_key(const struct delay_instance *in, const char *key, struct 
 		return err_set(err, ENOENT, "%s: unknown key '%.64s': it has no parameters",
 			       in->plugin.table.name, key);
 	near = units_suggest(key, names, n);
-	return err_set(err, ENOENT, "%s: unknown key '%.64s'%s%s%s; keys:%s",
-		       in->plugin.table.name, key, near ? "; did you mean '" : "", near ? near : "",
+	return err_set(err, ENOENT, "%s: unknown key '%.64s';%s%s%s keys:%s",
+		       in->plugin.table.name, key, near ? " did you mean '" : "", near ? near : "",
 		       near ? "'?" : "", list);
 }
 

@@ -227,8 +227,8 @@ static int not_found(const char *name, const struct found_list *list, struct err
 			used += (size_t)snprintf(all + used, sizeof(all) - used, " %s", names[i]);
 	}
 	near = units_suggest(name, names, list->n);
-	return err_set(err, ENOENT, "unknown delay model '%.64s'%s%s%s; there are:%s", name,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", all);
+	return err_set(err, ENOENT, "unknown delay model '%.64s';%s%s%s there are:%s", name,
+		       near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", all);
 }
 
 int delay_plugin_find(const char *name, const char *const *dirs, struct delay_plugin *ret,
