@@ -1,0 +1,608 @@
+#include "shim/data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "schedule/coll.h"
+#include "shim/real.h"
+#include "shim/scalar.h"
+
+struct scratch {
+	struct scratch *next;
+	char *mem;
+	size_t bytes;
+};
+
+/* The floats' byte of policy fill: 4.4e-5 in fp32 and bf16, 0.53 in fp16, 1 and 0.5
+ * in fp8, 7e-38 in fp64. Integers get 0: they are counts more often than not. */
+#define FILL_FLOAT 0x38
+#define SCRATCH_MIN (1u << 20)
+
+static int check(ncclResult_t result, const char *what, struct err *err)
+{
+	const struct real *real = real_get();
+
+	if (result == ncclSuccess || result == ncclInProgress)
+		return 0;
+	err_set(err, EIO, "the real NCCL says in %s: %s", what,
+		real->GetLastError ? real->GetLastError(NULL) : "error");
+	return (int)result;
+}
+
+#define REAL(fn, args) check(real_get()->fn ? real_get()->fn args : ncclInvalidUsage, #fn, err)
+#define DEVICE(c, fn, args)                                                                        \
+	((c)->dev->fn args ? err_set(err, EIO, "the device refused to enqueue work") : 0)
+
+/* --- scratch ----------------------------------------------------------------------- */
+
+void data_begin(struct comm *c)
+{
+	c->scratch_used = 0;
+}
+
+/* Old areas stay: earlier launches may still use them. */
+static int scratch_get(struct comm *c, uint64_t bytes, char **ret, struct err *err)
+{
+	struct scratch *s = c->scratch;
+	size_t want;
+	void *mem;
+
+	bytes = (bytes + 255) & ~UINT64_C(255);
+	if (!s || s->bytes - c->scratch_used < bytes) {
+		want = s ? 2 * s->bytes : SCRATCH_MIN;
+		while (want < bytes)
+			want *= 2;
+		s = calloc(1, sizeof(*s));
+		if (!s || c->dev->alloc(&mem, want)) {
+			free(s);
+			return err_set(err, ENOMEM, "no %zu bytes of device memory", want);
+		}
+		s->mem = mem;
+		s->bytes = want;
+		s->next = c->scratch;
+		c->scratch = s;
+		c->scratch_used = 0;
+	}
+	*ret = s->mem + c->scratch_used;
+	c->scratch_used += bytes;
+	return 0;
+}
+
+void data_deinit(struct comm *c)
+{
+	struct scratch *s;
+
+	while ((s = c->scratch)) {
+		c->scratch = s->next;
+		c->dev->free(s->mem);
+		free(s);
+	}
+	for (uint32_t i = 0; i < c->n_redops; i++) {
+		c->dev->free(c->redops[i].scaled);
+		c->redops[i].scaled = NULL;
+	}
+	if (c->self && real_get()->CommDestroy)
+		real_get()->CommDestroy(c->self);
+	c->self = NULL;
+}
+
+/* --- reductions ----------------------------------------------------------------------- */
+
+static bool is_int(ncclDataType_t dtype)
+{
+	return dtype <= ncclUint64;
+}
+
+/* A real PreMulSum made once per type. */
+static int scaled_sum(struct comm *c, ncclRedOp_t *ops, uint32_t *made, ncclDataType_t dtype,
+		      double factor, ncclRedOp_t *ret, struct err *err)
+{
+	char scalar[8];
+	int rc;
+
+	if (!(*made & 1u << dtype)) {
+		scalar_store(dtype, factor, scalar);
+		rc = REAL(RedOpCreatePreMulSum,
+			  (&ops[dtype], scalar, dtype, ncclScalarHostImmediate, c->real));
+		if (rc)
+			return rc;
+		*made |= 1u << dtype;
+	}
+	*ret = ops[dtype];
+	return 0;
+}
+
+/* The real reduction that gives what the virtual world would. */
+static int map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err)
+{
+	struct comm *c = call->comm;
+
+	*ret = call->redop;
+	if (call->redop >= ncclNumOps) {
+		*ret = c->redops[call->redop - ncclNumOps].real;
+		return 0;
+	}
+	if (c->data != DATA_MIRROR || c->n_real == c->n_ranks)
+		return 0;
+	if (call->redop == ncclSum && (c->multiplicity > 1 || !c->is_even))
+		return scaled_sum(c, c->scale_op, &c->scale_made, call->dtype, c->multiplicity,
+				  ret, err);
+	if (call->redop == ncclAvg && !c->is_even && !is_int(call->dtype))
+		return scaled_sum(c, c->mean_op, &c->mean_made, call->dtype,
+				  (double)c->multiplicity / c->n_ranks, ret, err);
+	return 0;
+}
+
+/* A product over copies is a power of each element. */
+struct power {
+	ncclDataType_t dtype;
+	uint32_t n;
+	uint64_t count;
+	char buf[];
+};
+
+static void run_power(void *arg)
+{
+	struct power *p = arg;
+
+	scalar_power(p->dtype, p->buf, p->count, p->n);
+}
+
+/* @dst = @src to the power of our multiplicity, through host memory. A captured one
+ * stays for the replays. */
+static int enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
+			 device_stream s, bool is_captured, struct err *err)
+{
+	struct comm *c = call->comm;
+	struct power *p = malloc(sizeof(*p) + bytes);
+	int rc;
+
+	if (!p)
+		return err_set(err, ENOMEM, "no memory for a product of %llu bytes",
+			       (unsigned long long)bytes);
+	p->dtype = call->dtype;
+	p->n = c->multiplicity;
+	p->count = bytes / coll_dtype_bytes(call->dtype);
+	rc = DEVICE(c, copy, (s, p->buf, src, bytes));
+	if (!rc)
+		rc = DEVICE(c, call, (s, run_power, p));
+	if (!rc)
+		rc = DEVICE(c, copy, (s, dst, p->buf, bytes));
+	if (!rc && !is_captured)
+		rc = DEVICE(c, call, (s, free, p));
+	return rc;
+}
+
+static bool needs_power(const struct call *call)
+{
+	const struct comm *c = call->comm;
+
+	return call->redop == ncclProd && c->data == DATA_MIRROR && c->n_real < c->n_ranks;
+}
+
+static bool is_reduction(uint32_t kind)
+{
+	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCESCATTER;
+}
+
+/* --- where things are ------------------------------------------------------------------ */
+
+/* Real members next to each other: their chunks are one piece of a buffer. */
+static bool is_contiguous(const struct comm *c)
+{
+	return c->members[c->n_real - 1].rank - c->members[0].rank == c->n_real - 1;
+}
+
+/* A piece that also begins at a multiple of its length: slot v holds the template's
+ * chunk for every v when the pattern repeats. */
+static bool is_block(const struct comm *c)
+{
+	return is_contiguous(c) && c->members[0].rank % c->n_real == 0;
+}
+
+static char *slot(const void *base, uint64_t bytes, uint32_t rank)
+{
+	return (char *)(uintptr_t)base + bytes * rank;
+}
+
+static bool root_is_real(const struct call *call)
+{
+	return comm_member(call->comm, call->root) >= 0;
+}
+
+/* The reduce-scatter's chunks of the real members, in one piece. */
+static int gather_chunks(struct call *call, const void *from, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	int rc = 0;
+
+	if (is_contiguous(c)) {
+		call->real_send = slot(from, call->bytes, c->members[0].rank);
+		return 0;
+	}
+	if (!call->scratch)
+		rc = scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
+	for (uint32_t i = 0; !rc && i < c->n_real; i++)
+		rc = DEVICE(c, copy,
+			    (s, slot(call->scratch, call->bytes, i),
+			     slot(from, call->bytes, c->members[i].rank), call->bytes));
+	call->real_send = call->scratch;
+	return rc;
+}
+
+/* A device scalar of a user's op: scaled in the stream, right before it is used. */
+static int scale_device_scalar(const struct call *call, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	const struct redop *r;
+	ncclRedOp_t times;
+	char scalar[8];
+	int rc;
+
+	if (call->redop < ncclNumOps)
+		return 0;
+	r = &c->redops[call->redop - ncclNumOps];
+	if (!r->scaled)
+		return 0;
+	scalar_store(call->dtype, c->multiplicity, scalar);
+	rc = REAL(RedOpCreatePreMulSum,
+		  (&times, scalar, call->dtype, ncclScalarHostImmediate, c->self));
+	if (rc)
+		return rc;
+	rc = REAL(AllReduce, (r->scalar, r->scaled, 1, call->dtype, times, c->self,
+			      (cudaStream_t)s));
+	REAL(RedOpDestroy, (times, c->self));
+	return rc;
+}
+
+int data_before(struct call *call, device_stream s, bool is_captured, struct err *err)
+{
+	struct comm *c = call->comm;
+	uint64_t in_bytes;
+	char *powered;
+	int rc;
+
+	call->real_send = call->send;
+	call->scratch = NULL;
+	if (c->data == DATA_NONE || !call->bytes)
+		return 0;
+	if (call->kind == COLL_ALLGATHER && !is_contiguous(c))
+		return scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
+	if (!is_reduction(call->kind) || (call->kind == COLL_REDUCE && !root_is_real(call)))
+		return 0;
+	rc = map_redop(call, &call->real_op, err);
+	if (!rc)
+		rc = scale_device_scalar(call, s, err);
+	if (rc)
+		return rc;
+	if (needs_power(call)) {
+		in_bytes = coll_input_bytes(call->kind, call->bytes, c->n_ranks, 1);
+		rc = scratch_get(c, in_bytes, &powered, err);
+		if (!rc)
+			rc = enqueue_power(call, powered, call->send, in_bytes, s, is_captured,
+					   err);
+		if (rc)
+			return rc;
+		call->real_send = powered;
+	}
+	if (call->kind == COLL_REDUCESCATTER)
+		return gather_chunks(call, call->real_send, s, err);
+	return 0;
+}
+
+/* --- the real calls ----------------------------------------------------------------------- */
+
+/* Every pair of real members its chunk; root -1: all to all. */
+static int exchange_chunks(struct call *call, bool sends, bool receives, device_stream s,
+			   struct err *err)
+{
+	struct comm *c = call->comm;
+	cudaStream_t stream = (cudaStream_t)s;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < c->n_real; i++) {
+		uint32_t rank = c->members[i].rank;
+
+		if (sends)
+			rc = REAL(Send, (slot(call->send, call->bytes, rank), call->count,
+					 call->dtype, (int)i, c->real, stream));
+		if (!rc && receives)
+			rc = REAL(Recv, (slot(call->recv, call->bytes, rank), call->count,
+					 call->dtype, (int)i, c->real, stream));
+	}
+	return rc;
+}
+
+static int during_rooted(struct call *call, cudaStream_t stream, struct err *err)
+{
+	struct comm *c = call->comm;
+	int root = comm_member(c, call->root), rc = 0;
+	bool is_root = c->rank == call->root;
+
+	if (call->kind == COLL_BROADCAST) {
+		/* a virtual root's data come from its template, whose receive buffer is
+		 * the one that is sure to be there */
+		if (root < 0 && c->data != DATA_MIRROR)
+			return 0;
+		if (root < 0)
+			root = (int)comm_template(c, call->root);
+		return REAL(Broadcast, (is_root ? call->send : call->recv, call->recv, call->count,
+					call->dtype, root, c->real, stream));
+	}
+	if (root < 0)
+		return 0; /* nobody here gets anything; a scatter's source is not known */
+	if (call->kind == COLL_REDUCE)
+		return REAL(Reduce, (call->real_send, call->recv, call->count, call->dtype,
+				     call->real_op, root, c->real, stream));
+	if (call->kind == COLL_GATHER) {
+		rc = REAL(Send, (call->send, call->count, call->dtype, root, c->real, stream));
+		return rc || !is_root ? rc : exchange_chunks(call, false, true, stream, err);
+	}
+	rc = REAL(Recv, (call->recv, call->count, call->dtype, root, c->real, stream));
+	return rc || !is_root ? rc : exchange_chunks(call, true, false, stream, err);
+}
+
+int data_during(struct call *call, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	cudaStream_t stream = (cudaStream_t)s;
+	void *to;
+	int peer;
+
+	if (c->data == DATA_NONE || !call->bytes)
+		return 0;
+	switch ((enum coll_kind)call->kind) {
+	case COLL_ALLREDUCE:
+		return REAL(AllReduce, (call->real_send, call->recv, call->count, call->dtype,
+					call->real_op, c->real, stream));
+	case COLL_REDUCESCATTER:
+		return REAL(ReduceScatter, (call->real_send, call->recv, call->count, call->dtype,
+					    call->real_op, c->real, stream));
+	case COLL_ALLGATHER:
+		to = call->scratch ? call->scratch :
+				     slot(call->recv, call->bytes, c->members[0].rank);
+		return REAL(AllGather,
+			    (call->send, to, call->count, call->dtype, c->real, stream));
+	case COLL_ALLTOALL:
+		return exchange_chunks(call, true, true, s, err);
+	case COLL_BROADCAST:
+	case COLL_REDUCE:
+	case COLL_GATHER:
+	case COLL_SCATTER:
+		return during_rooted(call, stream, err);
+	case COLL_SENDRECV:
+		peer = comm_member(c, call->root);
+		if (peer < 0)
+			return 0;
+		if (call->is_send)
+			return REAL(Send, (call->send, call->count, call->dtype, peer, c->real,
+					   stream));
+		return REAL(Recv,
+			    (call->recv, call->count, call->dtype, peer, c->real, stream));
+	case COLL_KINDS:
+		break;
+	}
+	return err_set(err, EINVAL, "unknown kind of call");
+}
+
+/* --- what comes from virtual ranks ---------------------------------------------------------- */
+
+static int fill(const struct call *call, void *at, uint64_t bytes, device_stream s,
+		struct err *err)
+{
+	return DEVICE(call->comm, fill,
+		      (s, at, is_int(call->dtype) ? 0 : FILL_FLOAT, bytes));
+}
+
+/* Slots 0..period-1 hold the pattern: repeat it to the end, doubling. */
+static int repeat(const struct call *call, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	uint64_t period = c->n_real, n = c->n_ranks, have = period;
+	int rc = 0;
+
+	while (!rc && have < n) {
+		uint64_t now = have < n - have ? have : n - have;
+
+		rc = DEVICE(c, copy,
+			    (s, (char *)call->recv + have * call->bytes, call->recv,
+			     now * call->bytes));
+		have += now;
+	}
+	return rc;
+}
+
+/* Every virtual slot of a receive buffer: its template's, or small values. The real
+ * ones are already in place (@from NULL) or in @from, in order. */
+static int replicate(const struct call *call, const char *from, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	uint64_t b = call->bytes;
+	int rc = 0, real;
+
+	if (c->data == DATA_MIRROR && is_block(c)) {
+		if (c->members[0].rank)
+			rc = DEVICE(c, copy,
+				    (s, call->recv, slot(call->recv, b, c->members[0].rank),
+				     b * c->n_real));
+		return rc ? rc : repeat(call, s, err);
+	}
+	for (uint32_t v = 0; !rc && v < c->n_ranks; v++) {
+		real = comm_member(c, v);
+		if (real >= 0 && from)
+			rc = DEVICE(c, copy,
+				    (s, slot(call->recv, b, v), slot(from, b, (uint32_t)real), b));
+		else if (real < 0 && c->data == DATA_FILL)
+			rc = fill(call, slot(call->recv, b, v), b, s, err);
+		else if (real < 0 && c->data == DATA_MIRROR)
+			rc = DEVICE(c, copy,
+				    (s, slot(call->recv, b, v),
+				     from ? slot(from, b, comm_template(c, v)) :
+					    slot(call->recv, b,
+						 c->members[comm_template(c, v)].rank),
+				     b));
+	}
+	return rc;
+}
+
+/* The @k-th call of a direction with a peer, in the order of the calls. */
+static const struct call *find_p2p(const struct call *all, uint32_t n, const struct comm *c,
+				   bool is_send, uint32_t peer, uint32_t k)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i].comm == c && all[i].kind == COLL_SENDRECV &&
+		    all[i].is_send == is_send && all[i].root == peer && k-- == 0)
+			return &all[i];
+	return NULL;
+}
+
+/* A receive from a virtual rank v: what v's template sent to us when that has the
+ * same size; when we are the template ourselves, what we sent to the rank that is as
+ * far from us as we are from v; else the buffer stays as it is. */
+static int after_receive(const struct call *call, const struct call *all, uint32_t n,
+			 device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	uint32_t template = comm_template(c, call->root), k = 0, peer;
+	const struct call *other;
+	const void *from = NULL;
+
+	if (call->is_send || comm_member(c, call->root) >= 0)
+		return 0;
+	if (c->data == DATA_FILL)
+		return fill(call, call->recv, call->bytes, s, err);
+	if (c->data != DATA_MIRROR)
+		return 0;
+	for (const struct call *p = all; p < call; p++)
+		k += p->comm == c && p->kind == COLL_SENDRECV && !p->is_send &&
+		     p->root == call->root;
+	other = find_p2p(all, n, c, false, c->members[template].rank, k);
+	if (other && other->bytes == call->bytes)
+		from = other->recv;
+	if (!from && template == c->index) {
+		peer = (uint32_t)((2 * (uint64_t)c->rank + c->n_ranks - call->root) % c->n_ranks);
+		other = find_p2p(all, n, c, true, peer, k);
+		if (other && other->bytes == call->bytes)
+			from = other->send;
+	}
+	return from ? DEVICE(c, copy, (s, call->recv, from, call->bytes)) : 0;
+}
+
+int data_after(struct call *call, const struct call *all, uint32_t n, device_stream s,
+	       struct err *err)
+{
+	struct comm *c = call->comm;
+
+	if (c->data == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
+		return 0;
+	switch ((enum coll_kind)call->kind) {
+	case COLL_ALLGATHER:
+		return replicate(call, call->scratch, s, err);
+	case COLL_ALLTOALL:
+		return replicate(call, NULL, s, err);
+	case COLL_GATHER:
+		return c->rank == call->root ? replicate(call, NULL, s, err) : 0;
+	case COLL_BROADCAST:
+	case COLL_SCATTER:
+		if (c->data == DATA_FILL && !root_is_real(call))
+			return fill(call, call->recv, call->bytes, s, err);
+		return 0;
+	case COLL_SENDRECV:
+		return after_receive(call, all, n, s, err);
+	case COLL_ALLREDUCE:
+	case COLL_REDUCESCATTER:
+	case COLL_REDUCE:
+	case COLL_KINDS:
+		break;
+	}
+	return 0;
+}
+
+/* --- users' reductions ------------------------------------------------------------------------- */
+
+static int make_self(struct comm *c, struct err *err)
+{
+	ncclUniqueId id;
+	int rc;
+
+	if (c->self)
+		return 0;
+	rc = REAL(GetUniqueId, (&id));
+	return rc ? rc : REAL(CommInitRank, (&c->self, 1, id, 0));
+}
+
+bool data_redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dtype)
+{
+	uint32_t i = (uint32_t)op - ncclNumOps;
+
+	if (op < ncclNumOps)
+		return true;
+	return i < c->n_redops && c->redops[i].is_used && c->redops[i].dtype == dtype;
+}
+
+static int redop_make(struct comm *c, struct redop *r, const void *scalar, struct err *err)
+{
+	bool is_scaled = c->data == DATA_MIRROR && c->multiplicity > 1;
+	char times[8];
+	void *use = (void *)(uintptr_t)scalar;
+	int rc;
+
+	if (!c->real)
+		return 0;
+	if (is_scaled && r->residence == ncclScalarHostImmediate) {
+		scalar_times(r->dtype, scalar, c->multiplicity, times);
+		use = times;
+	} else if (is_scaled) {
+		rc = make_self(c, err);
+		if (!rc && c->dev->alloc(&r->scaled, 8))
+			rc = err_set(err, ENOMEM, "no device memory");
+		if (rc)
+			return rc;
+		use = r->scaled;
+	}
+	r->scalar = scalar;
+	return REAL(RedOpCreatePreMulSum, (&r->real, use, r->dtype, r->residence, c->real));
+}
+
+int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
+		   ncclScalarResidence_t residence, ncclRedOp_t *ret, struct err *err)
+{
+	struct redop r = {.is_used = true, .dtype = dtype, .residence = residence};
+	uint32_t i = 0;
+	int rc;
+
+	while (i < c->n_redops && c->redops[i].is_used)
+		i++;
+	if (i == c->n_redops) {
+		struct redop *more = realloc(c->redops, (i + 1) * sizeof(*more));
+
+		if (!more)
+			return err_set(err, ENOMEM, "no memory");
+		c->redops = more;
+		c->redops[c->n_redops++] = (struct redop){0};
+	}
+	rc = redop_make(c, &r, scalar, err);
+	if (rc) {
+		c->dev->free(r.scaled);
+		return rc;
+	}
+	c->dev->free(c->redops[i].scaled); /* of the op that was in this place */
+	c->redops[i] = r;
+	*ret = (ncclRedOp_t)(ncclNumOps + i);
+	return 0;
+}
+
+int data_redop_free(struct comm *c, ncclRedOp_t op, struct err *err)
+{
+	uint32_t i = (uint32_t)op - ncclNumOps;
+	struct redop *r;
+
+	if (op < ncclNumOps || i >= c->n_redops || !c->redops[i].is_used)
+		return err_set(err, EINVAL, "not a reduction of this communicator");
+	r = &c->redops[i];
+	r->is_used = false;
+	/* @scaled stays until the place is used again: ops in streams may read it */
+	return c->real ? REAL(RedOpDestroy, (r->real, c->real)) : 0;
+}

@@ -1,0 +1,258 @@
+/* The gate on host functions: arrive is a host function that stamps the time and
+ * tells the progress thread; wait is one that sleeps on a futex until the gate is
+ * released, and then until the due time, the last part of it spinning. Documented
+ * functions of the CUDA runtime only, looked up in the process. */
+#include "shim/device.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+/* cudaError_t is an int-sized enum, 0 is success. */
+#define HOST_FUNCTIONS(X)                                                                          \
+	X(cudaGetDevice, (int *))                                                                  \
+	X(cudaSetDevice, (int))                                                                    \
+	X(cudaLaunchHostFunc, (device_stream, void (*)(void *), void *))                           \
+	X(cudaMemcpyAsync, (void *, const void *, size_t, int, device_stream))                     \
+	X(cudaMemsetAsync, (void *, int, size_t, device_stream))                                   \
+	X(cudaMalloc, (void **, size_t))                                                           \
+	X(cudaFree, (void *))                                                                      \
+	X(cudaEventCreateWithFlags, (device_event *, unsigned int))                                \
+	X(cudaEventDestroy, (device_event))                                                        \
+	X(cudaEventRecord, (device_event, device_stream))                                          \
+	X(cudaStreamWaitEvent, (device_stream, device_event, unsigned int))                        \
+	X(cudaStreamIsCapturing, (device_stream, int *))
+
+#define OPTIONAL_FUNCTIONS(X)                                                                      \
+	/* 3 arguments up to CUDA 12, 7 since 13; the first three are the same */                  \
+	X(cudaStreamGetCaptureInfo,                                                                \
+	  (device_stream, int *, unsigned long long *, void *, void *, void *, void *))            \
+	X(cudaThreadExchangeStreamCaptureMode, (int *))
+
+static struct {
+#define POINTER(name, params) int(*name) params;
+	HOST_FUNCTIONS(POINTER)
+	OPTIONAL_FUNCTIONS(POINTER)
+#undef POINTER
+} rt;
+
+enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1, CAPTURE_RELAXED = 2 };
+
+/* A runtime that only some library sees (RTLD_LOCAL) is found by its name. */
+static void *find_runtime(void)
+{
+	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
+					    "libcudart.so.11.0", "libcudart.so"};
+	void *handle;
+
+	if (dlsym(RTLD_DEFAULT, "cudaLaunchHostFunc"))
+		return RTLD_DEFAULT;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+		if (handle && dlsym(handle, "cudaLaunchHostFunc"))
+			return handle;
+	}
+	return (void *)-1;
+}
+
+static int host_open(struct err *err)
+{
+	void *handle = find_runtime();
+
+	if (handle == (void *)-1)
+		return err_set(err, ENOENT,
+			       "no CUDA runtime (libcudart) is loaded in this process; programs "
+			       "that link it statically cannot be served");
+#define LOOK_UP(name, params)                                                                      \
+	rt.name = (int(*) params)dlsym(handle, #name);                                             \
+	if (!rt.name)                                                                              \
+		return err_set(err, ENOENT, "the CUDA runtime lacks " #name);
+	HOST_FUNCTIONS(LOOK_UP)
+#undef LOOK_UP
+#define LOOK_UP(name, params) rt.name = (int(*) params)dlsym(handle, #name);
+	OPTIONAL_FUNCTIONS(LOOK_UP)
+#undef LOOK_UP
+	return 0;
+}
+
+static int host_get(int *ret)
+{
+	return rt.cudaGetDevice(ret) ? -EIO : 0;
+}
+
+static int host_set(int device)
+{
+	return rt.cudaSetDevice(device) ? -EIO : 0;
+}
+
+static void on_arrive(void *arg)
+{
+	struct gate *g = arg;
+
+	g->arrive_ns = clock_now_ns();
+	g->on_arrive(g);
+}
+
+static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *until)
+{
+	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, until, NULL,
+		       FUTEX_BITSET_MATCH_ANY);
+}
+
+/* Until @due_ns, or hurry. */
+static void wait_for_due(struct gate *g, uint64_t due_ns)
+{
+	uint64_t early = due_ns - clock_slack_ns();
+	struct timespec until = {.tv_sec = (time_t)(early / NS_PER_S),
+				 .tv_nsec = (long)(early % NS_PER_S)};
+
+	while (clock_now_ns() < early) {
+		if (atomic_load_explicit(&g->hurry, memory_order_acquire))
+			return;
+		futex(&g->hurry, FUTEX_WAIT_BITSET, 0, &until); /* absolute, CLOCK_MONOTONIC */
+	}
+	if (!atomic_load_explicit(&g->hurry, memory_order_acquire))
+		clock_sleep_until_ns(due_ns);
+}
+
+static void on_wait(void *arg)
+{
+	struct gate *g = arg;
+	uint32_t passed = g->passed;
+	uint64_t due;
+
+	g->local_done_ns = clock_now_ns();
+	/* acquire: pairs with host_release(), makes due_ns visible */
+	while (atomic_load_explicit(&g->releases, memory_order_acquire) == passed)
+		futex(&g->releases, FUTEX_WAIT_BITSET, passed, NULL);
+	due = atomic_load_explicit(&g->due_ns, memory_order_relaxed);
+	if (due > g->local_done_ns)
+		wait_for_due(g, due);
+	g->opened_ns = clock_now_ns();
+	g->passed = passed + 1;
+	g->on_passed(g);
+}
+
+static int host_arrive(device_stream s, struct gate *g)
+{
+	return rt.cudaLaunchHostFunc(s, on_arrive, g) ? -EIO : 0;
+}
+
+static int host_wait(device_stream s, struct gate *g)
+{
+	return rt.cudaLaunchHostFunc(s, on_wait, g) ? -EIO : 0;
+}
+
+static void host_release(struct gate *g, uint64_t due_ns)
+{
+	atomic_store_explicit(&g->due_ns, due_ns, memory_order_relaxed);
+	/* release: pairs with on_wait(); from here on the gate may pass and its
+	 * owner reuse it */
+	atomic_fetch_add_explicit(&g->releases, 1, memory_order_release);
+	futex(&g->releases, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+static void host_hurry(struct gate *g)
+{
+	/* release: pairs with wait_for_due() */
+	atomic_store_explicit(&g->hurry, 1, memory_order_release);
+	futex(&g->hurry, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+static int host_copy(device_stream s, void *dst, const void *src, size_t bytes)
+{
+	return rt.cudaMemcpyAsync(dst, src, bytes, MEMCPY_DEFAULT, s) ? -EIO : 0;
+}
+
+static int host_fill(device_stream s, void *dst, int byte, size_t bytes)
+{
+	return rt.cudaMemsetAsync(dst, byte, bytes, s) ? -EIO : 0;
+}
+
+static int host_call(device_stream s, void (*fn)(void *), void *arg)
+{
+	return rt.cudaLaunchHostFunc(s, fn, arg) ? -EIO : 0;
+}
+
+static int host_alloc(void **ret, size_t bytes)
+{
+	int mode = CAPTURE_RELAXED; /* allocating is not captured, and is meant not to be */
+	int rc;
+
+	if (rt.cudaThreadExchangeStreamCaptureMode)
+		rt.cudaThreadExchangeStreamCaptureMode(&mode);
+	rc = rt.cudaMalloc(ret, bytes);
+	if (rt.cudaThreadExchangeStreamCaptureMode)
+		rt.cudaThreadExchangeStreamCaptureMode(&mode);
+	return rc ? -ENOMEM : 0;
+}
+
+static void host_free(void *ptr)
+{
+	if (ptr)
+		rt.cudaFree(ptr);
+}
+
+static int host_event_new(device_event *ret)
+{
+	return rt.cudaEventCreateWithFlags(ret, EVENT_DISABLE_TIMING) ? -EIO : 0;
+}
+
+static void host_event_free(device_event ev)
+{
+	if (ev)
+		rt.cudaEventDestroy(ev);
+}
+
+static int host_event_record(device_event ev, device_stream s)
+{
+	return rt.cudaEventRecord(ev, s) ? -EIO : 0;
+}
+
+static int host_stream_wait(device_stream s, device_event ev)
+{
+	return rt.cudaStreamWaitEvent(s, ev, 0) ? -EIO : 0;
+}
+
+static uint64_t host_capture_id(device_stream s)
+{
+	unsigned long long id = 0;
+	int status = 0;
+
+	if (rt.cudaStreamIsCapturing(s, &status) || status != CAPTURE_ACTIVE)
+		return 0;
+	if (rt.cudaStreamGetCaptureInfo &&
+	    !rt.cudaStreamGetCaptureInfo(s, &status, &id, NULL, NULL, NULL, NULL) && id)
+		return id;
+	return UINT64_MAX;
+}
+
+const struct device device_host = {
+	.name = "host",
+	.waits_for_due = true,
+	.open = host_open,
+	.get = host_get,
+	.set = host_set,
+	.arrive = host_arrive,
+	.wait = host_wait,
+	.release = host_release,
+	.hurry = host_hurry,
+	.copy = host_copy,
+	.fill = host_fill,
+	.call = host_call,
+	.alloc = host_alloc,
+	.free = host_free,
+	.event_new = host_event_new,
+	.event_free = host_event_free,
+	.event_record = host_event_record,
+	.stream_wait = host_stream_wait,
+	.capture_id = host_capture_id,
+};

@@ -1,0 +1,79 @@
+/* The device interface: what libnbox needs of the runtime that owns the streams.
+ * One gate of an op is *arrive* and *wait* on the op's stream, and *release* from
+ * the progress thread. Chosen at run time (NBOX_DEVICE):
+ *
+ *   host   device-host.c: the CUDA runtime API found in the process; host
+ *          functions and a futex. Right for runtimes whose streams have their own
+ *          threads; on a GPU host functions of all streams share one.
+ *   cuda   the driver's stream write/wait on pinned words: not there yet; its place
+ *          is a file device-cuda.c with one more struct device.
+ *   auto   host
+ *
+ * A gate is reusable: arrive and wait alternate strictly, as they do in one stream
+ * or in the replays of one captured graph. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct CUstream_st *device_stream;
+typedef struct CUevent_st *device_event;
+
+struct gate {
+	/* Called on a thread of the device; must not block. */
+	void (*on_arrive)(struct gate *g);
+	void (*on_passed)(struct gate *g);
+	/* Releases so far: release() adds 1; the waiter compares with @passed. */
+	_Atomic uint32_t releases;
+	uint32_t passed;       /* the waiter's */
+	_Atomic uint64_t due_ns; /* written before @releases is (release/acquire) */
+	_Atomic uint32_t hurry;  /* 1: the communicator is dead, do not wait for due_ns */
+	/* Stamps, own clock; written by the device, read by the progress thread after
+	 * on_arrive / on_passed handed the gate over. */
+	uint64_t arrive_ns, local_done_ns, opened_ns;
+};
+
+struct device {
+	const char *name;
+	/* The waiter itself honours due_ns, so that release() may come before. Else
+	 * the progress thread calls release() no sooner than due_ns. */
+	bool waits_for_due;
+
+	int (*open)(struct err *err); /* 0 or negative errno with the sentence; once */
+	int (*get)(int *ret_device);
+	int (*set)(int device);
+
+	/* Enqueue. Return: 0 or -EIO. */
+	int (*arrive)(device_stream s, struct gate *g);
+	int (*wait)(device_stream s, struct gate *g);
+	/* Opens the gate once; any thread, never blocks. @due_ns: 0 means now. */
+	void (*release)(struct gate *g, uint64_t due_ns);
+	/* Something is wrong: a released gate opens now, whatever its due time. */
+	void (*hurry)(struct gate *g);
+
+	/* Enqueue; 0 or -EIO. All can be captured. */
+	int (*copy)(device_stream s, void *dst, const void *src, size_t bytes);
+	int (*fill)(device_stream s, void *dst, int byte, size_t bytes);
+	int (*call)(device_stream s, void (*fn)(void *arg), void *arg);
+
+	int (*alloc)(void **ret, size_t bytes); /* device memory; also during capture */
+	void (*free)(void *ptr);
+
+	int (*event_new)(device_event *ret);
+	void (*event_free)(device_event ev);
+	int (*event_record)(device_event ev, device_stream s);
+	int (*stream_wait)(device_stream s, device_event ev);
+
+	/* 0: not capturing; else a number that is the same for all streams of one
+	 * capture and differs between captures. */
+	uint64_t (*capture_id)(device_stream s);
+};
+
+extern const struct device device_host;
+
+/* The device that NBOX_DEVICE names, opened. Return: NULL with the sentence. */
+const struct device *device_get(struct err *err);

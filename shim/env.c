@@ -1,0 +1,91 @@
+#include "shim/env.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+
+#define TIMEOUT_DEFAULT_NS (600 * NS_PER_S)
+
+static struct env the_env;
+
+static const char *get(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* The world rank as torchrun, Open MPI, MPICH or Slurm pass it. */
+static int read_rank(struct env *e)
+{
+	static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+					    "SLURM_PROCID"};
+	uint64_t rank;
+	struct err err;
+
+	e->rank = -1;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *text = get(names[i]);
+
+		if (!text)
+			continue;
+		if (units_count(text, &rank, &err) || rank > INT32_MAX)
+			return err_set(&e->err, EINVAL, "%s=%s is not a rank", names[i], text);
+		e->rank = (int)rank;
+		return 0;
+	}
+	return 0;
+}
+
+static int parse(struct env *e)
+{
+	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
+	const char *timeout = get("NBOX_INIT_TIMEOUT"), *work = get("NBOX_PAYLOAD_WORK");
+	double ns;
+	int rc;
+
+	e->addr = get("NBOX_ADDR");
+	e->is_virtual = e->addr && !(enable && !strcmp(enable, "0"));
+	e->timeout_ns = TIMEOUT_DEFAULT_NS;
+	e->payload_work = true;
+	if (!e->is_virtual)
+		return 0;
+	if (token && strlen(token) > WIRE_TOKEN_BYTES)
+		return err_set(&e->err, EINVAL, "NBOX_TOKEN is longer than %d characters",
+			       WIRE_TOKEN_BYTES);
+	if (token)
+		memcpy(e->token, token, strlen(token));
+	if (timeout) {
+		rc = units_time(timeout, &ns, &e->err);
+		if (rc)
+			return err_prefix(&e->err, rc, "NBOX_INIT_TIMEOUT");
+		if (!(ns > 0 && ns < 1e18))
+			return err_set(&e->err, EINVAL, "NBOX_INIT_TIMEOUT=%s: out of range",
+				       timeout);
+		e->timeout_ns = (uint64_t)ns;
+	}
+	if (work && strcmp(work, "none") && strcmp(work, "full"))
+		return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_WORK=%s: one of full, none", work);
+	e->payload_work = !work || strcmp(work, "none") != 0;
+	return read_rank(e);
+}
+
+static void read_all(void)
+{
+	log_open();
+	the_env.code = parse(&the_env);
+	log_set_rank(the_env.is_virtual ? the_env.rank : -1);
+}
+
+const struct env *env_get(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_all);
+	return &the_env;
+}

@@ -1,0 +1,23 @@
+/* What the launcher says: read once, at the first NCCL call, so that a preloaded
+ * shell or launcher is not touched. Variables: ../emulator/README.md. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "wire/wire.h"
+
+struct env {
+	bool is_virtual;      /* NBOX_ADDR is set and NBOX_ENABLE is not 0 */
+	const char *addr;
+	uint8_t token[WIRE_TOKEN_BYTES];
+	int rank;             /* world rank of this process; -1 unknown */
+	uint64_t timeout_ns;  /* NBOX_INIT_TIMEOUT: longest wait for other members */
+	bool payload_work;    /* NBOX_PAYLOAD_WORK is not "none" */
+	int code;             /* negative errno when a variable is wrong; then: */
+	struct err err;
+};
+
+/* Thread-safe; never NULL. Also opens the log. */
+const struct env *env_get(void);

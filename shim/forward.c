@@ -1,0 +1,74 @@
+/* Entry points without code of their own: generated from the symbol table. */
+#include "shim/entry.h"
+
+#include "shim/comm.h"
+#include "shim/last-error.h"
+#include "shim/real.h"
+
+/* What a function answers that cannot be called, by its result type. */
+#define MISSING_ncclResult_t(name) real_missing(name)
+#define MISSING_int(name) ((void)real_missing(name), -1)
+#define MISSING_ncclTeam_t(name) ((void)real_missing(name), (ncclTeam_t){0, 0, 0})
+#define REFUSED_ncclResult_t(name) refuse(name)
+#define REFUSED_int(name) ((void)refuse(name), -1)
+#define REFUSED_ncclTeam_t(name) ((void)refuse(name), (ncclTeam_t){0, 0, 0})
+
+static ncclResult_t refuse(const char *name)
+{
+	return last_error_set(ncclInvalidUsage,
+			      "%s: not possible on a communicator with virtual ranks (nbox)", name);
+}
+
+/* The communicator for the real library. Return: 0, or -1 when there is none. */
+static int to_real(ncclComm_t *comm)
+{
+	struct comm *c = comm_find(*comm);
+
+	if (!c)
+		return 0;
+	*comm = c->real;
+	return c->real ? 0 : -1;
+}
+
+#define DEFINE_OWN(ret, name, params, args)
+
+#define DEFINE_PLAIN(ret, name, params, args)                                                      \
+	ret nccl##name params                                                                      \
+	{                                                                                          \
+		ENTER();                                                                           \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
+	}                                                                                          \
+	ALSO_PNCCL(name);
+
+#define DEFINE_PLAIN_VOID(ret, name, params, args)                                                 \
+	ret nccl##name params                                                                      \
+	{                                                                                          \
+		ENTER();                                                                           \
+		if (real_get()->name)                                                              \
+			real_get()->name args;                                                     \
+	}                                                                                          \
+	ALSO_PNCCL(name);
+
+#define DEFINE_ON_REAL(ret, name, params, args)                                                    \
+	ret nccl##name params                                                                      \
+	{                                                                                          \
+		ENTER();                                                                           \
+		if (to_real(&comm))                                                                \
+			return REFUSED_##ret("nccl" #name);                                        \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
+	}                                                                                          \
+	ALSO_PNCCL(name);
+
+#define DEFINE_REFUSE(ret, name, params, args)                                                     \
+	ret nccl##name params                                                                      \
+	{                                                                                          \
+		ENTER();                                                                           \
+		if (comm_find(comm))                                                               \
+			return REFUSED_##ret("nccl" #name);                                        \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
+	}                                                                                          \
+	ALSO_PNCCL(name);
+
+#define NCCL_SYMBOL(how, ret, name, params, args) DEFINE_##how(ret, name, params, args)
+#include "shim/nccl-symbols.h"
+#undef NCCL_SYMBOL

@@ -1,0 +1,539 @@
+#include "shim/init.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "shim/entry.h"
+#include "shim/env.h"
+#include "shim/group.h"
+#include "shim/last-error.h"
+#include "shim/real.h"
+
+#define N_DEVICES 64
+#define CONFIG_MAX 4096
+
+/* The world rank of each device of this process, learned from the communicators of
+ * the world's size: a process may drive several devices. */
+static pthread_mutex_t ranks_lock = PTHREAD_MUTEX_INITIALIZER;
+static int device_rank[N_DEVICES]; /* rank + 1; 0: unknown */
+
+static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *err)
+{
+	int known = 0;
+
+	if (n_ranks == progress_welcome()->world) {
+		if (device >= 0 && device < N_DEVICES) {
+			pthread_mutex_lock(&ranks_lock);
+			device_rank[device] = (int)rank + 1;
+			pthread_mutex_unlock(&ranks_lock);
+		}
+		return (int)rank;
+	}
+	if (device >= 0 && device < N_DEVICES) {
+		pthread_mutex_lock(&ranks_lock);
+		known = device_rank[device];
+		pthread_mutex_unlock(&ranks_lock);
+	}
+	if (known)
+		return known - 1;
+	if (env_get()->rank >= 0)
+		return env_get()->rank;
+	return err_set(err, EINVAL,
+		       "the world rank of this process is not known: set RANK, or make a "
+		       "communicator of all %u ranks first",
+		       progress_welcome()->world);
+}
+
+/* --- the work ------------------------------------------------------------------------- */
+
+static ncclResult_t result_of(int rc)
+{
+	if (rc > 0)
+		return (ncclResult_t)rc;
+	return rc == -EINVAL || rc == -EPROTO ? ncclInvalidUsage : ncclSystemError;
+}
+
+/* The lowest real member makes the id, the others get it through nboxd. */
+static int offer_id(struct comm *c, struct err *err)
+{
+	const struct real *real = real_get();
+	ncclUniqueId id;
+
+	if (!real->GetUniqueId)
+		return (int)real_missing("ncclGetUniqueId");
+	if (real->GetUniqueId(&id) != ncclSuccess)
+		return err_set(err, EIO, "the real ncclGetUniqueId failed");
+	memcpy(c->local_id, &id, sizeof(id));
+	return c->n_real > 1 ? progress_send(c, WIRE_LOCAL_ID, &id, sizeof(id)) : 0;
+}
+
+static int make_real(const struct init *init, struct err *err)
+{
+	struct comm *c = init->comm;
+	const struct real *real = real_get();
+	ncclResult_t result;
+	ncclUniqueId id;
+	int rc;
+
+	if (c->index == 0) {
+		memcpy(&id, c->local_id, sizeof(id));
+	} else {
+		rc = progress_local_id_wait(c, (uint8_t *)&id, err);
+		if (rc)
+			return rc;
+	}
+	if (c->dev->set(c->device))
+		return err_set(err, EIO, "cannot select device %d", c->device);
+	if (init->config && real->CommInitRankConfig)
+		result = real->CommInitRankConfig(&c->real, (int)c->n_real, id, (int)c->index,
+						  init->config);
+	else if (real->CommInitRank)
+		result = real->CommInitRank(&c->real, (int)c->n_real, id, (int)c->index);
+	else
+		result = real_missing("ncclCommInitRank");
+	if (result != ncclSuccess && result != ncclInProgress)
+		err_set(err, EIO, "the real communicator of %u ranks: %s", c->n_real,
+			real->GetLastError ? real->GetLastError(NULL) : "failed");
+	return result == ncclInProgress ? 0 : (int)result;
+}
+
+/* One step for all of the list; an init that failed is skipped afterwards. */
+struct job {
+	uint32_t n;
+	int device; /* of the calling thread */
+	struct init list[];
+};
+
+static void failed(const struct init *init, int rc, const struct err *err)
+{
+	comm_fail(init->comm, result_of(rc), "%s", err->text);
+}
+
+static bool is_ok(const struct init *init)
+{
+	return atomic_load(&init->comm->async) == ncclSuccess;
+}
+
+static void check_in(struct job *job)
+{
+	struct err err = {""};
+	int rc;
+
+	for (uint32_t i = 0; i < job->n; i++) {
+		struct init *init = &job->list[i];
+
+		rc = progress_checkin_begin(init->comm, init->type, init->parent, init->rank,
+					    init->body, init->bytes);
+		if (rc)
+			err_set(&err, -rc, "no memory");
+		if (rc)
+			failed(init, rc, &err);
+	}
+	for (uint32_t i = 0; i < job->n; i++) {
+		if (!is_ok(&job->list[i]))
+			continue;
+		rc = progress_checkin_wait(job->list[i].comm, &err);
+		if (rc)
+			failed(&job->list[i], rc, &err);
+	}
+}
+
+static void make_all_real(struct job *job)
+{
+	const struct real *real = real_get();
+	struct err err = {""};
+	bool is_group = job->n > 1 && real->GroupStart && real->GroupEnd;
+	ncclResult_t result;
+	int rc;
+
+	for (uint32_t i = 0; i < job->n; i++) {
+		struct comm *c = job->list[i].comm;
+
+		if (is_ok(&job->list[i]) && c->n_ranks && c->index == 0) {
+			rc = offer_id(c, &err);
+			if (rc)
+				failed(&job->list[i], rc, &err);
+		}
+	}
+	if (is_group)
+		real->GroupStart();
+	for (uint32_t i = 0; i < job->n; i++) {
+		if (!is_ok(&job->list[i]) || !job->list[i].comm->n_ranks)
+			continue;
+		rc = make_real(&job->list[i], &err);
+		if (rc)
+			failed(&job->list[i], rc, &err);
+	}
+	result = is_group ? real->GroupEnd() : ncclSuccess;
+	if (result == ncclSuccess || result == ncclInProgress)
+		return;
+	err_set(&err, EIO, "the real communicators: %s",
+		real->GetLastError ? real->GetLastError(NULL) : "failed");
+	for (uint32_t i = 0; i < job->n; i++)
+		failed(&job->list[i], (int)result, &err);
+}
+
+/* Return: the first error. Gives up the inits' references. */
+static ncclResult_t job_run(struct job *job)
+{
+	ncclResult_t first = ncclSuccess;
+
+	check_in(job);
+	for (uint32_t i = 0; i < job->n; i++)
+		job->list[i].comm->data = progress_welcome()->data;
+	if (progress_welcome()->data != DATA_NONE)
+		make_all_real(job);
+	job->list[0].comm->dev->set(job->device);
+	for (uint32_t i = 0; i < job->n; i++) {
+		struct init *init = &job->list[i];
+		struct comm *c = init->comm;
+		ncclResult_t r = atomic_load_explicit(&c->async, memory_order_acquire);
+		int starting = COMM_STARTING;
+
+		if (r != ncclSuccess)
+			last_error_set(r, "%s", c->why);
+		first = first == ncclSuccess ? r : first;
+		atomic_compare_exchange_strong(&c->state, &starting,
+					       r == ncclSuccess ? COMM_READY : COMM_FAILED);
+		if (starting == COMM_DEAD || (c->is_blocking && (r || !c->n_ranks))) {
+			/* aborted meanwhile, failed, or a split without color */
+			if (c->number && c->n_ranks)
+				progress_send(c, WIRE_COMM_FREE, NULL, 0);
+			if (c->real && real_get()->CommAbort)
+				real_get()->CommAbort(c->real);
+			c->real = NULL;
+			if (starting != COMM_DEAD) {
+				*init->ret = NULL;
+				comm_unregister(c);
+				comm_unref(c); /* the handle's */
+			}
+		}
+		free(init->body);
+		free(init->config);
+		comm_unref(c);
+	}
+	return first;
+}
+
+static void *run_background(void *arg)
+{
+	pthread_setname_np(pthread_self(), "nbox-init");
+	job_run(arg);
+	free(arg);
+	return NULL;
+}
+
+ncclResult_t init_run(const struct init *list, uint32_t n)
+{
+	struct job *job = calloc(1, sizeof(*job) + n * sizeof(*list));
+	ncclResult_t result;
+	bool is_blocking = true;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (!job)
+		return last_error_set(ncclSystemError, "no memory");
+	job->n = n;
+	memcpy(job->list, list, n * sizeof(*list));
+	list[0].comm->dev->get(&job->device);
+	for (uint32_t i = 0; i < n; i++)
+		is_blocking = is_blocking && list[i].comm->is_blocking;
+	if (is_blocking) {
+		result = job_run(job);
+		free(job);
+		return result;
+	}
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(&thread, &attr, run_background, job)) {
+		result = job_run(job);
+		free(job);
+	} else {
+		result = ncclInProgress;
+	}
+	pthread_attr_destroy(&attr);
+	return result;
+}
+
+/* --- what the entry points share ------------------------------------------------------- */
+
+/* The job's config, as long as it says, made blocking: waiting is done here. */
+static int copy_config(const ncclConfig_t *config, void **ret, struct err *err)
+{
+	ncclConfig_t *copy;
+
+	*ret = NULL;
+	if (!config)
+		return 0;
+	if (config->magic != NCCL_CONFIG_MAGIC || config->size < sizeof(*config) ||
+	    config->size > CONFIG_MAX)
+		return err_set(err, EINVAL,
+			       "the config was not set up with NCCL_CONFIG_INITIALIZER");
+	copy = malloc(config->size);
+	if (!copy)
+		return err_set(err, ENOMEM, "no memory");
+	memcpy(copy, config, config->size);
+	copy->blocking = 1;
+	*ret = copy;
+	return 0;
+}
+
+/* The link and the device, or one line that says what to do. */
+static const struct device *get_ready(const char *what, ncclResult_t *ret)
+{
+	static _Atomic bool was_said;
+	const struct env *env = env_get();
+	const struct device *dev = NULL;
+	struct err err = {""};
+	int rc = env->code;
+
+	if (rc)
+		err = env->err;
+	else
+		rc = progress_start(&err);
+	if (!rc) {
+		dev = device_get(&err);
+		rc = dev ? 0 : -ENODEV;
+	}
+	if (!rc)
+		return dev;
+	if (!atomic_exchange(&was_said, true))
+		log_error("%s: %s; start the virtual cluster with 'nbox run' (or nboxd), or "
+			  "unset NBOX_ADDR to run without one",
+			  what, err.text);
+	*ret = last_error_set(rc == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
+			      err.text);
+	return NULL;
+}
+
+/* A new communicator that is checked in by frame @type. */
+static ncclResult_t begin(const char *what, const struct device *dev, ncclComm_t *ret,
+			  const ncclConfig_t *config, bool is_blocking, enum wire_type type,
+			  uint32_t parent, uint32_t rank, const void *body, size_t bytes)
+{
+	struct init init = {.ret = ret, .type = type, .parent = parent, .rank = rank};
+	struct err err = {""};
+	struct comm *c = NULL;
+	int device = 0, rc = copy_config(config, &init.config, &err);
+
+	if (!rc && dev->get(&device))
+		rc = err_set(&err, EIO, "the CUDA runtime has no current device");
+	if (!rc) {
+		init.body = malloc(bytes);
+		c = comm_new(dev, device);
+		if (!init.body || !c)
+			rc = err_set(&err, ENOMEM, "no memory");
+	}
+	if (rc) {
+		free(init.config);
+		free(init.body);
+		comm_unref(c);
+		return group_failed(last_error_set(result_of(rc), "%s: %s", what, err.text));
+	}
+	memcpy(init.body, body, bytes);
+	init.bytes = bytes;
+	c->is_blocking = config && config->blocking != NCCL_CONFIG_UNDEF_INT ? config->blocking :
+									       is_blocking;
+	if (type == WIRE_COMM_SPLIT &&
+	    ((const struct wire_comm_split *)body)->color == NCCL_SPLIT_NOCOLOR)
+		c->is_blocking = true; /* gives no communicator: nothing to poll */
+	c->rank = rank;
+	init.comm = comm_ref(c);
+	comm_register(c);
+	*ret = comm_handle(c);
+	return group_init(&init);
+}
+
+static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
+			      const ncclUniqueId *id, int rank, const ncclConfig_t *config)
+{
+	struct wire_comm_init body;
+	const struct device *dev;
+	ncclResult_t result;
+	struct err err;
+	int world, device = 0;
+
+	if (!ret)
+		return group_failed(last_error_set(ncclInvalidArgument, "%s: comm is NULL", what));
+	*ret = NULL;
+	if (n_ranks < 1 || rank < 0 || rank >= n_ranks)
+		return group_failed(last_error_set(ncclInvalidArgument, "%s: rank %d of %d ranks",
+						   what, rank, n_ranks));
+	dev = get_ready(what, &result);
+	if (!dev)
+		return group_failed(result);
+	dev->get(&device);
+	world = world_rank(device, (uint32_t)n_ranks, (uint32_t)rank, &err);
+	if (world < 0)
+		return group_failed(last_error_set(ncclInvalidUsage, "%s: %s", what, err.text));
+	memset(&body, 0, sizeof(body));
+	memcpy(body.id, id, sizeof(body.id));
+	body.n_ranks = (uint32_t)n_ranks;
+	body.rank = (uint32_t)rank;
+	body.world_rank = (uint32_t)world;
+	return begin(what, dev, ret, config, true, WIRE_COMM_INIT, 0, (uint32_t)rank, &body,
+		     sizeof(body));
+}
+
+/* --- entry points ------------------------------------------------------------------------ */
+
+/* The job's id is only a name here: nobody listens behind it. */
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
+{
+	ENTER();
+	static _Atomic uint32_t counter;
+	uint64_t words[4];
+
+	if (!env_get()->is_virtual)
+		return real_get()->GetUniqueId ? real_get()->GetUniqueId(id) :
+						 real_missing("ncclGetUniqueId");
+	if (!id)
+		return last_error_set(ncclInvalidArgument, "ncclGetUniqueId: id is NULL");
+	memset(id, 0, sizeof(*id));
+	if (getrandom(words, sizeof(words), 0) != (ssize_t)sizeof(words))
+		words[0] = clock_now_ns();
+	words[3] = (uint64_t)getpid() << 32 | atomic_fetch_add(&counter, 1);
+	memcpy(id->internal, "nbox-id", 8);
+	memcpy(id->internal + 8, words, sizeof(words));
+	return ncclSuccess;
+}
+ALSO_PNCCL(GetUniqueId);
+
+ncclResult_t ncclCommInitRank(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank)
+{
+	ENTER();
+
+	if (!env_get()->is_virtual)
+		return real_get()->CommInitRank ?
+			       real_get()->CommInitRank(ret, n_ranks, id, rank) :
+			       real_missing("ncclCommInitRank");
+	return init_rank("ncclCommInitRank", ret, n_ranks, &id, rank, NULL);
+}
+ALSO_PNCCL(CommInitRank);
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank,
+				    ncclConfig_t *config)
+{
+	ENTER();
+
+	if (!env_get()->is_virtual)
+		return real_get()->CommInitRankConfig ?
+			       real_get()->CommInitRankConfig(ret, n_ranks, id, rank, config) :
+			       real_missing("ncclCommInitRankConfig");
+	return init_rank("ncclCommInitRankConfig", ret, n_ranks, &id, rank, config);
+}
+ALSO_PNCCL(CommInitRankConfig);
+
+/* Every rank passes the same ids: the first names the communicator. */
+ncclResult_t ncclCommInitRankScalable(ncclComm_t *ret, int n_ranks, int rank, int n_ids,
+				      ncclUniqueId *ids, ncclConfig_t *config)
+{
+	ENTER();
+
+	if (!env_get()->is_virtual)
+		return real_get()->CommInitRankScalable ?
+			       real_get()->CommInitRankScalable(ret, n_ranks, rank, n_ids, ids,
+								config) :
+			       real_missing("ncclCommInitRankScalable");
+	if (n_ids < 1 || !ids)
+		return group_failed(last_error_set(ncclInvalidArgument,
+						   "ncclCommInitRankScalable: no id"));
+	return init_rank("ncclCommInitRankScalable", ret, n_ranks, &ids[0], rank, config);
+}
+ALSO_PNCCL(CommInitRankScalable);
+
+/* All members are in this process: no virtual rank takes part. */
+ncclResult_t ncclCommInitAll(ncclComm_t *ret, int n_dev, const int *devs)
+{
+	ENTER();
+
+	group_enter_real();
+	return real_get()->CommInitAll ? real_get()->CommInitAll(ret, n_dev, devs) :
+					 real_missing("ncclCommInitAll");
+}
+ALSO_PNCCL(CommInitAll);
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
+			   ncclConfig_t *config)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	struct wire_comm_split body = {.color = color, .key = key};
+	ncclResult_t result;
+
+	if (!c) {
+		group_enter_real();
+		return real_get()->CommSplit ?
+			       real_get()->CommSplit(comm, color, key, ret, config) :
+			       real_missing("ncclCommSplit");
+	}
+	result = comm_check(c, "ncclCommSplit");
+	if (result != ncclSuccess)
+		return group_failed(result);
+	if (!ret || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
+		return group_failed(last_error_set(ncclInvalidArgument,
+						   "ncclCommSplit: color %d, newcomm %p", color,
+						   (void *)ret));
+	body.parent = c->number;
+	body.rank = c->rank;
+	body.count = c->n_splits++;
+	return begin("ncclCommSplit", c->dev, ret, config, c->is_blocking, WIRE_COMM_SPLIT,
+		     c->number, c->rank, &body, sizeof(body));
+}
+ALSO_PNCCL(CommSplit);
+
+ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, ncclComm_t *ret,
+			    ncclConfig_t *config, int flags)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	struct wire_comm_shrink *body;
+	CLEANUP(freep) void *mem = NULL;
+	uint32_t *list;
+	ncclResult_t result;
+
+	if (!c) {
+		group_enter_real();
+		return real_get()->CommShrink ? real_get()->CommShrink(comm, excluded, n_excluded,
+								       ret, config, flags) :
+						real_missing("ncclCommShrink");
+	}
+	result = flags & 1 ? ncclSuccess : comm_check(c, "ncclCommShrink");
+	if (result != ncclSuccess)
+		return group_failed(result);
+	if (!ret || n_excluded < 1 || !excluded || (uint32_t)n_excluded >= c->n_ranks)
+		return group_failed(last_error_set(ncclInvalidArgument,
+						   "ncclCommShrink: %d of %u ranks to exclude",
+						   n_excluded, c->n_ranks));
+	mem = malloc(sizeof(*body) + (size_t)n_excluded * sizeof(*list));
+	if (!mem)
+		return group_failed(last_error_set(ncclSystemError, "no memory"));
+	body = mem;
+	list = (uint32_t *)(void *)(body + 1);
+	for (int i = 0; i < n_excluded; i++) {
+		if (excluded[i] < 0 || (uint32_t)excluded[i] >= c->n_ranks ||
+		    (uint32_t)excluded[i] == c->rank)
+			return group_failed(last_error_set(ncclInvalidArgument,
+							   "ncclCommShrink: rank %d cannot be "
+							   "excluded by rank %u of %u",
+							   excluded[i], c->rank, c->n_ranks));
+		list[i] = (uint32_t)excluded[i];
+	}
+	if (flags & 1) { /* NCCL_SHRINK_ABORT */
+		comm_fail(c, ncclInternalError, "aborted by ncclCommShrink");
+		progress_kill(c);
+	}
+	*body = (struct wire_comm_shrink){.parent = c->number,
+					  .rank = c->rank,
+					  .n_excluded = (uint32_t)n_excluded,
+					  .count = c->n_shrinks++};
+	return begin("ncclCommShrink", c->dev, ret, config, c->is_blocking, WIRE_COMM_SHRINK,
+		     c->number, c->rank, body,
+		     sizeof(*body) + (size_t)n_excluded * sizeof(*list));
+}
+ALSO_PNCCL(CommShrink);

@@ -1,0 +1,332 @@
+/* Entry points on a communicator that exists: queries, errors, the end. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "shim/comm.h"
+#include "shim/data.h"
+#include "shim/entry.h"
+#include "shim/env.h"
+#include "shim/group.h"
+#include "shim/last-error.h"
+#include "shim/real.h"
+
+#define ABORT_WAIT_NS (2 * NS_PER_S)
+
+#define FORWARD(fn, args)                                                                          \
+	do {                                                                                       \
+		group_enter_real();                                                                \
+		return real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn);            \
+	} while (0)
+
+static ncclResult_t answer(const char *what, struct comm *c, int *ret, int value)
+{
+	if (!ret)
+		return last_error_set(ncclInvalidArgument, "%s: NULL", what);
+	if (atomic_load_explicit(&c->state, memory_order_acquire) == COMM_STARTING)
+		return comm_check(c, what);
+	*ret = value;
+	return ncclSuccess;
+}
+
+ncclResult_t ncclCommCount(ncclComm_t comm, int *ret)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+
+	return c ? answer("ncclCommCount", c, ret, (int)c->n_ranks) :
+	       real_get()->CommCount ? real_get()->CommCount(comm, ret) :
+				       real_missing("ncclCommCount");
+}
+ALSO_PNCCL(CommCount);
+
+ncclResult_t ncclCommUserRank(ncclComm_t comm, int *ret)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+
+	return c ? answer("ncclCommUserRank", c, ret, (int)c->rank) :
+	       real_get()->CommUserRank ? real_get()->CommUserRank(comm, ret) :
+					  real_missing("ncclCommUserRank");
+}
+ALSO_PNCCL(CommUserRank);
+
+ncclResult_t ncclCommCuDevice(ncclComm_t comm, int *ret)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+
+	return c ? answer("ncclCommCuDevice", c, ret, c->device) :
+	       real_get()->CommCuDevice ? real_get()->CommCuDevice(comm, ret) :
+					  real_missing("ncclCommCuDevice");
+}
+ALSO_PNCCL(CommCuDevice);
+
+ncclTeam_t ncclTeamWorld(ncclComm_t comm)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+
+	if (c)
+		return (ncclTeam_t){(int)c->n_ranks, (int)c->rank, 1};
+	if (real_get()->TeamWorld)
+		return real_get()->TeamWorld(comm);
+	real_missing("ncclTeamWorld");
+	return (ncclTeam_t){0, 0, 0};
+}
+ALSO_PNCCL(TeamWorld);
+
+/* Polled by watchdogs: never blocks. */
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	ncclResult_t async;
+
+	if (!c)
+		return real_get()->CommGetAsyncError ?
+			       real_get()->CommGetAsyncError(comm, ret) :
+			       real_missing("ncclCommGetAsyncError");
+	if (!ret)
+		return last_error_set(ncclInvalidArgument, "ncclCommGetAsyncError: NULL");
+	async = atomic_load_explicit(&c->async, memory_order_acquire);
+	*ret = async;
+	if (async != ncclSuccess)
+		return ncclSuccess;
+	if (atomic_load_explicit(&c->state, memory_order_acquire) == COMM_STARTING)
+		*ret = ncclInProgress;
+	else if (c->real && real_get()->CommGetAsyncError)
+		return real_get()->CommGetAsyncError(c->real, ret);
+	return ncclSuccess;
+}
+ALSO_PNCCL(CommGetAsyncError);
+
+const char *ncclGetLastError(ncclComm_t comm)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	const char *text = last_error_get();
+
+	if (c && atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess)
+		return c->why;
+	if (*text)
+		return text;
+	return real_get()->GetLastError ? real_get()->GetLastError(c ? c->real : comm) : "";
+}
+ALSO_PNCCL(GetLastError);
+
+const char *ncclGetErrorString(ncclResult_t result)
+{
+	static const char *const texts[] = {
+		"no error", "unhandled cuda error", "unhandled system error", "internal error",
+		"invalid argument", "invalid usage", "remote process exited or network error",
+		"operation in progress"};
+	ENTER();
+
+	if (real_get()->GetErrorString)
+		return real_get()->GetErrorString(result);
+	return (unsigned int)result < ncclNumResults ? texts[result] : "unknown result code";
+}
+ALSO_PNCCL(GetErrorString);
+
+/* --- registration: an optimization among the real members ---------------------------- */
+
+ncclResult_t ncclCommRegister(ncclComm_t comm, void *buff, size_t size, void **handle)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+
+	if (c && !c->real) { /* data policy none: nothing to register with */
+		if (!handle)
+			return last_error_set(ncclInvalidArgument, "ncclCommRegister: NULL");
+		*handle = NULL;
+		return ncclSuccess;
+	}
+	FORWARD(CommRegister, (c ? c->real : comm, buff, size, handle));
+}
+ALSO_PNCCL(CommRegister);
+
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+
+	if (c && !c->real)
+		return ncclSuccess;
+	FORWARD(CommDeregister, (c ? c->real : comm, handle));
+}
+ALSO_PNCCL(CommDeregister);
+
+/* --- users' reductions ------------------------------------------------------------------ */
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataType_t dtype,
+				      ncclScalarResidence_t residence, ncclComm_t comm)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	struct err err = {""};
+	ncclResult_t result;
+	int rc;
+
+	if (!c)
+		return real_get()->RedOpCreatePreMulSum ?
+			       real_get()->RedOpCreatePreMulSum(ret, scalar, dtype, residence,
+								comm) :
+			       real_missing("ncclRedOpCreatePreMulSum");
+	result = comm_check(c, "ncclRedOpCreatePreMulSum");
+	if (result != ncclSuccess)
+		return result;
+	if (!ret || !scalar || (unsigned int)dtype >= ncclNumTypes ||
+	    (unsigned int)residence > ncclScalarHostImmediate)
+		return last_error_set(ncclInvalidArgument,
+				      "ncclRedOpCreatePreMulSum: invalid argument");
+	rc = data_redop_new(c, scalar, dtype, residence, ret, &err);
+	return rc ? last_error_set(rc > 0 ? (ncclResult_t)rc : ncclSystemError,
+				   "ncclRedOpCreatePreMulSum: %s", err.text) :
+		    ncclSuccess;
+}
+ALSO_PNCCL(RedOpCreatePreMulSum);
+
+ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	struct err err = {""};
+
+	if (!c)
+		return real_get()->RedOpDestroy ? real_get()->RedOpDestroy(op, comm) :
+						  real_missing("ncclRedOpDestroy");
+	if (data_redop_free(c, op, &err))
+		return last_error_set(ncclInvalidArgument, "ncclRedOpDestroy: %s", err.text);
+	return ncclSuccess;
+}
+ALSO_PNCCL(RedOpDestroy);
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static bool is_dead(const struct comm *c)
+{
+	return atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess;
+}
+
+/* What belongs to the device, once no stream uses it. */
+static void release_device(struct comm *c)
+{
+	if (progress_is_child())
+		return;
+	data_deinit(c);
+	c->dev->event_free(c->last_event);
+	c->dev->event_free(c->join_event);
+	c->last_event = c->join_event = NULL;
+}
+
+/* The handle is no more. */
+static void forget(struct comm *c)
+{
+	comm_unregister(c);
+	atomic_store(&c->state, COMM_DEAD);
+	progress_send(c, WIRE_COMM_FREE, NULL, 0);
+	comm_unref(c);
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	ncclResult_t result;
+
+	if (!c)
+		FORWARD(CommFinalize, (comm));
+	result = comm_check(c, "ncclCommFinalize");
+	if (result != ncclSuccess)
+		return result;
+	progress_wait_idle(c, env_get()->timeout_ns);
+	return c->real && real_get()->CommFinalize ? real_get()->CommFinalize(c->real) :
+						     ncclSuccess;
+}
+ALSO_PNCCL(CommFinalize);
+
+static ncclResult_t abort_comm(struct comm *c)
+{
+	static const char text[] = "aborted by ncclCommAbort";
+	struct wire_text body = {.code = ECONNABORTED};
+	bool is_busy = atomic_load_explicit(&c->n_pending, memory_order_acquire) != 0;
+	ncclResult_t result = ncclSuccess;
+	int before = atomic_exchange(&c->state, COMM_DEAD);
+
+	if (before == COMM_STARTING) { /* the init in the background cleans up */
+		atomic_store(&c->cancelled, true);
+		comm_fail(c, ncclInternalError, text);
+		progress_kill(c);
+		comm_unregister(c);
+		comm_unref(c);
+		return ncclSuccess;
+	}
+	if (is_busy && !is_dead(c)) { /* the others would wait for us */
+		memcpy(body.text, text, sizeof(text));
+		progress_send(c, WIRE_ABORT, &body, sizeof(body));
+	}
+	comm_fail(c, ncclInternalError, text);
+	progress_kill(c);
+	if (c->real && real_get()->CommAbort)
+		result = real_get()->CommAbort(c->real);
+	c->real = NULL;
+	if (is_busy)
+		progress_wait_idle(c, ABORT_WAIT_NS);
+	if (!atomic_load_explicit(&c->n_pending, memory_order_acquire))
+		release_device(c);
+	forget(c);
+	return result;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+
+	if (!c)
+		FORWARD(CommAbort, (comm));
+	return abort_comm(c);
+}
+ALSO_PNCCL(CommAbort);
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	ncclResult_t result = ncclSuccess;
+
+	if (!c)
+		FORWARD(CommDestroy, (comm));
+	/* the real communicator of a dead one may be stuck in an op: abort it */
+	if (is_dead(c) || atomic_load(&c->state) == COMM_STARTING || progress_is_child())
+		return abort_comm(c);
+	progress_wait_idle(c, env_get()->timeout_ns);
+	if (atomic_load_explicit(&c->n_pending, memory_order_acquire))
+		return abort_comm(c);
+	if (c->real && real_get()->CommDestroy)
+		result = real_get()->CommDestroy(c->real);
+	c->real = NULL;
+	release_device(c);
+	forget(c);
+	return result;
+}
+ALSO_PNCCL(CommDestroy);
+
+ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
+{
+	ENTER();
+	struct comm *c = comm_find(comm);
+	struct wire_text body = {.code = ECONNABORTED, .text = "revoked by ncclCommRevoke"};
+
+	if (!c)
+		FORWARD(CommRevoke, (comm, flags));
+	if (flags)
+		return last_error_set(ncclInvalidArgument, "ncclCommRevoke: flags must be 0");
+	if (!is_dead(c))
+		progress_send(c, WIRE_ABORT, &body, sizeof(body));
+	comm_fail(c, ncclInvalidUsage, "%s", body.text);
+	progress_kill(c);
+	return c->real && real_get()->CommRevoke ? real_get()->CommRevoke(c->real, flags) :
+						   ncclSuccess;
+}
+ALSO_PNCCL(CommRevoke);

@@ -1,0 +1,78 @@
+/* The NCCL ABI as far as libnbox needs it: public types and numbers, declared
+ * here from NCCL's documentation, so that nothing of NCCL is needed to build.
+ * tests/unit/shim/test-abi.c compares them with the real nccl.h where one is
+ * installed. Functions: nccl-symbols.h. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct ncclComm *ncclComm_t;
+typedef struct CUstream_st *cudaStream_t;
+typedef struct ncclWindow *ncclWindow_t; /* opaque; a pointer in every version */
+
+typedef struct {
+	char internal[128];
+} ncclUniqueId;
+
+typedef enum {
+	ncclSuccess,
+	ncclUnhandledCudaError,
+	ncclSystemError,
+	ncclInternalError,
+	ncclInvalidArgument,
+	ncclInvalidUsage,
+	ncclRemoteError,
+	ncclInProgress,
+	ncclNumResults
+} ncclResult_t;
+
+typedef enum {
+	ncclSum,
+	ncclProd,
+	ncclMax,
+	ncclMin,
+	ncclAvg,
+	ncclNumOps,
+	ncclMaxRedOp = 0x7fffffff
+} ncclRedOp_t;
+
+typedef enum {
+	ncclInt8,
+	ncclUint8,
+	ncclInt32,
+	ncclUint32,
+	ncclInt64,
+	ncclUint64,
+	ncclFloat16,
+	ncclFloat32,
+	ncclFloat64,
+	ncclBfloat16,
+	ncclFloat8e4m3,
+	ncclFloat8e5m2,
+	ncclNumTypes
+} ncclDataType_t;
+
+typedef enum { ncclScalarDevice, ncclScalarHostImmediate } ncclScalarResidence_t;
+
+/* The head that every version of ncclConfig_t has; @size says how long it is. */
+typedef struct {
+	size_t size;
+	unsigned int magic, version;
+	int blocking;
+	int cga_cluster_size;
+	/* ... */
+} ncclConfig_t;
+
+#define NCCL_CONFIG_MAGIC 0xcafebeefu
+#define NCCL_SPLIT_NOCOLOR (-1)
+#define NCCL_CONFIG_UNDEF_INT INT32_MIN
+
+/* A team of the device API: passed and returned by value. */
+typedef struct {
+	int nRanks, rank, stride;
+} ncclTeam_t;
+
+typedef struct {
+	void *base;
+} ncclMultimemHandle_t;
