@@ -153,7 +153,7 @@ static int add_dep(struct maker *m, uint32_t src, uint32_t dst, uint16_t lane, u
 
 	assert(out >= 0); /* a real rank's own connection */
 	if (m->n_dep == m->dep_room) {
-		uint32_t room = m->dep_room ? m->dep_room * 2 : 64;
+		uint32_t room = m->dep_room * 2;
 		struct border_dep *dep;
 
 		if (room < m->dep_room)
@@ -395,8 +395,11 @@ static int make(struct maker *m, const struct sched *s, const struct forest *f,
 	uint64_t n_in_messages = arrange(&m->in), n_out_messages = arrange(&m->out);
 	int r = 0;
 
+	/* never NULL, so that &dep[dep_start[i]] is sound without any */
+	m->dep_room = 64;
+	m->dep = calloc(m->dep_room, sizeof(*m->dep));
 	m->dep_start = calloc((size_t)m->in.n + 1, sizeof(*m->dep_start));
-	if (!m->dep_start)
+	if (!m->dep || !m->dep_start)
 		return -ENOMEM;
 	for (uint32_t i = 0; r == 0 && i < m->in.n; i++) {
 		r = add_deps(m, s, f, &m->in.items[i]);

@@ -104,7 +104,7 @@ static void random_requests(void **state)
 
 	(void)state;
 	rng_seed(&r, 3, 0);
-	for (int round = 0; round < 6000; round++) {
+	for (int round = 0; round < 3000; round++) {
 		uint32_t n = 1 + (uint32_t)below(&r, 17);
 		struct sched s = request((unsigned)below(&r, N_FORMS), n);
 
