@@ -21,3 +21,8 @@ int solve_no_answer(const struct price *p, struct err *err);
 
 /* Room for the release times of the border's in-messages. */
 int solve_border_times(struct timing *t, const struct border *b, struct err *err);
+
+/* solve_bound_ns() for a communicator that spans @n_nodes, some members of which
+ * share a node, or none. */
+double solve_bound_of(const struct sched *s, const struct topology *t, uint32_t n_nodes,
+		      bool has_intra);

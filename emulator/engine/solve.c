@@ -19,69 +19,6 @@ static void timing_deinitp(struct timing *t)
 	timing_deinit(t);
 }
 
-/* What has to cross the busiest rank's port, and the busiest node's ports. */
-static double bound_of(const struct sched *s, const struct topology *t, uint32_t n_nodes,
-		       bool has_intra)
-{
-	double n = s->n_ranks, nodes = n_nodes, bytes = (double)s->bytes, per_rank, between = 0;
-	double port = n_nodes == 1 ? t->intra.bytes_per_ns : t->inter.bytes_per_ns;
-	double ports = n / nodes;
-	uint32_t i;
-
-	if (s->n_ranks < 2)
-		return 0;
-	switch (s->kind) {
-	case COLL_ALLREDUCE:
-		per_rank = 2 * (n - 1) / n * bytes;
-		between = 2 * (nodes - 1) / nodes * bytes;
-		break;
-	case COLL_ALLGATHER:
-	case COLL_REDUCESCATTER:
-		per_rank = (n - 1) * bytes;
-		between = (n - n / nodes) * bytes;
-		break;
-	case COLL_ALLTOALL:
-		per_rank = (n - 1) * bytes;
-		between = (n - n / nodes) * bytes * (n / nodes);
-		break;
-	case COLL_GATHER:
-	case COLL_SCATTER: /* the root has one port */
-		per_rank = (n - 1) * bytes;
-		between = (n - n / nodes) * bytes;
-		ports = 1;
-		break;
-	case COLL_SENDRECV:
-		per_rank = 0;
-		for (i = 0; i < s->n_p2p; i++)
-			if (s->p2p[i].is_send && s->p2p[i].peer != s->p2p_rank)
-				per_rank += (double)s->p2p[i].bytes;
-		for (i = 0; i < s->n_p2p; i++)
-			if (!s->p2p[i].is_send && s->p2p[i].peer != s->p2p_rank)
-				between += (double)s->p2p[i].bytes;
-		per_rank = fmax(per_rank, between);
-		between = 0;
-		break;
-	case COLL_BROADCAST:
-	case COLL_REDUCE:
-	case COLL_KINDS:
-	default:
-		per_rank = bytes;
-		between = n_nodes > 1 ? bytes : 0;
-		break;
-	}
-	if (has_intra)
-		port = fmax(t->intra.bytes_per_ns, t->inter.bytes_per_ns);
-	return fmax(per_rank / port, between / (ports * t->inter.bytes_per_ns));
-}
-
-double solve_bound_ns(const struct sched *s, const struct topology *t)
-{
-	uint32_t per_node = s->ranks_per_node ? s->ranks_per_node : 1;
-	uint32_t n_nodes = s->n_ranks / per_node;
-
-	return bound_of(s, t, n_nodes ? n_nodes : 1, per_node > 1);
-}
-
 int solve_border_times(struct timing *t, const struct border *b, struct err *err)
 {
 	uint32_t i;
@@ -257,7 +194,7 @@ int solve_raw(const struct sched *s, struct price *p, const struct border *borde
 {
 	int rc = solve_from_op(p, t, err);
 
-	t->bound_ns = bound_of(s, p->topology, p->n_nodes, p->has_intra);
+	t->bound_ns = solve_bound_of(s, p->topology, p->n_nodes, p->has_intra);
 	if (rc != 1)
 		return rc;
 	return delay_has_message(p->delay) ? from_messages(s, p, border, force_sim, t, err)

@@ -1,0 +1,243 @@
+/* How fast and how large: one collective of a whole world decided by event simulation
+ * and by symmetry, side by side, on links of 50 GB/s and 1 us: the common work of
+ * facts/peers.md 4.2. Each row runs in a process of its own, so that its peak memory
+ * is its own; the best of three runs counts where a run is short.
+ *
+ *   bench-scale [--json FILE] [--full]
+ *
+ * --full also simulates what takes minutes. Not here: the cost of plug-ins, links and
+ * processes (see the other benchmarks). */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "engine/sim.h"
+#include "engine/solve.h"
+#include "engine/symmetry.h"
+
+#define LATENCY_NS 1000.0
+#define BYTES_PER_NS 50.0
+#define SHORT_S 1.0
+
+struct row {
+	const char *what;
+	uint32_t ranks;
+	uint64_t bytes;
+	bool by_sim;
+	/* results */
+	int rc;
+	uint64_t messages;
+	double seconds, predicted_us, bound_us;
+	long rss_bytes;
+};
+
+struct cost {
+	double flows;
+};
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int message_cost(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+			uint64_t bytes, struct nbox_delay *ret)
+{
+	const struct cost *c = ctx;
+
+	(void)src;
+	(void)dst;
+	(void)lane;
+	(void)index;
+	ret->latency_ns = LATENCY_NS;
+	ret->occupancy_ns = (double)bytes * c->flows / BYTES_PER_NS;
+	return 0;
+}
+
+static uint32_t all_inter(void *ctx, uint32_t src, uint32_t dst)
+{
+	(void)ctx;
+	(void)src;
+	(void)dst;
+	return NBOX_INTER;
+}
+
+static void decide(struct row *row)
+{
+	bool is_direct = strcmp(row->what, "alltoall") == 0, is_tree = strcmp(row->what, "tree") == 0;
+	struct sched s = {
+		.kind = is_direct ? COLL_ALLTOALL : COLL_ALLREDUCE,
+		.algo = is_direct ? SCHED_DIRECT : is_tree ? SCHED_TREE : SCHED_RING,
+		.n_ranks = row->ranks, .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 4,
+		/* all-to-all: the buffer of a rank, as nccl-tests counts */
+		.bytes = is_direct ? row->bytes / row->ranks / 4 * 4 : row->bytes,
+	};
+	struct topology t = {.n_nodes = row->ranks, .gpus_per_node = 1,
+			     .intra = {LATENCY_NS, BYTES_PER_NS},
+			     .inter = {LATENCY_NS, BYTES_PER_NS}};
+	struct cost cost = {.flows = is_tree ? 4 : 1};
+	struct sim_cost sim_cost = {message_cost, &cost};
+	struct symmetry y = {.s = &s, .cost = &sim_cost, .hop = all_inter, .n_nodes = row->ranks};
+	struct sim_result result = {0};
+	double begin, seconds;
+	struct err err = {""};
+
+	row->rc = sched_init(&s, &err);
+	row->seconds = 1e30;
+	for (int i = 0; i < 3 && row->rc == 0; i++) {
+		begin = now_s();
+		row->rc = row->by_sim ? sim_run(&s, &sim_cost, NULL, NULL, &result, &err)
+				      : symmetry_solve(&y, &err);
+		seconds = now_s() - begin;
+		row->seconds = seconds < row->seconds ? seconds : row->seconds;
+		if (seconds > SHORT_S)
+			break;
+	}
+	if (row->rc)
+		fprintf(stderr, "bench-scale: %s of %u ranks: %s\n", row->what, row->ranks, err.text);
+	row->messages = sched_total_messages(&s);
+	row->predicted_us = (row->by_sim ? result.end_ns : y.end_ns) / 1e3;
+	row->bound_us = solve_bound_ns(&s, &t) / 1e3;
+}
+
+/* In a child, whose memory ends with it. */
+static void decide_apart(struct row *row)
+{
+	struct row got = *row;
+	struct rusage usage;
+	int fd[2], status;
+	pid_t child;
+
+	row->rc = -1;
+	fflush(NULL);
+	if (pipe(fd) < 0 || (child = fork()) < 0) {
+		perror("bench-scale");
+		exit(1);
+	}
+	if (child == 0) {
+		decide(&got);
+		getrusage(RUSAGE_SELF, &usage);
+		got.rss_bytes = usage.ru_maxrss * 1024;
+		_exit(write(fd[1], &got, sizeof(got)) == (ssize_t)sizeof(got) ? 0 : 1);
+	}
+	close(fd[1]);
+	if (read(fd[0], &got, sizeof(got)) == (ssize_t)sizeof(got))
+		*row = got;
+	close(fd[0]);
+	waitpid(child, &status, 0);
+}
+
+static void print_json_row(FILE *f, const struct row *r, bool is_first)
+{
+	fprintf(f,
+		"%s\n  {\"what\": \"%s-%s\", \"ranks\": %u, \"bytes\": %llu, \"messages\": %llu, "
+		"\"seconds\": %.9f, \"messages_per_s\": %.0f, \"predicted_us\": %.6f, "
+		"\"bound_us\": %.6f, \"rss_bytes\": %ld}",
+		is_first ? "" : ",", r->what, r->by_sim ? "simulation" : "symmetry", r->ranks,
+		(unsigned long long)r->bytes, (unsigned long long)r->messages, r->seconds,
+		(double)r->messages / r->seconds, r->predicted_us, r->bound_us, r->rss_bytes);
+}
+
+static void print_row(const struct row *sim, const struct row *quick)
+{
+	printf("%-9s %6u %7llu M %11llu ", quick->what, quick->ranks,
+	       (unsigned long long)quick->bytes >> 20, (unsigned long long)quick->messages);
+	if (sim->rc == 0)
+		printf("%9.4f s %7.2f M/s %6.1f M ", sim->seconds,
+		       (double)sim->messages / sim->seconds / 1e6, (double)sim->rss_bytes / 0x1p20);
+	else
+		printf("%11s %11s %8s ", "-", "-", "-");
+	printf("%11.3f ms %6.1f M %15.3f %14.3f ", quick->seconds * 1e3, (double)quick->rss_bytes / 0x1p20,
+	       quick->predicted_us, quick->bound_us);
+	if (sim->rc == 0)
+		printf("%9.1e\n", sim->predicted_us / quick->predicted_us - 1);
+	else
+		printf("%9s\n", "-");
+	fflush(stdout);
+}
+
+static FILE *open_json(const char *path)
+{
+	struct utsname u;
+	FILE *f = fopen(path, "w");
+
+	if (!f) {
+		fprintf(stderr, "bench-scale: cannot write %s: %s\n", path, strerror(errno));
+		exit(1);
+	}
+	uname(&u);
+	fprintf(f, "{\"name\": \"scale\", \"host\": {\"kernel\": \"%s %s\", \"machine\": \"%s\", "
+		   "\"cores\": %ld}, \"rows\": [",
+		u.sysname, u.release, u.machine, sysconf(_SC_NPROCESSORS_ONLN));
+	return f;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const whats[] = {"ring", "tree", "alltoall"};
+	static const uint32_t ranks[] = {64, 256, 1024, 8192, 65536};
+	static const uint64_t sizes[] = {1 << 20, 64 << 20, 1 << 30};
+	uint64_t most = 20 * 1000 * 1000;
+	const char *json = NULL;
+	bool is_first = true;
+	FILE *f = NULL;
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
+			json = argv[++i];
+		} else if (strcmp(argv[i], "--full") == 0) {
+			most = 200 * 1000 * 1000;
+		} else {
+			fprintf(stderr, "usage: bench-scale [--json FILE] [--full]\n");
+			return 2;
+		}
+	}
+	if (json)
+		f = open_json(json);
+	printf("one collective, all ranks, 50 GB/s and 1 us a link\n"
+	       "%-9s %6s %9s %11s %11s %11s %8s %14s %8s %15s %14s %9s\n", "what", "ranks", "bytes",
+	       "messages", "simulated", "rate", "memory", "by symmetry", "memory", "predicted us",
+	       "bound us", "differ");
+	for (size_t w = 0; w < ARRAY_SIZE(whats); w++) {
+		for (size_t r = 0; r < ARRAY_SIZE(ranks); r++) {
+			for (size_t b = 0; b < ARRAY_SIZE(sizes); b++) {
+				struct row quick = {.what = whats[w], .ranks = ranks[r], .bytes = sizes[b]};
+				struct row sim = quick;
+
+				decide_apart(&quick);
+				sim.by_sim = true;
+				sim.rc = -1;
+				/* all-to-all has a state of 250 bytes a pair of ranks */
+				if (quick.messages <= most && (w != 2 || ranks[r] <= 1024))
+					decide_apart(&sim);
+				if (quick.rc)
+					return 1;
+				print_row(&sim, &quick);
+				if (f && sim.rc == 0) {
+					print_json_row(f, &sim, is_first);
+					is_first = false;
+				}
+				if (f) {
+					print_json_row(f, &quick, is_first);
+					is_first = false;
+				}
+			}
+		}
+	}
+	if (f) {
+		fprintf(f, "\n]}\n");
+		fclose(f);
+	}
+	return 0;
+}
