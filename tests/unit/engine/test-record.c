@@ -1,0 +1,201 @@
+/* The record of a run: what is written is read, a cut tail is told, all else is
+ * refused with a sentence. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "engine/record.h"
+
+static const struct record_header header = {
+	.world_size = 1024, .n_nodes = 128, .gpus_per_node = 8, .n_real = 8, .seed = 7,
+	.model = "ring:bw=50GB/s",
+};
+
+static struct record_row row_of(uint64_t i)
+{
+	return (struct record_row){
+		.number = i, .seq = i / 2, .rank = (uint32_t)i % 8, .n_ranks = 1024,
+		.n_real_ranks = 8, .kind = 0, .dtype = 7, .bytes = i << 20, .start_ns = 1000 * i,
+		.due_ns = 1000 * i + 500, .release_ns = 1000 * i + 510, .model_ns = 499.5,
+		.n_messages = 3 * i,
+	};
+}
+
+static int temporary(char *path)
+{
+	int fd;
+
+	strcpy(path, "/tmp/nbox-test-record-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	close(fd);
+	return 0;
+}
+
+static void test_reads_what_was_written(void **state)
+{
+	char path[64];
+	struct record_writer *w;
+	struct record r;
+	struct err err = {""};
+	uint64_t i, n = 1000;
+
+	(void)state;
+	temporary(path);
+	assert_int_equal(record_create(path, &header, &w, &err), 0);
+	assert_int_equal(record_load(path, &r, &err), 0); /* the header is there at once */
+	assert_int_equal(r.n_rows, 0);
+	record_deinit(&r);
+	for (i = 0; i < n; i++) {
+		struct record_row row = row_of(i);
+
+		assert_int_equal(record_write(w, &row), 0);
+		if (i == 500) { /* readable while it grows */
+			assert_int_equal(record_flush(w), 0);
+			assert_int_equal(record_load(path, &r, &err), 0);
+			assert_int_equal(r.n_rows, 501);
+			assert_false(r.is_truncated);
+			record_deinit(&r);
+		}
+	}
+	assert_null(record_close(w));
+
+	assert_int_equal(record_load(path, &r, &err), 0);
+	assert_int_equal(r.n_rows, n);
+	assert_int_equal(r.header.world_size, 1024);
+	assert_string_equal(r.header.model, header.model);
+	for (i = 0; i < n; i++) {
+		struct record_row row = row_of(i);
+
+		assert_memory_equal(&r.rows[i], &row, sizeof(row));
+	}
+	record_deinit(&r);
+	unlink(path);
+}
+
+/* A file cut anywhere is read up to its last whole row, or refused in the header. */
+static void test_any_length(void **state)
+{
+	char path[64], *data;
+	struct record_writer *w;
+	struct record r;
+	struct err err = {""};
+	size_t n, size;
+	FILE *f;
+
+	(void)state;
+	temporary(path);
+	assert_int_equal(record_create(path, &header, &w, &err), 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		struct record_row row = row_of(i);
+
+		assert_int_equal(record_write(w, &row), 0);
+	}
+	record_close(w);
+	size = sizeof(struct record_header) + 3 * sizeof(struct record_row);
+	data = malloc(size + 1);
+	f = fopen(path, "rb");
+	assert_non_null(f);
+	assert_int_equal(fread(data, 1, size + 1, f), size);
+	fclose(f);
+	unlink(path);
+
+	for (n = 0; n <= size; n++) {
+		/* its own allocation, so that reading past it is seen */
+		char *cut = malloc(n ? n : 1);
+
+		memcpy(cut, data, n);
+		err.text[0] = '\0';
+		if (n < sizeof(struct record_header)) {
+			assert_int_equal(record_parse(cut, n, &r, &err), -EINVAL);
+			assert_string_not_equal(err.text, "");
+		} else {
+			size_t rows = n - sizeof(struct record_header);
+
+			assert_int_equal(record_parse(cut, n, &r, &err), 0);
+			assert_int_equal(r.n_rows, rows / sizeof(struct record_row));
+			assert_int_equal(r.is_truncated, rows % sizeof(struct record_row) != 0);
+			record_deinit(&r);
+		}
+		free(cut);
+	}
+	free(data);
+}
+
+struct file {
+	struct record_header h;
+	struct record_row row;
+};
+
+static void refuse(const struct file *f, const char *word)
+{
+	struct record r;
+	struct err err = {""};
+
+	assert_int_equal(record_parse(f, sizeof(*f), &r, &err), -EINVAL);
+	if (!strstr(err.text, word))
+		fail_msg("'%s' does not say '%s'", err.text, word);
+}
+
+static void test_refuses(void **state)
+{
+	struct file good = {.h = header, .row = row_of(1)}, f;
+	struct record r;
+	struct err err = {""};
+
+	(void)state;
+	good.h.magic = RECORD_MAGIC;
+	good.h.header_bytes = sizeof(good.h);
+	good.h.row_bytes = sizeof(good.row);
+	assert_int_equal(record_parse(&good, sizeof(good), &r, &err), 0);
+	record_deinit(&r);
+
+	f = good, f.h.magic++, refuse(&f, "not a record");
+	f = good, f.h.magic = __builtin_bswap64(RECORD_MAGIC), refuse(&f, "byte order");
+	f = good, f.h.row_bytes += 8, refuse(&f, "version");
+	f = good, f.h.header_bytes = 0, refuse(&f, "version");
+	f = good, memset(f.h.model, 'x', sizeof(f.h.model)), refuse(&f, "model name");
+	f = good, f.h.n_real = 1025, refuse(&f, "1025 real");
+	f = good, f.row.kind = 9, refuse(&f, "kind 9");
+	f = good, f.row.algo = 4, refuse(&f, "algorithm 4");
+	f = good, f.row.how = 3, refuse(&f, "solution 3");
+	f = good, f.row.dtype = 12, refuse(&f, "type 12");
+	f = good, f.row.rank = 1024, refuse(&f, "rank 1024");
+	f = good, f.row.model_ns = NAN, refuse(&f, "no number");
+	f = good, f.row.injected_ns = INFINITY, refuse(&f, "no number");
+}
+
+static void test_files_that_cannot_be(void **state)
+{
+	struct record_writer *w = NULL;
+	struct record r;
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(record_create("/nonexistent/record", &header, &w, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "/nonexistent/record"));
+	assert_int_equal(record_load("/nonexistent/record", &r, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "/nonexistent/record"));
+	assert_null(record_close(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reads_what_was_written),
+		cmocka_unit_test(test_any_length),
+		cmocka_unit_test(test_refuses),
+		cmocka_unit_test(test_files_that_cannot_be),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
