@@ -38,7 +38,7 @@ int cmd_models(int argc, char **argv)
 			"NBOX_MODEL_PATH.\n");
 		return is_help ? 0 : 2;
 	}
-	if (paths_find(&paths, &err) < 0)
+	if (paths_find(&paths, PATHS_MODELS, &err) < 0)
 		goto failed;
 	dirs[0] = paths.models;
 	for (int decorators = 0; decorators <= 1; decorators++) {

@@ -55,7 +55,8 @@ static int perf_defaults(struct config *c)
 int cmd_perf(int argc, char **argv)
 {
 	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
-	struct run r = { .argc = argc, .argv = argv, .is_quiet = true };
+	struct run r = { .argc = argc, .argv = argv, .is_quiet = true,
+			 .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF };
 	struct err err = { "" };
 	const char *near;
 	int n = 0, i = 1, code = config_new(&r.config), known = 0;

@@ -16,7 +16,7 @@ static void usage(FILE *f)
 
 int cmd_run(int argc, char **argv)
 {
-	struct run r = { .argc = argc, .argv = argv };
+	struct run r = { .argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS };
 	struct err err = { "" };
 	int i = 1, code = config_new(&r.config);
 

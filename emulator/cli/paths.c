@@ -9,6 +9,7 @@
 
 struct part {
 	char *to;
+	unsigned int need;
 	const char *in_build, *installed, *what;
 };
 
@@ -29,16 +30,16 @@ static int find_part(const struct part *p, const char *dir, struct err *err)
 	return 0;
 }
 
-int paths_find(struct paths *ret, struct err *err)
+int paths_find(struct paths *ret, unsigned int needs, struct err *err)
 {
-	struct paths found;
+	struct paths found = { "" };
 	const struct part parts[] = {
-		{ found.nboxd, "nboxd", "nboxd", "nboxd" },
-		{ found.shim, "libnbox.so", "../lib/nbox/libnbox.so", "libnbox.so" },
-		{ found.models, "delaymodels", "../lib/nbox/delaymodels", "the folder of delay models" },
-		{ found.hostgpu, "emulator/hostgpu", "../lib/nbox/hostgpu",
+		{ found.nboxd, PATHS_RUN, "nboxd", "nboxd", "nboxd" },
+		{ found.shim, PATHS_RUN, "libnbox.so", "../lib/nbox/libnbox.so", "libnbox.so" },
+		{ found.models, PATHS_MODELS, "delaymodels", "../lib/nbox/delaymodels", "the folder of delay models" },
+		{ found.hostgpu, PATHS_RUN, "emulator/hostgpu", "../lib/nbox/hostgpu",
 		  "the folder of the host CUDA runtime" },
-		{ found.perf, "nbox-perf", "../lib/nbox/nbox-perf", "nbox-perf" },
+		{ found.perf, PATHS_PERF, "nbox-perf", "../lib/nbox/nbox-perf", "nbox-perf" },
 	};
 	char dir[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
@@ -49,7 +50,7 @@ int paths_find(struct paths *ret, struct err *err)
 	dir[n] = 0;
 	*strrchr(dir, '/') = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		r = find_part(&parts[i], dir, err);
+		r = parts[i].need & needs ? find_part(&parts[i], dir, err) : 0;
 		if (r < 0)
 			return r;
 	}

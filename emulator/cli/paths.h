@@ -14,6 +14,8 @@ struct paths {
 	char perf[PATH_MAX];    /* the program that nbox perf runs */
 };
 
-/* Return: 0; -ENOENT with a sentence that names what is missing and where it was
+enum { PATHS_MODELS = 1, PATHS_RUN = 2, PATHS_PERF = 4 };
+
+/* @needs: which must be there (PATHS_..., or'ed). Return: 0; -ENOENT with a sentence that names what is missing and where it was
  * looked for. */
-int paths_find(struct paths *ret, struct err *err);
+int paths_find(struct paths *ret, unsigned int needs, struct err *err);

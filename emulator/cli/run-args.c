@@ -130,7 +130,7 @@ int run_prepare(struct run *r, struct err *err)
 	if (code == 0)
 		code = config_finish(c, err);
 	if (code == 0)
-		code = paths_find(&r->paths, err);
+		code = paths_find(&r->paths, r->needs, err);
 	if (code == 0 && !r->is_plain)
 		code = check_model(r, err);
 	if (code < 0)

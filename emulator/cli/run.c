@@ -188,7 +188,7 @@ static int write_config(const struct run *r, const struct results *res, char *pa
 static int start_nboxd(struct run *r, struct results *res, const char *token,
 		       struct nboxd_proc *daemon, struct err *err)
 {
-	const char *program = getenv("NBOX_NBOXD"); /* tests run it under valgrind */
+	char *program = getenv("NBOX_NBOXD"); /* tests run it under valgrind */
 	char config[PATH_MAX];
 	char addr[256];
 	struct job_env env = { 0 };
@@ -202,7 +202,7 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 	else
 		snprintf(addr, sizeof(addr), "shm:%s/nbox-%d.sock",
 			 getenv("XDG_RUNTIME_DIR") ? getenv("XDG_RUNTIME_DIR") : "/tmp", (int)getpid());
-	char *argv[] = { (char *)(program ? program : r->paths.nboxd), (char *)"--config", config,
+	char *argv[] = { program ? program : r->paths.nboxd, (char *)"--config", config,
 			 (char *)"--link", addr[0] == 't' ? (char *)"tcp" : (char *)"shm",
 			 (char *)"--addr", addr, (char *)"--out", res->dir, NULL };
 

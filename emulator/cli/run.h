@@ -23,6 +23,7 @@ struct run {
 	int n_command;
 	int argc;               /* of nbox itself, for command.txt */
 	char **argv;
+	unsigned int needs;     /* PATHS_... */
 	struct paths paths;
 };
 
