@@ -1,0 +1,409 @@
+/* Host NCCL's own structures.
+ *
+ *   caller          api.c  group.c  comm.c  op.c      checks, makes ops, enqueues them
+ *   stream's thread op.c                               runs an op: connects, submits, waits
+ *   proxy thread    proxy.c  conn.c  run.c             all links, all players of the process
+ *   root thread     boot-root.c                        one for each ncclGetUniqueId
+ *
+ * Who may touch what: fields of the proxy are said so; everything else of a
+ * communicator is constant after its start, atomic, or under its lock. */
+#pragma once
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include "base/err.h"
+#include "links/link.h"
+#include "player/player.h"
+#include "schedule/schedule.h"
+
+/* --- debug.c: NCCL_DEBUG, NCCL_DEBUG_FILE, the last error -------------------- */
+enum debug_level { DEBUG_NONE, DEBUG_VERSION, DEBUG_WARN, DEBUG_INFO, DEBUG_TRACE };
+
+void debug_reset(void); /* reads the variables again */
+bool debug_on(enum debug_level level);
+void debug_line(enum debug_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+#define debug_info(...) (debug_on(DEBUG_INFO) ? debug_line(DEBUG_INFO, __VA_ARGS__) : (void)0)
+
+/* Remembers the sentence for ncclGetLastError, says it when NCCL_DEBUG=WARN.
+ * Return: @code. */
+ncclResult_t fail(ncclResult_t code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *last_error(void);
+ncclResult_t result_of_errno(int code); /* negative errno */
+int errno_of_result(ncclResult_t code); /* positive errno */
+
+/* --- settings.c: what NCCL_* variables say ------------------------------------ */
+struct settings {
+	uint64_t chunk_bytes;
+	uint32_t n_channels;
+	int32_t allreduce_algo; /* enum sched_algo; -1: the schedule's own choice */
+	uint32_t shm_disabled;
+	uint32_t pad;
+};
+
+ncclResult_t settings_read(struct settings *ret);
+/* The interface NCCL_SOCKET_IFNAME names; loopback when unset. */
+ncclResult_t settings_interface(struct sockaddr_in *ret);
+bool settings_has_interface(void);
+void settings_host_id(uint8_t ret[16]); /* equal: shared memory works between the two */
+
+/* --- boot.c, boot-root.c: how ranks find each other ---------------------------- */
+#define BOOT_VERSION 1
+#define BOOT_ADDR_MAX 112
+
+/* What every rank tells of itself. */
+struct peer_info {
+	uint8_t host_id[16];
+	uint32_t rank, n_ranks;
+	uint32_t pid, device;
+	struct settings settings;
+	char host[64];
+	char unix_addr[BOOT_ADDR_MAX], tcp_addr[BOOT_ADDR_MAX];
+};
+
+enum boot_command { BOOT_CHECK_IN = 1, BOOT_DISMISS };
+
+struct boot_hello {
+	uint64_t magic; /* of the id */
+	uint32_t version, command;
+	struct peer_info info;
+};
+
+struct boot_reply {
+	uint64_t magic;
+	int32_t code; /* ncclResult_t; the table follows ncclSuccess */
+	uint32_t n_ranks;
+	uint8_t comm_magic[16];
+	char text[256];
+};
+
+struct boot_id {
+	uint64_t magic;
+	struct sockaddr_in addr;
+};
+
+ncclResult_t boot_make_id(ncclUniqueId *ret);
+/* The id that NCCL_COMM_ID stands for; rank 0 also becomes its root.
+ * Return: ncclSuccess; ncclInProgress: the variable is not set. */
+ncclResult_t boot_common_id(bool is_root, struct boot_id *ret);
+/* Starts the root thread of an id on a listening socket, which it takes. */
+ncclResult_t boot_root_start(int listen_fd, uint64_t magic);
+/* Connects to the root of @id; *ret_local: our address on the way there. */
+ncclResult_t boot_connect(const struct boot_id *id, const _Atomic bool *abort, int *ret_fd,
+			  struct sockaddr_in *ret_local);
+/* Checks in and waits for the table of all ranks, the caller's to free(). */
+ncclResult_t boot_check_in(int fd, const struct boot_id *id, const struct peer_info *me,
+			   const _Atomic bool *abort, struct peer_info **ret_table,
+			   uint8_t ret_magic[16]);
+void boot_dismiss(const struct boot_id *id);
+/* Return: 0, or negative errno; -ETIMEDOUT after @timeout_ms. */
+int boot_write(int fd, const void *buf, size_t len, int timeout_ms);
+int boot_random(void *buf, size_t len);
+
+/* --- communicators ---------------------------------------------------------- */
+#define COMM_CANARY UINT64_C(0x6e626f782d636f6d)
+#define KEY_RING 0xffffu  /* the control ring's connections */
+#define KEY_P2P 0x8000u   /* | link: connections of sends and receives */
+#define P2P_LINKS 4
+
+struct conn;
+struct inbox;
+struct gather;
+struct port;
+struct run;
+
+struct peer {
+	struct peer_info info;
+	bool is_near; /* by shared memory */
+
+	/* under connect_lock: keys of the connections from us to it */
+	uint16_t *keys;
+	uint32_t n_keys;
+	uint64_t n_p2p_sent, n_p2p_received; /* calls, for their numbers */
+
+	/* proxy's */
+	struct conn *out;
+	struct inbox *in;
+};
+
+struct redop {
+	bool in_use;
+	enum coll_dtype dtype;
+	bool on_device;
+	const void *scalar_at;
+	uint8_t scalar[8];
+};
+
+struct ncclComm {
+	uint64_t canary;
+	_Atomic int refs; /* handle, ops, proxy */
+	uint32_t rank, n_ranks;
+	int device;
+	bool is_blocking;
+	uint8_t magic[16];
+	struct peer *peers;
+	struct port *port;
+	struct settings settings; /* rank 0's */
+	uint32_t ranks_per_node;
+
+	_Atomic int state; /* ncclResult_t: InProgress while a job runs, or why it failed */
+	_Atomic int error; /* ncclResult_t: the asynchronous error */
+	_Atomic bool abort;
+	_Atomic bool is_finalized;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	char text[ERR_TEXT_MAX]; /* of the error */
+	uint32_t n_jobs;
+	int64_t n_outstanding; /* ops that are enqueued and not over */
+	uint32_t n_splits, n_shrinks;
+	struct redop *redops;
+	uint32_t n_redops;
+	cudaStream_t last_stream; /* of the last op, with has_last */
+	cudaEvent_t last_event;
+	unsigned long long last_capture; /* 0: none */
+	bool has_last;
+
+	pthread_mutex_t connect_lock;
+
+	/* proxy's */
+	struct ncclComm *proxy_next;
+	bool is_attached, is_failed, is_leaving, is_closed;
+	struct run *run, *waiting, **waiting_end;
+	uint64_t n_colls;
+	struct gather *gathers;
+};
+
+struct ncclComm *comm_get(struct ncclComm *c);
+void comm_put(struct ncclComm *c);
+/* Notes the first asynchronous error of a communicator. Any thread. */
+void comm_set_error(struct ncclComm *c, ncclResult_t code, const char *text);
+/* ncclSuccess when @c may be given work. */
+ncclResult_t comm_check(const struct ncclComm *c, const char *what);
+void comm_outstanding(struct ncclComm *c, int64_t change);
+
+/* comm-make.c: the ways to a communicator */
+enum job_kind { JOB_INIT, JOB_SPLIT, JOB_SHRINK };
+
+struct job {
+	struct job *next;
+	enum job_kind kind;
+	struct ncclComm *comm;   /* the new one; NULL: split without a color */
+	struct ncclComm *parent; /* a reference */
+	struct ncclComm **handle;
+	struct boot_id id;
+	bool has_common_id; /* by NCCL_COMM_ID */
+	struct boot_id *others;
+	uint32_t n_others;
+	int32_t color, key;
+	uint32_t number;
+	uint32_t *members;
+	uint32_t n_members;
+	bool must_abort;
+	pthread_t thread;
+	ncclResult_t result;
+};
+
+ncclResult_t job_run(struct job *j); /* frees nothing */
+struct job *job_free(struct job *j);
+ncclResult_t job_launch(struct job *j); /* for a non-blocking communicator; takes @j */
+ncclResult_t job_or_group(struct job *j);
+
+struct ncclComm *comm_new(uint32_t rank, uint32_t n_ranks, const ncclConfig_t *config);
+
+/* --- conn.c: ports, connections, posted receives: the proxy's ------------------ */
+struct post {
+	uint64_t seq, index, bytes;
+	void *dst;
+	uint32_t lane;
+};
+
+struct stash { /* a message that came before its receive, while others were due */
+	struct stash *next;
+	struct wire_hdr hdr;
+	bool is_whole;
+	uint8_t body[];
+};
+
+struct inbox {
+	struct inbox *next;
+	uint32_t peer;
+	uint16_t key;
+	struct conn *conn; /* NULL until the peer connected */
+	struct post *posts;
+	uint32_t n_posts, posts_size;
+	struct stash *stash;
+};
+
+struct sent {
+	uint64_t index;
+	uint32_t lane;
+};
+
+struct conn {
+	struct conn *next;      /* of the process */
+	struct conn *peer_next; /* peer.out */
+	struct ncclComm *comm;  /* NULL: parked, or left behind to flush */
+	struct port *port;      /* where it came in; NULL for ours */
+	struct link *link;
+	uint32_t peer;
+	uint16_t key;
+	bool is_parked, is_held, is_dead, is_bye, is_lingering;
+	uint64_t until_ns; /* lingering */
+	struct wire_conn hello;
+	struct inbox *inbox;
+	struct stash *filling;
+	struct post filling_post;
+	bool has_post;
+	struct sent *sent; /* a queue of what the link was given */
+	uint32_t sent_first, n_sent, sent_size;
+	struct gather_record *record; /* body of a BOOT frame */
+};
+
+struct gather_record {
+	int32_t color, key;
+};
+
+/* One exchange of a record among all ranks, over the control ring. */
+struct gather {
+	struct gather *next;
+	uint64_t number;
+	struct gather_record *records; /* n_ranks */
+	bool *has;
+	uint32_t n_has;
+	bool is_started;
+};
+
+extern const struct link_events conn_events;
+
+ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, struct port **ret);
+void port_get(struct port *p);
+void port_put(struct port *p);
+const char *port_unix_addr(const struct port *p);
+const char *port_tcp_addr(const struct port *p);
+int port_accept(struct port *p); /* 1: somebody came */
+int port_fds(const struct port *p, int ret[2]);
+
+/* Op threads: makes sure that there is a connection (us -> @peer, @key). */
+ncclResult_t conn_open(struct ncclComm *c, uint32_t peer, uint16_t key);
+void conn_attach_parked(struct ncclComm *c);
+struct inbox *conn_inbox(struct ncclComm *c, uint32_t peer, uint16_t key); /* NULL: no memory */
+int conn_post(struct ncclComm *c, struct inbox *in, const struct post *p);
+struct conn *conn_out(struct ncclComm *c, uint32_t peer, uint16_t key);
+int conn_send(struct conn *k, uint32_t lane, const struct wire_hdr *h, const void *body);
+void conn_kill(struct conn *k);
+void conn_free(struct conn *k);
+void conn_say_bye(struct ncclComm *c);   /* on all connections, which then linger */
+void conn_say_abort(struct ncclComm *c, int code, const char *text);
+void conn_close_data(struct ncclComm *c); /* at once: nothing may touch the buffers */
+int gather_start(struct ncclComm *c, uint64_t number, const struct gather_record *mine);
+struct gather *gather_find(struct ncclComm *c, uint64_t number);
+int gather_received(struct ncclComm *c, uint64_t number, uint32_t origin,
+		    const struct gather_record *r);
+void gather_drop(struct ncclComm *c, uint64_t number);
+
+/* --- run.c: an op that is being played ----------------------------------------- */
+struct op {
+	_Atomic int refs;
+	struct ncclComm *comm; /* a reference */
+	enum coll_kind kind;
+	enum coll_dtype dtype;
+	enum coll_redop redop;
+	bool has_scalar; /* PreMulSum */
+	bool is_captured;
+	struct redop scalar;
+	const void *send;
+	void *recv;
+	size_t count;
+	uint32_t root;
+	uint32_t signature;
+	struct sched sched;
+	struct sched_p2p *p2p; /* owned */
+	uint32_t n_p2p;
+};
+
+struct run {
+	struct run *next;
+	struct op *op;
+	struct player *player;
+	struct player_data data;
+	struct sched sched;
+	struct sched_p2p *p2p; /* sched_init() completes it; owned by the run's thread */
+	uint64_t *p2p_base; /* number of the first call of this op with each call's peer */
+	uint64_t seq;
+	uint64_t started_ns;
+	bool is_told;
+	_Atomic uint32_t done; /* futex; release by the proxy, acquire by the op's thread */
+};
+
+void run_submit(struct run *r); /* any thread */
+void run_begin(struct ncclComm *c);
+bool run_advance(struct ncclComm *c); /* true: a run ended */
+void run_fail_all(struct ncclComm *c);
+void run_scalar_copy(const struct op *op, void *dst, const void *src, size_t bytes);
+void run_data(struct op *op, struct player_data *ret);
+void op_describe(const struct op *op, char *buf, size_t size);
+void signature_describe(uint16_t flags, char *buf, size_t size);
+uint16_t op_flags(const struct op *op);
+
+/* --- proxy.c -------------------------------------------------------------------- */
+struct request {
+	struct request *next;
+	void (*fn)(void *arg); /* on the proxy thread */
+	void *arg;
+	_Atomic uint32_t *done; /* NULL: nobody waits */
+	bool is_owned;          /* free() after */
+};
+
+ncclResult_t proxy_start(void);
+void proxy_call(void (*fn)(void *arg), void *arg); /* waits */
+int proxy_post(void (*fn)(void *arg), void *arg);   /* does not */
+void proxy_push(struct request *r);
+/* The proxy thread only: */
+void proxy_add_conn(struct conn *k);
+struct ncclComm *proxy_find_comm(const uint8_t magic[16], uint32_t rank, bool *ret_is_gone);
+struct conn *proxy_conns(void);
+void proxy_fail(struct ncclComm *c, ncclResult_t code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Any thread: */
+void proxy_attach(struct ncclComm *c);
+void proxy_detach(struct ncclComm *c);
+void proxy_abort(struct ncclComm *c, const char *text, bool tell);
+void proxy_add_port(struct port *p);
+void proxy_remove_port(struct port *p);
+void futex_wait_done(_Atomic uint32_t *word);
+void futex_wake_done(_Atomic uint32_t *word);
+
+/* --- op.c, group.c ---------------------------------------------------------------- */
+struct call {
+	enum coll_kind kind;
+	const void *send;
+	void *recv;
+	size_t count;
+	ncclDataType_t dtype;
+	ncclRedOp_t op;
+	int root;      /* or the peer of a send or receive */
+	bool is_send;
+	struct ncclComm *comm;
+	cudaStream_t stream;
+	const char *name;
+};
+
+ncclResult_t op_call(const struct call *c); /* checks; enqueues or adds to the group */
+/* One collective, or the sends and receives of a group. */
+ncclResult_t op_enqueue(const struct call *calls, uint32_t n_calls);
+
+ncclResult_t group_start(void);
+ncclResult_t group_end(void);
+void group_discard(void);
+bool group_is_open(void);
+void group_note(ncclResult_t r); /* an error inside a group comes back at its end */
+ncclResult_t group_add_call(const struct call *c);
+ncclResult_t group_add_job(struct job *j);
