@@ -21,7 +21,8 @@ struct player_io {
 	 * valid until player_sent(). NULL when the player has no data. */
 	int (*send)(void *owner, uint32_t peer, uint16_t lane, uint64_t index,
 		    const void *src, uint64_t bytes);
-	/* Message @index of (peer -> us, lane) goes to @dst. Posted in order. */
+	/* Message @index of (peer -> us, lane) goes to @dst, NULL when the player has
+	 * no data. Posted in order, up to four steps ahead in each thread. */
 	int (*post)(void *owner, uint32_t peer, uint16_t lane, uint64_t index, void *dst,
 		    uint64_t bytes);
 };
@@ -51,21 +52,24 @@ struct player_data {
  */
 int player_start(struct player **ret, const struct sched *s, uint32_t rank,
 		 const struct player_data *data, const struct player_io *io, void *owner);
-struct player *player_free(struct player *p); /* NULL allowed; returns NULL */
+/* NULL allowed; returns NULL. Sends that are not player_sent() may still read our
+ * memory: with data, an op that failed is freed only when its owner has dropped them. */
+struct player *player_free(struct player *p);
 
 /* PLAYER_UNEXPECTED: not a message this op waits for now; the sentence says
  * which one it does wait for. */
 enum { PLAYER_UNEXPECTED = 1 };
 
-/* The message that was posted has arrived whole. Return: 0; PLAYER_UNEXPECTED;
- * negative errno. */
+/* The message that was posted has arrived whole; those of a connection in order.
+ * May call io's post and send. Return: 0; PLAYER_UNEXPECTED, and nothing changed;
+ * negative errno of a callback: the op is lost. */
 int player_received(struct player *p, uint32_t peer, uint16_t lane, uint64_t index,
 		    struct err *err);
 /* A send's bytes may be reused. Return: as above. */
 int player_sent(struct player *p, uint32_t peer, uint16_t lane, uint64_t index,
 		struct err *err);
 bool player_done(const struct player *p); /* all received, all sent, all stored */
-uint64_t player_n_sent(const struct player *p);
+uint64_t player_n_sent(const struct player *p); /* as told by player_sent() */
 uint64_t player_n_received(const struct player *p);
 /* "thread 0 step 3 of 14 waits for message 3 from rank 7": for timeouts. */
 void player_describe(const struct player *p, char *buf, uint32_t size);
