@@ -54,6 +54,8 @@ double solve_bound_of(const struct sched *s, const struct topology *t, uint32_t 
 		between = n_nodes > 1 ? bytes : 0;
 		break;
 	}
+	if (has_intra && n != nodes * s->ranks_per_node)
+		between = 0; /* nodes of different size: what one sends is not known here */
 	if (has_intra)
 		port = fmax(t->intra.bytes_per_ns, t->inter.bytes_per_ns);
 	return fmax(per_rank / port, between / (ports * t->inter.bytes_per_ns));

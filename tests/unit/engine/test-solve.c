@@ -1,0 +1,454 @@
+/* Whole solutions through the real plug-ins: symmetry equals simulation for the end and
+ * for every message of the border, whatever the world, its members and the real ranks;
+ * no answer beats the ports; what-ifs come on top; what a solver remembers is what it
+ * would have found. The models' folder is argument 1. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/rng.h"
+#include "engine/solve.h"
+
+static const char *dirs[2];
+
+static uint32_t below(struct rng *r, uint32_t n)
+{
+	return (uint32_t)(rng_u64(r) % n);
+}
+
+static struct delay_chain *open_chain(const char *model, const char *what_if)
+{
+	struct delay_chain *d;
+	struct err err = {""};
+
+	if (delay_open(model, &what_if, what_if ? 1 : 0, dirs, 42, &d, &err))
+		fail_msg("%s", err.text);
+	return d;
+}
+
+struct scene {
+	struct topology t;
+	struct membership m;
+	struct sched s;
+	struct bitmap real;
+	struct border b;
+	uint32_t table[512];
+};
+
+static void scene_end(struct scene *c)
+{
+	border_deinit(&c->b);
+	bitmap_deinit(&c->real);
+}
+
+static void random_members(struct rng *r, struct scene *c)
+{
+	uint32_t g = c->t.gpus_per_node, world = topology_world(&c->t), i;
+
+	c->s.ranks_per_node = 1;
+	switch (below(r, 4)) {
+	case 0: /* the world */
+		c->m = (struct membership){.n_ranks = world, .stride = 1};
+		c->s.ranks_per_node = g;
+		break;
+	case 1: /* one rank a node */
+		c->m = (struct membership){.n_ranks = c->t.n_nodes, .base = below(r, g), .stride = g};
+		break;
+	case 2: /* inside one node */
+		c->m = (struct membership){.n_ranks = g, .base = g * below(r, c->t.n_nodes), .stride = 1};
+		c->s.ranks_per_node = g;
+		break;
+	default: /* any, in any order */
+		c->m = (struct membership){.table = c->table};
+		for (i = 0; i < world; i++)
+			if (below(r, 3))
+				c->table[c->m.n_ranks++] = i;
+		if (!c->m.n_ranks)
+			c->table[c->m.n_ranks++] = 0;
+		for (i = 0; below(r, 2) && i < c->m.n_ranks; i++) {
+			uint32_t k = below(r, c->m.n_ranks), swap = c->table[k];
+
+			c->table[k] = c->table[i];
+			c->table[i] = swap;
+		}
+		break;
+	}
+	c->s.n_ranks = c->m.n_ranks;
+}
+
+static void random_scene(struct rng *r, struct scene *c)
+{
+	struct err err = {""};
+	uint32_t i;
+
+	memset(c, 0, sizeof(*c));
+	c->t = (struct topology){
+		.n_nodes = 1 + below(r, 8), .gpus_per_node = 1 + below(r, 5),
+		.intra = {below(r, 3000), 1 + below(r, 400)},
+		.inter = {below(r, 9000), 1 + below(r, 100)},
+	};
+	random_members(r, c);
+	c->s.kind = below(r, COLL_SENDRECV);
+	c->s.algo = sched_default_algo(c->s.kind);
+	if (c->s.kind == COLL_ALLREDUCE && below(r, 2))
+		c->s.algo = SCHED_TREE;
+	c->s.root = below(r, c->s.n_ranks);
+	c->s.n_channels = 1 + below(r, 3);
+	c->s.elem_bytes = 4;
+	c->s.bytes = below(r, 2) ? 4 * (uint64_t)below(r, 100000)
+				 : (uint64_t)c->s.n_ranks * 1024 * below(r, 200);
+	c->s.chunk_bytes = 1024 * (1 + below(r, 64));
+	c->s.slices = below(r, 4) ? 1 : 2;
+	if (sched_init(&c->s, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(bitmap_init(&c->real, c->s.n_ranks), 0);
+	for (i = 0; i < c->s.n_ranks; i++)
+		if (below(r, 4) == 0)
+			bitmap_set(&c->real, i);
+	if (border_make(&c->s, &c->real, &c->b, &err))
+		fail_msg("%s", err.text);
+}
+
+static void solve_ok(struct scene *c, struct delay_chain *d, const struct border *b, int force_sim,
+		     struct timing *ret)
+{
+	struct err err = {""};
+
+	if (solve(&c->s, &c->t, &c->m, d, b, 1, force_sim, ret, &err))
+		fail_msg("%s", err.text);
+}
+
+static bool is_close(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
+}
+
+static void test_symmetry_is_simulation(void **state)
+{
+	struct delay_chain *d = open_chain("alphabeta", NULL);
+	uint32_t n_symmetry[COLL_KINDS] = {0}, i, k;
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2026, 4);
+	for (i = 0; i < 1200; i++) {
+		struct timing quick, sim, none;
+		struct scene c;
+		uint64_t m;
+
+		random_scene(&r, &c);
+		solve_ok(&c, d, &c.b, 0, &quick);
+		solve_ok(&c, d, &c.b, 1, &sim);
+		solve_ok(&c, d, NULL, 0, &none);
+		assert_int_equal(sim.how, SOLVE_SIM);
+		if (!is_close(quick.end_ns, sim.end_ns))
+			fail_msg("case %u: %s of %u ranks ends at %.17g, simulated %.17g", i,
+				 coll_kind_name(c.s.kind), c.s.n_ranks, quick.end_ns, sim.end_ns);
+		assert_true(is_close(none.end_ns, quick.end_ns)); /* whatever the exchange */
+		assert_true(is_close(quick.model_ns, quick.end_ns));
+		for (k = 0; k < c.b.n_in; k++) {
+			for (m = 0; m < c.b.in[k].n_messages; m++) {
+				double a = timing_message_ns(&quick, k, m);
+				double b = timing_message_ns(&sim, k, m);
+
+				if (!is_close(a, b))
+					fail_msg("case %u: %s %s of %u ranks: message %llu from %u to "
+						 "%u, lane %u: %.17g, simulated %.17g", i,
+						 coll_kind_name(c.s.kind), sched_algo_name(c.s.algo),
+						 c.s.n_ranks, (unsigned long long)m, c.b.in[k].src,
+						 c.b.in[k].dst, c.b.in[k].lane, a, b);
+				assert_true(a <= quick.end_ns);
+			}
+		}
+		if (quick.end_ns < quick.bound_ns * (1 - 1e-12))
+			fail_msg("case %u: %s %s of %u ranks on %u nodes takes %g ns, its bytes %g ns",
+				 i, coll_kind_name(c.s.kind), sched_algo_name(c.s.algo), c.s.n_ranks,
+				 c.t.n_nodes, quick.end_ns, quick.bound_ns);
+		n_symmetry[c.s.kind] += quick.how == SOLVE_SYMMETRY;
+		timing_deinit(&quick);
+		timing_deinit(&sim);
+		timing_deinit(&none);
+		scene_end(&c);
+	}
+	for (k = 0; k < COLL_GATHER; k++)
+		assert_true(n_symmetry[k] > 20);
+	delay_free(d);
+}
+
+static void plain_scene(struct scene *c, enum coll_kind kind, enum sched_algo algo, uint32_t nodes,
+			uint32_t gpus, uint64_t bytes)
+{
+	struct err err = {""};
+
+	memset(c, 0, sizeof(*c));
+	c->t = (struct topology){.n_nodes = nodes, .gpus_per_node = gpus, .intra = {1000, 400},
+				 .inter = {5000, 50}};
+	c->m = (struct membership){.n_ranks = nodes * gpus, .stride = 1};
+	c->s = (struct sched){.kind = kind, .algo = algo, .n_ranks = nodes * gpus,
+			      .ranks_per_node = gpus, .n_channels = 1, .elem_bytes = 4,
+			      .bytes = bytes};
+	if (sched_init(&c->s, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(bitmap_init(&c->real, c->s.n_ranks), 0);
+	bitmap_set(&c->real, 0);
+	assert_int_equal(border_make(&c->s, &c->real, &c->b, &err), 0);
+}
+
+/* A model of whole ops: messages are spread over the op, the last one at its end. */
+static void test_op_model(void **state)
+{
+	struct delay_chain *d = open_chain("const:time=90us", NULL);
+	struct timing t;
+	struct scene c;
+
+	(void)state;
+	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 4, 2, 1 << 20);
+	solve_ok(&c, d, &c.b, 0, &t);
+	assert_int_equal(t.how, SOLVE_OP);
+	assert_true(t.end_ns == 90000 && t.model_ns == 90000);
+	assert_int_equal(c.b.n_in, 1);
+	assert_int_equal(c.b.in[0].n_messages, 14);
+	for (uint64_t i = 0; i < 14; i++)
+		assert_true(is_close(timing_message_ns(&t, 0, i), 90000. * (double)(i + 1) / 14));
+	assert_true(timing_message_ns(&t, 0, 13) <= t.end_ns);
+	timing_deinit(&t);
+	scene_end(&c);
+	delay_free(d);
+}
+
+static void test_what_ifs_on_top(void **state)
+{
+	static const char *const models[] = {"alphabeta", "ring", "none"};
+	struct scene c;
+
+	(void)state;
+	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 4, 2, 1 << 20);
+	for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
+		struct delay_chain *d = open_chain(models[i], NULL);
+		struct delay_chain *late = open_chain(models[i], "add:op=allreduce,delay=5ms");
+		struct timing plain, t;
+
+		solve_ok(&c, d, &c.b, 0, &plain);
+		solve_ok(&c, late, &c.b, 0, &t);
+		assert_true(is_close(t.end_ns, plain.end_ns + 5e6));
+		assert_true(is_close(t.model_ns, plain.end_ns));
+		assert_true(is_close(plain.model_ns, plain.end_ns));
+		timing_deinit(&plain);
+		timing_deinit(&t);
+		delay_free(d);
+		delay_free(late);
+	}
+	scene_end(&c);
+}
+
+/* A slow link is simulated, makes the op longer, and leaves the model's share alone. */
+static void test_slow_link(void **state)
+{
+	struct delay_chain *d = open_chain("alphabeta", NULL);
+	struct delay_chain *slow = open_chain("alphabeta", "slow:rank=5,link=3");
+	struct timing plain, t;
+	struct scene c;
+
+	(void)state;
+	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 4, 2, 8 << 20);
+	solve_ok(&c, d, &c.b, 0, &plain);
+	solve_ok(&c, slow, &c.b, 0, &t);
+	assert_int_equal(plain.how, SOLVE_SYMMETRY);
+	assert_int_equal(t.how, SOLVE_SIM);
+	assert_true(is_close(t.model_ns, plain.end_ns));
+	assert_true(t.end_ns > 1.5 * plain.end_ns);
+	timing_deinit(&plain);
+	timing_deinit(&t);
+	scene_end(&c);
+	delay_free(d);
+	delay_free(slow);
+}
+
+static void assert_same(const struct timing *a, const struct timing *b, const struct border *border)
+{
+	assert_true(a->end_ns == b->end_ns && a->model_ns == b->model_ns &&
+		    a->bound_ns == b->bound_ns && a->how == b->how);
+	for (uint32_t i = 0; border && i < border->n_in; i++)
+		for (uint64_t m = 0; m < border->in[i].n_messages; m++)
+			assert_true(timing_message_ns(a, i, m) == timing_message_ns(b, i, m));
+}
+
+/* A solver gives what solve() gives: the first time, and again. */
+static void test_solver_remembers(void **state)
+{
+	static const char *const what_ifs[] = {"slow:rank=1,link=2", "add:op=all,delay=1ms",
+					       "jitter:dist=normal,mean=20us,stddev=5us",
+					       "jitter:dist=uniform,max=9us,on=message"};
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2026, 5);
+	for (size_t w = 0; w < ARRAY_SIZE(what_ifs); w++) {
+		struct delay_chain *d = open_chain("alphabeta", what_ifs[w]);
+		struct scene scenes[100];
+		struct solver *solver = NULL;
+		struct topology t = {.n_nodes = 4, .gpus_per_node = 3, .intra = {1000, 300},
+				     .inter = {4000, 25}};
+
+		assert_int_equal(solver_new(&t, d, &solver), 0);
+		for (uint32_t i = 0; i < ARRAY_SIZE(scenes); i++) {
+			random_scene(&r, &scenes[i]);
+			scenes[i].t = t;
+		}
+		for (uint64_t k = 0; k < 1000; k++) {
+			uint32_t i = below(&r, k % 3 ? 20 : ARRAY_SIZE(scenes));
+			struct scene *c = &scenes[i];
+			const struct border *b = below(&r, 2) ? &c->b : NULL;
+			struct timing direct, kept;
+			struct err err = {""};
+
+			if (c->m.table)
+				c->m.table = c->table;
+			if (c->m.table || c->m.base + (c->m.n_ranks - 1) * c->m.stride >= 12)
+				continue;
+			if (solve(&c->s, &t, &c->m, d, b, k, 0, &direct, &err) ||
+			    solver_solve(solver, i, &c->s, &c->m, b, k, &kept, &err))
+				fail_msg("%s", err.text);
+			assert_same(&direct, &kept, b);
+			timing_deinit(&direct);
+			timing_deinit(&kept);
+		}
+		for (uint32_t i = 0; i < ARRAY_SIZE(scenes); i++)
+			scene_end(&scenes[i]);
+		assert_null(solver_free(solver));
+		delay_free(d);
+	}
+}
+
+/* Two real ranks of a world of 8: to each other, to and from virtual ranks, to self. */
+static void test_point_to_point(void **state)
+{
+	struct delay_chain *d = open_chain("alphabeta", NULL);
+	struct sched_p2p calls0[] = {
+		{.peer = 1, .is_send = true, .bytes = 1000000}, {.peer = 5, .bytes = 400000},
+		{.peer = 0, .is_send = true, .bytes = 77}, {.peer = 0, .bytes = 77},
+		{.peer = 5, .bytes = 50000}, {.peer = 6, .is_send = true, .bytes = 0},
+	};
+	struct sched_p2p calls1[] = {
+		{.peer = 0, .bytes = 1000000}, {.peer = 7, .is_send = true, .bytes = 3000000},
+	};
+	const struct sched_p2p *calls[] = {calls0, calls1};
+	uint32_t ranks[] = {0, 1}, n_calls[] = {ARRAY_SIZE(calls0), ARRAY_SIZE(calls1)};
+	struct err err = {""};
+	struct border b;
+	struct timing t;
+	struct scene c;
+
+	(void)state;
+	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 8, 1, 1024);
+	bitmap_set(&c.real, 1);
+	if (border_make_p2p(ranks, 2, calls, n_calls, 1 << 16, &c.real, &b, &err) ||
+	    solve_p2p(ranks, 2, calls, n_calls, 1 << 16, &c.t, &c.m, d, &b, 3, &t, &err))
+		fail_msg("%s", err.text);
+	/* the busiest port: rank 1 sends 3 MB */
+	assert_true(is_close(t.end_ns, 5000 + 3000000 / 50.));
+	assert_true(is_close(t.bound_ns, 3000000 / 50.));
+	assert_true(t.how == SOLVE_SIM);
+	for (uint32_t i = 0; i < b.n_in; i++) {
+		double last = 0;
+
+		for (uint64_t m = 0; m < b.in[i].n_messages; m++) {
+			assert_true(timing_message_ns(&t, i, m) > last);
+			last = timing_message_ns(&t, i, m);
+		}
+		if (b.in[i].src == 0) /* alone on its ports */
+			assert_true(is_close(last, 5000 + 1000000 / 50.));
+		if (b.in[i].src == 5 && b.in[i].lane == 0) /* takes turns with lane 1 */
+			assert_true(is_close(last, 5000 + 450000 / 50.));
+	}
+	assert_int_equal(b.n_in, 3);
+	timing_deinit(&t);
+	border_deinit(&b);
+	scene_end(&c);
+	delay_free(d);
+}
+
+/* As one rank asks: a ring shift of pipeline stages. */
+static void test_sendrecv_of_one(void **state)
+{
+	struct delay_chain *d = open_chain("alphabeta", NULL);
+	struct sched_p2p calls[] = {{.peer = 3, .is_send = true, .bytes = 1 << 20},
+				    {.peer = 1, .bytes = 1 << 20}};
+	struct timing t;
+	struct scene c;
+	struct err err = {""};
+
+	(void)state;
+	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 4, 1, 1024);
+	c.s.kind = COLL_SENDRECV;
+	c.s.algo = SCHED_DIRECT;
+	c.s.p2p = calls;
+	c.s.n_p2p = 2;
+	c.s.p2p_rank = 2;
+	c.s.bytes = 0;
+	if (sched_init(&c.s, &err))
+		fail_msg("%s", err.text);
+	solve_ok(&c, d, NULL, 0, &t);
+	assert_true(is_close(t.end_ns, 5000 + (1 << 20) / 50.));
+	timing_deinit(&t);
+	scene_end(&c);
+	delay_free(d);
+}
+
+static void test_nobody_answers(void **state)
+{
+	struct delay_chain *d = open_chain("alltoall", NULL);
+	struct timing t;
+	struct scene c;
+	struct err err = {""};
+
+	(void)state;
+	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 4, 1, 1024);
+	if (solve(&c.s, &c.t, &c.m, d, NULL, 0, 0, &t, &err) == 0)
+		timing_deinit(&t); /* it has messages: then it did answer */
+	else
+		assert_non_null(strstr(err.text, "alltoall"));
+	scene_end(&c);
+	delay_free(d);
+}
+
+static void test_membership(void **state)
+{
+	uint32_t table[] = {7, 3, 9};
+	struct membership a = {.n_ranks = 4, .base = 2, .stride = 8};
+	struct membership b = {.n_ranks = 3, .table = table};
+
+	(void)state;
+	for (uint32_t w = 0; w < 40; w++) {
+		int64_t ra = -1, rb = -1;
+
+		for (uint32_t r = 0; r < 4; r++)
+			ra = membership_world(&a, r) == w ? r : ra;
+		for (uint32_t r = 0; r < 3; r++)
+			rb = membership_world(&b, r) == w ? r : rb;
+		assert_int_equal(membership_rank(&a, w), ra);
+		assert_int_equal(membership_rank(&b, w), rb);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_membership), cmocka_unit_test(test_op_model),
+		cmocka_unit_test(test_what_ifs_on_top), cmocka_unit_test(test_slow_link),
+		cmocka_unit_test(test_point_to_point), cmocka_unit_test(test_sendrecv_of_one),
+		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_solver_remembers),
+		cmocka_unit_test(test_symmetry_is_simulation),
+	};
+
+	dirs[0] = argc > 1 ? argv[1] : "delaymodels";
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
