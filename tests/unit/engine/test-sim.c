@@ -1,0 +1,443 @@
+/* Event simulation against slow obvious models: schedules of all kinds with costs at
+ * random for every single message and ranks that start apart; random DAGs; ports. */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "engine/sim-ports.h"
+#include "engine/sim.h"
+
+static uint32_t below(struct rng *r, uint32_t n)
+{
+	return (uint32_t)(rng_u64(r) % n);
+}
+
+/* --- schedules --------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+	return h ^ h >> 31;
+}
+
+/* Costs that differ from message to message; few values, so that times are often equal. */
+static int random_cost(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		       uint64_t bytes, struct nbox_delay *ret)
+{
+	uint64_t h = mix(mix(mix(mix(*(uint64_t *)ctx, src), dst), lane), index);
+
+	(void)bytes;
+	ret->latency_ns = (double)(h % 5);
+	ret->occupancy_ns = (double)(h / 5 % 4);
+	return 0;
+}
+
+struct place { /* of a connection in the model */
+	uint32_t src, dst;
+	uint16_t lane;
+	uint64_t n, n_known;
+	double free_ns, *arrived;
+	uint64_t n_told;
+};
+
+struct model {
+	struct place *conns;
+	uint32_t n_conns;
+	double last_told;
+	uint64_t n_told;
+};
+
+static struct place *find(struct model *m, uint32_t src, uint32_t dst, uint16_t lane)
+{
+	for (uint32_t i = 0; i < m->n_conns; i++)
+		if (m->conns[i].src == src && m->conns[i].dst == dst && m->conns[i].lane == lane)
+			return &m->conns[i];
+	fail_msg("no connection from %u to %u, lane %u", src, dst, lane);
+	return NULL;
+}
+
+static void model_init(struct model *m, const struct sched *s)
+{
+	*m = (struct model){0};
+	for (uint32_t r = 0; r < s->n_ranks; r++) {
+		struct sched_conn *conns;
+		uint32_t n_in, n_out;
+
+		assert_int_equal(sched_conns(s, r, &conns, &n_in, &n_out), 0);
+		m->conns = realloc(m->conns, (m->n_conns + n_out + 1) * sizeof(*m->conns));
+		for (uint32_t i = n_in; i < n_in + n_out; i++)
+			m->conns[m->n_conns++] = (struct place){
+				.src = conns[i].src, .dst = conns[i].dst, .lane = conns[i].lane,
+				.n = conns[i].n_messages,
+				.arrived = calloc(conns[i].n_messages + 1, sizeof(double)),
+			};
+		free(conns);
+	}
+}
+
+static void model_free(struct model *m)
+{
+	for (uint32_t i = 0; i < m->n_conns; i++)
+		free(m->conns[i].arrived);
+	free(m->conns);
+}
+
+/* Goes round all threads until nothing more can be executed. */
+static double model_run(struct model *m, const struct sched *s, uint64_t seed, const double *start)
+{
+	uint64_t(*step)[64] = calloc(s->n_ranks, sizeof(*step));
+	double(*ready)[64] = calloc(s->n_ranks, sizeof(*ready)), end = 0;
+	bool moved = true;
+
+	for (uint32_t r = 0; r < s->n_ranks; r++) {
+		assert_true(sched_n_threads(s, r) <= 64);
+		end = fmax(end, start[r]);
+		for (uint32_t t = 0; t < 64; t++)
+			ready[r][t] = start[r];
+	}
+	while (moved) {
+		moved = false;
+		for (uint32_t r = 0; r < s->n_ranks; r++) {
+			for (uint32_t t = 0; t < sched_n_threads(s, r); t++) {
+				struct sched_step st;
+				bool can = step[r][t] < sched_n_steps(s, r, t);
+
+				if (!can)
+					continue;
+				sched_step(s, r, t, step[r][t], &st);
+				for (uint32_t i = 0; i < st.n_recv; i++)
+					can = can && find(m, st.recv[i], r, st.recv_lane)->n_known >
+							     st.recv_index;
+				if (!can)
+					continue;
+				for (uint32_t i = 0; i < st.n_recv; i++)
+					ready[r][t] = fmax(ready[r][t],
+							   find(m, st.recv[i], r, st.recv_lane)
+								   ->arrived[st.recv_index]);
+				for (uint32_t i = 0; i < st.n_send; i++) {
+					struct place *c = find(m, r, st.send[i], st.send_lane);
+					struct nbox_delay d;
+
+					assert_int_equal(c->n_known, st.send_index);
+					random_cost(&seed, r, st.send[i], st.send_lane, st.send_index,
+						    st.bytes, &d);
+					c->free_ns = fmax(c->free_ns, ready[r][t]) + d.occupancy_ns;
+					c->arrived[st.send_index] = c->free_ns + d.latency_ns;
+					if (st.send_index)
+						c->arrived[st.send_index] =
+							fmax(c->arrived[st.send_index],
+							     c->arrived[st.send_index - 1]);
+					end = fmax(end, c->arrived[st.send_index]);
+					c->n_known++;
+				}
+				step[r][t]++;
+				moved = true;
+			}
+		}
+	}
+	for (uint32_t i = 0; i < m->n_conns; i++)
+		assert_int_equal(m->conns[i].n_known, m->conns[i].n);
+	free(step);
+	free(ready);
+	return end;
+}
+
+static void told(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		 double sent_ns, double arrived_ns)
+{
+	struct model *m = ctx;
+	struct place *c = find(m, src, dst, lane);
+
+	assert_int_equal(index, c->n_told++); /* each once, in order */
+	m->n_told++;
+	assert_true(arrived_ns >= m->last_told); /* in order of time */
+	m->last_told = arrived_ns;
+	assert_true(sent_ns <= arrived_ns);
+	if (arrived_ns != c->arrived[index])
+		fail_msg("message %llu from %u to %u arrived at %g, not %g",
+			 (unsigned long long)index, src, dst, arrived_ns, c->arrived[index]);
+}
+
+static void test_schedules(void **state)
+{
+	static const struct {
+		enum coll_kind kind;
+		enum sched_algo algo;
+	} kinds[] = {{COLL_ALLREDUCE, SCHED_RING}, {COLL_ALLREDUCE, SCHED_TREE},
+		     {COLL_ALLGATHER, SCHED_RING}, {COLL_REDUCESCATTER, SCHED_RING},
+		     {COLL_BROADCAST, SCHED_CHAIN}, {COLL_REDUCE, SCHED_CHAIN}};
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2026, 6);
+	for (int i = 0; i < 600; i++) {
+		uint32_t k = below(&r, 6);
+		struct sched s = {.kind = kinds[k].kind, .algo = kinds[k].algo,
+				  .ranks_per_node = 1 + below(&r, 4), .n_channels = 1 + below(&r, 2),
+				  .elem_bytes = 4, .bytes = 4 * (uint64_t)below(&r, 20000),
+				  .chunk_bytes = 4 * (1 + below(&r, 4000)), .slices = 1 + below(&r, 2)};
+		uint64_t seed = rng_u64(&r);
+		struct sim_cost cost = {random_cost, &seed};
+		struct model m;
+		struct sim_watch watch = {told, &m};
+		struct sim_result result;
+		double start[64] = {0}, end;
+		struct err err = {""};
+
+		s.n_ranks = s.ranks_per_node * (1 + below(&r, 7));
+		s.root = below(&r, s.n_ranks);
+		assert_int_equal(sched_init(&s, &err), 0);
+		for (uint32_t n = 0; below(&r, 2) && n < s.n_ranks; n++)
+			start[n] = below(&r, 30);
+		model_init(&m, &s);
+		end = model_run(&m, &s, seed, start);
+		assert_int_equal(sim_run(&s, &cost, start, &watch, &result, &err), 0);
+		assert_true(result.end_ns == end);
+		assert_int_equal(result.n_messages, m.n_told);
+		assert_int_equal(result.n_messages, sched_total_messages(&s));
+		model_free(&m);
+	}
+}
+
+/* --- DAGs ---------------------------------------------------------------------- */
+
+struct random_dag {
+	struct dag d;
+	uint32_t pred_start[257], pred[256 * 4], link[256];
+	struct nbox_delay cost[256];
+};
+
+/* Predecessors have smaller numbers under a permutation, so any number may come first. */
+static void random_dag(struct rng *r, struct random_dag *g)
+{
+	uint32_t order[256], n = below(r, 2) ? 1 + below(r, 256) : 60 + below(r, 10), i, k, n_pred = 0;
+
+	for (i = 0; i < n; i++) {
+		k = below(r, i + 1);
+		order[i] = order[k];
+		order[k] = i;
+	}
+	g->d = (struct dag){.n = n, .n_links = 1 + below(r, 8), .pred_start = g->pred_start,
+			    .pred = g->pred, .link = g->link, .cost = g->cost};
+	for (i = 0; i < n; i++) {
+		g->pred_start[i] = n_pred;
+		for (k = below(r, 4); k > 0 && n > 1; k--) {
+			uint32_t p = below(r, n);
+
+			if (order[p] < order[i])
+				g->pred[n_pred++] = p;
+		}
+		g->link[i] = below(r, g->d.n_links);
+		g->cost[i] = (struct nbox_delay){below(r, 4), below(r, 3)};
+	}
+	g->pred_start[n] = n_pred;
+}
+
+/* Of the messages whose predecessors are there, always the first ready one goes next. */
+static void dag_model(const struct dag *d, double *end)
+{
+	double free_ns[8] = {0};
+	bool done[256] = {false};
+
+	for (uint32_t round = 0; round < d->n; round++) {
+		uint32_t best = d->n;
+		double best_ready = 0;
+
+		for (uint32_t i = 0; i < d->n; i++) {
+			double ready = 0;
+			bool can = !done[i];
+
+			for (uint32_t k = d->pred_start[i]; can && k < d->pred_start[i + 1]; k++) {
+				can = done[d->pred[k]];
+				ready = fmax(ready, end[d->pred[k]]);
+			}
+			if (can && (best == d->n || ready < best_ready)) {
+				best = i;
+				best_ready = ready;
+			}
+		}
+		assert_true(best < d->n);
+		done[best] = true;
+		free_ns[d->link[best]] = fmax(free_ns[d->link[best]], best_ready) +
+					 d->cost[best].occupancy_ns;
+		end[best] = free_ns[d->link[best]] + d->cost[best].latency_ns;
+	}
+}
+
+static void test_dags(void **state)
+{
+	static struct random_dag g;
+	double end[256], expected[256];
+	struct err err = {""};
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2026, 7);
+	for (int i = 0; i < 2000; i++) {
+		random_dag(&r, &g);
+		dag_model(&g.d, expected);
+		assert_int_equal(sim_dag(&g.d, end, &err), 0);
+		for (uint32_t k = 0; k < g.d.n; k++) {
+			assert_true(end[k] == expected[k]);
+			for (uint32_t p = g.pred_start[k]; p < g.pred_start[k + 1]; p++)
+				assert_true(end[k] >= end[g.pred[p]]);
+		}
+	}
+}
+
+static void test_circle(void **state)
+{
+	uint32_t pred_start[] = {0, 1, 2, 2}, pred[] = {1, 0}, link[] = {0, 0, 0};
+	struct nbox_delay cost[3] = {{0, 0}};
+	struct dag d = {3, 1, pred_start, pred, link, cost};
+	double end[3];
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(sim_dag(&d, end, &err), -EDEADLK);
+	assert_non_null(strstr(err.text, "message 0 waits for ever"));
+}
+
+static void test_empty(void **state)
+{
+	uint32_t none[1] = {0};
+	struct dag d = {.pred_start = none};
+	struct sched s = {.kind = COLL_ALLREDUCE, .algo = SCHED_RING, .n_ranks = 4,
+			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 4};
+	uint64_t seed = 1;
+	struct sim_cost cost = {random_cost, &seed};
+	double start[4] = {0, 7, 3, 0};
+	struct sim_result r;
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(sim_dag(&d, NULL, &err), 0);
+	assert_int_equal(sched_init(&s, &err), 0);
+	assert_int_equal(sim_run(&s, &cost, start, NULL, &r, &err), 0);
+	assert_true(r.end_ns == 7 && r.n_messages == 0);
+}
+
+/* --- ports --------------------------------------------------------------------- */
+
+static int plain_cost(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		      uint64_t bytes, struct nbox_delay *ret)
+{
+	(void)src;
+	(void)dst;
+	(void)lane;
+	(void)index;
+	ret->latency_ns = *(double *)ctx;
+	ret->occupancy_ns = (double)bytes;
+	return 0;
+}
+
+struct seen {
+	uint32_t src[16];
+	double at[16];
+	int n;
+};
+
+static void see(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		double sent_ns, double arrived_ns)
+{
+	struct seen *s = ctx;
+
+	(void)dst;
+	(void)lane;
+	(void)index;
+	(void)sent_ns;
+	s->src[s->n] = src;
+	s->at[s->n++] = arrived_ns;
+}
+
+/* Flows of a port take turns; a port that receives from two is shared as well. */
+static void test_turns_at_ports(void **state)
+{
+	struct port_flow flows[] = {
+		{.src = 0, .dst = 2, .egress = 0, .ingress = 2, .order = 2, .n_messages = 2,
+		 .bytes = 15, .chunk_bytes = 10},
+		{.src = 0, .dst = 3, .egress = 0, .ingress = 3, .order = 3, .n_messages = 3,
+		 .bytes = 30, .chunk_bytes = 10},
+		{.src = 1, .dst = 2, .egress = 1, .ingress = 2, .order = 1, .n_messages = 1,
+		 .bytes = 12, .chunk_bytes = 20},
+	};
+	double latency = 100;
+	struct sim_cost cost = {plain_cost, &latency};
+	struct seen seen = {.n = 0};
+	struct sim_watch watch = {see, &seen};
+	struct sim_result r;
+	struct err err = {""};
+	/* port 0 sends A0 0-10, B0 10-20, A1 20-25, B1 25-35, B2 35-45; into port 2 at 100
+	 * come C (order 1: first) until 112 and A0 until 122, then A1 (at 120) until 127 */
+	const double expected[] = {112, 120, 122, 127, 135, 145};
+	const uint32_t from[] = {1, 0, 0, 0, 0, 0};
+
+	(void)state;
+	assert_int_equal(sim_ports(flows, 3, 4, &cost, NULL, &watch, &r, &err), 0);
+	assert_int_equal(seen.n, 6);
+	for (int i = 0; i < 6; i++) {
+		assert_true(seen.at[i] == expected[i]);
+		assert_int_equal(seen.src[i], from[i]);
+	}
+	assert_true(r.end_ns == 145 && r.n_messages == 6);
+}
+
+/* Whatever the costs: no port is busy for less than its messages need, every message
+ * comes once, and in the order of its connection. */
+static void test_random_ports(void **state)
+{
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2026, 8);
+	for (int i = 0; i < 300; i++) {
+		struct sched s = {.kind = COLL_ALLTOALL + below(&r, 3), .algo = SCHED_DIRECT,
+				  .n_ranks = 1 + below(&r, 12), .ranks_per_node = 1,
+				  .n_channels = 1 + below(&r, 2), .elem_bytes = 1,
+				  .bytes = below(&r, 3000), .chunk_bytes = 1 + below(&r, 1500),
+				  .slices = 1 + below(&r, 2)};
+		double latency = below(&r, 3) * 500, start[12] = {0}, latest = 0, bytes;
+		struct sim_cost cost = {plain_cost, &latency};
+		struct model m;
+		struct sim_result result, again;
+		struct err err = {""};
+
+		s.root = below(&r, s.n_ranks);
+		assert_int_equal(sched_init(&s, &err), 0);
+		for (uint32_t n = 0; n < s.n_ranks; n++)
+			latest = fmax(latest, start[n] = below(&r, 2) * below(&r, 900));
+		model_init(&m, &s);
+		assert_int_equal(sim_run(&s, &cost, start, NULL, &result, &err), 0);
+		assert_int_equal(sim_run(&s, &cost, NULL, NULL, &again, &err), 0);
+		assert_int_equal(result.n_messages, sched_total_messages(&s));
+		bytes = (double)s.bytes * (s.n_ranks - 1);
+		if (bytes > 0) {
+			assert_true(again.end_ns >= bytes + latency);
+			assert_true(result.end_ns >= bytes + latency);
+			assert_true(result.end_ns <= again.end_ns + latest + bytes);
+			/* one port is busy all the time: an exact answer */
+			if (s.kind != COLL_ALLTOALL)
+				assert_true(again.end_ns == bytes + latency);
+		}
+		model_free(&m);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty), cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_turns_at_ports), cmocka_unit_test(test_random_ports),
+		cmocka_unit_test(test_dags), cmocka_unit_test(test_schedules),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
