@@ -69,8 +69,8 @@ static int parse(struct env *e)
 				       timeout);
 		e->timeout_ns = (uint64_t)ns;
 	}
-	if (work && strcmp(work, "none") && strcmp(work, "full"))
-		return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_WORK=%s: one of full, none", work);
+	if (work && strcmp(work, "none") && strcmp(work, "reduce"))
+		return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_WORK=%s: one of reduce, none", work);
 	e->payload_work = !work || strcmp(work, "none") != 0;
 	return read_rank(e);
 }

@@ -103,11 +103,6 @@ static void write_derived(FILE *f, const struct config *c, enum config_id id, si
 			fprintf(f, "%s: \"0\"  # default: node 0\n", name);
 		else
 			fprintf(f, "%s: \"0-%zu\"  # default: node 0\n", name, c->n_real - 1);
-	} else if (id == CONFIG_ADDR && c->addr) {
-		indent(f, level);
-		fprintf(f, "%s: ", name);
-		write_quoted(f, c->addr);
-		fputs("  # default\n", f);
 	} else if (id == CONFIG_INTRA_LATENCY || id == CONFIG_INTER_LATENCY) {
 		hop = id == CONFIG_INTRA_LATENCY ? &c->topology.intra : &c->topology.inter;
 		value = hop->latency_ns;
@@ -132,7 +127,7 @@ int config_write(const struct config *c, FILE *f)
 		bool derived = c->values[i].n_items == 0;
 		size_t level;
 
-		if (derived && i != CONFIG_REAL && i != CONFIG_ADDR &&
+		if (derived && i != CONFIG_REAL &&
 		    !(i >= CONFIG_INTRA_LATENCY && i <= CONFIG_INTER_BANDWIDTH))
 			continue;
 		/* Derived defaults are known after config_finish() only. */

@@ -1,0 +1,242 @@
+/* Calls and what follows from them: the schedule, the border, who gets what, and
+ * which messages a virtual receiver would reduce. See op.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/cleanup.h"
+#include "daemon/op.h"
+
+static void call_free(struct call *call)
+{
+	border_deinit(&call->border);
+	bitmap_deinit(&call->reduces);
+	free(call->first_reduce);
+	free(call->to);
+	free(call);
+}
+
+static void call_freep(struct call **call)
+{
+	if (*call)
+		call_free(*call);
+}
+
+static bool wants_border(const struct comm *c)
+{
+	return c->server->config->exchange != EXCHANGE_NONE;
+}
+
+static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct sched *s,
+		      struct err *err)
+{
+	const struct config *config = c->server->config;
+
+	*s = (struct sched){
+		.kind = (enum coll_kind)a->kind, .algo = (enum sched_algo)config->algo[a->kind],
+		.n_ranks = c->n_ranks, .root = a->root, .ranks_per_node = c->ranks_per_node,
+		.n_channels = config->channels, .elem_bytes = (uint32_t)coll_dtype_bytes(a->dtype),
+		.bytes = a->count * coll_dtype_bytes(a->dtype), .chunk_bytes = config->chunk_bytes,
+	};
+	return a->kind == COLL_SENDRECV ? 0 : sched_init(s, err);
+}
+
+/* Whom each in-connection leads to. */
+static int index_members(struct comm *c, struct call *call, struct err *err)
+{
+	call->to = calloc((size_t)call->border.n_in + 1, sizeof(*call->to));
+	if (!call->to)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < call->border.n_in; i++) {
+		call->to[i] = comm_member(c, call->border.in[i].dst);
+		if (!call->to[i])
+			return err_set(err, EINVAL, "a message to rank %u, which is not real",
+				       call->border.in[i].dst);
+	}
+	return 0;
+}
+
+/* Marks what virtual rank @rank reduces of what real ranks send it. */
+static void mark_reduces(struct call *call, uint32_t rank)
+{
+	const struct border *b = &call->border;
+	const struct sched *s = &call->sched;
+
+	for (uint32_t thread = 0; thread < sched_n_threads(s, rank); thread++) {
+		uint64_t n_steps = sched_n_steps(s, rank, thread);
+
+		for (uint64_t i = 0; i < n_steps; i++) {
+			struct sched_step step;
+
+			sched_step(s, rank, thread, i, &step);
+			for (uint32_t k = 0; step.flags & STEP_REDUCE && k < step.n_recv; k++) {
+				int64_t out = border_find_out(b, step.recv[k], rank, step.recv_lane);
+
+				if (out >= 0 && step.recv_index < b->out[out].n_messages)
+					bitmap_set(&call->reduces,
+						   call->first_reduce[out] + step.recv_index);
+			}
+		}
+	}
+}
+
+static int find_reduces(struct comm *c, struct call *call, struct err *err)
+{
+	const struct border *b = &call->border;
+	uint64_t n = 0;
+
+	call->first_reduce = calloc((size_t)b->n_out + 1, sizeof(*call->first_reduce));
+	if (!call->first_reduce || bitmap_init(&call->reduces, b->n_out_messages) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < b->n_out; i++) {
+		call->first_reduce[i] = n;
+		n += b->out[i].n_messages;
+	}
+	for (uint32_t i = 0; i < b->n_out; i++) {
+		bool is_first = !bitmap_test(&c->is_real, b->out[i].dst);
+
+		for (uint32_t k = 0; is_first && k < i; k++)
+			is_first = b->out[k].dst != b->out[i].dst;
+		if (is_first)
+			mark_reduces(call, b->out[i].dst);
+	}
+	call->has_reduces = true;
+	return 0;
+}
+
+static bool does_reduce(const struct comm *c, uint32_t kind)
+{
+	const struct config *config = c->server->config;
+
+	return config->exchange == EXCHANGE_PAYLOAD && config->payload_work == WORK_REDUCE &&
+	       (kind == COLL_ALLREDUCE || kind == COLL_REDUCESCATTER || kind == COLL_REDUCE);
+}
+
+/* Throws out the oldest that no op uses. */
+static void make_room(struct comm *c)
+{
+	struct call *oldest = c->calls ? c->calls->prev : NULL;
+
+	while (c->n_calls >= CALL_KEPT_MAX && oldest) {
+		struct call *before = oldest == c->calls ? NULL : oldest->prev;
+
+		if (oldest->n_users == 0) {
+			DL_DELETE(c->calls, oldest);
+			c->n_calls--;
+			call_free(oldest);
+		}
+		oldest = before;
+	}
+}
+
+int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err)
+{
+	const struct server *server = c->server;
+
+	if (server->config->exchange != EXCHANGE_PAYLOAD ||
+	    sched_max_step_bytes(s) <= server->payload.max_message)
+		return 0;
+	return err_set(err, EFBIG, "messages of %llu bytes are longer than the chunk (%llu)",
+		       (unsigned long long)sched_max_step_bytes(s),
+		       (unsigned long long)server->payload.max_message);
+}
+
+int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err)
+{
+	CLEANUP(call_freep) struct call *call = NULL;
+	struct call *kept;
+	int r;
+
+	DL_FOREACH(c->calls, kept) {
+		if (kept->kind != a->kind || kept->dtype != a->dtype || kept->root != a->root ||
+		    kept->count != a->count)
+			continue;
+		DL_DELETE(c->calls, kept);
+		DL_PREPEND(c->calls, kept);
+		kept->n_users++;
+		*ret = kept;
+		return 0;
+	}
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return err_set(err, ENOMEM, "out of memory");
+	call->kind = a->kind;
+	call->dtype = a->dtype;
+	call->root = a->root;
+	call->count = a->count;
+	if ((r = fill_sched(c, a, &call->sched, err)) < 0 ||
+	    (r = call_check_bytes(c, &call->sched, err)) < 0)
+		return r;
+	if (wants_border(c)) {
+		if ((r = border_make(&call->sched, &c->is_real, &call->border, err)) < 0 ||
+		    (r = index_members(c, call, err)) < 0)
+			return r;
+		if (does_reduce(c, a->kind) && (r = find_reduces(c, call, err)) < 0)
+			return r;
+		call->has_border = true;
+	}
+	make_room(c);
+	DL_PREPEND(c->calls, call);
+	c->n_calls++;
+	call->n_users = 1;
+	*ret = steal_ptr(call);
+	return 0;
+}
+
+int call_new_p2p(struct comm *c, const struct wire_arrive *a, struct call **ret,
+		 struct err *err)
+{
+	struct call *call = calloc(1, sizeof(*call));
+
+	if (!call)
+		return err_set(err, ENOMEM, "out of memory");
+	call->kind = COLL_SENDRECV;
+	call->dtype = a->dtype;
+	fill_sched(c, a, &call->sched, err);
+	call->n_users = 1;
+	*ret = call;
+	return 0;
+}
+
+int call_make_p2p(struct comm *c, struct call *call, const struct op_member *members,
+		  struct err *err)
+{
+	CLEANUP(freep) uint32_t *ranks = calloc(c->n_real, sizeof(*ranks));
+	CLEANUP(freep) const struct sched_p2p **calls = calloc(c->n_real, sizeof(*calls));
+	CLEANUP(freep) uint32_t *n_calls = calloc(c->n_real, sizeof(*n_calls));
+	int r;
+
+	if (!ranks || !calls || !n_calls)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		ranks[i] = c->real[i].rank;
+		calls[i] = members[i].p2p;
+		n_calls[i] = members[i].arrive.n_p2p;
+	}
+	r = border_make_p2p(ranks, c->n_real, calls, n_calls, call->sched.chunk_bytes, &c->is_real,
+			    &call->border, err);
+	if (r < 0)
+		return r;
+	call->has_border = true;
+	return index_members(c, call, err);
+}
+
+void call_put(struct comm *c, struct call *call)
+{
+	(void)c;
+	call->n_users--;
+	if (call->kind == COLL_SENDRECV)
+		call_free(call);
+}
+
+void call_free_all(struct comm *c)
+{
+	struct call *call, *next;
+
+	DL_FOREACH_SAFE(c->calls, call, next) {
+		DL_DELETE(c->calls, call);
+		call_free(call);
+	}
+	c->n_calls = 0;
+}

@@ -1,0 +1,87 @@
+/* Communicators: who takes part, which members are real, and their ops. Check-ins
+ * of one communicator are gathered first (gather.c), then it gets a number. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/bitmap.h"
+#include "daemon/members.h"
+#include "daemon/server.h"
+#include "schedule/schedule.h"
+
+struct op;
+struct call;
+
+struct comm_member {
+	uint32_t rank, world_rank;
+	struct worker *worker; /* borrowed; NULL: gone */
+	bool is_freed;
+	uint64_t next_seq; /* of its next arrival */
+};
+
+struct comm {
+	struct server *server; /* borrowed */
+	uint32_t number;
+	uint8_t id[WIRE_ID_BYTES]; /* of COMM_INIT; zero: by split or shrink */
+	uint32_t parent;           /* number, 0: none */
+	struct members members;
+	uint32_t n_ranks, ranks_per_node;
+	struct comm_member *real; /* owned, sorted by rank */
+	uint32_t n_real;
+	struct bitmap is_real;    /* by rank */
+	bool is_dead;             /* aborted: frames are swallowed until it is freed */
+	struct op *ops;           /* list by seq, owned */
+	uint32_t n_ops;
+	struct call *calls;       /* most recently used first, owned */
+	uint32_t n_calls;
+	UT_hash_handle hh;
+};
+
+/* One check-in of a gather. */
+struct comm_entry {
+	struct worker *worker;
+	uint32_t rank, world_rank; /* rank: of init in the new, of split and shrink in the parent */
+	uint32_t cookie;
+	int32_t color, key;
+};
+
+/**
+ * comm_new - a communicator with all its real members; they are told
+ * @members: consumed on success
+ * @entries: sorted by @ranks[i], the new ranks
+ *
+ * Return: 0; negative errno with the sentence.
+ */
+int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
+	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent,
+	     struct comm **ret, struct err *err);
+struct comm *comm_free(struct comm *c); /* NULL allowed; returns NULL */
+struct comm *comm_find(struct server *s, uint32_t number); /* NULL: none */
+/* The real member with @rank, or NULL. O(log n). */
+struct comm_member *comm_member(struct comm *c, uint32_t rank);
+
+/* The communicator is dead: its ops end, every member but those of @except is told. */
+void comm_abort(struct comm *c, const struct worker *except, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* The worker has gone without a word, or (@is_orderly) has said BYE. */
+void comm_worker_gone(struct server *s, struct worker *w, bool is_orderly);
+
+int comm_on_free(struct worker *w, const struct wire_hdr *h);
+int comm_on_local_id(struct worker *w, const struct wire_hdr *h, const void *body);
+int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body);
+
+/* --- gather.c ---------------------------------------------------------------- */
+
+int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body);
+int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body);
+int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *body);
+void gather_worker_gone(struct server *s, struct worker *w);
+void gather_comm_dead(struct comm *parent, const char *why);
+/* Completes what settled, warns, gives up. Return: when to call again. */
+uint64_t gather_tick(struct server *s, uint64_t now_ns);
+void gather_free_all(struct server *s);
+/* For the status: calls @each with a sentence a gather. */
+void gather_describe(const struct server *s, void (*each)(void *ctx, const char *sentence),
+		     void *ctx);

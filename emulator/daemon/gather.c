@@ -1,0 +1,583 @@
+/* Check-ins of one communicator to be: same 128-byte id (init), or same parent and
+ * count (split, shrink). See comm.h; the rules are in ../README.md. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/comm.h"
+#include "daemon/worker.h"
+
+enum gather_kind { GATHER_INIT, GATHER_SPLIT, GATHER_SHRINK };
+static const char *const kind_names[] = {"init", "split", "shrink"};
+
+struct gather {
+	struct server *server; /* borrowed */
+	enum gather_kind kind;
+	uint8_t id[WIRE_ID_BYTES]; /* init */
+	uint32_t parent, count;    /* split, shrink */
+	uint32_t n_ranks;          /* init: as given; else the parent's */
+	uint32_t *excluded;        /* shrink; owned */
+	uint32_t n_excluded;
+	struct comm_entry *entries; /* owned, sorted by rank */
+	uint32_t n, n_wanted;       /* shrink and split: known; init: at most */
+	uint64_t first_ns, last_ns, warn_ns;
+	struct gather *prev, *next;
+};
+
+static void gather_free(struct gather *g)
+{
+	DL_DELETE(g->server->gathers, g);
+	g->server->n_gathers--;
+	free(g->excluded);
+	free(g->entries);
+	free(g);
+}
+
+void gather_free_all(struct server *s)
+{
+	struct gather *g, *next;
+
+	DL_FOREACH_SAFE(s->gathers, g, next)
+		gather_free(g);
+}
+
+static void tell_failed(struct worker *w, uint32_t cookie, int code, const char *why)
+{
+	struct wire_text text = {.code = code};
+	struct wire_hdr h;
+
+	snprintf(text.text, sizeof(text.text), "%s", why);
+	wire_hdr_init(&h, WIRE_ABORT, sizeof(text));
+	h.comm = WIRE_NO_COMM;
+	h.seq = cookie;
+	if (w)
+		worker_send(w, &h, &text);
+}
+
+/* All who checked in are told; the gather is freed. */
+static void gather_fail(struct gather *g, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void gather_fail(struct gather *g, int code, const char *fmt, ...)
+{
+	char why[WIRE_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	server_warn(g->server, "no communicator by %s: %s", kind_names[g->kind], why);
+	for (uint32_t i = 0; i < g->n; i++)
+		tell_failed(g->entries[i].worker, g->entries[i].cookie, code, why);
+	gather_free(g);
+}
+
+static struct gather *gather_find(struct server *s, enum gather_kind kind, const uint8_t *id,
+				  uint32_t parent, uint32_t count)
+{
+	struct gather *g;
+
+	DL_FOREACH(s->gathers, g) {
+		if (g->kind != kind)
+			continue;
+		if (kind == GATHER_INIT ? memcmp(g->id, id, sizeof(g->id)) == 0
+					: g->parent == parent && g->count == count)
+			return g;
+	}
+	return NULL;
+}
+
+static struct gather *gather_new(struct server *s, enum gather_kind kind)
+{
+	struct gather *g;
+
+	if (s->n_gathers >= SERVER_GATHERS_MAX)
+		return NULL;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return NULL;
+	g->server = s;
+	g->kind = kind;
+	g->first_ns = g->last_ns = clock_now_ns();
+	g->warn_ns = g->first_ns + SERVER_WARN_NS;
+	DL_APPEND(s->gathers, g);
+	s->n_gathers++;
+	return g;
+}
+
+/* Keeps the order by rank. Return: 0; -EEXIST this rank was here; -ENOMEM. */
+static int gather_add(struct gather *g, const struct comm_entry *entry)
+{
+	struct comm_entry *entries;
+	uint32_t at = 0;
+
+	while (at < g->n && g->entries[at].rank < entry->rank)
+		at++;
+	if (at < g->n && g->entries[at].rank == entry->rank)
+		return -EEXIST;
+	entries = realloc(g->entries, (g->n + 1) * sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	g->entries = entries;
+	memmove(&entries[at + 1], &entries[at], (g->n - at) * sizeof(*entries));
+	entries[at] = *entry;
+	g->n++;
+	g->last_ns = clock_now_ns();
+	return 0;
+}
+
+/* --- completion ------------------------------------------------------------------ */
+
+/* Return: whether it is complete (or failed) and freed. */
+static bool init_complete(struct gather *g)
+{
+	CLEANUP(freep) struct wire_member *known = calloc(g->n, sizeof(*known));
+	CLEANUP(freep) uint32_t *ranks = calloc(g->n, sizeof(*ranks));
+	CLEANUP(members_deinit) struct members members = {0};
+	struct err err = {""};
+	struct comm *c;
+	int r;
+
+	if (!known || !ranks) {
+		gather_fail(g, ENOMEM, "out of memory");
+		return true;
+	}
+	for (uint32_t i = 0; i < g->n; i++) {
+		known[i] = (struct wire_member){g->entries[i].rank, g->entries[i].world_rank};
+		ranks[i] = g->entries[i].rank;
+	}
+	r = members_infer(&g->server->cluster, g->n_ranks, known, g->n, &members, &err);
+	if (r == MEMBERS_WAIT)
+		return false;
+	if (r == 0)
+		r = comm_new(g->server, &members, g->entries, ranks, g->n, g->id, 0, &c, &err);
+	if (r < 0)
+		gather_fail(g, -r, "%s", err.text);
+	else
+		gather_free(g);
+	return true;
+}
+
+/* The entries whose parent ranks are in @ranks, in that order, with new ranks. */
+static int child_new(struct gather *g, struct members *members, const uint32_t *parent_ranks,
+		     struct err *err)
+{
+	CLEANUP(freep) struct comm_entry *entries = calloc(g->n, sizeof(*entries));
+	CLEANUP(freep) uint32_t *ranks = calloc(g->n, sizeof(*ranks));
+	struct comm *c;
+	size_t n = 0;
+
+	if (!entries || !ranks)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t r = 0; r < members->map.n_ranks; r++) {
+		uint32_t low = 0, high = g->n;
+
+		while (low < high) {
+			uint32_t mid = low + (high - low) / 2;
+
+			if (g->entries[mid].rank < parent_ranks[r])
+				low = mid + 1;
+			else
+				high = mid;
+		}
+		if (low < g->n && g->entries[low].rank == parent_ranks[r]) {
+			entries[n] = g->entries[low];
+			ranks[n++] = r;
+		}
+	}
+	return comm_new(g->server, members, entries, ranks, n, NULL, g->parent, &c, err);
+}
+
+static void tell_no_color(const struct comm_entry *e)
+{
+	struct wire_comm_ready m = {.cookie = e->cookie};
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, WIRE_COMM_READY, sizeof(m));
+	if (e->worker)
+		worker_send(e->worker, &h, &m);
+}
+
+/* All of one color. Return: 0; negative errno with the sentence. */
+static int split_color(struct gather *g, const struct comm *parent,
+		       const struct split_vote *votes, int32_t color, struct err *err)
+{
+	CLEANUP(members_deinit) struct members members = {0};
+	CLEANUP(freep) uint32_t *ranks = NULL;
+	int r = members_split(&g->server->cluster, &parent->members.map, votes, g->n,
+			      g->server->config->split, color, &members, &ranks);
+
+	if (r < 0)
+		return err_set(err, -r, "out of memory");
+	members.is_guess = members.is_guess || parent->members.is_guess;
+	return child_new(g, &members, ranks, err);
+}
+
+static void split_complete(struct gather *g, const struct comm *parent)
+{
+	CLEANUP(freep) struct split_vote *votes = calloc(g->n, sizeof(*votes));
+	struct err err = {""};
+
+	if (!votes) {
+		gather_fail(g, ENOMEM, "out of memory");
+		return;
+	}
+	for (uint32_t i = 0; i < g->n; i++)
+		votes[i] = (struct split_vote){g->entries[i].rank, g->entries[i].color,
+					       g->entries[i].key};
+	for (uint32_t i = 0; i < g->n; i++) {
+		bool is_first = true;
+
+		if (votes[i].color < 0) {
+			tell_no_color(&g->entries[i]);
+			continue;
+		}
+		for (uint32_t k = 0; k < i; k++)
+			is_first = is_first && votes[k].color != votes[i].color;
+		if (!is_first)
+			continue;
+		if (split_color(g, parent, votes, votes[i].color, &err) == 0)
+			continue;
+		for (uint32_t k = i; k < g->n; k++)
+			if (votes[k].color == votes[i].color)
+				tell_failed(g->entries[k].worker, g->entries[k].cookie, ENOMEM, err.text);
+	}
+	gather_free(g);
+}
+
+static void shrink_complete(struct gather *g, const struct comm *parent)
+{
+	CLEANUP(members_deinit) struct members members = {0};
+	CLEANUP(freep) uint32_t *ranks = NULL;
+	struct err err = {""};
+	int r = members_shrink(&parent->members.map, g->excluded, g->n_excluded, &members, &ranks);
+
+	members.is_guess = parent->members.is_guess;
+	if (r == 0)
+		r = child_new(g, &members, ranks, &err);
+	else
+		err_set(&err, ENOMEM, "out of memory");
+	if (r < 0)
+		gather_fail(g, -r, "%s", err.text);
+	else
+		gather_free(g);
+}
+
+/* --- frames ------------------------------------------------------------------------ */
+
+static int player_index(const struct server *s, uint32_t world_rank)
+{
+	for (size_t i = 0; i < s->cluster.n_real; i++)
+		if (s->cluster.real[i] == world_rank)
+			return (int)i;
+	return -1;
+}
+
+/* A world rank is played by one process. Return: false, and the worker was told. */
+static bool claim_rank(struct worker *w, const struct wire_comm_init *m)
+{
+	int i = player_index(w->server, m->world_rank);
+	char name[WORKER_NAME_MAX], why[WIRE_TEXT_MAX];
+
+	if (i < 0) {
+		const struct config *c = w->server->config;
+
+		snprintf(why, sizeof(why),
+			 "world rank %u is not one of the %zu real ranks (%u to %u) of a world of %u: "
+			 "set real of nboxd, or RANK of the worker",
+			 m->world_rank, c->n_real, c->real[0], c->real[c->n_real - 1], c->world);
+	} else if (w->server->players[i] && w->server->players[i] != w) {
+		snprintf(why, sizeof(why), "world rank %u is played by %s already", m->world_rank,
+			 worker_name(w->server->players[i], name, sizeof(name)));
+	} else {
+		w->server->players[i] = w;
+		return true;
+	}
+	server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), why);
+	tell_failed(w, m->cookie, EINVAL, why);
+	return false;
+}
+
+/* Was a communicator with this id made without this rank? */
+static bool is_late(struct worker *w, const struct wire_comm_init *m)
+{
+	char why[WIRE_TEXT_MAX], name[WORKER_NAME_MAX];
+	struct comm *c, *next;
+
+	HASH_ITER(hh, w->server->comms, c, next) {
+		if (c->parent || memcmp(c->id, m->id, sizeof(c->id)) != 0)
+			continue;
+		snprintf(why, sizeof(why),
+			 "rank %u came after communicator %u was complete without it; raise settle "
+			 "(now %.0f ms) of nboxd", m->rank, c->number,
+			 (double)w->server->config->settle_ns / 1e6);
+		server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), why);
+		tell_failed(w, m->cookie, ETIMEDOUT, why);
+		return true;
+	}
+	return false;
+}
+
+int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct server *s = w->server;
+	struct wire_comm_init m;
+	struct gather *g;
+	int r;
+
+	(void)h;
+	memcpy(&m, body, sizeof(m));
+	if (!claim_rank(w, &m))
+		return 0;
+	g = gather_find(s, GATHER_INIT, m.id, 0, 0);
+	if (!g) {
+		if (is_late(w, &m))
+			return 0;
+		g = gather_new(s, GATHER_INIT);
+		if (!g) {
+			tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
+			return 0;
+		}
+		memcpy(g->id, m.id, sizeof(g->id));
+		g->n_ranks = m.n_ranks;
+		g->n_wanted = m.n_ranks < s->cluster.n_real ? m.n_ranks : (uint32_t)s->cluster.n_real;
+	}
+	r = gather_add(g, &(struct comm_entry){.worker = w, .rank = m.rank,
+					       .world_rank = m.world_rank, .cookie = m.cookie});
+	if (r < 0)
+		tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank checked in a second time"
+							 : "nboxd is out of memory");
+	if (r == -ENOMEM)
+		gather_fail(g, ENOMEM, "out of memory");
+	else if (m.n_ranks != g->n_ranks)
+		gather_fail(g, EINVAL, "rank %u says %u ranks, rank %u says %u", g->entries[0].rank,
+			    g->n_ranks, m.rank, m.n_ranks);
+	else if (g->n_ranks > s->config->world)
+		gather_fail(g, EINVAL,
+			    "a communicator of %u ranks in a world of %u; set nodes and gpus-per-node "
+			    "of nboxd to what the job believes", g->n_ranks, s->config->world);
+	else if (r == 0 && g->n == g->n_wanted)
+		init_complete(g);
+	return 0;
+}
+
+/* The parent of a split or shrink, when @w plays @rank in it. */
+static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint32_t rank,
+				uint32_t cookie)
+{
+	struct comm *c = comm_find(w->server, h->comm);
+	struct comm_member *m = c ? comm_member(c, rank) : NULL;
+
+	if (c && (!m || m->worker != w)) {
+		worker_refuse(w, EPROTO, "%s for rank %u of communicator %u, which it does not play",
+			      wire_type_name(h->type), rank, h->comm);
+		return NULL;
+	}
+	if (!c || c->is_dead) {
+		tell_failed(w, cookie, ECANCELED, "the parent communicator was aborted or freed");
+		return NULL;
+	}
+	return c;
+}
+
+int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct wire_comm_split m;
+	struct comm *parent;
+	struct gather *g;
+	int r;
+
+	memcpy(&m, body, sizeof(m));
+	parent = find_parent(w, h, m.rank, m.cookie);
+	if (!parent)
+		return 0;
+	g = gather_find(w->server, GATHER_SPLIT, NULL, m.parent, m.count);
+	if (!g)
+		g = gather_new(w->server, GATHER_SPLIT);
+	if (!g) {
+		tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
+		return 0;
+	}
+	g->parent = m.parent;
+	g->count = m.count;
+	g->n_ranks = parent->n_ranks;
+	g->n_wanted = parent->n_real;
+	r = gather_add(g, &(struct comm_entry){.worker = w, .rank = m.rank,
+					       .world_rank = comm_member(parent, m.rank)->world_rank,
+					       .cookie = m.cookie, .color = m.color, .key = m.key});
+	if (r < 0)
+		tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank split a second time"
+							 : "nboxd is out of memory");
+	if (r == -ENOMEM)
+		gather_fail(g, ENOMEM, "out of memory");
+	else if (r == 0 && g->n == g->n_wanted)
+		split_complete(g, parent);
+	return 0;
+}
+
+static bool is_excluded(const uint32_t *excluded, uint32_t n, uint32_t rank)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (excluded[i] == rank)
+			return true;
+	return false;
+}
+
+/* The first caller's list counts. Return: 0; -ENOMEM. */
+static int shrink_start(struct gather *g, const struct comm *parent,
+			const struct wire_comm_shrink *m, const void *list)
+{
+	g->parent = m->parent;
+	g->count = m->count;
+	g->n_ranks = parent->n_ranks;
+	g->excluded = calloc((size_t)m->n_excluded + 1, sizeof(*g->excluded));
+	if (!g->excluded)
+		return -ENOMEM;
+	memcpy(g->excluded, list, m->n_excluded * sizeof(*g->excluded));
+	g->n_excluded = m->n_excluded;
+	for (uint32_t i = 0; i < parent->n_real; i++)
+		g->n_wanted += !is_excluded(g->excluded, g->n_excluded, parent->real[i].rank);
+	return 0;
+}
+
+int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	const void *list = (const char *)body + sizeof(struct wire_comm_shrink);
+	struct wire_comm_shrink m;
+	struct comm *parent;
+	struct gather *g;
+	int r = 0;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.parent != h->comm || m.n_excluded > w->server->config->world)
+		return worker_refuse(w, EPROTO, "COMM_SHRINK frame: parent or count is wrong");
+	parent = find_parent(w, h, m.rank, m.cookie);
+	if (!parent)
+		return 0;
+	g = gather_find(w->server, GATHER_SHRINK, NULL, m.parent, m.count);
+	if (!g) {
+		g = gather_new(w->server, GATHER_SHRINK);
+		if (g)
+			r = shrink_start(g, parent, &m, list);
+	}
+	if (!g || r < 0) {
+		tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
+		if (g)
+			gather_free(g);
+		return 0;
+	}
+	r = gather_add(g, &(struct comm_entry){.worker = w, .rank = m.rank,
+					       .world_rank = comm_member(parent, m.rank)->world_rank,
+					       .cookie = m.cookie});
+	if (r < 0)
+		tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank shrank a second time"
+							 : "nboxd is out of memory");
+	if (r == -ENOMEM)
+		gather_fail(g, ENOMEM, "out of memory");
+	else if (m.n_excluded != g->n_excluded ||
+		 memcmp(list, g->excluded, m.n_excluded * sizeof(*g->excluded)) != 0)
+		gather_fail(g, EINVAL, "rank %u excludes other ranks than rank %u", m.rank,
+			    g->entries[0].rank == m.rank && g->n > 1 ? g->entries[1].rank
+								     : g->entries[0].rank);
+	else if (is_excluded(g->excluded, g->n_excluded, m.rank))
+		gather_fail(g, EINVAL, "rank %u excludes itself", m.rank);
+	else if (r == 0 && g->n == g->n_wanted)
+		shrink_complete(g, parent);
+	return 0;
+}
+
+/* --- bad days ---------------------------------------------------------------------- */
+
+void gather_worker_gone(struct server *s, struct worker *w)
+{
+	char name[WORKER_NAME_MAX];
+	struct gather *g, *next;
+
+	DL_FOREACH_SAFE(s->gathers, g, next) {
+		bool is_in = false;
+		uint32_t rank = 0;
+
+		for (uint32_t i = 0; i < g->n; i++) {
+			if (g->entries[i].worker != w)
+				continue;
+			is_in = true;
+			rank = g->entries[i].rank;
+			g->entries[i].worker = NULL;
+		}
+		if (is_in)
+			gather_fail(g, ECONNRESET, "rank %u, %s, vanished", rank,
+				    worker_name(w, name, sizeof(name)));
+	}
+}
+
+void gather_comm_dead(struct comm *parent, const char *why)
+{
+	struct gather *g, *next;
+
+	DL_FOREACH_SAFE(parent->server->gathers, g, next)
+		if (g->kind != GATHER_INIT && g->parent == parent->number)
+			gather_fail(g, ECANCELED, "the parent communicator %u was aborted: %.300s",
+				    parent->number, why);
+}
+
+static char *gather_text(const struct gather *g, uint64_t now_ns, char *buf, size_t size)
+{
+	size_t used = (size_t)snprintf(buf, size, "a communicator of %u ranks by %s has waited %.1f s: "
+				       "%u of %u real members checked in (ranks", g->n_ranks,
+				       kind_names[g->kind], (double)(now_ns - g->first_ns) / 1e9, g->n,
+				       g->n_wanted);
+
+	for (uint32_t i = 0; i < g->n && used + 24 < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, " %u%s", g->entries[i].rank,
+					 used > size - 48 ? " ..." : "");
+	if (used < size)
+		snprintf(buf + used, size - used, ")");
+	return buf;
+}
+
+uint64_t gather_tick(struct server *s, uint64_t now_ns)
+{
+	uint64_t again = UINT64_MAX, settle = s->config->settle_ns;
+	struct gather *g, *next;
+	char text[400];
+
+	DL_FOREACH_SAFE(s->gathers, g, next) {
+		uint64_t due = g->warn_ns;
+
+		if (g->kind == GATHER_INIT && g->n_ranks < s->config->world) {
+			if (now_ns >= g->last_ns + settle) {
+				if (init_complete(g))
+					continue;
+			} else if (g->last_ns + settle < due) {
+				due = g->last_ns + settle;
+			}
+		}
+		if (now_ns >= g->first_ns + s->config->timeout_ns) {
+			gather_text(g, now_ns, text, sizeof(text));
+			gather_fail(g, ETIMEDOUT, "%s; that is the timeout", text);
+			continue;
+		}
+		if (now_ns >= g->warn_ns) {
+			server_warn(s, "%s", gather_text(g, now_ns, text, sizeof(text)));
+			/* Ever more seldom: 5, 10, 20, ... seconds. */
+			g->warn_ns = due = now_ns + (now_ns - g->first_ns);
+		}
+		again = due < again ? due : again;
+	}
+	return again;
+}
+
+void gather_describe(const struct server *s, void (*each)(void *ctx, const char *sentence),
+		     void *ctx)
+{
+	uint64_t now_ns = clock_now_ns();
+	struct gather *g;
+	char text[400];
+
+	DL_FOREACH(s->gathers, g)
+		each(ctx, gather_text(g, now_ns, text, sizeof(text)));
+}

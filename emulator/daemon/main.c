@@ -1,0 +1,163 @@
+/* nboxd: plays every rank of a virtual cluster that has no process. Options: see
+ * config/; the loop: see server.h. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "daemon/server.h"
+
+extern char **environ;
+
+static const char *const own_flags[] = {"--config", "--ready-fd", "--check", "--help",
+					"--version"};
+
+struct args {
+	const char *file;
+	int ready_fd;
+	bool check_only;
+};
+
+static void usage(FILE *f)
+{
+	fputs("Usage: nboxd [--config FILE] [OPTION VALUE]...\n"
+	      "Plays the ranks of a virtual cluster that have no process. Prints one line,\n"
+	      "\"nboxd ready ADDRESS\", when it listens; SIGTERM or SIGINT end it.\n\n"
+	      "  --config FILE                cluster file (YAML)\n"
+	      "  \x20                           NBOX_CONFIG\n"
+	      "  --ready-fd N                 the ready line goes to this descriptor\n"
+	      "  --check                      check the options, print the effective configuration, end\n"
+	      "  --help, --version\n\n"
+	      "Each option below may also be given as the variable or the key of the cluster file that\n"
+	      "its second line names. A flag goes before a variable, a variable before the file.\n"
+	      "Numbers need units: 5us, 400Gbps, 50GB/s, 4MiB.\n\n", f);
+	config_help(f);
+}
+
+static void warn(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	log_warn("%s", sentence);
+}
+
+/* Return: 0; 1: answered, end; -EINVAL with the sentence. */
+static int parse_args(struct config *c, int argc, char **argv, struct args *ret, struct err *err)
+{
+	int i = 1, r;
+
+	while (i < argc) {
+		const char *word = argv[i];
+
+		r = config_arg(c, argc, argv, &i, err);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			continue;
+		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+			usage(stdout);
+			return 1;
+		}
+		if (strcmp(word, "--version") == 0) {
+			printf("nboxd %s\n", NBOX_VERSION);
+			return 1;
+		}
+		if (strcmp(word, "--check") == 0) {
+			ret->check_only = true;
+			i++;
+			continue;
+		}
+		if (strcmp(word, "--config") == 0 || strcmp(word, "--ready-fd") == 0) {
+			char *end;
+
+			if (i + 1 >= argc)
+				return err_set(err, EINVAL, "%s: needs a value", word);
+			if (word[2] == 'c') {
+				ret->file = argv[i + 1];
+			} else {
+				ret->ready_fd = (int)strtol(argv[i + 1], &end, 10);
+				if (*end || end == argv[i + 1] || ret->ready_fd < 0)
+					return err_set(err, EINVAL, "--ready-fd: '%s' is no descriptor",
+						       argv[i + 1]);
+			}
+			i += 2;
+			continue;
+		}
+		if (word[0] != '-')
+			return err_set(err, EINVAL, "unexpected word '%.64s'; see --help", word);
+		return config_unknown_flag(word, own_flags, ARRAY_SIZE(own_flags), err);
+	}
+	return 0;
+}
+
+static int configure(struct config *c, int argc, char **argv, struct args *args, struct err *err)
+{
+	int r = parse_args(c, argc, argv, args, err);
+
+	if (r != 0)
+		return r;
+	if (!args->file && getenv("NBOX_CONFIG") && getenv("NBOX_CONFIG")[0])
+		args->file = getenv("NBOX_CONFIG");
+	if (args->file && (r = config_file(c, args->file, err)) < 0)
+		return r;
+	if ((r = config_environment(c, environ, warn, NULL, err)) < 0)
+		return r;
+	return config_finish(c, err);
+}
+
+static int say_ready(const struct server *s, int fd)
+{
+	char line[512];
+	int n = snprintf(line, sizeof(line), "nboxd ready %s\n", server_addr(s));
+
+	return write(fd, line, (size_t)n) == n ? 0 : -errno;
+}
+
+static void config_freep(struct config **c)
+{
+	config_free(*c);
+}
+
+static void server_closep(struct server **s)
+{
+	server_close(*s);
+}
+
+int main(int argc, char **argv)
+{
+	CLEANUP(config_freep) struct config *c = NULL;
+	CLEANUP(server_closep) struct server *s = NULL;
+	struct args args = {.ready_fd = STDOUT_FILENO};
+	struct err err = {""};
+	int r;
+
+	signal(SIGPIPE, SIG_IGN);
+	log_open();
+	r = config_new(&c);
+	if (r == 0)
+		r = configure(c, argc, argv, &args, &err);
+	if (r > 0)
+		return 0;
+	if (r < 0) {
+		fprintf(stderr, "nboxd: %s\n", err.text[0] ? err.text : strerror(-r));
+		return 2;
+	}
+	if (config_is_set(c, CONFIG_LOG))
+		log_set_level((enum log_level)c->log_level);
+	if (args.check_only)
+		return config_write(c, stdout) < 0;
+	r = server_open(c, &s, &err);
+	if (r == 0 && say_ready(s, args.ready_fd) < 0)
+		r = err_set(&err, errno, "cannot write the ready line: %s", strerror(errno));
+	if (r == 0)
+		r = server_run(s, &err);
+	if (r < 0) {
+		fprintf(stderr, "nboxd: %s\n", err.text[0] ? err.text : strerror(-r));
+		return 1;
+	}
+	return 0;
+}

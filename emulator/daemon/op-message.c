@@ -1,0 +1,258 @@
+/* Messages between the real ranks and the engine; see op.h. What arrives before the
+ * op has started is only counted: messages of a connection come in order, so a
+ * count says it all. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "daemon/op-find.h"
+#include "daemon/worker.h"
+
+struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h,
+				   struct comm **ret)
+{
+	struct comm *c = comm_find(w->server, h->comm);
+	struct comm_member *m;
+
+	if (!c) {
+		if (h->comm == 0 || h->comm > w->server->last_comm)
+			worker_refuse(w, EPROTO, "%s for communicator %u, which never was",
+				      wire_type_name(h->type), h->comm);
+		return NULL;
+	}
+	m = comm_member(c, h->rank);
+	if (!m || m->worker != w) {
+		worker_refuse(w, EPROTO, "%s for rank %u of communicator %u, which it does not play",
+			      wire_type_name(h->type), h->rank, h->comm);
+		return NULL;
+	}
+	*ret = c;
+	return c->is_dead ? NULL : m;
+}
+
+bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t *ret_i)
+{
+	struct comm *c = NULL;
+	struct comm_member *m = op_find_member(w, h, &c);
+	struct op *op;
+
+	if (!m)
+		return false;
+	DL_FOREACH(c->ops, op) {
+		if (op->seq != h->seq)
+			continue;
+		*ret = op;
+		*ret_i = (size_t)(m - c->real);
+		return true;
+	}
+	worker_refuse(w, EPROTO, "%s for op %llu of communicator %u, which is not open",
+		      wire_type_name(h->type), (unsigned long long)h->seq, h->comm);
+	return false;
+}
+
+/* --- towards real ranks ---------------------------------------------------------- */
+
+void op_send_message(void *owner, struct engine_op *engine_op, uint32_t in, uint64_t index,
+		     uint64_t due_ns)
+{
+	struct op *op = engine_op_tag(engine_op);
+	struct comm_member *to = op->call->to[in];
+	const struct border_conn *conn = &op->call->border.in[in];
+	struct server *s = owner;
+	struct op_member *m = &op->members[to - op->comm->real];
+	const void *body = NULL;
+	uint64_t bytes = 0;
+	struct wire_hdr h;
+
+	(void)due_ns;
+	if (s->config->exchange == EXCHANGE_PAYLOAD) {
+		const struct sched *sched = op->call->kind == COLL_SENDRECV ? &m->p2p_sched
+									    : &op->call->sched;
+
+		bytes = sched_message_bytes(sched, conn->src, conn->dst, conn->lane, index);
+		body = payload_source(&s->payload, index, bytes);
+	}
+	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
+	h.comm = op->comm->number;
+	h.seq = op->seq;
+	h.rank = conn->dst;
+	h.peer = conn->src;
+	h.lane = conn->lane;
+	h.index = index;
+	m->n_messages++;
+	s->n_messages_out++;
+	if (to->worker)
+		worker_send_message(to->worker, &h, bytes ? body : NULL);
+}
+
+/* --- from real ranks ------------------------------------------------------------- */
+
+static int compare_early(const void *a, const void *b)
+{
+	const struct early *x = a, *y = b;
+
+	if (x->dst != y->dst)
+		return x->dst < y->dst ? -1 : 1;
+	return (x->lane > y->lane) - (x->lane < y->lane);
+}
+
+void op_sort_early(struct op_member *m)
+{
+	qsort(m->early, m->n_early, sizeof(*m->early), compare_early);
+}
+
+/* Where the messages of a connection are counted, and how many it has. */
+static uint64_t *find_count(struct op *op, size_t i, const struct wire_hdr *h,
+			    int64_t *ret_out, uint64_t *ret_n_messages)
+{
+	struct op_member *m = &op->members[i];
+	struct early key = {.dst = h->peer, .lane = h->lane}, *e;
+
+	*ret_out = -1;
+	if (op->n_out) {
+		*ret_out = border_find_out(&op->call->border, h->rank, h->peer, h->lane);
+		if (*ret_out < 0)
+			return NULL;
+		*ret_n_messages = op->call->border.out[*ret_out].n_messages;
+		return &op->n_out[*ret_out];
+	}
+	e = m->early ? bsearch(&key, m->early, m->n_early, sizeof(key), compare_early) : NULL;
+	if (!e)
+		return NULL;
+	*ret_n_messages = e->n_messages;
+	return &e->n;
+}
+
+static void unexpected(struct op *op, const struct wire_hdr *h, const char *why)
+{
+	comm_abort(op->comm, NULL, EPROTO,
+		   "op %llu (%s): message %llu from rank %u to rank %u, lane %u: %s",
+		   (unsigned long long)op->seq, coll_kind_name(op->call->kind),
+		   (unsigned long long)h->index, h->rank, h->peer, h->lane, why);
+}
+
+/* Finds what a message is; whatever it may not be aborts the communicator. */
+static bool message_find(struct worker *w, const struct wire_hdr *h, struct op **ret,
+			 size_t *ret_i, int64_t *ret_out, uint64_t **ret_count)
+{
+	uint64_t n = 0;
+	char why[128];
+
+	if (!op_find(w, h, ret, ret_i))
+		return false;
+	if (w->server->config->exchange == EXCHANGE_NONE) {
+		unexpected(*ret, h, "no messages are exchanged (exchange none)");
+		return false;
+	}
+	if (!(*ret)->members[*ret_i].has_arrived) {
+		unexpected(*ret, h, "its sender has not arrived");
+		return false;
+	}
+	*ret_count = find_count(*ret, *ret_i, h, ret_out, &n);
+	if (!*ret_count) {
+		unexpected(*ret, h, "no such connection in this op");
+		return false;
+	}
+	if (h->index != **ret_count || h->index >= n) {
+		if (**ret_count < n)
+			snprintf(why, sizeof(why), "message %llu of %llu was expected",
+				 (unsigned long long)**ret_count, (unsigned long long)n);
+		else
+			snprintf(why, sizeof(why), "all %llu were here", (unsigned long long)n);
+		unexpected(*ret, h, why);
+		return false;
+	}
+	return true;
+}
+
+int op_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_body)
+{
+	struct server *s = w->server;
+	const struct sched *sched;
+	uint64_t *count, bytes = 0;
+	struct op *op;
+	int64_t out;
+	size_t i;
+	char why[96];
+
+	*ret_body = NULL;
+	if (!message_find(w, h, &op, &i, &out, &count))
+		return w->state == WORKER_READY ? 0 : 1;
+	if (s->config->exchange == EXCHANGE_PAYLOAD) {
+		sched = op->call->kind == COLL_SENDRECV ? &op->members[i].p2p_sched : &op->call->sched;
+		bytes = sched_message_bytes(sched, h->rank, h->peer, h->lane, h->index);
+	}
+	if (h->body_bytes != bytes) {
+		snprintf(why, sizeof(why), "it has %llu bytes instead of %llu",
+			 (unsigned long long)h->body_bytes, (unsigned long long)bytes);
+		unexpected(op, h, why);
+		return 0;
+	}
+	if (bytes)
+		*ret_body = payload_sink(&s->payload, h->index, bytes);
+	return 0;
+}
+
+/* Return: 0; -EPROTO with the sentence. */
+static int arrived(struct op *op, int64_t out, uint64_t index, struct err *err)
+{
+	int r = engine_arrived(op->comm->server->engine, op->engine_op, (uint32_t)out, index, err);
+
+	return r == ENGINE_UNEXPECTED ? -EPROTO : r;
+}
+
+int op_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct server *s = w->server;
+	const struct call *call;
+	struct err err = {""};
+	uint64_t *count;
+	struct op *op;
+	int64_t out;
+	size_t i;
+
+	if (!message_find(w, h, &op, &i, &out, &count))
+		return 0;
+	call = op->call;
+	s->n_messages_in++;
+	op->members[i].n_messages++;
+	if (body && h->body_bytes && call->has_reduces && out >= 0 &&
+	    bitmap_test(&call->reduces, call->first_reduce[out] + h->index))
+		payload_reduce(&s->payload, payload_sink(&s->payload, h->index, h->body_bytes),
+			       h->index, h->body_bytes);
+	++*count;
+	if (op->is_live) {
+		if (arrived(op, out, h->index, &err) < 0)
+			unexpected(op, h, err.text);
+		else if (clock_now_ns() > op->moved_ns)
+			op->moved_ns = clock_now_ns();
+	}
+	return 0;
+}
+
+int op_replay_early(struct op *op, struct err *err)
+{
+	const struct border *b = &op->call->border;
+	int r;
+
+	/* Point-to-point: the border is new, the counts are the members'. */
+	for (uint32_t i = 0; i < op->comm->n_real; i++) {
+		for (uint32_t k = 0; k < op->members[i].n_early; k++) {
+			const struct early *e = &op->members[i].early[k];
+			int64_t out = border_find_out(b, op->comm->real[i].rank, e->dst, e->lane);
+
+			if (out >= 0)
+				op->n_out[out] = e->n;
+		}
+	}
+	for (uint32_t out = 0; out < b->n_out; out++) {
+		for (uint64_t index = 0; index < op->n_out[out]; index++) {
+			r = arrived(op, out, index, err);
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,570 @@
+/* See op.h. Arrivals, the start and the end; messages are in op-message.c. */
+#include "daemon/op.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "daemon/op-find.h"
+#include "daemon/worker.h"
+#include "engine/price.h"
+
+#define AHEAD_MAX_NS NS_PER_S /* clocks of two hosts may differ by that */
+
+static void op_free(struct op *op)
+{
+	struct comm *c = op->comm;
+
+	if (op->engine_op)
+		engine_cancel(c->server->engine, op->engine_op);
+	c->server->n_open_ops--;
+	DL_DELETE(c->ops, op);
+	c->n_ops--;
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		free(op->members[i].p2p);
+		free(op->members[i].early);
+	}
+	timing_deinit(&op->timing);
+	free(op->members);
+	free(op->n_out);
+	if (op->call)
+		call_put(c, op->call);
+	free(op);
+}
+
+void op_free_all(struct comm *c)
+{
+	struct op *op, *next;
+
+	DL_FOREACH_SAFE(c->ops, op, next)
+		op_free(op);
+}
+
+/* --- words for people ------------------------------------------------------------ */
+
+static char *call_text(const struct wire_arrive *a, char *buf, size_t size)
+{
+	char bytes[32];
+
+	if (a->kind == COLL_SENDRECV)
+		snprintf(buf, size, "%u point-to-point calls", a->n_p2p);
+	else
+		snprintf(buf, size, "%s of %llu %s (%s), root %u", coll_kind_name(a->kind),
+			 (unsigned long long)a->count, coll_dtype_name(a->dtype),
+			 units_print_bytes(a->count * coll_dtype_bytes(a->dtype), bytes,
+					   sizeof(bytes)), a->root);
+	return buf;
+}
+
+static const struct op_member *first_arrived(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->comm->n_real; i++)
+		if (op->members[i].has_arrived)
+			return &op->members[i];
+	return &op->members[0];
+}
+
+static size_t list_ranks(const struct op *op, bool arrived, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < op->comm->n_real; i++) {
+		const struct comm_member *m = &op->comm->real[i];
+
+		if (op->members[i].has_arrived != arrived)
+			continue;
+		if (used + 64 > size) {
+			used += (size_t)snprintf(buf + used, size - used, " ...");
+			break;
+		}
+		used += (size_t)snprintf(buf + used, size - used, " %u", m->rank);
+		if (!arrived && m->worker)
+			used += (size_t)snprintf(buf + used, size - used, " (pid %u on %.20s)",
+						 m->worker->pid, m->worker->host);
+	}
+	if (used == 0)
+		used += (size_t)snprintf(buf, size, " nobody");
+	return used;
+}
+
+/* The first connection from a real rank on which messages are missing. */
+static void missing_message(const struct op *op, char *buf, size_t size)
+{
+	const struct border *b = &op->call->border;
+
+	buf[0] = '\0';
+	for (uint32_t i = 0; op->call->has_border && op->n_out && i < b->n_out; i++) {
+		if (op->n_out[i] == b->out[i].n_messages)
+			continue;
+		snprintf(buf, size, "message %llu of %llu from rank %u to rank %u (lane %u), ",
+			 (unsigned long long)op->n_out[i], (unsigned long long)b->out[i].n_messages,
+			 b->out[i].src, b->out[i].dst, b->out[i].lane);
+		return;
+	}
+}
+
+char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size)
+{
+	char what[160], who[400], message[160];
+	double waited_s = now_ns > op->moved_ns ? (double)(now_ns - op->moved_ns) / 1e9 : 0;
+
+	call_text(&first_arrived(op)->arrive, what, sizeof(what));
+	if (!op->is_live && !op->has_ended) {
+		size_t used = (size_t)snprintf(buf, size, "op %llu of communicator %u, %s, has waited "
+					       "%.1f s for its members: arrived",
+					       (unsigned long long)op->seq, op->comm->number, what,
+					       waited_s);
+
+		if (used < size) {
+			list_ranks(op, true, who, sizeof(who));
+			used += (size_t)snprintf(buf + used, size - used, "%s; missing", who);
+		}
+		if (used < size) {
+			list_ranks(op, false, who, sizeof(who));
+			snprintf(buf + used, size - used, "%s", who);
+		}
+		return buf;
+	}
+	missing_message(op, message, sizeof(message));
+	snprintf(buf, size, "op %llu of communicator %u, %s, is %.1f s beyond its end: waits for "
+		 "%s%u of %u members done", (unsigned long long)op->seq, op->comm->number, what,
+		 waited_s, message, op->n_done, op->comm->n_real);
+	return buf;
+}
+
+/* --- the end --------------------------------------------------------------------- */
+
+static void op_maybe_free(struct op *op)
+{
+	if (op->has_ended && op->n_done == op->comm->n_real)
+		op_free(op);
+}
+
+static void sink_end(void *owner, struct engine_op *engine_op, uint64_t end_ns)
+{
+	struct op *op = engine_op_tag(engine_op);
+
+	(void)owner;
+	(void)end_ns;
+	op->engine_op = NULL;
+	op->is_live = false;
+	op->has_ended = true;
+	op_maybe_free(op);
+}
+
+const struct engine_sink op_sink = {.send = op_send_message, .end = sink_end};
+
+static void record_done(struct op *op, size_t i, const struct wire_done *done)
+{
+	const struct comm *c = op->comm;
+	struct server *s = c->server;
+	const struct op_member *m = &op->members[i];
+	const struct call *call = op->call;
+	struct record_row row = {
+		.number = op->number, .seq = op->seq, .comm = c->number, .rank = c->real[i].rank,
+		.world_rank = c->real[i].world_rank, .kind = call->kind, .dtype = call->dtype,
+		.algo = call->sched.algo, .n_ranks = c->n_ranks, .n_real_ranks = c->n_real,
+		.how = op->timing.how, .bytes = call->sched.bytes, .arrive_ns = m->arrive.arrive_ns,
+		.start_ns = op->start_ns, .due_ns = op->end_ns, .release_ns = done->release_ns,
+		.local_done_ns = done->local_done_ns, .model_ns = op->timing.model_ns,
+		.injected_ns = op->timing.end_ns - op->timing.model_ns + op->late_ns,
+		.n_messages = m->n_messages,
+	};
+
+	if (call->kind == COLL_SENDRECV)
+		for (uint32_t k = 0; k < m->arrive.n_p2p; k++)
+			row.bytes += m->p2p[k].bytes;
+	row.flags = (c->members.is_guess ? RECORD_GUESSED_MEMBERS : 0) |
+		    (m->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
+		    (op->timing.end_ns < op->timing.bound_ns ? RECORD_BELOW_BOUND : 0);
+	if (s->record && record_write(s->record, &row) < 0) {
+		server_warn(s, "cannot write the record (%s); it ends here", strerror(errno));
+		s->record = record_close(s->record);
+	}
+}
+
+int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct op *op = NULL;
+	struct wire_done done;
+	size_t i;
+
+	if (!op_find(w, h, &op, &i))
+		return 0;
+	memcpy(&done, body, sizeof(done));
+	if (!op->members[i].has_arrived || op->members[i].is_done || !(op->is_live || op->has_ended))
+		return worker_refuse(w, EPROTO, "DONE for op %llu of communicator %u, which rank %u %s",
+				     (unsigned long long)h->seq, h->comm, h->rank,
+				     op->members[i].is_done ? "finished before" : "has not begun");
+	op->members[i].is_done = true;
+	op->n_done++;
+	op->moved_ns = clock_now_ns();
+	record_done(op, i, &done);
+	op_maybe_free(op);
+	return 0;
+}
+
+/* --- the start ------------------------------------------------------------------- */
+
+/* The op's start: the last arrival, of virtual ranks too. */
+static int find_start(struct op *op, struct err *err)
+{
+	struct comm *c = op->comm;
+	struct server *s = c->server;
+	double last = 0, late;
+	struct price price;
+	int r;
+
+	op->start_ns = 0;
+	for (uint32_t i = 0; i < c->n_real; i++)
+		if (op->members[i].arrive.arrive_ns > op->start_ns)
+			op->start_ns = op->members[i].arrive.arrive_ns;
+	if (s->config->n_what_ifs == 0 || c->n_real == c->n_ranks)
+		return 0;
+	price_init(&price, &op->call->sched, s->cluster.topology, &c->members.map, s->delay,
+		   op->number, err);
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		const struct wire_arrive *a = &op->members[i].arrive;
+
+		r = delay_arrival(s->delay, &price.op, (double)a->compute_ns, &late, err);
+		if (r < 0)
+			return r;
+		if (r > 0)
+			continue;
+		late -= (double)(op->start_ns - a->arrive_ns);
+		last = late > last ? late : last;
+	}
+	op->late_ns = ceil(last);
+	op->start_ns += (uint64_t)op->late_ns;
+	return 0;
+}
+
+static int solve_p2p_op(struct op *op, struct err *err)
+{
+	struct comm *c = op->comm;
+	struct server *s = c->server;
+	CLEANUP(freep) uint32_t *ranks = calloc(c->n_real, sizeof(*ranks));
+	CLEANUP(freep) const struct sched_p2p **calls = calloc(c->n_real, sizeof(*calls));
+	CLEANUP(freep) uint32_t *n_calls = calloc(c->n_real, sizeof(*n_calls));
+	int r;
+
+	if (!ranks || !calls || !n_calls)
+		return err_set(err, ENOMEM, "out of memory");
+	/* Also without exchange: it proves that the calls between real ranks match. */
+	r = call_make_p2p(c, op->call, op->members, err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		ranks[i] = c->real[i].rank;
+		calls[i] = op->members[i].p2p;
+		n_calls[i] = op->members[i].arrive.n_p2p;
+	}
+	return solve_p2p(ranks, c->n_real, calls, n_calls, op->call->sched.chunk_bytes,
+			 s->cluster.topology, &c->members.map, s->delay,
+			 s->config->exchange == EXCHANGE_NONE ? NULL : &op->call->border, op->number,
+			 &op->timing, err);
+}
+
+static int solve_op(struct op *op, struct err *err)
+{
+	struct server *s = op->comm->server;
+
+	if (op->call->kind == COLL_SENDRECV)
+		return solve_p2p_op(op, err);
+	return solver_solve(s->solver, op->comm->number, &op->call->sched, &op->comm->members.map,
+			    op->call->has_border ? &op->call->border : NULL, op->number, &op->timing,
+			    err);
+}
+
+static void warn_below_bound(struct op *op)
+{
+	char end[32], bound[32];
+
+	if (op->timing.end_ns >= op->timing.bound_ns || op->call->is_below_bound_told ||
+	    strcmp(op->comm->server->config->model, "none") == 0)
+		return;
+	op->call->is_below_bound_told = true;
+	server_warn(op->comm->server,
+		    "op %llu of communicator %u (%s): the model says %s, but the network alone needs %s",
+		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->kind),
+		    units_print_time(op->timing.end_ns, end, sizeof(end)),
+		    units_print_time(op->timing.bound_ns, bound, sizeof(bound)));
+}
+
+static void tell_release(struct op *op)
+{
+	struct wire_release m = {op->start_ns, op->end_ns, op->number};
+	struct comm *c = op->comm;
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, WIRE_RELEASE, sizeof(m));
+	h.comm = c->number;
+	h.seq = op->seq;
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		h.rank = c->real[i].rank;
+		if (c->real[i].worker)
+			worker_send(c->real[i].worker, &h, &m);
+	}
+}
+
+static int start_engine(struct op *op, struct err *err)
+{
+	struct server *s = op->comm->server;
+	bool has_border = s->config->exchange != EXCHANGE_NONE;
+	int r;
+
+	op->end_ns = op->start_ns + (uint64_t)ceil(op->timing.end_ns);
+	if (has_border && !op->n_out) {
+		op->n_out = calloc((size_t)op->call->border.n_out + 1, sizeof(*op->n_out));
+		if (!op->n_out)
+			return err_set(err, ENOMEM, "out of memory");
+	}
+	r = engine_start(s->engine, has_border ? &op->call->border : NULL, &op->timing, op->start_ns,
+			 op->end_ns, op, &op->engine_op);
+	if (r < 0)
+		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));
+	op->is_live = true;
+	return has_border ? op_replay_early(op, err) : 0;
+}
+
+static void op_start(struct op *op)
+{
+	struct comm *c = op->comm;
+	struct err err = {""};
+
+	if (find_start(op, &err) < 0 || solve_op(op, &err) < 0 || start_engine(op, &err) < 0) {
+		comm_abort(c, NULL, EINVAL, "op %llu (%s): %s", (unsigned long long)op->seq,
+			   coll_kind_name(op->call->kind), err.text);
+		return;
+	}
+	warn_below_bound(op);
+	op->moved_ns = op->end_ns;
+	op->warn_ns = op->end_ns + SERVER_WARN_NS;
+	tell_release(op);
+}
+
+/* --- arrivals ---------------------------------------------------------------------- */
+
+static struct op *op_new(struct comm *c, uint64_t seq)
+{
+	struct op *op = calloc(1, sizeof(*op));
+
+	if (!op)
+		return NULL;
+	op->members = calloc(c->n_real, sizeof(*op->members));
+	if (!op->members) {
+		free(op);
+		return NULL;
+	}
+	op->comm = c;
+	op->seq = seq;
+	op->number = c->server->n_ops++;
+	op->first_ns = op->moved_ns = clock_now_ns();
+	op->warn_ns = op->first_ns + SERVER_WARN_NS;
+	DL_APPEND(c->ops, op);
+	c->n_ops++;
+	c->server->n_open_ops++;
+	return op;
+}
+
+static bool is_same_call(const struct wire_arrive *a, const struct wire_arrive *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	if (a->kind == COLL_SENDRECV)
+		return true;
+	return a->count == b->count && a->dtype == b->dtype && a->root == b->root;
+}
+
+/* Copies the calls of member @i and knows their connections from then on. */
+static int keep_p2p(struct op *op, size_t i, const struct wire_arrive *a, const char *list,
+		    struct err *err)
+{
+	struct op_member *m = &op->members[i];
+	const struct comm *c = op->comm;
+	uint32_t n_in, n_out;
+	struct sched_conn *conns;
+	int r;
+
+	m->p2p = calloc((size_t)a->n_p2p + 1, sizeof(*m->p2p));
+	if (!m->p2p)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t k = 0; k < a->n_p2p; k++) {
+		struct wire_p2p p;
+
+		memcpy(&p, list + k * sizeof(p), sizeof(p));
+		if (p.peer >= c->n_ranks)
+			return err_set(err, EPROTO, "a call to rank %u of %u ranks", p.peer, c->n_ranks);
+		m->p2p[k] = (struct sched_p2p){.peer = p.peer, .is_send = p.is_send, .bytes = p.bytes};
+	}
+	m->p2p_sched = op->call->sched;
+	m->p2p_sched.bytes = 0;
+	m->p2p_sched.p2p = m->p2p;
+	m->p2p_sched.n_p2p = a->n_p2p;
+	m->p2p_sched.p2p_rank = c->real[i].rank;
+	r = sched_init(&m->p2p_sched, err);
+	if (r == 0)
+		r = call_check_bytes(c, &m->p2p_sched, err);
+	if (r < 0 || c->server->config->exchange == EXCHANGE_NONE)
+		return r;
+	r = sched_conns(&m->p2p_sched, c->real[i].rank, &conns, &n_in, &n_out);
+	if (r < 0)
+		return err_set(err, -r, "out of memory");
+	m->early = calloc((size_t)n_out + 1, sizeof(*m->early));
+	for (uint32_t k = 0; m->early && k < n_out; k++)
+		m->early[m->n_early++] = (struct early){conns[n_in + k].dst, conns[n_in + k].lane,
+							conns[n_in + k].n_messages, 0};
+	free(conns);
+	if (!m->early)
+		return err_set(err, ENOMEM, "out of memory");
+	op_sort_early(m);
+	return 0;
+}
+
+/* The first arrival says what the op is. */
+static int op_define(struct op *op, const struct wire_arrive *a, struct err *err)
+{
+	struct comm *c = op->comm;
+	int r = a->kind == COLL_SENDRECV ? call_new_p2p(c, a, &op->call, err)
+					 : call_get(c, a, &op->call, err);
+
+	if (r < 0 || !op->call->has_border)
+		return r;
+	op->n_out = calloc((size_t)op->call->border.n_out + 1, sizeof(*op->n_out));
+	return op->n_out ? 0 : err_set(err, ENOMEM, "out of memory");
+}
+
+static void mismatch(struct op *op, size_t i, const struct wire_arrive *a)
+{
+	const struct op_member *other = first_arrived(op);
+	char one[160], two[160];
+
+	comm_abort(op->comm, NULL, EINVAL, "op %llu: rank %u calls %s, rank %u calls %s",
+		   (unsigned long long)op->seq, op->comm->real[other - op->members].rank,
+		   call_text(&other->arrive, one, sizeof(one)), op->comm->real[i].rank,
+		   call_text(a, two, sizeof(two)));
+}
+
+static int check_arrive(struct worker *w, const struct comm *c, const struct wire_hdr *h,
+			struct wire_arrive *a)
+{
+	uint64_t now = clock_now_ns();
+
+	if (a->kind != COLL_SENDRECV && a->root >= c->n_ranks)
+		return worker_refuse(w, EPROTO, "ARRIVE with root %u of %u ranks", a->root, c->n_ranks),
+		       -1;
+	if (a->arrive_ns > now + AHEAD_MAX_NS)
+		return worker_refuse(w, EPROTO, "op %llu of communicator %u arrives %.1f s in the "
+				     "future: the clocks do not agree", (unsigned long long)h->seq,
+				     h->comm, (double)(a->arrive_ns - now) / 1e9), -1;
+	/* An error of the clocks' offset; later than now or before HELLO cannot be. */
+	if (a->arrive_ns > now)
+		a->arrive_ns = now;
+	if (a->arrive_ns < w->hello_ns)
+		a->arrive_ns = w->hello_ns;
+	return 0;
+}
+
+static struct op *op_by_seq(struct comm *c, uint64_t seq)
+{
+	struct op *op;
+
+	DL_FOREACH(c->ops, op)
+		if (op->seq == seq)
+			return op;
+	return NULL;
+}
+
+int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct comm *c = NULL;
+	struct comm_member *member = op_find_member(w, h, &c);
+	struct wire_arrive a;
+	struct err err = {""};
+	struct op *op;
+	size_t i;
+	int r = 0;
+
+	if (!member)
+		return 0;
+	memcpy(&a, body, sizeof(a));
+	if (check_arrive(w, c, h, &a) < 0)
+		return 0;
+	if (h->seq != member->next_seq)
+		return worker_refuse(w, EPROTO, "rank %u of communicator %u arrives at op %llu instead of %llu",
+				     h->rank, h->comm, (unsigned long long)h->seq,
+				     (unsigned long long)member->next_seq);
+	if (c->n_ops >= SERVER_OPS_MAX && !op_by_seq(c, h->seq))
+		return worker_refuse(w, EPROTO, "more than %d ops of communicator %u at a time",
+				     SERVER_OPS_MAX, h->comm);
+	i = (size_t)(member - c->real);
+	op = op_by_seq(c, h->seq);
+	if (!op) {
+		op = op_new(c, h->seq);
+		r = op ? op_define(op, &a, &err) : err_set(&err, ENOMEM, "out of memory");
+	} else if (!is_same_call(&first_arrived(op)->arrive, &a)) {
+		mismatch(op, i, &a);
+		return 0;
+	}
+	if (r == 0 && a.kind == COLL_SENDRECV)
+		r = keep_p2p(op, i, &a, (const char *)body + sizeof(a), &err);
+	if (r < 0) {
+		comm_abort(c, NULL, -r, "op %llu (%s) of rank %u: %s", (unsigned long long)h->seq,
+			   coll_kind_name(a.kind), h->rank, err.text);
+		return 0;
+	}
+	op->members[i].arrive = a;
+	op->members[i].has_arrived = true;
+	member->next_seq++;
+	if (++op->n_arrived == c->n_real)
+		op_start(op);
+	return 0;
+}
+
+/* --- waiting too long ---------------------------------------------------------------- */
+
+/* Return: when this op wants to be looked at again; 0: the communicator is dead. */
+static uint64_t tick_one(struct op *op, uint64_t now_ns)
+{
+	struct server *s = op->comm->server;
+	char text[900];
+
+	if (now_ns < op->warn_ns)
+		return op->warn_ns;
+	if (now_ns < op->moved_ns + SERVER_WARN_NS)
+		return op->warn_ns = op->moved_ns + SERVER_WARN_NS;
+	op_describe(op, now_ns, text, sizeof(text));
+	if (now_ns >= op->moved_ns + s->config->timeout_ns) {
+		comm_abort(op->comm, NULL, ETIMEDOUT, "%.400s; that is the timeout", text);
+		return 0;
+	}
+	server_warn(s, "%s", text);
+	/* Ever more seldom: 5, 10, 20, ... seconds. */
+	op->warn_ns = now_ns + (now_ns - op->moved_ns);
+	if (op->warn_ns > op->moved_ns + s->config->timeout_ns)
+		op->warn_ns = op->moved_ns + s->config->timeout_ns;
+	return op->warn_ns;
+}
+
+uint64_t op_tick(struct server *s, uint64_t now_ns)
+{
+	uint64_t again = UINT64_MAX, due;
+	struct comm *c, *next_comm;
+	struct op *op, *next;
+
+	HASH_ITER(hh, s->comms, c, next_comm) {
+		DL_FOREACH_SAFE(c->ops, op, next) {
+			due = tick_one(op, now_ns);
+			if (due == 0)
+				break;
+			again = due < again ? due : again;
+		}
+	}
+	return again;
+}

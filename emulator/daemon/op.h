@@ -1,0 +1,96 @@
+/* Ops: arrivals are collected and compared; at the last one the op is solved, the
+ * members get RELEASE, and the engine plays its virtual ranks; with the last DONE
+ * its rows go into the record.
+ *
+ *   collecting → live (in the engine) → ended, once each member is done → freed */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/comm.h"
+#include "engine/border.h"
+#include "engine/engine.h"
+#include "engine/solve.h"
+
+/* What a call is, and what follows from it: made once, kept for the next equal
+ * call of the communicator. */
+struct call {
+	uint32_t kind, dtype, root;
+	uint64_t count;
+	struct sched sched;
+	bool has_border;
+	struct border border;      /* owned */
+	struct comm_member **to;   /* owned; in-connection -> member; borrowed */
+	uint64_t *first_reduce;    /* owned; out-connection -> offset into reduces */
+	struct bitmap reduces;     /* out messages that the virtual receiver reduces */
+	bool has_reduces;
+	bool is_below_bound_told;
+	uint32_t n_users;          /* live ops */
+	struct call *prev, *next;
+};
+
+enum { CALL_KEPT_MAX = 64 };
+
+/* Finds or makes. Return: 0; negative errno with the sentence. */
+int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err);
+/* For a group of point-to-point calls; never kept. The border is made when all
+ * calls are known: call_make_p2p(). */
+struct op_member;
+int call_new_p2p(struct comm *c, const struct wire_arrive *a, struct call **ret,
+		 struct err *err);
+int call_make_p2p(struct comm *c, struct call *call, const struct op_member *members,
+		  struct err *err);
+/* Whether payload's buffers hold every message. Return: 0; -EFBIG with the sentence. */
+int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err);
+void call_put(struct comm *c, struct call *call);
+void call_free_all(struct comm *c);
+
+/* An out-connection of one member before the border is known (SENDRECV). */
+struct early {
+	uint32_t dst;
+	uint16_t lane;
+	uint64_t n_messages, n;
+};
+
+struct op_member {
+	bool has_arrived, is_done;
+	struct wire_arrive arrive;
+	struct sched_p2p *p2p;   /* owned */
+	struct sched p2p_sched;
+	struct early *early;     /* owned; sorted by (dst, lane) */
+	uint32_t n_early;
+	uint64_t n_messages;     /* that crossed the link */
+};
+
+struct op {
+	struct comm *comm; /* borrowed */
+	struct call *call; /* counted by n_users */
+	uint64_t seq, number;
+	uint32_t n_arrived, n_done;
+	struct op_member *members; /* owned, as comm->real */
+	uint64_t *n_out;           /* owned; arrived messages by out-connection */
+	uint64_t first_ns;         /* wall clock of the first arrival here */
+	uint64_t moved_ns;         /* wall clock when it last got on */
+	uint64_t warn_ns;          /* next warning */
+	bool is_live, has_ended;
+	struct engine_op *engine_op;
+	struct timing timing; /* owned */
+	uint64_t start_ns, end_ns;
+	double late_ns; /* how much later than the last real member the start is */
+	struct op *prev, *next;
+};
+
+int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body);
+/* Where the body of a MESSAGE goes (NULL: nowhere), and whether it may come.
+ * Return: 0; 1: hold the link (the worker was refused). */
+int op_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_body);
+int op_on_message(struct worker *w, const struct wire_hdr *h, const void *body);
+int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body);
+void op_free_all(struct comm *c);
+/* The engine's sink; owner is the server. */
+extern const struct engine_sink op_sink;
+/* Warnings and bounds of waiting ops. Return: when to call again. */
+uint64_t op_tick(struct server *s, uint64_t now_ns);
+/* "op 12 (AllReduce of 4 MiB) of communicator 3 waits for ...". Return: @buf. */
+char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size);

@@ -1,0 +1,114 @@
+/* See results.h. */
+#include "daemon/results.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include <event2/event.h>
+
+#include "base/cleanup.h"
+
+static int make_dirs(const char *dir, struct err *err)
+{
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s", dir) >= (int)sizeof(path) - 32)
+		return err_set(err, ENAMETOOLONG, "out: the name is too long");
+	for (char *p = path + 1; *p; p++) {
+		if (*p != '/')
+			continue;
+		*p = '\0';
+		if (mkdir(path, 0777) < 0 && errno != EEXIST)
+			return err_set(err, errno, "out: cannot make %s: %s", path, strerror(errno));
+		*p = '/';
+	}
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return err_set(err, errno, "out: cannot make %s: %s", path, strerror(errno));
+	return 0;
+}
+
+/* NULL with the sentence; *ret_exists: it was there. */
+static FILE *create(const char *dir, const char *name, int *ret_exists, struct err *err)
+{
+	char path[PATH_MAX];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 32, dir, name);
+	*ret_exists = 0;
+	f = fopen(path, "wxe");
+	if (!f && errno == EEXIST)
+		*ret_exists = 1;
+	else if (!f)
+		err_set(err, errno, "out: cannot write %s: %s", path, strerror(errno));
+	return f;
+}
+
+static int write_config(const struct config *c, struct err *err)
+{
+	int exists, r;
+	FILE *f = create(c->out, "config.yaml", &exists, err);
+
+	if (!f)
+		return exists ? 0 : -EIO;
+	r = config_write(c, f);
+	if (fclose(f) != 0 || r < 0)
+		return err_set(err, EIO, "out: cannot write config.yaml: %s", strerror(errno));
+	return 0;
+}
+
+static int write_facts(const struct config *c, struct err *err)
+{
+	struct utsname u = {0};
+	int exists;
+	FILE *f = create(c->out, "versions.txt", &exists, err);
+
+	uname(&u);
+	if (!f && !exists)
+		return -EIO;
+	if (f) {
+		fprintf(f, "nbox %s\nlibevent %s\n", NBOX_VERSION, event_get_version());
+		fclose(f);
+	}
+	f = create(c->out, "host.json", &exists, err);
+	if (!f)
+		return exists ? 0 : -EIO;
+	/* uname's texts are the kernel's own: plain words without quotes. */
+	fprintf(f, "{\"host\": \"%s\", \"kernel\": \"%s %s\", \"machine\": \"%s\", \"cpus\": %ld}\n",
+		u.nodename, u.sysname, u.release, u.machine, sysconf(_SC_NPROCESSORS_ONLN));
+	fclose(f);
+	return 0;
+}
+
+int results_open(const struct config *c, const char *model, uint64_t start_ns,
+		 struct record_writer **ret, struct err *err)
+{
+	struct record_header h = {
+		.magic = RECORD_MAGIC, .header_bytes = sizeof(h),
+		.row_bytes = sizeof(struct record_row), .world_size = c->world,
+		.n_nodes = c->topology.n_nodes, .gpus_per_node = c->topology.gpus_per_node,
+		.n_real = (uint32_t)c->n_real, .exchange = c->exchange, .data = c->data,
+		.seed = c->seed, .start_ns = start_ns,
+	};
+	char path[PATH_MAX];
+	struct timespec now;
+	int r = make_dirs(c->out, err);
+
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%.*s/record.nbox", PATH_MAX - 32, c->out);
+	if (access(path, F_OK) == 0)
+		return err_set(err, EEXIST,
+			       "out: %s holds the record of another run; choose another directory",
+			       c->out);
+	clock_gettime(CLOCK_REALTIME, &now);
+	h.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	snprintf(h.model, sizeof(h.model), "%s", model);
+	if ((r = write_config(c, err)) < 0 || (r = write_facts(c, err)) < 0)
+		return r;
+	return record_create(path, &h, ret, err);
+}

@@ -1,0 +1,12 @@
+/* The results directory of a run: record.nbox, config.yaml (effective),
+ * versions.txt, host.json. What is there already (written by `nbox run`) stays, but
+ * a record of another run is refused. */
+#pragma once
+
+#include "base/err.h"
+#include "config/config.h"
+#include "engine/record.h"
+
+/* @model: the chain as delay_describe() says it. Return: 0; negative errno. */
+int results_open(const struct config *c, const char *model, uint64_t start_ns,
+		 struct record_writer **ret, struct err *err);

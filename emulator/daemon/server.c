@@ -1,0 +1,408 @@
+/* The loop; see server.h.
+ *
+ * A round: every link moves what it can (the first one changes from round to round),
+ * the engine releases what is due, who is over is removed. Then, if a frame moved
+ * within the last --poll, or a message is due very soon, the next round follows at
+ * once; else all links are armed and libevent sleeps until one of them, a signal or
+ * the timer wakes it. The timer is early by the slack of the clock: the last part
+ * is polled, so that a message is not late by a wake-up. Without exchange nothing
+ * leaves nboxd at an op's end, and nobody spins for it. */
+#include "daemon/server.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/comm.h"
+#include "daemon/op.h"
+#include "daemon/results.h"
+#include "daemon/worker.h"
+
+#define TICK_NS (50 * NS_PER_MS)
+#define POLLS_A_LOOK 8 /* rounds without sleep between two looks at libevent */
+#define ACCEPTS_A_LOOK 64
+
+void server_warn(struct server *s, const char *fmt, ...)
+{
+	char text[1536];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	s->n_warnings++;
+	log_warn("%s", text);
+}
+
+const char *server_addr(const struct server *s)
+{
+	return s->listener ? listener_addr(s->listener) : s->config->addr;
+}
+
+/* --- events ---------------------------------------------------------------------- */
+
+static void on_listen(evutil_socket_t fd, short what, void *ctx)
+{
+	struct server *s = ctx;
+	struct err err = {""};
+	int r = 0;
+
+	(void)fd;
+	(void)what;
+	for (int i = 0; i < ACCEPTS_A_LOOK && r == 0; i++)
+		r = worker_accept(s, &err);
+	if (r < 0 && r != -EAGAIN)
+		server_warn(s, "cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
+	s->tick_ns = 0;
+}
+
+static void on_signal(evutil_socket_t number, short what, void *ctx)
+{
+	struct server *s = ctx;
+
+	(void)what;
+	s->stop_signal = (int)number;
+}
+
+/* Being awake is all that is wanted: the round does the rest. */
+static void on_wake(evutil_socket_t fd, short what, void *ctx)
+{
+	(void)fd;
+	(void)what;
+	(void)ctx;
+}
+
+static int watch(struct event **ev, struct event_base *base, evutil_socket_t fd, short what,
+		 event_callback_fn fn, void *ctx)
+{
+	*ev = event_new(base, fd, what, fn, ctx);
+	return *ev && event_add(*ev, NULL) == 0 ? 0 : -ENOMEM;
+}
+
+static int open_events(struct server *s)
+{
+	struct event_config *ec = event_config_new();
+
+	if (!ec)
+		return -ENOMEM;
+	event_config_set_flag(ec, EVENT_BASE_FLAG_PRECISE_TIMER);
+	s->base = event_base_new_with_config(ec);
+	event_config_free(ec);
+	if (!s->base)
+		return -ENOMEM;
+	s->timer_event = evtimer_new(s->base, on_wake, s);
+	if (!s->timer_event ||
+	    watch(&s->term_event, s->base, SIGTERM, EV_SIGNAL | EV_PERSIST, on_signal, s) < 0 ||
+	    watch(&s->int_event, s->base, SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, s) < 0 ||
+	    watch(&s->listen_event, s->base, listener_fd(s->listener), EV_READ | EV_PERSIST,
+		  on_listen, s) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+static void event_freep(struct event **ev)
+{
+	if (*ev)
+		event_free(*ev);
+	*ev = NULL;
+}
+
+/* --- life ------------------------------------------------------------------------- */
+
+static void read_boot_id(uint8_t ret[16])
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char text[64] = "";
+	unsigned n = 0;
+
+	if (!f)
+		return;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	for (const char *p = text; *p && n < 32; p++) {
+		unsigned nibble;
+
+		if (*p >= '0' && *p <= '9')
+			nibble = (unsigned)(*p - '0');
+		else if (*p >= 'a' && *p <= 'f')
+			nibble = (unsigned)(*p - 'a') + 10;
+		else
+			continue;
+		ret[n / 2] |= (uint8_t)(n % 2 ? nibble : nibble << 4);
+		n++;
+	}
+}
+
+/* The folder of models beside this program, or where it was installed to. */
+static const char *model_dir(char *buf, size_t size)
+{
+	static const char *const places[] = {"delaymodels", "../lib/nbox/delaymodels"};
+	char dir[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+
+	if (n <= 0)
+		return NULL;
+	dir[n] = '\0';
+	*strrchr(dir, '/') = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		if (snprintf(buf, size, "%s/%s", dir, places[i]) < (int)size && access(buf, X_OK) == 0)
+			return buf;
+	}
+	return NULL;
+}
+
+static int open_engine(struct server *s, struct err *err)
+{
+	const struct config *c = s->config;
+	char dir[PATH_MAX + 64];
+	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
+	int r = delay_open(c->model, c->what_ifs, c->n_what_ifs, dirs, c->seed, &s->delay, err);
+
+	if (r < 0)
+		return err_prefix(err, r, "model");
+	if (solver_new(&c->topology, s->delay, &s->solver) < 0 ||
+	    engine_new(&op_sink, s, &s->engine) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	if (c->exchange == EXCHANGE_PAYLOAD && payload_map(&s->payload, c->chunk_bytes) < 0)
+		return err_set(err, ENOMEM, "no memory for messages of %llu bytes",
+			       (unsigned long long)c->chunk_bytes);
+	return 0;
+}
+
+int server_open(const struct config *c, struct server **ret, struct err *err)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(err, ENOMEM, "out of memory");
+	s->config = c;
+	s->cluster = (struct cluster){&c->topology, c->real, c->n_real};
+	s->start_ns = clock_now_ns();
+	s->next_due_ns = UINT64_MAX;
+	read_boot_id(s->boot_id);
+	s->players = calloc(c->n_real, sizeof(*s->players));
+	r = s->players ? open_engine(s, err) : err_set(err, ENOMEM, "out of memory");
+	/* The address first: a second nboxd must not touch the first one's files. */
+	if (r == 0)
+		r = listener_open(c->addr, &s->listener, err);
+	if (r == 0 && open_events(s) < 0)
+		r = err_set(err, ENOMEM, "cannot set up libevent");
+	if (r == 0 && c->out)
+		r = results_open(c, delay_describe(s->delay), s->start_ns, &s->record, err);
+	if (r < 0) {
+		server_close(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct server *server_close(struct server *s)
+{
+	if (!s)
+		return NULL;
+	s->is_stopping = true;
+	while (s->workers)
+		worker_remove(s->workers);
+	gather_free_all(s);
+	while (s->comms)
+		comm_free(s->comms);
+	event_freep(&s->listen_event);
+	event_freep(&s->timer_event);
+	event_freep(&s->term_event);
+	event_freep(&s->int_event);
+	listener_free(s->listener);
+	if (s->base)
+		event_base_free(s->base);
+	engine_free(s->engine);
+	solver_free(s->solver);
+	delay_free(s->delay);
+	record_close(s->record);
+	payload_unmap(&s->payload);
+	free(s->players);
+	free(s);
+	return NULL;
+}
+
+/* --- the loop --------------------------------------------------------------------- */
+
+static void remove_over(struct server *s, uint64_t now_ns)
+{
+	struct worker *w, *next;
+
+	DL_FOREACH_SAFE(s->workers, w, next)
+		if (worker_is_over(w, now_ns))
+			worker_remove(w);
+}
+
+/* Every link once, beginning with another one each time. Links are added only by
+ * libevent's callbacks and removed only by remove_over(). */
+static bool move_links(struct server *s)
+{
+	struct worker *first = s->turn ? s->turn : s->workers, *w = first;
+	bool moved = false;
+
+	if (!first)
+		return false;
+	do {
+		moved = worker_progress(w) || moved;
+		w = w->next ? w->next : s->workers;
+	} while (w != first);
+	s->turn = first->next;
+	return moved;
+}
+
+/* Deadlines of HELLO, of gathers and of ops. */
+static void tick(struct server *s, uint64_t now_ns)
+{
+	bool has_hello = false;
+	struct worker *w;
+
+	DL_FOREACH(s->workers, w) {
+		if (w->state != WORKER_HELLO)
+			continue;
+		has_hello = true;
+		if (now_ns >= w->deadline_ns)
+			worker_refuse(w, ETIMEDOUT, "said no HELLO within %llu s",
+				      (unsigned long long)(SERVER_HELLO_NS / NS_PER_S));
+	}
+	gather_tick(s, now_ns);
+	op_tick(s, now_ns);
+	s->tick_ns = now_ns + (has_hello || s->n_gathers || s->n_open_ops ? TICK_NS : NS_PER_S);
+	if (s->record && record_flush(s->record) < 0) {
+		server_warn(s, "cannot write the record (%s); it ends here", strerror(errno));
+		s->record = record_close(s->record);
+	}
+}
+
+static void begin_stop(struct server *s)
+{
+	struct worker *w;
+
+	log_info("ends: %s", strsignal(s->stop_signal));
+	s->is_stopping = true;
+	s->stop_ns = clock_now_ns() + SERVER_DRAIN_NS;
+	event_freep(&s->listen_event);
+	s->listener = listener_free(s->listener);
+	DL_FOREACH(s->workers, w)
+		worker_refuse(w, ECANCELED, "nboxd was told to end (%s)", strsignal(s->stop_signal));
+}
+
+/* Return: true when all links may be slept on. */
+static bool arm_links(struct server *s)
+{
+	struct worker *w;
+
+	DL_FOREACH(s->workers, w) {
+		short poll_events, events;
+
+		if (w->state == WORKER_CLOSED)
+			return false;
+		if (!link_arm(w->link))
+			return false;
+		poll_events = link_poll_events(w->link);
+		events = (short)((poll_events & POLLIN ? EV_READ : 0) | (poll_events & POLLOUT ? EV_WRITE : 0));
+		if (w->event && w->armed_events == events)
+			continue;
+		if (w->event)
+			event_free(w->event);
+		w->event = NULL;
+		w->armed_events = events;
+		if (!events)
+			continue;
+		w->event = event_new(s->base, link_fd(w->link), (short)(events | EV_PERSIST), on_wake, s);
+		if (!w->event || event_add(w->event, NULL) < 0)
+			return false;
+	}
+	return true;
+}
+
+static void sleep_until(struct server *s, uint64_t due_ns)
+{
+	uint64_t now = clock_now_ns(), wait_us;
+	struct timeval tv;
+
+	if (due_ns <= now)
+		return;
+	wait_us = (due_ns - now) / NS_PER_US;
+	tv = (struct timeval){.tv_sec = (time_t)(wait_us / 1000000),
+			      .tv_usec = (suseconds_t)(wait_us % 1000000)};
+	if (evtimer_add(s->timer_event, &tv) < 0)
+		return;
+	event_base_loop(s->base, EVLOOP_ONCE);
+	evtimer_del(s->timer_event);
+}
+
+static bool is_worth_polling(const struct server *s, uint64_t now_ns)
+{
+	if (now_ns - s->active_ns < s->config->poll_ns)
+		return true;
+	return s->config->exchange != EXCHANGE_NONE && s->next_due_ns != UINT64_MAX &&
+	       s->next_due_ns < now_ns + clock_slack_ns();
+}
+
+static uint64_t wake_time(const struct server *s)
+{
+	uint64_t due = s->next_due_ns, slack = clock_slack_ns();
+
+	if (due != UINT64_MAX && s->config->exchange != EXCHANGE_NONE)
+		due = due > slack ? due - slack : 0;
+	return due < s->tick_ns ? due : s->tick_ns;
+}
+
+/* One round. Return: true when something moved. */
+static bool round_once(struct server *s, uint64_t now_ns)
+{
+	uint64_t sent = s->n_messages_out;
+	bool moved = move_links(s);
+
+	s->next_due_ns = engine_advance(s->engine, clock_now_ns());
+	/* What the engine released goes out in this round, not in the next one. */
+	if (s->n_messages_out != sent)
+		moved = move_links(s) || moved;
+	if (now_ns >= s->tick_ns)
+		tick(s, now_ns);
+	remove_over(s, now_ns);
+	return moved;
+}
+
+int server_run(struct server *s, struct err *err)
+{
+	unsigned polls = 0;
+
+	(void)err;
+	while (!(s->is_stopping && (!s->workers || clock_now_ns() >= s->stop_ns))) {
+		uint64_t now_ns = clock_now_ns();
+		bool moved = round_once(s, now_ns);
+
+		if (moved)
+			s->active_ns = clock_now_ns();
+		if (s->stop_signal && !s->is_stopping)
+			begin_stop(s);
+		if (moved || is_worth_polling(s, clock_now_ns())) {
+			if (++polls % POLLS_A_LOOK == 0)
+				event_base_loop(s->base, EVLOOP_NONBLOCK);
+			else if (!moved)
+				sched_yield();
+			continue;
+		}
+		if (s->is_stopping && s->tick_ns > s->stop_ns)
+			s->tick_ns = s->stop_ns;
+		if (arm_links(s))
+			sleep_until(s, wake_time(s));
+		else
+			event_base_loop(s->base, EVLOOP_NONBLOCK);
+	}
+	return 0;
+}

@@ -1,0 +1,75 @@
+/* nboxd's loop and all that it owns. One thread: libevent wakes it for links,
+ * signals and timers, and in between it polls, so that a message never waits for a
+ * sleeping process.
+ *
+ *   server_open() → server_run() → server_close() */
+#pragma once
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "daemon/members.h"
+#include "daemon/payload.h"
+#include "engine/delay.h"
+#include "engine/engine.h"
+#include "engine/record.h"
+#include "engine/solve.h"
+#include "links/link.h"
+
+struct comm;
+struct gather;
+struct worker;
+
+#define SERVER_WORKERS_MAX 4096 /* open links */
+#define SERVER_COMMS_MAX 65536
+#define SERVER_GATHERS_MAX 4096
+#define SERVER_OPS_MAX 1024     /* of one communicator at a time */
+#define SERVER_WARN_NS (5 * NS_PER_S)
+#define SERVER_HELLO_NS (5 * NS_PER_S)
+#define SERVER_DRAIN_NS NS_PER_S
+
+struct server {
+	const struct config *config; /* borrowed */
+	struct cluster cluster;
+	struct event_base *base;
+	struct listener *listener;
+	struct event *listen_event, *term_event, *int_event, *timer_event;
+	struct delay_chain *delay;
+	struct solver *solver;
+	struct engine *engine;
+	struct record_writer *record; /* NULL: no results directory */
+	struct payload payload;
+
+	struct worker *workers;   /* list, owned */
+	struct worker *turn;      /* who is served first in the next round */
+	uint32_t n_workers, n_accepted;
+	struct worker **players;  /* owned; who plays config->real[i], or NULL */
+	struct comm *comms;       /* hash by number, owned */
+	struct gather *gathers;   /* list, owned */
+	uint32_t n_comms, n_gathers, last_comm;
+	uint64_t n_ops, n_messages_in, n_messages_out, n_warnings; /* since the start */
+	uint32_t n_open_ops;
+
+	uint64_t start_ns;
+	uint64_t next_due_ns; /* of the engine */
+	uint64_t active_ns;   /* when a frame moved last */
+	uint64_t tick_ns;     /* next look at what waits */
+	uint8_t boot_id[16];
+	bool is_stopping;
+	uint64_t stop_ns; /* give up draining then */
+	int stop_signal;
+};
+
+/* Return: 0; negative errno with the sentence. @ret is the caller's to close. */
+int server_open(const struct config *c, struct server **ret, struct err *err);
+struct server *server_close(struct server *s); /* NULL allowed; returns NULL */
+const char *server_addr(const struct server *s);
+/* Until SIGTERM or SIGINT. Return: 0; negative errno. */
+int server_run(struct server *s, struct err *err);
+/* A warning of the run: logged, and counted for the status. */
+void server_warn(struct server *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* status.c: the answer to WIRE_STATUS; the caller's to free(). NULL: no memory. */
+char *status_json(const struct server *s);

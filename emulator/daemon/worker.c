@@ -1,0 +1,366 @@
+/* See worker.h. Callbacks run inside link_progress(), where no link may be freed:
+ * they only change states; server.c removes who is over. */
+#include "daemon/worker.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "daemon/comm.h"
+#include "daemon/op.h"
+
+#define BIT(n) (1u << (n))
+#define QUEUE_MAX (UINT64_C(16) << 20) /* answers to a peer that does not read */
+
+static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
+static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
+static int client_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
+static int leaving_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
+static int deaf_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
+
+const struct worker_state_info worker_states[WORKER_STATES] = {
+	[WORKER_HELLO] = {"hello",
+			  BIT(WORKER_READY) | BIT(WORKER_CLIENT) | BIT(WORKER_DRAINING) |
+				  BIT(WORKER_CLOSED),
+			  hello_on_frame},
+	[WORKER_READY] = {"ready",
+			  BIT(WORKER_LEAVING) | BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
+			  ready_on_frame},
+	[WORKER_CLIENT] = {"client", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED), client_on_frame},
+	[WORKER_LEAVING] = {"leaving", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
+			    leaving_on_frame},
+	[WORKER_DRAINING] = {"draining", BIT(WORKER_CLOSED), deaf_on_frame},
+	[WORKER_CLOSED] = {"closed", 0, deaf_on_frame},
+};
+
+char *worker_name(const struct worker *w, char *buf, size_t size)
+{
+	if (w->pid)
+		snprintf(buf, size, "worker %u (pid %u on %.40s)", w->number, w->pid, w->host);
+	else
+		snprintf(buf, size, "worker %u (%.60s)", w->number, link_peer(w->link));
+	return buf;
+}
+
+void worker_set_state(struct worker *w, enum worker_state to)
+{
+	assert(worker_states[w->state].next & BIT(to));
+	log_debug("worker %u: %s -> %s", w->number, worker_states[w->state].name,
+		  worker_states[to].name);
+	w->state = to;
+}
+
+void worker_send(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	if (w->state == WORKER_CLOSED || w->state == WORKER_DRAINING)
+		return;
+	if (link_send_copy(w->link, h, body) == -ENOMEM)
+		worker_refuse(w, ENOMEM, "nboxd is out of memory");
+}
+
+void worker_send_message(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	if (w->state == WORKER_CLOSED || w->state == WORKER_DRAINING)
+		return;
+	if (link_send(w->link, h, body, 0) == -ENOMEM)
+		worker_refuse(w, ENOMEM, "nboxd is out of memory");
+}
+
+int worker_refuse(struct worker *w, int code, const char *fmt, ...)
+{
+	struct wire_text text = {.code = code};
+	char name[WORKER_NAME_MAX];
+	struct wire_hdr h;
+	va_list ap;
+
+	if (w->state == WORKER_CLOSED || w->state == WORKER_DRAINING)
+		return 0;
+	va_start(ap, fmt);
+	vsnprintf(text.text, sizeof(text.text), fmt, ap);
+	va_end(ap);
+	if (w->server->is_stopping)
+		log_info("%s: %s", worker_name(w, name, sizeof(name)), text.text);
+	else
+		server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), text.text);
+	wire_hdr_init(&h, WIRE_ERROR, sizeof(text));
+	link_send_copy(w->link, &h, &text);
+	worker_set_state(w, WORKER_DRAINING);
+	w->deadline_ns = clock_now_ns() + SERVER_DRAIN_NS;
+	return 0;
+}
+
+/* --- frames ------------------------------------------------------------------ */
+
+static bool is_same_token(const uint8_t *a, const uint8_t *b)
+{
+	uint8_t difference = 0;
+
+	for (size_t i = 0; i < WIRE_TOKEN_BYTES; i++) /* no early end: tells nothing by time */
+		difference |= a[i] ^ b[i];
+	return difference == 0;
+}
+
+static void welcome(struct worker *w)
+{
+	const struct config *c = w->server->config;
+	struct wire_welcome m = {
+		.now_ns = clock_now_ns(), .worker = w->number, .world = c->world,
+		.n_nodes = c->topology.n_nodes, .gpus_per_node = c->topology.gpus_per_node,
+		.n_real = (uint32_t)c->n_real, .exchange = c->exchange, .data = c->data,
+		.same_clock = w->is_same_clock,
+	};
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, WIRE_WELCOME, sizeof(m));
+	worker_send(w, &h, &m);
+}
+
+static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct wire_hello m;
+	char name[WORKER_NAME_MAX];
+
+	if (h->type != WIRE_HELLO)
+		return worker_refuse(w, EPROTO, "%s before HELLO", wire_type_name(h->type));
+	memcpy(&m, body, sizeof(m));
+	w->pid = m.pid;
+	memcpy(w->host, m.host, sizeof(w->host));
+	for (char *p = w->host; *p; p++)
+		if (*p <= ' ' || *p == 0x7f || *p == '"' || *p == '\\')
+			*p = '?';
+	if (!is_same_token(m.token, w->server->config->token))
+		return worker_refuse(w, EACCES,
+				     "wrong token: NBOX_TOKEN of the worker and of nboxd must be equal");
+	w->hello_ns = clock_now_ns();
+	w->is_same_clock = memcmp(m.boot_id, w->server->boot_id, sizeof(m.boot_id)) == 0;
+	worker_set_state(w, m.role == 0 ? WORKER_READY : WORKER_CLIENT);
+	log_info("%s: connected over %s%s", worker_name(w, name, sizeof(name)), link_kind(w->link),
+		 w->is_same_clock ? "" : ", another host");
+	welcome(w);
+	return 0;
+}
+
+static int answer_ping(struct worker *w, const void *body)
+{
+	struct wire_ping m;
+	struct wire_hdr h;
+
+	memcpy(&m, body, sizeof(m));
+	m.daemon_ns = clock_now_ns();
+	wire_hdr_init(&h, WIRE_PING, sizeof(m));
+	worker_send(w, &h, &m);
+	return 0;
+}
+
+static int answer_status(struct worker *w)
+{
+	CLEANUP(freep) char *text = status_json(w->server);
+	struct wire_hdr h;
+
+	if (!text)
+		return worker_refuse(w, ENOMEM, "nboxd is out of memory");
+	wire_hdr_init(&h, WIRE_STATUS, strlen(text));
+	worker_send(w, &h, text);
+	return 0;
+}
+
+/* Whether the peer lets answers pile up; it is refused then. */
+static bool is_choked(struct worker *w)
+{
+	if (link_queued_bytes(w->link) < QUEUE_MAX)
+		return false;
+	worker_refuse(w, ENOBUFS, "asks on and on, but does not read the answers");
+	return true;
+}
+
+static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	switch (h->type) {
+	case WIRE_COMM_INIT:
+		return gather_on_init(w, h, body);
+	case WIRE_COMM_SPLIT:
+		return gather_on_split(w, h, body);
+	case WIRE_COMM_SHRINK:
+		return gather_on_shrink(w, h, body);
+	case WIRE_COMM_FREE:
+		return comm_on_free(w, h);
+	case WIRE_LOCAL_ID:
+		return comm_on_local_id(w, h, body);
+	case WIRE_ABORT:
+		return comm_on_abort(w, h, body);
+	case WIRE_ARRIVE:
+		return op_on_arrive(w, h, body);
+	case WIRE_MESSAGE:
+		return op_on_message(w, h, body);
+	case WIRE_DONE:
+		return op_on_done(w, h, body);
+	case WIRE_PING:
+		return is_choked(w) ? 0 : answer_ping(w, body);
+	case WIRE_STATUS:
+		return is_choked(w) ? 0 : answer_status(w);
+	case WIRE_BYE:
+		worker_set_state(w, WORKER_LEAVING);
+		comm_worker_gone(w->server, w, true);
+		return 0;
+	default:
+		return worker_refuse(w, EPROTO, "a worker may not send %s", wire_type_name(h->type));
+	}
+}
+
+static int client_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	if (h->type == WIRE_PING)
+		return is_choked(w) ? 0 : answer_ping(w, body);
+	if (h->type == WIRE_STATUS)
+		return is_choked(w) ? 0 : answer_status(w);
+	if (h->type == WIRE_BYE)
+		return 0;
+	return worker_refuse(w, EPROTO, "a client may not send %s", wire_type_name(h->type));
+}
+
+static int leaving_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	(void)body;
+	return worker_refuse(w, EPROTO, "%s after BYE", wire_type_name(h->type));
+}
+
+static int deaf_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	(void)w;
+	(void)h;
+	(void)body;
+	return 0;
+}
+
+/* --- the link's callbacks ------------------------------------------------------ */
+
+static int worker_on_header(void *owner, struct link *l, const struct wire_hdr *h,
+			    void **ret_body)
+{
+	struct worker *w = owner;
+
+	(void)l;
+	if (w->state == WORKER_DRAINING || w->state == WORKER_CLOSED)
+		return LINK_HOLD;
+	if (h->type != WIRE_MESSAGE && h->body_bytes > WIRE_CONTROL_MAX) {
+		worker_refuse(w, EPROTO, "%s frame of %llu bytes", wire_type_name(h->type),
+			      (unsigned long long)h->body_bytes);
+		return LINK_HOLD;
+	}
+	if (h->type != WIRE_MESSAGE)
+		return 0;
+	if (w->state != WORKER_READY) {
+		worker_refuse(w, EPROTO, "MESSAGE before HELLO");
+		return LINK_HOLD;
+	}
+	return op_on_message_header(w, h, ret_body) ? LINK_HOLD : 0;
+}
+
+static int worker_on_frame(void *owner, struct link *l, const struct wire_hdr *h,
+			   const void *body)
+{
+	struct worker *w = owner;
+	struct err err = {""};
+
+	(void)l;
+	w->n_frames++;
+	if (h->type != WIRE_MESSAGE && wire_body_check(h, body, &err) < 0) {
+		worker_refuse(w, EPROTO, "%s", err.text);
+		return 0;
+	}
+	return worker_states[w->state].on_frame(w, h, body);
+}
+
+static void worker_on_sent(void *owner, struct link *l, uint64_t cookie)
+{
+	(void)owner;
+	(void)l;
+	(void)cookie;
+}
+
+static void worker_on_closed(void *owner, struct link *l, int code, const char *why)
+{
+	struct worker *w = owner;
+	char name[WORKER_NAME_MAX];
+
+	(void)l;
+	if (code < 0 && w->state != WORKER_DRAINING && w->state != WORKER_LEAVING)
+		server_warn(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)),
+			    why ? why : strerror(-code));
+	else
+		log_info("%s: link closed%s%s", worker_name(w, name, sizeof(name)),
+			 why && why[0] ? ": " : "", why ? why : "");
+	if (w->state == WORKER_READY)
+		comm_worker_gone(w->server, w, false);
+	if (w->state != WORKER_CLOSED)
+		worker_set_state(w, WORKER_CLOSED);
+}
+
+static const struct link_events worker_link_events = {
+	.on_header = worker_on_header,
+	.on_frame = worker_on_frame,
+	.on_sent = worker_on_sent,
+	.on_closed = worker_on_closed,
+};
+
+/* --- life ---------------------------------------------------------------------- */
+
+int worker_accept(struct server *s, struct err *err)
+{
+	struct worker *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (!w)
+		return err_set(err, ENOMEM, "out of memory");
+	w->server = s;
+	r = link_accept(s->listener, &worker_link_events, w, &w->link, err);
+	if (r < 0) {
+		free(w);
+		return r;
+	}
+	w->number = s->n_accepted++;
+	w->deadline_ns = clock_now_ns() + SERVER_HELLO_NS;
+	DL_APPEND(s->workers, w);
+	s->n_workers++;
+	if (s->n_workers > SERVER_WORKERS_MAX)
+		worker_refuse(w, EMFILE, "more than %d links", SERVER_WORKERS_MAX);
+	return 0;
+}
+
+void worker_remove(struct worker *w)
+{
+	struct server *s = w->server;
+
+	/* Whoever was refused while ready still has members. */
+	comm_worker_gone(s, w, false);
+	if (s->turn == w)
+		s->turn = w->next;
+	DL_DELETE(s->workers, w);
+	s->n_workers--;
+	if (w->event)
+		event_free(w->event);
+	link_free(w->link);
+	free(w);
+}
+
+bool worker_progress(struct worker *w)
+{
+	if (w->state == WORKER_CLOSED)
+		return false;
+	return link_progress(w->link) != 0;
+}
+
+bool worker_is_over(const struct worker *w, uint64_t now_ns)
+{
+	if (w->state == WORKER_CLOSED)
+		return true;
+	if (w->state == WORKER_DRAINING)
+		return link_queued_bytes(w->link) == 0 || now_ns >= w->deadline_ns;
+	return false;
+}

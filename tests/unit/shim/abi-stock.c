@@ -1,0 +1,8 @@
+/* What a stock nccl.h says. */
+#include <nccl.h>
+
+#include "tests/unit/shim/abi.h"
+
+const long abi_stock[] = {ABI_NUMBERS};
+const size_t abi_stock_blocking = offsetof(ncclConfig_t, blocking);
+const size_t abi_stock_config = sizeof(ncclConfig_t);

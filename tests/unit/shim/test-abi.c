@@ -1,0 +1,39 @@
+/* Our own declarations against a stock nccl.h, where one is installed. The two cannot
+ * be in one file: this one has ours, abi-stock.c the other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "shim/nccl-api.h"
+#include "tests/unit/shim/abi.h"
+
+static void test_numbers(void **state)
+{
+	static const long ours[] = {ABI_NUMBERS};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (ours[i] != abi_stock[i])
+			fail_msg("number %zu of ABI_NUMBERS is %ld, in nccl.h %ld", i, ours[i],
+				 abi_stock[i]);
+}
+
+static void test_config_head(void **state)
+{
+	(void)state;
+	assert_int_equal(offsetof(ncclConfig_t, blocking), abi_stock_blocking);
+	assert_true(sizeof(ncclConfig_t) <= abi_stock_config);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_config_head),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

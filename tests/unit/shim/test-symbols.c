@@ -1,0 +1,141 @@
+/* The symbol table against libnbox.so itself: what nm says it exports, that each
+ * function reaches the real library when there is no virtual cluster, and that none
+ * changes errno. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/nccl-api.h"
+
+static const char *const names[] = {
+#define NCCL_SYMBOL(how, ret, name, params, args) "nccl" #name, "pnccl" #name,
+#include "shim/nccl-symbols.h"
+#undef NCCL_SYMBOL
+};
+#define N_NAMES (sizeof(names) / sizeof(names[0]))
+
+static void *handle;
+static unsigned int *calls;
+
+static bool is_listed(const char *name)
+{
+	for (size_t i = 0; i < N_NAMES; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+static size_t compare_with_nm(const char *path, bool is_ours)
+{
+	char command[512], line[512], name[256];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "nm -D --defined-only '%s'", path);
+	f = popen(command, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		char *at;
+
+		if (sscanf(line, "%*s %*s %255s", name) != 1)
+			continue;
+		at = strchr(name, '@');
+		if (at)
+			*at = 0;
+		/* exported by 2.28's binary, in no header */
+		if (!strcmp(name, "ncclResetDebugInitInternal"))
+			continue;
+		if (!is_ours && strncmp(name, "nccl", 4) && strncmp(name, "pnccl", 5))
+			continue;
+		if (!is_listed(name))
+			fail_msg("%s exports %s, which is not in the table", path, name);
+		n++;
+	}
+	assert_int_equal(pclose(f), 0);
+	return n;
+}
+
+static void test_exports_are_the_table(void **state)
+{
+	(void)state;
+	assert_int_equal(compare_with_nm(getenv("LIBNBOX"), true), N_NAMES);
+	for (size_t i = 0; i < N_NAMES; i++)
+		assert_non_null(dlsym(handle, names[i]));
+}
+
+static void test_a_real_nccl_has_nothing_more(void **state)
+{
+	const char *path = getenv("REAL_NCCL");
+
+	(void)state;
+	if (!path || !*path)
+		skip();
+	assert_true(compare_with_nm(path, false) > 50);
+}
+
+static void test_forwards_and_keeps_errno(void **state)
+{
+	/* Eleven integer or pointer arguments at most, or a 128-byte struct on the stack: a
+	 * call with enough zeroes satisfies all of them on the ABIs that we build for. */
+	typedef long (*any)(long, long, long, long, long, long, long, long, long, long, long,
+			    ncclUniqueId);
+	ncclUniqueId id;
+
+	(void)state;
+	memset(&id, 0, sizeof(id));
+	for (size_t i = 0; i < N_NAMES; i++) {
+		any fn = (any)dlsym(handle, names[i]);
+		unsigned int before = calls[i / 2];
+
+		errno = EXDEV;
+		fn(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, id);
+		if (errno != EXDEV)
+			fail_msg("%s changed errno", names[i]);
+		if (calls[i / 2] != before + 1)
+			fail_msg("%s did not reach the real library", names[i]);
+	}
+}
+
+static void test_second_name_is_the_same_function(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < N_NAMES; i += 2)
+		assert_ptr_equal(dlsym(handle, names[i]), dlsym(handle, names[i + 1]));
+}
+
+static int setup(void **state)
+{
+	void *fake;
+
+	(void)state;
+	unsetenv("NBOX_ADDR");
+	setenv("NBOX_NCCL", getenv("FAKE_NCCL"), 1);
+	fake = dlopen(getenv("FAKE_NCCL"), RTLD_NOW);
+	calls = fake ? dlsym(fake, "fake_calls") : NULL;
+	handle = dlopen(getenv("LIBNBOX"), RTLD_NOW);
+	if (!handle)
+		fprintf(stderr, "%s\n", dlerror());
+	return handle && calls ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_exports_are_the_table),
+		cmocka_unit_test(test_a_real_nccl_has_nothing_more),
+		cmocka_unit_test(test_second_name_is_the_same_function),
+		cmocka_unit_test(test_forwards_and_keeps_errno),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
