@@ -108,20 +108,22 @@ const char *units_suggest(const char *word, const char *const *candidates, size_
 	for (i = 0; i < n; i++) {
 		size_t n_cand = strlen(candidates[i]);
 		size_t longer = n_cand > n_word ? n_cand : n_word;
-		unsigned d, cost;
+		unsigned d, cost, is_short = 0;
 
 		if (n_cand > WORD_MAX)
 			continue;
 		d = distance(word, n_word, candidates[i], n_cand);
 		if (n_word >= 3 && n_cand >= 3 && d > 0 &&
-		    strncasecmp(word, candidates[i], n_word < n_cand ? n_word : n_cand) == 0)
-			d = 1; /* one abbreviates the other */
+		    strncasecmp(word, candidates[i], n_word < n_cand ? n_word : n_cand) == 0) {
+			is_short = 1; /* one abbreviates the other, the user's more likely */
+			d = n_word < n_cand ? 1 : d < 2 ? d : 2;
+		}
 		/* near: at most a third of the letters, but one is always allowed
 		 * where at least one other fits */
 		if (d > longer / 3 && !(d == 1 && longer > 1))
 			continue;
-		/* among equals, the one that agrees in case, then the first */
-		cost = 2 * d + (strcmp(word, candidates[i]) != 0 && d == 0);
+		/* among equals, the whole word, then the first */
+		cost = 2 * d + is_short;
 		if (!best || cost < best_cost) {
 			best = candidates[i];
 			best_cost = cost;

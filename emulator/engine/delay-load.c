@@ -113,6 +113,25 @@ static int plugin_open(const char *path, struct delay_plugin *ret, struct err *e
 	return 0;
 }
 
+/* From a folder: the file must be called after the model. */
+static int plugin_open_named(const char *path, const char *name, struct delay_plugin *ret,
+			     struct err *err)
+{
+	struct delay_plugin p = {0};
+	int r = plugin_open(path, &p, err);
+
+	if (r < 0)
+		return r;
+	if (strcmp(p.table.name, name) != 0) {
+		r = err_set(err, ENOEXEC, "%s holds a delay model that calls itself '%.64s'", path,
+			    p.table.name);
+		delay_plugin_close(&p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
 /* --- folders --------------------------------------------------------------- */
 
 struct found {
@@ -234,7 +253,6 @@ static int not_found(const char *name, const struct found_list *list, struct err
 int delay_plugin_find(const char *name, const char *const *dirs, struct delay_plugin *ret,
 		      struct err *err)
 {
-	struct delay_plugin p = {0};
 	struct found_list list;
 	size_t i;
 	int r;
@@ -246,19 +264,9 @@ int delay_plugin_find(const char *name, const char *const *dirs, struct delay_pl
 		return r;
 	for (i = 0; i < list.n && strcmp(list.items[i].name, name) != 0; i++)
 		;
-	if (i == list.n) {
-		r = not_found(name, &list, err);
-	} else {
-		r = plugin_open(list.items[i].path, &p, err);
-		if (r == 0 && strcmp(p.table.name, name) != 0) {
-			r = err_set(err, ENOEXEC, "%s holds a delay model that calls itself '%.64s'",
-				    list.items[i].path, p.table.name);
-			delay_plugin_close(&p);
-		}
-	}
+	r = i == list.n ? not_found(name, &list, err)
+			: plugin_open_named(list.items[i].path, name, ret, err);
 	found_free(&list);
-	if (r == 0)
-		*ret = p;
 	return r;
 }
 
@@ -277,7 +285,8 @@ int delay_list(const char *const *dirs,
 	for (i = 0; i < list.n; i++) {
 		struct delay_plugin p = {0};
 
-		r = plugin_open(list.items[i].path, &p, bad ? NULL : &first);
+		r = plugin_open_named(list.items[i].path, list.items[i].name, &p,
+				      bad ? NULL : &first);
 		if (r < 0) {
 			bad = bad ? bad : r;
 			continue;

@@ -279,14 +279,15 @@ static void test_print(void **state)
 
 static void test_suggest(void **state)
 {
-	static const char *const names[] = {"none", "const", "alphabeta", "ring", "tree",
+	static const char *const names[] = {"all", "none", "const", "alphabeta", "ring", "tree",
 					    "alltoall", "table", "delay"};
 	static const struct {
 		const char *word, *expect;
 	} cases[] = {
 		{"rnig", "ring"},	{"RING", "ring"},     {"rings", "ring"},
 		{"alpha", "alphabeta"}, {"all2all", "alltoall"}, {"tabel", "table"},
-		{"dealy", "delay"},	{"constant", "const"}, {"zebra", NULL},
+		{"dealy", "delay"},	{"constant", "const"},
+		{"alltoal", "alltoall"}, {"zebra", NULL},
 		{"", NULL},		{"x", NULL},
 	};
 	char longword[200];

@@ -1,0 +1,257 @@
+/* The loader: what it refuses and why, what it takes although sizes differ, where
+ * it looks, and that no answer passes unchecked. */
+#include "delay-test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int open_bad(const char *name, struct delay_chain **ret, struct err *err)
+{
+	static const char *const dirs[] = {BAD_DIR, MODEL_DIR, NULL};
+
+	*ret = NULL;
+	err->text[0] = '\0';
+	return delay_open(name, NULL, 0, dirs, 0, ret, err);
+}
+
+static void assert_sentence(const char *name, const struct err *err, const char *expect)
+{
+	if (!strstr(err->text, expect))
+		fail_msg("%s: '%s' does not say '%s'", name, err->text, expect);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *name;
+		int code;
+		const char *sentence;
+	} cases[] = {
+		{"other_abi", -ENOEXEC, "was built for delay-model ABI 2, nbox has 1"},
+		{"too_short", -ENOEXEC, "says that its table has 24 bytes"},
+		{"too_long", -ENOEXEC, "says that its table has 1048576 bytes"},
+		{"small_symbol", -ENOEXEC, "is no table of a delay model"},
+		{"no_symbol", -ENOEXEC, "exports no nbox_delaymodel"},
+		{"no_name", -ENOEXEC, "has no name"},
+		{"no_create", -ENOEXEC, "no_create has no create()"},
+		{"no_destroy", -ENOEXEC, "has no destroy()"},
+		{"no_answer", -ENOEXEC, "has no op() or message()"},
+		{"no_decoration", -ENOEXEC, "has no message(), extra() or arrival()"},
+		{"other_name", -ENOEXEC, "calls itself 'liar'"},
+		{"silent_create", -EINVAL, "gave an error for create() without a reason"},
+		{"create_says_one", -EINVAL, "create() has no answer"},
+		{"rnig", -ENOENT, "did you mean 'ring'?"},
+		{"zebra", -ENOENT, "there are: add alltoall"},
+		{"", -EINVAL, "names no delay model"},
+		{":time=1us", -EINVAL, "names no delay model"},
+		{"./absent.so", -ENOEXEC, "cannot load the delay model ./absent.so"},
+		{"const:", -EINVAL, "is no key=value"},
+		{"const:time", -EINVAL, "is no key=value"},
+		{"const:=1us", -EINVAL, "is no key=value"},
+		{"const:time=", -EINVAL, "is no key=value"},
+		{"const:time=1us,", -EINVAL, "is no key=value"},
+		{"const:tmie=1us", -ENOENT, "unknown key 'tmie'; did you mean 'time'?"},
+		{"const:zzz=1us", -ENOENT, "keys: time"},
+		{"none:time=1us", -ENOENT, "it has no parameters"},
+		{"const:time=1us,time=2us", -EINVAL, "'time' is given twice"},
+		{"const:time=1", -EINVAL, "delay model const: time: '1' has no unit"},
+		{"const", -EINVAL, "'time' must be given (time: how long every op takes)"},
+		{"ring:chunk=0B", -EINVAL, "at least one"},
+		{"ring:bw=0GB/s", -EINVAL, "zero"},
+		{"add:delay=1us", -EINVAL, "give it with --what-if"},
+	};
+	struct delay_chain *d;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		int r = open_bad(cases[i].name, &d, &err);
+
+		if (r != cases[i].code)
+			fail_msg("%s: %d, not %d: %s", cases[i].name, r, cases[i].code, err.text);
+		assert_sentence(cases[i].name, &err, cases[i].sentence);
+		assert_null(d);
+	}
+}
+
+static void test_model_as_what_if(void **state)
+{
+	static const char *const what_ifs[] = {"ring", NULL};
+	struct delay_chain *d = NULL;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(test_open("none", what_ifs, 0, &d, &err), -EINVAL);
+	assert_sentence("ring", &err, "give it with --model");
+}
+
+/* A table with more fields than this host knows. */
+static void test_newer_is_taken(void **state)
+{
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 4, 1, 8);
+	struct delay_chain *opened;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(open_bad("newer", &opened, &err), 0);
+	CHAIN d = opened;
+
+	assert_true(test_op_ns(d, &op) == 7);
+	assert_false(delay_is_uniform(d) || delay_is_steady(d));
+}
+
+static void test_answers_are_checked(void **state)
+{
+	static const struct {
+		const char *name, *sentence;
+	} cases[] = {
+		{"nan_op", "delay model nan_op: op() answered not a number"},
+		{"negative_op", "delay model negative_op: op() answered a negative time (-1 ns)"},
+		{"infinite_op", "op() answered an infinite time"},
+		{"odd_code", "op() returned 42"},
+		{"silent_error", "delay model silent_error: gave an error for op() without a reason"},
+		{"loud_error", "delay model loud_error: bytes=12 is odd"},
+		{"nan_latency", "message()'s latency answered not a number"},
+		{"negative_occupancy", "message()'s occupancy answered a negative time"},
+	};
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 4, 1, 8);
+	struct nbox_message msg = test_message(0, 1, NBOX_INTRA, 1, 8);
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct nbox_delay delay = {-3, -3};
+		struct delay_chain *opened;
+		struct err err;
+		double ns = -3;
+		int r;
+
+		assert_int_equal(open_bad(cases[i].name, &opened, &err), 0);
+		CHAIN d = opened;
+
+		for (int twice = 0; twice < 2; twice++) {
+			err.text[0] = '\0';
+			r = delay_has_op(d) ? delay_op(d, &op, &ns, &err)
+					    : delay_message(d, &op, &msg, false, &delay, &err);
+			assert_int_equal(r, -EINVAL);
+			assert_sentence(cases[i].name, &err, cases[i].sentence);
+		}
+		assert_true(ns == -3 && delay.latency_ns == -3); /* untouched */
+	}
+}
+
+static void test_decorators_are_checked(void **state)
+{
+	static const char *const dirs[] = {BAD_DIR, MODEL_DIR, NULL};
+	static const char *const extra[] = {"nan_extra"}, *const arrival[] = {"negative_arrival"};
+	/* a what-if that forgets to ask the model under it is heard all the same */
+	static const char *const eats[] = {"eats_messages", "add:hop=all,delay=1us"};
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 4, 1, 8);
+	struct nbox_message msg = test_message(0, 1, NBOX_INTRA, 1, 8);
+	struct delay_chain *d = NULL;
+	struct err err;
+	double ns = -3;
+
+	(void)state;
+	assert_int_equal(delay_open("none", extra, 1, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_extra(d, &op, 5, false, &ns, &err), -EINVAL);
+	assert_sentence("extra", &err, "delay model nan_extra: extra() answered not a number");
+	delay_free(d);
+	assert_int_equal(delay_open("none", arrival, 1, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_arrival(d, &op, 5, &ns, &err), -EINVAL);
+	assert_sentence("arrival", &err, "arrival() answered a negative time");
+	delay_free(d);
+	assert_true(ns == -3);
+	assert_int_equal(delay_open("none", eats, 2, dirs, 0, &d, &err), 0);
+	assert_true(test_message_ns(d, &op, &msg).latency_ns == 1001);
+	assert_false(delay_is_uniform(d));
+	delay_free(d);
+	/* an error under a decorator names the model that made it */
+	assert_int_equal(delay_open("nan_latency", eats + 1, 1, dirs, 0, &d, &err), 0);
+	struct nbox_delay delay;
+
+	assert_int_equal(delay_message(d, &op, &msg, false, &delay, &err), -EINVAL);
+	assert_sentence("below", &err, "delay model nan_latency: message()'s latency");
+	delay_free(d);
+}
+
+/* --- folders --------------------------------------------------------------- */
+
+static void count_each(void *ctx, const struct nbox_delaymodel *m, const char *path)
+{
+	char (*names)[512] = ctx;
+
+	assert_non_null(strstr(path, m->name));
+	assert_true(strlen(*names) + strlen(m->name) + 2 < sizeof(*names));
+	strcat(*names, " ");
+	strcat(*names, m->name);
+}
+
+static void test_list(void **state)
+{
+	static const char *const dirs[] = {MODEL_DIR, MODEL_DIR, "/nonexistent/folder", NULL};
+	static const char *const bad[] = {BAD_DIR, NULL};
+	char names[512] = "";
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(delay_list(dirs, count_each, &names, &err), 0);
+	assert_string_equal(names,
+			    " add alltoall alphabeta const jitter none ring slow table tree");
+	/* the good ones of a folder are listed, the first bad one is told */
+	names[0] = '\0';
+	assert_int_equal(delay_list(bad, count_each, &names, &err), -ENOEXEC);
+	assert_true(err.text[0] != '\0');
+	assert_non_null(strstr(names, " newer"));
+}
+
+static void test_search_path(void **state)
+{
+	char dir[] = "/tmp/nbox-test-models-XXXXXX", name[128], spec[256], var[256];
+	struct delay_chain *d = NULL;
+	struct err err;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(name, sizeof(name), "%s/none.so", dir);
+	assert_int_equal(symlink(BAD_DIR "/nan_op.so", name), 0);
+	/* NBOX_MODEL_PATH goes before the given folders, empty parts are nothing */
+	snprintf(var, sizeof(var), "::/nonexistent:%s:", dir);
+	setenv("NBOX_MODEL_PATH", var, 1);
+	assert_int_equal(test_open("none", NULL, 0, &d, &err), -ENOEXEC);
+	assert_sentence("path", &err, "calls itself 'nan_op'");
+	unsetenv("NBOX_MODEL_PATH");
+	/* by path any file will do, with and without parameters */
+	assert_int_equal(test_open(name, NULL, 0, &d, &err), 0);
+	d = delay_free(d);
+	unlink(name);
+	snprintf(name, sizeof(name), "%s/a:b.so", dir);
+	assert_int_equal(symlink(MODEL_DIR "/ring.so", name), 0);
+	snprintf(spec, sizeof(spec), "%s:bw=50GB/s,alpha=1us", name);
+	assert_int_equal(test_open(spec, NULL, 0, &d, &err), 0);
+	assert_string_equal(delay_describe(d), spec);
+	d = delay_free(d);
+	unlink(name);
+	rmdir(dir);
+	static const char *const none[] = {"/nonexistent", NULL};
+
+	assert_int_equal(delay_open("ring", NULL, 0, none, 0, &d, &err), -ENOENT);
+	assert_sentence("none", &err, "NBOX_MODEL_PATH");
+	assert_null(delay_free(NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_model_as_what_if),
+		cmocka_unit_test(test_newer_is_taken),
+		cmocka_unit_test(test_answers_are_checked),
+		cmocka_unit_test(test_decorators_are_checked),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_search_path),
+	};
+
+	return cmocka_run_group_tests_name("loader", tests, NULL, NULL);
+}

@@ -1,0 +1,413 @@
+/* The decorators: add, slow, jitter. */
+#include "delay-test.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* --- add ------------------------------------------------------------------- */
+
+static void test_add_to_ops(void **state)
+{
+	CHAIN all = test_must_open("ring", "add:delay=5ms", 0);
+	CHAIN one = test_must_open("ring", "add:op=All_Gather,delay=2us", 0);
+	struct nbox_op op;
+
+	(void)state;
+	for (uint32_t kind = 0; kind <= NBOX_SENDRECV; kind++) {
+		op = test_op(kind, 16, 2, 4096);
+		assert_true(test_extra_ns(all, &op, 1000) == 5e6);
+		assert_true(test_extra_ns(one, &op, 1000) == (kind == NBOX_ALLGATHER ? 2000 : 0));
+	}
+	/* it leaves messages alone: the closed form stays */
+	assert_true(delay_has_op(all) && delay_is_uniform(all) && delay_is_steady(all));
+	op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+	assert_true(test_late_ns(all, &op, 1e6) == 0);
+}
+
+static void test_add_to_messages(void **state)
+{
+	static const char *const hops[] = {"intra", "inter", "all"};
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		char what_if[64];
+		struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+		struct nbox_message intra = test_message(0, 1, NBOX_INTRA, 1, 4000);
+		struct nbox_message inter = test_message(7, 8, NBOX_INTER, 1, 4000);
+		struct nbox_message self = test_message(7, 7, NBOX_SELF, 1, 4000);
+		struct nbox_delay base;
+		struct err err;
+
+		snprintf(what_if, sizeof(what_if), "add:hop=%s,delay=2us", hops[i]);
+		CHAIN d = test_must_open("alphabeta", what_if, 0);
+
+		assert_true(test_message_ns(d, &op, &intra).latency_ns == 1000 + (i != 1) * 2000.0);
+		assert_true(test_message_ns(d, &op, &inter).latency_ns == 5000 + (i != 0) * 2000.0);
+		assert_true(test_message_ns(d, &op, &inter).occupancy_ns == 80);
+		assert_true(test_message_ns(d, &op, &self).latency_ns == 0);
+		assert_true(test_extra_ns(d, &op, 1000) == 0);
+		assert_true(delay_is_uniform(d));
+		/* and without what-ifs */
+		assert_int_equal(delay_message(d, &op, &inter, true, &base, &err), 0);
+		assert_true(base.latency_ns == 5000);
+	}
+}
+
+/* Over a model of whole ops, messages cannot be touched: refused at once, not
+ * ignored. A model with both is asked for messages only. */
+static void test_messages_need_messages(void **state)
+{
+	static const char *const what_ifs[] = {"add:hop=inter,delay=1us",
+					       "jitter:on=message,dist=uniform,max=1us"};
+	struct delay_chain *d = NULL;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(what_ifs); i++) {
+		const char *const one[] = {what_ifs[i], NULL};
+
+		assert_int_equal(test_open("const:time=1ms", one, 0, &d, &err), -EINVAL);
+		assert_non_null(strstr(err.text, "whole ops only"));
+		assert_null(d);
+		CHAIN both = test_must_open("ring", what_ifs[i], 0);
+		struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+		double ns;
+
+		assert_false(delay_has_op(both));
+		assert_int_equal(delay_op(both, &op, &ns, &err), 1);
+		assert_true(delay_has_message(both));
+	}
+}
+
+static void test_several(void **state)
+{
+	static const char *const what_ifs[] = {"add:delay=1ms", "slow:rank=3,compute=2",
+					       "slow:rank=5,compute=3,link=2",
+					       "add:op=allreduce,delay=1us", NULL};
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+	struct delay_chain *opened = NULL;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(test_open("const:time=1ms", what_ifs, 0, &opened, &err), 0);
+	CHAIN d = opened;
+
+	/* (1 ms + 1 ms) twice as long by the slow link, and 1 us */
+	test_near(test_extra_ns(d, &op, 1e6), 3e6 + 1000, 1e-12);
+	assert_true(test_late_ns(d, &op, 1e6) == 2e6); /* the latest, not the sum */
+	assert_string_equal(delay_describe(d),
+			    "const:time=1ms + add:delay=1ms + slow:rank=3,compute=2 + "
+			    "slow:rank=5,compute=3,link=2 + add:op=allreduce,delay=1us");
+}
+
+/* --- slow ------------------------------------------------------------------ */
+
+static void test_slow(void **state)
+{
+	CHAIN d = test_must_open("alphabeta", "slow:rank=9,compute=1.5,link=200%", 0);
+	CHAIN lazy = test_must_open("ring", "slow:rank=9,compute=1.5", 0);
+	struct nbox_op with = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+	struct nbox_op without = test_op(NBOX_ALLREDUCE, 8, 1, 4096);
+	struct nbox_message from = test_message(9, 10, NBOX_INTRA, 1, 4000);
+	struct nbox_message to = test_message(7, 9, NBOX_INTER, 1, 5000);
+	struct nbox_message other = test_message(7, 8, NBOX_INTER, 1, 5000);
+
+	(void)state;
+	assert_true(test_late_ns(d, &with, 8e6) == 4e6);
+	assert_true(test_late_ns(d, &without, 8e6) == 0);
+	assert_true(test_message_ns(d, &with, &from).occupancy_ns == 20);
+	assert_true(test_message_ns(d, &with, &from).latency_ns == 1000);
+	assert_true(test_message_ns(d, &with, &to).occupancy_ns == 200);
+	assert_true(test_message_ns(d, &with, &other).occupancy_ns == 100);
+	assert_true(!delay_is_uniform(d) && delay_is_steady(d));
+	/* a slow processor alone leaves the closed form */
+	assert_true(delay_has_op(lazy) && delay_is_uniform(lazy));
+	assert_true(test_late_ns(lazy, &with, 8e6) == 4e6);
+}
+
+static void test_slow_link_on_whole_ops(void **state)
+{
+	CHAIN d = test_must_open("const:time=1ms", "slow:rank=9,link=2.5", 0);
+	struct nbox_op with = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+	struct nbox_op without = test_op(NBOX_ALLREDUCE, 8, 1, 4096);
+	struct err err;
+	double extra;
+
+	(void)state;
+	assert_true(delay_has_op(d));
+	assert_true(test_extra_ns(d, &with, 1e6) == 1.5e6);
+	assert_true(test_extra_ns(d, &without, 1e6) == 0);
+	assert_true(test_late_ns(d, &with, 1e6) == 0);
+	/* what was built from messages has it in already */
+	assert_int_equal(delay_extra(d, &with, 1e6, true, &extra, &err), 0);
+	assert_true(extra == 0);
+}
+
+/* --- jitter ---------------------------------------------------------------- */
+
+#define DRAWS 200000
+
+struct moments {
+	double mean, variance, min, max, p50, p99;
+};
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Of the extra of DRAWS ops. */
+static struct moments draw(const char *params, uint64_t seed)
+{
+	static double x[DRAWS];
+	struct moments m = {0};
+	char what_if[128];
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+
+	snprintf(what_if, sizeof(what_if), "jitter:%s", params);
+	CHAIN d = test_must_open("none", what_if, seed);
+
+	for (int i = 0; i < DRAWS; i++) {
+		op.number = (uint64_t)i;
+		x[i] = test_extra_ns(d, &op, 1e12);
+		m.mean += x[i] / DRAWS;
+	}
+	for (int i = 0; i < DRAWS; i++)
+		m.variance += (x[i] - m.mean) * (x[i] - m.mean) / DRAWS;
+	qsort(x, DRAWS, sizeof(x[0]), compare);
+	m.min = x[0];
+	m.max = x[DRAWS - 1];
+	m.p50 = x[DRAWS / 2];
+	m.p99 = x[DRAWS / 100 * 99];
+	return m;
+}
+
+/* Against the moments in the textbooks. The seed is fixed: nothing is left to luck.
+ * Tolerances are five standard errors and more. */
+static void test_jitter_moments(void **state)
+{
+	struct moments m;
+
+	(void)state;
+	m = draw("dist=uniform,min=10us,max=30us", 1);
+	test_near(m.mean, 20000, 0.005);
+	test_near(m.variance, 20000.0 * 20000 / 12, 0.01);
+	assert_true(m.min >= 10000 && m.max < 30000 && m.min < 10001 && m.max > 29999);
+
+	m = draw("dist=normal,mean=50us,stddev=10us", 2);
+	test_near(m.mean, 50000, 0.005);
+	test_near(m.variance, 1e8, 0.02);
+	test_near(m.p99, 50000 + 10000 * 2.3263478740408408, 0.01);
+	m = draw("dist=normal,stddev=10us", 3); /* mean 0: half of it shortens */
+	assert_true(fabs(m.mean) < 150 && fabs(m.p50) < 200 && m.min < -35000 && m.max > 35000);
+
+	m = draw("dist=lognormal,median=20us,sigma=0.5", 4);
+	test_near(m.p50, 20000, 0.01);
+	test_near(m.mean, 20000 * exp(0.125), 0.01);
+	test_near(m.variance, 4e8 * (exp(0.25) - 1) * exp(0.25), 0.05);
+	test_near(m.p99, 20000 * exp(0.5 * 2.3263478740408408), 0.02);
+
+	m = draw("dist=pareto,scale=10us,shape=5", 5);
+	test_near(m.mean, 5.0 / 4 * 10000, 0.01);
+	test_near(m.variance, 1e8 * 5 / (16.0 * 3), 0.1);
+	test_near(m.p50, 10000 * pow(2, 0.2), 0.01);
+	assert_true(m.min >= 10000);
+}
+
+/* The inverse of the normal distribution against erfc(), through a distribution
+ * whose standard deviation is a second: digits enough. */
+static void test_jitter_normal_is_exact(void **state)
+{
+	CHAIN normal = test_must_open("none", "jitter:dist=normal,stddev=1s", 9);
+	CHAIN uniform = test_must_open("none", "jitter:dist=uniform,max=1s", 9);
+
+	(void)state;
+	for (uint64_t i = 0; i < 20000; i++) {
+		struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+		double x, u;
+
+		op.number = i;
+		x = test_extra_ns(normal, &op, 1e12) / 1e9;
+		u = test_extra_ns(uniform, &op, 1e12) / 1e9; /* the same number below it */
+		assert_true(fabs(0.5 * erfc(-x * M_SQRT1_2) - u) < 1e-12);
+	}
+}
+
+/* The latest of n ranks: distribution function F^n. */
+static void test_jitter_on_compute(void **state)
+{
+	CHAIN d = test_must_open("none", "jitter:on=compute,dist=uniform,max=1ms", 6);
+	CHAIN tail = test_must_open("none", "jitter:on=compute,dist=normal,stddev=1ms", 6);
+	double sum_1 = 0, sum_64 = 0, sum_tail = 0;
+	enum { N = 50000 };
+
+	(void)state;
+	for (uint64_t i = 0; i < N; i++) {
+		struct nbox_op one = test_op(NBOX_ALLREDUCE, 1, 1, 4096);
+		struct nbox_op many = test_op(NBOX_ALLREDUCE, 64, 8, 4096);
+		struct nbox_op world = test_op(NBOX_ALLREDUCE, 65536, 8192, 4096);
+		double late;
+
+		one.number = many.number = world.number = i;
+		sum_1 += test_late_ns(d, &one, 5e6) / N;
+		sum_64 += test_late_ns(d, &many, 5e6) / N;
+		late = test_late_ns(tail, &world, 5e6);
+		assert_true(late > 3e6 && late < 9e6);
+		sum_tail += late / N;
+		assert_true(test_extra_ns(d, &many, 1e6) == 0);
+	}
+	test_near(sum_1, 0.5e6, 0.01);
+	test_near(sum_64, 64.0 / 65 * 1e6, 0.001);
+	test_near(sum_tail, 4.2911e6, 0.005); /* mean of the largest of 65536 */
+}
+
+static void test_jitter_on_messages(void **state)
+{
+	CHAIN d = test_must_open("alphabeta", "jitter:on=message,dist=normal,stddev=20us", 7);
+	CHAIN again = test_must_open("alphabeta", "jitter:on=message,dist=normal,stddev=20us", 7);
+	CHAIN other = test_must_open("alphabeta", "jitter:on=message,dist=normal,stddev=20us", 8);
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+	int n_zero = 0, n_same = 0;
+	double last = -1;
+
+	(void)state;
+	assert_true(!delay_is_uniform(d) && !delay_is_steady(d));
+	for (uint32_t i = 0; i < 4096; i++) {
+		struct nbox_message msg = test_message(i % 16, (i + 1) % 16, NBOX_INTER, 1, 5000);
+		struct nbox_delay a;
+
+		msg.index = i / 16 % 16;
+		msg.lane = i / 256;
+		a = test_message_ns(d, &op, &msg);
+		assert_true(a.latency_ns >= 0 && a.occupancy_ns == 100);
+		assert_true(a.latency_ns == test_message_ns(again, &op, &msg).latency_ns);
+		n_zero += a.latency_ns == 0;
+		n_same += a.latency_ns > 0 &&
+			  (a.latency_ns == test_message_ns(other, &op, &msg).latency_ns ||
+			   a.latency_ns == last);
+		last = a.latency_ns;
+	}
+	assert_int_equal(n_same, 0);
+	/* P(5 us + 20 us z <= 0) = 0.4013 */
+	assert_true(n_zero > 1500 && n_zero < 1790);
+}
+
+/* A draw depends on seed, op and place in the chain; not on what was asked before. */
+static void test_jitter_is_a_function(void **state)
+{
+	static const char *const two[] = {"jitter:dist=uniform,max=1ms",
+					  "jitter:dist=uniform,max=1ms", NULL};
+	CHAIN a = test_must_open("none", two[0], 1);
+	CHAIN b = test_must_open("none", two[0], 1);
+	CHAIN c = test_must_open("none", two[0], 2);
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+	struct delay_chain *opened = NULL;
+	double forward[100];
+	struct err err;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		op.number = (uint64_t)i;
+		forward[i] = test_extra_ns(a, &op, 0);
+		assert_true(forward[i] != test_extra_ns(c, &op, 0));
+	}
+	assert_int_equal(test_open("none", two, 1, &opened, &err), 0);
+	CHAIN pair = opened;
+	for (int i = 99; i >= 0; i--) {
+		double both;
+
+		op.number = (uint64_t)i;
+		assert_true(test_extra_ns(b, &op, 0) == forward[i]);
+		assert_true(test_extra_ns(b, &op, 0) == forward[i]);
+		both = test_extra_ns(pair, &op, 0); /* two equal ones do not draw alike */
+		assert_true(both > forward[i] && both != 2 * forward[i]);
+	}
+}
+
+/* However much is taken away, no op becomes shorter than nothing. */
+static void test_never_below_zero(void **state)
+{
+	CHAIN d = test_must_open("const:time=1us", "jitter:dist=normal,stddev=1ms", 3);
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+	int n_zero = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++) {
+		op.number = i;
+		double total = 1000 + test_extra_ns(d, &op, 1000);
+
+		assert_true(total >= 0);
+		n_zero += total == 0;
+	}
+	assert_true(n_zero > 400 && n_zero < 600);
+}
+
+/* --- parameters ------------------------------------------------------------ */
+
+static void test_bad_parameters(void **state)
+{
+	static const struct {
+		const char *what_if, *sentence;
+	} cases[] = {
+		{"add", "'delay' must be given"},
+		{"add:delay=5", "has no unit"},
+		{"add:delay=-5ms", "negative"},
+		{"add:delay=5ms,op=alreduce", "did you mean 'allreduce'?"},
+		{"add:delay=5ms,hop=rack", "one of: intra inter all"},
+		{"add:delay=5ms,hop=inter,op=reduce", "exclude each other"},
+		{"add:delay=5ms,delay=6ms", "given twice"},
+		{"slow:rank=1", "give compute=, link= or both"},
+		{"slow:compute=2", "'rank' must be given"},
+		{"slow:rank=1,compute=0.5", "below 1"},
+		{"slow:rank=1,link=50%", "below 1"},
+		{"slow:rank=4294967296,link=2", "no rank"},
+		{"slow:rank=1.5,link=2", "no count"},
+		{"slow:rank=1,link=2x", "no ratio"},
+		{"jitter", "'dist' must be given"},
+		{"jitter:dist=gauss", "one of: uniform normal lognormal pareto"},
+		{"jitter:dist=uniform", "max must be given"},
+		{"jitter:dist=uniform,min=2us,max=1us", "below min"},
+		{"jitter:dist=normal,max=1us", "dist=normal has mean and stddev"},
+		{"jitter:dist=normal,mean=1us", "stddev must be given"},
+		{"jitter:dist=lognormal,sigma=1", "median must be given"},
+		{"jitter:dist=lognormal,median=1us,sigma=11", "above 10"},
+		{"jitter:dist=pareto,scale=1us,shape=1", "no mean"},
+		{"jitter:dist=pareto,scale=1us,shape=2us", "no ratio"},
+		{"jitter:dist=uniform,max=1us,on=link", "one of: op message compute"},
+	};
+	struct delay_chain *d = NULL;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *const one[] = {cases[i].what_if, NULL};
+
+		assert_int_equal(test_open("none", one, 0, &d, &err), -EINVAL);
+		if (!strstr(err.text, cases[i].sentence))
+			fail_msg("%s: %s", cases[i].what_if, err.text);
+		assert_null(d);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_add_to_ops),
+		cmocka_unit_test(test_add_to_messages),
+		cmocka_unit_test(test_messages_need_messages),
+		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_slow_link_on_whole_ops),
+		cmocka_unit_test(test_jitter_moments),
+		cmocka_unit_test(test_jitter_normal_is_exact),
+		cmocka_unit_test(test_jitter_on_compute),
+		cmocka_unit_test(test_jitter_on_messages),
+		cmocka_unit_test(test_jitter_is_a_function),
+		cmocka_unit_test(test_never_below_zero),
+		cmocka_unit_test(test_bad_parameters),
+	};
+
+	return cmocka_run_group_tests_name("what-ifs", tests, NULL, NULL);
+}
