@@ -233,6 +233,16 @@ bool delay_is_uniform(const struct delay_chain *d)
 	return all_have(d, NBOX_UNIFORM);
 }
 
+bool delay_base_is_uniform(const struct delay_chain *d)
+{
+	return d->items[0].flags & NBOX_UNIFORM;
+}
+
+bool delay_works_on_messages(const struct delay_chain *d)
+{
+	return d->on_messages;
+}
+
 bool delay_is_steady(const struct delay_chain *d)
 {
 	return all_have(d, NBOX_STEADY);

@@ -29,6 +29,8 @@ int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs
 struct delay_chain *delay_free(struct delay_chain *d);
 
 bool delay_is_uniform(const struct delay_chain *d);
+bool delay_base_is_uniform(const struct delay_chain *d); /* the model, without its what-ifs */
+bool delay_works_on_messages(const struct delay_chain *d);  /* a what-if does */
 /* Base model and every decorator are NBOX_STEADY or uniform: message times may be
  * kept for the next equal op. */
 bool delay_is_steady(const struct delay_chain *d);

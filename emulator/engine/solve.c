@@ -122,31 +122,56 @@ static int by_symmetry(const struct sched *s, struct price *p, const struct bord
 	return rc;
 }
 
+/* A world whose messages would have to be simulated one by one for minutes is refused:
+ * nboxd would stand still for as long. */
+static int check_size(const struct sched *s, const struct price *p, struct err *err)
+{
+	uint64_t n = sched_total_messages(s);
+	uint64_t pairs = s->kind == COLL_ALLTOALL
+				 ? (uint64_t)s->n_ranks * (s->n_ranks - 1) * s->n_channels : 0;
+
+	if (n <= SOLVE_MAX_MESSAGES && pairs <= SOLVE_MAX_PAIRS)
+		return 0;
+	return err_set(err, EINVAL,
+		       "%s of %u ranks by %s has %llu messages, and with '%s' each must be "
+		       "simulated (limits: %llu messages, %llu pairs of ranks): use what-ifs that "
+		       "treat all ranks alike, a model of whole ops such as ring or alltoall, or "
+		       "a smaller world", coll_kind_name(s->kind), s->n_ranks,
+		       sched_algo_name(s->algo), (unsigned long long)n, delay_describe(p->delay),
+		       (unsigned long long)SOLVE_MAX_MESSAGES, (unsigned long long)SOLVE_MAX_PAIRS);
+}
+
+static int times_of(const struct sched *s, struct price *p, const struct border *border,
+		    bool is_uniform, struct timing *t, struct err *err)
+{
+	int rc = is_uniform ? by_symmetry(s, p, border, t, err) : SYMMETRY_NONE;
+
+	t->how = SOLVE_SYMMETRY;
+	if (rc != SYMMETRY_NONE)
+		return rc;
+	t->how = SOLVE_SIM;
+	rc = check_size(s, p, err);
+	return rc ? rc : by_simulation(s, p, border, t, err);
+}
+
 /* The raw times from messages: end_ns, model_ns, how, border. */
 static int from_messages(const struct sched *s, struct price *p, const struct border *border,
 			 int force_sim, struct timing *t, struct err *err)
 {
+	bool is_base_quick = delay_base_is_uniform(p->delay) && !force_sim;
 	struct timing base = {0};
 	int rc = border ? solve_border_times(t, border, err) : 0;
 
 	if (rc)
 		return rc;
-	p->is_comparing = true;
-	t->how = SOLVE_SYMMETRY;
-	rc = delay_is_uniform(p->delay) && !force_sim ? by_symmetry(s, p, border, t, err)
-						      : SYMMETRY_NONE;
-	if (rc == SYMMETRY_NONE) {
-		t->how = SOLVE_SIM;
-		rc = by_simulation(s, p, border, t, err);
-	}
-	if (rc)
-		return rc;
+	/* where the model alone costs as much as all of it, ask for both at once */
+	p->is_comparing = !is_base_quick;
+	rc = times_of(s, p, border, delay_is_uniform(p->delay) && !force_sim, t, err);
 	base.end_ns = t->end_ns;
-	if (p->has_difference) { /* once more without the what-ifs */
+	if (!rc && (is_base_quick ? delay_works_on_messages(p->delay) : p->has_difference)) {
 		p->is_comparing = false;
 		p->is_base_only = true;
-		rc = t->how == SOLVE_SYMMETRY ? by_symmetry(s, p, NULL, &base, err)
-					      : by_simulation(s, p, NULL, &base, err);
+		rc = times_of(s, p, NULL, is_base_quick, &base, err);
 		p->is_base_only = false;
 	}
 	t->model_ns = base.end_ns;

@@ -36,6 +36,11 @@ struct membership {
 uint32_t membership_world(const struct membership *m, uint32_t rank);
 int64_t membership_rank(const struct membership *m, uint32_t world); /* -1: no member */
 
+/* More than this is not simulated, but refused with a sentence: it would take nboxd
+ * minutes, or gigabytes. */
+#define SOLVE_MAX_MESSAGES (UINT64_C(1) << 28)
+#define SOLVE_MAX_PAIRS (UINT64_C(1) << 23)
+
 /**
  * solve - @border may be NULL (exchange none)
  * @force_sim: event simulation even where symmetry would do (tests, bench)

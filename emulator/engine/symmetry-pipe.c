@@ -64,10 +64,11 @@ static int load_info(struct pipe *p, uint32_t rank, uint32_t thread, const struc
 {
 	struct lane_info *info = &p->info[thread - p->first];
 	struct sched_step t;
-	uint64_t n = sched_n_steps(p->y->s, rank, thread);
+	uint64_t n;
 
 	if (info->is_known)
-		return n == info->n_messages ? 0 : SYMMETRY_NONE;
+		return first->bytes == info->full_bytes ? 0 : SYMMETRY_NONE;
+	n = sched_n_steps(p->y->s, rank, thread);
 	*info = (struct lane_info){.is_known = true, .n_messages = n, .full_bytes = first->bytes};
 	sched_step(p->y->s, rank, thread, n - 1, &t);
 	info->last_bytes = t.bytes;
@@ -144,9 +145,9 @@ static uint32_t sender_id(const struct pipe *p, uint32_t src, uint32_t dst, uint
 	return src * p->each + thread - p->first;
 }
 
-/* When messages on the connection arrive; its sender is known. */
+/* When messages on the connection arrive; the times of its sender are known. */
 static int arrival_over(struct pipe *p, uint32_t src, uint32_t dst, uint16_t lane,
-			struct times *ret)
+			uint32_t sender, struct times *ret)
 {
 	uint32_t hop = p->y->hop(p->y->ctx, src, dst);
 	int rc;
@@ -155,8 +156,7 @@ static int arrival_over(struct pipe *p, uint32_t src, uint32_t dst, uint16_t lan
 		return SYMMETRY_NONE;
 	rc = load_hop(p, src, dst, lane, hop);
 	if (!rc)
-		*ret = over_hop(&p->info[lane - p->first],
-				&p->ready[sender_id(p, src, dst, lane)], hop);
+		*ret = over_hop(&p->info[lane - p->first], &p->ready[sender], hop);
 	return rc;
 }
 
@@ -181,7 +181,7 @@ static int merge(struct times *t, const struct times *other)
 static int visit(struct pipe *p, uint32_t *depth)
 {
 	uint32_t id = p->stack[*depth - 1], rank = id / p->each;
-	uint32_t thread = p->first + id % p->each, j, sender, waiting = 0;
+	uint32_t thread = p->first + id % p->each, sender[SCHED_FAN], j, waiting = 0;
 	struct times t = {.offset = {-INFINITY, -INFINITY, -INFINITY}}, a;
 	struct sched_step st;
 	int rc;
@@ -189,12 +189,12 @@ static int visit(struct pipe *p, uint32_t *depth)
 	sched_step(p->y->s, rank, thread, 0, &st);
 	rc = load_info(p, rank, thread, &st);
 	for (j = 0; j < st.n_recv && !rc; j++) {
-		sender = sender_id(p, st.recv[j], rank, st.recv_lane);
-		if (sender == UINT32_MAX || st.recv_lane != thread || p->state[sender] == 1 ||
-		    *depth + waiting >= p->n * p->each + SCHED_FAN)
+		sender[j] = sender_id(p, st.recv[j], rank, st.recv_lane);
+		if (sender[j] == UINT32_MAX || st.recv_lane != thread ||
+		    p->state[sender[j]] == 1 || *depth + waiting >= p->n * p->each + SCHED_FAN)
 			return SYMMETRY_NONE; /* a circle is no pipeline */
-		if (p->state[sender] == 0)
-			p->stack[*depth + waiting++] = sender;
+		if (p->state[sender[j]] == 0)
+			p->stack[*depth + waiting++] = sender[j];
 	}
 	p->state[id] = waiting ? 1 : 2;
 	*depth += waiting;
@@ -204,7 +204,7 @@ static int visit(struct pipe *p, uint32_t *depth)
 	if (!st.n_recv)
 		t.offset[0] = 0;
 	for (j = 0; j < st.n_recv && !rc; j++) {
-		rc = arrival_over(p, st.recv[j], rank, st.recv_lane, &a);
+		rc = arrival_over(p, st.recv[j], rank, st.recv_lane, sender[j], &a);
 		if (!rc)
 			rc = merge(&t, &a);
 	}
@@ -228,7 +228,8 @@ static int report_border(struct pipe *p)
 
 		if (c->lane < p->first || c->lane - p->first >= p->each)
 			continue;
-		rc = arrival_over(p, c->src, c->dst, c->lane, &a);
+		rc = arrival_over(p, c->src, c->dst, c->lane,
+				  sender_id(p, c->src, c->dst, c->lane), &a);
 		if (rc)
 			return rc;
 		for (m = 0; m + 1 < c->n_messages; m++)

@@ -5,9 +5,11 @@
  *
  *   bench-scale [--json FILE] [--full]
  *
- * --full also simulates what takes minutes. Not here: the cost of plug-ins, links and
- * processes (see the other benchmarks). */
+ * --full also simulates what takes minutes. The last rows are the work of 1,024 ranks
+ * again as nboxd does it: solve(), asking the plug-in alphabeta for each message. Not
+ * here: the cost of links and processes (see the other benchmarks). */
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +34,7 @@ struct row {
 	uint32_t ranks;
 	uint64_t bytes;
 	bool by_sim;
+	bool by_plugin; /* through solve() and alphabeta.so */
 	/* results */
 	int rc;
 	uint64_t messages;
@@ -73,6 +76,41 @@ static uint32_t all_inter(void *ctx, uint32_t src, uint32_t dst)
 	return NBOX_INTER;
 }
 
+/* The plug-ins of this build: beside tests/ in the build folder. */
+static struct delay_chain *open_alphabeta(void)
+{
+	char exe[PATH_MAX - 64], dir[PATH_MAX];
+	const char *dirs[] = {dir, NULL};
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	struct delay_chain *d;
+	struct err err = {""};
+
+	if (n < 0)
+		return NULL;
+	exe[n] = '\0';
+	for (int i = 0; i < 3 && strrchr(exe, '/'); i++)
+		*strrchr(exe, '/') = '\0';
+	snprintf(dir, sizeof(dir), "%s/delaymodels", exe);
+	if (delay_open("alphabeta", NULL, 0, dirs, 0, &d, &err)) {
+		fprintf(stderr, "bench-scale: %s\n", err.text);
+		return NULL;
+	}
+	return d;
+}
+
+static int solve_once(const struct row *row, const struct sched *s, const struct topology *t,
+		      struct delay_chain *d, double *ret_end_ns, struct err *err)
+{
+	struct membership m = {.n_ranks = row->ranks, .stride = 1};
+	struct timing timing = {0};
+	int rc = solve(s, t, &m, d, NULL, 0, row->by_sim, &timing, err);
+
+	if (rc == 0)
+		*ret_end_ns = timing.end_ns;
+	timing_deinit(&timing);
+	return rc;
+}
+
 static void decide(struct row *row)
 {
 	bool is_direct = strcmp(row->what, "alltoall") == 0, is_tree = strcmp(row->what, "tree") == 0;
@@ -89,16 +127,22 @@ static void decide(struct row *row)
 	struct cost cost = {.flows = is_tree ? 4 : 1};
 	struct sim_cost sim_cost = {message_cost, &cost};
 	struct symmetry y = {.s = &s, .cost = &sim_cost, .hop = all_inter, .n_nodes = row->ranks};
+	struct delay_chain *chain = row->by_plugin ? open_alphabeta() : NULL;
 	struct sim_result result = {0};
 	double begin, seconds;
 	struct err err = {""};
 
-	row->rc = sched_init(&s, &err);
+	row->rc = row->by_plugin && !chain ? -ENOENT : sched_init(&s, &err);
 	row->seconds = 1e30;
 	for (int i = 0; i < 3 && row->rc == 0; i++) {
 		begin = now_s();
-		row->rc = row->by_sim ? sim_run(&s, &sim_cost, NULL, NULL, &result, &err)
-				      : symmetry_solve(&y, &err);
+		if (chain)
+			row->rc = solve_once(row, &s, &t, chain,
+					     row->by_sim ? &result.end_ns : &y.end_ns, &err);
+		else if (row->by_sim)
+			row->rc = sim_run(&s, &sim_cost, NULL, NULL, &result, &err);
+		else
+			row->rc = symmetry_solve(&y, &err);
 		seconds = now_s() - begin;
 		row->seconds = seconds < row->seconds ? seconds : row->seconds;
 		if (seconds > SHORT_S)
@@ -109,6 +153,7 @@ static void decide(struct row *row)
 	row->messages = sched_total_messages(&s);
 	row->predicted_us = (row->by_sim ? result.end_ns : y.end_ns) / 1e3;
 	row->bound_us = solve_bound_ns(&s, &t) / 1e3;
+	delay_free(chain);
 }
 
 /* In a child, whose memory ends with it. */
@@ -141,17 +186,18 @@ static void decide_apart(struct row *row)
 static void print_json_row(FILE *f, const struct row *r, bool is_first)
 {
 	fprintf(f,
-		"%s\n  {\"what\": \"%s-%s\", \"ranks\": %u, \"bytes\": %llu, \"messages\": %llu, "
+		"%s\n  {\"what\": \"%s-%s%s\", \"ranks\": %u, \"bytes\": %llu, \"messages\": %llu, "
 		"\"seconds\": %.9f, \"messages_per_s\": %.0f, \"predicted_us\": %.6f, "
 		"\"bound_us\": %.6f, \"rss_bytes\": %ld}",
-		is_first ? "" : ",", r->what, r->by_sim ? "simulation" : "symmetry", r->ranks,
+		is_first ? "" : ",", r->what, r->by_sim ? "simulation" : "symmetry",
+		r->by_plugin ? "-alphabeta" : "", r->ranks,
 		(unsigned long long)r->bytes, (unsigned long long)r->messages, r->seconds,
 		(double)r->messages / r->seconds, r->predicted_us, r->bound_us, r->rss_bytes);
 }
 
 static void print_row(const struct row *sim, const struct row *quick)
 {
-	printf("%-9s %6u %7llu M %11llu ", quick->what, quick->ranks,
+	printf("%-8s%s %6u %7llu M %11llu ", quick->what, quick->by_plugin ? "*" : " ", quick->ranks,
 	       (unsigned long long)quick->bytes >> 20, (unsigned long long)quick->messages);
 	if (sim->rc == 0)
 		printf("%9.4f s %7.2f M/s %6.1f M ", sim->seconds,
@@ -183,61 +229,81 @@ static FILE *open_json(const char *path)
 	return f;
 }
 
-int main(int argc, char **argv)
+struct output {
+	FILE *json; /* or NULL */
+	bool has_rows;
+	uint64_t most; /* messages to simulate */
+};
+
+/* One collective of one world, both ways. Return: 0 or 1. */
+static int compare(struct output *out, struct row quick)
+{
+	struct row sim = quick;
+
+	decide_apart(&quick);
+	sim.by_sim = true;
+	sim.rc = -1;
+	/* all-to-all has a state of 250 bytes a pair of ranks */
+	if (quick.messages <= out->most && (strcmp(quick.what, "alltoall") || quick.ranks <= 1024))
+		decide_apart(&sim);
+	if (quick.rc)
+		return 1;
+	print_row(&sim, &quick);
+	if (out->json && sim.rc == 0) {
+		print_json_row(out->json, &sim, !out->has_rows);
+		out->has_rows = true;
+	}
+	if (out->json)
+		print_json_row(out->json, &quick, !out->has_rows);
+	out->has_rows = true;
+	return 0;
+}
+
+static int all_rows(struct output *out)
 {
 	static const char *const whats[] = {"ring", "tree", "alltoall"};
 	static const uint32_t ranks[] = {64, 256, 1024, 8192, 65536};
 	static const uint64_t sizes[] = {1 << 20, 64 << 20, 1 << 30};
-	uint64_t most = 20 * 1000 * 1000;
+	int rc = 0;
+
+	printf("one collective, all ranks, 50 GB/s and 1 us a link; * through the plug-in alphabeta\n"
+	       "%-9s %6s %9s %11s %11s %11s %8s %14s %8s %15s %14s %9s\n", "what", "ranks", "bytes",
+	       "messages", "simulated", "rate", "memory", "by symmetry", "memory", "predicted us",
+	       "bound us", "differ");
+	for (size_t w = 0; w < ARRAY_SIZE(whats); w++)
+		for (size_t r = 0; r < ARRAY_SIZE(ranks); r++)
+			for (size_t b = 0; b < ARRAY_SIZE(sizes); b++)
+				rc |= compare(out, (struct row){.what = whats[w], .ranks = ranks[r],
+								.bytes = sizes[b]});
+	for (size_t w = 0; w < ARRAY_SIZE(whats); w++)
+		rc |= compare(out, (struct row){.what = whats[w], .ranks = 1024, .bytes = 1 << 30,
+						.by_plugin = true});
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct output out = {.most = 20 * 1000 * 1000};
 	const char *json = NULL;
-	bool is_first = true;
-	FILE *f = NULL;
+	int rc;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
 			json = argv[++i];
 		} else if (strcmp(argv[i], "--full") == 0) {
-			most = 200 * 1000 * 1000;
+			out.most = 200 * 1000 * 1000;
 		} else {
 			fprintf(stderr, "usage: bench-scale [--json FILE] [--full]\n");
 			return 2;
 		}
 	}
 	if (json)
-		f = open_json(json);
-	printf("one collective, all ranks, 50 GB/s and 1 us a link\n"
-	       "%-9s %6s %9s %11s %11s %11s %8s %14s %8s %15s %14s %9s\n", "what", "ranks", "bytes",
-	       "messages", "simulated", "rate", "memory", "by symmetry", "memory", "predicted us",
-	       "bound us", "differ");
-	for (size_t w = 0; w < ARRAY_SIZE(whats); w++) {
-		for (size_t r = 0; r < ARRAY_SIZE(ranks); r++) {
-			for (size_t b = 0; b < ARRAY_SIZE(sizes); b++) {
-				struct row quick = {.what = whats[w], .ranks = ranks[r], .bytes = sizes[b]};
-				struct row sim = quick;
-
-				decide_apart(&quick);
-				sim.by_sim = true;
-				sim.rc = -1;
-				/* all-to-all has a state of 250 bytes a pair of ranks */
-				if (quick.messages <= most && (w != 2 || ranks[r] <= 1024))
-					decide_apart(&sim);
-				if (quick.rc)
-					return 1;
-				print_row(&sim, &quick);
-				if (f && sim.rc == 0) {
-					print_json_row(f, &sim, is_first);
-					is_first = false;
-				}
-				if (f) {
-					print_json_row(f, &quick, is_first);
-					is_first = false;
-				}
-			}
-		}
+		out.json = open_json(json);
+	rc = all_rows(&out);
+	if (out.json) {
+		fprintf(out.json, "\n]}\n");
+		if (fclose(out.json) != 0)
+			return 1;
 	}
-	if (f) {
-		fprintf(f, "\n]}\n");
-		fclose(f);
-	}
-	return 0;
+	return rc;
 }

@@ -420,6 +420,35 @@ static void test_nobody_answers(void **state)
 	delay_free(d);
 }
 
+/* What would take minutes is refused at once; what is uniform is not. */
+static void test_too_large_to_simulate(void **state)
+{
+	struct delay_chain *slow = open_chain("alphabeta", "slow:rank=5,link=3");
+	struct delay_chain *plain = open_chain("alphabeta", NULL);
+	struct timing t;
+	struct scene c;
+	struct err err = {""};
+
+	(void)state;
+	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 8192, 8, 1 << 30);
+	assert_int_equal(solve(&c.s, &c.t, &c.m, slow, NULL, 0, 0, &t, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "must be simulated"));
+	assert_non_null(strstr(err.text, "slow"));
+	solve_ok(&c, plain, NULL, 0, &t);
+	assert_int_equal(t.how, SOLVE_SYMMETRY);
+	assert_true(t.end_ns > t.bound_ns);
+	timing_deinit(&t);
+	scene_end(&c);
+	plain_scene(&c, COLL_ALLTOALL, SCHED_DIRECT, 1024, 8, 1 << 10);
+	assert_int_equal(solve(&c.s, &c.t, &c.m, slow, NULL, 0, 0, &t, &err), -EINVAL);
+	solve_ok(&c, plain, NULL, 0, &t);
+	assert_int_equal(t.how, SOLVE_SYMMETRY);
+	timing_deinit(&t);
+	scene_end(&c);
+	delay_free(slow);
+	delay_free(plain);
+}
+
 static void test_membership(void **state)
 {
 	uint32_t table[] = {7, 3, 9};
@@ -445,7 +474,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_membership), cmocka_unit_test(test_op_model),
 		cmocka_unit_test(test_what_ifs_on_top), cmocka_unit_test(test_slow_link),
 		cmocka_unit_test(test_point_to_point), cmocka_unit_test(test_sendrecv_of_one),
-		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_solver_remembers),
+		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_too_large_to_simulate),
+		cmocka_unit_test(test_solver_remembers),
 		cmocka_unit_test(test_symmetry_is_simulation),
 	};
 
