@@ -32,7 +32,7 @@ static int find_part(const struct part *p, const char *dir, struct err *err)
 
 int paths_find(struct paths *ret, unsigned int needs, struct err *err)
 {
-	struct paths found = { "" };
+	struct paths found;
 	const struct part parts[] = {
 		{ found.nboxd, PATHS_RUN, "nboxd", "nboxd", "nboxd" },
 		{ found.shim, PATHS_RUN, "libnbox.so", "../lib/nbox/libnbox.so", "libnbox.so" },
@@ -45,6 +45,7 @@ int paths_find(struct paths *ret, unsigned int needs, struct err *err)
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 	int r;
 
+	memset(&found, 0, sizeof(found));
 	if (n < 0)
 		return err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
 	dir[n] = 0;
