@@ -392,7 +392,7 @@ int server_run(struct server *s, struct err *err)
 			begin_stop(s);
 		if (moved || is_worth_polling(s, clock_now_ns())) {
 			if (++polls % POLLS_A_LOOK == 0)
-				event_base_loop(s->base, EVLOOP_NONBLOCK);
+				event_base_loop(s->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 			else if (!moved)
 				sched_yield();
 			continue;
@@ -402,7 +402,7 @@ int server_run(struct server *s, struct err *err)
 		if (arm_links(s))
 			sleep_until(s, wake_time(s));
 		else
-			event_base_loop(s->base, EVLOOP_NONBLOCK);
+			event_base_loop(s->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 	}
 	return 0;
 }
