@@ -141,13 +141,16 @@ static inline void peer_deinit(struct peer *p)
 static inline void peer_wait(struct peer *p, int may_sleep)
 {
 	struct pollfd pfd;
+	int n = 1;
 
 	if (may_sleep && link_arm(p->link)) {
 		pfd.fd = link_fd(p->link);
 		pfd.events = link_poll_events(p->link);
-		poll(&pfd, 1, p->hold_percent ? 1 : 10000);
+		n = poll(&pfd, 1, p->hold_percent ? 1 : 20000);
 	}
 	if (p->n_holds)
 		link_resume(p->link);
-	link_progress(p->link);
+	/* nobody woke us, and yet there was something: a lost wake-up */
+	if (link_progress(p->link) > 0 && n == 0 && !p->hold_percent)
+		p->bad = 1;
 }

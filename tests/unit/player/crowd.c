@@ -241,10 +241,9 @@ static void data_init(struct crowd *c, uint32_t r)
 			d->input = c->output[r] + r * w;
 		break;
 	case COLL_SCATTER:
-		if (!c->n_input[r])
-			break;
-		/* fall through */
 	case COLL_REDUCESCATTER:
+		if (!c->n_input[r]) /* a Scatter's other ranks */
+			break;
 		/* the output lies in the input; crowd_check() looks at it there */
 		memcpy(c->output[r], c->input[r], c->n_input[r] * WORD);
 		d->input = c->output[r];

@@ -177,7 +177,7 @@ static uint32_t expected(const struct sched *s, uint32_t rank, uint64_t i, int s
 	switch (s->kind) {
 	case COLL_REDUCE:
 		*ret_any = rank != s->root;
-		/* fallthrough */
+		__attribute__((fallthrough));
 	case COLL_ALLREDUCE:
 	case COLL_REDUCESCATTER:
 		if (s->kind == COLL_REDUCESCATTER)
