@@ -25,7 +25,8 @@ static void run_copy(const struct command *command)
 	const char *src = command->copy.src;
 	char *dst = command->copy.dst;
 
-	for (size_t y = 0; y < command->copy.height; y++) {
+	/* Nothing to copy may come with NULL. */
+	for (size_t y = 0; command->copy.width && y < command->copy.height; y++) {
 		memmove(dst, src, command->copy.width);
 		dst += command->copy.dpitch;
 		src += command->copy.spitch;
@@ -36,8 +37,10 @@ static void run_fill(const struct command *command)
 {
 	char *dst = command->fill.dst;
 
-	for (size_t y = 0; y < command->fill.height; y++, dst += command->fill.pitch)
+	for (size_t y = 0; command->fill.width && y < command->fill.height; y++) {
 		memset(dst, command->fill.value, command->fill.width);
+		dst += command->fill.pitch;
+	}
 }
 
 void command_run(const struct command *command)

@@ -1,0 +1,260 @@
+/* Allocation, registration, copies, fills, and what is known of a pointer. The interval map is compared
+ * with a slow obvious model through the public calls. */
+#include "helpers.h"
+
+static void kinds_of_memory(void **state)
+{
+	struct cudaPointerAttributes a;
+	char own[64], *device, *host, *managed;
+	void *alias;
+	unsigned flags;
+
+	(void)state;
+	assert_cuda(cudaSetDevice(3));
+	assert_cuda(cudaMalloc((void **)&device, 100));
+	assert_cuda(cudaSetDevice(0));
+	assert_cuda(cudaMallocHost((void **)&host, 100));
+	assert_cuda(cudaMallocManaged((void **)&managed, 100, cudaMemAttachGlobal));
+
+	assert_cuda(cudaPointerGetAttributes(&a, device + 99));
+	assert_int_equal(a.type, cudaMemoryTypeDevice);
+	assert_int_equal(a.device, 3);
+	assert_ptr_equal(a.devicePointer, device + 99);
+	assert_null(a.hostPointer);
+	assert_cuda(cudaPointerGetAttributes(&a, host));
+	assert_int_equal(a.type, cudaMemoryTypeHost);
+	assert_ptr_equal(a.hostPointer, host);
+	assert_cuda(cudaPointerGetAttributes(&a, managed));
+	assert_int_equal(a.type, cudaMemoryTypeManaged);
+	assert_cuda(cudaPointerGetAttributes(&a, own));
+	assert_int_equal(a.type, cudaMemoryTypeUnregistered);
+	assert_null(a.devicePointer);
+
+	assert_cuda(cudaHostRegister(own, sizeof(own), cudaHostRegisterPortable));
+	assert_cuda(cudaPointerGetAttributes(&a, own + 10));
+	assert_int_equal(a.type, cudaMemoryTypeHost);
+	assert_cuda(cudaHostGetDevicePointer(&alias, own, 0));
+	assert_ptr_equal(alias, own);
+	assert_cuda(cudaHostGetFlags(&flags, own));
+	assert_true(flags & cudaHostAllocPortable);
+	assert_cuda_is(cudaHostRegister(own + 60, 8, 0), cudaErrorHostMemoryAlreadyRegistered);
+	assert_cuda_is(cudaHostUnregister(own + 1), cudaErrorHostMemoryNotRegistered);
+	assert_cuda(cudaHostUnregister(own));
+	assert_cuda_is(cudaHostUnregister(own), cudaErrorHostMemoryNotRegistered);
+	assert_cuda_is(cudaHostGetDevicePointer(&alias, own, 0), cudaErrorInvalidValue);
+
+	assert_cuda_is(cudaFree(device + 1), cudaErrorInvalidValue);
+	assert_cuda_is(cudaFree(host), cudaErrorInvalidValue);
+	assert_cuda_is(cudaFreeHost(device), cudaErrorInvalidValue);
+	assert_cuda(cudaFree(device));
+	assert_cuda_is(cudaFree(device), cudaErrorInvalidValue);
+	assert_cuda(cudaFree(managed));
+	assert_cuda(cudaFreeHost(host));
+	assert_cuda(cudaFree(NULL));
+	assert_cuda(cudaFreeHost(NULL));
+}
+
+static void sizes_and_sums(void **state)
+{
+	size_t before, after, total, pitch;
+	void *ptr = &pitch;
+
+	(void)state;
+	assert_cuda(cudaMalloc(&ptr, 0));
+	assert_null(ptr);
+	assert_cuda(cudaMemGetInfo(&before, &total));
+	assert_true(before <= total && total > 0);
+	assert_cuda(cudaMalloc(&ptr, 1 << 20));
+	assert_int_equal((uintptr_t)ptr % 256, 0);
+	assert_cuda(cudaMemGetInfo(&after, &total));
+	assert_int_equal(before - after, 1 << 20);
+	assert_cuda(cudaFree(ptr));
+	assert_cuda(cudaMemGetInfo(&after, &total));
+	assert_int_equal(before, after);
+	assert_cuda_is(cudaMalloc(&ptr, (size_t)1 << 60), cudaErrorMemoryAllocation);
+	assert_cuda_is(cudaMallocHost(&ptr, (size_t)1 << 60), cudaErrorMemoryAllocation);
+	assert_cuda_is(cudaMalloc(NULL, 8), cudaErrorInvalidValue);
+	assert_cuda(cudaMallocPitch(&ptr, &pitch, 100, 7));
+	assert_true(pitch >= 100 && pitch % 256 == 0);
+	assert_cuda(cudaMemset2D(ptr, pitch, 1, 100, 7));
+	assert_cuda(cudaFree(ptr));
+}
+
+static void copies_and_directions(void **state)
+{
+	char from[256], to[256], *device, *other;
+
+	(void)state;
+	for (int i = 0; i < 256; i++)
+		from[i] = (char)i;
+	assert_cuda(cudaMalloc((void **)&device, 256));
+	assert_cuda(cudaMalloc((void **)&other, 256));
+	assert_cuda(cudaMemcpy(device, from, 256, cudaMemcpyHostToDevice));
+	assert_cuda(cudaMemcpy(other, device, 256, cudaMemcpyDeviceToDevice));
+	assert_cuda(cudaMemcpyPeer(device, 1, other, 0, 256));
+	assert_cuda(cudaMemcpy(to, device, 256, cudaMemcpyDefault));
+	assert_memory_equal(from, to, 256);
+	assert_cuda(cudaMemset(device, 7, 256));
+	assert_cuda(cudaMemcpy(to, device, 256, cudaMemcpyDeviceToHost));
+	for (int i = 0; i < 256; i++)
+		assert_int_equal(to[i], 7);
+
+	assert_cuda_is(cudaMemcpy(to, from, 256, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemcpy(to, from, 256, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemcpy(to, device, 256, cudaMemcpyHostToHost), cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemcpy(device, from, 257, cudaMemcpyHostToDevice),
+		       cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemcpy(device + 1, from, 256, cudaMemcpyHostToDevice),
+		       cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemcpy(to, device, 256, (enum cudaMemcpyKind)9),
+		       cudaErrorInvalidMemcpyDirection);
+	assert_cuda_is(cudaMemcpy(NULL, device, 256, cudaMemcpyDeviceToHost),
+		       cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemset(to, 0, 1), cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemset(device, 0, 257), cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemcpyPeer(device, 99, other, 0, 1), cudaErrorInvalidDevice);
+	assert_cuda(cudaMemcpy(NULL, NULL, 0, cudaMemcpyDefault));
+	assert_cuda(cudaFree(device));
+	assert_cuda(cudaFree(other));
+}
+
+static void rows(void **state)
+{
+	unsigned char from[4][8], to[4][16], *device;
+
+	(void)state;
+	memset(from, 1, sizeof(from));
+	memset(to, 9, sizeof(to));
+	for (int y = 0; y < 4; y++)
+		for (int x = 0; x < 5; x++)
+			from[y][x] = (unsigned char)(10 * y + x);
+	assert_cuda(cudaMalloc((void **)&device, 4 * 32));
+	assert_cuda(cudaMemcpy2D(device, 32, from, 8, 5, 4, cudaMemcpyHostToDevice));
+	assert_cuda(cudaMemset2D(device + 32, 64, 77, 2, 2)); /* the first two of rows 1 and 3 */
+	assert_cuda(cudaMemcpy2D(to, 16, device, 32, 5, 4, cudaMemcpyDeviceToHost));
+	for (int y = 0; y < 4; y++)
+		for (int x = 0; x < 16; x++)
+			assert_int_equal(to[y][x], x >= 5		  ? 9
+						   : y % 2 == 1 && x < 2 ? 77
+									  : 10 * y + x);
+	assert_cuda_is(cudaMemcpy2D(device, 4, from, 8, 5, 4, cudaMemcpyHostToDevice),
+		       cudaErrorInvalidPitchValue);
+	assert_cuda_is(cudaMemcpy2D(device, SIZE_MAX / 2, from, 8, 5, 4, cudaMemcpyHostToDevice),
+		       cudaErrorInvalidPitchValue);
+	assert_cuda_is(cudaMemset2D(device, 32, 0, 5, 5), cudaErrorInvalidValue);
+	assert_cuda(cudaMemset2D(device, 32, 0, 0, 1000));
+	assert_cuda(cudaFree(device));
+}
+
+static void asynchronous(void **state)
+{
+	struct door door = {0};
+	int value = 0, *device, *async;
+	cudaStream_t stream;
+
+	(void)state;
+	assert_cuda(cudaStreamCreate(&stream));
+	assert_cuda(cudaMalloc((void **)&device, sizeof(int)));
+	assert_cuda(cudaMemset(device, 0, sizeof(int)));
+	assert_cuda(cudaLaunchHostFunc(stream, door_wait, &door));
+	assert_cuda(cudaMallocAsync((void **)&async, sizeof(int), stream));
+	assert_cuda(cudaMemsetAsync(async, 1, sizeof(int), stream));
+	assert_cuda(cudaMemcpyAsync(device, async, sizeof(int), cudaMemcpyDeviceToDevice, stream));
+	assert_cuda(cudaMemcpyAsync(&value, device, sizeof(int), cudaMemcpyDeviceToHost, stream));
+	assert_cuda(cudaFreeAsync(async, stream));
+	assert_cuda_is(cudaFreeAsync(async, stream), cudaErrorInvalidValue);
+	assert_cuda_is(cudaFree(async), cudaErrorInvalidValue);
+	door_await_visitor(&door);
+	assert_int_equal(value, 0);
+	door_open(&door);
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_int_equal(value, 0x01010101);
+	assert_cuda_is(cudaMemcpy(&value, async, 4, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+	assert_cuda(cudaFree(device));
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
+/* A synchronous copy waits for blocking streams; freeing waits for all. */
+static void synchronous_calls_wait(void **state)
+{
+	_Atomic int n = 0;
+	cudaStream_t blocking, free_one;
+	int *device, value;
+
+	(void)state;
+	assert_cuda(cudaStreamCreate(&blocking));
+	assert_cuda(cudaStreamCreateWithFlags(&free_one, cudaStreamNonBlocking));
+	assert_cuda(cudaMalloc((void **)&device, sizeof(int)));
+	assert_cuda(cudaMemset(device, 0, sizeof(int)));
+	for (int i = 0; i < 100; i++)
+		assert_cuda(cudaMemsetAsync(device, i, sizeof(int), blocking));
+	assert_cuda(cudaMemcpy(&value, device, sizeof(int), cudaMemcpyDeviceToHost));
+	assert_int_equal(value, 99 * 0x01010101);
+	for (int i = 0; i < 100; i++)
+		assert_cuda(cudaLaunchHostFunc(free_one, count_up, &n));
+	assert_cuda(cudaMemsetAsync(device, 0, sizeof(int), free_one));
+	assert_cuda(cudaFree(device));
+	assert_int_equal(n, 100);
+	assert_cuda(cudaStreamDestroy(blocking));
+	assert_cuda(cudaStreamDestroy(free_one));
+}
+
+/* 20,000 registrations and look-ups in a page of memory against an array of owners. */
+static void map_against_model(void **state)
+{
+	enum { SIZE = 512 };
+	static char memory[SIZE];
+	int owner[SIZE] = {0}, length[SIZE] = {0}; /* owner: 1 + start of the range, or 0 */
+	struct cudaPointerAttributes a;
+	unsigned seed = 7;
+
+	(void)state;
+	for (int step = 0; step < 20000; step++) {
+		int at = rand_r(&seed) % SIZE, n = 1 + rand_r(&seed) % 24, is_free = 1;
+
+		if (rand_r(&seed) % 2) {
+			if (at + n > SIZE)
+				continue;
+			for (int i = at; i < at + n; i++)
+				is_free &= owner[i] == 0;
+			assert_cuda_is(cudaHostRegister(memory + at, (size_t)n, 0),
+				       is_free ? cudaSuccess
+					       : cudaErrorHostMemoryAlreadyRegistered);
+			for (int i = at; i < at + n && is_free; i++)
+				owner[i] = at + 1;
+			if (is_free)
+				length[at] = n;
+		} else {
+			assert_cuda_is(cudaHostUnregister(memory + at),
+				       owner[at] == at + 1 ? cudaSuccess
+							   : cudaErrorHostMemoryNotRegistered);
+			for (int i = 0; owner[at] == at + 1 && i < length[at]; i++)
+				if (i)
+					owner[at + i] = 0;
+			if (owner[at] == at + 1)
+				owner[at] = 0;
+		}
+		at = rand_r(&seed) % SIZE;
+		assert_cuda(cudaPointerGetAttributes(&a, memory + at));
+		assert_int_equal(a.type,
+				 owner[at] ? cudaMemoryTypeHost : cudaMemoryTypeUnregistered);
+	}
+	for (int at = 0; at < SIZE; at++)
+		if (owner[at] == at + 1)
+			assert_cuda(cudaHostUnregister(memory + at));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kinds_of_memory),
+		cmocka_unit_test(sizes_and_sums),
+		cmocka_unit_test(copies_and_directions),
+		cmocka_unit_test(rows),
+		cmocka_unit_test(asynchronous),
+		cmocka_unit_test(synchronous_calls_wait),
+		cmocka_unit_test(map_against_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
