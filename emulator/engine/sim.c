@@ -372,13 +372,14 @@ static int check_all_done(const struct sim *sim, struct err *err)
 		const struct thread *t = &sim->threads[i];
 
 		if (t->step < t->n_steps)
-			return err_set(err, EDEADLK,
-				       "the schedule cannot be played: rank %u, thread %u waits "
-				       "in step %llu of %llu for message %llu from rank %u for ever",
-				       t->rank, i - sim->thread_start[t->rank],
-				       (unsigned long long)t->step, (unsigned long long)t->n_steps,
-				       (unsigned long long)t->recv_index,
-				       t->n_recv ? sim->conns[t->recv[0]].src : t->rank);
+			return err_set(
+				err, EDEADLK,
+				"the schedule cannot be played: rank %u, thread %u waits "
+				"in step %llu of %llu for message %llu from rank %u for ever",
+				t->rank, i - sim->thread_start[t->rank],
+				(unsigned long long)t->step, (unsigned long long)t->n_steps,
+				(unsigned long long)t->recv_index,
+				t->n_recv ? sim->conns[t->recv[0]].src : t->rank);
 	}
 	return 0;
 }

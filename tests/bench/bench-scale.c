@@ -113,7 +113,8 @@ static int solve_once(const struct row *row, const struct sched *s, const struct
 
 static void decide(struct row *row)
 {
-	bool is_direct = strcmp(row->what, "alltoall") == 0, is_tree = strcmp(row->what, "tree") == 0;
+	bool is_direct = strcmp(row->what, "alltoall") == 0,
+	     is_tree = strcmp(row->what, "tree") == 0;
 	struct sched s = {
 		.kind = is_direct ? COLL_ALLTOALL : COLL_ALLREDUCE,
 		.algo = is_direct ? SCHED_DIRECT : is_tree ? SCHED_TREE : SCHED_RING,
@@ -149,7 +150,8 @@ static void decide(struct row *row)
 			break;
 	}
 	if (row->rc)
-		fprintf(stderr, "bench-scale: %s of %u ranks: %s\n", row->what, row->ranks, err.text);
+		fprintf(stderr, "bench-scale: %s of %u ranks: %s\n", row->what, row->ranks,
+			err.text);
 	row->messages = sched_total_messages(&s);
 	row->predicted_us = (row->by_sim ? result.end_ns : y.end_ns) / 1e3;
 	row->bound_us = solve_bound_ns(&s, &t) / 1e3;
@@ -197,15 +199,16 @@ static void print_json_row(FILE *f, const struct row *r, bool is_first)
 
 static void print_row(const struct row *sim, const struct row *quick)
 {
-	printf("%-8s%s %6u %7llu M %11llu ", quick->what, quick->by_plugin ? "*" : " ", quick->ranks,
-	       (unsigned long long)quick->bytes >> 20, (unsigned long long)quick->messages);
+	printf("%-8s%s %6u %7llu M %11llu ", quick->what, quick->by_plugin ? "*" : " ",
+	       quick->ranks, (unsigned long long)quick->bytes >> 20,
+	       (unsigned long long)quick->messages);
 	if (sim->rc == 0)
 		printf("%9.4f s %7.2f M/s %6.1f M ", sim->seconds,
 		       (double)sim->messages / sim->seconds / 1e6, (double)sim->rss_bytes / 0x1p20);
 	else
 		printf("%11s %11s %8s ", "-", "-", "-");
-	printf("%11.3f ms %6.1f M %15.3f %14.3f ", quick->seconds * 1e3, (double)quick->rss_bytes / 0x1p20,
-	       quick->predicted_us, quick->bound_us);
+	printf("%11.3f ms %6.1f M %15.3f %14.3f ", quick->seconds * 1e3,
+	       (double)quick->rss_bytes / 0x1p20, quick->predicted_us, quick->bound_us);
 	if (sim->rc == 0)
 		printf("%9.1e\n", sim->predicted_us / quick->predicted_us - 1);
 	else
@@ -266,10 +269,11 @@ static int all_rows(struct output *out)
 	static const uint64_t sizes[] = {1 << 20, 64 << 20, 1 << 30};
 	int rc = 0;
 
-	printf("one collective, all ranks, 50 GB/s and 1 us a link; * through the plug-in alphabeta\n"
-	       "%-9s %6s %9s %11s %11s %11s %8s %14s %8s %15s %14s %9s\n", "what", "ranks", "bytes",
-	       "messages", "simulated", "rate", "memory", "by symmetry", "memory", "predicted us",
-	       "bound us", "differ");
+	printf("one collective, all ranks, 50 GB/s and 1 us a link; * through the plug-in "
+	       "alphabeta\n"
+	       "%-9s %6s %9s %11s %11s %11s %8s %14s %8s %15s %14s %9s\n",
+	       "what", "ranks", "bytes", "messages", "simulated", "rate", "memory", "by symmetry",
+	       "memory", "predicted us", "bound us", "differ");
 	for (size_t w = 0; w < ARRAY_SIZE(whats); w++)
 		for (size_t r = 0; r < ARRAY_SIZE(ranks); r++)
 			for (size_t b = 0; b < ARRAY_SIZE(sizes); b++)

@@ -49,7 +49,8 @@ static bool is_ready(const struct expect *x, uint32_t in, uint64_t index)
 	for (uint32_t i = b->dep_start[in]; i < b->dep_start[in + 1]; i++) {
 		const struct border_conn *out = &b->out[b->dep[i].out];
 
-		if (index >= b->dep[i].shift && !x->arrived[out->first_bit + index - b->dep[i].shift])
+		if (index >= b->dep[i].shift &&
+		    !x->arrived[out->first_bit + index - b->dep[i].shift])
 			return false;
 	}
 	return true;
@@ -112,14 +113,18 @@ static void random_border(struct rng *r, struct border *b)
 	b->dep_start = calloc(b->n_in + 1, sizeof(*b->dep_start));
 	b->dep = calloc(b->n_in * 3 + 1, sizeof(*b->dep));
 	for (i = 0; i < b->n_out; i++) {
-		b->out[i] = (struct border_conn){.src = i, .dst = 100 + i, .n_messages = 1 + below(r, 70),
+		b->out[i] = (struct border_conn){.src = i,
+						 .dst = 100 + i,
+						 .n_messages = 1 + below(r, 70),
 						 .first_bit = b->n_out_messages};
 		b->n_out_messages += b->out[i].n_messages;
 	}
 	for (i = 0; i < b->n_in; i++) {
 		uint32_t n = b->n_out ? below(r, 4) : 0;
 
-		b->in[i] = (struct border_conn){.src = 100 + i, .dst = i, .n_messages = 1 + below(r, 70),
+		b->in[i] = (struct border_conn){.src = 100 + i,
+						.dst = i,
+						.n_messages = 1 + below(r, 70),
 						.first_bit = b->n_in_messages};
 		b->n_in_messages += b->in[i].n_messages;
 		b->dep_start[i] = n_deps;
@@ -204,7 +209,6 @@ static void deliver(struct bench *k, struct expect *x, uint32_t out)
 	}
 }
 
-/* When message @index would go at the earliest, all having arrived at @arrived_at. */
 static bool all_over(const struct bench *k)
 {
 	for (int i = 0; i < k->n_ops; i++)

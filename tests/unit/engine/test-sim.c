@@ -127,8 +127,8 @@ static double model_run(struct model *m, const struct sched *s, uint64_t seed, c
 					struct nbox_delay d;
 
 					assert_int_equal(c->n_known, st.send_index);
-					random_cost(&seed, r, st.send[i], st.send_lane, st.send_index,
-						    st.bytes, &d);
+					random_cost(&seed, r, st.send[i], st.send_lane,
+						    st.send_index, st.bytes, &d);
 					c->free_ns = fmax(c->free_ns, ready[r][t]) + d.occupancy_ns;
 					c->arrived[st.send_index] = c->free_ns + d.latency_ns;
 					if (st.send_index)
@@ -180,10 +180,14 @@ static void test_schedules(void **state)
 	rng_seed(&r, 2026, 6);
 	for (int i = 0; i < 600; i++) {
 		uint32_t k = below(&r, 6);
-		struct sched s = {.kind = kinds[k].kind, .algo = kinds[k].algo,
-				  .ranks_per_node = 1 + below(&r, 4), .n_channels = 1 + below(&r, 2),
-				  .elem_bytes = 4, .bytes = 4 * (uint64_t)below(&r, 20000),
-				  .chunk_bytes = 4 * (1 + below(&r, 4000)), .slices = 1 + below(&r, 2)};
+		struct sched s = {.kind = kinds[k].kind,
+				  .algo = kinds[k].algo,
+				  .ranks_per_node = 1 + below(&r, 4),
+				  .n_channels = 1 + below(&r, 2),
+				  .elem_bytes = 4,
+				  .bytes = 4 * (uint64_t)below(&r, 20000),
+				  .chunk_bytes = 4 * (1 + below(&r, 4000)),
+				  .slices = 1 + below(&r, 2)};
 		uint64_t seed = rng_u64(&r);
 		struct sim_cost cost = {random_cost, &seed};
 		struct model m;
@@ -218,7 +222,8 @@ struct random_dag {
 /* Predecessors have smaller numbers under a permutation, so any number may come first. */
 static void random_dag(struct rng *r, struct random_dag *g)
 {
-	uint32_t order[256], n = below(r, 2) ? 1 + below(r, 256) : 60 + below(r, 10), i, k, n_pred = 0;
+	uint32_t order[256], n = below(r, 2) ? 1 + below(r, 256) : 60 + below(r, 10), i, k,
+			     n_pred = 0;
 
 	for (i = 0; i < n; i++) {
 		k = below(r, i + 1);

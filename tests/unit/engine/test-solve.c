@@ -60,10 +60,12 @@ static void random_members(struct rng *r, struct scene *c)
 		c->s.ranks_per_node = g;
 		break;
 	case 1: /* one rank a node */
-		c->m = (struct membership){.n_ranks = c->t.n_nodes, .base = below(r, g), .stride = g};
+		c->m = (struct membership){
+			.n_ranks = c->t.n_nodes, .base = below(r, g), .stride = g};
 		break;
 	case 2: /* inside one node */
-		c->m = (struct membership){.n_ranks = g, .base = g * below(r, c->t.n_nodes), .stride = 1};
+		c->m = (struct membership){
+			.n_ranks = g, .base = g * below(r, c->t.n_nodes), .stride = 1};
 		c->s.ranks_per_node = g;
 		break;
 	default: /* any, in any order */
@@ -160,18 +162,21 @@ static void test_symmetry_is_simulation(void **state)
 				double b = timing_message_ns(&sim, k, m);
 
 				if (!is_close(a, b))
-					fail_msg("case %u: %s %s of %u ranks: message %llu from %u to "
-						 "%u, lane %u: %.17g, simulated %.17g", i,
-						 coll_kind_name(c.s.kind), sched_algo_name(c.s.algo),
-						 c.s.n_ranks, (unsigned long long)m, c.b.in[k].src,
+					fail_msg("case %u: %s %s of %u ranks: message %llu from %u "
+						 "to "
+						 "%u, lane %u: %.17g, simulated %.17g",
+						 i, coll_kind_name(c.s.kind),
+						 sched_algo_name(c.s.algo), c.s.n_ranks,
+						 (unsigned long long)m, c.b.in[k].src,
 						 c.b.in[k].dst, c.b.in[k].lane, a, b);
 				assert_true(a <= quick.end_ns);
 			}
 		}
 		if (quick.end_ns < quick.bound_ns * (1 - 1e-12))
-			fail_msg("case %u: %s %s of %u ranks on %u nodes takes %g ns, its bytes %g ns",
-				 i, coll_kind_name(c.s.kind), sched_algo_name(c.s.algo), c.s.n_ranks,
-				 c.t.n_nodes, quick.end_ns, quick.bound_ns);
+			fail_msg("case %u: %s %s of %u ranks on %u nodes takes %g ns, its bytes %g "
+				 "ns",
+				 i, coll_kind_name(c.s.kind), sched_algo_name(c.s.algo),
+				 c.s.n_ranks, c.t.n_nodes, quick.end_ns, quick.bound_ns);
 		n_symmetry[c.s.kind] += quick.how == SOLVE_SYMMETRY;
 		timing_deinit(&quick);
 		timing_deinit(&sim);

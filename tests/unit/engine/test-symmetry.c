@@ -246,7 +246,8 @@ static void test_chain_formula(void **state)
 {
 	struct world w = {1, {700, 700}, {1 / 25., 1 / 25.}};
 	struct sched s = make(COLL_BROADCAST, SCHED_CHAIN, 33, 1, 10 << 16, 1 << 16);
-	double occupancy = (1 << 16) / 25., expected = 32 * (700 + occupancy) + 9 * occupancy, quick;
+	double occupancy = (1 << 16) / 25., expected = 32 * (700 + occupancy) + 9 * occupancy,
+	       quick;
 
 	(void)state;
 	assert_close(simulate(&s, &w, NULL), expected, 1e-12, &s);
