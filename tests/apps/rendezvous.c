@@ -25,7 +25,7 @@ static const char *default_path(char *buffer, size_t size)
 {
 	const char *port = getenv("MASTER_PORT"), *dir = getenv("TMPDIR");
 
-	snprintf(buffer, size, "%s/trainer-id.%s.%ld", dir && *dir ? dir : "/tmp",
+	snprintf(buffer, size, "%s/nccl-id.%s.%ld", dir && *dir ? dir : "/tmp",
 		 port && *port ? port : "none", (long)getsid(0));
 	return buffer;
 }
@@ -49,7 +49,7 @@ static int publish(const char *path, const ncclUniqueId *id)
 	atexit(rendezvous_end);
 	return 0;
 failed:
-	fprintf(stderr, "trainer: cannot write %s: %s\n", path, strerror(errno));
+	fprintf(stderr, "rendezvous: cannot write %s: %s\n", path, strerror(errno));
 	unlink(other);
 	return -1;
 }
@@ -74,7 +74,7 @@ static int await(const char *path, ncclUniqueId *id)
 		}
 		nanosleep(&pause, NULL);
 	}
-	fprintf(stderr, "trainer: no id from rank 0 in %s after %d s\n", path, PATIENCE_S);
+	fprintf(stderr, "rendezvous: no id from rank 0 in %s after %d s\n", path, PATIENCE_S);
 	return -1;
 }
 
@@ -93,7 +93,7 @@ int rendezvous(int rank, const char *path, ncclUniqueId *ret_id)
 		unlink(path);
 	r = ncclGetUniqueId(ret_id);
 	if (r != ncclSuccess) {
-		fprintf(stderr, "trainer: ncclGetUniqueId: %s\n", ncclGetErrorString(r));
+		fprintf(stderr, "rendezvous: ncclGetUniqueId: %s\n", ncclGetErrorString(r));
 		return -1;
 	}
 	return by_address ? 0 : publish(path, ret_id);

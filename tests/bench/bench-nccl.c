@@ -4,7 +4,7 @@
  *
  *   RANK=r WORLD_SIZE=n bench-nccl --op allreduce -b 8 -e 256M -f 2
  *
- * The ranks meet by NCCL_COMM_ID=host:port or by a file, --id-file. Each size is timed
+ * The ranks meet by NCCL_COMM_ID=host:port or by a file (tests/apps/rendezvous.h). Each size is timed
  * twice: every repetition on its own (launch until the stream is idle: median, mean,
  * p99) and, as nccl-tests does it, many launches and one synchronisation. Only rank 0
  * prints and writes; the times are its own. */
@@ -22,6 +22,8 @@
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
+
+#include "rendezvous.h"
 
 enum op { ALLREDUCE, ALLGATHER, REDUCESCATTER, BROADCAST, REDUCE, ALLTOALL, SENDRECV, OPS };
 static const char *const op_names[OPS] = {"allreduce", "allgather", "reducescatter", "broadcast",
@@ -466,7 +468,7 @@ static void usage(void)
 	     "      --in-place     time in place, too\n"
 	     "      --no-check     do not compare results\n"
 	     "      --json FILE    median, mean, p99 of each size in us; '-': standard output\n"
-	     "      --id-file F    how the ranks meet without NCCL_COMM_ID\n"
+	     "      --id-file F    where the ranks meet without NCCL_COMM_ID (default: named after MASTER_PORT)\n"
 	     "SIZE is nccl-tests': of the larger buffer. JSON times are of single repetitions, but\n"
 	     "for batch_us, which is the table's time.");
 }
@@ -524,43 +526,6 @@ static int env_number(const char *name, int otherwise)
 	return s && *s ? parse_count(s, 0) : otherwise;
 }
 
-/* Rank 0's id by a file that appears whole. */
-static void exchange_id(ncclUniqueId *id)
-{
-	double until = now_us() + 60e6;
-	char tmp[4200];
-	FILE *f;
-
-	if (!b.rank)
-		NCCL(ncclGetUniqueId(id));
-	if (b.n_ranks == 1)
-		return;
-	if (!b.id_file) {
-		const char *common = getenv("NCCL_COMM_ID");
-
-		if (!common || !*common)
-			die("several ranks need NCCL_COMM_ID or --id-file");
-		if (b.rank)
-			NCCL(ncclGetUniqueId(id));
-		return;
-	}
-	if (!b.rank) {
-		snprintf(tmp, sizeof(tmp), "%s.tmp", b.id_file);
-		f = fopen(tmp, "w");
-		if (!f || fwrite(id, sizeof(*id), 1, f) != 1 || fclose(f) || rename(tmp, b.id_file))
-			die("%s: %s", b.id_file, strerror(errno));
-		return;
-	}
-	while (!(f = fopen(b.id_file, "r"))) {
-		if (now_us() > until)
-			die("%s did not appear within 60 s", b.id_file);
-		usleep(2000);
-	}
-	if (fread(id, sizeof(*id), 1, f) != 1)
-		die("%s is not an id", b.id_file);
-	fclose(f);
-}
-
 static void start(void)
 {
 	int devices = 1, count;
@@ -571,12 +536,12 @@ static void start(void)
 	b.n_ranks = env_number("WORLD_SIZE", 1);
 	CUDA(cudaGetDeviceCount(&devices));
 	CUDA(cudaSetDevice(env_number("LOCAL_RANK", b.rank) % devices));
-	exchange_id(&id);
+	if (rendezvous(b.rank, b.id_file, &id) < 0)
+		exit(1);
 	NCCL(ncclCommInitRank(&b.comm, b.n_ranks, id, b.rank));
 	NCCL(ncclCommCount(b.comm, &count));
 	b.n_ranks = count;
-	if (!b.rank && b.id_file)
-		unlink(b.id_file);
+	rendezvous_end();
 	if (b.root >= count)
 		die("--root is not a rank");
 	most = b.max + 64 * (size_t)b.n_ranks;
