@@ -14,7 +14,7 @@ static uint32_t place_of(const struct sched *s, uint32_t rank)
 {
 	uint32_t place = rank_before(s, rank, s->root);
 
-	return s->kind == COLL_REDUCE ? rank_before(s, place, s->n_ranks > 1 ? 1 : 0) : place;
+	return s->kind == COLL_REDUCE ? rank_before(s, place, 1) : place;
 }
 
 static uint32_t n_threads(const struct sched *s, uint32_t rank)

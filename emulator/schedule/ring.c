@@ -153,7 +153,7 @@ static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t
 
 static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 {
-	for (uint32_t c = 0; s->n_ranks > 1 && c < s->n_channels; c++) {
+	for (uint32_t c = 0; c < s->n_channels; c++) {
 		conn_in(l, rank_before(s, rank, 1), rank, c, channel_messages(s, c));
 		conn_out(l, rank, rank_after(s, rank, 1), c, channel_messages(s, c));
 	}

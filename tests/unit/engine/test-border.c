@@ -305,6 +305,7 @@ static void same_answer_as_the_world(void **state)
 			any_arrivals(&s, &b, &real, &r);
 			honest_players(&s, &b, &real, &r);
 			border_deinit(&b);
+			border_deinit(&b); /* twice is nothing */
 			bitmap_deinit(&real);
 		}
 }

@@ -117,6 +117,12 @@ static void known_trees(void **state)
 	int32_t parent, child[2];
 
 	(void)state;
+	sched_dtree(6, 0, 0, &parent, child); /* a root's child is the second */
+	assert_int_equal(child[0], -1);
+	assert_int_equal(child[1], 4);
+	sched_dtree(6, 4, 0, &parent, child);
+	assert_int_equal(child[0], 2);
+	assert_int_equal(child[1], 5);
 	for (int tree = 0; tree < 2; tree++) {
 		for (uint32_t x = 0; x < 8; x++) {
 			sched_dtree(8, x, tree, &parent, child);

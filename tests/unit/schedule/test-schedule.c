@@ -171,6 +171,8 @@ static void bad_requests_are_refused(void **state)
 	(void)state;
 	good.bytes = 64;
 	assert_int_equal(sched_init(&good, NULL), 0);
+	s = good, s.slices = 1024, s.bytes = SCHED_MAX_BYTES, s.elem_bytes = 1 << 20;
+	assert_int_equal(sched_init(&s, NULL), 0);
 	s = good, s.kind = COLL_KINDS, expect_refusal(s, "unknown");
 	s = good, s.algo = SCHED_ALGOS, expect_refusal(s, "unknown");
 	s = good, s.algo = SCHED_CHAIN, expect_refusal(s, "does not do AllReduce");
