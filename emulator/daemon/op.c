@@ -481,6 +481,20 @@ static struct op *op_by_seq(struct comm *c, uint64_t seq)
 	return NULL;
 }
 
+/* A member that has freed the communicator will not arrive; nobody may wait for it. */
+static bool is_left_alone(struct comm *c, uint64_t seq)
+{
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		if (!c->real[i].is_freed || c->real[i].next_seq > seq)
+			continue;
+		comm_abort(c, NULL, ECANCELED,
+			   "op %llu cannot start: rank %u (world rank %u) has freed the communicator",
+			   (unsigned long long)seq, c->real[i].rank, c->real[i].world_rank);
+		return true;
+	}
+	return false;
+}
+
 int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
@@ -503,6 +517,8 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (c->n_ops >= SERVER_OPS_MAX && !op_by_seq(c, h->seq))
 		return worker_refuse(w, EPROTO, "more than %d ops of communicator %u at a time",
 				     SERVER_OPS_MAX, h->comm);
+	if (is_left_alone(c, h->seq))
+		return 0;
 	i = (size_t)(member - c->real);
 	op = op_by_seq(c, h->seq);
 	if (!op) {

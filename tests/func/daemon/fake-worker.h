@@ -1,0 +1,95 @@
+/* A worker process as nboxd sees it, without CUDA, NCCL or shim: speaks wire over a
+ * link, and plays its side of an op with the player. Several live in one thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "links/link.h"
+#include "player/player.h"
+#include "wire/wire.h"
+
+#define FAKE_READY_MAX 32
+
+struct fake_ready {
+	struct wire_comm_ready m;
+	struct wire_member members[16];
+	uint32_t comm;
+};
+
+struct fake {
+	struct link *link;
+	bool is_closed;
+	unsigned n[WIRE_TYPE_END]; /* frames that came */
+	struct wire_hdr last[WIRE_TYPE_END];
+	struct wire_welcome welcome;
+	struct wire_release release;
+	struct wire_text abort, error;
+	uint8_t local_id[WIRE_ID_BYTES];
+	char *status; /* owned */
+	struct fake_ready ready[FAKE_READY_MAX];
+	unsigned n_ready;
+	/* the op that is being played */
+	struct player *player;
+	struct sched sched;
+	uint32_t comm, rank;
+	uint64_t seq;
+	bool is_payload, has_release;
+	struct wire_arrive arrive;
+	char player_error[256];
+	uint8_t *body; /* owned; where bodies go to and come from */
+	struct {
+		uint32_t peer;
+		uint16_t lane;
+		uint64_t index;
+	} sent[65536];
+	uint64_t n_sent, n_told;
+	/* messages that came before the player posted their receives */
+	struct {
+		uint32_t peer;
+		uint16_t lane;
+		uint64_t index;
+	} *kept; /* owned */
+	size_t n_kept, kept_capacity;
+};
+
+/* A running nboxd. */
+struct daemon {
+	pid_t pid;
+	char addr[256];
+	int err_fd; /* its stderr */
+	char log[65536];
+	size_t n_log;
+};
+
+/* @args: NULL-terminated, after the program's name. Fails the test when it does not
+ * get ready. */
+void daemon_start(struct daemon *d, const char *const *args);
+/* Return: what waitpid() says; -1: still running after @seconds. */
+int daemon_wait(struct daemon *d, int seconds);
+/* SIGTERM; fails the test unless it ends with 0 within 10 s. */
+void daemon_stop(struct daemon *d);
+/* Whether its log has @text (reads what is there). */
+bool daemon_said(struct daemon *d, const char *text);
+
+void fake_connect(struct fake *f, const char *addr, const char *token);
+void fake_connect_raw(struct fake *f, const char *addr); /* without HELLO */
+void fake_close(struct fake *f);
+void fake_send(struct fake *f, enum wire_type type, uint32_t comm, uint32_t rank, uint64_t seq,
+	       const void *body, uint64_t n);
+void fake_init(struct fake *f, uint8_t id, uint32_t n_ranks, uint32_t rank,
+	       uint32_t world_rank);
+/* Starts an op: ARRIVE and, where messages are exchanged, the player. */
+void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, uint32_t kind,
+		 uint64_t count, uint32_t root);
+/* All its messages in and out, RELEASE here and its time come; sends DONE then. */
+bool fake_op_is_over(struct fake *f);
+
+/* Moves all links until @until(ctx) or 20 s. Return: what it said last. */
+bool fakes_pump(struct fake *f, size_t n, bool (*until)(void *ctx), void *ctx);
+/* Until each of the @n has got @count frames of @type. */
+bool fakes_got(struct fake *f, size_t n, enum wire_type type, unsigned count);
+/* Until each of the @n is closed. */
+bool fakes_closed(struct fake *f, size_t n);
+bool fakes_ops_over(struct fake *f, size_t n);

@@ -1,0 +1,627 @@
+/* nboxd from outside: whole lives of ops in the three exchanges over shm and tcp,
+ * communicators of all kinds, and bad days. The workers are fakes of this process. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../unit/base/cmocka-all.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "engine/record.h"
+#include "fake-worker.h"
+
+#define N_MAX 4
+
+static char dir[64];
+static struct fake f[N_MAX];
+static char shm_addr[128];
+
+static const char *address(const char *link)
+{
+	static unsigned n;
+
+	if (strcmp(link, "tcp") == 0)
+		return "tcp:127.0.0.1:0";
+	snprintf(shm_addr, sizeof(shm_addr), "shm:%s/%u.sock", dir, n++);
+	return shm_addr;
+}
+
+/* Nodes x 2 ranks, the first @n_real of them here, one communicator of all. */
+static void start_world(struct daemon *d, const char *nodes, size_t n, const char *link,
+			const char *exchange, const char *const *more)
+{
+	const char *args[40] = {"--nodes", nodes, "--gpus-per-node", n == 1 ? "1" : "2",
+				"--addr", address(link), "--exchange", exchange};
+	char real[16];
+	int k = 8;
+
+	snprintf(real, sizeof(real), n == 1 ? "0" : "0-%zu", n - 1);
+	args[k++] = "--real";
+	args[k++] = real;
+	while (more && *more)
+		args[k++] = *more++;
+	args[k] = NULL;
+	daemon_start(d, args);
+	for (size_t i = 0; i < n; i++)
+		fake_connect(&f[i], d->addr, "");
+	assert_true(fakes_got(f, n, WIRE_WELCOME, 1));
+	for (size_t i = 0; i < n; i++)
+		fake_init(&f[i], 7, f[i].welcome.world, (uint32_t)i, (uint32_t)i);
+	assert_true(fakes_got(f, n, WIRE_COMM_READY, 1));
+}
+
+static void close_all(size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fake_close(&f[i]);
+}
+
+/* --- lives of ops ------------------------------------------------------------- */
+
+static void run_ops(size_t n, const char *link, const char *exchange, double ret_ns[3])
+{
+	static const uint32_t kinds[] = {COLL_ALLREDUCE, COLL_ALLGATHER, COLL_BROADCAST,
+					 COLL_REDUCESCATTER, COLL_REDUCE, COLL_ALLTOALL};
+	const char *const more[] = {"--model", "alphabeta", "--chunk", "64KiB", NULL};
+	struct daemon d;
+
+	start_world(&d, "4", n, link, exchange, more);
+	assert_int_equal(f[0].ready[0].m.n_ranks, f[0].welcome.world);
+	assert_int_equal(f[0].ready[0].m.n_real, n);
+	for (uint64_t seq = 0; seq < 3 * ARRAY_SIZE(kinds); seq++) {
+		uint64_t start;
+
+		for (size_t i = 0; i < n; i++)
+			fake_arrive(&f[i], &f[i].ready[0], seq, kinds[seq % ARRAY_SIZE(kinds)],
+				    1 << (8 + seq % 3 * 4), 0);
+		start = f[n - 1].arrive.arrive_ns;
+		assert_true(fakes_ops_over(f, n));
+		assert_int_equal(f[0].release.start_ns, start);
+		assert_true(f[0].release.end_ns >= start);
+		for (size_t i = 1; i < n; i++)
+			assert_int_equal(f[i].release.end_ns, f[0].release.end_ns);
+		if (seq < 3)
+			ret_ns[seq] = (double)(f[0].release.end_ns - start);
+	}
+	for (size_t i = 0; i < n; i++)
+		fake_send(&f[i], WIRE_COMM_FREE, f[i].ready[0].comm, (uint32_t)i, 0, NULL, 0);
+	for (size_t i = 0; i < n; i++)
+		fake_send(&f[i], WIRE_BYE, 0, 0, 0, NULL, 0);
+	fake_send(&f[0], WIRE_STATUS, 0, 0, 0, NULL, 0); /* after BYE: refused */
+	assert_true(fakes_got(f, 1, WIRE_ERROR, 1));
+	assert_non_null(strstr(f[0].error.text, "after BYE"));
+	close_all(n);
+	daemon_stop(&d);
+}
+
+static void test_ops(void **state)
+{
+	static const char *const links[] = {"shm", "tcp"};
+	static const char *const exchanges[] = {"none", "messages", "payload"};
+	static const size_t sizes[] = {1, 2, 4};
+	double ends[3][3];
+
+	(void)state;
+	for (size_t n = 0; n < ARRAY_SIZE(sizes); n++) {
+		for (size_t l = 0; l < 2; l++) {
+			for (size_t e = 0; e < 3; e++)
+				run_ops(sizes[n], links[l], exchanges[e], ends[e]);
+			for (size_t k = 0; k < 3; k++) { /* all exchanges agree on the end */
+				assert_true(ends[0][k] > 0);
+				assert_true(ends[0][k] == ends[1][k] && ends[0][k] == ends[2][k]);
+			}
+		}
+	}
+}
+
+/* A member is late: the others' messages are early and must not be lost. */
+static void test_early(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	for (int e = 0; e < 2; e++) {
+		start_world(&d, "3", 2, "shm", e ? "payload" : "messages", NULL);
+		for (uint64_t seq = 0; seq < 5; seq++) {
+			fake_arrive(&f[seq % 2], &f[seq % 2].ready[0], seq, COLL_ALLREDUCE, 5000, 0);
+			fakes_got(f, 2, WIRE_WELCOME, 1);
+			for (int i = 0; i < 20; i++) {
+				link_progress(f[seq % 2].link);
+				usleep(500);
+			}
+			fake_arrive(&f[1 - seq % 2], &f[1 - seq % 2].ready[0], seq, COLL_ALLREDUCE, 5000,
+				    0);
+			assert_true(fakes_ops_over(f, 2));
+		}
+		close_all(2);
+		daemon_stop(&d);
+	}
+}
+
+static void test_delay(void **state)
+{
+	const char *const more[] = {"--model", "const:time=2ms", "--what-if", "add:delay=3ms", NULL};
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "8", 2, "shm", "messages", more);
+	for (uint64_t seq = 0; seq < 3; seq++) {
+		for (size_t i = 0; i < 2; i++)
+			fake_arrive(&f[i], &f[i].ready[0], seq, COLL_ALLREDUCE, 100, 0);
+		assert_true(fakes_ops_over(f, 2));
+		assert_int_equal(f[0].release.end_ns - f[0].release.start_ns, 5000000);
+	}
+	close_all(2);
+	daemon_stop(&d);
+}
+
+/* Two groups of calls between a real and a virtual rank, and between real ranks. */
+static void test_p2p(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "3", 2, "shm", "none", NULL);
+	for (uint64_t seq = 0; seq < 2; seq++) {
+		for (uint32_t i = 0; i < 2; i++) {
+			struct {
+				struct wire_arrive a;
+				struct wire_p2p p[3];
+			} body = {.a = {.arrive_ns = clock_now_ns(), .kind = COLL_SENDRECV, .n_p2p = 3},
+				  .p = {{1 - i, 1, 1000}, {1 - i, 0, 1000}, {4 + i, i, 64}}};
+
+			fake_send(&f[i], WIRE_ARRIVE, f[i].ready[0].comm, i, seq, &body, sizeof(body));
+			f[i].comm = f[i].ready[0].comm;
+			f[i].rank = i;
+			f[i].seq = seq;
+			f[i].has_release = false;
+		}
+		assert_true(fakes_ops_over(f, 2));
+	}
+	close_all(2);
+	daemon_stop(&d);
+}
+
+/* --- communicators ---------------------------------------------------------------- */
+
+static void test_sub_communicators(void **state)
+{
+	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--settle", "100ms", "--addr",
+			      NULL, NULL};
+	struct daemon d;
+
+	(void)state;
+	args[7] = address("shm");
+	daemon_start(&d, args);
+	for (uint32_t i = 0; i < 4; i++)
+		fake_connect(&f[i], d.addr, "");
+	assert_true(fakes_got(f, 4, WIRE_WELCOME, 1));
+	/* Data-parallel groups: one real rank each, the rest inferred. */
+	for (uint32_t i = 0; i < 4; i++)
+		fake_init(&f[i], (uint8_t)(10 + i), 4, 0, i);
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
+	/* The node's own group: all real. */
+	for (uint32_t i = 0; i < 4; i++)
+		fake_init(&f[i], 20, 4, i, i);
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct fake_ready *dp = &f[i].ready[0], *tp = &f[i].ready[1];
+
+		assert_int_equal(dp->m.n_real, 1);
+		assert_int_equal(dp->m.is_guess, 1);
+		assert_int_equal(dp->m.ranks_per_node, 1);
+		assert_int_equal(dp->m.replicas, 4);
+		assert_int_equal(dp->m.cookie, 10 + i);
+		assert_int_equal(tp->m.n_real, 4);
+		assert_int_equal(tp->m.is_guess, 0);
+		assert_int_equal(tp->m.ranks_per_node, 4);
+		assert_int_equal(tp->m.rank, i);
+		assert_int_equal(tp->members[3].world_rank, 3);
+	}
+	/* LOCAL_ID of the lowest goes to the others. */
+	uint8_t id[WIRE_ID_BYTES];
+
+	memset(id, 0x5a, sizeof(id));
+	fake_send(&f[0], WIRE_LOCAL_ID, f[0].ready[1].comm, 0, 0, id, sizeof(id));
+	assert_true(fakes_got(f + 1, 3, WIRE_LOCAL_ID, 1));
+	assert_memory_equal(f[3].local_id, id, sizeof(id));
+	assert_int_equal(f[0].n[WIRE_LOCAL_ID], 0);
+	/* A rank that is not real; a communicator larger than the world. */
+	fake_init(&f[0], 30, 4, 1, 9);
+	assert_true(fakes_got(f, 1, WIRE_ABORT, 1));
+	assert_int_equal(f[0].last[WIRE_ABORT].comm, WIRE_NO_COMM);
+	assert_int_equal(f[0].last[WIRE_ABORT].seq, 30);
+	assert_non_null(strstr(f[0].abort.text, "world rank 9 is not one of the 4 real ranks (0 to 3)"));
+	fake_init(&f[0], 31, 17, 0, 0);
+	assert_true(fakes_got(f, 1, WIRE_ABORT, 2));
+	assert_non_null(strstr(f[0].abort.text, "a communicator of 17 ranks in a world of 16"));
+	close_all(4);
+	daemon_stop(&d);
+}
+
+static void split_all(size_t n, const int32_t *colors, const int32_t *keys, uint32_t cookie)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct wire_comm_split m = {.parent = f[i].ready[0].comm, .rank = (uint32_t)i,
+					    .color = colors[i], .key = keys[i], .cookie = cookie,
+					    .count = cookie};
+
+		fake_send(&f[i], WIRE_COMM_SPLIT, m.parent, m.rank, 0, &m, sizeof(m));
+	}
+}
+
+static void test_split_shrink(void **state)
+{
+	static const int32_t by_local[] = {0, 1}, none[] = {-1, 5}, down[] = {1, 0};
+	static const int32_t zero[] = {0, 0};
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "4", 2, "shm", "none", NULL);
+	split_all(2, by_local, zero, 0); /* by local rank: 4 nodes, one rank each */
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 2));
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(f[i].ready[1].m.n_ranks, 4);
+		assert_int_equal(f[i].ready[1].m.n_real, 1);
+		assert_int_equal(f[i].ready[1].m.rank, 0);
+		assert_int_equal(f[i].ready[1].m.ranks_per_node, 1);
+	}
+	assert_true(f[0].ready[1].comm != f[1].ready[1].comm);
+	split_all(2, none, zero, 1); /* rank 0 wants none */
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 3));
+	assert_int_equal(f[0].ready[2].m.n_ranks, 0);
+	assert_int_equal(f[0].ready[2].m.cookie, 1);
+	assert_int_equal(f[1].ready[2].m.n_ranks, 4);
+	split_all(2, zero, down, 2); /* one color, the other way round */
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 4));
+	assert_int_equal(f[0].ready[3].m.n_ranks, 8);
+	assert_int_equal(f[0].ready[3].comm, f[1].ready[3].comm);
+	for (size_t i = 0; i < 2; i++) { /* exclude a virtual rank */
+		struct {
+			struct wire_comm_shrink m;
+			uint32_t out;
+		} body = {{f[i].ready[0].comm, (uint32_t)i, 9, 1, 0}, 5};
+
+		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body, sizeof(body));
+	}
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 5));
+	assert_int_equal(f[1].ready[4].m.n_ranks, 7);
+	assert_int_equal(f[1].ready[4].m.rank, 1);
+	for (size_t i = 0; i < 2; i++)
+		fake_arrive(&f[i], &f[i].ready[4], 0, COLL_ALLREDUCE, 700, 0);
+	assert_true(fakes_ops_over(f, 2));
+	close_all(2);
+	daemon_stop(&d);
+}
+
+/* --- bad days ------------------------------------------------------------------------ */
+
+static void test_mismatch(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "2", 2, "shm", "none", NULL);
+	fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 1024, 0);
+	fake_arrive(&f[1], &f[1].ready[0], 0, COLL_BROADCAST, 1024, 1);
+	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
+	assert_non_null(strstr(f[0].abort.text, "calls AllReduce of 1024 float (4 KiB), root 0"));
+	assert_non_null(strstr(f[0].abort.text, "calls Broadcast of 1024 float (4 KiB), root 1"));
+	assert_int_equal(f[0].last[WIRE_ABORT].comm, f[0].ready[0].comm);
+	/* The link is alive: another communicator works. */
+	for (uint32_t i = 0; i < 2; i++)
+		fake_init(&f[i], 9, 4, i, i);
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 2));
+	for (size_t i = 0; i < 2; i++)
+		fake_arrive(&f[i], &f[i].ready[1], 0, COLL_ALLREDUCE, 10, 0);
+	assert_true(fakes_ops_over(f, 2));
+	close_all(2);
+	daemon_stop(&d);
+}
+
+/* In the middle of an op a worker process is killed; another frees too early. */
+static void test_worker_killed(void **state)
+{
+	struct daemon d;
+	char pid_text[32];
+	pid_t pid;
+
+	(void)state;
+	start_world(&d, "2", 2, "shm", "none", NULL);
+	fake_close(&f[1]);
+	assert_true(fakes_got(f, 1, WIRE_ABORT, 1));
+	assert_non_null(strstr(f[0].abort.text, "rank 1 (world rank 1), worker "));
+	assert_non_null(strstr(f[0].abort.text, "vanished"));
+	/* Again, with a process that dies. */
+	for (int link = 0; link < 2; link++) {
+		fake_close(&f[0]);
+		daemon_stop(&d);
+		const char *args[] = {"--nodes", "2", "--gpus-per-node", "2", "--addr",
+				      address(link ? "tcp" : "shm"), NULL};
+		daemon_start(&d, args);
+		pid = fork();
+		if (pid == 0) {
+			fake_connect(&f[1], d.addr, "");
+			fake_init(&f[1], 1, 4, 1, 1);
+			fakes_got(&f[1], 1, WIRE_COMM_READY, 1);
+			raise(SIGKILL);
+		}
+		fake_connect(&f[0], d.addr, "");
+		fake_init(&f[0], 1, 4, 0, 0);
+		assert_true(fakes_got(f, 1, WIRE_COMM_READY, 1));
+		fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 10, 0);
+		assert_true(fakes_got(f, 1, WIRE_ABORT, 1));
+		snprintf(pid_text, sizeof(pid_text), "(pid %d on fake)", (int)pid);
+		assert_non_null(strstr(f[0].abort.text, pid_text));
+		waitpid(pid, NULL, 0);
+	}
+	fake_close(&f[0]);
+	daemon_stop(&d);
+}
+
+static void test_freed_in_op(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "2", 2, "shm", "none", NULL);
+	fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 10, 0);
+	fake_send(&f[1], WIRE_COMM_FREE, f[1].ready[0].comm, 1, 0, NULL, 0);
+	/* The free may come first: then nobody waited yet, and rank 0 is told at its op. */
+	if (!fakes_got(f, 1, WIRE_ABORT, 1))
+		fail_msg("rank 0 waits for ever");
+	close_all(2);
+	daemon_stop(&d);
+}
+
+static void test_wrong_messages(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "2", 2, "shm", "messages", NULL);
+	fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 1000, 0);
+	/* The player sent what it may; now one that nobody expects. */
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, WIRE_MESSAGE, 0);
+	h.comm = f[0].ready[0].comm;
+	h.peer = 1;
+	h.index = 77;
+	link_send_copy(f[0].link, &h, NULL);
+	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
+	assert_non_null(strstr(f[1].abort.text, "message 77 from rank 0 to rank 1, lane 0: message "));
+	close_all(2);
+	daemon_stop(&d);
+}
+
+static void test_refused(void **state)
+{
+	const char *args[] = {"--nodes", "2", "--gpus-per-node", "2", "--addr", "tcp:127.0.0.1:0",
+			      "--token", "s3cret", NULL};
+	struct daemon d;
+
+	(void)state;
+	daemon_start(&d, args);
+	fake_connect(&f[0], d.addr, "wrong");
+	assert_true(fakes_closed(f, 1));
+	assert_int_equal(f[0].n[WIRE_WELCOME], 0);
+	assert_non_null(strstr(f[0].error.text, "wrong token"));
+	fake_close(&f[0]);
+	fake_connect_raw(&f[0], d.addr); /* no HELLO first */
+	fake_init(&f[0], 1, 4, 0, 0);
+	assert_true(fakes_closed(f, 1));
+	assert_non_null(strstr(f[0].error.text, "COMM_INIT before HELLO"));
+	fake_close(&f[0]);
+	fake_connect(&f[0], d.addr, "s3cret");
+	assert_true(fakes_got(f, 1, WIRE_WELCOME, 1));
+	fake_send(&f[0], WIRE_COMM_FREE, 12345, 0, 0, NULL, 0);
+	assert_true(fakes_closed(f, 1));
+	assert_non_null(strstr(f[0].error.text, "communicator 12345, which never was"));
+	fake_close(&f[0]);
+	assert_true(daemon_said(&d, "wrong token"));
+	assert_false(daemon_said(&d, "s3cret"));
+	daemon_stop(&d);
+}
+
+static int raw_connect(const char *addr)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *ai;
+	char host[64];
+	const char *port = strrchr(addr, ':');
+	int fd;
+
+	snprintf(host, sizeof(host), "%.*s", (int)(port - addr - 4), addr + 4);
+	assert_int_equal(getaddrinfo(host, port + 1, &hints, &ai), 0);
+	fd = socket(ai->ai_family, SOCK_STREAM, 0);
+	assert_int_equal(connect(fd, ai->ai_addr, ai->ai_addrlen), 0);
+	freeaddrinfo(ai);
+	return fd;
+}
+
+/* Garbage, half frames and floods beside a worker that goes on working. */
+static void test_garbage(void **state)
+{
+	static char junk[65536];
+	struct daemon d;
+	struct wire_hdr h;
+	uint64_t seq = 0;
+
+	(void)state;
+	signal(SIGPIPE, SIG_IGN);
+	start_world(&d, "2", 2, "tcp", "messages", NULL);
+	for (int round = 0; round < 6; round++) {
+		int fd = raw_connect(d.addr);
+		size_t total = 0, n = round == 1 ? 20 : sizeof(junk);
+		ssize_t wrote;
+
+		memset(junk, round == 0 ? 0xff : 0, sizeof(junk));
+		if (round > 1) {
+			static const uint16_t types[] = {WIRE_HELLO, WIRE_MESSAGE, WIRE_ARRIVE, 99};
+
+			wire_hdr_init(&h, WIRE_HELLO, sizeof(struct wire_hello));
+			h.type = types[round - 2];
+			if (round == 3 || round == 4)
+				h.body_bytes = UINT64_C(1) << 31;
+			memcpy(junk, &h, sizeof(h));
+			n = round == 2 ? 60 : sizeof(junk); /* 2: ends inside HELLO */
+		}
+		/* 64 MB of it, unless nboxd closes the door, which it must in all but 1, 2 */
+		do {
+			wrote = write(fd, junk, n);
+			total += wrote > 0 ? (size_t)wrote : 0;
+		} while (wrote > 0 && n == sizeof(junk) && total < (64u << 20));
+		if (n == sizeof(junk))
+			assert_true(wrote < 0);
+		close(fd);
+		for (size_t i = 0; i < 2; i++)
+			fake_arrive(&f[i], &f[i].ready[0], seq, COLL_ALLREDUCE, 3000, 0);
+		assert_true(fakes_ops_over(f, 2));
+		seq++;
+	}
+	close_all(2);
+	daemon_stop(&d);
+}
+
+static void test_sigterm(void **state)
+{
+	const char *more[] = {"--out", NULL, NULL};
+	char out[128], path[160], sock[128];
+	struct record rec;
+	struct err err = {""};
+	struct stat st;
+	struct daemon d, second;
+
+	(void)state;
+	snprintf(out, sizeof(out), "%s/results/a", dir);
+	more[1] = out;
+	start_world(&d, "2", 2, "shm", "none", more);
+	snprintf(sock, sizeof(sock), "%.100s", d.addr + 4);
+	for (size_t i = 0; i < 2; i++)
+		fake_arrive(&f[i], &f[i].ready[0], 0, COLL_ALLREDUCE, 1000, 0);
+	assert_true(fakes_ops_over(f, 2));
+	fake_send(&f[0], WIRE_STATUS, 0, 0, 0, NULL, 0);
+	fake_send(&f[1], WIRE_STATUS, 0, 0, 0, NULL, 0);
+	assert_true(fakes_got(f, 2, WIRE_STATUS, 1));
+	assert_non_null(strstr(f[0].status, "\"world_size\": 4"));
+	/* A second one on the same address is refused, and harms nothing. */
+	const char *again[] = {getenv("NBOXD"), "--addr", d.addr, NULL};
+	int p[2];
+	char text[512] = "";
+
+	assert_int_equal(pipe(p), 0);
+	second.pid = fork();
+	if (second.pid == 0) {
+		dup2(p[1], STDERR_FILENO);
+		execv(again[0], (char *const *)(uintptr_t)again);
+		_exit(127);
+	}
+	close(p[1]);
+	assert_true(read(p[0], text, sizeof(text) - 1) > 0);
+	close(p[0]);
+	assert_int_equal(WEXITSTATUS(daemon_wait(&second, 20)), 1);
+	assert_non_null(strstr(text, "another nboxd listens"));
+	fake_arrive(&f[0], &f[0].ready[0], 1, COLL_ALLREDUCE, 1000, 0);
+	link_progress(f[0].link);
+	kill(d.pid, SIGTERM);
+	assert_true(fakes_closed(f, 2));
+	assert_non_null(strstr(f[0].error.text, "nboxd was told to end (Terminated)"));
+	assert_int_equal(daemon_wait(&d, 20), 0);
+	close(d.err_fd);
+	assert_int_equal(stat(sock, &st), -1);
+	snprintf(path, sizeof(path), "%s/record.nbox", out);
+	assert_int_equal(record_load(path, &rec, &err), 0);
+	assert_int_equal(rec.n_rows, 2);
+	assert_int_equal(rec.header.world_size, 4);
+	assert_true(rec.rows[0].release_ns >= rec.rows[0].due_ns);
+	assert_int_equal(rec.rows[0].bytes, 4000);
+	record_deinit(&rec);
+	snprintf(path, sizeof(path), "%s/config.yaml", out);
+	assert_int_equal(stat(path, &st), 0);
+	close_all(2);
+}
+
+/* Waiting is named after 5 s and ends at the timeout. */
+static void test_waits(void **state)
+{
+	const char *const more[] = {"--timeout", "7s", NULL};
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "2", 2, "shm", "none", more);
+	fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 1000, 0);
+	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
+	assert_non_null(strstr(f[1].abort.text, "that is the timeout"));
+	assert_true(daemon_said(&d, "op 0 of communicator 1, AllReduce of 1000 float"));
+	assert_true(daemon_said(&d, "for its members: arrived 0; missing 1 (pid "));
+	close_all(2);
+	daemon_stop(&d);
+}
+
+static void test_large_world(void **state)
+{
+	const char *const more[] = {"--model", "ring", NULL};
+	struct daemon d;
+	const char *rss;
+
+	(void)state;
+	start_world(&d, "32768", 2, "shm", "messages", more);
+	assert_int_equal(f[0].ready[0].m.n_ranks, 65536);
+	/* The messages of 65,536 ranks of a ring: 131,070 a lane towards each real rank. */
+	for (uint64_t seq = 0; seq < 2; seq++) {
+		for (size_t i = 0; i < 2; i++)
+			fake_arrive(&f[i], &f[i].ready[0], seq, seq ? COLL_ALLREDUCE : COLL_BROADCAST,
+				    1 << 20, 0);
+		assert_true(fakes_ops_over(f, 2));
+	}
+	fake_send(&f[0], WIRE_STATUS, 0, 0, 0, NULL, 0);
+	assert_true(fakes_got(f, 1, WIRE_STATUS, 1));
+	rss = strstr(f[0].status, "\"rss_bytes\": ");
+	assert_non_null(rss);
+	print_message("# 65,536 ranks: RSS %.1f MB\n", (double)atoll(rss + 13) / 1e6);
+	/* Sanitizers have memory of their own. */
+	if (!getenv("NBOX_TEST_SANITIZED"))
+		assert_true(atoll(rss + 13) < 100000000);
+	close_all(2);
+	daemon_stop(&d);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_delay),
+		cmocka_unit_test(test_p2p),
+		cmocka_unit_test(test_sub_communicators),
+		cmocka_unit_test(test_split_shrink),
+		cmocka_unit_test(test_mismatch),
+		cmocka_unit_test(test_worker_killed),
+		cmocka_unit_test(test_freed_in_op),
+		cmocka_unit_test(test_wrong_messages),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_sigterm),
+		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_large_world),
+	};
+	int r;
+	char command[96];
+
+	snprintf(dir, sizeof(dir), "/tmp/nbox-test-XXXXXX");
+	if (!mkdtemp(dir))
+		return 1;
+	r = cmocka_run_group_tests(tests, NULL, NULL);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	if (system(command) != 0)
+		return 1;
+	return r;
+}
