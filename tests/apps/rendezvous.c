@@ -33,7 +33,7 @@ static const char *default_path(char *buffer, size_t size)
 /* Under another name first: a reader sees all of it or nothing. */
 static int publish(const char *path, const ncclUniqueId *id)
 {
-	char other[4096];
+	char other[4096 + 32];
 	ssize_t n;
 	int fd;
 
