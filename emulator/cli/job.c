@@ -181,11 +181,12 @@ static int code_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Collects what has ended. Return: how many of the job still run. */
+/* Collects what has ended. A process that a signal killed is taken for the cause of
+ * one that ended by itself meanwhile. Return: how many of the job still run. */
 static uint32_t reap(struct job *j, pid_t also, int *ret_also_status)
 {
-	uint32_t running = 0;
-	int status;
+	uint32_t running = 0, who = 0;
+	int status, first = 0;
 
 	if (also > 0 && waitpid(also, &status, WNOHANG) == also)
 		*ret_also_status = status;
@@ -198,10 +199,14 @@ static uint32_t reap(struct job *j, pid_t also, int *ret_also_status)
 		}
 		kill(-j->pids[i], SIGKILL); /* what it may have left behind */
 		j->pids[i] = 0;
-		if (code_of(status) != 0 && j->exit_code == 0) {
-			j->exit_code = code_of(status);
-			j->failed_proc = i;
+		if (code_of(status) != 0 && (first == 0 || (first < 128 && WIFSIGNALED(status)))) {
+			first = code_of(status);
+			who = i;
 		}
+	}
+	if (j->exit_code == 0 && first != 0) {
+		j->exit_code = first;
+		j->failed_proc = who;
 	}
 	return running;
 }

@@ -310,6 +310,8 @@ int run_execute(struct run *r)
 			WIFSIGNALED(nboxd_status) ? "signal" : "exit code",
 			WIFSIGNALED(nboxd_status) ? WTERMSIG(nboxd_status) : WEXITSTATUS(nboxd_status));
 		daemon.pid = 0;
+		if (strncmp(daemon.addr, "shm:", 4) == 0)
+			unlink(daemon.addr + 4); /* it could not do that itself */
 		if (job.exit_code == 0)
 			job.exit_code = 1;
 	}

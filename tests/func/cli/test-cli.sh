@@ -30,13 +30,13 @@ exits 2 "a decorator as a model" "$NBOX" run --nodes 4 --model add:delay=1ms -- 
 exits 2 "an unknown exchange" "$NBOX" run --nodes 4 --exchange paylod -- true
 says "payload" "suggests payload"
 exits 2 "a rank outside the world" "$NBOX" run --nodes 2 --gpus-per-node 2 --real 9 -- true
-exits 2 "no such program" "$NBOX" run --nodes 4 -- ./does-not-exist
+exits 2 "no such program" "$NBOX" run --nodes 4 --out no -- ./does-not-exist
 says "does-not-exist" "names it"
 
 exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
 says "512" "--dry-run says the world's size"
 says "./train --x" "--dry-run says the command"
-is "$(ls -d dry nbox-out 2>/dev/null)" "" "--dry-run leaves nothing"
+is "$(ls -d dry 2>/dev/null)" "" "--dry-run leaves nothing"
 
 cat >cluster.yaml <<'Y'
 cluster:
