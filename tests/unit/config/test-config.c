@@ -1,0 +1,325 @@
+/* Configuration: tables of good and bad inputs with their exact sentences,
+ * precedence, and that the effective configuration gives the same again. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/cmocka-all.h"
+#include "base/cleanup.h"
+#include "config/config.h"
+#include "schedule/schedule.h"
+
+struct bad {
+	const char *yaml, *want;
+};
+
+static const struct bad bad_files[] = {
+	{"modle: ring\n", "f:1:1: unknown key 'modle'; did you mean 'model'?"},
+	{"cluster:\n  nodse: 2\n", "f:2:3: unknown key 'cluster.nodse'; did you mean 'nodes'?"},
+	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
+	{"zzz: 2\n", "f:1:1: unknown key 'zzz'; there are: cluster, network, model, what_if, "
+		     "exchange, data, split, schedule, link, seed, out, log, tuning"},
+	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
+	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n", "f:2:1: key 'cluster' is here a second time"},
+	{"cluster:\n  nodes: 2\n  nodes: 2\n", "f:3:3: key 'cluster.nodes' is here a second time"},
+	{"cluster:\n  nodes: -2\n", "f:2:10: nodes: "},
+	{"cluster:\n  nodes: 2x\n", "f:2:10: nodes: "},
+	{"cluster:\n  nodes: 1.5\n", "f:2:10: nodes: "},
+	{"cluster:\n  nodes: 0\n", "f:2:10: nodes must be 1 to 65536, not 0"},
+	{"cluster:\n  gpus_per_node: 0\n", "f:2:18: gpus-per-node must be 1 to 65536, not 0"},
+	{"cluster:\n  nodes: 65536\n", "f:2:10: 65536 nodes x 8 gpus per node are more than 65536 ranks"},
+	{"cluster: {nodes: 2, gpus_per_node: 4, world: 9}\n",
+	 "f:1:46: a world of 9 contradicts 2 nodes x 4 gpus per node = 8 (f:1:18)"},
+	{"cluster: {gpus_per_node: 4, world: 9}\n",
+	 "f:1:36: a world of 9 is no multiple of 4 gpus per node (f:1:26)"},
+	{"cluster:\n  nodes: 2\n  gpus_per_node: 4\n  real: 7-8\n",
+	 "f:4:9: real ranks '7-8' are outside the world of 8 (2 nodes x 4, f:2:10)"},
+	{"cluster: {real: [0, 1]}\n",
+	 "f:1:17: cluster.real: one text is expected, such as \"0-7\" or \"0,8\""},
+	{"cluster: 3\n", "f:1:10: cluster: keys are expected under it"},
+	{"network:\n  inter: {latency: 5}\n", "f:2:20: inter-latency: "},
+	{"network:\n  inter: {latency: 5 us}\n", "f:2:20: inter-latency: "},
+	{"network:\n  inter: {bandwidth: 400}\n", "f:2:22: inter-bandwidth: "},
+	{"network:\n  inter: {bandwidth: 400GB}\n", "f:2:22: inter-bandwidth: "},
+	{"exchange: message\n", "f:1:11: unknown exchange 'message'; did you mean 'messages'?"},
+	{"exchange: all\n", "f:1:11: unknown exchange 'all'; "},
+	{"exchange: Messages\n", "f:1:11: unknown exchange 'Messages'; did you mean 'messages'?"},
+	{"exchange: [none]\n", "f:1:11: exchange: one value is expected here"},
+	{"exchange:\n", "f:1:10: exchange: no value"},
+	{"exchange: ~\n", "f:1:11: exchange: no value"},
+	{"exchange: !!str none\n", "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
+	{"exchange: &a none\ndata: *a\n", "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
+	{"data: *a\n", "f:1:7: aliases (*name) are not taken here"},
+	{"model: \"a\\0b\"\n", "f:1:8: model: a control character in the text"},
+	{"model: \"\"\n", "f:1:8: no model is named; `nbox models` lists them"},
+	{"what_if: add\n", "f:1:10: what_if: a list is expected: [W[:K=V,...]]"},
+	{"what_if:\n  - add: 3\n", "f:2:5: what_if: texts are expected in this list; put \"...\" "
+				    "around one that has a colon and a blank"},
+	{"schedule:\n  algo: {alreduce: ring}\n",
+	 "f:2:20: unknown collective 'alreduce'; did you mean AllReduce"},
+	{"schedule:\n  algo: {allreduce: rnig}\n", "f:2:21: unknown algorithm 'rnig'; did you mean ring"},
+	{"schedule:\n  algo: {alltoall: tree}\n", "f:2:20: "},
+	{"schedule:\n  algo: {allreduce: ring, all_reduce: tree}\n",
+	 "f:2:39: a second algorithm for AllReduce; there was 'allreduce=ring' before"},
+	{"schedule:\n  algo: ring\n", "f:2:9: schedule.algo: a mapping is expected, such as {allreduce: tree}"},
+	{"schedule:\n  channels: 0\n", "f:2:13: channels must be 1 to 1024, not 0"},
+	{"schedule:\n  chunk: 1048576\n", "f:2:10: chunk: "},
+	{"schedule:\n  chunk: 1B\n", "f:2:10: chunk must be 16B to 1GiB, not 1B"},
+	{"link:\n  addr: tpc:1.2.3.4:5\n", "f:2:9: 'tpc:1.2.3.4:5' is no address: shm:/path or "
+					    "tcp:host:port; did you mean tcp:?"},
+	{"link:\n  addr: tcp:0.0.0.0:5000\n",
+	 "f:2:9: tcp:0.0.0.0:5000 can be reached from other hosts, that needs a token: set NBOX_TOKEN "
+	 "for nboxd and the workers, or use tcp:127.0.0.1:port"},
+	{"link:\n  addr: tcp:localhost:70000\n", "f:2:9: '70000' is no port (0 to 65535; 0: any)"},
+	{"link:\n  addr: tcp:localhost\n", "f:2:9: 'tcp:localhost' is no tcp:host:port"},
+	{"link:\n  addr: shm:x.sock\n", "f:2:9: 'shm:x.sock': the path must begin with /"},
+	{"link:\n  kind: tcp\n  addr: shm:/x.sock\n", "f:3:9: shm:/x.sock contradicts link tcp (f:2:9)"},
+	{"link:\n  token: 012345678901234567890123456789012\n",
+	 "f:2:10: a token has 1 to 32 bytes, not 33"},
+	{"tuning:\n  payload_work: none\n", "f:2:17: payload-work means nothing without exchange payload "
+					     "(it is none, default exchange)"},
+	{"tuning:\n  timeout: 10ms\n", "f:2:12: timeout must be at least 1s, not 10ms"},
+	{"tuning:\n  poll: 2s\n", "f:2:9: poll may be at most 1s, not 2s"},
+	{"tuning: {settle: 2s, timeout: 1s}\n", "f:1:18: settle must not be longer than timeout"},
+	{"seed: -1\n", "f:1:7: seed: "},
+	{"out: \"\"\n", "f:1:6: no directory is named"},
+	{"- a\n", "f:1:1: keys are expected here, such as cluster:, model:, exchange:"},
+	{"", "f:1:1: the file is empty"},
+	{"model: ring\n---\nmodel: tree\n", "f:2:1: a second document; one file, one cluster"},
+	{"[a]: 3\n", "f:1:1: a key is expected here"},
+	{"model: [\n", "f:"},
+	{"\tmodel: ring\n", "f:1:1: no YAML: "},
+	{"model: \xff\n", "f: byte 7: "},
+};
+
+static void test_bad_files(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad_files); i++) {
+		const struct bad *b = &bad_files[i];
+		size_t n = strlen(b->want);
+		struct err err = {""};
+		struct config *c;
+		int r;
+
+		assert_int_equal(config_new(&c), 0);
+		r = config_parse(c, "f", b->yaml, strlen(b->yaml), &err);
+		if (r == 0)
+			r = config_finish(c, &err);
+		/* Sentences of units/ are its own test's business: a prefix is enough. */
+		if (r != -EINVAL || strncmp(err.text, b->want, n) != 0 ||
+		    (b->want[n - 1] != ' ' && b->want[n - 1] != ':' && err.text[n]))
+			fail_msg("case %zu:\n%s\ngot:  %s\nwant: %s", i, b->yaml, err.text, b->want);
+		config_free(c);
+	}
+}
+
+static const char full[] =
+	"# comment\n"
+	"cluster:\n  nodes: 64\n  gpus_per_node: 8\n  real: \"0-7\"\n"
+	"network:\n  intra: {latency: 1.5us, bandwidth: 450GB/s}\n"
+	"  inter:\n    latency: 5us\n    bandwidth: 400Gbps\n"
+	"model: ring:bw=50GB/s\n"
+	"what_if:\n  - add:delay=5ms,on=allreduce\n  - \"slow:rank=3\"\n"
+	"exchange: payload\ndata: fill\nsplit: node\n"
+	"schedule:\n  algo: {allreduce: tree, Broadcast: chain}\n  channels: 2\n  chunk: 512KiB\n"
+	"link: {kind: tcp, addr: \"tcp:0.0.0.0:7000\", token: secret}\n"
+	"seed: 18446744073709551615\nout: some/dir\nlog: INFO\n"
+	"tuning: {poll: 10us, payload_work: none, settle: 1s, timeout: 60s}\n";
+
+static void check_full(const struct config *c)
+{
+	assert_int_equal(c->world, 512);
+	assert_int_equal(c->n_real, 8);
+	assert_int_equal(c->real[7], 7);
+	assert_true(c->topology.intra.latency_ns == 1500 && c->topology.intra.bytes_per_ns == 450);
+	assert_true(c->topology.inter.latency_ns == 5000 && c->topology.inter.bytes_per_ns == 50);
+	assert_string_equal(c->model, "ring:bw=50GB/s");
+	assert_int_equal(c->n_what_ifs, 2);
+	assert_string_equal(c->what_ifs[0], "add:delay=5ms,on=allreduce");
+	assert_string_equal(c->what_ifs[1], "slow:rank=3");
+	assert_int_equal(c->exchange, EXCHANGE_PAYLOAD);
+	assert_int_equal(c->data, DATA_FILL);
+	assert_int_equal(c->split, SPLIT_NODE);
+	assert_int_equal(c->algo[COLL_ALLREDUCE], SCHED_TREE);
+	assert_int_equal(c->algo[COLL_BROADCAST], SCHED_CHAIN);
+	assert_int_equal(c->algo[COLL_ALLGATHER], SCHED_RING);
+	assert_int_equal(c->channels, 2);
+	assert_int_equal(c->chunk_bytes, 512 << 10);
+	assert_string_equal(c->addr, "tcp:0.0.0.0:7000");
+	assert_true(c->seed == UINT64_MAX);
+	assert_string_equal(c->out, "some/dir");
+	assert_int_equal(c->log_level, 2);
+	assert_int_equal(c->poll_ns, 10000);
+	assert_int_equal(c->payload_work, WORK_NONE);
+	assert_true(c->settle_ns == 1000000000 && c->timeout_ns == 60000000000);
+}
+
+static void test_full(void **state)
+{
+	struct config *c, *again;
+	struct err err = {""};
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(config_new(&c), 0);
+	assert_int_equal(config_parse(c, "f", full, strlen(full), &err), 0);
+	if (config_finish(c, &err) < 0)
+		fail_msg("%s", err.text);
+	check_full(c);
+	assert_memory_equal(c->token, "secret\0", 7);
+	assert_int_equal(config_parse(c, "g", full, strlen(full), &err), -EINVAL);
+	assert_string_equal(err.text, "g: a second cluster file; f was read before");
+	/* What was in force, written and read again, is in force again; no secret. */
+	f = open_memstream(&text, &n);
+	assert_int_equal(config_write(c, f), 0);
+	fclose(f);
+	assert_null(strstr(text, "secret\""));
+	assert_int_equal(config_new(&again), 0);
+	if (config_parse(again, "effective", text, n, &err) < 0)
+		fail_msg("%s\n%s", err.text, text);
+	assert_int_equal(config_set(again, CONFIG_TOKEN, SOURCE_FLAG, "secret"), 0);
+	if (config_finish(again, &err) < 0)
+		fail_msg("%s", err.text);
+	check_full(again);
+	free(text);
+	config_free(again);
+	config_free(c);
+}
+
+static void test_defaults(void **state)
+{
+	struct config *c, *again;
+	struct err err = {""};
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f;
+
+	(void)state;
+	unsetenv("XDG_RUNTIME_DIR");
+	assert_int_equal(config_new(&c), 0);
+	assert_int_equal(config_finish(c, &err), 0);
+	assert_int_equal(c->world, 16);
+	assert_int_equal(c->n_real, 8);
+	assert_int_equal(strncmp(c->addr, "shm:/tmp/nboxd-", 15), 0);
+	assert_null(c->out);
+	f = open_memstream(&text, &n);
+	assert_int_equal(config_write(c, f), 0);
+	fclose(f);
+	assert_int_equal(config_new(&again), 0);
+	assert_int_equal(config_parse(again, "e", text, n, &err), 0);
+	/* The world may still be changed by a flag, and its link too. */
+	config_set(again, CONFIG_LINK, SOURCE_FLAG, "tcp");
+	if (config_finish(again, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(again->addr, "tcp:127.0.0.1:0");
+	assert_int_equal(again->n_real, 8);
+	free(text);
+	config_free(again);
+	config_free(c);
+}
+
+static char warned[512];
+
+static void on_warn(void *ctx, const char *sentence)
+{
+	(void)ctx;
+	snprintf(warned, sizeof(warned), "%s", sentence);
+}
+
+static void test_precedence(void **state)
+{
+	char *argv[] = {(char *)"x", (char *)"--nodes=3", (char *)"--what-if", (char *)"a",
+			(char *)"--what-if=b", (char *)"--other", NULL};
+	char *vars[] = {(char *)"NBOX_NODES=5", (char *)"NBOX_GPUS_PER_NODE=4",
+			(char *)"NBOX_WHAT_IF=c;d", (char *)"NBOX_MODLE=ring", (char *)"NBOX_NCCL=/x",
+			(char *)"NBOX_SEED=", (char *)"NBOX_DEBUG=info", (char *)"PATH=/bin",
+			(char *)"NBOX_QUITE_SOMETHING_ELSE=1", NULL};
+	struct err err = {""};
+	struct config *c;
+	int i = 1;
+
+	(void)state;
+	assert_int_equal(config_new(&c), 0);
+	/* Against the order of precedence on purpose: it must not matter. */
+	while (i < 5)
+		assert_int_equal(config_arg(c, 6, argv, &i, &err), 0);
+	assert_int_equal(config_arg(c, 6, argv, &i, &err), CONFIG_NOT_MINE);
+	assert_int_equal(config_environment(c, vars, on_warn, NULL, &err), 0);
+	assert_string_equal(warned, "variable NBOX_MODLE is unknown and has no effect; "
+				    "did you mean NBOX_MODEL?");
+	assert_int_equal(config_parse(c, "f", full, strlen(full), &err), 0);
+	if (config_finish(c, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(c->topology.n_nodes, 3);
+	assert_int_equal(c->topology.gpus_per_node, 4);
+	assert_int_equal(c->n_what_ifs, 2);
+	assert_string_equal(c->what_ifs[0], "a");
+	assert_string_equal(c->what_ifs[1], "b");
+	assert_string_equal(c->model, "ring:bw=50GB/s");
+	assert_int_equal(c->log_level, 2);
+	config_free(c);
+}
+
+static void test_flags(void **state)
+{
+	char *argv[] = {(char *)"x", (char *)"--nodes", NULL};
+	const char *const others[] = {"--json"};
+	struct err err = {""};
+	struct config *c;
+	int i = 1;
+
+	(void)state;
+	assert_int_equal(config_new(&c), 0);
+	assert_int_equal(config_arg(c, 2, argv, &i, &err), -EINVAL);
+	assert_string_equal(err.text, "--nodes: needs a value: --nodes N");
+	assert_int_equal(config_unknown_flag("--modle=3", others, 1, &err), -EINVAL);
+	assert_string_equal(err.text, "unknown option '--modle'; did you mean '--model'?");
+	config_unknown_flag("--jsn", others, 1, &err);
+	assert_string_equal(err.text, "unknown option '--jsn'; did you mean '--json'?");
+	config_unknown_flag("--zzzzzzzz", others, 1, &err);
+	assert_string_equal(err.text, "unknown option '--zzzzzzzz'; see --help");
+	config_set(c, CONFIG_NODES, SOURCE_FLAG, "many");
+	assert_int_equal(config_finish(c, &err), -EINVAL);
+	assert_int_equal(strncmp(err.text, "--nodes: nodes: ", 16), 0);
+	config_set(c, CONFIG_NODES, SOURCE_FLAG, "4");
+	config_set(c, CONFIG_WORLD, SOURCE_VARIABLE, "31");
+	assert_int_equal(config_finish(c, &err), -EINVAL);
+	assert_string_equal(err.text, "NBOX_WORLD: a world of 31 contradicts 4 nodes x 8 gpus per node "
+				      "= 32 (--nodes)");
+	config_free(c);
+	assert_int_equal(config_file(NULL, "/no/such/file", &err), -ENOENT);
+	assert_non_null(strstr(err.text, "/no/such/file: cannot read the cluster file"));
+}
+
+/* Names are unique, each has a variable and a key, and every default is good. */
+static void test_table(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+		const struct config_option *o = &config_options[i];
+
+		assert_true(o->name && o->variable && o->key && o->help && o->arg);
+		assert_int_equal(strncmp(o->variable, "NBOX_", 5), 0);
+		assert_int_equal(o->kind == KIND_CHOICE, o->choices != NULL);
+		for (size_t k = 0; k < i; k++) {
+			assert_string_not_equal(o->name, config_options[k].name);
+			assert_string_not_equal(o->variable, config_options[k].variable);
+			assert_string_not_equal(o->key, config_options[k].key);
+		}
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_full),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_precedence),
+		cmocka_unit_test(test_flags),      cmocka_unit_test(test_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
