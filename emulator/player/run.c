@@ -188,8 +188,6 @@ static const void *run_own(struct player *p, const struct entry *e)
 	const void *own;
 	void *dst;
 
-	if (st->flags & STEP_FROM_OUTPUT)
-		return out_at(p, st);
 	own = in_at(p, st);
 	if (st->flags & STEP_OUTPUT)
 		dst = out_at(p, st);

@@ -90,8 +90,7 @@ enum sched_flags {
 	STEP_INPUT = 1 << 0,  /* own input at in_off takes part */
 	STEP_REDUCE = 1 << 1, /* received messages are reduced (with the input) */
 	STEP_OUTPUT = 1 << 2, /* the result is stored to the output at out_off */
-	STEP_FROM_OUTPUT = 1 << 3, /* the source is the own output at out_off */
-	STEP_FINAL = 1 << 4,  /* a reduction is complete: apply avg / post-scale */
+	STEP_FINAL = 1 << 3,  /* a reduction is complete: apply avg / post-scale */
 };
 
 struct sched_step {
