@@ -10,6 +10,7 @@
 #include "shim/last-error.h"
 #include "shim/real.h"
 
+#define SETTLE_NS (20 * NS_PER_MS)
 #define ABORT_WAIT_NS (2 * NS_PER_S)
 
 #define FORWARD(fn, args)                                                                          \
@@ -249,8 +250,8 @@ static ncclResult_t abort_comm(struct comm *c)
 {
 	static const char text[] = "aborted by ncclCommAbort";
 	struct wire_text body = {.code = ECONNABORTED};
-	bool is_busy = atomic_load_explicit(&c->n_pending, memory_order_acquire) != 0;
 	ncclResult_t result = ncclSuccess;
+	bool is_busy;
 	int before = atomic_exchange(&c->state, COMM_DEAD);
 
 	if (before == COMM_STARTING) { /* the init in the background cleans up */
@@ -261,6 +262,8 @@ static ncclResult_t abort_comm(struct comm *c)
 		comm_unref(c);
 		return ncclSuccess;
 	}
+	progress_wait_idle(c, SETTLE_NS); /* what has passed may not be counted yet */
+	is_busy = atomic_load_explicit(&c->n_pending, memory_order_acquire) != 0;
 	if (is_busy && !is_dead(c)) { /* the others would wait for us */
 		memcpy(body.text, text, sizeof(text));
 		progress_send(c, WIRE_ABORT, &body, sizeof(body));

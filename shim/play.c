@@ -22,7 +22,8 @@ struct event {
 	uint64_t index;
 };
 
-/* A body on its way: the link borrows it until play_body_sent(). */
+/* A message on its way, until play_body_sent(). Empty ones too: the player is told in
+ * the order in which it sent. */
 struct flight {
 	struct event event;
 	struct comm *comm; /* reference: keeps @event.op allocated */
@@ -112,13 +113,13 @@ static int conn_deliver(struct op *op, struct op_conn *conn, uint32_t peer, uint
 
 /* --- lent to the player ------------------------------------------------------ */
 
-static int send_body(struct op *op, const struct wire_hdr *h, const struct event *e)
+static int send_message(struct op *op, const struct wire_hdr *h, const struct event *e)
 {
 	uint64_t n = g.free_flight;
-	const void *body = payload_fill(h->body_bytes);
+	const void *body = h->body_bytes ? payload_fill(h->body_bytes) : NULL;
 	int rc;
 
-	if (!body)
+	if (h->body_bytes && !body)
 		return -ENOMEM;
 	if (!n) {
 		struct flight *flights =
@@ -150,9 +151,8 @@ static int io_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index, co
 			  .lane = lane,
 			  .index = index,
 			  .is_sent = true};
-	bool has_body = progress_welcome()->exchange == EXCHANGE_PAYLOAD && bytes;
+	bool has_body = progress_welcome()->exchange == EXCHANGE_PAYLOAD;
 	struct wire_hdr h;
-	int rc;
 
 	(void)src; /* values are dummy; the player's memory may go before the link is done */
 	if (!progress_link())
@@ -165,10 +165,7 @@ static int io_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index, co
 	h.index = index;
 	h.seq = op->run.seq;
 	op->run.n_sent++;
-	if (has_body)
-		return send_body(op, &h, &e);
-	rc = link_send_copy(progress_link(), &h, NULL);
-	return rc ? rc : push_event(&e);
+	return send_message(op, &h, &e);
 }
 
 static int io_post(void *owner, uint32_t peer, uint16_t lane, uint64_t index, void *dst,

@@ -36,6 +36,7 @@ static struct {
 	_Atomic bool is_asleep;     /* seq_cst, with the queue: see post() */
 	_Atomic bool has_stopped;
 	_Atomic bool is_child;      /* we are the child of a fork */
+	_Atomic int link_fd;        /* for in_child(); -1: none */
 	int wake_fd;
 
 	pthread_mutex_t wait_lock;  /* of session, start_err, and comm->checkin... */
@@ -59,6 +60,7 @@ static struct {
 	.queue_lock = PTHREAD_MUTEX_INITIALIZER,
 	.wait_lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake_fd = -1,
+	.link_fd = -1,
 	.last = &g.first,
 };
 
@@ -674,6 +676,7 @@ static void lose_link(const char *why)
 	char text[ERR_TEXT_MAX];
 	struct comm *c;
 
+	atomic_store(&g.link_fd, -1);
 	g.link = link_free(g.link);
 	pthread_mutex_lock(&g.wait_lock);
 	was_up = g.session == SESSION_UP;
@@ -743,10 +746,12 @@ static void *progress_main(void *arg)
 	(void)arg;
 	pthread_setname_np(pthread_self(), "nbox-progress");
 	rc = link_connect(env_get()->addr, CONNECT_MS, &events, &closed, &g.link, &err);
-	if (rc)
+	if (rc) {
 		set_session(SESSION_LOST, rc, err.text);
-	else
+	} else {
+		atomic_store(&g.link_fd, link_fd(g.link));
 		say_hello();
+	}
 	for (;;) {
 		bool moved = run_notes();
 		uint64_t due;
@@ -790,9 +795,13 @@ static int start_thread(void)
 
 static void in_child(void)
 {
-	/* No thread, and the locks may be held by threads that are not here. The link's
-	 * descriptors stay: closing what the parent shares is not ours to do. */
+	int fd = atomic_load(&g.link_fd);
+
+	/* No thread, and the locks may be held by threads that are not here. The copy of
+	 * the link's one descriptor goes: nboxd must see the end of the parent. */
 	atomic_store(&g.is_child, true);
+	if (fd >= 0)
+		close(fd);
 }
 
 static void start(void)
