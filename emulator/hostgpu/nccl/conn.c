@@ -91,7 +91,7 @@ static int message_header(struct conn *k, const struct wire_hdr *h, void **ret_b
 
 	if (!in || k->key == KEY_RING)
 		return -EPROTO;
-	if (c->is_failed)
+	if (c->is_failed || c->is_lost)
 		return -ECANCELED;
 	i = find_post(in, h);
 	if (i < 0) {
@@ -175,11 +175,31 @@ static void remote_abort(struct conn *k, const struct wire_text *t)
 		   rank_name(c, k->peer, who), t->text);
 }
 
+void conn_lost(struct ncclComm *c, ncclResult_t code, const char *text)
+{
+	if (c->is_lost)
+		return;
+	c->is_lost = true;
+	c->lost_code = code;
+	snprintf(c->lost_text, sizeof(c->lost_text), "%s", text);
+}
+
+/* The player could not go on: when it met a connection that is gone, the reason
+ * may be on its way. */
+static void player_failed(struct ncclComm *c, int code, const struct err *err)
+{
+	if (code == -ECONNRESET || code == -EPIPE)
+		conn_lost(c, ncclRemoteError, err->text);
+	else
+		proxy_fail(c, ncclInternalError, "%s", err->text);
+}
+
 static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
 {
 	struct conn *k = owner;
 	struct post done;
 	struct err err;
+	int rc;
 
 	(void)l;
 	if (k->is_lingering)
@@ -205,14 +225,15 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 		k->filling = NULL;
 		return 0;
 	}
+	if (k->comm->is_failed || k->comm->is_lost)
+		return 0;
 	if (!k->has_post || !k->comm->run)
 		return -EPROTO;
 	done = k->filling_post;
 	k->has_post = false;
-	if (player_received(k->comm->run->player, k->peer, (uint16_t)done.lane, done.index, &err)) {
-		proxy_fail(k->comm, ncclInternalError, "%s", err.text);
-		return -EPROTO;
-	}
+	rc = player_received(k->comm->run->player, k->peer, (uint16_t)done.lane, done.index, &err);
+	if (rc)
+		player_failed(k->comm, rc, &err);
 	return 0;
 }
 
@@ -221,6 +242,7 @@ static void on_sent(void *owner, struct link *l, uint64_t cookie)
 	struct conn *k = owner;
 	struct sent s;
 	struct err err;
+	int rc;
 
 	(void)l;
 	(void)cookie;
@@ -229,25 +251,39 @@ static void on_sent(void *owner, struct link *l, uint64_t cookie)
 	s = k->sent[k->sent_first];
 	k->sent_first = (k->sent_first + 1) % k->sent_size;
 	k->n_sent--;
-	if (k->comm->run && !k->comm->is_failed &&
-	    player_sent(k->comm->run->player, k->peer, (uint16_t)s.lane, s.index, &err))
-		proxy_fail(k->comm, ncclInternalError, "%s", err.text);
+	if (!k->comm->run || k->comm->is_failed || k->comm->is_lost)
+		return;
+	rc = player_sent(k->comm->run->player, k->peer, (uint16_t)s.lane, s.index, &err);
+	if (rc)
+		player_failed(k->comm, rc, &err);
 }
 
 static void on_closed(void *owner, struct link *l, int code, const char *why)
 {
 	struct conn *k = owner;
 	bool is_needed = k->n_sent || (k->inbox && k->inbox->n_posts);
-	char who[128];
+	char who[128], text[ERR_TEXT_MAX];
 
 	(void)l;
 	k->is_dead = true;
 	if (!k->comm || k->is_lingering || (k->is_bye && !is_needed))
 		return;
-	proxy_fail(k->comm, code == -EPROTO ? ncclInternalError : ncclRemoteError,
-		   k->is_bye ? "%s left the communicator while it was needed: %s"
-			     : "lost the connection to %s: %s",
-		   rank_name(k->comm, k->peer, who), why);
+	/* The peer may have said why on the control ring: that is read first. */
+	snprintf(text, sizeof(text), "%s %s: %.300s",
+		 k->is_bye ? "this op needs a rank that has left:" : "lost the connection to",
+		 rank_name(k->comm, k->peer, who), why);
+	conn_lost(k->comm, code == -EPROTO ? ncclInternalError : ncclRemoteError, text);
+}
+
+void conn_judge_lost(struct ncclComm *c)
+{
+	struct conn *k;
+
+	for (k = proxy_conns(); k; k = k->next) {
+		if (k->comm == c && k->key == KEY_RING && !k->is_dead)
+			link_progress(k->link);
+	}
+	proxy_fail(c, c->lost_code, "%s", c->lost_text);
 }
 
 const struct link_events conn_events = {on_header, on_frame, on_sent, on_closed};
@@ -485,6 +521,7 @@ static void let_go(struct conn *k)
 		k->is_held = false;
 		link_resume(k->link);
 	}
+	link_progress(k->link); /* the process may end right after */
 }
 
 void conn_say_abort(struct ncclComm *c, int code, const char *text)
@@ -496,8 +533,10 @@ void conn_say_abort(struct ncclComm *c, int code, const char *text)
 	snprintf(t.text, sizeof(t.text), "%s", text);
 	wire_hdr_init(&h, WIRE_ABORT, sizeof(t));
 	for (k = proxy_conns(); k; k = k->next) {
-		if (k->comm == c && k->key == KEY_RING && !k->is_dead)
-			link_send_copy(k->link, &h, &t);
+		if (k->comm != c || k->key != KEY_RING || k->is_dead)
+			continue;
+		if (!link_send_copy(k->link, &h, &t))
+			link_progress(k->link); /* before any other connection closes */
 	}
 }
 

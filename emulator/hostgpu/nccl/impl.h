@@ -176,6 +176,9 @@ struct ncclComm {
 	/* proxy's */
 	struct ncclComm *proxy_next;
 	bool is_attached, is_failed, is_leaving, is_closed;
+	bool is_lost; /* a connection broke; why may be about to arrive */
+	ncclResult_t lost_code;
+	char lost_text[ERR_TEXT_MAX];
 	struct run *run, *waiting, **waiting_end;
 	uint64_t n_colls;
 	struct gather *gathers;
@@ -300,7 +303,9 @@ struct conn *conn_out(struct ncclComm *c, uint32_t peer, uint16_t key);
 int conn_send(struct conn *k, uint32_t lane, const struct wire_hdr *h, const void *body);
 void conn_kill(struct conn *k);
 void conn_free(struct conn *k);
-void conn_say_bye(struct ncclComm *c);   /* on all connections, which then linger */
+void conn_lost(struct ncclComm *c, ncclResult_t code, const char *text);
+/* The communicator lost a connection: fails it, with what the others said. */
+void conn_judge_lost(struct ncclComm *c);
 void conn_say_abort(struct ncclComm *c, int code, const char *text);
 void conn_close_data(struct ncclComm *c); /* at once: nothing may touch the buffers */
 int gather_start(struct ncclComm *c, uint64_t number, const struct gather_record *mine);

@@ -241,8 +241,8 @@ static void do_abort(void *arg)
 		return;
 	if (a->tell)
 		conn_say_abort(c, ECANCELED, a->text);
-	c->is_failed = c->is_closed = true;
 	conn_close_data(c);
+	c->is_failed = c->is_closed = true;
 	run_fail_all(c);
 }
 
@@ -373,6 +373,8 @@ static bool advance(bool *ret_runs)
 
 	*ret_runs = false;
 	for (c = px.comms; c; c = c->proxy_next) {
+		if (c->is_lost && !c->is_failed && !c->is_leaving)
+			conn_judge_lost(c);
 		if (c->is_failed && !c->is_closed) {
 			close_failed(c);
 			moved = true;

@@ -183,11 +183,6 @@ static void run_end(struct run *r)
 	futex_wake_done(&r->done);
 }
 
-static void run_error(struct ncclComm *c, int code, const char *text)
-{
-	proxy_fail(c, code == -ECONNRESET ? ncclRemoteError : result_of_errno(code), "%s", text);
-}
-
 /* A mismatch shows in a held header only when it is looked at again. */
 static void resume_held(struct ncclComm *c)
 {
@@ -220,8 +215,10 @@ void run_begin(struct ncclComm *c)
 	if (e) {
 		op_describe(r->op, what, sizeof(what));
 		r->player = NULL;
-		run_error(c, e,
-			  e == -ECONNRESET ? "a rank that this op needs has left" : strerror(-e));
+		if (e == -ECONNRESET || e == -EPIPE)
+			conn_lost(c, ncclRemoteError, "a rank that this op needs has left");
+		else
+			proxy_fail(c, result_of_errno(e), "%s: %s", what, strerror(-e));
 		return;
 	}
 	resume_held(c);
@@ -264,6 +261,7 @@ static bool take_stash(struct ncclComm *c, struct inbox *in)
 	while ((s = *p)) {
 		struct post done;
 		struct err err;
+		int rc;
 
 		for (i = 0; s->is_whole && i < in->n_posts; i++) {
 			if (in->posts[i].seq == s->hdr.seq && in->posts[i].index == s->hdr.index)
@@ -289,11 +287,13 @@ static bool take_stash(struct ncclComm *c, struct inbox *in)
 		*p = s->next;
 		free(s);
 		moved = true;
-		if (player_received(c->run->player, in->peer, (uint16_t)done.lane, done.index,
-				    &err)) {
+		rc = player_received(c->run->player, in->peer, (uint16_t)done.lane, done.index, &err);
+		if (rc == -ECONNRESET || rc == -EPIPE)
+			conn_lost(c, ncclRemoteError, err.text);
+		else if (rc)
 			proxy_fail(c, ncclInternalError, "%s", err.text);
+		if (rc)
 			return true;
-		}
 		p = &in->stash; /* the player may have posted more */
 	}
 	return moved;
@@ -305,17 +305,17 @@ bool run_advance(struct ncclComm *c)
 	bool moved = false;
 	uint32_t i;
 
-	if (c->is_failed)
+	if (c->is_failed || c->is_lost)
 		return true;
 	for (i = 0; r->op->kind == COLL_SENDRECV && i < c->n_ranks; i++) {
 		struct inbox *in;
 
 		for (in = c->peers[i].in; in; in = in->next) {
-			if (in->stash && !c->is_failed)
+			if (in->stash && !c->is_failed && !c->is_lost)
 				moved |= take_stash(c, in);
 		}
 	}
-	if (c->is_failed || !player_done(r->player))
+	if (c->is_failed || c->is_lost || !player_done(r->player))
 		return moved;
 	c->run = NULL;
 	run_end(r);

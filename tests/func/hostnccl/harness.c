@@ -114,5 +114,8 @@ bool wait_async(ncclComm_t comm, ncclResult_t want, int ms)
 			break;
 		usleep(500);
 	} while (now_s() < until);
+	if (got != want)
+		fprintf(stderr, "the asynchronous error is %d, not %d: %s\n", (int)got, (int)want,
+			ncclGetLastError(comm));
 	return got == want;
 }
