@@ -8,7 +8,7 @@
 #include "runtime.h"
 #include "stream.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 #define ALIGNMENT 512 /* what programs may rely on is 256 */
 

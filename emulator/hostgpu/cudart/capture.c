@@ -9,7 +9,7 @@
 #include "mark.h"
 #include "stream.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 struct capture {
 	struct capture *next;

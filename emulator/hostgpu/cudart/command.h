@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "../include/cuda_runtime_api.h"
+#include <cuda_runtime_api.h>
 
 struct event;
 struct exec;

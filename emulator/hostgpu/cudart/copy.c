@@ -10,7 +10,7 @@
 #include "runtime.h"
 #include "stream.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 /* Bytes from the first to the last of @height rows; false when that overflows or rows overlap. */
 static bool extent(size_t pitch, size_t width, size_t height, size_t *ret_bytes)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../include/cuda_runtime_api.h"
+#include <cuda_runtime_api.h>
 
 #define MAX_DEVICES 64
 

@@ -6,7 +6,7 @@
 #include "runtime.h"
 #include "stream.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 static void event_free(struct object *object)
 {

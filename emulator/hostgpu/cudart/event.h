@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "../include/cuda_runtime_api.h"
+#include <cuda_runtime_api.h>
 #include "capture.h"
 #include "object.h"
 

@@ -11,7 +11,7 @@
 #include "mark.h"
 #include "stream.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 struct exec_node {
 	struct command command;

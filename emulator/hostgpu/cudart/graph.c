@@ -7,7 +7,7 @@
 
 #include "runtime.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 static void node_free(struct object *object)
 {

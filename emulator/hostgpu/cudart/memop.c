@@ -17,8 +17,8 @@
 #include "runtime.h"
 #include "stream.h"
 
-#include "../../base/cleanup.h"
-#include "../include/cuda.h"
+#include "base/cleanup.h"
+#include <cuda.h>
 
 #define AWAIT_SPIN_NS 2000u
 #define AWAIT_LOOK_NS 45000u

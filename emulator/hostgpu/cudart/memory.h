@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../include/cuda_runtime_api.h"
+#include <cuda_runtime_api.h>
 
 enum memory_origin {
 	MEMORY_DEVICE,

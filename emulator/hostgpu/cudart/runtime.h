@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "../include/cuda_runtime_api.h"
+#include <cuda_runtime_api.h>
 
 /* The version of the API that this library offers: 13 or 12. */
 #ifndef NBOX_CUDART_MAJOR

@@ -3,7 +3,7 @@
 #include "device.h"
 #include "stream.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 #define PRIORITY_GREATEST (-5)
 #define PRIORITY_LEAST 0

@@ -8,7 +8,7 @@
 #include "capture.h"
 #include "device.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 static atomic_ullong next_id = 1;
 

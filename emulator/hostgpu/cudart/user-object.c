@@ -5,7 +5,7 @@
 #include "graph.h"
 #include "runtime.h"
 
-#include "../../base/cleanup.h"
+#include "base/cleanup.h"
 
 static void user_free(struct object *object)
 {
