@@ -45,7 +45,7 @@ static struct {
 	int start_code;
 	struct err start_err;
 	pthread_t thread;
-	bool has_thread;
+	bool has_thread, has_ended;
 
 	/* The progress thread's. */
 	struct link *link;
@@ -777,6 +777,12 @@ static void *progress_main(void *arg)
 			sleep_until(until < stop_by ? until : stop_by);
 		}
 	}
+	atomic_store(&g.link_fd, -1);
+	g.link = link_free(g.link);
+	pthread_mutex_lock(&g.wait_lock);
+	g.has_ended = true;
+	pthread_cond_broadcast(&g.wait_cond);
+	pthread_mutex_unlock(&g.wait_lock);
 	return NULL;
 }
 
@@ -878,13 +884,19 @@ __attribute__((destructor)) static void stop(void)
 {
 	static struct note note = {.run = run_stop};
 	struct timespec ts = to_timespec(clock_now_ns() + STOP_NS);
+	int rc = 0;
 
 	if (!g.has_thread || atomic_load_explicit(&g.is_child, memory_order_relaxed) ||
 	    pthread_equal(pthread_self(), g.thread))
 		return;
 	progress_post(&note, PROGRESS_WAKE);
-	if (pthread_clockjoin_np(g.thread, NULL, CLOCK_MONOTONIC, &ts))
-		return;
+	pthread_mutex_lock(&g.wait_lock);
+	while (!g.has_ended && !rc)
+		rc = pthread_cond_clockwait(&g.wait_cond, &g.wait_lock, CLOCK_MONOTONIC, &ts);
+	pthread_mutex_unlock(&g.wait_lock);
+	if (rc)
+		return; /* stuck: the process ends all the same */
+	pthread_join(g.thread, NULL);
 	pthread_mutex_lock(&g.queue_lock);
 	atomic_store(&g.has_stopped, true);
 	while (g.first) {
@@ -895,5 +907,4 @@ __attribute__((destructor)) static void stop(void)
 	}
 	g.last = &g.first;
 	pthread_mutex_unlock(&g.queue_lock);
-	g.link = link_free(g.link);
 }
