@@ -133,13 +133,14 @@ static void last_errors(void **state)
 static void child_of_a_fork(void **state)
 {
 	cudaStream_t stream;
+	_Atomic int n = 0;
 	int status;
 	pid_t pid;
 
 	(void)state;
 	assert_cuda(cudaStreamCreate(&stream));
 	assert_cuda(cudaStreamSynchronize(stream));
-	assert_cuda(cudaLaunchHostFunc(stream, count_up, &(_Atomic int){0}));
+	assert_cuda(cudaLaunchHostFunc(stream, count_up, &n));
 	assert_cuda(cudaStreamSynchronize(stream));
 	pid = fork();
 	if (pid == 0)
@@ -153,6 +154,7 @@ static void child_of_a_fork(void **state)
  * that runs. It must end, and end with its own status. */
 static void busy_exit(void)
 {
+	static _Atomic int n;
 	static struct door never;
 	uint32_t *word;
 	cudaStream_t streams[4];
@@ -169,7 +171,7 @@ static void busy_exit(void)
 	cudaLaunchHostFunc(streams[1], door_wait, &never);
 	cudaLaunchHostFunc(streams[2], (cudaHostFn_t)(void (*)(void))usleep, (void *)1000);
 	cudaLaunchHostFunc(streams[2], (cudaHostFn_t)(void (*)(void))usleep, (void *)1000);
-	cudaLaunchHostFunc(NULL, count_up, &(_Atomic int){0});
+	cudaLaunchHostFunc(NULL, count_up, &n);
 	cudaStreamSynchronize(NULL);
 	exit(42);
 }
