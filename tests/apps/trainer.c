@@ -29,7 +29,7 @@
 #define STREAM_EVALUATION UINT64_C(0x65766c)
 
 static struct options {
-	int steps, warmup, batch, hidden, layers;
+	int steps, warmup, batch, hidden, layers, log;
 	double bucket_mb, rate;
 	uint64_t seed;
 	const char *json, *id_file;
@@ -309,6 +309,11 @@ static void train(struct trainer *t)
 				     (double)(after.tv_nsec - before.tv_nsec) / 1e6;
 		t->exposed_ms[s] = exposed;
 		before = after;
+		if (options.log && t->local_rank == 0 && (s + 1) % options.log == 0) {
+			printf("step %d: %.3f ms, %.3f ms exposed, own loss %.6f\n", s + 1,
+			       t->iteration_ms[s], t->exposed_ms[s], (double)t->model.loss);
+			fflush(stdout);
+		}
 	}
 }
 
@@ -427,6 +432,7 @@ static const char usage[] =
 	"  --text PATTERN   files to learn, may be repeated (default: the licence texts of Debian)\n"
 	"  --id-file PATH   where rank 0 leaves the ncclUniqueId (default: in TMPDIR, by MASTER_PORT;\n"
 	"                   not used when NCCL_COMM_ID is set)\n"
+	"  --log N          a line every N steps, from local rank 0 (default: none)\n"
 	"  --json FILE      the result, from local rank 0\n"
 	"  --help\n";
 
@@ -451,7 +457,8 @@ static void parse(int argc, char **argv)
 		{"steps", 1, NULL, 's'},  {"batch", 1, NULL, 'b'},     {"hidden", 1, NULL, 'w'},
 		{"layers", 1, NULL, 'l'}, {"bucket-mb", 1, NULL, 'm'}, {"rate", 1, NULL, 'r'},
 		{"seed", 1, NULL, 'e'},	  {"text", 1, NULL, 't'},      {"id-file", 1, NULL, 'i'},
-		{"json", 1, NULL, 'j'},	  {"help", 0, NULL, 'h'},      {NULL, 0, NULL, 0},
+		{"json", 1, NULL, 'j'},	  {"log", 1, NULL, 'o'},       {"help", 0, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 	int which, c;
 
@@ -487,6 +494,9 @@ static void parse(int argc, char **argv)
 			break;
 		case 'j':
 			options.json = optarg;
+			break;
+		case 'o':
+			options.log = (int)number_option("log", optarg, 0, 1e6);
 			break;
 		case 'h':
 			fputs(usage, stdout);
