@@ -137,7 +137,8 @@ static void start_workers(const char *real, char **env, int n_env, char **argv)
 
 	for (const char *p = real; *p && n_workers < MAX_WORKERS; p = end + (*end == ',')) {
 		struct worker *w = &workers[n_workers++];
-		char vars[3][300];
+		char vars[4][300];
+		const char *asan = getenv("ASAN_OPTIONS");
 		char *all[MAX_OPTIONS + 8];
 		int out[2], err[2], n = 0;
 
@@ -148,7 +149,10 @@ static void start_workers(const char *real, char **env, int n_env, char **argv)
 		snprintf(vars[0], sizeof(vars[0]), "RANK=%ld", strtol(p, &end, 10));
 		snprintf(vars[1], sizeof(vars[1]), "NBOX_ADDR=%s", addr);
 		snprintf(vars[2], sizeof(vars[2]), "LD_PRELOAD=%s", getenv("LIBNBOX"));
-		for (int i = 0; i < 3; i++)
+		/* a sanitized libnbox.so comes before the sanitizer's library */
+		snprintf(vars[3], sizeof(vars[3]), "ASAN_OPTIONS=%s:verify_asan_link_order=0",
+			 asan ? asan : "");
+		for (int i = 0; i < 4; i++)
 			all[n++] = vars[i];
 		for (int i = 0; i < n_env; i++)
 			all[n++] = env[i];
