@@ -35,14 +35,18 @@ void comm_put(struct ncclComm *c)
 
 void comm_set_error(struct ncclComm *c, ncclResult_t code, const char *text)
 {
-	int none = ncclSuccess;
+	bool is_first;
 
+	/* the text first: who sees the error reads it without the lock */
 	pthread_mutex_lock(&c->lock);
-	if (atomic_compare_exchange_strong(&c->error, &none, (int)code))
+	is_first = !atomic_load(&c->error);
+	if (is_first) {
 		snprintf(c->text, sizeof(c->text), "%s", text);
+		atomic_store(&c->error, (int)code);
+	}
 	pthread_cond_broadcast(&c->changed);
 	pthread_mutex_unlock(&c->lock);
-	if (none == ncclSuccess)
+	if (is_first)
 		fail(code, "rank %u of %u: %.400s", c->rank, c->n_ranks, text);
 }
 

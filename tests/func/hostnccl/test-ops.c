@@ -276,6 +276,7 @@ static int graph(struct rank *r)
 	CUDA(cudaStreamEndCapture(s, &g));
 	CUDA(cudaGraphInstantiate(&exec, g, 0));
 	CUDA(cudaGraphDestroy(g));
+	CUDA(cudaStreamSynchronize(s));
 	for (k = 0; k < 5; k++) {
 		x[999] = (float)(r->rank + 1 + k);
 		CUDA(cudaGraphLaunch(exec, s));
