@@ -187,6 +187,8 @@ int link_accept(struct listener *l, const struct link_events *ev, void *owner,
 		return err_set(err, -rc, "%s: a connection was refused: %s", l->text,
 			       strerror(-rc));
 	}
+	if (l->addr.kind == ADDR_SHM && !unix_may_enter(l->addr.path, fd))
+		return err_set(err, EACCES, "%s: another user's connection was refused", l->text);
 	if (l->addr.kind == ADDR_SHM)
 		rc = shm_link_accept(fd, ev, owner, ret, err);
 	else

@@ -4,6 +4,8 @@
  *   shm   two single-producer single-consumer rings in a memfd that is handed
  *         over a unix socket; a byte on the socket wakes a sleeper; its end tells
  *         that the peer died. No name is left in /dev/shm.  "shm:/path/of.sock"
+ *         "shm:@name" is an abstract socket: nothing is left even of a killed
+ *         process; only processes of the same user may connect.
  *   tcp   a TCP connection with TCP_NODELAY.              "tcp:host:port"
  *         IPv6 in brackets: "tcp:[::1]:port".
  *   loop  two ends in one thread, for tests.

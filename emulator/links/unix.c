@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -19,13 +20,16 @@
 #define RETRY_NS (5 * NS_PER_MS)
 #define LOCK_NS NS_PER_S
 
-static struct sockaddr_un unix_addr(const char *path)
+/* link_addr_parse() checked the length. "@name" is an abstract name. */
+static socklen_t unix_addr(const char *path, struct sockaddr_un *ret)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-
-	/* link_addr_parse() checked the length */
-	strncpy(a.sun_path, path, sizeof(a.sun_path) - 1);
-	return a;
+	memset(ret, 0, sizeof(*ret));
+	ret->sun_family = AF_UNIX;
+	strncpy(ret->sun_path, path, sizeof(ret->sun_path) - 1);
+	if (path[0] != '@')
+		return sizeof(*ret);
+	ret->sun_path[0] = 0;
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
 }
 
 static int unix_socket(void)
@@ -42,21 +46,22 @@ static void nap(uint64_t ns)
 	nanosleep(&ts, NULL);
 }
 
-static int try_connect(int fd, const struct sockaddr_un *a)
+static int try_connect(int fd, const struct sockaddr_un *a, socklen_t len)
 {
-	return connect(fd, (const struct sockaddr *)a, sizeof(*a)) ? -errno : 0;
+	return connect(fd, (const struct sockaddr *)a, len) ? -errno : 0;
 }
 
 int unix_connect(const char *path, uint64_t due_ns, int *ret_fd, struct err *err)
 {
-	struct sockaddr_un a = unix_addr(path);
+	struct sockaddr_un a;
+	socklen_t len = unix_addr(path, &a);
 	CLEANUP(closep) int fd = unix_socket();
 	int rc;
 
 	if (fd < 0)
 		return err_set(err, -fd, "no socket: %s", strerror(-fd));
 	for (;;) {
-		rc = try_connect(fd, &a);
+		rc = try_connect(fd, &a, len);
 		/* EAGAIN: the listener's queue is full; there is nothing to poll for */
 		if ((rc != -EAGAIN && rc != -EINTR) || clock_now_ns() >= due_ns)
 			break;
@@ -108,7 +113,7 @@ static int clear_path(const char *path, const struct sockaddr_un *a, struct err 
 		return err_set(err, EEXIST,
 			       "%s exists and is not a socket; remove it or choose another --addr",
 			       path);
-	rc = try_connect(probe, a);
+	rc = try_connect(probe, a, sizeof(*a));
 	if (rc == -ECONNREFUSED)
 		return unlink(path) && errno != ENOENT
 			       ? err_set(err, errno, "the dead socket %s cannot be removed: %s",
@@ -120,14 +125,42 @@ static int clear_path(const char *path, const struct sockaddr_un *a, struct err 
 		       "another nboxd listens at shm:%s; stop it or choose another --addr", path);
 }
 
+/* An abstract name is no file: nothing is left of it when its process is killed,
+ * and nothing of a dead one is ever in the way. */
+static int listen_abstract(const char *path, const struct sockaddr_un *a, socklen_t len,
+			   int *ret_fd, struct err *err)
+{
+	CLEANUP(closep) int fd = unix_socket();
+
+	if (fd < 0)
+		return err_set(err, -fd, "no socket: %s", strerror(-fd));
+	if (bind(fd, (const struct sockaddr *)a, len) || listen(fd, SOMAXCONN))
+		return err_set(err, errno, "cannot listen at shm:%s: %s", path, strerror(errno));
+	*ret_fd = steal_fd(&fd);
+	return 0;
+}
+
+bool unix_may_enter(const char *path, int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (path[0] != '@')
+		return true; /* the file's mode saw to it */
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.uid == geteuid();
+}
+
 int unix_listen(const char *path, int *ret_fd, struct unix_name *ret_name, struct err *err)
 {
-	struct sockaddr_un a = unix_addr(path);
+	struct sockaddr_un a;
+	socklen_t len = unix_addr(path, &a);
 	CLEANUP(closep) int fd = unix_socket();
 	CLEANUP(closep) int lock = -1;
 	struct stat st;
 	int rc;
 
+	if (path[0] == '@')
+		return listen_abstract(path, &a, len, ret_fd, err);
 	if (fd < 0)
 		return err_set(err, -fd, "no socket: %s", strerror(-fd));
 	lock = lock_folder(path);
@@ -156,6 +189,6 @@ void unix_unlisten(const char *path, const struct unix_name *name)
 {
 	struct stat st;
 
-	if (!lstat(path, &st) && st.st_dev == name->dev && st.st_ino == name->ino)
+	if (path[0] != '@' && !lstat(path, &st) && st.st_dev == name->dev && st.st_ino == name->ino)
 		unlink(path);
 }

@@ -14,17 +14,16 @@ struct port {
 	struct listener *near, *far; /* owned */
 };
 
+/* An abstract name: ranks are killed, and must leave nothing behind. */
 static int open_near(struct listener **ret, struct err *err)
 {
-	const char *dir = getenv("TMPDIR");
-	uint64_t name;
+	uint64_t name[2];
 	char addr[BOOT_ADDR_MAX];
 
-	if (!dir || strlen(dir) > 60)
-		dir = "/tmp";
-	if (boot_random(&name, sizeof(name)))
+	if (boot_random(name, sizeof(name)))
 		return err_set(err, EIO, "no random numbers");
-	snprintf(addr, sizeof(addr), "shm:%s/nbox-nccl-%016llx", dir, (unsigned long long)name);
+	snprintf(addr, sizeof(addr), "shm:@nbox-nccl-%016llx%016llx", (unsigned long long)name[0],
+		 (unsigned long long)name[1]);
 	return listener_open(addr, ret, err);
 }
 

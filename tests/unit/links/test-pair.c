@@ -327,6 +327,31 @@ static void addresses_are_strict(void **state)
 	assert_null(l);
 }
 
+/* An abstract name makes no file, and is free again at once. */
+static void abstract_names_work(void **state)
+{
+	char addr[64];
+	int i;
+
+	(void)state;
+	snprintf(addr, sizeof(addr), "shm:@nbox-test-%d", (int)getpid());
+	for (i = 0; i < 2; i++) {
+		struct listener *l = NULL, *second = NULL;
+		struct link *a = NULL;
+		struct err err;
+
+		assert_int_equal(listener_open(addr, &l, &err), 0);
+		assert_string_equal(listener_addr(l), addr);
+		assert_int_equal(listener_open(addr, &second, &err), -EADDRINUSE);
+		assert_null(second);
+		/* nobody accepts: but somebody is there */
+		assert_int_equal(link_connect(addr, 50, &peer_events, NULL, &a, &err), -ETIMEDOUT);
+		listener_free(l);
+		assert_int_equal(link_connect(addr, 50, &peer_events, NULL, &a, &err),
+				 -ECONNREFUSED);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +368,7 @@ int main(void)
 		cmocka_unit_test(nobody_there_is_a_sentence),
 		cmocka_unit_test(a_deaf_listener_is_a_timeout),
 		cmocka_unit_test(addresses_are_strict),
+		cmocka_unit_test(abstract_names_work),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
