@@ -75,9 +75,13 @@ struct layer_arg {
 
 static int rank_for_messages;
 
+/* The main thread and the watchdog may both learn of an error: the first one says it. */
+static atomic_flag is_said = ATOMIC_FLAG_INIT;
+
 __attribute__((noreturn)) static void die(const char *what, const char *why)
 {
-	fprintf(stderr, "trainer: rank %d: %s: %s\n", rank_for_messages, what, why);
+	if (!atomic_flag_test_and_set(&is_said))
+		fprintf(stderr, "trainer: rank %d: %s: %s\n", rank_for_messages, what, why);
 	exit(1);
 }
 
@@ -214,6 +218,8 @@ static void *watch(void *arg)
 	while (!atomic_load(&t->is_over)) {
 		if (ncclCommGetAsyncError(t->comm, &state) == ncclSuccess && state != ncclSuccess &&
 		    state != ncclInProgress && !atomic_load(&t->is_over)) {
+			if (atomic_flag_test_and_set(&is_said))
+				pause(); /* the main thread is on its way out */
 			fprintf(stderr, "trainer: rank %d: NCCL reports: %s\n", t->rank,
 				ncclGetErrorString(state));
 			ncclCommAbort(t->comm);
