@@ -211,7 +211,7 @@ static void make_model(struct trainer *t)
  * this thread. */
 static void *watch(void *arg)
 {
-	const struct timespec pause = {.tv_nsec = 20000000};
+	const struct timespec interval = {.tv_nsec = 20000000};
 	struct trainer *t = arg;
 	ncclResult_t state;
 
@@ -225,7 +225,7 @@ static void *watch(void *arg)
 			ncclCommAbort(t->comm);
 			_exit(1);
 		}
-		nanosleep(&pause, NULL);
+		nanosleep(&interval, NULL);
 	}
 	return NULL;
 }
