@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/spin.h"
 #include "links/link.h"
 #include "shim/comm.h"
 #include "shim/env.h"
@@ -737,10 +739,24 @@ static uint64_t next_time(uint64_t due_ns, uint64_t now)
 	return due_ns;
 }
 
+/* Nothing moved: spin where something usually comes soon, else sleep. */
+static void rest(const struct spin *spin, uint64_t *quiet_since, uint64_t due_ns, uint64_t stop_by)
+{
+	uint64_t now = clock_now_ns(), until = next_time(due_ns, now);
+
+	if (!*quiet_since)
+		*quiet_since = now;
+	if (now - *quiet_since < spin_budget_ns(spin))
+		sched_yield();
+	else
+		sleep_until(until < stop_by ? until : stop_by);
+}
+
 static void *progress_main(void *arg)
 {
 	struct err closed = {""}, err;
-	uint64_t stop_by = UINT64_MAX;
+	uint64_t stop_by = UINT64_MAX, quiet_since = 0;
+	struct spin spin = {0};
 	int rc;
 
 	(void)arg;
@@ -771,11 +787,13 @@ static void *progress_main(void *arg)
 			if (!g.link || !link_queued_bytes(g.link) || now >= stop_by)
 				break;
 		}
-		if (!moved) {
-			uint64_t until = next_time(due, clock_now_ns());
-
-			sleep_until(until < stop_by ? until : stop_by);
+		if (moved) {
+			if (quiet_since)
+				spin_learn(&spin, clock_now_ns() - quiet_since);
+			quiet_since = 0;
+			continue;
 		}
+		rest(&spin, &quiet_since, due, stop_by);
 	}
 	atomic_store(&g.link_fd, -1);
 	g.link = link_free(g.link);

@@ -344,9 +344,12 @@ static void sleep_until(struct server *s, uint64_t due_ns)
 	evtimer_del(s->timer_event);
 }
 
+/* Not longer than --poll, and only where frames have been coming that fast. */
 static bool is_worth_polling(const struct server *s, uint64_t now_ns)
 {
-	if (now_ns - s->active_ns < s->config->poll_ns)
+	uint64_t budget = spin_budget_ns(&s->spin);
+
+	if (now_ns - s->active_ns < (budget < s->config->poll_ns ? budget : s->config->poll_ns))
 		return true;
 	return s->config->exchange != EXCHANGE_NONE && s->next_due_ns != UINT64_MAX &&
 	       s->next_due_ns < now_ns + clock_slack_ns();
@@ -379,6 +382,7 @@ static bool round_once(struct server *s, uint64_t now_ns)
 
 int server_run(struct server *s, struct err *err)
 {
+	bool was_moving = false;
 	unsigned polls = 0;
 
 	(void)err;
@@ -386,8 +390,12 @@ int server_run(struct server *s, struct err *err)
 		uint64_t now_ns = clock_now_ns();
 		bool moved = round_once(s, now_ns);
 
-		if (moved)
+		if (moved) {
+			if (!was_moving)
+				spin_learn(&s->spin, now_ns - s->active_ns);
 			s->active_ns = clock_now_ns();
+		}
+		was_moving = moved;
 		if (s->stop_signal && !s->is_stopping)
 			begin_stop(s);
 		if (moved || is_worth_polling(s, clock_now_ns())) {

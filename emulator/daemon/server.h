@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/spin.h"
 #include "config/config.h"
 #include "daemon/members.h"
 #include "daemon/payload.h"
@@ -55,6 +56,7 @@ struct server {
 	uint64_t start_ns;
 	uint64_t next_due_ns; /* of the engine */
 	uint64_t active_ns;   /* when a frame moved last */
+	struct spin spin;     /* how long the pauses between frames have been */
 	uint64_t tick_ns;     /* next look at what waits */
 	uint8_t boot_id[16];
 	bool is_stopping;
