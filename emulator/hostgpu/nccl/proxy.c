@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/spin.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "hostgpu/nccl/impl.h"
@@ -38,7 +40,6 @@ static struct {
 	} *ports;
 	struct pollfd *fds;
 	size_t fds_size;
-	uint64_t spin_ns;
 	struct {
 		uint8_t magic[16];
 		uint32_t rank;
@@ -53,8 +54,16 @@ static void futex(_Atomic uint32_t *word, int op, uint32_t value)
 
 void futex_wait_done(_Atomic uint32_t *word)
 {
-	while (!atomic_load_explicit(word, memory_order_acquire))
-		futex(word, FUTEX_WAIT_PRIVATE, 0);
+	static _Thread_local struct spin spin;
+	uint64_t start = clock_now_ns(), spin_until = start + spin_budget_ns(&spin);
+
+	while (!atomic_load_explicit(word, memory_order_acquire)) {
+		if (clock_now_ns() < spin_until)
+			sched_yield();
+		else
+			futex(word, FUTEX_WAIT_PRIVATE, 0);
+	}
+	spin_learn(&spin, clock_now_ns() - start);
 }
 
 void futex_wake_done(_Atomic uint32_t *word)
@@ -464,6 +473,7 @@ static void accept_all(void)
 static void *proxy_main(void *arg)
 {
 	uint64_t quiet_since = 0, swept = 0, now;
+	struct spin spin = {0};
 	bool moved, has_runs;
 
 	(void)arg;
@@ -481,16 +491,20 @@ static void *proxy_main(void *arg)
 		}
 		moved |= advance(&has_runs);
 		if (moved) {
+			if (quiet_since)
+				spin_learn(&spin, clock_now_ns() - quiet_since);
 			quiet_since = 0;
 			continue;
 		}
 		if (!quiet_since)
 			quiet_since = now;
-		if (has_runs && now - quiet_since < px.spin_ns)
+		if (now - quiet_since < spin_budget_ns(&spin)) {
+			sched_yield();
 			continue;
+		}
 		reap();
 		rest(has_runs);
-		quiet_since = swept = 0;
+		swept = 0;
 	}
 	return NULL;
 }
@@ -523,7 +537,6 @@ ncclResult_t proxy_start(void)
 	pthread_mutex_lock(&px.lock);
 	if (!px.is_started) {
 		px.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		px.spin_ns = sysconf(_SC_NPROCESSORS_ONLN) > 2 ? 20 * NS_PER_US : 2 * NS_PER_US;
 		if (px.wake_fd < 0) {
 			e = errno;
 		} else {
