@@ -39,6 +39,7 @@ static struct {
 	_Atomic bool has_stopped;
 	_Atomic bool is_child;      /* we are the child of a fork */
 	_Atomic int link_fd;        /* for in_child(); -1: none */
+	_Atomic int back_fd;
 	int wake_fd;
 
 	pthread_mutex_t wait_lock;  /* of session, start_err, and comm->checkin... */
@@ -51,6 +52,8 @@ static struct {
 
 	/* The progress thread's. */
 	struct link *link;
+	struct link *back;           /* payload over tcp: messages towards us; or NULL */
+	bool needs_clock, needs_back; /* before the session is up */
 	struct wire_welcome welcome; /* constant once SESSION_UP */
 	int64_t clock_offset;        /* nboxd's clock minus ours */
 	uint32_t n_pings;
@@ -63,6 +66,7 @@ static struct {
 	.wait_lock = PTHREAD_MUTEX_INITIALIZER,
 	.wake_fd = -1,
 	.link_fd = -1,
+	.back_fd = -1,
 	.last = &g.first,
 };
 
@@ -517,6 +521,35 @@ static void set_session(enum session s, int code, const char *text)
 	pthread_mutex_unlock(&g.wait_lock);
 }
 
+static const struct link_events events;
+
+static void say_hello(struct link *l, enum wire_role role)
+{
+	struct wire_hello hello = {.now_ns = clock_now_ns(), .pid = (uint32_t)getpid(),
+				   .role = role,
+				   .worker = g.welcome.worker};
+	struct wire_hdr h;
+	char id[64] = "";
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	unsigned int n = 0, nibble;
+
+	memcpy(hello.token, env_get()->token, sizeof(hello.token));
+	if (f) {
+		if (!fgets(id, sizeof(id), f))
+			id[0] = 0;
+		fclose(f);
+	}
+	for (const char *p = id; *p && n < 32; p++) {
+		if (sscanf((const char[2]){*p, 0}, "%1x", &nibble) != 1)
+			continue;
+		hello.boot_id[n / 2] |= (uint8_t)(n % 2 ? nibble : nibble << 4);
+		n++;
+	}
+	gethostname(hello.host, sizeof(hello.host) - 1);
+	wire_hdr_init(&h, WIRE_HELLO, sizeof(hello));
+	link_send_copy(l, &h, &hello);
+}
+
 static void send_ping(void)
 {
 	struct wire_ping p = {.worker_ns = clock_now_ns()};
@@ -526,17 +559,39 @@ static void send_ping(void)
 	link_send_copy(g.link, &h, &p);
 }
 
-static void on_welcome(const struct wire_welcome *w)
+static void greeted(void)
 {
+	if (g.session == SESSION_GREETING && !g.needs_clock && !g.needs_back)
+		set_session(SESSION_UP, 0, NULL);
+}
+
+static int on_welcome(const struct link *l, const struct wire_welcome *w, struct err *err)
+{
+	int rc;
+
 	if (g.session != SESSION_GREETING)
-		return;
+		return 0;
+	if (l == g.back) {
+		g.needs_back = false;
+		greeted();
+		return 0;
+	}
 	g.welcome = *w;
 	log_debug("worker %u of a world of %u ranks (%u real), exchange %s, data %s", w->worker,
 		  w->world, w->n_real, wire_exchange_name(w->exchange), wire_data_name(w->data));
-	if (w->same_clock)
-		set_session(SESSION_UP, 0, NULL);
-	else
+	g.needs_clock = !w->same_clock;
+	if (g.needs_clock)
 		send_ping();
+	g.needs_back = w->exchange == EXCHANGE_PAYLOAD && strcmp(link_kind(l), "tcp") == 0;
+	if (g.needs_back) {
+		rc = link_connect(env_get()->addr, CONNECT_MS, &events, err, &g.back, err);
+		if (rc)
+			return rc;
+		atomic_store(&g.back_fd, link_fd(g.back));
+		say_hello(g.back, WIRE_ROLE_BACK);
+	}
+	greeted();
+	return 0;
 }
 
 /* The offset of the ping with the shortest round trip. */
@@ -548,10 +603,12 @@ static void on_ping(const struct wire_ping *p)
 		g.best_rtt_ns = rtt;
 		g.clock_offset = (int64_t)(p->daemon_ns - (p->worker_ns + rtt / 2));
 	}
-	if (++g.n_pings < N_PINGS)
+	if (++g.n_pings < N_PINGS) {
 		send_ping();
-	else if (g.session == SESSION_GREETING)
-		set_session(SESSION_UP, 0, NULL);
+		return;
+	}
+	g.needs_clock = false;
+	greeted();
 }
 
 static void on_op_frame(const struct wire_hdr *h, const void *body)
@@ -590,13 +647,11 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 {
 	int rc = wire_body_check(h, body, owner);
 
-	(void)l;
 	if (rc)
 		return rc;
 	switch (h->type) {
 	case WIRE_WELCOME:
-		on_welcome(body);
-		return 0;
+		return on_welcome(l, body, owner);
 	case WIRE_PING:
 		on_ping(body);
 		return 0;
@@ -646,29 +701,12 @@ static const struct link_events events = {
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-static void say_hello(void)
+static void close_links(void)
 {
-	struct wire_hello hello = {.now_ns = clock_now_ns(), .pid = (uint32_t)getpid()};
-	struct wire_hdr h;
-	char id[64] = "";
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	unsigned int n = 0, nibble;
-
-	memcpy(hello.token, env_get()->token, sizeof(hello.token));
-	if (f) {
-		if (!fgets(id, sizeof(id), f))
-			id[0] = 0;
-		fclose(f);
-	}
-	for (const char *p = id; *p && n < 32; p++) {
-		if (sscanf((const char[2]){*p, 0}, "%1x", &nibble) != 1)
-			continue;
-		hello.boot_id[n / 2] |= (uint8_t)(n % 2 ? nibble : nibble << 4);
-		n++;
-	}
-	gethostname(hello.host, sizeof(hello.host) - 1);
-	wire_hdr_init(&h, WIRE_HELLO, sizeof(hello));
-	link_send_copy(g.link, &h, &hello);
+	atomic_store(&g.link_fd, -1);
+	atomic_store(&g.back_fd, -1);
+	g.back = link_free(g.back);
+	g.link = link_free(g.link);
 }
 
 /* The link is gone: nobody may be left waiting. */
@@ -678,8 +716,7 @@ static void lose_link(const char *why)
 	char text[ERR_TEXT_MAX];
 	struct comm *c;
 
-	atomic_store(&g.link_fd, -1);
-	g.link = link_free(g.link);
+	close_links();
 	pthread_mutex_lock(&g.wait_lock);
 	was_up = g.session == SESSION_UP;
 	snprintf(text, sizeof(text), "%s nboxd at %s: %.400s",
@@ -702,9 +739,25 @@ static void lose_link(const char *why)
 		log_error("%s; all communicators fail with ncclSystemError", text);
 }
 
+/* Moves frames on both links. Return: whether something moved; a lost link is dealt
+ * with. */
+static bool progress_links(struct err *closed)
+{
+	int rc = g.link ? link_progress(g.link) : 0;
+	bool moved = rc > 0;
+
+	if (rc >= 0 && g.back) {
+		rc = link_progress(g.back);
+		moved = moved || rc > 0;
+	}
+	if (rc < 0)
+		lose_link(closed->text[0] ? closed->text : strerror(-rc));
+	return moved;
+}
+
 static void sleep_until(uint64_t until_ns)
 {
-	struct pollfd fds[2] = {{.fd = g.wake_fd, .events = POLLIN}, {.fd = -1}};
+	struct pollfd fds[3] = {{.fd = g.wake_fd, .events = POLLIN}, {.fd = -1}, {.fd = -1}};
 	uint64_t now, count;
 	struct timespec ts;
 	bool is_empty;
@@ -715,6 +768,12 @@ static void sleep_until(uint64_t until_ns)
 		fds[1].fd = link_fd(g.link);
 		fds[1].events = link_poll_events(g.link);
 	}
+	if (g.back) {
+		if (!link_arm(g.back))
+			return;
+		fds[2].fd = link_fd(g.back);
+		fds[2].events = link_poll_events(g.back);
+	}
 	atomic_store(&g.is_asleep, true);
 	pthread_mutex_lock(&g.queue_lock);
 	is_empty = !g.first;
@@ -722,7 +781,7 @@ static void sleep_until(uint64_t until_ns)
 	if (is_empty) {
 		now = clock_now_ns();
 		ts = to_timespec(until_ns > now ? until_ns - now : 0);
-		ppoll(fds, 2, until_ns == UINT64_MAX ? NULL : &ts, NULL);
+		ppoll(fds, 3, until_ns == UINT64_MAX ? NULL : &ts, NULL);
 	}
 	atomic_store(&g.is_asleep, false);
 	if (fds[0].revents & POLLIN && read(g.wake_fd, &count, sizeof(count)) < 0)
@@ -766,18 +825,13 @@ static void *progress_main(void *arg)
 		set_session(SESSION_LOST, rc, err.text);
 	} else {
 		atomic_store(&g.link_fd, link_fd(g.link));
-		say_hello();
+		say_hello(g.link, WIRE_ROLE_WORKER);
 	}
 	for (;;) {
 		bool moved = run_notes();
 		uint64_t due;
 
-		if (g.link) {
-			rc = link_progress(g.link);
-			moved = moved || rc > 0;
-			if (rc < 0)
-				lose_link(closed.text[0] ? closed.text : strerror(-rc));
-		}
+		moved = progress_links(&closed) || moved;
 		moved = play_step() || moved;
 		due = play_open_due(clock_now_ns());
 		if (g.is_stopping) {
@@ -795,8 +849,7 @@ static void *progress_main(void *arg)
 		}
 		rest(&spin, &quiet_since, due, stop_by);
 	}
-	atomic_store(&g.link_fd, -1);
-	g.link = link_free(g.link);
+	close_links();
 	pthread_mutex_lock(&g.wait_lock);
 	g.has_ended = true;
 	pthread_cond_broadcast(&g.wait_cond);
@@ -819,13 +872,14 @@ static int start_thread(void)
 
 static void in_child(void)
 {
-	int fd = atomic_load(&g.link_fd);
+	int fds[2] = {atomic_load(&g.link_fd), atomic_load(&g.back_fd)};
 
-	/* No thread, and the locks may be held by threads that are not here. The copy of
-	 * the link's one descriptor goes: nboxd must see the end of the parent. */
+	/* No thread, and the locks may be held by threads that are not here. The copies of
+	 * the links' descriptors go: nboxd must see the end of the parent. */
 	atomic_store(&g.is_child, true);
-	if (fd >= 0)
-		close(fd);
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
 }
 
 static void start(void)

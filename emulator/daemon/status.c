@@ -35,7 +35,7 @@ static void workers_json(const struct server *s, FILE *f)
 
 	fputs("\"workers\": [", f);
 	DL_FOREACH(s->workers, w) {
-		if (w->state == WORKER_CLIENT || n >= LISTED_MAX)
+		if (w->state == WORKER_CLIENT || w->state == WORKER_BACK || n >= LISTED_MAX)
 			continue;
 		fprintf(f, "%s{\"worker\": %u, \"state\": \"%s\", \"pid\": %u, \"host\": ",
 			n++ ? ", " : "", w->number, worker_states[w->state].name, w->pid);

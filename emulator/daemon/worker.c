@@ -21,18 +21,20 @@
 static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
 static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
 static int client_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
+static int back_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
 static int leaving_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
 static int deaf_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
 
 const struct worker_state_info worker_states[WORKER_STATES] = {
 	[WORKER_HELLO] = {"hello",
-			  BIT(WORKER_READY) | BIT(WORKER_CLIENT) | BIT(WORKER_DRAINING) |
-				  BIT(WORKER_CLOSED),
+			  BIT(WORKER_READY) | BIT(WORKER_CLIENT) | BIT(WORKER_BACK) |
+				  BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
 			  hello_on_frame},
 	[WORKER_READY] = {"ready",
 			  BIT(WORKER_LEAVING) | BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
 			  ready_on_frame},
 	[WORKER_CLIENT] = {"client", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED), client_on_frame},
+	[WORKER_BACK] = {"back", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED), back_on_frame},
 	[WORKER_LEAVING] = {"leaving", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
 			    leaving_on_frame},
 	[WORKER_DRAINING] = {"draining", BIT(WORKER_CLOSED), deaf_on_frame},
@@ -68,7 +70,7 @@ void worker_send_message(struct worker *w, const struct wire_hdr *h, const void 
 {
 	if (w->state == WORKER_CLOSED || w->state == WORKER_DRAINING)
 		return;
-	if (link_send(w->link, h, body, 0) == -ENOMEM)
+	if (link_send(w->back ? w->back->link : w->link, h, body, 0) == -ENOMEM)
 		worker_refuse(w, ENOMEM, "nboxd is out of memory");
 }
 
@@ -121,6 +123,42 @@ static void welcome(struct worker *w)
 	worker_send(w, &h, &m);
 }
 
+/* The second connection of the worker that @m names. */
+static int join(struct worker *w, const struct wire_hello *m)
+{
+	struct worker *main;
+
+	DL_FOREACH(w->server->workers, main)
+		if (main->state == WORKER_READY && main->number == m->worker && main->pid == m->pid)
+			break;
+	if (!main || main->back || main->n_members)
+		return worker_refuse(w, EPROTO, "no worker %u waits for a second connection", m->worker);
+	main->back = w;
+	w->back = main;
+	worker_set_state(w, WORKER_BACK);
+	welcome(w);
+	return 0;
+}
+
+/* Neither connection lives without the other. Inside callbacks: frees nothing. */
+static void part(struct worker *w)
+{
+	struct worker *other = w->back;
+
+	if (!other)
+		return;
+	w->back = other->back = NULL;
+	if (other->state == WORKER_BACK) {
+		worker_set_state(other, WORKER_CLOSED);
+		return;
+	}
+	/* a BYE may lie in the other socket */
+	if (other->state == WORKER_READY)
+		link_progress(other->link);
+	if (other->state == WORKER_READY)
+		worker_refuse(other, EPIPE, "its second connection was lost");
+}
+
 static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct wire_hello m;
@@ -139,7 +177,9 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 				     "wrong token: NBOX_TOKEN of the worker and of nboxd must be equal");
 	w->hello_ns = clock_now_ns();
 	w->is_same_clock = memcmp(m.boot_id, w->server->boot_id, sizeof(m.boot_id)) == 0;
-	worker_set_state(w, m.role == 0 ? WORKER_READY : WORKER_CLIENT);
+	if (m.role == WIRE_ROLE_BACK)
+		return join(w, &m);
+	worker_set_state(w, m.role == WIRE_ROLE_WORKER ? WORKER_READY : WORKER_CLIENT);
 	log_info("%s: connected over %s%s", worker_name(w, name, sizeof(name)), link_kind(w->link),
 		 w->is_same_clock ? "" : ", another host");
 	welcome(w);
@@ -224,6 +264,13 @@ static int client_on_frame(struct worker *w, const struct wire_hdr *h, const voi
 	return worker_refuse(w, EPROTO, "a client may not send %s", wire_type_name(h->type));
 }
 
+static int back_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	(void)body;
+	return worker_refuse(w, EPROTO, "%s on a connection that is for messages towards the worker",
+			     wire_type_name(h->type));
+}
+
 static int leaving_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	(void)body;
@@ -300,6 +347,7 @@ static void worker_on_closed(void *owner, struct link *l, int code, const char *
 		comm_worker_gone(w->server, w, false);
 	if (w->state != WORKER_CLOSED)
 		worker_set_state(w, WORKER_CLOSED);
+	part(w);
 }
 
 static const struct link_events worker_link_events = {
@@ -337,6 +385,7 @@ void worker_remove(struct worker *w)
 {
 	struct server *s = w->server;
 
+	part(w);
 	/* Whoever was refused while ready still has members. */
 	comm_worker_gone(s, w, false);
 	if (s->turn == w)

@@ -13,6 +13,7 @@ enum worker_state {
 	WORKER_HELLO,    /* connected, nothing said yet */
 	WORKER_READY,    /* a worker that was welcomed */
 	WORKER_CLIENT,   /* a client that was welcomed */
+	WORKER_BACK,     /* the second connection of a worker, for messages towards it */
 	WORKER_LEAVING,  /* said BYE */
 	WORKER_DRAINING, /* was told ERROR; what is queued still goes out */
 	WORKER_CLOSED,
@@ -33,6 +34,7 @@ struct worker {
 	uint64_t hello_ns;
 	uint64_t n_frames;
 	uint32_t n_members; /* open */
+	struct worker *back; /* BACK connection of this worker, or of which this one is */
 	struct worker *prev, *next;
 };
 

@@ -41,7 +41,7 @@ static int check_hello(const struct wire_hdr *h, const void *body, struct err *e
 	struct wire_hello m;
 
 	memcpy(&m, body, sizeof(m));
-	if (m.role > 1)
+	if (m.role >= WIRE_ROLES)
 		return bad(h, err, "role", m.role);
 	if (!memchr(m.host, 0, sizeof(m.host)))
 		return err_set(err, EPROTO, "HELLO frame: the host name has no end");

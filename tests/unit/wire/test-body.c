@@ -52,7 +52,7 @@ static void hello(void **state)
 
 	(void)state;
 	GOOD(WIRE_HELLO, m);
-	SPOIL(WIRE_HELLO, m, role, 2);
+	SPOIL(WIRE_HELLO, m, role, 3);
 	memset(m.host, 'x', sizeof(m.host));
 	BAD(WIRE_HELLO, m);
 }
