@@ -22,7 +22,8 @@ static inline void restore_errno_(const int *saved)
 }
 
 /* First line of every entry point: errno is the caller's. */
-#define ENTER() const int saved_errno_ CLEANUP(restore_errno_) = errno
+#define ENTER() \
+	__attribute__((unused)) const int saved_errno_ CLEANUP(restore_errno_) = errno
 
 /* pncclX is ncclX, bound here and not through the linker: a profiler that
  * interposes ncclX and calls pncclX arrives at the virtual cluster, once. */
