@@ -29,4 +29,6 @@ nothing_left() {
 	is "$left" "" "no nboxd is left"
 	is "$(find "$tmp" -name '*.sock' 2>/dev/null)" "" "no socket is left"
 }
+# A sanitized libnbox.so cannot be preloaded into programs that are not: shells, for one
+is_sanitized() { nm -D "$BUILD/libnbox.so" | grep -qE ' U __(asan|tsan)_init'; }
 finish() { echo "1..$n"; exit $((bad > 0)); }
