@@ -93,7 +93,7 @@ struct comm {
 	uint8_t local_id[WIRE_ID_BYTES];
 	struct comm *next;           /* pending check-ins, then known communicators */
 	struct op *live;
-	uint64_t seq, last_open_ns;
+	uint64_t seq, p2p_seq, last_open_ns; /* of the next collective, point-to-point op */
 	_Atomic uint32_t n_pending;  /* ops enqueued and not yet passed */
 };
 

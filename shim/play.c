@@ -333,7 +333,7 @@ void play_arrived(struct note *n)
 	struct comm *c = op->comm;
 	int rc;
 
-	run->seq = c->seq++;
+	run->seq = op->call.kind == COLL_SENDRECV ? WIRE_SEQ_P2P | c->p2p_seq++ : c->seq++;
 	run->start_ns = op->gate.arrive_ns;
 	run->is_live = true;
 	run->has_end = run->is_open = false;
@@ -354,7 +354,7 @@ void play_arrived(struct note *n)
 	if (rc) {
 		struct err err;
 
-		err_set(&err, -rc, "op %llu (%s): %s", (unsigned long long)run->seq,
+		err_set(&err, -rc, "op %llu (%s): %s", wire_seq_number(run->seq),
 			coll_kind_name(op->call.kind), strerror(-rc));
 		progress_fail_comm(c, ncclSystemError, err.text);
 	}
@@ -366,7 +366,7 @@ int play_release(struct op *op, const struct wire_release *r, struct err *err)
 
 	if (run->has_end)
 		return err_set(err, EPROTO, "a second RELEASE for op %llu",
-			       (unsigned long long)run->seq);
+			       wire_seq_number(run->seq));
 	run->has_end = true;
 	run->due_ns = progress_from_daemon(r->end_ns);
 	check_complete(op);
@@ -383,7 +383,7 @@ int play_message(struct op *op, const struct wire_hdr *h, struct err *err)
 	if (!run->player || conn->arrived != h->index)
 		return err_set(err, EPROTO,
 			       "op %llu (%s): message %llu from rank %u, lane %u: expected %s%llu",
-			       (unsigned long long)run->seq, coll_kind_name(op->call.kind),
+			       wire_seq_number(run->seq), coll_kind_name(op->call.kind),
 			       (unsigned long long)h->index, h->peer, h->lane,
 			       run->player ? "" : "none; number ",
 			       (unsigned long long)conn->arrived);
@@ -409,7 +409,7 @@ static void deliver(const struct event *e)
 	if (rc) {
 		if (!err.text[0])
 			err_set(&err, rc < 0 ? -rc : EPROTO, "op %llu (%s): %s",
-				(unsigned long long)run->seq, coll_kind_name(op->call.kind),
+				wire_seq_number(run->seq), coll_kind_name(op->call.kind),
 				strerror(rc < 0 ? -rc : EPROTO));
 		progress_fail_comm(op->comm, rc < 0 ? ncclSystemError : ncclInternalError,
 				   err.text);

@@ -622,7 +622,7 @@ static void on_op_frame(const struct wire_hdr *h, const void *body)
 		return; /* freed or dead, and nboxd did not know it yet */
 	if (!op)
 		rc = err_set(&err, EPROTO, "%s for op %llu, which is not under way",
-			     wire_type_name(h->type), (unsigned long long)h->seq);
+			     wire_type_name(h->type), wire_seq_number(h->seq));
 	else if (h->type == WIRE_RELEASE)
 		rc = play_release(op, body, &err);
 	else

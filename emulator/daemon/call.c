@@ -39,7 +39,7 @@ static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct 
 		.n_channels = config->channels, .elem_bytes = (uint32_t)coll_dtype_bytes(a->dtype),
 		.bytes = a->count * coll_dtype_bytes(a->dtype), .chunk_bytes = config->chunk_bytes,
 	};
-	return a->kind == COLL_SENDRECV ? 0 : sched_init(s, err);
+	return sched_init(s, err);
 }
 
 /* Whom each in-connection leads to. */
@@ -184,50 +184,10 @@ int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, str
 	return 0;
 }
 
-int call_new_p2p(struct comm *c, const struct wire_arrive *a, struct call **ret,
-		 struct err *err)
-{
-	struct call *call = calloc(1, sizeof(*call));
-
-	if (!call)
-		return err_set(err, ENOMEM, "out of memory");
-	call->kind = COLL_SENDRECV;
-	call->dtype = a->dtype;
-	fill_sched(c, a, &call->sched, err);
-	call->n_users = 1;
-	*ret = call;
-	return 0;
-}
-
-int call_make_p2p(struct comm *c, struct call *call, const struct op_member *members,
-		  struct err *err)
-{
-	CLEANUP(freep) uint32_t *ranks = calloc(c->n_real, sizeof(*ranks));
-	CLEANUP(freep) const struct sched_p2p **calls = calloc(c->n_real, sizeof(*calls));
-	CLEANUP(freep) uint32_t *n_calls = calloc(c->n_real, sizeof(*n_calls));
-	int r;
-
-	if (!ranks || !calls || !n_calls)
-		return err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < c->n_real; i++) {
-		ranks[i] = c->real[i].rank;
-		calls[i] = members[i].p2p;
-		n_calls[i] = members[i].arrive.n_p2p;
-	}
-	r = border_make_p2p(ranks, c->n_real, calls, n_calls, call->sched.chunk_bytes, &c->is_real,
-			    &call->border, err);
-	if (r < 0)
-		return r;
-	call->has_border = true;
-	return index_members(c, call, err);
-}
-
 void call_put(struct comm *c, struct call *call)
 {
 	(void)c;
 	call->n_users--;
-	if (call->kind == COLL_SENDRECV)
-		call_free(call);
 }
 
 void call_free_all(struct comm *c)

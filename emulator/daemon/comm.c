@@ -10,7 +10,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/op.h"
+#include "daemon/p2p.h"
 #include "daemon/worker.h"
+
+#define OWES_MAX 256 /* words for what a member owes */
 
 _Static_assert(COLL_KINDS <= 16, "wire_comm_ready.algo holds every kind");
 
@@ -138,6 +141,7 @@ struct comm *comm_free(struct comm *c)
 		return NULL;
 	if (c->hh.tbl) {
 		op_free_all(c);
+		p2p_free(c);
 		call_free_all(c);
 		HASH_DELETE(hh, c->server->comms, c);
 		c->server->n_comms--;
@@ -180,6 +184,7 @@ void comm_abort(struct comm *c, const struct worker *except, int code, const cha
 	c->is_dead = true;
 	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
 	op_free_all(c);
+	p2p_free(c);
 	gather_comm_dead(c, text.text);
 	wire_hdr_init(&h, WIRE_ABORT, sizeof(text));
 	h.comm = c->number;
@@ -191,20 +196,24 @@ void comm_abort(struct comm *c, const struct worker *except, int code, const cha
 }
 
 /* What @m still owes: the op it has not arrived at although others have, or has not
- * finished; NULL when it may go. */
-static const struct op *member_debt(const struct comm *c, const struct comm_member *m)
+ * finished. Return: whether there is any; it is then named in @buf. */
+static bool member_owes(const struct comm *c, const struct comm_member *m, char *buf, size_t size)
 {
 	size_t i = (size_t)(m - c->real);
 
-	for (const struct op *op = c->ops; op; op = op->next)
-		if (!op->members[i].is_done)
-			return op;
-	return NULL;
+	for (const struct op *op = c->ops; op; op = op->next) {
+		if (op->members[i].is_done)
+			continue;
+		snprintf(buf, size, "op %llu (%s)", (unsigned long long)op->seq,
+			 coll_kind_name(op->call->kind));
+		return true;
+	}
+	return p2p_owes(c, i, buf, size);
 }
 
 void comm_worker_gone(struct server *s, struct worker *w, bool is_orderly)
 {
-	char name[WORKER_NAME_MAX];
+	char name[WORKER_NAME_MAX], what[OWES_MAX];
 	struct comm *c, *next;
 
 	for (size_t i = 0; i < s->cluster.n_real; i++)
@@ -226,7 +235,7 @@ void comm_worker_gone(struct server *s, struct worker *w, bool is_orderly)
 				world = c->real[i].world_rank;
 			}
 			is_member = true;
-			owes = owes || member_debt(c, &c->real[i]);
+			owes = owes || member_owes(c, &c->real[i], what, sizeof(what));
 			member_leave(&c->real[i]);
 		}
 		if (!is_member)
@@ -268,17 +277,13 @@ int comm_on_free(struct worker *w, const struct wire_hdr *h)
 {
 	struct comm *c = NULL;
 	struct comm_member *m = frame_member(w, h, &c);
-	const struct op *debt;
-	char name[WORKER_NAME_MAX];
+	char name[WORKER_NAME_MAX], what[OWES_MAX];
 
 	if (!m)
 		return 0;
-	debt = c->is_dead ? NULL : member_debt(c, m);
-	if (debt)
-		comm_abort(c, NULL, ECANCELED,
-			   "rank %u, %s, freed the communicator before op %llu (%s) was over", m->rank,
-			   worker_name(w, name, sizeof(name)), (unsigned long long)debt->seq,
-			   coll_kind_name(debt->call->kind));
+	if (!c->is_dead && member_owes(c, m, what, sizeof(what)))
+		comm_abort(c, NULL, ECANCELED, "rank %u, %s, freed the communicator before %s was over",
+			   m->rank, worker_name(w, name, sizeof(name)), what);
 	member_leave(m);
 	if (comm_is_empty(c)) {
 		log_debug("communicator %u: freed", c->number);

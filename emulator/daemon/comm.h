@@ -13,12 +13,14 @@
 
 struct op;
 struct call;
+struct p2p;
 
 struct comm_member {
 	uint32_t rank, world_rank;
 	struct worker *worker; /* borrowed; NULL: gone */
 	bool is_freed;
-	uint64_t next_seq; /* of its next arrival */
+	uint64_t next_seq; /* of its next arrival at a collective */
+	uint64_t next_p2p; /* at an op of point-to-point calls */
 };
 
 struct comm {
@@ -32,8 +34,9 @@ struct comm {
 	uint32_t n_real;
 	struct bitmap is_real;    /* by rank */
 	bool is_dead;             /* aborted: frames are swallowed until it is freed */
-	struct op *ops;           /* list by seq, owned */
+	struct op *ops;           /* collectives, list by seq, owned */
 	uint32_t n_ops;
+	struct p2p *p2p;          /* point-to-point ops; owned; NULL: none yet */
 	struct call *calls;       /* most recently used first, owned */
 	uint32_t n_calls;
 	UT_hash_handle hh;

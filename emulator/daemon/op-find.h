@@ -1,4 +1,4 @@
-/* Shared by op.c and op-message.c. */
+/* Shared by op.c, op-message.c and p2p.c. */
 #pragma once
 
 #include "daemon/op.h"
@@ -10,8 +10,10 @@ struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h,
 /* The op too; false as above. */
 bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t *ret_i);
 
-void op_send_message(void *owner, struct engine_op *engine_op, uint32_t in, uint64_t index,
-		     uint64_t due_ns);
+/* What a frame of ARRIVE may say by itself; its time is corrected. Return: 0; -1: the
+ * worker was refused. */
+int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hdr *h,
+		    struct wire_arrive *a);
+void op_send_message(struct engine_user *user, uint32_t in, uint64_t index);
 /* Gives the engine what arrived before the start. Return: 0; negative errno. */
 int op_replay_early(struct op *op, struct err *err);
-void op_sort_early(struct op_member *m);

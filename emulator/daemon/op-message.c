@@ -6,8 +6,10 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "daemon/op-find.h"
+#include "daemon/p2p.h"
 #include "daemon/worker.h"
 
 struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h,
@@ -54,24 +56,19 @@ bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t
 
 /* --- towards real ranks ---------------------------------------------------------- */
 
-void op_send_message(void *owner, struct engine_op *engine_op, uint32_t in, uint64_t index,
-		     uint64_t due_ns)
+void op_send_message(struct engine_user *user, uint32_t in, uint64_t index)
 {
-	struct op *op = engine_op_tag(engine_op);
+	struct op *op = container_of(user, struct op, user);
 	struct comm_member *to = op->call->to[in];
 	const struct border_conn *conn = &op->call->border.in[in];
-	struct server *s = owner;
+	struct server *s = op->comm->server;
 	struct op_member *m = &op->members[to - op->comm->real];
 	const void *body = NULL;
 	uint64_t bytes = 0;
 	struct wire_hdr h;
 
-	(void)due_ns;
 	if (s->config->exchange == EXCHANGE_PAYLOAD) {
-		const struct sched *sched = op->call->kind == COLL_SENDRECV ? &m->p2p_sched
-									    : &op->call->sched;
-
-		bytes = sched_message_bytes(sched, conn->src, conn->dst, conn->lane, index);
+		bytes = sched_message_bytes(&op->call->sched, conn->src, conn->dst, conn->lane, index);
 		body = payload_source(&s->payload, index, bytes);
 	}
 	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
@@ -89,40 +86,15 @@ void op_send_message(void *owner, struct engine_op *engine_op, uint32_t in, uint
 
 /* --- from real ranks ------------------------------------------------------------- */
 
-static int compare_early(const void *a, const void *b)
-{
-	const struct early *x = a, *y = b;
-
-	if (x->dst != y->dst)
-		return x->dst < y->dst ? -1 : 1;
-	return (x->lane > y->lane) - (x->lane < y->lane);
-}
-
-void op_sort_early(struct op_member *m)
-{
-	qsort(m->early, m->n_early, sizeof(*m->early), compare_early);
-}
-
 /* Where the messages of a connection are counted, and how many it has. */
-static uint64_t *find_count(struct op *op, size_t i, const struct wire_hdr *h,
-			    int64_t *ret_out, uint64_t *ret_n_messages)
+static uint64_t *find_count(struct op *op, const struct wire_hdr *h, int64_t *ret_out,
+			    uint64_t *ret_n_messages)
 {
-	struct op_member *m = &op->members[i];
-	struct early key = {.dst = h->peer, .lane = h->lane}, *e;
-
-	*ret_out = -1;
-	if (op->n_out) {
-		*ret_out = border_find_out(&op->call->border, h->rank, h->peer, h->lane);
-		if (*ret_out < 0)
-			return NULL;
-		*ret_n_messages = op->call->border.out[*ret_out].n_messages;
-		return &op->n_out[*ret_out];
-	}
-	e = m->early ? bsearch(&key, m->early, m->n_early, sizeof(key), compare_early) : NULL;
-	if (!e)
+	*ret_out = border_find_out(&op->call->border, h->rank, h->peer, h->lane);
+	if (*ret_out < 0)
 		return NULL;
-	*ret_n_messages = e->n_messages;
-	return &e->n;
+	*ret_n_messages = op->call->border.out[*ret_out].n_messages;
+	return &op->n_out[*ret_out];
 }
 
 static void unexpected(struct op *op, const struct wire_hdr *h, const char *why)
@@ -150,7 +122,7 @@ static bool message_find(struct worker *w, const struct wire_hdr *h, struct op *
 		unexpected(*ret, h, "its sender has not arrived");
 		return false;
 	}
-	*ret_count = find_count(*ret, *ret_i, h, ret_out, &n);
+	*ret_count = find_count(*ret, h, ret_out, &n);
 	if (!*ret_count) {
 		unexpected(*ret, h, "no such connection in this op");
 		return false;
@@ -170,20 +142,19 @@ static bool message_find(struct worker *w, const struct wire_hdr *h, struct op *
 int op_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_body)
 {
 	struct server *s = w->server;
-	const struct sched *sched;
 	uint64_t *count, bytes = 0;
 	struct op *op;
 	int64_t out;
 	size_t i;
 	char why[96];
 
+	if (h->seq & WIRE_SEQ_P2P)
+		return p2p_on_message_header(w, h, ret_body);
 	*ret_body = NULL;
 	if (!message_find(w, h, &op, &i, &out, &count))
 		return w->state == WORKER_READY ? 0 : 1;
-	if (s->config->exchange == EXCHANGE_PAYLOAD) {
-		sched = op->call->kind == COLL_SENDRECV ? &op->members[i].p2p_sched : &op->call->sched;
-		bytes = sched_message_bytes(sched, h->rank, h->peer, h->lane, h->index);
-	}
+	if (s->config->exchange == EXCHANGE_PAYLOAD)
+		bytes = sched_message_bytes(&op->call->sched, h->rank, h->peer, h->lane, h->index);
 	if (h->body_bytes != bytes) {
 		snprintf(why, sizeof(why), "it has %llu bytes instead of %llu",
 			 (unsigned long long)h->body_bytes, (unsigned long long)bytes);
@@ -213,6 +184,8 @@ int op_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
 	int64_t out;
 	size_t i;
 
+	if (h->seq & WIRE_SEQ_P2P)
+		return p2p_on_message(w, h, body);
 	if (!message_find(w, h, &op, &i, &out, &count))
 		return 0;
 	call = op->call;
@@ -237,16 +210,6 @@ int op_replay_early(struct op *op, struct err *err)
 	const struct border *b = &op->call->border;
 	int r;
 
-	/* Point-to-point: the border is new, the counts are the members'. */
-	for (uint32_t i = 0; i < op->comm->n_real; i++) {
-		for (uint32_t k = 0; k < op->members[i].n_early; k++) {
-			const struct early *e = &op->members[i].early[k];
-			int64_t out = border_find_out(b, op->comm->real[i].rank, e->dst, e->lane);
-
-			if (out >= 0)
-				op->n_out[out] = e->n;
-		}
-	}
 	for (uint32_t out = 0; out < b->n_out; out++) {
 		for (uint64_t index = 0; index < op->n_out[out]; index++) {
 			r = arrived(op, out, index, err);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "daemon/op-find.h"
+#include "daemon/p2p.h"
 #include "daemon/worker.h"
 #include "engine/price.h"
 
@@ -26,10 +27,6 @@ static void op_free(struct op *op)
 	c->server->n_open_ops--;
 	DL_DELETE(c->ops, op);
 	c->n_ops--;
-	for (uint32_t i = 0; i < c->n_real; i++) {
-		free(op->members[i].p2p);
-		free(op->members[i].early);
-	}
 	timing_deinit(&op->timing);
 	free(op->members);
 	free(op->n_out);
@@ -52,13 +49,10 @@ static char *call_text(const struct wire_arrive *a, char *buf, size_t size)
 {
 	char bytes[32];
 
-	if (a->kind == COLL_SENDRECV)
-		snprintf(buf, size, "%u point-to-point calls", a->n_p2p);
-	else
-		snprintf(buf, size, "%s of %llu %s (%s), root %u", coll_kind_name(a->kind),
-			 (unsigned long long)a->count, coll_dtype_name(a->dtype),
-			 units_print_bytes(a->count * coll_dtype_bytes(a->dtype), bytes,
-					   sizeof(bytes)), a->root);
+	snprintf(buf, size, "%s of %llu %s (%s), root %u", coll_kind_name(a->kind),
+		 (unsigned long long)a->count, coll_dtype_name(a->dtype),
+		 units_print_bytes(a->count * coll_dtype_bytes(a->dtype), bytes, sizeof(bytes)),
+		 a->root);
 	return buf;
 }
 
@@ -146,19 +140,36 @@ static void op_maybe_free(struct op *op)
 		op_free(op);
 }
 
-static void sink_end(void *owner, struct engine_op *engine_op, uint64_t end_ns)
+static void op_end(struct engine_user *user)
 {
-	struct op *op = engine_op_tag(engine_op);
+	struct op *op = container_of(user, struct op, user);
 
-	(void)owner;
-	(void)end_ns;
 	op->engine_op = NULL;
 	op->is_live = false;
 	op->has_ended = true;
 	op_maybe_free(op);
 }
 
-const struct engine_sink op_sink = {.send = op_send_message, .end = sink_end};
+static void sink_send(void *owner, struct engine_op *engine_op, uint32_t in, uint64_t index,
+		      uint64_t due_ns)
+{
+	struct engine_user *user = engine_op_tag(engine_op);
+
+	(void)owner;
+	(void)due_ns;
+	user->send(user, in, index);
+}
+
+static void sink_end(void *owner, struct engine_op *engine_op, uint64_t end_ns)
+{
+	struct engine_user *user = engine_op_tag(engine_op);
+
+	(void)owner;
+	(void)end_ns;
+	user->end(user);
+}
+
+const struct engine_sink op_sink = {.send = sink_send, .end = sink_end};
 
 static void record_done(struct op *op, size_t i, const struct wire_done *done)
 {
@@ -177,9 +188,6 @@ static void record_done(struct op *op, size_t i, const struct wire_done *done)
 		.n_messages = m->n_messages,
 	};
 
-	if (call->kind == COLL_SENDRECV)
-		for (uint32_t k = 0; k < m->arrive.n_p2p; k++)
-			row.bytes += m->p2p[k].bytes;
 	row.flags = (c->members.is_guess ? RECORD_GUESSED_MEMBERS : 0) |
 		    (m->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
 		    (op->timing.end_ns < op->timing.bound_ns ? RECORD_BELOW_BOUND : 0);
@@ -195,6 +203,8 @@ int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
 	struct wire_done done;
 	size_t i;
 
+	if (h->seq & WIRE_SEQ_P2P)
+		return p2p_on_done(w, h, body);
 	if (!op_find(w, h, &op, &i))
 		return 0;
 	memcpy(&done, body, sizeof(done));
@@ -245,38 +255,10 @@ static int find_start(struct op *op, struct err *err)
 	return 0;
 }
 
-static int solve_p2p_op(struct op *op, struct err *err)
-{
-	struct comm *c = op->comm;
-	struct server *s = c->server;
-	CLEANUP(freep) uint32_t *ranks = calloc(c->n_real, sizeof(*ranks));
-	CLEANUP(freep) const struct sched_p2p **calls = calloc(c->n_real, sizeof(*calls));
-	CLEANUP(freep) uint32_t *n_calls = calloc(c->n_real, sizeof(*n_calls));
-	int r;
-
-	if (!ranks || !calls || !n_calls)
-		return err_set(err, ENOMEM, "out of memory");
-	/* Also without exchange: it proves that the calls between real ranks match. */
-	r = call_make_p2p(c, op->call, op->members, err);
-	if (r < 0)
-		return r;
-	for (uint32_t i = 0; i < c->n_real; i++) {
-		ranks[i] = c->real[i].rank;
-		calls[i] = op->members[i].p2p;
-		n_calls[i] = op->members[i].arrive.n_p2p;
-	}
-	return solve_p2p(ranks, c->n_real, calls, n_calls, op->call->sched.chunk_bytes,
-			 s->cluster.topology, &c->members.map, s->delay,
-			 s->config->exchange == EXCHANGE_NONE ? NULL : &op->call->border, op->number,
-			 &op->timing, err);
-}
-
 static int solve_op(struct op *op, struct err *err)
 {
 	struct server *s = op->comm->server;
 
-	if (op->call->kind == COLL_SENDRECV)
-		return solve_p2p_op(op, err);
 	return solver_solve(s->solver, op->comm->number, &op->call->sched, &op->comm->members.map,
 			    op->call->has_border ? &op->call->border : NULL, op->number, &op->timing,
 			    err);
@@ -320,13 +302,8 @@ static int start_engine(struct op *op, struct err *err)
 	int r;
 
 	op->end_ns = op->start_ns + (uint64_t)ceil(op->timing.end_ns);
-	if (has_border && !op->n_out) {
-		op->n_out = calloc((size_t)op->call->border.n_out + 1, sizeof(*op->n_out));
-		if (!op->n_out)
-			return err_set(err, ENOMEM, "out of memory");
-	}
 	r = engine_start(s->engine, has_border ? &op->call->border : NULL, &op->timing, op->start_ns,
-			 op->end_ns, op, &op->engine_op);
+			 op->end_ns, &op->user, &op->engine_op);
 	if (r < 0)
 		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));
 	op->is_live = true;
@@ -362,6 +339,7 @@ static struct op *op_new(struct comm *c, uint64_t seq)
 		free(op);
 		return NULL;
 	}
+	op->user = (struct engine_user){op_send_message, op_end};
 	op->comm = c;
 	op->seq = seq;
 	op->number = c->server->n_ops++;
@@ -375,64 +353,15 @@ static struct op *op_new(struct comm *c, uint64_t seq)
 
 static bool is_same_call(const struct wire_arrive *a, const struct wire_arrive *b)
 {
-	if (a->kind != b->kind)
-		return false;
-	if (a->kind == COLL_SENDRECV)
-		return true;
-	return a->count == b->count && a->dtype == b->dtype && a->root == b->root;
-}
-
-/* Copies the calls of member @i and knows their connections from then on. */
-static int keep_p2p(struct op *op, size_t i, const struct wire_arrive *a, const char *list,
-		    struct err *err)
-{
-	struct op_member *m = &op->members[i];
-	const struct comm *c = op->comm;
-	uint32_t n_in, n_out;
-	struct sched_conn *conns;
-	int r;
-
-	m->p2p = calloc((size_t)a->n_p2p + 1, sizeof(*m->p2p));
-	if (!m->p2p)
-		return err_set(err, ENOMEM, "out of memory");
-	for (uint32_t k = 0; k < a->n_p2p; k++) {
-		struct wire_p2p p;
-
-		memcpy(&p, list + k * sizeof(p), sizeof(p));
-		if (p.peer >= c->n_ranks)
-			return err_set(err, EPROTO, "a call to rank %u of %u ranks", p.peer, c->n_ranks);
-		m->p2p[k] = (struct sched_p2p){.peer = p.peer, .is_send = p.is_send, .bytes = p.bytes};
-	}
-	m->p2p_sched = op->call->sched;
-	m->p2p_sched.bytes = 0;
-	m->p2p_sched.p2p = m->p2p;
-	m->p2p_sched.n_p2p = a->n_p2p;
-	m->p2p_sched.p2p_rank = c->real[i].rank;
-	r = sched_init(&m->p2p_sched, err);
-	if (r == 0)
-		r = call_check_bytes(c, &m->p2p_sched, err);
-	if (r < 0 || c->server->config->exchange == EXCHANGE_NONE)
-		return r;
-	r = sched_conns(&m->p2p_sched, c->real[i].rank, &conns, &n_in, &n_out);
-	if (r < 0)
-		return err_set(err, -r, "out of memory");
-	m->early = calloc((size_t)n_out + 1, sizeof(*m->early));
-	for (uint32_t k = 0; m->early && k < n_out; k++)
-		m->early[m->n_early++] = (struct early){conns[n_in + k].dst, conns[n_in + k].lane,
-							conns[n_in + k].n_messages, 0};
-	free(conns);
-	if (!m->early)
-		return err_set(err, ENOMEM, "out of memory");
-	op_sort_early(m);
-	return 0;
+	return a->kind == b->kind && a->count == b->count && a->dtype == b->dtype &&
+	       a->root == b->root;
 }
 
 /* The first arrival says what the op is. */
 static int op_define(struct op *op, const struct wire_arrive *a, struct err *err)
 {
 	struct comm *c = op->comm;
-	int r = a->kind == COLL_SENDRECV ? call_new_p2p(c, a, &op->call, err)
-					 : call_get(c, a, &op->call, err);
+	int r = call_get(c, a, &op->call, err);
 
 	if (r < 0 || !op->call->has_border)
 		return r;
@@ -451,8 +380,8 @@ static void mismatch(struct op *op, size_t i, const struct wire_arrive *a)
 		   call_text(a, two, sizeof(two)));
 }
 
-static int check_arrive(struct worker *w, const struct comm *c, const struct wire_hdr *h,
-			struct wire_arrive *a)
+int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hdr *h,
+		    struct wire_arrive *a)
 {
 	uint64_t now = clock_now_ns();
 
@@ -461,7 +390,7 @@ static int check_arrive(struct worker *w, const struct comm *c, const struct wir
 		       -1;
 	if (a->arrive_ns > now + AHEAD_MAX_NS)
 		return worker_refuse(w, EPROTO, "op %llu of communicator %u arrives %.1f s in the "
-				     "future: the clocks do not agree", (unsigned long long)h->seq,
+				     "future: the clocks do not agree", wire_seq_number(h->seq),
 				     h->comm, (double)(a->arrive_ns - now) / 1e9), -1;
 	/* An error of the clocks' offset; later than now or before HELLO cannot be. */
 	if (a->arrive_ns > now)
@@ -497,18 +426,21 @@ static bool is_left_alone(struct comm *c, uint64_t seq)
 
 int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 {
+	struct comm_member *member;
 	struct comm *c = NULL;
-	struct comm_member *member = op_find_member(w, h, &c);
 	struct wire_arrive a;
 	struct err err = {""};
 	struct op *op;
 	size_t i;
 	int r = 0;
 
+	if (h->seq & WIRE_SEQ_P2P)
+		return p2p_on_arrive(w, h, body);
+	member = op_find_member(w, h, &c);
 	if (!member)
 		return 0;
 	memcpy(&a, body, sizeof(a));
-	if (check_arrive(w, c, h, &a) < 0)
+	if (op_check_arrive(w, c, h, &a) < 0)
 		return 0;
 	if (h->seq != member->next_seq)
 		return worker_refuse(w, EPROTO, "rank %u of communicator %u arrives at op %llu instead of %llu",
@@ -528,8 +460,6 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 		mismatch(op, i, &a);
 		return 0;
 	}
-	if (r == 0 && a.kind == COLL_SENDRECV)
-		r = keep_p2p(op, i, &a, (const char *)body + sizeof(a), &err);
 	if (r < 0) {
 		comm_abort(c, NULL, -r, "op %llu (%s) of rank %u: %s", (unsigned long long)h->seq,
 			   coll_kind_name(a.kind), h->rank, err.text);
@@ -581,6 +511,9 @@ uint64_t op_tick(struct server *s, uint64_t now_ns)
 				break;
 			again = due < again ? due : again;
 		}
+		due = c->is_dead ? 0 : p2p_tick(c, now_ns);
+		if (due != 0)
+			again = due < again ? due : again;
 	}
 	return again;
 }

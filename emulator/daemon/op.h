@@ -1,8 +1,10 @@
-/* Ops: arrivals are collected and compared; at the last one the op is solved, the
+/* Collective ops: arrivals are collected and compared; at the last one the op is solved, the
  * members get RELEASE, and the engine plays its virtual ranks; with the last DONE
  * its rows go into the record.
  *
- *   collecting → live (in the engine) → ended, once each member is done → freed */
+ *   collecting → live (in the engine) → ended, once each member is done → freed
+ *
+ * Point-to-point calls are not collective: p2p.h. Their frames come through here too. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +14,12 @@
 #include "engine/border.h"
 #include "engine/engine.h"
 #include "engine/solve.h"
+
+/* Whom the engine plays an op for: its tag. */
+struct engine_user {
+	void (*send)(struct engine_user *user, uint32_t in, uint64_t index);
+	void (*end)(struct engine_user *user);
+};
 
 /* What a call is, and what follows from it: made once, kept for the next equal
  * call of the communicator. */
@@ -34,36 +42,19 @@ enum { CALL_KEPT_MAX = 64 };
 
 /* Finds or makes. Return: 0; negative errno with the sentence. */
 int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err);
-/* For a group of point-to-point calls; never kept. The border is made when all
- * calls are known: call_make_p2p(). */
-struct op_member;
-int call_new_p2p(struct comm *c, const struct wire_arrive *a, struct call **ret,
-		 struct err *err);
-int call_make_p2p(struct comm *c, struct call *call, const struct op_member *members,
-		  struct err *err);
 /* Whether payload's buffers hold every message. Return: 0; -EFBIG with the sentence. */
 int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err);
 void call_put(struct comm *c, struct call *call);
 void call_free_all(struct comm *c);
 
-/* An out-connection of one member before the border is known (SENDRECV). */
-struct early {
-	uint32_t dst;
-	uint16_t lane;
-	uint64_t n_messages, n;
-};
-
 struct op_member {
 	bool has_arrived, is_done;
 	struct wire_arrive arrive;
-	struct sched_p2p *p2p;   /* owned */
-	struct sched p2p_sched;
-	struct early *early;     /* owned; sorted by (dst, lane) */
-	uint32_t n_early;
-	uint64_t n_messages;     /* that crossed the link */
+	uint64_t n_messages; /* that crossed the link */
 };
 
 struct op {
+	struct engine_user user;
 	struct comm *comm; /* borrowed */
 	struct call *call; /* counted by n_users */
 	uint64_t seq, number;

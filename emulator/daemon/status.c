@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "daemon/comm.h"
 #include "daemon/op.h"
+#include "daemon/p2p.h"
 #include "daemon/server.h"
 #include "daemon/worker.h"
 
@@ -58,7 +59,8 @@ static void comms_json(const struct server *s, FILE *f)
 		fprintf(f, "%s{\"communicator\": %u, \"ranks\": %u, \"ranks_per_node\": %u, "
 			"\"guessed\": %s, \"dead\": %s, \"open_ops\": %u, \"real\": [",
 			n++ ? ", " : "", c->number, c->n_ranks, c->ranks_per_node,
-			c->members.is_guess ? "true" : "false", c->is_dead ? "true" : "false", c->n_ops);
+			c->members.is_guess ? "true" : "false", c->is_dead ? "true" : "false",
+			c->n_ops + p2p_n_open(c));
 		for (uint32_t i = 0; i < c->n_real && i < 64; i++)
 			fprintf(f, "%s%u", i ? ", " : "", c->real[i].world_rank);
 		fputs("]}", f);
@@ -91,9 +93,11 @@ static void waits_json(const struct server *s, FILE *f)
 
 	fputs("\"waits\": [", f);
 	gather_describe(s, waiting_json, &waiting);
-	HASH_ITER(hh, s->comms, c, next)
+	HASH_ITER(hh, s->comms, c, next) {
 		DL_FOREACH(c->ops, op)
 			waiting_json(&waiting, op_describe(op, now_ns, text, sizeof(text)));
+		p2p_describe(c, now_ns, waiting_json, &waiting);
+	}
 	fputs("], ", f);
 }
 

@@ -23,7 +23,7 @@ struct record_header {
 
 struct record_row {
 	uint64_t number;   /* of the op in the run */
-	uint64_t seq;      /* of the op in its communicator */
+	uint64_t seq;      /* of the op in its communicator; SendRecv: of this rank's own */
 	uint32_t comm, rank, world_rank;
 	uint32_t kind, dtype, algo;
 	uint32_t n_ranks, n_real_ranks;

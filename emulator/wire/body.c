@@ -180,6 +180,9 @@ static int check_arrive(const struct wire_hdr *h, const void *body, struct err *
 		return bad(h, err, "dtype", m.dtype);
 	if (m.count > WIRE_COUNT_MAX)
 		return bad(h, err, "count", m.count);
+	if ((m.kind == WIRE_KIND_SENDRECV) != !!(h->seq & WIRE_SEQ_P2P))
+		return err_set(err, EPROTO, "ARRIVE frame: kind %u with a number of %s", m.kind,
+			       h->seq & WIRE_SEQ_P2P ? "point-to-point ops" : "collectives");
 	if (m.n_p2p && m.kind != WIRE_KIND_SENDRECV)
 		return bad(h, err, "n_p2p", m.n_p2p);
 	for (i = 0; i < m.n_p2p; i++) {

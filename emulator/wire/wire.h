@@ -18,6 +18,16 @@
  * communicators count from 1. */
 #define WIRE_NO_COMM UINT32_MAX
 
+/* Set in hdr.seq of ops of point-to-point calls (COLL_SENDRECV). Sending and receiving
+ * is not collective: a member counts these ops for itself, from 0, and the collectives
+ * beside them; only the numbers of collectives mean the same op at all members. */
+#define WIRE_SEQ_P2P (UINT64_C(1) << 63)
+/* The number without that bit: for people. */
+static inline unsigned long long wire_seq_number(uint64_t seq)
+{
+	return seq & ~WIRE_SEQ_P2P;
+}
+
 enum wire_type {
 	WIRE_HELLO = 1,  /* w->d struct wire_hello: first frame of every link */
 	WIRE_WELCOME,    /* d->w struct wire_welcome */
@@ -49,7 +59,7 @@ struct wire_hdr {
 	uint16_t version;
 	uint16_t type;       /* enum wire_type */
 	uint64_t body_bytes; /* at most WIRE_BODY_MAX */
-	uint64_t seq;        /* number of the op in its communicator, from 0 */
+	uint64_t seq;        /* number of the op in its communicator, from 0; WIRE_SEQ_P2P */
 	uint64_t index;      /* MESSAGE: number of the message on its connection */
 	uint32_t comm;       /* the daemon's number of the communicator */
 	uint32_t rank;       /* comm rank of the real rank that the frame is of/for */

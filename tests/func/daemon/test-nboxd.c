@@ -178,10 +178,11 @@ static void test_p2p(void **state)
 			} body = {.a = {.arrive_ns = clock_now_ns(), .kind = COLL_SENDRECV, .n_p2p = 3},
 				  .p = {{1 - i, 1, 1000}, {1 - i, 0, 1000}, {4 + i, i, 64}}};
 
-			fake_send(&f[i], WIRE_ARRIVE, f[i].ready[0].comm, i, seq, &body, sizeof(body));
+			fake_send(&f[i], WIRE_ARRIVE, f[i].ready[0].comm, i, WIRE_SEQ_P2P | seq, &body,
+				  sizeof(body));
 			f[i].comm = f[i].ready[0].comm;
 			f[i].rank = i;
-			f[i].seq = seq;
+			f[i].seq = WIRE_SEQ_P2P | seq;
 			f[i].has_release = false;
 		}
 		assert_true(fakes_ops_over(f, 2));

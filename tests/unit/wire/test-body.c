@@ -18,6 +18,8 @@ _Static_assert(WIRE_KIND_SENDRECV == COLL_SENDRECV, "kinds of wire and schedule"
 _Static_assert(WIRE_DTYPES == COLL_DTYPES, "data types of wire and schedule");
 _Static_assert(WIRE_ALGOS == SCHED_ALGOS, "algorithms of wire and schedule");
 
+static uint64_t seq; /* of the frames */
+
 /* Checks @body in memory of exactly its size, one byte off any alignment. */
 static int check(uint32_t type, uint32_t comm, const void *body, size_t n)
 {
@@ -30,6 +32,7 @@ static int check(uint32_t type, uint32_t comm, const void *body, size_t n)
 	memcpy(odd + 1, body, n);
 	wire_hdr_init(&h, type, n);
 	h.comm = comm;
+	h.seq = seq;
 	rc = wire_body_check(&h, odd + 1, &err);
 	assert_true(rc == 0 || rc == -EPROTO);
 	assert_int_equal(rc == 0, err.text[0] == '\0');
@@ -146,11 +149,9 @@ static void arrive(void **state)
 	struct wire_arrive ring = {.kind = COLL_ALLREDUCE, .dtype = COLL_FLOAT8E5M2};
 
 	(void)state;
+	seq = WIRE_SEQ_P2P;
 	GOOD(WIRE_ARRIVE, m);
-	GOOD(WIRE_ARRIVE, ring);
-	SPOIL(WIRE_ARRIVE, ring, kind, COLL_KINDS);
-	SPOIL(WIRE_ARRIVE, ring, dtype, COLL_DTYPES);
-	SPOIL(WIRE_ARRIVE, ring, n_p2p, 1);
+	assert_int_equal(check(WIRE_ARRIVE, 7, &ring, sizeof(ring)), -EPROTO);
 	SPOIL(WIRE_ARRIVE, m, arrive.kind, COLL_ALLTOALL);
 	SPOIL(WIRE_ARRIVE, m, arrive.n_p2p, 1);
 	SPOIL(WIRE_ARRIVE, m, arrive.n_p2p, 0x10000002); /* 16 * n wraps to 32 */
@@ -158,6 +159,12 @@ static void arrive(void **state)
 	SPOIL(WIRE_ARRIVE, m, p2p[1].is_send, 2);
 	SPOIL(WIRE_ARRIVE, m, p2p[1].bytes, WIRE_COUNT_MAX + 1);
 	assert_int_equal(check(WIRE_ARRIVE, 7, &m, 10), -EPROTO);
+	seq = 0;
+	assert_int_equal(check(WIRE_ARRIVE, 7, &m, sizeof(m)), -EPROTO);
+	GOOD(WIRE_ARRIVE, ring);
+	SPOIL(WIRE_ARRIVE, ring, kind, COLL_KINDS);
+	SPOIL(WIRE_ARRIVE, ring, dtype, COLL_DTYPES);
+	SPOIL(WIRE_ARRIVE, ring, n_p2p, 1);
 }
 
 static void texts(void **state)

@@ -1,0 +1,55 @@
+/* Which send belongs to which receive: the k-th send of real rank a to real rank b and
+ * the k-th receive of b from a are a pair, counted over the communicator's life. A post
+ * is what one member calls in one group. It is ready when each of its calls towards
+ * another real rank has its pair, whatever else the peers' posts wait for: as in NCCL, a
+ * group at one end may meet single calls, one after the other, at the other end. Calls
+ * towards virtual ranks and oneself need nobody. No I/O, no clock. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bitmap.h"
+#include "base/err.h"
+
+struct pairing;
+struct pair_post;
+
+struct pair_call {
+	uint32_t peer;
+	bool is_send;
+	uint64_t bytes;
+
+	/* made by pairing_add() */
+	struct pair_post *post;
+	bool is_waiting;        /* for its pair */
+	struct pair_call *pair; /* NULL: waits, or needs none */
+	uint64_t number;        /* of the call between the two, in its direction */
+	struct pair_call *next; /* who waits in the same place */
+};
+
+struct pair_post {
+	uint32_t rank;
+	struct pair_call *calls; /* the owner's; in the order of the calls */
+	uint32_t n_calls;
+
+	/* made by pairing_add() */
+	uint32_t n_waiting;
+	struct pair_post *next_ready;
+};
+
+struct pairing *pairing_new(void); /* NULL: no memory */
+struct pairing *pairing_free(struct pairing *p); /* posts are not touched; returns NULL */
+
+/**
+ * pairing_add - @post is called
+ * @real: one bit a rank
+ * @ret_ready: the posts that are ready because of it, @post last if it is one of them;
+ *             NULL: none. Posts must stay where they are until they are ready and their
+ *             pairs are of no interest.
+ *
+ * Return: 0; -EPROTO when the two ends of a pair differ in size, with the sentence; -ENOMEM.
+ * After an error the pairing is only good for pairing_free().
+ */
+int pairing_add(struct pairing *p, struct pair_post *post, const struct bitmap *real,
+		struct pair_post **ret_ready, struct err *err);
