@@ -69,7 +69,7 @@ void op_send_message(struct engine_user *user, uint32_t in, uint64_t index)
 
 	if (s->config->exchange == EXCHANGE_PAYLOAD) {
 		bytes = sched_message_bytes(&op->call->sched, conn->src, conn->dst, conn->lane, index);
-		body = payload_source(&s->payload, index, bytes);
+		body = payload_source(&s->payload, index, bytes, op->call->sched.bytes);
 	}
 	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
 	h.comm = op->comm->number;
@@ -162,7 +162,7 @@ int op_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_
 		return 0;
 	}
 	if (bytes)
-		*ret_body = payload_sink(&s->payload, h->index, bytes);
+		*ret_body = payload_sink(&s->payload, h->index, bytes, op->call->sched.bytes);
 	return 0;
 }
 
@@ -193,8 +193,9 @@ int op_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
 	op->members[i].n_messages++;
 	if (body && h->body_bytes && call->has_reduces && out >= 0 &&
 	    bitmap_test(&call->reduces, call->first_reduce[out] + h->index))
-		payload_reduce(&s->payload, payload_sink(&s->payload, h->index, h->body_bytes),
-			       h->index, h->body_bytes);
+		payload_reduce(&s->payload,
+			       payload_sink(&s->payload, h->index, h->body_bytes, call->sched.bytes),
+			       h->index, h->body_bytes, call->sched.bytes);
 	++*count;
 	if (op->is_live) {
 		if (arrived(op, out, h->index, &err) < 0)

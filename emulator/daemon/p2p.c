@@ -436,7 +436,7 @@ int p2p_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret
 		return 0;
 	}
 	if (bytes)
-		*ret_body = payload_sink(&s->payload, h->index, bytes);
+		*ret_body = payload_sink(&s->payload, h->index, bytes, s->payload.bytes);
 	return 0;
 }
 

@@ -9,10 +9,10 @@
 #define BUFFER_MIN (UINT64_C(32) << 20) /* larger than a core's caches */
 #define ALIGN UINT64_C(64)
 
-static void *map(uint64_t bytes)
+static void *map(uint64_t bytes, int flags)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
+		       -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -24,8 +24,9 @@ int payload_map(struct payload *p, uint64_t max_message_bytes)
 	p->max_message = max_message_bytes;
 	p->bytes = 2 * max_message_bytes > BUFFER_MIN ? 2 * max_message_bytes : BUFFER_MIN;
 	p->bytes = (p->bytes + 4095) / 4096 * 4096;
-	p->fill = map(p->bytes);
-	p->scratch = map(p->bytes);
+	/* real pages: what was never written reads as one page of zeros, always in cache */
+	p->fill = map(p->bytes, MAP_POPULATE);
+	p->scratch = map(p->bytes, MAP_NORESERVE);
 	if (!p->fill || !p->scratch) {
 		payload_unmap(p);
 		return -ENOMEM;
@@ -42,30 +43,32 @@ void payload_unmap(struct payload *p)
 	*p = (struct payload){0};
 }
 
-static uint64_t place(const struct payload *p, uint64_t index, uint64_t bytes)
+static uint64_t place(const struct payload *p, uint64_t index, uint64_t bytes, uint64_t footprint)
 {
 	uint64_t step = (bytes + ALIGN - 1) / ALIGN * ALIGN, n;
 
 	if (step == 0)
 		return 0;
-	n = p->bytes / step;
+	n = (footprint < p->bytes ? footprint : p->bytes) / step;
 	return n ? index % n * step : 0;
 }
 
-const void *payload_source(const struct payload *p, uint64_t index, uint64_t bytes)
+const void *payload_source(const struct payload *p, uint64_t index, uint64_t bytes,
+			   uint64_t footprint)
 {
-	return p->fill + place(p, index, bytes);
+	return p->fill + place(p, index, bytes, footprint);
 }
 
-void *payload_sink(const struct payload *p, uint64_t index, uint64_t bytes)
+void *payload_sink(const struct payload *p, uint64_t index, uint64_t bytes, uint64_t footprint)
 {
-	return p->scratch + place(p, index, bytes);
+	return p->scratch + place(p, index, bytes, footprint);
 }
 
 /* Integers: the same traffic as floats, but no denormals from arbitrary bytes. */
-void payload_reduce(const struct payload *p, void *received, uint64_t index, uint64_t bytes)
+void payload_reduce(const struct payload *p, void *received, uint64_t index, uint64_t bytes,
+		    uint64_t footprint)
 {
-	const uint32_t *own = (const uint32_t *)(const void *)(p->fill + place(p, index, bytes));
+	const uint32_t *own = (const uint32_t *)(const void *)(p->fill + place(p, index, bytes, footprint));
 	uint32_t *to = received;
 
 	for (uint64_t i = 0; i < bytes / sizeof(*to); i++)

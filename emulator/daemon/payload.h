@@ -1,8 +1,9 @@
 /* Bytes for exchange payload: one buffer that all bodies are sent from, one that
  * received bodies go to. Their contents mean nothing (real numbers come from real
- * NCCL); their sizes do: a peer that works through a large buffer reads and writes
- * memory, not a cache line, so successive messages use successive places. Mapped
- * when first needed; pages cost memory when they are touched. */
+ * NCCL); their places do: a peer that works through a large buffer reads and writes
+ * memory, one with a small buffer stays in its cache. So successive messages use
+ * successive places of an area as large as the op's own buffer. Mapped when first
+ * needed. */
 #pragma once
 
 #include <stdint.h>
@@ -16,10 +17,12 @@ struct payload {
 /* Return: 0 or -ENOMEM; nothing happens when it is there. */
 int payload_map(struct payload *p, uint64_t max_message_bytes);
 void payload_unmap(struct payload *p);
-/* Where message @index of @bytes on a connection is sent from or received to.
- * @bytes must not be above max_message_bytes. */
-const void *payload_source(const struct payload *p, uint64_t index, uint64_t bytes);
-void *payload_sink(const struct payload *p, uint64_t index, uint64_t bytes);
+/* Where message @index of @bytes on a connection is sent from or received to, for an
+ * op whose buffer has @footprint bytes. @bytes must not be above max_message_bytes. */
+const void *payload_source(const struct payload *p, uint64_t index, uint64_t bytes,
+			   uint64_t footprint);
+void *payload_sink(const struct payload *p, uint64_t index, uint64_t bytes, uint64_t footprint);
 /* The work of a peer that reduces a received message: reads it and as many bytes of
  * its own, writes the result. */
-void payload_reduce(const struct payload *p, void *received, uint64_t index, uint64_t bytes);
+void payload_reduce(const struct payload *p, void *received, uint64_t index, uint64_t bytes,
+		    uint64_t footprint);

@@ -40,15 +40,15 @@ static void test_payload(void **state)
 	assert_int_equal(payload_map(&p, 1 << 20), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		for (uint64_t index = 0; index < 3000; index += 1 + index / 7) {
-			const uint8_t *from = payload_source(&p, index, sizes[i]);
-			uint8_t *to = payload_sink(&p, index, sizes[i]);
+			const uint8_t *from = payload_source(&p, index, sizes[i], p.bytes);
+			uint8_t *to = payload_sink(&p, index, sizes[i], p.bytes);
 
 			assert_true(from >= p.fill && from + sizes[i] <= p.fill + p.bytes);
 			assert_true(to >= p.scratch && to + sizes[i] <= p.scratch + p.bytes);
-			payload_reduce(&p, to, index, sizes[i]);
+			payload_reduce(&p, to, index, sizes[i], p.bytes);
 		}
 	}
-	assert_true(payload_source(&p, 0, 65536) != payload_source(&p, 1, 65536));
+	assert_true(payload_source(&p, 0, 65536, p.bytes) != payload_source(&p, 1, 65536, p.bytes));
 	payload_unmap(&p);
 	payload_unmap(&p);
 }
