@@ -78,7 +78,7 @@ struct comm {
 	size_t scratch_used;
 	uint32_t n_splits, n_shrinks;
 
-	/* The progress thread's, @checkin and @local_id under its wait lock. */
+	/* The progress thread's, @checkin and @local_id under progress_waiters.lock. */
 	struct note checkin_note, kill_note, free_note;
 	_Atomic bool kill_posted;
 	int checkin;

@@ -9,11 +9,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "shim/checkin.h"
 #include "shim/entry.h"
 #include "shim/env.h"
 #include "shim/group.h"
 #include "shim/last-error.h"
 #include "shim/real.h"
+#include "shim/session.h"
 
 #define N_DEVICES 64
 #define CONFIG_MAX 4096
@@ -27,7 +29,7 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 {
 	int known = 0;
 
-	if (n_ranks == progress_welcome()->world) {
+	if (n_ranks == session_welcome()->world) {
 		if (device >= 0 && device < N_DEVICES) {
 			pthread_mutex_lock(&ranks_lock);
 			device_rank[device] = (int)rank + 1;
@@ -47,7 +49,7 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 	return err_set(err, EINVAL,
 		       "the world rank of this process is not known: set RANK, or make a "
 		       "communicator of all %u ranks first",
-		       progress_welcome()->world);
+		       session_welcome()->world);
 }
 
 /* --- the work ------------------------------------------------------------------------- */
@@ -70,7 +72,7 @@ static int offer_id(struct comm *c, struct err *err)
 	if (real->GetUniqueId(&id) != ncclSuccess)
 		return err_set(err, EIO, "the real ncclGetUniqueId failed");
 	memcpy(c->local_id, &id, sizeof(id));
-	return c->n_real > 1 ? progress_send(c, WIRE_LOCAL_ID, &id, sizeof(id)) : 0;
+	return c->n_real > 1 ? checkin_send(c, WIRE_LOCAL_ID, &id, sizeof(id)) : 0;
 }
 
 static int make_real(const struct init *init, struct err *err)
@@ -84,7 +86,7 @@ static int make_real(const struct init *init, struct err *err)
 	if (c->index == 0) {
 		memcpy(&id, c->local_id, sizeof(id));
 	} else {
-		rc = progress_local_id_wait(c, (uint8_t *)&id, err);
+		rc = checkin_wait_local_id(c, (uint8_t *)&id, err);
 		if (rc)
 			return rc;
 	}
@@ -128,8 +130,8 @@ static void check_in(struct job *job)
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 
-		rc = progress_checkin_begin(init->comm, init->type, init->parent, init->rank,
-					    init->body, init->bytes);
+		rc = checkin_begin(init->comm, init->type, init->parent, init->rank,
+				   init->body, init->bytes);
 		if (rc)
 			err_set(&err, -rc, "no memory");
 		if (rc)
@@ -138,7 +140,7 @@ static void check_in(struct job *job)
 	for (uint32_t i = 0; i < job->n; i++) {
 		if (!is_ok(&job->list[i]))
 			continue;
-		rc = progress_checkin_wait(job->list[i].comm, &err);
+		rc = checkin_wait(job->list[i].comm, &err);
 		if (rc)
 			failed(&job->list[i], rc, &err);
 	}
@@ -186,8 +188,8 @@ static ncclResult_t job_run(struct job *job)
 
 	check_in(job);
 	for (uint32_t i = 0; i < job->n; i++)
-		job->list[i].comm->data = progress_welcome()->data;
-	if (progress_welcome()->data != DATA_NONE)
+		job->list[i].comm->data = session_welcome()->data;
+	if (session_welcome()->data != DATA_NONE)
 		make_all_real(job);
 	job->list[0].comm->dev->set(job->device);
 	for (uint32_t i = 0; i < job->n; i++) {
@@ -204,7 +206,7 @@ static ncclResult_t job_run(struct job *job)
 		if (starting == COMM_DEAD || (c->is_blocking && (r || !c->n_ranks))) {
 			/* aborted meanwhile, failed, or a split without color */
 			if (c->number && c->n_ranks)
-				progress_send(c, WIRE_COMM_FREE, NULL, 0);
+				checkin_send(c, WIRE_COMM_FREE, NULL, 0);
 			if (c->real && real_get()->CommAbort)
 				real_get()->CommAbort(c->real);
 			c->real = NULL;
@@ -533,7 +535,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 	}
 	if (flags & 1) { /* NCCL_SHRINK_ABORT */
 		comm_fail(c, ncclInternalError, "aborted by ncclCommShrink");
-		progress_kill(c);
+		checkin_kill(c);
 	}
 	*body = (struct wire_comm_shrink){.parent = c->number,
 					  .rank = c->rank,

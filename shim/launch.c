@@ -9,11 +9,13 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "schedule/coll.h"
+#include "shim/checkin.h"
 #include "shim/data.h"
 #include "shim/group.h"
 #include "shim/last-error.h"
 #include "shim/play.h"
 #include "shim/real.h"
+#include "shim/session.h"
 
 /* One communicator's share. */
 struct batch {
@@ -97,7 +99,7 @@ static int make_sched(struct op *op, struct err *err)
 	struct sched *s = &op->run.sched;
 	uint64_t elem = coll_dtype_bytes(op->call.dtype);
 
-	if (progress_welcome()->exchange == EXCHANGE_NONE)
+	if (session_welcome()->exchange == EXCHANGE_NONE)
 		return 0;
 	memset(s, 0, sizeof(*s));
 	s->kind = (enum coll_kind)op->call.kind;
@@ -337,7 +339,7 @@ ncclResult_t launch(struct call *calls, uint32_t n)
 	result = result_of(rc);
 	for (uint32_t i = 0; i < p.n_batches; i++) {
 		comm_fail(p.batches[i].comm, result, "%s", err.text);
-		progress_kill(p.batches[i].comm);
+		checkin_kill(p.batches[i].comm);
 	}
 	return last_error_set(result, "%s: %s", coll_kind_name(calls[0].kind), err.text);
 }

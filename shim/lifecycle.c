@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "shim/checkin.h"
 #include "shim/comm.h"
 #include "shim/data.h"
 #include "shim/entry.h"
@@ -225,7 +226,7 @@ static void forget(struct comm *c)
 {
 	comm_unregister(c);
 	atomic_store(&c->state, COMM_DEAD);
-	progress_send(c, WIRE_COMM_FREE, NULL, 0);
+	checkin_send(c, WIRE_COMM_FREE, NULL, 0);
 	comm_unref(c);
 }
 
@@ -257,7 +258,7 @@ static ncclResult_t abort_comm(struct comm *c)
 	if (before == COMM_STARTING) { /* the init in the background cleans up */
 		atomic_store(&c->cancelled, true);
 		comm_fail(c, ncclInternalError, text);
-		progress_kill(c);
+		checkin_kill(c);
 		comm_unregister(c);
 		comm_unref(c);
 		return ncclSuccess;
@@ -266,10 +267,10 @@ static ncclResult_t abort_comm(struct comm *c)
 	is_busy = atomic_load_explicit(&c->n_pending, memory_order_acquire) != 0;
 	if (is_busy && !is_dead(c)) { /* the others would wait for us */
 		memcpy(body.text, text, sizeof(text));
-		progress_send(c, WIRE_ABORT, &body, sizeof(body));
+		checkin_send(c, WIRE_ABORT, &body, sizeof(body));
 	}
 	comm_fail(c, ncclInternalError, text);
-	progress_kill(c);
+	checkin_kill(c);
 	if (c->real && real_get()->CommAbort)
 		result = real_get()->CommAbort(c->real);
 	c->real = NULL;
@@ -326,9 +327,9 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 	if (flags)
 		return last_error_set(ncclInvalidArgument, "ncclCommRevoke: flags must be 0");
 	if (!is_dead(c))
-		progress_send(c, WIRE_ABORT, &body, sizeof(body));
+		checkin_send(c, WIRE_ABORT, &body, sizeof(body));
 	comm_fail(c, ncclInvalidUsage, "%s", body.text);
-	progress_kill(c);
+	checkin_kill(c);
 	return c->real && real_get()->CommRevoke ? real_get()->CommRevoke(c->real, flags) :
 						   ncclSuccess;
 }

@@ -7,9 +7,11 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "shim/checkin.h"
 #include "shim/env.h"
 #include "shim/payload.h"
 #include "shim/progress-internal.h"
+#include "shim/session.h"
 
 /* A delivery to a player that may not be made where it was noticed: the player's
  * callbacks may not call back into it. */
@@ -134,7 +136,7 @@ static int send_message(struct op *op, const struct wire_hdr *h, const struct ev
 	g.free_flight = g.flights[n - 1].next_free;
 	g.flights[n - 1].event = *e;
 	g.flights[n - 1].comm = comm_ref(op->comm);
-	rc = link_send(progress_link(), h, body, n);
+	rc = link_send(session_link(), h, body, n);
 	if (rc)
 		play_body_sent(n);
 	return rc;
@@ -151,11 +153,11 @@ static int io_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index, co
 			  .lane = lane,
 			  .index = index,
 			  .is_sent = true};
-	bool has_body = progress_welcome()->exchange == EXCHANGE_PAYLOAD;
+	bool has_body = session_welcome()->exchange == EXCHANGE_PAYLOAD;
 	struct wire_hdr h;
 
 	(void)src; /* values are dummy; the player's memory may go before the link is done */
-	if (!progress_link())
+	if (!session_link())
 		return -EPIPE;
 	wire_hdr_init(&h, WIRE_MESSAGE, has_body ? bytes : 0);
 	h.comm = c->number;
@@ -195,7 +197,7 @@ void play_body_sent(uint64_t cookie)
 	if (f->event.op->run.is_live && f->event.op->run.seq == f->event.seq)
 		rc = push_event(&f->event);
 	if (rc)
-		progress_fail_comm(c, ncclSystemError, "no memory in the progress thread");
+		checkin_fail_comm(c, ncclSystemError, "no memory in the progress thread");
 	f->comm = NULL;
 	f->next_free = g.free_flight;
 	g.free_flight = cookie;
@@ -234,7 +236,7 @@ static void check_complete(struct op *op)
 		struct op **due = realloc(g.due, capacity * sizeof(struct op *));
 
 		if (!due) {
-			progress_fail_comm(op->comm, ncclSystemError,
+			checkin_fail_comm(op->comm, ncclSystemError,
 					   "no memory in the progress thread");
 			return;
 		}
@@ -285,7 +287,7 @@ static int send_arrive(struct op *op)
 	struct wire_hdr h;
 	uint64_t own_ns = op->gate.arrive_ns;
 
-	call.arrive_ns = progress_to_daemon(own_ns);
+	call.arrive_ns = session_to_daemon(own_ns);
 	call.compute_ns =
 		c->last_open_ns && own_ns > c->last_open_ns ? own_ns - c->last_open_ns : 0;
 	wire_hdr_init(&h, WIRE_ARRIVE, bytes);
@@ -293,7 +295,7 @@ static int send_arrive(struct op *op)
 	h.rank = c->rank;
 	h.seq = op->run.seq;
 	if (!op->call.n_p2p)
-		return link_send_copy(progress_link(), &h, &call);
+		return link_send_copy(session_link(), &h, &call);
 	big = malloc(bytes);
 	if (!big)
 		return -ENOMEM;
@@ -305,13 +307,13 @@ static int send_arrive(struct op *op)
 
 		memcpy(big + sizeof(call) + i * sizeof(p), &p, sizeof(p));
 	}
-	return link_send_copy(progress_link(), &h, big);
+	return link_send_copy(session_link(), &h, big);
 }
 
 static int start_player(struct op *op)
 {
 	struct op_run *run = &op->run;
-	const struct wire_welcome *w = progress_welcome();
+	const struct wire_welcome *w = session_welcome();
 	const struct player_data *data = NULL;
 	int rc;
 
@@ -344,7 +346,7 @@ void play_arrived(struct note *n)
 	op->next = c->live;
 	c->live = op;
 	if (atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess ||
-	    !progress_link()) {
+	    !session_link()) {
 		open_gate(op, 0);
 		return;
 	}
@@ -356,7 +358,7 @@ void play_arrived(struct note *n)
 
 		err_set(&err, -rc, "op %llu (%s): %s", wire_seq_number(run->seq),
 			coll_kind_name(op->call.kind), strerror(-rc));
-		progress_fail_comm(c, ncclSystemError, err.text);
+		checkin_fail_comm(c, ncclSystemError, err.text);
 	}
 }
 
@@ -368,7 +370,7 @@ int play_release(struct op *op, const struct wire_release *r, struct err *err)
 		return err_set(err, EPROTO, "a second RELEASE for op %llu",
 			       wire_seq_number(run->seq));
 	run->has_end = true;
-	run->due_ns = progress_from_daemon(r->end_ns);
+	run->due_ns = session_from_daemon(r->end_ns);
 	check_complete(op);
 	return 0;
 }
@@ -411,7 +413,7 @@ static void deliver(const struct event *e)
 			err_set(&err, rc < 0 ? -rc : EPROTO, "op %llu (%s): %s",
 				wire_seq_number(run->seq), coll_kind_name(op->call.kind),
 				strerror(rc < 0 ? -rc : EPROTO));
-		progress_fail_comm(op->comm, rc < 0 ? ncclSystemError : ncclInternalError,
+		checkin_fail_comm(op->comm, rc < 0 ? ncclSystemError : ncclInternalError,
 				   err.text);
 		return;
 	}
@@ -434,10 +436,10 @@ static void send_done(const struct op *op)
 {
 	const struct comm *c = op->comm;
 	struct wire_done done = {
-		.arrive_ns = progress_to_daemon(op->run.start_ns),
-		.local_done_ns = progress_to_daemon(op->gate.local_done_ns),
-		.release_ns = progress_to_daemon(op->gate.opened_ns),
-		.due_ns = progress_to_daemon(op->run.due_ns),
+		.arrive_ns = session_to_daemon(op->run.start_ns),
+		.local_done_ns = session_to_daemon(op->gate.local_done_ns),
+		.release_ns = session_to_daemon(op->gate.opened_ns),
+		.due_ns = session_to_daemon(op->run.due_ns),
 		.n_sent = op->run.n_sent,
 		.n_received = op->run.n_received,
 	};
@@ -447,7 +449,7 @@ static void send_done(const struct op *op)
 	h.comm = c->number;
 	h.rank = c->rank;
 	h.seq = op->run.seq;
-	link_send_copy(progress_link(), &h, &done);
+	link_send_copy(session_link(), &h, &done);
 }
 
 /* Events of the op may still be queued (a killed one): they must not find a record
@@ -472,7 +474,7 @@ void play_passed(struct note *n)
 	}
 	g.n_open--;
 	c->last_open_ns = op->gate.opened_ns;
-	if (op->run.has_end && progress_link() &&
+	if (op->run.has_end && session_link() &&
 	    atomic_load_explicit(&c->async, memory_order_relaxed) == ncclSuccess)
 		send_done(op);
 	forget_events(op);

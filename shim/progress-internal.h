@@ -1,16 +1,20 @@
-/* What play.c needs of progress.c. On the progress thread only. */
+/* Between the files that run on the progress thread. */
 #pragma once
 
-#include "links/link.h"
-#include "shim/comm.h"
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
-/* NULL: lost. */
-struct link *progress_link(void);
-/* nboxd's clock and ours. */
-uint64_t progress_to_daemon(uint64_t own_ns);
-uint64_t progress_from_daemon(uint64_t daemon_ns);
-/* Something is wrong with @c alone: marks it, opens its gates, tells nboxd, prints
- * one line. */
-void progress_fail_comm(struct comm *c, ncclResult_t result, const char *text);
-/* Wakes those in progress_wait_idle(). */
+/* Those who wait for the progress thread: for the session, for a check-in or a local
+ * id, for a communicator's last op, for its end. */
+struct progress_waiters {
+	pthread_mutex_t lock; /* of what they wait for */
+	pthread_cond_t cond;
+};
+extern struct progress_waiters progress_waiters;
+
+/* Wakes them: something may have changed that is not under the lock. */
 void progress_signal_idle(void);
+bool progress_is_stopping(void); /* on the progress thread */
+struct timespec progress_timespec(uint64_t ns);

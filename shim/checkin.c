@@ -1,0 +1,386 @@
+#include "shim/checkin.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "links/link.h"
+#include "shim/comm.h"
+#include "shim/env.h"
+#include "shim/play.h"
+#include "shim/progress-internal.h"
+#include "shim/session.h"
+
+/* The progress thread's. */
+static struct {
+	struct comm *pending; /* sent, not answered */
+	struct comm *known; /* from COMM_READY to COMM_FREE */
+	uint32_t next_cookie;
+} g;
+
+static void send_text(const struct comm *c, enum wire_type type, int code, const char *text)
+{
+	struct wire_text body = {.code = code};
+	struct wire_hdr h;
+
+	if (!session_link())
+		return;
+	snprintf(body.text, sizeof(body.text), "%s", text);
+	wire_hdr_init(&h, type, sizeof(body));
+	h.comm = c->number;
+	h.rank = c->rank;
+	link_send_copy(session_link(), &h, &body);
+}
+
+static void kill_comm(struct comm *c)
+{
+	play_kill(c);
+	progress_signal_idle();
+}
+
+void checkin_fail_comm(struct comm *c, ncclResult_t result, const char *text)
+{
+	if (atomic_load(&c->async) == ncclSuccess) {
+		log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
+			  text);
+		send_text(c, WIRE_ABORT, EPROTO, text);
+	}
+	comm_fail(c, result, "%s", text);
+	kill_comm(c);
+}
+
+/* --- check-ins --------------------------------------------------------------------- */
+
+static void answer(struct comm *c, int code)
+{
+	pthread_mutex_lock(&progress_waiters.lock);
+	if (c->checkin == CHECKIN_SENT)
+		c->checkin = code ? CHECKIN_FAILED : CHECKIN_OK;
+	c->checkin_code = code;
+	pthread_cond_broadcast(&progress_waiters.cond);
+	pthread_mutex_unlock(&progress_waiters.lock);
+}
+
+static void list_remove(struct comm **list, const struct comm *c)
+{
+	for (; *list; list = &(*list)->next) {
+		if (*list == c) {
+			*list = c->next;
+			return;
+		}
+	}
+}
+
+static struct comm *find_pending(uint32_t cookie)
+{
+	for (struct comm *c = g.pending; c; c = c->next)
+		if (c->cookie == cookie)
+			return c;
+	return NULL;
+}
+
+struct comm *checkin_find(uint32_t number, uint32_t rank)
+{
+	for (struct comm *c = g.known; c; c = c->next)
+		if (c->number == number && c->rank == rank)
+			return c;
+	return NULL;
+}
+
+static void run_checkin(struct note *n)
+{
+	struct comm *c = container_of(n, struct comm, checkin_note);
+	struct wire_hdr h;
+
+	if (!session_link()) {
+		err_set(&c->checkin_err, EPIPE, "the link to nboxd is lost");
+		answer(c, -EPIPE);
+		comm_unref(c);
+		return;
+	}
+	c->cookie = g.next_cookie++;
+	switch (c->checkin_type) {
+	case WIRE_COMM_INIT:
+		((struct wire_comm_init *)c->checkin_body)->cookie = c->cookie;
+		break;
+	case WIRE_COMM_SPLIT:
+		((struct wire_comm_split *)c->checkin_body)->cookie = c->cookie;
+		break;
+	default:
+		((struct wire_comm_shrink *)c->checkin_body)->cookie = c->cookie;
+		break;
+	}
+	wire_hdr_init(&h, c->checkin_type, c->checkin_bytes);
+	h.comm = c->checkin_parent;
+	h.rank = c->checkin_rank;
+	c->next = g.pending;
+	g.pending = c;
+	link_send_copy(session_link(), &h, c->checkin_body);
+}
+
+int checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
+		  const void *body, size_t bytes)
+{
+	c->checkin_body = malloc(bytes);
+	if (!c->checkin_body)
+		return -ENOMEM;
+	memcpy(c->checkin_body, body, bytes);
+	c->checkin_bytes = bytes;
+	c->checkin_type = (uint16_t)type;
+	c->checkin_parent = parent;
+	c->checkin_rank = rank;
+	c->checkin = CHECKIN_SENT;
+	c->checkin_note.run = run_checkin;
+	comm_ref(c); /* the progress thread's */
+	progress_post(&c->checkin_note, PROGRESS_WAKE);
+	return 0;
+}
+
+/* Under wait_lock. Return: 0; -ETIMEDOUT; -ECANCELED. */
+static int wait_more(const struct comm *c, uint64_t until_ns)
+{
+	struct timespec ts = progress_timespec(until_ns);
+
+	if (atomic_load(&c->cancelled))
+		return -ECANCELED;
+	return pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
+				      CLOCK_MONOTONIC, &ts) == ETIMEDOUT
+		       ? -ETIMEDOUT
+		       : 0;
+}
+
+int checkin_wait(struct comm *c, struct err *err)
+{
+	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
+	int rc = 0;
+
+	pthread_mutex_lock(&progress_waiters.lock);
+	while (c->checkin == CHECKIN_SENT && !rc)
+		rc = wait_more(c, until);
+	if (c->checkin == CHECKIN_SENT) {
+		c->checkin = CHECKIN_FAILED; /* a late answer is sent back */
+		if (rc == -ECANCELED)
+			err_set(err, ECANCELED, "aborted");
+		else
+			err_set(err, ETIMEDOUT,
+				"the other real members of the communicator did not check in "
+				"within NBOX_INIT_TIMEOUT (%.0f s)",
+				(double)env_get()->timeout_ns / 1e9);
+	} else if (c->checkin == CHECKIN_FAILED) {
+		*err = c->checkin_err;
+		rc = c->checkin_code;
+	} else {
+		rc = 0;
+	}
+	pthread_mutex_unlock(&progress_waiters.lock);
+	return rc;
+}
+
+int checkin_wait_local_id(struct comm *c, uint8_t ret[WIRE_ID_BYTES], struct err *err)
+{
+	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
+	int rc = 0;
+
+	pthread_mutex_lock(&progress_waiters.lock);
+	while (!c->has_local_id && !rc && atomic_load(&c->async) == ncclSuccess)
+		rc = wait_more(c, until);
+	if (c->has_local_id) {
+		memcpy(ret, c->local_id, WIRE_ID_BYTES);
+		rc = 0;
+	} else if (rc == -ETIMEDOUT) {
+		err_set(err, ETIMEDOUT,
+			"real member 0 (rank %u) sent no id within NBOX_INIT_TIMEOUT",
+			c->members[0].rank);
+	} else if (rc) {
+		err_set(err, ECANCELED, "aborted");
+	} else {
+		rc = err_set(err, EPIPE, "%s", c->why);
+	}
+	pthread_mutex_unlock(&progress_waiters.lock);
+	return rc;
+}
+
+static void run_kill(struct note *n)
+{
+	kill_comm(container_of(n, struct comm, kill_note));
+	comm_unref(container_of(n, struct comm, kill_note));
+}
+
+void checkin_kill(struct comm *c)
+{
+	if (atomic_exchange(&c->kill_posted, true))
+		return;
+	c->kill_note.run = run_kill;
+	comm_ref(c);
+	progress_post(&c->kill_note, PROGRESS_WAKE);
+	progress_signal_idle(); /* those that wait for a check-in */
+}
+
+/* --- frames for nboxd --------------------------------------------------------------- */
+
+struct send_note {
+	struct note note;
+	struct comm *comm;
+	struct wire_hdr hdr;
+	char body[];
+};
+
+static void run_send(struct note *n)
+{
+	struct send_note *s = container_of(n, struct send_note, note);
+	struct comm *c = s->comm;
+
+	s->hdr.comm = c->number;
+	s->hdr.rank = c->rank;
+	if (session_link() && c->number)
+		link_send_copy(session_link(), &s->hdr, s->hdr.body_bytes ? s->body : NULL);
+	if (s->hdr.type == WIRE_COMM_FREE) {
+		struct comm **list = &g.known;
+
+		while (*list && *list != c)
+			list = &(*list)->next;
+		if (*list) {
+			*list = c->next;
+			comm_unref(c);
+		}
+	}
+	comm_unref(c);
+	free(s);
+}
+
+int checkin_send(struct comm *c, enum wire_type type, const void *body, size_t bytes)
+{
+	struct send_note *s;
+
+	if (progress_is_child())
+		return 0;
+	s = calloc(1, sizeof(*s) + bytes);
+	if (!s)
+		return -ENOMEM;
+	s->note.run = run_send;
+	s->comm = comm_ref(c);
+	wire_hdr_init(&s->hdr, type, bytes);
+	if (bytes)
+		memcpy(s->body, body, bytes);
+	progress_post(&s->note, PROGRESS_WAKE);
+	return 0;
+}
+
+/* --- frames from nboxd ------------------------------------------------------------------ */
+
+static void send_free(uint32_t number, uint32_t rank)
+{
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, WIRE_COMM_FREE, 0);
+	h.comm = number;
+	h.rank = rank;
+	link_send_copy(session_link(), &h, NULL);
+}
+
+void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
+{
+	struct comm *c = find_pending(r->cookie);
+	bool is_wanted;
+	int rc;
+
+	if (!c)
+		return;
+	list_remove(&g.pending, c);
+	pthread_mutex_lock(&progress_waiters.lock);
+	is_wanted = c->checkin == CHECKIN_SENT;
+	pthread_mutex_unlock(&progress_waiters.lock);
+	if (!is_wanted) {
+		if (r->n_ranks)
+			send_free(h->comm, r->rank);
+		comm_unref(c);
+		return;
+	}
+	rc = comm_set_members(c, r, (const struct wire_member *)(const void *)(r + 1), h->comm,
+			      &c->checkin_err);
+	if (!rc && r->n_ranks) {
+		c->next = g.known;
+		g.known = c;
+		answer(c, 0);
+		return;
+	}
+	answer(c, rc);
+	comm_unref(c);
+}
+
+void checkin_on_local_id(const struct wire_hdr *h, const void *body)
+{
+	struct comm *c = checkin_find(h->comm, h->rank);
+
+	if (!c)
+		return;
+	pthread_mutex_lock(&progress_waiters.lock);
+	memcpy(c->local_id, body, WIRE_ID_BYTES);
+	c->has_local_id = true;
+	pthread_cond_broadcast(&progress_waiters.cond);
+	pthread_mutex_unlock(&progress_waiters.lock);
+}
+
+/* The other side of an op that is wrong; or a member that is gone. */
+static ncclResult_t result_of(int code)
+{
+	return code == EPROTO || code == EINVAL ? ncclInvalidUsage : ncclRemoteError;
+}
+
+void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
+{
+	struct comm *c;
+
+	if (h->comm == WIRE_NO_COMM) {
+		c = find_pending((uint32_t)h->seq);
+		if (!c)
+			return;
+		list_remove(&g.pending, c);
+		err_set(&c->checkin_err, t->code > 0 ? t->code : EPROTO, "%s", t->text);
+		answer(c, -EPROTO);
+		comm_unref(c);
+		return;
+	}
+	for (c = g.known; c; c = c->next) {
+		if (c->number != h->comm || atomic_load(&c->async) != ncclSuccess)
+			continue;
+		log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
+			  t->text);
+		comm_fail(c, result_of(t->code), "%s", t->text);
+		kill_comm(c);
+	}
+}
+
+/* --- the end -------------------------------------------------------------------- */
+
+bool checkin_lose(const char *text)
+{
+	bool is_news = false;
+	struct comm *c;
+
+	while ((c = g.pending)) {
+		g.pending = c->next;
+		err_set(&c->checkin_err, EPIPE, "%s", text);
+		answer(c, -EPIPE);
+		comm_unref(c);
+		is_news = true;
+	}
+	for (c = g.known; c; c = c->next) {
+		is_news = is_news || atomic_load(&c->async) == ncclSuccess;
+		comm_fail(c, ncclSystemError, "%s", text);
+		play_kill(c);
+	}
+	return is_news;
+}
+
+void checkin_stop(void)
+{
+	for (struct comm *c = g.known; c; c = c->next) {
+		comm_fail(c, ncclSystemError, "the process is ending");
+		play_kill(c);
+	}
+}

@@ -1,0 +1,19 @@
+/* Between data.c and redop.c. */
+#pragma once
+
+#include "shim/data.h"
+#include "shim/real.h"
+
+/* What a call of the real library answered. Return: 0; ncclResult_t > 0 with the
+ * sentence. */
+int data_check(ncclResult_t result, const char *what, struct err *err);
+
+/* Use @err of the function they are in. */
+#define REAL(fn, args) data_check(real_get()->fn ? real_get()->fn args : ncclInvalidUsage, #fn, err)
+#define DEVICE(c, fn, args)                                                                        \
+	((c)->dev->fn args ? err_set(err, EIO, "the device refused to enqueue work") : 0)
+
+/* A device scalar of a user's op: scaled in the stream, right before it is used. */
+int data_redop_scale(const struct call *call, device_stream s, struct err *err);
+/* Once no stream uses them. */
+void data_redop_deinit(struct comm *c);

@@ -1,0 +1,45 @@
+/* The session with nboxd: one link a process, a second one for the messages
+ * towards us in payload over tcp; HELLO and WELCOME; the two clocks; frames to
+ * whom they are for; the loss of the link. All of it on the progress thread, but
+ * where it says otherwise. */
+#pragma once
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "links/link.h"
+#include "wire/wire.h"
+
+/* Any thread, after progress_start(). */
+const struct wire_welcome *session_welcome(void);
+
+/* NULL: lost. */
+struct link *session_link(void);
+/* nboxd's clock and ours. */
+uint64_t session_to_daemon(uint64_t own_ns);
+uint64_t session_from_daemon(uint64_t daemon_ns);
+
+/* --- for progress.c -------------------------------------------------------------- */
+
+/* Before the thread is there: whoever is in session_wait() stays there ... */
+void session_begin(void);
+/* ... until it is up, or this, with a negative errno and the sentence. */
+void session_fail(int code, const char *text);
+/* Any thread. Return: 0 it is up; negative errno with the sentence. */
+int session_wait(struct err *err);
+
+/* Connects and says HELLO; a failure goes to session_wait(). */
+void session_open(void);
+void session_close(void);
+/* Moves frames on both links; deals with a lost one: everything that waits for
+ * nboxd is told. Return: whether something moved. */
+bool session_progress(void);
+/* What to poll; fd -1 where there is none. Return: false: there is more to do now. */
+bool session_arm(struct pollfd fds[2]);
+void session_say_bye(void);
+bool session_is_flushed(void); /* nothing is left to send */
+/* In the child of a fork: the copies of the links' descriptors go, nboxd must see the
+ * end of the parent. Async-signal-safe. */
+void session_in_child(void);
