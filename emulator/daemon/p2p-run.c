@@ -242,8 +242,7 @@ static void send_message(struct engine_user *user, uint32_t in, uint64_t index)
 
 	if (c->server->config->exchange == EXCHANGE_PAYLOAD) {
 		bytes = border_message_bytes(&run->border, NULL, conn, index);
-		body = payload_source(&c->server->payload, index, bytes,
-				      c->server->payload.bytes);
+		body = payload_source(&c->server->payload, index, bytes, conn->bytes);
 	}
 	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
 	h.comm = c->number;

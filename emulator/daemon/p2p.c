@@ -436,7 +436,8 @@ int p2p_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret
 		return 0;
 	}
 	if (bytes)
-		*ret_body = payload_sink(&s->payload, h->index, bytes, s->payload.bytes);
+		*ret_body = payload_sink(&s->payload, h->index, bytes,
+					 post->calls[flow - post->flows].bytes);
 	return 0;
 }
 

@@ -353,32 +353,70 @@ static int play_post(void *owner, uint32_t peer, uint16_t lane, uint64_t index, 
 	return 0;
 }
 
-void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, uint32_t kind,
-		 uint64_t count, uint32_t root)
+/* Forgets the op before, says ARRIVE, and plays @f->sched. */
+static void start_op(struct fake *f, const struct fake_ready *ready, uint64_t seq,
+		     const void *arrive, size_t bytes)
 {
 	static const struct player_io io = {play_send, play_post};
 	struct err err = {""};
 
-	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns(), .count = count, .kind = kind,
-					 .dtype = COLL_FLOAT32, .root = root};
 	f->comm = ready->comm;
 	f->rank = ready->m.rank;
 	f->seq = seq;
 	f->has_release = false;
 	f->player = player_free(f->player);
 	f->is_payload = f->welcome.exchange == EXCHANGE_PAYLOAD;
-	f->sched = (struct sched){.kind = (enum coll_kind)kind,
-				  .algo = (enum sched_algo)ready->m.algo[kind],
-				  .n_ranks = ready->m.n_ranks, .root = root,
-				  .ranks_per_node = ready->m.ranks_per_node,
-				  .n_channels = ready->m.channels, .elem_bytes = 4,
-				  .bytes = count * 4, .chunk_bytes = ready->m.chunk_bytes};
 	if (sched_init(&f->sched, &err) < 0)
 		fail_msg("%s", err.text);
 	/* answers may come before the player is there: they are kept for it */
-	fake_send(f, WIRE_ARRIVE, f->comm, f->rank, seq, &f->arrive, sizeof(f->arrive));
+	fake_send(f, WIRE_ARRIVE, f->comm, f->rank, seq, arrive, bytes);
 	if (f->welcome.exchange != EXCHANGE_NONE)
 		assert_int_equal(player_start(&f->player, &f->sched, f->rank, NULL, &io, f), 0);
+}
+
+static void fill_sched(struct fake *f, const struct fake_ready *ready, uint32_t kind)
+{
+	f->sched = (struct sched){.kind = (enum coll_kind)kind,
+				  .algo = (enum sched_algo)ready->m.algo[kind],
+				  .n_ranks = ready->m.n_ranks,
+				  .ranks_per_node = ready->m.ranks_per_node,
+				  .n_channels = ready->m.channels, .elem_bytes = 4,
+				  .chunk_bytes = ready->m.chunk_bytes};
+}
+
+void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, uint32_t kind,
+		 uint64_t count, uint32_t root)
+{
+	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns(), .count = count, .kind = kind,
+					 .dtype = COLL_FLOAT32, .root = root};
+	fill_sched(f, ready, kind);
+	f->sched.root = root;
+	f->sched.bytes = count * 4;
+	start_op(f, ready, seq, &f->arrive, sizeof(f->arrive));
+}
+
+void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t number,
+		     const struct wire_p2p *calls, uint32_t n)
+{
+	struct {
+		struct wire_arrive arrive;
+		struct wire_p2p calls[FAKE_CALLS_MAX];
+	} body = {.arrive = {.arrive_ns = clock_now_ns(), .kind = COLL_SENDRECV,
+			     .dtype = COLL_FLOAT32, .n_p2p = n}};
+
+	assert_true(n <= FAKE_CALLS_MAX);
+	f->arrive = body.arrive;
+	fill_sched(f, ready, COLL_SENDRECV);
+	f->player = player_free(f->player); /* before its calls change */
+	for (uint32_t i = 0; i < n; i++) {
+		body.calls[i] = calls[i];
+		f->calls[i] = (struct sched_p2p){.peer = calls[i].peer, .is_send = calls[i].is_send,
+						 .bytes = calls[i].bytes};
+	}
+	f->sched.p2p = f->calls;
+	f->sched.n_p2p = n;
+	f->sched.p2p_rank = ready->m.rank;
+	start_op(f, ready, WIRE_SEQ_P2P | number, &body, sizeof(body.arrive) + n * sizeof(*calls));
 }
 
 bool fake_op_is_over(struct fake *f)

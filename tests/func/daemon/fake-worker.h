@@ -11,6 +11,7 @@
 #include "wire/wire.h"
 
 #define FAKE_READY_MAX 32
+#define FAKE_CALLS_MAX 16
 
 struct fake_ready {
 	struct wire_comm_ready m;
@@ -33,6 +34,7 @@ struct fake {
 	/* the op that is being played */
 	struct player *player;
 	struct sched sched;
+	struct sched_p2p calls[FAKE_CALLS_MAX];
 	uint32_t comm, rank;
 	uint64_t seq;
 	bool is_payload, has_release;
@@ -83,6 +85,9 @@ void fake_init(struct fake *f, uint8_t id, uint32_t n_ranks, uint32_t rank,
 /* Starts an op: ARRIVE and, where messages are exchanged, the player. */
 void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, uint32_t kind,
 		 uint64_t count, uint32_t root);
+/* The same for a group of point-to-point calls, the @number-th of this rank. */
+void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t number,
+		     const struct wire_p2p *calls, uint32_t n);
 /* All its messages in and out, RELEASE here and its time come; sends DONE then. */
 bool fake_op_is_over(struct fake *f);
 

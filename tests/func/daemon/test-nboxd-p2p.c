@@ -1,0 +1,440 @@
+/* Point-to-point ops of nboxd from outside: members that meet in twos and threes while
+ * others idle or wait in collectives, groups against single calls, and bad days. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../unit/base/cmocka-all.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "fake-worker.h"
+
+enum { N = 4, WORLD = 16 };
+
+static char dir[64];
+static struct fake f[N];
+static uint64_t number[N], seq[N]; /* of the next op */
+static const char *const exchanges[] = {"none", "messages", "payload"};
+
+/* 4 nodes of 4, the first of them real, one communicator of all. */
+static void start(struct daemon *d, const char *exchange, const char *timeout)
+{
+	static unsigned n_started;
+	char addr[128];
+	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--model", "alphabeta",
+			      "--chunk", "4KiB", "--exchange", exchange, "--addr", addr,
+			      "--timeout", timeout, NULL};
+
+	snprintf(addr, sizeof(addr), "shm:%s/%u.sock", dir, n_started++);
+	memset(number, 0, sizeof(number));
+	memset(seq, 0, sizeof(seq));
+	daemon_start(d, args);
+	for (uint32_t i = 0; i < N; i++)
+		fake_connect(&f[i], d->addr, "");
+	assert_true(fakes_got(f, N, WIRE_WELCOME, 1));
+	for (uint32_t i = 0; i < N; i++)
+		fake_init(&f[i], 7, WORLD, i, i);
+	assert_true(fakes_got(f, N, WIRE_COMM_READY, 1));
+	for (uint32_t i = 0; i < N; i++)
+		f[i].seq = UINT64_MAX; /* no op */
+}
+
+static void stop(struct daemon *d)
+{
+	for (uint32_t i = 0; i < N; i++)
+		fake_close(&f[i]);
+	daemon_stop(d);
+}
+
+static struct wire_p2p to(uint32_t peer, uint64_t bytes)
+{
+	return (struct wire_p2p){.peer = peer, .is_send = 1, .bytes = bytes};
+}
+
+static struct wire_p2p from(uint32_t peer, uint64_t bytes)
+{
+	return (struct wire_p2p){.peer = peer, .is_send = 0, .bytes = bytes};
+}
+
+static void post(uint32_t rank, uint32_t n, const struct wire_p2p *calls)
+{
+	fake_arrive_p2p(&f[rank], &f[rank].ready[0], number[rank]++, calls, n);
+}
+
+#define POST(rank, ...)                                                                            \
+	do {                                                                                       \
+		const struct wire_p2p calls_[] = {__VA_ARGS__};                                    \
+		post(rank, sizeof(calls_) / sizeof(calls_[0]), calls_);                            \
+	} while (0)
+
+static void all_reduce(uint32_t rank)
+{
+	fake_arrive(&f[rank], &f[rank].ready[0], seq[rank]++, COLL_ALLREDUCE, 5000, 0);
+}
+
+static bool is_over(void *ctx)
+{
+	for (uint32_t i = 0; i < N; i++) /* all play on */
+		fake_op_is_over(&f[i]);
+	return fake_op_is_over(&f[*(uint32_t *)ctx]);
+}
+
+/* The op of @rank ends, whatever the others do. */
+static void over(uint32_t rank)
+{
+	if (!fakes_pump(f, N, is_over, &rank))
+		fail_msg("the op of rank %u does not end: %s", rank, f[rank].abort.text);
+}
+
+/* nboxd has worked through all that these links have sent, and its answers are here. */
+static void sync_links(void)
+{
+	for (uint32_t i = 0; i < 2 * N; i++) {
+		unsigned n = f[i % N].n[WIRE_STATUS] + 1;
+
+		fake_send(&f[i % N], WIRE_STATUS, 0, 0, 0, NULL, 0);
+		assert_true(fakes_got(&f[i % N], 1, WIRE_STATUS, n));
+	}
+}
+
+/* The op of @rank has not got its RELEASE, nor will it by what was said so far. */
+static void not_over(uint32_t rank)
+{
+	sync_links();
+	assert_false(f[rank].has_release);
+}
+
+/* --- who waits for whom ------------------------------------------------------------- */
+
+static void run_subsets(const char *exchange)
+{
+	struct daemon d;
+
+	start(&d, exchange, "60s");
+	for (int round = 0; round < 3; round++) {
+		/* virtual peers only: nobody else is needed */
+		POST(0, to(9, 10000), from(4, 0), from(15, 5000));
+		over(0);
+		/* rank 3 waits in a collective; two others meet */
+		all_reduce(3);
+		POST(1, to(2, 10000), from(2, 300));
+		not_over(1);
+		POST(2, from(1, 10000), to(1, 300));
+		over(1);
+		over(2);
+		assert_int_equal(f[1].release.end_ns, f[2].release.end_ns);
+		assert_int_equal(f[1].release.start_ns, f[2].arrive.arrive_ns);
+		not_over(3);
+		/* the collective goes on while a receive waits */
+		all_reduce(0);
+		all_reduce(1);
+		all_reduce(2);
+		for (uint32_t i = 0; i < N; i++)
+			over(i);
+		/* empty calls and calls to oneself */
+		POST(2, to(2, 77), from(2, 77), to(3, 0), from(12, 9));
+		not_over(2);
+		POST(3, from(2, 0));
+		over(2);
+		over(3);
+		POST(1, to(1, 0), from(1, 0));
+		over(1);
+	}
+	stop(&d);
+}
+
+static void test_subsets(void **state)
+{
+	(void)state;
+	for (size_t e = 0; e < 3; e++)
+		run_subsets(exchanges[e]);
+}
+
+static void test_group_meets_singles(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	for (size_t e = 0; e < 3; e++) {
+		start(&d, exchanges[e], "60s");
+		POST(0, to(1, 9000), to(1, 100), from(1, 50), to(8, 20000), to(2, 7));
+		POST(1, from(0, 9000)); /* goes on although rank 0 cannot */
+		over(1);
+		not_over(0);
+		POST(1, from(0, 100));
+		over(1);
+		POST(2, from(0, 7), from(3, 1)); /* waits for rank 3 */
+		sync_links();
+		POST(1, to(0, 50));
+		over(1);
+		over(0);
+		assert_int_equal(f[0].release.start_ns, f[1].arrive.arrive_ns);
+		not_over(2);
+		POST(3, to(2, 1));
+		over(3);
+		over(2);
+		/* four that wait for each other all around */
+		for (uint32_t i = 0; i < N; i++)
+			POST(i, to((i + 1) % N, 5000), from((i + 3) % N, 5000));
+		for (uint32_t i = 0; i < N; i++)
+			over(i);
+		/* a dense one is one run */
+		for (uint32_t i = 0; i < N; i++)
+			POST(i, to((i + 1) % N, 5000), from((i + 3) % N, 5000), to((i + 2) % N, 6000),
+			     from((i + 2) % N, 6000), to((i + 3) % N, 7000), from((i + 1) % N, 7000));
+		for (uint32_t i = 0; i < N; i++)
+			over(i);
+		for (uint32_t i = 1; i < N; i++) {
+			assert_int_equal(f[i].release.end_ns, f[0].release.end_ns);
+			assert_int_equal(f[i].release.number, f[0].release.number);
+		}
+		stop(&d);
+	}
+}
+
+/* --- at random ------------------------------------------------------------------------ */
+
+enum { CALLS = 300 };
+
+struct script {
+	struct wire_p2p calls[2 * CALLS];
+	uint32_t n, at;
+};
+
+static uint32_t below(struct rng *rng, uint32_t n)
+{
+	return (uint32_t)(rng_u64(rng) % n);
+}
+
+/* Pairs in a global order, each rank's calls cut into groups at random: as the earliest
+ * pair that is not there can always be made, such a job goes on to its end. */
+static void write_scripts(struct rng *rng, struct script *s)
+{
+	memset(s, 0, N * sizeof(*s));
+	for (int i = 0; i < CALLS; i++) {
+		uint32_t a = below(rng, N), b = below(rng, N + 2);
+		uint64_t bytes = below(rng, 4) ? below(rng, 12000) : 0;
+
+		if (b >= N) { /* virtual */
+			s[a].calls[s[a].n++] = below(rng, 2) ? to(4 + below(rng, 12), bytes)
+							     : from(4 + below(rng, 12), bytes);
+		} else if (a != b) {
+			s[a].calls[s[a].n++] = to(b, bytes);
+			s[b].calls[s[b].n++] = from(a, bytes);
+		}
+	}
+}
+
+static void run_random(uint64_t seed, const char *exchange)
+{
+	uint64_t end = clock_now_ns() + 60 * NS_PER_S;
+	static struct script scripts[N];
+	uint32_t n_left = N;
+	struct daemon d;
+	struct rng rng;
+
+	rng_seed(&rng, seed, 0);
+	write_scripts(&rng, scripts);
+	start(&d, exchange, "60s");
+	while (n_left > 0) {
+		n_left = 0;
+		for (uint32_t i = 0; i < N; i++) {
+			struct script *s = &scripts[i];
+			uint32_t n = 1 + below(&rng, 8);
+
+			link_progress(f[i].link);
+			assert_int_equal(f[i].n[WIRE_ABORT], 0);
+			n_left += !fake_op_is_over(&f[i]) || s->at < s->n;
+			if (f[i].seq != UINT64_MAX || s->at == s->n || below(&rng, 3) == 0)
+				continue;
+			n = n < s->n - s->at ? n : s->n - s->at;
+			post(i, n, s->calls + s->at);
+			s->at += n;
+		}
+		assert_true(clock_now_ns() < end);
+	}
+	for (uint32_t i = 0; i < N; i++) { /* and a collective at the end of all */
+		all_reduce(i);
+		assert_int_equal(f[i].n[WIRE_RELEASE], number[i]);
+	}
+	for (uint32_t i = 0; i < N; i++)
+		over(i);
+	stop(&d);
+}
+
+static void test_random(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 12; seed++)
+		run_random(seed, exchanges[seed % 3]);
+}
+
+/* --- bad days --------------------------------------------------------------------------- */
+
+static void aborted(struct daemon *d, uint32_t rank, const char *text)
+{
+	assert_true(fakes_got(&f[rank], 1, WIRE_ABORT, 1));
+	if (!strstr(f[rank].abort.text, text))
+		fail_msg("wanted: %s, got: %s", text, f[rank].abort.text);
+	stop(d);
+}
+
+static void test_sizes(void **state)
+{
+	struct {
+		struct wire_arrive arrive;
+		struct wire_p2p call;
+	} own = {{.kind = COLL_SENDRECV, .n_p2p = 1}, to(1, 64)};
+	struct daemon d;
+
+	(void)state;
+	start(&d, "none", "60s");
+	POST(1, from(3, 64));
+	POST(3, to(1, 65));
+	aborted(&d, 0, "rank 3 sends 65 bytes to rank 1 (send 0 between them), which receives 64");
+	start(&d, "messages", "60s");
+	fake_send(&f[1], WIRE_ARRIVE, f[1].ready[0].comm, 1, WIRE_SEQ_P2P, &own, sizeof(own));
+	aborted(&d, 0, "rank 1 sends itself 64 bytes, but no receive call of the group matches");
+}
+
+static void test_freed(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	start(&d, "messages", "60s");
+	POST(1, from(2, 64), to(2, 10000));
+	not_over(1);
+	fake_send(&f[2], WIRE_COMM_FREE, f[2].ready[0].comm, 2, 0, NULL, 0);
+	aborted(&d, 1, "freed the communicator before rank 1's receive of 64 B from rank 2 (receive 0 "
+		       "between them) was over");
+	start(&d, "messages", "60s");
+	fake_send(&f[2], WIRE_COMM_FREE, f[2].ready[0].comm, 2, 0, NULL, 0);
+	sync_links();
+	POST(0, to(3, 5)); /* whom it does not concern */
+	POST(3, from(0, 5));
+	over(0);
+	over(3);
+	POST(1, to(2, 64));
+	aborted(&d, 1, "point-to-point op 0 of rank 1 cannot start: its send of 64 B to rank 2 (send 0 "
+		       "between them) meets nobody: that rank has freed the communicator");
+	start(&d, "messages", "60s");
+	POST(2, from(3, 64));
+	fake_send(&f[2], WIRE_COMM_FREE, f[2].ready[0].comm, 2, 0, NULL, 0);
+	aborted(&d, 1, "freed the communicator before its point-to-point op 0 was over");
+}
+
+static void test_vanished(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	start(&d, "payload", "60s");
+	POST(1, from(2, 64), to(2, 100000), to(5, 100000));
+	POST(2, from(1, 100000));
+	over(2);
+	fake_close(&f[2]);
+	aborted(&d, 1, "vanished");
+}
+
+static void test_wrong_frames(void **state)
+{
+	struct wire_done done = {.arrive_ns = 1};
+	struct daemon d;
+
+	(void)state;
+	start(&d, "messages", "60s");
+	number[1] = 1; /* one is left out */
+	POST(1, from(2, 64));
+	assert_true(fakes_got(&f[1], 1, WIRE_ERROR, 1));
+	assert_non_null(strstr(f[1].error.text, "arrives at point-to-point op 1 instead of 0"));
+	stop(&d);
+	start(&d, "messages", "60s");
+	POST(1, from(2, 64));
+	fake_send(&f[1], WIRE_DONE, f[1].comm, 1, f[1].seq, &done, sizeof(done));
+	assert_true(fakes_got(&f[1], 1, WIRE_ERROR, 1));
+	assert_non_null(strstr(f[1].error.text, "which rank 1 has not begun"));
+	stop(&d);
+}
+
+static void test_wrong_messages(void **state)
+{
+	static const struct {
+		uint32_t peer;
+		uint16_t lane;
+		uint64_t index;
+		const char *why;
+	} wrong[] = {
+		{3, 0, 0, "lane 0: no such connection in this op"},
+		{1, 0, 0, "lane 0: no such connection in this op"}, /* to oneself */
+		{2, 1, 0, "lane 1: no such connection in this op"},
+		{2, 0, 0, "lane 0: all 1 were here"}, /* the player has sent it */
+		{2, 0, 9, "message 9 from rank 1 to rank 2, lane 0: all 1 were here"},
+	};
+	struct wire_hdr h;
+	struct daemon d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		start(&d, "messages", "60s");
+		POST(1, from(3, 64), to(1, 9), from(1, 9), to(2, 100));
+		wire_hdr_init(&h, WIRE_MESSAGE, 0);
+		h.comm = f[1].comm;
+		h.rank = 1;
+		h.seq = WIRE_SEQ_P2P;
+		h.peer = wrong[i].peer;
+		h.lane = wrong[i].lane;
+		h.index = wrong[i].index;
+		link_send_copy(f[1].link, &h, NULL);
+		link_progress(f[1].link);
+		aborted(&d, 0, wrong[i].why);
+	}
+}
+
+/* Waiting is named after 5 s and ends at the timeout. */
+static void test_waits(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	start(&d, "none", "7s");
+	POST(1, to(2, 100), from(3, 4096), from(2, 9), to(12, 5));
+	POST(2, from(1, 100));
+	over(2);
+	sync_links();
+	assert_non_null(strstr(f[0].status, "\"open_ops\": 1"));
+	assert_non_null(strstr(f[0].status, "for its receive of 4 KiB from rank 3 (receive 0 between "
+					    "them), which rank 3 (pid "));
+	assert_true(fakes_got(f, N, WIRE_ABORT, 1));
+	assert_non_null(strstr(f[0].abort.text, "that is the timeout"));
+	assert_true(daemon_said(&d, "point-to-point op 0 of rank 1, communicator 1, has waited "));
+	assert_true(daemon_said(&d, "has not called, and for 1 more"));
+	stop(&d);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_subsets),
+		cmocka_unit_test(test_group_meets_singles),
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_freed),
+		cmocka_unit_test(test_vanished),
+		cmocka_unit_test(test_wrong_frames),
+		cmocka_unit_test(test_wrong_messages),
+		cmocka_unit_test(test_waits),
+	};
+	char command[96];
+	int r;
+
+	snprintf(dir, sizeof(dir), "/tmp/nbox-test-XXXXXX");
+	if (!mkdtemp(dir))
+		return 1;
+	r = cmocka_run_group_tests(tests, NULL, NULL);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	if (system(command) != 0)
+		return 1;
+	return r;
+}
