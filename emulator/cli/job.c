@@ -172,8 +172,10 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 void job_kill(struct job *j, int sig)
 {
 	for (uint32_t i = 0; i < j->n; i++)
-		if (j->pids[i] > 0)
+		if (j->pids[i] > 0) {
 			kill(-j->pids[i], sig);
+			kill(-j->pids[i], SIGCONT); /* one that is stopped would not hear it */
+		}
 }
 
 static int code_of(int status)
@@ -181,15 +183,34 @@ static int code_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* nboxd: ended, or stopped by somebody, who is told why the job stands still. */
+static void reap_also(struct job_also *a)
+{
+	int status;
+
+	if (a->pid <= 0 || waitpid(a->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != a->pid)
+		return;
+	if (WIFSTOPPED(status)) {
+		fprintf(stderr, "nbox: nboxd is stopped (%s): the job stands still until kill -CONT %d\n",
+			strsignal(WSTOPSIG(status)), (int)a->pid);
+		return;
+	}
+	if (WIFCONTINUED(status)) {
+		fprintf(stderr, "nbox: nboxd goes on; ops of the meantime are late\n");
+		return;
+	}
+	a->status = status;
+	a->pid = 0;
+	a->has_ended = true;
+}
+
 /* Collects what has ended. A process that a signal killed is taken for the cause of
  * one that ended by itself meanwhile. Return: how many of the job still run. */
-static uint32_t reap(struct job *j, pid_t also, int *ret_also_status)
+static uint32_t reap(struct job *j)
 {
 	uint32_t running = 0, who = 0;
 	int status, first = 0;
 
-	if (also > 0 && waitpid(also, &status, WNOHANG) == also)
-		*ret_also_status = status;
 	for (uint32_t i = 0; i < j->n; i++) {
 		if (j->pids[i] == 0)
 			continue;
@@ -211,14 +232,33 @@ static uint32_t reap(struct job *j, pid_t also, int *ret_also_status)
 	return running;
 }
 
-int job_wait(struct job *j, pid_t also, int *ret_also_status, unsigned int grace_ms,
-	     struct err *err)
+/* The first signal is passed on, the second one says that it is enough. Who neither
+ * heeds it nor SIGTERM is killed. */
+static void interrupt(struct job *j, int sig, uint64_t *term_at, uint64_t *kill_at)
+{
+	uint64_t now = clock_now_ns();
+
+	if (j->is_interrupted) {
+		*kill_at = now;
+		return;
+	}
+	j->is_interrupted = sig;
+	job_kill(j, sig);
+	*term_at = now + 2 * NS_PER_S;
+	*kill_at = now + 5 * NS_PER_S;
+}
+
+int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct err *err)
 {
 	uint64_t term_at = UINT64_MAX, kill_at = UINT64_MAX;
 	sigset_t set;
 
 	wanted_signals(&set);
-	while (reap(j, also, ret_also_status) > 0) {
+	for (;;) {
+		if (also)
+			reap_also(also);
+		if (reap(j) == 0)
+			break;
 		uint64_t now = clock_now_ns();
 		struct timespec wait = { .tv_nsec = 100 * 1000 * 1000 };
 		int sig;
@@ -228,20 +268,19 @@ int job_wait(struct job *j, pid_t also, int *ret_also_status, unsigned int grace
 		if (now >= term_at) {
 			job_kill(j, SIGTERM);
 			term_at = UINT64_MAX;
-			kill_at = now + 5 * NS_PER_S;
+			if (kill_at == UINT64_MAX)
+				kill_at = now + 5 * NS_PER_S;
 		}
 		if (now >= kill_at)
 			job_kill(j, SIGKILL);
 		sig = sigtimedwait(&set, NULL, &wait);
 		if (sig < 0 && errno != EAGAIN && errno != EINTR)
 			return err_set(err, errno, "sigtimedwait: %s", strerror(errno));
-		if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP) {
-			j->is_interrupted = sig;
-			job_kill(j, sig);
-			kill_at = clock_now_ns() + 5 * NS_PER_S;
-		}
+		if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP)
+			interrupt(j, sig, &term_at, &kill_at);
 	}
-	if (j->is_interrupted && j->exit_code == 0)
+	/* also where the last word was our own SIGTERM or SIGKILL */
+	if (j->is_interrupted && (j->exit_code == 0 || j->exit_code > 128))
 		j->exit_code = 128 + j->is_interrupted;
 	return 0;
 }

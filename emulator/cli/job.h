@@ -4,6 +4,7 @@
  * its own group and dies with nbox. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -34,9 +35,14 @@ int job_env_prepend(struct job_env *e, const char *name, const char *value);
 /* Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD for job_wait(); call before start. */
 int job_init(struct job *j, struct err *err);
 int job_start(struct job *j, char *const argv[], const struct job_env *env, struct err *err);
-/* Until all have ended. @also: a process (nboxd) whose end is noted in
- * *ret_also_status but ends nothing by itself; 0: none. Bounded after a failure by
- * @grace_ms + 5 s. Return: 0 or negative errno. */
-int job_wait(struct job *j, pid_t also, int *ret_also_status, unsigned int grace_ms,
-	     struct err *err);
-void job_kill(struct job *j, int sig);
+/* A process (nboxd) that is watched while the job runs: its end ends nothing. */
+struct job_also {
+	pid_t pid;  /* 0: none, or it has ended and was waited for */
+	int status; /* of waitpid(), when it has */
+	bool has_ended;
+};
+/* Until all have ended. @also may be NULL. Bounded after a failure by @grace_ms + 5 s,
+ * after a signal to nbox by 5 s, after a second one by nothing. Return: 0 or negative
+ * errno. */
+int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct err *err);
+void job_kill(struct job *j, int sig); /* also wakes who is stopped */

@@ -98,6 +98,14 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 	return err_set(err, ECHILD, "nboxd ended before it listened (its own line says why)");
 }
 
+void nboxd_gone(struct nboxd_proc *p)
+{
+	p->pid = 0;
+	if (strncmp(p->addr, "shm:/", 5) == 0)
+		unlink(p->addr + 4); /* killed, it could not do that itself */
+	p->addr[0] = 0;
+}
+
 int nboxd_stop(struct nboxd_proc *p)
 {
 	uint64_t until = clock_now_ns() + STOP_MS * NS_PER_MS;
@@ -106,11 +114,12 @@ int nboxd_stop(struct nboxd_proc *p)
 	if (p->pid <= 0)
 		return 0;
 	kill(p->pid, SIGTERM);
+	kill(p->pid, SIGCONT); /* stopped, it would not hear it */
 	while (waitpid(p->pid, &status, WNOHANG) == 0) {
 		if (clock_now_ns() >= until)
 			kill(p->pid, SIGKILL);
 		usleep(2000);
 	}
-	p->pid = 0;
+	nboxd_gone(p);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

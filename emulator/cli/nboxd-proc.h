@@ -17,3 +17,5 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 		struct err *err);
 /* SIGTERM, at most 10 s, SIGKILL. Return: its exit code. */
 int nboxd_stop(struct nboxd_proc *p);
+/* It has ended and was waited for: nothing is left of it after this. */
+void nboxd_gone(struct nboxd_proc *p);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/job.h"
 #include "cli/nboxd-proc.h"
@@ -65,23 +66,21 @@ static int random_token(char *buf, size_t size)
 	return 0;
 }
 
-/* nboxd's environment: ours without the variables of options, since the effective
- * configuration comes to it as a file, and with the token. */
+/* nboxd's environment: ours without the variables of nbox, since the effective
+ * configuration comes to it as a file (and what is unknown was said here), but for
+ * those that no file has; and with the token. */
 static int nboxd_env(struct job_env *env, const char *token)
 {
+	static const char *const kept[] = { "NBOX_DEBUG=", "NBOX_DEBUG_FILE=", "NBOX_MODEL_PATH=" };
 	uint32_t n = 0;
 	int r = job_env_init(env);
 
 	for (uint32_t i = 0; i < env->n; i++) {
-		bool is_option = false;
+		bool is_kept = strncmp(env->vars[i], "NBOX_", 5) != 0;
 
-		for (size_t o = 0; o < CONFIG_OPTIONS; o++) {
-			const char *v = config_options[o].variable;
-
-			is_option |= o != CONFIG_LOG && strncmp(env->vars[i], v, strlen(v)) == 0 &&
-				     env->vars[i][strlen(v)] == '=';
-		}
-		if (is_option)
+		for (size_t k = 0; k < ARRAY_SIZE(kept); k++)
+			is_kept |= strncmp(env->vars[i], kept[k], strlen(kept[k])) == 0;
+		if (!is_kept)
 			free(env->vars[i]);
 		else
 			env->vars[n++] = env->vars[i];
@@ -190,18 +189,21 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 {
 	char *program = getenv("NBOX_NBOXD"); /* tests run it under valgrind */
 	char config[PATH_MAX];
+	unsigned int number = 0;
 	char addr[256];
 	struct job_env env = { 0 };
 	int code = write_config(r, res, config, err);
 
 	if (code < 0)
 		return code;
-	/* one socket a run, unless the user chose the address */
+	/* One name a run, unless the user chose the address; an abstract one, of which nothing is
+	 * left whoever is killed. Pids of two containers may be equal, hence the number. */
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+		number = (unsigned int)clock_now_ns();
 	if (config_is_set(r->config, CONFIG_ADDR) || strncmp(r->config->addr, "tcp", 3) == 0)
 		snprintf(addr, sizeof(addr), "%s", r->config->addr);
 	else
-		snprintf(addr, sizeof(addr), "shm:%s/nbox-%d.sock",
-			 getenv("XDG_RUNTIME_DIR") ? getenv("XDG_RUNTIME_DIR") : "/tmp", (int)getpid());
+		snprintf(addr, sizeof(addr), "shm:@nbox-%d-%08x", (int)getpid(), number);
 	char *argv[] = { program ? program : r->paths.nboxd, (char *)"--config", config,
 			 (char *)"--link", addr[0] == 't' ? (char *)"tcp" : (char *)"shm",
 			 (char *)"--addr", addr, (char *)"--out", res->dir, NULL };
@@ -247,15 +249,15 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	if (code == 0 && r->device == RUN_DEVICE_HOST)
 		report_warn(rep, "no GPU: the job ran on the CPU through the host CUDA runtime and host NCCL; "
 			    "its compute times are this CPU's");
-	if (code == 0)
-		code = report_write_json(rep, exit_code, results_path(res, "summary.json", path), err);
-	if (code == 0 && r->json)
-		code = report_write_json(rep, exit_code, r->json, err);
-	if (code == 0 && !r->is_quiet) {
+	if (code == 0 && !r->is_quiet) { /* first: a full disk must not cost it */
 		fflush(stdout);
 		report_print(rep, stdout);
 		printf("   results        %s\n", res->dir);
 	}
+	if (code == 0)
+		code = report_write_json(rep, exit_code, results_path(res, "summary.json", path), err);
+	if (code == 0 && r->json)
+		code = report_write_json(rep, exit_code, r->json, err);
 	free(rep);
 	record_deinit(&rec);
 	return code;
@@ -274,7 +276,8 @@ int run_execute(struct run *r)
 	struct job job;
 	struct err err = { "" };
 	char token[WIRE_TOKEN_BYTES + 1] = "";
-	int nboxd_status = 0, code = 0;
+	struct job_also also = { 0 };
+	int code = 0;
 
 	if (r->is_dry) {
 		print_plan(r);
@@ -296,28 +299,27 @@ int run_execute(struct run *r)
 	if (code == 0)
 		code = start_ranks(r, &job, daemon.addr, token, &err);
 	if (code < 0) {
-		job_wait(&job, 0, &nboxd_status, 0, &(struct err){ "" });
+		job_wait(&job, NULL, 0, &(struct err){ "" });
 		nboxd_stop(&daemon);
 		/* the command itself is wrong, like a wrong option */
 		fail("run", &err);
 		return code == -ENOENT || code == -EACCES ? 2 : 1;
 	}
-	code = job_wait(&job, daemon.pid, &nboxd_status, GRACE_MS, &err);
+	also.pid = daemon.pid;
+	code = job_wait(&job, &also, GRACE_MS, &err);
 	if (code < 0)
 		fail("run", &err);
-	if (nboxd_status != 0) {
+	if (also.has_ended) {
 		fprintf(stderr, "nbox run: nboxd ended during the run (%s %d)\n",
-			WIFSIGNALED(nboxd_status) ? "signal" : "exit code",
-			WIFSIGNALED(nboxd_status) ? WTERMSIG(nboxd_status) : WEXITSTATUS(nboxd_status));
-		daemon.pid = 0;
-		if (strncmp(daemon.addr, "shm:", 4) == 0)
-			unlink(daemon.addr + 4); /* it could not do that itself */
+			WIFSIGNALED(also.status) ? "signal" : "exit code",
+			WIFSIGNALED(also.status) ? WTERMSIG(also.status) : WEXITSTATUS(also.status));
+		nboxd_gone(&daemon);
 		if (job.exit_code == 0)
 			job.exit_code = 1;
 	}
 	if (nboxd_stop(&daemon) != 0 && job.exit_code == 0)
 		job.exit_code = 1;
-	if (job.exit_code > 0 && job.n > 1)
+	if (job.exit_code > 0 && job.n > 1 && !job.is_interrupted)
 		fprintf(stderr, "nbox run: process %u of %u failed first (exit code %d)\n", job.failed_proc,
 			job.n, job.exit_code);
 	if (!r->is_plain && summarise(r, &res, job.exit_code, &err) < 0 && job.exit_code == 0)

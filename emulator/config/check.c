@@ -340,8 +340,9 @@ static int check_link(struct config *c, struct err *err)
 			      config_where(c, CONFIG_LINK, 0, where, sizeof(where)));
 	if (scheme[0] == 't')
 		return check_tcp(c, strchr(addr, ':') + 1, err);
-	if (addr[3] != ':' || addr[4] != '/')
-		return refuse(c, CONFIG_ADDR, 0, err, "'%.128s': the path must begin with /", addr);
+	if (addr[3] != ':' || (addr[4] != '/' && (addr[4] != '@' || !addr[5])))
+		return refuse(c, CONFIG_ADDR, 0, err,
+			      "'%.128s': the path must begin with / (or be an abstract @name)", addr);
 	if (strlen(addr + 4) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return refuse(c, CONFIG_ADDR, 0, err,
 			      "the path of a socket has at most %zu bytes, this one %zu",

@@ -136,6 +136,7 @@ int main(int argc, char **argv)
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* ulimit -f: a write fails and is told, nboxd lives */
 	log_open();
 	r = config_new(&c);
 	if (r == 0)

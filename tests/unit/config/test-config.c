@@ -73,7 +73,9 @@ static const struct bad bad_files[] = {
 	 "for nboxd and the workers, or use tcp:127.0.0.1:port"},
 	{"link:\n  addr: tcp:localhost:70000\n", "f:2:9: '70000' is no port (0 to 65535; 0: any)"},
 	{"link:\n  addr: tcp:localhost\n", "f:2:9: 'tcp:localhost' is no tcp:host:port"},
-	{"link:\n  addr: shm:x.sock\n", "f:2:9: 'shm:x.sock': the path must begin with /"},
+	{"link:\n  addr: shm:x.sock\n", "f:2:9: 'shm:x.sock': the path must begin with / (or be an "
+					     "abstract @name)"},
+	{"link:\n  addr: shm:@\n", "f:2:9: 'shm:@': the path must begin with / (or be an abstract @name)"},
 	{"link:\n  kind: tcp\n  addr: shm:/x.sock\n", "f:3:9: shm:/x.sock contradicts link tcp (f:2:9)"},
 	{"link:\n  token: 012345678901234567890123456789012\n",
 	 "f:2:10: a token has 1 to 32 bytes, not 33"},

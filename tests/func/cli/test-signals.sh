@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# nbox and nboxd stopped, interrupted and killed at any moment: the exit code, and that nothing is left.
+. "$(dirname "$0")/lib.sh"
+long="$PERF --op allreduce -b 1024 -e 1024 -n 100000 -w 1 --no-check"
+wait_for() { local i; for i in $(seq 1 100); do "$@" >/dev/null 2>&1 && return 0; sleep 0.1; done; return 1; }
+alive() { grep -lsa -- "$tmp" /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | sort -un | while read -r p; do
+	case $(cat "/proc/$p/comm" 2>/dev/null) in nboxd | nbox | nbox-perf) echo "$p" ;; esac; done; }
+none_alive() { [ -z "$(alive)" ]; }
+# shellcheck disable=SC2086
+start() { ready=$1; shift; "$NBOX" run --nodes 8 --gpus-per-node 2 --model const:time=2ms --out "$ready" "$@" -- $long >"$ready.log" 2>&1 & run=$!; }
+
+# stopped: nbox says why the job stands still, and ends all the same
+start stopped
+check "the run is under way" wait_for test -s stopped/record.nbox
+sleep 0.5
+d=$(pgrep -P $run -x nboxd)
+kill -STOP "$d"
+check "a stopped nboxd is told" wait_for grep -q "nboxd is stopped.*kill -CONT $d" stopped.log
+kill -CONT "$d"
+check "and that it goes on" wait_for grep -q "nboxd goes on" stopped.log
+kill -STOP "$d" "$(pgrep -P $run -x nbox-perf | head -n 1)"
+kill -TERM $run
+wait $run; is "$?" 143 "the end reaches those who are stopped"
+check "nobody is left" wait_for none_alive
+
+# a shell's background job ignores SIGINT: so do the ranks, and are ended all the same
+start int
+check "the run is under way" wait_for test -s int/record.nbox
+kill -INT $run
+wait $run; is "$?" 130 "SIGINT to nbox: 130, also when the ranks ignore it"
+
+# nboxd ended by somebody else, with code 0
+start term
+check "the run is under way" wait_for test -s term/record.nbox
+sleep 0.5
+kill -TERM "$(pgrep -P $run -x nboxd)"
+wait $run; is "$([ $? != 0 ] && echo failed)" failed "nboxd ended from outside fails the run"
+is "$(grep -c 'nbox run: nboxd ended during the run' term.log)" 1 "and is told"
+
+# both at once: nobody is there to clean up
+start both
+check "the run is under way" wait_for test -s both/record.nbox
+kill -KILL $run "$(pgrep -P $run -x nboxd)"
+wait $run 2>/dev/null
+check "nbox and nboxd killed: nobody is left" wait_for none_alive
+
+# at random moments
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+	case $((RANDOM % 3)) in 0) exchange=none ;; 1) exchange=messages ;; *) exchange=payload ;; esac
+	case $((RANDOM % 2)) in 0) link=shm ;; *) link=tcp ;; esac
+	case $((RANDOM % 2)) in 0) sig=TERM want=143 ;; *) sig=KILL want=137 ;; esac
+	start "r$i" --exchange $exchange --link $link
+	sleep "0.$(printf %02d $((RANDOM % 60)))"
+	kill -$sig $run
+	wait $run 2>/dev/null; is "$?" $want "$i: SIG$sig, $exchange over $link"
+	check "$i: nobody is left" wait_for none_alive
+done
+is "$(find "$tmp" -type s)" "" "no socket is left"
+nothing_left
+finish
