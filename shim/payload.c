@@ -1,6 +1,7 @@
 #include "shim/payload.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -38,14 +39,26 @@ static void *area_get(struct area *a, uint64_t bytes)
 	return mem;
 }
 
-const void *payload_fill(uint64_t bytes)
+static bool is_inside(const struct area *a, const void *p, uint64_t bytes)
 {
+	uintptr_t first = (uintptr_t)a->mem, at = (uintptr_t)p;
+
+	return a->mem && at >= first && at - first <= a->bytes && bytes <= a->bytes - (at - first);
+}
+
+const void *payload_source(const void *src, uint64_t bytes)
+{
+	if (is_inside(&input, src, bytes) || is_inside(&output, src, bytes))
+		return src;
 	return area_get(&fill, bytes);
 }
 
-void *payload_sink(uint64_t bytes)
+void *payload_sink(uint64_t index, uint64_t bytes, uint64_t footprint)
 {
-	return area_get(&sink, bytes);
+	uint64_t n = footprint > bytes ? footprint / bytes : 1;
+	char *mem = area_get(&sink, n * bytes);
+
+	return mem ? mem + index % n * bytes : NULL;
 }
 
 static float from_bf16(uint16_t h)

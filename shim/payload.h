@@ -6,8 +6,13 @@
 
 #include "player/player.h"
 
-const void *payload_fill(uint64_t bytes); /* bodies of sends; NULL: no memory */
-void *payload_sink(uint64_t bytes);       /* bodies of receives */
+/* Where a body is sent from: @src when it lies in the scratch buffers of
+ * payload_data(), which stay; else (a player's own memory, which may go before the
+ * link is done) a common place. NULL: no memory. */
+const void *payload_source(const void *src, uint64_t bytes);
+/* Where body @index of @bytes of an op with a buffer of @footprint bytes is received:
+ * successive places, so that a large op works through memory as a real one does. */
+void *payload_sink(uint64_t index, uint64_t bytes, uint64_t footprint);
 /* Scratch input and output as large as rank @rank's own in this call, and a
  * reduction as costly as the real one. Return: 0 or -ENOMEM. */
 int payload_data(const struct sched *s, uint32_t rank, uint32_t dtype,

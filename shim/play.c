@@ -115,10 +115,11 @@ static int conn_deliver(struct op *op, struct op_conn *conn, uint32_t peer, uint
 
 /* --- lent to the player ------------------------------------------------------ */
 
-static int send_message(struct op *op, const struct wire_hdr *h, const struct event *e)
+static int send_message(struct op *op, const struct wire_hdr *h, const void *src,
+			const struct event *e)
 {
 	uint64_t n = g.free_flight;
-	const void *body = h->body_bytes ? payload_fill(h->body_bytes) : NULL;
+	const void *body = h->body_bytes ? payload_source(src, h->body_bytes) : NULL;
 	int rc;
 
 	if (h->body_bytes && !body)
@@ -156,7 +157,6 @@ static int io_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index, co
 	bool has_body = session_welcome()->exchange == EXCHANGE_PAYLOAD;
 	struct wire_hdr h;
 
-	(void)src; /* values are dummy; the player's memory may go before the link is done */
 	if (!session_link())
 		return -EPIPE;
 	wire_hdr_init(&h, WIRE_MESSAGE, has_body ? bytes : 0);
@@ -167,7 +167,7 @@ static int io_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index, co
 	h.index = index;
 	h.seq = op->run.seq;
 	op->run.n_sent++;
-	return send_message(op, &h, &e);
+	return send_message(op, &h, src, &e);
 }
 
 static int io_post(void *owner, uint32_t peer, uint16_t lane, uint64_t index, void *dst,
@@ -503,9 +503,11 @@ void play_kill(struct comm *c)
 	}
 }
 
-void *play_body(uint64_t bytes)
+void *play_body(struct comm *c, const struct wire_hdr *h)
 {
-	return payload_sink(bytes);
+	struct op *op = c ? play_find(c, h->seq) : NULL;
+
+	return payload_sink(h->index, h->body_bytes, op ? op->run.sched.bytes : 0);
 }
 
 void play_deinit(void)

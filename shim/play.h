@@ -29,7 +29,7 @@ int play_message(struct op *op, const struct wire_hdr *h, struct err *err);
 struct op *play_find(struct comm *c, uint64_t seq); /* live and not open; or NULL */
 
 /* Where the body of a MESSAGE goes; NULL when there is no memory. */
-void *play_body(uint64_t bytes);
+void *play_body(struct comm *c, const struct wire_hdr *h);
 void play_body_sent(uint64_t cookie);
 
 /* Hands queued deliveries to the players. Return: whether there were any. */

@@ -185,7 +185,7 @@ static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void
 	(void)owner;
 	(void)l;
 	if (h->type == WIRE_MESSAGE && h->body_bytes) {
-		*ret_body = play_body(h->body_bytes);
+		*ret_body = play_body(checkin_find(h->comm, h->rank), h);
 		if (!*ret_body)
 			return -ENOMEM;
 	}
