@@ -59,6 +59,7 @@ int cmd_perf(int argc, char **argv)
 			 .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF };
 	struct err err = { "" };
 	const char *near;
+	char printer[16];
 	int n = 0, i = 1, code = config_new(&r.config), known = 0;
 
 	if (!command || code < 0)
@@ -108,6 +109,11 @@ int cmd_perf(int argc, char **argv)
 	if (code < 0)
 		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-code));
 	command[0] = r.paths.perf;
+	if (code >= 0) { /* rank 0, whom nccl-tests let print, may have no process */
+		snprintf(printer, sizeof(printer), "%u", r.config->real[0]);
+		command[r.n_command++] = (char *)"--print-rank";
+		command[r.n_command++] = printer;
+	}
 	code = code < 0 ? 2 : run_execute(&r);
 	run_deinit(&r);
 	return code;

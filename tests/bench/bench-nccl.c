@@ -6,8 +6,8 @@
  *
  * The ranks meet by NCCL_COMM_ID=host:port or by a file (tests/apps/rendezvous.h). Each size is timed
  * twice: every repetition on its own (launch until the stream is idle: median, mean,
- * p99) and, as nccl-tests does it, many launches and one synchronisation. Only rank 0
- * prints and writes; the times are its own. */
+ * p99) and, as nccl-tests does it, many launches and one synchronisation. Only one
+ * rank (0, or --print-rank) prints and writes; the times are its own. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static struct {
 	int iters, warmup;
 	bool in_place, check;
 	const char *json, *id_file;
-	int rank, n_ranks;
+	int rank, n_ranks, printer;
 	ncclComm_t comm;
 	cudaStream_t stream;
 	char *send, *recv; /* device */
@@ -365,7 +365,7 @@ static void print_head(void)
 		printf("step: %g(factor)", b.factor);
 	printf(" warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n", b.warmup,
 	       b.iters, b.check);
-	printf("# nRanks %d, times of rank 0\n#\n", b.n_ranks);
+	printf("# nRanks %d, times of rank %d\n#\n", b.n_ranks, b.printer);
 	printf("# %61s %29s\n", "out-of-place", "in-place");
 	printf("# %10s %13s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n", "size", "count", "type",
 	       "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
@@ -424,7 +424,7 @@ static size_t parse_size(const char *s)
 		    : !*end		    ? 0
 					    : -1;
 
-	if (end == s || v < 0 || shift < 0)
+	if (end == s || !(v >= 0 && v < 1e15) || shift < 0)
 		die("%s is no size: a number with K, M or G is expected", s);
 	return (size_t)(v * (double)(UINT64_C(1) << shift));
 }
@@ -465,6 +465,7 @@ static void usage(void)
 	     "                     f8e4m3 f8e5m2 (float)\n"
 	     "      --redop R      sum prod max min avg (sum)\n"
 	     "      --root R       of broadcast and reduce (0)\n"
+	     "      --print-rank R whose times are printed (0)\n"
 	     "      --in-place     time in place, too\n"
 	     "      --no-check     do not compare results\n"
 	     "      --json FILE    median, mean, p99 of each size in us; '-': standard output\n"
@@ -473,13 +474,14 @@ static void usage(void)
 	     "for batch_us, which is the table's time.");
 }
 
-enum { OPT_OP = 256, OPT_DTYPE, OPT_REDOP, OPT_ROOT, OPT_IN_PLACE, OPT_NO_CHECK, OPT_JSON, OPT_ID };
+enum { OPT_OP = 256, OPT_DTYPE, OPT_REDOP, OPT_ROOT, OPT_PRINT_RANK, OPT_IN_PLACE, OPT_NO_CHECK, OPT_JSON, OPT_ID };
 
 static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"op", 1, NULL, OPT_OP},	   {"dtype", 1, NULL, OPT_DTYPE},
 		{"redop", 1, NULL, OPT_REDOP},	   {"root", 1, NULL, OPT_ROOT},
+		{"print-rank", 1, NULL, OPT_PRINT_RANK},
 		{"in-place", 0, NULL, OPT_IN_PLACE}, {"no-check", 0, NULL, OPT_NO_CHECK},
 		{"json", 1, NULL, OPT_JSON},	   {"id-file", 1, NULL, OPT_ID},
 		{"min", 1, NULL, 'b'},		   {"max", 1, NULL, 'e'},
@@ -499,6 +501,7 @@ static void parse(int argc, char **argv)
 		case OPT_DTYPE: b.dtype = &dtypes[find(optarg, names, 12, "dtype")]; break;
 		case OPT_REDOP: b.redop = (ncclRedOp_t)find(optarg, redops, 5, "redop"); break;
 		case OPT_ROOT: b.root = parse_count(optarg, 0); break;
+		case OPT_PRINT_RANK: b.printer = parse_count(optarg, 0); break;
 		case OPT_IN_PLACE: b.in_place = true; break;
 		case OPT_NO_CHECK: b.check = false; break;
 		case OPT_JSON: b.json = optarg; break;
@@ -555,9 +558,18 @@ static void start(void)
 		die("out of memory");
 }
 
+/* Always larger: 0 times a factor would never end. */
+static size_t next_size(size_t bytes)
+{
+	size_t next = b.step ? bytes + b.step : (size_t)((double)bytes * b.factor + 0.5);
+
+	return next > bytes ? next : bytes + 1;
+}
+
 int main(int argc, char **argv)
 {
 	size_t bytes;
+	bool prints;
 	double sum = 0;
 	long bad = 0;
 	int n = 0;
@@ -565,7 +577,8 @@ int main(int argc, char **argv)
 
 	parse(argc, argv);
 	start();
-	if (!b.rank && b.json) {
+	prints = b.rank == b.printer;
+	if (prints && b.json) {
 		json = strcmp(b.json, "-") ? fopen(b.json, "w") : stdout;
 		if (!json)
 			die("%s: %s", b.json, strerror(errno));
@@ -575,7 +588,7 @@ int main(int argc, char **argv)
 			op_names[b.op], b.dtype->name, is_reduction() ? redops[b.redop] : "none",
 			b.n_ranks, b.iters, b.warmup);
 	}
-	if (!b.rank && json != stdout)
+	if (prints && json != stdout)
 		print_head();
 	for (bytes = b.min; bytes <= b.max;) {
 		struct row out, in;
@@ -583,7 +596,7 @@ int main(int argc, char **argv)
 		measure(bytes, false, &out);
 		if (has_in_place())
 			measure(bytes, true, &in);
-		if (!b.rank && json != stdout)
+		if (prints && json != stdout)
 			print_row(&out, has_in_place() ? &in : NULL);
 		if (json) {
 			json_row(json, &out, false, !n);
@@ -594,9 +607,9 @@ int main(int argc, char **argv)
 		bad += out.wrong > 0 ? out.wrong : 0;
 		bad += has_in_place() && in.wrong > 0 ? in.wrong : 0;
 		n++;
-		bytes = b.step ? bytes + b.step : (size_t)((double)bytes * b.factor + 0.5);
+		bytes = next_size(bytes);
 	}
-	if (!b.rank && json != stdout) {
+	if (prints && json != stdout) {
 		printf("# Out of bounds values : %ld %s\n", bad, bad ? "FAILED" : "OK");
 		printf("# Avg bus bandwidth    : %g\n#\n", n ? sum / n : 0);
 	}
