@@ -30,6 +30,8 @@
 #define TICK_NS (50 * NS_PER_MS)
 #define POLLS_A_LOOK 8 /* rounds without sleep between two looks at libevent */
 #define ACCEPTS_A_LOOK 64
+#define STRANGERS_TOLD 8
+#define STRANGERS_NS (10 * NS_PER_S)
 
 void server_warn(struct server *s, const char *fmt, ...)
 {
@@ -41,6 +43,33 @@ void server_warn(struct server *s, const char *fmt, ...)
 	va_end(ap);
 	s->n_warnings++;
 	log_warn("%s", text);
+}
+
+void server_warn_stranger(struct server *s, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	if (s->n_strangers++ == 0)
+		s->strangers_ns = clock_now_ns();
+	if (s->n_strangers > STRANGERS_TOLD) {
+		s->n_warnings++;
+		return;
+	}
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	server_warn(s, "%s", text);
+}
+
+static void tell_strangers(struct server *s, uint64_t now_ns)
+{
+	if (!s->n_strangers || now_ns < s->strangers_ns + STRANGERS_NS)
+		return;
+	if (s->n_strangers > STRANGERS_TOLD)
+		log_warn("%u more connections were refused or broke before they showed the token",
+			 s->n_strangers - STRANGERS_TOLD);
+	s->n_strangers = 0;
 }
 
 const char *server_addr(const struct server *s)
@@ -61,7 +90,7 @@ static void on_listen(evutil_socket_t fd, short what, void *ctx)
 	for (int i = 0; i < ACCEPTS_A_LOOK && r == 0; i++)
 		r = worker_accept(s, &err);
 	if (r < 0 && r != -EAGAIN)
-		server_warn(s, "cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
+		server_warn_stranger(s, "cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
 	s->tick_ns = 0;
 }
 
@@ -279,6 +308,7 @@ static void tick(struct server *s, uint64_t now_ns)
 	}
 	gather_tick(s, now_ns);
 	op_tick(s, now_ns);
+	tell_strangers(s, now_ns);
 	s->tick_ns = now_ns + (has_hello || s->n_gathers || s->n_open_ops ? TICK_NS : NS_PER_S);
 	if (s->record && record_flush(s->record) < 0) {
 		server_warn(s, "cannot write the record (%s); it ends here", strerror(errno));

@@ -58,6 +58,8 @@ struct server {
 	uint64_t active_ns;   /* when a frame moved last */
 	struct spin spin;     /* how long the pauses between frames have been */
 	uint64_t tick_ns;     /* next look at what waits */
+	uint32_t n_strangers; /* warnings of them since... */
+	uint64_t strangers_ns;
 	uint8_t boot_id[16];
 	bool is_stopping;
 	uint64_t stop_ns; /* give up draining then */
@@ -72,6 +74,10 @@ const char *server_addr(const struct server *s);
 int server_run(struct server *s, struct err *err);
 /* A warning of the run: logged, and counted for the status. */
 void server_warn(struct server *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same about those who have not shown the token: the first few in each 10 s, then
+ * how many more there were. Who scans ports or floods them must not fill the log. */
+void server_warn_stranger(struct server *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* status.c: the answer to WIRE_STATUS; the caller's to free(). NULL: no memory. */
 char *status_json(const struct server *s);

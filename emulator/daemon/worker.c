@@ -16,6 +16,7 @@
 #include "daemon/op.h"
 
 #define BIT(n) (1u << (n))
+#define LAST_WORDS_MAX 1024 /* rounds of a link for what a worker sent before it left */
 #define QUEUE_MAX (UINT64_C(16) << 20) /* answers to a peer that does not read */
 
 static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
@@ -88,6 +89,8 @@ int worker_refuse(struct worker *w, int code, const char *fmt, ...)
 	va_end(ap);
 	if (w->server->is_stopping)
 		log_info("%s: %s", worker_name(w, name, sizeof(name)), text.text);
+	else if (w->state == WORKER_HELLO)
+		server_warn_stranger(w->server, "%s: %s", worker_name(w, name, sizeof(name)), text.text);
 	else
 		server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), text.text);
 	wire_hdr_init(&h, WIRE_ERROR, sizeof(text));
@@ -152,9 +155,10 @@ static void part(struct worker *w)
 		worker_set_state(other, WORKER_CLOSED);
 		return;
 	}
-	/* a BYE may lie in the other socket */
-	if (other->state == WORKER_READY)
-		link_progress(other->link);
+	/* a BYE may lie in the other socket, behind much else */
+	for (int i = 0; i < LAST_WORDS_MAX && other->state == WORKER_READY; i++)
+		if (link_progress(other->link) <= 0)
+			break;
 	if (other->state == WORKER_READY)
 		worker_refuse(other, EPIPE, "its second connection was lost");
 }
@@ -337,7 +341,10 @@ static void worker_on_closed(void *owner, struct link *l, int code, const char *
 	char name[WORKER_NAME_MAX];
 
 	(void)l;
-	if (code < 0 && w->state != WORKER_DRAINING && w->state != WORKER_LEAVING)
+	if (code < 0 && w->state == WORKER_HELLO)
+		server_warn_stranger(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)),
+				     why ? why : strerror(-code));
+	else if (code < 0 && w->state != WORKER_DRAINING && w->state != WORKER_LEAVING)
 		server_warn(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)),
 			    why ? why : strerror(-code));
 	else

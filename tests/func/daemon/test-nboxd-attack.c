@@ -1,0 +1,195 @@
+/* nboxd against workers that mean ill, or leave at the worst moment, beside one
+ * communicator that goes on working. */
+#include <fcntl.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../unit/base/cmocka-all.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/rng.h"
+#include "fake-worker.h"
+
+static struct fake f[3];
+
+/* 2 nodes x 3 ranks, @n of the three real ones here, one communicator of these. */
+static void start(struct daemon *d, const char *addr, const char *exchange, size_t n)
+{
+	const char *args[] = {"--nodes", "2", "--gpus-per-node", "3", "--real", "0-2", "--addr",
+			      addr, "--exchange", exchange, "--model", "alphabeta", "--settle",
+			      "50ms", NULL};
+
+	daemon_start(d, args);
+	for (size_t i = 0; i < n; i++)
+		fake_connect(&f[i], d->addr, "");
+	assert_true(fakes_got(f, n, WIRE_WELCOME, 1));
+	for (size_t i = 0; i < n; i++)
+		fake_init(&f[i], 7, (uint32_t)n, (uint32_t)i, (uint32_t)i);
+	assert_true(fakes_got(f, n, WIRE_COMM_READY, 1));
+}
+
+static void work(uint64_t seq)
+{
+	for (size_t i = 0; i < 2; i++)
+		fake_arrive(&f[i], &f[i].ready[0], seq, COLL_ALLREDUCE, 100, 0);
+	assert_true(fakes_ops_over(f, 2));
+}
+
+static bool is_quiet(void *ctx)
+{
+	return clock_now_ns() >= *(uint64_t *)ctx;
+}
+
+/* Payload over tcp: of a worker that leaves, the end of the second connection may be
+ * seen long before the BYE that lies behind many frames in the first one. */
+static void test_late_bye(void **state)
+{
+	struct wire_hello hello = {.pid = (uint32_t)getpid(), .host = "fake",
+				   .role = WIRE_ROLE_BACK};
+	struct wire_ping ping = {0};
+	struct fake back;
+	struct daemon d;
+	uint64_t until;
+
+	(void)state;
+	start(&d, "tcp:127.0.0.1:0", "payload", 2);
+	fake_connect(&f[2], d.addr, "");
+	assert_true(fakes_got(&f[2], 1, WIRE_WELCOME, 1));
+	hello.worker = f[2].welcome.worker;
+	fake_connect_raw(&back, d.addr);
+	fake_send(&back, WIRE_HELLO, 0, 0, 0, &hello, sizeof(hello));
+	assert_true(fakes_got(&back, 1, WIRE_WELCOME, 1));
+	assert_int_equal(kill(d.pid, SIGSTOP), 0);
+	for (int i = 0; i < 3000; i++)
+		fake_send(&f[2], WIRE_PING, 0, 0, 0, &ping, sizeof(ping));
+	fake_send(&f[2], WIRE_BYE, 0, 0, 0, NULL, 0);
+	assert_int_equal(link_queued_bytes(f[2].link), 0);
+	fake_close(&back);
+	assert_int_equal(kill(d.pid, SIGCONT), 0);
+	until = clock_now_ns() + 300 * NS_PER_MS;
+	fakes_pump(f, 3, is_quiet, &until);
+	assert_int_equal(f[2].n[WIRE_ERROR], 0);
+	assert_false(daemon_said(&d, "second connection was lost"));
+	for (size_t i = 0; i < 3; i++)
+		fake_close(&f[i]);
+	daemon_stop(&d);
+}
+
+static uint64_t rng_below(struct rng *r, uint64_t n)
+{
+	return rng_u64(r) % n;
+}
+
+/* Some bytes of a good frame are turned, or its body is another one's. */
+static void send_wrong(struct fake *enemy, struct rng *rng)
+{
+	static uint8_t body[4096];
+	struct wire_hdr h;
+	size_t n = rng_below(rng, 4) ? rng_below(rng, 600) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		body[i] = rng_below(rng, 3) ? 0 : (uint8_t)rng_below(rng, 256);
+	wire_hdr_init(&h, (enum wire_type)(1 + rng_below(rng, WIRE_TYPE_END)), n);
+	switch ((int)h.type) { /* the right length more often than chance has it */
+	case WIRE_COMM_INIT: h.body_bytes = sizeof(struct wire_comm_init); break;
+	case WIRE_COMM_SPLIT: h.body_bytes = sizeof(struct wire_comm_split); break;
+	case WIRE_ARRIVE: h.body_bytes = sizeof(struct wire_arrive); break;
+	case WIRE_DONE: h.body_bytes = sizeof(struct wire_done); break;
+	case WIRE_ABORT: h.body_bytes = sizeof(struct wire_text); break;
+	case WIRE_LOCAL_ID: h.body_bytes = WIRE_ID_BYTES; break;
+	case WIRE_MESSAGE: h.body_bytes = 0; break;
+	default: break;
+	}
+	/* its own communicator and rank, or another's */
+	h.comm = rng_below(rng, 4) ? enemy->ready[0].comm : (uint32_t)rng_below(rng, 4);
+	h.rank = rng_below(rng, 4) ? enemy->ready[0].m.rank : (uint32_t)rng_below(rng, 4);
+	h.seq = rng_below(rng, 3);
+	h.peer = (uint32_t)rng_below(rng, 4);
+	h.lane = (uint16_t)rng_below(rng, 2);
+	h.index = rng_below(rng, 3);
+	link_send_copy(enemy->link, &h, h.body_bytes ? body : NULL);
+	if (!enemy->is_closed)
+		link_progress(enemy->link);
+}
+
+/* A worker with a communicator of its own sends what it likes; the others' op goes on. */
+static void random_frames(const char *addr, const char *exchange, uint64_t seed)
+{
+	struct fake *enemy = &f[2];
+	struct rng rng = {0};
+	struct daemon d;
+
+	rng_seed(&rng, seed, 0);
+	start(&d, addr, exchange, 2);
+	for (uint64_t round = 0; round < 60; round++) {
+		fake_connect(enemy, d.addr, "");
+		assert_true(fakes_got(enemy, 1, WIRE_WELCOME, 1));
+		fake_init(enemy, (uint8_t)(100 + round), 1, 0, 2);
+		assert_true(fakes_got(enemy, 1, WIRE_COMM_READY, 1));
+		for (int i = 0; i < 30 && !enemy->is_closed; i++)
+			send_wrong(enemy, &rng);
+		work(round);
+		fake_close(enemy);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(f[i].n[WIRE_ABORT], 0);
+		fake_close(&f[i]);
+	}
+	daemon_stop(&d);
+}
+
+static void test_random_frames(void **state)
+{
+	(void)state;
+	random_frames("tcp:127.0.0.1:0", "messages", 1);
+	random_frames("tcp:127.0.0.1:0", "none", 2);
+	random_frames("tcp:127.0.0.1:0", "payload", 3);
+}
+
+/* Hundreds of strangers: the log does not grow with them, the work goes on. */
+static void test_strangers(void **state)
+{
+	static int fds[600];
+	char port[16];
+	struct daemon d;
+
+	(void)state;
+	start(&d, "tcp:127.0.0.1:0", "messages", 2);
+	snprintf(port, sizeof(port), "%s", strrchr(d.addr, ':') + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *ai;
+
+		assert_int_equal(getaddrinfo("127.0.0.1", port, &hints, &ai), 0);
+		fds[i] = socket(ai->ai_family, SOCK_STREAM, 0);
+		assert_int_equal(connect(fds[i], ai->ai_addr, ai->ai_addrlen), 0);
+		freeaddrinfo(ai);
+		assert_int_equal(send(fds[i], "GET / HTTP/1.1\r\nHost: a\r\nAccept: text/html, */*\r\n\r\n",
+				      52, MSG_NOSIGNAL), 52);
+	}
+	for (uint64_t seq = 0; seq < 50; seq++)
+		work(seq);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	for (size_t i = 0; i < 2; i++)
+		fake_close(&f[i]);
+	assert_true(daemon_said(&d, "not a frame of nbox"));
+	assert_true(d.n_log < 8192);
+	daemon_stop(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_late_bye),
+		cmocka_unit_test(test_random_frames),
+		cmocka_unit_test(test_strangers),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
