@@ -4,60 +4,12 @@
  * of the k real ranks.
  *
  *   all-ops WORLD REAL,REAL,... [part ...]      RANK says who we are */
-#include <cuda_runtime_api.h>
-#include <nccl.h>
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define MAX_REAL 64
+#include "job.h"
 
-static int n, k, me, real[MAX_REAL];
 static ncclComm_t comm;
 static cudaStream_t stream, other;
-
-#define NCCL(call)                                                                                 \
-	do {                                                                                       \
-		ncclResult_t r_ = (call);                                                          \
-		if (r_ != ncclSuccess) {                                                           \
-			fprintf(stderr, "%d: rank %d: %s: %s (%s)\n", __LINE__, me, #call,         \
-				ncclGetErrorString(r_), ncclGetLastError(comm));                   \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-#define CUDA(call)                                                                                 \
-	do {                                                                                       \
-		cudaError_t r_ = (call);                                                           \
-		if (r_ != cudaSuccess) {                                                           \
-			fprintf(stderr, "%d: rank %d: %s: %s\n", __LINE__, me, #call,              \
-				cudaGetErrorString(r_));                                           \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-#define CHECK(cond, ...)                                                                           \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%d: rank %d of %d: %s: ", __LINE__, me, n, #cond);        \
-			fprintf(stderr, __VA_ARGS__);                                              \
-			fprintf(stderr, "\n");                                                     \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-
-static int template_of(int v)
-{
-	for (int i = 0; i < k; i++)
-		if (real[i] == v)
-			return v;
-	return real[v % k];
-}
-
-static int is_real(int v)
-{
-	return template_of(v) == v;
-}
 
 /* Small whole numbers: sums over 512 ranks stay exact in fp32. */
 static double input(int rank, long i)
@@ -415,10 +367,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	n = atoi(argv[1]);
-	for (char *p = argv[2]; *p && k < MAX_REAL; p += *p == ',')
-		real[k++] = (int)strtol(p, &p, 10);
-	me = atoi(getenv("RANK"));
+	job_start(argv);
 	CUDA(cudaSetDevice(0));
 	CUDA(cudaStreamCreate(&stream));
 	CUDA(cudaStreamCreate(&other));

@@ -1,0 +1,106 @@
+/* What the jobs of these tests share: a program that knows nothing of nbox, and what it
+ * may expect. Every call of NCCL must leave errno and the signal mask alone. */
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_REAL 64
+
+static int n, k, me, real[MAX_REAL]; /* the world, its real ranks, ours */
+
+/* @r: evaluated between the two looks. */
+#define NCCL_IS_QUIET(r)                                                                           \
+	({                                                                                         \
+		sigset_t before_, after_;                                                          \
+		ncclResult_t is_quiet_;                                                            \
+		pthread_sigmask(SIG_SETMASK, NULL, &before_);                                      \
+		errno = EXDEV;                                                                     \
+		is_quiet_ = (r);                                                                   \
+		if (errno != EXDEV) {                                                              \
+			fprintf(stderr, "%d: %s changed errno\n", __LINE__, #r);                   \
+			exit(1);                                                                   \
+		}                                                                                  \
+		pthread_sigmask(SIG_SETMASK, NULL, &after_);                                       \
+		for (int sig_ = 1; sig_ < NSIG; sig_++)                                            \
+			if (sigismember(&before_, sig_) != sigismember(&after_, sig_)) {           \
+				fprintf(stderr, "%d: %s changed the mask\n", __LINE__, #r);        \
+				exit(1);                                                           \
+			}                                                                          \
+		is_quiet_;                                                                         \
+	})
+#define NCCL(call)                                                                                 \
+	do {                                                                                       \
+		ncclResult_t r_ = NCCL_IS_QUIET(call);                                             \
+		if (r_ != ncclSuccess) {                                                           \
+			fprintf(stderr, "%d: rank %d: %s: %s (%s)\n", __LINE__, me, #call,         \
+				ncclGetErrorString(r_), ncclGetLastError(NULL));                   \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+#define NCCL_FAILS(call, how)                                                                      \
+	do {                                                                                       \
+		ncclResult_t r_ = NCCL_IS_QUIET(call);                                             \
+		if (r_ != (how)) {                                                                 \
+			fprintf(stderr, "%d: rank %d: %s: %s, not %s (%s)\n", __LINE__, me, #call, \
+				ncclGetErrorString(r_), #how, ncclGetLastError(NULL));             \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+#define CUDA(call)                                                                                 \
+	do {                                                                                       \
+		cudaError_t r_ = (call);                                                           \
+		if (r_ != cudaSuccess) {                                                           \
+			fprintf(stderr, "%d: rank %d: %s: %s\n", __LINE__, me, #call,              \
+				cudaGetErrorString(r_));                                           \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+#define CHECK(cond, ...)                                                                           \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%d: rank %d of %d: %s: ", __LINE__, me, n, #cond);        \
+			fprintf(stderr, __VA_ARGS__);                                              \
+			fprintf(stderr, "\n");                                                     \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* The real rank whose place @v has: itself, or that of its template. */
+static inline int template_of(int v)
+{
+	for (int i = 0; i < k; i++)
+		if (real[i] == v)
+			return v;
+	return real[v % k];
+}
+
+static inline int is_real(int v)
+{
+	return template_of(v) == v;
+}
+
+/* WORLD REAL,REAL,... and RANK. */
+static inline void job_start(char **argv)
+{
+	n = atoi(argv[1]);
+	for (char *p = argv[2]; *p && k < MAX_REAL; p += *p == ',')
+		real[k++] = (int)strtol(p, &p, 10);
+	me = atoi(getenv("RANK"));
+}
+
+static inline ncclUniqueId id_of(const char *text)
+{
+	ncclUniqueId id;
+
+	memset(&id, 0, sizeof(id));
+	snprintf(id.internal, sizeof(id.internal), "%s", text);
+	return id;
+}
