@@ -365,9 +365,10 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 	return 0;
 }
 
-/* The parent of a split or shrink, when @w plays @rank in it. */
+/* The parent of a split or shrink, when @w plays @rank in it. A dead one can be shrunk:
+ * that is how a job goes on without the rank that killed it. */
 static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint32_t rank,
-				uint32_t cookie)
+				uint32_t cookie, enum gather_kind kind)
 {
 	struct comm *c = comm_find(w->server, h->comm);
 	struct comm_member *m = c ? comm_member(c, rank) : NULL;
@@ -377,7 +378,7 @@ static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint
 			      wire_type_name(h->type), rank, h->comm);
 		return NULL;
 	}
-	if (!c || c->is_dead) {
+	if (!c || (c->is_dead && kind != GATHER_SHRINK)) {
 		tell_failed(w, cookie, ECANCELED, "the parent communicator was aborted or freed");
 		return NULL;
 	}
@@ -392,7 +393,7 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 	int r;
 
 	memcpy(&m, body, sizeof(m));
-	parent = find_parent(w, h, m.rank, m.cookie);
+	parent = find_parent(w, h, m.rank, m.cookie, GATHER_SPLIT);
 	if (!parent)
 		return 0;
 	g = gather_find(w->server, GATHER_SPLIT, NULL, m.parent, m.count);
@@ -444,6 +445,19 @@ static int shrink_start(struct gather *g, const struct comm *parent,
 	return 0;
 }
 
+/* A real member that has to come to the shrink and is played by @w (NULL: by nobody any
+ * more). */
+static const struct comm_member *shrink_member_of(const struct gather *g,
+						  const struct comm *parent,
+						  const struct worker *w)
+{
+	for (uint32_t i = 0; i < parent->n_real; i++)
+		if (parent->real[i].worker == w &&
+		    !is_excluded(g->excluded, g->n_excluded, parent->real[i].rank))
+			return &parent->real[i];
+	return NULL;
+}
+
 int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	const void *list = (const char *)body + sizeof(struct wire_comm_shrink);
@@ -455,7 +469,7 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 	memcpy(&m, body, sizeof(m));
 	if (m.parent != h->comm || m.n_excluded > w->server->config->world)
 		return worker_refuse(w, EPROTO, "COMM_SHRINK frame: parent or count is wrong");
-	parent = find_parent(w, h, m.rank, m.cookie);
+	parent = find_parent(w, h, m.rank, m.cookie, GATHER_SHRINK);
 	if (!parent)
 		return 0;
 	g = gather_find(w->server, GATHER_SHRINK, NULL, m.parent, m.count);
@@ -485,6 +499,9 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 								     : g->entries[0].rank);
 	else if (is_excluded(g->excluded, g->n_excluded, m.rank))
 		gather_fail(g, EINVAL, "rank %u excludes itself", m.rank);
+	else if (shrink_member_of(g, parent, NULL))
+		gather_fail(g, ECONNRESET, "rank %u is gone and is not excluded",
+			    shrink_member_of(g, parent, NULL)->rank);
 	else if (r == 0 && g->n == g->n_wanted)
 		shrink_complete(g, parent);
 	return 0;
@@ -498,8 +515,11 @@ void gather_worker_gone(struct server *s, struct worker *w)
 	struct gather *g, *next;
 
 	DL_FOREACH_SAFE(s->gathers, g, next) {
-		bool is_in = false;
-		uint32_t rank = 0;
+		const struct comm *parent = g->kind == GATHER_SHRINK ? comm_find(s, g->parent)
+								     : NULL;
+		const struct comm_member *m = parent ? shrink_member_of(g, parent, w) : NULL;
+		bool is_in = m != NULL;
+		uint32_t rank = m ? m->rank : 0;
 
 		for (uint32_t i = 0; i < g->n; i++) {
 			if (g->entries[i].worker != w)
@@ -519,7 +539,7 @@ void gather_comm_dead(struct comm *parent, const char *why)
 	struct gather *g, *next;
 
 	DL_FOREACH_SAFE(parent->server->gathers, g, next)
-		if (g->kind != GATHER_INIT && g->parent == parent->number)
+		if (g->kind == GATHER_SPLIT && g->parent == parent->number)
 			gather_fail(g, ECANCELED, "the parent communicator %u was aborted: %.300s",
 				    parent->number, why);
 }
