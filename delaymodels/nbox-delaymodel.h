@@ -130,6 +130,7 @@ static inline const char *nbox_value(const struct nbox_kv *kv, size_t n_kv, cons
 struct nbox_param {
 	const char *name;
 	const char *unit;          /* "time", "bandwidth", "bytes", "ratio", "count", "choice",
+				    * "rank" (a count that the host checks to be in the world),
 				    * "text" */
 	const char *default_text;  /* for people; NULL: must be given */
 	const char *help;

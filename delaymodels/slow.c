@@ -109,7 +109,7 @@ static uint32_t slow_traits(void *model)
 }
 
 static const struct nbox_param params[] = {
-	{"rank", "count", NULL, "world rank of the slow one"},
+	{"rank", "rank", NULL, "world rank of the slow one"},
 	{"compute", "ratio", "1", "its computation takes this many times as long"},
 	{"link", "ratio", "1", "its messages occupy their links this many times as long"},
 	{0},

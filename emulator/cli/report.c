@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "engine/solve.h"
 #include "wire/wire.h"
 
 #define PERIOD_MAX 65536 /* ops of an iteration */
@@ -161,7 +162,7 @@ static int find_iterations(const struct record_row *rows, uint64_t n, struct rep
 static void add_warnings(const struct record *rec, const struct record_row *rows, uint64_t n,
 			 struct report *rep)
 {
-	uint64_t guessed = 0, below = 0, slow_local = 0;
+	uint64_t guessed = 0, below = 0, slow_local = 0, n_late = 0, late_sims = 0;
 
 	if (rec->is_truncated)
 		report_warn(rep, "the record ends in the middle of a row: nboxd did not end in good order");
@@ -173,6 +174,10 @@ static void add_warnings(const struct record *rec, const struct record_row *rows
 		guessed += (rows[i].flags & RECORD_GUESSED_MEMBERS) != 0;
 		below += (rows[i].flags & RECORD_BELOW_BOUND) != 0;
 		slow_local += rows[i].local_done_ns > rows[i].due_ns;
+		if (rows[i].release_ns > rows[i].due_ns + 1000000) {
+			n_late++;
+			late_sims += rows[i].how == SOLVE_SIM;
+		}
 	}
 	if (guessed)
 		report_warn(rep, "%llu of %llu ops ran on communicators whose virtual members were inferred",
@@ -188,8 +193,9 @@ static void add_warnings(const struct record *rec, const struct record_row *rows
 	if (rep->n_iterations == 0 && n >= 6)
 		report_warn(rep, "no repeating sequence of ops was found, so there are no iteration times");
 	if (rep->lateness_ns.p99 > 1e6)
-		report_warn(rep, "gates opened up to %.1f ms late (p99 %.1f ms): the machine was busy",
-			    rep->lateness_ns.max / 1e6, rep->lateness_ns.p99 / 1e6);
+		report_warn(rep, "gates opened up to %.1f ms late (p99 %.1f ms): the machine was busy%s",
+			    rep->lateness_ns.max / 1e6, rep->lateness_ns.p99 / 1e6,
+			    2 * late_sims > n_late ? ", or nboxd, which simulates each message of these ops" : "");
 }
 
 int report_make(const struct record *rec, struct report *ret)

@@ -113,6 +113,8 @@ static int check_model(const struct run *r, struct err *err)
 	int code = delay_open(r->config->model, r->config->what_ifs, r->config->n_what_ifs, dirs,
 			      r->config->seed, &chain, err);
 
+	if (code == 0)
+		code = delay_check_world(chain, r->config->world, err);
 	delay_free(chain);
 	return code;
 }

@@ -279,6 +279,26 @@ static void warn_below_bound(struct op *op)
 		    units_print_time(op->timing.bound_ns, bound, sizeof(bound)));
 }
 
+/* Deciding took so long that the op was over before: nothing was decided, nor moved, for
+ * anybody meanwhile. */
+static void warn_slow(struct op *op, uint64_t since_ns)
+{
+	uint64_t now = clock_now_ns();
+	char took[32], late[32];
+
+	if (op->call->is_slow_told || now <= op->end_ns + NS_PER_MS || now - since_ns < NS_PER_MS)
+		return;
+	op->call->is_slow_told = true;
+	server_warn(op->comm->server,
+		    "op %llu of communicator %u (%s of %u ranks): finding its end took nboxd %s, and the "
+		    "op was over %s before: gates open late; what-ifs on messages or on one rank's "
+		    "link have each message simulated: choose fewer ranks, larger chunks or a "
+		    "what-if on whole ops",
+		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->kind),
+		    op->comm->n_ranks, units_print_time((double)(now - since_ns), took, sizeof(took)),
+		    units_print_time((double)(now - op->end_ns), late, sizeof(late)));
+}
+
 static void tell_release(struct op *op)
 {
 	struct wire_release m = {op->start_ns, op->end_ns, op->number};
@@ -314,6 +334,7 @@ static void op_start(struct op *op)
 {
 	struct comm *c = op->comm;
 	struct err err = {""};
+	uint64_t since_ns = clock_now_ns();
 
 	if (find_start(op, &err) < 0 || solve_op(op, &err) < 0 || start_engine(op, &err) < 0) {
 		comm_abort(c, NULL, EINVAL, "op %llu (%s): %s", (unsigned long long)op->seq,
@@ -321,6 +342,7 @@ static void op_start(struct op *op)
 		return;
 	}
 	warn_below_bound(op);
+	warn_slow(op, since_ns);
 	op->moved_ns = op->end_ns;
 	op->warn_ns = op->end_ns + SERVER_WARN_NS;
 	tell_release(op);

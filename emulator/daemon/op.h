@@ -33,7 +33,7 @@ struct call {
 	uint64_t *first_reduce;    /* owned; out-connection -> offset into reduces */
 	struct bitmap reduces;     /* out messages that the virtual receiver reduces */
 	bool has_reduces;
-	bool is_below_bound_told;
+	bool is_below_bound_told, is_slow_told;
 	uint32_t n_users;          /* live ops */
 	struct call *prev, *next;
 };

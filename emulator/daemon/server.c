@@ -197,6 +197,8 @@ static int open_engine(struct server *s, struct err *err)
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
 	int r = delay_open(c->model, c->what_ifs, c->n_what_ifs, dirs, c->seed, &s->delay, err);
 
+	if (r == 0)
+		r = delay_check_world(s->delay, c->world, err);
 	if (r < 0)
 		return err_prefix(err, r, "model");
 	if (solver_new(&c->topology, s->delay, &s->solver) < 0 ||

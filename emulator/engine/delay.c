@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "engine/delay-private.h"
 
 static const char *name_of(const struct delay_instance *in)
@@ -188,6 +189,25 @@ int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs
 			return r;
 	}
 	*ret = steal_ptr(d);
+	return 0;
+}
+
+int delay_check_world(const struct delay_chain *d, uint32_t world, struct err *err)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		const struct delay_instance *in = &d->items[i];
+
+		for (const struct nbox_param *p = in->plugin.table.params; p && p->name; p++) {
+			const char *text = nbox_value(in->kv, in->n_kv, p->name);
+			uint64_t rank;
+
+			if (!text || !p->unit || strcmp(p->unit, "rank") != 0 ||
+			    units_count(text, &rank, NULL) < 0 || rank < world)
+				continue;
+			return err_set(err, EINVAL, "delay model %s: %s=%s is outside the world of %u ranks "
+				       "(0 to %u)", name_of(in), p->name, text, world, world - 1);
+		}
+	}
 	return 0;
 }
 

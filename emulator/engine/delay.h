@@ -26,6 +26,9 @@ struct delay_chain;
 int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs,
 	       const char *const *dirs, uint64_t seed, struct delay_chain **ret,
 	       struct err *err);
+/* Every parameter that names a world rank (unit "rank") names one of @world. Return: 0;
+ * -EINVAL with the sentence. */
+int delay_check_world(const struct delay_chain *d, uint32_t world, struct err *err);
 struct delay_chain *delay_free(struct delay_chain *d);
 
 bool delay_is_uniform(const struct delay_chain *d);

@@ -27,6 +27,9 @@ says "ring" "suggests ring"
 exits 2 "an unknown parameter" "$NBOX" run --nodes 4 --model ring:bandwith=1GB/s -- true
 says "bw" "names the parameters"
 exits 2 "a decorator as a model" "$NBOX" run --nodes 4 --model add:delay=1ms -- true
+exits 2 "a what-if on a rank that is not there" "$NBOX" run --nodes 4 --gpus-per-node 1 --what-if slow:rank=4,compute=2 -- true
+says "outside the world of 4 ranks" "says the world's size"
+exits 1 "nboxd says so, too" "$BUILD/nboxd" --nodes 4 --gpus-per-node 1 --what-if slow:rank=4,compute=2 --addr "shm:$tmp/x.sock"
 exits 2 "an unknown exchange" "$NBOX" run --nodes 4 --exchange paylod -- true
 says "payload" "suggests payload"
 exits 2 "a rank outside the world" "$NBOX" run --nodes 2 --gpus-per-node 2 --real 9 -- true
