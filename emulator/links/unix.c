@@ -131,10 +131,15 @@ static int listen_abstract(const char *path, const struct sockaddr_un *a, sockle
 			   int *ret_fd, struct err *err)
 {
 	CLEANUP(closep) int fd = unix_socket();
+	int rc;
 
 	if (fd < 0)
 		return err_set(err, -fd, "no socket: %s", strerror(-fd));
-	if (bind(fd, (const struct sockaddr *)a, len) || listen(fd, SOMAXCONN))
+	rc = bind(fd, (const struct sockaddr *)a, len);
+	if (rc && errno == EADDRINUSE)
+		return err_set(err, EADDRINUSE,
+			       "another nboxd listens at shm:%s; stop it or choose another --addr", path);
+	if (rc || listen(fd, SOMAXCONN))
 		return err_set(err, errno, "cannot listen at shm:%s: %s", path, strerror(errno));
 	*ret_fd = steal_fd(&fd);
 	return 0;

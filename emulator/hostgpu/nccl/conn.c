@@ -540,7 +540,7 @@ void conn_say_abort(struct ncclComm *c, int code, const char *text)
 	}
 }
 
-static void say_bye(struct conn *k)
+void conn_say_bye(struct conn *k)
 {
 	struct wire_hdr h;
 
@@ -584,7 +584,7 @@ void conn_close_data(struct ncclComm *c)
 			continue;
 		}
 		if (!c->is_failed)
-			say_bye(k);
+			conn_say_bye(k);
 		let_go(k);
 	}
 	drop_inboxes(c);

@@ -307,6 +307,7 @@ void conn_lost(struct ncclComm *c, ncclResult_t code, const char *text);
 /* The communicator lost a connection: fails it, with what the others said. */
 void conn_judge_lost(struct ncclComm *c);
 void conn_say_abort(struct ncclComm *c, int code, const char *text);
+void conn_say_bye(struct conn *k); /* we leave in good order */
 void conn_close_data(struct ncclComm *c); /* at once: nothing may touch the buffers */
 int gather_start(struct ncclComm *c, uint64_t number, const struct gather_record *mine);
 struct gather *gather_find(struct ncclComm *c, uint64_t number);

@@ -7,6 +7,8 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +25,7 @@
 #define SWEEP_NS NS_PER_MS           /* busy: how often idle links are looked at */
 #define TELL_NS (10 * NS_PER_S)      /* an op that takes longer is worth a line */
 #define GONE 64
+#define LEAVE_NS (200 * NS_PER_MS)
 
 static struct {
 	pthread_mutex_t lock;
@@ -527,9 +530,40 @@ static void after_fork(void)
 	atomic_store(&px.is_asleep, false);
 }
 
+static void do_leave(void *arg)
+{
+	for (struct conn *k = px.conns; k; k = k->next) {
+		if (!k->comm || k->comm->is_failed || k->is_dead || k->is_lingering)
+			continue;
+		conn_say_bye(k);
+		link_progress(k->link);
+	}
+	sem_post(arg);
+}
+
+/* exit() with communicators that were not destroyed, as many programs do: the others
+ * are told, so that only an op that needs this rank fails. */
+__attribute__((destructor)) static void leave(void)
+{
+	static sem_t done;
+	uint64_t until = clock_now_ns() + LEAVE_NS;
+	struct timespec ts = {.tv_sec = (time_t)(until / NS_PER_S),
+			      .tv_nsec = (long)(until % NS_PER_S)};
+	bool is_started;
+
+	pthread_mutex_lock(&px.lock);
+	is_started = px.is_started;
+	pthread_mutex_unlock(&px.lock);
+	if (!is_started || sem_init(&done, 0, 0) || proxy_post(do_leave, &done))
+		return;
+	while (sem_clockwait(&done, CLOCK_MONOTONIC, &ts) && errno == EINTR)
+		;
+}
+
 ncclResult_t proxy_start(void)
 {
 	static bool is_hooked;
+	sigset_t all, old;
 	pthread_attr_t attr;
 	pthread_t t;
 	int e = 0;
@@ -542,7 +576,10 @@ ncclResult_t proxy_start(void)
 		} else {
 			pthread_attr_init(&attr);
 			pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+			sigfillset(&all); /* the job's signals are for the job's threads */
+			pthread_sigmask(SIG_SETMASK, &all, &old);
 			e = pthread_create(&t, &attr, proxy_main, NULL);
+			pthread_sigmask(SIG_SETMASK, &old, NULL);
 			pthread_attr_destroy(&attr);
 		}
 		px.is_started = !e;

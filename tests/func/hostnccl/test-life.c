@@ -313,6 +313,30 @@ static int killed_shrink(struct rank *r)
 	return 0;
 }
 
+/* A rank that ends without ncclCommDestroy harms nobody who needs no more of it. */
+static int leaves(struct rank *r)
+{
+	ncclComm_t comm = make_comm(r, 0);
+	cudaStream_t s;
+
+	CUDA(cudaStreamCreate(&s));
+	CHECK(!sum_is(comm, s, 1, r->n));
+	r->shared->flag[r->rank] = 1;
+	for (int i = 0; i < r->n; i++)
+		wait_flag(r, i, 1);
+	if (r->rank == 1)
+		return 0;
+	for (int i = 0; i < 300; i++) {
+		ncclResult_t async;
+
+		NCCL(ncclCommGetAsyncError(comm, &async));
+		CHECK(async == ncclSuccess);
+		usleep(1000);
+	}
+	NCCL(ncclCommDestroy(comm));
+	return 0;
+}
+
 /* Ranks that do not agree on what they call. */
 static int mismatch(struct rank *r)
 {
@@ -401,6 +425,7 @@ int main(int argc, char **argv)
 		{"nonblocking", nonblocking_late, 4, -1}, {"scalable", scalable, 4, -1},
 		{"common-id", common_id, 3, -1},   {"two-hosts", two_hosts, 6, -1},
 		{"abort", abort_op, 3, -1},	   {"abort-init", abort_init, 1, -1},
+		{"leaves", leaves, 3, -1},
 		{"killed", killed, 4, 1},	   {"killed-shrink", killed_shrink, 4, 1},
 		{"mismatch", mismatch, 2, -1},	   {"misuse", misuse, 1, -1},
 	};
