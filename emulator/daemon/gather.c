@@ -106,6 +106,7 @@ static struct gather *gather_new(struct server *s, enum gather_kind kind)
 	g->warn_ns = g->first_ns + SERVER_WARN_NS;
 	DL_APPEND(s->gathers, g);
 	s->n_gathers++;
+	s->tick_ns = 0; /* else an idle nboxd looks once a second, and settles late */
 	return g;
 }
 
