@@ -224,6 +224,7 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 			comm_ref(c);
 		} else {
 			comm_ref(c); /* for good */
+			op_keep(op);
 		}
 		rc = DEVICE(c, arrive, (b->stream, &op->gate));
 	}

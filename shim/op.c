@@ -36,6 +36,17 @@ void op_put(struct op *op)
 	pthread_mutex_unlock(&c->lock);
 }
 
+void op_keep(struct op *op)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct op *kept;
+
+	pthread_mutex_lock(&lock);
+	op->kept_next = kept;
+	kept = op;
+	pthread_mutex_unlock(&lock);
+}
+
 struct op *op_free(struct op *op)
 {
 	if (!op)

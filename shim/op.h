@@ -42,6 +42,7 @@ struct op {
 	struct comm *comm; /* holds a reference from arrive to passed */
 	struct op *next;   /* in the pool, or in the communicator's list of live ops */
 	struct op *launch_next; /* the launching thread's list */
+	struct op *kept_next; /* see op_keep() */
 	bool is_persistent;
 	struct wire_arrive call; /* arrive_ns and compute_ns are filled at each arrival */
 	struct sched_p2p *p2p;   /* owned */
@@ -54,6 +55,9 @@ struct op {
 struct op *op_get(struct comm *c);
 /* Back to the pool (not persistent ones). */
 void op_put(struct op *op);
+/* A captured op belongs to graphs that may be replayed as long as the process lives:
+ * it and its communicator are kept for good, on a list. */
+void op_keep(struct op *op);
 struct op *op_free(struct op *op); /* returns NULL */
 /* Adds a point-to-point call. Return: 0 or -ENOMEM. */
 int op_add_p2p(struct op *op, uint32_t peer, bool is_send, uint64_t bytes);
