@@ -119,7 +119,9 @@ static void wait_for_due(struct gate *g, uint64_t due_ns)
 	while (clock_now_ns() < early) {
 		if (atomic_load_explicit(&g->hurry, memory_order_acquire))
 			return;
-		futex(&g->hurry, FUTEX_WAIT_BITSET, 0, &until); /* absolute, CLOCK_MONOTONIC */
+		/* absolute, CLOCK_MONOTONIC */
+		if (futex(&g->hurry, FUTEX_WAIT_BITSET, 0, &until) < 0 && errno == ETIMEDOUT)
+			clock_learn_wake(early);
 	}
 	if (!atomic_load_explicit(&g->hurry, memory_order_acquire))
 		clock_sleep_until_ns(due_ns);

@@ -2,7 +2,7 @@
  *
  * A sleeper asks the kernel to wake it slack nanoseconds before it is due and
  * spins the rest. The slack follows the wake-up latencies that all threads of the
- * process see: up at once, with a margin of a half, and down by 1/32 a sleep, so
+ * process see: up at once, with a margin of as much again, and down by 1/32 a sleep, so
  * that one quiet moment does not make the next busy one late. It does not touch
  * the thread's timer slack (PR_SET_TIMERSLACK): that is its owner's choice. */
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#define SLACK_MIN_NS (20 * NS_PER_US)
+#define SLACK_MIN_NS (50 * NS_PER_US)
 #define SLACK_MAX_NS (200 * NS_PER_US)
 #define SLACK_FIRST_NS (80 * NS_PER_US) /* the kernel's default timer slack is 50 us */
 
@@ -36,7 +36,7 @@ static void slack_learn(uint64_t latency_ns)
 {
 	uint64_t old = clock_slack_ns(), want, decayed = old - old / 32;
 
-	want = latency_ns >= SLACK_MAX_NS ? SLACK_MAX_NS : latency_ns + latency_ns / 2;
+	want = latency_ns >= SLACK_MAX_NS ? SLACK_MAX_NS : 2 * latency_ns;
 	if (want < decayed)
 		want = decayed;
 	if (want < SLACK_MIN_NS)
@@ -45,6 +45,14 @@ static void slack_learn(uint64_t latency_ns)
 		want = SLACK_MAX_NS;
 	if (want != old)
 		atomic_store_explicit(&slack_ns, want, memory_order_relaxed);
+}
+
+void clock_learn_wake(uint64_t asked_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	if (now_ns >= asked_ns)
+		slack_learn(now_ns - asked_ns);
 }
 
 static inline void cpu_relax(void)

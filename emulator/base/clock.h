@@ -11,8 +11,11 @@ uint64_t clock_now_ns(void);
 
 /* Sleeps until @due_ns, then spins the last part: returns at or after @due_ns,
  * never before. The slack that is spun adapts to the observed wake-up latency
- * (20 us to 200 us). Thread-safe. */
+ * (50 us to 200 us). Thread-safe. */
 void clock_sleep_until_ns(uint64_t due_ns);
 
 /* How long before @due_ns a sleeper should wake to be in time. */
 uint64_t clock_slack_ns(void);
+/* For those who sleep elsewhere (a futex, poll): a wait that was to end at @asked_ns
+ * by its time has just ended so. Thread-safe. */
+void clock_learn_wake(uint64_t asked_ns);

@@ -69,6 +69,7 @@ void op_send_message(struct engine_user *user, uint32_t in, uint64_t index)
 
 	if (s->config->exchange == EXCHANGE_PAYLOAD) {
 		bytes = sched_message_bytes(&op->call->sched, conn->src, conn->dst, conn->lane, index);
+		payload_need(&s->payload, op->call->sched.bytes);
 		body = payload_source(&s->payload, index, bytes, op->call->sched.bytes);
 	}
 	wire_hdr_init(&h, WIRE_MESSAGE, bytes);

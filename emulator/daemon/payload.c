@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define BUFFER_MIN (UINT64_C(32) << 20) /* larger than a core's caches */
+#define BUFFER_MIN (UINT64_C(256) << 20) /* of address space: larger than all caches */
 #define ALIGN UINT64_C(64)
 
 static void *map(uint64_t bytes, int flags)
@@ -17,6 +17,16 @@ static void *map(uint64_t bytes, int flags)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+void payload_need(struct payload *p, uint64_t footprint)
+{
+	if (footprint > p->bytes)
+		footprint = p->bytes;
+	if (footprint <= p->touched)
+		return;
+	memset(p->fill + p->touched, 1, footprint - p->touched);
+	p->touched = footprint;
+}
+
 int payload_map(struct payload *p, uint64_t max_message_bytes)
 {
 	if (p->fill)
@@ -24,8 +34,7 @@ int payload_map(struct payload *p, uint64_t max_message_bytes)
 	p->max_message = max_message_bytes;
 	p->bytes = 2 * max_message_bytes > BUFFER_MIN ? 2 * max_message_bytes : BUFFER_MIN;
 	p->bytes = (p->bytes + 4095) / 4096 * 4096;
-	/* real pages: what was never written reads as one page of zeros, always in cache */
-	p->fill = map(p->bytes, MAP_POPULATE);
+	p->fill = map(p->bytes, MAP_NORESERVE);
 	p->scratch = map(p->bytes, MAP_NORESERVE);
 	if (!p->fill || !p->scratch) {
 		payload_unmap(p);

@@ -12,11 +12,15 @@ struct payload {
 	uint8_t *fill, *scratch; /* owned mappings; NULL: not yet */
 	uint64_t bytes;          /* of each */
 	uint64_t max_message;
+	uint64_t touched;        /* bytes of fill that have pages of their own */
 };
 
 /* Return: 0 or -ENOMEM; nothing happens when it is there. */
 int payload_map(struct payload *p, uint64_t max_message_bytes);
 void payload_unmap(struct payload *p);
+/* Before the first message of an op with @footprint bytes: gives the fill buffer real
+ * pages. What was never written reads as one page of zeros, always in cache. */
+void payload_need(struct payload *p, uint64_t footprint);
 /* Where message @index of @bytes on a connection is sent from or received to, for an
  * op whose buffer has @footprint bytes. @bytes must not be above max_message_bytes. */
 const void *payload_source(const struct payload *p, uint64_t index, uint64_t bytes,
