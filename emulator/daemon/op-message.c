@@ -70,6 +70,11 @@ void op_send_message(struct engine_user *user, uint32_t in, uint64_t index)
 	if (s->config->exchange == EXCHANGE_PAYLOAD) {
 		bytes = sched_message_bytes(&op->call->sched, conn->src, conn->dst, conn->lane, index);
 		payload_need(&s->payload, op->call->sched.bytes);
+		/* a ring AllGather's first message of each loop is the sender's own block */
+		if (op->call->sched.kind == COLL_ALLGATHER && op->call->sched.n_ranks > 1 &&
+		    index % (op->call->sched.n_ranks - 1) == 0 &&
+		    s->config->payload_work == WORK_REDUCE)
+			payload_copy(&s->payload, index, bytes, op->call->sched.bytes);
 		body = payload_source(&s->payload, index, bytes, op->call->sched.bytes);
 	}
 	wire_hdr_init(&h, WIRE_MESSAGE, bytes);

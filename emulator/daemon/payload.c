@@ -83,3 +83,9 @@ void payload_reduce(const struct payload *p, void *received, uint64_t index, uin
 	for (uint64_t i = 0; i < bytes / sizeof(*to); i++)
 		to[i] += own[i];
 }
+
+void payload_copy(const struct payload *p, uint64_t index, uint64_t bytes, uint64_t footprint)
+{
+	memcpy(payload_sink(p, index, bytes, footprint), payload_source(p, index, bytes, footprint),
+	       bytes);
+}

@@ -30,3 +30,5 @@ void *payload_sink(const struct payload *p, uint64_t index, uint64_t bytes, uint
  * its own, writes the result. */
 void payload_reduce(const struct payload *p, void *received, uint64_t index, uint64_t bytes,
 		    uint64_t footprint);
+/* The work of a peer that brings its own block into its output before it passes it on. */
+void payload_copy(const struct payload *p, uint64_t index, uint64_t bytes, uint64_t footprint);
