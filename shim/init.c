@@ -182,6 +182,15 @@ static void make_all_real(struct job *job)
 }
 
 /* Return: the first error. Gives up the inits' references. */
+/* The others may be waiting for our part in making the real communicator. */
+static void tell_failure(struct comm *c)
+{
+	struct wire_text text = {.code = EPIPE};
+
+	snprintf(text.text, sizeof(text.text), "its real communicator failed: %.400s", c->why);
+	checkin_send(c, WIRE_ABORT, &text, sizeof(text));
+}
+
 static ncclResult_t job_run(struct job *job)
 {
 	ncclResult_t first = ncclSuccess;
@@ -205,6 +214,8 @@ static ncclResult_t job_run(struct job *job)
 					       r == ncclSuccess ? COMM_READY : COMM_FAILED);
 		if (starting == COMM_DEAD || (c->is_blocking && (r || !c->n_ranks))) {
 			/* aborted meanwhile, failed, or a split without color */
+			if (c->number && c->n_ranks && r != ncclSuccess)
+				tell_failure(c);
 			if (c->number && c->n_ranks)
 				checkin_send(c, WIRE_COMM_FREE, NULL, 0);
 			if (c->real && real_get()->CommAbort)

@@ -41,5 +41,13 @@ check "the run is under way" wait_for test -s int/record.nbox
 kill -TERM $run
 wait $run; code=$?
 is "$code" 143 "an interrupted nbox ends its job"
+# the real NCCL of one rank fails while the communicator is made: the other must not wait for it
+if ! is_sanitized; then
+	printf '#!/bin/sh\n[ "$RANK" = 0 ] && export NCCL_SOCKET_IFNAME=nonexist0\nexec %s --op allreduce -b 1K -e 1K -n 2 --no-check\n' "$PERF" >part.sh
+	chmod +x part.sh
+	exits 1 "a rank whose real communicator fails" timeout 60 "$NBOX" run --quiet --nodes 4 --gpus-per-node 2 --out "$tmp/part" -- ./part.sh
+	says "rank 1 of 8: rank 0" "the other rank is told who"
+	says "its real communicator failed" "and why"
+fi
 nothing_left
 finish
