@@ -302,6 +302,10 @@ static int killed_shrink(struct rank *r)
 
 	CUDA(cudaStreamCreate(&s));
 	CHECK(!sum_is(comm, s, 1, r->n));
+	/* bytes of the op that a killed rank has not delivered yet may be lost with it */
+	r->shared->flag[r->rank] = 1;
+	for (int k = 0; r->rank == 1 && k < r->n; k++)
+		wait_flag(r, k, 1);
 	if (r->rank == 1)
 		kill(getpid(), SIGKILL);
 	CHECK(wait_async(comm, ncclRemoteError, 10000));
