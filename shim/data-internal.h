@@ -11,7 +11,8 @@ int data_check(ncclResult_t result, const char *what, struct err *err);
 /* Use @err of the function they are in. */
 #define REAL(fn, args) data_check(real_get()->fn ? real_get()->fn args : ncclInvalidUsage, #fn, err)
 #define DEVICE(c, fn, args)                                                                        \
-	((c)->dev->fn args ? err_set(err, EIO, "the device refused to enqueue work") : 0)
+	((c)->dev->fn args ? err_set(err, EIO, "the device refused to enqueue work (" #fn "): %s", \
+				     (c)->dev->why()) : 0)
 
 /* A device scalar of a user's op: scaled in the stream, right before it is used. */
 int data_redop_scale(const struct call *call, device_stream s, struct err *err);

@@ -27,6 +27,8 @@
 	X(cudaMemsetAsync, (void *, int, size_t, device_stream))                                   \
 	X(cudaMalloc, (void **, size_t))                                                           \
 	X(cudaFree, (void *))                                                                      \
+	X(cudaHostAlloc, (void **, size_t, unsigned int))                                          \
+	X(cudaFreeHost, (void *))                                                                  \
 	X(cudaEventCreateWithFlags, (device_event *, unsigned int))                                \
 	X(cudaEventDestroy, (device_event))                                                        \
 	X(cudaEventRecord, (device_event, device_stream))                                          \
@@ -48,28 +50,11 @@ static struct {
 
 enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1, CAPTURE_RELAXED = 2 };
 
-/* A runtime that only some library sees (RTLD_LOCAL) is found by its name. */
-static void *find_runtime(void)
-{
-	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
-					    "libcudart.so.11.0", "libcudart.so"};
-	void *handle;
-
-	if (dlsym(RTLD_DEFAULT, "cudaLaunchHostFunc"))
-		return RTLD_DEFAULT;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-		if (handle && dlsym(handle, "cudaLaunchHostFunc"))
-			return handle;
-	}
-	return (void *)-1;
-}
-
 static int host_open(struct err *err)
 {
-	void *handle = find_runtime();
+	void *handle = device_find_runtime();
 
-	if (handle == (void *)-1)
+	if (handle == DEVICE_NO_RUNTIME)
 		return err_set(err, ENOENT,
 			       "no CUDA runtime (libcudart) is loaded in this process; programs "
 			       "that link it statically cannot be served");
@@ -186,6 +171,16 @@ static void host_hurry(struct gate *g)
 	futex(&g->hurry, FUTEX_WAKE, INT_MAX, NULL);
 }
 
+static const char *host_why(void)
+{
+	return "";
+}
+
+static void host_gate_deinit(struct gate *g)
+{
+	(void)g;
+}
+
 static int host_copy(device_stream s, void *dst, const void *src, size_t bytes)
 {
 	return rt.cudaMemcpyAsync(dst, src, bytes, MEMCPY_DEFAULT, s) ? -EIO : 0;
@@ -201,17 +196,37 @@ static int host_call(device_stream s, void (*fn)(void *), void *arg)
 	return rt.cudaLaunchHostFunc(s, fn, arg) ? -EIO : 0;
 }
 
+/* Allocating is not captured, and is meant not to be. */
+static void exchange_mode(int *mode)
+{
+	if (rt.cudaThreadExchangeStreamCaptureMode)
+		rt.cudaThreadExchangeStreamCaptureMode(mode);
+}
+
 static int host_alloc(void **ret, size_t bytes)
 {
-	int mode = CAPTURE_RELAXED; /* allocating is not captured, and is meant not to be */
-	int rc;
+	int mode = CAPTURE_RELAXED, rc;
 
-	if (rt.cudaThreadExchangeStreamCaptureMode)
-		rt.cudaThreadExchangeStreamCaptureMode(&mode);
+	exchange_mode(&mode);
 	rc = rt.cudaMalloc(ret, bytes);
-	if (rt.cudaThreadExchangeStreamCaptureMode)
-		rt.cudaThreadExchangeStreamCaptureMode(&mode);
+	exchange_mode(&mode);
 	return rc ? -ENOMEM : 0;
+}
+
+static int host_alloc_host(void **ret, size_t bytes)
+{
+	int mode = CAPTURE_RELAXED, rc;
+
+	exchange_mode(&mode);
+	rc = rt.cudaHostAlloc(ret, bytes, 0);
+	exchange_mode(&mode);
+	return rc ? -ENOMEM : 0;
+}
+
+static void host_free_host(void *ptr)
+{
+	if (ptr)
+		rt.cudaFreeHost(ptr);
 }
 
 static void host_free(void *ptr)
@@ -260,15 +275,19 @@ const struct device device_host = {
 	.open = host_open,
 	.get = host_get,
 	.set = host_set,
+	.why = host_why,
 	.arrive = host_arrive,
 	.wait = host_wait,
 	.release = host_release,
 	.hurry = host_hurry,
+	.gate_deinit = host_gate_deinit,
 	.copy = host_copy,
 	.fill = host_fill,
 	.call = host_call,
 	.alloc = host_alloc,
 	.free = host_free,
+	.alloc_host = host_alloc_host,
+	.free_host = host_free_host,
 	.event_new = host_event_new,
 	.event_free = host_event_free,
 	.event_record = host_event_record,

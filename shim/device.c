@@ -1,29 +1,60 @@
+/* Which device serves this process: see device.h. */
 #include "shim/device.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct device *chosen;
+#include "base/cleanup.h"
+#include "base/log.h"
+
+static _Atomic(const struct device *) chosen; /* release; pairs with device_chosen() */
 static struct err why;
+
+void *device_find_runtime(void)
+{
+	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
+					    "libcudart.so.11.0", "libcudart.so"};
+	void *handle;
+
+	if (dlsym(RTLD_DEFAULT, "cudaLaunchHostFunc"))
+		return RTLD_DEFAULT;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+		if (handle && dlsym(handle, "cudaLaunchHostFunc"))
+			return handle;
+	}
+	return DEVICE_NO_RUNTIME;
+}
 
 static void choose(void)
 {
 	const char *name = getenv("NBOX_DEVICE");
+	struct err no_cuda = {""};
+	bool is_auto = !name || !*name || !strcmp(name, "auto");
 
-	if (name && !strcmp(name, "cuda")) {
-		err_set(&why, ENOTSUP,
-			"NBOX_DEVICE=cuda: this libnbox has no gate on the CUDA driver yet; use "
-			"'host' or 'auto'");
-		return;
-	}
-	if (name && *name && strcmp(name, "auto") && strcmp(name, "host")) {
+	if (!is_auto && strcmp(name, "host") && strcmp(name, "cuda")) {
 		err_set(&why, EINVAL, "NBOX_DEVICE=%s: unknown; one of auto, host, cuda", name);
 		return;
 	}
+	if (is_auto || !strcmp(name, "cuda")) {
+		if (device_cuda.open(&no_cuda) == 0) {
+			atomic_store_explicit(&chosen, &device_cuda, memory_order_release);
+			return;
+		}
+		if (!is_auto) {
+			err_set(&why, ENODEV, "NBOX_DEVICE=cuda: %s", no_cuda.text);
+			return;
+		}
+		log_info("no gate on CUDA: %s", no_cuda.text);
+	}
 	if (device_host.open(&why) == 0)
-		chosen = &device_host;
+		atomic_store_explicit(&chosen, &device_host, memory_order_release);
+	else if (is_auto)
+		err_prefix(&why, 0, "no gate on CUDA (%.200s), and none on host functions",
+			   no_cuda.text);
 }
 
 const struct device *device_get(struct err *err)
@@ -31,7 +62,12 @@ const struct device *device_get(struct err *err)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, choose);
-	if (!chosen && err)
+	if (!device_chosen() && err)
 		*err = why;
-	return chosen;
+	return device_chosen();
+}
+
+const struct device *device_chosen(void)
+{
+	return atomic_load_explicit(&chosen, memory_order_acquire);
 }

@@ -1,13 +1,14 @@
-/* The device interface: what libnbox needs of the runtime that owns the streams.
- * One gate of an op is *arrive* and *wait* on the op's stream, and *release* from
- * the progress thread. Chosen at run time (NBOX_DEVICE):
+/* The device interface: what libnbox needs of whoever owns the streams. One gate of an
+ * op is *arrive* and *wait* on the op's stream, and *release* from the progress thread.
+ * Chosen at run time (NBOX_DEVICE):
  *
  *   host   device-host.c: the CUDA runtime API found in the process; host
  *          functions and a futex. Right for runtimes whose streams have their own
  *          threads; on a GPU host functions of all streams share one.
- *   cuda   the driver's stream write/wait on pinned words: not there yet; its place
- *          is a file device-cuda.c with one more struct device.
- *   auto   host
+ *   cuda   device-cuda.c: NVIDIA's driver; the device itself writes and waits for words
+ *          in pinned memory, which the progress thread looks at (poll).
+ *   auto   cuda where a driver with devices is there and the process's CUDA runtime
+ *          stands on it, else host
  *
  * A gate is reusable: arrive and wait alternate strictly, as they do in one stream
  * or in the replays of one captured graph. */
@@ -22,16 +23,20 @@
 
 typedef struct CUstream_st *device_stream;
 typedef struct CUevent_st *device_event;
+struct cuda_slot;
 
 struct gate {
-	/* Called on a thread of the device; must not block. */
+	/* Called on a thread of the device, or by poll(); must not block. */
 	void (*on_arrive)(struct gate *g);
 	void (*on_passed)(struct gate *g);
+	bool is_captured; /* set before arrive: a graph will replay it */
+	uint32_t kind;    /* enum coll_kind of the op: names the footprint kernel */
 	/* Releases so far: release() adds 1; the waiter compares with @passed. */
 	_Atomic uint32_t releases;
 	uint32_t passed;       /* the waiter's */
 	_Atomic uint64_t due_ns; /* written before @releases is (release/acquire) */
 	_Atomic uint32_t hurry;  /* 1: the communicator is dead, do not wait for due_ns */
+	struct cuda_slot *slot;  /* device cuda: its words; else NULL */
 	/* Stamps, own clock; written by the device, read by the progress thread after
 	 * on_arrive / on_passed handed the gate over. */
 	uint64_t arrive_ns, local_done_ns, opened_ns;
@@ -46,6 +51,8 @@ struct device {
 	int (*open)(struct err *err); /* 0 or negative errno with the sentence; once */
 	int (*get)(int *ret_device);
 	int (*set)(int device);
+	/* Of the last call on this thread that failed; "" when nothing is known. */
+	const char *(*why)(void);
 
 	/* Enqueue. Return: 0 or -EIO. */
 	int (*arrive)(device_stream s, struct gate *g);
@@ -54,14 +61,28 @@ struct device {
 	void (*release)(struct gate *g, uint64_t due_ns);
 	/* Something is wrong: a released gate opens now, whatever its due time. */
 	void (*hurry)(struct gate *g);
+	/* No stream holds the gate any more: gives back what it has of the device. */
+	void (*gate_deinit)(struct gate *g);
+
+	/* NULL, or: how the progress thread learns what gates do. Looks at all of them,
+	 * calls on_arrive and on_passed; returns whether any moved. */
+	bool (*poll)(void);
+	/* How long poll() may wait when nothing has moved for @quiet_ns; UINT64_MAX: until
+	 * something is enqueued (progress_nudge()). */
+	uint64_t (*nap_ns)(uint64_t quiet_ns);
+	/* The progress thread ends: nobody will poll any more. */
+	void (*stop)(void);
 
 	/* Enqueue; 0 or -EIO. All can be captured. */
 	int (*copy)(device_stream s, void *dst, const void *src, size_t bytes);
 	int (*fill)(device_stream s, void *dst, int byte, size_t bytes);
 	int (*call)(device_stream s, void (*fn)(void *arg), void *arg);
 
-	int (*alloc)(void **ret, size_t bytes); /* device memory; also during capture */
+	/* Also during capture; 0 or -ENOMEM. Device memory; pinned memory of the host. */
+	int (*alloc)(void **ret, size_t bytes);
 	void (*free)(void *ptr);
+	int (*alloc_host)(void **ret, size_t bytes);
+	void (*free_host)(void *ptr);
 
 	int (*event_new)(device_event *ret);
 	void (*event_free)(device_event ev);
@@ -73,7 +94,14 @@ struct device {
 	uint64_t (*capture_id)(device_stream s);
 };
 
-extern const struct device device_host;
+extern const struct device device_host, device_cuda;
 
 /* The device that NBOX_DEVICE names, opened. Return: NULL with the sentence. */
 const struct device *device_get(struct err *err);
+/* The same, when somebody has asked for it already and it was there; else NULL. */
+const struct device *device_chosen(void);
+
+/* A handle of the CUDA runtime in this process, for dlsym(), also of one that only some
+ * library sees; DEVICE_NO_RUNTIME when none is loaded (it may be linked statically). */
+#define DEVICE_NO_RUNTIME ((void *)-1)
+void *device_find_runtime(void);

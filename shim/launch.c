@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "schedule/coll.h"
 #include "shim/checkin.h"
-#include "shim/data.h"
+#include "shim/data-internal.h"
 #include "shim/group.h"
 #include "shim/last-error.h"
 #include "shim/play.h"
@@ -76,7 +76,8 @@ static struct op *add_op(struct batch *b, const struct call *call)
 	op->gate.on_passed = on_passed;
 	op->arrived.run = play_arrived;
 	op->passed.run = play_passed;
-	op->is_persistent = b->capture != 0;
+	op->is_persistent = op->gate.is_captured = b->capture != 0;
+	op->gate.kind = call->kind;
 	op->call.kind = call->kind;
 	op->call.count = call->count;
 	op->call.dtype = call->dtype;
@@ -164,9 +165,6 @@ static void drop_ops(struct plan *p)
 
 /* --- enqueueing -------------------------------------------------------------------------- */
 
-#define DEVICE(c, fn, args)                                                                        \
-	((c)->dev->fn args ? err_set(err, EIO, "the device refused to enqueue work") : 0)
-
 /* Is @stream one that an earlier call of this batch already named? */
 static bool is_seen(const struct plan *p, const struct batch *b, uint32_t i)
 {
@@ -198,6 +196,16 @@ static int tie_streams(const struct plan *p, const struct batch *b, enum directi
 	return rc;
 }
 
+/* Inside a group, calls for several devices come without cudaSetDevice between them. */
+static int use_device(const struct comm *c, struct err *err)
+{
+	int now;
+
+	if (DEVICE(c, get, (&now)))
+		return -EIO;
+	return now == c->device ? 0 : DEVICE(c, set, (c->device));
+}
+
 static int make_events(struct comm *c, struct err *err)
 {
 	if (c->join_event)
@@ -210,7 +218,10 @@ static int make_events(struct comm *c, struct err *err)
 static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
-	int rc = make_events(c, err);
+	int rc = use_device(c, err);
+
+	if (!rc)
+		rc = make_events(c, err);
 
 	/* an event of another capture, or of none, cannot be waited for here */
 	if (!rc && c->has_last && c->last_stream != b->stream && c->last_capture == b->capture)
@@ -235,7 +246,7 @@ static int end_batch(const struct plan *p, struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
 	struct op *op = b->first, *next;
-	int rc = 0;
+	int rc = use_device(c, err);
 
 	for (; !rc && op; op = next) {
 		next = op->launch_next; /* once it has passed it is not ours any more */
@@ -251,6 +262,12 @@ static int end_batch(const struct plan *p, struct batch *b, struct err *err)
 	return rc;
 }
 
+/* Than that of the call before. */
+static bool is_other_comm(const struct plan *p, uint32_t i)
+{
+	return i == 0 || p->calls[i].comm != p->calls[i - 1].comm;
+}
+
 /* The real work of all batches, as one real group. */
 static int enqueue_data(struct plan *p, struct err *err)
 {
@@ -261,7 +278,9 @@ static int enqueue_data(struct plan *p, struct err *err)
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
 		struct batch *b = batch_of(p, &p->calls[i]);
 
-		rc = data_before(&p->calls[i], b->stream, b->capture != 0, err);
+		rc = is_other_comm(p, i) ? use_device(b->comm, err) : 0;
+		if (!rc)
+			rc = data_before(&p->calls[i], b->stream, b->capture != 0, err);
 		is_any = is_any || b->comm->data != DATA_NONE;
 	}
 	if (rc || !is_any)
@@ -279,22 +298,31 @@ static int enqueue_data(struct plan *p, struct err *err)
 	if (rc)
 		err_set(err, EIO, "the real NCCL says in ncclGroupEnd: %s",
 			real->GetLastError ? real->GetLastError(NULL) : "error");
-	for (uint32_t i = 0; !rc && i < p->n_calls; i++)
-		rc = data_after(&p->calls[i], p->calls, p->n_calls,
-				batch_of(p, &p->calls[i])->stream, err);
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
+		if (!rc)
+			rc = data_after(&p->calls[i], p->calls, p->n_calls,
+					batch_of(p, &p->calls[i])->stream, err);
+	}
 	return rc;
 }
 
 static int enqueue(struct plan *p, struct err *err)
 {
-	int rc = 0;
+	const struct device *dev = p->calls[0].comm->dev;
+	int rc = 0, before = -1;
 
+	dev->get(&before);
 	for (uint32_t i = 0; !rc && i < p->n_batches; i++)
 		rc = begin_batch(p, &p->batches[i], err);
 	if (!rc)
 		rc = enqueue_data(p, err);
 	for (uint32_t i = 0; !rc && i < p->n_batches; i++)
 		rc = end_batch(p, &p->batches[i], err);
+	if (before >= 0)
+		dev->set(before);
+	if (dev->poll)
+		progress_nudge();
 	return rc;
 }
 

@@ -51,6 +51,7 @@ struct op *op_free(struct op *op)
 {
 	if (!op)
 		return NULL;
+	op->comm->dev->gate_deinit(&op->gate);
 	player_free(op->run.player);
 	free(op->run.conns);
 	free(op->p2p);

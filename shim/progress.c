@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +83,13 @@ void progress_post(struct note *n, enum progress_wake how)
 		wake();
 }
 
+void progress_nudge(void)
+{
+	/* seq_cst, after the device counted what was enqueued: see sleep_until() */
+	if (atomic_exchange(&g.is_asleep, false))
+		wake();
+}
+
 static struct note *take_notes(void)
 {
 	struct note *list;
@@ -141,27 +149,43 @@ bool progress_is_stopping(void)
 	return g.is_stopping;
 }
 
-static void sleep_until(uint64_t until_ns)
+/* How long gates that must be looked at allow to sleep. */
+static uint64_t nap_ns(uint64_t quiet_since)
+{
+	const struct device *dev = device_chosen();
+	uint64_t now = clock_now_ns();
+
+	if (!dev || !dev->poll)
+		return UINT64_MAX;
+	return dev->nap_ns(now > quiet_since ? now - quiet_since : 0);
+}
+
+/* Return: whether somebody woke us. */
+static bool sleep_until(uint64_t until_ns, uint64_t quiet_since)
 {
 	struct pollfd fds[3] = {{.fd = g.wake_fd, .events = POLLIN}};
-	uint64_t now, count;
+	uint64_t now, count, nap;
 	struct timespec ts;
 	bool is_empty;
 
 	if (!session_arm(&fds[1]))
-		return;
+		return false;
 	atomic_store(&g.is_asleep, true);
 	pthread_mutex_lock(&g.queue_lock);
 	is_empty = !g.first;
 	pthread_mutex_unlock(&g.queue_lock);
-	if (is_empty) {
+	/* seq_cst, after @is_asleep: either we see that a gate may move, or who has just
+	 * enqueued it sees that we are asleep */
+	nap = nap_ns(quiet_since);
+	if (is_empty && nap) {
 		now = clock_now_ns();
+		if (nap != UINT64_MAX && now + nap < until_ns)
+			until_ns = now + nap;
 		ts = progress_timespec(until_ns > now ? until_ns - now : 0);
 		ppoll(fds, 3, until_ns == UINT64_MAX ? NULL : &ts, NULL);
 	}
 	atomic_store(&g.is_asleep, false);
-	if (fds[0].revents & POLLIN && read(g.wake_fd, &count, sizeof(count)) < 0)
-		return;
+	return fds[0].revents & POLLIN && read(g.wake_fd, &count, sizeof(count)) > 0;
 }
 
 /* When to wake at the latest: for a gate that is due, or for lazy notes. */
@@ -181,10 +205,26 @@ static void rest(const struct spin *spin, uint64_t *quiet_since, uint64_t due_ns
 
 	if (!*quiet_since)
 		*quiet_since = now;
-	if (now - *quiet_since < spin_budget_ns(spin))
+	if (now - *quiet_since < spin_budget_ns(spin) || !nap_ns(*quiet_since))
 		sched_yield();
-	else
-		sleep_until(until < stop_by ? until : stop_by);
+	else if (sleep_until(until < stop_by ? until : stop_by, *quiet_since) &&
+		 nap_ns(*quiet_since) != UINT64_MAX)
+		*quiet_since = clock_now_ns(); /* there is work again: look closely */
+}
+
+/* A device's gates that must be looked at. */
+static bool poll_device(void)
+{
+	static bool is_precise; /* the progress thread's */
+	const struct device *dev = device_chosen();
+
+	if (!dev || !dev->poll)
+		return false;
+	if (!is_precise) { /* else a nap of 10 us lasts 60; this thread is ours */
+		prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0);
+		is_precise = true;
+	}
+	return dev->poll();
 }
 
 static void *progress_main(void *arg)
@@ -199,6 +239,7 @@ static void *progress_main(void *arg)
 		bool moved = run_notes();
 		uint64_t due;
 
+		moved = poll_device() || moved;
 		moved = session_progress() || moved;
 		moved = play_step() || moved;
 		due = play_open_due(clock_now_ns());
@@ -218,6 +259,8 @@ static void *progress_main(void *arg)
 		rest(&spin, &quiet_since, due, stop_by);
 	}
 	session_close();
+	if (device_chosen() && device_chosen()->stop)
+		device_chosen()->stop();
 	pthread_mutex_lock(&progress_waiters.lock);
 	g.has_ended = true;
 	pthread_cond_broadcast(&progress_waiters.cond);

@@ -30,5 +30,8 @@ enum progress_wake { PROGRESS_WAKE, PROGRESS_LAZY };
 /* Hands a note over, in order. PROGRESS_LAZY: may wait up to some milliseconds. */
 void progress_post(struct note *n, enum progress_wake wake);
 
+/* Something was enqueued on a device whose gates are polled: look soon. */
+void progress_nudge(void);
+
 /* Until no op of @c is between arrive and passed, or @c is dead, or @timeout_ns. */
 void progress_wait_idle(struct comm *c, uint64_t timeout_ns);

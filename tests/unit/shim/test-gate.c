@@ -87,6 +87,8 @@ UNUSED_FUNCTION(cudaMemcpyAsync)
 UNUSED_FUNCTION(cudaMemsetAsync)
 UNUSED_FUNCTION(cudaMalloc)
 UNUSED_FUNCTION(cudaFree)
+UNUSED_FUNCTION(cudaHostAlloc)
+UNUSED_FUNCTION(cudaFreeHost)
 UNUSED_FUNCTION(cudaEventCreateWithFlags)
 UNUSED_FUNCTION(cudaEventDestroy)
 UNUSED_FUNCTION(cudaEventRecord)
@@ -210,6 +212,6 @@ int main(void)
 		cmocka_unit_test(test_hurry),
 	};
 
-	unsetenv("NBOX_DEVICE");
+	setenv("NBOX_DEVICE", "host", 1);
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,273 @@
+/* A libcuda.so.1 for tests of the gate on CUDA without a GPU: the driver functions that
+ * libnbox looks up, over the host CUDA runtime, whose streams, events and captures it
+ * lends. Preloaded, it also answers for the runtime's cudaGetDriverEntryPointByVersion,
+ * as NVIDIA's runtime would with its driver.
+ *
+ * NBOX_TEST_DRIVER says what is wrong with it: "no-device", "old", "memop=N" (the N-th
+ * batch of stream memory operations is refused), "alone" (the runtime does not stand on
+ * it). */
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+typedef int CUdevice;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUevent_st *CUevent;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+
+struct memop {
+	uint32_t operation, pad0;
+	uint64_t address;
+	uint32_t value, pad1;
+	uint32_t flags, pad2;
+	uint64_t pad3[2];
+};
+_Static_assert(sizeof(struct memop) == 48, "6 words of 64 bits");
+
+static int is_wrong(const char *how)
+{
+	const char *text = getenv("NBOX_TEST_DRIVER");
+
+	return text && !strcmp(text, how);
+}
+
+EXPORT CUresult cuInit(unsigned int flags)
+{
+	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDriverGetVersion(int *ret)
+{
+	*ret = is_wrong("old") ? 11040 : 13000;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGetErrorName(CUresult error, const char **ret)
+{
+	*ret = cudaGetErrorName((cudaError_t)error);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetCount(int *ret)
+{
+	if (is_wrong("no-device")) {
+		*ret = 0;
+		return CUDA_SUCCESS;
+	}
+	return (CUresult)cudaGetDeviceCount(ret);
+}
+
+EXPORT CUresult cuDeviceGet(CUdevice *ret, int ordinal)
+{
+	*ret = ordinal;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetAttribute(int *ret, int what, CUdevice device)
+{
+	(void)device;
+	*ret = what == 41 ? 1 : 0;
+	return CUDA_SUCCESS;
+}
+
+/* A context is the number of its device, plus 1. */
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
+{
+	*ret = (CUcontext)(intptr_t)(device + 1);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *ret)
+{
+	return (CUresult)cudaGetDevice(ret);
+}
+
+EXPORT CUresult cuCtxSetCurrent(CUcontext context)
+{
+	return (CUresult)cudaSetDevice((int)(intptr_t)context - 1);
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t bytes)
+{
+	void *ptr = NULL;
+	cudaError_t rc = cudaMalloc(&ptr, bytes);
+
+	*ret = (CUdeviceptr)(uintptr_t)ptr;
+	return (CUresult)rc;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
+{
+	return (CUresult)cudaFree((void *)(uintptr_t)ptr);
+}
+
+EXPORT CUresult cuMemHostAlloc(void **ret, size_t bytes, unsigned int flags)
+{
+	return (CUresult)cudaHostAlloc(ret, bytes, flags);
+}
+
+EXPORT CUresult cuMemFreeHost(void *ptr)
+{
+	return (CUresult)cudaFreeHost(ptr);
+}
+
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *ptr, unsigned int flags)
+{
+	void *at = NULL;
+	cudaError_t rc = cudaHostGetDevicePointer(&at, ptr, flags);
+
+	*ret = (CUdeviceptr)(uintptr_t)at;
+	return (CUresult)rc;
+}
+
+EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
+{
+	return (CUresult)cudaMemcpyAsync((void *)(uintptr_t)dst, (void *)(uintptr_t)src, bytes,
+					 cudaMemcpyDefault, s);
+}
+
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char byte, size_t n, CUstream s)
+{
+	return (CUresult)cudaMemsetAsync((void *)(uintptr_t)dst, byte, n, s);
+}
+
+EXPORT CUresult cuLaunchHostFunc(CUstream s, void (*fn)(void *), void *arg)
+{
+	return (CUresult)cudaLaunchHostFunc(s, fn, arg);
+}
+
+EXPORT CUresult cuEventCreate(CUevent *ret, unsigned int flags)
+{
+	return (CUresult)cudaEventCreateWithFlags(ret, flags);
+}
+
+EXPORT CUresult cuEventDestroy_v2(CUevent event)
+{
+	return (CUresult)cudaEventDestroy(event);
+}
+
+EXPORT CUresult cuEventRecord(CUevent event, CUstream s)
+{
+	return (CUresult)cudaEventRecord(event, s);
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream s, CUevent event, unsigned int flags)
+{
+	return (CUresult)cudaStreamWaitEvent(s, event, flags);
+}
+
+EXPORT CUresult cuStreamIsCapturing(CUstream s, int *ret)
+{
+	return (CUresult)cudaStreamIsCapturing(s, (enum cudaStreamCaptureStatus *)ret);
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(int *mode)
+{
+	return (CUresult)cudaThreadExchangeStreamCaptureMode((enum cudaStreamCaptureMode *)mode);
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream s, int *status, unsigned long long *id,
+					  void *graph, void *deps, void *edges, void *n)
+{
+	(void)graph, (void)deps, (void)edges, (void)n;
+	return (CUresult)cudaStreamGetCaptureInfo(s, (enum cudaStreamCaptureStatus *)status, id,
+						  NULL, NULL, NULL, NULL);
+}
+
+EXPORT CUresult cuStreamBatchMemOp_v2(CUstream s, unsigned int n, const struct memop *ops,
+				      unsigned int flags)
+{
+	static _Atomic unsigned int count;
+	const char *text = getenv("NBOX_TEST_DRIVER");
+	unsigned int refused, i;
+
+	if (text && sscanf(text, "memop=%u", &refused) == 1 &&
+	    atomic_fetch_add(&count, 1) == refused)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	for (i = 0; i < n; i++) {
+		CUresult rc = ops[i].operation == 2 ?
+				      cuStreamWriteValue32_v2(s, ops[i].address, ops[i].value,
+							      ops[i].flags) :
+			      ops[i].operation == 1 ?
+				      cuStreamWaitValue32_v2(s, ops[i].address, ops[i].value,
+							     ops[i].flags) :
+				      CUDA_ERROR_INVALID_VALUE;
+
+		if (rc != CUDA_SUCCESS)
+			return rc;
+	}
+	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+/* The footprint kernel, as its text says: until the word is 1, or for so long. */
+struct hold {
+	_Atomic uint32_t *word;
+	uint64_t ns;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void run_hold(void *arg)
+{
+	const struct hold *h = arg;
+	uint64_t until = now_ns() + h->ns;
+
+	while ((int32_t)atomic_load(h->word) < 1 && now_ns() < until)
+		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+EXPORT CUresult cuModuleLoadData(CUmodule *ret, const void *image)
+{
+	*ret = (CUmodule)(uintptr_t)image;
+	return strstr(image, "ncclDevKernel_SendRecv_nbox") ? CUDA_SUCCESS :
+							      CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuModuleGetFunction(CUfunction *ret, CUmodule module, const char *name)
+{
+	*ret = (CUfunction)(uintptr_t)name;
+	return strstr((const char *)module, name) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, unsigned int gz,
+			       unsigned int bx, unsigned int by, unsigned int bz,
+			       unsigned int shared, CUstream s, void **args, void **extra)
+{
+	struct hold *h = malloc(sizeof(*h)); /* kept: a graph may replay it */
+
+	(void)fn, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared;
+	if (!h || extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	h->word = (_Atomic uint32_t *)(uintptr_t) * (CUdeviceptr *)args[0];
+	h->ns = *(uint64_t *)args[2];
+	return (CUresult)cudaLaunchHostFunc(s, run_hold, h);
+}
+
+EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
+						    unsigned int version, unsigned long long flags,
+						    enum cudaDriverEntryPointQueryResult *status)
+{
+	(void)version, (void)flags;
+	*function = !strcmp(symbol, "cuStreamBatchMemOp") && !is_wrong("alone") ?
+			    (void *)cuStreamBatchMemOp_v2 :
+			    NULL;
+	if (status)
+		*status = *function ? cudaDriverEntryPointSuccess :
+				      cudaDriverEntryPointSymbolNotFound;
+	return cudaSuccess;
+}

@@ -1,0 +1,27 @@
+/* Our own declarations of the CUDA driver against the vendor's cuda.h, where one is
+ * installed. The types of functions are compared while cuda-abi-stock.c compiles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/shim/cuda-abi.h"
+
+static void test_numbers(void **state)
+{
+	(void)state;
+	assert_int_equal(n_cuda_abi_ours, n_cuda_abi_stock);
+	for (size_t i = 0; i < n_cuda_abi_ours; i++)
+		if (cuda_abi_ours[i] != cuda_abi_stock[i])
+			fail_msg("number %zu of CUDA_ABI_NUMBERS is %ld, in cuda.h %ld", i,
+				 cuda_abi_ours[i], cuda_abi_stock[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,411 @@
+/* The gate on CUDA over a driver that is emulated step by step (emulated-driver.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+#include "schedule/coll.h"
+#include "shim/cuda-gate.h"
+#include "shim/device-cuda.h"
+#include "tests/unit/shim/emulated-driver.h"
+
+static const struct device *dev = &device_cuda;
+static unsigned int n_arrived, n_passed;
+
+static void on_arrive(struct gate *g)
+{
+	(void)g;
+	n_arrived++;
+}
+
+static void on_passed(struct gate *g)
+{
+	(void)g;
+	n_passed++;
+}
+
+static void gate_reset(struct gate *g)
+{
+	memset(g, 0, sizeof(*g));
+	g->on_arrive = on_arrive;
+	g->on_passed = on_passed;
+	n_arrived = n_passed = 0;
+}
+
+static void enqueue(unsigned int stream, struct gate *g)
+{
+	assert_int_equal(dev->arrive(emulated_stream(stream), g), 0);
+	assert_int_equal(dev->wait(emulated_stream(stream), g), 0);
+}
+
+static void test_closed_until_released(void **state)
+{
+	struct gate g;
+
+	(void)state;
+	gate_reset(&g);
+	assert_int_equal(dev->arrive(emulated_stream(0), &g), 0);
+	assert_false(dev->poll());
+	assert_true(emulated_step(0));
+	assert_int_equal(n_arrived, 0);
+	assert_true(dev->poll());
+	assert_int_equal(n_arrived, 1);
+	assert_int_equal(g.local_done_ns, 0);
+	assert_int_equal(dev->wait(emulated_stream(0), &g), 0);
+	assert_int_equal(emulated_run(), 1); /* "done", then it waits */
+	assert_true(dev->poll());
+	assert_true(g.local_done_ns >= g.arrive_ns);
+	assert_int_equal(emulated_run(), 0);
+	assert_false(dev->poll());
+	assert_int_equal(n_passed, 0);
+	dev->release(&g, 0);
+	assert_false(dev->poll()); /* released is not passed */
+	assert_int_equal(emulated_run(), 3);
+	assert_true(dev->poll());
+	assert_int_equal(n_arrived, 1);
+	assert_int_equal(n_passed, 1);
+	assert_true(g.opened_ns >= g.local_done_ns);
+	assert_true(emulated_is_empty(0));
+	dev->gate_deinit(&g);
+}
+
+/* The answer is there before the real work is done: the stream does not stop. */
+static void test_released_before_done(void **state)
+{
+	struct gate g;
+
+	(void)state;
+	gate_reset(&g);
+	enqueue(0, &g);
+	assert_true(emulated_step(0));
+	assert_true(dev->poll());
+	dev->release(&g, 0);
+	assert_false(dev->poll());
+	emulated_run();
+	assert_true(emulated_is_empty(0));
+	assert_true(dev->poll());
+	assert_int_equal(n_passed, 1);
+	assert_true(g.opened_ns >= g.local_done_ns && g.local_done_ns >= g.arrive_ns);
+	dev->gate_deinit(&g);
+}
+
+/* As many as two pages, and all that go on at once; given back, they are used again. */
+static void test_many_gates(void **state)
+{
+	enum { N = 1000 };
+	static struct gate gates[N];
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < N; i++)
+			gate_reset(&gates[i]);
+		for (unsigned int i = 0; i < N; i++)
+			enqueue(i % EMULATED_STREAMS, &gates[i]);
+		while (n_passed < N) {
+			unsigned int before = n_arrived;
+
+			emulated_run();
+			dev->poll();
+			assert_true(n_arrived - before <= EMULATED_STREAMS); /* one each */
+			assert_true(n_arrived - n_passed <= EMULATED_STREAMS);
+			for (int i = 0; i < N; i++)
+				if (gates[i].arrive_ns && !gates[i].due_ns) {
+					atomic_store(&gates[i].due_ns, 1); /* told */
+					dev->release(&gates[i], 0);
+				}
+		}
+		for (int i = 0; i < N; i++)
+			dev->gate_deinit(&gates[i]);
+	}
+}
+
+/* 10,000 replays of a graph with two gates. Streams and progress thread move in an order
+ * by chance: no pass is missed, none counted twice, none is open before its release. */
+static void test_replays(void **state)
+{
+	struct rng rng;
+	struct emulated_graph *graph;
+	struct gate g[2];
+	unsigned int n_released[2] = {0}, n = 10000, launched = 0;
+	bool is_due[2] = {false};
+
+	(void)state;
+	rng_seed(&rng, 7, 0);
+	gate_reset(&g[0]);
+	gate_reset(&g[1]);
+	g[0].is_captured = g[1].is_captured = true;
+	emulated_capture(0);
+	assert_true(dev->capture_id(emulated_stream(0)) != 0);
+	enqueue(0, &g[0]);
+	enqueue(0, &g[1]);
+	graph = emulated_end_capture(0);
+	assert_int_equal(emulated_unsafe, 0);
+	assert_int_equal(emulated_run(), 0); /* captured is not run */
+	assert_false(dev->poll());
+	while (n_passed < 2 * n) {
+		switch (rng_u64(&rng) % 4) {
+		case 0: /* replays queue up behind each other */
+			if (launched < n) {
+				emulated_launch(0, graph);
+				launched++;
+			}
+			break;
+		case 1:
+			for (uint64_t k = rng_u64(&rng) % 12; k > 0; k--)
+				emulated_step(0);
+			break;
+		case 2:
+			dev->poll();
+			assert_true(n_arrived - n_passed <= 1);
+			for (int i = 0; i < 2; i++)
+				is_due[i] = is_due[i] || g[i].arrive_ns;
+			break;
+		case 3:
+			for (int i = 0; i < 2; i++) {
+				if (!is_due[i])
+					continue;
+				is_due[i] = false;
+				g[i].arrive_ns = 0;
+				dev->release(&g[i], 0);
+				n_released[i]++;
+			}
+			break;
+		}
+		assert_true(n_passed <= n_released[0] + n_released[1]);
+		assert_true(n_released[1] <= n_released[0]);
+	}
+	assert_int_equal(n_arrived, 2 * n);
+	assert_int_equal(n_released[0], n);
+	assert_true(emulated_is_empty(0));
+	assert_false(dev->poll());
+	assert_true(dev->nap_ns(UINT64_MAX / 2) == 1 * NS_PER_MS); /* the graph may come again */
+	emulated_graph_free(graph);
+	/* its gates are kept for good, as those of a captured op are */
+}
+
+/* The longer nothing moves, the longer nobody looks; not at all without gates. */
+static void test_naps(void **state)
+{
+	struct gate g;
+
+	(void)state;
+	assert_true(dev->nap_ns(0) == UINT64_MAX);
+	gate_reset(&g);
+	enqueue(0, &g);
+	assert_true(dev->nap_ns(0) == 0);
+	assert_true(dev->nap_ns(100 * NS_PER_US) == 0);
+	assert_true(dev->nap_ns(3200 * NS_PER_US) == 50 * NS_PER_US);
+	assert_true(dev->nap_ns(NS_PER_S) == 100 * NS_PER_US);
+	emulated_run();
+	dev->poll();
+	dev->release(&g, 0);
+	emulated_run();
+	dev->poll();
+	assert_true(dev->nap_ns(0) == UINT64_MAX);
+	dev->gate_deinit(&g);
+}
+
+/* Whichever call of the driver fails, it is said, and what was enqueued can be opened. */
+static void test_driver_errors(void **state)
+{
+	unsigned int failed = 0;
+
+	(void)state;
+	for (int at = 0; at < 8; at++) {
+		struct gate g;
+		void *ptr = NULL;
+		device_event ev = NULL;
+
+		gate_reset(&g);
+		emulated_fail(at);
+		if (dev->arrive(emulated_stream(0), &g)) {
+			assert_non_null(strstr(dev->why(), "CUDA_ERROR_UNKNOWN"));
+			failed++;
+			emulated_fail(-1);
+			dev->gate_deinit(&g);
+			assert_true(emulated_is_empty(0));
+			continue;
+		}
+		if (dev->wait(emulated_stream(0), &g)) {
+			failed++;
+			emulated_fail(-1);
+			assert_non_null(strstr(dev->why(), "cuStreamBatchMemOp"));
+			assert_int_equal(dev->wait(emulated_stream(0), &g), 0);
+		}
+		failed += dev->alloc(&ptr, 8) != 0;
+		failed += dev->event_new(&ev) != 0;
+		failed += dev->copy(emulated_stream(0), &g, &g, 0) != 0;
+		failed += dev->call(emulated_stream(0), free, NULL) != 0;
+		emulated_fail(-1);
+		emulated_run();
+		dev->poll();
+		dev->release(&g, 0);
+		emulated_run();
+		dev->poll();
+		assert_int_equal(n_passed, 1);
+		assert_true(emulated_is_empty(0));
+		dev->free(ptr);
+		dev->event_free(ev);
+		dev->gate_deinit(&g);
+	}
+	assert_true(failed >= 6);
+	assert_true(dev->nap_ns(0) == UINT64_MAX); /* all accounted for */
+}
+
+/* A gate's page is made while another device is current; each device has its own. */
+static void test_two_devices(void **state)
+{
+	struct gate g[2];
+	int now;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		gate_reset(&g[i]);
+		assert_int_equal(dev->set(i), 0);
+		assert_int_equal(dev->get(&now), 0);
+		assert_int_equal(now, i);
+		enqueue((unsigned int)i, &g[i]);
+	}
+	assert_int_equal(dev->set(EMULATED_DEVICES), -EIO);
+	assert_non_null(strstr(dev->why(), "no device 2"));
+	assert_int_equal(dev->set(0), 0);
+	emulated_run();
+	dev->poll();
+	assert_int_equal(n_arrived, 2);
+	dev->release(&g[1], 0);
+	emulated_run();
+	dev->poll();
+	assert_int_equal(n_passed, 1);
+	assert_true(emulated_is_empty(1) && !emulated_is_empty(0));
+	dev->release(&g[0], 0);
+	emulated_run();
+	dev->poll();
+	assert_int_equal(n_passed, 2);
+	dev->gate_deinit(&g[0]);
+	dev->gate_deinit(&g[1]);
+}
+
+/* The kernel is named after the collective, and the gate is as tight as without it. */
+static void test_footprint(void **state)
+{
+	struct err err = {""};
+	struct gate g;
+
+	(void)state;
+	setenv("NBOX_FOOTPRINT", "16", 1);
+	assert_int_equal(device_cuda_use(&emulated_driver, &err), 0);
+	gate_reset(&g);
+	g.kind = COLL_REDUCESCATTER;
+	g.is_captured = true;
+	emulated_capture(0);
+	enqueue(0, &g);
+	assert_int_equal(emulated_unsafe, 0);
+	emulated_graph_free(emulated_end_capture(0));
+	assert_string_equal(emulated_kernel, "ncclDevKernel_ReduceScatter_nbox");
+	dev->gate_deinit(&g);
+
+	gate_reset(&g);
+	g.kind = COLL_ALLTOALL;
+	enqueue(0, &g);
+	assert_string_equal(emulated_kernel, "ncclDevKernel_SendRecv_nbox");
+	assert_int_equal(emulated_n_kernels, 2);
+	emulated_run(); /* the kernel's time is over */
+	dev->poll();
+	assert_int_equal(n_arrived, 1);
+	assert_int_equal(n_passed, 0);
+	assert_false(emulated_is_empty(0));
+	dev->release(&g, 0);
+	emulated_run();
+	dev->poll();
+	assert_int_equal(n_passed, 1);
+	dev->gate_deinit(&g);
+
+	setenv("NBOX_FOOTPRINT", "5000", 1);
+	assert_int_equal(device_cuda_use(&emulated_driver, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "at most 1024"));
+	setenv("NBOX_FOOTPRINT", "many", 1);
+	assert_int_equal(device_cuda_use(&emulated_driver, &err), -EINVAL);
+	unsetenv("NBOX_FOOTPRINT");
+	assert_int_equal(device_cuda_use(&emulated_driver, &err), 0);
+}
+
+static void test_refused(void **state)
+{
+	struct err err = {""};
+
+	(void)state;
+	emulated_n_devices = 0;
+	assert_int_equal(device_cuda_use(&emulated_driver, &err), -ENODEV);
+	assert_non_null(strstr(err.text, "sees no device"));
+	emulated_reset();
+	emulated_version = 11080;
+	assert_int_equal(device_cuda_use(&emulated_driver, &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "CUDA 11.8"));
+	emulated_reset();
+	emulated_unified = 0;
+	assert_int_equal(device_cuda_use(&emulated_driver, &err), -ENOTSUP);
+	emulated_reset();
+	for (int i = 0; i < 5; i++) {
+		emulated_fail(i);
+		assert_int_equal(device_cuda_use(&emulated_driver, &err), -ENODEV);
+		assert_non_null(strstr(err.text, "CUDA_ERROR_UNKNOWN"));
+	}
+	emulated_reset();
+	assert_int_equal(device_cuda_use(&emulated_driver, &err), 0);
+}
+
+/* The process ends: what is in streams goes through. */
+static void test_stop(void **state)
+{
+	struct gate g;
+
+	(void)state;
+	gate_reset(&g);
+	enqueue(0, &g);
+	dev->stop();
+	emulated_run();
+	assert_true(emulated_is_empty(0));
+}
+
+static int setup(void **state)
+{
+	struct err err;
+
+	(void)state;
+	return device_cuda_use(&emulated_driver, &err) || dev->set(0);
+}
+
+static int before(void **state)
+{
+	(void)state;
+	emulated_reset();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_naps, before), /* first: no graph yet */
+		cmocka_unit_test_setup(test_driver_errors, before),
+		cmocka_unit_test_setup(test_closed_until_released, before),
+		cmocka_unit_test_setup(test_released_before_done, before),
+		cmocka_unit_test_setup(test_many_gates, before),
+		cmocka_unit_test_setup(test_two_devices, before),
+		cmocka_unit_test_setup(test_footprint, before),
+		cmocka_unit_test_setup(test_refused, before),
+		cmocka_unit_test_setup(test_replays, before),
+		cmocka_unit_test_setup(test_stop, before), /* last: nobody looks any more */
+	};
+
+	unsetenv("NBOX_FOOTPRINT");
+	return cmocka_run_group_tests(tests, setup, NULL);
+}
