@@ -54,6 +54,7 @@ struct comm {
 
 	/* State. @why is written before the release-store of @async. */
 	_Atomic int state;           /* enum comm_state */
+	_Atomic bool is_revoked;     /* by this rank */
 	_Atomic int async;           /* ncclResult_t; ncclSuccess, or why it is dead */
 	_Atomic bool cancelled;      /* abort during a background init */
 	char why[ERR_TEXT_MAX];

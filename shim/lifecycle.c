@@ -326,6 +326,8 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 		FORWARD(CommRevoke, (comm, flags));
 	if (flags)
 		return last_error_set(ncclInvalidArgument, "ncclCommRevoke: flags must be 0");
+	if (atomic_exchange(&c->is_revoked, true)) /* as NCCL 2.28.9 has it */
+		return last_error_set(ncclInvalidArgument, "ncclCommRevoke: revoked already");
 	if (!is_dead(c))
 		checkin_send(c, WIRE_ABORT, &body, sizeof(body));
 	comm_fail(c, ncclInvalidUsage, "%s", body.text);

@@ -285,6 +285,7 @@ int comm_on_free(struct worker *w, const struct wire_hdr *h)
 		comm_abort(c, NULL, ECANCELED, "rank %u, %s, freed the communicator before %s was over",
 			   m->rank, worker_name(w, name, sizeof(name)), what);
 	member_leave(m);
+	gather_member_left(c, m->rank);
 	if (comm_is_empty(c)) {
 		log_debug("communicator %u: freed", c->number);
 		comm_free(c);

@@ -386,6 +386,26 @@ static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint
 	return c;
 }
 
+static bool is_excluded(const uint32_t *excluded, uint32_t n, uint32_t rank)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (excluded[i] == rank)
+			return true;
+	return false;
+}
+
+/* A real member that has to come to the split or shrink and is played by @w (NULL: by
+ * nobody any more). */
+static const struct comm_member *awaited_member(const struct gather *g, const struct comm *parent,
+						const struct worker *w)
+{
+	for (uint32_t i = 0; i < parent->n_real; i++)
+		if (parent->real[i].worker == w &&
+		    !is_excluded(g->excluded, g->n_excluded, parent->real[i].rank))
+			return &parent->real[i];
+	return NULL;
+}
+
 int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct wire_comm_split m;
@@ -416,17 +436,12 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 							 : "nboxd is out of memory");
 	if (r == -ENOMEM)
 		gather_fail(g, ENOMEM, "out of memory");
+	else if (awaited_member(g, parent, NULL))
+		gather_fail(g, ECONNRESET, "rank %u of communicator %u has left",
+			    awaited_member(g, parent, NULL)->rank, parent->number);
 	else if (r == 0 && g->n == g->n_wanted)
 		split_complete(g, parent);
 	return 0;
-}
-
-static bool is_excluded(const uint32_t *excluded, uint32_t n, uint32_t rank)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (excluded[i] == rank)
-			return true;
-	return false;
 }
 
 /* The first caller's list counts. Return: 0; -ENOMEM. */
@@ -444,19 +459,6 @@ static int shrink_start(struct gather *g, const struct comm *parent,
 	for (uint32_t i = 0; i < parent->n_real; i++)
 		g->n_wanted += !is_excluded(g->excluded, g->n_excluded, parent->real[i].rank);
 	return 0;
-}
-
-/* A real member that has to come to the shrink and is played by @w (NULL: by nobody any
- * more). */
-static const struct comm_member *shrink_member_of(const struct gather *g,
-						  const struct comm *parent,
-						  const struct worker *w)
-{
-	for (uint32_t i = 0; i < parent->n_real; i++)
-		if (parent->real[i].worker == w &&
-		    !is_excluded(g->excluded, g->n_excluded, parent->real[i].rank))
-			return &parent->real[i];
-	return NULL;
 }
 
 int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *body)
@@ -500,9 +502,9 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 								     : g->entries[0].rank);
 	else if (is_excluded(g->excluded, g->n_excluded, m.rank))
 		gather_fail(g, EINVAL, "rank %u excludes itself", m.rank);
-	else if (shrink_member_of(g, parent, NULL))
+	else if (awaited_member(g, parent, NULL))
 		gather_fail(g, ECONNRESET, "rank %u is gone and is not excluded",
-			    shrink_member_of(g, parent, NULL)->rank);
+			    awaited_member(g, parent, NULL)->rank);
 	else if (r == 0 && g->n == g->n_wanted)
 		shrink_complete(g, parent);
 	return 0;
@@ -516,9 +518,8 @@ void gather_worker_gone(struct server *s, struct worker *w)
 	struct gather *g, *next;
 
 	DL_FOREACH_SAFE(s->gathers, g, next) {
-		const struct comm *parent = g->kind == GATHER_SHRINK ? comm_find(s, g->parent)
-								     : NULL;
-		const struct comm_member *m = parent ? shrink_member_of(g, parent, w) : NULL;
+		const struct comm *parent = g->kind == GATHER_INIT ? NULL : comm_find(s, g->parent);
+		const struct comm_member *m = parent ? awaited_member(g, parent, w) : NULL;
 		bool is_in = m != NULL;
 		uint32_t rank = m ? m->rank : 0;
 
@@ -532,6 +533,24 @@ void gather_worker_gone(struct server *s, struct worker *w)
 		if (is_in)
 			gather_fail(g, ECONNRESET, "rank %u, %s, vanished", rank,
 				    worker_name(w, name, sizeof(name)));
+	}
+}
+
+void gather_member_left(struct comm *parent, uint32_t rank)
+{
+	struct gather *g, *next;
+
+	DL_FOREACH_SAFE(parent->server->gathers, g, next) {
+		bool has_come = false;
+
+		if (g->kind == GATHER_INIT || g->parent != parent->number ||
+		    is_excluded(g->excluded, g->n_excluded, rank))
+			continue;
+		for (uint32_t i = 0; i < g->n; i++)
+			has_come = has_come || g->entries[i].rank == rank;
+		if (!has_come)
+			gather_fail(g, ECONNRESET, "rank %u has left communicator %u", rank,
+				    parent->number);
 	}
 }
 

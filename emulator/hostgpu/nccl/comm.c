@@ -208,6 +208,8 @@ ncclResult_t comm_revoke(struct ncclComm *c, int flags)
 		return r;
 	if (flags != NCCL_REVOKE_DEFAULT)
 		return fail(ncclInvalidArgument, "ncclCommRevoke: flags must be 0, not %d", flags);
+	if (atomic_exchange(&c->revoked, true)) /* as NCCL 2.28.9 has it */
+		return fail(ncclInvalidArgument, "ncclCommRevoke: revoked already");
 	comm_stop(c, "the communicator was revoked");
 	return ncclSuccess;
 }

@@ -157,6 +157,7 @@ struct ncclComm {
 	_Atomic int error; /* ncclResult_t: the asynchronous error */
 	_Atomic bool abort;
 	_Atomic bool is_finalized;
+	_Atomic bool revoked;
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

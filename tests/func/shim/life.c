@@ -349,7 +349,7 @@ static void revocation(cudaStream_t stream)
 	NCCL_FAILS(ncclCommRevoke(comm, 1), ncclInvalidArgument);
 	if (me == real[0]) {
 		NCCL(ncclCommRevoke(comm, 0));
-		NCCL(ncclCommRevoke(comm, 0));
+		NCCL_FAILS(ncclCommRevoke(comm, 0), ncclInvalidArgument);
 		NCCL_FAILS(ncclAllReduce(a, a, 1, ncclFloat, ncclSum, comm, stream),
 			   ncclInvalidUsage);
 	} else {
@@ -377,6 +377,23 @@ static void revocation(cudaStream_t stream)
 	CUDA(cudaFree(a));
 }
 
+/* --- a rank that leaves in good order while the others split ------------------------------ */
+
+static void leaver(cudaStream_t stream)
+{
+	ncclComm_t comm = comm_new("left"), child;
+
+	check_works(comm, stream);
+	if (me == real[0]) {
+		usleep(200000); /* the others wait in the split by now, or come later: both must end */
+		NCCL(ncclCommDestroy(comm));
+		return;
+	}
+	CHECK(ncclCommSplit(comm, 0, me, &child, NULL) != ncclSuccess, "split without rank %d",
+	      real[0]);
+	NCCL(ncclCommAbort(comm));
+}
+
 int main(int argc, char **argv)
 {
 	cudaStream_t stream;
@@ -402,6 +419,8 @@ int main(int argc, char **argv)
 			forks(stream);
 		else if (!strcmp(argv[i], "revoke"))
 			revocation(stream);
+		else if (!strcmp(argv[i], "leave"))
+			leaver(stream);
 		else
 			return 2;
 	}
