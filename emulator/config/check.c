@@ -167,6 +167,24 @@ static int check_real(struct config *c, struct err *err)
 	return r < 0 ? refuse_text(c, CONFIG_REAL, err) : 0;
 }
 
+static int check_layouts(struct config *c, struct err *err)
+{
+	const struct config_value *v = &c->values[CONFIG_LAYOUT];
+	struct err why = {""};
+
+	c->n_layouts = 0;
+	if (v->n_items > CONFIG_LAYOUTS_MAX)
+		return refuse(c, CONFIG_LAYOUT, CONFIG_LAYOUTS_MAX, err,
+			      "more than %d layouts; give the dense and the expert one",
+			      CONFIG_LAYOUTS_MAX);
+	for (size_t i = 0; i < v->n_items; i++) {
+		if (layout_parse(v->items[i].text, c->world, &c->layouts[i], &why) < 0)
+			return refuse(c, CONFIG_LAYOUT, i, err, "layout: %s", why.text);
+		c->n_layouts++;
+	}
+	return 0;
+}
+
 static int check_hop(struct config *c, enum config_id latency, enum config_id bandwidth,
 		     struct hop_cost *hop, struct err *err)
 {
@@ -385,7 +403,7 @@ static int check_choices(struct config *c, struct err *err)
 		return r;
 	c->exchange = (uint32_t)exchange;
 	c->data = (uint32_t)data;
-	c->split = (enum config_split)split;
+	c->split = (enum split_policy)split;
 	c->payload_work = (enum config_payload_work)work;
 	c->log_level = level;
 	if (config_is_set(c, CONFIG_PAYLOAD_WORK) && c->exchange != EXCHANGE_PAYLOAD)
@@ -427,6 +445,7 @@ int config_finish(struct config *c, struct err *err)
 	int r;
 
 	if ((r = check_world(c, err)) < 0 || (r = check_real(c, err)) < 0 ||
+	    (r = check_layouts(c, err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, &c->topology.intra,
 			   err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH, &c->topology.inter,

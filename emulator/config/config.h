@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "members/members.h"
 #include "schedule/coll.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
@@ -25,6 +26,7 @@ enum config_id {
 	CONFIG_NODES, CONFIG_GPUS_PER_NODE, CONFIG_WORLD, CONFIG_REAL,
 	CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
 	CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH,
+	CONFIG_LAYOUT,
 	CONFIG_MODEL, CONFIG_WHAT_IF,
 	CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_SPLIT,
 	CONFIG_ALGO, CONFIG_CHANNELS, CONFIG_CHUNK,
@@ -41,6 +43,8 @@ enum config_kind {
 	KIND_MAP,  /* a list of KEY=VALUE; YAML: a mapping */
 };
 
+#define CONFIG_LAYOUTS_MAX 4
+
 struct config_option {
 	const char *name;     /* flag without its dashes */
 	const char *variable; /* NBOX_... */
@@ -54,7 +58,6 @@ struct config_option {
 extern const struct config_option config_options[CONFIG_OPTIONS]; /* by enum config_id */
 
 enum config_source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_VARIABLE, SOURCE_FLAG };
-enum config_split { SPLIT_TEMPLATE, SPLIT_SAME, SPLIT_NODE };
 enum config_payload_work { WORK_REDUCE, WORK_NONE };
 
 struct config_item {
@@ -77,12 +80,14 @@ struct config {
 	uint32_t world;
 	uint32_t *real; /* owned, sorted */
 	size_t n_real;
+	struct layout layouts[CONFIG_LAYOUTS_MAX]; /* of the world, as declared */
+	size_t n_layouts;
 	const char *model;    /* as typed; borrowed from values, as all texts below */
 	const char **what_ifs; /* owned list of borrowed texts, innermost first */
 	size_t n_what_ifs;
 	uint32_t exchange; /* enum wire_exchange */
 	uint32_t data;     /* enum wire_data */
-	enum config_split split;
+	enum split_policy split;
 	uint8_t algo[COLL_KINDS]; /* enum sched_algo */
 	uint32_t channels;
 	uint64_t chunk_bytes;

@@ -29,6 +29,10 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 	[CONFIG_INTER_BANDWIDTH] = {"inter-bandwidth", "NBOX_INTER_BANDWIDTH",
 				    "network.inter.bandwidth", KIND_BANDWIDTH, NULL, "RATE",
 				    "of a rank's port between nodes", NULL},
+	[CONFIG_LAYOUT] = {"layout", "NBOX_LAYOUT", "layout", KIND_LIST, NULL, "AXIS=SIZE,...",
+			   "parallel axes of the job, fastest first, such as tp=8,pp=4,dp=16, or with "
+			   "order=tp-dp-pp; says who is in which communicator; may be repeated",
+			   NULL},
 	[CONFIG_MODEL] = {"model", "NBOX_MODEL", "model", KIND_TEXT, "none", "M[:K=V,...]",
 			  "delay model: how long ops and messages take", NULL},
 	[CONFIG_WHAT_IF] = {"what-if", "NBOX_WHAT_IF", "what_if", KIND_LIST, NULL, "W[:K=V,...]",

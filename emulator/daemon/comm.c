@@ -13,6 +13,8 @@
 #include "daemon/p2p.h"
 #include "daemon/worker.h"
 
+#define AXES_NAME_MAX 128
+#define HOW_MAX 192
 #define OWES_MAX 256 /* words for what a member owes */
 
 _Static_assert(COLL_KINDS <= 16, "wire_comm_ready.algo holds every kind");
@@ -46,7 +48,7 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	size_t n = sizeof(struct wire_comm_ready) + c->n_real * sizeof(struct wire_member);
 	CLEANUP(freep) char *body = malloc(n);
 	struct wire_comm_ready m = {
-		.n_ranks = c->n_ranks, .n_real = c->n_real, .is_guess = (uint32_t)c->members.is_guess,
+		.n_ranks = c->n_ranks, .n_real = c->n_real, .is_guess = c->members.sure == MEMBERS_GUESSED,
 		.replicas = c->n_ranks % c->n_real ? 0 : c->n_ranks / c->n_real,
 		.ranks_per_node = c->ranks_per_node, .channels = config->channels,
 		.chunk_bytes = config->chunk_bytes,
@@ -73,17 +75,38 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	return 0;
 }
 
+uint32_t comm_record_flags(const struct comm *c)
+{
+	const struct members *m = &c->members;
+
+	return (m->sure == MEMBERS_GUESSED ? RECORD_GUESSED_MEMBERS : 0) |
+	       record_members_flags(m->source, m->sure, m->axes);
+}
+
+char *comm_how(const struct comm *c, char *buf, size_t size)
+{
+	const struct cluster *cluster = &c->server->cluster;
+	char axes[AXES_NAME_MAX];
+
+	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes, sizeof(axes));
+	snprintf(buf, size, "%s, %s%s%s", members_source_name(c->members.source),
+		 members_sure_name(c->members.sure), axes[0] ? ", " : "", axes);
+	return buf;
+}
+
 static void comm_log(const struct comm *c)
 {
 	const struct membership *m = &c->members.map;
-	const char *guess = c->members.is_guess ? ", virtual members inferred" : "";
+	char how[HOW_MAX];
 
+	comm_how(c, how, sizeof(how));
 	if (m->table)
-		log_info("communicator %u: %u ranks, %u real, irregular membership%s", c->number,
-			 c->n_ranks, c->n_real, guess);
+		log_info("communicator %u: %u ranks, %u real, world ranks %u, %u, ... %u (%s)",
+			 c->number, c->n_ranks, c->n_real, m->table[0],
+			 m->table[m->n_ranks > 1 ? 1 : 0], m->table[m->n_ranks - 1], how);
 	else
-		log_info("communicator %u: %u ranks, %u real, world rank = %u + %u x rank%s",
-			 c->number, c->n_ranks, c->n_real, m->base, m->stride, guess);
+		log_info("communicator %u: %u ranks, %u real, world rank = %u + %u x rank (%s)",
+			 c->number, c->n_ranks, c->n_real, m->base, m->stride, how);
 }
 
 int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,

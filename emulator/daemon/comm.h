@@ -7,8 +7,8 @@
 #include <uthash.h>
 
 #include "base/bitmap.h"
-#include "daemon/members.h"
 #include "daemon/server.h"
+#include "members/members.h"
 #include "schedule/schedule.h"
 
 struct op;
@@ -64,6 +64,11 @@ struct comm *comm_free(struct comm *c); /* NULL allowed; returns NULL */
 struct comm *comm_find(struct server *s, uint32_t number); /* NULL: none */
 /* The real member with @rank, or NULL. O(log n). */
 struct comm_member *comm_member(struct comm *c, uint32_t rank);
+
+/* What a row of the record says about the members. */
+uint32_t comm_record_flags(const struct comm *c);
+/* "color, exact, dp": how the members are known. Return: @buf. */
+char *comm_how(const struct comm *c, char *buf, size_t size);
 
 /* The communicator is dead: its ops end, every member but those of @except is told. */
 void comm_abort(struct comm *c, const struct worker *except, int code, const char *fmt, ...)

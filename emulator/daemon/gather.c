@@ -12,6 +12,9 @@
 #include "daemon/comm.h"
 #include "daemon/worker.h"
 
+/* What looks incomplete is waited for so many times longer than what does not. */
+#define PATIENCE 8
+
 enum gather_kind { GATHER_INIT, GATHER_SPLIT, GATHER_SHRINK };
 static const char *const kind_names[] = {"init", "split", "shrink"};
 
@@ -133,9 +136,39 @@ static int gather_add(struct gather *g, const struct comm_entry *entry)
 
 /* --- completion ------------------------------------------------------------------ */
 
-/* Return: whether it is complete (or failed) and freed. */
-static bool init_complete(struct gather *g)
+/* The check-ins of all real ranks at other communicators of as many ranks: the siblings
+ * of this one are among them. Return: how many; negative errno. */
+static ssize_t seen_elsewhere(const struct gather *g, struct wire_member **ret)
 {
+	struct wire_member *seen = NULL;
+	const struct gather *other;
+	const struct comm *c, *next;
+	size_t n = 0, n_room = 0;
+
+	DL_FOREACH(g->server->gathers, other)
+		n_room += other->kind == GATHER_INIT && other->n_ranks == g->n_ranks ? other->n : 0;
+	HASH_ITER(hh, g->server->comms, c, next)
+		n_room += c->n_ranks == g->n_ranks ? c->n_real : 0;
+	seen = calloc(n_room + 1, sizeof(*seen));
+	if (!seen)
+		return -ENOMEM;
+	DL_FOREACH(g->server->gathers, other)
+		for (uint32_t i = 0; other->kind == GATHER_INIT && other != g &&
+				     other->n_ranks == g->n_ranks && i < other->n; i++)
+			seen[n++] = (struct wire_member){other->entries[i].rank,
+							 other->entries[i].world_rank};
+	HASH_ITER(hh, g->server->comms, c, next)
+		for (uint32_t i = 0; c->n_ranks == g->n_ranks && i < c->n_real; i++)
+			seen[n++] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
+	members_sort_seen(seen, n);
+	*ret = seen;
+	return (ssize_t)n;
+}
+
+/* Return: whether it is complete (or failed) and freed. */
+static bool init_complete(struct gather *g, enum members_patience patience)
+{
+	CLEANUP(freep) struct wire_member *seen = NULL;
 	CLEANUP(freep) struct wire_member *known = calloc(g->n, sizeof(*known));
 	CLEANUP(freep) uint32_t *ranks = calloc(g->n, sizeof(*ranks));
 	CLEANUP(members_deinit) struct members members = {0};
@@ -143,7 +176,9 @@ static bool init_complete(struct gather *g)
 	struct comm *c;
 	int r;
 
-	if (!known || !ranks) {
+	ssize_t n_seen = seen_elsewhere(g, &seen);
+
+	if (!known || !ranks || n_seen < 0) {
 		gather_fail(g, ENOMEM, "out of memory");
 		return true;
 	}
@@ -151,7 +186,8 @@ static bool init_complete(struct gather *g)
 		known[i] = (struct wire_member){g->entries[i].rank, g->entries[i].world_rank};
 		ranks[i] = g->entries[i].rank;
 	}
-	r = members_infer(&g->server->cluster, g->n_ranks, known, g->n, &members, &err);
+	r = members_infer(&g->server->cluster, g->n_ranks, known, g->n, seen, (size_t)n_seen,
+			  patience, &members, &err);
 	if (r == MEMBERS_WAIT)
 		return false;
 	if (r == 0)
@@ -161,6 +197,13 @@ static bool init_complete(struct gather *g)
 	else
 		gather_free(g);
 	return true;
+}
+
+/* A child's members are known no better than its parent's. */
+static void inherit(struct members *m, const struct comm *parent)
+{
+	if (m->sure < parent->members.sure)
+		m->sure = parent->members.sure;
 }
 
 /* The entries whose parent ranks are in @ranks, in that order, with new ranks. */
@@ -209,12 +252,15 @@ static int split_color(struct gather *g, const struct comm *parent,
 {
 	CLEANUP(members_deinit) struct members members = {0};
 	CLEANUP(freep) uint32_t *ranks = NULL;
+	struct err warning;
 	int r = members_split(&g->server->cluster, &parent->members.map, votes, g->n,
-			      g->server->config->split, color, &members, &ranks);
+			      g->server->config->split, color, &members, &ranks, &warning);
 
 	if (r < 0)
 		return err_set(err, -r, "out of memory");
-	members.is_guess = members.is_guess || parent->members.is_guess;
+	if (warning.text[0])
+		server_warn(g->server, "%s", warning.text);
+	inherit(&members, parent);
 	return child_new(g, &members, ranks, err);
 }
 
@@ -257,7 +303,7 @@ static void shrink_complete(struct gather *g, const struct comm *parent)
 	struct err err = {""};
 	int r = members_shrink(&parent->members.map, g->excluded, g->n_excluded, &members, &ranks);
 
-	members.is_guess = parent->members.is_guess;
+	inherit(&members, parent);
 	if (r == 0)
 		r = child_new(g, &members, ranks, &err);
 	else
@@ -362,7 +408,9 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 			    "a communicator of %u ranks in a world of %u; set nodes and gpus-per-node "
 			    "of nboxd to what the job believes", g->n_ranks, s->config->world);
 	else if (r == 0 && g->n == g->n_wanted)
-		init_complete(g);
+		init_complete(g, MEMBERS_NOW);
+	else if (r == 0 && g->n_ranks < s->config->world && s->config->n_layouts)
+		init_complete(g, MEMBERS_AT_ONCE);
 	return 0;
 }
 
@@ -590,8 +638,10 @@ uint64_t gather_tick(struct server *s, uint64_t now_ns)
 
 		if (g->kind == GATHER_INIT && g->n_ranks < s->config->world) {
 			if (now_ns >= g->last_ns + settle) {
-				if (init_complete(g))
+				if (init_complete(g, now_ns >= g->last_ns + PATIENCE * settle ?
+							     MEMBERS_NOW : MEMBERS_SETTLED))
 					continue;
+				due = now_ns + settle < due ? now_ns + settle : due;
 			} else if (g->last_ns + settle < due) {
 				due = g->last_ns + settle;
 			}

@@ -188,7 +188,7 @@ static void record_done(struct op *op, size_t i, const struct wire_done *done)
 		.n_messages = m->n_messages,
 	};
 
-	row.flags = (c->members.is_guess ? RECORD_GUESSED_MEMBERS : 0) |
+	row.flags = comm_record_flags(c) |
 		    (m->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
 		    (op->timing.end_ns < op->timing.bound_ns ? RECORD_BELOW_BOUND : 0);
 	if (s->record && record_write(s->record, &row) < 0) {

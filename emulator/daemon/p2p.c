@@ -480,7 +480,7 @@ static void record_done(const struct p2p_post *post, const struct wire_done *don
 
 	for (uint32_t i = 0; i < post->pair.n_calls; i++)
 		row.bytes += post->pair.calls[i].bytes;
-	row.flags = (c->members.is_guess ? RECORD_GUESSED_MEMBERS : 0) |
+	row.flags = comm_record_flags(c) |
 		    (post->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
 		    (post->is_below_bound ? RECORD_BELOW_BOUND : 0);
 	if (s->record && record_write(s->record, &row) < 0) {

@@ -218,7 +218,12 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	if (!s)
 		return err_set(err, ENOMEM, "out of memory");
 	s->config = c;
-	s->cluster = (struct cluster){&c->topology, c->real, c->n_real};
+	s->cluster = (struct cluster){.topology = &c->topology, .real = c->real,
+				      .n_real = c->n_real, .layouts = c->layouts,
+				      .n_layouts = c->n_layouts};
+	for (size_t i = 0; i < c->n_what_ifs; i++)
+		if (strstr(c->what_ifs[i], "rank="))
+			s->cluster.ranks_matter = true;
 	s->start_ns = clock_now_ns();
 	s->next_due_ns = UINT64_MAX;
 	read_boot_id(s->boot_id);

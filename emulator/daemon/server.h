@@ -11,13 +11,13 @@
 
 #include "base/spin.h"
 #include "config/config.h"
-#include "daemon/members.h"
 #include "daemon/payload.h"
 #include "engine/delay.h"
 #include "engine/engine.h"
 #include "engine/record.h"
 #include "engine/solve.h"
 #include "links/link.h"
+#include "members/members.h"
 
 struct comm;
 struct gather;

@@ -50,6 +50,7 @@ static void workers_json(const struct server *s, FILE *f)
 static void comms_json(const struct server *s, FILE *f)
 {
 	struct comm *c, *next;
+	char how[TEXT_MAX];
 	unsigned n = 0;
 
 	fputs("\"communicators\": [", f);
@@ -57,9 +58,11 @@ static void comms_json(const struct server *s, FILE *f)
 		if (n >= LISTED_MAX)
 			break;
 		fprintf(f, "%s{\"communicator\": %u, \"ranks\": %u, \"ranks_per_node\": %u, "
-			"\"guessed\": %s, \"dead\": %s, \"open_ops\": %u, \"real\": [",
+			"\"members\": \"%s\", \"guessed\": %s, \"dead\": %s, \"open_ops\": %u, "
+			"\"real\": [",
 			n++ ? ", " : "", c->number, c->n_ranks, c->ranks_per_node,
-			c->members.is_guess ? "true" : "false", c->is_dead ? "true" : "false",
+			comm_how(c, how, sizeof(how)),
+			c->members.sure == MEMBERS_GUESSED ? "true" : "false", c->is_dead ? "true" : "false",
 			c->n_ops + p2p_n_open(c));
 		for (uint32_t i = 0; i < c->n_real && i < 64; i++)
 			fprintf(f, "%s%u", i ? ", " : "", c->real[i].world_rank);

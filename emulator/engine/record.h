@@ -41,6 +41,16 @@ struct record_row {
 
 enum { RECORD_GUESSED_MEMBERS = 1, RECORD_REPLAYED = 2, RECORD_BELOW_BOUND = 4 };
 
+/* How the communicator's members are known (members/members.h), also in row.flags:
+ * enum members_source, enum members_sure, and the axes of the layout in the header. */
+static inline uint32_t record_members_flags(uint32_t source, uint32_t sure, uint32_t axes)
+{
+	return (source & 0xff) << 8 | (sure & 3) << 16 | (axes & 0x3ff) << 18;
+}
+static inline uint32_t record_source(uint32_t flags) { return flags >> 8 & 0xff; }
+static inline uint32_t record_sure(uint32_t flags) { return flags >> 16 & 3; }
+static inline uint32_t record_axes(uint32_t flags) { return flags >> 18 & 0x3ff; }
+
 struct record_writer;
 int record_create(const char *path, const struct record_header *h, struct record_writer **ret,
 		  struct err *err);

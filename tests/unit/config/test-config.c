@@ -18,7 +18,7 @@ static const struct bad bad_files[] = {
 	{"modle: ring\n", "f:1:1: unknown key 'modle'; did you mean 'model'?"},
 	{"cluster:\n  nodse: 2\n", "f:2:3: unknown key 'cluster.nodse'; did you mean 'nodes'?"},
 	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
-	{"zzz: 2\n", "f:1:1: unknown key 'zzz'; there are: cluster, network, model, what_if, "
+	{"zzz: 2\n", "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, model, what_if, "
 		     "exchange, data, split, schedule, link, seed, out, log, tuning"},
 	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
 	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n", "f:2:1: key 'cluster' is here a second time"},
@@ -35,6 +35,8 @@ static const struct bad bad_files[] = {
 	 "f:1:36: a world of 9 is no multiple of 4 gpus per node (f:1:26)"},
 	{"cluster:\n  nodes: 2\n  gpus_per_node: 4\n  real: 7-8\n",
 	 "f:4:9: real ranks '7-8' are outside the world of 8 (2 nodes x 4, f:2:10)"},
+	{"cluster:\n  nodes: 64\nlayout:\n  - tp=8,pp=4,dp=32\n",
+	 "f:4:5: layout: the axes make 1024 ranks, but the world has 512; dp=16 would fit"},
 	{"cluster: {real: [0, 1]}\n",
 	 "f:1:17: cluster.real: one text is expected, such as \"0-7\" or \"0,8\""},
 	{"cluster: 3\n", "f:1:10: cluster: keys are expected under it"},
@@ -224,6 +226,23 @@ static void test_defaults(void **state)
 	config_free(c);
 }
 
+static void test_layouts(void **state)
+{
+	static const char text[] = "cluster:\n  nodes: 64\n"
+				   "layout:\n  - tp=8,pp=4,dp=16\n  - ep=64,dp=8,order=dp-ep\n";
+	struct err err = {""};
+	struct config *c;
+
+	(void)state;
+	assert_int_equal(config_new(&c), 0);
+	assert_int_equal(config_parse(c, "f", text, strlen(text), &err), 0);
+	assert_int_equal(config_finish(c, &err), 0);
+	assert_int_equal(c->n_layouts, 2);
+	assert_int_equal(c->layouts[0].axis[2].stride, 32);
+	assert_int_equal(c->layouts[1].axis[1].stride, 8);
+	config_free(c);
+}
+
 static char warned[512];
 
 static void on_warn(void *ctx, const char *sentence)
@@ -319,7 +338,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_precedence),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_layouts), cmocka_unit_test(test_precedence),
 		cmocka_unit_test(test_flags),      cmocka_unit_test(test_table),
 	};
 

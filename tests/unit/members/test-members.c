@@ -7,7 +7,7 @@
 #include "../base/cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/rng.h"
-#include "daemon/members.h"
+#include "members/members.h"
 
 static struct topology topology;
 static uint32_t real[64];
@@ -20,7 +20,7 @@ static void world(uint32_t nodes, uint32_t gpus, uint32_t first_real, size_t n_r
 	topology.gpus_per_node = gpus;
 	for (size_t i = 0; i < n_real; i++)
 		real[i] = first_real + (uint32_t)i;
-	cluster = (struct cluster){&topology, real, n_real};
+	cluster = (struct cluster){.topology = &topology, .real = real, .n_real = n_real};
 }
 
 struct inference {
@@ -28,7 +28,8 @@ struct inference {
 	uint32_t n_ranks;
 	struct wire_member known[4];
 	size_t n_known;
-	int r, is_guess;
+	int r;
+	enum members_sure sure;
 	uint32_t first, last; /* world ranks of the first and last member */
 };
 
@@ -39,12 +40,12 @@ static const struct inference cases[] = {
 	{"the world in another order", 16, {{0, 1}}, 1, -EINVAL, 0, 0, 0},
 	{"all real", 4, {{0, 0}, {1, 1}, {2, 2}, {3, 3}}, 4, 0, 0, 0, 3},
 	{"all real, backwards", 4, {{0, 3}, {1, 2}, {2, 1}, {3, 0}}, 4, 0, 0, 3, 0},
-	{"one a node", 4, {{0, 2}}, 1, 0, 1, 2, 14},
-	{"one a node of half the world", 2, {{0, 1}}, 1, 0, 1, 1, 5},
-	{"every second rank", 8, {{0, 0}, {1, 2}}, 2, 0, 1, 0, 14},
-	{"two a node", 8, {{0, 0}, {1, 1}}, 2, MEMBERS_WAIT, 0, 0, 0},
+	{"one a node", 4, {{0, 2}}, 1, 0, MEMBERS_GUESSED, 2, 14},
+	{"one a node of half the world", 2, {{0, 1}}, 1, 0, MEMBERS_GUESSED, 1, 5},
+	{"every second rank", 8, {{0, 0}, {1, 2}}, 2, 0, MEMBERS_GUESSED, 0, 14},
+	{"two a node", 8, {{0, 0}, {1, 1}}, 2, 0, MEMBERS_GUESSED, 0, 13},
 	{"a row that lacks a real rank", 4, {{0, 0}, {1, 1}, {2, 2}}, 3, MEMBERS_WAIT, 0, 0, 0},
-	{"no pattern", 5, {{0, 0}, {1, 3}, {2, 1}}, 3, 0, 1, 0, 5},
+	{"no pattern", 5, {{0, 0}, {1, 3}, {2, 1}}, 3, 0, MEMBERS_GUESSED, 0, 5},
 	{"too many for the world", 17, {{0, 0}}, 1, -EINVAL, 0, 0, 0},
 	{"more virtual ones than there are", 15, {{0, 1}, {1, 0}}, 2, -EINVAL, 0, 0, 0},
 };
@@ -57,7 +58,8 @@ static void test_infer(void **state)
 		const struct inference *t = &cases[i];
 		struct members m = {0};
 		struct err err = {""};
-		int r = members_infer(&cluster, t->n_ranks, t->known, t->n_known, &m, &err);
+		int r = members_infer(&cluster, t->n_ranks, t->known, t->n_known, NULL, 0, MEMBERS_NOW, &m,
+				      &err);
 
 		if (r != t->r)
 			fail_msg("%s: %d instead of %d: %s", t->what, r, t->r, err.text);
@@ -65,11 +67,11 @@ static void test_infer(void **state)
 			assert_true(err.text[0]);
 		if (r)
 			continue;
-		if (m.is_guess != t->is_guess || m.map.n_ranks != t->n_ranks ||
+		if (m.sure != t->sure || m.map.n_ranks != t->n_ranks ||
 		    membership_world(&m.map, 0) != t->first ||
 		    membership_world(&m.map, t->n_ranks - 1) != t->last)
 			fail_msg("%s: %u to %u, guess %d", t->what, membership_world(&m.map, 0),
-				 membership_world(&m.map, t->n_ranks - 1), m.is_guess);
+				 membership_world(&m.map, t->n_ranks - 1), (int)m.sure);
 		/* Known members are where they said; no rank twice; no other real rank. */
 		for (size_t k = 0; k < t->n_known; k++)
 			assert_int_equal(membership_world(&m.map, t->known[k].rank),
@@ -83,7 +85,7 @@ static void test_infer(void **state)
 }
 
 /* The obvious model of a split: lists of (key, rank), sorted by insertion. */
-static size_t slow_split(const struct split_vote *votes, size_t n_votes, enum config_split policy,
+static size_t slow_split(const struct split_vote *votes, size_t n_votes, enum split_policy policy,
 			 int32_t color, uint32_t *ret)
 {
 	int64_t keys[256];
@@ -138,7 +140,7 @@ static void test_split(void **state)
 		size_t n_real = 1 + rng_u64(&rng) % (gpus * nodes);
 		struct split_vote votes[64];
 		struct membership parent = {gpus * nodes, 0, 1, NULL};
-		enum config_split policy = (enum config_split)(rng_u64(&rng) % 3);
+		enum split_policy policy = (enum split_policy)(rng_u64(&rng) % 3);
 		int32_t n_colors = 1 + (int32_t)(rng_u64(&rng) % 3);
 
 		world(nodes, gpus, (uint32_t)(rng_u64(&rng) % (gpus * nodes - n_real + 1)), n_real);
@@ -149,9 +151,10 @@ static void test_split(void **state)
 			uint32_t want[64], *ranks = NULL;
 			size_t n = slow_split(votes, n_real, policy, color, want);
 			struct members m = {0};
+			struct err warning;
 
 			assert_int_equal(members_split(&cluster, &parent, votes, n_real, policy, color,
-						       &m, &ranks), 0);
+						       &m, &ranks, &warning), 0);
 			assert_int_equal(m.map.n_ranks, n);
 			for (size_t i = 0; i < n; i++) {
 				assert_int_equal(ranks[i], want[i]);

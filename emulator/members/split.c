@@ -1,0 +1,340 @@
+/* Communicators made by ncclCommSplit; see members.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "members/members-private.h"
+#include "members/split-color.h"
+
+/* --- votes of virtual ranks ------------------------------------------------------ */
+
+struct seat {
+	int64_t key;
+	uint32_t rank; /* in the parent */
+};
+
+static int compare_seats(const void *a, const void *b)
+{
+	const struct seat *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* For each local index the real members that have it, in order: first[l] ..
+ * first[l + 1] of index[]. */
+struct templates {
+	size_t *first, *index; /* owned */
+	size_t n_local;
+};
+
+static void templates_deinit(struct templates *t)
+{
+	free(t->first);
+	free(t->index);
+}
+
+static int templates_init(struct templates *t, const struct cluster *c,
+			  const struct membership *parent, const struct split_vote *votes,
+			  size_t n_votes)
+{
+	uint32_t gpus = c->topology->gpus_per_node;
+	size_t n = 0;
+
+	*t = (struct templates){.n_local = gpus};
+	t->first = calloc((size_t)gpus + 1, sizeof(*t->first));
+	t->index = calloc(n_votes + 1, sizeof(*t->index));
+	if (!t->first || !t->index)
+		return -ENOMEM;
+	for (uint32_t l = 0; l < gpus; l++) {
+		t->first[l] = n;
+		for (size_t i = 0; i < n_votes; i++)
+			if (membership_world(parent, votes[i].rank) % gpus == l)
+				t->index[n++] = i;
+	}
+	t->first[gpus] = n;
+	return 0;
+}
+
+/* The vote that virtual rank @rank copies: same local index, nodes taken in turn;
+ * where no real member has that index, members in turn. */
+static size_t template_of(const struct templates *t, const struct cluster *c, uint32_t world,
+			  uint32_t rank, size_t n_votes)
+{
+	uint32_t gpus = c->topology->gpus_per_node;
+	size_t first = t->first[world % gpus], n = t->first[world % gpus + 1] - first;
+
+	return n ? t->index[first + world / gpus % n] : rank % n_votes;
+}
+
+/* Puts the seats in order and makes the members of them. */
+static int seat_members(const struct membership *parent, struct seat *seats, uint32_t n,
+			struct members *ret, uint32_t **ret_ranks)
+{
+	CLEANUP(freep) uint32_t *ranks = malloc(((size_t)n + 1) * sizeof(*ranks));
+	uint32_t *table = malloc(((size_t)n + 1) * sizeof(*table));
+
+	if (!ranks || !table) {
+		free(table);
+		return -ENOMEM;
+	}
+	qsort(seats, n, sizeof(*seats), compare_seats);
+	for (uint32_t i = 0; i < n; i++) {
+		ranks[i] = seats[i].rank;
+		table[i] = membership_world(parent, seats[i].rank);
+	}
+	if (n == 0) {
+		free(table);
+		*ret = (struct members){0};
+	} else {
+		members_set_table(ret, n, table);
+	}
+	*ret_ranks = steal_ptr(ranks);
+	return 0;
+}
+
+/* Every virtual rank votes as its template does. */
+static int split_by_template(const struct ballot *b, enum split_policy policy,
+			     struct members *ret, uint32_t **ret_ranks)
+{
+	const struct membership *parent = b->parent;
+	const struct cluster *c = b->cluster;
+	CLEANUP(templates_deinit) struct templates t = {0};
+	CLEANUP(freep) struct seat *seats = malloc((size_t)parent->n_ranks * sizeof(*seats));
+	uint32_t n = 0, gpus = c->topology->gpus_per_node;
+
+	if (!seats || templates_init(&t, c, parent, b->votes, b->n_votes) < 0)
+		return -ENOMEM;
+	for (uint32_t rank = 0; rank < parent->n_ranks; rank++) {
+		uint32_t world = membership_world(parent, rank);
+		const struct split_vote *v;
+		bool joins;
+
+		if (b->at[rank] >= 0) {
+			v = &b->votes[b->at[rank]];
+			if (v->color == b->color)
+				seats[n++] = (struct seat){v->key, rank};
+			continue;
+		}
+		v = &b->votes[template_of(&t, c, world, rank, b->n_votes)];
+		joins = (policy == SPLIT_SAME ? b->votes[0].color : v->color) == b->color;
+		if (policy == SPLIT_NODE && joins)
+			joins = world / gpus == membership_world(parent, v->rank) / gpus;
+		if (joins)
+			seats[n++] = (struct seat){(int64_t)v->key + (int64_t)rank -
+							   (int64_t)v->rank, rank};
+	}
+	return seat_members(parent, seats, n, ret, ret_ranks);
+}
+
+/* --- families that fit all votes --------------------------------------------------- */
+
+/* Whether groups of @family (base 0, parent ranks) divide all voters as their colors
+ * do, in the order of their keys. With @by_lowest each color is the lowest rank of its
+ * group, and each key the rank's number in it. */
+static bool family_fits(const struct ballot *b, const struct radix *family, bool by_lowest)
+{
+	for (size_t i = 0; i < b->n_votes; i++) {
+		const struct split_vote *v = &b->votes[i];
+		struct radix r = *family;
+		uint32_t rank = radix_move(&r, v->rank);
+
+		if (v->color < 0)
+			return false;
+		if (by_lowest && (r.base != (uint32_t)v->color || rank != (uint32_t)v->key))
+			return false;
+		for (size_t k = 0; k < i; k++) {
+			int64_t other = radix_find(&r, b->votes[k].rank);
+
+			if ((other >= 0) != (b->votes[k].color == v->color) ||
+			    (other >= 0 && (other < (int64_t)rank) != (b->votes[k].key < v->key)))
+				return false;
+		}
+	}
+	return true;
+}
+
+struct families {
+	const struct ballot *b;
+	bool by_lowest;
+	struct radix first, last; /* of those that fit; the group of this color */
+	uint32_t n;
+};
+
+static bool family_consider(void *ctx, const struct radix *family)
+{
+	struct families *f = ctx;
+	struct radix r = *family;
+
+	/* PyTorch splits no group into itself */
+	if (f->by_lowest && radix_size(family) == f->b->parent->n_ranks)
+		return true;
+	if (!family_fits(f->b, family, f->by_lowest))
+		return true;
+	radix_move(&r, f->b->votes[f->b->first].rank);
+	if (f->n == 0)
+		f->first = r;
+	if (f->n == 0 || !radix_equal(&f->last, &r))
+		f->n++;
+	f->last = r;
+	return true;
+}
+
+static void families_of_layouts(struct families *f)
+{
+	const struct cluster *c = f->b->cluster;
+	struct radix r;
+
+	for (uint32_t i = 0; f->b->is_world && i < c->n_layouts; i++) {
+		for (uint32_t axes = 1; axes < 1u << c->layouts[i].n_axes; axes++) {
+			layout_group(&c->layouts[i], axes, 0, &r);
+			family_consider(f, &r);
+		}
+	}
+}
+
+/* Every color is the rank of its first member, or could be. */
+static bool is_by_lowest(const struct ballot *b)
+{
+	for (size_t i = 0; i < b->n_votes; i++) {
+		const struct split_vote *v = &b->votes[i];
+
+		if (v->color < 0 || v->key < 0 || (uint32_t)v->color > v->rank ||
+		    ((uint32_t)v->color == v->rank) != (v->key == 0))
+			return false;
+	}
+	return true;
+}
+
+/* What the real ranks show of their groups, to its end when they are all of one node's
+ * pattern: a row of neighbours is whole, what leaves the real ranks goes on to the end. */
+static bool guess_by_lowest(const struct ballot *b, struct radix *ret)
+{
+	const struct split_vote *v = &b->votes[b->first];
+	uint32_t n_mine = 0, stride = 0, low = UINT32_MAX;
+
+	for (size_t i = 0; i < b->n_votes; i++) {
+		const struct split_vote *w = &b->votes[i];
+
+		if (w->color != b->color) {
+			low = w->rank < low ? w->rank : low;
+			continue;
+		}
+		n_mine++;
+		if (w->key == v->key + 1)
+			stride = w->rank - v->rank;
+	}
+	if (stride == 0 && v->key > 0)
+		stride = (v->rank - (uint32_t)v->color) / (uint32_t)v->key;
+	if (stride == 0) /* alone at its group's beginning: the next is beyond all that is real */
+		stride = (uint32_t)b->n_votes;
+	*ret = (struct radix){.base = (uint32_t)b->color};
+	if (stride == 1)
+		return radix_push(ret, n_mine, 1) && ballot_fits(b, ret);
+	return radix_push(ret, (b->parent->n_ranks - ret->base - 1) / stride + 1, stride) &&
+	       ballot_fits(b, ret);
+}
+
+static int ranks_of_radix(const struct ballot *b, const struct radix *r, struct members *ret,
+			  uint32_t **ret_ranks)
+{
+	uint32_t n = radix_size(r);
+	CLEANUP(freep) uint32_t *ranks = malloc((size_t)n * sizeof(*ranks));
+	uint32_t *table = malloc((size_t)n * sizeof(*table));
+
+	if (!ranks || !table) {
+		free(table);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		ranks[i] = radix_at(r, i);
+		table[i] = membership_world(b->parent, ranks[i]);
+	}
+	members_set_table(ret, n, table);
+	*ret_ranks = steal_ptr(ranks);
+	return 0;
+}
+
+/* --- the whole ----------------------------------------------------------------------- */
+
+static int take_color(const struct ballot *b, struct found *f, struct members *ret,
+		      uint32_t **ret_ranks)
+{
+	uint32_t *table = malloc(((size_t)f->n + 1) * sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < f->n; i++)
+		table[i] = membership_world(b->parent, f->ranks[i]);
+	members_set_table(ret, f->n, table);
+	*ret_ranks = steal_ptr(f->ranks);
+	ret->source = MEMBERS_COLOR;
+	ret->sure = f->n_lists == 1 ? MEMBERS_EXACT :
+		    f->is_placed && !b->cluster->ranks_matter ? MEMBERS_PLACED : MEMBERS_GUESSED;
+	return 0;
+}
+
+static void warn_no_layout(const struct ballot *b, const struct members *m, struct err *warning)
+{
+	char why[64] = "";
+
+	if (m->map.n_ranks == 0)
+		return;
+	if (m->map.table)
+		snprintf(why, sizeof(why), "an irregular list from world rank %u on", m->map.table[0]);
+	else
+		snprintf(why, sizeof(why), "world rank %u + %u x rank", m->map.base, m->map.stride);
+	err_set(warning, EINVAL,
+		"a split (color %d) gives a group of %u ranks, %s, by %s; the declared layout has "
+		"no such group: check layout",
+		b->color, m->map.n_ranks, why, members_source_name(m->source));
+}
+
+int members_split(const struct cluster *c, const struct membership *parent,
+		  const struct split_vote *votes, size_t n_votes, enum split_policy policy,
+		  int32_t color, struct members *ret, uint32_t **ret_ranks, struct err *warning)
+{
+	CLEANUP(ballot_deinit) struct ballot b = {0};
+	CLEANUP(found_deinit) struct found found = {0};
+	struct families f = {.b = &b};
+	struct radix guess;
+	int r = ballot_init(&b, c, parent, votes, n_votes, color);
+
+	warning->text[0] = '\0';
+	if (r == 0 && n_votes < parent->n_ranks)
+		r = split_color_find(&b, &found);
+	if (r < 0)
+		return r;
+	if (n_votes == parent->n_ranks) {
+		r = split_by_template(&b, policy, ret, ret_ranks);
+		ret->source = MEMBERS_ALL_REAL;
+	} else if (found.n_lists) {
+		r = take_color(&b, &found, ret, ret_ranks);
+	} else {
+		f.by_lowest = c->is_torch && policy == SPLIT_TEMPLATE && is_by_lowest(&b);
+		families_of_layouts(&f);
+		/* of several that fit, a plain split is more likely its template's */
+		if (f.n == 1 || (f.n > 1 && f.by_lowest)) {
+			r = ranks_of_radix(&b, &f.first, ret, ret_ranks);
+			ret->source = MEMBERS_LAYOUT;
+			ret->sure = f.n == 1 ? MEMBERS_EXACT : MEMBERS_GUESSED;
+		} else if (f.by_lowest && guess_by_lowest(&b, &guess)) {
+			r = ranks_of_radix(&b, &guess, ret, ret_ranks);
+			ret->source = MEMBERS_GUESS;
+			ret->sure = MEMBERS_GUESSED;
+		} else {
+			r = split_by_template(&b, policy, ret, ret_ranks);
+			ret->source = MEMBERS_TEMPLATE;
+			ret->sure = MEMBERS_GUESSED;
+		}
+	}
+	if (r < 0)
+		return r;
+	ret->axes = members_axes(c, &ret->map);
+	if (c->n_layouts && ret->axes == 0 && ret->sure != MEMBERS_EXACT)
+		warn_no_layout(&b, ret, warning);
+	return 0;
+}
