@@ -50,7 +50,7 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 {
 	CLEANUP(freep) char **args = NULL;
 	int fds[2], n = 0, r;
-	char fd_text[16], line[320];
+	char fd_text[16], line[1024];
 	pid_t parent = getpid();
 
 	while (argv[n])
@@ -89,7 +89,8 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 	close(fds[1]);
 	r = read_line(fds[0], line, sizeof(line), READY_MS);
 	close(fds[0]);
-	if (r == 1 && sscanf(line, "nboxd ready %255s", p->addr) == 1)
+	p->store[0] = 0;
+	if (r == 1 && sscanf(line, "nboxd ready %255s store %255s", p->addr, p->store) >= 1)
 		return 0;
 	nboxd_stop(p);
 	if (r == -ETIMEDOUT)
@@ -103,7 +104,7 @@ void nboxd_gone(struct nboxd_proc *p)
 	p->pid = 0;
 	if (strncmp(p->addr, "shm:/", 5) == 0)
 		unlink(p->addr + 4); /* killed, it could not do that itself */
-	p->addr[0] = 0;
+	p->addr[0] = p->store[0] = 0;
 }
 
 int nboxd_stop(struct nboxd_proc *p)

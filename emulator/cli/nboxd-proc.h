@@ -9,6 +9,7 @@
 struct nboxd_proc {
 	pid_t pid;      /* 0: not running */
 	char addr[256]; /* where it listens, from its ready line */
+	char store[256]; /* HOST:PORT of its TCPStore server; "": none */
 };
 
 /* Waits at most 10 s for "nboxd ready ADDR". @argv[0] is the program; --ready-fd N

@@ -206,7 +206,9 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 		snprintf(addr, sizeof(addr), "shm:@nbox-%d-%08x", (int)getpid(), number);
 	char *argv[] = { program ? program : r->paths.nboxd, (char *)"--config", config,
 			 (char *)"--link", addr[0] == 't' ? (char *)"tcp" : (char *)"shm",
-			 (char *)"--addr", addr, (char *)"--out", res->dir, NULL };
+			 (char *)"--addr", addr, (char *)"--out", res->dir, (char *)"--store",
+			 (char *)(config_is_set(r->config, CONFIG_STORE) ? r->config->values[CONFIG_STORE].items[0].text
+									  : "127.0.0.1:0"), NULL };
 
 	code = nboxd_env(&env, token);
 	code = code < 0 ? err_set(err, -code, "out of memory") : nboxd_start(daemon, argv, &env, err);

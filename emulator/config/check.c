@@ -368,6 +368,24 @@ static int check_link(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_store(struct config *c, struct err *err)
+{
+	const char *text = text_of(c, CONFIG_STORE), *colon = strrchr(text, ':');
+	uint64_t port;
+
+	c->store = NULL;
+	if (strcmp(text, "none") == 0)
+		return 0;
+	if (!colon || colon == text || colon - text > 255)
+		return refuse(c, CONFIG_STORE, 0, err,
+			      "'%.128s' is no HOST:PORT, such as 127.0.0.1:0, nor none", text);
+	if (units_count(colon + 1, &port, NULL) < 0 || port > 65535)
+		return refuse(c, CONFIG_STORE, 0, err, "'%.32s' is no port (0 to 65535; 0: any)",
+			      colon + 1);
+	c->store = text;
+	return 0;
+}
+
 /* --- the rest ------------------------------------------------------------- */
 
 static int check_model(struct config *c, struct err *err)
@@ -452,6 +470,7 @@ int config_finish(struct config *c, struct err *err)
 			   err)) < 0 ||
 	    (r = check_model(c, err)) < 0 || (r = check_choices(c, err)) < 0 ||
 	    (r = check_schedule(c, err)) < 0 || (r = check_link(c, err)) < 0 ||
+	    (r = check_store(c, err)) < 0 ||
 	    (r = check_times(c, err)) < 0)
 		return r;
 	return 0;

@@ -30,7 +30,7 @@ enum config_id {
 	CONFIG_MODEL, CONFIG_WHAT_IF,
 	CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_SPLIT,
 	CONFIG_ALGO, CONFIG_CHANNELS, CONFIG_CHUNK,
-	CONFIG_LINK, CONFIG_ADDR, CONFIG_TOKEN,
+	CONFIG_LINK, CONFIG_ADDR, CONFIG_TOKEN, CONFIG_STORE,
 	CONFIG_SEED, CONFIG_OUT, CONFIG_LOG,
 	CONFIG_POLL, CONFIG_PAYLOAD_WORK, CONFIG_SETTLE, CONFIG_TIMEOUT,
 	CONFIG_OPTIONS
@@ -93,6 +93,7 @@ struct config {
 	uint64_t chunk_bytes;
 	char *addr; /* owned; "shm:/path" or "tcp:host:port" */
 	uint8_t token[WIRE_TOKEN_BYTES]; /* zero-padded; all zero: none */
+	const char *store; /* "host:port"; NULL: no TCPStore server */
 	uint64_t seed;
 	const char *out; /* NULL: no results directory */
 	int log_level;   /* enum log_level */

@@ -60,6 +60,8 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 	[CONFIG_TOKEN] = {"token", "NBOX_TOKEN", "link.token", KIND_TEXT, NULL, "TEXT",
 			  "what a worker must show, at most 32 bytes; needed beyond this host",
 			  NULL},
+	[CONFIG_STORE] = {"store", "NBOX_STORE", "store", KIND_TEXT, "none", "HOST:PORT",
+			  "where nboxd serves torch's TCPStore, port 0: any; none: it does not", NULL},
 	[CONFIG_SEED] = {"seed", "NBOX_SEED", "seed", KIND_SEED, "1", "N",
 			 "of all chance in the run", NULL},
 	[CONFIG_OUT] = {"out", "NBOX_OUT", "out", KIND_TEXT, NULL, "DIR",

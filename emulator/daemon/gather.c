@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/comm.h"
+#include "daemon/store-server.h"
 #include "daemon/worker.h"
 
 /* What looks incomplete is waited for so many times longer than what does not. */
@@ -378,6 +379,7 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 
 	(void)h;
 	memcpy(&m, body, sizeof(m));
+	store_server_canonical_id(s->store, m.id);
 	if (!claim_rank(w, &m))
 		return 0;
 	g = gather_find(s, GATHER_INIT, m.id, 0, 0);

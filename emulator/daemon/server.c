@@ -25,6 +25,7 @@
 #include "daemon/comm.h"
 #include "daemon/op.h"
 #include "daemon/results.h"
+#include "daemon/store-server.h"
 #include "daemon/worker.h"
 
 #define TICK_NS (50 * NS_PER_MS)
@@ -75,6 +76,11 @@ static void tell_strangers(struct server *s, uint64_t now_ns)
 const char *server_addr(const struct server *s)
 {
 	return s->listener ? listener_addr(s->listener) : s->config->addr;
+}
+
+const char *server_store_addr(const struct server *s)
+{
+	return s->store ? store_server_addr(s->store) : NULL;
 }
 
 /* --- events ---------------------------------------------------------------------- */
@@ -234,6 +240,8 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 		r = listener_open(c->addr, &s->listener, err);
 	if (r == 0 && open_events(s) < 0)
 		r = err_set(err, ENOMEM, "cannot set up libevent");
+	if (r == 0 && c->store)
+		r = store_server_open(s, c->store, &s->store, err);
 	if (r == 0 && c->out)
 		r = results_open(c, delay_describe(s->delay), s->start_ns, &s->record, err);
 	if (r < 0) {
@@ -254,6 +262,7 @@ struct server *server_close(struct server *s)
 	gather_free_all(s);
 	while (s->comms)
 		comm_free(s->comms);
+	store_server_close(s->store);
 	event_freep(&s->listen_event);
 	event_freep(&s->timer_event);
 	event_freep(&s->term_event);
@@ -303,6 +312,7 @@ static bool move_links(struct server *s)
 static void tick(struct server *s, uint64_t now_ns)
 {
 	bool has_hello = false;
+	uint64_t store_ns;
 	struct worker *w;
 
 	DL_FOREACH(s->workers, w) {
@@ -317,6 +327,9 @@ static void tick(struct server *s, uint64_t now_ns)
 	op_tick(s, now_ns);
 	tell_strangers(s, now_ns);
 	s->tick_ns = now_ns + (has_hello || s->n_gathers || s->n_open_ops ? TICK_NS : NS_PER_S);
+	store_ns = s->store ? store_server_tick(s->store, now_ns) : UINT64_MAX;
+	if (store_ns < s->tick_ns)
+		s->tick_ns = store_ns;
 	if (s->record && record_flush(s->record) < 0) {
 		server_warn(s, "cannot write the record (%s); it ends here", strerror(errno));
 		s->record = record_close(s->record);
@@ -332,6 +345,7 @@ static void begin_stop(struct server *s)
 	s->stop_ns = clock_now_ns() + SERVER_DRAIN_NS;
 	event_freep(&s->listen_event);
 	s->listener = listener_free(s->listener);
+	store_server_stop_listening(s->store);
 	DL_FOREACH(s->workers, w)
 		worker_refuse(w, ECANCELED, "nboxd was told to end (%s)", strsignal(s->stop_signal));
 }

@@ -21,6 +21,8 @@
 
 struct comm;
 struct gather;
+struct store_hooks;
+struct store_server;
 struct worker;
 
 #define SERVER_WORKERS_MAX 4096 /* open links */
@@ -42,6 +44,8 @@ struct server {
 	struct engine *engine;
 	struct record_writer *record; /* NULL: no results directory */
 	struct payload payload;
+	struct store_server *store; /* NULL: no store is asked for */
+	const struct store_hooks *store_hooks; /* borrowed; NULL allowed */
 
 	struct worker *workers;   /* list, owned */
 	struct worker *turn;      /* who is served first in the next round */
@@ -70,6 +74,7 @@ struct server {
 int server_open(const struct config *c, struct server **ret, struct err *err);
 struct server *server_close(struct server *s); /* NULL allowed; returns NULL */
 const char *server_addr(const struct server *s);
+const char *server_store_addr(const struct server *s); /* HOST:PORT; NULL: no store */
 /* Until SIGTERM or SIGINT. Return: 0; negative errno. */
 int server_run(struct server *s, struct err *err);
 /* A warning of the run: logged, and counted for the status. */

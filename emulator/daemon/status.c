@@ -10,6 +10,7 @@
 #include "daemon/op.h"
 #include "daemon/p2p.h"
 #include "daemon/server.h"
+#include "daemon/store-server.h"
 #include "daemon/worker.h"
 
 #define LISTED_MAX 1000
@@ -96,12 +97,29 @@ static void waits_json(const struct server *s, FILE *f)
 
 	fputs("\"waits\": [", f);
 	gather_describe(s, waiting_json, &waiting);
+	store_server_describe(s->store, now_ns, waiting_json, &waiting);
 	HASH_ITER(hh, s->comms, c, next) {
 		DL_FOREACH(c->ops, op)
 			waiting_json(&waiting, op_describe(op, now_ns, text, sizeof(text)));
 		p2p_describe(c, now_ns, waiting_json, &waiting);
 	}
 	fputs("], ", f);
+}
+
+static void store_json(const struct server *s, FILE *f)
+{
+	struct store_server_counts n;
+
+	if (!s->store)
+		return;
+	n = store_server_counts(s->store);
+	fputs("\"store\": {\"addr\": ", f);
+	text_json(f, server_store_addr(s));
+	fprintf(f, ", \"clients\": %llu, \"keys\": %llu, \"bytes\": %llu, \"waits\": %llu, "
+		"\"requests\": %llu, \"invented_ids\": %llu}, ",
+		(unsigned long long)n.store.n_clients, (unsigned long long)n.store.n_keys,
+		(unsigned long long)n.store.n_bytes, (unsigned long long)n.store.n_waits,
+		(unsigned long long)n.store.n_requests, (unsigned long long)n.n_invented);
 }
 
 static long rss_bytes(void)
@@ -141,6 +159,7 @@ char *status_json(const struct server *s)
 		(unsigned long long)s->n_ops, s->n_open_ops, engine_n_live(s->engine),
 		(unsigned long long)s->n_messages_in, (unsigned long long)s->n_messages_out,
 		(unsigned long long)s->n_warnings, rss_bytes());
+	store_json(s, f);
 	workers_json(s, f);
 	comms_json(s, f);
 	waits_json(s, f);

@@ -19,7 +19,7 @@ static const struct bad bad_files[] = {
 	{"cluster:\n  nodse: 2\n", "f:2:3: unknown key 'cluster.nodse'; did you mean 'nodes'?"},
 	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
 	{"zzz: 2\n", "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, model, what_if, "
-		     "exchange, data, split, schedule, link, seed, out, log, tuning"},
+		     "exchange, data, split, schedule, link, store, seed, out, log, tuning"},
 	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
 	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n", "f:2:1: key 'cluster' is here a second time"},
 	{"cluster:\n  nodes: 2\n  nodes: 2\n", "f:3:3: key 'cluster.nodes' is here a second time"},
@@ -86,6 +86,9 @@ static const struct bad bad_files[] = {
 	{"tuning:\n  timeout: 10ms\n", "f:2:12: timeout must be at least 1s, not 10ms"},
 	{"tuning:\n  poll: 2s\n", "f:2:9: poll may be at most 1s, not 2s"},
 	{"tuning: {settle: 2s, timeout: 1s}\n", "f:1:18: settle must not be longer than timeout"},
+	{"store: 127.0.0.1\n", "f:1:8: '127.0.0.1' is no HOST:PORT, such as 127.0.0.1:0, nor none"},
+	{"store: \":0\"\n", "f:1:8: ':0' is no HOST:PORT, such as 127.0.0.1:0, nor none"},
+	{"store: localhost:70000\n", "f:1:8: '70000' is no port (0 to 65535; 0: any)"},
 	{"seed: -1\n", "f:1:7: seed: "},
 	{"out: \"\"\n", "f:1:6: no directory is named"},
 	{"- a\n", "f:1:1: keys are expected here, such as cluster:, model:, exchange:"},
@@ -129,7 +132,7 @@ static const char full[] =
 	"exchange: payload\ndata: fill\nsplit: node\n"
 	"schedule:\n  algo: {allreduce: tree, Broadcast: chain}\n  channels: 2\n  chunk: 512KiB\n"
 	"link: {kind: tcp, addr: \"tcp:0.0.0.0:7000\", token: secret}\n"
-	"seed: 18446744073709551615\nout: some/dir\nlog: INFO\n"
+	"store: \"[::1]:29500\"\nseed: 18446744073709551615\nout: some/dir\nlog: INFO\n"
 	"tuning: {poll: 10us, payload_work: none, settle: 1s, timeout: 60s}\n";
 
 static void check_full(const struct config *c)
@@ -152,6 +155,7 @@ static void check_full(const struct config *c)
 	assert_int_equal(c->channels, 2);
 	assert_int_equal(c->chunk_bytes, 512 << 10);
 	assert_string_equal(c->addr, "tcp:0.0.0.0:7000");
+	assert_string_equal(c->store, "[::1]:29500");
 	assert_true(c->seed == UINT64_MAX);
 	assert_string_equal(c->out, "some/dir");
 	assert_int_equal(c->log_level, 2);

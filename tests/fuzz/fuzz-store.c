@@ -1,0 +1,118 @@
+/* Bytes from clients of the TCPStore server, several of them in turn: each piece of the
+ * input begins with a byte that names the client (two bits), whether it has shown the magic
+ * number before (one bit), goes afterwards (one bit), reads its replies (one bit), and a
+ * byte with the length of the piece. Keys that are missed go through the policy. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/policy.h"
+#include "store/store.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CLIENTS 4
+
+static struct store *store;
+static struct store_client *clients[CLIENTS];
+static int is_waiting[CLIENTS];
+static const uint32_t real[] = {4, 5};
+static const struct policy_world world = {8, real, 2};
+
+static void on_output(void *client_owner)
+{
+	(void)client_owner;
+}
+
+static void on_wait(void *client_owner, bool begins)
+{
+	int *p = client_owner;
+
+	if (*p == begins)
+		abort();
+	*p = begins;
+}
+
+static void on_missing(void *owner, void *client_owner, struct store_bytes key)
+{
+	static const uint8_t id[128] = {1};
+	struct torch_key k = torch_key_parse(key);
+	struct policy_verdict v = policy_on_missing(&world, &k, NULL, NULL);
+	char text[800];
+
+	(void)owner;
+	(void)client_owner;
+	if (!*policy_advice(&world, &k, &v, text, sizeof(text)))
+		abort();
+	if (v.answer == POLICY_INVENT && store_set(store, key, (struct store_bytes){id, 128}) < 0)
+		abort();
+}
+
+static int64_t initial_count(void *owner, struct store_bytes key, int64_t n)
+{
+	struct torch_key k = torch_key_parse(key);
+
+	(void)owner;
+	return policy_initial_count(&world, &k, n);
+}
+
+static const struct store_events events = {.on_output = on_output, .on_wait = on_wait,
+					   .on_missing = on_missing, .initial_count = initial_count};
+
+static void end(unsigned i)
+{
+	if ((clients[i] && store_client_n_awaited(clients[i]) > 0) != (is_waiting[i] != 0))
+		abort();
+	clients[i] = store_client_free(clients[i]);
+	if (is_waiting[i])
+		abort();
+}
+
+static void piece(uint8_t how, const uint8_t *data, size_t n)
+{
+	const uint32_t magic = STORE_MAGIC;
+	const uint8_t validate = STORE_VALIDATE;
+	unsigned i = how % CLIENTS;
+	struct err err = {""};
+	int r = 0;
+
+	if (!clients[i]) {
+		if (store_client_new(store, &is_waiting[i], &clients[i]) < 0)
+			abort();
+		if (how & 4) {
+			store_client_feed(clients[i], &validate, 1, NULL);
+			store_client_feed(clients[i], &magic, 4, NULL);
+		}
+	}
+	r = store_client_feed(clients[i], data, n, &err);
+	if (!r != !err.text[0])
+		abort();
+	if (how & 16)
+		store_client_sent(clients[i], store_client_output(clients[i]).n);
+	if (r < 0 || how & 8)
+		end(i);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct store_counts n;
+
+	if (store_new(&events, NULL, &store) < 0)
+		abort();
+	while (size >= 2) {
+		uint8_t how = data[0];
+		size_t len = data[1] < size - 2 ? data[1] : size - 2;
+
+		piece(how, data + 2, len);
+		data += 2 + len;
+		size -= 2 + len;
+	}
+	for (unsigned i = 0; i < CLIENTS; i++)
+		end(i);
+	store_clear(store);
+	n = store_counts(store);
+	if (n.n_keys || n.n_bytes || n.n_waits || n.n_clients)
+		abort();
+	store = store_free(store);
+	return 0;
+}
