@@ -1,6 +1,8 @@
 /* Allocation, registration, and what a program may ask about a pointer. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "capture.h"
 #include "device.h"
@@ -12,7 +14,44 @@
 
 #define ALIGNMENT 512 /* what programs may rely on is 256 */
 
-static cudaError_t allocate(void **ret, size_t size, enum memory_origin origin, unsigned flags)
+/* From here on a page of its own: fresh and zero, and given back when it is freed. */
+#define MAP_BYTES (1u << 20)
+
+/* Device memory is zero at first, although a GPU's need not be: kernels that would fill it do
+ * nothing here, and what programs then read should not differ from run to run. */
+static void *device_memory_new(size_t size)
+{
+	void *ptr;
+
+	if (size >= MAP_BYTES) {
+		ptr = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		return ptr == MAP_FAILED ? NULL : ptr;
+	}
+	if (posix_memalign(&ptr, ALIGNMENT, size) != 0)
+		return NULL;
+	return memset(ptr, 0, size);
+}
+
+static void memory_delete(void *ptr, size_t size, bool is_device)
+{
+	if (is_device && size >= MAP_BYTES)
+		munmap(ptr, size);
+	else
+		free(ptr);
+}
+
+static void count_allocated(struct device *device, size_t size)
+{
+	size_t now =
+		atomic_fetch_add_explicit(&device->allocated, size, memory_order_relaxed) + size;
+	size_t high = atomic_load_explicit(&device->allocated_high, memory_order_relaxed);
+
+	while (now > high && !atomic_compare_exchange_weak(&device->allocated_high, &high, now))
+		;
+}
+
+cudaError_t memory_allocate(void **ret, size_t size, enum memory_origin origin, unsigned flags)
 {
 	struct device *device = device_current();
 	struct memory_range range = {.size = size, .origin = origin, .flags = flags};
@@ -28,19 +67,24 @@ static cudaError_t allocate(void **ret, size_t size, enum memory_origin origin, 
 		return cudaSuccess;
 	/* The sum is a limit, not a booking: two threads may both pass just below it. */
 	if (size > device_memory() ||
-	    (is_device &&
-	     size > device_memory() - atomic_load_explicit(&device->allocated,
-							   memory_order_relaxed)) ||
-	    posix_memalign(&ptr, ALIGNMENT, size) != 0)
+	    (is_device && size > device_memory() - atomic_load_explicit(&device->allocated,
+									memory_order_relaxed)))
+		return cudaErrorMemoryAllocation;
+	if (is_device)
+		ptr = device_memory_new(size);
+	else if (posix_memalign(&ptr, ALIGNMENT, size) != 0)
+		ptr = NULL;
+	if (!ptr)
 		return cudaErrorMemoryAllocation;
 	range.start = (uintptr_t)ptr;
 	range.device = device->ordinal;
+	device_use(device);
 	if (memory_map_add(&range) != 0) {
-		free(ptr);
+		memory_delete(ptr, size, is_device);
 		return cudaErrorMemoryAllocation;
 	}
 	if (is_device)
-		atomic_fetch_add_explicit(&device->allocated, size, memory_order_relaxed);
+		count_allocated(device, size);
 	*ret = ptr;
 	return cudaSuccess;
 }
@@ -55,13 +99,15 @@ static cudaError_t enter_unsafe(void)
 void memory_release(void *ptr)
 {
 	struct memory_range range;
+	bool is_device;
 
 	if (!memory_map_remove(ptr, &range))
 		return;
-	if (range.origin == MEMORY_DEVICE || range.origin == MEMORY_MANAGED)
+	is_device = range.origin == MEMORY_DEVICE || range.origin == MEMORY_MANAGED;
+	if (is_device)
 		atomic_fetch_sub_explicit(&device_get(range.device)->allocated, range.size,
 					  memory_order_relaxed);
-	free(ptr);
+	memory_delete(ptr, range.size, is_device);
 }
 
 cudaError_t cudaMalloc(void **ptr, size_t size)
@@ -69,7 +115,7 @@ cudaError_t cudaMalloc(void **ptr, size_t size)
 	cudaError_t error = enter_unsafe();
 
 	if (error == cudaSuccess)
-		error = allocate(ptr, size, MEMORY_DEVICE, 0);
+		error = memory_allocate(ptr, size, MEMORY_DEVICE, 0);
 	return runtime_return(error);
 }
 
@@ -89,11 +135,11 @@ cudaError_t cudaMallocManaged(void **ptr, size_t size, unsigned int flags)
 {
 	cudaError_t error = enter_unsafe();
 
-	if (error == cudaSuccess && (size == 0 || (flags != cudaMemAttachGlobal &&
-						   flags != cudaMemAttachHost)))
+	if (error == cudaSuccess &&
+	    (size == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)))
 		error = cudaErrorInvalidValue;
 	if (error == cudaSuccess)
-		error = allocate(ptr, size, MEMORY_MANAGED, flags);
+		error = memory_allocate(ptr, size, MEMORY_MANAGED, flags);
 	return runtime_return(error);
 }
 
@@ -127,7 +173,7 @@ cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t handle)
 		return runtime_return(cudaErrorInvalidResourceHandle);
 	error = capture_check_wait(stream);
 	if (error == cudaSuccess)
-		error = allocate(ptr, size, MEMORY_DEVICE, 0);
+		error = memory_allocate(ptr, size, MEMORY_DEVICE, 0);
 	return runtime_return(error);
 }
 
@@ -159,7 +205,7 @@ cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned int flags)
 				cudaHostAllocWriteCombined))
 		error = cudaErrorInvalidValue;
 	if (error == cudaSuccess)
-		error = allocate(ptr, size, MEMORY_HOST, flags);
+		error = memory_allocate(ptr, size, MEMORY_HOST, flags);
 	return runtime_return(error);
 }
 

@@ -122,6 +122,7 @@ static bool command_is_capturable(const struct command *command)
 	switch (command->kind) {
 	case COMMAND_EMPTY:
 	case COMMAND_HOST:
+	case COMMAND_KERNEL:
 	case COMMAND_COPY:
 	case COMMAND_FILL:
 	case COMMAND_WRITE:

@@ -4,6 +4,7 @@
 
 #include "event.h"
 #include "graph.h"
+#include "launch.h"
 #include "mark.h"
 #include "memop.h"
 #include "memory.h"
@@ -53,6 +54,9 @@ void command_run(const struct command *command)
 	case COMMAND_HOST:
 	case COMMAND_CALLBACK:
 		run_host(command);
+		break;
+	case COMMAND_KERNEL:
+		launch_sleep(command->kernel_ns);
 		break;
 	case COMMAND_COPY:
 		run_copy(command);
@@ -106,6 +110,7 @@ void command_deinit(struct command *command)
 	case COMMAND_EMPTY:
 	case COMMAND_HOST:
 	case COMMAND_CALLBACK:
+	case COMMAND_KERNEL:
 	case COMMAND_COPY:
 	case COMMAND_FILL:
 	case COMMAND_WRITE:

@@ -11,6 +11,10 @@
 #include "stream.h"
 
 #define DEFAULT_DEVICES 8
+/* Programs choose features and kernels by this: one that all releases of PyTorch since 2.4 were
+ * built for, and the first with bfloat16. */
+#define CAPABILITY_MAJOR 8
+#define CAPABILITY_MINOR 0
 #define PCI_BUS_BASE 0x10 /* device n is on bus 0x10 + n */
 
 static struct device devices[MAX_DEVICES];
@@ -21,8 +25,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local int current;
 static atomic_uint device_flags = cudaDeviceMapHost;
 
-/* A value of NBOX_HOST_DEVICES that is no number from 0 to 64 means no devices at all, so that it is
- * noticed; a library has nobody to complain to. */
+/* A value of NBOX_HOST_DEVICES that is no number from 0 to 64 means no devices at all, so that it
+ * is noticed; a library has nobody to complain to. */
 static void devices_init(void)
 {
 	const char *text = getenv("NBOX_HOST_DEVICES");
@@ -59,6 +63,18 @@ struct device *device_current(void)
 	return device_get(current);
 }
 
+void device_use(struct device *device)
+{
+	if (!atomic_load_explicit(&device->is_used, memory_order_relaxed))
+		atomic_store_explicit(&device->is_used, true, memory_order_relaxed);
+}
+
+void device_uuid(int ordinal, cudaUUID_t *ret_uuid)
+{
+	memset(ret_uuid, 0, sizeof(*ret_uuid));
+	snprintf(ret_uuid->bytes, sizeof(ret_uuid->bytes), "nbox host %d", ordinal);
+}
+
 size_t device_memory(void)
 {
 	pthread_once(&once, devices_init);
@@ -88,6 +104,7 @@ cudaError_t cudaSetDevice(int device)
 	if (!device_get(device))
 		return runtime_return(device_count() ? cudaErrorInvalidDevice : cudaErrorNoDevice);
 	current = device;
+	device_use(device_get(device));
 	return cudaSuccess;
 }
 
@@ -149,30 +166,41 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int dev
 		{cudaDevAttrMaxGridDimY, 65535},
 		{cudaDevAttrMaxGridDimZ, 65535},
 		{cudaDevAttrMaxSharedMemoryPerBlock, 49152},
+		{cudaDevAttrTotalConstantMemory, 65536},
 		{cudaDevAttrWarpSize, 32},
 		{cudaDevAttrMaxPitch, 2147483647},
+		{cudaDevAttrMaxRegistersPerBlock, 65536},
 		{cudaDevAttrTextureAlignment, 512},
 		{cudaDevAttrGpuOverlap, 1},
 		{cudaDevAttrIntegrated, 1},
 		{cudaDevAttrCanMapHostMemory, 1},
 		{cudaDevAttrComputeMode, cudaComputeModeDefault},
 		{cudaDevAttrConcurrentKernels, 1},
+		{cudaDevAttrL2CacheSize, 4 << 20},
 		{cudaDevAttrMaxThreadsPerMultiProcessor, 1024},
 		{cudaDevAttrAsyncEngineCount, 2},
 		{cudaDevAttrUnifiedAddressing, 1},
 		{cudaDevAttrPciDeviceId, 0},
 		{cudaDevAttrPciDomainId, 0},
+		{cudaDevAttrComputeCapabilityMajor, CAPABILITY_MAJOR},
+		{cudaDevAttrComputeCapabilityMinor, CAPABILITY_MINOR},
 		{cudaDevAttrStreamPrioritiesSupported, 1},
+		{cudaDevAttrMaxSharedMemoryPerMultiprocessor, 98304},
+		{cudaDevAttrMaxRegistersPerMultiprocessor, 65536},
 		{cudaDevAttrManagedMemory, 1},
 		{cudaDevAttrHostNativeAtomicSupported, 1},
 		{cudaDevAttrPageableMemoryAccess, 1},
 		{cudaDevAttrConcurrentManagedAccess, 1},
 		{cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
+		{cudaDevAttrCooperativeLaunch, 1},
+		{cudaDevAttrMaxSharedMemoryPerBlockOptin, 98304},
 		{cudaDevAttrCanFlushRemoteWrites, 1},
 		{cudaDevAttrHostRegisterSupported, 1},
 		{cudaDevAttrPageableMemoryAccessUsesHostPageTables, 1},
 		{cudaDevAttrDirectManagedMemAccessFromHost, 1},
+		{cudaDevAttrMaxBlocksPerMultiprocessor, 16},
 		{cudaDevAttrHostRegisterReadOnlySupported, 1},
+		{cudaDevAttrMemoryPoolsSupported, 1},
 	};
 
 	if (!value || (int)attr <= 0 || attr >= cudaDevAttrMax)

@@ -68,6 +68,8 @@ void graph_abandon(struct graph *graph)
 static enum cudaGraphNodeType node_type(const struct command *command)
 {
 	switch (command->kind) {
+	case COMMAND_KERNEL:
+		return cudaGraphNodeTypeKernel;
 	case COMMAND_COPY:
 		return cudaGraphNodeTypeMemcpy;
 	case COMMAND_FILL:

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "driver.h"
 #include "futex.h"
 #include "mark.h"
 #include "memory.h"
@@ -156,29 +157,20 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 					     unsigned int version, unsigned long long flags,
 					     enum cudaDriverEntryPointQueryResult *status)
 {
-	static const struct {
-		const char *name;
-		CUresult (*fn32)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
-		CUresult (*fn64)(CUstream, CUdeviceptr, cuuint64_t, unsigned int);
-	} known[] = {
-		{"cuStreamWriteValue32", cuStreamWriteValue32_v2, NULL},
-		{"cuStreamWriteValue64", NULL, cuStreamWriteValue64_v2},
-		{"cuStreamWaitValue32", cuStreamWaitValue32_v2, NULL},
-		{"cuStreamWaitValue64", NULL, cuStreamWaitValue64_v2},
-	};
-
 	(void)flags;
 	if (!symbol || !function)
 		return runtime_return(cudaErrorInvalidValue);
-	*function = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		if (strcmp(symbol, known[i].name) != 0)
-			continue;
-		if (version >= 8000)
-			*function = known[i].fn32 ? (void *)known[i].fn32 : (void *)known[i].fn64;
+	/* Object pointers hold functions, as dlsym() has it. */
+	*function = (void *)driver_find(symbol);
+	if (*function && version < 8000) { /* none of them is older */
+		*function = NULL;
 		if (status)
-			*status = *function ? cudaDriverEntryPointSuccess
-					    : cudaDriverEntryPointVersionNotSufficent;
+			*status = cudaDriverEntryPointVersionNotSufficent;
+		return cudaSuccess;
+	}
+	if (*function) {
+		if (status)
+			*status = cudaDriverEntryPointSuccess;
 		return cudaSuccess;
 	}
 	if (status)

@@ -11,7 +11,7 @@
 enum memory_origin {
 	MEMORY_DEVICE,
 	MEMORY_MANAGED,
-	MEMORY_HOST,	   /* cudaMallocHost, cudaHostAlloc */
+	MEMORY_HOST, /* cudaMallocHost, cudaHostAlloc */
 	MEMORY_REGISTERED, /* the program's own, cudaHostRegister */
 };
 
@@ -40,5 +40,8 @@ bool memory_is_device_usable(const void *ptr, size_t n);
  * range, if any? */
 bool memory_is_host_usable(const void *ptr, size_t n);
 
-/* Ends an allocation of cudaFreeAsync. */
+/* Allocates for the current device, zeroed. Return: cudaSuccess (with *ret NULL for 0 bytes),
+ * cudaErrorInvalidValue without @ret, cudaErrorNoDevice, cudaErrorMemoryAllocation. */
+cudaError_t memory_allocate(void **ret, size_t size, enum memory_origin origin, unsigned flags);
+/* Ends an allocation of memory_allocate(). */
 void memory_release(void *ptr);

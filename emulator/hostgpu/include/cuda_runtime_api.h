@@ -4,7 +4,7 @@
  * CUDA 13's ABI, so that programs built with NVIDIA's header run on libcudart.so.13 of this
  * folder and the other way round. tests/unit/hostgpu proves it against NVIDIA's header wherever
  * that is installed. The behaviour is NVIDIA's documented one; what differs on a host without
- * a GPU is said at the function. Programs here have no kernels: they use cudaLaunchHostFunc. */
+ * a GPU is said at the function. No kernel runs here: work on the host is cudaLaunchHostFunc. */
 #pragma once
 
 #include <stddef.h>
@@ -615,6 +615,9 @@ cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
 NBOX_CUDART_API cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 NBOX_CUDART_API cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 NBOX_CUDART_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
+/* Writes the nodes' types and the edges to the file @path; @flags say nothing more here. */
+NBOX_CUDART_API cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path,
+						   unsigned int flags);
 
 NBOX_CUDART_API cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *ptr,
 						 cudaHostFn_t destroy, unsigned int n_refs,
@@ -628,6 +631,10 @@ NBOX_CUDART_API cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUse
 						      unsigned int flags NBOX_CUDART_DEFAULT(0));
 NBOX_CUDART_API cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
 						       unsigned int count NBOX_CUDART_DEFAULT(1));
+
+#include "cudart/launch.h"
+#include "cudart/pool.h"
+#include "cudart/prop.h"
 
 #ifdef __cplusplus
 }

@@ -72,10 +72,10 @@ EXPORT CUresult cuDeviceGet(CUdevice *ret, int ordinal)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetAttribute(int *ret, int what, CUdevice device)
+EXPORT CUresult cuDeviceGetAttribute(int *ret, CUdevice_attribute what, CUdevice device)
 {
 	(void)device;
-	*ret = what == 41 ? 1 : 0;
+	*ret = (int)what == 41 ? 1 : 0;
 	return CUDA_SUCCESS;
 }
 

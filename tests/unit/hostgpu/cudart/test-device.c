@@ -204,6 +204,7 @@ static void exports(void **state)
 #define NAME(name, ...) #name,
 	static const char *const names[] = {ABI_FUNCTIONS(NAME)};
 	static const char *const names_12[] = {
+		"cudaGetDeviceProperties_v2",
 		"cudaStreamGetCaptureInfo_v2", "cudaStreamGetCaptureInfo_v3",
 		"cudaStreamUpdateCaptureDependencies_v2", "cudaGraphNodeGetDependencies_v2",
 		"cudaEventElapsedTime_v2"};

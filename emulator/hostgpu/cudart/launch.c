@@ -1,0 +1,229 @@
+/* Kernel launches: places in a stream that take a time and do nothing. */
+#include "launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "registry.h"
+#include "runtime.h"
+#include "stream.h"
+
+#include <cudart/compiler.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/units.h"
+
+#define MAX_THREADS_PER_BLOCK 1024
+#define MAX_CONFIGURATIONS 16 /* calls of kernels whose arguments call kernels */
+
+/* --- how long a launch takes ---------------------------------------------------------------------
+ */
+
+static uint64_t kernel_ns;
+static bool is_kernel_time_wrong;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void kernel_time_read(void)
+{
+	const char *text = getenv("NBOX_HOST_KERNEL_TIME");
+	struct err err = {0};
+	double ns = 0;
+
+	if (!text || !*text)
+		return;
+	if (units_time(text, &ns, &err) == 0 && ns < 60e9) {
+		kernel_ns = (uint64_t)ns;
+		return;
+	}
+	is_kernel_time_wrong = true;
+	fprintf(stderr,
+		"host CUDA runtime: NBOX_HOST_KERNEL_TIME=%s is no time below a minute; write for "
+		"example 20us. Every kernel launch fails until then.\n",
+		text);
+}
+
+void launch_sleep(uint64_t time_ns)
+{
+	uint64_t due_ns, now_ns;
+
+	if (!time_ns)
+		return;
+	now_ns = clock_now_ns();
+	due_ns = now_ns + time_ns;
+	while (due_ns - now_ns > RUNTIME_STOP_POLL_NS) {
+		if (runtime_is_stopping())
+			return;
+		clock_sleep_until_ns(now_ns + RUNTIME_STOP_POLL_NS);
+		now_ns = clock_now_ns();
+		if (now_ns >= due_ns)
+			return;
+	}
+	clock_sleep_until_ns(due_ns);
+}
+
+/* --- launches ------------------------------------------------------------------------------------
+ */
+
+static bool is_launchable(dim3 grid, dim3 block)
+{
+	return grid.x && grid.y && grid.z && block.x && block.y && block.z &&
+	       grid.x <= 2147483647u && grid.y <= 65535 && grid.z <= 65535 && block.x <= 1024 &&
+	       block.y <= 1024 && block.z <= 64 &&
+	       (uint64_t)block.x * block.y * block.z <= MAX_THREADS_PER_BLOCK;
+}
+
+static cudaError_t launch_submit(cudaStream_t handle, dim3 grid, dim3 block)
+{
+	struct command command = {.kind = COMMAND_KERNEL};
+	CLEANUP(stream_putp) struct stream *stream = NULL;
+	cudaError_t error = runtime_enter();
+
+	pthread_once(&once, kernel_time_read);
+	if (error != cudaSuccess)
+		return error;
+	if (!is_launchable(grid, block) || is_kernel_time_wrong)
+		return cudaErrorInvalidConfiguration;
+	stream = stream_get(handle);
+	if (!stream)
+		return cudaErrorInvalidResourceHandle;
+	command.kernel_ns = kernel_ns;
+	return stream_submit(stream, &command);
+}
+
+cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,
+			     size_t shared_bytes, cudaStream_t stream)
+{
+	(void)args;
+	(void)shared_bytes;
+	if (!symbol_find(SYMBOL_KERNEL, func))
+		return runtime_return(cudaErrorInvalidDeviceFunction);
+	return runtime_return(launch_submit(stream, grid, block));
+}
+
+cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args,
+					size_t shared_bytes, cudaStream_t stream)
+{
+	return cudaLaunchKernel(func, grid, block, args, shared_bytes, stream);
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
+{
+	if (!config || (config->numAttrs && !config->attrs))
+		return runtime_return(cudaErrorInvalidValue);
+	return cudaLaunchKernel(func, config->gridDim, config->blockDim, args,
+				config->dynamicSmemBytes, config->stream);
+}
+
+/* --- kernel<<<...>>>() ---------------------------------------------------------------------------
+ */
+
+static _Thread_local struct {
+	dim3 grid, block;
+	size_t shared_bytes;
+	cudaStream_t stream;
+} configurations[MAX_CONFIGURATIONS];
+static _Thread_local unsigned n_configurations;
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
+				     struct CUstream_st *stream)
+{
+	if (n_configurations == MAX_CONFIGURATIONS)
+		return (unsigned)runtime_return(cudaErrorInvalidConfiguration);
+	configurations[n_configurations].grid = grid;
+	configurations[n_configurations].block = block;
+	configurations[n_configurations].shared_bytes = shared_bytes;
+	configurations[n_configurations].stream = stream;
+	n_configurations++;
+	return 0;
+}
+
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
+{
+	if (!n_configurations)
+		return runtime_return(cudaErrorMissingConfiguration);
+	n_configurations--;
+	*grid = configurations[n_configurations].grid;
+	*block = configurations[n_configurations].block;
+	*shared_bytes = configurations[n_configurations].shared_bytes;
+	memcpy(stream, &configurations[n_configurations].stream, sizeof(cudaStream_t));
+	return cudaSuccess;
+}
+
+/* The handle is the address that stands for the kernel: both forms of launch are one. */
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host_function)
+{
+	if (!kernel)
+		return runtime_return(cudaErrorInvalidValue);
+	if (!symbol_find(SYMBOL_KERNEL, host_function))
+		return runtime_return(cudaErrorInvalidDeviceFunction);
+	*kernel = (cudaKernel_t)(uintptr_t)host_function;
+	return cudaSuccess;
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+			       size_t shared_bytes, cudaStream_t stream)
+{
+	return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
+}
+
+/* --- attributes and occupancy --------------------------------------------------------------------
+ */
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *func)
+{
+	if (!attributes)
+		return runtime_return(cudaErrorInvalidValue);
+	if (!symbol_find(SYMBOL_KERNEL, func))
+		return runtime_return(cudaErrorInvalidDeviceFunction);
+	*attributes = (struct cudaFuncAttributes){
+		.maxThreadsPerBlock = MAX_THREADS_PER_BLOCK,
+		.numRegs = 32, /* 1024 threads of it fill the 65536 registers of an SM half */
+		.ptxVersion = 80,
+		.binaryVersion = 80,
+		.maxDynamicSharedSizeBytes = 49152,
+	};
+	return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attribute, int value)
+{
+	(void)value;
+	if ((int)attribute < cudaFuncAttributeMaxDynamicSharedMemorySize)
+		return runtime_return(cudaErrorInvalidValue);
+	if (!symbol_find(SYMBOL_KERNEL, func))
+		return runtime_return(cudaErrorInvalidDeviceFunction);
+	return cudaSuccess;
+}
+
+/* By threads alone; what a kernel takes of registers and shared memory is not known. */
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks, const void *func,
+								   int block_size,
+								   size_t shared_bytes,
+								   unsigned int flags)
+{
+	int value, device;
+	cudaError_t error;
+
+	(void)shared_bytes;
+	if (!n_blocks || block_size <= 0 || flags & ~cudaOccupancyDisableCachingOverride)
+		return runtime_return(cudaErrorInvalidValue);
+	if (!symbol_find(SYMBOL_KERNEL, func))
+		return runtime_return(cudaErrorInvalidDeviceFunction);
+	error = cudaGetDevice(&device);
+	if (error == cudaSuccess)
+		error = cudaDeviceGetAttribute(&value, cudaDevAttrMaxThreadsPerMultiProcessor,
+					       device);
+	if (error == cudaSuccess)
+		*n_blocks = block_size > MAX_THREADS_PER_BLOCK ? 0 : value / block_size;
+	return error;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const void *func,
+							  int block_size, size_t shared_bytes)
+{
+	return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		n_blocks, func, block_size, shared_bytes, cudaOccupancyDefault);
+}

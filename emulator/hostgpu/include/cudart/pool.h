@@ -1,0 +1,81 @@
+/* Memory pools, handles between processes, the profiler, limits. Included by cuda_runtime_api.h.
+ *
+ * Device memory is host memory: a pool has nothing to keep, so that there is only each device's
+ * default pool, which counts. Handles between processes are refused (cudaErrorNotSupported). */
+#pragma once
+
+typedef struct CUmemPoolHandle_st *cudaMemPool_t;
+
+enum cudaMemPoolAttr {
+	cudaMemPoolReuseFollowEventDependencies = 0x1,
+	cudaMemPoolReuseAllowOpportunistic = 0x2,
+	cudaMemPoolReuseAllowInternalDependencies = 0x3,
+	cudaMemPoolAttrReleaseThreshold = 0x4,
+	cudaMemPoolAttrReservedMemCurrent = 0x5,
+	cudaMemPoolAttrReservedMemHigh = 0x6,
+	cudaMemPoolAttrUsedMemCurrent = 0x7,
+	cudaMemPoolAttrUsedMemHigh = 0x8
+};
+
+enum cudaMemLocationType {
+	cudaMemLocationTypeInvalid = 0,
+	cudaMemLocationTypeDevice = 1,
+	cudaMemLocationTypeHost = 2,
+	cudaMemLocationTypeHostNuma = 3,
+	cudaMemLocationTypeHostNumaCurrent = 4
+};
+
+struct cudaMemLocation {
+	enum cudaMemLocationType type;
+	int id;
+};
+
+enum cudaMemAccessFlags {
+	cudaMemAccessFlagsProtNone = 0,
+	cudaMemAccessFlagsProtRead = 1,
+	cudaMemAccessFlagsProtReadWrite = 3
+};
+
+struct cudaMemAccessDesc {
+	struct cudaMemLocation location;
+	enum cudaMemAccessFlags flags;
+};
+
+NBOX_CUDART_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
+NBOX_CUDART_API cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device);
+NBOX_CUDART_API cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
+/* Reserved and used are both what cudaMalloc and cudaMallocAsync gave out and did not get back.
+ * The highest values can be set to 0, which makes them what they are now. */
+NBOX_CUDART_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr,
+						    void *value);
+NBOX_CUDART_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attr,
+						    void *value);
+NBOX_CUDART_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t min_bytes);
+NBOX_CUDART_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool,
+						 const struct cudaMemAccessDesc *descs, size_t n);
+NBOX_CUDART_API cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t pool,
+						 struct cudaMemLocation *location);
+NBOX_CUDART_API cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
+						    cudaStream_t stream);
+
+typedef struct cudaIpcMemHandle_st {
+	char reserved[64];
+} cudaIpcMemHandle_t;
+
+typedef struct cudaIpcEventHandle_st {
+	char reserved[64];
+} cudaIpcEventHandle_t;
+
+#define cudaIpcMemLazyEnablePeerAccess 0x01
+
+NBOX_CUDART_API cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr);
+NBOX_CUDART_API cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle,
+						 unsigned int flags);
+NBOX_CUDART_API cudaError_t cudaIpcCloseMemHandle(void *ptr);
+NBOX_CUDART_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event);
+NBOX_CUDART_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event,
+						   cudaIpcEventHandle_t handle);
+
+/* There is no profiler to switch: both succeed, as NVIDIA's do without one. */
+NBOX_CUDART_API cudaError_t cudaProfilerStart(void);
+NBOX_CUDART_API cudaError_t cudaProfilerStop(void);

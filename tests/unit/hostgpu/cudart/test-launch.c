@@ -1,0 +1,395 @@
+/* Kernels that do nothing, in their place and with their time; variables, pools, properties, what
+ * is refused, and the driver API's questions. */
+#include "helpers.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include <cudart/compiler.h>
+
+#define N_KERNELS 3000 /* more than the table starts with */
+
+static char kernels[N_KERNELS], variable[64], *managed;
+static void **module;
+
+static const dim3 one = {1, 1, 1};
+
+static int set_up(void **state)
+{
+	(void)state;
+	module = __cudaRegisterFatBinary(NULL);
+	for (int i = 0; i < N_KERNELS; i++)
+		__cudaRegisterFunction(module, &kernels[i], NULL, "kernel", -1, NULL, NULL, NULL,
+				       NULL, NULL);
+	__cudaRegisterVar(module, variable, NULL, "variable", 0, sizeof(variable), 0, 0);
+	__cudaRegisterManagedVar(module, (void **)&managed, NULL, "managed", 0, 16, 0, 0);
+	__cudaRegisterFatBinaryEnd(module);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	__cudaUnregisterFatBinary(module);
+	/* Kernels are gone with their module. */
+	return cudaLaunchKernel(&kernels[0], one, one, NULL, 0, NULL) !=
+	       cudaErrorInvalidDeviceFunction;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void launches(void **state)
+{
+	static const dim3 wrong[] = {{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 65536, 1}};
+	cudaLaunchConfig_t config = {.gridDim = one, .blockDim = {1024, 1, 1}};
+	struct cudaFuncAttributes attributes;
+	cudaStream_t stream;
+	int n;
+
+	(void)state;
+	assert_cuda(cudaStreamCreate(&stream));
+	for (int i = 0; i < N_KERNELS; i += 7)
+		assert_cuda(cudaLaunchKernel(&kernels[i], one, one, NULL, 0, stream));
+	assert_cuda(cudaLaunchCooperativeKernel(&kernels[0], one, one, NULL, 0, stream));
+	assert_cuda(cudaLaunchKernelExC(&config, &kernels[1], NULL));
+	config.blockDim.y = 2;
+	assert_cuda_is(cudaLaunchKernelExC(&config, &kernels[1], NULL),
+		       cudaErrorInvalidConfiguration);
+	config.numAttrs = 1;
+	assert_cuda_is(cudaLaunchKernelExC(&config, &kernels[1], NULL), cudaErrorInvalidValue);
+	for (size_t i = 0; i < 4; i++)
+		assert_cuda_is(cudaLaunchKernel(&kernels[0], wrong[i], one, NULL, 0, stream),
+			       cudaErrorInvalidConfiguration);
+	assert_cuda_is(cudaLaunchKernel(&n, one, one, NULL, 0, stream),
+		       cudaErrorInvalidDeviceFunction);
+	assert_cuda_is(cudaGetLastError(), cudaErrorInvalidDeviceFunction);
+	assert_cuda_is(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, (cudaStream_t)0x77),
+		       cudaErrorInvalidResourceHandle);
+	assert_cuda(cudaFuncGetAttributes(&attributes, &kernels[3]));
+	assert_int_equal(attributes.maxThreadsPerBlock, 1024);
+	assert_cuda_is(cudaFuncGetAttributes(&attributes, &n), cudaErrorInvalidDeviceFunction);
+	assert_cuda(cudaFuncSetAttribute(&kernels[3], cudaFuncAttributeMaxDynamicSharedMemorySize,
+					 65536));
+	assert_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, &kernels[0], 256, 0));
+	assert_int_equal(n, 4);
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
+/* What nvcc writes for kernel<<<2, 3, 4, stream>>>(...), also within another one's arguments. */
+static void compiled_launches(void **state)
+{
+	dim3 grid = {2, 1, 1}, block = {3, 1, 1}, got_grid, got_block;
+	cudaStream_t stream, got_stream;
+	cudaKernel_t kernel;
+	size_t shared_bytes;
+
+	(void)state;
+	assert_cuda(cudaStreamCreate(&stream));
+	assert_int_equal(__cudaPushCallConfiguration(grid, block, 4, stream), 0);
+	assert_int_equal(__cudaPushCallConfiguration(one, one, 0, NULL), 0);
+	assert_cuda(__cudaPopCallConfiguration(&got_grid, &got_block, &shared_bytes, &got_stream));
+	assert_int_equal(got_grid.x, 1);
+	assert_null(got_stream);
+	assert_cuda(__cudaPopCallConfiguration(&got_grid, &got_block, &shared_bytes, &got_stream));
+	assert_int_equal(got_grid.x, 2);
+	assert_int_equal(got_block.x, 3);
+	assert_int_equal(shared_bytes, 4);
+	assert_ptr_equal(got_stream, stream);
+	assert_cuda_is(
+		__cudaPopCallConfiguration(&got_grid, &got_block, &shared_bytes, &got_stream),
+		cudaErrorMissingConfiguration);
+	assert_cuda(__cudaGetKernel(&kernel, &kernels[5]));
+	assert_cuda(__cudaLaunchKernel(kernel, grid, block, NULL, 0, stream));
+	assert_cuda_is(__cudaGetKernel(&kernel, &kernel), cudaErrorInvalidDeviceFunction);
+	assert_true(__cudaInitModule(module));
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
+/* main() sets NBOX_HOST_KERNEL_TIME=3ms. */
+static void time_of_launches(void **state)
+{
+	cudaGraphNode_t nodes[2];
+	enum cudaGraphNodeType type;
+	cudaGraphExec_t exec;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	uint64_t start_ns;
+	size_t n = 2;
+
+	(void)state;
+	assert_cuda(cudaStreamCreate(&stream));
+	start_ns = now_ns();
+	for (int i = 0; i < 5; i++)
+		assert_cuda(cudaLaunchKernel(&kernels[i], one, one, NULL, 0, stream));
+	assert_cuda_is(cudaStreamQuery(stream), cudaErrorNotReady);
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_true(now_ns() - start_ns >= 5 * 3000000);
+
+	assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, stream));
+	assert_cuda(cudaLaunchKernel(&kernels[1], one, one, NULL, 0, stream));
+	assert_cuda(cudaStreamEndCapture(stream, &graph));
+	assert_cuda(cudaGraphGetNodes(graph, nodes, &n));
+	assert_int_equal(n, 2);
+	assert_cuda(cudaGraphNodeGetType(nodes[1], &type));
+	assert_int_equal(type, cudaGraphNodeTypeKernel);
+	assert_cuda(cudaGraphInstantiate(&exec, graph, 0));
+	start_ns = now_ns();
+	assert_cuda(cudaGraphLaunch(exec, stream));
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_true(now_ns() - start_ns >= 2 * 3000000);
+	assert_cuda(cudaGraphExecDestroy(exec));
+	assert_cuda(cudaGraphDestroy(graph));
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
+static void graph_as_text(void **state)
+{
+	char path[] = "/tmp/nbox-test-dot-XXXXXX", text[4096];
+	int fd = mkstemp(path);
+	cudaStream_t stream;
+	cudaGraph_t graph;
+	ssize_t n;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_cuda(cudaStreamCreate(&stream));
+	assert_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, stream));
+	assert_cuda(cudaLaunchKernel(&kernels[1], one, one, NULL, 0, stream));
+	assert_cuda(cudaStreamEndCapture(stream, &graph));
+	assert_cuda(cudaGraphDebugDotPrint(graph, path, 0));
+	assert_cuda_is(cudaGraphDebugDotPrint(graph, "/nowhere/at/all", 0),
+		       cudaErrorOperatingSystem);
+	assert_cuda_is(cudaGraphDebugDotPrint((cudaGraph_t)0x55, path, 0), cudaErrorInvalidValue);
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	unlink(path);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "n1 [label=\"1: kernel\"]"));
+	assert_non_null(strstr(text, "n0 -> n1;"));
+	assert_cuda(cudaGraphDestroy(graph));
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
+static void variables(void **state)
+{
+	char in[64], out[64];
+	void *ptr[2];
+	size_t size;
+
+	(void)state;
+	memset(in, 7, sizeof(in));
+	for (int device = 0; device < 2; device++) {
+		assert_cuda(cudaSetDevice(device));
+		assert_cuda(cudaGetSymbolAddress(&ptr[device], variable));
+		assert_cuda(cudaMemcpyFromSymbol(out, variable, 64, 0, cudaMemcpyDeviceToHost));
+		for (size_t i = 0; i < sizeof(out); i++)
+			assert_int_equal(out[i], 0);
+	}
+	assert_ptr_not_equal(ptr[0], ptr[1]);
+	assert_cuda(cudaGetSymbolSize(&size, variable));
+	assert_int_equal(size, sizeof(variable));
+	assert_cuda(cudaMemcpyToSymbol(variable, in, 60, 4, cudaMemcpyHostToDevice));
+	assert_cuda(cudaMemcpyFromSymbol(out, variable, 64, 0, cudaMemcpyDeviceToHost));
+	assert_int_equal(out[3], 0);
+	assert_int_equal(out[4], 7);
+	assert_cuda_is(cudaMemcpyToSymbol(variable, in, 61, 4, cudaMemcpyHostToDevice),
+		       cudaErrorInvalidValue);
+	assert_cuda_is(cudaMemcpyToSymbol(in, in, 1, 0, cudaMemcpyHostToDevice),
+		       cudaErrorInvalidSymbol);
+	assert_cuda_is(cudaMemcpyToSymbol(variable, in, 1, 0, cudaMemcpyDeviceToHost),
+		       cudaErrorInvalidMemcpyDirection);
+	assert_int_equal(managed[15], 0);
+	assert_cuda(cudaSetDevice(0));
+}
+
+static void properties(void **state)
+{
+	struct cudaDeviceProp prop;
+	int value;
+
+	(void)state;
+	assert_cuda(cudaGetDeviceProperties(&prop, 1));
+	assert_string_equal(prop.name, "nbox host device");
+	assert_cuda(cudaDeviceGetAttribute(&value, cudaDevAttrPciBusId, 1));
+	assert_int_equal(prop.pciBusID, value);
+	assert_int_equal(prop.warpSize, 32);
+	assert_true(prop.major >= 8 && prop.multiProcessorCount > 0 && prop.totalGlobalMem > 0);
+	assert_cuda_is(cudaGetDeviceProperties(&prop, 99), cudaErrorInvalidDevice);
+	assert_cuda_is(cudaGetDeviceProperties(NULL, 0), cudaErrorInvalidValue);
+}
+
+static void pools(void **state)
+{
+	struct cudaMemAccessDesc desc = {{cudaMemLocationTypeDevice, 1},
+					 cudaMemAccessFlagsProtReadWrite};
+	uint64_t before, now, high, zero = 0;
+	enum cudaMemAccessFlags flags;
+	cudaMemPool_t pool, other;
+	cudaStream_t stream;
+	void *ptr;
+
+	(void)state;
+	assert_cuda(cudaStreamCreate(&stream));
+	assert_cuda(cudaDeviceGetDefaultMemPool(&pool, 0));
+	assert_cuda(cudaDeviceGetMemPool(&other, 0));
+	assert_ptr_equal(pool, other);
+	assert_cuda(cudaDeviceSetMemPool(0, pool));
+	assert_cuda_is(cudaDeviceSetMemPool(1, pool), cudaErrorInvalidValue);
+	assert_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &before));
+	assert_cuda(cudaMallocFromPoolAsync(&ptr, 4 << 20, pool, stream));
+	for (size_t i = 0; i < 4 << 20; i += 4093)
+		assert_int_equal(((char *)ptr)[i], 0);
+	assert_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &now));
+	assert_int_equal(now - before, 4 << 20);
+	assert_cuda(cudaFreeAsync(ptr, stream));
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &now));
+	assert_int_equal(now, before);
+	assert_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high));
+	assert_true(high >= before + (4 << 20));
+	assert_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &zero));
+	assert_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemHigh, &high));
+	assert_int_equal(high, before);
+	now = 1 << 30;
+	assert_cuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &now));
+	assert_cuda(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &high));
+	assert_int_equal(high, 1 << 30);
+	assert_cuda_is(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &zero),
+		       cudaErrorInvalidValue);
+	assert_cuda(cudaMemPoolTrimTo(pool, 0));
+	assert_cuda(cudaMemPoolSetAccess(pool, &desc, 1));
+	assert_cuda(cudaMemPoolGetAccess(&flags, pool, &desc.location));
+	assert_int_equal(flags, cudaMemAccessFlagsProtReadWrite);
+	desc.location.id = 44;
+	assert_cuda_is(cudaMemPoolSetAccess(pool, &desc, 1), cudaErrorInvalidDevice);
+	assert_cuda_is(cudaMemPoolTrimTo((cudaMemPool_t)0x99, 0), cudaErrorInvalidValue);
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
+static void refusals(void **state)
+{
+	cudaIpcEventHandle_t event_handle = {{0}};
+	cudaIpcMemHandle_t handle = {{0}};
+	cudaEvent_t event;
+	void *ptr;
+
+	(void)state;
+	assert_cuda(cudaMalloc(&ptr, 64));
+	assert_cuda_is(cudaIpcGetMemHandle(&handle, ptr), cudaErrorNotSupported);
+	assert_cuda_is(cudaIpcOpenMemHandle(&ptr, handle, 0), cudaErrorNotSupported);
+	assert_cuda_is(cudaIpcCloseMemHandle(ptr), cudaErrorNotSupported);
+	assert_cuda_is(cudaIpcGetEventHandle(&event_handle, NULL), cudaErrorNotSupported);
+	assert_cuda_is(cudaIpcOpenEventHandle(&event, event_handle), cudaErrorNotSupported);
+	assert_cuda(cudaProfilerStart());
+	assert_cuda(cudaProfilerStop());
+	assert_cuda(cudaFree(ptr));
+}
+
+static void driver(void **state)
+{
+	CUresult (*create)(void *, size_t, const void *, unsigned long long);
+	enum cudaDriverEntryPointQueryResult found;
+	const char *text;
+	CUdeviceptr base, at;
+	CUcontext context;
+	CUdevice device;
+	char name[8];
+	int value;
+	size_t size;
+	void *ptr, *function;
+	CUuuid uuid[2];
+
+	(void)state;
+	assert_int_equal(cuInit(0), CUDA_SUCCESS);
+	assert_int_equal(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuDeviceGetCount(&value), CUDA_SUCCESS);
+	assert_int_equal(value, 3);
+	assert_int_equal(cuDeviceGet(&device, 3), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(cuDeviceGet(&device, 2), CUDA_SUCCESS);
+	assert_int_equal(cuDeviceGetName(name, sizeof(name), device), CUDA_SUCCESS);
+	assert_string_equal(name, "nbox ho");
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(cuDeviceGetUuid(&uuid[i], i), CUDA_SUCCESS);
+	assert_memory_not_equal(&uuid[0], &uuid[1], sizeof(uuid[0]));
+	assert_int_equal(cuDeviceTotalMem(&size, 0), CUDA_SUCCESS);
+	assert_true(size > 0);
+	assert_int_equal(
+		cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
+		CUDA_SUCCESS);
+	assert_true(value >= 8);
+
+	/* A device that nobody has used yet has no context. */
+	assert_int_equal(cuDevicePrimaryCtxGetState(2, NULL, &value), CUDA_SUCCESS);
+	assert_int_equal(value, 0);
+	assert_int_equal(cuDevicePrimaryCtxRetain(&context, 2), CUDA_SUCCESS);
+	assert_int_equal(cuDevicePrimaryCtxGetState(2, NULL, &value), CUDA_SUCCESS);
+	assert_int_equal(value, 1);
+	assert_int_equal(cuCtxSetCurrent(context), CUDA_SUCCESS);
+	assert_cuda(cudaGetDevice(&value));
+	assert_int_equal(value, 2);
+	assert_int_equal(cuCtxSetCurrent((CUcontext)0x12), CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(cuCtxGetDevice(&device), CUDA_SUCCESS);
+	assert_int_equal(device, 2);
+	assert_int_equal(cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(cuDevicePrimaryCtxRelease(2), CUDA_SUCCESS);
+
+	assert_cuda(cudaMalloc(&ptr, 1000));
+	at = (CUdeviceptr)(uintptr_t)ptr + 10;
+	assert_int_equal(cuMemGetAddressRange(&base, &size, at), CUDA_SUCCESS);
+	assert_true(base == at - 10 && size == 1000);
+	assert_int_equal(cuMemGetAddressRange(&base, &size, (uintptr_t)&base),
+			 CUDA_ERROR_NOT_FOUND);
+	assert_int_equal(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at),
+			 CUDA_SUCCESS);
+	assert_int_equal(value, 2);
+	assert_int_equal(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_HOST_POINTER, at),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cudaFree(ptr));
+	assert_cuda(cudaSetDevice(0));
+
+	assert_int_equal(cuGetErrorName(CUDA_ERROR_NOT_FOUND, &text), CUDA_SUCCESS);
+	assert_int_equal(cuGetErrorString(CUDA_ERROR_NOT_FOUND, &text), CUDA_SUCCESS);
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &function, 13000, 0,
+						     &found));
+	assert_int_equal(found, cudaDriverEntryPointSuccess);
+	assert_ptr_equal(function, (void *)cuMemGetAddressRange);
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuMemCreate", (void **)&create, 13000, 0,
+						     &found));
+	assert_int_equal(create(NULL, 0, NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuMem", &function, 13000, 0, &found));
+	assert_int_equal(found, cudaDriverEntryPointSymbolNotFound);
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuInit", &function, 7000, 0, &found));
+	assert_int_equal(found, cudaDriverEntryPointVersionNotSufficent);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(launches),
+		cmocka_unit_test(compiled_launches),
+		cmocka_unit_test(time_of_launches),
+		cmocka_unit_test(graph_as_text),
+		cmocka_unit_test(variables),
+		cmocka_unit_test(properties),
+		cmocka_unit_test(pools),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(driver),
+	};
+
+	setenv("NBOX_HOST_DEVICES", "3", 1);
+	setenv("NBOX_HOST_KERNEL_TIME", "3ms", 1);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
