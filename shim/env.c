@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "shim/launcher.h"
 
 #define TIMEOUT_DEFAULT_NS (600 * NS_PER_S)
 
@@ -55,6 +56,9 @@ static int parse(struct env *e)
 	e->payload_work = true;
 	if (!e->is_virtual)
 		return 0;
+	rc = launcher_problem(&e->err);
+	if (rc)
+		return rc;
 	if (token && strlen(token) > WIRE_TOKEN_BYTES)
 		return err_set(&e->err, EINVAL, "NBOX_TOKEN is longer than %d characters",
 			       WIRE_TOKEN_BYTES);
