@@ -22,8 +22,8 @@ static void usage(FILE *f)
 		   "Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 		fprintf(f, "%s%s", ops[i], i + 1 < ARRAY_SIZE(ops) ? ", " : ".\n");
-	fprintf(f, "Sizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real says\n"
-		   "otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
+	fprintf(f, "Sizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
+		   "--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
 		   "given: the times are those of the virtual network, not of this machine's memory.\n\n");
 	run_help(f);
 }
@@ -47,7 +47,9 @@ static int perf_defaults(struct config *c)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(defaults); i++)
-		if (!config_is_set(c, defaults[i].id) && !getenv(defaults[i].variable))
+		if (!config_is_set(c, defaults[i].id) && !getenv(defaults[i].variable) &&
+		    !(defaults[i].id == CONFIG_REAL &&
+		      (config_is_set(c, CONFIG_AS_NODE) || getenv("NBOX_AS_NODE"))))
 			r = config_set(c, defaults[i].id, SOURCE_DEFAULT, defaults[i].text);
 	return r;
 }

@@ -141,11 +141,44 @@ static int check_world(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_as_node(struct config *c, struct err *err)
+{
+	const char *text = text_of(c, CONFIG_AS_NODE), *near;
+	static const char *const names[] = {"first", "last"};
+	uint32_t nodes = c->topology.n_nodes;
+	char where[WHERE_MAX];
+	uint64_t k = 0;
+
+	c->as_node = 0;
+	if (config_is_set(c, CONFIG_AS_NODE) && config_is_set(c, CONFIG_REAL))
+		return refuse(c, CONFIG_AS_NODE, 0, err, "as-node says which ranks are real, and so does "
+			      "%s: give one of them", config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
+	if (strcmp(text, "first") == 0)
+		return 0;
+	if (strcmp(text, "last") == 0) {
+		c->as_node = nodes - 1;
+		return 0;
+	}
+	if (units_count(text, &k, NULL) < 0) {
+		near = units_suggest(text, names, ARRAY_SIZE(names));
+		return refuse(c, CONFIG_AS_NODE, 0, err, "'%.32s' is no node: first, last, or a number "
+			      "from 0%s%s%s", text, near ? "; did you mean " : "", near ? near : "",
+			      near ? "?" : "");
+	}
+	if (k >= nodes)
+		return refuse(c, CONFIG_AS_NODE, 0, err, "there is no node %llu among %u nodes: they are "
+			      "counted from 0", (unsigned long long)k, nodes);
+	c->as_node = (uint32_t)k;
+	return 0;
+}
+
 static int check_real(struct config *c, struct err *err)
 {
 	char where[WHERE_MAX];
-	int r;
+	int r = check_as_node(c, err);
 
+	if (r < 0)
+		return r;
 	free(c->real);
 	c->real = NULL;
 	if (!text_of(c, CONFIG_REAL)) {
@@ -154,7 +187,7 @@ static int check_real(struct config *c, struct err *err)
 		if (!c->real)
 			return err_set(err, ENOMEM, "out of memory");
 		for (size_t i = 0; i < c->n_real; i++)
-			c->real[i] = (uint32_t)i;
+			c->real[i] = c->as_node * c->topology.gpus_per_node + (uint32_t)i;
 		return 0;
 	}
 	r = units_ranks(text_of(c, CONFIG_REAL), c->world, &c->real, &c->n_real, err);

@@ -23,7 +23,7 @@
 #include "wire/wire.h"
 
 enum config_id {
-	CONFIG_NODES, CONFIG_GPUS_PER_NODE, CONFIG_WORLD, CONFIG_REAL,
+	CONFIG_NODES, CONFIG_GPUS_PER_NODE, CONFIG_WORLD, CONFIG_REAL, CONFIG_AS_NODE,
 	CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
 	CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH,
 	CONFIG_LAYOUT,
@@ -78,6 +78,7 @@ struct config {
 	/* Made by config_finish(). */
 	struct topology topology;
 	uint32_t world;
+	uint32_t as_node; /* the node that is real, without CONFIG_REAL */
 	uint32_t *real; /* owned, sorted */
 	size_t n_real;
 	struct layout layouts[CONFIG_LAYOUTS_MAX]; /* of the world, as declared */

@@ -99,10 +99,8 @@ static void write_derived(FILE *f, const struct config *c, enum config_id id, si
 
 	if (id == CONFIG_REAL && c->n_real) {
 		indent(f, level);
-		if (c->n_real == 1)
-			fprintf(f, "%s: \"0\"  # default: node 0\n", name);
-		else
-			fprintf(f, "%s: \"0-%zu\"  # default: node 0\n", name, c->n_real - 1);
+		fprintf(f, "# %s: ranks %u to %u, those of node %u\n", name, c->real[0],
+			c->real[c->n_real - 1], c->as_node);
 	} else if (id == CONFIG_INTRA_LATENCY || id == CONFIG_INTER_LATENCY) {
 		hop = id == CONFIG_INTRA_LATENCY ? &c->topology.intra : &c->topology.inter;
 		value = hop->latency_ns;
@@ -141,6 +139,9 @@ int config_write(const struct config *c, FILE *f)
 			before = key;
 			continue;
 		}
+		/* Either says which ranks are real. */
+		if (i == CONFIG_AS_NODE && c->values[CONFIG_REAL].n_items)
+			continue;
 		if (i == CONFIG_PAYLOAD_WORK && c->exchange != EXCHANGE_PAYLOAD)
 			continue;
 		if (i == CONFIG_TOKEN) {
