@@ -91,6 +91,17 @@ int job_env_set(struct job_env *e, const char *name, const char *fmt, ...)
 	return 0;
 }
 
+void job_env_unset(struct job_env *e, const char *name)
+{
+	char **slot = find_var(e, name);
+
+	if (!slot)
+		return;
+	free(*slot);
+	*slot = e->vars[--e->n];
+	e->vars[e->n] = NULL;
+}
+
 int job_env_prepend(struct job_env *e, const char *name, const char *value)
 {
 	char **old = find_var(e, name);

@@ -29,6 +29,7 @@ int job_env_init(struct job_env *e);  /* a copy of ours */
 void job_env_deinit(struct job_env *e);
 int job_env_set(struct job_env *e, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+void job_env_unset(struct job_env *e, const char *name);
 /* Puts @value in front of a colon-separated list. */
 int job_env_prepend(struct job_env *e, const char *name, const char *value);
 

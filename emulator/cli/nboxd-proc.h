@@ -12,7 +12,7 @@ struct nboxd_proc {
 	char store[256]; /* HOST:PORT of its TCPStore server; "": none */
 };
 
-/* Waits at most 10 s for "nboxd ready ADDR". @argv[0] is the program; --ready-fd N
+/* Waits at most 10 s for "nboxd ready ADDR [store HOST:PORT]". @argv[0] is the program; --ready-fd N
  * is added. When it ends instead, its own error line is on stderr. */
 int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *env,
 		struct err *err);

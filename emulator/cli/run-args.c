@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/job.h"
+#include "cli/run-launch.h"
 #include "cli/run.h"
 #include "engine/delay.h"
 
@@ -19,6 +20,7 @@ static const struct {
 } flags[] = {
 	{ "--config", "FILE", "cluster file (YAML); also NBOX_CONFIG" },
 	{ "--procs", "N", "local processes to start; default: one a real rank, one for a launcher such as torchrun" },
+	{ "--launcher", NULL, "COMMAND starts the ranks itself, such as a script that calls torchrun" },
 	{ "--json", "FILE", "also write the summary to FILE" },
 	{ "--device", "D", "auto, host (stand-ins for CUDA and NCCL on the CPU) or cuda; default auto" },
 	{ "--plain", NULL, "without nbox: only start the processes, as a baseline" },
@@ -26,14 +28,14 @@ static const struct {
 	{ "--quiet", NULL, "no summary on the terminal" },
 	{ "--help", NULL, "this text" },
 };
-const char *const run_flags[] = { "--config", "--procs", "--json", "--device",
+const char *const run_flags[] = { "--config", "--procs", "--launcher", "--json", "--device",
 				  "--plain", "--dry-run", "--quiet", "--help" };
 const size_t n_run_flags = ARRAY_SIZE(run_flags);
 
 void run_help(FILE *f)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
-		fprintf(f, "  %-9s %-12s %s\n", flags[i].flag, flags[i].arg ? flags[i].arg : "",
+		fprintf(f, "  %-10s %-11s %s\n", flags[i].flag, flags[i].arg ? flags[i].arg : "",
 			flags[i].help);
 	fprintf(f, "\n");
 	config_help(f);
@@ -42,6 +44,9 @@ void run_help(FILE *f)
 void run_deinit(struct run *r)
 {
 	r->config = config_free(r->config);
+	launch_line_deinit(&r->line);
+	free(r->changed);
+	free(r->local_command);
 }
 
 static int parse_device(struct run *r, struct err *err)
@@ -83,6 +88,8 @@ int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
 		r->json = value;
 	else if (strcmp(flags[i].flag, "--device") == 0)
 		r->device_text = value;
+	else if (strcmp(flags[i].flag, "--launcher") == 0)
+		r->is_launcher = true;
 	else if (strcmp(flags[i].flag, "--plain") == 0)
 		r->is_plain = true;
 	else if (strcmp(flags[i].flag, "--dry-run") == 0)
@@ -129,16 +136,20 @@ int run_prepare(struct run *r, struct err *err)
 		code = config_file(c, file, err);
 	if (code == 0)
 		code = config_environment(c, environ, warn_sentence, NULL, err);
+	if (r->device == RUN_DEVICE_AUTO)
+		r->device = access("/dev/nvidiactl", F_OK) == 0 ? RUN_DEVICE_CUDA : RUN_DEVICE_HOST;
+	if (code == 0)
+		code = run_launch_read(r, err);
 	if (code == 0)
 		code = config_finish(c, err);
+	if (code == 0)
+		code = run_launch_finish(r, err);
 	if (code == 0)
 		code = paths_find(&r->paths, r->needs, err);
 	if (code == 0 && !r->is_plain)
 		code = check_model(r, err);
 	if (code < 0)
 		return code;
-	if (r->device == RUN_DEVICE_AUTO)
-		r->device = access("/dev/nvidiactl", F_OK) == 0 ? RUN_DEVICE_CUDA : RUN_DEVICE_HOST;
 	if (r->n_procs > c->n_real && !r->is_plain)
 		return err_set(err, EINVAL, "--procs %llu: only %zu ranks are real; see --real",
 			       (unsigned long long)r->n_procs, c->n_real);

@@ -1,15 +1,12 @@
 /* A run, from the results directory to the summary: see run.h. */
 #include "cli/run.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,36 +17,10 @@
 #include "cli/nboxd-proc.h"
 #include "cli/report.h"
 #include "cli/results.h"
+#include "cli/run-launch.h"
 #include "engine/record.h"
 
 #define GRACE_MS 5000 /* between a rank's failure and SIGTERM for the others */
-
-/* Programs that start the ranks themselves, and set their variables. */
-static bool is_launcher(const char *program)
-{
-	static const char *const names[] = { "torchrun", "accelerate", "deepspeed", "srun", "mpirun",
-					     "mpiexec" };
-	const char *base = strrchr(program, '/');
-
-	base = base ? base + 1 : program;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strcmp(base, names[i]) == 0)
-			return true;
-	return false;
-}
-
-/* A TCP port that is free on loopback now, for the job's own rendezvous. */
-static int free_port(void)
-{
-	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t len = sizeof(a);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&a, &len) < 0)
-		return 29500;
-	return ntohs(a.sin_port);
-}
 
 static int random_token(char *buf, size_t size)
 {
@@ -91,7 +62,7 @@ static int nboxd_env(struct job_env *env, const char *token)
 }
 
 static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uint32_t n_procs,
-		    int port, const char *addr, const char *token)
+		    int port, const char *addr, const char *store, const char *token)
 {
 	const struct config *c = r->config;
 	uint32_t gpus = c->topology.gpus_per_node;
@@ -103,6 +74,8 @@ static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uin
 	/* how many of this node's ranks have a process here */
 	for (uint32_t i = 0; !r->is_plain && i < n_procs; i++)
 		local_world += c->real[i] / gpus == rank / gpus;
+	if (r->is_launcher)
+		local_world = r->n_launched;
 	if (code == 0 && r->device == RUN_DEVICE_HOST) {
 		code = job_env_prepend(env, "LD_LIBRARY_PATH", r->paths.hostgpu);
 		if (code == 0)
@@ -120,7 +93,11 @@ static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uin
 			code = job_env_set(env, "NBOX_PAYLOAD_WORK", "%s",
 					   c->payload_work == WORK_REDUCE ? "reduce" : "none");
 	}
-	if (code < 0 || is_launcher(r->command[0]))
+	if (code == 0 && store && store[0])
+		code = job_env_set(env, "NBOX_STORE", "%s", store);
+	if (code == 0 && r->is_launcher && !r->is_plain)
+		code = run_launch_env(r, env);
+	if (code < 0 || r->is_launcher)
 		return code;
 	/* what torchrun sets, for plain programs */
 	const struct { const char *name; uint32_t value; } numbers[] = {
@@ -131,6 +108,7 @@ static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uin
 		{ "GROUP_RANK", r->is_plain ? 0 : rank / gpus },
 		{ "GROUP_WORLD_SIZE", r->is_plain ? 1 : c->topology.n_nodes },
 		{ "MASTER_PORT", (uint32_t)port },
+		{ "NBOX_WORLD", world }, /* these are the virtual world's already */
 	};
 
 	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(numbers); i++)
@@ -147,7 +125,7 @@ static uint32_t count_procs(const struct run *r)
 {
 	if (r->n_procs)
 		return (uint32_t)r->n_procs;
-	return is_launcher(r->command[0]) ? 1 : (uint32_t)r->config->n_real;
+	return r->is_launcher ? 1 : (uint32_t)r->config->n_real;
 }
 
 static void print_plan(const struct run *r)
@@ -156,8 +134,8 @@ static void print_plan(const struct run *r)
 
 	printf("world      %u ranks: %u nodes x %u\n", c->world, c->topology.n_nodes,
 	       c->topology.gpus_per_node);
-	printf("real       %zu ranks, the first is %u; %u local processes\n", c->n_real, c->real[0],
-	       count_procs(r));
+	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real, c->real[0],
+	       r->is_launcher ? r->n_launched : count_procs(r), r->is_launcher ? ", started by the command" : "");
 	printf("model      %s", c->model);
 	for (size_t i = 0; i < c->n_what_ifs; i++)
 		printf(" + %s", c->what_ifs[i]);
@@ -167,8 +145,10 @@ static void print_plan(const struct run *r)
 		       "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU" :
 		       "cuda");
 	printf("command   ");
-	for (int i = 0; i < r->n_command; i++)
-		printf(" %s", r->command[i]);
+	for (char **w = r->local_command ? r->local_command : r->command; *w; w++)
+		printf(" %s", *w);
+	if (r->changed)
+		printf("\n           (%s)", r->changed);
 	printf("\n\nconfiguration:\n");
 	config_write(c, stdout);
 }
@@ -216,20 +196,20 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 	return code;
 }
 
-static int start_ranks(struct run *r, struct job *job, const char *addr, const char *token,
-		       struct err *err)
+static int start_ranks(struct run *r, struct job *job, const struct nboxd_proc *daemon,
+		       const char *token, struct err *err)
 {
 	uint32_t n = count_procs(r);
-	int port = free_port(), code = 0;
+	int port = run_free_port(), code = 0;
 
 	for (uint32_t i = 0; code == 0 && i < n; i++) {
 		struct job_env env = { 0 };
 
-		code = rank_env(r, &env, i, n, port, addr, token);
+		code = rank_env(r, &env, i, n, port, daemon->addr, daemon->store, token);
 		if (code < 0)
 			err_set(err, -code, "out of memory");
 		else
-			code = job_start(job, r->command, &env, err);
+			code = job_start(job, r->local_command ? r->local_command : r->command, &env, err);
 		job_env_deinit(&env);
 	}
 	if (code < 0)
@@ -285,6 +265,8 @@ int run_execute(struct run *r)
 		print_plan(r);
 		return 0;
 	}
+	if (r->changed && !r->is_quiet)
+		fprintf(stderr, "nbox run: %s\n", r->changed);
 	memcpy(token, r->config->token, WIRE_TOKEN_BYTES);
 	if (!token[0] && random_token(token, sizeof(token)) < 0)
 		return fail("run", &(struct err){ "no random numbers for a token" });
@@ -299,7 +281,7 @@ int run_execute(struct run *r)
 			log_info("nboxd listens at %s, results go to %s", daemon.addr, res.dir);
 	}
 	if (code == 0)
-		code = start_ranks(r, &job, daemon.addr, token, &err);
+		code = start_ranks(r, &job, &daemon, token, &err);
 	if (code < 0) {
 		job_wait(&job, NULL, 0, &(struct err){ "" });
 		nboxd_stop(&daemon);

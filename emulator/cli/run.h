@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cli/launch-line.h"
 #include "cli/paths.h"
 #include "config/config.h"
 
@@ -19,7 +20,12 @@ struct run {
 	uint64_t n_procs;       /* 0: as many as there are real ranks */
 	bool is_plain;          /* without nbox: a baseline on the stand-ins */
 	bool is_dry, is_quiet;
+	bool is_launcher;       /* COMMAND starts the ranks; known by its name, or --launcher */
+	uint32_t n_launched;    /* ranks that it starts here */
+	struct launch_line line;
+	char *changed;          /* owned; what nbox changed in the launcher's command; or NULL */
 	char **command;         /* borrowed, NULL-terminated */
+	char **local_command;   /* owned; NULL, or runs instead of @command */
 	int n_command;
 	int argc;               /* of nbox itself, for command.txt */
 	char **argv;

@@ -17,8 +17,10 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 			  "ranks in all; checked against nodes x gpus-per-node, or gives the nodes",
 			  NULL},
 	[CONFIG_REAL] = {"real", "NBOX_REAL", "cluster.real", KIND_RANKS, NULL, "RANKS",
-			 "world ranks that have a process, such as 0-7 or 0,8; else those of node 0",
-			 NULL},
+			 "world ranks that have a process, such as 0-7 or 0,8; else those of the "
+			 "node that --as-node names", NULL},
+	[CONFIG_AS_NODE] = {"as-node", "NBOX_AS_NODE", "cluster.as_node", KIND_TEXT, "first", "NODE",
+			    "the node that the real ranks are: first, last, or its number from 0", NULL},
 	[CONFIG_INTRA_LATENCY] = {"intra-latency", "NBOX_INTRA_LATENCY", "network.intra.latency",
 				  KIND_TIME, NULL, "TIME", "of a hop inside a node", NULL},
 	[CONFIG_INTRA_BANDWIDTH] = {"intra-bandwidth", "NBOX_INTRA_BANDWIDTH",

@@ -38,9 +38,9 @@ static const struct bad bad_files[] = {
 	{"cluster:\n  nodes: 64\nlayout:\n  - tp=8,pp=4,dp=32\n",
 	 "f:4:5: layout: the axes make 1024 ranks, but the world has 512; dp=16 would fit"},
 	{"cluster: {nodes: 4, as_node: 4}\n",
-	 "f:1:29: there is no node 4 among 4 nodes: they are counted from 0"},
+	 "f:1:30: there is no node 4 among 4 nodes: they are counted from 0"},
 	{"cluster: {nodes: 4, as_node: lasst}\n",
-	 "f:1:29: 'lasst' is no node: first, last, or a number from 0; did you mean last?"},
+	 "f:1:30: 'lasst' is no node: first, last, or a number from 0; did you mean last?"},
 	{"cluster:\n  real: 0-7\n  as_node: last\n",
 	 "f:3:12: as-node says which ranks are real, and so does f:2:9: give one of them"},
 	{"cluster: {real: [0, 1]}\n",
@@ -231,6 +231,10 @@ static void test_defaults(void **state)
 		fail_msg("%s", err.text);
 	assert_string_equal(again->addr, "tcp:127.0.0.1:0");
 	assert_int_equal(again->n_real, 8);
+	assert_int_equal(again->real[0], 0);
+	config_set(again, CONFIG_AS_NODE, SOURCE_FLAG, "last");
+	assert_int_equal(config_finish(again, &err), 0);
+	assert_true(again->n_real == 8 && again->real[0] == 8 && again->real[7] == 15);
 	free(text);
 	config_free(again);
 	config_free(c);

@@ -1,0 +1,62 @@
+/* A worker that makes one communicator of the world and sums a word in it. With FLAKY=N the
+ * process with LOCAL_RANK 1 ends with code 3 after its communicator in the first N attempts of
+ * an elastic launcher. Prints nothing when all is well. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include "rendezvous.h"
+
+#define CHECK(call)                                                                                \
+	do {                                                                                       \
+		int rc_ = (int)(call);                                                             \
+		if (rc_) {                                                                         \
+			fprintf(stderr, "flaky: " #call ": %d %s\n", rc_, ncclGetLastError(NULL)); \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static int number(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? atoi(text) : 0;
+}
+
+int main(void)
+{
+	int rank = number("RANK"), local = number("LOCAL_RANK"), world = number("WORLD_SIZE"), n;
+	ncclUniqueId id;
+	ncclComm_t comm;
+	void *device;
+	float value = 1, sum = 0;
+	char path[4096];
+
+	CHECK(cudaSetDevice(local));
+	/* rank 0 need not be here: the first of this node makes the id, for this attempt */
+	snprintf(path, sizeof(path), "%s/flaky-id.%d.%d", getenv("TMPDIR"), (int)getppid(),
+		 number("TORCHELASTIC_RESTART_COUNT"));
+	if (rendezvous(local, path, &id))
+		return 1;
+	CHECK(ncclCommInitRank(&comm, world, id, rank));
+	CHECK(ncclCommCount(comm, &n));
+	if (n != world)
+		return 4;
+	if (local == 1 && number("TORCHELASTIC_RESTART_COUNT") < number("FLAKY"))
+		return 3;
+	CHECK(cudaMalloc(&device, sizeof(value)));
+	CHECK(cudaMemcpy(device, &value, sizeof(value), cudaMemcpyHostToDevice));
+	CHECK(ncclAllReduce(device, device, 1, ncclFloat, ncclSum, comm, NULL));
+	CHECK(cudaStreamSynchronize(NULL));
+	CHECK(cudaMemcpy(&sum, device, sizeof(sum), cudaMemcpyDeviceToHost));
+	CHECK(cudaFree(device));
+	CHECK(ncclCommDestroy(comm));
+	if (sum != (float)world) {
+		fprintf(stderr, "flaky: rank %d of %d got %g\n", rank, world, sum);
+		return 5;
+	}
+	return 0;
+}

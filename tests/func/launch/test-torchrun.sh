@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# nbox run with a launcher that starts the ranks itself: what the workers see, other nodes than the first, restarts.
+. "$(dirname "$0")/../cli/lib.sh"
+here=$BUILD/tests/func/launch
+export PATH=$here:$PATH TMPDIR=$tmp
+vars="RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK ROLE_WORLD_SIZE"
+
+# shellcheck disable=SC2086 # words
+exits 0 "torchrun under nbox run" "$NBOX" run --nodes 64 --out a -- torchrun --nproc-per-node=2 "$here/show-env" "$tmp/a.env" $vars
+is "$(cat a.env.0 a.env.1)" "0 0 128 2 0 64 0 128
+1 1 128 2 0 64 1 128" "what its workers see"
+says "no op was recorded" "that no worker used NCCL is said"
+# shellcheck disable=SC2086
+exits 0 "the line of a cluster" "$NBOX" run --quiet --out b -- torchrun --nnodes=16 --node-rank=5 --rdzv-backend=c10d --rdzv-endpoint=head:29500 \
+	--nproc-per-node=2 "$here/show-env" "$tmp/b.env" $vars
+is "$(cat b.env.0 b.env.1)" "10 0 32 2 5 16 10 32
+11 1 32 2 5 16 11 32" "nodes and place are taken from it"
+# shellcheck disable=SC2086
+exits 0 "only some ranks of some nodes" "$NBOX" run --quiet --nodes 4 --gpus-per-node 4 --real 3,8 --out c -- \
+	torchrun --nproc-per-node=2 "$here/show-env" "$tmp/c.env" $vars
+is "$(cat c.env.0 c.env.1)" "3 0 16 2 0 4 3 16
+8 1 16 2 2 4 8 16" "--real in the order of the launcher's ranks"
+exits 0 "a script that starts the ranks" "$NBOX" run --quiet --launcher --nodes 4 --gpus-per-node 2 --as-node last --out d -- \
+	env torchrun --nproc-per-node=2 "$here/show-env" "$tmp/d.env" RANK WORLD_SIZE
+is "$(cat d.env.0 d.env.1)" "6 8
+7 8" "--launcher --as-node last"
+exits 0 "without nbox" "$NBOX" run --plain --quiet -- torchrun --nproc-per-node=2 "$here/show-env" "$tmp/p.env" RANK WORLD_SIZE NBOX_NODES
+is "$(cat p.env.0 p.env.1)" "0 2 -
+1 2 -" "--plain rewrites nothing"
+
+exits 2 "two numbers of nodes" "$NBOX" run --nodes 32 -- torchrun --nnodes=64 x
+says "64 machines, but --nodes says 32" "are an error"
+exits 2 "two numbers of ranks" "$NBOX" run --gpus-per-node 4 --nodes 2 -- torchrun --nproc-per-node=8 x
+says "starts 8 ranks here, but a node has 4" "are an error too"
+exits 2 "--procs with a launcher" "$NBOX" run --procs 2 -- torchrun x
+exits 2 "--as-node beside --real" "$NBOX" run --as-node 1 --real 0-7 -- ./x
+exits 2 "a node that is not there" "$NBOX" run --nodes 4 --as-node 4 -- ./x
+exits 0 "a dry run" "$NBOX" run --dry-run --nodes 64 -- torchrun --nnodes=64 --nproc-per-node=8 train.py
+says "512 ranks: 64 nodes x 8" "says the world"
+says "without --nnodes=64" "and what it changed"
+
+for node in first 2 last; do
+	exits 0 "NCCL among 2 real ranks, as node $node of 4" "$NBOX" run --quiet --nodes 4 --as-node $node --model ring --out "n-$node" -- \
+		torchrun --nproc-per-node=2 "$here/flaky"
+done
+is "$("$NBOX" report --csv n-last | grep -c AllReduce)" 2 "the op is in the record"
+exits 0 "the agent starts all again when one fails" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r -- torchrun --nproc-per-node=2 --max-restarts=2 "$here/flaky"
+exits 3 "and gives up after --max-restarts" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r2 -- torchrun --nproc-per-node=2 --max-restarts=1 "$here/flaky"
+nothing_left
+finish
