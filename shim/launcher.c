@@ -357,7 +357,8 @@ static void set_store(struct ctx *x)
 	const char *old = x->in->get(x->in->ctx, "MASTER_ADDR");
 	struct launcher_set *s;
 
-	if (!store)
+	/* port 0: nboxd's to choose, and it did not */
+	if (!store || !strcmp(store, "none") || (colon && !strcmp(colon, ":0")))
 		return;
 	if (!len || !colon[1] || len >= LAUNCHER_VALUE_MAX) {
 		x->plan->code = err_set(&x->plan->problem, EINVAL,
