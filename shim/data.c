@@ -412,25 +412,14 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 	return rc;
 }
 
-/* The @k-th call of a direction with a peer, in the order of the calls. */
-static const struct call *find_p2p(const struct call *all, uint32_t n, const struct comm *c,
-				   bool is_send, uint32_t peer, uint32_t k)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (all[i].comm == c && all[i].kind == COLL_SENDRECV &&
-		    all[i].is_send == is_send && all[i].root == peer && k-- == 0)
-			return &all[i];
-	return NULL;
-}
-
 /* A receive from a virtual rank v: what v's template sent to us when that has the
  * same size; when we are the template ourselves, what we sent to the rank that is as
  * far from us as we are from v; else the buffer stays as it is. */
-static int after_receive(const struct call *call, const struct call *all, uint32_t n,
-			 device_stream s, struct err *err)
+static int after_receive(const struct call *call, const struct p2p_index *x, device_stream s,
+			 struct err *err)
 {
 	struct comm *c = call->comm;
-	uint32_t template = comm_template(c, call->root), k = 0, peer;
+	uint32_t template = comm_template(c, call->root), peer;
 	const struct call *other;
 	const void *from = NULL;
 
@@ -440,23 +429,19 @@ static int after_receive(const struct call *call, const struct call *all, uint32
 		return fill(call, call->recv, call->bytes, s, err);
 	if (c->data != DATA_MIRROR)
 		return 0;
-	for (const struct call *p = all; p < call; p++)
-		k += p->comm == c && p->kind == COLL_SENDRECV && !p->is_send &&
-		     p->root == call->root;
-	other = find_p2p(all, n, c, false, c->members[template].rank, k);
+	other = p2p_index_find(x, c, false, c->members[template].rank, call->nth);
 	if (other && other->bytes == call->bytes)
 		from = other->recv;
 	if (!from && template == c->index) {
 		peer = (uint32_t)((2 * (uint64_t)c->rank + c->n_ranks - call->root) % c->n_ranks);
-		other = find_p2p(all, n, c, true, peer, k);
+		other = p2p_index_find(x, c, true, peer, call->nth);
 		if (other && other->bytes == call->bytes)
 			from = other->send;
 	}
 	return from ? DEVICE(c, copy, (s, call->recv, from, call->bytes)) : 0;
 }
 
-int data_after(struct call *call, const struct call *all, uint32_t n, device_stream s,
-	       struct err *err)
+int data_after(struct call *call, const struct p2p_index *x, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
 
@@ -475,7 +460,7 @@ int data_after(struct call *call, const struct call *all, uint32_t n, device_str
 			return fill(call, call->recv, call->bytes, s, err);
 		return 0;
 	case COLL_SENDRECV:
-		return after_receive(call, all, n, s, err);
+		return after_receive(call, x, s, err);
 	case COLL_ALLREDUCE:
 	case COLL_REDUCESCATTER:
 	case COLL_REDUCE:

@@ -268,6 +268,24 @@ static bool is_other_comm(const struct plan *p, uint32_t i)
 	return i == 0 || p->calls[i].comm != p->calls[i - 1].comm;
 }
 
+static int enqueue_after(struct plan *p, struct err *err)
+{
+	CLEANUP(p2p_index_deinit) struct p2p_index x = {0};
+	bool has_p2p = false;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < p->n_batches; i++)
+		has_p2p = has_p2p || p->batches[i].p2p;
+	if (has_p2p && p2p_index_init(&x, p->calls, p->n_calls))
+		return err_set(err, ENOMEM, "no memory for a group");
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
+		if (!rc)
+			rc = data_after(&p->calls[i], &x, batch_of(p, &p->calls[i])->stream, err);
+	}
+	return rc;
+}
+
 /* The real work of all batches, as one real group. */
 static int enqueue_data(struct plan *p, struct err *err)
 {
@@ -298,13 +316,7 @@ static int enqueue_data(struct plan *p, struct err *err)
 	if (rc)
 		err_set(err, EIO, "the real NCCL says in ncclGroupEnd: %s",
 			real->GetLastError ? real->GetLastError(NULL) : "error");
-	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
-		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
-		if (!rc)
-			rc = data_after(&p->calls[i], p->calls, p->n_calls,
-					batch_of(p, &p->calls[i])->stream, err);
-	}
-	return rc;
+	return rc ? rc : enqueue_after(p, err);
 }
 
 static int enqueue(struct plan *p, struct err *err)
