@@ -33,6 +33,12 @@ struct redop {
 	void *scaled;        /* device memory, owned */
 };
 
+/* Memory that ops use while they are in streams: data.c. */
+struct scratch {
+	struct scratch_area *areas; /* all ever made; the newest first */
+	size_t used;                /* of the newest, by this launch */
+};
+
 enum { CHECKIN_IDLE, CHECKIN_SENT, CHECKIN_OK, CHECKIN_FAILED };
 
 struct comm {
@@ -75,8 +81,7 @@ struct comm {
 	ncclRedOp_t mean_op[ncclNumTypes];  /* ... by multiplicity / n_ranks */
 	uint32_t scale_made, mean_made;     /* one bit a type */
 	ncclComm_t self;             /* one-rank real communicator, for device scalars */
-	struct scratch *scratch;     /* all ever made; the newest first */
-	size_t scratch_used;
+	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
 	uint32_t n_splits, n_shrinks;
 
 	/* The progress thread's, @checkin and @local_id under progress_waiters.lock. */

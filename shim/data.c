@@ -9,8 +9,8 @@
 #include "shim/real.h"
 #include "shim/scalar.h"
 
-struct scratch {
-	struct scratch *next;
+struct scratch_area {
+	struct scratch_area *next;
 	char *mem;
 	size_t bytes;
 };
@@ -35,46 +35,58 @@ int data_check(ncclResult_t result, const char *what, struct err *err)
 
 void data_begin(struct comm *c)
 {
-	c->scratch_used = 0;
+	c->scratch.used = c->host_scratch.used = 0;
 }
 
 /* Old areas stay: earlier launches may still use them. */
-static int scratch_get(struct comm *c, uint64_t bytes, char **ret, struct err *err)
+static int area_get(struct scratch *s, int (*alloc)(void **, size_t), const char *what,
+		    uint64_t bytes, char **ret, struct err *err)
 {
-	struct scratch *s = c->scratch;
+	struct scratch_area *a = s->areas;
 	size_t want;
 	void *mem;
 
 	bytes = (bytes + 255) & ~UINT64_C(255);
-	if (!s || s->bytes - c->scratch_used < bytes) {
-		want = s ? 2 * s->bytes : SCRATCH_MIN;
+	if (!a || a->bytes - s->used < bytes) {
+		want = a ? 2 * a->bytes : SCRATCH_MIN;
 		while (want < bytes)
 			want *= 2;
-		s = calloc(1, sizeof(*s));
-		if (!s || c->dev->alloc(&mem, want)) {
-			free(s);
-			return err_set(err, ENOMEM, "no %zu bytes of device memory", want);
+		a = calloc(1, sizeof(*a));
+		if (!a || alloc(&mem, want)) {
+			free(a);
+			return err_set(err, ENOMEM, "no %zu bytes of %s memory", want, what);
 		}
-		s->mem = mem;
-		s->bytes = want;
-		s->next = c->scratch;
-		c->scratch = s;
-		c->scratch_used = 0;
+		a->mem = mem;
+		a->bytes = want;
+		a->next = s->areas;
+		s->areas = a;
+		s->used = 0;
 	}
-	*ret = s->mem + c->scratch_used;
-	c->scratch_used += bytes;
+	*ret = a->mem + s->used;
+	s->used += bytes;
 	return 0;
+}
+
+static int scratch_get(struct comm *c, uint64_t bytes, char **ret, struct err *err)
+{
+	return area_get(&c->scratch, c->dev->alloc, "device", bytes, ret, err);
+}
+
+static void areas_free(struct scratch *s, void (*release)(void *))
+{
+	struct scratch_area *a;
+
+	while ((a = s->areas)) {
+		s->areas = a->next;
+		release(a->mem);
+		free(a);
+	}
 }
 
 void data_deinit(struct comm *c)
 {
-	struct scratch *s;
-
-	while ((s = c->scratch)) {
-		c->scratch = s->next;
-		c->dev->free(s->mem);
-		free(s);
-	}
+	areas_free(&c->scratch, c->dev->free);
+	areas_free(&c->host_scratch, c->dev->free_host);
 	data_redop_deinit(c);
 }
 
@@ -130,31 +142,36 @@ struct power {
 	ncclDataType_t dtype;
 	uint32_t n;
 	uint64_t count;
-	char buf[];
+	char *buf; /* host scratch of the communicator */
 };
 
 static void run_power(void *arg)
 {
-	struct power *p = arg;
+	const struct power *p = arg;
 
 	scalar_power(p->dtype, p->buf, p->count, p->n);
 }
 
-/* @dst = @src to the power of our multiplicity, through host memory. A captured one
- * stays for the replays. */
+/* @dst = @src to the power of our multiplicity, through pinned host memory: from and to
+ * other memory of the host the copies would not be asynchronous. A captured one stays for
+ * the replays. */
 static int enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
 			 device_stream s, bool is_captured, struct err *err)
 {
 	struct comm *c = call->comm;
-	struct power *p = malloc(sizeof(*p) + bytes);
+	struct power *p = malloc(sizeof(*p));
 	int rc;
 
 	if (!p)
-		return err_set(err, ENOMEM, "no memory for a product of %llu bytes",
-			       (unsigned long long)bytes);
+		return err_set(err, ENOMEM, "no memory for a product");
 	p->dtype = call->dtype;
 	p->n = c->multiplicity;
 	p->count = bytes / coll_dtype_bytes(call->dtype);
+	rc = area_get(&c->host_scratch, c->dev->alloc_host, "pinned", bytes, &p->buf, err);
+	if (rc) {
+		free(p);
+		return rc;
+	}
 	rc = DEVICE(c, copy, (s, p->buf, src, bytes));
 	if (!rc)
 		rc = DEVICE(c, call, (s, run_power, p));
