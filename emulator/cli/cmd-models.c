@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/paths.h"
+#include "config/failure.h"
 #include "engine/delay.h"
 
 static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *path)
@@ -45,6 +46,8 @@ int cmd_models(int argc, char **argv)
 		printf("%s\n", decorators ? "\nwhat-ifs (--what-if):" : "models (--model):");
 		if (delay_list(dirs, print_model, &decorators, &err) < 0)
 			goto failed;
+		if (decorators)
+			fputs(failure_help, stdout);
 	}
 	return 0;
 failed:

@@ -139,6 +139,8 @@ static void print_plan(const struct run *r)
 	printf("model      %s", c->model);
 	for (size_t i = 0; i < c->n_what_ifs; i++)
 		printf(" + %s", c->what_ifs[i]);
+	for (size_t i = 0; i < c->n_failures; i++)
+		printf(" + %s", c->failures[i].text);
 	printf("\nexchange   %s over %.4s; data %s; seed %llu\n", wire_exchange_name(c->exchange), c->addr,
 	       wire_data_name(c->data), (unsigned long long)c->seed);
 	printf("device     %s\n", r->device == RUN_DEVICE_HOST ?

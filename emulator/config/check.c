@@ -429,14 +429,24 @@ static int check_model(struct config *c, struct err *err)
 	if (!c->model[0])
 		return refuse(c, CONFIG_MODEL, 0, err, "no model is named; `nbox models` lists them");
 	free(c->what_ifs);
+	free(c->failures);
+	c->n_what_ifs = c->n_failures = 0;
 	c->what_ifs = calloc(v->n_items + 1, sizeof(*c->what_ifs));
-	if (!c->what_ifs)
+	c->failures = calloc(v->n_items + 1, sizeof(*c->failures));
+	if (!c->what_ifs || !c->failures)
 		return err_set(err, ENOMEM, "out of memory");
-	c->n_what_ifs = v->n_items;
 	for (size_t i = 0; i < v->n_items; i++) {
-		c->what_ifs[i] = v->items[i].text;
-		if (!v->items[i].text[0])
+		const char *text = v->items[i].text;
+		struct err why;
+
+		if (!text[0])
 			return refuse(c, CONFIG_WHAT_IF, i, err, "an empty what-if");
+		if (!failure_is_one(text))
+			c->what_ifs[c->n_what_ifs++] = text;
+		else if (failure_parse(text, c->world, &c->failures[c->n_failures], &why))
+			return refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
+		else
+			c->n_failures++;
 	}
 	return 0;
 }

@@ -68,6 +68,7 @@ struct config *config_free(struct config *c)
 	free(c->file);
 	free(c->real);
 	free(c->what_ifs);
+	free(c->failures);
 	free(c->addr);
 	free(c);
 	return NULL;

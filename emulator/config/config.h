@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "config/failure.h"
 #include "members/members.h"
 #include "schedule/coll.h"
 #include "topology/topology.h"
@@ -86,6 +87,8 @@ struct config {
 	const char *model;    /* as typed; borrowed from values, as all texts below */
 	const char **what_ifs; /* owned list of borrowed texts, innermost first */
 	size_t n_what_ifs;
+	struct failure *failures; /* owned; what-ifs that are no delays */
+	size_t n_failures;
 	uint32_t exchange; /* enum wire_exchange */
 	uint32_t data;     /* enum wire_data */
 	enum split_policy split;

@@ -475,6 +475,8 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 		return 0;
 	i = (size_t)(member - c->real);
 	op = op_by_seq(c, h->seq);
+	if (!op && failures_on_op(c, a.kind))
+		return 0;
 	if (!op) {
 		op = op_new(c, h->seq);
 		r = op ? op_define(op, &a, &err) : err_set(&err, ENOMEM, "out of memory");

@@ -332,6 +332,8 @@ int p2p_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 		return worker_refuse(w, EPROTO, "rank %u of communicator %u arrives at point-to-point "
 				     "op %llu instead of %llu", h->rank, h->comm,
 				     wire_seq_number(h->seq), (unsigned long long)member->next_p2p);
+	if (failures_on_op(c, COLL_SENDRECV))
+		return 0;
 	r = p2p_make(c);
 	if (r == 0 && count_posts(c, (size_t)(member - c->real)) >= SERVER_OPS_MAX)
 		return worker_refuse(w, EPROTO, "more than %d point-to-point ops of rank %u, "

@@ -234,7 +234,8 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	s->next_due_ns = UINT64_MAX;
 	read_boot_id(s->boot_id);
 	s->players = calloc(c->n_real, sizeof(*s->players));
-	r = s->players ? open_engine(s, err) : err_set(err, ENOMEM, "out of memory");
+	r = s->players && failures_init(s) == 0 ? open_engine(s, err) :
+						  err_set(err, ENOMEM, "out of memory");
 	/* The address first: a second nboxd must not touch the first one's files. */
 	if (r == 0)
 		r = listener_open(c->addr, &s->listener, err);
@@ -275,6 +276,7 @@ struct server *server_close(struct server *s)
 	delay_free(s->delay);
 	record_close(s->record);
 	payload_unmap(&s->payload);
+	failures_deinit(s);
 	free(s->players);
 	free(s);
 	return NULL;
@@ -312,6 +314,7 @@ static bool move_links(struct server *s)
 static void tick(struct server *s, uint64_t now_ns)
 {
 	bool has_hello = false;
+	uint64_t failure_ns = failures_tick(s, now_ns);
 	uint64_t store_ns;
 	struct worker *w;
 
@@ -327,6 +330,8 @@ static void tick(struct server *s, uint64_t now_ns)
 	op_tick(s, now_ns);
 	tell_strangers(s, now_ns);
 	s->tick_ns = now_ns + (has_hello || s->n_gathers || s->n_open_ops ? TICK_NS : NS_PER_S);
+	if (failure_ns < s->tick_ns)
+		s->tick_ns = failure_ns;
 	store_ns = s->store ? store_server_tick(s->store, now_ns) : UINT64_MAX;
 	if (store_ns < s->tick_ns)
 		s->tick_ns = store_ns;

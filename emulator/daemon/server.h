@@ -11,6 +11,7 @@
 
 #include "base/spin.h"
 #include "config/config.h"
+#include "daemon/failure.h"
 #include "daemon/payload.h"
 #include "engine/delay.h"
 #include "engine/engine.h"
@@ -44,6 +45,7 @@ struct server {
 	struct engine *engine;
 	struct record_writer *record; /* NULL: no results directory */
 	struct payload payload;
+	struct failures failures;
 	struct store_server *store; /* NULL: no store is asked for */
 	const struct store_hooks *store_hooks; /* borrowed; NULL allowed */
 

@@ -61,6 +61,17 @@ static const struct bad bad_files[] = {
 	{"data: *a\n", "f:1:7: aliases (*name) are not taken here"},
 	{"model: \"a\\0b\"\n", "f:1:8: model: a control character in the text"},
 	{"model: \"\"\n", "f:1:8: no model is named; `nbox models` lists them"},
+	{"what_if: [fail]\n", "f:1:11: 'fail': say when: either time=TIME or after=OPS, such as "
+			      "fail:rank=17,time=30s"},
+	{"what_if: ['fail:time=3s']\n", "f:1:11: 'fail:time=3s': time=TIME needs the rank=RANK "
+					"that is gone"},
+	{"what_if: ['fail:rank=99,time=3s']\n", "f:1:11: what-if 'fail:rank=99,time=3s': "
+						"rank=99: the world has 16 ranks"},
+	{"what_if: ['fail:op=allredcue,after=3']\n", "f:1:11: what-if 'fail:op=allredcue,after=3': "
+						     "unknown collective 'allredcue'; did you "
+						     "mean AllReduce"},
+	{"what_if: ['fail:rnak=1,after=3']\n", "f:1:11: what-if 'fail:rnak=1,after=3': unknown "
+					       "key 'rnak'; did you mean rank"},
 	{"what_if: add\n", "f:1:10: what_if: a list is expected: [W[:K=V,...]]"},
 	{"what_if:\n  - add: 3\n", "f:2:5: what_if: texts are expected in this list; put \"...\" "
 				    "around one that has a colon and a blank"},
@@ -135,6 +146,7 @@ static const char full[] =
 	"  inter:\n    latency: 5us\n    bandwidth: 400Gbps\n"
 	"model: ring:bw=50GB/s\n"
 	"what_if:\n  - add:delay=5ms,on=allreduce\n  - \"slow:rank=3\"\n"
+	"  - fail:rank=1,time=1.5s\n  - fail:op=alltoall,after=7\n"
 	"exchange: payload\ndata: fill\nsplit: node\n"
 	"schedule:\n  algo: {allreduce: tree, Broadcast: chain}\n  channels: 2\n  chunk: 512KiB\n"
 	"link: {kind: tcp, addr: \"tcp:0.0.0.0:7000\", token: secret}\n"
@@ -152,6 +164,13 @@ static void check_full(const struct config *c)
 	assert_int_equal(c->n_what_ifs, 2);
 	assert_string_equal(c->what_ifs[0], "add:delay=5ms,on=allreduce");
 	assert_string_equal(c->what_ifs[1], "slow:rank=3");
+	assert_int_equal(c->n_failures, 2);
+	assert_int_equal(c->failures[0].rank, 1);
+	assert_int_equal(c->failures[0].time_ns, 1500000000);
+	assert_true(c->failures[0].is_timed);
+	assert_int_equal(c->failures[1].kind, COLL_ALLTOALL);
+	assert_int_equal(c->failures[1].after, 7);
+	assert_int_equal(c->failures[1].rank, FAILURE_NO_RANK);
 	assert_int_equal(c->exchange, EXCHANGE_PAYLOAD);
 	assert_int_equal(c->data, DATA_FILL);
 	assert_int_equal(c->split, SPLIT_NODE);
