@@ -16,6 +16,7 @@
 #include "shim/last-error.h"
 #include "shim/real.h"
 #include "shim/session.h"
+#include "wire/unique-id.h"
 
 #define N_DEVICES 64
 #define CONFIG_MAX 4096
@@ -402,24 +403,26 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	ENTER();
 	static _Atomic uint32_t counter;
 	const char *common = getenv("NCCL_COMM_ID");
-	uint64_t words[4];
+	struct wire_unique_id u = {.magic = WIRE_UNIQUE_ID_MAGIC, .version = 1};
+	int rank = env_get()->rank;
 
 	if (!env_get()->is_virtual)
 		return real_get()->GetUniqueId ? real_get()->GetUniqueId(id) :
 						 real_missing("ncclGetUniqueId");
 	if (!id)
 		return last_error_set(ncclInvalidArgument, "ncclGetUniqueId: id is NULL");
-	memset(id, 0, sizeof(*id));
 	/* as NCCL: every process that calls has the same id then */
 	if (common && *common) {
+		memset(id, 0, sizeof(*id));
 		snprintf(id->internal, sizeof(id->internal), "nbox-id %s", common);
 		return ncclSuccess;
 	}
-	if (getrandom(words, sizeof(words), 0) != (ssize_t)sizeof(words))
-		words[0] = clock_now_ns();
-	words[3] = (uint64_t)getpid() << 32 | atomic_fetch_add(&counter, 1);
-	memcpy(id->internal, "nbox-id", 8);
-	memcpy(id->internal + 8, words, sizeof(words));
+	if (getrandom(u.random, sizeof(u.random), 0) != (ssize_t)sizeof(u.random))
+		u.random[0] = clock_now_ns();
+	u.creator = rank >= 0 ? (uint32_t)rank : WIRE_CREATOR_UNKNOWN;
+	u.pid = (uint32_t)getpid();
+	u.serial = atomic_fetch_add(&counter, 1);
+	memcpy(id, &u, sizeof(u));
 	return ncclSuccess;
 }
 ALSO_PNCCL(GetUniqueId);

@@ -162,7 +162,7 @@ static int find_iterations(const struct record_row *rows, uint64_t n, struct rep
 static void add_warnings(const struct record *rec, const struct record_row *rows, uint64_t n,
 			 struct report *rep)
 {
-	uint64_t guessed = 0, below = 0, slow_local = 0, n_late = 0, late_sims = 0;
+	uint64_t below = 0, slow_local = 0, n_late = 0, late_sims = 0;
 
 	if (rec->is_truncated)
 		report_warn(rep, "the record ends in the middle of a row: nboxd did not end in good order");
@@ -172,7 +172,6 @@ static void add_warnings(const struct record *rec, const struct record_row *rows
 		return;
 	}
 	for (uint64_t i = 0; i < n; i++) {
-		guessed += (rows[i].flags & RECORD_GUESSED_MEMBERS) != 0;
 		below += (rows[i].flags & RECORD_BELOW_BOUND) != 0;
 		slow_local += rows[i].local_done_ns > rows[i].due_ns;
 		if (rows[i].release_ns > rows[i].due_ns + 1000000) {
@@ -180,9 +179,7 @@ static void add_warnings(const struct record *rec, const struct record_row *rows
 			late_sims += rows[i].how == SOLVE_SIM;
 		}
 	}
-	if (guessed)
-		report_warn(rep, "%llu of %llu ops ran on communicators whose virtual members were inferred",
-			    (unsigned long long)guessed, (unsigned long long)n);
+	report_comms_warn(rep);
 	if (below)
 		report_warn(rep, "%llu of %llu modelled times are below bytes over bandwidth: the model "
 			    "is too fast for this network", (unsigned long long)below,
@@ -243,6 +240,9 @@ int report_make(const struct record *rec, struct report *ret)
 		ret->injected_ns = ret->total_injected_ns;
 		ret->exposed_ns = report_exposed(rows, n);
 	}
+	r = report_comms(rec, ret);
+	if (r < 0)
+		return r;
 	add_warnings(rec, rows, n, ret);
 	return 0;
 }
@@ -278,6 +278,7 @@ void report_print(const struct report *r, FILE *to)
 		units_print_time(r->lateness_ns.p99, b, sizeof(b)));
 	fprintf(to, ", max %s (of released gates; never early)\n",
 		units_print_time(r->lateness_ns.max, a, sizeof(a)));
+	report_comms_print(r, to);
 	fprintf(to, "   data           %s\n", wire_data_name(h->data));
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		fprintf(to, "   warning: %s\n", r->warnings[i]);
@@ -310,7 +311,7 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
 	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:I, s:I, s:{s:f, s:f, s:f}, s:f, s:f, s:f, s:f,"
-		      " s:{s:f, s:f, s:f}, s:s, s:s, s:s, s:I, s:i, s:o}",
+		      " s:{s:f, s:f, s:f}, s:s, s:s, s:s, s:I, s:o, s:i, s:o}",
 		      "world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 		      (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
 		      "ops_by_kind", kinds_json(r), "iterations", (json_int_t)r->n_iterations,
@@ -321,7 +322,7 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		      r->total_injected_ns / 1e6, "lateness_us", "p50", r->lateness_ns.p50 / 1e3, "p99",
 		      r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "exchange",
 		      wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "model", h->model,
-		      "seed", (json_int_t)h->seed, "exit_code", exit_code, "warnings", warnings);
+		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "exit_code", exit_code, "warnings", warnings);
 	if (!o)
 		return err_set(err, ENOMEM, "%s: cannot build the summary (is the model's name UTF-8?)", path);
 	failed = json_dump_file(o, path, JSON_INDENT(2));

@@ -22,6 +22,14 @@ struct report_stat {
 	double mean, p50, p95, p99, max;
 };
 
+#define REPORT_COMMS_MAX 64
+
+/* Communicators that are alike in all but their ranks. */
+struct report_comms {
+	uint32_t n_ranks, n_real, source, sure, axes; /* of engine/record.h's flags */
+	uint64_t n, n_ops;                            /* communicators; ops of their members */
+};
+
 struct report {
 	struct record_header header;
 	uint64_t n_ops;                /* of the rank that is looked at */
@@ -34,6 +42,8 @@ struct report {
 	double exposed_ns;             /* upper bound, see report_exposed() */
 	double total_injected_ns;
 	struct report_stat lateness_ns; /* release - due, all rows */
+	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
+	uint32_t n_comms;
 	uint32_t rank;                 /* world rank that is looked at */
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][256];
@@ -55,6 +65,13 @@ uint64_t report_period(const uint64_t *signature, uint64_t n, uint64_t *ret_firs
  * meanwhile and nothing counts. An upper bound: what a job computes after its
  * last op of a burst is not seen. Rows sorted by arrival. */
 double report_exposed(const struct record_row *rows, uint64_t n);
+
+/* Fills @ret's comms. Return: 0; -ENOMEM. (report-comms.c, as the next three) */
+int report_comms(const struct record *rec, struct report *ret);
+void report_comms_warn(struct report *r);
+void report_comms_print(const struct report *r, FILE *to);
+struct json_t;
+struct json_t *report_comms_json(const struct report *r); /* the caller's reference */
 
 void report_print(const struct report *r, FILE *to);
 /* summary.json. Return: 0 or negative errno with the sentence. */

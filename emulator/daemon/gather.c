@@ -10,28 +10,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/comm.h"
+#include "daemon/gather-private.h"
 #include "daemon/store-server.h"
 #include "daemon/worker.h"
+#include "wire/unique-id.h"
 
 /* What looks incomplete is waited for so many times longer than what does not. */
 #define PATIENCE 8
 
-enum gather_kind { GATHER_INIT, GATHER_SPLIT, GATHER_SHRINK };
 static const char *const kind_names[] = {"init", "split", "shrink"};
-
-struct gather {
-	struct server *server; /* borrowed */
-	enum gather_kind kind;
-	uint8_t id[WIRE_ID_BYTES]; /* init */
-	uint32_t parent, count;    /* split, shrink */
-	uint32_t n_ranks;          /* init: as given; else the parent's */
-	uint32_t *excluded;        /* shrink; owned */
-	uint32_t n_excluded;
-	struct comm_entry *entries; /* owned, sorted by rank */
-	uint32_t n, n_wanted;       /* shrink and split: known; init: at most */
-	uint64_t first_ns, last_ns, warn_ns;
-	struct gather *prev, *next;
-};
 
 static void gather_free(struct gather *g)
 {
@@ -137,66 +124,33 @@ static int gather_add(struct gather *g, const struct comm_entry *entry)
 
 /* --- completion ------------------------------------------------------------------ */
 
-/* The check-ins of all real ranks at other communicators of as many ranks: the siblings
- * of this one are among them. Return: how many; negative errno. */
-static ssize_t seen_elsewhere(const struct gather *g, struct wire_member **ret)
-{
-	struct wire_member *seen = NULL;
-	const struct gather *other;
-	const struct comm *c, *next;
-	size_t n = 0, n_room = 0;
-
-	DL_FOREACH(g->server->gathers, other)
-		n_room += other->kind == GATHER_INIT && other->n_ranks == g->n_ranks ? other->n : 0;
-	HASH_ITER(hh, g->server->comms, c, next)
-		n_room += c->n_ranks == g->n_ranks ? c->n_real : 0;
-	seen = calloc(n_room + 1, sizeof(*seen));
-	if (!seen)
-		return -ENOMEM;
-	DL_FOREACH(g->server->gathers, other)
-		for (uint32_t i = 0; other->kind == GATHER_INIT && other != g &&
-				     other->n_ranks == g->n_ranks && i < other->n; i++)
-			seen[n++] = (struct wire_member){other->entries[i].rank,
-							 other->entries[i].world_rank};
-	HASH_ITER(hh, g->server->comms, c, next)
-		for (uint32_t i = 0; c->n_ranks == g->n_ranks && i < c->n_real; i++)
-			seen[n++] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
-	members_sort_seen(seen, n);
-	*ret = seen;
-	return (ssize_t)n;
-}
-
 /* Return: whether it is complete (or failed) and freed. */
 static bool init_complete(struct gather *g, enum members_patience patience)
 {
-	CLEANUP(freep) struct wire_member *seen = NULL;
-	CLEANUP(freep) struct wire_member *known = calloc(g->n, sizeof(*known));
 	CLEANUP(freep) uint32_t *ranks = calloc(g->n, sizeof(*ranks));
 	CLEANUP(members_deinit) struct members members = {0};
+	struct server *s = g->server;
 	struct err err = {""};
-	struct comm *c;
+	struct comm *c = NULL;
 	int r;
 
-	ssize_t n_seen = seen_elsewhere(g, &seen);
-
-	if (!known || !ranks || n_seen < 0) {
+	if (!ranks) {
 		gather_fail(g, ENOMEM, "out of memory");
 		return true;
 	}
-	for (uint32_t i = 0; i < g->n; i++) {
-		known[i] = (struct wire_member){g->entries[i].rank, g->entries[i].world_rank};
+	for (uint32_t i = 0; i < g->n; i++)
 		ranks[i] = g->entries[i].rank;
-	}
-	r = members_infer(&g->server->cluster, g->n_ranks, known, g->n, seen, (size_t)n_seen,
-			  patience, &members, &err);
+	r = resolve_init(g, patience, &members, &err);
 	if (r == MEMBERS_WAIT)
 		return false;
 	if (r == 0)
-		r = comm_new(g->server, &members, g->entries, ranks, g->n, g->id, 0, &c, &err);
-	if (r < 0)
+		r = comm_new(s, &members, g->entries, ranks, g->n, g->id, 0, &c, &err);
+	if (r < 0) {
 		gather_fail(g, -r, "%s", err.text);
-	else
-		gather_free(g);
+		return true;
+	}
+	gather_free(g);
+	resolve_again(s, c);
 	return true;
 }
 
@@ -614,6 +568,19 @@ void gather_comm_dead(struct comm *parent, const char *why)
 				    parent->number, why);
 }
 
+/* Who makes an id is a member as a rule: is that a real rank that has not come yet? */
+static bool gather_lacks_creator(const struct gather *g)
+{
+	int64_t creator = wire_unique_id_creator(g->id);
+
+	if (creator < 0 || !cluster_is_real(&g->server->cluster, (uint32_t)creator))
+		return false;
+	for (uint32_t i = 0; i < g->n; i++)
+		if (g->entries[i].world_rank == (uint32_t)creator)
+			return false;
+	return true;
+}
+
 static char *gather_text(const struct gather *g, uint64_t now_ns, char *buf, size_t size)
 {
 	size_t used = (size_t)snprintf(buf, size, "a communicator of %u ranks by %s has waited %.1f s: "
@@ -624,7 +591,10 @@ static char *gather_text(const struct gather *g, uint64_t now_ns, char *buf, siz
 	for (uint32_t i = 0; i < g->n && used + 24 < size; i++)
 		used += (size_t)snprintf(buf + used, size - used, " %u%s", g->entries[i].rank,
 					 used > size - 48 ? " ..." : "");
-	if (used < size)
+	if (used < size && g->kind == GATHER_INIT && gather_lacks_creator(g))
+		snprintf(buf + used, size - used, "; world rank %lld made the id and has not come)",
+			 (long long)wire_unique_id_creator(g->id));
+	else if (used < size)
 		snprintf(buf + used, size - used, ")");
 	return buf;
 }
@@ -640,8 +610,10 @@ uint64_t gather_tick(struct server *s, uint64_t now_ns)
 
 		if (g->kind == GATHER_INIT && g->n_ranks < s->config->world) {
 			if (now_ns >= g->last_ns + settle) {
-				if (init_complete(g, now_ns >= g->last_ns + PATIENCE * settle ?
-							     MEMBERS_NOW : MEMBERS_SETTLED))
+				bool is_long = now_ns >= g->last_ns + PATIENCE * settle;
+
+				if ((is_long || !gather_lacks_creator(g)) &&
+				    init_complete(g, is_long ? MEMBERS_NOW : MEMBERS_SETTLED))
 					continue;
 				due = now_ns + settle < due ? now_ns + settle : due;
 			} else if (g->last_ns + settle < due) {

@@ -108,6 +108,9 @@ int results_open(const struct config *c, const char *model, uint64_t start_ns,
 	clock_gettime(CLOCK_REALTIME, &now);
 	h.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	snprintf(h.model, sizeof(h.model), "%s", model);
+	for (size_t i = 0, used = 0; i < c->n_layouts && used < sizeof(h.layout); i++)
+		used += (size_t)snprintf(h.layout + used, sizeof(h.layout) - used, "%s%s",
+					 i ? ";" : "", c->values[CONFIG_LAYOUT].items[i].text);
 	if ((r = write_config(c, err)) < 0 || (r = write_facts(c, err)) < 0)
 		return r;
 	return record_create(path, &h, ret, err);

@@ -39,6 +39,7 @@ int record_create(const char *path, const struct record_header *h, struct record
 	own.header_bytes = sizeof(struct record_header);
 	own.row_bytes = sizeof(struct record_row);
 	own.model[sizeof(own.model) - 1] = '\0';
+	own.layout[sizeof(own.layout) - 1] = '\0';
 
 	f = fopen(path, "wbe");
 	if (!f)
@@ -93,6 +94,8 @@ static int check_header(const struct record_header *h, struct err *err)
 			       sizeof(struct record_row));
 	if (!memchr(h->model, '\0', sizeof(h->model)))
 		return err_set(err, EINVAL, "the record's model name does not end");
+	if (!memchr(h->layout, '\0', sizeof(h->layout)))
+		return err_set(err, EINVAL, "the record's layout does not end");
 	if (h->n_real > h->world_size)
 		return err_set(err, EINVAL, "the record has %u real ranks in a world of %u",
 			       h->n_real, h->world_size);

@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		return 0;
 	}
-	if (strlen(r.header.model) >= sizeof(r.header.model))
+	if (strlen(r.header.layout) >= sizeof(r.header.layout) ||
+	    strlen(r.header.model) >= sizeof(r.header.model))
 		abort();
 	for (i = 0; i < r.n_rows; i++)
 		by_kind[r.rows[i].kind] += r.rows[i].rank < r.rows[i].n_ranks;

@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "cli/report.h"
+#include "members/members.h"
 
 /* The smallest period of the longest stretch, by trying everything. */
 static uint64_t slow_period(const uint64_t *s, uint64_t n)
@@ -161,7 +162,8 @@ static void test_warnings(void **state)
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_non_null(strstr(rep.warnings[0], "no op was recorded"));
 	rec.n_rows = 30;
-	rows[3].flags = RECORD_GUESSED_MEMBERS;
+	rows[29].flags = RECORD_GUESSED_MEMBERS |
+			 record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
 	rows[4].flags = RECORD_BELOW_BOUND;
 	rows[5].local_done_ns = rows[5].due_ns + 1;
 	assert_int_equal(report_make(&rec, &rep), 0);
@@ -202,10 +204,52 @@ static void test_json_has_the_keys(void **state)
 	assert_non_null(strstr(err.text, "/nowhere/x.json"));
 }
 
+/* Communicators by size and by how their members are known; a guess is a warning. */
+static void test_communicators(void **state)
+{
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	(void)state;
+	make_record(&rec, rows);
+	strcpy(rec.header.layout, "tp=2,dp=64");
+	for (uint32_t i = 0; i < 30; i++) {
+		rows[i].comm = i % 3;
+		rows[i].number = i;
+		rows[i].n_ranks = i % 3 ? 64 : 128;
+		rows[i].n_real_ranks = 1;
+		/* the last look at the first one counts */
+		rows[i].flags = i % 3 ? record_members_flags(MEMBERS_LAYOUT, MEMBERS_EXACT, 2) :
+				       record_members_flags(MEMBERS_STRIDE, i < 20 ? MEMBERS_GUESSED :
+										     MEMBERS_PLACED, 0);
+	}
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_comms, 2);
+	assert_int_equal(rep.comms[0].n_ranks, 128);
+	assert_int_equal(rep.comms[0].sure, MEMBERS_PLACED);
+	assert_int_equal(rep.comms[1].n, 2);
+	assert_int_equal(rep.comms[1].n_ops, 20);
+	assert_int_equal(rep.n_warnings, 0);
+	f = open_memstream(&text, &size);
+	report_print(&rep, f);
+	fclose(f);
+	assert_non_null(strstr(text, "2 of 64 ranks, dp, 1 real: layout, exact"));
+	free(text);
+	for (uint32_t i = 0; i < 30; i++)
+		rows[i].flags = record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 1);
+	assert_non_null(strstr(rep.warnings[0], "--layout"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_period_finds_iterations_between_start_and_end),
+		cmocka_unit_test(test_communicators), cmocka_unit_test(test_period_finds_iterations_between_start_and_end),
 		cmocka_unit_test(test_period_agrees_with_the_slow_search),
 		cmocka_unit_test(test_no_period_in_what_does_not_repeat),
 		cmocka_unit_test(test_exposed),
