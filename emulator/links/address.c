@@ -1,11 +1,12 @@
-/* Addresses of links: "shm:/path/of.sock", "tcp:host:port", "tcp:[::1]:port". */
+/* Addresses of links: "shm:/path/of.sock", "tcp:host:port", "tcp:[::1]:port", and
+ * "rdma:" like "tcp:". */
 #include <errno.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "links/link-core.h"
 
-#define FORMS "it is shm:/path/of.sock or tcp:host:port"
+#define FORMS "it is shm:/path/of.sock, tcp:host:port or rdma:host:port"
 
 static int parse_shm(const char *addr, const char *path, struct link_addr *ret, struct err *err)
 {
@@ -21,7 +22,8 @@ static int parse_shm(const char *addr, const char *path, struct link_addr *ret, 
 	return 0;
 }
 
-static int parse_tcp(const char *addr, const char *rest, struct link_addr *ret, struct err *err)
+/* tcp and rdma. */
+static int parse_host(const char *addr, const char *rest, struct link_addr *ret, struct err *err)
 {
 	const char *colon = strrchr(rest, ':'), *host = rest;
 	size_t host_len;
@@ -36,8 +38,8 @@ static int parse_tcp(const char *addr, const char *rest, struct link_addr *ret, 
 	} else if (memchr(host, ':', host_len)) {
 		return err_set(err, EINVAL,
 			       "address '%s': an IPv6 address goes in brackets, as in "
-			       "tcp:[::1]:4000",
-			       addr);
+			       "%.*s[::1]:4000",
+			       addr, (int)(rest - addr), addr);
 	}
 	if (!host_len)
 		return err_set(err, EINVAL, "address '%s' has no host; " FORMS, addr);
@@ -46,7 +48,6 @@ static int parse_tcp(const char *addr, const char *rest, struct link_addr *ret, 
 	if (units_count(colon + 1, &port, NULL) || port > 65535)
 		return err_set(err, EINVAL, "address '%s': '%s' is no port; it is a number to 65535",
 			       addr, colon + 1);
-	ret->kind = ADDR_TCP;
 	memcpy(ret->host, host, host_len);
 	ret->host[host_len] = '\0';
 	if (strlen(colon + 1) >= sizeof(ret->port))
@@ -64,10 +65,15 @@ int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err)
 	if (!strncmp(addr, "shm:", 4))
 		rc = parse_shm(addr, addr + 4, &a, err);
 	else if (!strncmp(addr, "tcp:", 4))
-		rc = parse_tcp(addr, addr + 4, &a, err);
+		rc = parse_host(addr, addr + 4, &a, err);
+	else if (!strncmp(addr, "rdma:", 5))
+		rc = parse_host(addr, addr + 5, &a, err);
 	else
 		rc = err_set(err, EINVAL, "address '%s' names no kind of link; " FORMS, addr);
-	if (!rc)
-		*ret = a;
-	return rc;
+	if (rc)
+		return rc;
+	if (addr[0] != 's')
+		a.kind = addr[0] == 't' ? ADDR_TCP : ADDR_RDMA;
+	*ret = a;
+	return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "links/link-core.h"
+#include "links/rdma-listen.h"
 #include "links/unix.h"
 
 struct listener {
@@ -20,6 +21,7 @@ struct listener {
 	int fd;      /* owned */
 	int reserve; /* owned; given up to refuse a connection when there are no more */
 	struct unix_name name;
+	struct rdma_listener *rdma; /* owned; fd is its */
 	char text[LINK_PEER_MAX + 256];
 };
 
@@ -83,8 +85,19 @@ int link_connect(const char *addr, int timeout_ms, const struct link_events *ev,
 	rc = link_addr_parse(addr, &a, err);
 	if (rc)
 		return rc;
-	rc = a.kind == ADDR_SHM ? connect_shm(&a, due_ns, ev, owner, ret, err)
-				: connect_tcp(&a, due_ns, ev, owner, ret, err);
+	switch (a.kind) {
+	case ADDR_SHM:
+		rc = connect_shm(&a, due_ns, ev, owner, ret, err);
+		break;
+	case ADDR_TCP:
+		rc = connect_tcp(&a, due_ns, ev, owner, ret, err);
+		break;
+	case ADDR_RDMA:
+		rc = rdma_connect_link(&a, due_ns, ev, owner, ret, err);
+		if (rc)
+			err_prefix(err, rc, "cannot connect to %s", addr);
+		break;
+	}
 	if (!rc) /* what the user called it says more than a number */
 		snprintf((*ret)->peer, sizeof((*ret)->peer), "%s", addr);
 	return rc;
@@ -114,10 +127,15 @@ int listener_open(const char *addr, struct listener **ret, struct err *err)
 	rc = link_addr_parse(addr, &l->addr, err);
 	if (rc)
 		return rc;
+	l->reserve = -1;
 	if (l->addr.kind == ADDR_SHM) {
 		rc = unix_listen(l->addr.path, &l->fd, &l->name, err);
 		if (!rc)
 			snprintf(l->text, sizeof(l->text), "shm:%s", l->addr.path);
+	} else if (l->addr.kind == ADDR_RDMA) {
+		rc = rdma_listener_open(&l->addr, &l->rdma, l->text, sizeof(l->text), err);
+		if (!rc)
+			l->fd = rdma_listener_fd(l->rdma);
 	} else {
 		rc = tcp_listen(&l->addr, &l->fd, err);
 		if (!rc)
@@ -127,7 +145,8 @@ int listener_open(const char *addr, struct listener **ret, struct err *err)
 	}
 	if (rc)
 		return rc;
-	l->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (!l->rdma)
+		l->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*ret = steal_ptr(l);
 	return 0;
 }
@@ -138,7 +157,10 @@ struct listener *listener_free(struct listener *l)
 		return NULL;
 	if (l->addr.kind == ADDR_SHM)
 		unix_unlisten(l->addr.path, &l->name);
-	close(l->fd);
+	if (l->rdma)
+		rdma_listener_close(l->rdma);
+	else
+		close(l->fd);
 	if (l->reserve >= 0)
 		close(l->reserve);
 	free(l);
@@ -170,8 +192,8 @@ static void refuse_one(struct listener *l)
 	l->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-int link_accept(struct listener *l, const struct link_events *ev, void *owner,
-		struct link **ret, struct err *err)
+static int accept_socket(struct listener *l, const struct link_events *ev, void *owner,
+			 struct link **ret, struct err *err)
 {
 	CLEANUP(closep) int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	int rc;
@@ -198,4 +220,15 @@ int link_accept(struct listener *l, const struct link_events *ev, void *owner,
 	if (!rc)
 		(void)steal_fd(&fd);
 	return rc;
+}
+
+int link_accept(struct listener *l, const struct link_events *ev, void *owner,
+		struct link **ret, struct err *err)
+{
+	int rc;
+
+	if (!l->rdma)
+		return accept_socket(l, ev, owner, ret, err);
+	rc = rdma_accept_link(l->rdma, ev, owner, ret, err);
+	return rc && rc != -EAGAIN ? err_prefix(err, rc, "%s: a connection was refused", l->text) : rc;
 }

@@ -1,4 +1,4 @@
-/* Inside links/: what the three kinds share. The core (link.c) owns the queue of
+/* Inside links/: what the kinds share. The core (link.c) owns the queue of
  * frames to send and the parser of frames received; a kind only moves bytes. */
 #pragma once
 
@@ -12,12 +12,25 @@
 #define LINK_PEER_MAX 128
 #define IO_END (-ENODATA) /* of read(): the peer will send nothing more */
 
+/* A part of the stream of frames. */
+struct link_seg {
+	const void *base;
+	uint64_t bytes;
+	bool is_lent; /* it stays where it is until it is done; else copy it */
+};
+
 struct link_ops {
 	const char *kind;
 	/* Takes bytes from the front of @iov. Return: how many, 0: no room now;
 	 * -EPROTO: the link must close; other negative errno: the peer takes no more,
 	 * but may have sent something that is still to be read. */
 	ssize_t (*write)(struct link *l, const struct iovec *iov, int n_iov);
+	/* Instead of write(), for kinds that send from lent memory: takes bytes from the
+	 * front of @seg (which it may change). Return: as write(). What was taken is not
+	 * offered again, and done when ... */
+	ssize_t (*post)(struct link *l, struct link_seg *seg, int n_seg);
+	/* ... this says so. Return: bytes done since the last call. */
+	uint64_t (*done)(struct link *l);
 	/* Return: bytes moved to @dst (NULL: thrown away), 0: none now; IO_END; other
 	 * negative errno: broken. */
 	ssize_t (*read)(struct link *l, void *dst, size_t n);
@@ -29,6 +42,8 @@ struct link_ops {
 	bool (*arm)(struct link *l, bool want_read, bool want_write);
 	int (*fd)(const struct link *l);
 	short (*poll_events)(const struct link *l, bool want_read, bool want_write);
+	/* The sentence for an error of read(); NULL: that of the errno. */
+	const char *(*why)(const struct link *l);
 	void (*free)(struct link *l); /* of the kind's struct, which begins with struct link */
 };
 
@@ -58,7 +73,8 @@ struct link {
 	struct tx_item *tx; /* circular, owned */
 	uint32_t tx_capacity, tx_first, tx_n;
 	uint64_t tx_done;   /* bytes of the first item that are gone */
-	uint64_t tx_queued; /* bytes of all items that are not */
+	uint64_t tx_taken;  /* bytes from the start of the first item that post() took */
+	uint64_t tx_queued; /* bytes of all items that are not gone */
 
 	enum rx_state rx_state;
 	struct wire_hdr hdr;
@@ -71,11 +87,11 @@ struct link {
 void link_init(struct link *l, const struct link_ops *ops, const struct link_events *ev,
 	       void *owner);
 
-/* "shm:/path" or "tcp:host:port" taken apart. */
+/* "shm:/path", "tcp:host:port" or "rdma:host:port" taken apart. */
 struct link_addr {
-	enum { ADDR_SHM, ADDR_TCP } kind;
+	enum { ADDR_SHM, ADDR_TCP, ADDR_RDMA } kind;
 	char path[108]; /* shm: fits a sockaddr_un */
-	char host[256]; /* tcp, without brackets */
+	char host[256]; /* tcp, rdma; without brackets */
 	char port[8];
 };
 int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err);

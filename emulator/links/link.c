@@ -111,6 +111,7 @@ static void tx_drop_all(struct link *l)
 		l->tx_first = (l->tx_first + 1) & (l->tx_capacity - 1);
 	}
 	l->tx_done = 0;
+	l->tx_taken = 0;
 	l->tx_queued = 0;
 }
 
@@ -152,6 +153,7 @@ static void tx_consume(struct link *l, uint64_t n)
 		if (l->tx_done < bytes)
 			return;
 		l->tx_done -= bytes;
+		l->tx_taken -= bytes < l->tx_taken ? bytes : l->tx_taken;
 		l->tx_first = (l->tx_first + 1) & (l->tx_capacity - 1);
 		l->tx_n--;
 		if (item.copy)
@@ -164,6 +166,66 @@ static void tx_consume(struct link *l, uint64_t n)
 static void link_close(struct link *l, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What post() has not taken yet. */
+static int tx_fill_segs(const struct link *l, struct link_seg *seg)
+{
+	uint64_t skip = l->tx_taken, bytes;
+	uint32_t i;
+	int n = 0;
+
+	for (i = 0; i < l->tx_n && n + 2 <= TX_IOV; i++) {
+		const struct tx_item *item = tx_at(l, i);
+
+		bytes = sizeof(item->hdr) + item->hdr.body_bytes;
+		if (skip >= bytes) {
+			skip -= bytes;
+			continue;
+		}
+		if (skip < sizeof(item->hdr)) {
+			seg[n++] = (struct link_seg){(const char *)&item->hdr + skip,
+						     sizeof(item->hdr) - skip, false};
+			skip = 0;
+		} else {
+			skip -= sizeof(item->hdr);
+		}
+		if (item->hdr.body_bytes)
+			seg[n++] = (struct link_seg){(const char *)item->body + skip,
+						     item->hdr.body_bytes - skip, !item->copy};
+		skip = 0;
+	}
+	return n;
+}
+
+/* tx_flush() for kinds that send from lent memory. */
+static bool tx_post(struct link *l)
+{
+	struct link_seg seg[TX_IOV];
+	uint64_t moved = 0, done, want;
+	ssize_t n;
+	int i, n_seg;
+
+	while (!l->tx_dead && moved < ROUND_BYTES) {
+		n_seg = tx_fill_segs(l, seg);
+		if (!n_seg)
+			break;
+		for (i = 0, want = 0; i < n_seg; i++)
+			want += seg[i].bytes;
+		n = l->ops->post(l, seg, n_seg);
+		if (n < 0)
+			l->tx_dead = true;
+		if (n <= 0)
+			break;
+		moved += (uint64_t)n;
+		l->tx_taken += (uint64_t)n;
+		if ((uint64_t)n < want)
+			break;
+	}
+	done = l->ops->done(l);
+	if (done)
+		tx_consume(l, done);
+	return moved || done;
+}
+
 static bool tx_flush(struct link *l)
 {
 	struct iovec iov[TX_IOV];
@@ -171,6 +233,8 @@ static bool tx_flush(struct link *l)
 	ssize_t n;
 	int i, n_iov;
 
+	if (l->ops->post)
+		return tx_post(l);
 	while (l->tx_n && !l->tx_dead && moved < ROUND_BYTES) {
 		n_iov = tx_fill_iov(l, iov);
 		for (i = 0, want = 0; i < n_iov; i++)
@@ -218,10 +282,12 @@ static void rx_close(struct link *l, ssize_t n)
 {
 	uint64_t header = sizeof(l->hdr);
 
-	if (n == -EPROTO) {
+	if (n == -EPROTO && !l->ops->why) {
 		link_close(l, -EPROTO, "the peer broke the rules of the shared rings");
 	} else if (n != IO_END) {
-		link_close(l, (int)n, "the connection broke: %s", strerror((int)-n));
+		const char *why = l->ops->why ? l->ops->why(l) : strerror((int)-n);
+
+		link_close(l, (int)n, "the connection broke: %s", why);
 	} else if (l->rx_state == RX_HEADER && l->rx_got == 0) {
 		link_close(l, 0, "the peer closed the connection");
 	} else if (l->rx_state == RX_HEADER) {

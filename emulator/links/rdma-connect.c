@@ -1,0 +1,428 @@
+/* How the two ends of an rdma link meet: librdmacm, driven by its events. Each end shows
+ * a hello (rdma-hello.h) in the private data of the connection; who does not is refused.
+ * Queue pairs are made and moved through their states here and in rdma-qp.c, not by
+ * librdmacm, so that a link can have several and its options are its own.
+ *
+ *   connecting: address → route → request → (its answer) → up
+ *   accepting:  request → accepted → established, or the first piece → up */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "links/rdma-listen.h"
+#include "links/rdma-private.h"
+
+#define RESOLVE_MS 2000 /* each of address and route */
+#define BACKLOG 128
+
+static void name_address(const struct sockaddr *a, socklen_t len, char *buf, size_t size)
+{
+	char host[64], port[16];
+
+	if (getnameinfo(a, len, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(buf, size, "rdma:?");
+	else
+		snprintf(buf, size, strchr(host, ':') ? "rdma:[%s]:%s" : "rdma:%s:%s", host, port);
+}
+
+static socklen_t address_length(const struct sockaddr *a)
+{
+	return a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+}
+
+/* --- the request and its answer ------------------------------------------------------- */
+
+static void set_state(struct rdma_link *r, enum rdma_state s)
+{
+	r->state = s;
+	r->state_tick = r->rx_tick = r->hub->ticks;
+}
+
+static void fill_param(const struct rdma_link *r, const struct rdma_hello *hello,
+		       struct rdma_conn_param *p)
+{
+	*p = (struct rdma_conn_param){
+		.private_data = hello,
+		.private_data_len = sizeof(*hello),
+		.retry_count = (uint8_t)r->hub->options.retry_count,
+		.rnr_retry_count = 6,
+		.qp_num = r->qps[0].qp->qp_num,
+	};
+}
+
+static void take_hello(struct rdma_link *r, const struct rdma_hello *h)
+{
+	r->peer = *h;
+	r->tx_window = h->window < RDMA_WINDOW ? h->window : RDMA_WINDOW;
+	r->tx_slot_bytes = h->slot_bytes < RDMA_SLOT_BYTES ? h->slot_bytes : RDMA_SLOT_BYTES;
+}
+
+static int ask(struct rdma_link *r, struct err *err)
+{
+	struct rdma_conn_param param;
+	struct rdma_hello hello;
+	int rc = rdma_link_setup(r, err);
+
+	if (rc)
+		return rc;
+	rdma_link_hello(r, RDMA_HELLO_NEW, &hello);
+	fill_param(r, &hello, &param);
+	if (r->hub->v->cm_connect(r->id, &param))
+		return err_set(err, errno, "the request cannot be sent: %s", strerror(errno));
+	set_state(r, RDMA_ASKED);
+	return 0;
+}
+
+static int on_answer(struct rdma_link *r, const struct rdma_cm_event *e, struct err *err)
+{
+	struct rdma_hello hello;
+	int rc = rdma_hello_check(e->param.conn.private_data, e->param.conn.private_data_len, &hello,
+				  err);
+
+	if (rc)
+		return rc;
+	if (hello.n_qps != r->n_qps)
+		return err_set(err, EPROTO, "it answered with %u queue pairs, not %u", hello.n_qps,
+			       r->n_qps);
+	take_hello(r, &hello);
+	rc = rdma_link_to_rts(r, err);
+	if (rc)
+		return rc;
+	if (r->hub->v->cm_establish(r->id))
+		return err_set(err, errno, "the connection cannot be confirmed: %s", strerror(errno));
+	set_state(r, RDMA_UP);
+	return 0;
+}
+
+static int on_refused(const struct rdma_cm_event *e, struct err *err)
+{
+	/* 28: by the consumer, who says why; 8: nobody listens at that port */
+	if (e->status == 28)
+		return err_set(err, ECONNREFUSED, "%s",
+			       rdma_refuse_text(e->param.conn.private_data,
+						e->param.conn.private_data_len));
+	if (e->status == 8)
+		return err_set(err, ECONNREFUSED, "nobody listens there");
+	return err_set(err, ECONNREFUSED, "the request was refused (reason %d of the connection manager)",
+		       e->status);
+}
+
+static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *err)
+{
+	const struct verbs *v = r->hub->v;
+
+	switch ((int)e->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		if (v->cm_resolve_route(r->id, RESOLVE_MS))
+			return err_set(err, errno, "no route: %s", strerror(errno));
+		set_state(r, RDMA_ROUTING);
+		return 0;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		return err_set(err, EHOSTUNREACH,
+			       "no RDMA device of this host reaches that address (error %d); "
+			       "`nbox doctor` lists them",
+			       e->status);
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		return ask(r, err);
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		return err_set(err, EHOSTUNREACH, "no route to that address (error %d)", e->status);
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		return r->state == RDMA_ASKED ? on_answer(r, e, err) : 0;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return err_set(err, ETIMEDOUT, "no answer to the request (error %d)", e->status);
+	case RDMA_CM_EVENT_REJECTED:
+		return on_refused(e, err);
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		return err_set(err, EPROTO, "the connection could not be made (error %d)", e->status);
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (r->state == RDMA_ACCEPTED)
+			set_state(r, RDMA_UP);
+		return 0;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return err_set(err, ENODEV, "the device was removed");
+	case RDMA_CM_EVENT_DISCONNECTED:
+		r->is_disconnected = true;
+		return 0;
+	default: /* TIMEWAIT_EXIT, ADDR_CHANGE: of no consequence */
+		return 0;
+	}
+}
+
+void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e)
+{
+	struct err err;
+	int rc;
+
+	if (r->state == RDMA_ENDED)
+		return;
+	rc = step(r, e, &err);
+	if (rc)
+		rdma_fail(r, rc, "%s", err.text);
+}
+
+/* --- connecting ------------------------------------------------------------------------- */
+
+static int open_id(struct rdma_link *r, struct err *err)
+{
+	struct rdma_hub *h = r->hub;
+	uint8_t tos = (uint8_t)h->options.traffic_class;
+
+	if (h->v->cm_create_id(h->cm, &r->id, r, RDMA_PS_TCP)) {
+		r->id = NULL;
+		return err_set(err, errno, "no connection id: %s", strerror(errno));
+	}
+	rdma_counts.made[RDMA_IDS]++;
+	/* what cannot be set here is set on the queue pair */
+	if (h->options.traffic_class >= 0)
+		h->v->cm_set_option(r->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos));
+	return 0;
+}
+
+static int connect_to(struct rdma_link *r, const struct sockaddr *to, uint64_t due_ns,
+		      struct err *err)
+{
+	struct rdma_hub *h = r->hub;
+	struct sockaddr_storage from;
+	int rc = rdma_source_address(&h->options, to, &from, err);
+
+	rc = rc < 0 ? rc : open_id(r, err);
+	if (rc < 0)
+		return rc;
+	if (h->v->cm_resolve_addr(r->id, from.ss_family ? (struct sockaddr *)&from : NULL,
+				  (struct sockaddr *)(uintptr_t)to, RESOLVE_MS))
+		return err_set(err, errno, "the address cannot be resolved: %s", strerror(errno));
+	set_state(r, RDMA_RESOLVING);
+	while (r->state != RDMA_UP && r->state != RDMA_ENDED) {
+		rc = link_wait_fd(h->epoll_fd, POLLIN, due_ns);
+		if (rc)
+			return err_set(err, -rc, "%s",
+				       rc == -ETIMEDOUT ? "it accepts nobody (in time)" : strerror(-rc));
+		rdma_hub_look(h);
+	}
+	if (r->state == RDMA_ENDED)
+		return err_set(err, r->code ? -r->code : ECONNRESET, "%s", r->why);
+	return 0;
+}
+
+static int resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+	int rc = getaddrinfo(a->host, a->port, &hints, ret);
+
+	if (rc)
+		return err_set(err, EHOSTUNREACH, "the host name cannot be resolved: %s",
+			       gai_strerror(rc));
+	return 0;
+}
+
+static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t due_ns,
+		       const struct link_events *ev, void *owner, struct link **ret,
+		       struct err *err)
+{
+	struct rdma_link *r;
+	int rc = rdma_link_new(h, ev, owner, &r);
+
+	if (rc)
+		return err_set(err, ENOMEM, "no memory for a link");
+	name_address(ai->ai_addr, ai->ai_addrlen, r->link.peer, sizeof(r->link.peer));
+	if (getrandom(&r->link_id, sizeof(r->link_id), 0) != sizeof(r->link_id))
+		r->link_id = clock_now_ns();
+	rc = connect_to(r, ai->ai_addr, due_ns, err);
+	if (rc) {
+		rdma_link_free(r);
+		return rc;
+	}
+	*ret = &r->link;
+	return 0;
+}
+
+int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct link_events *ev,
+		      void *owner, struct link **ret, struct err *err)
+{
+	struct addrinfo *list = NULL, *ai;
+	struct rdma_options o;
+	struct rdma_hub *h = NULL;
+	int rc = rdma_options_get(&o, err);
+
+	rc = rc ? rc : rdma_hub_new(&o, &h, err);
+	if (rc)
+		return rc;
+	rc = resolve(a, 0, &list, err);
+	if (!rc)
+		rc = -EADDRNOTAVAIL;
+	for (ai = list; ai && rc && rc != -ETIMEDOUT; ai = ai->ai_next)
+		rc = connect_one(h, ai, due_ns, ev, owner, ret, err);
+	if (list)
+		freeaddrinfo(list);
+	rdma_hub_leave(h); /* the link keeps it */
+	return rc;
+}
+
+/* --- listening ---------------------------------------------------------------------------- */
+
+struct rdma_listener {
+	struct rdma_hub *hub; /* shared with the links that were accepted */
+	struct rdma_cm_id *id;
+};
+
+static int listen_one(struct rdma_hub *h, const struct sockaddr *at, struct rdma_cm_id **ret,
+		      struct err *err)
+{
+	struct rdma_cm_id *id;
+	char name[LINK_PEER_MAX];
+	int code;
+
+	if (h->v->cm_create_id(h->cm, &id, NULL, RDMA_PS_TCP))
+		return err_set(err, errno, "no connection id: %s", strerror(errno));
+	rdma_counts.made[RDMA_IDS]++;
+	if (!h->v->cm_bind_addr(id, (struct sockaddr *)(uintptr_t)at) && !h->v->cm_listen(id, BACKLOG)) {
+		*ret = id;
+		return 0;
+	}
+	code = errno;
+	h->v->cm_destroy_id(id);
+	rdma_counts.gone[RDMA_IDS]++;
+	name_address(at, address_length(at), name, sizeof(name));
+	if (code == EADDRINUSE)
+		return err_set(err, EADDRINUSE,
+			       "another nboxd (or program) listens at %s; stop it or choose another "
+			       "--addr",
+			       name);
+	if (code == ENODEV || code == EADDRNOTAVAIL)
+		return err_set(err, code,
+			       "cannot listen at %s: no RDMA device of this host has that address; "
+			       "`nbox doctor` lists them",
+			       name);
+	return err_set(err, code, "cannot listen at %s: %s", name, strerror(code));
+}
+
+int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, char *text, size_t size,
+		struct err *err)
+{
+	CLEANUP(freep) struct rdma_listener *l = calloc(1, sizeof(*l));
+	struct addrinfo *list = NULL, *ai;
+	struct rdma_options o;
+	int rc = l ? rdma_options_get(&o, err) : err_set(err, ENOMEM, "no memory");
+
+	rc = rc ? rc : rdma_hub_new(&o, &l->hub, err);
+	if (rc)
+		return rc;
+	rc = resolve(a, AI_PASSIVE, &list, err);
+	if (!rc)
+		rc = -EADDRNOTAVAIL;
+	for (ai = list; ai && rc; ai = ai->ai_next)
+		rc = listen_one(l->hub, ai->ai_addr, &l->id, err);
+	if (list)
+		freeaddrinfo(list);
+	if (rc) {
+		rdma_hub_leave(l->hub);
+		return rc;
+	}
+	snprintf(text, size, strchr(a->host, ':') ? "rdma:[%s]:%d" : "rdma:%s:%d", a->host,
+		 ntohs(l->hub->v->cm_get_src_port(l->id)));
+	*ret = steal_ptr(l);
+	return 0;
+}
+
+void rdma_listener_close(struct rdma_listener *l)
+{
+	l->hub->v->cm_destroy_id(l->id);
+	rdma_counts.gone[RDMA_IDS]++;
+	rdma_hub_leave(l->hub);
+	free(l);
+}
+
+int rdma_listener_fd(const struct rdma_listener *l)
+{
+	return l->hub->epoll_fd;
+}
+
+/* --- accepting ---------------------------------------------------------------------------- */
+
+static void refuse(struct rdma_hub *h, struct rdma_cm_id *id, enum rdma_refusal reason)
+{
+	const struct rdma_refuse refuse = {RDMA_HELLO_MAGIC, RDMA_HELLO_VERSION, (uint16_t)reason};
+
+	h->v->cm_reject(id, &refuse, sizeof(refuse));
+}
+
+static int accept_hello(struct rdma_link *r, const struct rdma_hello *hello, struct err *err)
+{
+	struct rdma_conn_param param;
+	struct rdma_hello answer;
+	int rc;
+
+	r->n_qps = hello->n_qps;
+	r->link_id = hello->link_id;
+	take_hello(r, hello);
+	rc = rdma_link_setup(r, err);
+	rc = rc ? rc : rdma_link_to_rts(r, err);
+	if (rc)
+		return rc;
+	rdma_link_hello(r, RDMA_HELLO_NEW, &answer);
+	fill_param(r, &answer, &param);
+	if (r->hub->v->cm_accept(r->id, &param))
+		return err_set(err, errno, "%s cannot be accepted: %s", r->link.peer, strerror(errno));
+	set_state(r, RDMA_ACCEPTED);
+	return 0;
+}
+
+static int accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
+			  void *owner, struct link **ret, struct err *err)
+{
+	struct rdma_hello hello;
+	struct rdma_link *r;
+	int rc = rdma_hello_check(q->data, q->n_data, &hello, err);
+
+	if (!rc && hello.kind == RDMA_HELLO_RESUME) {
+		refuse(h, q->id, RDMA_REFUSED_UNKNOWN_LINK);
+		rc = err_set(err, ENOENT, "a link that is not known here was to be resumed");
+	} else if (rc) {
+		refuse(h, q->id,
+		       rc == -EPROTONOSUPPORT ? RDMA_REFUSED_VERSION : RDMA_REFUSED_GARBAGE);
+	}
+	if (!rc && rdma_link_new(h, ev, owner, &r))
+		rc = err_set(err, ENOMEM, "no memory for a link");
+	if (rc) {
+		h->v->cm_destroy_id(q->id);
+		rdma_counts.gone[RDMA_IDS]++;
+		return rc;
+	}
+	r->id = q->id;
+	r->id->context = r;
+	r->is_acceptor = true;
+	name_address(&r->id->route.addr.dst_addr, address_length(&r->id->route.addr.dst_addr),
+		     r->link.peer, sizeof(r->link.peer));
+	rc = accept_hello(r, &hello, err);
+	if (!rc) {
+		*ret = &r->link;
+		return 0;
+	}
+	refuse(h, r->id, RDMA_REFUSED_RESOURCES);
+	r->state = RDMA_ENDED;
+	rdma_link_free(r);
+	return rc;
+}
+
+int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void *owner,
+		     struct link **ret, struct err *err)
+{
+	struct rdma_request *q;
+	int rc;
+
+	rdma_hub_look(l->hub);
+	rdma_hub_take_request(l->hub, &q);
+	if (!q)
+		return -EAGAIN;
+	rc = accept_request(l->hub, q, ev, owner, ret, err);
+	free(q);
+	return rc;
+}

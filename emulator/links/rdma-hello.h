@@ -1,0 +1,58 @@
+/* Inside links/: what two ends of an rdma link tell each other in the private data of
+ * the connection manager, before the first frame. Bytes of strangers: all is checked.
+ * Native byte order, as in wire/wire.h; the magic tells. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+#define RDMA_HELLO_MAGIC UINT32_C(0x72646e62) /* "bndr" */
+#define RDMA_HELLO_VERSION 1
+#define RDMA_QPS_MAX 4
+#define RDMA_WINDOW_MIN 8
+#define RDMA_WINDOW_MAX 1024
+#define RDMA_SLOT_MIN 512
+#define RDMA_RING_MIN (UINT32_C(64) << 10)
+#define RDMA_RING_MAX (UINT32_C(1) << 30)
+
+enum rdma_hello_kind { RDMA_HELLO_NEW, RDMA_HELLO_RESUME, RDMA_HELLO_KINDS };
+
+/* 56 bytes: all that a request of the connection manager can carry. */
+struct rdma_hello {
+	uint32_t magic;
+	uint16_t version;
+	uint8_t n_qps;
+	uint8_t kind;       /* enum rdma_hello_kind */
+	uint64_t link_id;   /* chosen by who connects; the same when it comes again */
+	uint64_t ring_addr; /* where the other end writes bodies: power of two, rkey */
+	uint32_t ring_rkey;
+	uint32_t ring_bytes;
+	uint16_t window;     /* pieces that may be under way to this end */
+	uint16_t slot_bytes; /* most bytes of one SEND to this end */
+	uint32_t rx_next;    /* low bits of the number of the next piece expected */
+	uint32_t qpn[RDMA_QPS_MAX];
+};
+_Static_assert(sizeof(struct rdma_hello) == 56, "private data of a request has 56 bytes");
+
+/* Why an end was turned away. */
+enum rdma_refusal {
+	RDMA_REFUSED_GARBAGE = 1, /* no hello of nbox */
+	RDMA_REFUSED_VERSION,
+	RDMA_REFUSED_RESOURCES,   /* see the log of the other end */
+	RDMA_REFUSED_UNKNOWN_LINK,/* nothing to resume */
+	RDMA_REFUSALS
+};
+
+struct rdma_refuse {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t reason; /* enum rdma_refusal */
+};
+
+/* Return: 0; -EPROTO with the sentence; -EPROTONOSUPPORT: another version. @n may be
+ * more than was sent: connection managers pad with zeros. */
+int rdma_hello_check(const void *data, size_t n, struct rdma_hello *ret, struct err *err);
+/* What a refusal says. Return: a sentence; never NULL, whatever the bytes are. */
+const char *rdma_refuse_text(const void *data, size_t n);

@@ -1,0 +1,446 @@
+/* What the rdma links of one thread share: the channel of the connection manager, and for
+ * each device a completion queue, its channel and the device's own events. All
+ * descriptors hang in one epoll descriptor, which is what a sleeper polls.
+ *
+ * The order before a sleep is the one that loses no wake-up: read the events of the
+ * completion channel, acknowledge them, ask for the next, poll the queue once more.
+ * While nobody sleeps no descriptor is looked at, but now and then. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "links/rdma-private.h"
+
+#define BATCH 32
+#define POLLS_MAX 64 /* batches in one go */
+#define LOOK_ROUNDS 64
+#define LOOK_NS (5 * NS_PER_MS)
+#define CQ_ENTRIES 512 /* at first */
+
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+/* The tag is what became ready. */
+static int watch(struct rdma_hub *h, int fd, void *tag)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = tag};
+	int rc = set_nonblocking(fd);
+
+	if (rc)
+		return rc;
+	return epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
+/* --- life ------------------------------------------------------------------------- */
+
+static void hub_free(struct rdma_hub *h);
+
+static void hub_freep(struct rdma_hub **h)
+{
+	if (*h)
+		hub_free(*h);
+}
+
+int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err)
+{
+	const struct itimerspec second = {{1, 0}, {1, 0}};
+	CLEANUP(hub_freep) struct rdma_hub *h = NULL;
+	const struct verbs *v;
+	int rc = verbs_get(&v, err);
+
+	if (rc)
+		return rc;
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return err_set(err, ENOMEM, "no memory");
+	rdma_counts.made[RDMA_HUBS]++;
+	h->v = v;
+	h->options = *o;
+	h->n_users = 1;
+	h->last_request = &h->requests;
+	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	h->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (h->epoll_fd < 0 || h->timer_fd < 0 || timerfd_settime(h->timer_fd, 0, &second, NULL))
+		return err_set(err, errno, "no descriptors for an rdma link: %s", strerror(errno));
+	h->cm = v->cm_create_event_channel();
+	if (!h->cm)
+		return err_set(err, errno,
+			       "rdma cannot be used here: %s; is there an RDMA device, and are the "
+			       "kernel modules rdma_ucm and ib_uverbs loaded? `nbox doctor` looks",
+			       errno == ENODEV || errno == ENOENT ? "no RDMA device was found"
+								  : strerror(errno));
+	rc = watch(h, h->timer_fd, &h->timer_fd);
+	rc = rc ? rc : watch(h, h->cm->fd, h->cm);
+	if (rc)
+		return err_set(err, -rc, "epoll: %s", strerror(-rc));
+	*ret = steal_ptr(h);
+	return 0;
+}
+
+static void dev_free(struct rdma_dev *d)
+{
+	const struct verbs *v = d->hub->v;
+	struct epoll_event unused;
+
+	rdma_regions_free(d);
+	if (d->cq) {
+		v->destroy_cq(d->cq);
+		rdma_counts.gone[RDMA_CQS]++;
+	}
+	if (d->channel)
+		v->destroy_comp_channel(d->channel);
+	if (d->pd)
+		v->dealloc_pd(d->pd);
+	/* librdmacm keeps the device open for the process; others may watch it too */
+	epoll_ctl(d->hub->epoll_fd, EPOLL_CTL_DEL, d->ctx->async_fd, &unused);
+	free(d);
+}
+
+static void drop_requests(struct rdma_hub *h)
+{
+	const struct rdma_refuse refuse = {RDMA_HELLO_MAGIC, RDMA_HELLO_VERSION,
+					   RDMA_REFUSED_RESOURCES};
+	struct rdma_request *q;
+
+	for (;;) {
+		rdma_hub_take_request(h, &q);
+		if (!q)
+			return;
+		h->v->cm_reject(q->id, &refuse, sizeof(refuse));
+		h->v->cm_destroy_id(q->id);
+		rdma_counts.gone[RDMA_IDS]++;
+		free(q);
+	}
+}
+
+static void hub_free(struct rdma_hub *h)
+{
+	struct rdma_dev *d;
+
+	if (h->cm)
+		drop_requests(h);
+	while ((d = h->devs)) {
+		h->devs = d->next;
+		dev_free(d);
+	}
+	if (h->cm)
+		h->v->cm_destroy_event_channel(h->cm);
+	closep(&h->timer_fd);
+	closep(&h->epoll_fd);
+	rdma_counts.gone[RDMA_HUBS]++;
+	free(h);
+}
+
+void rdma_hub_leave(struct rdma_hub *h)
+{
+	if (h && --h->n_users == 0)
+		hub_free(h);
+}
+
+/* --- devices ------------------------------------------------------------------------ */
+
+static void dev_freep(struct rdma_dev **d)
+{
+	if (*d)
+		dev_free(*d);
+}
+
+static int dev_new(struct rdma_hub *h, struct ibv_context *ctx, struct rdma_dev **ret,
+		   struct err *err)
+{
+	CLEANUP(dev_freep) struct rdma_dev *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (!d)
+		return err_set(err, ENOMEM, "no memory");
+	d->hub = h;
+	d->ctx = ctx;
+	strncpy(d->name, h->v->get_device_name(ctx->device), sizeof(d->name) - 1);
+	d->pd = h->v->alloc_pd(ctx);
+	d->channel = d->pd ? h->v->create_comp_channel(ctx) : NULL;
+	d->cq = d->channel ? h->v->create_cq(ctx, CQ_ENTRIES, NULL, d->channel, 0) : NULL;
+	if (!d->cq)
+		return err_set(err, errno ? errno : ENOMEM, "device %s gives no %s: %s", d->name,
+			       !d->pd ? "protection domain" : !d->channel ? "completion channel"
+									  : "completion queue",
+			       strerror(errno));
+	rdma_counts.made[RDMA_CQS]++;
+	d->cq_entries = CQ_ENTRIES;
+	rc = watch(h, d->channel->fd, d);
+	/* The tag of a device's own events: its context. Two hubs of one process see the
+	 * same descriptor; who comes second finds nothing to read. */
+	rc = rc ? rc : watch(h, ctx->async_fd, ctx);
+	if (rc)
+		return err_set(err, -rc, "epoll: %s", strerror(-rc));
+	*ret = steal_ptr(d);
+	return 0;
+}
+
+int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entries,
+		    struct rdma_dev **ret, struct err *err)
+{
+	struct rdma_dev *d;
+	uint32_t more;
+	int rc;
+
+	for (d = h->devs; d && d->ctx != ctx; d = d->next)
+		;
+	if (!d) {
+		rc = dev_new(h, ctx, &d, err);
+		if (rc)
+			return rc;
+		d->next = h->devs;
+		h->devs = d;
+	}
+	for (more = d->cq_entries; more < d->cq_used + entries;)
+		more *= 2;
+	if (more > d->cq_entries) {
+		rc = h->v->resize_cq(d->cq, (int)more);
+		if (rc)
+			return err_set(err, rc < 0 ? errno : rc,
+				       "device %s: no room for another link in the completion queue "
+				       "(%u entries, %u needed): %s",
+				       d->name, d->cq_entries, d->cq_used + entries,
+				       strerror(rc < 0 ? errno : rc));
+		d->cq_entries = more;
+	}
+	d->cq_used += entries;
+	*ret = d;
+	return 0;
+}
+
+static struct rdma_qp **bucket(struct rdma_dev *d, uint32_t number)
+{
+	return &d->qps[number % RDMA_QP_BUCKETS];
+}
+
+void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q)
+{
+	struct rdma_qp **b = bucket(d, q->qp->qp_num);
+
+	q->next = *b;
+	*b = q;
+}
+
+void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q)
+{
+	struct rdma_qp **at = bucket(d, q->qp->qp_num);
+
+	while (*at && *at != q)
+		at = &(*at)->next;
+	if (*at)
+		*at = q->next;
+}
+
+/* --- completions ---------------------------------------------------------------------- */
+
+/* Return: how many; a queue pair that is gone leaves some behind for nobody. */
+static int poll_batch(struct rdma_dev *d)
+{
+	struct ibv_wc wc[BATCH];
+	struct rdma_qp *q;
+	int i, n = d->hub->v->poll_cq(d->cq, BATCH, wc);
+
+	for (i = 0; i < n; i++) {
+		for (q = *bucket(d, wc[i].qp_num); q && q->qp->qp_num != wc[i].qp_num; q = q->next)
+			;
+		if (q)
+			rdma_on_completion(q, &wc[i]);
+	}
+	return n;
+}
+
+static void fail_all(struct rdma_dev *d, const char *what)
+{
+	struct rdma_link *r;
+
+	for (r = d->hub->links; r; r = r->next)
+		if (r->dev == d)
+			rdma_fail(r, -EIO, "%s", what);
+}
+
+static bool dev_poll(struct rdma_dev *d)
+{
+	int i, n = BATCH;
+	bool any = false;
+
+	for (i = 0; i < POLLS_MAX && n == BATCH; i++) {
+		n = poll_batch(d);
+		any |= n > 0;
+	}
+	if (n < 0)
+		fail_all(d, "the completion queue cannot be read any more");
+	return any;
+}
+
+bool rdma_hub_poll(struct rdma_hub *h)
+{
+	bool any = false;
+
+	for (struct rdma_dev *d = h->devs; d; d = d->next)
+		any |= dev_poll(d);
+	return any;
+}
+
+/* --- sleeping --------------------------------------------------------------------------- */
+
+static void read_channel(struct rdma_dev *d)
+{
+	unsigned int n = 0;
+	struct ibv_cq *cq;
+	void *unused;
+
+	/* each request gives one event at most: mostly no read that would find nothing */
+	while (!d->hub->v->get_cq_event(d->channel, &cq, &unused)) {
+		n++;
+		d->armed = NOT_ARMED;
+		if (d->n_notifies && --d->n_notifies == 0)
+			break;
+	}
+	if (n)
+		d->hub->v->ack_cq_events(d->cq, n);
+	if (d->armed == NOT_ARMED)
+		d->n_notifies = 0;
+}
+
+bool rdma_dev_arm(struct rdma_dev *d, bool for_all)
+{
+	int want = for_all ? ARMED_FOR_ALL : ARMED_FOR_PEER;
+
+	d->hub->is_armed = true;
+	if ((int)d->armed < want) {
+		if (d->hub->v->req_notify_cq(d->cq, !for_all)) {
+			fail_all(d, "the device takes no request for events");
+			return false;
+		}
+		d->n_notifies++;
+		d->armed = for_all ? ARMED_FOR_ALL : ARMED_FOR_PEER;
+	}
+	return !dev_poll(d);
+}
+
+/* --- other events ------------------------------------------------------------------------- */
+
+static void read_cm(struct rdma_hub *h)
+{
+	struct rdma_cm_event *e;
+
+	while (!h->v->cm_get_cm_event(h->cm, &e)) {
+		struct rdma_cm_id *id = e->id;
+		struct rdma_request *q = NULL;
+
+		if (e->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			rdma_counts.made[RDMA_IDS]++;
+			q = calloc(1, sizeof(*q));
+			if (q) {
+				q->id = id;
+				q->n_data = e->param.conn.private_data_len;
+				if (q->n_data > sizeof(q->data))
+					q->n_data = sizeof(q->data);
+				if (q->n_data)
+					memcpy(q->data, e->param.conn.private_data, q->n_data);
+				*h->last_request = q;
+				h->last_request = &q->next;
+			}
+			h->v->cm_ack_cm_event(e);
+			id->context = NULL; /* not the listener's */
+			if (!q) {
+				h->v->cm_destroy_id(id);
+				rdma_counts.gone[RDMA_IDS]++;
+			}
+			continue;
+		}
+		if (id->context)
+			rdma_on_cm_event(id->context, e);
+		h->v->cm_ack_cm_event(e);
+	}
+}
+
+static void read_device(struct rdma_hub *h, struct rdma_dev *d)
+{
+	struct ibv_async_event e;
+
+	while (!h->v->get_async_event(d->ctx, &e)) {
+		rdma_on_device_event(d, &e);
+		h->v->ack_async_event(&e);
+	}
+}
+
+static void read_timer(struct rdma_hub *h)
+{
+	struct rdma_link *r, *next;
+	uint64_t n;
+
+	if (read(h->timer_fd, &n, sizeof(n)) != sizeof(n))
+		return;
+	h->ticks += n;
+	for (r = h->links; r; r = next) {
+		next = r->next;
+		rdma_on_tick(r);
+	}
+}
+
+void rdma_hub_look(struct rdma_hub *h)
+{
+	struct epoll_event ready[8];
+	struct rdma_dev *d;
+	int i, n;
+
+	h->is_armed = false;
+	h->rounds = 0;
+	n = epoll_wait(h->epoll_fd, ready, 8, 0);
+	for (i = 0; i < n; i++) {
+		void *tag = ready[i].data.ptr;
+
+		if (tag == h->cm)
+			read_cm(h);
+		else if (tag == &h->timer_fd)
+			read_timer(h);
+		for (d = h->devs; d; d = d->next) {
+			if (tag == d)
+				read_channel(d);
+			else if (tag == d->ctx)
+				read_device(h, d);
+		}
+	}
+}
+
+void rdma_hub_glance(struct rdma_hub *h)
+{
+	uint64_t now_ns;
+
+	if (h->is_armed) {
+		rdma_hub_look(h);
+		return;
+	}
+	if (++h->rounds < LOOK_ROUNDS)
+		return;
+	h->rounds = 0;
+	now_ns = clock_now_ns();
+	if (now_ns < h->look_ns)
+		return;
+	h->look_ns = now_ns + LOOK_NS;
+	rdma_hub_look(h);
+}
+
+void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret)
+{
+	struct rdma_request *q = h->requests;
+
+	if (q) {
+		h->requests = q->next;
+		if (!h->requests)
+			h->last_request = &h->requests;
+	}
+	*ret = q;
+}

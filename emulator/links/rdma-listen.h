@@ -1,0 +1,25 @@
+/* Inside links/: how endpoint.c gets rdma links, without the headers of libibverbs. */
+#pragma once
+
+#include <sys/socket.h>
+
+#include "links/link-core.h"
+#include "links/rdma-options.h"
+
+struct rdma_listener;
+
+int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct link_events *ev,
+		      void *owner, struct link **ret, struct err *err);
+/* @text: the address with the real port. */
+int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, char *text, size_t size,
+		struct err *err);
+void rdma_listener_close(struct rdma_listener *l);
+int rdma_listener_fd(const struct rdma_listener *l);
+/* As link_accept(). The links share the listener's thread. */
+int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void *owner,
+		     struct link **ret, struct err *err);
+
+/* rdma-device.c: the address to connect from, when the options choose a device; family 0:
+ * the system chooses. Return: 0; negative errno with the sentence. */
+int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
+			struct sockaddr_storage *ret, struct err *err);

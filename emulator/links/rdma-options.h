@@ -1,0 +1,35 @@
+/* How rdma links are set up. Workers and nboxd take it from NBOX_IB_ variables, named
+ * after NCCL's (NCCL_IB_HCA and so on); nboxd also from its flags and cluster file,
+ * whose table is config/options.c. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct rdma_options {
+	char hca[64];          /* device name; "": the one that the address belongs to */
+	uint32_t port;         /* of the device; 0: any */
+	int32_t gid_index;     /* -1: by itself */
+	int32_t traffic_class; /* -1: the system's */
+	uint32_t timeout;      /* ack timeout 4.096 us x 2^n */
+	uint32_t retry_count;  /* 0 to 7 */
+	uint32_t mtu;          /* 256 to 4096; 0: the path's */
+	uint32_t qps;          /* queue pairs of one link */
+	uint32_t inline_bytes; /* most that a SEND carries in its work request */
+	uint32_t ring_bytes;   /* of each link; the other end writes bodies there */
+	uint64_t memory_bytes; /* most memory kept registered for bodies that are sent */
+	uint32_t reconnect;    /* attempts after a transient error; 0: none */
+	bool is_busy_polling;  /* never sleeps: for cores of its own */
+};
+
+void rdma_options_init(struct rdma_options *o); /* the defaults */
+/* @name without NBOX_IB_, such as "HCA". Return: 0; -EINVAL with the sentence; -ENOENT. */
+int rdma_options_set(struct rdma_options *o, const char *name, const char *text, struct err *err);
+/* The variables of this process. Unknown NBOX_IB_ ones are an error with a suggestion. */
+int rdma_options_from_environment(struct rdma_options *o, struct err *err);
+
+/* The options of links that this process opens from now on; without it, the variables'. */
+void rdma_options_use(const struct rdma_options *o);
+int rdma_options_get(struct rdma_options *ret, struct err *err);

@@ -1,0 +1,243 @@
+/* Inside links/rdma-*.c: the structs of the rdma link. See rdma.c for how it works. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "links/link-core.h"
+#include "links/rdma-hello.h"
+#include "links/rdma-options.h"
+#include "links/verbs.h"
+
+#define RDMA_WINDOW 64            /* pieces under way in one direction; power of two */
+#define RDMA_SLOT_BYTES 8192      /* of one SEND, with its piece header */
+#define RDMA_CTL 4                /* SENDs without data that may be under way */
+#define RDMA_SQ_SLACK 16          /* probes and such */
+#define RDMA_CTL_FLAG UINT32_C(0x80000000) /* in the immediate: carries no data */
+#define RDMA_SEQ_MASK UINT32_C(0x7fffffff)
+
+/* In front of every SEND: what its sender has done with what it got. */
+struct rdma_piece {
+	uint32_t released; /* low bits of the number of pieces that were read */
+	uint32_t ctl_seen; /* control SENDs received on this connection */
+};
+
+/* Work request ids: what it is, and its slot (receives) or place in its queue (sends). */
+enum rdma_wr { RDMA_WR_RECV = 1, RDMA_WR_DATA, RDMA_WR_CTL, RDMA_WR_PROBE };
+static inline uint64_t rdma_wr_id(enum rdma_wr kind, uint32_t index)
+{
+	return (uint64_t)kind << 32 | index;
+}
+
+/* Registered memory of others, kept for the next time. */
+struct rdma_region {
+	struct ibv_mr *mr;
+	uintptr_t first, last; /* whole pages; last is one behind */
+	uint32_t n_users;
+	uint64_t used_at;
+	struct rdma_region *next;
+};
+
+struct rdma_regions {
+	struct rdma_region *list;
+	uint64_t bytes, turn;
+	uint64_t n_hits, n_misses;
+};
+
+struct rdma_qp {
+	struct ibv_qp *qp; /* owned; NULL: none now */
+	struct rdma_link *link;
+	struct rdma_qp *next; /* in the device's table */
+	uint32_t index;
+	uint32_t sq_posted, sq_done; /* work requests, counted from the connection's start */
+};
+
+#define RDMA_QP_BUCKETS 256
+
+/* One device as used by one hub. */
+struct rdma_dev {
+	struct rdma_hub *hub;
+	struct ibv_context *ctx; /* librdmacm's */
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	uint32_t cq_entries, cq_used;
+	uint32_t n_notifies; /* requested and not yet read from the channel */
+	enum { NOT_ARMED, ARMED_FOR_PEER, ARMED_FOR_ALL } armed;
+	struct rdma_qp *qps[RDMA_QP_BUCKETS]; /* by number */
+	struct rdma_regions regions;
+	char name[64];
+	struct rdma_dev *next;
+};
+
+/* A request that came to a listener and was not accepted yet. */
+struct rdma_request {
+	struct rdma_cm_id *id;
+	uint8_t data[64];
+	size_t n_data;
+	struct rdma_request *next;
+};
+
+/* What the links of one thread share: those that a listener accepted, or one that
+ * connected. Event channels, completion queues, a descriptor to sleep on. */
+struct rdma_hub {
+	const struct verbs *v;
+	struct rdma_options options;
+	struct rdma_event_channel *cm;
+	int epoll_fd, timer_fd;
+	uint32_t n_users;
+	bool is_armed;   /* somebody may have slept since the last look */
+	uint32_t rounds; /* without a look at the descriptors */
+	uint64_t look_ns;
+	uint64_t ticks;  /* seconds, roughly */
+	struct rdma_dev *devs;
+	struct rdma_link *links;
+	struct rdma_request *requests, **last_request;
+};
+
+enum rdma_state {
+	RDMA_IDLE,
+	RDMA_RESOLVING, /* the address */
+	RDMA_ROUTING,
+	RDMA_ASKED,     /* the request is out */
+	RDMA_ACCEPTED,  /* we have accepted and wait for the other end */
+	RDMA_UP,
+	RDMA_ENDED,     /* nothing moves any more */
+};
+
+struct rdma_tx {
+	uint32_t bytes;    /* of the stream of frames */
+	uint32_t sq_index; /* in its queue pair */
+	uint8_t qp;
+	bool is_lent;      /* from memory of the owner: not done before it is complete */
+	bool is_write;
+	struct rdma_region *region; /* in use until it is complete */
+	const void *src;
+	uint32_t ring_at;
+	uint64_t ring_end; /* ring bytes used up to and with this piece */
+};
+
+struct rdma_rx {
+	bool is_there, is_write;
+	uint16_t slot;
+	uint32_t bytes;
+};
+
+struct rdma_link {
+	struct link link;
+	struct rdma_hub *hub;
+	struct rdma_dev *dev;
+	struct rdma_cm_id *id;
+	struct rdma_link *prev, *next; /* of the hub */
+	enum rdma_state state;
+	bool is_acceptor;
+	uint64_t link_id;
+	uint64_t state_tick, rx_tick; /* since when; last sign of life */
+	int code;                     /* why it ended; 0: the peer went in good order */
+	char why[ERR_TEXT_MAX];
+	uint64_t port_down_tick;      /* 0: it is up */
+	uint32_t n_probes;            /* under way */
+	bool is_disconnected;         /* the peer has left */
+	bool has_bad;                 /* a completion with an error: the first that says why */
+	uint8_t bad_qp;
+	struct ibv_wc bad;
+	const void *pending;          /* connecting: the address, struct sockaddr */
+
+	/* Memory: the ring is the peer's to write; slots are for SENDs, both ways. */
+	void *area;
+	size_t area_bytes;
+	struct ibv_mr *ring_mr, *slot_mr;
+	uint8_t *ring, *rx_slots, *tx_slots;
+	uint32_t n_rx_slots, inline_bytes;
+
+	struct rdma_qp qps[RDMA_QPS_MAX];
+	uint32_t n_qps;
+	struct rdma_hello peer;
+
+	/* Sending; pieces are counted from 0 over the link's life. */
+	uint32_t tx_window, tx_slot_bytes;
+	uint64_t tx_next, tx_done, tx_freed, tx_released;
+	uint64_t tx_ring_sent, tx_ring_freed;
+	uint32_t ctl_sent, ctl_acked; /* on this connection */
+	struct rdma_tx tx[RDMA_WINDOW];
+
+	/* Receiving. */
+	uint64_t rx_next; /* the next piece in order */
+	uint64_t rx_read; /* pieces that were read and given back */
+	uint64_t rx_told; /* as far as the peer knows */
+	uint64_t rx_ring_read, rx_ring_told, rx_ring_got;
+	uint32_t rx_offset; /* read of piece rx_read */
+	uint32_t ctl_seen, ctl_told;
+	struct rdma_rx rx[RDMA_WINDOW];
+};
+
+/* --- rdma-hub.c: devices, completions, events ---------------------------------- */
+
+int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err);
+void rdma_hub_leave(struct rdma_hub *h); /* the last user frees it */
+/* The device of @ctx with room for @entries more completions. */
+int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entries,
+		    struct rdma_dev **ret, struct err *err);
+/* Takes completions to their links. Return: whether there were some. */
+bool rdma_hub_poll(struct rdma_hub *h);
+/* The same for all that has a descriptor: events of connections, devices, the timer. */
+void rdma_hub_look(struct rdma_hub *h);
+/* A look now and then, always after a sleep. */
+void rdma_hub_glance(struct rdma_hub *h);
+/* Return: false: there are completions already. */
+bool rdma_dev_arm(struct rdma_dev *d, bool for_all);
+void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q);
+void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q);
+void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret);
+
+/* --- rdma-region.c: the registration cache --------------------------------------- */
+
+int rdma_region_get(struct rdma_dev *d, const void *p, size_t n, struct rdma_region **ret,
+		    struct err *err);
+void rdma_region_put(struct rdma_region *g);
+void rdma_regions_free(struct rdma_dev *d);
+/* What a failed registration means: -ENOMEM is nearly always `ulimit -l`. */
+int rdma_memory_error(struct err *err, int code, size_t bytes);
+
+/* --- rdma-qp.c: queue pairs and the memory of a link --------------------------------- */
+
+int rdma_link_setup(struct rdma_link *r, struct err *err); /* id->verbs is known */
+int rdma_link_to_rts(struct rdma_link *r, struct err *err); /* peer is known */
+void rdma_link_drop_qps(struct rdma_link *r);
+void rdma_link_unset(struct rdma_link *r);
+void rdma_link_hello(const struct rdma_link *r, enum rdma_hello_kind kind, struct rdma_hello *ret);
+/* Gives the peer one more receive, into @slot. */
+int rdma_repost(struct rdma_link *r, uint16_t slot);
+
+/* --- rdma.c ------------------------------------------------------------------------- */
+
+int rdma_link_new(struct rdma_hub *h, const struct link_events *ev, void *owner,
+		  struct rdma_link **ret);
+void rdma_link_free(struct rdma_link *r);
+void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc);
+/* Ends the link with @code (0: in good order); the sentence begins with device, port,
+ * queue pair and peer. The first call counts. */
+void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* About once a second. */
+void rdma_on_tick(struct rdma_link *r);
+
+/* --- rdma-error.c: what statuses mean and what to do about them ---------------------- */
+
+void rdma_fail_status(struct rdma_link *r, const struct rdma_qp *q, const struct ibv_wc *wc);
+int rdma_status_errno(enum ibv_wc_status s);
+/* "device rxe0 port 1, QP 17 to rdma:10.0.0.1:4000" */
+char *rdma_name(const struct rdma_link *r, const struct rdma_qp *q, char *buf, size_t size);
+void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
+
+/* --- rdma-connect.c: the connection manager --------------------------------------------- */
+
+void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e);
+
+/* --- counts, for tests and status ---------------------------------------------------------- */
+
+extern struct rdma_counts {
+	_Atomic uint64_t made[5], gone[5];
+} rdma_counts;
+enum rdma_thing { RDMA_MRS, RDMA_QPS, RDMA_CQS, RDMA_IDS, RDMA_HUBS, RDMA_THINGS };

@@ -1,0 +1,136 @@
+/* For tests of links: two threads that send each other frames of all sizes at once,
+ * polling or sleeping, with holds and discards, over whatever kind of link. */
+#pragma once
+
+#include "peer.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#define MAX_BODY (3u << 20)
+
+static struct link *accept_one(struct listener *l, void *owner)
+{
+	struct pollfd p = {.fd = listener_fd(l), .events = POLLIN};
+	struct link *link = NULL;
+	struct err err;
+	int rc;
+
+	do {
+		poll(&p, 1, 10000);
+		rc = link_accept(l, &peer_events, owner, &link, &err);
+	} while (rc == -EAGAIN);
+	assert_int_equal(rc, 0);
+	return link;
+}
+
+/* One side of a conversation: sends n frames, expects n frames. */
+struct side {
+	struct peer peer;
+	uint64_t n, seed;
+	unsigned int sleep_percent;
+	unsigned char *out; /* bodies lie in here, at random places */
+	const char *connect_to;
+	int failed;
+};
+
+static uint64_t frame_bytes(struct rng *rng)
+{
+	switch (rng_u64(rng) % 8) {
+	case 0:
+		return 0;
+	case 1:
+		return rng_u64(rng) % MAX_BODY;
+	case 2:
+		return rng_u64(rng) % 70000;
+	default:
+		return rng_u64(rng) % 200;
+	}
+}
+
+/* Bodies are borrowed: each must stay as it is until on_sent. Of so many bytes
+ * there is only one copy at a time: the next is filled when the last was sent. */
+static int talk(struct side *s)
+{
+	uint64_t sent = 0, due_ns = clock_now_ns() + 50 * NS_PER_S;
+	struct peer *p = &s->peer;
+	struct wire_hdr h;
+	struct rng rng;
+
+	rng_seed(&rng, s->seed, 5);
+	while (p->n_frames < s->n || p->n_sent < s->n || link_queued_bytes(p->link)) {
+		while (sent < s->n && p->n_sent == sent) {
+			uint64_t bytes = frame_bytes(&rng);
+
+			wire_hdr_init(&h, WIRE_MESSAGE, bytes);
+			h.index = sent;
+			peer_fill(s->out, bytes, p->seed, sent);
+			if (link_send(p->link, &h, s->out, sent++))
+				return -1;
+			if (rng_u64(&rng) % 4)
+				break;
+		}
+		peer_wait(p, rng_u64(&rng) % 100 < s->sleep_percent);
+		if (p->n_closed || p->bad || clock_now_ns() > due_ns) {
+			fprintf(stderr, "# %s bad %d frames %lu sent %lu\n", p->why, p->bad,
+				(unsigned long)p->n_frames, (unsigned long)p->n_sent);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+static void *connect_and_talk(void *arg)
+{
+	struct side *s = arg;
+	struct err err;
+
+	s->failed = link_connect(s->connect_to, 5000, &peer_events, &s->peer, &s->peer.link, &err);
+	if (!s->failed)
+		s->failed = talk(s);
+	return NULL;
+}
+
+static void side_init(struct side *s, uint64_t n, uint64_t seed, unsigned int sleep_percent)
+{
+	memset(s, 0, sizeof(*s));
+	peer_init(&s->peer, 1);
+	rng_seed(&s->peer.rng, seed, 1);
+	s->n = n;
+	s->seed = seed;
+	s->sleep_percent = sleep_percent;
+	s->out = malloc(MAX_BODY);
+	assert_non_null(s->out);
+}
+
+static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a, unsigned int sleep_b,
+		     unsigned int hold_percent)
+{
+	struct listener *l = NULL;
+	struct side a, b;
+	pthread_t thread;
+	struct err err;
+
+	side_init(&a, n, 11 + sleep_a, sleep_a);
+	side_init(&b, n, 22 + sleep_b, sleep_b);
+	a.peer.hold_percent = b.peer.hold_percent = hold_percent;
+	a.peer.discard_percent = 10;
+	assert_int_equal(listener_open(addr, &l, &err), 0);
+	b.connect_to = listener_addr(l);
+	assert_int_equal(pthread_create(&thread, NULL, connect_and_talk, &b), 0);
+	a.peer.link = accept_one(l, &a.peer);
+	a.failed = talk(&a);
+	pthread_join(thread, NULL);
+	assert_false(a.failed || b.failed);
+	/* b leaves: a is told once */
+	peer_deinit(&b.peer);
+	while (!a.peer.n_closed)
+		peer_wait(&a.peer, 1);
+	assert_int_equal(a.peer.closed_code, 0);
+	assert_int_equal(a.peer.n_closed, 1);
+	peer_deinit(&a.peer);
+	free(a.out);
+	free(b.out);
+	listener_free(l);
+}
+
