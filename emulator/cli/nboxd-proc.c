@@ -50,7 +50,7 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 {
 	CLEANUP(freep) char **args = NULL;
 	int fds[2], n = 0, r;
-	char fd_text[16], line[1024];
+	char fd_text[16], line[1200];
 	pid_t parent = getpid();
 
 	while (argv[n])

@@ -141,7 +141,8 @@ static void print_plan(const struct run *r)
 		printf(" + %s", c->what_ifs[i]);
 	for (size_t i = 0; i < c->n_failures; i++)
 		printf(" + %s", c->failures[i].text);
-	printf("\nexchange   %s over %.4s; data %s; seed %llu\n", wire_exchange_name(c->exchange), c->addr,
+	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
+	       (int)strcspn(c->addr, ":"), c->addr,
 	       wire_data_name(c->data), (unsigned long long)c->seed);
 	printf("device     %s\n", r->device == RUN_DEVICE_HOST ?
 		       "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU" :
@@ -182,16 +183,17 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 	 * left whoever is killed. Pids of two containers may be equal, hence the number. */
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 		number = (unsigned int)clock_now_ns();
-	if (config_is_set(r->config, CONFIG_ADDR) || strncmp(r->config->addr, "tcp", 3) == 0)
-		snprintf(addr, sizeof(addr), "%s", r->config->addr);
-	else
-		snprintf(addr, sizeof(addr), "shm:@nbox-%d-%08x", (int)getpid(), number);
 	char *argv[] = { program ? program : r->paths.nboxd, (char *)"--config", config,
-			 (char *)"--link", addr[0] == 't' ? (char *)"tcp" : (char *)"shm",
-			 (char *)"--addr", addr, (char *)"--out", res->dir, (char *)"--store",
+			 (char *)"--out", res->dir, (char *)"--store",
 			 (char *)(config_is_set(r->config, CONFIG_STORE) ? r->config->values[CONFIG_STORE].items[0].text
-									  : "127.0.0.1:0"), NULL };
+									  : "127.0.0.1:0"),
+			 NULL, NULL, NULL };
 
+	snprintf(addr, sizeof(addr), "shm:@nbox-%d-%08x", (int)getpid(), number);
+	if (!config_is_set(r->config, CONFIG_ADDR) && strncmp(r->config->addr, "shm:", 4) == 0) {
+		argv[7] = (char *)"--addr";
+		argv[8] = addr;
+	}
 	code = nboxd_env(&env, token);
 	code = code < 0 ? err_set(err, -code, "out of memory") : nboxd_start(daemon, argv, &env, err);
 	job_env_deinit(&env);

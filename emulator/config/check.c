@@ -321,50 +321,115 @@ static bool is_loopback(const char *host)
 	       strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0;
 }
 
-static int check_tcp(const struct config *c, const char *rest, struct err *err)
+/* tcp and rdma. */
+static int check_host(const struct config *c, size_t item, const char *addr, struct err *err)
 {
-	const char *colon = strrchr(rest, ':');
+	const char *rest = strchr(addr, ':') + 1, *colon = strrchr(rest, ':');
 	char host[256];
 	uint64_t port;
 
 	if (!colon || colon == rest)
-		return refuse(c, CONFIG_ADDR, 0, err, "'%.128s' is no tcp:host:port", c->addr);
+		return refuse(c, CONFIG_ADDR, item, err, "'%.128s' is no %.*s:host:port", addr,
+			      (int)strcspn(addr, ":"), addr);
 	if (units_count(colon + 1, &port, NULL) < 0 || port > 65535)
-		return refuse(c, CONFIG_ADDR, 0, err, "'%.32s' is no port (0 to 65535; 0: any)",
+		return refuse(c, CONFIG_ADDR, item, err, "'%.32s' is no port (0 to 65535; 0: any)",
 			      colon + 1);
 	if ((size_t)(colon - rest) >= sizeof(host))
-		return refuse(c, CONFIG_ADDR, 0, err, "the host name is too long");
+		return refuse(c, CONFIG_ADDR, item, err, "the host name is too long");
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - rest), rest);
-	if (!is_loopback(host) && !text_of(c, CONFIG_TOKEN))
-		return refuse(c, CONFIG_ADDR, 0, err,
+	if (!is_loopback(host) && !text_of(c, CONFIG_TOKEN) && strncmp(addr, "rdma:auto:", 10) != 0)
+		return refuse(c, CONFIG_ADDR, item, err,
 			      "%s can be reached from other hosts, that needs a token: "
-			      "set NBOX_TOKEN for nboxd and the workers, or use tcp:127.0.0.1:port",
-			      c->addr);
+			      "set NBOX_TOKEN for nboxd and the workers%s",
+			      addr, addr[0] == 't' ? ", or use tcp:127.0.0.1:port" : "");
 	return 0;
+}
+
+static int check_shm(const struct config *c, size_t item, const char *addr, struct err *err)
+{
+	if (addr[3] != ':' || (addr[4] != '/' && (addr[4] != '@' || !addr[5])))
+		return refuse(c, CONFIG_ADDR, item, err,
+			      "'%.128s': the path must begin with / (or be an abstract @name)", addr);
+	if (strlen(addr + 4) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		return refuse(c, CONFIG_ADDR, item, err,
+			      "the path of a socket has at most %zu bytes, this one %zu",
+			      sizeof(((struct sockaddr_un *)0)->sun_path) - 1, strlen(addr + 4));
+	return 0;
+}
+
+static const char *const schemes[] = {"shm", "tcp", "rdma"}; /* as in link_names */
+
+static int check_addr(const struct config *c, size_t item, int *ret_link, struct err *err)
+{
+	const char *addr = c->values[CONFIG_ADDR].items[item].text, *near;
+	char scheme[16];
+	size_t i;
+
+	snprintf(scheme, sizeof(scheme), "%.*s", (int)strcspn(addr, ":"), addr);
+	for (i = 0; i < ARRAY_SIZE(schemes) && strcmp(scheme, schemes[i]) != 0; i++)
+		;
+	if (i == ARRAY_SIZE(schemes) || !strchr(addr, ':')) {
+		near = units_suggest(scheme, schemes, ARRAY_SIZE(schemes));
+		return refuse(c, CONFIG_ADDR, item, err,
+			      "'%.128s' is no address: shm:/path, tcp:host:port or rdma:host:port%s%s%s",
+			      addr, near ? "; did you mean " : "", near ? near : "", near ? ":?" : "");
+	}
+	*ret_link = (int)i;
+	return i ? check_host(c, item, addr, err) : check_shm(c, item, addr, err);
 }
 
 static int default_addr(struct config *c, int link)
 {
 	const char *dir = getenv("XDG_RUNTIME_DIR");
+	char **at = &c->default_addr;
 
-	if (link == 1)
-		return (c->addr = strdup("tcp:127.0.0.1:0")) ? 0 : -ENOMEM;
+	if (link)
+		return (*at = strdup(link == 1 ? "tcp:127.0.0.1:0" : "rdma:auto:0")) ? 0 : -ENOMEM;
 	if (dir && dir[0] == '/' && strlen(dir) < 64 && access(dir, W_OK) == 0)
-		return asprintf(&c->addr, "shm:%s/nboxd.sock", dir) < 0 ? -ENOMEM : 0;
-	return asprintf(&c->addr, "shm:/tmp/nboxd-%u.sock", (unsigned)getuid()) < 0 ? -ENOMEM : 0;
+		return asprintf(at, "shm:%s/nboxd.sock", dir) < 0 ? -ENOMEM : 0;
+	return asprintf(at, "shm:/tmp/nboxd-%u.sock", (unsigned)getuid()) < 0 ? -ENOMEM : 0;
+}
+
+/* The addresses that were given; workers use the first one, or the first of --link. */
+static int check_addrs(struct config *c, int link, struct err *err)
+{
+	const struct config_value *v = &c->values[CONFIG_ADDR];
+	char where[WHERE_MAX];
+	int kind = 0, r;
+
+	for (size_t i = 0; i < v->n_items; i++) {
+		r = check_addr(c, i, &kind, err);
+		if (r < 0)
+			return r;
+		c->addrs[i] = v->items[i].text;
+		if (!c->addr && (!config_is_set(c, CONFIG_LINK) || kind == link))
+			c->addr = c->addrs[i];
+		if (c->addr == c->addrs[i]) { /* it comes first */
+			c->addrs[i] = c->addrs[0];
+			c->addrs[0] = c->addr;
+		}
+	}
+	c->n_addrs = v->n_items;
+	if (!c->addr)
+		return refuse(c, CONFIG_ADDR, 0, err, "%s contradicts link %s (%s)", c->addrs[0],
+			      schemes[link],
+			      config_where(c, CONFIG_LINK, 0, where, sizeof(where)));
+	return 0;
 }
 
 static int check_link(struct config *c, struct err *err)
 {
-	const char *token = text_of(c, CONFIG_TOKEN), *addr = text_of(c, CONFIG_ADDR);
-	const char *const schemes[] = {"shm", "tcp"};
-	char scheme[16], where[WHERE_MAX];
+	const char *token = text_of(c, CONFIG_TOKEN);
 	int link = 0, r = take_choice(c, CONFIG_LINK, &link, err);
 
 	if (r < 0)
 		return r;
-	free(c->addr);
+	free(c->addrs);
+	free(c->default_addr);
+	c->default_addr = NULL;
 	c->addr = NULL;
+	c->n_addrs = 0;
+	c->addrs = calloc(c->values[CONFIG_ADDR].n_items + 1, sizeof(*c->addrs));
 	memset(c->token, 0, sizeof(c->token));
 	if (token) {
 		if (strlen(token) > sizeof(c->token) || !token[0])
@@ -372,32 +437,12 @@ static int check_link(struct config *c, struct err *err)
 				      WIRE_TOKEN_BYTES, strlen(token));
 		memcpy(c->token, token, strlen(token));
 	}
-	if (!addr)
-		return default_addr(c, link) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
-	c->addr = strdup(addr);
-	if (!c->addr)
+	if (c->addrs && c->values[CONFIG_ADDR].n_items)
+		return check_addrs(c, link, err);
+	if (!c->addrs || default_addr(c, link) < 0)
 		return err_set(err, ENOMEM, "out of memory");
-	snprintf(scheme, sizeof(scheme), "%.*s", (int)strcspn(addr, ":"), addr);
-	if (strcmp(scheme, "shm") != 0 && strcmp(scheme, "tcp") != 0) {
-		const char *near = units_suggest(scheme, schemes, 2);
-
-		return refuse(c, CONFIG_ADDR, 0, err,
-			      "'%.128s' is no address: shm:/path or tcp:host:port%s%s%s", addr,
-			      near ? "; did you mean " : "", near ? near : "", near ? ":?" : "");
-	}
-	if (config_is_set(c, CONFIG_LINK) && strcmp(scheme, schemes[link]) != 0)
-		return refuse(c, CONFIG_ADDR, 0, err, "%s contradicts link %s (%s)", addr,
-			      schemes[link],
-			      config_where(c, CONFIG_LINK, 0, where, sizeof(where)));
-	if (scheme[0] == 't')
-		return check_tcp(c, strchr(addr, ':') + 1, err);
-	if (addr[3] != ':' || (addr[4] != '/' && (addr[4] != '@' || !addr[5])))
-		return refuse(c, CONFIG_ADDR, 0, err,
-			      "'%.128s': the path must begin with / (or be an abstract @name)", addr);
-	if (strlen(addr + 4) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-		return refuse(c, CONFIG_ADDR, 0, err,
-			      "the path of a socket has at most %zu bytes, this one %zu",
-			      sizeof(((struct sockaddr_un *)0)->sun_path) - 1, strlen(addr + 4));
+	c->addr = c->addrs[0] = c->default_addr;
+	c->n_addrs = 1;
 	return 0;
 }
 

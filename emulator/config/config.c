@@ -69,7 +69,8 @@ struct config *config_free(struct config *c)
 	free(c->real);
 	free(c->what_ifs);
 	free(c->failures);
-	free(c->addr);
+	free(c->addrs);
+	free(c->default_addr);
 	free(c);
 	return NULL;
 }

@@ -95,7 +95,10 @@ struct config {
 	uint8_t algo[COLL_KINDS]; /* enum sched_algo */
 	uint32_t channels;
 	uint64_t chunk_bytes;
-	char *addr; /* owned; "shm:/path" or "tcp:host:port" */
+	const char **addrs; /* owned list of borrowed texts: where nboxd listens */
+	size_t n_addrs;
+	char *default_addr; /* owned; NULL: they were given */
+	const char *addr;   /* the first: workers of `nbox run` use it */
 	uint8_t token[WIRE_TOKEN_BYTES]; /* zero-padded; all zero: none */
 	const char *store; /* "host:port"; NULL: no TCPStore server */
 	uint64_t seed;

@@ -4,7 +4,7 @@
 static const char *const exchange_names[] = {"none", "messages", "payload", NULL};
 static const char *const data_names[] = {"mirror", "fill", "identity", "none", NULL};
 static const char *const split_names[] = {"template", "same", "node", NULL};
-static const char *const link_names[] = {"shm", "tcp", NULL};
+static const char *const link_names[] = {"shm", "tcp", "rdma", NULL};
 static const char *const work_names[] = {"reduce", "none", NULL};
 static const char *const log_names[] = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE", NULL};
 
@@ -57,8 +57,10 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 			  "most bytes of one message", NULL},
 	[CONFIG_LINK] = {"link", "NBOX_LINK", "link.kind", KIND_CHOICE, "shm", "L",
 			 "between workers and nboxd: ", link_names},
-	[CONFIG_ADDR] = {"addr", "NBOX_ADDR", "link.addr", KIND_TEXT, NULL, "ADDR",
-			 "where nboxd listens: shm:/path or tcp:host:port", NULL},
+	[CONFIG_ADDR] = {"addr", "NBOX_ADDR", "link.addr", KIND_LIST, NULL, "ADDR",
+			 "where nboxd listens: shm:/path, tcp:host:port or rdma:host:port "
+			 "(rdma:auto:0: at an RDMA device); may be repeated",
+			 NULL},
 	[CONFIG_TOKEN] = {"token", "NBOX_TOKEN", "link.token", KIND_TEXT, NULL, "TEXT",
 			  "what a worker must show, at most 32 bytes; needed beyond this host",
 			  NULL},

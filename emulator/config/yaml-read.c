@@ -222,7 +222,7 @@ static int read_value(struct reader *r, enum config_id id)
 	if (o->kind == KIND_MAP)
 		return refuse_at(r, r->event.start_mark,
 				 "%s: a mapping is expected, such as {allreduce: tree}", o->key);
-	if (o->kind == KIND_LIST)
+	if (o->kind == KIND_LIST && id != CONFIG_ADDR) /* mostly there is one address */
 		return refuse_at(r, r->event.start_mark, "%s: a list is expected: [%s]", o->key,
 				 o->arg);
 	if ((e = scalar_text(r, o->key, &text)) < 0)

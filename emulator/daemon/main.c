@@ -27,7 +27,8 @@ static void usage(FILE *f)
 {
 	fputs("Usage: nboxd [--config FILE] [OPTION VALUE]...\n"
 	      "Plays the ranks of a virtual cluster that have no process. Prints one line,\n"
-	      "\"nboxd ready ADDRESS [store HOST:PORT]\", when it listens; SIGTERM or SIGINT end it.\n\n"
+	      "\"nboxd ready ADDRESS [store HOST:PORT] [also ADDRESS...]\", when it listens; SIGTERM\n"
+	      "or SIGINT end it.\n\n"
 	      "  --config FILE                cluster file (YAML)\n"
 	      "  \x20                           NBOX_CONFIG\n"
 	      "  --ready-fd N                 the ready line goes to this descriptor\n"
@@ -112,9 +113,10 @@ static int configure(struct config *c, int argc, char **argv, struct args *args,
 static int say_ready(const struct server *s, int fd)
 {
 	const char *store = server_store_addr(s);
-	char line[1024];
-	int n = snprintf(line, sizeof(line), "nboxd ready %s%s%s\n", server_addr(s),
-			 store ? " store " : "", store ? store : "");
+	char more[1024], line[1600];
+	int n = snprintf(line, sizeof(line), "nboxd ready %s%s%s%s%s\n", server_addr(s),
+			 store ? " store " : "", store ? store : "",
+			 s->n_listening > 1 ? " also" : "", server_more_addrs(s, more, sizeof(more)));
 
 	return write(fd, line, (size_t)n) == n ? 0 : -errno;
 }

@@ -75,7 +75,20 @@ static void tell_strangers(struct server *s, uint64_t now_ns)
 
 const char *server_addr(const struct server *s)
 {
-	return s->listener ? listener_addr(s->listener) : s->config->addr;
+	return s->n_listening && s->listening[0].listener ? listener_addr(s->listening[0].listener)
+							  : s->config->addr;
+}
+
+char *server_more_addrs(const struct server *s, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 1; i < s->n_listening && used < size; i++)
+		if (s->listening[i].listener)
+			used += (size_t)snprintf(buf + used, size - used, " %s",
+						 listener_addr(s->listening[i].listener));
+	return buf;
 }
 
 const char *server_store_addr(const struct server *s)
@@ -87,14 +100,15 @@ const char *server_store_addr(const struct server *s)
 
 static void on_listen(evutil_socket_t fd, short what, void *ctx)
 {
-	struct server *s = ctx;
+	struct listening *at = ctx;
+	struct server *s = at->server;
 	struct err err = {""};
 	int r = 0;
 
 	(void)fd;
 	(void)what;
 	for (int i = 0; i < ACCEPTS_A_LOOK && r == 0; i++)
-		r = worker_accept(s, &err);
+		r = worker_accept(s, at->listener, &err);
 	if (r < 0 && r != -EAGAIN)
 		server_warn_stranger(s, "cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
 	s->tick_ns = 0;
@@ -114,6 +128,13 @@ static void on_wake(evutil_socket_t fd, short what, void *ctx)
 	(void)fd;
 	(void)what;
 	(void)ctx;
+}
+
+static void event_freep(struct event **ev)
+{
+	if (*ev)
+		event_free(*ev);
+	*ev = NULL;
 }
 
 static int watch(struct event **ev, struct event_base *base, evutil_socket_t fd, short what,
@@ -137,18 +158,49 @@ static int open_events(struct server *s)
 	s->timer_event = evtimer_new(s->base, on_wake, s);
 	if (!s->timer_event ||
 	    watch(&s->term_event, s->base, SIGTERM, EV_SIGNAL | EV_PERSIST, on_signal, s) < 0 ||
-	    watch(&s->int_event, s->base, SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, s) < 0 ||
-	    watch(&s->listen_event, s->base, listener_fd(s->listener), EV_READ | EV_PERSIST,
-		  on_listen, s) < 0)
+	    watch(&s->int_event, s->base, SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, s) < 0)
 		return -ENOMEM;
+	for (size_t i = 0; i < s->n_listening; i++) {
+		struct listening *at = &s->listening[i];
+
+		if (watch(&at->event, s->base, listener_fd(at->listener), EV_READ | EV_PERSIST,
+			  on_listen, at) < 0)
+			return -ENOMEM;
+	}
 	return 0;
 }
 
-static void event_freep(struct event **ev)
+/* --- addresses -------------------------------------------------------------------- */
+
+static int open_listeners(struct server *s, struct err *err)
 {
-	if (*ev)
-		event_free(*ev);
-	*ev = NULL;
+	const struct config *c = s->config;
+	int r = 0;
+
+	s->listening = calloc(c->n_addrs, sizeof(*s->listening));
+	if (!s->listening)
+		return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < c->n_addrs && r == 0; i++) {
+		struct listening *at = &s->listening[i];
+
+		r = listener_open(c->addrs[i], &at->listener, err);
+		at->server = s;
+		s->n_listening = i + (r == 0);
+		if (r == 0 && !c->token[0] && strncmp(listener_addr(at->listener), "rdma:", 5) == 0)
+			r = err_set(err, EINVAL,
+				    "%s can be reached from other hosts, that needs a token: set "
+				    "NBOX_TOKEN for nboxd and the workers",
+				    listener_addr(at->listener));
+	}
+	return r;
+}
+
+static void close_listeners(struct server *s)
+{
+	for (size_t i = 0; i < s->n_listening; i++) {
+		event_freep(&s->listening[i].event);
+		s->listening[i].listener = listener_free(s->listening[i].listener);
+	}
 }
 
 /* --- life ------------------------------------------------------------------------- */
@@ -238,7 +290,7 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 						  err_set(err, ENOMEM, "out of memory");
 	/* The address first: a second nboxd must not touch the first one's files. */
 	if (r == 0)
-		r = listener_open(c->addr, &s->listener, err);
+		r = open_listeners(s, err);
 	if (r == 0 && open_events(s) < 0)
 		r = err_set(err, ENOMEM, "cannot set up libevent");
 	if (r == 0 && c->store)
@@ -264,11 +316,11 @@ struct server *server_close(struct server *s)
 	while (s->comms)
 		comm_free(s->comms);
 	store_server_close(s->store);
-	event_freep(&s->listen_event);
+	close_listeners(s);
 	event_freep(&s->timer_event);
 	event_freep(&s->term_event);
 	event_freep(&s->int_event);
-	listener_free(s->listener);
+	free(s->listening);
 	if (s->base)
 		event_base_free(s->base);
 	engine_free(s->engine);
@@ -348,8 +400,7 @@ static void begin_stop(struct server *s)
 	log_info("ends: %s", strsignal(s->stop_signal));
 	s->is_stopping = true;
 	s->stop_ns = clock_now_ns() + SERVER_DRAIN_NS;
-	event_freep(&s->listen_event);
-	s->listener = listener_free(s->listener);
+	close_listeners(s);
 	store_server_stop_listening(s->store);
 	DL_FOREACH(s->workers, w)
 		worker_refuse(w, ECANCELED, "nboxd was told to end (%s)", strsignal(s->stop_signal));

@@ -34,12 +34,20 @@ struct worker;
 #define SERVER_HELLO_NS (5 * NS_PER_S)
 #define SERVER_DRAIN_NS NS_PER_S
 
+/* An address at which links come in. */
+struct listening {
+	struct server *server; /* borrowed */
+	struct listener *listener;
+	struct event *event;
+};
+
 struct server {
 	const struct config *config; /* borrowed */
 	struct cluster cluster;
 	struct event_base *base;
-	struct listener *listener;
-	struct event *listen_event, *term_event, *int_event, *timer_event;
+	struct listening *listening; /* owned: one for each address */
+	size_t n_listening;
+	struct event *term_event, *int_event, *timer_event;
 	struct delay_chain *delay;
 	struct solver *solver;
 	struct engine *engine;
@@ -75,7 +83,9 @@ struct server {
 /* Return: 0; negative errno with the sentence. @ret is the caller's to close. */
 int server_open(const struct config *c, struct server **ret, struct err *err);
 struct server *server_close(struct server *s); /* NULL allowed; returns NULL */
-const char *server_addr(const struct server *s);
+const char *server_addr(const struct server *s); /* that of `nbox run`'s workers */
+/* The others, each after a space. Return: @buf. */
+char *server_more_addrs(const struct server *s, char *buf, size_t size);
 const char *server_store_addr(const struct server *s); /* HOST:PORT; NULL: no store */
 /* Until SIGTERM or SIGINT. Return: 0; negative errno. */
 int server_run(struct server *s, struct err *err);

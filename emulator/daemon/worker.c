@@ -366,7 +366,7 @@ static const struct link_events worker_link_events = {
 
 /* --- life ---------------------------------------------------------------------- */
 
-int worker_accept(struct server *s, struct err *err)
+int worker_accept(struct server *s, struct listener *from, struct err *err)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	int r;
@@ -374,7 +374,7 @@ int worker_accept(struct server *s, struct err *err)
 	if (!w)
 		return err_set(err, ENOMEM, "out of memory");
 	w->server = s;
-	r = link_accept(s->listener, &worker_link_events, w, &w->link, err);
+	r = link_accept(from, &worker_link_events, w, &w->link, err);
 	if (r < 0) {
 		free(w);
 		return r;

@@ -45,8 +45,8 @@ struct worker_state_info {
 };
 extern const struct worker_state_info worker_states[WORKER_STATES];
 
-/* Takes the next peer from the listener. Return: 0; -EAGAIN; others with the sentence. */
-int worker_accept(struct server *s, struct err *err);
+/* Takes the next peer from @from. Return: 0; -EAGAIN; others with the sentence. */
+int worker_accept(struct server *s, struct listener *from, struct err *err);
 /* Ends what the worker took part in and frees it. */
 void worker_remove(struct worker *w);
 /* The only writer of ->state; an illegal step is a programming error. */

@@ -304,30 +304,54 @@ static int listen_one(struct rdma_hub *h, const struct sockaddr *at, struct rdma
 	return err_set(err, code, "cannot listen at %s: %s", name, strerror(code));
 }
 
+static int listen_at_host(struct rdma_hub *h, const struct link_addr *a, struct rdma_cm_id **ret,
+			  struct err *err)
+{
+	struct addrinfo *list, *ai;
+	int rc = resolve(a, AI_PASSIVE, &list, err);
+
+	if (rc)
+		return rc;
+	rc = -EADDRNOTAVAIL;
+	for (ai = list; ai && rc; ai = ai->ai_next)
+		rc = listen_one(h, ai->ai_addr, ret, err);
+	freeaddrinfo(list);
+	return rc;
+}
+
+static int listen_at_device(struct rdma_hub *h, const char *port, struct rdma_cm_id **ret,
+			    struct err *err)
+{
+	struct sockaddr_storage at;
+	int rc = rdma_own_address(&h->options, &at, err);
+
+	if (rc)
+		return rc;
+	/* at the same place in both families */
+	((struct sockaddr_in *)&at)->sin_port = htons((uint16_t)atoi(port));
+	return listen_one(h, (struct sockaddr *)&at, ret, err);
+}
+
 int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, char *text, size_t size,
 		struct err *err)
 {
 	CLEANUP(freep) struct rdma_listener *l = calloc(1, sizeof(*l));
-	struct addrinfo *list = NULL, *ai;
 	struct rdma_options o;
 	int rc = l ? rdma_options_get(&o, err) : err_set(err, ENOMEM, "no memory");
 
 	rc = rc ? rc : rdma_hub_new(&o, &l->hub, err);
 	if (rc)
 		return rc;
-	rc = resolve(a, AI_PASSIVE, &list, err);
-	if (!rc)
-		rc = -EADDRNOTAVAIL;
-	for (ai = list; ai && rc; ai = ai->ai_next)
-		rc = listen_one(l->hub, ai->ai_addr, &l->id, err);
-	if (list)
-		freeaddrinfo(list);
+	if (strcmp(a->host, "auto") == 0)
+		rc = listen_at_device(l->hub, a->port, &l->id, err);
+	else
+		rc = listen_at_host(l->hub, a, &l->id, err);
 	if (rc) {
 		rdma_hub_leave(l->hub);
 		return rc;
 	}
-	snprintf(text, size, strchr(a->host, ':') ? "rdma:[%s]:%d" : "rdma:%s:%d", a->host,
-		 ntohs(l->hub->v->cm_get_src_port(l->id)));
+	name_address(&l->id->route.addr.src_addr, address_length(&l->id->route.addr.src_addr), text,
+		     size);
 	*ret = steal_ptr(l);
 	return 0;
 }

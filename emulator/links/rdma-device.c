@@ -118,17 +118,14 @@ static int unknown_device(const struct verbs *v, struct ibv_device **list, const
 		       n ? text : "none");
 }
 
-int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
-			struct sockaddr_storage *ret, struct err *err)
+static int search(const struct rdma_options *o, int family, struct sockaddr_storage *ret,
+		  struct err *err)
 {
-	int rc = -ENODEV, family = to->sa_family, i, n = 0;
+	int rc = -ENODEV, i, n = 0;
 	struct ibv_device **list;
 	const struct verbs *v;
 	bool is_known = false;
 
-	memset(ret, 0, sizeof(*ret));
-	if (!o->hca[0] && !o->port && o->gid_index < 0)
-		return 0;
 	rc = verbs_get(&v, err);
 	if (rc)
 		return rc;
@@ -142,8 +139,12 @@ int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
 		is_known = true;
 		rc = search_device(v, list[i], o, family, ret);
 	}
-	if (rc && !is_known)
+	if (rc && !is_known && o->hca[0])
 		rc = unknown_device(v, list, o->hca, err);
+	else if (rc && !n)
+		rc = err_set(err, ENODEV,
+			     "there is no RDMA device (that a provider of libibverbs knows); "
+			     "`nbox doctor` looks closer");
 	else if (rc)
 		rc = err_set(err, -rc,
 			     "no %s address on device %s (NBOX_IB_HCA, NBOX_IB_PORT, NBOX_IB_GID_INDEX): "
@@ -152,4 +153,20 @@ int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
 			     rc == -ENETDOWN ? "the port is down" : "no GID fits");
 	v->free_device_list(list);
 	return rc;
+}
+
+int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
+			struct sockaddr_storage *ret, struct err *err)
+{
+	memset(ret, 0, sizeof(*ret));
+	if (!o->hca[0] && !o->port && o->gid_index < 0)
+		return 0;
+	return search(o, to->sa_family, ret, err);
+}
+
+int rdma_own_address(const struct rdma_options *o, struct sockaddr_storage *ret, struct err *err)
+{
+	int rc = search(o, AF_INET, ret, err);
+
+	return rc == -EADDRNOTAVAIL ? search(o, AF_INET6, ret, err) : rc;
 }

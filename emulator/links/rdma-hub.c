@@ -75,8 +75,8 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 	h->cm = v->cm_create_event_channel();
 	if (!h->cm)
 		return err_set(err, errno,
-			       "rdma cannot be used here: %s; is there an RDMA device, and are the "
-			       "kernel modules rdma_ucm and ib_uverbs loaded? `nbox doctor` looks",
+			       "rdma cannot be used here: %s (are the "
+			       "kernel modules rdma_ucm and ib_uverbs loaded?); `nbox doctor` looks closer",
 			       errno == ENODEV || errno == ENOENT ? "no RDMA device was found"
 								  : strerror(errno));
 	rc = watch(h, h->timer_fd, &h->timer_fd);

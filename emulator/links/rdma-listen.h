@@ -23,3 +23,6 @@ int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void
  * the system chooses. Return: 0; negative errno with the sentence. */
 int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
 			struct sockaddr_storage *ret, struct err *err);
+/* The address of a port to listen at: of the chosen device, else of the first port that is
+ * active. */
+int rdma_own_address(const struct rdma_options *o, struct sockaddr_storage *ret, struct err *err);

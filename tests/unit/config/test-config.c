@@ -85,8 +85,8 @@ static const struct bad bad_files[] = {
 	{"schedule:\n  channels: 0\n", "f:2:13: channels must be 1 to 1024, not 0"},
 	{"schedule:\n  chunk: 1048576\n", "f:2:10: chunk: "},
 	{"schedule:\n  chunk: 1B\n", "f:2:10: chunk must be 16B to 1GiB, not 1B"},
-	{"link:\n  addr: tpc:1.2.3.4:5\n", "f:2:9: 'tpc:1.2.3.4:5' is no address: shm:/path or "
-					    "tcp:host:port; did you mean tcp:?"},
+	{"link:\n  addr: tpc:1.2.3.4:5\n", "f:2:9: 'tpc:1.2.3.4:5' is no address: shm:/path, tcp:host:port "
+					    "or rdma:host:port; did you mean tcp:?"},
 	{"link:\n  addr: tcp:0.0.0.0:5000\n",
 	 "f:2:9: tcp:0.0.0.0:5000 can be reached from other hosts, that needs a token: set NBOX_TOKEN "
 	 "for nboxd and the workers, or use tcp:127.0.0.1:port"},
@@ -95,6 +95,9 @@ static const struct bad bad_files[] = {
 	{"link:\n  addr: shm:x.sock\n", "f:2:9: 'shm:x.sock': the path must begin with / (or be an "
 					     "abstract @name)"},
 	{"link:\n  addr: shm:@\n", "f:2:9: 'shm:@': the path must begin with / (or be an abstract @name)"},
+	{"link:\n  addr: [shm:/x.sock, rdma:10.0.0.1]\n", "f:2:22: 'rdma:10.0.0.1' is no rdma:host:port"},
+	{"link:\n  kind: rdma\n  addr: [shm:/x.sock, tcp:localhost:0]\n",
+	 "f:3:10: shm:/x.sock contradicts link rdma (f:2:9)"},
 	{"link:\n  kind: tcp\n  addr: shm:/x.sock\n", "f:3:9: shm:/x.sock contradicts link tcp (f:2:9)"},
 	{"link:\n  token: 012345678901234567890123456789012\n",
 	 "f:2:10: a token has 1 to 32 bytes, not 33"},
