@@ -95,7 +95,7 @@ static const struct bad bad_files[] = {
 	{"link:\n  addr: shm:x.sock\n", "f:2:9: 'shm:x.sock': the path must begin with / (or be an "
 					     "abstract @name)"},
 	{"link:\n  addr: shm:@\n", "f:2:9: 'shm:@': the path must begin with / (or be an abstract @name)"},
-	{"link:\n  addr: [shm:/x.sock, rdma:10.0.0.1]\n", "f:2:22: 'rdma:10.0.0.1' is no rdma:host:port"},
+	{"link:\n  addr: [shm:/x.sock, rdma:10.0.0.1]\n", "f:2:23: 'rdma:10.0.0.1' is no rdma:host:port"},
 	{"link:\n  kind: rdma\n  addr: [shm:/x.sock, tcp:localhost:0]\n",
 	 "f:3:10: shm:/x.sock contradicts link rdma (f:2:9)"},
 	{"link:\n  kind: tcp\n  addr: shm:/x.sock\n", "f:3:9: shm:/x.sock contradicts link tcp (f:2:9)"},
