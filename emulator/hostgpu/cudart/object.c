@@ -4,9 +4,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* A handle is MAGIC | generation (20 bits) | slot (20 bits) | kind (4 bits). MAGIC makes it a
- * non-canonical address: whoever dereferences one learns it at once. The generation of a slot
- * changes with each use, so that a stale handle is told from its successor. */
+/* A handle is MAGIC | generation (20 bits) | slot (20 bits) | kind (4 bits) | 4 bits that are 0.
+ * MAGIC makes it a non-canonical address: whoever dereferences one learns it at once. The generation
+ * of a slot changes with each use, so that a stale handle is told from its successor. The low bits
+ * are 0 as an address's are: PyTorch keeps marks of its own in a stream's. */
 #define MAGIC (UINT64_C(0x6e62) << 48)
 #define GENERATIONS (1u << 20)
 #define MAX_SLOTS (1u << 20)
@@ -78,8 +79,8 @@ int object_publish(struct object *object)
 			table.free_tail = 0;
 		object_ref(object);
 		slot->object = object;
-		object->handle = MAGIC | (uint64_t)slot->generation << 28 | (uint64_t)index << 4 |
-				 (uint64_t)object->kind;
+		object->handle = MAGIC | (uint64_t)slot->generation << 28 | (uint64_t)index << 8 |
+				 (uint64_t)object->kind << 4;
 	}
 	pthread_mutex_unlock(&table.lock);
 	return r;
@@ -88,7 +89,7 @@ int object_publish(struct object *object)
 /* Called with the lock held. */
 static struct slot *slot_find(enum object_kind kind, uintptr_t handle)
 {
-	uint32_t index = (uint32_t)(handle >> 4) & (MAX_SLOTS - 1);
+	uint32_t index = (uint32_t)(handle >> 8) & (MAX_SLOTS - 1);
 	struct slot *slot;
 
 	if (index >= table.n_slots)
