@@ -1,4 +1,4 @@
-/* Every public function of NCCL 2.20 to 2.30, once. Included with
+/* Every public function of NCCL 2.20 to 2.32, once. Included with
  * NCCL_SYMBOL(how, ret, name, params, args) defined; makes the pointer table and
  * the look-ups (real.[ch]), the prototypes and forwarders (entry.h, forward.c)
  * and the test that compares with what libnbox.so exports. @name lacks the
@@ -192,3 +192,54 @@ NCCL_SYMBOL(PLAIN, ncclResult_t, ParamGetParameter,
 NCCL_SYMBOL(PLAIN, ncclResult_t, ParamGetAllParameterKeys, (const char ***ret, int *len),
 	    (ret, len))
 NCCL_SYMBOL(PLAIN_VOID, void, ParamDumpAll, (void), ())
+NCCL_SYMBOL(PLAIN, ncclResult_t, GinOutboxCreateRequirement,
+	    (int n_blocks, int size_log2, void *handle, void *req),
+	    (n_blocks, size_log2, handle, req))
+NCCL_SYMBOL(PLAIN, ncclResult_t, GinInboxA2ACreateRequirement,
+	    (ncclTeam_t peers, int n_blocks, int size_log2, void *handle, void *req),
+	    (peers, n_blocks, size_log2, handle, req))
+
+/* 2.32 */
+NCCL_SYMBOL(REFUSE, ncclResult_t, AllReduceConfig,
+	    (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclRedOp_t op,
+	     ncclComm_t comm, cudaStream_t stream, const void *config),
+	    (send, recv, count, dtype, op, comm, stream, config))
+NCCL_SYMBOL(REFUSE, ncclResult_t, BroadcastConfig,
+	    (const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
+	     ncclComm_t comm, cudaStream_t stream, const void *config),
+	    (send, recv, count, dtype, root, comm, stream, config))
+NCCL_SYMBOL(REFUSE, ncclResult_t, ReduceConfig,
+	    (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclRedOp_t op,
+	     int root, ncclComm_t comm, cudaStream_t stream, const void *config),
+	    (send, recv, count, dtype, op, root, comm, stream, config))
+NCCL_SYMBOL(REFUSE, ncclResult_t, AllGatherConfig,
+	    (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclComm_t comm,
+	     cudaStream_t stream, const void *config),
+	    (send, recv, count, dtype, comm, stream, config))
+NCCL_SYMBOL(REFUSE, ncclResult_t, ReduceScatterConfig,
+	    (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclRedOp_t op,
+	     ncclComm_t comm, cudaStream_t stream, const void *config),
+	    (send, recv, count, dtype, op, comm, stream, config))
+NCCL_SYMBOL(REFUSE, ncclResult_t, AlltoAllConfig,
+	    (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclComm_t comm,
+	     cudaStream_t stream, const void *config),
+	    (send, recv, count, dtype, comm, stream, config))
+NCCL_SYMBOL(REFUSE, ncclResult_t, GatherConfig,
+	    (const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
+	     ncclComm_t comm, cudaStream_t stream, const void *config),
+	    (send, recv, count, dtype, root, comm, stream, config))
+NCCL_SYMBOL(REFUSE, ncclResult_t, ScatterConfig,
+	    (const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
+	     ncclComm_t comm, cudaStream_t stream, const void *config),
+	    (send, recv, count, dtype, root, comm, stream, config))
+NCCL_SYMBOL(PLAIN, ncclResult_t, SetEncryption, (const void *config), (config))
+NCCL_SYMBOL(REFUSE, ncclTeam_t, TeamCft, (ncclComm_t comm, int mode), (comm, mode))
+NCCL_SYMBOL(REFUSE, ncclTeam_t, TeamCftMultimem, (ncclComm_t comm), (comm))
+NCCL_SYMBOL(PLAIN, ncclResult_t, GetMultimemDeviceLeInfo,
+	    (ncclWindow_t win, size_t offset, void *le, size_t *ret), (win, offset, le, ret))
+NCCL_SYMBOL(PLAIN, ncclResult_t, GetCftDeviceLeInfo,
+	    (ncclWindow_t win, size_t offset, int peer, ncclTeam_t team, void *le, size_t *ret),
+	    (win, offset, peer, team, le, ret))
+NCCL_SYMBOL(PLAIN, ncclResult_t, GetPeerDeviceLeInfo,
+	    (ncclWindow_t win, size_t offset, int peer, void *le, size_t *ret),
+	    (win, offset, peer, le, ret))

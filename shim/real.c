@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "shim/last-error.h"
+#include "shim/real-find.h"
 
 static struct real the_real;
 
@@ -37,7 +38,23 @@ static void *look_up(void *handle, const char *pname)
 	return sym;
 }
 
-/* The handle to look symbols up in; *ret_any: RTLD_NEXT is a valid answer. */
+static bool try_path(void *ctx, const char *path)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	if (!handle) {
+		log_debug("%s", dlerror());
+		return false;
+	}
+	if (!look_up(handle, "pncclGetVersion")) { /* libnbox itself, by a link of that name */
+		dlclose(handle);
+		return false;
+	}
+	*(void **)ctx = handle;
+	return true;
+}
+
+/* The handle to look symbols up in. */
 static void *find(struct err *err)
 {
 	const char *path = getenv("NBOX_NCCL");
@@ -56,15 +73,10 @@ static void *find(struct err *err)
 			path);
 		return NULL;
 	}
-	handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-	if (handle && look_up(handle, "pncclGetVersion"))
+	if (real_find(try_path, &handle))
 		return handle;
-	if (look_up(RTLD_NEXT, "pncclGetVersion"))
-		return RTLD_NEXT;
-	handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-	if (handle && look_up(handle, "pncclGetVersion"))
-		return handle;
-	err_set(err, ENOENT, "no real NCCL found: set NBOX_NCCL to the path of libnccl.so.2");
+	err_set(err, ENOENT, "no real NCCL found (PyTorch's nvidia/nccl/lib, the library path, ldconfig's "
+		"cache): set NBOX_NCCL to the path of libnccl.so.2");
 	return NULL;
 }
 
@@ -73,6 +85,7 @@ static void load(void)
 	void *handle = find(&the_real.err);
 	const char *name = NULL;
 	unsigned int n = 0, found = 0;
+	char mapped[1024];
 
 	if (!handle)
 		return;
@@ -85,6 +98,10 @@ static void load(void)
 #include "shim/nccl-symbols.h"
 #undef NCCL_SYMBOL
 	log_debug("real NCCL: %s, %u of %u functions", the_real.path, found, n);
+	/* One of them was opened by its path, or brought along by something: calls into it are not seen. */
+	if (real_mapped(mapped, sizeof(mapped)) > 1)
+		log_warn("two NCCLs are in this process (%s): calls that go to one by its path, not through "
+			 "libnbox.so, leave the virtual cluster", mapped);
 }
 
 const struct real *real_get(void)

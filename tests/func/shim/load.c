@@ -2,8 +2,7 @@
  *
  *   load local USER.so WORLD       a library linked with NCCL, loaded RTLD_LOCAL
  *   load default USER.so WORLD     dlsym(RTLD_DEFAULT) finds libnbox
- *   load handle USER.so WORLD      dlopen("libnccl.so.2") gives libnbox (by a link of
- *                                  that name on the search path) */
+ *   load handle USER.so WORLD      dlopen("libnccl.so.2") gives libnbox (by its SONAME) */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -52,8 +52,10 @@ static size_t compare_with_nm(const char *path, bool is_ours)
 		at = strchr(name, '@');
 		if (at)
 			*at = 0;
-		/* exported by 2.28's binary, in no header */
-		if (!strcmp(name, "ncclResetDebugInitInternal"))
+		/* exported by the binaries of 2.28 and 2.30, in no header */
+		if (!strcmp(name, "ncclResetDebugInitInternal") || !strncmp(name, "ncclParamDumpAllFlag", 20) ||
+		    !strncmp(name, "ncclParamNoCacheStr", 19) || !strcmp(name, "ncclParamEnvPluginGet") ||
+		    !strcmp(name, "ncclParamIsCacheDisabled") || !strcmp(name, "ncclParamRegistryInstance"))
 			continue;
 		if (!is_ours && strncmp(name, "nccl", 4) && strncmp(name, "pnccl", 5))
 			continue;
