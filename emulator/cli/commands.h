@@ -2,6 +2,7 @@
  * return an exit code: 0 good, 1 failed, 2 wrong usage; `run` the job's own. */
 #pragma once
 
+int cmd_preload(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_report(int argc, char **argv);

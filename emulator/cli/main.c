@@ -16,6 +16,7 @@ static const struct {
 	{ "perf", cmd_perf, "nccl-tests' table for a virtual cluster" },
 	{ "report", cmd_report, "the summary of a run, or all its ops as CSV, from its record" },
 	{ "models", cmd_models, "list the delay models and what-ifs with their parameters" },
+	{ "preload", cmd_preload, "print the path of libnbox.so, for lines that start with LD_PRELOAD=" },
 	{ "status", cmd_status, "ask a running nboxd how it is doing" },
 };
 

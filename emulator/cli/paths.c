@@ -35,9 +35,9 @@ int paths_find(struct paths *ret, unsigned int needs, struct err *err)
 	struct paths found;
 	const struct part parts[] = {
 		{ found.nboxd, PATHS_RUN, "nboxd", "nboxd", "nboxd" },
-		{ found.shim, PATHS_RUN, "libnbox.so", "../lib/nbox/libnbox.so", "libnbox.so" },
+		{ found.shim, PATHS_RUN | PATHS_SHIM, "libnbox.so", "../lib/nbox/libnbox.so", "libnbox.so" },
 		{ found.models, PATHS_MODELS, "delaymodels", "../lib/nbox/delaymodels", "the folder of delay models" },
-		{ found.hostgpu, PATHS_RUN, "emulator/hostgpu", "../lib/nbox/hostgpu",
+		{ found.hostgpu, PATHS_HOST, "emulator/hostgpu", "../lib/nbox/hostgpu",
 		  "the folder of the host CUDA runtime" },
 		{ found.perf, PATHS_PERF, "nbox-perf", "../lib/nbox/nbox-perf", "nbox-perf" },
 	};

@@ -14,7 +14,7 @@ struct paths {
 	char perf[PATH_MAX];    /* the program that nbox perf runs */
 };
 
-enum { PATHS_MODELS = 1, PATHS_RUN = 2, PATHS_PERF = 4 };
+enum { PATHS_MODELS = 1, PATHS_RUN = 2, PATHS_PERF = 4, PATHS_SHIM = 8, PATHS_HOST = 16 };
 
 /* @needs: which must be there (PATHS_..., or'ed). Return: 0; -ENOENT with a sentence that names what is missing and where it was
  * looked for. */

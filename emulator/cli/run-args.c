@@ -145,7 +145,7 @@ int run_prepare(struct run *r, struct err *err)
 	if (code == 0)
 		code = run_launch_finish(r, err);
 	if (code == 0)
-		code = paths_find(&r->paths, r->needs, err);
+		code = paths_find(&r->paths, r->needs | (r->device == RUN_DEVICE_HOST ? PATHS_HOST : 0), err);
 	if (code == 0 && !r->is_plain)
 		code = check_model(r, err);
 	if (code < 0)
