@@ -79,12 +79,14 @@ def autograd():
 
 
 def convolutions():
-    """Without cuDNN, which refuses them, convolutions go the way of products."""
-    with torch.backends.cudnn.flags(enabled=False):
-        net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2)).to(GPU)
-        y = net(torch.randn(2, 3, 16, 16).to(GPU))
-        y.sum().backward()
-        expect(y.shape == (2, 8, 7, 7), str(y.shape))
+    """Through cuDNN's stub, which does nothing, and without cuDNN, as products."""
+    for on, benchmark in ((True, False), (True, True), (False, False)):
+        with torch.backends.cudnn.flags(enabled=on, benchmark=benchmark):
+            net = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2)).to(GPU)
+            y = net(torch.randn(2, 3, 16, 16).to(GPU))
+            y.sum().backward()
+            expect(y.shape == (2, 8, 7, 7) and net[0].weight.grad.shape == (8, 3, 3, 3), str(y.shape))
+            net.eval()(y.new_zeros(1, 3, 8, 8))
 
 
 def streams():
@@ -228,7 +230,7 @@ def profiler():
 def refusals():
     """What cannot be had is refused by name, and the process goes on."""
     x = torch.ones(2, 3, 8, 8, device=GPU)
-    for what, call in (("cuDNN", lambda: torch.nn.functional.conv2d(x, torch.ones(1, 3, 3, 3, device=GPU))),
+    for what, call in (("cuDNN's recurrent networks", lambda: torch.nn.LSTM(8, 8).to(GPU)(x[0])),
                        ("cuFFT", lambda: torch.fft.fft(x)),
                        ("sharing memory between processes", lambda: x.untyped_storage()._share_cuda_())):
         try:
