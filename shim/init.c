@@ -68,8 +68,10 @@ static int offer_id(struct comm *c, struct err *err)
 	const struct real *real = real_get();
 	ncclUniqueId id;
 
+	if (!real->path[0])
+		return err_set(err, ELIBACC, "%s", real->err.text);
 	if (!real->GetUniqueId)
-		return (int)real_missing("ncclGetUniqueId");
+		return err_set(err, ELIBACC, "the NCCL in use (%s) has no ncclGetUniqueId", real->path);
 	if (real->GetUniqueId(&id) != ncclSuccess)
 		return err_set(err, EIO, "the real ncclGetUniqueId failed");
 	memcpy(c->local_id, &id, sizeof(id));
