@@ -8,3 +8,4 @@ int cmd_perf(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_models(int argc, char **argv);
 int cmd_status(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);

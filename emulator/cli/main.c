@@ -17,6 +17,7 @@ static const struct {
 	{ "report", cmd_report, "the summary of a run, or all its ops as CSV, from its record" },
 	{ "models", cmd_models, "list the delay models and what-ifs with their parameters" },
 	{ "preload", cmd_preload, "print the path of libnbox.so, for lines that start with LD_PRELOAD=" },
+	{ "doctor", cmd_doctor, "what this machine has for nbox, what would be used, what is wrong" },
 	{ "status", cmd_status, "ask a running nboxd how it is doing" },
 };
 
