@@ -81,12 +81,10 @@ static void usage(FILE *to)
 		    "or in NBOX_LINK, NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
 }
 
-static int wrong_use(const char *fmt, const char *what, const char *near)
+static int wrong_use(const char *what, const char *word, const char *near)
 {
-	fprintf(stderr, "nbox doctor: ");
-	fprintf(stderr, fmt, what);
-	fprintf(stderr, "%s%s%s; see nbox doctor --help\n", near ? "; did you mean '" : "", near ? near : "",
-		near ? "'?" : "");
+	fprintf(stderr, "nbox doctor: %s '%s'%s%s%s; see nbox doctor --help\n", what, word,
+		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 	return 2;
 }
 
@@ -122,22 +120,22 @@ static int parse(struct doctor *d, int argc, char **argv, bool *is_json)
 			if (strlen(flags[k]) == n && strncmp(argv[i], flags[k], n) == 0)
 				break;
 		if (k == ARRAY_SIZE(flags))
-			return wrong_use("unknown option '%s'", argv[i],
+			return wrong_use("unknown option", argv[i],
 					 units_suggest(argv[i], flags, ARRAY_SIZE(flags)));
 		if (k < ARRAY_SIZE(targets)) {
 			if (!equals && i + 1 >= argc)
-				return wrong_use("%s needs a value", flags[k], NULL);
+				return wrong_use("there is no value after", flags[k], NULL);
 			*targets[k] = equals ? equals + 1 : argv[++i];
 		} else if (equals) {
-			return wrong_use("%s takes no value", flags[k], NULL);
+			return wrong_use("no value belongs to", flags[k], NULL);
 		} else if (k == 3) {
 			*is_json = true;
 		} else {
 			d->no_self_test = true;
 		}
 	}
-	code = d->link ? one_of("there is no link '%s'", d->link, links, ARRAY_SIZE(links)) : 0;
-	return code ? code : one_of("there is no device '%s'", d->device, devices, ARRAY_SIZE(devices));
+	code = d->link ? one_of("there is no link", d->link, links, ARRAY_SIZE(links)) : 0;
+	return code ? code : one_of("there is no device", d->device, devices, ARRAY_SIZE(devices));
 }
 
 int cmd_doctor(int argc, char **argv)

@@ -180,7 +180,6 @@ static void look_at_device(struct doctor *d, const struct verbs *v, struct ibv_d
 	bool is_chosen = !d->hca || strcmp(d->hca, name) == 0;
 	struct ibv_context *ctx = v->open_device(dev);
 	struct ibv_device_attr attr;
-	char text[32];
 
 	memset(&attr, 0, sizeof(attr));
 	if (!ctx || v->query_device(ctx, &attr)) {
@@ -190,9 +189,8 @@ static void look_at_device(struct doctor *d, const struct verbs *v, struct ibv_d
 			v->close_device(ctx);
 		return;
 	}
-	doctor_add(d, DOCTOR_OK, RDMA, name, "firmware %.32s, %d QPs, largest region %s%s",
+	doctor_add(d, DOCTOR_OK, RDMA, name, "firmware %.32s, at most %d queue pairs%s",
 		   attr.fw_ver[0] ? attr.fw_ver : "-", attr.max_qp,
-		   units_print_bytes(attr.max_mr_size, text, sizeof(text)),
 		   strncmp(name, "rxe", 3) == 0 ? "; soft-RoCE: correct, not fast" : "");
 	for (unsigned int p = 1; p <= attr.phys_port_cnt; p++)
 		look_at_port(d, v, ctx, name, p, is_chosen);
