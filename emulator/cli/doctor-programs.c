@@ -34,7 +34,10 @@ static void find_parts(struct doctor *d)
 		   access(p.nboxd, X_OK) == 0 ? "" : ": cannot be executed");
 	doctor_add(d, DOCTOR_OK, PROGRAMS, "libnbox.so", "%s", p.shim);
 	doctor_add(d, DOCTOR_OK, PROGRAMS, "delay models", "%s", p.models);
-	doctor_add(d, DOCTOR_OK, PROGRAMS, "stand-ins", "host CUDA runtime and host NCCL in %s", p.hostgpu);
+	if (paths_find(&p, PATHS_HOST, &err) < 0)
+		doctor_add(d, DOCTOR_NOTE, PROGRAMS, "stand-ins", "%s", err.text);
+	else
+		doctor_add(d, DOCTOR_OK, PROGRAMS, "stand-ins", "host CUDA runtime and host NCCL in %s", p.hostgpu);
 }
 
 static void count_cores(struct doctor *d)

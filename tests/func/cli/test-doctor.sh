@@ -3,7 +3,7 @@
 # (./scripts/vm, a NIC) also that.
 . "$(dirname "$0")/lib.sh"
 unset NBOX_LINK NBOX_DEVICE NBOX_IB_HCA
-export NBOX_NCCL=$BUILD/emulator/hostgpu/nccl/libnccl.so.2 # the real one is large, and perhaps not there
+export NBOX_NCCL=$BUILD/emulator/hostgpu/libnccl.so.2 # the real one is large, and perhaps not there
 # one "name.key value" a line; one start of Python, which is slow in an emulated machine
 flat() {
 	python3 - "$1" >facts <<-'PY'
