@@ -297,22 +297,47 @@ static int exchange_chunks(struct call *call, bool sends, bool receives, device_
 	return rc;
 }
 
+/* The broadcast of the same group whose root is the real rank @root, of the same size as
+ * @call: an all-gather of uneven parts is a group of one broadcast from every rank. */
+static const struct call *find_broadcast(const struct call *call, const struct call *all,
+					 uint32_t n, uint32_t root)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i].comm == call->comm && all[i].kind == COLL_BROADCAST &&
+		    all[i].root == root && all[i].bytes == call->bytes)
+			return &all[i];
+	return NULL;
+}
+
+/* A virtual root's data come from its template: what that broadcasts itself in this group,
+ * else its receive buffer, which is the one that is sure to be there. */
+static int during_broadcast(struct call *call, const struct call *all, uint32_t n,
+			    cudaStream_t stream, struct err *err)
+{
+	struct comm *c = call->comm;
+	int root = comm_member(c, call->root);
+	const void *send = c->rank == call->root ? call->send : call->recv;
+	const struct call *other;
+
+	if (root < 0 && c->data != DATA_MIRROR)
+		return 0;
+	if (root < 0) {
+		root = (int)comm_template(c, call->root);
+		if ((uint32_t)root == c->index) {
+			other = find_broadcast(call, all, n, c->rank);
+			send = other ? other->send : send;
+		}
+	}
+	return REAL(Broadcast, (send, call->recv, call->count, call->dtype, root, c->real,
+				stream));
+}
+
 static int during_rooted(struct call *call, cudaStream_t stream, struct err *err)
 {
 	struct comm *c = call->comm;
 	int root = comm_member(c, call->root), rc = 0;
 	bool is_root = c->rank == call->root;
 
-	if (call->kind == COLL_BROADCAST) {
-		/* a virtual root's data come from its template, whose receive buffer is
-		 * the one that is sure to be there */
-		if (root < 0 && c->data != DATA_MIRROR)
-			return 0;
-		if (root < 0)
-			root = (int)comm_template(c, call->root);
-		return REAL(Broadcast, (is_root ? call->send : call->recv, call->recv, call->count,
-					call->dtype, root, c->real, stream));
-	}
 	if (root < 0)
 		return 0; /* nobody here gets anything; a scatter's source is not known */
 	if (call->kind == COLL_REDUCE)
@@ -326,7 +351,8 @@ static int during_rooted(struct call *call, cudaStream_t stream, struct err *err
 	return rc || !is_root ? rc : exchange_chunks(call, true, false, stream, err);
 }
 
-int data_during(struct call *call, device_stream s, struct err *err)
+int data_during(struct call *call, const struct call *all, uint32_t n, device_stream s,
+		struct err *err)
 {
 	struct comm *c = call->comm;
 	cudaStream_t stream = (cudaStream_t)s;
@@ -350,6 +376,7 @@ int data_during(struct call *call, device_stream s, struct err *err)
 	case COLL_ALLTOALL:
 		return exchange_chunks(call, true, true, s, err);
 	case COLL_BROADCAST:
+		return during_broadcast(call, all, n, stream, err);
 	case COLL_REDUCE:
 	case COLL_GATHER:
 	case COLL_SCATTER:
@@ -429,9 +456,25 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 	return rc;
 }
 
+/* What a real rank sent to us in this group, of @call's size: the root of a gather made of
+ * sends and receives gets nothing from itself, whose copies also have to be something. */
+static const struct call *find_stand_in(const struct call *call, const struct p2p_index *x)
+{
+	const struct call *other;
+
+	for (uint32_t i = 0; i < call->comm->n_real; i++) {
+		other = p2p_index_find(x, call->comm, false, call->comm->members[i].rank,
+				       call->nth);
+		if (other && other->bytes == call->bytes)
+			return other;
+	}
+	return NULL;
+}
+
 /* A receive from a virtual rank v: what v's template sent to us when that has the
  * same size; when we are the template ourselves, what we sent to the rank that is as
- * far from us as we are from v; else the buffer stays as it is. */
+ * far from us as we are from v, else what another real rank sent to us; else the buffer
+ * stays as it is. */
 static int after_receive(const struct call *call, const struct p2p_index *x, device_stream s,
 			 struct err *err)
 {
@@ -454,6 +497,8 @@ static int after_receive(const struct call *call, const struct p2p_index *x, dev
 		other = p2p_index_find(x, c, true, peer, call->nth);
 		if (other && other->bytes == call->bytes)
 			from = other->send;
+		else if ((other = find_stand_in(call, x)))
+			from = other->recv;
 	}
 	return from ? DEVICE(c, copy, (s, call->recv, from, call->bytes)) : 0;
 }

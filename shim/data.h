@@ -29,11 +29,12 @@ struct call {
 	uint32_t nth, next_like; /* p2p-index.h */
 };
 
-/* @s: the stream that all real work of this launch goes to. @x: the calls of
- * the same launch, which point-to-point needs. Return: 0; negative errno with the
- * sentence; ncclResult_t > 0 when the real library refused. */
+/* @s: the stream that all real work of this launch goes to. @all, @n: the calls of the same
+ * launch, which grouped broadcasts need; @x: of them the point-to-point ones. Return: 0;
+ * negative errno with the sentence; ncclResult_t > 0 when the real library refused. */
 int data_before(struct call *call, device_stream s, bool is_captured, struct err *err);
-int data_during(struct call *call, device_stream s, struct err *err);
+int data_during(struct call *call, const struct call *all, uint32_t n, device_stream s,
+		struct err *err);
 int data_after(struct call *call, const struct p2p_index *x, device_stream s, struct err *err);
 
 /* A user's scaled sum on a virtual communicator. Return: as above. */

@@ -307,7 +307,8 @@ static int enqueue_data(struct plan *p, struct err *err)
 		return (int)real_missing("ncclGroupStart");
 	real->GroupStart();
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++)
-		rc = data_during(&p->calls[i], batch_of(p, &p->calls[i])->stream, err);
+		rc = data_during(&p->calls[i], p->calls, p->n_calls,
+				 batch_of(p, &p->calls[i])->stream, err);
 	if (rc) {
 		real->GroupEnd();
 		return rc;

@@ -152,6 +152,22 @@ static double want_gather(long i, int root)
 	return root >= 0 && root != me ? here : from(v, i % chunk, here);
 }
 
+/* A root that receives from all others and copies its own part itself: for ranks whose
+ * template is the root, another real rank stands in. */
+static double want_gather_sends(long i, int root)
+{
+	int v = (int)(i / chunk), other = 0;
+
+	if (v == root)
+		return was(me, i);
+	if (policy == MIRROR && !is_real(v) && template_of(v) == root) {
+		while (other < n && (other == root || !is_real(other)))
+			other++;
+		return other < n ? input(other, i % chunk) : was(me, i);
+	}
+	return from(v, i % chunk, was(me, i));
+}
+
 static double want_all_to_all(long i, int unused)
 {
 	(void)unused;
@@ -301,6 +317,27 @@ static void moves(void)
 	NCCL(ncclGroupEnd());
 	check(b, all, want_all_to_all, 0, "send and receive");
 	check(a, all, want_input, 0, "what was sent");
+	/* an all-gather of parts of any size: a broadcast from every rank, in a group */
+	put(b, all, was);
+	NCCL(ncclGroupStart());
+	for (int v = 0; v < n; v++)
+		NCCL(ncclBroadcast(a, b + v * chunk * 4, c, dtype, v, comm, stream));
+	NCCL(ncclGroupEnd());
+	check(b, all, want_gather, -1, "grouped broadcasts");
+	for (int root = 0; root < n; root++) {
+		if (!is_real(root))
+			continue;
+		put(b, all, was);
+		NCCL(ncclGroupStart());
+		for (int v = 0; root == me && v < n; v++)
+			if (v != me)
+				NCCL(ncclRecv(b + v * chunk * 4, c, dtype, v, comm, stream));
+		if (root != me)
+			NCCL(ncclSend(a, c, dtype, root, comm, stream));
+		NCCL(ncclGroupEnd());
+		if (root == me)
+			check(b, all, want_gather_sends, root, "gather of sends");
+	}
 	CUDA(cudaFree(a));
 	CUDA(cudaFree(b));
 }
