@@ -1,0 +1,34 @@
+"""init_process_group in every form, under torchrun's three ways to meet, in worlds of 8, 512 and 4,096 ranks; two ranks are real."""
+from harness import all_said, emulate, expect, main
+
+
+def static_512():
+    """torchrun as it is without flags; then other forms in the same processes, each with a store of its own."""
+    forms = ["env", "eager", "default", "both", "mesh"]
+    r = emulate(256, 2, "init.py", forms)
+    all_said(r, forms, range(2))
+    expect(r.summary["world_size"] == 512, r.text)
+
+
+def standalone_8():
+    """--standalone; tcp:// with the address that the launcher gives"""
+    r = emulate(4, 2, "init.py", ["default"], ["--standalone"])
+    all_said(r, ["default"], range(2))
+    r = emulate(4, 2, "init.py", ["tcp"], ["--standalone"])
+    all_said(r, ["tcp"], range(2))
+
+
+def c10d_4096():
+    """--rdzv-backend=c10d; 4,096 ranks"""
+    r = emulate(2048, 2, "init.py", ["eager"], ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--rdzv-id=job"])
+    all_said(r, ["eager"], range(2))
+    expect(r.summary["world_size"] == 4096, r.text)
+
+
+def last_node_8():
+    """The real ranks are the last node's: rank 0 is virtual, its ids and its part in barriers are played."""
+    r = emulate(4, 2, "init.py", ["env", "eager"], nbox=["--as-node", "last"])
+    all_said(r, ["env", "eager"], range(6, 8))
+
+
+main(static_512, standalone_8, c10d_4096, last_node_8)

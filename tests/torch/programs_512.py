@@ -1,0 +1,62 @@
+"""Training scripts that know nothing of nbox, as ranks 0 and 1 of 512. Kernels do nothing here: what counts is that they run, and what they send."""
+import re
+
+from harness import emulate, expect, main
+
+TINY_GPT = ["--layers", 2, "--width", 32, "--heads", 2, "--length", 16, "--batch", 2, "--steps", 3, "--warmup", 2]
+MODEL = ["--model", "ring:bw=100Gbps,alpha=5us"]
+
+
+def run(program, args, nbox=MODEL):
+    r = emulate(256, 2, program, args, nbox=nbox)
+    expect(r.summary["world_size"] == 512, r.text)
+    expect("[rank 0/512]" in r.text, r.text)
+    return r
+
+
+def bytes_of(r, kind):
+    return sum(int(x["bytes"]) for x in r.ops(kind, rank=0, n_ranks=512))
+
+
+def ddp_tutorial():
+    """A toy model, a checkpoint"""
+    r = run("ddp_tutorial.py", ["--steps", 3])
+    expect("checkpoint loaded" in r.text, r.text)
+    # (10 x 10 + 10 + 10 x 5 + 5) floats a step, in one bucket
+    expect(len(r.ops("AllReduce", rank=0, bytes=660)) >= 6, "an all-reduce of the gradients for each of 6 steps")
+
+
+def mingpt_ddp():
+    """A transformer under DDP, DataLoader and DistributedSampler"""
+    r = run("mingpt.py", TINY_GPT)
+    expect(re.search(r"evaluation: loss", r.text), r.text)
+    expect(r.summary["modelled_ms"] is not None, "no iterations were found")
+
+
+def mingpt_fsdp():
+    """The same under FSDP 1 and 2: all-gathers and reduce-scatters"""
+    for version in ("fsdp1", "fsdp2"):
+        r = run("mingpt.py", [*TINY_GPT, "--parallel", version])
+        for kind in ("AllGather", "ReduceScatter"):
+            expect(bytes_of(r, kind) > 0, f"{version}: no {kind}")
+
+
+def dlrm():
+    """Embedding tables on all ranks, all-to-all: 512 sends and receives a call"""
+    r = run("dlrm.py", ["--rows", 100, "--batch", 2, "--steps", 3, "--hidden", 16, "--width", 8])
+    expect(len(r.ops("SendRecv", rank=0)) >= 2 * 6, "an all-to-all forward and one backward for each of 6 steps")
+
+
+def resnet():
+    """Convolutions, batch normalization's buffers"""
+    run("resnet.py", ["--layers", 1, 1, 1, 1, "--base", 8, "--pixels", 32, "--batch", 2, "--steps", 2])
+
+
+def bert_graph():
+    """The iteration as a CUDA graph: each replay is seen and counted"""
+    r = run("bert.py", ["--layers", 1, "--width", 32, "--heads", 2, "--length", 16, "--batch", 2, "--vocabulary", 100, "--steps", 5, "--graph"])
+    expect(r.ops("AllReduce"), r.text)
+    expect(any(int(x["flags"]) & 2 for x in r.rows), "no op of the record is marked as replayed")
+
+
+main(ddp_tutorial, mingpt_ddp, mingpt_fsdp, dlrm, resnet, bert_graph)
