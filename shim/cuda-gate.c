@@ -210,11 +210,18 @@ void cuda_gate_release(struct gate *gate)
 	atomic_store_explicit(slot->release, 1, memory_order_release);
 }
 
-/* The time is taken after the word was seen: an op never starts before its arrival. */
+/* The time is taken after the word was seen: an op never starts before its arrival. A group
+ * makes several ops of one communicator arrive on one stream, and a look may find them in
+ * any order; the ops' numbers are their order on the stream. */
 static void arrive(struct cuda_slot *slot)
 {
 	struct gate *gate = slot->gate;
+	struct cuda_slot *before = gate->before ? gate->before->slot : NULL;
 
+	/* acquire: the stream wrote it first, so that it is there */
+	if (before && before->phase == PHASE_IDLE &&
+	    atomic_load_explicit(before->state, memory_order_acquire))
+		arrive(before);
 	slot->phase = PHASE_ARRIVED;
 	slot->is_done = false;
 	slot->next_going = g.going;
@@ -243,26 +250,38 @@ static bool look(struct cuda_slot *slot, bool *ret_passed)
 	return *ret_passed;
 }
 
-/* The gates that are between arrive and passed. */
-static bool poll_going(void)
+/* The gates that are between arrive and passed. *ret_passed: those that have passed now. */
+static bool poll_going(struct cuda_slot **ret_passed)
 {
+	struct cuda_slot *passed = NULL;
 	bool moved = false, has_passed;
 
 	for (struct cuda_slot **p = &g.going, *slot; (slot = *p);) {
-		struct gate *gate = slot->gate;
-
 		moved = look(slot, &has_passed) || moved;
 		if (!has_passed) {
 			p = &slot->next_going;
 			continue;
 		}
 		*p = slot->next_going;
-		slot->phase = PHASE_IDLE;
-		gate->opened_ns = clock_now_ns();
-		atomic_fetch_sub(&g.n_pending, 1);
-		gate->on_passed(gate); /* the owner may use the gate again from here on */
+		slot->next_going = passed;
+		passed = slot;
+		slot->gate->opened_ns = clock_now_ns();
 	}
+	*ret_passed = passed;
 	return moved;
+}
+
+static void pass(struct cuda_slot *passed)
+{
+	struct cuda_slot *next;
+
+	for (struct cuda_slot *slot = passed; slot; slot = next) {
+		next = slot->next_going;
+		slot->phase = PHASE_IDLE;
+		atomic_fetch_sub(&g.n_pending, 1);
+		/* the owner may use the gate again from here on */
+		slot->gate->on_passed(slot->gate);
+	}
 }
 
 /* Is any of the words of a line not 0? */
@@ -299,13 +318,17 @@ static bool poll_page(struct page *p)
 
 bool cuda_gate_poll(void)
 {
-	bool moved = poll_going();
+	struct cuda_slot *passed;
+	bool moved = poll_going(&passed);
 
-	/* Before the next look, on_passed's notes are seen to: stamps of a pass stay until
-	 * then, since a pass that has just arrived gets its second stamp in the next look. */
+	/* Before a gate is given back, all that arrived in its group is noted: those name it
+	 * (gate->before). Before the next look, on_passed's notes are seen to: stamps of a pass
+	 * stay until then, since a pass that has just arrived gets its second stamp in the next
+	 * look. */
 	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p;
 	     p = p->next)
 		moved = poll_page(p) || moved;
+	pass(passed);
 	return moved;
 }
 

@@ -30,6 +30,8 @@ struct gate {
 	void (*on_arrive)(struct gate *g);
 	void (*on_passed)(struct gate *g);
 	bool is_captured; /* set before arrive: a graph will replay it */
+	struct gate *before; /* set before arrive: of the same communicator and launch, it arrives
+			      * just before on the same stream; NULL: none */
 	uint32_t kind;    /* enum coll_kind of the op: names the footprint kernel */
 	/* Releases so far: release() adds 1; the waiter compares with @passed. */
 	_Atomic uint32_t releases;

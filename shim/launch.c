@@ -218,6 +218,7 @@ static int make_events(struct comm *c, struct err *err)
 static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
+	struct gate *before = NULL;
 	int rc = use_device(c, err);
 
 	if (!rc)
@@ -237,6 +238,8 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 			comm_ref(c); /* for good */
 			op_keep(op);
 		}
+		op->gate.before = before;
+		before = &op->gate;
 		rc = DEVICE(c, arrive, (b->stream, &op->gate));
 	}
 	return rc;
