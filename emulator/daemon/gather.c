@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "daemon/comm.h"
 #include "daemon/gather-private.h"
+#include "daemon/groups.h"
 #include "daemon/store-server.h"
 #include "daemon/worker.h"
 #include "wire/unique-id.h"
@@ -150,6 +151,7 @@ static bool init_complete(struct gather *g, enum members_patience patience)
 		return true;
 	}
 	gather_free(g);
+	groups_on_comm(s, c);
 	resolve_again(s, c);
 	return true;
 }
@@ -365,7 +367,7 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 			    "of nboxd to what the job believes", g->n_ranks, s->config->world);
 	else if (r == 0 && g->n == g->n_wanted)
 		init_complete(g, MEMBERS_NOW);
-	else if (r == 0 && g->n_ranks < s->config->world && s->config->n_layouts)
+	else if (r == 0 && g->n_ranks < s->config->world)
 		init_complete(g, MEMBERS_AT_ONCE);
 	return 0;
 }

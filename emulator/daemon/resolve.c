@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/gather-private.h"
+#include "daemon/groups.h"
 
 /* The check-ins of all real ranks at communicators of @n_ranks but @self and @made: the
  * siblings are among them. Return: how many; -ENOMEM. */
@@ -42,17 +43,48 @@ static ssize_t seen_elsewhere(struct server *s, uint32_t n_ranks, const struct g
 	return (ssize_t)n;
 }
 
+/* A pair of ranks that the job's store names. Return: 0; MEMBERS_WAIT: one of them is real
+ * and has not come; NOT_BY_STORE: it is none; -ENOMEM. */
+enum { NOT_BY_STORE = 2 };
+static int by_store(const struct gather *g, const struct wire_member *known, struct members *ret)
+{
+	struct server *s = g->server;
+	struct err why = {""};
+	uint32_t world[2];
+	int r;
+
+	if (g->n_ranks != 2 || groups_pair(s, g->id, world) != 0)
+		return NOT_BY_STORE;
+	if (cluster_is_real(&s->cluster, world[0]) + cluster_is_real(&s->cluster, world[1]) >
+	    (int)g->n)
+		return MEMBERS_WAIT;
+	r = members_told(&s->cluster, world, 2, known, g->n, MEMBERS_STORE, ret, &why);
+	if (r == -EINVAL)
+		server_warn(s, "the store has a pair of world ranks %u and %u, but %s; the store is "
+			       "not believed", world[0], world[1], why.text);
+	return r == -EINVAL ? NOT_BY_STORE : r;
+}
+
 int resolve_init(const struct gather *g, enum members_patience patience, struct members *ret,
 		 struct err *err)
 {
 	CLEANUP(freep) struct wire_member *seen = NULL;
 	CLEANUP(freep) struct wire_member *known = calloc(g->n + 1, sizeof(*known));
-	ssize_t n_seen = seen_elsewhere(g->server, g->n_ranks, g, NULL, &seen);
+	ssize_t n_seen = 0;
+	int r;
 
-	if (!known || n_seen < 0)
+	if (!known)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < g->n; i++)
 		known[i] = (struct wire_member){g->entries[i].rank, g->entries[i].world_rank};
+	r = by_store(g, known, ret);
+	if (r != NOT_BY_STORE)
+		return r < 0 ? err_set(err, ENOMEM, "out of memory") : r;
+	if (patience == MEMBERS_AT_ONCE && g->server->cluster.n_layouts == 0)
+		return MEMBERS_WAIT;
+	n_seen = seen_elsewhere(g->server, g->n_ranks, g, NULL, &seen);
+	if (n_seen < 0)
+		return err_set(err, ENOMEM, "out of memory");
 	return members_infer(&g->server->cluster, g->n_ranks, known, g->n, seen, (size_t)n_seen,
 			     patience, ret, err);
 }

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/comm.h"
+#include "daemon/groups.h"
 #include "daemon/op.h"
 #include "daemon/results.h"
 #include "daemon/store-server.h"
@@ -293,6 +294,9 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 		r = open_listeners(s, err);
 	if (r == 0 && open_events(s) < 0)
 		r = err_set(err, ENOMEM, "cannot set up libevent");
+	if (r == 0 && groups_new(&s->groups) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	s->store_hooks = &groups_hooks;
 	if (r == 0 && c->store)
 		r = store_server_open(s, c->store, &s->store, err);
 	if (r == 0 && c->out)
@@ -316,6 +320,7 @@ struct server *server_close(struct server *s)
 	while (s->comms)
 		comm_free(s->comms);
 	store_server_close(s->store);
+	groups_free(s->groups);
 	close_listeners(s);
 	event_freep(&s->timer_event);
 	event_freep(&s->term_event);

@@ -22,6 +22,7 @@
 
 struct comm;
 struct gather;
+struct groups;
 struct store_hooks;
 struct store_server;
 struct worker;
@@ -55,6 +56,7 @@ struct server {
 	struct payload payload;
 	struct failures failures;
 	struct store_server *store; /* NULL: no store is asked for */
+	struct groups *groups;      /* owned; torch's process groups */
 	const struct store_hooks *store_hooks; /* borrowed; NULL allowed */
 
 	struct worker *workers;   /* list, owned */

@@ -64,7 +64,7 @@ void daemon_start(struct daemon *d, const char *const *args)
 	d->err_fd = err[0];
 	fcntl(d->err_fd, F_SETFL, O_NONBLOCK);
 	if (!read_line(out[0], line, sizeof(line), 30000) ||
-	    sscanf(line, "nboxd ready %255s", d->addr) != 1) {
+	    sscanf(line, "nboxd ready %255s store %255s", d->addr, d->store) < 1) {
 		daemon_said(d, "");
 		fail_msg("nboxd did not get ready: '%s' %s", line, d->log);
 	}

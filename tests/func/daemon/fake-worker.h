@@ -60,6 +60,7 @@ struct fake {
 struct daemon {
 	pid_t pid;
 	char addr[256];
+	char store[256]; /* HOST:PORT; empty: none */
 	int err_fd; /* its stderr */
 	char log[65536];
 	size_t n_log;

@@ -1,0 +1,339 @@
+/* Who is in a communicator, seen from workers: nboxd with fake workers that check in as a
+ * PyTorch job's ranks do; what it found out is read from its status. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../unit/base/cmocka-all.h"
+#include "base/cleanup.h"
+#include "fake-worker.h"
+#include "members/color.h"
+#include "members/radix.h"
+#include "store/protocol.h"
+#include "wire/unique-id.h"
+
+#define N_MAX 8
+
+static struct fake f[N_MAX];
+
+static void start(struct daemon *d, const char *const *more, size_t n)
+{
+	const char *args[32] = {"--gpus-per-node", "4", "--settle", "60ms", "--model", "none"};
+	static char addr[64];
+	size_t k = 6;
+
+	snprintf(addr, sizeof(addr), "shm:/tmp/nbox-members-%d.sock", (int)getpid());
+	args[k++] = "--addr";
+	args[k++] = addr;
+	while (*more)
+		args[k++] = *more++;
+	args[k] = NULL;
+	daemon_start(d, args);
+	for (size_t i = 0; i < n; i++)
+		fake_connect(&f[i], d->addr, "");
+	assert_true(fakes_got(f, n, WIRE_WELCOME, 1));
+}
+
+static void end(struct daemon *d, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fake_close(&f[i]);
+	daemon_stop(d);
+}
+
+/* The status of nboxd; it stays the fake's. */
+static const char *status(void)
+{
+	unsigned n = f[0].n[WIRE_STATUS];
+
+	fake_send(&f[0], WIRE_STATUS, 0, 0, 0, NULL, 0);
+	assert_true(fakes_got(f, 1, WIRE_STATUS, n + 1));
+	assert_non_null(f[0].status);
+	return f[0].status;
+}
+
+static void says(const char *text)
+{
+	const char *s = status();
+
+	if (!strstr(s, text))
+		fail_msg("not in the status: %s\n%s", text, s);
+}
+
+static void init(struct fake *w, const void *id, uint32_t n_ranks, uint32_t rank, uint32_t world)
+{
+	struct wire_comm_init m = {.n_ranks = n_ranks, .rank = rank, .world_rank = world, .cookie = 1};
+
+	memcpy(m.id, id, sizeof(m.id));
+	fake_send(w, WIRE_COMM_INIT, 0, rank, 0, &m, sizeof(m));
+}
+
+static struct wire_unique_id id_by(uint32_t creator, uint32_t serial)
+{
+	return (struct wire_unique_id){.magic = WIRE_UNIQUE_ID_MAGIC, .version = 1,
+				       .creator = creator, .serial = serial};
+}
+
+/* --- siblings ---------------------------------------------------------------------- */
+
+/* 16 nodes of 4. Groups of 8 along two axes cannot be told apart from node 0, but each has
+ * one rank a node. */
+static void test_siblings(void **state)
+{
+	const char *const args[] = {"--nodes", "16", NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct wire_unique_id id = id_by(i, 0);
+
+		init(&f[i], &id, 8, 0, i);
+	}
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
+	assert_int_equal(f[0].ready[0].m.is_guess, 0);
+	says("\"members\": \"stride, placed\"");
+	for (uint32_t i = 0; i < 4; i++) {
+		struct wire_unique_id id = id_by(i, 1);
+
+		init(&f[i], &id, 16, 0, i);
+	}
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
+	says("\"members\": \"stride, exact\"");
+	end(&d, 4);
+}
+
+/* Rank 0's group alone is a guess; when the others have come, it is none any more. */
+static void test_late_siblings(void **state)
+{
+	const char *const args[] = {"--nodes", "16", NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct wire_unique_id id = id_by(i, 0);
+
+		init(&f[i], &id, 16, 0, i);
+		assert_true(fakes_got(&f[i], 1, WIRE_COMM_READY, 1));
+		assert_int_equal(f[i].ready[0].m.is_guess, i < 3);
+	}
+	assert_null(strstr(status(), "\"guessed\": true"));
+	end(&d, 4);
+}
+
+/* Who made the id is waited for longer than settle. */
+static void test_creator(void **state)
+{
+	const char *const args[] = {"--nodes", "16", "--settle", "300ms", NULL};
+	struct wire_unique_id id = id_by(0, 0);
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 4);
+	for (uint32_t i = 1; i < 4; i++)
+		init(&f[i], &id, 8, i, i);
+	usleep(700000);
+	assert_non_null(strstr(status(), "world rank 0 made the id and has not come"));
+	assert_int_equal(f[1].n[WIRE_COMM_READY], 0);
+	init(&f[0], &id, 8, 0, 0);
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
+	assert_int_equal(f[0].ready[0].m.n_real, 4);
+	end(&d, 4);
+}
+
+/* --- the layout ------------------------------------------------------------------------ */
+
+/* What the layout leaves no choice about is ready at once, not after settle (here 60 s). */
+static void test_layout(void **state)
+{
+	const char *const args[] = {"--nodes", "16", "--settle", "60s", "--layout",
+				    "tp=4,pp=2,dp=8", NULL};
+	struct wire_unique_id id = id_by(0, 0);
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 4);
+	init(&f[0], &id, 16, 0, 0);
+	assert_true(fakes_got(&f[0], 1, WIRE_COMM_READY, 1));
+	says("\"members\": \"layout, exact, pp+dp\"");
+	id = id_by(1, 0);
+	init(&f[1], &id, 2, 0, 1);
+	assert_true(fakes_got(&f[1], 1, WIRE_COMM_READY, 1));
+	says("\"members\": \"layout, exact, pp\"");
+	/* a group of tp and pp needs the whole node */
+	id = id_by(0, 1);
+	for (uint32_t i = 0; i < 4; i++)
+		init(&f[i], &id, 8, i, i);
+	assert_true(fakes_got(&f[3], 1, WIRE_COMM_READY, 1));
+	assert_int_equal(f[3].ready[0].m.n_real, 4);
+	says("\"members\": \"layout, exact, tp+pp\"");
+	end(&d, 4);
+}
+
+/* --- splits ---------------------------------------------------------------------------- */
+
+static int32_t tuple_color(uint32_t base, uint32_t stride, uint32_t n)
+{
+	struct color_hash h = COLOR_HASH_INIT;
+
+	for (uint32_t i = 0; i < n; i++)
+		color_hash_add(&h, base + i * stride);
+	return color_of_tuple(&h);
+}
+
+/* Any node real: node 5 of 16. A split by PyTorch's colors into groups of 16 with stride
+ * 4, then into pairs that no regular division has. */
+static void test_split(void **state)
+{
+	const char *const args[] = {"--nodes", "16", "--real", "20-23", NULL};
+	struct wire_unique_id id = id_by(0, 0);
+	struct wire_comm_split m = {0};
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		init(&f[i], &id, 64, 20 + i, 20 + i);
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
+	for (uint32_t i = 0; i < 4; i++) {
+		m = (struct wire_comm_split){.parent = f[i].ready[0].comm, .rank = 20 + i,
+					     .color = tuple_color(i, 4, 16), .key = 5, .cookie = 2};
+		fake_send(&f[i], WIRE_COMM_SPLIT, m.parent, m.rank, 0, &m, sizeof(m));
+	}
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(f[i].ready[1].m.n_ranks, 16);
+		assert_int_equal(f[i].ready[1].m.rank, 5);
+		assert_int_equal(f[i].ready[1].m.is_guess, 0);
+	}
+	says("\"members\": \"color, exact\"");
+	for (uint32_t i = 0; i < 4; i++) {
+		m = (struct wire_comm_split){.parent = f[i].ready[0].comm, .rank = 20 + i, .count = 1,
+					     .color = -1, .cookie = 3};
+		if (i == 1) {
+			m.color = tuple_color(21, 40, 2);
+			m.key = 0;
+		}
+		fake_send(&f[i], WIRE_COMM_SPLIT, m.parent, m.rank, 0, &m, sizeof(m));
+	}
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 3));
+	assert_int_equal(f[1].ready[2].m.n_ranks, 2);
+	assert_int_equal(f[1].ready[2].m.is_guess, 0);
+	end(&d, 4);
+}
+
+/* --- the store -------------------------------------------------------------------------- */
+
+static int store_connect(const struct daemon *d)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	uint8_t hello[5] = {STORE_VALIDATE};
+	uint32_t magic = STORE_MAGIC;
+	unsigned port = 0;
+
+	assert_int_equal(sscanf(d->store, "127.0.0.1:%u", &port), 1);
+	a.sin_port = htons((uint16_t)port);
+	inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	memcpy(hello + 1, &magic, 4);
+	assert_int_equal(write(fd, hello, sizeof(hello)), sizeof(hello));
+	return fd;
+}
+
+static void store_put(int fd, uint8_t op, const char *key, const void *value, uint64_t n)
+{
+	uint8_t b[512] = {op};
+	uint64_t n_key = strlen(key);
+	size_t k = 1;
+
+	memcpy(b + k, &n_key, 8);
+	memcpy(b + k + 8, key, n_key);
+	k += 8 + n_key;
+	if (op == STORE_SET) {
+		memcpy(b + k, &n, 8);
+		memcpy(b + k + 8, value, n);
+		k += 8 + n;
+	}
+	assert_int_equal(write(fd, b, k), k);
+}
+
+/* A GET waits for no key here: SET was answered by nothing, so this says it was done. */
+static void store_get(int fd, const char *key, void *ret, uint64_t n)
+{
+	uint8_t b[512];
+	size_t got = 0;
+
+	store_put(fd, STORE_GET, key, NULL, 0);
+	while (got < 8 + n) {
+		struct pollfd p = {fd, POLLIN, 0};
+		ssize_t r;
+
+		assert_int_equal(poll(&p, 1, 20000), 1);
+		r = read(fd, b + got, sizeof(b) - got);
+		assert_true(r > 0);
+		got += (size_t)r;
+	}
+	memcpy(ret, b + 8, n);
+}
+
+/* Point-to-point communicators: rank 5 of the world with its neighbours 4 and 6 (all
+ * virtual but 5), and inside a group with known members. */
+static void test_pairs(void **state)
+{
+	const char *const args[] = {"--nodes", "4", "--real", "4-7", "--store", "127.0.0.1:0",
+				    "--settle", "60s", "--layout", "tp=4,dp=4", NULL};
+	struct wire_unique_id id = id_by(5, 0), got;
+	struct daemon d;
+	int fd;
+
+	(void)state;
+	start(&d, args, 4);
+	fd = store_connect(&d);
+	store_put(fd, STORE_SET, "/default_pg/0//cuda//5:9", &id, sizeof(id));
+	store_get(fd, "/default_pg/0//cuda//5:9", &got, sizeof(got));
+	assert_memory_equal(&got, &id, sizeof(id));
+	init(&f[1], &id, 2, 0, 5);
+	assert_true(fakes_got(&f[1], 1, WIRE_COMM_READY, 1));
+	says("\"members\": \"store, exact\"");
+	/* group 3 is dp through rank 6: 2, 6, 10, 14; then its pair of ranks 1 and 3 */
+	id = id_by(6, 0);
+	store_put(fd, STORE_SET, "/default_pg/0//3//cuda//0", &id, sizeof(id));
+	store_get(fd, "/default_pg/0//3//cuda//0", &got, sizeof(got));
+	init(&f[2], &id, 4, 1, 6);
+	assert_true(fakes_got(&f[2], 1, WIRE_COMM_READY, 1));
+	id = id_by(6, 1);
+	store_put(fd, STORE_SET, "/default_pg/0//3//cuda//1:3", &id, sizeof(id));
+	store_get(fd, "/default_pg/0//3//cuda//1:3", &got, sizeof(got));
+	init(&f[2], &id, 2, 0, 6);
+	assert_true(fakes_got(&f[2], 1, WIRE_COMM_READY, 2));
+	assert_int_equal(f[2].ready[1].m.is_guess, 0);
+	/* two real ones: both are waited for */
+	id = id_by(4, 0);
+	store_put(fd, STORE_SET, "/default_pg/0//cuda//4:7", &id, sizeof(id));
+	store_get(fd, "/default_pg/0//cuda//4:7", &got, sizeof(got));
+	init(&f[3], &id, 2, 1, 7);
+	init(&f[0], &id, 2, 0, 4);
+	assert_true(fakes_got(&f[0], 1, WIRE_COMM_READY, 1));
+	assert_int_equal(f[0].ready[0].m.n_real, 2);
+	close(fd);
+	end(&d, 4);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_siblings), cmocka_unit_test(test_late_siblings),
+		cmocka_unit_test(test_creator),	 cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_split),	 cmocka_unit_test(test_pairs),
+	};
+
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
