@@ -23,7 +23,7 @@ static struct fake f[N_MAX];
 
 static void start(struct daemon *d, const char *const *more, size_t n)
 {
-	const char *args[32] = {"--gpus-per-node", "4", "--settle", "60ms", "--model", "none"};
+	const char *args[32] = {"--gpus-per-node", "4", "--settle", "1s", "--model", "none"};
 	static char addr[64];
 	size_t k = 6;
 
@@ -111,7 +111,7 @@ static void test_siblings(void **state)
 /* Rank 0's group alone is a guess; when the others have come, it is none any more. */
 static void test_late_siblings(void **state)
 {
-	const char *const args[] = {"--nodes", "16", NULL};
+	const char *const args[] = {"--nodes", "16", "--settle", "60ms", NULL};
 	struct daemon d;
 
 	(void)state;
@@ -130,7 +130,7 @@ static void test_late_siblings(void **state)
 /* Who made the id is waited for longer than settle. */
 static void test_creator(void **state)
 {
-	const char *const args[] = {"--nodes", "16", "--settle", "300ms", NULL};
+	const char *const args[] = {"--nodes", "16", NULL};
 	struct wire_unique_id id = id_by(0, 0);
 	struct daemon d;
 
@@ -138,7 +138,7 @@ static void test_creator(void **state)
 	start(&d, args, 4);
 	for (uint32_t i = 1; i < 4; i++)
 		init(&f[i], &id, 8, i, i);
-	usleep(700000);
+	usleep(1500000);
 	assert_non_null(strstr(status(), "world rank 0 made the id and has not come"));
 	assert_int_equal(f[1].n[WIRE_COMM_READY], 0);
 	init(&f[0], &id, 8, 0, 0);
