@@ -56,6 +56,7 @@ struct comm *comm_unref(struct comm *c)
 	free(c->members);
 	free(c->checkin_body);
 	free(c->redops);
+	free(c->real_config);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 	return NULL;

@@ -25,10 +25,11 @@ enum comm_state {
 
 /* A user-made reduction (ncclRedOpCreatePreMulSum). */
 struct redop {
-	bool is_used;
+	bool is_used, has_real, has_plain;
 	ncclDataType_t dtype;
 	ncclScalarResidence_t residence;
-	ncclRedOp_t real;    /* on the real communicator; scalar times our multiplicity */
+	ncclRedOp_t real;    /* on the real communicator; scalar times our multiplicity ... */
+	ncclRedOp_t plain;   /* ... and as it is, for kinds whose policy is not mirror */
 	const void *scalar;  /* device scalar: the job's; scaled into @scaled before use */
 	void *scaled;        /* device memory, owned */
 };
@@ -55,8 +56,9 @@ struct comm {
 	uint32_t n_real, index;      /* members[index] is us */
 	uint32_t multiplicity;       /* ranks whose template we are, ourselves included */
 	bool is_even;                /* the same for all members */
-	ncclComm_t real;             /* of the real members; NULL under DATA_NONE */
-	uint32_t data;               /* enum wire_data */
+	_Atomic(ncclComm_t) real;    /* of the real members; NULL: see real-comm.h */
+	ncclComm_t real_made;        /* where the real library puts it */
+	void *real_config;           /* owned; one real member: for real_comm_get() */
 
 	/* State. @why is written before the release-store of @async. */
 	_Atomic int state;           /* enum comm_state */
@@ -120,6 +122,12 @@ static inline ncclComm_t comm_handle(struct comm *c)
 /* Takes what COMM_READY said. Return: 0; -ENOMEM; -EPROTO with the sentence. */
 int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 		     const struct wire_member *members, uint32_t number, struct err *err);
+
+/* The data policy (enum wire_data) for calls of @kind. */
+static inline uint32_t comm_data(const struct comm *c, uint32_t kind)
+{
+	return c->ready.data[kind];
+}
 
 /* The index of the template of comm rank @rank (itself when it is real). */
 uint32_t comm_template(const struct comm *c, uint32_t rank);

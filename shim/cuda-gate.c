@@ -250,38 +250,26 @@ static bool look(struct cuda_slot *slot, bool *ret_passed)
 	return *ret_passed;
 }
 
-/* The gates that are between arrive and passed. *ret_passed: those that have passed now. */
-static bool poll_going(struct cuda_slot **ret_passed)
+/* The gates that are between arrive and passed. */
+static bool poll_going(void)
 {
-	struct cuda_slot *passed = NULL;
 	bool moved = false, has_passed;
 
 	for (struct cuda_slot **p = &g.going, *slot; (slot = *p);) {
+		struct gate *gate = slot->gate;
+
 		moved = look(slot, &has_passed) || moved;
 		if (!has_passed) {
 			p = &slot->next_going;
 			continue;
 		}
 		*p = slot->next_going;
-		slot->next_going = passed;
-		passed = slot;
-		slot->gate->opened_ns = clock_now_ns();
-	}
-	*ret_passed = passed;
-	return moved;
-}
-
-static void pass(struct cuda_slot *passed)
-{
-	struct cuda_slot *next;
-
-	for (struct cuda_slot *slot = passed; slot; slot = next) {
-		next = slot->next_going;
 		slot->phase = PHASE_IDLE;
+		gate->opened_ns = clock_now_ns();
 		atomic_fetch_sub(&g.n_pending, 1);
-		/* the owner may use the gate again from here on */
-		slot->gate->on_passed(slot->gate);
+		gate->on_passed(gate);
 	}
+	return moved;
 }
 
 /* Is any of the words of a line not 0? */
@@ -318,17 +306,15 @@ static bool poll_page(struct page *p)
 
 bool cuda_gate_poll(void)
 {
-	struct cuda_slot *passed;
-	bool moved = poll_going(&passed);
+	bool moved = poll_going();
 
-	/* Before a gate is given back, all that arrived in its group is noted: those name it
-	 * (gate->before). Before the next look, on_passed's notes are seen to: stamps of a pass
-	 * stay until then, since a pass that has just arrived gets its second stamp in the next
-	 * look. */
+	/* Passes are noted before arrivals: the time between them is the job's computing. An
+	 * owner takes a gate that has passed back after this look, when the notes are seen to:
+	 * by then all that arrived in its group is noted, which names it (gate->before), and
+	 * so are the stamps of its pass, the second of which the next look may overwrite. */
 	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p;
 	     p = p->next)
 		moved = poll_page(p) || moved;
-	pass(passed);
 	return moved;
 }
 

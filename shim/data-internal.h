@@ -18,3 +18,14 @@ int data_check(ncclResult_t result, const char *what, struct err *err);
 int data_redop_scale(const struct call *call, device_stream s, struct err *err);
 /* Once no stream uses them. */
 void data_redop_deinit(struct comm *c);
+
+/* The broadcast of the same group whose root is the real rank @root, of the same size as
+ * @call: an all-gather of uneven parts is a group of one broadcast from every rank. NULL:
+ * there is none. */
+const struct call *data_find_broadcast(const struct call *call, const struct call *all, uint32_t n,
+				       uint32_t root);
+
+/* data-alone.c. @call has a real member, us, which can do it all by copies. */
+bool data_is_alone(const struct call *call);
+int data_alone(const struct call *call, const struct p2p_index *x, device_stream s,
+	       struct err *err);

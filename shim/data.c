@@ -6,6 +6,7 @@
 
 #include "schedule/coll.h"
 #include "shim/data-internal.h"
+#include "shim/real-comm.h"
 #include "shim/real.h"
 #include "shim/scalar.h"
 
@@ -90,6 +91,11 @@ void data_deinit(struct comm *c)
 	data_redop_deinit(c);
 }
 
+static uint32_t policy(const struct call *call)
+{
+	return comm_data(call->comm, call->kind);
+}
+
 /* --- reductions ----------------------------------------------------------------------- */
 
 static bool is_int(ncclDataType_t dtype)
@@ -101,13 +107,16 @@ static bool is_int(ncclDataType_t dtype)
 static int scaled_sum(struct comm *c, ncclRedOp_t *ops, uint32_t *made, ncclDataType_t dtype,
 		      double factor, ncclRedOp_t *ret, struct err *err)
 {
+	ncclComm_t real;
 	char scalar[8];
 	int rc;
 
 	if (!(*made & 1u << dtype)) {
 		scalar_store(dtype, factor, scalar);
-		rc = REAL(RedOpCreatePreMulSum,
-			  (&ops[dtype], scalar, dtype, ncclScalarHostImmediate, c->real));
+		rc = real_comm_get(c, &real, err);
+		if (!rc)
+			rc = REAL(RedOpCreatePreMulSum,
+				  (&ops[dtype], scalar, dtype, ncclScalarHostImmediate, real));
 		if (rc)
 			return rc;
 		*made |= 1u << dtype;
@@ -123,10 +132,11 @@ static int map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err)
 
 	*ret = call->redop;
 	if (call->redop >= ncclNumOps) {
-		*ret = c->redops[call->redop - ncclNumOps].real;
+		*ret = policy(call) == DATA_MIRROR ? c->redops[call->redop - ncclNumOps].real :
+						     c->redops[call->redop - ncclNumOps].plain;
 		return 0;
 	}
-	if (c->data != DATA_MIRROR || c->n_real == c->n_ranks)
+	if (policy(call) != DATA_MIRROR || c->n_real == c->n_ranks)
 		return 0;
 	if (call->redop == ncclSum && (c->multiplicity > 1 || !c->is_even))
 		return scaled_sum(c, c->scale_op, &c->scale_made, call->dtype, c->multiplicity,
@@ -186,7 +196,7 @@ static bool needs_power(const struct call *call)
 {
 	const struct comm *c = call->comm;
 
-	return call->redop == ncclProd && c->data == DATA_MIRROR && c->n_real < c->n_ranks;
+	return call->redop == ncclProd && policy(call) == DATA_MIRROR && c->n_real < c->n_ranks;
 }
 
 static bool is_reduction(uint32_t kind)
@@ -247,8 +257,9 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 	int rc;
 
 	call->real_send = call->send;
+	call->real_op = ncclSum;
 	call->scratch = NULL;
-	if (c->data == DATA_NONE || !call->bytes)
+	if (policy(call) == DATA_NONE || !call->bytes)
 		return 0;
 	if (call->kind == COLL_ALLGATHER && !is_contiguous(c))
 		return scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
@@ -297,10 +308,8 @@ static int exchange_chunks(struct call *call, bool sends, bool receives, device_
 	return rc;
 }
 
-/* The broadcast of the same group whose root is the real rank @root, of the same size as
- * @call: an all-gather of uneven parts is a group of one broadcast from every rank. */
-static const struct call *find_broadcast(const struct call *call, const struct call *all,
-					 uint32_t n, uint32_t root)
+const struct call *data_find_broadcast(const struct call *call, const struct call *all, uint32_t n,
+				       uint32_t root)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (all[i].comm == call->comm && all[i].kind == COLL_BROADCAST &&
@@ -319,12 +328,12 @@ static int during_broadcast(struct call *call, const struct call *all, uint32_t 
 	const void *send = c->rank == call->root ? call->send : call->recv;
 	const struct call *other;
 
-	if (root < 0 && c->data != DATA_MIRROR)
+	if (root < 0 && policy(call) != DATA_MIRROR)
 		return 0;
 	if (root < 0) {
 		root = (int)comm_template(c, call->root);
 		if ((uint32_t)root == c->index) {
-			other = find_broadcast(call, all, n, c->rank);
+			other = data_find_broadcast(call, all, n, c->rank);
 			send = other ? other->send : send;
 		}
 	}
@@ -351,6 +360,11 @@ static int during_rooted(struct call *call, cudaStream_t stream, struct err *err
 	return rc || !is_root ? rc : exchange_chunks(call, true, false, stream, err);
 }
 
+bool data_needs_real(const struct call *call)
+{
+	return policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
+}
+
 int data_during(struct call *call, const struct call *all, uint32_t n, device_stream s,
 		struct err *err)
 {
@@ -359,7 +373,7 @@ int data_during(struct call *call, const struct call *all, uint32_t n, device_st
 	void *to;
 	int peer;
 
-	if (c->data == DATA_NONE || !call->bytes)
+	if (!data_needs_real(call))
 		return 0;
 	switch ((enum coll_kind)call->kind) {
 	case COLL_ALLREDUCE:
@@ -431,7 +445,7 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 	uint64_t b = call->bytes;
 	int rc = 0, real;
 
-	if (c->data == DATA_MIRROR && is_block(c)) {
+	if (policy(call) == DATA_MIRROR && is_block(c)) {
 		if (c->members[0].rank)
 			rc = DEVICE(c, copy,
 				    (s, call->recv, slot(call->recv, b, c->members[0].rank),
@@ -443,9 +457,9 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 		if (real >= 0 && from)
 			rc = DEVICE(c, copy,
 				    (s, slot(call->recv, b, v), slot(from, b, (uint32_t)real), b));
-		else if (real < 0 && c->data == DATA_FILL)
+		else if (real < 0 && policy(call) == DATA_FILL)
 			rc = fill(call, slot(call->recv, b, v), b, s, err);
-		else if (real < 0 && c->data == DATA_MIRROR)
+		else if (real < 0 && policy(call) == DATA_MIRROR)
 			rc = DEVICE(c, copy,
 				    (s, slot(call->recv, b, v),
 				     from ? slot(from, b, comm_template(c, v)) :
@@ -485,9 +499,9 @@ static int after_receive(const struct call *call, const struct p2p_index *x, dev
 
 	if (call->is_send || comm_member(c, call->root) >= 0)
 		return 0;
-	if (c->data == DATA_FILL)
+	if (policy(call) == DATA_FILL)
 		return fill(call, call->recv, call->bytes, s, err);
-	if (c->data != DATA_MIRROR)
+	if (policy(call) != DATA_MIRROR)
 		return 0;
 	other = p2p_index_find(x, c, false, c->members[template].rank, call->nth);
 	if (other && other->bytes == call->bytes)
@@ -507,8 +521,14 @@ int data_after(struct call *call, const struct p2p_index *x, device_stream s, st
 {
 	struct comm *c = call->comm;
 
-	if (c->data == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
+	int rc = 0;
+
+	if (policy(call) == DATA_NONE || !call->bytes)
 		return 0;
+	if (data_is_alone(call))
+		rc = data_alone(call, x, s, err);
+	if (rc || c->n_real == c->n_ranks)
+		return rc;
 	switch ((enum coll_kind)call->kind) {
 	case COLL_ALLGATHER:
 		return replicate(call, call->scratch, s, err);
@@ -518,7 +538,7 @@ int data_after(struct call *call, const struct p2p_index *x, device_stream s, st
 		return c->rank == call->root ? replicate(call, NULL, s, err) : 0;
 	case COLL_BROADCAST:
 	case COLL_SCATTER:
-		if (c->data == DATA_FILL && !root_is_real(call))
+		if (policy(call) == DATA_FILL && !root_is_real(call))
 			return fill(call, call->recv, call->bytes, s, err);
 		return 0;
 	case COLL_SENDRECV:

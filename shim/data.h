@@ -36,6 +36,8 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 int data_during(struct call *call, const struct call *all, uint32_t n, device_stream s,
 		struct err *err);
 int data_after(struct call *call, const struct p2p_index *x, device_stream s, struct err *err);
+/* After data_before(): will data_during() call the real library? */
+bool data_needs_real(const struct call *call);
 
 /* A user's scaled sum on a virtual communicator. Return: as above. */
 int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,

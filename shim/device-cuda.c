@@ -206,6 +206,14 @@ static void cuda_free_host(void *ptr)
 		cu.MemFreeHost(ptr);
 }
 
+static void cuda_exchange_mode(int *mode)
+{
+	CUstreamCaptureMode now = (CUstreamCaptureMode)*mode;
+
+	cu.ThreadExchangeStreamCaptureMode(&now);
+	*mode = (int)now;
+}
+
 static int cuda_event_new(device_event *ret)
 {
 	return CU(EventCreate, (ret, CU_EVENT_DISABLE_TIMING));
@@ -267,5 +275,6 @@ const struct device device_cuda = {
 	.event_free = cuda_event_free,
 	.event_record = cuda_event_record,
 	.stream_wait = cuda_stream_wait,
+	.exchange_mode = cuda_exchange_mode,
 	.capture_id = cuda_capture_id,
 };

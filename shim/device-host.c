@@ -48,7 +48,7 @@ static struct {
 #undef POINTER
 } rt;
 
-enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1, CAPTURE_RELAXED = 2 };
+enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1 };
 
 static int host_open(struct err *err)
 {
@@ -205,7 +205,7 @@ static void exchange_mode(int *mode)
 
 static int host_alloc(void **ret, size_t bytes)
 {
-	int mode = CAPTURE_RELAXED, rc;
+	int mode = DEVICE_CAPTURE_RELAXED, rc;
 
 	exchange_mode(&mode);
 	rc = rt.cudaMalloc(ret, bytes);
@@ -215,7 +215,7 @@ static int host_alloc(void **ret, size_t bytes)
 
 static int host_alloc_host(void **ret, size_t bytes)
 {
-	int mode = CAPTURE_RELAXED, rc;
+	int mode = DEVICE_CAPTURE_RELAXED, rc;
 
 	exchange_mode(&mode);
 	rc = rt.cudaHostAlloc(ret, bytes, 0);
@@ -292,5 +292,6 @@ const struct device device_host = {
 	.event_free = host_event_free,
 	.event_record = host_event_record,
 	.stream_wait = host_stream_wait,
+	.exchange_mode = exchange_mode,
 	.capture_id = host_capture_id,
 };

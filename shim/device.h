@@ -44,6 +44,9 @@ struct gate {
 	uint64_t arrive_ns, local_done_ns, opened_ns;
 };
 
+/* A thread in this mode may allocate while streams are captured; it is not captured. */
+#define DEVICE_CAPTURE_RELAXED 2
+
 struct device {
 	const char *name;
 	/* The waiter itself honours due_ns, so that release() may come before. Else
@@ -91,6 +94,8 @@ struct device {
 	int (*event_record)(device_event ev, device_stream s);
 	int (*stream_wait)(device_stream s, device_event ev);
 
+	/* The calling thread's stream capture mode: @mode in, the one before out. */
+	void (*exchange_mode)(int *mode);
 	/* 0: not capturing; else a number that is the same for all streams of one
 	 * capture and differs between captures. */
 	uint64_t (*capture_id)(device_stream s);

@@ -3,6 +3,7 @@
 
 #include "shim/comm.h"
 #include "shim/last-error.h"
+#include "shim/real-comm.h"
 #include "shim/real.h"
 
 /* What a function answers that cannot be called, by its result type. */
@@ -23,11 +24,13 @@ static ncclResult_t refuse(const char *name)
 static int to_real(ncclComm_t *comm)
 {
 	struct comm *c = comm_find(*comm);
+	struct err err;
 
 	if (!c)
 		return 0;
-	*comm = c->real;
-	return c->real ? 0 : -1;
+	if (atomic_load_explicit(&c->state, memory_order_acquire) != COMM_READY)
+		return -1;
+	return real_comm_get(c, comm, &err) ? -1 : 0;
 }
 
 #define DEFINE_OWN(ret, name, params, args)

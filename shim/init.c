@@ -14,6 +14,7 @@
 #include "shim/env.h"
 #include "shim/group.h"
 #include "shim/last-error.h"
+#include "shim/real-comm.h"
 #include "shim/real.h"
 #include "shim/session.h"
 #include "wire/unique-id.h"
@@ -62,52 +63,6 @@ static ncclResult_t result_of(int rc)
 	return rc == -EINVAL || rc == -EPROTO ? ncclInvalidUsage : ncclSystemError;
 }
 
-/* The lowest real member makes the id, the others get it through nboxd. */
-static int offer_id(struct comm *c, struct err *err)
-{
-	const struct real *real = real_get();
-	ncclUniqueId id;
-
-	if (!real->path[0])
-		return err_set(err, ELIBACC, "%s", real->err.text);
-	if (!real->GetUniqueId)
-		return err_set(err, ELIBACC, "the NCCL in use (%s) has no ncclGetUniqueId", real->path);
-	if (real->GetUniqueId(&id) != ncclSuccess)
-		return err_set(err, EIO, "the real ncclGetUniqueId failed");
-	memcpy(c->local_id, &id, sizeof(id));
-	return c->n_real > 1 ? checkin_send(c, WIRE_LOCAL_ID, &id, sizeof(id)) : 0;
-}
-
-static int make_real(const struct init *init, struct err *err)
-{
-	struct comm *c = init->comm;
-	const struct real *real = real_get();
-	ncclResult_t result;
-	ncclUniqueId id;
-	int rc;
-
-	if (c->index == 0) {
-		memcpy(&id, c->local_id, sizeof(id));
-	} else {
-		rc = checkin_wait_local_id(c, (uint8_t *)&id, err);
-		if (rc)
-			return rc;
-	}
-	if (c->dev->set(c->device))
-		return err_set(err, EIO, "cannot select device %d", c->device);
-	if (init->config && real->CommInitRankConfig)
-		result = real->CommInitRankConfig(&c->real, (int)c->n_real, id, (int)c->index,
-						  init->config);
-	else if (real->CommInitRank)
-		result = real->CommInitRank(&c->real, (int)c->n_real, id, (int)c->index);
-	else
-		result = real_missing("ncclCommInitRank");
-	if (result != ncclSuccess && result != ncclInProgress)
-		err_set(err, EIO, "the real communicator of %u ranks: %s", c->n_real,
-			real->GetLastError ? real->GetLastError(NULL) : "failed");
-	return result == ncclInProgress ? 0 : (int)result;
-}
-
 /* One step for all of the list; an init that failed is skipped afterwards. */
 struct job {
 	uint32_t n;
@@ -149,6 +104,14 @@ static void check_in(struct job *job)
 	}
 }
 
+/* Now: a single real member makes its own when something needs it. */
+static bool wants_real(const struct init *init)
+{
+	const struct comm *c = init->comm;
+
+	return is_ok(init) && c->n_ranks && c->n_real > 1 && real_comm_is_wanted(c);
+}
+
 static void make_all_real(struct job *job)
 {
 	const struct real *real = real_get();
@@ -160,8 +123,8 @@ static void make_all_real(struct job *job)
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct comm *c = job->list[i].comm;
 
-		if (is_ok(&job->list[i]) && c->n_ranks && c->index == 0) {
-			rc = offer_id(c, &err);
+		if (wants_real(&job->list[i]) && c->index == 0) {
+			rc = real_comm_offer_id(c, &err);
 			if (rc)
 				failed(&job->list[i], rc, &err);
 		}
@@ -169,13 +132,15 @@ static void make_all_real(struct job *job)
 	if (is_group)
 		real->GroupStart();
 	for (uint32_t i = 0; i < job->n; i++) {
-		if (!is_ok(&job->list[i]) || !job->list[i].comm->n_ranks)
+		if (!wants_real(&job->list[i]))
 			continue;
-		rc = make_real(&job->list[i], &err);
+		rc = real_comm_make(job->list[i].comm, job->list[i].config, &err);
 		if (rc)
 			failed(&job->list[i], rc, &err);
 	}
 	result = is_group ? real->GroupEnd() : ncclSuccess;
+	for (uint32_t i = 0; i < job->n; i++)
+		job->list[i].comm->real = job->list[i].comm->real_made;
 	if (result == ncclSuccess || result == ncclInProgress)
 		return;
 	err_set(&err, EIO, "the real communicators: %s",
@@ -199,10 +164,7 @@ static ncclResult_t job_run(struct job *job)
 	ncclResult_t first = ncclSuccess;
 
 	check_in(job);
-	for (uint32_t i = 0; i < job->n; i++)
-		job->list[i].comm->data = session_welcome()->data;
-	if (session_welcome()->data != DATA_NONE)
-		make_all_real(job);
+	make_all_real(job);
 	job->list[0].comm->dev->set(job->device);
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
@@ -231,6 +193,8 @@ static ncclResult_t job_run(struct job *job)
 			}
 		}
 		free(init->body);
+		if (c->n_real == 1)
+			c->real_config = steal_ptr(init->config);
 		free(init->config);
 		comm_unref(c);
 	}

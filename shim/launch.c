@@ -273,7 +273,7 @@ static bool is_other_comm(const struct plan *p, uint32_t i)
 
 static int enqueue_after(struct plan *p, struct err *err)
 {
-	CLEANUP(p2p_index_deinit) struct p2p_index x = {0};
+	CLEANUP(p2p_index_deinit) struct p2p_index x = {.calls = p->calls, .n_calls = p->n_calls};
 	bool has_p2p = false;
 	int rc = 0;
 
@@ -289,23 +289,11 @@ static int enqueue_after(struct plan *p, struct err *err)
 	return rc;
 }
 
-/* The real work of all batches, as one real group. */
-static int enqueue_data(struct plan *p, struct err *err)
+static int enqueue_real(struct plan *p, struct err *err)
 {
 	const struct real *real = real_get();
 	int rc = 0;
-	bool is_any = false;
 
-	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
-		struct batch *b = batch_of(p, &p->calls[i]);
-
-		rc = is_other_comm(p, i) ? use_device(b->comm, err) : 0;
-		if (!rc)
-			rc = data_before(&p->calls[i], b->stream, b->capture != 0, err);
-		is_any = is_any || b->comm->data != DATA_NONE;
-	}
-	if (rc || !is_any)
-		return rc;
 	if (!real->GroupStart || !real->GroupEnd)
 		return (int)real_missing("ncclGroupStart");
 	real->GroupStart();
@@ -320,6 +308,25 @@ static int enqueue_data(struct plan *p, struct err *err)
 	if (rc)
 		err_set(err, EIO, "the real NCCL says in ncclGroupEnd: %s",
 			real->GetLastError ? real->GetLastError(NULL) : "error");
+	return rc;
+}
+
+/* The real work of all batches, as one real group. */
+static int enqueue_data(struct plan *p, struct err *err)
+{
+	int rc = 0;
+	bool is_any = false;
+
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+		struct batch *b = batch_of(p, &p->calls[i]);
+
+		rc = is_other_comm(p, i) ? use_device(b->comm, err) : 0;
+		if (!rc)
+			rc = data_before(&p->calls[i], b->stream, b->capture != 0, err);
+		is_any = is_any || data_needs_real(&p->calls[i]);
+	}
+	if (!rc && is_any)
+		rc = enqueue_real(p, err);
 	return rc ? rc : enqueue_after(p, err);
 }
 

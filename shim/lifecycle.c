@@ -137,7 +137,7 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void *buff, size_t size, void **h
 	ENTER();
 	struct comm *c = comm_find(comm);
 
-	if (c && !c->real) { /* data policy none: nothing to register with */
+	if (c && !c->real) { /* data policy none, or one real member: nothing to register with */
 		if (!handle)
 			return last_error_set(ncclInvalidArgument, "ncclCommRegister: NULL");
 		*handle = NULL;
@@ -152,7 +152,7 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle)
 	ENTER();
 	struct comm *c = comm_find(comm);
 
-	if (c && !c->real)
+	if (c && (!c->real || !handle))
 		return ncclSuccess;
 	FORWARD(CommDeregister, (c ? c->real : comm, handle));
 }

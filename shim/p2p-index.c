@@ -25,6 +25,7 @@ int p2p_index_init(struct p2p_index *x, struct call *calls, uint32_t n)
 	while (slots < n)
 		slots *= 2;
 	x->calls = calls;
+	x->n_calls = n;
 	x->mask = slots - 1;
 	x->heads = calloc(slots, sizeof(*x->heads));
 	if (!x->heads)

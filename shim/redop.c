@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "shim/data-internal.h"
+#include "shim/real-comm.h"
 #include "shim/scalar.h"
 
 static int make_self(struct comm *c, struct err *err)
@@ -28,19 +30,31 @@ bool data_redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dt
 	return i < c->n_redops && c->redops[i].is_used && c->redops[i].dtype == dtype;
 }
 
-static int redop_make(struct comm *c, struct redop *r, const void *scalar, struct err *err)
+/* Is any reduction's policy mirror, any another one (but none)? */
+static void look_at_policies(const struct comm *c, bool *ret_mirror, bool *ret_other)
 {
-	bool is_scaled = c->data == DATA_MIRROR && c->multiplicity > 1;
-	char times[8];
+	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_REDUCE, COLL_REDUCESCATTER};
+
+	*ret_mirror = *ret_other = false;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		uint32_t data = comm_data(c, kinds[i]);
+
+		*ret_mirror = *ret_mirror || data == DATA_MIRROR;
+		*ret_other = *ret_other || (data != DATA_MIRROR && data != DATA_NONE);
+	}
+}
+
+static int make_scaled(struct comm *c, struct redop *r, const void *scalar, ncclComm_t real,
+		       struct err *err)
+{
 	void *use = (void *)(uintptr_t)scalar;
+	char times[8];
 	int rc;
 
-	if (!c->real)
-		return 0;
-	if (is_scaled && r->residence == ncclScalarHostImmediate) {
+	if (c->multiplicity > 1 && r->residence == ncclScalarHostImmediate) {
 		scalar_times(r->dtype, scalar, c->multiplicity, times);
 		use = times;
-	} else if (is_scaled) {
+	} else if (c->multiplicity > 1) {
 		rc = make_self(c, err);
 		if (!rc && c->dev->alloc(&r->scaled, 8))
 			rc = err_set(err, ENOMEM, "no device memory");
@@ -49,7 +63,29 @@ static int redop_make(struct comm *c, struct redop *r, const void *scalar, struc
 		use = r->scaled;
 	}
 	r->scalar = scalar;
-	return REAL(RedOpCreatePreMulSum, (&r->real, use, r->dtype, r->residence, c->real));
+	rc = REAL(RedOpCreatePreMulSum, (&r->real, use, r->dtype, r->residence, real));
+	r->has_real = !rc;
+	return rc;
+}
+
+static int redop_make(struct comm *c, struct redop *r, const void *scalar, struct err *err)
+{
+	bool is_mirror, is_other;
+	ncclComm_t real;
+	int rc;
+
+	look_at_policies(c, &is_mirror, &is_other);
+	if (!is_mirror && !is_other)
+		return 0;
+	rc = real_comm_get(c, &real, err);
+	if (!rc && is_mirror)
+		rc = make_scaled(c, r, scalar, real, err);
+	if (!rc && is_other) {
+		rc = REAL(RedOpCreatePreMulSum, (&r->plain, (void *)(uintptr_t)scalar, r->dtype,
+						 r->residence, real));
+		r->has_plain = !rc;
+	}
+	return rc;
 }
 
 int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
@@ -84,13 +120,18 @@ int data_redop_free(struct comm *c, ncclRedOp_t op, struct err *err)
 {
 	uint32_t i = (uint32_t)op - ncclNumOps;
 	struct redop *r;
+	int rc = 0;
 
 	if (op < ncclNumOps || i >= c->n_redops || !c->redops[i].is_used)
 		return err_set(err, EINVAL, "not a reduction of this communicator");
 	r = &c->redops[i];
 	r->is_used = false;
 	/* @scaled stays until the place is used again: ops in streams may read it */
-	return c->real ? REAL(RedOpDestroy, (r->real, c->real)) : 0;
+	if (r->has_real)
+		rc = REAL(RedOpDestroy, (r->real, c->real));
+	if (!rc && r->has_plain)
+		rc = REAL(RedOpDestroy, (r->plain, c->real));
+	return rc;
 }
 
 int data_redop_scale(const struct call *call, device_stream s, struct err *err)
@@ -104,7 +145,7 @@ int data_redop_scale(const struct call *call, device_stream s, struct err *err)
 	if (call->redop < ncclNumOps)
 		return 0;
 	r = &c->redops[call->redop - ncclNumOps];
-	if (!r->scaled)
+	if (!r->scaled || comm_data(c, call->kind) != DATA_MIRROR)
 		return 0;
 	scalar_store(call->dtype, c->multiplicity, scalar);
 	rc = REAL(RedOpCreatePreMulSum,

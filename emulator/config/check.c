@@ -218,6 +218,32 @@ static int check_layouts(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_data_for(struct config *c, struct err *err)
+{
+	const struct config_value *v = &c->values[CONFIG_DATA_FOR];
+	struct err why;
+
+	free(c->data_for);
+	c->n_data_for = 0;
+	c->data_for = calloc(v->n_items + 1, sizeof(*c->data_for));
+	if (!c->data_for)
+		return err_set(err, ENOMEM, "out of memory");
+	for (size_t i = 0; i < v->n_items; i++) {
+		struct data_for *f = &c->data_for[c->n_data_for];
+
+		if (data_for_parse(v->items[i].text, c->layouts, c->n_layouts, f, &why))
+			return refuse(c, CONFIG_DATA_FOR, i, err, "%s", why.text);
+		for (size_t j = 0; j < c->n_data_for; j++)
+			if (c->data_for[j].kind == f->kind &&
+			    !strcmp(c->data_for[j].axes, f->axes))
+				return refuse(c, CONFIG_DATA_FOR, i, err,
+					      "a second policy for the same; there was '%s' before",
+					      v->items[j].text);
+		c->n_data_for++;
+	}
+	return 0;
+}
+
 static int check_hop(struct config *c, enum config_id latency, enum config_id bandwidth,
 		     struct hop_cost *hop, struct err *err)
 {
@@ -552,6 +578,7 @@ int config_finish(struct config *c, struct err *err)
 
 	if ((r = check_world(c, err)) < 0 || (r = check_real(c, err)) < 0 ||
 	    (r = check_layouts(c, err)) < 0 ||
+	    (r = check_data_for(c, err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, &c->topology.intra,
 			   err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH, &c->topology.inter,

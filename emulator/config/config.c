@@ -71,6 +71,7 @@ struct config *config_free(struct config *c)
 	free(c->failures);
 	free(c->addrs);
 	free(c->default_addr);
+	free(c->data_for);
 	free(c);
 	return NULL;
 }

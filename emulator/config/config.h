@@ -17,6 +17,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "config/data-for.h"
 #include "config/failure.h"
 #include "members/members.h"
 #include "schedule/coll.h"
@@ -29,7 +30,7 @@ enum config_id {
 	CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH,
 	CONFIG_LAYOUT,
 	CONFIG_MODEL, CONFIG_WHAT_IF,
-	CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_SPLIT,
+	CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_DATA_FOR, CONFIG_SPLIT,
 	CONFIG_ALGO, CONFIG_CHANNELS, CONFIG_CHUNK,
 	CONFIG_LINK, CONFIG_ADDR, CONFIG_TOKEN, CONFIG_STORE,
 	CONFIG_SEED, CONFIG_OUT, CONFIG_LOG,
@@ -91,6 +92,8 @@ struct config {
 	size_t n_failures;
 	uint32_t exchange; /* enum wire_exchange */
 	uint32_t data;     /* enum wire_data */
+	struct data_for *data_for; /* owned */
+	size_t n_data_for;
 	enum split_policy split;
 	uint8_t algo[COLL_KINDS]; /* enum sched_algo */
 	uint32_t channels;

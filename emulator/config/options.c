@@ -44,6 +44,11 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 			     "what crosses the link: ", exchange_names},
 	[CONFIG_DATA] = {"data", "NBOX_DATA", "data", KIND_CHOICE, "mirror", "D",
 			 "what virtual ranks contribute: ", data_names},
+	[CONFIG_DATA_FOR] = {"data-for", "NBOX_DATA_FOR", "data_for", KIND_MAP, NULL, "WHAT=DATA",
+			     "the same for a kind of collective or the communicators along an axis of "
+			     "the layout, such as allgather=identity, dp=fill or dp/allreduce=none; "
+			     "may be repeated",
+			     NULL},
 	[CONFIG_SPLIT] = {"split", "NBOX_SPLIT", "split", KIND_CHOICE, "template", "P",
 			  "color of a virtual rank in a split: its template's, the lowest real "
 			  "member's, or its template's on its own node only: ",

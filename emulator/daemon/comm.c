@@ -45,6 +45,8 @@ struct comm_member *comm_member(struct comm *c, uint32_t rank)
 static int tell_ready(struct comm *c, const struct comm_entry *entries)
 {
 	const struct config *config = c->server->config;
+	const struct cluster *cluster = &c->server->cluster;
+	char axes[AXES_NAME_MAX];
 	size_t n = sizeof(struct wire_comm_ready) + c->n_real * sizeof(struct wire_member);
 	CLEANUP(freep) char *body = malloc(n);
 	struct wire_comm_ready m = {
@@ -58,6 +60,9 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	if (!body)
 		return -ENOMEM;
 	memcpy(m.algo, config->algo, sizeof(config->algo));
+	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes, sizeof(axes));
+	data_for_resolve(config->data_for, config->n_data_for, config->data, axes,
+			 c->n_ranks == config->world, m.data);
 	for (uint32_t i = 0; i < c->n_real; i++) {
 		struct wire_member member = {c->real[i].rank, c->real[i].world_rank};
 

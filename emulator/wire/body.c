@@ -131,6 +131,8 @@ static int check_comm_ready(const struct wire_hdr *h, const void *body, struct e
 	for (i = 0; i < WIRE_KINDS; i++) {
 		if (m.algo[i] >= WIRE_ALGOS)
 			return bad(h, err, "algo", m.algo[i]);
+		if (m.data[i] > DATA_NONE)
+			return bad(h, err, "data", m.data[i]);
 	}
 	return check_members(h, &m, (const char *)body + sizeof(m), err);
 }

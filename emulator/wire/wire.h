@@ -117,7 +117,7 @@ struct wire_welcome {
 	uint32_t n_nodes, gpus_per_node;
 	uint32_t n_real;
 	uint32_t exchange;   /* enum wire_exchange */
-	uint32_t data;       /* enum wire_data */
+	uint32_t data;       /* enum wire_data; COMM_READY has each communicator's */
 	uint32_t same_clock; /* 1: same host as the daemon */
 };
 
@@ -156,6 +156,7 @@ struct wire_comm_ready {
 	uint32_t channels;
 	uint64_t chunk_bytes;
 	uint8_t algo[16];    /* enum sched_algo for each coll_kind */
+	uint8_t data[16];    /* enum wire_data for each coll_kind */
 };
 
 /* One op: what the call said. Sizes are NCCL's own (count as passed). */

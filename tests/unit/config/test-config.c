@@ -19,7 +19,7 @@ static const struct bad bad_files[] = {
 	{"cluster:\n  nodse: 2\n", "f:2:3: unknown key 'cluster.nodse'; did you mean 'nodes'?"},
 	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
 	{"zzz: 2\n", "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, model, what_if, "
-		     "exchange, data, split, schedule, link, store, seed, out, log, tuning"},
+		     "exchange, data, data_for, split, schedule, link, store, seed, out, log, tuning"},
 	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
 	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n", "f:2:1: key 'cluster' is here a second time"},
 	{"cluster:\n  nodes: 2\n  nodes: 2\n", "f:3:3: key 'cluster.nodes' is here a second time"},
@@ -61,6 +61,16 @@ static const struct bad bad_files[] = {
 	{"data: *a\n", "f:1:7: aliases (*name) are not taken here"},
 	{"model: \"a\\0b\"\n", "f:1:8: model: a control character in the text"},
 	{"model: \"\"\n", "f:1:8: no model is named; `nbox models` lists them"},
+	{"data_for: {allgater: fill}\n", "f:1:22: 'allgater' is no kind of collective, and no axis "
+					"of the declared layout; did you mean AllGather"},
+	{"data_for: {dp: fill}\n", "f:1:16: 'dp' is no kind of collective, and no axis of the declared "
+				  "layout (there is none: --layout)"},
+	{"data_for: {allgather: fil}\n", "f:1:23: unknown data policy 'fil'; did you mean 'fill'? "},
+	{"data_for: {allgather: fill, AllGather: none}\n", "f:1:40: a second policy for the same; "
+							   "there was 'allgather=fill' before"},
+	{"layout: ['tp=2,dp=8']\ndata_for: {dp/alreduce: fill}\n", "f:2:25: unknown collective "
+								     "'alreduce'; did you mean "
+								     "AllReduce"},
 	{"what_if: [fail]\n", "f:1:11: 'fail': say when: either time=TIME or after=OPS, such as "
 			      "fail:rank=17,time=30s"},
 	{"what_if: ['fail:time=3s']\n", "f:1:11: 'fail:time=3s': time=TIME needs the rank=RANK "

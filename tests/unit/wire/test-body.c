@@ -113,6 +113,7 @@ static void comm_ready(void **state)
 	SPOIL(WIRE_COMM_READY, m, ready.channels, WIRE_CHANNELS_MAX + 1);
 	SPOIL(WIRE_COMM_READY, m, ready.chunk_bytes, WIRE_BODY_MAX + 1);
 	SPOIL(WIRE_COMM_READY, m, ready.algo[COLL_SENDRECV], SCHED_ALGOS);
+	SPOIL(WIRE_COMM_READY, m, ready.data[COLL_SENDRECV], DATA_NONE + 1);
 	SPOIL(WIRE_COMM_READY, m, member[0].rank, 5);  /* twice */
 	SPOIL(WIRE_COMM_READY, m, member[0].rank, 6);  /* not sorted */
 	SPOIL(WIRE_COMM_READY, m, member[1].rank, 8);

@@ -1,0 +1,147 @@
+#include "config/data-for.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "wire/wire.h"
+
+#define NAMES_MAX (COLL_KINDS + 2 * LAYOUT_AXES_MAX + 1)
+
+/* What may stand in front of "=". Return: how many. */
+static size_t list_names(const struct layout *layouts, size_t n_layouts,
+			 const char *names[NAMES_MAX])
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < COLL_KINDS; i++)
+		names[n++] = coll_kind_name(i);
+	names[n++] = "world";
+	for (size_t i = 0; i < n_layouts; i++)
+		for (uint32_t j = 0; j < layouts[i].n_axes && n < NAMES_MAX; j++)
+			names[n++] = layouts[i].axis[j].name;
+	return n;
+}
+
+static bool is_axis(const char *name, size_t len, const struct layout *layouts, size_t n_layouts)
+{
+	for (size_t i = 0; i < n_layouts; i++)
+		for (uint32_t j = 0; j < layouts[i].n_axes; j++)
+			if (strlen(layouts[i].axis[j].name) == len &&
+			    !memcmp(layouts[i].axis[j].name, name, len))
+				return true;
+	return false;
+}
+
+/* "world", or axes of the layouts joined by '+'. */
+static bool are_axes(const char *text, const struct layout *layouts, size_t n_layouts)
+{
+	size_t len;
+
+	if (!strcmp(text, "world"))
+		return true;
+	for (;; text += len + 1) {
+		len = strcspn(text, "+");
+		if (!is_axis(text, len, layouts, n_layouts))
+			return false;
+		if (!text[len])
+			return true;
+	}
+}
+
+int data_for_parse(const char *text, const struct layout *layouts, size_t n_layouts,
+		   struct data_for *ret, struct err *err)
+{
+	struct data_for f = {.kind = COLL_KINDS};
+	const char *names[NAMES_MAX], *eq = strchr(text, '='), *near;
+	char what[DATA_FOR_AXES_MAX + 32], *slash;
+	int kind, rc;
+
+	if (!eq || eq == text || (size_t)(eq - text) >= DATA_FOR_AXES_MAX)
+		return err_set(err, EINVAL,
+			       "'%.64s' is no WHAT=POLICY, such as allgather=identity or dp=fill",
+			       text);
+	rc = wire_data_parse(eq + 1, &f.data, err);
+	if (rc)
+		return rc;
+	snprintf(what, sizeof(what), "%.*s", (int)(eq - text), text);
+	slash = strchr(what, '/');
+	if (slash)
+		*slash++ = '\0';
+	kind = coll_kind_parse(slash ? slash : what);
+	if (kind >= 0)
+		f.kind = (uint32_t)kind;
+	if (kind < 0 && slash) {
+		near = units_suggest(slash, names, list_names(NULL, 0, names) - 1);
+		return err_set(err, EINVAL, "unknown collective '%.32s'; %s%s", slash,
+			       near ? "did you mean " : "there are AllReduce, AllGather, ...",
+			       near ? near : "");
+	}
+	if (slash || kind < 0) {
+		if (!are_axes(what, layouts, n_layouts)) {
+			near = units_suggest(what, names, list_names(layouts, n_layouts, names));
+			return err_set(err, EINVAL,
+				       "'%.32s' is no kind of collective, and no axis of the "
+				       "declared layout%s%s",
+				       what,
+				       near	     ? "; did you mean " :
+				       n_layouts == 0 ? " (there is none: --layout)" :
+							"",
+				       near ? near : "");
+		}
+		snprintf(f.axes, sizeof(f.axes), "%.*s", DATA_FOR_AXES_MAX - 1, what);
+	}
+	*ret = f;
+	return 0;
+}
+
+/* Is each part of @a, joined by '+', one of @b's? */
+static bool is_within(const char *a, const char *b)
+{
+	for (;; a++) {
+		size_t len = strcspn(a, "+"), other;
+		const char *p = b;
+
+		for (;; p += other + 1) {
+			other = strcspn(p, "+");
+			if (other == len && !memcmp(a, p, len))
+				break;
+			if (!p[other])
+				return false;
+		}
+		a += len;
+		if (!*a)
+			return true;
+	}
+}
+
+/* How exactly @f names the communicator and the kind; -1: not at all. */
+static int exactness(const struct data_for *f, uint32_t kind, const char *axes, bool is_world)
+{
+	bool is_here = !strcmp(f->axes, "world") ? is_world :
+						   is_within(f->axes, axes) && is_within(axes, f->axes);
+
+	if (f->kind != COLL_KINDS && f->kind != kind)
+		return -1;
+	if (f->axes[0] && !is_here)
+		return -1;
+	return (f->axes[0] ? 2 : 0) + (f->kind != COLL_KINDS);
+}
+
+void data_for_resolve(const struct data_for *list, size_t n, uint32_t data, const char *axes,
+		      bool is_world, uint8_t ret[COLL_KINDS])
+{
+	for (uint32_t kind = 0; kind < COLL_KINDS; kind++) {
+		int best = 0, now;
+
+		ret[kind] = (uint8_t)data;
+		for (size_t i = 0; i < n; i++) {
+			now = exactness(&list[i], kind, axes, is_world);
+			if (now < best)
+				continue;
+			best = now;
+			ret[kind] = (uint8_t)list[i].data;
+		}
+	}
+}
