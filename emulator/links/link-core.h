@@ -87,6 +87,12 @@ struct link {
 void link_init(struct link *l, const struct link_ops *ops, const struct link_events *ev,
 	       void *owner);
 
+/* Bytes queued that post() was not asked to take, or refused. */
+static inline uint64_t link_untaken(const struct link *l)
+{
+	return l->tx_queued + l->tx_done - l->tx_taken;
+}
+
 /* "shm:/path", "tcp:host:port" or "rdma:host:port" taken apart. */
 struct link_addr {
 	enum { ADDR_SHM, ADDR_TCP, ADDR_RDMA } kind;

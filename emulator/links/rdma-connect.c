@@ -43,6 +43,7 @@ static socklen_t address_length(const struct sockaddr *a)
 static void set_state(struct rdma_link *r, enum rdma_state s)
 {
 	r->state = s;
+	r->is_blocked = false;
 	r->state_tick = r->rx_tick = r->hub->ticks;
 }
 

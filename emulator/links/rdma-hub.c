@@ -23,6 +23,8 @@
 #define LOOK_NS (5 * NS_PER_MS)
 #define CQ_ENTRIES 512 /* at first */
 
+time_t rdma_tick_s = 1;
+
 static int set_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -53,7 +55,7 @@ static void hub_freep(struct rdma_hub **h)
 
 int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err)
 {
-	const struct itimerspec second = {{1, 0}, {1, 0}};
+	const struct itimerspec second = {{rdma_tick_s, 0}, {rdma_tick_s, 0}};
 	CLEANUP(hub_freep) struct rdma_hub *h = NULL;
 	const struct verbs *v;
 	int rc = verbs_get(&v, err);

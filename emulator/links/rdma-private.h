@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "links/link-core.h"
 #include "links/rdma-hello.h"
@@ -132,6 +133,7 @@ struct rdma_link {
 	struct rdma_link *prev, *next; /* of the hub */
 	enum rdma_state state;
 	bool is_acceptor;
+	bool is_blocked; /* the last post() found no room, and nothing has changed since */
 	uint64_t link_id;
 	uint64_t state_tick, rx_tick; /* since when; last sign of life */
 	int code;                     /* why it ended; 0: the peer went in good order */
@@ -234,6 +236,9 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
 /* --- rdma-connect.c: the connection manager --------------------------------------------- */
 
 void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e);
+
+/* Seconds between ticks; tests make it long, so that no tick hides a lost wake-up. */
+extern time_t rdma_tick_s;
 
 /* --- counts, for tests and status ---------------------------------------------------------- */
 

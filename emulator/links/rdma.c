@@ -235,10 +235,13 @@ static ssize_t rdma_post(struct link *l, struct link_seg *s, int n_seg)
 
 	if (r->state == RDMA_ENDED)
 		return -EPIPE;
+	r->is_blocked = r->state != RDMA_UP;
 	while (n_seg && r->state == RDMA_UP) {
 		n = goes_by_write(r, s) ? write_piece(r, s) : send_piece(r, s, n_seg);
-		if (n <= 0)
+		if (n <= 0) {
+			r->is_blocked = true;
 			return total ? total : n;
+		}
 		total += n;
 		for (left = n; n_seg && (uint64_t)left >= s->bytes; s++, n_seg--)
 			left -= (ssize_t)s->bytes;
@@ -362,6 +365,7 @@ void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc)
 
 	if (r->state == RDMA_ENDED)
 		return;
+	r->is_blocked = false; /* or so we hope */
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (!r->has_bad || r->bad.status == IBV_WC_WR_FLUSH_ERR) {
 			r->bad = *wc;
@@ -504,6 +508,9 @@ static bool rdma_arm(struct link *l, bool want_read, bool want_write)
 		r->hub->is_armed = true;
 		return true;
 	}
+	/* what was queued and not tried since something changed */
+	if (want_write && !r->is_blocked && link_untaken(l))
+		return false;
 	if (!rdma_dev_arm(r->dev, want_write))
 		return false;
 	return !(r->has_bad || r->is_disconnected || (want_read && r->rx_read < r->rx_next));

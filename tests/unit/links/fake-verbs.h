@@ -1,0 +1,40 @@
+/* An RDMA device that does not exist, for tests: libibverbs and librdmacm as far as the
+ * rdma link uses them (links/verbs.h), between ends in one process. It keeps the rules that
+ * matter (keys, bounds, receives that must be posted, states, order, solicited events) and
+ * breaks on demand. One lock; any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "links/verbs.h"
+
+extern const struct verbs fake_verbs;
+
+/* What goes wrong. Zero: nothing. Read under no lock: set it while nobody works. */
+extern struct fake_faults {
+	int poll_most;            /* completions one poll gives at most */
+	uint32_t inline_most;     /* more is refused at create_qp; default 512 */
+	uint32_t cq_most;         /* resize_cq refuses more */
+	int reg_errno;            /* of the next registrations of at least reg_bytes */
+	size_t reg_bytes;
+	int alloc_pd_errno, create_qp_errno, channel_errno;
+	uint32_t send_number;     /* the n-th send from now on completes with send_status */
+	enum ibv_wc_status send_status;
+	uint32_t imm_number;      /* the n-th send from now on carries imm instead */
+	uint32_t imm;
+	bool hold_odd_qps;        /* what goes over queue pairs of odd place waits ... */
+	bool is_cut;              /* nothing arrives, sends end in RETRY_EXC_ERR */
+	bool drop_establish;      /* the last word of a connection is lost */
+	bool drop_answer;         /* requests are never answered */
+	bool corrupt_hello;       /* private data of requests arrive changed */
+	int hello_version;        /* ... or with this version */
+} fake_faults;
+
+void fake_reset(void);
+void fake_release_held(void); /* ... until here */
+/* An asynchronous event of the device (for all its ports, or its newest queue pair). */
+void fake_async(enum ibv_event_type type);
+/* What nobody has given back: queue pairs, regions, ids, queues, channels. */
+unsigned int fake_leaks(void);
+unsigned int fake_rnr(void); /* sends that met no receive */
