@@ -20,6 +20,7 @@
 #define UNKNOWN_SETTLES 4 /* of settle, before an id is invented whose maker is not known */
 #define KEY_SHOWN 200
 #define DESCRIBE_NS NS_PER_S
+#define TOLD_MAX 8 /* log lines about waits in one look */
 
 static struct policy_world world_of(const struct store_server *ss)
 {
@@ -112,6 +113,19 @@ static char *peer_text(struct store_peer *p, char *buf, size_t size)
 	return buf;
 }
 
+/* Ids whose maker stands below all others that wait for it: torch sorts the ranks of a
+ * group. (Of a scalable init each root makes one.) */
+static bool is_lowest_maker(const struct torch_key *k)
+{
+	return k->kind == TORCH_ID || k->kind == TORCH_ID_PAIR || (k->kind == TORCH_ID_ROOT && k->rank == 0);
+}
+
+/* Whether nobody real stands below who asks. */
+static bool is_surely_virtual(struct store_peer *p)
+{
+	return peer_rank(p) == (int64_t)p->server->daemon->config->real[0];
+}
+
 /* --- ids ------------------------------------------------------------------------------------- */
 
 static void make_id(struct store_server *ss, const struct torch_key *k, uint8_t id[WIRE_ID_BYTES])
@@ -158,9 +172,11 @@ void virtual_on_missing(void *owner, void *client_owner, struct store_bytes key)
 {
 	struct torch_key k = torch_key_parse(key);
 	struct store_server *ss = owner;
+	enum policy_answer answer = k.kind == TORCH_OTHER ? POLICY_WAIT : judge(ss, &k).answer;
 
-	(void)client_owner;
-	if (k.kind == TORCH_OTHER || judge(ss, &k).answer != POLICY_INVENT)
+	if (answer == POLICY_SETTLE && is_lowest_maker(&k) && is_surely_virtual(client_owner))
+		answer = POLICY_INVENT;
+	if (answer != POLICY_INVENT)
 		return;
 	if (invent(ss, &k, key) < 0)
 		server_warn(ss->daemon, "store: no memory for the id of a communicator");
@@ -251,13 +267,6 @@ static char *describe(struct store_peer *p, uint64_t now_ns, char *buf, size_t s
 	return buf;
 }
 
-/* Whether nobody real can be the one that sets the id: torch sorts the ranks of a group, so
- * whoever makes it stands below who waits; and no real rank is below the first. */
-static bool is_surely_virtual(struct store_peer *p)
-{
-	return peer_rank(p) == (int64_t)p->server->daemon->config->real[0];
-}
-
 /* Sets what nobody will set. Return: whether that ended the wait (or another's). */
 static bool look(struct store_peer *p, uint64_t now_ns)
 {
@@ -267,7 +276,7 @@ static bool look(struct store_peer *p, uint64_t now_ns)
 	struct torch_key k = torch_key_parse(key);
 	struct policy_verdict v = judge(ss, &k);
 
-	if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST && !is_surely_virtual(p)) {
+	if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST) {
 		if (ss->id_ns > since_ns)
 			since_ns = ss->id_ns; /* ranks still go on making communicators */
 		settle_ns *= UNKNOWN_SETTLES;
@@ -285,6 +294,7 @@ static bool look(struct store_peer *p, uint64_t now_ns)
 void virtual_tick(struct store_server *ss, uint64_t now_ns)
 {
 	struct store_peer *p = ss->waiting;
+	uint64_t n_told = 0;
 	char text[1200];
 
 	while (p) {
@@ -298,12 +308,16 @@ void virtual_tick(struct store_server *ss, uint64_t now_ns)
 		}
 		if (!p->is_told && now_ns >= p->wait_ns + SERVER_WARN_NS) {
 			p->is_told = true;
-			server_warn(ss->daemon, "%s", describe(p, now_ns, text, sizeof(text)));
+			if (n_told++ < TOLD_MAX)
+				server_warn(ss->daemon, "%s", describe(p, now_ns, text, sizeof(text)));
 		}
 		if (!p->is_told && p->look_ns > p->wait_ns + SERVER_WARN_NS)
 			p->look_ns = p->wait_ns + SERVER_WARN_NS;
 		p = p->next_waiting;
 	}
+	if (n_told > TOLD_MAX)
+		server_warn(ss->daemon, "store: %llu more clients have waited 5 s; nbox status lists what for",
+			    (unsigned long long)(n_told - TOLD_MAX));
 }
 
 void store_server_describe(const struct store_server *ss, uint64_t now_ns,
