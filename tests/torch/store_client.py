@@ -1,19 +1,15 @@
-"""A real torch TCPStore client against nboxd: every operation that this torch has.
+"""A real torch TCPStore client against nboxd's store: every operation that this torch has.
 
-    NBOXD=build/nboxd python tests/torch/store_client.py
-
-Starts nboxd itself (world of 8, ranks 6 and 7 real) on a free port. Prints what this torch
-lacks; ends with 0 when every answer was the one that torch's own server gives (which is
-asked the same, in this process), and virtual ranks were answered for.
+    NBOX_BUILD=build python tests/torch/store_client.py
 """
 import os
 import subprocess
-import sys
 import threading
 import time
 from datetime import timedelta
 
 import torch
+from cases import expect, main
 from torch.distributed import PrefixStore, TCPStore
 
 SHORT = timedelta(milliseconds=300)
@@ -102,45 +98,51 @@ def connect(port, **more):
     return TCPStore("127.0.0.1", port, is_master=False, timeout=LONG, **more)
 
 
-def virtual(port):
-    """Ranks 0 to 5 do not exist."""
-    store, other = connect(port), connect(port)
-    # what torch asks for as rank 6 and 7
-    for key in "default_pg/0//cuda//0", "default_pg/0//cuda//2:6":
-        assert len(store.get(key)) == 128, key
-        assert store.get(key) == other.get(key), key
-    assert len(store.get("default_pg/0//3//cuda//0")) == 128  # nobody sets it: after settle
-    barrier = "default_pg/store_based_barrier_key:0"
-    assert store.add(barrier, 1) == 7 and other.add(barrier, 1) == 8
-    begun = connect(port, world_size=8, wait_for_workers=True)  # init/: does not wait
-    del begun
-    assert outcome(store.wait, ["default_pg/0//cpu//0/1"], SHORT) == "DistStoreError"
+class Nboxd:
+    """nboxd for a world of 8 of which ranks 6 and 7 are real, with its store on a free port."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen(
+            [os.path.join(os.environ["NBOX_BUILD"], "nboxd"), "--nodes", "4", "--gpus-per-node", "2",
+             "--real", "6,7", "--store", "127.0.0.1:0", "--addr", "tcp:127.0.0.1:0", "--settle", "50ms"],
+            env={k: v for k, v in os.environ.items() if k != "NBOX_BUILD"},
+            stdout=subprocess.PIPE, text=True)
+        words = self.process.stdout.readline().split()
+        expect(words[:2] == ["nboxd", "ready"] and words[3] == "store", words)
+        return int(words[4].rsplit(":", 1)[1])
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        expect(self.process.wait(20) == 0, "nboxd ended with %s" % self.process.returncode)
 
 
-def main():
-    nboxd = subprocess.Popen(
-        [os.environ["NBOXD"], "--nodes", "4", "--gpus-per-node", "2", "--real", "6,7", "--store",
-         "127.0.0.1:0", "--addr", "tcp:127.0.0.1:0", "--settle", "50ms"],
-        stdout=subprocess.PIPE, text=True, env={**os.environ, "LD_PRELOAD": ""})
-    try:
-        words = nboxd.stdout.readline().split()
-        assert words[:2] == ["nboxd", "ready"] and words[3] == "store", words
-        port = int(words[4].rsplit(":", 1)[1])
-        own = TCPStore("127.0.0.1", 0, is_master=True, timeout=LONG, wait_for_workers=False)
-        theirs = list(session(own, connect(own.port)))
+def store_answers():
+    """Every answer is the one that torch's own server gives, in this process."""
+    own = TCPStore("127.0.0.1", 0, is_master=True, timeout=LONG, wait_for_workers=False)
+    theirs = list(session(own, connect(own.port)))
+    with Nboxd() as port:
         ours = list(session(connect(port), connect(port)))
-        bad = [(t, o) for t, o in zip(theirs, ours) if t != o]
-        for t, o in bad:
-            print("torch's server: %r\nnboxd:          %r" % (t, o))
-        assert not bad and len(ours) == len(theirs)
-        virtual(port)
-        print("torch %s: %d questions answered as by torch's own server%s" % (
-            torch.__version__, len(ours), "; it has no " + ", ".join(missing) if missing else ""))
-    finally:
-        nboxd.terminate()
-        nboxd.wait(20)
-    return nboxd.returncode
+    expect(len(ours) == len(theirs), "%d questions and %d" % (len(ours), len(theirs)))
+    for t, o in zip(theirs, ours):
+        expect(t == o, "torch's server: %r\nnboxd:          %r" % (t, o))
+    print("torch %s: %d questions; it has %s" % (
+        torch.__version__, len(ours), "no " + ", ".join(missing) if missing else "all operations"))
+
+
+def store_virtual_ranks():
+    """Ranks 0 to 5 do not exist: their ids and check-ins are there, their addresses are not."""
+    with Nboxd() as port:
+        store, other = connect(port), connect(port)
+        # what torch asks for as rank 6 and 7
+        for key in "default_pg/0//cuda//0", "default_pg/0//cuda//2:6":
+            expect(len(store.get(key)) == 128 and store.get(key) == other.get(key), key)
+        expect(len(store.get("default_pg/0//3//cuda//0")) == 128, "nobody sets it: after settle")
+        barrier = "default_pg/store_based_barrier_key:0"
+        expect(store.add(barrier, 1) == 7 and other.add(barrier, 1) == 8, "the world is there")
+        connect(port, world_size=8, wait_for_workers=True)
+        expect(outcome(store.wait, ["default_pg/0//cpu//0/1"], SHORT) == "DistStoreError",
+               "a gloo address of a virtual rank")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(store_answers, store_virtual_ranks)
