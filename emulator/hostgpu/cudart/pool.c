@@ -153,3 +153,38 @@ cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
 	cudaSetDevice(current);
 	return runtime_return(error);
 }
+
+/* --- memory of graphs ----------------------------------------------------------------------------- */
+
+cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
+					   void *value)
+{
+	uint64_t none = 0;
+
+	if (!value || (unsigned)attr > cudaGraphMemAttrReservedMemHigh)
+		return runtime_return(cudaErrorInvalidValue);
+	if (!device_get(device))
+		return runtime_return(cudaErrorInvalidDevice);
+	memcpy(value, &none, sizeof(none));
+	return cudaSuccess;
+}
+
+/* Only the highest values can be set, and only to 0, which they are. */
+cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
+					   void *value)
+{
+	uint64_t number;
+
+	if (!value ||
+	    (attr != cudaGraphMemAttrUsedMemHigh && attr != cudaGraphMemAttrReservedMemHigh))
+		return runtime_return(cudaErrorInvalidValue);
+	if (!device_get(device))
+		return runtime_return(cudaErrorInvalidDevice);
+	memcpy(&number, value, sizeof(number));
+	return runtime_return(number ? cudaErrorInvalidValue : cudaSuccess);
+}
+
+cudaError_t cudaDeviceGraphMemTrim(int device)
+{
+	return runtime_return(device_get(device) ? cudaSuccess : cudaErrorInvalidDevice);
+}

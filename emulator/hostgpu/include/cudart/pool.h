@@ -58,6 +58,22 @@ NBOX_CUDART_API cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags,
 NBOX_CUDART_API cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
 						    cudaStream_t stream);
 
+enum cudaGraphMemAttributeType {
+	cudaGraphMemAttrUsedMemCurrent = 0x0,
+	cudaGraphMemAttrUsedMemHigh = 0x1,
+	cudaGraphMemAttrReservedMemCurrent = 0x2,
+	cudaGraphMemAttrReservedMemHigh = 0x3
+};
+
+/* Graphs own no memory here (a captured allocation is refused): all are 0. */
+NBOX_CUDART_API cudaError_t cudaDeviceGetGraphMemAttribute(int device,
+							   enum cudaGraphMemAttributeType attr,
+							   void *value);
+NBOX_CUDART_API cudaError_t cudaDeviceSetGraphMemAttribute(int device,
+							   enum cudaGraphMemAttributeType attr,
+							   void *value);
+NBOX_CUDART_API cudaError_t cudaDeviceGraphMemTrim(int device);
+
 typedef struct cudaIpcMemHandle_st {
 	char reserved[64];
 } cudaIpcMemHandle_t;

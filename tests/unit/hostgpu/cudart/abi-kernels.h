@@ -18,6 +18,8 @@
 	X(cudaMemLocationTypeInvalid) X(cudaMemLocationTypeDevice) X(cudaMemLocationTypeHost) \
 	X(cudaMemLocationTypeHostNuma) X(cudaMemLocationTypeHostNumaCurrent) \
 	X(cudaMemAccessFlagsProtNone) X(cudaMemAccessFlagsProtRead) \
+	X(cudaGraphMemAttrUsedMemCurrent) X(cudaGraphMemAttrUsedMemHigh) \
+	X(cudaGraphMemAttrReservedMemCurrent) X(cudaGraphMemAttrReservedMemHigh) \
 	X(cudaMemAccessFlagsProtReadWrite) X(cudaIpcMemLazyEnablePeerAccess) \
 	X(CUDA_ERROR_NOT_FOUND) X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) \
 	X(CU_DEVICE_ATTRIBUTE_WARP_SIZE) X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) \
@@ -108,6 +110,11 @@
 	X(cudaMemPoolGetAccess, cudaError_t, enum cudaMemAccessFlags *, cudaMemPool_t, \
 		struct cudaMemLocation *) \
 	X(cudaMallocFromPoolAsync, cudaError_t, void **, size_t, cudaMemPool_t, cudaStream_t) \
+	X(cudaDeviceGetGraphMemAttribute, cudaError_t, int, enum cudaGraphMemAttributeType, \
+		void *) \
+	X(cudaDeviceSetGraphMemAttribute, cudaError_t, int, enum cudaGraphMemAttributeType, \
+		void *) \
+	X(cudaDeviceGraphMemTrim, cudaError_t, int) \
 	X(cudaIpcGetMemHandle, cudaError_t, cudaIpcMemHandle_t *, void *) \
 	X(cudaIpcOpenMemHandle, cudaError_t, void **, cudaIpcMemHandle_t, unsigned int) \
 	X(cudaIpcCloseMemHandle, cudaError_t, void *) \

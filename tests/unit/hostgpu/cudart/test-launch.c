@@ -270,6 +270,12 @@ static void pools(void **state)
 	assert_cuda_is(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &zero),
 		       cudaErrorInvalidValue);
 	assert_cuda(cudaMemPoolTrimTo(pool, 0));
+	assert_cuda(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, &high));
+	assert_int_equal(high, 0);
+	assert_cuda(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemHigh, &zero));
+	assert_cuda_is(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrUsedMemCurrent, &zero),
+		       cudaErrorInvalidValue);
+	assert_cuda_is(cudaDeviceGraphMemTrim(7), cudaErrorInvalidDevice);
 	assert_cuda(cudaMemPoolSetAccess(pool, &desc, 1));
 	assert_cuda(cudaMemPoolGetAccess(&flags, pool, &desc.location));
 	assert_int_equal(flags, cudaMemAccessFlagsProtReadWrite);
