@@ -298,7 +298,14 @@ cudaError_t cudaHostGetFlags(unsigned int *flags, void *ptr)
 	return runtime_return(error);
 }
 
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *ptr)
+/* CUDA 12's programs have no room for what CUDA 13 appended. */
+#if NBOX_CUDART_MAJOR >= 13
+#define POINTER_ATTRIBUTES_BYTES sizeof(struct cudaPointerAttributes)
+#else
+#define POINTER_ATTRIBUTES_BYTES offsetof(struct cudaPointerAttributes, reserved)
+#endif
+
+cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *ret, const void *ptr)
 {
 	static const enum cudaMemoryType types[] = {
 		[MEMORY_DEVICE] = cudaMemoryTypeDevice,
@@ -306,23 +313,24 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
 		[MEMORY_HOST] = cudaMemoryTypeHost,
 		[MEMORY_REGISTERED] = cudaMemoryTypeHost,
 	};
+	struct cudaPointerAttributes attributes = {0};
 	struct memory_range range;
 	/* Drops const: the ABI's fields are plain pointers. */
 	void *plain = (void *)(uintptr_t)ptr;
 
-	if (!attributes || !ptr)
+	if (!ret || !ptr)
 		return runtime_return(cudaErrorInvalidValue);
-	*attributes = (struct cudaPointerAttributes){0};
 	if (!memory_map_find(ptr, &range)) {
-		attributes->type = cudaMemoryTypeUnregistered;
-		attributes->device = cudaInvalidDeviceId;
-		attributes->hostPointer = plain;
-		return cudaSuccess;
+		attributes.type = cudaMemoryTypeUnregistered;
+		attributes.device = cudaInvalidDeviceId;
+		attributes.hostPointer = plain;
+	} else {
+		attributes.type = types[range.origin];
+		attributes.device = range.device;
+		attributes.devicePointer = plain;
+		attributes.hostPointer = range.origin == MEMORY_DEVICE ? NULL : plain;
 	}
-	attributes->type = types[range.origin];
-	attributes->device = range.device;
-	attributes->devicePointer = plain;
-	attributes->hostPointer = range.origin == MEMORY_DEVICE ? NULL : plain;
+	memcpy(ret, &attributes, POINTER_ATTRIBUTES_BYTES);
 	return cudaSuccess;
 }
 

@@ -210,6 +210,8 @@ static void exports(void **state)
 		"cudaEventElapsedTime_v2"};
 	cudaError_t (*get_version)(int *), (*create)(cudaStream_t *), (*synchronize)(cudaStream_t);
 	cudaError_t (*launch)(cudaStream_t, cudaHostFn_t, void *);
+	cudaError_t (*attributes_12)(void *, const void *), (*properties_12)(void *, int);
+	unsigned char room[1100];
 	void *library;
 	cudaStream_t stream;
 	_Atomic int n = 0;
@@ -235,6 +237,19 @@ static void exports(void **state)
 	assert_cuda(launch(stream, count_up, &n));
 	assert_cuda(synchronize(stream));
 	assert_int_equal(n, 1);
+	/* CUDA 12's pointer attributes are 24 bytes, its properties 1032 with other offsets. */
+	*(void **)&attributes_12 = dlsym(library, "cudaPointerGetAttributes");
+	memset(room, 0x5a, sizeof(room));
+	assert_cuda(attributes_12(room, &n));
+	assert_int_equal(room[23], 0);
+	assert_int_equal(room[24], 0x5a);
+	*(void **)&properties_12 = dlsym(library, "cudaGetDeviceProperties_v2");
+	memset(room, 0x5a, sizeof(room));
+	assert_cuda(properties_12(room, 1));
+	assert_int_equal(room[1031], 0);
+	assert_int_equal(room[1032], 0x5a);
+	memcpy(&version, room + 360, sizeof(version)); /* major */
+	assert_int_equal(version, 8);
 	/* It stays loaded: its threads run its code. */
 }
 
