@@ -226,7 +226,7 @@ static void arrive(struct cuda_slot *slot)
 	slot->is_done = false;
 	slot->next_going = g.going;
 	g.going = slot;
-	gate->arrive_ns = clock_now_ns();
+	gate->times[gate->passed & 1].arrive_ns = clock_now_ns();
 	if (gate->is_captured) /* others were counted when they were enqueued */
 		atomic_fetch_add(&g.n_pending, 1);
 	gate->on_arrive(gate);
@@ -244,7 +244,7 @@ static bool look(struct cuda_slot *slot, bool *ret_passed)
 	    (*ret_passed ||
 	     atomic_load_explicit(slot->state, memory_order_acquire) != STATE_ARRIVED)) {
 		slot->is_done = true;
-		gate->local_done_ns = clock_now_ns();
+		gate->times[gate->passed & 1].local_done_ns = clock_now_ns();
 		return true;
 	}
 	return *ret_passed;
@@ -265,7 +265,7 @@ static bool poll_going(void)
 		}
 		*p = slot->next_going;
 		slot->phase = PHASE_IDLE;
-		gate->opened_ns = clock_now_ns();
+		gate->times[gate->passed++ & 1].opened_ns = clock_now_ns();
 		atomic_fetch_sub(&g.n_pending, 1);
 		gate->on_passed(gate);
 	}
@@ -310,8 +310,7 @@ bool cuda_gate_poll(void)
 
 	/* Passes are noted before arrivals: the time between them is the job's computing. An
 	 * owner takes a gate that has passed back after this look, when the notes are seen to:
-	 * by then all that arrived in its group is noted, which names it (gate->before), and
-	 * so are the stamps of its pass, the second of which the next look may overwrite. */
+	 * by then all that arrived in its group is noted, which names it (gate->before). */
 	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p;
 	     p = p->next)
 		moved = poll_page(p) || moved;

@@ -360,6 +360,14 @@ static int during_rooted(struct call *call, cudaStream_t stream, struct err *err
 	return rc || !is_root ? rc : exchange_chunks(call, true, false, stream, err);
 }
 
+int data_during_alone(struct call *call, const struct p2p_index *x, device_stream s,
+		      struct err *err)
+{
+	if (policy(call) == DATA_NONE || !call->bytes || !data_is_alone(call))
+		return 0;
+	return data_alone(call, x, s, err);
+}
+
 bool data_needs_real(const struct call *call)
 {
 	return policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
@@ -521,14 +529,9 @@ int data_after(struct call *call, const struct p2p_index *x, device_stream s, st
 {
 	struct comm *c = call->comm;
 
-	int rc = 0;
 
-	if (policy(call) == DATA_NONE || !call->bytes)
+	if (policy(call) == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
 		return 0;
-	if (data_is_alone(call))
-		rc = data_alone(call, x, s, err);
-	if (rc || c->n_real == c->n_ranks)
-		return rc;
 	switch ((enum coll_kind)call->kind) {
 	case COLL_ALLGATHER:
 		return replicate(call, call->scratch, s, err);

@@ -38,6 +38,9 @@ int data_during(struct call *call, const struct call *all, uint32_t n, device_st
 int data_after(struct call *call, const struct p2p_index *x, device_stream s, struct err *err);
 /* After data_before(): will data_during() call the real library? */
 bool data_needs_real(const struct call *call);
+/* Where it does not because there is one real member: what that does with itself. */
+int data_during_alone(struct call *call, const struct p2p_index *x, device_stream s,
+		      struct err *err);
 
 /* A user's scaled sum on a virtual communicator. Return: as above. */
 int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,

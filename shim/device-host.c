@@ -84,7 +84,7 @@ static void on_arrive(void *arg)
 {
 	struct gate *g = arg;
 
-	g->arrive_ns = clock_now_ns();
+	g->times[g->passed & 1].arrive_ns = clock_now_ns();
 	g->on_arrive(g);
 }
 
@@ -114,10 +114,10 @@ static void wait_for_due(struct gate *g, uint64_t due_ns)
 
 /* Until the progress thread says when the op ends: at once where nothing crosses the
  * link but two frames, so a short wait is spun. */
-static void await_release(struct gate *g, uint32_t passed)
+static void await_release(struct gate *g, uint32_t passed, uint64_t since_ns)
 {
 	static _Thread_local struct spin spin; /* of this stream */
-	uint64_t spin_until = g->local_done_ns + spin_budget_ns(&spin);
+	uint64_t spin_until = since_ns + spin_budget_ns(&spin);
 
 	/* acquire: pairs with host_release(), makes due_ns visible */
 	while (atomic_load_explicit(&g->releases, memory_order_acquire) == passed) {
@@ -126,21 +126,22 @@ static void await_release(struct gate *g, uint32_t passed)
 		else
 			futex(&g->releases, FUTEX_WAIT_BITSET, passed, NULL);
 	}
-	spin_learn(&spin, clock_now_ns() - g->local_done_ns);
+	spin_learn(&spin, clock_now_ns() - since_ns);
 }
 
 static void on_wait(void *arg)
 {
 	struct gate *g = arg;
 	uint32_t passed = g->passed;
+	struct gate_times *times = &g->times[passed & 1];
 	uint64_t due;
 
-	g->local_done_ns = clock_now_ns();
-	await_release(g, passed);
+	times->local_done_ns = clock_now_ns();
+	await_release(g, passed, times->local_done_ns);
 	due = atomic_load_explicit(&g->due_ns, memory_order_relaxed);
-	if (due > g->local_done_ns)
+	if (due > times->local_done_ns)
 		wait_for_due(g, due);
-	g->opened_ns = clock_now_ns();
+	times->opened_ns = clock_now_ns();
 	g->passed = passed + 1;
 	g->on_passed(g);
 }

@@ -35,13 +35,16 @@ struct gate {
 	uint32_t kind;    /* enum coll_kind of the op: names the footprint kernel */
 	/* Releases so far: release() adds 1; the waiter compares with @passed. */
 	_Atomic uint32_t releases;
-	uint32_t passed;       /* the waiter's */
+	uint32_t passed;       /* passes so far; the device's */
 	_Atomic uint64_t due_ns; /* written before @releases is (release/acquire) */
 	_Atomic uint32_t hurry;  /* 1: the communicator is dead, do not wait for due_ns */
 	struct cuda_slot *slot;  /* device cuda: its words; else NULL */
-	/* Stamps, own clock; written by the device, read by the progress thread after
-	 * on_arrive / on_passed handed the gate over. */
-	uint64_t arrive_ns, local_done_ns, opened_ns;
+	/* Of pass number n in [n & 1]: the device writes them, the progress thread reads
+	 * them after on_arrive / on_passed handed them over. A replay may begin the next pass
+	 * at once, but not end it before the progress thread has seen it arrive. */
+	struct gate_times {
+		uint64_t arrive_ns, local_done_ns, opened_ns; /* own clock */
+	} times[2];
 };
 
 /* A thread in this mode may allocate while streams are captured; it is not captured. */

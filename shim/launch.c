@@ -271,6 +271,8 @@ static bool is_other_comm(const struct plan *p, uint32_t i)
 	return i == 0 || p->calls[i].comm != p->calls[i - 1].comm;
 }
 
+/* What single real members do with themselves, for all calls; then what comes from
+ * virtual ranks, which may be copies of that. */
 static int enqueue_after(struct plan *p, struct err *err)
 {
 	CLEANUP(p2p_index_deinit) struct p2p_index x = {.calls = p->calls, .n_calls = p->n_calls};
@@ -281,6 +283,12 @@ static int enqueue_after(struct plan *p, struct err *err)
 		has_p2p = has_p2p || p->batches[i].p2p;
 	if (has_p2p && p2p_index_init(&x, p->calls, p->n_calls))
 		return err_set(err, ENOMEM, "no memory for a group");
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
+		if (!rc)
+			rc = data_during_alone(&p->calls[i], &x,
+					       batch_of(p, &p->calls[i])->stream, err);
+	}
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
 		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
 		if (!rc)

@@ -26,6 +26,7 @@ struct op_conn {
 
 struct op_run {
 	uint64_t seq;
+	uint32_t passes; /* so far: which of the gate's times are this run's */
 	uint64_t start_ns; /* arrival, own clock */
 	uint64_t due_ns;   /* own clock; valid when has_end */
 	bool is_live, has_end, is_open;

@@ -278,6 +278,11 @@ struct op *play_find(struct comm *c, uint64_t seq)
 	return NULL;
 }
 
+static const struct gate_times *times_of(const struct op *op)
+{
+	return &op->gate.times[op->run.passes & 1];
+}
+
 static int send_arrive(struct op *op)
 {
 	struct comm *c = op->comm;
@@ -285,7 +290,7 @@ static int send_arrive(struct op *op)
 	CLEANUP(freep) char *big = NULL;
 	struct wire_arrive call = op->call;
 	struct wire_hdr h;
-	uint64_t own_ns = op->gate.arrive_ns;
+	uint64_t own_ns = op->run.start_ns;
 
 	call.arrive_ns = session_to_daemon(own_ns);
 	call.compute_ns =
@@ -336,7 +341,7 @@ void play_arrived(struct note *n)
 	int rc;
 
 	run->seq = op->call.kind == COLL_SENDRECV ? WIRE_SEQ_P2P | c->p2p_seq++ : c->seq++;
-	run->start_ns = op->gate.arrive_ns;
+	run->start_ns = times_of(op)->arrive_ns;
 	run->is_live = true;
 	run->has_end = run->is_open = false;
 	run->n_sent = run->n_received = 0;
@@ -434,11 +439,12 @@ bool play_step(void)
 
 static void send_done(const struct op *op)
 {
+	const struct gate_times *times = times_of(op);
 	const struct comm *c = op->comm;
 	struct wire_done done = {
 		.arrive_ns = session_to_daemon(op->run.start_ns),
-		.local_done_ns = session_to_daemon(op->gate.local_done_ns),
-		.release_ns = session_to_daemon(op->gate.opened_ns),
+		.local_done_ns = session_to_daemon(times->local_done_ns),
+		.release_ns = session_to_daemon(times->opened_ns),
 		.due_ns = session_to_daemon(op->run.due_ns),
 		.n_sent = op->run.n_sent,
 		.n_received = op->run.n_received,
@@ -473,11 +479,12 @@ void play_passed(struct note *n)
 		}
 	}
 	g.n_open--;
-	c->last_open_ns = op->gate.opened_ns;
+	c->last_open_ns = times_of(op)->opened_ns;
 	if (op->run.has_end && session_link() &&
 	    atomic_load_explicit(&c->async, memory_order_relaxed) == ncclSuccess)
 		send_done(op);
 	forget_events(op);
+	op->run.passes++;
 	op->next = NULL;
 	if (!op->is_persistent)
 		op_put(op);

@@ -59,11 +59,11 @@ static void test_closed_until_released(void **state)
 	assert_int_equal(n_arrived, 0);
 	assert_true(dev->poll());
 	assert_int_equal(n_arrived, 1);
-	assert_int_equal(g.local_done_ns, 0);
+	assert_int_equal(g.times[0].local_done_ns, 0);
 	assert_int_equal(dev->wait(emulated_stream(0), &g), 0);
 	assert_int_equal(emulated_run(), 1); /* "done", then it waits */
 	assert_true(dev->poll());
-	assert_true(g.local_done_ns >= g.arrive_ns);
+	assert_true(g.times[0].local_done_ns >= g.times[0].arrive_ns);
 	assert_int_equal(emulated_run(), 0);
 	assert_false(dev->poll());
 	assert_int_equal(n_passed, 0);
@@ -73,7 +73,7 @@ static void test_closed_until_released(void **state)
 	assert_true(dev->poll());
 	assert_int_equal(n_arrived, 1);
 	assert_int_equal(n_passed, 1);
-	assert_true(g.opened_ns >= g.local_done_ns);
+	assert_true(g.times[0].opened_ns >= g.times[0].local_done_ns);
 	assert_true(emulated_is_empty(0));
 	dev->gate_deinit(&g);
 }
@@ -94,7 +94,7 @@ static void test_released_before_done(void **state)
 	assert_true(emulated_is_empty(0));
 	assert_true(dev->poll());
 	assert_int_equal(n_passed, 1);
-	assert_true(g.opened_ns >= g.local_done_ns && g.local_done_ns >= g.arrive_ns);
+	assert_true(g.times[0].opened_ns >= g.times[0].local_done_ns && g.times[0].local_done_ns >= g.times[0].arrive_ns);
 	dev->gate_deinit(&g);
 }
 
@@ -118,7 +118,7 @@ static void test_many_gates(void **state)
 			assert_true(n_arrived - before <= EMULATED_STREAMS); /* one each */
 			assert_true(n_arrived - n_passed <= EMULATED_STREAMS);
 			for (int i = 0; i < N; i++)
-				if (gates[i].arrive_ns && !gates[i].due_ns) {
+				if (gates[i].times[0].arrive_ns && !gates[i].due_ns) {
 					atomic_store(&gates[i].due_ns, 1); /* told */
 					dev->release(&gates[i], 0);
 				}
@@ -167,14 +167,14 @@ static void test_replays(void **state)
 			dev->poll();
 			assert_true(n_arrived - n_passed <= 1);
 			for (int i = 0; i < 2; i++)
-				is_due[i] = is_due[i] || g[i].arrive_ns;
+				is_due[i] = is_due[i] || g[i].times[g[i].passed & 1].arrive_ns;
 			break;
 		case 3:
 			for (int i = 0; i < 2; i++) {
 				if (!is_due[i])
 					continue;
 				is_due[i] = false;
-				g[i].arrive_ns = 0;
+				g[i].times[g[i].passed & 1].arrive_ns = 0;
 				dev->release(&g[i], 0);
 				n_released[i]++;
 			}
