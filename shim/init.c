@@ -13,6 +13,7 @@
 #include "shim/entry.h"
 #include "shim/env.h"
 #include "shim/group.h"
+#include "shim/job-ranks.h"
 #include "shim/last-error.h"
 #include "shim/real-comm.h"
 #include "shim/real.h"
@@ -330,11 +331,34 @@ static ncclResult_t begin(const char *what, const struct device *dev, ncclComm_t
 	return group_init(&init);
 }
 
+/* @body followed by the list of world ranks that the job has for this communicator, as far
+ * as it is known; the caller's to free(). NULL: no memory. */
+static void *with_job_ranks(const void *body, size_t body_bytes, uint32_t n_ranks, uint32_t rank,
+			    int world, size_t *ret_bytes)
+{
+	CLEANUP(freep) uint32_t *ranks = NULL;
+	uint32_t n = 0, most = session_welcome()->world;
+	char *all;
+
+	if (world >= 0 && n_ranks < most)
+		n = job_ranks(n_ranks, rank, (uint32_t)world, most, &ranks);
+	all = malloc(body_bytes + n * sizeof(*ranks));
+	if (!all)
+		return NULL;
+	memcpy(all, body, body_bytes);
+	if (n)
+		memcpy(all + body_bytes, ranks, n * sizeof(*ranks));
+	*ret_bytes = body_bytes + n * sizeof(*ranks);
+	return all;
+}
+
 static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 			      const ncclUniqueId *id, int rank, const ncclConfig_t *config)
 {
 	struct wire_comm_init body;
+	CLEANUP(freep) void *all = NULL;
 	const struct device *dev;
+	size_t bytes = 0;
 	ncclResult_t result;
 	struct err err;
 	int world, device = 0;
@@ -357,8 +381,10 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 	body.n_ranks = (uint32_t)n_ranks;
 	body.rank = (uint32_t)rank;
 	body.world_rank = (uint32_t)world;
-	return begin(what, dev, ret, config, true, WIRE_COMM_INIT, 0, (uint32_t)rank, &body,
-		     sizeof(body));
+	all = with_job_ranks(&body, sizeof(body), (uint32_t)n_ranks, (uint32_t)rank, world, &bytes);
+	if (!all)
+		return group_failed(last_error_set(ncclSystemError, "%s: no memory", what));
+	return begin(what, dev, ret, config, true, WIRE_COMM_INIT, 0, (uint32_t)rank, all, bytes);
 }
 
 /* --- entry points ------------------------------------------------------------------------ */
@@ -453,7 +479,9 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 	ENTER();
 	struct comm *c = comm_find(comm);
 	struct wire_comm_split body = {.color = color, .key = key};
+	CLEANUP(freep) void *all = NULL;
 	ncclResult_t result;
+	size_t bytes = 0;
 
 	if (!c) {
 		group_enter_real();
@@ -471,8 +499,12 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 	body.parent = c->number;
 	body.rank = c->rank;
 	body.count = c->n_splits++;
+	all = with_job_ranks(&body, sizeof(body), 0, (uint32_t)key,
+			     color >= 0 && key >= 0 ? env_get()->rank : -1, &bytes);
+	if (!all)
+		return group_failed(last_error_set(ncclSystemError, "ncclCommSplit: no memory"));
 	return begin("ncclCommSplit", c->dev, ret, config, c->is_blocking, WIRE_COMM_SPLIT,
-		     c->number, c->rank, &body, sizeof(body));
+		     c->number, c->rank, all, bytes);
 }
 ALSO_PNCCL(CommSplit);
 

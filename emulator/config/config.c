@@ -12,7 +12,7 @@
 
 /* Variables with the product's prefix that belong to somebody else. */
 static const char *const other_variables[] = {
-	"NBOX_CONFIG", "NBOX_DEBUG_FILE", "NBOX_NCCL", "NBOX_DEVICE", "NBOX_FOOTPRINT", "NBOX_ENABLE",
+	"NBOX_CONFIG", "NBOX_DEBUG_FILE", "NBOX_NCCL", "NBOX_DEVICE", "NBOX_FOOTPRINT", "NBOX_ASK_PYTHON", "NBOX_ENABLE",
 	"NBOX_MODEL_PATH",
 };
 

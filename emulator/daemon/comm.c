@@ -114,6 +114,28 @@ static void comm_log(const struct comm *c)
 			 c->number, c->n_ranks, c->n_real, m->base, m->stride, how);
 }
 
+/* The layout is believed only where nothing else is known; when both are, they should agree. */
+static void check_layout(const struct comm *c)
+{
+	const struct cluster *cluster = &c->server->cluster;
+	CLEANUP(freep) struct wire_member *known = NULL;
+	char how[HOW_MAX];
+
+	if (cluster->n_layouts == 0 || c->n_real == c->n_ranks)
+		return;
+	known = calloc(c->n_real, sizeof(*known));
+	if (!known)
+		return; /* only a warning is lost */
+	for (uint32_t i = 0; i < c->n_real; i++)
+		known[i] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
+	if (members_differ_from_layout(cluster, &c->members, known, c->n_real))
+		server_warn(c->server, "communicator %u has %u ranks: world ranks %u, %u, ... (%s); the "
+				       "declared layout has a group that would fit as well, with other "
+				       "ranks: check layout", c->number, c->n_ranks,
+			    membership_world(&c->members.map, 0),
+			    membership_world(&c->members.map, c->n_ranks > 1), comm_how(c, how, sizeof(how)));
+}
+
 int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
 	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent,
 	     struct comm **ret, struct err *err)
@@ -159,6 +181,7 @@ int comm_new(struct server *s, struct members *members, const struct comm_entry 
 	HASH_ADD(hh, s->comms, number, sizeof(c->number), c);
 	s->n_comms++;
 	comm_log(c);
+	check_layout(c);
 	*ret = c;
 	return 0;
 }

@@ -5,12 +5,22 @@
 
 enum gather_kind { GATHER_INIT, GATHER_SPLIT, GATHER_SHRINK };
 
+/* A list of world ranks that the job has: of the whole gather (init), or of a color. */
+struct told {
+	struct told *next;
+	int32_t color;
+	uint32_t by; /* the rank that said it first */
+	uint32_t n;
+	uint32_t world_ranks[];
+};
+
 struct gather {
 	struct server *server; /* borrowed */
 	enum gather_kind kind;
 	uint8_t id[WIRE_ID_BYTES]; /* init */
 	uint32_t parent, count;    /* split, shrink */
 	uint32_t n_ranks;          /* init: as given; else the parent's */
+	struct told *told;         /* owned list */
 	uint32_t *excluded;        /* shrink; owned */
 	uint32_t n_excluded;
 	struct comm_entry *entries; /* owned, sorted by rank */
@@ -18,6 +28,26 @@ struct gather {
 	uint64_t first_ns, last_ns, warn_ns;
 	struct gather *prev, *next;
 };
+
+/* --- told.c: what the job itself says ------------------------------------------------- */
+
+/* Keeps the list that follows the body of a check-in; one that contradicts an earlier one is
+ * a warning, and neither counts. Return: 0; -ENOMEM. */
+int told_add(struct gather *g, int32_t color, uint32_t rank, const void *list, uint64_t n_bytes);
+void told_free(struct told *t);
+/* The list for @color, or NULL. */
+const struct told *told_find(const struct gather *g, int32_t color);
+/* Are all real ranks of @t among the gather's entries? */
+bool told_all_here(const struct gather *g, const struct told *t);
+/**
+ * told_split - the members of @color by the job's list
+ *
+ * Return: 0; TOLD_NOTHING: no list, or one that contradicts the votes (a warning);
+ * -ENOMEM.
+ */
+enum { TOLD_NOTHING = 1 };
+int told_split(const struct gather *g, const struct comm *parent, int32_t color,
+	       struct members *ret, uint32_t **ret_ranks);
 
 /* --- resolve.c: who the members are ------------------------------------------------ */
 

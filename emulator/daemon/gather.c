@@ -17,7 +17,7 @@
 #include "wire/unique-id.h"
 
 /* What looks incomplete is waited for so many times longer than what does not. */
-#define PATIENCE 8
+#define PATIENCE 40
 
 static const char *const kind_names[] = {"init", "split", "shrink"};
 
@@ -25,6 +25,7 @@ static void gather_free(struct gather *g)
 {
 	DL_DELETE(g->server->gathers, g);
 	g->server->n_gathers--;
+	told_free(g->told);
 	free(g->excluded);
 	free(g->entries);
 	free(g);
@@ -209,10 +210,12 @@ static int split_color(struct gather *g, const struct comm *parent,
 {
 	CLEANUP(members_deinit) struct members members = {0};
 	CLEANUP(freep) uint32_t *ranks = NULL;
-	struct err warning;
-	int r = members_split(&g->server->cluster, &parent->members.map, votes, g->n,
-			      g->server->config->split, color, &members, &ranks, &warning);
+	struct err warning = {""};
+	int r = told_split(g, parent, color, &members, &ranks);
 
+	if (r == TOLD_NOTHING)
+		r = members_split(&g->server->cluster, &parent->members.map, votes, g->n,
+				  g->server->config->split, color, &members, &ranks, &warning);
 	if (r < 0)
 		return err_set(err, -r, "out of memory");
 	if (warning.text[0])
@@ -333,7 +336,6 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 	struct gather *g;
 	int r;
 
-	(void)h;
 	memcpy(&m, body, sizeof(m));
 	store_server_canonical_id(s->store, m.id);
 	if (!claim_rank(w, &m))
@@ -353,6 +355,8 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 	}
 	r = gather_add(g, &(struct comm_entry){.worker = w, .rank = m.rank,
 					       .world_rank = m.world_rank, .cookie = m.cookie});
+	if (r == 0)
+		r = told_add(g, 0, m.rank, (const char *)body + sizeof(m), h->body_bytes - sizeof(m));
 	if (r < 0)
 		tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank checked in a second time"
 							 : "nboxd is out of memory");
@@ -437,6 +441,9 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 	r = gather_add(g, &(struct comm_entry){.worker = w, .rank = m.rank,
 					       .world_rank = comm_member(parent, m.rank)->world_rank,
 					       .cookie = m.cookie, .color = m.color, .key = m.key});
+	if (r == 0)
+		r = told_add(g, m.color, m.rank, (const char *)body + sizeof(m),
+			     h->body_bytes - sizeof(m));
 	if (r < 0)
 		tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank split a second time"
 							 : "nboxd is out of memory");

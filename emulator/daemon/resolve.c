@@ -44,8 +44,8 @@ static ssize_t seen_elsewhere(struct server *s, uint32_t n_ranks, const struct g
 }
 
 /* A pair of ranks that the job's store names. Return: 0; MEMBERS_WAIT: one of them is real
- * and has not come; NOT_BY_STORE: it is none; -ENOMEM. */
-enum { NOT_BY_STORE = 2 };
+ * and has not come; NOT_SAID: it is no such; -ENOMEM. */
+enum { NOT_SAID = 2 };
 static int by_store(const struct gather *g, const struct wire_member *known, struct members *ret)
 {
 	struct server *s = g->server;
@@ -54,7 +54,7 @@ static int by_store(const struct gather *g, const struct wire_member *known, str
 	int r;
 
 	if (g->n_ranks != 2 || groups_pair(s, g->id, world) != 0)
-		return NOT_BY_STORE;
+		return NOT_SAID;
 	if (cluster_is_real(&s->cluster, world[0]) + cluster_is_real(&s->cluster, world[1]) >
 	    (int)g->n)
 		return MEMBERS_WAIT;
@@ -62,7 +62,26 @@ static int by_store(const struct gather *g, const struct wire_member *known, str
 	if (r == -EINVAL)
 		server_warn(s, "the store has a pair of world ranks %u and %u, but %s; the store is "
 			       "not believed", world[0], world[1], why.text);
-	return r == -EINVAL ? NOT_BY_STORE : r;
+	return r == -EINVAL ? NOT_SAID : r;
+}
+
+/* The list that the job has. Return: as by_store(). */
+static int by_job(const struct gather *g, const struct wire_member *known, struct members *ret)
+{
+	const struct told *t = told_find(g, 0);
+	struct err why = {""};
+	int r;
+
+	if (!t)
+		return NOT_SAID;
+	if (!told_all_here(g, t))
+		return MEMBERS_WAIT;
+	r = members_told(&g->server->cluster, t->world_ranks, t->n, known, g->n, MEMBERS_TOLD, ret,
+			 &why);
+	if (r == -EINVAL)
+		server_warn(g->server, "the job's own list of a communicator of %u ranks is not "
+				       "believed: %s", g->n_ranks, why.text);
+	return r == -EINVAL ? NOT_SAID : r;
 }
 
 int resolve_init(const struct gather *g, enum members_patience patience, struct members *ret,
@@ -78,7 +97,10 @@ int resolve_init(const struct gather *g, enum members_patience patience, struct 
 	for (uint32_t i = 0; i < g->n; i++)
 		known[i] = (struct wire_member){g->entries[i].rank, g->entries[i].world_rank};
 	r = by_store(g, known, ret);
-	if (r != NOT_BY_STORE)
+	if (r != NOT_SAID)
+		return r < 0 ? err_set(err, ENOMEM, "out of memory") : r;
+	r = by_job(g, known, ret);
+	if (r != NOT_SAID)
 		return r < 0 ? err_set(err, ENOMEM, "out of memory") : r;
 	if (patience == MEMBERS_AT_ONCE && g->server->cluster.n_layouts == 0)
 		return MEMBERS_WAIT;

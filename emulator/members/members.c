@@ -171,7 +171,33 @@ int members_told(const struct cluster *c, const uint32_t *world_ranks, uint32_t 
 	if (r < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	ret->source = source;
+	ret->axes = members_axes(c, &ret->map);
 	return 0;
+}
+
+bool members_differ_from_layout(const struct cluster *c, const struct members *m,
+				const struct wire_member *known, size_t n_known)
+{
+	if (m->axes || m->map.n_ranks >= topology_world(c->topology))
+		return false;
+	for (uint32_t i = 0; i < c->n_layouts; i++) {
+		for (uint32_t axes = 1; axes < 1u << c->layouts[i].n_axes; axes++) {
+			size_t n_real = 0, n_fit = 0;
+			struct radix r;
+
+			layout_group(&c->layouts[i], axes, known[0].world_rank, &r);
+			if (radix_size(&r) != m->map.n_ranks)
+				continue;
+			for (size_t k = 0; k < c->n_real; k++)
+				n_real += radix_find(&r, c->real[k]) >= 0;
+			for (size_t k = 0; k < n_known; k++)
+				n_fit += radix_find(&r, known[k].world_rank) ==
+					 (int64_t)known[k].rank;
+			if (n_real == n_known && n_fit == n_known)
+				return true;
+		}
+	}
+	return false;
 }
 
 /* --- shrink ------------------------------------------------------------------------ */

@@ -112,6 +112,11 @@ int members_told(const struct cluster *c, const uint32_t *world_ranks, uint32_t 
 		 const struct wire_member *known, size_t n_known, enum members_source source,
 		 struct members *ret, struct err *err);
 
+/* Is @m no group of the declared layout, although the layout has one of its size that fits
+ * all that real members say? Then one of both is wrong. */
+bool members_differ_from_layout(const struct cluster *c, const struct members *m,
+				const struct wire_member *known, size_t n_known);
+
 enum split_policy { SPLIT_TEMPLATE, SPLIT_SAME, SPLIT_NODE };
 
 /* What a real member of the parent said in a split. */

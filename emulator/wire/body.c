@@ -70,7 +70,12 @@ static int check_comm_init(const struct wire_hdr *h, const void *body, struct er
 {
 	struct wire_comm_init m;
 
+	if (h->body_bytes < sizeof(m))
+		return size_wrong(h, sizeof(m), err);
 	memcpy(&m, body, sizeof(m));
+	if (h->body_bytes != sizeof(m) &&
+	    h->body_bytes != sizeof(m) + (uint64_t)m.n_ranks * sizeof(uint32_t))
+		return size_wrong(h, sizeof(m), err);
 	if (m.n_ranks == 0)
 		return bad(h, err, "n_ranks", m.n_ranks);
 	if (m.rank >= m.n_ranks)
@@ -141,6 +146,8 @@ static int check_comm_split(const struct wire_hdr *h, const void *body, struct e
 {
 	struct wire_comm_split m;
 
+	if (h->body_bytes < sizeof(m) || (h->body_bytes - sizeof(m)) % sizeof(uint32_t))
+		return size_wrong(h, sizeof(m), err);
 	memcpy(&m, body, sizeof(m));
 	if (m.parent != h->comm)
 		return bad(h, err, "parent", m.parent);
@@ -255,9 +262,9 @@ static const struct body_rule {
 } rules[WIRE_TYPE_END] = {
 	[WIRE_HELLO] = {sizeof(struct wire_hello), check_hello},
 	[WIRE_WELCOME] = {sizeof(struct wire_welcome), check_welcome},
-	[WIRE_COMM_INIT] = {sizeof(struct wire_comm_init), check_comm_init},
+	[WIRE_COMM_INIT] = {SIZE_ANY, check_comm_init},
 	[WIRE_COMM_READY] = {SIZE_ANY, check_comm_ready},
-	[WIRE_COMM_SPLIT] = {sizeof(struct wire_comm_split), check_comm_split},
+	[WIRE_COMM_SPLIT] = {SIZE_ANY, check_comm_split},
 	[WIRE_COMM_SHRINK] = {SIZE_ANY, check_comm_shrink},
 	[WIRE_COMM_FREE] = {0, check_any},
 	[WIRE_LOCAL_ID] = {WIRE_ID_BYTES, check_any},

@@ -31,9 +31,9 @@ static inline unsigned long long wire_seq_number(uint64_t seq)
 enum wire_type {
 	WIRE_HELLO = 1,  /* w->d struct wire_hello: first frame of every link */
 	WIRE_WELCOME,    /* d->w struct wire_welcome */
-	WIRE_COMM_INIT,  /* w->d struct wire_comm_init */
+	WIRE_COMM_INIT,  /* w->d struct wire_comm_init (+ n_ranks x uint32 world ranks) */
 	WIRE_COMM_READY, /* d->w struct wire_comm_ready + n_real x struct wire_member */
-	WIRE_COMM_SPLIT, /* w->d struct wire_comm_split; answered by COMM_READY */
+	WIRE_COMM_SPLIT, /* w->d struct wire_comm_split (+ n x uint32 world ranks); answered by COMM_READY */
 	WIRE_COMM_SHRINK,/* w->d struct wire_comm_shrink + n x uint32 excluded ranks */
 	WIRE_COMM_FREE,  /* w->d empty body; hdr.comm */
 	WIRE_LOCAL_ID,   /* w->d and d->w: WIRE_ID_BYTES, id of the real members' own comm */
@@ -121,6 +121,7 @@ struct wire_welcome {
 	uint32_t same_clock; /* 1: same host as the daemon */
 };
 
+/* The list of world ranks may follow when the job said it: in the order of the ranks. */
 struct wire_comm_init {
 	uint8_t id[WIRE_ID_BYTES];
 	uint32_t n_ranks, rank; /* as the caller gave them */

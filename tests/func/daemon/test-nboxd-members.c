@@ -111,7 +111,7 @@ static void test_siblings(void **state)
 /* Rank 0's group alone is a guess; when the others have come, it is none any more. */
 static void test_late_siblings(void **state)
 {
-	const char *const args[] = {"--nodes", "16", "--settle", "60ms", NULL};
+	const char *const args[] = {"--nodes", "16", "--settle", "30ms", NULL};
 	struct daemon d;
 
 	(void)state;
@@ -228,6 +228,84 @@ static void test_split(void **state)
 	end(&d, 4);
 }
 
+/* --- the job's own lists -------------------------------------------------------------------- */
+
+static void init_told(struct fake *w, struct wire_unique_id id, uint32_t rank, uint32_t world,
+		      const uint32_t list[3])
+{
+	struct {
+		struct wire_comm_init m;
+		uint32_t list[3];
+	} body = {.m = {.n_ranks = 3, .rank = rank, .world_rank = world, .cookie = 1}};
+
+	memcpy(body.m.id, &id, sizeof(body.m.id));
+	memcpy(body.list, list, sizeof(body.list));
+	fake_send(w, WIRE_COMM_INIT, 0, rank, 0, &body, sizeof(body));
+}
+
+/* No rule has such lists. They are believed when they agree with all that real ranks say. */
+static void test_told(void **state)
+{
+	static const uint32_t list[3] = {0, 2, 61}, other[3] = {0, 2, 62}, wrong[3] = {3, 1, 62};
+	const char *const args[] = {"--nodes", "16", NULL};
+	struct wire_unique_id id = id_by(0, 0);
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 4);
+	/* both real ones are waited for, nobody else */
+	init_told(&f[0], id, 0, 0, list);
+	init_told(&f[2], id, 1, 2, list);
+	assert_true(fakes_got(&f[0], 1, WIRE_COMM_READY, 1));
+	assert_int_equal(f[0].ready[0].m.n_real, 2);
+	assert_int_equal(f[0].ready[0].m.is_guess, 0);
+	says("\"members\": \"job's list, exact\"");
+	/* two lists */
+	id = id_by(0, 1);
+	init_told(&f[0], id, 0, 0, list);
+	init_told(&f[2], id, 1, 2, other);
+	assert_true(fakes_got(&f[0], 1, WIRE_COMM_READY, 2));
+	assert_int_equal(f[0].ready[1].m.is_guess, 1);
+	assert_true(daemon_said(&d, "neither is believed"));
+	/* one that lacks who sent it: world rank 0 says it is rank 1 */
+	id = id_by(0, 2);
+	init_told(&f[3], id, 0, 3, wrong);
+	init_told(&f[0], id, 1, 0, wrong);
+	assert_true(fakes_got(&f[3], 1, WIRE_COMM_READY, 1));
+	assert_true(daemon_said(&d, "is not believed: rank 1 says that it is world rank 0"));
+	end(&d, 4);
+}
+
+/* Colors that say nothing (PyTorch 2.11's split_group) with lists that say all. */
+static void test_split_told(void **state)
+{
+	const char *const args[] = {"--nodes", "16", NULL};
+	struct wire_unique_id id = id_by(0, 0);
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		init(&f[i], &id, 64, i, i);
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
+	for (uint32_t i = 0; i < 4; i++) {
+		struct {
+			struct wire_comm_split m;
+			uint32_t list[5];
+		} body = {.m = {.parent = f[i].ready[0].comm, .rank = i, .color = (int32_t)i,
+				.cookie = 2},
+			  .list = {i, i + 7, i + 11, i + 30, i + 40}};
+
+		fake_send(&f[i], WIRE_COMM_SPLIT, body.m.parent, i, 0, &body, sizeof(body));
+	}
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(f[i].ready[1].m.n_ranks, 5);
+		assert_int_equal(f[i].ready[1].m.is_guess, 0);
+	}
+	end(&d, 4);
+}
+
 /* --- the store -------------------------------------------------------------------------- */
 
 static int store_connect(const struct daemon *d)
@@ -331,7 +409,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_siblings), cmocka_unit_test(test_late_siblings),
 		cmocka_unit_test(test_creator),	 cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_split),	 cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_split),	 cmocka_unit_test(test_told),
+		cmocka_unit_test(test_split_told), cmocka_unit_test(test_pairs),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -76,8 +76,15 @@ static void welcome(void **state)
 static void comm_init(void **state)
 {
 	struct wire_comm_init m = {.n_ranks = 4, .rank = 3};
+	struct {
+		struct wire_comm_init m;
+		uint32_t ranks[4];
+	} with_list = {.m = {.n_ranks = 4, .rank = 3}};
 
 	(void)state;
+	GOOD(WIRE_COMM_INIT, with_list);
+	SPOIL(WIRE_COMM_INIT, with_list, m.n_ranks, 5);
+	SPOIL(WIRE_COMM_INIT, with_list, m.n_ranks, 0x40000004); /* 4 * n wraps to 16 */
 	GOOD(WIRE_COMM_INIT, m);
 	SPOIL(WIRE_COMM_INIT, m, rank, 4);
 	SPOIL(WIRE_COMM_INIT, m, n_ranks, 0);
@@ -124,12 +131,20 @@ static void split_and_shrink(void **state)
 {
 	struct wire_comm_split split = {.parent = 7, .rank = 2, .color = -1};
 	struct {
+		struct wire_comm_split split;
+		uint32_t ranks[3];
+	} with_list = {0};
+	struct {
 		struct wire_comm_shrink shrink;
 		uint32_t excluded[3];
 	} m = {.shrink = {.parent = 7, .n_excluded = 3}};
 
 	(void)state;
 	GOOD(WIRE_COMM_SPLIT, split);
+	assert_int_equal(check(WIRE_COMM_SPLIT, 7, &split, sizeof(split) - 4), -EPROTO);
+	with_list.split = split;
+	GOOD(WIRE_COMM_SPLIT, with_list);
+	assert_int_equal(check(WIRE_COMM_SPLIT, 7, &with_list, sizeof(with_list) - 1), -EPROTO);
 	SPOIL(WIRE_COMM_SPLIT, split, parent, 8);
 	SPOIL(WIRE_COMM_SPLIT, split, color, -2);
 	GOOD(WIRE_COMM_SHRINK, m);
@@ -226,7 +241,7 @@ static void sizes_are_exact(void **state)
 
 	(void)state;
 	for (t = 1; t < WIRE_TYPE_END; t++) {
-		if (t == WIRE_MESSAGE || t == WIRE_BOOT || t == WIRE_STATUS)
+		if (t == WIRE_MESSAGE || t == WIRE_BOOT || t == WIRE_STATUS || t == WIRE_COMM_SPLIT)
 			continue;
 		for (n = 0, n_ok = 0; n < 1024; n++) {
 			wire_hdr_init(&h, t, n);
