@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "shim/autostart.h"
 #include "shim/launcher.h"
 
 #define TIMEOUT_DEFAULT_NS (600 * NS_PER_S)
@@ -43,6 +44,24 @@ static int read_rank(struct env *e)
 	return 0;
 }
 
+/* Without nboxd: the workers start one, where there is a job to derive its name from. */
+static int prepare_autostart(struct env *e)
+{
+	static char addr[64];
+	const char *agent = get("TORCHELASTIC_RUN_ID"), *node = get("GROUP_RANK");
+
+	if (launcher_source() == LAUNCHER_NONE)
+		return err_set(&e->err, EINVAL, "NBOX_NODES asks for a virtual cluster, but RANK, WORLD_SIZE, "
+			       "LOCAL_RANK, MASTER_ADDR and MASTER_PORT are not all set: start the job with "
+			       "torchrun or with 'nbox run'; NBOX_ENABLE=0 runs it without");
+	/* PyTorch would wait for the ids that rank 0 makes, and node 0 is not here */
+	if (agent && node && strcmp(node, "0") != 0)
+		return err_set(&e->err, EINVAL, "NBOX_AS_NODE: as node %s the job needs nboxd's store, which must "
+			       "be there before the job: start it with 'nbox run --as-node'", node);
+	e->addr = autostart_addr(addr, sizeof(addr));
+	return 0;
+}
+
 static int parse(struct env *e)
 {
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
@@ -51,12 +70,15 @@ static int parse(struct env *e)
 	int rc;
 
 	e->addr = get("NBOX_ADDR");
-	e->is_virtual = e->addr && !(enable && !strcmp(enable, "0"));
+	e->is_auto = !e->addr && (get("NBOX_NODES") || get("NBOX_WORLD"));
+	e->is_virtual = (e->addr || e->is_auto) && !(enable && !strcmp(enable, "0"));
 	e->timeout_ns = TIMEOUT_DEFAULT_NS;
 	e->payload_work = true;
 	if (!e->is_virtual)
 		return 0;
 	rc = launcher_problem(&e->err);
+	if (!rc && e->is_auto)
+		rc = prepare_autostart(e);
 	if (rc)
 		return rc;
 	if (token && strlen(token) > WIRE_TOKEN_BYTES)

@@ -9,8 +9,9 @@
 #include "wire/wire.h"
 
 struct env {
-	bool is_virtual;      /* NBOX_ADDR is set and NBOX_ENABLE is not 0 */
-	const char *addr;
+	bool is_virtual;      /* NBOX_ADDR or NBOX_NODES is set and NBOX_ENABLE is not 0 */
+	const char *addr;     /* NBOX_ADDR; with is_auto: of the nboxd that the workers start */
+	bool is_auto;         /* no NBOX_ADDR, but NBOX_NODES: nobody has started nboxd */
 	uint8_t token[WIRE_TOKEN_BYTES];
 	int rank;             /* world rank of this process; -1 unknown */
 	uint64_t timeout_ns;  /* NBOX_INIT_TIMEOUT: longest wait for other members */

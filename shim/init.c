@@ -265,10 +265,21 @@ static int copy_config(const ncclConfig_t *config, void **ret, struct err *err)
 	return 0;
 }
 
+static ncclResult_t not_ready(const char *what, int rc, const struct err *err)
+{
+	static _Atomic bool was_said;
+
+	if (!atomic_exchange(&was_said, true))
+		log_error("%s: %s%s", what, err->text, env_get()->code ? "" :
+			  "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR to run "
+			  "without one");
+	return last_error_set(rc == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
+			      err->text);
+}
+
 /* The link and the device, or one line that says what to do. */
 static const struct device *get_ready(const char *what, ncclResult_t *ret)
 {
-	static _Atomic bool was_said;
 	const struct env *env = env_get();
 	const struct device *dev = NULL;
 	struct err err = {""};
@@ -284,12 +295,7 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	}
 	if (!rc)
 		return dev;
-	if (!atomic_exchange(&was_said, true))
-		log_error("%s: %s; start the virtual cluster with 'nbox run' (or nboxd), or "
-			  "unset NBOX_ADDR to run without one",
-			  what, err.text);
-	*ret = last_error_set(rc == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
-			      err.text);
+	*ret = not_ready(what, rc, &err);
 	return NULL;
 }
 
@@ -388,6 +394,19 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 }
 
 /* --- entry points ------------------------------------------------------------------------ */
+
+/* Frameworks ask first for this, before they wait for ranks that may not exist: the place to refuse a
+ * world that cannot be. */
+ncclResult_t ncclGetVersion(int *version)
+{
+	ENTER();
+	const struct env *env = env_get();
+
+	if (env->is_virtual && env->code)
+		return not_ready("ncclGetVersion", env->code, &env->err);
+	return real_get()->GetVersion ? real_get()->GetVersion(version) : real_missing("ncclGetVersion");
+}
+ALSO_PNCCL(GetVersion);
 
 /* The job's id is only a name here: nobody listens behind it. */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)

@@ -451,6 +451,11 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
 
 static struct launcher_plan the_plan;
 
+enum launcher_source launcher_source(void)
+{
+	return the_plan.source;
+}
+
 int launcher_problem(struct err *err)
 {
 	if (the_plan.code < 0)

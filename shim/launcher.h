@@ -51,5 +51,7 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
  * Return: 0; -EINVAL with the sentence. */
 int launcher_node(const char *text, uint32_t nodes, uint32_t real, uint32_t *ret, struct err *err);
 
+/* What the constructor took this process for. */
+enum launcher_source launcher_source(void);
 /* What the constructor found wrong: told at the first NCCL call. Return: 0 or -EINVAL. */
 int launcher_problem(struct err *err);

@@ -18,7 +18,7 @@
 /* 2.20 */
 NCCL_SYMBOL(PLAIN, ncclResult_t, MemAlloc, (void **ptr, size_t size), (ptr, size))
 NCCL_SYMBOL(PLAIN, ncclResult_t, MemFree, (void *ptr), (ptr))
-NCCL_SYMBOL(PLAIN, ncclResult_t, GetVersion, (int *version), (version))
+NCCL_SYMBOL(OWN, ncclResult_t, GetVersion, (int *version), (version))
 NCCL_SYMBOL(OWN, ncclResult_t, GetUniqueId, (ncclUniqueId *id), (id))
 NCCL_SYMBOL(OWN, ncclResult_t, CommInitRank,
 	    (ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank), (ret, n_ranks, id, rank))

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "links/link.h"
+#include "shim/autostart.h"
 #include "shim/checkin.h"
 #include "shim/clock-offset.h"
 #include "shim/comm.h"
@@ -250,10 +251,27 @@ static const struct link_events events = {
 
 /* --- the links' life ------------------------------------------------------------------ */
 
+/* With a word to nobody there, who is started then. */
+static int connect_auto(struct err *err)
+{
+	uint64_t until = clock_now_ns() + AUTOSTART_MS * NS_PER_MS;
+	int rc;
+
+	do {
+		rc = link_connect(env_get()->addr, CONNECT_MS, &events, &g.closed, &g.link, err);
+		if (rc != -ECONNREFUSED)
+			return rc;
+		rc = autostart_try(env_get()->addr, err);
+	} while (!rc && clock_now_ns() < until);
+	return rc ? rc : err_set(err, ETIMEDOUT, "no nboxd within %d s", AUTOSTART_MS / 1000);
+}
+
 void session_open(void)
 {
 	struct err err;
-	int rc = link_connect(env_get()->addr, CONNECT_MS, &events, &g.closed, &g.link, &err);
+	int rc = env_get()->is_auto ? connect_auto(&err) :
+				      link_connect(env_get()->addr, CONNECT_MS, &events, &g.closed, &g.link,
+						   &err);
 
 	if (rc) {
 		set_state(STATE_LOST, rc, err.text);
@@ -357,7 +375,8 @@ void session_fail(int code, const char *text)
 
 int session_wait(struct err *err)
 {
-	uint64_t until = clock_now_ns() + 2 * CONNECT_MS * NS_PER_MS;
+	uint64_t until = clock_now_ns() +
+			 (2 * CONNECT_MS + (env_get()->is_auto ? AUTOSTART_MS : 0)) * NS_PER_MS;
 	struct timespec ts = progress_timespec(until);
 	int rc = 0;
 

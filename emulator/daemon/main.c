@@ -10,17 +10,18 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "config/config.h"
+#include "daemon/background.h"
 #include "daemon/server.h"
 
 extern char **environ;
 
-static const char *const own_flags[] = {"--config", "--ready-fd", "--check", "--help",
+static const char *const own_flags[] = {"--config", "--ready-fd", "--background", "--once", "--check", "--help",
 					"--version"};
 
 struct args {
 	const char *file;
 	int ready_fd;
-	bool check_only;
+	bool check_only, background, once;
 };
 
 static void usage(FILE *f)
@@ -32,6 +33,8 @@ static void usage(FILE *f)
 	      "  --config FILE                cluster file (YAML)\n"
 	      "  \x20                           NBOX_CONFIG\n"
 	      "  --ready-fd N                 the ready line goes to this descriptor\n"
+	      "  --background                 return when it listens; it goes on by itself\n"
+	      "  --once                       end when the last worker has left\n"
 	      "  --check                      check the options, print the effective configuration, end\n"
 	      "  --help, --version\n\n"
 	      "Each option below may also be given as the variable or the key of the cluster file that\n"
@@ -67,8 +70,12 @@ static int parse_args(struct config *c, int argc, char **argv, struct args *ret,
 			printf("nboxd %s\n", NBOX_VERSION);
 			return 1;
 		}
-		if (strcmp(word, "--check") == 0) {
-			ret->check_only = true;
+		bool *flag = strcmp(word, "--check") == 0 ? &ret->check_only :
+			     strcmp(word, "--background") == 0 ? &ret->background :
+			     strcmp(word, "--once") == 0 ? &ret->once : NULL;
+
+		if (flag) {
+			*flag = true;
 			i++;
 			continue;
 		}
@@ -137,7 +144,7 @@ int main(int argc, char **argv)
 	CLEANUP(server_closep) struct server *s = NULL;
 	struct args args = {.ready_fd = STDOUT_FILENO};
 	struct err err = {""};
-	int r;
+	int r, code = 0;
 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* ulimit -f: a write fails and is told, nboxd lives */
@@ -155,9 +162,19 @@ int main(int argc, char **argv)
 		log_set_level((enum log_level)c->log_level);
 	if (args.check_only)
 		return config_write(c, stdout) < 0;
-	r = server_open(c, &s, &err);
+	if (args.background) {
+		r = background_start(&args.ready_fd, &code, &err);
+		if (r > 0)
+			return code;
+	}
+	if (r == 0)
+		r = server_open(c, &s, &err);
+	if (r == 0 && args.once)
+		server_end_when_left(s);
 	if (r == 0 && say_ready(s, args.ready_fd) < 0)
 		r = err_set(&err, errno, "cannot write the ready line: %s", strerror(errno));
+	if (r == 0 && args.background)
+		close(args.ready_fd);
 	if (r == 0)
 		r = server_run(s, &err);
 	if (r < 0) {

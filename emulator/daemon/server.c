@@ -32,6 +32,8 @@
 #define TICK_NS (50 * NS_PER_MS)
 #define POLLS_A_LOOK 8 /* rounds without sleep between two looks at libevent */
 #define ACCEPTS_A_LOOK 64
+#define LEFT_NS (2 * NS_PER_S) /* server_end_when_left() */
+#define NOBODY_NS (60 * NS_PER_S)
 #define STRANGERS_TOLD 8
 #define STRANGERS_NS (10 * NS_PER_S)
 
@@ -402,13 +404,33 @@ static void begin_stop(struct server *s)
 {
 	struct worker *w;
 
-	log_info("ends: %s", strsignal(s->stop_signal));
+	log_info("ends: %s", s->stop_signal ? strsignal(s->stop_signal) : "the last worker has left");
 	s->is_stopping = true;
 	s->stop_ns = clock_now_ns() + SERVER_DRAIN_NS;
 	close_listeners(s);
 	store_server_stop_listening(s->store);
 	DL_FOREACH(s->workers, w)
 		worker_refuse(w, ECANCELED, "nboxd was told to end (%s)", strsignal(s->stop_signal));
+}
+
+void server_end_when_left(struct server *s)
+{
+	s->is_once = true;
+	s->left_ns = clock_now_ns();
+}
+
+/* Fewer links than real ranks: some process drives several, or others are still to come. */
+static bool is_left(struct server *s, uint64_t now_ns)
+{
+	if (s->n_workers > s->n_links_max)
+		s->n_links_max = s->n_workers;
+	if (s->n_workers) {
+		s->left_ns = now_ns;
+		return false;
+	}
+	if (s->n_links_max >= s->cluster.n_real)
+		return true;
+	return now_ns - s->left_ns >= (s->n_links_max ? LEFT_NS : NOBODY_NS);
 }
 
 /* Return: true when all links may be slept on. */
@@ -508,7 +530,7 @@ int server_run(struct server *s, struct err *err)
 			s->active_ns = clock_now_ns();
 		}
 		was_moving = moved;
-		if (s->stop_signal && !s->is_stopping)
+		if (!s->is_stopping && (s->stop_signal || (s->is_once && is_left(s, now_ns))))
 			begin_stop(s);
 		if (moved || is_worth_polling(s, clock_now_ns())) {
 			if (++polls % POLLS_A_LOOK == 0)

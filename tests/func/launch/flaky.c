@@ -1,6 +1,6 @@
 /* A worker that makes one communicator of the world and sums a word in it. With FLAKY=N the
  * process with LOCAL_RANK 1 ends with code 3 after its communicator in the first N attempts of
- * an elastic launcher. Prints nothing when all is well. */
+ * an elastic launcher. With an argument it sleeps after its op, 30 s at most. Prints nothing when all is well. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static int number(const char *name)
 	return text ? atoi(text) : 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	int rank = number("RANK"), local = number("LOCAL_RANK"), world = number("WORLD_SIZE"), n;
 	ncclUniqueId id;
@@ -34,6 +34,8 @@ int main(void)
 	void *device;
 	float value = 1, sum = 0;
 	char path[4096];
+
+	(void)argv;
 
 	CHECK(cudaSetDevice(local));
 	/* rank 0 need not be here: the first of this node makes the id, for this attempt */
@@ -53,6 +55,8 @@ int main(void)
 	CHECK(cudaStreamSynchronize(NULL));
 	CHECK(cudaMemcpy(&sum, device, sizeof(sum), cudaMemcpyDeviceToHost));
 	CHECK(cudaFree(device));
+	if (argc > 1)
+		sleep(30);
 	CHECK(ncclCommDestroy(comm));
 	if (sum != (float)world) {
 		fprintf(stderr, "flaky: rank %d of %d got %g\n", rank, world, sum);

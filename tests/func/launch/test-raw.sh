@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# LD_PRELOAD and variables alone: the workers start nboxd themselves, once, and it ends with them.
+. "$(dirname "$0")/../cli/lib.sh"
+here=$BUILD/tests/func/launch
+export PATH=$here:$PATH TMPDIR=$tmp LD_LIBRARY_PATH=$BUILD/emulator/hostgpu NBOX_DEVICE=host NBOX_HOST_DEVICES=8
+# one port for each test, so that runs that overlap with others' do not share an nboxd
+port=$((20000 + $$ % 20000))
+if is_sanitized; then # the agent is in C, but env is not
+	echo "1..0 # SKIP a sanitized libnbox.so cannot be preloaded into env"
+	exit 0
+fi
+# raw VARIABLES... -- COMMAND...
+raw() {
+	local vars=()
+	while [ "$1" != -- ]; do vars+=("$1"); shift; done
+	shift
+	timeout -k 5 60 env LD_PRELOAD="$BUILD/libnbox.so" "${vars[@]}" "$@"
+}
+gone() { # no nboxd of this port's job is left: bounded, it lingers while links close
+	for _ in $(seq 100); do
+		grep -qs "$1" /proc/[0-9]*/cmdline || return 0
+		sleep 0.1
+	done
+	grep -ls "$1" /proc/[0-9]*/cmdline
+	return 1
+}
+
+exits 0 "torchrun, nothing else" raw NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tmp/a" -- \
+	torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
+is "$out" "" "prints nothing"
+check "nboxd is gone" gone "$tmp/a"
+is "$("$NBOX" report a | grep -o "128 ranks (64 nodes x 2), 2 real")" "128 ranks (64 nodes x 2), 2 real" "one nboxd had the whole world"
+is "$("$NBOX" report --csv a | grep -c AllReduce)" 2 "both ranks' ops are in its record"
+
+# the library by a relative path; results in the usual place
+exits 0 "a relative path" timeout 60 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
+check "its nboxd is gone" gone "$tmp/rel"
+exits 0 "without NBOX_OUT" raw NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 1)) "$here/flaky"
+is "$(find nbox-out -name record.nbox | wc -l)" 1 "results go to nbox-out/"
+
+exits 0 "a restart by the agent" raw FLAKY=1 NBOX_NODES=4 NBOX_OUT="$tmp/r" -- torchrun --nproc-per-node=2 --max-restarts=1 --master-port=$((port + 2)) "$here/flaky"
+check "each attempt has results" test -s r/record.nbox -a -s r-restart1/record.nbox
+check "no nboxd is left of both" gone "$tmp/r"
+
+# what is wrong is said once, and is an error of NCCL's
+exits 1 "a model that is not there" raw NBOX_NODES=4 NBOX_MODEL=rnig -- torchrun --nproc-per-node=1 --master-port=$((port + 3)) "$here/flaky"
+says "did you mean" "nboxd's own line says why"
+exits 1 "no nboxd" raw NBOX_NODES=4 NBOX_NBOXD=/nowhere -- torchrun --nproc-per-node=1 --master-port=$((port + 4)) "$here/flaky"
+says "NBOX_NBOXD=/nowhere" "is said"
+exits 1 "another node without a store" raw NBOX_NODES=4 NBOX_AS_NODE=last -- torchrun --nproc-per-node=1 --master-port=$((port + 5)) "$here/flaky"
+says "nbox run --as-node" "leads to nbox run"
+exits 1 "no launcher" raw NBOX_NODES=4 RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 -- "$here/flaky"
+says "start the job with torchrun or with 'nbox run'" "is said too"
+exits 0 "NBOX_ENABLE=0" raw NBOX_ENABLE=0 NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
+
+# a job that is killed takes nboxd with it
+env LD_PRELOAD="$BUILD/libnbox.so" NBOX_NODES=4 NBOX_OUT="$tmp/k" torchrun --nproc-per-node=2 --master-port=$((port + 7)) "$here/flaky" forever &
+for _ in $(seq 100); do [ -s k/config.yaml ] && break; sleep 0.1; done
+kill -KILL $!
+check "killed, nboxd goes too" gone "$tmp/k"
+wait 2>/dev/null
+finish
