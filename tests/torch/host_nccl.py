@@ -1,0 +1,19 @@
+"""torch.distributed over host NCCL without nbox: the baseline that the other cases compare with. All ranks are real."""
+from harness import all_said, main, plain
+
+# without split_group: PyTorch 2.11 gives groups of one rank a name that it has already given
+ALL = ["plain", "coalesced", "objects", "alltoall", "p2p", "groups", "barriers"]
+
+
+def collectives_4():
+    """Every collective among 4 processes, results checked"""
+    all_said(plain(4, "collectives.py", ALL), [*ALL, "destroy"], range(4))
+
+
+def init_forms_2():
+    """init_process_group in every form"""
+    forms = ["env", "eager", "default", "both", "mesh"]
+    all_said(plain(2, "init.py", forms), forms, range(2))
+
+
+main(collectives_4, init_forms_2)
