@@ -89,10 +89,11 @@ static bool can_run(const struct item *item)
 bool emulated_step(unsigned int i)
 {
 	struct list *l = &e.streams[i];
-	const struct item *item = &l->items[l->done];
+	const struct item *item;
 
-	if (l->done == l->n || !can_run(item))
+	if (l->done == l->n || !can_run(&l->items[l->done]))
 		return false;
+	item = &l->items[l->done];
 	switch (item->kind) {
 	case ITEM_WRITE:
 		atomic_store_explicit((_Atomic uint32_t *)item->at, item->value,

@@ -210,9 +210,11 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream s, unsigned int n, const struct m
 
 /* The footprint kernel, as its text says: until the word is 1, or for so long. */
 struct hold {
+	struct hold *next;
 	_Atomic uint32_t *word;
 	uint64_t ns;
 };
+static _Atomic(struct hold *) holds; /* all: a graph may replay each */
 
 static uint64_t now_ns(void)
 {
@@ -248,13 +250,16 @@ EXPORT CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, 
 			       unsigned int bx, unsigned int by, unsigned int bz,
 			       unsigned int shared, CUstream s, void **args, void **extra)
 {
-	struct hold *h = malloc(sizeof(*h)); /* kept: a graph may replay it */
+	struct hold *h = malloc(sizeof(*h));
 
 	(void)fn, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared;
 	if (!h || extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	h->word = (_Atomic uint32_t *)(uintptr_t) * (CUdeviceptr *)args[0];
 	h->ns = *(uint64_t *)args[2];
+	h->next = atomic_load(&holds);
+	while (!atomic_compare_exchange_weak(&holds, &h->next, h))
+		;
 	return (CUresult)cudaLaunchHostFunc(s, run_hold, h);
 }
 
