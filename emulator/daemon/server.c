@@ -530,8 +530,10 @@ int server_run(struct server *s, struct err *err)
 			s->active_ns = clock_now_ns();
 		}
 		was_moving = moved;
-		if (!s->is_stopping && (s->stop_signal || (s->is_once && is_left(s, now_ns))))
+		if (!s->is_stopping && (s->stop_signal || (s->is_once && is_left(s, now_ns)))) {
 			begin_stop(s);
+			continue; /* nobody may be left to wait for */
+		}
 		if (moved || is_worth_polling(s, clock_now_ns())) {
 			if (++polls % POLLS_A_LOOK == 0)
 				event_base_loop(s->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
