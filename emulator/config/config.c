@@ -13,7 +13,7 @@
 /* Variables with the product's prefix that belong to somebody else. */
 static const char *const other_variables[] = {
 	"NBOX_CONFIG", "NBOX_DEBUG_FILE", "NBOX_NCCL", "NBOX_DEVICE", "NBOX_FOOTPRINT", "NBOX_ASK_PYTHON", "NBOX_ENABLE",
-	"NBOX_MODEL_PATH",
+	"NBOX_MODEL_PATH", "NBOX_NBOXD",
 };
 
 void value_clear(struct config_value *v)
