@@ -1,5 +1,6 @@
 #include "cli/job.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,6 +14,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+
+#define ORPHAN_ROUNDS 16
 
 extern char **environ;
 
@@ -128,6 +131,7 @@ int job_init(struct job *j, struct err *err)
 
 	memset(j, 0, sizeof(*j));
 	wanted_signals(&set);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return err_set(err, errno, "sigprocmask: %s", strerror(errno));
 	return 0;
@@ -243,6 +247,43 @@ static uint32_t reap(struct job *j)
 	return running;
 }
 
+/* A launcher's workers have sessions of their own (torchrun's have); when it is killed they become ours,
+ * since we are their subreaper, and end here. @spared: nboxd. */
+static void kill_orphans(pid_t spared)
+{
+	pid_t self = getpid();
+
+	for (int round = 0; round < ORPHAN_ROUNDS; round++) { /* their children come after them */
+		DIR *d = opendir("/proc");
+		uint32_t n = 0;
+
+		for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+			char path[320], line[512] = "";
+			pid_t pid = (pid_t)atoi(e->d_name), parent = 0;
+			const char *after;
+			FILE *f;
+
+			if (pid <= 0 || pid == spared)
+				continue;
+			snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
+			f = fopen(path, "re");
+			if (f && fgets(line, sizeof(line), f) && (after = strrchr(line, ')')))
+				sscanf(after + 1, " %*c %d", &parent);
+			if (f)
+				fclose(f);
+			if (parent != self)
+				continue;
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0); /* killed, it ends soon */
+			n++;
+		}
+		if (d)
+			closedir(d);
+		if (!n)
+			break;
+	}
+}
+
 /* The first signal is passed on, the second one says that it is enough. Who neither
  * heeds it nor SIGTERM is killed. */
 static void interrupt(struct job *j, int sig, uint64_t *term_at, uint64_t *kill_at)
@@ -290,6 +331,7 @@ int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct
 		if (sig == SIGINT || sig == SIGTERM || sig == SIGHUP)
 			interrupt(j, sig, &term_at, &kill_at);
 	}
+	kill_orphans(also ? also->pid : 0);
 	/* also where the last word was our own SIGTERM or SIGKILL */
 	if (j->is_interrupted && (j->exit_code == 0 || j->exit_code > 128))
 		j->exit_code = 128 + j->is_interrupted;

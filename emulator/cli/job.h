@@ -1,7 +1,7 @@
 /* The job: local processes started together, waited for together. A signal that
  * asks nbox to end is passed on; when one process fails the others get a while to
  * notice, then SIGTERM, then SIGKILL. Nothing is left behind: each process has
- * its own group and dies with nbox. */
+ * its own group and dies with nbox, and what it left in other sessions is killed. */
 #pragma once
 
 #include <stdbool.h>

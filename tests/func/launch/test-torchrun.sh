@@ -46,5 +46,14 @@ done
 is "$("$NBOX" report --csv n-last | grep -c AllReduce)" 2 "the op is in the record"
 exits 0 "the agent starts all again when one fails" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r -- torchrun --nproc-per-node=2 --max-restarts=2 "$here/flaky"
 exits 3 "and gives up after --max-restarts" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r2 -- torchrun --nproc-per-node=2 --max-restarts=1 "$here/flaky"
+# the agent is killed, and its workers have sessions of their own
+(cd "$tmp" && TORCHRUN_SESSIONS=1 "$NBOX" run --quiet --nodes 4 --out s -- torchrun --nproc-per-node=2 env FLAKY_TEST="$tmp" "$here/flaky" forever >/dev/null 2>&1) &
+for _ in $(seq 200); do [ "$(grep -lsa "FLAKY_TEST=$tmp" /proc/[0-9]*/environ | wc -l)" = 2 ] && break; sleep 0.1; done
+is "$(grep -lsa "FLAKY_TEST=$tmp" /proc/[0-9]*/environ | wc -l)" 2 "two workers run"
+agent=$(grep -lsa "FLAKY_TEST=$tmp" /proc/[0-9]*/environ | head -n 1 | cut -d/ -f3)
+agent=$(awk '{ print $4 }' "/proc/$agent/stat")
+kill -KILL "$agent"
+wait
+is "$(grep -lsa "FLAKY_TEST=$tmp" /proc/[0-9]*/environ | wc -l)" 0 "none is left when their agent was killed"
 nothing_left
 finish

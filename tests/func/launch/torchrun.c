@@ -31,7 +31,10 @@ static pid_t start(int rank, int attempt, char **argv)
 
 	if (pid != 0)
 		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getenv("TORCHRUN_SESSIONS")) /* as PyTorch's does: nobody ends them but the agent */
+		setsid();
+	else
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
 	set("LOCAL_RANK", rank);
