@@ -42,7 +42,8 @@ enum {
 	CUDA_SUCCESS = 0,
 	CUDA_ERROR_INVALID_CONTEXT = 201,
 	CU_MEMHOSTALLOC_PORTABLE = 1,
-	CU_MEMHOSTALLOC_DEVICEMAP = 2,
+	CU_MEMHOSTREGISTER_PORTABLE = 1,
+	CU_MEMHOSTREGISTER_DEVICEMAP = 2,
 	CU_EVENT_DISABLE_TIMING = 2,
 	CU_STREAM_CAPTURE_STATUS_NONE = 0,
 	CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
@@ -72,6 +73,8 @@ enum {
 	X(MemFree, cuMemFree_v2, (CUdeviceptr ptr))                                                \
 	X(MemHostAlloc, cuMemHostAlloc, (void **ret, size_t bytes, unsigned int flags))            \
 	X(MemFreeHost, cuMemFreeHost, (void *ptr))                                                 \
+	X(MemHostRegister, cuMemHostRegister_v2, (void *ptr, size_t bytes, unsigned int flags))    \
+	X(MemHostUnregister, cuMemHostUnregister, (void *ptr))                                     \
 	X(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                                   \
 	  (CUdeviceptr * ret, void *ptr, unsigned int flags))                                      \
 	X(MemcpyAsync, cuMemcpyAsync,                                                              \

@@ -3,11 +3,13 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 
 #define PAGE_SLOTS 512
+#define OUT_OF_MEMORY ((CUresult)2) /* CUDA_ERROR_OUT_OF_MEMORY */
 #define LINE_WORDS 16 /* of 4 bytes, in a cache line */
 #define NAP_SHARE 64  /* of the time that nothing moved */
 #define NAP_MIN_NS (10 * NS_PER_US)
@@ -51,7 +53,32 @@ static struct {
 
 /* --- slots -------------------------------------------------------------------- */
 
-/* Under the lock. Allocating is not captured, and is meant not to be. */
+/* The words' memory is ours, the driver only pins it: the progress thread may look at it
+ * as long as the process lives, whatever becomes of the device's context (cudaDeviceReset,
+ * the runtime's own end). Shared, so that a fork does not copy it away from the device. */
+static CUresult pin(const struct cuda_driver *d, size_t bytes, void **ret, CUdeviceptr *ret_at)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CUresult rc;
+
+	if (mem == MAP_FAILED)
+		return OUT_OF_MEMORY;
+	rc = d->MemHostRegister(mem, bytes,
+				CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	if (rc == CUDA_SUCCESS) {
+		rc = d->MemHostGetDevicePointer(ret_at, mem, 0);
+		if (rc != CUDA_SUCCESS)
+			d->MemHostUnregister(mem);
+	}
+	if (rc != CUDA_SUCCESS) {
+		munmap(mem, bytes);
+		return rc;
+	}
+	*ret = mem;
+	return rc;
+}
+
+/* Under the lock. Pinning is not captured, and is meant not to be. */
 static CUresult add_page(const struct cuda_driver *d)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -62,13 +89,9 @@ static CUresult add_page(const struct cuda_driver *d)
 	CUresult rc;
 
 	if (!p)
-		return (CUresult)2; /* CUDA_ERROR_OUT_OF_MEMORY */
+		return OUT_OF_MEMORY;
 	d->ThreadExchangeStreamCaptureMode(&mode);
-	rc = d->MemHostAlloc(&mem, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-	if (rc == CUDA_SUCCESS)
-		rc = d->MemHostGetDevicePointer(&at, mem, 0);
-	if (rc != CUDA_SUCCESS && mem)
-		d->MemFreeHost(mem);
+	rc = pin(d, bytes, &mem, &at);
 	d->ThreadExchangeStreamCaptureMode(&mode);
 	if (rc != CUDA_SUCCESS) {
 		free(p);

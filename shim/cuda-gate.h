@@ -2,7 +2,7 @@
  * pinned host memory. No host function, no kernel, nothing that a captured graph could
  * not repeat by itself.
  *
- * A gate has two words of 32 bits. The device, in stream order:
+ * A gate has two words of 32 bits, in memory of ours that the driver pins. The device, in stream order:
  *
  *   arrive   state = 1
  *            (the real work)

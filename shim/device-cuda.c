@@ -85,9 +85,10 @@ static int cuda_get(int *ret)
 	CUdevice device;
 	CUresult rc = cu.CtxGetDevice(&device);
 
-	/* A thread that has not used the runtime yet: it would get device 0. */
+	/* A thread that has not used the runtime yet. To select device 0 for it would make a
+	 * context there, in each process of a node. */
 	if (rc == CUDA_ERROR_INVALID_CONTEXT) {
-		*ret = 0;
+		*ret = DEVICE_NONE;
 		return 0;
 	}
 	if (rc != CUDA_SUCCESS)
@@ -119,7 +120,7 @@ static int cuda_set(int ordinal)
 
 static int cuda_arrive(device_stream s, struct gate *gate)
 {
-	return check(cuda_gate_arrive(&cu, s, gate), "cuStreamBatchMemOp, or cuMemHostAlloc for it,");
+	return check(cuda_gate_arrive(&cu, s, gate), "cuStreamBatchMemOp (or cuMemHostRegister)");
 }
 
 static CUresult hold(void *ctx, CUstream s, CUdeviceptr release)

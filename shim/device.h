@@ -49,6 +49,7 @@ struct gate {
 
 /* A thread in this mode may allocate while streams are captured; it is not captured. */
 #define DEVICE_CAPTURE_RELAXED 2
+#define DEVICE_NONE -1
 
 struct device {
 	const char *name;
@@ -57,7 +58,7 @@ struct device {
 	bool waits_for_due;
 
 	int (*open)(struct err *err); /* 0 or negative errno with the sentence; once */
-	int (*get)(int *ret_device);
+	int (*get)(int *ret_device); /* DEVICE_NONE: this thread has used none yet */
 	int (*set)(int device);
 	/* Of the last call on this thread that failed; "" when nothing is known. */
 	const char *(*why)(void);

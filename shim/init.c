@@ -166,7 +166,8 @@ static ncclResult_t job_run(struct job *job)
 
 	check_in(job);
 	make_all_real(job);
-	job->list[0].comm->dev->set(job->device);
+	if (job->device != DEVICE_NONE)
+		job->list[0].comm->dev->set(job->device);
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 		struct comm *c = init->comm;
@@ -222,6 +223,7 @@ ncclResult_t init_run(const struct init *list, uint32_t n)
 		return last_error_set(ncclSystemError, "no memory");
 	job->n = n;
 	memcpy(job->list, list, n * sizeof(*list));
+	job->device = DEVICE_NONE;
 	list[0].comm->dev->get(&job->device);
 	for (uint32_t i = 0; i < n; i++)
 		is_blocking = is_blocking && list[i].comm->is_blocking;
@@ -311,6 +313,8 @@ static ncclResult_t begin(const char *what, const struct device *dev, ncclComm_t
 
 	if (!rc && dev->get(&device))
 		rc = err_set(&err, EIO, "the CUDA runtime has no current device");
+	if (device == DEVICE_NONE)
+		device = 0; /* as the runtime would take */
 	if (!rc) {
 		init.body = malloc(bytes);
 		c = comm_new(dev, device);
@@ -379,6 +383,8 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 	if (!dev)
 		return group_failed(result);
 	dev->get(&device);
+	if (device == DEVICE_NONE)
+		device = 0;
 	world = world_rank(device, (uint32_t)n_ranks, (uint32_t)rank, &err);
 	if (world < 0)
 		return group_failed(last_error_set(ncclInvalidUsage, "%s: %s", what, err.text));

@@ -341,7 +341,7 @@ static int enqueue_data(struct plan *p, struct err *err)
 static int enqueue(struct plan *p, struct err *err)
 {
 	const struct device *dev = p->calls[0].comm->dev;
-	int rc = 0, before = -1;
+	int rc = 0, before = DEVICE_NONE;
 
 	dev->get(&before);
 	for (uint32_t i = 0; !rc && i < p->n_batches; i++)
@@ -350,7 +350,7 @@ static int enqueue(struct plan *p, struct err *err)
 		rc = enqueue_data(p, err);
 	for (uint32_t i = 0; !rc && i < p->n_batches; i++)
 		rc = end_batch(p, &p->batches[i], err);
-	if (before >= 0)
+	if (before != DEVICE_NONE)
 		dev->set(before);
 	if (dev->poll)
 		progress_nudge();

@@ -83,6 +83,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
 	ENTER();
 	struct comm *c = comm_find(comm);
 	ncclResult_t async;
+	ncclComm_t real;
 
 	if (!c)
 		return real_get()->CommGetAsyncError ?
@@ -96,8 +97,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
 		return ncclSuccess;
 	if (atomic_load_explicit(&c->state, memory_order_acquire) == COMM_STARTING)
 		*ret = ncclInProgress;
-	else if (c->real && real_get()->CommGetAsyncError)
-		return real_get()->CommGetAsyncError(c->real, ret);
+	else if ((real = c->real) && real_get()->CommGetAsyncError)
+		return real_get()->CommGetAsyncError(real, ret);
 	return ncclSuccess;
 }
 ALSO_PNCCL(CommGetAsyncError);

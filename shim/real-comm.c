@@ -62,7 +62,7 @@ int real_comm_make(struct comm *c, void *config, struct err *err)
 /* Alone. Making it is not captured: NCCL allocates memory. */
 static int make_now(struct comm *c, struct err *err)
 {
-	int mode = DEVICE_CAPTURE_RELAXED, before = -1, rc = real_comm_offer_id(c, err);
+	int mode = DEVICE_CAPTURE_RELAXED, before = DEVICE_NONE, rc = real_comm_offer_id(c, err);
 
 	if (rc)
 		return rc;
@@ -70,7 +70,7 @@ static int make_now(struct comm *c, struct err *err)
 	c->dev->exchange_mode(&mode);
 	rc = real_comm_make(c, c->real_config, err);
 	c->dev->exchange_mode(&mode);
-	if (before >= 0)
+	if (before != DEVICE_NONE)
 		c->dev->set(before);
 	if (!rc)
 		c->real = c->real_made;

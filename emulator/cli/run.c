@@ -144,6 +144,8 @@ static void print_plan(const struct run *r)
 	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
 	       (int)strcspn(c->addr, ":"), c->addr,
 	       wire_data_name(c->data), (unsigned long long)c->seed);
+	for (size_t i = 0; i < c->n_data_for; i++)
+		printf("data       %s\n", c->values[CONFIG_DATA_FOR].items[i].text);
 	printf("device     %s\n", r->device == RUN_DEVICE_HOST ?
 		       "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU" :
 		       "cuda");

@@ -380,10 +380,51 @@ static void test_table(void **state)
 	}
 }
 
+/* The most exact policy holds, whatever the order. */
+static void test_data_for(void **state)
+{
+	static const char text[] =
+		"layout: ['tp=2,pp=2,dp=4']\ndata: identity\ndata_for:\n  dp/allreduce: mirror\n"
+		"  allreduce: none\n  dp: fill\n  tp+pp: none\n  world/broadcast: mirror\n";
+	static const struct {
+		const char *axes;
+		bool is_world;
+		uint32_t kind, want;
+	} cases[] = {
+		{"dp", false, COLL_ALLREDUCE, DATA_MIRROR},
+		{"dp", false, COLL_ALLGATHER, DATA_FILL},
+		{"tp", false, COLL_ALLREDUCE, DATA_NONE},
+		{"tp", false, COLL_ALLGATHER, DATA_IDENTITY},
+		{"tp+pp", false, COLL_ALLGATHER, DATA_NONE},
+		{"pp+tp", false, COLL_ALLREDUCE, DATA_NONE},
+		{"tp+dp", false, COLL_ALLGATHER, DATA_IDENTITY},
+		{"", false, COLL_BROADCAST, DATA_IDENTITY},
+		{"", true, COLL_BROADCAST, DATA_MIRROR},
+		{"tp+pp+dp", true, COLL_BROADCAST, DATA_MIRROR},
+	};
+	struct err err = {""};
+	struct config *c;
+
+	(void)state;
+	assert_int_equal(config_new(&c), 0);
+	if (config_parse(c, "f", text, strlen(text), &err) || config_finish(c, &err))
+		fail_msg("%s", err.text);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint8_t data[COLL_KINDS];
+
+		data_for_resolve(c->data_for, c->n_data_for, c->data, cases[i].axes,
+				 cases[i].is_world, data);
+		if (data[cases[i].kind] != cases[i].want)
+			fail_msg("case %zu: %s on '%s': %s", i, coll_kind_name(cases[i].kind),
+				 cases[i].axes, wire_data_name(data[cases[i].kind]));
+	}
+	config_free(c);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_full),
+		cmocka_unit_test(test_data_for), cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_full),
 		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_layouts), cmocka_unit_test(test_precedence),
 		cmocka_unit_test(test_flags),      cmocka_unit_test(test_table),
 	};

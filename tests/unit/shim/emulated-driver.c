@@ -161,6 +161,11 @@ void emulated_graph_free(struct emulated_graph *graph)
 	free(graph);
 }
 
+void emulated_no_context(void)
+{
+	e.device = -1;
+}
+
 void emulated_fail(int n)
 {
 	e.fail_in = n;
@@ -278,6 +283,21 @@ static CUresult host_alloc(void **ret, size_t bytes, unsigned int flags)
 	unsafe();
 	*ret = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
 	return flags & CU_MEMHOSTALLOC_PORTABLE ? CUDA_SUCCESS : ERROR_INVALID;
+}
+
+static CUresult host_register(void *ptr, size_t bytes, unsigned int flags)
+{
+	CALL();
+	unsafe();
+	return ptr && bytes && flags == (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) ?
+		       CUDA_SUCCESS :
+		       ERROR_INVALID;
+}
+
+static CUresult host_unregister(void *ptr)
+{
+	CALL();
+	return ptr ? CUDA_SUCCESS : ERROR_INVALID;
 }
 
 static CUresult host_free(void *ptr)
@@ -429,6 +449,8 @@ const struct cuda_driver emulated_driver = {
 	.MemFree = dealloc,
 	.MemHostAlloc = host_alloc,
 	.MemFreeHost = host_free,
+	.MemHostRegister = host_register,
+	.MemHostUnregister = host_unregister,
 	.MemHostGetDevicePointer = host_pointer,
 	.MemcpyAsync = copy,
 	.MemsetD8Async = fill,

@@ -24,6 +24,9 @@ struct emulated_graph *emulated_end_capture(unsigned int i);
 void emulated_launch(unsigned int i, const struct emulated_graph *graph);
 void emulated_graph_free(struct emulated_graph *graph);
 
+/* The thread's, until a device is selected. */
+void emulated_no_context(void);
+
 /* The call of that number, counted from the next one, answers with an error; -1: none. */
 void emulated_fail(int n);
 unsigned int emulated_n_calls(void);

@@ -268,6 +268,9 @@ static void test_two_devices(void **state)
 	int now;
 
 	(void)state;
+	emulated_no_context();
+	assert_int_equal(dev->get(&now), 0);
+	assert_int_equal(now, DEVICE_NONE);
 	for (int i = 0; i < 2; i++) {
 		gate_reset(&g[i]);
 		assert_int_equal(dev->set(i), 0);

@@ -120,6 +120,16 @@ EXPORT CUresult cuMemFreeHost(void *ptr)
 	return (CUresult)cudaFreeHost(ptr);
 }
 
+EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
+{
+	return (CUresult)cudaHostRegister(ptr, bytes, flags);
+}
+
+EXPORT CUresult cuMemHostUnregister(void *ptr)
+{
+	return (CUresult)cudaHostUnregister(ptr);
+}
+
 EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *ptr, unsigned int flags)
 {
 	void *at = NULL;
