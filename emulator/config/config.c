@@ -98,6 +98,11 @@ bool config_is_set(const struct config *c, enum config_id id)
 	return c->values[id].n_items > 0 && c->values[id].source != SOURCE_DEFAULT;
 }
 
+const char *config_text(const struct config *c, enum config_id id)
+{
+	return c->values[id].n_items ? c->values[id].items[0].text : NULL;
+}
+
 char *config_where(const struct config *c, enum config_id id, size_t item, char *buf,
 		   size_t size)
 {

@@ -33,6 +33,9 @@ enum config_id {
 	CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_DATA_FOR, CONFIG_SPLIT,
 	CONFIG_ALGO, CONFIG_CHANNELS, CONFIG_CHUNK,
 	CONFIG_LINK, CONFIG_ADDR, CONFIG_TOKEN, CONFIG_STORE,
+	CONFIG_IB_HCA, CONFIG_IB_PORT, CONFIG_IB_GID_INDEX, CONFIG_IB_TC, CONFIG_IB_TIMEOUT,
+	CONFIG_IB_RETRY_CNT, CONFIG_IB_MTU, CONFIG_IB_QPS, CONFIG_IB_INLINE, CONFIG_IB_RING,
+	CONFIG_IB_MEMORY, CONFIG_IB_RECONNECT, CONFIG_IB_POLL, /* links/rdma-options.c checks */
 	CONFIG_SEED, CONFIG_OUT, CONFIG_LOG,
 	CONFIG_POLL, CONFIG_PAYLOAD_WORK, CONFIG_SETTLE, CONFIG_TIMEOUT,
 	CONFIG_OPTIONS
@@ -139,6 +142,9 @@ int config_environment(struct config *c, char *const *environment,
 int config_file(struct config *c, const char *path, struct err *err);
 int config_parse(struct config *c, const char *name, const char *text, size_t n,
 		 struct err *err); /* the same from memory; fuzzed */
+
+/* The text of an option, or NULL. */
+const char *config_text(const struct config *c, enum config_id id);
 
 /* Converts and checks everything. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int config_finish(struct config *c, struct err *err);

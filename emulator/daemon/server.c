@@ -28,6 +28,7 @@
 #include "daemon/results.h"
 #include "daemon/store-server.h"
 #include "daemon/worker.h"
+#include "links/rdma-options.h"
 
 #define TICK_NS (50 * NS_PER_MS)
 #define POLLS_A_LOOK 8 /* rounds without sleep between two looks at libevent */
@@ -175,10 +176,33 @@ static int open_events(struct server *s)
 
 /* --- addresses -------------------------------------------------------------------- */
 
+/* Of the links that this process opens. */
+static int use_rdma_options(const struct config *c, struct err *err)
+{
+	struct rdma_options o;
+	char where[256];
+	int r;
+
+	rdma_options_init(&o);
+	for (int id = CONFIG_IB_HCA; id <= CONFIG_IB_POLL; id++) {
+		if (!config_text(c, id))
+			continue;
+		r = rdma_options_set(&o, config_options[id].variable + strlen("NBOX_IB_"),
+				     config_text(c, id), err);
+		if (r < 0)
+			return err_prefix(err, r, "%s", config_where(c, id, 0, where, sizeof(where)));
+	}
+	rdma_options_use(&o);
+	return 0;
+}
+
 static int open_listeners(struct server *s, struct err *err)
 {
 	const struct config *c = s->config;
-	int r = 0;
+	int r = use_rdma_options(c, err);
+
+	if (r < 0)
+		return r;
 
 	s->listening = calloc(c->n_addrs, sizeof(*s->listening));
 	if (!s->listening)

@@ -491,7 +491,7 @@ static enum ibv_wc_status carry_out(struct pair *p, struct pair *to, const struc
 	if (!is_send && n && !may_touch(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, n,
 					IBV_ACCESS_REMOTE_WRITE))
 		return IBV_WC_REM_ACCESS_ERR;
-	if (!is_send)
+	if (!is_send && n)
 		memcpy((void *)(uintptr_t)wr->wr.rdma.remote_addr, bytes, n);
 	if (wr->opcode == IBV_WR_RDMA_WRITE)
 		return IBV_WC_SUCCESS;
