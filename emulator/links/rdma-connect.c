@@ -74,7 +74,7 @@ static int ask(struct rdma_link *r, struct err *err)
 
 	if (rc)
 		return rc;
-	rdma_link_hello(r, RDMA_HELLO_NEW, &hello);
+	rdma_link_hello(r, r->is_again ? RDMA_HELLO_RESUME : RDMA_HELLO_NEW, &hello);
 	fill_param(r, &hello, &param);
 	if (r->hub->v->cm_connect(r->id, &param))
 		return err_set(err, errno, "the request cannot be sent: %s", strerror(errno));
@@ -93,6 +93,9 @@ static int on_answer(struct rdma_link *r, const struct rdma_cm_event *e, struct 
 	if (hello.n_qps != r->n_qps)
 		return err_set(err, EPROTO, "it answered with %u queue pairs, not %u", hello.n_qps,
 			       r->n_qps);
+	rc = r->is_again ? rdma_resume_check(r, &hello, err) : 0;
+	if (rc)
+		return rc;
 	take_hello(r, &hello);
 	rc = rdma_link_to_rts(r, err);
 	if (rc)
@@ -164,8 +167,12 @@ void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e)
 
 	if (r->state == RDMA_ENDED)
 		return;
+	if (r->state == RDMA_LOST)
+		return; /* of the connection that was lost */
 	rc = step(r, e, &err);
-	if (rc)
+	if (rc && r->is_again && r->state != RDMA_UP)
+		rdma_lose(r, rc, "%s", err.text);
+	else if (rc)
 		rdma_fail(r, rc, "%s", err.text);
 }
 
@@ -187,9 +194,9 @@ static int open_id(struct rdma_link *r, struct err *err)
 	return 0;
 }
 
-static int connect_to(struct rdma_link *r, const struct sockaddr *to, uint64_t due_ns,
-		      struct err *err)
+int rdma_begin_connect(struct rdma_link *r, struct err *err)
 {
+	const struct sockaddr *to = (const struct sockaddr *)&r->to;
 	struct rdma_hub *h = r->hub;
 	struct sockaddr_storage from;
 	int rc = rdma_source_address(&h->options, to, &from, err);
@@ -201,16 +208,23 @@ static int connect_to(struct rdma_link *r, const struct sockaddr *to, uint64_t d
 				  (struct sockaddr *)(uintptr_t)to, RESOLVE_MS))
 		return err_set(err, errno, "the address cannot be resolved: %s", strerror(errno));
 	set_state(r, RDMA_RESOLVING);
-	while (r->state != RDMA_UP && r->state != RDMA_ENDED) {
-		rc = link_wait_fd(h->epoll_fd, POLLIN, due_ns);
+	return 0;
+}
+
+static int connect_to(struct rdma_link *r, uint64_t due_ns, struct err *err)
+{
+	int rc = rdma_begin_connect(r, err);
+
+	while (!rc && r->state != RDMA_UP && r->state != RDMA_ENDED) {
+		rc = link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
 		if (rc)
 			return err_set(err, -rc, "%s",
 				       rc == -ETIMEDOUT ? "it accepts nobody (in time)" : strerror(-rc));
-		rdma_hub_look(h);
+		rdma_hub_look(r->hub);
 	}
-	if (r->state == RDMA_ENDED)
+	if (!rc && r->state == RDMA_ENDED)
 		return err_set(err, r->code ? -r->code : ECONNRESET, "%s", r->why);
-	return 0;
+	return rc;
 }
 
 static int resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err)
@@ -236,7 +250,8 @@ static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t d
 	name_address(ai->ai_addr, ai->ai_addrlen, r->link.peer, sizeof(r->link.peer));
 	if (getrandom(&r->link_id, sizeof(r->link_id), 0) != sizeof(r->link_id))
 		r->link_id = clock_now_ns();
-	rc = connect_to(r, ai->ai_addr, due_ns, err);
+	memcpy(&r->to, ai->ai_addr, ai->ai_addrlen);
+	rc = connect_to(r, due_ns, err);
 	if (rc) {
 		rdma_link_free(r);
 		return rc;
@@ -392,12 +407,46 @@ static int accept_hello(struct rdma_link *r, const struct rdma_hello *hello, str
 	rc = rc ? rc : rdma_link_to_rts(r, err);
 	if (rc)
 		return rc;
-	rdma_link_hello(r, RDMA_HELLO_NEW, &answer);
+	rdma_link_hello(r, (enum rdma_hello_kind)hello->kind, &answer);
 	fill_param(r, &answer, &param);
 	if (r->hub->v->cm_accept(r->id, &param))
 		return err_set(err, errno, "%s cannot be accepted: %s", r->link.peer, strerror(errno));
 	set_state(r, RDMA_ACCEPTED);
 	return 0;
+}
+
+/* The peer of a link that we have comes back: the old connection goes, whether we have
+ * noticed its loss or not. Return: RESUMED: no new link; negative errno: refused. */
+enum { RESUMED = 1 };
+
+static int resume_request(struct rdma_hub *h, struct rdma_request *q,
+			  const struct rdma_hello *hello, struct err *err)
+{
+	struct rdma_link *r;
+	int rc;
+
+	for (r = h->links; r; r = r->next)
+		if (r->is_acceptor && r->link_id == hello->link_id && r->n_qps == hello->n_qps &&
+		    r->state != RDMA_ENDED && h->options.reconnect)
+			break;
+	if (!r) {
+		refuse(h, q->id, RDMA_REFUSED_UNKNOWN_LINK);
+		h->v->cm_destroy_id(q->id);
+		rdma_counts.gone[RDMA_IDS]++;
+		return err_set(err, ENOENT, "a link that is not known (any more) was to be resumed");
+	}
+	rdma_resume_stop(r);
+	r->id = q->id;
+	r->id->context = r;
+	rc = r->state == RDMA_ENDED ? err_set(err, EPROTO, "%s", r->why)
+				    : rdma_resume_check(r, hello, err);
+	rc = rc ? rc : accept_hello(r, hello, err);
+	if (rc) {
+		refuse(h, r->id, RDMA_REFUSED_RESOURCES);
+		rdma_fail(r, rc, "it came back, but cannot be resumed: %s", err->text);
+		return rc;
+	}
+	return RESUMED;
 }
 
 static int accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
@@ -407,13 +456,11 @@ static int accept_request(struct rdma_hub *h, struct rdma_request *q, const stru
 	struct rdma_link *r;
 	int rc = rdma_hello_check(q->data, q->n_data, &hello, err);
 
-	if (!rc && hello.kind == RDMA_HELLO_RESUME) {
-		refuse(h, q->id, RDMA_REFUSED_UNKNOWN_LINK);
-		rc = err_set(err, ENOENT, "a link that is not known here was to be resumed");
-	} else if (rc) {
+	if (!rc && hello.kind == RDMA_HELLO_RESUME)
+		return resume_request(h, q, &hello, err);
+	if (rc)
 		refuse(h, q->id,
 		       rc == -EPROTONOSUPPORT ? RDMA_REFUSED_VERSION : RDMA_REFUSED_GARBAGE);
-	}
 	if (!rc && rdma_link_new(h, ev, owner, &r))
 		rc = err_set(err, ENOMEM, "no memory for a link");
 	if (rc) {
@@ -444,10 +491,12 @@ int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void
 	int rc;
 
 	rdma_hub_look(l->hub);
-	rdma_hub_take_request(l->hub, &q);
-	if (!q)
-		return -EAGAIN;
-	rc = accept_request(l->hub, q, ev, owner, ret, err);
-	free(q);
+	do {
+		rdma_hub_take_request(l->hub, &q);
+		if (!q)
+			return -EAGAIN;
+		rc = accept_request(l->hub, q, ev, owner, ret, err);
+		free(q);
+	} while (rc == RESUMED);
 	return rc;
 }

@@ -82,6 +82,12 @@ void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
 	rdma_link_drop_qps(r);
 }
 
+/* What a cable that was out for a moment looks like, from either end. */
+static bool is_transient(enum ibv_wc_status s)
+{
+	return s == IBV_WC_RETRY_EXC_ERR || s == IBV_WC_RESP_TIMEOUT_ERR || s == IBV_WC_WR_FLUSH_ERR;
+}
+
 void rdma_fail_status(struct rdma_link *r, const struct rdma_qp *q, const struct ibv_wc *wc)
 {
 	size_t i = row_of(wc->status);
@@ -91,9 +97,10 @@ void rdma_fail_status(struct rdma_link *r, const struct rdma_qp *q, const struct
 		rdma_fail(r, -EIO, "%swork completed with status %d (%s, vendor 0x%x)", down,
 			  wc->status, r->hub->v->wc_status_str(wc->status), wc->vendor_err);
 	else
-		rdma_fail(r, -statuses[i].code, "%s%s%s%s (vendor 0x%x): %s", down,
-			  q->index ? "second queue pair: " : "", "IBV_WC_", statuses[i].name,
-			  wc->vendor_err, statuses[i].advice);
+		(is_transient(wc->status) ? rdma_lose : rdma_fail)(
+			r, -statuses[i].code, "%s%s%s%s (vendor 0x%x): %s", down,
+			q->index ? "another queue pair: " : "", "IBV_WC_", statuses[i].name,
+			wc->vendor_err, statuses[i].advice);
 }
 
 /* --- events of a device ------------------------------------------------------------- */

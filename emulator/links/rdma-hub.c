@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@
 #define LOOK_NS (5 * NS_PER_MS)
 #define CQ_ENTRIES 512 /* at first */
 
-time_t rdma_tick_s = 1;
+long rdma_tick_ms = 1000;
 
 static int set_nonblocking(int fd)
 {
@@ -55,7 +56,9 @@ static void hub_freep(struct rdma_hub **h)
 
 int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err)
 {
-	const struct itimerspec second = {{rdma_tick_s, 0}, {rdma_tick_s, 0}};
+	const struct itimerspec tick = {
+		{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000},
+		{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000}};
 	CLEANUP(hub_freep) struct rdma_hub *h = NULL;
 	const struct verbs *v;
 	int rc = verbs_get(&v, err);
@@ -72,7 +75,8 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 	h->last_request = &h->requests;
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	h->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (h->epoll_fd < 0 || h->timer_fd < 0 || timerfd_settime(h->timer_fd, 0, &second, NULL))
+	h->request_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (h->epoll_fd < 0 || h->timer_fd < 0 || h->request_fd < 0 || timerfd_settime(h->timer_fd, 0, &tick, NULL))
 		return err_set(err, errno, "no descriptors for an rdma link: %s", strerror(errno));
 	h->cm = v->cm_create_event_channel();
 	if (!h->cm)
@@ -83,6 +87,7 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 								  : strerror(errno));
 	rc = watch(h, h->timer_fd, &h->timer_fd);
 	rc = rc ? rc : watch(h, h->cm->fd, h->cm);
+	rc = rc ? rc : watch(h, h->request_fd, &h->request_fd);
 	if (rc)
 		return err_set(err, -rc, "epoll: %s", strerror(-rc));
 	*ret = steal_ptr(h);
@@ -138,6 +143,7 @@ static void hub_free(struct rdma_hub *h)
 	if (h->cm)
 		h->v->cm_destroy_event_channel(h->cm);
 	closep(&h->timer_fd);
+	closep(&h->request_fd);
 	closep(&h->epoll_fd);
 	rdma_counts.gone[RDMA_HUBS]++;
 	free(h);
@@ -353,6 +359,8 @@ static void read_cm(struct rdma_hub *h)
 					memcpy(q->data, e->param.conn.private_data, q->n_data);
 				*h->last_request = q;
 				h->last_request = &q->next;
+				/* whoever reads this event may not be who accepts */
+				eventfd_write(h->request_fd, 1);
 			}
 			h->v->cm_ack_cm_event(e);
 			id->context = NULL; /* not the listener's */
@@ -438,11 +446,14 @@ void rdma_hub_glance(struct rdma_hub *h)
 void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret)
 {
 	struct rdma_request *q = h->requests;
+	eventfd_t unused;
 
 	if (q) {
 		h->requests = q->next;
-		if (!h->requests)
+		if (!h->requests) {
 			h->last_request = &h->requests;
+			eventfd_read(h->request_fd, &unused);
+		}
 	}
 	*ret = q;
 }

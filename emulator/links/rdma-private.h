@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "links/link-core.h"
 #include "links/rdma-hello.h"
@@ -16,6 +15,7 @@
 #define RDMA_CTL 4                /* SENDs without data that may be under way */
 #define RDMA_SQ_SLACK 16          /* probes and such */
 #define RDMA_CTL_FLAG UINT32_C(0x80000000) /* in the immediate: carries no data */
+#define RDMA_CTL_BYE UINT32_C(1)            /* ... and is the last one of a link in good order */
 #define RDMA_SEQ_MASK UINT32_C(0x7fffffff)
 
 /* In front of every SEND: what its sender has done with what it got. */
@@ -87,6 +87,7 @@ struct rdma_hub {
 	struct rdma_options options;
 	struct rdma_event_channel *cm;
 	int epoll_fd, timer_fd;
+	int request_fd; /* readable while there are requests */
 	uint32_t n_users;
 	bool is_armed;   /* somebody may have slept since the last look */
 	uint32_t rounds; /* without a look at the descriptors */
@@ -104,6 +105,7 @@ enum rdma_state {
 	RDMA_ASKED,     /* the request is out */
 	RDMA_ACCEPTED,  /* we have accepted and wait for the other end */
 	RDMA_UP,
+	RDMA_LOST,      /* to be made again: rdma-resume.c */
 	RDMA_ENDED,     /* nothing moves any more */
 };
 
@@ -111,6 +113,7 @@ struct rdma_tx {
 	uint32_t bytes;    /* of the stream of frames */
 	uint32_t sq_index; /* in its queue pair */
 	uint8_t qp;
+	bool is_over;      /* complete, as the peer said when the link was made again */
 	bool is_lent;      /* from memory of the owner: not done before it is complete */
 	bool is_write;
 	struct rdma_region *region; /* in use until it is complete */
@@ -144,7 +147,16 @@ struct rdma_link {
 	bool has_bad;                 /* a completion with an error: the first that says why */
 	uint8_t bad_qp;
 	struct ibv_wc bad;
-	const void *pending;          /* connecting: the address, struct sockaddr */
+	bool has_bye;                 /* the peer leaves in good order */
+
+	/* Making it again. */
+	struct sockaddr_storage to;   /* who connected: where */
+	bool is_again;                /* this connection continues an earlier one */
+	bool must_stop;               /* what is left of the lost one must go */
+	bool must_try;                /* an attempt is due */
+	bool must_resend;             /* when it is up again */
+	uint32_t n_attempts;          /* since it was up */
+	uint32_t n_resumed;
 
 	/* Memory: the ring is the peer's to write; slots are for SENDs, both ways. */
 	void *area;
@@ -209,6 +221,8 @@ int rdma_link_to_rts(struct rdma_link *r, struct err *err); /* peer is known */
 void rdma_link_drop_qps(struct rdma_link *r);
 void rdma_link_unset(struct rdma_link *r);
 void rdma_link_hello(const struct rdma_link *r, enum rdma_hello_kind kind, struct rdma_hello *ret);
+/* Receives stop, what has come is polled. */
+void rdma_link_stop_qps(struct rdma_link *r);
 /* Gives the peer one more receive, into @slot. */
 int rdma_repost(struct rdma_link *r, uint16_t slot);
 
@@ -225,6 +239,24 @@ void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
 /* About once a second. */
 void rdma_on_tick(struct rdma_link *r);
 
+/* --- posting, for rdma-resume.c */
+bool rdma_is_complete(const struct rdma_link *r, const struct rdma_tx *t);
+int rdma_post_again(struct rdma_link *r, struct rdma_tx *t, uint64_t seq);
+
+/* --- rdma-resume.c: a lost connection made again ---------------------------------------- */
+
+/* As rdma_fail(), but where the policy says so the link is made again. */
+void rdma_lose(struct rdma_link *r, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Takes the next step if there is one; from the link's own link_progress() only. */
+void rdma_resume_step(struct rdma_link *r);
+bool rdma_resume_has_step(const struct rdma_link *r);
+void rdma_resume_tick(struct rdma_link *r);
+/* The other end's hello of a link that is made again. Return: 0; -EPROTO. */
+int rdma_resume_check(struct rdma_link *r, const struct rdma_hello *h, struct err *err);
+/* Stops the old connection of @r, for a new one that has come. */
+void rdma_resume_stop(struct rdma_link *r);
+
 /* --- rdma-error.c: what statuses mean and what to do about them ---------------------- */
 
 void rdma_fail_status(struct rdma_link *r, const struct rdma_qp *q, const struct ibv_wc *wc);
@@ -236,9 +268,11 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
 /* --- rdma-connect.c: the connection manager --------------------------------------------- */
 
 void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e);
+/* Begins to connect to r->to. Return: 0; negative errno with the sentence. */
+int rdma_begin_connect(struct rdma_link *r, struct err *err);
 
-/* Seconds between ticks; tests make it long, so that no tick hides a lost wake-up. */
-extern time_t rdma_tick_s;
+/* Between ticks; tests make it long, so that no tick hides a lost wake-up. */
+extern long rdma_tick_ms;
 
 /* --- counts, for tests and status ---------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
  *
  * Memory: one area, registered twice: the ring, which alone the peer may write, and
  * the slots of SENDs. A queue pair has a receive for each piece that the window lets
- * the peer send over it, and the first one RDMA_CTL more: so none is ever missing. */
+ * the peer send over it, and the first one those of control SENDs: so none is ever missing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 static uint32_t slots_of(const struct rdma_link *r, uint32_t qp)
 {
-	return RDMA_WINDOW / r->n_qps + (RDMA_WINDOW % r->n_qps != 0) + (qp ? 0 : RDMA_CTL);
+	return RDMA_WINDOW / r->n_qps + (RDMA_WINDOW % r->n_qps != 0) + (qp ? 0 : RDMA_CTL + 1 /* bye */);
 }
 
 static uint32_t slots_before(const struct rdma_link *r, uint32_t qp)
@@ -46,7 +46,7 @@ static int make_memory(struct rdma_link *r, struct err *err)
 	size_t ring = r->hub->options.ring_bytes, slots;
 
 	r->n_rx_slots = slots_before(r, r->n_qps);
-	slots = (size_t)(r->n_rx_slots + RDMA_WINDOW + RDMA_CTL) * RDMA_SLOT_BYTES;
+	slots = (size_t)(r->n_rx_slots + RDMA_WINDOW + RDMA_CTL + 1) * RDMA_SLOT_BYTES;
 	r->area_bytes = ring + slots;
 	r->area = mmap(NULL, r->area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		       -1, 0);
@@ -242,6 +242,17 @@ int rdma_link_to_rts(struct rdma_link *r, struct err *err)
 	for (uint32_t i = 0; i < r->n_qps && !rc; i++)
 		rc = modify(r, &r->qps[i], &attr, mask, "ready to send (RTS)", err);
 	return rc;
+}
+
+void rdma_link_stop_qps(struct rdma_link *r)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	for (uint32_t i = 0; i < r->n_qps; i++)
+		if (r->qps[i].qp)
+			r->hub->v->modify_qp(r->qps[i].qp, &attr, IBV_QP_STATE);
+	rdma_hub_poll(r->hub);
+	rdma_link_drop_qps(r);
 }
 
 void rdma_link_drop_qps(struct rdma_link *r)

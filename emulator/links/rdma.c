@@ -56,9 +56,9 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 
 /* --- posting ------------------------------------------------------------------------- */
 
-static bool is_complete(const struct rdma_link *r, const struct rdma_tx *t)
+bool rdma_is_complete(const struct rdma_link *r, const struct rdma_tx *t)
 {
-	return (int32_t)(r->qps[t->qp].sq_done - t->sq_index) > 0;
+	return t->is_over || (int32_t)(r->qps[t->qp].sq_done - t->sq_index) > 0;
 }
 
 static bool has_queue_room(const struct rdma_qp *q)
@@ -136,6 +136,21 @@ static int post_write(struct rdma_link *r, const struct rdma_tx *t, uint32_t seq
 	return post(r, q, &wr);
 }
 
+/* A piece that a lost connection may have taken with it. */
+int rdma_post_again(struct rdma_link *r, struct rdma_tx *t, uint64_t seq)
+{
+	struct rdma_qp *q = &r->qps[t->qp];
+	uint32_t slot = (uint32_t)(seq % RDMA_WINDOW);
+
+	t->sq_index = q->sq_posted;
+	if (t->is_write)
+		return post_write(r, t, (uint32_t)seq);
+	fill_piece(r, tx_slot(r, slot));
+	return post_slot(r, q, slot, t->bytes + (uint32_t)sizeof(struct rdma_piece),
+			 rdma_wr_id(RDMA_WR_DATA, t->sq_index), (uint32_t)seq & RDMA_SEQ_MASK,
+			 IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
+}
+
 /* --- the stream into pieces -------------------------------------------------------------- */
 
 /* The entry of the next piece; NULL: it must wait. */
@@ -192,6 +207,14 @@ static ssize_t write_piece(struct rdma_link *r, const struct link_seg *s)
 	return (ssize_t)want;
 }
 
+/* Over several queue pairs a piece may have arrived and one before it not. Where that one
+ * may have to come again, so may all behind it: then nothing is done before what was
+ * before it is complete. */
+static bool keeps_all(const struct rdma_link *r)
+{
+	return r->n_qps > 1 && r->hub->options.reconnect;
+}
+
 /* As much as a slot takes, up to the next body that goes by WRITE. */
 static ssize_t send_piece(struct rdma_link *r, const struct link_seg *s, int n_seg)
 {
@@ -215,7 +238,7 @@ static ssize_t send_piece(struct rdma_link *r, const struct link_seg *s, int n_s
 		used += part;
 	}
 	/* so that entries come back: a completion says that all before it are done */
-	if (r->tx_next / r->n_qps % (RDMA_WINDOW / 8) == 0)
+	if (r->tx_next / r->n_qps % (RDMA_WINDOW / 8) == 0 || keeps_all(r))
 		flags |= IBV_SEND_SIGNALED;
 	t->bytes = used;
 	fill_piece(r, tx_slot(r, slot));
@@ -235,8 +258,8 @@ static ssize_t rdma_post(struct link *l, struct link_seg *s, int n_seg)
 
 	if (r->state == RDMA_ENDED)
 		return -EPIPE;
-	r->is_blocked = r->state != RDMA_UP;
-	while (n_seg && r->state == RDMA_UP) {
+	r->is_blocked = r->state != RDMA_UP || r->must_resend;
+	while (n_seg && r->state == RDMA_UP && !r->must_resend) {
 		n = goes_by_write(r, s) ? write_piece(r, s) : send_piece(r, s, n_seg);
 		if (n <= 0) {
 			r->is_blocked = true;
@@ -262,7 +285,7 @@ static uint64_t rdma_done(struct link *l)
 
 	for (; r->tx_done < r->tx_next; r->tx_done++) {
 		t = &r->tx[r->tx_done % RDMA_WINDOW];
-		if (t->is_lent && !is_complete(r, t))
+		if ((t->is_lent || keeps_all(r)) && !rdma_is_complete(r, t))
 			break;
 		if (t->region)
 			rdma_region_put(t->region);
@@ -270,7 +293,7 @@ static uint64_t rdma_done(struct link *l)
 		bytes += t->bytes;
 	}
 	for (; r->tx_freed < r->tx_done && r->tx_freed < r->tx_released; r->tx_freed++)
-		if (!is_complete(r, &r->tx[r->tx_freed % RDMA_WINDOW]))
+		if (!rdma_is_complete(r, &r->tx[r->tx_freed % RDMA_WINDOW]))
 			break;
 	return bytes;
 }
@@ -297,8 +320,12 @@ static bool take_released(struct rdma_link *r, const struct rdma_piece *p)
 	return true;
 }
 
-static void on_control(struct rdma_link *r, uint16_t slot)
+static void on_control(struct rdma_link *r, uint32_t imm, uint16_t slot)
 {
+	if (imm & RDMA_CTL_BYE) { /* nothing more comes: not counted, not given back */
+		r->has_bye = true;
+		return;
+	}
 	r->ctl_seen++;
 	rdma_repost(r, slot);
 }
@@ -353,7 +380,7 @@ static void on_receive(struct rdma_qp *q, const struct ibv_wc *wc)
 		}
 	}
 	if (imm & RDMA_CTL_FLAG)
-		on_control(r, piece.slot);
+		on_control(r, imm, piece.slot);
 	else
 		on_piece(r, q, imm, &piece);
 }
@@ -366,6 +393,8 @@ void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc)
 	if (r->state == RDMA_ENDED)
 		return;
 	r->is_blocked = false; /* or so we hope */
+	if (wc->status != IBV_WC_SUCCESS && r->state == RDMA_LOST)
+		return;
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (!r->has_bad || r->bad.status == IBV_WC_WR_FLUSH_ERR) {
 			r->bad = *wc;
@@ -392,14 +421,18 @@ static void settle(struct rdma_link *r)
 		rdma_hub_look(r->hub);
 		rdma_hub_poll(r->hub);
 	}
-	if (r->state == RDMA_ENDED)
-		return;
-	if (r->is_disconnected) {
-		r->state = RDMA_ENDED;
-		rdma_link_drop_qps(r);
-	} else if (r->has_bad) {
-		rdma_fail_status(r, &r->qps[r->bad_qp], &r->bad);
+	if (r->state != RDMA_ENDED && r->state != RDMA_LOST) {
+		if (r->is_disconnected && r->hub->options.reconnect && !r->has_bye) {
+			rdma_lose(r, -ECONNRESET, "the peer's end of the connection is gone");
+		} else if (r->is_disconnected) {
+			r->state = RDMA_ENDED;
+			r->code = 0; /* an earlier loss was made good */
+			rdma_link_drop_qps(r);
+		} else if (r->has_bad) {
+			rdma_fail_status(r, &r->qps[r->bad_qp], &r->bad);
+		}
 	}
+	rdma_resume_step(r);
 }
 
 static void release(struct rdma_link *r, struct rdma_rx *p)
@@ -504,6 +537,8 @@ static bool rdma_arm(struct link *l, bool want_read, bool want_write)
 		return false;
 	if (r->state == RDMA_ENDED)
 		return !want_read;
+	if (r->is_again && r->state != RDMA_UP && want_write)
+		want_write = false; /* nothing can go yet */
 	if (!r->dev) { /* only the connection manager has something to say */
 		r->hub->is_armed = true;
 		return true;
@@ -513,7 +548,8 @@ static bool rdma_arm(struct link *l, bool want_read, bool want_write)
 		return false;
 	if (!rdma_dev_arm(r->dev, want_write))
 		return false;
-	return !(r->has_bad || r->is_disconnected || (want_read && r->rx_read < r->rx_next));
+	return !((r->has_bad && r->state != RDMA_LOST) || (r->is_disconnected && r->state != RDMA_LOST) ||
+		 rdma_resume_has_step(r) || (want_read && r->rx_read < r->rx_next));
 }
 
 static int rdma_fd(const struct link *l)
@@ -540,11 +576,13 @@ void rdma_on_tick(struct rdma_link *r)
 	uint64_t now = r->hub->ticks;
 
 	if (r->state == RDMA_ACCEPTED && now - r->state_tick > ESTABLISH_TICKS)
-		rdma_fail(r, -ETIMEDOUT, "the connection was accepted, but the peer never said so");
+		(r->is_again ? rdma_lose : rdma_fail)(
+			r, -ETIMEDOUT, "the connection was accepted, but the peer never said so");
+	rdma_resume_tick(r);
 	if (r->state != RDMA_UP)
 		return;
 	if (r->port_down_tick && now - (r->port_down_tick - 1) > PORT_DOWN_TICKS)
-		rdma_fail(r, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
+		rdma_lose(r, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
 	else if (now - r->rx_tick >= IDLE_TICKS && !r->n_probes && has_queue_room(&r->qps[0]) &&
 		 !post_probe(r, &r->qps[0]))
 		r->n_probes++;
@@ -567,6 +605,20 @@ static void linger(struct rdma_link *r)
 {
 	uint64_t due_ns = clock_now_ns() + LINGER_NS;
 
+	/* a connection that is just being made again: its pieces are still here */
+	while (r->hub->options.reconnect && r->state != RDMA_ENDED && r->tx_next != r->tx_freed &&
+	       (r->state != RDMA_UP || r->must_resend) && clock_now_ns() < due_ns) {
+		link_wait_fd(r->hub->epoll_fd, POLLIN, clock_now_ns() + NS_PER_MS);
+		rdma_hub_look(r->hub);
+		rdma_hub_poll(r->hub);
+		settle(r);
+	}
+	if (r->state == RDMA_UP && r->hub->options.reconnect && !r->has_bad && !r->is_disconnected) {
+		fill_piece(r, tx_slot(r, RDMA_WINDOW + RDMA_CTL));
+		post_slot(r, &r->qps[0], RDMA_WINDOW + RDMA_CTL, sizeof(struct rdma_piece),
+			  rdma_wr_id(RDMA_WR_CTL, r->qps[0].sq_posted), RDMA_CTL_FLAG | RDMA_CTL_BYE,
+			  IBV_SEND_SOLICITED | IBV_SEND_SIGNALED);
+	}
 	for (uint32_t i = 0; i < r->n_qps && r->state == RDMA_UP; i++)
 		if (r->qps[i].sq_posted != r->qps[i].sq_done && !post_probe(r, &r->qps[i]))
 			r->n_probes++;

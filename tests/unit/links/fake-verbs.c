@@ -523,9 +523,12 @@ static void execute(struct pair *p, const struct ibv_send_wr *wr, const void *by
 	}
 	if (fake_faults.is_cut)
 		s = IBV_WC_RETRY_EXC_ERR;
-	else if (fake_faults.send_number && --fake_faults.send_number == 0)
+	else if (fake_faults.send_number && --fake_faults.send_number == 0) {
 		s = fake_faults.send_status;
-	else
+		fake_faults.send_number = fake_faults.send_every;
+		if (fake_faults.send_arrives)
+			carry_out(p, find_pair(p->dest), wr, bytes, n);
+	} else
 		s = carry_out(p, find_pair(p->dest), wr, bytes, n);
 	if (s != IBV_WC_SUCCESS)
 		stop(p, wr->wr_id, s);

@@ -21,6 +21,8 @@ extern struct fake_faults {
 	int alloc_pd_errno, create_qp_errno, channel_errno;
 	uint32_t send_number;     /* the n-th send from now on completes with send_status */
 	enum ibv_wc_status send_status;
+	uint32_t send_every;      /* ... and again, every so many sends */
+	bool send_arrives;        /* and yet it arrives: the answer was lost */
 	uint32_t imm_number;      /* the n-th send from now on carries imm instead */
 	uint32_t imm;
 	bool hold_odd_qps;        /* what goes over queue pairs of odd place waits ... */
