@@ -258,6 +258,21 @@ static void fake_on_closed(void *owner, struct link *l, int code, const char *wh
 static const struct link_events fake_events = {fake_on_header, fake_on_frame, fake_on_sent,
 					       fake_on_closed};
 
+const char *test_address(const char *link, const char *dir)
+{
+	static char text[192];
+	static unsigned int n;
+	const char *of_device = getenv("NBOX_TEST_RDMA");
+
+	if (of_device)
+		snprintf(text, sizeof(text), "rdma:%s:0", of_device);
+	else if (strcmp(link, "tcp") == 0)
+		snprintf(text, sizeof(text), "tcp:127.0.0.1:0");
+	else
+		snprintf(text, sizeof(text), "shm:%s/%u.sock", dir, n++);
+	return text;
+}
+
 void fake_connect_raw(struct fake *f, const char *addr)
 {
 	struct err err = {""};
@@ -274,6 +289,8 @@ void fake_connect(struct fake *f, const char *addr, const char *token)
 	struct wire_hello hello = {.pid = (uint32_t)getpid(), .host = "fake"};
 
 	fake_connect_raw(f, addr);
+	if (!token[0] && getenv("NBOX_TOKEN")) /* that of the daemon */
+		token = getenv("NBOX_TOKEN");
 	memcpy(hello.token, token, strlen(token));
 	hello.now_ns = clock_now_ns();
 	fake_send(f, WIRE_HELLO, 0, 0, 0, &hello, sizeof(hello));

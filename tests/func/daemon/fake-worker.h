@@ -76,6 +76,12 @@ void daemon_stop(struct daemon *d);
 /* Whether its log has @text (reads what is there). */
 bool daemon_said(struct daemon *d, const char *text);
 
+/* An address to listen at, of @link: shm (a socket in @dir), tcp. With NBOX_TEST_RDMA, the
+ * address of an RDMA device, always that: the same tests over rdma (tests/rdma). Valid
+ * until the next call. */
+const char *test_address(const char *link, const char *dir);
+
+/* @token "": NBOX_TOKEN, if any. */
 void fake_connect(struct fake *f, const char *addr, const char *token);
 void fake_connect_raw(struct fake *f, const char *addr); /* without HELLO */
 void fake_close(struct fake *f);

@@ -20,13 +20,10 @@ static const char *const exchanges[] = {"none", "messages", "payload"};
 /* 4 nodes of 4, the first of them real, one communicator of all. */
 static void start(struct daemon *d, const char *exchange, const char *timeout)
 {
-	static unsigned n_started;
-	char addr[128];
 	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--model", "alphabeta",
-			      "--chunk", "4KiB", "--exchange", exchange, "--addr", addr,
+			      "--chunk", "4KiB", "--exchange", exchange, "--addr", test_address("shm", dir),
 			      "--timeout", timeout, NULL};
 
-	snprintf(addr, sizeof(addr), "shm:%s/%u.sock", dir, n_started++);
 	memset(number, 0, sizeof(number));
 	memset(seq, 0, sizeof(seq));
 	daemon_start(d, args);

@@ -7,7 +7,8 @@
  *     -k MS       kill nboxd that long after the workers said they are ready (a line
  *                 "ready" on stdout); workers must then end within 1 s of it
  *     -K MS       the same, but the first worker is killed
- *     -a ADDRESS  where nboxd listens, instead of a socket in a folder of ours
+ *     -a ADDRESS  where nboxd listens, instead of a socket in a folder of ours; "rdma":
+ *                 the device whose address is in NBOX_TEST_RDMA (none: skipped, 77)
  *     -L TEXT     a worker may print one line on stderr, with TEXT in it
  *     -l TEXT     every worker left must print exactly one line on stderr, with TEXT
  *                 in it (-K: at most one, the real NCCL may have been faster to tell);
@@ -47,6 +48,21 @@ static unsigned int n_workers;
 static pid_t nboxd;
 static char dir[64], addr[256];
 static const char *listen_at;
+
+/* nboxd wants a token where others could connect. */
+static const char *rdma_address(void)
+{
+	static char text[128];
+	const char *of_device = getenv("NBOX_TEST_RDMA");
+
+	if (!of_device) {
+		fprintf(stderr, "run-world: skipped: NBOX_TEST_RDMA names no address of an RDMA device\n");
+		exit(77);
+	}
+	snprintf(text, sizeof(text), "rdma:%s:0", of_device);
+	setenv("NBOX_TOKEN", "for-tests", 1);
+	return text;
+}
 
 static void clean_up(void)
 {
@@ -253,7 +269,7 @@ int main(int argc, char **argv)
 		else if (opt == 'l' || opt == 'L')
 			text = optarg;
 		else if (opt == 'a')
-			listen_at = optarg;
+			listen_at = strcmp(optarg, "rdma") ? optarg : rdma_address();
 		else
 			return 2;
 		kills_worker = kills_worker || opt == 'K';
