@@ -1,7 +1,8 @@
 /* See job-ranks.h. A few lines of Python look for the list in this order:
  *
  *   1. frames of this thread in torch.distributed: a group that is being made (split_group,
- *      _new_process_group_helper), or is being used for the first time
+ *      _new_process_group_helper), or is being used for the first time; of send and recv the
+ *      two ranks, which have a communicator of their own
  *   2. of all groups that the process knows, the only list that has this size and this rank
  *      at this place; not for two ranks, since a pair of a group's ranks has a communicator
  *      of its own
@@ -20,6 +21,11 @@ static const char source[] =
 	"import sys\n"
 	"def fits(l, n, rank, world):\n"
 	"  return l and len(l) > rank and l[rank] == world and (n == 0 or len(l) == n)\n"
+	"def pair(l, v, world):\n"
+	"  for k in ('group_dst', 'group_src'):\n"
+	"    if v.get(k) is not None: return [l[i] for i in sorted((v[k], l.index(world)))]\n"
+	"  for k in ('dst', 'src'):\n"
+	"    if v.get(k) is not None: return sorted((v[k], world), key=l.index)\n"
 	"def look(n, rank, world):\n"
 	"  d = sys.modules.get('torch.distributed.distributed_c10d')\n"
 	"  if d is None: return None\n"
@@ -36,6 +42,8 @@ static const char source[] =
 	"        for k in ('group', 'pg', 'process_group'):\n"
 	"          m = known.get(v.get(k)) if v.get(k) is not None else None\n"
 	"          if m: l = sorted(m, key=m.get)\n"
+	"        if l and n == 2 and name in ('send', 'recv', 'isend', 'irecv'):\n"
+	"          l = pair(l, v, world)\n"
 	"      if fits(l, n, rank, world): return l\n"
 	"    f = f.f_back\n"
 	"  if n <= 2: return None\n"

@@ -312,7 +312,8 @@ int members_infer(const struct cluster *c, uint32_t n_ranks, const struct wire_m
 	if (s.all.n)
 		return s.all.n > 1 && is_early(&s, patience) ? MEMBERS_WAIT :
 			       take(&s, MEMBERS_LAYOUT, ret, err);
-	radix_each(world, n_ranks, LEVELS, consider, &s);
+	for (uint32_t levels = 1; levels <= LEVELS; levels++)
+		radix_each(world, n_ranks, levels, consider, &s);
 	if (is_early(&s, patience))
 		return MEMBERS_WAIT;
 	if (s.all.n)

@@ -123,10 +123,10 @@ static bool walk_levels(const struct walk *w, const struct radix *r, uint32_t n_
 	return true;
 }
 
-void radix_each(uint32_t world, uint32_t n, uint32_t max_levels,
+void radix_each(uint32_t world, uint32_t n, uint32_t n_levels,
 		bool (*each)(void *ctx, const struct radix *r), void *ctx)
 {
-	struct walk w = {.world = world, .n = n, .each = each, .ctx = ctx};
+	struct walk w = {.world = world, .n = n, .n_levels = n_levels, .each = each, .ctx = ctx};
 	static const struct radix none;
 
 	if (n && world % n)
@@ -134,7 +134,5 @@ void radix_each(uint32_t world, uint32_t n, uint32_t max_levels,
 	for (uint32_t d = 1; d <= world && w.n_divisors < DIVISORS_MAX; d++)
 		if (world % d == 0)
 			w.divisors[w.n_divisors++] = d;
-	for (w.n_levels = 1; w.n_levels <= max_levels; w.n_levels++)
-		if (!walk_levels(&w, &none, n))
-			return;
+	walk_levels(&w, &none, n);
 }

@@ -35,10 +35,10 @@ uint32_t radix_move(struct radix *r, uint32_t value);
 /**
  * radix_each - calls @each with every family of groups of @n ranks (0: of any size above
  *              1) that divides @world ranks evenly, base 0
- * @max_levels: 1 to 3; families of fewer levels first
+ * @n_levels: exactly so many, 1 to 3
  *
  * Strides and sizes are divisors of @world, as the axes of a layout have them. @each
  * returns false to stop.
  */
-void radix_each(uint32_t world, uint32_t n, uint32_t max_levels,
+void radix_each(uint32_t world, uint32_t n, uint32_t n_levels,
 		bool (*each)(void *ctx, const struct radix *r), void *ctx);

@@ -288,7 +288,7 @@ int split_color_find(const struct ballot *b, struct found *ret)
 		try_layouts(&h);
 	if (ret->n_lists == 0)
 		try_strides(&h);
-	if (ret->n_lists == 0)
-		radix_each(n, 0, LEVELS, consider, &h);
+	for (uint32_t levels = 2; levels <= LEVELS && ret->n_lists == 0; levels++)
+		radix_each(n, 0, levels, consider, &h);
 	return h.is_out_of_memory ? -ENOMEM : 0;
 }

@@ -99,7 +99,8 @@ static void test_families(void **state)
 {
 	(void)state;
 	for (uint32_t world = 1; world <= 48; world++)
-		radix_each(world, 0, 3, check_family, &world);
+		for (uint32_t levels = 1; levels <= 3; levels++)
+			radix_each(world, 0, levels, check_family, &world);
 }
 
 int main(void)
