@@ -237,12 +237,16 @@ static void *progress_main(void *arg)
 	session_open();
 	for (;;) {
 		bool moved = run_notes();
+		uint32_t n_open;
 		uint64_t due;
 
 		moved = poll_device() || moved;
 		moved = session_progress() || moved;
 		moved = play_step() || moved;
+		n_open = play_n_open();
 		due = play_open_due(clock_now_ns());
+		/* what was opened now goes on at once: look closely, or it is thought late */
+		moved = moved || play_n_open() != n_open;
 		if (g.is_stopping) {
 			uint64_t now = clock_now_ns();
 
