@@ -29,3 +29,6 @@ const struct call *data_find_broadcast(const struct call *call, const struct cal
 bool data_is_alone(const struct call *call);
 int data_alone(const struct call *call, const struct p2p_index *x, device_stream s,
 	       struct err *err);
+
+/* Policy fill. */
+int data_fill_byte(ncclDataType_t dtype);

@@ -420,11 +420,16 @@ int data_during(struct call *call, const struct call *all, uint32_t n, device_st
 
 /* --- what comes from virtual ranks ---------------------------------------------------------- */
 
+int data_fill_byte(ncclDataType_t dtype)
+{
+	return is_int(dtype) ? 0 : FILL_FLOAT;
+}
+
 static int fill(const struct call *call, void *at, uint64_t bytes, device_stream s,
 		struct err *err)
 {
 	return DEVICE(call->comm, fill,
-		      (s, at, is_int(call->dtype) ? 0 : FILL_FLOAT, bytes));
+		      (s, at, data_fill_byte(call->dtype), bytes));
 }
 
 /* Slots 0..period-1 hold the pattern: repeat it to the end, doubling. */
@@ -478,57 +483,9 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 	return rc;
 }
 
-/* What a real rank sent to us in this group, of @call's size: the root of a gather made of
- * sends and receives gets nothing from itself, whose copies also have to be something. */
-static const struct call *find_stand_in(const struct call *call, const struct p2p_index *x)
-{
-	const struct call *other;
-
-	for (uint32_t i = 0; i < call->comm->n_real; i++) {
-		other = p2p_index_find(x, call->comm, false, call->comm->members[i].rank,
-				       call->nth);
-		if (other && other->bytes == call->bytes)
-			return other;
-	}
-	return NULL;
-}
-
-/* A receive from a virtual rank v: what v's template sent to us when that has the
- * same size; when we are the template ourselves, what we sent to the rank that is as
- * far from us as we are from v, else what another real rank sent to us; else the buffer
- * stays as it is. */
-static int after_receive(const struct call *call, const struct p2p_index *x, device_stream s,
-			 struct err *err)
+int data_after(struct call *call, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
-	uint32_t template = comm_template(c, call->root), peer;
-	const struct call *other;
-	const void *from = NULL;
-
-	if (call->is_send || comm_member(c, call->root) >= 0)
-		return 0;
-	if (policy(call) == DATA_FILL)
-		return fill(call, call->recv, call->bytes, s, err);
-	if (policy(call) != DATA_MIRROR)
-		return 0;
-	other = p2p_index_find(x, c, false, c->members[template].rank, call->nth);
-	if (other && other->bytes == call->bytes)
-		from = other->recv;
-	if (!from && template == c->index) {
-		peer = (uint32_t)((2 * (uint64_t)c->rank + c->n_ranks - call->root) % c->n_ranks);
-		other = p2p_index_find(x, c, true, peer, call->nth);
-		if (other && other->bytes == call->bytes)
-			from = other->send;
-		else if ((other = find_stand_in(call, x)))
-			from = other->recv;
-	}
-	return from ? DEVICE(c, copy, (s, call->recv, from, call->bytes)) : 0;
-}
-
-int data_after(struct call *call, const struct p2p_index *x, device_stream s, struct err *err)
-{
-	struct comm *c = call->comm;
-
 
 	if (policy(call) == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
 		return 0;
@@ -545,7 +502,7 @@ int data_after(struct call *call, const struct p2p_index *x, device_stream s, st
 			return fill(call, call->recv, call->bytes, s, err);
 		return 0;
 	case COLL_SENDRECV:
-		return after_receive(call, x, s, err);
+		break; /* data_p2p_after(), for all of them */
 	case COLL_ALLREDUCE:
 	case COLL_REDUCESCATTER:
 	case COLL_REDUCE:

@@ -35,7 +35,9 @@ struct call {
 int data_before(struct call *call, device_stream s, bool is_captured, struct err *err);
 int data_during(struct call *call, const struct call *all, uint32_t n, device_stream s,
 		struct err *err);
-int data_after(struct call *call, const struct p2p_index *x, device_stream s, struct err *err);
+int data_after(struct call *call, device_stream s, struct err *err);
+/* The same for all point-to-point calls of @c in the launch. */
+int data_p2p_after(struct comm *c, const struct p2p_index *x, device_stream s, struct err *err);
 /* After data_before(): will data_during() call the real library? */
 bool data_needs_real(const struct call *call);
 /* Where it does not because there is one real member: what that does with itself. */

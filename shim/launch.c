@@ -292,7 +292,14 @@ static int enqueue_after(struct plan *p, struct err *err)
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
 		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
 		if (!rc)
-			rc = data_after(&p->calls[i], &x, batch_of(p, &p->calls[i])->stream, err);
+			rc = data_after(&p->calls[i], batch_of(p, &p->calls[i])->stream, err);
+	}
+	for (uint32_t i = 0; !rc && i < p->n_batches; i++) {
+		if (!p->batches[i].p2p)
+			continue;
+		rc = use_device(p->batches[i].comm, err);
+		if (!rc)
+			rc = data_p2p_after(p->batches[i].comm, &x, p->batches[i].stream, err);
 	}
 	return rc;
 }
