@@ -50,6 +50,7 @@ struct store_server {
 	uint64_t empty_ns; /* when the last peer went */
 	uint64_t id_ns;    /* when an id was set last */
 	struct invented *invented; /* hash by key, owned */
+	struct store_gloo *gloo;   /* owned; NULL before the first address */
 	struct invented *by_real;  /* the same ones by real_id */
 };
 

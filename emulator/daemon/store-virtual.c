@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/store-gloo.h"
 #include "daemon/store-private.h"
 #include "daemon/worker.h"
 #include "store/policy.h"
@@ -151,6 +152,8 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
 	char shown[KEY_SHOWN + 8];
 	int r;
 
+	if (k->kind == TORCH_GLOO)
+		return gloo_play(ss, key, k) ? 0 : -EADDRNOTAVAIL;
 	if (k->kind == TORCH_BARRIER_LAST)
 		return store_set(ss->store, key, (struct store_bytes){(const uint8_t *)"1", 1});
 	inv = calloc(1, sizeof(*inv) + key.n);
@@ -168,6 +171,21 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
 	return r;
 }
 
+/* How long it is looked whether a real rank sets a key whose owner is not known. An id that
+ * was wrongly made up does no harm (see take_real_id()), an address does. */
+static uint64_t unknown_ns(const struct store_server *ss, enum torch_key_kind kind)
+{
+	return kind == TORCH_GLOO ? SERVER_WARN_NS : UNKNOWN_SETTLES * ss->daemon->config->settle_ns;
+}
+
+/* Whether a rank whose gloo address is asked for would have set it by now, were it real. */
+static bool is_quiet(const struct store_server *ss, struct store_bytes key, uint64_t now_ns)
+{
+	uint64_t since_ns = gloo_quiet_since_ns(ss, key);
+
+	return since_ns != UINT64_MAX && now_ns >= since_ns + (since_ns ? unknown_ns(ss, TORCH_GLOO) : 0);
+}
+
 void virtual_on_missing(void *owner, void *client_owner, struct store_bytes key)
 {
 	struct torch_key k = torch_key_parse(key);
@@ -176,9 +194,11 @@ void virtual_on_missing(void *owner, void *client_owner, struct store_bytes key)
 
 	if (answer == POLICY_SETTLE && is_lowest_maker(&k) && is_surely_virtual(client_owner))
 		answer = POLICY_INVENT;
+	if (answer == POLICY_SETTLE && k.kind == TORCH_GLOO && is_quiet(ss, key, clock_now_ns()))
+		answer = POLICY_INVENT;
 	if (answer != POLICY_INVENT)
 		return;
-	if (invent(ss, &k, key) < 0)
+	if (invent(ss, &k, key) < 0 && k.kind != TORCH_GLOO)
 		server_warn(ss->daemon, "store: no memory for the id of a communicator");
 }
 
@@ -207,9 +227,11 @@ void virtual_on_set(void *owner, void *client_owner, struct store_bytes key,
 {
 	struct store_server *ss = owner;
 	const struct store_hooks *hooks = ss->daemon->store_hooks;
+	struct torch_key k = torch_key_parse(key);
 	struct invented *inv;
 
-	(void)client_owner;
+	if (k.kind == TORCH_GLOO)
+		gloo_on_address(ss, key, &k, value, peer_rank(client_owner));
 	HASH_FIND(hh, ss->invented, key.p, key.n, inv);
 	if (inv)
 		take_real_id(ss, inv, value);
@@ -241,6 +263,7 @@ void virtual_clear(struct store_server *ss)
 {
 	struct invented *inv, *next;
 
+	ss->gloo = gloo_free(ss->gloo);
 	HASH_CLEAR(hh_real, ss->by_real);
 	HASH_ITER(hh, ss->invented, inv, next) {
 		HASH_DELETE(hh, ss->invented, inv);
@@ -276,11 +299,15 @@ static bool look(struct store_peer *p, uint64_t now_ns)
 	struct torch_key k = torch_key_parse(key);
 	struct policy_verdict v = judge(ss, &k);
 
-	if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST) {
-		if (ss->id_ns > since_ns)
-			since_ns = ss->id_ns; /* ranks still go on making communicators */
-		settle_ns *= UNKNOWN_SETTLES;
+	if (v.answer == POLICY_SETTLE && k.kind == TORCH_GLOO) {
+		since_ns = gloo_quiet_since_ns(ss, key);
+		if (since_ns == UINT64_MAX)
+			since_ns = p->wait_ns;
+	} else if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST && ss->id_ns > since_ns) {
+		since_ns = ss->id_ns; /* ranks still go on making communicators */
 	}
+	if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST)
+		settle_ns = unknown_ns(ss, k.kind);
 	p->look_ns = now_ns + LOOK_NS;
 	if (v.answer == POLICY_SETTLE && now_ns < since_ns + settle_ns) {
 		p->look_ns = since_ns + settle_ns;
@@ -297,6 +324,7 @@ void virtual_tick(struct store_server *ss, uint64_t now_ns)
 	uint64_t n_told = 0;
 	char text[1200];
 
+	gloo_tick(ss, now_ns);
 	while (p) {
 		if (now_ns < p->look_ns) {
 			p = p->next_waiting;

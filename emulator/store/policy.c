@@ -53,6 +53,7 @@ struct policy_verdict policy_on_missing(const struct policy_world *w, const stru
 					policy_lookup *lookup, void *ctx)
 {
 	struct policy_verdict v = {POLICY_WAIT, -1};
+	bool is_gloo = k->kind == TORCH_GLOO;
 	bool is_id = k->kind == TORCH_ID || k->kind == TORCH_ID_PAIR || k->kind == TORCH_ID_ROOT;
 	int64_t rank = setter(k);
 
@@ -65,7 +66,9 @@ struct policy_verdict policy_on_missing(const struct policy_world *w, const stru
 	if (v.rank >= (int64_t)w->n_ranks)
 		v.rank = -1;
 	if (v.rank >= 0 && !is_real(w, v.rank))
-		v.answer = is_id ? POLICY_INVENT : POLICY_REFUSE;
+		v.answer = is_id || is_gloo ? POLICY_INVENT : POLICY_WAIT;
+	else if (v.rank < 0 && is_gloo) /* sorted: a world rank is never below its group rank */
+		v.answer = has_real_front(w) && k->rank >= w->n_real ? POLICY_INVENT : POLICY_SETTLE;
 	else if (v.rank < 0 && is_id && !(has_real_front(w) && rank >= 0))
 		v.answer = POLICY_SETTLE;
 	return v;
@@ -91,15 +94,13 @@ char *policy_advice(const struct policy_world *w, const struct torch_key *k,
 	else
 		snprintf(group, sizeof(group), "group \"%.*s\"", k->group.n < 60 ? (int)k->group.n : 60,
 			 (const char *)k->group.p);
-	if (k->kind == TORCH_GLOO && v->answer == POLICY_REFUSE)
-		snprintf(buf, size, "it is the gloo address of virtual rank %lld in %s: a gloo group "
-			 "cannot have virtual members. Use backend \"nccl\" for it (torch before 2.6 "
-			 "makes gloo groups when no backend is named), or keep gloo groups inside the "
-			 "real ranks; since torch 2.8 TORCH_GLOO_LAZY_INIT=1 lets them be made, but not "
-			 "used", (long long)v->rank, group);
+	if (k->kind == TORCH_GLOO && v->answer == POLICY_INVENT)
+		snprintf(buf, size, "it is the gloo address of virtual rank %lld in %s. nboxd gives one once a "
+			 "real rank of the group has set its own, if it runs on that rank's host and finds a free "
+			 "port; else use backend \"nccl\" (torch before 2.6 makes gloo groups when none is named)",
+			 (long long)v->rank, group);
 	else if (k->kind == TORCH_GLOO)
-		snprintf(buf, size, "it is the gloo address of rank %u of %s: that rank has not made the "
-			 "group yet, or it is virtual, which gloo cannot have (use backend \"nccl\")",
+		snprintf(buf, size, "it is the gloo address of rank %u of %s, which has not made the group yet",
 			 k->rank, group);
 	else if (k->kind == TORCH_ID || k->kind == TORCH_ID_PAIR || k->kind == TORCH_ID_ROOT)
 		snprintf(buf, size, v->rank >= 0 ? "it is a communicator's id in %s: real rank %lld makes it "

@@ -3,7 +3,7 @@
  *
  * Check-ins are counted for virtual ranks from the start (init/, store barriers,
  * BARRIER), so that the last real rank completes them. A unique id that a virtual rank
- * would have made is invented. An address (gloo) cannot be: that is said. */
+ * would have made is invented, a gloo address is one of nboxd's own. */
 #pragma once
 
 #include <stddef.h>
@@ -19,9 +19,8 @@ struct policy_world { /* borrowed facts */
 
 enum policy_answer {
 	POLICY_WAIT,   /* a real rank sets it, or nobody knows: wait, and tell after a while */
-	POLICY_INVENT, /* a virtual rank would set it: now */
+	POLICY_INVENT, /* a virtual rank would set it: now (an id, or an address that is played) */
 	POLICY_SETTLE, /* whose it is is not known: invent it when it does not come soon */
-	POLICY_REFUSE, /* a virtual rank would set it, and nobody can for it */
 };
 
 struct policy_verdict {

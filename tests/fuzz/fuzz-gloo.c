@@ -1,0 +1,53 @@
+/* What real ranks of a gloo group send nboxd: an address (a value of the store), and frames
+ * on a connection. The first byte chooses. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/gloo.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void address(const uint8_t *data, size_t size)
+{
+	struct gloo_address a, again;
+	struct buffer b;
+
+	if (gloo_address_parse((struct store_bytes){data, size}, &a) < 0)
+		return;
+	if (a.n_peers > size / 8)
+		abort();
+	if (gloo_address_write(&a.sockaddr, 1, a.n_peers, &b) < 0)
+		abort();
+	if (gloo_address_parse((struct store_bytes){buffer_front(&b), b.n}, &again) < 0 ||
+	    again.n_peers != a.n_peers)
+		abort();
+	buffer_deinit(&b);
+}
+
+static void frames(const uint8_t *data, size_t size)
+{
+	struct buffer b = {0};
+	struct gloo_frame f;
+
+	if (buffer_add(&b, data, size) < 0)
+		abort();
+	while (gloo_frame_look(&b, &f) == 1) {
+		if (f.n_bytes < sizeof(f) || f.n_bytes > b.n || f.length > GLOO_LENGTH_MAX ||
+		    !*gloo_kind_name(gloo_kind(f.slot)))
+			abort();
+		buffer_take(&b, f.n_bytes);
+	}
+	buffer_deinit(&b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size == 0)
+		return 0;
+	if (data[0] & 1)
+		address(data + 1, size - 1);
+	else
+		frames(data + 1, size - 1);
+	return 0;
+}
