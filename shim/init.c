@@ -1,6 +1,7 @@
 #include "shim/init.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -517,7 +518,11 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 	result = comm_check(c, "ncclCommSplit");
 	if (result != ncclSuccess)
 		return group_failed(result);
-	if (!ret || (color < 0 && color != NCCL_SPLIT_NOCOLOR))
+	/* NCCL documents colors that are not negative and takes others too, which PyTorch 2.4 passes:
+	 * hashes cut to 32 bits. The frame has room for 31. */
+	if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
+		body.color = color & INT_MAX;
+	if (!ret)
 		return group_failed(last_error_set(ncclInvalidArgument,
 						   "ncclCommSplit: color %d, newcomm %p", color,
 						   (void *)ret));
@@ -525,7 +530,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 	body.rank = c->rank;
 	body.count = c->n_splits++;
 	all = with_job_ranks(&body, sizeof(body), 0, (uint32_t)key,
-			     color >= 0 && key >= 0 ? env_get()->rank : -1, &bytes);
+			     color != NCCL_SPLIT_NOCOLOR && key >= 0 ? env_get()->rank : -1, &bytes);
 	if (!all)
 		return group_failed(last_error_set(ncclSystemError, "ncclCommSplit: no memory"));
 	return begin("ncclCommSplit", c->dev, ret, config, c->is_blocking, WIRE_COMM_SPLIT,

@@ -8,6 +8,13 @@
 #include "base/cleanup.h"
 #include "hostgpu/nccl/impl.h"
 
+/* CUDA 12's runtime has what CUDA 13 calls so under another name. */
+#if defined(NBOX_CUDART_MAJOR) && NBOX_CUDART_MAJOR == 12
+__typeof__(cudaStreamGetCaptureInfo) capture_info __asm__("cudaStreamGetCaptureInfo_v3");
+#else
+#define capture_info cudaStreamGetCaptureInfo
+#endif
+
 static void op_put(struct op *op)
 {
 	if (atomic_fetch_sub_explicit(&op->refs, 1, memory_order_acq_rel) > 1)
@@ -187,7 +194,7 @@ static ncclResult_t remember_last(struct ncclComm *c, cudaStream_t stream,
 static ncclResult_t capture_of(cudaStream_t stream, unsigned long long *ret_id, cudaGraph_t *ret)
 {
 	enum cudaStreamCaptureStatus status;
-	cudaError_t e = cudaStreamGetCaptureInfo(stream, &status, ret_id, ret, NULL, NULL, NULL);
+	cudaError_t e = capture_info(stream, &status, ret_id, ret, NULL, NULL, NULL);
 
 	if (e)
 		return cuda_failed(e, "cudaStreamGetCaptureInfo");

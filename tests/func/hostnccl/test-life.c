@@ -30,7 +30,7 @@ static int split(struct rank *r)
 	NCCL(ncclCommSplit(comm, r->rank & 1, r->rank, &half, NULL));
 	CHECK(!sum_is(half, s, r->rank, sum));
 	/* the order is the key's */
-	NCCL(ncclCommSplit(comm, 5, -r->rank, &back, NULL));
+	NCCL(ncclCommSplit(comm, -5, -r->rank, &back, NULL)); /* PyTorch 2.4 has such colors */
 	NCCL(ncclCommUserRank(back, &rank));
 	NCCL(ncclCommCount(back, &n));
 	CHECK(rank == r->n - 1 - r->rank && n == r->n);
