@@ -33,6 +33,7 @@ struct comm {
 	struct comm_member *real; /* owned, sorted by rank */
 	uint32_t n_real;
 	struct bitmap is_real;    /* by rank */
+	uint32_t n_looks;         /* again, at members that were guessed (resolve.c) */
 	bool is_dead;             /* aborted: frames are swallowed until it is freed */
 	struct op *ops;           /* collectives, list by seq, owned */
 	uint32_t n_ops;

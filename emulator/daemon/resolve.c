@@ -158,7 +158,9 @@ void resolve_again(struct server *s, const struct comm *made)
 	struct comm *c, *next;
 
 	HASH_ITER(hh, s->comms, c, next)
+		/* each sibling can bring news; more looks would cost without end */
 		if (c != made && c->n_ranks == made->n_ranks && !c->parent && !c->is_dead &&
-		    c->members.source == MEMBERS_STRIDE && c->members.sure == MEMBERS_GUESSED)
+		    c->members.source == MEMBERS_STRIDE && c->members.sure == MEMBERS_GUESSED &&
+		    c->n_looks++ < s->cluster.n_real)
 			look_again(s, c);
 }

@@ -301,10 +301,13 @@ int members_split(const struct cluster *c, const struct membership *parent,
 	CLEANUP(found_deinit) struct found found = {0};
 	struct families f = {.b = &b};
 	struct radix guess;
+	bool is_lowest;
 	int r = ballot_init(&b, c, parent, votes, n_votes, color);
 
 	warning->text[0] = '\0';
-	if (r == 0 && n_votes < parent->n_ranks)
+	/* ranks as colors: a hash is as small once in a million times */
+	is_lowest = r == 0 && is_by_lowest(&b);
+	if (r == 0 && n_votes < parent->n_ranks && !is_lowest)
 		r = split_color_find(&b, &found);
 	if (r < 0)
 		return r;
@@ -314,7 +317,7 @@ int members_split(const struct cluster *c, const struct membership *parent,
 	} else if (found.n_lists) {
 		r = take_color(&b, &found, ret, ret_ranks);
 	} else {
-		f.by_lowest = c->is_torch && policy == SPLIT_TEMPLATE && is_by_lowest(&b);
+		f.by_lowest = c->is_torch && policy == SPLIT_TEMPLATE && is_lowest;
 		families_of_layouts(&f);
 		/* of several that fit, a plain split is more likely its template's */
 		if (f.n == 1 || (f.n > 1 && f.by_lowest)) {
