@@ -7,6 +7,8 @@ if is_sanitized || ! command -v python3 >/dev/null; then
 fi
 cat >user.py <<'EOP'
 import ctypes, os, sys
+for path in sys.argv[4:]:
+    ctypes.CDLL(path)
 nccl = ctypes.CDLL(sys.argv[1])
 class Id(ctypes.Structure):
     _fields_ = [("internal", ctypes.c_byte * 128)]
@@ -33,4 +35,17 @@ says "size 1" "is the real one"
 says "not through libnbox.so" "and the summary says so"
 exits 1 "without any NCCL" env NBOX_NCCL=/nowhere/libnccl.so.2 "${run[@]}" --out c -- python3 user.py libnccl.so.2 4 0
 says "NBOX_NCCL" "the sentence names the variable"
+
+# where the real one is found: as PyTorch's wheels have it, beside something that is loaded
+site=$tmp/env/lib/python3/site-packages
+mkdir -p "$site/nvidia/nccl/lib" "$site/pkg"
+cp -L "$BUILD/emulator/hostgpu/libnccl.so.2" "$BUILD/emulator/hostgpu/libcudart.so.13" "$site/nvidia/nccl/lib"
+cp "$BUILD/delaymodels/none.so" "$site/pkg/ext.so"
+exits 0 "a wheel's NCCL" env NBOX_DEBUG=DEBUG "${run[@]}" --out d -- python3 user.py libnccl.so.2 4 0 "$site/pkg/ext.so"
+says "real NCCL: $site/nvidia/nccl/lib/libnccl.so.2" "goes before the search path"
+exits 0 "one that is loaded already" env NBOX_DEBUG=DEBUG "${run[@]}" --out e -- python3 user.py libnccl.so.2 4 0 "$site/nvidia/nccl/lib/libnccl.so.2"
+says "real NCCL: $site/nvidia/nccl/lib/libnccl.so.2" "is taken"
+exits 0 "two of them" env NBOX_DEBUG=WARN NBOX_NCCL="$BUILD/emulator/hostgpu/libnccl.so.2" "${run[@]}" --out f -- \
+	python3 user.py libnccl.so.2 4 0 "$site/nvidia/nccl/lib/libnccl.so.2"
+says "two NCCLs are in this process" "are warned of"
 finish
