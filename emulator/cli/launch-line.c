@@ -106,6 +106,12 @@ static int read_value(struct launch_line *l, const char *option, const struct la
 			l->n_nodes = (uint32_t)n;
 		l->has_cluster = true;
 		break;
+	case LAUNCH_SLOTS:
+		if (strncmp(text, "localhost:", 10) == 0 && !strchr(text, '@'))
+			l->n_procs = count_hosts(text + 10); /* GPUs of this machine, by number */
+		else
+			l->has_cluster = true;
+		break;
 	case LAUNCH_ADDR:
 		l->has_cluster = true;
 		break;

@@ -18,6 +18,7 @@ enum launch_class {
 	LAUNCH_HOSTS,    /* a list of machines */
 	LAUNCH_HOSTFILE, /* a file with one machine a line */
 	LAUNCH_RDZV,     /* how machines meet: goes, when the line is for a cluster */
+	LAUNCH_SLOTS,    /* deepspeed --include HOST:0,1: this machine, or others */
 	LAUNCH_MAP,      /* mpirun --map-by ppr:N:node */
 	LAUNCH_STANDALONE,
 	LAUNCH_CLASSES

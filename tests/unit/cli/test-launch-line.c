@@ -99,6 +99,9 @@ static const struct {
 	 "--main_process_port=4242 t.py", NULL},
 
 	{"deepspeed --num_gpus 8 t.py --deepspeed ds.json", 0, 0, LAUNCH_DEEPSPEED, 0, 8, -1, NULL, NULL},
+	{"deepspeed --include localhost:0,2 t.py", 0, 0, LAUNCH_DEEPSPEED, 0, 2, -1, NULL, NULL},
+	{"deepspeed --include=a:0,1@b:0,1 --num_nodes 2 t.py", 0, 2, LAUNCH_DEEPSPEED, 2, 2, -1,
+	 "deepspeed --hostfile=/dev/null --num_nodes=1 --num_gpus=2 --master_addr=127.0.0.1 --master_port=4242 t.py", NULL},
 	{"deepspeed --hostfile HOSTFILE --num_gpus=8 --master_port 5 t.py --deepspeed ds.json", 0, 0,
 	 LAUNCH_DEEPSPEED, 3, 8, -1, "deepspeed --hostfile=/dev/null --num_nodes=1 --num_gpus=8 "
 	 "--master_addr=127.0.0.1 --master_port=4242 t.py --deepspeed ds.json", NULL},
