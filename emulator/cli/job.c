@@ -188,8 +188,8 @@ void job_kill(struct job *j, int sig)
 {
 	for (uint32_t i = 0; i < j->n; i++)
 		if (j->pids[i] > 0) {
+			kill(-j->pids[i], SIGCONT); /* one that is stopped would not hear the other */
 			kill(-j->pids[i], sig);
-			kill(-j->pids[i], SIGCONT); /* one that is stopped would not hear it */
 		}
 }
 

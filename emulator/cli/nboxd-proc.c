@@ -114,8 +114,10 @@ int nboxd_stop(struct nboxd_proc *p)
 
 	if (p->pid <= 0)
 		return 0;
+	/* Stopped, it would not hear the other. In this order: a SIGCONT while a leak check stops it at its
+	 * end takes that stop away, and the check waits for ever. */
+	kill(p->pid, SIGCONT);
 	kill(p->pid, SIGTERM);
-	kill(p->pid, SIGCONT); /* stopped, it would not hear it */
 	while (waitpid(p->pid, &status, WNOHANG) == 0) {
 		if (clock_now_ns() >= until)
 			kill(p->pid, SIGKILL);

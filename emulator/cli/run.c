@@ -310,7 +310,10 @@ int run_execute(struct run *r)
 		if (job.exit_code == 0)
 			job.exit_code = 1;
 	}
-	if (nboxd_stop(&daemon) != 0 && job.exit_code == 0)
+	code = nboxd_stop(&daemon);
+	if (code != 0)
+		fprintf(stderr, "nbox run: nboxd ended with exit code %d\n", code);
+	if (code != 0 && job.exit_code == 0)
 		job.exit_code = 1;
 	if (job.exit_code > 0 && job.n > 1 && !job.is_interrupted)
 		fprintf(stderr, "nbox run: process %u of %u failed first (exit code %d)\n", job.failed_proc,

@@ -77,6 +77,7 @@ static int run(int attempt, char **argv)
 		if (code != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
 			continue;
 		code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		fprintf(stderr, "torchrun: a worker ended with code %d\n", code);
 		for (int i = 0; i < n_procs; i++)
 			if (pids[i] > 0)
 				kill(pids[i], SIGTERM);
