@@ -38,6 +38,36 @@ static void several_queue_pairs(void **state)
 	rdma_options_use(&o);
 }
 
+static void *cut(void *command)
+{
+	usleep(300000);
+	return system(command) ? command : NULL;
+}
+
+/* The wire is out for a while in the middle of it. NBOX_TEST_RDMA_CUT is a command that
+ * does that, such as "ip link set vb down; sleep 1; ip link set vb up". */
+static void an_outage(void **state)
+{
+	char *command = getenv("NBOX_TEST_RDMA_CUT");
+	struct rdma_options o;
+	pthread_t thread;
+	struct err err;
+	void *failed;
+
+	(void)state;
+	if (!command)
+		skip();
+	rdma_options_init(&o);
+	assert_int_equal(rdma_options_from_environment(&o, &err), 0);
+	o.reconnect = 60;
+	rdma_options_use(&o);
+	pthread_create(&thread, NULL, cut, command);
+	converse(addr, 300, 100, 100, 0);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+	fprintf(stderr, "# ids made: %lu\n", (unsigned long)rdma_counts.made[RDMA_IDS]);
+}
+
 static void nobody_there(void **state)
 {
 	struct err err = {""};
@@ -69,6 +99,7 @@ int main(void)
 		cmocka_unit_test(mixed_with_holds),
 		cmocka_unit_test(several_queue_pairs),
 		cmocka_unit_test(polling),
+		cmocka_unit_test(an_outage),
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(all_was_given_back),
 	};

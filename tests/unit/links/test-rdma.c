@@ -342,7 +342,7 @@ static void a_port_goes_down(void **state)
 	struct ends e;
 
 	(void)state;
-	rdma_tick_ms = 1000;
+	rdma_tick_ms = 200;
 	ends_open(&e);
 	move(&e, 5);
 	fake_async(IBV_EVENT_PORT_ERR);
@@ -369,7 +369,7 @@ static void a_silent_peer(void **state)
 	struct ends e;
 
 	(void)state;
-	rdma_tick_ms = 1000;
+	rdma_tick_ms = 200;
 	ends_open(&e);
 	move(&e, 5);
 	fake_faults.is_cut = true;
@@ -569,8 +569,8 @@ static void nothing_is_lost_or_doubled(void **state)
 	struct rdma_options o = use_options();
 
 	(void)state;
-	rdma_tick_ms = 100;
-	o.reconnect = 100;
+	rdma_tick_ms = 40;
+	o.reconnect = 200;
 	for (unsigned int i = 0; i < 12; i++) {
 		o.qps = i % 4 == 3 ? 3 : 1;
 		o.ring_bytes = i % 2 ? RDMA_RING_MIN * 4 : UINT32_C(4) << 20;
@@ -601,7 +601,7 @@ static void a_cut_that_heals(void **state)
 	struct ends e;
 
 	(void)state;
-	rdma_tick_ms = 1000;
+	rdma_tick_ms = 200;
 	o.reconnect = 20;
 	rdma_options_use(&o);
 	ends_open(&e);
@@ -609,7 +609,7 @@ static void a_cut_that_heals(void **state)
 	move(&e, 5);
 	lose_once(&e, &sent);
 	fake_faults.is_cut = true;
-	for (uint64_t due_ns = clock_now_ns() + 2500 * NS_PER_MS; clock_now_ns() < due_ns;) {
+	for (uint64_t due_ns = clock_now_ns() + 700 * NS_PER_MS; clock_now_ns() < due_ns;) {
 		move(&e, 1);
 		usleep(1000);
 	}
@@ -633,7 +633,7 @@ static void a_cut_that_does_not_heal(void **state)
 	struct ends e;
 
 	(void)state;
-	rdma_tick_ms = 1000;
+	rdma_tick_ms = 200;
 	o.reconnect = 2;
 	rdma_options_use(&o);
 	ends_open(&e);
