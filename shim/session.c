@@ -20,12 +20,12 @@
 
 #define CONNECT_MS 5000
 #define N_PINGS 8
+#define FDS_MAX 24
 
 enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
 
 static struct {
-	_Atomic int link_fd; /* for session_in_child(); -1: none */
-	_Atomic int back_fd;
+	_Atomic int fds[FDS_MAX]; /* of both links, plus one (0: none), for session_in_child() */
 
 	/* Under progress_waiters.lock; written by the progress thread. */
 	enum state state;
@@ -39,7 +39,7 @@ static struct {
 	struct wire_welcome welcome; /* constant once STATE_UP */
 	struct clock_offset clock;
 	struct err closed; /* what the links said when they closed */
-} g = {.link_fd = -1, .back_fd = -1};
+} g;
 
 /* --- what others ask ---------------------------------------------------------------- */
 
@@ -77,6 +77,17 @@ static void set_state(enum state s, int code, const char *text)
 }
 
 static const struct link_events events;
+
+/* The progress thread; before a link is used by anybody else. */
+static void note_fds(void)
+{
+	int fds[FDS_MAX], n = link_all_fds(g.link, fds, FDS_MAX);
+
+	if (g.back)
+		n += link_all_fds(g.back, fds + n, FDS_MAX - n);
+	for (int i = 0; i < n; i++)
+		atomic_store(&g.fds[i], fds[i] + 1);
+}
 
 static void say_hello(struct link *l, enum wire_role role)
 {
@@ -143,7 +154,7 @@ static int on_welcome(const struct link *l, const struct wire_welcome *w, struct
 		rc = link_connect(env_get()->addr, CONNECT_MS, &events, err, &g.back, err);
 		if (rc)
 			return rc;
-		atomic_store(&g.back_fd, link_fd(g.back));
+		note_fds();
 		say_hello(g.back, WIRE_ROLE_BACK);
 	}
 	greeted();
@@ -277,14 +288,14 @@ void session_open(void)
 		set_state(STATE_LOST, rc, err.text);
 		return;
 	}
-	atomic_store(&g.link_fd, link_fd(g.link));
+	note_fds();
 	say_hello(g.link, WIRE_ROLE_WORKER);
 }
 
 void session_close(void)
 {
-	atomic_store(&g.link_fd, -1);
-	atomic_store(&g.back_fd, -1);
+	for (int i = 0; i < FDS_MAX; i++)
+		atomic_store(&g.fds[i], 0);
 	g.back = link_free(g.back);
 	g.link = link_free(g.link);
 }
@@ -354,11 +365,12 @@ bool session_is_flushed(void)
 
 void session_in_child(void)
 {
-	int fds[2] = {atomic_load(&g.link_fd), atomic_load(&g.back_fd)};
+	for (int i = 0; i < FDS_MAX; i++) {
+		int fd = atomic_load(&g.fds[i]) - 1;
 
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		if (fd >= 0)
+			close(fd);
+	}
 }
 
 /* --- the start, as others see it -------------------------------------------------------- */

@@ -41,6 +41,8 @@ struct link_ops {
 	 * room to write. Return: false when there already is. */
 	bool (*arm)(struct link *l, bool want_read, bool want_write);
 	int (*fd)(const struct link *l);
+	/* As link_all_fds(); NULL: just fd(). */
+	int (*all_fds)(const struct link *l, int *fds, int most);
 	short (*poll_events)(const struct link *l, bool want_read, bool want_write);
 	/* The sentence for an error of read(); NULL: that of the errno. */
 	const char *(*why)(const struct link *l);

@@ -468,6 +468,16 @@ int link_fd(const struct link *l)
 	return l->is_closed ? -1 : l->ops->fd(l);
 }
 
+int link_all_fds(const struct link *l, int *fds, int most)
+{
+	if (l->ops->all_fds)
+		return l->ops->all_fds(l, fds, most);
+	if (most < 1 || link_fd(l) < 0)
+		return 0;
+	fds[0] = link_fd(l);
+	return 1;
+}
+
 static bool wants_write(const struct link *l)
 {
 	return l->tx_n && !l->tx_dead;

@@ -1,5 +1,5 @@
 /* Links: ordered, two-way channels of frames (wire/wire.h) between two
- * processes. Three kinds behind one interface:
+ * processes. Four kinds behind one interface:
  *
  *   shm   two single-producer single-consumer rings in a memfd that is handed
  *         over a unix socket; a byte on the socket wakes a sleeper; its end tells
@@ -8,6 +8,8 @@
  *         process; only processes of the same user may connect.
  *   tcp   a TCP connection with TCP_NODELAY.              "tcp:host:port"
  *         IPv6 in brackets: "tcp:[::1]:port".
+ *   rdma  reliable connections of libibverbs (rdma.c).    "rdma:host:port"
+ *         "rdma:auto:port" listens at the first active RDMA port (or NBOX_IB_HCA's).
  *   loop  two ends in one thread, for tests.
  *
  * A link belongs to one thread and never blocks: the owner calls
@@ -59,7 +61,9 @@ struct link *link_free(struct link *l); /* closes; NULL allowed; returns NULL */
 
 /* Queues a frame; the next link_progress() on this link sends it (the one in whose
  * callback we are will). The header is copied; the body is borrowed until
- * on_sent(@cookie) and may be NULL only if body_bytes is 0. Return: 0; -EPIPE when
+ * on_sent(@cookie) and may be NULL only if body_bytes is 0. Memory that bodies were lent
+ * from stays mapped as it is until link_free(): rdma keeps it registered, and would send
+ * the old pages of one that was unmapped and mapped again. Return: 0; -EPIPE when
  * the peer takes no more (on_closed was called, or will be when what it sent has
  * been read); -ENOMEM. */
 int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie);
@@ -81,14 +85,19 @@ uint64_t link_queued_bytes(const struct link *l);
  * still queued needs no care: the descriptor becomes ready when there is room.
  * After waking, always call link_progress(). loop links have no descriptor. */
 int link_fd(const struct link *l);
+/* All descriptors of the link, for the child of a fork, which must close them so that the
+ * peer sees the end of the parent. Return: how many, at most @most. */
+int link_all_fds(const struct link *l, int *fds, int most);
 short link_poll_events(const struct link *l);
 bool link_arm(struct link *l);
-const char *link_kind(const struct link *l); /* "shm", "tcp", "loop" */
+const char *link_kind(const struct link *l); /* "shm", "tcp", "rdma", "loop" */
 const char *link_peer(const struct link *l); /* for log lines */
 
 /* shm: refuses a path where somebody listens (-EADDRINUSE), replaces a dead one,
  * and removes its own on listener_free(); only processes of this user can connect.
- * tcp: port 0 picks one; listens on the given host's address only. */
+ * tcp, rdma: port 0 picks one; listens on the given host's address only. rdma: the links
+ * accepted share the listener's descriptor, so it may be readable for them alone, and
+ * lives until the last of them is freed; all are its thread's. */
 int listener_open(const char *addr, struct listener **ret, struct err *err);
 struct listener *listener_free(struct listener *l);
 int listener_fd(const struct listener *l); /* readable: link_accept() */

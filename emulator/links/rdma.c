@@ -557,6 +557,25 @@ static int rdma_fd(const struct link *l)
 	return to_rdma(l)->hub->epoll_fd;
 }
 
+/* With those of libibverbs, which would keep the queue pairs alive. */
+static int rdma_all_fds(const struct link *l, int *fds, int most)
+{
+	const struct rdma_hub *h = to_rdma(l)->hub;
+	const struct rdma_dev *d;
+	int n = 0;
+
+	const int own[] = {h->epoll_fd, h->timer_fd, h->request_fd, h->cm->fd};
+
+	for (size_t i = 0; i < ARRAY_SIZE(own) && n < most; i++)
+		fds[n++] = own[i];
+	for (d = h->devs; d && n + 3 <= most; d = d->next) {
+		fds[n++] = d->channel->fd;
+		fds[n++] = d->ctx->async_fd;
+		fds[n++] = d->ctx->cmd_fd;
+	}
+	return n;
+}
+
 static short rdma_poll_events(const struct link *l, bool want_read, bool want_write)
 {
 	(void)l;
@@ -648,6 +667,7 @@ static const struct link_ops rdma_ops = {
 	.end = rdma_end,
 	.arm = rdma_arm,
 	.fd = rdma_fd,
+	.all_fds = rdma_all_fds,
 	.poll_events = rdma_poll_events,
 	.why = rdma_why,
 	.free = rdma_free,
