@@ -113,6 +113,8 @@ void report_comms_print(const struct report *r, FILE *to)
 		const struct report_comms *c = &r->comms[i];
 
 		axes_of(r, c->axes, axes, sizeof(axes));
+		if (r->header.layout[0] && !axes[0] && c->n_ranks < r->header.world_size)
+			snprintf(axes, sizeof(axes), "of no axes");
 		fprintf(to, "   %-14s %llu of %u rank%s%s%s, %u real: %s, %s\n",
 			i ? "" : "communicators", (unsigned long long)c->n, c->n_ranks,
 			c->n_ranks == 1 ? "" : "s", axes[0] ? ", " : "", axes, c->n_real,
