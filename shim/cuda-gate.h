@@ -36,6 +36,9 @@
  * could be replayed (nap_ns). So a time of arrival is late by at most about 1.6 % of the
  * pause before it or 100 us, plus what the wake-up takes.
  *
+ * The progress thread calls nothing of the driver, whose calls may wait for streams that
+ * wait for the progress thread.
+ *
  * The words of a page lie next to each other: looking at 16 gates that are idle reads
  * one cache line, which stays in this core's cache until the device writes it. */
 #pragma once

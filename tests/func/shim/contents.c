@@ -317,6 +317,15 @@ static void moves(void)
 	NCCL(ncclGroupEnd());
 	check(b, all, want_all_to_all, 0, "send and receive");
 	check(a, all, want_input, 0, "what was sent");
+	/* the same in an order in which no receive lies behind the one before */
+	put(b, all, was);
+	NCCL(ncclGroupStart());
+	for (int v = n - 1; v >= 0; v--) {
+		NCCL(ncclRecv(b + v * chunk * 4, c, dtype, v, comm, stream));
+		NCCL(ncclSend(a + v * chunk * 4, c, dtype, v, comm, stream));
+	}
+	NCCL(ncclGroupEnd());
+	check(b, all, want_all_to_all, 0, "send and receive, backwards");
 	/* an all-gather of parts of any size: a broadcast from every rank, in a group */
 	put(b, all, was);
 	NCCL(ncclGroupStart());
