@@ -175,6 +175,9 @@ static ncclResult_t job_run(struct job *job)
 		ncclResult_t r = atomic_load_explicit(&c->async, memory_order_acquire);
 		int starting = COMM_STARTING;
 
+		if (c->n_real == 1) /* before it is seen to be ready */
+			c->real_config = steal_ptr(init->config);
+
 		if (r != ncclSuccess)
 			last_error_set(r, "%s", c->why);
 		first = first == ncclSuccess ? r : first;
@@ -196,8 +199,6 @@ static ncclResult_t job_run(struct job *job)
 			}
 		}
 		free(init->body);
-		if (c->n_real == 1)
-			c->real_config = steal_ptr(init->config);
 		free(init->config);
 		comm_unref(c);
 	}
