@@ -152,18 +152,30 @@ static const struct launcher *by_module(const char *word)
 	return NULL;
 }
 
-/* `env A=1 torchrun`, `python -m torch.distributed.run`, `python /opt/bin/torchrun`. */
+/* `env A=1 torchrun`, `numactl -N 0 torchrun`, `nsys profile -o x torchrun`: the first word that is a
+ * launcher or python. 0: words[0] is what is run. */
+static size_t skip_wrapper(char *const *words)
+{
+	static const char *const wrappers[] = { "env", "numactl", "taskset", "nice", "ionice", "chrt", "time",
+		"timeout", "stdbuf", "setsid", "nsys", "ncu", "uv", "conda", "mamba", "micromamba", "pixi", "poetry",
+		"pipenv" };
+	bool is_wrapper = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++)
+		is_wrapper |= strcmp(base_name(words[0]), wrappers[i]) == 0;
+	for (size_t i = 1; is_wrapper && words[i]; i++)
+		if (!strchr(words[i], '=') &&
+		    (by_program(words[i]) || strncmp(base_name(words[i]), "python", 6) == 0))
+			return i;
+	return 0;
+}
+
 const struct launcher *launcher_find(char *const *words, size_t *ret_at)
 {
 	const struct launcher *l;
 	size_t i = 0;
 
-	if (strcmp(base_name(words[0]), "env") == 0)
-		for (i = 1; words[i] && (strchr(words[i], '=') || words[i][0] == '-'); i++)
-			if (strcmp(words[i], "-u") == 0 && words[i + 1])
-				i++;
-	if (!words[i])
-		return NULL;
+	i = skip_wrapper(words);
 	l = by_program(words[i]);
 	if (!l && strncmp(base_name(words[i]), "python", 6) == 0) {
 		for (i++; words[i] && words[i][0] == '-' && strcmp(words[i], "-m") != 0; i++)

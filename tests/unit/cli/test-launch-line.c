@@ -59,6 +59,11 @@ static const struct {
 	{"./train --nnodes 4", 0, 0, LAUNCH_NONE, 0, 0, -1, NULL, NULL},
 	{"python train.py -N 4", 0, 0, LAUNCH_NONE, 0, 0, -1, NULL, NULL},
 	{"python -m torch.nothing", 0, 0, LAUNCH_NONE, 0, 0, -1, NULL, NULL},
+	{"numactl -N 0 python train.py", 0, 0, LAUNCH_NONE, 0, 0, -1, NULL, NULL},
+	{"python train.py --launcher torchrun", 0, 0, LAUNCH_NONE, 0, 0, -1, NULL, NULL},
+	{"nsys profile -o x torchrun --nproc-per-node=2 t.py", 0, 0, LAUNCH_TORCHRUN, 0, 2, -1, NULL, NULL},
+	{"uv run torchrun --nnodes 4 t.py", 0, 0, LAUNCH_TORCHRUN, 4, 1, -1,
+	 "uv run torchrun --master-addr=127.0.0.1 --master-port=4242 t.py", NULL},
 	{"env", 0, 0, LAUNCH_NONE, 0, 0, -1, NULL, NULL},
 	{"accelerate config", 0, 0, LAUNCH_NONE, 0, 0, -1, NULL, NULL},
 
