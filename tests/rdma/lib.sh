@@ -10,7 +10,7 @@ kernel_keeps() {
 }
 nothing_registered() { # nothing_registered NAME
 	local i
-	for i in 1 2 3 4 5 6 7 8 9 10; do [ -z "$(kernel_keeps)" ] && break; sleep 0.2; done
+	for i in 1 2 3 4 5 6 7 8 9 10; do if [ -z "$(kernel_keeps)" ]; then break; fi; sleep "0.$i"; done
 	is "$(kernel_keeps)" "" "$1"
 }
 loss_of() { sed -n 's/.*"loss": *\([-+0-9.e]*\).*/\1/p' "$1"; }
