@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 
+from cases import Failed, expect, main  # noqa: F401 (main: for the cases)
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get("NBOX_BUILD", os.path.join(TOP, "build"))
@@ -26,10 +28,6 @@ def script(name):
         if os.path.exists(path):
             return path
     raise SystemExit(f"harness: no program or worker '{name}'")
-
-
-class Failed(Exception):
-    pass
 
 
 def execute(command, timeout, env=None):
@@ -56,7 +54,7 @@ def execute(command, timeout, env=None):
         out.seek(0)
         text = out.read()
     if code != 0:
-        raise Failed(f"{' '.join(command)}\n{why}:\n" + "\n".join(text.splitlines()[-120:]))
+        raise Failed(f"{' '.join(command)}\n{why}:\n" + "\n".join("  " + line for line in text.splitlines()[-120:]))
     return Result(text, time.monotonic() - started)
 
 
@@ -119,28 +117,7 @@ def plain(local, program, args=(), flags=(), timeout=120, env=None):
     return execute(torchrun(local, program, args, flags), timeout, environment(env))
 
 
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
-
-
 def all_said(result, names, ranks):
     found = result.checks()
     for name in names:
         expect(found.get(name) == set(ranks), f"'{name}' was said by {sorted(found.get(name, ()))}, not by {sorted(ranks)}:\n{result.text[-4000:]}")
-
-
-def main(*cases):
-    """Runs functions; each is one line of output. Names on the command line choose."""
-    bad = 0
-    for case in cases:
-        if len(sys.argv) > 1 and case.__name__ not in sys.argv[1:]:
-            continue
-        started = time.monotonic()
-        try:
-            case()
-            print(f"ok    {case.__name__} ({time.monotonic() - started:.1f} s)", flush=True)
-        except Failed as e:
-            bad += 1
-            print(f"FAIL  {case.__name__} ({time.monotonic() - started:.1f} s): {case.__doc__ or ''}\n{e}", flush=True)
-    sys.exit(1 if bad else 0)
