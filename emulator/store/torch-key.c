@@ -84,6 +84,24 @@ static bool is_device(struct store_bytes b)
 	return false;
 }
 
+/* init_process_group(store=...): no default_pg, but the default group's name is still "0". All
+ * stands below PREFIX/0; asked for only where a device follows, since PREFIX may be anything. */
+static bool take_group_of_own_store(struct store_bytes head, struct torch_key *k)
+{
+	struct store_bytes top = head, rest = head;
+
+	for (size_t i = 2; i < head.n; i++)
+		if (head.p[i] == '/' && head.p[i - 1] == '/') {
+			top.n = i - 1;
+			break;
+		}
+	if (!cut_end(&top, "/0"))
+		return false;
+	k->is_default = top.n + 2 == head.n;
+	k->group = k->is_default ? (struct store_bytes){head.p + head.n - 1, 1} : cut_tail(&rest);
+	return k->group.n > 0;
+}
+
 /* Where the group's prefix ends in *head. Return: whether this is below a default group. */
 static bool take_group(struct store_bytes head, struct torch_key *k)
 {
@@ -104,7 +122,7 @@ static bool take_group(struct store_bytes head, struct torch_key *k)
 			return name.n > 0;
 		}
 	}
-	return false;
+	return k->device.n > 0 && take_group_of_own_store(head, k);
 }
 
 static const uint8_t *find(struct store_bytes b, const char *word)

@@ -11,7 +11,9 @@
  *   /default_pg/0//cpu//0/13                  gloo address of rank 13
  *   /default_pg/store_based_barrier_key:0     check-ins; and ...:last_worker
  *
- * In front of default_pg there may be more (torch 2.4: /worker/attempt_0). Pure. */
+ * In front of default_pg there may be more (torch 2.4: /worker/attempt_0). A job that brings
+ * a store of its own to init_process_group has its prefix there, or nothing: /mine/0//cuda//0,
+ * /0//7//cuda//0. Pure. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 """Every collective of torch.distributed among real and mirrored ranks; results, and what the record says of them."""
 from harness import all_said, emulate, expect, main
 
-ALL = ["plain", "coalesced", "objects", "alltoall", "p2p", "groups", "split", "barriers", "destroy"]
+ALL = ["plain", "coalesced", "objects", "alltoall", "p2p", "groups", "barriers", "destroy"]
 
 
 def world_8():
@@ -27,6 +27,19 @@ def world_4096():
     all_said(r, [*sections, "destroy"], range(2))
 
 
+def bound_512():
+    """With device_id all groups come from ncclCommSplit; the axes of the job are declared"""
+    r = emulate(256, 2, "collectives.py", ["bound", "plain", "groups"], nbox=["--layout", "tp=2,dp=4,pp=64"])
+    all_said(r, ["plain", "groups", "destroy"], range(2))
+    all_said(emulate(4, 2, "collectives.py", ["bound", "split"]), ["split", "destroy"], range(2))
+
+
+def halves_8():
+    """split_group in halves, declared"""
+    r = emulate(4, 2, "collectives.py", ["bound", "halves"], nbox=["--layout", "half=4,other=2"])
+    all_said(r, ["halves", "destroy"], range(2))
+
+
 def last_node():
     """The real node is the last one"""
     sections = ["plain", "objects", "alltoall", "groups", "barriers"]
@@ -34,4 +47,4 @@ def last_node():
     all_said(r, [*sections, "destroy"], range(6, 8))
 
 
-main(world_8, world_512, world_4096, last_node)
+main(world_8, world_512, world_4096, bound_512, halves_8, last_node)

@@ -21,7 +21,7 @@ FORMS = {
     "env": dict(backend="nccl", init_method="env://"),
     "default": dict(),                                    # neither backend nor method
     "eager": dict(backend="nccl", device_id=DEVICE),      # the communicator is made at once
-    "both": dict(backend="cpu:gloo,cuda:nccl"),
+    "both": dict(backend="cpu:gloo,cuda:nccl", device_id=DEVICE),
     "mesh": None,                                         # init_device_mesh does it
     "tcp": dict(backend="nccl", init_method="tcp://", rank=RANK, world_size=WORLD),
 }
