@@ -637,11 +637,26 @@ bool gloo_play(struct store_server *ss, struct store_bytes key, const struct tor
 	return is_set;
 }
 
+static void ask_text(const struct gloo_group *g, const struct gloo_op *op, const struct gloo_ask *ask,
+		     uint64_t now_ns, char *buf, size_t size)
+{
+	enum gloo_kind kind = gloo_kind(op->slot);
+
+	snprintf(buf, size, "store: rank %u of %s has waited %.1f s in a %s for rank %u, which is virtual: %s",
+		 ask->conn->real_rank, g->name, (double)(now_ns - ask->since_ns) / 1e9, gloo_kind_name(kind),
+		 ask->conn->virtual_rank,
+		 kind == GLOO_BROADCAST ?
+			 "no real rank has sent anything (a broadcast from a virtual rank has no values)" :
+		 g->n_ranks ? "a real rank has not come to it" :
+			      "nboxd does not know how many ranks the group has");
+}
+
 void gloo_tick(struct store_server *ss, uint64_t now_ns)
 {
 	struct gloo_group *g, *next;
 	struct gloo_ask *ask;
 	struct gloo_op *op;
+	char text[512];
 
 	if (!ss->gloo)
 		return;
@@ -651,14 +666,27 @@ void gloo_tick(struct store_server *ss, uint64_t now_ns)
 				if (ask->is_told || now_ns < ask->since_ns + SERVER_WARN_NS)
 					continue;
 				ask->is_told = true;
-				server_warn(ss->daemon, "store: rank %u of %s has waited 5 s in a %s for rank %u, which is "
-					    "virtual: %s", ask->conn->real_rank, g->name,
-					    gloo_kind_name(gloo_kind(op->slot)), ask->conn->virtual_rank,
-					    gloo_kind(op->slot) == GLOO_BROADCAST ?
-						    "no real rank has sent anything; a broadcast from a virtual rank has no values" :
-					    g->n_ranks ? "a real rank has not come to it" :
-						    "nboxd does not know how many ranks the group has");
+				ask_text(g, op, ask, now_ns, text, sizeof(text));
+				server_warn(ss->daemon, "%s", text);
 			}
 		}
 	}
+}
+
+void gloo_describe(const struct store_server *ss, uint64_t now_ns,
+		   void (*say_it)(void *ctx, const char *sentence), void *ctx)
+{
+	struct gloo_group *g, *next;
+	const struct gloo_ask *ask;
+	const struct gloo_op *op;
+	char text[512];
+
+	if (!ss->gloo)
+		return;
+	HASH_ITER(hh, ss->gloo->groups, g, next)
+		DL_FOREACH(g->ops, op)
+			DL_FOREACH(op->asks, ask) {
+				ask_text(g, op, ask, now_ns, text, sizeof(text));
+				say_it(ctx, text);
+			}
 }

@@ -22,5 +22,8 @@ void gloo_on_address(struct store_server *ss, struct store_bytes key, const stru
 uint64_t gloo_quiet_since_ns(const struct store_server *ss, struct store_bytes key);
 /* Sets the address of a rank that does not exist. Return: whether it is set. */
 bool gloo_play(struct store_server *ss, struct store_bytes key, const struct torch_key *k);
+/* One sentence for each real rank that waits for a virtual one. */
+void gloo_describe(const struct store_server *ss, uint64_t now_ns,
+		   void (*say_it)(void *ctx, const char *sentence), void *ctx);
 /* Says what waits for 5 s. */
 void gloo_tick(struct store_server *ss, uint64_t now_ns);

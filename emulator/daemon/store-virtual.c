@@ -359,4 +359,5 @@ void store_server_describe(const struct store_server *ss, uint64_t now_ns,
 	DL_FOREACH2(ss->waiting, p, next_waiting)
 		if (now_ns >= p->wait_ns + DESCRIBE_NS)
 			say(ctx, describe(p, now_ns, text, sizeof(text)));
+	gloo_describe(ss, now_ns, say, ctx);
 }

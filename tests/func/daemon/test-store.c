@@ -18,6 +18,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "fake-worker.h"
+#include "store/gloo.h"
 
 #define CLIENTS 1000
 #define ANSWER_MS 60000 /* far above any answer, also on a busy machine */
@@ -368,6 +369,132 @@ static void test_told(void **state)
 	daemon_stop(&d);
 }
 
+/* A real rank of a gloo group, as gloo does: its address in the store, then connections to
+ * virtual ranks, on which it first says who it is. */
+static void set_address(int store, const char *key, uint16_t port)
+{
+	struct sockaddr_storage a = {0};
+	struct sockaddr_in *in = (struct sockaddr_in *)&a;
+	uint64_t n_key = strlen(key), n_value;
+	uint8_t op = STORE_SET;
+	struct buffer address, r = {0};
+
+	in->sin_family = AF_INET;
+	in->sin_port = htons(port);
+	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(gloo_address_write(&a, 0, 0, &address), 0);
+	n_value = address.n;
+	assert_int_equal(buffer_add(&r, &op, 1) | buffer_add(&r, &n_key, 8) | buffer_add(&r, key, n_key) |
+			 buffer_add(&r, &n_value, 8) | buffer_add(&r, buffer_front(&address), address.n), 0);
+	buffer_deinit(&address);
+	put(store, r);
+}
+
+static int dial_virtual(int store, uint32_t rank, int64_t me)
+{
+	struct gloo_address a;
+	uint8_t value[512];
+	char key[64];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	snprintf(key, sizeof(key), "/default_pg/0//cpu//0/%u", rank);
+	put(store, request(STORE_WAIT, "nk", UINT64_C(1), key));
+	assert_int_equal(take_u8(store), 0);
+	put(store, request(STORE_GET, "k", key));
+	assert_int_equal(gloo_address_parse((struct store_bytes){value, take_value(store, value, sizeof(value))},
+					    &a), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a.sockaddr, sizeof(struct sockaddr_in)), 0);
+	assert_int_equal(send(fd, &me, sizeof(me), MSG_NOSIGNAL), sizeof(me));
+	return fd;
+}
+
+static void put_frame(int fd, enum gloo_opcode opcode, uint64_t slot, const char *body)
+{
+	struct gloo_frame f = {.opcode = opcode, .slot = slot, .length = strlen(body)};
+
+	f.n_bytes = sizeof(f) + (opcode == GLOO_DATA ? f.length : 0);
+	assert_int_equal(send(fd, &f, sizeof(f), MSG_NOSIGNAL), sizeof(f));
+	if (opcode == GLOO_DATA)
+		assert_int_equal(send(fd, body, f.length, MSG_NOSIGNAL), f.length);
+}
+
+static void take_frame(int fd, enum gloo_opcode opcode, uint64_t slot, const char *body)
+{
+	char got[64];
+	struct gloo_frame f;
+
+	take(fd, &f, sizeof(f));
+	assert_int_equal(f.opcode, opcode);
+	assert_int_equal(f.slot, slot);
+	assert_int_equal(f.length, strlen(body));
+	if (opcode != GLOO_DATA)
+		return;
+	take(fd, got, f.length);
+	assert_memory_equal(got, body, f.length);
+}
+
+/* World of 8, ranks 2 and 3 are real. */
+static void test_gloo(void **state)
+{
+	const uint64_t barrier = UINT64_C(7) << 56 | 5, broadcast = UINT64_C(6) << 56, reduce = UINT64_C(4) << 56;
+	int a, b, from_1, from_6, to_4, from_0;
+	struct fake f = {0};
+
+	(void)state;
+	start("2,3");
+	a = client();
+	b = client();
+	set_address(a, "/default_pg/0//cpu//0/2", 65000);
+	set_address(b, "/default_pg/0//cpu//0/3", 65001);
+	from_1 = dial_virtual(a, 1, 2);
+	from_6 = dial_virtual(a, 6, 2);
+	to_4 = dial_virtual(b, 4, 3);
+	/* rank 1 would send at once; 6 only when it has heard, through 4, of 3 */
+	put_frame(from_1, GLOO_RECV_READY, barrier, "");
+	take_frame(from_1, GLOO_SEND_READY, barrier, "");
+	take_frame(from_1, GLOO_DATA, barrier, "");
+	put_frame(from_6, GLOO_RECV_READY, barrier, "");
+	assert_false(is_readable(from_6, 100));
+	fake_connect(&f, d.addr, "");
+	assert_true(fakes_got(&f, 1, WIRE_WELCOME, 1));
+	fake_send(&f, WIRE_STATUS, 0, 0, 0, NULL, 0);
+	assert_true(fakes_got(&f, 1, WIRE_STATUS, 1));
+	assert_non_null(strstr(f.status, "in a barrier for rank 6, which is virtual"));
+	fake_close(&f);
+	put_frame(to_4, GLOO_SEND_READY, barrier, "");
+	take_frame(to_4, GLOO_RECV_READY, barrier, "");
+	assert_false(is_readable(from_6, 100));
+	put_frame(to_4, GLOO_DATA, barrier, "");
+	take_frame(from_6, GLOO_SEND_READY, barrier, "");
+	take_frame(from_6, GLOO_DATA, barrier, "");
+	/* what 3 sends to 4 is what 2 gets from 0 */
+	from_0 = dial_virtual(a, 0, 2);
+	put_frame(from_0, GLOO_RECV_READY, broadcast, "words");
+	assert_false(is_readable(from_0, 100));
+	put_frame(to_4, GLOO_SEND_READY, broadcast, "words");
+	take_frame(to_4, GLOO_RECV_READY, broadcast, "words");
+	put_frame(to_4, GLOO_DATA, broadcast, "words");
+	take_frame(from_0, GLOO_SEND_READY, broadcast, "words");
+	take_frame(from_0, GLOO_DATA, broadcast, "words");
+	/* values of virtual ranks there are none; others are not touched */
+	put_frame(from_1, GLOO_SEND_READY, reduce, "sum");
+	assert_true(is_hung_up(from_1));
+	wait_for_log("rank 2 of the default gloo group calls all_reduce with rank 1, which is virtual");
+	put_frame(to_4, GLOO_BOUND_DATA, barrier, "");
+	assert_true(is_hung_up(to_4));
+	wait_for_log("not gloo as far as nboxd knows it");
+	put_frame(from_6, GLOO_SEND_READY, barrier, "");
+	take_frame(from_6, GLOO_RECV_READY, barrier, "");
+	close(from_0);
+	close(from_1);
+	close(from_6);
+	close(to_4);
+	close(a);
+	close(b);
+	daemon_stop(&d);
+}
+
 /* All workers go, others come: keys of the same names must not be answered with old values.
  * A short absence is none. */
 static void test_generations(void **state)
@@ -411,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_crowd),	    cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_virtual),
 		cmocka_unit_test(test_two_ids),	    cmocka_unit_test(test_told),
+		cmocka_unit_test(test_gloo),
 		cmocka_unit_test(test_generations), cmocka_unit_test(test_end),
 	};
 
