@@ -66,6 +66,7 @@ static int parse(struct env *e)
 {
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
 	const char *timeout = get("NBOX_INIT_TIMEOUT"), *work = get("NBOX_PAYLOAD_WORK");
+	const char *ask = get("NBOX_ASK_PYTHON");
 	double ns;
 	int rc;
 
@@ -73,7 +74,7 @@ static int parse(struct env *e)
 	e->is_auto = !e->addr && (get("NBOX_NODES") || get("NBOX_WORLD"));
 	e->is_virtual = (e->addr || e->is_auto) && !(enable && !strcmp(enable, "0"));
 	e->timeout_ns = TIMEOUT_DEFAULT_NS;
-	e->payload_work = true;
+	e->payload_work = e->ask_python = true;
 	if (!e->is_virtual)
 		return 0;
 	rc = launcher_problem(&e->err);
@@ -98,6 +99,9 @@ static int parse(struct env *e)
 	if (work && strcmp(work, "none") && strcmp(work, "reduce"))
 		return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_WORK=%s: one of reduce, none", work);
 	e->payload_work = !work || strcmp(work, "none") != 0;
+	if (ask && strcmp(ask, "0") && strcmp(ask, "1"))
+		return err_set(&e->err, EINVAL, "NBOX_ASK_PYTHON=%s: one of 0, 1", ask);
+	e->ask_python = !ask || strcmp(ask, "0") != 0;
 	return read_rank(e);
 }
 

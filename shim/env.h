@@ -16,6 +16,7 @@ struct env {
 	int rank;             /* world rank of this process; -1 unknown */
 	uint64_t timeout_ns;  /* NBOX_INIT_TIMEOUT: longest wait for other members */
 	bool payload_work;    /* NBOX_PAYLOAD_WORK is not "none" */
+	bool ask_python;      /* NBOX_ASK_PYTHON is not 0; job-ranks.h */
 	int code;             /* negative errno when a variable is wrong; then: */
 	struct err err;
 };

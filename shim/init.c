@@ -352,7 +352,7 @@ static void *with_job_ranks(const void *body, size_t body_bytes, uint32_t n_rank
 	uint32_t n = 0, most = session_welcome()->world;
 	char *all;
 
-	if (world >= 0 && n_ranks < most)
+	if (world >= 0 && n_ranks < most && env_get()->ask_python)
 		n = job_ranks(n_ranks, rank, (uint32_t)world, most, &ranks);
 	all = malloc(body_bytes + n * sizeof(*ranks));
 	if (!all)

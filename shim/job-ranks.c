@@ -145,13 +145,12 @@ static uint32_t ask(const struct python *py, py_object *vars, uint32_t most, uin
 uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
 		   uint32_t **ret)
 {
-	const char *wish = getenv("NBOX_ASK_PYTHON");
 	py_object *vars, *builtins;
 	struct python py;
 	uint32_t n = 0;
 	int state;
 
-	if ((wish && strcmp(wish, "0") == 0) || !find(&py) || !py.IsInitialized() ||
+	if (!find(&py) || !py.IsInitialized() ||
 	    (py.IsFinalizing && py.IsFinalizing()))
 		return 0;
 	state = py.Ensure();

@@ -2,7 +2,8 @@
  * but PyTorch, in this same process, keeps it: asked through Python's documented C interface,
  * found at run time, when there is a Python here and torch.distributed is loaded.
  *
- * Only looks; NBOX_ASK_PYTHON=0 leaves it out. */
+ * Only looks. NBOX_ASK_PYTHON=0 leaves it out: for a job in which a thread keeps the
+ * interpreter's lock while it waits for a communicator that another thread makes. */
 #pragma once
 
 #include <stdint.h>
