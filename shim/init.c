@@ -177,7 +177,6 @@ static ncclResult_t job_run(struct job *job)
 
 		if (c->n_real == 1) /* before it is seen to be ready */
 			c->real_config = steal_ptr(init->config);
-
 		if (r != ncclSuccess)
 			last_error_set(r, "%s", c->why);
 		first = first == ncclSuccess ? r : first;
