@@ -15,6 +15,7 @@ int told_add(struct gather *g, int32_t color, uint32_t rank, const void *list, u
 
 	if (n == 0 || n > g->server->config->world)
 		return 0;
+	g->server->cluster.is_torch = true; /* nobody else has such lists */
 	while (t && t->color != color)
 		t = t->next;
 	if (t) {
