@@ -111,11 +111,14 @@ static void on_listen(evutil_socket_t fd, short what, void *ctx)
 
 	(void)fd;
 	(void)what;
-	for (int i = 0; i < ACCEPTS_A_LOOK && r == 0; i++)
+	/* an rdma listener's descriptor is that of its links too: mostly it was one of them */
+	for (int i = 0; i < ACCEPTS_A_LOOK && r == 0; i++) {
 		r = worker_accept(s, at->listener, &err);
+		if (r != -EAGAIN)
+			s->tick_ns = 0;
+	}
 	if (r < 0 && r != -EAGAIN)
 		server_warn_stranger(s, "cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
-	s->tick_ns = 0;
 }
 
 static void on_signal(evutil_socket_t number, short what, void *ctx)
