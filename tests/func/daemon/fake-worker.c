@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,7 @@ void daemon_start(struct daemon *d, const char *const *args)
 	d->pid = fork();
 	assert_true(d->pid >= 0);
 	if (d->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves it running */
 		dup2(out[1], STDOUT_FILENO);
 		dup2(err[1], STDERR_FILENO);
 		for (int fd = 3; fd < 256; fd++)
