@@ -12,7 +12,7 @@ def collectives_4():
 
 def init_forms_2():
     """init_process_group in every form"""
-    forms = ["env", "eager", "default", "both", "mesh"]
+    forms = ["mesh", "env", "eager", "default", "both"]
     all_said(plain(2, "init.py", forms), forms, range(2))
 
 
