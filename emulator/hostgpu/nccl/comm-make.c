@@ -161,7 +161,7 @@ static ncclResult_t fill_info(struct ncclComm *c, const struct sockaddr_in *loca
 	ncclResult_t r = settings_read(&ret->settings);
 
 	if (!r)
-		r = port_open(local, !ret->settings.shm_disabled, &c->port);
+		r = port_open(local, !ret->settings.shm_disabled, ret->settings.net_is_ib, &c->port);
 	if (r)
 		return r;
 	settings_host_id(ret->host_id);

@@ -45,7 +45,7 @@ struct settings {
 	uint32_t n_channels;
 	int32_t allreduce_algo; /* enum sched_algo; -1: the schedule's own choice */
 	uint32_t shm_disabled;
-	uint32_t pad;
+	uint32_t net_is_ib; /* NCCL_NET=IB: rdma links between hosts, instead of TCP */
 };
 
 ncclResult_t settings_read(struct settings *ret);
@@ -287,7 +287,7 @@ struct gather {
 
 extern const struct link_events conn_events;
 
-ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, struct port **ret);
+ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, bool is_ib, struct port **ret);
 void port_get(struct port *p);
 void port_put(struct port *p);
 const char *port_unix_addr(const struct port *p);

@@ -27,7 +27,7 @@ static int open_near(struct listener **ret, struct err *err)
 	return listener_open(addr, ret, err);
 }
 
-ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, struct port **ret)
+ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, bool is_ib, struct port **ret)
 {
 	struct port *p = calloc(1, sizeof(*p));
 	struct err err = {{0}};
@@ -37,7 +37,10 @@ ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, struct por
 	if (!p)
 		return fail(ncclSystemError, "out of memory");
 	atomic_init(&p->refs, 1);
-	snprintf(addr, sizeof(addr), "tcp:%s:0", inet_ntoa(local->sin_addr));
+	if (is_ib)
+		snprintf(addr, sizeof(addr), "rdma:auto:0");
+	else
+		snprintf(addr, sizeof(addr), "tcp:%s:0", inet_ntoa(local->sin_addr));
 	r = listener_open(addr, &p->far, &err);
 	if (!r && has_shm)
 		r = open_near(&p->near, &err);

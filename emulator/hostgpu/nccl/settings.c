@@ -103,6 +103,16 @@ static ncclResult_t read_algos(struct settings *s)
 	return ncclSuccess;
 }
 
+static ncclResult_t read_net(struct settings *s)
+{
+	const char *net = getenv("NCCL_NET");
+
+	if (net && *net && strcasecmp(net, "Socket") && strcasecmp(net, "IB"))
+		return fail(ncclInvalidUsage, "NCCL_NET=%s: host NCCL has Socket and IB", net);
+	s->net_is_ib = net && !strcasecmp(net, "IB");
+	return ncclSuccess;
+}
+
 ncclResult_t settings_read(struct settings *ret)
 {
 	uint64_t buff = 4 * SCHED_CHUNK_DEFAULT, min = 1, max = 64, no_shm = 0;
@@ -112,7 +122,8 @@ ncclResult_t settings_read(struct settings *ret)
 	if ((r = read_number("NCCL_BUFFSIZE", 4096, UINT64_C(1) << 32, &buff)) ||
 	    (r = read_number("NCCL_MIN_NCHANNELS", 1, 64, &min)) ||
 	    (r = read_number("NCCL_MAX_NCHANNELS", 1, 64, &max)) ||
-	    (r = read_number("NCCL_SHM_DISABLE", 0, INT32_MAX, &no_shm)) || (r = read_algos(&s)))
+	    (r = read_number("NCCL_SHM_DISABLE", 0, INT32_MAX, &no_shm)) || (r = read_algos(&s)) ||
+	    (r = read_net(&s)))
 		return r;
 	s.chunk_bytes = buff / 4 / 16 * 16; /* NCCL's chunks are a part of its buffer, too */
 	s.n_channels = (uint32_t)(min < max ? min : max);
