@@ -10,7 +10,7 @@ from harness import TOP, environment, execute, expect, main
 def every_step():
     """tests/gpu/run --dry"""
     with tempfile.TemporaryDirectory() as d:
-        execute([sys.executable, os.path.join(TOP, "tests", "gpu", "run"), "--dry", "--out", d, "--timeout", "120"], 400, environment())
+        execute([sys.executable, os.path.join(TOP, "tests", "gpu", "run"), "--dry", "--out", d, "--timeout", "200"], 560, environment())
         with open(os.path.join(d, "results.json")) as f:
             results = json.load(f)
         expect(os.path.getsize(os.path.join(d, "results.md")) > 0, "no results.md")

@@ -99,7 +99,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def emulate(nodes, local, program, args=(), flags=(), nbox=(), timeout=120, env=None):
+def emulate(nodes, local, program, args=(), flags=(), nbox=(), timeout=300, env=None):
     """One real node of `local` ranks, of `nodes` nodes."""
     with tempfile.TemporaryDirectory(prefix="nbox-torch-") as d:
         out, summary = os.path.join(d, "out"), os.path.join(d, "summary.json")
@@ -112,7 +112,7 @@ def emulate(nodes, local, program, args=(), flags=(), nbox=(), timeout=120, env=
     return result
 
 
-def plain(local, program, args=(), flags=(), timeout=120, env=None):
+def plain(local, program, args=(), flags=(), timeout=300, env=None):
     """All ranks real, no nbox."""
     return execute(torchrun(local, program, args, flags), timeout, environment(env))
 
