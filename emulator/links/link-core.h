@@ -71,6 +71,7 @@ struct link {
 	bool is_closed, is_busy, is_held;
 	bool tx_dead;     /* the peer takes no more; reading goes on */
 	int closed_code;  /* negative errno */
+	bool lends_passing;
 
 	struct tx_item *tx; /* circular, owned */
 	uint32_t tx_capacity, tx_first, tx_n;

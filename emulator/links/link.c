@@ -458,6 +458,11 @@ int link_progress(struct link *l)
 	return l->is_closed ? l->closed_code : moved;
 }
 
+void link_lends_passing(struct link *l)
+{
+	l->lends_passing = true;
+}
+
 void link_resume(struct link *l)
 {
 	l->is_held = false;

@@ -62,12 +62,15 @@ struct link *link_free(struct link *l); /* closes; NULL allowed; returns NULL */
 /* Queues a frame; the next link_progress() on this link sends it (the one in whose
  * callback we are will). The header is copied; the body is borrowed until
  * on_sent(@cookie) and may be NULL only if body_bytes is 0. Memory that bodies were lent
- * from stays mapped as it is until link_free(): rdma keeps it registered, and would send
- * the old pages of one that was unmapped and mapped again. Return: 0; -EPIPE when
+ * from stays mapped as it is until link_free(), but for link_lends_passing(): rdma keeps it
+ * registered, and would send the old pages of one that was unmapped and mapped again. Return: 0; -EPIPE when
  * the peer takes no more (on_closed was called, or will be when what it sent has
  * been read); -ENOMEM. */
 int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie);
-/* The same with the body copied and no on_sent. */
+/* The owner lends memory of others, which may be unmapped once it is sent: rdma registers it
+ * for each send anew. */
+void link_lends_passing(struct link *l);
+/* The same as link_send() with the body copied and no on_sent. */
 int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body);
 
 /* Moves what can be moved now in both directions, at most a few MiB or some hundred

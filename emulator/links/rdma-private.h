@@ -209,7 +209,8 @@ void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret);
 
 int rdma_region_get(struct rdma_dev *d, const void *p, size_t n, struct rdma_region **ret,
 		    struct err *err);
-void rdma_region_put(struct rdma_region *g);
+/* Kept, unless the link's memory is of the passing kind (link_lends_passing()). */
+void rdma_region_put(struct rdma_link *r, struct rdma_region *g);
 void rdma_regions_free(struct rdma_dev *d);
 /* What a failed registration means: -ENOMEM is nearly always `ulimit -l`. */
 int rdma_memory_error(struct err *err, int code, size_t bytes);

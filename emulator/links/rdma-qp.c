@@ -276,7 +276,7 @@ void rdma_link_unset(struct rdma_link *r)
 		struct rdma_tx *t = &r->tx[seq % RDMA_WINDOW];
 
 		if (t->region)
-			rdma_region_put(t->region);
+			rdma_region_put(r, t->region);
 		t->region = NULL;
 	}
 	dereg(r, &r->ring_mr);

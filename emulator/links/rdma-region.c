@@ -3,7 +3,7 @@
  *
  * The owner of a link lends memory that stays mapped as it is until link_free() (see
  * link_send()): a mapping that went and came back at the same address would be sent
- * with its old pages. What is kept is at most NBOX_IB_MEMORY; beyond, who was used
+ * with its old pages. Of one who cannot promise that (link_lends_passing()) nothing is kept. What is kept is at most NBOX_IB_MEMORY; beyond, who was used
  * longest ago goes. */
 #include <errno.h>
 #include <stdlib.h>
@@ -126,9 +126,16 @@ int rdma_region_get(struct rdma_dev *d, const void *p, size_t n, struct rdma_reg
 	return 0;
 }
 
-void rdma_region_put(struct rdma_region *g)
+void rdma_region_put(struct rdma_link *r, struct rdma_region *g)
 {
-	g->n_users--;
+	struct rdma_region **at = &r->dev->regions.list;
+
+	if (--g->n_users || !r->link.lends_passing)
+		return;
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	region_free(r->dev, g);
 }
 
 void rdma_regions_free(struct rdma_dev *d)

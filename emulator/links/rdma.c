@@ -197,7 +197,7 @@ static ssize_t write_piece(struct rdma_link *r, const struct link_seg *s)
 	t->ring_at = at;
 	rc = post_write(r, t, (uint32_t)r->tx_next);
 	if (rc) {
-		rdma_region_put(t->region);
+		rdma_region_put(r, t->region);
 		t->region = NULL;
 		return rc;
 	}
@@ -288,7 +288,7 @@ static uint64_t rdma_done(struct link *l)
 		if ((t->is_lent || keeps_all(r)) && !rdma_is_complete(r, t))
 			break;
 		if (t->region)
-			rdma_region_put(t->region);
+			rdma_region_put(r, t->region);
 		t->region = NULL;
 		bytes += t->bytes;
 	}

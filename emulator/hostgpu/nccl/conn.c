@@ -395,6 +395,7 @@ static ncclResult_t make_conn(struct ncclComm *c, uint32_t peer, uint16_t key)
 	k->key = key;
 	r = link_connect(addr, CONNECT_MS, &conn_events, k, &k->link, &err);
 	if (!r) {
+		link_lends_passing(k->link); /* the user's buffers, which he may free after the op */
 		memcpy(hello.magic, c->magic, 16);
 		wire_hdr_init(&h, WIRE_CONN, sizeof(hello));
 		r = link_send_copy(k->link, &h, &hello);

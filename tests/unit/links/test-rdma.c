@@ -185,6 +185,28 @@ static void until_closed(struct ends *e, struct peer *p)
 	}
 }
 
+/* Memory that may be unmapped after it was sent is not kept registered; other memory is. */
+static void passing_memory_is_forgotten(void **state)
+{
+	struct ends e;
+	uint64_t sent = 0, before;
+
+	(void)state;
+	ends_open(&e);
+	e.a.discard_percent = 100;
+	before = rdma_counts.made[RDMA_MRS] - rdma_counts.gone[RDMA_MRS];
+	send_n(&e.b, &sent, 3, 1 << 20);
+	move(&e, 400);
+	assert_int_equal(e.a.n_frames, 3);
+	assert_int_equal(rdma_counts.made[RDMA_MRS] - rdma_counts.gone[RDMA_MRS], before + 1);
+	link_lends_passing(e.b.link);
+	send_n(&e.b, &sent, 3, 1 << 20);
+	move(&e, 400);
+	assert_int_equal(e.a.n_frames, 6);
+	assert_int_equal(rdma_counts.made[RDMA_MRS] - rdma_counts.gone[RDMA_MRS], before);
+	ends_close(&e);
+}
+
 /* A reader that holds: the writer stops at the window and the ring, nothing is lost. */
 static void credits_run_out(void **state)
 {
@@ -717,7 +739,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(polling), T(sleeping), T(mixed_with_holds), T(partial_completions),
 		T(nothing_inline), T(several_queue_pairs), T(the_smallest_ring),
-		T(the_smallest_cache), T(credits_run_out), T(queue_pairs_out_of_order),
+		T(the_smallest_cache), T(passing_memory_is_forgotten), T(credits_run_out), T(queue_pairs_out_of_order),
 		T(statuses), T(a_wrong_immediate), T(device_events), T(a_port_goes_down),
 		T(a_silent_peer), T(garbage_is_refused), T(another_version_is_refused),
 		T(no_answer_is_a_timeout), T(nobody_listens), T(a_lost_last_word),
