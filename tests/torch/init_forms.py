@@ -4,16 +4,16 @@ from harness import all_said, emulate, expect, main
 
 def static_512():
     """torchrun as it is without flags; then other forms in the same processes, each with a store of its own."""
-    forms = ["env", "eager", "default", "both", "mesh"]
+    forms = ["env", "eager", "default", "both"]
     r = emulate(256, 2, "init.py", forms)
     all_said(r, forms, range(2))
     expect(r.summary["world_size"] == 512, r.text)
 
 
 def standalone_8():
-    """--standalone; tcp:// with the address that the launcher gives"""
-    r = emulate(4, 2, "init.py", ["default"], ["--standalone"])
-    all_said(r, ["default"], range(2))
+    """--standalone; init_device_mesh as the one who joins; tcp:// with the address that the launcher gives"""
+    r = emulate(4, 2, "init.py", ["mesh", "default"], ["--standalone"])
+    all_said(r, ["mesh", "default"], range(2))
     r = emulate(4, 2, "init.py", ["tcp"], ["--standalone"])
     all_said(r, ["tcp"], range(2))
 

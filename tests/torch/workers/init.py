@@ -22,7 +22,7 @@ FORMS = {
     "default": dict(),                                    # neither backend nor method
     "eager": dict(backend="nccl", device_id=DEVICE),      # the communicator is made at once
     "both": dict(backend="cpu:gloo,cuda:nccl", device_id=DEVICE),
-    "mesh": None,                                         # init_device_mesh does it
+    "mesh": None,                                         # init_device_mesh does it, with the launcher's store: only as the first
     "tcp": dict(backend="nccl", init_method="tcp://", rank=RANK, world_size=WORLD),
 }
 
@@ -36,6 +36,8 @@ def main():
         if n:
             args.pop("init_method", None)
             args.update(store=store(n), rank=RANK, world_size=WORLD)
+        if n and form == "mesh":
+            raise SystemExit("init.py: 'mesh' takes the launcher's store, so it comes first")
         if form == "mesh":
             dist.init_device_mesh("cuda", (WORLD,))
         else:
