@@ -2,6 +2,7 @@
 
 Environment: NBOX_BUILD, the build folder (default: build/ of this tree). The Python that runs a case is the one whose torch is tested."""
 import csv
+import ctypes
 import io
 import json
 import os
@@ -30,11 +31,18 @@ def script(name):
     raise SystemExit(f"harness: no program or worker '{name}'")
 
 
+def end_with_parent():
+    """A case that is killed takes its job with it: `nbox run` ends all that it started when it is told to end."""
+    PR_SET_PDEATHSIG = 1
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def execute(command, timeout, env=None):
     """The command's output; everything it started is gone afterwards. Raises Failed with the output when it fails or takes too long."""
     with tempfile.TemporaryFile("w+", errors="replace") as out:
         started = time.monotonic()
-        p = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env, start_new_session=True)
+        p = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=env, start_new_session=True,
+                             preexec_fn=end_with_parent)
         try:
             code = p.wait(timeout)
             why = f"ended with {code}"

@@ -21,10 +21,10 @@ for exchange in none payload; do
 	took=$(($(now_ms) - t0))
 	is "$([ $code != 0 ] && echo failed)" failed "$exchange: a killed nboxd fails the run"
 	is "$([ $took -lt 8000 ] && echo soon)" soon "$exchange: it ends by itself ($took ms)"
-	n=$(grep -c 'nbox ERROR lost the link to nboxd' kill.log)
+	lines=$(grep -c 'nbox ERROR lost the link to nboxd' kill.log)
 	# over rdma the workers hear of it one after the other: the first one's end may end the other
-	[ "${NBOX_LINK:-}" = rdma ] && [ "$n" = 1 ] && n=2
-	is "$n" 2 "$exchange: each worker says so in one line"
+	[ "${NBOX_LINK:-}" = rdma ] && [ "$lines" = 1 ] && lines=2
+	is "$lines" 2 "$exchange: each worker says so in one line"
 done
 
 # shellcheck disable=SC2086
