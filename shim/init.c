@@ -274,7 +274,7 @@ static ncclResult_t not_ready(const char *what, int rc, const struct err *err)
 
 	if (!atomic_exchange(&was_said, true))
 		log_error("%s: %s%s", what, err->text, env_get()->code ? "" :
-			  "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR to run "
+			  "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR and NBOX_NODES to run "
 			  "without one");
 	return last_error_set(rc == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
 			      err->text);

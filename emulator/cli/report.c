@@ -167,8 +167,9 @@ static void add_warnings(const struct record *rec, const struct record_row *rows
 	if (rec->is_truncated)
 		report_warn(rep, "the record ends in the middle of a row: nboxd did not end in good order");
 	if (n == 0) {
-		report_warn(rep, "no op was recorded: the job called NCCL not at all, or not through libnbox.so (one that is "
-				 "linked statically or opened by its path cannot be reached: see `readelf -d` of what calls it)");
+		report_warn(rep, "no op was recorded: the job ended before its first op was over, called NCCL not at all, or not "
+				 "through libnbox.so (one that is linked statically or opened by its path cannot be reached: "
+				 "see `readelf -d` of what calls it)");
 		return;
 	}
 	for (uint64_t i = 0; i < n; i++) {

@@ -131,6 +131,23 @@ static uint32_t count_procs(const struct run *r)
 	return r->is_launcher ? 1 : (uint32_t)r->config->n_real;
 }
 
+/* Would execvp() find @name? */
+static bool is_found(const char *name)
+{
+	const char *dir = getenv("PATH");
+	char path[PATH_MAX];
+
+	if (strchr(name, '/'))
+		return access(name, X_OK) == 0;
+	for (size_t len; dir && *dir; dir += len + (dir[len] == ':')) {
+		len = strcspn(dir, ":");
+		if (snprintf(path, sizeof(path), "%.*s/%s", (int)len, len ? dir : ".", name) < (int)sizeof(path) &&
+		    access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
 static void print_plan(const struct run *r)
 {
 	const struct config *c = r->config;
@@ -155,6 +172,8 @@ static void print_plan(const struct run *r)
 	printf("command   ");
 	for (char **w = r->local_command ? r->local_command : r->command; *w; w++)
 		printf(" %s", *w);
+	if (!is_found(r->command[0]))
+		printf("\n           (not found here: %s)", r->command[0]);
 	if (r->changed)
 		printf("\n           (%s)", r->changed);
 	printf("\n\nconfiguration:\n");

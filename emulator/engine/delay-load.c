@@ -246,7 +246,7 @@ static int not_found(const char *name, const struct found_list *list, struct err
 			used += (size_t)snprintf(all + used, sizeof(all) - used, " %s", names[i]);
 	}
 	near = units_suggest(name, names, list->n);
-	return err_set(err, ENOENT, "unknown delay model '%.64s';%s%s%s there are:%s", name,
+	return err_set(err, ENOENT, "unknown delay model or what-if '%.64s';%s%s%s there are:%s", name,
 		       near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", all);
 }
 

@@ -39,6 +39,7 @@ says "does-not-exist" "names it"
 exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
 says "512" "--dry-run says the world's size"
 says "./train --x" "--dry-run says the command"
+says "(not found here: ./train)" "--dry-run says that it is not there"
 is "$(ls -d dry 2>/dev/null)" "" "--dry-run leaves nothing"
 
 cat >cluster.yaml <<'Y'
