@@ -351,6 +351,8 @@ static int on_frame(struct gloo_conn *c, const struct gloo_frame *f, const void 
 
 	if (kind != GLOO_BARRIER && kind != GLOO_BROADCAST)
 		return refuse(c, gloo_kind_name(kind));
+	if (kind == GLOO_BARRIER && f->length) /* its messages are empty, and so are the answers */
+		return -EPROTO;
 	op = op_get(c->group, f->slot);
 	if (!op)
 		return -ENOMEM;

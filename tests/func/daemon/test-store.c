@@ -486,6 +486,9 @@ static void test_gloo(void **state)
 	wait_for_log("not gloo as far as nboxd knows it");
 	put_frame(from_6, GLOO_SEND_READY, barrier, "");
 	take_frame(from_6, GLOO_RECV_READY, barrier, "");
+	/* a barrier of bytes would be answered with bytes that nobody gave */
+	put_frame(from_6, GLOO_RECV_READY, UINT64_C(7) << 56 | 7, "bytes");
+	assert_true(is_hung_up(from_6));
 	close(from_0);
 	close(from_1);
 	close(from_6);
