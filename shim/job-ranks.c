@@ -1,6 +1,8 @@
-/* See job-ranks.h. A few lines of Python look for the list in this order:
+/* See job-ranks.h. A few lines of Python look for the list, on a thread of their own: Python
+ * calls the job's signal handlers on its main thread, between any two steps, and what they
+ * raise (KeyboardInterrupt) would end here instead of in the job. They look in this order:
  *
- *   1. frames of this thread in torch.distributed: a group that is being made (split_group,
+ *   1. frames of the calling thread in torch.distributed: a group that is being made (split_group,
  *      _new_process_group_helper), or is being used for the first time; of send and recv the
  *      two ranks, which have a communicator of their own
  *   2. of all groups that the process knows, the only list that has this size and this rank
@@ -11,6 +13,8 @@
 #include "shim/job-ranks.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +34,7 @@ static const char source[] =
 	"  d = sys.modules.get('torch.distributed.distributed_c10d')\n"
 	"  if d is None: return None\n"
 	"  known = d._world.pg_group_ranks\n"
-	"  f = sys._getframe()\n"
+	"  f = sys._current_frames().get(thread)\n"
 	"  while f is not None:\n"
 	"    if f.f_globals.get('__name__') == d.__name__:\n"
 	"      v, name, l = f.f_locals, f.f_code.co_name, None\n"
@@ -63,6 +67,8 @@ struct python {
 	int (*IsInitialized)(void);
 	int (*Ensure)(void); /* PyGILState_STATE is an enum */
 	void (*Release)(int);
+	void *(*SaveThread)(void);
+	void (*RestoreThread)(void *state);
 	py_object *(*Dict)(void);
 	int (*SetItemString)(py_object *dict, const char *key, py_object *value);
 	py_object *(*GetItemString)(py_object *dict, const char *key); /* borrowed */
@@ -73,9 +79,8 @@ struct python {
 	char *(*AsString)(py_object *bytes);
 	long (*Size)(py_object *bytes); /* Py_ssize_t */
 	void (*DecRef)(py_object *o);
-	py_object *(*Occurred)(void);
 	void (*Clear)(void);
-	int (*IsFinalizing)(void); /* since 3.13; else NULL */
+	int (*IsFinalizing)(void); /* may be NULL; before 3.13 it begins with _ */
 };
 
 #define PY_FILE_INPUT 257 /* Py_file_input */
@@ -89,6 +94,8 @@ static bool find(struct python *py)
 		{"Py_IsInitialized", (void **)&py->IsInitialized},
 		{"PyGILState_Ensure", (void **)&py->Ensure},
 		{"PyGILState_Release", (void **)&py->Release},
+		{"PyEval_SaveThread", (void **)&py->SaveThread},
+		{"PyEval_RestoreThread", (void **)&py->RestoreThread},
 		{"PyDict_New", (void **)&py->Dict},
 		{"PyDict_SetItemString", (void **)&py->SetItemString},
 		{"PyDict_GetItemString", (void **)&py->GetItemString},
@@ -99,7 +106,6 @@ static bool find(struct python *py)
 		{"PyBytes_AsString", (void **)&py->AsString},
 		{"PyBytes_Size", (void **)&py->Size},
 		{"Py_DecRef", (void **)&py->DecRef},
-		{"PyErr_Occurred", (void **)&py->Occurred},
 		{"PyErr_Clear", (void **)&py->Clear},
 	};
 
@@ -109,10 +115,13 @@ static bool find(struct python *py)
 			return false;
 	}
 	py->IsFinalizing = (int (*)(void))dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+	if (!py->IsFinalizing)
+		py->IsFinalizing = (int (*)(void))dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
 	return true;
 }
 
-static void set_number(const struct python *py, py_object *dict, const char *key, uint32_t value)
+static void set_number(const struct python *py, py_object *dict, const char *key,
+		       unsigned long value)
 {
 	py_object *number = py->FromUnsignedLong(value);
 
@@ -121,52 +130,83 @@ static void set_number(const struct python *py, py_object *dict, const char *key
 	py->DecRef(number);
 }
 
+struct question {
+	struct python py;
+	unsigned long thread; /* Python's number of the one that asks */
+	uint32_t n_ranks, rank, world_rank, most;
+	uint32_t n, *ranks; /* the answer */
+};
+
 /* With the interpreter's lock. */
-static uint32_t ask(const struct python *py, py_object *vars, uint32_t most, uint32_t **ret)
+static void ask(struct question *q, py_object *vars)
 {
+	const struct python *py = &q->py;
 	py_object *code = py->Compile(source, "<nbox>", PY_FILE_INPUT);
 	py_object *result = code ? py->Eval(code, vars, vars) : NULL, *out;
-	uint32_t n = 0;
+	long size;
 
 	out = result ? py->GetItemString(vars, "out") : NULL;
-	if (out && py->Size(out) > 0 && (unsigned long)py->Size(out) <= (unsigned long)most * 4) {
-		n = (uint32_t)(py->Size(out) / 4);
-		*ret = malloc(n * sizeof(**ret));
-		if (*ret)
-			memcpy(*ret, py->AsString(out), n * sizeof(**ret));
-		else
-			n = 0;
+	size = out ? py->Size(out) : 0;
+	if (size > 0 && (unsigned long)size <= (unsigned long)q->most * 4) {
+		q->ranks = malloc((size_t)size);
+		if (q->ranks) {
+			memcpy(q->ranks, py->AsString(out), (size_t)size);
+			q->n = (uint32_t)(size / 4);
+		}
 	}
 	py->DecRef(result);
 	py->DecRef(code);
-	return n;
+}
+
+static void *asker(void *ctx)
+{
+	struct question *q = ctx;
+	const struct python *py = &q->py;
+	int state = py->Ensure(); /* does not return when Python ends meanwhile */
+	py_object *vars = py->Dict(), *builtins = vars ? py->Builtins() : NULL;
+
+	if (builtins) {
+		py->SetItemString(vars, "__builtins__", builtins);
+		set_number(py, vars, "n", q->n_ranks);
+		set_number(py, vars, "rank", q->rank);
+		set_number(py, vars, "world", q->world_rank);
+		set_number(py, vars, "thread", q->thread);
+		ask(q, vars);
+		py->Clear();
+	}
+	py->DecRef(vars);
+	py->Release(state);
+	return NULL;
 }
 
 uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
 		   uint32_t **ret)
 {
-	py_object *vars, *builtins;
-	struct python py;
-	uint32_t n = 0;
-	int state;
+	struct question q = {.thread = (unsigned long)pthread_self(), .n_ranks = n_ranks,
+			     .rank = rank, .world_rank = world_rank, .most = most};
+	sigset_t all, before;
+	pthread_t thread;
+	void *saved;
+	int state, rc;
 
-	if (!find(&py) || !py.IsInitialized() ||
-	    (py.IsFinalizing && py.IsFinalizing()))
+	if (!find(&q.py) || !q.py.IsInitialized() ||
+	    (q.py.IsFinalizing && q.py.IsFinalizing()))
 		return 0;
-	state = py.Ensure();
-	/* who calls with an error pending keeps it */
-	vars = py.Occurred() ? NULL : py.Dict();
-	builtins = vars ? py.Builtins() : NULL;
-	if (builtins) {
-		py.SetItemString(vars, "__builtins__", builtins);
-		set_number(&py, vars, "n", n_ranks);
-		set_number(&py, vars, "rank", rank);
-		set_number(&py, vars, "world", world_rank);
-		n = ask(&py, vars, most, ret);
-		py.Clear();
-	}
-	py.DecRef(vars);
-	py.Release(state);
-	log_debug("the job's own list of ranks: %u of them", n);
-	return n;
+	/* signals are for the job's threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = pthread_create(&thread, NULL, asker, &q);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (rc)
+		return 0;
+	/* whether this thread holds the interpreter's lock or not: the other one gets it */
+	state = q.py.Ensure();
+	saved = q.py.SaveThread();
+	pthread_join(thread, NULL);
+	q.py.RestoreThread(saved);
+	q.py.Release(state);
+	if (q.n)
+		*ret = q.ranks;
+	log_debug("the job's own list of ranks: %u of them", q.n);
+	return q.n;
 }

@@ -1,6 +1,8 @@
 """shim/job-ranks.c in a real Python: a stand-in for torch.distributed.distributed_c10d keeps groups as PyTorch does, and its functions call down
 as PyTorch's do. argv: the library that holds job_ranks(). Prints TAP."""
 import ctypes
+import os
+import signal
 import sys
 import threading
 import types
@@ -66,6 +68,24 @@ def run(lib, how):
     check(f"{how}: another rank", ranks(lib, 3, 0, 1), None)
     check(f"{how}: more than there is room for", ranks(lib, 3, 1, 1, 2), None)
     check(f"{how}: what nobody expected", module.broken(ask(3, 1, 1)), [0, 1, 7])
+
+    class Interrupted(dict):
+        """Who looks at it is interrupted there."""
+
+        def values(self):
+            os.kill(os.getpid(), signal.SIGINT)
+            return super().values()
+
+    kept, got = module._world.pg_group_ranks, None
+    module._world.pg_group_ranks = Interrupted(kept)
+    try:
+        ranks(lib, 3, 1, 1)
+        for _ in range(10**6):
+            pass
+    except KeyboardInterrupt:
+        got = "raised"
+    module._world.pg_group_ranks = kept
+    check(f"{how}: what a signal's handler raises is the job's", got, "raised")
     out = []
     thread = threading.Thread(target=lambda: out.append(ranks(lib, 3, 1, 1)))
     thread.start()
