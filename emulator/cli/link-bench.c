@@ -259,6 +259,14 @@ static int measure_bandwidth(const struct link_bench *b, struct end *e, const vo
 	return 0;
 }
 
+/* It is still to be waited for. */
+static bool has_ended(pid_t child)
+{
+	siginfo_t info = {.si_pid = 0};
+
+	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
+}
+
 static int accept_peer(struct listener *l, struct end *e, pid_t child, struct err *err)
 {
 	static const struct link_events events = {on_header, on_frame, on_sent, on_closed};
@@ -267,7 +275,7 @@ static int accept_peer(struct listener *l, struct end *e, pid_t child, struct er
 	int rc;
 
 	while ((rc = link_accept(l, &events, e, &e->link, err)) == -EAGAIN) {
-		if (clock_now_ns() > due_ns || waitpid(child, NULL, WNOHANG | WNOWAIT) > 0)
+		if (clock_now_ns() > due_ns || has_ended(child))
 			return err_set(err, ETIMEDOUT, "the other process could not connect to %s",
 				       listener_addr(l));
 		poll(&p, 1, SLEEP_MS);
