@@ -315,7 +315,10 @@ static bool look(struct store_peer *p, uint64_t now_ns)
 	}
 	if (v.answer != POLICY_SETTLE && v.answer != POLICY_INVENT)
 		return false;
-	return invent(ss, &k, key) == 0;
+	if (invent(ss, &k, key) < 0)
+		return false;
+	p->look_ns = now_ns; /* what else it waits for is looked at in this same tick */
+	return true;
 }
 
 void virtual_tick(struct store_server *ss, uint64_t now_ns)
