@@ -34,6 +34,20 @@ static bool is_axis(const char *name, size_t len, const struct layout *layouts, 
 	return false;
 }
 
+/* Is the axis @name among @list, joined by '+'? */
+static bool is_part(const char *name, const char *list)
+{
+	size_t len;
+
+	for (;; list += len + 1) {
+		len = strcspn(list, "+");
+		if (strlen(name) == len && !memcmp(name, list, len))
+			return true;
+		if (!list[len])
+			return false;
+	}
+}
+
 /* "world", or axes of the layouts joined by '+'. */
 static bool are_axes(const char *text, const struct layout *layouts, size_t n_layouts)
 {
@@ -48,6 +62,20 @@ static bool are_axes(const char *text, const struct layout *layouts, size_t n_la
 		if (!text[len])
 			return true;
 	}
+}
+
+/* Do the axes @text, joined by '+', make all of one of the layouts, and so the world? */
+static bool are_all_axes(const char *text, const struct layout *layouts, size_t n_layouts)
+{
+	for (size_t i = 0; i < n_layouts; i++) {
+		bool is_all = are_axes(text, &layouts[i], 1);
+
+		for (uint32_t j = 0; is_all && j < layouts[i].n_axes; j++)
+			is_all = layouts[i].axis[j].size == 1 || is_part(layouts[i].axis[j].name, text);
+		if (is_all)
+			return true;
+	}
+	return false;
 }
 
 int data_for_parse(const char *text, const struct layout *layouts, size_t n_layouts,
@@ -90,7 +118,8 @@ int data_for_parse(const char *text, const struct layout *layouts, size_t n_layo
 							"",
 				       near ? near : "");
 		}
-		snprintf(f.axes, sizeof(f.axes), "%.*s", DATA_FOR_AXES_MAX - 1, what);
+		snprintf(f.axes, sizeof(f.axes), "%.*s", DATA_FOR_AXES_MAX - 1,
+			 are_all_axes(what, layouts, n_layouts) ? "world" : what);
 	}
 	*ret = f;
 	return 0;

@@ -3,7 +3,7 @@
  *
  *   allgather       a kind of collective
  *   dp, tp+pp       the communicators along these axes of the declared layout; world:
- *                   those of all ranks
+ *                   those of all ranks, which all axes of a layout together mean, too
  *   dp/allgather    that kind on those
  *
  * The most exact one holds: AXES/KIND, then AXES, then KIND, then the option data. */

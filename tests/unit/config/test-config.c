@@ -421,9 +421,42 @@ static void test_data_for(void **state)
 	config_free(c);
 }
 
+/* All axes of a layout together are the world, whose communicator is known by no axis. */
+static void test_data_for_all_axes(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t want;
+	} cases[] = {
+		{"layout: ['dp=16']\ndata_for: {dp: fill}\n", DATA_FILL},
+		{"layout: ['tp=1,dp=16']\ndata_for: {dp: fill}\n", DATA_FILL},
+		{"layout: ['tp=2,dp=8']\ndata_for: {dp+tp: fill}\n", DATA_FILL},
+		{"layout: ['tp=2,dp=8']\ndata_for: {dp: fill, tp: none}\n", DATA_MIRROR},
+		{"layout: ['tp=2,dp=8', 'ep=16']\ndata_for: {ep: fill}\n", DATA_FILL},
+		{"layout: ['tp=2,dp=8', 'ep=4,edp=4']\ndata_for: {dp+ep: fill}\n", DATA_MIRROR},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint8_t data[COLL_KINDS];
+		struct err err = {""};
+		struct config *c;
+
+		assert_int_equal(config_new(&c), 0);
+		if (config_parse(c, "f", cases[i].text, strlen(cases[i].text), &err) ||
+		    config_finish(c, &err))
+			fail_msg("case %zu: %s", i, err.text);
+		data_for_resolve(c->data_for, c->n_data_for, c->data, "", true, data);
+		if (data[COLL_ALLREDUCE] != cases[i].want)
+			fail_msg("case %zu: %s", i, wire_data_name(data[COLL_ALLREDUCE]));
+		config_free(c);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_data_for_all_axes),
 		cmocka_unit_test(test_data_for), cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_full),
 		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_layouts), cmocka_unit_test(test_precedence),
 		cmocka_unit_test(test_flags),      cmocka_unit_test(test_table),
