@@ -168,6 +168,11 @@ int run_launch_env(const struct run *r, struct job_env *env)
 	for (size_t i = 0; i < ARRAY_SIZE(of_other_machines); i++)
 		job_env_unset(env, of_other_machines[i]);
 	code = job_env_set(env, "NBOX_NODES", "%u", c->topology.n_nodes);
+	/* else every agent of this machine listens at 29500; options on the line come before these */
+	if (code == 0 && r->line.kind == LAUNCH_TORCHRUN)
+		code = job_env_set(env, "PET_MASTER_ADDR", "127.0.0.1");
+	if (code == 0 && r->line.kind == LAUNCH_TORCHRUN)
+		code = job_env_set(env, "PET_MASTER_PORT", "%d", run_free_port());
 	if (code == 0)
 		code = job_env_set(env, "NBOX_GPUS_PER_NODE", "%u", c->topology.gpus_per_node);
 	if (code == 0 && config_is_set(c, CONFIG_REAL))

@@ -12,6 +12,10 @@ exits 0 "torchrun under nbox run" "$NBOX" run --nodes 64 --out a -- torchrun --n
 is "$(cat a.env.0 a.env.1)" "0 0 128 2 0 64 0 128
 1 1 128 2 0 64 1 128" "what its workers see"
 says "no op was recorded" "that no worker used NCCL is said"
+exits 0 "another job's agent has the port" env PET_MASTER_PORT=29500 "$NBOX" run --quiet --nodes 64 --out port -- \
+	torchrun --nproc-per-node=2 "$here/show-env" "$tmp/port.env" PET_MASTER_ADDR PET_MASTER_PORT
+is "$(sed 's/ [0-9]*$/ PORT/' port.env.0)" "127.0.0.1 PORT" "the agent is told a free port"
+is "$(grep -c ' 29500$' port.env.0)" 0 "not the one of the environment"
 # shellcheck disable=SC2086
 exits 0 "the line of a cluster" "$NBOX" run --quiet --out b -- torchrun --nnodes=16 --node-rank=5 --rdzv-backend=c10d --rdzv-endpoint=head:29500 \
 	--nproc-per-node=2 "$here/show-env" "$tmp/b.env" $vars
@@ -46,6 +50,9 @@ for node in first 2 last; do
 		torchrun --nproc-per-node=2 "$here/flaky"
 done
 is "$("$NBOX" report --csv n-last | grep -c AllReduce)" 2 "the op is in the record"
+exits 3 "a job that fails before its first op" "$NBOX" run --nodes 4 --out f -- torchrun --nproc-per-node=2 sh -c 'exit 3'
+says "ended before its first op was over" "why no op was recorded"
+says "the job ended with exit code 3" "and that the figures are not of a whole job"
 exits 0 "the agent starts all again when one fails" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r -- torchrun --nproc-per-node=2 --max-restarts=2 "$here/flaky"
 exits 3 "and gives up after --max-restarts" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r2 -- torchrun --nproc-per-node=2 --max-restarts=1 "$here/flaky"
 # the agent is killed, and its workers have sessions of their own
