@@ -5,9 +5,12 @@ packets() { cat /sys/class/net/va/statistics/tx_packets; }
 dropped() { tc -s qdisc show dev va | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p'; }
 perf="$PERF --op allreduce -b 1K -e 64K -f 8 -n 4 -w 1 --no-check"
 
-# frames of all sizes, each byte compared, and what was registered released (counted in the process)
+# frames of all sizes, each byte compared, and what was registered released (counted in the process); in the middle of one
+# conversation nothing crosses the wire for 3 s, and the link is made again
 before=$(packets)
-NBOX_IB_HCA=rxa check "conversations" timeout 100 "$BUILD/tests/unit/links/test-links-rdma-device"
+wire=$(tc qdisc show dev va | sed -n 's/^qdisc netem [^ ]* root refcnt [0-9]* limit [0-9]* //p')
+cut="tc qdisc change dev va root netem loss 100%; sleep 3; tc qdisc change dev va root netem $wire"
+NBOX_IB_HCA=rxa NBOX_TEST_RDMA_CUT=$cut check "conversations" timeout 100 "$BUILD/tests/unit/links/test-links-rdma-device"
 is "$([ $(($(packets) - before)) -gt 1000 ] && echo crossed)" crossed "the packets crossed the wire"
 
 # one run over shm, one over the wire: the same messages, the same modelled times

@@ -45,7 +45,7 @@ static void *cut(void *command)
 }
 
 /* The wire is out for a while in the middle of it. NBOX_TEST_RDMA_CUT is a command that
- * does that, such as "ip link set vb down; sleep 1; ip link set vb up". */
+ * does that, such as "tc qdisc change dev va root netem loss 100%; sleep 3; tc qdisc change ..." */
 static void an_outage(void **state)
 {
 	char *command = getenv("NBOX_TEST_RDMA_CUT");
@@ -55,8 +55,6 @@ static void an_outage(void **state)
 	void *failed;
 
 	(void)state;
-	if (!command)
-		skip();
 	rdma_options_init(&o);
 	assert_int_equal(rdma_options_from_environment(&o, &err), 0);
 	o.reconnect = 60;
@@ -108,6 +106,8 @@ int main(void)
 		printf("1..0 # SKIP NBOX_TEST_RDMA names no address of an RDMA device\n");
 		return 0;
 	}
+	if (!getenv("NBOX_TEST_RDMA_CUT"))
+		cmocka_set_skip_filter("an_outage");
 	snprintf(addr, sizeof(addr), "rdma:%s:0", getenv("NBOX_TEST_RDMA"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
