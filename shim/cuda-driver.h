@@ -66,6 +66,7 @@ enum {
 	X(DeviceGet, cuDeviceGet, (CUdevice * ret, int ordinal))                                   \
 	X(DeviceGetAttribute, cuDeviceGetAttribute,                                                \
 	  (int *ret, CUdevice_attribute what, CUdevice device))                                    \
+	X(DeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *ret, int size, CUdevice device))         \
 	X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * ret, CUdevice device))    \
 	X(CtxGetDevice, cuCtxGetDevice, (CUdevice * ret))                                          \
 	X(CtxSetCurrent, cuCtxSetCurrent, (CUcontext context))                                     \

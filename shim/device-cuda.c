@@ -116,6 +116,14 @@ static int cuda_set(int ordinal)
 	return rc ? rc : CU(CtxSetCurrent, (g.contexts[ordinal]));
 }
 
+static int cuda_pci_id(int ordinal, char *ret, size_t size)
+{
+	CUdevice device;
+	int rc = CU(DeviceGet, (&device, ordinal));
+
+	return rc ? rc : CU(DeviceGetPCIBusId, (ret, (int)size, device));
+}
+
 /* --- the gate ---------------------------------------------------------------------- */
 
 static int cuda_arrive(device_stream s, struct gate *gate)
@@ -256,6 +264,7 @@ const struct device device_cuda = {
 	.open = cuda_open,
 	.get = cuda_get,
 	.set = cuda_set,
+	.pci_id = cuda_pci_id,
 	.why = cuda_why,
 	.arrive = cuda_arrive,
 	.wait = cuda_wait,

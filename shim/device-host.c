@@ -39,7 +39,8 @@
 	/* 3 arguments up to CUDA 12, 7 since 13; the first three are the same */                  \
 	X(cudaStreamGetCaptureInfo,                                                                \
 	  (device_stream, int *, unsigned long long *, void *, void *, void *, void *))            \
-	X(cudaThreadExchangeStreamCaptureMode, (int *))
+	X(cudaThreadExchangeStreamCaptureMode, (int *))                                            \
+	X(cudaDeviceGetPCIBusId, (char *, int, int))
 
 static struct {
 #define POINTER(name, params) int(*name) params;
@@ -78,6 +79,13 @@ static int host_get(int *ret)
 static int host_set(int device)
 {
 	return rt.cudaSetDevice(device) ? -EIO : 0;
+}
+
+static int host_pci_id(int device, char *ret, size_t size)
+{
+	if (!rt.cudaDeviceGetPCIBusId)
+		return -ENOTSUP;
+	return rt.cudaDeviceGetPCIBusId(ret, (int)size, device) ? -EIO : 0;
 }
 
 static void on_arrive(void *arg)
@@ -276,6 +284,7 @@ const struct device device_host = {
 	.open = host_open,
 	.get = host_get,
 	.set = host_set,
+	.pci_id = host_pci_id,
 	.why = host_why,
 	.arrive = host_arrive,
 	.wait = host_wait,

@@ -60,6 +60,8 @@ struct device {
 	int (*open)(struct err *err); /* 0 or negative errno with the sentence; once */
 	int (*get)(int *ret_device); /* DEVICE_NONE: this thread has used none yet */
 	int (*set)(int device);
+	/* The PCI id as CUDA writes it: "0000:3B:00.0". Makes no context. 0; -ENOTSUP, -EIO. */
+	int (*pci_id)(int device, char *ret, size_t size);
 	/* Of the last call on this thread that failed; "" when nothing is known. */
 	const char *(*why)(void);
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "links/rdma-near.h"
 #include "shim/checkin.h"
 #include "shim/entry.h"
 #include "shim/env.h"
@@ -280,18 +281,42 @@ static ncclResult_t not_ready(const char *what, int rc, const struct err *err)
 			      err->text);
 }
 
+/* Where several NICs reach nboxd, the link takes the one nearest to the GPU: that of the
+ * first communicator, before there is a link. What cannot be found out is left to the
+ * route; makes no context. */
+static void tell_gpu(void)
+{
+	const struct device *dev;
+	char pci[RDMA_PCI_MAX] = "";
+	int ordinal = DEVICE_NONE;
+
+	if (strncmp(env_get()->addr, "rdma:", 5) != 0)
+		return;
+	dev = device_get(NULL); /* what is wrong with it is said after the link */
+	if (dev && !dev->get(&ordinal) && ordinal != DEVICE_NONE &&
+	    !dev->pci_id(ordinal, pci, sizeof(pci))) {
+		log_debug("rdma: the GPU of this process is %s", pci);
+		rdma_near(pci);
+	} else {
+		log_debug("rdma: the GPU of this process is not known: the route chooses the NIC");
+	}
+}
+
 /* The link and the device, or one line that says what to do. */
 static const struct device *get_ready(const char *what, ncclResult_t *ret)
 {
+	static pthread_once_t told = PTHREAD_ONCE_INIT;
 	const struct env *env = env_get();
 	const struct device *dev = NULL;
 	struct err err = {""};
 	int rc = env->code;
 
-	if (rc)
+	if (rc) {
 		err = env->err;
-	else
+	} else {
+		pthread_once(&told, tell_gpu);
 		rc = progress_start(&err);
+	}
 	if (!rc) {
 		dev = device_get(&err);
 		rc = dev ? 0 : -ENODEV;

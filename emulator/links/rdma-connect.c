@@ -198,13 +198,14 @@ int rdma_begin_connect(struct rdma_link *r, struct err *err)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&r->to;
 	struct rdma_hub *h = r->hub;
-	struct sockaddr_storage from;
-	int rc = rdma_source_address(&h->options, to, &from, err);
+	struct sockaddr_storage *from = &r->from;
+	/* made again: from where it was, its memory belongs to that device */
+	int rc = r->is_again ? 0 : rdma_source_address(&h->options, to, from, err);
 
 	rc = rc < 0 ? rc : open_id(r, err);
 	if (rc < 0)
 		return rc;
-	if (h->v->cm_resolve_addr(r->id, from.ss_family ? (struct sockaddr *)&from : NULL,
+	if (h->v->cm_resolve_addr(r->id, from->ss_family ? (struct sockaddr *)from : NULL,
 				  (struct sockaddr *)(uintptr_t)to, RESOLVE_MS))
 		return err_set(err, errno, "the address cannot be resolved: %s", strerror(errno));
 	set_state(r, RDMA_RESOLVING);

@@ -151,6 +151,7 @@ struct rdma_link {
 
 	/* Making it again. */
 	struct sockaddr_storage to;   /* who connected: where */
+	struct sockaddr_storage from; /* ... and from where; family 0: the route decides */
 	bool is_again;                /* this connection continues an earlier one */
 	bool must_stop;               /* what is left of the lost one must go */
 	bool must_try;                /* an attempt is due */

@@ -73,6 +73,8 @@ static void load(void)
 	real.post_recv = post_recv;
 	real.poll_cq = poll_cq;
 	real.req_notify_cq = req_notify_cq;
+	real.getifaddrs = getifaddrs;
+	real.freeifaddrs = freeifaddrs;
 	/* Registered pages must stay ours when the job forks. Newer kernels see to that
 	 * themselves; where neither works, so it is for all who use RDMA here. */
 	if (!load_code)

@@ -4,6 +4,7 @@
  * in its place: everything that the rdma link asks of the world goes through here. */
 #pragma once
 
+#include <ifaddrs.h>
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
@@ -41,6 +42,9 @@ struct verbs {
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 	int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
+	/* libc's: the networks of this host. */
+	int (*getifaddrs)(struct ifaddrs **ret);
+	void (*freeifaddrs)(struct ifaddrs *list);
 };
 
 /* Loads the libraries the first time. Any thread. Return: 0; -ENOPKG with a sentence

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,9 +45,10 @@ static int make_pipe(int fds[2])
 
 /* --- the device ------------------------------------------------------------------------ */
 
-static struct ibv_device device = {.name = "fake0"};
-static struct ibv_context context = {.device = &device, .async_fd = -1};
-static int async_writer;
+static struct ibv_device devices[2] = {{.name = "fake0"}, {.name = "fake1"}};
+static struct ibv_context contexts[2] = {{.device = &devices[0], .async_fd = -1},
+					 {.device = &devices[1], .async_fd = -1}};
+static int async_writer; /* of the first device; nothing happens to the second */
 static struct ibv_async_event async_events[64];
 static unsigned int n_async, n_async_read;
 
@@ -54,21 +56,25 @@ static void open_device_once(void)
 {
 	int fds[2];
 
-	if (context.async_fd >= 0)
-		return;
-	if (make_pipe(fds))
-		abort();
-	context.async_fd = fds[0];
-	async_writer = fds[1];
+	for (int i = 1; i >= 0; i--) {
+		if (contexts[i].async_fd >= 0)
+			return;
+		if (make_pipe(fds))
+			abort();
+		contexts[i].async_fd = fds[0];
+		async_writer = fds[1];
+	}
 }
 
 static struct ibv_device **get_device_list(int *n)
 {
-	struct ibv_device **list = calloc(2, sizeof(*list));
+	struct ibv_device **list = calloc(3, sizeof(*list));
 
-	list[0] = &device;
+	list[0] = &devices[0];
+	if (fake_faults.has_rails)
+		list[1] = &devices[1];
 	if (n)
-		*n = 1;
+		*n = fake_faults.has_rails ? 2 : 1;
 	return list;
 }
 
@@ -84,9 +90,8 @@ static const char *get_device_name(struct ibv_device *d)
 
 static struct ibv_context *open_device(struct ibv_device *d)
 {
-	(void)d;
 	open_device_once();
-	return &context;
+	return &contexts[d - devices];
 }
 
 static int close_device(struct ibv_context *c)
@@ -107,23 +112,55 @@ static int query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_po
 {
 	struct ibv_port_attr *a = (struct ibv_port_attr *)(void *)attr;
 
-	(void)c;
 	(void)port;
-	a->state = IBV_PORT_ACTIVE;
+	a->state = c == &contexts[1] && fake_faults.rail_is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
 	a->gid_tbl_len = 3;
 	return 0;
 }
 
-/* link-local, none, 127.0.0.1 */
+/* link-local, none, 127.0.0.1 or that of the rail */
 static int query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid *g)
 {
 	static const union ibv_gid gids[3] = {{{0xfe, 0x80}}, {{0}},
 					      {{[10] = 0xff, 0xff, 127, 0, 0, 1}}};
 
-	(void)c;
 	(void)port;
 	*g = gids[index];
+	if (index == 2 && fake_faults.has_rails)
+		memcpy(g->raw + 12, (const uint8_t[]){198, 51, 100, c == &contexts[1] ? 2 : 1}, 4);
 	return 0;
+}
+
+/* --- the host's networks ---------------------------------------------------------------- */
+
+static struct sockaddr_in net_addr[3];
+static struct ifaddrs net[3];
+
+/* 127.0.0.1/8 first; addresses without a network mask are met, too */
+static int get_networks(struct ifaddrs **ret)
+{
+	static const uint32_t addr[3] = {0x7f000001, 0xc6336401, 0xc6336402};
+	static struct sockaddr_in mask[3];
+	static struct ifaddrs bare;
+
+	for (int i = 0; i < 3; i++) {
+		net_addr[i] = (struct sockaddr_in){.sin_family = AF_INET,
+						   .sin_addr.s_addr = htonl(addr[i])};
+		mask[i] = (struct sockaddr_in){.sin_family = AF_INET,
+					       .sin_addr.s_addr = htonl(i ? 0xffffff00 : 0xff000000)};
+		net[i] = (struct ifaddrs){.ifa_flags = IFF_UP,
+					  .ifa_addr = (struct sockaddr *)&net_addr[i],
+					  .ifa_netmask = (struct sockaddr *)&mask[i],
+					  .ifa_next = i < 2 ? &net[i + 1] : NULL};
+	}
+	bare.ifa_next = fake_faults.has_rails ? net : NULL;
+	*ret = &bare;
+	return 0;
+}
+
+static void free_networks(struct ifaddrs *list)
+{
+	(void)list;
 }
 
 static struct ibv_pd *alloc_pd(struct ibv_context *c)
@@ -791,11 +828,12 @@ static int fake_listen(struct rdma_cm_id *id, int backlog)
 
 static int resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int ms)
 {
-	(void)src;
+	struct sockaddr_in *from = (struct sockaddr_in *)(void *)src;
+
 	(void)ms;
 	pthread_mutex_lock(&lock);
 	open_device_once();
-	id->verbs = &context;
+	id->verbs = &contexts[from && from->sin_addr.s_addr == htonl(0xc6336402)];
 	id->port_num = 1;
 	memcpy(&id->route.addr.dst_addr, dst, sizeof(struct sockaddr_in));
 	tell(to_id(id), RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
@@ -845,7 +883,7 @@ static int fake_connect(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 		tell(id, RDMA_CM_EVENT_REJECTED, 8, NULL, 0);
 	} else {
 		child = new_id(l->id.channel, l->id.context);
-		child->id.verbs = &context;
+		child->id.verbs = &contexts[0];
 		child->id.port_num = 1;
 		child->id.route.addr.dst_addr.sa_family = AF_INET;
 		child->peer = id;
@@ -1016,4 +1054,6 @@ const struct verbs fake_verbs = {
 	.post_recv = post_recv,
 	.poll_cq = poll_cq,
 	.req_notify_cq = req_notify_cq,
+	.getifaddrs = get_networks,
+	.freeifaddrs = free_networks,
 };

@@ -31,6 +31,8 @@ extern struct fake_faults {
 	bool drop_answer;         /* requests are never answered */
 	bool corrupt_hello;       /* private data of requests arrive changed */
 	int hello_version;        /* ... or with this version */
+	bool has_rails;           /* fake0 and fake1 are 198.51.100.1 and .2 of one network */
+	bool rail_is_down;        /* the port of fake1 */
 } fake_faults;
 
 void fake_reset(void);

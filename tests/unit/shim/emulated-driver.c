@@ -241,6 +241,13 @@ static CUresult attribute(int *ret, CUdevice_attribute what, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
+static CUresult pci_id(char *ret, int size, CUdevice device)
+{
+	CALL();
+	return snprintf(ret, (size_t)size, "0000:%02X:00.0", 0x3b + device) < size ? CUDA_SUCCESS :
+										     ERROR_INVALID;
+}
+
 static CUresult retain(CUcontext *ret, CUdevice device)
 {
 	CALL();
@@ -442,6 +449,7 @@ const struct cuda_driver emulated_driver = {
 	.DeviceGetCount = device_count,
 	.DeviceGet = device_of,
 	.DeviceGetAttribute = attribute,
+	.DeviceGetPCIBusId = pci_id,
 	.DevicePrimaryCtxRetain = retain,
 	.CtxGetDevice = ctx_device,
 	.CtxSetCurrent = ctx_set,

@@ -265,10 +265,17 @@ static void test_driver_errors(void **state)
 static void test_two_devices(void **state)
 {
 	struct gate g[2];
+	char pci[16];
 	int now;
 
 	(void)state;
 	emulated_no_context();
+	assert_int_equal(dev->get(&now), 0);
+	assert_int_equal(now, DEVICE_NONE);
+	/* asks for no device to be current, and makes none so */
+	assert_int_equal(dev->pci_id(1, pci, sizeof(pci)), 0);
+	assert_string_equal(pci, "0000:3C:00.0");
+	assert_int_equal(dev->pci_id(1, pci, 5), -EIO);
 	assert_int_equal(dev->get(&now), 0);
 	assert_int_equal(now, DEVICE_NONE);
 	for (int i = 0; i < 2; i++) {

@@ -79,6 +79,11 @@ EXPORT CUresult cuDeviceGetAttribute(int *ret, CUdevice_attribute what, CUdevice
 	return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuDeviceGetPCIBusId(char *ret, int size, CUdevice device)
+{
+	return (CUresult)cudaDeviceGetPCIBusId(ret, size, device);
+}
+
 /* A context is the number of its device, plus 1. */
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
 {

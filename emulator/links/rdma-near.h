@@ -1,0 +1,28 @@
+/* Which of several RDMA devices (rails) is nearest to a GPU: the one whose place in the
+ * tree of sysfs has most in common with the GPU's, so one behind the same PCI switch comes
+ * before one at the same root, and that before one of another root or socket. Of places that
+ * differ only in roots nothing is known: neither their distance nor NUMA nodes are looked
+ * at. hwloc would know more; libnbox.so, for which this is, links libc only.
+ *
+ * Used by rdma-device.c for links that connect. */
+#pragma once
+
+#include <stddef.h>
+
+#define RDMA_PCI_MAX 32
+
+/* The GPU of this process, as CUDA writes it ("0000:3B:00.0"), for links that it opens from
+ * now on; NULL: none. Before links are opened by other threads, like rdma_options_use(). */
+void rdma_near(const char *pci);
+const char *rdma_near_gpu(void); /* NULL: none is known */
+
+enum { RDMA_NEAR_EQUAL = 1 };
+
+/* Index of the device of @names nearest to the GPU @pci, by the tree @sysfs ("/sys"). One whose
+ * place cannot be read (it is no PCI device) is farther than any other. Pure but for
+ * reading links; any thread. Return: 0; RDMA_NEAR_EQUAL: several are equally near; -EINVAL
+ * @pci is no PCI id; -ENOENT the GPU is not in the tree, or none of the devices is. */
+int rdma_near_choose(const char *sysfs, const char *pci, const char *const *names, size_t n,
+		     size_t *ret);
+
+extern const char *rdma_near_sysfs; /* "/sys"; tests have another */
