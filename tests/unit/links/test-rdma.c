@@ -231,6 +231,40 @@ static void credits_run_out(void **state)
 	ends_close(&e);
 }
 
+/* One end has all its receives in use but those of control SENDs, and sleeps; the other has
+ * more to tell it, for pieces and for the ring, than those can take. */
+static void no_more_control_than_receives(void **state)
+{
+	struct rdma_options o = use_options();
+	uint64_t sent = 0, sent_b = 0;
+	struct ends e;
+
+	(void)state;
+	o.ring_bytes = RDMA_RING_MIN;
+	rdma_options_use(&o);
+	ends_open(&e);
+	e.a.discard_percent = e.b.discard_percent = 100;
+	e.b.hold_percent = 100;
+	for (int i = 0; i < 4 * RDMA_WINDOW; i++) { /* more than go */
+		send_n(&e.a, &sent, 1, 16);
+		move(&e, 3);
+	}
+	for (int i = 0; i < RDMA_WINDOW; i++) {
+		send_n(&e.b, &sent_b, 1, i < 8 ? RDMA_RING_MIN / 8 : 16);
+		link_progress(e.b.link);
+	}
+	fake_faults.poll_most = 1; /* read, and told of, one at a time */
+	for (int i = 0; i < 1000; i++)
+		link_progress(e.a.link);
+	assert_int_equal(fake_rnr(), 0);
+	e.b.hold_percent = 0;
+	link_resume(e.b.link);
+	move(&e, 2000);
+	assert_int_equal(e.a.n_frames, sent_b);
+	assert_int_equal(e.b.n_frames, sent);
+	ends_close(&e);
+}
+
 /* Pieces of one queue pair overtake those of another by far: delivered in order. */
 static void queue_pairs_out_of_order(void **state)
 {
@@ -740,6 +774,7 @@ int main(void)
 		T(polling), T(sleeping), T(mixed_with_holds), T(partial_completions),
 		T(nothing_inline), T(several_queue_pairs), T(the_smallest_ring),
 		T(the_smallest_cache), T(passing_memory_is_forgotten), T(credits_run_out), T(queue_pairs_out_of_order),
+		T(no_more_control_than_receives),
 		T(statuses), T(a_wrong_immediate), T(device_events), T(a_port_goes_down),
 		T(a_silent_peer), T(garbage_is_refused), T(another_version_is_refused),
 		T(no_answer_is_a_timeout), T(nobody_listens), T(a_lost_last_word),
