@@ -280,6 +280,8 @@ void report_print(const struct report *r, FILE *to)
 	fprintf(to, ", max %s (of released gates; never early)\n",
 		units_print_time(r->lateness_ns.max, a, sizeof(a)));
 	report_comms_print(r, to);
+	if (!strcmp(h->model, "none"))
+		fprintf(to, "   model          none: the virtual network takes no time; `nbox models` lists others\n");
 	fprintf(to, "   data           %s\n", wire_data_name(h->data));
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		fprintf(to, "   warning: %s\n", r->warnings[i]);
