@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -293,7 +294,7 @@ static int measure(const struct link_bench *b, struct listener *l, pid_t child, 
 
 	if (!e.body || !body)
 		rc = err_set(err, ENOMEM, "out of memory");
-	else if (write(to, addr, strlen(addr)) < 0)
+	else if (send(to, addr, strlen(addr), MSG_NOSIGNAL) < 0)
 		rc = err_set(err, errno, "the other process: %s", strerror(errno));
 	else
 		rc = accept_peer(l, &e, child, err);
@@ -325,8 +326,8 @@ int link_bench_run(const struct link_bench *b, struct link_bench_row *rows, size
 	for (size_t i = 0; i < n; i++)
 		if (rows[i].bytes > max_bytes)
 			max_bytes = rows[i].bytes;
-	if (pipe(fds) < 0)
-		return err_set(err, errno, "pipe: %s", strerror(errno));
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds) < 0)
+		return err_set(err, errno, "socketpair: %s", strerror(errno));
 	/* before anything of the link is there: the child has nothing of it to inherit */
 	child = fork();
 	if (child < 0) {

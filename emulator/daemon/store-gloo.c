@@ -442,6 +442,8 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 	struct gloo_conn *c = fd < 0 ? NULL : calloc(1, sizeof(*c));
 
 	(void)what;
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+		store_refuse_one(p->group->store, listen_fd);
 	if (fd >= 0 && !c)
 		close(fd);
 	if (!c)

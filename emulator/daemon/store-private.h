@@ -54,6 +54,9 @@ struct store_server {
 	struct invented *by_real;  /* the same ones by real_id */
 };
 
+/* store-server.c: hangs up on the next one at @listen_fd, when no descriptor is left. */
+void store_refuse_one(struct store_server *ss, int listen_fd);
+
 /* store-virtual.c */
 void virtual_on_missing(void *owner, void *client_owner, struct store_bytes key);
 void virtual_on_set(void *owner, void *client_owner, struct store_bytes key,

@@ -279,11 +279,11 @@ static int peer_new(struct store_server *ss, int fd, const struct sockaddr_stora
 
 /* No descriptor is left. A connection that nobody takes would keep the listener readable
  * for ever: it is taken with the reserve and hung up. */
-static void refuse_one(struct store_server *ss)
+void store_refuse_one(struct store_server *ss, int listen_fd)
 {
 	if (ss->reserve >= 0)
 		close(ss->reserve);
-	closep(&(int){accept4(listener_fd(ss->listener), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)});
+	closep(&(int){accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)});
 	ss->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	server_warn_stranger(ss->daemon, "store: a connection was refused, nboxd has no descriptors left "
 			     "(%llu clients): raise ulimit -n", (unsigned long long)ss->n_peers);
@@ -300,7 +300,7 @@ static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
 		int fd = accept4(listen_fd, (struct sockaddr *)&a, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			refuse_one(ss);
+			store_refuse_one(ss, listen_fd);
 		if (fd < 0)
 			return;
 		if (peer_new(ss, fd, &a, len) < 0)
