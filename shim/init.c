@@ -17,6 +17,7 @@
 #include "shim/group.h"
 #include "shim/job-ranks.h"
 #include "shim/last-error.h"
+#include "shim/quiet-thread.h"
 #include "shim/real-comm.h"
 #include "shim/real.h"
 #include "shim/session.h"
@@ -236,7 +237,7 @@ ncclResult_t init_run(const struct init *list, uint32_t n)
 	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &attr, run_background, job)) {
+	if (quiet_thread(&thread, &attr, run_background, job)) {
 		result = job_run(job);
 		free(job);
 	} else {

@@ -14,10 +14,11 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "shim/quiet-thread.h"
 
 #include "base/log.h"
 
@@ -184,7 +185,6 @@ uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_
 {
 	struct question q = {.thread = (unsigned long)pthread_self(), .n_ranks = n_ranks,
 			     .rank = rank, .world_rank = world_rank, .most = most};
-	sigset_t all, before;
 	pthread_t thread;
 	void *saved;
 	int state, rc;
@@ -192,11 +192,7 @@ uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_
 	if (!find(&q.py) || !q.py.IsInitialized() ||
 	    (q.py.IsFinalizing && q.py.IsFinalizing()))
 		return 0;
-	/* signals are for the job's threads */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, NULL, asker, &q);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = quiet_thread(&thread, NULL, asker, &q);
 	if (rc)
 		return 0;
 	/* whether this thread holds the interpreter's lock or not: the other one gets it */

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include "shim/comm.h"
 #include "shim/play.h"
 #include "shim/progress-internal.h"
+#include "shim/quiet-thread.h"
 #include "shim/session.h"
 
 #define LAZY_NS (1 * NS_PER_MS) /* how late a lazy note may be looked at */
@@ -272,17 +272,9 @@ static void *progress_main(void *arg)
 	return NULL;
 }
 
-/* Without signals: the mask of the caller is as before. */
 static int start_thread(void)
 {
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&g.thread, NULL, progress_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -rc;
+	return -quiet_thread(&g.thread, NULL, progress_main, NULL);
 }
 
 static void in_child(void)
