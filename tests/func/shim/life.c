@@ -205,6 +205,7 @@ static void nonblocking(cudaStream_t stream)
 static void shrink(cudaStream_t stream)
 {
 	ncclComm_t comm = comm_new("shrink"), child = NULL, third = NULL;
+	ncclComm_t barrier = comm_new("shrink barrier");
 	int last[1] = {n - 1}, two[2] = {0, n - 2}, self[1] = {me};
 
 	if (me != n - 1) {
@@ -212,6 +213,8 @@ static void shrink(cudaStream_t stream)
 		check_size(child, n - 1, me);
 		check_works(child, stream);
 	}
+	check_works(barrier, stream); /* an abort takes what others have not finished, too */
+	NCCL(ncclCommDestroy(barrier));
 	/* again, of the child, from the front: ranks move up; the parent's work is dropped */
 	if (me != n - 1 && me != 0 && me != n - 2 && n > 3) {
 		NCCL(ncclCommShrink(child, two, 2, &third, NULL, NCCL_SHRINK_ABORT));
