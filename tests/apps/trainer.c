@@ -91,9 +91,15 @@ __attribute__((noreturn)) static void die(const char *what, const char *why)
 		if (error_ != cudaSuccess)                                                         \
 			die(#call, cudaGetErrorString(error_));                                    \
 	} while (0)
+/* One thread at a time, as an abort frees the communicator that the others use. */
+static pthread_mutex_t nccl_lock = PTHREAD_MUTEX_INITIALIZER;
+
 #define NCCL(call)                                                                                 \
 	do {                                                                                       \
-		ncclResult_t result_ = (call);                                                     \
+		ncclResult_t result_;                                                              \
+		pthread_mutex_lock(&nccl_lock);                                                    \
+		result_ = (call);                                                                  \
+		pthread_mutex_unlock(&nccl_lock);                                                  \
 		if (result_ != ncclSuccess)                                                        \
 			die(#call, ncclGetErrorString(result_));                                   \
 	} while (0)
@@ -213,6 +219,7 @@ static void *watch(void *arg)
 {
 	const struct timespec interval = {.tv_nsec = 20000000};
 	struct trainer *t = arg;
+	struct timespec until;
 	ncclResult_t state;
 
 	while (!atomic_load(&t->is_over)) {
@@ -222,6 +229,10 @@ static void *watch(void *arg)
 				pause(); /* the main thread is on its way out */
 			fprintf(stderr, "trainer: rank %d: NCCL reports: %s\n", t->rank,
 				ncclGetErrorString(state));
+			/* a main thread that hangs inside NCCL is freed by the abort */
+			clock_gettime(CLOCK_REALTIME, &until);
+			until.tv_sec += 1;
+			pthread_mutex_timedlock(&nccl_lock, &until);
 			ncclCommAbort(t->comm);
 			_exit(1);
 		}

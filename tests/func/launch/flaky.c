@@ -1,8 +1,10 @@
 /* A worker that makes one communicator of the world and sums a word in it. With FLAKY=N the
  * process with LOCAL_RANK 1 ends with code 3 after its communicator in the first N attempts of
- * an elastic launcher. With an argument it sleeps after its op, 30 s at most. Prints nothing when all is well. */
+ * an elastic launcher; "early" as argument: with code 3 before it makes one. With another
+ * argument it sleeps after its op, 30 s at most. Prints nothing when all is well. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cuda_runtime_api.h>
@@ -35,8 +37,8 @@ int main(int argc, char **argv)
 	float value = 1, sum = 0;
 	char path[4096];
 
-	(void)argv;
-
+	if (argc > 1 && strcmp(argv[1], "early") == 0)
+		return 3;
 	CHECK(cudaSetDevice(local));
 	/* rank 0 need not be here: the first of this node makes the id, for this attempt */
 	snprintf(path, sizeof(path), "%s/flaky-id.%d.%d", getenv("TMPDIR"), (int)getppid(),

@@ -50,7 +50,7 @@ for node in first 2 last; do
 		torchrun --nproc-per-node=2 "$here/flaky"
 done
 is "$("$NBOX" report --csv n-last | grep -c AllReduce)" 2 "the op is in the record"
-exits 3 "a job that fails before its first op" "$NBOX" run --nodes 4 --out f -- torchrun --nproc-per-node=2 sh -c 'exit 3'
+exits 3 "a job that fails before its first op" "$NBOX" run --nodes 4 --out f -- torchrun --nproc-per-node=2 "$here/flaky" early
 says "ended before its first op was over" "why no op was recorded"
 says "the job ended with exit code 3" "and that the figures are not of a whole job"
 exits 0 "the agent starts all again when one fails" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r -- torchrun --nproc-per-node=2 --max-restarts=2 "$here/flaky"
