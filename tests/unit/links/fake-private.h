@@ -1,0 +1,51 @@
+/* Inside fake-*.c: what its parts know of each other. Each function of libibverbs and
+ * librdmacm is in the part that has its noun, under its own name behind "fake_"; the table
+ * of them all is in fake-verbs.c. */
+#pragma once
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "fake-verbs.h"
+
+#define X(name) __typeof__(ibv_##name) fake_##name;
+VERBS_IBV(X)
+#undef X
+#define X(name) __typeof__(rdma_##name) fake_cm_##name;
+VERBS_CM(X)
+#undef X
+
+/* --- fake-verbs.c --- */
+extern pthread_mutex_t fake_lock;
+extern unsigned int fake_alive; /* things that nobody has given back */
+
+/* Pipes of events: one byte an event. */
+void fake_ring(int fd);
+bool fake_take(int fd);
+int fake_pipe(int fds[2]);
+
+/* --- fake-device.c --- */
+extern struct ibv_context fake_contexts[2];
+void fake_open_devices(void);
+/* With the lock: an event of the first device; of @qp, else of its port. */
+void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp);
+
+/* --- fake-net.c: networks of this host --- */
+int fake_get_networks(struct ifaddrs **ret);
+void fake_free_networks(struct ifaddrs *list);
+
+/* --- fake-memory.c: with the lock: whether memory of that key may be used so --- */
+bool fake_may_touch(uint32_t key, uint64_t addr, uint64_t n, int access);
+
+/* --- fake-queue.c: completion queues --- */
+int fake_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/* With the lock. */
+void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool is_solicited);
+
+/* --- fake-wire.c: queue pairs, and what goes between them --- */
+int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+extern unsigned int fake_n_rnr;
+/* The newest queue pair; NULL: it is gone. */
+struct ibv_qp *fake_newest_qp(void);

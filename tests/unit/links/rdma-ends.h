@@ -1,0 +1,126 @@
+/* For tests of the rdma link over a device that does not exist: two ends in one thread, and
+ * what each test is set up with and must leave behind. */
+#pragma once
+
+#include "conversation.h"
+#include "fake-verbs.h"
+
+#include "base/cleanup.h"
+#include "links/rdma-listen.h"
+#include "links/rdma-private.h"
+
+#define ADDR "rdma:127.0.0.1:0"
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static int setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	rdma_tick_ms = 1000000;
+	verbs_replace(&fake_verbs);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rdma_options o;
+
+	(void)state;
+	rdma_options_init(&o);
+	rdma_options_use(&o);
+	assert_int_equal(fake_leaks(), 0);
+	assert_int_equal(fake_rnr(), 0);
+	for (int i = 0; i < RDMA_THINGS; i++)
+		assert_int_equal(rdma_counts.made[i], rdma_counts.gone[i]);
+	return 0;
+}
+
+static inline struct rdma_options use_options(void)
+{
+	struct rdma_options o;
+
+	rdma_options_init(&o);
+	return o;
+}
+
+struct ends {
+	struct listener *l;
+	struct peer a, b; /* a was accepted, b connected */
+	pthread_t thread;
+	int rc;
+	struct err err;
+	_Atomic bool has_tried;
+};
+
+static inline void *connect_b(void *arg)
+{
+	struct ends *e = arg;
+
+	e->rc = link_connect(listener_addr(e->l), 2000, &peer_events, &e->b, &e->b.link, &e->err);
+	e->has_tried = true;
+	return NULL;
+}
+
+static inline void ends_open(struct ends *e)
+{
+	struct err err;
+
+	memset(e, 0, sizeof(*e));
+	peer_init(&e->a, 1);
+	peer_init(&e->b, 1);
+	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
+	assert_int_equal(pthread_create(&e->thread, NULL, connect_b, e), 0);
+	e->a.link = accept_one(e->l, &e->a);
+	pthread_join(e->thread, NULL);
+	assert_int_equal(e->rc, 0);
+}
+
+static inline void ends_close(struct ends *e)
+{
+	peer_deinit(&e->a);
+	peer_deinit(&e->b);
+	listener_free(e->l);
+}
+
+static unsigned char bytes[1 << 20];
+
+static inline void send_n(struct peer *p, uint64_t *sent, unsigned int n, uint64_t body)
+{
+	struct wire_hdr h;
+
+	for (; n; n--) {
+		wire_hdr_init(&h, WIRE_MESSAGE, body);
+		h.index = (*sent)++;
+		assert_int_equal(link_send(p->link, &h, bytes, h.index), 0);
+	}
+}
+
+/* Both ends move until @done says so; a bound of rounds, not of time. */
+static inline void move(struct ends *e, unsigned int rounds)
+{
+	for (; rounds; rounds--) {
+		link_progress(e->a.link);
+		link_progress(e->b.link);
+	}
+}
+
+static inline void until_closed(struct ends *e, struct peer *p)
+{
+	uint64_t due_ns = clock_now_ns() + 20 * NS_PER_S;
+
+	while (!p->n_closed) {
+		move(e, 1);
+		assert_true(clock_now_ns() < due_ns);
+	}
+}
+
+static inline void expect_end(struct peer *p, int code, const char *words)
+{
+	if (p->closed_code != code || !strstr(p->why, words))
+		fail_msg("code %d: %s; wanted %d: %s", p->closed_code, p->why, code, words);
+	assert_int_equal(p->n_closed, 1);
+	if (code) {
+		assert_non_null(strstr(p->why, "device fake0 port 1, QP "));
+		assert_non_null(strstr(p->why, " to rdma:"));
+	}
+}

@@ -1,0 +1,191 @@
+/* What keeps an rdma link from being (fake-verbs.h): strangers, silence, too little of
+ * something. Both ends say why. */
+#include "rdma-ends.h"
+
+static int try_connect(struct ends *e, int *ret_accept, struct err *accept_err)
+{
+	struct link *link = NULL;
+	struct err err;
+	int rc = -EAGAIN;
+
+	memset(e, 0, sizeof(*e));
+	peer_init(&e->b, 1);
+	peer_init(&e->a, 1);
+	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
+	pthread_create(&e->thread, NULL, connect_b, e);
+	while (rc == -EAGAIN && !e->has_tried)
+		rc = link_accept(e->l, &peer_events, &e->a, &link, accept_err);
+	*ret_accept = rc;
+	e->a.link = link;
+	pthread_join(e->thread, NULL);
+	return e->rc;
+}
+
+static void garbage_is_refused(void **state)
+{
+	struct err why;
+	struct ends e;
+	int rc;
+
+	(void)state;
+	fake_faults.corrupt_hello = true;
+	assert_int_equal(try_connect(&e, &rc, &why), -ECONNREFUSED);
+	assert_non_null(strstr(e.err.text, "took our hello for garbage"));
+	assert_int_equal(rc, -EPROTO);
+	assert_non_null(strstr(why.text, "no hello of nbox"));
+	ends_close(&e);
+}
+
+static void another_version_is_refused(void **state)
+{
+	struct err why;
+	struct ends e;
+	int rc;
+
+	(void)state;
+	fake_faults.hello_version = 9;
+	assert_int_equal(try_connect(&e, &rc, &why), -ECONNREFUSED);
+	assert_non_null(strstr(e.err.text, "another version"));
+	assert_int_equal(rc, -EPROTONOSUPPORT);
+	assert_non_null(strstr(why.text, "speaks version 9"));
+	ends_close(&e);
+}
+
+static void no_answer_is_a_timeout(void **state)
+{
+	struct err why;
+	struct ends e;
+	int rc;
+
+	(void)state;
+	fake_faults.drop_answer = true;
+	assert_int_equal(try_connect(&e, &rc, &why), -ETIMEDOUT);
+	assert_non_null(strstr(e.err.text, "accepts nobody"));
+	ends_close(&e);
+}
+
+static void nobody_listens(void **state)
+{
+	struct err err;
+	struct peer p;
+
+	(void)state;
+	peer_init(&p, 1);
+	assert_int_equal(link_connect("rdma:127.0.0.1:9", 2000, &peer_events, &p, &p.link, &err),
+			 -ECONNREFUSED);
+	assert_non_null(strstr(err.text, "nobody listens there"));
+}
+
+/* The last word of the connection is lost: the first piece says as much. */
+static void a_lost_last_word(void **state)
+{
+	uint64_t sent = 0;
+	struct ends e;
+
+	(void)state;
+	fake_faults.drop_establish = true;
+	ends_open(&e);
+	send_n(&e.b, &sent, 2, 8);
+	move(&e, 50);
+	assert_int_equal(e.a.n_frames, 2);
+	ends_close(&e);
+}
+
+static void too_little_memory(void **state)
+{
+	struct err why;
+	struct ends e;
+	int rc;
+
+	(void)state;
+	fake_faults.reg_errno = ENOMEM;
+	assert_true(try_connect(&e, &rc, &why) < 0);
+	assert_non_null(strstr(e.err.text, "cannot be registered"));
+	ends_close(&e);
+}
+
+/* Bodies cannot be registered, the ring could: the link ends, and says what to do. */
+static void a_body_that_cannot_be_registered(void **state)
+{
+	uint64_t sent = 0;
+	struct ends e;
+
+	(void)state;
+	ends_open(&e);
+	fake_faults.reg_errno = ENOMEM;
+	send_n(&e.b, &sent, 1, 1 << 20);
+	until_closed(&e, &e.b);
+	expect_end(&e.b, -ENOMEM, "cannot be registered");
+	ends_close(&e);
+}
+
+static void a_device_without_resources(void **state)
+{
+	struct err why;
+	struct ends e;
+	int rc;
+
+	(void)state;
+	fake_faults.create_qp_errno = ENOSPC;
+	try_connect(&e, &rc, &why);
+	assert_non_null(strstr(e.err.text, "device fake0 gives no queue pair"));
+	ends_close(&e);
+	fake_reset();
+	fake_faults.alloc_pd_errno = ENOMEM;
+	try_connect(&e, &rc, &why);
+	assert_non_null(strstr(e.err.text, "gives no protection domain"));
+	ends_close(&e);
+	fake_reset();
+	fake_faults.channel_errno = ENODEV;
+	assert_int_equal(listener_open(ADDR, &e.l, &why), -ENODEV);
+	assert_non_null(strstr(why.text, "no RDMA device was found"));
+}
+
+/* Links beyond the completion queue: it grows, and where it cannot, one is refused. */
+static void the_queue_grows(void **state)
+{
+	struct ends e[8];
+	struct listener *l;
+	struct err err;
+	int i, rc = 0;
+
+	(void)state;
+	fake_faults.cq_most = 1024;
+	assert_int_equal(listener_open(ADDR, &l, &err), 0);
+	for (i = 0; i < 8; i++) {
+		struct link *link = NULL;
+
+		memset(&e[i], 0, sizeof(e[i]));
+		peer_init(&e[i].a, 1);
+		peer_init(&e[i].b, 1);
+		e[i].l = l;
+		pthread_create(&e[i].thread, NULL, connect_b, &e[i]);
+		do
+			rc = link_accept(l, &peer_events, &e[i].a, &link, &err);
+		while (rc == -EAGAIN);
+		e[i].a.link = link;
+		pthread_join(e[i].thread, NULL);
+		if (rc)
+			break;
+	}
+	assert_true(i > 3 && i < 8);
+	assert_non_null(strstr(err.text, "no room for another link in the completion queue"));
+	assert_non_null(strstr(e[i].err.text, "no resources for another link"));
+	for (; i >= 0; i--) {
+		peer_deinit(&e[i].a);
+		peer_deinit(&e[i].b);
+	}
+	listener_free(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(garbage_is_refused), T(another_version_is_refused), T(no_answer_is_a_timeout),
+		T(nobody_listens), T(a_lost_last_word), T(too_little_memory),
+		T(a_body_that_cannot_be_registered), T(a_device_without_resources),
+		T(the_queue_grows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* What breaks an rdma link, which no device does on demand (fake-verbs.h): each fault ends in
+ * one sentence, within a bound, with everything given back. */
+#include "rdma-ends.h"
+
+#include <unistd.h>
+
+static void statuses(void **state)
+{
+	static const struct {
+		enum ibv_wc_status status;
+		int code;
+		const char *words;
+	} cases[] = {
+		{IBV_WC_REM_ACCESS_ERR, -EACCES, "IBV_WC_REM_ACCESS_ERR (vendor 0x7): the other end's memory"},
+		{IBV_WC_RNR_RETRY_EXC_ERR, -EPROTO, "IBV_WC_RNR_RETRY_EXC_ERR"},
+		{IBV_WC_RETRY_EXC_ERR, -ETIMEDOUT, "NBOX_IB_TIMEOUT"},
+		{IBV_WC_LOC_PROT_ERR, -EFAULT, "unmapped"},
+		{IBV_WC_FATAL_ERR, -EIO, "the device failed"},
+		{IBV_WC_WR_FLUSH_ERR, -ECONNRESET, "IBV_WC_WR_FLUSH_ERR"},
+		{IBV_WC_GENERAL_ERR, -EIO, "status 21 (a status, vendor 0x7)"},
+	};
+	uint64_t sent;
+	struct ends e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		ends_open(&e);
+		sent = 0;
+		move(&e, 5);
+		fake_faults.send_number = 2;
+		fake_faults.send_status = cases[i].status;
+		send_n(&e.b, &sent, 1, 1 << 20);
+		until_closed(&e, &e.b);
+		expect_end(&e.b, cases[i].code, cases[i].words);
+		assert_int_equal(e.b.n_sent, 0); /* lent bodies are the owner's again */
+		assert_int_equal(link_send(e.b.link, &(struct wire_hdr){0}, NULL, 0), -EPIPE);
+		ends_close(&e);
+	}
+}
+
+static void a_wrong_immediate(void **state)
+{
+	static const uint32_t wrong[] = {70, 1, 0x7fffffff, RDMA_CTL_FLAG | 5};
+	uint64_t sent;
+	struct ends e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		ends_open(&e);
+		sent = 0;
+		send_n(&e.b, &sent, 1, 8);
+		move(&e, 10);
+		fake_faults.imm_number = 2; /* of the body */
+		fake_faults.imm = wrong[i] == 1 ? 0 : wrong[i]; /* 0: a number that was there */
+		send_n(&e.b, &sent, 1, 100000);
+		until_closed(&e, &e.a);
+		expect_end(&e.a, -EPROTO, "the peer broke the rules");
+		ends_close(&e);
+	}
+}
+
+static void device_events(void **state)
+{
+	static const struct {
+		enum ibv_event_type type;
+		int code;
+		const char *words;
+	} cases[] = {
+		{IBV_EVENT_DEVICE_FATAL, -ENODEV, "IBV_EVENT_DEVICE_FATAL"},
+		{IBV_EVENT_CQ_ERR, -EIO, "completion queue overran"},
+		{IBV_EVENT_QP_FATAL, -EIO, "an event"},
+	};
+	struct ends e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		ends_open(&e);
+		move(&e, 5);
+		fake_async(cases[i].type);
+		/* nobody sends: it wakes a sleeper; which of the two hubs reads it is chance */
+		while (!e.a.n_closed && !e.b.n_closed) {
+			peer_wait(&e.a, 1);
+			link_progress(e.b.link);
+		}
+		expect_end(e.a.n_closed && e.a.closed_code ? &e.a : &e.b, cases[i].code, cases[i].words);
+		ends_close(&e);
+	}
+}
+
+/* A port that comes back in time is no error; one that stays down is. */
+static void a_port_goes_down(void **state)
+{
+	uint64_t sent = 0, start_ns;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 200;
+	ends_open(&e);
+	move(&e, 5);
+	fake_async(IBV_EVENT_PORT_ERR);
+	move(&e, 200);
+	fake_async(IBV_EVENT_PORT_ACTIVE);
+	send_n(&e.b, &sent, 3, 8);
+	move(&e, 200);
+	assert_int_equal(e.a.n_frames, 3);
+	fake_async(IBV_EVENT_PORT_ERR);
+	start_ns = clock_now_ns();
+	while (!e.a.n_closed && !e.b.n_closed) {
+		move(&e, 1);
+		usleep(1000);
+		assert_true(clock_now_ns() - start_ns < 30 * NS_PER_S);
+	}
+	expect_end(e.a.closed_code ? &e.a : &e.b, -ENETDOWN, "the port is down");
+	ends_close(&e);
+}
+
+/* The peer's host is gone without a word, and nobody sends: noticed by its silence. */
+static void a_silent_peer(void **state)
+{
+	uint64_t start_ns = clock_now_ns();
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 200;
+	ends_open(&e);
+	move(&e, 5);
+	fake_faults.is_cut = true;
+	while (!e.a.n_closed) {
+		peer_wait(&e.a, 1);
+		assert_true(clock_now_ns() - start_ns < 60 * NS_PER_S);
+	}
+	expect_end(&e.a, -ETIMEDOUT, "does not answer");
+	ends_close(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(statuses), T(a_wrong_immediate), T(device_events), T(a_port_goes_down),
+		T(a_silent_peer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

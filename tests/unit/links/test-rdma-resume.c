@@ -1,0 +1,121 @@
+/* A lost rdma link made again (fake-verbs.h): nothing is lost or doubled, and what does not
+ * come back ends in bounded time. */
+#include "rdma-ends.h"
+
+#include <unistd.h>
+
+/* Every so many sends one is lost with its connection, or arrives and its answer is lost:
+ * both ends go on where they were. The conversation checks order, count and every byte. */
+static void nothing_is_lost_or_doubled(void **state)
+{
+	static const uint32_t every[] = {7, 23, 61};
+	struct rdma_options o = use_options();
+
+	(void)state;
+	rdma_tick_ms = 40;
+	o.reconnect = 200;
+	for (unsigned int i = 0; i < 12; i++) {
+		o.qps = i % 4 == 3 ? 3 : 1;
+		o.ring_bytes = i % 2 ? RDMA_RING_MIN * 4 : UINT32_C(4) << 20;
+		rdma_options_use(&o);
+		converse_calm = fake_reset;
+		fake_faults.send_status = IBV_WC_RETRY_EXC_ERR;
+		fake_faults.send_number = fake_faults.send_every = every[i % 3];
+		fake_faults.send_arrives = i / 3 % 2;
+		converse(ADDR, 60, i < 6 ? 100 : 40, i < 6 ? 100 : 0, i % 5 == 4 ? 10 : 0);
+	}
+	converse_calm = NULL;
+}
+
+static void lose_once(struct ends *e, uint64_t *sent)
+{
+	fake_faults.send_number = 1;
+	fake_faults.send_status = IBV_WC_RETRY_EXC_ERR;
+	send_n(&e->b, sent, 1, 8);
+	link_progress(e->b.link);
+}
+
+/* Nobody answers for a while: attempts a second apart, then it goes on. */
+static void a_cut_that_heals(void **state)
+{
+	struct rdma_options o = use_options();
+	struct link *other = NULL;
+	uint64_t sent = 0;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 200;
+	o.reconnect = 20;
+	rdma_options_use(&o);
+	ends_open(&e);
+	e.a.discard_percent = 100;
+	move(&e, 5);
+	lose_once(&e, &sent);
+	fake_faults.is_cut = true;
+	for (uint64_t due_ns = clock_now_ns() + 700 * NS_PER_MS; clock_now_ns() < due_ns;) {
+		move(&e, 1);
+		usleep(1000);
+	}
+	assert_int_equal(e.a.n_closed + e.b.n_closed, 0);
+	fake_faults.is_cut = false;
+	send_n(&e.b, &sent, 3, 8);
+	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed) {
+		move(&e, 1);
+		assert_int_equal(link_accept(e.l, &peer_events, NULL, &other, NULL), -EAGAIN);
+	}
+	assert_int_equal(e.a.n_frames, 4);
+	assert_false(e.a.bad);
+	ends_close(&e);
+}
+
+/* It never comes back: both ends say so, in bounded time. */
+static void a_cut_that_does_not_heal(void **state)
+{
+	struct rdma_options o = use_options();
+	uint64_t sent = 0;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 200;
+	o.reconnect = 2;
+	rdma_options_use(&o);
+	ends_open(&e);
+	e.a.discard_percent = 100;
+	move(&e, 5);
+	lose_once(&e, &sent);
+	fake_faults.is_cut = true;
+	until_closed(&e, &e.b);
+	assert_non_null(strstr(e.b.why, "2 attempts to connect again failed, the last: no answer"));
+	until_closed(&e, &e.a);
+	assert_non_null(strstr(e.a.why, "did not come back in time"));
+	ends_close(&e);
+}
+
+/* With reconnecting on, an end in good order is still one at once. */
+static void a_parting_word(void **state)
+{
+	struct rdma_options o = use_options();
+	struct ends e;
+
+	(void)state;
+	o.reconnect = 5;
+	rdma_options_use(&o);
+	ends_open(&e);
+	move(&e, 5);
+	e.b.link = link_free(e.b.link);
+	for (int i = 0; i < 100 && !e.a.n_closed; i++)
+		link_progress(e.a.link);
+	assert_int_equal(e.a.n_closed, 1);
+	assert_int_equal(e.a.closed_code, 0);
+	ends_close(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(a_cut_that_does_not_heal),
+		T(a_parting_word),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
