@@ -1,10 +1,11 @@
-/* Inside links/rdma-*.c: the structs of the rdma link. See rdma.c for how it works. */
+/* Inside links/rdma*.c: the structs of the rdma link. See rdma.c for how it works. */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "links/link-core.h"
 #include "links/rdma-hello.h"
 #include "links/rdma-options.h"
@@ -26,10 +27,20 @@ struct rdma_piece {
 
 /* Work request ids: what it is, and its slot (receives) or place in its queue (sends). */
 enum rdma_wr { RDMA_WR_RECV = 1, RDMA_WR_DATA, RDMA_WR_CTL, RDMA_WR_PROBE };
-static inline uint64_t rdma_wr_id(enum rdma_wr kind, uint32_t index)
+#define RDMA_WR_KIND_SHIFT 56 /* below it the index, which never gets that far */
+static inline uint64_t rdma_wr_id(enum rdma_wr kind, uint64_t index)
 {
-	return (uint64_t)kind << 32 | index;
+	return (uint64_t)kind << RDMA_WR_KIND_SHIFT | index;
 }
+static inline enum rdma_wr rdma_wr_kind(uint64_t id)
+{
+	return (enum rdma_wr)(id >> RDMA_WR_KIND_SHIFT);
+}
+static inline uint64_t rdma_wr_index(uint64_t id)
+{
+	return id & ((UINT64_C(1) << RDMA_WR_KIND_SHIFT) - 1);
+}
+#define RDMA_NOT_POSTED UINT64_MAX /* a place in a queue that is never reached */
 
 /* Registered memory of others, kept for the next time. */
 struct rdma_region {
@@ -51,7 +62,7 @@ struct rdma_qp {
 	struct rdma_link *link;
 	struct rdma_qp *next; /* in the device's table */
 	uint32_t index;
-	uint32_t sq_posted, sq_done; /* work requests, counted from the connection's start */
+	uint64_t sq_posted, sq_done; /* work requests, counted from the connection's start */
 };
 
 #define RDMA_QP_BUCKETS 256
@@ -111,7 +122,7 @@ enum rdma_state {
 
 struct rdma_tx {
 	uint32_t bytes;    /* of the stream of frames */
-	uint32_t sq_index; /* in its queue pair */
+	uint64_t sq_index; /* in its queue pair, of this connection; RDMA_NOT_POSTED: not on it */
 	uint8_t qp;
 	bool is_over;      /* complete, as the peer said when the link was made again */
 	bool is_lent;      /* from memory of the owner: not done before it is complete */
@@ -228,12 +239,22 @@ void rdma_link_stop_qps(struct rdma_link *r);
 /* Gives the peer one more receive, into @slot. */
 int rdma_repost(struct rdma_link *r, uint16_t slot);
 
-/* --- rdma.c ------------------------------------------------------------------------- */
+/* --- rdma.c: the link ----------------------------------------------------------------- */
+
+static inline struct rdma_link *rdma_of(const struct link *l)
+{
+	/* the callers know whether theirs is const */
+	return container_of((uintptr_t)l, struct rdma_link, link);
+}
+
+static inline uint32_t rdma_least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
 
 int rdma_link_new(struct rdma_hub *h, const struct link_events *ev, void *owner,
 		  struct rdma_link **ret);
 void rdma_link_free(struct rdma_link *r);
-void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc);
 /* Ends the link with @code (0: in good order); the sentence begins with device, port,
  * queue pair and peer. The first call counts. */
 void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
@@ -241,9 +262,27 @@ void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
 /* About once a second. */
 void rdma_on_tick(struct rdma_link *r);
 
-/* --- posting, for rdma-resume.c */
+/* --- rdma-send.c -------------------------------------------------------------------------- */
+
+ssize_t rdma_post(struct link *l, struct link_seg *s, int n_seg); /* see struct link_ops */
+uint64_t rdma_done(struct link *l);
+/* Whether the peer's device has answered that @t arrived. */
 bool rdma_is_complete(const struct rdma_link *r, const struct rdma_tx *t);
+/* A piece that a lost connection may have taken with it. */
 int rdma_post_again(struct rdma_link *r, struct rdma_tx *t, uint64_t seq);
+bool rdma_has_queue_room(const struct rdma_qp *q);
+/* Says how far we have read, if the peer may need to know. */
+void rdma_tell(struct rdma_link *r);
+/* The last word of an end that leaves in good order. */
+void rdma_bye(struct rdma_link *r);
+/* A WRITE of nothing: completes when the peer's device has answered all before it. */
+void rdma_probe(struct rdma_link *r, struct rdma_qp *q);
+
+/* --- rdma-receive.c ----------------------------------------------------------------------- */
+
+ssize_t rdma_read(struct link *l, void *dst, size_t n); /* see struct link_ops */
+/* Errors wait: an end in good order looks like one until its event has been read. */
+void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc);
 
 /* --- rdma-resume.c: a lost connection made again ---------------------------------------- */
 

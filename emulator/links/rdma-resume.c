@@ -99,6 +99,7 @@ int rdma_resume_check(struct rdma_link *r, const struct rdma_hello *h, struct er
 
 		/* the counters of the queue pairs begin anew: no mistaking old for new */
 		t->is_over = seq < next;
+		t->sq_index = RDMA_NOT_POSTED;
 	}
 	return 0;
 }
