@@ -68,6 +68,54 @@ static void a_cut_that_heals(void **state)
 	ends_close(&e);
 }
 
+/* As a_cut_that_heals(), after as many work requests as make a 32-bit count end: a body that
+ * nobody has got must not be given back, however the counts of old and new compare. */
+static void lent_memory_after_many_sends(void **state)
+{
+	static const uint64_t edges[] = {UINT64_C(1) << 31, UINT64_C(1) << 32};
+	struct rdma_options o = use_options();
+	uint64_t sent, due_ns;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 40;
+	o.reconnect = 200;
+	rdma_options_use(&o);
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(edges); i++) {
+		struct rdma_qp *q;
+
+		ends_open(&e);
+		e.a.discard_percent = 100;
+		move(&e, 5);
+		q = &rdma_of(e.b.link)->qps[0];
+		assert_int_equal(q->sq_posted, q->sq_done);
+		q->sq_posted = q->sq_done = edges[i / 2] - 2 + i % 2 * 4; /* below, above */
+		sent = 0;
+		fake_faults.send_number = 1;
+		fake_faults.send_status = IBV_WC_RETRY_EXC_ERR;
+		fake_faults.is_cut = true;
+		send_n(&e.b, &sent, 3, sizeof(bytes));
+		for (due_ns = clock_now_ns() + 200 * NS_PER_MS; clock_now_ns() < due_ns;) {
+			move(&e, 1);
+			assert_int_equal(e.b.n_sent, 0);
+			usleep(1000);
+		}
+		fake_faults.is_cut = false;
+		due_ns = clock_now_ns() + 20 * NS_PER_S;
+		while (e.b.n_sent < 3 && !e.a.n_closed && !e.b.n_closed) {
+			struct link *other;
+
+			move(&e, 1);
+			assert_true(e.b.n_sent <= e.a.n_frames);
+			assert_int_equal(link_accept(e.l, &peer_events, NULL, &other, NULL), -EAGAIN);
+			assert_true(clock_now_ns() < due_ns);
+		}
+		assert_int_equal(e.a.n_frames, 3);
+		ends_close(&e);
+		fake_reset();
+	}
+}
+
 /* It never comes back: both ends say so, in bounded time. */
 static void a_cut_that_does_not_heal(void **state)
 {
@@ -114,6 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(a_cut_that_does_not_heal),
+		T(lent_memory_after_many_sends),
 		T(a_parting_word),
 	};
 
