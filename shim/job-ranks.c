@@ -9,18 +9,26 @@
  *      at this place; not for two ranks, since a pair of a group's ranks has a communicator
  *      of its own
  *
- * What does not look as expected (another version) is not known, never an error. */
+ * What does not look as expected (another version) is not known, never an error.
+ *
+ * The interpreter's lock. Whoever holds it may be waiting for the communicator that is being
+ * made here. So who asks waits for the thread that looks, at most JOB_RANKS_WAIT_NS, and then
+ * leaves it: it ends by itself when it gets the lock, and as long as it has none, nobody is
+ * asked again. A caller that holds the lock does not give it up for us: it might not get it
+ * back. PyTorch's never do, nor those that come through ctypes.CDLL. */
 #include "shim/job-ranks.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "shim/quiet-thread.h"
-
+#include "base/clock.h"
 #include "base/log.h"
+#include "shim/quiet-thread.h"
 
 static const char source[] =
 	"import sys\n"
@@ -63,13 +71,12 @@ static const char source[] =
 
 typedef struct py_object py_object;
 
-/* Python's C interface, the part that all versions since 3.2 have. */
+/* Python's C interface, the part that all versions since 3.4 have. */
 struct python {
 	int (*IsInitialized)(void);
+	int (*Check)(void);
 	int (*Ensure)(void); /* PyGILState_STATE is an enum */
 	void (*Release)(int);
-	void *(*SaveThread)(void);
-	void (*RestoreThread)(void *state);
 	py_object *(*Dict)(void);
 	int (*SetItemString)(py_object *dict, const char *key, py_object *value);
 	py_object *(*GetItemString)(py_object *dict, const char *key); /* borrowed */
@@ -93,10 +100,9 @@ static bool find(struct python *py)
 		void **to;
 	} symbols[] = {
 		{"Py_IsInitialized", (void **)&py->IsInitialized},
+		{"PyGILState_Check", (void **)&py->Check},
 		{"PyGILState_Ensure", (void **)&py->Ensure},
 		{"PyGILState_Release", (void **)&py->Release},
-		{"PyEval_SaveThread", (void **)&py->SaveThread},
-		{"PyEval_RestoreThread", (void **)&py->RestoreThread},
 		{"PyDict_New", (void **)&py->Dict},
 		{"PyDict_SetItemString", (void **)&py->SetItemString},
 		{"PyDict_GetItemString", (void **)&py->GetItemString},
@@ -135,74 +141,181 @@ struct question {
 	struct python py;
 	unsigned long thread; /* Python's number of the one that asks */
 	uint32_t n_ranks, rank, world_rank, most;
-	uint32_t n, *ranks; /* the answer */
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t answered;
+	bool is_answered, is_left; /* the second to come frees the question */
+	uint32_t n, *ranks;	   /* the answer */
 };
 
+/* Threads that still wait for the interpreter's lock and whose answer nobody wants. */
+static _Atomic unsigned int n_left;
+
+static struct question *question_new(const struct python *py)
+{
+	struct question *q = calloc(1, sizeof(*q));
+	pthread_condattr_t attr;
+
+	if (!q)
+		return NULL;
+	q->py = *py;
+	q->thread = (unsigned long)pthread_self();
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&q->answered, &attr);
+	pthread_condattr_destroy(&attr);
+	return q;
+}
+
+static struct question *question_free(struct question *q)
+{
+	pthread_cond_destroy(&q->answered);
+	pthread_mutex_destroy(&q->lock);
+	free(q->ranks);
+	free(q);
+	return NULL;
+}
+
 /* With the interpreter's lock. */
-static void ask(struct question *q, py_object *vars)
+static uint32_t look(const struct question *q, py_object *vars, uint32_t **ret)
 {
 	const struct python *py = &q->py;
 	py_object *code = py->Compile(source, "<nbox>", PY_FILE_INPUT);
 	py_object *result = code ? py->Eval(code, vars, vars) : NULL, *out;
+	uint32_t *ranks = NULL;
 	long size;
 
 	out = result ? py->GetItemString(vars, "out") : NULL;
 	size = out ? py->Size(out) : 0;
 	if (size > 0 && (unsigned long)size <= (unsigned long)q->most * 4) {
-		q->ranks = malloc((size_t)size);
-		if (q->ranks) {
-			memcpy(q->ranks, py->AsString(out), (size_t)size);
-			q->n = (uint32_t)(size / 4);
-		}
+		ranks = malloc((size_t)size);
+		if (ranks)
+			memcpy(ranks, py->AsString(out), (size_t)size);
 	}
 	py->DecRef(result);
 	py->DecRef(code);
+	if (!ranks)
+		return 0;
+	*ret = ranks;
+	return (uint32_t)(size / 4);
+}
+
+static bool is_left(struct question *q)
+{
+	bool is;
+
+	pthread_mutex_lock(&q->lock);
+	is = q->is_left;
+	pthread_mutex_unlock(&q->lock);
+	return is;
 }
 
 static void *asker(void *ctx)
 {
 	struct question *q = ctx;
-	const struct python *py = &q->py;
-	int state = py->Ensure(); /* does not return when Python ends meanwhile */
-	py_object *vars = py->Dict(), *builtins = vars ? py->Builtins() : NULL;
+	const struct python py = q->py;
+	int state = py.Ensure(); /* does not return when Python ends meanwhile */
+	py_object *vars = is_left(q) ? NULL : py.Dict(), *builtins = vars ? py.Builtins() : NULL;
+	uint32_t *ranks = NULL, n = 0;
+	bool left;
 
 	if (builtins) {
-		py->SetItemString(vars, "__builtins__", builtins);
-		set_number(py, vars, "n", q->n_ranks);
-		set_number(py, vars, "rank", q->rank);
-		set_number(py, vars, "world", q->world_rank);
-		set_number(py, vars, "thread", q->thread);
-		ask(q, vars);
-		py->Clear();
+		py.SetItemString(vars, "__builtins__", builtins);
+		set_number(&py, vars, "n", q->n_ranks);
+		set_number(&py, vars, "rank", q->rank);
+		set_number(&py, vars, "world", q->world_rank);
+		set_number(&py, vars, "thread", q->thread);
+		n = look(q, vars, &ranks);
+		py.Clear();
 	}
-	py->DecRef(vars);
-	py->Release(state);
+	py.DecRef(vars);
+	py.Release(state);
+	pthread_mutex_lock(&q->lock);
+	q->ranks = ranks;
+	q->n = n;
+	q->is_answered = true;
+	left = q->is_left;
+	pthread_cond_signal(&q->answered);
+	pthread_mutex_unlock(&q->lock);
+	if (left) {
+		question_free(q);
+		atomic_fetch_sub(&n_left, 1);
+	}
 	return NULL;
+}
+
+/* Return: whether the answer has come; else the question is the asker's from now on. */
+static bool wait_for_answer(struct question *q)
+{
+	uint64_t until_ns = clock_now_ns() + JOB_RANKS_WAIT_NS;
+	struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+				 .tv_nsec = (long)(until_ns % NS_PER_S)};
+	bool is_answered;
+	int rc = 0;
+
+	pthread_mutex_lock(&q->lock);
+	while (!q->is_answered && !rc)
+		rc = pthread_cond_timedwait(&q->answered, &q->lock, &until);
+	is_answered = q->is_answered;
+	if (!is_answered) {
+		q->is_left = true;
+		atomic_fetch_add(&n_left, 1);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return is_answered;
+}
+
+/* Return: 0; a positive errno when there is no thread to be had. */
+static int start(struct question *q)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	rc = quiet_thread(&thread, &attr, asker, q);
+	pthread_attr_destroy(&attr);
+	return rc;
 }
 
 uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
 		   uint32_t **ret)
 {
-	struct question q = {.thread = (unsigned long)pthread_self(), .n_ranks = n_ranks,
-			     .rank = rank, .world_rank = world_rank, .most = most};
-	pthread_t thread;
-	void *saved;
-	int state, rc;
+	struct python py;
+	struct question *q;
+	uint32_t n;
 
-	if (!find(&q.py) || !q.py.IsInitialized() ||
-	    (q.py.IsFinalizing && q.py.IsFinalizing()))
+	if (!find(&py) || !py.IsInitialized() || (py.IsFinalizing && py.IsFinalizing()))
 		return 0;
-	rc = quiet_thread(&thread, NULL, asker, &q);
-	if (rc)
+	if (py.Check() || atomic_load(&n_left)) {
+		log_debug("the job's lists of ranks are not asked for: the interpreter's lock is held");
 		return 0;
-	/* whether this thread holds the interpreter's lock or not: the other one gets it */
-	state = q.py.Ensure();
-	saved = q.py.SaveThread();
-	pthread_join(thread, NULL);
-	q.py.RestoreThread(saved);
-	q.py.Release(state);
-	if (q.n)
-		*ret = q.ranks;
-	log_debug("the job's own list of ranks: %u of them", q.n);
-	return q.n;
+	}
+	q = question_new(&py);
+	if (!q)
+		return 0;
+	q->n_ranks = n_ranks;
+	q->rank = rank;
+	q->world_rank = world_rank;
+	q->most = most;
+	if (start(q)) {
+		question_free(q);
+		return 0;
+	}
+	if (!wait_for_answer(q)) {
+		log_warn("PyTorch could not be asked who is in a communicator of %u ranks: a thread of "
+			 "the job has kept Python's interpreter lock for %d s; its members are found "
+			 "otherwise, and the summary says how (NBOX_ASK_PYTHON=0: PyTorch is never asked)",
+			 n_ranks, (int)(JOB_RANKS_WAIT_NS / NS_PER_S));
+		return 0;
+	}
+	n = q->n;
+	if (n) {
+		*ret = q->ranks;
+		q->ranks = NULL;
+	}
+	question_free(q);
+	log_debug("the job's own list of ranks: %u of them", n);
+	return n;
 }

@@ -2,11 +2,16 @@
  * but PyTorch, in this same process, keeps it: asked through Python's documented C interface,
  * found at run time, when there is a Python here and torch.distributed is loaded.
  *
- * Only looks. NBOX_ASK_PYTHON=0 leaves it out: for a job in which a thread keeps the
- * interpreter's lock while it waits for a communicator that another thread makes. */
+ * Only looks, and only with Python's interpreter lock, which it waits for no longer than
+ * JOB_RANKS_WAIT_NS: a thread of the job may keep it while it waits for this very communicator.
+ * Not asked is where the calling thread holds the lock itself, and with NBOX_ASK_PYTHON=0. */
 #pragma once
 
 #include <stdint.h>
+
+/* Long beside any step of Python that holds the lock, on a busy machine too; short beside the
+ * patience of the job's other ranks. Once in a process: see job-ranks.c. */
+#define JOB_RANKS_WAIT_NS UINT64_C(5000000000)
 
 /**
  * job_ranks - the world ranks of the communicator that the calling thread is making
@@ -14,8 +19,7 @@
  * @rank: of this process in it, @world_rank in the world: the list must have it there
  * @ret: the caller's to free(); at most @most ranks
  *
- * Waits for Python's interpreter lock; PyTorch holds none when it waits for NCCL.
- * Return: how many ranks; 0: nobody knows.
+ * Any thread. Return: how many ranks; 0: nobody knows, or nobody could be asked in time.
  */
 uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
 		   uint32_t **ret);

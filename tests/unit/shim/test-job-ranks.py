@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import types
 
 NAME = "torch.distributed.distributed_c10d"
@@ -45,29 +46,34 @@ def check(what, got, want):
     print(f"{'ok' if got == want else 'not ok'} {n_tests} - {what}" + ("" if got == want else f": {got}, not {want}"), flush=True)
 
 
-def run(lib, how):
-    check(f"{how}: PyTorch is not loaded", ranks(lib, 4, 0, 1), None)
+def make():
     module = types.ModuleType(NAME)
     exec(STAND_IN, module.__dict__)
     module._world.pg_group_ranks = {k: {r: i for i, r in enumerate(v)} for k, v in GROUPS.items()}
     sys.modules[NAME] = module
+    return module
+
+
+def run(lib):
+    check("PyTorch is not loaded", ranks(lib, 4, 0, 1), None)
+    module = make()
 
     def ask(n, rank, world):
         return lambda: ranks(lib, n, rank, world)
 
-    check(f"{how}: a split", module.split_group(ask(0, 1, 5), [[2, 5, 11]]), [2, 5, 11])
-    check(f"{how}: a split that this rank is not in", module.split_group(ask(0, 0, 5), [[2, 5, 11]]), None)
-    check(f"{how}: a new group", module._new_process_group_helper(ask(3, 2, 9), [0, 4, 9]), [0, 4, 9])
-    check(f"{how}: first use, two groups of that size", module.all_reduce(ask(4, 0, 1), "pp"), [1, 2, 3, 4])
-    check(f"{how}: first use of the other", module.all_reduce(ask(4, 0, 1), "dp"), [1, 5, 9, 13])
-    check(f"{how}: a pair of a group, by its rank", module.send(ask(2, 0, 5), "dp", 3), [5, 13])
-    check(f"{how}: a pair, by world rank", module.recv(ask(2, 1, 9), "dp", 1), [1, 9])
-    check(f"{how}: without a frame the only one that fits", ranks(lib, 3, 1, 1), [0, 1, 7])
-    check(f"{how}: without a frame two fit", ranks(lib, 4, 0, 1), None)
-    check(f"{how}: without a frame no pair", ranks(lib, 2, 0, 1), None)
-    check(f"{how}: another rank", ranks(lib, 3, 0, 1), None)
-    check(f"{how}: more than there is room for", ranks(lib, 3, 1, 1, 2), None)
-    check(f"{how}: what nobody expected", module.broken(ask(3, 1, 1)), [0, 1, 7])
+    check("a split", module.split_group(ask(0, 1, 5), [[2, 5, 11]]), [2, 5, 11])
+    check("a split that this rank is not in", module.split_group(ask(0, 0, 5), [[2, 5, 11]]), None)
+    check("a new group", module._new_process_group_helper(ask(3, 2, 9), [0, 4, 9]), [0, 4, 9])
+    check("first use, two groups of that size", module.all_reduce(ask(4, 0, 1), "pp"), [1, 2, 3, 4])
+    check("first use of the other", module.all_reduce(ask(4, 0, 1), "dp"), [1, 5, 9, 13])
+    check("a pair of a group, by its rank", module.send(ask(2, 0, 5), "dp", 3), [5, 13])
+    check("a pair, by world rank", module.recv(ask(2, 1, 9), "dp", 1), [1, 9])
+    check("without a frame the only one that fits", ranks(lib, 3, 1, 1), [0, 1, 7])
+    check("without a frame two fit", ranks(lib, 4, 0, 1), None)
+    check("without a frame no pair", ranks(lib, 2, 0, 1), None)
+    check("another rank", ranks(lib, 3, 0, 1), None)
+    check("more than there is room for", ranks(lib, 3, 1, 1, 2), None)
+    check("what nobody expected", module.broken(ask(3, 1, 1)), [0, 1, 7])
 
     class Interrupted(dict):
         """Who looks at it is interrupted there."""
@@ -85,19 +91,33 @@ def run(lib, how):
     except KeyboardInterrupt:
         got = "raised"
     module._world.pg_group_ranks = kept
-    check(f"{how}: what a signal's handler raises is the job's", got, "raised")
+    check("what a signal's handler raises is the job's", got, "raised")
     out = []
     thread = threading.Thread(target=lambda: out.append(ranks(lib, 3, 1, 1)))
     thread.start()
     thread.join(30)
-    check(f"{how}: another thread", out, [[0, 1, 7]])
+    check("another thread", out, [[0, 1, 7]])
     module._world = None
-    check(f"{how}: groups are kept elsewhere", ranks(lib, 3, 1, 1), None)
+    check("groups are kept elsewhere", ranks(lib, 3, 1, 1), None)
     del sys.modules[NAME]
 
 
-# with the interpreter's lock given up around the call, as PyTorch does, and held
-run(ctypes.CDLL(sys.argv[1]), "lock free")
-run(ctypes.PyDLL(sys.argv[1]), "lock held")
+def other_thread_has_the_lock(lib, python_lib):
+    """Only ask_while_lock_is_held() knows when it came back: here nothing runs before it gives up the lock."""
+    took_ms = python_lib.ask_while_lock_is_held()
+    check("lock kept by who waits for us: goes on within the bound", 4900 <= took_ms < 30000 or took_ms, True)
+    # the thread that is left ends now; until then, nobody is asked
+    for _ in range(600):
+        if ranks(lib, 3, 1, 1) == [0, 1, 7]:
+            break
+        time.sleep(0.1)
+    check("lock kept by who waits for us: asked again afterwards", ranks(lib, 3, 1, 1), [0, 1, 7])
+
+
+lib, python_lib = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(sys.argv[1])
+run(lib)  # with the interpreter's lock given up around the call, as PyTorch does
+module = make()
+check("lock held: not asked, since it might not come back", ranks(python_lib, 3, 1, 1), None)
+other_thread_has_the_lock(lib, python_lib)
 print(f"1..{n_tests}")
 sys.exit(1 if n_bad else 0)
