@@ -235,6 +235,8 @@ static uint32_t reap(struct job *j)
 		}
 		kill(-j->pids[i], SIGKILL); /* what it may have left behind */
 		j->pids[i] = 0;
+		if (j->on_end)
+			j->on_end(j->ctx, i, code_of(status));
 		if (code_of(status) != 0 && (first == 0 || (first < 128 && WIFSIGNALED(status)))) {
 			first = code_of(status);
 			who = i;

@@ -18,6 +18,9 @@ struct job {
 	int exit_code;             /* of the first process that failed; 128 + signal */
 	uint32_t failed_proc;      /* its number, when exit_code is not 0 */
 	int is_interrupted;        /* by a signal to nbox */
+	/* May be NULL: process @proc has ended, with the exit code of a shell. */
+	void (*on_end)(void *ctx, uint32_t proc, int exit_code);
+	void *ctx;
 };
 
 /* An environment for one more process: "NAME=value" strings, owned. */

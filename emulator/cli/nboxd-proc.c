@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,28 +50,40 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 		struct err *err)
 {
 	CLEANUP(freep) char **args = NULL;
-	int fds[2], n = 0, r;
-	char fd_text[16], line[1200];
+	int fds[2], told[2], n = 0, r;
+	char fd_text[16], told_text[16], line[1200];
 	pid_t parent = getpid();
 
 	while (argv[n])
 		n++;
-	args = calloc((size_t)n + 3, sizeof(*args));
+	args = calloc((size_t)n + 5, sizeof(*args));
 	if (!args)
 		return err_set(err, ENOMEM, "out of memory");
 	if (pipe(fds) < 0)
 		return err_set(err, errno, "pipe: %s", strerror(errno));
 	fcntl(fds[0], F_SETFD, FD_CLOEXEC);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, told) < 0) {
+		r = err_set(err, errno, "socketpair: %s", strerror(errno));
+		close(fds[0]);
+		close(fds[1]);
+		return r;
+	}
+	fcntl(told[0], F_SETFD, FD_CLOEXEC);
 	memcpy(args, argv, (size_t)n * sizeof(*args));
 	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
 	args[n] = (char *)"--ready-fd";
 	args[n + 1] = fd_text;
+	snprintf(told_text, sizeof(told_text), "%d", told[1]);
+	args[n + 2] = (char *)"--ended-fd";
+	args[n + 3] = told_text;
 	p->pid = fork();
 	if (p->pid < 0) {
 		r = err_set(err, errno, "fork: %s", strerror(errno));
 		p->pid = 0;
 		close(fds[0]);
 		close(fds[1]);
+		close(told[0]);
+		close(told[1]);
 		return r;
 	}
 	if (p->pid == 0) {
@@ -87,6 +100,8 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 		_exit(127);
 	}
 	close(fds[1]);
+	close(told[1]);
+	p->ended_fd = told[0];
 	r = read_line(fds[0], line, sizeof(line), READY_MS);
 	close(fds[0]);
 	p->store[0] = 0;
@@ -99,8 +114,20 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 	return err_set(err, ECHILD, "nboxd ended before it listened (its own line says why)");
 }
 
+void nboxd_tell_ended(const struct nboxd_proc *p, uint32_t rank, int exit_code)
+{
+	char text[32];
+	int n = snprintf(text, sizeof(text), "%u %d", rank, exit_code);
+
+	/* one that is gone needs it no more; one that is stopped is no reason to stop, too */
+	if (p->pid > 0)
+		(void)!send(p->ended_fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void nboxd_gone(struct nboxd_proc *p)
 {
+	if (p->pid > 0)
+		close(p->ended_fd);
 	p->pid = 0;
 	if (strncmp(p->addr, "shm:/", 5) == 0)
 		unlink(p->addr + 4); /* killed, it could not do that itself */

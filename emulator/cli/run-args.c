@@ -78,7 +78,7 @@ int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
 		return err_set(err, EINVAL, "%s takes no value", flags[i].flag);
 	if (flags[i].arg) {
 		value = word[len] ? word + len + 1 : *index + 1 < argc ? argv[++*index] : NULL;
-		if (!value || !value[0])
+		if (!value || !value[0] || (!word[len] && !strncmp(value, "--", 2)))
 			return err_set(err, EINVAL, "%s needs a value: %s", flags[i].flag, flags[i].help);
 	}
 	++*index;

@@ -224,6 +224,18 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 	return code;
 }
 
+struct told {
+	const struct run *run;
+	const struct nboxd_proc *daemon;
+};
+
+static void on_end(void *ctx, uint32_t proc, int exit_code)
+{
+	const struct told *t = ctx;
+
+	nboxd_tell_ended(t->daemon, t->run->config->real[proc], exit_code);
+}
+
 static int start_ranks(struct run *r, struct job *job, const struct nboxd_proc *daemon,
 		       const char *token, struct err *err)
 {
@@ -289,6 +301,7 @@ int run_execute(struct run *r)
 	struct err err = { "" };
 	char token[WIRE_TOKEN_BYTES + 1] = "";
 	struct job_also also = { 0 };
+	struct told told = { r, &daemon };
 	int code = 0;
 
 	if (r->is_dry) {
@@ -320,6 +333,11 @@ int run_execute(struct run *r)
 		return code == -ENOENT || code == -EACCES ? 2 : 1;
 	}
 	also.pid = daemon.pid;
+	/* a launcher may start a rank again; a process may play several */
+	if (!r->is_plain && !r->is_launcher && count_procs(r) == r->config->n_real) {
+		job.on_end = on_end;
+		job.ctx = &told;
+	}
 	code = job_wait(&job, &also, GRACE_MS, &err);
 	if (code < 0)
 		fail("run", &err);
@@ -337,8 +355,9 @@ int run_execute(struct run *r)
 	if (code != 0 && job.exit_code == 0)
 		job.exit_code = 1;
 	if (job.exit_code > 0 && job.n > 1 && !job.is_interrupted)
-		fprintf(stderr, "nbox run: process %u of %u failed first (exit code %d)\n", job.failed_proc,
-			job.n, job.exit_code);
+		fprintf(stderr, "nbox run: process %u of %u (rank %u) failed first (exit code %d)\n",
+			job.failed_proc, job.n, r->is_plain ? job.failed_proc : r->config->real[job.failed_proc],
+			job.exit_code);
 	if (!r->is_plain && summarise(r, &res, job.exit_code, &err) < 0 && job.exit_code == 0)
 		return fail("run", &err);
 	return job.exit_code;

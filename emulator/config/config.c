@@ -151,10 +151,11 @@ int config_arg(struct config *c, int argc, char *const argv[], int *index, struc
 			value = word + len + 1;
 			*index += 1;
 		} else {
-			if (*index + 1 >= argc)
-				return err_set(err, EINVAL, "--%s: needs a value: --%s %s", name,
-					       name, config_options[i].arg);
-			value = argv[*index + 1];
+			value = *index + 1 < argc ? argv[*index + 1] : NULL;
+			if (!value || !strncmp(value, "--", 2))
+				return err_set(err, EINVAL, "--%s: needs a value: --%s %s%s%s%s", name,
+					       name, config_options[i].arg, value ? " (not " : "",
+					       value ? value : "", value ? ")" : "");
 			*index += 2;
 		}
 		r = config_set(c, (enum config_id)i, SOURCE_FLAG, value);

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/comm.h"
+#include "daemon/ended.h"
 #include "daemon/gather-private.h"
 #include "daemon/groups.h"
 #include "daemon/store-server.h"
@@ -18,6 +19,10 @@
 
 /* What looks incomplete is waited for so many times longer than what does not. */
 #define PATIENCE 40
+
+/* A rank whose process has ended does not come. Another process of the job might be checking in for it
+ * just now, one that drives several devices. */
+#define ENDED_NS (2 * NS_PER_S)
 
 static const char *const kind_names[] = {"init", "split", "shrink"};
 
@@ -590,6 +595,46 @@ static bool gather_lacks_creator(const struct gather *g)
 	return true;
 }
 
+static bool has_come(const struct gather *g, uint32_t world_rank)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		if (g->entries[i].world_rank == world_rank)
+			return true;
+	return false;
+}
+
+/* A real rank that has to come and whose process has ended: of a communicator of the whole world, or
+ * of one of which the job said who is in it. -1: none. */
+static int64_t gather_ended(const struct gather *g)
+{
+	const struct server *s = g->server;
+	const struct told *told = g->kind == GATHER_INIT ? told_find(g, 0) : NULL;
+
+	if (!s->ended.n || g->kind != GATHER_INIT)
+		return -1;
+	if (g->n_ranks == s->config->world)
+		for (size_t i = 0; i < s->cluster.n_real; i++)
+			if (ended_code(s, s->cluster.real[i]) != ENDED_NOT && !has_come(g, s->cluster.real[i]))
+				return s->cluster.real[i];
+	for (uint32_t i = 0; told && i < told->n; i++)
+		if (ended_code(s, told->world_ranks[i]) != ENDED_NOT && !has_come(g, told->world_ranks[i]))
+			return told->world_ranks[i];
+	return -1;
+}
+
+/* Return: whether it failed, and is freed. */
+static bool fail_ended(struct gather *g, uint64_t now_ns)
+{
+	int64_t rank = gather_ended(g);
+
+	if (rank < 0 || now_ns < g->last_ns + ENDED_NS)
+		return false;
+	gather_fail(g, ECONNRESET, "the process of world rank %lld has ended with exit code %d and did not "
+		    "make it; every member must, so see why that one ended before", (long long)rank,
+		    ended_code(g->server, rank));
+	return true;
+}
+
 static char *gather_text(const struct gather *g, uint64_t now_ns, char *buf, size_t size)
 {
 	size_t used = (size_t)snprintf(buf, size, "a communicator of %u ranks by %s has waited %.1f s: "
@@ -617,6 +662,8 @@ uint64_t gather_tick(struct server *s, uint64_t now_ns)
 	DL_FOREACH_SAFE(s->gathers, g, next) {
 		uint64_t due = g->warn_ns;
 
+		if (fail_ended(g, now_ns))
+			continue;
 		if (g->kind == GATHER_INIT && g->n_ranks < s->config->world) {
 			if (now_ns >= g->last_ns + settle) {
 				bool is_long = now_ns >= g->last_ns + PATIENCE * settle;

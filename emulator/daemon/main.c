@@ -15,12 +15,12 @@
 
 extern char **environ;
 
-static const char *const own_flags[] = {"--config", "--ready-fd", "--background", "--once", "--check", "--help",
+static const char *const own_flags[] = {"--config", "--ready-fd", "--ended-fd", "--background", "--once", "--check", "--help",
 					"--version"};
 
 struct args {
 	const char *file;
-	int ready_fd;
+	int ready_fd, ended_fd; /* ended_fd -1: none */
 	bool check_only, background, once;
 };
 
@@ -33,6 +33,7 @@ static void usage(FILE *f)
 	      "  --config FILE                cluster file (YAML)\n"
 	      "  \x20                           NBOX_CONFIG\n"
 	      "  --ready-fd N                 the ready line goes to this descriptor\n"
+	      "  --ended-fd N                 a socket at which is told whose process has ended (ended.h)\n"
 	      "  --background                 return when it listens; it goes on by itself\n"
 	      "  --once                       end when the last worker has left\n"
 	      "  --check                      check the options, print the effective configuration, end\n"
@@ -79,17 +80,19 @@ static int parse_args(struct config *c, int argc, char **argv, struct args *ret,
 			i++;
 			continue;
 		}
-		if (strcmp(word, "--config") == 0 || strcmp(word, "--ready-fd") == 0) {
+		if (strcmp(word, "--config") == 0 || strcmp(word, "--ready-fd") == 0 ||
+		    strcmp(word, "--ended-fd") == 0) {
+			int *fd = word[2] == 'r' ? &ret->ready_fd : &ret->ended_fd;
 			char *end;
 
-			if (i + 1 >= argc)
+			if (i + 1 >= argc || !strncmp(argv[i + 1], "--", 2))
 				return err_set(err, EINVAL, "%s: needs a value", word);
 			if (word[2] == 'c') {
 				ret->file = argv[i + 1];
 			} else {
-				ret->ready_fd = (int)strtol(argv[i + 1], &end, 10);
-				if (*end || end == argv[i + 1] || ret->ready_fd < 0)
-					return err_set(err, EINVAL, "--ready-fd: '%s' is no descriptor",
+				*fd = (int)strtol(argv[i + 1], &end, 10);
+				if (*end || end == argv[i + 1] || *fd < 0)
+					return err_set(err, EINVAL, "%s: '%s' is no descriptor", word,
 						       argv[i + 1]);
 			}
 			i += 2;
@@ -142,7 +145,7 @@ int main(int argc, char **argv)
 {
 	CLEANUP(config_freep) struct config *c = NULL;
 	CLEANUP(server_closep) struct server *s = NULL;
-	struct args args = {.ready_fd = STDOUT_FILENO};
+	struct args args = {.ready_fd = STDOUT_FILENO, .ended_fd = -1};
 	struct err err = {""};
 	int r, code = 0;
 
@@ -171,6 +174,8 @@ int main(int argc, char **argv)
 		r = server_open(c, &s, &err);
 	if (r == 0 && args.once)
 		server_end_when_left(s);
+	if (r == 0 && args.ended_fd >= 0 && ended_watch(s, args.ended_fd) < 0)
+		r = err_set(&err, ENOMEM, "out of memory");
 	if (r == 0 && say_ready(s, args.ready_fd) < 0)
 		r = err_set(&err, errno, "cannot write the ready line: %s", strerror(errno));
 	if (r == 0 && args.background)

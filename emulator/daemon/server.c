@@ -355,6 +355,7 @@ struct server *server_close(struct server *s)
 	event_freep(&s->term_event);
 	event_freep(&s->int_event);
 	free(s->listening);
+	ended_close(s);
 	if (s->base)
 		event_base_free(s->base);
 	engine_free(s->engine);

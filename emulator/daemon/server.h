@@ -11,6 +11,7 @@
 
 #include "base/spin.h"
 #include "config/config.h"
+#include "daemon/ended.h"
 #include "daemon/failure.h"
 #include "daemon/payload.h"
 #include "engine/delay.h"
@@ -55,6 +56,7 @@ struct server {
 	struct record_writer *record; /* NULL: no results directory */
 	struct payload payload;
 	struct failures failures;
+	struct ended ended;
 	struct store_server *store; /* NULL: no store is asked for */
 	struct groups *groups;      /* owned; torch's process groups */
 	const struct store_hooks *store_hooks; /* borrowed; NULL allowed */

@@ -49,11 +49,14 @@ struct store_server {
 	uint64_t n_peers, n_invented;
 	uint64_t empty_ns; /* when the last peer went */
 	uint64_t id_ns;    /* when an id was set last */
+	uint64_t told_ns, n_told, n_untold; /* log lines about waits since told_ns, and those left out */
 	struct invented *invented; /* hash by key, owned */
 	struct store_gloo *gloo;   /* owned; NULL before the first address */
 	struct invented *by_real;  /* the same ones by real_id */
 };
 
+/* store-server.c: cuts off, in the next round. */
+void store_peer_end(struct store_peer *p);
 /* store-server.c: hangs up on the next one at @listen_fd, when no descriptor is left. */
 void store_refuse_one(struct store_server *ss, int listen_fd);
 

@@ -36,7 +36,7 @@ static void touch(struct store_peer *p)
 }
 
 /* To be freed once no callback is at work with it. */
-static void peer_end(struct store_peer *p)
+void store_peer_end(struct store_peer *p)
 {
 	p->is_over = true;
 	touch(p);
@@ -63,7 +63,7 @@ static void peer_free(struct store_peer *p)
 static void peer_refuse(struct store_peer *p, const char *why)
 {
 	server_warn_stranger(p->server->daemon, "store client %s is cut off: %s", p->name, why);
-	peer_end(p);
+	store_peer_end(p);
 }
 
 static void peer_feed(struct store_peer *p, const void *bytes, size_t n)
@@ -115,7 +115,7 @@ static void peer_flush(struct store_peer *p)
 				peer_refuse(p, "nboxd is out of memory");
 			return;
 		} else if (errno != EINTR) {
-			peer_end(p);
+			store_peer_end(p);
 		}
 	}
 }
@@ -149,7 +149,7 @@ static void on_readable(evutil_socket_t fd, short what, void *ctx)
 	if (n > 0)
 		peer_feed(p, bytes, (size_t)n);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		peer_end(p);
+		store_peer_end(p);
 	settle_touched(ss);
 }
 

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/ended.h"
 #include "daemon/store-gloo.h"
 #include "daemon/store-private.h"
 #include "daemon/worker.h"
@@ -21,7 +22,9 @@
 #define UNKNOWN_SETTLES 4 /* of settle, before an id is invented whose maker is not known */
 #define KEY_SHOWN 200
 #define DESCRIBE_NS NS_PER_S
-#define TOLD_MAX 8 /* log lines about waits in one look */
+#define ENDED_NS (2 * NS_PER_S) /* of waiting for a rank whose process has ended */
+#define TOLD_MAX 8 /* log lines about waits in... */
+#define TOLD_NS (10 * NS_PER_S)
 
 static struct policy_world world_of(const struct store_server *ss)
 {
@@ -290,6 +293,27 @@ static char *describe(struct store_peer *p, uint64_t now_ns, char *buf, size_t s
 	return buf;
 }
 
+/* Who waits for a key that only a rank sets whose process has ended: its client gets an error now. */
+static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
+{
+	const struct server *s = p->server->daemon;
+	int code = rank >= 0 ? ended_code(s, rank) : ENDED_NOT;
+	char who[160], shown[KEY_SHOWN + 8];
+
+	if (code == ENDED_NOT)
+		return false;
+	if (now_ns < p->wait_ns + ENDED_NS) {
+		p->look_ns = p->wait_ns + ENDED_NS;
+		return true;
+	}
+	server_warn(p->server->daemon, "store: %s is cut off: it waits for key \"%s\", and the process of rank "
+		    "%lld, which sets it, has ended with exit code %d; see why that one ended before",
+		    peer_text(p, who, sizeof(who)), show_key(store_client_awaited(p->client, 0), shown),
+		    (long long)rank, code);
+	store_peer_end(p);
+	return true;
+}
+
 /* Sets what nobody will set. Return: whether that ended the wait (or another's). */
 static bool look(struct store_peer *p, uint64_t now_ns)
 {
@@ -313,6 +337,8 @@ static bool look(struct store_peer *p, uint64_t now_ns)
 		p->look_ns = since_ns + settle_ns;
 		return false;
 	}
+	if (v.answer == POLICY_WAIT && cut_ended(p, now_ns, v.rank))
+		return false;
 	if (v.answer != POLICY_SETTLE && v.answer != POLICY_INVENT)
 		return false;
 	if (invent(ss, &k, key) < 0)
@@ -321,11 +347,44 @@ static bool look(struct store_peer *p, uint64_t now_ns)
 	return true;
 }
 
+/* One line for all who wait for that key. */
+static void tell(struct store_peer *p, uint64_t now_ns)
+{
+	struct store_server *ss = p->server;
+	struct store_bytes key = store_client_awaited(p->client, 0), other;
+	char text[1200], more[64] = "";
+	uint64_t n_same = 0;
+	struct store_peer *q;
+
+	p->is_told = true;
+	if (ss->n_told >= TOLD_MAX) {
+		ss->n_untold++;
+		return;
+	}
+	DL_FOREACH2(ss->waiting, q, next_waiting) {
+		other = store_client_awaited(q->client, 0);
+		if (q->is_told || other.n != key.n || memcmp(other.p, key.p, key.n) != 0)
+			continue;
+		q->is_told = true;
+		n_same++;
+	}
+	if (n_same)
+		snprintf(more, sizeof(more), " (so do %llu others)", (unsigned long long)n_same);
+	if (ss->n_told++ == 0)
+		ss->told_ns = now_ns;
+	server_warn(ss->daemon, "%s%s", describe(p, now_ns, text, sizeof(text)), more);
+}
+
 void virtual_tick(struct store_server *ss, uint64_t now_ns)
 {
 	struct store_peer *p = ss->waiting;
-	uint64_t n_told = 0;
-	char text[1200];
+
+	if (ss->n_told && now_ns >= ss->told_ns + TOLD_NS) {
+		if (ss->n_untold)
+			server_warn(ss->daemon, "store: %llu more clients have waited 5 s; nbox status "
+				    "lists what for", (unsigned long long)ss->n_untold);
+		ss->n_told = ss->n_untold = 0;
+	}
 
 	gloo_tick(ss, now_ns);
 	while (p) {
@@ -337,18 +396,12 @@ void virtual_tick(struct store_server *ss, uint64_t now_ns)
 			p = ss->waiting;
 			continue;
 		}
-		if (!p->is_told && now_ns >= p->wait_ns + SERVER_WARN_NS) {
-			p->is_told = true;
-			if (n_told++ < TOLD_MAX)
-				server_warn(ss->daemon, "%s", describe(p, now_ns, text, sizeof(text)));
-		}
+		if (!p->is_told && now_ns >= p->wait_ns + SERVER_WARN_NS)
+			tell(p, now_ns);
 		if (!p->is_told && p->look_ns > p->wait_ns + SERVER_WARN_NS)
 			p->look_ns = p->wait_ns + SERVER_WARN_NS;
 		p = p->next_waiting;
 	}
-	if (n_told > TOLD_MAX)
-		server_warn(ss->daemon, "store: %llu more clients have waited 5 s; nbox status lists what for",
-			    (unsigned long long)(n_told - TOLD_MAX));
 }
 
 void store_server_describe(const struct store_server *ss, uint64_t now_ns,

@@ -17,6 +17,7 @@
 #define SUFFIX ".so"
 #define PATH_BYTES 4096
 #define MAX_FOUND 256
+#define FAILURE "fail" /* a what-if that no plug-in is: nboxd carries it out (config/failure.h) */
 
 /* Up to here the first release of the ABI knew: none may be shorter. */
 #define TABLE_MIN                                                                                  \
@@ -231,7 +232,7 @@ static int scan(const char *const *dirs, struct found_list *ret, struct err *err
 
 static int not_found(const char *name, const struct found_list *list, struct err *err)
 {
-	const char *names[MAX_FOUND], *near;
+	const char *names[MAX_FOUND + 1], *near;
 	char all[320] = "";
 	size_t i, used = 0;
 
@@ -245,7 +246,10 @@ static int not_found(const char *name, const struct found_list *list, struct err
 		if (used < sizeof(all))
 			used += (size_t)snprintf(all + used, sizeof(all) - used, " %s", names[i]);
 	}
-	near = units_suggest(name, names, list->n);
+	if (strcmp(name, FAILURE) == 0)
+		return err_set(err, ENOENT, "'" FAILURE "' is a what-if, no delay model");
+	names[i] = FAILURE;
+	near = units_suggest(name, names, list->n + 1);
 	return err_set(err, ENOENT, "unknown delay model or what-if '%.64s';%s%s%s there are:%s", name,
 		       near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", all);
 }

@@ -26,6 +26,14 @@ exits 2 "an unknown model" "$NBOX" run --nodes 4 --model rign -- true
 says "ring" "suggests ring"
 exits 2 "an unknown parameter" "$NBOX" run --nodes 4 --model ring:bandwith=1GB/s -- true
 says "bw" "names the parameters"
+exits 2 "a mistyped what-if" "$NBOX" run --nodes 4 --what-if fial:rank=1,time=3s -- true
+says "did you mean 'fail'" "suggests fail"
+exits 2 "a what-if as a model" "$NBOX" run --nodes 4 --model fail:rank=1 -- true
+says "is a what-if" "says what it is"
+exits 2 "a value that was forgotten" "$NBOX" run --nodes -- true
+says "--nodes: needs a value: --nodes N" "says what is missing"
+exits 2 "a value that was forgotten before an option" "$NBOX" run --json --quiet -- true
+says "--json needs a value" "says what is missing there"
 exits 2 "a decorator as a model" "$NBOX" run --nodes 4 --model add:delay=1ms -- true
 exits 2 "a what-if on a rank that is not there" "$NBOX" run --nodes 4 --gpus-per-node 1 --what-if slow:rank=4,compute=2 -- true
 says "outside the world of 4 ranks" "says the world's size"

@@ -2,6 +2,7 @@
  * killed, hang, or send garbage; answers for virtual ranks, the log's words about waits, a
  * second generation of workers. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -25,13 +26,21 @@
 
 static struct daemon d;
 
-/* 4 nodes of 2; node 1 or node 0 is real. */
+/* 4 nodes of 2; node 1 or node 0 is real. @ended_fd: who tells of processes that have ended; -1: nobody. */
+static void start_told(const char *real, int ended_fd)
+{
+	char fd[16];
+	const char *args[] = {"--nodes", "4", "--gpus-per-node", "2", "--real", real, "--addr",
+			      "tcp:127.0.0.1:0", "--store", "127.0.0.1:0", "--settle", "20ms",
+			      ended_fd >= 0 ? "--ended-fd" : NULL, fd, NULL};
+
+	snprintf(fd, sizeof(fd), "%d", ended_fd);
+	daemon_start(&d, args);
+}
+
 static void start(const char *real)
 {
-	const char *args[] = {"--nodes", "4", "--gpus-per-node", "2", "--real", real, "--addr",
-			      "tcp:127.0.0.1:0", "--store", "127.0.0.1:0", "--settle", "20ms", NULL};
-
-	daemon_start(&d, args);
+	start_told(real, -1);
 }
 
 static int dial(void)
@@ -369,6 +378,71 @@ static void test_told(void **state)
 	daemon_stop(&d);
 }
 
+static int count_in_log(const char *text)
+{
+	int n = 0;
+
+	for (const char *p = d.log; (p = strstr(p, text)); p++)
+		n++;
+	return n;
+}
+
+/* All who wait for a key are one line, and many keys are few lines. */
+static void test_told_once(void **state)
+{
+	int fds[60];
+	char key[32];
+
+	(void)state;
+	start("2,3");
+	for (int i = 0; i < 60; i++) {
+		fds[i] = client();
+		snprintf(key, sizeof(key), "/%d", i < 30 ? 0 : i);
+		put(fds[i], request(STORE_WAIT, "nk", UINT64_C(1), key));
+		if (i >= 30)
+			usleep(20000); /* nboxd looks at each of them by itself */
+	}
+	wait_for_log("for key \"/0\"; no real rank has set it yet");
+	wait_for_log("more clients have waited 5 s; nbox status lists what for");
+	assert_int_equal(count_in_log("for key \"/0\""), 1);
+	assert_non_null(strstr(d.log, "(so do 29 others)"));
+	assert_in_range(count_in_log("has waited"), 8, 16); /* 8 in 10 s */
+	for (int i = 0; i < 60; i++)
+		close(fds[i]);
+	daemon_stop(&d);
+}
+
+/* Rank 0 makes the default group's id. Its process has ended: nobody waits for it. */
+static void test_ended(void **state)
+{
+	int sockets[2], fd, a, b;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+	fd = fcntl(sockets[1], F_DUPFD, 256); /* the others are closed in nboxd */
+	assert_true(fd >= 256);
+	start_told("0,1", fd);
+	close(fd);
+	close(sockets[1]);
+	a = client();
+	b = client();
+	put(a, request(STORE_WAIT, "nk", UINT64_C(1), "/default_pg/0//cuda//0"));
+	put(b, request(STORE_WAIT, "nk", UINT64_C(1), "/mine"));
+	assert_int_equal(send(sockets[0], "rubbish", 7, MSG_NOSIGNAL), 7);
+	assert_int_equal(send(sockets[0], "7 0", 3, MSG_NOSIGNAL), 3); /* is not real */
+	assert_false(is_readable(a, 3000));
+	assert_int_equal(send(sockets[0], "0 9", 3, MSG_NOSIGNAL), 3);
+	assert_true(is_hung_up(a));
+	wait_for_log("the process of rank 0, which sets it, has ended with exit code 9");
+	assert_false(is_readable(b, 1000)); /* anybody may set that */
+	close(sockets[0]);
+	put(b, request(STORE_CANCEL_WAIT, ""));
+	assert_int_equal(take_u8(b), 1);
+	close(a);
+	close(b);
+	daemon_stop(&d);
+}
+
 /* A real rank of a gloo group, as gloo does: its address in the store, then connections to
  * virtual ranks, on which it first says who it is. */
 static void set_address(int store, const char *key, uint16_t port)
@@ -541,6 +615,7 @@ int main(void)
 		cmocka_unit_test(test_crowd),	    cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_virtual),
 		cmocka_unit_test(test_two_ids),	    cmocka_unit_test(test_told),
+		cmocka_unit_test(test_told_once),    cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_gloo),
 		cmocka_unit_test(test_generations), cmocka_unit_test(test_end),
 	};

@@ -1,6 +1,7 @@
 /* A worker that makes one communicator of the world and sums a word in it. With FLAKY=N the
  * process with LOCAL_RANK 1 ends with code 3 after its communicator in the first N attempts of
- * an elastic launcher; "early" as argument: with code 3 before it makes one. With another
+ * an elastic launcher; "early" as argument: with code 3 before it makes one; "leave": with 0
+ * before it makes one, when its LOCAL_RANK is 1. With another
  * argument it sleeps after its op, 30 s at most. Prints nothing when all is well. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "early") == 0)
 		return 3;
+	if (argc > 1 && strcmp(argv[1], "leave") == 0 && local == 1)
+		return 0;
 	CHECK(cudaSetDevice(local));
 	/* rank 0 need not be here: the first of this node makes the id, for this attempt */
 	snprintf(path, sizeof(path), "%s/flaky-id.%d.%d", getenv("TMPDIR"), (int)getppid(),

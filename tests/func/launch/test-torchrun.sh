@@ -53,6 +53,9 @@ is "$("$NBOX" report --csv n-last | grep -c AllReduce)" 2 "the op is in the reco
 exits 3 "a job that fails before its first op" "$NBOX" run --nodes 4 --out f -- torchrun --nproc-per-node=2 "$here/flaky" early
 says "ended before its first op was over" "why no op was recorded"
 says "the job ended with exit code 3" "and that the figures are not of a whole job"
+# without a launcher nobody starts it again
+exits 1 "a rank that ends well before the communicator, without a launcher" timeout 60 "$NBOX" run --nodes 4 --gpus-per-node 2 --out l -- "$here/flaky" leave
+says "the process of world rank 1 has ended with exit code 0" "the other one is told who"
 exits 0 "the agent starts all again when one fails" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r -- torchrun --nproc-per-node=2 --max-restarts=2 "$here/flaky"
 exits 3 "and gives up after --max-restarts" env FLAKY=2 "$NBOX" run --quiet --nodes 4 --out r2 -- torchrun --nproc-per-node=2 --max-restarts=1 "$here/flaky"
 # the agent is killed, and its workers have sessions of their own

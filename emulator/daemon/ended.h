@@ -1,0 +1,27 @@
+/* Real ranks whose process has ended for good, as `nbox run` tells over a socket: it started
+ * them itself, one process a rank, and starts none again. (What a launcher such as torchrun
+ * started may come again; of that nobody tells.) Who waits for such a rank is told at once. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+
+struct event;
+struct server;
+
+struct ended {
+	struct event *event; /* owned; NULL: nobody tells */
+	int fd;
+	int16_t *codes;      /* owned; of config->real[i]; ENDED_NOT */
+	uint32_t n;          /* how many have ended */
+};
+
+#define ENDED_NOT (-1)
+
+/* Is told at @fd from now on, which is ours then: a datagram each, "RANK CODE", the world rank and the
+ * exit code of a shell. Return: 0; -ENOMEM. */
+int ended_watch(struct server *s, int fd);
+void ended_close(struct server *s);
+/* Return: the exit code of the process that played @world_rank; ENDED_NOT. */
+int ended_code(const struct server *s, int64_t world_rank);
