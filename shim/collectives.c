@@ -51,7 +51,7 @@ static bool buffers_are_there(const struct call *call, bool is_root)
 	return !call->bytes || ((call->send || !needs_send) && (call->recv || !needs_recv));
 }
 
-static ncclResult_t submit(const char *what, struct call *call, int root)
+static ncclResult_t check_and_call(const char *what, struct call *call, int root)
 {
 	struct comm *c = call->comm;
 	ncclResult_t result = comm_check(c, what);
@@ -80,6 +80,15 @@ static ncclResult_t submit(const char *what, struct call *call, int root)
 		return group_failed(last_error_set(ncclInvalidArgument, "%s: a buffer is NULL",
 						   what));
 	return group_call(call);
+}
+
+/* Gives up the reference of @call. */
+static ncclResult_t submit(const char *what, struct call *call, int root)
+{
+	ncclResult_t result = check_and_call(what, call, root);
+
+	comm_unref(call->comm);
+	return result;
 }
 
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t dtype,

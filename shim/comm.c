@@ -11,6 +11,7 @@
 #define SLOTS 256
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t fail_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct comm *registry[SLOTS];
 
 static unsigned int slot_of(const void *p)
@@ -30,6 +31,7 @@ struct comm *comm_new(const struct device *dev, int device)
 	atomic_init(&c->state, COMM_STARTING);
 	atomic_init(&c->async, ncclSuccess);
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->real_lock, NULL);
 	c->dev = dev;
 	c->device = device;
 	c->multiplicity = 1;
@@ -58,6 +60,7 @@ struct comm *comm_unref(struct comm *c)
 	free(c->redops);
 	free(c->real_config);
 	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->real_lock);
 	free(c);
 	return NULL;
 }
@@ -72,16 +75,20 @@ void comm_register(struct comm *c)
 	pthread_mutex_unlock(&registry_lock);
 }
 
-void comm_unregister(struct comm *c)
+bool comm_unregister(struct comm *c)
 {
+	bool found = false;
+
 	pthread_mutex_lock(&registry_lock);
 	for (struct comm **p = &registry[slot_of(c)]; *p; p = &(*p)->hash_next) {
 		if (*p == c) {
 			*p = c->hash_next;
+			found = true;
 			break;
 		}
 	}
 	pthread_mutex_unlock(&registry_lock);
+	return found;
 }
 
 struct comm *comm_find(ncclComm_t handle)
@@ -92,8 +99,16 @@ struct comm *comm_find(ncclComm_t handle)
 	for (c = registry[slot_of(handle)]; c; c = c->hash_next)
 		if (comm_handle(c) == handle)
 			break;
+	if (c)
+		comm_ref(c);
 	pthread_mutex_unlock(&registry_lock);
 	return c;
+}
+
+void comm_in_child(void)
+{
+	pthread_mutex_init(&registry_lock, NULL);
+	pthread_mutex_init(&fail_lock, NULL);
 }
 
 int comm_member(const struct comm *c, uint32_t rank)
@@ -168,10 +183,9 @@ int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 
 void comm_fail(struct comm *c, ncclResult_t result, const char *fmt, ...)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	va_list ap;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fail_lock);
 	if (atomic_load_explicit(&c->async, memory_order_relaxed) == ncclSuccess) {
 		va_start(ap, fmt);
 		vsnprintf(c->why, sizeof(c->why), fmt, ap);
@@ -179,19 +193,22 @@ void comm_fail(struct comm *c, ncclResult_t result, const char *fmt, ...)
 		/* release: whoever reads @async may read @why */
 		atomic_store_explicit(&c->async, result, memory_order_release);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fail_lock);
 }
 
 ncclResult_t comm_check(struct comm *c, const char *what)
 {
 	ncclResult_t async = atomic_load_explicit(&c->async, memory_order_acquire);
+	int state = atomic_load_explicit(&c->state, memory_order_acquire);
 
 	if (progress_is_child())
 		return last_error_set(ncclSystemError,
 				      "%s: this process was forked after NCCL was set up", what);
 	if (async != ncclSuccess)
 		return last_error_set(async, "%s: %s", what, c->why);
-	if (atomic_load_explicit(&c->state, memory_order_acquire) == COMM_STARTING)
+	if (state == COMM_DEAD) /* inside a group that began before */
+		return last_error_set(ncclInvalidArgument, "%s: the communicator was destroyed", what);
+	if (state == COMM_STARTING)
 		return last_error_set(ncclInvalidArgument,
 				      "%s: the communicator is not ready yet; wait until "
 				      "ncclCommGetAsyncError says ncclSuccess",

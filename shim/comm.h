@@ -26,6 +26,7 @@ enum comm_state {
 /* A user-made reduction (ncclRedOpCreatePreMulSum). */
 struct redop {
 	bool is_used, has_real, has_plain;
+	uint32_t n_queued;   /* calls in a group that has not ended: it outlives ncclRedOpDestroy */
 	ncclDataType_t dtype;
 	ncclScalarResidence_t residence;
 	ncclRedOp_t real;    /* on the real communicator; scalar times our multiplicity ... */
@@ -59,6 +60,8 @@ struct comm {
 	_Atomic(ncclComm_t) real;    /* of the real members; NULL: see real-comm.h */
 	ncclComm_t real_made;        /* where the real library puts it */
 	void *real_config;           /* owned; one real member: for real_comm_get() */
+	pthread_mutex_t real_lock;   /* held while that is made: by threads of the job only, since
+				      * it may wait for gates to open */
 
 	/* State. @why is written before the release-store of @async. */
 	_Atomic int state;           /* enum comm_state */
@@ -109,11 +112,19 @@ struct comm {
 struct comm *comm_new(const struct device *dev, int device);
 struct comm *comm_ref(struct comm *c);
 struct comm *comm_unref(struct comm *c); /* returns NULL */
+static inline void comm_unrefp(struct comm **c)
+{
+	comm_unref(*c);
+}
+/* In the child of a fork: threads that held its locks are not here. Async-signal-safe enough. */
+void comm_in_child(void);
 
 /* The handles that belong to us; any other is the real library's own. */
 void comm_register(struct comm *c);
-void comm_unregister(struct comm *c);
-struct comm *comm_find(ncclComm_t handle); /* NULL: not ours */
+/* Return: whether it was there: then the handle's reference is the caller's. */
+bool comm_unregister(struct comm *c);
+/* A reference, so that another thread may abort @handle meanwhile; NULL: not ours. */
+struct comm *comm_find(ncclComm_t handle);
 static inline ncclComm_t comm_handle(struct comm *c)
 {
 	return (ncclComm_t)(void *)c;

@@ -48,6 +48,9 @@ int data_during_alone(struct call *call, const struct p2p_index *x, device_strea
 int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 		   ncclScalarResidence_t residence, ncclRedOp_t *ret, struct err *err);
 int data_redop_free(struct comm *c, ncclRedOp_t op, struct err *err);
+/* @call waits in a group, whose end needs its reduction also if that was destroyed meanwhile. */
+void data_redop_hold(const struct call *call);
+void data_redop_drop(const struct call *call);
 bool data_redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dtype);
 
 /* Scratch on the device. Calls of one launch get disjoint parts; data_begin() starts

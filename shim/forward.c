@@ -2,6 +2,7 @@
 #include "shim/entry.h"
 
 #include "shim/comm.h"
+#include "shim/group.h"
 #include "shim/last-error.h"
 #include "shim/real-comm.h"
 #include "shim/real.h"
@@ -23,14 +24,24 @@ static ncclResult_t refuse(const char *name)
 /* The communicator for the real library. Return: 0, or -1 when there is none. */
 static int to_real(ncclComm_t *comm)
 {
-	struct comm *c = comm_find(*comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(*comm);
 	struct err err;
 
-	if (!c)
-		return 0;
-	if (atomic_load_explicit(&c->state, memory_order_acquire) != COMM_READY)
+	if (c && atomic_load_explicit(&c->state, memory_order_acquire) != COMM_READY)
 		return -1;
-	return real_comm_get(c, comm, &err) ? -1 : 0;
+	if (c && real_comm_get(c, comm, &err))
+		return -1;
+	group_enter_real(); /* a thread that has several members calls it for all in one group */
+	return 0;
+}
+
+static bool is_virtual(ncclComm_t comm)
+{
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
+
+	if (!c)
+		group_enter_real();
+	return c != NULL;
 }
 
 #define DEFINE_OWN(ret, name, params, args)
@@ -66,7 +77,7 @@ static int to_real(ncclComm_t *comm)
 	ret nccl##name params                                                                      \
 	{                                                                                          \
 		ENTER();                                                                           \
-		if (comm_find(comm))                                                               \
+		if (is_virtual(comm))                                                              \
 			return REFUSED_##ret("nccl" #name);                                        \
 		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
 	}                                                                                          \

@@ -97,6 +97,7 @@ ncclResult_t group_call(const struct call *call)
 		comm_unref(one.comm);
 		return group_failed(last_error_set(ncclSystemError, "no memory"));
 	}
+	data_redop_hold(&one);
 	g->calls[g->n_calls++] = one;
 	return ncclSuccess;
 }
@@ -144,7 +145,26 @@ ncclResult_t ncclGroupStart(void)
 }
 ALSO_PNCCL(GroupStart);
 
-/* Takes what was gathered. Nothing in here comes back to this thread's group. */
+static bool is_good(ncclResult_t result)
+{
+	return result == ncclSuccess || result == ncclInProgress;
+}
+
+/* The group is over; its lists are kept for the next one. */
+static void clear(struct group *g, const struct group *now)
+{
+	for (uint32_t i = 0; i < now->n_calls; i++) {
+		data_redop_drop(&now->calls[i]);
+		comm_unref(now->calls[i].comm);
+	}
+	g->calls = now->calls;
+	g->call_capacity = now->call_capacity;
+	g->inits = now->inits;
+	g->init_capacity = now->init_capacity;
+}
+
+/* Takes what was gathered: all of it, or, when a call was wrong, nothing. Nothing in here
+ * comes back to this thread's group. */
 static ncclResult_t carry_out(struct group *g)
 {
 	struct group now = *g;
@@ -155,20 +175,17 @@ static ncclResult_t carry_out(struct group *g)
 		r = real_get()->GroupEnd();
 		result = result == ncclSuccess ? r : result;
 	}
-	if (now.n_inits) {
+	if (now.n_inits && is_good(result)) {
 		r = init_run(now.inits, now.n_inits);
 		result = result == ncclSuccess ? r : result;
+	} else if (now.n_inits) {
+		init_drop(now.inits, now.n_inits);
 	}
-	if (now.n_calls && (result == ncclSuccess || result == ncclInProgress)) {
+	if (now.n_calls && is_good(result)) {
 		r = launch(now.calls, now.n_calls);
 		result = r == ncclSuccess ? result : r;
 	}
-	for (uint32_t i = 0; i < now.n_calls; i++)
-		comm_unref(now.calls[i].comm);
-	g->calls = now.calls; /* kept for the next group */
-	g->call_capacity = now.call_capacity;
-	g->inits = now.inits;
-	g->init_capacity = now.init_capacity;
+	clear(g, &now);
 	return result;
 }
 
@@ -190,27 +207,45 @@ ncclResult_t ncclGroupEnd(void)
 }
 ALSO_PNCCL(GroupEnd);
 
+/* Of a group in which the real library has been called, or of an empty one. */
+static ncclResult_t simulate_real(bool is_open, void *info)
+{
+	const struct real *real = real_get();
+
+	if (!is_open && (!real->GroupStart || !real->GroupSimulateEnd ||
+			 real->GroupStart() != ncclSuccess))
+		return real_missing("ncclGroupSimulateEnd");
+	if (real->GroupSimulateEnd)
+		return real->GroupSimulateEnd(info);
+	real->GroupEnd();
+	return real_missing("ncclGroupSimulateEnd");
+}
+
 ncclResult_t ncclGroupSimulateEnd(void *info)
 {
 	ENTER();
-	struct group *g;
+	struct group *g, now;
+	ncclResult_t result;
 
-	if (!real_get()->GroupSimulateEnd)
-		return real_missing("ncclGroupSimulateEnd");
 	if (!env_get()->is_virtual)
-		return real_get()->GroupSimulateEnd(info);
+		return real_get()->GroupSimulateEnd ? real_get()->GroupSimulateEnd(info) :
+						      real_missing("ncclGroupSimulateEnd");
 	g = group_get();
-	if (g && (g->n_calls || g->n_inits))
-		return group_failed(last_error_set(
-			ncclInvalidUsage,
-			"ncclGroupSimulateEnd: NCCL's estimate knows no virtual ranks; ask "
-			"'nbox perf'"));
-	if (g && g->depth && !--g->depth) {
-		if (!g->is_real_open)
-			real_get()->GroupStart();
-		g->is_real_open = false;
-		return real_get()->GroupSimulateEnd(info);
-	}
-	return ncclSuccess;
+	if (!g || !g->depth)
+		return last_error_set(ncclInvalidUsage,
+				      "ncclGroupSimulateEnd: there was no ncclGroupStart");
+	if (--g->depth)
+		return ncclSuccess;
+	/* it ends the group whatever comes of it, and nothing of the group is done */
+	now = *g;
+	memset(g, 0, sizeof(*g));
+	result = simulate_real(now.is_real_open, info);
+	if (now.n_calls || now.n_inits)
+		result = last_error_set(ncclInvalidUsage,
+					"ncclGroupSimulateEnd: NCCL's estimate knows no virtual ranks; "
+					"ask 'nbox perf'");
+	init_drop(now.inits, now.n_inits);
+	clear(g, &now);
+	return now.error != ncclSuccess ? now.error : result;
 }
 ALSO_PNCCL(GroupSimulateEnd);

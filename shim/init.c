@@ -153,7 +153,6 @@ static void make_all_real(struct job *job)
 		failed(&job->list[i], (int)result, &err);
 }
 
-/* Return: the first error. Gives up the inits' references. */
 /* The others may be waiting for our part in making the real communicator. */
 static void tell_failure(struct comm *c)
 {
@@ -163,6 +162,7 @@ static void tell_failure(struct comm *c)
 	checkin_send(c, WIRE_ABORT, &text, sizeof(text));
 }
 
+/* Return: the first error. Gives up the inits' references. */
 static ncclResult_t job_run(struct job *job)
 {
 	ncclResult_t first = ncclSuccess;
@@ -184,19 +184,20 @@ static ncclResult_t job_run(struct job *job)
 		first = first == ncclSuccess ? r : first;
 		atomic_compare_exchange_strong(&c->state, &starting,
 					       r == ncclSuccess ? COMM_READY : COMM_FAILED);
-		if (starting == COMM_DEAD || (c->is_blocking && (r || !c->n_ranks))) {
-			/* aborted meanwhile, failed, or a split without color */
-			if (c->number && c->n_ranks && r != ncclSuccess)
-				tell_failure(c);
+		if (c->number && c->n_ranks && r != ncclSuccess)
+			tell_failure(c);
+		if (starting == COMM_DEAD || !init->ret || (c->is_blocking && r)) {
+			/* aborted meanwhile, a split without color, or failed */
 			if (c->number && c->n_ranks)
 				checkin_send(c, WIRE_COMM_FREE, NULL, 0);
 			if (c->real && real_get()->CommAbort)
 				real_get()->CommAbort(c->real);
 			c->real = NULL;
 			if (starting != COMM_DEAD) {
-				*init->ret = NULL;
-				comm_unregister(c);
-				comm_unref(c); /* the handle's */
+				if (init->ret)
+					*init->ret = NULL;
+				if (comm_unregister(c) || !init->ret)
+					comm_unref(c); /* the handle's */
 			}
 		}
 		free(init->body);
@@ -212,6 +213,21 @@ static void *run_background(void *arg)
 	job_run(arg);
 	free(arg);
 	return NULL;
+}
+
+void init_drop(const struct init *list, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct comm *c = list[i].comm;
+
+		if (list[i].ret)
+			*list[i].ret = NULL;
+		if (comm_unregister(c) || !list[i].ret)
+			comm_unref(c); /* the handle's */
+		free(list[i].body);
+		free(list[i].config);
+		comm_unref(c);
+	}
 }
 
 ncclResult_t init_run(const struct init *list, uint32_t n)
@@ -235,6 +251,9 @@ ncclResult_t init_run(const struct init *list, uint32_t n)
 		free(job);
 		return result;
 	}
+	/* what fails there keeps its handle, which the job may be looking at */
+	for (uint32_t i = 0; i < n; i++)
+		list[i].comm->is_blocking = false;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (quiet_thread(&thread, &attr, run_background, job)) {
@@ -249,23 +268,51 @@ ncclResult_t init_run(const struct init *list, uint32_t n)
 
 /* --- what the entry points share ------------------------------------------------------- */
 
-/* The job's config, as long as it says, made blocking: waiting is done here. */
+/* The string in @config at @offset; NULL when there is none, or no such field in its version. */
+static const char *name_in(const ncclConfig_t *config, size_t offset)
+{
+	const char *name;
+
+	if (config->size < offset + sizeof(name))
+		return NULL;
+	memcpy(&name, (const char *)config + offset, sizeof(name));
+	return name;
+}
+
+/* The job's config, as long as it says, with the strings that it points to, which the job
+ * may free before a real communicator is made; and made blocking: waiting is done here. */
 static int copy_config(const ncclConfig_t *config, void **ret, struct err *err)
 {
-	ncclConfig_t *copy;
+	static const size_t names[] = {offsetof(ncclConfig_t, net_name),
+				       offsetof(ncclConfig_t, comm_name)};
+	size_t bytes;
+	char *copy;
 
 	*ret = NULL;
 	if (!config)
 		return 0;
-	if (config->magic != NCCL_CONFIG_MAGIC || config->size < sizeof(*config) ||
+	if (config->magic != NCCL_CONFIG_MAGIC || config->size < NCCL_CONFIG_HEAD ||
 	    config->size > CONFIG_MAX)
 		return err_set(err, EINVAL,
 			       "the config was not set up with NCCL_CONFIG_INITIALIZER");
-	copy = malloc(config->size);
+	bytes = config->size;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		bytes += name_in(config, names[i]) ? strlen(name_in(config, names[i])) + 1 : 0;
+	copy = malloc(bytes);
 	if (!copy)
 		return err_set(err, ENOMEM, "no memory");
 	memcpy(copy, config, config->size);
-	copy->blocking = 1;
+	bytes = config->size;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *name = name_in(config, names[i]);
+		char *kept = copy + bytes;
+
+		if (!name)
+			continue;
+		bytes += (size_t)(stpcpy(kept, name) - kept) + 1;
+		memcpy(copy + names[i], &kept, sizeof(kept));
+	}
+	((ncclConfig_t *)(void *)copy)->blocking = 1;
 	*ret = copy;
 	return 0;
 }
@@ -356,15 +403,20 @@ static ncclResult_t begin(const char *what, const struct device *dev, ncclComm_t
 	}
 	memcpy(init.body, body, bytes);
 	init.bytes = bytes;
-	c->is_blocking = config && config->blocking != NCCL_CONFIG_UNDEF_INT ? config->blocking :
-									       is_blocking;
-	if (type == WIRE_COMM_SPLIT &&
-	    ((const struct wire_comm_split *)body)->color == NCCL_SPLIT_NOCOLOR)
-		c->is_blocking = true; /* gives no communicator: nothing to poll */
+	/* as NCCL: a config of its own does not inherit what it leaves open */
+	c->is_blocking = !config ? is_blocking :
+			 config->blocking == NCCL_CONFIG_UNDEF_INT ? true : config->blocking;
 	c->rank = rank;
 	init.comm = comm_ref(c);
-	comm_register(c);
-	*ret = comm_handle(c);
+	if (type == WIRE_COMM_SPLIT &&
+	    ((const struct wire_comm_split *)body)->color == NCCL_SPLIT_NOCOLOR) {
+		c->is_blocking = true; /* gives no communicator: nothing to poll */
+		*ret = NULL;
+		init.ret = NULL;
+	} else {
+		comm_register(c);
+		*ret = comm_handle(c);
+	}
 	return group_init(&init);
 }
 
@@ -529,7 +581,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 			   ncclConfig_t *config)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	struct wire_comm_split body = {.color = color, .key = key};
 	CLEANUP(freep) void *all = NULL;
 	ncclResult_t result;
@@ -568,7 +620,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 			    ncclConfig_t *config, int flags)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	struct wire_comm_shrink *body;
 	CLEANUP(freep) void *mem = NULL;
 	uint32_t *list;

@@ -12,7 +12,7 @@
 
 struct init {
 	struct comm *comm;   /* registered, STARTING; the init owns a reference */
-	ncclComm_t *ret;
+	ncclComm_t *ret;     /* NULL: the job has no handle, of a split without color */
 	enum wire_type type; /* COMM_INIT, SPLIT, SHRINK */
 	uint32_t parent, rank; /* of hdr */
 	void *body;          /* owned */
@@ -23,3 +23,5 @@ struct init {
 /* Carries out @n inits, on this thread, or in the background when one of them is not
  * blocking. Takes over what @list points to, not the list. */
 ncclResult_t init_run(const struct init *list, uint32_t n);
+/* Their group was wrong: there will be no communicators. */
+void init_drop(const struct init *list, uint32_t n);

@@ -33,7 +33,7 @@ static ncclResult_t answer(const char *what, struct comm *c, int *ret, int value
 ncclResult_t ncclCommCount(ncclComm_t comm, int *ret)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
 	return c ? answer("ncclCommCount", c, ret, (int)c->n_ranks) :
 	       real_get()->CommCount ? real_get()->CommCount(comm, ret) :
@@ -44,7 +44,7 @@ ALSO_PNCCL(CommCount);
 ncclResult_t ncclCommUserRank(ncclComm_t comm, int *ret)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
 	return c ? answer("ncclCommUserRank", c, ret, (int)c->rank) :
 	       real_get()->CommUserRank ? real_get()->CommUserRank(comm, ret) :
@@ -55,7 +55,7 @@ ALSO_PNCCL(CommUserRank);
 ncclResult_t ncclCommCuDevice(ncclComm_t comm, int *ret)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
 	return c ? answer("ncclCommCuDevice", c, ret, c->device) :
 	       real_get()->CommCuDevice ? real_get()->CommCuDevice(comm, ret) :
@@ -66,7 +66,7 @@ ALSO_PNCCL(CommCuDevice);
 ncclTeam_t ncclTeamWorld(ncclComm_t comm)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
 	if (c)
 		return (ncclTeam_t){(int)c->n_ranks, (int)c->rank, 1};
@@ -81,7 +81,7 @@ ALSO_PNCCL(TeamWorld);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	ncclResult_t async;
 	ncclComm_t real;
 
@@ -106,7 +106,7 @@ ALSO_PNCCL(CommGetAsyncError);
 const char *ncclGetLastError(ncclComm_t comm)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	const char *text = last_error_get();
 
 	if (c && atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess)
@@ -136,7 +136,7 @@ ALSO_PNCCL(GetErrorString);
 ncclResult_t ncclCommRegister(ncclComm_t comm, void *buff, size_t size, void **handle)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
 	if (c && !c->real) { /* data policy none, or one real member: nothing to register with */
 		if (!handle)
@@ -151,7 +151,7 @@ ALSO_PNCCL(CommRegister);
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
 	if (c && (!c->real || !handle))
 		return ncclSuccess;
@@ -165,7 +165,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 				      ncclScalarResidence_t residence, ncclComm_t comm)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	struct err err = {""};
 	ncclResult_t result;
 	int rc;
@@ -192,7 +192,7 @@ ALSO_PNCCL(RedOpCreatePreMulSum);
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	struct err err = {""};
 
 	if (!c)
@@ -214,27 +214,34 @@ static bool is_dead(const struct comm *c)
 /* What belongs to the device, once no stream uses it. */
 static void release_device(struct comm *c)
 {
+	int before = DEVICE_NONE;
+
 	if (progress_is_child())
 		return;
+	/* a thread that only cleans up may have no device */
+	c->dev->get(&before);
+	c->dev->set(c->device);
 	data_deinit(c);
 	c->dev->event_free(c->last_event);
 	c->dev->event_free(c->join_event);
 	c->last_event = c->join_event = NULL;
+	if (before != DEVICE_NONE)
+		c->dev->set(before);
 }
 
 /* The handle is no more. */
 static void forget(struct comm *c)
 {
-	comm_unregister(c);
 	atomic_store(&c->state, COMM_DEAD);
 	checkin_send(c, WIRE_COMM_FREE, NULL, 0);
-	comm_unref(c);
+	if (comm_unregister(c))
+		comm_unref(c);
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	ncclResult_t result;
 
 	if (!c)
@@ -253,6 +260,7 @@ static ncclResult_t abort_comm(struct comm *c)
 	static const char text[] = "aborted by ncclCommAbort";
 	struct wire_text body = {.code = ECONNABORTED};
 	ncclResult_t result = ncclSuccess;
+	ncclComm_t real;
 	bool is_busy;
 	int before = atomic_exchange(&c->state, COMM_DEAD);
 
@@ -260,10 +268,12 @@ static ncclResult_t abort_comm(struct comm *c)
 		atomic_store(&c->cancelled, true);
 		comm_fail(c, ncclInternalError, text);
 		checkin_kill(c);
-		comm_unregister(c);
-		comm_unref(c);
+		if (comm_unregister(c))
+			comm_unref(c);
 		return ncclSuccess;
 	}
+	if (before == COMM_DEAD) /* another thread is at it */
+		return ncclSuccess;
 	progress_wait_idle(c, SETTLE_NS); /* what has passed may not be counted yet */
 	is_busy = atomic_load_explicit(&c->n_pending, memory_order_acquire) != 0;
 	if (is_busy && !is_dead(c)) { /* the others would wait for us */
@@ -272,9 +282,10 @@ static ncclResult_t abort_comm(struct comm *c)
 	}
 	comm_fail(c, ncclInternalError, text);
 	checkin_kill(c);
-	if (c->real && real_get()->CommAbort)
-		result = real_get()->CommAbort(c->real);
-	c->real = NULL;
+	real = atomic_exchange(&c->real, NULL);
+	/* in the child of a fork its threads are not there, which that would wait for */
+	if (real && real_get()->CommAbort && !progress_is_child())
+		result = real_get()->CommAbort(real);
 	if (is_busy)
 		progress_wait_idle(c, ABORT_WAIT_NS);
 	if (!atomic_load_explicit(&c->n_pending, memory_order_acquire))
@@ -286,7 +297,7 @@ static ncclResult_t abort_comm(struct comm *c)
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
 	if (!c)
 		FORWARD(CommAbort, (comm));
@@ -297,8 +308,9 @@ ALSO_PNCCL(CommAbort);
 ncclResult_t ncclCommDestroy(ncclComm_t comm)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	ncclResult_t result = ncclSuccess;
+	ncclComm_t real;
 
 	if (!c)
 		FORWARD(CommDestroy, (comm));
@@ -308,9 +320,11 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 	progress_wait_idle(c, env_get()->timeout_ns);
 	if (atomic_load_explicit(&c->n_pending, memory_order_acquire))
 		return abort_comm(c);
-	if (c->real && real_get()->CommDestroy)
-		result = real_get()->CommDestroy(c->real);
-	c->real = NULL;
+	if (atomic_exchange(&c->state, COMM_DEAD) == COMM_DEAD) /* aborted meanwhile */
+		return ncclSuccess;
+	real = atomic_exchange(&c->real, NULL);
+	if (real && real_get()->CommDestroy)
+		result = real_get()->CommDestroy(real);
 	release_device(c);
 	forget(c);
 	return result;
@@ -320,7 +334,7 @@ ALSO_PNCCL(CommDestroy);
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 {
 	ENTER();
-	struct comm *c = comm_find(comm);
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	struct wire_text body = {.code = ECONNABORTED, .text = "revoked by ncclCommRevoke"};
 
 	if (!c)

@@ -55,14 +55,20 @@ typedef enum {
 
 typedef enum { ncclScalarDevice, ncclScalarHostImmediate } ncclScalarResidence_t;
 
-/* The head that every version of ncclConfig_t has; @size says how long it is. */
+/* The head that every version of ncclConfig_t has; @size says how long it is. The names are
+ * the caller's, and NULL where not set: @net_name since 2.17, @comm_name since 2.27. */
 typedef struct {
 	size_t size;
 	unsigned int magic, version;
 	int blocking;
-	int cga_cluster_size;
+	int cga_cluster_size; /* up to here since 2.14 */
+	int min_ctas, max_ctas;
+	const char *net_name;
+	int split_share, traffic_class;
+	const char *comm_name;
 	/* ... */
 } ncclConfig_t;
+#define NCCL_CONFIG_HEAD offsetof(ncclConfig_t, min_ctas)
 
 #define NCCL_CONFIG_MAGIC 0xcafebeefu
 #define NCCL_SPLIT_NOCOLOR (-1)

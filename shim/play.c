@@ -350,8 +350,9 @@ void play_arrived(struct note *n)
 		memset(run->conns, 0, run->conn_slots * sizeof(*run->conns));
 	op->next = c->live;
 	c->live = op;
+	/* dead without an error: a graph that is replayed after its communicator was destroyed */
 	if (atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess ||
-	    !session_link()) {
+	    atomic_load_explicit(&c->state, memory_order_acquire) == COMM_DEAD || !session_link()) {
 		open_gate(op, 0);
 		return;
 	}

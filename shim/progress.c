@@ -282,6 +282,7 @@ static void in_child(void)
 	/* No thread, and the locks may be held by threads that are not here. The copies of
 	 * the links' descriptors go: nboxd must see the end of the parent. */
 	atomic_store(&g.is_child, true);
+	comm_in_child();
 	session_in_child();
 }
 

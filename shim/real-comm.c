@@ -84,10 +84,10 @@ int real_comm_get(struct comm *c, ncclComm_t *ret, struct err *err)
 	if (!c->real && (c->n_real != 1 || !real_comm_is_wanted(c)))
 		return err_set(err, ENOENT, "there is no real communicator: data policy none");
 	if (!c->real) {
-		pthread_mutex_lock(&c->lock);
+		pthread_mutex_lock(&c->real_lock);
 		if (!c->real)
 			rc = make_now(c, err);
-		pthread_mutex_unlock(&c->lock);
+		pthread_mutex_unlock(&c->real_lock);
 	}
 	if (!rc)
 		*ret = c->real;

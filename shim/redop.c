@@ -13,12 +13,17 @@
 static int make_self(struct comm *c, struct err *err)
 {
 	ncclUniqueId id;
-	int rc;
+	int mode = DEVICE_CAPTURE_RELAXED, rc;
 
 	if (c->self)
 		return 0;
 	rc = REAL(GetUniqueId, (&id));
-	return rc ? rc : REAL(CommInitRank, (&c->self, 1, id, 0));
+	if (rc)
+		return rc;
+	c->dev->exchange_mode(&mode); /* NCCL allocates memory, also while a stream is captured */
+	rc = REAL(CommInitRank, (&c->self, 1, id, 0));
+	c->dev->exchange_mode(&mode);
+	return rc;
 }
 
 bool data_redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dtype)
@@ -95,7 +100,7 @@ int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 	uint32_t i = 0;
 	int rc;
 
-	while (i < c->n_redops && c->redops[i].is_used)
+	while (i < c->n_redops && (c->redops[i].is_used || c->redops[i].n_queued))
 		i++;
 	if (i == c->n_redops) {
 		struct redop *more = realloc(c->redops, (i + 1) * sizeof(*more));
@@ -116,22 +121,47 @@ int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 	return 0;
 }
 
-int data_redop_free(struct comm *c, ncclRedOp_t op, struct err *err)
+/* @scaled stays until the place is used again: ops in streams may read it. */
+static int free_real(struct comm *c, struct redop *r, struct err *err)
 {
-	uint32_t i = (uint32_t)op - ncclNumOps;
-	struct redop *r;
 	int rc = 0;
 
-	if (op < ncclNumOps || i >= c->n_redops || !c->redops[i].is_used)
-		return err_set(err, EINVAL, "not a reduction of this communicator");
-	r = &c->redops[i];
-	r->is_used = false;
-	/* @scaled stays until the place is used again: ops in streams may read it */
 	if (r->has_real)
 		rc = REAL(RedOpDestroy, (r->real, c->real));
 	if (!rc && r->has_plain)
 		rc = REAL(RedOpDestroy, (r->plain, c->real));
 	return rc;
+}
+
+int data_redop_free(struct comm *c, ncclRedOp_t op, struct err *err)
+{
+	uint32_t i = (uint32_t)op - ncclNumOps;
+	struct redop *r;
+
+	if (op < ncclNumOps || i >= c->n_redops || !c->redops[i].is_used)
+		return err_set(err, EINVAL, "not a reduction of this communicator");
+	r = &c->redops[i];
+	r->is_used = false;
+	return r->n_queued ? 0 : free_real(c, r, err);
+}
+
+void data_redop_hold(const struct call *call)
+{
+	if (call->redop >= ncclNumOps)
+		call->comm->redops[call->redop - ncclNumOps].n_queued++;
+}
+
+void data_redop_drop(const struct call *call)
+{
+	struct comm *c = call->comm;
+	struct err err = {""};
+	struct redop *r;
+
+	if (call->redop < ncclNumOps)
+		return;
+	r = &c->redops[call->redop - ncclNumOps];
+	if (--r->n_queued == 0 && !r->is_used && c->real)
+		free_real(c, r, &err);
 }
 
 int data_redop_scale(const struct call *call, device_stream s, struct err *err)

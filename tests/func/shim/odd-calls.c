@@ -1,0 +1,266 @@
+/* What jobs do with NCCL's documented functions less often, and what is easily got wrong
+ * behind them.
+ *
+ *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
+ *
+ * Parts: simulate, redops, broken-group, replay, no-color, first-sum,
+ * names (with NBOX_NCCL that looks at them). */
+#include "job.h"
+
+#define COUNT 100
+
+static cudaStream_t stream;
+static float *buf[3]; /* device memory of COUNT elements */
+
+static ncclComm_t comm_new(const char *name)
+{
+	ncclComm_t comm;
+
+	NCCL(ncclCommInitRank(&comm, n, id_of(name), me));
+	return comm;
+}
+
+static void put(float *at, float value)
+{
+	float values[COUNT];
+
+	for (int i = 0; i < COUNT; i++)
+		values[i] = value;
+	CUDA(cudaMemcpyAsync(at, values, sizeof(values), cudaMemcpyHostToDevice, stream));
+	CUDA(cudaStreamSynchronize(stream));
+}
+
+static void check(const char *what, const float *at, float want)
+{
+	float values[COUNT];
+
+	CUDA(cudaMemcpyAsync(values, at, sizeof(values), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	for (int i = 0; i < COUNT; i++)
+		CHECK(values[i] == want, "%s: element %d is %g, not %g", what, i, (double)values[i],
+		      (double)want);
+}
+
+static void check_works(ncclComm_t comm)
+{
+	int size;
+
+	NCCL(ncclCommCount(comm, &size));
+	put(buf[0], 1);
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
+	check("a sum of ones", buf[0], (float)size);
+}
+
+/* An estimate that is refused ends its group all the same, and nothing of it is done. */
+static void simulate(void)
+{
+	ncclComm_t comm = comm_new("simulate"), other = comm;
+
+	put(buf[0], 1);
+	NCCL(ncclGroupStart());
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
+	NCCL_FAILS(ncclGroupSimulateEnd(NULL), ncclInvalidUsage);
+	NCCL_FAILS(ncclGroupEnd(), ncclInvalidUsage);
+	check("after an estimate", buf[0], 1);
+	NCCL(ncclGroupStart());
+	NCCL(ncclCommInitRank(&other, n, id_of("never"), me));
+	NCCL_FAILS(ncclGroupSimulateEnd(NULL), ncclInvalidUsage);
+	CHECK(!other, "a communicator came out of an estimate");
+	check_works(comm);
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* A reduction may be destroyed once the call that uses it is made, also inside a group
+ * (PyTorch does): the group's end still reduces by it. */
+static void redops(void)
+{
+	ncclComm_t comm = comm_new("redops");
+	float two = 2, three = 3, five = 5, *at;
+	ncclRedOp_t op;
+
+	CUDA(cudaMalloc((void **)&at, sizeof(*at)));
+	CUDA(cudaMemcpy(at, &five, sizeof(five), cudaMemcpyHostToDevice));
+	for (int i = 0; i < 2; i++) { /* the second time in places that are used again */
+		for (int j = 0; j < 3; j++)
+			put(buf[j], 1);
+		NCCL(ncclGroupStart());
+		NCCL(ncclRedOpCreatePreMulSum(&op, &two, ncclFloat, ncclScalarHostImmediate, comm));
+		NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, op, comm, stream));
+		NCCL(ncclRedOpDestroy(op, comm));
+		NCCL_FAILS(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, op, comm, stream),
+			   ncclInvalidArgument);
+		NCCL_FAILS(ncclGroupEnd(), ncclInvalidArgument);
+		check("in a group that failed", buf[0], 1);
+
+		NCCL(ncclGroupStart());
+		NCCL(ncclRedOpCreatePreMulSum(&op, &two, ncclFloat, ncclScalarHostImmediate, comm));
+		NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, op, comm, stream));
+		NCCL(ncclRedOpDestroy(op, comm));
+		NCCL(ncclRedOpCreatePreMulSum(&op, &three, ncclFloat, ncclScalarHostImmediate, comm));
+		NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, op, comm, stream));
+		NCCL(ncclRedOpDestroy(op, comm));
+		NCCL(ncclRedOpCreatePreMulSum(&op, at, ncclFloat, ncclScalarDevice, comm));
+		NCCL(ncclAllReduce(buf[2], buf[2], COUNT, ncclFloat, op, comm, stream));
+		NCCL(ncclRedOpDestroy(op, comm));
+		NCCL_FAILS(ncclRedOpDestroy(op, comm), ncclInvalidArgument);
+		NCCL(ncclGroupEnd());
+		check("two", buf[0], 2 * (float)n);
+		check("three", buf[1], 3 * (float)n);
+		check("five, on the device", buf[2], 5 * (float)n);
+	}
+	CUDA(cudaFree(at));
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* A group with a call that was wrong makes no communicator and waits for nobody: the
+ * others may have seen the error before they got there. */
+static void broken_group(void)
+{
+	ncclComm_t comm = comm_new("before"), first = comm, second = comm;
+
+	if (me == real[0]) {
+		NCCL(ncclGroupStart());
+		NCCL(ncclCommInitRank(&first, n, id_of("first"), me));
+		NCCL_FAILS(ncclCommInitRank(&second, n, id_of("second"), n), ncclInvalidArgument);
+		NCCL_FAILS(ncclGroupEnd(), ncclInvalidArgument);
+		CHECK(!first && !second, "a broken group gave a communicator");
+	}
+	check_works(comm);
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* A graph is replayed after its communicator was destroyed: wrong, but nobody hangs. */
+static void replay(void)
+{
+	ncclComm_t comm = comm_new("replay"), other = comm_new("replay other");
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+
+	check_works(comm);
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, real[0], comm, stream));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaGraphLaunch(exec, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	check_works(other); /* nobody is in @comm any more */
+	NCCL(ncclCommDestroy(comm));
+	if (k == 1) { /* the real library keeps no such promise */
+		CUDA(cudaGraphLaunch(exec, stream));
+		CUDA(cudaStreamSynchronize(stream));
+	}
+	check_works(other);
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	NCCL(ncclCommDestroy(other));
+}
+
+static void wait_until_ready(ncclComm_t comm)
+{
+	ncclResult_t state;
+
+	do
+		NCCL(ncclCommGetAsyncError(comm, &state));
+	while (state == ncclInProgress);
+	CHECK(state == ncclSuccess, "state %d: %s", (int)state, ncclGetLastError(comm));
+}
+
+/* A split without color gives its NULL at once, also in a group that goes on in the
+ * background. */
+static void no_color(void)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER, plain = NCCL_CONFIG_INITIALIZER;
+	ncclComm_t comm, child = NULL, *none = malloc(sizeof(*none));
+	ncclResult_t r;
+
+	config.blocking = 0;
+	r = NCCL_IS_QUIET(ncclCommInitRankConfig(&comm, n, id_of("no color"), me, &config));
+	CHECK(r == ncclSuccess || r == ncclInProgress, "init says %d", (int)r);
+	wait_until_ready(comm);
+	NCCL(ncclGroupStart());
+	r = NCCL_IS_QUIET(ncclCommSplit(comm, 0, me, &child, &config));
+	CHECK(r == ncclSuccess || r == ncclInProgress, "split says %d", (int)r);
+	*none = comm;
+	r = NCCL_IS_QUIET(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, me, none, &config));
+	CHECK(r == ncclSuccess || r == ncclInProgress, "split says %d", (int)r);
+	r = NCCL_IS_QUIET(ncclGroupEnd());
+	CHECK(r == ncclSuccess || r == ncclInProgress, "the group says %d", (int)r);
+	CHECK(!*none, "a split without color gave a communicator");
+	free(none);
+	wait_until_ready(child);
+	check_works(child);
+	NCCL(ncclCommDestroy(child));
+	/* a config of its own does not inherit: blocking unless it says otherwise */
+	NCCL(ncclCommSplit(comm, 0, me, &child, &plain));
+	check_works(child);
+	NCCL(ncclCommDestroy(child));
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* The first sum of a single real member makes its real communicator, which may wait for
+ * everything that is in streams (NBOX_NCCL is one that does): gates must go on opening. */
+static void first_sum(void)
+{
+	ncclComm_t comm = comm_new("first"), other = comm_new("other");
+	cudaStream_t second;
+
+	CUDA(cudaStreamCreate(&second));
+	put(buf[0], 1);
+	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
+	for (int i = 0; i < 3; i++)
+		NCCL(ncclBroadcast(buf[1], buf[1], COUNT, ncclFloat, me, other, second));
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
+	check("the first sum", buf[0], (float)n);
+	CUDA(cudaStreamSynchronize(second));
+	CUDA(cudaStreamDestroy(second));
+	NCCL(ncclCommDestroy(other));
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* The strings of a config are the job's, who may free them once the call has returned. */
+static void names(void)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	char *net = strdup("some net"), *self = strdup("some comm");
+	ncclComm_t comm;
+
+	config.netName = net;
+	config.commName = self;
+	NCCL(ncclCommInitRankConfig(&comm, n, id_of("names"), me, &config));
+	memset(net, '#', strlen(net));
+	memset(self, '#', strlen(self));
+	free(net);
+	free(self);
+	check_works(comm);
+	NCCL(ncclCommDestroy(comm));
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} parts[] = {{"simulate", simulate},         {"redops", redops},
+		     {"broken-group", broken_group}, {"replay", replay},
+		     {"no-color", no_color},         {"first-sum", first_sum},
+		     {"names", names}};
+	size_t j;
+
+	if (argc < 3)
+		return 2;
+	job_start(argv);
+	CUDA(cudaStreamCreate(&stream));
+	for (int i = 0; i < 3; i++)
+		CUDA(cudaMalloc((void **)&buf[i], COUNT * sizeof(float)));
+	for (int i = 3; i < argc; i++) {
+		for (j = 0; j < sizeof(parts) / sizeof(parts[0]) && strcmp(parts[j].name, argv[i]); j++)
+			;
+		if (j == sizeof(parts) / sizeof(parts[0]))
+			return 2;
+		parts[j].run();
+	}
+	for (int i = 0; i < 3; i++)
+		CUDA(cudaFree(buf[i]));
+	CUDA(cudaStreamDestroy(stream));
+	return 0;
+}
