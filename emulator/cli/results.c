@@ -9,6 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+#include "config/config.h"
+
 static int make_dirs(char *path, struct err *err)
 {
 	for (char *p = path + 1;; p++) {
@@ -28,6 +31,27 @@ static int make_dirs(char *path, struct err *err)
 		if (c == 0)
 			return 0;
 	}
+}
+
+/* Files of a run that did not get as far as a record may be written over; those that somebody else wrote, or
+ * links to elsewhere, may not: --out . beside a cluster file of the name config.yaml. */
+static int check_not_users(const struct results *r, struct err *err)
+{
+	static const char *const names[] = { "config.yaml", "command.txt", "versions.txt", "host.json",
+					     "summary.json" };
+	char path[PATH_MAX], first[sizeof(CONFIG_MARK)] = "";
+	FILE *f = fopen(results_path(r, "config.yaml", path), "re");
+	bool is_ours = f && fgets(first, sizeof(first), f) && strcmp(first, CONFIG_MARK) == 0;
+	struct stat st;
+
+	if (f)
+		fclose(f);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (lstat(results_path(r, names[i], path), &st) < 0 || (is_ours && S_ISREG(st.st_mode)))
+			continue;
+		return err_set(err, EEXIST, "%s is there and is not of a run of nbox; choose another --out", path);
+	}
+	return 0;
 }
 
 int results_open(struct results *r, const char *dir, struct err *err)
@@ -52,7 +76,7 @@ int results_open(struct results *r, const char *dir, struct err *err)
 		return code;
 	if (access(results_path(r, "record.nbox", path), F_OK) == 0)
 		return err_set(err, EEXIST, "%s holds the record of another run; choose another --out", r->dir);
-	return 0;
+	return check_not_users(r, err);
 }
 
 char *results_path(const struct results *r, const char *name, char *buf)

@@ -118,7 +118,7 @@ int config_write(const struct config *c, FILE *f)
 {
 	const char *before = "";
 
-	fprintf(f, "# nbox %s: the configuration that was in force; a cluster file of the same run\n",
+	fprintf(f, CONFIG_MARK "%s: the configuration that was in force; a cluster file of the same run\n",
 		NBOX_VERSION);
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const char *key = config_options[i].key;

@@ -131,6 +131,17 @@ static int gather_add(struct gather *g, const struct comm_entry *entry)
 
 /* --- completion ------------------------------------------------------------------ */
 
+/* Two members that one world rank says it is: a process of several devices that has only one RANK. Nothing that
+ * is said of such a communicator's members would be true. Return: the second's index; 0: none. */
+static uint32_t find_double(const struct gather *g)
+{
+	for (uint32_t i = 1; i < g->n; i++)
+		for (uint32_t k = 0; k < i; k++)
+			if (g->entries[k].world_rank == g->entries[i].world_rank)
+				return i;
+	return 0;
+}
+
 /* Return: whether it is complete (or failed) and freed. */
 static bool init_complete(struct gather *g, enum members_patience patience)
 {
@@ -139,10 +150,18 @@ static bool init_complete(struct gather *g, enum members_patience patience)
 	struct server *s = g->server;
 	struct err err = {""};
 	struct comm *c = NULL;
+	uint32_t two;
 	int r;
 
 	if (!ranks) {
 		gather_fail(g, ENOMEM, "out of memory");
+		return true;
+	}
+	if ((two = find_double(g))) {
+		gather_fail(g, EINVAL, "rank %u and another one both say that they are world rank %u: a process that "
+			    "drives several devices makes a communicator of all %u ranks first, so that each "
+			    "device's rank is known", g->entries[two].rank, g->entries[two].world_rank,
+			    s->config->world);
 		return true;
 	}
 	for (uint32_t i = 0; i < g->n; i++)

@@ -419,6 +419,8 @@ int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hd
 		a->arrive_ns = now;
 	if (a->arrive_ns < w->hello_ns)
 		a->arrive_ns = w->hello_ns;
+	if (a->compute_ns > a->arrive_ns) /* nobody has computed for longer than the clock runs */
+		a->compute_ns = a->arrive_ns;
 	return 0;
 }
 

@@ -450,15 +450,13 @@ void server_end_when_left(struct server *s)
 /* Fewer links than real ranks: some process drives several, or others are still to come. */
 static bool is_left(struct server *s, uint64_t now_ns)
 {
-	if (s->n_workers > s->n_links_max)
-		s->n_links_max = s->n_workers;
 	if (s->n_workers) {
 		s->left_ns = now_ns;
 		return false;
 	}
-	if (s->n_links_max >= s->cluster.n_real)
+	if (s->n_workers_max >= s->cluster.n_real)
 		return true;
-	return now_ns - s->left_ns >= (s->n_links_max ? LEFT_NS : NOBODY_NS);
+	return now_ns - s->left_ns >= (s->n_workers_max ? LEFT_NS : NOBODY_NS);
 }
 
 /* Return: true when all links may be slept on. */

@@ -83,7 +83,7 @@ struct server {
 	uint64_t stop_ns; /* give up draining then */
 	int stop_signal;
 	bool is_once;         /* ends when the last worker has left */
-	uint32_t n_links_max; /* most workers at a time */
+	uint32_t n_workers_max; /* most workers that were welcome at a time */
 	uint64_t left_ns;     /* since when none is there; or the start */
 };
 
@@ -94,8 +94,8 @@ const char *server_addr(const struct server *s); /* that of `nbox run`'s workers
 /* The others, each after a space. Return: @buf. */
 char *server_more_addrs(const struct server *s, char *buf, size_t size);
 const char *server_store_addr(const struct server *s); /* HOST:PORT; NULL: no store */
-/* server_run() is to end by itself when the last link has closed: at once after all real ranks had one,
- * 2 s later after fewer, and when nobody came within 60 s. */
+/* server_run() is to end by itself when the last link has closed: at once after as many workers at a
+ * time as there are real ranks, 2 s later after fewer, and when no worker came within 60 s. */
 void server_end_when_left(struct server *s);
 /* Until SIGTERM or SIGINT. Return: 0; negative errno. */
 int server_run(struct server *s, struct err *err);

@@ -18,6 +18,8 @@
 #include "store/gloo.h"
 
 #define OPS_KEPT 64 /* of a group: older ones are over */
+#define OUT_MAX (64u << 20) /* for one that does not read */
+#define SEQ_NS (5 * NS_PER_S) /* for a connection to say who it is */
 #define ALL_RANKS UINT32_MAX
 
 struct gloo_conn {
@@ -26,6 +28,7 @@ struct gloo_conn {
 	struct event *read_event, *write_event; /* owned */
 	uint32_t virtual_rank, real_rank; /* ALL_RANKS: not yet known */
 	bool has_seq;
+	uint64_t since_ns;
 	struct buffer in, out;
 	struct gloo_conn *prev, *next;
 };
@@ -229,8 +232,11 @@ static int say(struct gloo_conn *c, enum gloo_opcode opcode, uint64_t slot, uint
 {
 	struct gloo_frame f = {.n_bytes = sizeof(f) + (body ? length : 0), .opcode = opcode,
 			       .slot = slot, .length = length};
-	int r = buffer_add(&c->out, &f, sizeof(f));
+	int r;
 
+	if (c->out.n + f.n_bytes > OUT_MAX)
+		return -ENOBUFS; /* asks on and on, and does not read */
+	r = buffer_add(&c->out, &f, sizeof(f));
 	return r < 0 || !body ? r : buffer_add(&c->out, body, length);
 }
 
@@ -323,6 +329,8 @@ static int on_data(struct gloo_conn *c, struct gloo_op *op, const void *body, ui
 		op->has_content = true;
 		return 0;
 	}
+	if (barrier_has_come(&(struct barrier_ctx){c->group, op}, c->real_rank, c->virtual_rank))
+		return -EPROTO; /* a barrier has one message of each pair */
 	come = realloc(op->come, (op->n_come + 1) * sizeof(*come));
 	if (!come)
 		return -ENOMEM;
@@ -333,8 +341,12 @@ static int on_data(struct gloo_conn *c, struct gloo_op *op, const void *body, ui
 
 static int on_recv_ready(struct gloo_conn *c, struct gloo_op *op, uint64_t length)
 {
-	struct gloo_ask *ask = calloc(1, sizeof(*ask));
+	struct gloo_ask *ask;
 
+	DL_FOREACH(op->asks, ask)
+		if (ask->conn == c)
+			return -EPROTO; /* as above, and one receives once in a broadcast */
+	ask = calloc(1, sizeof(*ask));
 	if (!ask)
 		return -ENOMEM;
 	*ask = (struct gloo_ask){.conn = c, .length = length, .since_ns = clock_now_ns()};
@@ -452,6 +464,7 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 	c->fd = fd;
 	c->virtual_rank = p->virtual_rank;
 	c->real_rank = ALL_RANKS;
+	c->since_ns = clock_now_ns();
 	DL_APPEND(p->group->conns, c);
 	c->read_event = event_new(p->group->store->daemon->base, fd, EV_READ | EV_PERSIST, on_conn, c);
 	c->write_event = event_new(p->group->store->daemon->base, fd, EV_WRITE, on_conn, c);
@@ -534,6 +547,7 @@ static struct gloo_group *group_get(struct store_server *ss, struct store_bytes 
 {
 	struct store_bytes name = prefix(key);
 	struct gloo_group *g;
+	char shown[41];
 
 	if (!ss->gloo)
 		ss->gloo = calloc(1, sizeof(*ss->gloo));
@@ -552,8 +566,8 @@ static struct gloo_group *group_get(struct store_server *ss, struct store_bytes 
 	if (k->is_default)
 		snprintf(g->name, sizeof(g->name), "the default gloo group");
 	else
-		snprintf(g->name, sizeof(g->name), "gloo group \"%.*s\"", k->group.n < 40 ? (int)k->group.n : 40,
-			 (const char *)k->group.p);
+		snprintf(g->name, sizeof(g->name), "gloo group \"%s\"",
+			 store_bytes_print(k->group, shown, sizeof(shown)));
 	HASH_ADD_KEYPTR(hh, ss->gloo->groups, g->key, g->n_key, g);
 	return g;
 }
@@ -658,6 +672,7 @@ static void ask_text(const struct gloo_group *g, const struct gloo_op *op, const
 void gloo_tick(struct store_server *ss, uint64_t now_ns)
 {
 	struct gloo_group *g, *next;
+	const struct gloo_conn *c;
 	struct gloo_ask *ask;
 	struct gloo_op *op;
 	char text[512];
@@ -665,6 +680,10 @@ void gloo_tick(struct store_server *ss, uint64_t now_ns)
 	if (!ss->gloo)
 		return;
 	HASH_ITER(hh, ss->gloo->groups, g, next) {
+		/* its end is seen by libevent */
+		DL_FOREACH(g->conns, c)
+			if (!c->has_seq && now_ns >= c->since_ns + SEQ_NS)
+				shutdown(c->fd, SHUT_RDWR);
 		DL_FOREACH(g->ops, op) {
 			DL_FOREACH(op->asks, ask) {
 				if (ask->is_told || now_ns < ask->since_ns + SERVER_WARN_NS)

@@ -159,17 +159,20 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
 		return gloo_play(ss, key, k) ? 0 : -EADDRNOTAVAIL;
 	if (k->kind == TORCH_BARRIER_LAST)
 		return store_set(ss->store, key, (struct store_bytes){(const uint8_t *)"1", 1});
-	inv = calloc(1, sizeof(*inv) + key.n);
-	if (!inv)
-		return -ENOMEM;
-	inv->n_key = key.n;
-	memcpy(inv->key, key.p, key.n); /* setting it may end the wait that @key belongs to */
-	make_id(ss, k, inv->id);
-	HASH_ADD_KEYPTR(hh, ss->invented, inv->key, inv->n_key, inv);
-	log_info("store: made the id of \"%s\", its first rank is virtual", show_key(key, shown));
+	HASH_FIND(hh, ss->invented, key.p, key.n, inv);
+	if (!inv) { /* else somebody deleted the key: it is the same id again */
+		inv = calloc(1, sizeof(*inv) + key.n);
+		if (!inv)
+			return -ENOMEM;
+		inv->n_key = key.n;
+		memcpy(inv->key, key.p, key.n); /* setting it may end the wait that @key belongs to */
+		make_id(ss, k, inv->id);
+		HASH_ADD_KEYPTR(hh, ss->invented, inv->key, inv->n_key, inv);
+		ss->n_invented++;
+		log_info("store: made the id of \"%s\", its first rank is virtual", show_key(key, shown));
+	}
 	r = store_set(ss->store, (struct store_bytes){inv->key, inv->n_key},
 		      (struct store_bytes){inv->id, sizeof(inv->id)});
-	ss->n_invented++;
 	ss->id_ns = clock_now_ns();
 	return r;
 }

@@ -126,6 +126,18 @@ static void welcome(struct worker *w)
 	worker_send(w, &h, &m);
 }
 
+/* For --once: neither who asks for the status nor a worker's second connection is one of the job's. */
+static void note_most(struct server *s)
+{
+	const struct worker *w;
+	uint32_t n = 0;
+
+	DL_FOREACH(s->workers, w)
+		n += w->state == WORKER_READY || w->state == WORKER_LEAVING;
+	if (n > s->n_workers_max)
+		s->n_workers_max = n;
+}
+
 /* The second connection of the worker that @m names. */
 static int join(struct worker *w, const struct wire_hello *m)
 {
@@ -173,8 +185,8 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 	memcpy(&m, body, sizeof(m));
 	w->pid = m.pid;
 	memcpy(w->host, m.host, sizeof(w->host));
-	for (char *p = w->host; *p; p++)
-		if (*p <= ' ' || *p == 0x7f || *p == '"' || *p == '\\')
+	for (char *p = w->host; *p; p++) /* plain ASCII: it goes into logs and JSON */
+		if (*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '"' || *p == '\\')
 			*p = '?';
 	if (!is_same_token(m.token, w->server->config->token))
 		return worker_refuse(w, EACCES,
@@ -184,6 +196,8 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 	if (m.role == WIRE_ROLE_BACK)
 		return join(w, &m);
 	worker_set_state(w, m.role == WIRE_ROLE_WORKER ? WORKER_READY : WORKER_CLIENT);
+	if (w->state == WORKER_READY)
+		note_most(w->server);
 	log_info("%s: connected over %s%s", worker_name(w, name, sizeof(name)), link_kind(w->link),
 		 w->is_same_clock ? "" : ", another host");
 	welcome(w);
@@ -299,9 +313,15 @@ static int worker_on_header(void *owner, struct link *l, const struct wire_hdr *
 	(void)l;
 	if (w->state == WORKER_DRAINING || w->state == WORKER_CLOSED)
 		return LINK_HOLD;
-	if (h->type != WIRE_MESSAGE && h->body_bytes > WIRE_CONTROL_MAX) {
-		worker_refuse(w, EPROTO, "%s frame of %llu bytes", wire_type_name(h->type),
-			      (unsigned long long)h->body_bytes);
+	/* the link makes room for a body before it has come: for who has no token yet, that of a HELLO */
+	if (h->type != WIRE_MESSAGE &&
+	    h->body_bytes > (w->state != WORKER_HELLO ? WIRE_CONTROL_MAX :
+			     h->type == WIRE_HELLO ? sizeof(struct wire_hello) : 0)) {
+		if (w->state == WORKER_HELLO && h->type != WIRE_HELLO)
+			worker_refuse(w, EPROTO, "%s before HELLO", wire_type_name(h->type));
+		else
+			worker_refuse(w, EPROTO, "%s frame of %llu bytes", wire_type_name(h->type),
+				      (unsigned long long)h->body_bytes);
 		return LINK_HOLD;
 	}
 	if (h->type != WIRE_MESSAGE)

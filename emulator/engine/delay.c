@@ -50,10 +50,11 @@ static int check_code(const struct delay_instance *in, int r, const char *what)
 static int check_time(const struct delay_instance *in, double ns, bool may_shorten,
 		      const char *what)
 {
-	if (isfinite(ns) && (may_shorten || ns >= 0))
+	if (fabs(ns) <= DELAY_MAX_NS && (may_shorten || ns >= 0))
 		return 0;
 	err_set(&in->chain->err, EINVAL, "%s answered %s (%g ns)", what,
-		isnan(ns) ? "not a number" : isinf(ns) ? "an infinite time" : "a negative time", ns);
+		isnan(ns) ? "not a number" : isinf(ns) ? "an infinite time" :
+		fabs(ns) > DELAY_MAX_NS ? "more than 31 years" : "a negative time", ns);
 	return model_failed(in, what);
 }
 

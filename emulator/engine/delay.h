@@ -42,6 +42,10 @@ bool delay_has_message(const struct delay_chain *d); /* base model has message()
 /* "ring:bw=50GB/s + add:delay=5ms" */
 const char *delay_describe(const struct delay_chain *d);
 
+/* Longer answers are errors: 31 years. Sums of some of them still are a time of nboxd's clock
+ * (64 bits of nanoseconds), so no end can turn around and lie before its start. */
+#define DELAY_MAX_NS 1e18
+
 /* The base model's op time. Return: 0; 1 no answer; -EINVAL with the sentence. */
 int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, struct err *err);
 /* One message through all decorators (or, @base_only, none). As above. */

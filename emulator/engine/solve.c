@@ -206,6 +206,9 @@ int solve_finish(struct price *p, const struct border *border, struct timing *t,
 
 	if (rc)
 		return rc;
+	if (!(raw + extra <= DELAY_MAX_NS))
+		return err_set(err, EINVAL, "the op would take %g ns, more than 31 years: look at bandwidths and "
+			       "what-ifs", raw + extra);
 	t->end_ns = raw + extra > 0 ? raw + extra : 0;
 	for (i = 0; i < n && t->end_ns < raw; i++)
 		t->at[i] *= t->end_ns / raw;

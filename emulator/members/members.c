@@ -151,13 +151,18 @@ int members_told(const struct cluster *c, const uint32_t *world_ranks, uint32_t 
 		 const struct wire_member *known, size_t n_known, enum members_source source,
 		 struct members *ret, struct err *err)
 {
+	CLEANUP(bitmap_deinit) struct bitmap taken = {0};
 	size_t n_real = 0;
 	int r;
 
+	if (bitmap_init(&taken, topology_world(c->topology)) < 0)
+		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < n_ranks; i++) {
 		if (world_ranks[i] >= topology_world(c->topology))
 			return err_set(err, EINVAL, "rank %u is world rank %u of a world of %u", i,
 				       world_ranks[i], topology_world(c->topology));
+		if (!bitmap_test_and_set(&taken, world_ranks[i]))
+			return err_set(err, EINVAL, "world rank %u is in it twice", world_ranks[i]);
 		n_real += (size_t)cluster_is_real(c, world_ranks[i]);
 	}
 	for (size_t i = 0; i < n_known; i++)

@@ -147,11 +147,12 @@ static int count_now(struct store_client *c, struct store_bytes key, int64_t wor
 		     int64_t *ret, struct err *err)
 {
 	const struct entry *e = entry_find(c->store, key);
+	char shown[128];
 
 	*ret = 0;
 	if (e && e->has_value && entry_number(e, ret) < 0)
-		return err_set(err, EPROTO, "counts a key whose value is no number: %.*s",
-			       key.n < 128 ? (int)key.n : 128, (const char *)key.p);
+		return err_set(err, EPROTO, "counts a key whose value is no number: %s",
+			       store_bytes_print(key, shown, sizeof(shown)));
 	if ((!e || !e->has_value) && c->store->ev->initial_count)
 		*ret = c->store->ev->initial_count(c->store->owner, key, world);
 	return 0;
@@ -231,6 +232,12 @@ static int get(struct store_client *c, struct store_cursor *q)
 	return answer_value(c, key);
 }
 
+static int refuse_reply(uint64_t bytes, struct err *err)
+{
+	return err_set(err, EPROTO, "asks for %llu bytes at once; %llu are allowed",
+		       (unsigned long long)bytes, (unsigned long long)STORE_REPLY_MAX);
+}
+
 static int multi_get(struct store_client *c, struct store_cursor *q, struct err *err)
 {
 	uint64_t n = cursor_u64(q), bytes = 0;
@@ -242,12 +249,12 @@ static int multi_get(struct store_client *c, struct store_cursor *q, struct err 
 		struct store_bytes key = cursor_bytes(q);
 
 		tell_missing(c, key);
+		bytes += sizeof(uint64_t);
 		if (store_get(c->store, key, &value))
 			bytes += value.n;
 	}
 	if (bytes > STORE_REPLY_MAX)
-		return err_set(err, EPROTO, "asks for %llu bytes at once; %llu are allowed",
-			       (unsigned long long)bytes, (unsigned long long)STORE_REPLY_MAX);
+		return refuse_reply(bytes, err);
 	*q = first;
 	for (uint64_t i = 0; i < n && r == 0; i++)
 		r = answer_value(c, cursor_bytes(q));
@@ -291,9 +298,16 @@ static int queue_len(struct store_client *c, struct store_cursor *q)
 	return answer_i64(c, e ? (int64_t)e->n_queued : 0);
 }
 
-static int list_keys(struct store_client *c)
+static int list_keys(struct store_client *c, struct err *err)
 {
-	int r = answer_i64(c, (int64_t)c->store->n_keys);
+	uint64_t bytes = 0;
+	int r;
+
+	for (const struct entry *e = c->store->entries; e; e = e->hh.next)
+		bytes += e->has_value ? sizeof(uint64_t) + e->n_key : 0;
+	if (bytes > STORE_REPLY_MAX)
+		return refuse_reply(bytes, err);
+	r = answer_i64(c, (int64_t)c->store->n_keys);
 
 	for (const struct entry *e = c->store->entries; e && r == 0; e = e->hh.next)
 		if (e->has_value)
@@ -364,7 +378,7 @@ static int serve(struct store_client *c, enum store_op op, struct store_cursor *
 	case STORE_QUEUE_LEN:
 		return queue_len(c, q);
 	case STORE_LIST_KEYS:
-		return list_keys(c);
+		return list_keys(c, err);
 	case STORE_BARRIER:
 		return barrier(c, q, err);
 	case STORE_OPS:

@@ -34,6 +34,16 @@ const char *store_op_name(uint32_t op)
 	return op < STORE_OPS ? ops[op].name : "?";
 }
 
+char *store_bytes_print(struct store_bytes b, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	for (; n < b.n && n + 1 < size; n++)
+		buf[n] = b.p[n] > ' ' && b.p[n] < 0x7f && b.p[n] != '"' ? (char)b.p[n] : '?';
+	buf[n] = '\0';
+	return buf;
+}
+
 uint32_t cursor_u32(struct store_cursor *c)
 {
 	uint32_t v;

@@ -75,6 +75,10 @@ struct store_bytes { /* borrowed */
 	size_t n;
 };
 
+/* For the log: cut to fit, and one line of printable characters, whatever a client sent.
+ * Return: @buf. */
+char *store_bytes_print(struct store_bytes b, char *buf, size_t size);
+
 /* Takes the fields of a request that store_scan() found complete, one after the other;
  * the caller knows the operation's shape. */
 struct store_cursor {

@@ -68,6 +68,6 @@ void table_wake(struct store *s, struct entry *e);
 int entry_number(const struct entry *e, int64_t *ret);
 
 /* Begins to wait for the @n keys that @cursor stands at, those that are missing.
- * Return: 0 (n_missing says whether it waits); -ENOMEM. */
+ * Return: 0 (n_missing says whether it waits); -ENOMEM, -ENOBUFS. */
 int wait_begin(struct store_client *c, struct store_cursor cursor, uint64_t n, bool is_barrier);
 void wait_end(struct store_client *c); /* nothing is answered */

@@ -50,6 +50,9 @@ bool entry_is_there(const struct entry *e)
 	return e && (e->has_value || e->queue);
 }
 
+/* What a key costs besides its name and values: a store of empty ones is to be bounded too. */
+#define ENTRY_BYTES sizeof(struct entry)
+
 /* Whether @more bytes may be kept. */
 static bool has_room(const struct store *s, uint64_t more)
 {
@@ -63,14 +66,14 @@ static struct entry *entry_make(struct store *s, struct store_bytes key)
 
 	if (e)
 		return e;
-	e = calloc(1, sizeof(*e) + key.n);
+	e = calloc(1, ENTRY_BYTES + key.n);
 	if (!e)
 		return NULL;
 	e->n_key = key.n;
 	if (key.n)
 		memcpy(e->key, key.p, key.n);
 	HASH_ADD_KEYPTR(hh, s->entries, e->key, e->n_key, e);
-	s->n_bytes += key.n;
+	s->n_bytes += ENTRY_BYTES + key.n;
 	return e;
 }
 
@@ -87,7 +90,7 @@ static void queue_drop(struct store *s, struct entry *e)
 	struct queued *q, *next;
 
 	DL_FOREACH_SAFE(e->queue, q, next) {
-		s->n_bytes -= q->n;
+		s->n_bytes -= sizeof(*q) + q->n;
 		free(q);
 	}
 	e->queue = NULL;
@@ -99,7 +102,7 @@ void entry_tidy(struct store *s, struct entry *e)
 	if (e->has_value || e->queue || e->awaits)
 		return;
 	HASH_DEL(s->entries, e);
-	s->n_bytes -= e->n_key;
+	s->n_bytes -= ENTRY_BYTES + e->n_key;
 	buffer_deinit(&e->value);
 	free(e);
 }
@@ -124,7 +127,7 @@ static int value_set(struct store *s, struct store_bytes key, struct store_bytes
 	struct buffer fresh = {0};
 	struct entry *e;
 
-	if (!has_room(s, key.n + value.n))
+	if (!has_room(s, ENTRY_BYTES + key.n + value.n))
 		return -ENOBUFS;
 	if (buffer_add(&fresh, value.p, value.n) < 0)
 		return -ENOMEM;
@@ -218,7 +221,7 @@ int table_push(struct store *s, struct store_bytes key, struct store_bytes value
 	struct queued *q;
 	struct entry *e;
 
-	if (!has_room(s, key.n + value.n))
+	if (!has_room(s, ENTRY_BYTES + key.n + sizeof(*q) + value.n))
 		return -ENOBUFS;
 	q = malloc(sizeof(*q) + value.n);
 	e = q ? entry_make(s, key) : NULL;
@@ -231,7 +234,7 @@ int table_push(struct store *s, struct store_bytes key, struct store_bytes value
 		memcpy(q->bytes, value.p, value.n);
 	DL_APPEND(e->queue, q);
 	e->n_queued++;
-	s->n_bytes += value.n;
+	s->n_bytes += sizeof(*q) + value.n;
 	if (e->awaits)
 		await_met(s, e->awaits);
 	return 0;
@@ -243,7 +246,7 @@ void table_pop(struct store *s, struct entry *e)
 
 	DL_DELETE(e->queue, q);
 	e->n_queued--;
-	s->n_bytes -= q->n;
+	s->n_bytes -= sizeof(*q) + q->n;
 	free(q);
 	entry_tidy(s, e);
 }
@@ -283,7 +286,7 @@ int wait_begin(struct store_client *c, struct store_cursor cursor, uint64_t n, b
 	struct store *s = c->store;
 	struct await *awaits = calloc(n ? n : 1, sizeof(*awaits));
 	size_t n_missing = 0;
-	bool is_short = false;
+	int r = 0;
 
 	if (!awaits)
 		return -ENOMEM;
@@ -294,9 +297,10 @@ int wait_begin(struct store_client *c, struct store_cursor cursor, uint64_t n, b
 
 		if (entry_is_there(e) && !is_barrier)
 			continue;
-		e = entry_make(s, key);
+		r = e || has_room(s, ENTRY_BYTES + key.n) ? 0 : -ENOBUFS;
+		e = r < 0 ? NULL : entry_make(s, key);
 		if (!e) {
-			is_short = true;
+			r = r < 0 ? r : -ENOMEM;
 			break;
 		}
 		awaits[n_missing] = (struct await){.client = c, .entry = e};
@@ -308,9 +312,9 @@ int wait_begin(struct store_client *c, struct store_cursor cursor, uint64_t n, b
 	s->n_waits++;
 	if (s->ev->on_wait)
 		s->ev->on_wait(c->owner, true);
-	if (is_short)
+	if (r < 0)
 		wait_end(c);
-	return is_short ? -ENOMEM : 0;
+	return r;
 }
 
 void wait_end(struct store_client *c)

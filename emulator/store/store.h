@@ -19,7 +19,7 @@
 struct store;
 struct store_client;
 
-#define STORE_BYTES_MAX (UINT64_C(1) << 30)   /* keys and values in all */
+#define STORE_BYTES_MAX (UINT64_C(1) << 30)   /* keys, values and what keeps them, in all */
 #define STORE_GROWN_MAX (64u << 20)           /* a value by APPEND */
 #define STORE_REPLY_MAX (UINT64_C(256) << 20) /* one reply */
 #define STORE_OUTPUT_HIGH (1u << 20) /* a client with more unread replies is not served */

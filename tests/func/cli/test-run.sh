@@ -43,6 +43,18 @@ is "$("$NBOX" report --csv o-none-shm | awk -F, 'NR > 1 && $15 < $14' | wc -l)" 
 # shellcheck disable=SC2086
 exits 1 "results of another run are not overwritten" "$NBOX" run --nodes 4 --gpus-per-node 1 --out o-none-shm -- $perf
 
+# nor are files of the user's: a cluster file of the same name beside --out .
+mkdir mine && cd mine && printf 'cluster:\n  nodes: "4"\n  gpus_per_node: "1"\n' >config.yaml && cp config.yaml ../mine.yaml
+# shellcheck disable=SC2086
+exits 1 "a cluster file is not overwritten" "$NBOX" run --config config.yaml --out . -- $perf
+says "config.yaml is there and is not of a run of nbox" "and the error says so"
+check "it is as it was" cmp config.yaml ../mine.yaml
+cd "$tmp" || exit 1
+mkdir links && ln -s "$tmp/mine.yaml" links/host.json
+# shellcheck disable=SC2086
+exits 1 "no link is followed" "$NBOX" run --nodes 4 --gpus-per-node 1 --out links -- $perf
+check "where it led to is as it was" cmp mine/config.yaml mine.yaml
+
 # the results can be fed back: the effective configuration is a configuration
 # shellcheck disable=SC2086
 exits 0 "the effective configuration runs again" "$NBOX" run --quiet --config o-none-shm/config.yaml --out again --json again.json -- $perf

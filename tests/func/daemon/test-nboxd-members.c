@@ -246,8 +246,9 @@ static void init_told(struct fake *w, struct wire_unique_id id, uint32_t rank, u
 /* No rule has such lists. They are believed when they agree with all that real ranks say. */
 static void test_told(void **state)
 {
-	static const uint32_t list[3] = {0, 2, 61}, other[3] = {0, 2, 62}, wrong[3] = {3, 1, 62};
-	const char *const args[] = {"--nodes", "16", NULL};
+	static const uint32_t list[3] = {0, 2, 61}, other[3] = {0, 2, 62}, wrong[3] = {3, 1, 62},
+			      twice[3] = {1, 61, 61};
+	const char *const args[] = {"--nodes", "16", "--settle", "100ms", NULL};
 	struct wire_unique_id id = id_by(0, 0);
 	struct daemon d;
 
@@ -273,7 +274,30 @@ static void test_told(void **state)
 	init_told(&f[0], id, 1, 0, wrong);
 	assert_true(fakes_got(&f[3], 1, WIRE_COMM_READY, 1));
 	assert_true(daemon_said(&d, "is not believed: rank 1 says that it is world rank 0"));
+	/* one with a virtual rank twice is nobody's list */
+	id = id_by(0, 3);
+	init_told(&f[1], id, 0, 1, twice);
+	assert_true(fakes_got(&f[1], 1, WIRE_COMM_READY, 1));
+	assert_int_equal(f[1].ready[0].m.is_guess, 1);
+	assert_true(daemon_said(&d, "is not believed: world rank 61 is in it twice"));
 	end(&d, 4);
+}
+
+/* A process of two devices that has only one RANK, and no communicator of the world yet: its members would be said
+ * to be "all real, exact", and one rank twice. */
+static void test_one_rank_twice(void **state)
+{
+	const char *const args[] = {"--nodes", "16", NULL};
+	struct wire_unique_id id = id_by(0, 0);
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 1);
+	init(&f[0], &id, 2, 0, 3);
+	init(&f[0], &id, 2, 1, 3);
+	assert_true(fakes_got(f, 1, WIRE_ABORT, 2));
+	assert_non_null(strstr(f[0].abort.text, "both say that they are world rank 3"));
+	end(&d, 1);
 }
 
 /* Colors that say nothing (PyTorch 2.11's split_group) with lists that say all. */
@@ -409,7 +433,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_siblings), cmocka_unit_test(test_late_siblings),
 		cmocka_unit_test(test_creator),	 cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_split),	 cmocka_unit_test(test_told),
+		cmocka_unit_test(test_split),	 cmocka_unit_test(test_told), cmocka_unit_test(test_one_rank_twice),
 		cmocka_unit_test(test_split_told), cmocka_unit_test(test_pairs),
 	};
 

@@ -568,6 +568,35 @@ static void test_waits(void **state)
 	daemon_stop(&d);
 }
 
+/* --once: only workers are waited for. A look at its status, or a stranger's visit, is not the job that has come and
+ * gone. */
+static void test_once(void **state)
+{
+	const char *args[] = {"--nodes", "4", "--gpus-per-node", "1", "--real", "0", "--addr", NULL, "--once", NULL};
+	struct wire_hello hello = {.pid = (uint32_t)getpid(), .host = "fake", .role = WIRE_ROLE_CLIENT};
+	struct daemon d;
+
+	(void)state;
+	args[7] = address("tcp");
+	daemon_start(&d, args);
+	fake_connect_raw(&f[0], d.addr);
+	if (getenv("NBOX_TOKEN"))
+		snprintf((char *)hello.token, sizeof(hello.token), "%s", getenv("NBOX_TOKEN"));
+	fake_send(&f[0], WIRE_HELLO, 0, 0, 0, &hello, sizeof(hello));
+	fake_send(&f[0], WIRE_STATUS, 0, 0, 0, NULL, 0);
+	assert_true(fakes_got(f, 1, WIRE_STATUS, 1));
+	fake_close(&f[0]);
+	fake_connect_raw(&f[1], d.addr);
+	fake_close(&f[1]);
+	assert_int_equal(daemon_wait(&d, 3), -1);
+	fake_connect(&f[0], d.addr, "");
+	assert_true(fakes_got(f, 1, WIRE_WELCOME, 1));
+	fake_send(&f[0], WIRE_BYE, 0, 0, 0, NULL, 0);
+	fake_close(&f[0]);
+	assert_int_equal(daemon_wait(&d, 60), 0);
+	close(d.err_fd);
+}
+
 static void test_large_world(void **state)
 {
 	const char *const more[] = {"--model", "ring", NULL};
@@ -613,6 +642,7 @@ int main(void)
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_sigterm),
 		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_once),
 		cmocka_unit_test(test_large_world),
 	};
 	int r;

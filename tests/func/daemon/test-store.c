@@ -464,7 +464,7 @@ static void set_address(int store, const char *key, uint16_t port)
 	put(store, r);
 }
 
-static int dial_virtual(int store, uint32_t rank, int64_t me)
+static int dial_silent(int store, uint32_t rank)
 {
 	struct gloo_address a;
 	uint8_t value[512];
@@ -479,6 +479,13 @@ static int dial_virtual(int store, uint32_t rank, int64_t me)
 	assert_int_equal(gloo_address_parse((struct store_bytes){value, take_value(store, value, sizeof(value))},
 					    &a), 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&a.sockaddr, sizeof(struct sockaddr_in)), 0);
+	return fd;
+}
+
+static int dial_virtual(int store, uint32_t rank, int64_t me)
+{
+	int fd = dial_silent(store, rank);
+
 	assert_int_equal(send(fd, &me, sizeof(me), MSG_NOSIGNAL), sizeof(me));
 	return fd;
 }
@@ -572,6 +579,67 @@ static void test_gloo(void **state)
 	daemon_stop(&d);
 }
 
+/* After what was answered before. */
+static bool is_cut_off(int fd)
+{
+	char bytes[256];
+
+	while (is_readable(fd, ANSWER_MS))
+		if (recv(fd, bytes, sizeof(bytes), 0) <= 0)
+			return true;
+	return false;
+}
+
+/* Who means ill at a port of gloo's, which may be open beyond loopback: says nothing, sends what a barrier has only
+ * once, reads nothing. It is cut off, and what it sends does not pile up. */
+static void test_gloo_enemies(void **state)
+{
+	const uint64_t barrier = UINT64_C(7) << 56 | 1;
+	static struct gloo_frame many[4096];
+	uint64_t sent = 0, until;
+	int a, fd, silent;
+	ssize_t n = 0;
+
+	(void)state;
+	start("2,3");
+	a = client();
+	set_address(a, "/default_pg/0//cpu//0/2", 65000);
+	set_address(a, "/default_pg/0//cpu//0/3", 65001);
+	silent = dial_silent(a, 5);
+	fd = dial_virtual(a, 6, 2); /* 6 waits for 3, which never comes */
+	put_frame(fd, GLOO_RECV_READY, barrier, "");
+	put_frame(fd, GLOO_RECV_READY, barrier, "");
+	assert_true(is_cut_off(fd));
+	close(fd);
+	fd = dial_virtual(a, 4, 2);
+	put_frame(fd, GLOO_DATA, barrier, "");
+	put_frame(fd, GLOO_DATA, barrier, "");
+	assert_true(is_cut_off(fd));
+	close(fd);
+	assert_true(is_hung_up(silent)); /* after 5 s */
+	close(silent);
+	/* each frame is answered by one of the same size */
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = (struct gloo_frame){.n_bytes = sizeof(many[0]), .opcode = GLOO_SEND_READY,
+					      .slot = barrier};
+	fd = dial_virtual(a, 7, 2);
+	until = clock_now_ns() + 120 * NS_PER_S;
+	while (n >= 0 && clock_now_ns() < until && sent < UINT64_C(1) << 30) {
+		struct pollfd p = {.fd = fd, .events = POLLOUT};
+		size_t from = sent % sizeof(many[0]);
+
+		poll(&p, 1, 100);
+		n = send(fd, (char *)many + from, sizeof(many) - from, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EAGAIN)
+			n = 0;
+		sent += (uint64_t)n * (n > 0);
+	}
+	assert_true(n < 0);
+	close(fd);
+	close(a);
+	daemon_stop(&d);
+}
+
 /* All workers go, others come: keys of the same names must not be answered with old values.
  * A short absence is none. */
 static void test_generations(void **state)
@@ -616,7 +684,7 @@ int main(void)
 		cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_virtual),
 		cmocka_unit_test(test_two_ids),	    cmocka_unit_test(test_told),
 		cmocka_unit_test(test_told_once),    cmocka_unit_test(test_ended),
-		cmocka_unit_test(test_gloo),
+		cmocka_unit_test(test_gloo),	    cmocka_unit_test(test_gloo_enemies),
 		cmocka_unit_test(test_generations), cmocka_unit_test(test_end),
 	};
 

@@ -9,7 +9,7 @@ enum wrong {
 	NO_ANSWER, NO_DECORATION, OTHER_NAME, /* refused */
 	NEWER, /* taken: it has fields that this host does not know */
 	SILENT_CREATE, CREATE_SAYS_ONE,
-	NAN_OP, NEGATIVE_OP, INFINITE_OP, ODD_CODE, SILENT_ERROR, LOUD_ERROR, NAN_LATENCY,
+	NAN_OP, NEGATIVE_OP, INFINITE_OP, ENDLESS_OP, ODD_CODE, SILENT_ERROR, LOUD_ERROR, NAN_LATENCY,
 	NEGATIVE_OCCUPANCY, NAN_EXTRA, NEGATIVE_ARRIVAL, EATS_MESSAGES
 };
 
@@ -37,7 +37,7 @@ static void destroy(void *model)
 static int op(void *model, const struct nbox_op *the_op, double *ret_ns)
 {
 	(void)model, (void)the_op;
-	*ret_ns = HAS(NAN_OP) ? NAN : HAS(NEGATIVE_OP) ? -1 : HAS(INFINITE_OP) ? INFINITY : 7;
+	*ret_ns = HAS(NAN_OP) ? NAN : HAS(NEGATIVE_OP) ? -1 : HAS(INFINITE_OP) ? INFINITY : HAS(ENDLESS_OP) ? 1e30 : 7;
 	if (HAS(LOUD_ERROR))
 		lender->error(lender, "bytes=%d is %s", 12, "odd");
 	return HAS(ODD_CODE) ? 42 : HAS(SILENT_ERROR) || HAS(LOUD_ERROR) ? -1 : 0;

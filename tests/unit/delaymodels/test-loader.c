@@ -111,6 +111,7 @@ static void test_answers_are_checked(void **state)
 		{"nan_op", "delay model nan_op: op() answered not a number"},
 		{"negative_op", "delay model negative_op: op() answered a negative time (-1 ns)"},
 		{"infinite_op", "op() answered an infinite time"},
+		{"endless_op", "op() answered more than 31 years (1e+30 ns)"},
 		{"odd_code", "op() returned 42"},
 		{"silent_error", "delay model silent_error: gave an error for op() without a reason"},
 		{"loud_error", "delay model loud_error: bytes=12 is odd"},

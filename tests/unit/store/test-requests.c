@@ -109,6 +109,10 @@ static void test_add(void **state)
 	assert_int_equal(talk(&a, request(STORE_SET, "kv", "n", "word")), 0);
 	assert_int_equal(talk(&a, request(STORE_ADD, "ki", "n", INT64_C(1))), -EPROTO);
 	assert_non_null(strstr(a.err.text, "no number"));
+	/* the sentence goes into a log: one line, whatever the key */
+	assert_int_equal(talk(&c, request(STORE_SET, "kv", "k\n\x1b[2J\x80", "word")), 0);
+	assert_int_equal(talk(&c, request(STORE_ADD, "ki", "k\n\x1b[2J\x80", INT64_C(1))), -EPROTO);
+	assert_non_null(strstr(c.err.text, "no number: k??[2J?"));
 }
 
 static void test_wait(void **state)
@@ -265,7 +269,32 @@ static void test_full(void **state)
 		r = talk(&a, request(STORE_APPEND, "kv", "grown", value));
 	assert_int_equal(r, -ENOBUFS);
 	assert_int_equal(n, STORE_GROWN_MAX / STORE_VALUE_MAX + 1);
-	assert_true(store_counts(store).n_bytes <= STORE_GROWN_MAX + 5);
+	assert_true(store_counts(store).n_bytes <= STORE_GROWN_MAX + 1024);
+}
+
+/* What keeps keys and values counts: else a client that sends empty ones takes all memory. */
+static void test_empty_is_not_free(void **state)
+{
+	uint64_t before;
+	char key[32];
+
+	(void)state;
+	assert_int_equal(talk(&a, request(STORE_QUEUE_PUSH, "kv", "q", "")), 0);
+	before = store_counts(store).n_bytes;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(talk(&a, request(STORE_QUEUE_PUSH, "kv", "q", "")), 0);
+	assert_true(store_counts(store).n_bytes >= before + 1000 * 2 * sizeof(void *));
+	before = store_counts(store).n_bytes;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		assert_int_equal(talk(&a, request(STORE_SET, "kv", key, "")), 0);
+	}
+	assert_true(store_counts(store).n_bytes >= before + 1000 * 64);
+	before = store_counts(store).n_bytes;
+	assert_int_equal(talk(&b, request(STORE_WAIT, "nkk", UINT64_C(2), "w1", "w2")), 0);
+	assert_true(store_counts(store).n_bytes >= before + 2 * 64);
+	assert_int_equal(talk(&a, request(STORE_QUEUE_POP, "k", "q")), 0);
+	assert_true(heard(&a, "\351\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16));
 }
 
 /* --- virtual ranks --------------------------------------------------------------------- */
@@ -347,6 +376,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_piled_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_empty_is_not_free, setup, teardown),
 		cmocka_unit_test(test_virtual),
 	};
 
