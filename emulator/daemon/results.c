@@ -111,6 +111,9 @@ int results_open(const struct config *c, const char *model, uint64_t start_ns,
 	for (size_t i = 0, used = 0; i < c->n_layouts && used < sizeof(h.layout); i++)
 		used += (size_t)snprintf(h.layout + used, sizeof(h.layout) - used, "%s%s",
 					 i ? ";" : "", c->values[CONFIG_LAYOUT].items[i].text);
+	for (size_t i = 0, used = 0; i < c->n_data_for && used < sizeof(h.data_for); i++)
+		used += (size_t)snprintf(h.data_for + used, sizeof(h.data_for) - used, "%s%s",
+					 i ? ";" : "", c->values[CONFIG_DATA_FOR].items[i].text);
 	if ((r = write_config(c, err)) < 0 || (r = write_facts(c, err)) < 0)
 		return r;
 	return record_create(path, &h, ret, err);

@@ -271,7 +271,7 @@ bool delay_is_steady(const struct delay_chain *d)
 
 bool delay_has_op(const struct delay_chain *d)
 {
-	return d->items[0].plugin.table.op && !d->on_messages;
+	return d->items[0].plugin.table.op != NULL;
 }
 
 bool delay_has_message(const struct delay_chain *d)

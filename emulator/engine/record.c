@@ -40,6 +40,7 @@ int record_create(const char *path, const struct record_header *h, struct record
 	own.row_bytes = sizeof(struct record_row);
 	own.model[sizeof(own.model) - 1] = '\0';
 	own.layout[sizeof(own.layout) - 1] = '\0';
+	own.data_for[sizeof(own.data_for) - 1] = '\0';
 
 	f = fopen(path, "wbe");
 	if (!f)
@@ -96,6 +97,8 @@ static int check_header(const struct record_header *h, struct err *err)
 		return err_set(err, EINVAL, "the record's model name does not end");
 	if (!memchr(h->layout, '\0', sizeof(h->layout)))
 		return err_set(err, EINVAL, "the record's layout does not end");
+	if (!memchr(h->data_for, '\0', sizeof(h->data_for)))
+		return err_set(err, EINVAL, "the record's list of data policies does not end");
 	if (h->n_real > h->world_size)
 		return err_set(err, EINVAL, "the record has %u real ranks in a world of %u",
 			       h->n_real, h->world_size);

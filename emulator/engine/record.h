@@ -20,6 +20,7 @@ struct record_header {
 	uint64_t start_unix_ns; /* wall clock of the same moment */
 	char model[512];        /* terminated; model and what-ifs */
 	char layout[256];       /* terminated; declared layouts, separated by ';' */
+	char data_for[256];     /* terminated; exceptions from data: dp=fill, separated by ';' */
 };
 
 struct record_row {

@@ -230,6 +230,7 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 1};
 	struct group g = {0};
 	struct timing own = {0};
+	bool has_whole = false;
 	struct price p;
 	int rc = group_init(&g, ranks, n, calls, n_calls,
 			    chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT);
@@ -241,10 +242,16 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 		price_init(&p, &s, t, m, d, op_number, err);
 		own.bound_ns = group_bound(&g, &p);
 		rc = solve_from_op(&p, &own, err);
+		has_whole = rc == 0;
 	}
-	if (rc == 1)
+	if (rc == 1 || (has_whole && delay_works_on_messages(d))) {
+		double whole_ns = own.end_ns;
+
 		rc = delay_has_message(d) ? from_messages(&g, &p, border, &own, err)
 					  : solve_no_answer(&p, err);
+		if (!rc && has_whole)
+			solve_on_top(whole_ns, border, &own);
+	}
 	if (!rc)
 		rc = solve_finish(&p, border, &own, err);
 	group_deinit(&g);

@@ -198,6 +198,17 @@ int solve_from_op(struct price *p, struct timing *t, struct err *err)
 	return rc;
 }
 
+void solve_on_top(double whole_ns, const struct border *border, struct timing *t)
+{
+	double raw = t->end_ns;
+	uint64_t i, n = t->at && border ? border->n_in_messages : 0;
+
+	t->end_ns = fmax(whole_ns + raw - t->model_ns, 0);
+	t->model_ns = whole_ns;
+	for (i = 0; i < n && t->end_ns < raw; i++)
+		t->at[i] = fmin(t->at[i] * (t->end_ns / raw), t->end_ns);
+}
+
 int solve_finish(struct price *p, const struct border *border, struct timing *t, struct err *err)
 {
 	double raw = t->end_ns, extra = 0;
@@ -221,12 +232,18 @@ int solve_raw(const struct sched *s, struct price *p, const struct border *borde
 	      struct timing *t, struct err *err)
 {
 	int rc = solve_from_op(p, t, err);
+	bool has_whole = rc == 0;
+	double whole_ns = t->end_ns;
 
 	t->bound_ns = solve_bound_of(s, p->topology, p->n_nodes, p->has_intra);
-	if (rc != 1)
+	if (rc < 0 || (has_whole && !delay_works_on_messages(p->delay)))
 		return rc;
-	return delay_has_message(p->delay) ? from_messages(s, p, border, force_sim, t, err)
-					   : solve_no_answer(p, err);
+	if (!delay_has_message(p->delay))
+		return solve_no_answer(p, err);
+	rc = from_messages(s, p, border, force_sim, t, err);
+	if (rc == 0 && has_whole)
+		solve_on_top(whole_ns, border, t);
+	return rc;
 }
 
 int solve(const struct sched *s, const struct topology *t, const struct membership *m,

@@ -21,6 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	if (strlen(r.header.layout) >= sizeof(r.header.layout) ||
+	    strlen(r.header.data_for) >= sizeof(r.header.data_for) ||
 	    strlen(r.header.model) >= sizeof(r.header.model))
 		abort();
 	for (i = 0; i < r.n_rows; i++)

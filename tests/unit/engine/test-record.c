@@ -165,6 +165,7 @@ static void test_refuses(void **state)
 	f = good, f.h.header_bytes = 0, refuse(&f, "version");
 	f = good, memset(f.h.model, 'x', sizeof(f.h.model)), refuse(&f, "model name");
 	f = good, memset(f.h.layout, 'x', sizeof(f.h.layout)), refuse(&f, "layout");
+	f = good, memset(f.h.data_for, 'x', sizeof(f.h.data_for)), refuse(&f, "data policies");
 	f = good, f.h.n_real = 1025, refuse(&f, "1025 real");
 	f = good, f.row.kind = 9, refuse(&f, "kind 9");
 	f = good, f.row.algo = 4, refuse(&f, "algorithm 4");

@@ -254,6 +254,42 @@ static void test_what_ifs_on_top(void **state)
 	scene_end(&c);
 }
 
+/* A what-if on messages over a model of whole ops: the model's time is the same with and without. */
+static void test_what_ifs_on_messages(void **state)
+{
+	static const char *const what_ifs[] = {"add:hop=inter,delay=0ns", "add:hop=inter,delay=10us",
+					       "slow:rank=3,link=2"};
+	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_BROADCAST};
+	struct scene c;
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		struct delay_chain *d = open_chain("ring", NULL);
+		struct timing plain;
+
+		plain_scene(&c, kinds[k], kinds[k] == COLL_ALLREDUCE ? SCHED_RING : SCHED_CHAIN, 4, 2, 8 << 20);
+		solve_ok(&c, d, &c.b, 0, &plain);
+		for (size_t i = 0; i < ARRAY_SIZE(what_ifs); i++) {
+			struct delay_chain *with = open_chain("ring", what_ifs[i]);
+			struct timing t;
+
+			solve_ok(&c, with, &c.b, 0, &t);
+			assert_true(is_close(t.model_ns, plain.end_ns));
+			if (i == 0)
+				assert_true(is_close(t.end_ns, plain.end_ns));
+			else
+				assert_true(t.end_ns > plain.end_ns * 1.001);
+			for (uint64_t n = 0; c.b.n_in && n < c.b.in[0].n_messages; n++)
+				assert_true(timing_message_ns(&t, 0, n) <= t.end_ns);
+			timing_deinit(&t);
+			delay_free(with);
+		}
+		timing_deinit(&plain);
+		scene_end(&c);
+		delay_free(d);
+	}
+}
+
 /* A slow link is simulated, makes the op longer, and leaves the model's share alone. */
 static void test_slow_link(void **state)
 {
@@ -477,7 +513,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_membership), cmocka_unit_test(test_op_model),
-		cmocka_unit_test(test_what_ifs_on_top), cmocka_unit_test(test_slow_link),
+		cmocka_unit_test(test_what_ifs_on_messages), cmocka_unit_test(test_what_ifs_on_top), cmocka_unit_test(test_slow_link),
 		cmocka_unit_test(test_point_to_point), cmocka_unit_test(test_sendrecv_of_one),
 		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_too_large_to_simulate),
 		cmocka_unit_test(test_solver_remembers),
