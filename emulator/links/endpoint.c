@@ -78,6 +78,12 @@ static int connect_tcp(const struct link_addr *a, uint64_t due_ns, const struct 
 int link_connect(const char *addr, int timeout_ms, const struct link_events *ev, void *owner,
 		 struct link **ret, struct err *err)
 {
+	return link_connect_gpu(addr, timeout_ms, NULL, ev, owner, ret, err);
+}
+
+int link_connect_gpu(const char *addr, int timeout_ms, const struct link_gpu *gpu,
+		     const struct link_events *ev, void *owner, struct link **ret, struct err *err)
+{
 	uint64_t due_ns = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NS_PER_MS;
 	struct link_addr a;
 	int rc;
@@ -85,6 +91,8 @@ int link_connect(const char *addr, int timeout_ms, const struct link_events *ev,
 	rc = link_addr_parse(addr, &a, err);
 	if (rc)
 		return rc;
+	if (gpu && a.kind != ADDR_RDMA)
+		return err_set(err, ENOTSUP, "%s: only rdma receives into memory of a GPU", addr);
 	switch (a.kind) {
 	case ADDR_SHM:
 		rc = connect_shm(&a, due_ns, ev, owner, ret, err);
@@ -93,7 +101,7 @@ int link_connect(const char *addr, int timeout_ms, const struct link_events *ev,
 		rc = connect_tcp(&a, due_ns, ev, owner, ret, err);
 		break;
 	case ADDR_RDMA:
-		rc = rdma_connect_link(&a, due_ns, ev, owner, ret, err);
+		rc = rdma_connect_link(&a, due_ns, gpu, ev, owner, ret, err);
 		if (rc)
 			err_prefix(err, rc, "cannot connect to %s", addr);
 		break;

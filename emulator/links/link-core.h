@@ -17,6 +17,8 @@ struct link_seg {
 	const void *base;
 	uint64_t bytes;
 	bool is_lent; /* it stays where it is until it is done; else copy it */
+	bool is_message; /* of the body of a MESSAGE */
+	bool is_gpu;  /* may not be touched; @base counts on beyond the end of what was lent */
 };
 
 struct link_ops {
@@ -46,6 +48,8 @@ struct link_ops {
 	short (*poll_events)(const struct link *l, bool want_read, bool want_write);
 	/* The sentence for an error of read(); NULL: that of the errno. */
 	const char *(*why)(const struct link *l);
+	/* As link_lend_gpu(), to where link->lent_gpu says; NULL: -ENOTSUP. */
+	int (*lend_gpu)(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err);
 	void (*free)(struct link *l); /* of the kind's struct, which begins with struct link */
 };
 
@@ -54,6 +58,7 @@ struct tx_item {
 	const void *body;
 	void *copy; /* owned; then nobody hears of on_sent */
 	uint64_t cookie;
+	bool is_gpu;
 };
 
 enum rx_state {
@@ -72,6 +77,8 @@ struct link {
 	bool tx_dead;     /* the peer takes no more; reading goes on */
 	int closed_code;  /* negative errno */
 	bool lends_passing;
+	bool discards_messages; /* the bodies of MESSAGE frames lie where they cannot be read */
+	const void *lent_gpu;   /* what link_send_gpu() sends from; NULL: nothing yet */
 
 	struct tx_item *tx; /* circular, owned */
 	uint32_t tx_capacity, tx_first, tx_n;

@@ -68,6 +68,7 @@ static int tx_push(struct link *l, const struct wire_hdr *h, const void *body, v
 	item->body = body;
 	item->copy = copy;
 	item->cookie = cookie;
+	item->is_gpu = false;
 	l->tx_queued += sizeof(*h) + h->body_bytes;
 	return 0;
 }
@@ -78,6 +79,28 @@ int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64
 	if (l->is_closed || l->tx_dead)
 		return -EPIPE;
 	return tx_push(l, h, body, NULL, cookie);
+}
+
+int link_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err)
+{
+	assert(!l->lent_gpu);
+	if (!l->ops->lend_gpu)
+		return err_set(err, ENOTSUP, "the link is %s: only rdma sends from memory of a GPU",
+			       l->ops->kind);
+	return l->ops->lend_gpu(l, gpu, bytes, err);
+}
+
+int link_send_gpu(struct link *l, const struct wire_hdr *h, uint64_t cookie)
+{
+	int rc;
+
+	assert(l->lent_gpu && h->type == WIRE_MESSAGE);
+	if (l->is_closed || l->tx_dead)
+		return -EPIPE;
+	rc = tx_push(l, h, l->lent_gpu, NULL, cookie);
+	if (!rc)
+		tx_at(l, l->tx_n - 1)->is_gpu = true;
+	return rc;
 }
 
 int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body)
@@ -182,15 +205,20 @@ static int tx_fill_segs(const struct link *l, struct link_seg *seg)
 			continue;
 		}
 		if (skip < sizeof(item->hdr)) {
-			seg[n++] = (struct link_seg){(const char *)&item->hdr + skip,
-						     sizeof(item->hdr) - skip, false};
+			seg[n++] = (struct link_seg){.base = (const char *)&item->hdr + skip,
+						     .bytes = sizeof(item->hdr) - skip};
 			skip = 0;
 		} else {
 			skip -= sizeof(item->hdr);
 		}
 		if (item->hdr.body_bytes)
-			seg[n++] = (struct link_seg){(const char *)item->body + skip,
-						     item->hdr.body_bytes - skip, !item->copy};
+			seg[n++] = (struct link_seg){
+				.base = (const char *)item->body + skip,
+				.bytes = item->hdr.body_bytes - skip,
+				.is_lent = !item->copy,
+				.is_message = item->hdr.type == WIRE_MESSAGE,
+				.is_gpu = item->is_gpu,
+			};
 		skip = 0;
 	}
 	return n;
@@ -350,6 +378,8 @@ static void rx_offer(struct link *l)
 			   strerror(-rc));
 		return;
 	}
+	if (l->discards_messages && l->hdr.type == WIRE_MESSAGE)
+		body = NULL;
 	l->rx_body = body;
 	l->rx_got = 0;
 	l->rx_state = RX_BODY;

@@ -25,6 +25,24 @@
 struct link;
 struct listener;
 
+/* Memory of a GPU (or of whatever else has memory that no CPU should touch): a link gives
+ * its address to its own device, and never looks at the bytes itself. */
+struct link_gpu_memory {
+	void *base; /* as devices address it; a multiple of LINK_GPU_ALIGN, like @bytes */
+	uint64_t bytes;
+	int dmabuf_fd; /* all of it as a dma-buf; the link closes it; -1: there is none */
+	void *cookie;  /* the owner's */
+};
+#define LINK_GPU_ALIGN (UINT64_C(64) << 10) /* pages of GPUs as other devices see them */
+
+/* Where it comes from; borrowed until link_free(). Called on the link's thread: alloc()
+ * while connecting and in link_lend_gpu(), free() when that failed, or in link_free(). */
+struct link_gpu {
+	/* Return: 0; negative errno with the sentence. */
+	int (*alloc)(uint64_t bytes, struct link_gpu_memory *ret, struct err *err);
+	void (*free)(const struct link_gpu_memory *m);
+};
+
 /* Called on the owner's thread from inside link_progress(). A callback may call
  * link_send*() on any link, and may not free this one. */
 struct link_events {
@@ -54,6 +72,11 @@ enum { LINK_HOLD = 1 };
 /* Connects within @timeout_ms. Return: 0; negative errno with the sentence. */
 int link_connect(const char *addr, int timeout_ms, const struct link_events *ev, void *owner,
 		 struct link **ret, struct err *err);
+/* The same with the bodies of MESSAGE frames received into memory of @gpu (below), where they
+ * are thrown away, whatever on_header says. Return: also -ENOTSUP: that kind of link has no
+ * device that could write there; what @gpu's alloc() returns. */
+int link_connect_gpu(const char *addr, int timeout_ms, const struct link_gpu *gpu,
+		     const struct link_events *ev, void *owner, struct link **ret, struct err *err);
 /* The two ends of a loop link, for tests. */
 int link_loop_pair(const struct link_events *ev, void *owner_a, void *owner_b,
 		   struct link **ret_a, struct link **ret_b);
@@ -70,6 +93,11 @@ int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64
 /* The owner lends memory of others, which may be unmapped once it is sent: rdma registers it
  * for each send anew. */
 void link_lends_passing(struct link *l);
+/* Takes @bytes of @gpu to send from. Once. Return: 0; as link_connect_gpu(). */
+int link_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err);
+/* As link_send() of a MESSAGE whose body is what lies there, from its start, and over again
+ * when the body is longer. */
+int link_send_gpu(struct link *l, const struct wire_hdr *h, uint64_t cookie);
 /* The same as link_send() with the body copied and no on_sent. */
 int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body);
 

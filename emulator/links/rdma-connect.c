@@ -240,7 +240,7 @@ static int resolve(const struct link_addr *a, int flags, struct addrinfo **ret, 
 }
 
 static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t due_ns,
-		       const struct link_events *ev, void *owner, struct link **ret,
+		       const struct link_gpu *gpu, const struct link_events *ev, void *owner, struct link **ret,
 		       struct err *err)
 {
 	struct rdma_link *r;
@@ -249,6 +249,8 @@ static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t d
 	if (rc)
 		return err_set(err, ENOMEM, "no memory for a link");
 	name_address(ai->ai_addr, ai->ai_addrlen, r->link.peer, sizeof(r->link.peer));
+	r->ring_gpu.from = gpu;
+	r->link.discards_messages = gpu != NULL;
 	if (getrandom(&r->link_id, sizeof(r->link_id), 0) != sizeof(r->link_id))
 		r->link_id = clock_now_ns();
 	memcpy(&r->to, ai->ai_addr, ai->ai_addrlen);
@@ -261,8 +263,8 @@ static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t d
 	return 0;
 }
 
-int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct link_events *ev,
-		      void *owner, struct link **ret, struct err *err)
+int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct link_gpu *gpu,
+		      const struct link_events *ev, void *owner, struct link **ret, struct err *err)
 {
 	struct addrinfo *list = NULL, *ai;
 	struct rdma_options o;
@@ -276,7 +278,7 @@ int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct l
 	if (!rc)
 		rc = -EADDRNOTAVAIL;
 	for (ai = list; ai && rc && rc != -ETIMEDOUT; ai = ai->ai_next)
-		rc = connect_one(h, ai, due_ns, ev, owner, ret, err);
+		rc = connect_one(h, ai, due_ns, gpu, ev, owner, ret, err);
 	if (list)
 		freeaddrinfo(list);
 	rdma_hub_leave(h); /* the link keeps it */

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define RDMA_HELLO_MAGIC UINT32_C(0x72646e62) /* "bndr" */
-#define RDMA_HELLO_VERSION 1
+#define RDMA_HELLO_VERSION 2 /* 1: without flags */
 #define RDMA_QPS_MAX 4
 #define RDMA_WINDOW_MIN 8
 #define RDMA_WINDOW_MAX 1024
@@ -19,10 +19,15 @@
 
 enum rdma_hello_kind { RDMA_HELLO_NEW, RDMA_HELLO_RESUME, RDMA_HELLO_KINDS };
 
+/* Nothing but bodies of MESSAGE frames may be written into the ring: its owner cannot
+ * look at what lies there. All else comes by SEND. */
+#define RDMA_HELLO_RING_BLIND 1
+
 /* 56 bytes: all that a request of the connection manager can carry. */
 struct rdma_hello {
 	uint32_t magic;
-	uint16_t version;
+	uint8_t version;
+	uint8_t flags;      /* RDMA_HELLO_RING_BLIND */
 	uint8_t n_qps;
 	uint8_t kind;       /* enum rdma_hello_kind */
 	uint64_t link_id;   /* chosen by who connects; the same when it comes again */

@@ -8,8 +8,10 @@
 
 struct rdma_listener;
 
-int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct link_events *ev,
-		      void *owner, struct link **ret, struct err *err);
+/* @gpu: whose memory bodies are received into; NULL: the host's. */
+int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct link_gpu *gpu,
+		      const struct link_events *ev, void *owner, struct link **ret,
+		      struct err *err);
 /* @text: the address with the real port. */
 int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, char *text, size_t size,
 		struct err *err);

@@ -57,6 +57,13 @@ struct rdma_regions {
 	uint64_t n_hits, n_misses;
 };
 
+/* Memory of a GPU, registered. */
+struct rdma_gpu {
+	const struct link_gpu *from; /* borrowed; NULL: none */
+	struct link_gpu_memory mem;
+	struct ibv_mr *mr; /* NULL: no memory yet */
+};
+
 struct rdma_qp {
 	struct ibv_qp *qp; /* owned; NULL: none now */
 	struct rdma_link *link;
@@ -129,6 +136,7 @@ struct rdma_tx {
 	bool is_write;
 	struct rdma_region *region; /* in use until it is complete */
 	const void *src;
+	uint32_t lkey; /* of @src */
 	uint32_t ring_at;
 	uint64_t ring_end; /* ring bytes used up to and with this piece */
 };
@@ -171,8 +179,10 @@ struct rdma_link {
 	uint32_t n_resumed;
 
 	/* Memory: the ring is the peer's to write; slots are for SENDs, both ways. */
-	void *area;
+	void *area; /* the slots and, if it is the host's, the ring */
 	size_t area_bytes;
+	struct rdma_gpu ring_gpu; /* the ring, if it is a GPU's */
+	struct rdma_gpu lent_gpu; /* what link_send_gpu() sends */
 	struct ibv_mr *ring_mr, *slot_mr;
 	uint8_t *ring, *rx_slots, *tx_slots;
 	uint32_t n_rx_slots, inline_bytes;
@@ -226,6 +236,15 @@ void rdma_region_put(struct rdma_link *r, struct rdma_region *g);
 void rdma_regions_free(struct rdma_dev *d);
 /* What a failed registration means: -ENOMEM is nearly always `ulimit -l`. */
 int rdma_memory_error(struct err *err, int code, size_t bytes);
+
+/* --- rdma-gpu.c: memory of a GPU ----------------------------------------------------- */
+
+/* @bytes of @g->from for @access. Return: 0; negative errno with the sentence, which says
+ * what was tried. */
+int rdma_gpu_get(struct rdma_link *r, struct rdma_gpu *g, uint64_t bytes, int access,
+		 struct err *err);
+void rdma_gpu_put(struct rdma_link *r, struct rdma_gpu *g);
+int rdma_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err);
 
 /* --- rdma-qp.c: queue pairs and the memory of a link --------------------------------- */
 

@@ -1,7 +1,7 @@
 /* The memory and the queue pairs of an rdma link.
  *
  * Memory: one area, registered twice: the ring, which alone the peer may write, and
- * the slots of SENDs. A queue pair has a receive for each piece that the window lets
+ * the slots of SENDs. The ring may be memory of a GPU (rdma-gpu.c), which nobody here reads. A queue pair has a receive for each piece that the window lets
  * the peer send over it, and the first one those of control SENDs: so none is ever missing. */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,11 +43,13 @@ static struct ibv_mr *reg(struct rdma_link *r, void *p, size_t n, int access)
 
 static int make_memory(struct rdma_link *r, struct err *err)
 {
-	size_t ring = r->hub->options.ring_bytes, slots;
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	size_t ring = r->hub->options.ring_bytes, in_area = r->ring_gpu.from ? 0 : ring, slots;
+	int rc;
 
 	r->n_rx_slots = slots_before(r, r->n_qps);
 	slots = (size_t)(r->n_rx_slots + RDMA_WINDOW + RDMA_CTL + 1) * RDMA_SLOT_BYTES;
-	r->area_bytes = ring + slots;
+	r->area_bytes = in_area + slots;
 	r->area = mmap(NULL, r->area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		       -1, 0);
 	if (r->area == MAP_FAILED) {
@@ -55,11 +57,18 @@ static int make_memory(struct rdma_link *r, struct err *err)
 		return err_set(err, ENOMEM, "no memory for the ring of an rdma link");
 	}
 	r->ring = r->area;
-	r->rx_slots = r->ring + ring;
+	r->rx_slots = r->ring + in_area;
 	r->tx_slots = r->rx_slots + (size_t)r->n_rx_slots * RDMA_SLOT_BYTES;
-	r->ring_mr = reg(r, r->ring, ring, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (!r->ring_mr)
-		return rdma_memory_error(err, errno, ring);
+	if (r->ring_gpu.from) {
+		rc = rdma_gpu_get(r, &r->ring_gpu, ring, access, err);
+		if (rc)
+			return rc;
+		r->ring = r->ring_gpu.mem.base;
+	} else {
+		r->ring_mr = reg(r, r->ring, ring, access);
+		if (!r->ring_mr)
+			return rdma_memory_error(err, errno, ring);
+	}
 	r->slot_mr = reg(r, r->rx_slots, slots, IBV_ACCESS_LOCAL_WRITE);
 	return r->slot_mr ? 0 : rdma_memory_error(err, errno, slots);
 }
@@ -279,6 +288,8 @@ void rdma_link_unset(struct rdma_link *r)
 			rdma_region_put(r, t->region);
 		t->region = NULL;
 	}
+	rdma_gpu_put(r, &r->ring_gpu);
+	rdma_gpu_put(r, &r->lent_gpu);
 	dereg(r, &r->ring_mr);
 	dereg(r, &r->slot_mr);
 	if (r->area)
@@ -298,7 +309,8 @@ void rdma_link_hello(const struct rdma_link *r, enum rdma_hello_kind kind, struc
 		.kind = (uint8_t)kind,
 		.link_id = r->link_id,
 		.ring_addr = (uintptr_t)r->ring,
-		.ring_rkey = r->ring_mr->rkey,
+		.flags = r->ring_gpu.from ? RDMA_HELLO_RING_BLIND : 0,
+		.ring_rkey = r->ring_gpu.from ? r->ring_gpu.mr->rkey : r->ring_mr->rkey,
 		.ring_bytes = r->hub->options.ring_bytes,
 		.window = RDMA_WINDOW,
 		.slot_bytes = RDMA_SLOT_BYTES,

@@ -165,6 +165,12 @@ ssize_t rdma_read(struct link *l, void *dst, size_t n)
 		struct rdma_rx *p = &r->rx[r->rx_read % RDMA_WINDOW];
 		uint32_t part = p->bytes - r->rx_offset;
 
+		if (dst && p->is_write && r->ring_gpu.from) {
+			rdma_fail(r, -EPROTO,
+				  "the peer broke the rules: it wrote what is no body of a message into "
+				  "memory of the GPU");
+			return got ? (ssize_t)got : r->code;
+		}
 		if (part > n - got)
 			part = (uint32_t)(n - got);
 		copy_out(r, p, dst ? (char *)dst + got : NULL, part);

@@ -90,7 +90,7 @@ int rdma_resume_check(struct rdma_link *r, const struct rdma_hello *h, struct er
 
 	if (h->kind != RDMA_HELLO_RESUME || h->n_qps != r->n_qps ||
 	    h->ring_bytes != r->peer.ring_bytes || h->window != r->peer.window ||
-	    h->slot_bytes != r->peer.slot_bytes)
+	    h->slot_bytes != r->peer.slot_bytes || h->flags != r->peer.flags)
 		return err_set(err, EPROTO, "it is another one than it was");
 	if (next > r->tx_next)
 		return err_set(err, EPROTO, "the peer says it has pieces that were never sent");

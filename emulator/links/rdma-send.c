@@ -77,7 +77,7 @@ void rdma_probe(struct rdma_link *r, struct rdma_qp *q)
 static int post_write(struct rdma_link *r, const struct rdma_tx *t, uint32_t seq)
 {
 	struct rdma_qp *q = &r->qps[t->qp];
-	struct ibv_sge sge = {(uintptr_t)t->src, t->bytes, t->region->mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)t->src, t->bytes, t->lkey};
 	struct ibv_send_wr wr = {.wr_id = rdma_wr_id(RDMA_WR_DATA, q->sq_posted),
 				 .sg_list = &sge,
 				 .num_sge = 1,
@@ -122,7 +122,41 @@ static struct rdma_tx *next_piece(struct rdma_link *r)
 
 static bool goes_by_write(const struct rdma_link *r, const struct link_seg *s)
 {
-	return s->is_lent && s->bytes > r->tx_slot_bytes - sizeof(struct rdma_piece);
+	if (s->is_gpu) /* nobody here could copy it */
+		return true;
+	return s->is_lent && s->bytes > r->tx_slot_bytes - sizeof(struct rdma_piece) &&
+	       (s->is_message || !(r->peer.flags & RDMA_HELLO_RING_BLIND));
+}
+
+/* Says where piece @t of lent body @s lies, and makes *@want fit. */
+static int find_source(struct rdma_link *r, const struct link_seg *s, struct rdma_tx *t,
+		       uint32_t *want, struct err *err)
+{
+	const struct rdma_gpu *g = &r->lent_gpu;
+	uint64_t at;
+	int rc;
+
+	if (s->is_gpu) {
+		at = ((uintptr_t)s->base - (uintptr_t)g->mem.base) % g->mem.bytes;
+		if (*want > g->mem.bytes - at)
+			*want = (uint32_t)(g->mem.bytes - at);
+		t->src = (const char *)g->mem.base + at;
+		t->lkey = g->mr->lkey;
+		return 0;
+	}
+	rc = rdma_region_get(r->dev, s->base, s->bytes, &t->region, err);
+	if (rc)
+		return rc;
+	t->src = s->base;
+	t->lkey = t->region->mr->lkey;
+	return 0;
+}
+
+static void drop_source(struct rdma_link *r, struct rdma_tx *t)
+{
+	if (t->region)
+		rdma_region_put(r, t->region);
+	t->region = NULL;
 }
 
 /* Part of one lent body. Return: bytes; 0: no room; negative errno. */
@@ -138,19 +172,17 @@ static ssize_t write_piece(struct rdma_link *r, const struct link_seg *s)
 	want = rdma_least(want, ring - at);
 	if (!t || room < want)
 		return 0;
-	rc = rdma_region_get(r->dev, s->base, s->bytes, &t->region, &err);
+	rc = find_source(r, s, t, &want, &err);
 	if (rc) {
 		rdma_fail(r, rc, "%s", err.text);
 		return rc;
 	}
 	t->bytes = want;
 	t->is_lent = t->is_write = true;
-	t->src = s->base;
 	t->ring_at = at;
 	rc = post_write(r, t, (uint32_t)r->tx_next);
 	if (rc) {
-		rdma_region_put(r, t->region);
-		t->region = NULL;
+		drop_source(r, t);
 		return rc;
 	}
 	r->tx_ring_sent += want;
@@ -239,9 +271,7 @@ uint64_t rdma_done(struct link *l)
 		t = &r->tx[r->tx_done % RDMA_WINDOW];
 		if ((t->is_lent || keeps_all(r)) && !rdma_is_complete(r, t))
 			break;
-		if (t->region)
-			rdma_region_put(r, t->region);
-		t->region = NULL;
+		drop_source(r, t);
 		bytes += t->bytes;
 	}
 	for (; r->tx_freed < r->tx_done && r->tx_freed < r->tx_released; r->tx_freed++)

@@ -24,6 +24,10 @@
  * once, from ring or slot to the place that on_header named; a body that is discarded is
  * never touched.
  *
+ * Memory of a GPU: bodies may be sent from it, always by WRITE, and the ring may lie in it.
+ * Into such a ring its peer writes nothing but bodies of MESSAGE frames (the hello says so),
+ * which its owner discards; a peer that writes anything else loses the link.
+ *
  * Sleep: incoming pieces are "solicited"; own completions wake a sleeper only while lent
  * memory waits for them. So a ping-pong of small frames costs one wake-up a turn.
  *
@@ -213,6 +217,7 @@ static const struct link_ops rdma_ops = {
 	.all_fds = rdma_all_fds,
 	.poll_events = rdma_poll_events,
 	.why = rdma_why,
+	.lend_gpu = rdma_lend_gpu,
 	.free = rdma_free,
 };
 

@@ -69,6 +69,7 @@ static void load(void)
 #define X(name) *(void **)&real.cm_##name = find(cm, "rdma_" #name);
 	VERBS_CM(X)
 #undef X
+	*(void **)&real.reg_dmabuf_mr = dlsym(ibv, "ibv_reg_dmabuf_mr");
 	real.post_send = post_send;
 	real.post_recv = post_recv;
 	real.poll_cq = poll_cq;

@@ -37,6 +37,9 @@ struct verbs {
 #define X(name) __typeof__(rdma_##name) *cm_##name;
 	VERBS_CM(X)
 #undef X
+	/* NULL: this libibverbs is older than rdma-core 34. */
+	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t bytes,
+					uint64_t address, int fd, int access);
 	/* Inline in the headers, through the device's own table. */
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

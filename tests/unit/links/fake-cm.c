@@ -247,7 +247,7 @@ int fake_cm_connect(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 	if (fake_faults.corrupt_hello)
 		data[0] ^= 0xff;
 	if (fake_faults.hello_version)
-		((struct rdma_hello *)(void *)data)->version = (uint16_t)fake_faults.hello_version;
+		((struct rdma_hello *)(void *)data)->version = (uint8_t)fake_faults.hello_version;
 	id->qp_num = p->qp_num;
 	if (fake_faults.drop_answer) {
 		;

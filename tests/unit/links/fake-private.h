@@ -36,6 +36,10 @@ void fake_free_networks(struct ifaddrs *list);
 
 /* --- fake-memory.c: with the lock: whether memory of that key may be used so --- */
 bool fake_may_touch(uint32_t key, uint64_t addr, uint64_t n, int access);
+struct ibv_mr *fake_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t n, uint64_t address,
+				  int fd, int access);
+/* With the lock: where the device finds the bytes of that address. */
+void *fake_bytes(uint64_t addr);
 
 /* --- fake-queue.c: completion queues --- */
 int fake_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);

@@ -33,12 +33,19 @@ extern struct fake_faults {
 	int hello_version;        /* ... or with this version */
 	bool has_rails;           /* fake0 and fake1 are 198.51.100.1 and .2 of one network */
 	bool rail_is_down;        /* the port of fake1 */
+	int dmabuf_errno;         /* of registrations of dma-bufs */
+	int peer_memory_errno;    /* ... and of memory of the GPU by its address */
 } fake_faults;
 
 void fake_reset(void);
 void fake_release_held(void); /* ... until here */
 /* An asynchronous event of the device (for all its ports, or its newest queue pair). */
 void fake_async(enum ibv_event_type type);
+/* A GPU, whose memory only the device can touch: the CPU dies at @ret_seen, which is what is
+ * registered; @ret_real are the same bytes for the test. Any thread. */
+void fake_gpu_alloc(uint64_t bytes, void **ret_seen, unsigned char **ret_real, int *ret_fd);
+void fake_gpu_free(void *seen);
+extern unsigned int fake_n_dmabufs, fake_n_peer_memory; /* registered so, ever */
 /* What nobody has given back: queue pairs, regions, ids, queues, channels. */
 unsigned int fake_leaks(void);
 unsigned int fake_rnr(void); /* sends that met no receive */

@@ -133,7 +133,7 @@ static enum ibv_wc_status carry_out(struct pair *p, struct pair *to, const struc
 					IBV_ACCESS_REMOTE_WRITE))
 		return IBV_WC_REM_ACCESS_ERR;
 	if (!is_send && n)
-		memcpy((void *)(uintptr_t)wr->wr.rdma.remote_addr, bytes, n);
+		memcpy(fake_bytes(wr->wr.rdma.remote_addr), bytes, n);
 	if (wr->opcode == IBV_WR_RDMA_WRITE)
 		return IBV_WC_SUCCESS;
 	if (to->recv_tail == to->recv_head) {
@@ -199,11 +199,11 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		h->wr = copy;
 		h->sge = *sge;
 		if (sge->length <= sizeof(h->bytes)) {
-			memcpy(h->bytes, (void *)(uintptr_t)sge->addr, sge->length);
+			memcpy(h->bytes, fake_bytes(sge->addr), sge->length);
 			h->sge.addr = 0;
 		}
 	} else {
-		execute(p, &copy, (void *)(uintptr_t)sge->addr, sge->length);
+		execute(p, &copy, fake_bytes(sge->addr), sge->length);
 	}
 	pthread_mutex_unlock(&fake_lock);
 	if (rc)
@@ -219,7 +219,7 @@ void fake_release_held(void)
 
 		for (unsigned int k = 0; p && k < p->n_held; k++)
 			execute(p, &p->held[k].wr,
-				p->held[k].sge.addr ? (void *)(uintptr_t)p->held[k].sge.addr
+				p->held[k].sge.addr ? fake_bytes(p->held[k].sge.addr)
 						    : p->held[k].bytes,
 				p->held[k].sge.length);
 		if (p)
