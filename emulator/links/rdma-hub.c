@@ -97,7 +97,6 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 static void dev_free(struct rdma_dev *d)
 {
 	const struct verbs *v = d->hub->v;
-	struct epoll_event unused;
 
 	rdma_regions_free(d);
 	if (d->cq) {
@@ -108,8 +107,8 @@ static void dev_free(struct rdma_dev *d)
 		v->destroy_comp_channel(d->channel);
 	if (d->pd)
 		v->dealloc_pd(d->pd);
-	/* librdmacm keeps the device open for the process; others may watch it too */
-	epoll_ctl(d->hub->epoll_fd, EPOLL_CTL_DEL, d->ctx->async_fd, &unused);
+	if (d->ctx)
+		v->close_device(d->ctx);
 	free(d);
 }
 
@@ -163,7 +162,9 @@ static void dev_freep(struct rdma_dev **d)
 		dev_free(*d);
 }
 
-static int dev_new(struct rdma_hub *h, struct ibv_context *ctx, struct rdma_dev **ret,
+/* Opened once more, not librdmacm's context: that is the process's, and an event of the device
+ * goes to one reader of a context only. */
+static int dev_new(struct rdma_hub *h, struct ibv_device *device, struct rdma_dev **ret,
 		   struct err *err)
 {
 	CLEANUP(dev_freep) struct rdma_dev *d = calloc(1, sizeof(*d));
@@ -172,11 +173,14 @@ static int dev_new(struct rdma_hub *h, struct ibv_context *ctx, struct rdma_dev 
 	if (!d)
 		return err_set(err, ENOMEM, "no memory");
 	d->hub = h;
-	d->ctx = ctx;
-	strncpy(d->name, h->v->get_device_name(ctx->device), sizeof(d->name) - 1);
-	d->pd = h->v->alloc_pd(ctx);
-	d->channel = d->pd ? h->v->create_comp_channel(ctx) : NULL;
-	d->cq = d->channel ? h->v->create_cq(ctx, CQ_ENTRIES, NULL, d->channel, 0) : NULL;
+	strncpy(d->name, h->v->get_device_name(device), sizeof(d->name) - 1);
+	d->ctx = h->v->open_device(device);
+	if (!d->ctx)
+		return err_set(err, errno ? errno : ENODEV, "device %s cannot be opened: %s", d->name,
+			       strerror(errno ? errno : ENODEV));
+	d->pd = h->v->alloc_pd(d->ctx);
+	d->channel = d->pd ? h->v->create_comp_channel(d->ctx) : NULL;
+	d->cq = d->channel ? h->v->create_cq(d->ctx, CQ_ENTRIES, NULL, d->channel, 0) : NULL;
 	if (!d->cq)
 		return err_set(err, errno ? errno : ENOMEM, "device %s gives no %s: %s", d->name,
 			       !d->pd ? "protection domain" : !d->channel ? "completion channel"
@@ -185,9 +189,8 @@ static int dev_new(struct rdma_hub *h, struct ibv_context *ctx, struct rdma_dev 
 	rdma_counts.made[RDMA_CQS]++;
 	d->cq_entries = CQ_ENTRIES;
 	rc = watch(h, d->channel->fd, d);
-	/* The tag of a device's own events: its context. Two hubs of one process see the
-	 * same descriptor; who comes second finds nothing to read. */
-	rc = rc ? rc : watch(h, ctx->async_fd, ctx);
+	/* the tag of the device's own events: its context */
+	rc = rc ? rc : watch(h, d->ctx->async_fd, d->ctx);
 	if (rc)
 		return err_set(err, -rc, "epoll: %s", strerror(-rc));
 	*ret = steal_ptr(d);
@@ -201,10 +204,10 @@ int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entrie
 	uint32_t more;
 	int rc;
 
-	for (d = h->devs; d && d->ctx != ctx; d = d->next)
+	for (d = h->devs; d && d->ctx->device != ctx->device; d = d->next)
 		;
 	if (!d) {
-		rc = dev_new(h, ctx, &d, err);
+		rc = dev_new(h, ctx->device, &d, err);
 		if (rc)
 			return rc;
 		d->next = h->devs;

@@ -77,7 +77,7 @@ struct rdma_qp {
 /* One device as used by one hub. */
 struct rdma_dev {
 	struct rdma_hub *hub;
-	struct ibv_context *ctx; /* librdmacm's */
+	struct ibv_context *ctx; /* owned, so that all of the device's events come here, too */
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
@@ -212,7 +212,7 @@ struct rdma_link {
 
 int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err);
 void rdma_hub_leave(struct rdma_hub *h); /* the last user frees it */
-/* The device of @ctx with room for @entries more completions. */
+/* The device of @ctx (librdmacm's) with room for @entries more completions. */
 int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entries,
 		    struct rdma_dev **ret, struct err *err);
 /* Takes completions to their links. Return: whether there were some. */

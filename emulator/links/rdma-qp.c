@@ -187,7 +187,7 @@ int rdma_link_setup(struct rdma_link *r, struct err *err)
 
 	if (!r->dev)
 		rc = rdma_hub_device(r->hub, r->id->verbs, completions(r), &r->dev, err);
-	else if (r->dev->ctx != r->id->verbs)
+	else if (r->dev->ctx->device != r->id->verbs->device)
 		rc = err_set(err, EXDEV, "it comes back over another device");
 	if (!rc && !r->area)
 		rc = make_memory(r, err);

@@ -206,8 +206,7 @@ int fake_cm_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct soc
 
 	(void)ms;
 	pthread_mutex_lock(&fake_lock);
-	fake_open_devices();
-	id->verbs = &fake_contexts[from && from->sin_addr.s_addr == htonl(0xc6336402)];
+	id->verbs = fake_cm_context(from && from->sin_addr.s_addr == htonl(0xc6336402));
 	id->port_num = 1;
 	memcpy(&id->route.addr.dst_addr, dst, sizeof(struct sockaddr_in));
 	tell(to_id(id), RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
@@ -257,7 +256,7 @@ int fake_cm_connect(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 		tell(id, RDMA_CM_EVENT_REJECTED, 8, NULL, 0);
 	} else {
 		child = new_id(l->id.channel, l->id.context);
-		child->id.verbs = &fake_contexts[0];
+		child->id.verbs = fake_cm_context(0);
 		child->id.port_num = 1;
 		child->id.route.addr.dst_addr.sa_family = AF_INET;
 		child->peer = id;

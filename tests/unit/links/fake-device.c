@@ -4,26 +4,48 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
 
 static struct ibv_device devices[2] = {{.name = "fake0"}, {.name = "fake1"}};
-struct ibv_context fake_contexts[2] = {{.device = &devices[0], .async_fd = -1},
-					 {.device = &devices[1], .async_fd = -1}};
-static int async_writer; /* of the first device; nothing happens to the second */
-static struct ibv_async_event async_events[64];
-static unsigned int n_async, n_async_read;
 
-void fake_open_devices(void)
+/* An opened device. Events of a device reach all of them, as with the real library; those of
+ * a queue or a queue pair the one that it was made with. */
+struct context {
+	struct ibv_context c;
+	int writer;
+	struct ibv_async_event events[64];
+	unsigned int n, n_read;
+	struct context *next;
+};
+
+static struct context *contexts;
+static struct context cm_contexts[2]; /* the connection manager's, for good */
+
+static void init_context(struct context *c, struct ibv_device *d)
 {
 	int fds[2];
 
-	for (int i = 1; i >= 0; i--) {
-		if (fake_contexts[i].async_fd >= 0)
-			return;
-		if (fake_pipe(fds))
-			abort();
-		fake_contexts[i].async_fd = fds[0];
-		async_writer = fds[1];
-	}
+	if (fake_pipe(fds))
+		abort();
+	c->c.device = d;
+	c->c.async_fd = fds[0];
+	c->writer = fds[1];
+	c->next = contexts;
+	contexts = c;
+}
+
+struct ibv_context *fake_cm_context(unsigned int i)
+{
+	if (!cm_contexts[i].c.device)
+		init_context(&cm_contexts[i], &devices[i]);
+	return &cm_contexts[i].c;
+}
+
+static bool is_second(const struct ibv_context *c)
+{
+	return c->device == &devices[1];
 }
 
 struct ibv_device **fake_get_device_list(int *n)
@@ -50,13 +72,32 @@ const char *fake_get_device_name(struct ibv_device *d)
 
 struct ibv_context *fake_open_device(struct ibv_device *d)
 {
-	fake_open_devices();
-	return &fake_contexts[d - devices];
+	struct context *c = fake_faults.open_errno ? NULL : calloc(1, sizeof(*c));
+
+	if (!c) {
+		errno = fake_faults.open_errno;
+		return NULL;
+	}
+	pthread_mutex_lock(&fake_lock);
+	init_context(c, d);
+	fake_alive++;
+	pthread_mutex_unlock(&fake_lock);
+	return &c->c;
 }
 
-int fake_close_device(struct ibv_context *c)
+int fake_close_device(struct ibv_context *ctx)
 {
-	(void)c;
+	struct context *c = container_of(ctx, struct context, c), **at;
+
+	pthread_mutex_lock(&fake_lock);
+	for (at = &contexts; *at != c; at = &(*at)->next)
+		;
+	*at = c->next;
+	fake_alive--;
+	pthread_mutex_unlock(&fake_lock);
+	close(c->c.async_fd);
+	close(c->writer);
+	free(c);
 	return 0;
 }
 
@@ -73,7 +114,7 @@ int fake_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port
 	struct ibv_port_attr *a = (struct ibv_port_attr *)(void *)attr;
 
 	(void)port;
-	a->state = c == &fake_contexts[1] && fake_faults.rail_is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
+	a->state = is_second(c) && fake_faults.rail_is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
 	a->gid_tbl_len = 3;
 	return 0;
 }
@@ -87,7 +128,7 @@ int fake_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid
 	(void)port;
 	*g = gids[index];
 	if (index == 2 && fake_faults.has_rails)
-		memcpy(g->raw + 12, (const uint8_t[]){198, 51, 100, c == &fake_contexts[1] ? 2 : 1}, 4);
+		memcpy(g->raw + 12, (const uint8_t[]){198, 51, 100, is_second(c) ? 2 : 1}, 4);
 	return 0;
 }
 
@@ -110,13 +151,14 @@ int fake_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-int fake_get_async_event(struct ibv_context *c, struct ibv_async_event *e)
+int fake_get_async_event(struct ibv_context *ctx, struct ibv_async_event *e)
 {
+	struct context *c = container_of(ctx, struct context, c);
 	int rc = -1;
 
 	pthread_mutex_lock(&fake_lock);
-	if (fake_take(c->async_fd)) {
-		*e = async_events[n_async_read++ % 64];
+	if (fake_take(ctx->async_fd)) {
+		*e = c->events[c->n_read++ % 64];
 		rc = 0;
 	} else {
 		errno = EAGAIN;
@@ -130,25 +172,33 @@ void fake_ack_async_event(struct ibv_async_event *e)
 	(void)e;
 }
 
-void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp)
+void fake_async_locked(const struct ibv_async_event *e, struct ibv_context *only)
 {
-	struct ibv_async_event e = {.event_type = type};
-
-	if (qp)
-		e.element.qp = qp;
-	else
-		e.element.port_num = 1;
-	async_events[n_async++ % 64] = e;
-	fake_ring(async_writer);
+	for (struct context *c = contexts; c; c = c->next)
+		if (only ? &c->c == only : !is_second(&c->c)) {
+			c->events[c->n++ % 64] = *e;
+			fake_ring(c->writer);
+		}
 }
 
 void fake_async(enum ibv_event_type type)
 {
-	struct ibv_qp *qp = fake_newest_qp();
-	bool is_of_qp = type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_ACCESS_ERR;
+	struct ibv_async_event e = {.event_type = type};
+	struct ibv_context *only = NULL;
+	struct ibv_qp *qp;
 
 	pthread_mutex_lock(&fake_lock);
-	fake_async_locked(type, is_of_qp ? qp : NULL);
+	qp = fake_newest_qp();
+	if (type == IBV_EVENT_QP_FATAL || type == IBV_EVENT_QP_ACCESS_ERR) {
+		e.element.qp = qp;
+		only = qp->context;
+	} else if (type == IBV_EVENT_CQ_ERR) {
+		e.element.cq = qp->send_cq;
+		only = qp->context;
+	} else {
+		e.element.port_num = 1;
+	}
+	fake_async_locked(&e, only);
 	pthread_mutex_unlock(&fake_lock);
 }
 

@@ -25,10 +25,10 @@ bool fake_take(int fd);
 int fake_pipe(int fds[2]);
 
 /* --- fake-device.c --- */
-extern struct ibv_context fake_contexts[2];
-void fake_open_devices(void);
-/* With the lock: an event of the first device; of @qp, else of its port. */
-void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp);
+/* With the lock: the context that the connection manager has of a device. */
+struct ibv_context *fake_cm_context(unsigned int device);
+/* With the lock: an event for all who have the first device open; or for @only. */
+void fake_async_locked(const struct ibv_async_event *e, struct ibv_context *only);
 
 /* --- fake-net.c: networks of this host --- */
 int fake_get_networks(struct ifaddrs **ret);

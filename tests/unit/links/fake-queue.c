@@ -86,7 +86,8 @@ void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool is_solicited
 	struct queue *q = container_of(cq, struct queue, cq);
 
 	if (q->head - q->tail >= q->size) {
-		fake_async_locked(IBV_EVENT_CQ_ERR, NULL);
+		fake_async_locked(&(struct ibv_async_event){.event_type = IBV_EVENT_CQ_ERR, .element.cq = cq},
+				  cq->context);
 		return;
 	}
 	q->wc[q->head++ % CQES] = *wc;

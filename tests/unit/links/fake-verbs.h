@@ -18,7 +18,7 @@ extern struct fake_faults {
 	uint32_t cq_most;         /* resize_cq refuses more */
 	int reg_errno;            /* of the next registrations of at least reg_bytes */
 	size_t reg_bytes;
-	int alloc_pd_errno, create_qp_errno, channel_errno;
+	int open_errno, alloc_pd_errno, create_qp_errno, channel_errno;
 	uint32_t send_number;     /* the n-th send from now on completes with send_status */
 	enum ibv_wc_status send_status;
 	uint32_t send_every;      /* ... and again, every so many sends */
@@ -39,7 +39,8 @@ extern struct fake_faults {
 
 void fake_reset(void);
 void fake_release_held(void); /* ... until here */
-/* An asynchronous event of the device (for all its ports, or its newest queue pair). */
+/* An asynchronous event of the first device: of its port, or its newest queue pair or that
+ * one's completion queue. */
 void fake_async(enum ibv_event_type type);
 /* A GPU, whose memory only the device can touch: the CPU dies at @ret_seen, which is what is
  * registered; @ret_real are the same bytes for the test. Any thread. */
