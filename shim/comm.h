@@ -25,14 +25,15 @@ enum comm_state {
 
 /* A user-made reduction (ncclRedOpCreatePreMulSum). */
 struct redop {
-	bool is_used, has_real, has_plain;
+	bool is_used, has_real, has_plain, is_scaled;
 	uint32_t n_queued;   /* calls in a group that has not ended: it outlives ncclRedOpDestroy */
 	ncclDataType_t dtype;
 	ncclScalarResidence_t residence;
 	ncclRedOp_t real;    /* on the real communicator; scalar times our multiplicity ... */
 	ncclRedOp_t plain;   /* ... and as it is, for kinds whose policy is not mirror */
-	const void *scalar;  /* device scalar: the job's; scaled into @scaled before use */
-	void *scaled;        /* device memory, owned */
+	const void *scalar;  /* device scalar: the job's; when @is_scaled, into @scaled before use */
+	void *scaled;        /* device memory, owned; the next one in this place has it too, since
+			      * captured graphs go on using it */
 };
 
 /* Memory that ops use while they are in streams: data.c. */

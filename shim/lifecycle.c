@@ -214,11 +214,12 @@ static bool is_dead(const struct comm *c)
 /* What belongs to the device, once no stream uses it. */
 static void release_device(struct comm *c)
 {
-	int before = DEVICE_NONE;
+	int before = DEVICE_NONE, mode = DEVICE_CAPTURE_RELAXED;
 
 	if (progress_is_child())
 		return;
-	/* a thread that only cleans up may have no device */
+	/* a thread that only cleans up may have no device; one that captures goes on with that */
+	c->dev->exchange_mode(&mode);
 	c->dev->get(&before);
 	c->dev->set(c->device);
 	data_deinit(c);
@@ -227,6 +228,7 @@ static void release_device(struct comm *c)
 	c->last_event = c->join_event = NULL;
 	if (before != DEVICE_NONE)
 		c->dev->set(before);
+	c->dev->exchange_mode(&mode);
 }
 
 /* The handle is no more. */

@@ -61,11 +61,12 @@ static int make_scaled(struct comm *c, struct redop *r, const void *scalar, nccl
 		use = times;
 	} else if (c->multiplicity > 1) {
 		rc = make_self(c, err);
-		if (!rc && c->dev->alloc(&r->scaled, 8))
+		if (!rc && !r->scaled && c->dev->alloc(&r->scaled, 8))
 			rc = err_set(err, ENOMEM, "no device memory");
 		if (rc)
 			return rc;
 		use = r->scaled;
+		r->is_scaled = true;
 	}
 	r->scalar = scalar;
 	rc = REAL(RedOpCreatePreMulSum, (&r->real, use, r->dtype, r->residence, real));
@@ -110,18 +111,16 @@ int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 		c->redops = more;
 		c->redops[c->n_redops++] = (struct redop){0};
 	}
+	r.scaled = c->redops[i].scaled;
 	rc = redop_make(c, &r, scalar, err);
-	if (rc) {
-		c->dev->free(r.scaled);
+	c->redops[i].scaled = r.scaled;
+	if (rc)
 		return rc;
-	}
-	c->dev->free(c->redops[i].scaled); /* of the op that was in this place */
 	c->redops[i] = r;
 	*ret = (ncclRedOp_t)(ncclNumOps + i);
 	return 0;
 }
 
-/* @scaled stays until the place is used again: ops in streams may read it. */
 static int free_real(struct comm *c, struct redop *r, struct err *err)
 {
 	int rc = 0;
@@ -175,7 +174,7 @@ int data_redop_scale(const struct call *call, device_stream s, struct err *err)
 	if (call->redop < ncclNumOps)
 		return 0;
 	r = &c->redops[call->redop - ncclNumOps];
-	if (!r->scaled || comm_data(c, call->kind) != DATA_MIRROR)
+	if (!r->is_scaled || comm_data(c, call->kind) != DATA_MIRROR)
 		return 0;
 	scalar_store(call->dtype, c->multiplicity, scalar);
 	rc = REAL(RedOpCreatePreMulSum,

@@ -3,8 +3,11 @@
  *
  *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
  *
- * Parts: simulate, redops, broken-group, replay, no-color, first-sum,
- * names (with NBOX_NCCL that looks at them). */
+ * Parts: simulate, redops, captured-redop, broken-group, replay, no-color, child,
+ * two-ends (with ops that take long); with NBOX_NCCL waiting-nccl first-sum, names. */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "job.h"
 
 #define COUNT 100
@@ -108,6 +111,41 @@ static void redops(void)
 		check("three", buf[1], 3 * (float)n);
 		check("five, on the device", buf[2], 5 * (float)n);
 	}
+	CUDA(cudaFree(at));
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* A graph goes on using the scalar of a reduction that was destroyed after the capture, and
+ * whose place another one has. */
+static void captured_redop(void)
+{
+	ncclComm_t comm = comm_new("captured redop");
+	float five = 5, three = 3, six = 6, *at;
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	ncclRedOp_t op;
+
+	CUDA(cudaMalloc((void **)&at, sizeof(*at)));
+	CUDA(cudaMemcpy(at, &five, sizeof(five), cudaMemcpyHostToDevice));
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	NCCL(ncclRedOpCreatePreMulSum(&op, at, ncclFloat, ncclScalarDevice, comm));
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, op, comm, stream));
+	NCCL(ncclRedOpDestroy(op, comm));
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < 3; i++) {
+		NCCL(ncclRedOpCreatePreMulSum(&op, &three, ncclFloat, ncclScalarHostImmediate, comm));
+		put(buf[1], 1);
+		NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, op, comm, stream));
+		NCCL(ncclRedOpDestroy(op, comm));
+		check("three", buf[1], 3 * (float)n);
+		CUDA(cudaMemcpy(at, i ? &six : &five, sizeof(five), cudaMemcpyHostToDevice));
+		put(buf[0], 1);
+		CUDA(cudaGraphLaunch(exec, stream));
+		check("a replay", buf[0], (i ? 6 : 5) * (float)n);
+	}
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
 	CUDA(cudaFree(at));
 	NCCL(ncclCommDestroy(comm));
 }
@@ -235,15 +273,59 @@ static void names(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
+/* A forked child that gives its copy of a communicator back, as the destructors of a
+ * framework do: nothing of it concerns the parent, and nobody is waited for. */
+static void child(void)
+{
+	ncclComm_t comm = comm_new("child");
+	int status;
+	pid_t pid;
+
+	check_works(comm);
+	for (int i = 0; i < 2; i++) {
+		pid = fork();
+		if (!pid) {
+			alarm(30);
+			NCCL(i ? ncclCommDestroy(comm) : ncclCommAbort(comm));
+			_exit(0);
+		}
+		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "the child: status 0x%x",
+		      (unsigned int)status);
+		check_works(comm);
+	}
+	NCCL(ncclCommDestroy(comm));
+}
+
+static void *destroy(void *comm)
+{
+	NCCL(ncclCommDestroy(comm));
+	return NULL;
+}
+
+/* One thread waits in ncclCommDestroy for an op that does not end; another one aborts. */
+static void two_ends(void)
+{
+	ncclComm_t comm = comm_new("two ends");
+	pthread_t thread;
+
+	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
+	CHECK(!pthread_create(&thread, NULL, destroy, comm), "thread");
+	usleep(100000);
+	NCCL(ncclCommAbort(comm));
+	pthread_join(thread, NULL);
+	CUDA(cudaStreamSynchronize(stream));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} parts[] = {{"simulate", simulate},         {"redops", redops},
-		     {"broken-group", broken_group}, {"replay", replay},
+		     {"broken-group", broken_group}, {"captured-redop", captured_redop}, {"replay", replay},
 		     {"no-color", no_color},         {"first-sum", first_sum},
-		     {"names", names}};
+		     {"names", names},
+		     {"child", child},               {"two-ends", two_ends}};
 	size_t j;
 
 	if (argc < 3)
