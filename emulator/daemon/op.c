@@ -11,10 +11,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "daemon/late.h"
 #include "daemon/op-find.h"
 #include "daemon/p2p.h"
 #include "daemon/worker.h"
-#include "engine/price.h"
 
 #define AHEAD_MAX_NS NS_PER_S /* clocks of two hosts may differ by that */
 
@@ -222,37 +222,49 @@ int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
 
 /* --- the start ------------------------------------------------------------------- */
 
-/* The op's start: the last arrival, of virtual ranks too. */
+/* A virtual rank's template: the real member with its local index, nodes taken in turn; where none has that, members
+ * in turn. Return: index into comm->real. */
+static size_t template_of(const struct comm *c, uint32_t world_rank, uint32_t rank)
+{
+	uint32_t gpus = c->server->cluster.topology->gpus_per_node, n = 0, turn;
+
+	for (uint32_t i = 0; i < c->n_real; i++)
+		n += c->real[i].world_rank % gpus == world_rank % gpus;
+	if (n == 0)
+		return rank % c->n_real;
+	turn = world_rank / gpus % n;
+	for (uint32_t i = 0;; i++)
+		if (c->real[i].world_rank % gpus == world_rank % gpus && turn-- == 0)
+			return i;
+}
+
+static bool copies(const void *ctx, size_t i, uint32_t world_rank)
+{
+	const struct comm *c = ctx;
+	int64_t rank = membership_rank(&c->members.map, world_rank);
+
+	if (rank < 0)
+		return false;
+	if (bitmap_test(&c->is_real, (uint64_t)rank))
+		return c->real[i].world_rank == world_rank;
+	return template_of(c, world_rank, (uint32_t)rank) == i;
+}
+
 static int find_start(struct op *op, struct err *err)
 {
 	struct comm *c = op->comm;
 	struct server *s = c->server;
-	double last = 0, late;
-	struct price price;
-	int r;
+	const struct late_op late = {.sched = &op->call->sched, .topology = s->cluster.topology,
+				     .members = &c->members.map, .delay = s->delay, .number = op->number,
+				     .copies = copies, .ctx = c};
+	CLEANUP(freep) struct late_member *m = calloc(c->n_real, sizeof(*m));
 
-	op->start_ns = 0;
+	if (!m)
+		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < c->n_real; i++)
-		if (op->members[i].arrive.arrive_ns > op->start_ns)
-			op->start_ns = op->members[i].arrive.arrive_ns;
-	if (s->config->n_what_ifs == 0 || c->n_real == c->n_ranks)
-		return 0;
-	price_init(&price, &op->call->sched, s->cluster.topology, &c->members.map, s->delay,
-		   op->number, err);
-	for (uint32_t i = 0; i < c->n_real; i++) {
-		const struct wire_arrive *a = &op->members[i].arrive;
-
-		r = delay_arrival(s->delay, &price.op, (double)a->compute_ns, &late, err);
-		if (r < 0)
-			return r;
-		if (r > 0)
-			continue;
-		late -= (double)(op->start_ns - a->arrive_ns);
-		last = late > last ? late : last;
-	}
-	op->late_ns = ceil(last);
-	op->start_ns += (uint64_t)op->late_ns;
-	return 0;
+		m[i] = (struct late_member){&op->members[i].arrive, c->n_ranks};
+	return late_start(s->config->n_what_ifs && c->n_real < c->n_ranks ? &late : NULL, m, c->n_real,
+			  &op->start_ns, &op->late_ns, err);
 }
 
 static int solve_op(struct op *op, struct err *err)

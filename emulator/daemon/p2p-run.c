@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "daemon/late.h"
 #include "daemon/p2p.h"
 #include "daemon/worker.h"
-#include "engine/price.h"
 
 struct p2p_run *p2p_run_free(struct p2p_run *run)
 {
@@ -129,39 +129,51 @@ static int collect(struct p2p_run *run, struct pair_post *ready)
 
 /* --- when ------------------------------------------------------------------------ */
 
-/* The last arrival, of the virtual peers too. */
+/* A virtual peer arrives with the post that calls it. */
+static bool copies(const void *ctx, size_t i, uint32_t world_rank)
+{
+	const struct p2p_run *run = ctx;
+	const struct p2p_post *post = run->posts[i];
+	const struct comm *c = run->comm;
+	int64_t rank = membership_rank(&c->members.map, world_rank);
+
+	if (rank < 0 || bitmap_test(&c->is_real, (uint64_t)rank))
+		return rank == (int64_t)post->pair.rank;
+	for (uint32_t k = 0; k < post->pair.n_calls; k++)
+		if (post->flows[k].turn == run->turn && post->pair.calls[k].peer == (uint32_t)rank)
+			return true;
+	return false;
+}
+
+/* How many ranks arrive with @post; of the calls to virtual ranks one each way is to each, as a rule. */
+static uint32_t count_with(const struct p2p_run *run, const struct p2p_post *post)
+{
+	uint32_t n[2] = {0, 0};
+
+	for (uint32_t k = 0; k < post->pair.n_calls; k++)
+		n[post->pair.calls[k].is_send] += post->flows[k].turn == run->turn &&
+						  !bitmap_test(&run->comm->is_real, post->pair.calls[k].peer);
+	return 1 + (n[0] > n[1] ? n[0] : n[1]);
+}
+
 static int find_start(struct p2p_run *run, struct err *err)
 {
 	struct comm *c = run->comm;
 	struct server *s = c->server;
+	const struct late_op late = {.sched = &run->posts[0]->sched, .topology = s->cluster.topology,
+				     .members = &c->members.map, .delay = s->delay, .number = run->number,
+				     .copies = copies, .ctx = run};
+	CLEANUP(freep) struct late_member *m = calloc(run->n_posts, sizeof(*m));
 	bool has_virtual = false;
-	double last = 0, late;
-	struct price price;
-	int r;
 
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		if (run->posts[i]->arrive.arrive_ns > run->start_ns)
-			run->start_ns = run->posts[i]->arrive.arrive_ns;
-	for (uint32_t i = 0; i < run->n_calls && !has_virtual; i++)
-		has_virtual = !bitmap_test(&c->is_real, run->calls[i].peer);
-	if (s->config->n_what_ifs == 0 || !has_virtual)
-		return 0;
-	price_init(&price, &run->posts[0]->sched, s->cluster.topology, &c->members.map, s->delay,
-		   run->number, err);
+	if (!m)
+		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < run->n_posts; i++) {
-		const struct wire_arrive *a = &run->posts[i]->arrive;
-
-		r = delay_arrival(s->delay, &price.op, (double)a->compute_ns, &late, err);
-		if (r < 0)
-			return r;
-		if (r > 0)
-			continue;
-		late -= (double)(run->start_ns - a->arrive_ns);
-		last = late > last ? late : last;
+		m[i] = (struct late_member){&run->posts[i]->arrive, count_with(run, run->posts[i])};
+		has_virtual = has_virtual || m[i].n_ranks > 1;
 	}
-	run->late_ns = ceil(last);
-	run->start_ns += (uint64_t)run->late_ns;
-	return 0;
+	return late_start(s->config->n_what_ifs && has_virtual ? &late : NULL, m, run->n_posts, &run->start_ns,
+			  &run->late_ns, err);
 }
 
 static int solve_run(struct p2p_run *run, struct err *err)

@@ -221,6 +221,22 @@ static double group_bound(const struct group *g, const struct price *p)
 	return fmax(g->max_sent, g->max_received) / port;
 }
 
+/* nbox_op.host of a group: only those who send or receive take part, not all of the communicator. */
+struct takers {
+	const struct membership *members;
+	const struct group *g;
+};
+
+static int has_rank(const struct nbox_op *op, uint32_t world_rank)
+{
+	const struct takers *t = op->host;
+	int64_t rank = membership_rank(t->members, world_rank);
+	uint32_t key = (uint32_t)rank;
+
+	return rank >= 0 && t->g->n_ranks &&
+	       bsearch(&key, t->g->ranks, t->g->n_ranks, sizeof(key), by_number) != NULL;
+}
+
 int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 	      const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 	      const struct membership *m, struct delay_chain *d, const struct border *border,
@@ -229,6 +245,7 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	struct sched s = {.kind = COLL_SENDRECV, .algo = SCHED_DIRECT, .n_ranks = m->n_ranks,
 			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 1};
 	struct group g = {0};
+	const struct takers takers = {m, &g};
 	struct timing own = {0};
 	bool has_whole = false;
 	struct price p;
@@ -240,6 +257,8 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	if (!rc) {
 		s.bytes = (uint64_t)fmax(g.max_sent, g.max_received);
 		price_init(&p, &s, t, m, d, op_number, err);
+		p.op.has_rank = has_rank;
+		p.op.host = &takers;
 		own.bound_ns = group_bound(&g, &p);
 		rc = solve_from_op(&p, &own, err);
 		has_whole = rc == 0;

@@ -406,7 +406,7 @@ static void fill_sched(struct fake *f, const struct fake_ready *ready, uint32_t 
 void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, uint32_t kind,
 		 uint64_t count, uint32_t root)
 {
-	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns(), .count = count, .kind = kind,
+	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns(), .compute_ns = f->compute_ns, .count = count, .kind = kind,
 					 .dtype = COLL_FLOAT32, .root = root};
 	fill_sched(f, ready, kind);
 	f->sched.root = root;
@@ -420,7 +420,7 @@ void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t nu
 	struct {
 		struct wire_arrive arrive;
 		struct wire_p2p calls[FAKE_CALLS_MAX];
-	} body = {.arrive = {.arrive_ns = clock_now_ns(), .kind = COLL_SENDRECV,
+	} body = {.arrive = {.arrive_ns = clock_now_ns(), .compute_ns = f->compute_ns, .kind = COLL_SENDRECV,
 			     .dtype = COLL_FLOAT32, .n_p2p = n}};
 
 	assert_true(n <= FAKE_CALLS_MAX);

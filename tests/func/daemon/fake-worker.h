@@ -39,6 +39,7 @@ struct fake {
 	uint64_t seq;
 	bool is_payload, has_release;
 	struct wire_arrive arrive;
+	uint64_t compute_ns; /* of its next arrivals */
 	char player_error[256];
 	uint8_t *body; /* owned; where bodies go to and come from */
 	struct {

@@ -18,11 +18,11 @@ static uint64_t number[N], seq[N]; /* of the next op */
 static const char *const exchanges[] = {"none", "messages", "payload"};
 
 /* 4 nodes of 4, the first of them real, one communicator of all. */
-static void start(struct daemon *d, const char *exchange, const char *timeout)
+static void start_with(struct daemon *d, const char *exchange, const char *timeout, const char *what_if)
 {
 	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--model", "alphabeta",
 			      "--chunk", "4KiB", "--exchange", exchange, "--addr", test_address("shm", dir),
-			      "--timeout", timeout, NULL};
+			      "--timeout", timeout, what_if ? "--what-if" : NULL, what_if, NULL};
 
 	memset(number, 0, sizeof(number));
 	memset(seq, 0, sizeof(seq));
@@ -35,6 +35,11 @@ static void start(struct daemon *d, const char *exchange, const char *timeout)
 	assert_true(fakes_got(f, N, WIRE_COMM_READY, 1));
 	for (uint32_t i = 0; i < N; i++)
 		f[i].seq = UINT64_MAX; /* no op */
+}
+
+static void start(struct daemon *d, const char *exchange, const char *timeout)
+{
+	start_with(d, exchange, timeout, NULL);
 }
 
 static void stop(struct daemon *d)
@@ -410,10 +415,45 @@ static void test_waits(void **state)
 	stop(&d);
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Rank 5 is slow: its template is rank 1, so an op waits for twice what rank 1 computed, whatever the others did. Calls
+ * that rank 5 has no part in, though it is in their communicator, do not wait at all. */
+static void test_slow(void **state)
+{
+	uint64_t last = 0;
+	struct daemon d;
+
+	(void)state;
+	start_with(&d, "none", "60s", "slow:rank=5,compute=2");
+	for (uint32_t i = 0; i < N; i++) {
+		f[i].compute_ns = (i == 1 ? 400 : 30000) * NS_PER_MS; /* that of rank 1 is far above any pause here */
+		all_reduce(i);
+		last = later(last, f[i].arrive.arrive_ns);
+	}
+	for (uint32_t i = 0; i < N; i++)
+		over(i);
+	assert_int_equal(f[0].release.start_ns, later(last, f[1].arrive.arrive_ns + f[1].compute_ns));
+	POST(0, to(6, 100));
+	over(0);
+	assert_int_equal(f[0].release.start_ns, f[0].arrive.arrive_ns);
+	f[0].compute_ns = 100 * NS_PER_MS;
+	POST(0, to(5, 100), from(6, 100));
+	over(0);
+	assert_int_equal(f[0].release.start_ns, f[0].arrive.arrive_ns + f[0].compute_ns);
+	stop(&d);
+	for (uint32_t i = 0; i < N; i++)
+		f[i].compute_ns = 0;
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_subsets),
+		cmocka_unit_test(test_slow),
 		cmocka_unit_test(test_group_meets_singles),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_sizes),
