@@ -71,7 +71,7 @@ int cmd_report(int argc, char **argv)
 		if (r == 0)
 			report_print(&rep, stdout);
 		if (r == 0 && json)
-			r = report_write_json(&rep, 0, json, &err);
+			r = report_write_json(&rep, -1, json, &err);
 	}
 	record_deinit(&rec);
 	if (r < 0)

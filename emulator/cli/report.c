@@ -315,7 +315,7 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
 	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:I, s:I, s:{s:f, s:f, s:f}, s:f, s:f, s:f, s:f,"
-		      " s:{s:f, s:f, s:f}, s:s, s:s, s:s, s:s, s:I, s:o, s:i, s:o}",
+		      " s:{s:f, s:f, s:f}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		      "world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 		      (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
 		      "ops_by_kind", kinds_json(r), "iterations", (json_int_t)r->n_iterations,
@@ -326,7 +326,9 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		      r->total_injected_ns / 1e6, "lateness_us", "p50", r->lateness_ns.p50 / 1e3, "p99",
 		      r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "exchange",
 		      wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for", h->data_for, "model", h->model,
-		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "exit_code", exit_code, "warnings", warnings);
+		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "warnings", warnings);
+	if (o && exit_code >= 0)
+		json_object_set_new(o, "exit_code", json_integer(exit_code));
 	if (!o)
 		return err_set(err, ENOMEM, "%s: cannot build the summary (is the model's name UTF-8?)", path);
 	failed = json_dump_file(o, path, JSON_INDENT(2));

@@ -74,5 +74,5 @@ struct json_t;
 struct json_t *report_comms_json(const struct report *r); /* the caller's reference */
 
 void report_print(const struct report *r, FILE *to);
-/* summary.json. Return: 0 or negative errno with the sentence. */
+/* summary.json. @exit_code: of the job; -1: not known, and left out. Return: 0 or negative errno with the sentence. */
 int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err);

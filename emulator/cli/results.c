@@ -90,11 +90,22 @@ static int write_lines(const struct results *r, const char *name, int n, char *c
 {
 	char path[PATH_MAX];
 	FILE *f = fopen(results_path(r, name, path), "w");
+	bool is_own_word = true;
 
 	if (!f)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	for (int i = 0; i < n; i++)
-		fprintf(f, "%s\n", lines[i]);
+	for (int i = 0; i < n; i++) {
+		/* others may read what lies there; the job's own words, behind --, are its own */
+		bool is_own = is_own_word && strcmp(lines[i], "--") != 0;
+
+		if (is_own && strncmp(lines[i], "--token=", 8) == 0)
+			fprintf(f, "--token=(a secret)\n");
+		else if (is_own && i > 0 && strcmp(lines[i - 1], "--token") == 0)
+			fprintf(f, "(a secret)\n");
+		else
+			fprintf(f, "%s\n", lines[i]);
+		is_own_word = is_own;
+	}
 	return fclose(f) == 0 ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
 }
 

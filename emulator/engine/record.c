@@ -42,7 +42,9 @@ int record_create(const char *path, const struct record_header *h, struct record
 	own.layout[sizeof(own.layout) - 1] = '\0';
 	own.data_for[sizeof(own.data_for) - 1] = '\0';
 
-	f = fopen(path, "wbe");
+	f = fopen(path, "wbxe"); /* never another run's, not even one that began this moment; through no link */
+	if (!f && errno == EEXIST)
+		return err_set(err, EEXIST, "%s is there: the record of another run; choose another directory", path);
 	if (!f)
 		return err_set(err, errno, "cannot create the record %s: %s", path,
 			       strerror(errno));

@@ -51,6 +51,7 @@ static void test_reads_what_was_written(void **state)
 
 	(void)state;
 	temporary(path);
+	unlink(path);
 	assert_int_equal(record_create(path, &header, &w, &err), 0);
 	assert_int_equal(record_load(path, &r, &err), 0); /* the header is there at once */
 	assert_int_equal(r.n_rows, 0);
@@ -94,6 +95,7 @@ static void test_any_length(void **state)
 
 	(void)state;
 	temporary(path);
+	unlink(path);
 	assert_int_equal(record_create(path, &header, &w, &err), 0);
 	for (uint64_t i = 0; i < 3; i++) {
 		struct record_row row = row_of(i);
