@@ -45,6 +45,7 @@ static void set_state(struct rdma_link *r, enum rdma_state s)
 	r->state = s;
 	r->is_blocked = false;
 	r->state_tick = r->rx_tick = r->hub->ticks;
+	r->n_silent = 0;
 }
 
 static void fill_param(const struct rdma_link *r, const struct rdma_hello *hello,

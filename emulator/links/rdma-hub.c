@@ -5,8 +5,10 @@
  * The order before a sleep is the one that loses no wake-up: read the events of the
  * completion channel, acknowledge them, ask for the next, poll the queue once more.
  * While nobody sleeps no descriptor is looked at, but now and then. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -54,6 +56,39 @@ static void hub_freep(struct rdma_hub **h)
 		hub_free(*h);
 }
 
+/* Return: whether the kernel has an RDMA device; the name of one. */
+static bool kernel_device(char *ret, size_t size)
+{
+	DIR *dir = opendir("/sys/class/infiniband");
+	struct dirent *e = NULL;
+
+	while (dir && (e = readdir(dir)) && e->d_name[0] == '.')
+		;
+	if (e)
+		snprintf(ret, size, "%.63s", e->d_name);
+	if (dir)
+		closedir(dir);
+	return e != NULL;
+}
+
+/* librdmacm knows no device: there is none, or libibverbs has nothing to drive it with. */
+static int no_channel(struct err *err, int code)
+{
+	bool is_none = code == ENODEV || code == ENOENT;
+	char device[64];
+
+	if (is_none && kernel_device(device, sizeof(device)))
+		return err_set(err, code,
+			       "rdma cannot be used here: the kernel has device %s, libibverbs does not: "
+			       "its provider is missing (package ibverbs-providers), or /dev/infiniband "
+			       "is (module ib_uverbs; in a container, --device); `nbox doctor` looks closer",
+			       device);
+	return err_set(err, code,
+		       "rdma cannot be used here: %s (are the kernel modules rdma_ucm and ib_uverbs "
+		       "loaded?); `nbox doctor` looks closer",
+		       is_none ? "no RDMA device was found" : strerror(code));
+}
+
 int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err)
 {
 	const struct itimerspec tick = {
@@ -80,11 +115,7 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 		return err_set(err, errno, "no descriptors for an rdma link: %s", strerror(errno));
 	h->cm = v->cm_create_event_channel();
 	if (!h->cm)
-		return err_set(err, errno,
-			       "rdma cannot be used here: %s (are the "
-			       "kernel modules rdma_ucm and ib_uverbs loaded?); `nbox doctor` looks closer",
-			       errno == ENODEV || errno == ENOENT ? "no RDMA device was found"
-								  : strerror(errno));
+		return no_channel(err, errno);
 	rc = watch(h, h->timer_fd, &h->timer_fd);
 	rc = rc ? rc : watch(h, h->cm->fd, h->cm);
 	rc = rc ? rc : watch(h, h->request_fd, &h->request_fd);

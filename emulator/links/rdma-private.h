@@ -162,6 +162,7 @@ struct rdma_link {
 	char why[ERR_TEXT_MAX];
 	uint64_t port_down_tick;      /* 0: it is up */
 	uint32_t n_probes;            /* under way */
+	uint32_t n_silent;            /* ticks since a sign of life was asked for */
 	bool is_disconnected;         /* the peer has left */
 	bool has_bad;                 /* a completion with an error: the first that says why */
 	uint8_t bad_qp;

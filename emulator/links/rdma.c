@@ -142,6 +142,30 @@ static const char *rdma_why(const struct link *l)
 	return rdma_of(l)->why;
 }
 
+/* In ticks: when a device ought to have given up a peer that does not answer, which takes
+ * up to 4 x 4.096 us x 2^timeout a try. Some never do: soft-RoCE takes 7 retries for endless. */
+static uint64_t answer_ticks(const struct rdma_options *o)
+{
+	return 5 + ((((uint64_t)o->retry_count + 1) << o->timeout) * 4 * 4096 >> 10) / 1000000;
+}
+
+/* The ticks that were seen are counted, not the time: this process may have been stopped. */
+static void look_for_life(struct rdma_link *r)
+{
+	if (r->hub->ticks - r->rx_tick < IDLE_TICKS) {
+		r->n_silent = 0;
+		return;
+	}
+	if (!r->n_probes && rdma_has_queue_room(&r->qps[0]))
+		rdma_probe(r, &r->qps[0]);
+	if (r->n_silent++ > answer_ticks(&r->hub->options))
+		rdma_lose(r, -ETIMEDOUT,
+			  "the other end has not answered for %u s: its host or port is down, or the "
+			  "network loses packets; this device keeps trying (soft-RoCE takes "
+			  "NBOX_IB_RETRY_CNT=7 for endless)",
+			  r->n_silent - 1 + IDLE_TICKS);
+}
+
 /* Once a second or so. */
 void rdma_on_tick(struct rdma_link *r)
 {
@@ -155,9 +179,10 @@ void rdma_on_tick(struct rdma_link *r)
 		return;
 	if (r->port_down_tick && now - (r->port_down_tick - 1) > PORT_DOWN_TICKS)
 		rdma_lose(r, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
-	else if (now - r->rx_tick >= IDLE_TICKS && !r->n_probes && rdma_has_queue_room(&r->qps[0]))
-		rdma_probe(r, &r->qps[0]);
+	else
+		look_for_life(r);
 }
+
 /* --- life -------------------------------------------------------------------------------- */
 
 static bool is_all_out(const struct rdma_link *r)

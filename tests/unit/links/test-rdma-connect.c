@@ -138,7 +138,7 @@ static void a_device_without_resources(void **state)
 	fake_reset();
 	fake_faults.channel_errno = ENODEV;
 	assert_int_equal(listener_open(ADDR, &e.l, &why), -ENODEV);
-	assert_non_null(strstr(why.text, "no RDMA device was found"));
+	assert_non_null(strstr(why.text, access("/sys/class/infiniband", F_OK) ? "no RDMA device was found" : "rdma cannot be used here"));
 }
 
 /* Links beyond the completion queue: it grows, and where it cannot, one is refused. */
