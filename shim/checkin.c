@@ -270,6 +270,31 @@ int checkin_send(struct comm *c, enum wire_type type, const void *body, size_t b
 	return 0;
 }
 
+static void run_tell(struct note *n)
+{
+	struct send_note *s = container_of(n, struct send_note, note);
+
+	if (session_link())
+		link_send_copy(session_link(), &s->hdr, s->body);
+	free(s);
+}
+
+int checkin_tell(enum wire_type type, const void *body, size_t bytes)
+{
+	struct send_note *s;
+
+	if (progress_is_child())
+		return 0;
+	s = calloc(1, sizeof(*s) + bytes);
+	if (!s)
+		return -ENOMEM;
+	s->note.run = run_tell;
+	wire_hdr_init(&s->hdr, type, bytes);
+	memcpy(s->body, body, bytes);
+	progress_post(&s->note, PROGRESS_WAKE);
+	return 0;
+}
+
 /* --- frames from nboxd ------------------------------------------------------------------ */
 
 static void send_free(uint32_t number, uint32_t rank)

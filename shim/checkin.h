@@ -28,6 +28,9 @@ int checkin_wait_local_id(struct comm *c, uint8_t ret[WIRE_ID_BYTES], struct err
  * known no longer. Return: 0 or -ENOMEM. */
 int checkin_send(struct comm *c, enum wire_type type, const void *body, size_t bytes);
 
+/* Sends a frame that is of no communicator (body copied). Return: 0 or -ENOMEM. */
+int checkin_tell(enum wire_type type, const void *body, size_t bytes);
+
 /* Opens all gates of @c; later ones open at once. The communicator must have its
  * error set. */
 void checkin_kill(struct comm *c);

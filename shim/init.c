@@ -25,6 +25,7 @@
 
 #define N_DEVICES 64
 #define CONFIG_MAX 4096
+#define GROUPS_TOLD 256
 
 /* The world rank of each device of this process, learned from the communicators of
  * the world's size: a process may drive several devices. */
@@ -420,6 +421,33 @@ static ncclResult_t begin(const char *what, const struct device *dev, ncclComm_t
 	return group_init(&init);
 }
 
+/* A group is told of once, as long as it has the same ranks. */
+static void tell_group(const struct wire_group *g, const uint32_t *ranks)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static uint64_t told[GROUPS_TOLD];
+	static uint32_t n_told;
+	size_t bytes = sizeof(*g) + g->n_ranks * sizeof(*ranks);
+	CLEANUP(freep) char *body = malloc(bytes);
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	bool is_told = false;
+
+	if (!body)
+		return;
+	memcpy(body, g, sizeof(*g));
+	memcpy(body + sizeof(*g), ranks, g->n_ranks * sizeof(*ranks));
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ (uint8_t)body[i]) * UINT64_C(0x100000001b3);
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < n_told && i < GROUPS_TOLD; i++)
+		is_told = is_told || told[i] == hash;
+	if (!is_told)
+		told[n_told++ % GROUPS_TOLD] = hash;
+	pthread_mutex_unlock(&lock);
+	if (!is_told)
+		checkin_tell(WIRE_GROUP, body, bytes);
+}
+
 /* @body followed by the list of world ranks that the job has for this communicator, as far
  * as it is known; the caller's to free(). NULL: no memory. */
 static void *with_job_ranks(const void *body, size_t body_bytes, uint32_t n_ranks, uint32_t rank,
@@ -429,6 +457,8 @@ static void *with_job_ranks(const void *body, size_t body_bytes, uint32_t n_rank
 	uint32_t n = 0, most = session_welcome()->world;
 	char *all;
 
+	if (session_welcome()->wants_groups && env_get()->ask_python)
+		job_groups(tell_group);
 	if (world >= 0 && n_ranks < most && env_get()->ask_python)
 		n = job_ranks(n_ranks, rank, (uint32_t)world, most, &ranks);
 	all = malloc(body_bytes + n * sizeof(*ranks));

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "shim/quiet-thread.h"
@@ -63,9 +64,18 @@ static const char source[] =
 	"  lists = {tuple(sorted(m, key=m.get)) for m in known.values() if len(m) == n}\n"
 	"  lists = [l for l in lists if fits(l, n, rank, world)]\n"
 	"  return lists[0] if len(lists) == 1 else None\n"
+	"def pack(l):\n"
+	"  return b''.join(int(r).to_bytes(4, sys.byteorder) for r in l)\n"
+	"def groups(longest):\n"
+	"  d, out = sys.modules.get('torch.distributed.distributed_c10d'), b''\n"
+	"  for pg, name in list(d._world.pg_names.items()) if d else []:\n"
+	"    m, name = d._world.pg_group_ranks.get(pg), name.encode()\n"
+	"    if m and name and len(name) <= longest and pg is not d._world.default_pg:\n"
+	"      out += name.ljust(longest + 1, b'\\0') + pack([len(m)]) + pack(sorted(m, key=m.get))\n"
+	"  return out\n"
 	"try:\n"
-	"  l = look(n, rank, world)\n"
-	"  out = b''.join(int(r).to_bytes(4, sys.byteorder) for r in l) if l else b''\n"
+	"  if longest: out = groups(longest)\n"
+	"  else: out = pack(look(n, rank, world) or [])\n"
 	"except Exception:\n"
 	"  out = b''\n";
 
@@ -141,11 +151,14 @@ struct question {
 	struct python py;
 	unsigned long thread; /* Python's number of the one that asks */
 	uint32_t n_ranks, rank, world_rank, most;
+	uint32_t longest; /* 0: the ranks of one are asked for; else groups with such names */
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t answered;
 	bool is_answered, is_left; /* the second to come frees the question */
 	uint32_t n, *ranks;	   /* the answer */
 };
+
+#define GROUPS_WORDS (1u << 20) /* of all groups together; else none is told */
 
 /* Threads that still wait for the interpreter's lock and whose answer nobody wants. */
 static _Atomic unsigned int n_left;
@@ -225,6 +238,7 @@ static void *asker(void *ctx)
 		set_number(&py, vars, "rank", q->rank);
 		set_number(&py, vars, "world", q->world_rank);
 		set_number(&py, vars, "thread", q->thread);
+		set_number(&py, vars, "longest", q->longest);
 		n = look(q, vars, &ranks);
 		py.Clear();
 	}
@@ -279,8 +293,8 @@ static int start(struct question *q)
 	return rc;
 }
 
-uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
-		   uint32_t **ret)
+/* Asks what @what says. Return: words of the answer, in *ret, the caller's to free(); 0: none. */
+static uint32_t put(const struct question *what, uint32_t **ret)
 {
 	struct python py;
 	struct question *q;
@@ -295,19 +309,20 @@ uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_
 	q = question_new(&py);
 	if (!q)
 		return 0;
-	q->n_ranks = n_ranks;
-	q->rank = rank;
-	q->world_rank = world_rank;
-	q->most = most;
+	q->n_ranks = what->n_ranks;
+	q->rank = what->rank;
+	q->world_rank = what->world_rank;
+	q->most = what->most;
+	q->longest = what->longest;
 	if (start(q)) {
 		question_free(q);
 		return 0;
 	}
 	if (!wait_for_answer(q)) {
-		log_warn("PyTorch could not be asked who is in a communicator of %u ranks: a thread of "
-			 "the job has kept Python's interpreter lock for %d s; its members are found "
-			 "otherwise, and the summary says how (NBOX_ASK_PYTHON=0: PyTorch is never asked)",
-			 n_ranks, (int)(JOB_RANKS_WAIT_NS / NS_PER_S));
+		log_warn("PyTorch could not be asked who is in a communicator: a thread of the job has kept "
+			 "Python's interpreter lock for %d s; its members are found otherwise, and the "
+			 "summary says how (NBOX_ASK_PYTHON=0: PyTorch is never asked)",
+			 (int)(JOB_RANKS_WAIT_NS / NS_PER_S));
 		return 0;
 	}
 	n = q->n;
@@ -316,6 +331,32 @@ uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_
 		q->ranks = NULL;
 	}
 	question_free(q);
+	return n;
+}
+
+uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
+		   uint32_t **ret)
+{
+	const struct question what = {
+		.n_ranks = n_ranks, .rank = rank, .world_rank = world_rank, .most = most};
+	uint32_t n = put(&what, ret);
+
 	log_debug("the job's own list of ranks: %u of them", n);
 	return n;
+}
+
+void job_groups(void (*each)(const struct wire_group *g, const uint32_t *ranks))
+{
+	const struct question what = {.most = GROUPS_WORDS, .longest = WIRE_GROUP_NAME_MAX - 1};
+	const uint32_t head = sizeof(struct wire_group) / sizeof(uint32_t);
+	CLEANUP(freep) uint32_t *words = NULL;
+	uint32_t n = put(&what, &words), at = 0;
+	struct wire_group g;
+
+	for (; n - at > head; at += head + g.n_ranks) {
+		memcpy(&g, words + at, sizeof(g));
+		if (g.n_ranks > n - at - head)
+			break;
+		each(&g, words + at + head);
+	}
 }

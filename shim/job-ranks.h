@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "wire/wire.h"
+
 /* Long beside any step of Python that holds the lock, on a busy machine too; short beside the
  * patience of the job's other ranks. Once in a process: see job-ranks.c. */
 #define JOB_RANKS_WAIT_NS UINT64_C(5000000000)
@@ -23,3 +25,11 @@
  */
 uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
 		   uint32_t **ret);
+
+/**
+ * job_groups - all groups that the process is in and knows by a name, but the default one
+ * @each: is called for each, from the calling thread
+ *
+ * Any thread, waits as job_ranks().
+ */
+void job_groups(void (*each)(const struct wire_group *g, const uint32_t *ranks));

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "daemon/comm.h"
 #include "daemon/server.h"
+#include "daemon/worker.h"
 #include "wire/unique-id.h"
 
 #define IDS_MAX 65536
@@ -182,6 +183,44 @@ void groups_on_comm(struct server *s, const struct comm *c)
 	known->group->members = copy;
 	log_debug("communicator %u: is of group \"%.*s\"", c->number, (int)known->group->n_name,
 		  (const char *)known->group->name);
+}
+
+bool groups_are_wanted(const struct server *s)
+{
+	const struct cluster *c = &s->cluster;
+
+	return s->store && c->n_real && c->real[c->n_real - 1] != c->n_real - 1;
+}
+
+int groups_on_told(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	const char *list = (const char *)body + sizeof(struct wire_group);
+	struct server *s = w->server;
+	struct members members = {0};
+	struct wire_group m;
+	struct group *group;
+
+	memcpy(&m, body, sizeof(m));
+	if (m.n_ranks > s->config->world)
+		return worker_refuse(w, EPROTO, "GROUP frame: %u ranks in a world of %u", m.n_ranks,
+				     s->config->world);
+	for (uint32_t i = 0; i < m.n_ranks; i++) {
+		uint32_t rank;
+
+		memcpy(&rank, list + i * sizeof(rank), sizeof(rank));
+		if (rank >= s->config->world)
+			return worker_refuse(w, EPROTO, "GROUP frame: rank %u in a world of %u", rank,
+					     s->config->world);
+	}
+	(void)h;
+	group = group_get(s->groups, (struct store_bytes){(const uint8_t *)m.name, strlen(m.name)});
+	if (!group || members_from_list((const void *)list, m.n_ranks, &members) < 0)
+		return 0;
+	members_deinit(&group->members); /* the last counts: an elastic launcher may have started all anew */
+	group->members = members;
+	log_debug("group \"%s\" has %u ranks, by the job's own list", m.name, m.n_ranks);
+	store_server_look_again(s->store);
+	return 0;
 }
 
 int groups_pair(struct server *s, const uint8_t id[WIRE_ID_BYTES], uint32_t ret_world[2])

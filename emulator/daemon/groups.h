@@ -5,6 +5,7 @@
  * were made (comm.h). Bounded; on nboxd's loop. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/store-server.h"
@@ -12,6 +13,8 @@
 struct comm;
 struct groups;
 struct server;
+struct wire_hdr;
+struct worker;
 
 int groups_new(struct groups **ret); /* 0 or -ENOMEM */
 struct groups *groups_free(struct groups *g); /* NULL allowed; returns NULL */
@@ -22,6 +25,11 @@ extern const struct store_hooks groups_hooks;
 /* A communicator with an id was made: is it one of a known group, then the group's members
  * are known, if they are sure. */
 void groups_on_comm(struct server *s, const struct comm *c);
+
+/* Whether members of groups help to answer for the store: a virtual rank may be below a real one. */
+bool groups_are_wanted(const struct server *s);
+/* GROUP frame: the job's own list of a group that has that name. Return: 0. */
+int groups_on_told(struct worker *w, const struct wire_hdr *h, const void *body);
 
 /**
  * groups_pair - who is in the communicator of two with this id, when it is one for

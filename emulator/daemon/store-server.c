@@ -394,6 +394,17 @@ struct store_server_counts store_server_counts(const struct store_server *ss)
 
 /* --- time ------------------------------------------------------------------------------------ */
 
+void store_server_look_again(struct store_server *ss)
+{
+	struct store_peer *p;
+
+	if (!ss)
+		return;
+	DL_FOREACH2(ss->waiting, p, next_waiting)
+		p->look_ns = 0;
+	ss->daemon->tick_ns = 0;
+}
+
 uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns)
 {
 	uint64_t due_ns = UINT64_MAX;

@@ -35,6 +35,8 @@ struct store_server *store_server_close(struct store_server *ss); /* NULL allowe
 const char *store_server_addr(const struct store_server *ss); /* HOST:PORT with the real port */
 void store_server_stop_listening(struct store_server *ss);    /* NULL allowed */
 
+/* More is known than before: what waits is looked at in the next tick. NULL allowed. */
+void store_server_look_again(struct store_server *ss);
 /* Looks at strangers and at waits. Return: when to look again; UINT64_MAX: no need. */
 uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns);
 /* A key that nboxd made up for a rank that turned out to be real has two ids: makes @id

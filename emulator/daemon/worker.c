@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/comm.h"
+#include "daemon/groups.h"
 #include "daemon/op.h"
 
 #define BIT(n) (1u << (n))
@@ -118,7 +119,7 @@ static void welcome(struct worker *w)
 		.now_ns = clock_now_ns(), .worker = w->number, .world = c->world,
 		.n_nodes = c->topology.n_nodes, .gpus_per_node = c->topology.gpus_per_node,
 		.n_real = (uint32_t)c->n_real, .exchange = c->exchange, .data = c->data,
-		.same_clock = w->is_same_clock,
+		.same_clock = w->is_same_clock, .wants_groups = groups_are_wanted(w->server),
 	};
 	struct wire_hdr h;
 
@@ -242,6 +243,8 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 	switch (h->type) {
 	case WIRE_COMM_INIT:
 		return gather_on_init(w, h, body);
+	case WIRE_GROUP:
+		return groups_on_told(w, h, body);
 	case WIRE_COMM_SPLIT:
 		return gather_on_split(w, h, body);
 	case WIRE_COMM_SHRINK:

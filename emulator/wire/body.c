@@ -63,6 +63,8 @@ static int check_welcome(const struct wire_hdr *h, const void *body, struct err 
 		return bad(h, err, "data", m.data);
 	if (m.same_clock > 1)
 		return bad(h, err, "same_clock", m.same_clock);
+	if (m.wants_groups > 1)
+		return bad(h, err, "wants_groups", m.wants_groups);
 	return 0;
 }
 
@@ -239,6 +241,22 @@ static int check_status(const struct wire_hdr *h, const void *body, struct err *
 	return 0;
 }
 
+static int check_group(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_group m;
+
+	if (h->body_bytes < sizeof(m))
+		return size_wrong(h, sizeof(m), err);
+	memcpy(&m, body, sizeof(m));
+	if (!m.name[0] || !memchr(m.name, 0, sizeof(m.name)))
+		return err_set(err, EPROTO, "GROUP frame: the name is empty or has no end");
+	if (m.n_ranks == 0)
+		return bad(h, err, "n_ranks", m.n_ranks);
+	if (h->body_bytes != sizeof(m) + (uint64_t)m.n_ranks * sizeof(uint32_t))
+		return size_wrong(h, sizeof(m) + (uint64_t)m.n_ranks * sizeof(uint32_t), err);
+	return 0;
+}
+
 static int check_conn(const struct wire_hdr *h, const void *body, struct err *err)
 {
 	struct wire_conn m;
@@ -279,6 +297,7 @@ static const struct body_rule {
 	[WIRE_BYE] = {0, check_any},
 	[WIRE_CONN] = {sizeof(struct wire_conn), check_conn},
 	[WIRE_BOOT] = {SIZE_ANY, check_any},
+	[WIRE_GROUP] = {SIZE_ANY, check_group},
 };
 
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)

@@ -27,6 +27,7 @@ static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_BYE] = "BYE",
 	[WIRE_CONN] = "CONN",
 	[WIRE_BOOT] = "BOOT",
+	[WIRE_GROUP] = "GROUP",
 };
 
 static const char *const exchange_names[] = {

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -48,6 +48,7 @@ enum wire_type {
 	WIRE_BYE,        /* w->d: the process leaves in good order */
 	WIRE_CONN,       /* host NCCL: struct wire_conn, first frame of a connection */
 	WIRE_BOOT,       /* host NCCL: bootstrap exchange, body defined there */
+	WIRE_GROUP,      /* w->d struct wire_group + n_ranks x uint32 world ranks */
 	WIRE_TYPE_END
 };
 
@@ -119,6 +120,16 @@ struct wire_welcome {
 	uint32_t exchange;   /* enum wire_exchange */
 	uint32_t data;       /* enum wire_data; COMM_READY has each communicator's */
 	uint32_t same_clock; /* 1: same host as the daemon */
+	uint32_t wants_groups; /* 1: tell by GROUP what groups the job has */
+	uint32_t unused;
+};
+
+/* A group that the job knows by a name, which is part of its keys in the store. The world ranks
+ * follow, in the order of the group's. */
+#define WIRE_GROUP_NAME_MAX 124
+struct wire_group {
+	char name[WIRE_GROUP_NAME_MAX]; /* terminated, not empty */
+	uint32_t n_ranks;
 };
 
 /* The list of world ranks may follow when the job said it: in the order of the ranks. */

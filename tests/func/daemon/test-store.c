@@ -443,6 +443,41 @@ static void test_ended(void **state)
 	daemon_stop(&d);
 }
 
+/* The job's own lists of its groups: who makes an id is known, and nobody is waited for. */
+static void test_groups_told(void **state)
+{
+	struct {
+		struct wire_group m;
+		uint32_t ranks[2];
+	} virtual_first = {{.name = "9", .n_ranks = 2}, {0, 3}}, real_first = {{.name = "8", .n_ranks = 2}, {2, 5}},
+	  outside = {{.name = "8", .n_ranks = 2}, {2, 8}};
+	struct fake f = {0};
+	int a, b;
+
+	(void)state;
+	start("2,3");
+	fake_connect(&f, d.addr, "");
+	assert_true(fakes_got(&f, 1, WIRE_WELCOME, 1));
+	assert_int_equal(f.welcome.wants_groups, 1);
+	a = client();
+	b = client();
+	fake_send(&f, WIRE_GROUP, 0, 0, 0, &virtual_first, sizeof(virtual_first));
+	fake_send(&f, WIRE_GROUP, 0, 0, 0, &real_first, sizeof(real_first));
+	fake_send(&f, WIRE_STATUS, 0, 0, 0, NULL, 0);
+	assert_true(fakes_got(&f, 1, WIRE_STATUS, 1)); /* it has read them */
+	put(a, request(STORE_WAIT, "nk", UINT64_C(1), "/default_pg/0//8//cuda//0"));
+	put(b, request(STORE_WAIT, "nk", UINT64_C(1), "/default_pg/0//9//cuda//0"));
+	assert_int_equal(take_u8(b), 0);
+	assert_false(is_readable(a, 1000)); /* rank 2 makes it; far more than settle */
+	fake_send(&f, WIRE_GROUP, 0, 0, 0, &outside, sizeof(outside));
+	assert_true(fakes_closed(&f, 1));
+	wait_for_log("GROUP frame: rank 8 in a world of 8");
+	fake_close(&f);
+	close(a);
+	close(b);
+	daemon_stop(&d);
+}
+
 /* A real rank of a gloo group, as gloo does: its address in the store, then connections to
  * virtual ranks, on which it first says who it is. */
 static void set_address(int store, const char *key, uint16_t port)
@@ -683,7 +718,7 @@ int main(void)
 		cmocka_unit_test(test_crowd),	    cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_virtual),
 		cmocka_unit_test(test_two_ids),	    cmocka_unit_test(test_told),
-		cmocka_unit_test(test_told_once),    cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_groups_told), cmocka_unit_test(test_told_once),    cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_gloo),	    cmocka_unit_test(test_gloo_enemies),
 		cmocka_unit_test(test_generations), cmocka_unit_test(test_end),
 	};

@@ -1,6 +1,5 @@
 /* For test-job-ranks.py, called with the interpreter's lock: keeps it until a thread that has
  * none has asked who is in a communicator, as a thread of a job may that waits for another. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -13,6 +13,8 @@ GROUPS = {"world": range(16), "dp": [1, 5, 9, 13], "pp": [1, 2, 3, 4], "tp": [1,
 STAND_IN = """
 class _world:
     pg_group_ranks = {}
+    pg_names = {}
+    default_pg = "world"
 def split_group(call, split_ranks):
     parent_group_to_global_ranks = {i: r for i, r in enumerate(_world.pg_group_ranks["world"])}
     my_group = split_ranks[0]
@@ -37,6 +39,21 @@ def ranks(lib, n, rank, world, most=16):
     found = ctypes.POINTER(ctypes.c_uint32)()
     count = lib.job_ranks(n, rank, world, most, ctypes.byref(found))
     return found[:count] if count else None
+
+
+def groups(lib):
+    """{name: ranks} of all groups that the C function tells."""
+    found = {}
+
+    class Group(ctypes.Structure):
+        _fields_ = [("name", ctypes.c_char * 124), ("n_ranks", ctypes.c_uint32)]
+
+    @ctypes.CFUNCTYPE(None, ctypes.POINTER(Group), ctypes.POINTER(ctypes.c_uint32))
+    def each(group, ranks):
+        found[group.contents.name.decode()] = ranks[:group.contents.n_ranks]
+
+    lib.job_groups(each)
+    return found
 
 
 def check(what, got, want):
@@ -74,6 +91,9 @@ def run(lib):
     check("another rank", ranks(lib, 3, 0, 1), None)
     check("more than there is room for", ranks(lib, 3, 1, 1, 2), None)
     check("what nobody expected", module.broken(ask(3, 1, 1)), [0, 1, 7])
+
+    module._world.pg_names = {"world": "0", "dp": "1", "one": "a/b", "tp": "x" * 124, "gone": "5"}
+    check("groups by name, but the default one, too long names, and those without ranks", groups(lib), {"1": [1, 5, 9, 13], "a/b": [0, 1, 7]})
 
     class Interrupted(dict):
         """Who looks at it is interrupted there."""

@@ -71,6 +71,25 @@ static void welcome(void **state)
 	SPOIL(WIRE_WELCOME, m, exchange, EXCHANGE_PAYLOAD + 1);
 	SPOIL(WIRE_WELCOME, m, data, DATA_NONE + 1);
 	SPOIL(WIRE_WELCOME, m, same_clock, 2);
+	SPOIL(WIRE_WELCOME, m, wants_groups, 2);
+}
+
+static void group(void **state)
+{
+	struct {
+		struct wire_group m;
+		uint32_t ranks[3];
+	} g = {.m = {.name = "7", .n_ranks = 3}};
+
+	(void)state;
+	GOOD(WIRE_GROUP, g);
+	SPOIL(WIRE_GROUP, g, m.n_ranks, 2);
+	SPOIL(WIRE_GROUP, g, m.n_ranks, 0);
+	SPOIL(WIRE_GROUP, g, m.n_ranks, UINT32_MAX);
+	SPOIL(WIRE_GROUP, g, m.name[0], 0);
+	BAD(WIRE_GROUP, g.ranks);
+	memset(g.m.name, 'x', sizeof(g.m.name));
+	BAD(WIRE_GROUP, g);
 }
 
 static void comm_init(void **state)
@@ -256,7 +275,7 @@ static void sizes_are_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hello),	cmocka_unit_test(welcome),
+		cmocka_unit_test(hello),	cmocka_unit_test(welcome), cmocka_unit_test(group),
 		cmocka_unit_test(comm_init),	cmocka_unit_test(comm_ready),
 		cmocka_unit_test(split_and_shrink), cmocka_unit_test(arrive),
 		cmocka_unit_test(texts),	cmocka_unit_test(status),
