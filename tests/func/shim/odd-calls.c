@@ -3,9 +3,11 @@
  *
  *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
  *
- * Parts: simulate, redops, captured-redop, broken-group, replay, no-color, child,
- * two-ends (with ops that take long); with NBOX_NCCL waiting-nccl first-sum, names. */
+ * Parts: streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, child,
+ * two-ends (with ops that take long), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
+#include <stdatomic.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "job.h"
@@ -52,6 +54,140 @@ static void check_works(ncclComm_t comm)
 	put(buf[0], 1);
 	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
 	check("a sum of ones", buf[0], (float)size);
+}
+
+static void set_late(void *flag)
+{
+	usleep(100000);
+	atomic_store((_Atomic int *)flag, 1);
+}
+
+/* Calls on one communicator come in their order, whatever streams they are on. */
+static void streams(void)
+{
+	ncclComm_t comm = comm_new("streams");
+	_Atomic int is_set = 0;
+	cudaStream_t other;
+
+	check_works(comm);
+	CUDA(cudaStreamCreate(&other));
+	for (int i = 0; i < 2; i++) { /* from @stream to @other, and back */
+		cudaStream_t first = i ? other : stream, second = i ? stream : other;
+
+		atomic_store(&is_set, 0);
+		CUDA(cudaLaunchHostFunc(first, set_late, &is_set));
+		NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclMax, comm, first));
+		NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, ncclMax, comm, second));
+		CUDA(cudaStreamSynchronize(second));
+		CHECK(atomic_load(&is_set), "the second call did not wait for the first one's stream");
+		CUDA(cudaStreamSynchronize(first));
+	}
+	CUDA(cudaStreamDestroy(other));
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* A group's calls on several streams: begins when all of them are there, and all of them go
+ * on after it. */
+static void grouped_streams(void)
+{
+	ncclComm_t comm = comm_new("grouped streams");
+	float ones[COUNT], sum[COUNT];
+	_Atomic int is_set = 0;
+	cudaStream_t other;
+
+	CUDA(cudaStreamCreate(&other));
+	for (int i = 0; i < COUNT; i++)
+		ones[i] = 1;
+	put(buf[0], 1);
+	put(buf[1], 0);
+	CUDA(cudaLaunchHostFunc(other, set_late, &is_set));
+	CUDA(cudaMemcpyAsync(buf[1], ones, sizeof(ones), cudaMemcpyHostToDevice, other));
+	NCCL(ncclGroupStart());
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
+	NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, ncclSum, comm, other));
+	NCCL(ncclGroupEnd());
+	CUDA(cudaMemcpyAsync(sum, buf[1], sizeof(sum), cudaMemcpyDeviceToHost, other));
+	CUDA(cudaStreamSynchronize(other));
+	for (int i = 0; i < COUNT; i++)
+		CHECK(sum[i] == (float)n, "element %d is %g", i, (double)sum[i]);
+	check("the first call", buf[0], (float)n);
+
+	/* the first call's stream is late */
+	put(buf[0], 0);
+	put(buf[1], 1);
+	CUDA(cudaLaunchHostFunc(stream, set_late, &is_set));
+	CUDA(cudaMemcpyAsync(buf[0], ones, sizeof(ones), cudaMemcpyHostToDevice, stream));
+	NCCL(ncclGroupStart());
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
+	NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, ncclSum, comm, other));
+	NCCL(ncclGroupEnd());
+	CUDA(cudaMemcpyAsync(sum, buf[1], sizeof(sum), cudaMemcpyDeviceToHost, other));
+	CUDA(cudaStreamSynchronize(other));
+	for (int i = 0; i < COUNT; i++)
+		CHECK(sum[i] == (float)n, "element %d is %g", i, (double)sum[i]);
+	check("the first call", buf[0], (float)n);
+	CUDA(cudaStreamDestroy(other));
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* Calls of one group that need memory of ours get each their own: products, and all-gathers
+ * of real ranks that are not next to each other. */
+static void scratch(void)
+{
+	ncclComm_t comm = comm_new("scratch");
+	float *all[2], values[4], two = 1, minus = 1;
+
+	for (int i = 0; i < n; i++) {
+		two *= 2;
+		minus *= -1;
+	}
+	put(buf[0], 2);
+	put(buf[1], -1);
+	put(buf[2], (float)me);
+	for (int i = 0; i < 2; i++)
+		CUDA(cudaMalloc((void **)&all[i], (size_t)n * sizeof(float)));
+	NCCL(ncclGroupStart());
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclProd, comm, stream));
+	NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, ncclProd, comm, stream));
+	NCCL(ncclAllGather(buf[2], all[0], 1, ncclFloat, comm, stream));
+	NCCL(ncclAllGather(buf[2], all[1], 1, ncclFloat, comm, stream));
+	NCCL(ncclGroupEnd());
+	check("two, to the power of the ranks", buf[0], two);
+	check("minus one, likewise", buf[1], minus);
+	for (int i = 0; i < 2; i++)
+		for (int v = 0; v < n; v++) {
+			CUDA(cudaMemcpyAsync(values, all[i] + v, sizeof(float),
+					     cudaMemcpyDeviceToHost, stream));
+			CUDA(cudaStreamSynchronize(stream));
+			CHECK(values[0] == (float)template_of(v), "slot %d has %g", v, (double)values[0]);
+		}
+	for (int i = 0; i < 2; i++)
+		CUDA(cudaFree(all[i]));
+	NCCL(ncclCommDestroy(comm));
+}
+
+static double now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return 1e3 * (double)ts.tv_sec + 1e-6 * (double)ts.tv_nsec;
+}
+
+/* No op is over before its time. */
+static void never_early(void)
+{
+	ncclComm_t comm = comm_new("never early");
+	double start, took;
+
+	for (int i = 0; i < 20; i++) {
+		start = now_ms();
+		NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
+		CUDA(cudaStreamSynchronize(stream));
+		took = now_ms() - start;
+		CHECK(took >= 20, "an op of 20 ms took %.3f", took);
+	}
+	NCCL(ncclCommDestroy(comm));
 }
 
 /* An estimate that is refused ends its group all the same, and nothing of it is done. */
@@ -321,7 +457,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} parts[] = {{"simulate", simulate},         {"redops", redops},
+	} parts[] = {{"streams", streams},           {"grouped-streams", grouped_streams},
+		     {"scratch", scratch},           {"never-early", never_early},
+		     {"simulate", simulate},         {"redops", redops},
 		     {"broken-group", broken_group}, {"captured-redop", captured_redop}, {"replay", replay},
 		     {"no-color", no_color},         {"first-sum", first_sum},
 		     {"names", names},
