@@ -376,20 +376,16 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	return NULL;
 }
 
-/* A new communicator that is checked in by frame @type. */
-static ncclResult_t begin(const char *what, const struct device *dev, ncclComm_t *ret,
+/* A new communicator on @device that is checked in by frame @type. */
+static ncclResult_t begin(const char *what, const struct device *dev, int device, ncclComm_t *ret,
 			  const ncclConfig_t *config, bool is_blocking, enum wire_type type,
 			  uint32_t parent, uint32_t rank, const void *body, size_t bytes)
 {
 	struct init init = {.ret = ret, .type = type, .parent = parent, .rank = rank};
 	struct err err = {""};
 	struct comm *c = NULL;
-	int device = 0, rc = copy_config(config, &init.config, &err);
+	int rc = copy_config(config, &init.config, &err);
 
-	if (!rc && dev->get(&device))
-		rc = err_set(&err, EIO, "the CUDA runtime has no current device");
-	if (device == DEVICE_NONE)
-		device = 0; /* as the runtime would take */
 	if (!rc) {
 		init.body = malloc(bytes);
 		c = comm_new(dev, device);
@@ -491,9 +487,11 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 	dev = get_ready(what, &result);
 	if (!dev)
 		return group_failed(result);
-	dev->get(&device);
+	if (dev->get(&device))
+		return group_failed(last_error_set(ncclSystemError,
+						   "%s: the CUDA runtime has no current device", what));
 	if (device == DEVICE_NONE)
-		device = 0;
+		device = 0; /* as the runtime would take */
 	world = world_rank(device, (uint32_t)n_ranks, (uint32_t)rank, &err);
 	if (world < 0)
 		return group_failed(last_error_set(ncclInvalidUsage, "%s: %s", what, err.text));
@@ -505,7 +503,7 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 	all = with_job_ranks(&body, sizeof(body), (uint32_t)n_ranks, (uint32_t)rank, world, &bytes);
 	if (!all)
 		return group_failed(last_error_set(ncclSystemError, "%s: no memory", what));
-	return begin(what, dev, ret, config, true, WIRE_COMM_INIT, 0, (uint32_t)rank, all, bytes);
+	return begin(what, dev, device, ret, config, true, WIRE_COMM_INIT, 0, (uint32_t)rank, all, bytes);
 }
 
 /* --- entry points ------------------------------------------------------------------------ */
@@ -641,7 +639,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 			     color != NCCL_SPLIT_NOCOLOR && key >= 0 ? env_get()->rank : -1, &bytes);
 	if (!all)
 		return group_failed(last_error_set(ncclSystemError, "ncclCommSplit: no memory"));
-	return begin("ncclCommSplit", c->dev, ret, config, c->is_blocking, WIRE_COMM_SPLIT,
+	return begin("ncclCommSplit", c->dev, c->device, ret, config, c->is_blocking, WIRE_COMM_SPLIT,
 		     c->number, c->rank, all, bytes);
 }
 ALSO_PNCCL(CommSplit);
@@ -691,7 +689,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 					  .rank = c->rank,
 					  .n_excluded = (uint32_t)n_excluded,
 					  .count = c->n_shrinks++};
-	return begin("ncclCommShrink", c->dev, ret, config, c->is_blocking, WIRE_COMM_SHRINK,
+	return begin("ncclCommShrink", c->dev, c->device, ret, config, c->is_blocking, WIRE_COMM_SHRINK,
 		     c->number, c->rank, body,
 		     sizeof(*body) + (size_t)n_excluded * sizeof(*list));
 }

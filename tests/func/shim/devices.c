@@ -1,0 +1,161 @@
+/* One process drives a device for each real rank, as JAX does: from one thread, in groups,
+ * without selecting the device of each call; and with a thread each.
+ *
+ *   devices WORLD REAL,REAL,...       RANK says who we are: the first real rank does it all */
+#include "job.h"
+
+#define COUNT 100
+
+static ncclComm_t comms[MAX_REAL], children[MAX_REAL];
+static cudaStream_t streams[MAX_REAL];
+static float *bufs[MAX_REAL];
+
+static void put(int i, float value)
+{
+	float values[COUNT];
+
+	for (int j = 0; j < COUNT; j++)
+		values[j] = value;
+	CUDA(cudaMemcpyAsync(bufs[i], values, sizeof(values), cudaMemcpyHostToDevice, streams[i]));
+	CUDA(cudaStreamSynchronize(streams[i]));
+}
+
+static void check(const char *what, int i, float want)
+{
+	float values[COUNT];
+
+	CUDA(cudaMemcpyAsync(values, bufs[i], sizeof(values), cudaMemcpyDeviceToHost, streams[i]));
+	CUDA(cudaStreamSynchronize(streams[i]));
+	for (int j = 0; j < COUNT; j++)
+		CHECK(values[j] == want, "%s: device %d, element %d is %g, not %g", what, i, j,
+		      (double)values[j], (double)want);
+}
+
+static void check_device(int want)
+{
+	int device;
+
+	CUDA(cudaGetDevice(&device));
+	CHECK(device == want, "device %d is selected, not %d", device, want);
+}
+
+static void sum_all(const char *what, ncclComm_t *all)
+{
+	int size;
+
+	NCCL(ncclCommCount(all[0], &size));
+	for (int i = 0; i < k; i++)
+		put(i, 1);
+	CUDA(cudaSetDevice(k - 1));
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < k; i++)
+		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, all[i], streams[i]));
+	NCCL(ncclGroupEnd());
+	check_device(k - 1);
+	for (int i = 0; i < k; i++)
+		check(what, i, (float)size);
+}
+
+static void one_thread(void)
+{
+	ncclUniqueId id;
+	int value;
+
+	NCCL(ncclGetUniqueId(&id));
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < k; i++) {
+		CUDA(cudaSetDevice(i));
+		NCCL(ncclCommInitRank(&comms[i], n, id, real[i]));
+	}
+	NCCL(ncclGroupEnd());
+	check_device(k - 1);
+	for (int i = 0; i < k; i++) {
+		NCCL(ncclCommUserRank(comms[i], &value));
+		CHECK(value == real[i], "rank %d, not %d", value, real[i]);
+		NCCL(ncclCommCuDevice(comms[i], &value));
+		CHECK(value == i, "device %d, not %d", value, i);
+	}
+	sum_all("a sum", comms);
+
+	/* round the real ranks */
+	for (int i = 0; i < k; i++)
+		put(i, (float)i);
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < k; i++) {
+		NCCL(ncclSend(bufs[i], COUNT / 2, ncclFloat, real[(i + 1) % k], comms[i], streams[i]));
+		NCCL(ncclRecv(bufs[i] + COUNT / 2, COUNT / 2, ncclFloat, real[(i + k - 1) % k], comms[i],
+			      streams[i]));
+	}
+	NCCL(ncclGroupEnd());
+	for (int i = 0; i < k; i++) {
+		float last;
+
+		CUDA(cudaMemcpyAsync(&last, bufs[i] + COUNT - 1, sizeof(last), cudaMemcpyDeviceToHost,
+				     streams[i]));
+		CUDA(cudaStreamSynchronize(streams[i]));
+		CHECK(last == (float)((i + k - 1) % k), "device %d got %g", i, (double)last);
+	}
+
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < k; i++)
+		NCCL(ncclCommSplit(comms[i], 0, real[i], &children[i], NULL));
+	NCCL(ncclGroupEnd());
+	for (int i = 0; i < k; i++) {
+		NCCL(ncclCommCuDevice(children[i], &value));
+		CHECK(value == i, "a child is on device %d, not %d", value, i);
+	}
+	sum_all("a sum of children", children);
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < k; i++)
+		NCCL(ncclCommDestroy(children[i]));
+	NCCL(ncclGroupEnd());
+	sum_all("a sum after", comms);
+	for (int i = 0; i < k; i++)
+		NCCL(ncclCommDestroy(comms[i]));
+}
+
+static void *run_thread(void *arg)
+{
+	int i = *(int *)arg;
+
+	CUDA(cudaSetDevice(i));
+	NCCL(ncclCommInitRank(&comms[i], n, id_of("threads"), real[i]));
+	for (int j = 0; j < 20; j++) {
+		put(i, 1);
+		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i], streams[i]));
+		check("a thread's sum", i, (float)n);
+	}
+	check_device(i);
+	NCCL(ncclCommDestroy(comms[i]));
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t threads[MAX_REAL];
+	int numbers[MAX_REAL];
+
+	if (argc < 3)
+		return 2;
+	job_start(argv);
+	if (me != real[0])
+		return 0;
+	for (int i = 0; i < k; i++) {
+		CUDA(cudaSetDevice(i));
+		CUDA(cudaStreamCreate(&streams[i]));
+		CUDA(cudaMalloc((void **)&bufs[i], COUNT * sizeof(float)));
+	}
+	one_thread();
+	for (int i = 0; i < k; i++) {
+		numbers[i] = i;
+		CHECK(!pthread_create(&threads[i], NULL, run_thread, &numbers[i]), "thread %d", i);
+	}
+	for (int i = 0; i < k; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < k; i++) {
+		CUDA(cudaSetDevice(i));
+		CUDA(cudaFree(bufs[i]));
+		CUDA(cudaStreamDestroy(streams[i]));
+	}
+	return 0;
+}
