@@ -1,4 +1,5 @@
 /* From texts to numbers, and what contradicts what; see config.h. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -343,7 +344,10 @@ static int check_schedule(struct config *c, struct err *err)
 
 static bool is_loopback(const char *host)
 {
-	return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+	struct in_addr a;
+
+	/* 127.example.org is a name, and may be anywhere */
+	return strcmp(host, "localhost") == 0 || (strncmp(host, "127.", 4) == 0 && inet_pton(AF_INET, host, &a) == 1) ||
 	       strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0;
 }
 

@@ -13,7 +13,8 @@
 /* Variables with the product's prefix that belong to somebody else. */
 static const char *const other_variables[] = {
 	"NBOX_CONFIG", "NBOX_DEBUG_FILE", "NBOX_NCCL", "NBOX_DEVICE", "NBOX_FOOTPRINT", "NBOX_ASK_PYTHON", "NBOX_ENABLE",
-	"NBOX_MODEL_PATH", "NBOX_NBOXD",
+	"NBOX_MODEL_PATH", "NBOX_NBOXD", "NBOX_INIT_TIMEOUT", "NBOX_HOST_DEVICES", "NBOX_HOST_KERNEL_TIME",
+	"NBOX_HOST_STUBS_LOG",
 };
 
 void value_clear(struct config_value *v)

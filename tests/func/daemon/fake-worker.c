@@ -406,7 +406,8 @@ static void fill_sched(struct fake *f, const struct fake_ready *ready, uint32_t 
 void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, uint32_t kind,
 		 uint64_t count, uint32_t root)
 {
-	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns(), .compute_ns = f->compute_ns, .count = count, .kind = kind,
+	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns() + (uint64_t)f->skew_ns, .compute_ns = f->compute_ns,
+					 .count = count, .kind = kind,
 					 .dtype = COLL_FLOAT32, .root = root};
 	fill_sched(f, ready, kind);
 	f->sched.root = root;

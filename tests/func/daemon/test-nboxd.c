@@ -140,6 +140,35 @@ static void test_early(void **state)
 	}
 }
 
+/* A clock that is wrong by less than a second moves no start out of what can be: an op begins neither before its
+ * worker was there nor after nboxd heard of it. */
+static void test_clocks(void **state)
+{
+	const char *const more[] = {"--model", "const:time=2ms", NULL};
+	uint64_t before = clock_now_ns();
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "2", 1, "shm", "none", more);
+	f[0].skew_ns = 800 * (int64_t)NS_PER_MS;
+	fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 100, 0);
+	assert_true(fakes_got(f, 1, WIRE_RELEASE, 1));
+	assert_in_range(f[0].release.start_ns, before, clock_now_ns());
+	assert_true(fakes_ops_over(f, 1));
+	f[0].skew_ns = -(int64_t)before;
+	fake_arrive(&f[0], &f[0].ready[0], 1, COLL_ALLREDUCE, 100, 0);
+	assert_true(fakes_got(f, 1, WIRE_RELEASE, 2));
+	assert_in_range(f[0].release.start_ns, before, clock_now_ns());
+	assert_true(fakes_ops_over(f, 1));
+	f[0].skew_ns = 60 * (int64_t)NS_PER_S;
+	fake_arrive(&f[0], &f[0].ready[0], 2, COLL_ALLREDUCE, 100, 0);
+	assert_true(fakes_got(f, 1, WIRE_ERROR, 1));
+	assert_non_null(strstr(f[0].error.text, "in the future: the clocks do not agree"));
+	f[0].skew_ns = 0;
+	close_all(1);
+	daemon_stop(&d);
+}
+
 static void test_delay(void **state)
 {
 	const char *const more[] = {"--model", "const:time=2ms", "--what-if", "add:delay=3ms", NULL};
@@ -630,6 +659,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_clocks),
 		cmocka_unit_test(test_delay),
 		cmocka_unit_test(test_p2p),
 		cmocka_unit_test(test_sub_communicators),

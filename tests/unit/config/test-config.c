@@ -100,6 +100,9 @@ static const struct bad bad_files[] = {
 	{"link:\n  addr: tcp:0.0.0.0:5000\n",
 	 "f:2:9: tcp:0.0.0.0:5000 can be reached from other hosts, that needs a token: set NBOX_TOKEN "
 	 "for nboxd and the workers, or use tcp:127.0.0.1:port"},
+	{"link:\n  addr: tcp:127.example.org:5000\n",
+	 "f:2:9: tcp:127.example.org:5000 can be reached from other hosts, that needs a token: set NBOX_TOKEN "
+	 "for nboxd and the workers, or use tcp:127.0.0.1:port"},
 	{"link:\n  addr: tcp:localhost:70000\n", "f:2:9: '70000' is no port (0 to 65535; 0: any)"},
 	{"link:\n  addr: tcp:localhost\n", "f:2:9: 'tcp:localhost' is no tcp:host:port"},
 	{"link:\n  addr: shm:x.sock\n", "f:2:9: 'shm:x.sock': the path must begin with / (or be an "
@@ -303,6 +306,8 @@ static void test_precedence(void **state)
 			(char *)"--what-if=b", (char *)"--other", NULL};
 	char *vars[] = {(char *)"NBOX_NODES=5", (char *)"NBOX_GPUS_PER_NODE=4",
 			(char *)"NBOX_WHAT_IF=c;d", (char *)"NBOX_MODLE=ring", (char *)"NBOX_NCCL=/x",
+			/* others' and the shim's: near to one of ours, and known */
+			(char *)"NBOX_INIT_TIMEOUT=9s", (char *)"NBOX_HOST_DEVICES=8",
 			(char *)"NBOX_SEED=", (char *)"NBOX_DEBUG=info", (char *)"PATH=/bin",
 			(char *)"NBOX_QUITE_SOMETHING_ELSE=1", NULL};
 	struct err err = {""};
