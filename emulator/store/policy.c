@@ -87,13 +87,12 @@ int64_t policy_initial_count(const struct policy_world *w, const struct torch_ke
 char *policy_advice(const struct policy_world *w, const struct torch_key *k,
 		    const struct policy_verdict *v, char *buf, size_t size)
 {
-	char group[80];
+	char group[80], name[61];
 
 	if (k->is_default)
 		snprintf(group, sizeof(group), "the default group");
 	else
-		snprintf(group, sizeof(group), "group \"%.*s\"", k->group.n < 60 ? (int)k->group.n : 60,
-			 (const char *)k->group.p);
+		snprintf(group, sizeof(group), "group \"%s\"", store_bytes_print(k->group, name, sizeof(name)));
 	if (k->kind == TORCH_GLOO && v->answer == POLICY_INVENT)
 		snprintf(buf, size, "it is the gloo address of virtual rank %lld in %s. nboxd gives one once a "
 			 "real rank of the group has set its own, if it runs on that rank's host and finds a free "

@@ -228,6 +228,31 @@ static void test_split(void **state)
 	end(&d, 4);
 }
 
+/* A guess does not get better by leaving some out. */
+static void test_child_of_guess(void **state)
+{
+	const char *const args[] = {"--nodes", "16", "--settle", "30ms", NULL};
+	struct wire_unique_id id = id_by(0, 0);
+	struct {
+		struct wire_comm_shrink m;
+		uint32_t excluded;
+	} body = {.m = {.rank = 0, .cookie = 2, .n_excluded = 1}, .excluded = 4};
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 1);
+	init(&f[0], &id, 5, 0, 0); /* no regular group of a world of 64 has 5 ranks */
+	assert_true(fakes_got(f, 1, WIRE_COMM_READY, 1));
+	assert_int_equal(f[0].ready[0].m.is_guess, 1);
+	body.m.parent = f[0].ready[0].comm;
+	fake_send(&f[0], WIRE_COMM_SHRINK, body.m.parent, 0, 0, &body, sizeof(body));
+	assert_true(fakes_got(f, 1, WIRE_COMM_READY, 2));
+	assert_int_equal(f[0].ready[1].m.n_ranks, 4);
+	assert_int_equal(f[0].ready[1].m.is_guess, 1);
+	says("\"members\": \"parent, guessed\"");
+	end(&d, 1);
+}
+
 /* --- the job's own lists -------------------------------------------------------------------- */
 
 static void init_told(struct fake *w, struct wire_unique_id id, uint32_t rank, uint32_t world,
@@ -433,7 +458,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_siblings), cmocka_unit_test(test_late_siblings),
 		cmocka_unit_test(test_creator),	 cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_split),	 cmocka_unit_test(test_told), cmocka_unit_test(test_one_rank_twice),
+		cmocka_unit_test(test_split), cmocka_unit_test(test_child_of_guess),	 cmocka_unit_test(test_told), cmocka_unit_test(test_one_rank_twice),
 		cmocka_unit_test(test_split_told), cmocka_unit_test(test_pairs),
 	};
 
