@@ -15,6 +15,7 @@ typedef int CUdevice;
 typedef int CUdevice_attribute;
 typedef int CUstreamCaptureStatus;
 typedef int CUstreamCaptureMode;
+typedef int CUmemRangeHandleType;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
@@ -54,7 +55,11 @@ enum {
 	CU_STREAM_WRITE_VALUE_DEFAULT = 0, /* after a fence for all that came before */
 	CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
 	CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
+	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED = 116, /* by nvidia-peermem */
+	CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED = 124,
+	CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1,
 };
+#define CU_STREAM_PER_THREAD ((CUstream)2)
 #endif
 
 /* X(field, exported name, parameters) */
@@ -78,6 +83,9 @@ enum {
 	X(MemHostUnregister, cuMemHostUnregister, (void *ptr))                                     \
 	X(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                                   \
 	  (CUdeviceptr * ret, void *ptr, unsigned int flags))                                      \
+	X(MemGetHandleForAddressRange, cuMemGetHandleForAddressRange,                              \
+	  (void *ret, CUdeviceptr ptr, size_t bytes, CUmemRangeHandleType type,                    \
+	   unsigned long long flags))                                                              \
 	X(MemcpyAsync, cuMemcpyAsync,                                                              \
 	  (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream))                       \
 	X(MemsetD8Async, cuMemsetD8Async,                                                          \
@@ -86,6 +94,7 @@ enum {
 	X(EventCreate, cuEventCreate, (CUevent * ret, unsigned int flags))                         \
 	X(EventDestroy, cuEventDestroy_v2, (CUevent event))                                        \
 	X(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                            \
+	X(StreamSynchronize, cuStreamSynchronize, (CUstream stream))                               \
 	X(StreamWaitEvent, cuStreamWaitEvent,                                                      \
 	  (CUstream stream, CUevent event, unsigned int flags))                                    \
 	X(StreamIsCapturing, cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * ret))  \

@@ -215,6 +215,78 @@ static void cuda_free_host(void *ptr)
 		cu.MemFreeHost(ptr);
 }
 
+/* --- memory for NICs --------------------------------------------------------------- */
+
+/* Of @ptr; -1 where this driver or device has no dma-bufs: not worth an error, there is
+ * another way. */
+static int export(CUdeviceptr ptr, size_t bytes)
+{
+	int fd = -1;
+
+	if (cu.MemGetHandleForAddressRange(&fd, ptr, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0) !=
+	    CUDA_SUCCESS)
+		return -1;
+	return fd;
+}
+
+static int fill_with_zeros(CUdeviceptr ptr, size_t bytes)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	int rc;
+
+	cu.ThreadExchangeStreamCaptureMode(&mode);
+	rc = CU(MemsetD8Async, (ptr, 0, bytes, CU_STREAM_PER_THREAD));
+	if (!rc)
+		rc = CU(StreamSynchronize, (CU_STREAM_PER_THREAD));
+	cu.ThreadExchangeStreamCaptureMode(&mode);
+	return rc;
+}
+
+static int cuda_alloc_shared(int ordinal, size_t bytes, size_t align, struct device_shared *ret)
+{
+	struct device_shared m = {.dmabuf_fd = -1};
+	int by_address = 0, by_dmabuf = 0, rc;
+	CUdevice device;
+	uintptr_t base;
+
+	rc = cuda_set(ordinal);
+	if (!rc)
+		rc = CU(DeviceGet, (&device, ordinal));
+	if (!rc)
+		rc = CU(DeviceGetAttribute,
+			(&by_address, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, device));
+	if (!rc)
+		rc = CU(DeviceGetAttribute, (&by_dmabuf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device));
+	if (rc)
+		return rc;
+	if (!by_address && !by_dmabuf) {
+		snprintf(why, sizeof(why), "device %d lets no NIC into its memory (no GPUDirect RDMA)",
+			 ordinal);
+		return -ENOTSUP;
+	}
+	rc = cuda_alloc(&m.memory, bytes + align);
+	if (rc)
+		return rc;
+	base = ((uintptr_t)m.memory + align - 1) & ~(uintptr_t)(align - 1);
+	m.base = (void *)base;
+	rc = fill_with_zeros(base, bytes);
+	if (rc) {
+		cuda_free(m.memory);
+		return rc;
+	}
+	if (by_dmabuf)
+		m.dmabuf_fd = export(base, bytes);
+	*ret = m;
+	return 0;
+}
+
+static void cuda_free_shared(const struct device_shared *m)
+{
+	cuda_free(m->memory);
+}
+
+/* --- capturing ------------------------------------------------------------------------ */
+
 static void cuda_exchange_mode(int *mode)
 {
 	CUstreamCaptureMode now = (CUstreamCaptureMode)*mode;
@@ -281,6 +353,8 @@ const struct device device_cuda = {
 	.free = cuda_free,
 	.alloc_host = cuda_alloc_host,
 	.free_host = cuda_free_host,
+	.alloc_shared = cuda_alloc_shared,
+	.free_shared = cuda_free_shared,
 	.event_new = cuda_event_new,
 	.event_free = cuda_event_free,
 	.event_record = cuda_event_record,

@@ -47,6 +47,12 @@ struct gate {
 	} times[2];
 };
 
+struct device_shared {
+	void *base;   /* aligned */
+	void *memory; /* what it is inside of */
+	int dmabuf_fd;
+};
+
 /* A thread in this mode may allocate while streams are captured; it is not captured. */
 #define DEVICE_CAPTURE_RELAXED 2
 #define DEVICE_NONE -1
@@ -94,6 +100,13 @@ struct device {
 	void (*free)(void *ptr);
 	int (*alloc_host)(void **ret, size_t bytes);
 	void (*free_host)(void *ptr);
+
+	/* NULL, or: zeroed memory of device @ordinal that NICs may read and write. Makes that
+	 * device the calling thread's, and waits for it. *ret_fd: all of it as a dma-buf, the
+	 * caller's to close; -1: the driver gives none. @align: a power of two. Return: 0;
+	 * -ENOTSUP, -ENOMEM, -EIO with why(). free_shared() waits for the device, too. */
+	int (*alloc_shared)(int ordinal, size_t bytes, size_t align, struct device_shared *ret);
+	void (*free_shared)(const struct device_shared *m);
 
 	int (*event_new)(device_event *ret);
 	void (*event_free)(device_event ev);

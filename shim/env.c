@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -62,6 +63,20 @@ static int prepare_autostart(struct env *e)
 	return 0;
 }
 
+static int read_memory(struct env *e)
+{
+	static const char *const names[] = {"auto", "host", "device"};
+	const char *text = get("NBOX_PAYLOAD_MEMORY");
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (text && strcmp(text, names[i]))
+			continue;
+		e->payload_memory = (enum payload_memory)i;
+		return 0;
+	}
+	return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_MEMORY=%s: one of auto, host, device", text);
+}
+
 static int parse(struct env *e)
 {
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
@@ -102,7 +117,8 @@ static int parse(struct env *e)
 	if (ask && strcmp(ask, "0") && strcmp(ask, "1"))
 		return err_set(&e->err, EINVAL, "NBOX_ASK_PYTHON=%s: one of 0, 1", ask);
 	e->ask_python = !ask || strcmp(ask, "0") != 0;
-	return read_rank(e);
+	rc = read_memory(e);
+	return rc ? rc : read_rank(e);
 }
 
 static void read_all(void)

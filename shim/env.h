@@ -8,6 +8,9 @@
 #include "base/err.h"
 #include "wire/wire.h"
 
+/* NBOX_PAYLOAD_MEMORY; payload-gpu.h */
+enum payload_memory { PAYLOAD_AUTO, PAYLOAD_HOST, PAYLOAD_DEVICE };
+
 struct env {
 	bool is_virtual;      /* NBOX_ADDR or NBOX_NODES is set and NBOX_ENABLE is not 0 */
 	const char *addr;     /* NBOX_ADDR; with is_auto: of the nboxd that the workers start */
@@ -16,6 +19,7 @@ struct env {
 	int rank;             /* world rank of this process; -1 unknown */
 	uint64_t timeout_ns;  /* NBOX_INIT_TIMEOUT: longest wait for other members */
 	bool payload_work;    /* NBOX_PAYLOAD_WORK is not "none" */
+	enum payload_memory payload_memory;
 	bool ask_python;      /* NBOX_ASK_PYTHON is not 0; job-ranks.h */
 	int code;             /* negative errno when a variable is wrong; then: */
 	struct err err;

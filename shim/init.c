@@ -17,6 +17,7 @@
 #include "shim/group.h"
 #include "shim/job-ranks.h"
 #include "shim/last-error.h"
+#include "shim/payload-gpu.h"
 #include "shim/quiet-thread.h"
 #include "shim/real-comm.h"
 #include "shim/real.h"
@@ -342,7 +343,10 @@ static void tell_gpu(void)
 	if (strncmp(env_get()->addr, "rdma:", 5) != 0)
 		return;
 	dev = device_get(NULL); /* what is wrong with it is said after the link */
-	if (dev && !dev->get(&ordinal) && ordinal != DEVICE_NONE &&
+	if (dev && dev->get(&ordinal))
+		ordinal = DEVICE_NONE;
+	payload_gpu_is(ordinal);
+	if (dev && ordinal != DEVICE_NONE &&
 	    !dev->pci_id(ordinal, pci, sizeof(pci))) {
 		log_debug("rdma: the GPU of this process is %s", pci);
 		rdma_near(pci);

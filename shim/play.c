@@ -10,6 +10,7 @@
 #include "shim/checkin.h"
 #include "shim/env.h"
 #include "shim/payload.h"
+#include "shim/payload-gpu.h"
 #include "shim/progress-internal.h"
 #include "shim/session.h"
 
@@ -119,10 +120,11 @@ static int send_message(struct op *op, const struct wire_hdr *h, const void *src
 			const struct event *e)
 {
 	uint64_t n = g.free_flight;
-	const void *body = h->body_bytes ? payload_source(src, h->body_bytes) : NULL;
+	bool is_gpu = h->body_bytes && payload_gpu_is_used();
+	const void *body = h->body_bytes && !is_gpu ? payload_source(src, h->body_bytes) : NULL;
 	int rc;
 
-	if (h->body_bytes && !body)
+	if (h->body_bytes && !is_gpu && !body)
 		return -ENOMEM;
 	if (!n) {
 		struct flight *flights =
@@ -137,7 +139,7 @@ static int send_message(struct op *op, const struct wire_hdr *h, const void *src
 	g.free_flight = g.flights[n - 1].next_free;
 	g.flights[n - 1].event = *e;
 	g.flights[n - 1].comm = comm_ref(op->comm);
-	rc = link_send(session_link(), h, body, n);
+	rc = is_gpu ? link_send_gpu(session_link(), h, n) : link_send(session_link(), h, body, n);
 	if (rc)
 		play_body_sent(n);
 	return rc;

@@ -15,6 +15,7 @@
 #include "shim/clock-offset.h"
 #include "shim/comm.h"
 #include "shim/env.h"
+#include "shim/payload-gpu.h"
 #include "shim/play.h"
 #include "shim/progress-internal.h"
 
@@ -34,7 +35,7 @@ static struct {
 
 	/* The progress thread's. */
 	struct link *link;
-	struct link *back; /* payload over tcp: messages towards us; or NULL */
+	struct link *back; /* payload over tcp, or with a GPU: messages towards us; or NULL */
 	bool needs_clock, needs_back; /* before the session is up */
 	struct wire_welcome welcome; /* constant once STATE_UP */
 	struct clock_offset clock;
@@ -132,6 +133,17 @@ static void greeted(void)
 		set_state(STATE_UP, 0, NULL);
 }
 
+/* The second link, for messages towards us, where one is needed. */
+static int open_back(struct err *err)
+{
+	const char *addr = env_get()->addr;
+	int rc = payload_gpu_open(g.link, addr, CONNECT_MS, &events, &g.closed, &g.back, err);
+
+	if (rc || g.back || strcmp(link_kind(g.link), "tcp") != 0)
+		return rc;
+	return link_connect(addr, CONNECT_MS, &events, &g.closed, &g.back, err);
+}
+
 static int on_welcome(const struct link *l, const struct wire_welcome *w, struct err *err)
 {
 	int rc;
@@ -149,11 +161,11 @@ static int on_welcome(const struct link *l, const struct wire_welcome *w, struct
 	g.needs_clock = !w->same_clock;
 	if (g.needs_clock)
 		send_ping();
-	g.needs_back = w->exchange == EXCHANGE_PAYLOAD && strcmp(link_kind(l), "tcp") == 0;
-	if (g.needs_back) {
-		rc = link_connect(env_get()->addr, CONNECT_MS, &events, err, &g.back, err);
-		if (rc)
-			return rc;
+	rc = w->exchange == EXCHANGE_PAYLOAD ? open_back(err) : 0;
+	if (rc)
+		return rc;
+	g.needs_back = g.back != NULL;
+	if (g.back) {
 		note_fds();
 		say_hello(g.back, WIRE_ROLE_BACK);
 	}
@@ -195,8 +207,7 @@ static void on_op_frame(const struct wire_hdr *h, const void *body)
 static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
 {
 	(void)owner;
-	(void)l;
-	if (h->type == WIRE_MESSAGE && h->body_bytes) {
+	if (h->type == WIRE_MESSAGE && h->body_bytes && !(l == g.back && payload_gpu_is_used())) {
 		*ret_body = play_body(checkin_find(h->comm, h->rank), h);
 		if (!*ret_body)
 			return -ENOMEM;

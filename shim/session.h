@@ -1,5 +1,5 @@
 /* The session with nboxd: one link a process, a second one for the messages
- * towards us in payload over tcp; HELLO and WELCOME; the two clocks; frames to
+ * towards us in payload over tcp, or when they go to a GPU; HELLO and WELCOME; the two clocks; frames to
  * whom they are for; the loss of the link. All of it on the progress thread, but
  * where it says otherwise. */
 #pragma once

@@ -92,6 +92,9 @@ static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uin
 		if (code == 0)
 			code = job_env_set(env, "NBOX_PAYLOAD_WORK", "%s",
 					   c->payload_work == WORK_REDUCE ? "reduce" : "none");
+		if (code == 0)
+			code = job_env_set(env, "NBOX_PAYLOAD_MEMORY", "%s",
+					   config_options[CONFIG_PAYLOAD_MEMORY].choices[c->payload_memory]);
 		for (int id = CONFIG_IB_HCA; code == 0 && id <= CONFIG_IB_POLL; id++)
 			if (config_text(c, id))
 				code = job_env_set(env, config_options[id].variable, "%s", config_text(c, id));

@@ -476,6 +476,14 @@ static int check_link(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_payload_memory(struct config *c, struct err *err)
+{
+	if (c->payload_memory != MEMORY_DEVICE || strncmp(c->addr, "rdma:", 5) == 0)
+		return 0;
+	return refuse(c, CONFIG_PAYLOAD_MEMORY, 0, err,
+		      "payload-memory device needs link rdma (workers use %s)", c->addr);
+}
+
 static int check_store(struct config *c, struct err *err)
 {
 	const char *text = text_of(c, CONFIG_STORE), *colon = strrchr(text, ':');
@@ -528,25 +536,28 @@ static int check_model(struct config *c, struct err *err)
 
 static int check_choices(struct config *c, struct err *err)
 {
-	int exchange = 0, data = 0, split = 0, work = 0, level = 0, r;
+	int exchange = 0, data = 0, split = 0, work = 0, memory = 0, level = 0, r;
 	char where[WHERE_MAX];
 
 	if ((r = take_choice(c, CONFIG_EXCHANGE, &exchange, err)) < 0 ||
 	    (r = take_choice(c, CONFIG_DATA, &data, err)) < 0 ||
 	    (r = take_choice(c, CONFIG_SPLIT, &split, err)) < 0 ||
 	    (r = take_choice(c, CONFIG_PAYLOAD_WORK, &work, err)) < 0 ||
+	    (r = take_choice(c, CONFIG_PAYLOAD_MEMORY, &memory, err)) < 0 ||
 	    (r = take_choice(c, CONFIG_LOG, &level, err)) < 0)
 		return r;
 	c->exchange = (uint32_t)exchange;
 	c->data = (uint32_t)data;
 	c->split = (enum split_policy)split;
 	c->payload_work = (enum config_payload_work)work;
+	c->payload_memory = (enum config_payload_memory)memory;
 	c->log_level = level;
-	if (config_is_set(c, CONFIG_PAYLOAD_WORK) && c->exchange != EXCHANGE_PAYLOAD)
-		return refuse(c, CONFIG_PAYLOAD_WORK, 0, err,
-			      "payload-work means nothing without exchange payload (it is %s, %s)",
-			      wire_exchange_name(c->exchange),
-			      config_where(c, CONFIG_EXCHANGE, 0, where, sizeof(where)));
+	for (int i = CONFIG_PAYLOAD_WORK; i <= CONFIG_PAYLOAD_MEMORY; i++)
+		if (config_is_set(c, i) && c->exchange != EXCHANGE_PAYLOAD)
+			return refuse(c, i, 0, err,
+				      "%s means nothing without exchange payload (it is %s, %s)",
+				      config_options[i].name, wire_exchange_name(c->exchange),
+				      config_where(c, CONFIG_EXCHANGE, 0, where, sizeof(where)));
 	return 0;
 }
 
@@ -589,7 +600,7 @@ int config_finish(struct config *c, struct err *err)
 			   err)) < 0 ||
 	    (r = check_model(c, err)) < 0 || (r = check_choices(c, err)) < 0 ||
 	    (r = check_schedule(c, err)) < 0 || (r = check_link(c, err)) < 0 ||
-	    (r = check_store(c, err)) < 0 ||
+	    (r = check_payload_memory(c, err)) < 0 || (r = check_store(c, err)) < 0 ||
 	    (r = check_times(c, err)) < 0)
 		return r;
 	return 0;

@@ -38,7 +38,7 @@ enum config_id {
 	CONFIG_IB_MEMORY, CONFIG_IB_RECONNECT, CONFIG_IB_POLL, /* links/rdma-options.c checks */
 	CONFIG_STORE, /* keys of one group stand together: config_write() */
 	CONFIG_SEED, CONFIG_OUT, CONFIG_LOG,
-	CONFIG_POLL, CONFIG_PAYLOAD_WORK, CONFIG_SETTLE, CONFIG_TIMEOUT,
+	CONFIG_POLL, CONFIG_PAYLOAD_WORK, CONFIG_PAYLOAD_MEMORY, CONFIG_SETTLE, CONFIG_TIMEOUT,
 	CONFIG_OPTIONS
 };
 
@@ -65,6 +65,7 @@ extern const struct config_option config_options[CONFIG_OPTIONS]; /* by enum con
 
 enum config_source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_VARIABLE, SOURCE_FLAG };
 enum config_payload_work { WORK_REDUCE, WORK_NONE };
+enum config_payload_memory { MEMORY_AUTO, MEMORY_HOST, MEMORY_DEVICE };
 
 struct config_item {
 	char *text;            /* owned */
@@ -113,6 +114,7 @@ struct config {
 	int log_level;   /* enum log_level */
 	uint64_t poll_ns, settle_ns, timeout_ns;
 	enum config_payload_work payload_work;
+	enum config_payload_memory payload_memory;
 };
 
 int config_new(struct config **ret); /* 0 or -ENOMEM; holds the defaults */

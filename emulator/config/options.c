@@ -6,6 +6,7 @@ static const char *const data_names[] = {"mirror", "fill", "identity", "none", N
 static const char *const split_names[] = {"template", "same", "node", NULL};
 static const char *const link_names[] = {"shm", "tcp", "rdma", NULL};
 static const char *const work_names[] = {"reduce", "none", NULL};
+static const char *const memory_names[] = {"auto", "host", "device", NULL};
 static const char *const log_names[] = {"ERROR", "WARN", "INFO", "DEBUG", "TRACE", NULL};
 
 const struct config_option config_options[CONFIG_OPTIONS] = {
@@ -109,6 +110,11 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 				 KIND_CHOICE, "reduce", "W",
 				 "exchange payload: the work of a virtual peer that nboxd does: ",
 				 work_names},
+	[CONFIG_PAYLOAD_MEMORY] = {"payload-memory", "NBOX_PAYLOAD_MEMORY", "tuning.payload_memory",
+				   KIND_CHOICE, "auto", "M",
+				   "exchange payload: where a worker's bodies lie; device: in its GPU, over link "
+				   "rdma (the work stays the CPU's): ",
+				   memory_names},
 	[CONFIG_SETTLE] = {"settle", "NBOX_SETTLE", "tuning.settle", KIND_TIME, "250ms", "TIME",
 			   "a communicator is complete when no member came for this long", NULL},
 	[CONFIG_TIMEOUT] = {"timeout", "NBOX_TIMEOUT", "tuning.timeout", KIND_TIME, "1800s",

@@ -142,7 +142,7 @@ int config_write(const struct config *c, FILE *f)
 		/* Either says which ranks are real. */
 		if (i == CONFIG_AS_NODE && c->values[CONFIG_REAL].n_items)
 			continue;
-		if (i == CONFIG_PAYLOAD_WORK && c->exchange != EXCHANGE_PAYLOAD)
+		if ((i == CONFIG_PAYLOAD_WORK || i == CONFIG_PAYLOAD_MEMORY) && c->exchange != EXCHANGE_PAYLOAD)
 			continue;
 		if (i == CONFIG_TOKEN) {
 			open_groups(f, before, key);

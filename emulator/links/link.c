@@ -81,6 +81,11 @@ int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64
 	return tx_push(l, h, body, NULL, cookie);
 }
 
+bool link_reaches_gpus(const struct link *l)
+{
+	return l->ops->lend_gpu != NULL;
+}
+
 int link_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err)
 {
 	assert(!l->lent_gpu);

@@ -93,6 +93,8 @@ int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64
 /* The owner lends memory of others, which may be unmapped once it is sent: rdma registers it
  * for each send anew. */
 void link_lends_passing(struct link *l);
+/* Whether links of this kind have a device that reaches memory of GPUs. */
+bool link_reaches_gpus(const struct link *l);
 /* Takes @bytes of @gpu to send from. Once. Return: 0; as link_connect_gpu(). */
 int link_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err);
 /* As link_send() of a MESSAGE whose body is what lies there, from its start, and over again

@@ -95,7 +95,8 @@ int wire_exchange_parse(const char *name, uint32_t *ret, struct err *err);
 int wire_data_parse(const char *name, uint32_t *ret, struct err *err);
 
 /* Payload over tcp runs over two connections, one a direction: bodies both ways on
- * one socket get in each other's way (1.4 times slower on loopback). The second one
+ * one socket get in each other's way (1.4 times slower on loopback); so does payload into
+ * memory of a GPU, into which nothing else may be written. The second one
  * says HELLO with role BACK, is welcomed like the first, and carries all MESSAGE
  * frames towards the worker from then on, and nothing else. */
 enum wire_role { WIRE_ROLE_WORKER, WIRE_ROLE_CLIENT, WIRE_ROLE_BACK, WIRE_ROLES };

@@ -1,7 +1,7 @@
 /* device WORLD HOW: which device libnbox takes, seen from outside.
  *   host     it launches host functions
  *   cuda     it launches none
- *   refused  the first communicator fails
+ *   refused  the first communicator fails; usage: because of what the user said
  *   broken   an op fails with ncclUnhandledCudaError, and so does all after it */
 #include "job.h"
 
@@ -38,8 +38,8 @@ int main(int argc, char **argv)
 	CUDA(cudaStreamCreate(&s));
 	CUDA(cudaMalloc((void **)&buf, 1024));
 	r = ncclCommInitRank(&c, n, id, me);
-	if (!strcmp(how, "refused")) {
-		CHECK(r == ncclSystemError, "%d", r);
+	if (!strcmp(how, "refused") || !strcmp(how, "usage")) {
+		CHECK(r == (*how == 'u' ? ncclInvalidUsage : ncclSystemError), "%d", r);
 		return 0;
 	}
 	NCCL(r);

@@ -116,6 +116,10 @@ static const struct bad bad_files[] = {
 	 "f:2:10: a token has 1 to 32 bytes, not 33"},
 	{"tuning:\n  payload_work: none\n", "f:2:17: payload-work means nothing without exchange payload "
 					     "(it is none, default exchange)"},
+	{"tuning:\n  payload_memory: host\n", "f:2:19: payload-memory means nothing without exchange payload "
+					       "(it is none, default exchange)"},
+	{"exchange: payload\nlink: {addr: \"shm:@x\"}\ntuning:\n  payload_memory: device\n",
+	 "f:4:19: payload-memory device needs link rdma (workers use shm:@x)"},
 	{"tuning:\n  timeout: 10ms\n", "f:2:12: timeout must be at least 1s, not 10ms"},
 	{"tuning:\n  poll: 2s\n", "f:2:9: poll may be at most 1s, not 2s"},
 	{"tuning: {settle: 2s, timeout: 1s}\n", "f:1:18: settle must not be longer than timeout"},
@@ -167,7 +171,7 @@ static const char full[] =
 	"schedule:\n  algo: {allreduce: tree, Broadcast: chain}\n  channels: 2\n  chunk: 512KiB\n"
 	"link: {kind: tcp, addr: \"tcp:0.0.0.0:7000\", token: secret}\n"
 	"store: \"[::1]:29500\"\nseed: 18446744073709551615\nout: some/dir\nlog: INFO\n"
-	"tuning: {poll: 10us, payload_work: none, settle: 1s, timeout: 60s}\n";
+	"tuning: {poll: 10us, payload_work: none, payload_memory: host, settle: 1s, timeout: 60s}\n";
 
 static void check_full(const struct config *c)
 {
@@ -202,6 +206,7 @@ static void check_full(const struct config *c)
 	assert_int_equal(c->log_level, 2);
 	assert_int_equal(c->poll_ns, 10000);
 	assert_int_equal(c->payload_work, WORK_NONE);
+	assert_int_equal(c->payload_memory, MEMORY_HOST);
 	assert_true(c->settle_ns == 1000000000 && c->timeout_ns == 60000000000);
 }
 

@@ -10,7 +10,9 @@
 		CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_MODE_RELAXED,                   \
 		CU_STREAM_MEM_OP_WAIT_VALUE_32, CU_STREAM_MEM_OP_WRITE_VALUE_32,                   \
 		CU_STREAM_WAIT_VALUE_GEQ, CU_STREAM_WRITE_VALUE_DEFAULT,                           \
-		CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING,  \
+		CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,      \
+		CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, (long)(size_t)CU_STREAM_PER_THREAD,           \
+		sizeof(CUmemRangeHandleType), CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING,  \
 		sizeof(CUresult), sizeof(CUdevice), sizeof(CUdevice_attribute),                    \
 		sizeof(CUstreamCaptureStatus), sizeof(CUstreamCaptureMode), sizeof(CUdeviceptr),   \
 		sizeof(CUstreamBatchMemOpParams),                                                  \

@@ -1,5 +1,6 @@
 #include "tests/unit/shim/emulated-driver.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static struct {
 	CUstreamCaptureMode mode;
 } e = {.device = -1, .fail_in = -1};
 
+int emulated_rdma = 1, emulated_dmabuf = 1;
 int emulated_version = 13000, emulated_n_devices = EMULATED_DEVICES, emulated_unified = 1;
 unsigned int emulated_n_kernels;
 char emulated_kernel[64];
@@ -185,7 +187,7 @@ void emulated_reset(void)
 	e.fail_in = -1;
 	emulated_version = 13000;
 	emulated_n_devices = EMULATED_DEVICES;
-	emulated_unified = 1;
+	emulated_unified = emulated_rdma = emulated_dmabuf = 1;
 	emulated_n_kernels = 0;
 	emulated_unsafe = 0;
 }
@@ -237,7 +239,10 @@ static CUresult attribute(int *ret, CUdevice_attribute what, CUdevice device)
 {
 	CALL();
 	(void)device;
-	*ret = what == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING ? emulated_unified : 0;
+	*ret = what == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING	     ? emulated_unified :
+	       what == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED ? emulated_rdma :
+	       what == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED	     ? emulated_dmabuf :
+								       0;
 	return CUDA_SUCCESS;
 }
 
@@ -337,6 +342,26 @@ static CUresult fill(CUdeviceptr dst, unsigned char byte, size_t n, CUstream s)
 					.at = (void *)(uintptr_t)dst,
 					.value = byte,
 					.bytes = n});
+}
+
+/* No dma-buf, but a descriptor. */
+static CUresult handle_for_range(void *ret, CUdeviceptr ptr, size_t bytes, CUmemRangeHandleType type,
+				 unsigned long long flags)
+{
+	CALL();
+	if (!emulated_dmabuf || !ptr || ptr % 4096 || bytes % 4096 || flags ||
+	    type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
+		return ERROR_INVALID;
+	*(int *)ret = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return CUDA_SUCCESS;
+}
+
+static CUresult synchronize(CUstream s)
+{
+	CALL();
+	while (emulated_step(index_of(s)))
+		;
+	return emulated_is_empty(index_of(s)) ? CUDA_SUCCESS : ERROR_INVALID;
 }
 
 static CUresult host_func(CUstream s, CUhostFn fn, void *arg)
@@ -460,12 +485,14 @@ const struct cuda_driver emulated_driver = {
 	.MemHostRegister = host_register,
 	.MemHostUnregister = host_unregister,
 	.MemHostGetDevicePointer = host_pointer,
+	.MemGetHandleForAddressRange = handle_for_range,
 	.MemcpyAsync = copy,
 	.MemsetD8Async = fill,
 	.LaunchHostFunc = host_func,
 	.EventCreate = event_new,
 	.EventDestroy = event_free,
 	.EventRecord = event_record,
+	.StreamSynchronize = synchronize,
 	.StreamWaitEvent = wait_event,
 	.StreamIsCapturing = is_capturing,
 	.ThreadExchangeStreamCaptureMode = exchange_mode,

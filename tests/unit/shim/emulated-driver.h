@@ -31,7 +31,7 @@ void emulated_no_context(void);
 void emulated_fail(int n);
 unsigned int emulated_n_calls(void);
 /* What is wrong with the driver. */
-extern int emulated_version, emulated_n_devices, emulated_unified;
+extern int emulated_version, emulated_n_devices, emulated_unified, emulated_rdma, emulated_dmabuf;
 extern unsigned int emulated_n_kernels; /* launched */
 extern char emulated_kernel[64];        /* name of the last one */
 extern CUresult emulated_unsafe;        /* an unsafe call during a capture, not relaxed */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -305,6 +306,41 @@ static void test_two_devices(void **state)
 }
 
 /* The kernel is named after the collective, and the gate is as tight as without it. */
+/* Memory for NICs: of the right device, aligned, zero; nothing is left of a failure. */
+static void test_shared_memory(void **state)
+{
+	struct device_shared m;
+	unsigned char zeros[4096] = {0};
+	unsigned int n;
+	int now;
+
+	(void)state;
+	assert_int_equal(dev->set(0), 0);
+	assert_int_equal(dev->alloc_shared(1, 1 << 20, 1 << 16, &m), 0);
+	assert_int_equal(dev->get(&now), 0);
+	assert_int_equal(now, 1);
+	assert_int_equal((uintptr_t)m.base % (1 << 16), 0);
+	assert_memory_equal(m.base, zeros, sizeof(zeros));
+	assert_true(m.dmabuf_fd >= 0);
+	close(m.dmabuf_fd);
+	dev->free_shared(&m);
+	emulated_dmabuf = 0;
+	n = emulated_n_calls();
+	assert_int_equal(dev->alloc_shared(1, 1 << 20, 1 << 16, &m), 0);
+	n = emulated_n_calls() - n;
+	assert_int_equal(m.dmabuf_fd, -1);
+	dev->free_shared(&m);
+	for (unsigned int i = 0; i < n; i++) {
+		emulated_fail((int)i);
+		assert_true(dev->alloc_shared(1, 1 << 20, 1 << 16, &m) < 0);
+		assert_non_null(strstr(dev->why(), "CUDA_ERROR_UNKNOWN"));
+	}
+	emulated_rdma = 0;
+	assert_int_equal(dev->alloc_shared(1, 1 << 20, 1 << 16, &m), -ENOTSUP);
+	assert_non_null(strstr(dev->why(), "no GPUDirect RDMA"));
+	assert_int_equal(dev->set(0), 0);
+}
+
 static void test_footprint(void **state)
 {
 	struct err err = {""};
@@ -410,6 +446,7 @@ int main(void)
 		cmocka_unit_test_setup(test_released_before_done, before),
 		cmocka_unit_test_setup(test_many_gates, before),
 		cmocka_unit_test_setup(test_two_devices, before),
+		cmocka_unit_test_setup(test_shared_memory, before),
 		cmocka_unit_test_setup(test_footprint, before),
 		cmocka_unit_test_setup(test_refused, before),
 		cmocka_unit_test_setup(test_replays, before),

@@ -5,10 +5,11 @@
  *
  * NBOX_TEST_DRIVER says what is wrong with it: "no-device", "old", "memop=N" (the N-th
  * batch of stream memory operations is refused), "alone" (the runtime does not stand on
- * it). */
+ * it), "no-rdma" (no NIC reaches the memory). */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,17 @@ EXPORT CUresult cuDeviceGet(CUdevice *ret, int ordinal)
 EXPORT CUresult cuDeviceGetAttribute(int *ret, CUdevice_attribute what, CUdevice device)
 {
 	(void)device;
-	*ret = (int)what == 41 ? 1 : 0;
+	switch ((int)what) {
+	case 41: /* unified addressing */
+		*ret = 1;
+		break;
+	case 116: /* GPUDirect RDMA, dma-buf */
+	case 124:
+		*ret = !is_wrong("no-rdma");
+		break;
+	default:
+		*ret = 0;
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -142,6 +153,22 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *ptr, unsign
 
 	*ret = (CUdeviceptr)(uintptr_t)at;
 	return (CUresult)rc;
+}
+
+/* A descriptor, but no dma-buf: who registers it is refused, as by an RDMA device that has
+ * no dma-bufs. */
+EXPORT CUresult cuMemGetHandleForAddressRange(void *ret, CUdeviceptr ptr, size_t bytes, int type,
+					      unsigned long long flags)
+{
+	if (!ptr || ptr % 65536 || bytes % 65536 || type != 1 || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*(int *)ret = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream s)
+{
+	return (CUresult)cudaStreamSynchronize(s);
 }
 
 EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s)
