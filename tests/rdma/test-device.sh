@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# A device that goes wrong under a running job, and one that cannot be had: a port that is down for a moment, a port that
+# stays down, a device that is removed, no provider, too little memory to lock. Changes the guest's network: only in ./scripts/vm.
+. "$(dirname "$0")/lib.sh"
+if ! ip link show rd0 >/dev/null 2>&1; then echo "1..0 # SKIP a device is broken here, so only in ./scripts/vm"; exit 0; fi
+export PATH=$PATH:/usr/sbin:/sbin
+now_ms() { date +%s%3N; }
+wait_for() { for _ in $(seq 1 300); do "$@" >/dev/null 2>&1 && return 0; sleep 0.1; done; return 1; }
+# start NAME EXCHANGE TIME: a job whose ops take TIME each; one real rank, so that only links of nbox use the device
+start() {
+	"$NBOX" run --nodes 8 --gpus-per-node 2 --real 0 --model "const:time=$3" --link rdma --exchange "$2" --out "$1" -- \
+		"$PERF" --op allreduce -b 64K -e 64K -n 100000 -w 1 --no-check >"$1.log" 2>&1 &
+	run=$!
+	check "$1: an op is over" wait_for recorded "$1" 0
+}
+# more than so many ops are over: a head of 1088 bytes, 128 an op
+recorded() { [ "$(stat -c %s "$1/record.nbox" 2>/dev/null || echo 0)" -gt $((1088 + 128 * $2)) ]; }
+anew() { rdma link delete rxe0; rdma link add rxe0 type rxe netdev rd0; } # what was sent by the connection manager has stopped its queue pair for good
+# ends NAME PATTERN: the job fails by itself; nboxd or the worker says why, with device, port, queue pair and peer
+ends() {
+	local t0 code; t0=$(now_ms)
+	wait_for sh -c "! kill -0 $run" || kill -KILL $run
+	wait $run; code=$?
+	is "$([ $code != 0 ] && [ $code != 137 ] && echo failed)" failed "$1: the job fails (exit code $code after $(($(now_ms) - t0)) ms)"
+	out=$(grep -E 'nbox (ERROR|WARN) .*(link closed|lost the link)' "$1.log")
+	is "$(grep -cE "device rxe0 port 1, QP [0-9]+ to rdma:10.77.0.1:[0-9]+: .*$2" <<<"$out" | awk '{ print ($1 > 0) }')" 1 "$1: is told why, with device, port, queue pair and peer"
+	sed 's/^/# /' <<<"$out"
+	nothing_registered "$1: nothing is kept"
+}
+
+# Nothing is to be sent while it is down: soft-RoCE fails what is sent then at once, where a device would try again
+start blink none 2s
+ip link set rd0 down; sleep 0.5; ip link set rd0 up
+check "blink: the job goes on" wait_for recorded blink 3
+kill -TERM $run 2>/dev/null; wait $run
+is "$?" 143 "blink: ends when it is told to"
+nothing_registered "blink: nothing is kept"
+
+start quiet none 2s
+ip link set rd0 down
+ends quiet "the port is down .IBV_EVENT_PORT_ERR."
+ip link set rd0 up; anew
+
+start busy payload 1ms
+ip link set rd0 down
+ends busy "(IBV_WC_|the port is down)"
+ip link set rd0 up; anew
+
+start removed none 2s
+check "removed: the device can go" timeout 60 rdma link delete rxe0
+ends removed "(the device was removed|IBV_EVENT_DEVICE_FATAL)"
+exits 1 "no device" timeout 60 "$NBOX" run --nodes 2 --gpus-per-node 1 --link rdma --out none -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
+says "no RDMA device was found" "... is said"
+check "the device is back" rdma link add rxe0 type rxe netdev rd0
+exits 0 "... and works" timeout 60 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --link rdma --out back -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
+
+# libibverbs finds its providers by the files of this folder
+exits 1 "no provider" unshare -m sh -c "mount -t tmpfs none /etc/libibverbs.d && timeout 60 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out prov -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
+says "its provider is missing" "... is said"
+chmod 777 .
+exits 1 "too little memory to lock" setpriv --reuid 65534 --clear-groups --bounding-set -all sh -c "ulimit -l 64; timeout 60 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out lock -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
+says "this process may lock 64 KiB (ulimit -l); raise it" "... is said, and what to do"
+nothing_left
+finish
