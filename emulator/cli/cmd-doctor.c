@@ -78,7 +78,7 @@ static void usage(FILE *to)
 		    "                   [--no-self-test]\n\n"
 		    "Looks at this machine: nbox's parts, CUDA and NCCL, RDMA devices with their ports and\n"
 		    "GIDs, locked memory; sends messages over each link and measures them. What is given here,\n"
-		    "or in NBOX_LINK, NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
+		    "or in NBOX_LINK (or NBOX_ADDR), NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
 }
 
 static int wrong_use(const char *what, const char *word, const char *near)
@@ -104,9 +104,21 @@ static const char *from_environment(const char *name)
 	return value && value[0] ? value : NULL;
 }
 
+static const char *const links[] = { "shm", "tcp", "rdma" };
+
+/* As `nbox run` sees it: an address names its link. */
+static const char *link_from_environment(void)
+{
+	const char *link = from_environment("NBOX_LINK"), *addr = from_environment("NBOX_ADDR");
+
+	for (size_t i = 0; !link && addr && i < ARRAY_SIZE(links); i++)
+		if (strncmp(addr, links[i], strlen(links[i])) == 0 && addr[strlen(links[i])] == ':')
+			link = links[i];
+	return link;
+}
+
 static int parse(struct doctor *d, int argc, char **argv, bool *is_json)
 {
-	static const char *const links[] = { "shm", "tcp", "rdma" };
 	static const char *const devices[] = { "auto", "host", "cuda" };
 	static const char *const flags[] = { "--link", "--hca", "--device", "--json", "--no-self-test" };
 	const char **const targets[] = { &d->link, &d->hca, &d->device };
@@ -141,7 +153,7 @@ static int parse(struct doctor *d, int argc, char **argv, bool *is_json)
 int cmd_doctor(int argc, char **argv)
 {
 	struct doctor d = { .findings = json_array(),
-			    .link = from_environment("NBOX_LINK"),
+			    .link = link_from_environment(),
 			    .hca = from_environment("NBOX_IB_HCA"),
 			    .device = from_environment("NBOX_DEVICE") };
 	bool is_json = false;

@@ -110,14 +110,14 @@ int cmd_status(int argc, char **argv)
 			if (!is_help)
 				fprintf(stderr, "nbox status: unknown option '%s'\n", argv[i]);
 			fprintf(is_help ? stdout : stderr,
-				"usage: nbox status [--addr shm:PATH|tcp:HOST:PORT] [--token TOKEN]\n\n"
+				"usage: nbox status [--addr shm:PATH|tcp:HOST:PORT|rdma:HOST:PORT] [--token TOKEN]\n\n"
 				"Asks a running nboxd for its state, as JSON. NBOX_ADDR and NBOX_TOKEN are "
 				"the defaults;\n`nbox run` prints the address with NBOX_DEBUG=INFO.\n");
 			return is_help ? 0 : 2;
 		}
 	}
 	if (!addr) {
-		fprintf(stderr, "nbox status: which nboxd? give --addr shm:PATH or tcp:HOST:PORT, or set "
+		fprintf(stderr, "nbox status: which nboxd? give --addr shm:PATH, tcp:HOST:PORT or rdma:HOST:PORT, or set "
 				"NBOX_ADDR\n");
 		return 2;
 	}

@@ -420,7 +420,8 @@ static int default_addr(struct config *c, int link)
 	return asprintf(at, "shm:/tmp/nboxd-%u.sock", (unsigned)getuid()) < 0 ? -ENOMEM : 0;
 }
 
-/* The addresses that were given; workers use the first one, or the first of --link. */
+/* The addresses that were given, each of which names its link; workers use the first one, or
+ * the first of --link. */
 static int check_addrs(struct config *c, int link, struct err *err)
 {
 	const struct config_value *v = &c->values[CONFIG_ADDR];
@@ -441,8 +442,8 @@ static int check_addrs(struct config *c, int link, struct err *err)
 	}
 	c->n_addrs = v->n_items;
 	if (!c->addr)
-		return refuse(c, CONFIG_ADDR, 0, err, "%s contradicts link %s (%s)", c->addrs[0],
-			      schemes[link],
+		return refuse(c, CONFIG_ADDR, 0, err, "%s contradicts link %s (%s); an address alone says "
+			      "which link it is", c->addrs[0], schemes[link],
 			      config_where(c, CONFIG_LINK, 0, where, sizeof(where)));
 	return 0;
 }

@@ -62,10 +62,11 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 	[CONFIG_CHUNK] = {"chunk", "NBOX_CHUNK", "schedule.chunk", KIND_BYTES, "1MiB", "BYTES",
 			  "most bytes of one message", NULL},
 	[CONFIG_LINK] = {"link", "NBOX_LINK", "link.kind", KIND_CHOICE, "shm", "L",
-			 "between workers and nboxd: ", link_names},
+			 "between workers and nboxd, where no --addr says it: ", link_names},
 	[CONFIG_ADDR] = {"addr", "NBOX_ADDR", "link.addr", KIND_LIST, NULL, "ADDR",
 			 "where nboxd listens: shm:/path, tcp:host:port or rdma:host:port "
-			 "(rdma:auto:0: at an RDMA device); may be repeated",
+			 "(rdma:auto:0: at an RDMA device); may be repeated: workers use the first, "
+			 "or the first of --link",
 			 NULL},
 	[CONFIG_TOKEN] = {"token", "NBOX_TOKEN", "link.token", KIND_TEXT, NULL, "TEXT",
 			  "what a worker must show, at most 32 bytes; needed beyond this host",

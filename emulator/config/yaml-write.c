@@ -68,6 +68,11 @@ static void write_option(FILE *f, const struct config *c, enum config_id id, siz
 
 	indent(f, level);
 	fprintf(f, "%s:", last_part(o->key));
+	/* A given address has said which; what is written must not contradict it. */
+	if (id == CONFIG_LINK && !config_is_set(c, id) && config_is_set(c, CONFIG_ADDR) && c->addr) {
+		fprintf(f, " \"%.*s\"  # from addr\n", (int)strcspn(c->addr, ":"), c->addr);
+		return;
+	}
 	if (!option_is_list(id)) {
 		fputc(' ', f);
 		write_quoted(f, v->items[0].text);

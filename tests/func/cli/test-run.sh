@@ -18,6 +18,18 @@ else
 	is "$(cat real.0 real.1)" "4 0
 5 1" "--real 4-5"
 
+	# an address says which link it is
+	for addr in tcp:127.0.0.1:0 "shm:$tmp/one.sock"; do
+		exits 0 "--addr ${addr%%:*}: without --link" "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --addr "$addr" --out "a-${addr%%:*}" -- \
+			sh -c 'echo "${NBOX_ADDR%%:*}" >'"$tmp/addr"
+		is "$(cat addr)" "${addr%%:*}" "the worker's address is of that kind"
+	done
+	exits 0 "NBOX_ADDR" env NBOX_ADDR=tcp:127.0.0.1:0 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --out a-var -- sh -c 'case $NBOX_ADDR in tcp:*) ;; *) exit 9 ;; esac'
+	exits 0 "two addresses: workers take the first" "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --addr tcp:127.0.0.1:0 --addr "shm:$tmp/two.sock" --out a-two -- \
+		sh -c 'case $NBOX_ADDR in tcp:*) ;; *) exit 9 ;; esac'
+	exits 2 "--link and --addr that contradict each other" "$NBOX" run --nodes 4 --gpus-per-node 1 --link tcp --addr "shm:$tmp/no.sock" --out a-no -- true
+	says "contradicts link tcp (--link); an address alone says which link it is" "the error says so"
+
 	# status while it runs
 	"$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --addr "shm:$tmp/st.sock" --out st -- sh -c "NBOX_ADDR=shm:$tmp/st.sock $NBOX status >$tmp/st.json" >/dev/null 2>&1
 	is "$(json st.json 'd["world_size"] if "world_size" in d else d')" 8 "nbox status answers"

@@ -110,8 +110,8 @@ static const struct bad bad_files[] = {
 	{"link:\n  addr: shm:@\n", "f:2:9: 'shm:@': the path must begin with / (or be an abstract @name)"},
 	{"link:\n  addr: [shm:/x.sock, rdma:10.0.0.1]\n", "f:2:23: 'rdma:10.0.0.1' is no rdma:host:port"},
 	{"link:\n  kind: rdma\n  addr: [shm:/x.sock, tcp:localhost:0]\n",
-	 "f:3:10: shm:/x.sock contradicts link rdma (f:2:9)"},
-	{"link:\n  kind: tcp\n  addr: shm:/x.sock\n", "f:3:9: shm:/x.sock contradicts link tcp (f:2:9)"},
+	 "f:3:10: shm:/x.sock contradicts link rdma (f:2:9); an address alone says which link it is"},
+	{"link:\n  kind: tcp\n  addr: shm:/x.sock\n", "f:3:9: shm:/x.sock contradicts link tcp (f:2:9); an address alone says which link it is"},
 	{"link:\n  token: 012345678901234567890123456789012\n",
 	 "f:2:10: a token has 1 to 32 bytes, not 33"},
 	{"tuning:\n  payload_work: none\n", "f:2:17: payload-work means nothing without exchange payload "
@@ -278,6 +278,51 @@ static void test_defaults(void **state)
 	free(text);
 	config_free(again);
 	config_free(c);
+}
+
+/* An address names its link, also in the file that nbox run writes for nboxd. */
+static void test_addresses(void **state)
+{
+	static const struct {
+		const char *link, *addrs[2], *first;
+	} cases[] = {
+		{NULL, {"tcp:127.0.0.1:7"}, "tcp:127.0.0.1:7"},
+		{NULL, {"rdma:auto:0"}, "rdma:auto:0"},
+		{NULL, {"shm:@x"}, "shm:@x"},
+		{NULL, {"tcp:127.0.0.1:7", "shm:@x"}, "tcp:127.0.0.1:7"},
+		{NULL, {"rdma:auto:0", "rdma:127.0.0.1:7"}, "rdma:auto:0"},
+		{"shm", {"tcp:127.0.0.1:7", "shm:@x"}, "shm:@x"},
+		{"rdma", {"tcp:127.0.0.1:7", "rdma:auto:0"}, "rdma:auto:0"},
+	};
+	struct config *c, *again;
+	struct err err = {""};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(config_new(&c), 0);
+		if (cases[i].link)
+			config_set(c, CONFIG_LINK, SOURCE_FLAG, cases[i].link);
+		for (size_t k = 0; k < 2 && cases[i].addrs[k]; k++)
+			assert_int_equal(config_set(c, CONFIG_ADDR, SOURCE_FLAG, cases[i].addrs[k]), 0);
+		if (config_finish(c, &err) < 0)
+			fail_msg("%s", err.text);
+		assert_string_equal(c->addr, cases[i].first);
+		f = open_memstream(&text, &size);
+		assert_int_equal(config_write(c, f), 0);
+		fclose(f);
+		assert_int_equal(config_new(&again), 0);
+		assert_int_equal(config_parse(again, "e", text, size, &err), 0);
+		if (config_finish(again, &err) < 0)
+			fail_msg("%s", err.text);
+		assert_string_equal(again->addr, cases[i].first);
+		assert_int_equal(again->n_addrs, c->n_addrs);
+		free(text);
+		config_free(again);
+		config_free(c);
+	}
 }
 
 static void test_layouts(void **state)
@@ -468,7 +513,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_data_for_all_axes),
 		cmocka_unit_test(test_data_for), cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_layouts), cmocka_unit_test(test_precedence),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_addresses), cmocka_unit_test(test_layouts), cmocka_unit_test(test_precedence),
 		cmocka_unit_test(test_flags),      cmocka_unit_test(test_table),
 	};
 
