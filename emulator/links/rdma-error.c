@@ -60,7 +60,7 @@ char *rdma_name(const struct rdma_link *r, const struct rdma_qp *q, char *buf, s
 	if (q->qp)
 		snprintf(number, sizeof(number), ", QP %u", q->qp->qp_num);
 	snprintf(buf, size, "device %s port %u%s to %s", r->dev ? r->dev->name : "?",
-		 r->id ? r->id->port_num : 0, number, r->link.peer);
+		 r->port, number, r->link.peer);
 	return buf;
 }
 
@@ -109,8 +109,11 @@ static void port_event(struct rdma_dev *d, uint32_t port, bool is_down)
 {
 	struct rdma_link *r;
 
+	d->ports_down &= ~rdma_port_bit(port);
+	if (is_down)
+		d->ports_down |= rdma_port_bit(port);
 	for (r = d->hub->links; r; r = r->next)
-		if (r->dev == d && r->id && r->id->port_num == port)
+		if (r->dev == d && r->port == port)
 			r->port_down_tick = is_down ? d->hub->ticks + 1 : 0;
 }
 

@@ -84,6 +84,7 @@ struct rdma_dev {
 	uint32_t cq_entries, cq_used;
 	uint32_t n_notifies; /* requested and not yet read from the channel */
 	enum { NOT_ARMED, ARMED_FOR_PEER, ARMED_FOR_ALL } armed;
+	uint64_t ports_down; /* bit p: port p, as its events say */
 	struct rdma_qp *qps[RDMA_QP_BUCKETS]; /* by number */
 	struct rdma_regions regions;
 	char name[64];
@@ -160,6 +161,7 @@ struct rdma_link {
 	uint64_t state_tick, rx_tick; /* since when; last sign of life */
 	int code;                     /* why it ended; 0: the peer went in good order */
 	char why[ERR_TEXT_MAX];
+	uint32_t port;                /* of the device */
 	uint64_t port_down_tick;      /* 0: it is up */
 	uint32_t n_probes;            /* under way */
 	uint32_t n_silent;            /* ticks since a sign of life was asked for */
@@ -174,6 +176,7 @@ struct rdma_link {
 	struct sockaddr_storage from; /* ... and from where; family 0: the route decides */
 	bool is_again;                /* this connection continues an earlier one */
 	bool must_stop;               /* what is left of the lost one must go */
+	bool must_part;               /* ... and its id, when the port is up */
 	bool must_try;                /* an attempt is due */
 	bool must_resend;             /* when it is up again */
 	uint32_t n_attempts;          /* since it was up */
@@ -331,6 +334,11 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
 void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e);
 /* Begins to connect to r->to. Return: 0; negative errno with the sentence. */
 int rdma_begin_connect(struct rdma_link *r, struct err *err);
+
+static inline uint64_t rdma_port_bit(uint32_t port)
+{
+	return port < 64 ? UINT64_C(1) << port : 0;
+}
 
 /* Between ticks; tests make it long, so that no tick hides a lost wake-up. */
 extern long rdma_tick_ms;

@@ -185,6 +185,7 @@ int rdma_link_setup(struct rdma_link *r, struct err *err)
 	int mask = 0, rc = 0;
 	uint32_t i;
 
+	r->port = r->id->port_num;
 	if (!r->dev)
 		rc = rdma_hub_device(r->hub, r->id->verbs, completions(r), &r->dev, err);
 	else if (r->dev->ctx->device != r->id->verbs->device)

@@ -6,7 +6,12 @@
  * it expects next. What is before that has arrived; the sender forgets it, whatever became
  * of the acknowledgements. The rest is posted again, from the slots and the lent memory
  * that it was sent from, which are kept until a piece is known to be there, and to the same
- * places of the ring. What arrived after a gap is thrown away and comes again. */
+ * places of the ring. What arrived after a gap is thrown away and comes again.
+ *
+ * While a port is known to be down the connection manager is left alone: its messages could
+ * not go. (soft-RoCE's never sends again after one that could not, whoever sent it: its
+ * queue pair 1 stays in error. There a port that was down does not come back for new
+ * connections, nor for rping.) */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,19 +51,16 @@ void rdma_lose(struct rdma_link *r, int code, const char *fmt, ...)
 	r->must_try = !r->is_acceptor && r->n_attempts == 0;
 }
 
-/* Not from inside an event of the connection: its id could not go. */
-void rdma_resume_stop(struct rdma_link *r)
+static bool is_port_down(const struct rdma_link *r)
 {
-	const struct verbs *v = r->hub->v;
+	return r->dev && r->dev->ports_down & rdma_port_bit(r->port);
+}
 
+/* All but the id: saying good-bye to a port that is down must wait. */
+static void stop(struct rdma_link *r)
+{
 	r->state = RDMA_LOST;
 	rdma_link_stop_qps(r);
-	if (r->id) {
-		v->cm_disconnect(r->id);
-		v->cm_destroy_id(r->id);
-		rdma_counts.gone[RDMA_IDS]++;
-		r->id = NULL;
-	}
 	for (uint64_t seq = r->rx_next; seq < r->rx_read + RDMA_WINDOW; seq++)
 		r->rx[seq % RDMA_WINDOW].is_there = false;
 	r->ctl_sent = r->ctl_acked = r->ctl_seen = r->ctl_told = 0;
@@ -68,6 +70,25 @@ void rdma_resume_stop(struct rdma_link *r)
 	r->port_down_tick = 0;
 	r->has_bad = r->is_disconnected = r->must_stop = false;
 	r->is_again = r->must_resend = true;
+	r->must_part = r->id;
+}
+
+static void part(struct rdma_link *r)
+{
+	r->must_part = false;
+	if (!r->id)
+		return;
+	r->hub->v->cm_disconnect(r->id);
+	r->hub->v->cm_destroy_id(r->id);
+	rdma_counts.gone[RDMA_IDS]++;
+	r->id = NULL;
+}
+
+/* Not from inside an event of the connection: its id could not go. */
+void rdma_resume_stop(struct rdma_link *r)
+{
+	stop(r);
+	part(r);
 }
 
 static void attempt(struct rdma_link *r)
@@ -77,7 +98,8 @@ static void attempt(struct rdma_link *r)
 
 	r->must_try = false;
 	r->n_attempts++;
-	rc = rdma_begin_connect(r, &err);
+	rc = is_port_down(r) ? err_set(&err, ENETDOWN, "the port is down")
+			     : rdma_begin_connect(r, &err);
 	if (rc) {
 		r->state = RDMA_RESOLVING; /* so that it counts as lost anew */
 		rdma_lose(r, rc, "%s", err.text);
@@ -116,14 +138,16 @@ static void resend(struct rdma_link *r)
 
 bool rdma_resume_has_step(const struct rdma_link *r)
 {
-	return r->state == RDMA_LOST ? r->must_stop || r->must_try
+	return r->state == RDMA_LOST ? r->must_stop || r->must_try || (r->must_part && !is_port_down(r))
 				     : r->state == RDMA_UP && r->must_resend;
 }
 
 void rdma_resume_step(struct rdma_link *r)
 {
 	if (r->state == RDMA_LOST && r->must_stop)
-		rdma_resume_stop(r);
+		stop(r);
+	if (r->state == RDMA_LOST && r->must_part && !is_port_down(r))
+		part(r);
 	if (r->state == RDMA_LOST && r->must_try)
 		attempt(r);
 	if (r->state == RDMA_UP && r->must_resend)

@@ -142,6 +142,7 @@ static void part(struct cm_id *id)
 
 	if (!peer)
 		return;
+	fake_faults.n_mute += fake_faults.is_mute;
 	id->peer = peer->peer = NULL;
 	if (id->is_connected || peer->is_connected)
 		tell(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
@@ -240,6 +241,7 @@ int fake_cm_connect(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 	uint8_t data[64] = {0};
 
 	pthread_mutex_lock(&fake_lock);
+	fake_faults.n_mute += fake_faults.is_mute;
 	for (l = ids; l && !(l->listens && l->port == port); l = l->next)
 		;
 	memcpy(data, p->private_data, p->private_data_len);

@@ -27,6 +27,8 @@ extern struct fake_faults {
 	uint32_t imm;
 	bool hold_odd_qps;        /* what goes over queue pairs of odd place waits ... */
 	bool is_cut;              /* nothing arrives, sends end in RETRY_EXC_ERR */
+	bool is_mute;             /* messages of the connection manager cannot go: counted */
+	unsigned int n_mute;
 	bool drop_establish;      /* the last word of a connection is lost */
 	bool drop_answer;         /* requests are never answered */
 	bool corrupt_hello;       /* private data of requests arrive changed */

@@ -116,6 +116,64 @@ static void lent_memory_after_many_sends(void **state)
 	}
 }
 
+/* A port that is down: nothing is asked of the connection manager before it is up again. */
+static void a_port_that_comes_back(void **state)
+{
+	struct rdma_options o = use_options();
+	struct link *other = NULL;
+	uint64_t sent = 0, due_ns;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 200;
+	o.reconnect = 50;
+	rdma_options_use(&o);
+	ends_open(&e);
+	e.a.discard_percent = 100;
+	move(&e, 5);
+	fake_async(IBV_EVENT_PORT_ERR);
+	move(&e, 200);
+	fake_faults.is_cut = fake_faults.is_mute = true;
+	send_n(&e.b, &sent, 1, 8);
+	send_n(&e.a, &(uint64_t){0}, 1, 8);
+	for (due_ns = clock_now_ns() + 1500 * NS_PER_MS; clock_now_ns() < due_ns;) {
+		move(&e, 1);
+		usleep(1000);
+	}
+	assert_int_equal(e.a.n_closed + e.b.n_closed, 0);
+	assert_int_equal(fake_faults.n_mute, 0);
+	fake_faults.is_cut = fake_faults.is_mute = false;
+	fake_async(IBV_EVENT_PORT_ACTIVE);
+	send_n(&e.b, &sent, 3, 8);
+	due_ns = clock_now_ns() + 20 * NS_PER_S;
+	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed && clock_now_ns() < due_ns) {
+		move(&e, 1);
+		assert_int_equal(link_accept(e.l, &peer_events, NULL, &other, NULL), -EAGAIN);
+	}
+	assert_int_equal(e.a.n_frames, 4);
+	ends_close(&e);
+}
+
+/* It stays down: that is what the end of both says. */
+static void a_port_that_stays_down(void **state)
+{
+	struct rdma_options o = use_options();
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 100;
+	o.reconnect = 3;
+	rdma_options_use(&o);
+	ends_open(&e);
+	move(&e, 5);
+	fake_async(IBV_EVENT_PORT_ERR);
+	until_closed(&e, &e.b);
+	assert_non_null(strstr(e.b.why, "3 attempts to connect again failed, the last: the port is down"));
+	until_closed(&e, &e.a);
+	assert_non_null(strstr(e.a.why, "the port is down (IBV_EVENT_PORT_ERR); it did not come back in time"));
+	ends_close(&e);
+}
+
 /* It never comes back: both ends say so, in bounded time. */
 static void a_cut_that_does_not_heal(void **state)
 {
@@ -161,7 +219,8 @@ static void a_parting_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(a_cut_that_does_not_heal),
+		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(a_port_that_comes_back),
+		T(a_port_that_stays_down), T(a_cut_that_does_not_heal),
 		T(lent_memory_after_many_sends),
 		T(a_parting_word),
 	};
