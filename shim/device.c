@@ -67,6 +67,15 @@ const struct device *device_get(struct err *err)
 	return device_chosen();
 }
 
+int device_select(const struct device *dev, int ordinal)
+{
+	int now = DEVICE_NONE;
+
+	if (ordinal == DEVICE_NONE || (!dev->get(&now) && now == ordinal))
+		return 0;
+	return dev->set(ordinal);
+}
+
 const struct device *device_chosen(void)
 {
 	return atomic_load_explicit(&chosen, memory_order_acquire);

@@ -127,6 +127,11 @@ const struct device *device_get(struct err *err);
 /* The same, when somebody has asked for it already and it was there; else NULL. */
 const struct device *device_chosen(void);
 
+/* Selects @ordinal for the calling thread, which keeps what it has when that is on this device:
+ * with the driver it may be a context of the job's own (a green context), not the device's
+ * primary one, which set() selects. DEVICE_NONE: does nothing. Return: 0 or -EIO. */
+int device_select(const struct device *dev, int ordinal);
+
 /* A handle of the CUDA runtime in this process, for dlsym(), also of one that only some
  * library sees; DEVICE_NO_RUNTIME when none is loaded (it may be linked statically). */
 #define DEVICE_NO_RUNTIME ((void *)-1)

@@ -171,8 +171,7 @@ static ncclResult_t job_run(struct job *job)
 
 	check_in(job);
 	make_all_real(job);
-	if (job->device != DEVICE_NONE)
-		job->list[0].comm->dev->set(job->device);
+	device_select(job->list[0].comm->dev, job->device);
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 		struct comm *c = init->comm;

@@ -199,11 +199,9 @@ static int tie_streams(const struct plan *p, const struct batch *b, enum directi
 /* Inside a group, calls for several devices come without cudaSetDevice between them. */
 static int use_device(const struct comm *c, struct err *err)
 {
-	int now;
-
-	if (DEVICE(c, get, (&now)))
-		return -EIO;
-	return now == c->device ? 0 : DEVICE(c, set, (c->device));
+	if (!device_select(c->dev, c->device))
+		return 0;
+	return err_set(err, EIO, "cannot select device %d: %s", c->device, c->dev->why());
 }
 
 static int make_events(struct comm *c, struct err *err)
@@ -357,8 +355,7 @@ static int enqueue(struct plan *p, struct err *err)
 		rc = enqueue_data(p, err);
 	for (uint32_t i = 0; !rc && i < p->n_batches; i++)
 		rc = end_batch(p, &p->batches[i], err);
-	if (before != DEVICE_NONE)
-		dev->set(before);
+	device_select(dev, before);
 	if (dev->poll)
 		progress_nudge();
 	return rc;

@@ -221,13 +221,12 @@ static void release_device(struct comm *c)
 	/* a thread that only cleans up may have no device; one that captures goes on with that */
 	c->dev->exchange_mode(&mode);
 	c->dev->get(&before);
-	c->dev->set(c->device);
+	device_select(c->dev, c->device);
 	data_deinit(c);
 	c->dev->event_free(c->last_event);
 	c->dev->event_free(c->join_event);
 	c->last_event = c->join_event = NULL;
-	if (before != DEVICE_NONE)
-		c->dev->set(before);
+	device_select(c->dev, before);
 	c->dev->exchange_mode(&mode);
 }
 

@@ -45,7 +45,7 @@ int real_comm_make(struct comm *c, void *config, struct err *err)
 		if (rc)
 			return rc;
 	}
-	if (c->dev->set(c->device))
+	if (device_select(c->dev, c->device))
 		return err_set(err, EIO, "cannot select device %d", c->device);
 	if (config && real->CommInitRankConfig)
 		result = real->CommInitRankConfig(ret, (int)c->n_real, id, (int)c->index, config);
@@ -70,8 +70,7 @@ static int make_now(struct comm *c, struct err *err)
 	c->dev->exchange_mode(&mode);
 	rc = real_comm_make(c, c->real_config, err);
 	c->dev->exchange_mode(&mode);
-	if (before != DEVICE_NONE)
-		c->dev->set(before);
+	device_select(c->dev, before);
 	if (!rc)
 		c->real = c->real_made;
 	return rc;

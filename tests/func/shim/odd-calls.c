@@ -3,8 +3,9 @@
  *
  *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
  *
- * Parts: streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, child,
+ * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, child,
  * two-ends (with ops that take long), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -54,6 +55,25 @@ static void check_works(ncclComm_t comm)
 	put(buf[0], 1);
 	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
 	check("a sum of ones", buf[0], (float)size);
+}
+
+/* Where the device of a communicator is selected, nobody selects it again: that would replace
+ * a context of the job's own by the device's primary one. */
+static void context(void)
+{
+	_Atomic int *selections = dlsym(RTLD_DEFAULT, "as_driver_selections");
+	ncclComm_t comm;
+	int before;
+
+	CHECK(selections, "the driver does not count");
+	CUDA(cudaSetDevice(0));
+	before = atomic_load(selections);
+	comm = comm_new("context");
+	for (int i = 0; i < 3; i++)
+		check_works(comm);
+	NCCL(ncclCommDestroy(comm));
+	CHECK(atomic_load(selections) == before, "the context was selected %d times",
+	      atomic_load(selections) - before);
 }
 
 static void set_late(void *flag)
@@ -458,7 +478,8 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} parts[] = {{"streams", streams},           {"grouped-streams", grouped_streams},
-		     {"scratch", scratch},           {"never-early", never_early},
+		     {"context", context},           {"scratch", scratch},
+		     {"never-early", never_early},
 		     {"simulate", simulate},         {"redops", redops},
 		     {"broken-group", broken_group}, {"captured-redop", captured_redop}, {"replay", replay},
 		     {"no-color", no_color},         {"first-sum", first_sum},

@@ -107,8 +107,12 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *ret)
 	return (CUresult)cudaGetDevice(ret);
 }
 
+/* How often anybody has selected a context. */
+EXPORT _Atomic int as_driver_selections;
+
 EXPORT CUresult cuCtxSetCurrent(CUcontext context)
 {
+	as_driver_selections++;
 	return (CUresult)cudaSetDevice((int)(intptr_t)context - 1);
 }
 
