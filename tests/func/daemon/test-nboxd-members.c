@@ -11,6 +11,7 @@
 
 #include "../../unit/base/cmocka-all.h"
 #include "base/cleanup.h"
+#include "engine/record.h"
 #include "fake-worker.h"
 #include "members/color.h"
 #include "members/radix.h"
@@ -231,8 +232,11 @@ static void test_split(void **state)
 /* A guess does not get better by leaving some out. */
 static void test_child_of_guess(void **state)
 {
-	const char *const args[] = {"--nodes", "16", "--settle", "30ms", NULL};
+	char out[] = "/tmp/nbox-members-XXXXXX", path[64], command[64];
+	const char *const args[] = {"--nodes", "16", "--settle", "30ms", "--out", mkdtemp(out), NULL};
 	struct wire_unique_id id = id_by(0, 0);
+	struct record rec = {0};
+	struct err err = {""};
 	struct {
 		struct wire_comm_shrink m;
 		uint32_t excluded;
@@ -250,7 +254,18 @@ static void test_child_of_guess(void **state)
 	assert_int_equal(f[0].ready[1].m.n_ranks, 4);
 	assert_int_equal(f[0].ready[1].m.is_guess, 1);
 	says("\"members\": \"parent, guessed\"");
+	/* each row of the record says so */
+	fake_arrive(&f[0], &f[0].ready[1], 0, COLL_ALLREDUCE, 100, 0);
+	assert_true(fakes_ops_over(f, 1));
 	end(&d, 1);
+	snprintf(path, sizeof(path), "%s/record.nbox", out);
+	if (record_load(path, &rec, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(rec.n_rows, 1);
+	assert_true(rec.rows[0].flags & RECORD_GUESSED_MEMBERS);
+	record_deinit(&rec);
+	snprintf(command, sizeof(command), "rm -rf %s", out);
+	assert_int_equal(system(command), 0);
 }
 
 /* --- the job's own lists -------------------------------------------------------------------- */

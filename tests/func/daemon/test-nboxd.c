@@ -169,6 +169,38 @@ static void test_clocks(void **state)
 	daemon_stop(&d);
 }
 
+/* A rank that is gone is gone: also from communicators that are made afterwards, but from none that it is not in. */
+static void test_gone(void **state)
+{
+	const char *const more[] = {"--model", "const:time=1ms", "--what-if", "fail:rank=3,after=1", NULL};
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "2", 2, "shm", "none", more);
+	for (uint64_t seq = 0; seq < 2; seq++) {
+		for (size_t i = 0; i < 2; i++)
+			fake_arrive(&f[i], &f[i].ready[0], seq, COLL_ALLREDUCE, 100, 0);
+		if (seq == 0)
+			assert_true(fakes_ops_over(f, 2));
+	}
+	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
+	assert_non_null(strstr(f[1].abort.text, "world rank 3 is gone"));
+	for (size_t i = 0; i < 2; i++)
+		fake_init(&f[i], 8, 2, (uint32_t)i, (uint32_t)i);
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 2));
+	for (size_t i = 0; i < 2; i++)
+		fake_arrive(&f[i], &f[i].ready[1], 0, COLL_ALLREDUCE, 100, 0);
+	assert_true(fakes_ops_over(f, 2));
+	for (size_t i = 0; i < 2; i++)
+		fake_init(&f[i], 9, 4, (uint32_t)i, (uint32_t)i);
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 3));
+	fake_arrive(&f[0], &f[0].ready[2], 0, COLL_ALLREDUCE, 100, 0);
+	assert_true(fakes_got(f, 2, WIRE_ABORT, 2));
+	assert_non_null(strstr(f[1].abort.text, "world rank 3 is gone"));
+	close_all(2);
+	daemon_stop(&d);
+}
+
 static void test_delay(void **state)
 {
 	const char *const more[] = {"--model", "const:time=2ms", "--what-if", "add:delay=3ms", NULL};
@@ -661,6 +693,7 @@ int main(void)
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_clocks),
 		cmocka_unit_test(test_delay),
+		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_p2p),
 		cmocka_unit_test(test_sub_communicators),
 		cmocka_unit_test(test_split_shrink),

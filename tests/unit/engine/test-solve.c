@@ -369,6 +369,42 @@ static void test_solver_remembers(void **state)
 	}
 }
 
+/* Ops that differ in one thing only are not one op: the root, or who the members are. */
+static void test_solver_tells_apart(void **state)
+{
+	struct delay_chain *d = open_chain("alphabeta", "slow:rank=1,link=3");
+	struct solver *solver = NULL;
+	double ends[8];
+	struct scene c;
+
+	(void)state;
+	plain_scene(&c, COLL_BROADCAST, SCHED_CHAIN, 2, 2, 1 << 16);
+	assert_int_equal(solver_new(&c.t, d, &solver), 0);
+	for (uint32_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		struct timing direct, kept;
+		struct err err = {""};
+
+		c.s.root = i % 4;
+		if (i >= 4) { /* two communicators of two ranks: on one node, and on two */
+			c.s.root = 0;
+			c.s.n_ranks = 2;
+			c.s.ranks_per_node = 1;
+			c.m = (struct membership){.n_ranks = 2, .stride = 1 + i % 2};
+		}
+		assert_int_equal(sched_init(&c.s, &err), 0);
+		assert_int_equal(solve(&c.s, &c.t, &c.m, d, NULL, i, 0, &direct, &err), 0);
+		assert_int_equal(solver_solve(solver, i < 4 ? 9 : i % 2, &c.s, &c.m, NULL, i, &kept, &err), 0);
+		assert_same(&direct, &kept, NULL);
+		ends[i] = direct.end_ns;
+		timing_deinit(&direct);
+		timing_deinit(&kept);
+	}
+	assert_true(ends[0] != ends[2] && ends[4] != ends[5]);
+	solver_free(solver);
+	scene_end(&c);
+	delay_free(d);
+}
+
 /* Two real ranks of a world of 8: to each other, to and from virtual ranks, to self. */
 static void test_point_to_point(void **state)
 {
@@ -517,6 +553,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_point_to_point), cmocka_unit_test(test_sendrecv_of_one),
 		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_too_large_to_simulate),
 		cmocka_unit_test(test_solver_remembers),
+		cmocka_unit_test(test_solver_tells_apart),
 		cmocka_unit_test(test_symmetry_is_simulation),
 	};
 
