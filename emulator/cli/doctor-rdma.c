@@ -174,6 +174,26 @@ static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_con
 
 /* --- devices -------------------------------------------------------------------------------- */
 
+/* By what this device could reach memory of a GPU (links/rdma-gpu.c). To register what is no
+ * descriptor fails in any case, with EBADF where dma-bufs are known. */
+static void look_for_gpu_memory(struct doctor *d, const struct verbs *v, struct ibv_context *ctx,
+				const char *name)
+{
+	bool has_dmabuf = false, has_peermem = access("/sys/module/nvidia_peermem", F_OK) == 0 ||
+					       access("/sys/kernel/mm/memory_peers/nv_mem", F_OK) == 0;
+	struct ibv_pd *pd = v->alloc_pd(ctx);
+
+	if (pd && v->reg_dmabuf_mr && !v->reg_dmabuf_mr(pd, 0, 0, 0, -1, 0))
+		has_dmabuf = errno == EBADF;
+	if (pd)
+		v->dealloc_pd(pd);
+	doctor_add(d, DOCTOR_OK, RDMA, name, "memory of GPUs: %s",
+		   has_dmabuf && has_peermem ? "as dma-bufs, and by address (nvidia-peermem)" :
+		   has_dmabuf		     ? "as dma-bufs, where the GPU's driver gives them" :
+		   has_peermem		     ? "by address (nvidia-peermem)" :
+					       "out of reach: no dma-bufs here, and no nvidia-peermem");
+}
+
 static void look_at_device(struct doctor *d, const struct verbs *v, struct ibv_device *dev)
 {
 	const char *name = v->get_device_name(dev);
@@ -194,6 +214,7 @@ static void look_at_device(struct doctor *d, const struct verbs *v, struct ibv_d
 		   strncmp(name, "rxe", 3) == 0 ? "; soft-RoCE: correct, not fast" : "");
 	for (unsigned int p = 1; p <= attr.phys_port_cnt; p++)
 		look_at_port(d, v, ctx, name, p, is_chosen);
+	look_for_gpu_memory(d, v, ctx, name);
 	v->close_device(ctx);
 }
 

@@ -152,6 +152,8 @@ static int join(struct worker *w, const struct wire_hello *m)
 	main->back = w;
 	w->back = main;
 	worker_set_state(w, WORKER_BACK);
+	log_info("worker %u: messages towards it go over a second connection%s", main->number,
+		 link_reaches_gpus(w->link) ? ", into memory of its GPU" : "");
 	welcome(w);
 	return 0;
 }
