@@ -13,14 +13,18 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/groups.h"
+#include "daemon/low-port.h"
 #include "daemon/store-private.h"
 #include "store/buffer.h"
+#include "store/gloo-ring.h"
 #include "store/gloo.h"
 
 #define OPS_KEPT 64 /* of a group: older ones are over */
 #define OUT_MAX (64u << 20) /* for one that does not read */
 #define SEQ_NS (5 * NS_PER_S) /* for a connection to say who it is */
 #define ALL_RANKS UINT32_MAX
+#define RING_ASKS_MAX 4 /* of a connection in one all-gather; gloo has two under way */
 
 struct gloo_conn {
 	struct gloo_group *group; /* borrowed */
@@ -52,6 +56,7 @@ struct gloo_op {
 	size_t n_come;
 	struct buffer content; /* broadcast */
 	bool has_content;
+	struct gloo_ring ring; /* all-gather */
 	struct gloo_op *prev, *next;
 };
 
@@ -76,12 +81,14 @@ struct gloo_group {
 	uint32_t n_ranks; /* 0: not known */
 	struct sockaddr_storage addr; /* of the first real member */
 	struct gloo_member *real; /* owned */
+	uint32_t *ranks;          /* owned: theirs, sorted */
 	size_t n_real, n_ops;
 	uint64_t set_ns; /* when a real rank has set its address last */
 	struct gloo_port *ports; /* owned lists */
 	struct gloo_conn *conns;
 	struct gloo_op *ops;
 	char name[72];
+	size_t group_at, n_group; /* torch's name of it, in the key */
 	size_t n_key;
 	uint8_t key[];
 };
@@ -101,6 +108,7 @@ static void op_free(struct gloo_group *g, struct gloo_op *op)
 	DL_FOREACH_SAFE(op->asks, ask, next)
 		free(ask);
 	buffer_deinit(&op->content);
+	gloo_ring_deinit(&op->ring);
 	free(op->come);
 	free(op);
 }
@@ -150,6 +158,7 @@ struct store_gloo *gloo_free(struct store_gloo *gl)
 			op_free(g, g->ops);
 		while (g->ports)
 			port_free(g->ports);
+		free(g->ranks);
 		free(g->real);
 		free(g);
 	}
@@ -193,8 +202,8 @@ static bool barrier_has_come(void *ctx, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* The group's size, from a barrier: rank 0 receives first from the last rank, and the last
- * rank sends first to rank 0. */
+/* The group's size, from a barrier or an all-gather: rank 0 receives first from the last rank, and the
+ * last rank sends first to rank 0. Else the job's own list may say it. */
 static void learn_size(struct gloo_group *g, uint32_t real, uint32_t peer, bool is_receiver)
 {
 	uint32_t highest = 0;
@@ -208,6 +217,9 @@ static void learn_size(struct gloo_group *g, uint32_t real, uint32_t peer, bool 
 		g->n_ranks = peer + 1;
 	else if (!is_receiver && real == highest && peer == 0)
 		g->n_ranks = real + 1;
+	if (!g->n_ranks)
+		g->n_ranks = groups_size(g->store->daemon,
+					 (struct store_bytes){g->key + g->group_at, g->n_group});
 	if (g->n_ranks)
 		log_info("store: %s has %u ranks", g->name, g->n_ranks);
 }
@@ -240,15 +252,27 @@ static int say(struct gloo_conn *c, enum gloo_opcode opcode, uint64_t slot, uint
 	return r < 0 || !body ? r : buffer_add(&c->out, body, length);
 }
 
+static struct gloo_ranks ranks_of(const struct gloo_group *g)
+{
+	const struct config *c = g->store->daemon->config;
+
+	return g->is_default ? (struct gloo_ranks){g->n_ranks, c->real, c->n_real}
+			     : (struct gloo_ranks){g->n_ranks, g->ranks, g->n_real};
+}
+
 /* Return: 1 answered; 0 not yet; negative errno. */
 static int answer(struct gloo_group *g, struct gloo_op *op, struct gloo_ask *ask)
 {
 	struct barrier_ctx ctx = {g, op};
 	struct gloo_barrier b = {g->n_ranks, barrier_is_real, barrier_has_come, &ctx};
+	struct gloo_ranks ranks = ranks_of(g);
 	struct gloo_conn *c = ask->conn;
+	const uint8_t *part = NULL;
 	int r = 1;
 
-	if (gloo_kind(op->slot) == GLOO_BROADCAST) {
+	if (gloo_kind(op->slot) == GLOO_ALLGATHER) {
+		r = g->n_ranks ? gloo_ring_get(&op->ring, &ranks, c->real_rank, ask->length, &part) : 0;
+	} else if (gloo_kind(op->slot) == GLOO_BROADCAST) {
 		if (!op->has_content)
 			return 0;
 		if (op->content.n != ask->length)
@@ -263,7 +287,7 @@ static int answer(struct gloo_group *g, struct gloo_op *op, struct gloo_ask *ask
 	r = say(c, GLOO_SEND_READY, op->slot, ask->length, NULL);
 	if (r == 0)
 		r = say(c, GLOO_DATA, op->slot, ask->length,
-			op->has_content ? (const void *)buffer_front(&op->content) : "");
+			part ? part : op->has_content ? buffer_front(&op->content) : (const uint8_t *)"");
 	return r < 0 ? r : 1;
 }
 
@@ -312,8 +336,8 @@ static int refuse(struct gloo_conn *c, const char *what)
 
 	if (!g->is_told)
 		server_warn(g->store->daemon, "store: rank %u of %s calls %s with rank %u, which is virtual: gloo "
-			    "calls with virtual ranks can be barriers and broadcasts from a real rank, for the "
-			    "values of others would be needed. Use backend \"nccl\" for this group; the "
+			    "calls with virtual ranks can be barriers, all_gather (with data mirror), and broadcasts and "
+			    "scatters from a real rank, for the values of others would be needed. Use backend \"nccl\" for this group; the "
 			    "connection is closed", c->real_rank, g->name, what, c->virtual_rank);
 	g->is_told = true;
 	return -ENOTSUP;
@@ -321,8 +345,13 @@ static int refuse(struct gloo_conn *c, const char *what)
 
 static int on_data(struct gloo_conn *c, struct gloo_op *op, const void *body, uint64_t length)
 {
+	struct gloo_ranks ranks = ranks_of(c->group);
 	struct gloo_pair *come;
 
+	if (gloo_kind(op->slot) == GLOO_SCATTER)
+		return 0; /* a virtual rank's part, that nobody looks at */
+	if (gloo_kind(op->slot) == GLOO_ALLGATHER)
+		return c->group->n_ranks ? gloo_ring_put(&op->ring, &ranks, c->real_rank, body, length) : -ENOTSUP;
 	if (gloo_kind(op->slot) == GLOO_BROADCAST) {
 		if (!op->has_content && buffer_add(&op->content, body, length) < 0)
 			return -ENOMEM;
@@ -341,11 +370,13 @@ static int on_data(struct gloo_conn *c, struct gloo_op *op, const void *body, ui
 
 static int on_recv_ready(struct gloo_conn *c, struct gloo_op *op, uint64_t length)
 {
+	uint32_t n = 0, most = gloo_kind(op->slot) == GLOO_ALLGATHER ? RING_ASKS_MAX : 1;
 	struct gloo_ask *ask;
 
 	DL_FOREACH(op->asks, ask)
-		if (ask->conn == c)
-			return -EPROTO; /* as above, and one receives once in a broadcast */
+		n += ask->conn == c;
+	if (n == most)
+		return -EPROTO; /* as above, and one receives once in a broadcast */
 	ask = calloc(1, sizeof(*ask));
 	if (!ask)
 		return -ENOMEM;
@@ -354,21 +385,29 @@ static int on_recv_ready(struct gloo_conn *c, struct gloo_op *op, uint64_t lengt
 	return 0;
 }
 
+/* In an all-gather virtual ranks send what their templates do: that is mirror, no other data policy. */
+static bool is_played_kind(const struct gloo_group *g, enum gloo_kind kind)
+{
+	return kind == GLOO_BARRIER || kind == GLOO_BROADCAST || kind == GLOO_SCATTER ||
+	       (kind == GLOO_ALLGATHER && g->store->daemon->config->data == DATA_MIRROR);
+}
+
 /* Return: 0; negative errno: the connection is over. */
 static int on_frame(struct gloo_conn *c, const struct gloo_frame *f, const void *body)
 {
 	enum gloo_kind kind = gloo_kind(f->slot);
+	struct gloo_ranks ranks;
 	struct gloo_op *op;
 	int r = 0;
 
-	if (kind != GLOO_BARRIER && kind != GLOO_BROADCAST)
+	if (!is_played_kind(c->group, kind) || (kind == GLOO_SCATTER && f->opcode == GLOO_RECV_READY))
 		return refuse(c, gloo_kind_name(kind));
 	if (kind == GLOO_BARRIER && f->length) /* its messages are empty, and so are the answers */
 		return -EPROTO;
 	op = op_get(c->group, f->slot);
 	if (!op)
 		return -ENOMEM;
-	if (kind == GLOO_BARRIER && f->opcode != GLOO_DATA)
+	if ((kind == GLOO_BARRIER || kind == GLOO_ALLGATHER) && f->opcode != GLOO_DATA)
 		learn_size(c->group, c->real_rank, c->virtual_rank, f->opcode == GLOO_RECV_READY);
 	if (f->opcode == GLOO_SEND_READY)
 		r = say(c, GLOO_RECV_READY, f->slot, f->length, NULL);
@@ -378,6 +417,9 @@ static int on_frame(struct gloo_conn *c, const struct gloo_frame *f, const void 
 		r = on_data(c, op, body, f->length);
 	if (r == 0)
 		answer_all(c->group, op);
+	ranks = ranks_of(c->group);
+	if (r == 0 && kind == GLOO_ALLGATHER && ranks.n_ranks && gloo_ring_is_over(&op->ring, &ranks))
+		op_free(c->group, op); /* what it keeps may be much */
 	return r;
 }
 
@@ -472,37 +514,6 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 		conn_free(c);
 }
 
-static void set_port(struct sockaddr_storage *a, uint32_t port)
-{
-	if (a->ss_family == AF_INET)
-		((struct sockaddr_in *)a)->sin_port = htons((uint16_t)port);
-	else
-		((struct sockaddr_in6 *)a)->sin6_port = htons((uint16_t)port);
-}
-
-/* A free port at the host of @a whose raw bytes, read as gloo does, are as low as can be: all
- * with a low byte of 0 first, those below the range that programs are given from. Return: the
- * descriptor, listening; -EADDRNOTAVAIL. */
-static int listen_low(struct sockaddr_storage *a)
-{
-	socklen_t len = a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-
-	for (uint32_t low = 0; low < 16; low++) {
-		for (uint32_t high = 4; high < 128; high++) {
-			CLEANUP(closep) int fd = socket(a->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-			if (fd < 0)
-				return -errno;
-			set_port(a, high << 8 | low);
-			if (bind(fd, (struct sockaddr *)a, len) == 0 && listen(fd, SOMAXCONN) == 0)
-				return steal_fd(&fd);
-			if (errno == EADDRNOTAVAIL)
-				return -errno; /* not an address of this host */
-		}
-	}
-	return -EADDRNOTAVAIL;
-}
-
 /* Return: NULL when there is none. */
 static struct gloo_port *port_get(struct gloo_group *g, uint32_t rank)
 {
@@ -518,7 +529,7 @@ static struct gloo_port *port_get(struct gloo_group *g, uint32_t rank)
 	p->group = g;
 	p->virtual_rank = wanted;
 	p->addr = g->addr;
-	p->fd = listen_low(&p->addr);
+	p->fd = low_port_listen(&p->addr);
 	if (p->fd < 0) {
 		free(p);
 		return NULL;
@@ -561,6 +572,8 @@ static struct gloo_group *group_get(struct store_server *ss, struct store_bytes 
 		return NULL;
 	g->store = ss;
 	g->n_key = name.n;
+	g->group_at = (size_t)(k->group.p - key.p);
+	g->n_group = k->group.n;
 	memcpy(g->key, name.p, name.n);
 	g->is_default = k->is_default;
 	if (k->is_default)
@@ -598,6 +611,8 @@ void gloo_on_address(struct store_server *ss, struct store_bytes key, const stru
 	struct gloo_group *g = group_get(ss, key, k);
 	struct gloo_address a;
 	struct gloo_member *real;
+	uint32_t *ranks;
+	size_t at;
 
 	if (!g || gloo_address_parse(value, &a) < 0)
 		return;
@@ -611,10 +626,17 @@ void gloo_on_address(struct store_server *ss, struct store_bytes key, const stru
 			op_free(g, g->ops);
 		return;
 	}
+	ranks = realloc(g->ranks, (g->n_real + 1) * sizeof(*ranks));
+	if (!ranks)
+		return;
+	g->ranks = ranks;
 	real = realloc(g->real, (g->n_real + 1) * sizeof(*real));
 	if (!real)
 		return;
 	g->real = real;
+	for (at = g->n_real; at > 0 && ranks[at - 1] > k->rank; at--)
+		ranks[at] = ranks[at - 1];
+	ranks[at] = k->rank;
 	real[g->n_real++] = (struct gloo_member){k->rank, world_rank};
 	g->addr = a.sockaddr;
 	g->set_ns = clock_now_ns();
@@ -689,6 +711,8 @@ void gloo_tick(struct store_server *ss, uint64_t now_ns)
 				if (ask->is_told || now_ns < ask->since_ns + SERVER_WARN_NS)
 					continue;
 				ask->is_told = true;
+				if (gloo_kind(op->slot) == GLOO_ALLGATHER && !g->n_ranks)
+					shutdown(ask->conn->fd, SHUT_RDWR); /* and never will be known */
 				ask_text(g, op, ask, now_ns, text, sizeof(text));
 				server_warn(ss->daemon, "%s", text);
 			}

@@ -1,4 +1,4 @@
-"""A gloo group of a world of which two ranks are real: nboxd plays the others in barriers and broadcasts.
+"""A gloo group of a world of which two ranks are real: nboxd plays the others in barriers, broadcasts, all-gathers and scatters.
 
     NBOX_BUILD=build python tests/torch/store_gloo.py
 """
@@ -28,6 +28,18 @@ def worker():
         x = torch.full((1000,), float(rank))
         dist.broadcast(x, src=root)
         expect(bool((x == root).all()), "broadcast from %d: %r" % (root, x[:3]))
+    # virtual rank v sends what real rank number v mod 2 does
+    expected = [r if first <= r <= last else first + r % 2 for r in range(dist.get_world_size())]
+    parts = [torch.zeros(3) for _ in expected]
+    dist.all_gather(parts, torch.full((3,), float(rank)))
+    expect([p.tolist() for p in parts] == [[r] * 3 for r in expected], parts)
+    objects = [None] * len(expected)
+    dist.all_gather_object(objects, {"rank": rank, "more": "x" * (100 + rank % 2)})
+    expect([o["rank"] for o in objects] == expected, objects)
+    x = torch.zeros(5)
+    dist.scatter(x, [torch.full((5,), float(r)) for r in range(len(expected))] if rank == first else None, src=first)
+    expect(bool((x == rank).all()), x)
+    x = torch.zeros(1000)
     objects = ["from %d" % rank]
     dist.broadcast_object_list(objects, src=first)
     expect(objects == ["from %d" % first], objects)
