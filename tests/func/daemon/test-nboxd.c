@@ -169,10 +169,32 @@ static void test_clocks(void **state)
 	daemon_stop(&d);
 }
 
+/* What no network can do is said, of a collective and of calls. */
+static void test_below_bound(void **state)
+{
+	const char *const more[] = {"--model", "const:time=1us", "--inter-bandwidth", "1GB/s", NULL};
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "2", 1, "shm", "none", more);
+	fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 250, 0); /* 1000 bytes at 1 B/ns: just 1 us */
+	assert_true(fakes_ops_over(f, 1));
+	assert_false(daemon_said(&d, "the network alone needs"));
+	fake_arrive(&f[0], &f[0].ready[0], 1, COLL_ALLREDUCE, 1000, 0);
+	assert_true(fakes_ops_over(f, 1));
+	assert_true(daemon_said(&d, "(AllReduce): the model says 1.00 us, but the network alone needs 4.00 us"));
+	close_all(1);
+	daemon_stop(&d);
+}
+
 /* A rank that is gone is gone: also from communicators that are made afterwards, but from none that it is not in. */
 static void test_gone(void **state)
 {
 	const char *const more[] = {"--model", "const:time=1ms", "--what-if", "fail:rank=3,after=1", NULL};
+	struct {
+		struct wire_comm_shrink m;
+		uint32_t excluded;
+	} body = {.m = {.cookie = 2, .n_excluded = 1}, .excluded = 3};
 	struct daemon d;
 
 	(void)state;
@@ -185,16 +207,24 @@ static void test_gone(void **state)
 	}
 	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
 	assert_non_null(strstr(f[1].abort.text, "world rank 3 is gone"));
+	/* that is how a job goes on: a shrink of the dead one without it */
+	for (size_t i = 0; i < 2; i++) {
+		body.m.parent = f[i].ready[0].comm;
+		body.m.rank = (uint32_t)i;
+		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body, sizeof(body));
+	}
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 2));
+	assert_int_equal(f[1].ready[1].m.n_ranks, 3);
 	for (size_t i = 0; i < 2; i++)
 		fake_init(&f[i], 8, 2, (uint32_t)i, (uint32_t)i);
-	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 2));
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 3));
 	for (size_t i = 0; i < 2; i++)
-		fake_arrive(&f[i], &f[i].ready[1], 0, COLL_ALLREDUCE, 100, 0);
+		fake_arrive(&f[i], &f[i].ready[2], 0, COLL_ALLREDUCE, 100, 0);
 	assert_true(fakes_ops_over(f, 2));
 	for (size_t i = 0; i < 2; i++)
 		fake_init(&f[i], 9, 4, (uint32_t)i, (uint32_t)i);
-	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 3));
-	fake_arrive(&f[0], &f[0].ready[2], 0, COLL_ALLREDUCE, 100, 0);
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 4));
+	fake_arrive(&f[0], &f[0].ready[3], 0, COLL_ALLREDUCE, 100, 0);
 	assert_true(fakes_got(f, 2, WIRE_ABORT, 2));
 	assert_non_null(strstr(f[1].abort.text, "world rank 3 is gone"));
 	close_all(2);
@@ -380,6 +410,11 @@ static void test_mismatch(void **state)
 	for (size_t i = 0; i < 2; i++)
 		fake_arrive(&f[i], &f[i].ready[1], 0, COLL_ALLREDUCE, 10, 0);
 	assert_true(fakes_ops_over(f, 2));
+	/* the root alone, too */
+	for (uint32_t i = 0; i < 2; i++)
+		fake_arrive(&f[i], &f[i].ready[1], 1, COLL_BROADCAST, 10, i);
+	assert_true(fakes_got(f, 2, WIRE_ABORT, 2));
+	assert_non_null(strstr(f[0].abort.text, "(40 B), root 1"));
 	close_all(2);
 	daemon_stop(&d);
 }
@@ -693,6 +728,7 @@ int main(void)
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_clocks),
 		cmocka_unit_test(test_delay),
+		cmocka_unit_test(test_below_bound),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_p2p),
 		cmocka_unit_test(test_sub_communicators),

@@ -679,6 +679,7 @@ static void test_gloo_enemies(void **state)
  * A short absence is none. */
 static void test_generations(void **state)
 {
+	uint8_t ids[2][WIRE_ID_BYTES];
 	int a;
 
 	(void)state;
@@ -693,6 +694,17 @@ static void test_generations(void **state)
 	put(a, request(STORE_CHECK, "nk", UINT64_C(1), "/default_pg/0//cuda//0"));
 	assert_int_equal(take_u8(a), 1);
 	close(a);
+	daemon_stop(&d);
+	/* so are the ids that nboxd made for virtual ranks: a new communicator is not the old one */
+	start("2,3");
+	for (int i = 0; i < 2; i++) {
+		a = client();
+		put(a, request(STORE_GET, "k", "/default_pg/0//cuda//0"));
+		assert_int_equal(take_value(a, ids[i], WIRE_ID_BYTES), WIRE_ID_BYTES);
+		close(a);
+		sleep(1);
+	}
+	assert_memory_not_equal(ids[0], ids[1], WIRE_ID_BYTES);
 	daemon_stop(&d);
 }
 
