@@ -244,10 +244,13 @@ static void test_child_of_guess(void **state)
 	struct daemon d;
 
 	(void)state;
-	start(&d, args, 1);
+	start(&d, args, 2);
 	init(&f[0], &id, 5, 0, 0); /* no regular group of a world of 64 has 5 ranks */
 	assert_true(fakes_got(f, 1, WIRE_COMM_READY, 1));
 	assert_int_equal(f[0].ready[0].m.is_guess, 1);
+	init(&f[1], &id, 5, 3, 1); /* too late */
+	assert_true(fakes_got(&f[1], 1, WIRE_ABORT, 1));
+	assert_non_null(strstr(f[1].abort.text, "rank 3 came after communicator 1 was complete without it"));
 	body.m.parent = f[0].ready[0].comm;
 	fake_send(&f[0], WIRE_COMM_SHRINK, body.m.parent, 0, 0, &body, sizeof(body));
 	assert_true(fakes_got(f, 1, WIRE_COMM_READY, 2));
@@ -257,7 +260,7 @@ static void test_child_of_guess(void **state)
 	/* each row of the record says so */
 	fake_arrive(&f[0], &f[0].ready[1], 0, COLL_ALLREDUCE, 100, 0);
 	assert_true(fakes_ops_over(f, 1));
-	end(&d, 1);
+	end(&d, 2);
 	snprintf(path, sizeof(path), "%s/record.nbox", out);
 	if (record_load(path, &rec, &err) < 0)
 		fail_msg("%s", err.text);
