@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/doctor.h"
+#include "links/rdma-gid.h"
 #include "links/verbs.h"
 
 #define RDMA "RDMA"
@@ -101,9 +102,26 @@ static const char *state_name(enum ibv_port_state s)
 	return (unsigned int)s < ARRAY_SIZE(names) ? names[s] : "unknown state";
 }
 
+/* As the link chooses: IPv4 before IPv6, the first of each. */
+static void take_address(struct doctor *d, const struct verbs *v, uint8_t link_layer, const struct in6_addr *a)
+{
+	struct sockaddr_storage at;
+	union ibv_gid gid;
+	char text[INET6_ADDRSTRLEN];
+
+	memcpy(gid.raw, a->s6_addr, sizeof(gid.raw));
+	if ((!d->rdma_address[0] || d->rdma_address[0] == '[') && rdma_gid_address(v, link_layer, &gid, AF_INET, &at)) {
+		inet_ntop(AF_INET, &((struct sockaddr_in *)&at)->sin_addr, text, sizeof(text));
+		snprintf(d->rdma_address, sizeof(d->rdma_address), "%s", text);
+	} else if (!d->rdma_address[0] && rdma_gid_address(v, link_layer, &gid, AF_INET6, &at)) {
+		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&at)->sin6_addr, text, sizeof(text));
+		snprintf(d->rdma_address, sizeof(d->rdma_address), "[%s]", text);
+	}
+}
+
 /* "RoCE v2 10.0.0.1 (GID 1, eth0)" of each GID; the best address goes to @d. */
-static void read_gids(struct doctor *d, const char *device, unsigned int port, int n_gids, bool is_usable,
-		      char *text, size_t size, json_t *ret_gids)
+static void read_gids(struct doctor *d, const struct verbs *v, uint8_t link_layer, const char *device,
+		      unsigned int port, int n_gids, bool is_usable, char *text, size_t size, json_t *ret_gids)
 {
 	size_t used = 0;
 
@@ -111,7 +129,7 @@ static void read_gids(struct doctor *d, const char *device, unsigned int port, i
 	for (int i = 0; i < n_gids && i < GIDS_MAX; i++) {
 		char gid[64], type[32], netdev[32], address[INET6_ADDRSTRLEN] = "";
 		struct in6_addr a;
-		bool is_v4, is_local;
+		bool is_v4;
 		json_t *j;
 
 		if (!read_sys(gid, sizeof(gid), SYS "/%s/ports/%u/gids/%d", device, port, i) ||
@@ -121,14 +139,12 @@ static void read_gids(struct doctor *d, const char *device, unsigned int port, i
 		read_sys(type, sizeof(type), SYS "/%s/ports/%u/gid_attrs/types/%d", device, port, i);
 		read_sys(netdev, sizeof(netdev), SYS "/%s/ports/%u/gid_attrs/ndevs/%d", device, port, i);
 		is_v4 = IN6_IS_ADDR_V4MAPPED(&a);
-		is_local = IN6_IS_ADDR_LINKLOCAL(&a);
 		if (is_v4)
 			inet_ntop(AF_INET, a.s6_addr + 12, address, sizeof(address));
 		else
 			inet_ntop(AF_INET6, &a, address, sizeof(address));
-		/* IPv4 before IPv6, as the link chooses */
-		if (is_usable && !is_local && (!d->rdma_address[0] || (is_v4 && d->rdma_address[0] == '[')))
-			snprintf(d->rdma_address, sizeof(d->rdma_address), is_v4 ? "%s" : "[%s]", address);
+		if (is_usable)
+			take_address(d, v, link_layer, &a);
 		j = json_pack("{s:i, s:s, s:s, s:s}", "index", i, "address", address, "type", type, "netdev", netdev);
 		if (j)
 			json_array_append_new(ret_gids, j);
@@ -155,7 +171,7 @@ static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_con
 	}
 	is_active = attr.state == IBV_PORT_ACTIVE;
 	read_sys(rate, sizeof(rate), SYS "/%s/ports/%u/rate", device, port);
-	read_gids(d, device, port, attr.gid_tbl_len, is_active && is_chosen, gids, sizeof(gids), list);
+	read_gids(d, v, attr.link_layer, device, port, attr.gid_tbl_len, is_active && is_chosen, gids, sizeof(gids), list);
 	f = doctor_add(d, is_active ? DOCTOR_OK : DOCTOR_NOTE, RDMA, name, "%s, %s, %s, MTU %d; GIDs: %s",
 		       state_name(attr.state),
 		       attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE (Ethernet)" : "InfiniBand",
@@ -261,8 +277,8 @@ static void choose_device(struct doctor *d, const struct verbs *v, struct ibv_de
 			   near ? near : "", near ? "?" : "");
 	else if (!d->rdma_address[0])
 		doctor_add(d, bad(d), RDMA, "address",
-			   "no active port has an IPv4 or global IPv6 address; give its network interface one "
-			   "(ip addr add ...) and bring it up");
+			   "no active port has an IPv4 or global IPv6 address; give its network interface (InfiniBand: "
+			   "that of IPoIB, such as ib0) one (ip addr add ...) and bring it up");
 	else
 		doctor_add(d, DOCTOR_OK, RDMA, "address", "rdma:%s", d->rdma_address);
 }

@@ -2,7 +2,7 @@
  * whose port has it, or from which it is reached; where several devices (rails) have an
  * address in its network, a worker takes the one nearest to its GPU. NBOX_IB_HCA, NBOX_IB_PORT and
  * NBOX_IB_GID_INDEX choose another one, by the address to connect from: that of the
- * first GID that fits, IPv4 before global IPv6. Link-local GIDs are never chosen. */
+ * first GID that stands for one (rdma-gid.h), IPv4 before global IPv6. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "links/rdma-gid.h"
 #include "links/rdma-listen.h"
 #include "links/rdma-near.h"
 #include "links/verbs.h"
@@ -22,44 +23,7 @@
 #define DEVICES_TOLD 16
 #define RAILS_MAX 32
 
-static bool is_link_local(const union ibv_gid *g)
-{
-	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80;
-}
-
-static bool is_ipv4(const union ibv_gid *g)
-{
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	return memcmp(g->raw, mapped, sizeof(mapped)) == 0;
-}
-
-static bool is_zero(const union ibv_gid *g)
-{
-	static const union ibv_gid zero;
-
-	return memcmp(g, &zero, sizeof(zero)) == 0;
-}
-
-/* Return: whether @g is an address that can be bound to, of @family. */
-static bool to_address(const union ibv_gid *g, int family, struct sockaddr_storage *ret)
-{
-	struct sockaddr_in *v4 = (struct sockaddr_in *)ret;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)ret;
-
-	if (is_zero(g) || is_link_local(g) || is_ipv4(g) != (family == AF_INET))
-		return false;
-	memset(ret, 0, sizeof(*ret));
-	if (family == AF_INET) {
-		v4->sin_family = AF_INET;
-		memcpy(&v4->sin_addr, g->raw + 12, 4);
-	} else {
-		v6->sin6_family = AF_INET6;
-		memcpy(&v6->sin6_addr, g->raw, 16);
-	}
-	return true;
-}
-
+/* Return: 0; -ENETDOWN; -EADDRNOTAVAIL; -ENXIO: that, on InfiniBand. */
 static int search_port(const struct verbs *v, struct ibv_context *ctx, uint8_t port,
 		       const struct rdma_options *o, int family, struct sockaddr_storage *ret)
 {
@@ -75,10 +39,11 @@ static int search_port(const struct verbs *v, struct ibv_context *ctx, uint8_t p
 	for (i = 0; i < last; i++) {
 		if (o->gid_index >= 0 && i != o->gid_index)
 			continue;
-		if (!v->query_gid(ctx, port, i, &gid) && to_address(&gid, family, ret))
+		if (!v->query_gid(ctx, port, i, &gid) &&
+		    rdma_gid_address(v, attr.link_layer, &gid, family, ret))
 			return 0;
 	}
-	return -EADDRNOTAVAIL;
+	return attr.link_layer == IBV_LINK_LAYER_INFINIBAND ? -ENXIO : -EADDRNOTAVAIL;
 }
 
 static int search_device(const struct verbs *v, struct ibv_device *dev,
@@ -95,7 +60,7 @@ static int search_device(const struct verbs *v, struct ibv_device *dev,
 			if (o->port && p != o->port)
 				continue;
 			r = search_port(v, ctx, (uint8_t)p, o, family, ret);
-			if (r == 0 || rc == -EADDRNOTAVAIL)
+			if (r == 0 || rc == -EADDRNOTAVAIL || r == -ENXIO)
 				rc = r;
 		}
 	v->close_device(ctx);
@@ -156,7 +121,10 @@ static int search(const struct rdma_options *o, int family, struct sockaddr_stor
 			     "no %s address on device %s (NBOX_IB_HCA, NBOX_IB_PORT, NBOX_IB_GID_INDEX): "
 			     "%s; `nbox doctor` lists ports and GIDs",
 			     family == AF_INET ? "IPv4" : "IPv6", o->hca[0] ? o->hca : "(any)",
-			     rc == -ENETDOWN ? "the port is down" : "no GID fits");
+			     rc == -ENETDOWN ? "the port is down"
+			     : rc == -ENXIO  ? "the port is InfiniBand, and no interface of IPoIB over it "
+					       "(such as ib0) is up with an address"
+					     : "no GID fits");
 	v->free_device_list(list);
 	return rc;
 }
@@ -241,7 +209,8 @@ static bool port_has(const struct verbs *v, struct ibv_context *ctx, uint8_t por
 		return false;
 	last = attr.gid_tbl_len < GIDS_MAX ? attr.gid_tbl_len : GIDS_MAX;
 	for (i = 0; i < last; i++) {
-		if (v->query_gid(ctx, port, i, &gid) || !to_address(&gid, family, &at))
+		if (v->query_gid(ctx, port, i, &gid) ||
+		    !rdma_gid_address(v, attr.link_layer, &gid, family, &at))
 			continue;
 		for (size_t k = 0; k < r->n_own; k++)
 			if (is_same_address((const struct sockaddr *)&r->own[k],
@@ -329,5 +298,5 @@ int rdma_own_address(const struct rdma_options *o, struct sockaddr_storage *ret,
 {
 	int rc = search(o, AF_INET, ret, err);
 
-	return rc == -EADDRNOTAVAIL ? search(o, AF_INET6, ret, err) : rc;
+	return rc == -EADDRNOTAVAIL || rc == -ENXIO ? search(o, AF_INET6, ret, err) : rc;
 }

@@ -30,6 +30,8 @@ struct ibv_context *fake_cm_context(unsigned int device);
 /* With the lock: an event for all who have the first device open; or for @only. */
 void fake_async_locked(const struct ibv_async_event *e, struct ibv_context *only);
 
+union ibv_gid fake_port_gid(unsigned int device);
+
 /* --- fake-net.c: networks of this host --- */
 int fake_get_networks(struct ifaddrs **ret);
 void fake_free_networks(struct ifaddrs *list);

@@ -35,6 +35,9 @@ extern struct fake_faults {
 	int hello_version;        /* ... or with this version */
 	bool has_rails;           /* fake0 and fake1 are 198.51.100.1 and .2 of one network */
 	bool rail_is_down;        /* the port of fake1 */
+	bool is_infiniband;       /* the ports; fake0's GID 0 is that of IPoIB interface ib0 */
+	bool has_subnet_prefix;   /* ... whose GIDs look like global IPv6 addresses */
+	bool has_no_ipoib, ipoib_is_down, ipoib_has_v6_only;
 	int dmabuf_errno;         /* of registrations of dma-bufs */
 	int peer_memory_errno;    /* ... and of memory of the GPU by its address */
 } fake_faults;

@@ -45,10 +45,53 @@ static void devices_are_chosen(void **state)
 	assert_non_null(strstr(err.text, "did you mean 'fake0'?"));
 }
 
+/* A GID of InfiniBand is no address, also where it looks like one: IPoIB's is. */
+static void infiniband_ports(void **state)
+{
+	struct rdma_options o = use_options();
+	struct sockaddr_storage a;
+	struct err err;
+
+	(void)state;
+	fake_faults.is_infiniband = true;
+	for (int i = 0; i < 2; i++) {
+		fake_faults.has_subnet_prefix = i;
+		assert_int_equal(rdma_own_address(&o, &a, &err), 0);
+		assert_int_equal(a.ss_family, AF_INET);
+		assert_int_equal(((struct sockaddr_in *)&a)->sin_addr.s_addr, htonl(0x7f000002));
+	}
+	o.gid_index = 0;
+	assert_int_equal(rdma_own_address(&o, &a, &err), 0);
+	/* its global address, not the one of the link */
+	fake_faults.ipoib_has_v6_only = true;
+	assert_int_equal(rdma_own_address(&o, &a, &err), 0);
+	assert_int_equal(a.ss_family, AF_INET6);
+	assert_int_equal(((struct sockaddr_in6 *)&a)->sin6_addr.s6_addr[0], 0x20);
+	for (int i = 0; i < 2; i++) {
+		fake_faults.has_no_ipoib = i == 0;
+		fake_faults.ipoib_is_down = i == 1;
+		assert_int_equal(rdma_own_address(&o, &a, &err), -ENXIO);
+		assert_non_null(strstr(err.text, "the port is InfiniBand, and no interface of IPoIB over it"));
+	}
+}
+
+/* ... and a link from and to it works as over RoCE. */
+static void a_link_over_infiniband(void **state)
+{
+	struct rdma_options o = use_options();
+
+	(void)state;
+	fake_faults.is_infiniband = true;
+	strcpy(o.hca, "fake0");
+	rdma_options_use(&o);
+	converse("rdma:auto:0", 60, 60, 60, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(options_are_strict), T(devices_are_chosen),
+		T(options_are_strict), T(devices_are_chosen), T(infiniband_ports),
+		T(a_link_over_infiniband),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
