@@ -2,6 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 set -uo pipefail
 BUILD=${1:?usage: test BUILD-FOLDER}
+if [ "${NBOX_LINK:-}" = rdma ] && [ -z "${NBOX_TEST_RDMA:-}" ]; then echo "1..0 # SKIP NBOX_TEST_RDMA names no address of an RDMA device"; exit 0; fi
 NBOX=$BUILD/nbox PERF=$BUILD/nbox-perf
 tmp=$(mktemp -d)
 export XDG_RUNTIME_DIR=$tmp

@@ -28,7 +28,10 @@ static void start(struct daemon *d, const char *const *more, size_t n)
 	static char addr[64];
 	size_t k = 6;
 
-	snprintf(addr, sizeof(addr), "shm:/tmp/nbox-members-%d.sock", (int)getpid());
+	if (getenv("NBOX_TEST_RDMA"))
+		snprintf(addr, sizeof(addr), "%s", test_address("", NULL));
+	else
+		snprintf(addr, sizeof(addr), "shm:/tmp/nbox-members-%d.sock", (int)getpid());
 	args[k++] = "--addr";
 	args[k++] = addr;
 	while (*more)
