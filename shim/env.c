@@ -9,11 +9,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "base/variables.h"
 #include "shim/autostart.h"
 #include "shim/launcher.h"
 
 #define TIMEOUT_DEFAULT_NS (600 * NS_PER_S)
 
+extern char **environ;
 static struct env the_env;
 
 static const char *get(const char *name)
@@ -77,6 +79,16 @@ static int read_memory(struct env *e)
 	return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_MEMORY=%s: one of auto, host, device", text);
 }
 
+/* nbox and nboxd refuse such a variable; here a job is running, and each node's first worker says it. */
+static void warn_unknown(void)
+{
+	const char *unknown = variable_first_unknown(environ), *local_rank = get("LOCAL_RANK");
+	char text[256];
+
+	if (unknown && (!local_rank || !strcmp(local_rank, "0")))
+		log_warn("variable %s", variable_unknown_text(unknown, text, sizeof(text)));
+}
+
 static int parse(struct env *e)
 {
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
@@ -92,6 +104,7 @@ static int parse(struct env *e)
 	e->payload_work = e->ask_python = true;
 	if (!e->is_virtual)
 		return 0;
+	warn_unknown();
 	rc = launcher_problem(&e->err);
 	if (!rc && e->is_auto)
 		rc = prepare_autostart(e);

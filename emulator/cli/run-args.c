@@ -105,12 +105,6 @@ int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
 	return 0;
 }
 
-static void warn_sentence(void *ctx, const char *sentence)
-{
-	(void)ctx;
-	fprintf(stderr, "nbox: warning: %s\n", sentence);
-}
-
 /* The model and the what-ifs as nboxd will load them: an error now is better than
  * one from a process behind us. */
 static int check_model(const struct run *r, struct err *err)
@@ -135,7 +129,7 @@ int run_prepare(struct run *r, struct err *err)
 	if (code == 0 && file)
 		code = config_file(c, file, err);
 	if (code == 0)
-		code = config_environment(c, environ, warn_sentence, NULL, err);
+		code = config_environment(c, environ, err);
 	if (r->device == RUN_DEVICE_AUTO)
 		r->device = access("/dev/nvidiactl", F_OK) == 0 ? RUN_DEVICE_CUDA : RUN_DEVICE_HOST;
 	if (code == 0)

@@ -8,14 +8,8 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "base/variables.h"
 #include "config/value.h"
-
-/* Variables with the product's prefix that belong to somebody else. */
-static const char *const other_variables[] = {
-	"NBOX_CONFIG", "NBOX_DEBUG_FILE", "NBOX_NCCL", "NBOX_DEVICE", "NBOX_FOOTPRINT", "NBOX_ASK_PYTHON", "NBOX_ENABLE",
-	"NBOX_MODEL_PATH", "NBOX_NBOXD", "NBOX_INIT_TIMEOUT", "NBOX_HOST_DEVICES", "NBOX_HOST_KERNEL_TIME",
-	"NBOX_HOST_STUBS_LOG",
-};
 
 void value_clear(struct config_value *v)
 {
@@ -213,50 +207,27 @@ static int set_variable(struct config *c, enum config_id id, const char *text)
 	return 0;
 }
 
-static void warn_unknown(const char *name, void (*warn)(void *ctx, const char *sentence),
-			 void *ctx)
+int config_environment(struct config *c, char *const *environment, struct err *err)
 {
-	const char *list[CONFIG_OPTIONS + ARRAY_SIZE(other_variables)], *near;
-	char sentence[256];
-	size_t n = 0;
+	const char *unknown = variable_first_unknown(environment);
+	char text[256];
 
-	for (size_t i = 0; i < ARRAY_SIZE(other_variables); i++) {
-		if (strcmp(name, other_variables[i]) == 0)
-			return;
-		list[n++] = other_variables[i];
-	}
-	for (size_t i = 0; i < CONFIG_OPTIONS; i++)
-		list[n++] = config_options[i].variable;
-	near = units_suggest(name, list, n);
-	if (!near || !warn)
-		return;
-	snprintf(sentence, sizeof(sentence),
-		 "variable %.64s is unknown and has no effect; did you mean %s?", name, near);
-	warn(ctx, sentence);
-}
-
-int config_environment(struct config *c, char *const *environment,
-		       void (*warn)(void *ctx, const char *sentence), void *ctx,
-		       struct err *err)
-{
+	if (unknown)
+		return err_set(err, EINVAL, "variable %s", variable_unknown_text(unknown, text, sizeof(text)));
 	for (; environment && *environment; environment++) {
 		const char *entry = *environment, *eq = strchr(entry, '=');
-		char name[64];
-		size_t i;
 
-		if (!eq || strncmp(entry, "NBOX_", 5) != 0 || (size_t)(eq - entry) >= sizeof(name))
-			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)(eq - entry), entry);
-		for (i = 0; i < CONFIG_OPTIONS; i++)
-			if (strcmp(config_options[i].variable, name) == 0)
-				break;
-		if (i == CONFIG_OPTIONS) {
-			warn_unknown(name, warn, ctx);
-			continue;
-		}
 		/* An empty variable counts as unset, as in most shells' scripts. */
-		if (eq[1] && set_variable(c, (enum config_id)i, eq + 1) < 0)
-			return err_set(err, ENOMEM, "%s: out of memory", name);
+		if (!eq || !eq[1])
+			continue;
+		for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
+			const char *name = config_options[i].variable;
+
+			if (strlen(name) != (size_t)(eq - entry) || memcmp(name, entry, strlen(name)) != 0)
+				continue;
+			if (set_variable(c, (enum config_id)i, eq + 1) < 0)
+				return err_set(err, ENOMEM, "%s: out of memory", name);
+		}
 	}
 	return 0;
 }

@@ -135,11 +135,9 @@ int config_arg(struct config *c, int argc, char *const argv[], int *index, struc
 int config_unknown_flag(const char *word, const char *const *others, size_t n_others,
 			struct err *err);
 
-/* Takes the NBOX_ variables of @environment (as environ). @warn is called for
- * variables that are near to a known one, but none. */
-int config_environment(struct config *c, char *const *environment,
-		       void (*warn)(void *ctx, const char *sentence), void *ctx,
-		       struct err *err);
+/* Takes the NBOX_ variables of @environment (as environ). Return: 0; -EINVAL with the
+ * sentence: one is in nobody's table (base/variables.h); -ENOMEM. */
+int config_environment(struct config *c, char *const *environment, struct err *err);
 
 /* Reads a cluster file; once. Every error names file, line and column. */
 int config_file(struct config *c, const char *path, struct err *err);

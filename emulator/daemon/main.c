@@ -44,12 +44,6 @@ static void usage(FILE *f)
 	config_help(f);
 }
 
-static void warn(void *ctx, const char *sentence)
-{
-	(void)ctx;
-	log_warn("%s", sentence);
-}
-
 /* Return: 0; 1: answered, end; -EINVAL with the sentence. */
 static int parse_args(struct config *c, int argc, char **argv, struct args *ret, struct err *err)
 {
@@ -115,7 +109,7 @@ static int configure(struct config *c, int argc, char **argv, struct args *args,
 		args->file = getenv("NBOX_CONFIG");
 	if (args->file && (r = config_file(c, args->file, err)) < 0)
 		return r;
-	if ((r = config_environment(c, environ, warn, NULL, err)) < 0)
+	if ((r = config_environment(c, environ, err)) < 0)
 		return r;
 	return config_finish(c, err);
 }

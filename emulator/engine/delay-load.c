@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -202,6 +203,16 @@ static int compare_found(const void *a, const void *b)
 	return strcmp(((const struct found *)a)->name, ((const struct found *)b)->name);
 }
 
+/* A folder that the user named and that is not there is a mistake; nbox's own may have no models. */
+static int check_named(const char *dir, struct err *err)
+{
+	struct stat st;
+
+	if (stat(dir, &st) < 0)
+		return err_set(err, errno, "NBOX_MODEL_PATH: %.200s: %s", dir, strerror(errno));
+	return S_ISDIR(st.st_mode) ? 0 : err_set(err, ENOTDIR, "NBOX_MODEL_PATH: %.200s is no folder", dir);
+}
+
 /* NBOX_MODEL_PATH, then @dirs. The list is sorted by name. */
 static int scan(const char *const *dirs, struct found_list *ret, struct err *err)
 {
@@ -216,6 +227,11 @@ static int scan(const char *const *dirs, struct found_list *ret, struct err *err
 		if (len > 0 && len < sizeof(dir)) {
 			memcpy(dir, env, len);
 			dir[len] = '\0';
+			r = check_named(dir, err);
+			if (r < 0) {
+				found_free(ret);
+				return r;
+			}
 			r = scan_dir(dir, ret);
 		}
 		env += len + (env[len] == ':');

@@ -50,6 +50,17 @@ says "./train --x" "--dry-run says the command"
 says "(not found here: ./train)" "--dry-run says that it is not there"
 is "$(ls -d dry 2>/dev/null)" "" "--dry-run leaves nothing"
 
+for command in "$NBOX run --dry-run" "$NBOX perf allreduce --dry-run" "$BUILD/nboxd --check"; do
+	job=; case $command in *run\ *) job='-- true' ;; esac
+	# shellcheck disable=SC2086
+	exits 2 "${command##*/} refuses a mistyped variable" env NBOX_MODLE=ring $command --nodes 2 $job
+	says "variable NBOX_MODLE is unknown; did you mean 'NBOX_MODEL'?" "and suggests one"
+done
+exits 2 "a variable that is near to none" env NBOX_BANANA=ring "$NBOX" run --dry-run --nodes 2 -- true
+says "NBOX_BANANA is unknown" "names it"
+exits 1 "a folder of models that is not there" env NBOX_MODEL_PATH=/nodir "$NBOX" models
+says "NBOX_MODEL_PATH: /nodir: No such file or directory" "names it"
+
 cat >cluster.yaml <<'Y'
 cluster:
   nodes: 4

@@ -219,7 +219,10 @@ static void test_search_path(void **state)
 	snprintf(name, sizeof(name), "%s/none.so", dir);
 	assert_int_equal(symlink(BAD_DIR "/nan_op.so", name), 0);
 	/* NBOX_MODEL_PATH goes before the given folders, empty parts are nothing */
-	snprintf(var, sizeof(var), "::/nonexistent:%s:", dir);
+	setenv("NBOX_MODEL_PATH", "/nonexistent", 1);
+	assert_int_equal(test_open("none", NULL, 0, &d, &err), -ENOENT);
+	assert_sentence("folder", &err, "NBOX_MODEL_PATH: /nonexistent");
+	snprintf(var, sizeof(var), "::%s:", dir);
 	setenv("NBOX_MODEL_PATH", var, 1);
 	assert_int_equal(test_open("none", NULL, 0, &d, &err), -ENOEXEC);
 	assert_sentence("path", &err, "calls itself 'nan_op'");

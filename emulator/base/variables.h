@@ -1,0 +1,14 @@
+/* The names of all variables that begin with NBOX_: of options, of the shim, of the stand-ins, of
+ * tests and scripts. Whoever reads the environment of a run refuses the others (nbox, nboxd), or warns
+ * of them (the shim), since a mistyped one would be without effect. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Is @entry, "NAME=VALUE" or "NAME", a variable of this table? Names of tests begin with NBOX_TEST_. */
+bool variable_is_known(const char *entry);
+/* The first of @environment (as environ) that begins with NBOX_, has a value and is not known; or NULL. */
+const char *variable_first_unknown(char *const *environment);
+/* Into @buf: "NBOX_MODLE is unknown; did you mean 'NBOX_MODEL'?", for "NBOX_MODLE=ring". Return: @buf. */
+char *variable_unknown_text(const char *entry, char *buf, size_t size);
