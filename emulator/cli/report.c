@@ -152,7 +152,7 @@ static int find_iterations(const struct record_row *rows, uint64_t n, struct rep
 	uint64_t n_rows = n_periods * p;
 
 	for (uint64_t i = first; i < first + n_rows; i++) {
-		rep->modelled_ns += (rows[i].model_ns + rows[i].injected_ns) / (double)n_periods;
+		rep->modelled_ns += rows[i].model_ns / (double)n_periods;
 		rep->injected_ns += rows[i].injected_ns / (double)n_periods;
 	}
 	rep->exposed_ns = report_exposed(rows + first, n_rows) / (double)n_periods;
@@ -237,7 +237,7 @@ int report_make(const struct record *rec, struct report *ret)
 		return r;
 	if (ret->n_iterations == 0) {
 		for (uint64_t i = 0; i < n; i++)
-			ret->modelled_ns += rows[i].model_ns + rows[i].injected_ns;
+			ret->modelled_ns += rows[i].model_ns;
 		ret->injected_ns = ret->total_injected_ns;
 		ret->exposed_ns = report_exposed(rows, n);
 	}

@@ -37,8 +37,8 @@ struct report {
 	uint64_t n_iterations, ops_per_iteration;
 	struct report_stat iteration_ns;
 	/* Per iteration, means. Without iterations: of the whole run. */
-	double modelled_ns;            /* sum of the ops' time in the virtual cluster */
-	double injected_ns;            /* the part of it that what-ifs added */
+	double modelled_ns;            /* sum of what the model says of the ops */
+	double injected_ns;            /* what what-ifs added to that */
 	double exposed_ns;             /* upper bound, see report_exposed() */
 	double total_injected_ns;
 	struct report_stat lateness_ns; /* release - due, all rows */

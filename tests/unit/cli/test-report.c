@@ -142,7 +142,7 @@ static void test_report_of_a_regular_run(void **state)
 	assert_int_equal(rep.n_iterations, 10);
 	assert_int_equal(rep.ops_per_iteration, 3);
 	assert_float_equal(rep.iteration_ns.mean, 1e6, 1e-3);
-	assert_float_equal(rep.modelled_ns, 330000, 1e-3);
+	assert_float_equal(rep.modelled_ns, 300000, 1e-3); /* as by kind: without what was injected */
 	assert_float_equal(rep.injected_ns, 30000, 1e-3);
 	assert_float_equal(rep.exposed_ns, 315000, 1e-3);
 	assert_float_equal(rep.lateness_ns.max, 5000, 0);
