@@ -155,6 +155,7 @@ char *config_where(const struct config *c, enum config_id id, size_t item, char 
 		   size_t size);
 bool config_is_set(const struct config *c, enum config_id id); /* not by default */
 
+#define CONFIG_ADDR_AUTO "shm:@nbox-" /* what the addresses that nbox chooses by itself begin with */
 #define CONFIG_MARK "# nbox " /* what config_write() begins with */
 /* The effective configuration as a cluster file that gives the same run; each line
  * says where its value came from. The token is left out. Return: 0; -EIO. */

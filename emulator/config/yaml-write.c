@@ -61,19 +61,29 @@ static void write_source(FILE *f, const struct config *c, enum config_id id)
 	fprintf(f, "  # %s\n", config_where(c, id, 0, where, sizeof(where)));
 }
 
+/* What another run of the same cluster file must choose anew: written as a comment. */
+static bool is_of_this_run(const struct config *c, enum config_id id)
+{
+	const struct config_value *v = &c->values[id];
+
+	if (id == CONFIG_ADDR)
+		return v->n_items == 1 && strncmp(v->items[0].text, CONFIG_ADDR_AUTO, strlen(CONFIG_ADDR_AUTO)) == 0;
+	return id == CONFIG_OUT;
+}
+
 static void write_option(FILE *f, const struct config *c, enum config_id id, size_t level)
 {
 	const struct config_option *o = &config_options[id];
 	const struct config_value *v = &c->values[id];
 
 	indent(f, level);
-	fprintf(f, "%s:", last_part(o->key));
+	fprintf(f, "%s%s:", is_of_this_run(c, id) ? "# " : "", last_part(o->key));
 	/* A given address has said which; what is written must not contradict it. */
 	if (id == CONFIG_LINK && !config_is_set(c, id) && config_is_set(c, CONFIG_ADDR) && c->addr) {
 		fprintf(f, " \"%.*s\"  # from addr\n", (int)strcspn(c->addr, ":"), c->addr);
 		return;
 	}
-	if (!option_is_list(id)) {
+	if (!option_is_list(id) || is_of_this_run(c, id)) {
 		fputc(' ', f);
 		write_quoted(f, v->items[0].text);
 		write_source(f, c, id);

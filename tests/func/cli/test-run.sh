@@ -78,8 +78,12 @@ exits 1 "no link is followed" "$NBOX" run --nodes 4 --gpus-per-node 1 --out link
 check "where it led to is as it was" cmp mine/config.yaml mine.yaml
 
 # the results can be fed back: the effective configuration is a configuration
+# and says neither where the first run's results lie nor where its nboxd listened
 # shellcheck disable=SC2086
-exits 0 "the effective configuration runs again" "$NBOX" run --quiet --config o-none-shm/config.yaml --out again --json again.json -- $perf
+exits 0 "the effective configuration runs again" "$NBOX" run --quiet --config o-none-shm/config.yaml --json again.json -- $perf
+check "its results lie elsewhere" test -s nbox-out/*/record.nbox
+is "$(grep -c '^# out: "o-none-shm"' o-none-shm/config.yaml) $(grep -c '^ *addr:' o-none-shm/config.yaml)" "1 0" "the file says where the first lay, and no address"
+is "$("$BUILD/nboxd" --nodes 2 --gpus-per-node 1 --addr shm:@nbox-auto-7-0123 --out elsewhere --check | grep -E '^ *(# )?(addr|out):' | cut -d'"' -f1 | tr -d '\n')" "  # addr: # out: " "nor an address that nbox chose"
 is "$(json again.json 'd["world_size"], d["seed"]')" "(512, 5)" "with the same world and seed"
 
 # same seed, same chance

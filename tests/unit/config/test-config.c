@@ -237,6 +237,9 @@ static void test_full(void **state)
 	if (config_parse(again, "effective", text, n, &err) < 0)
 		fail_msg("%s\n%s", err.text, text);
 	assert_int_equal(config_set(again, CONFIG_TOKEN, SOURCE_FLAG, "secret"), 0);
+	/* nor where this run's results lie: the next one's lie elsewhere */
+	assert_non_null(strstr(text, "\n# out: \"some/dir\""));
+	assert_int_equal(config_set(again, CONFIG_OUT, SOURCE_FLAG, "some/dir"), 0);
 	if (config_finish(again, &err) < 0)
 		fail_msg("%s", err.text);
 	check_full(again);
