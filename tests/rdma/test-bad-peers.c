@@ -125,7 +125,7 @@ static void test_hellos(void **state)
 	} cases[] = {
 		{BAD_MAGIC, "it took our hello for garbage", "is no hello of nbox"},
 		{BAD_VERSION, "another version of the rdma link: use nboxd and libnbox.so of one release",
-		 "the other end speaks version 99 of the rdma link, this one 1"},
+		 "the other end speaks version 99 of the rdma link, this one "},
 	};
 	struct daemon d;
 
