@@ -69,7 +69,15 @@ int cmd_perf(int argc, char **argv)
 	if (argc < 2 || argv[1][0] == '-') {
 		int is_help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
 
-		usage(is_help ? stdout : stderr);
+		if (is_help) {
+			usage(stdout);
+		} else {
+			fprintf(stderr, "nbox perf: which collective? One of");
+			for (size_t o = 0; o < ARRAY_SIZE(ops); o++)
+				fprintf(stderr, " %s%s", ops[o], o + 1 < ARRAY_SIZE(ops) ? "," : "");
+			fprintf(stderr, " goes first: nbox perf allreduce%s%s; see nbox perf --help\n",
+				argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
+		}
 		run_deinit(&r);
 		return is_help ? 0 : 2;
 	}

@@ -82,6 +82,9 @@ int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
 			return err_set(err, EINVAL, "%s needs a value: %s", flags[i].flag, flags[i].help);
 	}
 	++*index;
+	if (value && (r->flags_seen & 1u << i))
+		return err_set(err, EINVAL, "%s %s: %s is given a second time", flags[i].flag, value, flags[i].flag);
+	r->flags_seen |= 1u << i;
 	if (strcmp(flags[i].flag, "--config") == 0)
 		r->config_file = value;
 	else if (strcmp(flags[i].flag, "--json") == 0)

@@ -163,8 +163,8 @@ static int check_as_node(struct config *c, struct err *err)
 	if (units_count(text, &k, NULL) < 0) {
 		near = units_suggest(text, names, ARRAY_SIZE(names));
 		return refuse(c, CONFIG_AS_NODE, 0, err, "'%.32s' is no node: first, last, or a number "
-			      "from 0%s%s%s", text, near ? "; did you mean " : "", near ? near : "",
-			      near ? "?" : "");
+			      "from 0%s%s%s", text, near ? "; did you mean '" : "", near ? near : "",
+			      near ? "'?" : "");
 	}
 	if (k >= nodes)
 		return refuse(c, CONFIG_AS_NODE, 0, err, "there is no node %llu among %u nodes: they are "
@@ -265,9 +265,9 @@ static int check_hop(struct config *c, enum config_id latency, enum config_id ba
 static int check_algo(struct config *c, size_t item, struct err *err)
 {
 	const struct config_value *v = &c->values[CONFIG_ALGO];
-	const char *text = v->items[item].text, *eq = strchr(text, '='), *near;
+	const char *text = v->items[item].text, *eq = strchr(text, '=');
 	const char *names[COLL_KINDS + SCHED_ALGOS];
-	char name[32];
+	char name[32], near[96];
 	int kind, algo, r;
 
 	for (int i = 0; i < COLL_KINDS; i++)
@@ -280,17 +280,15 @@ static int check_algo(struct config *c, size_t item, struct err *err)
 	snprintf(name, sizeof(name), "%.*s", (int)(eq - text), text);
 	kind = coll_kind_parse(name);
 	if (kind < 0) {
-		near = units_suggest(name, names, COLL_KINDS);
-		return refuse(c, CONFIG_ALGO, item, err, "unknown collective '%s'; %s%s", name,
-			      near ? "did you mean " : "there are AllReduce, AllGather, ...",
-			      near ? near : "");
+		value_suggestion(name, names, COLL_KINDS, near, sizeof(near));
+		return refuse(c, CONFIG_ALGO, item, err, "unknown collective '%s'%s", name,
+			      near[0] ? near : "; there are allreduce, allgather, ...");
 	}
 	algo = sched_algo_parse(eq + 1);
 	if (algo < 0) {
-		near = units_suggest(eq + 1, names + COLL_KINDS, SCHED_ALGOS);
-		return refuse(c, CONFIG_ALGO, item, err, "unknown algorithm '%.32s'; %s%s", eq + 1,
-			      near ? "did you mean " : "there are ring, tree, direct, chain",
-			      near ? near : "");
+		value_suggestion(eq + 1, names + COLL_KINDS, SCHED_ALGOS, near, sizeof(near));
+		return refuse(c, CONFIG_ALGO, item, err, "unknown algorithm '%.32s'%s", eq + 1,
+			      near[0] ? near : "; there are ring, tree, direct, chain");
 	}
 	if (kind != COLL_SENDRECV) {
 		struct sched s = {.kind = (enum coll_kind)kind, .algo = (enum sched_algo)algo,
@@ -402,7 +400,7 @@ static int check_addr(const struct config *c, size_t item, int *ret_link, struct
 		near = units_suggest(scheme, schemes, ARRAY_SIZE(schemes));
 		return refuse(c, CONFIG_ADDR, item, err,
 			      "'%.128s' is no address: shm:/path, tcp:host:port or rdma:host:port%s%s%s",
-			      addr, near ? "; did you mean " : "", near ? near : "", near ? ":?" : "");
+			      addr, near ? "; did you mean '" : "", near ? near : "", near ? ":'?" : "");
 	}
 	*ret_link = (int)i;
 	return i ? check_host(c, item, addr, err) : check_shm(c, item, addr, err);

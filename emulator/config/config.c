@@ -2,6 +2,7 @@
  * YAML: yaml-read.c, yaml-write.c. Conversion and contradictions: check.c. */
 #include "config/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,19 @@ int value_add(struct config_value *v, enum config_source source, const char *tex
 	items[v->n_items++] = (struct config_item){copy, line, column};
 	v->source = source;
 	return 0;
+}
+
+char *value_suggestion(const char *word, const char *const *names, size_t n, char *buf,
+		       size_t size)
+{
+	const char *near = units_suggest(word, names, n);
+	bool is_kind = near && coll_kind_parse(near) >= 0; /* axes keep their case */
+	size_t used;
+
+	snprintf(buf, size, "%s%s%s", near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	for (used = strlen("; did you mean '"); is_kind && buf[used]; used++)
+		buf[used] = (char)tolower((unsigned char)buf[used]);
+	return buf;
 }
 
 int config_new(struct config **ret)
@@ -153,6 +167,10 @@ int config_arg(struct config *c, int argc, char *const argv[], int *index, struc
 					       value ? value : "", value ? ")" : "");
 			*index += 2;
 		}
+		if (!option_is_list((enum config_id)i) && c->values[i].source == SOURCE_FLAG &&
+		    c->values[i].n_items)
+			return err_set(err, EINVAL, "--%s %s: given a second time, after %s", name, value,
+				       c->values[i].items[0].text);
 		r = config_set(c, (enum config_id)i, SOURCE_FLAG, value);
 		return r < 0 ? err_set(err, ENOMEM, "--%s: out of memory", name) : 0;
 	}

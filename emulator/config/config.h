@@ -127,7 +127,8 @@ int config_set(struct config *c, enum config_id id, enum config_source source,
 
 /* Takes argv[*index] (and the next word, when it is the value) if it is one of the
  * options: --name VALUE or --name=VALUE. Return: 0, *index is at the next word;
- * CONFIG_NOT_MINE, nothing was done; -EINVAL value missing; -ENOMEM. */
+ * CONFIG_NOT_MINE, nothing was done; -EINVAL value missing, or an option that is no
+ * list a second time; -ENOMEM. */
 enum { CONFIG_NOT_MINE = 1 };
 int config_arg(struct config *c, int argc, char *const argv[], int *index, struct err *err);
 /* "unknown option '--modle'; did you mean '--model'?" @others: flags of the caller,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/units.h"
+#include "config/value.h"
 #include "wire/wire.h"
 
 #define NAMES_MAX (COLL_KINDS + 2 * LAYOUT_AXES_MAX + 1)
@@ -82,8 +82,8 @@ int data_for_parse(const char *text, const struct layout *layouts, size_t n_layo
 		   struct data_for *ret, struct err *err)
 {
 	struct data_for f = {.kind = COLL_KINDS};
-	const char *names[NAMES_MAX], *eq = strchr(text, '='), *near;
-	char what[DATA_FOR_AXES_MAX + 32], *slash;
+	const char *names[NAMES_MAX], *eq = strchr(text, '=');
+	char what[DATA_FOR_AXES_MAX + 32], near[96], *slash;
 	int kind, rc;
 
 	if (!eq || eq == text || (size_t)(eq - text) >= DATA_FOR_AXES_MAX)
@@ -101,22 +101,20 @@ int data_for_parse(const char *text, const struct layout *layouts, size_t n_layo
 	if (kind >= 0)
 		f.kind = (uint32_t)kind;
 	if (kind < 0 && slash) {
-		near = units_suggest(slash, names, list_names(NULL, 0, names) - 1);
-		return err_set(err, EINVAL, "unknown collective '%.32s'; %s%s", slash,
-			       near ? "did you mean " : "there are AllReduce, AllGather, ...",
-			       near ? near : "");
+		value_suggestion(slash, names, list_names(NULL, 0, names) - 1, near, sizeof(near));
+		return err_set(err, EINVAL, "unknown collective '%.32s'%s", slash,
+			       near[0] ? near : "; there are allreduce, allgather, ...");
 	}
 	if (slash || kind < 0) {
 		if (!are_axes(what, layouts, n_layouts)) {
-			near = units_suggest(what, names, list_names(layouts, n_layouts, names));
+			value_suggestion(what, names, list_names(layouts, n_layouts, names), near, sizeof(near));
 			return err_set(err, EINVAL,
 				       "'%.32s' is no kind of collective, and no axis of the "
-				       "declared layout%s%s",
+				       "declared layout%s",
 				       what,
-				       near	     ? "; did you mean " :
+				       near[0]	      ? near :
 				       n_layouts == 0 ? " (there is none: --layout)" :
-							"",
-				       near ? near : "");
+							"");
 		}
 		snprintf(f.axes, sizeof(f.axes), "%.*s", DATA_FOR_AXES_MAX - 1,
 			 are_all_axes(what, layouts, n_layouts) ? "world" : what);

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "config/value.h"
 #include "schedule/coll.h"
 
 const char failure_help[] =
@@ -22,7 +23,8 @@ bool failure_is_one(const char *text)
 
 static int parse_kind(const char *value, uint32_t *ret, struct err *err)
 {
-	const char *names[COLL_KINDS], *near;
+	const char *names[COLL_KINDS];
+	char near[96];
 	int kind = coll_kind_parse(value);
 
 	if (kind >= 0) {
@@ -31,17 +33,16 @@ static int parse_kind(const char *value, uint32_t *ret, struct err *err)
 	}
 	for (uint32_t i = 0; i < COLL_KINDS; i++)
 		names[i] = coll_kind_name(i);
-	near = units_suggest(value, names, COLL_KINDS);
-	return err_set(err, EINVAL, "unknown collective '%.64s'; %s%s", value,
-		       near ? "did you mean " : "there are AllReduce, AllGather, ...",
-		       near ? near : "");
+	value_suggestion(value, names, COLL_KINDS, near, sizeof(near));
+	return err_set(err, EINVAL, "unknown collective '%.64s'%s", value,
+		       near[0] ? near : "; there are allreduce, allgather, ...");
 }
 
 static int parse_key(struct failure *f, uint32_t world, const char *key, const char *value,
 		     bool *has_after, struct err *err)
 {
 	static const char *const keys[] = {"rank", "time", "after", "op"};
-	const char *near;
+	char near[96];
 	uint64_t rank;
 	double ns;
 	int rc;
@@ -71,10 +72,9 @@ static int parse_key(struct failure *f, uint32_t world, const char *key, const c
 			f->rank = (uint32_t)rank;
 		return rc;
 	}
-	near = units_suggest(key, keys, ARRAY_SIZE(keys));
-	return err_set(err, EINVAL, "unknown key '%.64s'; %s%s", key,
-		       near ? "did you mean " : "there are rank, time, after, op",
-		       near ? near : "");
+	value_suggestion(key, keys, ARRAY_SIZE(keys), near, sizeof(near));
+	return err_set(err, EINVAL, "unknown key '%.64s'%s", key,
+		       near[0] ? near : "; there are rank, time, after, op");
 }
 
 int failure_parse(const char *text, uint32_t world, struct failure *ret, struct err *err)

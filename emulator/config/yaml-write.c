@@ -109,23 +109,11 @@ static void write_option(FILE *f, const struct config *c, enum config_id id, siz
 static void write_derived(FILE *f, const struct config *c, enum config_id id, size_t level)
 {
 	const char *name = last_part(config_options[id].key);
-	const struct hop_cost *hop;
-	double value;
 
 	if (id == CONFIG_REAL && c->n_real) {
 		indent(f, level);
 		fprintf(f, "# %s: ranks %u to %u, those of node %u\n", name, c->real[0],
 			c->real[c->n_real - 1], c->as_node);
-	} else if (id == CONFIG_INTRA_LATENCY || id == CONFIG_INTER_LATENCY) {
-		hop = id == CONFIG_INTRA_LATENCY ? &c->topology.intra : &c->topology.inter;
-		value = hop->latency_ns;
-		indent(f, level);
-		fprintf(f, "%s: \"%.10gns\"  # default\n", name, value);
-	} else if (id == CONFIG_INTRA_BANDWIDTH || id == CONFIG_INTER_BANDWIDTH) {
-		hop = id == CONFIG_INTRA_BANDWIDTH ? &c->topology.intra : &c->topology.inter;
-		value = hop->bytes_per_ns;
-		indent(f, level);
-		fprintf(f, "%s: \"%.10gGB/s\"  # default\n", name, value);
 	}
 }
 
@@ -140,8 +128,7 @@ int config_write(const struct config *c, FILE *f)
 		bool derived = c->values[i].n_items == 0;
 		size_t level;
 
-		if (derived && i != CONFIG_REAL &&
-		    !(i >= CONFIG_INTRA_LATENCY && i <= CONFIG_INTER_BANDWIDTH))
+		if (derived && i != CONFIG_REAL)
 			continue;
 		/* Derived defaults are known after config_finish() only. */
 		if (derived && !c->world)

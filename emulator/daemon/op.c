@@ -303,12 +303,14 @@ static void warn_slow(struct op *op, uint64_t since_ns)
 	op->call->is_slow_told = true;
 	server_warn(op->comm->server,
 		    "op %llu of communicator %u (%s of %u ranks): finding its end took nboxd %s, and the "
-		    "op was over %s before: gates open late; what-ifs on messages or on one rank's "
-		    "link have each message simulated: choose fewer ranks, larger chunks or a "
-		    "what-if on whole ops",
+		    "op was over %s before: gates open late; %s",
 		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->kind),
 		    op->comm->n_ranks, units_print_time((double)(now - since_ns), took, sizeof(took)),
-		    units_print_time((double)(now - op->end_ns), late, sizeof(late)));
+		    units_print_time((double)(now - op->end_ns), late, sizeof(late)),
+		    op->timing.how == SOLVE_SIM ?
+			    "each of its messages is simulated, as what-ifs on messages or on one rank's link "
+			    "ask for: choose fewer ranks, larger chunks or a what-if on whole ops" :
+			    "nothing was simulated: this machine was busy, or the model's code is slow");
 }
 
 static void tell_release(struct op *op)

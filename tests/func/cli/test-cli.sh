@@ -15,6 +15,23 @@ says "did you mean 'run'" "suggests run"
 exits 0 "models" "$NBOX" models
 for m in none const alphabeta ring tree alltoall table add slow jitter; do says "  $m " "models lists $m"; done
 says "bw=" "models shows parameters"
+says "between nodes (default 50GB/s)" "and the network that they take, unless told otherwise"
+exits 0 "models ring" "$NBOX" models ring
+says "chunk=" "its parameters"
+is "$(grep -c "^  tree" <<<"$out")" 0 "no other's"
+exits 0 "models fail" "$NBOX" models fail
+says "world rank that is gone" "its parameters"
+exits 2 "models of no name" "$NBOX" models rign
+says "did you mean 'ring'?" "suggests one"
+exits 0 "the defaults of the network" "$NBOX" run --help
+says "of a rank's port between nodes [50GB/s]" "are in the help"
+exits 2 "an option a second time" "$NBOX" run --nodes 64 --nodes 32 --dry-run -- true
+says "--nodes 32: given a second time, after 64" "is an error"
+exits 2 "a flag of run's a second time" "$NBOX" run --nodes 4 --json a --json b -- true
+says "--json is given a second time" "is an error, too"
+exits 0 "options that may be repeated" "$NBOX" run --nodes 4 --what-if add:op=all,delay=1us --what-if add:hop=inter,delay=1us --model alphabeta --dry-run -- true
+exits 2 "a mistyped collective" "$NBOX" run --nodes 4 --data-for alreduce=fill -- true
+says "did you mean 'allreduce'?" "suggests it as it is written"
 
 exits 2 "a mistyped option" "$NBOX" run --node 4 -- true
 says "--nodes" "suggests --nodes"

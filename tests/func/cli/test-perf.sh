@@ -11,6 +11,8 @@ for op in allgather reducescatter broadcast reduce alltoall; do
 	says "65536" "a row of $op"
 done
 exits 2 "perf of what?" "$NBOX" perf
+exits 2 "perf of an option" "$NBOX" perf --nodes 4
+says "which collective? One of allreduce, allgather," "asks"
 exits 2 "perf of an unknown collective" "$NBOX" perf allreduc --nodes 2
 says "allreduce" "suggests allreduce"
 nothing_left

@@ -41,7 +41,7 @@ static const struct bad bad_files[] = {
 	{"cluster: {nodes: 4, as_node: 4}\n",
 	 "f:1:30: there is no node 4 among 4 nodes: they are counted from 0"},
 	{"cluster: {nodes: 4, as_node: lasst}\n",
-	 "f:1:30: 'lasst' is no node: first, last, or a number from 0; did you mean last?"},
+	 "f:1:30: 'lasst' is no node: first, last, or a number from 0; did you mean 'last'?"},
 	{"cluster:\n  real: 0-7\n  as_node: last\n",
 	 "f:3:12: as-node says which ranks are real, and so does f:2:9: give one of them"},
 	{"cluster: {real: [0, 1]}\n",
@@ -63,7 +63,7 @@ static const struct bad bad_files[] = {
 	{"model: \"a\\0b\"\n", "f:1:8: model: a control character in the text"},
 	{"model: \"\"\n", "f:1:8: no model is named; `nbox models` lists them"},
 	{"data_for: {allgater: fill}\n", "f:1:22: 'allgater' is no kind of collective, and no axis "
-					"of the declared layout; did you mean AllGather"},
+					"of the declared layout; did you mean 'allgather'?"},
 	{"data_for: {dp: fill}\n", "f:1:16: 'dp' is no kind of collective, and no axis of the declared "
 				  "layout (there is none: --layout)"},
 	{"data_for: {allgather: fil}\n", "f:1:23: unknown data policy 'fil'; did you mean 'fill'? "},
@@ -71,7 +71,7 @@ static const struct bad bad_files[] = {
 							   "there was 'allgather=fill' before"},
 	{"layout: ['tp=2,dp=8']\ndata_for: {dp/alreduce: fill}\n", "f:2:25: unknown collective "
 								     "'alreduce'; did you mean "
-								     "AllReduce"},
+								     "'allreduce'?"},
 	{"what_if: [fail]\n", "f:1:11: 'fail': say when: either time=TIME or after=OPS, such as "
 			      "fail:rank=17,time=30s"},
 	{"what_if: ['fail:time=3s']\n", "f:1:11: 'fail:time=3s': time=TIME needs the rank=RANK "
@@ -80,15 +80,15 @@ static const struct bad bad_files[] = {
 						"rank=99: the world has 16 ranks"},
 	{"what_if: ['fail:op=allredcue,after=3']\n", "f:1:11: what-if 'fail:op=allredcue,after=3': "
 						     "unknown collective 'allredcue'; did you "
-						     "mean AllReduce"},
+						     "mean 'allreduce'?"},
 	{"what_if: ['fail:rnak=1,after=3']\n", "f:1:11: what-if 'fail:rnak=1,after=3': unknown "
-					       "key 'rnak'; did you mean rank"},
+					       "key 'rnak'; did you mean 'rank'?"},
 	{"what_if: add\n", "f:1:10: what_if: a list is expected: [W[:K=V,...]]"},
 	{"what_if:\n  - add: 3\n", "f:2:5: what_if: texts are expected in this list; put \"...\" "
 				    "around one that has a colon and a blank"},
 	{"schedule:\n  algo: {alreduce: ring}\n",
-	 "f:2:20: unknown collective 'alreduce'; did you mean AllReduce"},
-	{"schedule:\n  algo: {allreduce: rnig}\n", "f:2:21: unknown algorithm 'rnig'; did you mean ring"},
+	 "f:2:20: unknown collective 'alreduce'; did you mean 'allreduce'?"},
+	{"schedule:\n  algo: {allreduce: rnig}\n", "f:2:21: unknown algorithm 'rnig'; did you mean 'ring'?"},
 	{"schedule:\n  algo: {alltoall: tree}\n", "f:2:20: "},
 	{"schedule:\n  algo: {allreduce: ring, all_reduce: tree}\n",
 	 "f:2:39: a second algorithm for AllReduce; there was 'allreduce=ring' before"},
@@ -97,7 +97,7 @@ static const struct bad bad_files[] = {
 	{"schedule:\n  chunk: 1048576\n", "f:2:10: chunk: "},
 	{"schedule:\n  chunk: 1B\n", "f:2:10: chunk must be 16B to 1GiB, not 1B"},
 	{"link:\n  addr: tpc:1.2.3.4:5\n", "f:2:9: 'tpc:1.2.3.4:5' is no address: shm:/path, tcp:host:port "
-					    "or rdma:host:port; did you mean tcp:?"},
+					    "or rdma:host:port; did you mean 'tcp:'?"},
 	{"link:\n  addr: tcp:0.0.0.0:5000\n",
 	 "f:2:9: tcp:0.0.0.0:5000 can be reached from other hosts, that needs a token: set NBOX_TOKEN "
 	 "for nboxd and the workers, or use tcp:127.0.0.1:port"},
