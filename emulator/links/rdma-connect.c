@@ -424,8 +424,9 @@ static int accept_hello(struct rdma_link *r, const struct rdma_hello *hello, str
 enum { RESUMED = 1 };
 
 static int resume_request(struct rdma_hub *h, struct rdma_request *q,
-			  const struct rdma_hello *hello, struct err *err)
+			  const struct rdma_hello *hello, struct err *ret_err)
 {
+	struct err why, *err = ret_err ? ret_err : &why; /* the link says it too */
 	struct rdma_link *r;
 	int rc;
 
@@ -444,7 +445,15 @@ static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 	r->id->context = r;
 	rc = r->state == RDMA_ENDED ? err_set(err, EPROTO, "%s", r->why)
 				    : rdma_resume_check(r, hello, err);
-	rc = rc ? rc : accept_hello(r, hello, err);
+	if (!rc) {
+		rc = accept_hello(r, hello, err);
+		if (rc && rc != -ENOMEM) { /* the peer gave this attempt up: another may come */
+			refuse(h, r->id, RDMA_REFUSED_RESOURCES);
+			r->state = RDMA_ACCEPTED;
+			rdma_lose(r, rc, "%s", err->text);
+			return rc;
+		}
+	}
 	if (rc) {
 		refuse(h, r->id, RDMA_REFUSED_RESOURCES);
 		rdma_fail(r, rc, "it came back, but cannot be resumed: %s", err->text);

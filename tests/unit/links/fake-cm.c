@@ -276,6 +276,12 @@ int fake_cm_accept(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 	int rc = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	if (id->peer && fake_faults.n_given_up) {
+		fake_faults.n_given_up--;
+		tell(id->peer, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL, 0);
+		id->peer->peer = NULL;
+		id->peer = NULL;
+	}
 	if (id->peer) {
 		id->peer->peer_qp = p->qp_num;
 		tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, p->private_data,

@@ -31,6 +31,7 @@ extern struct fake_faults {
 	unsigned int n_mute;
 	bool drop_establish;      /* the last word of a connection is lost */
 	bool drop_answer;         /* requests are never answered */
+	uint32_t n_given_up;      /* so many requests were given up when they are accepted */
 	bool corrupt_hello;       /* private data of requests arrive changed */
 	int hello_version;        /* ... or with this version */
 	bool has_rails;           /* fake0 and fake1 are 198.51.100.1 and .2 of one network */

@@ -68,6 +68,34 @@ static void a_cut_that_heals(void **state)
 	ends_close(&e);
 }
 
+/* The one who connects gives attempts up before they are accepted: a later one counts. */
+static void attempts_given_up(void **state)
+{
+	struct rdma_options o = use_options();
+	struct link *other = NULL;
+	uint64_t sent = 0;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 100;
+	o.reconnect = 20;
+	rdma_options_use(&o);
+	ends_open(&e);
+	e.a.discard_percent = 100;
+	move(&e, 5);
+	fake_faults.n_given_up = 3;
+	lose_once(&e, &sent);
+	send_n(&e.b, &sent, 3, 8);
+	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed) {
+		move(&e, 1);
+		assert_true(link_accept(e.l, &peer_events, NULL, &other, NULL) < 0);
+	}
+	assert_int_equal(fake_faults.n_given_up, 0);
+	assert_int_equal(e.a.n_frames, 4);
+	assert_false(e.a.bad);
+	ends_close(&e);
+}
+
 /* As a_cut_that_heals(), after as many work requests as make a 32-bit count end: a body that
  * nobody has got must not be given back, however the counts of old and new compare. */
 static void lent_memory_after_many_sends(void **state)
@@ -219,7 +247,7 @@ static void a_parting_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(a_port_that_comes_back),
+		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(attempts_given_up), T(a_port_that_comes_back),
 		T(a_port_that_stays_down), T(a_cut_that_does_not_heal),
 		T(lent_memory_after_many_sends),
 		T(a_parting_word),
