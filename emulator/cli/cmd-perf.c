@@ -15,19 +15,6 @@ static const char *const ops[] = { "allreduce", "allgather", "reducescatter", "b
 /* flags with a value that belong to nbox-perf; --dtype too */
 static const char *const perf_flags[] = { "-b", "-e", "-f", "-i", "-n", "-w", "--dtype" };
 
-static void usage(FILE *f)
-{
-	fprintf(f, "usage: nbox perf COLLECTIVE [-b MIN] [-e MAX] [-f FACTOR | -i STEP] [-n ITERATIONS]\n"
-		   "                 [-w WARM-UPS] [--dtype TYPE] [--in-place] [OPTION of nbox run...]\n\n"
-		   "Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
-	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
-		fprintf(f, "%s%s", ops[i], i + 1 < ARRAY_SIZE(ops) ? ", " : ".\n");
-	fprintf(f, "Sizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
-		   "--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
-		   "given: the times are those of the virtual network, not of this machine's memory.\n\n");
-	run_help(f);
-}
-
 static bool takes_value(const char *word)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(perf_flags); i++)
@@ -52,6 +39,24 @@ static int perf_defaults(struct config *c)
 		      (config_is_set(c, CONFIG_AS_NODE) || getenv("NBOX_AS_NODE"))))
 			r = config_set(c, defaults[i].id, SOURCE_DEFAULT, defaults[i].text);
 	return r;
+}
+
+static void usage(FILE *f)
+{
+	struct config *c = NULL;
+
+	fprintf(f, "usage: nbox perf COLLECTIVE [-b MIN] [-e MAX] [-f FACTOR | -i STEP] [-n ITERATIONS]\n"
+		   "                 [-w WARM-UPS] [--dtype TYPE] [--in-place] [OPTION of nbox run...]\n\n"
+		   "Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
+	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+		fprintf(f, "%s%s", ops[i], i + 1 < ARRAY_SIZE(ops) ? ", " : ".\n");
+	fprintf(f, "Sizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
+		   "--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
+		   "given. The table's times are what a job sees, lateness of this machine included; below it stand the\n"
+		   "virtual network's own. The results directory is as nbox run's.\n\n");
+	if (config_new(&c) == 0 && perf_defaults(c) == 0)
+		run_help(f, c);
+	config_free(c);
 }
 
 int cmd_perf(int argc, char **argv)
@@ -112,6 +117,7 @@ int cmd_perf(int argc, char **argv)
 		code = perf_defaults(r.config);
 	command[n++] = (char *)"--no-check"; /* what virtual ranks send is a policy */
 	r.command = command;
+	r.perf_op = argv[1];
 	r.n_command = n;
 	command[0] = (char *)"nbox-perf";
 	if (code >= 0)

@@ -11,7 +11,7 @@ static void usage(FILE *f)
 		   "Starts nboxd, runs COMMAND once for each real rank (once for a launcher such as torchrun) with\n"
 		   "libnbox.so preloaded, passes its exit code through, prints a summary and leaves one results\n"
 		   "directory. A flag counts more than a variable, a variable more than the cluster file.\n\n");
-	run_help(f);
+	run_help(f, NULL);
 }
 
 int cmd_run(int argc, char **argv)

@@ -32,13 +32,13 @@ const char *const run_flags[] = { "--config", "--procs", "--launcher", "--json",
 				  "--plain", "--dry-run", "--quiet", "--help" };
 const size_t n_run_flags = ARRAY_SIZE(run_flags);
 
-void run_help(FILE *f)
+void run_help(FILE *f, const struct config *defaults)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
 		fprintf(f, "  %-10s %-11s %s\n", flags[i].flag, flags[i].arg ? flags[i].arg : "",
 			flags[i].help);
 	fprintf(f, "\n");
-	config_help(f);
+	config_help(f, defaults);
 }
 
 void run_deinit(struct run *r)

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "cli/job.h"
 #include "cli/nboxd-proc.h"
+#include "cli/perf-report.h"
 #include "cli/report.h"
 #include "cli/results.h"
 #include "cli/run-launch.h"
@@ -276,6 +277,10 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	if (code == 0 && r->device == RUN_DEVICE_HOST)
 		report_warn(rep, "no GPU: the job ran on the CPU through the host CUDA runtime and host NCCL; "
 			    "its compute times are this CPU's");
+	if (code == 0 && r->perf_op && rec.n_rows) {
+		perf_print_tail(&rec, rep, r->perf_op, res->dir, stdout);
+		fflush(stdout);
+	}
 	if (code == 0 && !r->is_quiet) { /* first: a full disk must not cost it */
 		fflush(stdout);
 		report_print(rep, stdout);
@@ -326,6 +331,8 @@ int run_execute(struct run *r)
 		if (code == 0)
 			log_info("nboxd listens at %s, results go to %s", daemon.addr, res.dir);
 	}
+	if (code == 0 && r->perf_op)
+		perf_print_head(r->config, stdout);
 	if (code == 0)
 		code = start_ranks(r, &job, &daemon, token, &err);
 	if (code < 0) {

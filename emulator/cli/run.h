@@ -21,6 +21,7 @@ struct run {
 	uint64_t n_procs;       /* 0: as many as there are real ranks */
 	bool is_plain;          /* without nbox: a baseline on the stand-ins */
 	bool is_dry, is_quiet;
+	const char *perf_op;    /* of nbox perf, which prints in its own way; or NULL */
 	bool is_launcher;       /* COMMAND starts the ranks; known by its name, or --launcher */
 	uint32_t n_launched;    /* ranks that it starts here */
 	struct launch_line line;
@@ -39,7 +40,8 @@ void run_deinit(struct run *r);
 /* Flags of `nbox run` that are no options of nboxd: takes argv[*index] if it is one.
  * Return: 0; CONFIG_NOT_MINE; -EINVAL with the sentence. */
 int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err);
-void run_help(FILE *f);
+/* @defaults: shown as defaults; NULL: those of the table. */
+void run_help(FILE *f, const struct config *defaults);
 /* The names of these flags, with dashes, for suggestions. */
 extern const char *const run_flags[];
 extern const size_t n_run_flags;

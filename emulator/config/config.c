@@ -252,18 +252,19 @@ int config_environment(struct config *c, char *const *environment, struct err *e
 
 /* --- help ----------------------------------------------------------------- */
 
-void config_help(FILE *f)
+void config_help(FILE *f, const struct config *defaults)
 {
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct config_option *o = &config_options[i];
+		const char *text = defaults ? config_text(defaults, (enum config_id)i) : o->default_text;
 		char flag[64];
 
 		snprintf(flag, sizeof(flag), "--%s %s", o->name, o->arg);
 		fprintf(f, "  %-28s %s", flag, o->help);
 		for (size_t k = 0; o->choices && o->choices[k]; k++)
 			fprintf(f, "%s%s", k ? ", " : "", o->choices[k]);
-		if (o->default_text)
-			fprintf(f, " [%s]", o->default_text);
+		if (text)
+			fprintf(f, " [%s]", text);
 		fprintf(f, "\n  %-28s %s, %s\n", "", o->variable, o->key);
 	}
 }

@@ -161,5 +161,5 @@ bool config_is_set(const struct config *c, enum config_id id); /* not by default
 /* The effective configuration as a cluster file that gives the same run; each line
  * says where its value came from. The token is left out. Return: 0; -EIO. */
 int config_write(const struct config *c, FILE *f);
-/* The options part of --help. */
-void config_help(FILE *f);
+/* The options part of --help. @defaults: its values are shown as defaults; NULL: those of the table. */
+void config_help(FILE *f, const struct config *defaults);

@@ -41,7 +41,7 @@ static void usage(FILE *f)
 	      "Each option below may also be given as the variable or the key of the cluster file that\n"
 	      "its second line names. A flag goes before a variable, a variable before the file.\n"
 	      "Numbers need units: 5us, 400Gbps, 50GB/s, 4MiB.\n\n", f);
-	config_help(f);
+	config_help(f, NULL);
 }
 
 /* Return: 0; 1: answered, end; -EINVAL with the sentence. */

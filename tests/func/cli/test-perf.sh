@@ -6,10 +6,20 @@ exits 0 "perf allreduce 64 x 8" "$NBOX" perf allreduce --nodes 64 --gpus-per-nod
 says "algbw" "nccl-tests' header"
 says "# Avg bus bandwidth" "nccl-tests' footer"
 says "512" "the world's size"
+says "# nbox: 512 ranks (64 nodes x 8), 1 real; model ring" "and the model"
+says "1us, 400GB/s inside a node; 5us, 50GB/s between nodes" "and the network"
+says "# gates opened late by p50 " "how late this machine was"
+says "# results in perf-out" "where the results are"
+# 2 x 511 steps of 5 us, and 1 MiB through the slowest hop
+is "$(awk '/modelled$/ || /modelled  / { on = 1 } on && $2 == 32768 { print $3 }' <<<"$out")" "5111.31" "the modelled time is the formula's"
+is "$(grep -cE '^ +[0-9]+ +[0-9]+ ' <<<"$out")" 6 "rows of nccl-tests' table: $(grep -cE '^ +[0-9]' <<<"$out")"
 for op in allgather reducescatter broadcast reduce alltoall; do
 	exits 0 "perf $op" "$NBOX" perf $op --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model alphabeta --out "o-$op"
 	says "65536" "a row of $op"
+	is "$(grep -cE '^# +65536 +[0-9.]+ +[0-9.]+ +[0-9.]+$' <<<"$out")" 1 "the modelled time of $op"
 done
+exits 0 "perf --help" "$NBOX" perf --help
+says "how long ops and messages take [alphabeta]" "has perf's own defaults"
 exits 2 "perf of what?" "$NBOX" perf
 exits 2 "perf of an option" "$NBOX" perf --nodes 4
 says "which collective? One of allreduce, allgather," "asks"
