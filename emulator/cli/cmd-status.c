@@ -1,6 +1,7 @@
-/* nbox status: connects to a running nboxd as a client and prints its answer. */
+/* nbox status: connects to a running nboxd as a client and prints its answer: as a table for people, as JSON for programs. */
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/live-run.h"
+#include "cli/status-text.h"
+#include "config/addr-file.h"
 #include "links/link.h"
 
 #define ANSWER_MS 3000
@@ -91,42 +95,124 @@ static int ask(struct client *c, const char *addr, const char *token)
 	return c->state == 2 ? 0 : -EPROTO;
 }
 
-int cmd_status(int argc, char **argv)
+static void client_deinit(struct client *c)
 {
-	const char *addr = getenv("NBOX_ADDR"), *token = getenv("NBOX_TOKEN");
-	struct client c = { 0 };
-	int r;
+	c->link = link_free(c->link);
+	free(c->json);
+	c->json = NULL;
+	c->state = 0;
+}
 
+struct args {
+	const char *addr, *token, *dir;
+	bool is_json;
+};
+
+static int usage(FILE *to, int code)
+{
+	fputs("usage: nbox status [--json] [DIR]\n"
+	      "       nbox status [--json] --addr shm:PATH|tcp:HOST:PORT|rdma:HOST:PORT [--token TOKEN]\n\n"
+	      "Asks a running nboxd who waits for what. DIR is the results directory of its run; without one, NBOX_ADDR and\n"
+	      "NBOX_TOKEN count, else the newest run under " LIVE_RUN_TOP "/ that is under way. A table on a terminal; JSON\n"
+	      "with --json, or where the output goes elsewhere.\n", to);
+	return code;
+}
+
+/* Return: 0; 1 help was given; -EINVAL, said. */
+static int parse(int argc, char **argv, struct args *a)
+{
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--addr") == 0 && i + 1 < argc) {
-			addr = argv[++i];
-		} else if (strncmp(argv[i], "--addr=", 7) == 0) {
-			addr = argv[i] + 7;
-		} else if (strcmp(argv[i], "--token") == 0 && i + 1 < argc) {
-			token = argv[++i];
-		} else {
-			int is_help = strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+		const char *word = argv[i];
 
-			if (!is_help)
-				fprintf(stderr, "nbox status: unknown option '%s'\n", argv[i]);
-			fprintf(is_help ? stdout : stderr,
-				"usage: nbox status [--addr shm:PATH|tcp:HOST:PORT|rdma:HOST:PORT] [--token TOKEN]\n\n"
-				"Asks a running nboxd for its state, as JSON. NBOX_ADDR and NBOX_TOKEN are "
-				"the defaults;\n`nbox run` prints the address with NBOX_DEBUG=INFO.\n");
-			return is_help ? 0 : 2;
+		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+			usage(stdout, 0);
+			return 1;
+		}
+		if (strcmp(word, "--json") == 0) {
+			a->is_json = true;
+		} else if (strcmp(word, "--addr") == 0 && i + 1 < argc) {
+			a->addr = argv[++i];
+		} else if (strncmp(word, "--addr=", 7) == 0) {
+			a->addr = word + 7;
+		} else if (strcmp(word, "--token") == 0 && i + 1 < argc) {
+			a->token = argv[++i];
+		} else if (strncmp(word, "--token=", 8) == 0) {
+			a->token = word + 8;
+		} else if (word[0] != '-' && !a->dir) {
+			a->dir = word;
+		} else {
+			fprintf(stderr, "nbox status: %s '%s'\n", word[0] == '-' ? "unknown option, or one that needs a value:" :
+				"one directory, not also", word);
+			return usage(stderr, -EINVAL);
 		}
 	}
-	if (!addr) {
-		fprintf(stderr, "nbox status: which nboxd? give --addr shm:PATH, tcp:HOST:PORT or rdma:HOST:PORT, or set "
-				"NBOX_ADDR\n");
-		return 2;
+	if (a->dir && a->addr) {
+		fprintf(stderr, "nbox status: either a directory or --addr\n");
+		return -EINVAL;
 	}
-	r = ask(&c, addr, token);
-	if (r == 0)
+	return 0;
+}
+
+static int ask_run(struct client *c, const char *dir, struct args *a)
+{
+	struct addr_file f;
+	int r = addr_file_read(dir, &f, &c->err);
+
+	if (r == -ENOENT)
+		return err_set(&c->err, ENOENT, "no run is under way in %s: there is no %s (`nbox report %s` shows one that is over)",
+			       dir, ADDR_FILE_NAME, dir);
+	if (r < 0)
+		return r;
+	r = ask(c, f.addr, a->token ? a->token : f.token);
+	if (r == -ECONNREFUSED || r == -ENOENT)
+		err_set(&c->err, -r, "no run is under way in %s: its nboxd (pid %d, at %s) has ended without a good-bye", dir, f.pid,
+			f.addr);
+	return r;
+}
+
+/* The newest one that answers. Return: 0; -ENOENT with the sentence. */
+static int ask_newest(struct client *c, struct args *a)
+{
+	struct live_runs runs;
+	int r = live_runs_find(LIVE_RUN_TOP, &runs);
+
+	for (unsigned i = 0; r == 0 && i < runs.n; i++) {
+		if (ask_run(c, runs.dirs[i], a) == 0)
+			return 0;
+		if (i + 1 < runs.n)
+			client_deinit(c);
+	}
+	if (r == 0 && runs.n)
+		return -EPROTO; /* with the sentence of the last */
+	return err_set(&c->err, ENOENT, "which nboxd? no run is under way under " LIVE_RUN_TOP "/ here; name its results directory, "
+		       "give --addr, or set NBOX_ADDR");
+}
+
+int cmd_status(int argc, char **argv)
+{
+	struct args a = { .addr = NULL };
+	struct client c = { .state = 0 };
+	int r = parse(argc, argv, &a), code = 1;
+
+	if (r != 0)
+		return r < 0 ? 2 : 0;
+	if (a.dir) {
+		r = ask_run(&c, a.dir, &a);
+	} else if (a.addr || getenv("NBOX_ADDR")) {
+		r = ask(&c, a.addr ? a.addr : getenv("NBOX_ADDR"), a.token ? a.token : getenv("NBOX_TOKEN"));
+		if (r < 0 && strncmp(c.err.text, "wrong token", 11) == 0)
+			fprintf(stderr, "nbox status: that token is not nboxd's; the results directory of its run knows it: "
+					"nbox status DIR\n");
+	} else {
+		r = ask_newest(&c, &a);
+		code = r == -ENOENT ? 2 : 1;
+	}
+	if (r == 0 && (a.is_json || !isatty(STDOUT_FILENO)))
 		puts(c.json);
-	else
+	else if (r == 0)
+		r = status_print(c.json, stdout, &c.err);
+	if (r < 0)
 		fprintf(stderr, "nbox status: %s\n", c.err.text);
-	link_free(c.link);
-	free(c.json);
-	return r == 0 ? 0 : 1;
+	client_deinit(&c);
+	return r == 0 ? 0 : code;
 }

@@ -1,5 +1,6 @@
 /* The results directory of a run: one a run, never shared, made before anything
- * starts. nboxd writes record.nbox and config.yaml into it; nbox adds
+ * starts. nboxd writes record.nbox and config.yaml into it, and
+ * nboxd.addr while it runs; nbox adds
  * summary.json, command.txt, versions.txt and host.json. */
 #pragma once
 

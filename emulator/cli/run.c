@@ -19,6 +19,7 @@
 #include "cli/report.h"
 #include "cli/results.h"
 #include "cli/run-launch.h"
+#include "config/addr-file.h"
 #include "engine/record.h"
 
 #define GRACE_MS 5000 /* between a rank's failure and SIGTERM for the others */
@@ -221,6 +222,9 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 	if (!config_is_set(r->config, CONFIG_ADDR) && strncmp(r->config->addr, "shm:", 4) == 0) {
 		argv[7] = (char *)"--addr";
 		argv[8] = addr;
+	} else if (strncmp(r->config->addr, CONFIG_ADDR_AUTO, strlen(CONFIG_ADDR_AUTO)) == 0) {
+		argv[7] = (char *)"--addr"; /* the file does not say it */
+		argv[8] = (char *)(uintptr_t)r->config->addr;
 	}
 	code = nboxd_env(&env, token);
 	code = code < 0 ? err_set(err, -code, "out of memory") : nboxd_start(daemon, argv, &env, err);
@@ -360,6 +364,8 @@ int run_execute(struct run *r)
 			job.exit_code = 1;
 	}
 	code = nboxd_stop(&daemon);
+	if (res.dir[0])
+		addr_file_remove(res.dir); /* killed, it could not do that itself */
 	if (code != 0)
 		fprintf(stderr, "nbox run: nboxd ended with exit code %d\n", code);
 	if (code != 0 && job.exit_code == 0)

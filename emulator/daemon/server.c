@@ -22,6 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "config/addr-file.h"
 #include "daemon/comm.h"
 #include "daemon/groups.h"
 #include "daemon/op.h"
@@ -298,6 +299,20 @@ static int open_engine(struct server *s, struct err *err)
 	return 0;
 }
 
+/* For `nbox status`. */
+static int write_addr_file(struct server *s, struct err *err)
+{
+	struct addr_file a = {.pid = (int)getpid()};
+	int r;
+
+	if (snprintf(a.addr, sizeof(a.addr), "%s", server_addr(s)) >= (int)sizeof(a.addr))
+		return err_set(err, ENAMETOOLONG, "the address is too long for " ADDR_FILE_NAME);
+	memcpy(a.token, s->config->token, WIRE_TOKEN_BYTES);
+	r = addr_file_write(s->config->out, &a, err);
+	s->has_addr_file = r == 0;
+	return r;
+}
+
 int server_open(const struct config *c, struct server **ret, struct err *err)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -330,6 +345,8 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 		r = store_server_open(s, c->store, &s->store, err);
 	if (r == 0 && c->out)
 		r = results_open(c, delay_describe(s->delay), s->start_ns, &s->record, err);
+	if (r == 0 && c->out)
+		r = write_addr_file(s, err);
 	if (r < 0) {
 		server_close(s);
 		return r;
@@ -343,6 +360,8 @@ struct server *server_close(struct server *s)
 	if (!s)
 		return NULL;
 	s->is_stopping = true;
+	if (s->has_addr_file)
+		addr_file_remove(s->config->out);
 	while (s->workers)
 		worker_remove(s->workers);
 	gather_free_all(s);

@@ -54,6 +54,7 @@ struct server {
 	struct solver *solver;
 	struct engine *engine;
 	struct record_writer *record; /* NULL: no results directory */
+	bool has_addr_file;           /* in the results directory: config/addr-file.h */
 	struct payload payload;
 	struct failures failures;
 	struct ended ended;

@@ -45,7 +45,9 @@ const struct worker_state_info worker_states[WORKER_STATES] = {
 
 char *worker_name(const struct worker *w, char *buf, size_t size)
 {
-	if (w->pid)
+	if (w->pid && w->is_client)
+		snprintf(buf, size, "status client (pid %u on %.40s)", w->pid, w->host);
+	else if (w->pid)
 		snprintf(buf, size, "worker %u (pid %u on %.40s)", w->number, w->pid, w->host);
 	else
 		snprintf(buf, size, "worker %u (%.60s)", w->number, link_peer(w->link));
@@ -187,6 +189,7 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 		return worker_refuse(w, EPROTO, "%s before HELLO", wire_type_name(h->type));
 	memcpy(&m, body, sizeof(m));
 	w->pid = m.pid;
+	w->is_client = m.role == WIRE_ROLE_CLIENT;
 	memcpy(w->host, m.host, sizeof(w->host));
 	for (char *p = w->host; *p; p++) /* plain ASCII: it goes into logs and JSON */
 		if (*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '"' || *p == '\\')
@@ -202,7 +205,7 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 	if (w->state == WORKER_READY)
 		note_most(w->server);
 	log_info("%s: connected over %s%s", worker_name(w, name, sizeof(name)), link_kind(w->link),
-		 w->is_same_clock ? "" : ", another host");
+		 w->is_same_clock || w->is_client ? "" : ", another host");
 	welcome(w);
 	return 0;
 }

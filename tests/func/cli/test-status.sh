@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# nbox status of a run that is under way: found by itself, by its directory, by its address; what is left of it afterwards.
+. "$(dirname "$0")/lib.sh"
+unset NBOX_ADDR NBOX_TOKEN
+# on a terminal
+tty_status() { timeout 60 python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$NBOX" status "$@" </dev/null; }
+appears() { for _ in $(seq 600); do [ -s "$1" ] && return 0; sleep 0.05; done; return 1; }
+# start NAME ADD NBOX-ARGS...: a run whose ops take ADD, in the background; its pid is in $run
+start() {
+	local name=$1 add=$2; shift 2
+	NBOX_DEBUG=INFO timeout 100 "$NBOX" run --nodes 4 --gpus-per-node 2 --what-if "add:op=allreduce,delay=$add" "$@" -- \
+		"$PERF" --op allreduce -b 1024 -e 1024 -n 1 -w 1 --no-check >"$name.log" 2>&1 &
+	run=$!
+}
+
+exits 2 "no run is under way" "$NBOX" status
+says "no run is under way under nbox-out/ here" "and that is said"
+
+start one 4s
+check "an address file appears" appears "$(for _ in $(seq 600); do ls nbox-out/*/nboxd.addr 2>/dev/null && break; sleep 0.05; done)"
+dir=$(echo nbox-out/*)
+is "$(stat -c %a "$dir/nboxd.addr")" 600 "only its owner may read it"
+token=$(sed -n 's/^token //p' "$dir/nboxd.addr" | python3 -c 'import sys; print(bytes.fromhex(sys.stdin.read()).decode())')
+is "${#token}" 24 "it has the token"
+is "$(grep -lr -- "$token" "$dir" one.log)" "" "which is nowhere else"
+exits 0 "status finds the run" "$NBOX" status
+printf '%s' "$out" >found.json
+is "$(json found.json 'd["world_size"], d["out"]')" "(8, '$dir')" "and answers in JSON where it is no terminal"
+exits 0 "status of a directory" "$NBOX" status --json "$dir"
+says '"world_size": 8' "the same"
+exits 0 "on a terminal" tty_status
+says "8 ranks (4 nodes x 2), 2 real" "a table for people"
+says "worker  pid" "with its workers"
+exits 0 "--json on a terminal" tty_status --json "$dir"
+says '"workers": [{"worker": 0' "JSON all the same"
+addr=$(sed -n 's/^addr //p' "$dir/nboxd.addr")
+exits 1 "without the token" "$NBOX" status --addr "$addr"
+says "the results directory of its run knows it: nbox status DIR" "where it can be found is said"
+exits 0 "with it" "$NBOX" status --addr "$addr" --token "$token"
+exits 2 "a directory and an address" "$NBOX" status --addr "$addr" "$dir"
+wait $run
+is "$?" 0 "the run goes on undisturbed"
+is "$(grep -c 'status client (pid .*): connected over shm$' one.log)" "$(grep -c 'status client.*connected' one.log)" "the log calls them status clients, on no other host"
+is "$(grep -c 'status client' one.log | awk '{ print ($1 > 3) }')" 1 "all of them"
+is "$(ls "$dir/nboxd.addr" 2>/dev/null)" "" "the file has gone with nboxd"
+exits 1 "status of a run that is over" "$NBOX" status "$dir"
+says "nbox report $dir" "says how to see it"
+
+# killed, nboxd leaves nothing behind either; and what a whole machine's end leaves is told from a run
+start two 30s --out two
+check "its address file appears" appears two/nboxd.addr
+cp two/nboxd.addr left.addr
+kill -9 "$(sed -n 's/^pid //p' two/nboxd.addr)"
+wait $run
+is "$(ls two/nboxd.addr 2>/dev/null)" "" "nbox run takes away what a killed nboxd left"
+mkdir -p nbox-out/dead && cp left.addr nbox-out/dead/nboxd.addr
+exits 1 "an nboxd that is gone" "$NBOX" status
+says "no run is under way in nbox-out/dead: its nboxd" "is no run"
+start three 4s
+check "a third run's file appears" appears "$(for _ in $(seq 600); do ls nbox-out/2*/nboxd.addr 2>/dev/null && break; sleep 0.05; done)"
+sleep 1; touch nbox-out/dead/nboxd.addr
+exits 0 "the newest that answers is taken" "$NBOX" status
+wait $run
+echo "addr nonsense" >nbox-out/dead/nboxd.addr
+exits 1 "a file that is none" "$NBOX" status nbox-out/dead
+says "nbox-out/dead/nboxd.addr: it has no pid" "is named"
+nothing_left
+finish
