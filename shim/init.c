@@ -56,7 +56,8 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 		return env_get()->rank;
 	return err_set(err, EINVAL,
 		       "the world rank of this process is not known: set RANK, or make a "
-		       "communicator of all %u ranks first",
+		       "communicator of all %u ranks first; ranks that a program gives to processes of "
+		       "its own (mp.spawn, Ray) are not reached: start it with torchrun",
 		       session_welcome()->world);
 }
 

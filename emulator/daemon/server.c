@@ -416,6 +416,21 @@ static bool move_links(struct server *s)
 	return moved;
 }
 
+/* A program that spawns its own ranks believes in a world and a store of its own, and may wait there for ever:
+ * said once, of jobs of nbox run, which begin with nboxd. */
+static void tell_silence(struct server *s, uint64_t now_ns)
+{
+	bool is_used = s->last_comm || s->n_gathers ||
+		       (s->store && store_server_counts(s->store).store.n_requests);
+
+	if (s->is_silence_told || is_used || !s->ended.event || now_ns < s->start_ns + SERVER_SILENCE_NS)
+		return;
+	s->is_silence_told = true;
+	server_warn(s, "%llu s, and no communicator and no request to the store yet: a program that gives ranks to "
+		    "processes of its own (mp.spawn, Ray) is not reached: start it with torchrun; any other job goes on",
+		    (unsigned long long)(SERVER_SILENCE_NS / NS_PER_S));
+}
+
 /* Deadlines of HELLO, of gathers and of ops. */
 static void tick(struct server *s, uint64_t now_ns)
 {
@@ -435,6 +450,7 @@ static void tick(struct server *s, uint64_t now_ns)
 	gather_tick(s, now_ns);
 	op_tick(s, now_ns);
 	tell_strangers(s, now_ns);
+	tell_silence(s, now_ns);
 	s->tick_ns = now_ns + (has_hello || s->n_gathers || s->n_open_ops ? TICK_NS : NS_PER_S);
 	if (failure_ns < s->tick_ns)
 		s->tick_ns = failure_ns;

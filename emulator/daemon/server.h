@@ -35,6 +35,7 @@ struct worker;
 #define SERVER_WARN_NS (5 * NS_PER_S)
 #define SERVER_HELLO_NS (5 * NS_PER_S)
 #define SERVER_DRAIN_NS NS_PER_S
+#define SERVER_SILENCE_NS (20 * NS_PER_S)
 
 /* An address at which links come in. */
 struct listening {
@@ -83,6 +84,7 @@ struct server {
 	bool is_stopping;
 	uint64_t stop_ns; /* give up draining then */
 	int stop_signal;
+	bool is_silence_told;
 	bool is_once;         /* ends when the last worker has left */
 	uint32_t n_workers_max; /* most workers that were welcome at a time */
 	uint64_t left_ns;     /* since when none is there; or the start */

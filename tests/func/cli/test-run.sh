@@ -3,6 +3,11 @@
 . "$(dirname "$0")/lib.sh"
 perf="$PERF --op allreduce -b 1024 -e 4096 -f 2 -n 5 -w 1 --no-check"
 
+silent=
+if ! is_sanitized; then # answers at the end
+	"$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --out silent -- sleep 22 >silent.txt 2>&1 &
+	silent=$!
+fi
 if is_sanitized; then
 	pass "jobs that are shell scripts # SKIP a sanitized libnbox.so cannot be preloaded into a shell"
 else
@@ -96,5 +101,10 @@ is "$(wc -l <j1.csv | awk '{ print ($1 > 10) }')" 1 "a run with jitter is record
 is "$(cmp j1.csv j2.csv && echo equal)" equal "the same seed gives the same jitter"
 
 exits 0 "plain, without nbox" "$NBOX" run --plain --procs 2 --quiet -- sh -c 'test -z "${NBOX_ADDR:-}" && test "$WORLD_SIZE" = 2'
+if [ -n "$silent" ]; then
+	wait "$silent"
+	out=$(cat silent.txt)
+	says "no communicator and no request to the store yet: a program that gives ranks to" "a job that nbox does not reach is told so after 20 s"
+fi
 nothing_left
 finish
