@@ -319,14 +319,13 @@ static int copy_config(const ncclConfig_t *config, void **ret, struct err *err)
 	return 0;
 }
 
-static ncclResult_t not_ready(const char *what, int rc, const struct err *err)
+/* @hint: what to do, to be said behind the sentence. */
+static ncclResult_t not_ready(const char *what, int rc, const struct err *err, const char *hint)
 {
 	static _Atomic bool was_said;
 
 	if (!atomic_exchange(&was_said, true))
-		log_error("%s: %s%s", what, err->text, env_get()->code ? "" :
-			  "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR and NBOX_NODES to run "
-			  "without one");
+		log_error("%s: %s%s", what, err->text, hint);
 	return last_error_set(rc == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
 			      err->text);
 }
@@ -361,6 +360,7 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	static pthread_once_t told = PTHREAD_ONCE_INIT;
 	const struct env *env = env_get();
 	const struct device *dev = NULL;
+	const char *hint = "";
 	struct err err = {""};
 	int rc = env->code;
 
@@ -369,6 +369,9 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	} else {
 		pthread_once(&told, tell_gpu);
 		rc = progress_start(&err);
+		/* on the raw line nboxd is started here, and its own line says why it could not */
+		if (rc && !env->is_auto && !session_was_answered())
+			hint = "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR to run without one";
 	}
 	if (!rc) {
 		dev = device_get(&err);
@@ -376,7 +379,7 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	}
 	if (!rc)
 		return dev;
-	*ret = not_ready(what, rc, &err);
+	*ret = not_ready(what, rc, &err, hint);
 	return NULL;
 }
 
@@ -520,7 +523,7 @@ ncclResult_t ncclGetVersion(int *version)
 	const struct env *env = env_get();
 
 	if (env->is_virtual && env->code)
-		return not_ready("ncclGetVersion", env->code, &env->err);
+		return not_ready("ncclGetVersion", env->code, &env->err, "");
 	return real_get()->GetVersion ? real_get()->GetVersion(version) : real_missing("ncclGetVersion");
 }
 ALSO_PNCCL(GetVersion);

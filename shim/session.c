@@ -26,6 +26,7 @@
 enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
 
 static struct {
+	_Atomic bool was_answered; /* the progress thread's; session_was_answered() reads it */
 	_Atomic int fds[FDS_MAX]; /* of both links, plus one (0: none), for session_in_child() */
 
 	/* Under progress_waiters.lock; written by the progress thread. */
@@ -52,6 +53,11 @@ struct link *session_link(void)
 const struct wire_welcome *session_welcome(void)
 {
 	return &g.welcome;
+}
+
+bool session_was_answered(void)
+{
+	return atomic_load_explicit(&g.was_answered, memory_order_relaxed);
 }
 
 uint64_t session_to_daemon(uint64_t own_ns)
@@ -218,6 +224,8 @@ static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void
 static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
 {
 	int rc = wire_body_check(h, body, owner);
+
+	atomic_store_explicit(&g.was_answered, true, memory_order_relaxed);
 
 	if (rc)
 		return rc;

@@ -21,6 +21,9 @@ struct link *session_link(void);
 uint64_t session_to_daemon(uint64_t own_ns);
 uint64_t session_from_daemon(uint64_t daemon_ns);
 
+/* Any thread: whether anybody at NBOX_ADDR ever said a word. */
+bool session_was_answered(void);
+
 /* --- for progress.c -------------------------------------------------------------- */
 
 /* Before the thread is there: whoever is in session_wait() stays there ... */

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "cli/driver.h"
 #include "cli/job.h"
 #include "cli/run-launch.h"
 #include "cli/run.h"
@@ -123,6 +124,15 @@ static int check_model(const struct run *r, struct err *err)
 	return code;
 }
 
+/* --device cuda: said now, not by each worker. With auto the choice was made by what is here. */
+static int check_driver(const struct run *r, struct err *err)
+{
+	struct err why = { "" };
+	int code = r->device_text && strcmp(r->device_text, "cuda") == 0 && !r->is_plain ? driver_check(&why) : 0;
+
+	return code < 0 ? err_set(err, -code, "--device cuda: %s; without a GPU: --device host", why.text) : 0;
+}
+
 int run_prepare(struct run *r, struct err *err)
 {
 	struct config *c = r->config;
@@ -145,6 +155,8 @@ int run_prepare(struct run *r, struct err *err)
 		code = paths_find(&r->paths, r->needs | (r->device == RUN_DEVICE_HOST ? PATHS_HOST : 0), err);
 	if (code == 0 && !r->is_plain)
 		code = check_model(r, err);
+	if (code == 0)
+		code = check_driver(r, err);
 	if (code < 0)
 		return code;
 	if (r->n_procs > c->n_real && !r->is_plain)

@@ -177,8 +177,6 @@ static void print_plan(const struct run *r)
 	printf("command   ");
 	for (char **w = r->local_command ? r->local_command : r->command; *w; w++)
 		printf(" %s", *w);
-	if (!is_found(r->command[0]))
-		printf("\n           (not found here: %s)", r->command[0]);
 	if (r->changed)
 		printf("\n           (%s)", r->changed);
 	printf("\n\nconfiguration:\n");
@@ -318,7 +316,12 @@ int run_execute(struct run *r)
 
 	if (r->is_dry) {
 		print_plan(r);
-		return 0;
+		if (is_found(r->command[0]))
+			return 0;
+		/* a run would end in the same way */
+		fflush(stdout);
+		fprintf(stderr, "nbox run: %s: not found here, or no program\n", r->command[0]);
+		return 2;
 	}
 	if (r->changed && !r->is_quiet)
 		fprintf(stderr, "nbox run: %s\n", r->changed);

@@ -61,10 +61,19 @@ exits 2 "a rank outside the world" "$NBOX" run --nodes 2 --gpus-per-node 2 --rea
 exits 2 "no such program" "$NBOX" run --nodes 4 --out no -- ./does-not-exist
 says "does-not-exist" "names it"
 
+printf '#!/bin/sh\n' >train && chmod +x train
 exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
 says "512" "--dry-run says the world's size"
 says "./train --x" "--dry-run says the command"
-says "(not found here: ./train)" "--dry-run says that it is not there"
+exits 2 "--dry-run of what is not there" "$NBOX" run --dry-run --nodes 64 -- ./tarin
+says "./tarin: not found here" "says so"
+if ! ldconfig -p | grep -q libcuda.so.1; then
+	for dry in --dry-run --quiet; do
+		exits 2 "$dry --device cuda without a driver" "$NBOX" run $dry --nodes 64 --device cuda --out dry -- ./train
+		says "there is no NVIDIA driver here" "says so"
+		says "without a GPU: --device host" "and what else there is"
+	done
+fi
 is "$(ls -d dry 2>/dev/null)" "" "--dry-run leaves nothing"
 
 for command in "$NBOX run --dry-run" "$NBOX perf allreduce --dry-run" "$BUILD/nboxd --check"; do
