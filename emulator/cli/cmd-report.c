@@ -39,7 +39,7 @@ int cmd_report(int argc, char **argv)
 	struct record rec = { 0 };
 	struct report rep;
 	struct err err = { "" };
-	char in_dir[4096];
+	char in_dir[4096], beside[4096] = "";
 	struct stat st;
 	int csv = 0, r;
 
@@ -61,6 +61,7 @@ int cmd_report(int argc, char **argv)
 		return usage(stderr, 2);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		snprintf(in_dir, sizeof(in_dir), "%s/record.nbox", path);
+		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32, path);
 		path = in_dir;
 	}
 	r = record_load(path, &rec, &err);
@@ -68,6 +69,8 @@ int cmd_report(int argc, char **argv)
 		print_csv(&rec);
 	} else if (r == 0) {
 		r = report_make(&rec, &rep);
+		if (r == 0 && beside[0])
+			report_recall(&rep, beside);
 		if (r == 0)
 			report_print(&rep, stdout);
 		if (r == 0 && json)

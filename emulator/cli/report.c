@@ -280,6 +280,8 @@ void report_print(const struct report *r, FILE *to)
 	fprintf(to, ", max %s (of released gates; never early)\n",
 		units_print_time(r->lateness_ns.max, a, sizeof(a)));
 	report_comms_print(r, to);
+	if (r->network[0] && strcmp(h->model, "none") != 0)
+		fprintf(to, "   network        %s (where the model is given no other)\n", r->network);
 	if (!strcmp(h->model, "none"))
 		fprintf(to, "   model          none: the virtual network takes no time; `nbox models` lists others\n");
 	fprintf(to, "   data           %s%s%s%s\n", wire_data_name(h->data), h->data_for[0] ? " (" : "",
@@ -327,6 +329,8 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		      r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "exchange",
 		      wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for", h->data_for, "model", h->model,
 		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "warnings", warnings);
+	if (o && r->network[0])
+		json_object_set_new(o, "network", json_string(r->network));
 	if (o && exit_code >= 0)
 		json_object_set_new(o, "exit_code", json_integer(exit_code));
 	if (!o)

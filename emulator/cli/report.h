@@ -45,6 +45,7 @@ struct report {
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;
 	uint32_t rank;                 /* world rank that is looked at */
+	char network[160];             /* in words; "": not known */
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][256];
 };
@@ -72,6 +73,10 @@ void report_comms_warn(struct report *r);
 void report_comms_print(const struct report *r, FILE *to);
 struct json_t;
 struct json_t *report_comms_json(const struct report *r); /* the caller's reference */
+
+/* Adds what only `nbox run` knew, from @path, the run's summary.json: its warnings and the network. A file that is
+ * not there, or is none of ours, adds nothing. (report-recall.c) */
+void report_recall(struct report *r, const char *path);
 
 void report_print(const struct report *r, FILE *to);
 /* summary.json. @exit_code: of the job; -1: not known, and left out. Return: 0 or negative errno with the sentence. */

@@ -156,6 +156,7 @@ static bool is_found(const char *name)
 static void print_plan(const struct run *r)
 {
 	const struct config *c = r->config;
+	char network[160];
 
 	printf("world      %u ranks: %u nodes x %u\n", c->world, c->topology.n_nodes,
 	       c->topology.gpus_per_node);
@@ -166,6 +167,8 @@ static void print_plan(const struct run *r)
 		printf(" + %s", c->what_ifs[i]);
 	for (size_t i = 0; i < c->n_failures; i++)
 		printf(" + %s", c->failures[i].text);
+	if (strcmp(c->model, "none") != 0)
+		printf("\nnetwork    %s (where the model is given no other)", config_network(c, network, sizeof(network)));
 	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
 	       (int)strcspn(c->addr, ":"), c->addr,
 	       wire_data_name(c->data), (unsigned long long)c->seed);
@@ -274,6 +277,8 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 		rep = malloc(sizeof(*rep));
 		code = rep ? report_make(&rec, rep) : -ENOMEM;
 	}
+	if (code == 0)
+		config_network(r->config, rep->network, sizeof(rep->network));
 	if (code == 0 && exit_code != 0)
 		report_warn(rep, "the job ended with exit code %d: these figures are of what came before", exit_code);
 	if (code == 0 && r->device == RUN_DEVICE_HOST)

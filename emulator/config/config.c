@@ -139,6 +139,14 @@ char *config_where(const struct config *c, enum config_id id, size_t item, char 
 	return buf;
 }
 
+char *config_network(const struct config *c, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s, %s inside a node; %s, %s between nodes", config_text(c, CONFIG_INTRA_LATENCY),
+		 config_text(c, CONFIG_INTRA_BANDWIDTH), config_text(c, CONFIG_INTER_LATENCY),
+		 config_text(c, CONFIG_INTER_BANDWIDTH));
+	return buf;
+}
+
 /* --- flags ---------------------------------------------------------------- */
 
 int config_arg(struct config *c, int argc, char *const argv[], int *index, struct err *err)

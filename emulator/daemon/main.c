@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "daemon/background.h"
 #include "daemon/server.h"
+#include "daemon/summary.h"
 
 extern char **environ;
 
@@ -176,6 +177,10 @@ int main(int argc, char **argv)
 		close(args.ready_fd);
 	if (r == 0)
 		r = server_run(s, &err);
+	if (r == 0 && args.once && c->out) {
+		s = server_close(s); /* the record is complete then */
+		r = summary_write(c->out, &err);
+	}
 	if (r < 0) {
 		fprintf(stderr, "nboxd: %s\n", err.text[0] ? err.text : strerror(-r));
 		return 1;

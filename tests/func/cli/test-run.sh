@@ -52,10 +52,14 @@ for exchange in none messages payload; do
 done
 says "512 ranks" "the summary is printed"
 says "lateness" "with the lateness"
+says "network        1us, 400GB/s inside a node; 5us, 50GB/s between nodes" "and the network"
 # shellcheck disable=SC2086
 exits 0 "exceptions from the data policy" "$NBOX" run --nodes 4 --gpus-per-node 2 --data-for allgather=identity --data-for broadcast=fill --json df.json --out df -- $perf
 says "data           mirror (allgather=identity;broadcast=fill)" "are in the summary"
 is "$(json df.json 'd["data_for"]')" "allgather=identity;broadcast=fill" "and in its JSON"
+exits 0 "report of a run" "$NBOX" report o-none-shm
+says "warning: no GPU: the job ran on the CPU" "has the warnings that summary.json has"
+says "network        1us, 400GB/s inside a node" "and the network"
 # the three depths agree on each op's modelled time
 for e in none messages payload; do "$NBOX" report --csv o-$e-shm | cut -d, -f6,11,17,18 >$e.csv; done
 is "$(cmp none.csv messages.csv && cmp none.csv payload.csv && echo equal)" equal "none, messages and payload agree on every op's time"

@@ -30,6 +30,7 @@ exits 0 "torchrun, nothing else" raw NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tm
 is "$out" "" "prints nothing"
 check "nboxd is gone" gone "$tmp/a"
 is "$("$NBOX" report a | grep -o "128 ranks (64 nodes x 2), 2 real")" "128 ranks (64 nodes x 2), 2 real" "one nboxd had the whole world"
+is "$(json a/summary.json '(d["world_size"], d["ops"])')" "(128, 1)" "nboxd has the summary written"
 is "$("$NBOX" report --csv a | grep -c AllReduce)" 2 "both ranks' ops are in its record"
 
 # the library by a relative path; results in the usual place
