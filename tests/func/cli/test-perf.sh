@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # nbox perf: nccl-tests' table for a virtual world, live through the shim.
+test=$(realpath "$0")
 . "$(dirname "$0")/lib.sh"
 
 exits 0 "perf allreduce 64 x 8" "$NBOX" perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1M -f 8 -n 3 -w 1 --model ring --json perf.json --out perf-out
@@ -18,6 +19,22 @@ for op in allgather reducescatter broadcast reduce alltoall; do
 	says "65536" "a row of $op"
 	is "$(grep -cE '^# +65536 +[0-9.]+ +[0-9.]+ +[0-9.]+$' <<<"$out")" 1 "the modelled time of $op"
 done
+# a model whose code takes longer than its ops: nothing is simulated, and nobody's what-if is blamed
+if command -v cc >/dev/null; then
+	cat >lazy.c <<'C'
+#include <unistd.h>
+#include "nbox-delaymodel.h"
+static int create(const struct nbox_host *h, const struct nbox_next *next, const struct nbox_kv *kv, size_t n, void **ret) { static int it; (void)h; (void)next; (void)kv; (void)n; *ret = &it; return 0; }
+static void destroy(void *model) { (void)model; }
+static int op(void *model, const struct nbox_op *o, double *ret_ns) { (void)model; (void)o; usleep(20000); *ret_ns = 1000; return 0; }
+static const struct nbox_param params[] = {{0}};
+NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {NBOX_DELAYMODEL_HEAD, .name = "lazy", .summary = "sleeps", .flags = NBOX_UNIFORM, .params = params, .create = create, .destroy = destroy, .op = op};
+C
+	check "a lazy model is built" cc -shared -fPIC -I "$(dirname "$test")/../../../delaymodels" -o lazy.so lazy.c
+	exits 0 "perf with it" "$NBOX" perf allreduce --nodes 4 --gpus-per-node 1 -b 1K -e 1K -n 2 -w 1 --model ./lazy.so --out lazy-out
+	says "finding its end took nboxd" "says that deciding took longer than the op"
+	says "nothing was simulated: this machine was busy, or the model's code is slow" "and why"
+fi
 exits 0 "perf --help" "$NBOX" perf --help
 says "how long ops and messages take [alphabeta]" "has perf's own defaults"
 exits 2 "perf of what?" "$NBOX" perf
