@@ -1,4 +1,5 @@
 /* nbox report: what a record says, again: the summary, JSON, or every op as CSV. */
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +26,19 @@ static void print_csv(const struct record *rec)
 	}
 }
 
+/* That of the job, from summary.json. -1: not known. */
+static int exit_code_of(const char *dir)
+{
+	char path[4096];
+	json_t *o = snprintf(path, sizeof(path), "%s/summary.json", dir) < (int)sizeof(path) ? json_load_file(path, 0, NULL) : NULL;
+	json_t *code = json_object_get(o, "exit_code");
+	int r = json_is_integer(code) && json_integer_value(code) >= 0 && json_integer_value(code) < 256 ?
+			(int)json_integer_value(code) : -1;
+
+	json_decref(o);
+	return r;
+}
+
 static int usage(FILE *to, int code)
 {
 	fprintf(to, "usage: nbox report [--csv] [--json FILE] RECORD\n\n"
@@ -35,7 +49,7 @@ static int usage(FILE *to, int code)
 
 int cmd_report(int argc, char **argv)
 {
-	const char *path = NULL, *json = NULL;
+	const char *path = NULL, *json = NULL, *dir = NULL;
 	struct record rec = { 0 };
 	struct report rep;
 	struct err err = { "" };
@@ -62,6 +76,7 @@ int cmd_report(int argc, char **argv)
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		snprintf(in_dir, sizeof(in_dir), "%s/record.nbox", path);
 		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32, path);
+		dir = path;
 		path = in_dir;
 	}
 	r = record_load(path, &rec, &err);
@@ -69,6 +84,8 @@ int cmd_report(int argc, char **argv)
 		print_csv(&rec);
 	} else if (r == 0) {
 		r = report_make(&rec, &rep);
+		if (r == 0)
+			report_outcome(&rep, dir ? exit_code_of(dir) : -1, dir);
 		if (r == 0 && beside[0])
 			report_recall(&rep, beside);
 		if (r == 0)

@@ -166,12 +166,8 @@ static void add_warnings(const struct record *rec, const struct record_row *rows
 
 	if (rec->is_truncated)
 		report_warn(rep, "the record ends in the middle of a row: nboxd did not end in good order");
-	if (n == 0) {
-		report_warn(rep, "no op was recorded: the job ended before its first op was over, called NCCL not at all, or not "
-				 "through libnbox.so (one that is linked statically or opened by its path cannot be reached: "
-				 "see `readelf -d` of what calls it)");
-		return;
-	}
+	if (n == 0)
+		return; /* report_outcome() says why */
 	for (uint64_t i = 0; i < n; i++) {
 		below += (rows[i].flags & RECORD_BELOW_BOUND) != 0;
 		slow_local += rows[i].local_done_ns > rows[i].due_ns;
@@ -248,15 +244,11 @@ int report_make(const struct record *rec, struct report *ret)
 	return 0;
 }
 
-void report_print(const struct report *r, FILE *to)
+static void print_ops(const struct report *r, FILE *to)
 {
-	const struct record_header *h = &r->header;
 	const char *per = r->n_iterations ? "an iteration" : "in all";
 	char a[32], b[32];
 
-	fprintf(to, "\n-- nbox: %u ranks (%u nodes x %u), %u real; exchange %s; model %s; seed %llu\n",
-		h->world_size, h->n_nodes, h->gpus_per_node, h->n_real,
-		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
 	fprintf(to, "   %-14s %8s %12s %14s %14s\n", "op (rank's own)", "calls", "bytes/call",
 		"modelled/call", "injected/call");
 	for (uint32_t k = 0; k < COLL_KINDS; k++) {
@@ -280,6 +272,17 @@ void report_print(const struct report *r, FILE *to)
 	fprintf(to, ", max %s (of released gates; never early)\n",
 		units_print_time(r->lateness_ns.max, a, sizeof(a)));
 	report_comms_print(r, to);
+}
+
+void report_print(const struct report *r, FILE *to)
+{
+	const struct record_header *h = &r->header;
+
+	fprintf(to, "\n-- nbox: %u ranks (%u nodes x %u), %u real; exchange %s; model %s; seed %llu\n",
+		h->world_size, h->n_nodes, h->gpus_per_node, h->n_real,
+		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
+	if (r->n_ops)
+		print_ops(r, to);
 	if (r->network[0] && strcmp(h->model, "none") != 0)
 		fprintf(to, "   network        %s (where the model is given no other)\n", r->network);
 	if (!strcmp(h->model, "none"))

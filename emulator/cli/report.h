@@ -47,11 +47,14 @@ struct report {
 	uint32_t rank;                 /* world rank that is looked at */
 	char network[160];             /* in words; "": not known */
 	uint32_t n_warnings;
-	char warnings[REPORT_WARNINGS_MAX][256];
+	char warnings[REPORT_WARNINGS_MAX][512];
 };
 
-/* Return: 0; -ENOMEM. A record without rows gives zeros and a warning. */
+/* Return: 0; -ENOMEM. A record without rows gives zeros. */
 int report_make(const struct record *rec, struct report *ret);
+/* Adds the warning that says how the job ended, or why no op was recorded. @exit_code: -1: not known. @dir: the results
+ * directory, where nboxd says what was aborted; NULL: not known. (report-outcome.c) */
+void report_outcome(struct report *r, int exit_code, const char *dir);
 void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The longest stretch in which @signature repeats with the smallest period.

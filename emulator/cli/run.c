@@ -279,8 +279,8 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	}
 	if (code == 0)
 		config_network(r->config, rep->network, sizeof(rep->network));
-	if (code == 0 && exit_code != 0)
-		report_warn(rep, "the job ended with exit code %d: these figures are of what came before", exit_code);
+	if (code == 0)
+		report_outcome(rep, exit_code, res->dir);
 	if (code == 0 && r->device == RUN_DEVICE_HOST)
 		report_warn(rep, "no GPU: the job ran on the CPU through the host CUDA runtime and host NCCL; "
 			    "its compute times are this CPU's");

@@ -11,11 +11,13 @@
 #include "base/log.h"
 #include "daemon/op.h"
 #include "daemon/p2p.h"
+#include "daemon/results.h"
 #include "daemon/worker.h"
 
 #define AXES_NAME_MAX 128
 #define HOW_MAX 192
 #define OWES_MAX 256 /* words for what a member owes */
+#define ABORTS_MAX 100 /* lines of aborts.txt */
 
 _Static_assert(COLL_KINDS <= 16, "wire_comm_ready.algo holds every kind");
 
@@ -234,6 +236,10 @@ void comm_abort(struct comm *c, const struct worker *except, int code, const cha
 	va_end(ap);
 	c->is_dead = true;
 	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
+	if (c->server->config->out && !c->server->is_stopping && c->server->n_aborts < ABORTS_MAX) {
+		c->server->n_aborts++;
+		results_note_abort(c->server->config, c->number, text.text);
+	}
 	op_free_all(c);
 	p2p_free(c);
 	gather_comm_dead(c, text.text);

@@ -118,3 +118,19 @@ int results_open(const struct config *c, const char *model, uint64_t start_ns,
 		return r;
 	return record_create(path, &h, ret, err);
 }
+
+void results_note_abort(const struct config *c, uint32_t comm, const char *why)
+{
+	char path[PATH_MAX];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%.*s/" RECORD_ABORTS, PATH_MAX - 32, c->out);
+	f = fopen(path, "ae");
+	if (!f)
+		return;
+	fprintf(f, "communicator %u was aborted: ", comm);
+	for (; *why; why++) /* a worker's words may be among them */
+		fputc((unsigned char)*why < ' ' || *why == 0x7f ? '?' : *why, f);
+	fputc('\n', f);
+	fclose(f);
+}

@@ -10,3 +10,5 @@
 /* @model: the chain as delay_describe() says it. Return: 0; negative errno. */
 int results_open(const struct config *c, const char *model, uint64_t start_ns,
 		 struct record_writer **ret, struct err *err);
+/* A line of aborts.txt, for the summary: why a communicator was aborted. What cannot be written is left out. */
+void results_note_abort(const struct config *c, uint32_t comm, const char *why);

@@ -55,6 +55,7 @@ struct server {
 	struct solver *solver;
 	struct engine *engine;
 	struct record_writer *record; /* NULL: no results directory */
+	uint32_t n_aborts;            /* written to aborts.txt */
 	bool has_addr_file;           /* in the results directory: config/addr-file.h */
 	struct payload payload;
 	struct failures failures;

@@ -74,6 +74,21 @@ is "$(json secret/summary.json 'd["exit_code"]') $(json secret.json '"exit_code"
 # shellcheck disable=SC2086
 exits 1 "results of another run are not overwritten" "$NBOX" run --nodes 4 --gpus-per-node 1 --out o-none-shm -- $perf
 
+# nothing to report: the reason where one is known, guesses where none is, and no table of zeros
+printf 'kind,bytes,us\nallreduce,8,1\n' >no-broadcast.txt
+exits 1 "a model that lacks the job's first op" timeout 120 "$NBOX" run --nodes 4 --gpus-per-node 2 --model table:file=no-broadcast.txt --out none -- "$BUILD/tests/apps/trainer" --steps 1
+summary=${out##*-- nbox:}
+out=$summary says "warning: no op was recorded: the job ended with exit code 1 before its first op was over; communicator 1 was aborted: op 0 (Broadcast)" "the summary repeats why"
+is "$(echo "$summary" | grep -c 'readelf\|modelled\|lateness\|communication')" 0 "and neither guesses nor counts nothing"
+exits 0 "its report" "$NBOX" report none
+says "exit code 1 before its first op was over; communicator 1 was aborted" "knows it, too"
+if ! is_sanitized; then
+	exits 0 "a job without NCCL" "$NBOX" run --nodes 4 --gpus-per-node 1 --out none0 -- true
+	says "readelf -d" "is told what may be the reason"
+	exits 3 "one that fails" "$NBOX" run --nodes 4 --gpus-per-node 1 --out none3 -- sh -c 'exit 3'
+	is "$(echo "$out" | grep -o 'no op was recorded.*')" "no op was recorded: the job ended with exit code 3 before its first op was over" "is told no more than that"
+fi
+
 # nor are files of the user's: a cluster file of the same name beside --out .
 mkdir mine && cd mine && printf 'cluster:\n  nodes: "4"\n  gpus_per_node: "1"\n' >config.yaml && cp config.yaml ../mine.yaml
 # shellcheck disable=SC2086

@@ -51,7 +51,7 @@ for node in first 2 last; do
 done
 is "$("$NBOX" report --csv n-last | grep -c AllReduce)" 2 "the op is in the record"
 exits 3 "a job that fails before its first op" "$NBOX" run --nodes 4 --out f -- torchrun --nproc-per-node=2 "$here/flaky" early
-says "ended before its first op was over" "why no op was recorded"
+says "exit code 3 before its first op was over" "why no op was recorded"
 says "the job ended with exit code 3" "and that the figures are not of a whole job"
 # without a launcher nobody starts it again
 exits 1 "a rank that ends well before the communicator, without a launcher" timeout 60 "$NBOX" run --nodes 4 --gpus-per-node 2 --out l -- "$here/flaky" leave

@@ -160,7 +160,14 @@ static void test_warnings(void **state)
 	make_record(&rec, rows);
 	rec.n_rows = 0;
 	assert_int_equal(report_make(&rec, &rep), 0);
-	assert_non_null(strstr(rep.warnings[0], "no op was recorded"));
+	/* guesses only where nothing is known */
+	report_outcome(&rep, -1, NULL);
+	report_outcome(&rep, 0, "/nowhere");
+	report_outcome(&rep, 3, NULL);
+	assert_int_equal(rep.n_warnings, 3);
+	assert_non_null(strstr(rep.warnings[0], "no op was recorded: the job ended before its first op was over, called NCCL not at all"));
+	assert_string_equal(rep.warnings[1], rep.warnings[0]);
+	assert_string_equal(rep.warnings[2], "no op was recorded: the job ended with exit code 3 before its first op was over");
 	rec.n_rows = 30;
 	rows[29].flags = RECORD_GUESSED_MEMBERS |
 			 record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
