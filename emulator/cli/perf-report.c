@@ -1,6 +1,7 @@
 /* See perf-report.h. */
 #include "cli/perf-report.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -9,7 +10,8 @@
 struct perf_size {
 	uint64_t bytes; /* as in the table: nccl-tests' size */
 	uint64_t n;
-	double ns;      /* sum of the ops' times in the virtual cluster */
+	double ns;      /* sum of what the model says of the ops */
+	double injected_ns; /* and of what what-ifs added to that */
 	uint32_t n_ranks;
 };
 
@@ -42,22 +44,27 @@ static double busbw_factor(const char *op, double n)
 	return !strcmp(op, "allgather") || !strcmp(op, "reducescatter") || !strcmp(op, "alltoall") ? (n - 1) / n : 1;
 }
 
-static void print_size(const struct perf_size *s, const char *op, FILE *to)
+/* Bandwidths are those of both together: of what the job would see. */
+static void print_size(const struct perf_size *s, const char *op, bool has_injected, FILE *to)
 {
-	double us = s->n ? s->ns / (double)s->n / 1e3 : 0, algbw = us > 0 ? (double)s->bytes / us * 1e-3 : 0;
+	double us = s->n ? s->ns / (double)s->n / 1e3 : 0, injected_us = s->n ? s->injected_ns / (double)s->n / 1e3 : 0;
+	double algbw = us + injected_us > 0 ? (double)s->bytes / (us + injected_us) * 1e-3 : 0;
 
 	if (s->n == 0)
 		return;
-	fprintf(to, "# %10llu %11.2f %8.2f %7.2f\n", (unsigned long long)s->bytes, us, algbw,
-		algbw * busbw_factor(op, s->n_ranks));
+	fprintf(to, "# %10llu %11.2f ", (unsigned long long)s->bytes, us);
+	if (has_injected)
+		fprintf(to, "%11.2f ", injected_us);
+	fprintf(to, "%8.2f %7.2f\n", algbw, algbw * busbw_factor(op, s->n_ranks));
 }
 
 static void print_modelled(const struct record *rec, const struct report *rep, const char *op, FILE *to)
 {
+	bool has_injected = rep->total_injected_ns != 0;
 	struct perf_size s = {0};
 
-	fprintf(to, "# %10s %11s %8s %7s\n", "size", "modelled", "algbw", "busbw");
-	fprintf(to, "# %10s %11s %8s %7s\n", "(B)", "(us)", "(GB/s)", "(GB/s)");
+	fprintf(to, "# %10s %11s %s%8s %7s\n", "size", "modelled", has_injected ? "   injected " : "", "algbw", "busbw");
+	fprintf(to, "# %10s %11s %s%8s %7s\n", "(B)", "(us)", has_injected ? "       (us) " : "", "(GB/s)", "(GB/s)");
 	for (uint64_t i = 0; i < rec->n_rows; i++) {
 		const struct record_row *r = &rec->rows[i];
 		uint64_t bytes = table_bytes(r);
@@ -65,13 +72,14 @@ static void print_modelled(const struct record *rec, const struct report *rep, c
 		if (r->world_rank != rep->rank)
 			continue;
 		if (s.n == 0 || bytes != s.bytes) {
-			print_size(&s, op, to);
+			print_size(&s, op, has_injected, to);
 			s = (struct perf_size){.bytes = bytes, .n_ranks = r->n_ranks};
 		}
 		s.n++;
-		s.ns += r->model_ns + r->injected_ns;
+		s.ns += r->model_ns;
+		s.injected_ns += r->injected_ns;
 	}
-	print_size(&s, op, to);
+	print_size(&s, op, has_injected, to);
 }
 
 void perf_print_tail(const struct record *rec, const struct report *rep, const char *op, const char *dir, FILE *to)

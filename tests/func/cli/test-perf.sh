@@ -19,6 +19,8 @@ for op in allgather reducescatter broadcast reduce alltoall; do
 	says "65536" "a row of $op"
 	is "$(grep -cE '^# +65536 +[0-9.]+ +[0-9.]+ +[0-9.]+$' <<<"$out")" 1 "the modelled time of $op"
 done
+exits 0 "perf with a what-if" "$NBOX" perf allreduce --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model const:time=100us --what-if add:op=allreduce,delay=300us --out o-add
+is "$(grep -E '^# +65536 ' <<<"$out" | tr -s ' ')" "# 65536 100.00 300.00 0.16 0.31" "modelled and injected stand apart, bandwidths are those of both"
 # a model whose code takes longer than its ops: nothing is simulated, and nobody's what-if is blamed
 if command -v cc >/dev/null; then
 	cat >lazy.c <<'C'
