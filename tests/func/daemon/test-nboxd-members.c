@@ -24,9 +24,10 @@ static struct fake f[N_MAX];
 
 static void start(struct daemon *d, const char *const *more, size_t n)
 {
-	const char *args[32] = {"--gpus-per-node", "4", "--settle", "1s", "--model", "none"};
+	const char *args[32] = {"--gpus-per-node", "4", "--model", "none"};
 	static char addr[64];
-	size_t k = 6;
+	bool has_settle = false;
+	size_t k = 4;
 
 	if (getenv("NBOX_TEST_RDMA"))
 		snprintf(addr, sizeof(addr), "%s", test_address("", NULL));
@@ -34,8 +35,14 @@ static void start(struct daemon *d, const char *const *more, size_t n)
 		snprintf(addr, sizeof(addr), "shm:/tmp/nbox-members-%d.sock", (int)getpid());
 	args[k++] = "--addr";
 	args[k++] = addr;
-	while (*more)
-		args[k++] = *more++;
+	for (; *more; more++) {
+		has_settle = has_settle || !strcmp(*more, "--settle");
+		args[k++] = *more;
+	}
+	if (!has_settle) {
+		args[k++] = "--settle";
+		args[k++] = "1s";
+	}
 	args[k] = NULL;
 	daemon_start(d, args);
 	for (size_t i = 0; i < n; i++)
