@@ -120,6 +120,12 @@ static int on_refused(const struct rdma_cm_event *e, struct err *err)
 		       e->status);
 }
 
+/* Of all events but a refusal: a negative errno. */
+static const char *status_text(const struct rdma_cm_event *e)
+{
+	return strerror(e->status < 0 ? -e->status : e->status);
+}
+
 static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *err)
 {
 	const struct verbs *v = r->hub->v;
@@ -132,21 +138,21 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 		return 0;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		return err_set(err, EHOSTUNREACH,
-			       "no RDMA device of this host reaches that address (error %d); "
+			       "no RDMA device of this host reaches that address (%s); "
 			       "`nbox doctor` lists them",
-			       e->status);
+			       status_text(e));
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return ask(r, err);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		return err_set(err, EHOSTUNREACH, "no route to that address (error %d)", e->status);
+		return err_set(err, EHOSTUNREACH, "no route to that address (%s)", status_text(e));
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		return r->state == RDMA_ASKED ? on_answer(r, e, err) : 0;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return err_set(err, ETIMEDOUT, "no answer to the request (error %d)", e->status);
+		return err_set(err, ETIMEDOUT, "no answer to the request (%s)", status_text(e));
 	case RDMA_CM_EVENT_REJECTED:
 		return on_refused(e, err);
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return err_set(err, EPROTO, "the connection could not be made (error %d)", e->status);
+		return err_set(err, EPROTO, "the connection could not be made (%s)", status_text(e));
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (r->state == RDMA_ACCEPTED)
 			set_state(r, RDMA_UP);
@@ -372,6 +378,7 @@ int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, ch
 	}
 	name_address(&l->id->route.addr.src_addr, address_length(&l->id->route.addr.src_addr), text,
 		     size);
+	l->hub->listening = l->id;
 	*ret = steal_ptr(l);
 	return 0;
 }
@@ -379,6 +386,7 @@ int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, ch
 void rdma_listener_close(struct rdma_listener *l)
 {
 	l->hub->v->cm_destroy_id(l->id);
+	l->hub->listening = NULL;
 	rdma_counts.gone[RDMA_IDS]++;
 	rdma_hub_leave(l->hub);
 	free(l);
@@ -427,6 +435,7 @@ static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 			  const struct rdma_hello *hello, struct err *ret_err)
 {
 	struct err why, *err = ret_err ? ret_err : &why; /* the link says it too */
+	char name[LINK_PEER_MAX];
 	struct rdma_link *r;
 	int rc;
 
@@ -436,9 +445,11 @@ static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 			break;
 	if (!r) {
 		refuse(h, q->id, RDMA_REFUSED_UNKNOWN_LINK);
+		name_address(&q->id->route.addr.dst_addr, address_length(&q->id->route.addr.dst_addr),
+			     name, sizeof(name));
 		h->v->cm_destroy_id(q->id);
 		rdma_counts.gone[RDMA_IDS]++;
-		return err_set(err, ENOENT, "a link that is not known (any more) was to be resumed");
+		return err_set(err, ENOENT, "%s wants to resume a link that is not known (any more)", name);
 	}
 	rdma_resume_stop(r);
 	r->id = q->id;
@@ -457,7 +468,7 @@ static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 	if (rc) {
 		refuse(h, r->id, RDMA_REFUSED_RESOURCES);
 		rdma_fail(r, rc, "it came back, but cannot be resumed: %s", err->text);
-		return rc;
+		return err_set(err, -rc, "%s", r->why);
 	}
 	return RESUMED;
 }
@@ -501,9 +512,17 @@ int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void
 		     struct link **ret, struct err *err)
 {
 	struct rdma_request *q;
+	char name[LINK_PEER_MAX];
 	int rc;
 
 	rdma_hub_look(l->hub);
+	if (rdma_hub_take_removal(l->hub)) {
+		const struct sockaddr *at = &l->id->route.addr.src_addr;
+
+		name_address(at, address_length(at), name, sizeof(name));
+		return err_set(err, ENODEV, "the RDMA device of %s was removed: nobody can connect to it any "
+			       "more; start it again when the device is back", name);
+	}
 	do {
 		rdma_hub_take_request(l->hub, &q);
 		if (!q)

@@ -55,12 +55,17 @@ char *rdma_name(const struct rdma_link *r, const struct rdma_qp *q, char *buf, s
 {
 	char number[24] = "";
 
+	if (!r->dev) { /* still looking for one */
+		snprintf(buf, size, "the way to %s", r->link.peer);
+		return buf;
+	}
+
 	if (!q)
 		q = &r->qps[0];
 	if (q->qp)
 		snprintf(number, sizeof(number), ", QP %u", q->qp->qp_num);
-	snprintf(buf, size, "device %s port %u%s to %s", r->dev ? r->dev->name : "?",
-		 r->port, number, r->link.peer);
+	snprintf(buf, size, "device %s port %u%s to %s", r->dev->name, r->port, number,
+		 r->link.peer);
 	return buf;
 }
 

@@ -302,13 +302,15 @@ static int poll_batch(struct rdma_dev *d)
 	return n;
 }
 
-static void fail_all(struct rdma_dev *d, const char *what)
+static void fail_all(struct rdma_dev *d, const char *what, const char *status)
 {
 	struct rdma_link *r;
 
 	for (r = d->hub->links; r; r = r->next)
 		if (r->dev == d)
-			rdma_fail(r, -EIO, "%s", what);
+			rdma_fail(r, -EIO,
+				  "%s (%s): the device or its driver fails, see the kernel's log", what,
+				  status);
 }
 
 static bool dev_poll(struct rdma_dev *d)
@@ -320,8 +322,12 @@ static bool dev_poll(struct rdma_dev *d)
 		n = poll_batch(d);
 		any |= n > 0;
 	}
-	if (n < 0)
-		fail_all(d, "the completion queue cannot be read any more");
+	if (n < 0) {
+		char status[32];
+
+		snprintf(status, sizeof(status), "ibv_poll_cq: %d", n);
+		fail_all(d, "the completion queue cannot be read any more", status);
+	}
 	return any;
 }
 
@@ -361,8 +367,14 @@ bool rdma_dev_arm(struct rdma_dev *d, bool for_all)
 
 	d->hub->is_armed = true;
 	if ((int)d->armed < want) {
-		if (d->hub->v->req_notify_cq(d->cq, !for_all)) {
-			fail_all(d, "the device takes no request for events");
+		int rc = d->hub->v->req_notify_cq(d->cq, !for_all);
+
+		if (rc) {
+			char status[96];
+
+			snprintf(status, sizeof(status), "ibv_req_notify_cq: %s",
+				 strerror(rc < 0 ? errno : rc));
+			fail_all(d, "it takes no request for events", status);
 			return false;
 		}
 		d->n_notifies++;
@@ -406,6 +418,10 @@ static void read_cm(struct rdma_hub *h)
 		}
 		if (id->context)
 			rdma_on_cm_event(id->context, e);
+		else if (id == h->listening && e->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+			h->is_removed = true;
+			eventfd_write(h->request_fd, 1);
+		}
 		h->v->cm_ack_cm_event(e);
 	}
 }
@@ -490,4 +506,15 @@ void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret)
 		}
 	}
 	*ret = q;
+}
+
+bool rdma_hub_take_removal(struct rdma_hub *h)
+{
+	bool is_removed = h->is_removed;
+	eventfd_t unused;
+
+	h->is_removed = false;
+	if (is_removed && !h->requests)
+		eventfd_read(h->request_fd, &unused);
+	return is_removed;
 }

@@ -115,6 +115,8 @@ struct rdma_hub {
 	struct rdma_dev *devs;
 	struct rdma_link *links;
 	struct rdma_request *requests, **last_request;
+	const struct rdma_cm_id *listening; /* the listener's, which owns it; NULL: none */
+	bool is_removed; /* its device, and nobody was told yet */
 };
 
 enum rdma_state {
@@ -230,6 +232,8 @@ bool rdma_dev_arm(struct rdma_dev *d, bool for_all);
 void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q);
 void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q);
 void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret);
+/* Once: whether the device that is listened at was removed. */
+bool rdma_hub_take_removal(struct rdma_hub *h);
 
 /* --- rdma-region.c: the registration cache --------------------------------------- */
 

@@ -162,9 +162,11 @@ void rdma_resume_tick(struct rdma_link *r)
 	if (r->state == RDMA_LOST && !r->is_acceptor) {
 		r->must_try = true;
 	} else if (r->state == RDMA_LOST && waited > WAIT_TICKS + r->hub->options.reconnect) {
+		/* what was lost was said with the names of then */
 		snprintf(why, sizeof(why), "%s", r->why);
-		r->state = RDMA_ACCEPTED;
-		rdma_fail(r, r->code, "%s; it did not come back in time", why);
+		snprintf(r->why, sizeof(r->why), "%.475s; it did not come back in time", why);
+		r->state = RDMA_ENDED;
+		rdma_link_drop_qps(r);
 	} else if (r->is_again && waited > ATTEMPT_TICKS && r->state > RDMA_IDLE &&
 		   r->state < RDMA_UP) {
 		rdma_lose(r, -ETIMEDOUT, "no answer");

@@ -193,32 +193,71 @@ static bool is_all_out(const struct rdma_link *r)
 	return true;
 }
 
-/* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. The
- * answer of the peer's device is waited for: a round trip, and a bound for one that has
- * vanished. */
-static void linger(struct rdma_link *r)
+static bool is_broken(const struct rdma_link *r)
 {
-	uint64_t due_ns = clock_now_ns() + LINGER_NS;
+	return r->has_bad || r->is_disconnected;
+}
 
-	/* a connection that is just being made again: its pieces are still here */
-	while (r->hub->options.reconnect && r->state != RDMA_ENDED && r->tx_next != r->tx_freed &&
-	       (r->state != RDMA_UP || r->must_resend) && clock_now_ns() < due_ns) {
+static void wait_for_answers(struct rdma_link *r, uint64_t due_ns)
+{
+	for (uint32_t i = 0; i < r->n_qps && r->state == RDMA_UP; i++)
+		if (r->qps[i].sq_posted != r->qps[i].sq_done)
+			rdma_probe(r, &r->qps[i]);
+	while (r->state == RDMA_UP && !is_broken(r) && !is_all_out(r) && clock_now_ns() < due_ns) {
+		if (rdma_dev_arm(r->dev, true) && !is_all_out(r))
+			link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
+		rdma_hub_look(r->hub);
+		rdma_hub_poll(r->hub);
+	}
+}
+
+/* Who accepted a link is asked by its owner whether it came back, and that is leaving. */
+static bool can_go_on(const struct rdma_link *r)
+{
+	return r->state != RDMA_ENDED && !(r->state == RDMA_LOST && r->is_acceptor);
+}
+
+/* Also what is lost while its answer is waited for: it is on no connection, and comes again. */
+static void wait_for_connection(struct rdma_link *r, uint64_t due_ns)
+{
+	if (r->state == RDMA_UP && is_broken(r))
+		settle(r);
+	while (can_go_on(r) && (r->state != RDMA_UP || r->must_resend) &&
+	       clock_now_ns() < due_ns) {
 		link_wait_fd(r->hub->epoll_fd, POLLIN, clock_now_ns() + NS_PER_MS);
 		rdma_hub_look(r->hub);
 		rdma_hub_poll(r->hub);
 		settle(r);
 	}
-	if (r->state == RDMA_UP && r->hub->options.reconnect && !r->has_bad && !r->is_disconnected)
+}
+
+/* Pieces that nobody has said to have. */
+static bool has_unanswered(const struct rdma_link *r)
+{
+	for (uint64_t seq = r->tx_freed; seq < r->tx_next; seq++)
+		if (!rdma_is_complete(r, &r->tx[seq % RDMA_WINDOW]))
+			return true;
+	return false;
+}
+
+/* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. The
+ * answer of the peer's device is waited for: a round trip, and a bound for one that has
+ * vanished. Where links are made again, so is one that is lost now, within the same bound;
+ * and the parting word goes last, since a peer that has it waits for nothing more. */
+static void linger(struct rdma_link *r)
+{
+	uint64_t due_ns = clock_now_ns() + LINGER_NS;
+
+	wait_for_answers(r, due_ns);
+	if (!r->hub->options.reconnect)
+		return;
+	while (can_go_on(r) && has_unanswered(r) && clock_now_ns() < due_ns) {
+		wait_for_connection(r, due_ns);
+		wait_for_answers(r, due_ns);
+	}
+	if (r->state == RDMA_UP && !is_broken(r)) {
 		rdma_bye(r);
-	for (uint32_t i = 0; i < r->n_qps && r->state == RDMA_UP; i++)
-		if (r->qps[i].sq_posted != r->qps[i].sq_done)
-			rdma_probe(r, &r->qps[i]);
-	while (r->state == RDMA_UP && !r->has_bad && !r->is_disconnected && !is_all_out(r) &&
-	       clock_now_ns() < due_ns) {
-		if (rdma_dev_arm(r->dev, true) && !is_all_out(r))
-			link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
-		rdma_hub_look(r->hub);
-		rdma_hub_poll(r->hub);
+		wait_for_answers(r, due_ns);
 	}
 }
 

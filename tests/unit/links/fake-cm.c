@@ -179,8 +179,14 @@ int fake_cm_bind_addr(struct rdma_cm_id *rid, struct sockaddr *a)
 {
 	struct sockaddr_in *in = (struct sockaddr_in *)(void *)a;
 	struct cm_id *id = to_id(rid), *other;
+	uint32_t net = ntohl(in->sin_addr.s_addr) >> 8;
 	int rc = 0;
 
+	/* networks for examples: nobody's, and of a card without RDMA */
+	if (in->sin_family == AF_INET && (net == 0xcb0071 || net == 0xc00002)) {
+		errno = net == 0xc00002 ? ENODEV : EADDRNOTAVAIL;
+		return -1;
+	}
 	pthread_mutex_lock(&fake_lock);
 	id->port = ntohs(in->sin_port) ? ntohs(in->sin_port) : next_port++;
 	for (other = ids; other; other = other->next)
@@ -210,7 +216,10 @@ int fake_cm_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct soc
 	id->verbs = fake_cm_context(from && from->sin_addr.s_addr == htonl(0xc6336402));
 	id->port_num = 1;
 	memcpy(&id->route.addr.dst_addr, dst, sizeof(struct sockaddr_in));
-	tell(to_id(id), RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
+	if (fake_faults.cm_event == RDMA_CM_EVENT_ADDR_ERROR)
+		tell(to_id(id), fake_faults.cm_event, fake_faults.cm_status, NULL, 0);
+	else
+		tell(to_id(id), RDMA_CM_EVENT_ADDR_RESOLVED, 0, NULL, 0);
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
@@ -219,7 +228,10 @@ int fake_cm_resolve_route(struct rdma_cm_id *id, int ms)
 {
 	(void)ms;
 	pthread_mutex_lock(&fake_lock);
-	tell(to_id(id), RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL, 0);
+	if (fake_faults.cm_event == RDMA_CM_EVENT_ROUTE_ERROR)
+		tell(to_id(id), fake_faults.cm_event, fake_faults.cm_status, NULL, 0);
+	else
+		tell(to_id(id), RDMA_CM_EVENT_ROUTE_RESOLVED, 0, NULL, 0);
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
@@ -238,7 +250,7 @@ int fake_cm_connect(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 {
 	struct cm_id *id = to_id(rid), *l, *child;
 	uint16_t port = ntohs(((struct sockaddr_in *)(void *)&rid->route.addr.dst_addr)->sin_port);
-	uint8_t data[64] = {0};
+	_Alignas(8) uint8_t data[64] = {0};
 
 	pthread_mutex_lock(&fake_lock);
 	fake_faults.n_mute += fake_faults.is_mute;
@@ -249,9 +261,14 @@ int fake_cm_connect(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 		data[0] ^= 0xff;
 	if (fake_faults.hello_version)
 		((struct rdma_hello *)(void *)data)->version = (uint8_t)fake_faults.hello_version;
+	if (fake_faults.edit_hello)
+		fake_faults.edit_hello((struct rdma_hello *)(void *)data, false);
 	id->qp_num = p->qp_num;
 	if (fake_faults.drop_answer) {
 		;
+	} else if (fake_faults.cm_event == RDMA_CM_EVENT_CONNECT_ERROR ||
+		   fake_faults.cm_event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+		tell(id, fake_faults.cm_event, fake_faults.cm_status, NULL, 0);
 	} else if (fake_faults.is_cut) {
 		tell(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL, 0);
 	} else if (!l) {
@@ -273,8 +290,12 @@ int fake_cm_connect(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 int fake_cm_accept(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 {
 	struct cm_id *id = to_id(rid);
+	struct rdma_hello answer;
 	int rc = 0;
 
+	memcpy(&answer, p->private_data, sizeof(answer));
+	if (fake_faults.edit_hello)
+		fake_faults.edit_hello(&answer, true);
 	pthread_mutex_lock(&fake_lock);
 	if (id->peer && fake_faults.n_given_up) {
 		fake_faults.n_given_up--;
@@ -284,8 +305,7 @@ int fake_cm_accept(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 	}
 	if (id->peer) {
 		id->peer->peer_qp = p->qp_num;
-		tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, p->private_data,
-		     p->private_data_len);
+		tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &answer, sizeof(answer));
 	} else {
 		errno = ENOTCONN;
 		rc = -1;
@@ -343,6 +363,14 @@ int fake_cm_set_option(struct rdma_cm_id *id, int level, int name, void *value, 
 	(void)value;
 	(void)n;
 	return 0;
+}
+
+void fake_cm_tell_all(enum rdma_cm_event_type type, int status)
+{
+	pthread_mutex_lock(&fake_lock);
+	for (struct cm_id *id = ids; id; id = id->next)
+		tell(id, type, status, NULL, 0);
+	pthread_mutex_unlock(&fake_lock);
 }
 
 const char *fake_cm_event_str(enum rdma_cm_event_type t)

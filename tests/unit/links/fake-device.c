@@ -15,6 +15,7 @@ static struct ibv_device devices[2] = {{.name = "fake0"}, {.name = "fake1"}};
 struct context {
 	struct ibv_context c;
 	int writer;
+	int lifeline; /* the other end of the command descriptor */
 	struct ibv_async_event events[64];
 	unsigned int n, n_read;
 	struct context *next;
@@ -32,6 +33,10 @@ static void init_context(struct context *c, struct ibv_device *d)
 	c->c.device = d;
 	c->c.async_fd = fds[0];
 	c->writer = fds[1];
+	if (fake_pipe(fds))
+		abort();
+	c->lifeline = fds[0];
+	c->c.cmd_fd = fds[1];
 	c->next = contexts;
 	contexts = c;
 }
@@ -97,8 +102,15 @@ int fake_close_device(struct ibv_context *ctx)
 	pthread_mutex_unlock(&fake_lock);
 	close(c->c.async_fd);
 	close(c->writer);
+	close(c->c.cmd_fd);
+	close(c->lifeline);
 	free(c);
 	return 0;
+}
+
+int fake_lifeline(struct ibv_context *c)
+{
+	return container_of(c, struct context, c)->lifeline;
 }
 
 int fake_query_device(struct ibv_context *c, struct ibv_device_attr *a)

@@ -104,6 +104,8 @@ int fake_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 	if (fake_faults.poll_most && n > fake_faults.poll_most)
 		n = fake_faults.poll_most;
+	if (fake_faults.poll_fails)
+		return -1;
 	pthread_mutex_lock(&fake_lock);
 	for (i = 0; i < n && q->tail != q->head; i++)
 		wc[i] = q->wc[q->tail++ % CQES];
@@ -115,6 +117,8 @@ int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	struct queue *q = container_of(cq, struct queue, cq);
 
+	if (fake_faults.notify_fails)
+		return EIO;
 	pthread_mutex_lock(&fake_lock);
 	if (!solicited_only)
 		q->armed = ALL;

@@ -9,11 +9,14 @@
 
 #include "links/verbs.h"
 
+struct rdma_hello;
+
 extern const struct verbs fake_verbs;
 
 /* What goes wrong. Zero: nothing. Read under no lock: set it while nobody works. */
 extern struct fake_faults {
 	int poll_most;            /* completions one poll gives at most */
+	bool poll_fails, notify_fails;
 	uint32_t inline_most;     /* more is refused at create_qp; default 512 */
 	uint32_t cq_most;         /* resize_cq refuses more */
 	int reg_errno;            /* of the next registrations of at least reg_bytes */
@@ -27,11 +30,15 @@ extern struct fake_faults {
 	uint32_t imm;
 	bool hold_odd_qps;        /* what goes over queue pairs of odd place waits ... */
 	bool is_cut;              /* nothing arrives, sends end in RETRY_EXC_ERR */
+	bool is_vanishing;        /* nothing arrives, sends never end */
 	bool is_mute;             /* messages of the connection manager cannot go: counted */
 	unsigned int n_mute;
 	bool drop_establish;      /* the last word of a connection is lost */
 	bool drop_answer;         /* requests are never answered */
 	uint32_t n_given_up;      /* so many requests were given up when they are accepted */
+	enum rdma_cm_event_type cm_event; /* instead of what it ends: ADDR_, ROUTE_, CONNECT_ERROR */
+	int cm_status;
+	void (*edit_hello)(struct rdma_hello *h, bool is_answer); /* on its way */
 	bool corrupt_hello;       /* private data of requests arrive changed */
 	int hello_version;        /* ... or with this version */
 	bool has_rails;           /* fake0 and fake1 are 198.51.100.1 and .2 of one network */
@@ -48,6 +55,11 @@ void fake_release_held(void); /* ... until here */
 /* An asynchronous event of the first device: of its port, or its newest queue pair or that
  * one's completion queue. */
 void fake_async(enum ibv_event_type type);
+/* An event for all ids of the connection manager, those that listen too. */
+void fake_cm_tell_all(enum rdma_cm_event_type type, int status);
+/* A descriptor that hangs up when nobody, no forked child either, has the command descriptor
+ * of @c any more: then a kernel would destroy what was made with it. Of @c. */
+int fake_lifeline(struct ibv_context *c);
 /* A GPU, whose memory only the device can touch: the CPU dies at @ret_seen, which is what is
  * registered; @ret_real are the same bytes for the test. Any thread. */
 void fake_gpu_alloc(uint64_t bytes, void **ret_seen, unsigned char **ret_real, int *ret_fd);

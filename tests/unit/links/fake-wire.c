@@ -162,6 +162,8 @@ static void execute(struct pair *p, const struct ibv_send_wr *wr, const void *by
 		fake_complete(p->qp.send_cq, &wc, true);
 		return;
 	}
+	if (fake_faults.is_vanishing)
+		return;
 	if (fake_faults.is_cut)
 		s = IBV_WC_RETRY_EXC_ERR;
 	else if (fake_faults.send_number && --fake_faults.send_number == 0) {
@@ -198,7 +200,9 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 
 		h->wr = copy;
 		h->sge = *sge;
-		if (sge->length <= sizeof(h->bytes)) {
+		if (!sge->length) {
+			h->sge.addr = 0;
+		} else if (sge->length <= sizeof(h->bytes)) {
 			memcpy(h->bytes, fake_bytes(sge->addr), sge->length);
 			h->sge.addr = 0;
 		}

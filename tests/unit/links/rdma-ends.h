@@ -5,6 +5,8 @@
 #include "conversation.h"
 #include "fake-verbs.h"
 
+#include <sys/timerfd.h>
+
 #include "base/cleanup.h"
 #include "links/rdma-listen.h"
 #include "links/rdma-private.h"
@@ -75,6 +77,26 @@ static inline void ends_open(struct ends *e)
 	assert_int_equal(e->rc, 0);
 }
 
+/* Both ends try; at most one of them may succeed. Return: of who connects. */
+static inline int try_connect(struct ends *e, int *ret_accept, struct err *accept_err)
+{
+	struct link *link = NULL;
+	struct err err;
+	int rc = -EAGAIN;
+
+	memset(e, 0, sizeof(*e));
+	peer_init(&e->b, 1);
+	peer_init(&e->a, 1);
+	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
+	pthread_create(&e->thread, NULL, connect_b, e);
+	while (rc == -EAGAIN && !e->has_tried)
+		rc = link_accept(e->l, &peer_events, &e->a, &link, accept_err);
+	*ret_accept = rc;
+	e->a.link = link;
+	pthread_join(e->thread, NULL);
+	return e->rc;
+}
+
 static inline void ends_close(struct ends *e)
 {
 	peer_deinit(&e->a);
@@ -102,6 +124,32 @@ static inline void move(struct ends *e, unsigned int rounds)
 		link_progress(e->a.link);
 		link_progress(e->b.link);
 	}
+}
+
+/* The last word of the connection has been read. */
+static inline void until_up(struct ends *e)
+{
+	uint64_t due_ns = clock_now_ns() + 20 * NS_PER_S;
+
+	while (rdma_of(e->a.link)->state != RDMA_UP) {
+		move(e, 1);
+		assert_true(clock_now_ns() < due_ns);
+	}
+}
+
+/* One tick of @p, whatever the clock says; nobody else moves. */
+static inline void tick(struct peer *p)
+{
+	const struct itimerspec at_once = {.it_value.tv_nsec = 1};
+	struct rdma_hub *h = rdma_of(p->link)->hub;
+	uint64_t before = h->ticks, due_ns = clock_now_ns() + 20 * NS_PER_S;
+
+	assert_int_equal(timerfd_settime(h->timer_fd, 0, &at_once, NULL), 0);
+	while (h->ticks == before && !p->n_closed) {
+		link_progress(p->link);
+		assert_true(clock_now_ns() < due_ns);
+	}
+	link_progress(p->link); /* what came of it */
 }
 
 static inline void until_closed(struct ends *e, struct peer *p)

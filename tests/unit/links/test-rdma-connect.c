@@ -2,25 +2,6 @@
  * something. Both ends say why. */
 #include "rdma-ends.h"
 
-static int try_connect(struct ends *e, int *ret_accept, struct err *accept_err)
-{
-	struct link *link = NULL;
-	struct err err;
-	int rc = -EAGAIN;
-
-	memset(e, 0, sizeof(*e));
-	peer_init(&e->b, 1);
-	peer_init(&e->a, 1);
-	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
-	pthread_create(&e->thread, NULL, connect_b, e);
-	while (rc == -EAGAIN && !e->has_tried)
-		rc = link_accept(e->l, &peer_events, &e->a, &link, accept_err);
-	*ret_accept = rc;
-	e->a.link = link;
-	pthread_join(e->thread, NULL);
-	return e->rc;
-}
-
 static void garbage_is_refused(void **state)
 {
 	struct err why;
