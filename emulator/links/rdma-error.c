@@ -87,10 +87,12 @@ void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
 	rdma_link_drop_qps(r);
 }
 
-/* What a cable that was out for a moment looks like, from either end. */
+/* What a cable that was out for a moment looks like, from either end. (soft-RoCE refuses a
+ * request now and then that it takes up again in the middle after many packets were lost.) */
 static bool is_transient(enum ibv_wc_status s)
 {
-	return s == IBV_WC_RETRY_EXC_ERR || s == IBV_WC_RESP_TIMEOUT_ERR || s == IBV_WC_WR_FLUSH_ERR;
+	return s == IBV_WC_RETRY_EXC_ERR || s == IBV_WC_RESP_TIMEOUT_ERR ||
+	       s == IBV_WC_WR_FLUSH_ERR || s == IBV_WC_REM_INV_REQ_ERR;
 }
 
 void rdma_fail_status(struct rdma_link *r, const struct rdma_qp *q, const struct ibv_wc *wc)

@@ -181,7 +181,8 @@ struct rdma_link {
 	bool must_part;               /* ... and its id, when the port is up */
 	bool must_try;                /* an attempt is due */
 	bool must_resend;             /* when it is up again */
-	uint32_t n_attempts;          /* since it was up */
+	uint32_t n_attempts;          /* since it was up and of use */
+	uint64_t tx_at_up, rx_at_up;  /* tx_freed and rx_next then */
 	uint32_t n_resumed;
 
 	/* Memory: the ring is the peer's to write; slots are for SENDs, both ways. */

@@ -22,6 +22,15 @@
 #define ATTEMPT_TICKS 5 /* of one attempt */
 #define WAIT_TICKS 5    /* beyond an attempt a second, for who waits */
 
+/* A connection that is made and lost again without a piece or a second between is one more
+ * attempt that failed: what breaks it each time is no cable. */
+static bool was_of_use(const struct rdma_link *r)
+{
+	return r->state == RDMA_UP && !r->must_resend &&
+	       (r->tx_freed > r->tx_at_up || r->rx_next > r->rx_at_up ||
+		r->hub->ticks - r->state_tick > 1);
+}
+
 void rdma_lose(struct rdma_link *r, int code, const char *fmt, ...)
 {
 	uint32_t most = r->hub->options.reconnect;
@@ -37,6 +46,8 @@ void rdma_lose(struct rdma_link *r, int code, const char *fmt, ...)
 		rdma_fail(r, code, "%s", what);
 		return;
 	}
+	if (was_of_use(r))
+		r->n_attempts = 0;
 	if (!r->is_acceptor && r->n_attempts >= most) {
 		rdma_fail(r, code, "lost, and %u attempts to connect again failed, the last: %s",
 			  r->n_attempts, what);
@@ -129,7 +140,8 @@ int rdma_resume_check(struct rdma_link *r, const struct rdma_hello *h, struct er
 static void resend(struct rdma_link *r)
 {
 	r->must_resend = false;
-	r->n_attempts = 0;
+	r->tx_at_up = r->tx_freed;
+	r->rx_at_up = r->rx_next;
 	r->n_resumed++;
 	for (uint64_t seq = r->tx_freed; seq < r->tx_next && r->state == RDMA_UP; seq++)
 		if (!r->tx[seq % RDMA_WINDOW].is_over)

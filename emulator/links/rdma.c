@@ -68,6 +68,7 @@ static void settle(struct rdma_link *r)
 	}
 	rdma_resume_step(r);
 }
+
 static void rdma_begin(struct link *l)
 {
 	struct rdma_link *r = rdma_of(l);

@@ -66,11 +66,11 @@ is "$(cmp none.csv messages.csv && cmp none.csv payload.csv && echo equal)" equa
 for f in record.nbox config.yaml summary.json command.txt versions.txt host.json; do check "results have $f" test -s "o-none-shm/$f"; done
 is "$("$NBOX" report --csv o-none-shm | awk -F, 'NR > 1 && $15 < $14' | wc -l)" 0 "no gate opened early"
 # shellcheck disable=SC2086
-exits 7 "a job that fails" "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --token "hunter2" --out secret -- sh -c 'exit 7' --token theirs
+exits 3 "a job that fails" "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --token "hunter2" --out secret -- "$BUILD/tests/func/launch/flaky" early --token theirs
 is "$(grep -rl hunter2 secret)" "" "the token is in none of its files"
-is "$(tail -n 3 secret/command.txt | tr '\n' ' ')" "exit 7 --token theirs " "the job's words are as they were"
+is "$(tail -n 3 secret/command.txt | tr '\n' ' ')" "early --token theirs " "the job's words are as they were"
 check "its record again" "$NBOX" report --json secret.json secret
-is "$(json secret/summary.json 'd["exit_code"]') $(json secret.json '"exit_code" in d')" "7 False" "what the record does not know is not made up"
+is "$(json secret/summary.json 'd["exit_code"]') $(json secret.json '"exit_code" in d')" "3 False" "what the record does not know is not made up"
 # shellcheck disable=SC2086
 exits 1 "results of another run are not overwritten" "$NBOX" run --nodes 4 --gpus-per-node 1 --out o-none-shm -- $perf
 

@@ -225,6 +225,42 @@ static void a_cut_that_does_not_heal(void **state)
 	ends_close(&e);
 }
 
+/* The other end's device refuses a request: once, that is made good; each time, it ends. */
+static void a_refused_request(void **state)
+{
+	struct rdma_options o = use_options();
+	struct link *other = NULL;
+	uint64_t sent = 0;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 200;
+	o.reconnect = 3;
+	rdma_options_use(&o);
+	ends_open(&e);
+	e.a.discard_percent = 100;
+	move(&e, 5);
+	fake_faults.send_number = 1;
+	fake_faults.send_status = IBV_WC_REM_INV_REQ_ERR;
+	send_n(&e.b, &sent, 4, 8);
+	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed) {
+		move(&e, 1);
+		assert_int_equal(link_accept(e.l, &peer_events, NULL, &other, NULL), -EAGAIN);
+	}
+	assert_int_equal(e.a.n_frames, 4);
+	fake_faults.send_number = fake_faults.send_every = 1;
+	send_n(&e.b, &sent, 4, 8);
+	while (!e.b.n_closed) {
+		move(&e, 1);
+		link_accept(e.l, &peer_events, NULL, &other, NULL);
+		usleep(1000);
+	}
+	assert_non_null(strstr(e.b.why, "3 attempts to connect again failed, the last: "));
+	assert_non_null(strstr(e.b.why, "REM_INV_REQ_ERR"));
+	until_closed(&e, &e.a);
+	ends_close(&e);
+}
+
 /* With reconnecting on, an end in good order is still one at once. */
 static void a_parting_word(void **state)
 {
@@ -248,7 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(attempts_given_up), T(a_port_that_comes_back),
-		T(a_port_that_stays_down), T(a_cut_that_does_not_heal),
+		T(a_port_that_stays_down), T(a_cut_that_does_not_heal), T(a_refused_request),
 		T(lent_memory_after_many_sends),
 		T(a_parting_word),
 	};
