@@ -86,13 +86,16 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body);
 int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body);
 int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body);
 int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *body);
+void gather_free_all(struct server *s);
+
+/* --- gather-missing.c --------------------------------------------------------- */
+
 void gather_worker_gone(struct server *s, struct worker *w);
 /* A member freed @parent: who waits for it in a split or shrink is told. */
 void gather_member_left(struct comm *parent, uint32_t rank);
 void gather_comm_dead(struct comm *parent, const char *why);
 /* Completes what settled, warns, gives up. Return: when to call again. */
 uint64_t gather_tick(struct server *s, uint64_t now_ns);
-void gather_free_all(struct server *s);
 /* For the status: calls @each with a sentence a gather. */
 void gather_describe(const struct server *s, void (*each)(void *ctx, const char *sentence),
 		     void *ctx);

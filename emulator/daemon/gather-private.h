@@ -1,4 +1,4 @@
-/* Check-ins of one communicator to be: shared by gather.c and resolve.c, not for others. */
+/* Check-ins of one communicator to be: shared by gather*.c, told.c and resolve.c, not for others. */
 #pragma once
 
 #include "daemon/comm.h"
@@ -28,6 +28,24 @@ struct gather {
 	uint64_t first_ns, last_ns, warn_ns;
 	struct gather *prev, *next;
 };
+
+/* --- gather.c: check-ins, and what they complete --------------------------------------- */
+
+extern const char *const gather_kind_names[];
+
+/* All who checked in are told; the gather is freed. */
+void gather_fail(struct gather *g, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Return: whether an init is complete (or failed) and freed. */
+bool gather_init_complete(struct gather *g, enum members_patience patience);
+
+/* --- gather-missing.c: who has not come -------------------------------------------------- */
+
+/* Whether a shrink leaves @rank of the parent out. */
+bool gather_is_excluded(const uint32_t *excluded, uint32_t n, uint32_t rank);
+/* A real member that has to come to the split or shrink and is played by @w (NULL: by
+ * nobody any more). */
+const struct comm_member *gather_awaited_member(const struct gather *g, const struct comm *parent,
+						const struct worker *w);
 
 /* --- told.c: what the job itself says ------------------------------------------------- */
 

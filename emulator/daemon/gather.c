@@ -1,5 +1,5 @@
-/* Check-ins of one communicator to be: same 128-byte id (init), or same parent and
- * count (split, shrink). See comm.h; the rules are in ../README.md. */
+/* Check-ins of one communicator to be: same 128-byte id (init), or same parent and count (split, shrink); and what
+ * they complete. See comm.h; the rules are in ../README.md. Who has not come: gather-missing.c. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,21 +10,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/comm.h"
-#include "daemon/ended.h"
 #include "daemon/gather-private.h"
 #include "daemon/groups.h"
 #include "daemon/store-server.h"
 #include "daemon/worker.h"
-#include "wire/unique-id.h"
 
-/* What looks incomplete is waited for so many times longer than what does not. */
-#define PATIENCE 40
-
-/* A rank whose process has ended does not come. Another process of the job might be checking in for it
- * just now, one that drives several devices. */
-#define ENDED_NS (2 * NS_PER_S)
-
-static const char *const kind_names[] = {"init", "split", "shrink"};
+const char *const gather_kind_names[] = {"init", "split", "shrink"};
 
 static void gather_free(struct gather *g)
 {
@@ -57,10 +48,7 @@ static void tell_failed(struct worker *w, uint32_t cookie, int code, const char 
 		worker_send(w, &h, &text);
 }
 
-/* All who checked in are told; the gather is freed. */
-static void gather_fail(struct gather *g, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-static void gather_fail(struct gather *g, int code, const char *fmt, ...)
+void gather_fail(struct gather *g, int code, const char *fmt, ...)
 {
 	char why[WIRE_TEXT_MAX];
 	va_list ap;
@@ -68,7 +56,7 @@ static void gather_fail(struct gather *g, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	server_warn(g->server, "no communicator by %s: %s", kind_names[g->kind], why);
+	server_warn(g->server, "no communicator by %s: %s", gather_kind_names[g->kind], why);
 	for (uint32_t i = 0; i < g->n; i++)
 		tell_failed(g->entries[i].worker, g->entries[i].cookie, code, why);
 	gather_free(g);
@@ -142,8 +130,7 @@ static uint32_t find_double(const struct gather *g)
 	return 0;
 }
 
-/* Return: whether it is complete (or failed) and freed. */
-static bool init_complete(struct gather *g, enum members_patience patience)
+bool gather_init_complete(struct gather *g, enum members_patience patience)
 {
 	CLEANUP(freep) uint32_t *ranks = calloc(g->n, sizeof(*ranks));
 	CLEANUP(members_deinit) struct members members = {0};
@@ -394,9 +381,9 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 			    "a communicator of %u ranks in a world of %u; set nodes and gpus-per-node "
 			    "of nboxd to what the job believes", g->n_ranks, s->config->world);
 	else if (r == 0 && g->n == g->n_wanted)
-		init_complete(g, MEMBERS_NOW);
+		gather_init_complete(g, MEMBERS_NOW);
 	else if (r == 0 && g->n_ranks < s->config->world)
-		init_complete(g, MEMBERS_AT_ONCE);
+		gather_init_complete(g, MEMBERS_AT_ONCE);
 	return 0;
 }
 
@@ -418,26 +405,6 @@ static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint
 		return NULL;
 	}
 	return c;
-}
-
-static bool is_excluded(const uint32_t *excluded, uint32_t n, uint32_t rank)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (excluded[i] == rank)
-			return true;
-	return false;
-}
-
-/* A real member that has to come to the split or shrink and is played by @w (NULL: by
- * nobody any more). */
-static const struct comm_member *awaited_member(const struct gather *g, const struct comm *parent,
-						const struct worker *w)
-{
-	for (uint32_t i = 0; i < parent->n_real; i++)
-		if (parent->real[i].worker == w &&
-		    !is_excluded(g->excluded, g->n_excluded, parent->real[i].rank))
-			return &parent->real[i];
-	return NULL;
 }
 
 int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body)
@@ -473,9 +440,9 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 							 : "nboxd is out of memory");
 	if (r == -ENOMEM)
 		gather_fail(g, ENOMEM, "out of memory");
-	else if (awaited_member(g, parent, NULL))
+	else if (gather_awaited_member(g, parent, NULL))
 		gather_fail(g, ECONNRESET, "rank %u of communicator %u has left",
-			    awaited_member(g, parent, NULL)->rank, parent->number);
+			    gather_awaited_member(g, parent, NULL)->rank, parent->number);
 	else if (r == 0 && g->n == g->n_wanted)
 		split_complete(g, parent);
 	return 0;
@@ -494,7 +461,7 @@ static int shrink_start(struct gather *g, const struct comm *parent,
 	memcpy(g->excluded, list, m->n_excluded * sizeof(*g->excluded));
 	g->n_excluded = m->n_excluded;
 	for (uint32_t i = 0; i < parent->n_real; i++)
-		g->n_wanted += !is_excluded(g->excluded, g->n_excluded, parent->real[i].rank);
+		g->n_wanted += !gather_is_excluded(g->excluded, g->n_excluded, parent->real[i].rank);
 	return 0;
 }
 
@@ -537,186 +504,12 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 		gather_fail(g, EINVAL, "rank %u excludes other ranks than rank %u", m.rank,
 			    g->entries[0].rank == m.rank && g->n > 1 ? g->entries[1].rank
 								     : g->entries[0].rank);
-	else if (is_excluded(g->excluded, g->n_excluded, m.rank))
+	else if (gather_is_excluded(g->excluded, g->n_excluded, m.rank))
 		gather_fail(g, EINVAL, "rank %u excludes itself", m.rank);
-	else if (awaited_member(g, parent, NULL))
+	else if (gather_awaited_member(g, parent, NULL))
 		gather_fail(g, ECONNRESET, "rank %u is gone and is not excluded",
-			    awaited_member(g, parent, NULL)->rank);
+			    gather_awaited_member(g, parent, NULL)->rank);
 	else if (r == 0 && g->n == g->n_wanted)
 		shrink_complete(g, parent);
 	return 0;
-}
-
-/* --- bad days ---------------------------------------------------------------------- */
-
-void gather_worker_gone(struct server *s, struct worker *w)
-{
-	char name[WORKER_NAME_MAX];
-	struct gather *g, *next;
-
-	DL_FOREACH_SAFE(s->gathers, g, next) {
-		const struct comm *parent = g->kind == GATHER_INIT ? NULL : comm_find(s, g->parent);
-		const struct comm_member *m = parent ? awaited_member(g, parent, w) : NULL;
-		bool is_in = m != NULL;
-		uint32_t rank = m ? m->rank : 0;
-
-		for (uint32_t i = 0; i < g->n; i++) {
-			if (g->entries[i].worker != w)
-				continue;
-			is_in = true;
-			rank = g->entries[i].rank;
-			g->entries[i].worker = NULL;
-		}
-		if (is_in)
-			gather_fail(g, ECONNRESET, "rank %u, %s, vanished", rank,
-				    worker_name(w, name, sizeof(name)));
-	}
-}
-
-void gather_member_left(struct comm *parent, uint32_t rank)
-{
-	struct gather *g, *next;
-
-	DL_FOREACH_SAFE(parent->server->gathers, g, next) {
-		bool has_come = false;
-
-		if (g->kind == GATHER_INIT || g->parent != parent->number ||
-		    is_excluded(g->excluded, g->n_excluded, rank))
-			continue;
-		for (uint32_t i = 0; i < g->n; i++)
-			has_come = has_come || g->entries[i].rank == rank;
-		if (!has_come)
-			gather_fail(g, ECONNRESET, "rank %u has left communicator %u", rank,
-				    parent->number);
-	}
-}
-
-void gather_comm_dead(struct comm *parent, const char *why)
-{
-	struct gather *g, *next;
-
-	DL_FOREACH_SAFE(parent->server->gathers, g, next)
-		if (g->kind == GATHER_SPLIT && g->parent == parent->number)
-			gather_fail(g, ECANCELED, "the parent communicator %u was aborted: %.300s",
-				    parent->number, why);
-}
-
-/* Who makes an id is a member as a rule: is that a real rank that has not come yet? */
-static bool gather_lacks_creator(const struct gather *g)
-{
-	int64_t creator = wire_unique_id_creator(g->id);
-
-	if (creator < 0 || !cluster_is_real(&g->server->cluster, (uint32_t)creator))
-		return false;
-	for (uint32_t i = 0; i < g->n; i++)
-		if (g->entries[i].world_rank == (uint32_t)creator)
-			return false;
-	return true;
-}
-
-static bool has_come(const struct gather *g, uint32_t world_rank)
-{
-	for (uint32_t i = 0; i < g->n; i++)
-		if (g->entries[i].world_rank == world_rank)
-			return true;
-	return false;
-}
-
-/* A real rank that has to come and whose process has ended: of a communicator of the whole world, or
- * of one of which the job said who is in it. -1: none. */
-static int64_t gather_ended(const struct gather *g)
-{
-	const struct server *s = g->server;
-	const struct told *told = g->kind == GATHER_INIT ? told_find(g, 0) : NULL;
-
-	if (!s->ended.n || g->kind != GATHER_INIT)
-		return -1;
-	if (g->n_ranks == s->config->world)
-		for (size_t i = 0; i < s->cluster.n_real; i++)
-			if (ended_code(s, s->cluster.real[i]) != ENDED_NOT && !has_come(g, s->cluster.real[i]))
-				return s->cluster.real[i];
-	for (uint32_t i = 0; told && i < told->n; i++)
-		if (ended_code(s, told->world_ranks[i]) != ENDED_NOT && !has_come(g, told->world_ranks[i]))
-			return told->world_ranks[i];
-	return -1;
-}
-
-/* Return: whether it failed, and is freed. */
-static bool fail_ended(struct gather *g, uint64_t now_ns)
-{
-	int64_t rank = gather_ended(g);
-
-	if (rank < 0 || now_ns < g->last_ns + ENDED_NS)
-		return false;
-	gather_fail(g, ECONNRESET, "the process of world rank %lld has ended with exit code %d and did not "
-		    "make it; every member must, so see why that one ended before", (long long)rank,
-		    ended_code(g->server, rank));
-	return true;
-}
-
-static char *gather_text(const struct gather *g, uint64_t now_ns, char *buf, size_t size)
-{
-	size_t used = (size_t)snprintf(buf, size, "a communicator of %u ranks by %s has waited %.1f s: "
-				       "%u of %u real members checked in (ranks", g->n_ranks,
-				       kind_names[g->kind], (double)(now_ns - g->first_ns) / 1e9, g->n,
-				       g->n_wanted);
-
-	for (uint32_t i = 0; i < g->n && used + 24 < size; i++)
-		used += (size_t)snprintf(buf + used, size - used, " %u%s", g->entries[i].rank,
-					 used > size - 48 ? " ..." : "");
-	if (used < size && g->kind == GATHER_INIT && gather_lacks_creator(g))
-		snprintf(buf + used, size - used, "; world rank %lld made the id and has not come)",
-			 (long long)wire_unique_id_creator(g->id));
-	else if (used < size)
-		snprintf(buf + used, size - used, ")");
-	return buf;
-}
-
-uint64_t gather_tick(struct server *s, uint64_t now_ns)
-{
-	uint64_t again = UINT64_MAX, settle = s->config->settle_ns;
-	struct gather *g, *next;
-	char text[400];
-
-	DL_FOREACH_SAFE(s->gathers, g, next) {
-		uint64_t due = g->warn_ns;
-
-		if (fail_ended(g, now_ns))
-			continue;
-		if (g->kind == GATHER_INIT && g->n_ranks < s->config->world) {
-			if (now_ns >= g->last_ns + settle) {
-				bool is_long = now_ns >= g->last_ns + PATIENCE * settle;
-
-				if ((is_long || !gather_lacks_creator(g)) &&
-				    init_complete(g, is_long ? MEMBERS_NOW : MEMBERS_SETTLED))
-					continue;
-				due = now_ns + settle < due ? now_ns + settle : due;
-			} else if (g->last_ns + settle < due) {
-				due = g->last_ns + settle;
-			}
-		}
-		if (now_ns >= g->first_ns + s->config->timeout_ns) {
-			gather_text(g, now_ns, text, sizeof(text));
-			gather_fail(g, ETIMEDOUT, "%s; that is the timeout", text);
-			continue;
-		}
-		if (now_ns >= g->warn_ns) {
-			server_warn(s, "%s", gather_text(g, now_ns, text, sizeof(text)));
-			/* Ever more seldom: 5, 10, 20, ... seconds. */
-			g->warn_ns = due = now_ns + (now_ns - g->first_ns);
-		}
-		again = due < again ? due : again;
-	}
-	return again;
-}
-
-void gather_describe(const struct server *s, void (*each)(void *ctx, const char *sentence),
-		     void *ctx)
-{
-	uint64_t now_ns = clock_now_ns();
-	struct gather *g;
-	char text[400];
-
-	DL_FOREACH(s->gathers, g)
-		each(ctx, gather_text(g, now_ns, text, sizeof(text)));
 }
