@@ -214,7 +214,7 @@ static void reap_also(struct job_also *a)
 		fprintf(stderr, "nbox: nboxd goes on; ops of the meantime are late\n");
 		return;
 	}
-	a->status = status;
+	a->exit_code = code_of(status);
 	a->pid = 0;
 	a->has_ended = true;
 }

@@ -42,8 +42,8 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 /* A process (nboxd) that is watched while the job runs: its end ends nothing. */
 struct job_also {
 	pid_t pid;  /* 0: none, or it has ended and was waited for */
-	int status; /* of waitpid(), when it has */
 	bool has_ended;
+	int exit_code; /* when it has: 128 + signal, or its code */
 };
 /* Until all have ended. @also may be NULL. Bounded after a failure by @grace_ms + 5 s,
  * after a signal to nbox by 5 s, after a second one by nothing. Return: 0 or negative

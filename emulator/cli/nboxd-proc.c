@@ -124,6 +124,13 @@ void nboxd_tell_ended(const struct nboxd_proc *p, uint32_t rank, int exit_code)
 		(void)!send(p->ended_fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+bool nboxd_is_leaving(const struct nboxd_proc *p)
+{
+	struct pollfd fd = { .fd = p->ended_fd };
+
+	return p->pid > 0 && poll(&fd, 1, 0) == 1 && (fd.revents & POLLHUP);
+}
+
 void nboxd_gone(struct nboxd_proc *p)
 {
 	if (p->pid > 0)
@@ -144,7 +151,8 @@ int nboxd_stop(struct nboxd_proc *p)
 	/* Stopped, it would not hear the other. In this order: a SIGCONT while a leak check stops it at its
 	 * end takes that stop away, and the check waits for ever. */
 	kill(p->pid, SIGCONT);
-	kill(p->pid, SIGTERM);
+	if (!nboxd_is_leaving(p)) /* it has closed its handlers then: a signal would cut its end short */
+		kill(p->pid, SIGTERM);
 	while (waitpid(p->pid, &status, WNOHANG) == 0) {
 		if (clock_now_ns() >= until)
 			kill(p->pid, SIGKILL);

@@ -317,6 +317,7 @@ int run_execute(struct run *r)
 	char token[WIRE_TOKEN_BYTES + 1] = "";
 	struct job_also also = { 0 };
 	struct told told = { r, &daemon };
+	bool is_leaving;
 	int code = 0;
 
 	if (r->is_dry) {
@@ -363,15 +364,17 @@ int run_execute(struct run *r)
 	code = job_wait(&job, &also, GRACE_MS, &err);
 	if (code < 0)
 		fail("run", &err);
-	if (also.has_ended) {
-		fprintf(stderr, "nbox run: nboxd ended during the run (%s %d)\n",
-			WIFSIGNALED(also.status) ? "signal" : "exit code",
-			WIFSIGNALED(also.status) ? WTERMSIG(also.status) : WEXITSTATUS(also.status));
+	is_leaving = also.has_ended || nboxd_is_leaving(&daemon);
+	if (also.has_ended)
 		nboxd_gone(&daemon);
+	code = also.has_ended ? also.exit_code : nboxd_stop(&daemon);
+	if (is_leaving) {
+		fprintf(stderr, "nbox run: nboxd ended during the run (%s %d)\n",
+			code > 128 ? "signal" : "exit code", code > 128 ? code - 128 : code);
 		if (job.exit_code == 0)
 			job.exit_code = 1;
+		code = 0; /* told */
 	}
-	code = nboxd_stop(&daemon);
 	if (res.dir[0])
 		addr_file_remove(res.dir); /* killed, it could not do that itself */
 	if (code != 0)

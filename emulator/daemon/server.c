@@ -360,6 +360,7 @@ struct server *server_close(struct server *s)
 	if (!s)
 		return NULL;
 	s->is_stopping = true;
+	ended_close(s); /* first: nbox sees by it that a job that fails now does so for want of us */
 	if (s->has_addr_file)
 		addr_file_remove(s->config->out);
 	while (s->workers)
@@ -374,7 +375,6 @@ struct server *server_close(struct server *s)
 	event_freep(&s->term_event);
 	event_freep(&s->int_event);
 	free(s->listening);
-	ended_close(s);
 	if (s->base)
 		event_base_free(s->base);
 	engine_free(s->engine);
