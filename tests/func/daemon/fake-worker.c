@@ -84,6 +84,14 @@ bool daemon_said(struct daemon *d, const char *text)
 	return strstr(d->log, text) != NULL;
 }
 
+void daemon_will_say(struct daemon *d, const char *text)
+{
+	for (int i = 0; i < 1200 && !daemon_said(d, text); i++)
+		usleep(50000);
+	if (!daemon_said(d, text))
+		fail_msg("the log lacks '%s': %s", text, d->log);
+}
+
 int daemon_wait(struct daemon *d, int seconds)
 {
 	int status;

@@ -77,6 +77,8 @@ int daemon_wait(struct daemon *d, int seconds);
 void daemon_stop(struct daemon *d);
 /* Whether its log has @text (reads what is there). */
 bool daemon_said(struct daemon *d, const char *text);
+/* The same, waited for; fails the test when it does not come. */
+void daemon_will_say(struct daemon *d, const char *text);
 
 /* An address to listen at, of @link: shm (a socket in @dir), tcp. With NBOX_TEST_RDMA, the
  * address of an RDMA device, always that: the same tests over rdma (tests/rdma). Valid
