@@ -5,15 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../unit/base/cmocka-all.h"
 #include "base/clock.h"
 #include "base/rng.h"
-#include "fake-worker.h"
+#include "fake-world.h"
 
 enum { N = 4, WORLD = 16 };
 
-static char dir[64];
-static struct fake f[N];
 static uint64_t number[N], seq[N]; /* of the next op */
 static const char *const exchanges[] = {"none", "messages", "payload"};
 
@@ -463,15 +460,6 @@ int main(void)
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_waits),
 	};
-	char command[96];
-	int r;
 
-	snprintf(dir, sizeof(dir), "/tmp/nbox-test-XXXXXX");
-	if (!mkdtemp(dir))
-		return 1;
-	r = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	if (system(command) != 0)
-		return 1;
-	return r;
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
