@@ -26,6 +26,7 @@
 #include "daemon/comm.h"
 #include "daemon/groups.h"
 #include "daemon/op.h"
+#include "daemon/places.h"
 #include "daemon/results.h"
 #include "daemon/store-server.h"
 #include "daemon/worker.h"
@@ -327,6 +328,7 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	for (size_t i = 0; i < c->n_what_ifs; i++)
 		if (strstr(c->what_ifs[i], "rank="))
 			s->cluster.ranks_matter = true;
+	places_raise_limit();
 	s->start_ns = clock_now_ns();
 	s->next_due_ns = UINT64_MAX;
 	read_boot_id(s->boot_id);

@@ -9,7 +9,6 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -17,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "daemon/places.h"
 #include "daemon/server.h"
 #include "daemon/store-private.h"
 
@@ -138,18 +138,25 @@ static void settle_touched(struct store_server *ss)
 	}
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *ctx)
+static void peer_read(struct store_peer *p)
 {
 	static uint8_t bytes[READ_BYTES];
-	struct store_peer *p = ctx;
-	struct store_server *ss = p->server;
-	ssize_t n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	ssize_t n = recv(p->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 
-	(void)what;
 	if (n > 0)
 		peer_feed(p, bytes, (size_t)n);
 	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
 		store_peer_end(p);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *ctx)
+{
+	struct store_peer *p = ctx;
+	struct store_server *ss = p->server;
+
+	(void)fd;
+	(void)what;
+	peer_read(p);
 	settle_touched(ss);
 }
 
@@ -305,21 +312,44 @@ static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
 			return;
 		if (peer_new(ss, fd, &a, len) < 0)
 			server_warn_stranger(ss->daemon, "store: no memory for a client");
+		else
+			places_make(ss->daemon, false, NULL, ss->peers->prev);
 	}
 }
 
-/* --- life ---------------------------------------------------------------------------------- */
-
-/* Each worker has some connections. */
-static void raise_descriptors(void)
+static struct store_peer *oldest_silent(struct store_server *ss, const struct store_peer *but)
 {
-	struct rlimit limit;
+	struct store_peer *p, *next;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger) {
+		if (p == but || p->is_over)
+			continue;
+		peer_read(p);
+		if (p->is_stranger && !p->is_over)
+			return p;
+	}
+	return NULL;
 }
+
+uint64_t store_server_silent_until(struct store_server *ss, const void *but)
+{
+	struct store_peer *p = oldest_silent(ss, but);
+	uint64_t until_ns = p ? p->deadline_ns : UINT64_MAX;
+
+	settle_touched(ss);
+	return until_ns;
+}
+
+void store_server_oust_silent(struct store_server *ss, const void *but)
+{
+	struct store_peer *p = oldest_silent(ss, but);
+
+	if (p)
+		peer_refuse(p, "another connection needs its place, and it has said nothing yet");
+	settle_touched(ss);
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
 
 int store_server_open(struct server *s, const char *addr, struct store_server **ret,
 		      struct err *err)
@@ -352,7 +382,6 @@ int store_server_open(struct server *s, const char *addr, struct store_server **
 		return r;
 	}
 	snprintf(ss->addr, sizeof(ss->addr), "%s", listener_addr(ss->listener) + strlen("tcp:"));
-	raise_descriptors();
 	*ret = ss;
 	return 0;
 }

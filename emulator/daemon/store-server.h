@@ -39,6 +39,11 @@ void store_server_stop_listening(struct store_server *ss);    /* NULL allowed */
 void store_server_look_again(struct store_server *ss);
 /* Looks at strangers and at waits. Return: when to look again; UINT64_MAX: no need. */
 uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns);
+/* Until when the oldest client that has said nothing may go on so, but for @but (NULL: nobody); what it may
+ * have sent meanwhile is read first. Return: UINT64_MAX: there is none. */
+uint64_t store_server_silent_until(struct store_server *ss, const void *but);
+/* Cuts that one off. */
+void store_server_oust_silent(struct store_server *ss, const void *but);
 /* A key that nboxd made up for a rank that turned out to be real has two ids: makes @id
  * the one that others may have been given. */
 void store_server_canonical_id(const struct store_server *ss, uint8_t id[WIRE_ID_BYTES]);

@@ -15,6 +15,7 @@
 #include "daemon/comm.h"
 #include "daemon/groups.h"
 #include "daemon/op.h"
+#include "daemon/places.h"
 
 #define BIT(n) (1u << (n))
 #define LAST_WORDS_MAX 1024 /* rounds of a link for what a worker sent before it left */
@@ -411,9 +412,30 @@ int worker_accept(struct server *s, struct listener *from, struct err *err)
 	w->deadline_ns = clock_now_ns() + SERVER_HELLO_NS;
 	DL_APPEND(s->workers, w);
 	s->n_workers++;
-	if (s->n_workers > SERVER_WORKERS_MAX)
+	if (!places_make(s, s->n_workers > SERVER_WORKERS_MAX, w, NULL))
 		worker_refuse(w, EMFILE, "more than %d links", SERVER_WORKERS_MAX);
 	return 0;
+}
+
+struct worker *worker_oldest_silent(struct server *s, const struct worker *but)
+{
+	struct worker *w;
+
+	DL_FOREACH(s->workers, w) {
+		if (w == but || w->state != WORKER_HELLO)
+			continue;
+		worker_progress(w); /* its HELLO may lie there, unread */
+		if (w->state == WORKER_HELLO)
+			return w;
+	}
+	return NULL;
+}
+
+void worker_oust(struct worker *w)
+{
+	worker_refuse(w, EMFILE, "another connection needs its place, and it has said nothing yet");
+	worker_progress(w); /* the sentence goes out if it can */
+	worker_remove(w);
 }
 
 void worker_remove(struct worker *w)

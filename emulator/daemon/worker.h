@@ -55,6 +55,10 @@ void worker_set_state(struct worker *w, enum worker_state to);
 
 /* Moves frames. Return: true when something moved. Never frees. */
 bool worker_progress(struct worker *w);
+/* Who has not said HELLO for longest, but for @but (NULL: nobody). Return: NULL: there is none. */
+struct worker *worker_oldest_silent(struct server *s, const struct worker *but);
+/* Removes one that is silent, with a word to it. Not inside link_progress(). */
+void worker_oust(struct worker *w);
 /* Whether worker_remove() is due at @now_ns. */
 bool worker_is_over(const struct worker *w, uint64_t now_ns);
 

@@ -14,20 +14,29 @@ void buffer_deinit(struct buffer *b)
 	*b = (struct buffer){0};
 }
 
-int buffer_reserve(struct buffer *b, size_t n)
+size_t buffer_growth(const struct buffer *b, size_t n)
 {
 	size_t wanted = b->n + n, capacity = b->capacity ? b->capacity : 256;
+
+	if (b->capacity - b->first - b->n >= n)
+		return 0;
+	while (capacity < wanted)
+		capacity *= 2;
+	return capacity - b->capacity;
+}
+
+int buffer_reserve(struct buffer *b, size_t n)
+{
+	size_t capacity = b->capacity + buffer_growth(b, n);
 	uint8_t *data;
 
 	if (b->capacity - b->first - b->n >= n)
 		return 0;
-	if (b->capacity >= wanted && b->first >= b->n) { /* moves each byte at most once more */
+	if (b->capacity >= b->n + n && b->first >= b->n) { /* moves each byte at most once more */
 		memcpy(b->data, b->data + b->first, b->n);
 		b->first = 0;
 		return 0;
 	}
-	while (capacity < wanted)
-		capacity *= 2;
 	data = malloc(capacity);
 	if (!data)
 		return -ENOMEM;

@@ -13,6 +13,8 @@ struct buffer {
 void buffer_deinit(struct buffer *b); /* a zeroed struct is allowed */
 /* Return: 0; -ENOMEM, nothing was added. */
 int buffer_add(struct buffer *b, const void *bytes, size_t n);
+/* By how much the capacity would grow for @n more bytes. */
+size_t buffer_growth(const struct buffer *b, size_t n);
 /* Room for @n more bytes without another allocation. Return: 0; -ENOMEM. */
 int buffer_reserve(struct buffer *b, size_t n);
 void buffer_take(struct buffer *b, size_t n); /* @n must not be more than b->n */

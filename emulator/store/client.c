@@ -26,6 +26,7 @@ struct store_client *store_client_free(struct store_client *c)
 	wait_end(c);
 	buffer_deinit(&c->in);
 	buffer_deinit(&c->out);
+	client_count(c);
 	c->store->n_clients--;
 	free(c);
 	return NULL;
@@ -49,13 +50,39 @@ struct store_bytes store_client_output(const struct store_client *c)
 void store_client_sent(struct store_client *c, size_t n)
 {
 	buffer_take(&c->out, n);
+	client_count(c);
+}
+
+/* --- what it holds -------------------------------------------------------------------- */
+
+int client_has_room(const struct store_client *c, size_t more)
+{
+	return c->n_held + more <= STORE_CLIENT_LITTLE ||
+			       c->store->n_client_bytes + more <= c->store->clients_max
+		       ? 0
+		       : -EDQUOT;
+}
+
+void client_count(struct store_client *c)
+{
+	size_t n = c->in.capacity + c->out.capacity + c->n_room * sizeof(*c->awaits);
+
+	c->store->n_client_bytes += n - c->n_held; /* modulo 2^64: may be less */
+	c->n_held = n;
 }
 
 /* --- answers ------------------------------------------------------------------------ */
 
 static int answer(struct store_client *c, const void *bytes, size_t n)
 {
-	return buffer_add(&c->out, bytes, n);
+	size_t more = buffer_growth(&c->out, n);
+	int r = more ? client_has_room(c, more) : 0;
+
+	if (r == 0)
+		r = buffer_add(&c->out, bytes, n);
+	if (more)
+		client_count(c);
+	return r;
 }
 
 static int answer_u8(struct store_client *c, uint8_t v)
@@ -387,6 +414,14 @@ static int serve(struct store_client *c, enum store_op op, struct store_cursor *
 	}
 }
 
+static int refuse_more(const struct store_client *c, struct err *err)
+{
+	return err_set(err, EDQUOT, "all clients of the store together hold %llu MiB of half requests and unread "
+		       "replies, more than the %llu that they may, and this one holds or wants more than %u KiB "
+		       "of it", (unsigned long long)(c->store->n_client_bytes >> 20),
+		       (unsigned long long)(c->store->clients_max >> 20), STORE_CLIENT_LITTLE >> 10);
+}
+
 /* All requests that are whole, while the client reads its replies. */
 static int serve_all(struct store_client *c, struct err *err)
 {
@@ -409,6 +444,8 @@ static int serve_all(struct store_client *c, struct err *err)
 			return err_set(err, ENOBUFS, "the store is full (%llu MiB) or a value has grown "
 				       "beyond %u MiB", (unsigned long long)(STORE_BYTES_MAX >> 20),
 				       STORE_GROWN_MAX >> 20);
+		if (r == -EDQUOT)
+			return refuse_more(c, err);
 		if (r == -ENOMEM)
 			return err_set(err, ENOMEM, "nboxd is out of memory");
 		if (r < 0)
@@ -421,7 +458,14 @@ static int serve_all(struct store_client *c, struct err *err)
 
 int store_client_feed(struct store_client *c, const void *bytes, size_t n, struct err *err)
 {
+	int r;
+
+	if (client_has_room(c, buffer_growth(&c->in, n)) < 0)
+		return refuse_more(c, err);
 	if (buffer_add(&c->in, bytes, n) < 0)
 		return err_set(err, ENOMEM, "nboxd is out of memory");
-	return serve_all(c, err);
+	client_count(c);
+	r = serve_all(c, err);
+	client_count(c);
+	return r;
 }

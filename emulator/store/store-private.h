@@ -36,6 +36,7 @@ struct store {
 	void *owner;
 	struct entry *entries; /* hash, owned */
 	uint64_t n_keys, n_bytes, n_clients, n_waits, n_requests;
+	uint64_t n_client_bytes, clients_max; /* what clients hold; STORE_CLIENTS_MAX, less in tests */
 };
 
 struct store_client {
@@ -45,7 +46,8 @@ struct store_client {
 	struct store_scan scan;
 	bool is_valid;
 	struct await *awaits; /* owned; NULL: does not wait */
-	size_t n_awaits, n_missing;
+	size_t n_awaits, n_missing, n_room; /* that wait; of those not there; room in awaits */
+	size_t n_held; /* of store->n_client_bytes */
 };
 
 struct entry *entry_find(const struct store *s, struct store_bytes key);
@@ -67,7 +69,12 @@ void table_wake(struct store *s, struct entry *e);
 /* The number that a value begins with. Return: 0; -EPROTO it does not. */
 int entry_number(const struct entry *e, int64_t *ret);
 
+/* Whether @c may hold @more bytes. Return: 0; -EDQUOT. */
+int client_has_room(const struct store_client *c, size_t more);
+/* Counts what @c holds: after each change. */
+void client_count(struct store_client *c);
+
 /* Begins to wait for the @n keys that @cursor stands at, those that are missing.
- * Return: 0 (n_missing says whether it waits); -ENOMEM, -ENOBUFS. */
+ * Return: 0 (n_missing says whether it waits); -ENOMEM, -ENOBUFS, -EDQUOT. */
 int wait_begin(struct store_client *c, struct store_cursor cursor, uint64_t n, bool is_barrier);
 void wait_end(struct store_client *c); /* nothing is answered */

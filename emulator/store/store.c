@@ -17,6 +17,7 @@ int store_new(const struct store_events *ev, void *owner, struct store **ret)
 		return -ENOMEM;
 	s->ev = ev;
 	s->owner = owner;
+	s->clients_max = STORE_CLIENTS_MAX;
 	*ret = s;
 	return 0;
 }
@@ -32,7 +33,8 @@ struct store *store_free(struct store *s)
 
 struct store_counts store_counts(const struct store *s)
 {
-	return (struct store_counts){s->n_keys, s->n_bytes, s->n_clients, s->n_waits, s->n_requests};
+	return (struct store_counts){s->n_keys, s->n_bytes, s->n_clients, s->n_client_bytes, s->n_waits,
+				     s->n_requests};
 }
 
 /* --- entries ------------------------------------------------------------------------ */
@@ -207,6 +209,7 @@ static void await_met(struct store *s, struct await *a)
 	 * its next request stumbles */
 	if (buffer_add(&c->out, &stop_waiting, 1) == 0)
 		s->ev->on_output(c->owner);
+	client_count(c);
 }
 
 void table_wake(struct store *s, struct entry *e)
@@ -284,13 +287,18 @@ bool store_get(const struct store *s, struct store_bytes key, struct store_bytes
 int wait_begin(struct store_client *c, struct store_cursor cursor, uint64_t n, bool is_barrier)
 {
 	struct store *s = c->store;
-	struct await *awaits = calloc(n ? n : 1, sizeof(*awaits));
+	struct await *awaits;
 	size_t n_missing = 0;
-	int r = 0;
+	int r;
 
+	wait_end(c);
+	r = client_has_room(c, n * sizeof(*awaits));
+	if (r < 0)
+		return r;
+	awaits = calloc(n ? n : 1, sizeof(*awaits));
 	if (!awaits)
 		return -ENOMEM;
-	wait_end(c);
+	c->n_room = n;
 	for (uint64_t i = 0; i < n; i++) {
 		struct store_bytes key = cursor_bytes(&cursor);
 		struct entry *e = entry_find(s, key);
@@ -309,6 +317,7 @@ int wait_begin(struct store_client *c, struct store_cursor cursor, uint64_t n, b
 	}
 	c->awaits = awaits;
 	c->n_awaits = c->n_missing = n_missing;
+	client_count(c);
 	s->n_waits++;
 	if (s->ev->on_wait)
 		s->ev->on_wait(c->owner, true);
@@ -333,7 +342,8 @@ void wait_end(struct store_client *c)
 	}
 	free(awaits);
 	c->awaits = NULL;
-	c->n_awaits = c->n_missing = 0;
+	c->n_awaits = c->n_missing = c->n_room = 0;
+	client_count(c);
 	c->store->n_waits--;
 	if (c->store->ev->on_wait)
 		c->store->ev->on_wait(c->owner, false);

@@ -111,7 +111,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		end(i);
 	store_clear(store);
 	n = store_counts(store);
-	if (n.n_keys || n.n_bytes || n.n_waits || n.n_clients)
+	if (n.n_keys || n.n_bytes || n.n_waits || n.n_clients || n.n_client_bytes)
 		abort();
 	store = store_free(store);
 	return 0;

@@ -2,10 +2,12 @@
  * communicator that goes on working. */
 #include <fcntl.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "fake-worker.h"
+#include "store/protocol.h"
 
 static struct fake f[3];
 
@@ -186,12 +189,82 @@ static void test_strangers(void **state)
 	daemon_stop(&d);
 }
 
+static int dial(const char *port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+				.sin_port = htons((uint16_t)atoi(port))};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+/* A client of the store that is served: shows the magic number, is answered a PING. */
+static void use_store(const char *port)
+{
+	uint8_t words[10] = {STORE_VALIDATE, 0, 0, 0, 0, STORE_PING, 1, 2, 3, 4}, got[4] = {0};
+	uint32_t magic = STORE_MAGIC;
+	int fd = dial(port);
+
+	memcpy(words + 1, &magic, sizeof(magic));
+	assert_int_equal(send(fd, words, sizeof(words), MSG_NOSIGNAL), sizeof(words));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){20, 0}, sizeof(struct timeval));
+	if (recv(fd, got, sizeof(got), MSG_WAITALL) != sizeof(got))
+		fail_msg("the store does not serve a client that speaks");
+	assert_memory_equal(got, words + 6, sizeof(got));
+	close(fd);
+}
+
+/* As many silent connections as nboxd has places or descriptors for: who speaks gets one of theirs. */
+static void silent_ones(rlim_t n_fds, size_t n_links, size_t n_store)
+{
+	CLEANUP(freep) int *fds = calloc(n_links + n_store, sizeof(*fds));
+	const char *args[] = {"--nodes", "2", "--gpus-per-node", "3", "--addr", "tcp:127.0.0.1:0",
+			      "--store", "127.0.0.1:0", NULL};
+	char port[16], store_port[16];
+	struct daemon d;
+
+	assert_non_null(fds);
+	daemon_start(&d, args);
+	snprintf(port, sizeof(port), "%s", strrchr(d.addr, ':') + 1);
+	snprintf(store_port, sizeof(store_port), "%s", strrchr(d.store, ':') + 1);
+	if (n_fds)
+		assert_int_equal(prlimit(d.pid, RLIMIT_NOFILE, &(struct rlimit){n_fds, n_fds}, NULL), 0);
+	for (size_t i = 0; i < n_links + n_store; i++)
+		fds[i] = dial(i < n_links ? port : store_port);
+	fake_connect(&f[0], d.addr, "");
+	assert_true(fakes_got(f, 1, WIRE_WELCOME, 1));
+	use_store(store_port);
+	for (size_t i = 0; i < n_links + n_store; i++)
+		close(fds[i]);
+	fake_close(&f[0]);
+	daemon_stop(&d);
+}
+
+static void test_silent(void **state)
+{
+	struct rlimit limit;
+
+	(void)state;
+	if (getenv("NBOX_TEST_RDMA"))
+		return; /* of sockets */
+	silent_ones(64, 100, 0);
+	silent_ones(64, 0, 100);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max;
+	if (limit.rlim_max < 8192 || setrlimit(RLIMIT_NOFILE, &limit))
+		return; /* cannot hold that many */
+	silent_ones(0, 4100, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late_bye),
 		cmocka_unit_test(test_random_frames),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_silent),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

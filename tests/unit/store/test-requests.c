@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../base/cmocka-all.h"
+#include "store/store-private.h"
 #include "talk.h"
 
 static struct store *store;
@@ -31,7 +32,7 @@ static int teardown(void **state)
 	store_clear(store);
 	n = store_counts(store);
 	/* nothing is left of keys, values, waiters */
-	if (n.n_keys || n.n_bytes || n.n_clients || n.n_waits)
+	if (n.n_keys || n.n_bytes || n.n_clients || n.n_client_bytes || n.n_waits)
 		return -1;
 	store = store_free(store);
 	return 0;
@@ -272,6 +273,64 @@ static void test_full(void **state)
 	assert_true(store_counts(store).n_bytes <= STORE_GROWN_MAX + 1024);
 }
 
+/* Half a SET of a large value, and so much of it. Return: as store_client_feed(). */
+static int half(struct talker *t, size_t n)
+{
+	CLEANUP(freep) char *bytes = calloc(1, n);
+	struct buffer head = request(STORE_SET, "kn", "k", (uint64_t)STORE_VALUE_MAX);
+	int r = talk(t, head);
+
+	assert_non_null(bytes);
+	return r < 0 ? r : store_client_feed(t->client, bytes, n, &t->err);
+}
+
+/* Each may hold much, all together not so much: who wants more then is cut off, who is small goes on. */
+static void test_all_hold_too_much(void **state)
+{
+	CLEANUP(freep) char *value = malloc((300u << 10) + 1);
+	struct talker t;
+
+	(void)state;
+	assert_non_null(value);
+	memset(value, 'v', 300u << 10);
+	value[300u << 10] = '\0';
+	store->clients_max = 1u << 20;
+	/* half requests */
+	assert_int_equal(half(&a, 500u << 10), 0);
+	assert_true(store_counts(store).n_client_bytes >= 500u << 10);
+	assert_int_equal(half(&b, 600u << 10), -EDQUOT);
+	assert_non_null(strstr(b.err.text, "all clients of the store together"));
+	assert_int_equal(talk(&c, request(STORE_SET, "kv", "small", "one")), 0);
+	talker_close(&a);
+	assert_int_equal(half(&b, 1u), 0);
+	talker_close(&b);
+	/* replies that nobody reads */
+	talker_open(&a, store, true);
+	talker_open(&b, store, true);
+	assert_int_equal(talk(&a, request(STORE_SET, "kv", "big", value)), 0);
+	assert_int_equal(talk(&a, request(STORE_GET, "k", "big")), 0);
+	assert_int_equal(talk(&b, request(STORE_GET, "k", "big")), -EDQUOT);
+	assert_int_equal(talk(&c, request(STORE_GET, "k", "small")), 0);
+	assert_true(heard_value(&c, "one"));
+	assert_true(heard_value(&a, value));
+	assert_int_equal(talk(&c, request(STORE_GET, "k", "big")), 0);
+	assert_true(heard_value(&c, value));
+	/* lists of awaited keys, all of one name */
+	store->clients_max = 128u << 10;
+	talker_open(&t, store, true);
+	{
+		struct buffer r = request(STORE_WAIT, "n", UINT64_C(5000)), one = {0};
+
+		for (int i = 0; i < 5000; i++)
+			assert_int_equal(buffer_add(&one, "\1\0\0\0\0\0\0\0x", 9), 0);
+		assert_int_equal(buffer_add(&r, buffer_front(&one), one.n), 0);
+		buffer_deinit(&one);
+		assert_int_equal(talk(&t, r), -EDQUOT);
+		assert_false(t.is_waiting);
+	}
+	talker_close(&t);
+}
+
 /* What keeps keys and values counts: else a client that sends empty ones takes all memory. */
 static void test_empty_is_not_free(void **state)
 {
@@ -376,6 +435,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_piled_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_all_hold_too_much, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_empty_is_not_free, setup, teardown),
 		cmocka_unit_test(test_virtual),
 	};
