@@ -1,8 +1,23 @@
-/* Whether NVIDIA's driver is here and shows a device. */
+/* NVIDIA's driver and NCCL: what there is of them. Each is asked in a process of its own: opening them may start
+ * threads, and one that hangs or crashes is an answer, too. At most 20 s each. */
 #pragma once
 
 #include "base/err.h"
 
-/* Asked in a process of its own: a driver that hangs or crashes is an answer, too. At most 20 s. Return: 0; -ENODEV with the
- * sentence, which says why; another negative errno with the sentence. */
+struct driver {
+	int version; /* 1000 x major + 10 x minor, of the CUDA that it is for; 0: there is no driver */
+	int n_devices;
+	char why[256]; /* why no GPU can be used; "": all is well */
+};
+
+struct driver_nccl {
+	int version; /* 10000 x major + 100 x minor + patch; 0: there is none */
+	char path[2048];
+	char why[256]; /* why it cannot be used; "": all is well */
+};
+
+void driver_ask(struct driver *ret);
+/* The one that NBOX_NCCL names, else that of the search path. */
+void driver_ask_nccl(struct driver_nccl *ret);
+/* Return: 0: a GPU can be used; -ENODEV with the sentence. */
 int driver_check(struct err *err);

@@ -2,7 +2,7 @@
 # nbox doctor: what it says of this machine, and that what is asked for decides the exit code. Where there is an RDMA device
 # (./scripts/vm, a NIC) also that.
 . "$(dirname "$0")/lib.sh"
-unset NBOX_LINK NBOX_DEVICE NBOX_IB_HCA
+unset NBOX_LINK NBOX_DEVICE NBOX_IB_HCA LD_LIBRARY_PATH
 export NBOX_NCCL=$BUILD/emulator/hostgpu/libnccl.so.2 # the real one is large, and perhaps not there
 # one "name.key value" a line; one start of Python, which is slow in an emulated machine
 flat() {
@@ -43,6 +43,19 @@ if [ ! -e /dev/nvidiactl ] && [ -z "$(ldconfig -p 2>/dev/null | grep libcuda.so.
 	exits 1 "CUDA where there is none" "$NBOX" doctor --no-self-test --device cuda
 	says "WRONG  CUDA driver" "... is wrong"
 fi
+# a driver that is none of NVIDIA's, over the host CUDA runtime
+export LD_LIBRARY_PATH=$BUILD/tests/func/shim/as-driver
+exits 0 "CUDA where there is one" "$NBOX" doctor --no-self-test --device cuda
+says "version 13.0, 8 devices" "its version and devices"
+says "device cuda" "... would be used"
+exits 0 "nbox run --device cuda" "$NBOX" run --dry-run --nodes 4 --device cuda --out dry -- true
+for what in "no-device=the NVIDIA driver shows no device" "crash=the NVIDIA driver crashes"; do
+	exits 1 "a driver with ${what%%=*}" env NBOX_TEST_DRIVER="${what%%=*}" "$NBOX" doctor --no-self-test --device cuda
+	says "${what#*=}" "is told"
+	exits 2 "... by nbox run, too" env NBOX_TEST_DRIVER="${what%%=*}" "$NBOX" run --dry-run --nodes 4 --device cuda --out dry -- true
+	says "--device cuda: ${what#*=}; without a GPU: --device host" "... with what else there is"
+done
+unset LD_LIBRARY_PATH
 devices=$(ls /sys/class/infiniband 2>/dev/null)
 if [ -z "$devices" ]; then
 	exits 1 "rdma where there is none" "$NBOX" doctor --link rdma

@@ -5,11 +5,12 @@
  *
  * NBOX_TEST_DRIVER says what is wrong with it: "no-device", "old", "memop=N" (the N-th
  * batch of stream memory operations is refused), "alone" (the runtime does not stand on
- * it), "no-rdma" (no NIC reaches the memory). */
+ * it), "no-rdma" (no NIC reaches the memory), "crash" (cuInit ends the process). */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,8 @@ static int is_wrong(const char *how)
 
 EXPORT CUresult cuInit(unsigned int flags)
 {
+	if (is_wrong("crash"))
+		raise(SIGKILL);
 	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
