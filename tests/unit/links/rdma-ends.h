@@ -63,38 +63,44 @@ static inline void *connect_b(void *arg)
 	return NULL;
 }
 
-static inline void ends_open(struct ends *e)
+static inline void ends_init(struct ends *e)
 {
-	struct err err;
-
 	memset(e, 0, sizeof(*e));
 	peer_init(&e->a, 1);
 	peer_init(&e->b, 1);
-	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
-	assert_int_equal(pthread_create(&e->thread, NULL, connect_b, e), 0);
-	e->a.link = accept_one(e->l, &e->a);
+}
+
+/* Somebody connects to e->l by @connect, which ends with e->rc and e->has_tried. Return: of who accepts; -EAGAIN: nobody
+ * came who could be. */
+static inline int ends_meet(struct ends *e, void *(*connect)(void *e), struct err *accept_err)
+{
+	int rc = -EAGAIN;
+
+	assert_int_equal(pthread_create(&e->thread, NULL, connect, e), 0);
+	while (rc == -EAGAIN && !(e->has_tried && e->rc))
+		rc = link_accept(e->l, &peer_events, &e->a, &e->a.link, accept_err);
 	pthread_join(e->thread, NULL);
-	assert_int_equal(e->rc, 0);
+	return rc;
 }
 
 /* Both ends try; at most one of them may succeed. Return: of who connects. */
 static inline int try_connect(struct ends *e, int *ret_accept, struct err *accept_err)
 {
-	struct link *link = NULL;
 	struct err err;
-	int rc = -EAGAIN;
 
-	memset(e, 0, sizeof(*e));
-	peer_init(&e->b, 1);
-	peer_init(&e->a, 1);
+	ends_init(e);
 	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
-	pthread_create(&e->thread, NULL, connect_b, e);
-	while (rc == -EAGAIN && !e->has_tried)
-		rc = link_accept(e->l, &peer_events, &e->a, &link, accept_err);
-	*ret_accept = rc;
-	e->a.link = link;
-	pthread_join(e->thread, NULL);
+	*ret_accept = ends_meet(e, connect_b, accept_err);
 	return e->rc;
+}
+
+static inline void ends_open(struct ends *e)
+{
+	struct err err;
+	int rc;
+
+	assert_int_equal(try_connect(e, &rc, &err), 0);
+	assert_int_equal(rc, 0);
 }
 
 static inline void ends_close(struct ends *e)

@@ -134,18 +134,9 @@ static void the_queue_grows(void **state)
 	fake_faults.cq_most = 1024;
 	assert_int_equal(listener_open(ADDR, &l, &err), 0);
 	for (i = 0; i < 8; i++) {
-		struct link *link = NULL;
-
-		memset(&e[i], 0, sizeof(e[i]));
-		peer_init(&e[i].a, 1);
-		peer_init(&e[i].b, 1);
+		ends_init(&e[i]);
 		e[i].l = l;
-		pthread_create(&e[i].thread, NULL, connect_b, &e[i]);
-		do
-			rc = link_accept(l, &peer_events, &e[i].a, &link, &err);
-		while (rc == -EAGAIN);
-		e[i].a.link = link;
-		pthread_join(e[i].thread, NULL);
+		rc = ends_meet(&e[i], connect_b, &err);
 		if (rc)
 			break;
 	}
