@@ -11,7 +11,7 @@
 #include "base/log.h"
 
 static _Atomic(const struct device *) chosen; /* release; pairs with device_chosen() */
-static struct err why;
+static struct err why, fallback;
 
 void *device_find_runtime(void)
 {
@@ -32,7 +32,9 @@ void *device_find_runtime(void)
 static void choose(void)
 {
 	const char *name = getenv("NBOX_DEVICE");
+	const char *local_rank = getenv("LOCAL_RANK");
 	struct err no_cuda = {""};
+	int rc;
 	bool is_auto = !name || !*name || !strcmp(name, "auto");
 
 	if (!is_auto && strcmp(name, "host") && strcmp(name, "cuda")) {
@@ -40,7 +42,8 @@ static void choose(void)
 		return;
 	}
 	if (is_auto || !strcmp(name, "cuda")) {
-		if (device_cuda.open(&no_cuda) == 0) {
+		rc = device_cuda.open(&no_cuda);
+		if (rc == 0) {
 			atomic_store_explicit(&chosen, &device_cuda, memory_order_release);
 			return;
 		}
@@ -48,7 +51,17 @@ static void choose(void)
 			err_set(&why, ENODEV, "NBOX_DEVICE=cuda: %s", no_cuda.text);
 			return;
 		}
-		log_info("no gate on CUDA: %s", no_cuda.text);
+		if (rc == -EINVAL) { /* an option is wrong: no reason to go on without it */
+			why = no_cuda;
+			return;
+		}
+		if (rc == -ENOTSUP)
+			err_set(&fallback, ENOTSUP, "the gates are host functions, not the GPU's own waits, so they open "
+				"later: %s. NBOX_DEVICE=host asks for it and is quiet", no_cuda.text);
+		if (rc != -ENOTSUP) /* a machine without a GPU */
+			log_info("no gate on CUDA: %s", no_cuda.text);
+		else if (!local_rank || !strcmp(local_rank, "0")) /* once a node */
+			log_warn("%s", fallback.text);
 	}
 	if (device_host.open(&why) == 0)
 		atomic_store_explicit(&chosen, &device_host, memory_order_release);
@@ -65,6 +78,11 @@ const struct device *device_get(struct err *err)
 	if (!device_chosen() && err)
 		*err = why;
 	return device_chosen();
+}
+
+const char *device_fallback(void)
+{
+	return device_chosen() == &device_host && fallback.text[0] ? fallback.text : NULL;
 }
 
 int device_select(const struct device *dev, int ordinal)

@@ -127,6 +127,9 @@ const struct device *device_get(struct err *err);
 /* The same, when somebody has asked for it already and it was there; else NULL. */
 const struct device *device_chosen(void);
 
+/* After device_get(): why it is not the GPU's although there is one; NULL: it is, or none is there. */
+const char *device_fallback(void);
+
 /* Selects @ordinal for the calling thread, which keeps what it has when that is on this device:
  * with the driver it may be a context of the job's own (a green context), not the device's
  * primary one, which set() selects. DEVICE_NONE: does nothing. Return: 0 or -EIO. */

@@ -147,10 +147,22 @@ static void tell_gpu(void)
 	}
 }
 
+/* For the run's summary. */
+static void note_fallback(void)
+{
+	struct wire_text text = {.code = ENOTSUP};
+	const char *why = device_fallback();
+
+	if (!why)
+		return;
+	snprintf(text.text, sizeof(text.text), "%s", why);
+	checkin_tell(WIRE_NOTE, &text, sizeof(text));
+}
+
 /* The link and the device, or one line that says what to do. */
 static const struct device *get_ready(const char *what, ncclResult_t *ret)
 {
-	static pthread_once_t told = PTHREAD_ONCE_INIT;
+	static pthread_once_t told = PTHREAD_ONCE_INIT, noted = PTHREAD_ONCE_INIT;
 	const struct env *env = env_get();
 	const struct device *dev = NULL;
 	const char *hint = "";
@@ -169,6 +181,8 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	if (!rc) {
 		dev = device_get(&err);
 		rc = dev ? 0 : -ENODEV;
+		if (dev)
+			pthread_once(&noted, note_fallback);
 	}
 	if (!rc)
 		return dev;

@@ -7,16 +7,33 @@
 
 #include "engine/record.h"
 
+static FILE *open_beside(const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+
+	return dir && snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) ? fopen(path, "re") : NULL;
+}
+
+/* What workers had to say (notes.txt). */
+static void add_notes(struct report *r, const char *dir)
+{
+	FILE *f = open_beside(dir, RECORD_NOTES);
+	char line[600];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		report_warn(r, "%s", line);
+	}
+	if (f)
+		fclose(f);
+}
+
 /* The first line of aborts.txt, which nboxd writes when a communicator is aborted. Return: @buf; "" without one. */
 static const char *first_abort(const char *dir, char *buf, size_t size)
 {
-	char path[PATH_MAX];
-	FILE *f;
+	FILE *f = open_beside(dir, RECORD_ABORTS);
 
 	buf[0] = 0;
-	if (!dir || snprintf(path, sizeof(path), "%s/" RECORD_ABORTS, dir) >= (int)sizeof(path))
-		return buf;
-	f = fopen(path, "re");
 	if (f && !fgets(buf, (int)size, f))
 		buf[0] = 0;
 	if (f)
@@ -29,6 +46,7 @@ void report_outcome(struct report *r, int exit_code, const char *dir)
 {
 	char abort[400], code[64] = "";
 
+	add_notes(r, dir);
 	first_abort(dir, abort, sizeof(abort));
 	if (exit_code > 0)
 		snprintf(code, sizeof(code), "the job ended with exit code %d", exit_code);

@@ -52,7 +52,7 @@ struct report {
 
 /* Return: 0; -ENOMEM. A record without rows gives zeros. */
 int report_make(const struct record *rec, struct report *ret);
-/* Adds the warning that says how the job ended, or why no op was recorded. @exit_code: -1: not known. @dir: the results
+/* Adds what workers had to say, and the warning that says how the job ended, or why no op was recorded. @exit_code: -1: not known. @dir: the results
  * directory, where nboxd says what was aborted; NULL: not known. (report-outcome.c) */
 void report_outcome(struct report *r, int exit_code, const char *dir);
 void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

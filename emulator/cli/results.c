@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/host-facts.h"
 #include "config/config.h"
 
 static int make_dirs(char *path, struct err *err)
@@ -111,20 +111,11 @@ static int write_lines(const struct results *r, const char *name, int n, char *c
 
 static json_t *host_facts(void)
 {
-	char cpu[256] = "", line[512];
-	struct utsname u;
-	FILE *f = fopen("/proc/cpuinfo", "r");
+	struct host_facts h;
 
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "model name : %255[^\n]", cpu) == 1)
-			break;
-	if (f)
-		fclose(f);
-	uname(&u);
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "host", u.nodename, "kernel", u.release,
-			 "machine", u.machine, "cpu", cpu, "cores",
-			 (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "memory_bytes",
-			 (json_int_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
+	host_facts_read(&h);
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "host", h.host, "kernel", h.kernel, "machine", h.machine,
+			 "cpu", h.cpu, "cores", (json_int_t)h.cores, "memory_bytes", (json_int_t)h.memory_bytes);
 }
 
 int results_describe(const struct results *r, int argc, char *const argv[], struct err *err)

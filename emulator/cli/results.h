@@ -1,7 +1,7 @@
 /* The results directory of a run: one a run, never shared, made before anything
  * starts. nboxd writes record.nbox and config.yaml into it, and
- * nboxd.addr while it runs; nbox adds
- * summary.json, command.txt, versions.txt and host.json. */
+ * nboxd.addr while it runs; nbox adds summary.json, command.txt, versions.txt and host.json (on the raw line
+ * nboxd writes all of them). */
 #pragma once
 
 #include <limits.h>

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <time.h>
 
 #include <event2/event.h>
 
 #include "base/cleanup.h"
+#include "base/host-facts.h"
 
 static int make_dirs(const char *dir, struct err *err)
 {
@@ -63,11 +63,10 @@ static int write_config(const struct config *c, struct err *err)
 
 static int write_facts(const struct config *c, struct err *err)
 {
-	struct utsname u = {0};
+	struct host_facts h;
 	int exists;
 	FILE *f = create(c->out, "versions.txt", &exists, err);
 
-	uname(&u);
 	if (!f && !exists)
 		return -EIO;
 	if (f) {
@@ -77,9 +76,10 @@ static int write_facts(const struct config *c, struct err *err)
 	f = create(c->out, "host.json", &exists, err);
 	if (!f)
 		return exists ? 0 : -EIO;
-	/* uname's texts are the kernel's own: plain words without quotes. */
-	fprintf(f, "{\"host\": \"%s\", \"kernel\": \"%s %s\", \"machine\": \"%s\", \"cpus\": %ld}\n",
-		u.nodename, u.sysname, u.release, u.machine, sysconf(_SC_NPROCESSORS_ONLN));
+	host_facts_read(&h);
+	fprintf(f, "{\n \"host\": \"%s\",\n \"kernel\": \"%s\",\n \"machine\": \"%s\",\n \"cpu\": \"%s\",\n "
+		"\"cores\": %ld,\n \"memory_bytes\": %lld\n}\n", h.host, h.kernel, h.machine, h.cpu, h.cores,
+		h.memory_bytes);
 	fclose(f);
 	return 0;
 }
@@ -119,18 +119,57 @@ int results_open(const struct config *c, const char *model, uint64_t start_ns,
 	return record_create(path, &h, ret, err);
 }
 
-void results_note_abort(const struct config *c, uint32_t comm, const char *why)
+static FILE *append(const struct config *c, const char *name)
 {
 	char path[PATH_MAX];
-	FILE *f;
 
-	snprintf(path, sizeof(path), "%.*s/" RECORD_ABORTS, PATH_MAX - 32, c->out);
-	f = fopen(path, "ae");
+	snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 32, c->out, name);
+	return fopen(path, "ae");
+}
+
+/* The rest of the line, and its end. A worker's words may be among it. */
+static void write_rest(FILE *f, const char *text)
+{
+	for (; *text; text++)
+		fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, f);
+	fputc('\n', f);
+	fclose(f);
+}
+
+void results_note_command(const struct config *c, uint32_t pid)
+{
+	char path[64];
+	struct err err;
+	FILE *from, *to = NULL;
+	int exists, byte, n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
+	from = fopen(path, "re");
+	while (from && (byte = getc(from)) != EOF) {
+		if (n++ == 0 && !(to = create(c->out, "command.txt", &exists, &err)))
+			break;
+		putc(byte ? byte : '\n', to);
+	}
+	if (from)
+		fclose(from);
+	if (to)
+		fclose(to);
+}
+
+void results_note(const struct config *c, const char *text)
+{
+	FILE *f = append(c, RECORD_NOTES);
+
+	if (f)
+		write_rest(f, text);
+}
+
+void results_note_abort(const struct config *c, uint32_t comm, const char *why)
+{
+	FILE *f = append(c, RECORD_ABORTS);
+
 	if (!f)
 		return;
 	fprintf(f, "communicator %u was aborted: ", comm);
-	for (; *why; why++) /* a worker's words may be among them */
-		fputc((unsigned char)*why < ' ' || *why == 0x7f ? '?' : *why, f);
-	fputc('\n', f);
-	fclose(f);
+	write_rest(f, why);
 }

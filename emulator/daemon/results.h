@@ -1,6 +1,6 @@
 /* The results directory of a run: record.nbox, config.yaml (effective),
- * versions.txt, host.json. What is there already (written by `nbox run`) stays, but
- * a record of another run is refused. */
+ * versions.txt, host.json, and command.txt once a worker has come. What is there already (written by
+ * `nbox run`) stays, but a record of another run is refused. */
 #pragma once
 
 #include "base/err.h"
@@ -10,5 +10,10 @@
 /* @model: the chain as delay_describe() says it. Return: 0; negative errno. */
 int results_open(const struct config *c, const char *model, uint64_t start_ns,
 		 struct record_writer **ret, struct err *err);
+/* What ran, where nobody has written it: command.txt, one word a line, of the process @pid of this host (the
+ * first worker: its ranks run the same). What cannot be read or written is left out. */
+void results_note_command(const struct config *c, uint32_t pid);
+/* A line of notes.txt, for the summary. */
+void results_note(const struct config *c, const char *text);
 /* A line of aborts.txt, for the summary: why a communicator was aborted. What cannot be written is left out. */
 void results_note_abort(const struct config *c, uint32_t comm, const char *why);

@@ -385,6 +385,7 @@ struct server *server_close(struct server *s)
 	record_close(s->record);
 	payload_unmap(&s->payload);
 	failures_deinit(s);
+	notes_deinit(s);
 	free(s->players);
 	free(s);
 	return NULL;

@@ -12,6 +12,7 @@
 #include "base/spin.h"
 #include "config/config.h"
 #include "daemon/ended.h"
+#include "daemon/notes.h"
 #include "daemon/failure.h"
 #include "daemon/payload.h"
 #include "engine/delay.h"
@@ -56,6 +57,8 @@ struct server {
 	struct engine *engine;
 	struct record_writer *record; /* NULL: no results directory */
 	uint32_t n_aborts;            /* written to aborts.txt */
+	struct notes notes;
+	bool has_command;             /* it was looked at what ran: results_note_command() */
 	bool has_addr_file;           /* in the results directory: config/addr-file.h */
 	struct payload payload;
 	struct failures failures;

@@ -11,11 +11,14 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/host-facts.h"
 #include "base/log.h"
 #include "daemon/comm.h"
 #include "daemon/groups.h"
+#include "daemon/notes.h"
 #include "daemon/op.h"
 #include "daemon/places.h"
+#include "daemon/results.h"
 
 #define BIT(n) (1u << (n))
 #define LAST_WORDS_MAX 1024 /* rounds of a link for what a worker sent before it left */
@@ -142,6 +145,20 @@ static void note_most(struct server *s)
 		s->n_workers_max = n;
 }
 
+/* Of the first worker; its pid means something here if it is on this host (and in this container: the same name). */
+static void note_command(const struct worker *w)
+{
+	struct server *s = w->server;
+	struct host_facts h;
+
+	if (s->has_command || !s->config->out || !w->is_same_clock)
+		return;
+	host_facts_read(&h);
+	s->has_command = strncmp(w->host, h.host, sizeof(w->host) - 1) == 0;
+	if (s->has_command)
+		results_note_command(s->config, w->pid);
+}
+
 /* The second connection of the worker that @m names. */
 static int join(struct worker *w, const struct wire_hello *m)
 {
@@ -203,8 +220,10 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 	if (m.role == WIRE_ROLE_BACK)
 		return join(w, &m);
 	worker_set_state(w, m.role == WIRE_ROLE_WORKER ? WORKER_READY : WORKER_CLIENT);
-	if (w->state == WORKER_READY)
+	if (w->state == WORKER_READY) {
 		note_most(w->server);
+		note_command(w);
+	}
 	log_info("%s: connected over %s%s", worker_name(w, name, sizeof(name)), link_kind(w->link),
 		 w->is_same_clock || w->is_client ? "" : ", another host");
 	welcome(w);
@@ -251,6 +270,8 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 		return gather_on_init(w, h, body);
 	case WIRE_GROUP:
 		return groups_on_told(w, h, body);
+	case WIRE_NOTE:
+		return notes_on_told(w, body);
 	case WIRE_COMM_SPLIT:
 		return gather_on_split(w, h, body);
 	case WIRE_COMM_SHRINK:

@@ -298,6 +298,7 @@ static const struct body_rule {
 	[WIRE_CONN] = {sizeof(struct wire_conn), check_conn},
 	[WIRE_BOOT] = {SIZE_ANY, check_any},
 	[WIRE_GROUP] = {SIZE_ANY, check_group},
+	[WIRE_NOTE] = {sizeof(struct wire_text), check_text},
 };
 
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)

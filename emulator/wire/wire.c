@@ -28,6 +28,7 @@ static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_CONN] = "CONN",
 	[WIRE_BOOT] = "BOOT",
 	[WIRE_GROUP] = "GROUP",
+	[WIRE_NOTE] = "NOTE",
 };
 
 static const char *const exchange_names[] = {

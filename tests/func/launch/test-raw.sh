@@ -33,6 +33,18 @@ is "$("$NBOX" report a | grep -o "128 ranks (64 nodes x 2), 2 real")" "128 ranks
 is "$(json a/summary.json '(d["world_size"], d["ops"])')" "(128, 1)" "nboxd has the summary written"
 is "$("$NBOX" report --csv a | grep -c AllReduce)" 2 "both ranks' ops are in its record"
 
+# the folder tells what ran, and where
+is "$(tail -n 1 a/command.txt)" "$here/flaky" "command.txt has the workers' command"
+is "$(json a/host.json 'sorted(d)')" "['cores', 'cpu', 'host', 'kernel', 'machine', 'memory_bytes']" "host.json has what nbox run writes"
+is "$(ls a)" "$(printf '%s\n' command.txt config.yaml host.json record.nbox summary.json versions.txt)" "and nothing else is in it"
+
+# a GPU that cannot be used is told, by one worker a node and in the summary
+exits 0 "auto, with a driver older than CUDA 12" raw NBOX_NODES=4 NBOX_DEVICE=auto NBOX_TEST_DRIVER=old NBOX_OUT="$tmp/old" \
+	LD_PRELOAD="$BUILD/libnbox.so:$BUILD/tests/func/shim/as-driver/libcuda.so.1" -- torchrun --nproc-per-node=2 --master-port=$((port + 8)) "$here/flaky"
+is "$(printf '%s\n' "$out" | grep -c "WARN the gates are host functions.*of CUDA 11.4")" 1 "one line says that the gates are host functions"
+check "its nboxd is gone too" gone "$tmp/old"
+is "$("$NBOX" report old | grep -c "the gates are host functions.*of CUDA 11.4")" 1 "and so does the summary"
+
 # the library by a relative path; results in the usual place
 exits 0 "a relative path" timeout 60 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
 check "its nboxd is gone" gone "$tmp/rel"

@@ -92,6 +92,17 @@ static void group(void **state)
 	BAD(WIRE_GROUP, g);
 }
 
+static void note(void **state)
+{
+	struct wire_text m = {.code = 95, .text = "host functions"};
+
+	(void)state;
+	GOOD(WIRE_NOTE, m);
+	SPOIL(WIRE_NOTE, m, code, 0);
+	memset(m.text, 'x', sizeof(m.text));
+	BAD(WIRE_NOTE, m);
+}
+
 static void comm_init(void **state)
 {
 	struct wire_comm_init m = {.n_ranks = 4, .rank = 3};
@@ -275,7 +286,7 @@ static void sizes_are_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hello),	cmocka_unit_test(welcome), cmocka_unit_test(group),
+		cmocka_unit_test(hello),	cmocka_unit_test(welcome), cmocka_unit_test(group), cmocka_unit_test(note),
 		cmocka_unit_test(comm_init),	cmocka_unit_test(comm_ready),
 		cmocka_unit_test(split_and_shrink), cmocka_unit_test(arrive),
 		cmocka_unit_test(texts),	cmocka_unit_test(status),

@@ -1,0 +1,36 @@
+/* See notes.h. */
+#include "daemon/notes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/results.h"
+#include "daemon/server.h"
+#include "daemon/worker.h"
+
+int notes_on_told(struct worker *w, const void *body)
+{
+	struct server *s = w->server;
+	struct notes *notes = &s->notes;
+	char name[WORKER_NAME_MAX];
+	struct wire_text m;
+
+	memcpy(&m, body, sizeof(m));
+	log_info("%s says: %s", worker_name(w, name, sizeof(name)), m.text);
+	for (uint32_t i = 0; i < notes->n; i++)
+		if (!strcmp(notes->texts[i], m.text))
+			return 0;
+	if (notes->n == NOTES_MAX || !(notes->texts[notes->n] = strdup(m.text)))
+		return 0;
+	notes->n++;
+	if (s->config->out)
+		results_note(s->config, m.text);
+	return 0;
+}
+
+void notes_deinit(struct server *s)
+{
+	while (s->notes.n)
+		free(s->notes.texts[--s->notes.n]);
+}
