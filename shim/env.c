@@ -13,7 +13,8 @@
 #include "shim/autostart.h"
 #include "shim/launcher.h"
 
-#define TIMEOUT_DEFAULT_NS (600 * NS_PER_S)
+#define INIT_DEFAULT_NS (600 * NS_PER_S)
+#define CONNECT_DEFAULT_NS (30 * NS_PER_S)
 
 extern char **environ;
 static struct env the_env;
@@ -51,7 +52,7 @@ static int read_rank(struct env *e)
 static int prepare_autostart(struct env *e)
 {
 	static char addr[64];
-	const char *agent = get("TORCHELASTIC_RUN_ID"), *node = get("GROUP_RANK");
+	const char *agent = get("TORCHELASTIC_RUN_ID"), *node = get("GROUP_RANK"), *link = get("NBOX_LINK");
 
 	if (launcher_source() == LAUNCHER_NONE)
 		return err_set(&e->err, EINVAL, "NBOX_NODES asks for a virtual cluster, but RANK, WORLD_SIZE, "
@@ -61,6 +62,9 @@ static int prepare_autostart(struct env *e)
 	if (agent && node && strcmp(node, "0") != 0)
 		return err_set(&e->err, EINVAL, "NBOX_AS_NODE: as node %s the job needs nboxd's store, which must "
 			       "be there before the job: start it with 'nbox run --as-node'", node);
+	if (link && strcmp(link, "shm") != 0)
+		return err_set(&e->err, EINVAL, "NBOX_LINK=%s: an nboxd that the workers start is reached over shm: "
+			       "start the job with 'nbox run --link %s', or unset NBOX_LINK", link, link);
 	e->addr = autostart_addr(addr, sizeof(addr));
 	return 0;
 }
@@ -79,6 +83,22 @@ static int read_memory(struct env *e)
 	return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_MEMORY=%s: one of auto, host, device", text);
 }
 
+/* Left as it is where the variable is not set. */
+static int read_time(struct env *e, const char *name, uint64_t *ret_ns)
+{
+	const char *text = get(name);
+	double ns;
+	int rc = text ? units_time(text, &ns, &e->err) : 0;
+
+	if (rc)
+		return err_prefix(&e->err, rc, "%s", name);
+	if (text && !(ns > 0 && ns < 1e18))
+		return err_set(&e->err, EINVAL, "%s=%s: out of range", name, text);
+	if (text)
+		*ret_ns = (uint64_t)ns;
+	return 0;
+}
+
 /* nbox and nboxd refuse such a variable; here a job is running, and each node's first worker says it. */
 static void warn_unknown(void)
 {
@@ -92,15 +112,14 @@ static void warn_unknown(void)
 static int parse(struct env *e)
 {
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
-	const char *timeout = get("NBOX_INIT_TIMEOUT"), *work = get("NBOX_PAYLOAD_WORK");
-	const char *ask = get("NBOX_ASK_PYTHON");
-	double ns;
+	const char *work = get("NBOX_PAYLOAD_WORK"), *ask = get("NBOX_ASK_PYTHON");
 	int rc;
 
 	e->addr = get("NBOX_ADDR");
 	e->is_auto = !e->addr && (get("NBOX_NODES") || get("NBOX_WORLD"));
 	e->is_virtual = (e->addr || e->is_auto) && !(enable && !strcmp(enable, "0"));
-	e->timeout_ns = TIMEOUT_DEFAULT_NS;
+	e->timeout_ns = INIT_DEFAULT_NS;
+	e->connect_ns = CONNECT_DEFAULT_NS;
 	e->payload_work = e->ask_python = true;
 	if (!e->is_virtual)
 		return 0;
@@ -115,15 +134,10 @@ static int parse(struct env *e)
 			       WIRE_TOKEN_BYTES);
 	if (token)
 		memcpy(e->token, token, strlen(token));
-	if (timeout) {
-		rc = units_time(timeout, &ns, &e->err);
-		if (rc)
-			return err_prefix(&e->err, rc, "NBOX_INIT_TIMEOUT");
-		if (!(ns > 0 && ns < 1e18))
-			return err_set(&e->err, EINVAL, "NBOX_INIT_TIMEOUT=%s: out of range",
-				       timeout);
-		e->timeout_ns = (uint64_t)ns;
-	}
+	rc = read_time(e, "NBOX_INIT_TIMEOUT", &e->timeout_ns);
+	rc = rc ? rc : read_time(e, "NBOX_CONNECT_TIMEOUT", &e->connect_ns);
+	if (rc)
+		return rc;
 	if (work && strcmp(work, "none") && strcmp(work, "reduce"))
 		return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_WORK=%s: one of reduce, none", work);
 	e->payload_work = !work || strcmp(work, "none") != 0;

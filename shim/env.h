@@ -18,6 +18,7 @@ struct env {
 	uint8_t token[WIRE_TOKEN_BYTES];
 	int rank;             /* world rank of this process; -1 unknown */
 	uint64_t timeout_ns;  /* NBOX_INIT_TIMEOUT: longest wait for other members */
+	uint64_t connect_ns;  /* NBOX_CONNECT_TIMEOUT: longest wait for nboxd's answer, at the start */
 	bool payload_work;    /* NBOX_PAYLOAD_WORK is not "none" */
 	enum payload_memory payload_memory;
 	bool ask_python;      /* NBOX_ASK_PYTHON is not 0; job-ranks.h */

@@ -1,6 +1,7 @@
 #include "shim/session.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #include "shim/play.h"
 #include "shim/progress-internal.h"
 
-#define CONNECT_MS 5000
+#define LATE_NS (2 * NS_PER_S) /* whoever was waited for says more than that time is over */
 #define N_PINGS 8
 #define FDS_MAX 24
 
@@ -28,6 +29,7 @@ enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
 static struct {
 	_Atomic bool was_answered; /* the progress thread's; session_was_answered() reads it */
 	_Atomic int fds[FDS_MAX]; /* of both links, plus one (0: none), for session_in_child() */
+	uint64_t due_ns; /* both links are up and greeted by then; constant after session_begin() */
 
 	/* Under progress_waiters.lock; written by the progress thread. */
 	enum state state;
@@ -139,15 +141,33 @@ static void greeted(void)
 		set_state(STATE_UP, 0, NULL);
 }
 
+static int ms_left(void)
+{
+	uint64_t now_ns = clock_now_ns(), ms = g.due_ns > now_ns ? (g.due_ns - now_ns) / NS_PER_MS : 0;
+
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static int waited(int rc, struct err *err)
+{
+	char why[ERR_TEXT_MAX];
+
+	if (rc != -ETIMEDOUT)
+		return rc;
+	snprintf(why, sizeof(why), "%s", err->text);
+	return err_set(err, ETIMEDOUT, "%.400s (waited for NBOX_CONNECT_TIMEOUT, %g s)", why,
+		       (double)env_get()->connect_ns / (double)NS_PER_S);
+}
+
 /* The second link, for messages towards us, where one is needed. */
 static int open_back(struct err *err)
 {
 	const char *addr = env_get()->addr;
-	int rc = payload_gpu_open(g.link, addr, CONNECT_MS, &events, &g.closed, &g.back, err);
+	int rc = payload_gpu_open(g.link, addr, ms_left(), &events, &g.closed, &g.back, err);
 
-	if (rc || g.back || strcmp(link_kind(g.link), "tcp") != 0)
-		return rc;
-	return link_connect(addr, CONNECT_MS, &events, &g.closed, &g.back, err);
+	if (!rc && !g.back && !strcmp(link_kind(g.link), "tcp"))
+		rc = link_connect(addr, ms_left(), &events, &g.closed, &g.back, err);
+	return waited(rc, err);
 }
 
 static int on_welcome(const struct link *l, const struct wire_welcome *w, struct err *err)
@@ -288,7 +308,7 @@ static int connect_auto(struct err *err)
 	int rc;
 
 	do {
-		rc = link_connect(env_get()->addr, CONNECT_MS, &events, &g.closed, &g.link, err);
+		rc = link_connect(env_get()->addr, ms_left(), &events, &g.closed, &g.link, err);
 		if (rc != -ECONNREFUSED)
 			return rc;
 		rc = autostart_try(env_get()->addr, err);
@@ -300,10 +320,10 @@ void session_open(void)
 {
 	struct err err;
 	int rc = env_get()->is_auto ? connect_auto(&err) :
-				      link_connect(env_get()->addr, CONNECT_MS, &events, &g.closed, &g.link,
+				      link_connect(env_get()->addr, ms_left(), &events, &g.closed, &g.link,
 						   &err);
 
-	if (rc) {
+	if (waited(rc, &err)) {
 		set_state(STATE_LOST, rc, err.text);
 		return;
 	}
@@ -396,6 +416,7 @@ void session_in_child(void)
 
 void session_begin(void)
 {
+	g.due_ns = clock_now_ns() + env_get()->connect_ns + (env_get()->is_auto ? AUTOSTART_MS * NS_PER_MS : 0);
 	set_state(STATE_GREETING, 0, NULL);
 }
 
@@ -406,9 +427,7 @@ void session_fail(int code, const char *text)
 
 int session_wait(struct err *err)
 {
-	uint64_t until = clock_now_ns() +
-			 (2 * CONNECT_MS + (env_get()->is_auto ? AUTOSTART_MS : 0)) * NS_PER_MS;
-	struct timespec ts = progress_timespec(until);
+	struct timespec ts = progress_timespec(g.due_ns + LATE_NS);
 	int rc = 0;
 
 	pthread_mutex_lock(&progress_waiters.lock);
@@ -418,7 +437,7 @@ int session_wait(struct err *err)
 	if (g.state == STATE_UP)
 		rc = 0;
 	else if (g.state == STATE_GREETING)
-		rc = err_set(err, ETIMEDOUT, "nboxd at %s does not answer", env_get()->addr);
+		rc = waited(err_set(err, ETIMEDOUT, "nboxd at %s does not answer", env_get()->addr), err);
 	else {
 		rc = g.start_code;
 		*err = g.start_err;

@@ -65,6 +65,8 @@ exits 1 "no nboxd" raw NBOX_NODES=4 NBOX_NBOXD=/nowhere -- torchrun --nproc-per-
 says "NBOX_NBOXD=/nowhere" "is said"
 exits 1 "another node without a store" raw NBOX_NODES=4 NBOX_AS_NODE=last -- torchrun --nproc-per-node=1 --master-port=$((port + 5)) "$here/flaky"
 says "nbox run --as-node" "leads to nbox run"
+exits 1 "NBOX_LINK=tcp, when workers reach the nboxd that they start over shm" raw NBOX_NODES=4 NBOX_LINK=tcp -- torchrun --nproc-per-node=1 --master-port=$((port + 5)) "$here/flaky"
+says "start the job with 'nbox run --link tcp'" "is refused, not forgotten"
 exits 1 "no launcher" raw NBOX_NODES=4 RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 -- "$here/flaky"
 says "start the job with torchrun or with 'nbox run'" "is said too"
 exits 0 "NBOX_ENABLE=0" raw NBOX_ENABLE=0 NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
