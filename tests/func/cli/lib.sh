@@ -3,6 +3,7 @@
 set -uo pipefail
 BUILD=${1:?usage: test BUILD-FOLDER}
 if [ "${NBOX_LINK:-}" = rdma ] && [ -z "${NBOX_TEST_RDMA:-}" ]; then echo "1..0 # SKIP NBOX_TEST_RDMA names no address of an RDMA device"; exit 0; fi
+over_rdma() { [ "${NBOX_LINK:-}" = rdma ]; } # in suite rdma, where a process takes seconds to start
 NBOX=$BUILD/nbox PERF=$BUILD/nbox-perf
 tmp=$(mktemp -d)
 export XDG_RUNTIME_DIR=$tmp

@@ -45,9 +45,11 @@ wait $run 2>/dev/null
 check "nbox and nboxd killed: nobody is left" wait_for none_alive
 
 # at random moments
-for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+over_rdma && moments="1 2 3"
+for i in ${moments:-1 2 3 4 5 6 7 8 9 10 11 12}; do
 	case $((RANDOM % 3)) in 0) exchange=none ;; 1) exchange=messages ;; *) exchange=payload ;; esac
 	case $((RANDOM % 2)) in 0) link=shm ;; *) link=tcp ;; esac
+	over_rdma && link=rdma
 	case $((RANDOM % 2)) in 0) sig=TERM want=143 ;; *) sig=KILL want=137 ;; esac
 	start "r$i" --exchange $exchange --link $link
 	sleep "0.$(printf %02d $((RANDOM % 60)))"
