@@ -71,3 +71,20 @@ int ended_code(const struct server *s, int64_t world_rank)
 
 	return code ? *code : ENDED_NOT;
 }
+
+bool ended_is(const struct server *s, int64_t world_rank)
+{
+	return ended_code(s, world_rank) != ENDED_NOT || launched_is_gone(s, world_rank);
+}
+
+char *ended_text(const struct server *s, int64_t world_rank, char *buf, size_t size)
+{
+	int code = ended_code(s, world_rank);
+
+	if (code != ENDED_NOT)
+		snprintf(buf, size, "has ended with exit code %d", code);
+	else
+		snprintf(buf, size, "has ended (its launcher, pid %d, has none for it any more)",
+			 (int)s->launched.agent);
+	return buf;
+}

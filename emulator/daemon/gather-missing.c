@@ -115,14 +115,14 @@ static int64_t find_ended(const struct gather *g)
 	const struct server *s = g->server;
 	const struct told *told = g->kind == GATHER_INIT ? told_find(g, 0) : NULL;
 
-	if (!s->ended.n || g->kind != GATHER_INIT)
+	if ((!s->ended.n && !s->launched.n_gone) || g->kind != GATHER_INIT)
 		return -1;
 	if (g->n_ranks == s->config->world)
 		for (size_t i = 0; i < s->cluster.n_real; i++)
-			if (ended_code(s, s->cluster.real[i]) != ENDED_NOT && !has_come(g, s->cluster.real[i]))
+			if (ended_is(s, s->cluster.real[i]) && !has_come(g, s->cluster.real[i]))
 				return s->cluster.real[i];
 	for (uint32_t i = 0; told && i < told->n; i++)
-		if (ended_code(s, told->world_ranks[i]) != ENDED_NOT && !has_come(g, told->world_ranks[i]))
+		if (ended_is(s, told->world_ranks[i]) && !has_come(g, told->world_ranks[i]))
 			return told->world_ranks[i];
 	return -1;
 }
@@ -131,12 +131,13 @@ static int64_t find_ended(const struct gather *g)
 static bool fail_ended(struct gather *g, uint64_t now_ns)
 {
 	int64_t rank = find_ended(g);
+	char text[ENDED_TEXT_MAX];
 
 	if (rank < 0 || now_ns < g->last_ns + ENDED_NS)
 		return false;
-	gather_fail(g, ECONNRESET, "the process of world rank %lld has ended with exit code %d and did not "
-		    "make it; every member must, so see why that one ended before", (long long)rank,
-		    ended_code(g->server, rank));
+	gather_fail(g, ECONNRESET, "the process of world rank %lld %s and did not make it; every member "
+		    "must, so see why that one ended before", (long long)rank,
+		    ended_text(g->server, rank, text, sizeof(text)));
 	return true;
 }
 

@@ -386,6 +386,7 @@ struct server *server_close(struct server *s)
 	payload_unmap(&s->payload);
 	failures_deinit(s);
 	notes_deinit(s);
+	launched_deinit(s);
 	free(s->players);
 	free(s);
 	return NULL;
@@ -450,6 +451,7 @@ static void tick(struct server *s, uint64_t now_ns)
 			worker_refuse(w, ETIMEDOUT, "said no HELLO within %llu s",
 				      (unsigned long long)(SERVER_HELLO_NS / NS_PER_S));
 	}
+	launched_tick(s, now_ns);
 	gather_tick(s, now_ns);
 	op_tick(s, now_ns);
 	tell_strangers(s, now_ns);

@@ -12,6 +12,7 @@
 #include "base/spin.h"
 #include "config/config.h"
 #include "daemon/ended.h"
+#include "daemon/launched.h"
 #include "daemon/notes.h"
 #include "daemon/failure.h"
 #include "daemon/payload.h"
@@ -63,6 +64,7 @@ struct server {
 	struct payload payload;
 	struct failures failures;
 	struct ended ended;
+	struct launched launched;
 	struct store_server *store; /* NULL: no store is asked for */
 	struct groups *groups;      /* owned; torch's process groups */
 	const struct store_hooks *store_hooks; /* borrowed; NULL allowed */

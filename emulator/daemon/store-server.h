@@ -53,6 +53,10 @@ struct store_server_counts {
 	uint64_t n_invented;
 };
 struct store_server_counts store_server_counts(const struct store_server *ss);
+/* When the oldest wait began; UINT64_MAX: nobody waits. */
+uint64_t store_server_waits_since_ns(const struct store_server *ss);
+/* A process of this host that waits; 0: none is known. */
+uint32_t store_server_waiting_pid(const struct store_server *ss);
 /* One sentence for each wait that is older than 1 s. */
 void store_server_describe(const struct store_server *ss, uint64_t now_ns,
 			   void (*say)(void *ctx, const char *sentence), void *ctx);

@@ -2,17 +2,16 @@
  * keys that are missing, now and after a while, and says what is waited for. */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "daemon/ended.h"
+#include "daemon/proc-env.h"
 #include "daemon/store-gloo.h"
 #include "daemon/store-private.h"
 #include "daemon/worker.h"
@@ -64,20 +63,15 @@ static char *show_key(struct store_bytes key, char buf[KEY_SHOWN + 8])
 /* LOCAL_RANK of a process of ours on this host, as it was started. Return: -1: not known. */
 static int64_t local_rank_of(uint32_t pid)
 {
-	char path[64], text[32768];
-	CLEANUP(closep) int fd = -1;
-	size_t n = 0;
-	ssize_t got;
+	struct proc_env e;
+	const char *text = proc_env_read((pid_t)pid, &e) < 0 ? NULL : proc_env_get(&e, "LOCAL_RANK");
 
-	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && n < sizeof(text) - 1 && (got = read(fd, text + n, sizeof(text) - 1 - n)) > 0)
-		n += (size_t)got;
-	text[n] = '\0';
-	for (const char *p = text; p < text + n; p += strlen(p) + 1)
-		if (strncmp(p, "LOCAL_RANK=", 11) == 0 && isdigit((unsigned char)p[11]))
-			return strtol(p + 11, NULL, 10);
-	return -1;
+	return text && isdigit((unsigned char)text[0]) ? strtol(text, NULL, 10) : -1;
+}
+
+static bool is_of_this_host(const struct store_peer *p)
+{
+	return strncmp(p->name, "127.", 4) == 0 || strncmp(p->name, "[::1]", 5) == 0;
 }
 
 /* The world rank behind a connection; -1: not known. From the worker with the same pid if
@@ -94,7 +88,7 @@ static int64_t peer_rank(struct store_peer *p)
 	for (size_t i = 0; i < c->n_real; i++)
 		if (s->players[i] && s->players[i]->pid == p->pid)
 			p->rank = c->real[i];
-	if (p->rank < 0 && (strncmp(p->name, "127.", 4) == 0 || strncmp(p->name, "[::1]", 5) == 0)) {
+	if (p->rank < 0 && is_of_this_host(p)) {
 		local = local_rank_of(p->pid);
 		/* a rank of one node, as torchrun starts them */
 		if (local >= 0 && (size_t)local < c->n_real && c->n_real <= c->topology.gpus_per_node)
@@ -300,19 +294,18 @@ static char *describe(struct store_peer *p, uint64_t now_ns, char *buf, size_t s
 static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 {
 	const struct server *s = p->server->daemon;
-	int code = rank >= 0 ? ended_code(s, rank) : ENDED_NOT;
-	char who[160], shown[KEY_SHOWN + 8];
+	char text[ENDED_TEXT_MAX], who[160], shown[KEY_SHOWN + 8];
 
-	if (code == ENDED_NOT)
+	if (rank < 0 || !ended_is(s, rank))
 		return false;
 	if (now_ns < p->wait_ns + ENDED_NS) {
 		p->look_ns = p->wait_ns + ENDED_NS;
 		return true;
 	}
 	server_warn(p->server->daemon, "store: %s is cut off: it waits for key \"%s\", and the process of rank "
-		    "%lld, which sets it, has ended with exit code %d; see why that one ended before",
+		    "%lld, which sets it, %s; see why that one ended before",
 		    peer_text(p, who, sizeof(who)), show_key(store_client_awaited(p->client, 0), shown),
-		    (long long)rank, code);
+		    (long long)rank, ended_text(s, rank, text, sizeof(text)));
 	store_peer_end(p);
 	return true;
 }
@@ -348,6 +341,21 @@ static bool look(struct store_peer *p, uint64_t now_ns)
 		return false;
 	p->look_ns = now_ns; /* what else it waits for is looked at in this same tick */
 	return true;
+}
+
+uint64_t store_server_waits_since_ns(const struct store_server *ss)
+{
+	return ss->waiting ? ss->waiting->wait_ns : UINT64_MAX; /* the oldest stands in front */
+}
+
+uint32_t store_server_waiting_pid(const struct store_server *ss)
+{
+	const struct store_peer *p;
+
+	DL_FOREACH2(ss->waiting, p, next_waiting)
+		if (p->pid && is_of_this_host(p))
+			return p->pid;
+	return 0;
 }
 
 /* One line for all who wait for that key. */

@@ -1,7 +1,8 @@
 /* A worker that makes one communicator of the world and sums a word in it. With FLAKY=N the
  * process with LOCAL_RANK 1 ends with code 3 after its communicator in the first N attempts of
  * an elastic launcher; "early" as argument: with code 3 before it makes one; "leave": with 0
- * before it makes one, when its LOCAL_RANK is 1. With another
+ * before it makes one, when its LOCAL_RANK is 1; "late": that one does something else for 14 s first, under another
+ * title. With another
  * argument it sleeps after its op, 30 s at most. Prints nothing when all is well. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,24 @@ static int number(const char *name)
 	return text ? atoi(text) : 0;
 }
 
+/* As setproctitle does: what the process was started with is written over. */
+static void take_title(void)
+{
+	size_t n = 0;
+	char **copy, *first = environ[0], *end = first;
+
+	while (environ[n])
+		n++;
+	copy = calloc(n + 1, sizeof(*copy));
+	for (size_t i = 0; copy && i < n; i++) {
+		if (environ[i] == end) /* those that were set later lie elsewhere */
+			end += strlen(environ[i]) + 1;
+		copy[i] = strdup(environ[i]);
+	}
+	environ = copy;
+	memset(first, 't', (size_t)(end - first));
+}
+
 int main(int argc, char **argv)
 {
 	int rank = number("RANK"), local = number("LOCAL_RANK"), world = number("WORLD_SIZE"), n;
@@ -42,6 +61,13 @@ int main(int argc, char **argv)
 		return 3;
 	if (argc > 1 && strcmp(argv[1], "leave") == 0 && local == 1)
 		return 0;
+	if (argc > 1 && strcmp(argv[1], "late") == 0) {
+		if (local == 1) {
+			take_title();
+			sleep(14);
+		}
+		argc = 1;
+	}
 	CHECK(cudaSetDevice(local));
 	/* rank 0 need not be here: the first of this node makes the id, for this attempt */
 	snprintf(path, sizeof(path), "%s/flaky-id.%d.%d", getenv("TMPDIR"), (int)getppid(),

@@ -1,0 +1,71 @@
+/* See proc-env.h. */
+#include "daemon/proc-env.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define ENV_MAX (256u << 10)
+
+int proc_env_read(pid_t pid, struct proc_env *ret)
+{
+	static char text[ENV_MAX];
+	CLEANUP(closep) int fd = -1;
+	char path[64];
+	size_t n = 0;
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (n < sizeof(text) - 1 && (got = read(fd, text + n, sizeof(text) - 1 - n)) != 0) {
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		n += got > 0 ? (size_t)got : 0;
+	}
+	if (n == sizeof(text) - 1)
+		return -E2BIG;
+	text[n] = '\0';
+	*ret = (struct proc_env){text, n};
+	return 0;
+}
+
+const char *proc_env_get(const struct proc_env *e, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *p = e->text; p < e->text + e->n; p += strlen(p) + 1)
+		if (strncmp(p, name, len) == 0 && p[len] == '=')
+			return p + len + 1;
+	return NULL;
+}
+
+bool proc_env_has(const struct proc_env *e, const char *prefix)
+{
+	for (const char *p = e->text; p < e->text + e->n; p += strlen(p) + 1)
+		if (strncmp(p, prefix, strlen(prefix)) == 0)
+			return true;
+	return false;
+}
+
+pid_t proc_parent(pid_t pid, char *ret_state)
+{
+	char path[64], text[512];
+	const char *p;
+	int parent = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	p = strrchr(text, ')'); /* the name may hold anything */
+	return p && sscanf(p + 1, " %c %d", ret_state, &parent) == 2 ? parent : 0;
+}

@@ -1,0 +1,20 @@
+/* Processes of this machine: what they were started with, and whose children they are. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct proc_env {
+	const char *text; /* until the next proc_env_read(); terminated */
+	size_t n;
+};
+
+/* One thread. Return: 0; -EACCES another user's; -ENOENT, -ESRCH gone; -E2BIG more than 256 KiB. */
+int proc_env_read(pid_t pid, struct proc_env *ret);
+/* Return: NULL: there is no such variable. */
+const char *proc_env_get(const struct proc_env *e, const char *name);
+/* Is there a variable whose name begins so? */
+bool proc_env_has(const struct proc_env *e, const char *prefix);
+/* Return: 0: not to be seen; *ret_state as in proc(5): 'Z' has ended. */
+pid_t proc_parent(pid_t pid, char *ret_state);
