@@ -22,8 +22,8 @@
 #include "shim/session.h"
 
 #define LAZY_NS (1 * NS_PER_MS) /* how late a lazy note may be looked at */
-#define BYE_NS (200 * NS_PER_MS)
-#define STOP_NS (2 * NS_PER_S)
+#define BYE_NS (2 * NS_PER_S) /* a process that leaves without its BYE is thought to have died */
+#define STOP_NS (5 * NS_PER_S)
 
 static struct {
 	/* Any thread. */
@@ -330,6 +330,8 @@ int progress_start(struct err *err)
 static void run_stop(struct note *n)
 {
 	(void)n;
+	/* a link that is lost may be why the process ends: then that is still said */
+	session_progress();
 	g.is_stopping = true;
 	checkin_stop();
 	session_say_bye();

@@ -186,6 +186,7 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 
 void job_kill(struct job *j, int sig)
 {
+	j->has_signalled = true;
 	for (uint32_t i = 0; i < j->n; i++)
 		if (j->pids[i] > 0) {
 			kill(-j->pids[i], SIGCONT); /* one that is stopped would not hear the other */
@@ -220,10 +221,13 @@ static void reap_also(struct job_also *a)
 }
 
 /* Collects what has ended. A process that a signal killed is taken for the cause of
- * one that ended by itself meanwhile. Return: how many of the job still run. */
+ * one that ended by itself meanwhile; that of a SIGKILL also when we hear of it later: nobody
+ * gets one because another process failed, and the others see a dying process's connections
+ * close before we can wait for it. Return: how many of the job still run. */
 static uint32_t reap(struct job *j)
 {
 	uint32_t running = 0, who = 0;
+	bool is_cause;
 	int status, first = 0;
 
 	for (uint32_t i = 0; i < j->n; i++) {
@@ -242,7 +246,8 @@ static uint32_t reap(struct job *j)
 			who = i;
 		}
 	}
-	if (j->exit_code == 0 && first != 0) {
+	is_cause = first == 128 + SIGKILL && j->exit_code < 128 && !j->has_signalled;
+	if (first != 0 && (j->exit_code == 0 || is_cause)) {
 		j->exit_code = first;
 		j->failed_proc = who;
 	}

@@ -15,8 +15,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 
-#define READY_MS 10000
-#define STOP_MS 10000
+#define READY_MS 30000 /* far above what a busy machine needs */
+#define STOP_MS 30000
 
 /* Reads one line from @fd. Return: 1 got it; 0 the writer ended; negative errno. */
 static int read_line(int fd, char *buf, size_t size, int timeout_ms)

@@ -8,16 +8,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
 
+#define PORT_FIRST 20000
+#define PORTS 10000
+
+/* It is bound later, by somebody else: so one that the kernel gives to no other program in the
+ * meantime, below its own range, if there is one by chance. */
 int run_free_port(void)
 {
 	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(a);
+	uint16_t number;
 
+	for (int i = 0; fd >= 0 && i < 16; i++) {
+		if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+			break;
+		a.sin_port = htons((uint16_t)(PORT_FIRST + number % PORTS));
+		if (bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
+			return ntohs(a.sin_port);
+	}
+	a.sin_port = 0;
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
 	    getsockname(fd, (struct sockaddr *)&a, &len) < 0)
 		return 29500;

@@ -6,6 +6,7 @@ import ctypes
 import io
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -101,10 +102,15 @@ def torchrun(local, program, args=(), flags=()):
 
 
 def free_port():
+    """torchrun binds it seconds later: so one that the kernel gives to nobody in the meantime, below its own range (32768 up)."""
     import socket
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    while True:
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", random.randrange(20000, 30000)))
+                return s.getsockname()[1]
+            except OSError:
+                pass
 
 
 def emulate(nodes, local, program, args=(), flags=(), nbox=(), timeout=300, env=None):

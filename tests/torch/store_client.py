@@ -46,7 +46,7 @@ def session(store, other):
     yield "check", [outcome(store.check, ["a", "n"]), outcome(store.check, ["a", "-"])]
     yield "delete", [outcome(store.delete_key, "a"), outcome(store.delete_key, "a")]
     yield "num_keys", outcome(store.num_keys)
-    yield "wait there", outcome(store.wait, ["n", "w"], SHORT)
+    yield "wait there", outcome(store.wait, ["n", "w"], LONG)
     yield "wait missing", outcome(store.wait, ["n", "nobody"], SHORT)
     yield "after the cancelled wait", outcome(store.add, "n", 0)
     waiter = threading.Thread(target=other.wait, args=(["late", "later"], LONG))
@@ -54,7 +54,7 @@ def session(store, other):
     time.sleep(0.1)
     store.set("late", "")
     store.set("later", "x" * 1000000)
-    waiter.join(30)
+    waiter.join(60)
     yield "wait for two", waiter.is_alive()
     yield "large value", len(other.get("later"))
     yield "prefix", outcome(PrefixStore("p", store).set, "k", "v"), outcome(other.get, "p/k")
@@ -77,7 +77,7 @@ def session(store, other):
         popper.start()
         time.sleep(0.1)
         store.queue_push("q2", "late")
-        popper.join(30)
+        popper.join(60)
         yield "queue waits", popped
     if has(store, "list_keys"):
         yield "list_keys", sorted(k for k in store.list_keys() if "many" not in k)
@@ -85,12 +85,13 @@ def session(store, other):
         both = threading.Thread(target=other.barrier, args=("bar", 2, LONG))
         both.start()
         yield "barrier", outcome(store.barrier, "bar", 2, LONG)
-        both.join(30)
+        both.join(60)
         yield "barrier over", both.is_alive()
     if has(store, "clone"):
         yield "clone", outcome(store.clone().get, "n")
     yield "set_timeout", outcome(store.set_timeout, SHORT)
     yield "get missing", outcome(store.get, "nobody")
+    store.set_timeout(LONG)
     yield "at the end", outcome(store.get, "n")
 
 
@@ -113,7 +114,7 @@ class Nboxd:
 
     def __exit__(self, *_):
         self.process.terminate()
-        expect(self.process.wait(20) == 0, "nboxd ended with %s" % self.process.returncode)
+        expect(self.process.wait(60) == 0, "nboxd ended with %s" % self.process.returncode)
 
 
 def store_answers():

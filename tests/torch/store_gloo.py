@@ -16,7 +16,7 @@ from cases import expect, main
 def worker():
     """One real rank: prints when it came to a barrier and when it left it, on one clock for all."""
     first, last = (int(r) for r in os.environ["REAL"].split(","))
-    dist.init_process_group("gloo", timeout=timedelta(seconds=60))
+    dist.init_process_group("gloo", timeout=timedelta(seconds=150))
     rank = dist.get_rank()
     for late in (first, last):
         if rank == late:
@@ -71,7 +71,7 @@ def group(node, lazy):
                          MASTER_PORT=words[4].rsplit(":", 1)[1], TORCHELASTIC_USE_AGENT_STORE="True",
                          TORCHELASTIC_RESTART_COUNT="0", TORCH_GLOO_LAZY_INIT=lazy,
                          REAL="%d,%d" % (first, first + 1))))
-        told = [[line.split() for line in w.communicate(timeout=100)[0].splitlines()] for w in workers]
+        told = [[line.split() for line in w.communicate(timeout=200)[0].splitlines()] for w in workers]
         expect([w.returncode for w in workers] == [0, 0], "the workers ended with %r" % [w.returncode for w in workers])
         for barrier in range(2):
             came = [float(t[2 * barrier][1]) for t in told]
@@ -80,7 +80,7 @@ def group(node, lazy):
     finally:
         for process in workers + [nboxd]:
             process.terminate()
-        log = nboxd.communicate(timeout=20)[1]
+        log = nboxd.communicate(timeout=60)[1]
     expect("calls all_reduce with rank" in log, log)
 
 

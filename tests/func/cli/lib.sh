@@ -11,7 +11,24 @@ cd "$tmp" || exit 1
 n=0 bad=0
 trap 'rm -rf "$tmp"' EXIT
 pass() { n=$((n + 1)); echo "ok $n - $1"; }
-fail() { n=$((n + 1)); bad=$((bad + 1)); echo "not ok $n - $1"; shift; printf '%s\n' "$@" | sed 's/^/# /' | tail -n 30; }
+logs=() # files whose ends a failure prints: what programs in the background said
+fail() {
+	n=$((n + 1)) bad=$((bad + 1))
+	echo "not ok $n - $1"; shift
+	printf '%s\n' "$@" | sed 's/^/# /' | tail -n 30
+	local f
+	for f in "${logs[@]}"; do [ -s "$f" ] && { echo "# -- $f ends with"; tail -n 30 "$f" | sed 's/^/# | /'; }; done
+}
+# within SECONDS COMMAND...: until it succeeds; the bound is for what never comes, and far above what a busy machine needs
+within() {
+	local until=$((SECONDS + $1)); shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $until ] || return 1
+		sleep 0.05
+	done
+}
+# ops_recorded DIR N: more than N rows are in the record of the run (a head of 1088 bytes, 128 a row): the job is under way
+ops_recorded() { [ "$(stat -c %s "$1/record.nbox" 2>/dev/null || echo 0)" -gt $((1088 + 128 * $2)) ]; }
 # check NAME COMMAND...: the command succeeds
 check() { local name=$1; shift; local out; if out=$("$@" 2>&1); then pass "$name"; else fail "$name" "$out"; fi; }
 # exits CODE NAME COMMAND...: the command ends with CODE; its output is in $out
@@ -21,14 +38,17 @@ says() { case $out in *"$1"*) pass "$2" ;; *) fail "$2" "wanted: $1" "got: $out"
 json() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2], {"d": d}))' "$1" "$2"; }
 is() { if [ "$1" = "$2" ]; then pass "$3"; else fail "$3" "got: $1" "wanted: $2"; fi; }
 # Nothing of ours is left: processes whose environment or command names our folder
-nothing_left() {
-	local i left=
-	for i in 1 2 3 4 5 6 7 8 9 10; do
-		left=$(grep -lsa -- "$tmp" /proc/[0-9]*/cmdline 2>/dev/null | grep -v "/proc/$$/" | cut -d/ -f3 | while read -r p; do tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline"; done | grep nboxd || true)
-		[ -z "$left" ] && break
-		sleep 0.2
+nboxds_left() {
+	local p
+	for p in /proc/[0-9]*; do
+		[ "$(cat "$p/comm" 2>/dev/null)" = nboxd ] && grep -qsa -- "$tmp" "$p/cmdline" && tr '\0' ' ' 2>/dev/null <"$p/cmdline" && echo
 	done
-	is "$left" "" "no nboxd is left"
+	return 0
+}
+no_nboxd() { [ -z "$(nboxds_left)" ]; }
+nothing_left() {
+	within 60 no_nboxd
+	is "$(nboxds_left)" "" "no nboxd is left"
 	is "$(find "$tmp" -name '*.sock' 2>/dev/null)" "" "no socket is left"
 }
 # A sanitized libnbox.so cannot be preloaded into programs that are not: shells, for one

@@ -5,7 +5,8 @@ perf="$PERF --op allreduce -b 1024 -e 4096 -f 2 -n 5 -w 1 --no-check"
 
 silent=
 if ! is_sanitized; then # answers at the end
-	"$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --out silent -- sleep 22 >silent.txt 2>&1 &
+	"$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --out silent -- \
+		sh -c 'for i in $(seq 900); do grep -q "no communicator" silent.txt && break; sleep 0.1; done' >silent.txt 2>&1 &
 	silent=$!
 fi
 if is_sanitized; then

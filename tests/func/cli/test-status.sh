@@ -4,21 +4,27 @@
 unset NBOX_ADDR NBOX_TOKEN
 # on a terminal
 tty_status() { timeout 60 python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$NBOX" status "$@" </dev/null; }
-appears() { for _ in $(seq 600); do [ -s "$1" ] && return 0; sleep 0.05; done; return 1; }
-# start NAME ADD NBOX-ARGS...: a run whose ops take ADD, in the background; its pid is in $run
+# there DIR: one of these runs (a pattern) has its address file
+# shellcheck disable=SC2086 # a pattern
+there() { [ -n "$(find $1 -maxdepth 1 -name nboxd.addr -size +0 2>/dev/null)" ]; }
+# start NAME NBOX-ARGS...: a run in the background whose op is over once the file NAME.go is there; its pid is in $run
 start() {
-	local name=$1 add=$2; shift 2
-	NBOX_DEBUG=INFO timeout 100 "$NBOX" run --nodes 4 --gpus-per-node 2 --what-if "add:op=allreduce,delay=$add" "$@" -- \
-		"$PERF" --op allreduce -b 1024 -e 1024 -n 1 -w 1 --no-check >"$name.log" 2>&1 &
+	local name=$1; shift
+	NBOX_DEBUG=INFO TMPDIR=$tmp timeout 300 "$NBOX" run --nodes 4 --gpus-per-node 2 "$@" -- \
+		"$BUILD/tests/func/launch/flaky" until "$tmp/$name.go" >"$name.log" 2>&1 &
 	run=$!
+	logs=("$name.log")
 }
+# come DIR: both workers of a run have
+come() { "$NBOX" status --json "$1" | grep -q '"worker": 1'; }
 
 exits 2 "no run is under way" "$NBOX" status
 says "no run is under way under nbox-out/ here" "and that is said"
 
-start one 4s
-check "an address file appears" appears "$(for _ in $(seq 600); do ls nbox-out/*/nboxd.addr 2>/dev/null && break; sleep 0.05; done)"
+start one
+check "an address file appears" within 60 there 'nbox-out/*'
 dir=$(echo nbox-out/*)
+check "its workers come" within 60 come "$dir"
 is "$(stat -c %a "$dir/nboxd.addr")" 600 "only its owner may read it"
 token=$(sed -n 's/^token //p' "$dir/nboxd.addr" | python3 -c 'import sys; print(bytes.fromhex(sys.stdin.read()).decode())')
 is "${#token}" 24 "it has the token"
@@ -38,6 +44,7 @@ exits 1 "without the token" "$NBOX" status --addr "$addr"
 says "the results directory of its run knows it: nbox status DIR" "where it can be found is said"
 exits 0 "with it" "$NBOX" status --addr "$addr" --token "$token"
 exits 2 "a directory and an address" "$NBOX" status --addr "$addr" "$dir"
+touch one.go
 wait $run
 is "$?" 0 "the run goes on undisturbed"
 is "$(grep -c 'status client (pid .*): connected over shm$' one.log)" "$(grep -c 'status client.*connected' one.log)" "the log calls them status clients, on no other host"
@@ -47,20 +54,23 @@ exits 1 "status of a run that is over" "$NBOX" status "$dir"
 says "nbox report $dir" "says how to see it"
 
 # killed, nboxd leaves nothing behind either; and what a whole machine's end leaves is told from a run
-start two 30s --out two
-check "its address file appears" appears two/nboxd.addr
+start two --out two
+check "its address file appears" within 60 there two
 cp two/nboxd.addr left.addr
 kill -9 "$(sed -n 's/^pid //p' two/nboxd.addr)"
+touch two.go
 wait $run
 is "$(ls two/nboxd.addr 2>/dev/null)" "" "nbox run takes away what a killed nboxd left"
 mkdir -p nbox-out/dead && cp left.addr nbox-out/dead/nboxd.addr
 exits 1 "an nboxd that is gone" "$NBOX" status
 says "no run is under way in nbox-out/dead: its nboxd" "is no run"
-start three 4s
-check "a third run's file appears" appears "$(for _ in $(seq 600); do ls nbox-out/2*/nboxd.addr 2>/dev/null && break; sleep 0.05; done)"
-sleep 1; touch nbox-out/dead/nboxd.addr
+start three
+check "a third run's file appears" within 60 there 'nbox-out/2*'
+sleep 0.1; touch nbox-out/dead/nboxd.addr
 exits 0 "the newest that answers is taken" "$NBOX" status
+touch three.go
 wait $run
+logs=()
 echo "addr nonsense" >nbox-out/dead/nboxd.addr
 exits 1 "a file that is none" "$NBOX" status nbox-out/dead
 says "nbox-out/dead/nboxd.addr: it has no pid" "is named"

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 
 #define BODY_BYTES (8u << 20)
-#define PUMP_NS (20 * NS_PER_S)
+#define PUMP_NS (60 * NS_PER_S) /* for what never comes; any answer takes far less */
 
 /* --- nboxd ------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ void daemon_start(struct daemon *d, const char *const *args)
 	close(err[1]);
 	d->err_fd = err[0];
 	fcntl(d->err_fd, F_SETFL, O_NONBLOCK);
-	if (!read_line(out[0], line, sizeof(line), 30000) ||
+	if (!read_line(out[0], line, sizeof(line), 60000) ||
 	    sscanf(line, "nboxd ready %255s store %255s", d->addr, d->store) < 1) {
 		daemon_said(d, "");
 		fail_msg("nboxd did not get ready: '%s' %s", line, d->log);
@@ -111,7 +111,7 @@ void daemon_stop(struct daemon *d)
 	int status;
 
 	kill(d->pid, SIGTERM);
-	status = daemon_wait(d, 20);
+	status = daemon_wait(d, 60);
 	daemon_said(d, "");
 	if (status != 0)
 		fail_msg("nboxd ended with status %d: %s", status, d->log);
@@ -290,7 +290,7 @@ void fake_connect_raw(struct fake *f, const char *addr)
 	memset(f, 0, sizeof(*f));
 	f->body = calloc(1, BODY_BYTES);
 	assert_non_null(f->body);
-	if (link_connect(addr, 10000, &fake_events, f, &f->link, &err) < 0)
+	if (link_connect(addr, 60000, &fake_events, f, &f->link, &err) < 0)
 		fail_msg("%s", err.text);
 }
 

@@ -184,7 +184,7 @@ static void test_strangers(void **state)
 		close(fds[i]);
 	for (size_t i = 0; i < 2; i++)
 		fake_close(&f[i]);
-	assert_true(daemon_said(&d, "not a frame of nbox"));
+	daemon_will_say(&d, "not a frame of nbox");
 	assert_true(d.n_log < 8192);
 	daemon_stop(&d);
 }

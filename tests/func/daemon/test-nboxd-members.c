@@ -320,19 +320,19 @@ static void test_told(void **state)
 	init_told(&f[2], id, 1, 2, other);
 	assert_true(fakes_got(&f[0], 1, WIRE_COMM_READY, 2));
 	assert_int_equal(f[0].ready[1].m.is_guess, 1);
-	assert_true(daemon_said(&d, "neither is believed"));
+	daemon_will_say(&d, "neither is believed");
 	/* one that lacks who sent it: world rank 0 says it is rank 1 */
 	id = id_by(0, 2);
 	init_told(&f[3], id, 0, 3, wrong);
 	init_told(&f[0], id, 1, 0, wrong);
 	assert_true(fakes_got(&f[3], 1, WIRE_COMM_READY, 1));
-	assert_true(daemon_said(&d, "is not believed: rank 1 says that it is world rank 0"));
+	daemon_will_say(&d, "is not believed: rank 1 says that it is world rank 0");
 	/* one with a virtual rank twice is nobody's list */
 	id = id_by(0, 3);
 	init_told(&f[1], id, 0, 1, twice);
 	assert_true(fakes_got(&f[1], 1, WIRE_COMM_READY, 1));
 	assert_int_equal(f[1].ready[0].m.is_guess, 1);
-	assert_true(daemon_said(&d, "is not believed: world rank 61 is in it twice"));
+	daemon_will_say(&d, "is not believed: world rank 61 is in it twice");
 	end(&d, 4);
 }
 

@@ -407,8 +407,8 @@ static void test_waits(void **state)
 					    "them), which rank 3 (pid "));
 	assert_true(fakes_got(f, N, WIRE_ABORT, 1));
 	assert_non_null(strstr(f[0].abort.text, "that is the timeout"));
-	assert_true(daemon_said(&d, "point-to-point op 0 of rank 1, communicator 1, has waited "));
-	assert_true(daemon_said(&d, "has not called, and for 1 more"));
+	daemon_will_say(&d, "point-to-point op 0 of rank 1, communicator 1, has waited ");
+	daemon_will_say(&d, "has not called, and for 1 more");
 	stop(&d);
 }
 

@@ -2,8 +2,8 @@
  * process with LOCAL_RANK 1 ends with code 3 after its communicator in the first N attempts of
  * an elastic launcher; "early" as argument: with code 3 before it makes one; "leave": with 0
  * before it makes one, when its LOCAL_RANK is 1; "late": that one does something else for 14 s first, under another
- * title. With another
- * argument it sleeps after its op, 30 s at most. Prints nothing when all is well. */
+ * title; "until FILE": it waits after its op until FILE is there. With another argument it sleeps
+ * after its op. Both 300 s at most. Prints nothing when all is well. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +86,8 @@ int main(int argc, char **argv)
 	CHECK(cudaStreamSynchronize(NULL));
 	CHECK(cudaMemcpy(&sum, device, sizeof(sum), cudaMemcpyDeviceToHost));
 	CHECK(cudaFree(device));
-	if (argc > 1)
-		sleep(30);
+	for (int i = 0; argc > 1 && i < 6000 && (argc < 3 || access(argv[2], F_OK)); i++)
+		usleep(50000);
 	CHECK(ncclCommDestroy(comm));
 	if (sum != (float)world) {
 		fprintf(stderr, "flaky: rank %d of %d got %g\n", rank, world, sum);

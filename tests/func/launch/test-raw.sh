@@ -3,7 +3,7 @@
 . "$(dirname "$0")/../cli/lib.sh"
 here=$BUILD/tests/func/launch
 export PATH=$here:$PATH TMPDIR=$tmp LD_LIBRARY_PATH=$BUILD/emulator/hostgpu NBOX_DEVICE=host NBOX_HOST_DEVICES=8
-# one port for each test, so that runs that overlap with others' do not share an nboxd
+# a port for each test, which nobody binds, so that runs that overlap with others' do not share an nboxd
 port=$((20000 + $$ % 20000))
 if is_sanitized; then # the agent is in C, but env is not
 	echo "1..0 # SKIP a sanitized libnbox.so cannot be preloaded into env"
@@ -14,16 +14,14 @@ raw() {
 	local vars=()
 	while [ "$1" != -- ]; do vars+=("$1"); shift; done
 	shift
-	timeout -k 5 60 env LD_PRELOAD="$BUILD/libnbox.so" "${vars[@]}" "$@"
+	timeout -k 5 120 env LD_PRELOAD="$BUILD/libnbox.so" "${vars[@]}" "$@"
 }
-gone() { # no nboxd of this port's job is left: bounded, it lingers while links close
-	for _ in $(seq 100); do
-		grep -qs "$1" /proc/[0-9]*/cmdline || return 0
-		sleep 0.1
-	done
-	grep -ls "$1" /proc/[0-9]*/cmdline
+gone() { # no nboxd of the job with these results is left: it lingers while links close
+	within 60 none_names "$1" && return 0
+	nboxds_left
 	return 1
 }
+none_names() { ! nboxds_left | grep -q -- "$1"; }
 
 exits 0 "torchrun, nothing else" raw NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tmp/a" -- \
 	torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
@@ -46,7 +44,7 @@ check "its nboxd is gone too" gone "$tmp/old"
 is "$("$NBOX" report old | grep -c "the gates are host functions.*of CUDA 11.4")" 1 "and so does the summary"
 
 # the library by a relative path; results in the usual place
-exits 0 "a relative path" timeout 60 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
+exits 0 "a relative path" timeout 120 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
 check "its nboxd is gone" gone "$tmp/rel"
 exits 0 "without NBOX_OUT" raw NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 1)) "$here/flaky"
 is "$(find nbox-out -name record.nbox | wc -l)" 1 "results go to nbox-out/"
@@ -72,9 +70,11 @@ says "start the job with torchrun or with 'nbox run'" "is said too"
 exits 0 "NBOX_ENABLE=0" raw NBOX_ENABLE=0 NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
 
 # a job that is killed takes nboxd with it
-env LD_PRELOAD="$BUILD/libnbox.so" NBOX_NODES=4 NBOX_OUT="$tmp/k" torchrun --nproc-per-node=2 --master-port=$((port + 7)) "$here/flaky" forever &
-for _ in $(seq 100); do [ -s k/config.yaml ] && break; sleep 0.1; done
-kill -KILL $!
+env LD_PRELOAD="$BUILD/libnbox.so" NBOX_NODES=4 NBOX_OUT="$tmp/k" torchrun --nproc-per-node=2 --master-port=$((port + 7)) "$here/flaky" forever >k.log 2>&1 &
+job=$! logs=(k.log)
+# both have come: after fewer nboxd waits for the others
+check "a job is under way" within 60 ops_recorded k 1
+kill -KILL $job
 check "killed, nboxd goes too" gone "$tmp/k"
 wait 2>/dev/null
 finish

@@ -1,6 +1,7 @@
 /* A job whose cluster dies under it: says "ready" once its communicator works, then
- * all-reduces until something is wrong, and ends with 0 when it was told so as NCCL
- * would tell it.
+ * all-reduces until something is wrong, says "told" and ends with 0 when it was told so as NCCL
+ * would tell it. Before it ends it waits until the others are told, too (run-world.c): its own
+ * end is something that they could be told instead.
  *
  *   bad-day WORLD RESULT [slow]     the ncclResult_t that is expected; slow: the very
  *                                   first op will not end */
@@ -18,6 +19,7 @@ int main(int argc, char **argv)
 	ncclComm_t comm;
 	ncclResult_t r = ncclSuccess, state = ncclSuccess;
 	cudaStream_t stream;
+	char end;
 	void *a;
 
 	if (argc < 3)
@@ -32,15 +34,27 @@ int main(int argc, char **argv)
 			puts("ready");
 			fflush(stdout);
 		}
-		if (r == ncclSuccess && cudaStreamSynchronize(stream))
+		/* as watchdogs do: an op among the real ranks ends only when somebody aborts it */
+		while (argc <= 3 && r == ncclSuccess && state == ncclSuccess &&
+		       cudaStreamQuery(stream) == cudaErrorNotReady) {
+			ncclCommGetAsyncError(comm, &state);
+			usleep(200);
+		}
+		if (r == ncclSuccess && state == ncclSuccess && cudaStreamSynchronize(stream))
 			return 4;
-		ncclCommGetAsyncError(comm, &state);
+		if (state == ncclSuccess)
+			ncclCommGetAsyncError(comm, &state);
 	}
 	if (state != (ncclResult_t)atoi(argv[2])) {
 		fprintf(stderr, "rank %s: result %d, state %d: %s\n", getenv("RANK"), (int)r,
 			(int)state, ncclGetLastError(comm));
 		return 5;
 	}
+	puts("told");
+	fflush(stdout);
+	alarm(60);
+	if (read(0, &end, 1) != 0)
+		return 6;
 	ncclCommAbort(comm);
-	return 0;
+	return cudaStreamSynchronize(stream) ? 7 : 0;
 }

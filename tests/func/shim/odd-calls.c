@@ -441,7 +441,7 @@ static void child(void)
 	for (int i = 0; i < 2; i++) {
 		pid = fork();
 		if (!pid) {
-			alarm(30);
+			alarm(80);
 			NCCL(i ? ncclCommDestroy(comm) : ncclCommAbort(comm));
 			_exit(0);
 		}
@@ -452,10 +452,31 @@ static void child(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
+static _Atomic pid_t destroyer;
+
 static void *destroy(void *comm)
 {
+	atomic_store(&destroyer, gettid());
 	NCCL(ncclCommDestroy(comm));
 	return NULL;
+}
+
+/* Until thread @tid sleeps, for long enough that it is no lock that it waits for. */
+static void wait_until_asleep(pid_t tid)
+{
+	char path[64], line[512] = "";
+	int n_asleep = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
+	while (n_asleep < 20) {
+		FILE *f = fopen(path, "r");
+		char *after = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+
+		CHECK(after, "no thread %d", (int)tid);
+		fclose(f);
+		n_asleep = after[2] == 'S' ? n_asleep + 1 : 0;
+		usleep(5000);
+	}
 }
 
 /* One thread waits in ncclCommDestroy for an op that does not end; another one aborts. */
@@ -465,8 +486,11 @@ static void two_ends(void)
 	pthread_t thread;
 
 	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
+	atomic_store(&destroyer, 0);
 	CHECK(!pthread_create(&thread, NULL, destroy, comm), "thread");
-	usleep(100000);
+	while (!atomic_load(&destroyer))
+		usleep(1000);
+	wait_until_asleep(atomic_load(&destroyer));
 	NCCL(ncclCommAbort(comm));
 	pthread_join(thread, NULL);
 	CUDA(cudaStreamSynchronize(stream));

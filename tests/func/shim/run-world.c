@@ -5,7 +5,7 @@
  *     -d OPTION   for nboxd (repeated)
  *     -e K=V      environment of the workers
  *     -k MS       kill nboxd that long after the workers said they are ready (a line
- *                 "ready" on stdout); workers must then end within 1 s of it
+ *                 "ready" on stdout); workers must then end within 60 s of it
  *     -K MS       the same, but the first worker is killed
  *     -a ADDRESS  where nboxd listens, instead of a socket in a folder of ours; "rdma":
  *                 the device whose address is in NBOX_TEST_RDMA (none: skipped, 77)
@@ -14,7 +14,8 @@
  *                 in it (-K: at most one, the real NCCL may have been faster to tell);
  *                 without it none may print anything there
  *
- * NBOXD and LIBNBOX name the binaries. Nothing but "ready" may be on stdout. Leaves nothing behind. Return: 0 when all
+ * NBOXD and LIBNBOX name the binaries. Nothing but "ready" and "told" may be on stdout; who says "told" may wait for the
+ * end of its stdin, which comes when all have said so or have ended. Leaves nothing behind. Return: 0 when all
  * workers (but a killed one) ended with 0. */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,14 +34,14 @@
 #define MAX_WORKERS 32
 #define MAX_OPTIONS 64
 #define LIMIT_NS (100 * NS_PER_S)
-#define SLOW 20 /* a busy or sanitized machine: how many times later than 1 s is wrong */
+#define AFTER_KILL_NS (60 * NS_PER_S) /* a fraction of a second, where the machine is not busy */
 
 struct worker {
 	pid_t pid;
-	int out, err;
-	char lines[8192];
-	size_t n;
-	int is_ready;
+	int in, out, err; /* @in: its stdin, open until all are told */
+	char lines[8192], said[256];
+	size_t n, n_said;
+	int is_ready, is_told;
 };
 
 static struct worker workers[MAX_WORKERS];
@@ -85,11 +86,14 @@ static void clean_up(void)
 static void die(const char *what)
 {
 	fprintf(stderr, "run-world: %s\n", what);
+	for (unsigned int i = 0; i < n_workers; i++)
+		fprintf(stderr, "worker %u (%s) said '%s' and printed:\n%s", i,
+			workers[i].pid > 0 ? "runs" : "has ended", workers[i].said, workers[i].lines);
 	clean_up();
 	exit(1);
 }
 
-static pid_t spawn(char **argv, char **env, int n_env, int out, int err)
+static pid_t spawn(char **argv, char **env, int n_env, int in, int out, int err)
 {
 	pid_t parent = getpid(), pid = fork();
 
@@ -100,6 +104,8 @@ static pid_t spawn(char **argv, char **env, int n_env, int out, int err)
 		_exit(127);
 	for (int i = 0; i < n_env; i++)
 		putenv(env[i]);
+	if (in >= 0)
+		dup2(in, 0);
 	if (out >= 0)
 		dup2(out, 1);
 	if (err >= 0)
@@ -132,7 +138,7 @@ static void start_nboxd(char **options, int n_options, const char *real)
 	argv[n++] = (char *)"--ready-fd";
 	argv[n++] = fd_text;
 	argv[n] = NULL;
-	nboxd = spawn(argv, NULL, 0, -1, -1);
+	nboxd = spawn(argv, NULL, 0, -1, -1, -1);
 	close(fds[1]);
 	while (!strchr(line, '\n') && got < sizeof(line) - 1 && clock_now_ns() < until) {
 		struct pollfd p = {.fd = fds[0], .events = POLLIN};
@@ -159,10 +165,11 @@ static void start_workers(const char *real, char **env, int n_env, char **argv)
 		char vars[4][300];
 		const char *asan = getenv("ASAN_OPTIONS");
 		char *all[MAX_OPTIONS + 8];
-		int out[2], err[2], n = 0;
+		int in[2], out[2], err[2], n = 0;
 
-		if (pipe(out) || pipe(err))
+		if (pipe(in) || pipe(out) || pipe(err))
 			die("pipe");
+		fcntl(in[1], F_SETFD, FD_CLOEXEC);
 		fcntl(out[0], F_SETFD, FD_CLOEXEC);
 		fcntl(err[0], F_SETFD, FD_CLOEXEC);
 		snprintf(vars[0], sizeof(vars[0]), "RANK=%ld", strtol(p, &end, 10));
@@ -175,9 +182,11 @@ static void start_workers(const char *real, char **env, int n_env, char **argv)
 			all[n++] = vars[i];
 		for (int i = 0; i < n_env; i++)
 			all[n++] = env[i];
-		w->pid = spawn(argv, all, n, out[1], err[1]);
+		w->pid = spawn(argv, all, n, in[0], out[1], err[1]);
+		close(in[0]);
 		close(out[1]);
 		close(err[1]);
+		w->in = in[1];
 		w->out = out[0];
 		w->err = err[0];
 		fcntl(w->out, F_SETFL, O_NONBLOCK);
@@ -185,41 +194,54 @@ static void start_workers(const char *real, char **env, int n_env, char **argv)
 	}
 }
 
+static void read_lines(struct worker *w)
+{
+	ssize_t r;
+
+	while ((r = read(w->out, w->said + w->n_said, sizeof(w->said) - 1 - w->n_said)) > 0)
+		w->n_said += (size_t)r;
+	while ((r = read(w->err, w->lines + w->n, sizeof(w->lines) - 1 - w->n)) > 0)
+		w->n += (size_t)r;
+	w->is_ready = strstr(w->said, "ready\n") != NULL;
+	w->is_told = strstr(w->said, "told\n") != NULL;
+}
+
+/* Nobody waits for the others any more. */
+static void let_go(void)
+{
+	for (unsigned int i = 0; i < n_workers; i++) {
+		if (workers[i].in >= 0)
+			close(workers[i].in);
+		workers[i].in = -1;
+	}
+}
+
 /* Return: how many workers are still running. */
 static unsigned int look(int *ret_failed)
 {
-	unsigned int n = 0;
+	unsigned int n = 0, n_waiting = 0;
 
 	for (unsigned int i = 0; i < n_workers; i++) {
 		struct worker *w = &workers[i];
-		char buf[512];
-		ssize_t r;
 		int status;
 
-		while ((r = read(w->out, buf, sizeof(buf) - 1)) > 0) {
-			buf[r] = 0;
-			w->is_ready = w->is_ready || strstr(buf, "ready");
-			if (strcmp(buf, "ready\n")) {
-				*ret_failed = 1;
-				fprintf(stderr, "worker %u printed on stdout: %s", i, buf);
-			}
-		}
-		while ((r = read(w->err, w->lines + w->n, sizeof(w->lines) - 1 - w->n)) > 0)
-			w->n += (size_t)r;
+		read_lines(w);
 		if (w->pid <= 0)
 			continue;
 		if (waitpid(w->pid, &status, WNOHANG) != w->pid) {
 			n++;
+			n_waiting += (unsigned int)w->is_told;
 			continue;
 		}
-		while ((r = read(w->err, w->lines + w->n, sizeof(w->lines) - 1 - w->n)) > 0)
-			w->n += (size_t)r;
+		read_lines(w);
 		w->pid = 0;
 		if (!WIFEXITED(status) || WEXITSTATUS(status)) {
 			*ret_failed = 1;
 			fprintf(stderr, "worker %u: status 0x%x\n", i, (unsigned int)status);
 		}
 	}
+	if (n == n_waiting)
+		let_go();
 	return n;
 }
 
@@ -239,7 +261,11 @@ static int check_lines(unsigned int first, const char *text, unsigned int least)
 		struct worker *w = &workers[i];
 		unsigned int n = 0;
 
-		w->lines[w->n] = 0;
+		if (*w->said && strcmp(w->said, "ready\n") && strcmp(w->said, "told\n") &&
+		    strcmp(w->said, "ready\ntold\n")) {
+			fprintf(stderr, "worker %u printed on stdout: %s", i, w->said);
+			bad = 1;
+		}
 		for (const char *p = w->lines; *p; p++)
 			n += *p == '\n';
 		if ((text && (n > 1 || n < least || (n && !strstr(w->lines, text)))) || (!text && w->n)) {
@@ -283,11 +309,11 @@ int main(int argc, char **argv)
 		uint64_t now = clock_now_ns();
 
 		if (now > until)
-			die(kill_at ? "still running 20 s after the kill" : "takes too long");
+			die(kill_at ? "still running 60 s after the kill" : "takes too long");
 		if (kill_ms >= 0 && !kill_at && all_ready()) {
 			clock_sleep_until_ns(now + (uint64_t)kill_ms * NS_PER_MS);
 			kill_at = clock_now_ns();
-			until = kill_at + SLOW * NS_PER_S;
+			until = kill_at + AFTER_KILL_NS;
 			kill(kills_worker ? workers[0].pid : nboxd, SIGKILL);
 			if (kills_worker) {
 				waitpid(workers[0].pid, NULL, 0);

@@ -93,7 +93,7 @@ static void *connect_and_talk(void *arg)
 	struct side *s = arg;
 	struct err err;
 
-	s->failed = link_connect(s->connect_to, 5000, &peer_events, &s->peer, &s->peer.link, &err);
+	s->failed = link_connect(s->connect_to, 60000, &peer_events, &s->peer, &s->peer.link, &err);
 	if (s->failed)
 		(*s->n_over)++;
 	if (!s->failed)
@@ -113,7 +113,8 @@ static void side_init(struct side *s, uint64_t n, uint64_t seed, unsigned int sl
 	assert_non_null(s->out);
 }
 
-static void (*converse_calm)(void); /* NULL, or called when all is said */
+static void (*converse_calm)(void); /* NULL, or called when all is said ... */
+static bool (*converse_is_up)(const struct link *l); /* ... and this then becomes true, and stays it */
 
 static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a, unsigned int sleep_b,
 		     unsigned int hold_percent)
@@ -139,10 +140,15 @@ static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a, 
 	assert_false(a.failed || b.failed);
 	if (converse_calm) { /* no faults any more: what was just lost comes back */
 		converse_calm();
-		for (int i = 0; i < 2000; i++) {
+		uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
+
+		for (int n_up = 0; n_up < 2000;) {
 			peer_wait(&a.peer, 0);
 			peer_wait(&b.peer, 0);
-			usleep(i < 1500 ? 0 : 1000);
+			n_up = converse_is_up(a.peer.link) && converse_is_up(b.peer.link) ? n_up + 1 : 0;
+			usleep(n_up < 1500 ? 0 : 1000);
+			if (a.peer.n_closed || b.peer.n_closed || clock_now_ns() > due_ns)
+				fail_msg("not up again: '%s', '%s'", a.peer.why, b.peer.why);
 		}
 	}
 	/* b leaves: a is told once */

@@ -49,7 +49,7 @@ struct ends {
 	struct listener *l;
 	struct peer a, b; /* a was accepted, b connected */
 	pthread_t thread;
-	int rc;
+	int rc, patience_ms;
 	struct err err;
 	_Atomic bool has_tried;
 };
@@ -58,7 +58,7 @@ static inline void *connect_b(void *arg)
 {
 	struct ends *e = arg;
 
-	e->rc = link_connect(listener_addr(e->l), 2000, &peer_events, &e->b, &e->b.link, &e->err);
+	e->rc = link_connect(listener_addr(e->l), e->patience_ms, &peer_events, &e->b, &e->b.link, &e->err);
 	e->has_tried = true;
 	return NULL;
 }
@@ -66,6 +66,7 @@ static inline void *connect_b(void *arg)
 static inline void ends_init(struct ends *e)
 {
 	memset(e, 0, sizeof(*e));
+	e->patience_ms = 60000;
 	peer_init(&e->a, 1);
 	peer_init(&e->b, 1);
 }
@@ -84,14 +85,20 @@ static inline int ends_meet(struct ends *e, void *(*connect)(void *e), struct er
 }
 
 /* Both ends try; at most one of them may succeed. Return: of who connects. */
-static inline int try_connect(struct ends *e, int *ret_accept, struct err *accept_err)
+static inline int try_connect_for(struct ends *e, int patience_ms, int *ret_accept, struct err *accept_err)
 {
 	struct err err;
 
 	ends_init(e);
+	e->patience_ms = patience_ms;
 	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
 	*ret_accept = ends_meet(e, connect_b, accept_err);
 	return e->rc;
+}
+
+static inline int try_connect(struct ends *e, int *ret_accept, struct err *accept_err)
+{
+	return try_connect_for(e, 60000, ret_accept, accept_err);
 }
 
 static inline void ends_open(struct ends *e)
@@ -135,7 +142,7 @@ static inline void move(struct ends *e, unsigned int rounds)
 /* The last word of the connection has been read. */
 static inline void until_up(struct ends *e)
 {
-	uint64_t due_ns = clock_now_ns() + 20 * NS_PER_S;
+	uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
 
 	while (rdma_of(e->a.link)->state != RDMA_UP) {
 		move(e, 1);
@@ -148,7 +155,7 @@ static inline void tick(struct peer *p)
 {
 	const struct itimerspec at_once = {.it_value.tv_nsec = 1};
 	struct rdma_hub *h = rdma_of(p->link)->hub;
-	uint64_t before = h->ticks, due_ns = clock_now_ns() + 20 * NS_PER_S;
+	uint64_t before = h->ticks, due_ns = clock_now_ns() + 60 * NS_PER_S;
 
 	assert_int_equal(timerfd_settime(h->timer_fd, 0, &at_once, NULL), 0);
 	while (h->ticks == before && !p->n_closed) {
@@ -160,7 +167,7 @@ static inline void tick(struct peer *p)
 
 static inline void until_closed(struct ends *e, struct peer *p)
 {
-	uint64_t due_ns = clock_now_ns() + 20 * NS_PER_S;
+	uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
 
 	while (!p->n_closed) {
 		move(e, 1);

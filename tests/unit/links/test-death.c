@@ -129,7 +129,7 @@ static void chatter(const char *addr, uint64_t seed)
 	uint64_t i = 0;
 
 	peer_init(&p, seed);
-	if (link_connect(addr, 10000, &peer_events, &p, &p.link, NULL))
+	if (link_connect(addr, 60000, &peer_events, &p, &p.link, NULL))
 		_exit(1);
 	while (!p.n_closed) {
 		if (p.n_sent == i) {
@@ -234,7 +234,7 @@ static void scribbler(const char *addr, uint64_t seed)
 	int i;
 
 	peer_init(&p, seed);
-	if (link_connect(addr, 10000, &peer_events, &p, &p.link, NULL))
+	if (link_connect(addr, 60000, &peer_events, &p, &p.link, NULL))
 		_exit(1);
 	maps = fopen("/proc/self/maps", "r");
 	while (maps && fgets(line, sizeof(line), maps))
@@ -285,7 +285,7 @@ static void deaf(const char *addr, uint64_t seed)
 	struct peer p;
 
 	peer_init(&p, seed);
-	if (link_connect(addr, 10000, &peer_events, &p, &p.link, NULL))
+	if (link_connect(addr, 60000, &peer_events, &p, &p.link, NULL))
 		_exit(1);
 	usleep(20000);
 }
@@ -308,7 +308,7 @@ static void last_words(const char *addr, uint64_t seed)
 	int i;
 
 	peer_init(&p, seed);
-	if (link_connect(addr, 10000, &peer_events, &p, &p.link, NULL))
+	if (link_connect(addr, 60000, &peer_events, &p, &p.link, NULL))
 		_exit(1);
 	wire_hdr_init(&h, WIRE_MESSAGE, 0);
 	for (i = 0; i < 3; i++) {

@@ -40,7 +40,7 @@ static void no_answer_is_a_timeout(void **state)
 
 	(void)state;
 	fake_faults.drop_answer = true;
-	assert_int_equal(try_connect(&e, &rc, &why), -ETIMEDOUT);
+	assert_int_equal(try_connect_for(&e, 500, &rc, &why), -ETIMEDOUT);
 	assert_non_null(strstr(e.err.text, "accepts nobody"));
 	ends_close(&e);
 }

@@ -62,7 +62,7 @@ static void a_wrong_immediate(void **state)
 /* Nobody sends: what has happened must wake a sleeper. */
 static void until_woken(struct peer *p)
 {
-	uint64_t due_ns = clock_now_ns() + 20 * NS_PER_S;
+	uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
 
 	while (!p->n_closed) {
 		peer_wait(p, 1);

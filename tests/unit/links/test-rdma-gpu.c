@@ -186,7 +186,7 @@ static void made_again(void **state)
 
 	(void)state;
 	rdma_tick_ms = 40;
-	o.reconnect = 200;
+	o.reconnect = 1000;
 	o.ring_bytes = RDMA_RING_MIN * 4;
 	for (unsigned int i = 0; i < 4; i++) {
 		struct ends e;

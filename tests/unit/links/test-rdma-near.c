@@ -252,7 +252,7 @@ static void a_rail_that_was_cut(void **state)
 	(void)state;
 	rdma_options_init(&o);
 	rdma_tick_ms = 40;
-	o.reconnect = 100;
+	o.reconnect = 1000;
 	ends_open_over(&e, "0000:4B:00.0", &o, "fake1");
 	e.a.discard_percent = 100;
 	fake_faults.send_number = 1;
@@ -264,7 +264,7 @@ static void a_rail_that_was_cut(void **state)
 		link_progress(e.b.link);
 		fake_faults.rail_is_down = true; /* for who asks its port */
 	}
-	due_ns = clock_now_ns() + 20 * NS_PER_S;
+	due_ns = clock_now_ns() + 60 * NS_PER_S;
 	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed && clock_now_ns() < due_ns) {
 		link_progress(e.a.link);
 		link_progress(e.b.link);

@@ -193,7 +193,7 @@ static void resumed_as_another(void **state)
 	o.reconnect = 2;
 	rdma_options_use(&o);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint64_t due_ns = clock_now_ns() + 20 * NS_PER_S;
+		uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
 		struct err first = {.text = ""};
 		struct link *other = NULL;
 		int rc = 0;

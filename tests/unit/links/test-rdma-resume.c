@@ -4,6 +4,11 @@
 
 #include <unistd.h>
 
+static bool is_up(const struct link *l)
+{
+	return rdma_of(l)->state == RDMA_UP;
+}
+
 /* Every so many sends one is lost with its connection, or arrives and its answer is lost:
  * both ends go on where they were. The conversation checks order, count and every byte. */
 static void nothing_is_lost_or_doubled(void **state)
@@ -13,12 +18,13 @@ static void nothing_is_lost_or_doubled(void **state)
 
 	(void)state;
 	rdma_tick_ms = 40;
-	o.reconnect = 200;
+	o.reconnect = 1000; /* attempts are counted by the clock */
 	for (unsigned int i = 0; i < 12; i++) {
 		o.qps = i % 4 == 3 ? 3 : 1;
 		o.ring_bytes = i % 2 ? RDMA_RING_MIN * 4 : UINT32_C(4) << 20;
 		rdma_options_use(&o);
 		converse_calm = fake_reset;
+		converse_is_up = is_up;
 		fake_faults.send_status = IBV_WC_RETRY_EXC_ERR;
 		fake_faults.send_number = fake_faults.send_every = every[i % 3];
 		fake_faults.send_arrives = i / 3 % 2;
@@ -59,7 +65,7 @@ static void a_cut_that_heals(void **state)
 
 	(void)state;
 	rdma_tick_ms = 200;
-	o.reconnect = 20;
+	o.reconnect = 300;
 	rdma_options_use(&o);
 	ends_open(&e);
 	e.a.discard_percent = 100;
@@ -86,7 +92,7 @@ static void attempts_given_up(void **state)
 
 	(void)state;
 	rdma_tick_ms = 100;
-	o.reconnect = 20;
+	o.reconnect = 300;
 	rdma_options_use(&o);
 	ends_open(&e);
 	e.a.discard_percent = 100;
@@ -110,7 +116,7 @@ static void lent_memory_after_many_sends(void **state)
 
 	(void)state;
 	rdma_tick_ms = 40;
-	o.reconnect = 200;
+	o.reconnect = 1000; /* attempts are counted by the clock */
 	rdma_options_use(&o);
 	for (size_t i = 0; i < 2 * ARRAY_SIZE(edges); i++) {
 		struct rdma_qp *q;
@@ -132,7 +138,7 @@ static void lent_memory_after_many_sends(void **state)
 			usleep(1000);
 		}
 		fake_faults.is_cut = false;
-		due_ns = clock_now_ns() + 20 * NS_PER_S;
+		due_ns = clock_now_ns() + 60 * NS_PER_S;
 		while (e.b.n_sent < 3 && !e.a.n_closed && !e.b.n_closed) {
 			struct link *other;
 
@@ -157,7 +163,7 @@ static void a_port_that_comes_back(void **state)
 
 	(void)state;
 	rdma_tick_ms = 200;
-	o.reconnect = 50;
+	o.reconnect = 300;
 	rdma_options_use(&o);
 	ends_open(&e);
 	e.a.discard_percent = 100;
@@ -176,7 +182,7 @@ static void a_port_that_comes_back(void **state)
 	fake_faults.is_cut = fake_faults.is_mute = false;
 	fake_async(IBV_EVENT_PORT_ACTIVE);
 	send_n(&e.b, &sent, 3, 8);
-	due_ns = clock_now_ns() + 20 * NS_PER_S;
+	due_ns = clock_now_ns() + 60 * NS_PER_S;
 	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed && clock_now_ns() < due_ns) {
 		move(&e, 1);
 		assert_int_equal(link_accept(e.l, &peer_events, NULL, &other, NULL), -EAGAIN);
@@ -237,7 +243,7 @@ static void a_refused_request(void **state)
 	struct ends e;
 
 	(void)state;
-	rdma_tick_ms = 200;
+	rdma_tick_ms = 300;
 	o.reconnect = 3;
 	rdma_options_use(&o);
 	ends_open(&e);

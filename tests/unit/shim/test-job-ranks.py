@@ -115,7 +115,7 @@ def run(lib):
     out = []
     thread = threading.Thread(target=lambda: out.append(ranks(lib, 3, 1, 1)))
     thread.start()
-    thread.join(30)
+    thread.join(60)
     check("another thread", out, [[0, 1, 7]])
     module._world = None
     check("groups are kept elsewhere", ranks(lib, 3, 1, 1), None)
@@ -125,7 +125,7 @@ def run(lib):
 def other_thread_has_the_lock(lib, python_lib):
     """Only ask_while_lock_is_held() knows when it came back: here nothing runs before it gives up the lock."""
     took_ms = python_lib.ask_while_lock_is_held()
-    check("lock kept by who waits for us: goes on within the bound", 4900 <= took_ms < 30000 or took_ms, True)
+    check("lock kept by who waits for us: goes on within the bound", 4900 <= took_ms < 55000 or took_ms, True)
     # the thread that is left ends now; until then, nobody is asked
     for _ in range(600):
         if ranks(lib, 3, 1, 1) == [0, 1, 7]:
