@@ -57,7 +57,8 @@ static void choose(void)
 		}
 		if (rc == -ENOTSUP)
 			err_set(&fallback, ENOTSUP, "the gates are host functions, not the GPU's own waits, so they open "
-				"later: %s. NBOX_DEVICE=host asks for it and is quiet", no_cuda.text);
+				"later: %s%s", no_cuda.text, strstr(no_cuda.text, "NBOX_DEVICE=host") ? "" :
+				"; NBOX_DEVICE=host if that is wanted");
 		if (rc != -ENOTSUP) /* a machine without a GPU */
 			log_info("no gate on CUDA: %s", no_cuda.text);
 		else if (!local_rank || !strcmp(local_rank, "0")) /* once a node */

@@ -85,9 +85,10 @@ void report_comms_warn(struct report *r)
 		n_ops += r->comms[i].n_ops;
 	}
 	if (n)
-		report_warn(r, "who is in %llu communicators (%llu ops of real ranks) was guessed: "
-			       "declare the axes of the job, such as --layout tp=8,dp=64",
-			    (unsigned long long)n, (unsigned long long)n_ops);
+		report_warn(r, "who is in %llu communicators (%llu ops of real ranks) was guessed: %s",
+			    (unsigned long long)n, (unsigned long long)n_ops,
+			    r->header.layout[0] ? "what the real ranks say of them fits more than one group of --layout, or none" :
+						  "declare the axes of the job, such as --layout tp=8,dp=64");
 }
 
 /* "tp+pp" of the layouts in the header; "" for none. */

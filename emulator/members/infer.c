@@ -130,18 +130,21 @@ static bool is_any_placed(const struct cluster *c)
 	return c->topology->gpus_per_node == 1;
 }
 
+/* A layout is the user's word. Without one there is only what other real ranks bear out, and even then the job's
+ * groups may be no grid's: never exact. */
 static int take(const struct search *s, enum members_source source, struct members *ret,
 		struct err *err)
 {
 	const struct choice *c = s->supported.n ? &s->supported : &s->all;
-	bool is_enough = source == MEMBERS_LAYOUT || s->supported.n > 0;
+	bool is_said = source == MEMBERS_LAYOUT;
+	bool is_enough = is_said || (s->supported.n > 0 && s->cluster->n_real > 1);
 
 	if (members_from_radix(&c->first, ret) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	ret->source = source;
 	ret->axes = c->axes;
 	/* siblings may be late: what they bear out first need not be this one's family */
-	if (is_enough && s->all.n == 1)
+	if (is_said && s->all.n == 1)
 		ret->sure = MEMBERS_EXACT;
 	else if (((is_enough && s->all.is_placed) || is_any_placed(s->cluster)) &&
 		 !s->cluster->ranks_matter)

@@ -40,7 +40,7 @@ enum members_source {
 	MEMBERS_TOLD,     /* the job's own list of ranks */
 	MEMBERS_STORE,    /* a key of the job's store names both ranks */
 	MEMBERS_LAYOUT,   /* the declared layout has one group that fits */
-	MEMBERS_STRIDE,   /* a regular group that fits all real ranks' check-ins */
+	MEMBERS_STRIDE,   /* a regular group that fits all real ranks' check-ins; never exact */
 	MEMBERS_TEMPLATE, /* virtual ranks' colors were taken from real ones */
 	MEMBERS_GUESS,
 	MEMBERS_SOURCES
@@ -48,8 +48,8 @@ enum members_source {
 
 enum members_sure {
 	MEMBERS_EXACT,   /* there is no other possibility */
-	MEMBERS_PLACED,  /* which node each rank shares with which is certain: all that
-			  * timing depends on */
+	MEMBERS_PLACED,  /* which node each rank shares with which is certain (MEMBERS_STRIDE: if the job's
+			  * groups are those of a grid): all that timing depends on */
 	MEMBERS_GUESSED, /* flagged in record and summary */
 };
 
@@ -95,9 +95,9 @@ enum members_patience { MEMBERS_AT_ONCE, MEMBERS_SETTLED, MEMBERS_NOW };
  * All known: exact. A communicator of the world's size: rank = world rank. Else the
  * groups of the layout that fit, else the regular groups (radix.h) that fit: those
  * through the known members, without another real rank, and of which the other real
- * ranks have checked in at the sibling groups. What more than one would fit is PLACED
- * when they all share nodes alike; what none fits is guessed, as is what siblings do
- * not yet bear out.
+ * ranks have checked in at the sibling groups. A regular group is PLACED at best, and so when it is the only one
+ * or all that fit share nodes alike; what none fits is guessed, as is what siblings do not yet bear out, and what
+ * there is no other real rank to bear out.
  *
  * Return: 0; MEMBERS_WAIT; -EINVAL with the sentence; -ENOMEM.
  */
@@ -133,7 +133,7 @@ struct split_vote {
  * @warning: a sentence when sources contradict each other; else ""
  *
  * A list of ranks whose hash is the color is exact. Else the layout's groups that
- * fit all votes. Else a virtual rank votes as @policy says; its key is its template's,
+ * fit all votes: exact when one fits and not every voter could be alone in its group. Else a virtual rank votes as @policy says; its key is its template's,
  * shifted by the difference of their ranks. Colors that are the lowest rank of their
  * group (PyTorch 2.11 on) are a case of their own.
  *

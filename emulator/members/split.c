@@ -238,6 +238,20 @@ static bool guess_by_lowest(const struct ballot *b, struct radix *ret)
 	       ballot_fits(b, ret);
 }
 
+/* Whether each voter could be alone in its group as well: nobody shares its color, nor (where that is the lowest
+ * rank) has one below it. */
+static bool may_be_alone(const struct ballot *b, bool by_lowest)
+{
+	for (size_t i = 0; i < b->n_votes; i++) {
+		if (by_lowest && (uint32_t)b->votes[i].color != b->votes[i].rank)
+			return false;
+		for (size_t k = 0; k < i; k++)
+			if (b->votes[i].color == b->votes[k].color)
+				return false;
+	}
+	return true;
+}
+
 static int ranks_of_radix(const struct ballot *b, const struct radix *r, struct members *ret,
 			  uint32_t **ret_ranks)
 {
@@ -323,7 +337,7 @@ int members_split(const struct cluster *c, const struct membership *parent,
 		if (f.n == 1 || (f.n > 1 && f.by_lowest)) {
 			r = ranks_of_radix(&b, &f.first, ret, ret_ranks);
 			ret->source = MEMBERS_LAYOUT;
-			ret->sure = f.n == 1 ? MEMBERS_EXACT : MEMBERS_GUESSED;
+			ret->sure = f.n == 1 && !may_be_alone(&b, f.by_lowest) ? MEMBERS_EXACT : MEMBERS_GUESSED;
 		} else if (f.by_lowest && guess_by_lowest(&b, &guess)) {
 			r = ranks_of_radix(&b, &guess, ret, ret_ranks);
 			ret->source = MEMBERS_GUESS;

@@ -115,7 +115,7 @@ static void test_siblings(void **state)
 		init(&f[i], &id, 16, 0, i);
 	}
 	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
-	says("\"members\": \"stride, exact\"");
+	says("\"ranks\": 16, \"ranks_per_node\": 1, \"members\": \"stride, placed\"");
 	end(&d, 4);
 }
 

@@ -250,7 +250,10 @@ static void test_communicators(void **state)
 		rows[i].flags = record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 1);
-	assert_non_null(strstr(rep.warnings[0], "--layout"));
+	assert_non_null(strstr(rep.warnings[0], "fits more than one group of --layout"));
+	rec.header.layout[0] = '\0';
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_non_null(strstr(rep.warnings[0], "declare the axes"));
 }
 
 int main(void)

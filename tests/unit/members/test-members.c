@@ -166,6 +166,68 @@ static void test_split(void **state)
 	}
 }
 
+/* Only one regular group goes through rank 1 as the second of two; but who is alone shows nothing of a grid. */
+static void test_one_real_rank(void **state)
+{
+	struct wire_member known = {1, 1}, seen[3];
+	struct members m = {0};
+	struct err err = {""};
+
+	(void)state;
+	world(4, 4, 1, 1);
+	assert_int_equal(members_infer(&cluster, 2, &known, 1, NULL, 0, MEMBERS_NOW, &m, &err), 0);
+	assert_int_equal(m.source, MEMBERS_STRIDE);
+	assert_int_equal(m.sure, MEMBERS_GUESSED);
+	members_deinit(&m);
+	/* borne out by all other real ranks it is more than a guess, and still not exact: {0, 4, 8, 12} */
+	world(4, 4, 0, 4);
+	known = (struct wire_member){0, 0};
+	for (uint32_t i = 0; i < 3; i++)
+		seen[i] = (struct wire_member){0, i + 1};
+	assert_int_equal(members_infer(&cluster, 4, &known, 1, seen, 3, MEMBERS_NOW, &m, &err), 0);
+	assert_int_equal(m.source, MEMBERS_STRIDE);
+	assert_int_equal(m.sure, MEMBERS_PLACED);
+	members_deinit(&m);
+	/* one rank a node, whoever it is */
+	world(16, 1, 1, 1);
+	known = (struct wire_member){1, 1};
+	assert_int_equal(members_infer(&cluster, 2, &known, 1, NULL, 0, MEMBERS_NOW, &m, &err), 0);
+	assert_int_equal(m.sure, MEMBERS_PLACED);
+	members_deinit(&m);
+}
+
+/* Each voter with a color of its own: its group of the layout, or it alone? A lowest rank below it tells. */
+static void test_split_alone(void **state)
+{
+	const struct membership parent = {16, 0, 1, NULL};
+	struct split_vote votes[4];
+	struct layout layout;
+	struct err warning;
+
+	(void)state;
+	assert_int_equal(layout_parse("tp=4,dp=4", 16, &layout, NULL), 0);
+	for (int by_lowest = 0; by_lowest < 2; by_lowest++) {
+		struct members m = {0};
+		uint32_t *ranks = NULL;
+		int32_t color = by_lowest ? 0 : 70;
+
+		world(4, 4, 4, 4);
+		cluster.layouts = &layout;
+		cluster.n_layouts = 1;
+		cluster.is_torch = by_lowest;
+		for (uint32_t i = 0; i < 4; i++)
+			votes[i] = (struct split_vote){4 + i, color + (int32_t)i, 1};
+		assert_int_equal(members_split(&cluster, &parent, votes, 4, SPLIT_TEMPLATE, color, &m, &ranks, &warning), 0);
+		assert_int_equal(m.source, MEMBERS_LAYOUT);
+		assert_int_equal(m.map.n_ranks, 4);
+		for (uint32_t i = 0; i < 4; i++)
+			assert_int_equal(membership_world(&m.map, i), 4 * i);
+		assert_int_equal(m.sure, by_lowest ? MEMBERS_EXACT : MEMBERS_GUESSED);
+		free(ranks);
+		members_deinit(&m);
+	}
+}
+
 static void test_shrink(void **state)
 {
 	const struct membership parent = {8, 3, 2, NULL};
@@ -212,6 +274,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_infer), cmocka_unit_test(test_split),
+		cmocka_unit_test(test_one_real_rank), cmocka_unit_test(test_split_alone),
 		cmocka_unit_test(test_shrink), cmocka_unit_test(test_per_node),
 	};
 
