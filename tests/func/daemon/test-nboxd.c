@@ -91,6 +91,33 @@ static void test_early(void **state)
 	}
 }
 
+/* Who was booted with nboxd has its clock. */
+static void test_one_clock(void **state)
+{
+	struct wire_hello hello = {.pid = (uint32_t)getpid(), .host = "fake"};
+	FILE *boot = fopen("/proc/sys/kernel/random/boot_id", "r");
+	struct daemon d;
+	unsigned int byte;
+
+	(void)state;
+	assert_non_null(boot);
+	for (int i = 0; i < 16; i++) {
+		assert_int_equal(fscanf(boot, "%2x%*[-]", &byte), 1);
+		hello.boot_id[i] = (uint8_t)byte;
+	}
+	fclose(boot);
+	start_world(&d, "2", 1, "shm", "none", NULL);
+	assert_int_equal(f[0].welcome.same_clock, 0); /* says nothing of where it is */
+	if (getenv("NBOX_TOKEN"))
+		snprintf((char *)hello.token, sizeof(hello.token), "%s", getenv("NBOX_TOKEN"));
+	fake_connect_raw(&f[1], d.addr);
+	fake_send(&f[1], WIRE_HELLO, 0, 0, 0, &hello, sizeof(hello));
+	assert_true(fakes_got(f + 1, 1, WIRE_WELCOME, 1));
+	assert_int_equal(f[1].welcome.same_clock, 1);
+	close_all(2);
+	daemon_stop(&d);
+}
+
 /* A clock that is wrong by less than a second moves no start out of what can be: an op begins neither before its
  * worker was there nor after nboxd heard of it. */
 static void test_clocks(void **state)
@@ -329,6 +356,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ops),
 		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_one_clock),
 		cmocka_unit_test(test_clocks),
 		cmocka_unit_test(test_delay),
 		cmocka_unit_test(test_below_bound),

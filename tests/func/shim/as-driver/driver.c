@@ -10,6 +10,7 @@
 #include <cuda_runtime_api.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -194,19 +195,61 @@ EXPORT CUresult cuLaunchHostFunc(CUstream s, void (*fn)(void *), void *arg)
 	return (CUresult)cudaLaunchHostFunc(s, fn, arg);
 }
 
+/* Events belong to the context that is current when they are made, and are recorded in streams of that one only. */
+static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	CUevent event;
+	int device;
+} events[1024]; /* those that are there */
+static int n_events;
+
 EXPORT CUresult cuEventCreate(CUevent *ret, unsigned int flags)
 {
-	return (CUresult)cudaEventCreateWithFlags(ret, flags);
+	CUresult rc = (CUresult)cudaEventCreateWithFlags(ret, flags);
+	int device = -1;
+
+	if (rc == CUDA_SUCCESS)
+		rc = (CUresult)cudaGetDevice(&device);
+	pthread_mutex_lock(&events_lock);
+	if (rc == CUDA_SUCCESS && n_events < 1024) {
+		events[n_events].event = *ret;
+		events[n_events++].device = device;
+	}
+	pthread_mutex_unlock(&events_lock);
+	return rc;
+}
+
+/* Return: the device, -1: of none of ours; forgets it where @is_end. */
+static int device_of(CUevent event, int is_end)
+{
+	int device = -1;
+
+	pthread_mutex_lock(&events_lock);
+	for (int i = 0; i < n_events && device < 0; i++) {
+		if (events[i].event != event)
+			continue;
+		device = events[i].device;
+		if (is_end)
+			events[i] = events[--n_events];
+	}
+	pthread_mutex_unlock(&events_lock);
+	return device;
 }
 
 EXPORT CUresult cuEventDestroy_v2(CUevent event)
 {
+	device_of(event, 1);
 	return (CUresult)cudaEventDestroy(event);
 }
 
 EXPORT CUresult cuEventRecord(CUevent event, CUstream s)
 {
-	return (CUresult)cudaEventRecord(event, s);
+	int of_event = device_of(event, 0), of_stream;
+	cudaError_t rc = cudaStreamGetDevice(s, &of_stream);
+
+	if (rc == cudaSuccess && of_event >= 0 && of_event != of_stream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return rc == cudaSuccess ? (CUresult)cudaEventRecord(event, s) : (CUresult)rc;
 }
 
 EXPORT CUresult cuStreamWaitEvent(CUstream s, CUevent event, unsigned int flags)
