@@ -74,9 +74,27 @@ int report_comms(const struct record *rec, struct report *ret)
 	return 0;
 }
 
+/* A job that believes in a smaller world than the virtual one. */
+static void warn_all_real(struct report *r)
+{
+	uint32_t largest = 0;
+
+	for (uint32_t i = 0; i < r->n_comms; i++) {
+		if (r->comms[i].n_real < r->comms[i].n_ranks)
+			return;
+		largest = r->comms[i].n_ranks > largest ? r->comms[i].n_ranks : largest;
+	}
+	if (largest && r->header.n_real < r->header.world_size)
+		report_warn(r, "no virtual rank took part in any op: the largest communicator has %u ranks, the world %u; a "
+			       "program that starts its ranks itself must be told by its own arguments how many nodes there are",
+			    largest, r->header.world_size);
+}
+
 void report_comms_warn(struct report *r)
 {
 	uint64_t n = 0, n_ops = 0;
+
+	warn_all_real(r);
 
 	for (uint32_t i = 0; i < r->n_comms; i++) {
 		if (r->comms[i].sure != MEMBERS_GUESSED)

@@ -115,9 +115,14 @@ def free_port():
 
 def emulate(nodes, local, program, args=(), flags=(), nbox=(), timeout=300, env=None):
     """One real node of `local` ranks, of `nodes` nodes."""
+    return under_nbox(nodes, torchrun(local, program, args, flags), nbox, timeout, env)
+
+
+def under_nbox(nodes, job, nbox=(), timeout=300, env=None):
+    """Any command, as one node of `nodes`."""
     with tempfile.TemporaryDirectory(prefix="nbox-torch-") as d:
         out, summary = os.path.join(d, "out"), os.path.join(d, "summary.json")
-        command = [NBOX, "run", "--nodes", str(nodes), "--out", out, "--json", summary, *nbox, "--", *torchrun(local, program, args, flags)]
+        command = [NBOX, "run", "--nodes", str(nodes), "--out", out, "--json", summary, *nbox, "--", *job]
         result = execute(command, timeout, environment(env))
         with open(summary) as f:
             result.summary = json.load(f)

@@ -1,5 +1,7 @@
 """init_process_group in every form, under torchrun's three ways to meet, in worlds of 8, 512 and 4,096 ranks; two ranks are real."""
-from harness import all_said, emulate, expect, main
+import sys
+
+from harness import all_said, emulate, expect, free_port, main, script, under_nbox
 
 
 def static_512():
@@ -31,4 +33,20 @@ def last_node_8():
     all_said(r, ["env", "eager"], range(6, 8))
 
 
-main(static_512, standalone_8, c10d_4096, last_node_8)
+def spawned_512():
+    """mp.spawn, by a program that knows of the other nodes: --procs 1, and --store where it says itself where to meet"""
+    def spawn(nodes, node, form, nbox=(), address=()):
+        job = [sys.executable, script("spawn.py"), nodes, 2, node, form, *address]
+        return under_nbox(256, [str(word) for word in job], ["--gpus-per-node", "2", "--procs", "1", *nbox])
+
+    address = f"127.0.0.1:{free_port()}"
+    r = spawn(256, 255, "env", ["--as-node", "last"])
+    all_said(r, ["env"], range(510, 512))
+    expect({c["ranks"] for c in r.summary["communicators"]} == {512, 256}, r.text)
+    all_said(spawn(256, 0, "tcp", ["--store", address], [address]), ["tcp"], range(2))
+    # one that knows nothing of them runs alone, and that is said
+    r = spawn(1, 0, "env")
+    expect(any("no virtual rank took part in any op" in w for w in r.summary["warnings"]), str(r.summary["warnings"]))
+
+
+main(static_512, standalone_8, c10d_4096, last_node_8, spawned_512)

@@ -251,6 +251,21 @@ static void test_communicators(void **state)
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 1);
 	assert_non_null(strstr(rep.warnings[0], "fits more than one group of --layout"));
+	/* a world that the job does not believe in */
+	for (uint32_t i = 0; i < 30; i++) {
+		rows[i].n_ranks = rows[i].n_real_ranks = 2;
+		rows[i].flags = record_members_flags(MEMBERS_TOLD, MEMBERS_EXACT, 0);
+	}
+	rec.header.world_size = 128;
+	rec.header.n_real = 2;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 1);
+	assert_non_null(strstr(rep.warnings[0], "no virtual rank took part in any op: the largest communicator has 2 ranks, the world 128"));
+	rec.header.n_real = 128;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 0);
+	for (uint32_t i = 0; i < 30; i++)
+		rows[i].flags = record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
 	rec.header.layout[0] = '\0';
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_non_null(strstr(rep.warnings[0], "declare the axes"));
