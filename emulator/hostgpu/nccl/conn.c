@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "hostgpu/nccl/impl.h"
 
-#define CONNECT_MS 10000
+#define CONNECT_MS 60000 /* the peer may be an emulated machine, or a busy one */
 #define LINGER_NS (2 * NS_PER_S)
 
 /* --- frames that arrive ---------------------------------------------------------- */
