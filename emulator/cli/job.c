@@ -302,6 +302,7 @@ static void interrupt(struct job *j, int sig, uint64_t *term_at, uint64_t *kill_
 		return;
 	}
 	j->is_interrupted = sig;
+	j->was_well = j->n > 1 && j->exit_code == 0;
 	job_kill(j, sig);
 	*term_at = now + 2 * NS_PER_S;
 	*kill_at = now + 5 * NS_PER_S;
@@ -339,8 +340,9 @@ int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct
 			interrupt(j, sig, &term_at, &kill_at);
 	}
 	kill_orphans(also ? also->pid : 0);
-	/* also where the last word was our own SIGTERM or SIGKILL */
-	if (j->is_interrupted && (j->exit_code == 0 || j->exit_code > 128))
+	/* also where the last word was our own SIGTERM or SIGKILL, and where one of several failed because
+	 * another one was interrupted before it */
+	if (j->is_interrupted && (j->exit_code == 0 || j->exit_code > 128 || j->was_well))
 		j->exit_code = 128 + j->is_interrupted;
 	return 0;
 }

@@ -2,17 +2,16 @@
 # nbox and nboxd stopped, interrupted and killed at any moment: the exit code, and that nothing is left.
 . "$(dirname "$0")/lib.sh"
 long="$PERF --op allreduce -b 1024 -e 1024 -n 100000 -w 1 --no-check"
-wait_for() { local i; for i in $(seq 1 100); do "$@" >/dev/null 2>&1 && return 0; sleep 0.1; done; return 1; }
+wait_for() { within 60 "$@"; }
 alive() { grep -lsa -- "$tmp" /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | sort -un | while read -r p; do
 	case $(cat "/proc/$p/comm" 2>/dev/null) in nboxd | nbox | nbox-perf) echo "$p" ;; esac; done; }
 none_alive() { [ -z "$(alive)" ]; }
 # shellcheck disable=SC2086
-start() { ready=$1; shift; "$NBOX" run --nodes 8 --gpus-per-node 2 --model const:time=2ms --out "$ready" "$@" -- $long >"$ready.log" 2>&1 & run=$!; }
+start() { ready=$1; shift; "$NBOX" run --nodes 8 --gpus-per-node 2 --model const:time=2ms --out "$ready" "$@" -- $long >"$ready.log" 2>&1 & run=$! logs=("$ready.log"); }
 
 # stopped: nbox says why the job stands still, and ends all the same
 start stopped
-check "the run is under way" wait_for test -s stopped/record.nbox
-sleep 0.5
+check "the run is under way" wait_for ops_recorded stopped 3
 d=$(pgrep -P $run -x nboxd)
 kill -STOP "$d"
 check "a stopped nboxd is told" wait_for grep -q "nboxd is stopped.*kill -CONT $d" stopped.log
@@ -31,8 +30,7 @@ wait $run; is "$?" 130 "SIGINT to nbox: 130, also when the ranks ignore it"
 
 # nboxd ended by somebody else, with code 0
 start term
-check "the run is under way" wait_for test -s term/record.nbox
-sleep 0.5
+check "the run is under way" wait_for ops_recorded term 3
 kill -TERM "$(pgrep -P $run -x nboxd)"
 wait $run; is "$([ $? != 0 ] && echo failed)" failed "nboxd ended from outside fails the run"
 is "$(grep -c 'nbox run: nboxd ended during the run' term.log)" 1 "and is told"

@@ -16,7 +16,7 @@ LOCAL = int(os.environ["LOCAL_RANK"])
 L = int(os.environ["LOCAL_WORLD_SIZE"])
 FIRST = RANK - LOCAL  # the first real rank
 DEVICE = torch.device("cuda", LOCAL)
-TIMEOUT = datetime.timedelta(seconds=60)
+TIMEOUT = datetime.timedelta(seconds=180)  # ranks that start at different times
 begun = time.monotonic()
 
 
