@@ -13,7 +13,8 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/doctor.h"
-#include "links/rdma-gid.h"
+#include "links/rdma-listen.h"
+#include "links/rdma-options.h"
 #include "links/verbs.h"
 
 #define RDMA "RDMA"
@@ -102,26 +103,8 @@ static const char *state_name(enum ibv_port_state s)
 	return (unsigned int)s < ARRAY_SIZE(names) ? names[s] : "unknown state";
 }
 
-/* As the link chooses: IPv4 before IPv6, the first of each. */
-static void take_address(struct doctor *d, const struct verbs *v, uint8_t link_layer, const struct in6_addr *a)
-{
-	struct sockaddr_storage at;
-	union ibv_gid gid;
-	char text[INET6_ADDRSTRLEN];
-
-	memcpy(gid.raw, a->s6_addr, sizeof(gid.raw));
-	if ((!d->rdma_address[0] || d->rdma_address[0] == '[') && rdma_gid_address(v, link_layer, &gid, AF_INET, &at)) {
-		inet_ntop(AF_INET, &((struct sockaddr_in *)&at)->sin_addr, text, sizeof(text));
-		snprintf(d->rdma_address, sizeof(d->rdma_address), "%s", text);
-	} else if (!d->rdma_address[0] && rdma_gid_address(v, link_layer, &gid, AF_INET6, &at)) {
-		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&at)->sin6_addr, text, sizeof(text));
-		snprintf(d->rdma_address, sizeof(d->rdma_address), "[%s]", text);
-	}
-}
-
-/* "RoCE v2 10.0.0.1 (GID 1, eth0)" of each GID; the best address goes to @d. */
-static void read_gids(struct doctor *d, const struct verbs *v, uint8_t link_layer, const char *device,
-		      unsigned int port, int n_gids, bool is_usable, char *text, size_t size, json_t *ret_gids)
+/* "RoCE v2 10.0.0.1 (GID 1, eth0)" of each GID. */
+static void read_gids(const char *device, unsigned int port, int n_gids, char *text, size_t size, json_t *ret_gids)
 {
 	size_t used = 0;
 
@@ -143,8 +126,6 @@ static void read_gids(struct doctor *d, const struct verbs *v, uint8_t link_laye
 			inet_ntop(AF_INET, a.s6_addr + 12, address, sizeof(address));
 		else
 			inet_ntop(AF_INET6, &a, address, sizeof(address));
-		if (is_usable)
-			take_address(d, v, link_layer, &a);
 		j = json_pack("{s:i, s:s, s:s, s:s}", "index", i, "address", address, "type", type, "netdev", netdev);
 		if (j)
 			json_array_append_new(ret_gids, j);
@@ -171,7 +152,7 @@ static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_con
 	}
 	is_active = attr.state == IBV_PORT_ACTIVE;
 	read_sys(rate, sizeof(rate), SYS "/%s/ports/%u/rate", device, port);
-	read_gids(d, v, attr.link_layer, device, port, attr.gid_tbl_len, is_active && is_chosen, gids, sizeof(gids), list);
+	read_gids(device, port, attr.gid_tbl_len, gids, sizeof(gids), list);
 	f = doctor_add(d, is_active ? DOCTOR_OK : DOCTOR_NOTE, RDMA, name, "%s, %s, %s, MTU %d; GIDs: %s",
 		       state_name(attr.state),
 		       attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE (Ethernet)" : "InfiniBand",
@@ -261,6 +242,38 @@ static int compare_with_kernel(struct doctor *d, const struct verbs *v, struct i
 	return n;
 }
 
+/* The address that links would be listened at without another one, found as they find it. */
+static void choose_address(struct doctor *d)
+{
+	struct sockaddr_storage at;
+	struct rdma_options o;
+	struct err err = { "" };
+	char text[INET6_ADDRSTRLEN];
+	int rc = rdma_options_get(&o, &err);
+
+	if (rc < 0) {
+		doctor_add(d, DOCTOR_WRONG, RDMA, "options", "%s", err.text);
+		return;
+	}
+	rc = rdma_own_address(&o, &at, &err);
+	if (rc == -EADDRNOTAVAIL || rc == -ENXIO) {
+		doctor_add(d, bad(d), RDMA, "address",
+			   "no active port has an IPv4 or global IPv6 address%s; give its network interface (InfiniBand: "
+			   "that of IPoIB, such as ib0) one (ip addr add ...) and bring it up",
+			   o.port || o.gid_index >= 0 ? " that NBOX_IB_PORT and NBOX_IB_GID_INDEX allow" : "");
+	} else if (rc < 0) {
+		doctor_add(d, bad(d), RDMA, "address", "%s", err.text);
+	} else if (at.ss_family == AF_INET) {
+		inet_ntop(AF_INET, &((struct sockaddr_in *)&at)->sin_addr, text, sizeof(text));
+		snprintf(d->rdma_address, sizeof(d->rdma_address), "%s", text);
+	} else {
+		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&at)->sin6_addr, text, sizeof(text));
+		snprintf(d->rdma_address, sizeof(d->rdma_address), "[%s]", text);
+	}
+	if (d->rdma_address[0])
+		doctor_add(d, DOCTOR_OK, RDMA, "address", "rdma:%s", d->rdma_address);
+}
+
 static void choose_device(struct doctor *d, const struct verbs *v, struct ibv_device **list, int n)
 {
 	const char *names[64], *near;
@@ -275,12 +288,8 @@ static void choose_device(struct doctor *d, const struct verbs *v, struct ibv_de
 	if (d->hca && k == n)
 		doctor_add(d, DOCTOR_WRONG, RDMA, d->hca, "there is no such device%s%s%s", near ? "; did you mean " : "",
 			   near ? near : "", near ? "?" : "");
-	else if (!d->rdma_address[0])
-		doctor_add(d, bad(d), RDMA, "address",
-			   "no active port has an IPv4 or global IPv6 address; give its network interface (InfiniBand: "
-			   "that of IPoIB, such as ib0) one (ip addr add ...) and bring it up");
 	else
-		doctor_add(d, DOCTOR_OK, RDMA, "address", "rdma:%s", d->rdma_address);
+		choose_address(d);
 }
 
 void doctor_rdma(struct doctor *d)

@@ -91,6 +91,13 @@ static int send_one(struct end *e, const void *body, uint64_t bytes, uint64_t in
 	return link_send(e->link, &h, body, 0);
 }
 
+/* Another one for each row, so that what is left of one is no echo of the next. */
+static void fill(unsigned char *body, size_t n, size_t row)
+{
+	for (size_t i = 0; i < n; i++)
+		body[i] = (unsigned char)((i + 1) * (2 * row + 3) >> 3 ^ (row + 1) * 0x5b ^ i);
+}
+
 static int answer(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
 {
 	struct end *e = owner;
@@ -128,20 +135,22 @@ static void step(struct end *e)
 
 /* --- the process that answers --------------------------------------------------------- */
 
+/* @from: the other process, which says where to, and is told what went wrong. */
 static int serve(int from, enum link_bench_wait wait, size_t max_bytes)
 {
 	static const struct link_events answering = {on_header, answer, on_sent, on_closed};
-	struct end e = {.wait = wait, .body = malloc(max_bytes)};
+	struct end e = {.wait = wait, .body = calloc(1, max_bytes)};
+	struct err err = {"out of memory"};
 	char addr[256] = "";
-	struct err err;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGPIPE, SIG_IGN);
-	if (!e.body || read(from, addr, sizeof(addr) - 1) <= 0)
+	if (read(from, addr, sizeof(addr) - 1) <= 0)
 		return 1;
-	memset(e.body, 1, max_bytes);
-	if (link_connect(addr, 10000, &answering, &e, &e.link, &err))
+	if (!e.body || link_connect(addr, 10000, &answering, &e, &e.link, &err)) {
+		send(from, err.text, strlen(err.text), MSG_NOSIGNAL);
 		return 1;
+	}
 	while (!e.closed)
 		step(&e);
 	link_free(e.link);
@@ -157,6 +166,13 @@ static int lost(const struct end *e, struct err *err)
 		return err_set(err, -e->code, "the link broke during the self-test: %s", e->err.text);
 	return err_set(err, ETIMEDOUT, "nothing came through for %llu s",
 		       (unsigned long long)(PATIENCE_NS / NS_PER_S));
+}
+
+static int not_sent(const struct end *e, int rc, struct err *err)
+{
+	if (e->closed)
+		return lost(e, err);
+	return err_set(err, -rc, "a message cannot be sent: %s", strerror(-rc));
 }
 
 static int until_received(struct end *e, uint64_t n, struct err *err)
@@ -197,7 +213,9 @@ static int measure_latency(const struct link_bench *b, struct end *e, const void
 		if (n >= LEAST && start_ns - begin_ns > b->limit_ns)
 			break;
 		rc = send_one(e, body, r->bytes, ECHO);
-		rc = until_received(e, e->n_received + 1, err);
+		rc = rc ? not_sent(e, rc, err) : until_received(e, e->n_received + 1, err);
+		if (rc)
+			break;
 		if (i >= warm || clock_now_ns() - begin_ns > b->limit_ns / 2)
 			us[n++] = (double)(clock_now_ns() - start_ns) / 2e3;
 	}
@@ -223,8 +241,9 @@ static int run_batch(struct end *e, const void *body, uint64_t bytes, uint64_t n
 			if (e->closed || clock_now_ns() - start_ns > PATIENCE_NS)
 				return lost(e, err);
 		}
-		if (send_one(e, body, bytes, i == n - 1 ? ACK : KEEP))
-			return lost(e, err);
+		rc = send_one(e, body, bytes, i == n - 1 ? ACK : KEEP);
+		if (rc)
+			return not_sent(e, rc, err);
 	}
 	rc = until_received(e, acked + 1, err);
 	if (!rc)
@@ -268,17 +287,23 @@ static bool has_ended(pid_t child)
 	return waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
 }
 
-static int accept_peer(struct listener *l, struct end *e, pid_t child, struct err *err)
+/* @to: the child, which may have said why it cannot come. */
+static int accept_peer(struct listener *l, struct end *e, pid_t child, int to, struct err *err)
 {
 	static const struct link_events events = {on_header, on_frame, on_sent, on_closed};
 	uint64_t due_ns = clock_now_ns() + 10 * NS_PER_S;
 	struct pollfd p = {.fd = listener_fd(l), .events = POLLIN};
+	char why[ERR_TEXT_MAX];
 	int rc;
 
 	while ((rc = link_accept(l, &events, e, &e->link, err)) == -EAGAIN) {
-		if (clock_now_ns() > due_ns || has_ended(child))
-			return err_set(err, ETIMEDOUT, "the other process could not connect to %s",
-				       listener_addr(l));
+		if (clock_now_ns() > due_ns || has_ended(child)) {
+			ssize_t got = recv(to, why, sizeof(why) - 1, MSG_DONTWAIT);
+
+			why[got > 0 ? got : 0] = '\0';
+			return err_set(err, ETIMEDOUT, "the other process could not connect to %s%s%s",
+				       listener_addr(l), got > 0 ? ": " : "", why);
+		}
 		poll(&p, 1, SLEEP_MS);
 	}
 	return rc;
@@ -297,12 +322,11 @@ static int measure(const struct link_bench *b, struct listener *l, pid_t child, 
 	else if (send(to, addr, strlen(addr), MSG_NOSIGNAL) < 0)
 		rc = err_set(err, errno, "the other process: %s", strerror(errno));
 	else
-		rc = accept_peer(l, &e, child, err);
-	if (!rc) {
-		memset(body, 1, max_bytes);
+		rc = accept_peer(l, &e, child, to, err);
+	if (!rc)
 		memset(e.body, 0, max_bytes);
-	}
 	for (size_t i = 0; i < n && !rc; i++) {
+		fill(body, rows[i].bytes, i);
 		rc = measure_latency(b, &e, body, &rows[i], err);
 		if (!rc && memcmp(e.body, body, rows[i].bytes) != 0)
 			rc = err_set(err, EBADMSG, "a body of %llu bytes came back changed",

@@ -22,7 +22,7 @@ struct link_bench {
 };
 
 struct link_bench_row {
-	uint64_t bytes;
+	uint64_t bytes; /* at least 1 */
 	double p50_us, p99_us;  /* one way: half of a round trip */
 	double gbytes_per_s;    /* 10^9 bytes of bodies, the median batch */
 	double messages_per_s;

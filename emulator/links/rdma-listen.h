@@ -1,4 +1,4 @@
-/* Inside links/: how endpoint.c gets rdma links, without the headers of libibverbs. */
+/* Inside links/, and for nbox doctor: how endpoint.c gets rdma links, without the headers of libibverbs. */
 #pragma once
 
 #include <sys/socket.h>

@@ -31,6 +31,10 @@ else
 	is "$(fact rdma.measured)" True "... and measured"
 	is "$(fact "$device-port-1.is_active")" True "its port is active"
 	is "$(fact "$device-port-1.active_mtu_bytes")" "$(ibv_devinfo -d "$device" | sed -n 's/.*active_mtu:[[:space:]]*\([0-9]*\).*/\1/p')" "its MTU is ibv_devinfo's"
+	exits 1 "a port that it has not" env NBOX_IB_PORT=9 "$NBOX" doctor --no-self-test --link rdma --hca "$device"
+	says "WRONG  address" "... has no address"
+	exits 1 "a variable that is wrong" env NBOX_IB_PORT=many "$NBOX" doctor --no-self-test --device host
+	says "NBOX_IB_PORT" "... is named"
 	exits 1 "one letter is wrong" "$NBOX" doctor --no-self-test --hca "${device}x"
 	says "did you mean $device?" "... with a suggestion"
 	exits 1 "no locked memory for a user" setpriv --reuid 65534 --clear-groups --bounding-set -all sh -c "ulimit -l 64; '$NBOX' doctor --no-self-test --link rdma"
@@ -58,6 +62,9 @@ says "did you mean 'rdma'" "... with a suggestion"
 exits 2 "a value is missing" "$NBOX" doctor --hca
 exits 1 "a device that is not there" "$NBOX" doctor --no-self-test --hca no_such_device
 says "WRONG" "... is wrong"
+mkdir -p $'odd\xff' && cp "$NBOX" $'odd\xff/nbox'
+exits 1 "a folder whose name is no UTF-8, without nboxd" $'odd\xff/nbox' doctor --no-self-test --device host
+says "WRONG  parts" "... is told of"
 exits 1 "the same by its variable" env NBOX_IB_HCA=no_such_device "$NBOX" doctor --no-self-test
 exits 1 "an NCCL that is not there" env NBOX_NCCL=/nonexistent/libnccl.so.2 "$NBOX" doctor --no-self-test
 says "NBOX_NCCL names no NCCL" "... with the reason"
