@@ -119,7 +119,9 @@ static void on_listen(evutil_socket_t fd, short what, void *ctx)
 		if (r != -EAGAIN)
 			s->tick_ns = 0;
 	}
-	if (r < 0 && r != -EAGAIN)
+	if (r == LINK_LISTENS_AGAIN || r == -ENODEV)
+		server_warn(s, "%s", err.text);
+	else if (r < 0 && r != -EAGAIN)
 		server_warn_stranger(s, "cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
 }
 

@@ -425,7 +425,7 @@ int worker_accept(struct server *s, struct listener *from, struct err *err)
 		return err_set(err, ENOMEM, "out of memory");
 	w->server = s;
 	r = link_accept(from, &worker_link_events, w, &w->link, err);
-	if (r < 0) {
+	if (r) {
 		free(w);
 		return r;
 	}

@@ -238,5 +238,7 @@ int link_accept(struct listener *l, const struct link_events *ev, void *owner,
 	if (!l->rdma)
 		return accept_socket(l, ev, owner, ret, err);
 	rc = rdma_accept_link(l->rdma, ev, owner, ret, err);
+	if (rc == -ENODEV || rc == LINK_LISTENS_AGAIN) /* no connection's, the listener's */
+		return rc;
 	return rc && rc != -EAGAIN ? err_prefix(err, rc, "%s: a connection was refused", l->text) : rc;
 }

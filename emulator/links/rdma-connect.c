@@ -158,6 +158,8 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 			set_state(r, RDMA_UP);
 		return 0;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		if (r->dev)
+			r->dev->is_gone = true;
 		return err_set(err, ENODEV, "the device was removed");
 	case RDMA_CM_EVENT_DISCONNECTED:
 		r->is_disconnected = true;
@@ -296,7 +298,9 @@ int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct l
 
 struct rdma_listener {
 	struct rdma_hub *hub; /* shared with the links that were accepted */
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id; /* NULL: its device was removed, and is not back */
+	struct sockaddr_storage at; /* with the real port */
+	uint64_t tried_tick;
 };
 
 static int listen_one(struct rdma_hub *h, const struct sockaddr *at, struct rdma_cm_id **ret,
@@ -358,6 +362,13 @@ static int listen_at_device(struct rdma_hub *h, const char *port, struct rdma_cm
 	return listen_one(h, (struct sockaddr *)&at, ret, err);
 }
 
+static void name_listener(const struct rdma_listener *l, char *buf, size_t size)
+{
+	const struct sockaddr *at = (const struct sockaddr *)&l->at;
+
+	name_address(at, address_length(at), buf, size);
+}
+
 int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, char *text, size_t size,
 		struct err *err)
 {
@@ -376,18 +387,55 @@ int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, ch
 		rdma_hub_leave(l->hub);
 		return rc;
 	}
-	name_address(&l->id->route.addr.src_addr, address_length(&l->id->route.addr.src_addr), text,
-		     size);
+	memcpy(&l->at, &l->id->route.addr.src_storage, sizeof(l->at));
+	name_listener(l, text, size);
 	l->hub->listening = l->id;
 	*ret = steal_ptr(l);
 	return 0;
 }
 
+static void stop_listening(struct rdma_listener *l)
+{
+	if (!l->id)
+		return;
+	l->hub->v->cm_destroy_id(l->id);
+	rdma_counts.gone[RDMA_IDS]++;
+	l->hub->listening = NULL;
+	l->id = NULL;
+}
+
+/* The device was removed: what was bound to it stays deaf when it is back. */
+static int on_removal(struct rdma_listener *l, struct err *err)
+{
+	char name[LINK_PEER_MAX];
+
+	stop_listening(l);
+	l->tried_tick = l->hub->ticks;
+	name_listener(l, name, sizeof(name));
+	return err_set(err, ENODEV, "the RDMA device of %s was removed: nobody can connect until it is back "
+		       "with that address", name);
+}
+
+/* About once a second. Return: LINK_LISTENS_AGAIN, with the sentence; -EAGAIN. */
+static int listen_again(struct rdma_listener *l, struct err *err)
+{
+	char name[LINK_PEER_MAX];
+	struct err why;
+
+	if (l->tried_tick == l->hub->ticks)
+		return -EAGAIN;
+	l->tried_tick = l->hub->ticks;
+	if (listen_one(l->hub, (struct sockaddr *)&l->at, &l->id, &why))
+		return -EAGAIN;
+	l->hub->listening = l->id;
+	name_listener(l, name, sizeof(name));
+	err_set(err, 0, "the RDMA device of %s is back, and is listened at", name);
+	return LINK_LISTENS_AGAIN;
+}
+
 void rdma_listener_close(struct rdma_listener *l)
 {
-	l->hub->v->cm_destroy_id(l->id);
-	l->hub->listening = NULL;
-	rdma_counts.gone[RDMA_IDS]++;
+	stop_listening(l);
 	rdma_hub_leave(l->hub);
 	free(l);
 }
@@ -512,17 +560,13 @@ int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void
 		     struct link **ret, struct err *err)
 {
 	struct rdma_request *q;
-	char name[LINK_PEER_MAX];
 	int rc;
 
 	rdma_hub_look(l->hub);
-	if (rdma_hub_take_removal(l->hub)) {
-		const struct sockaddr *at = &l->id->route.addr.src_addr;
-
-		name_address(at, address_length(at), name, sizeof(name));
-		return err_set(err, ENODEV, "the RDMA device of %s was removed: nobody can connect to it any "
-			       "more; start it again when the device is back", name);
-	}
+	if (rdma_hub_take_removal(l->hub))
+		return on_removal(l, err);
+	if (!l->id)
+		return listen_again(l, err);
 	do {
 		rdma_hub_take_request(l->hub, &q);
 		if (!q)

@@ -148,6 +148,7 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e)
 {
 	switch ((int)e->event_type) {
 	case IBV_EVENT_DEVICE_FATAL:
+		d->is_gone = true;
 		all_fail(d, -ENODEV, "the device failed or was removed (IBV_EVENT_DEVICE_FATAL)");
 		break;
 	case IBV_EVENT_CQ_ERR:

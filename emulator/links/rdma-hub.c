@@ -235,7 +235,7 @@ int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entrie
 	uint32_t more;
 	int rc;
 
-	for (d = h->devs; d && d->ctx->device != ctx->device; d = d->next)
+	for (d = h->devs; d && (d->is_gone || d->ctx->device != ctx->device); d = d->next)
 		;
 	if (!d) {
 		rc = dev_new(h, ctx->device, &d, err);
@@ -259,6 +259,28 @@ int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entrie
 	d->cq_used += entries;
 	*ret = d;
 	return 0;
+}
+
+void rdma_dev_is_gone(struct rdma_hub *h, const struct ibv_device *device)
+{
+	for (struct rdma_dev *d = h->devs; d; d = d->next)
+		if (d->ctx->device == device)
+			d->is_gone = true;
+}
+
+/* Some drivers cannot remove a device while somebody has it open. */
+static void drop_gone_devices(struct rdma_hub *h)
+{
+	struct rdma_dev **at = &h->devs, *d;
+
+	while ((d = *at)) {
+		if (!d->is_gone || d->cq_used) {
+			at = &d->next;
+			continue;
+		}
+		*at = d->next;
+		dev_free(d);
+	}
 }
 
 static struct rdma_qp **bucket(struct rdma_dev *d, uint32_t number)
@@ -419,6 +441,8 @@ static void read_cm(struct rdma_hub *h)
 		if (id->context)
 			rdma_on_cm_event(id->context, e);
 		else if (id == h->listening && e->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+			if (id->verbs)
+				rdma_dev_is_gone(h, id->verbs->device);
 			h->is_removed = true;
 			eventfd_write(h->request_fd, 1);
 		}
@@ -448,6 +472,7 @@ static void read_timer(struct rdma_hub *h)
 		next = r->next;
 		rdma_on_tick(r);
 	}
+	drop_gone_devices(h);
 }
 
 void rdma_hub_look(struct rdma_hub *h)
@@ -510,11 +535,12 @@ void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret)
 
 bool rdma_hub_take_removal(struct rdma_hub *h)
 {
-	bool is_removed = h->is_removed;
 	eventfd_t unused;
 
+	if (!h->is_removed)
+		return false;
 	h->is_removed = false;
-	if (is_removed && !h->requests)
-		eventfd_read(h->request_fd, &unused);
-	return is_removed;
+	drop_requests(h);
+	eventfd_read(h->request_fd, &unused);
+	return true;
 }

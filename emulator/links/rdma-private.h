@@ -82,6 +82,7 @@ struct rdma_dev {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	uint32_t cq_entries, cq_used;
+	bool is_gone; /* removed or failed: goes when its last link has */
 	uint32_t n_notifies; /* requested and not yet read from the channel */
 	enum { NOT_ARMED, ARMED_FOR_PEER, ARMED_FOR_ALL } armed;
 	uint64_t ports_down; /* bit p: port p, as its events say */
@@ -115,7 +116,7 @@ struct rdma_hub {
 	struct rdma_dev *devs;
 	struct rdma_link *links;
 	struct rdma_request *requests, **last_request;
-	const struct rdma_cm_id *listening; /* the listener's, which owns it; NULL: none */
+	const struct rdma_cm_id *listening; /* the listener's, which owns it; NULL: none (now) */
 	bool is_removed; /* its device, and nobody was told yet */
 };
 
@@ -233,8 +234,11 @@ bool rdma_dev_arm(struct rdma_dev *d, bool for_all);
 void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q);
 void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q);
 void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret);
-/* Once: whether the device that is listened at was removed. */
+/* Once: whether the device that is listened at was removed. Requests that came over it are
+ * dropped. */
 bool rdma_hub_take_removal(struct rdma_hub *h);
+/* The device is of no use any more. */
+void rdma_dev_is_gone(struct rdma_hub *h, const struct ibv_device *device);
 
 /* --- rdma-region.c: the registration cache --------------------------------------- */
 

@@ -182,6 +182,10 @@ int fake_cm_bind_addr(struct rdma_cm_id *rid, struct sockaddr *a)
 	uint32_t net = ntohl(in->sin_addr.s_addr) >> 8;
 	int rc = 0;
 
+	if (fake_faults.bind_errno) {
+		errno = fake_faults.bind_errno;
+		return -1;
+	}
 	/* networks for examples: nobody's, and of a card without RDMA */
 	if (in->sin_family == AF_INET && (net == 0xcb0071 || net == 0xc00002)) {
 		errno = net == 0xc00002 ? ENODEV : EADDRNOTAVAIL;

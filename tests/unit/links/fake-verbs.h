@@ -36,6 +36,7 @@ extern struct fake_faults {
 	bool drop_establish;      /* the last word of a connection is lost */
 	bool drop_answer;         /* requests are never answered */
 	uint32_t n_given_up;      /* so many requests were given up when they are accepted */
+	int bind_errno;           /* nobody can listen */
 	enum rdma_cm_event_type cm_event; /* instead of what it ends: ADDR_, ROUTE_, CONNECT_ERROR */
 	int cm_status;
 	void (*edit_hello)(struct rdma_hello *h, bool is_answer); /* on its way */

@@ -40,13 +40,24 @@ static void events_that_end_an_attempt(void **state)
 	}
 }
 
-/* Links that are up; and the listener, which says so once, and then nobody comes. */
+static void tick_hub(struct rdma_hub *h)
+{
+	const struct itimerspec at_once = {.it_value.tv_nsec = 1};
+
+	assert_int_equal(timerfd_settime(h->timer_fd, 0, &at_once, NULL), 0);
+	assert_int_equal(poll(&(struct pollfd){.fd = h->timer_fd, .events = POLLIN}, 1, 20000), 1);
+}
+
+/* Links that are up; and the listener, which says so once, and once that it is back: at the same address, with
+ * nothing kept open of the device that went. */
 static void a_device_is_removed(void **state)
 {
 	struct rdma_options o = use_options();
 	struct link *link = NULL;
+	struct rdma_hub *h;
 	struct err err;
 	struct ends e;
+	char addr[64];
 
 	(void)state;
 	o.reconnect = 5; /* there is nothing to come back to */
@@ -61,8 +72,31 @@ static void a_device_is_removed(void **state)
 	/* whoever read the event, the listener wakes */
 	assert_int_equal(poll(&(struct pollfd){.fd = listener_fd(e.l), .events = POLLIN}, 1, 20000), 1);
 	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), -ENODEV);
-	expect_words(err.text, "rdma:127.0.0.1:", "nobody can connect to it any more");
+	expect_words(err.text, "rdma:127.0.0.1:", "nobody can connect until it is back");
 	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), -EAGAIN);
+	snprintf(addr, sizeof(addr), "%s", listener_addr(e.l));
+	h = rdma_of(e.a.link)->hub; /* the listener's */
+	e.a.link = link_free(e.a.link);
+	e.b.link = link_free(e.b.link);
+	fake_faults.bind_errno = ENODEV;
+	tick_hub(h);
+	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), -EAGAIN);
+	assert_null(h->devs);
+	assert_int_equal(fake_leaks(), 0); /* while it is away nothing of it is held */
+
+	fake_faults.bind_errno = 0;
+	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), -EAGAIN); /* not twice in a second */
+	tick_hub(h);
+	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), LINK_LISTENS_AGAIN);
+	expect_words(err.text, addr, "is back");
+	assert_string_equal(listener_addr(e.l), addr);
+	peer_deinit(&e.a);
+	peer_deinit(&e.b);
+	peer_init(&e.a, 1);
+	peer_init(&e.b, 1);
+	assert_int_equal(ends_meet(&e, connect_b, &err), 0);
+	assert_int_equal(e.rc, 0);
+	move(&e, 5);
 	ends_close(&e);
 }
 
