@@ -1,6 +1,7 @@
 #include "shim/payload-gpu.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -13,6 +14,8 @@
 static struct {
 	int ordinal;
 	bool is_known, is_used;
+	uint64_t bytes; /* that the link has */
+	char decided[400];
 	struct device_shared areas[N_AREAS]; /* base NULL: free */
 } g = {.ordinal = DEVICE_NONE};
 
@@ -41,6 +44,7 @@ static int alloc(uint64_t bytes, struct link_gpu_memory *ret, struct err *err)
 	rc = dev->alloc_shared(g.ordinal, bytes, LINK_GPU_ALIGN, a);
 	if (rc)
 		return err_set(err, -rc, "%s", dev->why());
+	g.bytes += bytes;
 	*ret = (struct link_gpu_memory){
 		.base = a->base, .bytes = bytes, .dmabuf_fd = a->dmabuf_fd, .cookie = a};
 	return 0;
@@ -52,6 +56,7 @@ static void give_back(const struct link_gpu_memory *m)
 
 	if (g.is_used) /* see the header: it stays */
 		return;
+	g.bytes -= m->bytes;
 	device_chosen()->free_shared(a);
 	memset(a, 0, sizeof(*a));
 }
@@ -93,17 +98,29 @@ int payload_gpu_open(struct link *l, const char *addr, int timeout_ms, const str
 	struct err why = {""};
 	int rc;
 
-	if (env_get()->payload_memory == PAYLOAD_HOST)
+	if (env_get()->payload_memory == PAYLOAD_HOST) {
+		if (link_reaches_gpus(l))
+			snprintf(g.decided, sizeof(g.decided), "host (NBOX_PAYLOAD_MEMORY)");
 		return 0;
+	}
 	rc = try(l, addr, timeout_ms, ev, owner, ret_back, &why);
 	if (!rc) {
 		g.is_used = true;
 		log_info("payload: bodies lie in memory of GPU %d", g.ordinal);
+		snprintf(g.decided, sizeof(g.decided), "device (%g MiB of the GPU registered, each worker)",
+			 (double)g.bytes / (1 << 20));
 		return 0;
 	}
 	if (env_get()->payload_memory == PAYLOAD_DEVICE)
 		return err_set(err, -rc, "NBOX_PAYLOAD_MEMORY=device: %.400s; auto would use the host's",
 			       why.text);
 	log_info("payload: bodies lie in memory of the host: %s", why.text);
+	if (link_reaches_gpus(l))
+		snprintf(g.decided, sizeof(g.decided), "host (%.380s)", why.text);
 	return 0;
+}
+
+const char *payload_gpu_decided(void)
+{
+	return g.decided;
 }

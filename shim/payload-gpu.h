@@ -24,3 +24,5 @@ void payload_gpu_is(int ordinal);
 int payload_gpu_open(struct link *l, const char *addr, int timeout_ms, const struct link_events *ev,
 		     void *owner, struct link **ret_back, struct err *err);
 bool payload_gpu_is_used(void);
+/* What was decided, and why, for the summary; "": nothing was to decide, the link has no device. */
+const char *payload_gpu_decided(void);

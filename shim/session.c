@@ -170,6 +170,19 @@ static int open_back(struct err *err)
 	return waited(rc, err);
 }
 
+/* Where the bodies of messages lie is said in the summary. */
+static void note_payload(void)
+{
+	struct wire_text text = {.code = 1}; /* any but 0 */
+	struct wire_hdr h;
+
+	if (!payload_gpu_decided()[0])
+		return;
+	snprintf(text.text, sizeof(text.text), WIRE_NOTE_PAYLOAD "%s", payload_gpu_decided());
+	wire_hdr_init(&h, WIRE_NOTE, sizeof(text));
+	link_send_copy(g.link, &h, &text);
+}
+
 static int on_welcome(const struct link *l, const struct wire_welcome *w, struct err *err)
 {
 	int rc;
@@ -190,6 +203,7 @@ static int on_welcome(const struct link *l, const struct wire_welcome *w, struct
 	rc = w->exchange == EXCHANGE_PAYLOAD ? open_back(err) : 0;
 	if (rc)
 		return rc;
+	note_payload();
 	g.needs_back = g.back != NULL;
 	if (g.back) {
 		note_fds();

@@ -6,12 +6,21 @@
 #include <string.h>
 
 #include "engine/record.h"
+#include "wire/wire.h"
 
 static FILE *open_beside(const char *dir, const char *name)
 {
 	char path[PATH_MAX];
 
 	return dir && snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) ? fopen(path, "re") : NULL;
+}
+
+/* Workers may differ. */
+static void add_payload_memory(struct report *r, const char *what)
+{
+	size_t used = strlen(r->payload_memory);
+
+	snprintf(r->payload_memory + used, sizeof(r->payload_memory) - used, "%s%s", used ? "; " : "", what);
 }
 
 /* What workers had to say (notes.txt). */
@@ -22,7 +31,10 @@ static void add_notes(struct report *r, const char *dir)
 
 	while (f && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = 0;
-		report_warn(r, "%s", line);
+		if (!strncmp(line, WIRE_NOTE_PAYLOAD, strlen(WIRE_NOTE_PAYLOAD)))
+			add_payload_memory(r, line + strlen(WIRE_NOTE_PAYLOAD));
+		else
+			report_warn(r, "%s", line);
 	}
 	if (f)
 		fclose(f);

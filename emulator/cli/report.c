@@ -289,6 +289,8 @@ void report_print(const struct report *r, FILE *to)
 		fprintf(to, "   model          none: the virtual network takes no time; `nbox models` lists others\n");
 	fprintf(to, "   data           %s%s%s%s\n", wire_data_name(h->data), h->data_for[0] ? " (" : "",
 		h->data_for, h->data_for[0] ? ")" : "");
+	if (r->payload_memory[0])
+		fprintf(to, "   payload        in memory of the %s\n", r->payload_memory);
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		fprintf(to, "   warning: %s\n", r->warnings[i]);
 }
@@ -334,6 +336,8 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "warnings", warnings);
 	if (o && r->network[0])
 		json_object_set_new(o, "network", json_string(r->network));
+	if (o && r->payload_memory[0])
+		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && exit_code >= 0)
 		json_object_set_new(o, "exit_code", json_integer(exit_code));
 	if (!o)

@@ -46,6 +46,7 @@ struct report {
 	uint32_t n_comms;
 	uint32_t rank;                 /* world rank that is looked at */
 	char network[160];             /* in words; "": not known */
+	char payload_memory[512];      /* where bodies lay, in words; "": not over rdma */
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][512];
 };

@@ -49,9 +49,11 @@ enum wire_type {
 	WIRE_CONN,       /* host NCCL: struct wire_conn, first frame of a connection */
 	WIRE_BOOT,       /* host NCCL: bootstrap exchange, body defined there */
 	WIRE_GROUP,      /* w->d struct wire_group + n_ranks x uint32 world ranks */
-	WIRE_NOTE,       /* w->d struct wire_text: to be known of the run, for its summary */
+	WIRE_NOTE,       /* w->d struct wire_text: to be known of the run, for its summary: a warning, or ... */
 	WIRE_TYPE_END
 };
+/* ... when it begins so, where bodies lay in exchange payload over rdma, and why. */
+#define WIRE_NOTE_PAYLOAD "payload memory: "
 
 const char *wire_type_name(uint32_t type); /* "?" for unknown ones */
 

@@ -20,6 +20,12 @@ is "$(wc -l <none-shm.csv | awk '{ print ($1 > 10) }')" 1 "there were ops"
 # (python takes 20 s to start in an emulated machine)
 is "$(tr -d ' "{}\n' <payload-rdma/summary.json | grep -oE '\b(world_size|nodes|real_ranks|exit_code|seed|data):[^,]*' | sort | tr '\n' ' ')" \
 	"data:mirror exit_code:0 nodes:8 real_ranks:2 seed:5 world_size:16 " "the summary of one"
+says "payload        in memory of the host (this process has no GPU" "where bodies lay is in the summary, and why"
+is "$(grep -c '"payload_memory": "host (this process has no GPU' payload-rdma/summary.json) $(grep -c payload_memory messages-rdma/summary.json)" "1 0" "and in its JSON"
+# shellcheck disable=SC2086
+exits 0 "bodies in memory of a GPU (of the emulated driver)" timeout 100 env LD_PRELOAD="$BUILD/tests/func/shim/as-driver/libcuda.so.1" "$NBOX" run --nodes 2 --gpus-per-node 1 --exchange payload \
+	--link rdma --device cuda --out gpu -- $perf
+says "payload        in memory of the device (" "is said, too"
 
 # an address says which link it is; beside another one the first is taken
 job=(sh -c 'echo "${NBOX_ADDR%:*}" >'"$tmp"'/addr; exit 7')

@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "cli/report.h"
 #include "members/members.h"
+#include "wire/wire.h"
 
 /* The smallest period of the longest stretch, by trying everything. */
 static uint64_t slow_period(const uint64_t *s, uint64_t n)
@@ -177,6 +178,32 @@ static void test_warnings(void **state)
 	assert_int_equal(rep.n_warnings, 3);
 }
 
+/* What workers told: warnings, but for where bodies lay. */
+static void test_notes(void **state)
+{
+	char dir[] = "/tmp/nbox-report-XXXXXX", path[64];
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/" RECORD_NOTES, dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(WIRE_NOTE_PAYLOAD "device (8 MiB)\nsomething else\n" WIRE_NOTE_PAYLOAD "host (no GPU)\n", f);
+	assert_int_equal(fclose(f), 0);
+	make_record(&rec, rows);
+	assert_int_equal(report_make(&rec, &rep), 0);
+	report_outcome(&rep, 0, dir);
+	assert_string_equal(rep.payload_memory, "device (8 MiB); host (no GPU)");
+	assert_int_equal(rep.n_warnings, 1);
+	assert_string_equal(rep.warnings[0], "something else");
+	unlink(path);
+	rmdir(dir);
+}
+
 static void test_json_has_the_keys(void **state)
 {
 	static const char *const keys[] = { "world_size", "nodes", "real_ranks", "ops", "iterations",
@@ -279,7 +306,7 @@ int main(void)
 		cmocka_unit_test(test_no_period_in_what_does_not_repeat),
 		cmocka_unit_test(test_exposed),
 		cmocka_unit_test(test_report_of_a_regular_run),
-		cmocka_unit_test(test_warnings),
+		cmocka_unit_test(test_warnings), cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_json_has_the_keys),
 	};
 
