@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,8 +217,9 @@ static void use_store(const char *port)
 	close(fd);
 }
 
-/* As many silent connections as nboxd has places or descriptors for: who speaks gets one of theirs. */
-static void silent_ones(rlim_t n_fds, size_t n_links, size_t n_store)
+/* More silent connections than nboxd has places or descriptors for: who speaks gets one of theirs. @n_ousted: so
+ * many of them at least had to go for the last ones. */
+static void silent_ones(rlim_t n_fds, size_t n_links, size_t n_store, size_t n_ousted)
 {
 	CLEANUP(freep) int *fds = calloc(n_links + n_store, sizeof(*fds));
 	const char *args[] = {"--nodes", "2", "--gpus-per-node", "3", "--addr", "tcp:127.0.0.1:0",
@@ -233,6 +235,9 @@ static void silent_ones(rlim_t n_fds, size_t n_links, size_t n_store)
 		assert_int_equal(prlimit(d.pid, RLIMIT_NOFILE, &(struct rlimit){n_fds, n_fds}, NULL), 0);
 	for (size_t i = 0; i < n_links + n_store; i++)
 		fds[i] = dial(i < n_links ? port : store_port);
+	/* nearly all have been accepted then: nobody younger than who comes now is still to be */
+	if (poll(&(struct pollfd){.fd = fds[n_ousted - 1], .events = POLLIN}, 1, 60000) != 1)
+		fail_msg("silent connection %zu of %zu was not hung up", n_ousted, n_links + n_store);
 	fake_connect(&f[0], d.addr, "");
 	assert_true(fakes_got(f, 1, WIRE_WELCOME, 1));
 	use_store(store_port);
@@ -249,13 +254,13 @@ static void test_silent(void **state)
 	(void)state;
 	if (getenv("NBOX_TEST_RDMA"))
 		return; /* of sockets */
-	silent_ones(64, 100, 0);
-	silent_ones(64, 0, 100);
+	silent_ones(64, 100, 0, 60);
+	silent_ones(64, 0, 100, 60);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	limit.rlim_cur = limit.rlim_max;
 	if (limit.rlim_max < 8192 || setrlimit(RLIMIT_NOFILE, &limit))
 		return; /* cannot hold that many */
-	silent_ones(0, 4100, 0);
+	silent_ones(0, 4100, 0, 1);
 }
 
 int main(void)

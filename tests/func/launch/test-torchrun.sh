@@ -57,7 +57,7 @@ says "the job ended with exit code 3" "and that the figures are not of a whole j
 exits 1 "a rank that ends well before the communicator, without a launcher" timeout 60 "$NBOX" run --nodes 4 --gpus-per-node 2 --out l -- "$here/flaky" leave
 says "the process of world rank 1 has ended with exit code 0" "the other one is told who"
 # torchrun never starts one again that ended well, and that is seen; but one that is only late, in disguise, is waited for
-("$NBOX" run --quiet --nodes 4 --out late -- torchrun --nproc-per-node=2 "$here/flaky" late >late.txt 2>&1; echo "code $?" >>late.txt) &
+(timeout 150 "$NBOX" run --quiet --nodes 4 --out late -- torchrun --nproc-per-node=2 "$here/flaky" late >late.txt 2>&1; echo "code $?" >>late.txt) &
 late=$!
 exits 1 "a rank that ends well before the communicator, under torchrun" timeout 100 "$NBOX" run --nodes 4 --out l2 -- torchrun --nproc-per-node=2 "$here/flaky" leave
 says "the process of world rank 1 has ended (its launcher, pid " "the other one is told who, too"
