@@ -8,9 +8,9 @@ kernel_keeps() {
 	local what
 	for what in qp cq mr pd cm_id; do rdma resource show $what 2>/dev/null; done | grep -E 'comm \[?(nboxd|trainer|nbox-perf)' || true
 }
+keeps_nothing() { [ -z "$(kernel_keeps)" ]; }
 nothing_registered() { # nothing_registered NAME
-	local i
-	for i in 1 2 3 4 5 6 7 8 9 10; do if [ -z "$(kernel_keeps)" ]; then break; fi; sleep "0.$i"; done
+	within 60 keeps_nothing
 	is "$(kernel_keeps)" "" "$1"
 }
 loss_of() { sed -n 's/.*"loss": *\([-+0-9.e]*\).*/\1/p' "$1"; }

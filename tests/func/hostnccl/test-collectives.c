@@ -235,6 +235,6 @@ int main(int argc, char **argv)
 	int i, failed = 0;
 
 	for (i = 1; i < argc; i++)
-		failed += run_ranks(atoi(argv[i]), rank_main, NULL, -1, 60);
+		failed += run_ranks(atoi(argv[i]), rank_main, NULL, -1, 100);
 	return failed ? 1 : 0;
 }

@@ -433,7 +433,7 @@ int main(int argc, char **argv)
 			failed += threads(atoi(argv[i]));
 		for (k = 0; k < sizeof(cases) / sizeof(*cases); k++) {
 			if (!strcmp(argv[1], cases[k].name))
-				failed += run_ranks(atoi(argv[i]), cases[k].fn, NULL, -1, 60);
+				failed += run_ranks(atoi(argv[i]), cases[k].fn, NULL, -1, 100);
 		}
 	}
 	return failed ? 1 : 0;

@@ -54,12 +54,12 @@ exits 3 "a job that fails before its first op" "$NBOX" run --nodes 4 --out f -- 
 says "exit code 3 before its first op was over" "why no op was recorded"
 says "the job ended with exit code 3" "and that the figures are not of a whole job"
 # without a launcher nobody starts it again
-exits 1 "a rank that ends well before the communicator, without a launcher" timeout 60 "$NBOX" run --nodes 4 --gpus-per-node 2 --out l -- "$here/flaky" leave
+exits 1 "a rank that ends well before the communicator, without a launcher" timeout 120 "$NBOX" run --nodes 4 --gpus-per-node 2 --out l -- "$here/flaky" leave
 says "the process of world rank 1 has ended with exit code 0" "the other one is told who"
 # torchrun never starts one again that ended well, and that is seen; but one that is only late, in disguise, is waited for
 (timeout 150 "$NBOX" run --quiet --nodes 4 --out late -- torchrun --nproc-per-node=2 "$here/flaky" late >late.txt 2>&1; echo "code $?" >>late.txt) &
 late=$!
-exits 1 "a rank that ends well before the communicator, under torchrun" timeout 100 "$NBOX" run --nodes 4 --out l2 -- torchrun --nproc-per-node=2 "$here/flaky" leave
+exits 1 "a rank that ends well before the communicator, under torchrun" timeout 150 "$NBOX" run --nodes 4 --out l2 -- torchrun --nproc-per-node=2 "$here/flaky" leave
 says "the process of world rank 1 has ended (its launcher, pid " "the other one is told who, too"
 wait $late
 is "$(tail -n 1 late.txt)" "code 0" "a rank that is late is waited for"
@@ -71,7 +71,8 @@ is "$([ $code = 3 ] || [ $code = 1 ] || echo "$code $out")" "" "and gives up aft
 is "$(grep -c "a worker ended" <<<"$out")" 2 "after two attempts"
 # the agent is killed, and its workers have sessions of their own
 (cd "$tmp" && FLAKY_TEST=$tmp TORCHRUN_SESSIONS=1 "$NBOX" run --quiet --nodes 4 --out s -- torchrun --nproc-per-node=2 "$here/flaky" forever >/dev/null 2>&1) &
-for _ in $(seq 200); do [ "$(workers | wc -l)" = 2 ] && break; sleep 0.1; done
+two_run() { [ "$(workers | wc -l)" = 2 ]; }
+within 60 two_run
 is "$(workers | wc -l)" 2 "two workers run"
 agent=$(workers | head -n 1 | cut -d/ -f3)
 agent=$(awk '{ print $4 }' "/proc/$agent/stat")

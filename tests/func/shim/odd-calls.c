@@ -353,9 +353,11 @@ static void wait_until_ready(ncclComm_t comm)
 {
 	ncclResult_t state;
 
-	do
+	NCCL(ncclCommGetAsyncError(comm, &state));
+	while (state == ncclInProgress) {
+		usleep(100); /* who it waits for needs the core */
 		NCCL(ncclCommGetAsyncError(comm, &state));
-	while (state == ncclInProgress);
+	}
 	CHECK(state == ncclSuccess, "state %d: %s", (int)state, ncclGetLastError(comm));
 }
 
