@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -13,17 +14,23 @@
 #include "engine/sim.h"
 #include "engine/symmetry.h"
 
-/* alpha-beta by kind of hop: node = rank / per_node */
+#define RANKS_MAX 64
+
+/* alpha-beta by kind of hop: node = rank / per_node, or as listed */
 struct world {
 	uint32_t per_node;
 	double alpha[2], beta[2];
+	double bend[2]; /* latency a byte of the last 3 bits: as of a table, where it is no line */
+	bool is_listed;
+	uint32_t node[RANKS_MAX];
+	uint32_t n_nodes; /* of those listed */
 };
 
 static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
 {
 	const struct world *w = ctx;
 
-	return src / w->per_node != dst / w->per_node;
+	return w->is_listed ? w->node[src] != w->node[dst] : src / w->per_node != dst / w->per_node;
 }
 
 static int cost_of(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
@@ -34,7 +41,7 @@ static int cost_of(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_
 
 	(void)lane;
 	(void)index;
-	ret->latency_ns = w->alpha[hop];
+	ret->latency_ns = w->alpha[hop] + w->bend[hop] * (double)(bytes % 8);
 	ret->occupancy_ns = w->beta[hop] * (double)bytes;
 	return 0;
 }
@@ -58,7 +65,7 @@ static int by_symmetry(const struct sched *s, struct world *w, const struct bord
 	struct sim_cost cost = {cost_of, w};
 	struct symmetry y = {
 		.s = s, .cost = &cost, .hop = hop_of, .ctx = w,
-		.n_nodes = (s->n_ranks + w->per_node - 1) / w->per_node,
+		.n_nodes = w->is_listed ? w->n_nodes : (s->n_ranks + w->per_node - 1) / w->per_node,
 		.border = b, .at = at, .offset = offset,
 	};
 	struct err err = {""};
@@ -81,6 +88,22 @@ static void assert_close(double a, double b, double tolerance, const struct sche
 static uint32_t below(struct rng *r, uint32_t n)
 {
 	return (uint32_t)(rng_u64(r) % n);
+}
+
+/* As nboxd says of members that share nodes unevenly: one rank a node, which is not so. */
+static void list_nodes(struct rng *r, struct sched *s, struct world *w)
+{
+	uint32_t most = 1 + below(r, s->n_ranks);
+	bool is_seen[RANKS_MAX] = {false};
+
+	s->ranks_per_node = 1;
+	w->is_listed = true;
+	w->n_nodes = 0;
+	for (uint32_t i = 0; i < s->n_ranks; i++) {
+		w->node[i] = below(r, 2) && i ? w->node[i - 1] : below(r, most);
+		w->n_nodes += !is_seen[w->node[i]];
+		is_seen[w->node[i]] = true;
+	}
 }
 
 static void random_case(struct rng *r, struct sched *s, struct world *w)
@@ -108,8 +131,11 @@ static void random_case(struct rng *r, struct sched *s, struct world *w)
 	s->bytes = (uint64_t)s->elem_bytes * below(r, below(r, 2) ? 200 : 200000);
 	s->chunk_bytes = s->elem_bytes * (uint64_t)(1 + below(r, 3000)) * (below(r, 2) ? 16 : 1);
 	s->root = below(r, s->n_ranks);
-	w->per_node = s->ranks_per_node;
+	*w = (struct world){.per_node = s->ranks_per_node};
+	if (below(r, 4) == 0)
+		list_nodes(r, s, w);
 	for (i = 0; i < 2; i++) {
+		w->bend[i] = below(r, 4) ? 0 : rng_uniform(r) * 500;
 		w->alpha[i] = below(r, 4) ? rng_uniform(r) * 5000 : 0;
 		w->beta[i] = below(r, 6) ? rng_uniform(r) : 0;
 	}
@@ -159,7 +185,7 @@ static struct sched make(enum coll_kind kind, enum sched_algo algo, uint32_t n, 
 /* 2 (n-1) (alpha + S/n beta): with one chunk a loop and with many. */
 static void test_ring_formula(void **state)
 {
-	struct world w = {1, {1000, 1000}, {1 / 50., 1 / 50.}};
+	struct world w = {.per_node = 1, .alpha = {1000, 1000}, .beta = {1 / 50., 1 / 50.}};
 	static const uint32_t ns[] = {2, 3, 8, 64, 100, 256};
 
 	(void)state;
@@ -201,7 +227,7 @@ static int depth_of(uint32_t n, int tree)
  * each further chunk. */
 static void test_tree_formula(void **state)
 {
-	struct world w = {1, {1000, 1000}, {4 / 50., 4 / 50.}};
+	struct world w = {.per_node = 1, .alpha = {1000, 1000}, .beta = {4 / 50., 4 / 50.}};
 	static const uint32_t ns[] = {2, 3, 5, 8, 17, 64, 100};
 
 	(void)state;
@@ -227,7 +253,7 @@ static void test_tree_formula(void **state)
  * root takes them one after the other, too. */
 static void test_direct_formula(void **state)
 {
-	struct world w = {1, {1000, 1000}, {1 / 50., 1 / 50.}};
+	struct world w = {.per_node = 1, .alpha = {1000, 1000}, .beta = {1 / 50., 1 / 50.}};
 	struct sched a = make(COLL_ALLTOALL, SCHED_DIRECT, 37, 1, 1 << 20, 1 << 18);
 	struct sched g = make(COLL_GATHER, SCHED_DIRECT, 37, 1, 1 << 20, 1 << 18);
 	struct sched c = make(COLL_SCATTER, SCHED_DIRECT, 37, 1, 1 << 20, 1 << 18);
@@ -244,7 +270,7 @@ static void test_direct_formula(void **state)
 /* Broadcast down a chain: n-1 hops for the first chunk, one occupancy for each other. */
 static void test_chain_formula(void **state)
 {
-	struct world w = {1, {700, 700}, {1 / 25., 1 / 25.}};
+	struct world w = {.per_node = 1, .alpha = {700, 700}, .beta = {1 / 25., 1 / 25.}};
 	struct sched s = make(COLL_BROADCAST, SCHED_CHAIN, 33, 1, 10 << 16, 1 << 16);
 	double occupancy = (1 << 16) / 25., expected = 32 * (700 + occupancy) + 9 * occupancy,
 	       quick;
