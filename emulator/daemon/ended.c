@@ -72,9 +72,9 @@ int ended_code(const struct server *s, int64_t world_rank)
 	return code ? *code : ENDED_NOT;
 }
 
-bool ended_is(const struct server *s, int64_t world_rank)
+bool ended_is(const struct server *s, int64_t world_rank, uint64_t since_ns)
 {
-	return ended_code(s, world_rank) != ENDED_NOT || launched_is_gone(s, world_rank);
+	return ended_code(s, world_rank) != ENDED_NOT || launched_is_gone(s, world_rank, since_ns);
 }
 
 char *ended_text(const struct server *s, int64_t world_rank, char *buf, size_t size)

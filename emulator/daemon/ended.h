@@ -25,8 +25,8 @@ int ended_watch(struct server *s, int fd);
 void ended_close(struct server *s);
 /* Return: the exit code of the process that played @world_rank, as was told; ENDED_NOT. */
 int ended_code(const struct server *s, int64_t world_rank);
-/* Has it ended, as was told or is seen (launched.h)? */
-bool ended_is(const struct server *s, int64_t world_rank);
+/* Has it ended, as was told or is seen by one who waits since @since_ns (launched.h)? */
+bool ended_is(const struct server *s, int64_t world_rank, uint64_t since_ns);
 /* "has ended with exit code 3". Return: @buf. */
 char *ended_text(const struct server *s, int64_t world_rank, char *buf, size_t size);
 #define ENDED_TEXT_MAX 128

@@ -119,10 +119,10 @@ static int64_t find_ended(const struct gather *g)
 		return -1;
 	if (g->n_ranks == s->config->world)
 		for (size_t i = 0; i < s->cluster.n_real; i++)
-			if (ended_is(s, s->cluster.real[i]) && !has_come(g, s->cluster.real[i]))
+			if (ended_is(s, s->cluster.real[i], g->first_ns) && !has_come(g, s->cluster.real[i]))
 				return s->cluster.real[i];
 	for (uint32_t i = 0; told && i < told->n; i++)
-		if (ended_is(s, told->world_ranks[i]) && !has_come(g, told->world_ranks[i]))
+		if (ended_is(s, told->world_ranks[i], g->first_ns) && !has_come(g, told->world_ranks[i]))
 			return told->world_ranks[i];
 	return -1;
 }

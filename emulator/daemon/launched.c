@@ -23,6 +23,7 @@
 #include "daemon/worker.h"
 
 #define WAIT_NS (4 * NS_PER_S) /* before the first look, and between two */
+#define AGAIN_NS (500 * NS_PER_MS)
 #define MISSES_GONE 2
 #define PARENTS_MAX 16
 
@@ -31,11 +32,13 @@ static const char *const alike[] = {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTE
 #define VALUE_MAX 256
 
 struct look {
+	uint64_t begun_ns;
 	pid_t agent;
 	char values[ARRAY_SIZE(alike)][VALUE_MAX];
 	uint32_t n;      /* local ranks */
 	bool *is_alive;  /* owned; by local rank */
-	bool is_unclear; /* a child of the agent says nothing of itself */
+	bool is_unclear; /* some process may be a rank that is missing */
+	bool is_again;   /* look again soon */
 };
 
 static bool take_values(const struct proc_env *e, struct look *ret)
@@ -81,13 +84,20 @@ static void look_at(struct look *l, pid_t pid)
 {
 	struct proc_env e;
 	char state = 0;
-	int r = proc_env_read(pid, &e);
-	const char *local = r < 0 ? NULL : proc_env_get(&e, "LOCAL_RANK");
+	pid_t parent = proc_parent(pid, &state);
+	const char *local;
 	char *end;
 	unsigned long n;
+	int r;
 
+	if (state == 'D') { /* what it holds may keep a reader of its memory waiting, for ever if it is stuck */
+		l->is_unclear = l->is_again = true;
+		return;
+	}
+	r = proc_env_read(pid, &e);
 	if (r == -ENOENT || r == -ESRCH)
 		return; /* has just ended */
+	local = r < 0 ? NULL : proc_env_get(&e, "LOCAL_RANK");
 	if (local && has_values(&e, l)) {
 		n = strtoul(local, &end, 10);
 		if (end != local && !*end && n < l->n)
@@ -95,7 +105,7 @@ static void look_at(struct look *l, pid_t pid)
 		return;
 	}
 	/* not readable, empty in the middle of an exec(), or written over: all that nbox starts has NBOX_... */
-	if ((r < 0 || !proc_env_has(&e, "NBOX_")) && proc_parent(pid, &state) == l->agent && state != 'Z')
+	if ((r < 0 || !proc_env_has(&e, "NBOX_")) && parent == l->agent && state != 'Z')
 		l->is_unclear = true;
 }
 
@@ -151,17 +161,20 @@ static void count(struct server *s, const struct look *l)
 
 	la->n_gone = 0;
 	for (uint32_t i = 0; i < l->n; i++) {
-		bool is_here = l->is_alive[i] || l->is_unclear || !is_missing(s, i);
+		struct launched_misses *m = &la->misses[i];
 
-		la->misses[i] = is_here ? 0 : la->misses[i] < MISSES_GONE ? la->misses[i] + 1 : MISSES_GONE;
-		la->n_gone += la->misses[i] == MISSES_GONE;
+		if (l->is_alive[i] || !is_missing(s, i))
+			m->n = 0;
+		else if (!l->is_unclear && m->n < MISSES_GONE && m->n++ == 0)
+			m->first_ns = l->begun_ns;
+		la->n_gone += m->n == MISSES_GONE;
 	}
 }
 
-/* Everything that is not known for sure ends it without a word. */
-static void look(struct server *s)
+/* Everything that is not known for sure ends it without a word. Return: when to look again. */
+static uint64_t look(struct server *s)
 {
-	struct look l = {.n = (uint32_t)s->cluster.n_real};
+	struct look l = {.begun_ns = clock_now_ns(), .n = (uint32_t)s->cluster.n_real};
 	CLEANUP(freep) bool *is_alive = calloc(l.n, sizeof(*is_alive));
 	pid_t pid = somebody(s);
 	struct proc_env e;
@@ -169,7 +182,7 @@ static void look(struct server *s)
 	if (!s->launched.misses)
 		s->launched.misses = calloc(l.n, sizeof(*s->launched.misses));
 	if (!is_alive || !s->launched.misses)
-		return;
+		return clock_now_ns() + WAIT_NS;
 	l.is_alive = is_alive;
 	l.is_unclear = !pid || proc_env_read(pid, &e) < 0 || !take_values(&e, &l);
 	l.agent = l.is_unclear ? 0 : find_agent(pid);
@@ -178,38 +191,40 @@ static void look(struct server *s)
 	s->launched.agent = l.agent;
 	count(s, &l);
 	log_debug("%u real ranks have no process any more", s->launched.n_gone);
+	return clock_now_ns() + (l.is_again ? AGAIN_NS : WAIT_NS);
 }
 
 void launched_tick(struct server *s, uint64_t now_ns)
 {
-	uint64_t since_ns;
+	uint64_t since_ns = waits_since_ns(s);
 	bool any = false;
 
-	if (now_ns < s->launched.next_ns)
+	if (since_ns == UINT64_MAX || now_ns < since_ns + WAIT_NS) { /* begin anew */
+		launched_deinit(s);
 		return;
-	s->launched.next_ns = now_ns + NS_PER_S / 2;
-	since_ns = waits_since_ns(s);
+	}
 	/* local ranks are ranks where they are of one node */
-	if (since_ns == UINT64_MAX || now_ns < since_ns + WAIT_NS ||
-	    s->cluster.n_real > s->config->topology.gpus_per_node)
+	if (now_ns < s->launched.next_ns || s->cluster.n_real > s->config->topology.gpus_per_node)
 		return;
 	for (size_t i = 0; i < s->cluster.n_real; i++)
 		any = any || is_missing(s, i);
 	if (!any)
 		return;
-	look(s);
-	s->launched.next_ns = clock_now_ns() + WAIT_NS;
+	s->launched.next_ns = look(s);
 }
 
-bool launched_is_gone(const struct server *s, int64_t world_rank)
+bool launched_is_gone(const struct server *s, int64_t world_rank, uint64_t since_ns)
 {
 	for (size_t i = 0; s->launched.n_gone && i < s->cluster.n_real; i++)
 		if (s->cluster.real[i] == world_rank)
-			return s->launched.misses[i] == MISSES_GONE && is_missing(s, i);
+			return s->launched.misses[i].n == MISSES_GONE && is_missing(s, i) &&
+			       s->launched.misses[i].first_ns >= since_ns;
 	return false;
 }
 
 void launched_deinit(struct server *s)
 {
 	free(s->launched.misses);
+	s->launched.misses = NULL;
+	s->launched.n_gone = 0;
 }

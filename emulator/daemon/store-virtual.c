@@ -296,7 +296,7 @@ static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 	const struct server *s = p->server->daemon;
 	char text[ENDED_TEXT_MAX], who[160], shown[KEY_SHOWN + 8];
 
-	if (rank < 0 || !ended_is(s, rank))
+	if (rank < 0 || !ended_is(s, rank, p->wait_ns))
 		return false;
 	if (now_ns < p->wait_ns + ENDED_NS) {
 		p->look_ns = p->wait_ns + ENDED_NS;

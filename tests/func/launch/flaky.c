@@ -1,7 +1,8 @@
 /* A worker that makes one communicator of the world and sums a word in it. With FLAKY=N the
  * process with LOCAL_RANK 1 ends with code 3 after its communicator in the first N attempts of
  * an elastic launcher; "early" as argument: with code 3 before it makes one; "leave": with 0
- * before it makes one, when its LOCAL_RANK is 1; "late": that one does something else for 14 s first, under another
+ * before it makes one, when its LOCAL_RANK is 1; "leave-once": in the first attempt only, and 6 s late in the
+ * next; "late": that one does something else for 14 s first, under another
  * title; "until FILE": it waits after its op until FILE is there. With another argument it sleeps
  * after its op. Both 300 s at most. Prints nothing when all is well. */
 #include <stdio.h>
@@ -61,6 +62,13 @@ int main(int argc, char **argv)
 		return 3;
 	if (argc > 1 && strcmp(argv[1], "leave") == 0 && local == 1)
 		return 0;
+	if (argc > 1 && strcmp(argv[1], "leave-once") == 0) {
+		if (local == 1 && number("TORCHELASTIC_RESTART_COUNT") == 0)
+			return 0;
+		if (local == 1)
+			sleep(6);
+		argc = 1;
+	}
 	if (argc > 1 && strcmp(argv[1], "late") == 0) {
 		if (local == 1) {
 			take_title();
