@@ -186,7 +186,7 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 
 void job_kill(struct job *j, int sig)
 {
-	j->has_signalled = true;
+	j->has_killed = j->has_killed || sig == SIGKILL;
 	for (uint32_t i = 0; i < j->n; i++)
 		if (j->pids[i] > 0) {
 			kill(-j->pids[i], SIGCONT); /* one that is stopped would not hear the other */
@@ -246,7 +246,7 @@ static uint32_t reap(struct job *j)
 			who = i;
 		}
 	}
-	is_cause = first == 128 + SIGKILL && j->exit_code < 128 && !j->has_signalled;
+	is_cause = first == 128 + SIGKILL && j->exit_code < 128 && !j->has_killed;
 	if (first != 0 && (j->exit_code == 0 || is_cause)) {
 		j->exit_code = first;
 		j->failed_proc = who;

@@ -19,7 +19,7 @@ struct job {
 	uint32_t failed_proc;      /* its number, when exit_code is not 0 */
 	int is_interrupted;        /* by a signal to nbox */
 	bool was_well;             /* at that time nobody of several had failed */
-	bool has_signalled;        /* we have: who dies of a signal may have died of ours */
+	bool has_killed;           /* we have sent SIGKILL: who dies of one may have died of ours */
 	/* May be NULL: process @proc has ended, with the exit code of a shell. */
 	void (*on_end)(void *ctx, uint32_t proc, int exit_code);
 	void *ctx;
