@@ -151,7 +151,7 @@ static void test_equals_simulation(void **state)
 	struct sched s;
 	struct world w;
 	double exact, quick;
-	uint32_t n_solved = 0, n = 3000, i;
+	uint32_t n_solved = 0, n = 800, i;
 	int rc;
 
 	(void)state;
