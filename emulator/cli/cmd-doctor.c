@@ -176,7 +176,9 @@ int cmd_doctor(int argc, char **argv)
 
 	if (!d.device)
 		d.device = "auto";
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0)
+			continue;
 		usage(stdout);
 		json_decref(d.findings);
 		return 0;

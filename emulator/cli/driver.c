@@ -14,6 +14,7 @@
 #include "base/clock.h"
 
 #define ASK_MS 20000 /* a machine of many GPUs may take several seconds */
+#define VERSION_LEAST 12000 /* as in libnbox.so */
 #define WHY_MAX sizeof(((struct driver *)NULL)->why)
 
 /* Both answers go through a pipe in one piece. */
@@ -39,7 +40,10 @@ static void ask_driver(void *answer)
 	if (version(&d->version))
 		d->version = 0;
 	code = init(0);
-	if (code)
+	if (d->version && d->version < VERSION_LEAST)
+		snprintf(d->why, sizeof(d->why), "the NVIDIA driver is of CUDA %d.%d, and the gate needs one of %d.%d at least",
+			 d->version / 1000, d->version % 1000 / 10, VERSION_LEAST / 1000, VERSION_LEAST % 1000 / 10);
+	else if (code)
 		snprintf(d->why, sizeof(d->why), "the NVIDIA driver does not start (CUDA error %d)", code);
 	else if (count(&d->n_devices) || d->n_devices == 0)
 		snprintf(d->why, sizeof(d->why), "the NVIDIA driver shows no device");

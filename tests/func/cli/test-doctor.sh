@@ -59,6 +59,7 @@ exits 2 "an unknown option" "$NBOX" doctor --jsno
 says "did you mean '--json'" "... with a suggestion"
 exits 2 "an unknown link" "$NBOX" doctor --link rmda
 says "did you mean 'rdma'" "... with a suggestion"
+exits 0 "help behind another option" "$NBOX" doctor --json --help
 exits 2 "a value is missing" "$NBOX" doctor --hca
 exits 1 "a device that is not there" "$NBOX" doctor --no-self-test --hca no_such_device
 says "WRONG" "... is wrong"
@@ -78,7 +79,8 @@ exits 0 "CUDA where there is one" "$NBOX" doctor --no-self-test --device cuda
 says "version 13.0, 8 devices" "its version and devices"
 says "device cuda" "... would be used"
 exits 0 "nbox run --device cuda" "$NBOX" run --dry-run --nodes 4 --device cuda --out dry -- true
-for what in "no-device=the NVIDIA driver shows no device" "crash=the NVIDIA driver crashes"; do
+for what in "no-device=the NVIDIA driver shows no device" "crash=the NVIDIA driver crashes" \
+	"old=the NVIDIA driver is of CUDA 11.4, and the gate needs one of 12.0 at least"; do
 	exits 1 "a driver with ${what%%=*}" env NBOX_TEST_DRIVER="${what%%=*}" "$NBOX" doctor --no-self-test --device cuda
 	says "${what#*=}" "is told"
 	exits 2 "... by nbox run, too" env NBOX_TEST_DRIVER="${what%%=*}" "$NBOX" run --dry-run --nodes 4 --device cuda --out dry -- true
