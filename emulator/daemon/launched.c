@@ -28,7 +28,9 @@
 #define PARENTS_MAX 16
 
 /* What all workers of one agent were started with alike. */
-static const char *const alike[] = {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK"};
+static const char *const alike[] = {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK",
+				    "LOCAL_WORLD_SIZE"};
+#define LOCAL_WORLD_SIZE 4
 #define VALUE_MAX 256
 
 struct look {
@@ -41,6 +43,7 @@ struct look {
 	bool is_again;   /* look again soon */
 };
 
+/* Return: false, too, where a process plays several real ranks: then there is none for each. */
 static bool take_values(const struct proc_env *e, struct look *ret)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(alike); i++) {
@@ -50,7 +53,7 @@ static bool take_values(const struct proc_env *e, struct look *ret)
 			return false;
 		strcpy(ret->values[i], value);
 	}
-	return true;
+	return strtoul(ret->values[LOCAL_WORLD_SIZE], NULL, 10) == ret->n;
 }
 
 static bool has_values(const struct proc_env *e, const struct look *l)
@@ -80,6 +83,19 @@ static pid_t find_agent(pid_t pid)
 	return 0;
 }
 
+/* Another job's agent, whose workers may have been started with the same values. Not one of whose children ours
+ * is: who has lost its parent becomes a child of nbox run. */
+static bool is_of_another(const struct look *l, pid_t agent)
+{
+	char state;
+	pid_t pid = l->agent;
+
+	for (int i = 0; i < PARENTS_MAX && pid > 1; i++, pid = proc_parent(pid, &state))
+		if (pid == agent)
+			return false;
+	return agent != 0;
+}
+
 static void look_at(struct look *l, pid_t pid)
 {
 	struct proc_env e;
@@ -98,10 +114,11 @@ static void look_at(struct look *l, pid_t pid)
 	if (r == -ENOENT || r == -ESRCH)
 		return; /* has just ended */
 	local = r < 0 ? NULL : proc_env_get(&e, "LOCAL_RANK");
-	if (local && has_values(&e, l)) {
+	/* a script between the agent and the job may have changed what it was started with */
+	if (local && (has_values(&e, l) || (parent == l->agent && state != 'Z'))) {
 		n = strtoul(local, &end, 10);
-		if (end != local && !*end && n < l->n)
-			l->is_alive[n] = true;
+		if (end != local && !*end && n < l->n && !l->is_alive[n])
+			l->is_alive[n] = !is_of_another(l, find_agent(pid)); /* overwrites e */
 		return;
 	}
 	/* not readable, empty in the middle of an exec(), or written over: all that nbox starts has NBOX_... */

@@ -2,7 +2,7 @@
  * starts its workers all at once, and one that has ended well never again alone: the others would wait for it
  * until their time is over. Nobody tells (of what nbox run started itself ended.h knows), so it is looked at
  * once somebody has waited for some seconds: the processes of this machine whose environment says that they
- * belong to the same job, agent, and rank. A rank counts as gone when two looks, seconds apart and none
+ * belong to the same agent and rank. A rank counts as gone when two looks, seconds apart and none
  * between that found one, have found no such process, no child of it either, and nothing that could be one in
  * disguise. */
 #pragma once

@@ -59,11 +59,16 @@ says "the process of world rank 1 has ended with exit code 0" "the other one is 
 # torchrun never starts one again that ended well, and that is seen; but one that is only late, in disguise, is waited for
 (timeout 150 "$NBOX" run --quiet --nodes 4 --out late -- torchrun --nproc-per-node=2 "$here/flaky" late >late.txt 2>&1; echo "code $?" >>late.txt) &
 late=$!
+# another job of this machine, whose workers have the same variables and are well
+(timeout 300 "$NBOX" run --quiet --nodes 4 --out other -- torchrun --nproc-per-node=2 "$here/flaky" until "$tmp/other.go" >other.txt 2>&1; echo "code $?" >>other.txt) &
+other=$!
 (timeout 150 "$NBOX" run --quiet --nodes 4 --out once -- torchrun --nproc-per-node=2 --max-restarts=1 "$here/flaky" leave-once >once.txt 2>&1; echo "code $?" >>once.txt) &
 once=$!
 exits 1 "a rank that ends well before the communicator, under torchrun" timeout 150 "$NBOX" run --nodes 4 --out l2 -- torchrun --nproc-per-node=2 "$here/flaky" leave
 says "the process of world rank 1 has ended (its launcher, pid " "the other one is told who, too"
-wait $late $once
+touch other.go
+wait $late $once $other
+is "$(tail -n 1 other.txt)" "code 0" "another job's workers are not taken for it"
 is "$(tail -n 1 late.txt)" "code 0" "a rank that is late is waited for"
 is "$(grep -c "has ended" late.txt)" 0 "and nobody says that it has ended"
 is "$(tail -n 1 once.txt)" "code 0" "one that ended in an attempt before, and is late in this one, is waited for"
