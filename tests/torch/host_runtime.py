@@ -125,10 +125,10 @@ e[1].record()
 assert not e[1].query()
 e[1].synchronize()
 ms = e[0].elapsed_time(e[1])
-assert 50 * 20 <= ms < 90000, ms
+assert 50 * 60 <= ms < 90000, ms
 print("took its time")
 """
-    out = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, NBOX_HOST_KERNEL_TIME="20ms"), stdout=subprocess.PIPE,
+    out = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, NBOX_HOST_KERNEL_TIME="60ms"), stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT, text=True, timeout=100)
     expect("took its time" in out.stdout, out.stdout)
     out = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, NBOX_HOST_KERNEL_TIME="2"), stdout=subprocess.PIPE,
