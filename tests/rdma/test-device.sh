@@ -16,11 +16,15 @@ start() {
 # more than so many ops are over: a head of 1088 bytes, 128 an op
 recorded() { [ "$(stat -c %s "$1/record.nbox" 2>/dev/null || echo 0)" -gt $((1088 + 128 * $2)) ]; }
 # silent: nothing has been sent for a while, nor will be before the op that goes on now is over
-sent() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
+sent() { echo "$(</sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts)"; }
 silent() {
 	local before; before=$(sent)
-	for _ in $(seq 1 100); do sleep 0.4; [ "$(sent)" = "$before" ] && return 0; before=$(sent); done
+	for _ in $(seq 1 100); do snooze 0.4; [ "$(sent)" = "$before" ] && return 0; before=$(sent); done
 }
+# A program may take seconds to start here, longer than a port may be down: ip has been started before, and bash sleeps
+exec {ip}> >(exec ip -batch -) {never}<> <(:)
+link() { echo "link set rd0 $1" >&"$ip"; }
+snooze() { read -rt "$1" -u "$never"; }
 anew() { rdma link delete rxe0; rdma link add rxe0 type rxe netdev rd0; } # what was sent by the connection manager has stopped its queue pair for good
 # ends NAME PATTERN: the job fails by itself; nboxd or the worker says why, with device, port, queue pair and peer
 ends() {
@@ -37,7 +41,7 @@ ends() {
 # Nothing is to be sent while it is down: soft-RoCE fails what is sent then at once, where a device would try again
 start blink none 5s
 silent
-ip link set rd0 down; sleep 0.5; ip link set rd0 up
+link down; snooze 0.5; link up
 check "blink: the job goes on" wait_for recorded blink 2
 kill -TERM $run 2>/dev/null; wait $run
 is "$?" 143 "blink: ends when it is told to"
@@ -45,7 +49,7 @@ nothing_registered "blink: nothing is kept"
 
 start quiet none 5s
 silent
-ip link set rd0 down
+link down
 ends quiet "the port is down"
 ip link set rd0 up; anew
 
