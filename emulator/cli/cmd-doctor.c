@@ -8,23 +8,9 @@
 #include "base/cleanup.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
+#include "cli/json-text.h"
 
 static const char *const level_names[] = { "ok", "note", "WRONG" };
-
-/* JSON is UTF-8; paths and what a user typed need not be: such bytes become question marks. */
-static json_t *string_of(const char *text)
-{
-	json_t *j = json_string(text);
-	char ascii[1024];
-	size_t n;
-
-	if (j)
-		return j;
-	for (n = 0; text[n] && n < sizeof(ascii) - 1; n++)
-		ascii[n] = (char)((unsigned char)text[n] < 0x80 ? text[n] : '?');
-	ascii[n] = '\0';
-	return json_string(ascii);
-}
 
 json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *section,
 		   const char *name, const char *fmt, ...)
@@ -37,8 +23,8 @@ json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *sectio
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	d->n_wrong += level == DOCTOR_WRONG;
-	f = json_pack("{s:s, s:o, s:s, s:o}", "section", section, "name", string_of(name), "level",
-		      level == DOCTOR_WRONG ? "wrong" : level_names[level], "text", string_of(text));
+	f = json_pack("{s:s, s:o, s:s, s:o}", "section", section, "name", json_text(name), "level",
+		      level == DOCTOR_WRONG ? "wrong" : level_names[level], "text", json_text(text));
 	if (f && json_array_append_new(d->findings, f) < 0)
 		return NULL;
 	return f;

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "cli/json-text.h"
 #include "engine/solve.h"
 #include "wire/wire.h"
 
@@ -320,7 +321,7 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 	int failed;
 
 	for (uint32_t i = 0; i < r->n_warnings; i++)
-		json_array_append_new(warnings, json_string(r->warnings[i]));
+		json_array_append_new(warnings, json_text(r->warnings[i]));
 	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:I, s:I, s:{s:f, s:f, s:f}, s:f, s:f, s:f, s:f,"
 		      " s:{s:f, s:f, s:f}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		      "world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
@@ -335,9 +336,9 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		      wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for", h->data_for, "model", h->model,
 		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "warnings", warnings);
 	if (o && r->network[0])
-		json_object_set_new(o, "network", json_string(r->network));
+		json_object_set_new(o, "network", json_text(r->network));
 	if (o && r->payload_memory[0])
-		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
+		json_object_set_new(o, "payload_memory", json_text(r->payload_memory));
 	if (o && exit_code >= 0)
 		json_object_set_new(o, "exit_code", json_integer(exit_code));
 	if (!o)

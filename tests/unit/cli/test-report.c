@@ -185,6 +185,8 @@ static void test_notes(void **state)
 	struct record_row rows[30];
 	struct record rec;
 	struct report rep;
+	struct err err;
+	json_t *o;
 	FILE *f;
 
 	(void)state;
@@ -200,6 +202,14 @@ static void test_notes(void **state)
 	assert_string_equal(rep.payload_memory, "device (8 MiB); host (no GPU)");
 	assert_int_equal(rep.n_warnings, 1);
 	assert_string_equal(rep.warnings[0], "something else");
+	/* a worker's words need not be UTF-8 */
+	strcpy(rep.warnings[0], "no driver in /tmp/\xff");
+	strcpy(rep.payload_memory, "host (\xc3)");
+	assert_int_equal(report_write_json(&rep, 0, path, &err), 0);
+	o = json_load_file(path, 0, NULL);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(o, "warnings"), 0)), "no driver in /tmp/?");
+	assert_string_equal(json_string_value(json_object_get(o, "payload_memory")), "host (?)");
+	json_decref(o);
 	unlink(path);
 	rmdir(dir);
 }
