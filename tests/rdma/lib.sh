@@ -10,7 +10,7 @@ kernel_keeps() {
 }
 keeps_nothing() { [ -z "$(kernel_keeps)" ]; }
 nothing_registered() { # nothing_registered NAME
-	within 60 keeps_nothing
+	within 200 keeps_nothing
 	is "$(kernel_keeps)" "" "$1"
 }
 loss_of() { sed -n 's/.*"loss": *\([-+0-9.e]*\).*/\1/p' "$1"; }

@@ -9,7 +9,7 @@ lib=$BUILD/libnbox.so
 for at in none/shm none/rdma messages/rdma payload/rdma; do
 	exchange=${at%/*} link=${at#*/}
 	# shellcheck disable=SC2086 # words
-	exits 0 "$exchange over $link" timeout 100 "$NBOX" run --nodes 8 --gpus-per-node 2 --model ring --exchange "$exchange" --link "$link" \
+	exits 0 "$exchange over $link" timeout 400 "$NBOX" run --nodes 8 --gpus-per-node 2 --model ring --exchange "$exchange" --link "$link" \
 		--seed 5 --what-if jitter:dist=lognormal,median=50us,sigma=0.3 --out "$exchange-$link" -- $perf
 	"$NBOX" report --csv "$exchange-$link" >all.csv
 	cut -d, -f1,2,6,11,17,18 all.csv >"$exchange-$link.csv"
@@ -23,26 +23,26 @@ is "$(tr -d ' "{}\n' <payload-rdma/summary.json | grep -oE '\b(world_size|nodes|
 says "payload        in memory of the host (this process has no GPU" "where bodies lay is in the summary, and why"
 is "$(grep -c '"payload_memory": "host (this process has no GPU' payload-rdma/summary.json) $(grep -c payload_memory messages-rdma/summary.json)" "1 0" "and in its JSON"
 # shellcheck disable=SC2086
-exits 0 "bodies in memory of a GPU (of the emulated driver)" timeout 100 env LD_PRELOAD="$BUILD/tests/func/shim/as-driver/libcuda.so.1" "$NBOX" run --nodes 2 --gpus-per-node 1 --exchange payload \
+exits 0 "bodies in memory of a GPU (of the emulated driver)" timeout 400 env LD_PRELOAD="$BUILD/tests/func/shim/as-driver/libcuda.so.1" "$NBOX" run --nodes 2 --gpus-per-node 1 --exchange payload \
 	--link rdma --device cuda --out gpu -- $perf
 says "payload        in memory of the device (" "is said, too"
 
 # an address says which link it is; beside another one the first is taken
 job=(sh -c 'echo "${NBOX_ADDR%:*}" >'"$tmp"'/addr; exit 7')
-exits 7 "--addr rdma: without --link, and the job's exit code" timeout 100 env -u NBOX_LINK "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 \
+exits 7 "--addr rdma: without --link, and the job's exit code" timeout 400 env -u NBOX_LINK "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 \
 	--addr "rdma:$NBOX_TEST_RDMA:0" --addr "shm:$tmp/two.sock" --out addr-1 -- "${job[@]}"
 is "$(cat addr)" "rdma:$NBOX_TEST_RDMA" "the worker's address is of that kind"
 exits 2 "--link and --addr that contradict each other" "$NBOX" run --nodes 4 --gpus-per-node 1 --link tcp --addr "rdma:$NBOX_TEST_RDMA:0" --out addr-2 -- true
 says "contradicts link tcp (--link)" "the error says so"
 
 # nbox status is a client that comes over rdma as well
-exits 0 "nbox status of a run over rdma" timeout 100 "$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --link rdma --out st -- \
+exits 0 "nbox status of a run over rdma" timeout 400 "$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --link rdma --out st -- \
 	sh -c "LD_PRELOAD= NBOX_ADDR= $NBOX status st >st.json && cp st/nboxd.addr addr"
 is "$(tr -d ' "\n' <st.json | grep -o '\bworld_size:[0-9]*')" world_size:8 "it answers"
 is "$(grep -c "rdma:$NBOX_TEST_RDMA:" addr)" 1 "and was asked at its rdma address"
 
 # nobody there: the worker is told at once, not when its time to connect is over
-exits 1 "no nboxd at an rdma address" timeout 100 env LD_PRELOAD="$lib" NBOX_ADDR="rdma:$NBOX_TEST_RDMA:1" NBOX_TOKEN=x NBOX_CONNECT_TIMEOUT=1000s RANK=0 LOCAL_RANK=0 \
+exits 1 "no nboxd at an rdma address" timeout 400 env LD_PRELOAD="$lib" NBOX_ADDR="rdma:$NBOX_TEST_RDMA:1" NBOX_TOKEN=x NBOX_CONNECT_TIMEOUT=1000s RANK=0 LOCAL_RANK=0 \
 	WORLD_SIZE=2 TMPDIR="$tmp" "$BUILD/tests/func/launch/flaky"
 says "nobody listens there" "is said"
 says "start the virtual cluster with 'nbox run'" "and what to do"

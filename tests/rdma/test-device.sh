@@ -5,7 +5,7 @@
 if ! ip link show rd0 >/dev/null 2>&1; then echo "1..0 # SKIP a device is broken here, so only in ./scripts/vm"; exit 0; fi
 export PATH=$PATH:/usr/sbin:/sbin
 now_ms() { date +%s%3N; }
-wait_for() { for _ in $(seq 1 900); do "$@" >/dev/null 2>&1 && return 0; sleep 0.1; done; return 1; }
+wait_for() { within 400 "$@"; }
 # start NAME EXCHANGE TIME: a job whose ops take TIME each; one real rank, so that only links of nbox use the device
 start() {
 	"$NBOX" run --nodes 8 --gpus-per-node 2 --real 0 --model "const:time=$3" --link rdma --exchange "$2" --out "$1" -- \
@@ -60,18 +60,18 @@ ip link set rd0 up; anew
 
 start removed none 5s
 silent
-check "removed: the device can go" timeout 60 rdma link delete rxe0
+check "removed: the device can go" timeout 400 rdma link delete rxe0
 ends removed "(the device was removed|IBV_EVENT_DEVICE_FATAL)"
-exits 1 "no device" timeout 60 "$NBOX" run --nodes 2 --gpus-per-node 1 --link rdma --out none -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
+exits 1 "no device" timeout 400 "$NBOX" run --nodes 2 --gpus-per-node 1 --link rdma --out none -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
 says "no RDMA device was found" "... is said"
 check "the device is back" rdma link add rxe0 type rxe netdev rd0
-exits 0 "... and works" timeout 60 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --link rdma --out back -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
+exits 0 "... and works" timeout 400 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --link rdma --out back -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
 
 # libibverbs finds its providers by the files of this folder
-exits 1 "no provider" unshare -m sh -c "mount -t tmpfs none /etc/libibverbs.d && timeout 60 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out prov -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
+exits 1 "no provider" unshare -m sh -c "mount -t tmpfs none /etc/libibverbs.d && timeout 400 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out prov -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
 says "its provider is missing" "... is said"
 chmod 777 .
-exits 1 "too little memory to lock" setpriv --reuid 65534 --clear-groups --bounding-set -all sh -c "ulimit -l 64; timeout 60 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out lock -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
+exits 1 "too little memory to lock" setpriv --reuid 65534 --clear-groups --bounding-set -all sh -c "ulimit -l 64; timeout 400 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out lock -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
 says "this process may lock 64 KiB (ulimit -l); raise it" "... is said, and what to do"
 nothing_left
 finish

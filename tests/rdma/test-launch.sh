@@ -4,7 +4,7 @@
 here=$BUILD/tests/func/launch
 export PATH=$here:$PATH:/usr/sbin:/sbin TMPDIR=$tmp NBOX_LINK=rdma
 unset NBOX_NCCL # found as users have it
-run=(timeout 100 "$NBOX" run --quiet --nodes 4 --model ring)
+run=(timeout 400 "$NBOX" run --quiet --nodes 4 --model ring)
 # the workers of the last test
 workers() { grep -lsa "FLAKY_TEST=$tmp" /proc/[0-9]*/environ | while read -r f; do [ "$(cat "${f%environ}comm" 2>/dev/null)" = flaky ] && echo "$f"; done; }
 

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 # loss_of wants the numbers as they are printed: equal text, not nearly equal
 job() { # job NAME LINK
-	exits 0 "$1: runs" timeout 100 "$NBOX" run --quiet --nodes 2 --gpus-per-node 4 --model ring --link "$2" --exchange payload --out "$1" -- \
+	exits 0 "$1: runs" timeout 400 "$NBOX" run --quiet --nodes 2 --gpus-per-node 4 --model ring --link "$2" --exchange payload --out "$1" -- \
 		"$BUILD/tests/apps/trainer" --steps 2 --batch 4 --hidden 32 --layers 2 --text '/usr/share/common-licenses/BSD' --json "$1.json"
 }
 job shm shm

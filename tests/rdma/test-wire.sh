@@ -10,7 +10,7 @@ perf="$PERF --op allreduce -b 1K -e 64K -f 8 -n 4 -w 1 --no-check"
 before=$(packets)
 wire=$(tc qdisc show dev va | sed -n 's/^qdisc netem [^ ]* root refcnt [0-9]* limit [0-9]* //p')
 cut="tc qdisc change dev va root netem loss 100%; sleep 3; tc qdisc change dev va root netem $wire"
-NBOX_IB_HCA=rxa NBOX_TEST_RDMA_CUT=$cut check "conversations" timeout 100 "$BUILD/tests/unit/links/test-links-rdma-device"
+NBOX_IB_HCA=rxa NBOX_TEST_RDMA_CUT=$cut check "conversations" timeout 400 "$BUILD/tests/unit/links/test-links-rdma-device"
 is "$([ $(($(packets) - before)) -gt 1000 ] && echo crossed)" crossed "the packets crossed the wire"
 
 # one run over shm, one over the wire: the same messages, the same modelled times
@@ -18,7 +18,7 @@ for link in shm rdma; do
 	where=(--link shm); [ $link = rdma ] && where=(--link rdma --addr "rdma:$NBOX_TEST_RDMA:0" --token wire)
 	for exchange in messages payload; do
 		# shellcheck disable=SC2086
-		exits 0 "$exchange over $link" timeout 100 "$NBOX" run --quiet --nodes 8 --gpus-per-node 2 --model ring --exchange $exchange --out "$link-$exchange" "${where[@]}" -- \
+		exits 0 "$exchange over $link" timeout 400 "$NBOX" run --quiet --nodes 8 --gpus-per-node 2 --model ring --exchange $exchange --out "$link-$exchange" "${where[@]}" -- \
 			env NBOX_IB_HCA=rxa $perf
 		"$NBOX" report --csv "$link-$exchange" >$link-$exchange.csv
 	done

@@ -47,7 +47,7 @@ nboxds_left() {
 }
 no_nboxd() { [ -z "$(nboxds_left)" ]; }
 nothing_left() {
-	within 60 no_nboxd
+	within 200 no_nboxd
 	is "$(nboxds_left)" "" "no nboxd is left"
 	is "$(find "$tmp" -name '*.sock' 2>/dev/null)" "" "no socket is left"
 }

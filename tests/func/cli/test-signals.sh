@@ -2,7 +2,7 @@
 # nbox and nboxd stopped, interrupted and killed at any moment: the exit code, and that nothing is left.
 . "$(dirname "$0")/lib.sh"
 long="$PERF --op allreduce -b 1024 -e 1024 -n 100000 -w 1 --no-check"
-wait_for() { within 60 "$@"; }
+wait_for() { within 200 "$@"; }
 alive() { grep -lsa -- "$tmp" /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 | sort -un | while read -r p; do
 	case $(cat "/proc/$p/comm" 2>/dev/null) in nboxd | nbox | nbox-perf) echo "$p" ;; esac; done; }
 none_alive() { [ -z "$(alive)" ]; }

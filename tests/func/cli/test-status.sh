@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 unset NBOX_ADDR NBOX_TOKEN
 # on a terminal
-tty_status() { timeout 60 python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$NBOX" status "$@" </dev/null; }
+tty_status() { timeout 200 python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' "$NBOX" status "$@" </dev/null; }
 # there DIR: one of these runs (a pattern) has its address file
 # shellcheck disable=SC2086 # a pattern
 there() { [ -n "$(find $1 -maxdepth 1 -name nboxd.addr -size +0 2>/dev/null)" ]; }
@@ -22,9 +22,9 @@ exits 2 "no run is under way" "$NBOX" status
 says "no run is under way under nbox-out/ here" "and that is said"
 
 start one
-check "an address file appears" within 60 there 'nbox-out/*'
+check "an address file appears" within 200 there 'nbox-out/*'
 dir=$(echo nbox-out/*)
-check "its workers come" within 60 come "$dir"
+check "its workers come" within 200 come "$dir"
 is "$(stat -c %a "$dir/nboxd.addr")" 600 "only its owner may read it"
 token=$(sed -n 's/^token //p' "$dir/nboxd.addr" | python3 -c 'import sys; print(bytes.fromhex(sys.stdin.read()).decode())')
 is "${#token}" 24 "it has the token"
@@ -55,7 +55,7 @@ says "nbox report $dir" "says how to see it"
 
 # killed, nboxd leaves nothing behind either; and what a whole machine's end leaves is told from a run
 start two --out two
-check "its address file appears" within 60 there two
+check "its address file appears" within 200 there two
 cp two/nboxd.addr left.addr
 kill -9 "$(sed -n 's/^pid //p' two/nboxd.addr)"
 touch two.go
@@ -65,7 +65,7 @@ mkdir -p nbox-out/dead && cp left.addr nbox-out/dead/nboxd.addr
 exits 1 "an nboxd that is gone" "$NBOX" status
 says "no run is under way in nbox-out/dead: its nboxd" "is no run"
 start three
-check "a third run's file appears" within 60 there 'nbox-out/2*'
+check "a third run's file appears" within 200 there 'nbox-out/2*'
 sleep 0.1; touch nbox-out/dead/nboxd.addr
 exits 0 "the newest that answers is taken" "$NBOX" status
 touch three.go

@@ -17,7 +17,7 @@ worker() {
 "$BUILD/nboxd" --addr "shm:$tmp/slow.sock" --nodes 2 --gpus-per-node 1 --once --out slow >slow.log 2>&1 &
 nboxd=$!
 trap 'kill -KILL $nboxd 2>/dev/null; rm -rf "$tmp"' EXIT
-within 60 grep -q 'nboxd ready' slow.log # bound is not yet listening
+within 200 grep -q 'nboxd ready' slow.log # bound is not yet listening
 kill -STOP $nboxd
 t0=$(now_ms)
 worker "shm:$tmp/slow.sock" 90s >worker.log 2>&1 &
@@ -37,7 +37,7 @@ E
 python3 silent.py "$tmp/silent.sock" &
 silent=$!
 trap 'kill -KILL $nboxd $silent 2>/dev/null; rm -rf "$tmp"' EXIT
-within 60 test -s port
+within 200 test -s port
 for addr in "tcp:127.0.0.1:$(cat port)" "shm:$tmp/silent.sock"; do
 	exits 1 "${addr%%:*}: a silent nboxd" worker "$addr" 500ms
 	says "NBOX_CONNECT_TIMEOUT, 0.5 s" "is given up when the time is over, and the sentence names the variable"

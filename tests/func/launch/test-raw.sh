@@ -17,7 +17,7 @@ raw() {
 	timeout -k 5 120 env LD_PRELOAD="$BUILD/libnbox.so" "${vars[@]}" "$@"
 }
 gone() { # no nboxd of the job with these results is left: it lingers while links close
-	within 60 none_names "$1" && return 0
+	within 200 none_names "$1" && return 0
 	nboxds_left
 	return 1
 }
@@ -73,7 +73,7 @@ exits 0 "NBOX_ENABLE=0" raw NBOX_ENABLE=0 NBOX_NODES=4 -- torchrun --nproc-per-n
 env LD_PRELOAD="$BUILD/libnbox.so" NBOX_NODES=4 NBOX_OUT="$tmp/k" torchrun --nproc-per-node=2 --master-port=$((port + 7)) "$here/flaky" forever >k.log 2>&1 &
 job=$! logs=(k.log)
 # both have come: after fewer nboxd waits for the others
-check "a job is under way" within 60 ops_recorded k 1
+check "a job is under way" within 200 ops_recorded k 1
 kill -KILL $job
 check "killed, nboxd goes too" gone "$tmp/k"
 wait 2>/dev/null

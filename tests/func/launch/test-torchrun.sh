@@ -81,7 +81,7 @@ is "$(grep -c "a worker ended" <<<"$out")" 2 "after two attempts"
 # the agent is killed, and its workers have sessions of their own
 (cd "$tmp" && FLAKY_TEST=$tmp TORCHRUN_SESSIONS=1 "$NBOX" run --quiet --nodes 4 --out s -- torchrun --nproc-per-node=2 "$here/flaky" forever >/dev/null 2>&1) &
 two_run() { [ "$(workers | wc -l)" = 2 ]; }
-within 60 two_run
+within 200 two_run
 is "$(workers | wc -l)" 2 "two workers run"
 agent=$(workers | head -n 1 | cut -d/ -f3)
 agent=$(awk '{ print $4 }' "/proc/$agent/stat")
