@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_S 60
+#define PATIENCE_S 300
 #define OLD_S 60 /* a file from before this long before our start is another run's */
 
 static char own_path[4096]; /* rank 0's, while there is one to remove */

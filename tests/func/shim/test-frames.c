@@ -19,7 +19,7 @@
 #include "job.h"
 #include "links/link.h"
 
-#define WAIT_NS (40 * NS_PER_S)
+#define WAIT_NS (240 * NS_PER_S)
 #define WORLD 4
 #define COMM 7
 #define AHEAD_NS (3600 * NS_PER_S) /* of our clock, where it is another one */
