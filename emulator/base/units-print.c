@@ -1,6 +1,7 @@
 /* Numbers for people, and the nearest name to a misspelt one; see units.h. */
 #include <ctype.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,4 +131,24 @@ const char *units_suggest(const char *word, const char *const *candidates, size_
 		}
 	}
 	return best;
+}
+
+/* Are the letters of @a, at least two, the first in common, in @b in this order? */
+static bool abbreviates(const char *a, const char *b)
+{
+	if (!a[0] || !a[1] || tolower((unsigned char)*a) != tolower((unsigned char)*b))
+		return false;
+	for (; *a && *b; b++)
+		a += tolower((unsigned char)*a) == tolower((unsigned char)*b);
+	return !*a;
+}
+
+const char *units_suggest_long(const char *word, const char *const *candidates, size_t n)
+{
+	const char *near = units_suggest(word, candidates, n);
+
+	for (size_t i = 0; !near && i < n; i++)
+		if (abbreviates(word, candidates[i]) || abbreviates(candidates[i], word))
+			near = candidates[i];
+	return near;
 }

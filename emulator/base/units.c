@@ -283,7 +283,7 @@ static const char *take_rank(const char *p, uint64_t *ret)
 static const char *take_range(const char *text, const char *p, uint32_t world, struct bitmap *set,
 			      int *ret_code, struct err *err)
 {
-	uint64_t first, last;
+	uint64_t first, last, twice;
 
 	p = take_rank(p, &first);
 	last = first;
@@ -303,6 +303,12 @@ static const char *take_range(const char *text, const char *p, uint32_t world, s
 	if (last >= world) {
 		*ret_code = err_set(err, ERANGE, "'%.*s' names a rank beyond the last one, %lld",
 				    SHOWN, text, (long long)world - 1);
+		return NULL;
+	}
+	twice = bitmap_next_set(set, first);
+	if (twice <= last) {
+		*ret_code = err_set(err, EINVAL, "'%.*s' names rank %llu twice", SHOWN, text,
+				    (unsigned long long)twice);
 		return NULL;
 	}
 	bitmap_set_range(set, first, last - first + 1);

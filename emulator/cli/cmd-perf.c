@@ -50,6 +50,14 @@ static void usage(FILE *f)
 		   "Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
 	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
 		fprintf(f, "%s%s", ops[i], i + 1 < ARRAY_SIZE(ops) ? ", " : ".\n");
+	fprintf(f, "  -b MIN         first size [8]\n"
+		   "  -e MAX         last size [32M]\n"
+		   "  -f FACTOR      from one size to the next [2]\n"
+		   "  -i STEP        bytes added from one size to the next, instead of -f\n"
+		   "  -n ITERATIONS  timed ops of each size, once one by one and once all together [20]\n"
+		   "  -w WARM-UPS    ops before them, untimed [5]\n"
+		   "  --dtype TYPE   int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2 [float]\n"
+		   "  --in-place     time in place, too\n\n");
 	fprintf(f, "Sizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
 		   "--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
 		   "given. The table's times are what a job sees, lateness of this machine included; below it stand the\n"

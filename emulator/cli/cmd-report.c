@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/commands.h"
+#include "cli/live-run.h"
 #include "cli/report.h"
 #include "schedule/schedule.h"
 
@@ -41,9 +42,9 @@ static int exit_code_of(const char *dir)
 
 static int usage(FILE *to, int code)
 {
-	fprintf(to, "usage: nbox report [--csv] [--json FILE] RECORD\n\n"
-		    "RECORD is a record.nbox or the results directory that holds one. Prints the summary of\n"
-		    "the run; --csv prints every op instead; --json also writes the summary to FILE.\n");
+	fprintf(to, "usage: nbox report [--csv] [--json FILE] [RECORD]\n\n"
+		    "RECORD is a record.nbox or the results directory that holds one; without it, the newest run under\n"
+		    LIVE_RUN_TOP "/ counts. Prints the summary of the run; --csv prints every op instead; --json also writes the summary to FILE.\n");
 	return code;
 }
 
@@ -51,9 +52,10 @@ int cmd_report(int argc, char **argv)
 {
 	const char *path = NULL, *json = NULL, *dir = NULL;
 	struct record rec = { 0 };
+	struct live_runs runs;
 	struct report rep;
 	struct err err = { "" };
-	char in_dir[4096], beside[4096] = "";
+	char in_dir[PATH_MAX + 16], beside[4096] = "";
 	struct stat st;
 	int csv = 0, r;
 
@@ -71,8 +73,16 @@ int cmd_report(int argc, char **argv)
 			path = argv[i];
 		}
 	}
-	if (!path)
-		return usage(stderr, 2);
+	if (!path) {
+		r = live_runs_find(LIVE_RUN_TOP, "record.nbox", &runs);
+		if (r < 0 || runs.n == 0) {
+			fprintf(stderr, "nbox report: which run? %s" LIVE_RUN_TOP "/ here%s%s; name its results directory\n",
+				r < 0 ? "" : "there is none under ", r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+			return 2;
+		}
+		path = runs.dirs[0];
+		fprintf(stderr, "nbox report: the newest run: %s\n", path);
+	}
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		snprintf(in_dir, sizeof(in_dir), "%s/record.nbox", path);
 		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32, path);

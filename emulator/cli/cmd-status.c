@@ -174,7 +174,7 @@ static int ask_run(struct client *c, const char *dir, struct args *a)
 static int ask_newest(struct client *c, struct args *a)
 {
 	struct live_runs runs;
-	int r = live_runs_find(LIVE_RUN_TOP, &runs);
+	int r = live_runs_find(LIVE_RUN_TOP, ADDR_FILE_NAME, &runs);
 
 	for (unsigned i = 0; r == 0 && i < runs.n; i++) {
 		if (ask_run(c, runs.dirs[i], a) == 0)

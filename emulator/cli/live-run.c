@@ -1,4 +1,4 @@
-/* See live-run.h. The newest is the one whose nboxd.addr was written last. */
+/* See live-run.h. */
 #include "cli/live-run.h"
 
 #include <dirent.h>
@@ -8,14 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "config/addr-file.h"
-
 static bool is_later(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
-int live_runs_find(const char *top, struct live_runs *ret)
+int live_runs_find(const char *top, const char *name, struct live_runs *ret)
 {
 	struct timespec times[LIVE_RUNS_MAX];
 	DIR *d = opendir(top);
@@ -24,13 +22,13 @@ int live_runs_find(const char *top, struct live_runs *ret)
 	if (!d)
 		return errno == ENOENT ? 0 : -errno;
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-		char dir[PATH_MAX], path[PATH_MAX + sizeof(ADDR_FILE_NAME) + 1];
+		char dir[PATH_MAX], path[PATH_MAX + 64];
 		struct stat st;
 		unsigned at;
 
 		if (e->d_name[0] == '.' || snprintf(dir, sizeof(dir), "%s/%s", top, e->d_name) >= (int)sizeof(dir))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, ADDR_FILE_NAME);
+		snprintf(path, sizeof(path), "%s/%.62s", dir, name);
 		if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
 			continue;
 		for (at = 0; at < ret->n && !is_later(&st.st_mtim, &times[at]);)

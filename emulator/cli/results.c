@@ -33,6 +33,68 @@ static int make_dirs(char *path, struct err *err)
 	}
 }
 
+/* Is @path a folder that we may write to? Return: 0; negative errno. */
+static int check_folder(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	return access(path, W_OK | X_OK) < 0 ? -errno : 0;
+}
+
+/* From @path, which is changed, to the folder that it is in. */
+static const char *go_up(char *path)
+{
+	size_t n = strlen(path);
+
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	while (n > 0 && path[n - 1] != '/')
+		n--;
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	path[n] = 0;
+	return n ? path : strcpy(path, ".");
+}
+
+int results_check(const char *dir, struct err *err)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (snprintf(path, sizeof(path), "%s", dir ? dir : "nbox-out") >= (int)sizeof(path) - 64)
+		return err_set(err, ENAMETOOLONG, "--out: the name is too long");
+	while ((r = check_folder(path)) == -ENOENT && strcmp(path, ".") != 0)
+		go_up(path);
+	if (r < 0)
+		return err_set(err, -r, "%s: no results can be written there: %s: %s; choose another --out",
+			       dir ? dir : "nbox-out", path, strerror(-r));
+	return 0;
+}
+
+int results_check_file(const char *flag, const char *path, const char *dir, struct err *err)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+	size_t n = dir ? strlen(dir) : 0;
+	int r;
+
+	if (snprintf(folder, sizeof(folder), "%s", path) >= (int)sizeof(folder))
+		return err_set(err, ENAMETOOLONG, "%s: the name is too long", flag);
+	if (stat(path, &st) == 0) {
+		r = S_ISDIR(st.st_mode) ? -EISDIR : access(path, W_OK) < 0 ? -errno : 0;
+	} else {
+		while (n > 1 && dir[n - 1] == '/')
+			n--;
+		go_up(folder);
+		r = strlen(folder) == n && dir && strncmp(folder, dir, n) == 0 ? 0 : check_folder(folder);
+	}
+	return r < 0 ? err_set(err, -r, "%s %s: cannot be written there: %s", flag, path, strerror(-r)) : 0;
+}
+
 /* Files of a run that did not get as far as a record may be written over; those that somebody else wrote, or
  * links to elsewhere, may not: --out . beside a cluster file of the name config.yaml. */
 static int check_not_users(const struct results *r, struct err *err)

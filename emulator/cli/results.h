@@ -15,6 +15,12 @@ struct results {
 /* @dir: NULL for nbox-out/<time>-<pid> in the current folder. A folder that holds a
  * record already is refused. Return: 0 or negative errno with the sentence. */
 int results_open(struct results *r, const char *dir, struct err *err);
+/* Before anything is made: could the folder @dir (NULL: as above) be made, and written to? Who may
+ * everything is told less. Return: 0; negative errno with the sentence. */
+int results_check(const char *dir, struct err *err);
+/* The same of @path, a file that the flag @flag names and that is written at the end; it may lie right in
+ * the folder @dir, which need not be there yet. */
+int results_check_file(const char *flag, const char *path, const char *dir, struct err *err);
 /* command.txt, versions.txt, host.json */
 int results_describe(const struct results *r, int argc, char *const argv[], struct err *err);
 /* "<dir>/<name>" into @buf of PATH_MAX bytes. Return: @buf. */

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/driver.h"
 #include "cli/job.h"
+#include "cli/results.h"
 #include "cli/run-launch.h"
 #include "cli/run.h"
 #include "engine/delay.h"
@@ -157,6 +158,10 @@ int run_prepare(struct run *r, struct err *err)
 		code = check_model(r, err);
 	if (code == 0)
 		code = check_driver(r, err);
+	if (code == 0 && !r->is_plain)
+		code = results_check(c->out, err);
+	if (code == 0 && r->json && !r->is_plain)
+		code = results_check_file("--json", r->json, c->out, err);
 	if (code < 0)
 		return code;
 	if (r->n_procs > c->n_real && !r->is_plain)

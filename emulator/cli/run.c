@@ -7,6 +7,7 @@
 #include <string.h>
 #include <signal.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +137,13 @@ static uint32_t count_procs(const struct run *r)
 	return r->is_launcher ? 1 : (uint32_t)r->config->n_real;
 }
 
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* Would execvp() find @name? */
 static bool is_found(const char *name)
 {
@@ -143,11 +151,13 @@ static bool is_found(const char *name)
 	char path[PATH_MAX];
 
 	if (strchr(name, '/'))
-		return access(name, X_OK) == 0;
+		return is_program(name);
+	if (!dir)
+		dir = "/bin:/usr/bin"; /* as glibc has it */
 	for (size_t len; dir && *dir; dir += len + (dir[len] == ':')) {
 		len = strcspn(dir, ":");
 		if (snprintf(path, sizeof(path), "%.*s/%s", (int)len, len ? dir : ".", name) < (int)sizeof(path) &&
-		    access(path, X_OK) == 0)
+		    is_program(path))
 			return true;
 	}
 	return false;
@@ -317,18 +327,20 @@ int run_execute(struct run *r)
 	char token[WIRE_TOKEN_BYTES + 1] = "";
 	struct job_also also = { 0 };
 	struct told told = { r, &daemon };
+	const char *program = (r->local_command ? r->local_command : r->command)[0];
 	bool is_leaving;
 	int code = 0;
 
 	if (r->is_dry) {
 		print_plan(r);
-		if (is_found(r->command[0]))
-			return 0;
-		/* a run would end in the same way */
 		fflush(stdout);
-		fprintf(stderr, "nbox run: %s: not found here, or no program\n", r->command[0]);
+	}
+	if (!is_found(program)) { /* before anything is started or made */
+		fprintf(stderr, "nbox run: %s: not found here, or no program\n", program);
 		return 2;
 	}
+	if (r->is_dry)
+		return 0;
 	if (r->changed && !r->is_quiet)
 		fprintf(stderr, "nbox run: %s\n", r->changed);
 	memcpy(token, r->config->token, WIRE_TOKEN_BYTES);
@@ -349,8 +361,12 @@ int run_execute(struct run *r)
 	if (code == 0)
 		code = start_ranks(r, &job, &daemon, token, &err);
 	if (code < 0) {
+		bool has_run = daemon.pid > 0; /* else the folder may be another run's */
+
 		job_wait(&job, NULL, 0, &(struct err){ "" });
 		nboxd_stop(&daemon);
+		if (has_run)
+			addr_file_remove(res.dir);
 		/* the command itself is wrong, like a wrong option */
 		fail("run", &err);
 		return code == -ENOENT || code == -EACCES ? 2 : 1;

@@ -38,14 +38,24 @@ static int refuse(const struct config *c, enum config_id id, size_t item, struct
 		       sentence);
 }
 
+/* What a place of the file does not say: which option stands there. */
+static const char *name_in_file(const struct config *c, enum config_id id, char *buf, size_t size)
+{
+	bool is_file = c->values[id].source == SOURCE_FILE;
+
+	snprintf(buf, size, "%s%s", is_file ? config_options[id].name : "", is_file ? ": " : "");
+	return buf;
+}
+
 /* A parser of units/ has written its sentence: put the place in front. */
 static int refuse_text(const struct config *c, enum config_id id, struct err *err)
 {
 	struct err why = {""};
+	char name[64];
 
 	if (err)
 		why = *err;
-	return refuse(c, id, 0, err, "%s: %s", config_options[id].name, why.text);
+	return refuse(c, id, 0, err, "%s%s", name_in_file(c, id, name, sizeof(name)), why.text);
 }
 
 static int take_count(const struct config *c, enum config_id id, uint64_t min, uint64_t max,
@@ -97,7 +107,7 @@ static int take_choice(const struct config *c, enum config_id id, int *ret, stru
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", n ? ", " : "",
 					 choices[n]);
 	}
-	near = units_suggest(text, choices, n);
+	near = units_suggest_long(text, choices, n);
 	if (near)
 		return refuse(c, id, 0, err, "unknown %s '%.64s'; did you mean '%s'?",
 			      config_options[id].name, text, near);
@@ -205,6 +215,7 @@ static int check_layouts(struct config *c, struct err *err)
 {
 	const struct config_value *v = &c->values[CONFIG_LAYOUT];
 	struct err why = {""};
+	char name[64];
 
 	c->n_layouts = 0;
 	if (v->n_items > CONFIG_LAYOUTS_MAX)
@@ -213,7 +224,8 @@ static int check_layouts(struct config *c, struct err *err)
 			      CONFIG_LAYOUTS_MAX);
 	for (size_t i = 0; i < v->n_items; i++) {
 		if (layout_parse(v->items[i].text, c->world, &c->layouts[i], &why) < 0)
-			return refuse(c, CONFIG_LAYOUT, i, err, "layout: %s", why.text);
+			return refuse(c, CONFIG_LAYOUT, i, err, "%s%s",
+				      name_in_file(c, CONFIG_LAYOUT, name, sizeof(name)), why.text);
 		c->n_layouts++;
 	}
 	return 0;

@@ -32,7 +32,7 @@ static void usage(FILE *f)
 	      "\"nboxd ready ADDRESS [store HOST:PORT] [also ADDRESS...]\", when it listens; SIGTERM\n"
 	      "or SIGINT end it.\n\n"
 	      "  --config FILE                cluster file (YAML)\n"
-	      "  \x20                           NBOX_CONFIG\n"
+	      "  \x20                            NBOX_CONFIG\n"
 	      "  --ready-fd N                 the ready line goes to this descriptor\n"
 	      "  --ended-fd N                 a socket at which is told whose process has ended (ended.h)\n"
 	      "  --background                 return when it listens; it goes on by itself\n"

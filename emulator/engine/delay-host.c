@@ -222,7 +222,7 @@ static int unknown_key(const struct delay_instance *in, const char *key, struct 
 	if (n == 0)
 		return err_set(err, ENOENT, "%s: unknown key '%.64s': it has no parameters",
 			       in->plugin.table.name, key);
-	near = units_suggest(key, names, n);
+	near = units_suggest_long(key, names, n);
 	return err_set(err, ENOENT, "%s: unknown key '%.64s';%s%s%s keys:%s",
 		       in->plugin.table.name, key, near ? " did you mean '" : "", near ? near : "",
 		       near ? "'?" : "", list);

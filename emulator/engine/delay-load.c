@@ -246,28 +246,44 @@ static int scan(const char *const *dirs, struct found_list *ret, struct err *err
 	return 0;
 }
 
+/* The names of those that are what-ifs, or models; what cannot be loaded is neither. */
+static void list_names(const struct found_list *list, bool is_decorator, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < list->n && used < size; i++) {
+		struct delay_plugin p = {0};
+
+		if (plugin_open_named(list->items[i].path, list->items[i].name, &p, NULL) < 0)
+			continue;
+		if (is_decorator == !!(p.table.flags & NBOX_DECORATOR))
+			used += (size_t)snprintf(buf + used, size - used, " %s", list->items[i].name);
+		delay_plugin_close(&p);
+	}
+}
+
 static int not_found(const char *name, const struct found_list *list, struct err *err)
 {
 	const char *names[MAX_FOUND + 1], *near;
-	char all[320] = "";
-	size_t i, used = 0;
+	char models[160], what_ifs[160];
+	size_t i;
 
 	if (list->n == 0)
 		return err_set(err, ENOENT,
 			       "unknown delay model '%.64s': there is none at all in the model "
 			       "folders; name them in NBOX_MODEL_PATH",
 			       name);
-	for (i = 0; i < list->n; i++) {
+	for (i = 0; i < list->n; i++)
 		names[i] = list->items[i].name;
-		if (used < sizeof(all))
-			used += (size_t)snprintf(all + used, sizeof(all) - used, " %s", names[i]);
-	}
 	if (strcmp(name, FAILURE) == 0)
 		return err_set(err, ENOENT, "'" FAILURE "' is a what-if, no delay model");
 	names[i] = FAILURE;
 	near = units_suggest(name, names, list->n + 1);
-	return err_set(err, ENOENT, "unknown delay model or what-if '%.64s';%s%s%s there are:%s", name,
-		       near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", all);
+	list_names(list, false, models, sizeof(models));
+	list_names(list, true, what_ifs, sizeof(what_ifs));
+	return err_set(err, ENOENT, "unknown delay model or what-if '%.64s';%s%s%s models:%s; what-ifs:%s " FAILURE,
+		       name, near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", models, what_ifs);
 }
 
 int delay_plugin_find(const char *name, const char *const *dirs, struct delay_plugin *ret,

@@ -2,7 +2,7 @@
  * NCCL program: it includes only the public headers and runs as one rank, on NVIDIA's
  * libraries, on the host ones, and under nbox.
  *
- *   RANK=r WORLD_SIZE=n bench-nccl --op allreduce -b 8 -e 256M -f 2
+ *   RANK=r WORLD_SIZE=n nbox-perf --op allreduce -b 8 -e 256M -f 2
  *
  * The ranks meet by NCCL_COMM_ID=host:port or by a file (tests/apps/rendezvous.h). Each size is timed
  * twice: every repetition on its own (launch until the stream is idle: median, mean,
@@ -58,7 +58,7 @@ static struct {
 	size_t min, max, step;
 	double factor;
 	int iters, warmup;
-	bool in_place, check;
+	bool in_place, check, is_started;
 	const char *json, *id_file;
 	int rank, n_ranks, printer;
 	ncclComm_t comm;
@@ -88,12 +88,14 @@ static void die(const char *fmt, ...)
 {
 	va_list ap;
 
-	fprintf(stderr, "bench-nccl: rank %d: ", b.rank);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	if (b.is_started)
+		fprintf(stderr, "rank %d: ", b.rank);
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
-	exit(1);
+	exit(b.is_started ? 1 : 2); /* 2: wrong options */
 }
 
 #define NCCL(x)                                                                                    \
@@ -439,6 +441,16 @@ static int parse_count(const char *s, int least)
 	return (int)v;
 }
 
+static double parse_factor(const char *s)
+{
+	char *end;
+	double v = strtod(s, &end);
+
+	if (end == s || *end || !(v > 1 && v < 1e15))
+		die("-f %s is no factor: a number larger than 1 is expected", s);
+	return v;
+}
+
 static int find(const char *name, const char *const *names, size_t n, const char *what)
 {
 	size_t i;
@@ -452,8 +464,8 @@ static int find(const char *name, const char *const *names, size_t n, const char
 
 static void usage(void)
 {
-	puts("usage: [RANK=r WORLD_SIZE=n] bench-nccl [options]\n"
-	     "      --op NAME      allreduce allgather reducescatter broadcast reduce alltoall\n"
+	printf("usage: [RANK=r WORLD_SIZE=n] %s [options]\n", program_invocation_short_name);
+	puts("      --op NAME      allreduce allgather reducescatter broadcast reduce alltoall\n"
 	     "                     sendrecv (default: allreduce)\n"
 	     "  -b, --min SIZE     first size, with K, M, G (8)\n"
 	     "  -e, --max SIZE     last size (32M)\n"
@@ -490,6 +502,7 @@ static void parse(int argc, char **argv)
 		{"help", 0, NULL, 'h'},		   {NULL, 0, NULL, 0},
 	};
 	const char *names[12];
+	bool has_max = false;
 	size_t i;
 	int o;
 
@@ -507,8 +520,8 @@ static void parse(int argc, char **argv)
 		case OPT_JSON: b.json = optarg; break;
 		case OPT_ID: b.id_file = optarg; break;
 		case 'b': b.min = parse_size(optarg); break;
-		case 'e': b.max = parse_size(optarg); break;
-		case 'f': b.factor = strtod(optarg, NULL); break;
+		case 'e': b.max = parse_size(optarg); has_max = true; break;
+		case 'f': b.factor = parse_factor(optarg); break;
 		case 'i': b.step = parse_size(optarg); break;
 		case 'n': b.iters = parse_count(optarg, 1); break;
 		case 'w': b.warmup = parse_count(optarg, 0); break;
@@ -518,8 +531,9 @@ static void parse(int argc, char **argv)
 	}
 	if (optind < argc)
 		die("unexpected argument %s", argv[optind]);
-	if (!b.step && !(b.factor > 1))
-		die("-f must be larger than 1");
+	if (b.min > b.max)
+		die("the first size, -b %zu, is larger than the last, -e %zu%s", b.min, b.max,
+		    has_max ? "" : " when not given");
 }
 
 static int env_number(const char *name, int otherwise)
@@ -537,6 +551,7 @@ static void start(void)
 
 	b.rank = env_number("RANK", 0);
 	b.n_ranks = env_number("WORLD_SIZE", 1);
+	b.is_started = true;
 	CUDA(cudaGetDeviceCount(&devices));
 	CUDA(cudaSetDevice(env_number("LOCAL_RANK", b.rank) % devices));
 	if (rendezvous(b.rank, b.id_file, &id) < 0)

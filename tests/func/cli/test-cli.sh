@@ -40,9 +40,11 @@ says "--" "says how a job is given"
 exits 2 "a bare number where a unit belongs" "$NBOX" run --nodes 4 --model const:time=5 -- true
 says "us" "lists the units"
 exits 2 "an unknown model" "$NBOX" run --nodes 4 --model rign -- true
-says "ring" "suggests ring"
+says "did you mean 'ring'? models: alltoall " "suggests ring, and lists models"
+says "; what-ifs: add " "and what-ifs"
+says " fail" "and fail is one of those"
 exits 2 "an unknown parameter" "$NBOX" run --nodes 4 --model ring:bandwith=1GB/s -- true
-says "bw" "names the parameters"
+says "did you mean 'bw'? keys: alpha bw chunk" "names the parameters"
 exits 2 "a mistyped what-if" "$NBOX" run --nodes 4 --what-if fial:rank=1,time=3s -- true
 says "did you mean 'fail'" "suggests fail"
 exits 2 "a what-if as a model" "$NBOX" run --nodes 4 --model fail:rank=1 -- true
@@ -58,8 +60,24 @@ exits 1 "nboxd says so, too" "$BUILD/nboxd" --nodes 4 --gpus-per-node 1 --what-i
 exits 2 "an unknown exchange" "$NBOX" run --nodes 4 --exchange paylod -- true
 says "payload" "suggests payload"
 exits 2 "a rank outside the world" "$NBOX" run --nodes 2 --gpus-per-node 2 --real 9 -- true
-exits 2 "no such program" "$NBOX" run --nodes 4 --out no -- ./does-not-exist
-says "does-not-exist" "names it"
+for job in ./does-not-exist does-not-exist "$tmp"; do
+	exits 2 "no such program: $job" "$NBOX" run --nodes 4 --out no -- "$job"
+	says "$job: not found here, or no program" "names it"
+done
+is "$(ls -d no nbox-out 2>/dev/null)" "" "and leaves nothing"
+: >file
+for dry in --dry-run --quiet; do
+	exits 2 "$dry: a summary that cannot be written" "$NBOX" run $dry --nodes 4 --out no --json "$tmp/none/x.json" -- true
+	says "--json $tmp/none/x.json: cannot be written there: No such file or directory" "is said"
+	exits 2 "$dry: a folder that cannot be made" "$NBOX" run $dry --nodes 4 --out file/no -- true
+	says "file/no: no results can be written there: " "is said, too"
+done
+is "$(ls -d no nbox-out 2>/dev/null)" "" "and both leave nothing"
+exits 0 "a summary in a folder that will be made" "$NBOX" run --dry-run --nodes 4 --out no/such --json no/such/x.json -- true
+exits 2 "a rank that is real twice" "$NBOX" run --dry-run --nodes 4 --real 0,0 -- true
+says "--real: '0,0' names rank 0 twice" "is said once"
+exits 2 "no number" "$NBOX" run --dry-run --nodes four -- true
+says "run: --nodes: 'four' is no count" "names the option once"
 
 printf '#!/bin/sh\n' >train && chmod +x train
 exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
@@ -98,6 +116,8 @@ says "model" "suggests the key"
 
 exits 1 "status of nobody" "$NBOX" status --addr "shm:$tmp/none.sock"
 exits 2 "status of what?" env -u NBOX_ADDR "$NBOX" status
+exits 2 "report of which run?" "$NBOX" report
+says "which run? there is none under nbox-out/" "asks"
 exits 1 "report of nothing" "$NBOX" report "$tmp/none"
 head -c 5000 /dev/urandom >garbage.nbox
 exits 1 "report of garbage" "$NBOX" report garbage.nbox

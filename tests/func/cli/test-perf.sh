@@ -45,6 +45,9 @@ C
 fi
 exits 0 "perf --help" "$NBOX" perf --help
 says "how long ops and messages take [alphabeta]" "has perf's own defaults"
+says "-w WARM-UPS    ops before them, untimed [5]" "and its own options"
+exits 2 "sizes the wrong way round" "$NBOX" perf allreduce --nodes 2 --gpus-per-node 1 -b 1G -e 8 --out wrong-way
+says "nbox-perf: the first size, -b 1073741824, is larger than the last, -e 8" "are said"
 exits 2 "perf of what?" "$NBOX" perf
 exits 2 "perf of an option" "$NBOX" perf --nodes 4
 says "which collective? One of allreduce, allgather," "asks"

@@ -107,6 +107,9 @@ check "where it led to is as it was" cmp mine/config.yaml mine.yaml
 # shellcheck disable=SC2086
 exits 0 "the effective configuration runs again" "$NBOX" run --quiet --config o-none-shm/config.yaml --json again.json -- $perf
 check "its results lie elsewhere" test -s nbox-out/*/record.nbox
+exits 0 "report of the newest run" "$NBOX" report
+says "the newest run: $(ls -d nbox-out/*)" "says which one it is"
+says "512 ranks" "and shows it"
 is "$(grep -c '^# out: "o-none-shm"' o-none-shm/config.yaml) $(grep -c '^ *addr:' o-none-shm/config.yaml)" "1 0" "the file says where the first lay, and no address"
 is "$("$BUILD/nboxd" --nodes 2 --gpus-per-node 1 --addr shm:@nbox-auto-7-0123 --out elsewhere --check | grep -E '^ *(# )?(addr|out):' | cut -d'"' -f1 | tr -d '\n')" "  # addr: # out: " "nor an address that nbox chose"
 is "$(json again.json 'd["world_size"], d["seed"]')" "(512, 5)" "with the same world and seed"

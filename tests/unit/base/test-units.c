@@ -207,7 +207,7 @@ static void test_ranks_random(void **state)
 	(void)state;
 	rng_seed(&rng, 8, 0);
 	for (int round = 0; round < 500; round++) {
-		bool want[200] = {0};
+		bool want[200] = {0}, is_twice = false;
 		char text[1024] = "";
 		uint32_t *ranks;
 		size_t n, used = 0, k = 0;
@@ -220,8 +220,14 @@ static void test_ranks_random(void **state)
 				b = a;
 			used += (size_t)snprintf(text + used, sizeof(text) - used,
 						 a == b ? "%s%u" : "%s%u-%u", i ? "," : "", a, b);
-			for (unsigned r = a; r <= b; r++)
+			for (unsigned r = a; r <= b; r++) {
+				is_twice |= want[r];
 				want[r] = true;
+			}
+		}
+		if (is_twice) {
+			assert_int_equal(units_ranks(text, 200, &ranks, &n, NULL), -EINVAL);
+			continue;
 		}
 		assert_int_equal(units_ranks(text, 200, &ranks, &n, NULL), 0);
 		for (uint32_t r = 0; r < 200; r++)
@@ -251,6 +257,9 @@ static void test_ranks_errors(void **state)
 	}
 	assert_int_equal(units_ranks("0", 0, &ranks, &n, &err), -ERANGE);
 	assert_null(ranks);
+	assert_int_equal(units_ranks("0,3-5,4", 8, &ranks, &n, &err), -EINVAL);
+	assert_string_equal(err.text, "'0,3-5,4' names rank 4 twice");
+	assert_int_equal(units_ranks("0,0", 8, &ranks, &n, &err), -EINVAL);
 	assert_int_equal(units_ranks("0-7", 8, &ranks, &n, &err), 0);
 	assert_int_equal(n, 8);
 	free(ranks);
@@ -305,6 +314,16 @@ static void test_suggest(void **state)
 	longword[sizeof(longword) - 1] = '\0';
 	assert_null(units_suggest(longword, names, ARRAY_SIZE(names)));
 	assert_null(units_suggest("ring", NULL, 0));
+	static const char *const keys[] = {"alpha", "bw", "intra_bw", "messages"};
+
+	assert_string_equal(units_suggest_long("alhpa", keys, 4), "alpha");
+	assert_string_equal(units_suggest_long("Bandwith", keys, 4), "bw");
+	assert_string_equal(units_suggest_long("intra_bandwidth", keys, 4), "intra_bw");
+	assert_string_equal(units_suggest_long("msgs", keys, 4), "messages");
+	assert_null(units_suggest_long("m", keys, 4));
+	assert_null(units_suggest_long("band", keys, 4));
+	assert_null(units_suggest_long("", keys, 4));
+	assert_null(units_suggest_long("gpu", keys, 4));
 }
 
 int main(void)
