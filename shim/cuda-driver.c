@@ -60,6 +60,8 @@ int cuda_driver_find(struct cuda_driver *ret, struct err *err)
 	if (!handle)
 		return err_set(err, ENOENT, "there is no NVIDIA driver here (libcuda.so.1: %s)",
 			       dlerror());
+	if (dlsym(handle, "nbox_host_driver")) /* emulator/hostgpu/driver's mark */
+		return err_set(err, ENXIO, "libcuda.so.1 is nbox's host stand-in, not NVIDIA's driver");
 #define LOOK_UP(field, name, params)                                                               \
 	d.field = (__typeof__(d.field))dlsym(handle, #name);                                       \
 	if (!d.field)                                                                              \
