@@ -23,6 +23,8 @@ void perf_print_head(const struct config *c, FILE *to)
 		c->topology.gpus_per_node, c->n_real, c->model);
 	for (size_t i = 0; i < c->n_what_ifs; i++)
 		fprintf(to, " + %s", c->what_ifs[i]);
+	for (size_t i = 0; i < c->n_failures; i++)
+		fprintf(to, " + %s", c->failures[i].text);
 	fprintf(to, "\n# network, where the model is given no other: %s\n", config_network(c, network, sizeof(network)));
 	fprintf(to, "# times: what the job saw on this machine, never less than the virtual network takes (modelled: below)\n");
 	fflush(to);

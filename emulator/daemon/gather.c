@@ -309,8 +309,9 @@ static bool claim_rank(struct worker *w, const struct wire_comm_init *m)
 			 "set real of nboxd, or RANK of the worker",
 			 m->world_rank, c->n_real, c->real[0], c->real[c->n_real - 1], c->world);
 	} else if (w->server->players[i] && w->server->players[i] != w) {
-		snprintf(why, sizeof(why), "world rank %u is played by %s already", m->world_rank,
-			 worker_name(w->server->players[i], name, sizeof(name)));
+		snprintf(why, sizeof(why), "world rank %u is played by %s already: a command that starts its ranks "
+			 "itself wants 'nbox run --launcher' (a script around torchrun) or '--procs 1' (mp.spawn)",
+			 m->world_rank, worker_name(w->server->players[i], name, sizeof(name)));
 	} else {
 		w->server->players[i] = w;
 		return true;

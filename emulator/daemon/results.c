@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/host-facts.h"
+#include "daemon/failure.h"
 
 static int make_dirs(const char *dir, struct err *err)
 {
@@ -107,7 +108,7 @@ int results_open(const struct config *c, const char *model, uint64_t start_ns,
 			       c->out);
 	clock_gettime(CLOCK_REALTIME, &now);
 	h.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	snprintf(h.model, sizeof(h.model), "%s", model);
+	failures_describe(c, model, h.model, sizeof(h.model));
 	for (size_t i = 0, used = 0; i < c->n_layouts && used < sizeof(h.layout); i++)
 		used += (size_t)snprintf(h.layout + used, sizeof(h.layout) - used, "%s%s",
 					 i ? ";" : "", c->values[CONFIG_LAYOUT].items[i].text);

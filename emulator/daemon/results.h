@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "engine/record.h"
 
-/* @model: the chain as delay_describe() says it. Return: 0; negative errno. */
+/* @model: the chain as delay_describe() says it; the what-ifs `fail` follow it. Return: 0; negative errno. */
 int results_open(const struct config *c, const char *model, uint64_t start_ns,
 		 struct record_writer **ret, struct err *err);
 /* What ran, where nobody has written it: command.txt, one word a line, of the process @pid of this host (the

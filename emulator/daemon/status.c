@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "daemon/comm.h"
+#include "daemon/failure.h"
 #include "daemon/op.h"
 #include "daemon/p2p.h"
 #include "daemon/server.h"
@@ -138,7 +139,7 @@ static long rss_bytes(void)
 char *status_json(const struct server *s)
 {
 	const struct config *c = s->config;
-	char *text = NULL;
+	char *text = NULL, model[512];
 	size_t size = 0;
 	FILE *f = open_memstream(&text, &size);
 
@@ -151,7 +152,7 @@ char *status_json(const struct server *s)
 		(double)(clock_now_ns() - s->start_ns) / 1e9, c->world, c->topology.n_nodes,
 		c->topology.gpus_per_node, c->n_real, wire_exchange_name(c->exchange),
 		wire_data_name(c->data));
-	text_json(f, delay_describe(s->delay));
+	text_json(f, failures_describe(c, delay_describe(s->delay), model, sizeof(model)));
 	fprintf(f, ", \"seed\": %llu, \"links\": %u, \"n_communicators\": %u, \"gathering\": %u, "
 		"\"ops\": %llu, \"open_ops\": %u, \"live_ops\": %u, \"messages_in\": %llu, "
 		"\"messages_out\": %llu, \"warnings\": %llu, \"rss_bytes\": %ld, ",

@@ -21,8 +21,10 @@ for op in $ops; do
 	says "65536" "a row of $op"
 	is "$(grep -cE '^# +65536 +[0-9.]+ +[0-9.]+ +[0-9.]+$' <<<"$out")" 1 "the modelled time of $op"
 done
-exits 0 "perf with a what-if" "$NBOX" perf allreduce --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model const:time=100us --what-if add:op=allreduce,delay=300us --out o-add
+exits 0 "perf with a what-if" "$NBOX" perf allreduce --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model const:time=100us --what-if add:op=allreduce,delay=300us --what-if fail:rank=15,time=1000000s --out o-add
 is "$(grep -E '^# +65536 ' <<<"$out" | tr -s ' ')" "# 65536 100.00 300.00 0.16 0.31" "modelled and injected stand apart, bandwidths are those of both"
+says "model const:time=100us + add:op=allreduce,delay=300us + fail:rank=15,time=1000000s" "the head names all what-ifs"
+is "$(json o-add/summary.json 'd["model"]')" "const:time=100us + add:op=allreduce,delay=300us + fail:rank=15,time=1000000s" "and so does the summary"
 if over_rdma; then # the rest makes no links
 	nothing_left
 	finish
