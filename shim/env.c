@@ -113,17 +113,19 @@ static int parse(struct env *e)
 {
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
 	const char *work = get("NBOX_PAYLOAD_WORK"), *ask = get("NBOX_ASK_PYTHON");
+	bool is_off = enable && !strcmp(enable, "0");
 	int rc;
 
 	e->addr = get("NBOX_ADDR");
 	e->is_auto = !e->addr && (get("NBOX_NODES") || get("NBOX_WORLD"));
-	e->is_virtual = (e->addr || e->is_auto) && !(enable && !strcmp(enable, "0"));
+	e->is_virtual = (e->addr || e->is_auto) && !is_off;
 	e->timeout_ns = INIT_DEFAULT_NS;
 	e->connect_ns = CONNECT_DEFAULT_NS;
 	e->payload_work = e->ask_python = true;
+	if (!is_off) /* NBOX_NODEZ alone asks for nothing, and whoever wrote it thinks that it does */
+		warn_unknown();
 	if (!e->is_virtual)
 		return 0;
-	warn_unknown();
 	rc = launcher_problem(&e->err);
 	if (!rc && e->is_auto)
 		rc = prepare_autostart(e);

@@ -20,7 +20,7 @@
 #include "shim/play.h"
 #include "shim/progress-internal.h"
 
-#define LATE_NS (2 * NS_PER_S) /* whoever was waited for says more than that time is over */
+#define LATE_NS (2 * NS_PER_S) /* a link that cannot be made in time says more than that time is over */
 #define N_PINGS 8
 #define FDS_MAX 24
 
@@ -28,6 +28,7 @@ enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
 
 static struct {
 	_Atomic bool was_answered; /* the progress thread's; session_was_answered() reads it */
+	_Atomic bool is_connecting; /* the progress thread's, left true by a link that was not made */
 	_Atomic int fds[FDS_MAX]; /* of both links, plus one (0: none), for session_in_child() */
 	uint64_t due_ns; /* both links are up and greeted by then; constant after session_begin() */
 
@@ -163,10 +164,14 @@ static int waited(int rc, struct err *err)
 static int open_back(struct err *err)
 {
 	const char *addr = env_get()->addr;
-	int rc = payload_gpu_open(g.link, addr, ms_left(), &events, &g.closed, &g.back, err);
+	int rc;
+
+	atomic_store(&g.is_connecting, true);
+	rc = payload_gpu_open(g.link, addr, ms_left(), &events, &g.closed, &g.back, err);
 
 	if (!rc && !g.back && !strcmp(link_kind(g.link), "tcp"))
 		rc = link_connect(addr, ms_left(), &events, &g.closed, &g.back, err);
+	atomic_store(&g.is_connecting, rc != 0);
 	return waited(rc, err);
 }
 
@@ -343,6 +348,7 @@ void session_open(void)
 	}
 	note_fds();
 	say_hello(g.link, WIRE_ROLE_WORKER);
+	atomic_store(&g.is_connecting, false);
 }
 
 void session_close(void)
@@ -431,6 +437,7 @@ void session_in_child(void)
 void session_begin(void)
 {
 	g.due_ns = clock_now_ns() + env_get()->connect_ns + (env_get()->is_auto ? AUTOSTART_MS * NS_PER_MS : 0);
+	atomic_store(&g.is_connecting, true);
 	set_state(STATE_GREETING, 0, NULL);
 }
 
@@ -441,13 +448,19 @@ void session_fail(int code, const char *text)
 
 int session_wait(struct err *err)
 {
-	struct timespec ts = progress_timespec(g.due_ns + LATE_NS);
+	struct timespec due = progress_timespec(g.due_ns), late = progress_timespec(g.due_ns + LATE_NS);
+	bool is_late = false;
 	int rc = 0;
 
 	pthread_mutex_lock(&progress_waiters.lock);
-	while (g.state == STATE_GREETING && !rc)
+	while (g.state == STATE_GREETING && !rc) {
 		rc = pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
-					    CLOCK_MONOTONIC, &ts);
+					    CLOCK_MONOTONIC, is_late ? &late : &due);
+		if (rc == ETIMEDOUT && !is_late && atomic_load(&g.is_connecting)) {
+			is_late = true;
+			rc = 0;
+		}
+	}
 	if (g.state == STATE_UP)
 		rc = 0;
 	else if (g.state == STATE_GREETING)

@@ -42,6 +42,13 @@ exits 0 "auto, with a driver older than CUDA 12" raw NBOX_NODES=4 NBOX_DEVICE=au
 is "$(printf '%s\n' "$out" | grep -c "WARN the gates are host functions.*of CUDA 11.4")" 1 "one line says that the gates are host functions"
 check "its nboxd is gone too" gone "$tmp/old"
 is "$("$NBOX" report old | grep -c "the gates are host functions.*of CUDA 11.4")" 1 "and so does the summary"
+# the stand-in that an environment without a GPU has for a driver is no old driver
+exits 0 "auto, with the stand-in for a driver" raw NBOX_NODES=4 NBOX_DEVICE=auto NBOX_OUT="$tmp/standin" \
+	LD_LIBRARY_PATH="$BUILD/emulator/hostgpu/driver-13:$LD_LIBRARY_PATH" -- torchrun --nproc-per-node=2 --master-port=$((port + 9)) "$here/flaky"
+is "$out" "" "prints nothing"
+check "its nboxd is gone as well" gone "$tmp/standin"
+"$NBOX" report standin >standin.txt 2>&1
+is "$(grep -c "no GPU: the job ran on the CPU" standin.txt) $(grep -c "driver lacks" standin.txt)" "1 0" "the summary says that there is no GPU"
 
 # the library by a relative path; results in the usual place
 exits 0 "a relative path" timeout 120 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
@@ -68,6 +75,9 @@ says "start the job with 'nbox run --link tcp'" "is refused, not forgotten"
 exits 1 "no launcher" raw NBOX_NODES=4 RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 -- "$here/flaky"
 says "start the job with torchrun or with 'nbox run'" "is said too"
 exits 0 "NBOX_ENABLE=0" raw NBOX_ENABLE=0 NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
+# a mistyped variable asks for nothing
+exits 0 "NBOX_NODEZ" raw NBOX_NODEZ=64 -- torchrun --nproc-per-node=2 --master-port=$((port + 10)) "$here/flaky"
+is "$(printf '%s\n' "$out" | grep -c "NBOX_NODEZ is unknown; did you mean 'NBOX_NODES'?")" 1 "is told of once a node"
 
 # a job that is killed takes nboxd with it
 env LD_PRELOAD="$BUILD/libnbox.so" NBOX_NODES=4 NBOX_OUT="$tmp/k" torchrun --nproc-per-node=2 --master-port=$((port + 7)) "$here/flaky" forever >k.log 2>&1 &
