@@ -54,7 +54,7 @@ static uint64_t frame_bytes(struct rng *rng)
  * there is only one copy at a time: the next is filled when the last was sent. */
 static int talk(struct side *s)
 {
-	uint64_t sent = 0, due_ns = clock_now_ns() + 50 * NS_PER_S;
+	uint64_t sent = 0, due_ns = clock_now_ns() + 200 * NS_PER_S;
 	struct peer *p = &s->peer;
 	struct wire_hdr h;
 	struct rng rng;

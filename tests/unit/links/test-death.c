@@ -92,7 +92,7 @@ static void with_peer(const char *addr, child_fn fn, uint64_t seed, uint64_t kil
 	child = start_child(fn, listener_addr(l), seed);
 	p->link = accept_one(l, p);
 	kill_ns = clock_now_ns() + kill_after_us * NS_PER_US;
-	due_ns = clock_now_ns() + 50 * NS_PER_S;
+	due_ns = clock_now_ns() + 200 * NS_PER_S;
 	while (!p->n_closed && clock_now_ns() < due_ns) {
 		if (kill_after_us && clock_now_ns() >= kill_ns) {
 			kill(child, SIGKILL);

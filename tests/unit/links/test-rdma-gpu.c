@@ -76,7 +76,7 @@ static void *connect_gpu(void *arg)
 {
 	struct ends *e = arg;
 
-	e->rc = link_connect_gpu(listener_addr(e->l), 2000, &the_gpu, &peer_events, &e->b, &e->b.link,
+	e->rc = link_connect_gpu(listener_addr(e->l), e->patience_ms, &the_gpu, &peer_events, &e->b, &e->b.link,
 				 &e->err);
 	e->has_tried = true;
 	return NULL;
@@ -131,7 +131,7 @@ static const uint64_t sizes[] = {0, 1, 200, 8184, 8185, 65536, LENT_BYTES, LENT_
 
 static void exchange(struct ends *e, unsigned int n)
 {
-	uint64_t due_ns = clock_now_ns() + 50 * NS_PER_S, sent_a = 0, sent_b = 0;
+	uint64_t due_ns = clock_now_ns() + 200 * NS_PER_S, sent_a = 0, sent_b = 0;
 	struct wire_hdr h;
 
 	while (e->a.n_frames < n || e->b.n_frames < n || e->a.n_sent < n || e->b.n_sent < n) {
@@ -150,7 +150,7 @@ static void exchange(struct ends *e, unsigned int n)
 			assert_int_equal(link_send_gpu(e->b.link, &h, h.index), 0);
 		}
 		move(e, 1);
-		assert_int_equal(link_accept(e->l, &peer_events, NULL, &other, NULL), -EAGAIN);
+		assert_true(link_accept(e->l, &peer_events, NULL, &other, NULL) < 0); /* an attempt that was given up is another code */
 		if (e->a.n_closed + e->b.n_closed)
 			fail_msg("%s%s", e->a.why, e->b.why);
 		assert_false(e->a.bad || e->b.bad);
