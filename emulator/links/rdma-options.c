@@ -44,7 +44,9 @@ void rdma_options_init(struct rdma_options *o)
 	*o = (struct rdma_options){
 		.gid_index = -1,
 		.traffic_class = -1,
-		.timeout = 14, /* 67 ms; with 7 retries a dead path is noticed in half a second */
+		/* 1.07 s, as NCCL's was up to 2.22 (20 since). What answers may be software (soft-RoCE, under
+		 * load, is silent for longer than the 67 ms of 14), and what is sent again there may break it. */
+		.timeout = 18,
 		.retry_count = 7,
 		.qps = 1,
 		.inline_bytes = 256,

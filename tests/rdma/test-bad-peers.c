@@ -216,8 +216,10 @@ static void test_gone(void **state)
 
 		if (cases[i].retries)
 			setenv("NBOX_IB_RETRY_CNT", cases[i].retries, 1);
+		setenv("NBOX_IB_TIMEOUT", "14", 1); /* 67 ms: to be waited for eight times */
 		start(&d, cases[i].exchange);
 		unsetenv("NBOX_IB_RETRY_CNT");
+		unsetenv("NBOX_IB_TIMEOUT");
 		bad_peer_set(BAD_NONE);
 		fake_connect(enemy, d.addr, "");
 		assert_true(fakes_got(enemy, 1, WIRE_WELCOME, 1));

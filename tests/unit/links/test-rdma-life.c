@@ -17,7 +17,8 @@ static void a_device_that_never_gives_up(void **state)
 	} cases[] = {
 		{1, 0, 11},
 		{20, 3, 78}, /* 4 tries of up to 4 x 4.096 us x 2^20: 67 s more */
-		{14, 7, 13}, /* the defaults: 8 x 0.27 s */
+		{14, 7, 13}, /* 8 x 0.27 s */
+		{18, 7, 44}, /* the defaults: 8 x 4.3 s */
 	};
 	struct rdma_options o = use_options();
 	char words[80];
