@@ -35,6 +35,24 @@ kill -TERM "$(pgrep -P $run -x nboxd)"
 wait $run; is "$([ $? != 0 ] && echo failed)" failed "nboxd ended from outside fails the run"
 is "$(grep -c 'nbox run: nboxd ended during the run' term.log)" 1 "and is told"
 
+# and it takes its time to end: the job fails for want of it long before there is anybody to be waited for
+if ! over_rdma; then
+	cat >slow-nboxd <<-'LATE'
+	#!/bin/bash
+	"$REAL_NBOXD" "$@" & d=$!
+	for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" != 255 ] && eval "exec $fd>&-"; done
+	exec >/dev/null 2>&1
+	trap 'kill $d; wait $d; sleep 3; exit 0' TERM
+	wait $d
+	LATE
+	chmod +x slow-nboxd
+	REAL_NBOXD=$BUILD/nboxd NBOX_NBOXD=$tmp/slow-nboxd start late
+	check "the run is under way" wait_for ops_recorded late 3
+	kill -TERM "$(pgrep -P $run -f "$tmp/slow-nboxd")"
+	wait $run; is "$([ $? != 0 ] && echo failed)" failed "so does one that is late to end"
+	is "$(grep -c 'nbox run: nboxd ended during the run' late.log)" 1 "and is told"
+fi
+
 # both at once: nobody is there to clean up
 start both
 check "the run is under way" wait_for test -s both/record.nbox
