@@ -19,7 +19,7 @@
 #include "links/rdma-listen.h"
 #include "links/rdma-private.h"
 
-#define RESOLVE_MS 2000 /* each of address and route */
+#define RESOLVE_MS 10000 /* each of address and route; on a busy machine the kernel is late to look */
 #define BACKLOG 128
 
 static void name_address(const struct sockaddr *a, socklen_t len, char *buf, size_t size)
