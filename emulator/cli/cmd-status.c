@@ -15,7 +15,7 @@
 #include "config/addr-file.h"
 #include "links/link.h"
 
-#define ANSWER_MS 3000
+#define ANSWER_MS 10000
 
 struct client {
 	int state; /* 0 waits for the welcome, 1 for the status, 2 done, -1 failed */

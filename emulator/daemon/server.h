@@ -35,7 +35,7 @@ struct worker;
 #define SERVER_GATHERS_MAX 4096
 #define SERVER_OPS_MAX 1024     /* of one communicator at a time */
 #define SERVER_WARN_NS (5 * NS_PER_S)
-#define SERVER_HELLO_NS (5 * NS_PER_S)
+#define SERVER_HELLO_NS (10 * NS_PER_S)
 #define SERVER_DRAIN_NS NS_PER_S
 #define SERVER_SILENCE_NS (20 * NS_PER_S)
 

@@ -43,7 +43,7 @@
 
 #define LINGER_NS (200 * NS_PER_MS)
 #define IDLE_TICKS 5     /* then the peer is asked for a sign of life */
-#define ESTABLISH_TICKS 10
+#define ESTABLISH_TICKS 15
 #define PORT_DOWN_TICKS 2
 
 /* --- rounds and sleep -------------------------------------------------------------------- */

@@ -147,7 +147,7 @@ static void test_hellos(void **state)
 }
 
 /* Accepted and never there; there and without a word. What ends both is the bound of nboxd's
- * own, which is that of all links and nearer than the rdma link's (10 s). */
+ * own, which is that of all links and nearer than the rdma link's (15 s). */
 static void test_silent(void **state)
 {
 	static const enum bad_trick tricks[] = {BAD_NO_CONFIRM, BAD_NONE};
@@ -155,7 +155,7 @@ static void test_silent(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct daemon d;
-		struct saying s = {&d, "said no HELLO within 5 s"};
+		struct saying s = {&d, "said no HELLO within 10 s"};
 
 		start(&d, "none");
 		bad_peer_set(tricks[i]);
