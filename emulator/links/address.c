@@ -1,6 +1,9 @@
 /* Addresses of links: "shm:/path/of.sock", "tcp:host:port", "tcp:[::1]:port", and
- * "rdma:" like "tcp:". */
+ * "rdma:" like "tcp:"; from text to what the system calls take, and back. */
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -76,4 +79,28 @@ int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err)
 		a.kind = addr[0] == 't' ? ADDR_TCP : ADDR_RDMA;
 	*ret = a;
 	return 0;
+}
+
+int link_addr_resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+	int rc = getaddrinfo(a->host, a->port, &hints, ret);
+
+	if (rc)
+		return err_set(err, EHOSTUNREACH, "the host name cannot be resolved: %s",
+			       gai_strerror(rc));
+	return 0;
+}
+
+void link_addr_name(const char *kind, const struct sockaddr *a, char *buf, size_t size)
+{
+	socklen_t len = a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+						 : sizeof(struct sockaddr_in);
+	char host[64], port[16];
+
+	if (getnameinfo(a, len, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(buf, size, "%s:?", kind);
+	else
+		snprintf(buf, size, strchr(host, ':') ? "%s:[%s]:%s" : "%s:%s:%s", kind, host, port);
 }

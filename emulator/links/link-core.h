@@ -21,6 +21,9 @@ struct link_seg {
 	bool is_gpu;  /* may not be touched; @base counts on beyond the end of what was lent */
 };
 
+struct addrinfo;
+struct sockaddr;
+
 struct link_ops {
 	const char *kind;
 	/* Takes bytes from the front of @iov. Return: how many, 0: no room now;
@@ -111,6 +114,11 @@ struct link_addr {
 	char port[8];
 };
 int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err);
+/* tcp, rdma: its host and port as the system has them; @flags: AI_PASSIVE to listen. The list is
+ * freeaddrinfo()'s. Return: 0; -EHOSTUNREACH with the sentence, which does not name the address. */
+int link_addr_resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err);
+/* Into @buf: "tcp:10.0.0.1:4000", with @kind "tcp"; "tcp:?" where @a is no address of the internet. */
+void link_addr_name(const char *kind, const struct sockaddr *a, char *buf, size_t size);
 
 /* Waits for @events on @fd until @due_ns. Return: 0; -ETIMEDOUT; negative errno. */
 int link_wait_fd(int fd, short events, uint64_t due_ns);
@@ -119,7 +127,6 @@ int link_wait_fd(int fd, short events, uint64_t due_ns);
 int tcp_link_new(int fd, const struct link_events *ev, void *owner, struct link **ret);
 int tcp_connect(const struct link_addr *a, uint64_t due_ns, int *ret_fd, struct err *err);
 int tcp_listen(const struct link_addr *a, int *ret_fd, struct err *err);
-void tcp_name_peer(int fd, char *buf, size_t size);
 
 int shm_link_accept(int fd, const struct link_events *ev, void *owner, struct link **ret,
 		    struct err *err);

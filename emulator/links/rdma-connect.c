@@ -5,7 +5,6 @@
  *
  *   connecting: address → route → request → (its answer) → up
  *   accepting:  request → accepted → established, or the first piece → up */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -20,23 +19,6 @@
 #include "links/rdma-private.h"
 
 #define RESOLVE_MS 10000 /* each of address and route; on a busy machine the kernel is late to look */
-#define BACKLOG 128
-
-static void name_address(const struct sockaddr *a, socklen_t len, char *buf, size_t size)
-{
-	char host[64], port[16];
-
-	if (getnameinfo(a, len, host, sizeof(host), port, sizeof(port),
-			NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(buf, size, "rdma:?");
-	else
-		snprintf(buf, size, strchr(host, ':') ? "rdma:[%s]:%s" : "rdma:%s:%s", host, port);
-}
-
-static socklen_t address_length(const struct sockaddr *a)
-{
-	return a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
 
 /* --- the request and its answer ------------------------------------------------------- */
 
@@ -192,11 +174,10 @@ static int open_id(struct rdma_link *r, struct err *err)
 	struct rdma_hub *h = r->hub;
 	uint8_t tos = (uint8_t)h->options.traffic_class;
 
-	if (h->v->cm_create_id(h->cm, &r->id, r, RDMA_PS_TCP)) {
-		r->id = NULL;
-		return err_set(err, errno, "no connection id: %s", strerror(errno));
-	}
-	rdma_counts.made[RDMA_IDS]++;
+	int rc = rdma_hub_new_id(h, r, &r->id, err);
+
+	if (rc)
+		return rc;
 	/* what cannot be set here is set on the queue pair */
 	if (h->options.traffic_class >= 0)
 		h->v->cm_set_option(r->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos));
@@ -237,17 +218,6 @@ static int connect_to(struct rdma_link *r, uint64_t due_ns, struct err *err)
 	return rc;
 }
 
-static int resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err)
-{
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
-	int rc = getaddrinfo(a->host, a->port, &hints, ret);
-
-	if (rc)
-		return err_set(err, EHOSTUNREACH, "the host name cannot be resolved: %s",
-			       gai_strerror(rc));
-	return 0;
-}
-
 static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t due_ns,
 		       const struct link_gpu *gpu, const struct link_events *ev, void *owner, struct link **ret,
 		       struct err *err)
@@ -257,7 +227,7 @@ static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t d
 
 	if (rc)
 		return err_set(err, ENOMEM, "no memory for a link");
-	name_address(ai->ai_addr, ai->ai_addrlen, r->link.peer, sizeof(r->link.peer));
+	link_addr_name("rdma", ai->ai_addr, r->link.peer, sizeof(r->link.peer));
 	r->ring_gpu.from = gpu;
 	r->link.discards_messages = gpu != NULL;
 	if (getrandom(&r->link_id, sizeof(r->link_id), 0) != sizeof(r->link_id))
@@ -283,7 +253,7 @@ int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct l
 	rc = rc ? rc : rdma_hub_new(&o, &h, err);
 	if (rc)
 		return rc;
-	rc = resolve(a, 0, &list, err);
+	rc = link_addr_resolve(a, 0, &list, err);
 	if (!rc)
 		rc = -EADDRNOTAVAIL;
 	for (ai = list; ai && rc && rc != -ETIMEDOUT; ai = ai->ai_next)
@@ -292,157 +262,6 @@ int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct l
 		freeaddrinfo(list);
 	rdma_hub_leave(h); /* the link keeps it */
 	return rc;
-}
-
-/* --- listening ---------------------------------------------------------------------------- */
-
-struct rdma_listener {
-	struct rdma_hub *hub; /* shared with the links that were accepted */
-	struct rdma_cm_id *id; /* NULL: its device was removed, and is not back */
-	struct sockaddr_storage at; /* with the real port */
-	uint64_t tried_tick;
-};
-
-static int listen_one(struct rdma_hub *h, const struct sockaddr *at, struct rdma_cm_id **ret,
-		      struct err *err)
-{
-	struct rdma_cm_id *id;
-	char name[LINK_PEER_MAX];
-	int code;
-
-	if (h->v->cm_create_id(h->cm, &id, NULL, RDMA_PS_TCP))
-		return err_set(err, errno, "no connection id: %s", strerror(errno));
-	rdma_counts.made[RDMA_IDS]++;
-	if (!h->v->cm_bind_addr(id, (struct sockaddr *)(uintptr_t)at) && !h->v->cm_listen(id, BACKLOG)) {
-		*ret = id;
-		return 0;
-	}
-	code = errno;
-	h->v->cm_destroy_id(id);
-	rdma_counts.gone[RDMA_IDS]++;
-	name_address(at, address_length(at), name, sizeof(name));
-	if (code == EADDRINUSE)
-		return err_set(err, EADDRINUSE,
-			       "another nboxd (or program) listens at %s; stop it or choose another "
-			       "--addr",
-			       name);
-	if (code == ENODEV || code == EADDRNOTAVAIL)
-		return err_set(err, code,
-			       "cannot listen at %s: no RDMA device of this host has that address; "
-			       "`nbox doctor` lists them",
-			       name);
-	return err_set(err, code, "cannot listen at %s: %s", name, strerror(code));
-}
-
-static int listen_at_host(struct rdma_hub *h, const struct link_addr *a, struct rdma_cm_id **ret,
-			  struct err *err)
-{
-	struct addrinfo *list, *ai;
-	int rc = resolve(a, AI_PASSIVE, &list, err);
-
-	if (rc)
-		return rc;
-	rc = -EADDRNOTAVAIL;
-	for (ai = list; ai && rc; ai = ai->ai_next)
-		rc = listen_one(h, ai->ai_addr, ret, err);
-	freeaddrinfo(list);
-	return rc;
-}
-
-static int listen_at_device(struct rdma_hub *h, const char *port, struct rdma_cm_id **ret,
-			    struct err *err)
-{
-	struct sockaddr_storage at;
-	int rc = rdma_own_address(&h->options, &at, err);
-
-	if (rc)
-		return rc;
-	/* at the same place in both families */
-	((struct sockaddr_in *)&at)->sin_port = htons((uint16_t)atoi(port));
-	return listen_one(h, (struct sockaddr *)&at, ret, err);
-}
-
-static void name_listener(const struct rdma_listener *l, char *buf, size_t size)
-{
-	const struct sockaddr *at = (const struct sockaddr *)&l->at;
-
-	name_address(at, address_length(at), buf, size);
-}
-
-int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, char *text, size_t size,
-		struct err *err)
-{
-	CLEANUP(freep) struct rdma_listener *l = calloc(1, sizeof(*l));
-	struct rdma_options o;
-	int rc = l ? rdma_options_get(&o, err) : err_set(err, ENOMEM, "no memory");
-
-	rc = rc ? rc : rdma_hub_new(&o, &l->hub, err);
-	if (rc)
-		return rc;
-	if (strcmp(a->host, "auto") == 0)
-		rc = listen_at_device(l->hub, a->port, &l->id, err);
-	else
-		rc = listen_at_host(l->hub, a, &l->id, err);
-	if (rc) {
-		rdma_hub_leave(l->hub);
-		return rc;
-	}
-	memcpy(&l->at, &l->id->route.addr.src_storage, sizeof(l->at));
-	name_listener(l, text, size);
-	l->hub->listening = l->id;
-	*ret = steal_ptr(l);
-	return 0;
-}
-
-static void stop_listening(struct rdma_listener *l)
-{
-	if (!l->id)
-		return;
-	l->hub->v->cm_destroy_id(l->id);
-	rdma_counts.gone[RDMA_IDS]++;
-	l->hub->listening = NULL;
-	l->id = NULL;
-}
-
-/* The device was removed: what was bound to it stays deaf when it is back. */
-static int on_removal(struct rdma_listener *l, struct err *err)
-{
-	char name[LINK_PEER_MAX];
-
-	stop_listening(l);
-	l->tried_tick = l->hub->ticks;
-	name_listener(l, name, sizeof(name));
-	return err_set(err, ENODEV, "the RDMA device of %s was removed: nobody can connect until it is back "
-		       "with that address", name);
-}
-
-/* About once a second. Return: LINK_LISTENS_AGAIN, with the sentence; -EAGAIN. */
-static int listen_again(struct rdma_listener *l, struct err *err)
-{
-	char name[LINK_PEER_MAX];
-	struct err why;
-
-	if (l->tried_tick == l->hub->ticks)
-		return -EAGAIN;
-	l->tried_tick = l->hub->ticks;
-	if (listen_one(l->hub, (struct sockaddr *)&l->at, &l->id, &why))
-		return -EAGAIN;
-	l->hub->listening = l->id;
-	name_listener(l, name, sizeof(name));
-	err_set(err, 0, "the RDMA device of %s is back, and is listened at", name);
-	return LINK_LISTENS_AGAIN;
-}
-
-void rdma_listener_close(struct rdma_listener *l)
-{
-	stop_listening(l);
-	rdma_hub_leave(l->hub);
-	free(l);
-}
-
-int rdma_listener_fd(const struct rdma_listener *l)
-{
-	return l->hub->epoll_fd;
 }
 
 /* --- accepting ---------------------------------------------------------------------------- */
@@ -476,8 +295,7 @@ static int accept_hello(struct rdma_link *r, const struct rdma_hello *hello, str
 }
 
 /* The peer of a link that we have comes back: the old connection goes, whether we have
- * noticed its loss or not. Return: RESUMED: no new link; negative errno: refused. */
-enum { RESUMED = 1 };
+ * noticed its loss or not. Return: RDMA_RESUMED: no new link; negative errno: refused. */
 
 static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 			  const struct rdma_hello *hello, struct err *ret_err)
@@ -493,10 +311,8 @@ static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 			break;
 	if (!r) {
 		refuse(h, q->id, RDMA_REFUSED_UNKNOWN_LINK);
-		name_address(&q->id->route.addr.dst_addr, address_length(&q->id->route.addr.dst_addr),
-			     name, sizeof(name));
-		h->v->cm_destroy_id(q->id);
-		rdma_counts.gone[RDMA_IDS]++;
+		link_addr_name("rdma", &q->id->route.addr.dst_addr, name, sizeof(name));
+		rdma_hub_drop_id(h, q->id);
 		return err_set(err, ENOENT, "%s wants to resume a link that is not known (any more)", name);
 	}
 	rdma_resume_stop(r);
@@ -518,11 +334,11 @@ static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 		rdma_fail(r, rc, "it came back, but cannot be resumed: %s", err->text);
 		return err_set(err, -rc, "%s", r->why);
 	}
-	return RESUMED;
+	return RDMA_RESUMED;
 }
 
-static int accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
-			  void *owner, struct link **ret, struct err *err)
+int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
+			void *owner, struct link **ret, struct err *err)
 {
 	struct rdma_hello hello;
 	struct rdma_link *r;
@@ -536,15 +352,13 @@ static int accept_request(struct rdma_hub *h, struct rdma_request *q, const stru
 	if (!rc && rdma_link_new(h, ev, owner, &r))
 		rc = err_set(err, ENOMEM, "no memory for a link");
 	if (rc) {
-		h->v->cm_destroy_id(q->id);
-		rdma_counts.gone[RDMA_IDS]++;
+		rdma_hub_drop_id(h, q->id);
 		return rc;
 	}
 	r->id = q->id;
 	r->id->context = r;
 	r->is_acceptor = true;
-	name_address(&r->id->route.addr.dst_addr, address_length(&r->id->route.addr.dst_addr),
-		     r->link.peer, sizeof(r->link.peer));
+	link_addr_name("rdma", &r->id->route.addr.dst_addr, r->link.peer, sizeof(r->link.peer));
 	rc = accept_hello(r, &hello, err);
 	if (!rc) {
 		*ret = &r->link;
@@ -553,26 +367,5 @@ static int accept_request(struct rdma_hub *h, struct rdma_request *q, const stru
 	refuse(h, r->id, RDMA_REFUSED_RESOURCES);
 	r->state = RDMA_ENDED;
 	rdma_link_free(r);
-	return rc;
-}
-
-int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void *owner,
-		     struct link **ret, struct err *err)
-{
-	struct rdma_request *q;
-	int rc;
-
-	rdma_hub_look(l->hub);
-	if (rdma_hub_take_removal(l->hub))
-		return on_removal(l, err);
-	if (!l->id)
-		return listen_again(l, err);
-	do {
-		rdma_hub_take_request(l->hub, &q);
-		if (!q)
-			return -EAGAIN;
-		rc = accept_request(l->hub, q, ev, owner, ret, err);
-		free(q);
-	} while (rc == RESUMED);
 	return rc;
 }

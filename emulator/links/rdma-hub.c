@@ -143,6 +143,23 @@ static void dev_free(struct rdma_dev *d)
 	free(d);
 }
 
+int rdma_hub_new_id(struct rdma_hub *h, void *context, struct rdma_cm_id **ret, struct err *err)
+{
+	struct rdma_cm_id *id;
+
+	if (h->v->cm_create_id(h->cm, &id, context, RDMA_PS_TCP))
+		return err_set(err, errno, "no connection id: %s", strerror(errno));
+	rdma_counts.made[RDMA_IDS]++;
+	*ret = id;
+	return 0;
+}
+
+void rdma_hub_drop_id(struct rdma_hub *h, struct rdma_cm_id *id)
+{
+	h->v->cm_destroy_id(id);
+	rdma_counts.gone[RDMA_IDS]++;
+}
+
 static void drop_requests(struct rdma_hub *h)
 {
 	const struct rdma_refuse refuse = {RDMA_HELLO_MAGIC, RDMA_HELLO_VERSION,
@@ -154,8 +171,7 @@ static void drop_requests(struct rdma_hub *h)
 		if (!q)
 			return;
 		h->v->cm_reject(q->id, &refuse, sizeof(refuse));
-		h->v->cm_destroy_id(q->id);
-		rdma_counts.gone[RDMA_IDS]++;
+		rdma_hub_drop_id(h, q->id);
 		free(q);
 	}
 }
@@ -432,10 +448,8 @@ static void read_cm(struct rdma_hub *h)
 			}
 			h->v->cm_ack_cm_event(e);
 			id->context = NULL; /* not the listener's */
-			if (!q) {
-				h->v->cm_destroy_id(id);
-				rdma_counts.gone[RDMA_IDS]++;
-			}
+			if (!q)
+				rdma_hub_drop_id(h, id);
 			continue;
 		}
 		if (id->context)

@@ -72,6 +72,11 @@ struct rdma_qp {
 	uint64_t sq_posted, sq_done; /* work requests, counted from the connection's start */
 };
 
+static inline uint64_t rdma_port_bit(uint32_t port)
+{
+	return port < 64 ? UINT64_C(1) << port : 0;
+}
+
 #define RDMA_QP_BUCKETS 256
 
 /* One device as used by one hub. */
@@ -233,12 +238,19 @@ void rdma_hub_glance(struct rdma_hub *h);
 bool rdma_dev_arm(struct rdma_dev *d, bool for_all);
 void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q);
 void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q);
+/* A connection's id, whose events go to @context (NULL: a listener's). Return: 0; negative errno
+ * with the sentence. */
+int rdma_hub_new_id(struct rdma_hub *h, void *context, struct rdma_cm_id **ret, struct err *err);
+void rdma_hub_drop_id(struct rdma_hub *h, struct rdma_cm_id *id);
 void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret);
 /* Once: whether the device that is listened at was removed. Requests that came over it are
  * dropped. */
 bool rdma_hub_take_removal(struct rdma_hub *h);
 /* The device is of no use any more. */
 void rdma_dev_is_gone(struct rdma_hub *h, const struct ibv_device *device);
+
+/* Between ticks; tests make it long, so that no tick hides a lost wake-up. */
+extern long rdma_tick_ms;
 
 /* --- rdma-region.c: the registration cache --------------------------------------- */
 
@@ -343,14 +355,11 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
 void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e);
 /* Begins to connect to r->to. Return: 0; negative errno with the sentence. */
 int rdma_begin_connect(struct rdma_link *r, struct err *err);
-
-static inline uint64_t rdma_port_bit(uint32_t port)
-{
-	return port < 64 ? UINT64_C(1) << port : 0;
-}
-
-/* Between ticks; tests make it long, so that no tick hides a lost wake-up. */
-extern long rdma_tick_ms;
+/* Accepts or refuses @q, whose id it takes. Return: 0, *ret is the link; RDMA_RESUMED: it was the peer
+ * of a link that we have; negative errno with the sentence: refused, and told why. */
+enum { RDMA_RESUMED = 1 };
+int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
+			void *owner, struct link **ret, struct err *err);
 
 /* --- counts, for tests and status ---------------------------------------------------------- */
 

@@ -90,8 +90,7 @@ static void part(struct rdma_link *r)
 	if (!r->id)
 		return;
 	r->hub->v->cm_disconnect(r->id);
-	r->hub->v->cm_destroy_id(r->id);
-	rdma_counts.gone[RDMA_IDS]++;
+	rdma_hub_drop_id(r->hub, r->id);
 	r->id = NULL;
 }
 

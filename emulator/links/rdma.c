@@ -313,10 +313,8 @@ void rdma_link_free(struct rdma_link *r)
 	if (r->id && r->state != RDMA_ENDED)
 		h->v->cm_disconnect(r->id);
 	rdma_link_unset(r);
-	if (r->id) {
-		h->v->cm_destroy_id(r->id);
-		rdma_counts.gone[RDMA_IDS]++;
-	}
+	if (r->id)
+		rdma_hub_drop_id(h, r->id);
 	if (r->next)
 		r->next->prev = r->prev;
 	if (r->prev)

@@ -179,18 +179,14 @@ static const struct link_ops tcp_ops = {
 	.free = tcp_free,
 };
 
-void tcp_name_peer(int fd, char *buf, size_t size)
+static void name_peer(int fd, char *buf, size_t size)
 {
-	struct sockaddr_storage a;
+	struct sockaddr_storage a = {.ss_family = AF_UNSPEC};
 	socklen_t len = sizeof(a);
-	char host[64], port[16];
 
-	if (getpeername(fd, (struct sockaddr *)&a, &len) ||
-	    getnameinfo((struct sockaddr *)&a, len, host, sizeof(host), port, sizeof(port),
-			NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(buf, size, "tcp:?");
-	else
-		snprintf(buf, size, strchr(host, ':') ? "tcp:[%s]:%s" : "tcp:%s:%s", host, port);
+	if (getpeername(fd, (struct sockaddr *)&a, &len))
+		a.ss_family = AF_UNSPEC;
+	link_addr_name("tcp", (struct sockaddr *)&a, buf, size);
 }
 
 /* The kernel grows buffers by itself up to a few MiB; a set size switches that
@@ -233,7 +229,7 @@ int tcp_link_new(int fd, const struct link_events *ev, void *owner, struct link 
 		return -ENOMEM;
 	memset(t, 0, offsetof(struct tcp_link, stage));
 	link_init(&t->link, &tcp_ops, ev, owner);
-	tcp_name_peer(fd, t->link.peer, sizeof(t->link.peer));
+	name_peer(fd, t->link.peer, sizeof(t->link.peer));
 	set_options(fd);
 	t->fd = fd;
 	*ret = &t->link;
@@ -244,13 +240,9 @@ int tcp_link_new(int fd, const struct link_events *ev, void *owner, struct link 
 
 static int resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
-	int rc = getaddrinfo(a->host, a->port, &hints, ret);
+	int rc = link_addr_resolve(a, flags, ret, err);
 
-	if (rc)
-		return err_set(err, EHOSTUNREACH, "tcp:%s:%s: the host name cannot be resolved: %s",
-			       a->host, a->port, gai_strerror(rc));
-	return 0;
+	return rc ? err_prefix(err, rc, "tcp:%s:%s", a->host, a->port) : 0;
 }
 
 static int connect_one(const struct addrinfo *ai, uint64_t due_ns, int *ret_fd)
