@@ -1,10 +1,7 @@
-/* What the rdma links of one thread share: the channel of the connection manager, and for
- * each device a completion queue, its channel and the device's own events. All
- * descriptors hang in one epoll descriptor, which is what a sleeper polls.
- *
- * The order before a sleep is the one that loses no wake-up: read the events of the
- * completion channel, acknowledge them, ask for the next, poll the queue once more.
- * While nobody sleeps no descriptor is looked at, but now and then. */
+/* What the rdma links of one thread share: the channel of the connection manager with the
+ * requests that came over it, their devices (rdma-dev.c), a timer. All descriptors hang in
+ * one epoll descriptor, which is what a sleeper polls. While nobody sleeps no descriptor is
+ * looked at, but now and then. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +17,8 @@
 #include "base/clock.h"
 #include "links/rdma-private.h"
 
-#define BATCH 32
-#define POLLS_MAX 64 /* batches in one go */
 #define LOOK_ROUNDS 64
 #define LOOK_NS (5 * NS_PER_MS)
-#define CQ_ENTRIES 512 /* at first */
 
 long rdma_tick_ms = 1000;
 
@@ -35,8 +29,7 @@ static int set_nonblocking(int fd)
 	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-/* The tag is what became ready. */
-static int watch(struct rdma_hub *h, int fd, void *tag)
+int rdma_hub_watch(struct rdma_hub *h, int fd, void *tag)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = tag};
 	int rc = set_nonblocking(fd);
@@ -116,31 +109,13 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 	h->cm = v->cm_create_event_channel();
 	if (!h->cm)
 		return no_channel(err, errno);
-	rc = watch(h, h->timer_fd, &h->timer_fd);
-	rc = rc ? rc : watch(h, h->cm->fd, h->cm);
-	rc = rc ? rc : watch(h, h->request_fd, &h->request_fd);
+	rc = rdma_hub_watch(h, h->timer_fd, &h->timer_fd);
+	rc = rc ? rc : rdma_hub_watch(h, h->cm->fd, h->cm);
+	rc = rc ? rc : rdma_hub_watch(h, h->request_fd, &h->request_fd);
 	if (rc)
 		return err_set(err, -rc, "epoll: %s", strerror(-rc));
 	*ret = steal_ptr(h);
 	return 0;
-}
-
-static void dev_free(struct rdma_dev *d)
-{
-	const struct verbs *v = d->hub->v;
-
-	rdma_regions_free(d);
-	if (d->cq) {
-		v->destroy_cq(d->cq);
-		rdma_counts.gone[RDMA_CQS]++;
-	}
-	if (d->channel)
-		v->destroy_comp_channel(d->channel);
-	if (d->pd)
-		v->dealloc_pd(d->pd);
-	if (d->ctx)
-		v->close_device(d->ctx);
-	free(d);
 }
 
 int rdma_hub_new_id(struct rdma_hub *h, void *context, struct rdma_cm_id **ret, struct err *err)
@@ -184,7 +159,7 @@ static void hub_free(struct rdma_hub *h)
 		drop_requests(h);
 	while ((d = h->devs)) {
 		h->devs = d->next;
-		dev_free(d);
+		rdma_dev_free(d);
 	}
 	if (h->cm)
 		h->v->cm_destroy_event_channel(h->cm);
@@ -203,81 +178,29 @@ void rdma_hub_leave(struct rdma_hub *h)
 
 /* --- devices ------------------------------------------------------------------------ */
 
-static void dev_freep(struct rdma_dev **d)
-{
-	if (*d)
-		dev_free(*d);
-}
-
-/* Opened once more, not librdmacm's context: that is the process's, and an event of the device
- * goes to one reader of a context only. */
-static int dev_new(struct rdma_hub *h, struct ibv_device *device, struct rdma_dev **ret,
-		   struct err *err)
-{
-	CLEANUP(dev_freep) struct rdma_dev *d = calloc(1, sizeof(*d));
-	int rc;
-
-	if (!d)
-		return err_set(err, ENOMEM, "no memory");
-	d->hub = h;
-	strncpy(d->name, h->v->get_device_name(device), sizeof(d->name) - 1);
-	d->ctx = h->v->open_device(device);
-	if (!d->ctx)
-		return err_set(err, errno ? errno : ENODEV, "device %s cannot be opened: %s", d->name,
-			       strerror(errno ? errno : ENODEV));
-	d->pd = h->v->alloc_pd(d->ctx);
-	d->channel = d->pd ? h->v->create_comp_channel(d->ctx) : NULL;
-	d->cq = d->channel ? h->v->create_cq(d->ctx, CQ_ENTRIES, NULL, d->channel, 0) : NULL;
-	if (!d->cq)
-		return err_set(err, errno ? errno : ENOMEM, "device %s gives no %s: %s", d->name,
-			       !d->pd ? "protection domain" : !d->channel ? "completion channel"
-									  : "completion queue",
-			       strerror(errno));
-	rdma_counts.made[RDMA_CQS]++;
-	d->cq_entries = CQ_ENTRIES;
-	rc = watch(h, d->channel->fd, d);
-	/* the tag of the device's own events: its context */
-	rc = rc ? rc : watch(h, d->ctx->async_fd, d->ctx);
-	if (rc)
-		return err_set(err, -rc, "epoll: %s", strerror(-rc));
-	*ret = steal_ptr(d);
-	return 0;
-}
-
 int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entries,
 		    struct rdma_dev **ret, struct err *err)
 {
 	struct rdma_dev *d;
-	uint32_t more;
 	int rc;
 
 	for (d = h->devs; d && (d->is_gone || d->ctx->device != ctx->device); d = d->next)
 		;
 	if (!d) {
-		rc = dev_new(h, ctx->device, &d, err);
+		rc = rdma_dev_new(h, ctx->device, &d, err);
 		if (rc)
 			return rc;
 		d->next = h->devs;
 		h->devs = d;
 	}
-	for (more = d->cq_entries; more < d->cq_used + entries;)
-		more *= 2;
-	if (more > d->cq_entries) {
-		rc = h->v->resize_cq(d->cq, (int)more);
-		if (rc)
-			return err_set(err, rc < 0 ? errno : rc,
-				       "device %s: no room for another link in the completion queue "
-				       "(%u entries, %u needed): %s",
-				       d->name, d->cq_entries, d->cq_used + entries,
-				       strerror(rc < 0 ? errno : rc));
-		d->cq_entries = more;
-	}
-	d->cq_used += entries;
+	rc = rdma_dev_reserve(d, entries, err);
+	if (rc)
+		return rc;
 	*ret = d;
 	return 0;
 }
 
-void rdma_dev_is_gone(struct rdma_hub *h, const struct ibv_device *device)
+void rdma_hub_mark_gone(struct rdma_hub *h, const struct ibv_device *device)
 {
 	for (struct rdma_dev *d = h->devs; d; d = d->next)
 		if (d->ctx->device == device)
@@ -295,78 +218,8 @@ static void drop_gone_devices(struct rdma_hub *h)
 			continue;
 		}
 		*at = d->next;
-		dev_free(d);
+		rdma_dev_free(d);
 	}
-}
-
-static struct rdma_qp **bucket(struct rdma_dev *d, uint32_t number)
-{
-	return &d->qps[number % RDMA_QP_BUCKETS];
-}
-
-void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q)
-{
-	struct rdma_qp **b = bucket(d, q->qp->qp_num);
-
-	q->next = *b;
-	*b = q;
-}
-
-void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q)
-{
-	struct rdma_qp **at = bucket(d, q->qp->qp_num);
-
-	while (*at && *at != q)
-		at = &(*at)->next;
-	if (*at)
-		*at = q->next;
-}
-
-/* --- completions ---------------------------------------------------------------------- */
-
-/* Return: how many; a queue pair that is gone leaves some behind for nobody. */
-static int poll_batch(struct rdma_dev *d)
-{
-	struct ibv_wc wc[BATCH];
-	struct rdma_qp *q;
-	int i, n = d->hub->v->poll_cq(d->cq, BATCH, wc);
-
-	for (i = 0; i < n; i++) {
-		for (q = *bucket(d, wc[i].qp_num); q && q->qp->qp_num != wc[i].qp_num; q = q->next)
-			;
-		if (q)
-			rdma_on_completion(q, &wc[i]);
-	}
-	return n;
-}
-
-static void fail_all(struct rdma_dev *d, const char *what, const char *status)
-{
-	struct rdma_link *r;
-
-	for (r = d->hub->links; r; r = r->next)
-		if (r->dev == d)
-			rdma_fail(r, -EIO,
-				  "%s (%s): the device or its driver fails, see the kernel's log", what,
-				  status);
-}
-
-static bool dev_poll(struct rdma_dev *d)
-{
-	int i, n = BATCH;
-	bool any = false;
-
-	for (i = 0; i < POLLS_MAX && n == BATCH; i++) {
-		n = poll_batch(d);
-		any |= n > 0;
-	}
-	if (n < 0) {
-		char status[32];
-
-		snprintf(status, sizeof(status), "ibv_poll_cq: %d", n);
-		fail_all(d, "the completion queue cannot be read any more", status);
-	}
-	return any;
 }
 
 bool rdma_hub_poll(struct rdma_hub *h)
@@ -374,51 +227,8 @@ bool rdma_hub_poll(struct rdma_hub *h)
 	bool any = false;
 
 	for (struct rdma_dev *d = h->devs; d; d = d->next)
-		any |= dev_poll(d);
+		any |= rdma_dev_poll(d);
 	return any;
-}
-
-/* --- sleeping --------------------------------------------------------------------------- */
-
-static void read_channel(struct rdma_dev *d)
-{
-	unsigned int n = 0;
-	struct ibv_cq *cq;
-	void *unused;
-
-	/* each request gives one event at most: mostly no read that would find nothing */
-	while (!d->hub->v->get_cq_event(d->channel, &cq, &unused)) {
-		n++;
-		d->armed = NOT_ARMED;
-		if (d->n_notifies && --d->n_notifies == 0)
-			break;
-	}
-	if (n)
-		d->hub->v->ack_cq_events(d->cq, n);
-	if (d->armed == NOT_ARMED)
-		d->n_notifies = 0;
-}
-
-bool rdma_dev_arm(struct rdma_dev *d, bool for_all)
-{
-	int want = for_all ? ARMED_FOR_ALL : ARMED_FOR_PEER;
-
-	d->hub->is_armed = true;
-	if ((int)d->armed < want) {
-		int rc = d->hub->v->req_notify_cq(d->cq, !for_all);
-
-		if (rc) {
-			char status[96];
-
-			snprintf(status, sizeof(status), "ibv_req_notify_cq: %s",
-				 strerror(rc < 0 ? errno : rc));
-			fail_all(d, "it takes no request for events", status);
-			return false;
-		}
-		d->n_notifies++;
-		d->armed = for_all ? ARMED_FOR_ALL : ARMED_FOR_PEER;
-	}
-	return !dev_poll(d);
 }
 
 /* --- other events ------------------------------------------------------------------------- */
@@ -456,21 +266,11 @@ static void read_cm(struct rdma_hub *h)
 			rdma_on_cm_event(id->context, e);
 		else if (id == h->listening && e->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 			if (id->verbs)
-				rdma_dev_is_gone(h, id->verbs->device);
+				rdma_hub_mark_gone(h, id->verbs->device);
 			h->is_removed = true;
 			eventfd_write(h->request_fd, 1);
 		}
 		h->v->cm_ack_cm_event(e);
-	}
-}
-
-static void read_device(struct rdma_hub *h, struct rdma_dev *d)
-{
-	struct ibv_async_event e;
-
-	while (!h->v->get_async_event(d->ctx, &e)) {
-		rdma_on_device_event(d, &e);
-		h->v->ack_async_event(&e);
 	}
 }
 
@@ -507,9 +307,9 @@ void rdma_hub_look(struct rdma_hub *h)
 			read_timer(h);
 		for (d = h->devs; d; d = d->next) {
 			if (tag == d)
-				read_channel(d);
+				rdma_dev_read_channel(d);
 			else if (tag == d->ctx)
-				read_device(h, d);
+				rdma_dev_read_events(d);
 		}
 	}
 }

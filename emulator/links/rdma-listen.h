@@ -21,7 +21,7 @@ int rdma_listener_fd(const struct rdma_listener *l);
 int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void *owner,
 		     struct link **ret, struct err *err);
 
-/* rdma-device.c: the address to connect from, when the options choose a device, or one of
+/* rdma-address.c: the address to connect from, when the options choose a device, or one of
  * several is nearest to the GPU (rdma-near.h); family 0: the system chooses. Return: 0; negative errno with the sentence. */
 int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
 			struct sockaddr_storage *ret, struct err *err);

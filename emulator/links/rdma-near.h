@@ -4,7 +4,7 @@
  * differ only in roots nothing is known: neither their distance nor NUMA nodes are looked
  * at. hwloc would know more; libnbox.so, for which this is, links libc only.
  *
- * Used by rdma-device.c for links that connect. */
+ * Used by rdma-address.c for links that connect. */
 #pragma once
 
 #include <stddef.h>

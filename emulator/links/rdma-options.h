@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 struct rdma_options {
-	char hca[64];          /* device name; "": see rdma-device.c */
+	char hca[64];          /* device name; "": see rdma-address.c */
 	uint32_t port;         /* of the device; 0: any */
 	int32_t gid_index;     /* -1: by itself */
 	int32_t traffic_class; /* -1: the system's */

@@ -221,7 +221,7 @@ struct rdma_link {
 	struct rdma_rx rx[RDMA_WINDOW];
 };
 
-/* --- rdma-hub.c: devices, completions, events ---------------------------------- */
+/* --- rdma-hub.c: what the links of a thread share -------------------------------------- */
 
 int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err);
 void rdma_hub_leave(struct rdma_hub *h); /* the last user frees it */
@@ -234,10 +234,10 @@ bool rdma_hub_poll(struct rdma_hub *h);
 void rdma_hub_look(struct rdma_hub *h);
 /* A look now and then, always after a sleep. */
 void rdma_hub_glance(struct rdma_hub *h);
-/* Return: false: there are completions already. */
-bool rdma_dev_arm(struct rdma_dev *d, bool for_all);
-void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q);
-void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q);
+/* The device is of no use any more; it goes when its last link has. */
+void rdma_hub_mark_gone(struct rdma_hub *h, const struct ibv_device *device);
+/* @fd wakes who sleeps for the hub, and rdma_hub_look() looks at what @tag is. */
+int rdma_hub_watch(struct rdma_hub *h, int fd, void *tag);
 /* A connection's id, whose events go to @context (NULL: a listener's). Return: 0; negative errno
  * with the sentence. */
 int rdma_hub_new_id(struct rdma_hub *h, void *context, struct rdma_cm_id **ret, struct err *err);
@@ -246,11 +246,27 @@ void rdma_hub_take_request(struct rdma_hub *h, struct rdma_request **ret);
 /* Once: whether the device that is listened at was removed. Requests that came over it are
  * dropped. */
 bool rdma_hub_take_removal(struct rdma_hub *h);
-/* The device is of no use any more. */
-void rdma_dev_is_gone(struct rdma_hub *h, const struct ibv_device *device);
 
 /* Between ticks; tests make it long, so that no tick hides a lost wake-up. */
 extern long rdma_tick_ms;
+
+/* --- rdma-dev.c: a device of a hub ---------------------------------------------------- */
+
+/* Return: 0; negative errno with the sentence. */
+int rdma_dev_new(struct rdma_hub *h, struct ibv_device *device, struct rdma_dev **ret,
+		 struct err *err);
+void rdma_dev_free(struct rdma_dev *d);
+/* Room for @entries more completions. Return: 0; negative errno with the sentence. */
+int rdma_dev_reserve(struct rdma_dev *d, uint32_t entries, struct err *err);
+void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q);
+void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q);
+/* As rdma_hub_poll(), of this device. */
+bool rdma_dev_poll(struct rdma_dev *d);
+/* Asks for an event at the next completion: of the peer's solicited pieces, or of any. Return:
+ * false: there are completions already. */
+bool rdma_dev_arm(struct rdma_dev *d, bool for_all);
+void rdma_dev_read_channel(struct rdma_dev *d); /* the events that were asked for */
+void rdma_dev_read_events(struct rdma_dev *d);  /* the device's own */
 
 /* --- rdma-region.c: the registration cache --------------------------------------- */
 

@@ -1,8 +1,9 @@
-/* Which device an rdma link uses. By itself that follows from the address: the device
- * whose port has it, or from which it is reached; where several devices (rails) have an
- * address in its network, a worker takes the one nearest to its GPU. NBOX_IB_HCA, NBOX_IB_PORT and
- * NBOX_IB_GID_INDEX choose another one, by the address to connect from: that of the
- * first GID that stands for one (rdma-gid.h), IPv4 before global IPv6. */
+/* Which address an rdma link connects from or is listened at, and so which device it uses. By
+ * itself that follows from the peer's address: the device whose port has it, or from which it
+ * is reached; where several devices (rails) have an address in its network, a worker takes the
+ * one nearest to its GPU. NBOX_IB_HCA, NBOX_IB_PORT and NBOX_IB_GID_INDEX choose another
+ * device, by the address of the first of its GIDs that stands for one (rdma-gid.h), IPv4 before
+ * global IPv6. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
