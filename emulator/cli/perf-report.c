@@ -17,15 +17,11 @@ struct perf_size {
 
 void perf_print_head(const struct config *c, FILE *to)
 {
-	char network[160];
+	char model[1024], network[160];
 
-	fprintf(to, "# nbox: %u ranks (%u nodes x %u), %zu real; model %s", c->world, c->topology.n_nodes,
-		c->topology.gpus_per_node, c->n_real, c->model);
-	for (size_t i = 0; i < c->n_what_ifs; i++)
-		fprintf(to, " + %s", c->what_ifs[i]);
-	for (size_t i = 0; i < c->n_failures; i++)
-		fprintf(to, " + %s", c->failures[i].text);
-	fprintf(to, "\n# network, where the model is given no other: %s\n", config_network(c, network, sizeof(network)));
+	fprintf(to, "# nbox: %u ranks (%u nodes x %u), %zu real; model %s\n", c->world, c->topology.n_nodes,
+		c->topology.gpus_per_node, c->n_real, config_model(c, model, sizeof(model)));
+	fprintf(to, "# network, where the model is given no other: %s\n", config_network(c, network, sizeof(network)));
 	fprintf(to, "# times: what the job saw on this machine, never less than the virtual network takes (modelled: below)\n");
 	fflush(to);
 }

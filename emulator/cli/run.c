@@ -166,17 +166,13 @@ static bool is_found(const char *name)
 static void print_plan(const struct run *r)
 {
 	const struct config *c = r->config;
-	char network[160];
+	char model[1024], network[160];
 
 	printf("world      %u ranks: %u nodes x %u\n", c->world, c->topology.n_nodes,
 	       c->topology.gpus_per_node);
 	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real, c->real[0],
 	       r->is_launcher ? r->n_launched : count_procs(r), r->is_launcher ? ", started by the command" : "");
-	printf("model      %s", c->model);
-	for (size_t i = 0; i < c->n_what_ifs; i++)
-		printf(" + %s", c->what_ifs[i]);
-	for (size_t i = 0; i < c->n_failures; i++)
-		printf(" + %s", c->failures[i].text);
+	printf("model      %s", config_model(c, model, sizeof(model)));
 	if (strcmp(c->model, "none") != 0)
 		printf("\nnetwork    %s (where the model is given no other)", config_network(c, network, sizeof(network)));
 	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),

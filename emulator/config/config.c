@@ -147,6 +147,17 @@ char *config_network(const struct config *c, char *buf, size_t size)
 	return buf;
 }
 
+char *config_model(const struct config *c, char *buf, size_t size)
+{
+	size_t used = (size_t)snprintf(buf, size, "%s", c->model), i;
+
+	for (i = 0; i < c->n_what_ifs && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, " + %s", c->what_ifs[i]);
+	for (i = 0; i < c->n_failures && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, " + %s", c->failures[i].text);
+	return buf;
+}
+
 /* --- flags ---------------------------------------------------------------- */
 
 int config_arg(struct config *c, int argc, char *const argv[], int *index, struct err *err)

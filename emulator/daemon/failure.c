@@ -1,7 +1,6 @@
 #include "daemon/failure.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -104,13 +103,4 @@ uint64_t failures_tick(struct server *s, uint64_t now_ns)
 		strike_all(state->what, s);
 	}
 	return next;
-}
-
-const char *failures_describe(const struct config *c, const char *model, char *buf, size_t size)
-{
-	size_t used = (size_t)snprintf(buf, size, "%s", model);
-
-	for (size_t i = 0; i < c->n_failures && used < size; i++)
-		used += (size_t)snprintf(buf + used, size - used, " + %s", c->failures[i].text);
-	return buf;
 }

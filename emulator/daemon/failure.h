@@ -4,7 +4,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct comm;
@@ -24,6 +23,3 @@ void failures_deinit(struct server *s);
 bool failures_on_op(struct comm *c, uint32_t kind);
 /* Return: when to call again; UINT64_MAX: no need. */
 uint64_t failures_tick(struct server *s, uint64_t now_ns);
-/* Into @buf: @model, as delay_describe() says it, and the what-ifs `fail` after it; cut where it is longer.
- * Return: @buf. */
-const char *failures_describe(const struct config *c, const char *model, char *buf, size_t size);

@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/host-facts.h"
-#include "daemon/failure.h"
 
 static int make_dirs(const char *dir, struct err *err)
 {
@@ -85,8 +84,7 @@ static int write_facts(const struct config *c, struct err *err)
 	return 0;
 }
 
-int results_open(const struct config *c, const char *model, uint64_t start_ns,
-		 struct record_writer **ret, struct err *err)
+int results_open(const struct config *c, uint64_t start_ns, struct record_writer **ret, struct err *err)
 {
 	struct record_header h = {
 		.magic = RECORD_MAGIC, .header_bytes = sizeof(h),
@@ -108,7 +106,7 @@ int results_open(const struct config *c, const char *model, uint64_t start_ns,
 			       c->out);
 	clock_gettime(CLOCK_REALTIME, &now);
 	h.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	failures_describe(c, model, h.model, sizeof(h.model));
+	config_model(c, h.model, sizeof(h.model));
 	for (size_t i = 0, used = 0; i < c->n_layouts && used < sizeof(h.layout); i++)
 		used += (size_t)snprintf(h.layout + used, sizeof(h.layout) - used, "%s%s",
 					 i ? ";" : "", c->values[CONFIG_LAYOUT].items[i].text);

@@ -7,9 +7,8 @@
 #include "config/config.h"
 #include "engine/record.h"
 
-/* @model: the chain as delay_describe() says it; the what-ifs `fail` follow it. Return: 0; negative errno. */
-int results_open(const struct config *c, const char *model, uint64_t start_ns,
-		 struct record_writer **ret, struct err *err);
+/* Return: 0; negative errno with the sentence. */
+int results_open(const struct config *c, uint64_t start_ns, struct record_writer **ret, struct err *err);
 /* What ran, where nobody has written it: command.txt, one word a line, of the process @pid of this host (the
  * first worker: its ranks run the same). What cannot be read or written is left out. */
 void results_note_command(const struct config *c, uint32_t pid);

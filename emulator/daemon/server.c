@@ -348,7 +348,7 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	if (r == 0 && c->store)
 		r = store_server_open(s, c->store, &s->store, err);
 	if (r == 0 && c->out)
-		r = results_open(c, delay_describe(s->delay), s->start_ns, &s->record, err);
+		r = results_open(c, s->start_ns, &s->record, err);
 	if (r == 0 && c->out)
 		r = write_addr_file(s, err);
 	if (r < 0) {

@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "daemon/comm.h"
-#include "daemon/failure.h"
 #include "daemon/op.h"
 #include "daemon/p2p.h"
 #include "daemon/server.h"
@@ -152,7 +151,7 @@ char *status_json(const struct server *s)
 		(double)(clock_now_ns() - s->start_ns) / 1e9, c->world, c->topology.n_nodes,
 		c->topology.gpus_per_node, c->n_real, wire_exchange_name(c->exchange),
 		wire_data_name(c->data));
-	text_json(f, failures_describe(c, delay_describe(s->delay), model, sizeof(model)));
+	text_json(f, config_model(c, model, sizeof(model)));
 	fprintf(f, ", \"seed\": %llu, \"links\": %u, \"n_communicators\": %u, \"gathering\": %u, "
 		"\"ops\": %llu, \"open_ops\": %u, \"live_ops\": %u, \"messages_in\": %llu, "
 		"\"messages_out\": %llu, \"warnings\": %llu, \"rss_bytes\": %ld, ",

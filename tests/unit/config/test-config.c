@@ -178,6 +178,8 @@ static const char full[] =
 
 static void check_full(const struct config *c)
 {
+	char text[128], cut[16];
+
 	assert_int_equal(c->world, 512);
 	assert_int_equal(c->n_real, 8);
 	assert_int_equal(c->real[7], 7);
@@ -194,6 +196,10 @@ static void check_full(const struct config *c)
 	assert_int_equal(c->failures[1].kind, COLL_ALLTOALL);
 	assert_int_equal(c->failures[1].after, 7);
 	assert_int_equal(c->failures[1].rank, FAILURE_NO_RANK);
+	assert_string_equal(config_model(c, text, sizeof(text)),
+			    "ring:bw=50GB/s + add:delay=5ms,on=allreduce + slow:rank=3 + fail:rank=1,time=1.5s"
+			    " + fail:op=alltoall,after=7");
+	assert_string_equal(config_model(c, cut, sizeof(cut)), "ring:bw=50GB/s ");
 	assert_int_equal(c->exchange, EXCHANGE_PAYLOAD);
 	assert_int_equal(c->data, DATA_FILL);
 	assert_int_equal(c->split, SPLIT_NODE);
