@@ -218,7 +218,7 @@ def split():
 def barriers():
     for _ in range(3):
         dist.barrier()
-    dist.barrier(device_ids=[LOCAL])
+    dist.barrier(device_ids=[DEVICE.index])
     work = dist.barrier(async_op=True)
     work.wait()
     group = dist.distributed_c10d._get_default_group()

@@ -4,8 +4,11 @@ On that runtime copies, memset and NCCL are real, but kernel launches do nothing
 tensors waits for the current stream and then runs on CPU tensors that share the CUDA tensors' memory (device memory is host memory
 there). Everything above operators is PyTorch's own and unchanged: autograd, DDP's reducer, FSDP, DTensor, ProcessGroupNCCL, streams.
 
-Says nothing about the time that kernels take; not for graph capture (what the CPU does is not captured); SDPA must use its math form."""
+Says nothing about the time that kernels take; not for graph capture (what the CPU does is not captured); SDPA must use its math form.
+On a GPU (CPU_KERNELS=0 in the environment) it does nothing: the kernels are the GPU's own."""
+import contextlib
 import ctypes
+import os
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -98,3 +101,7 @@ class CpuKernels(TorchDispatchMode):
             return upload(y, home) if home.type == "cuda" else y
 
         return tree_map(up, result)
+
+
+if os.environ.get("CPU_KERNELS") == "0":
+    CpuKernels = contextlib.nullcontext

@@ -31,7 +31,7 @@ def main():
         y = truth(x)
     losses = []
     with CpuKernels():
-        model = DDP(model.to(DEVICE), device_ids=[LOCAL], bucket_cap_mb=0.005)
+        model = DDP(model.to(DEVICE), device_ids=[DEVICE.index], bucket_cap_mb=0.005)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         x, y = x.to(DEVICE), y.to(DEVICE)
         for _ in range(args.steps):

@@ -57,13 +57,13 @@ def sgd(p):
 
 def ddp():
     """Start-up: all ranks' parameter counts are compared, shapes broadcast, parameters and buffers broadcast; bucket indices after the first step."""
-    model = DDP(net(RANK).to(DEVICE), device_ids=[LOCAL], bucket_cap_mb=0.001)  # several buckets
+    model = DDP(net(RANK).to(DEVICE), device_ids=[DEVICE.index], bucket_cap_mb=0.001)  # several buckets
     same_parameters(model.module, net(FIRST), "DDP's start broadcasts rank 0's parameters")
     steps(model, sgd(model.parameters()))
     same_parameters(model.module, reference(3, sgd), "DDP after 3 steps")
     with model.no_sync():
         model(data(RANK, 9).to(DEVICE)).sum().backward()
-    unused = DDP(nn.ModuleDict({"used": net(1), "not": net(2)}).to(DEVICE), device_ids=[LOCAL], find_unused_parameters=True)
+    unused = DDP(nn.ModuleDict({"used": net(1), "not": net(2)}).to(DEVICE), device_ids=[DEVICE.index], find_unused_parameters=True)
     unused.module.forward = lambda x: unused.module["used"](x)
     for _ in range(2):
         unused(data(RANK, 0).to(DEVICE)).sum().backward()
@@ -72,7 +72,7 @@ def ddp():
 
 def ddp_join():
     """Uneven inputs: every rank's Join counts who is left."""
-    model = DDP(net(RANK).to(DEVICE), device_ids=[LOCAL])
+    model = DDP(net(RANK).to(DEVICE), device_ids=[DEVICE.index])
     optimizer = sgd(model.parameters())
     with model.join():
         for i in range(2 + LOCAL):
@@ -123,7 +123,7 @@ def fsdp2():
 
 def zero1():
     from torch.distributed.optim import ZeroRedundancyOptimizer
-    model = DDP(net(RANK).to(DEVICE), device_ids=[LOCAL])
+    model = DDP(net(RANK).to(DEVICE), device_ids=[DEVICE.index])
     optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.SGD, lr=0.1)
     start = [p.detach().cpu().clone() for p in model.parameters()]
     steps(model, optimizer)
@@ -185,7 +185,7 @@ def pipeline():
 
 def amp():
     """A step that is skipped when any rank overflows: found_inf is a value that steers control flow."""
-    model = DDP(net(RANK).to(DEVICE), device_ids=[LOCAL])
+    model = DDP(net(RANK).to(DEVICE), device_ids=[DEVICE.index])
     optimizer = sgd(model.parameters())
     scaler = torch.amp.GradScaler("cuda", init_scale=8.0)
     for i in range(3):
