@@ -20,43 +20,24 @@
  * "Optimization of collective reduction operations", ICCS 2004; van de Geijn's
  * broadcast: M. Barnett et al., "Interprocessor collective communication library",
  * SHPCC 1994. */
-#include <stdlib.h>
-
-#include "nbox-delaymodel.h"
-
-struct alltoall {
-	double alpha_ns;     /* < 0: the cluster's */
-	double bytes_per_ns; /* 0: the cluster's */
-};
+#include "alpha-beta.h"
 
 static int alltoall_create(const struct nbox_host *host, const struct nbox_next *next,
 			   const struct nbox_kv *kv, size_t n_kv, void **ret_model)
 {
-	struct alltoall *m = calloc(1, sizeof(*m));
+	struct hops *m = calloc(1, sizeof(*m));
 
 	(void)next;
 	if (!m) {
 		host->error(host, "out of memory");
 		return -1;
 	}
-	m->alpha_ns = -1;
-	if (host->parse_time(host, "alpha", nbox_value(kv, n_kv, "alpha"), &m->alpha_ns) < 0 ||
-	    host->parse_bandwidth(host, "bw", nbox_value(kv, n_kv, "bw"), &m->bytes_per_ns) < 0) {
+	if (hops_parse(m, host, kv, n_kv) < 0) {
 		free(m);
 		return -1;
 	}
 	*ret_model = m;
 	return 0;
-}
-
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
-
-static double smaller(double a, double b)
-{
-	return a < b ? a : b;
 }
 
 /* What the op's ranks are connected by. */
@@ -66,7 +47,7 @@ struct ports {
 	double intra_bw, inter_bw;
 };
 
-static struct ports ports_of(const struct alltoall *m, const struct nbox_op *op)
+static struct ports ports_of(const struct hops *m, const struct nbox_op *op)
 {
 	const struct nbox_net *net = op->net;
 	uint32_t n_nodes = op->n_nodes ? op->n_nodes : 1;
@@ -79,15 +60,13 @@ static struct ports ports_of(const struct alltoall *m, const struct nbox_op *op)
 	};
 
 	if (p.n_intra > 0)
-		p.alpha_ns = net->intra_latency_ns;
+		p.alpha_ns = hop_alpha(m, net, 0);
 	if (p.n_inter > 0)
-		p.alpha_ns = larger(p.alpha_ns, net->inter_latency_ns);
-	if (m->alpha_ns >= 0)
-		p.alpha_ns = m->alpha_ns;
-	if (m->bytes_per_ns > 0) { /* one port for all */
+		p.alpha_ns = larger(p.alpha_ns, hop_alpha(m, net, 1));
+	if (m->bytes_per_ns[0] > 0) { /* one port for all */
 		p.n_intra += p.n_inter;
 		p.n_inter = 0;
-		p.intra_bw = m->bytes_per_ns;
+		p.intra_bw = m->bytes_per_ns[0];
 	}
 	return p;
 }

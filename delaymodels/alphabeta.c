@@ -8,38 +8,26 @@
  * schedule, message by message.
  * Source: R. Hockney, "The communication challenge for MPP: Intel Paragon and
  * Meiko CS-2", Parallel Computing 20(3), 1994. */
-#include <stdlib.h>
+#include "alpha-beta.h"
 
-#include "nbox-delaymodel.h"
-
-struct alphabeta {
-	/* by hop: intra, inter; a bandwidth of 0 or a negative alpha: the cluster's */
-	double alpha_ns[2], bytes_per_ns[2];
-};
-
-static int parse(struct alphabeta *m, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
+static int parse(struct hops *m, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
 {
 	static const char *const alphas[] = {"intra_alpha", "inter_alpha"};
 	static const char *const bws[] = {"intra_bw", "inter_bw"};
-	int hop;
 
-	for (hop = 0; hop < 2; hop++) {
-		m->alpha_ns[hop] = -1;
-		if (h->parse_time(h, "alpha", nbox_value(kv, n, "alpha"), &m->alpha_ns[hop]) < 0 ||
-		    h->parse_bandwidth(h, "bw", nbox_value(kv, n, "bw"), &m->bytes_per_ns[hop]) < 0 ||
-		    h->parse_time(h, alphas[hop], nbox_value(kv, n, alphas[hop]),
-				  &m->alpha_ns[hop]) < 0 ||
-		    h->parse_bandwidth(h, bws[hop], nbox_value(kv, n, bws[hop]),
-				       &m->bytes_per_ns[hop]) < 0)
+	if (hops_parse(m, h, kv, n) < 0)
+		return -1;
+	for (int i = 0; i < 2; i++)
+		if (h->parse_time(h, alphas[i], nbox_value(kv, n, alphas[i]), &m->alpha_ns[i]) < 0 ||
+		    h->parse_bandwidth(h, bws[i], nbox_value(kv, n, bws[i]), &m->bytes_per_ns[i]) < 0)
 			return -1;
-	}
 	return 0;
 }
 
 static int alphabeta_create(const struct nbox_host *host, const struct nbox_next *next,
 			    const struct nbox_kv *kv, size_t n_kv, void **ret_model)
 {
-	struct alphabeta *m = calloc(1, sizeof(*m));
+	struct hops *m = calloc(1, sizeof(*m));
 
 	(void)next;
 	if (!m) {
@@ -57,21 +45,7 @@ static int alphabeta_create(const struct nbox_host *host, const struct nbox_next
 static int alphabeta_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
 			     struct nbox_delay *ret)
 {
-	const struct alphabeta *m = model;
-	const struct nbox_net *net = op->net;
-	int hop = msg->hop == NBOX_INTER;
-	double alpha_ns = m->alpha_ns[hop], bytes_per_ns = m->bytes_per_ns[hop];
-
-	if (msg->hop == NBOX_SELF) {
-		*ret = (struct nbox_delay){0, 0};
-		return 0;
-	}
-	if (alpha_ns < 0)
-		alpha_ns = hop ? net->inter_latency_ns : net->intra_latency_ns;
-	if (bytes_per_ns <= 0)
-		bytes_per_ns = hop ? net->inter_bytes_per_ns : net->intra_bytes_per_ns;
-	ret->latency_ns = alpha_ns;
-	ret->occupancy_ns = (double)msg->bytes * (double)msg->flows / bytes_per_ns;
+	*ret = hops_message(model, op, msg);
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* The delay-model ABI of nbox: the only header a model includes.
+/* The delay-model ABI of nbox: the only header that a model needs.
  *
  * A model is a shared object that exports one const symbol, `nbox_delaymodel`.
  * It answers how long things take; it never sleeps, reads no clock and draws

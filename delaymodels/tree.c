@@ -17,61 +17,13 @@
  * Sources: P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full
  * bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009; the
  * latency term 2 ((r-1) intra + log2 N inter) is also the one of NCCL's own model. */
-#include <stdlib.h>
-
-#include "nbox-delaymodel.h"
-
-struct tree {
-	double alpha_ns;     /* < 0: the cluster's */
-	double bytes_per_ns; /* 0: the cluster's */
-	uint64_t chunk_bytes;
-};
-
-static int parse(struct tree *m, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
-{
-	m->alpha_ns = -1;
-	m->chunk_bytes = UINT64_C(512) << 10;
-	if (h->parse_time(h, "alpha", nbox_value(kv, n, "alpha"), &m->alpha_ns) < 0 ||
-	    h->parse_bandwidth(h, "bw", nbox_value(kv, n, "bw"), &m->bytes_per_ns) < 0 ||
-	    h->parse_bytes(h, "chunk", nbox_value(kv, n, "chunk"), &m->chunk_bytes) < 0)
-		return -1;
-	if (m->chunk_bytes == 0) {
-		h->error(h, "chunk: 0 bytes; a chunk must have at least one");
-		return -1;
-	}
-	return 0;
-}
+#include "alpha-beta.h"
 
 static int tree_create(const struct nbox_host *host, const struct nbox_next *next,
 		       const struct nbox_kv *kv, size_t n_kv, void **ret_model)
 {
-	struct tree *m = calloc(1, sizeof(*m));
-
 	(void)next;
-	if (!m) {
-		host->error(host, "out of memory");
-		return -1;
-	}
-	if (parse(m, host, kv, n_kv) < 0) {
-		free(m);
-		return -1;
-	}
-	*ret_model = m;
-	return 0;
-}
-
-static double hop_alpha(const struct tree *m, const struct nbox_net *net, int is_inter)
-{
-	if (m->alpha_ns >= 0)
-		return m->alpha_ns;
-	return is_inter ? net->inter_latency_ns : net->intra_latency_ns;
-}
-
-static double hop_bw(const struct tree *m, const struct nbox_net *net, int is_inter)
-{
-	if (m->bytes_per_ns > 0)
-		return m->bytes_per_ns;
-	return is_inter ? net->inter_bytes_per_ns : net->intra_bytes_per_ns;
+	return pipeline_create(host, kv, n_kv, UINT64_C(512) << 10, ret_model);
 }
 
 /* ceil(log2(n)) */
@@ -86,10 +38,10 @@ static uint32_t depth(uint32_t n)
 
 static int tree_op(void *model, const struct nbox_op *op, double *ret_ns)
 {
-	const struct tree *m = model;
+	const struct pipeline *m = model;
 	uint32_t n_nodes = op->n_nodes ? op->n_nodes : 1;
 	uint32_t per_node = (op->n_ranks + n_nodes - 1) / n_nodes, up = depth(n_nodes);
-	double intra_bw = hop_bw(m, op->net, 0), inter_bw = hop_bw(m, op->net, 1), bw;
+	double intra_bw = hop_bw(&m->hops, op->net, 0), inter_bw = hop_bw(&m->hops, op->net, 1), bw;
 	double bytes = (double)op->bytes, chunk = bytes / 2, pass, load;
 
 	if (op->n_ranks <= 1) {
@@ -99,8 +51,8 @@ static int tree_op(void *model, const struct nbox_op *op, double *ret_ns)
 	if (chunk > (double)m->chunk_bytes)
 		chunk = (double)m->chunk_bytes;
 	bw = per_node > 1 && (up == 0 || intra_bw < inter_bw) ? intra_bw : inter_bw;
-	pass = (per_node - 1) * (hop_alpha(m, op->net, 0) + chunk / intra_bw) +
-	       up * (hop_alpha(m, op->net, 1) + chunk / inter_bw);
+	pass = (per_node - 1) * (hop_alpha(&m->hops, op->net, 0) + chunk / intra_bw) +
+	       up * (hop_alpha(&m->hops, op->net, 1) + chunk / inter_bw);
 	switch (op->kind) {
 	case NBOX_ALLREDUCE:
 		load = op->n_ranks == 2 ? bytes : 2 * bytes;
@@ -118,15 +70,9 @@ static int tree_op(void *model, const struct nbox_op *op, double *ret_ns)
 static int tree_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
 			struct nbox_delay *ret)
 {
-	const struct tree *m = model;
-	int is_inter = msg->hop == NBOX_INTER;
+	const struct pipeline *m = model;
 
-	*ret = (struct nbox_delay){0, 0};
-	if (msg->hop == NBOX_SELF)
-		return 0;
-	ret->latency_ns = hop_alpha(m, op->net, is_inter);
-	ret->occupancy_ns =
-		(double)msg->bytes * (double)msg->flows / hop_bw(m, op->net, is_inter);
+	*ret = hops_message(&m->hops, op, msg);
 	return 0;
 }
 

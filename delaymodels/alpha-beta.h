@@ -1,0 +1,99 @@
+/* What the models that count in alpha and bandwidth share: the numbers of a hop, from the model's
+ * parameters, else the virtual cluster's; what a message takes; and for closed forms of pipelines
+ * the size of a chunk. */
+#ifndef ALPHA_BETA_H
+#define ALPHA_BETA_H
+
+#include <stdlib.h>
+
+#include "nbox-delaymodel.h"
+
+struct hops {
+	/* by hop: intra, inter; a negative alpha or a bandwidth of 0: the cluster's */
+	double alpha_ns[2], bytes_per_ns[2];
+};
+
+static inline double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static inline double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* The parameters `alpha` and `bw`, which are those of any hop. Return: 0; -1 with the sentence. */
+static inline int hops_parse(struct hops *m, const struct nbox_host *h, const struct nbox_kv *kv,
+			     size_t n_kv)
+{
+	m->alpha_ns[0] = -1;
+	if (h->parse_time(h, "alpha", nbox_value(kv, n_kv, "alpha"), &m->alpha_ns[0]) < 0 ||
+	    h->parse_bandwidth(h, "bw", nbox_value(kv, n_kv, "bw"), &m->bytes_per_ns[0]) < 0)
+		return -1;
+	m->alpha_ns[1] = m->alpha_ns[0];
+	m->bytes_per_ns[1] = m->bytes_per_ns[0];
+	return 0;
+}
+
+static inline double hop_alpha(const struct hops *m, const struct nbox_net *net, int is_inter)
+{
+	if (m->alpha_ns[is_inter] >= 0)
+		return m->alpha_ns[is_inter];
+	return is_inter ? net->inter_latency_ns : net->intra_latency_ns;
+}
+
+static inline double hop_bw(const struct hops *m, const struct nbox_net *net, int is_inter)
+{
+	if (m->bytes_per_ns[is_inter] > 0)
+		return m->bytes_per_ns[is_inter];
+	return is_inter ? net->inter_bytes_per_ns : net->intra_bytes_per_ns;
+}
+
+/* alpha + bytes * flows / bw: the sender's port is shared by the flows that use it at a time,
+ * equally. A message of a rank to itself costs nothing. */
+static inline struct nbox_delay hops_message(const struct hops *m, const struct nbox_op *op,
+					     const struct nbox_message *msg)
+{
+	int is_inter = msg->hop == NBOX_INTER;
+
+	if (msg->hop == NBOX_SELF)
+		return (struct nbox_delay){0, 0};
+	return (struct nbox_delay){
+		.latency_ns = hop_alpha(m, op->net, is_inter),
+		.occupancy_ns = (double)msg->bytes * (double)msg->flows / hop_bw(m, op->net, is_inter),
+	};
+}
+
+struct pipeline {
+	struct hops hops;
+	uint64_t chunk_bytes; /* at least 1 */
+};
+
+/* With the parameters `alpha`, `bw` and `chunk`. Return: 0, *ret_model is free()'s; -1 with the
+ * sentence. */
+static inline int pipeline_create(const struct nbox_host *h, const struct nbox_kv *kv, size_t n_kv,
+				  uint64_t default_chunk_bytes, void **ret_model)
+{
+	struct pipeline *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		h->error(h, "out of memory");
+		return -1;
+	}
+	m->chunk_bytes = default_chunk_bytes;
+	if (hops_parse(&m->hops, h, kv, n_kv) < 0 ||
+	    h->parse_bytes(h, "chunk", nbox_value(kv, n_kv, "chunk"), &m->chunk_bytes) < 0) {
+		free(m);
+		return -1;
+	}
+	if (m->chunk_bytes == 0) {
+		h->error(h, "chunk: 0 bytes; a chunk must have at least one");
+		free(m);
+		return -1;
+	}
+	*ret_model = m;
+	return 0;
+}
+
+#endif
