@@ -224,7 +224,7 @@ void checkin_kill(struct comm *c)
 
 struct send_note {
 	struct note note;
-	struct comm *comm;
+	struct comm *comm; /* owned reference; NULL: of the worker as a whole */
 	struct wire_hdr hdr;
 	char body[];
 };
@@ -252,24 +252,6 @@ static void run_send(struct note *n)
 	free(s);
 }
 
-int checkin_send(struct comm *c, enum wire_type type, const void *body, size_t bytes)
-{
-	struct send_note *s;
-
-	if (progress_is_child())
-		return 0;
-	s = calloc(1, sizeof(*s) + bytes);
-	if (!s)
-		return -ENOMEM;
-	s->note.run = run_send;
-	s->comm = comm_ref(c);
-	wire_hdr_init(&s->hdr, type, bytes);
-	if (bytes)
-		memcpy(s->body, body, bytes);
-	progress_post(&s->note, PROGRESS_WAKE);
-	return 0;
-}
-
 static void run_tell(struct note *n)
 {
 	struct send_note *s = container_of(n, struct send_note, note);
@@ -279,7 +261,8 @@ static void run_tell(struct note *n)
 	free(s);
 }
 
-int checkin_tell(enum wire_type type, const void *body, size_t bytes)
+/* @c: NULL for a frame of the worker as a whole. */
+static int post_frame(struct comm *c, enum wire_type type, const void *body, size_t bytes)
 {
 	struct send_note *s;
 
@@ -288,11 +271,23 @@ int checkin_tell(enum wire_type type, const void *body, size_t bytes)
 	s = calloc(1, sizeof(*s) + bytes);
 	if (!s)
 		return -ENOMEM;
-	s->note.run = run_tell;
+	s->note.run = c ? run_send : run_tell;
+	s->comm = c ? comm_ref(c) : NULL;
 	wire_hdr_init(&s->hdr, type, bytes);
-	memcpy(s->body, body, bytes);
+	if (bytes)
+		memcpy(s->body, body, bytes);
 	progress_post(&s->note, PROGRESS_WAKE);
 	return 0;
+}
+
+int checkin_send(struct comm *c, enum wire_type type, const void *body, size_t bytes)
+{
+	return post_frame(c, type, body, bytes);
+}
+
+int checkin_tell(enum wire_type type, const void *body, size_t bytes)
+{
+	return post_frame(NULL, type, body, bytes);
 }
 
 /* --- frames from nboxd ------------------------------------------------------------------ */

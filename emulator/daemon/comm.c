@@ -306,10 +306,8 @@ void comm_worker_gone(struct server *s, struct worker *w, bool is_orderly)
 	}
 }
 
-/* The member that a frame of @w speaks for; refuses what cannot be. A communicator
- * that is gone already is no error: the frame crossed an ABORT on its way. */
-static struct comm_member *frame_member(struct worker *w, const struct wire_hdr *h,
-					struct comm **ret)
+struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h,
+				      struct comm **ret)
 {
 	struct comm *c = comm_find(w->server, h->comm);
 	struct comm_member *m;
@@ -333,7 +331,7 @@ static struct comm_member *frame_member(struct worker *w, const struct wire_hdr 
 int comm_on_free(struct worker *w, const struct wire_hdr *h)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = frame_member(w, h, &c);
+	struct comm_member *m = comm_frame_member(w, h, &c);
 	char name[WORKER_NAME_MAX], what[OWES_MAX];
 
 	if (!m)
@@ -353,7 +351,7 @@ int comm_on_free(struct worker *w, const struct wire_hdr *h)
 int comm_on_local_id(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = frame_member(w, h, &c);
+	struct comm_member *m = comm_frame_member(w, h, &c);
 	struct wire_hdr out;
 
 	if (!m || c->is_dead)
@@ -371,7 +369,7 @@ int comm_on_local_id(struct worker *w, const struct wire_hdr *h, const void *bod
 int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = frame_member(w, h, &c);
+	struct comm_member *m = comm_frame_member(w, h, &c);
 	struct wire_text text;
 	char name[WORKER_NAME_MAX];
 

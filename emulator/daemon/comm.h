@@ -65,6 +65,9 @@ struct comm *comm_free(struct comm *c); /* NULL allowed; returns NULL */
 struct comm *comm_find(struct server *s, uint32_t number); /* NULL: none */
 /* The real member with @rank, or NULL. O(log n). */
 struct comm_member *comm_member(struct comm *c, uint32_t rank);
+/* The member that a frame of @w speaks for. Return: it, *ret is its communicator, which may be dead; NULL:
+ * the communicator is gone, and the frame crossed an ABORT on its way; or @w was refused. */
+struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h, struct comm **ret);
 
 /* What a row of the record says about the members. */
 uint32_t comm_record_flags(const struct comm *c);

@@ -4,7 +4,7 @@
 #include "daemon/op.h"
 
 /* The live communicator and member that a frame speaks for; NULL: swallow it (the
- * communicator is dead or gone), or the worker was refused. */
+ * communicator is dead or gone), or the worker was refused. See comm_frame_member(). */
 struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h,
 				   struct comm **ret);
 /* The op too; false as above. */

@@ -15,23 +15,9 @@
 struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h,
 				   struct comm **ret)
 {
-	struct comm *c = comm_find(w->server, h->comm);
-	struct comm_member *m;
+	struct comm_member *m = comm_frame_member(w, h, ret);
 
-	if (!c) {
-		if (h->comm == 0 || h->comm > w->server->last_comm)
-			worker_refuse(w, EPROTO, "%s for communicator %u, which never was",
-				      wire_type_name(h->type), h->comm);
-		return NULL;
-	}
-	m = comm_member(c, h->rank);
-	if (!m || m->worker != w) {
-		worker_refuse(w, EPROTO, "%s for rank %u of communicator %u, which it does not play",
-			      wire_type_name(h->type), h->rank, h->comm);
-		return NULL;
-	}
-	*ret = c;
-	return c->is_dead ? NULL : m;
+	return m && !(*ret)->is_dead ? m : NULL;
 }
 
 bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t *ret_i)

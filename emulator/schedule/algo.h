@@ -83,6 +83,39 @@ static inline struct span slice_span(const struct sched *s, struct span chunk, u
 	return s->n_slices == 1 ? chunk : span_piece(chunk, slice, slice_bytes(s, chunk.bytes));
 }
 
+/* Of algorithms that send a channel's bytes as they lie there, a slice a message: the messages, and
+ * what each of them has. */
+static inline uint64_t plain_messages(const struct sched *s, uint32_t channel)
+{
+	return div_up(channel_span(s, channel).bytes, s->loop_bytes) * s->n_slices;
+}
+
+static inline struct span plain_piece(const struct sched *s, uint32_t channel, uint64_t index)
+{
+	struct span p = channel_span(s, channel);
+
+	p = span_piece(p, index / s->n_slices, s->step_bytes);
+	return slice_span(s, p, index % s->n_slices);
+}
+
+/* As in struct sched_ops: of those whose lane is the channel ... */
+static inline uint64_t plain_message_bytes(const struct sched *s, uint32_t src, uint32_t dst,
+					   uint16_t lane, uint64_t index)
+{
+	(void)src;
+	(void)dst;
+	return plain_piece(s, lane, index).bytes;
+}
+
+/* ... and of those whose lane is the thread. */
+static inline uint32_t lane_thread(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
+{
+	(void)s;
+	(void)src;
+	(void)dst;
+	return lane;
+}
+
 /* Next and previous on the ring of ranks, at distance below n. */
 static inline uint32_t rank_after(const struct sched *s, uint32_t rank, uint32_t distance)
 {

@@ -4,11 +4,6 @@
  * so that message i out depends on message i in. */
 #include "schedule/algo.h"
 
-static uint64_t channel_messages(const struct sched *s, uint32_t channel)
-{
-	return div_up(channel_span(s, channel).bytes, s->loop_bytes) * s->n_slices;
-}
-
 /* Place of @rank in the pipeline: 0 is where the data starts. */
 static uint32_t place_of(const struct sched *s, uint32_t rank)
 {
@@ -26,15 +21,7 @@ static uint32_t n_threads(const struct sched *s, uint32_t rank)
 static uint64_t n_steps(const struct sched *s, uint32_t rank, uint32_t thread)
 {
 	(void)rank;
-	return channel_messages(s, thread);
-}
-
-static struct span piece(const struct sched *s, uint32_t channel, uint64_t index)
-{
-	struct span p = channel_span(s, channel);
-
-	p = span_piece(p, index / s->n_slices, s->step_bytes);
-	return slice_span(s, p, index % s->n_slices);
+	return plain_messages(s, thread);
 }
 
 static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t t,
@@ -42,7 +29,7 @@ static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t
 {
 	uint32_t place = place_of(s, rank);
 	bool first = place == 0, last = place == s->n_ranks - 1;
-	struct span d = piece(s, thread, t);
+	struct span d = plain_piece(s, thread, t);
 
 	ret->bytes = d.bytes;
 	ret->in_off = ret->out_off = d.off;
@@ -65,9 +52,9 @@ static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 
 	for (uint32_t c = 0; c < s->n_channels; c++) {
 		if (place > 0)
-			conn_in(l, rank_before(s, rank, 1), rank, c, channel_messages(s, c));
+			conn_in(l, rank_before(s, rank, 1), rank, c, plain_messages(s, c));
 		if (place < s->n_ranks - 1)
-			conn_out(l, rank, rank_after(s, rank, 1), c, channel_messages(s, c));
+			conn_out(l, rank, rank_after(s, rank, 1), c, plain_messages(s, c));
 	}
 }
 
@@ -76,15 +63,7 @@ static uint64_t n_messages(const struct sched *s, uint32_t src, uint32_t dst, ui
 	if (lane >= s->n_channels || dst != rank_after(s, src, 1) ||
 	    place_of(s, src) == s->n_ranks - 1)
 		return 0;
-	return channel_messages(s, lane);
-}
-
-static uint64_t message_bytes(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane,
-			      uint64_t index)
-{
-	(void)src;
-	(void)dst;
-	return piece(s, lane, index).bytes;
+	return plain_messages(s, lane);
 }
 
 static uint64_t total(const struct sched *s)
@@ -92,16 +71,8 @@ static uint64_t total(const struct sched *s)
 	uint64_t sum = 0;
 
 	for (uint32_t c = 0; c < s->n_channels; c++)
-		sum += channel_messages(s, c);
+		sum += plain_messages(s, c);
 	return sum * (s->n_ranks - 1);
-}
-
-static uint32_t thread_of(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
-{
-	(void)s;
-	(void)src;
-	(void)dst;
-	return lane;
 }
 
 const struct sched_ops sched_chain = {
@@ -110,8 +81,8 @@ const struct sched_ops sched_chain = {
 	.step = step,
 	.conns = conns,
 	.n_messages = n_messages,
-	.message_bytes = message_bytes,
+	.message_bytes = plain_message_bytes,
 	.total = total,
-	.recv_thread = thread_of,
-	.send_thread = thread_of,
+	.recv_thread = lane_thread,
+	.send_thread = lane_thread,
 };

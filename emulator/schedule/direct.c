@@ -10,11 +10,6 @@
 
 enum role { KEEP, SEND, RECV };
 
-static uint64_t channel_messages(const struct sched *s, uint32_t channel)
-{
-	return div_up(channel_span(s, channel).bytes, s->loop_bytes) * s->n_slices;
-}
-
 static uint32_t channel_threads(const struct sched *s, uint32_t rank)
 {
 	if (s->kind == COLL_ALLTOALL)
@@ -51,15 +46,7 @@ static uint32_t n_threads(const struct sched *s, uint32_t rank)
 
 static uint64_t n_steps(const struct sched *s, uint32_t rank, uint32_t thread)
 {
-	return channel_messages(s, thread / channel_threads(s, rank));
-}
-
-static struct span piece(const struct sched *s, uint32_t channel, uint64_t index)
-{
-	struct span p = channel_span(s, channel);
-
-	p = span_piece(p, index / s->n_slices, s->step_bytes);
-	return slice_span(s, p, index % s->n_slices);
+	return plain_messages(s, thread / channel_threads(s, rank));
 }
 
 static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t t,
@@ -67,7 +54,7 @@ static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t
 {
 	uint32_t channel, peer;
 	enum role role = role_of(s, rank, thread, &channel, &peer);
-	struct span d = piece(s, channel, t);
+	struct span d = plain_piece(s, channel, t);
 
 	ret->bytes = d.bytes;
 	ret->in_off = ret->out_off = d.off;
@@ -86,7 +73,7 @@ static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t
 static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 {
 	for (uint32_t c = 0; c < s->n_channels; c++) {
-		uint64_t n = channel_messages(s, c);
+		uint64_t n = plain_messages(s, c);
 		uint32_t n_peers = channel_threads(s, rank);
 
 		for (uint32_t u = 0; n > 0 && u < n_peers; u++) {
@@ -106,15 +93,7 @@ static uint64_t n_messages(const struct sched *s, uint32_t src, uint32_t dst, ui
 	if (lane >= s->n_channels || (s->kind == COLL_GATHER && dst != s->root) ||
 	    (s->kind == COLL_SCATTER && src != s->root))
 		return 0;
-	return channel_messages(s, lane);
-}
-
-static uint64_t message_bytes(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane,
-			      uint64_t index)
-{
-	(void)src;
-	(void)dst;
-	return piece(s, lane, index).bytes;
+	return plain_messages(s, lane);
 }
 
 static uint64_t total(const struct sched *s)
@@ -122,7 +101,7 @@ static uint64_t total(const struct sched *s)
 	uint64_t sum = 0, n = s->n_ranks;
 
 	for (uint32_t c = 0; c < s->n_channels; c++)
-		sum += channel_messages(s, c);
+		sum += plain_messages(s, c);
 	return sum * (s->kind == COLL_ALLTOALL ? n * (n - 1) : n - 1);
 }
 
@@ -150,7 +129,7 @@ const struct sched_ops sched_direct = {
 	.step = step,
 	.conns = conns,
 	.n_messages = n_messages,
-	.message_bytes = message_bytes,
+	.message_bytes = plain_message_bytes,
 	.total = total,
 	.recv_thread = recv_thread,
 	.send_thread = send_thread,

@@ -186,14 +186,6 @@ static uint64_t total(const struct sched *s)
 	return sum * s->n_ranks;
 }
 
-static uint32_t thread_of(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
-{
-	(void)s;
-	(void)src;
-	(void)dst;
-	return lane;
-}
-
 const struct sched_ops sched_ring = {
 	.n_threads = n_threads,
 	.n_steps = n_steps,
@@ -202,6 +194,6 @@ const struct sched_ops sched_ring = {
 	.n_messages = n_messages,
 	.message_bytes = message_bytes,
 	.total = total,
-	.recv_thread = thread_of,
-	.send_thread = thread_of,
+	.recv_thread = lane_thread,
+	.send_thread = lane_thread,
 };

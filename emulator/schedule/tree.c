@@ -161,14 +161,6 @@ static uint64_t total(const struct sched *s)
 	return sum * 2 * (s->n_ranks - 1);
 }
 
-static uint32_t recv_thread(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
-{
-	(void)s;
-	(void)src;
-	(void)dst;
-	return lane;
-}
-
 static uint32_t send_thread(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
 {
 	struct place p = place_of(lane);
@@ -187,6 +179,6 @@ const struct sched_ops sched_tree = {
 	.n_messages = n_messages,
 	.message_bytes = message_bytes,
 	.total = total,
-	.recv_thread = recv_thread,
+	.recv_thread = lane_thread,
 	.send_thread = send_thread,
 };

@@ -413,7 +413,9 @@ static cudaError_t launch(struct exec *exec, struct stream *stream)
 	return error;
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle)
+/* @act of both under the graph's lock. */
+static cudaError_t with_stream(cudaGraphExec_t handle, cudaStream_t stream_handle,
+			       cudaError_t (*act)(struct exec *exec, struct stream *stream))
 {
 	CLEANUP(stream_putp) struct stream *stream = NULL;
 	CLEANUP(exec_putp) struct exec *exec = NULL;
@@ -428,27 +430,22 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle)
 	if (!stream)
 		return runtime_return(cudaErrorInvalidResourceHandle);
 	pthread_mutex_lock(&exec->lock);
-	error = launch(exec, stream);
+	error = act(exec, stream);
 	pthread_mutex_unlock(&exec->lock);
 	return runtime_return(error);
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream_handle)
+cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream)
 {
-	CLEANUP(stream_putp) struct stream *stream = NULL;
-	CLEANUP(exec_putp) struct exec *exec = NULL;
-	cudaError_t error = runtime_enter();
+	return with_stream(handle, stream, launch);
+}
 
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	exec = object_get(OBJECT_EXEC, (uintptr_t)handle);
-	if (!exec)
-		return runtime_return(cudaErrorInvalidValue);
-	stream = stream_get(stream_handle);
-	if (!stream)
-		return runtime_return(cudaErrorInvalidResourceHandle);
-	pthread_mutex_lock(&exec->lock);
-	error = exec_make_lanes(exec, stream->device);
-	pthread_mutex_unlock(&exec->lock);
-	return runtime_return(error);
+static cudaError_t upload(struct exec *exec, struct stream *stream)
+{
+	return exec_make_lanes(exec, stream->device);
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream)
+{
+	return with_stream(handle, stream, upload);
 }
