@@ -1,11 +1,13 @@
 /* NCCL_DEBUG lines in NCCL's form, and the text of the last error. */
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "hostgpu/nccl/impl.h"
@@ -15,6 +17,17 @@ static _Atomic int level = -1; /* not read yet */
 static FILE *file;             /* under lock */
 static char error_text[ERR_TEXT_MAX];
 
+/* Up to its first dot. Return: its length. */
+static size_t host_name(char ret[static HOST_NAME_MAX + 1])
+{
+	struct utsname u;
+
+	ret[0] = 0;
+	if (uname(&u) == 0)
+		snprintf(ret, HOST_NAME_MAX + 1, "%.*s", (int)strcspn(u.nodename, "."), u.nodename);
+	return strlen(ret);
+}
+
 static FILE *open_file(const char *pattern)
 {
 	char path[512];
@@ -23,9 +36,7 @@ static FILE *open_file(const char *pattern)
 	for (; *pattern && n + 80 < sizeof(path); pattern++) {
 		if (pattern[0] == '%' && (pattern[1] == 'h' || pattern[1] == 'p')) {
 			if (pattern[1] == 'h') {
-				gethostname(path + n, 64);
-				path[n + 64] = 0;
-				n += strcspn(path + n, ".");
+				n += host_name(path + n);
 			} else {
 				n += (size_t)snprintf(path + n, 16, "%d", (int)getpid());
 			}
@@ -86,12 +97,11 @@ bool debug_on(enum debug_level l)
 static void debug_text(enum debug_level l, const char *text)
 {
 	int saved = errno, device = -1;
-	char host[65] = "";
+	char host[HOST_NAME_MAX + 1];
 
 	if (!debug_on(l))
 		return;
-	gethostname(host, sizeof(host) - 1);
-	host[strcspn(host, ".")] = 0;
+	host_name(host);
 	cudaGetDevice(&device);
 	pthread_mutex_lock(&lock);
 	if (file && l == DEBUG_VERSION)
