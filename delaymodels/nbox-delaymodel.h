@@ -179,7 +179,8 @@ struct nbox_delaymodel {
 	int (*extra)(void *model, const struct nbox_op *op, double so_far_ns, int from_messages,
 		     double *ret_extra_ns);
 	/* Decorators: how much later than its template the last virtual rank arrives,
-	 * when its template computed for @compute_ns since the last op; >= 0. Of several
+	 * when its template computed for @compute_ns since the communicator's last op
+	 * (0 before its first op of a kind: that is set-up); >= 0. Of several
 	 * decorators the host takes the latest: they speak of different ranks. */
 	int (*arrival)(void *model, const struct nbox_op *op, double compute_ns,
 		       double *ret_late_ns);

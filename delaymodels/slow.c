@@ -2,6 +2,8 @@
  *
  *   slow:rank=17,compute=1.5    rank 17 needs half as long again between two ops:
  *                               it arrives (1.5 - 1) x the template's time late
+ *                               (not at a communicator's first op of a kind: what is
+ *                               before it is set-up, and comes with 0)
  *   slow:rank=17,link=2         its messages occupy their links twice as long
  *
  * Ops that the rank takes no part in are not touched. Where the model answers whole

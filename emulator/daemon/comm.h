@@ -21,6 +21,7 @@ struct comm_member {
 	bool is_freed;
 	uint64_t next_seq; /* of its next arrival at a collective */
 	uint64_t next_p2p; /* at an op of point-to-point calls */
+	uint32_t kinds;    /* bits of enum coll_kind: what it has called here */
 };
 
 struct comm {

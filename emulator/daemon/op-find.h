@@ -14,6 +14,9 @@ bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t
  * worker was refused. */
 int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hdr *h,
 		    struct wire_arrive *a);
+/* What @m computed before its first op of a kind counts as its set-up, which no what-if makes longer: import, data and
+ * models lie between a barrier, an all-gather of sizes and the first all-reduce. */
+void op_leave_out_setup(struct comm_member *m, struct wire_arrive *a);
 void op_send_message(struct engine_user *user, uint32_t in, uint64_t index);
 /* Gives the engine what arrived before the start. Return: 0; negative errno. */
 int op_replay_early(struct op *op, struct err *err);

@@ -438,6 +438,13 @@ int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hd
 	return 0;
 }
 
+void op_leave_out_setup(struct comm_member *m, struct wire_arrive *a)
+{
+	if (!(m->kinds & 1u << a->kind))
+		a->compute_ns = 0;
+	m->kinds |= 1u << a->kind;
+}
+
 static struct op *op_by_seq(struct comm *c, uint64_t seq)
 {
 	struct op *op;
@@ -505,6 +512,7 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 			   coll_kind_name(a.kind), h->rank, err.text);
 		return 0;
 	}
+	op_leave_out_setup(member, &a);
 	op->members[i].arrive = a;
 	op->members[i].has_arrived = true;
 	member->next_seq++;

@@ -338,6 +338,7 @@ int p2p_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (r == 0 && count_posts(c, (size_t)(member - c->real)) >= SERVER_OPS_MAX)
 		return worker_refuse(w, EPROTO, "more than %d point-to-point ops of rank %u, "
 				     "communicator %u, at a time", SERVER_OPS_MAX, h->rank, h->comm);
+	op_leave_out_setup(member, &a);
 	member->next_p2p++;
 	if (r == 0)
 		r = post_arrive(c, (size_t)(member - c->real), h, &a,

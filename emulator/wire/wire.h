@@ -183,7 +183,7 @@ struct wire_arrive {
 	uint32_t dtype;     /* enum coll_dtype */
 	uint32_t redop;
 	uint32_t root;
-	uint64_t compute_ns; /* since this rank's last release; 0 at first */
+	uint64_t compute_ns; /* since the last release of this member; 0 at first */
 	uint32_t n_p2p;     /* entries that follow, COLL_SENDRECV only */
 	uint32_t flags;     /* 1: replayed from a captured graph */
 };
