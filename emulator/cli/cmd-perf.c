@@ -70,7 +70,7 @@ static void usage(FILE *f)
 int cmd_perf(int argc, char **argv)
 {
 	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
-	struct run r = { .argc = argc, .argv = argv, .is_quiet = true,
+	struct run r = { .argc = argc, .argv = argv,
 			 .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF };
 	struct err err = { "" };
 	const char *near;

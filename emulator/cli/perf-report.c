@@ -15,13 +15,14 @@ struct perf_size {
 	uint32_t n_ranks;
 };
 
-void perf_print_head(const struct config *c, FILE *to)
+void perf_print_head(const struct config *c, const char *network, FILE *to)
 {
-	char model[1024], network[160];
+	char model[1024];
 
 	fprintf(to, "# nbox: %u ranks (%u nodes x %u), %zu real; model %s\n", c->world, c->topology.n_nodes,
 		c->topology.gpus_per_node, c->n_real, config_model(c, model, sizeof(model)));
-	fprintf(to, "# network, where the model is given no other: %s\n", config_network(c, network, sizeof(network)));
+	if (network[0])
+		fprintf(to, "# network: %s\n", network);
 	fprintf(to, "# times: what the job saw on this machine, never less than the virtual network takes (modelled: below)\n");
 	fflush(to);
 }

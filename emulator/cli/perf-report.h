@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "engine/record.h"
 
-void perf_print_head(const struct config *c, FILE *to);
+/* @network: in words; "": there is none to speak of. */
+void perf_print_head(const struct config *c, const char *network, FILE *to);
 /* @op: the collective as named on the command line. @dir: the results directory. */
 void perf_print_tail(const struct record *rec, const struct report *rep, const char *op, const char *dir, FILE *to);

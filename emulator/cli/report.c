@@ -284,8 +284,8 @@ void report_print(const struct report *r, FILE *to)
 		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
 	if (r->n_ops)
 		print_ops(r, to);
-	if (r->network[0] && strcmp(h->model, "none") != 0)
-		fprintf(to, "   network        %s (where the model is given no other)\n", r->network);
+	if (r->network[0])
+		fprintf(to, "   network        %s\n", r->network);
 	if (!strcmp(h->model, "none"))
 		fprintf(to, "   model          none: the virtual network takes no time; `nbox models` lists others\n");
 	fprintf(to, "   data           %s%s%s%s\n", wire_data_name(h->data), h->data_for[0] ? " (" : "",

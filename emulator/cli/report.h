@@ -45,7 +45,7 @@ struct report {
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;
 	uint32_t rank;                 /* world rank that is looked at */
-	char network[160];             /* in words; "": not known */
+	char network[320];             /* that times come from, in words; "": not known, or the model is none */
 	char payload_memory[512];      /* where bodies lay, in words; "": not over rdma */
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][512];

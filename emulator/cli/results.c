@@ -1,8 +1,10 @@
 #include "cli/results.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -33,16 +35,34 @@ static int make_dirs(char *path, struct err *err)
 	}
 }
 
-/* Is @path a folder that we may write to? Return: 0; negative errno. */
+/* A folder is made in @path and taken away: for file systems without O_TMPFILE. */
+static int try_folder(const char *path)
+{
+	char name[PATH_MAX + 32];
+
+	snprintf(name, sizeof(name), "%s/.nbox-XXXXXX", path);
+	if (mkdtemp(name) && rmdir(name) == 0)
+		return 0;
+	return errno == ENOENT ? -EPERM : -errno; /* ENOENT: /proc says so of a folder that is there */
+}
+
+/* Is @path a folder that we may write to? Tried by a file without a name, of which nothing is left: access() says yes
+ * to root, in /proc too. Return: 0; negative errno. */
 static int check_folder(const char *path)
 {
 	struct stat st;
+	int fd;
 
 	if (stat(path, &st) < 0)
 		return -errno;
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
-	return access(path, W_OK | X_OK) < 0 ? -errno : 0;
+	if (access(path, W_OK | X_OK) < 0)
+		return -errno;
+	fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return close(fd), 0;
+	return errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT ? try_folder(path) : -errno;
 }
 
 /* From @path, which is changed, to the folder that it is in. */

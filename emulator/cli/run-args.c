@@ -112,8 +112,14 @@ int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
 
 /* The model and the what-ifs as nboxd will load them: an error now is better than
  * one from a process behind us. */
-static int check_model(const struct run *r, struct err *err)
+static int check_model(struct run *r, struct err *err)
 {
+	const struct delay_network cluster = {
+		.intra_latency = config_text(r->config, CONFIG_INTRA_LATENCY),
+		.intra_bandwidth = config_text(r->config, CONFIG_INTRA_BANDWIDTH),
+		.inter_latency = config_text(r->config, CONFIG_INTER_LATENCY),
+		.inter_bandwidth = config_text(r->config, CONFIG_INTER_BANDWIDTH),
+	};
 	const char *dirs[] = { r->paths.models, NULL };
 	struct delay_chain *chain = NULL;
 	int code = delay_open(r->config->model, r->config->what_ifs, r->config->n_what_ifs, dirs,
@@ -121,6 +127,8 @@ static int check_model(const struct run *r, struct err *err)
 
 	if (code == 0)
 		code = delay_check_world(chain, r->config->world, err);
+	if (code == 0 && strcmp(r->config->model, "none") != 0)
+		delay_network(chain, &cluster, r->network, sizeof(r->network));
 	delay_free(chain);
 	return code;
 }

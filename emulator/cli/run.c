@@ -163,18 +163,24 @@ static bool is_found(const char *name)
 	return false;
 }
 
+/* Nobody said how large the cluster is. */
+static bool is_assumed_size(const struct config *c)
+{
+	return !config_is_set(c, CONFIG_NODES) && !config_is_set(c, CONFIG_WORLD);
+}
+
 static void print_plan(const struct run *r)
 {
 	const struct config *c = r->config;
-	char model[1024], network[160];
+	char model[1024];
 
-	printf("world      %u ranks: %u nodes x %u\n", c->world, c->topology.n_nodes,
-	       c->topology.gpus_per_node);
+	printf("world      %u ranks: %u nodes x %u%s\n", c->world, c->topology.n_nodes, c->topology.gpus_per_node,
+	       is_assumed_size(c) ? " (the number of nodes is not given: --nodes)" : "");
 	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real, c->real[0],
 	       r->is_launcher ? r->n_launched : count_procs(r), r->is_launcher ? ", started by the command" : "");
 	printf("model      %s", config_model(c, model, sizeof(model)));
-	if (strcmp(c->model, "none") != 0)
-		printf("\nnetwork    %s (where the model is given no other)", config_network(c, network, sizeof(network)));
+	if (r->network[0])
+		printf("\nnetwork    %s", r->network);
 	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
 	       (int)strcspn(c->addr, ":"), c->addr,
 	       wire_data_name(c->data), (unsigned long long)c->seed);
@@ -284,7 +290,7 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 		code = rep ? report_make(&rec, rep) : -ENOMEM;
 	}
 	if (code == 0)
-		config_network(r->config, rep->network, sizeof(rep->network));
+		snprintf(rep->network, sizeof(rep->network), "%s", r->network);
 	if (code == 0)
 		report_outcome(rep, exit_code, res->dir);
 	if (code == 0 && r->device == RUN_DEVICE_HOST)
@@ -294,7 +300,7 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 		perf_print_tail(&rec, rep, r->perf_op, res->dir, stdout);
 		fflush(stdout);
 	}
-	if (code == 0 && !r->is_quiet) { /* first: a full disk must not cost it */
+	if (code == 0 && !r->is_quiet && !r->perf_op) { /* first: a full disk must not cost it */
 		fflush(stdout);
 		report_print(rep, stdout);
 		printf("   results        %s\n", res->dir);
@@ -306,6 +312,12 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	free(rep);
 	record_deinit(&rec);
 	return code;
+}
+
+/* What the user has typed. */
+static const char *name_of(const struct run *r)
+{
+	return r->perf_op ? "perf" : "run";
 }
 
 static int fail(const char *what, const struct err *err)
@@ -332,16 +344,19 @@ int run_execute(struct run *r)
 		fflush(stdout);
 	}
 	if (!is_found(program)) { /* before anything is started or made */
-		fprintf(stderr, "nbox run: %s: not found here, or no program\n", program);
+		fprintf(stderr, "nbox %s: %s: not found here, or no program\n", name_of(r), program);
 		return 2;
 	}
 	if (r->is_dry)
 		return 0;
 	if (r->changed && !r->is_quiet)
 		fprintf(stderr, "nbox run: %s\n", r->changed);
+	if (!r->is_plain && !r->is_quiet && is_assumed_size(r->config))
+		fprintf(stderr, "nbox %s: a cluster of %u nodes, since --nodes is not given; --nodes N for another\n",
+			name_of(r), r->config->topology.n_nodes);
 	memcpy(token, r->config->token, WIRE_TOKEN_BYTES);
 	if (!token[0] && random_token(token, sizeof(token)) < 0)
-		return fail("run", &(struct err){ "no random numbers for a token" });
+		return fail(name_of(r), &(struct err){ "no random numbers for a token" });
 	code = job_init(&job, &err);
 	if (code == 0 && !r->is_plain) {
 		code = results_open(&res, r->config->out, &err);
@@ -353,7 +368,7 @@ int run_execute(struct run *r)
 			log_info("nboxd listens at %s, results go to %s", daemon.addr, res.dir);
 	}
 	if (code == 0 && r->perf_op)
-		perf_print_head(r->config, stdout);
+		perf_print_head(r->config, r->network, stdout);
 	if (code == 0)
 		code = start_ranks(r, &job, &daemon, token, &err);
 	if (code < 0) {
@@ -364,7 +379,7 @@ int run_execute(struct run *r)
 		if (has_run)
 			addr_file_remove(res.dir);
 		/* the command itself is wrong, like a wrong option */
-		fail("run", &err);
+		fail(name_of(r), &err);
 		return code == -ENOENT || code == -EACCES ? 2 : 1;
 	}
 	also.pid = daemon.pid;
@@ -375,13 +390,13 @@ int run_execute(struct run *r)
 	}
 	code = job_wait(&job, &also, GRACE_MS, &err);
 	if (code < 0)
-		fail("run", &err);
+		fail(name_of(r), &err);
 	is_leaving = also.has_ended || nboxd_is_leaving(&daemon);
 	if (also.has_ended)
 		nboxd_gone(&daemon);
 	code = also.has_ended ? also.exit_code : nboxd_stop(&daemon);
 	if (is_leaving) {
-		fprintf(stderr, "nbox run: nboxd ended during the run (%s %d)\n",
+		fprintf(stderr, "nbox %s: nboxd ended during the run (%s %d)\n", name_of(r),
 			code > 128 ? "signal" : "exit code", code > 128 ? code - 128 : code);
 		if (job.exit_code == 0)
 			job.exit_code = 1;
@@ -390,14 +405,14 @@ int run_execute(struct run *r)
 	if (res.dir[0])
 		addr_file_remove(res.dir); /* killed, it could not do that itself */
 	if (code != 0)
-		fprintf(stderr, "nbox run: nboxd ended with exit code %d\n", code);
+		fprintf(stderr, "nbox %s: nboxd ended with exit code %d\n", name_of(r), code);
 	if (code != 0 && job.exit_code == 0)
 		job.exit_code = 1;
 	if (job.exit_code > 0 && job.n > 1 && !job.is_interrupted)
-		fprintf(stderr, "nbox run: process %u of %u (rank %u) failed first (exit code %d)\n",
+		fprintf(stderr, "nbox %s: process %u of %u (rank %u) failed first (exit code %d)\n", name_of(r),
 			job.failed_proc, job.n, r->is_plain ? job.failed_proc : r->config->real[job.failed_proc],
 			job.exit_code);
 	if (!r->is_plain && summarise(r, &res, job.exit_code, &err) < 0 && job.exit_code == 0)
-		return fail("run", &err);
+		return fail(name_of(r), &err);
 	return job.exit_code;
 }

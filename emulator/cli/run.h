@@ -21,7 +21,7 @@ struct run {
 	uint64_t n_procs;       /* 0: as many as there are real ranks */
 	bool is_plain;          /* without nbox: a baseline on the stand-ins */
 	bool is_dry, is_quiet;
-	const char *perf_op;    /* of nbox perf, which prints in its own way; or NULL */
+	const char *perf_op;    /* of nbox perf, which prints its own summary; or NULL */
 	bool is_launcher;       /* COMMAND starts the ranks; known by its name, or --launcher */
 	uint32_t n_launched;    /* ranks that it starts here */
 	struct launch_line line;
@@ -31,6 +31,7 @@ struct run {
 	int n_command;
 	int argc;               /* of nbox itself, for command.txt */
 	char **argv;
+	char network[320];      /* that times come from, in words; "": --plain, or the model is none */
 	unsigned int needs;     /* PATHS_... */
 	struct paths paths;
 };

@@ -139,14 +139,6 @@ char *config_where(const struct config *c, enum config_id id, size_t item, char 
 	return buf;
 }
 
-char *config_network(const struct config *c, char *buf, size_t size)
-{
-	snprintf(buf, size, "%s, %s inside a node; %s, %s between nodes", config_text(c, CONFIG_INTRA_LATENCY),
-		 config_text(c, CONFIG_INTRA_BANDWIDTH), config_text(c, CONFIG_INTER_LATENCY),
-		 config_text(c, CONFIG_INTER_BANDWIDTH));
-	return buf;
-}
-
 char *config_model(const struct config *c, char *buf, size_t size)
 {
 	size_t used = (size_t)snprintf(buf, size, "%s", c->model), i;

@@ -154,8 +154,6 @@ int config_finish(struct config *c, struct err *err);
 /* "cluster.yaml:3:9", "--nodes", "NBOX_NODES" or "default nodes". Return: @buf. */
 char *config_where(const struct config *c, enum config_id id, size_t item, char *buf,
 		   size_t size);
-/* "1us, 400GB/s inside a node; 5us, 50GB/s between nodes". Return: @buf. */
-char *config_network(const struct config *c, char *buf, size_t size);
 /* "ring + slow:rank=3 + fail:rank=17,time=30s": the model, its what-ifs as the chain has them, and those that
  * are no delays; cut where it is longer. Return: @buf. */
 char *config_model(const struct config *c, char *buf, size_t size);

@@ -46,6 +46,15 @@ const char *delay_describe(const struct delay_chain *d);
  * (64 bits of nanoseconds), so no end can turn around and lie before its start. */
 #define DELAY_MAX_NS 1e18
 
+/* The cluster's own network, as people write it; borrowed. */
+struct delay_network {
+	const char *intra_latency, *intra_bandwidth, *inter_latency, *inter_bandwidth;
+};
+
+/* The network that the base model's times come from, in words: its own parameters before @cluster's, and which those
+ * are; or that it has no such parameter. Return: @buf. (delay-network.c) */
+char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf, size_t size);
+
 /* The base model's op time. Return: 0; 1 no answer; -EINVAL with the sentence. */
 int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, struct err *err);
 /* One message through all decorators (or, @base_only, none). As above. */

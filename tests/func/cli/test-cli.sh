@@ -73,6 +73,17 @@ for dry in --dry-run --quiet; do
 	says "file/no: no results can be written there: " "is said, too"
 done
 is "$(ls -d no nbox-out 2>/dev/null)" "" "and both leave nothing"
+exits 2 "a folder in /proc, which root may not write to either" "$NBOX" run --dry-run --nodes 4 --out /proc/no -- true
+says "/proc/no: no results can be written there: /proc: " "is said"
+exits 2 "a summary in /proc" "$NBOX" run --dry-run --nodes 4 --json /proc/no.json -- true
+if unshare -Urm true 2>/dev/null; then
+	mkdir ro && exits 2 "a folder on a read-only mount" unshare -Urm sh -c 'mount --bind ro ro && mount -o remount,bind,ro ro && exec "$@"' sh \
+		"$NBOX" run --dry-run --nodes 4 --out ro/no -- true
+	says "ro/no: no results can be written there: ro: Read-only file system" "is said"
+else
+	pass "a read-only mount # SKIP no mount namespace can be had here"
+fi
+is "$(find . -name '.nbox-*')" "" "and trying leaves nothing"
 exits 0 "a summary in a folder that will be made" "$NBOX" run --dry-run --nodes 4 --out no/such --json no/such/x.json -- true
 exits 2 "a rank that is real twice" "$NBOX" run --dry-run --nodes 4 --real 0,0 -- true
 says "--real: '0,0' names rank 0 twice" "is said once"
@@ -85,6 +96,28 @@ says "512" "--dry-run says the world's size"
 says "./train --x" "--dry-run says the command"
 exits 2 "--dry-run of what is not there" "$NBOX" run --dry-run --nodes 64 -- ./tarin
 says "./tarin: not found here" "says so"
+exits 0 "without --nodes" "$NBOX" run --dry-run --gpus-per-node 8 -- true
+says "16 ranks: 2 nodes x 8 (the number of nodes is not given: --nodes)" "says what is taken"
+for given in "--nodes 2" "--world 16"; do
+	# shellcheck disable=SC2086
+	exits 0 "with $given" "$NBOX" run --dry-run --gpus-per-node 8 $given -- true
+	is "$(grep -c "not given" <<<"$out")" 0 "says no such thing"
+done
+# the network that times come from: the model's own, where it was given one
+while IFS='|' read -r options network; do
+	# shellcheck disable=SC2086
+	exits 0 "the network of $options" "$NBOX" run --dry-run --nodes 4 $options -- true
+	is "$(sed -n 's/^network  *//p' <<<"$out")" "$network" "is said as it is"
+done <<'T'
+--model ring|1us, 400GB/s inside a node; 5us, 50GB/s between nodes
+--model ring --inter-latency 9us|1us, 400GB/s inside a node; 9us, 50GB/s between nodes
+--model ring:bw=400Gbps,alpha=5us|5us, 400Gbps on every hop (alpha, bw: the model's own)
+--model tree:alpha=2us|2us, 400GB/s inside a node; 2us, 50GB/s between nodes (alpha: the model's own)
+--model alphabeta:inter_bw=25GB/s|1us, 400GB/s inside a node; 5us, 25GB/s between nodes (inter_bw: the model's own)
+--model alphabeta:bw=25GB/s,inter_alpha=7us|1us, 25GB/s inside a node; 7us, 25GB/s between nodes (bw, inter_alpha: the model's own)
+--model const:time=1ms|1us, 400GB/s inside a node; 5us, 50GB/s between nodes (model const has no parameter of it)
+--model none|
+T
 if ! ldconfig -p | grep -q libcuda.so.1; then
 	for dry in --dry-run --quiet; do
 		exits 2 "$dry --device cuda without a driver" "$NBOX" run $dry --nodes 64 --device cuda --out dry -- ./train

@@ -55,6 +55,14 @@ says "512 ranks" "the summary is printed"
 says "lateness" "with the lateness"
 says "network        1us, 400GB/s inside a node; 5us, 50GB/s between nodes" "and the network"
 # shellcheck disable=SC2086
+exits 0 "without --nodes" "$NBOX" run --gpus-per-node 1 --model ring:alpha=3us --out two --json two.json -- $perf
+says "nbox run: a cluster of 2 nodes, since --nodes is not given; --nodes N for another" "says what is taken"
+says "network        3us, 400GB/s inside a node; 3us, 50GB/s between nodes (alpha: the model's own)" "the network has the model's parameters"
+is "$(json two.json 'd["network"]')" "3us, 400GB/s inside a node; 3us, 50GB/s between nodes (alpha: the model's own)" "in its JSON, too"
+# shellcheck disable=SC2086
+exits 0 "with --quiet" "$NBOX" run --quiet --gpus-per-node 1 --out two-quiet -- $perf
+is "$(grep -c "not given" <<<"$out")" 0 "it does not"
+# shellcheck disable=SC2086
 exits 0 "exceptions from the data policy" "$NBOX" run --nodes 4 --gpus-per-node 2 --data-for allgather=identity --data-for broadcast=fill --json df.json --out df -- $perf
 says "data           mirror (allgather=identity;broadcast=fill)" "are in the summary"
 is "$(json df.json 'd["data_for"]')" "allgather=identity;broadcast=fill" "and in its JSON"
