@@ -1,8 +1,7 @@
 /* Values from flags, variables and defaults; see config.h. Reading and writing
- * YAML: yaml-read.c, yaml-write.c. Conversion and contradictions: check.c. */
+ * YAML: yaml-read.c, yaml-write.c. Conversion: value.c; contradictions: check.c, check-link.c. */
 #include "config/config.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,44 +10,6 @@
 #include "base/units.h"
 #include "base/variables.h"
 #include "config/value.h"
-
-void value_clear(struct config_value *v)
-{
-	for (size_t i = 0; i < v->n_items; i++)
-		free(v->items[i].text);
-	free(v->items);
-	*v = (struct config_value){0};
-}
-
-int value_add(struct config_value *v, enum config_source source, const char *text,
-	      unsigned line, unsigned column)
-{
-	struct config_item *items;
-	char *copy = strdup(text);
-
-	items = copy ? realloc(v->items, (v->n_items + 1) * sizeof(*items)) : NULL;
-	if (!items) {
-		free(copy);
-		return -ENOMEM;
-	}
-	v->items = items;
-	items[v->n_items++] = (struct config_item){copy, line, column};
-	v->source = source;
-	return 0;
-}
-
-char *value_suggestion(const char *word, const char *const *names, size_t n, char *buf,
-		       size_t size)
-{
-	const char *near = units_suggest(word, names, n);
-	bool is_kind = near && coll_kind_parse(near) >= 0; /* axes keep their case */
-	size_t used;
-
-	snprintf(buf, size, "%s%s%s", near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	for (used = strlen("; did you mean '"); is_kind && buf[used]; used++)
-		buf[used] = (char)tolower((unsigned char)buf[used]);
-	return buf;
-}
 
 int config_new(struct config **ret)
 {

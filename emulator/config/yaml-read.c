@@ -1,6 +1,6 @@
 /* The cluster file: libyaml's events give structure and places, the option table
  * says which keys there are. No aliases, no tags, no second document: a cluster
- * file is what it says. Numbers stay texts here; check.c converts them. */
+ * file is what it says. Numbers stay texts here; value.c converts them. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -38,6 +38,7 @@ struct worker;
 #define SERVER_HELLO_NS (10 * NS_PER_S)
 #define SERVER_DRAIN_NS NS_PER_S
 #define SERVER_SILENCE_NS (20 * NS_PER_S)
+#define SERVER_STRANGERS_TOLD 8
 
 /* An address at which links come in. */
 struct listening {
@@ -103,6 +104,9 @@ const char *server_addr(const struct server *s); /* that of `nbox run`'s workers
 /* The others, each after a space. Return: @buf. */
 char *server_more_addrs(const struct server *s, char *buf, size_t size);
 const char *server_store_addr(const struct server *s); /* HOST:PORT; NULL: no store */
+/* A libevent callback that does nothing: being awake is all that is wanted. */
+void server_on_wake(evutil_socket_t fd, short what, void *server);
+void server_stop_listening(struct server *s); /* for workers; again is allowed */
 /* server_run() is to end by itself when the last link has closed: at once after as many workers at a
  * time as there are real ranks, 2 s later after fewer, and when no worker came within 60 s. */
 void server_end_when_left(struct server *s);

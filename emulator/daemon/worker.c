@@ -1,5 +1,5 @@
 /* See worker.h. Callbacks run inside link_progress(), where no link may be freed:
- * they only change states; server.c removes who is over. */
+ * they only change states; server-loop.c removes who is over. */
 #include "daemon/worker.h"
 
 #include <assert.h>
