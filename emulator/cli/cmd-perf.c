@@ -1,5 +1,5 @@
 /* nbox perf: nbox-perf, a benchmark program in the manner of nccl-tests, run as one
- * rank of a virtual world, live through the shim. */
+ * rank of a virtual world, live through the shim. Its options: perf-options.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,20 +8,8 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/perf-options.h"
 #include "cli/run.h"
-
-static const char *const ops[] = { "allreduce", "allgather", "reducescatter", "broadcast", "reduce",
-				   "alltoall", "sendrecv" };
-/* flags with a value that belong to nbox-perf; --dtype too */
-static const char *const perf_flags[] = { "-b", "-e", "-f", "-i", "-n", "-w", "--dtype" };
-
-static bool takes_value(const char *word)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(perf_flags); i++)
-		if (strcmp(word, perf_flags[i]) == 0)
-			return true;
-	return false;
-}
 
 /* Perf's own defaults, below file and variables' rank: only where nothing was set. */
 static int perf_defaults(struct config *c)
@@ -48,17 +36,10 @@ static void usage(FILE *f)
 	fprintf(f, "usage: nbox perf COLLECTIVE [-b MIN] [-e MAX] [-f FACTOR | -i STEP] [-n ITERATIONS]\n"
 		   "                 [-w WARM-UPS] [--dtype TYPE] [--in-place] [OPTION of nbox run...]\n\n"
 		   "Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
-	for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
-		fprintf(f, "%s%s", ops[i], i + 1 < ARRAY_SIZE(ops) ? ", " : ".\n");
-	fprintf(f, "  -b MIN         first size [8]\n"
-		   "  -e MAX         last size [32M]\n"
-		   "  -f FACTOR      from one size to the next [2]\n"
-		   "  -i STEP        bytes added from one size to the next, instead of -f\n"
-		   "  -n ITERATIONS  timed ops of each size, once one by one and once all together [20]\n"
-		   "  -w WARM-UPS    ops before them, untimed [5]\n"
-		   "  --dtype TYPE   int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2 [float]\n"
-		   "  --in-place     time in place, too\n\n");
-	fprintf(f, "Sizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
+	for (size_t i = 0; i < PERF_OPS; i++)
+		fprintf(f, "%s%s", perf_op_names[i], i + 1 < PERF_OPS ? ", " : ".\n\n");
+	perf_options_help(true, f);
+	fprintf(f, "\nSizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
 		   "--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
 		   "given. The table's times are what a job sees, lateness of this machine included; below it stand the\n"
 		   "virtual network's own. The results directory is as nbox run's.\n\n");
@@ -67,73 +48,107 @@ static void usage(FILE *f)
 	config_free(c);
 }
 
+static bool is_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int which_collective(const char *word)
+{
+	fprintf(stderr, "nbox perf: which collective? One of");
+	for (size_t i = 0; i < PERF_OPS; i++)
+		fprintf(stderr, " %s%s", perf_op_names[i], i + 1 < PERF_OPS ? "," : "");
+	fprintf(stderr, " goes first: nbox perf allreduce%s%s; see nbox perf --help\n", word ? " " : "", word ? word : "");
+	return 2;
+}
+
+static int unknown_flag(const char *word, struct err *err)
+{
+	const char *names[32];
+	size_t n = n_run_flags < 16 ? n_run_flags : 16;
+
+	memcpy(names, run_flags, n * sizeof(*names));
+	n += perf_options_names(names + n, ARRAY_SIZE(names) - n);
+	if (word[0] != '-')
+		return err_set(err, EINVAL, "'%s' is one word too many; only the collective has no dash", word);
+	return config_unknown_flag(word, names, n, err);
+}
+
+/* All words behind the collective: those of nbox-perf go into @command, and are checked now, not when nboxd runs.
+ * Return: 0; negative errno with the sentence. */
+static int take_words(struct run *r, char **command, int *n, struct err *err)
+{
+	struct perf_options options;
+	char why[PERF_WHY_MAX];
+	int i = 2, code = 0;
+
+	perf_options_init(&options);
+	while (code == 0 && i < r->argc) {
+		int first = i;
+
+		code = perf_options_take(&options, true, r->argc, r->argv, &i, why);
+		if (code < 0)
+			return err_set(err, EINVAL, "%s", why);
+		for (int k = first; code == 0 && k < i; k++)
+			command[(*n)++] = r->argv[k];
+		if (code == PERF_NOT_MINE)
+			code = run_arg(r, r->argc, r->argv, &i, err);
+		if (code == CONFIG_NOT_MINE)
+			code = config_arg(r->config, r->argc, r->argv, &i, err);
+		if (code == CONFIG_NOT_MINE)
+			code = unknown_flag(r->argv[i], err);
+	}
+	if (code == 0 && perf_options_check(&options, why) < 0)
+		return err_set(err, EINVAL, "%s", why);
+	return code;
+}
+
+static int take_collective(const char *word, struct err *err)
+{
+	const char *near;
+
+	for (size_t i = 0; i < PERF_OPS; i++)
+		if (strcmp(word, perf_op_names[i]) == 0)
+			return 0;
+	near = units_suggest(word, perf_op_names, PERF_OPS);
+	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s; nbox perf --help lists them", word,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
 int cmd_perf(int argc, char **argv)
 {
 	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
-	struct run r = { .argc = argc, .argv = argv,
-			 .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF };
+	struct run r = { .argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF };
 	struct err err = { "" };
-	const char *near;
 	char printer[16];
-	int n = 0, i = 1, code = config_new(&r.config), known = 0;
+	int n = 0, code;
 
+	for (int i = 1; i < argc; i++)
+		if (is_help(argv[i]))
+			return usage(stdout), 0;
+	if (argc < 2 || argv[1][0] == '-')
+		return which_collective(argc > 1 ? argv[1] : NULL);
+	code = config_new(&r.config);
 	if (!command || code < 0)
 		return 1;
-	if (argc < 2 || argv[1][0] == '-') {
-		int is_help = argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
-
-		if (is_help) {
-			usage(stdout);
-		} else {
-			fprintf(stderr, "nbox perf: which collective? One of");
-			for (size_t o = 0; o < ARRAY_SIZE(ops); o++)
-				fprintf(stderr, " %s%s", ops[o], o + 1 < ARRAY_SIZE(ops) ? "," : "");
-			fprintf(stderr, " goes first: nbox perf allreduce%s%s; see nbox perf --help\n",
-				argc > 1 ? " " : "", argc > 1 ? argv[1] : "");
-		}
-		run_deinit(&r);
-		return is_help ? 0 : 2;
-	}
-	for (size_t o = 0; o < ARRAY_SIZE(ops); o++)
-		known |= strcmp(argv[1], ops[o]) == 0;
-	if (!known) {
-		near = units_suggest(argv[1], ops, ARRAY_SIZE(ops));
-		code = err_set(&err, EINVAL, "unknown collective '%s'%s%s%s; nbox perf --help lists them", argv[1],
-			       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	}
-	n = 1; /* command[0] is filled when the parts are found */
+	command[n++] = (char *)"nbox-perf"; /* until the parts are found */
 	command[n++] = (char *)"--op";
 	command[n++] = argv[1];
-	i = 2;
-	while (code >= 0 && i < argc) {
-		if (takes_value(argv[i]) && i + 1 < argc) {
-			command[n++] = argv[i++];
-			command[n++] = argv[i++];
-			continue;
-		}
-		if (strcmp(argv[i], "--in-place") == 0) {
-			command[n++] = argv[i++];
-			continue;
-		}
-		code = run_arg(&r, argc, argv, &i, &err);
-		if (code == CONFIG_NOT_MINE)
-			code = config_arg(r.config, argc, argv, &i, &err);
-		if (code == CONFIG_NOT_MINE)
-			code = config_unknown_flag(argv[i], run_flags, n_run_flags, &err);
-	}
-	if (code >= 0)
+	code = take_collective(argv[1], &err);
+	if (code == 0)
+		code = take_words(&r, command, &n, &err);
+	if (code == 0)
 		code = perf_defaults(r.config);
 	command[n++] = (char *)"--no-check"; /* what virtual ranks send is a policy */
 	r.command = command;
 	r.perf_op = argv[1];
 	r.n_command = n;
-	command[0] = (char *)"nbox-perf";
-	if (code >= 0)
+	if (code == 0)
 		code = run_prepare(&r, &err);
 	if (code < 0)
 		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-code));
 	command[0] = r.paths.perf;
-	if (code >= 0) { /* rank 0, whom nccl-tests let print, may have no process */
+	if (code == 0) { /* rank 0, whom nccl-tests let print, may have no process */
 		snprintf(printer, sizeof(printer), "%u", r.config->real[0]);
 		command[r.n_command++] = (char *)"--print-rank";
 		command[r.n_command++] = printer;

@@ -1,6 +1,6 @@
 /* Times one collective over a range of sizes and prints nccl-tests' table. A plain
- * NCCL program: it includes only the public headers and runs as one rank, on NVIDIA's
- * libraries, on the host ones, and under nbox.
+ * NCCL program: of CUDA and NCCL it includes only the public headers and runs as one rank,
+ * on NVIDIA's libraries, on the host ones, and under nbox. Its options: cli/perf-options.c.
  *
  *   RANK=r WORLD_SIZE=n nbox-perf --op allreduce -b 8 -e 256M -f 2
  *
@@ -9,70 +9,53 @@
  * p99) and, as nccl-tests does it, many launches and one synchronisation. Only one
  * rank (0, or --print-rank) prints and writes; the times are its own. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include "cli/perf-options.h"
 #include "rendezvous.h"
 
-enum op { ALLREDUCE, ALLGATHER, REDUCESCATTER, BROADCAST, REDUCE, ALLTOALL, SENDRECV, OPS };
-static const char *const op_names[OPS] = {"allreduce", "allgather", "reducescatter", "broadcast",
-					  "reduce", "alltoall", "sendrecv"};
-
 static const struct dtype {
-	const char *name;
 	ncclDataType_t type;
 	size_t bytes;
 	uint64_t one; /* the bits of 1 */
-} dtypes[] = {
-	{"int8", ncclInt8, 1, 1},
-	{"uint8", ncclUint8, 1, 1},
-	{"int32", ncclInt32, 4, 1},
-	{"uint32", ncclUint32, 4, 1},
-	{"int64", ncclInt64, 8, 1},
-	{"uint64", ncclUint64, 8, 1},
-	{"half", ncclHalf, 2, 0x3c00},
-	{"float", ncclFloat, 4, 0x3f800000},
-	{"double", ncclDouble, 8, UINT64_C(0x3ff0000000000000)},
-	{"bfloat16", ncclBfloat16, 2, 0x3f80},
-	{"f8e4m3", ncclFloat8e4m3, 1, 0x38},
-	{"f8e5m2", ncclFloat8e5m2, 1, 0x3c},
+} dtypes[PERF_DTYPES] = {
+	[PERF_INT8] = {ncclInt8, 1, 1},
+	[PERF_UINT8] = {ncclUint8, 1, 1},
+	[PERF_INT32] = {ncclInt32, 4, 1},
+	[PERF_UINT32] = {ncclUint32, 4, 1},
+	[PERF_INT64] = {ncclInt64, 8, 1},
+	[PERF_UINT64] = {ncclUint64, 8, 1},
+	[PERF_HALF] = {ncclHalf, 2, 0x3c00},
+	[PERF_FLOAT] = {ncclFloat, 4, 0x3f800000},
+	[PERF_DOUBLE] = {ncclDouble, 8, UINT64_C(0x3ff0000000000000)},
+	[PERF_BFLOAT16] = {ncclBfloat16, 2, 0x3f80},
+	[PERF_F8E4M3] = {ncclFloat8e4m3, 1, 0x38},
+	[PERF_F8E5M2] = {ncclFloat8e5m2, 1, 0x3c},
 };
-static const char *const redops[] = {"sum", "prod", "max", "min", "avg"};
+static const ncclRedOp_t redops[PERF_REDOPS] = {ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
+
+static struct perf_options o;
 
 static struct {
-	enum op op;
 	const struct dtype *dtype;
 	ncclRedOp_t redop;
-	int root;
-	size_t min, max, step;
-	double factor;
-	int iters, warmup;
-	bool in_place, check, is_started;
-	const char *json, *id_file;
-	int rank, n_ranks, printer;
+	bool is_started;
+	int rank, n_ranks;
 	ncclComm_t comm;
 	cudaStream_t stream;
 	char *send, *recv; /* device */
 	char *host;
 } b = {
-	.dtype = &dtypes[7],
-	.min = 8,
-	.max = 32 << 20,
-	.factor = 2,
-	.iters = 20,
-	.warmup = 5,
-	.check = true,
 	.n_ranks = 1,
 };
 
@@ -125,7 +108,7 @@ static double now_us(void)
 /* nccl-tests' meaning: of the larger buffer. */
 static bool per_rank(void)
 {
-	return b.op == ALLGATHER || b.op == REDUCESCATTER || b.op == ALLTOALL;
+	return o.op == PERF_ALLGATHER || o.op == PERF_REDUCESCATTER || o.op == PERF_ALLTOALL;
 }
 
 static size_t count_of(size_t bytes)
@@ -135,17 +118,17 @@ static size_t count_of(size_t bytes)
 
 static size_t send_count(size_t count)
 {
-	return b.op == REDUCESCATTER || b.op == ALLTOALL ? count * (size_t)b.n_ranks : count;
+	return o.op == PERF_REDUCESCATTER || o.op == PERF_ALLTOALL ? count * (size_t)b.n_ranks : count;
 }
 
 static size_t recv_count(size_t count)
 {
-	return b.op == ALLGATHER || b.op == ALLTOALL ? count * (size_t)b.n_ranks : count;
+	return o.op == PERF_ALLGATHER || o.op == PERF_ALLTOALL ? count * (size_t)b.n_ranks : count;
 }
 
 static bool is_reduction(void)
 {
-	return b.op == ALLREDUCE || b.op == REDUCESCATTER || b.op == REDUCE;
+	return o.op == PERF_ALLREDUCE || o.op == PERF_REDUCESCATTER || o.op == PERF_REDUCE;
 }
 
 /* Zeros and ones, which every type has. A reduction gets one 1 an element. */
@@ -192,21 +175,21 @@ static bool expected(size_t i, size_t count)
 	size_t block = count ? i / count : 0, off = count ? i % count : 0;
 	int prev = (b.rank + b.n_ranks - 1) % b.n_ranks;
 
-	switch (b.op) {
-	case ALLREDUCE:
-	case REDUCE:
+	switch (o.op) {
+	case PERF_ALLREDUCE:
+	case PERF_REDUCE:
 		return reduced(i);
-	case REDUCESCATTER:
+	case PERF_REDUCESCATTER:
 		return reduced((size_t)b.rank * count + i);
-	case BROADCAST:
-		return value(b.root, i);
-	case ALLGATHER:
+	case PERF_BROADCAST:
+		return value(o.root, i);
+	case PERF_ALLGATHER:
 		return value((int)block, off);
-	case ALLTOALL:
+	case PERF_ALLTOALL:
 		return value((int)block, (size_t)b.rank * count + off);
-	case SENDRECV:
+	case PERF_SENDRECV:
 		return value(prev, i);
-	case OPS:
+	case PERF_OPS:
 		break;
 	}
 	return false;
@@ -220,9 +203,9 @@ static void buffers(size_t count, bool in_place, char **send, char **recv)
 	*recv = b.recv;
 	if (!in_place)
 		return;
-	if (b.op == ALLGATHER)
+	if (o.op == PERF_ALLGATHER)
 		*send = b.recv + off;
-	else if (b.op == REDUCESCATTER)
+	else if (o.op == PERF_REDUCESCATTER)
 		*recv = b.send + off;
 	else
 		*recv = b.send;
@@ -230,30 +213,30 @@ static void buffers(size_t count, bool in_place, char **send, char **recv)
 
 static bool has_in_place(void)
 {
-	return b.in_place && b.op != ALLTOALL && b.op != SENDRECV;
+	return o.in_place && o.op != PERF_ALLTOALL && o.op != PERF_SENDRECV;
 }
 
 static void launch(size_t count, char *send, char *recv)
 {
 	ncclDataType_t t = b.dtype->type;
 
-	switch (b.op) {
-	case ALLREDUCE:
+	switch (o.op) {
+	case PERF_ALLREDUCE:
 		NCCL(ncclAllReduce(send, recv, count, t, b.redop, b.comm, b.stream));
 		break;
-	case ALLGATHER:
+	case PERF_ALLGATHER:
 		NCCL(ncclAllGather(send, recv, count, t, b.comm, b.stream));
 		break;
-	case REDUCESCATTER:
+	case PERF_REDUCESCATTER:
 		NCCL(ncclReduceScatter(send, recv, count, t, b.redop, b.comm, b.stream));
 		break;
-	case BROADCAST:
-		NCCL(ncclBroadcast(send, recv, count, t, b.root, b.comm, b.stream));
+	case PERF_BROADCAST:
+		NCCL(ncclBroadcast(send, recv, count, t, o.root, b.comm, b.stream));
 		break;
-	case REDUCE:
-		NCCL(ncclReduce(send, recv, count, t, b.redop, b.root, b.comm, b.stream));
+	case PERF_REDUCE:
+		NCCL(ncclReduce(send, recv, count, t, b.redop, o.root, b.comm, b.stream));
 		break;
-	case ALLTOALL: { /* as nccl-tests does it: works with every NCCL */
+	case PERF_ALLTOALL: { /* as nccl-tests does it: works with every NCCL */
 		size_t block = count * b.dtype->bytes;
 		int k;
 
@@ -265,14 +248,14 @@ static void launch(size_t count, char *send, char *recv)
 		NCCL(ncclGroupEnd());
 		break;
 	}
-	case SENDRECV:
+	case PERF_SENDRECV:
 		NCCL(ncclGroupStart());
 		NCCL(ncclSend(send, count, t, (b.rank + 1) % b.n_ranks, b.comm, b.stream));
 		NCCL(ncclRecv(recv, count, t, (b.rank + b.n_ranks - 1) % b.n_ranks, b.comm,
 			      b.stream));
 		NCCL(ncclGroupEnd());
 		break;
-	case OPS:
+	case PERF_OPS:
 		break;
 	}
 }
@@ -283,7 +266,7 @@ static long wrong(size_t count, const char *recv)
 	long bad = 0;
 	uint64_t want;
 
-	if (b.op == REDUCE && b.rank != b.root)
+	if (o.op == PERF_REDUCE && b.rank != o.root)
 		return 0;
 	CUDA(cudaMemcpy(b.host, recv, n * b.dtype->bytes, cudaMemcpyDeviceToHost));
 	for (i = 0; i < n; i++) {
@@ -305,7 +288,7 @@ static int by_size(const void *x, const void *y)
 static void measure(size_t bytes, bool in_place, struct row *ret)
 {
 	size_t count = count_of(bytes);
-	double *t = malloc((size_t)b.iters * sizeof(*t)), start;
+	double *t = malloc((size_t)o.iters * sizeof(*t)), start;
 	char *send, *recv;
 	int i;
 
@@ -316,31 +299,31 @@ static void measure(size_t bytes, bool in_place, struct row *ret)
 	ret->bytes = count * b.dtype->bytes * (per_rank() ? (size_t)b.n_ranks : 1);
 	ret->wrong = -1;
 	buffers(count, in_place, &send, &recv);
-	if (b.check) {
+	if (!o.is_unchecked) {
 		fill(send, send_count(count));
 		launch(count, send, recv);
 		CUDA(cudaStreamSynchronize(b.stream));
 		ret->wrong = b.redop == ncclAvg && is_reduction() ? -1 : wrong(count, recv);
 	}
-	for (i = 0; i < b.warmup; i++)
+	for (i = 0; i < o.warmup; i++)
 		launch(count, send, recv);
 	CUDA(cudaStreamSynchronize(b.stream));
-	for (i = 0; i < b.iters; i++) {
+	for (i = 0; i < o.iters; i++) {
 		start = now_us();
 		launch(count, send, recv);
 		CUDA(cudaStreamSynchronize(b.stream));
 		t[i] = now_us() - start;
-		ret->mean += t[i] / b.iters;
+		ret->mean += t[i] / o.iters;
 	}
 	start = now_us();
-	for (i = 0; i < b.iters; i++)
+	for (i = 0; i < o.iters; i++)
 		launch(count, send, recv);
 	CUDA(cudaStreamSynchronize(b.stream));
-	ret->batch = (now_us() - start) / b.iters;
-	qsort(t, (size_t)b.iters, sizeof(*t), by_size);
+	ret->batch = (now_us() - start) / o.iters;
+	qsort(t, (size_t)o.iters, sizeof(*t), by_size);
 	ret->least = t[0];
-	ret->median = (t[(b.iters - 1) / 2] + t[b.iters / 2]) / 2;
-	ret->p99 = t[(b.iters * 99 + 99) / 100 - 1];
+	ret->median = (t[(o.iters - 1) / 2] + t[o.iters / 2]) / 2;
+	ret->p99 = t[(o.iters * 99 + 99) / 100 - 1];
 	free(t);
 }
 
@@ -350,7 +333,7 @@ static double busbw_factor(void)
 {
 	double n = b.n_ranks;
 
-	return b.op == ALLREDUCE ? 2 * (n - 1) / n : per_rank() ? (n - 1) / n : 1;
+	return o.op == PERF_ALLREDUCE ? 2 * (n - 1) / n : per_rank() ? (n - 1) / n : 1;
 }
 
 static double algbw(const struct row *r)
@@ -360,14 +343,14 @@ static double algbw(const struct row *r)
 
 static void print_head(void)
 {
-	printf("# %s: nThread 1 nGpus 1 minBytes %zu maxBytes %zu ", op_names[b.op], b.min, b.max);
-	if (b.step)
-		printf("step: %zu(bytes)", b.step);
+	printf("# %s: nThread 1 nGpus 1 minBytes %zu maxBytes %zu ", perf_op_names[o.op], o.min_bytes, o.max_bytes);
+	if (o.step_bytes)
+		printf("step: %zu(bytes)", o.step_bytes);
 	else
-		printf("step: %g(factor)", b.factor);
-	printf(" warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n", b.warmup,
-	       b.iters, b.check);
-	printf("# nRanks %d, times of rank %d\n#\n", b.n_ranks, b.printer);
+		printf("step: %g(factor)", o.factor);
+	printf(" warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n", o.warmup,
+	       o.iters, !o.is_unchecked);
+	printf("# nRanks %d, times of rank %d\n#\n", b.n_ranks, o.printer);
 	printf("# %61s %29s\n", "out-of-place", "in-place");
 	printf("# %10s %13s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n", "size", "count", "type",
 	       "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw",
@@ -388,13 +371,13 @@ static void print_times(const struct row *r)
 
 static void print_row(const struct row *out, const struct row *in)
 {
-	bool has_root = b.op == BROADCAST || b.op == REDUCE;
+	bool has_root = o.op == PERF_BROADCAST || o.op == PERF_REDUCE;
 	char root[16] = "-1";
 
 	if (has_root)
-		snprintf(root, sizeof(root), "%d", b.root);
-	printf("%12zu %13zu %9s %7s %7s", out->bytes, out->count, b.dtype->name,
-	       is_reduction() ? redops[b.redop] : "none", root);
+		snprintf(root, sizeof(root), "%d", o.root);
+	printf("%12zu %13zu %9s %7s %7s", out->bytes, out->count, perf_dtype_names[o.dtype],
+	       is_reduction() ? perf_redop_names[o.redop] : "none", root);
 	print_times(out);
 	if (in)
 		print_times(in);
@@ -416,131 +399,41 @@ static void json_row(FILE *f, const struct row *r, bool in_place, bool is_first)
 
 /* --- start -------------------------------------------------------------------------------------- */
 
-static size_t parse_size(const char *s)
-{
-	char *end;
-	double v = strtod(s, &end);
-	int shift = !strcasecmp(end, "k")   ? 10
-		    : !strcasecmp(end, "m") ? 20
-		    : !strcasecmp(end, "g") ? 30
-		    : !*end		    ? 0
-					    : -1;
-
-	if (end == s || !(v >= 0 && v < 1e15) || shift < 0)
-		die("%s is no size: a number with K, M or G is expected", s);
-	return (size_t)(v * (double)(UINT64_C(1) << shift));
-}
-
-static int parse_count(const char *s, int least)
-{
-	char *end;
-	long v = strtol(s, &end, 10);
-
-	if (end == s || *end || v < least || v > 100000000)
-		die("%s is not a number in range", s);
-	return (int)v;
-}
-
-static double parse_factor(const char *s)
-{
-	char *end;
-	double v = strtod(s, &end);
-
-	if (end == s || *end || !(v > 1 && v < 1e15))
-		die("-f %s is no factor: a number larger than 1 is expected", s);
-	return v;
-}
-
-static int find(const char *name, const char *const *names, size_t n, const char *what)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		if (!strcasecmp(name, names[i]))
-			return (int)i;
-	}
-	die("%s: no such %s", name, what);
-}
-
-static void usage(void)
-{
-	printf("usage: [RANK=r WORLD_SIZE=n] %s [options]\n", program_invocation_short_name);
-	puts("      --op NAME      allreduce allgather reducescatter broadcast reduce alltoall\n"
-	     "                     sendrecv (default: allreduce)\n"
-	     "  -b, --min SIZE     first size, with K, M, G (8)\n"
-	     "  -e, --max SIZE     last size (32M)\n"
-	     "  -f, --factor F     from one size to the next (2)\n"
-	     "  -i, --step SIZE    added instead of -f\n"
-	     "  -n, --iters N      repetitions (20)\n"
-	     "  -w, --warmup N     of them before, untimed (5)\n"
-	     "      --dtype T      int8 uint8 int32 uint32 int64 uint64 half float double bfloat16\n"
-	     "                     f8e4m3 f8e5m2 (float)\n"
-	     "      --redop R      sum prod max min avg (sum)\n"
-	     "      --root R       of broadcast and reduce (0)\n"
-	     "      --print-rank R whose times are printed (0)\n"
-	     "      --in-place     time in place, too\n"
-	     "      --no-check     do not compare results\n"
-	     "      --json FILE    median, mean, p99 of each size in us; '-': standard output\n"
-	     "      --id-file F    where the ranks meet without NCCL_COMM_ID (default: named after MASTER_PORT)\n"
-	     "SIZE is nccl-tests': of the larger buffer. JSON times are of single repetitions, but\n"
-	     "for batch_us, which is the table's time.");
-}
-
-enum { OPT_OP = 256, OPT_DTYPE, OPT_REDOP, OPT_ROOT, OPT_PRINT_RANK, OPT_IN_PLACE, OPT_NO_CHECK, OPT_JSON, OPT_ID };
-
 static void parse(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"op", 1, NULL, OPT_OP},	   {"dtype", 1, NULL, OPT_DTYPE},
-		{"redop", 1, NULL, OPT_REDOP},	   {"root", 1, NULL, OPT_ROOT},
-		{"print-rank", 1, NULL, OPT_PRINT_RANK},
-		{"in-place", 0, NULL, OPT_IN_PLACE}, {"no-check", 0, NULL, OPT_NO_CHECK},
-		{"json", 1, NULL, OPT_JSON},	   {"id-file", 1, NULL, OPT_ID},
-		{"min", 1, NULL, 'b'},		   {"max", 1, NULL, 'e'},
-		{"factor", 1, NULL, 'f'},	   {"step", 1, NULL, 'i'},
-		{"iters", 1, NULL, 'n'},	   {"warmup", 1, NULL, 'w'},
-		{"help", 0, NULL, 'h'},		   {NULL, 0, NULL, 0},
-	};
-	const char *names[12];
-	bool has_max = false;
-	size_t i;
-	int o;
+	char why[PERF_WHY_MAX] = "";
+	int i = 1, r = 0;
 
-	for (i = 0; i < 12; i++)
-		names[i] = dtypes[i].name;
-	while ((o = getopt_long(argc, argv, "b:e:f:i:n:w:h", options, NULL)) >= 0) {
-		switch (o) {
-		case OPT_OP: b.op = (enum op)find(optarg, op_names, OPS, "op"); break;
-		case OPT_DTYPE: b.dtype = &dtypes[find(optarg, names, 12, "dtype")]; break;
-		case OPT_REDOP: b.redop = (ncclRedOp_t)find(optarg, redops, 5, "redop"); break;
-		case OPT_ROOT: b.root = parse_count(optarg, 0); break;
-		case OPT_PRINT_RANK: b.printer = parse_count(optarg, 0); break;
-		case OPT_IN_PLACE: b.in_place = true; break;
-		case OPT_NO_CHECK: b.check = false; break;
-		case OPT_JSON: b.json = optarg; break;
-		case OPT_ID: b.id_file = optarg; break;
-		case 'b': b.min = parse_size(optarg); break;
-		case 'e': b.max = parse_size(optarg); has_max = true; break;
-		case 'f': b.factor = parse_factor(optarg); break;
-		case 'i': b.step = parse_size(optarg); break;
-		case 'n': b.iters = parse_count(optarg, 1); break;
-		case 'w': b.warmup = parse_count(optarg, 0); break;
-		case 'h': usage(); exit(0);
-		default: exit(2);
-		}
+	perf_options_init(&o);
+	while (r == 0 && i < argc)
+		r = perf_options_take(&o, false, argc, argv, &i, why);
+	if (r == PERF_NOT_MINE)
+		die("unknown option %s; see --help", argv[i]);
+	if (o.wants_help) {
+		printf("usage: [RANK=r WORLD_SIZE=n] %s [options]\n", program_invocation_short_name);
+		perf_options_help(false, stdout);
+		puts("SIZE is nccl-tests': of the larger buffer. JSON times are of single repetitions, but\n"
+		     "for batch_us, which is the table's time.");
+		exit(0);
 	}
-	if (optind < argc)
-		die("unexpected argument %s", argv[optind]);
-	if (b.min > b.max)
-		die("the first size, -b %zu, is larger than the last, -e %zu%s", b.min, b.max,
-		    has_max ? "" : " when not given");
+	if (r < 0 || perf_options_check(&o, why) < 0)
+		die("%s", why);
+	b.dtype = &dtypes[o.dtype];
+	b.redop = redops[o.redop];
 }
 
 static int env_number(const char *name, int otherwise)
 {
 	const char *s = getenv(name);
+	char *end;
+	long v;
 
-	return s && *s ? parse_count(s, 0) : otherwise;
+	if (!s || !*s)
+		return otherwise;
+	v = strtol(s, &end, 10);
+	if (*end || v < 0 || v > 100000000)
+		die("%s=%s is no number", name, s);
+	return (int)v;
 }
 
 static void start(void)
@@ -554,29 +447,29 @@ static void start(void)
 	b.is_started = true;
 	CUDA(cudaGetDeviceCount(&devices));
 	CUDA(cudaSetDevice(env_number("LOCAL_RANK", b.rank) % devices));
-	if (rendezvous(b.rank, b.id_file, &id) < 0)
+	if (rendezvous(b.rank, o.id_file, &id) < 0)
 		exit(1);
 	NCCL(ncclCommInitRank(&b.comm, b.n_ranks, id, b.rank));
 	NCCL(ncclCommCount(b.comm, &count));
 	b.n_ranks = count;
 	rendezvous_end();
-	if (b.root >= count)
+	if (o.root >= count)
 		die("--root is not a rank");
-	most = b.max + 64 * (size_t)b.n_ranks;
+	most = o.max_bytes + 64 * (size_t)b.n_ranks;
 	CUDA(cudaStreamCreateWithFlags(&b.stream, cudaStreamNonBlocking));
 	CUDA(cudaMalloc((void **)&b.send, most));
 	CUDA(cudaMalloc((void **)&b.recv, most));
 	CUDA(cudaMemset(b.send, 0, most));
 	CUDA(cudaMemset(b.recv, 0, most));
-	b.host = b.check ? malloc(most) : NULL;
-	if (b.check && !b.host)
+	b.host = !o.is_unchecked ? malloc(most) : NULL;
+	if (!o.is_unchecked && !b.host)
 		die("out of memory");
 }
 
 /* Always larger: 0 times a factor would never end. */
 static size_t next_size(size_t bytes)
 {
-	size_t next = b.step ? bytes + b.step : (size_t)((double)bytes * b.factor + 0.5);
+	size_t next = o.step_bytes ? bytes + o.step_bytes : (size_t)((double)bytes * o.factor + 0.5);
 
 	return next > bytes ? next : bytes + 1;
 }
@@ -592,20 +485,20 @@ int main(int argc, char **argv)
 
 	parse(argc, argv);
 	start();
-	prints = b.rank == b.printer;
-	if (prints && b.json) {
-		json = strcmp(b.json, "-") ? fopen(b.json, "w") : stdout;
+	prints = b.rank == o.printer;
+	if (prints && o.json) {
+		json = strcmp(o.json, "-") ? fopen(o.json, "w") : stdout;
 		if (!json)
-			die("%s: %s", b.json, strerror(errno));
+			die("%s: %s", o.json, strerror(errno));
 		fprintf(json,
 			"{\"op\": \"%s\", \"dtype\": \"%s\", \"redop\": \"%s\", \"ranks\": %d, "
 			"\"iters\": %d, \"warmup\": %d, \"rows\": [",
-			op_names[b.op], b.dtype->name, is_reduction() ? redops[b.redop] : "none",
-			b.n_ranks, b.iters, b.warmup);
+			perf_op_names[o.op], perf_dtype_names[o.dtype], is_reduction() ? perf_redop_names[o.redop] : "none",
+			b.n_ranks, o.iters, o.warmup);
 	}
 	if (prints && json != stdout)
 		print_head();
-	for (bytes = b.min; bytes <= b.max;) {
+	for (bytes = o.min_bytes; bytes <= o.max_bytes;) {
 		struct row out, in;
 
 		measure(bytes, false, &out);
@@ -631,7 +524,7 @@ int main(int argc, char **argv)
 	if (json) {
 		fprintf(json, "\n]}\n");
 		if (json != stdout && fclose(json))
-			die("%s: %s", b.json, strerror(errno));
+			die("%s: %s", o.json, strerror(errno));
 	}
 	NCCL(ncclCommDestroy(b.comm));
 	CUDA(cudaFree(b.send));

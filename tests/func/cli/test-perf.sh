@@ -47,9 +47,33 @@ C
 fi
 exits 0 "perf --help" "$NBOX" perf --help
 says "how long ops and messages take [alphabeta]" "has perf's own defaults"
-says "-w WARM-UPS    ops before them, untimed [5]" "and its own options"
-exits 2 "sizes the wrong way round" "$NBOX" perf allreduce --nodes 2 --gpus-per-node 1 -b 1G -e 8 --out wrong-way
-says "nbox-perf: the first size, -b 1073741824, is larger than the last, -e 8" "are said"
+says "-w, --warmup N       ops before them, untimed [5]" "and its own options"
+says "-b, --min SIZE       first size [8]" "long names, too"
+exits 0 "perf COLLECTIVE --help" "$NBOX" perf allreduce --nodes 2 --help
+# its own options are checked before anything is made or started; those of a dry run, too
+while IFS='|' read -r words why; do
+	for dry in --dry-run --quiet; do
+		# shellcheck disable=SC2086
+		exits 2 "perf $dry $words" "$NBOX" perf allreduce $dry --nodes 2 --gpus-per-node 1 --out wrong $words
+		is "$out" "nbox perf: $why" "says why"
+	done
+done <<'T'
+-b 1G -e 8|the first size, -b 1073741824, is larger than the last, -e 8
+-b 64M|the first size, -b 67108864, is larger than the last, -e 33554432 when not given
+-e 8X|-e 8X is no size: a number of bytes, or with K, M or G, is expected
+--min 8 --max=-1|--max -1 is no size: a number of bytes, or with K, M or G, is expected
+-f 1|-f 1 is no factor: a number larger than 1 is expected
+-n 0|-n 0 is no number from 1 to 100000000
+-i 0|-i 0 is too small
+--dtype flaot|--dtype: 'flaot' is none of int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2
+--in-place=yes|--in-place takes no value
+--dtype|--dtype needs a value: --dtype TYPE
+--dtpe half|unknown option '--dtpe'; did you mean '--dtype'?
+-b 8 16|'16' is one word too many; only the collective has no dash
+T
+is "$(ls -d wrong nbox-out 2>/dev/null)" "" "and nothing was made"
+exits 0 "each way to write them" "$NBOX" perf allreduce --nodes 2 --gpus-per-node 1 -b1K --max=4K --factor 4 --iters=1 -w0 --dtype half --in-place --out ways
+is "$(grep -E '^ +[0-9]+ +[0-9]+ ' <<<"$out" | awk '{ print $1, $2, $3 }' | tr '\n' ';')" "1024 512 half;4096 2048 half;" "means the same"
 exits 2 "perf of what?" "$NBOX" perf
 exits 2 "perf of an option" "$NBOX" perf --nodes 4
 says "which collective? One of allreduce, allgather," "asks"
