@@ -19,6 +19,7 @@
 #include "shim/group.h"
 #include "shim/job-ranks.h"
 #include "shim/last-error.h"
+#include "shim/launcher.h"
 #include "shim/payload-gpu.h"
 #include "shim/real.h"
 #include "shim/session.h"
@@ -147,16 +148,21 @@ static void tell_gpu(void)
 	}
 }
 
-/* For the run's summary. */
-static void note_fallback(void)
+static void note(const char *sentence)
 {
 	struct wire_text text = {.code = ENOTSUP};
-	const char *why = device_fallback();
 
-	if (!why)
+	if (!sentence)
 		return;
-	snprintf(text.text, sizeof(text.text), "%s", why);
+	snprintf(text.text, sizeof(text.text), "%s", sentence);
 	checkin_tell(WIRE_NOTE, &text, sizeof(text));
+}
+
+/* For the run's summary: what is not as the user asked for. */
+static void note_changes(void)
+{
+	note(device_fallback());
+	note(launcher_note());
 }
 
 /* The link and the device, or one line that says what to do. */
@@ -182,7 +188,7 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 		dev = device_get(&err);
 		rc = dev ? 0 : -ENODEV;
 		if (dev)
-			pthread_once(&noted, note_fallback);
+			pthread_once(&noted, note_changes);
 	}
 	if (!rc)
 		return dev;

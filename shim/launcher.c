@@ -388,8 +388,11 @@ static void set_waits(struct ctx *x)
 	set_text(x, "TORCH_NCCL_RANKS_PER_ROOT", "2147483647"); /* else an id from every 128th rank */
 	set_text(x, "TORCH_DIST_INIT_BARRIER", "0");
 	set_text(x, "TORCH_GLOO_LAZY_INIT", "1");
-	if (debug && !strcmp(debug, "DETAIL")) /* a gloo group beside every group */
+	if (debug && !strcmp(debug, "DETAIL")) { /* a gloo group beside every group */
 		set_text(x, "TORCH_DISTRIBUTED_DEBUG", "INFO");
+		x->plan->note = "TORCH_DISTRIBUTED_DEBUG=DETAIL was taken for INFO: DETAIL compares all calls of all "
+				"ranks over gloo, and virtual ranks make none";
+	}
 	if (x->in->self)
 		set_text(x, "VLLM_NCCL_SO_PATH", x->in->self);
 }
@@ -426,6 +429,7 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
 
 	ret->source = LAUNCHER_NONE;
 	ret->n = 0;
+	ret->note = NULL;
 	ret->code = 0;
 	ret->problem.text[0] = 0;
 	enable = get(&x, "NBOX_ENABLE");
@@ -461,6 +465,11 @@ int launcher_problem(struct err *err)
 	if (the_plan.code < 0)
 		*err = the_plan.problem;
 	return the_plan.code;
+}
+
+const char *launcher_note(void)
+{
+	return the_plan.note;
 }
 
 static const char *get_env(void *ctx, const char *name)

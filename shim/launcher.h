@@ -31,6 +31,7 @@ struct launcher_plan {
 	enum launcher_source source;
 	uint32_t n;
 	struct launcher_set sets[LAUNCHER_SETS_MAX];
+	const char *note; /* for the run's summary: what was taken from the job; static, or NULL */
 	int code; /* -EINVAL: a worker that cannot be placed in the virtual world; why: */
 	struct err problem;
 };
@@ -55,3 +56,5 @@ int launcher_node(const char *text, uint32_t nodes, uint32_t real, uint32_t *ret
 enum launcher_source launcher_source(void);
 /* What the constructor found wrong: told at the first NCCL call. Return: 0 or -EINVAL. */
 int launcher_problem(struct err *err);
+/* What the constructor changed that the user had set: for the run's summary; NULL: nothing. */
+const char *launcher_note(void);

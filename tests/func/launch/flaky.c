@@ -31,6 +31,12 @@ static int number(const char *name)
 	return text ? atoi(text) : 0;
 }
 
+/* Who this process is, in whichever launcher's words. */
+static int one_of(const char *a, const char *b, const char *c)
+{
+	return number(getenv(a) ? a : getenv(b) ? b : c);
+}
+
 /* As setproctitle does: what the process was started with is written over. */
 static void take_title(void)
 {
@@ -51,7 +57,9 @@ static void take_title(void)
 
 int main(int argc, char **argv)
 {
-	int rank = number("RANK"), local = number("LOCAL_RANK"), world = number("WORLD_SIZE"), n;
+	int rank = one_of("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID");
+	int local = one_of("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID");
+	int world = one_of("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"), n;
 	ncclUniqueId id;
 	ncclComm_t comm;
 	void *device;

@@ -5,7 +5,8 @@
 
 int main(int argc, char **argv)
 {
-	const char *local = getenv("LOCAL_RANK");
+	const char *slurm = getenv("SLURM_LOCALID"), *ompi = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+	const char *local = getenv("LOCAL_RANK") ? getenv("LOCAL_RANK") : slurm ? slurm : ompi;
 	char path[4096];
 	FILE *f;
 

@@ -50,6 +50,9 @@ for node in first 2 last; do
 		torchrun --nproc-per-node=2 "$here/flaky"
 done
 is "$("$NBOX" report --csv n-last | grep -c AllReduce)" 2 "the op is in the record"
+exits 0 "a job that asks PyTorch to compare all calls" env TORCH_DISTRIBUTED_DEBUG=DETAIL "$NBOX" run --nodes 4 --model ring --out debug -- \
+	torchrun --nproc-per-node=2 "$here/flaky"
+says "warning: TORCH_DISTRIBUTED_DEBUG=DETAIL was taken for INFO" "the summary says that it does not"
 exits 3 "a job that fails before its first op" "$NBOX" run --nodes 4 --out f -- torchrun --nproc-per-node=2 "$here/flaky" early
 says "exit code 3 before its first op was over" "why no op was recorded"
 says "the job ended with exit code 3" "and that the figures are not of a whole job"
