@@ -1,3 +1,4 @@
+/* See checkin.h. */
 #include "shim/checkin.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See clock-offset.h. */
 #include "shim/clock-offset.h"
 
 void clock_offset_add(struct clock_offset *o, uint64_t sent_ns, uint64_t daemon_ns,

@@ -1,3 +1,4 @@
+/* See comm.h. */
 #include "shim/comm.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See cuda-driver.h. */
 #include "shim/cuda-driver.h"
 
 #include <dlfcn.h>

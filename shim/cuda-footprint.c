@@ -1,3 +1,4 @@
+/* See cuda-footprint.h. */
 #include "shim/cuda-footprint.h"
 
 #include <errno.h>

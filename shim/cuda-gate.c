@@ -1,3 +1,4 @@
+/* See cuda-gate.h. */
 #include "shim/cuda-gate.h"
 
 #include <pthread.h>

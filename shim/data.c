@@ -1,3 +1,4 @@
+/* See data.h. */
 #include "shim/data.h"
 
 #include <errno.h>

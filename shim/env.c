@@ -1,3 +1,4 @@
+/* See env.h. */
 #include "shim/env.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See group.h. */
 #include "shim/group.h"
 
 #include <pthread.h>

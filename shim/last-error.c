@@ -1,3 +1,4 @@
+/* See last-error.h. */
 #include "shim/last-error.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* See op.h. */
 #include "shim/op.h"
 
 #include <errno.h>

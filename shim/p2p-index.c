@@ -1,3 +1,4 @@
+/* See p2p-index.h. */
 #include "shim/p2p-index.h"
 
 #include <errno.h>

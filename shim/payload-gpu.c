@@ -1,3 +1,4 @@
+/* See payload-gpu.h. */
 #include "shim/payload-gpu.h"
 
 #include <errno.h>

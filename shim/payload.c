@@ -1,3 +1,4 @@
+/* See payload.h. */
 #include "shim/payload.h"
 
 #include <errno.h>

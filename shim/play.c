@@ -1,3 +1,4 @@
+/* See play.h. */
 #include "shim/play.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See progress.h. */
 #include "shim/progress.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See real-comm.h. */
 #include "shim/real-comm.h"
 
 #include <errno.h>

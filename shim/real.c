@@ -1,3 +1,4 @@
+/* See real.h. */
 #include "shim/real.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* See scalar.h. */
 #include "shim/scalar.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+/* See session.h. */
 #include "shim/session.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See job.h. */
 #include "cli/job.h"
 
 #include <dirent.h>

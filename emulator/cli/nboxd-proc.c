@@ -1,3 +1,4 @@
+/* See nboxd-proc.h. */
 #include "cli/nboxd-proc.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See paths.h. */
 #include "cli/paths.h"
 
 #include <errno.h>

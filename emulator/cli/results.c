@@ -1,3 +1,4 @@
+/* See results.h. */
 #include "cli/results.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See data-for.h. */
 #include "config/data-for.h"
 
 #include <errno.h>

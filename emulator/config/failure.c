@@ -1,3 +1,4 @@
+/* See failure.h. */
 #include "config/failure.h"
 
 #include <errno.h>

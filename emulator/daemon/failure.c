@@ -1,3 +1,4 @@
+/* See failure.h. */
 #include "daemon/failure.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See model.h. */
 #include "model.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* See rendezvous.h. */
 #include "rendezvous.h"
 
 #include <errno.h>

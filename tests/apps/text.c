@@ -1,3 +1,4 @@
+/* See text.h. */
 #include "text.h"
 
 #include <errno.h>

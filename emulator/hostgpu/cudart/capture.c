@@ -1,3 +1,4 @@
+/* See capture.h. */
 #include "capture.h"
 
 #include <errno.h>

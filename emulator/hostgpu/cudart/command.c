@@ -1,3 +1,4 @@
+/* See command.h. */
 #include "command.h"
 
 #include <string.h>

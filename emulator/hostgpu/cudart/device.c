@@ -1,3 +1,4 @@
+/* See device.h. */
 #include "device.h"
 
 #include <errno.h>

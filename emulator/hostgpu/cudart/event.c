@@ -1,3 +1,4 @@
+/* See event.h. */
 #include "event.h"
 
 #include <stdlib.h>

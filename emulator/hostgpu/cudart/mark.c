@@ -1,3 +1,4 @@
+/* See mark.h. */
 #include "mark.h"
 
 #include <stdlib.h>

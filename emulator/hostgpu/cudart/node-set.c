@@ -1,3 +1,4 @@
+/* Sets of nodes of a graph under construction: see graph.h. */
 #include <errno.h>
 #include <stdlib.h>
 

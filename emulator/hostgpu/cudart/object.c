@@ -1,3 +1,4 @@
+/* See object.h. */
 #include "object.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See runtime.h. */
 #include "runtime.h"
 
 #include <errno.h>

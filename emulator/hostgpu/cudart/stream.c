@@ -1,3 +1,4 @@
+/* See stream.h. */
 #include "stream.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* See crowd.h. */
 #include "crowd.h"
 
 #include <stdio.h>

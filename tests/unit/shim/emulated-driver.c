@@ -1,3 +1,4 @@
+/* See emulated-driver.h. */
 #include "tests/unit/shim/emulated-driver.h"
 
 #include <fcntl.h>
