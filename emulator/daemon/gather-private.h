@@ -29,14 +29,23 @@ struct gather {
 	struct gather *prev, *next;
 };
 
-/* --- gather.c: check-ins, and what they complete --------------------------------------- */
+/* --- gather.c: check-ins --------------------------------------------------------------- */
 
 extern const char *const gather_kind_names[];
 
 /* All who checked in are told; the gather is freed. */
 void gather_fail(struct gather *g, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void gather_free(struct gather *g);
+/* ABORT instead of COMM_READY, to one who checked in. */
+void gather_tell_failed(struct worker *w, uint32_t cookie, int code, const char *why);
+
+/* --- gather-complete.c: what they make ------------------------------------------------- */
+
 /* Return: whether an init is complete (or failed) and freed. */
 bool gather_init_complete(struct gather *g, enum members_patience patience);
+/* All have come: the communicators are made, or everybody is told why not; the gather is freed. */
+void gather_split_complete(struct gather *g, const struct comm *parent);
+void gather_shrink_complete(struct gather *g, const struct comm *parent);
 
 /* --- gather-missing.c: who has not come -------------------------------------------------- */
 

@@ -1,23 +1,20 @@
-/* Check-ins of one communicator to be: same 128-byte id (init), or same parent and count (split, shrink); and what
- * they complete. See comm.h; the rules are in ../README.md. Who has not come: gather-missing.c. */
+/* Check-ins of one communicator to be: same 128-byte id (init), or same parent and count (split, shrink). See comm.h;
+ * the rules are in ../README.md. What they complete: gather-complete.c. Who has not come: gather-missing.c. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "daemon/comm.h"
 #include "daemon/gather-private.h"
-#include "daemon/groups.h"
 #include "daemon/store-server.h"
 #include "daemon/worker.h"
 
 const char *const gather_kind_names[] = {"init", "split", "shrink"};
 
-static void gather_free(struct gather *g)
+void gather_free(struct gather *g)
 {
 	DL_DELETE(g->server->gathers, g);
 	g->server->n_gathers--;
@@ -35,7 +32,7 @@ void gather_free_all(struct server *s)
 		gather_free(g);
 }
 
-static void tell_failed(struct worker *w, uint32_t cookie, int code, const char *why)
+void gather_tell_failed(struct worker *w, uint32_t cookie, int code, const char *why)
 {
 	struct wire_text text = {.code = code};
 	struct wire_hdr h;
@@ -58,7 +55,7 @@ void gather_fail(struct gather *g, int code, const char *fmt, ...)
 	va_end(ap);
 	server_warn(g->server, "no communicator by %s: %s", gather_kind_names[g->kind], why);
 	for (uint32_t i = 0; i < g->n; i++)
-		tell_failed(g->entries[i].worker, g->entries[i].cookie, code, why);
+		gather_tell_failed(g->entries[i].worker, g->entries[i].cookie, code, why);
 	gather_free(g);
 }
 
@@ -117,174 +114,6 @@ static int gather_add(struct gather *g, const struct comm_entry *entry)
 	return 0;
 }
 
-/* --- completion ------------------------------------------------------------------ */
-
-/* Two members that one world rank says it is: a process of several devices that has only one RANK. Nothing that
- * is said of such a communicator's members would be true. Return: the second's index; 0: none. */
-static uint32_t find_double(const struct gather *g)
-{
-	for (uint32_t i = 1; i < g->n; i++)
-		for (uint32_t k = 0; k < i; k++)
-			if (g->entries[k].world_rank == g->entries[i].world_rank)
-				return i;
-	return 0;
-}
-
-bool gather_init_complete(struct gather *g, enum members_patience patience)
-{
-	CLEANUP(freep) uint32_t *ranks = calloc(g->n, sizeof(*ranks));
-	CLEANUP(members_deinit) struct members members = {0};
-	struct server *s = g->server;
-	struct err err = {""};
-	struct comm *c = NULL;
-	uint32_t two;
-	int r;
-
-	if (!ranks) {
-		gather_fail(g, ENOMEM, "out of memory");
-		return true;
-	}
-	if ((two = find_double(g))) {
-		gather_fail(g, EINVAL, "rank %u and another one both say that they are world rank %u: a process that "
-			    "drives several devices makes a communicator of all %u ranks first, so that each "
-			    "device's rank is known", g->entries[two].rank, g->entries[two].world_rank,
-			    s->config->world);
-		return true;
-	}
-	for (uint32_t i = 0; i < g->n; i++)
-		ranks[i] = g->entries[i].rank;
-	r = resolve_init(g, patience, &members, &err);
-	if (r == MEMBERS_WAIT)
-		return false;
-	if (r == 0)
-		r = comm_new(s, &members, g->entries, ranks, g->n, g->id, 0, &c, &err);
-	if (r < 0) {
-		gather_fail(g, -r, "%s", err.text);
-		return true;
-	}
-	gather_free(g);
-	groups_on_comm(s, c);
-	resolve_again(s, c);
-	return true;
-}
-
-/* A child's members are known no better than its parent's. */
-static void inherit(struct members *m, const struct comm *parent)
-{
-	if (m->sure < parent->members.sure)
-		m->sure = parent->members.sure;
-}
-
-/* The entries whose parent ranks are in @ranks, in that order, with new ranks. */
-static int child_new(struct gather *g, struct members *members, const uint32_t *parent_ranks,
-		     struct err *err)
-{
-	CLEANUP(freep) struct comm_entry *entries = calloc(g->n, sizeof(*entries));
-	CLEANUP(freep) uint32_t *ranks = calloc(g->n, sizeof(*ranks));
-	struct comm *c;
-	size_t n = 0;
-
-	if (!entries || !ranks)
-		return err_set(err, ENOMEM, "out of memory");
-	for (uint32_t r = 0; r < members->map.n_ranks; r++) {
-		uint32_t low = 0, high = g->n;
-
-		while (low < high) {
-			uint32_t mid = low + (high - low) / 2;
-
-			if (g->entries[mid].rank < parent_ranks[r])
-				low = mid + 1;
-			else
-				high = mid;
-		}
-		if (low < g->n && g->entries[low].rank == parent_ranks[r]) {
-			entries[n] = g->entries[low];
-			ranks[n++] = r;
-		}
-	}
-	return comm_new(g->server, members, entries, ranks, n, NULL, g->parent, &c, err);
-}
-
-static void tell_no_color(const struct comm_entry *e)
-{
-	struct wire_comm_ready m = {.cookie = e->cookie};
-	struct wire_hdr h;
-
-	wire_hdr_init(&h, WIRE_COMM_READY, sizeof(m));
-	if (e->worker)
-		worker_send(e->worker, &h, &m);
-}
-
-/* All of one color. Return: 0; negative errno with the sentence. */
-static int split_color(struct gather *g, const struct comm *parent,
-		       const struct split_vote *votes, int32_t color, struct err *err)
-{
-	CLEANUP(members_deinit) struct members members = {0};
-	CLEANUP(freep) uint32_t *ranks = NULL;
-	struct err warning = {""};
-	int r = told_split(g, parent, color, &members, &ranks);
-
-	if (r == TOLD_NOTHING)
-		r = members_split(&g->server->cluster, &parent->members.map, votes, g->n,
-				  g->server->config->split, color, &members, &ranks, &warning);
-	if (r < 0)
-		return err_set(err, -r, "out of memory");
-	if (warning.text[0])
-		server_warn(g->server, "%s", warning.text);
-	inherit(&members, parent);
-	return child_new(g, &members, ranks, err);
-}
-
-static void split_complete(struct gather *g, const struct comm *parent)
-{
-	CLEANUP(freep) struct split_vote *votes = calloc(g->n, sizeof(*votes));
-	struct err err = {""};
-
-	if (!votes) {
-		gather_fail(g, ENOMEM, "out of memory");
-		return;
-	}
-	for (uint32_t i = 0; i < g->n; i++)
-		votes[i] = (struct split_vote){g->entries[i].rank, g->entries[i].color,
-					       g->entries[i].key};
-	for (uint32_t i = 0; i < g->n; i++) {
-		bool is_first = true;
-
-		if (votes[i].color < 0) {
-			tell_no_color(&g->entries[i]);
-			continue;
-		}
-		for (uint32_t k = 0; k < i; k++)
-			is_first = is_first && votes[k].color != votes[i].color;
-		if (!is_first)
-			continue;
-		if (split_color(g, parent, votes, votes[i].color, &err) == 0)
-			continue;
-		for (uint32_t k = i; k < g->n; k++)
-			if (votes[k].color == votes[i].color)
-				tell_failed(g->entries[k].worker, g->entries[k].cookie, ENOMEM, err.text);
-	}
-	gather_free(g);
-}
-
-static void shrink_complete(struct gather *g, const struct comm *parent)
-{
-	CLEANUP(members_deinit) struct members members = {0};
-	CLEANUP(freep) uint32_t *ranks = NULL;
-	struct err err = {""};
-	int r = members_shrink(&parent->members.map, g->excluded, g->n_excluded, &members, &ranks);
-
-	inherit(&members, parent);
-	if (r == 0)
-		r = child_new(g, &members, ranks, &err);
-	else
-		err_set(&err, ENOMEM, "out of memory");
-	if (r < 0)
-		gather_fail(g, -r, "%s", err.text);
-	else
-		gather_free(g);
-}
-
 /* --- frames ------------------------------------------------------------------------ */
 
 static int player_index(const struct server *s, uint32_t world_rank)
@@ -317,7 +146,7 @@ static bool claim_rank(struct worker *w, const struct wire_comm_init *m)
 		return true;
 	}
 	server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), why);
-	tell_failed(w, m->cookie, EINVAL, why);
+	gather_tell_failed(w, m->cookie, EINVAL, why);
 	return false;
 }
 
@@ -335,7 +164,7 @@ static bool is_late(struct worker *w, const struct wire_comm_init *m)
 			 "(now %.0f ms) of nboxd", m->rank, c->number,
 			 (double)w->server->config->settle_ns / 1e6);
 		server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), why);
-		tell_failed(w, m->cookie, ETIMEDOUT, why);
+		gather_tell_failed(w, m->cookie, ETIMEDOUT, why);
 		return true;
 	}
 	return false;
@@ -358,7 +187,7 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 			return 0;
 		g = gather_new(s, GATHER_INIT);
 		if (!g) {
-			tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
+			gather_tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
 			return 0;
 		}
 		memcpy(g->id, m.id, sizeof(g->id));
@@ -370,7 +199,7 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (r == 0)
 		r = told_add(g, 0, m.rank, (const char *)body + sizeof(m), h->body_bytes - sizeof(m));
 	if (r < 0)
-		tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank checked in a second time"
+		gather_tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank checked in a second time"
 							 : "nboxd is out of memory");
 	if (r == -ENOMEM)
 		gather_fail(g, ENOMEM, "out of memory");
@@ -402,7 +231,7 @@ static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint
 		return NULL;
 	}
 	if (!c || (c->is_dead && kind != GATHER_SHRINK)) {
-		tell_failed(w, cookie, ECANCELED, "the parent communicator was aborted or freed");
+		gather_tell_failed(w, cookie, ECANCELED, "the parent communicator was aborted or freed");
 		return NULL;
 	}
 	return c;
@@ -423,7 +252,7 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 	if (!g)
 		g = gather_new(w->server, GATHER_SPLIT);
 	if (!g) {
-		tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
+		gather_tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
 		return 0;
 	}
 	g->parent = m.parent;
@@ -437,7 +266,7 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 		r = told_add(g, m.color, m.rank, (const char *)body + sizeof(m),
 			     h->body_bytes - sizeof(m));
 	if (r < 0)
-		tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank split a second time"
+		gather_tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank split a second time"
 							 : "nboxd is out of memory");
 	if (r == -ENOMEM)
 		gather_fail(g, ENOMEM, "out of memory");
@@ -445,7 +274,7 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 		gather_fail(g, ECONNRESET, "rank %u of communicator %u has left",
 			    gather_awaited_member(g, parent, NULL)->rank, parent->number);
 	else if (r == 0 && g->n == g->n_wanted)
-		split_complete(g, parent);
+		gather_split_complete(g, parent);
 	return 0;
 }
 
@@ -487,7 +316,7 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 			r = shrink_start(g, parent, &m, list);
 	}
 	if (!g || r < 0) {
-		tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
+		gather_tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
 		if (g)
 			gather_free(g);
 		return 0;
@@ -496,7 +325,7 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 					       .world_rank = comm_member(parent, m.rank)->world_rank,
 					       .cookie = m.cookie});
 	if (r < 0)
-		tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank shrank a second time"
+		gather_tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank shrank a second time"
 							 : "nboxd is out of memory");
 	if (r == -ENOMEM)
 		gather_fail(g, ENOMEM, "out of memory");
@@ -511,6 +340,6 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 		gather_fail(g, ECONNRESET, "rank %u is gone and is not excluded",
 			    gather_awaited_member(g, parent, NULL)->rank);
 	else if (r == 0 && g->n == g->n_wanted)
-		shrink_complete(g, parent);
+		gather_shrink_complete(g, parent);
 	return 0;
 }

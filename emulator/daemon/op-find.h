@@ -1,4 +1,4 @@
-/* Shared by op.c, op-message.c and p2p.c. */
+/* Shared by op*.c and p2p*.c. */
 #pragma once
 
 #include "daemon/op.h"
@@ -20,3 +20,13 @@ void op_leave_out_setup(struct comm_member *m, struct wire_arrive *a);
 void op_send_message(struct engine_user *user, uint32_t in, uint64_t index);
 /* Gives the engine what arrived before the start. Return: 0; negative errno. */
 int op_replay_early(struct op *op, struct err *err);
+
+/* --- op-wait.c ------------------------------------------------------------------------ */
+
+/* "AllReduce of 1024 float32 (4 KiB), root 0". Return: @buf. */
+char *op_call_text(const struct wire_arrive *a, char *buf, size_t size);
+/* Of the members that have arrived, the first; of none, the first of all. */
+const struct op_member *op_first_arrived(const struct op *op);
+/* Something of @c has not moved since @moved_ns: @text says so and is a warning, or, after the timeout, what
+ * @c is aborted for. Return: when to come again, twice as long after; 0: it was aborted. */
+uint64_t op_wait_tick(struct comm *c, const char *text, uint64_t moved_ns, uint64_t now_ns);

@@ -1,4 +1,4 @@
-/* See op.h. Arrivals, the start and the end; messages are in op-message.c. */
+/* See op.h. Arrivals, the start and the end; messages are in op-message.c, what it waits for in op-wait.c. */
 #include "daemon/op.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/units.h"
 #include "daemon/late.h"
 #include "daemon/op-find.h"
@@ -41,95 +40,6 @@ void op_free_all(struct comm *c)
 
 	DL_FOREACH_SAFE(c->ops, op, next)
 		op_free(op);
-}
-
-/* --- words for people ------------------------------------------------------------ */
-
-static char *call_text(const struct wire_arrive *a, char *buf, size_t size)
-{
-	char bytes[32];
-
-	snprintf(buf, size, "%s of %llu %s (%s), root %u", coll_kind_name(a->kind),
-		 (unsigned long long)a->count, coll_dtype_name(a->dtype),
-		 units_print_bytes(a->count * coll_dtype_bytes(a->dtype), bytes, sizeof(bytes)),
-		 a->root);
-	return buf;
-}
-
-static const struct op_member *first_arrived(const struct op *op)
-{
-	for (uint32_t i = 0; i < op->comm->n_real; i++)
-		if (op->members[i].has_arrived)
-			return &op->members[i];
-	return &op->members[0];
-}
-
-static size_t list_ranks(const struct op *op, bool arrived, char *buf, size_t size)
-{
-	size_t used = 0;
-
-	for (uint32_t i = 0; i < op->comm->n_real; i++) {
-		const struct comm_member *m = &op->comm->real[i];
-
-		if (op->members[i].has_arrived != arrived)
-			continue;
-		if (used + 64 > size) {
-			used += (size_t)snprintf(buf + used, size - used, " ...");
-			break;
-		}
-		used += (size_t)snprintf(buf + used, size - used, " %u", m->rank);
-		if (!arrived && m->worker)
-			used += (size_t)snprintf(buf + used, size - used, " (pid %u on %.20s)",
-						 m->worker->pid, m->worker->host);
-	}
-	if (used == 0)
-		used += (size_t)snprintf(buf, size, " nobody");
-	return used;
-}
-
-/* The first connection from a real rank on which messages are missing. */
-static void missing_message(const struct op *op, char *buf, size_t size)
-{
-	const struct border *b = &op->call->border;
-
-	buf[0] = '\0';
-	for (uint32_t i = 0; op->call->has_border && op->n_out && i < b->n_out; i++) {
-		if (op->n_out[i] == b->out[i].n_messages)
-			continue;
-		snprintf(buf, size, "message %llu of %llu from rank %u to rank %u (lane %u), ",
-			 (unsigned long long)op->n_out[i], (unsigned long long)b->out[i].n_messages,
-			 b->out[i].src, b->out[i].dst, b->out[i].lane);
-		return;
-	}
-}
-
-char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size)
-{
-	char what[160], who[400], message[160];
-	double waited_s = now_ns > op->moved_ns ? (double)(now_ns - op->moved_ns) / 1e9 : 0;
-
-	call_text(&first_arrived(op)->arrive, what, sizeof(what));
-	if (!op->is_live && !op->has_ended) {
-		size_t used = (size_t)snprintf(buf, size, "op %llu of communicator %u, %s, has waited "
-					       "%.1f s for its members: arrived",
-					       (unsigned long long)op->seq, op->comm->number, what,
-					       waited_s);
-
-		if (used < size) {
-			list_ranks(op, true, who, sizeof(who));
-			used += (size_t)snprintf(buf + used, size - used, "%s; missing", who);
-		}
-		if (used < size) {
-			list_ranks(op, false, who, sizeof(who));
-			snprintf(buf + used, size - used, "%s", who);
-		}
-		return buf;
-	}
-	missing_message(op, message, sizeof(message));
-	snprintf(buf, size, "op %llu of communicator %u, %s, is %.1f s beyond its end: waits for "
-		 "%s%u of %u members done", (unsigned long long)op->seq, op->comm->number, what,
-		 waited_s, message, op->n_done, op->comm->n_real);
-	return buf;
 }
 
 /* --- the end --------------------------------------------------------------------- */
@@ -407,13 +317,13 @@ static int op_define(struct op *op, const struct wire_arrive *a, struct err *err
 
 static void mismatch(struct op *op, size_t i, const struct wire_arrive *a)
 {
-	const struct op_member *other = first_arrived(op);
+	const struct op_member *other = op_first_arrived(op);
 	char one[160], two[160];
 
 	comm_abort(op->comm, NULL, EINVAL, "op %llu: rank %u calls %s, rank %u calls %s",
 		   (unsigned long long)op->seq, op->comm->real[other - op->members].rank,
-		   call_text(&other->arrive, one, sizeof(one)), op->comm->real[i].rank,
-		   call_text(a, two, sizeof(two)));
+		   op_call_text(&other->arrive, one, sizeof(one)), op->comm->real[i].rank,
+		   op_call_text(a, two, sizeof(two)));
 }
 
 int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hdr *h,
@@ -503,7 +413,7 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (!op) {
 		op = op_new(c, h->seq);
 		r = op ? op_define(op, &a, &err) : err_set(&err, ENOMEM, "out of memory");
-	} else if (!is_same_call(&first_arrived(op)->arrive, &a)) {
+	} else if (!is_same_call(&op_first_arrived(op)->arrive, &a)) {
 		mismatch(op, i, &a);
 		return 0;
 	}
@@ -519,49 +429,4 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (++op->n_arrived == c->n_real)
 		op_start(op);
 	return 0;
-}
-
-/* --- waiting too long ---------------------------------------------------------------- */
-
-/* Return: when this op wants to be looked at again; 0: the communicator is dead. */
-static uint64_t tick_one(struct op *op, uint64_t now_ns)
-{
-	struct server *s = op->comm->server;
-	char text[900];
-
-	if (now_ns < op->warn_ns)
-		return op->warn_ns;
-	if (now_ns < op->moved_ns + SERVER_WARN_NS)
-		return op->warn_ns = op->moved_ns + SERVER_WARN_NS;
-	op_describe(op, now_ns, text, sizeof(text));
-	if (now_ns >= op->moved_ns + s->config->timeout_ns) {
-		comm_abort(op->comm, NULL, ETIMEDOUT, "%.400s; that is the timeout", text);
-		return 0;
-	}
-	server_warn(s, "%s", text);
-	/* Ever more seldom: 5, 10, 20, ... seconds. */
-	op->warn_ns = now_ns + (now_ns - op->moved_ns);
-	if (op->warn_ns > op->moved_ns + s->config->timeout_ns)
-		op->warn_ns = op->moved_ns + s->config->timeout_ns;
-	return op->warn_ns;
-}
-
-uint64_t op_tick(struct server *s, uint64_t now_ns)
-{
-	uint64_t again = UINT64_MAX, due;
-	struct comm *c, *next_comm;
-	struct op *op, *next;
-
-	HASH_ITER(hh, s->comms, c, next_comm) {
-		DL_FOREACH_SAFE(c->ops, op, next) {
-			due = tick_one(op, now_ns);
-			if (due == 0)
-				break;
-			again = due < again ? due : again;
-		}
-		due = c->is_dead ? 0 : p2p_tick(c, now_ns);
-		if (due != 0)
-			again = due < again ? due : again;
-	}
-	return again;
 }

@@ -109,6 +109,14 @@ uint64_t p2p_tick(struct comm *c, uint64_t now_ns);
 void p2p_describe(const struct comm *c, uint64_t now_ns,
 		  void (*each)(void *ctx, const char *sentence), void *ctx);
 
+/* --- p2p-wait.c ---------------------------------------------------------------- */
+
+/* The first call of @post that waits for member @peer (any freed one: NULL); NULL: none does. */
+const struct pair_call *p2p_waits_for(const struct comm *c, const struct comm_member *peer,
+				      const struct p2p_post *post);
+/* "send of 4 KiB to rank 3 (send 12 between them)". Return: @buf. */
+char *p2p_call_text(const struct pair_call *call, char *buf, size_t size);
+
 /* --- p2p-run.c ----------------------------------------------------------------- */
 
 /* Plays @ready and tells who is released. Return: 0; negative errno with the sentence: the

@@ -7,13 +7,11 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/addr-file.h"
-#include "daemon/comm.h"
 #include "daemon/groups.h"
 #include "daemon/op.h"
 #include "daemon/places.h"

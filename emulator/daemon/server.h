@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/spin.h"
 #include "config/config.h"
 #include "daemon/ended.h"
