@@ -11,10 +11,9 @@
  *
  * The peer is not trusted with our memory: our own position is private, the peer's
  * is read once, and whoever claims more than the ring's size is cut off. The seals
- * keep it from shrinking the memfd under us. What it writes into the ring may change
+ * keep it from shrinking the memfd under us (shm-greeting.c). What it writes into the ring may change
  * while we read, so bytes are copied out before anyone looks at them. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,20 +21,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "links/link-core.h"
+#include "links/shm-greeting.h"
 
 #define RING_BYTES (UINT64_C(4) << 20)  /* of the links that we accept */
-#define RING_BYTES_MIN (UINT64_C(4) << 10)
-#define RING_BYTES_MAX (UINT64_C(1) << 30)
-#define AREA_HEAD_BYTES 4096            /* the words; the data follows */
 #define PIECE_BYTES (UINT64_C(64) << 10) /* copied between two updates of a position */
-#define GREETING_MAGIC UINT32_C(0x68736e6e)
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define LINE 128 /* two cache lines, as the prefetcher takes them */
 
 /* How often the socket is looked at while nobody sleeps. */
@@ -53,12 +47,7 @@ struct ring_words {
 struct area {
 	struct ring_words ring[2]; /* 0: from the accepting side, 1: to it */
 };
-_Static_assert(sizeof(struct area) <= AREA_HEAD_BYTES, "the words fit");
-
-struct greeting {
-	uint32_t magic, version;
-	uint64_t ring_bytes;
-};
+_Static_assert(sizeof(struct area) <= SHM_HEAD_BYTES, "the words fit");
 
 /* Our end of one ring. */
 struct ring {
@@ -356,15 +345,10 @@ static const struct link_ops shm_ops = {
 
 /* --- meeting -------------------------------------------------------------------- */
 
-static size_t area_size(uint64_t ring_bytes)
-{
-	return (size_t)(AREA_HEAD_BYTES + 2 * ring_bytes);
-}
-
 static void ring_init(struct ring *r, void *area, unsigned int which, uint64_t ring_bytes)
 {
 	r->words = &((struct area *)area)->ring[which];
-	r->data = (unsigned char *)area + AREA_HEAD_BYTES + which * ring_bytes;
+	r->data = (unsigned char *)area + SHM_HEAD_BYTES + which * ring_bytes;
 	r->size = ring_bytes;
 }
 
@@ -387,7 +371,7 @@ static int shm_link_new(int fd, int mem, uint64_t ring_bytes, unsigned int write
 
 	if (!s)
 		return -ENOMEM;
-	s->area_bytes = area_size(ring_bytes);
+	s->area_bytes = shm_area_bytes(ring_bytes);
 	s->area = mmap(NULL, s->area_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mem, 0);
 	if (s->area == MAP_FAILED)
 		return -errno;
@@ -401,48 +385,10 @@ static int shm_link_new(int fd, int mem, uint64_t ring_bytes, unsigned int write
 	return 0;
 }
 
-static int make_memory(size_t bytes)
-{
-	CLEANUP(closep) int fd = memfd_create("nbox-link", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS))
-		return -errno;
-	return steal_fd(&fd);
-}
-
-static int send_greeting(int fd, int mem)
-{
-	struct greeting g = {GREETING_MAGIC, WIRE_VERSION, RING_BYTES};
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {&g, sizeof(g)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.space,
-			     .msg_controllen = sizeof(control.space)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	ssize_t n;
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &mem, sizeof(mem));
-	do
-		n = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return n == sizeof(g) ? 0 : -EPIPE;
-}
-
 int shm_link_accept(int fd, const struct link_events *ev, void *owner, struct link **ret,
 		    struct err *err)
 {
-	CLEANUP(closep) int mem = make_memory(area_size(RING_BYTES));
+	CLEANUP(closep) int mem = shm_make_memory(RING_BYTES);
 	struct link *l;
 	int rc;
 
@@ -452,7 +398,7 @@ int shm_link_accept(int fd, const struct link_events *ev, void *owner, struct li
 	if (rc)
 		return err_set(err, -rc, "shared memory for a link cannot be mapped: %s",
 			       strerror(-rc));
-	rc = send_greeting(fd, mem);
+	rc = shm_send_greeting(fd, mem, RING_BYTES);
 	if (rc) {
 		to_shm(l)->fd = -1; /* still the caller's */
 		link_free(l);
@@ -462,81 +408,18 @@ int shm_link_accept(int fd, const struct link_events *ev, void *owner, struct li
 	return 0;
 }
 
-/* Takes the first descriptor of @msg and closes what else came. */
-static int take_descriptor(struct msghdr *msg)
-{
-	struct cmsghdr *c;
-	int fd, taken = -1;
-	size_t i, n;
-
-	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-			if (taken < 0)
-				taken = fd;
-			else
-				close(fd);
-		}
-	}
-	return taken;
-}
-
-static int receive_greeting(int fd, struct greeting *g, int *ret_mem)
-{
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control;
-	struct iovec iov = {g, sizeof(*g)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = control.space,
-			     .msg_controllen = sizeof(control.space)};
-	CLEANUP(closep) int mem = -1;
-	ssize_t n;
-
-	do
-		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	mem = take_descriptor(&msg);
-	if (n == 0)
-		return -ECONNRESET;
-	if (n != sizeof(*g) || mem < 0 || g->magic != GREETING_MAGIC)
-		return -EPROTO;
-	*ret_mem = steal_fd(&mem);
-	return 0;
-}
-
-static bool memory_is_sound(int mem, uint64_t ring_bytes)
-{
-	struct stat st;
-
-	if (ring_bytes < RING_BYTES_MIN || ring_bytes > RING_BYTES_MAX ||
-	    (ring_bytes & (ring_bytes - 1)))
-		return false;
-	if (fstat(mem, &st) || (uint64_t)st.st_size != area_size(ring_bytes))
-		return false;
-	return (fcntl(mem, F_GET_SEALS) & (F_SEAL_SHRINK | F_SEAL_GROW)) ==
-	       (F_SEAL_SHRINK | F_SEAL_GROW);
-}
-
 int shm_link_join(int fd, uint64_t due_ns, const struct link_events *ev, void *owner,
 		  struct link **ret, struct err *err)
 {
 	CLEANUP(closep) int mem = -1;
-	struct greeting g = {0};
+	struct shm_greeting g = {0};
 	int rc;
 
 	rc = link_wait_fd(fd, POLLIN, due_ns);
 	if (rc == -ETIMEDOUT)
 		return err_set(err, ETIMEDOUT, "it accepts nobody; is it stopped or overloaded?");
 	if (!rc)
-		rc = receive_greeting(fd, &g, &mem);
+		rc = shm_receive_greeting(fd, &g, &mem);
 	if (rc == -EPROTO)
 		return err_set(err, EPROTO, "what listens there is not nboxd");
 	if (rc)
@@ -546,7 +429,7 @@ int shm_link_join(int fd, uint64_t due_ns, const struct link_events *ev, void *o
 			       "it speaks version %u of the protocol, this is version %u; use "
 			       "nboxd and libnbox.so of one build",
 			       g.version, WIRE_VERSION);
-	if (!memory_is_sound(mem, g.ring_bytes))
+	if (!shm_memory_is_sound(mem, g.ring_bytes))
 		return err_set(err, EPROTO, "its shared memory is not as it should be");
 	rc = shm_link_new(fd, mem, g.ring_bytes, 1, ev, owner, ret);
 	if (rc)

@@ -1,6 +1,6 @@
 /* The public interface of NCCL 2.20 to 2.28 in our own words: the names, numbers
  * and layouts that a program needs to be compiled and linked against any
- * libnccl.so.2, host NCCL's or NVIDIA's. tests/unit/hostgpu/test-nccl-abi.c proves
+ * libnccl.so.2, host NCCL's or NVIDIA's. tests/unit/hostgpu/nccl/test-abi.c proves
  * it against the real header wherever one is installed.
  *
  * What belongs to which version, as far as it matters: InitRankScalable 2.23,

@@ -1,0 +1,120 @@
+/* Trees: which real ranks are next above and next below a real rank, with nothing but virtual ones between. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/border-make.h"
+
+void border_forest_deinit(struct border_forest *f)
+{
+	for (int t = 0; t < 2; t++) {
+		free(f->by_rank[t]);
+		free(f->by_above[t]);
+	}
+}
+
+static int compare_above(const void *a, const void *b)
+{
+	const struct tree_node *x = a, *y = b;
+
+	if (x->above != y->above)
+		return x->above < y->above ? -1 : 1;
+	if (x->above >= 0 && x->via != y->via)
+		return x->via < y->via ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static struct tree_node tree_node(const struct border_maker *m, const struct sched *s, uint32_t rank,
+				  uint32_t tree)
+{
+	int64_t parent = sched_tree_parent(s, rank, tree), up = parent;
+	struct tree_node x = {.above = -1, .via = rank, .rank = rank, .parent = parent};
+
+	while (up >= 0 && !border_is_real(m, (uint32_t)up)) {
+		x.via = (uint32_t)up;
+		up = sched_tree_parent(s, x.via, tree);
+	}
+	x.above = up;
+	return x;
+}
+
+int border_forest_init(struct border_forest *f, const struct border_maker *m, const struct sched *s)
+{
+	memset(f, 0, sizeof(*f));
+	f->n = (uint32_t)bitmap_count(m->real);
+	for (uint32_t t = 0; t < 2; t++) {
+		uint32_t i = 0;
+
+		f->by_rank[t] = calloc(f->n + 1, sizeof(struct tree_node));
+		f->by_above[t] = calloc(f->n + 1, sizeof(struct tree_node));
+		if (!f->by_rank[t] || !f->by_above[t])
+			return -ENOMEM;
+		for (uint64_t r = bitmap_next_set(m->real, 0); r != BITMAP_NONE;
+		     r = bitmap_next_set(m->real, r + 1))
+			f->by_rank[t][i++] = tree_node(m, s, (uint32_t)r, t);
+		memcpy(f->by_above[t], f->by_rank[t], f->n * sizeof(struct tree_node));
+		qsort(f->by_above[t], f->n, sizeof(struct tree_node), compare_above);
+	}
+	return 0;
+}
+
+static const struct tree_node *forest_find(const struct border_forest *f, uint32_t tree, uint32_t rank)
+{
+	uint32_t low = 0, high = f->n;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (f->by_rank[tree][mid].rank < rank)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return &f->by_rank[tree][low];
+}
+
+/* All real ranks next below @via, a child of @above (-1: below the root): what they
+ * send up. */
+static int add_below(struct border_maker *m, const struct border_forest *f, uint32_t tree, int64_t above,
+		     uint32_t via, uint16_t up_lane)
+{
+	struct tree_node key = {.above = above, .via = via, .rank = 0};
+	uint32_t low = 0, high = f->n;
+	int r;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (compare_above(&f->by_above[tree][mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low < f->n; low++) {
+		const struct tree_node *x = &f->by_above[tree][low];
+
+		if (x->above != above || (above >= 0 && x->via != via))
+			break;
+		if (x->parent < 0)
+			continue;
+		r = border_add_dep(m, x->rank, (uint32_t)x->parent, up_lane, 0);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int border_add_tree_deps(struct border_maker *m, const struct border_forest *f,
+			 const struct border_conn *c)
+{
+	uint32_t tree = c->lane / 2 % 2, channel = c->lane / 4;
+	uint16_t up = (uint16_t)sched_tree_lane(channel, tree, SCHED_UP);
+	const struct tree_node *x;
+
+	if (c->lane == up)
+		return add_below(m, f, tree, c->dst, c->src, up);
+	x = forest_find(f, tree, c->dst);
+	if (x->above < 0)
+		return add_below(m, f, tree, -1, 0, up);
+	return border_add_dep(m, (uint32_t)x->above, x->via, c->lane, 0);
+}

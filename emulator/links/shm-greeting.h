@@ -1,0 +1,29 @@
+/* The memory of a shm link, and how it gets from the side that accepts to the side that connects: a memfd
+ * that cannot change its size any more, as a descriptor on the unix socket, with a few words beside it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHM_HEAD_BYTES 4096 /* the rings' words; the data of both rings follows */
+
+struct shm_greeting {
+	uint32_t magic, version; /* WIRE_VERSION */
+	uint64_t ring_bytes;     /* of each ring */
+};
+
+static inline size_t shm_area_bytes(uint64_t ring_bytes)
+{
+	return (size_t)(SHM_HEAD_BYTES + 2 * ring_bytes);
+}
+
+/* Return: a descriptor, the caller's to close; negative errno. */
+int shm_make_memory(uint64_t ring_bytes);
+/* Never blocks. Return: 0; negative errno. */
+int shm_send_greeting(int fd, int mem, uint64_t ring_bytes);
+/* Of a socket that is readable. The version and the memory are still to be looked at. Return: 0, *ret_mem is
+ * the caller's to close; -EPROTO: no greeting; -ECONNRESET: it hung up; other negative errno. */
+int shm_receive_greeting(int fd, struct shm_greeting *g, int *ret_mem);
+/* Has it the size that was said, and will it keep it? */
+bool shm_memory_is_sound(int mem, uint64_t ring_bytes);
