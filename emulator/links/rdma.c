@@ -41,7 +41,8 @@
 #include "base/clock.h"
 #include "links/rdma-private.h"
 
-#define LINGER_NS (200 * NS_PER_MS)
+#define LINGER_NS (200 * NS_PER_MS) /* and an ack timeout */
+#define LINGER_MAX_NS (2 * NS_PER_S)
 #define IDLE_TICKS 5     /* then the peer is asked for a sign of life */
 #define ESTABLISH_TICKS 15
 #define PORT_DOWN_TICKS 2
@@ -247,7 +248,8 @@ static bool has_unanswered(const struct rdma_link *r)
  * and the parting word goes last, since a peer that has it waits for nothing more. */
 static void linger(struct rdma_link *r)
 {
-	uint64_t due_ns = clock_now_ns() + LINGER_NS;
+	const uint64_t again_ns = UINT64_C(4096) << r->hub->options.timeout; /* what was lost is sent once more */
+	uint64_t due_ns = clock_now_ns() + LINGER_NS + (again_ns < LINGER_MAX_NS ? again_ns : LINGER_MAX_NS);
 
 	wait_for_answers(r, due_ns);
 	if (!r->hub->options.reconnect)

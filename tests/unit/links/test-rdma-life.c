@@ -306,7 +306,7 @@ static void last_words_to_nobody(void **state)
 	link_progress(e.b.link);
 	start_ns = clock_now_ns();
 	e.b.link = link_free(e.b.link);
-	assert_true(clock_now_ns() - start_ns >= 200 * NS_PER_MS);
+	assert_true(clock_now_ns() - start_ns >= 1270 * NS_PER_MS); /* what was lost could go once more */
 	assert_true(clock_now_ns() - start_ns < BOUND_NS);
 	ends_close(&e);
 }
@@ -374,7 +374,7 @@ static void leaving_while_it_is_lost(void **state)
 	assert_int_equal(e.b.n_closed, 0);
 	start_ns = clock_now_ns();
 	e.b.link = link_free(e.b.link);
-	assert_true(clock_now_ns() - start_ns >= 200 * NS_PER_MS);
+	assert_true(clock_now_ns() - start_ns >= 1270 * NS_PER_MS); /* what was lost could go once more */
 	assert_true(clock_now_ns() - start_ns < BOUND_NS);
 	ends_close(&e);
 }
