@@ -268,7 +268,7 @@ static bool member_owes(const struct comm *c, const struct comm_member *m, char 
 	return p2p_owes(c, i, buf, size);
 }
 
-void comm_worker_gone(struct server *s, struct worker *w, bool is_orderly)
+void comm_worker_gone(struct server *s, struct worker *w, const char *why)
 {
 	char name[WORKER_NAME_MAX], what[OWES_MAX];
 	struct comm *c, *next;
@@ -276,7 +276,7 @@ void comm_worker_gone(struct server *s, struct worker *w, bool is_orderly)
 	for (size_t i = 0; i < s->cluster.n_real; i++)
 		if (s->players[i] == w)
 			s->players[i] = NULL;
-	gather_worker_gone(s, w);
+	gather_worker_gone(s, w, why);
 	if (w->n_members == 0)
 		return;
 	worker_name(w, name, sizeof(name));
@@ -298,9 +298,10 @@ void comm_worker_gone(struct server *s, struct worker *w, bool is_orderly)
 		if (!is_member)
 			continue;
 		/* Who leaves in good order harms nobody unless others wait for it. */
-		if (!comm_is_empty(c) && (!is_orderly || owes))
-			comm_abort(c, w, ECONNRESET, "rank %u (world rank %u), %s, %s", rank, world,
-				   name, is_orderly ? "left in the middle of an op" : "vanished");
+		if (!comm_is_empty(c) && (why || owes))
+			comm_abort(c, w, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank, world,
+				   name, why ? "vanished: " : "left in the middle of an op",
+				   why ? why : "");
 		if (comm_is_empty(c))
 			comm_free(c);
 	}

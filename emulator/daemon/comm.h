@@ -78,8 +78,8 @@ char *comm_how(const struct comm *c, char *buf, size_t size);
 /* The communicator is dead: its ops end, every member but those of @except is told. */
 void comm_abort(struct comm *c, const struct worker *except, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* The worker has gone without a word, or (@is_orderly) has said BYE. */
-void comm_worker_gone(struct server *s, struct worker *w, bool is_orderly);
+/* The worker has gone without a word, and @why is what its link said; NULL: it has said BYE. */
+void comm_worker_gone(struct server *s, struct worker *w, const char *why);
 
 int comm_on_free(struct worker *w, const struct wire_hdr *h);
 int comm_on_local_id(struct worker *w, const struct wire_hdr *h, const void *body);
@@ -94,7 +94,7 @@ void gather_free_all(struct server *s);
 
 /* --- gather-missing.c --------------------------------------------------------- */
 
-void gather_worker_gone(struct server *s, struct worker *w);
+void gather_worker_gone(struct server *s, struct worker *w, const char *why);
 /* A member freed @parent: who waits for it in a split or shrink is told. */
 void gather_member_left(struct comm *parent, uint32_t rank);
 void gather_comm_dead(struct comm *parent, const char *why);

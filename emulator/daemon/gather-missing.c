@@ -35,7 +35,7 @@ const struct comm_member *gather_awaited_member(const struct gather *g, const st
 	return NULL;
 }
 
-void gather_worker_gone(struct server *s, struct worker *w)
+void gather_worker_gone(struct server *s, struct worker *w, const char *why)
 {
 	char name[WORKER_NAME_MAX];
 	struct gather *g, *next;
@@ -54,8 +54,9 @@ void gather_worker_gone(struct server *s, struct worker *w)
 			g->entries[i].worker = NULL;
 		}
 		if (is_in)
-			gather_fail(g, ECONNRESET, "rank %u, %s, vanished", rank,
-				    worker_name(w, name, sizeof(name)));
+			gather_fail(g, ECONNRESET, "rank %u, %s, %s%s", rank,
+				    worker_name(w, name, sizeof(name)),
+				    why ? "vanished: " : "left", why ? why : "");
 	}
 }
 

@@ -294,7 +294,7 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 		return is_choked(w) ? 0 : answer_status(w);
 	case WIRE_BYE:
 		worker_set_state(w, WORKER_LEAVING);
-		comm_worker_gone(w->server, w, true);
+		comm_worker_gone(w->server, w, NULL);
 		return 0;
 	default:
 		return worker_refuse(w, EPROTO, "a worker may not send %s", wire_type_name(h->type));
@@ -401,7 +401,7 @@ static void worker_on_closed(void *owner, struct link *l, int code, const char *
 		log_info("%s: link closed%s%s", worker_name(w, name, sizeof(name)),
 			 why && why[0] ? ": " : "", why ? why : "");
 	if (w->state == WORKER_READY)
-		comm_worker_gone(w->server, w, false);
+		comm_worker_gone(w->server, w, why && why[0] ? why : strerror(code < 0 ? -code : ECONNRESET));
 	if (w->state != WORKER_CLOSED)
 		worker_set_state(w, WORKER_CLOSED);
 	part(w);
@@ -465,7 +465,7 @@ void worker_remove(struct worker *w)
 
 	part(w);
 	/* Whoever was refused while ready still has members. */
-	comm_worker_gone(s, w, false);
+	comm_worker_gone(s, w, "nboxd has closed its link");
 	if (s->turn == w)
 		s->turn = w->next;
 	DL_DELETE(s->workers, w);

@@ -55,7 +55,7 @@ static int search_device(const struct verbs *v, struct ibv_device *dev,
 	int rc = -EADDRNOTAVAIL, r;
 
 	if (!ctx)
-		return -errno;
+		return errno ? -errno : -ENODEV;
 	if (!v->query_device(ctx, &attr))
 		for (uint32_t p = 1; p <= attr.phys_port_cnt && rc; p++) {
 			if (o->port && p != o->port)

@@ -120,21 +120,25 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 		return 0;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		return err_set(err, EHOSTUNREACH,
-			       "no RDMA device of this host reaches that address (%s); "
-			       "`nbox doctor` lists them",
+			       "no RDMA device of this host reaches that address "
+			       "(RDMA_CM_EVENT_ADDR_ERROR: %s); `nbox doctor` lists them",
 			       status_text(e));
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return ask(r, err);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		return err_set(err, EHOSTUNREACH, "no route to that address (%s)", status_text(e));
+		return err_set(err, EHOSTUNREACH, "no route to that address (RDMA_CM_EVENT_ROUTE_ERROR: %s)",
+			       status_text(e));
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		return r->state == RDMA_ASKED ? on_answer(r, e, err) : 0;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return err_set(err, ETIMEDOUT, "no answer to the request (%s)", status_text(e));
+		return err_set(err, ETIMEDOUT, "no answer to the request (RDMA_CM_EVENT_UNREACHABLE: %s)",
+			       status_text(e));
 	case RDMA_CM_EVENT_REJECTED:
 		return on_refused(e, err);
 	case RDMA_CM_EVENT_CONNECT_ERROR:
-		return err_set(err, EPROTO, "the connection could not be made (%s)", status_text(e));
+		return err_set(err, EPROTO,
+			       "the connection could not be made (RDMA_CM_EVENT_CONNECT_ERROR: %s)",
+			       status_text(e));
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (r->state == RDMA_ACCEPTED)
 			set_state(r, RDMA_UP);
@@ -142,7 +146,7 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		if (r->dev)
 			r->dev->is_gone = true;
-		return err_set(err, ENODEV, "the device was removed");
+		return err_set(err, ENODEV, "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
 	case RDMA_CM_EVENT_DISCONNECTED:
 		r->is_disconnected = true;
 		return 0;
@@ -153,15 +157,16 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 
 void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e)
 {
+	bool is_removal = e->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
 	struct err err;
 	int rc;
 
 	if (r->state == RDMA_ENDED)
 		return;
-	if (r->state == RDMA_LOST)
+	if (r->state == RDMA_LOST && !is_removal)
 		return; /* of the connection that was lost */
 	rc = step(r, e, &err);
-	if (rc && r->is_again && r->state != RDMA_UP)
+	if (rc && r->is_again && r->state != RDMA_UP && !is_removal)
 		rdma_lose(r, rc, "%s", err.text);
 	else if (rc)
 		rdma_fail(r, rc, "%s", err.text);
@@ -204,13 +209,18 @@ int rdma_begin_connect(struct rdma_link *r, struct err *err)
 
 static int connect_to(struct rdma_link *r, uint64_t due_ns, struct err *err)
 {
+	char name[ERR_TEXT_MAX / 2];
 	int rc = rdma_begin_connect(r, err);
 
 	while (!rc && r->state != RDMA_UP && r->state != RDMA_ENDED) {
 		rc = link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
 		if (rc)
-			return err_set(err, -rc, "%s",
-				       rc == -ETIMEDOUT ? "it accepts nobody (in time)" : strerror(-rc));
+			return err_set(err, -rc, "%s: %s", rdma_name(r, name, sizeof(name)),
+				       rc != -ETIMEDOUT ? strerror(-rc) :
+				       r->state == RDMA_ASKED ?
+					       "the request is not answered in time: nboxd is stopped or "
+					       "overloaded, or its host or network is down" :
+					       "the connection manager finds no way in time");
 		rdma_hub_look(r->hub);
 	}
 	if (!rc && r->state == RDMA_ENDED)
@@ -340,6 +350,7 @@ static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
 			void *owner, struct link **ret, struct err *err)
 {
+	char name[ERR_TEXT_MAX / 2];
 	struct rdma_hello hello;
 	struct rdma_link *r;
 	int rc = rdma_hello_check(q->data, q->n_data, &hello, err);
@@ -365,6 +376,7 @@ int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct
 		return 0;
 	}
 	refuse(h, r->id, RDMA_REFUSED_RESOURCES);
+	err_prefix(err, rc, "%s", rdma_name(r, name, sizeof(name)));
 	r->state = RDMA_ENDED;
 	rdma_link_free(r);
 	return rc;

@@ -51,8 +51,9 @@ int rdma_status_errno(enum ibv_wc_status s)
 	return i < ARRAY_SIZE(statuses) ? statuses[i].code : EIO;
 }
 
-char *rdma_name(const struct rdma_link *r, const struct rdma_qp *q, char *buf, size_t size)
+char *rdma_name(const struct rdma_link *r, char *buf, size_t size)
 {
+	const struct ibv_qp *qp = r->qps[r->bad_qp].qp;
 	char number[24] = "";
 
 	if (!r->dev) { /* still looking for one */
@@ -60,10 +61,8 @@ char *rdma_name(const struct rdma_link *r, const struct rdma_qp *q, char *buf, s
 		return buf;
 	}
 
-	if (!q)
-		q = &r->qps[0];
-	if (q->qp)
-		snprintf(number, sizeof(number), ", QP %u", q->qp->qp_num);
+	if (qp)
+		snprintf(number, sizeof(number), ", QP %u", qp->qp_num);
 	snprintf(buf, size, "device %s port %u%s to %s", r->dev->name, r->port, number,
 		 r->link.peer);
 	return buf;
@@ -80,7 +79,7 @@ void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	snprintf(r->why, sizeof(r->why), "%.230s: %.270s", rdma_name(r, NULL, name, sizeof(name)), what);
+	snprintf(r->why, sizeof(r->why), "%.230s: %.270s", rdma_name(r, name, sizeof(name)), what);
 	r->code = code;
 	r->state = RDMA_ENDED;
 	/* nothing reads from lent memory, and nobody writes into ours, from now on */
@@ -95,7 +94,7 @@ static bool is_transient(enum ibv_wc_status s)
 	       s == IBV_WC_WR_FLUSH_ERR || s == IBV_WC_REM_INV_REQ_ERR;
 }
 
-void rdma_fail_status(struct rdma_link *r, const struct rdma_qp *q, const struct ibv_wc *wc)
+void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc)
 {
 	size_t i = row_of(wc->status);
 	const char *down = r->port_down_tick ? "the port is down; " : "";
@@ -105,9 +104,8 @@ void rdma_fail_status(struct rdma_link *r, const struct rdma_qp *q, const struct
 			  wc->status, r->hub->v->wc_status_str(wc->status), wc->vendor_err);
 	else
 		(is_transient(wc->status) ? rdma_lose : rdma_fail)(
-			r, -statuses[i].code, "%s%s%s%s (vendor 0x%x): %s", down,
-			q->index ? "another queue pair: " : "", "IBV_WC_", statuses[i].name,
-			wc->vendor_err, statuses[i].advice);
+			r, -statuses[i].code, "%sIBV_WC_%s (vendor 0x%x): %s", down,
+			statuses[i].name, wc->vendor_err, statuses[i].advice);
 }
 
 /* --- events of a device ------------------------------------------------------------- */
@@ -139,9 +137,11 @@ static void qp_event(struct rdma_dev *d, const struct ibv_async_event *e)
 
 	for (r = d->hub->links; r; r = r->next)
 		for (uint32_t i = 0; i < r->n_qps; i++)
-			if (r->qps[i].qp && r->qps[i].qp == e->element.qp)
+			if (r->qps[i].qp && r->qps[i].qp == e->element.qp) {
+				r->bad_qp = (uint8_t)i;
 				rdma_fail(r, -EIO, "%s",
 					  d->hub->v->event_type_str(e->event_type));
+			}
 }
 
 void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e)

@@ -175,7 +175,7 @@ struct rdma_link {
 	uint32_t n_silent;            /* ticks since a sign of life was asked for */
 	bool is_disconnected;         /* the peer has left */
 	bool has_bad;                 /* a completion with an error: the first that says why */
-	uint8_t bad_qp;
+	uint8_t bad_qp;               /* ... of which queue pair: it is named */
 	struct ibv_wc bad;
 	bool has_bye;                 /* the peer leaves in good order */
 
@@ -234,7 +234,7 @@ bool rdma_hub_poll(struct rdma_hub *h);
 void rdma_hub_look(struct rdma_hub *h);
 /* A look now and then, always after a sleep. */
 void rdma_hub_glance(struct rdma_hub *h);
-/* The device is of no use any more; it goes when its last link has. */
+/* The device was removed: its links end, and it goes when its last link has. */
 void rdma_hub_mark_gone(struct rdma_hub *h, const struct ibv_device *device);
 /* @fd wakes who sleeps for the hub, and rdma_hub_look() looks at what @tag is. */
 int rdma_hub_watch(struct rdma_hub *h, int fd, void *tag);
@@ -360,10 +360,11 @@ void rdma_resume_stop(struct rdma_link *r);
 
 /* --- rdma-error.c: what statuses mean and what to do about them ---------------------- */
 
-void rdma_fail_status(struct rdma_link *r, const struct rdma_qp *q, const struct ibv_wc *wc);
+/* By a completion of queue pair r->bad_qp. */
+void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc);
 int rdma_status_errno(enum ibv_wc_status s);
-/* "device rxe0 port 1, QP 17 to rdma:10.0.0.1:4000" */
-char *rdma_name(const struct rdma_link *r, const struct rdma_qp *q, char *buf, size_t size);
+/* "device rxe0 port 1, QP 17 to rdma:10.0.0.1:4000": of the queue pair that failed, else the first. */
+char *rdma_name(const struct rdma_link *r, char *buf, size_t size);
 void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
 
 /* --- rdma-connect.c: the connection manager --------------------------------------------- */

@@ -215,6 +215,26 @@ static enum ibv_mtu mtu_of(uint32_t bytes)
 			       : IBV_MTU_256;
 }
 
+/* The connection manager takes a GID of the address; of one address there may be several (RoCE v1
+ * and v2). Whoever chose an index gets that one or an error, never another. Inside a subnet of
+ * InfiniBand none is used. */
+static int use_gid(struct rdma_link *r, struct ibv_ah_attr *ah, struct err *err)
+{
+	int want = r->hub->options.gid_index, is = ah->grh.sgid_index;
+	union ibv_gid theirs, ours;
+
+	if (want < 0 || !ah->is_global || is == want)
+		return 0;
+	if (r->hub->v->query_gid(r->dev->ctx, (uint8_t)r->port, is, &theirs) ||
+	    r->hub->v->query_gid(r->dev->ctx, (uint8_t)r->port, want, &ours) ||
+	    memcmp(&theirs, &ours, sizeof(ours)) != 0)
+		return err_set(err, EADDRNOTAVAIL,
+			       "GID %d was asked for (NBOX_IB_GID_INDEX), and the connection is over GID %d, "
+			       "which is another address; `nbox doctor` lists them", want, is);
+	ah->grh.sgid_index = (uint8_t)want;
+	return 0;
+}
+
 /* All queue pairs of a link use the path that the connection manager found for one;
  * they differ in their numbers only. */
 static int to_rtr(struct rdma_link *r, struct err *err)
@@ -227,6 +247,7 @@ static int to_rtr(struct rdma_link *r, struct err *err)
 		attr.path_mtu = mtu_of(o->mtu);
 	if (o->traffic_class >= 0)
 		attr.ah_attr.grh.traffic_class = (uint8_t)o->traffic_class;
+	rc = rc ? rc : use_gid(r, &attr.ah_attr, err);
 	attr.min_rnr_timer = 12; /* 0.64 ms; only a broken peer meets it */
 	for (uint32_t i = 0; i < r->n_qps && !rc; i++) {
 		attr.dest_qp_num = r->peer.qpn[i];

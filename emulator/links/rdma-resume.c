@@ -53,7 +53,7 @@ void rdma_lose(struct rdma_link *r, int code, const char *fmt, ...)
 			  r->n_attempts, what);
 		return;
 	}
-	snprintf(r->why, sizeof(r->why), "%.230s: %.270s", rdma_name(r, NULL, name, sizeof(name)), what);
+	snprintf(r->why, sizeof(r->why), "%.230s: %.270s", rdma_name(r, name, sizeof(name)), what);
 	r->code = code;
 	r->state = RDMA_LOST;
 	r->state_tick = r->hub->ticks;
@@ -80,6 +80,7 @@ static void stop(struct rdma_link *r)
 	r->n_probes = 0;
 	r->port_down_tick = 0;
 	r->has_bad = r->is_disconnected = r->must_stop = false;
+	r->bad_qp = 0;
 	r->is_again = r->must_resend = true;
 	r->must_part = r->id;
 }

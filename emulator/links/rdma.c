@@ -58,13 +58,12 @@ static void settle(struct rdma_link *r)
 	}
 	if (r->state != RDMA_ENDED && r->state != RDMA_LOST) {
 		if (r->is_disconnected && r->hub->options.reconnect && !r->has_bye) {
-			rdma_lose(r, -ECONNRESET, "the peer's end of the connection is gone");
+			rdma_lose(r, -ECONNRESET, "the peer's end of the connection is gone "
+						  "(RDMA_CM_EVENT_DISCONNECTED)");
 		} else if (r->is_disconnected) {
-			r->state = RDMA_ENDED;
-			r->code = 0; /* an earlier loss was made good */
-			rdma_link_drop_qps(r);
+			rdma_fail(r, 0, "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
 		} else if (r->has_bad) {
-			rdma_fail_status(r, &r->qps[r->bad_qp], &r->bad);
+			rdma_fail_status(r, &r->bad);
 		}
 	}
 	rdma_resume_step(r);

@@ -198,6 +198,7 @@ int fake_cm_bind_addr(struct rdma_cm_id *rid, struct sockaddr *a)
 			errno = EADDRINUSE;
 			rc = -1;
 		}
+	rid->verbs = fake_cm_context(0);
 	memcpy(&rid->route.addr.src_addr, a, sizeof(*in));
 	((struct sockaddr_in *)(void *)&rid->route.addr.src_addr)->sin_port = htons(id->port);
 	pthread_mutex_unlock(&fake_lock);
@@ -245,7 +246,10 @@ int fake_cm_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *a, int *mask
 	*mask = IBV_QP_STATE;
 	if (a->qp_state == IBV_QPS_RTR) {
 		a->dest_qp_num = to_id(id)->peer_qp;
-		a->path_mtu = IBV_MTU_4096;
+		a->path_mtu = fake_faults.path_mtu ? fake_faults.path_mtu : IBV_MTU_4096;
+		a->ah_attr.is_global = !fake_faults.is_infiniband;
+		a->ah_attr.grh.sgid_index = 2; /* fake_query_gid() */
+		*mask |= IBV_QP_AV | IBV_QP_PATH_MTU;
 	}
 	return 0;
 }

@@ -127,7 +127,7 @@ int fake_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port
 
 	(void)port;
 	a->state = is_second(c) && fake_faults.rail_is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
-	a->gid_tbl_len = fake_faults.is_infiniband ? 1 : 3;
+	a->gid_tbl_len = fake_faults.is_infiniband ? 1 : fake_faults.has_roce_v1 ? 4 : 3;
 	a->link_layer = fake_faults.is_infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
 	return 0;
 }
@@ -144,10 +144,11 @@ union ibv_gid fake_port_gid(unsigned int device)
 	return g;
 }
 
-/* link-local, none, 127.0.0.1 or that of the rail */
+/* link-local, none, 127.0.0.1 or that of the rail; the same again */
 int fake_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid *g)
 {
-	static const union ibv_gid gids[3] = {{{0xfe, 0x80}}, {{0}},
+	static const union ibv_gid gids[4] = {{{0xfe, 0x80}}, {{0}},
+					      {{[10] = 0xff, 0xff, 127, 0, 0, 1}},
 					      {{[10] = 0xff, 0xff, 127, 0, 0, 1}}};
 
 	(void)port;
@@ -156,7 +157,7 @@ int fake_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid
 		return 0;
 	}
 	*g = gids[index];
-	if (index == 2 && fake_faults.has_rails)
+	if (index >= 2 && fake_faults.has_rails)
 		memcpy(g->raw + 12, (const uint8_t[]){198, 51, 100, is_second(c) ? 2 : 1}, 4);
 	return 0;
 }

@@ -44,12 +44,22 @@ extern struct fake_faults {
 	int hello_version;        /* ... or with this version */
 	bool has_rails;           /* fake0 and fake1 are 198.51.100.1 and .2 of one network */
 	bool rail_is_down;        /* the port of fake1 */
+	enum ibv_mtu path_mtu;    /* 0: 4096 */
+	bool has_roce_v1;         /* GID 2 is of RoCE v1, and GID 3 the same address again */
 	bool is_infiniband;       /* the ports; fake0's GID 0 is that of IPoIB interface ib0 */
 	bool has_subnet_prefix;   /* ... whose GIDs look like global IPv6 addresses */
 	bool has_no_ipoib, ipoib_is_down, ipoib_has_v6_only;
 	int dmabuf_errno;         /* of registrations of dma-bufs */
 	int peer_memory_errno;    /* ... and of memory of the GPU by its address */
 } fake_faults;
+
+/* What queue pairs were set to, the last time. */
+extern struct fake_seen {
+	enum ibv_mtu mtu;
+	struct ibv_ah_attr ah;
+	uint8_t rnr_timer, timeout, retries, rnr_retries;
+	uint32_t inline_bytes;
+} fake_seen;
 
 void fake_reset(void);
 void fake_release_held(void); /* ... until here */

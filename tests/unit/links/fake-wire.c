@@ -33,6 +33,7 @@ struct pair {
 static struct pair *pairs[QPS];
 static uint32_t next_qp;
 unsigned int fake_n_rnr;
+struct fake_seen fake_seen;
 
 static struct pair *find_pair(uint32_t number)
 {
@@ -58,6 +59,7 @@ struct ibv_qp *fake_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	p->qp = (struct ibv_qp){.context = pd->context, .pd = pd, .send_cq = a->send_cq,
 				.recv_cq = a->recv_cq, .qp_num = next_qp};
 	p->inline_most = a->cap.max_inline_data;
+	fake_seen.inline_bytes = a->cap.max_inline_data;
 	p->recv_most = a->cap.max_recv_wr;
 	pairs[next_qp % QPS] = p;
 	fake_alive++;
@@ -84,6 +86,18 @@ int fake_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		qp->state = a->qp_state;
 	if (mask & IBV_QP_DEST_QPN)
 		p->dest = a->dest_qp_num;
+	if (mask & IBV_QP_PATH_MTU)
+		fake_seen.mtu = a->path_mtu;
+	if (mask & IBV_QP_AV)
+		fake_seen.ah = a->ah_attr;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		fake_seen.rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_TIMEOUT)
+		fake_seen.timeout = a->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		fake_seen.retries = a->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		fake_seen.rnr_retries = a->rnr_retry;
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }

@@ -4,6 +4,17 @@
 
 #include <unistd.h>
 
+/* Nobody sends: what has happened must wake a sleeper. */
+static void until_woken(struct peer *p)
+{
+	uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
+
+	while (!p->n_closed) {
+		peer_wait(p, 1);
+		assert_true(clock_now_ns() < due_ns);
+	}
+}
+
 static void statuses(void **state)
 {
 	static const struct {
@@ -38,6 +49,60 @@ static void statuses(void **state)
 	}
 }
 
+/* Of several queue pairs the one that failed is named, by a completion or an event. */
+static void the_one_that_failed(void **state)
+{
+	struct rdma_options o = use_options();
+	char name[64];
+	uint64_t sent;
+	struct ends e;
+
+	(void)state;
+	o.qps = 3;
+	rdma_options_use(&o);
+	for (uint32_t failed = 0; failed < 3; failed++) {
+		ends_open(&e);
+		move(&e, 5);
+		snprintf(name, sizeof(name), "port 1, QP %u to rdma:",
+			 rdma_of(e.b.link)->qps[failed].qp->qp_num);
+		fake_faults.send_number = failed + 1;
+		fake_faults.send_status = IBV_WC_REM_ACCESS_ERR;
+		sent = 0;
+		for (uint32_t i = 0; i <= failed; i++) {
+			send_n(&e.b, &sent, 1, 8);
+			link_progress(e.b.link);
+		}
+		until_closed(&e, &e.b);
+		expect_end(&e.b, -EACCES, name);
+		ends_close(&e);
+	}
+	ends_open(&e);
+	until_up(&e);
+	snprintf(name, sizeof(name), "port 1, QP %u to rdma:", rdma_of(e.a.link)->qps[2].qp->qp_num);
+	fake_async(IBV_EVENT_QP_FATAL); /* the newest: of who accepted */
+	until_closed(&e, &e.a);
+	expect_end(&e.a, -EIO, name);
+	ends_close(&e);
+}
+
+/* Its process has ended, between two frames: who it was is said, too. */
+static void a_peer_that_is_gone(void **state)
+{
+	char name[64];
+	struct ends e;
+
+	(void)state;
+	ends_open(&e);
+	until_up(&e);
+	snprintf(name, sizeof(name), "device fake0 port 1, QP %u to rdma:",
+		 rdma_of(e.a.link)->qps[0].qp->qp_num);
+	e.b.link = link_free(e.b.link);
+	until_woken(&e.a);
+	expect_end(&e.a, 0, "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
+	assert_non_null(strstr(e.a.why, name));
+	ends_close(&e);
+}
+
 static void a_wrong_immediate(void **state)
 {
 	static const uint32_t wrong[] = {70, 1, 0x7fffffff, RDMA_CTL_FLAG | 5};
@@ -56,17 +121,6 @@ static void a_wrong_immediate(void **state)
 		until_closed(&e, &e.a);
 		expect_end(&e.a, -EPROTO, "the peer broke the rules");
 		ends_close(&e);
-	}
-}
-
-/* Nobody sends: what has happened must wake a sleeper. */
-static void until_woken(struct peer *p)
-{
-	uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
-
-	while (!p->n_closed) {
-		peer_wait(p, 1);
-		assert_true(clock_now_ns() < due_ns);
 	}
 }
 
@@ -152,7 +206,7 @@ static void a_silent_peer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(statuses), T(a_wrong_immediate), T(device_events), T(a_port_goes_down),
+		T(statuses), T(a_wrong_immediate), T(device_events), T(a_port_goes_down), T(the_one_that_failed), T(a_peer_that_is_gone),
 		T(a_silent_peer),
 	};
 

@@ -87,11 +87,70 @@ static void a_link_over_infiniband(void **state)
 	converse("rdma:auto:0", 60, 60, 60, 0);
 }
 
+/* What is asked for is what the device is told, and what a link has without asking. */
+static void options_reach_the_queue_pair(void **state)
+{
+	struct rdma_options o = use_options();
+	struct ends e;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		rdma_options_use(&o);
+		ends_open(&e);
+		assert_int_equal(fake_seen.mtu, i ? IBV_MTU_1024 : IBV_MTU_4096);
+		assert_int_equal(fake_seen.ah.grh.traffic_class, i ? 106 : 0);
+		assert_int_equal(fake_seen.ah.grh.sgid_index, i ? 3 : 2);
+		assert_int_equal(fake_seen.timeout, i ? 20 : 18);
+		assert_int_equal(fake_seen.retries, i ? 3 : 7);
+		assert_int_equal(fake_seen.rnr_retries, 6); /* 7 would be for ever */
+		assert_int_equal(fake_seen.rnr_timer, 12);
+		assert_int_equal(fake_seen.inline_bytes, i ? 64 : 256);
+		ends_close(&e);
+		fake_faults.has_roce_v1 = true;
+		o.gid_index = 3;
+		o.mtu = 1024;
+		o.traffic_class = 106;
+		o.timeout = 20;
+		o.retry_count = 3;
+		o.inline_bytes = 64;
+	}
+	o.mtu = 4096; /* not more than the path has */
+	fake_faults.path_mtu = IBV_MTU_2048;
+	rdma_options_use(&o);
+	ends_open(&e);
+	assert_int_equal(fake_seen.mtu, IBV_MTU_2048);
+	ends_close(&e);
+}
+
+/* A GID that is not of the address that is listened at: no link, and never over another one. */
+static void a_gid_of_another_address(void **state)
+{
+	struct rdma_options o = use_options();
+	struct err why;
+	struct ends e;
+	int rc;
+
+	(void)state;
+	ends_init(&e);
+	o.gid_index = 0;
+	rdma_options_use(&o);
+	assert_int_equal(listener_open(ADDR, &e.l, &why), 0);
+	o.gid_index = -1;
+	rdma_options_use(&o);
+	rc = ends_meet(&e, connect_b, &why);
+	assert_int_equal(rc, -EADDRNOTAVAIL);
+	assert_int_equal(e.rc, -ECONNREFUSED);
+	if (!strstr(why.text, "device fake0 port 1, QP ") || !strstr(why.text, " to rdma:") ||
+	    !strstr(why.text, "GID 0 was asked for (NBOX_IB_GID_INDEX), and the connection is over GID 2"))
+		fail_msg("%s", why.text);
+	ends_close(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(options_are_strict), T(devices_are_chosen), T(infiniband_ports),
-		T(a_link_over_infiniband),
+		T(a_link_over_infiniband), T(options_reach_the_queue_pair), T(a_gid_of_another_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,13 +16,13 @@ static void events_that_end_an_attempt(void **state)
 		const char *who, *words;
 	} cases[] = {
 		{RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, -EHOSTUNREACH, "connect to rdma:127.0.0.1:",
-		 "no RDMA device of this host reaches that address (No such device)"},
+		 "no RDMA device of this host reaches that address (RDMA_CM_EVENT_ADDR_ERROR: No such device)"},
 		{RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT, -EHOSTUNREACH, "connect to rdma:127.0.0.1:",
-		 "no route to that address (Connection timed out)"},
+		 "no route to that address (RDMA_CM_EVENT_ROUTE_ERROR: Connection timed out)"},
 		{RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL, -EPROTO, "device fake0 port 1, QP ",
-		 "the connection could not be made (Invalid argument)"},
+		 "the connection could not be made (RDMA_CM_EVENT_CONNECT_ERROR: Invalid argument)"},
 		{RDMA_CM_EVENT_DEVICE_REMOVAL, 0, -ENODEV, "device fake0 port 1, QP ",
-		 "the device was removed"},
+		 "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)"},
 	};
 	struct err why;
 	struct ends e;
@@ -110,7 +110,7 @@ static void an_accepted_link_that_fails(void **state)
 	ends_open(&e);
 	fake_cm_tell_all(RDMA_CM_EVENT_CONNECT_ERROR, -ETIMEDOUT);
 	until_closed(&e, &e.a);
-	expect_end(&e.a, -EPROTO, "the connection could not be made (Connection timed out)");
+	expect_end(&e.a, -EPROTO, "the connection could not be made (RDMA_CM_EVENT_CONNECT_ERROR: Connection timed out)");
 	ends_close(&e);
 }
 

@@ -83,6 +83,31 @@ static void a_cut_that_heals(void **state)
 	ends_close(&e);
 }
 
+/* The device goes while a link is lost: who waits for the other end waits no longer. */
+static void a_device_removed_meanwhile(void **state)
+{
+	struct rdma_options o = use_options();
+	uint64_t sent[2] = {0};
+	struct ends e;
+
+	(void)state;
+	o.reconnect = 300;
+	rdma_options_use(&o);
+	ends_open(&e);
+	until_up(&e);
+	fake_faults.is_cut = true;
+	send_n(&e.a, &sent[0], 1, 8);
+	send_n(&e.b, &sent[1], 1, 8);
+	move(&e, 100);
+	assert_int_equal(rdma_of(e.a.link)->state, RDMA_LOST);
+	fake_cm_tell_all(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	until_closed(&e, &e.a); /* there are no ticks */
+	assert_int_equal(e.a.closed_code, -ENODEV);
+	assert_non_null(strstr(e.a.why, "device fake0 port 1 to rdma:"));
+	assert_non_null(strstr(e.a.why, "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)"));
+	ends_close(&e);
+}
+
 /* The one who connects gives attempts up before they are accepted: a later one counts. */
 static void attempts_given_up(void **state)
 {
@@ -289,7 +314,7 @@ static void a_parting_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(attempts_given_up), T(a_port_that_comes_back),
+		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(attempts_given_up), T(a_device_removed_meanwhile), T(a_port_that_comes_back),
 		T(a_port_that_stays_down), T(a_cut_that_does_not_heal), T(a_refused_request),
 		T(lent_memory_after_many_sends),
 		T(a_parting_word),

@@ -20,6 +20,23 @@ static void mixed_with_holds(void **state)
 	converse(ADDR, 150, 50, 70, 20);
 }
 
+/* Who has cores of its own never sleeps. */
+static void busy_polling(void **state)
+{
+	struct rdma_options o = use_options();
+	struct ends e;
+
+	(void)state;
+	o.is_busy_polling = true;
+	rdma_options_use(&o);
+	ends_open(&e);
+	until_up(&e);
+	assert_false(link_arm(e.a.link));
+	assert_false(link_arm(e.b.link));
+	ends_close(&e);
+	converse(ADDR, 60, 0, 0, 10);
+}
+
 /* Completions come one at a time. */
 static void partial_completions(void **state)
 {
@@ -181,7 +198,7 @@ static void queue_pairs_out_of_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(polling), T(sleeping), T(mixed_with_holds), T(partial_completions),
+		T(polling), T(sleeping), T(mixed_with_holds), T(busy_polling), T(partial_completions),
 		T(nothing_inline), T(several_queue_pairs), T(the_smallest_ring),
 		T(the_smallest_cache), T(passing_memory_is_forgotten), T(credits_run_out),
 		T(queue_pairs_out_of_order), T(no_more_control_than_receives),
