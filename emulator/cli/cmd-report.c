@@ -40,6 +40,17 @@ static int exit_code_of(const char *dir)
 	return r;
 }
 
+/* Of a record that a run has left; NULL: of one that was moved away and renamed, nothing is known. */
+static const char *folder_of(const char *record, char *buf, size_t size)
+{
+	const char *slash = strrchr(record, '/'), *name = slash ? slash + 1 : record;
+
+	if (strcmp(name, "record.nbox") != 0 || (size_t)(name - record) >= size)
+		return NULL;
+	snprintf(buf, size, "%.*s", (int)(name - record), record);
+	return buf[0] ? buf : ".";
+}
+
 static int usage(FILE *to, int code)
 {
 	fprintf(to, "usage: nbox report [--csv] [--json FILE] [RECORD]\n\n"
@@ -55,7 +66,7 @@ int cmd_report(int argc, char **argv)
 	struct live_runs runs;
 	struct report rep;
 	struct err err = { "" };
-	char in_dir[PATH_MAX + 16], beside[4096] = "";
+	char in_dir[PATH_MAX + 16], beside[4096] = "", of_file[PATH_MAX];
 	struct stat st;
 	int csv = 0, r;
 
@@ -64,9 +75,16 @@ int cmd_report(int argc, char **argv)
 			return usage(stdout, 0);
 		if (strcmp(argv[i], "--csv") == 0) {
 			csv = 1;
-		} else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
+		} else if (strcmp(argv[i], "--json") == 0) {
+			if (i + 1 == argc || json) {
+				fprintf(stderr, "nbox report: --json %s\n", json ? "is given a second time" : "needs a value: --json FILE");
+				return 2;
+			}
 			json = argv[++i];
-		} else if (argv[i][0] == '-' || path) {
+		} else if (argv[i][0] != '-' && path) {
+			fprintf(stderr, "nbox report: one run at a time: '%s' and '%s'\n", path, argv[i]);
+			return 2;
+		} else if (argv[i][0] == '-') {
 			fprintf(stderr, "nbox report: unknown argument '%s'\n", argv[i]);
 			return usage(stderr, 2);
 		} else {
@@ -85,20 +103,23 @@ int cmd_report(int argc, char **argv)
 	}
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		snprintf(in_dir, sizeof(in_dir), "%s/record.nbox", path);
-		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32, path);
 		dir = path;
 		path = in_dir;
+	} else {
+		dir = folder_of(path, of_file, sizeof(of_file));
 	}
+	if (dir)
+		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32, dir);
 	r = record_load(path, &rec, &err);
-	if (r == 0 && csv) {
+	if (r == 0 && csv)
 		print_csv(&rec);
-	} else if (r == 0) {
+	if (r == 0 && (!csv || json)) {
 		r = report_make(&rec, &rep);
 		if (r == 0)
 			report_outcome(&rep, dir ? exit_code_of(dir) : -1, dir);
 		if (r == 0 && beside[0])
 			report_recall(&rep, beside);
-		if (r == 0)
+		if (r == 0 && !csv)
 			report_print(&rep, stdout);
 		if (r == 0 && json)
 			r = report_write_json(&rep, -1, json, &err);

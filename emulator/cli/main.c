@@ -1,4 +1,6 @@
 /* nbox: the command line. A table of subcommands, nothing more. */
+#include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,31 +34,55 @@ static void usage(FILE *to)
 		    "  nbox perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1G -f 2\n");
 }
 
-int main(int argc, char **argv)
+/* A full disk behind a table is no success. The exit code of a run stays the job's. */
+static int end(int code, bool is_run)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fprintf(stderr, "nbox: not all of the output could be written: %s\n", strerror(errno));
+	return code || is_run ? code : 1;
+}
+
+static int unknown(const char *word)
 {
 	const char *names[ARRAY_SIZE(commands)], *near;
+
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		names[i] = commands[i].name;
+	near = units_suggest(word, names, ARRAY_SIZE(commands));
+	if (word[0] == '-')
+		fprintf(stderr, "nbox: options come behind the command: nbox run %s ...; nbox --help lists the commands\n", word);
+	else
+		fprintf(stderr, "nbox: unknown command '%s'%s%s%s; nbox --help lists them\n", word,
+			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	char *help[] = { argv[0], NULL, (char *)"--help", NULL };
+	bool is_help;
 
 	log_open();
 	if (argc < 2) {
 		usage(stderr);
 		return 2;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-	    strcmp(argv[1], "help") == 0) {
+	is_help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0;
+	if (is_help && argc > 2) { /* help run: run --help */
+		help[1] = argv[2];
+		argv = help;
+		argc = 3;
+	} else if (is_help) {
 		usage(stdout);
-		return 0;
+		return end(0, false);
 	}
-	if (strcmp(argv[1], "--version") == 0) {
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
 		printf("nbox %s\n", NBOX_VERSION);
-		return 0;
+		return end(0, false);
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
-		names[i] = commands[i].name;
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].main(argc - 1, argv + 1);
-	}
-	near = units_suggest(argv[1], names, ARRAY_SIZE(commands));
-	fprintf(stderr, "nbox: unknown command '%s'%s%s%s; nbox --help lists them\n", argv[1],
-		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	return 2;
+			return end(commands[i].main(argc - 1, argv + 1), i == 0);
+	return unknown(argv[1]);
 }

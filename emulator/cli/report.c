@@ -160,6 +160,12 @@ static int find_iterations(const struct record_row *rows, uint64_t n, struct rep
 	return 0;
 }
 
+/* The model is none, with what-ifs or without. */
+static bool is_none(const char *model)
+{
+	return strncmp(model, "none", 4) == 0 && (model[4] == 0 || model[4] == ' ');
+}
+
 static void add_warnings(const struct record *rec, const struct record_row *rows, uint64_t n,
 			 struct report *rep)
 {
@@ -178,7 +184,7 @@ static void add_warnings(const struct record *rec, const struct record_row *rows
 		}
 	}
 	report_comms_warn(rep);
-	if (below)
+	if (below && !is_none(rec->header.model))
 		report_warn(rep, "%llu of %llu modelled times are below bytes over bandwidth: the model "
 			    "is too fast for this network", (unsigned long long)below,
 			    (unsigned long long)n);
@@ -286,8 +292,9 @@ void report_print(const struct report *r, FILE *to)
 		print_ops(r, to);
 	if (r->network[0])
 		fprintf(to, "   network        %s\n", r->network);
-	if (!strcmp(h->model, "none"))
-		fprintf(to, "   model          none: the virtual network takes no time; `nbox models` lists others\n");
+	if (is_none(h->model))
+		fprintf(to, "   model          none: the virtual network takes no time%s; `nbox models` lists others\n",
+			h->model[4] ? " but what what-ifs add" : "");
 	fprintf(to, "   data           %s%s%s%s\n", wire_data_name(h->data), h->data_for[0] ? " (" : "",
 		h->data_for, h->data_for[0] ? ")" : "");
 	if (r->payload_memory[0])

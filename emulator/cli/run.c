@@ -344,7 +344,7 @@ int run_execute(struct run *r)
 		fflush(stdout);
 	}
 	if (!is_found(program)) { /* before anything is started or made */
-		fprintf(stderr, "nbox %s: %s: not found here, or no program\n", name_of(r), program);
+		fprintf(stderr, "nbox %s: %s: not found here, or no program\n", name_of(r), program[0] ? program : "''");
 		return 2;
 	}
 	if (r->is_dry)

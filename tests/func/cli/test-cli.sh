@@ -11,6 +11,12 @@ done
 exits 2 "no command" "$NBOX"
 exits 2 "a mistyped command" "$NBOX" rnu
 says "did you mean 'run'" "suggests run"
+exits 2 "an option before the command" "$NBOX" --nodes 4
+says "options come behind the command: nbox run --nodes ..." "says where they go"
+exits 0 "help of a command" "$NBOX" help report
+says "usage: nbox report" "is that command's"
+exits 1 "a table that cannot be written" sh -c '"$0" models >/dev/full' "$NBOX"
+says "nbox: not all of the output could be written" "is an error"
 
 exits 0 "models" "$NBOX" models
 for m in none const alphabeta ring tree alltoall table add slow jitter; do says "  $m " "models lists $m"; done
@@ -151,6 +157,10 @@ exits 1 "status of nobody" "$NBOX" status --addr "shm:$tmp/none.sock"
 exits 2 "status of what?" env -u NBOX_ADDR "$NBOX" status
 exits 2 "report of which run?" "$NBOX" report
 says "which run? there is none under nbox-out/" "asks"
+exits 2 "report into which file?" "$NBOX" report --json
+says "--json needs a value" "says what is missing"
+exits 2 "report of two runs" "$NBOX" report one two
+says "one run at a time: 'one' and 'two'" "says so"
 exits 1 "report of nothing" "$NBOX" report "$tmp/none"
 head -c 5000 /dev/urandom >garbage.nbox
 exits 1 "report of garbage" "$NBOX" report garbage.nbox

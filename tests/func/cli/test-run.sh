@@ -60,6 +60,10 @@ says "nbox run: a cluster of 2 nodes, since --nodes is not given; --nodes N for 
 says "network        3us, 400GB/s inside a node; 3us, 50GB/s between nodes (alpha: the model's own)" "the network has the model's parameters"
 is "$(json two.json 'd["network"]')" "3us, 400GB/s inside a node; 3us, 50GB/s between nodes (alpha: the model's own)" "in its JSON, too"
 # shellcheck disable=SC2086
+exits 0 "model none" "$NBOX" run --nodes 2 --gpus-per-node 1 --what-if add:op=all,delay=1us --out none-model -- $perf
+says "model          none: the virtual network takes no time but what what-ifs add" "says what it is"
+is "$(grep -c "below bytes over bandwidth" <<<"$out")" 0 "and is not blamed for it"
+# shellcheck disable=SC2086
 exits 0 "with --quiet" "$NBOX" run --quiet --gpus-per-node 1 --out two-quiet -- $perf
 is "$(grep -c "not given" <<<"$out")" 0 "it does not"
 # shellcheck disable=SC2086
@@ -69,6 +73,10 @@ is "$(json df.json 'd["data_for"]')" "allgather=identity;broadcast=fill" "and in
 exits 0 "report of a run" "$NBOX" report o-none-shm
 says "warning: no GPU: the job ran on the CPU" "has the warnings that summary.json has"
 says "network        1us, 400GB/s inside a node" "and the network"
+exits 0 "report of its record" "$NBOX" report o-none-shm/record.nbox
+says "network        1us, 400GB/s inside a node" "knows what lies beside it"
+exits 0 "report as CSV and JSON" "$NBOX" report --csv --json both.json o-none-shm
+is "$(head -n 1 <<<"$out" | cut -c 1-10) $(json both.json 'd["world_size"]')" "number,seq 512" "is both"
 # the three depths agree on each op's modelled time
 for e in none messages payload; do "$NBOX" report --csv o-$e-shm | cut -d, -f6,11,17,18 >$e.csv; done
 is "$(cmp none.csv messages.csv && cmp none.csv payload.csv && echo equal)" equal "none, messages and payload agree on every op's time"
