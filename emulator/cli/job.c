@@ -157,7 +157,12 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 	if (pid == 0) {
 		sigset_t none;
 
-		setpgid(0, 0);
+		/* A group of its own, for its signals. Behind ours it would be stopped when it reads the terminal,
+		 * as at a breakpoint; not so in a session of its own. Several stay in one, and may meet by it. */
+		if (j->is_alone)
+			setsid();
+		else
+			setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(127);
@@ -169,10 +174,10 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 			_exit(126);
 		_exit(127);
 	}
-	setpgid(pid, pid);
 	close(pipe_fd[1]);
 	ssize_t n;
 
+	/* when this comes back it has its group */
 	do
 		n = read(pipe_fd[0], &code, sizeof(code));
 	while (n < 0 && errno == EINTR);
@@ -221,6 +226,16 @@ static void reap_also(struct job_also *a)
 	a->has_ended = true;
 }
 
+/* Nobody would ever let it go on: its group is no job of the shell's. */
+static void end_stopped(const struct job *j, uint32_t i, int sig)
+{
+	if (sig != SIGTTIN && sig != SIGTTOU)
+		return;
+	fprintf(stderr, "nbox: process %u of %u wants the terminal, which several cannot share, and is ended: give the job "
+		"an input (</dev/null), or debug a rank alone (--gpus-per-node 1)\n", i, j->n);
+	kill(-j->pids[i], SIGKILL);
+}
+
 /* Collects what has ended. A process that a signal killed is taken for the cause of
  * one that ended by itself meanwhile; that of a SIGKILL also when we hear of it later: nobody
  * gets one because another process failed, and the others see a dying process's connections
@@ -234,7 +249,12 @@ static uint32_t reap(struct job *j)
 	for (uint32_t i = 0; i < j->n; i++) {
 		if (j->pids[i] == 0)
 			continue;
-		if (waitpid(j->pids[i], &status, WNOHANG) != j->pids[i]) {
+		if (waitpid(j->pids[i], &status, WNOHANG | WUNTRACED) != j->pids[i]) {
+			running++;
+			continue;
+		}
+		if (WIFSTOPPED(status)) {
+			end_stopped(j, i, WSTOPSIG(status));
 			running++;
 			continue;
 		}

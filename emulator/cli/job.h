@@ -18,6 +18,7 @@ struct job {
 	int exit_code;             /* of the process that failed first; 128 + signal */
 	uint32_t failed_proc;      /* its number, when exit_code is not 0 */
 	int is_interrupted;        /* by a signal to nbox */
+	bool is_alone;             /* set before the start: there will be one process; it gets the terminal */
 	bool was_well;             /* at that time nobody of several had failed */
 	bool has_killed;           /* we have sent SIGKILL: who dies of one may have died of ours */
 	/* May be NULL: process @proc has ended, with the exit code of a shell. */

@@ -263,6 +263,7 @@ static int start_ranks(struct run *r, struct job *job, const struct nboxd_proc *
 	uint32_t n = count_procs(r);
 	int port = run_free_port(), code = 0;
 
+	job->is_alone = n == 1;
 	for (uint32_t i = 0; code == 0 && i < n; i++) {
 		struct job_env env = { 0 };
 

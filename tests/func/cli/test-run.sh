@@ -36,6 +36,28 @@ else
 	exits 2 "--link and --addr that contradict each other" "$NBOX" run --nodes 4 --gpus-per-node 1 --link tcp --addr "shm:$tmp/no.sock" --out a-no -- true
 	says "contradicts link tcp (--link); an address alone says which link it is" "the error says so"
 
+	# a job that reads the terminal, such as one with a breakpoint, gets what is typed
+	cat >terminal.py <<'P'
+import os, pty, signal, sys
+signal.alarm(300)
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+os.write(fd, b"continue\n")
+out = b""
+try:
+    while chunk := os.read(fd, 4096):
+        out += chunk
+except OSError:
+    pass
+print(out.decode(errors="replace").replace("\r", ""))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+P
+	exits 0 "a job that reads the terminal" python3 terminal.py "$NBOX" run --nodes 2 --gpus-per-node 1 --out terminal -- sh -c 'read -r word && echo "typed: $word"'
+	says "typed: continue" "gets what is typed"
+	exits 137 "one of two that does" python3 terminal.py "$NBOX" run --nodes 2 --gpus-per-node 2 --out terminal2 -- sh -c 'test $RANK = 0 || read -r word; exit 0'
+	says "nbox: process 1 of 2 wants the terminal, which several cannot share, and is ended" "is told, and does not wait for ever"
+
 	# status while it runs
 	"$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --addr "shm:$tmp/st.sock" --out st -- sh -c "NBOX_ADDR=shm:$tmp/st.sock $NBOX status >$tmp/st.json" >/dev/null 2>&1
 	is "$(json st.json 'd["world_size"] if "world_size" in d else d')" 8 "nbox status answers"
