@@ -339,10 +339,10 @@ void capture_forget(struct stream *stream)
 		return;
 	pthread_mutex_lock(&capture_lock);
 	capture = capture_of(stream);
+	/* Any other stays among the capture's streams until that ends: what it did must have been
+	 * joined. NCCL destroys a stream that only asked for an event's nodes. */
 	if (capture && capture->origin == stream)
 		graph = capture_end(capture);
-	else if (capture)
-		capture->is_valid = false;
 	pthread_mutex_unlock(&capture_lock);
 	if (graph)
 		graph_abandon(graph);

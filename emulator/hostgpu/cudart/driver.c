@@ -5,6 +5,7 @@
  * library; ../driver makes the libcuda.so.1 that leads to them, for test environments only. */
 #include "driver.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "device.h"
@@ -300,45 +301,57 @@ REFUSED(DEFINE_REFUSED)
 /* --- by name -------------------------------------------------------------------------------------
  */
 
-#define ENTRY(symbol) {#symbol, (void (*)(void))symbol},
-#define NAMED(name, symbol) {name, (void (*)(void))symbol},
+/* @since: the CUDA version of the oldest function of that name, from NVIDIA's cudaTypedefs.h. */
+#define OFFERED(X)                                                                                 \
+	X("cuInit", cuInit, 2000)                                                                  \
+	X("cuDriverGetVersion", cuDriverGetVersion, 2020)                                          \
+	X("cuGetErrorString", cuGetErrorString, 6000)                                              \
+	X("cuGetErrorName", cuGetErrorName, 6000)                                                  \
+	X("cuDeviceGetCount", cuDeviceGetCount, 2000)                                              \
+	X("cuDeviceGet", cuDeviceGet, 2000)                                                        \
+	X("cuDeviceGetName", cuDeviceGetName, 2000)                                                \
+	X("cuDeviceGetUuid", cuDeviceGetUuid_v2, 9020)                                             \
+	X("cuDeviceGetAttribute", cuDeviceGetAttribute, 2000)                                      \
+	X("cuDeviceTotalMem", cuDeviceTotalMem_v2, 2000)                                           \
+	X("cuDevicePrimaryCtxGetState", cuDevicePrimaryCtxGetState, 7000)                          \
+	X("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain, 7000)                              \
+	X("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease_v2, 7000)                         \
+	X("cuCtxGetCurrent", cuCtxGetCurrent, 4000)                                                \
+	X("cuCtxSetCurrent", cuCtxSetCurrent, 4000)                                                \
+	X("cuCtxGetDevice", cuCtxGetDevice, 2000)                                                  \
+	X("cuCtxSynchronize", cuCtxSynchronize, 2000)                                              \
+	X("cuPointerGetAttribute", cuPointerGetAttribute, 4000)                                    \
+	X("cuMemGetAddressRange", cuMemGetAddressRange_v2, 2000)                                   \
+	X("cuStreamWriteValue32", cuStreamWriteValue32_v2, 8000)                                   \
+	X("cuStreamWriteValue64", cuStreamWriteValue64_v2, 9000)                                   \
+	X("cuStreamWaitValue32", cuStreamWaitValue32_v2, 8000)                                     \
+	X("cuStreamWaitValue64", cuStreamWaitValue64_v2, 9000)
 
-void (*driver_find(const char *name))(void)
+#define ENTRY(name, symbol, since) {name, (void (*)(void))symbol, since},
+#define REFUSED_ENTRY(symbol) {#symbol, (void (*)(void))symbol, 0},
+
+/* Does @name say @known, or @known without the suffix of its second version? */
+static bool is_named(const char *known, const char *name)
+{
+	size_t length = strlen(name);
+
+	return strncmp(name, known, length) == 0 &&
+	       (!known[length] || strcmp(known + length, "_v2") == 0);
+}
+
+void (*driver_find(const char *name, unsigned int *ret_since))(void)
 {
 	static const struct {
 		const char *name;
 		void (*fn)(void);
-	} known[] = {
-		NAMED("cuStreamWriteValue32", cuStreamWriteValue32_v2) NAMED(
-			"cuStreamWriteValue64",
-			cuStreamWriteValue64_v2) NAMED("cuStreamWaitValue32",
-						       cuStreamWaitValue32_v2)
-			NAMED("cuStreamWaitValue64", cuStreamWaitValue64_v2) ENTRY(cuInit) ENTRY(
-				cuDriverGetVersion) ENTRY(cuGetErrorString) ENTRY(cuGetErrorName)
-				ENTRY(cuDeviceGetCount) ENTRY(cuDeviceGet) ENTRY(
-					cuDeviceGetName) NAMED("cuDeviceGetUuid",
-							       cuDeviceGetUuid_v2)
-					ENTRY(cuDeviceGetAttribute) NAMED(
-						"cuDeviceTotalMem",
-						cuDeviceTotalMem_v2) ENTRY(cuDevicePrimaryCtxGetState)
-						ENTRY(cuDevicePrimaryCtxRetain) NAMED(
-							"cuDevicePrimaryCtxRelease",
-							cuDevicePrimaryCtxRelease_v2)
-							ENTRY(cuCtxGetCurrent) ENTRY(
-								cuCtxSetCurrent) ENTRY(cuCtxGetDevice)
-								ENTRY(cuCtxSynchronize) ENTRY(
-									cuPointerGetAttribute)
-									NAMED("cuMemGetAddressRang"
-									      "e",
-									      cuMemGetAddressRange_v2)
-										REFUSED(ENTRY)};
-	size_t length;
+		unsigned int since;
+	} known[] = {OFFERED(ENTRY) REFUSED(REFUSED_ENTRY)};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
-		length = strlen(name);
-		if (strncmp(name, known[i].name, length) == 0 &&
-		    (!known[i].name[length] || strcmp(known[i].name + length, "_v2") == 0))
+		if (is_named(known[i].name, name)) {
+			*ret_since = known[i].since;
 			return known[i].fn;
+		}
 	}
 	return NULL;
 }

@@ -157,12 +157,14 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 					     unsigned int version, unsigned long long flags,
 					     enum cudaDriverEntryPointQueryResult *status)
 {
+	unsigned int since = 0;
+
 	(void)flags;
 	if (!symbol || !function)
 		return runtime_return(cudaErrorInvalidValue);
 	/* Object pointers hold functions, as dlsym() has it. */
-	*function = (void *)driver_find(symbol);
-	if (*function && version < 8000) { /* none of them is older */
+	*function = (void *)driver_find(symbol, &since);
+	if (*function && version < since) {
 		*function = NULL;
 		if (status)
 			*status = cudaDriverEntryPointVersionNotSufficent;

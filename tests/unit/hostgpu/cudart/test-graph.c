@@ -403,6 +403,23 @@ static void joining(void **state)
 	assert_cuda(cudaLaunchHostFunc(two, count_up, &n));
 	assert_cuda_is(cudaStreamEndCapture(two, &graph), cudaErrorStreamCaptureUnmatched);
 	assert_cuda_is(cudaStreamEndCapture(one, &graph), cudaErrorStreamCaptureUnjoined);
+	/* a stream that is destroyed meanwhile is no error, what it did and nobody joined is */
+	for (int work = 0; work < 2; work++) {
+		cudaStream_t gone;
+
+		assert_cuda(cudaStreamCreateWithFlags(&gone, cudaStreamNonBlocking));
+		assert_cuda(cudaStreamBeginCapture(one, cudaStreamCaptureModeGlobal));
+		assert_cuda(cudaLaunchHostFunc(one, count_up, &n));
+		assert_cuda(cudaEventRecord(event, one));
+		assert_cuda(cudaStreamWaitEvent(gone, event, 0));
+		if (work)
+			assert_cuda(cudaLaunchHostFunc(gone, count_up, &n));
+		assert_cuda(cudaStreamDestroy(gone));
+		assert_cuda_is(cudaStreamEndCapture(one, &graph),
+			       work ? cudaErrorStreamCaptureUnjoined : cudaSuccess);
+		if (!work)
+			assert_cuda(cudaGraphDestroy(graph));
+	}
 	assert_status(two, cudaStreamCaptureStatusNone);
 	/* an event of a capture that is over */
 	assert_cuda_is(cudaStreamWaitEvent(two, event, 0), cudaErrorCapturedEvent);

@@ -183,6 +183,13 @@ static void entry_points(void **state)
 	assert_ptr_equal(fn, (void *)cuStreamWaitValue32);
 	assert_cuda(cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &fn, 13000, 0, &result));
 	assert_ptr_equal(fn, (void *)cuStreamWriteValue64);
+	/* callers ask for the version that brought the function, however old: NCCL's host code does */
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuDeviceGet", &fn, 2000, 0, &result));
+	assert_int_equal(result, cudaDriverEntryPointSuccess);
+	assert_ptr_equal(fn, (void *)cuDeviceGet);
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &fn, 7000, 0, &result));
+	assert_int_equal(result, cudaDriverEntryPointVersionNotSufficent);
+	assert_null(fn);
 	assert_cuda(cudaGetDriverEntryPoint("cuNothing", &fn, 0, &result));
 	assert_int_equal(result, cudaDriverEntryPointSymbolNotFound);
 	assert_null(fn);
