@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "links/rdma-near.h"
 #include "shim/checkin.h"
+#include "shim/config.h"
 #include "shim/entry.h"
 #include "shim/env.h"
 #include "shim/group.h"
@@ -26,7 +27,6 @@
 #include "wire/unique-id.h"
 
 #define N_DEVICES 64
-#define CONFIG_MAX 4096
 #define GROUPS_TOLD 256
 
 /* The world rank of each device of this process, learned from the communicators of
@@ -63,55 +63,6 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 }
 
 /* --- what the entry points share ------------------------------------------------------- */
-
-/* The string in @config at @offset; NULL when there is none, or no such field in its version. */
-static const char *name_in(const ncclConfig_t *config, size_t offset)
-{
-	const char *name;
-
-	if (config->size < offset + sizeof(name))
-		return NULL;
-	memcpy(&name, (const char *)config + offset, sizeof(name));
-	return name;
-}
-
-/* The job's config, as long as it says, with the strings that it points to, which the job
- * may free before a real communicator is made; and made blocking: waiting is done here. */
-static int copy_config(const ncclConfig_t *config, void **ret, struct err *err)
-{
-	static const size_t names[] = {offsetof(ncclConfig_t, net_name),
-				       offsetof(ncclConfig_t, comm_name)};
-	size_t bytes;
-	char *copy;
-
-	*ret = NULL;
-	if (!config)
-		return 0;
-	if (config->magic != NCCL_CONFIG_MAGIC || config->size < NCCL_CONFIG_HEAD ||
-	    config->size > CONFIG_MAX)
-		return err_set(err, EINVAL,
-			       "the config was not set up with NCCL_CONFIG_INITIALIZER");
-	bytes = config->size;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		bytes += name_in(config, names[i]) ? strlen(name_in(config, names[i])) + 1 : 0;
-	copy = malloc(bytes);
-	if (!copy)
-		return err_set(err, ENOMEM, "no memory");
-	memcpy(copy, config, config->size);
-	bytes = config->size;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const char *name = name_in(config, names[i]);
-		char *kept = copy + bytes;
-
-		if (!name)
-			continue;
-		bytes += (size_t)(stpcpy(kept, name) - kept) + 1;
-		memcpy(copy + names[i], &kept, sizeof(kept));
-	}
-	((ncclConfig_t *)(void *)copy)->blocking = 1;
-	*ret = copy;
-	return 0;
-}
 
 /* @hint: what to do, to be said behind the sentence. */
 static ncclResult_t not_ready(const char *what, int rc, const struct err *err, const char *hint)
@@ -204,7 +155,7 @@ static ncclResult_t begin(const char *what, const struct device *dev, int device
 	struct init init = {.ret = ret, .type = type, .parent = parent, .rank = rank};
 	struct err err = {""};
 	struct comm *c = NULL;
-	int rc = copy_config(config, &init.config, &err);
+	int rc = config_copy(config, &init.config, &err);
 
 	if (!rc) {
 		init.body = malloc(bytes);
@@ -216,7 +167,8 @@ static ncclResult_t begin(const char *what, const struct device *dev, int device
 		free(init.config);
 		free(init.body);
 		comm_unref(c);
-		return group_failed(last_error_set(init_result_of(rc), "%s: %s", what, err.text));
+		return group_failed(last_error_set(rc == -EINVAL ? ncclInvalidArgument : ncclSystemError,
+						   "%s: %s", what, err.text));
 	}
 	memcpy(init.body, body, bytes);
 	init.bytes = bytes;
@@ -407,9 +359,10 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *ret, int n_ranks, int rank, in
 			       real_get()->CommInitRankScalable(ret, n_ranks, rank, n_ids, ids,
 								config) :
 			       real_missing("ncclCommInitRankScalable");
-	if (n_ids < 1 || !ids)
+	if (n_ids < 1 || !ids || n_ids > n_ranks)
 		return group_failed(last_error_set(ncclInvalidArgument,
-						   "ncclCommInitRankScalable: no id"));
+						   "ncclCommInitRankScalable: %d ids of %d ranks: 1 to as many as ranks", n_ids,
+						   n_ranks));
 	return init_rank("ncclCommInitRankScalable", ret, n_ranks, &ids[0], rank, config);
 }
 ALSO_PNCCL(CommInitRankScalable);

@@ -23,6 +23,7 @@ struct batch {
 	device_stream stream; /* of its first call: all work goes there */
 	uint64_t capture;
 	struct op *first, **last, *p2p;
+	int64_t n_self; /* sends to this rank itself, less receives from it */
 };
 
 struct plan {
@@ -137,8 +138,14 @@ static int make_ops(struct plan *p, struct err *err)
 		b->p2p = op;
 		if (op_add_p2p(op, call->root, call->is_send, call->bytes))
 			return err_set(err, ENOMEM, "no memory for an op");
+		if (call->root == call->comm->rank)
+			b->n_self += call->is_send ? 1 : -1;
 	}
 	for (uint32_t i = 0; i < p->n_batches; i++) {
+		/* NCCL says so before it launches anything, and the communicator can go on */
+		if (p->batches[i].n_self)
+			return err_set(err, EINVAL,
+				       "a send to or a receive from the rank itself without its other half in the same group");
 		for (struct op *op = p->batches[i].first; op; op = op->launch_next) {
 			int rc = make_sched(op, err);
 

@@ -55,8 +55,8 @@ typedef enum {
 
 typedef enum { ncclScalarDevice, ncclScalarHostImmediate } ncclScalarResidence_t;
 
-/* The head that every version of ncclConfig_t has; @size says how long it is. The names are
- * the caller's, and NULL where not set: @net_name since 2.17, @comm_name since 2.27. */
+/* The head of NCCL's ncclConfig_t; @size says how much of it there is. The names are the
+ * caller's, and NULL where not set: @net_name since 2.17, @comm_name since 2.27. */
 typedef struct {
 	size_t size;
 	unsigned int magic, version;
@@ -66,6 +66,7 @@ typedef struct {
 	const char *net_name;
 	int split_share, traffic_class;
 	const char *comm_name;
+	int collnet_enable, cta_policy, shrink_share, nvls_ctas;
 	/* ... */
 } ncclConfig_t;
 #define NCCL_CONFIG_HEAD offsetof(ncclConfig_t, min_ctas)

@@ -388,6 +388,18 @@ static ncclResult_t check_config(const ncclConfig_t *config, const char *what)
 	    config->blocking != 1)
 		return fail(ncclInvalidArgument, "%s: blocking must be 0 or 1, not %d", what,
 			    config->blocking);
+	if (config->size < offsetof(ncclConfig_t, trafficClass))
+		return ncclSuccess;
+	if ((config->minCTAs != NCCL_CONFIG_UNDEF_INT && config->minCTAs < 1) ||
+	    (config->maxCTAs != NCCL_CONFIG_UNDEF_INT && config->maxCTAs < 1) ||
+	    (config->minCTAs != NCCL_CONFIG_UNDEF_INT && config->maxCTAs != NCCL_CONFIG_UNDEF_INT &&
+	     config->minCTAs > config->maxCTAs))
+		return fail(ncclInvalidArgument, "%s: minCTAs %d, maxCTAs %d", what,
+			    config->minCTAs, config->maxCTAs);
+	if (config->splitShare != NCCL_CONFIG_UNDEF_INT && config->splitShare != 0 &&
+	    config->splitShare != 1)
+		return fail(ncclInvalidArgument, "%s: splitShare must be 0 or 1, not %d", what,
+			    config->splitShare);
 	return ncclSuccess;
 }
 
@@ -406,6 +418,8 @@ ncclResult_t comm_init_rank(struct ncclComm **ret, int n_ranks, const ncclUnique
 			    "needed", what);
 	if (n_ranks < 1 || n_ranks > SCHED_MAX_RANKS || rank < 0 || rank >= n_ranks)
 		return fail(ncclInvalidArgument, "%s: rank %d of %d ranks", what, rank, n_ranks);
+	if (n_ids > n_ranks)
+		return fail(ncclInvalidArgument, "%s: %d ids of %d ranks", what, n_ids, n_ranks);
 	*ret = NULL;
 	j = calloc(1, sizeof(*j));
 	if (j)

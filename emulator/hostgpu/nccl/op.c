@@ -447,10 +447,9 @@ static ncclResult_t check_redop(const struct call *c)
 	if (c->op < ncclNumOps)
 		return ncclSuccess;
 	pthread_mutex_lock(&c->comm->lock);
-	if (i >= c->comm->n_redops || !c->comm->redops[i].in_use)
+	if (i >= c->comm->n_redops || !c->comm->redops[i].in_use ||
+	    c->comm->redops[i].dtype != (enum coll_dtype)c->dtype)
 		r = ncclInvalidArgument;
-	else if (c->comm->redops[i].dtype != (enum coll_dtype)c->dtype)
-		r = ncclInvalidUsage;
 	pthread_mutex_unlock(&c->comm->lock);
 	if (r)
 		return fail(r, "%s: operator %d is not one of this communicator and data type",

@@ -383,8 +383,10 @@ static int misuse(struct rank *r)
 {
 	ncclSimInfo_t sim = NCCL_SIM_INFO_INITIALIZER;
 	ncclComm_t comm = make_comm(r, 0), other;
-	ncclConfig_t config = {0};
+	ncclConfig_t config = {0}, few = NCCL_CONFIG_INITIALIZER, order = few, share = few;
+	float factor = 2;
 	ncclUniqueId id;
+	ncclRedOp_t op;
 	ncclResult_t e;
 	ncclWindow_t win;
 	void *p, *handle;
@@ -396,6 +398,17 @@ static int misuse(struct rank *r)
 	CHECK(ncclCommInitRank(&other, 2, id, 2) == ncclInvalidArgument);
 	CHECK(ncclCommInitRank(&other, 0, id, 0) == ncclInvalidArgument);
 	CHECK(ncclCommInitRankConfig(&other, 1, id, 0, &config) == ncclInvalidArgument);
+	few.minCTAs = 0;
+	CHECK(ncclCommInitRankConfig(&other, 1, id, 0, &few) == ncclInvalidArgument);
+	order.minCTAs = 9;
+	order.maxCTAs = 4;
+	CHECK(ncclCommInitRankConfig(&other, 1, id, 0, &order) == ncclInvalidArgument);
+	share.splitShare = 2;
+	CHECK(ncclCommInitRankConfig(&other, 1, id, 0, &share) == ncclInvalidArgument);
+	CHECK(ncclCommInitRankScalable(&other, 1, 0, 2, &id, NULL) == ncclInvalidArgument);
+	NCCL(ncclRedOpCreatePreMulSum(&op, &factor, ncclFloat, ncclScalarHostImmediate, comm));
+	CHECK(ncclAllReduce(&x, &y, 1, ncclInt, op, comm, 0) == ncclInvalidArgument);
+	NCCL(ncclRedOpDestroy(op, comm));
 	CHECK(ncclCommCount(NULL, &v) == ncclInvalidArgument);
 	CHECK(ncclAllReduce(&x, &y, 1, (ncclDataType_t)99, ncclSum, comm, 0) == ncclInvalidArgument);
 	CHECK(ncclAllReduce(&x, &y, 1, ncclInt, (ncclRedOp_t)77, comm, 0) == ncclInvalidArgument);

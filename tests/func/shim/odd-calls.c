@@ -3,7 +3,7 @@
  *
  *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
  *
- * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, child,
+ * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, refused, child,
  * two-ends (with ops that take long), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -498,6 +498,52 @@ static void two_ends(void)
 	CUDA(cudaStreamSynchronize(stream));
 }
 
+/* What NCCL refuses before it does anything: the communicator goes on. */
+static void refused(void)
+{
+	static const struct {
+		const char *name;
+		size_t offset;
+		int value;
+	} wrong[] = {
+		{"blocking", offsetof(ncclConfig_t, blocking), 2},
+		{"cgaClusterSize", offsetof(ncclConfig_t, cgaClusterSize), -1},
+		{"minCTAs", offsetof(ncclConfig_t, minCTAs), 0},
+		{"maxCTAs", offsetof(ncclConfig_t, maxCTAs), -3},
+		{"splitShare", offsetof(ncclConfig_t, splitShare), 2},
+	};
+	ncclComm_t comm = comm_new("refused"), none = comm;
+	ncclConfig_t config = {0}, order = NCCL_CONFIG_INITIALIZER;
+	ncclUniqueId id = id_of("never");
+
+	NCCL_FAILS(ncclCommInitRankConfig(&none, n, id, me, &config), ncclInvalidArgument);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		ncclConfig_t bad = NCCL_CONFIG_INITIALIZER;
+
+		memcpy((char *)&bad + wrong[i].offset, &wrong[i].value, sizeof(int));
+		NCCL_FAILS(ncclCommInitRankConfig(&none, n, id, me, &bad), ncclInvalidArgument);
+		CHECK(strstr(ncclGetLastError(NULL), wrong[i].name), "%s: %s", wrong[i].name,
+		      ncclGetLastError(NULL));
+	}
+	order.minCTAs = 9;
+	order.maxCTAs = 4;
+	NCCL_FAILS(ncclCommInitRankConfig(&none, n, id, me, &order), ncclInvalidArgument);
+	NCCL_FAILS(ncclCommInitRankScalable(&none, n, me, n + 1, &id, NULL), ncclInvalidArgument);
+	CHECK(!none, "a communicator came out of a wrong call");
+	/* a send to oneself needs its receive in the same group */
+	put(buf[1], 7);
+	NCCL_FAILS(ncclSend(buf[1], COUNT, ncclFloat, me, comm, stream), ncclInvalidUsage);
+	check_works(comm);
+	NCCL_FAILS(ncclRecv(buf[1], COUNT, ncclFloat, me, comm, stream), ncclInvalidUsage);
+	NCCL(ncclGroupStart());
+	NCCL(ncclRecv(buf[2], COUNT, ncclFloat, me, comm, stream));
+	NCCL(ncclSend(buf[1], COUNT, ncclFloat, me, comm, stream));
+	NCCL(ncclGroupEnd());
+	check("sent to oneself", buf[2], 7);
+	check_works(comm);
+	NCCL(ncclCommDestroy(comm));
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -509,7 +555,7 @@ int main(int argc, char **argv)
 		     {"simulate", simulate},         {"redops", redops},
 		     {"broken-group", broken_group}, {"captured-redop", captured_redop}, {"replay", replay},
 		     {"no-color", no_color},         {"first-sum", first_sum},
-		     {"names", names},
+		     {"names", names},               {"refused", refused},
 		     {"child", child},               {"two-ends", two_ends}};
 	size_t j;
 

@@ -13,4 +13,4 @@
 		sizeof(ncclRedOp_t), sizeof(ncclDataType_t)
 
 extern const long abi_stock[];
-extern const size_t abi_stock_blocking, abi_stock_config, abi_stock_names[2]; /* names: 0 where it has none */
+extern const size_t abi_stock_blocking, abi_stock_config, abi_stock_names[3]; /* names: 0 where it has none */

@@ -27,8 +27,10 @@ static void test_config_head(void **state)
 	assert_int_equal(offsetof(ncclConfig_t, blocking), abi_stock_blocking);
 	assert_true(NCCL_CONFIG_HEAD <= abi_stock_config);
 	assert_int_equal(offsetof(ncclConfig_t, net_name), abi_stock_names[0]);
-	if (abi_stock_names[1])
+	if (abi_stock_names[1]) {
 		assert_int_equal(offsetof(ncclConfig_t, comm_name), abi_stock_names[1]);
+		assert_int_equal(offsetof(ncclConfig_t, nvls_ctas), abi_stock_names[2]);
+	}
 }
 
 int main(void)
