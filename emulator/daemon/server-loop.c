@@ -74,7 +74,8 @@ static void tell_silence(struct server *s, uint64_t now_ns)
 	server_warn(s, "%llu s, and no communicator and no request to the store yet: a program that gives ranks to "
 		    "processes of its own (mp.spawn, Ray) must believe in %u nodes by its own arguments and meet at this "
 		    "store: --procs 1, and --store HOST:PORT as it sets MASTER_ADDR and MASTER_PORT; or start it with "
-		    "torchrun; any other job goes on", (unsigned long long)(SERVER_SILENCE_NS / NS_PER_S),
+		    "torchrun. JAX's coordination service waits for ranks that nobody plays. Any other job "
+		    "goes on", (unsigned long long)(SERVER_SILENCE_NS / NS_PER_S),
 		    s->config->topology.n_nodes);
 }
 

@@ -1,7 +1,7 @@
-"""DDP, FSDP1, FSDP2, ZeRO-1, tensor parallelism, a pipeline, loss scaling: start-up checks, steps, numbers where mirror is exact."""
+"""DDP, FSDP1, FSDP2, ZeRO-1, tensor parallelism, a pipeline, loss scaling, experts, checkpoints: start-up checks, steps, numbers where mirror is exact."""
 from harness import all_said, emulate, main
 
-ALL = ["ddp", "ddp_join", "fsdp1", "fsdp2", "zero1", "tensor_parallel", "pipeline", "amp", "destroy"]
+ALL = ["ddp", "ddp_join", "fsdp1", "fsdp2", "zero1", "tensor_parallel", "pipeline", "amp", "moe", "checkpoint", "destroy"]
 
 
 def world_8():

@@ -1,6 +1,9 @@
 """PyTorch's ways to train in parallel: their start-up checks pass, their steps run, and numbers are right where mirror is exact.
 
   torchrun --nproc-per-node=L parallel.py [SECTION...]"""
+import os
+import shutil
+
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
@@ -201,13 +204,61 @@ def amp():
     equal(scaler.get_scale(), 8.0, "no step was skipped")
 
 
+def moe():
+    """An expert a rank, one layer: counts by all-to-all, tokens out by an uneven one, back by its reverse. Counts of virtual ranks are their
+    templates', so the way out agrees in size; what comes back from real experts is right."""
+    tokens = [1 + (LOCAL + 2 * r) % 3 for r in range(WORLD)]  # of ours, for each expert
+    send = torch.tensor(tokens).to(DEVICE)
+    take = torch.empty_like(send)
+    dist.all_to_all_single(take, send)
+    take = take.tolist()
+    equal(take, [1 + (template(r) - FIRST + 2 * RANK) % 3 for r in range(WORLD)], "experts: counts")
+    x = torch.full((sum(tokens), WIDTH), LOCAL + 1.0).to(DEVICE)
+    inputs = torch.zeros(sum(take), WIDTH).to(DEVICE)
+    dist.all_to_all_single(inputs, x, take, tokens)
+    equal(inputs, torch.cat([torch.full((n, WIDTH), template(r) - FIRST + 1.0) for r, n in enumerate(take)]), "experts: tokens")
+    y = torch.zeros_like(x)
+    dist.all_to_all_single(y, inputs * (LOCAL + 10), tokens, take)
+    for r, part in enumerate(y.split(tokens)):
+        if is_real(r):
+            equal(part, torch.full((tokens[r], WIDTH), (LOCAL + 1.0) * (r - FIRST + 10)), f"experts: what rank {r} made of our tokens")
+        equal(bool(torch.isfinite(part.cpu()).all()), True, "experts: finite")
+
+
+def checkpoint():
+    """torch.distributed.checkpoint: whole on the lowest rank, if that is asked for; shards of virtual ranks are missed when it is saved."""
+    import tempfile
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
+    from torch.distributed.fsdp import fully_shard
+    if FIRST != 0 or WORLD > L == 1:  # it gathers objects: see "what numbers mean"
+        return
+    folder = os.path.join(tempfile.gettempdir(), f"nbox-checkpoint-{os.environ['MASTER_PORT']}-{os.getppid()}")
+    try:
+        model = DDP(net(FIRST).to(DEVICE), device_ids=[DEVICE.index]).module
+        dcp.save({"model": model.state_dict()}, checkpoint_id=folder, planner=DefaultSavePlanner(dedup_save_to_lowest_rank=True))
+        other = net(FIRST + 1).to(DEVICE)
+        dcp.load({"model": other.state_dict()}, checkpoint_id=folder)
+        same_parameters(other, model, "DDP, saved and loaded")
+        shards = fully_shard(net(FIRST).to(DEVICE), mesh=init_device_mesh("cuda", (WORLD,)))
+        try:
+            dcp.save({"model": shards.state_dict()}, checkpoint_id=folder + "/shards")
+            said = ""
+        except dcp.CheckpointException as e:
+            said = str(e)
+        equal("Failed to validate global plan" in said, WORLD > L, f"shards of virtual ranks are missed: '{said}'")
+    finally:
+        dist.barrier()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def main():
     wanted = wants()
     torch.cuda.set_device(DEVICE)
     torch.backends.cudnn.enabled = False
     dist.init_process_group("nccl", timeout=TIMEOUT, device_id=DEVICE)
     with CpuKernels():
-        for section in (ddp, ddp_join, fsdp1, fsdp2, zero1, tensor_parallel, pipeline, amp):
+        for section in (ddp, ddp_join, fsdp1, fsdp2, zero1, tensor_parallel, pipeline, amp, moe, checkpoint):
             if wanted(section.__name__):
                 section()
                 torch.cuda.synchronize()
