@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static bool is_real(const struct policy_world *w, int64_t rank)
 {
@@ -87,7 +88,7 @@ int64_t policy_initial_count(const struct policy_world *w, const struct torch_ke
 char *policy_advice(const struct policy_world *w, const struct torch_key *k,
 		    const struct policy_verdict *v, char *buf, size_t size)
 {
-	char group[80], name[61];
+	char group[84], name[61];
 
 	if (k->is_default)
 		snprintf(group, sizeof(group), "the default group");
@@ -109,9 +110,10 @@ char *policy_advice(const struct policy_world *w, const struct torch_key *k,
 		snprintf(buf, size, "it is a barrier over the store of %s: a real rank has not checked in",
 			 group);
 	else
-		snprintf(buf, size, "no real rank has set it yet. Should a virtual one set it (real are %zu "
+		snprintf(buf, size, "%s%sno real rank has set it yet. Should a virtual one set it (real are %zu "
 			 "of %u ranks, the first is %u), it never comes: the code that does so must run on "
-			 "a real rank, see as-node and real of nboxd", w->n_real, w->n_ranks,
+			 "a real rank, see as-node and real of nboxd", k->group.n ? "it is a key of " : "",
+			 k->group.n ? strcat(group, ", ") : "", w->n_real, w->n_ranks,
 			 w->n_real ? w->real[0] : 0);
 	return buf;
 }

@@ -169,11 +169,32 @@ static bool parse_tail(struct store_bytes tail, struct torch_key *k)
 	       cut_number(&tail, &k->rank) && tail.n == 0;
 }
 
+/* A key that is none of those, but lies in some group's store: .../default_pg/0//7//cuda//KEY. Names
+ * stand behind each other up to the device, the last one is the group's. */
+static struct torch_key parse_other(struct store_bytes key)
+{
+	static const char root[] = DEFAULT_WORD "//";
+	struct torch_key k = {.kind = TORCH_OTHER};
+	const uint8_t *at = find(key, root), *end = key.p + key.n, *next;
+
+	if (!at || (at > key.p && at[-1] != '/'))
+		return k;
+	k.group = (struct store_bytes){at + strlen(DEFAULT_WORD) - 1, 1};
+	for (at += strlen(root); (next = memmem(at, (size_t)(end - at), "//", 2)); at = next + 2) {
+		struct store_bytes name = {at, (size_t)(next - at)};
+
+		if (is_device(name))
+			break;
+		k.group = name;
+	}
+	k.is_default = is_equal(k.group, from_text("0"));
+	return k;
+}
+
 struct torch_key torch_key_parse(struct store_bytes key)
 {
-	static const struct torch_key other = {.kind = TORCH_OTHER};
 	struct store_bytes head = key, tail, rest;
-	struct torch_key k = other;
+	struct torch_key k = {.kind = TORCH_OTHER};
 
 	if (is_equal(key, from_text("init/"))) {
 		k.kind = TORCH_WORKERS;
@@ -188,5 +209,5 @@ struct torch_key torch_key_parse(struct store_bytes key)
 		head = rest;
 	else
 		k.device = (struct store_bytes){NULL, 0};
-	return take_group(head, &k) && parse_tail(tail, &k) ? k : other;
+	return take_group(head, &k) && parse_tail(tail, &k) ? k : parse_other(key);
 }

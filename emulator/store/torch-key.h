@@ -23,7 +23,7 @@
 #include "store/protocol.h"
 
 enum torch_key_kind {
-	TORCH_OTHER,        /* nothing below is set */
+	TORCH_OTHER,        /* of what follows only the group is set, if it is below one's prefix */
 	TORCH_WORKERS,      /* init/ */
 	TORCH_ID,           /* rank: which communicator of the group, counted from 0 */
 	TORCH_ID_PAIR,      /* rank, other: group ranks, rank < other */

@@ -83,6 +83,11 @@ static void test_advice(void **state)
 	v = policy_on_missing(&node_3, &k, NULL, NULL);
 	policy_advice(&node_3, &k, &v, text, sizeof(text));
 	assert_non_null(strstr(text, "2 of 8 ranks, the first is 6"));
+	assert_int_equal(strncmp(text, "no real rank has set it yet", 20), 0);
+	k = torch_key_parse(TEXT("/default_pg/0//7//cuda//done"));
+	v = policy_on_missing(&node_3, &k, NULL, NULL);
+	policy_advice(&node_3, &k, &v, text, sizeof(text));
+	assert_int_equal(strncmp(text, "it is a key of group \"7\", no real rank has set it yet", 40), 0);
 	/* it goes into the log: one line, whatever a client calls its groups */
 	k = torch_key_parse(TEXT("/default_pg/0//a\nb\x1b\x80//cuda//0"));
 	v = policy_on_missing(&node_3, &k, NULL, NULL);
