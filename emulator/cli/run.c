@@ -368,7 +368,7 @@ int run_execute(struct run *r)
 		if (code == 0)
 			log_info("nboxd listens at %s, results go to %s", daemon.addr, res.dir);
 	}
-	if (code == 0 && r->perf_op)
+	if (code == 0 && r->perf_op && !r->is_plain) /* else the cluster is not played */
 		perf_print_head(r->config, r->network, stdout);
 	if (code == 0)
 		code = start_ranks(r, &job, &daemon, token, &err);

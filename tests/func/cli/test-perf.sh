@@ -45,6 +45,8 @@ C
 	says "finding its end took nboxd" "says that deciding took longer than the op"
 	says "nothing was simulated: this machine was busy, or the model's code is slow" "and why"
 fi
+exits 0 "perf --plain" "$NBOX" perf allreduce --plain -b 8 -e 8 -n 2
+is "$(grep -c "# nbox:" <<<"$out") $(grep -c "nodes" <<<"$out")" "0 0" "speaks of no cluster, and misses no --nodes"
 exits 0 "perf --help" "$NBOX" perf --help
 says "how long ops and messages take [alphabeta]" "has perf's own defaults"
 says "-w, --warmup N       ops before them, untimed [5]" "and its own options"
