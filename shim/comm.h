@@ -14,6 +14,7 @@
 #include "shim/nccl-api.h"
 #include "shim/op.h"
 #include "shim/progress.h"
+#include "shim/scratch.h"
 #include "wire/wire.h"
 
 enum comm_state {
@@ -34,12 +35,6 @@ struct redop {
 	const void *scalar;  /* device scalar: the job's; when @is_scaled, into @scaled before use */
 	void *scaled;        /* device memory, owned; the next one in this place has it too, since
 			      * captured graphs go on using it */
-};
-
-/* Memory that ops use while they are in streams: data.c. */
-struct scratch {
-	struct scratch_area *areas; /* all ever made; the newest first */
-	size_t used;                /* of the newest, by this launch */
 };
 
 enum { CHECKIN_IDLE, CHECKIN_SENT, CHECKIN_OK, CHECKIN_FAILED };

@@ -1,4 +1,4 @@
-/* See data.h. */
+/* See data.h. Reductions that stand for more ranks than there are: data-reduce.c. */
 #include "shim/data.h"
 
 #include <errno.h>
@@ -9,18 +9,11 @@
 #include "shim/data-internal.h"
 #include "shim/real-comm.h"
 #include "shim/real.h"
-#include "shim/scalar.h"
-
-struct scratch_area {
-	struct scratch_area *next;
-	char *mem;
-	size_t bytes;
-};
+#include "shim/scratch.h"
 
 /* The floats' byte of policy fill: 4.4e-5 in fp32 and bf16, 0.53 in fp16, 1 and 0.5
  * in fp8, 7e-38 in fp64. Integers get 0: they are counts more often than not. */
 #define FILL_FLOAT 0x38
-#define SCRATCH_MIN (1u << 20)
 
 int data_check(ncclResult_t result, const char *what, struct err *err)
 {
@@ -33,176 +26,21 @@ int data_check(ncclResult_t result, const char *what, struct err *err)
 	return (int)result;
 }
 
-/* --- scratch ----------------------------------------------------------------------- */
+static int scratch_get(struct comm *c, uint64_t bytes, char **ret, struct err *err)
+{
+	return scratch_take(&c->scratch, c->dev->alloc, "device", bytes, ret, err);
+}
 
 void data_begin(struct comm *c)
 {
 	c->scratch.used = c->host_scratch.used = 0;
 }
 
-/* Old areas stay: earlier launches may still use them. */
-static int area_get(struct scratch *s, int (*alloc)(void **, size_t), const char *what,
-		    uint64_t bytes, char **ret, struct err *err)
-{
-	struct scratch_area *a = s->areas;
-	size_t want;
-	void *mem;
-
-	bytes = (bytes + 255) & ~UINT64_C(255);
-	if (!a || a->bytes - s->used < bytes) {
-		want = a ? 2 * a->bytes : SCRATCH_MIN;
-		while (want < bytes)
-			want *= 2;
-		a = calloc(1, sizeof(*a));
-		if (!a || alloc(&mem, want)) {
-			free(a);
-			return err_set(err, ENOMEM, "no %zu bytes of %s memory", want, what);
-		}
-		a->mem = mem;
-		a->bytes = want;
-		a->next = s->areas;
-		s->areas = a;
-		s->used = 0;
-	}
-	*ret = a->mem + s->used;
-	s->used += bytes;
-	return 0;
-}
-
-static int scratch_get(struct comm *c, uint64_t bytes, char **ret, struct err *err)
-{
-	return area_get(&c->scratch, c->dev->alloc, "device", bytes, ret, err);
-}
-
-static void areas_free(struct scratch *s, void (*release)(void *))
-{
-	struct scratch_area *a;
-
-	while ((a = s->areas)) {
-		s->areas = a->next;
-		release(a->mem);
-		free(a);
-	}
-}
-
 void data_deinit(struct comm *c)
 {
-	areas_free(&c->scratch, c->dev->free);
-	areas_free(&c->host_scratch, c->dev->free_host);
+	scratch_free(&c->scratch, c->dev->free);
+	scratch_free(&c->host_scratch, c->dev->free_host);
 	data_redop_deinit(c);
-}
-
-static uint32_t policy(const struct call *call)
-{
-	return comm_data(call->comm, call->kind);
-}
-
-/* --- reductions ----------------------------------------------------------------------- */
-
-static bool is_int(ncclDataType_t dtype)
-{
-	return dtype <= ncclUint64;
-}
-
-/* A real PreMulSum made once per type. */
-static int scaled_sum(struct comm *c, ncclRedOp_t *ops, uint32_t *made, ncclDataType_t dtype,
-		      double factor, ncclRedOp_t *ret, struct err *err)
-{
-	ncclComm_t real;
-	char scalar[8];
-	int rc;
-
-	if (!(*made & 1u << dtype)) {
-		scalar_store(dtype, factor, scalar);
-		rc = real_comm_get(c, &real, err);
-		if (!rc)
-			rc = REAL(RedOpCreatePreMulSum,
-				  (&ops[dtype], scalar, dtype, ncclScalarHostImmediate, real));
-		if (rc)
-			return rc;
-		*made |= 1u << dtype;
-	}
-	*ret = ops[dtype];
-	return 0;
-}
-
-/* The real reduction that gives what the virtual world would. */
-static int map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err)
-{
-	struct comm *c = call->comm;
-
-	*ret = call->redop;
-	if (call->redop >= ncclNumOps) {
-		*ret = policy(call) == DATA_MIRROR ? c->redops[call->redop - ncclNumOps].real :
-						     c->redops[call->redop - ncclNumOps].plain;
-		return 0;
-	}
-	if (policy(call) != DATA_MIRROR || c->n_real == c->n_ranks)
-		return 0;
-	if (call->redop == ncclSum && (c->multiplicity > 1 || !c->is_even))
-		return scaled_sum(c, c->scale_op, &c->scale_made, call->dtype, c->multiplicity,
-				  ret, err);
-	if (call->redop == ncclAvg && !c->is_even && !is_int(call->dtype))
-		return scaled_sum(c, c->mean_op, &c->mean_made, call->dtype,
-				  (double)c->multiplicity / c->n_ranks, ret, err);
-	return 0;
-}
-
-/* A product over copies is a power of each element. */
-struct power {
-	ncclDataType_t dtype;
-	uint32_t n;
-	uint64_t count;
-	char *buf; /* host scratch of the communicator */
-};
-
-static void run_power(void *arg)
-{
-	const struct power *p = arg;
-
-	scalar_power(p->dtype, p->buf, p->count, p->n);
-}
-
-/* @dst = @src to the power of our multiplicity, through pinned host memory: from and to
- * other memory of the host the copies would not be asynchronous. A captured one stays for
- * the replays. */
-static int enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
-			 device_stream s, bool is_captured, struct err *err)
-{
-	struct comm *c = call->comm;
-	struct power *p = malloc(sizeof(*p));
-	int rc;
-
-	if (!p)
-		return err_set(err, ENOMEM, "no memory for a product");
-	p->dtype = call->dtype;
-	p->n = c->multiplicity;
-	p->count = bytes / coll_dtype_bytes(call->dtype);
-	rc = area_get(&c->host_scratch, c->dev->alloc_host, "pinned", bytes, &p->buf, err);
-	if (rc) {
-		free(p);
-		return rc;
-	}
-	rc = DEVICE(c, copy, (s, p->buf, src, bytes));
-	if (!rc)
-		rc = DEVICE(c, call, (s, run_power, p));
-	if (!rc)
-		rc = DEVICE(c, copy, (s, dst, p->buf, bytes));
-	if (!rc && !is_captured)
-		rc = DEVICE(c, call, (s, free, p));
-	return rc;
-}
-
-static bool needs_power(const struct call *call)
-{
-	const struct comm *c = call->comm;
-
-	return call->redop == ncclProd && policy(call) == DATA_MIRROR && c->n_real < c->n_ranks;
-}
-
-static bool is_reduction(uint32_t kind)
-{
-	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCESCATTER;
 }
 
 /* --- where things are ------------------------------------------------------------------ */
@@ -260,22 +98,22 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 	call->real_send = call->send;
 	call->real_op = ncclSum;
 	call->scratch = NULL;
-	if (policy(call) == DATA_NONE || !call->bytes)
+	if (data_policy(call) == DATA_NONE || !call->bytes)
 		return 0;
 	if (call->kind == COLL_ALLGATHER && !is_contiguous(c))
 		return scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
-	if (!is_reduction(call->kind) || (call->kind == COLL_REDUCE && !root_is_real(call)))
+	if (!data_is_reduction(call->kind) || (call->kind == COLL_REDUCE && !root_is_real(call)))
 		return 0;
-	rc = map_redop(call, &call->real_op, err);
+	rc = data_map_redop(call, &call->real_op, err);
 	if (!rc)
 		rc = data_redop_scale(call, s, err);
 	if (rc)
 		return rc;
-	if (needs_power(call)) {
+	if (data_needs_power(call)) {
 		in_bytes = coll_input_bytes(call->kind, call->bytes, c->n_ranks, 1);
 		rc = scratch_get(c, in_bytes, &powered, err);
 		if (!rc)
-			rc = enqueue_power(call, powered, call->send, in_bytes, s, is_captured,
+			rc = data_enqueue_power(call, powered, call->send, in_bytes, s, is_captured,
 					   err);
 		if (rc)
 			return rc;
@@ -329,7 +167,7 @@ static int during_broadcast(struct call *call, const struct call *all, uint32_t 
 	const void *send = c->rank == call->root ? call->send : call->recv;
 	const struct call *other;
 
-	if (root < 0 && policy(call) != DATA_MIRROR)
+	if (root < 0 && data_policy(call) != DATA_MIRROR)
 		return 0;
 	if (root < 0) {
 		root = (int)comm_template(c, call->root);
@@ -364,14 +202,14 @@ static int during_rooted(struct call *call, cudaStream_t stream, struct err *err
 int data_during_alone(struct call *call, const struct p2p_index *x, device_stream s,
 		      struct err *err)
 {
-	if (policy(call) == DATA_NONE || !call->bytes || !data_is_alone(call))
+	if (data_policy(call) == DATA_NONE || !call->bytes || !data_is_alone(call))
 		return 0;
 	return data_alone(call, x, s, err);
 }
 
 bool data_needs_real(const struct call *call)
 {
-	return policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
+	return data_policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
 }
 
 int data_during(struct call *call, const struct call *all, uint32_t n, device_stream s,
@@ -423,7 +261,7 @@ int data_during(struct call *call, const struct call *all, uint32_t n, device_st
 
 int data_fill_byte(ncclDataType_t dtype)
 {
-	return is_int(dtype) ? 0 : FILL_FLOAT;
+	return data_is_int(dtype) ? 0 : FILL_FLOAT;
 }
 
 static int fill(const struct call *call, void *at, uint64_t bytes, device_stream s,
@@ -459,7 +297,7 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 	uint64_t b = call->bytes;
 	int rc = 0, real;
 
-	if (policy(call) == DATA_MIRROR && is_block(c)) {
+	if (data_policy(call) == DATA_MIRROR && is_block(c)) {
 		if (c->members[0].rank)
 			rc = DEVICE(c, copy,
 				    (s, call->recv, slot(call->recv, b, c->members[0].rank),
@@ -471,9 +309,9 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 		if (real >= 0 && from)
 			rc = DEVICE(c, copy,
 				    (s, slot(call->recv, b, v), slot(from, b, (uint32_t)real), b));
-		else if (real < 0 && policy(call) == DATA_FILL)
+		else if (real < 0 && data_policy(call) == DATA_FILL)
 			rc = fill(call, slot(call->recv, b, v), b, s, err);
-		else if (real < 0 && policy(call) == DATA_MIRROR)
+		else if (real < 0 && data_policy(call) == DATA_MIRROR)
 			rc = DEVICE(c, copy,
 				    (s, slot(call->recv, b, v),
 				     from ? slot(from, b, comm_template(c, v)) :
@@ -488,7 +326,7 @@ int data_after(struct call *call, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
 
-	if (policy(call) == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
+	if (data_policy(call) == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
 		return 0;
 	switch ((enum coll_kind)call->kind) {
 	case COLL_ALLGATHER:
@@ -499,7 +337,7 @@ int data_after(struct call *call, device_stream s, struct err *err)
 		return c->rank == call->root ? replicate(call, NULL, s, err) : 0;
 	case COLL_BROADCAST:
 	case COLL_SCATTER:
-		if (policy(call) == DATA_FILL && !root_is_real(call))
+		if (data_policy(call) == DATA_FILL && !root_is_real(call))
 			return fill(call, call->recv, call->bytes, s, err);
 		return 0;
 	case COLL_SENDRECV:

@@ -1,0 +1,20 @@
+/* Memory for one launch after the other, on the device or pinned on the host. Areas only ever become more:
+ * earlier launches may still use what they took. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct scratch {
+	struct scratch_area *areas; /* all ever made; the newest first */
+	size_t used;                /* of the newest, by this launch */
+};
+
+/* @bytes of it until the next launch begins (used = 0), by @alloc where there is no room; @what: for the sentence.
+ * Return: 0; -ENOMEM with the sentence. */
+int scratch_take(struct scratch *s, int (*alloc)(void **, size_t), const char *what, uint64_t bytes,
+		 char **ret, struct err *err);
+/* Once no launch uses any. */
+void scratch_free(struct scratch *s, void (*release)(void *));
