@@ -2,6 +2,7 @@
  * programs in libibverbs; what only the kernel sees lacks a provider or a device node. */
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -141,12 +142,15 @@ static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_con
 	struct ibv_port_attr attr;
 	char name[96], rate[64], gids[512];
 	bool is_active;
+	int code;
 	json_t *f, *list = json_array();
 
 	memset(&attr, 0, sizeof(attr));
 	snprintf(name, sizeof(name), "%s port %u", device, port);
-	if (v->query_port(ctx, (uint8_t)port, (struct _compat_ibv_port_attr *)(void *)&attr)) {
-		doctor_add(d, is_chosen ? bad(d) : DOCTOR_NOTE, RDMA, name, "cannot be queried: %s", strerror(errno));
+	code = v->query_port(ctx, (uint8_t)port, (struct _compat_ibv_port_attr *)(void *)&attr);
+	if (code) {
+		doctor_add(d, is_chosen ? bad(d) : DOCTOR_NOTE, RDMA, name, "cannot be queried: %s",
+			   strerror(code < 0 ? errno : code));
 		json_decref(list);
 		return;
 	}
@@ -191,24 +195,44 @@ static void look_for_gpu_memory(struct doctor *d, const struct verbs *v, struct 
 					       "out of reach: no dma-bufs here, and no nvidia-peermem");
 }
 
+/* The library that drives the device: whose function it is that polls. */
+static const char *provider_of(const struct ibv_context *ctx)
+{
+	Dl_info info;
+	const char *slash;
+
+	if (!dladdr(*(void *const *)&ctx->ops.poll_cq, &info) || !info.dli_fname)
+		return "unknown";
+	slash = strrchr(info.dli_fname, '/');
+	return slash ? slash + 1 : info.dli_fname;
+}
+
 static void look_at_device(struct doctor *d, const struct verbs *v, struct ibv_device *dev)
 {
 	const char *name = v->get_device_name(dev);
 	bool is_chosen = !d->hca || strcmp(d->hca, name) == 0;
 	struct ibv_context *ctx = v->open_device(dev);
 	struct ibv_device_attr attr;
+	int code = ctx ? 0 : errno ? errno : ENODEV;
+	json_t *f;
 
 	memset(&attr, 0, sizeof(attr));
-	if (!ctx || v->query_device(ctx, &attr)) {
-		doctor_add(d, is_chosen ? bad(d) : DOCTOR_NOTE, RDMA, name, "cannot be opened: %s%s", strerror(errno),
-			   errno == EACCES || errno == EPERM ? "; look at who may open /dev/infiniband/uverbs*" : "");
+	if (ctx)
+		code = v->query_device(ctx, &attr);
+	if (code) {
+		code = code < 0 ? errno : code;
+		doctor_add(d, is_chosen ? bad(d) : DOCTOR_NOTE, RDMA, name, "cannot be %s: %s%s",
+			   ctx ? "queried" : "opened", strerror(code),
+			   code == EACCES || code == EPERM ? "; look at who may open /dev/infiniband/uverbs*" : "");
 		if (ctx)
 			v->close_device(ctx);
 		return;
 	}
-	doctor_add(d, DOCTOR_OK, RDMA, name, "firmware %.32s, at most %d queue pairs%s",
-		   attr.fw_ver[0] ? attr.fw_ver : "-", attr.max_qp,
+	f = doctor_add(d, DOCTOR_OK, RDMA, name, "provider %s, firmware %.32s, at most %d queue pairs%s",
+		       provider_of(ctx), attr.fw_ver[0] ? attr.fw_ver : "-", attr.max_qp,
 		   strncmp(name, "rxe", 3) == 0 ? "; soft-RoCE: correct, not fast" : "");
+	if (f)
+		json_object_set_new(f, "provider", json_string(provider_of(ctx)));
 	for (unsigned int p = 1; p <= attr.phys_port_cnt; p++)
 		look_at_port(d, v, ctx, name, p, is_chosen);
 	look_for_gpu_memory(d, v, ctx, name);
@@ -242,6 +266,47 @@ static int compare_with_kernel(struct doctor *d, const struct verbs *v, struct i
 	return n;
 }
 
+/* "1 RoCE v2" of each GID of a port that has @address. Return: how many. */
+static size_t gids_with(const json_t *port, const char *address, int only, char *text, size_t size)
+{
+	const json_t *g;
+	size_t i, n = 0, used = 0;
+
+	text[0] = 0;
+	json_array_foreach(json_object_get(port, "gids"), i, g) {
+		int index = (int)json_integer_value(json_object_get(g, "index"));
+
+		if (strcmp(json_string_value(json_object_get(g, "address")), address) != 0 || (only >= 0 && index != only))
+			continue;
+		n++;
+		if (used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%d %s", used ? ", " : "", index,
+						 json_string_value(json_object_get(g, "type")));
+	}
+	return n;
+}
+
+/* Of the ports that were looked at, the one that has the address. On InfiniBand none does: it is that of IPoIB. */
+static void say_used(struct doctor *d, const struct rdma_options *o, const char *address)
+{
+	json_t *p, *f;
+	char gids[128];
+	size_t i;
+
+	json_array_foreach(d->findings, i, p) {
+		const char *device = json_string_value(json_object_get(p, "device"));
+		int port = (int)json_integer_value(json_object_get(p, "port"));
+
+		if (!device || !json_is_true(json_object_get(p, "is_active")) || (o->hca[0] && strcmp(o->hca, device) != 0) ||
+		    (o->port && port != (int)o->port) || !gids_with(p, address, o->gid_index, gids, sizeof(gids)))
+			continue;
+		f = doctor_add(d, DOCTOR_OK, RDMA, "used", "device %s port %d, GID %s", device, port, gids);
+		if (f)
+			json_object_set(f, "used_device", json_object_get(p, "device"));
+		return;
+	}
+}
+
 /* The address that links would be listened at without another one, found as they find it. */
 static void choose_address(struct doctor *d)
 {
@@ -270,8 +335,10 @@ static void choose_address(struct doctor *d)
 		inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&at)->sin6_addr, text, sizeof(text));
 		snprintf(d->rdma_address, sizeof(d->rdma_address), "[%s]", text);
 	}
-	if (d->rdma_address[0])
+	if (d->rdma_address[0]) {
 		doctor_add(d, DOCTOR_OK, RDMA, "address", "rdma:%s", d->rdma_address);
+		say_used(d, &o, text);
+	}
 }
 
 static void choose_device(struct doctor *d, const struct verbs *v, struct ibv_device **list, int n)

@@ -27,6 +27,11 @@ exits 0 "bodies in memory of a GPU (of the emulated driver)" timeout 400 env LD_
 	--link rdma --device cuda --out gpu -- $perf
 says "payload        in memory of the device (" "is said, too"
 
+# two processes that never sleep, on the two cores that there are
+exits 0 "busy polling" timeout 400 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --real 0 --exchange payload --link rdma --ib-poll busy --out busy -- \
+	"$PERF" --op allreduce -b 1024 -e 1024 -n 2 -w 1 --no-check
+is "$("$NBOX" report --csv busy | grep -c AllReduce | awk '{ print ($1 >= 3) }')" 1 "its ops are in the record"
+
 # an address says which link it is; beside another one the first is taken
 job=(sh -c 'echo "${NBOX_ADDR%:*}" >'"$tmp"'/addr; exit 7')
 exits 7 "--addr rdma: without --link, and the job's exit code" timeout 400 env -u NBOX_LINK "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 \

@@ -70,8 +70,20 @@ exits 0 "... and works" timeout 400 "$NBOX" run --quiet --nodes 2 --gpus-per-nod
 # libibverbs finds its providers by the files of this folder
 exits 1 "no provider" unshare -m sh -c "mount -t tmpfs none /etc/libibverbs.d && timeout 400 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out prov -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
 says "its provider is missing" "... is said"
+provider() { unshare -m sh -c "mount -t tmpfs none /etc/libibverbs.d && '$NBOX' doctor --no-self-test --device host $*"; }
+exits 1 "doctor without a provider" provider --link rdma
+says "its provider is missing (package ibverbs-providers)" "... says so"
+exits 0 "... is no error where rdma is not asked for" provider
 chmod 777 .
 exits 1 "too little memory to lock" setpriv --reuid 65534 --clear-groups --bounding-set -all sh -c "ulimit -l 64; timeout 400 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out lock -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
 says "this process may lock 64 KiB (ulimit -l); raise it" "... is said, and what to do"
+# nothing has been sent for a while, nor is while it is down
+ip link set rd0 down
+exits 1 "doctor, while the port is down" "$NBOX" doctor --no-self-test --device host --link rdma
+says "WRONG  address            no IPv4 address on device (any)" "... is wrong"
+says "the port is down" "... and why"
+says "rxe0 port 1        down, RoCE (Ethernet)" "... which"
+exits 0 "... is no error where rdma is not asked for" "$NBOX" doctor --no-self-test --device host
+ip link set rd0 up
 nothing_left
 finish

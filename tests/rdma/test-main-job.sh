@@ -13,5 +13,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	is "$(loss_of "rdma-$i.json")" "$(loss_of shm.json)" "rdma-$i: the loss is the same as over shm"
 	nothing_registered "rdma-$i: queue pairs and memory are given back"
 done
+# a peer was never found without a receive
+is "$(cat /sys/class/infiniband/*/ports/*/hw_counters/rcvd_rnr_err 2>/dev/null | sort -u | grep -v '^0$')" "" "no receiver was ever not ready (RNR)"
 nothing_left
 finish

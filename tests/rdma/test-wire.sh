@@ -3,6 +3,14 @@
 . "$(dirname "$0")/lib.sh"
 packets() { cat /sys/class/net/va/statistics/tx_packets; }
 dropped() { tc -s qdisc show dev va | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p'; }
+# two devices: the first with an address, unless one is named
+exits 0 "doctor" "$NBOX" doctor --no-self-test --device host --link rdma
+says "used               device rxa port 1, GID 1 RoCE v2" "... says which device would be used"
+exits 0 "doctor --hca rxb" "$NBOX" doctor --no-self-test --device host --link rdma --hca rxb
+says "used               device rxb port 1, GID 1 RoCE v2" "... takes that one"
+says "rdma:10.79.0.2" "... and its address"
+exits 1 "a GID without an address" env NBOX_IB_GID_INDEX=0 "$NBOX" doctor --no-self-test --device host --link rdma
+says "that NBOX_IB_PORT and NBOX_IB_GID_INDEX allow" "... is wrong, and why"
 perf="$PERF --op allreduce -b 1K -e 64K -f 8 -n 4 -w 1 --no-check"
 
 # frames of all sizes, each byte compared, and what was registered released (counted in the process); in the middle of one

@@ -30,6 +30,8 @@ else
 	is "$(fact rdma.level)" ok "rdma was tried"
 	is "$(fact rdma.measured)" True "... and measured"
 	is "$(fact "$device-port-1.is_active")" True "its port is active"
+	is "$(fact "$device.provider" | grep -c '^lib.*-rdmav[0-9]*\.so$')" 1 "its provider is named"
+	is "$(fact used.used_device)" "$device" "it is what would be used"
 	is "$(fact "$device-port-1.active_mtu_bytes")" "$(ibv_devinfo -d "$device" | sed -n 's/.*active_mtu:[[:space:]]*\([0-9]*\).*/\1/p')" "its MTU is ibv_devinfo's"
 	exits 1 "a port that it has not" env NBOX_IB_PORT=9 "$NBOX" doctor --no-self-test --link rdma --hca "$device"
 	says "WRONG  address" "... has no address"

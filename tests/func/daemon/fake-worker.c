@@ -70,6 +70,8 @@ void daemon_start(struct daemon *d, const char *const *args)
 		daemon_said(d, "");
 		fail_msg("nboxd did not get ready: '%s' %s", line, d->log);
 	}
+	if (strstr(line, " also "))
+		snprintf(d->also, sizeof(d->also), "%s", strstr(line, " also ") + 6);
 	close(out[0]);
 }
 

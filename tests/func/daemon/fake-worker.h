@@ -63,6 +63,7 @@ struct daemon {
 	pid_t pid;
 	char addr[256];
 	char store[256]; /* HOST:PORT; empty: none */
+	char also[512];  /* more addresses, with spaces between */
 	int err_fd; /* its stderr */
 	char log[65536];
 	size_t n_log;

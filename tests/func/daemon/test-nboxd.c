@@ -67,6 +67,51 @@ static void test_ops(void **state)
 	}
 }
 
+/* Members of one communicator over tcp, shm and, where there is a device, rdma: what they send each other goes
+ * through nboxd from one link to another. The one who vanishes is named to those over the others. */
+static void test_links_together(void **state)
+{
+	const char *device = getenv("NBOX_TEST_RDMA");
+	const char *args[] = {"--nodes", "2", "--gpus-per-node", "3", "--real", "0-2", "--model", "alphabeta",
+			      "--exchange", "payload", "--chunk", "64KiB", "--addr", "tcp:127.0.0.1:0", "--addr", NULL,
+			      "--addr", NULL, NULL};
+	char shm[128], third[192], also[2][256] = {"", ""};
+	struct daemon d;
+
+	(void)state;
+	snprintf(shm, sizeof(shm), "shm:%s/together.sock", dir);
+	snprintf(third, sizeof(third), device ? "rdma:%s:0" : "shm:%s/third.sock", device ? device : dir);
+	args[15] = shm;
+	args[17] = third;
+	daemon_start(&d, args);
+	if (sscanf(d.also, "%255s %255s", also[0], also[1]) != 2)
+		fail_msg("nboxd listens at %s and %s", d.addr, d.also);
+	fake_connect(&f[0], d.addr, "");
+	fake_connect(&f[1], also[0], "");
+	fake_connect(&f[2], also[1], "");
+	assert_string_equal(link_kind(f[0].link), "tcp");
+	assert_string_equal(link_kind(f[1].link), "shm");
+	assert_string_equal(link_kind(f[2].link), device ? "rdma" : "shm");
+	assert_true(fakes_got(f, 3, WIRE_WELCOME, 1));
+	for (uint32_t i = 0; i < 3; i++)
+		fake_init(&f[i], 7, 6, i, i);
+	assert_true(fakes_got(f, 3, WIRE_COMM_READY, 1));
+	for (uint64_t seq = 0; seq < 6; seq++) {
+		for (size_t i = 0; i < 3; i++)
+			fake_arrive(&f[i], &f[i].ready[0], seq, seq % 2 ? COLL_ALLTOALL : COLL_ALLREDUCE, 1 << 16, 0);
+		assert_true(fakes_ops_over(f, 3));
+		assert_int_equal(f[1].release.end_ns, f[0].release.end_ns);
+		assert_int_equal(f[2].release.end_ns, f[0].release.end_ns);
+	}
+	f[2].link = link_free(f[2].link);
+	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
+	if (!strstr(f[0].abort.text, "rank 2 (world rank 2)") ||
+	    !strstr(f[0].abort.text, device ? "vanished: device " : "vanished: the peer closed the connection"))
+		fail_msg("%s", f[0].abort.text);
+	close_all(3);
+	daemon_stop(&d);
+}
+
 /* A member is late: the others' messages are early and must not be lost. */
 static void test_early(void **state)
 {
@@ -355,6 +400,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ops),
+		cmocka_unit_test(test_links_together),
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_one_clock),
 		cmocka_unit_test(test_clocks),
