@@ -82,12 +82,14 @@ is "$(ls -d no nbox-out 2>/dev/null)" "" "and both leave nothing"
 exits 2 "a folder in /proc, which root may not write to either" "$NBOX" run --dry-run --nodes 4 --out /proc/no -- true
 says "/proc/no: no results can be written there: /proc: " "is said"
 exits 2 "a summary in /proc" "$NBOX" run --dry-run --nodes 4 --json /proc/no.json -- true
-if unshare -Urm true 2>/dev/null; then
-	mkdir ro && exits 2 "a folder on a read-only mount" unshare -Urm sh -c 'mount --bind ro ro && mount -o remount,bind,ro ro && exec "$@"' sh \
+mkdir ro
+read_only='mount --bind ro ro && mount -o remount,bind,ro ro && exec "$@"'
+if unshare -Urm sh -c "$read_only" sh true 2>/dev/null; then
+	exits 2 "a folder on a read-only mount" unshare -Urm sh -c "$read_only" sh \
 		"$NBOX" run --dry-run --nodes 4 --out ro/no -- true
 	says "ro/no: no results can be written there: ro: Read-only file system" "is said"
 else
-	pass "a read-only mount # SKIP no mount namespace can be had here"
+	pass "a read-only mount # SKIP none can be had here"
 fi
 is "$(find . -name '.nbox-*')" "" "and trying leaves nothing"
 exits 0 "a summary in a folder that will be made" "$NBOX" run --dry-run --nodes 4 --out no/such --json no/such/x.json -- true
