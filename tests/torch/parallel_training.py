@@ -19,4 +19,10 @@ def world_4096():
     all_said(emulate(2048, 2, "parallel.py", ["ddp", "fsdp2"]), ["ddp", "fsdp2", "destroy"], range(2))
 
 
-main(world_8, world_512, world_4096)
+def other_stages():
+    """A pipeline with declared shapes; the real node is its second stage, and its last"""
+    for node in (1, 3):
+        all_said(emulate(4, 2, "parallel.py", ["pipeline"], nbox=["--as-node", str(node)]), ["pipeline", "destroy"], range(2 * node, 2 * node + 2))
+
+
+main(world_8, world_512, world_4096, other_stages)
