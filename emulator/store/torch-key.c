@@ -7,6 +7,7 @@
 #define LAST_WORD ":last_worker"
 #define ROOT_WORD "UniqueNCCLID:"
 #define DEFAULT_WORD "default_pg/0"
+#define STORE_WORD "/nccl_storekey_"
 
 static struct store_bytes from_text(const char *text)
 {
@@ -148,6 +149,14 @@ static bool parse_barrier(struct store_bytes key, struct torch_key *k)
 	return true;
 }
 
+/* Nothing more; or what torch 2.15 puts behind a communicator's key, which is a prefix there. */
+static bool is_end(struct store_bytes tail)
+{
+	uint32_t n;
+
+	return tail.n == 0 || (cut_front(&tail, STORE_WORD) && cut_number(&tail, &n) && tail.n == 0);
+}
+
 /* What stands behind the last "//". */
 static bool parse_tail(struct store_bytes tail, struct torch_key *k)
 {
@@ -162,8 +171,10 @@ static bool parse_tail(struct store_bytes tail, struct torch_key *k)
 		return !is_equal(k->device, from_text("cpu"));
 	if (cut_front(&tail, ":")) {
 		k->kind = TORCH_ID_PAIR;
-		return cut_number(&tail, &k->other) && tail.n == 0 && k->rank < k->other;
+		return cut_number(&tail, &k->other) && is_end(tail) && k->rank < k->other;
 	}
+	if (tail.n > 1 && tail.p[1] == STORE_WORD[1])
+		return is_end(tail);
 	k->kind = TORCH_GLOO;
 	return is_equal(k->device, from_text("cpu")) && cut_front(&tail, "/") &&
 	       cut_number(&tail, &k->rank) && tail.n == 0;

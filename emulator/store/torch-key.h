@@ -4,6 +4,7 @@
  *   init/                                     workers that connected
  *   /default_pg/0//cuda//0                    unique id of the default group's first
  *                                             communicator on a device
+ *   /default_pg/0//cuda//0/nccl_storekey_0    the same with torch 2.15
  *   /default_pg/0//7//cuda//0                 the same of group "7"
  *   /default_pg/0//7//cuda//0:1               id of the pair of group ranks 0 and 1
  *   /default_pg/0//cuda//UniqueNCCLID:2       id of root 2 (scalable init)

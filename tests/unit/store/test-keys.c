@@ -40,6 +40,12 @@ static const struct {
 	{"/default_pg/0//ab12//store_based_barrier_key:ab12", TORCH_BARRIER, "ab12", "", 0, 0, true},
 	{"/default_pg/0//ab12//store_based_barrier_key:ab12:last_worker", TORCH_BARRIER_LAST, "ab12",
 	 "", 0, 0, true},
+	/* torch 2.15 */
+	{"/default_pg/0//cuda//0/nccl_storekey_0", TORCH_ID, "0", "cuda", 0, 0, false},
+	{"/default_pg/0//7//cuda//1/nccl_storekey_12", TORCH_ID, "7", "cuda", 1, 0, false},
+	{"/default_pg/0//7//cuda//0:1/nccl_storekey_0", TORCH_ID_PAIR, "7", "cuda", 0, 1, false},
+	{"/default_pg/0//cuda//0/nccl_storekey_", TORCH_OTHER, "0", "", 0, 0, false},
+	{"/default_pg/0//cuda//0/nccl_storekey_0/x", TORCH_OTHER, "0", "", 0, 0, false},
 	/* none of torch's */
 	{"", TORCH_OTHER, "", "", 0, 0, false},
 	{"/", TORCH_OTHER, "", "", 0, 0, false},
