@@ -377,7 +377,10 @@ static void driver(void **state)
 	assert_int_equal(create(NULL, 0, NULL, 0), CUDA_ERROR_NOT_SUPPORTED);
 	assert_cuda(cudaGetDriverEntryPointByVersion("cuMem", &function, 13000, 0, &found));
 	assert_int_equal(found, cudaDriverEntryPointSymbolNotFound);
-	assert_cuda(cudaGetDriverEntryPointByVersion("cuInit", &function, 7000, 0, &found));
+	/* of CUDA 2.0; and of 8.0 */
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuInit", &function, 2000, 0, &found));
+	assert_int_equal(found, cudaDriverEntryPointSuccess);
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 7000, 0, &found));
 	assert_int_equal(found, cudaDriverEntryPointVersionNotSufficent);
 }
 
