@@ -285,7 +285,7 @@ static void read_timer(struct rdma_hub *h)
 
 	if (read(h->timer_fd, &n, sizeof(n)) != sizeof(n))
 		return;
-	h->ticks += n;
+	h->ticks++; /* also after a stop of minutes: what came meanwhile is still to be read */
 	for (r = h->links; r; r = next) {
 		next = r->next;
 		rdma_on_tick(r);

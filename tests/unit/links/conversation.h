@@ -34,6 +34,7 @@ struct side {
 	const char *connect_to;
 	_Atomic int *n_over; /* of the two sides: the first still moves its link for the other */
 	int failed;
+	struct err why; /* it could not connect */
 };
 
 static uint64_t frame_bytes(struct rng *rng)
@@ -91,9 +92,8 @@ static int talk(struct side *s)
 static void *connect_and_talk(void *arg)
 {
 	struct side *s = arg;
-	struct err err;
 
-	s->failed = link_connect(s->connect_to, 60000, &peer_events, &s->peer, &s->peer.link, &err);
+	s->failed = link_connect(s->connect_to, 60000, &peer_events, &s->peer, &s->peer.link, &s->why);
 	if (s->failed)
 		(*s->n_over)++;
 	if (!s->failed)
@@ -137,7 +137,9 @@ static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a, 
 	a.peer.listener = strncmp(addr, "rdma", 4) ? NULL : l;
 	a.failed = talk(&a);
 	pthread_join(thread, NULL);
-	assert_false(a.failed || b.failed);
+	if (a.failed || b.failed)
+		fail_msg("accepted: %d, closed %d '%s'; connected: %d, closed %d '%s', '%s'", a.failed, a.peer.closed_code,
+			 a.peer.why, b.failed, b.peer.closed_code, b.peer.why, b.why.text);
 	if (converse_calm) { /* no faults any more: what was just lost comes back */
 		converse_calm();
 		uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
