@@ -75,16 +75,23 @@ static void infiniband_ports(void **state)
 	}
 }
 
-/* ... and a link from and to it works as over RoCE. */
+/* ... and a link from and to it works as over RoCE. Inside a subnet no GID is used: none takes another's place. */
 static void a_link_over_infiniband(void **state)
 {
 	struct rdma_options o = use_options();
+	struct ends e;
 
 	(void)state;
 	fake_faults.is_infiniband = true;
 	strcpy(o.hca, "fake0");
 	rdma_options_use(&o);
 	converse("rdma:auto:0", 60, 60, 60, 0);
+	fake_faults.is_infiniband = true;
+	o.gid_index = 0;
+	rdma_options_use(&o);
+	ends_open(&e);
+	assert_int_equal(fake_seen.ah.grh.sgid_index, 2); /* as the connection manager had it */
+	ends_close(&e);
 }
 
 /* What is asked for is what the device is told, and what a link has without asking. */

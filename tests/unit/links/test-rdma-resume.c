@@ -83,6 +83,39 @@ static void a_cut_that_heals(void **state)
 	ends_close(&e);
 }
 
+/* What is said of the connection after a loss names none of the queue pair that was lost. */
+static void what_failed_before(void **state)
+{
+	struct rdma_options o = use_options();
+	char name[64];
+	uint64_t sent = 0;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 200;
+	o.reconnect = 300;
+	o.qps = 2;
+	rdma_options_use(&o);
+	ends_open(&e);
+	e.a.discard_percent = 100;
+	move(&e, 5);
+	fake_faults.send_number = 2;
+	fake_faults.send_status = IBV_WC_RETRY_EXC_ERR;
+	for (int i = 0; i < 2; i++) {
+		send_n(&e.b, &sent, 1, 8);
+		link_progress(e.b.link);
+	}
+	until_there(&e, 2);
+	until_up(&e);
+	assert_true(rdma_of(e.b.link)->is_again);
+	snprintf(name, sizeof(name), "port 1, QP %u to rdma:", rdma_of(e.b.link)->qps[0].qp->qp_num);
+	fake_cm_tell_all(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	until_closed(&e, &e.b);
+	if (!strstr(e.b.why, name))
+		fail_msg("%s: %s", name, e.b.why);
+	ends_close(&e);
+}
+
 /* The device goes while a link is lost: who waits for the other end waits no longer. */
 static void a_device_removed_meanwhile(void **state)
 {
@@ -315,7 +348,7 @@ static void a_parting_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(attempts_given_up), T(a_device_removed_meanwhile), T(a_port_that_comes_back),
+		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(attempts_given_up), T(what_failed_before), T(a_device_removed_meanwhile), T(a_port_that_comes_back),
 		T(a_port_that_stays_down), T(a_cut_that_does_not_heal), T(a_refused_request),
 		T(lent_memory_after_many_sends),
 		T(a_parting_word),
