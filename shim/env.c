@@ -53,16 +53,12 @@ static int read_rank(struct env *e)
 static int prepare_autostart(struct env *e)
 {
 	static char addr[64];
-	const char *agent = get("TORCHELASTIC_RUN_ID"), *node = get("GROUP_RANK"), *link = get("NBOX_LINK");
+	const char *link = get("NBOX_LINK");
 
 	if (launcher_source() == LAUNCHER_NONE)
 		return err_set(&e->err, EINVAL, "NBOX_NODES asks for a virtual cluster, but RANK, WORLD_SIZE, "
 			       "LOCAL_RANK, MASTER_ADDR and MASTER_PORT are not all set: start the job with "
 			       "torchrun or with 'nbox run'; NBOX_ENABLE=0 runs it without");
-	/* PyTorch would wait for the ids that rank 0 makes, and node 0 is not here */
-	if (agent && node && strcmp(node, "0") != 0)
-		return err_set(&e->err, EINVAL, "NBOX_AS_NODE: as node %s the job needs nboxd's store, which must "
-			       "be there before the job: start it with 'nbox run --as-node'", node);
 	if (link && strcmp(link, "shm") != 0)
 		return err_set(&e->err, EINVAL, "NBOX_LINK=%s: an nboxd that the workers start is reached over shm: "
 			       "start the job with 'nbox run --link %s', or unset NBOX_LINK", link, link);

@@ -60,7 +60,7 @@ struct ctx {
 	/* the real world, as the launcher says it */
 	uint32_t rank, world, local_rank, local_size;
 	/* the virtual one */
-	uint32_t nodes, gpus, node, new_rank, new_world;
+	uint32_t nodes, gpus, node, new_rank, new_world, first; /* first: of the ranks with a process */
 };
 
 static const char *get(const struct ctx *x, const char *name)
@@ -253,6 +253,7 @@ static int place_by_list(struct ctx *x, const char *list)
 	if (n != x->world)
 		return err_set(err, EINVAL, "NBOX_REAL=%.64s names %zu ranks, but the launcher started %u",
 			       list, n, x->world);
+	x->first = ranks[0];
 	x->new_rank = ranks[x->rank];
 	x->node = x->new_rank / x->gpus;
 	return 0;
@@ -272,7 +273,8 @@ static int place_by_node(struct ctx *x)
 			       x->world, x->gpus);
 	if (launcher_node(get(x, "NBOX_AS_NODE"), x->nodes, real, &x->node, err) < 0)
 		return err_prefix(err, -EINVAL, "NBOX_AS_NODE");
-	x->new_rank = x->node * x->gpus + x->rank;
+	x->first = x->node * x->gpus;
+	x->new_rank = x->first + x->rank;
 	x->node += x->rank / x->gpus;
 	return 0;
 }
@@ -302,6 +304,17 @@ static int place(struct ctx *x)
 			       RANKS_MAX);
 	x->new_world = x->nodes * x->gpus;
 	return real ? place_by_list(x, real) : place_by_node(x);
+}
+
+/* PyTorch waits for the ids that rank 0 makes. Those of a virtual one are in nboxd's store, and workers that start nboxd themselves
+ * have passed their store by then. */
+static int check_first(struct ctx *x)
+{
+	if (!x->first || get(x, "NBOX_ADDR") || !get(x, "TORCHELASTIC_RUN_ID"))
+		return 0;
+	return err_set(&x->plan->problem, EINVAL, "%s: without rank 0 the job needs nboxd's store, which must be there before "
+		       "the job: start it with 'nbox run %s'", get(x, "NBOX_REAL") ? "NBOX_REAL" : "NBOX_AS_NODE",
+		       get(x, "NBOX_REAL") ? "--real" : "--as-node");
 }
 
 /* --- the variables ----------------------------------------------------------------------- */
@@ -441,6 +454,7 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
 	ret->source = x.source->source;
 	if (!get_number(&x, "NBOX_WORLD", &known) || known != x.world) { /* else ours, inherited */
 		ret->code = place(&x);
+		ret->code = ret->code < 0 ? ret->code : check_first(&x);
 		if (ret->code < 0)
 			return;
 		set_numbers(&x);
