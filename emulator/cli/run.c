@@ -144,6 +144,14 @@ static bool is_program(const char *path)
 	return access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* A file that lacks the permission: mostly a script whose interpreter was forgotten. */
+static bool is_script(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) != 0;
+}
+
 /* Would execvp() find @name? */
 static bool is_found(const char *name)
 {
@@ -345,7 +353,11 @@ int run_execute(struct run *r)
 		fflush(stdout);
 	}
 	if (!is_found(program)) { /* before anything is started or made */
-		fprintf(stderr, "nbox %s: %s: not found here, or no program\n", name_of(r), program[0] ? program : "''");
+		if (is_script(program))
+			fprintf(stderr, "nbox %s: %s: is there, but cannot be executed: say what runs it, such as "
+				"'python3 %s', or make it a program by chmod +x\n", name_of(r), program, program);
+		else
+			fprintf(stderr, "nbox %s: %s: not found here, or no program\n", name_of(r), program[0] ? program : "''");
 		return 2;
 	}
 	if (r->is_dry)

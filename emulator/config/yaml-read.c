@@ -221,7 +221,8 @@ static int read_value(struct reader *r, enum config_id id)
 					 : "one value is expected here");
 	if (o->kind == KIND_MAP)
 		return refuse_at(r, r->event.start_mark,
-				 "%s: a mapping is expected, such as {allreduce: tree}", o->key);
+				 "%s: a mapping is expected, such as {%s}", o->key,
+				 id == CONFIG_DATA_FOR ? "allgather: identity" : "allreduce: tree");
 	if (o->kind == KIND_LIST && id != CONFIG_ADDR) /* mostly there is one address */
 		return refuse_at(r, r->event.start_mark, "%s: a list is expected: [%s]", o->key,
 				 o->arg);

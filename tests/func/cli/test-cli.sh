@@ -70,6 +70,9 @@ for job in ./does-not-exist does-not-exist "$tmp"; do
 	exits 2 "no such program: $job" "$NBOX" run --nodes 4 --out no -- "$job"
 	says "$job: not found here, or no program" "names it"
 done
+echo "print()" >train.py
+exits 2 "a script without its interpreter" "$NBOX" run --nodes 4 --out no -- train.py
+says "train.py: is there, but cannot be executed: say what runs it, such as 'python3 train.py'" "says what to do"
 is "$(ls -d no nbox-out 2>/dev/null)" "" "and leaves nothing"
 : >file
 for dry in --dry-run --quiet; do

@@ -95,6 +95,7 @@ static const struct bad bad_files[] = {
 	{"schedule:\n  algo: {allreduce: ring, all_reduce: tree}\n",
 	 "f:2:39: a second algorithm for AllReduce; there was 'allreduce=ring' before"},
 	{"schedule:\n  algo: ring\n", "f:2:9: schedule.algo: a mapping is expected, such as {allreduce: tree}"},
+	{"data_for: identity\n", "f:1:11: data_for: a mapping is expected, such as {allgather: identity}"},
 	{"schedule:\n  channels: 0\n", "f:2:13: channels must be 1 to 1024, not 0"},
 	{"schedule:\n  chunk: 1048576\n", "f:2:10: chunk: "},
 	{"schedule:\n  chunk: 1B\n", "f:2:10: chunk must be 16B to 1GiB, not 1B"},
