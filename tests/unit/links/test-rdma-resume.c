@@ -56,6 +56,32 @@ static void until_there(struct ends *e, uint64_t n)
 	assert_false(e->a.bad);
 }
 
+/* Both processes stand still for longer than any bound: what came meanwhile counts, not the time. */
+static void a_stop_while_it_is_lost(void **state)
+{
+	struct rdma_options o = use_options();
+	uint64_t sent = 0, due_ns;
+	struct ends e;
+
+	(void)state;
+	rdma_tick_ms = 200;
+	o.reconnect = 2; /* who has accepted waits for 7 ticks */
+	rdma_options_use(&o);
+	ends_open(&e);
+	e.a.discard_percent = 100;
+	move(&e, 5);
+	lose_once(&e, &sent);
+	due_ns = clock_now_ns() + 60 * NS_PER_S;
+	while (rdma_of(e.a.link)->state != RDMA_LOST) {
+		link_progress(e.b.link);
+		link_progress(e.a.link);
+		assert_true(clock_now_ns() < due_ns);
+	}
+	usleep(2000000);
+	until_there(&e, 1);
+	ends_close(&e);
+}
+
 /* Nobody answers for a while: attempts a second apart, then it goes on. */
 static void a_cut_that_heals(void **state)
 {
@@ -348,7 +374,7 @@ static void a_parting_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(attempts_given_up), T(what_failed_before), T(a_device_removed_meanwhile), T(a_port_that_comes_back),
+		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(a_stop_while_it_is_lost), T(attempts_given_up), T(what_failed_before), T(a_device_removed_meanwhile), T(a_port_that_comes_back),
 		T(a_port_that_stays_down), T(a_cut_that_does_not_heal), T(a_refused_request),
 		T(lent_memory_after_many_sends),
 		T(a_parting_word),
