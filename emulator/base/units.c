@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/bitmap.h"
 #include "base/cleanup.h"
@@ -21,45 +23,54 @@ struct unit {
 	uint64_t num, den; /* one of it is num/den of the base unit */
 };
 
+#define KI (UINT64_C(1) << 10)
+#define MI (UINT64_C(1) << 20)
+#define GI (UINT64_C(1) << 30)
+#define TI (UINT64_C(1) << 40)
+
 static const struct unit time_units[] = {
-	{"ns", 1, 1}, {"us", 1000, 1}, {"ms", 1000000, 1}, {"s", 1000000000, 1},
+	{"ns", 1, 1},
+	{"us", 1000, 1},
+	{"\xc2\xb5s", 1000, 1}, /* U+00B5, the micro sign */
+	{"\xce\xbcs", 1000, 1}, /* U+03BC, the Greek letter */
+	{"ms", 1000000, 1},
+	{"s", 1000000000, 1},
+	{0},
 };
 
 static const struct unit byte_units[] = {
 	{"B", 1, 1},
-	{"K", UINT64_C(1) << 10, 1},
-	{"M", UINT64_C(1) << 20, 1},
-	{"G", UINT64_C(1) << 30, 1},
-	{"T", UINT64_C(1) << 40, 1},
-	{"KiB", UINT64_C(1) << 10, 1},
-	{"MiB", UINT64_C(1) << 20, 1},
-	{"GiB", UINT64_C(1) << 30, 1},
-	{"TiB", UINT64_C(1) << 40, 1},
-	{"KB", UINT64_C(1000), 1},
-	{"MB", UINT64_C(1000000), 1},
-	{"GB", UINT64_C(1000000000), 1},
+	{"K", KI, 1}, {"M", MI, 1}, {"G", GI, 1}, {"T", TI, 1},
+	{"KiB", KI, 1}, {"MiB", MI, 1}, {"GiB", GI, 1}, {"TiB", TI, 1},
+	{"kB", 1000, 1}, {"KB", 1000, 1}, {"MB", 1000000, 1}, {"GB", 1000000000, 1},
 	{"TB", UINT64_C(1000000000000), 1},
+	{0},
+};
+
+/* A bandwidth is a prefix and one of the rates: b and bit are bits, B is a byte, and case decides. */
+static const struct unit prefixes[] = {
+	{"", 1, 1},
+	{"k", 1000, 1}, {"K", 1000, 1}, {"M", 1000000, 1}, {"G", 1000000000, 1},
+	{"T", UINT64_C(1000000000000), 1},
+	{"Ki", KI, 1}, {"Mi", MI, 1}, {"Gi", GI, 1}, {"Ti", TI, 1},
 };
 
 /* The base unit is a byte a nanosecond, 1e9 bytes a second. */
-static const struct unit bandwidth_units[] = {
-	{"Kbps", 1, 8000000},
-	{"Mbps", 1, 8000},
-	{"Gbps", 1, 8},
-	{"Tbps", 1000, 8},
-	{"KB/s", 1, 1000000},
-	{"MB/s", 1, 1000},
-	{"GB/s", 1, 1},
-	{"TB/s", 1000, 1},
-	{"KiB/s", UINT64_C(1) << 10, 1000000000},
-	{"MiB/s", UINT64_C(1) << 20, 1000000000},
-	{"GiB/s", UINT64_C(1) << 30, 1000000000},
-	{"TiB/s", UINT64_C(1) << 40, 1000000000},
+#define N_BIT_RATES 3
+static const struct unit rates[] = {
+	{"bps", 1, UINT64_C(8000000000)},
+	{"b/s", 1, UINT64_C(8000000000)},
+	{"bit/s", 1, UINT64_C(8000000000)},
+	{"B/s", 1, 1000000000},
+	{"Bps", 1, 1000000000},
 };
+
+#define RATE_MAX 8 /* of a name, with the NUL */
+#define N_BANDWIDTHS (ARRAY_SIZE(prefixes) * ARRAY_SIZE(rates))
 
 #define TIME_LIST "ns us ms s"
 #define BYTE_LIST "B K M G T KiB MiB GiB TiB KB MB GB TB"
-#define BANDWIDTH_LIST "Kbps Mbps Gbps Tbps KB/s MB/s GB/s TB/s KiB/s MiB/s GiB/s TiB/s"
+#define BANDWIDTH_LIST "bits as Gbps, Gb/s or Gbit/s, bytes as GB/s or GiB/s, with K, M, G or T"
 
 struct decimal {
 	uint64_t digits; /* value = digits / 10^scale */
@@ -69,6 +80,11 @@ struct decimal {
 static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
 }
 
 static uint64_t pow10u(unsigned n)
@@ -131,33 +147,95 @@ too_long:
 	return NULL;
 }
 
-/* The unit that @name is; NULL with the sentence. */
-static const struct unit *find_unit(const char *text, const char *name, const char *what,
-				    const struct unit *units, size_t n, const char *list,
-				    struct err *err)
+/* @hint: "; did you mean ...?", or "". */
+static void refuse_unit(const char *text, const char *name, const char *what, const char *hint, const char *list,
+			struct err *err)
 {
-	const char *names[16], *near;
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		if (strcmp(name, units[i].name) == 0)
-			return &units[i];
-		names[i] = units[i].name;
-	}
-	if (!name[0]) {
-		err_set(err, EINVAL, "'%.*s' has no unit; units of a %s: %s", SHOWN, text, what,
-			list);
-		return NULL;
-	}
-	near = units_suggest(name, names, n);
-	if (near)
-		err_set(err, EINVAL,
-			"'%.*s' has an unknown unit '%.*s'; did you mean '%s'? units of a %s: %s",
-			SHOWN, text, SHOWN, name, near, what, list);
+	if (!name[0])
+		err_set(err, EINVAL, "'%.*s' has no unit; units of a %s: %s", SHOWN, text, what, list);
+	else if (is_blank(name[0]))
+		err_set(err, EINVAL, "'%.*s' has a blank behind the number: write it without, such as %.*s%.*s", SHOWN,
+			text, (int)(name - text), text, SHOWN, name + strspn(name, " \t"));
+	else if (name[0] == ',')
+		err_set(err, EINVAL, "'%.*s' has a comma in the number: write a point, such as 1.5", SHOWN, text);
 	else
-		err_set(err, EINVAL, "'%.*s' has an unknown unit '%.*s'; units of a %s: %s", SHOWN,
-			text, SHOWN, name, what, list);
+		err_set(err, EINVAL, "'%.*s' has an unknown unit '%.*s'%s units of a %s: %s", SHOWN, text, SHOWN,
+			name, hint[0] ? hint : ";", what, list);
+}
+
+/* The unit that @name is; NULL with the sentence. Suggested is only what differs by case: "m" may be
+ * a minute, and a wrong suggestion is worse than the list. */
+static const struct unit *find_unit(const char *text, const char *name, const char *what, const struct unit *units,
+				    const char *list, struct err *err)
+{
+	char hint[64] = "";
+
+	for (const struct unit *u = units; u->name; u++)
+		if (strcmp(name, u->name) == 0)
+			return u;
+	for (const struct unit *u = units; u->name && !hint[0]; u++)
+		if (strcasecmp(name, u->name) == 0)
+			snprintf(hint, sizeof(hint), "; did you mean '%s'?", u->name);
+	refuse_unit(text, name, what, hint, list, err);
 	return NULL;
+}
+
+static char *bandwidth_name(size_t i, char *buf)
+{
+	snprintf(buf, RATE_MAX, "%s%s", prefixes[i / ARRAY_SIZE(rates)].name, rates[i % ARRAY_SIZE(rates)].name);
+	return buf;
+}
+
+static bool is_bit_rate(size_t i)
+{
+	return i % ARRAY_SIZE(rates) < N_BIT_RATES;
+}
+
+/* What @name may have been. Whoever did not heed case may mean bits or bytes, and learns both; another
+ * word has the nearest with as many bits, so that no suggestion is eight times off. */
+static void suggest_bandwidth(const char *name, char *hint, size_t size)
+{
+	char names[N_BANDWIDTHS][RATE_MAX];
+	const char *list[N_BANDWIDTHS], *bits = NULL, *bytes = NULL, *near;
+	bool has_b = strchr(name, 'b'), has_B = strchr(name, 'B');
+	size_t n = 0;
+
+	for (size_t i = 0; i < N_BANDWIDTHS; i++) {
+		bandwidth_name(i, names[i]);
+		if (strcasecmp(name, names[i]) == 0 && is_bit_rate(i))
+			bits = names[i];
+		else if (strcasecmp(name, names[i]) == 0)
+			bytes = names[i];
+		if (has_b != has_B && has_b == is_bit_rate(i))
+			list[n++] = names[i];
+	}
+	near = bits ? bits : bytes ? bytes : units_suggest(name, list, n);
+	if (bits && bytes)
+		snprintf(hint, size, "; did you mean '%s' (bits) or '%s' (bytes)?", bits, bytes);
+	else if (near)
+		snprintf(hint, size, "; did you mean '%s'?", near);
+}
+
+/* *ret: the unit that @name is. Return: 0; -EINVAL with the sentence. */
+static int find_bandwidth(const char *text, const char *name, struct unit *ret, struct err *err)
+{
+	char one[RATE_MAX], hint[96] = "";
+
+	for (size_t i = 0; i < N_BANDWIDTHS; i++) {
+		const struct unit *prefix = &prefixes[i / ARRAY_SIZE(rates)], *rate = &rates[i % ARRAY_SIZE(rates)];
+
+		if (strcmp(name, bandwidth_name(i, one)) != 0)
+			continue;
+		*ret = (struct unit){rate->name, prefix->num, rate->den};
+		while (ret->num % 10 == 0 && ret->den % 10 == 0) { /* so that few digits are lost */
+			ret->num /= 10;
+			ret->den /= 10;
+		}
+		return 0;
+	}
+	suggest_bandwidth(name, hint, sizeof(hint));
+	refuse_unit(text, name, "bandwidth", hint, BANDWIDTH_LIST, err);
+	return -EINVAL;
 }
 
 /* The nearest double: numerator and denominator are exact in a long double's 64
@@ -177,7 +255,7 @@ int units_time(const char *text, double *ret_ns, struct err *err)
 
 	if (!rest)
 		return -EINVAL;
-	unit = find_unit(text, rest, "time", time_units, ARRAY_SIZE(time_units), TIME_LIST, err);
+	unit = find_unit(text, rest, "time", time_units, TIME_LIST, err);
 	if (!unit)
 		return -EINVAL;
 	ns = decimal_value(d, unit->num, unit->den);
@@ -197,7 +275,7 @@ int units_bytes(const char *text, uint64_t *ret_bytes, struct err *err)
 
 	if (!rest)
 		return -EINVAL;
-	unit = find_unit(text, rest, "size", byte_units, ARRAY_SIZE(byte_units), BYTE_LIST, err);
+	unit = find_unit(text, rest, "size", byte_units, BYTE_LIST, err);
 	if (!unit)
 		return -EINVAL;
 	product = (unsigned __int128)d.digits * unit->num;
@@ -213,20 +291,16 @@ int units_bytes(const char *text, uint64_t *ret_bytes, struct err *err)
 
 int units_bandwidth(const char *text, double *ret_bytes_per_ns, struct err *err)
 {
-	const struct unit *unit;
+	struct unit unit;
 	struct decimal d;
 	const char *rest = take_decimal(text, "bandwidth", &d, err);
 
-	if (!rest)
-		return -EINVAL;
-	unit = find_unit(text, rest, "bandwidth", bandwidth_units, ARRAY_SIZE(bandwidth_units),
-			 BANDWIDTH_LIST, err);
-	if (!unit)
+	if (!rest || find_bandwidth(text, rest, &unit, err) < 0)
 		return -EINVAL;
 	if (d.digits == 0)
 		return err_set(err, EINVAL, "'%.*s' is zero; a bandwidth must be more", SHOWN,
 			       text);
-	*ret_bytes_per_ns = decimal_value(d, unit->num, unit->den);
+	*ret_bytes_per_ns = decimal_value(d, unit.num, unit.den);
 	return 0;
 }
 

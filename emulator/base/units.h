@@ -1,10 +1,10 @@
 /* Strict numbers with units: the whole string or an error. A bare number where
  * a unit belongs is an error that lists the units.
  *
- *   time       ns us ms s                      "1.5us"      -> double ns
+ *   time       ns us ms s, and the micro sign  "1.5us"      -> double ns
  *   bytes      B K M G T, KiB .. TiB (binary), KB .. TB (decimal)   "4M"
- *   bandwidth  Kbps .. Tbps (bits, decimal), KB/s .. TB/s (decimal),
- *              KiB/s .. TiB/s                  "400Gbps"    -> double bytes/ns
+ *   bandwidth  bits: bps b/s bit/s, bytes: B/s Bps, behind nothing, K M G T (decimal)
+ *              or Ki Mi Gi Ti (binary)         "400Gbps"    -> double bytes/ns
  *   ratio      a bare number, or "150%"        "1.5"
  *   count      decimal digits only             "1024"
  *   ranks      "0", "0-7", "0,5,9-12"
