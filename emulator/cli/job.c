@@ -205,25 +205,26 @@ static int code_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* nboxd: ended, or stopped by somebody, who is told why the job stands still. */
-static void reap_also(struct job_also *a)
+/* nboxd: ended, or stopped by somebody, who is told why the job stands still. Return: it has just ended. */
+static bool reap_also(struct job_also *a)
 {
 	int status;
 
-	if (a->pid <= 0 || waitpid(a->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != a->pid)
-		return;
+	if (!a || a->pid <= 0 || waitpid(a->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != a->pid)
+		return false;
 	if (WIFSTOPPED(status)) {
 		fprintf(stderr, "nbox: nboxd is stopped (%s): the job stands still until kill -CONT %d\n",
 			strsignal(WSTOPSIG(status)), (int)a->pid);
-		return;
+		return false;
 	}
 	if (WIFCONTINUED(status)) {
 		fprintf(stderr, "nbox: nboxd goes on; ops of the meantime are late\n");
-		return;
+		return false;
 	}
 	a->exit_code = code_of(status);
 	a->pid = 0;
 	a->has_ended = true;
+	return true;
 }
 
 /* Nobody would ever let it go on: its group is no job of the shell's. */
@@ -329,6 +330,18 @@ static void interrupt(struct job *j, int sig, uint64_t *term_at, uint64_t *kill_
 	*kill_at = now + 5 * NS_PER_S;
 }
 
+/* The job has failed, whatever its processes say from now on: they fail because @a has ended. One that failed
+ * before stays the reason. */
+static void give_up(struct job *j, const struct job_also *a, bool is_running)
+{
+	if (a->on_end)
+		a->on_end(a->ctx, a->exit_code, is_running);
+	if (j->exit_code)
+		return;
+	j->exit_code = 1;
+	j->failed_proc = JOB_NO_PROC;
+}
+
 int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct err *err)
 {
 	uint64_t term_at = UINT64_MAX, kill_at = UINT64_MAX;
@@ -336,11 +349,16 @@ int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct
 
 	wanted_signals(&set);
 	for (;;) {
-		if (also)
-			reap_also(also);
-		if (reap(j) == 0)
-			break;
+		bool is_lost = reap_also(also); /* first: who ends because of it ends later */
+		bool is_running = reap(j) != 0;
 		uint64_t now = clock_now_ns();
+
+		if (is_lost) {
+			give_up(j, also, is_running);
+			term_at = now;
+		}
+		if (!is_running)
+			break;
 		struct timespec wait = { .tv_nsec = 100 * 1000 * 1000 };
 		int sig;
 

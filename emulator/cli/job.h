@@ -11,12 +11,13 @@
 #include "base/err.h"
 
 #define JOB_PROCS_MAX 1024
+#define JOB_NO_PROC UINT32_MAX
 
 struct job {
 	pid_t pids[JOB_PROCS_MAX]; /* 0: ended */
 	uint32_t n;
 	int exit_code;             /* of the process that failed first; 128 + signal */
-	uint32_t failed_proc;      /* its number, when exit_code is not 0 */
+	uint32_t failed_proc;      /* its number, when exit_code is not 0; JOB_NO_PROC: nboxd's end was the reason */
 	int is_interrupted;        /* by a signal to nbox */
 	bool is_alone;             /* set before the start: there will be one process; it gets the terminal */
 	bool was_well;             /* at that time nobody of several had failed */
@@ -42,14 +43,17 @@ int job_env_prepend(struct job_env *e, const char *name, const char *value);
 /* Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD for job_wait(); call before start. */
 int job_init(struct job *j, struct err *err);
 int job_start(struct job *j, char *const argv[], const struct job_env *env, struct err *err);
-/* A process (nboxd) that is watched while the job runs: its end ends nothing. */
+/* A process (nboxd) that the job cannot do without: when it ends, the job is ended. */
 struct job_also {
 	pid_t pid;  /* 0: none, or it has ended and was waited for */
 	bool has_ended;
 	int exit_code; /* when it has: 128 + signal, or its code */
+	/* It has just ended. @is_running: some of the job's processes still run, and will be ended. */
+	void (*on_end)(void *ctx, int exit_code, bool is_running);
+	void *ctx;
 };
 /* Until all have ended. @also may be NULL. Bounded after a failure by @grace_ms + 5 s,
- * after a signal to nbox by 5 s, after a second one by nothing. Return: 0 or negative
- * errno. */
+ * after a signal to nbox or the end of @also by 5 s, after a second signal by nothing. Return: 0
+ * or negative errno. */
 int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct err *err);
 void job_kill(struct job *j, int sig); /* also wakes who is stopped */

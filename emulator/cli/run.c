@@ -265,6 +265,27 @@ static void on_end(void *ctx, uint32_t proc, int exit_code)
 	nboxd_tell_ended(t->daemon, t->run->config->real[proc], exit_code);
 }
 
+/* What the user has typed. */
+static const char *name_of(const struct run *r)
+{
+	return r->perf_op ? "perf" : "run";
+}
+
+/* nboxd's end while the job ran, said before anything is done about it. */
+static void on_nboxd_end(void *ctx, int exit_code, bool is_running)
+{
+	const struct told *t = ctx;
+	char how[64];
+
+	if (exit_code > 128)
+		snprintf(how, sizeof(how), "signal %d, %s", exit_code - 128, strsignal(exit_code - 128));
+	else
+		snprintf(how, sizeof(how), "exit code %d", exit_code);
+	fprintf(stderr, "nbox %s: nboxd ended during the run (%s)%s%s\n", name_of(t->run), how,
+		is_running ? ": the job cannot go on without it and is ended" : "",
+		exit_code == 128 + SIGKILL ? "; if nobody here killed it, the kernel may have, for want of memory (see dmesg)" : "");
+}
+
 static int start_ranks(struct run *r, struct job *job, const struct nboxd_proc *daemon,
 		       const char *token, struct err *err)
 {
@@ -321,12 +342,6 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	free(rep);
 	record_deinit(&rec);
 	return code;
-}
-
-/* What the user has typed. */
-static const char *name_of(const struct run *r)
-{
-	return r->perf_op ? "perf" : "run";
 }
 
 static int fail(const char *what, const struct err *err)
@@ -395,7 +410,7 @@ int run_execute(struct run *r)
 		fail(name_of(r), &err);
 		return code == -ENOENT || code == -EACCES ? 2 : 1;
 	}
-	also.pid = daemon.pid;
+	also = (struct job_also){ .pid = daemon.pid, .on_end = on_nboxd_end, .ctx = &told };
 	/* a launcher may start a rank again; a process may play several */
 	if (!r->is_plain && !r->is_launcher && count_procs(r) == r->config->n_real) {
 		job.on_end = on_end;
@@ -408,20 +423,20 @@ int run_execute(struct run *r)
 	if (also.has_ended)
 		nboxd_gone(&daemon);
 	code = also.has_ended ? also.exit_code : nboxd_stop(&daemon);
+	if ((is_leaving || code != 0) && job.exit_code == 0) {
+		job.exit_code = 1;
+		job.failed_proc = JOB_NO_PROC;
+	}
 	if (is_leaving) {
-		fprintf(stderr, "nbox %s: nboxd ended during the run (%s %d)\n", name_of(r),
-			code > 128 ? "signal" : "exit code", code > 128 ? code - 128 : code);
-		if (job.exit_code == 0)
-			job.exit_code = 1;
+		if (!also.has_ended)
+			on_nboxd_end(&told, code, false);
 		code = 0; /* told */
 	}
 	if (res.dir[0])
 		addr_file_remove(res.dir); /* killed, it could not do that itself */
 	if (code != 0)
 		fprintf(stderr, "nbox %s: nboxd ended with exit code %d\n", name_of(r), code);
-	if (code != 0 && job.exit_code == 0)
-		job.exit_code = 1;
-	if (job.exit_code > 0 && job.n > 1 && !job.is_interrupted)
+	if (job.exit_code > 0 && job.n > 1 && !job.is_interrupted && job.failed_proc != JOB_NO_PROC)
 		fprintf(stderr, "nbox %s: process %u of %u (rank %u) failed first (exit code %d)\n", name_of(r),
 			job.failed_proc, job.n, r->is_plain ? job.failed_proc : r->config->real[job.failed_proc],
 			job.exit_code);

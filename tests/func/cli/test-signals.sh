@@ -53,6 +53,33 @@ if ! over_rdma; then
 	is "$(grep -c 'nbox run: nboxd ended during the run' late.log)" 1 "and is told"
 fi
 
+if ! is_sanitized; then
+	# killed under a job that neither heeds SIGTERM nor asks for an op: nothing else would end it. What is killed in the
+	# end prints nothing, so nbox's line is the first one
+	"$NBOX" run --nodes 8 --gpus-per-node 2 --out deaf -- sh -c 'trap "" TERM; : >deaf.$RANK; while :; do sleep 0.1; done' >deaf.log 2>&1 & run=$! logs=(deaf.log)
+	both_wait() { [ -e deaf.0 ] && [ -e deaf.1 ]; }
+	check "a job that waits for nobody is under way" wait_for both_wait
+	pkill -KILL -P $run -x nboxd
+	ended() { ! kill -0 $run; }
+	check "nboxd killed: it is ended" wait_for ended
+	kill -KILL $run 2>/dev/null # where it was not
+	wait $run; is "$?" 1 "with nbox's own exit code"
+	is "$(head -n 1 deaf.log)" "nbox run: nboxd ended during the run (signal 9, Killed): the job cannot go on without it and is ended; \
+if nobody here killed it, the kernel may have, for want of memory (see dmesg)" "and the reason is said first"
+	is "$(grep -c 'failed first' deaf.log)" 0 "no process is named as the reason"
+	# one that has ended well when that is heard of: nbox is stopped meanwhile
+	"$NBOX" run --nodes 8 --gpus-per-node 2 --out well -- sh -c ': >well.$RANK; until [ -e well.go ]; do sleep 0.1; done' >well.log 2>&1 & run=$! logs=(well.log)
+	well_wait() { [ -e well.0 ] && [ -e well.1 ]; }
+	all_dead() { local p; for p in $(pgrep -P $run); do case $(ps -o stat= -p "$p") in Z*) ;; *) return 1 ;; esac; done; }
+	check "another job is under way" wait_for well_wait
+	kill -STOP $run
+	touch well.go; pkill -KILL -P $run -x nboxd
+	check "it and nboxd end" wait_for all_dead
+	kill -CONT $run
+	wait $run; is "$?" 1 "a job that ends well while nboxd is killed: its results are not whole, so the run fails"
+	is "$(grep -c 'nboxd ended during the run (signal 9, Killed); if' well.log)" 1 "nobody is said to be ended"
+fi
+
 # both at once: nobody is there to clean up
 start both
 check "the run is under way" wait_for test -s both/record.nbox
