@@ -46,7 +46,7 @@ struct nbox_op {
 				  * real rank's sent and received bytes */
 	uint64_t number;         /* of the op in the run: stream number for chance */
 	const struct nbox_net *net;
-	/* Whether a world rank takes part: for what-ifs that name one. */
+	/* Whether a world rank takes part: for what-ifs that name some. */
 	int (*has_rank)(const struct nbox_op *op, uint32_t world_rank);
 	const void *host;        /* private to the host */
 };
@@ -66,6 +66,31 @@ struct nbox_message {
  * that; the next one on the link starts when the occupancy is over. */
 struct nbox_delay {
 	double latency_ns, occupancy_ns;
+};
+
+/* World ranks, sorted, each once. */
+struct nbox_ranks {
+	const uint32_t *ranks; /* the host's, for the life of the model, which asks once */
+	size_t n;
+};
+
+static inline int nbox_ranks_have(const struct nbox_ranks *r, uint32_t world_rank)
+{
+	size_t low = 0, high = r->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (r->ranks[mid] < world_rank)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < r->n && r->ranks[low] == world_rank;
+}
+
+struct nbox_kv {
+	const char *key, *value;
 };
 
 /* Lent by the host for the life of the model. */
@@ -92,6 +117,11 @@ struct nbox_host {
 	int (*parse_choice)(const struct nbox_host *h, const char *key, const char *v,
 			    const char *choices, uint32_t *ret);
 	void *ctx;
+	/* The ranks of the keys rank ("17", "16-23", "1+5") and node (all ranks of those nodes), which
+	 * the model lists among its parameters with the units "ranks" and "nodes". Ranks outside the
+	 * world and both keys at once are refused. ret->n is 0 where the user gave neither. */
+	int (*parse_ranks)(const struct nbox_host *h, const struct nbox_kv *kv, size_t n_kv,
+			   struct nbox_ranks *ret);
 };
 
 /* For parse_choice(): in the order of enum nbox_op_kind. */
@@ -105,10 +135,6 @@ struct nbox_next {
 	int (*message)(const struct nbox_next *next, const struct nbox_op *op,
 		       const struct nbox_message *msg, struct nbox_delay *ret);
 	void *ctx;
-};
-
-struct nbox_kv {
-	const char *key, *value;
 };
 
 /* The value of @key, or NULL when the user did not give it. */
@@ -130,8 +156,7 @@ static inline const char *nbox_value(const struct nbox_kv *kv, size_t n_kv, cons
 struct nbox_param {
 	const char *name;
 	const char *unit;          /* "time", "bandwidth", "bytes", "ratio", "count", "choice",
-				    * "rank" (a count that the host checks to be in the world),
-				    * "text" */
+				    * "ranks", "nodes" (parse_ranks()), "text" */
 	const char *default_text;  /* for people; NULL: must be given */
 	const char *help;
 };

@@ -1,12 +1,15 @@
-/* slow: one virtual rank computes more slowly, or its links are slower.
+/* slow: some virtual ranks compute more slowly, or their links are slower.
  *
  *   slow:rank=17,compute=1.5    rank 17 needs half as long again between two ops:
  *                               it arrives (1.5 - 1) x the template's time late
  *                               (not at a communicator's first op of a kind: what is
  *                               before it is set-up, and comes with 0)
- *   slow:rank=17,link=2         its messages occupy their links twice as long
+ *   slow:rank=17,link=2         its messages occupy their links twice as long; a
+ *                               message between two slow ranks is slow once
+ *   slow:rank=16-23+40,link=2   the same for several ranks
+ *   slow:node=2,link=2          the same for all ranks of a node
  *
- * Ops that the rank takes no part in are not touched. Where the model answers whole
+ * Ops that none of the ranks takes part in are not touched. Where the model answers whole
  * ops only, a slow link makes the whole op longer by the factor, latency and all:
  * the other ranks of a collective wait for the slowest. */
 #include <stdlib.h>
@@ -15,21 +18,19 @@
 
 struct slow {
 	const struct nbox_next *next;
-	uint32_t rank;
+	struct nbox_ranks who;
 	double compute, link; /* >= 1 */
 };
 
 static int parse(struct slow *s, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
 {
-	uint64_t rank = 0;
-
 	s->compute = s->link = 1;
-	if (h->parse_count(h, "rank", nbox_value(kv, n, "rank"), &rank) < 0 ||
+	if (h->parse_ranks(h, kv, n, &s->who) < 0 ||
 	    h->parse_ratio(h, "compute", nbox_value(kv, n, "compute"), &s->compute) < 0 ||
 	    h->parse_ratio(h, "link", nbox_value(kv, n, "link"), &s->link) < 0)
 		return -1;
-	if (rank > UINT32_MAX) {
-		h->error(h, "rank: %llu is no rank", (unsigned long long)rank);
+	if (s->who.n == 0) {
+		h->error(h, "give rank= or node=: who is slow, such as rank=17, rank=16-23 or node=2");
 		return -1;
 	}
 	if (s->compute < 1 || s->link < 1) {
@@ -38,10 +39,9 @@ static int parse(struct slow *s, const struct nbox_host *h, const struct nbox_kv
 		return -1;
 	}
 	if (!nbox_value(kv, n, "compute") && !nbox_value(kv, n, "link")) {
-		h->error(h, "give compute=, link= or both: by which factor the rank is slower");
+		h->error(h, "give compute=, link= or both: by which factor they are slower");
 		return -1;
 	}
-	s->rank = (uint32_t)rank;
 	return 0;
 }
 
@@ -65,7 +65,12 @@ static int slow_create(const struct nbox_host *host, const struct nbox_next *nex
 
 static int takes_part(const struct slow *s, const struct nbox_op *op)
 {
-	return op->has_rank && op->has_rank(op, s->rank);
+	size_t i;
+
+	for (i = 0; op->has_rank && i < s->who.n; i++)
+		if (op->has_rank(op, s->who.ranks[i]))
+			return 1;
+	return 0;
 }
 
 static int slow_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
@@ -74,7 +79,7 @@ static int slow_message(void *model, const struct nbox_op *op, const struct nbox
 	const struct slow *s = model;
 	int r = s->next->message(s->next, op, msg, ret);
 
-	if (r == 0 && msg->hop != NBOX_SELF && (msg->src == s->rank || msg->dst == s->rank))
+	if (r == 0 && msg->hop != NBOX_SELF && (nbox_ranks_have(&s->who, msg->src) || nbox_ranks_have(&s->who, msg->dst)))
 		ret->occupancy_ns *= s->link;
 	return r;
 }
@@ -111,16 +116,17 @@ static uint32_t slow_traits(void *model)
 }
 
 static const struct nbox_param params[] = {
-	{"rank", "rank", NULL, "world rank of the slow one"},
-	{"compute", "ratio", "1", "its computation takes this many times as long"},
-	{"link", "ratio", "1", "its messages occupy their links this many times as long"},
+	{"rank", "ranks", "none", "world ranks of the slow ones, such as 17, 16-23 or 1+5; or node must be given"},
+	{"node", "nodes", "none", "all ranks of these nodes, such as 2 or 2-3"},
+	{"compute", "ratio", "1", "their computation takes this many times as long"},
+	{"link", "ratio", "1", "their messages occupy their links this many times as long"},
 	{0},
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	NBOX_DELAYMODEL_HEAD,
 	.name = "slow",
-	.summary = "one rank computes more slowly, or its links are slower",
+	.summary = "some ranks compute more slowly, or their links are slower",
 	.flags = NBOX_DECORATOR | NBOX_STEADY,
 	.params = params,
 	.create = slow_create,

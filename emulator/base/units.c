@@ -339,6 +339,8 @@ int units_count(const char *text, uint64_t *ret, struct err *err)
 	return 0;
 }
 
+#define LIST_FORM "0, 0-7 or 0,5,9-12 (in a what-if 0+5+9-12)"
+
 /* Takes one rank off the front. Return: the rest, or NULL. */
 static const char *take_rank(const char *p, uint64_t *ret)
 {
@@ -354,8 +356,8 @@ static const char *take_rank(const char *p, uint64_t *ret)
 
 /* Marks the ranks of "first[-last]"; Return: the rest, or NULL with the sentence
  * and *ret_code. */
-static const char *take_range(const char *text, const char *p, uint32_t world, struct bitmap *set,
-			      int *ret_code, struct err *err)
+static const char *take_range(const char *text, const char *p, const char *what, uint32_t world,
+			      struct bitmap *set, int *ret_code, struct err *err)
 {
 	uint64_t first, last, twice;
 
@@ -365,8 +367,7 @@ static const char *take_range(const char *text, const char *p, uint32_t world, s
 		p = take_rank(p + 1, &last);
 	if (!p) {
 		*ret_code = err_set(err, EINVAL,
-				    "'%.*s' is no list of ranks: write 0, 0-7 or 0,5,9-12", SHOWN,
-				    text);
+				    "'%.*s' is no list of %ss: write " LIST_FORM, SHOWN, text, what);
 		return NULL;
 	}
 	if (last < first) {
@@ -375,13 +376,13 @@ static const char *take_range(const char *text, const char *p, uint32_t world, s
 		return NULL;
 	}
 	if (last >= world) {
-		*ret_code = err_set(err, ERANGE, "'%.*s' names a rank beyond the last one, %lld",
-				    SHOWN, text, (long long)world - 1);
+		*ret_code = err_set(err, ERANGE, "'%.*s' names a %s beyond the last one, %lld",
+				    SHOWN, text, what, (long long)world - 1);
 		return NULL;
 	}
 	twice = bitmap_next_set(set, first);
 	if (twice <= last) {
-		*ret_code = err_set(err, EINVAL, "'%.*s' names rank %llu twice", SHOWN, text,
+		*ret_code = err_set(err, EINVAL, "'%.*s' names %s %llu twice", SHOWN, text, what,
 				    (unsigned long long)twice);
 		return NULL;
 	}
@@ -389,8 +390,8 @@ static const char *take_range(const char *text, const char *p, uint32_t world, s
 	return p;
 }
 
-int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *ret_n,
-		struct err *err)
+static int take_list(const char *text, const char *what, uint32_t world, uint32_t **ret_ranks, size_t *ret_n,
+		     struct err *err)
 {
 	CLEANUP(bitmap_deinit) struct bitmap set = {0};
 	uint32_t *ranks;
@@ -401,24 +402,34 @@ int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *
 
 	r = bitmap_init(&set, world);
 	if (r < 0)
-		return err_set(err, ENOMEM, "out of memory for a list of ranks");
+		return err_set(err, ENOMEM, "out of memory for a list of %ss", what);
 	for (;;) {
-		p = take_range(text, p, world, &set, &r, err);
+		p = take_range(text, p, what, world, &set, &r, err);
 		if (!p)
 			return r;
 		if (*p == '\0')
 			break;
-		if (*p++ != ',')
-			return err_set(err, EINVAL,
-				       "'%.*s' is no list of ranks: write 0, 0-7 or 0,5,9-12",
-				       SHOWN, text);
+		if (*p != ',' && *p != '+')
+			return err_set(err, EINVAL, "'%.*s' is no list of %ss: write " LIST_FORM, SHOWN, text,
+				       what);
+		p++;
 	}
 	ranks = calloc((size_t)bitmap_count(&set), sizeof(*ranks));
 	if (!ranks)
-		return err_set(err, ENOMEM, "out of memory for a list of ranks");
+		return err_set(err, ENOMEM, "out of memory for a list of %ss", what);
 	for (bit = bitmap_next_set(&set, 0); bit != BITMAP_NONE; bit = bitmap_next_set(&set, bit + 1))
 		ranks[n++] = (uint32_t)bit;
 	*ret_ranks = ranks;
 	*ret_n = n;
 	return 0;
+}
+
+int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *ret_n, struct err *err)
+{
+	return take_list(text, "rank", world, ret_ranks, ret_n, err);
+}
+
+int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n, struct err *err)
+{
+	return take_list(text, "node", n_nodes, ret_nodes, ret_n, err);
 }

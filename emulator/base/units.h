@@ -7,7 +7,7 @@
  *              or Ki Mi Gi Ti (binary)         "400Gbps"    -> double bytes/ns
  *   ratio      a bare number, or "150%"        "1.5"
  *   count      decimal digits only             "1024"
- *   ranks      "0", "0-7", "0,5,9-12"
+ *   ranks      "0", "0-7", "0,5,9-12", "0+5+9-12" (what-ifs, where a comma ends the value)
  */
 #pragma once
 
@@ -26,6 +26,8 @@ int units_count(const char *text, uint64_t *ret, struct err *err);
  * rank is not below @world. */
 int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks,
 		size_t *ret_n, struct err *err);
+/* The same for nodes. */
+int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n, struct err *err);
 
 /* "1.50 ms", "4 MiB", "50.0 GB/s": for people. Return: @buf. */
 char *units_print_time(double ns, char *buf, size_t size);

@@ -122,11 +122,9 @@ static int check_model(struct run *r, struct err *err)
 	};
 	const char *dirs[] = { r->paths.models, NULL };
 	struct delay_chain *chain = NULL;
-	int code = delay_open(r->config->model, r->config->what_ifs, r->config->n_what_ifs, dirs,
-			      r->config->seed, &chain, err);
+	int code = delay_open(r->config->model, r->config->what_ifs, r->config->n_what_ifs,
+			      &r->config->topology, dirs, r->config->seed, &chain, err);
 
-	if (code == 0)
-		code = delay_check_world(chain, r->config->world, err);
 	if (code == 0 && strcmp(r->config->model, "none") != 0)
 		delay_network(chain, &cluster, r->network, sizeof(r->network));
 	delay_free(chain);

@@ -257,7 +257,7 @@ static int check_model(struct config *c, struct err *err)
 	if (!c->model[0])
 		return value_refuse(c, CONFIG_MODEL, 0, err, "no model is named; `nbox models` lists them");
 	free(c->what_ifs);
-	free(c->failures);
+	failures_free(c->failures, c->n_failures);
 	c->n_what_ifs = c->n_failures = 0;
 	c->what_ifs = calloc(v->n_items + 1, sizeof(*c->what_ifs));
 	c->failures = calloc(v->n_items + 1, sizeof(*c->failures));
@@ -271,7 +271,7 @@ static int check_model(struct config *c, struct err *err)
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "an empty what-if");
 		if (!failure_is_one(text))
 			c->what_ifs[c->n_what_ifs++] = text;
-		else if (failure_parse(text, c->world, &c->failures[c->n_failures], &why))
+		else if (failure_parse(text, &c->topology, &c->failures[c->n_failures], &why))
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
 		else
 			c->n_failures++;

@@ -38,7 +38,7 @@ struct config *config_free(struct config *c)
 	free(c->file);
 	free(c->real);
 	free(c->what_ifs);
-	free(c->failures);
+	failures_free(c->failures, c->n_failures);
 	free(c->addrs);
 	free(c->default_addr);
 	free(c->data_for);

@@ -1,18 +1,22 @@
 /* See failure.h. */
 #include "config/failure.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "config/value.h"
 #include "schedule/coll.h"
+#include "topology/named-ranks.h"
 
 const char failure_help[] =
-	"  fail       a rank is gone, or an op fails: its communicators are aborted\n"
-	"      rank=<rank>            world rank that is gone (default none: only the op's communicator)\n"
+	"  fail       ranks are gone, or an op fails: their communicators are aborted\n"
+	"      rank=<ranks>           world rank that is gone, or several: 17, 16-23, 1+5 (default none: only the op's communicator)\n"
+	"      node=<nodes>           all ranks of these nodes instead\n"
 	"      time=<time>            when, after the first op of the run\n"
 	"      after=<count>          or: at the op after so many\n"
 	"      op=<kind>              which ops count (default all)\n";
@@ -39,19 +43,23 @@ static int parse_kind(const char *value, uint32_t *ret, struct err *err)
 		       near[0] ? near : "; there are allreduce, allgather, ...");
 }
 
-static int parse_key(struct failure *f, uint32_t world, const char *key, const char *value,
-		     bool *has_after, struct err *err)
+/* What is looked at when all keys are known. */
+struct given {
+	const char *rank, *node;
+	bool has_after;
+};
+
+static int parse_key(struct failure *f, const char *key, const char *value, struct given *given, struct err *err)
 {
-	static const char *const keys[] = {"rank", "time", "after", "op"};
+	static const char *const keys[] = {"rank", "node", "time", "after", "op"};
 	char near[96];
-	uint64_t rank;
 	double ns;
 	int rc;
 
 	if (!strcmp(key, "op"))
 		return parse_kind(value, &f->kind, err);
 	if (!strcmp(key, "after")) {
-		*has_after = true;
+		given->has_after = true;
 		return units_count(value, &f->after, err);
 	}
 	if (!strcmp(key, "time")) {
@@ -64,25 +72,37 @@ static int parse_key(struct failure *f, uint32_t world, const char *key, const c
 		f->is_timed = true;
 		return 0;
 	}
-	if (!strcmp(key, "rank")) {
-		rc = units_count(value, &rank, err);
-		if (!rc && rank >= world)
-			rc = err_set(err, EINVAL, "rank=%.64s: the world has %u ranks", value,
-				     world);
-		if (!rc)
-			f->rank = (uint32_t)rank;
-		return rc;
+	if (!strcmp(key, "rank") || !strcmp(key, "node")) {
+		*(key[0] == 'r' ? &given->rank : &given->node) = value;
+		return 0;
 	}
 	value_suggestion(key, keys, ARRAY_SIZE(keys), near, sizeof(near));
 	return err_set(err, EINVAL, "unknown key '%.64s'%s", key,
-		       near[0] ? near : "; there are rank, time, after, op");
+		       near[0] ? near : "; there are rank, node, time, after, op");
 }
 
-int failure_parse(const char *text, uint32_t world, struct failure *ret, struct err *err)
+static int check_when(const struct failure *f, bool has_after, struct err *err)
 {
-	struct failure f = {.text = text, .kind = COLL_KINDS, .rank = FAILURE_NO_RANK};
+	if (f->is_timed == has_after)
+		return err_set(err, EINVAL,
+			       "'%.200s': say when: either time=TIME or after=OPS, such as "
+			       "fail:rank=17,time=30s",
+			       f->text);
+	if (f->is_timed && f->n_ranks == 0)
+		return err_set(err, EINVAL, "'%.200s': time=TIME needs the rank=RANK or node=NODE that is gone",
+			       f->text);
+	if (f->is_timed && f->kind != COLL_KINDS)
+		return err_set(err, EINVAL, "'%.200s': op=KIND goes with after=OPS", f->text);
+	return 0;
+}
+
+int failure_parse(const char *text, const struct topology *world, struct failure *ret, struct err *err)
+{
+	struct failure f = {.text = text, .kind = COLL_KINDS};
 	char copy[256], *pair, *next, *equals;
-	bool has_after = false;
+	const char *keys[5];
+	struct given given = {0};
+	size_t n_keys = 0;
 	int rc = 0;
 
 	if (strlen(text) >= sizeof(copy))
@@ -94,22 +114,32 @@ int failure_parse(const char *text, uint32_t world, struct failure *ret, struct 
 			*next++ = '\0';
 		equals = strchr(pair, '=');
 		if (!equals || equals == pair || !equals[1])
-			return err_set(err, EINVAL, "'%.200s': '%.64s' is no key=value", text, pair);
+			return err_set(err, EINVAL, "'%.200s': '%.64s' is no key=value%s", text, pair,
+				       isdigit((unsigned char)pair[0]) ?
+				       "; several ranks are written with +, such as rank=1+5" : "");
 		*equals = '\0';
-		rc = parse_key(&f, world, pair, equals + 1, &has_after, err);
+		rc = parse_key(&f, pair, equals + 1, &given, err);
+		for (size_t i = 0; !rc && i < n_keys; i++)
+			if (!strcmp(keys[i], pair))
+				rc = err_set(err, EINVAL, "'%s' is given twice", pair);
+		if (!rc)
+			keys[n_keys++] = pair;
 	}
+	rc = rc ? rc : named_ranks(world, given.rank, given.node, &f.ranks, &f.n_ranks, err);
 	if (rc)
 		return err_prefix(err, rc, "what-if '%.200s'", text);
-	if (f.is_timed == has_after)
-		return err_set(err, EINVAL,
-			       "'%.200s': say when: either time=TIME or after=OPS, such as "
-			       "fail:rank=17,time=30s",
-			       text);
-	if (f.is_timed && f.rank == FAILURE_NO_RANK)
-		return err_set(err, EINVAL, "'%.200s': time=TIME needs the rank=RANK that is gone",
-			       text);
-	if (f.is_timed && f.kind != COLL_KINDS)
-		return err_set(err, EINVAL, "'%.200s': op=KIND goes with after=OPS", text);
+	rc = check_when(&f, given.has_after, err);
+	if (rc) {
+		free(f.ranks);
+		return rc;
+	}
 	*ret = f;
 	return 0;
+}
+
+void failures_free(struct failure *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(list[i].ranks);
+	free(list);
 }

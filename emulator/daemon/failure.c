@@ -31,21 +31,31 @@ void failures_deinit(struct server *s)
 	free(s->failures.list);
 }
 
-static bool concerns(const struct failure *f, const struct comm *c)
+/* The first of its ranks that is in @c; NULL: none. */
+static const uint32_t *first_in(const struct failure *f, const struct comm *c)
 {
-	return f->rank == FAILURE_NO_RANK || membership_rank(&c->members.map, f->rank) >= 0;
+	for (size_t i = 0; i < f->n_ranks; i++)
+		if (membership_rank(&c->members.map, f->ranks[i]) >= 0)
+			return &f->ranks[i];
+	return NULL;
 }
 
+static bool concerns(const struct failure *f, const struct comm *c)
+{
+	return f->n_ranks == 0 || first_in(f, c);
+}
+
+/* One that concerns @c. */
 static void strike(const struct failure *f, struct comm *c)
 {
-	if (f->rank == FAILURE_NO_RANK)
+	if (f->n_ranks == 0)
 		comm_abort(c, NULL, ECONNRESET, "what-if %s: the op failed", f->text);
 	else
 		comm_abort(c, NULL, ECONNRESET, "what-if %s: world rank %u is gone", f->text,
-			   f->rank);
+			   *first_in(f, c));
 }
 
-/* All communicators that the rank is in. */
+/* All communicators that one of the ranks is in. */
 static void strike_all(const struct failure *f, struct server *s)
 {
 	for (struct comm *c = s->comms, *next; c; c = next) {
@@ -71,7 +81,7 @@ bool failures_on_op(struct comm *c, uint32_t kind)
 		if (!concerns(f, c))
 			continue;
 		if (state->has_struck) {
-			if (f->rank != FAILURE_NO_RANK)
+			if (f->n_ranks)
 				strike(f, c);
 			continue;
 		}
@@ -80,7 +90,7 @@ bool failures_on_op(struct comm *c, uint32_t kind)
 			continue;
 		state->has_struck = true;
 		strike(f, c);
-		if (f->rank != FAILURE_NO_RANK)
+		if (f->n_ranks)
 			strike_all(f, s);
 	}
 	return c->is_dead;

@@ -259,12 +259,11 @@ static int open_engine(struct server *s, struct err *err)
 	const struct config *c = s->config;
 	char dir[PATH_MAX + 64];
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
-	int r = delay_open(c->model, c->what_ifs, c->n_what_ifs, dirs, c->seed, &s->delay, err);
+	int r = delay_open(c->model, c->what_ifs, c->n_what_ifs, &c->topology, dirs, c->seed, &s->delay, err);
 
-	if (r == 0)
-		r = delay_check_world(s->delay, c->world, err);
 	if (r < 0)
 		return err_prefix(err, r, "model");
+	s->cluster.ranks_matter = delay_names_ranks(s->delay);
 	if (solver_new(&c->topology, s->delay, &s->solver) < 0 ||
 	    engine_new(&op_sink, s, &s->engine) < 0)
 		return err_set(err, ENOMEM, "out of memory");
@@ -299,9 +298,6 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	s->cluster = (struct cluster){.topology = &c->topology, .real = c->real,
 				      .n_real = c->n_real, .layouts = c->layouts,
 				      .n_layouts = c->n_layouts};
-	for (size_t i = 0; i < c->n_what_ifs; i++)
-		if (strstr(c->what_ifs[i], "rank="))
-			s->cluster.ranks_matter = true;
 	places_raise_limit();
 	s->start_ns = clock_now_ns();
 	s->next_due_ns = UINT64_MAX;

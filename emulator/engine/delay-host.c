@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "engine/delay-private.h"
+#include "topology/named-ranks.h"
 
 static struct delay_instance *instance_of(const struct nbox_host *host)
 {
@@ -78,6 +80,23 @@ static int host_parse_count(const struct nbox_host *host, const char *key, const
 	return !v ? 0 : parsed(host, key, units_count(v, ret, &instance_of(host)->chain->err));
 }
 
+static int host_parse_ranks(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
+			    struct nbox_ranks *ret)
+{
+	struct delay_instance *in = instance_of(host);
+	uint32_t *ranks;
+	size_t n;
+
+	if (named_ranks(&in->chain->world, nbox_value(kv, n_kv, "rank"), nbox_value(kv, n_kv, "node"), &ranks, &n,
+			&in->chain->err) < 0)
+		return -1;
+	free(in->ranks);
+	in->ranks = ranks;
+	in->n_ranks = n;
+	*ret = (struct nbox_ranks){.ranks = ranks, .n = n};
+	return 0;
+}
+
 #define MAX_CHOICES 32
 
 /* Equal but for case, '-' and '_'. */
@@ -135,6 +154,7 @@ void delay_host_init(struct delay_instance *in)
 		.parse_ratio = host_parse_ratio,
 		.parse_count = host_parse_count,
 		.parse_choice = host_parse_choice,
+		.parse_ranks = host_parse_ranks,
 		.ctx = in,
 	};
 }
@@ -157,7 +177,9 @@ static int parse_pair(struct delay_instance *in, char *pair, const char *spec, s
 	size_t i;
 
 	if (!equals || equals == pair || !equals[1])
-		return err_set(err, EINVAL, "'%.200s': '%.64s' is no key=value", spec, pair);
+		return err_set(err, EINVAL, "'%.200s': '%.64s' is no key=value%s", spec, pair,
+			       isdigit((unsigned char)pair[0]) ? "; several ranks are written with +, such as rank=1+5"
+							       : "");
 	*equals = '\0';
 	for (i = 0; i < in->n_kv; i++)
 		if (strcmp(in->kv[i].key, pair) == 0)

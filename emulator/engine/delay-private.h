@@ -26,10 +26,13 @@ struct delay_instance {
 	char *text;                    /* owned; keys and values point into it */
 	struct nbox_kv kv[DELAY_MAX_PARAMS];
 	size_t n_kv;
+	uint32_t *ranks;               /* owned; that rank= and node= name */
+	size_t n_ranks;
 };
 
 struct delay_chain {
 	uint64_t seed;
+	struct topology world;
 	struct delay_instance *items;  /* owned; [0] the base model, then decorators */
 	size_t n;
 	bool on_messages;              /* a decorator works on messages */

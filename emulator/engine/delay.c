@@ -167,7 +167,8 @@ static void chain_freep(struct delay_chain **d)
 }
 
 int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs,
-	       const char *const *dirs, uint64_t seed, struct delay_chain **ret, struct err *err)
+	       const struct topology *world, const char *const *dirs, uint64_t seed,
+	       struct delay_chain **ret, struct err *err)
 {
 	CLEANUP(chain_freep) struct delay_chain *d = calloc(1, sizeof(*d));
 	size_t i;
@@ -175,6 +176,7 @@ int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs
 	if (!d)
 		return err_set(err, ENOMEM, "out of memory for the delay models");
 	d->seed = seed;
+	d->world = *world;
 	d->description = describe(model, what_ifs, n_what_ifs);
 	d->items = calloc(n_what_ifs + 1, sizeof(d->items[0]));
 	if (!d->description || !d->items)
@@ -193,25 +195,6 @@ int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs
 	return 0;
 }
 
-int delay_check_world(const struct delay_chain *d, uint32_t world, struct err *err)
-{
-	for (size_t i = 0; i < d->n; i++) {
-		const struct delay_instance *in = &d->items[i];
-
-		for (const struct nbox_param *p = in->plugin.table.params; p && p->name; p++) {
-			const char *text = nbox_value(in->kv, in->n_kv, p->name);
-			uint64_t rank;
-
-			if (!text || !p->unit || strcmp(p->unit, "rank") != 0 ||
-			    units_count(text, &rank, NULL) < 0 || rank < world)
-				continue;
-			return err_set(err, EINVAL, "delay model %s: %s=%s is outside the world of %u ranks "
-				       "(0 to %u)", name_of(in), p->name, text, world, world - 1);
-		}
-	}
-	return 0;
-}
-
 struct delay_chain *delay_free(struct delay_chain *d)
 {
 	size_t i;
@@ -225,6 +208,7 @@ struct delay_chain *delay_free(struct delay_chain *d)
 			in->plugin.table.destroy(in->model);
 		delay_plugin_close(&in->plugin);
 		free(in->text);
+		free(in->ranks);
 	}
 	free(d->items);
 	free(d->description);
@@ -262,6 +246,14 @@ bool delay_base_is_uniform(const struct delay_chain *d)
 bool delay_works_on_messages(const struct delay_chain *d)
 {
 	return d->on_messages;
+}
+
+bool delay_names_ranks(const struct delay_chain *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		if (d->items[i].n_ranks)
+			return true;
+	return false;
 }
 
 bool delay_is_steady(const struct delay_chain *d)

@@ -17,6 +17,7 @@ struct delay_chain;
  * @model: "name" or "name:key=value,key=value", or a path ending in .so before
  *         the colon
  * @what_ifs: the same for decorators, innermost first
+ * @world: the virtual cluster, whose ranks and nodes what-ifs may name
  * @dirs: NULL-terminated list of folders with plug-ins; NBOX_MODEL_PATH (colon
  *        separated) is searched first
  *
@@ -24,16 +25,14 @@ struct delay_chain;
  * -ENOEXEC other ABI, with the sentence.
  */
 int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs,
-	       const char *const *dirs, uint64_t seed, struct delay_chain **ret,
-	       struct err *err);
-/* Every parameter that names a world rank (unit "rank") names one of @world. Return: 0;
- * -EINVAL with the sentence. */
-int delay_check_world(const struct delay_chain *d, uint32_t world, struct err *err);
+	       const struct topology *world, const char *const *dirs, uint64_t seed,
+	       struct delay_chain **ret, struct err *err);
 struct delay_chain *delay_free(struct delay_chain *d);
 
 bool delay_is_uniform(const struct delay_chain *d);
 bool delay_base_is_uniform(const struct delay_chain *d); /* the model, without its what-ifs */
 bool delay_works_on_messages(const struct delay_chain *d);  /* a what-if does */
+bool delay_names_ranks(const struct delay_chain *d);        /* a what-if is about some only */
 /* Base model and every decorator are NBOX_STEADY or uniform: message times may be
  * kept for the next equal op. */
 bool delay_is_steady(const struct delay_chain *d);

@@ -91,7 +91,7 @@ static struct delay_chain *open_alphabeta(void)
 	for (int i = 0; i < 3 && strrchr(exe, '/'); i++)
 		*strrchr(exe, '/') = '\0';
 	snprintf(dir, sizeof(dir), "%s/delaymodels", exe);
-	if (delay_open("alphabeta", NULL, 0, dirs, 0, &d, &err)) {
+	if (delay_open("alphabeta", NULL, 0, &(struct topology){.n_nodes = 1, .gpus_per_node = 8}, dirs, 0, &d, &err)) {
 		fprintf(stderr, "bench-scale: %s\n", err.text);
 		return NULL;
 	}

@@ -463,11 +463,37 @@ static void test_slow(void **state)
 		f[i].compute_ns = 0;
 }
 
+/* Several slow ranks: an op waits for the slowest, whose template computed longest; for rank 4, which is not named, it
+ * does not wait. */
+static void test_slow_several(void **state)
+{
+	static const char *const what_ifs[] = {"slow:rank=5-6,compute=2", "slow:rank=6+5,compute=2"};
+	static const uint32_t compute_ms[] = {30000, 400, 800, 30000};
+	struct daemon d;
+	uint64_t last;
+
+	(void)state;
+	for (size_t w = 0; w < sizeof(what_ifs) / sizeof(what_ifs[0]); w++) {
+		start_with(&d, "none", "60s", what_ifs[w]);
+		for (uint32_t i = 0; i < N; i++)
+			f[i].compute_ns = compute_ms[i] * NS_PER_MS;
+		all_reduce_all();
+		last = all_reduce_all();
+		assert_int_equal(f[0].release.start_ns,
+				 later(last, later(f[1].arrive.arrive_ns + f[1].compute_ns,
+						   f[2].arrive.arrive_ns + f[2].compute_ns)));
+		stop(&d);
+		for (uint32_t i = 0; i < N; i++)
+			f[i].compute_ns = 0;
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_subsets),
 		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_slow_several),
 		cmocka_unit_test(test_group_meets_singles),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_sizes),

@@ -325,6 +325,11 @@ static void test_ranks_errors(void **state)
 	assert_int_equal(units_ranks("0-7", 8, &ranks, &n, &err), 0);
 	assert_int_equal(n, 8);
 	free(ranks);
+	assert_int_equal(units_ranks("5-6+1", 8, &ranks, &n, &err), 0); /* as what-ifs write it */
+	assert_true(n == 3 && ranks[0] == 1 && ranks[1] == 5 && ranks[2] == 6);
+	free(ranks);
+	assert_int_equal(units_nodes("1,1", 8, &ranks, &n, &err), -EINVAL);
+	assert_string_equal(err.text, "'1,1' names node 1 twice");
 }
 
 static void test_print(void **state)

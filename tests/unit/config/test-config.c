@@ -77,9 +77,19 @@ static const struct bad bad_files[] = {
 	{"what_if: [fail]\n", "f:1:11: 'fail': say when: either time=TIME or after=OPS, such as "
 			      "fail:rank=17,time=30s"},
 	{"what_if: ['fail:time=3s']\n", "f:1:11: 'fail:time=3s': time=TIME needs the rank=RANK "
-					"that is gone"},
-	{"what_if: ['fail:rank=99,time=3s']\n", "f:1:11: what-if 'fail:rank=99,time=3s': "
-						"rank=99: the world has 16 ranks"},
+					"or node=NODE that is gone"},
+	{"what_if: ['fail:rank=99,time=3s']\n", "f:1:11: what-if 'fail:rank=99,time=3s': rank=99 is "
+						"outside the world of 16 ranks (0 to 15)"},
+	{"what_if: ['fail:node=2,time=3s']\n", "f:1:11: what-if 'fail:node=2,time=3s': node=2 is "
+					       "outside the cluster of 2 nodes (0 to 1)"},
+	{"what_if: ['fail:node=1,rank=1,time=3s']\n", "f:1:11: what-if 'fail:node=1,rank=1,time=3s': "
+						      "rank=1 and node=1 exclude each other: use two what-ifs"},
+	{"what_if: ['fail:rank=1,5,time=3s']\n", "f:1:11: 'fail:rank=1,5,time=3s': '5' is no key=value; "
+						 "several ranks are written with +, such as rank=1+5"},
+	{"what_if: ['fail:rank=1,rank=2,time=3s']\n", "f:1:11: what-if 'fail:rank=1,rank=2,time=3s': "
+						      "'rank' is given twice"},
+	{"what_if: ['fail:rank=3-1,time=3s']\n", "f:1:11: what-if 'fail:rank=3-1,time=3s': rank: '3-1' has "
+						 "a range that runs backwards"},
 	{"what_if: ['fail:op=allredcue,after=3']\n", "f:1:11: what-if 'fail:op=allredcue,after=3': "
 						     "unknown collective 'allredcue'; did you "
 						     "mean 'allreduce'?"},
@@ -171,6 +181,7 @@ static const char full[] =
 	"model: ring:bw=50GB/s\n"
 	"what_if:\n  - add:delay=5ms,on=allreduce\n  - \"slow:rank=3\"\n"
 	"  - fail:rank=1,time=1.5s\n  - fail:op=alltoall,after=7\n"
+	"  - fail:rank=500-511+2,after=1\n  - fail:node=63,after=1\n"
 	"exchange: payload\ndata: fill\nsplit: node\n"
 	"schedule:\n  algo: {allreduce: tree, Broadcast: chain}\n  channels: 2\n  chunk: 512KiB\n"
 	"link: {kind: tcp, addr: \"tcp:0.0.0.0:7000\", token: secret}\n"
@@ -179,7 +190,7 @@ static const char full[] =
 
 static void check_full(const struct config *c)
 {
-	char text[128], cut[16];
+	char text[256], cut[16];
 
 	assert_int_equal(c->world, 512);
 	assert_int_equal(c->n_real, 8);
@@ -190,16 +201,22 @@ static void check_full(const struct config *c)
 	assert_int_equal(c->n_what_ifs, 2);
 	assert_string_equal(c->what_ifs[0], "add:delay=5ms,on=allreduce");
 	assert_string_equal(c->what_ifs[1], "slow:rank=3");
-	assert_int_equal(c->n_failures, 2);
-	assert_int_equal(c->failures[0].rank, 1);
+	assert_int_equal(c->n_failures, 4);
+	assert_int_equal(c->failures[0].n_ranks, 1);
+	assert_int_equal(c->failures[0].ranks[0], 1);
 	assert_int_equal(c->failures[0].time_ns, 1500000000);
 	assert_true(c->failures[0].is_timed);
 	assert_int_equal(c->failures[1].kind, COLL_ALLTOALL);
 	assert_int_equal(c->failures[1].after, 7);
-	assert_int_equal(c->failures[1].rank, FAILURE_NO_RANK);
+	assert_int_equal(c->failures[1].n_ranks, 0);
+	assert_int_equal(c->failures[2].n_ranks, 13);
+	assert_int_equal(c->failures[2].ranks[0], 2);
+	assert_int_equal(c->failures[2].ranks[12], 511);
+	assert_int_equal(c->failures[3].n_ranks, 8);
+	assert_int_equal(c->failures[3].ranks[0], 504);
 	assert_string_equal(config_model(c, text, sizeof(text)),
 			    "ring:bw=50GB/s + add:delay=5ms,on=allreduce + slow:rank=3 + fail:rank=1,time=1.5s"
-			    " + fail:op=alltoall,after=7");
+			    " + fail:op=alltoall,after=7 + fail:rank=500-511+2,after=1 + fail:node=63,after=1");
 	assert_string_equal(config_model(c, cut, sizeof(cut)), "ring:bw=50GB/s ");
 	assert_int_equal(c->exchange, EXCHANGE_PAYLOAD);
 	assert_int_equal(c->data, DATA_FILL);

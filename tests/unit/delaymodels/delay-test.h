@@ -24,6 +24,8 @@ static const struct nbox_net test_net = {
 	.inter_latency_ns = 5000, .inter_bytes_per_ns = 50,
 };
 
+static const struct topology test_world = {.n_nodes = 64, .gpus_per_node = 8};
+
 /* Ranks 0..n_ranks-1 of the world. */
 static inline int test_has_rank(const struct nbox_op *op, uint32_t world_rank)
 {
@@ -50,7 +52,7 @@ static inline int test_open(const char *model, const char *const *what_ifs, uint
 	while (what_ifs && what_ifs[n])
 		n++;
 	err->text[0] = '\0';
-	return delay_open(model, what_ifs, n, dirs, seed, ret, err);
+	return delay_open(model, what_ifs, n, &test_world, dirs, seed, ret, err);
 }
 
 static inline struct delay_chain *test_must_open(const char *model, const char *what_if,

@@ -13,7 +13,7 @@ static int open_bad(const char *name, struct delay_chain **ret, struct err *err)
 
 	*ret = NULL;
 	err->text[0] = '\0';
-	return delay_open(name, NULL, 0, dirs, 0, ret, err);
+	return delay_open(name, NULL, 0, &test_world, dirs, 0, ret, err);
 }
 
 static void assert_sentence(const char *name, const struct err *err, const char *expect)
@@ -159,21 +159,21 @@ static void test_decorators_are_checked(void **state)
 	double ns = -3;
 
 	(void)state;
-	assert_int_equal(delay_open("none", extra, 1, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_open("none", extra, 1, &test_world, dirs, 0, &d, &err), 0);
 	assert_int_equal(delay_extra(d, &op, 5, false, &ns, &err), -EINVAL);
 	assert_sentence("extra", &err, "delay model nan_extra: extra() answered not a number");
 	delay_free(d);
-	assert_int_equal(delay_open("none", arrival, 1, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_open("none", arrival, 1, &test_world, dirs, 0, &d, &err), 0);
 	assert_int_equal(delay_arrival(d, &op, 5, &ns, &err), -EINVAL);
 	assert_sentence("arrival", &err, "arrival() answered a negative time");
 	delay_free(d);
 	assert_true(ns == -3);
-	assert_int_equal(delay_open("none", eats, 2, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_open("none", eats, 2, &test_world, dirs, 0, &d, &err), 0);
 	assert_true(test_message_ns(d, &op, &msg).latency_ns == 1001);
 	assert_false(delay_is_uniform(d));
 	delay_free(d);
 	/* an error under a decorator names the model that made it */
-	assert_int_equal(delay_open("nan_latency", eats + 1, 1, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_open("nan_latency", eats + 1, 1, &test_world, dirs, 0, &d, &err), 0);
 	struct nbox_delay delay;
 
 	assert_int_equal(delay_message(d, &op, &msg, false, &delay, &err), -EINVAL);
@@ -244,7 +244,7 @@ static void test_search_path(void **state)
 	rmdir(dir);
 	static const char *const none[] = {"/nonexistent", NULL};
 
-	assert_int_equal(delay_open("ring", NULL, 0, none, 0, &d, &err), -ENOENT);
+	assert_int_equal(delay_open("ring", NULL, 0, &test_world, none, 0, &d, &err), -ENOENT);
 	assert_sentence("none", &err, "NBOX_MODEL_PATH");
 	assert_null(delay_free(NULL));
 }

@@ -125,6 +125,51 @@ static void test_slow(void **state)
 	assert_true(test_late_ns(lazy, &with, 8e6) == 4e6);
 }
 
+static struct nbox_message hop_of(uint32_t src, uint32_t dst)
+{
+	return test_message(src, dst, NBOX_INTER, 1, 5000);
+}
+
+/* rank= of several, and node=, touch whom they name, in any order that they are written in, and nobody else. */
+static void test_slow_several(void **state)
+{
+	static const struct {
+		const char *what_if;
+		uint32_t first, last, other; /* slow; other: one more */
+	} cases[] = {
+		{"slow:rank=16-23,link=2,compute=3", 16, 23, 16},
+		{"slow:node=2,link=2,compute=3", 16, 23, 16},
+		{"slow:rank=40+16-23,link=2,compute=3", 16, 23, 40},
+		{"slow:node=2-3,link=2,compute=3", 16, 31, 16},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CHAIN d = test_must_open("alphabeta", cases[i].what_if, 0);
+		struct nbox_op op = test_op(NBOX_ALLREDUCE, 64, 8, 4096);
+
+		for (uint32_t rank = 0; rank < 64; rank++) {
+			uint32_t quiet = rank == 63 ? 62 : 63;
+			int slow = (rank >= cases[i].first && rank <= cases[i].last) || rank == cases[i].other;
+			struct nbox_message from = hop_of(rank, quiet), to = hop_of(quiet, rank);
+
+			assert_true(test_message_ns(d, &op, &from).occupancy_ns == (slow ? 200 : 100));
+			assert_true(test_message_ns(d, &op, &to).occupancy_ns == (slow ? 200 : 100));
+			/* of the op's ranks 0 to rank: the first slow one makes it late */
+			op.n_ranks = rank + 1;
+			assert_true(test_late_ns(d, &op, 1e6) == (rank >= cases[i].first ? 2e6 : 0));
+			op.n_ranks = 64;
+		}
+		struct nbox_message between = hop_of(16, 17);
+
+		assert_true(test_message_ns(d, &op, &between).occupancy_ns == 200); /* once */
+		assert_true(delay_names_ranks(d));
+	}
+	CHAIN none = test_must_open("alphabeta", "add:delay=1ms", 0);
+
+	assert_true(!delay_names_ranks(none));
+}
+
 static void test_slow_link_on_whole_ops(void **state)
 {
 	CHAIN d = test_must_open("const:time=1ms", "slow:rank=9,link=2.5", 0);
@@ -359,11 +404,17 @@ static void test_bad_parameters(void **state)
 		{"add:delay=5ms,hop=inter,op=reduce", "exclude each other"},
 		{"add:delay=5ms,delay=6ms", "given twice"},
 		{"slow:rank=1", "give compute=, link= or both"},
-		{"slow:compute=2", "'rank' must be given"},
+		{"slow:compute=2", "give rank= or node="},
 		{"slow:rank=1,compute=0.5", "below 1"},
 		{"slow:rank=1,link=50%", "below 1"},
-		{"slow:rank=4294967296,link=2", "no rank"},
-		{"slow:rank=1.5,link=2", "no count"},
+		{"slow:rank=4294967296,link=2", "rank=4294967296 is outside the world of 512 ranks (0 to 511)"},
+		{"slow:rank=500-512,link=2", "rank=500-512 is outside the world"},
+		{"slow:node=64,link=2", "node=64 is outside the cluster of 64 nodes (0 to 63)"},
+		{"slow:rank=1,node=2,link=2", "exclude each other"},
+		{"slow:rank=1.5,link=2", "no list of ranks: write 0, 0-7 or 0,5,9-12 (in a what-if 0+5+9-12)"},
+		{"slow:node=x,link=2", "no list of nodes"},
+		{"slow:rank=1,5,link=2", "'5' is no key=value; several ranks are written with +, such as rank=1+5"},
+		{"slow:rank=1+1,link=2", "names rank 1 twice"},
 		{"slow:rank=1,link=2x", "no ratio"},
 		{"jitter", "'dist' must be given"},
 		{"jitter:dist=gauss", "one of: uniform normal lognormal pareto"},
@@ -398,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_add_to_messages),
 		cmocka_unit_test(test_messages_need_messages),
 		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_slow_several),
 		cmocka_unit_test(test_slow),
 		cmocka_unit_test(test_slow_link_on_whole_ops),
 		cmocka_unit_test(test_jitter_moments),

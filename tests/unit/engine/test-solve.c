@@ -24,12 +24,14 @@ static uint32_t below(struct rng *r, uint32_t n)
 	return (uint32_t)(rng_u64(r) % n);
 }
 
+static const struct topology world = {.n_nodes = 64, .gpus_per_node = 8};
+
 static struct delay_chain *open_chain(const char *model, const char *what_if)
 {
 	struct delay_chain *d;
 	struct err err = {""};
 
-	if (delay_open(model, &what_if, what_if ? 1 : 0, dirs, 42, &d, &err))
+	if (delay_open(model, &what_if, what_if ? 1 : 0, &world, dirs, 42, &d, &err))
 		fail_msg("%s", err.text);
 	return d;
 }
