@@ -210,10 +210,12 @@ static void suggest_bandwidth(const char *name, char *hint, size_t size)
 			list[n++] = names[i];
 	}
 	near = bits ? bits : bytes ? bytes : units_suggest(name, list, n);
+	/* The widths are for gcc, which on aarch64 takes a name to be as long as all of them. */
 	if (bits && bytes)
-		snprintf(hint, size, "; did you mean '%s' (bits) or '%s' (bytes)?", bits, bytes);
+		snprintf(hint, size, "; did you mean '%.*s' (bits) or '%.*s' (bytes)?", RATE_MAX, bits,
+			 RATE_MAX, bytes);
 	else if (near)
-		snprintf(hint, size, "; did you mean '%s'?", near);
+		snprintf(hint, size, "; did you mean '%.*s'?", RATE_MAX, near);
 }
 
 /* *ret: the unit that @name is. Return: 0; -EINVAL with the sentence. */

@@ -1,5 +1,5 @@
 /* The first code block of delaymodels/README.md, taken as it stands: compiled by
- * plain cc with nothing but the header, loaded and asked. */
+ * the build's compiler with nothing but the header, loaded and asked. */
 #include "delay-test.h"
 
 #include <stdlib.h>
@@ -37,7 +37,6 @@ static void test_block(void **state)
 	char source[64], object[64], command[1024];
 	struct nbox_op op = test_op(NBOX_ALLREDUCE, 12, 3, 8);
 	struct delay_chain *opened = NULL;
-	const char *cc = getenv("CC");
 	struct err err;
 
 	(void)state;
@@ -47,7 +46,7 @@ static void test_block(void **state)
 	assert_int_equal(copy_block(source), 20);
 	snprintf(command, sizeof(command),
 		 "%s -shared -fPIC -Wall -Wextra -Werror -fvisibility=hidden -I '%s' -o '%s' '%s'",
-		 cc && *cc ? cc : "cc", HEADER_DIR, object, source);
+		 COMPILER, HEADER_DIR, object, source);
 	assert_int_equal(system(command), 0);
 	setenv("NBOX_MODEL_PATH", dir, 1);
 	if (test_open("linear:per_rank=2us", NULL, 0, &opened, &err) < 0)
