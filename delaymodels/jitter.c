@@ -10,6 +10,10 @@
  *   dist=lognormal   median, sigma: exp() of a normal with mean ln median, stddev sigma
  *   dist=pareto      scale, shape: P(X > x) = (scale / x)^shape for x >= scale
  *
+ * min, max, mean, stddev, median and scale are times ("50us"), or shares ("5%") of
+ * what is jittered: of the op's time (by the model and the what-ifs before), of the
+ * message's latency and occupancy, or of the computation before the op.
+ *
  * A draw is the inverse of the distribution function at a uniform number that is a
  * function of the seed, the number of the op and the message; nothing depends on
  * the order in which the host asks. The largest of n draws needs one: its uniform
@@ -24,11 +28,16 @@
 enum { ON_OP, ON_MESSAGE, ON_COMPUTE };
 enum { UNIFORM, NORMAL, LOGNORMAL, PARETO };
 
+struct amount {
+	double value; /* ns; a share; or a number that has no unit (sigma, shape) */
+	int is_share;
+};
+
 struct jitter {
 	const struct nbox_host *host;
 	const struct nbox_next *next;
 	uint32_t on, dist;
-	double first, second; /* the distribution's two parameters, in this order */
+	struct amount first, second; /* the distribution's two parameters, in this order */
 };
 
 /* --- parameters ------------------------------------------------------------ */
@@ -70,27 +79,42 @@ static int check_keys(const struct jitter *j, const struct nbox_host *h, const s
 	return 0;
 }
 
+/* A time, or a share of what is jittered. */
+static int parse_amount(const struct nbox_host *h, const char *key, const char *text, struct amount *ret)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	if (len == 0 || text[len - 1] != '%')
+		return h->parse_time(h, key, text, &ret->value);
+	ret->is_share = 1;
+	return h->parse_ratio(h, key, text, &ret->value);
+}
+
 static int parse_values(struct jitter *j, const struct nbox_host *h, const struct nbox_kv *kv,
 			size_t n)
 {
 	const char *first = dists[j->dist].first, *second = dists[j->dist].second;
 	int is_ratio = j->dist == LOGNORMAL || j->dist == PARETO;
 
-	if (h->parse_time(h, first, nbox_value(kv, n, first), &j->first) < 0)
+	if (parse_amount(h, first, nbox_value(kv, n, first), &j->first) < 0)
 		return -1;
-	if (is_ratio ? h->parse_ratio(h, second, nbox_value(kv, n, second), &j->second) < 0
-		     : h->parse_time(h, second, nbox_value(kv, n, second), &j->second) < 0)
+	if (is_ratio ? h->parse_ratio(h, second, nbox_value(kv, n, second), &j->second.value) < 0
+		     : parse_amount(h, second, nbox_value(kv, n, second), &j->second) < 0)
 		return -1;
-	if (j->dist == UNIFORM && j->second < j->first) {
+	if (j->dist == UNIFORM && j->first.value > 0 && j->first.is_share != j->second.is_share) {
+		h->error(h, "min and max: make both times or both percentages");
+		return -1;
+	}
+	if (j->dist == UNIFORM && j->second.value < j->first.value) {
 		h->error(h, "max: it is below min");
 		return -1;
 	}
-	if (j->dist == LOGNORMAL && j->second > 10) {
-		h->error(h, "sigma: %g is above 10, a factor of a million and more", j->second);
+	if (j->dist == LOGNORMAL && j->second.value > 10) {
+		h->error(h, "sigma: %g is above 10, a factor of a million and more", j->second.value);
 		return -1;
 	}
-	if (j->dist == PARETO && !(j->second > 1)) {
-		h->error(h, "shape: %g is not above 1: such a distribution has no mean", j->second);
+	if (j->dist == PARETO && !(j->second.value > 1)) {
+		h->error(h, "shape: %g is not above 1: such a distribution has no mean", j->second.value);
 		return -1;
 	}
 	return 0;
@@ -149,18 +173,21 @@ static double normal_tail_inverse(double q)
 	return q < 0.5 ? x : -x;
 }
 
-/* The value that is exceeded with probability q, q in (0, 1]. */
-static double tail_inverse(const struct jitter *j, double q)
+/* The value that is exceeded with probability q, q in (0, 1]. @base_ns: what is jittered. */
+static double tail_inverse(const struct jitter *j, double base_ns, double q)
 {
+	double first = j->first.value * (j->first.is_share ? base_ns : 1);
+	double second = j->second.value * (j->second.is_share ? base_ns : 1);
+
 	switch (j->dist) {
 	case UNIFORM:
-		return j->first + (1 - q) * (j->second - j->first);
+		return first + (1 - q) * (second - first);
 	case NORMAL:
-		return j->first + j->second * normal_tail_inverse(q);
+		return first + second * normal_tail_inverse(q);
 	case LOGNORMAL:
-		return j->first * exp(j->second * normal_tail_inverse(q));
+		return first * exp(second * normal_tail_inverse(q));
 	default:
-		return j->first * pow(q, -1 / j->second);
+		return first * pow(q, -1 / second);
 	}
 }
 
@@ -180,7 +207,7 @@ static int jitter_message(void *model, const struct nbox_op *op, const struct nb
 		return r;
 	u = j->host->chance(j->host, op->number, (uint64_t)msg->src << 32 | msg->dst,
 			    STREAM(ON_MESSAGE) | (uint64_t)msg->lane << 44 | msg->index);
-	ret->latency_ns += tail_inverse(j, 1 - u);
+	ret->latency_ns += tail_inverse(j, ret->latency_ns + ret->occupancy_ns, 1 - u);
 	if (ret->latency_ns < 0)
 		ret->latency_ns = 0;
 	return 0;
@@ -191,11 +218,11 @@ static int jitter_extra(void *model, const struct nbox_op *op, double so_far_ns,
 {
 	const struct jitter *j = model;
 
-	(void)so_far_ns, (void)from_messages;
+	(void)from_messages;
 	if (j->on != ON_OP)
 		return 1;
 	*ret_extra_ns =
-		tail_inverse(j, 1 - j->host->chance(j->host, op->number, 0, STREAM(ON_OP)));
+		tail_inverse(j, so_far_ns, 1 - j->host->chance(j->host, op->number, 0, STREAM(ON_OP)));
 	return 0;
 }
 
@@ -205,12 +232,11 @@ static int jitter_arrival(void *model, const struct nbox_op *op, double compute_
 	const struct jitter *j = model;
 	double u, late;
 
-	(void)compute_ns;
 	if (j->on != ON_COMPUTE || op->n_ranks == 0)
 		return 1;
 	u = j->host->chance(j->host, op->number, 0, STREAM(ON_COMPUTE));
 	/* 1 - u^(1/n) without losing its digits; u = 0 gives 1 */
-	late = tail_inverse(j, u > 0 ? -expm1(log(u) / op->n_ranks) : 1);
+	late = tail_inverse(j, compute_ns, u > 0 ? -expm1(log(u) / op->n_ranks) : 1);
 	*ret_late_ns = late > 0 ? late : 0;
 	return 0;
 }
@@ -225,13 +251,13 @@ static uint32_t jitter_traits(void *model)
 static const struct nbox_param params[] = {
 	{"dist", "choice", NULL, DISTS},
 	{"on", "choice", "op", "what it acts on: op|message|compute"},
-	{"min", "time", "0ns", "uniform: the least"},
-	{"max", "time", "none", "uniform: the most; must be given"},
-	{"mean", "time", "0ns", "normal: the mean"},
-	{"stddev", "time", "none", "normal: the standard deviation; must be given"},
-	{"median", "time", "none", "lognormal: the median; must be given"},
+	{"min", "time or %", "0ns", "uniform: the least; a percentage is of what is jittered, here and below"},
+	{"max", "time or %", "none", "uniform: the most; must be given"},
+	{"mean", "time or %", "0ns", "normal: the mean"},
+	{"stddev", "time or %", "none", "normal: the standard deviation; must be given"},
+	{"median", "time or %", "none", "lognormal: the median; must be given"},
 	{"sigma", "ratio", "none", "lognormal: deviation of the logarithm; must be given"},
-	{"scale", "time", "none", "pareto: the least; must be given"},
+	{"scale", "time or %", "none", "pareto: the least; must be given"},
 	{"shape", "ratio", "none", "pareto: the exponent, above 1; must be given"},
 	{0},
 };

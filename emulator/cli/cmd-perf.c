@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/perf-options.h"
 #include "cli/run.h"
+#include "schedule/coll.h"
 
 /* Perf's own defaults, below file and variables' rank: only where nothing was set. */
 static int perf_defaults(struct config *c)
@@ -103,13 +104,20 @@ static int take_words(struct run *r, char **command, int *n, struct err *err)
 	return code;
 }
 
-static int take_collective(const char *word, struct err *err)
+/* In PyTorch's spelling, too: all_reduce. */
+static int take_collective(const char *word, const char **ret_name, struct err *err)
 {
+	int kind = coll_kind_parse(word);
 	const char *near;
 
-	for (size_t i = 0; i < PERF_OPS; i++)
-		if (strcmp(word, perf_op_names[i]) == 0)
-			return 0;
+	for (size_t i = 0; kind >= 0 && i < PERF_OPS; i++) {
+		if (coll_kind_parse(perf_op_names[i]) != kind)
+			continue;
+		*ret_name = perf_op_names[i];
+		return 0;
+	}
+	if (kind >= 0)
+		return err_set(err, EINVAL, "there is no benchmark of '%s'; nbox perf --help lists those that there are", word);
 	near = units_suggest(word, perf_op_names, PERF_OPS);
 	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s; nbox perf --help lists them", word,
 		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -120,6 +128,7 @@ int cmd_perf(int argc, char **argv)
 	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
 	struct run r = { .argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF };
 	struct err err = { "" };
+	const char *op = argv[1];
 	char printer[16];
 	int n = 0, code;
 
@@ -133,15 +142,15 @@ int cmd_perf(int argc, char **argv)
 		return 1;
 	command[n++] = (char *)"nbox-perf"; /* until the parts are found */
 	command[n++] = (char *)"--op";
-	command[n++] = argv[1];
-	code = take_collective(argv[1], &err);
+	code = take_collective(argv[1], &op, &err);
+	command[n++] = (char *)(uintptr_t)op;
 	if (code == 0)
 		code = take_words(&r, command, &n, &err);
 	if (code == 0)
 		code = perf_defaults(r.config);
 	command[n++] = (char *)"--no-check"; /* what virtual ranks send is a policy */
 	r.command = command;
-	r.perf_op = argv[1];
+	r.perf_op = op;
 	r.n_command = n;
 	if (code == 0)
 		code = run_prepare(&r, &err);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
 #include "base/cleanup.h"
@@ -116,11 +117,32 @@ static int check_addrs(struct config *c, int link, struct err *err)
 	return 0;
 }
 
+/* What networks are called, by those who take this link for the virtual cluster's. */
+static int check_network_name(const struct config *c, struct err *err)
+{
+	static const struct { const char *name, *link; } names[] = {
+		{"roce", "rdma"}, {"ib", "rdma"}, {"infiniband", "rdma"}, {"verbs", "rdma"},
+		{"ethernet", "tcp"}, {"eth", "tcp"}, {"socket", "tcp"}, {"sockets", "tcp"},
+		{"nvlink", "shm"}, {"pcie", "shm"},
+	};
+	const char *text = config_text(c, CONFIG_LINK);
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcasecmp(text, names[i].name) == 0)
+			return value_refuse(c, CONFIG_LINK, 0, err,
+					    "unknown link '%.64s'; did you mean '%s'? It is between workers and nboxd: "
+					    "of the virtual cluster's network intra-bandwidth, inter-bandwidth and the "
+					    "latencies are given", text, names[i].link);
+	return 0;
+}
+
 static int check_link(struct config *c, struct err *err)
 {
 	const char *token = config_text(c, CONFIG_TOKEN);
-	int link = 0, r = value_choice(c, CONFIG_LINK, &link, err);
+	int link = 0, r = check_network_name(c, err);
 
+	if (r == 0)
+		r = value_choice(c, CONFIG_LINK, &link, err);
 	if (r < 0)
 		return r;
 	free(c->addrs);

@@ -18,6 +18,8 @@
 struct reader {
 	struct config *c;
 	const char *name; /* of the file */
+	const char *text; /* borrowed, @n bytes */
+	size_t n;
 	yaml_parser_t parser;
 	yaml_event_t event; /* the current one; empty when type is YAML_NO_EVENT */
 	struct err *err;
@@ -37,6 +39,20 @@ static int refuse_at(struct reader *r, yaml_mark_t mark, const char *fmt, ...)
 		       sentence);
 }
 
+/* Is the line, counted from 0, indented with a tab? libyaml says of one only that it cannot start a token. */
+static bool has_tab(const struct reader *r, size_t line)
+{
+	const char *p = r->text, *end = r->text + r->n;
+
+	for (; p && line > 0; line--) {
+		p = memchr(p, '\n', (size_t)(end - p));
+		p = p ? p + 1 : NULL;
+	}
+	while (p && p < end && *p == ' ')
+		p++;
+	return p && p < end && *p == '\t';
+}
+
 static int next(struct reader *r)
 {
 	yaml_event_delete(&r->event);
@@ -50,6 +66,9 @@ static int next(struct reader *r)
 			return err_set(r->err, EINVAL, "%s: byte %zu: %s", r->name,
 				       r->parser.problem_offset,
 				       r->parser.problem ? r->parser.problem : "not UTF-8");
+		if (has_tab(r, mark.line))
+			return refuse_at(r, mark, "line %zu is indented with a tab; YAML wants spaces",
+					 mark.line + 1);
 		return refuse_at(r, mark, "no YAML: %s%s%s",
 				 r->parser.context ? r->parser.context : "",
 				 r->parser.context ? ", " : "",
@@ -329,7 +348,7 @@ static int read_document(struct reader *r)
 int config_parse(struct config *c, const char *name, const char *text, size_t n,
 		 struct err *err)
 {
-	struct reader r = {.c = c, .name = name, .err = err};
+	struct reader r = {.c = c, .name = name, .text = text, .n = n, .err = err};
 	int e;
 
 	if (c->file)

@@ -79,6 +79,12 @@ is "$(grep -E '^ +[0-9]+ +[0-9]+ ' <<<"$out" | awk '{ print $1, $2, $3 }' | tr '
 exits 2 "perf of what?" "$NBOX" perf
 exits 2 "perf of an option" "$NBOX" perf --nodes 4
 says "which collective? One of allreduce, allgather," "asks"
+for word in all_reduce All-Gather reduce_scatter all_to_all send_recv; do
+	exits 0 "perf $word" "$NBOX" perf $word --dry-run --nodes 2 --gpus-per-node 1
+	says "nbox-perf --op $(tr -d _- <<<"${word,,}") " "is the collective of that name"
+done
+exits 2 "perf of a collective that it does not have" "$NBOX" perf gather --nodes 2
+says "there is no benchmark of 'gather'" "says so, and not that it is unknown"
 exits 2 "perf of an unknown collective" "$NBOX" perf allreduc --nodes 2
 says "allreduce" "suggests allreduce"
 nothing_left

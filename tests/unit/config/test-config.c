@@ -58,6 +58,12 @@ static const struct bad bad_files[] = {
 	{"exchange: Messages\n", "f:1:11: unknown exchange 'Messages'; did you mean 'messages'?"},
 	{"exchange: [none]\n", "f:1:11: exchange: one value is expected here"},
 	{"exchange:\n", "f:1:10: exchange: no value"},
+	{"cluster:\n\tnodes: 4\n", "f:2:1: line 2 is indented with a tab; YAML wants spaces"},
+	{"cluster:\n  nodes: 4\n\tgpus_per_node: 2\n", "f:3:1: line 3 is indented with a tab; YAML wants spaces"},
+	{"cluster:\n  nodes: 4\n  \tgpus_per_node: 2\n", "f:3:3: line 3 is indented with a tab; YAML wants spaces"},
+	{"what_if:\n\t- add:delay=1ms\n", "f:2:1: line 2 is indented with a tab; YAML wants spaces"},
+	{"link: {kind: roce}\n", "f:1:14: unknown link 'roce'; did you mean 'rdma'? "},
+	{"link: {kind: Ethernet}\n", "f:1:14: unknown link 'Ethernet'; did you mean 'tcp'? "},
 	{"exchange: ~\n", "f:1:11: exchange: no value"},
 	{"exchange: !!str none\n", "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
 	{"exchange: &a none\ndata: *a\n", "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
@@ -147,7 +153,7 @@ static const struct bad bad_files[] = {
 	{"model: ring\n---\nmodel: tree\n", "f:2:1: a second document; one file, one cluster"},
 	{"[a]: 3\n", "f:1:1: a key is expected here"},
 	{"model: [\n", "f:"},
-	{"\tmodel: ring\n", "f:1:1: no YAML: "},
+	{"\tmodel: ring\n", "f:1:1: line 1 is indented with a tab; YAML wants spaces"},
 	{"model: \xff\n", "f: byte 7: "},
 };
 

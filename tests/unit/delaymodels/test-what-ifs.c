@@ -308,6 +308,45 @@ static void test_jitter_on_compute(void **state)
 	test_near(sum_tail, 4.2911e6, 0.005); /* mean of the largest of 65536 */
 }
 
+/* A share of what is jittered draws what the time draws that it comes to. */
+static void test_jitter_shares(void **state)
+{
+	static const struct {
+		const char *share, *time; /* of an op of 1 ms, a message of 5 us and 100 ns, 5 ms of computation */
+	} cases[] = {
+		{"on=op,dist=normal,mean=10%,stddev=5%", "on=op,dist=normal,mean=100us,stddev=50us"},
+		{"on=op,dist=normal,mean=0us,stddev=5%", "on=op,dist=normal,stddev=50us"},
+		{"on=op,dist=uniform,max=150%", "on=op,dist=uniform,max=1.5ms"},
+		{"on=message,dist=uniform,min=10%,max=20%", "on=message,dist=uniform,min=510ns,max=1020ns"},
+		{"on=compute,dist=lognormal,median=2%,sigma=0.5", "on=compute,dist=lognormal,median=100us,sigma=0.5"},
+		{"on=compute,dist=pareto,scale=1%,shape=3", "on=compute,dist=pareto,scale=50us,shape=3"},
+	};
+
+	(void)state;
+	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+		char a[96], b[96];
+
+		snprintf(a, sizeof(a), "jitter:%s", cases[c].share);
+		snprintf(b, sizeof(b), "jitter:%s", cases[c].time);
+		CHAIN share = test_must_open("alphabeta", a, 6);
+		CHAIN time = test_must_open("alphabeta", b, 6);
+
+		for (uint64_t i = 0; i < 200; i++) {
+			struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
+			struct nbox_message msg = test_message(1, 9, NBOX_INTER, 1, 5000);
+			struct nbox_delay x, y;
+
+			op.number = i;
+			x = test_message_ns(share, &op, &msg);
+			y = test_message_ns(time, &op, &msg);
+			test_near(x.latency_ns, y.latency_ns, 1e-9);
+			assert_true(x.occupancy_ns == 100);
+			assert_true(fabs(test_extra_ns(share, &op, 1e6) - test_extra_ns(time, &op, 1e6)) < 1e-6);
+			assert_true(fabs(test_late_ns(share, &op, 5e6) - test_late_ns(time, &op, 5e6)) < 1e-4);
+		}
+	}
+}
+
 static void test_jitter_on_messages(void **state)
 {
 	CHAIN d = test_must_open("alphabeta", "jitter:on=message,dist=normal,stddev=20us", 7);
@@ -420,6 +459,9 @@ static void test_bad_parameters(void **state)
 		{"jitter:dist=gauss", "one of: uniform normal lognormal pareto"},
 		{"jitter:dist=uniform", "max must be given"},
 		{"jitter:dist=uniform,min=2us,max=1us", "below min"},
+		{"jitter:dist=uniform,min=2us,max=1%", "make both times or both percentages"},
+		{"jitter:dist=normal,stddev=5 %", "is no ratio"},
+		{"jitter:dist=normal,stddev=5", "has no unit; units of a time: ns us ms s"},
 		{"jitter:dist=normal,max=1us", "dist=normal has mean and stddev"},
 		{"jitter:dist=normal,mean=1us", "stddev must be given"},
 		{"jitter:dist=lognormal,sigma=1", "median must be given"},
@@ -456,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_jitter_normal_is_exact),
 		cmocka_unit_test(test_jitter_on_compute),
 		cmocka_unit_test(test_jitter_on_messages),
+		cmocka_unit_test(test_jitter_shares),
 		cmocka_unit_test(test_jitter_is_a_function),
 		cmocka_unit_test(test_never_below_zero),
 		cmocka_unit_test(test_bad_parameters),
