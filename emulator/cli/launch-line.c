@@ -188,6 +188,7 @@ int launch_line_read(char *const *command, const char *(*get)(const char *name),
 		r = read_value(&l, option, &f, err);
 		at += f.n_words;
 	}
+	l.script_at = at;
 	if (r < 0) {
 		launch_line_deinit(&l);
 		return r;

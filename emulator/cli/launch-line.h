@@ -33,6 +33,7 @@ struct launch_line {
 	char **words;         /* the command; NULL-terminated array, owned; words borrowed */
 	uint8_t *class_of;    /* of each word, owned */
 	size_t n_words, options_at; /* where new options may be put */
+	size_t script_at;     /* the first word that is no option of the launcher */
 };
 
 /* @get: variables that launchers read their defaults from (as getenv()); never NULL.

@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/driver.h"
 #include "cli/job.h"
+#include "cli/program.h"
 #include "cli/results.h"
 #include "cli/run-launch.h"
 #include "cli/run.h"
@@ -158,6 +159,8 @@ int run_prepare(struct run *r, struct err *err)
 		code = config_finish(c, err);
 	if (code == 0)
 		code = run_launch_finish(r, err);
+	if (code == 0 && !r->perf_op)
+		code = program_check(r->local_command ? r->local_command : r->command, &r->line, err);
 	if (code == 0)
 		code = paths_find(&r->paths, r->needs | (r->device == RUN_DEVICE_HOST ? PATHS_HOST : 0), err);
 	if (code == 0 && !r->is_plain)

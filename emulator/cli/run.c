@@ -7,7 +7,6 @@
 #include <string.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,40 +134,6 @@ static uint32_t count_procs(const struct run *r)
 	if (r->n_procs)
 		return (uint32_t)r->n_procs;
 	return r->is_launcher ? 1 : (uint32_t)r->config->n_real;
-}
-
-static bool is_program(const char *path)
-{
-	struct stat st;
-
-	return access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-/* A file that lacks the permission: mostly a script whose interpreter was forgotten. */
-static bool is_script(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) != 0;
-}
-
-/* Would execvp() find @name? */
-static bool is_found(const char *name)
-{
-	const char *dir = getenv("PATH");
-	char path[PATH_MAX];
-
-	if (strchr(name, '/'))
-		return is_program(name);
-	if (!dir)
-		dir = "/bin:/usr/bin"; /* as glibc has it */
-	for (size_t len; dir && *dir; dir += len + (dir[len] == ':')) {
-		len = strcspn(dir, ":");
-		if (snprintf(path, sizeof(path), "%.*s/%s", (int)len, len ? dir : ".", name) < (int)sizeof(path) &&
-		    is_program(path))
-			return true;
-	}
-	return false;
 }
 
 /* Nobody said how large the cluster is. */
@@ -359,24 +324,13 @@ int run_execute(struct run *r)
 	char token[WIRE_TOKEN_BYTES + 1] = "";
 	struct job_also also = { 0 };
 	struct told told = { r, &daemon };
-	const char *program = (r->local_command ? r->local_command : r->command)[0];
 	bool is_leaving;
 	int code = 0;
 
 	if (r->is_dry) {
 		print_plan(r);
-		fflush(stdout);
-	}
-	if (!is_found(program)) { /* before anything is started or made */
-		if (is_script(program))
-			fprintf(stderr, "nbox %s: %s: is there, but cannot be executed: say what runs it, such as "
-				"'python3 %s', or make it a program by chmod +x\n", name_of(r), program, program);
-		else
-			fprintf(stderr, "nbox %s: %s: not found here, or no program\n", name_of(r), program[0] ? program : "''");
-		return 2;
-	}
-	if (r->is_dry)
 		return 0;
+	}
 	if (r->changed && !r->is_quiet)
 		fprintf(stderr, "nbox run: %s\n", r->changed);
 	if (!r->is_plain && !r->is_quiet && is_assumed_size(r->config))

@@ -73,6 +73,29 @@ done
 echo "print()" >train.py
 exits 2 "a script without its interpreter" "$NBOX" run --nodes 4 --out no -- train.py
 says "train.py: is there, but cannot be executed: say what runs it, such as 'python3 train.py'" "says what to do"
+# scripts that could not be executed; said before anything is made, dry or not
+printf '#!/no/such/interpreter\n' >bad-line
+printf '#!/usr/bin/env -S A=1 no-such-program -u\n' >bad-env
+printf '#!/bin/sh\r\n' >from-windows
+printf '#!/usr/bin/env -S A=1 sh -u\n' >good-env
+printf 'true\n' >no-line
+chmod +x bad-line bad-env from-windows good-env no-line
+for dry in --dry-run --quiet; do
+	exits 2 "$dry: an interpreter that is not there" "$NBOX" run $dry --nodes 4 --out no -- ./bad-line
+	says "./bad-line: its first line names the interpreter '/no/such/interpreter', which is not here" "is said"
+	exits 2 "$dry: one that env does not find" "$NBOX" run $dry --nodes 4 --out no -- ./bad-env
+	says "./bad-env: its first line names the interpreter 'no-such-program', which is not on the PATH" "is said"
+	exits 2 "$dry: a first line of Windows" "$NBOX" run $dry --nodes 4 --out no -- ./from-windows
+	says "ends with a carriage return" "is said"
+	exits 2 "$dry: a script that python would not find" "$NBOX" run $dry --nodes 4 --out no -- python3 -u tarin.py
+	says "python3: the script tarin.py: No such file or directory" "is said"
+	exits 2 "$dry: no such program" "$NBOX" run $dry --nodes 4 --out no -- ./tarin
+	says "./tarin: not found here" "is said"
+done
+for job in ./good-env ./no-line "python3 -u train.py" "python3 -c tarin.py" "python3 -m tarin"; do
+	# shellcheck disable=SC2086
+	exits 0 "$job is none of these" "$NBOX" run --dry-run --nodes 4 -- $job
+done
 is "$(ls -d no nbox-out 2>/dev/null)" "" "and leaves nothing"
 : >file
 for dry in --dry-run --quiet; do
@@ -105,8 +128,6 @@ printf '#!/bin/sh\n' >train && chmod +x train
 exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
 says "512" "--dry-run says the world's size"
 says "./train --x" "--dry-run says the command"
-exits 2 "--dry-run of what is not there" "$NBOX" run --dry-run --nodes 64 -- ./tarin
-says "./tarin: not found here" "says so"
 exits 0 "without --nodes" "$NBOX" run --dry-run --gpus-per-node 8 -- true
 says "16 ranks: 2 nodes x 8 (the number of nodes is not given: --nodes)" "says what is taken"
 for given in "--nodes 2" "--world 16"; do

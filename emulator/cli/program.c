@@ -1,0 +1,127 @@
+/* See program.h. */
+#include "cli/program.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define FIRST_LINE_MAX 256 /* the kernel reads no more of a first line */
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* The file that execvp() would run for @name. Return: @buf, or NULL. */
+static const char *find(const char *name, char buf[PATH_MAX])
+{
+	const char *dir = getenv("PATH");
+
+	if (strchr(name, '/')) {
+		snprintf(buf, PATH_MAX, "%s", name);
+		return is_file(buf) && access(buf, X_OK) == 0 ? buf : NULL;
+	}
+	if (!dir)
+		dir = "/bin:/usr/bin"; /* as glibc has it */
+	for (size_t len; *dir; dir += len + (dir[len] == ':')) {
+		len = strcspn(dir, ":");
+		if (snprintf(buf, PATH_MAX, "%.*s/%s", (int)len, len ? dir : ".", name) < PATH_MAX && is_file(buf) &&
+		    access(buf, X_OK) == 0)
+			return buf;
+	}
+	return NULL;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* "#!/usr/bin/env -S python3 -u" runs python3. Return: that word of @rest, NULL: none. */
+static char *program_of_env(char *rest)
+{
+	char *save = NULL, *word = strtok_r(rest, " \t", &save);
+
+	while (word && (word[0] == '-' || strchr(word, '=')))
+		word = strtok_r(NULL, " \t", &save);
+	return word;
+}
+
+/* The interpreter that the first line of the script @path names. @name: as the user typed it. */
+static int check_interpreter(const char *name, const char *path, struct err *err)
+{
+	char line[FIRST_LINE_MAX] = "", found[PATH_MAX], *program, *rest;
+	FILE *f = fopen(path, "re");
+	bool is_script = f && fgets(line, sizeof(line), f) && strncmp(line, "#!", 2) == 0;
+
+	if (f)
+		fclose(f);
+	if (!is_script)
+		return 0; /* a binary, or what execvp() gives to the shell */
+	line[strcspn(line, "\n")] = 0;
+	if (strchr(line, '\r'))
+		return err_set(err, ENOENT, "%s: its first line ends with a carriage return, as files from Windows have "
+			       "it, so that no interpreter is found: sed -i 's/\\r$//' %s", name, name);
+	program = line + 2 + strspn(line + 2, " \t");
+	rest = program + strcspn(program, " \t");
+	if (*rest)
+		*rest++ = 0;
+	if (!is_file(program) || access(program, X_OK) != 0)
+		return err_set(err, ENOENT, "%s: its first line names the interpreter '%s', which is not here, or no program",
+			       name, program);
+	if (strcmp(base_name(program), "env") != 0)
+		return 0;
+	rest = program_of_env(rest);
+	return !rest || find(rest, found) ? 0 :
+	       err_set(err, ENOENT, "%s: its first line names the interpreter '%s', which is not on the PATH", name, rest);
+}
+
+/* The word of "python3 -u train.py ..." that is a script; NULL: there is none, or none that is known for sure. */
+static const char *python_script(char *const *command)
+{
+	if (strncmp(base_name(command[0]), "python", 6) != 0)
+		return NULL;
+	for (command++; *command && (*command)[0] == '-'; command++)
+		if (strcmp(*command, "-c") == 0 || strcmp(*command, "-m") == 0)
+			return NULL;
+	return *command;
+}
+
+static const char *launched_script(const struct launch_line *line)
+{
+	bool is_python = line->kind == LAUNCH_TORCHRUN || line->kind == LAUNCH_ACCELERATE || line->kind == LAUNCH_DEEPSPEED;
+
+	return is_python && line->script_at < line->n_words ? line->words[line->script_at] : NULL;
+}
+
+int program_check(char *const *command, const struct launch_line *line, struct err *err)
+{
+	const char *name = command[0], *script = line->kind == LAUNCH_NONE ? python_script(command) : launched_script(line);
+	char path[PATH_MAX];
+	size_t len;
+	int r;
+
+	if (!find(name, path)) {
+		if (is_file(name) && access(name, X_OK) != 0)
+			return err_set(err, EACCES, "%s: is there, but cannot be executed: say what runs it, such as "
+				       "'python3 %s', or make it a program by chmod +x", name, name);
+		return err_set(err, ENOENT, "%s: not found here, or no program", name[0] ? name : "''");
+	}
+	r = check_interpreter(name, path, err);
+	if (r < 0)
+		return r;
+	len = script ? strlen(script) : 0;
+	if (len > 3 && strcmp(script + len - 3, ".py") == 0 && access(script, R_OK) != 0)
+		return err_set(err, errno, "%s: the script %s: %s", base_name(name), script, strerror(errno));
+	return 0;
+}
