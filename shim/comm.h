@@ -37,6 +37,8 @@ struct redop {
 			      * captured graphs go on using it */
 };
 
+#define COMM_LIVE_SLOTS 256 /* a group of many thousand ops has them all live at once */
+
 enum { CHECKIN_IDLE, CHECKIN_SENT, CHECKIN_OK, CHECKIN_FAILED };
 
 struct comm {
@@ -99,7 +101,7 @@ struct comm {
 	bool has_local_id;
 	uint8_t local_id[WIRE_ID_BYTES];
 	struct comm *next;           /* pending check-ins, then known communicators */
-	struct op *live;
+	struct op *live[COMM_LIVE_SLOTS]; /* arrived and not passed, by number */
 	uint64_t seq, p2p_seq, last_open_ns; /* of the next collective, point-to-point op */
 	_Atomic uint32_t n_pending;  /* ops enqueued and not yet passed */
 };

@@ -234,18 +234,11 @@ void cuda_gate_release(struct gate *gate)
 	atomic_store_explicit(slot->release, 1, memory_order_release);
 }
 
-/* The time is taken after the word was seen: an op never starts before its arrival. A group
- * makes several ops of one communicator arrive on one stream, and a look may find them in
- * any order; the ops' numbers are their order on the stream. */
-static void arrive(struct cuda_slot *slot)
+/* The time is taken after the word was seen: an op never starts before its arrival. */
+static void arrive_one(struct cuda_slot *slot)
 {
 	struct gate *gate = slot->gate;
-	struct cuda_slot *before = gate->before ? gate->before->slot : NULL;
 
-	/* acquire: the stream wrote it first, so that it is there */
-	if (before && before->phase == PHASE_IDLE &&
-	    atomic_load_explicit(before->state, memory_order_acquire))
-		arrive(before);
 	slot->phase = PHASE_ARRIVED;
 	slot->is_done = false;
 	slot->next_going = g.going;
@@ -254,6 +247,33 @@ static void arrive(struct cuda_slot *slot)
 	if (gate->is_captured) /* others were counted when they were enqueued */
 		atomic_fetch_add(&g.n_pending, 1);
 	gate->on_arrive(gate);
+}
+
+/* Of the same launch, just before @slot, arrived and not noted yet; NULL: there is none. */
+static struct cuda_slot *arrived_before(const struct cuda_slot *slot)
+{
+	struct cuda_slot *before = slot->gate->before ? slot->gate->before->slot : NULL;
+
+	/* acquire: the stream wrote it first, so that it is there */
+	return before && before->phase == PHASE_IDLE &&
+	       atomic_load_explicit(before->state, memory_order_acquire) ? before : NULL;
+}
+
+/* A group makes several ops of one communicator arrive on one stream, and a look may find
+ * them in any order; the ops' numbers are their order on the stream. There may be many
+ * thousands: no recursion. */
+static void arrive(struct cuda_slot *slot)
+{
+	struct cuda_slot *first = NULL;
+
+	for (; slot; slot = arrived_before(slot)) {
+		slot->next_going = first; /* a slot that is idle does not use it */
+		first = slot;
+	}
+	while ((slot = first)) {
+		first = slot->next_going;
+		arrive_one(slot);
+	}
 }
 
 /* Return: whether it moved; @ret_passed: the stream has gone on. */

@@ -30,6 +30,7 @@ struct op_run {
 	uint64_t start_ns; /* arrival, own clock */
 	uint64_t due_ns;   /* own clock; valid when has_end */
 	bool is_live, has_end, is_open;
+	bool is_due; /* waits for due_ns in a list of play.c */
 	struct sched sched;
 	struct player_data data;
 	struct player *player; /* NULL in exchange none */
@@ -41,7 +42,7 @@ struct op_run {
 struct op {
 	struct gate gate;
 	struct comm *comm; /* holds a reference from arrive to passed */
-	struct op *next;   /* in the pool, or in the communicator's list of live ops */
+	struct op *next;   /* in the pool, or in a list of the communicator's live ops */
 	struct op *launch_next; /* the launching thread's list */
 	struct op *kept_next; /* see op_keep() */
 	bool is_persistent;

@@ -41,9 +41,8 @@ void play_check_complete(struct op *op)
 		open_gate(op, run->due_ns);
 		return;
 	}
-	for (uint32_t i = 0; i < g.n_due; i++)
-		if (g.due[i] == op)
-			return;
+	if (run->is_due)
+		return;
 	if (g.n_due == g.due_capacity) {
 		uint32_t capacity = g.due_capacity ? 2 * g.due_capacity : 16;
 		struct op **due = realloc(g.due, capacity * sizeof(struct op *));
@@ -57,6 +56,7 @@ void play_check_complete(struct op *op)
 		g.due_capacity = capacity;
 	}
 	g.due[g.n_due++] = op;
+	run->is_due = true;
 }
 
 uint64_t play_open_due(uint64_t now_ns)
@@ -83,9 +83,14 @@ uint32_t play_n_open(void)
 	return g.n_open;
 }
 
+static struct op **live_slot(struct comm *c, uint64_t seq)
+{
+	return &c->live[seq % COMM_LIVE_SLOTS];
+}
+
 struct op *play_find(struct comm *c, uint64_t seq)
 {
-	for (struct op *op = c->live; op; op = op->next)
+	for (struct op *op = *live_slot(c, seq); op; op = op->next)
 		if (op->run.is_live && op->run.seq == seq)
 			return op;
 	return NULL;
@@ -151,18 +156,20 @@ void play_arrived(struct note *n)
 	struct op *op = container_of(n, struct op, arrived);
 	struct op_run *run = &op->run;
 	struct comm *c = op->comm;
+	struct op **slot;
 	int rc;
 
 	run->seq = op->call.kind == COLL_SENDRECV ? WIRE_SEQ_P2P | c->p2p_seq++ : c->seq++;
 	run->start_ns = times_of(op)->arrive_ns;
 	run->is_live = true;
-	run->has_end = run->is_open = false;
+	run->has_end = run->is_open = run->is_due = false;
 	run->n_sent = run->n_received = 0;
 	run->n_conns = 0;
 	if (run->conns)
 		memset(run->conns, 0, run->conn_slots * sizeof(*run->conns));
-	op->next = c->live;
-	c->live = op;
+	slot = live_slot(c, run->seq);
+	op->next = *slot;
+	*slot = op;
 	/* dead without an error: a graph that is replayed after its communicator was destroyed */
 	if (atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess ||
 	    atomic_load_explicit(&c->state, memory_order_acquire) == COMM_DEAD || !session_link()) {
@@ -220,7 +227,7 @@ void play_passed(struct note *n)
 	struct op *op = container_of(n, struct op, passed);
 	struct comm *c = op->comm;
 
-	for (struct op **p = &c->live; *p; p = &(*p)->next) {
+	for (struct op **p = live_slot(c, op->run.seq); *p; p = &(*p)->next) {
 		if (*p == op) {
 			*p = op->next;
 			break;
@@ -244,11 +251,13 @@ void play_passed(struct note *n)
 
 void play_kill(struct comm *c)
 {
-	for (struct op *op = c->live; op; op = op->next) {
-		if (op->run.is_live)
-			open_gate(op, 0);
-		else
-			c->dev->hurry(&op->gate);
+	for (uint32_t i = 0; i < COMM_LIVE_SLOTS; i++) {
+		for (struct op *op = c->live[i]; op; op = op->next) {
+			if (op->run.is_live)
+				open_gate(op, 0);
+			else
+				c->dev->hurry(&op->gate);
+		}
 	}
 	for (uint32_t i = 0; i < g.n_due;) {
 		if (g.due[i]->comm == c)

@@ -8,6 +8,8 @@
 #include "base/cleanup.h"
 #include "daemon/op.h"
 
+#define CALL_IDLE_MAX 64 /* kept for the next equal call */
+
 static void call_free(struct call *call)
 {
 	border_deinit(&call->border);
@@ -113,23 +115,6 @@ static bool does_reduce(const struct comm *c, uint32_t kind)
 	       (kind == COLL_ALLREDUCE || kind == COLL_REDUCESCATTER || kind == COLL_REDUCE);
 }
 
-/* Throws out the oldest that no op uses. */
-static void make_room(struct comm *c)
-{
-	struct call *oldest = c->calls ? c->calls->prev : NULL;
-
-	while (c->n_calls >= CALL_KEPT_MAX && oldest) {
-		struct call *before = oldest == c->calls ? NULL : oldest->prev;
-
-		if (oldest->n_users == 0) {
-			DL_DELETE(c->calls, oldest);
-			c->n_calls--;
-			call_free(oldest);
-		}
-		oldest = before;
-	}
-}
-
 int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err)
 {
 	const struct server *server = c->server;
@@ -144,27 +129,24 @@ int call_check_bytes(const struct comm *c, const struct sched *s, struct err *er
 
 int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err)
 {
+	const struct call_key key = {.kind = a->kind, .dtype = a->dtype, .root = a->root, .count = a->count};
 	CLEANUP(call_freep) struct call *call = NULL;
 	struct call *kept;
 	int r;
 
-	DL_FOREACH(c->calls, kept) {
-		if (kept->kind != a->kind || kept->dtype != a->dtype || kept->root != a->root ||
-		    kept->count != a->count)
-			continue;
-		DL_DELETE(c->calls, kept);
-		DL_PREPEND(c->calls, kept);
-		kept->n_users++;
+	HASH_FIND(hh, c->calls, &key, sizeof(key), kept);
+	if (kept) {
+		if (kept->n_users++ == 0) {
+			DL_DELETE(c->idle_calls, kept);
+			c->n_idle_calls--;
+		}
 		*ret = kept;
 		return 0;
 	}
 	call = calloc(1, sizeof(*call));
 	if (!call)
 		return err_set(err, ENOMEM, "out of memory");
-	call->kind = a->kind;
-	call->dtype = a->dtype;
-	call->root = a->root;
-	call->count = a->count;
+	call->key = key;
 	if ((r = fill_sched(c, a, &call->sched, err)) < 0 ||
 	    (r = call_check_bytes(c, &call->sched, err)) < 0)
 		return r;
@@ -176,27 +158,36 @@ int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, str
 			return r;
 		call->has_border = true;
 	}
-	make_room(c);
-	DL_PREPEND(c->calls, call);
-	c->n_calls++;
 	call->n_users = 1;
 	*ret = steal_ptr(call);
+	HASH_ADD(hh, c->calls, key, sizeof(key), *ret);
 	return 0;
 }
 
 void call_put(struct comm *c, struct call *call)
 {
-	(void)c;
-	call->n_users--;
+	struct call *oldest;
+
+	if (--call->n_users)
+		return;
+	DL_APPEND(c->idle_calls, call);
+	if (c->n_idle_calls++ < CALL_IDLE_MAX)
+		return;
+	oldest = c->idle_calls;
+	DL_DELETE(c->idle_calls, oldest);
+	c->n_idle_calls--;
+	HASH_DELETE(hh, c->calls, oldest);
+	call_free(oldest);
 }
 
 void call_free_all(struct comm *c)
 {
 	struct call *call, *next;
 
-	DL_FOREACH_SAFE(c->calls, call, next) {
-		DL_DELETE(c->calls, call);
+	HASH_ITER(hh, c->calls, call, next) {
+		HASH_DELETE(hh, c->calls, call);
 		call_free(call);
 	}
-	c->n_calls = 0;
+	c->idle_calls = NULL;
+	c->n_idle_calls = 0;
 }

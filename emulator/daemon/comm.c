@@ -258,11 +258,11 @@ static bool member_owes(const struct comm *c, const struct comm_member *m, char 
 {
 	size_t i = (size_t)(m - c->real);
 
-	for (const struct op *op = c->ops; op; op = op->next) {
+	for (const struct op *op = c->ops; op; op = op->hh.next) {
 		if (op->members[i].is_done)
 			continue;
 		snprintf(buf, size, "op %llu (%s)", (unsigned long long)op->seq,
-			 coll_kind_name(op->call->kind));
+			 coll_kind_name(op->call->key.kind));
 		return true;
 	}
 	return p2p_owes(c, i, buf, size);

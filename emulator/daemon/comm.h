@@ -36,11 +36,11 @@ struct comm {
 	struct bitmap is_real;    /* by rank */
 	uint32_t n_looks;         /* again, at members that were guessed (resolve.c) */
 	bool is_dead;             /* aborted: frames are swallowed until it is freed */
-	struct op *ops;           /* collectives, list by seq, owned */
-	uint32_t n_ops;
+	struct op *ops;           /* collectives, hash by seq and list in that order, owned */
 	struct p2p *p2p;          /* point-to-point ops; owned; NULL: none yet */
-	struct call *calls;       /* most recently used first, owned */
-	uint32_t n_calls;
+	struct call *calls;       /* hash, owned */
+	struct call *idle_calls;  /* of these, list of those that no op uses; the oldest first */
+	uint32_t n_idle_calls;
 	UT_hash_handle hh;
 };
 

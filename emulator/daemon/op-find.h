@@ -10,6 +10,11 @@ struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h,
 /* The op too; false as above. */
 bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t *ret_i);
 
+struct op *op_by_seq(const struct comm *c, uint64_t seq); /* NULL: there is none */
+/* No op more can be begun: @c is aborted. What nboxd keeps of an op is less than what the job's
+ * own process does, so this is against peers that have gone wrong. */
+bool op_is_full(struct comm *c);
+
 /* What a frame of ARRIVE may say by itself; its time is corrected. Return: 0; -1: the
  * worker was refused. */
 int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hdr *h,

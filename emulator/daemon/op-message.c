@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -28,9 +27,8 @@ bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t
 
 	if (!m)
 		return false;
-	DL_FOREACH(c->ops, op) {
-		if (op->seq != h->seq)
-			continue;
+	op = op_by_seq(c, h->seq);
+	if (op) {
 		*ret = op;
 		*ret_i = (size_t)(m - c->real);
 		return true;
@@ -93,7 +91,7 @@ static void unexpected(struct op *op, const struct wire_hdr *h, const char *why)
 {
 	comm_abort(op->comm, NULL, EPROTO,
 		   "op %llu (%s): message %llu from rank %u to rank %u, lane %u: %s",
-		   (unsigned long long)op->seq, coll_kind_name(op->call->kind),
+		   (unsigned long long)op->seq, coll_kind_name(op->call->key.kind),
 		   (unsigned long long)h->index, h->rank, h->peer, h->lane, why);
 }
 

@@ -2,7 +2,6 @@
  * of those that wait too long. */
 #include <errno.h>
 #include <stdio.h>
-#include <utlist.h>
 
 #include "base/units.h"
 #include "daemon/op-find.h"
@@ -110,8 +109,9 @@ uint64_t op_wait_tick(struct comm *c, const char *text, uint64_t moved_ns, uint6
 	return again_ns < bound_ns ? again_ns : bound_ns;
 }
 
-/* Return: when this op wants to be looked at again; 0: the communicator is dead. */
-static uint64_t tick_one(struct op *op, uint64_t now_ns)
+/* Of many ops that wait, one is told of at a time: the others wait behind it. Return: when this op
+ * wants to be looked at again; 0: the communicator is dead. */
+static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 {
 	char text[900];
 	uint64_t due_ns;
@@ -120,6 +120,9 @@ static uint64_t tick_one(struct op *op, uint64_t now_ns)
 		return op->warn_ns;
 	if (now_ns < op->moved_ns + SERVER_WARN_NS)
 		return op->warn_ns = op->moved_ns + SERVER_WARN_NS;
+	if (*is_told && now_ns < op->moved_ns + op->comm->server->config->timeout_ns)
+		return op->warn_ns = now_ns + (now_ns - op->moved_ns);
+	*is_told = true;
 	op_describe(op, now_ns, text, sizeof(text));
 	due_ns = op_wait_tick(op->comm, text, op->moved_ns, now_ns);
 	if (due_ns) /* else the op is gone */
@@ -134,8 +137,10 @@ uint64_t op_tick(struct server *s, uint64_t now_ns)
 	struct op *op, *next;
 
 	HASH_ITER(hh, s->comms, c, next_comm) {
-		DL_FOREACH_SAFE(c->ops, op, next) {
-			due = tick_one(op, now_ns);
+		bool is_told = false;
+
+		HASH_ITER(hh, c->ops, op, next) {
+			due = tick_one(op, now_ns, &is_told);
 			if (due == 0)
 				break;
 			again = due < again ? due : again;

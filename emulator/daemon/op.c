@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -24,8 +23,7 @@ static void op_free(struct op *op)
 	if (op->engine_op)
 		engine_cancel(c->server->engine, op->engine_op);
 	c->server->n_open_ops--;
-	DL_DELETE(c->ops, op);
-	c->n_ops--;
+	HASH_DELETE(hh, c->ops, op);
 	timing_deinit(&op->timing);
 	free(op->members);
 	free(op->n_out);
@@ -38,7 +36,7 @@ void op_free_all(struct comm *c)
 {
 	struct op *op, *next;
 
-	DL_FOREACH_SAFE(c->ops, op, next)
+	HASH_ITER(hh, c->ops, op, next)
 		op_free(op);
 }
 
@@ -89,7 +87,7 @@ static void record_done(struct op *op, size_t i, const struct wire_done *done)
 	const struct call *call = op->call;
 	struct record_row row = {
 		.number = op->number, .seq = op->seq, .comm = c->number, .rank = c->real[i].rank,
-		.world_rank = c->real[i].world_rank, .kind = call->kind, .dtype = call->dtype,
+		.world_rank = c->real[i].world_rank, .kind = call->key.kind, .dtype = call->key.dtype,
 		.algo = call->sched.algo, .n_ranks = c->n_ranks, .n_real_ranks = c->n_real,
 		.how = op->timing.how, .bytes = call->sched.bytes, .arrive_ns = m->arrive.arrive_ns,
 		.start_ns = op->start_ns, .due_ns = op->end_ns, .release_ns = done->release_ns,
@@ -196,7 +194,7 @@ static void warn_below_bound(struct op *op)
 	op->call->is_below_bound_told = true;
 	server_warn(op->comm->server,
 		    "op %llu of communicator %u (%s): the model says %s, but the network alone needs %s",
-		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->kind),
+		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
 		    units_print_time(op->timing.end_ns, end, sizeof(end)),
 		    units_print_time(op->timing.bound_ns, bound, sizeof(bound)));
 }
@@ -214,7 +212,7 @@ static void warn_slow(struct op *op, uint64_t since_ns)
 	server_warn(op->comm->server,
 		    "op %llu of communicator %u (%s of %u ranks): finding its end took nboxd %s, and the "
 		    "op was over %s before: gates open late; %s",
-		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->kind),
+		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
 		    op->comm->n_ranks, units_print_time((double)(now - since_ns), took, sizeof(took)),
 		    units_print_time((double)(now - op->end_ns), late, sizeof(late)),
 		    op->timing.how == SOLVE_SIM ?
@@ -262,7 +260,7 @@ static void op_start(struct op *op)
 
 	if (find_start(op, &err) < 0 || solve_op(op, &err) < 0 || start_engine(op, &err) < 0) {
 		comm_abort(c, NULL, EINVAL, "op %llu (%s): %s", (unsigned long long)op->seq,
-			   coll_kind_name(op->call->kind), err.text);
+			   coll_kind_name(op->call->key.kind), err.text);
 		return;
 	}
 	warn_below_bound(op);
@@ -291,8 +289,7 @@ static struct op *op_new(struct comm *c, uint64_t seq)
 	op->number = c->server->n_ops++;
 	op->first_ns = op->moved_ns = clock_now_ns();
 	op->warn_ns = op->first_ns + SERVER_WARN_NS;
-	DL_APPEND(c->ops, op);
-	c->n_ops++;
+	HASH_ADD(hh, c->ops, seq, sizeof(op->seq), op);
 	c->server->n_open_ops++;
 	return op;
 }
@@ -348,6 +345,15 @@ int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hd
 	return 0;
 }
 
+bool op_is_full(struct comm *c)
+{
+	if (c->server->n_open_ops < SERVER_OPS_MAX)
+		return false;
+	comm_abort(c, NULL, ENOBUFS, "more than %d ops are in the job's streams at a time, more than nboxd keeps: "
+		   "end groups sooner", SERVER_OPS_MAX);
+	return true;
+}
+
 void op_leave_out_setup(struct comm_member *m, struct wire_arrive *a)
 {
 	if (!(m->kinds & 1u << a->kind))
@@ -355,14 +361,12 @@ void op_leave_out_setup(struct comm_member *m, struct wire_arrive *a)
 	m->kinds |= 1u << a->kind;
 }
 
-static struct op *op_by_seq(struct comm *c, uint64_t seq)
+struct op *op_by_seq(const struct comm *c, uint64_t seq)
 {
 	struct op *op;
 
-	DL_FOREACH(c->ops, op)
-		if (op->seq == seq)
-			return op;
-	return NULL;
+	HASH_FIND(hh, c->ops, &seq, sizeof(seq), op);
+	return op;
 }
 
 /* A member that has freed the communicator will not arrive; nobody may wait for it. */
@@ -401,14 +405,11 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 		return worker_refuse(w, EPROTO, "rank %u of communicator %u arrives at op %llu instead of %llu",
 				     h->rank, h->comm, (unsigned long long)h->seq,
 				     (unsigned long long)member->next_seq);
-	if (c->n_ops >= SERVER_OPS_MAX && !op_by_seq(c, h->seq))
-		return worker_refuse(w, EPROTO, "more than %d ops of communicator %u at a time",
-				     SERVER_OPS_MAX, h->comm);
 	if (is_left_alone(c, h->seq))
 		return 0;
 	i = (size_t)(member - c->real);
 	op = op_by_seq(c, h->seq);
-	if (!op && failures_on_op(c, a.kind))
+	if (!op && (op_is_full(c) || failures_on_op(c, a.kind)))
 		return 0;
 	if (!op) {
 		op = op_new(c, h->seq);

@@ -24,8 +24,10 @@ struct engine_user {
 /* What a call is, and what follows from it: made once, kept for the next equal
  * call of the communicator. */
 struct call {
-	uint32_t kind, dtype, root;
-	uint64_t count;
+	struct call_key {
+		uint32_t kind, dtype, root, zero;
+		uint64_t count;
+	} key;
 	struct sched sched;
 	bool has_border;
 	struct border border;      /* owned */
@@ -35,10 +37,9 @@ struct call {
 	bool has_reduces;
 	bool is_below_bound_told, is_slow_told;
 	uint32_t n_users;          /* live ops */
-	struct call *prev, *next;
+	UT_hash_handle hh;         /* comm->calls, by what is the same in equal calls */
+	struct call *prev, *next;  /* comm->idle_calls, while n_users is 0 */
 };
-
-enum { CALL_KEPT_MAX = 64 };
 
 /* Finds or makes. Return: 0; negative errno with the sentence. */
 int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err);
@@ -69,7 +70,7 @@ struct op {
 	struct timing timing; /* owned */
 	uint64_t start_ns, end_ns;
 	double late_ns; /* how much later than the last real member the start is */
-	struct op *prev, *next;
+	UT_hash_handle hh; /* comm->ops, by seq */
 };
 
 int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body);

@@ -144,16 +144,6 @@ static bool is_left_alone(struct p2p_post *post)
 	return true;
 }
 
-static uint32_t count_posts(const struct comm *c, size_t member)
-{
-	const struct p2p_post *post;
-	uint32_t n = 0;
-
-	DL_FOREACH(c->p2p->posts[member], post)
-		n++;
-	return n;
-}
-
 static int post_arrive(struct comm *c, size_t i, const struct wire_hdr *h,
 		       const struct wire_arrive *a, const char *list, struct err *err)
 {
@@ -188,12 +178,9 @@ int p2p_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 		return worker_refuse(w, EPROTO, "rank %u of communicator %u arrives at point-to-point "
 				     "op %llu instead of %llu", h->rank, h->comm,
 				     wire_seq_number(h->seq), (unsigned long long)member->next_p2p);
-	if (failures_on_op(c, COLL_SENDRECV))
+	if (op_is_full(c) || failures_on_op(c, COLL_SENDRECV))
 		return 0;
 	r = p2p_make(c);
-	if (r == 0 && count_posts(c, (size_t)(member - c->real)) >= SERVER_OPS_MAX)
-		return worker_refuse(w, EPROTO, "more than %d point-to-point ops of rank %u, "
-				     "communicator %u, at a time", SERVER_OPS_MAX, h->rank, h->comm);
 	op_leave_out_setup(member, &a);
 	member->next_p2p++;
 	if (r == 0)

@@ -34,7 +34,7 @@ struct worker;
 #define SERVER_WORKERS_MAX 4096 /* open links */
 #define SERVER_COMMS_MAX 65536
 #define SERVER_GATHERS_MAX 4096
-#define SERVER_OPS_MAX 1024     /* of one communicator at a time */
+#define SERVER_OPS_MAX (1 << 20) /* open at a time: called by somebody, not done by all */
 #define SERVER_WARN_NS (5 * NS_PER_S)
 #define SERVER_HELLO_NS (10 * NS_PER_S)
 #define SERVER_DRAIN_NS NS_PER_S

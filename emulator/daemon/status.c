@@ -64,7 +64,7 @@ static void comms_json(const struct server *s, FILE *f)
 			n++ ? ", " : "", c->number, c->n_ranks, c->ranks_per_node,
 			comm_how(c, how, sizeof(how)),
 			c->members.sure == MEMBERS_GUESSED ? "true" : "false", c->is_dead ? "true" : "false",
-			c->n_ops + p2p_n_open(c));
+			HASH_COUNT(c->ops) + p2p_n_open(c));
 		for (uint32_t i = 0; i < c->n_real && i < 64; i++)
 			fprintf(f, "%s%u", i ? ", " : "", c->real[i].world_rank);
 		fputs("]}", f);
@@ -99,7 +99,7 @@ static void waits_json(const struct server *s, FILE *f)
 	gather_describe(s, waiting_json, &waiting);
 	store_server_describe(s->store, now_ns, waiting_json, &waiting);
 	HASH_ITER(hh, s->comms, c, next) {
-		DL_FOREACH(c->ops, op)
+		for (op = c->ops; op; op = op->hh.next)
 			waiting_json(&waiting, op_describe(op, now_ns, text, sizeof(text)));
 		p2p_describe(c, now_ns, waiting_json, &waiting);
 	}

@@ -4,7 +4,7 @@
  *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
  *
  * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, refused, child,
- * two-ends (with ops that take long), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
+ * empty, long-group, uneven, two-ends (with ops that take long), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -183,6 +183,95 @@ static void scratch(void)
 		}
 	for (int i = 0; i < 2; i++)
 		CUDA(cudaFree(all[i]));
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* A collective of nothing is no op: a rank may call it and another one not. Sends and receives
+ * of nothing are ops, and have their other end. */
+static void empty(void)
+{
+	ncclComm_t comm = comm_new("empty");
+
+	put(buf[1], 3);
+	NCCL(ncclGroupStart());
+	for (int i = 0; me == real[0] && i < 2; i++) {
+		NCCL(ncclAllReduce(NULL, NULL, 0, ncclFloat, ncclSum, comm, stream));
+		NCCL(ncclReduceScatter(NULL, NULL, 0, ncclFloat, ncclSum, comm, stream));
+		NCCL(ncclAllGather(NULL, NULL, 0, ncclFloat, comm, stream));
+		NCCL(ncclReduce(buf[1], buf[1], 0, ncclFloat, ncclMax, me, comm, stream));
+		NCCL(ncclBroadcast(buf[1], buf[1], 0, ncclInt, me, comm, stream));
+		NCCL(ncclBcast(buf[1], 0, ncclInt, me, comm, stream));
+		NCCL(ncclAlltoAll(buf[1], buf[1], 0, ncclInt, comm, stream));
+		NCCL(ncclGather(buf[1], buf[1], 0, ncclInt, me, comm, stream));
+		NCCL(ncclScatter(buf[1], buf[1], 0, ncclInt, me, comm, stream));
+		if (i) /* inside the group and outside of it */
+			break;
+		NCCL(ncclGroupEnd());
+		NCCL(ncclGroupStart());
+	}
+	NCCL(ncclGroupEnd());
+	NCCL_FAILS(ncclAllReduce(buf[1], buf[1], 0, (ncclDataType_t)99, ncclSum, comm, stream),
+		   ncclInvalidArgument);
+	NCCL_FAILS(ncclBroadcast(buf[1], buf[1], 0, ncclInt, n, comm, stream), ncclInvalidArgument);
+	check_works(comm);
+	if (k > 1) {
+		NCCL(ncclGroupStart());
+		if (me == real[0])
+			NCCL(ncclSend(buf[1], 0, ncclFloat, real[1], comm, stream));
+		if (me == real[1])
+			NCCL(ncclRecv(buf[1], 0, ncclFloat, real[0], comm, stream));
+		NCCL(ncclGroupEnd());
+		check_works(comm);
+	}
+	check("of nothing", buf[1], 3);
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* As many collectives in a group as there is memory for. */
+static void long_group(void)
+{
+	ncclComm_t comm = comm_new("long group");
+
+	put(buf[0], 1);
+	put(buf[1], 0);
+	for (int g = 0; g < 2; g++) { /* the second time with the first one's records */
+		NCCL(ncclGroupStart());
+		for (int i = 0; i < 5000; i++)
+			NCCL(ncclAllReduce(buf[0], buf[1] + i % COUNT, 1, ncclFloat, ncclSum, comm, stream));
+		NCCL(ncclGroupEnd());
+		check("a long group", buf[1], (float)n);
+		put(buf[1], 0);
+	}
+	check_works(comm);
+	NCCL(ncclCommDestroy(comm));
+}
+
+/* An all-gather of parts that differ in size, as PyTorch makes it of a list of tensors: a group of
+ * broadcasts, one from each rank. Under policy mirror a part has what its root's template sends in this
+ * group when that is of the same size. */
+static void uneven(void)
+{
+	ncclComm_t comm = comm_new("uneven");
+	float *all, *values = malloc((size_t)n * 2 * sizeof(*values));
+
+	CUDA(cudaMalloc((void **)&all, (size_t)n * 2 * sizeof(*all)));
+	put(buf[0], (float)me + 1);
+	CUDA(cudaMemsetAsync(all, 0, (size_t)n * 2 * sizeof(*all), stream));
+	NCCL(ncclGroupStart());
+	for (int v = 0; v < n; v++) /* odd ranks have two elements */
+		NCCL(ncclBroadcast(v == me ? buf[0] : NULL, all + 2 * v, 1 + (size_t)(v & 1), ncclFloat, v, comm, stream));
+	NCCL(ncclGroupEnd());
+	CUDA(cudaMemcpyAsync(values, all, (size_t)n * 2 * sizeof(*all), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	for (int v = 0; v < n; v++) {
+		float want = (v & 1) == (template_of(v) & 1) ? (float)template_of(v) + 1 : 0;
+
+		CHECK(values[2 * v] == want, "rank %d's part has %g, not %g", v, (double)values[2 * v], (double)want);
+		CHECK(values[2 * v + 1] == (v & 1 ? want : 0), "rank %d's second element is %g", v, (double)values[2 * v + 1]);
+	}
+	check_works(comm);
+	free(values);
+	CUDA(cudaFree(all));
 	NCCL(ncclCommDestroy(comm));
 }
 
@@ -556,6 +645,8 @@ int main(int argc, char **argv)
 		     {"broken-group", broken_group}, {"captured-redop", captured_redop}, {"replay", replay},
 		     {"no-color", no_color},         {"first-sum", first_sum},
 		     {"names", names},               {"refused", refused},
+		     {"empty", empty},               {"long-group", long_group},
+		     {"uneven", uneven},
 		     {"child", child},               {"two-ends", two_ends}};
 	size_t j;
 
