@@ -12,11 +12,9 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/json-text.h"
+#include "cli/steps.h"
 #include "engine/solve.h"
 #include "wire/wire.h"
-
-#define PERIOD_MAX 65536 /* ops of an iteration */
-#define SAMPLE_MAX 65536 /* ops looked at to find the period */
 
 void report_warn(struct report *r, const char *fmt, ...)
 {
@@ -62,42 +60,12 @@ static void stat_of(double *values, uint64_t n, struct report_stat *ret)
 	for (uint64_t i = 0; i < n; i++)
 		ret->mean += values[i] / (double)n;
 	ret->n = n;
+	ret->p25 = quantile(values, n, 0.25);
 	ret->p50 = quantile(values, n, 0.50);
+	ret->p75 = quantile(values, n, 0.75);
 	ret->p95 = quantile(values, n, 0.95);
 	ret->p99 = quantile(values, n, 0.99);
 	ret->max = values[n - 1];
-}
-
-uint64_t report_period(const uint64_t *sig, uint64_t n, uint64_t *ret_first,
-		       uint64_t *ret_n_periods)
-{
-	uint64_t sample = n < SAMPLE_MAX ? n : SAMPLE_MAX, best = 0, best_run = 0, best_first = 0;
-
-	for (uint64_t p = 1; p <= sample / 3 && p <= PERIOD_MAX; p++) {
-		uint64_t run = 0;
-
-		/* the repeating part covers the middle of any run worth speaking of */
-		if (sig[sample / 2] != sig[sample / 2 - p])
-			continue;
-		for (uint64_t i = p; i < sample; i++) {
-			run = sig[i] == sig[i - p] ? run + 1 : 0;
-			/* a multiple of the period is no better than the period */
-			if (run + p >= 3 * p && run + p > best_run + best) {
-				best = p;
-				best_run = run + p;
-				best_first = i + 1 - run - p;
-			}
-		}
-	}
-	if (best == 0)
-		return 0;
-	uint64_t end = best_first + best;
-
-	while (end < n && sig[end] == sig[end - best])
-		end++;
-	*ret_first = best_first;
-	*ret_n_periods = (end - best_first) / best;
-	return best;
 }
 
 double report_exposed(const struct record_row *rows, uint64_t n)
@@ -118,45 +86,55 @@ double report_exposed(const struct record_row *rows, uint64_t n)
 	return exposed;
 }
 
-static uint64_t signature_of(const struct record_row *r)
+/* What the rows [first, end) have in all, where they are steps that follow each other at once. */
+static void add_rows(const struct record_row *rows, uint64_t first, uint64_t end, struct report *rep)
 {
-	uint64_t h = r->bytes * UINT64_C(0x9e3779b97f4a7c15);
-
-	h ^= ((uint64_t)r->comm << 32 | (uint64_t)r->kind << 8 | r->dtype) *
-	     UINT64_C(0xc2b2ae3d27d4eb4f);
-	return h ^ h >> 29;
+	for (uint64_t i = first; i < end; i++) {
+		rep->modelled_ns += rows[i].model_ns;
+		rep->injected_ns += rows[i].injected_ns;
+	}
+	rep->exposed_ns += report_exposed(rows + first, end - first);
 }
 
-static int find_iterations(const struct record_row *rows, uint64_t n, struct report *rep)
+static int take_steps(const struct record_row *rows, const struct steps *s, struct report *rep)
 {
-	CLEANUP(freep) uint64_t *sig = calloc(n, sizeof(*sig));
-	CLEANUP(freep) double *times = calloc(n, sizeof(*times));
-	uint64_t first = 0, n_periods = 0, p, n_times = 0;
+	CLEANUP(freep) double *times = calloc(s->n_timed + 1, sizeof(*times));
+	uint64_t n = 0, first = 0;
 
-	if (!sig || !times)
+	if (!times)
 		return -ENOMEM;
-	for (uint64_t i = 0; i < n; i++)
-		sig[i] = signature_of(&rows[i]);
-	p = report_period(sig, n, &first, &n_periods);
-	if (p == 0 || n_periods < 3)
-		return 0;
-	/* from the first op of one iteration to that of the next */
-	for (uint64_t k = 0; k + 1 < n_periods; k++) {
-		const struct record_row *a = &rows[first + k * p];
+	for (uint64_t i = s->n_warm_up; i < s->n; i++) {
+		const struct step *step = &s->list[i];
+		bool is_first = i == s->n_warm_up || !step[-1].is_timed;
 
-		times[n_times++] = (double)(a[p].arrive_ns - a->arrive_ns);
+		if (!step->is_timed)
+			continue;
+		first = is_first ? step->first : first;
+		times[n++] = (double)(rows[step->end].arrive_ns - rows[step->first].arrive_ns);
+		if (i + 1 == s->n || !step[1].is_timed)
+			add_rows(rows, first, step->end, rep);
 	}
-	rep->ops_per_iteration = p;
-	rep->n_iterations = n_periods;
-	stat_of(times, n_times, &rep->iteration_ns);
+	stat_of(times, n, &rep->step_ns);
+	rep->modelled_ns /= (double)n;
+	rep->injected_ns /= (double)n;
+	rep->exposed_ns /= (double)n;
+	return 0;
+}
 
-	uint64_t n_rows = n_periods * p;
+static int find_steps(const struct record_row *rows, uint64_t n, struct report *rep)
+{
+	CLEANUP(steps_deinit) struct steps s = { 0 };
+	int r = steps_find(rows, n, &s);
 
-	for (uint64_t i = first; i < first + n_rows; i++) {
-		rep->modelled_ns += rows[i].model_ns / (double)n_periods;
-		rep->injected_ns += rows[i].injected_ns / (double)n_periods;
-	}
-	rep->exposed_ns = report_exposed(rows + first, n_rows) / (double)n_periods;
+	if (r < 0)
+		return r;
+	rep->n_steps = s.n;
+	rep->n_warm_up = s.n_warm_up;
+	rep->ops_per_step = s.n_ops;
+	snprintf(rep->steps_how, sizeof(rep->steps_how), "%s", s.how);
+	if (s.n)
+		return take_steps(rows, &s, rep);
+	add_rows(rows, 0, n, rep);
 	return 0;
 }
 
@@ -192,8 +170,6 @@ static void add_warnings(const struct record *rec, const struct record_row *rows
 		report_warn(rep, "in %llu of %llu ops the work among the real ranks took longer than the "
 			    "modelled op: their times are this machine's, not the virtual cluster's",
 			    (unsigned long long)slow_local, (unsigned long long)n);
-	if (rep->n_iterations == 0 && n >= 6)
-		report_warn(rep, "no repeating sequence of ops was found, so there are no iteration times");
 	if (rep->lateness_ns.p99 > 1e6)
 		report_warn(rep, "gates opened up to %.1f ms late (p99 %.1f ms): the machine was busy%s",
 			    rep->lateness_ns.max / 1e6, rep->lateness_ns.p99 / 1e6,
@@ -235,15 +211,9 @@ int report_make(const struct record *rec, struct report *ret)
 	ret->n_ops = n;
 	stat_of(late, rec->n_rows, &ret->lateness_ns);
 	qsort(rows, n, sizeof(*rows), by_arrival);
-	r = n ? find_iterations(rows, n, ret) : 0;
+	r = find_steps(rows, n, ret);
 	if (r < 0)
 		return r;
-	if (ret->n_iterations == 0) {
-		for (uint64_t i = 0; i < n; i++)
-			ret->modelled_ns += rows[i].model_ns;
-		ret->injected_ns = ret->total_injected_ns;
-		ret->exposed_ns = report_exposed(rows, n);
-	}
 	r = report_comms(rec, ret);
 	if (r < 0)
 		return r;
@@ -251,9 +221,23 @@ int report_make(const struct record *rec, struct report *ret)
 	return 0;
 }
 
+static void print_steps(const struct report *r, FILE *to)
+{
+	if (r->n_steps == 0) {
+		fprintf(to, "   steps          none: %s\n", r->steps_how);
+		return;
+	}
+	fprintf(to, "   steps          %llu of %llu op%s: mean %.3f ms, p50 %.3f ms, p95 %.3f ms (of %llu", (unsigned long long)r->n_steps,
+		(unsigned long long)r->ops_per_step, r->ops_per_step == 1 ? "" : "s", r->step_ns.mean / 1e6, r->step_ns.p50 / 1e6,
+		r->step_ns.p95 / 1e6, (unsigned long long)r->step_ns.n);
+	if (r->n_warm_up)
+		fprintf(to, "; the first %llu left out as warm-up", (unsigned long long)r->n_warm_up);
+	fprintf(to, ")\n   found as       %s\n", r->steps_how);
+}
+
 static void print_ops(const struct report *r, FILE *to)
 {
-	const char *per = r->n_iterations ? "an iteration" : "in all";
+	const char *per = r->n_steps ? "a step" : "in all";
 	char a[32], b[32];
 
 	fprintf(to, "   %-14s %8s %12s %14s %14s\n", "op (rank's own)", "calls", "bytes/call",
@@ -268,10 +252,7 @@ static void print_ops(const struct report *r, FILE *to)
 			(unsigned long long)c->n_ops, units_print_bytes(c->bytes / c->n_ops, a, sizeof(a)),
 			c->model_ns / n / 1e3, c->injected_ns / n / 1e3);
 	}
-	if (r->n_iterations)
-		fprintf(to, "   iterations     %llu of %llu ops: mean %.3f ms, p50 %.3f ms, p95 %.3f ms\n",
-			(unsigned long long)r->n_iterations, (unsigned long long)r->ops_per_iteration,
-			r->iteration_ns.mean / 1e6, r->iteration_ns.p50 / 1e6, r->iteration_ns.p95 / 1e6);
+	print_steps(r, to);
 	fprintf(to, "   communication  modelled %.3f ms, exposed at most %.3f ms, injected %.3f ms %s\n",
 		r->modelled_ns / 1e6, r->exposed_ns / 1e6, r->injected_ns / 1e6, per);
 	fprintf(to, "   lateness       p50 %s, p99 %s", units_print_time(r->lateness_ns.p50, a, sizeof(a)),
@@ -321,6 +302,19 @@ static json_t *kinds_json(const struct report *r)
 	return list;
 }
 
+static json_t *steps_json(const struct report *r)
+{
+	const struct report_stat *t = &r->step_ns;
+	json_t *o = json_pack("{s:I, s:s}", "count", (json_int_t)r->n_steps, "how", r->steps_how);
+
+	if (o && r->n_steps)
+		json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f}}", "warm_up", (json_int_t)r->n_warm_up,
+						    "timed", (json_int_t)t->n, "ops", (json_int_t)r->ops_per_step, "ms", "mean",
+						    t->mean / 1e6, "p25", t->p25 / 1e6, "p50", t->p50 / 1e6, "p75", t->p75 / 1e6,
+						    "p95", t->p95 / 1e6));
+	return o;
+}
+
 int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err)
 {
 	const struct record_header *h = &r->header;
@@ -329,14 +323,11 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_text(r->warnings[i]));
-	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:I, s:I, s:{s:f, s:f, s:f}, s:f, s:f, s:f, s:f,"
+	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f,"
 		      " s:{s:f, s:f, s:f}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		      "world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 		      (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
-		      "ops_by_kind", kinds_json(r), "iterations", (json_int_t)r->n_iterations,
-		      "ops_per_iteration", (json_int_t)r->ops_per_iteration, "iteration_ms", "mean",
-		      r->iteration_ns.mean / 1e6, "p50", r->iteration_ns.p50 / 1e6, "p95",
-		      r->iteration_ns.p95 / 1e6, "modelled_ms", r->modelled_ns / 1e6, "exposed_ms",
+		      "ops_by_kind", kinds_json(r), "steps", steps_json(r), "modelled_ms", r->modelled_ns / 1e6, "exposed_ms",
 		      r->exposed_ns / 1e6, "injected_ms", r->injected_ns / 1e6, "total_injected_ms",
 		      r->total_injected_ns / 1e6, "lateness_us", "p50", r->lateness_ns.p50 / 1e3, "p99",
 		      r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "exchange",

@@ -1,5 +1,4 @@
-/* What a run was, computed from its record: ops by kind, iterations found from
- * the repeating sequence of ops, times, lateness, warnings. */
+/* What a run was, computed from its record: ops by kind, the job's steps (cli/steps.h), times, lateness, warnings. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +18,7 @@ struct report_kind {
 
 struct report_stat {
 	uint64_t n;
-	double mean, p50, p95, p99, max;
+	double mean, p25, p50, p75, p95, p99, max;
 };
 
 #define REPORT_COMMS_MAX 64
@@ -34,9 +33,10 @@ struct report {
 	struct record_header header;
 	uint64_t n_ops;                /* of the rank that is looked at */
 	struct report_kind kinds[COLL_KINDS];
-	uint64_t n_iterations, ops_per_iteration;
-	struct report_stat iteration_ns;
-	/* Per iteration, means. Without iterations: of the whole run. */
+	uint64_t n_steps, n_warm_up, ops_per_step; /* 0: no steps were found */
+	char steps_how[256];           /* what was taken for a step; why there are none */
+	struct report_stat step_ns;    /* of those that are timed: without warm-up, followed by another one at once */
+	/* Per timed step, means. Without steps: of the whole run. */
 	double modelled_ns;            /* sum of what the model says of the ops */
 	double injected_ns;            /* what what-ifs added to that */
 	double exposed_ns;             /* upper bound, see report_exposed() */
@@ -57,11 +57,6 @@ int report_make(const struct record *rec, struct report *ret);
  * directory, where nboxd says what was aborted; NULL: not known. (report-outcome.c) */
 void report_outcome(struct report *r, int exit_code, const char *dir);
 void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-/* The longest stretch in which @signature repeats with the smallest period.
- * Return: the period, 0 when there is none that repeats at least three times. */
-uint64_t report_period(const uint64_t *signature, uint64_t n, uint64_t *ret_first,
-		       uint64_t *ret_n_periods);
 
 /* Time in communication that was not provably overlapped with compute: between
  * two arrivals of a rank, when every earlier op was released before the later

@@ -12,7 +12,7 @@ for world in 2 16 1024; do
 	exits 0 "one node of $world ranks" "$NBOX" run --quiet --nodes $((world / 2)) --gpus-per-node 2 --model ring --out "w$world" --json "w$world-s.json" -- $trainer "w$world.json"
 	check "the loss at $world ranks equals the plain run's to fp32 rounding" close "$loss" "$(json "w$world.json" 'd["loss"]')"
 done
-is "$(json w1024-s.json 'd["iterations"] >= 4')" True "iterations were found"
+is "$(json w1024-s.json 'd["steps"]["count"] >= 4')" True "steps were found"
 for exchange in messages payload; do
 	# shellcheck disable=SC2086
 	exits 0 "16 ranks, $exchange" "$NBOX" run --quiet --nodes 8 --gpus-per-node 2 --model ring --exchange $exchange --out "x$exchange" -- $trainer "x.json"
@@ -21,7 +21,7 @@ done
 # a delay far above anything else must be paid for: never early
 # shellcheck disable=SC2086
 exits 0 "with 50 ms added" "$NBOX" run --quiet --nodes 64 --gpus-per-node 2 --model ring --what-if add:op=allreduce,delay=50ms --out add --json add-s.json -- $trainer add.json
-is "$(json add-s.json 'd["iteration_ms"]["mean"] >= 50')" True "an added delay is in the iteration time"
+is "$(json add-s.json 'd["steps"]["ms"]["mean"] >= 50')" True "an added delay is in the step's time"
 check "the loss with the delay" close "$loss" "$(json add.json 'd["loss"]')"
 nothing_left
 finish

@@ -1,4 +1,4 @@
-/* The report's sums: periods, exposed communication, statistics, the JSON keys that others rely on. */
+/* The report's sums: exposed communication, statistics, the JSON keys that others rely on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,83 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "cli/report.h"
 #include "members/members.h"
 #include "wire/wire.h"
-
-/* The smallest period of the longest stretch, by trying everything. */
-static uint64_t slow_period(const uint64_t *s, uint64_t n)
-{
-	uint64_t best = 0, best_len = 0;
-
-	for (uint64_t p = 1; p <= n / 3; p++)
-		for (uint64_t from = 0; from + 3 * p <= n; from++) {
-			uint64_t end = from + p;
-
-			while (end < n && s[end] == s[end - p])
-				end++;
-			if (end - from >= 3 * p && end - from > best_len + best) {
-				best = p;
-				best_len = end - from;
-			}
-		}
-	return best;
-}
-
-static void test_period_finds_iterations_between_start_and_end(void **state)
-{
-	uint64_t sig[400], first, periods;
-
-	(void)state;
-	for (uint64_t head = 0; head < 12; head++)
-		for (uint64_t p = 1; p <= 9; p++) {
-			uint64_t n = 0;
-
-			for (uint64_t i = 0; i < head; i++)
-				sig[n++] = 1000 + i;
-			for (uint64_t i = 0; i < 30 * p; i++)
-				sig[n++] = i % p; /* all different within an iteration */
-			sig[n++] = 77;
-			assert_int_equal(report_period(sig, n, &first, &periods), p);
-			assert_int_equal(first, head);
-			assert_int_equal(periods, 30);
-		}
-}
-
-static void test_period_agrees_with_the_slow_search(void **state)
-{
-	struct rng rng;
-
-	(void)state;
-	rng_seed(&rng, 7, 0);
-	for (int round = 0; round < 200; round++) {
-		uint64_t sig[120], first, periods, p, n = 0, len = 1 + rng_u64(&rng) % 7;
-		uint64_t pattern[8];
-
-		for (uint64_t i = 0; i < len; i++)
-			pattern[i] = rng_u64(&rng) % 3; /* repeats inside the pattern, too */
-		for (uint64_t i = rng_u64(&rng) % 8; i > 0; i--)
-			sig[n++] = 10 + rng_u64(&rng) % 3;
-		while (n < 100)
-			sig[n] = pattern[n % len], n++;
-		p = report_period(sig, n, &first, &periods);
-		assert_int_equal(p, slow_period(sig, n));
-		for (uint64_t i = first + p; i < first + p * periods; i++)
-			assert_int_equal(sig[i], sig[i - p]);
-	}
-}
-
-static void test_no_period_in_what_does_not_repeat(void **state)
-{
-	uint64_t sig[50], first, periods;
-
-	(void)state;
-	for (uint64_t i = 0; i < 50; i++)
-		sig[i] = i * i;
-	assert_int_equal(report_period(sig, 50, &first, &periods), 0);
-	assert_int_equal(report_period(sig, 2, &first, &periods), 0);
-}
 
 static struct record_row row(uint64_t arrive, uint64_t release)
 {
@@ -140,9 +66,11 @@ static void test_report_of_a_regular_run(void **state)
 	(void)state;
 	make_record(&rec, rows);
 	assert_int_equal(report_make(&rec, &rep), 0);
-	assert_int_equal(rep.n_iterations, 10);
-	assert_int_equal(rep.ops_per_iteration, 3);
-	assert_float_equal(rep.iteration_ns.mean, 1e6, 1e-3);
+	assert_int_equal(rep.n_steps, 10);
+	assert_int_equal(rep.n_warm_up, 0);
+	assert_int_equal(rep.ops_per_step, 3);
+	assert_int_equal(rep.step_ns.n, 9);
+	assert_float_equal(rep.step_ns.mean, 1e6, 1e-3);
 	assert_float_equal(rep.modelled_ns, 300000, 1e-3); /* as by kind: without what was injected */
 	assert_float_equal(rep.injected_ns, 30000, 1e-3);
 	assert_float_equal(rep.exposed_ns, 315000, 1e-3);
@@ -216,7 +144,7 @@ static void test_notes(void **state)
 
 static void test_json_has_the_keys(void **state)
 {
-	static const char *const keys[] = { "world_size", "nodes", "real_ranks", "ops", "iterations",
+	static const char *const keys[] = { "world_size", "nodes", "real_ranks", "ops", "steps",
 					    "exposed_ms", "injected_ms", "data", "model", "seed",
 					    "exit_code", "warnings" };
 	char path[] = "/tmp/nbox-report-XXXXXX";
@@ -236,7 +164,7 @@ static void test_json_has_the_keys(void **state)
 	assert_non_null(o);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		assert_non_null(json_object_get(o, keys[i]));
-	it = json_object_get(o, "iteration_ms");
+	it = json_object_get(json_object_get(o, "steps"), "ms");
 	assert_true(json_real_value(json_object_get(it, "mean")) == 1.0);
 	assert_non_null(json_object_get(it, "p50"));
 	assert_non_null(json_object_get(it, "p95"));
@@ -311,10 +239,7 @@ static void test_communicators(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_communicators), cmocka_unit_test(test_period_finds_iterations_between_start_and_end),
-		cmocka_unit_test(test_period_agrees_with_the_slow_search),
-		cmocka_unit_test(test_no_period_in_what_does_not_repeat),
-		cmocka_unit_test(test_exposed),
+		cmocka_unit_test(test_communicators), cmocka_unit_test(test_exposed),
 		cmocka_unit_test(test_report_of_a_regular_run),
 		cmocka_unit_test(test_warnings), cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_json_has_the_keys),

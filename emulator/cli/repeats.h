@@ -1,0 +1,34 @@
+/* What repeats in a sequence of numbers: candidates for the length of the repeating unit, and where a unit of a given
+ * length repeats. Pure; knows nothing of ops. */
+#pragma once
+
+#include <stdint.h>
+
+#define REPEATS_PERIODS_MAX 64
+#define REPEATS_SAMPLE (UINT64_C(1) << 18) /* numbers looked at to find candidates: those in the middle */
+
+/* A part in which each number equals the one @period before it, as long as it can be; at least two units. */
+struct repeats_stretch {
+	uint64_t first, n;
+};
+
+/**
+ * repeats_periods - lengths that units may have, the shortest first
+ *
+ * The length of each unit that repeats often is among them; others may be, too. Takes O(n log n).
+ *
+ * Return: how many, at most REPEATS_PERIODS_MAX; -ENOMEM.
+ */
+int repeats_periods(const uint64_t *seq, uint64_t n, uint64_t ret_periods[REPEATS_PERIODS_MAX]);
+
+/**
+ * repeats_stretches - where one unit of @period numbers repeats, beginning at any of its numbers
+ * @weights: sums: @weights[i] is the weight of the numbers before i; n + 1 of them
+ * @ret: the caller's to free; in order, without overlap
+ *
+ * Of several units of this length it is the one whose stretches weigh most. Takes O(n).
+ *
+ * Return: how many stretches; -ENOMEM.
+ */
+int64_t repeats_stretches(const uint64_t *seq, uint64_t n, uint64_t period, const double *weights,
+			  struct repeats_stretch **ret);
