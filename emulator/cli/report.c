@@ -266,6 +266,10 @@ void report_print(const struct report *r, FILE *to)
 {
 	const struct record_header *h = &r->header;
 
+	if (r->is_empty) {
+		fprintf(to, "\n-- nbox: %s\n", r->warnings[0]);
+		return;
+	}
 	fprintf(to, "\n-- nbox: %u ranks (%u nodes x %u), %u real; exchange %s; model %s; seed %llu\n",
 		h->world_size, h->n_nodes, h->gpus_per_node, h->n_real,
 		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);

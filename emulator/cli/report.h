@@ -47,6 +47,7 @@ struct report {
 	uint32_t rank;                 /* world rank that is looked at */
 	char network[320];             /* that times come from, in words; "": not known, or the model is none */
 	char payload_memory[512];      /* where bodies lay, in words; "": not over rdma */
+	bool is_empty;                 /* the job failed before its first op: its own words say all, the summary is a line */
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][512];
 };

@@ -298,7 +298,8 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	if (code == 0 && !r->is_quiet && !r->perf_op) { /* first: a full disk must not cost it */
 		fflush(stdout);
 		report_print(rep, stdout);
-		printf("   results        %s\n", res->dir);
+		if (!rep->is_empty)
+			printf("   results        %s\n", res->dir);
 	}
 	if (code == 0)
 		code = report_write_json(rep, exit_code, results_path(res, "summary.json", path), err);

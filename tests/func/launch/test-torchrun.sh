@@ -57,8 +57,13 @@ exits 0 "a job that asks PyTorch to compare all calls" env TORCH_DISTRIBUTED_DEB
 	torchrun --nproc-per-node=2 "$here/flaky"
 says "warning: TORCH_DISTRIBUTED_DEBUG=DETAIL was taken for INFO" "the summary says that it does not"
 exits 3 "a job that fails before its first op" "$NBOX" run --nodes 4 --out f -- torchrun --nproc-per-node=2 "$here/flaky" early
-says "exit code 3 before its first op was over" "why no op was recorded"
-says "the job ended with exit code 3" "and that the figures are not of a whole job"
+is "$(tail -n 2 <<<"$out")" "
+-- nbox: no op was recorded: the job ended with exit code 3 before its first op was over" "the summary is a line, behind the job's own words"
+exits 2 "a line that torchrun refuses" "$NBOX" run --nodes 4 --out typo -- torchrun --nprocs-per-node=2 "$here/flaky"
+is "$out" "torchrun: --nprocs-per-node=2?
+
+-- nbox: no op was recorded: the job ended with exit code 2 before its first op was over" "has no longer one"
+is "$("$NBOX" report f 2>&1 | grep -c .)" 1 "nor has nbox report"
 # without a launcher nobody starts it again
 exits 1 "a rank that ends well before the communicator, without a launcher" timeout 120 "$NBOX" run --nodes 4 --gpus-per-node 2 --out l -- "$here/flaky" leave
 says "the process of world rank 1 has ended with exit code 0" "the other one is told who"
