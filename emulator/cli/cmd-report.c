@@ -5,27 +5,9 @@
 #include <sys/stat.h>
 
 #include "cli/commands.h"
+#include "cli/csv.h"
 #include "cli/live-run.h"
 #include "cli/report.h"
-#include "schedule/schedule.h"
-
-static void print_csv(const struct record *rec)
-{
-	printf("number,seq,comm,rank,world_rank,op,dtype,algo,n_ranks,n_real_ranks,bytes,arrive_ns,"
-	       "start_ns,due_ns,release_ns,local_done_ns,model_ns,injected_ns,messages,flags\n");
-	for (uint64_t i = 0; i < rec->n_rows; i++) {
-		const struct record_row *r = &rec->rows[i];
-
-		printf("%llu,%llu,%u,%u,%u,%s,%s,%s,%u,%u,%llu,%llu,%llu,%llu,%llu,%llu,%.3f,%.3f,%llu,%u\n",
-		       (unsigned long long)r->number, (unsigned long long)r->seq, r->comm, r->rank,
-		       r->world_rank, coll_kind_name(r->kind), coll_dtype_name(r->dtype),
-		       sched_algo_name(r->algo), r->n_ranks, r->n_real_ranks,
-		       (unsigned long long)r->bytes, (unsigned long long)r->arrive_ns,
-		       (unsigned long long)r->start_ns, (unsigned long long)r->due_ns,
-		       (unsigned long long)r->release_ns, (unsigned long long)r->local_done_ns,
-		       r->model_ns, r->injected_ns, (unsigned long long)r->n_messages, r->flags);
-	}
-}
 
 /* That of the job, from summary.json. -1: not known. */
 static int exit_code_of(const char *dir)
@@ -55,7 +37,9 @@ static int usage(FILE *to, int code)
 {
 	fprintf(to, "usage: nbox report [--csv] [--json FILE] [RECORD]\n\n"
 		    "RECORD is a record.nbox or the results directory that holds one; without it, the newest run under\n"
-		    LIVE_RUN_TOP "/ counts. Prints the summary of the run; --csv prints every op instead; --json also writes the summary to FILE.\n");
+		    LIVE_RUN_TOP "/ counts. Prints the summary of the run; --csv prints every op instead; --json also writes the summary to FILE.\n\n"
+		    "The columns of --csv, a row an op and real rank:\n");
+	csv_help(to);
 	return code;
 }
 
@@ -112,7 +96,7 @@ int cmd_report(int argc, char **argv)
 		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32, dir);
 	r = record_load(path, &rec, &err);
 	if (r == 0 && csv)
-		print_csv(&rec);
+		r = csv_print(&rec, stdout);
 	if (r == 0 && (!csv || json)) {
 		r = report_make(&rec, &rep);
 		if (r == 0)

@@ -98,7 +98,8 @@ static void record_done(struct op *op, size_t i, const struct wire_done *done)
 
 	row.flags = comm_record_flags(c) |
 		    (m->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
-		    (op->timing.end_ns < op->timing.bound_ns ? RECORD_BELOW_BOUND : 0);
+		    (op->timing.end_ns < op->timing.bound_ns ? RECORD_BELOW_BOUND : 0) |
+		    (op->timing.is_of_model ? RECORD_OF_MODEL : 0);
 	if (s->record && record_write(s->record, &row) < 0) {
 		server_warn(s, "cannot write the record (%s); it ends here", strerror(errno));
 		s->record = record_close(s->record);

@@ -346,6 +346,7 @@ static void tell_post(const struct p2p_run *run, struct p2p_post *post)
 		post->injected_ns = t->end_ns - t->model_ns + run->late_ns;
 		post->how = t->how;
 		post->is_below_bound = t->end_ns < t->bound_ns;
+		post->is_of_model = t->is_of_model;
 	}
 	if (post->pair.n_waiting == 0) {
 		post->moved_ns = post->end_ns;

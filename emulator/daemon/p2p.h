@@ -48,7 +48,7 @@ struct p2p_post {
 	uint64_t number, start_ns, end_ns;
 	double model_ns, injected_ns;
 	uint32_t how;
-	bool is_below_bound;
+	bool is_below_bound, is_of_model;
 
 	uint64_t n_messages;     /* that crossed the link */
 	uint64_t moved_ns, warn_ns;

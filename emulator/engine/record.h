@@ -43,7 +43,8 @@ struct record_row {
 	uint64_t n_messages;  /* that crossed the link for this rank */
 };
 
-enum { RECORD_GUESSED_MEMBERS = 1, RECORD_REPLAYED = 2, RECORD_BELOW_BOUND = 4 };
+/* RECORD_OF_MODEL: the model said how long the whole op takes; else that follows from the messages of row.algo. */
+enum { RECORD_GUESSED_MEMBERS = 1, RECORD_REPLAYED = 2, RECORD_BELOW_BOUND = 4, RECORD_OF_MODEL = 8 };
 
 /* How the communicator's members are known (members/members.h), also in row.flags:
  * enum members_source, enum members_sure, and the axes of the layout in the header. */

@@ -193,6 +193,7 @@ int solve_from_op(struct price *p, struct timing *t, struct err *err)
 
 	if (rc == 0) {
 		t->how = SOLVE_OP;
+		t->is_of_model = 1;
 		t->model_ns = t->end_ns = ns;
 	}
 	return rc;

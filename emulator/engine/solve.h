@@ -16,6 +16,7 @@ struct timing {
 	double model_ns;    /* what the base model alone gives */
 	double end_ns;      /* with all what-ifs but without arrivals; >= 0 */
 	enum solve_how how;
+	uint32_t is_of_model; /* model_ns is what the model says of the whole op, not of the schedule's messages */
 	double bound_ns;    /* physical lower bound: bytes over the port's bandwidth */
 	/* Release time of message i of in-connection c of the border is
 	 * at[offset[c] + i] where at is not NULL, else first[c] + i * step[c]; all

@@ -103,6 +103,18 @@ exits 0 "report of its record" "$NBOX" report o-none-shm/record.nbox
 says "network        1us, 400GB/s inside a node" "knows what lies beside it"
 exits 0 "report as CSV and JSON" "$NBOX" report --csv --json both.json o-none-shm
 is "$(head -n 1 <<<"$out" | cut -c 1-10) $(json both.json 'd["world_size"]')" "number,seq 512" "is both"
+# its columns, in the help by name and unit; the algorithm is that which the time follows from
+column() { awk -F, -v want="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == want) c = i } NR > 1 { print $c }' "$1"; }
+is "$("$NBOX" report --help | sed -n '/columns of --csv/,$p' | awk 'NR > 1 { printf "%s%s", sep, $1; sep = "," }')" "$("$NBOX" report --csv o-none-shm | head -n 1)" \
+	"report --help explains each column"
+for case in tree/tree/tree ring/ring/ring alphabeta/ring/chain const:time=1ms/const/const none/none/none "alphabeta --algo allreduce=tree --algo broadcast=ring/tree/ring"; do
+	IFS=/ read -r model allreduce broadcast <<<"$case"
+	# shellcheck disable=SC2086
+	exits 0 "model $model" "$NBOX" run --quiet --nodes 4 --gpus-per-node 2 --model $model --out "algo-$model" -- "$BUILD/tests/apps/trainer" --steps 3 --batch 4 --hidden 64
+	"$NBOX" report --csv "algo-$model" >algo.csv
+	is "$(column algo.csv algo | paste - <(column algo.csv op) | sort -u | tr '\t\n' '  ')" "$(printf '%s\n' "$allreduce AllReduce" "$broadcast Broadcast" | sort | tr '\n' ' ')" "times follow from it"
+	is "$(column algo.csv step | sort -un | tr '\n' ' ')" "0 1 2 3 " "the steps are counted"
+done
 # the three depths agree on each op's modelled time
 for e in none messages payload; do "$NBOX" report --csv o-$e-shm | cut -d, -f6,11,17,18 >$e.csv; done
 is "$(cmp none.csv messages.csv && cmp none.csv payload.csv && echo equal)" equal "none, messages and payload agree on every op's time"
