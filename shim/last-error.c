@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/plain.h"
 
 static __thread char text[ERR_TEXT_MAX];
 
@@ -16,7 +17,7 @@ ncclResult_t last_error_set(ncclResult_t result, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	log_info("%s", text);
+	log_info("%s", plain_text(text));
 	return result;
 }
 

@@ -1,10 +1,13 @@
 /* Sentences of errors; see err.h. Texts that do not fit are cut at a whole
- * UTF-8 character and end in "...". */
+ * UTF-8 character and end in "...". They can be printed: names of files and words of
+ * other processes are among them. */
 #include "base/err.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/plain.h"
 
 #define CUT_MARK "..."
 
@@ -34,6 +37,7 @@ int err_set(struct err *err, int code, const char *fmt, ...)
 		err->text[0] = '\0';
 	else
 		err_mark_cut(err, len);
+	plain_text(err->text);
 	return -code;
 }
 
@@ -59,5 +63,6 @@ int err_prefix(struct err *err, int code, const char *fmt, ...)
 		len += rest > 0 ? rest : 0;
 	}
 	err_mark_cut(err, len);
+	plain_text(err->text);
 	return code;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/plain.h"
 
 #define LINE_MAX_BYTES 2048
 
@@ -161,12 +162,16 @@ void log_line(enum log_level level, const char *fmt, ...)
 	len = vsnprintf(line + n, sizeof(line) - (size_t)n - 1, fmt, ap);
 	va_end(ap);
 	if (len > 0) {
+		char *said = line + n;
+
 		n += len;
 		if (n > (int)sizeof(line) - 2)
 			n = (int)sizeof(line) - 2;
+		n -= line[n - 1] == '\n';
+		line[n] = '\0';
+		plain_text(said); /* other processes' words may be among it */
 	}
-	if (line[n - 1] != '\n')
-		line[n++] = '\n';
+	line[n++] = '\n';
 	write_all(atomic_load_explicit(&log_fd, memory_order_relaxed), line, (size_t)n);
 	errno = saved_errno;
 }

@@ -4,27 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/units.h"
 #include "base/cleanup.h"
+#include "base/plain.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
-#include "cli/json-text.h"
 
 static const char *const level_names[] = { "ok", "note", "WRONG" };
 
 json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *section,
 		   const char *name, const char *fmt, ...)
 {
-	char text[1024];
+	char text[1024], who[256];
 	json_t *f;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	snprintf(who, sizeof(who), "%s", name);
 	d->n_wrong += level == DOCTOR_WRONG;
-	f = json_pack("{s:s, s:o, s:s, s:o}", "section", section, "name", json_text(name), "level",
-		      level == DOCTOR_WRONG ? "wrong" : level_names[level], "text", json_text(text));
+	f = json_pack("{s:s, s:s, s:s, s:s}", "section", section, "name", plain_text(who), "level",
+		      level == DOCTOR_WRONG ? "wrong" : level_names[level], "text", plain_text(text));
 	if (f && json_array_append_new(d->findings, f) < 0)
 		return NULL;
 	return f;

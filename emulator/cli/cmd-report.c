@@ -4,8 +4,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
+#include "base/plain.h"
 #include "cli/commands.h"
 #include "cli/csv.h"
+#include "cli/json-file.h"
 #include "cli/live-run.h"
 #include "cli/report.h"
 
@@ -13,13 +16,14 @@
 static int exit_code_of(const char *dir)
 {
 	char path[4096];
-	json_t *o = snprintf(path, sizeof(path), "%s/summary.json", dir) < (int)sizeof(path) ? json_load_file(path, 0, NULL) : NULL;
-	json_t *code = json_object_get(o, "exit_code");
-	int r = json_is_integer(code) && json_integer_value(code) >= 0 && json_integer_value(code) < 256 ?
-			(int)json_integer_value(code) : -1;
+	CLEANUP(json_freep) json_t *o = NULL;
+	json_t *code;
 
-	json_decref(o);
-	return r;
+	if (snprintf(path, sizeof(path), "%s/summary.json", dir) >= (int)sizeof(path) || json_file_read(path, &o, NULL) < 0)
+		return -1;
+	code = json_object_get(o, "exit_code");
+	return json_is_integer(code) && json_integer_value(code) >= 0 && json_integer_value(code) < 256 ?
+		       (int)json_integer_value(code) : -1;
 }
 
 /* Of a record that a run has left; NULL: of one that was moved away and renamed, nothing is known. */
@@ -83,7 +87,8 @@ int cmd_report(int argc, char **argv)
 			return 2;
 		}
 		path = runs.dirs[0];
-		fprintf(stderr, "nbox report: the newest run: %s\n", path);
+		snprintf(in_dir, sizeof(in_dir), "%s", path);
+		fprintf(stderr, "nbox report: the newest run: %s\n", plain_text(in_dir));
 	}
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		snprintf(in_dir, sizeof(in_dir), "%s/record.nbox", path);

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/plain.h"
 #include "cli/commands.h"
 #include "cli/live-run.h"
 #include "cli/status-text.h"
@@ -35,7 +36,9 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 	struct client *c = owner;
 	struct wire_hdr ask;
 
-	if (h->type == WIRE_ERROR && h->body_bytes == sizeof(struct wire_text)) {
+	if (h->type != WIRE_STATUS && wire_body_check(h, body, &c->err) < 0) {
+		c->state = -1; /* DIR, and what listens where it says, may be somebody else's */
+	} else if (h->type == WIRE_ERROR) {
 		err_set(&c->err, EPROTO, "%s", ((const struct wire_text *)body)->text);
 		c->state = -1;
 	} else if (h->type == WIRE_WELCOME && c->state == 0) {
@@ -208,7 +211,7 @@ int cmd_status(int argc, char **argv)
 		code = r == -ENOENT ? 2 : 1;
 	}
 	if (r == 0 && (a.is_json || !isatty(STDOUT_FILENO)))
-		puts(c.json);
+		puts(plain_text(c.json));
 	else if (r == 0)
 		r = status_print(c.json, stdout, &c.err);
 	if (r < 0)

@@ -1,18 +1,33 @@
 /* How the job ended, and why there may be nothing to report: see report.h. */
 #include "cli/report.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/plain.h"
 #include "engine/record.h"
 #include "wire/wire.h"
 
-static FILE *open_beside(const char *dir, const char *name)
-{
-	char path[PATH_MAX];
+#define BESIDE_MAX (1 << 16) /* bytes: nboxd writes 8 notes, and of 100 aborts a line each */
 
-	return dir && snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) ? fopen(path, "re") : NULL;
+/* The text of a file of the run, the caller's. NULL: there is none; one that cannot be read is told. */
+static char *read_beside(struct report *r, const char *dir, const char *name)
+{
+	struct err why = { "" };
+	char path[PATH_MAX], *text;
+	size_t n;
+	int code;
+
+	if (!dir || snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return NULL;
+	code = file_read(path, BESIDE_MAX, &text, &n, &why);
+	if (code < 0 && code != -ENOENT)
+		report_warn(r, "%s; what it says of the run is missing here", why.text);
+	return code < 0 ? NULL : text;
 }
 
 /* Workers may differ. */
@@ -26,31 +41,24 @@ static void add_payload_memory(struct report *r, const char *what)
 /* What workers had to say (notes.txt). */
 static void add_notes(struct report *r, const char *dir)
 {
-	FILE *f = open_beside(dir, RECORD_NOTES);
-	char line[600];
+	CLEANUP(freep) char *text = read_beside(r, dir, RECORD_NOTES);
+	char *rest = NULL;
 
-	while (f && fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = 0;
+	for (char *line = strtok_r(text ? text : (char[]){ "" }, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		if (!strncmp(line, WIRE_NOTE_PAYLOAD, strlen(WIRE_NOTE_PAYLOAD)))
 			add_payload_memory(r, line + strlen(WIRE_NOTE_PAYLOAD));
 		else
 			report_warn(r, "%s", line);
 	}
-	if (f)
-		fclose(f);
+	plain_text(r->payload_memory);
 }
 
 /* The first line of aborts.txt, which nboxd writes when a communicator is aborted. Return: @buf; "" without one. */
-static const char *first_abort(const char *dir, char *buf, size_t size)
+static const char *first_abort(struct report *r, const char *dir, char *buf, size_t size)
 {
-	FILE *f = open_beside(dir, RECORD_ABORTS);
+	CLEANUP(freep) char *text = read_beside(r, dir, RECORD_ABORTS);
 
-	buf[0] = 0;
-	if (f && !fgets(buf, (int)size, f))
-		buf[0] = 0;
-	if (f)
-		fclose(f);
-	buf[strcspn(buf, "\n")] = 0;
+	snprintf(buf, size, "%.*s", text ? (int)strcspn(text, "\n") : 0, text ? text : "");
 	return buf;
 }
 
@@ -59,7 +67,7 @@ void report_outcome(struct report *r, int exit_code, const char *dir)
 	char abort[400], code[64] = "";
 
 	add_notes(r, dir);
-	first_abort(dir, abort, sizeof(abort));
+	first_abort(r, dir, abort, sizeof(abort));
 	r->is_empty = !r->n_ops && exit_code > 0 && !abort[0] && r->n_warnings == 0;
 	if (exit_code > 0)
 		snprintf(code, sizeof(code), "the job ended with exit code %d", exit_code);

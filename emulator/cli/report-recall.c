@@ -1,14 +1,12 @@
 /* What `nbox run` knew of a run and its record does not: read back from the summary.json beside the record. */
+#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/plain.h"
+#include "cli/json-file.h"
 #include "cli/report.h"
-
-static void json_freep(json_t **o)
-{
-	json_decref(*o);
-}
 
 static bool has_warning(const struct report *r, const char *text)
 {
@@ -20,13 +18,18 @@ static bool has_warning(const struct report *r, const char *text)
 
 void report_recall(struct report *r, const char *path)
 {
-	CLEANUP(json_freep) json_t *o = json_load_file(path, 0, NULL);
+	CLEANUP(json_freep) json_t *o = NULL;
+	struct err why = { "" };
+	int code = json_file_read(path, &o, &why);
 	json_t *warnings = json_object_get(o, "warnings"), *w;
 	const char *network = json_string_value(json_object_get(o, "network"));
 	size_t i;
 
+	if (code < 0 && code != -ENOENT)
+		report_warn(r, "%s; the warnings that it held are missing here", why.text);
 	if (network)
 		snprintf(r->network, sizeof(r->network), "%s", network);
+	plain_text(r->network);
 	json_array_foreach(warnings, i, w)
 		if (json_string_value(w) && !has_warning(r, json_string_value(w)))
 			report_warn(r, "%s", json_string_value(w));

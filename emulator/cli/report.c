@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/plain.h"
 #include "base/units.h"
-#include "cli/json-text.h"
 #include "cli/steps.h"
 #include "engine/solve.h"
 #include "wire/wire.h"
@@ -19,12 +19,15 @@
 void report_warn(struct report *r, const char *fmt, ...)
 {
 	va_list ap;
+	char *text = r->warnings[r->n_warnings];
 
 	if (r->n_warnings == REPORT_WARNINGS_MAX)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(r->warnings[r->n_warnings++], sizeof(r->warnings[0]), fmt, ap);
+	vsnprintf(text, sizeof(r->warnings[0]), fmt, ap);
 	va_end(ap);
+	plain_text(text);
+	r->n_warnings++;
 }
 
 static int by_arrival(const void *pa, const void *pb)
@@ -187,6 +190,9 @@ int report_make(const struct record *rec, struct report *ret)
 		return -ENOMEM;
 	memset(ret, 0, sizeof(*ret));
 	ret->header = rec->header;
+	plain_text(ret->header.model);
+	plain_text(ret->header.layout);
+	plain_text(ret->header.data_for);
 	ret->rank = UINT32_MAX;
 	for (uint64_t i = 0; i < rec->n_rows; i++)
 		if (rec->rows[i].world_rank < ret->rank)
@@ -326,7 +332,7 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 	int failed;
 
 	for (uint32_t i = 0; i < r->n_warnings; i++)
-		json_array_append_new(warnings, json_text(r->warnings[i]));
+		json_array_append_new(warnings, json_string(r->warnings[i]));
 	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f,"
 		      " s:{s:f, s:f, s:f}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		      "world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
@@ -338,13 +344,13 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		      wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for", h->data_for, "model", h->model,
 		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "warnings", warnings);
 	if (o && r->network[0])
-		json_object_set_new(o, "network", json_text(r->network));
+		json_object_set_new(o, "network", json_string(r->network));
 	if (o && r->payload_memory[0])
-		json_object_set_new(o, "payload_memory", json_text(r->payload_memory));
+		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && exit_code >= 0)
 		json_object_set_new(o, "exit_code", json_integer(exit_code));
 	if (!o)
-		return err_set(err, ENOMEM, "%s: cannot build the summary (is the model's name UTF-8?)", path);
+		return err_set(err, ENOMEM, "%s: cannot build the summary", path);
 	failed = json_dump_file(o, path, JSON_INDENT(2));
 	json_decref(o);
 	return failed ? err_set(err, EIO, "%s: cannot be written: %s", path, strerror(errno)) : 0;

@@ -29,6 +29,7 @@ struct report_comms {
 	uint64_t n, n_ops;                            /* communicators; ops of their members */
 };
 
+/* Its texts may be printed (base/plain.h), whatever the record and the files beside it say. */
 struct report {
 	struct record_header header;
 	uint64_t n_ops;                /* of the rank that is looked at */
@@ -75,7 +76,7 @@ struct json_t;
 struct json_t *report_comms_json(const struct report *r); /* the caller's reference */
 
 /* Adds what only `nbox run` knew, from @path, the run's summary.json: its warnings and the network. A file that is
- * not there, or is none of ours, adds nothing. (report-recall.c) */
+ * not there adds nothing. (report-recall.c) */
 void report_recall(struct report *r, const char *path);
 
 void report_print(const struct report *r, FILE *to);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/host-facts.h"
 #include "config/config.h"
 
@@ -123,12 +124,10 @@ static int check_not_users(const struct results *r, struct err *err)
 	static const char *const names[] = { "config.yaml", "command.txt", "versions.txt", "host.json",
 					     "summary.json" };
 	char path[PATH_MAX], first[sizeof(CONFIG_MARK)] = "";
-	FILE *f = fopen(results_path(r, "config.yaml", path), "re");
-	bool is_ours = f && fgets(first, sizeof(first), f) && strcmp(first, CONFIG_MARK) == 0;
+	CLEANUP(closep) int fd = file_open(results_path(r, "config.yaml", path), NULL);
+	bool is_ours = fd >= 0 && read(fd, first, sizeof(first) - 1) > 0 && strcmp(first, CONFIG_MARK) == 0;
 	struct stat st;
 
-	if (f)
-		fclose(f);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		if (lstat(results_path(r, names[i], path), &st) < 0 || (is_ours && S_ISREG(st.st_mode)))
 			continue;

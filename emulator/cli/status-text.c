@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/plain.h"
 #include "base/units.h"
 
 #define LINES_MAX 20 /* of a table; --json has all */
@@ -23,15 +24,10 @@ static long long number(const json_t *o, const char *key)
 	return json_is_real(v) ? (long long)json_real_value(v) : (long long)json_integer_value(v);
 }
 
-/* Without what a terminal would obey. Return: @buf. */
 static const char *clean(const char *s, char *buf, size_t size)
 {
-	size_t n = 0;
-
-	for (; s && *s && n + 1 < size; s++)
-		buf[n++] = (char)((unsigned char)*s < ' ' || *s == 0x7f ? '?' : *s);
-	buf[n] = 0;
-	return buf;
+	snprintf(buf, size, "%s", s ? s : "");
+	return plain_text(buf);
 }
 
 static const char *text(const json_t *o, const char *key, char *buf, size_t size)

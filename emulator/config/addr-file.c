@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 
 #define FILE_MAX 4096
 
@@ -126,16 +127,15 @@ int addr_file_parse(const char *text, size_t size, struct addr_file *ret, struct
 
 int addr_file_read(const char *dir, struct addr_file *ret, struct err *err)
 {
-	char path[PATH_MAX], text[FILE_MAX];
+	CLEANUP(freep) char *text = NULL;
 	struct err why = { "" };
-	CLEANUP(closep) int fd = open(path_of(dir, path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	char path[PATH_MAX];
+	size_t n;
+	int r = file_read(path_of(dir, path), FILE_MAX, &text, &n, err);
 
-	if (n < 0 && errno == ENOENT)
-		return -ENOENT;
-	if (n < 0)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	if (addr_file_parse(text, (size_t)n, ret, &why) < 0)
+	if (r < 0)
+		return r;
+	if (addr_file_parse(text, n, ret, &why) < 0)
 		return err_set(err, EINVAL, "%s: %s", path, why.text);
 	return 0;
 }

@@ -19,7 +19,7 @@ struct addr_file {
 /* Makes @dir/nboxd.addr, readable by its owner alone. Return: 0; -EEXIST: one is there already; another negative errno; the
  * sentence is in @err. */
 int addr_file_write(const char *dir, const struct addr_file *a, struct err *err);
-/* Return: 0; -ENOENT: none is there (no sentence); another negative errno with the sentence. */
+/* Return: 0; -ENOENT: none is there; another negative errno with the sentence. */
 int addr_file_read(const char *dir, struct addr_file *ret, struct err *err);
 /* Nothing happens where none is. */
 void addr_file_remove(const char *dir);

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/plain.h"
 #include "daemon/op.h"
 #include "daemon/p2p.h"
 #include "daemon/results.h"
@@ -234,6 +235,7 @@ void comm_abort(struct comm *c, const struct worker *except, int code, const cha
 	va_start(ap, fmt);
 	vsnprintf(text.text, sizeof(text.text), fmt, ap);
 	va_end(ap);
+	plain_text(text.text);
 	c->is_dead = true;
 	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
 	if (c->server->config->out && !c->server->is_stopping && c->server->n_aborts < ABORTS_MAX) {
@@ -377,9 +379,6 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (!m)
 		return 0;
 	memcpy(&text, body, sizeof(text));
-	for (char *p = text.text; *p; p++)
-		if ((unsigned char)*p < ' ' || *p == 0x7f)
-			*p = '?';
 	comm_abort(c, w, text.code > 0 ? text.code : ECANCELED, "rank %u, %s: %.300s", m->rank,
 		   worker_name(w, name, sizeof(name)), text.text);
 	return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/plain.h"
 #include "daemon/results.h"
 #include "daemon/server.h"
 #include "daemon/worker.h"
@@ -17,6 +18,7 @@ int notes_on_told(struct worker *w, const void *body)
 	struct wire_text m;
 
 	memcpy(&m, body, sizeof(m));
+	plain_text(m.text);
 	log_info("%s says: %s", worker_name(w, name, sizeof(name)), m.text);
 	for (uint32_t i = 0; i < notes->n; i++)
 		if (!strcmp(notes->texts[i], m.text))

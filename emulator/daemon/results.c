@@ -2,6 +2,7 @@
 #include "daemon/results.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,16 +124,13 @@ static FILE *append(const struct config *c, const char *name)
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 32, c->out, name);
-	return fopen(path, "ae");
-}
+	/* a pipe or a link of that name is not nboxd's, and would let it wait, or write elsewhere */
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "a");
 
-/* The rest of the line, and its end. A worker's words may be among it. */
-static void write_rest(FILE *f, const char *text)
-{
-	for (; *text; text++)
-		fputc((unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text, f);
-	fputc('\n', f);
-	fclose(f);
+	if (fd >= 0 && !f)
+		close(fd);
+	return f;
 }
 
 void results_note_command(const struct config *c, uint32_t pid)
@@ -159,8 +157,10 @@ void results_note(const struct config *c, const char *text)
 {
 	FILE *f = append(c, RECORD_NOTES);
 
-	if (f)
-		write_rest(f, text);
+	if (!f)
+		return;
+	fprintf(f, "%s\n", text);
+	fclose(f);
 }
 
 void results_note_abort(const struct config *c, uint32_t comm, const char *why)
@@ -169,6 +169,6 @@ void results_note_abort(const struct config *c, uint32_t comm, const char *why)
 
 	if (!f)
 		return;
-	fprintf(f, "communicator %u was aborted: ", comm);
-	write_rest(f, why);
+	fprintf(f, "communicator %u was aborted: %s\n", comm, why);
+	fclose(f);
 }

@@ -1,7 +1,8 @@
 /* The record of a run: header, then rows of fixed size, as they are in memory.
  * Writing goes through stdio, so that a row costs a copy; record_flush() hands
  * whole rows to the kernel. Reading takes the whole file: everything that a
- * report will use as an index or a size is checked here, once. Of a writer that
+ * report will use as an index or a size is checked here, once, and each row before it takes
+ * memory, so that a large file of rubbish costs none. Of a writer that
  * died only the last row can be missing a part; that is told, not refused.
  * Not here: what rows mean (reports), compression, other byte orders. */
 #include "engine/record.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "engine/solve.h"
 #include "schedule/coll.h"
 #include "schedule/schedule.h"
@@ -125,10 +127,35 @@ static int check_row(const struct record_row *r, uint64_t i, struct err *err)
 	return 0;
 }
 
+/* Adds @n rows that lie at @data, each checked before it takes memory. */
+static int add_rows(struct record *r, uint64_t *capacity, const char *data, uint64_t n, struct err *err)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		struct record_row row;
+		int rc;
+
+		memcpy(&row, data + i * sizeof(row), sizeof(row));
+		rc = check_row(&row, r->n_rows, err);
+		if (rc)
+			return rc;
+		if (r->n_rows == *capacity) {
+			struct record_row *grown = reallocarray(r->rows, 2 * *capacity + 64, sizeof(row));
+
+			if (!grown)
+				return err_set(err, ENOMEM, "no memory for more than %llu rows",
+					       (unsigned long long)r->n_rows);
+			r->rows = grown;
+			*capacity = 2 * *capacity + 64;
+		}
+		r->rows[r->n_rows++] = row;
+	}
+	return 0;
+}
+
 int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err)
 {
 	struct record r = {0};
-	uint64_t rest, i;
+	uint64_t capacity = 0;
 	int rc;
 
 	if (n < sizeof(r.header))
@@ -138,66 +165,56 @@ int record_parse(const void *data, uint64_t n, struct record *ret, struct err *e
 	rc = check_header(&r.header, err);
 	if (rc)
 		return rc;
-
-	rest = n - sizeof(r.header);
-	r.n_rows = rest / sizeof(struct record_row);
-	r.is_truncated = rest % sizeof(struct record_row) != 0;
-	if (r.n_rows) {
-		r.rows = malloc(r.n_rows * sizeof(*r.rows));
-		if (!r.rows)
-			return err_set(err, ENOMEM, "no memory for %llu rows",
-				       (unsigned long long)r.n_rows);
-		memcpy(r.rows, (const char *)data + sizeof(r.header), r.n_rows * sizeof(*r.rows));
+	n -= sizeof(r.header);
+	rc = add_rows(&r, &capacity, (const char *)data + sizeof(r.header), n / sizeof(struct record_row), err);
+	if (rc) {
+		record_deinit(&r);
+		return rc;
 	}
-	for (i = 0; i < r.n_rows; i++) {
-		rc = check_row(&r.rows[i], i, err);
-		if (rc) {
-			record_deinit(&r);
-			return rc;
-		}
-	}
+	r.is_truncated = n % sizeof(struct record_row) != 0;
 	*ret = r;
 	return 0;
 }
 
-/* The whole file; it may grow meanwhile: what is there at the end counts. */
-static int read_all(const char *path, char **ret_data, uint64_t *ret_n, struct err *err)
+/* The file may grow meanwhile: what is there at the end counts. */
+static int load(FILE *f, struct record *r, struct err *err)
 {
-	CLEANUP(fclosep) FILE *f = fopen(path, "rbe");
-	CLEANUP(freep) char *data = NULL;
-	size_t capacity = 1 << 16, n = 0;
+	char rows[512 * sizeof(struct record_row)];
+	uint64_t capacity = 0;
+	size_t n = fread(&r->header, 1, sizeof(r->header), f);
+	int rc = n == sizeof(r->header) ? check_header(&r->header, err) :
+		 ferror(f) ? -EIO : err_set(err, EINVAL, "%zu bytes are too few for a record", n);
 
-	if (!f)
-		return err_set(err, errno, "cannot open the record %s: %s", path, strerror(errno));
-	for (;;) {
-		char *grown = realloc(data, capacity);
-
-		if (!grown)
-			return err_set(err, ENOMEM, "no memory for the record %s", path);
-		data = grown;
-		n += fread(data + n, 1, capacity - n, f);
-		if (ferror(f))
-			return err_set(err, errno ? errno : EIO, "cannot read the record %s: %s",
-				       path, strerror(errno));
-		if (n < capacity)
-			break;
-		capacity *= 2;
+	for (n = sizeof(rows); rc == 0 && n == sizeof(rows);) {
+		n = fread(rows, 1, sizeof(rows), f);
+		rc = add_rows(r, &capacity, rows, n / sizeof(struct record_row), err);
 	}
-	*ret_data = steal_ptr(data);
-	*ret_n = n;
-	return 0;
+	if (ferror(f))
+		return err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno));
+	r->is_truncated = n % sizeof(struct record_row) != 0;
+	return rc;
 }
 
 int record_load(const char *path, struct record *ret, struct err *err)
 {
-	CLEANUP(freep) char *data = NULL;
-	uint64_t n = 0;
-	int rc = read_all(path, &data, &n, err);
+	struct record r = {0};
+	int rc, fd = file_open(path, err);
+	CLEANUP(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
 
-	if (rc)
-		return rc;
-	rc = record_parse(data, n, ret, err);
-	return rc ? err_prefix(err, rc, "%s", path) : 0;
+	if (fd < 0)
+		return fd;
+	if (!f) {
+		close(fd);
+		return err_set(err, ENOMEM, "no memory for the record %s", path);
+	}
+	errno = 0;
+	rc = load(f, &r, err);
+	if (rc) {
+		record_deinit(&r);
+		return err_prefix(err, rc, "%s", path);
+	}
+	*ret = r;
+	return 0;
 }
 
 void record_deinit(struct record *r)

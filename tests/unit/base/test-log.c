@@ -74,6 +74,9 @@ static void test_line(void **state)
 	read_log(buf, sizeof(buf));
 	assert_matches(buf, "^[^:. ]+:[0-9]+:[0-9]+ \\[12\\] nbox INFO with a newline\n$");
 	log_set_rank(-1);
+	log_warn("%s", "a worker's\x1b[2J\nforged line\n");
+	read_log(buf, sizeof(buf));
+	assert_matches(buf, " nbox WARN a worker's\\?\\[2J\\?forged line\n$");
 }
 
 static void test_levels(void **state)

@@ -1,0 +1,13 @@
+/* Files of a folder that somebody else may have made: a pipe or a device of that name must not be opened, since that
+ * can wait for ever or do something; a link to a file is followed, since it shows no more than its reader may see. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+/* For reading. Return: a descriptor; -ENOENT; -EINVAL it is no file; another negative errno; each with the sentence. */
+int file_open(const char *path, struct err *err);
+/* All of it, with an end ('\0') behind it that is not counted. *ret_text is the caller's, by free(). Return: 0; -EFBIG
+ * it has more than @max bytes; as file_open(). */
+int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err);

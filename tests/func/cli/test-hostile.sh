@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# A results directory that somebody else has made: nothing waits for ever, no device is opened, no terminal obeys.
+. "$(dirname "$0")/lib.sh"
+unset NBOX_ADDR NBOX_TOKEN
+esc=$'\e[2J\e]0;x\a\u009b\u202e'
+# printed NAME: what $out is holds nothing that a terminal obeys
+printed() {
+	is "$(printf '%s' "$out" | python3 -c 'import sys, unicodedata
+t = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
+print(sorted({hex(ord(c)) for c in t if c != "\n" and (unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp"))}))')" "[]" "$1: nothing that a terminal obeys"
+}
+
+exits 0 "a run" timeout 300 "$NBOX" perf allreduce --nodes 4 --gpus-per-node 2 --model const:time=1us -b 1K -e 1K --out good
+# fresh: a copy of it in the folder bad
+fresh() { rm -rf bad && cp -r good bad; }
+for name in record.nbox summary.json notes.txt aborts.txt; do
+	case $name in record.nbox) code=1 ;; *) code=0 ;; esac
+	for kind in pipe device folder; do
+		fresh && rm -f bad/$name
+		case $kind in pipe) mkfifo bad/$name ;; device) ln -s /dev/zero bad/$name ;; folder) mkdir bad/$name ;; esac
+		exits $code "report, $name is a $kind" timeout 60 "$NBOX" report bad
+		says "bad/$name is no file, but a folder, a pipe or a device" "and says so"
+	done
+	fresh && truncate -s 1T bad/$name 2>/dev/null || truncate -s 10G bad/$name
+	exits $([ $name = record.nbox ] && echo 1 || echo 0) "report, $name is huge" timeout 60 "$NBOX" report bad
+	says "bad/$name" "and says so"
+done
+
+fresh
+python3 - "$esc" <<'PY'
+import json, sys
+esc = sys.argv[1].encode()
+with open("bad/record.nbox", "r+b") as f:
+    for at in (64, 64 + 512, 64 + 512 + 256): # model, layout, data_for
+        f.seek(at)
+        f.write(esc + b"\x9b\xff\n-- forged")
+for name in ("notes.txt", "aborts.txt"):
+    open("bad/" + name, "wb").write(b"a word " + esc + b"\x9b\xff\r\n" + b"payload in memory of " + esc + b"\n")
+json.dump({"exit_code": 3, "network": esc.decode(), "warnings": ["w " + esc.decode()]}, open("bad/summary.json", "w"))
+PY
+exits 0 "report of one that is full of escape sequences" timeout 60 "$NBOX" report --json out.json bad
+printed "report"
+says "warning: a word ?[2J" "what can be printed is"
+is "$(json out.json '[c for c in str(d) if ord(c) < 32 or 127 <= ord(c) < 160]')" "[]" "nor is it in the JSON"
+mkdir -p "nbox-out/$esc" && cp bad/record.nbox "nbox-out/$esc/"
+exits 0 "report of the newest, whose name is" timeout 60 "$NBOX" report
+printed "its name"
+rm -rf nbox-out
+
+for kind in pipe device; do
+	fresh
+	case $kind in pipe) mkfifo bad/nboxd.addr ;; device) ln -s /dev/zero bad/nboxd.addr ;; esac
+	exits 1 "status, nboxd.addr is a $kind" timeout 60 "$NBOX" status bad
+	says "bad/nboxd.addr is no file" "and says so"
+done
+fresh
+# what listens at the address is no nboxd: its words have no end, or are no frame
+for kind in error status rubbish; do
+	rm -f bad/nboxd.addr
+	python3 - "$esc" $kind <<'PY' &
+import os, socket, struct, sys
+esc = sys.argv[1].encode()
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen(4)
+open("bad/nboxd.addr.new", "w").write("addr tcp:127.0.0.1:%d\npid 1\ntoken \n" % s.getsockname()[1])
+os.rename("bad/nboxd.addr.new", "bad/nboxd.addr")
+c, _ = s.accept()
+hello = c.recv(48, socket.MSG_WAITALL)
+def frame(kind, body): # magic and version as in HELLO
+    return hello[:6] + struct.pack("<HQ", kind, len(body)) + bytes(32) + body
+if sys.argv[2] == "error":
+    c.sendall(frame(14, struct.pack("<i", 1) + (esc + b"\x9b" * 512)[:512]))
+elif sys.argv[2] == "status":
+    c.sendall(frame(2, struct.pack("<Q10I", 1, 0, 2, 2, 1, 1, 0, 0, 0, 0, 0)))
+    c.sendall(frame(16, b'{"nboxd": "' + esc + b'\x9b"}'))
+else:
+    c.sendall(b"HTTP/1.0 200 " + esc + b"\x9b" * 4096)
+c.recv(65536, socket.MSG_WAITALL)
+PY
+	server=$!
+	check "somebody listens" within 60 test -s bad/nboxd.addr
+	exits $([ $kind = status ] && echo 0 || echo 1) "status of what is no nboxd: $kind" timeout 60 "$NBOX" status --json bad
+	printed "$kind"
+	kill $server 2>/dev/null; wait $server 2>/dev/null
+done
+
+# and one to write into
+mkdir into && mkfifo into/config.yaml
+exits 1 "a run whose --out has a pipe for a file" timeout 60 "$NBOX" run --nodes 2 --gpus-per-node 1 --out into -- true
+says "into/config.yaml is there and is not of a run of nbox" "is refused"
+finish
