@@ -122,6 +122,9 @@ struct nbox_host {
 	 * world and both keys at once are refused. ret->n is 0 where the user gave neither. */
 	int (*parse_ranks)(const struct nbox_host *h, const struct nbox_kv *kv, size_t n_kv,
 			   struct nbox_ranks *ret);
+	/* In create(): a sentence that the user should read before the run. One a model, the last. */
+	void (*warn)(const struct nbox_host *host, const char *fmt, ...)
+		__attribute__((format(printf, 2, 3)));
 };
 
 /* For parse_choice(): in the order of enum nbox_op_kind. */

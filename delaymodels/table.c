@@ -334,6 +334,34 @@ failed:
 	return NULL;
 }
 
+/* The names of NBOX_OP_KINDS whose curve is there, or not. Return: @buf, empty: none. */
+static const char *list_kinds(const struct table *t, int is_there, char *buf, size_t size)
+{
+	const char *name = NBOX_OP_KINDS;
+	size_t kind, used = 0;
+
+	buf[0] = '\0';
+	for (kind = 0; kind < N_KINDS && used < size; kind++) {
+		int len = (int)strcspn(name, "|");
+
+		if ((t->curves[kind + 1].n != 0) == is_there)
+			used += (size_t)snprintf(buf + used, size - used, "%s%.*s", used ? " " : "", len, name);
+		name += len + (name[len] == '|');
+	}
+	return buf;
+}
+
+/* What the run could only say when it is too late. */
+static void warn_of_gaps(const struct nbox_host *host, const char *file, const struct table *t)
+{
+	char there[160], missing[160];
+
+	if (t->curves[ALL_KINDS].n || !list_kinds(t, 0, missing, sizeof(missing))[0])
+		return;
+	host->warn(host, "%s has times of %s; an op of another kind (%s) ends the job: lines of the kind all would stand "
+		   "for those", file, list_kinds(t, 1, there, sizeof(there)), missing);
+}
+
 static int table_create(const struct nbox_host *host, const struct nbox_next *next,
 			const struct nbox_kv *kv, size_t n_kv, void **ret_model)
 {
@@ -347,6 +375,8 @@ static int table_create(const struct nbox_host *host, const struct nbox_next *ne
 		return -1;
 	t = table_parse(host, file, text, len);
 	free(text);
+	if (t)
+		warn_of_gaps(host, file, t);
 	*ret_model = t;
 	return t ? 0 : -1;
 }

@@ -128,6 +128,8 @@ static int check_model(struct run *r, struct err *err)
 
 	if (code == 0 && strcmp(r->config->model, "none") != 0)
 		delay_network(chain, &cluster, r->network, sizeof(r->network));
+	if (code == 0 && delay_warning(chain))
+		snprintf(r->warning, sizeof(r->warning), "%s", delay_warning(chain));
 	delay_free(chain);
 	return code;
 }

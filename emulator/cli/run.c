@@ -152,6 +152,8 @@ static void print_plan(const struct run *r)
 	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real, c->real[0],
 	       r->is_launcher ? r->n_launched : count_procs(r), r->is_launcher ? ", started by the command" : "");
 	printf("model      %s", config_model(c, model, sizeof(model)));
+	if (r->warning[0])
+		printf("\nwarning    %s", r->warning);
 	if (r->network[0])
 		printf("\nnetwork    %s", r->network);
 	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
@@ -334,6 +336,8 @@ int run_execute(struct run *r)
 	}
 	if (r->changed && !r->is_quiet)
 		fprintf(stderr, "nbox run: %s\n", r->changed);
+	if (r->warning[0] && !r->is_quiet)
+		fprintf(stderr, "nbox %s: %s\n", name_of(r), r->warning);
 	if (!r->is_plain && !r->is_quiet && is_assumed_size(r->config))
 		fprintf(stderr, "nbox %s: a cluster of %u nodes, since --nodes is not given; --nodes N for another\n",
 			name_of(r), r->config->topology.n_nodes);

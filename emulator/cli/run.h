@@ -32,6 +32,7 @@ struct run {
 	int argc;               /* of nbox itself, for command.txt */
 	char **argv;
 	char network[320];      /* that times come from, in words; "": --plain, or the model is none */
+	char warning[512];      /* of the model, to be read before the run; "": none */
 	unsigned int needs;     /* PATHS_... */
 	struct paths paths;
 };

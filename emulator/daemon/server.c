@@ -263,6 +263,8 @@ static int open_engine(struct server *s, struct err *err)
 
 	if (r < 0)
 		return err_prefix(err, r, "model");
+	if (delay_warning(s->delay))
+		log_info("%s", delay_warning(s->delay));
 	s->cluster.ranks_matter = delay_names_ranks(s->delay);
 	if (solver_new(&c->topology, s->delay, &s->solver) < 0 ||
 	    engine_new(&op_sink, s, &s->engine) < 0)

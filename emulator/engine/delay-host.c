@@ -41,6 +41,19 @@ host_error(const struct nbox_host *host, const char *fmt, ...)
 	va_end(ap);
 }
 
+static void __attribute__((format(printf, 2, 3)))
+host_warn(const struct nbox_host *host, const char *fmt, ...)
+{
+	const struct delay_instance *in = instance_of(host);
+	struct err *warning = &in->chain->warning;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(warning->text, sizeof(warning->text), fmt, ap);
+	va_end(ap);
+	err_prefix(warning, 0, "delay model %s", in->plugin.table.name);
+}
+
 /* The units' sentence with the key in front. */
 static int parsed(const struct nbox_host *host, const char *key, int r)
 {
@@ -155,6 +168,7 @@ void delay_host_init(struct delay_instance *in)
 		.parse_count = host_parse_count,
 		.parse_choice = host_parse_choice,
 		.parse_ranks = host_parse_ranks,
+		.warn = host_warn,
 		.ctx = in,
 	};
 }

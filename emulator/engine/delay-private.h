@@ -37,6 +37,7 @@ struct delay_chain {
 	size_t n;
 	bool on_messages;              /* a decorator works on messages */
 	char *description;             /* owned */
+	struct err warning;            /* what host->warn() wrote last */
 	struct err err;                /* what host->error() or a check wrote last */
 };
 

@@ -256,6 +256,11 @@ bool delay_names_ranks(const struct delay_chain *d)
 	return false;
 }
 
+const char *delay_warning(const struct delay_chain *d)
+{
+	return d->warning.text[0] ? d->warning.text : NULL;
+}
+
 bool delay_is_steady(const struct delay_chain *d)
 {
 	return all_have(d, NBOX_STEADY);

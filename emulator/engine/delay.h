@@ -35,6 +35,8 @@ bool delay_works_on_messages(const struct delay_chain *d);  /* a what-if does */
 bool delay_names_ranks(const struct delay_chain *d);        /* a what-if is about some only */
 /* Base model and every decorator are NBOX_STEADY or uniform: message times may be
  * kept for the next equal op. */
+/* What a model would have the user know before the run: "delay model table: ..."; NULL: nothing. The last one's. */
+const char *delay_warning(const struct delay_chain *d);
 bool delay_is_steady(const struct delay_chain *d);
 bool delay_has_op(const struct delay_chain *d);      /* base model has op() */
 bool delay_has_message(const struct delay_chain *d); /* base model has message() */

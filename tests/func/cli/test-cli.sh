@@ -128,6 +128,9 @@ printf '#!/bin/sh\n' >train && chmod +x train
 exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
 says "512" "--dry-run says the world's size"
 says "./train --x" "--dry-run says the command"
+printf 'kind,bytes,us\nallreduce,8,1\n' >no-broadcast.txt
+exits 0 "a table without all kinds" "$NBOX" run --dry-run --nodes 4 --model table:file=no-broadcast.txt -- ./train
+says "warning    delay model table: no-broadcast.txt has times of allreduce; an op of another kind (allgather reducescatter " "says so"
 exits 0 "without --nodes" "$NBOX" run --dry-run --gpus-per-node 8 -- true
 says "16 ranks: 2 nodes x 8 (the number of nodes is not given: --nodes)" "says what is taken"
 for given in "--nodes 2" "--world 16"; do

@@ -132,6 +132,7 @@ exits 1 "results of another run are not overwritten" "$NBOX" run --nodes 4 --gpu
 # nothing to report: the reason where one is known, guesses where none is, and no table of zeros
 printf 'kind,bytes,us\nallreduce,8,1\n' >no-broadcast.txt
 exits 1 "a model that lacks the job's first op" timeout 600 "$NBOX" run --nodes 4 --gpus-per-node 2 --model table:file=no-broadcast.txt --out none -- "$BUILD/tests/apps/trainer" --steps 1
+says "nbox run: delay model table: no-broadcast.txt has times of allreduce; an op of another kind (allgather reducescatter broadcast " "is warned of before the job"
 summary=${out##*-- nbox:}
 out=$summary says "warning: no op was recorded: the job ended with exit code 1 before its first op was over; communicator 1 was aborted: op 0 (Broadcast)" "the summary repeats why"
 is "$(echo "$summary" | grep -c 'readelf\|modelled\|lateness\|communication')" 0 "and neither guesses nor counts nothing"

@@ -54,6 +54,24 @@ static double at(struct delay_chain *d, uint32_t kind, uint32_t n_ranks, uint64_
 	return test_op_ns(d, &op);
 }
 
+/* Kinds that would end the job are named before it starts; a table for all kinds has none. */
+static void test_gaps(void **state)
+{
+	CHAIN all = must_open_text("bytes,us\n8,1\n");
+	CHAIN rest = must_open_text("kind,bytes,us\nallreduce,8,1\nall,8,2\n");
+	CHAIN some = must_open_text("kind,bytes,us\nallreduce,8,1\nsend_recv,8,2\n");
+	CHAIN whole = must_open_text("kind,bytes,us\nallreduce,8,1\nallgather,8,1\nreducescatter,8,1\nbroadcast,8,1\n"
+				     "reduce,8,1\nalltoall,8,1\ngather,8,1\nscatter,8,1\nsendrecv,8,1\n");
+
+	(void)state;
+	assert_null(delay_warning(all));
+	assert_null(delay_warning(rest));
+	assert_null(delay_warning(whole));
+	assert_non_null(strstr(delay_warning(some), "delay model table: /tmp/nbox-test-table-"));
+	assert_non_null(strstr(delay_warning(some), " has times of allreduce sendrecv; an op of another kind (allgather "
+						    "reducescatter broadcast reduce alltoall gather scatter) ends the job"));
+}
+
 /* --- against a slow one ---------------------------------------------------- */
 
 /* All pairs of points; the first that has @bytes between them. */
@@ -251,6 +269,7 @@ static void test_odd_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_random_tables),
 		cmocka_unit_test(test_kinds_and_sizes),
 		cmocka_unit_test(test_units_of_time),
