@@ -237,6 +237,7 @@ void config_help(FILE *f, const struct config *defaults)
 			fprintf(f, "%s%s", k ? ", " : "", o->choices[k]);
 		if (text)
 			fprintf(f, " [%s]", text);
-		fprintf(f, "\n  %-28s %s, %s\n", "", o->variable, o->key);
+		fprintf(f, "\n  %-28s %s, %s%s\n", "", o->variable, o->key,
+			o->kind == KIND_LIST ? " (a list)" : o->kind == KIND_MAP ? " (a map)" : "");
 	}
 }
