@@ -42,8 +42,8 @@ static void usage(FILE *f)
 	perf_options_help(true, f);
 	fprintf(f, "\nSizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
 		   "--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
-		   "given. The table's times are what a job sees, lateness of this machine included; below it stand the\n"
-		   "virtual network's own. The results directory is as nbox run's.\n\n");
+		   "given. The table's times and bandwidths are the virtual cluster's: what the model says, and what what-ifs\n"
+		   "add; the last column is what this machine took. It comes at the end. The results directory is as nbox run's.\n\n");
 	if (config_new(&c) == 0 && perf_defaults(c) == 0)
 		run_help(f, c);
 	config_free(c);
@@ -149,6 +149,8 @@ int cmd_perf(int argc, char **argv)
 	if (code == 0)
 		code = perf_defaults(r.config);
 	command[n++] = (char *)"--no-check"; /* what virtual ranks send is a policy */
+	if (!r.is_plain) /* it would show this machine's times */
+		command[n++] = (char *)"--no-table";
 	r.command = command;
 	r.perf_op = op;
 	r.n_command = n;

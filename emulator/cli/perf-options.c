@@ -16,7 +16,7 @@ const char *const perf_dtype_names[PERF_DTYPES] = { "int8", "uint8", "int32", "u
 						    "float", "double", "bfloat16", "f8e4m3", "f8e5m2" };
 
 enum id { OPT_OP, OPT_MIN, OPT_MAX, OPT_FACTOR, OPT_STEP, OPT_ITERS, OPT_WARMUP, OPT_DTYPE, OPT_REDOP, OPT_ROOT,
-	  OPT_PRINT_RANK, OPT_IN_PLACE, OPT_NO_CHECK, OPT_JSON, OPT_ID_FILE, OPT_HELP };
+	  OPT_PRINT_RANK, OPT_IN_PLACE, OPT_NO_CHECK, OPT_NO_TABLE, OPT_JSON, OPT_ID_FILE, OPT_HELP };
 
 static const struct option {
 	const char *name;
@@ -36,8 +36,9 @@ static const struct option {
 	[OPT_REDOP] = { "--redop", NULL, "OP", false, "sum prod max min avg [sum]" },
 	[OPT_ROOT] = { "--root", NULL, "RANK", false, "of broadcast and reduce [0]" },
 	[OPT_PRINT_RANK] = { "--print-rank", NULL, "RANK", false, "whose times are printed [0]" },
-	[OPT_IN_PLACE] = { "--in-place", NULL, NULL, true, "time in place, too" },
+	[OPT_IN_PLACE] = { "--in-place", NULL, NULL, true, "run in place, too" },
 	[OPT_NO_CHECK] = { "--no-check", NULL, NULL, false, "do not compare results" },
+	[OPT_NO_TABLE] = { "--no-table", NULL, NULL, false, "print nothing: nbox perf prints the table" },
 	[OPT_JSON] = { "--json", NULL, "FILE", false, "median, mean, p99 of each size in us; '-': standard output" },
 	[OPT_ID_FILE] = { "--id-file", NULL, "FILE", false, "where the ranks meet without NCCL_COMM_ID [named after MASTER_PORT]" },
 	[OPT_HELP] = { "--help", "h", NULL, false, "this text" },
@@ -139,6 +140,7 @@ static int set(struct perf_options *o, enum id id, const char *flag, const char 
 	case OPT_PRINT_RANK: return take_count(flag, v, 0, &o->printer, why);
 	case OPT_IN_PLACE: o->in_place = true; break;
 	case OPT_NO_CHECK: o->is_unchecked = true; break;
+	case OPT_NO_TABLE: o->is_silent = true; break;
 	case OPT_JSON: o->json = v; break;
 	case OPT_ID_FILE: o->id_file = v; break;
 	case OPT_HELP: o->wants_help = true; break;

@@ -25,7 +25,7 @@ struct perf_options {
 	size_t min_bytes, max_bytes, step_bytes; /* sizes as in nccl-tests; a step of 0: @factor */
 	double factor;
 	int iters, warmup;
-	bool in_place, is_unchecked, has_max, wants_help;
+	bool in_place, is_unchecked, is_silent, has_max, wants_help;
 	const char *json, *id_file; /* borrowed from the command line; NULL: none */
 	int printer;
 };

@@ -1,18 +1,19 @@
 /* See perf-report.h. */
 #include "cli/perf-report.h"
 
+#include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/units.h"
 
 /* Ops of equal size, one after the other, of the rank that is looked at. */
 struct perf_size {
-	uint64_t bytes; /* as in the table: nccl-tests' size */
+	const struct record_row *row; /* the first of them */
 	uint64_t n;
-	double ns;      /* sum of what the model says of the ops */
-	double injected_ns; /* and of what what-ifs added to that */
-	uint32_t n_ranks;
+	double model_ns, injected_ns; /* sums */
 };
 
 void perf_print_head(const struct config *c, const char *network, FILE *to)
@@ -23,71 +24,100 @@ void perf_print_head(const struct config *c, const char *network, FILE *to)
 		c->topology.gpus_per_node, c->n_real, config_model(c, model, sizeof(model)));
 	if (network[0])
 		fprintf(to, "# network: %s\n", network);
-	fprintf(to, "# times: what the job saw on this machine, never less than the virtual network takes (modelled: below)\n");
 	fflush(to);
 }
 
 /* The record has bytes by NCCL's arguments; nccl-tests has those of the larger buffer. */
+static uint64_t call_bytes(const struct record_row *r)
+{
+	return r->kind == COLL_SENDRECV ? r->bytes / 2 : r->bytes; /* a record of calls has both ways */
+}
+
 static uint64_t table_bytes(const struct record_row *r)
 {
 	if (r->kind == COLL_ALLGATHER || r->kind == COLL_REDUCESCATTER || r->kind == COLL_ALLTOALL)
 		return r->bytes * r->n_ranks;
-	return r->kind == COLL_SENDRECV ? r->bytes / 2 : r->bytes; /* a record of calls has both ways */
+	return call_bytes(r);
 }
 
-/* nccl-tests' factor from algbw to busbw (its PERFORMANCE.md). */
-static double busbw_factor(const char *op, double n)
+static void print_columns(FILE *to)
 {
-	if (!strcmp(op, "allreduce"))
-		return 2 * (n - 1) / n;
-	return !strcmp(op, "allgather") || !strcmp(op, "reducescatter") || !strcmp(op, "alltoall") ? (n - 1) / n : 1;
+	fprintf(to, "#\n# time, algbw, busbw: of the virtual cluster (model and what-ifs); injected: what of time is what-ifs'; "
+		    "this machine: what the op took here\n#\n");
+	fprintf(to, "# %10s %13s %9s %7s %7s %10s %7s %7s %6s %10s %12s\n", "size", "count", "type", "redop", "root", "time", "algbw",
+		"busbw", "#wrong", "injected", "this machine");
+	fprintf(to, "# %10s %13s %9s %7s %7s %10s %7s %7s %6s %10s %12s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)",
+		"", "(us)", "(us)");
 }
 
-/* Bandwidths are those of both together: of what the job would see. */
-static void print_size(const struct perf_size *s, const char *op, bool has_injected, FILE *to)
+/* Bandwidths are those of all of the time: of what the job would see. Return: the bus bandwidth. */
+static double print_size(const struct perf_size *s, double here_ns, FILE *to)
 {
-	double us = s->n ? s->ns / (double)s->n / 1e3 : 0, injected_us = s->n ? s->injected_ns / (double)s->n / 1e3 : 0;
-	double algbw = us + injected_us > 0 ? (double)s->bytes / (us + injected_us) * 1e-3 : 0;
+	const struct record_row *r = s->row;
+	bool is_reduction = r->kind == COLL_ALLREDUCE || r->kind == COLL_REDUCESCATTER || r->kind == COLL_REDUCE;
+	double ns = (s->model_ns + s->injected_ns) / (double)s->n, algbw = ns > 0 ? (double)table_bytes(r) / ns : 0;
+	double busbw = algbw * coll_busbw_factor(r->kind, r->n_ranks);
+	size_t element = coll_dtype_bytes(r->dtype);
 
-	if (s->n == 0)
-		return;
-	fprintf(to, "# %10llu %11.2f ", (unsigned long long)s->bytes, us);
-	if (has_injected)
-		fprintf(to, "%11.2f ", injected_us);
-	fprintf(to, "%8.2f %7.2f\n", algbw, algbw * busbw_factor(op, s->n_ranks));
+	fprintf(to, "%12llu %13llu %9s %7s %7s %10.2f %7.2f %7.2f %6s %10.2f %12.2f\n", (unsigned long long)table_bytes(r),
+		(unsigned long long)(call_bytes(r) / (element ? element : 1)), coll_dtype_name(r->dtype), is_reduction ? "sum" : "none",
+		r->kind == COLL_BROADCAST || r->kind == COLL_REDUCE ? "0" : "-1", ns / 1e3, algbw, busbw, "N/A",
+		s->injected_ns / (double)s->n / 1e3, here_ns / 1e3);
+	return busbw;
 }
 
-static void print_modelled(const struct record *rec, const struct report *rep, const char *op, FILE *to)
+static int by_value(const void *pa, const void *pb)
 {
-	bool has_injected = rep->total_injected_ns != 0;
-	struct perf_size s = {0};
+	double a = *(const double *)pa, b = *(const double *)pb;
 
-	fprintf(to, "# %10s %11s %s%8s %7s\n", "size", "modelled", has_injected ? "   injected " : "", "algbw", "busbw");
-	fprintf(to, "# %10s %11s %s%8s %7s\n", "(B)", "(us)", has_injected ? "       (us) " : "", "(GB/s)", "(GB/s)");
+	return a < b ? -1 : a > b;
+}
+
+static double median(double *values, uint64_t n)
+{
+	qsort(values, n, sizeof(*values), by_value);
+	return values[n / 2];
+}
+
+int perf_print_table(const struct record *rec, const struct report *rep, FILE *to)
+{
+	CLEANUP(freep) double *here = calloc(rec->n_rows + 1, sizeof(*here)); /* of the ops of one size */
+	struct perf_size s = { 0 };
+	double sum = 0;
+	uint64_t n = 0;
+
+	if (!here)
+		return -ENOMEM;
+	print_columns(to);
 	for (uint64_t i = 0; i < rec->n_rows; i++) {
 		const struct record_row *r = &rec->rows[i];
-		uint64_t bytes = table_bytes(r);
 
 		if (r->world_rank != rep->rank)
 			continue;
-		if (s.n == 0 || bytes != s.bytes) {
-			print_size(&s, op, has_injected, to);
-			s = (struct perf_size){.bytes = bytes, .n_ranks = r->n_ranks};
+		if (s.n && table_bytes(r) != table_bytes(s.row)) {
+			sum += print_size(&s, median(here, s.n), to);
+			s.n = 0;
+			n++;
 		}
-		s.n++;
-		s.ns += r->model_ns;
+		if (s.n == 0)
+			s = (struct perf_size){ .row = r };
+		here[s.n++] = r->release_ns > r->arrive_ns ? (double)(r->release_ns - r->arrive_ns) : 0;
+		s.model_ns += r->model_ns;
 		s.injected_ns += r->injected_ns;
 	}
-	print_size(&s, op, has_injected, to);
+	if (s.n) {
+		sum += print_size(&s, median(here, s.n), to);
+		n++;
+	}
+	fprintf(to, "# Avg bus bandwidth    : %g\n#\n", n ? sum / (double)n : 0);
+	return 0;
 }
 
-void perf_print_tail(const struct record *rec, const struct report *rep, const char *op, const char *dir, FILE *to)
+void perf_print_tail(const struct report *rep, const char *dir, FILE *to)
 {
 	char p50[32], max[32];
 
-	print_modelled(rec, rep, op, to);
-	fprintf(to, "#\n# gates opened late by p50 %s, max %s: the part of the times that is this machine's; modelled is the "
-		"virtual network's\n",
+	fprintf(to, "# gates opened late by p50 %s, max %s: so much of the last column is this machine's alone\n",
 		units_print_time(rep->lateness_ns.p50, p50, sizeof(p50)),
 		units_print_time(rep->lateness_ns.max, max, sizeof(max)));
 	for (uint32_t i = 0; i < rep->n_warnings; i++)

@@ -1,6 +1,6 @@
-/* What nbox perf prints around the table of its benchmark program, which times what the job sees: the virtual
- * cluster before it; behind it the virtual network's own times, how late this machine was, and where the results
- * are. Each line begins with '#', as the remarks of nccl-tests' table do. */
+/* What nbox perf prints: nccl-tests' table with the times of the virtual cluster, made from the record; before it the
+ * cluster, behind it how late this machine was and where the results are. Each line that is no row begins with '#',
+ * as the remarks of nccl-tests' table do. */
 #pragma once
 
 #include <stdio.h>
@@ -11,5 +11,7 @@
 
 /* @network: in words; "": there is none to speak of. */
 void perf_print_head(const struct config *c, const char *network, FILE *to);
-/* @op: the collective as named on the command line. @dir: the results directory. */
-void perf_print_tail(const struct record *rec, const struct report *rep, const char *op, const char *dir, FILE *to);
+/* A row for all ops of one size, of the rank that is looked at. Return: 0; -ENOMEM, and nothing was printed. */
+int perf_print_table(const struct record *rec, const struct report *rep, FILE *to);
+/* @dir: the results directory. */
+void perf_print_tail(const struct report *rep, const char *dir, FILE *to);

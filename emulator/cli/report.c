@@ -236,7 +236,9 @@ static void print_steps(const struct report *r, FILE *to)
 	fprintf(to, "   steps          %llu of %llu op%s: mean %.3f ms, p50 %.3f ms, p95 %.3f ms (of %llu", (unsigned long long)r->n_steps,
 		(unsigned long long)r->ops_per_step, r->ops_per_step == 1 ? "" : "s", r->step_ns.mean / 1e6, r->step_ns.p50 / 1e6,
 		r->step_ns.p95 / 1e6, (unsigned long long)r->step_ns.n);
-	if (r->n_warm_up)
+	if (r->n_warm_up == 1)
+		fprintf(to, "; the first left out as warm-up");
+	else if (r->n_warm_up)
 		fprintf(to, "; the first %llu left out as warm-up", (unsigned long long)r->n_warm_up);
 	fprintf(to, ")\n   found as       %s\n", r->steps_how);
 }

@@ -294,7 +294,8 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 		report_warn(rep, "no GPU: the job ran on the CPU through the host CUDA runtime and host NCCL; "
 			    "its compute times are this CPU's");
 	if (code == 0 && r->perf_op && rec.n_rows) {
-		perf_print_tail(&rec, rep, r->perf_op, res->dir, stdout);
+		code = perf_print_table(&rec, rep, stdout);
+		perf_print_tail(rep, res->dir, stdout);
 		fflush(stdout);
 	}
 	if (code == 0 && !r->is_quiet && !r->perf_op) { /* first: a full disk must not cost it */

@@ -477,7 +477,7 @@ static size_t next_size(size_t bytes)
 int main(int argc, char **argv)
 {
 	size_t bytes;
-	bool prints;
+	bool prints, prints_table;
 	double sum = 0;
 	long bad = 0;
 	int n = 0;
@@ -496,7 +496,8 @@ int main(int argc, char **argv)
 			perf_op_names[o.op], perf_dtype_names[o.dtype], is_reduction() ? perf_redop_names[o.redop] : "none",
 			b.n_ranks, o.iters, o.warmup);
 	}
-	if (prints && json != stdout)
+	prints_table = prints && json != stdout && !o.is_silent;
+	if (prints_table)
 		print_head();
 	for (bytes = o.min_bytes; bytes <= o.max_bytes;) {
 		struct row out, in;
@@ -504,7 +505,7 @@ int main(int argc, char **argv)
 		measure(bytes, false, &out);
 		if (has_in_place())
 			measure(bytes, true, &in);
-		if (prints && json != stdout)
+		if (prints_table)
 			print_row(&out, has_in_place() ? &in : NULL);
 		if (json) {
 			json_row(json, &out, false, !n);
@@ -517,7 +518,7 @@ int main(int argc, char **argv)
 		n++;
 		bytes = next_size(bytes);
 	}
-	if (prints && json != stdout) {
+	if (prints_table) {
 		printf("# Out of bounds values : %ld %s\n", bad, bad ? "FAILED" : "OK");
 		printf("# Avg bus bandwidth    : %g\n#\n", n ? sum / n : 0);
 	}
