@@ -25,6 +25,11 @@ typedef struct CUstream_st *device_stream;
 typedef struct CUevent_st *device_event;
 struct cuda_slot;
 
+/* Order of accesses on the device `host`, also where the machine keeps little of it (aarch64): release() stores @due_ns
+ * and then adds to @releases, with release; the waiting stream loads @releases with acquire and then @due_ns. The kernel
+ * compares the word of a futex itself before it puts a thread to sleep, under the lock that a wake takes: no wake is
+ * lost. @passed and @times are plain: the stream's thread writes them before on_arrive or on_passed, whose note reaches
+ * the progress thread through a mutex. Of the device `cuda`: cuda-gate.h. */
 struct gate {
 	/* Called on a thread of the device, or by poll(); must not block. */
 	void (*on_arrive)(struct gate *g);

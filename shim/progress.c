@@ -30,7 +30,7 @@ static struct {
 	/* Any thread. */
 	pthread_mutex_t queue_lock; /* of the notes; after the end: of everything */
 	struct note *first, **last;
-	_Atomic bool is_asleep; /* seq_cst, with the queue: see post() */
+	_Atomic bool is_asleep; /* see progress_post() and progress_nudge() */
 	_Atomic bool has_stopped;
 	_Atomic bool is_child; /* we are the child of a fork */
 	int wake_fd;
@@ -78,15 +78,16 @@ void progress_post(struct note *n, enum progress_wake how)
 	*g.last = n;
 	g.last = &n->next;
 	pthread_mutex_unlock(&g.queue_lock);
-	/* seq_cst on both sides: either the sleeper sees the note when it looks for a
-	 * last time, or we see that it is asleep */
+	/* Either the sleeper looks at the queue after us and sees the note, or its look was before ours: then the
+	 * mutex shows us the @is_asleep that it had set. The mutex alone does that, on any machine. */
 	if (how == PROGRESS_WAKE && atomic_exchange(&g.is_asleep, false))
 		wake();
 }
 
 void progress_nudge(void)
 {
-	/* seq_cst, after the device counted what was enqueued: see sleep_until() */
+	/* seq_cst, after the device counted what was enqueued (n_pending in cuda-gate.c): see sleep_until(). Each side
+	 * stores one word and then loads the other's, which release and acquire do not keep in order. */
 	if (atomic_exchange(&g.is_asleep, false))
 		wake();
 }

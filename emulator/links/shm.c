@@ -1,6 +1,4 @@
-/* Shared-memory links. A memfd holds two byte rings, one a direction; each has one
- * writer and one reader, who count the bytes they wrote and read and never share a
- * word that both write. The accepting side makes the memfd, seals its size and hands
+/* Shared-memory links. A memfd holds two byte rings, one a direction (shm-ring.h). The accepting side makes the memfd, seals its size and hands
  * it over the unix socket on which the two met; nothing has a name in /dev/shm.
  *
  * That socket stays. It is the bell: whoever sleeps has said so in a flag in the
@@ -15,7 +13,6 @@
  * while we read, so bytes are copied out before anyone looks at them. */
 #include <errno.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,37 +24,14 @@
 #include "base/clock.h"
 #include "links/link-core.h"
 #include "links/shm-greeting.h"
+#include "links/shm-ring.h"
 
 #define RING_BYTES (UINT64_C(4) << 20)  /* of the links that we accept */
 #define PIECE_BYTES (UINT64_C(64) << 10) /* copied between two updates of a position */
-#define LINE 128 /* two cache lines, as the prefetcher takes them */
 
 /* How often the socket is looked at while nobody sleeps. */
 #define LOOK_ROUNDS 64
 #define LOOK_NS (5 * NS_PER_MS)
-
-struct ring_words {
-	_Alignas(LINE) _Atomic uint64_t tail; /* bytes written; the writer's word */
-	_Alignas(LINE) _Atomic uint64_t head; /* bytes read; the reader's word */
-	/* set by a sleeper, taken back by the partner who rings, or by itself */
-	_Alignas(LINE) _Atomic uint32_t reader_sleeps;
-	_Atomic uint32_t writer_sleeps;
-};
-
-struct area {
-	struct ring_words ring[2]; /* 0: from the accepting side, 1: to it */
-};
-_Static_assert(sizeof(struct area) <= SHM_HEAD_BYTES, "the words fit");
-
-/* Our end of one ring. */
-struct ring {
-	struct ring_words *words;
-	unsigned char *data;
-	uint64_t size;      /* a power of two */
-	uint64_t pos;       /* ours: bytes written or read */
-	uint64_t published; /* as far as the partner knows */
-	uint64_t seen;      /* the partner's position when last read */
-};
 
 struct shm_link {
 	struct link link;
@@ -117,37 +91,8 @@ static void look_at_socket(struct shm_link *s)
 
 static void publish_tail(struct shm_link *s)
 {
-	struct ring *r = &s->tx;
-
-	if (r->published == r->pos)
-		return;
-	r->published = r->pos;
-	/* Release: the bytes before the position, for the reader's acquire in
-	 * refresh_tail(). Sequentially consistent: against the reader who sets
-	 * reader_sleeps and then reads tail (shm_arm): one of us sees the other. */
-	atomic_store_explicit(&r->words->tail, r->pos, memory_order_seq_cst);
-	if (atomic_load_explicit(&r->words->reader_sleeps, memory_order_seq_cst) &&
-	    atomic_exchange_explicit(&r->words->reader_sleeps, 0, memory_order_relaxed))
+	if (ring_publish_tail(&s->tx))
 		ring_bell(s);
-}
-
-/* Return: 0 or -EPROTO. */
-static int refresh_head(struct ring *r)
-{
-	/* Acquire: the reader is done with the bytes before its position (the
-	 * release in publish_head) before we write over them. */
-	r->seen = atomic_load_explicit(&r->words->head, memory_order_acquire);
-	return r->pos - r->seen <= r->size ? 0 : -EPROTO;
-}
-
-static void copy_in(struct ring *r, const void *src, uint64_t n)
-{
-	uint64_t at = r->pos & (r->size - 1), first = min_u64(n, r->size - at);
-
-	memcpy(r->data + at, src, first);
-	if (first < n)
-		memcpy(r->data, (const char *)src + first, n - first);
-	r->pos += n;
 }
 
 /* Return: bytes; fewer than @n when the ring is full; -EPROTO. */
@@ -157,16 +102,16 @@ static int64_t write_some(struct shm_link *s, const char *src, uint64_t n)
 	uint64_t done = 0, part;
 
 	while (done < n) {
-		if (r->pos - r->seen == r->size) {
+		if (!ring_room(r)) {
 			publish_tail(s); /* or the reader would have nothing to make room with */
-			if (refresh_head(r))
+			if (ring_refresh_head(r))
 				return -EPROTO;
 		}
-		part = min_u64(n - done, r->size - (r->pos - r->seen));
+		part = min_u64(n - done, ring_room(r));
 		part = min_u64(part, PIECE_BYTES);
 		if (!part)
 			break;
-		copy_in(r, src + done, part);
+		ring_copy_in(r, src + done, part);
 		done += part;
 		if (r->pos - r->published >= PIECE_BYTES)
 			publish_tail(s);
@@ -199,55 +144,26 @@ static ssize_t shm_write(struct link *l, const struct iovec *iov, int n_iov)
 
 static void publish_head(struct shm_link *s)
 {
-	struct ring *r = &s->rx;
-
-	if (r->published == r->pos)
-		return;
-	r->published = r->pos;
-	/* Release: we have read the bytes before the position, for the writer's
-	 * acquire in refresh_head(). Sequentially consistent: against the writer who
-	 * sets writer_sleeps and then reads head (shm_arm). */
-	atomic_store_explicit(&r->words->head, r->pos, memory_order_seq_cst);
-	if (atomic_load_explicit(&r->words->writer_sleeps, memory_order_seq_cst) &&
-	    atomic_exchange_explicit(&r->words->writer_sleeps, 0, memory_order_relaxed))
+	if (ring_publish_head(&s->rx))
 		ring_bell(s);
-}
-
-/* Return: 0 or -EPROTO. */
-static int refresh_tail(struct ring *r)
-{
-	/* Acquire: the bytes before the writer's position (publish_tail). */
-	r->seen = atomic_load_explicit(&r->words->tail, memory_order_acquire);
-	return r->seen - r->pos <= r->size ? 0 : -EPROTO;
-}
-
-static void copy_out(struct ring *r, void *dst, uint64_t n)
-{
-	uint64_t at = r->pos & (r->size - 1), first = min_u64(n, r->size - at);
-
-	if (dst) {
-		memcpy(dst, r->data + at, first);
-		if (first < n)
-			memcpy((char *)dst + first, r->data, n - first);
-	}
-	r->pos += n;
 }
 
 static ssize_t shm_read(struct link *l, void *dst, size_t n)
 {
 	struct shm_link *s = to_shm(l);
 	struct ring *r = &s->rx;
-	/* Read before the ring: when the peer is gone, all that it wrote is there. */
+	/* Read before the ring: when the peer is gone, all that it wrote is there. (The socket's end comes after
+	 * the peer's last store, in the peer as in the kernel, whose locks order it for who sees the end.) */
 	bool was_gone = s->peer_gone;
 	uint64_t done = 0, part;
 
 	while (done < n) {
-		if (r->seen == r->pos && refresh_tail(r))
+		if (!ring_filled(r) && ring_refresh_tail(r))
 			return -EPROTO;
-		part = min_u64(min_u64(n - done, r->seen - r->pos), PIECE_BYTES);
+		part = min_u64(min_u64(n - done, ring_filled(r)), PIECE_BYTES);
 		if (!part)
 			break;
-		copy_out(r, dst ? (char *)dst + done : NULL, part);
+		ring_copy_out(r, dst ? (char *)dst + done : NULL, part);
 		done += part;
 		if (r->pos - r->published >= PIECE_BYTES)
 			publish_head(s);
@@ -264,9 +180,8 @@ static void shm_begin(struct link *l)
 
 	if (s->is_armed) {
 		s->is_armed = false;
-		/* Relaxed: at worst the partner rings once more. */
-		atomic_store_explicit(&s->rx.words->reader_sleeps, 0, memory_order_relaxed);
-		atomic_store_explicit(&s->tx.words->writer_sleeps, 0, memory_order_relaxed);
+		ring_disarm_reader(&s->rx);
+		ring_disarm_writer(&s->tx);
 		look_at_socket(s);
 		return;
 	}
@@ -292,20 +207,10 @@ static bool shm_arm(struct link *l, bool want_read, bool want_write)
 	if (!want_read) /* held: only to know whether the socket has become of no use */
 		look_at_socket(s);
 	s->is_armed = true;
-	if (want_read) {
-		/* Sequentially consistent, both: see publish_tail(). */
-		atomic_store_explicit(&s->rx.words->reader_sleeps, 1, memory_order_seq_cst);
-		if (s->peer_gone ||
-		    atomic_load_explicit(&s->rx.words->tail, memory_order_seq_cst) != s->rx.pos)
-			return false;
-	}
-	if (want_write && !s->peer_gone) {
-		/* Sequentially consistent, both: see publish_head(). */
-		atomic_store_explicit(&s->tx.words->writer_sleeps, 1, memory_order_seq_cst);
-		if (s->tx.pos - atomic_load_explicit(&s->tx.words->head, memory_order_seq_cst) !=
-		    s->tx.size)
-			return false;
-	}
+	if (want_read && (!ring_arm_reader(&s->rx) || s->peer_gone))
+		return false;
+	if (want_write && !s->peer_gone && !ring_arm_writer(&s->tx))
+		return false;
 	return true;
 }
 
@@ -344,13 +249,6 @@ static const struct link_ops shm_ops = {
 };
 
 /* --- meeting -------------------------------------------------------------------- */
-
-static void ring_init(struct ring *r, void *area, unsigned int which, uint64_t ring_bytes)
-{
-	r->words = &((struct area *)area)->ring[which];
-	r->data = (unsigned char *)area + SHM_HEAD_BYTES + which * ring_bytes;
-	r->size = ring_bytes;
-}
 
 static void name_peer(int fd, char *buf, size_t size)
 {

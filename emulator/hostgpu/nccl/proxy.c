@@ -86,6 +86,7 @@ void proxy_push(struct request *r)
 	*px.end = r;
 	px.end = &r->next;
 	pthread_mutex_unlock(&px.lock);
+	/* as in the shim's progress_post(): the mutex shows us @is_asleep if the proxy looked before us */
 	if (atomic_load(&px.is_asleep) && write(px.wake_fd, &one, sizeof(one)) < 0) {
 		/* the counter is full: the proxy is awake */
 	}
