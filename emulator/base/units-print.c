@@ -146,8 +146,11 @@ static bool abbreviates(const char *a, const char *b)
 const char *units_suggest_long(const char *word, const char *const *candidates, size_t n)
 {
 	const char *near = units_suggest(word, candidates, n);
+	size_t n_long = 0;
 
 	for (size_t i = 0; !near && i < n; i++)
+		n_long += abbreviates(word, candidates[i]) || abbreviates(candidates[i], word);
+	for (size_t i = 0; n_long == 1 && i < n; i++) /* of several none is meant more than the others */
 		if (abbreviates(word, candidates[i]) || abbreviates(candidates[i], word))
 			near = candidates[i];
 	return near;

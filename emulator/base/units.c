@@ -341,7 +341,7 @@ int units_count(const char *text, uint64_t *ret, struct err *err)
 	return 0;
 }
 
-#define LIST_FORM "0, 0-7 or 0,5,9-12 (in a what-if 0+5+9-12)"
+#define LIST_FORM "0, 0-7 or 0+5+9-12"
 
 /* Takes one rank off the front. Return: the rest, or NULL. */
 static const char *take_rank(const char *p, uint64_t *ret)

@@ -37,6 +37,6 @@ char *units_print_bandwidth(double bytes_per_ns, char *buf, size_t size);
 /* The candidate nearest to @word by edit distance, or NULL when none is near:
  * for "unknown key 'modle'; did you mean 'model'?". */
 const char *units_suggest(const char *word, const char *const *candidates, size_t n);
-/* The same; where none is near, one of which @word leaves letters out, or that leaves letters of
+/* The same; where none is near, the only one of which @word leaves letters out, or that leaves letters of
  * @word out: "bw" for "bandwidth", "messages" for "msgs". Not for units: "ms" is no "minutes". */
 const char *units_suggest_long(const char *word, const char *const *candidates, size_t n);

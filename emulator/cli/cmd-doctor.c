@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
+#include "cli/unknown.h"
 
 static const char *const level_names[] = { "ok", "note", "WRONG" };
 
@@ -83,20 +84,23 @@ static void usage(FILE *to)
 		    "or in NBOX_LINK (or NBOX_ADDR), NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
 }
 
-static int wrong_use(const char *what, const char *word, const char *near)
+static int wrong_use(const char *what, const char *word)
 {
-	fprintf(stderr, "nbox doctor: %s '%s'%s%s%s; see nbox doctor --help\n", what, word,
-		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	fprintf(stderr, "nbox doctor: %s '%s'; see nbox doctor --help\n", what, word);
 	return 2;
 }
 
-/* Return: 0; 2 after a line when @value is none of @names. */
-static int one_of(const char *what, const char *value, const char *const *names, size_t n)
+/* Return: 0; 2 after a line when @value is none of the three @names. */
+static int one_of(const char *what, const char *value, const char *const names[3])
 {
-	for (size_t i = 0; i < n; i++)
+	const char *near = units_suggest(value, names, 3);
+
+	for (size_t i = 0; i < 3; i++)
 		if (strcmp(value, names[i]) == 0)
 			return 0;
-	return wrong_use(what, value, units_suggest(value, names, n));
+	fprintf(stderr, "nbox doctor: there is no %s '%s'%s%s%s %s, %s or %s\n", what, value, near ? "; did you mean '" : ":",
+		near ? near : "", near ? "'? There are" : "", names[0], names[1], names[2]);
+	return 2;
 }
 
 static const char *from_environment(const char *name)
@@ -134,22 +138,21 @@ static int parse(struct doctor *d, int argc, char **argv, bool *is_json)
 			if (strlen(flags[k]) == n && strncmp(argv[i], flags[k], n) == 0)
 				break;
 		if (k == ARRAY_SIZE(flags))
-			return wrong_use("unknown option", argv[i],
-					 units_suggest(argv[i], flags, ARRAY_SIZE(flags)));
+			return unknown_option("doctor", argv[i], flags, ARRAY_SIZE(flags));
 		if (k < ARRAY_SIZE(targets)) {
 			if (!equals && i + 1 >= argc)
-				return wrong_use("there is no value after", flags[k], NULL);
+				return wrong_use("there is no value after", flags[k]);
 			*targets[k] = equals ? equals + 1 : argv[++i];
 		} else if (equals) {
-			return wrong_use("no value belongs to", flags[k], NULL);
+			return wrong_use("no value belongs to", flags[k]);
 		} else if (k == 3) {
 			*is_json = true;
 		} else {
 			d->no_self_test = true;
 		}
 	}
-	code = d->link ? one_of("there is no link", d->link, links, ARRAY_SIZE(links)) : 0;
-	return code ? code : one_of("there is no device", d->device, devices, ARRAY_SIZE(devices));
+	code = d->link ? one_of("link", d->link, links) : 0;
+	return code ? code : one_of("device", d->device, devices);
 }
 
 int cmd_doctor(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/paths.h"
+#include "cli/unknown.h"
 #include "config/config.h"
 #include "config/failure.h"
 #include "engine/delay.h"
@@ -77,8 +78,8 @@ static int unknown(const char *name, const char *const *dirs, struct err *err)
 	if (r < 0)
 		return r;
 	near = units_suggest(name, list, names.n + 1);
-	return err_set(err, ENOENT, "there is no model or what-if '%.64s'%s%s%s; nbox models lists all", name,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return err_set(err, ENOENT, "there is no model or what-if '%.64s'%s%s%s nbox models lists all", name,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
 }
 
 static int usage(FILE *to, int code)
@@ -99,8 +100,12 @@ int cmd_models(int argc, char **argv)
 
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		return usage(stdout, 0);
-	if (argc > 2 || (argc > 1 && argv[1][0] == '-'))
-		return usage(stderr, 2);
+	if (argc > 1 && argv[1][0] == '-')
+		return unknown_option("models", argv[1], (const char *const[]){ "--help" }, 1);
+	if (argc > 2) {
+		fprintf(stderr, "nbox models: one name at a time: '%s' and '%s'\n", argv[1], argv[2]);
+		return 2;
+	}
 	l.only = argc > 1 ? argv[1] : NULL;
 	is_fail = !l.only || strcmp(l.only, "fail") == 0;
 	if (paths_find(&paths, PATHS_MODELS, &err) < 0)
@@ -123,5 +128,5 @@ int cmd_models(int argc, char **argv)
 	unknown(l.only, dirs, &err);
 failed:
 	fprintf(stderr, "nbox models: %s\n", err.text);
-	return n || !l.only ? 1 : 2;
+	return n || !dirs[0] ? 1 : 2;
 }

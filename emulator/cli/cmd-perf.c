@@ -59,7 +59,7 @@ static int which_collective(const char *word)
 	fprintf(stderr, "nbox perf: which collective? One of");
 	for (size_t i = 0; i < PERF_OPS; i++)
 		fprintf(stderr, " %s%s", perf_op_names[i], i + 1 < PERF_OPS ? "," : "");
-	fprintf(stderr, " goes first: nbox perf allreduce%s%s; see nbox perf --help\n", word ? " " : "", word ? word : "");
+	fprintf(stderr, " goes first: nbox perf allreduce%s%s ...\n", word ? " " : "", word ? word : "");
 	return 2;
 }
 
@@ -119,8 +119,8 @@ static int take_collective(const char *word, const char **ret_name, struct err *
 	if (kind >= 0)
 		return err_set(err, EINVAL, "there is no benchmark of '%s'; nbox perf --help lists those that there are", word);
 	near = units_suggest(word, perf_op_names, PERF_OPS);
-	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s; nbox perf --help lists them", word,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s nbox perf --help lists them", word,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
 }
 
 int cmd_perf(int argc, char **argv)

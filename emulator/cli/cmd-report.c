@@ -11,6 +11,7 @@
 #include "cli/json-file.h"
 #include "cli/live-run.h"
 #include "cli/report.h"
+#include "cli/unknown.h"
 
 /* That of the job, from summary.json. -1: not known. */
 static int exit_code_of(const char *dir)
@@ -73,8 +74,7 @@ int cmd_report(int argc, char **argv)
 			fprintf(stderr, "nbox report: one run at a time: '%s' and '%s'\n", path, argv[i]);
 			return 2;
 		} else if (argv[i][0] == '-') {
-			fprintf(stderr, "nbox report: unknown argument '%s'\n", argv[i]);
-			return usage(stderr, 2);
+			return unknown_option("report", argv[i], (const char *const[]){ "--csv", "--json", "--help" }, 3);
 		} else {
 			path = argv[i];
 		}

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/live-run.h"
 #include "cli/status-text.h"
+#include "cli/unknown.h"
 #include "config/addr-file.h"
 #include "links/link.h"
 
@@ -111,14 +112,13 @@ struct args {
 	bool is_json;
 };
 
-static int usage(FILE *to, int code)
+static void usage(FILE *to)
 {
 	fputs("usage: nbox status [--json] [DIR]\n"
 	      "       nbox status [--json] --addr shm:PATH|tcp:HOST:PORT|rdma:HOST:PORT [--token TOKEN]\n\n"
 	      "Asks a running nboxd who waits for what. DIR is the results directory of its run; without one, NBOX_ADDR and\n"
 	      "NBOX_TOKEN count, else the newest run under " LIVE_RUN_TOP "/ that is under way. A table on a terminal; JSON\n"
 	      "with --json, or where the output goes elsewhere.\n", to);
-	return code;
 }
 
 /* Return: 0; 1 help was given; -EINVAL, said. */
@@ -128,7 +128,7 @@ static int parse(int argc, char **argv, struct args *a)
 		const char *word = argv[i];
 
 		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-			usage(stdout, 0);
+			usage(stdout);
 			return 1;
 		}
 		if (strcmp(word, "--json") == 0) {
@@ -143,10 +143,15 @@ static int parse(int argc, char **argv, struct args *a)
 			a->token = word + 8;
 		} else if (word[0] != '-' && !a->dir) {
 			a->dir = word;
+		} else if (word[0] != '-') {
+			fprintf(stderr, "nbox status: one run at a time: '%s' and '%s'\n", a->dir, word);
+			return -EINVAL;
+		} else if (strcmp(word, "--addr") == 0 || strcmp(word, "--token") == 0) {
+			fprintf(stderr, "nbox status: %s needs a value; see nbox status --help\n", word);
+			return -EINVAL;
 		} else {
-			fprintf(stderr, "nbox status: %s '%s'\n", word[0] == '-' ? "unknown option, or one that needs a value:" :
-				"one directory, not also", word);
-			return usage(stderr, -EINVAL);
+			unknown_option("status", word, (const char *const[]){ "--json", "--addr", "--token", "--help" }, 4);
+			return -EINVAL;
 		}
 	}
 	if (a->dir && a->addr) {
@@ -203,6 +208,7 @@ int cmd_status(int argc, char **argv)
 		r = ask_run(&c, a.dir, &a);
 	} else if (a.addr || getenv("NBOX_ADDR")) {
 		r = ask(&c, a.addr ? a.addr : getenv("NBOX_ADDR"), a.token ? a.token : getenv("NBOX_TOKEN"));
+		code = r == -EINVAL ? 2 : 1;
 		if (r < 0 && strncmp(c.err.text, "wrong token", 11) == 0)
 			fprintf(stderr, "nbox status: that token is not nboxd's; the results directory of its run knows it: "
 					"nbox status DIR\n");
@@ -210,6 +216,8 @@ int cmd_status(int argc, char **argv)
 		r = ask_newest(&c, &a);
 		code = r == -ENOENT ? 2 : 1;
 	}
+	if (r == 0)
+		c.json[strcspn(c.json, "\n")] = 0; /* puts() has one of its own */
 	if (r == 0 && (a.is_json || !isatty(STDOUT_FILENO)))
 		puts(plain_text(c.json));
 	else if (r == 0)

@@ -31,7 +31,9 @@ static void usage(FILE *to)
 	fprintf(to, "\n  nbox COMMAND --help   the options of a command\n"
 		    "  nbox --version\n\n"
 		    "  nbox run --nodes 64 --gpus-per-node 8 --model ring:bw=400Gbps,alpha=5us -- ./train\n"
-		    "  nbox perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1G -f 2\n");
+		    "  nbox perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1G -f 2\n\n"
+		    "Exit codes: 0; 1: it could not be done; 2: the command line, a variable or a file of configuration is\n"
+		    "wrong, and nothing was started or made. nbox run: otherwise the job's own.\n");
 }
 
 /* A full disk behind a table is no success. The exit code of a run stays the job's. */
@@ -53,8 +55,8 @@ static int unknown(const char *word)
 	if (word[0] == '-')
 		fprintf(stderr, "nbox: options come behind the command: nbox run %s ...; nbox --help lists the commands\n", word);
 	else
-		fprintf(stderr, "nbox: unknown command '%s'%s%s%s; nbox --help lists them\n", word,
-			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+		fprintf(stderr, "nbox: unknown command '%s'%s%s%s nbox --help lists them\n", word,
+			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
 	return 2;
 }
 

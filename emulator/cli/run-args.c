@@ -14,7 +14,7 @@
 #include "cli/results.h"
 #include "cli/run-launch.h"
 #include "cli/run.h"
-#include "engine/delay.h"
+#include "config/open-model.h"
 
 extern char **environ;
 
@@ -123,8 +123,7 @@ static int check_model(struct run *r, struct err *err)
 	};
 	const char *dirs[] = { r->paths.models, NULL };
 	struct delay_chain *chain = NULL;
-	int code = delay_open(r->config->model, r->config->what_ifs, r->config->n_what_ifs,
-			      &r->config->topology, dirs, r->config->seed, &chain, err);
+	int code = open_model(r->config, dirs, &chain, err);
 
 	if (code == 0 && strcmp(r->config->model, "none") != 0)
 		delay_network(chain, &cluster, r->network, sizeof(r->network));

@@ -166,7 +166,8 @@ int config_unknown_flag(const char *word, const char *const *others, size_t n_ot
 	}
 	for (size_t i = 0; i < n_others; i++)
 		list[n++] = others[i];
-	near = units_suggest(head, list, n);
+	/* of a letter nothing is near */
+	near = strlen(head) > 4 ? units_suggest_long(head, list, n) : units_suggest(head, list, n);
 	if (near)
 		err_set(err, EINVAL, "unknown option '%s'; did you mean '%s'?", head, near);
 	else

@@ -127,7 +127,7 @@ int failure_parse(const char *text, const struct topology *world, struct failure
 	}
 	rc = rc ? rc : named_ranks(world, given.rank, given.node, &f.ranks, &f.n_ranks, err);
 	if (rc)
-		return err_prefix(err, rc, "what-if '%.200s'", text);
+		return err_prefix(err, rc, "'%.200s'", text);
 	rc = check_when(&f, given.has_after, err);
 	if (rc) {
 		free(f.ranks);

@@ -69,10 +69,12 @@ static int next(struct reader *r)
 		if (has_tab(r, mark.line))
 			return refuse_at(r, mark, "line %zu is indented with a tab; YAML wants spaces",
 					 mark.line + 1);
-		return refuse_at(r, mark, "no YAML: %s%s%s",
+		return refuse_at(r, mark, "no YAML: %s%s%s%s",
 				 r->parser.context ? r->parser.context : "",
 				 r->parser.context ? ", " : "",
-				 r->parser.problem ? r->parser.problem : "?");
+				 r->parser.problem ? r->parser.problem : "?",
+				 r->parser.problem && strstr(r->parser.problem, "mapping values") ?
+				 " (a text that has a colon and a blank needs \"...\" around it)" : "");
 	}
 	if (r->event.type == YAML_ALIAS_EVENT)
 		return refuse_at(r, r->event.start_mark, "aliases (*name) are not taken here");
@@ -242,11 +244,11 @@ static int read_value(struct reader *r, enum config_id id)
 		return refuse_at(r, r->event.start_mark,
 				 "%s: a mapping is expected, such as {%s}", o->key,
 				 id == CONFIG_DATA_FOR ? "allgather: identity" : "allreduce: tree");
-	if (o->kind == KIND_LIST && id != CONFIG_ADDR) /* mostly there is one address */
-		return refuse_at(r, r->event.start_mark, "%s: a list is expected: [%s]", o->key,
-				 o->arg);
 	if ((e = scalar_text(r, o->key, &text)) < 0)
 		return e;
+	if (o->kind == KIND_LIST && id != CONFIG_ADDR) /* mostly there is one address */
+		return refuse_at(r, r->event.start_mark, "%s: a list is expected: [\"%.100s\"]", o->key,
+				 text);
 	return add(r, id, text);
 }
 

@@ -41,7 +41,8 @@ static void usage(FILE *f)
 	      "  --help, --version\n\n"
 	      "Each option below may also be given as the variable or the key of the cluster file that\n"
 	      "its second line names. A flag goes before a variable, a variable before the file.\n"
-	      "Numbers need units: 5us, 400Gbps, 50GB/s, 4MiB.\n\n", f);
+	      "Numbers need units: 5us, 400Gbps, 50GB/s, 4MiB. Exit code 2: an option, a variable, the\n"
+	      "file, the model or a what-if is wrong, and nothing was started; 1: it could not run.\n\n", f);
 	config_help(f, NULL);
 }
 
@@ -112,7 +113,8 @@ static int configure(struct config *c, int argc, char **argv, struct args *args,
 		return r;
 	if ((r = config_environment(c, environ, err)) < 0)
 		return r;
-	return config_finish(c, err);
+	r = config_finish(c, err);
+	return r < 0 ? r : server_check_model(c, err);
 }
 
 static int say_ready(const struct server *s, int fd)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/addr-file.h"
+#include "config/open-model.h"
 #include "daemon/groups.h"
 #include "daemon/op.h"
 #include "daemon/places.h"
@@ -254,15 +255,26 @@ static const char *model_dir(char *buf, size_t size)
 	return NULL;
 }
 
+int server_check_model(const struct config *c, struct err *err)
+{
+	char dir[PATH_MAX + 64];
+	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
+	struct delay_chain *chain = NULL;
+	int r = open_model(c, dirs, &chain, err);
+
+	delay_free(chain);
+	return r;
+}
+
 static int open_engine(struct server *s, struct err *err)
 {
 	const struct config *c = s->config;
 	char dir[PATH_MAX + 64];
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
-	int r = delay_open(c->model, c->what_ifs, c->n_what_ifs, &c->topology, dirs, c->seed, &s->delay, err);
+	int r = open_model(c, dirs, &s->delay, err);
 
 	if (r < 0)
-		return err_prefix(err, r, "model");
+		return r;
 	if (delay_warning(s->delay))
 		log_info("%s", delay_warning(s->delay));
 	s->cluster.ranks_matter = delay_names_ranks(s->delay);

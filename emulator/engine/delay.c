@@ -32,7 +32,8 @@ static int model_failed(const struct delay_instance *in, const char *what)
 
 	if (!err->text[0])
 		err_set(err, EINVAL, "gave an error for %s without a reason", what);
-	err_prefix(err, 0, "delay model %s", name_of(in));
+	/* until it is made, the caller says where it stands */
+	err_prefix(err, 0, "%s%s", in->is_made ? "delay model " : "", name_of(in));
 	return -1;
 }
 

@@ -62,7 +62,7 @@ says "--json needs a value" "says what is missing there"
 exits 2 "a decorator as a model" "$NBOX" run --nodes 4 --model add:delay=1ms -- true
 exits 2 "a what-if on a rank that is not there" "$NBOX" run --nodes 4 --gpus-per-node 1 --what-if slow:rank=4,compute=2 -- true
 says "outside the world of 4 ranks" "says the world's size"
-exits 1 "nboxd says so, too" "$BUILD/nboxd" --nodes 4 --gpus-per-node 1 --what-if slow:rank=4,compute=2 --addr "shm:$tmp/x.sock"
+exits 2 "nboxd says so, too" "$BUILD/nboxd" --nodes 4 --gpus-per-node 1 --what-if slow:rank=4,compute=2 --addr "shm:$tmp/x.sock"
 exits 2 "an unknown exchange" "$NBOX" run --nodes 4 --exchange paylod -- true
 says "payload" "suggests payload"
 exits 2 "a rank outside the world" "$NBOX" run --nodes 2 --gpus-per-node 2 --real 9 -- true
@@ -170,7 +170,7 @@ for command in "$NBOX run --dry-run" "$NBOX perf allreduce --dry-run" "$BUILD/nb
 done
 exits 2 "a variable that is near to none" env NBOX_BANANA=ring "$NBOX" run --dry-run --nodes 2 -- true
 says "NBOX_BANANA is unknown" "names it"
-exits 1 "a folder of models that is not there" env NBOX_MODEL_PATH=/nodir "$NBOX" models
+exits 2 "a folder of models that is not there" env NBOX_MODEL_PATH=/nodir "$NBOX" models
 says "NBOX_MODEL_PATH: /nodir: No such file or directory" "names it"
 
 cat >cluster.yaml <<'Y'

@@ -388,6 +388,10 @@ static void test_suggest(void **state)
 	assert_string_equal(units_suggest_long("intra_bandwidth", keys, 4), "intra_bw");
 	assert_string_equal(units_suggest_long("msgs", keys, 4), "messages");
 	assert_null(units_suggest_long("m", keys, 4));
+	static const char *const both[] = {"--intra-bandwidth", "--inter-bandwidth", "--nodes"};
+
+	assert_null(units_suggest_long("--bandwidth", both, 3));
+	assert_string_equal(units_suggest_long("--num-nodes", both, 3), "--nodes");
 	assert_null(units_suggest_long("band", keys, 4));
 	assert_null(units_suggest_long("", keys, 4));
 	assert_null(units_suggest_long("gpu", keys, 4));

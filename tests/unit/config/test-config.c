@@ -84,24 +84,24 @@ static const struct bad bad_files[] = {
 			      "fail:rank=17,time=30s"},
 	{"what_if: ['fail:time=3s']\n", "f:1:11: 'fail:time=3s': time=TIME needs the rank=RANK "
 					"or node=NODE that is gone"},
-	{"what_if: ['fail:rank=99,time=3s']\n", "f:1:11: what-if 'fail:rank=99,time=3s': rank=99 is "
+	{"what_if: ['fail:rank=99,time=3s']\n", "f:1:11: 'fail:rank=99,time=3s': rank=99 is "
 						"outside the world of 16 ranks (0 to 15)"},
-	{"what_if: ['fail:node=2,time=3s']\n", "f:1:11: what-if 'fail:node=2,time=3s': node=2 is "
+	{"what_if: ['fail:node=2,time=3s']\n", "f:1:11: 'fail:node=2,time=3s': node=2 is "
 					       "outside the cluster of 2 nodes (0 to 1)"},
-	{"what_if: ['fail:node=1,rank=1,time=3s']\n", "f:1:11: what-if 'fail:node=1,rank=1,time=3s': "
+	{"what_if: ['fail:node=1,rank=1,time=3s']\n", "f:1:11: 'fail:node=1,rank=1,time=3s': "
 						      "rank=1 and node=1 exclude each other: use two what-ifs"},
 	{"what_if: ['fail:rank=1,5,time=3s']\n", "f:1:11: 'fail:rank=1,5,time=3s': '5' is no key=value; "
 						 "several ranks are written with +, such as rank=1+5"},
-	{"what_if: ['fail:rank=1,rank=2,time=3s']\n", "f:1:11: what-if 'fail:rank=1,rank=2,time=3s': "
+	{"what_if: ['fail:rank=1,rank=2,time=3s']\n", "f:1:11: 'fail:rank=1,rank=2,time=3s': "
 						      "'rank' is given twice"},
-	{"what_if: ['fail:rank=3-1,time=3s']\n", "f:1:11: what-if 'fail:rank=3-1,time=3s': rank: '3-1' has "
+	{"what_if: ['fail:rank=3-1,time=3s']\n", "f:1:11: 'fail:rank=3-1,time=3s': rank: '3-1' has "
 						 "a range that runs backwards"},
-	{"what_if: ['fail:op=allredcue,after=3']\n", "f:1:11: what-if 'fail:op=allredcue,after=3': "
+	{"what_if: ['fail:op=allredcue,after=3']\n", "f:1:11: 'fail:op=allredcue,after=3': "
 						     "unknown collective 'allredcue'; did you "
 						     "mean 'allreduce'?"},
-	{"what_if: ['fail:rnak=1,after=3']\n", "f:1:11: what-if 'fail:rnak=1,after=3': unknown "
+	{"what_if: ['fail:rnak=1,after=3']\n", "f:1:11: 'fail:rnak=1,after=3': unknown "
 					       "key 'rnak'; did you mean 'rank'?"},
-	{"what_if: add\n", "f:1:10: what_if: a list is expected: [W[:K=V,...]]"},
+	{"what_if: add\n", "f:1:10: what_if: a list is expected: [\"add\"]"},
 	{"what_if:\n  - add: 3\n", "f:2:5: what_if: texts are expected in this list; put \"...\" "
 				    "around one that has a colon and a blank"},
 	{"schedule:\n  algo: {alreduce: ring}\n",

@@ -263,7 +263,7 @@ static void test_odd_files(void **state)
 	assert_int_equal(test_open("table:file=/", NULL, 0, &d, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "cannot read /: Is a directory"));
 	assert_int_equal(test_open("table", NULL, 0, &d, &err), -EINVAL);
-	assert_non_null(strstr(err.text, "'file' must be given"));
+	assert_non_null(strstr(err.text, "file=<text> must be given"));
 }
 
 int main(void)

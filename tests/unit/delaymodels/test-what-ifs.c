@@ -435,7 +435,7 @@ static void test_bad_parameters(void **state)
 	static const struct {
 		const char *what_if, *sentence;
 	} cases[] = {
-		{"add", "'delay' must be given"},
+		{"add", "add: delay=<time> must be given: how much"},
 		{"add:delay=5", "has no unit"},
 		{"add:delay=-5ms", "negative"},
 		{"add:delay=5ms,op=alreduce", "did you mean 'allreduce'?"},
@@ -450,12 +450,12 @@ static void test_bad_parameters(void **state)
 		{"slow:rank=500-512,link=2", "rank=500-512 is outside the world"},
 		{"slow:node=64,link=2", "node=64 is outside the cluster of 64 nodes (0 to 63)"},
 		{"slow:rank=1,node=2,link=2", "exclude each other"},
-		{"slow:rank=1.5,link=2", "no list of ranks: write 0, 0-7 or 0,5,9-12 (in a what-if 0+5+9-12)"},
+		{"slow:rank=1.5,link=2", "no list of ranks: write 0, 0-7 or 0+5+9-12"},
 		{"slow:node=x,link=2", "no list of nodes"},
 		{"slow:rank=1,5,link=2", "'5' is no key=value; several ranks are written with +, such as rank=1+5"},
 		{"slow:rank=1+1,link=2", "names rank 1 twice"},
 		{"slow:rank=1,link=2x", "no ratio"},
-		{"jitter", "'dist' must be given"},
+		{"jitter", "dist=<choice> must be given"},
 		{"jitter:dist=gauss", "one of: uniform normal lognormal pareto"},
 		{"jitter:dist=uniform", "max must be given"},
 		{"jitter:dist=uniform,min=2us,max=1us", "below min"},
