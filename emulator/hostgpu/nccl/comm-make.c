@@ -267,18 +267,50 @@ static ncclResult_t job_split(struct job *j)
 	return comm_start(c);
 }
 
+static void hash_members(const struct job *j, uint8_t hash[16])
+{
+	uint32_t i;
+
+	for (i = 0; i < j->n_members; i++)
+		mix(hash, j->members[i], j->n_members);
+}
+
+/* The number of a shrink is the same at all its members, whatever others they made without each
+ * other. Return: 0 or -ENOMEM. */
+static int number_shrink(struct job *j)
+{
+	struct ncclComm *p = j->parent;
+	uint8_t members[16] = {0};
+	struct shrink_count *s;
+
+	hash_members(j, members);
+	pthread_mutex_lock(&p->lock);
+	for (s = p->shrinks; s && memcmp(s->members, members, 16);)
+		s = s->next;
+	if (!s) {
+		s = calloc(1, sizeof(*s));
+		if (s) {
+			memcpy(s->members, members, 16);
+			s->next = p->shrinks;
+			p->shrinks = s;
+		}
+	}
+	if (s)
+		j->number = s->n++;
+	pthread_mutex_unlock(&p->lock);
+	return s ? 0 : -ENOMEM;
+}
+
 static ncclResult_t job_shrink(struct job *j)
 {
 	struct ncclComm *p = j->parent, *c = j->comm;
-	uint32_t i;
 
 	if (j->must_abort)
 		comm_stop(p, "the communicator was shrunk");
 	inherit(j, j->members, j->n_members);
 	memcpy(c->magic, p->magic, 16);
-	mix(c->magic, UINT64_C(0x5368) << 32 | (j->number + 1), j->n_members);
-	for (i = 0; i < j->n_members; i++)
-		mix(c->magic, j->members[i], i);
+	hash_members(j, c->magic);
+	mix(c->magic, UINT64_C(0x5368), j->number);
 	return comm_start(c);
 }
 
@@ -553,9 +585,6 @@ ncclResult_t comm_shrink(struct ncclComm *parent, const int *excluded, int n_exc
 			rank = j->n_members;
 		j->members[j->n_members++] = i;
 	}
-	pthread_mutex_lock(&parent->lock);
-	j->number = parent->n_shrinks++;
-	pthread_mutex_unlock(&parent->lock);
 	if (rank == UINT32_MAX || j->n_members + (uint32_t)n_excluded != parent->n_ranks) {
 		job_free(j);
 		return fail(ncclInvalidArgument, rank == UINT32_MAX
@@ -563,7 +592,8 @@ ncclResult_t comm_shrink(struct ncclComm *parent, const int *excluded, int n_exc
 			    : "ncclCommShrink: a rank is excluded twice or does not exist");
 	}
 	j->comm = comm_new(rank, parent->n_ranks, config);
-	if (!j->comm) {
+	if (!j->comm || number_shrink(j)) {
+		comm_put(j->comm);
 		job_free(j);
 		return fail(ncclSystemError, "ncclCommShrink: out of memory");
 	}

@@ -26,6 +26,12 @@ void comm_put(struct ncclComm *c)
 		free(c->peers[i].keys);
 	free(c->peers);
 	free(c->redops);
+	while (c->shrinks) {
+		struct shrink_count *s = c->shrinks;
+
+		c->shrinks = s->next;
+		free(s);
+	}
 	pthread_mutex_destroy(&c->lock);
 	pthread_mutex_destroy(&c->connect_lock);
 	pthread_cond_destroy(&c->changed);

@@ -160,6 +160,40 @@ static int introduce(struct conn *k, const struct wire_conn *hello)
 	return k->comm ? 0 : -EPROTO;
 }
 
+/* A connection of @in can still come: the peer opened more than have come so far. */
+static bool may_come(const struct peer *p)
+{
+	return !p->has_left || p->n_in < p->n_opened;
+}
+
+/* A peer has left, or one of its connections came or went: what waits for bytes that nobody will
+ * send any more fails. */
+static void look_for_orphans(struct ncclComm *c, uint32_t peer)
+{
+	const struct peer *p = &c->peers[peer];
+	const struct inbox *in;
+	char who[128], text[ERR_TEXT_MAX];
+
+	for (in = p->in; in && !may_come(p); in = in->next) {
+		if (!in->n_posts || (in->conn && !in->conn->is_dead))
+			continue;
+		snprintf(text, sizeof(text), "this op needs a rank that has left: %s",
+			 rank_name(c, peer, who));
+		conn_lost(c, ncclRemoteError, text);
+	}
+}
+
+/* @n_opened: how many connections it opened to us before. */
+static void peer_left(struct conn *k, uint64_t n_opened)
+{
+	struct peer *p = &k->comm->peers[k->peer];
+
+	k->is_bye = true;
+	p->has_left = true;
+	p->n_opened = n_opened;
+	look_for_orphans(k->comm, k->peer);
+}
+
 static void remote_abort(struct conn *k, const struct wire_text *t)
 {
 	struct ncclComm *c = k->comm;
@@ -168,7 +202,7 @@ static void remote_abort(struct conn *k, const struct wire_text *t)
 	/* A peer that aborts while nothing runs may be on its way out: what needs it
 	 * later will fail. */
 	if (t->code == ECANCELED && !c->run) {
-		k->is_bye = true;
+		peer_left(k, 0);
 		return;
 	}
 	proxy_fail(c, t->code == EINVAL ? ncclInvalidUsage : ncclRemoteError, "%s: %.300s",
@@ -212,7 +246,7 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 	case WIRE_BOOT:
 		return gather_received(k->comm, h->seq, h->rank, body);
 	case WIRE_BYE:
-		k->is_bye = true;
+		peer_left(k, h->index);
 		return 0;
 	case WIRE_ABORT:
 		remote_abort(k, body);
@@ -266,8 +300,12 @@ static void on_closed(void *owner, struct link *l, int code, const char *why)
 
 	(void)l;
 	k->is_dead = true;
-	if (!k->comm || k->is_lingering || (k->is_bye && !is_needed))
+	if (!k->comm || k->is_lingering)
 		return;
+	if (k->is_bye && !is_needed) {
+		look_for_orphans(k->comm, k->peer);
+		return;
+	}
 	/* The peer may have said why on the control ring: that is read first. */
 	snprintf(text, sizeof(text), "%s %s: %.300s",
 		 k->is_bye ? "this op needs a rank that has left:" : "lost the connection to",
@@ -333,10 +371,12 @@ void conn_attach_parked(struct ncclComm *c)
 			continue;
 		}
 		k->inbox->conn = k;
+		c->peers[k->peer].n_in++;
 		if (k->is_held) {
 			k->is_held = false;
 			link_resume(k->link);
 		}
+		look_for_orphans(c, k->peer);
 	}
 }
 
@@ -355,6 +395,7 @@ static void do_adopt(void *arg)
 		return;
 	}
 	proxy_add_conn(k);
+	c->peers[k->peer].n_out++;
 	k->peer_next = c->peers[k->peer].out;
 	c->peers[k->peer].out = k;
 }
@@ -422,14 +463,38 @@ ncclResult_t conn_open(struct ncclComm *c, uint32_t peer, uint16_t key)
 	return r;
 }
 
+/* The left neighbour's part of the control ring tells the same. */
+ncclResult_t conn_watch(struct ncclComm *c, uint32_t peer)
+{
+	ncclResult_t r = ncclSuccess;
+
+	if ((peer + 1) % c->n_ranks == c->rank)
+		return ncclSuccess;
+	pthread_mutex_lock(&c->connect_lock);
+	if (!c->peers[peer].n_keys && !note_key(&c->peers[peer], KEY_WATCH, &r))
+		r = make_conn(c, peer, KEY_WATCH);
+	pthread_mutex_unlock(&c->connect_lock);
+	return r;
+}
+
 /* --- posting and sending ------------------------------------------------------------ */
+
+static bool is_stashed(const struct inbox *in, const struct post *p)
+{
+	const struct stash *s;
+
+	for (s = in->stash; s && (s->hdr.seq != p->seq || s->hdr.index != p->index);)
+		s = s->next;
+	return s && s->is_whole;
+}
 
 int conn_post(struct ncclComm *c, struct inbox *in, const struct post *p)
 {
 	struct conn *k = in->conn;
 
-	(void)c;
-	if (k && (k->is_dead || k->is_bye) && !k->is_held)
+	if (is_stashed(in, p))
+		; /* it came before its sender left */
+	else if (k ? (k->is_dead || k->is_bye) && !k->is_held : !may_come(&c->peers[in->peer]))
 		return -ECONNRESET;
 	if (in->n_posts == in->posts_size) {
 		uint32_t size = in->posts_size ? 2 * in->posts_size : 8;
@@ -546,6 +611,8 @@ void conn_say_bye(struct conn *k)
 	struct wire_hdr h;
 
 	wire_hdr_init(&h, WIRE_BYE, 0);
+	/* after an abort nobody waits for what may still be on its way */
+	h.index = atomic_load(&k->comm->abort) ? 0 : k->comm->peers[k->peer].n_out;
 	link_send_copy(k->link, &h, NULL);
 }
 

@@ -110,6 +110,7 @@ int boot_random(void *buf, size_t len);
 /* --- communicators ---------------------------------------------------------- */
 #define COMM_CANARY UINT64_C(0x6e626f782d636f6d)
 #define KEY_RING 0xffffu  /* the control ring's connections */
+#define KEY_WATCH 0xfffeu /* carries nothing, but its end */
 #define KEY_P2P 0x8000u   /* | link: connections of sends and receives */
 #define P2P_LINKS 4
 
@@ -131,6 +132,9 @@ struct peer {
 	/* proxy's */
 	struct conn *out;
 	struct inbox *in;
+	bool has_left; /* it said BYE, or aborted */
+	uint32_t n_in, n_out; /* connections that came from it, and that we opened to it, ever */
+	uint64_t n_opened; /* with has_left: how many it opened to us */
 };
 
 struct redop {
@@ -139,6 +143,13 @@ struct redop {
 	bool on_device;
 	const void *scalar_at;
 	uint8_t scalar[8];
+};
+
+/* How often a communicator was shrunk to the same members: who is left out does not count. */
+struct shrink_count {
+	struct shrink_count *next;
+	uint8_t members[16]; /* a hash */
+	uint32_t n;
 };
 
 struct ncclComm {
@@ -164,7 +175,8 @@ struct ncclComm {
 	char text[ERR_TEXT_MAX]; /* of the error */
 	uint32_t n_jobs;
 	int64_t n_outstanding; /* ops that are enqueued and not over */
-	uint32_t n_splits, n_shrinks;
+	uint32_t n_splits;
+	struct shrink_count *shrinks;
 	struct redop *redops;
 	uint32_t n_redops;
 	cudaStream_t last_stream; /* of the last op, with has_last */
@@ -297,6 +309,8 @@ int port_fds(const struct port *p, int ret[2]);
 
 /* Op threads: makes sure that there is a connection (us -> @peer, @key). */
 ncclResult_t conn_open(struct ncclComm *c, uint32_t peer, uint16_t key);
+/* Op threads: makes sure that we are told when @peer, whom we wait for, leaves. */
+ncclResult_t conn_watch(struct ncclComm *c, uint32_t peer);
 void conn_attach_parked(struct ncclComm *c);
 struct inbox *conn_inbox(struct ncclComm *c, uint32_t peer, uint16_t key); /* NULL: no memory */
 int conn_post(struct ncclComm *c, struct inbox *in, const struct post *p);
@@ -396,6 +410,7 @@ struct call {
 	size_t count;
 	ncclDataType_t dtype;
 	ncclRedOp_t op;
+	struct redop redop; /* of the user's, as it was at the call: a group runs later */
 	int root;      /* or the peer of a send or receive */
 	bool is_send;
 	struct ncclComm *comm;
@@ -403,7 +418,7 @@ struct call {
 	const char *name;
 };
 
-ncclResult_t op_call(const struct call *c); /* checks; enqueues or adds to the group */
+ncclResult_t op_call(struct call *c); /* checks; enqueues or adds to the group */
 /* One collective, or the sends and receives of a group. */
 ncclResult_t op_enqueue(const struct call *calls, uint32_t n_calls);
 

@@ -53,10 +53,14 @@ static ncclResult_t prepare_p2p(struct run *r)
 	for (i = 0; i < r->op->n_p2p && !e; i++) {
 		const struct sched_p2p *p = &r->p2p[i];
 
-		if (p->is_send && p->bytes && p->peer != c->rank)
+		if (!p->bytes || p->peer == c->rank)
+			continue;
+		if (p->is_send)
 			e = conn_open(c, p->peer,
 				      (uint16_t)(KEY_P2P |
 						 (r->p2p_base[i] + p->lane) % P2P_LINKS));
+		else
+			e = conn_watch(c, p->peer);
 	}
 	return e;
 }
@@ -75,6 +79,10 @@ static ncclResult_t open_conns(struct run *r)
 	for (i = n_in; i < n_in + n_out && !e; i++) {
 		if (conns[i].dst != c->rank)
 			e = conn_open(c, conns[i].dst, conns[i].lane);
+	}
+	for (i = 0; i < n_in && !e; i++) {
+		if (conns[i].src != c->rank)
+			e = conn_watch(c, conns[i].src);
 	}
 	return e;
 }
@@ -364,9 +372,7 @@ static ncclResult_t make_op(const struct call *calls, uint32_t n_calls, struct o
 	if (c->op >= ncclNumOps) {
 		op->has_scalar = true;
 		op->redop = COLL_SUM;
-		pthread_mutex_lock(&c->comm->lock);
-		op->scalar = c->comm->redops[c->op - ncclNumOps];
-		pthread_mutex_unlock(&c->comm->lock);
+		op->scalar = c->redop;
 	} else {
 		op->redop = (enum coll_redop)c->op;
 	}
@@ -437,7 +443,8 @@ ncclResult_t op_enqueue(const struct call *calls, uint32_t n_calls)
 
 /* --- checks ------------------------------------------------------------------------------------ */
 
-static ncclResult_t check_redop(const struct call *c)
+/* A user's operator is noted in the call. */
+static ncclResult_t check_redop(struct call *c)
 {
 	uint32_t i = (uint32_t)c->op - ncclNumOps;
 	ncclResult_t r = ncclSuccess;
@@ -450,6 +457,8 @@ static ncclResult_t check_redop(const struct call *c)
 	if (i >= c->comm->n_redops || !c->comm->redops[i].in_use ||
 	    c->comm->redops[i].dtype != (enum coll_dtype)c->dtype)
 		r = ncclInvalidArgument;
+	else
+		c->redop = c->comm->redops[i];
 	pthread_mutex_unlock(&c->comm->lock);
 	if (r)
 		return fail(r, "%s: operator %d is not one of this communicator and data type",
@@ -473,7 +482,7 @@ static bool needs_recv(const struct call *c)
 	       (uint32_t)c->root == c->comm->rank;
 }
 
-static ncclResult_t check(const struct call *c)
+static ncclResult_t check(struct call *c)
 {
 	ncclResult_t r = comm_check(c->comm, c->name);
 	uint64_t most;
@@ -497,7 +506,7 @@ static ncclResult_t check(const struct call *c)
 	return ncclSuccess;
 }
 
-ncclResult_t op_call(const struct call *c)
+ncclResult_t op_call(struct call *c)
 {
 	ncclResult_t r = check(c);
 

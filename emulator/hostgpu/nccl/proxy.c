@@ -24,7 +24,7 @@
 
 #define SWEEP_NS NS_PER_MS           /* busy: how often idle links are looked at */
 #define TELL_NS (10 * NS_PER_S)      /* an op that takes longer is worth a line */
-#define GONE 64
+#define GONE 4096
 #define LEAVE_NS (200 * NS_PER_MS)
 
 static struct {

@@ -78,6 +78,26 @@ static int shrink(struct rank *r)
 	return 0;
 }
 
+/* One parent, shrunk to different members one after the other, and to the same ones twice. */
+static int shrink_in_turns(struct rank *r)
+{
+	ncclComm_t comm = make_comm(r, 0), rest;
+	cudaStream_t s;
+
+	CUDA(cudaStreamCreate(&s));
+	for (int i = 0; i < 2 * r->n; i++) {
+		int out = (i / 2 + r->n - 1) % r->n;
+
+		if (out == r->rank)
+			continue;
+		NCCL(ncclCommShrink(comm, &out, 1, &rest, NULL, NCCL_SHRINK_DEFAULT));
+		CHECK(!sum_is(rest, s, 1, r->n - 1));
+		NCCL(ncclCommDestroy(rest));
+	}
+	NCCL(ncclCommDestroy(comm));
+	return 0;
+}
+
 static int until_ready(ncclComm_t comm)
 {
 	ncclResult_t state;
@@ -344,6 +364,54 @@ static int leaves(struct rank *r)
 	return 0;
 }
 
+static void everybody(struct rank *r, int flag)
+{
+	r->shared->flag[flag]++;
+	wait_flag(r, flag, r->n);
+}
+
+/* Rank 1 leaves, in good order or not. What it sent before arrives; an op that waits for nothing
+ * but its bytes, where it never sent any, does not wait for ever. */
+static int left(struct rank *r)
+{
+	cudaStream_t s;
+
+	CUDA(cudaStreamCreate(&s));
+	for (int k = 0; k < 4; k++) { /* a receive, a broadcast; abort, destroy */
+		ncclComm_t comm = make_comm(r, k);
+		ncclResult_t e;
+		int x = 5, y = 0;
+
+		if (r->rank == 1 && k & 1)
+			NCCL(ncclSend(&x, 1, ncclInt, 0, comm, s));
+		CUDA(cudaStreamSynchronize(s));
+		everybody(r, 2 * k);
+		if (r->rank == 1) {
+			NCCL(k & 1 ? ncclCommDestroy(comm) : ncclCommAbort(comm));
+			everybody(r, 2 * k + 1);
+			continue;
+		}
+		everybody(r, 2 * k + 1);
+		if (k < 2)
+			usleep(30000); /* its connections are gone by now, too: either is right */
+		if (r->rank == 0 && k & 1) {
+			NCCL(ncclRecv(&y, 1, ncclInt, 1, comm, s));
+			CUDA(cudaStreamSynchronize(s));
+			CHECK(y == 5);
+		}
+		if (r->rank == 0)
+			r->shared->flag[20 + k] = 1;
+		wait_flag(r, 20 + k, 1); /* who fails tells the others */
+		e = k < 2 ? ncclRecv(&y, 1, ncclInt, 1, comm, s)
+			  : ncclBroadcast(&x, &y, 1, ncclInt, 1, comm, s);
+		CHECK(!e || e == ncclRemoteError);
+		CHECK(wait_async(comm, ncclRemoteError, 60000));
+		CUDA(cudaStreamSynchronize(s));
+		NCCL(ncclCommAbort(comm));
+	}
+	return 0;
+}
+
 /* Ranks that do not agree on what they call. */
 static int mismatch(struct rank *r)
 {
@@ -445,7 +513,8 @@ int main(int argc, char **argv)
 		{"nonblocking", nonblocking_late, 4, -1}, {"scalable", scalable, 4, -1},
 		{"common-id", common_id, 3, -1},   {"two-hosts", two_hosts, 6, -1},
 		{"abort", abort_op, 3, -1},	   {"abort-init", abort_init, 1, -1},
-		{"leaves", leaves, 3, -1},
+		{"leaves", leaves, 3, -1},	   {"left", left, 4, -1},
+		{"shrink-in-turns", shrink_in_turns, 4, -1},
 		{"killed", killed, 4, 1},	   {"killed-shrink", killed_shrink, 4, 1},
 		{"mismatch", mismatch, 2, -1},	   {"misuse", misuse, 1, -1},
 	};

@@ -112,6 +112,27 @@ static int premul(struct rank *r, ncclComm_t comm, cudaStream_t s, ncclDataType_
 	return 0;
 }
 
+/* A reduction may be destroyed before its group ends, and the next one have its number. */
+static int premul_in_group(struct rank *r, ncclComm_t comm, cudaStream_t s)
+{
+	float one = 1, sums[3] = {0}, scalar;
+
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < 3; i++) {
+		ncclRedOp_t op;
+
+		scalar = (float)(i + 2);
+		NCCL(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat, ncclScalarHostImmediate, comm));
+		NCCL(ncclAllReduce(&one, &sums[i], 1, ncclFloat, op, comm, s));
+		NCCL(ncclRedOpDestroy(op, comm));
+	}
+	NCCL(ncclGroupEnd());
+	CUDA(cudaStreamSynchronize(s));
+	for (int i = 0; i < 3; i++)
+		CHECK(sums[i] == (float)((i + 2) * r->n));
+	return 0;
+}
+
 static int types(struct rank *r)
 {
 	ncclComm_t comm = make_comm(r, 0);
@@ -127,6 +148,7 @@ static int types(struct rank *r)
 		if (premul(r, comm, s, (ncclDataType_t)t))
 			return 1;
 	}
+	CHECK(!premul_in_group(r, comm, s));
 	NCCL(ncclCommDestroy(comm));
 	CUDA(cudaStreamDestroy(s));
 	return 0;
