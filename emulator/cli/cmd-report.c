@@ -11,6 +11,7 @@
 #include "cli/json-file.h"
 #include "cli/live-run.h"
 #include "cli/report.h"
+#include "cli/runs.h"
 #include "cli/unknown.h"
 
 /* That of the job, from summary.json. -1: not known. */
@@ -41,7 +42,7 @@ static const char *folder_of(const char *record, char *buf, size_t size)
 static int usage(FILE *to, int code)
 {
 	fprintf(to, "usage: nbox report [--csv] [--json FILE] [RECORD]\n\n"
-		    "RECORD is a record.nbox or the results directory that holds one; without it, the newest run under\n"
+		    "RECORD is a record.nbox, the results directory that holds one, or its name (nbox list); without it, the newest run under\n"
 		    LIVE_RUN_TOP "/ counts. Prints the summary of the run; --csv prints every op instead; --json also writes the summary to FILE.\n\n"
 		    "The columns of --csv, a row an op and real rank:\n");
 	csv_help(to);
@@ -55,7 +56,7 @@ int cmd_report(int argc, char **argv)
 	struct live_runs runs;
 	struct report rep;
 	struct err err = { "" };
-	char in_dir[PATH_MAX + 16], beside[4096] = "", of_file[PATH_MAX];
+	char found[PATH_MAX], in_dir[PATH_MAX + 16], beside[4096] = "", of_file[PATH_MAX];
 	struct stat st;
 	int csv = 0, r;
 
@@ -90,6 +91,7 @@ int cmd_report(int argc, char **argv)
 		snprintf(in_dir, sizeof(in_dir), "%s", path);
 		fprintf(stderr, "nbox report: the newest run: %s\n", plain_text(in_dir));
 	}
+	path = runs_find(path, found);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		snprintf(in_dir, sizeof(in_dir), "%s/record.nbox", path);
 		dir = path;

@@ -12,6 +12,7 @@
 #include "base/plain.h"
 #include "cli/commands.h"
 #include "cli/live-run.h"
+#include "cli/runs.h"
 #include "cli/status-text.h"
 #include "cli/unknown.h"
 #include "config/addr-file.h"
@@ -116,7 +117,7 @@ static void usage(FILE *to)
 {
 	fputs("usage: nbox status [--json] [DIR]\n"
 	      "       nbox status [--json] --addr shm:PATH|tcp:HOST:PORT|rdma:HOST:PORT [--token TOKEN]\n\n"
-	      "Asks a running nboxd who waits for what. DIR is the results directory of its run; without one, NBOX_ADDR and\n"
+	      "Asks a running nboxd who waits for what. DIR is the results directory of its run, or its name; without one, NBOX_ADDR and\n"
 	      "NBOX_TOKEN count, else the newest run under " LIVE_RUN_TOP "/ that is under way. A table on a terminal; JSON\n"
 	      "with --json, or where the output goes elsewhere.\n", to);
 }
@@ -200,12 +201,13 @@ int cmd_status(int argc, char **argv)
 {
 	struct args a = { .addr = NULL };
 	struct client c = { .state = 0 };
+	char found[PATH_MAX];
 	int r = parse(argc, argv, &a), code = 1;
 
 	if (r != 0)
 		return r < 0 ? 2 : 0;
 	if (a.dir) {
-		r = ask_run(&c, a.dir, &a);
+		r = ask_run(&c, runs_find(a.dir, found), &a);
 	} else if (a.addr || getenv("NBOX_ADDR")) {
 		r = ask(&c, a.addr ? a.addr : getenv("NBOX_ADDR"), a.token ? a.token : getenv("NBOX_TOKEN"));
 		code = r == -EINVAL ? 2 : 1;

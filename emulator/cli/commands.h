@@ -6,6 +6,8 @@ int cmd_preload(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
 int cmd_models(int argc, char **argv);
 int cmd_status(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

@@ -17,6 +17,8 @@ static const struct {
 	{ "run", cmd_run, "run a job inside a virtual cluster" },
 	{ "perf", cmd_perf, "nccl-tests' table for a virtual cluster" },
 	{ "report", cmd_report, "the summary of a run, or all its ops as CSV, from its record" },
+	{ "list", cmd_list, "the runs that have left results, a line each" },
+	{ "compare", cmd_compare, "two runs side by side: what was asked for, what came out" },
 	{ "models", cmd_models, "list the delay models and what-ifs with their parameters" },
 	{ "preload", cmd_preload, "print the path of libnbox.so, for lines that start with LD_PRELOAD=" },
 	{ "doctor", cmd_doctor, "what this machine has for nbox, what would be used, what is wrong" },

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -10,10 +11,12 @@
 #include "base/units.h"
 #include "cli/driver.h"
 #include "cli/job.h"
+#include "cli/live-run.h"
 #include "cli/program.h"
 #include "cli/results.h"
 #include "cli/run-launch.h"
 #include "cli/run.h"
+#include "cli/runs.h"
 #include "config/open-model.h"
 
 extern char **environ;
@@ -24,6 +27,7 @@ static const struct {
 	{ "--config", "FILE", "cluster file (YAML); also NBOX_CONFIG" },
 	{ "--procs", "N", "local processes to start; default: one a real rank, one for a launcher such as torchrun" },
 	{ "--launcher", NULL, "COMMAND starts the ranks itself, such as a script that calls torchrun" },
+	{ "--name", "NAME", "results go to nbox-out/NAME: other commands know the run by it" },
 	{ "--json", "FILE", "also write the summary to FILE" },
 	{ "--device", "D", "auto, host (stand-ins for CUDA and NCCL on the CPU) or cuda; default auto" },
 	{ "--plain", NULL, "without nbox: only start the processes, as a baseline" },
@@ -31,7 +35,7 @@ static const struct {
 	{ "--quiet", NULL, "no summary on the terminal" },
 	{ "--help", NULL, "this text" },
 };
-const char *const run_flags[] = { "--config", "--procs", "--launcher", "--json", "--device",
+const char *const run_flags[] = { "--config", "--procs", "--launcher", "--name", "--json", "--device",
 				  "--plain", "--dry-run", "--quiet", "--help" };
 const size_t n_run_flags = ARRAY_SIZE(run_flags);
 
@@ -92,6 +96,8 @@ int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
 		r->config_file = value;
 	else if (strcmp(flags[i].flag, "--json") == 0)
 		r->json = value;
+	else if (strcmp(flags[i].flag, "--name") == 0)
+		r->name = value;
 	else if (strcmp(flags[i].flag, "--device") == 0)
 		r->device_text = value;
 	else if (strcmp(flags[i].flag, "--launcher") == 0)
@@ -142,6 +148,26 @@ static int check_driver(const struct run *r, struct err *err)
 	return code < 0 ? err_set(err, -code, "--device cuda: %s; without a GPU: --device host", why.text) : 0;
 }
 
+/* --name: a folder of its own below nbox-out. */
+static int take_name(struct run *r, struct err *err)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int code = runs_check_name(r->name, err);
+
+	if (code < 0)
+		return code;
+	if (r->is_plain)
+		return err_set(err, EINVAL, "--name %s: a run with --plain leaves no results", r->name);
+	if (config_is_set(r->config, CONFIG_OUT))
+		return err_set(err, EINVAL, "--name %s: the results go to %s already; give one of --name and --out (NBOX_OUT, out:)", r->name,
+			       config_text(r->config, CONFIG_OUT));
+	snprintf(path, sizeof(path), LIVE_RUN_TOP "/%s", r->name);
+	if (lstat(path, &st) == 0)
+		return err_set(err, EEXIST, "--name %s: %s is there; choose another name, or remove it", r->name, path);
+	return config_set(r->config, CONFIG_OUT, SOURCE_FLAG, path);
+}
+
 int run_prepare(struct run *r, struct err *err)
 {
 	struct config *c = r->config;
@@ -152,6 +178,8 @@ int run_prepare(struct run *r, struct err *err)
 		code = config_file(c, file, err);
 	if (code == 0)
 		code = config_environment(c, environ, err);
+	if (code == 0 && r->name)
+		code = take_name(r, err);
 	if (r->device == RUN_DEVICE_AUTO)
 		r->device = access("/dev/nvidiactl", F_OK) == 0 ? RUN_DEVICE_CUDA : RUN_DEVICE_HOST;
 	if (code == 0)

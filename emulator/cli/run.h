@@ -14,6 +14,7 @@ enum run_device { RUN_DEVICE_AUTO, RUN_DEVICE_HOST, RUN_DEVICE_CUDA };
 struct run {
 	struct config *config;  /* owned; finished before run_execute() */
 	const char *config_file;
+	const char *name;       /* of the run: nbox-out/NAME; or NULL */
 	const char *json;       /* also write the summary there */
 	const char *device_text;
 	enum run_device device;

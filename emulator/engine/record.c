@@ -176,38 +176,68 @@ int record_parse(const void *data, uint64_t n, struct record *ret, struct err *e
 	return 0;
 }
 
+/* Return: 0; -ENOENT and other negative errno with the sentence. */
+static int open_file(const char *path, FILE **ret, struct err *err)
+{
+	int fd = file_open(path, err);
+
+	if (fd < 0)
+		return fd;
+	*ret = fdopen(fd, "rb");
+	if (!*ret) {
+		close(fd);
+		return err_set(err, ENOMEM, "no memory for the record %s", path);
+	}
+	errno = 0;
+	return 0;
+}
+
+static int load_header(FILE *f, struct record_header *ret, struct err *err)
+{
+	size_t n = fread(ret, 1, sizeof(*ret), f);
+
+	if (n == sizeof(*ret))
+		return check_header(ret, err);
+	return ferror(f) ? err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno)) :
+			   err_set(err, EINVAL, "%zu bytes are too few for a record", n);
+}
+
 /* The file may grow meanwhile: what is there at the end counts. */
 static int load(FILE *f, struct record *r, struct err *err)
 {
 	char rows[512 * sizeof(struct record_row)];
 	uint64_t capacity = 0;
-	size_t n = fread(&r->header, 1, sizeof(r->header), f);
-	int rc = n == sizeof(r->header) ? check_header(&r->header, err) :
-		 ferror(f) ? -EIO : err_set(err, EINVAL, "%zu bytes are too few for a record", n);
+	size_t n = sizeof(rows);
+	int rc = load_header(f, &r->header, err);
 
-	for (n = sizeof(rows); rc == 0 && n == sizeof(rows);) {
+	while (rc == 0 && n == sizeof(rows)) {
 		n = fread(rows, 1, sizeof(rows), f);
 		rc = add_rows(r, &capacity, rows, n / sizeof(struct record_row), err);
 	}
-	if (ferror(f))
-		return err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno));
+	if (rc == 0 && ferror(f))
+		rc = err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno));
 	r->is_truncated = n % sizeof(struct record_row) != 0;
+	return rc;
+}
+
+int record_load_header(const char *path, struct record_header *ret, struct err *err)
+{
+	CLEANUP(fclosep) FILE *f = NULL;
+	int rc = open_file(path, &f, err);
+
+	if (rc == 0 && (rc = load_header(f, ret, err)) < 0)
+		err_prefix(err, rc, "%s", path);
 	return rc;
 }
 
 int record_load(const char *path, struct record *ret, struct err *err)
 {
+	CLEANUP(fclosep) FILE *f = NULL;
 	struct record r = {0};
-	int rc, fd = file_open(path, err);
-	CLEANUP(fclosep) FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
+	int rc = open_file(path, &f, err);
 
-	if (fd < 0)
-		return fd;
-	if (!f) {
-		close(fd);
-		return err_set(err, ENOMEM, "no memory for the record %s", path);
-	}
-	errno = 0;
+	if (rc)
+		return rc;
 	rc = load(f, &r, err);
 	if (rc) {
 		record_deinit(&r);

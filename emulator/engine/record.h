@@ -69,6 +69,8 @@ struct record {
 	uint64_t n_rows;
 	int is_truncated;        /* the last row was cut off (the writer died) */
 };
+/* The header alone. Return: 0; negative errno with the sentence. */
+int record_load_header(const char *path, struct record_header *ret, struct err *err);
 int record_load(const char *path, struct record *ret, struct err *err); /* fuzzed */
 /* The same from memory: for the fuzz target. */
 int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err);
