@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/peer.h"
 #include "links/unix.h"
 
 #define RETRY_NS (5 * NS_PER_MS)
@@ -73,6 +74,9 @@ int unix_connect(const char *path, uint64_t due_ns, int *ret_fd, struct err *err
 		return err_set(err, ETIMEDOUT, "it accepts nobody; is it stopped or overloaded?");
 	if (rc)
 		return err_set(err, -rc, "%s", strerror(-rc));
+	rc = peer_check(fd, err);
+	if (rc)
+		return rc;
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
