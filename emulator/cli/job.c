@@ -344,10 +344,11 @@ static void give_up(struct job *j, const struct job_also *a, bool is_running)
 
 int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct err *err)
 {
-	uint64_t term_at = UINT64_MAX, kill_at = UINT64_MAX;
+	uint64_t term_at = UINT64_MAX, kill_at = UINT64_MAX, look_at;
 	sigset_t set;
 
 	wanted_signals(&set);
+	look_at = j->on_look ? clock_now_ns() + j->look_ms * NS_PER_MS : UINT64_MAX;
 	for (;;) {
 		bool is_lost = reap_also(also); /* first: who ends because of it ends later */
 		bool is_running = reap(j) != 0;
@@ -372,6 +373,10 @@ int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct
 		}
 		if (now >= kill_at)
 			job_kill(j, SIGKILL);
+		if (now >= look_at) {
+			j->on_look(j->ctx);
+			look_at = UINT64_MAX;
+		}
 		sig = sigtimedwait(&set, NULL, &wait);
 		if (sig < 0 && errno != EAGAIN && errno != EINTR)
 			return err_set(err, errno, "sigtimedwait: %s", strerror(errno));

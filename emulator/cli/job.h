@@ -22,6 +22,9 @@ struct job {
 	bool is_alone;             /* set before the start: there will be one process; it gets the terminal */
 	bool was_well;             /* at that time nobody of several had failed */
 	bool has_killed;           /* we have sent SIGKILL: who dies of one may have died of ours */
+	/* May be NULL: called once, when the job has run for @look_ms. */
+	void (*on_look)(void *ctx);
+	unsigned int look_ms;
 	/* May be NULL: process @proc has ended, with the exit code of a shell. */
 	void (*on_end)(void *ctx, uint32_t proc, int exit_code);
 	void *ctx;

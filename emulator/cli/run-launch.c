@@ -177,22 +177,14 @@ int run_launch_env(const struct run *r, struct job_env *env)
 	static const char *const of_other_machines[] = { "PET_NNODES", "PET_NODE_RANK", "PET_RDZV_BACKEND",
 		"PET_RDZV_ENDPOINT", "PET_RDZV_ID", "PET_RDZV_CONF", "PET_MASTER_ADDR", "PET_MASTER_PORT",
 		"NBOX_REAL", "NBOX_AS_NODE", "NBOX_WORLD" };
-	const struct config *c = r->config;
-	int code;
+	int code = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(of_other_machines); i++)
 		job_env_unset(env, of_other_machines[i]);
-	code = job_env_set(env, "NBOX_NODES", "%u", c->topology.n_nodes);
 	/* else every agent of this machine listens at 29500; options on the line come before these */
-	if (code == 0 && r->line.kind == LAUNCH_TORCHRUN)
+	if (r->line.kind == LAUNCH_TORCHRUN)
 		code = job_env_set(env, "PET_MASTER_ADDR", "127.0.0.1");
 	if (code == 0 && r->line.kind == LAUNCH_TORCHRUN)
 		code = job_env_set(env, "PET_MASTER_PORT", "%d", run_free_port());
-	if (code == 0)
-		code = job_env_set(env, "NBOX_GPUS_PER_NODE", "%u", c->topology.gpus_per_node);
-	if (code == 0 && config_is_set(c, CONFIG_REAL))
-		code = job_env_set(env, "NBOX_REAL", "%s", c->values[CONFIG_REAL].items[0].text);
-	else if (code == 0)
-		code = job_env_set(env, "NBOX_AS_NODE", "%u", c->as_node);
 	return code;
 }

@@ -10,7 +10,7 @@
 int run_launch_read(struct run *r, struct err *err);
 /* Checks against the finished configuration and makes r->local_command. */
 int run_launch_finish(struct run *r, struct err *err);
-/* The variables that the workers' libnbox.so rewrites the launcher's with. Return: 0 or -ENOMEM. */
+/* The launcher's own variables, made those of one machine. Return: 0 or -ENOMEM. */
 int run_launch_env(const struct run *r, struct job_env *env);
 
 /* A TCP port that is free on loopback now. */

@@ -14,8 +14,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/job.h"
+#include "cli/loader-path.h"
 #include "cli/nboxd-proc.h"
 #include "cli/perf-report.h"
+#include "cli/preloaded.h"
 #include "cli/report.h"
 #include "cli/results.h"
 #include "cli/run-launch.h"
@@ -63,6 +65,19 @@ static int nboxd_env(struct job_env *env, const char *token)
 	return r == 0 ? job_env_set(env, "NBOX_TOKEN", "%s", token) : r;
 }
 
+static int prepend_path(struct job_env *env, const char *name, const char *path, const char *dividers)
+{
+	char usable[PATH_MAX];
+	int code = loader_path(path, dividers, usable, sizeof(usable), NULL);
+
+	return code < 0 ? code : job_env_prepend(env, name, usable);
+}
+
+static int set_in_env(void *ctx, const char *name, const char *value)
+{
+	return job_env_set(ctx, name, "%s", value);
+}
+
 static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uint32_t n_procs,
 		    int port, const char *addr, const char *store, const char *token)
 {
@@ -79,32 +94,25 @@ static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uin
 	if (r->is_launcher)
 		local_world = r->n_launched;
 	if (code == 0 && r->device == RUN_DEVICE_HOST) {
-		code = job_env_prepend(env, "LD_LIBRARY_PATH", r->paths.hostgpu);
+		code = prepend_path(env, "LD_LIBRARY_PATH", r->paths.hostgpu, LOADER_LIBRARY_PATH);
 		if (code == 0)
 			code = job_env_set(env, "NBOX_HOST_DEVICES", "%u", gpus > local_world ? gpus : local_world);
 	}
 	if (code == 0 && !r->is_plain) {
-		code = job_env_prepend(env, "LD_PRELOAD", r->paths.shim);
+		code = prepend_path(env, "LD_PRELOAD", r->paths.shim, LOADER_PRELOAD);
 		if (code == 0)
 			code = job_env_set(env, "NBOX_ADDR", "%s", addr);
 		if (code == 0)
 			code = job_env_set(env, "NBOX_TOKEN", "%s", token);
 		if (code == 0)
 			code = job_env_set(env, "NBOX_DEVICE", "%s", r->device == RUN_DEVICE_HOST ? "host" : "cuda");
-		if (code == 0)
-			code = job_env_set(env, "NBOX_PAYLOAD_WORK", "%s",
-					   c->payload_work == WORK_REDUCE ? "reduce" : "none");
-		if (code == 0)
-			code = job_env_set(env, "NBOX_PAYLOAD_MEMORY", "%s",
-					   config_options[CONFIG_PAYLOAD_MEMORY].choices[c->payload_memory]);
-		for (int id = CONFIG_IB_HCA; code == 0 && id <= CONFIG_IB_POLL; id++)
-			if (config_text(c, id))
-				code = job_env_set(env, config_options[id].variable, "%s", config_text(c, id));
 	}
 	if (code == 0 && store && store[0])
 		code = job_env_set(env, "NBOX_STORE", "%s", store);
 	if (code == 0 && r->is_launcher && !r->is_plain)
 		code = run_launch_env(r, env);
+	if (code == 0 && !r->is_plain)
+		code = config_worker_env(c, set_in_env, env);
 	if (code < 0 || r->is_launcher)
 		return code;
 	/* what torchrun sets, for plain programs */
@@ -220,22 +228,37 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 	return code;
 }
 
+/* What the user has typed. */
+static const char *name_of(const struct run *r)
+{
+	return r->perf_op ? "perf" : "run";
+}
+
 struct told {
 	const struct run *run;
 	const struct nboxd_proc *daemon;
 };
+
+#define LOOK_MS 3000
+
+static void on_look(void *ctx)
+{
+	const struct told *t = ctx;
+	struct preloaded p;
+
+	preloaded_look(t->daemon->pid, &p);
+	if (p.n_processes && !p.n_with)
+		fprintf(stderr, "nbox %s: libnbox.so is in none of the job's %u processes (such as pid %d, %s) after %d s: LD_PRELOAD "
+			"does not reach them (sudo, a container, a static program, a cleaned environment?), and the job runs "
+			"without nbox or waits for ranks that nobody plays\n", name_of(t->run), p.n_processes, (int)p.pid,
+			p.command, LOOK_MS / 1000);
+}
 
 static void on_end(void *ctx, uint32_t proc, int exit_code)
 {
 	const struct told *t = ctx;
 
 	nboxd_tell_ended(t->daemon, t->run->config->real[proc], exit_code);
-}
-
-/* What the user has typed. */
-static const char *name_of(const struct run *r)
-{
-	return r->perf_op ? "perf" : "run";
 }
 
 /* nboxd's end while the job ran, said before anything is done about it. */
@@ -371,11 +394,14 @@ int run_execute(struct run *r)
 		return code == -ENOENT || code == -EACCES ? 2 : 1;
 	}
 	also = (struct job_also){ .pid = daemon.pid, .on_end = on_nboxd_end, .ctx = &told };
-	/* a launcher may start a rank again; a process may play several */
-	if (!r->is_plain && !r->is_launcher && count_procs(r) == r->config->n_real) {
-		job.on_end = on_end;
-		job.ctx = &told;
+	job.ctx = &told;
+	if (!r->is_plain) {
+		job.on_look = on_look;
+		job.look_ms = LOOK_MS;
 	}
+	/* a launcher may start a rank again; a process may play several */
+	if (!r->is_plain && !r->is_launcher && count_procs(r) == r->config->n_real)
+		job.on_end = on_end;
 	code = job_wait(&job, &also, GRACE_MS, &err);
 	if (code < 0)
 		fail(name_of(r), &err);

@@ -164,5 +164,9 @@ bool config_is_set(const struct config *c, enum config_id id); /* not by default
 /* The effective configuration as a cluster file that gives the same run; each line
  * says where its value came from. The token is left out. Return: 0; -EIO. */
 int config_write(const struct config *c, FILE *f);
+/* The variables that a worker's libnbox.so needs, but for where nboxd and its store are: @set is called for each.
+ * After config_finish(). Return: 0; what @set returned, if that is not 0. */
+typedef int config_set_env(void *ctx, const char *name, const char *value);
+int config_worker_env(const struct config *c, config_set_env *set, void *ctx);
 /* The options part of --help. @defaults: its values are shown as defaults; NULL: those of the table. */
 void config_help(FILE *f, const struct config *defaults);

@@ -92,4 +92,16 @@ completes "nbox run --what-if f" "fail:"
 completes "nbox perf red" "reducescatter reduce"
 completes "nboxd --as" "--as-node"
 completes "nbox run -- ls --mod" ""
+
+# the dynamic linker divides its lists at spaces, colons and semicolons
+mkdir "a b: c; d" && cp -r "$prefix" "a b: c; d/" && odd="$tmp/a b: c; d/$(basename "$prefix")/bin/nbox"
+exits 0 "from a folder with a space, a colon and a semicolon" timeout -k 5 120 "$odd" run --nodes 4 --model ring --device host --out odd -- \
+	torchrun --nproc-per-node=2 "$BUILD/tests/func/launch/flaky"
+is "$(json odd/summary.json '(d["world_size"], d["ops"])')" "(8, 1)" "the job runs inside the virtual cluster"
+exits 1 "nbox preload there" "$odd" preload
+says "divides LD_PRELOAD at spaces and colons" "refuses, since nothing can quote them"
+mkdir "it's" && cp -r "$prefix" "it's/" && odd="$tmp/it's/$(basename "$prefix")/bin/nbox"
+is "$(eval "$("$odd" preload --print)" && echo "$LD_PRELOAD")" "$("$odd" preload)" "nbox preload --print is a line for a shell"
+is "$(LD_PRELOAD=$BUILD/libnbox.so; eval "$("$bin/nbox" preload --print)" && echo "$LD_PRELOAD")" "$("$bin/nbox" preload):$BUILD/libnbox.so" \
+	"which leaves what is preloaded already"
 finish

@@ -1,0 +1,16 @@
+/* Whether libnbox.so is in a process of the job: whatever keeps LD_PRELOAD from reaching it (sudo, a container, a
+ * launcher that cleans the environment, a program that is linked statically), the job runs without nbox then, or
+ * waits for ranks that nobody plays. */
+#pragma once
+
+#include <sys/types.h>
+
+struct preloaded {
+	unsigned int n_processes; /* of the job, as far as they can be looked at */
+	unsigned int n_with;      /* of them with libnbox.so */
+	pid_t pid;                /* one of them; 0: none */
+	char command[64];         /* its name */
+};
+
+/* All that descend from this process, but for @spared (nboxd). */
+void preloaded_look(pid_t spared, struct preloaded *ret);
