@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "base/variables.h"
-#include "shim/autostart.h"
 #include "shim/launcher.h"
+#include "shim/raw-line.h"
 
 #define INIT_DEFAULT_NS (600 * NS_PER_S)
 #define CONNECT_DEFAULT_NS (30 * NS_PER_S)
@@ -49,21 +49,25 @@ static int read_rank(struct env *e)
 	return 0;
 }
 
-/* Without nboxd: the workers start one, where there is a job to derive its name from. */
-static int prepare_autostart(struct env *e)
+/* A virtual cluster is asked for, and the constructor saw no worker that it could put there. */
+static int refuse_lonely(struct env *e, const char *wanted)
 {
-	static char addr[64];
-	const char *link = get("NBOX_LINK");
+	return err_set(&e->err, EINVAL, "%s asks for a virtual cluster, but RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
+		       "MASTER_PORT are not all set: start the job with torchrun or with 'nbox run'; NBOX_ENABLE=0 runs "
+		       "it without", wanted);
+}
 
-	if (launcher_source() == LAUNCHER_NONE)
-		return err_set(&e->err, EINVAL, "NBOX_NODES asks for a virtual cluster, but RANK, WORLD_SIZE, "
-			       "LOCAL_RANK, MASTER_ADDR and MASTER_PORT are not all set: start the job with "
-			       "torchrun or with 'nbox run'; NBOX_ENABLE=0 runs it without");
-	if (link && strcmp(link, "shm") != 0)
-		return err_set(&e->err, EINVAL, "NBOX_LINK=%s: an nboxd that the workers start is reached over shm: "
-			       "start the job with 'nbox run --link %s', or unset NBOX_LINK", link, link);
-	e->addr = autostart_addr(addr, sizeof(addr));
-	return 0;
+/* Said once a node and not again after a restart. */
+static void tell_unused(void)
+{
+	const struct launcher_place *p = launcher_place();
+	const char *restarts = get("TORCHELASTIC_RESTART_COUNT");
+
+	if (p->source == LAUNCHER_NONE || p->local_rank || raw_line_is_quiet() || (restarts && strcmp(restarts, "0") != 0))
+		return;
+	log_warn("libnbox.so is loaded, but no virtual cluster is described: the job runs without nbox. Write "
+		 RAW_LINE_FILE " here (cluster: {nodes: 64}), or set NBOX_CONFIG or NBOX_NODES; NBOX_QUIET=1 or "
+		 "NBOX_ENABLE=0 silences this");
 }
 
 static int read_memory(struct env *e)
@@ -111,23 +115,22 @@ static int parse(struct env *e)
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
 	const char *work = get("NBOX_PAYLOAD_WORK"), *ask = get("NBOX_ASK_PYTHON");
 	bool is_off = enable && !strcmp(enable, "0");
-	int rc;
+	const char *wanted = is_off ? NULL : raw_line_wanted();
+	int rc = launcher_problem(&e->err);
 
 	e->addr = get("NBOX_ADDR");
-	e->is_auto = !e->addr && (get("NBOX_NODES") || get("NBOX_WORLD"));
-	e->is_virtual = (e->addr || e->is_auto) && !is_off;
+	e->is_virtual = !is_off && (e->addr || wanted || rc);
 	e->timeout_ns = INIT_DEFAULT_NS;
 	e->connect_ns = CONNECT_DEFAULT_NS;
 	e->payload_work = e->ask_python = true;
 	if (!is_off) /* NBOX_NODEZ alone asks for nothing, and whoever wrote it thinks that it does */
 		warn_unknown();
-	if (!e->is_virtual)
-		return 0;
-	rc = launcher_problem(&e->err);
-	if (!rc && e->is_auto)
-		rc = prepare_autostart(e);
-	if (rc)
+	if (!e->is_virtual && !is_off)
+		tell_unused();
+	if (!e->is_virtual || rc)
 		return rc;
+	if (!e->addr)
+		return refuse_lonely(e, wanted);
 	if (token && strlen(token) > WIRE_TOKEN_BYTES)
 		return err_set(&e->err, EINVAL, "NBOX_TOKEN is longer than %d characters",
 			       WIRE_TOKEN_BYTES);

@@ -12,9 +12,8 @@
 enum payload_memory { PAYLOAD_AUTO, PAYLOAD_HOST, PAYLOAD_DEVICE };
 
 struct env {
-	bool is_virtual;      /* NBOX_ADDR or NBOX_NODES is set and NBOX_ENABLE is not 0 */
-	const char *addr;     /* NBOX_ADDR; with is_auto: of the nboxd that the workers start */
-	bool is_auto;         /* no NBOX_ADDR, but NBOX_NODES: nobody has started nboxd */
+	bool is_virtual;      /* NBOX_ADDR is set, or was to be (raw-line.h), and NBOX_ENABLE is not 0 */
+	const char *addr;     /* NBOX_ADDR */
 	uint8_t token[WIRE_TOKEN_BYTES];
 	int rank;             /* world rank of this process; -1 unknown */
 	uint64_t timeout_ns;  /* NBOX_INIT_TIMEOUT: longest wait for other members */

@@ -131,8 +131,7 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	} else {
 		pthread_once(&told, tell_gpu);
 		rc = progress_start(&err);
-		/* on the raw line nboxd is started here, and its own line says why it could not */
-		if (rc && !env->is_auto && !session_was_answered())
+		if (rc && !session_was_answered())
 			hint = "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR to run without one";
 	}
 	if (!rc) {

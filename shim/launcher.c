@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "shim/raw-line.h"
 
 #define RANKS_MAX 65536
 
@@ -60,7 +61,7 @@ struct ctx {
 	/* the real world, as the launcher says it */
 	uint32_t rank, world, local_rank, local_size;
 	/* the virtual one */
-	uint32_t nodes, gpus, node, new_rank, new_world, first; /* first: of the ranks with a process */
+	uint32_t nodes, gpus, node, new_rank, new_world;
 };
 
 static const char *get(const struct ctx *x, const char *name)
@@ -253,7 +254,6 @@ static int place_by_list(struct ctx *x, const char *list)
 	if (n != x->world)
 		return err_set(err, EINVAL, "NBOX_REAL=%.64s names %zu ranks, but the launcher started %u",
 			       list, n, x->world);
-	x->first = ranks[0];
 	x->new_rank = ranks[x->rank];
 	x->node = x->new_rank / x->gpus;
 	return 0;
@@ -273,8 +273,7 @@ static int place_by_node(struct ctx *x)
 			       x->world, x->gpus);
 	if (launcher_node(get(x, "NBOX_AS_NODE"), x->nodes, real, &x->node, err) < 0)
 		return err_prefix(err, -EINVAL, "NBOX_AS_NODE");
-	x->first = x->node * x->gpus;
-	x->new_rank = x->first + x->rank;
+	x->new_rank = x->node * x->gpus + x->rank;
 	x->node += x->rank / x->gpus;
 	return 0;
 }
@@ -304,17 +303,6 @@ static int place(struct ctx *x)
 			       RANKS_MAX);
 	x->new_world = x->nodes * x->gpus;
 	return real ? place_by_list(x, real) : place_by_node(x);
-}
-
-/* PyTorch waits for the ids that rank 0 makes. Those of a virtual one are in nboxd's store, and workers that start nboxd themselves
- * have passed their store by then. */
-static int check_first(struct ctx *x)
-{
-	if (!x->first || get(x, "NBOX_ADDR") || !get(x, "TORCHELASTIC_RUN_ID"))
-		return 0;
-	return err_set(&x->plan->problem, EINVAL, "%s: without rank 0 the job needs nboxd's store, which must be there before "
-		       "the job: start it with 'nbox run %s'", get(x, "NBOX_REAL") ? "NBOX_REAL" : "NBOX_AS_NODE",
-		       get(x, "NBOX_REAL") ? "--real" : "--as-node");
 }
 
 /* --- the variables ----------------------------------------------------------------------- */
@@ -434,6 +422,24 @@ static void set_numbers(struct ctx *x)
 	set_number(x, "NBOX_WORLD", x->new_world);
 }
 
+bool launcher_find(const struct launcher_input *in, struct launcher_place *ret)
+{
+	struct ctx x = {.in = in};
+	const char *enable = get(&x, "NBOX_ENABLE");
+	uint32_t known;
+
+	if (enable && !strcmp(enable, "0"))
+		return false;
+	x.source = find_source(&x);
+	if (!x.source)
+		return false;
+	*ret = (struct launcher_place){
+		.source = x.source->source, .rank = x.rank, .local_rank = x.local_rank, .local_size = x.local_size,
+		.is_rewritten = get_number(&x, "NBOX_WORLD", &known) && known == x.world,
+	};
+	return true;
+}
+
 void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
 {
 	struct ctx x = {.in = in, .plan = ret};
@@ -454,7 +460,6 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
 	ret->source = x.source->source;
 	if (!get_number(&x, "NBOX_WORLD", &known) || known != x.world) { /* else ours, inherited */
 		ret->code = place(&x);
-		ret->code = ret->code < 0 ? ret->code : check_first(&x);
 		if (ret->code < 0)
 			return;
 		set_numbers(&x);
@@ -468,10 +473,11 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
 /* --- the constructor ------------------------------------------------------------------------ */
 
 static struct launcher_plan the_plan;
+static struct launcher_place the_place;
 
-enum launcher_source launcher_source(void)
+const struct launcher_place *launcher_place(void)
 {
-	return the_plan.source;
+	return &the_place;
 }
 
 int launcher_problem(struct err *err)
@@ -492,22 +498,37 @@ static const char *get_env(void *ctx, const char *name)
 	return getenv(name);
 }
 
-__attribute__((constructor)) static void rewrite(int argc, char **argv)
+/* Only a worker goes beyond the first lines. */
+static void rewrite(const struct launcher_input *in)
 {
-	struct launcher_input in = {.get = get_env, .argc = argc, .argv = argv};
-	int saved_errno = errno;
-	Dl_info info;
+	const char *addr = getenv("NBOX_ADDR");
 
+	if (!launcher_find(in, &the_place))
+		return;
+	if ((!addr || !*addr) && !the_place.is_rewritten && raw_line_wanted()) {
+		the_plan.code = raw_line_join(the_place.rank, the_place.local_size, &the_plan.problem);
+		if (the_plan.code < 0)
+			return;
+	}
 	if (!getenv("NBOX_NODES") && !getenv("NBOX_WORLD"))
 		return;
-	if (dladdr((void *)(uintptr_t)launcher_decide, &info) && info.dli_fname &&
-	    info.dli_fname[0] == '/')
-		in.self = info.dli_fname;
-	launcher_decide(&in, &the_plan);
+	launcher_decide(in, &the_plan);
 	for (uint32_t i = 0; i < the_plan.n; i++) {
 		const struct launcher_set *s = &the_plan.sets[i];
 
 		setenv(s->name, s->text ? s->text : s->value, 1);
 	}
+}
+
+__attribute__((constructor)) static void on_load(int argc, char **argv)
+{
+	struct launcher_input in = {.get = get_env, .argc = argc, .argv = argv};
+	int saved_errno = errno;
+	Dl_info info;
+
+	if (dladdr((void *)(uintptr_t)launcher_decide, &info) && info.dli_fname &&
+	    info.dli_fname[0] == '/')
+		in.self = info.dli_fname;
+	rewrite(&in);
 	errno = saved_errno;
 }

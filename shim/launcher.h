@@ -1,10 +1,11 @@
 /* What a launcher told a worker about its world, rewritten to the virtual one before
- * the program's main(): torchrun says WORLD_SIZE=8, the job is to see 512. Decided
- * from the environment and the command line alone: no file, thread or library is
- * touched, nothing is printed, and a process that is no worker (shell, compiler, the
- * launcher itself, a data loader) is left as it was. */
+ * the program's main(): torchrun says WORLD_SIZE=8, the job is to see 512. Which process
+ * is a worker is decided from the environment and the command line alone. One that is none
+ * (shell, compiler, the launcher itself, a data loader) is left as it was: no file, thread or
+ * library is touched. Nothing is ever printed. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -44,6 +45,15 @@ struct launcher_input {
 	const char *self; /* path of libnbox.so for callers that open NCCL by name; NULL: unknown */
 };
 
+/* A worker's place in the job, as its launcher says it. */
+struct launcher_place {
+	enum launcher_source source; /* LAUNCHER_NONE: no worker, and the rest is 0 */
+	uint32_t rank, local_rank, local_size;
+	bool is_rewritten; /* inherited from a worker whose variables were rewritten */
+};
+
+/* Return: false: it is no worker, or NBOX_ENABLE is 0. */
+bool launcher_find(const struct launcher_input *in, struct launcher_place *ret);
 /* What is to be set, and nothing else: no side effects. The same again on the result is
  * an empty plan. */
 void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret);
@@ -52,8 +62,8 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
  * Return: 0; -EINVAL with the sentence. */
 int launcher_node(const char *text, uint32_t nodes, uint32_t real, uint32_t *ret, struct err *err);
 
-/* What the constructor took this process for. */
-enum launcher_source launcher_source(void);
+/* Where the constructor found this process to be. */
+const struct launcher_place *launcher_place(void);
 /* What the constructor found wrong: told at the first NCCL call. Return: 0 or -EINVAL. */
 int launcher_problem(struct err *err);
 /* What the constructor changed that the user had set: for the run's summary; NULL: nothing. */

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "links/link.h"
-#include "shim/autostart.h"
 #include "shim/checkin.h"
 #include "shim/clock-offset.h"
 #include "shim/comm.h"
@@ -321,27 +320,10 @@ static const struct link_events events = {
 
 /* --- the links' life ------------------------------------------------------------------ */
 
-/* With a word to nobody there, who is started then. */
-static int connect_auto(struct err *err)
-{
-	uint64_t until = clock_now_ns() + AUTOSTART_MS * NS_PER_MS;
-	int rc;
-
-	do {
-		rc = link_connect(env_get()->addr, ms_left(), &events, &g.closed, &g.link, err);
-		if (rc != -ECONNREFUSED)
-			return rc;
-		rc = autostart_try(env_get()->addr, err);
-	} while (!rc && clock_now_ns() < until);
-	return rc ? rc : err_set(err, ETIMEDOUT, "no nboxd within %d s", AUTOSTART_MS / 1000);
-}
-
 void session_open(void)
 {
 	struct err err;
-	int rc = env_get()->is_auto ? connect_auto(&err) :
-				      link_connect(env_get()->addr, ms_left(), &events, &g.closed, &g.link,
-						   &err);
+	int rc = link_connect(env_get()->addr, ms_left(), &events, &g.closed, &g.link, &err);
 
 	if (waited(rc, &err)) {
 		set_state(STATE_LOST, rc, err.text);
@@ -437,7 +419,7 @@ void session_in_child(void)
 
 void session_begin(void)
 {
-	g.due_ns = clock_now_ns() + env_get()->connect_ns + (env_get()->is_auto ? AUTOSTART_MS * NS_PER_MS : 0);
+	g.due_ns = clock_now_ns() + env_get()->connect_ns;
 	atomic_store(&g.is_connecting, true);
 	set_state(STATE_GREETING, 0, NULL);
 }

@@ -23,6 +23,7 @@ static const char *const names[] = {
 	/* of nbox, nboxd and the shim */
 	"NBOX_CONFIG", "NBOX_DEBUG_FILE", "NBOX_NBOXD", "NBOX_MODEL_PATH", "NBOX_NCCL", "NBOX_DEVICE",
 	"NBOX_FOOTPRINT", "NBOX_ASK_PYTHON", "NBOX_ENABLE", "NBOX_INIT_TIMEOUT", "NBOX_CONNECT_TIMEOUT",
+	"NBOX_QUIET",
 	/* of the stand-ins, emulator/hostgpu */
 	"NBOX_HOST_DEVICES", "NBOX_HOST_KERNEL_TIME", "NBOX_HOST_STUBS_LOG",
 	/* of scripts */

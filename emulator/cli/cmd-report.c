@@ -112,6 +112,8 @@ int cmd_report(int argc, char **argv)
 			report_recall(&rep, beside);
 		if (r == 0 && !csv)
 			report_print(&rep, stdout);
+		if (r == 0 && !csv && dir && !rep.is_empty)
+			printf("   results        %s\n", dir);
 		if (r == 0 && json)
 			r = report_write_json(&rep, -1, json, &err);
 	}

@@ -25,7 +25,6 @@
 #define WAIT_NS (4 * NS_PER_S) /* before the first look, and between two */
 #define AGAIN_NS (500 * NS_PER_MS)
 #define MISSES_GONE 2
-#define PARENTS_MAX 16
 
 /* What all workers of one agent were started with alike. */
 static const char *const alike[] = {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK",
@@ -67,22 +66,6 @@ static bool has_values(const struct proc_env *e, const struct look *l)
 	return true;
 }
 
-/* The agent of the worker @pid: the first of its parents that is no worker. 0: not to be seen. */
-static pid_t find_agent(pid_t pid)
-{
-	struct proc_env e;
-	char state;
-
-	for (int i = 0; i < PARENTS_MAX; i++) {
-		pid = proc_parent(pid, &state);
-		if (pid <= 1 || proc_env_read(pid, &e) < 0 || e.n == 0)
-			return 0;
-		if (!proc_env_get(&e, "LOCAL_RANK"))
-			return pid;
-	}
-	return 0;
-}
-
 /* Another job's agent, whose workers may have been started with the same values. Not one of whose children ours
  * is: who has lost its parent becomes a child of nbox run. */
 static bool is_of_another(const struct look *l, pid_t agent)
@@ -90,7 +73,7 @@ static bool is_of_another(const struct look *l, pid_t agent)
 	char state;
 	pid_t pid = l->agent;
 
-	for (int i = 0; i < PARENTS_MAX && pid > 1; i++, pid = proc_parent(pid, &state))
+	for (int i = 0; i < PROC_PARENTS_MAX && pid > 1; i++, pid = proc_parent(pid, &state))
 		if (pid == agent)
 			return false;
 	return agent != 0;
@@ -118,7 +101,7 @@ static void look_at(struct look *l, pid_t pid)
 	if (local && (has_values(&e, l) || (parent == l->agent && state != 'Z'))) {
 		n = strtoul(local, &end, 10);
 		if (end != local && !*end && n < l->n && !l->is_alive[n])
-			l->is_alive[n] = !is_of_another(l, find_agent(pid)); /* overwrites e */
+			l->is_alive[n] = !is_of_another(l, proc_agent(pid)); /* overwrites e */
 		return;
 	}
 	/* not readable, empty in the middle of an exec(), or written over: all that nbox starts has NBOX_... */
@@ -202,7 +185,7 @@ static uint64_t look(struct server *s)
 		return clock_now_ns() + WAIT_NS;
 	l.is_alive = is_alive;
 	l.is_unclear = !pid || proc_env_read(pid, &e) < 0 || !take_values(&e, &l);
-	l.agent = l.is_unclear ? 0 : find_agent(pid);
+	l.agent = l.is_unclear ? 0 : proc_agent(pid);
 	if (!l.agent || look_at_all(&l) < 0)
 		l.is_unclear = true;
 	s->launched.agent = l.agent;

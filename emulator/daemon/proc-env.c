@@ -69,3 +69,37 @@ pid_t proc_parent(pid_t pid, char *ret_state)
 	p = strrchr(text, ')'); /* the name may hold anything */
 	return p && sscanf(p + 1, " %c %d", ret_state, &parent) == 2 ? parent : 0;
 }
+
+uint64_t proc_start(pid_t pid)
+{
+	char path[64], text[1024];
+	unsigned long long start = 0;
+	const char *p;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+	fclose(f);
+	p = strrchr(text, ')');
+	if (p)
+		sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start);
+	return start;
+}
+
+pid_t proc_agent(pid_t pid)
+{
+	struct proc_env e;
+	char state;
+
+	for (int i = 0; i < PROC_PARENTS_MAX; i++) {
+		pid = proc_parent(pid, &state);
+		if (pid <= 1 || proc_env_read(pid, &e) < 0 || e.n == 0)
+			return 0;
+		if (!proc_env_get(&e, "LOCAL_RANK"))
+			return pid;
+	}
+	return 0;
+}

@@ -62,21 +62,21 @@ static bool move_links(struct server *s)
 }
 
 /* A program that spawns its own ranks believes in a world and a store of its own, and may wait there for ever:
- * said once, of jobs of nbox run, which begin with nboxd. */
+ * said once, of jobs that begin with nboxd. */
 static void tell_silence(struct server *s, uint64_t now_ns)
 {
 	bool is_used = s->last_comm || s->n_gathers ||
 		       (s->store && store_server_counts(s->store).store.n_requests);
 
-	if (s->is_silence_told || is_used || !s->ended.event || now_ns < s->start_ns + SERVER_SILENCE_NS)
+	if (s->is_silence_told || is_used || (!s->ended.event && !s->door.event) || now_ns < s->start_ns + SERVER_SILENCE_NS)
 		return;
 	s->is_silence_told = true;
 	server_warn(s, "%llu s, and no communicator and no request to the store yet: a program that gives ranks to "
 		    "processes of its own (mp.spawn, Ray) must believe in %u nodes by its own arguments and meet at this "
-		    "store: --procs 1, and --store HOST:PORT as it sets MASTER_ADDR and MASTER_PORT; or start it with "
-		    "torchrun. JAX's coordination service waits for ranks that nobody plays. Any other job "
-		    "goes on", (unsigned long long)(SERVER_SILENCE_NS / NS_PER_S),
-		    s->config->topology.n_nodes);
+		    "store: %s as it sets MASTER_ADDR and MASTER_PORT; or start it with torchrun. JAX's coordination "
+		    "service waits for ranks that nobody plays. Any other job goes on", (unsigned long long)(SERVER_SILENCE_NS / NS_PER_S),
+		    s->config->topology.n_nodes,
+		    s->door.event ? "NBOX_STORE=HOST:PORT" : "--procs 1, and --store HOST:PORT");
 }
 
 /* Deadlines of HELLO, of gathers and of ops. */
@@ -119,6 +119,7 @@ static void begin_stop(struct server *s)
 	log_info("ends: %s", s->stop_signal ? strsignal(s->stop_signal) : "the last worker has left");
 	s->is_stopping = true;
 	s->stop_ns = clock_now_ns() + SERVER_DRAIN_NS;
+	door_close(s);
 	server_stop_listening(s);
 	store_server_stop_listening(s->store);
 	DL_FOREACH(s->workers, w)
@@ -140,6 +141,8 @@ static bool is_left(struct server *s, uint64_t now_ns)
 	}
 	if (s->n_workers_max >= s->cluster.n_real)
 		return true;
+	if (s->door.event && s->door.n_workers)
+		return door_is_deserted(s);
 	return now_ns - s->left_ns >= (s->n_workers_max ? LEFT_NS : NOBODY_NS);
 }
 

@@ -70,6 +70,19 @@ char *server_more_addrs(const struct server *s, char *buf, size_t size)
 	return buf;
 }
 
+char *server_network(const struct server *s, char *buf, size_t size)
+{
+	const struct delay_network cluster = {
+		.intra_latency = config_text(s->config, CONFIG_INTRA_LATENCY),
+		.intra_bandwidth = config_text(s->config, CONFIG_INTRA_BANDWIDTH),
+		.inter_latency = config_text(s->config, CONFIG_INTER_LATENCY),
+		.inter_bandwidth = config_text(s->config, CONFIG_INTER_BANDWIDTH),
+	};
+
+	buf[0] = '\0';
+	return strcmp(s->config->model, "none") ? delay_network(s->delay, &cluster, buf, size) : buf;
+}
+
 const char *server_store_addr(const struct server *s)
 {
 	return s->store ? store_server_addr(s->store) : NULL;
@@ -346,6 +359,7 @@ struct server *server_close(struct server *s)
 	if (!s)
 		return NULL;
 	s->is_stopping = true;
+	door_close(s);
 	ended_close(s); /* first: nbox sees by it that a job that fails now does so for want of us */
 	if (s->has_addr_file)
 		addr_file_remove(s->config->out);

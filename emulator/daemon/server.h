@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/spin.h"
 #include "config/config.h"
+#include "daemon/door.h"
 #include "daemon/ended.h"
 #include "daemon/launched.h"
 #include "daemon/notes.h"
@@ -67,6 +68,7 @@ struct server {
 	struct failures failures;
 	struct ended ended;
 	struct launched launched;
+	struct door door;
 	struct store_server *store; /* NULL: no store is asked for */
 	struct groups *groups;      /* owned; torch's process groups */
 	const struct store_hooks *store_hooks; /* borrowed; NULL allowed */
@@ -106,12 +108,15 @@ struct server *server_close(struct server *s); /* NULL allowed; returns NULL */
 const char *server_addr(const struct server *s); /* that of `nbox run`'s workers */
 /* The others, each after a space. Return: @buf. */
 char *server_more_addrs(const struct server *s, char *buf, size_t size);
+/* The network that times come from, in words; "": the model is none. Return: @buf. */
+char *server_network(const struct server *s, char *buf, size_t size);
 const char *server_store_addr(const struct server *s); /* HOST:PORT; NULL: no store */
 /* A libevent callback that does nothing: being awake is all that is wanted. */
 void server_on_wake(evutil_socket_t fd, short what, void *server);
 void server_stop_listening(struct server *s); /* for workers; again is allowed */
 /* server_run() is to end by itself when the last link has closed: at once after as many workers at a
- * time as there are real ranks, 2 s later after fewer, and when no worker came within 60 s. */
+ * time as there are real ranks. After fewer: with a door when all who came in by it have ended; without one 2 s
+ * later, and when no worker came within 60 s. */
 void server_end_when_left(struct server *s);
 /* Until SIGTERM or SIGINT. Return: 0; negative errno. */
 int server_run(struct server *s, struct err *err);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -48,7 +49,25 @@ static int await(pid_t pid)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
 }
 
-int summary_write(const char *dir, struct err *err)
+/* `nbox report` takes from a summary.json what the record does not have. What cannot be written is left out. */
+static void write_network(const char *json, const char *network)
+{
+	FILE *f = network[0] && !strpbrk(network, "\"\\") ? fopen(json, "we") : NULL;
+
+	if (!f)
+		return;
+	fprintf(f, "{\"network\": \"%s\"}\n", network);
+	fclose(f);
+}
+
+static bool is_quiet(void)
+{
+	const char *quiet = getenv("NBOX_QUIET");
+
+	return quiet && strcmp(quiet, "1") == 0;
+}
+
+int summary_write(const char *dir, const char *network, bool is_printed, struct err *err)
 {
 	char folder[PATH_MAX], nbox[PATH_MAX + 8], json[PATH_MAX + 16];
 	char *argv[] = {nbox, (char *)"report", (char *)"--json", json, (char *)(uintptr_t)dir, NULL};
@@ -62,7 +81,10 @@ int summary_write(const char *dir, struct err *err)
 	snprintf(json, sizeof(json), "%.*s/summary.json", PATH_MAX - 1, dir);
 	if (posix_spawn_file_actions_init(&actions))
 		return err_set(err, ENOMEM, "summary.json: out of memory");
-	r = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	write_network(json, network);
+	r = is_printed && !is_quiet() ?
+		    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) :
+		    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 	if (r == 0)
 		r = posix_spawn(&pid, nbox, &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);

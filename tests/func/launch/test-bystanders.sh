@@ -30,7 +30,7 @@ done
 if command -v python3 >/dev/null; then
 	same "python" "${agent[@]}" -- python3 -c 'import os; print(sorted((k, v) for k, v in os.environ.items() if k != "LD_PRELOAD"))'
 	same "python's children" "${agent[@]}" -- python3 -c 'import subprocess, sys; subprocess.run(["env"])'
-	worker=(LOCAL_RANK=1 RANK=1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 NBOX_NODES=8 NBOX_AS_NODE=3 NBOX_STORE=127.0.0.1:77)
+	worker=(LOCAL_RANK=1 RANK=1 WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1 NBOX_NODES=8 NBOX_AS_NODE=3 NBOX_STORE=127.0.0.1:77 NBOX_ADDR=shm:/nobody)
 	out=$(env "${worker[@]}" LD_PRELOAD="$lib" python3 -c 'import os, subprocess, sys
 print(*[os.environ[k] for k in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE", "NBOX_WORLD")])
 sys.stdout.flush()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# LD_PRELOAD and variables alone: the workers start nboxd themselves, once, and it ends with them.
+# LD_PRELOAD and a description of the cluster, by variables or by a file: the workers start nboxd themselves, once, and it ends with them.
 . "$(dirname "$0")/../cli/lib.sh"
 here=$BUILD/tests/func/launch
 export PATH=$here:$PATH TMPDIR=$tmp LD_LIBRARY_PATH=$BUILD/emulator/hostgpu NBOX_DEVICE=host NBOX_HOST_DEVICES=8
@@ -25,8 +25,8 @@ none_names() { ! nboxds_left | grep -q -- "$1"; }
 
 exits 0 "torchrun, nothing else" raw NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tmp/a" -- \
 	torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
-is "$out" "" "prints nothing"
 check "nboxd is gone" gone "$tmp/a"
+is "$out" "$("$NBOX" report "$tmp/a")" "prints the summary, and nothing else"
 is "$("$NBOX" report a | grep -o "128 ranks (64 nodes x 2), 2 real")" "128 ranks (64 nodes x 2), 2 real" "one nboxd had the whole world"
 is "$(json a/summary.json '(d["world_size"], d["ops"])')" "(128, 1)" "nboxd has the summary written"
 is "$("$NBOX" report --csv a | grep -c AllReduce)" 2 "both ranks' ops are in its record"
@@ -43,9 +43,9 @@ is "$(printf '%s\n' "$out" | grep -c "WARN the gates are host functions.*of CUDA
 check "its nboxd is gone too" gone "$tmp/old"
 is "$("$NBOX" report old | grep -c "the gates are host functions.*of CUDA 11.4")" 1 "and so does the summary"
 # the stand-in that an environment without a GPU has for a driver is no old driver
-exits 0 "auto, with the stand-in for a driver" raw NBOX_NODES=4 NBOX_DEVICE=auto NBOX_OUT="$tmp/standin" \
+exits 0 "auto, with the stand-in for a driver" raw NBOX_QUIET=1 NBOX_NODES=4 NBOX_DEVICE=auto NBOX_OUT="$tmp/standin" \
 	LD_LIBRARY_PATH="$BUILD/emulator/hostgpu/driver-13:$LD_LIBRARY_PATH" -- torchrun --nproc-per-node=2 --master-port=$((port + 9)) "$here/flaky"
-is "$out" "" "prints nothing"
+is "$out" "" "NBOX_QUIET=1: prints nothing"
 check "its nboxd is gone as well" gone "$tmp/standin"
 "$NBOX" report standin >standin.txt 2>&1
 is "$(grep -c "no GPU: the job ran on the CPU" standin.txt) $(grep -c "driver lacks" standin.txt)" "1 0" "the summary says that there is no GPU"
@@ -68,16 +68,47 @@ exits 1 "an nboxd that is not there" raw "NBOX_ADDR=shm:$tmp/none.sock" NBOX_TOK
 says "start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR" "leads to nbox run"
 exits 1 "no nboxd" raw NBOX_NODES=4 NBOX_NBOXD=/nowhere -- torchrun --nproc-per-node=1 --master-port=$((port + 4)) "$here/flaky"
 says "NBOX_NBOXD=/nowhere" "is said"
-exits 1 "another node without a store" raw NBOX_NODES=4 NBOX_AS_NODE=last -- torchrun --nproc-per-node=1 --master-port=$((port + 5)) "$here/flaky"
-says "nbox run --as-node" "leads to nbox run"
-exits 1 "NBOX_LINK=tcp, when workers reach the nboxd that they start over shm" raw NBOX_NODES=4 NBOX_LINK=tcp -- torchrun --nproc-per-node=1 --master-port=$((port + 5)) "$here/flaky"
-says "start the job with 'nbox run --link tcp'" "is refused, not forgotten"
+exits 0 "as the last node: nboxd's store is there before the job" raw NBOX_NODES=4 NBOX_AS_NODE=last NBOX_OUT="$tmp/last" -- \
+	torchrun --nproc-per-node=2 --master-port=$((port + 5)) "$here/flaky"
+is "$("$NBOX" report --csv last | awk -F, 'NR > 1 { print $5 }' | sort | tr '\n' ' ')" "6 7 " "the last node's ranks"
+exits 0 "NBOX_LINK=tcp" raw NBOX_NODES=4 NBOX_LINK=tcp NBOX_OUT="$tmp/tcp" -- torchrun --nproc-per-node=2 --master-port=$((port + 5)) "$here/flaky"
+is "$(grep -c 'kind: "tcp"' tcp/config.yaml)" 1 "is the link"
 exits 1 "no launcher" raw NBOX_NODES=4 RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 -- "$here/flaky"
 says "start the job with torchrun or with 'nbox run'" "is said too"
 exits 0 "NBOX_ENABLE=0" raw NBOX_ENABLE=0 NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
+is "$out" "" "and not a word"
+# nothing describes a cluster: said once, and the job is what it was
+exits 0 "neither file nor variables" raw -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
+is "$(printf '%s\n' "$out" | grep -c "no virtual cluster is described: the job runs without nbox")/$(printf '%s\n' "$out" | wc -l)" 1/1 "one line says so"
+exits 0 "NBOX_QUIET=1" raw NBOX_QUIET=1 -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
+is "$out" "" "silences it"
 # a mistyped variable asks for nothing
 exits 0 "NBOX_NODEZ" raw NBOX_NODEZ=64 -- torchrun --nproc-per-node=2 --master-port=$((port + 10)) "$here/flaky"
 is "$(printf '%s\n' "$out" | grep -c "NBOX_NODEZ is unknown; did you mean 'NBOX_NODES'?")" 1 "is told of once a node"
+
+# a cluster file: ./nbox.yaml, or the one that is named; variables go before it
+mkdir job && cd job || exit 1
+printf '%s\n' 'cluster: {nodes: 32, as_node: 3}' 'model: "ring:bw=400Gbps,alpha=5us"' "out: $tmp/file" >nbox.yaml
+exits 0 "./nbox.yaml" raw -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "-- nbox: 64 ranks (32 nodes x 2), 2 real; exchange none; model ring:bw=400Gbps,alpha=5us; seed 1" "is the cluster"
+says "network        5us, 400Gbps on every hop" "the summary says where times come from"
+is "$("$NBOX" report --csv ../file | awk -F, 'NR > 1 { print $5 }' | sort | tr '\n' ' ')" "6 7 " "its node"
+is "$(grep nodes: ../file/config.yaml)" '  nodes: "32"  # nbox.yaml:1:18' "config.yaml says what came from where"
+exits 0 "a variable" raw NBOX_NODES=16 NBOX_OUT="$tmp/var" -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "-- nbox: 32 ranks (16 nodes x 2), 2 real; exchange none; model ring:bw" "goes before the file"
+sed 's/32/8/; s/^out.*//' nbox.yaml >"$tmp/other.yaml"
+exits 0 "NBOX_CONFIG" raw NBOX_CONFIG="$tmp/other.yaml" NBOX_OUT="$tmp/named" -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "-- nbox: 16 ranks (8 nodes x 2)" "goes before ./nbox.yaml"
+echo "modle: ring" >>nbox.yaml
+exits 1 "a file that is wrong" raw NBOX_OUT="$tmp/wrong" -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "nbox.yaml:4:1: unknown key 'modle'; did you mean 'model'?" "its error is nboxd's, with file, line and column"
+exits 1 "NBOX_CONFIG, and no such file" raw NBOX_CONFIG=/nowhere.yaml -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "/nowhere.yaml: cannot read the cluster file: No such file or directory" "is told"
+exits 1 "a file, and no launcher" raw RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 -- "$here/flaky"
+says "./nbox.yaml asks for a virtual cluster, but RANK" "is no silent job without nbox"
+exits 0 "under nbox run" "$NBOX" run --quiet --nodes 4 --device host --out "$tmp/run" -- torchrun --nproc-per-node=2 "$here/flaky"
+is "$(json ../run/summary.json 'd["world_size"]')" 8 "./nbox.yaml is not asked"
+cd .. || exit 1
 
 # a job that is killed takes nboxd with it
 env LD_PRELOAD="$BUILD/libnbox.so" NBOX_NODES=4 NBOX_OUT="$tmp/k" torchrun --nproc-per-node=2 --master-port=$((port + 7)) "$here/flaky" forever >k.log 2>&1 &

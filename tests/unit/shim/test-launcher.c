@@ -77,6 +77,13 @@ static void decide(struct vars *v, int argc, char *const *argv, struct launcher_
 	launcher_decide(&in, plan);
 }
 
+static bool find_place(struct vars *v, int argc, char *const *argv, struct launcher_place *ret)
+{
+	struct launcher_input in = {get, v, argc, argv, NULL};
+
+	return launcher_find(&in, ret);
+}
+
 static void apply(struct vars *v, const struct launcher_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->n; i++)
@@ -100,19 +107,19 @@ static const struct {
 	 "LOCAL_RANK=3 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 NBOX_WORLD=512 "
 	 "TORCH_NCCL_RANKS_PER_ROOT=2147483647 TORCH_DIST_INIT_BARRIER=0 TORCH_GLOO_LAZY_INIT=1 "
 	 "TORCHELASTIC_USE_AGENT_STORE=True VLLM_NCCL_SO_PATH=/opt/nbox/libnbox.so", LAUNCHER_TORCH},
-	{"last node, store of nboxd", TORCHRUN8 "NBOX_NODES=64 NBOX_AS_NODE=last NBOX_STORE=127.0.0.1:4711 NBOX_ADDR=shm:/n",
+	{"last node, store of nboxd", TORCHRUN8 "NBOX_NODES=64 NBOX_AS_NODE=last NBOX_STORE=127.0.0.1:4711",
 	 "RANK=507 WORLD_SIZE=512 GROUP_RANK=63 ROLE_RANK=507 MASTER_ADDR=127.0.0.1 MASTER_PORT=4711 "
 	 "TORCHELASTIC_RESTART_COUNT=0", LAUNCHER_TORCH},
-	{"node 5", TORCHRUN8 "NBOX_NODES=64 NBOX_AS_NODE=5 NBOX_ADDR=shm:/n", "RANK=43 GROUP_RANK=5 LOCAL_RANK=3",
+	{"node 5", TORCHRUN8 "NBOX_NODES=64 NBOX_AS_NODE=5", "RANK=43 GROUP_RANK=5 LOCAL_RANK=3",
 	 LAUNCHER_TORCH},
 	{"--standalone of 2.4: the store would be in rank 0",
 	 TORCHRUN8 "NBOX_NODES=2 NBOX_STORE=[::1]:99 TORCHELASTIC_USE_AGENT_STORE=False",
 	 "MASTER_ADDR=::1 MASTER_PORT=99 TORCHELASTIC_USE_AGENT_STORE=True", LAUNCHER_TORCH},
 	{"after a restart by the agent", TORCHRUN8 "NBOX_NODES=2 NBOX_STORE=h:99 TORCHELASTIC_RESTART_COUNT=2",
 	 "TORCHELASTIC_RESTART_COUNT=2 MASTER_ADDR=h", LAUNCHER_TORCH},
-	{"--virtual-local-rank", TORCHRUN8 "NBOX_NODES=2 NBOX_AS_NODE=1 LOCAL_RANK=0 NBOX_ADDR=shm:/n", "RANK=11 LOCAL_RANK=0",
+	{"--virtual-local-rank", TORCHRUN8 "NBOX_NODES=2 NBOX_AS_NODE=1 LOCAL_RANK=0", "RANK=11 LOCAL_RANK=0",
 	 LAUNCHER_TORCH},
-	{"two agents with 4 ranks each", TORCHRUN8 "NBOX_ADDR=shm:/n NBOX_NODES=16 NBOX_AS_NODE=last LOCAL_WORLD_SIZE=4 RANK=5 LOCAL_RANK=1 GROUP_RANK=1 GROUP_WORLD_SIZE=2 ROLE_RANK=5",
+	{"two agents with 4 ranks each", TORCHRUN8 "NBOX_NODES=16 NBOX_AS_NODE=last LOCAL_WORLD_SIZE=4 RANK=5 LOCAL_RANK=1 GROUP_RANK=1 GROUP_WORLD_SIZE=2 ROLE_RANK=5",
 	 "RANK=61 WORLD_SIZE=64 GROUP_RANK=15 GROUP_WORLD_SIZE=16 ROLE_RANK=61", LAUNCHER_TORCH},
 	{"the world alone", TORCHRUN8 "NBOX_WORLD=512", "RANK=3 WORLD_SIZE=512 GROUP_WORLD_SIZE=64",
 	 LAUNCHER_TORCH},
@@ -122,7 +129,7 @@ static const struct {
 	 "TORCH_DISTRIBUTED_DEBUG=INFO", LAUNCHER_TORCH},
 	{"other levels stay", TORCHRUN8 "NBOX_NODES=2 TORCH_DISTRIBUTED_DEBUG=OFF", "TORCH_DISTRIBUTED_DEBUG=OFF",
 	 LAUNCHER_TORCH},
-	{"only some ranks of a node are real", TORCHRUN8 "NBOX_NODES=2 NBOX_GPUS_PER_NODE=16 NBOX_REAL=8-15 NBOX_ADDR=shm:/n",
+	{"only some ranks of a node are real", TORCHRUN8 "NBOX_NODES=2 NBOX_GPUS_PER_NODE=16 NBOX_REAL=8-15",
 	 "RANK=11 WORLD_SIZE=32 GROUP_RANK=0", LAUNCHER_TORCH},
 	{"deepspeed's own launcher",
 	 "MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 WORLD_SIZE=4 CROSS_RANK=0 CROSS_SIZE=1 LOCAL_SIZE=4 RANK=2 "
@@ -176,12 +183,16 @@ static void test_launchers(void **state)
 {
 	static struct launcher_plan plan;
 	static struct vars v, before;
+	struct launcher_place place;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		v.n = 0;
 		put_all(&v, cases[i].env);
 		before = v;
+		assert_true(find_place(&v, 3, python, &place));
+		assert_int_equal(place.source, cases[i].source);
+		assert_false(place.is_rewritten);
 		decide(&v, 3, python, &plan);
 		if (plan.code)
 			fail_msg("%s: %s", cases[i].what, plan.problem.text);
@@ -190,6 +201,7 @@ static void test_launchers(void **state)
 		assert_memory_equal(&before, &v, sizeof(v)); /* no side effect */
 		apply(&v, &plan);
 		check(&v, cases[i].what, cases[i].expected);
+		assert_true(!find_place(&v, 3, python, &place) || place.is_rewritten);
 		/* a spawned child sees that: nothing is left to do */
 		decide(&v, 3, python, &plan);
 		if (plan.n || plan.code)
@@ -200,6 +212,7 @@ static void test_launchers(void **state)
 		decide(&v, 3, python, &plan);
 		assert_int_equal(plan.n, 0);
 		assert_int_equal(plan.source, LAUNCHER_NONE);
+		assert_false(find_place(&v, 3, python, &place));
 	}
 }
 
@@ -242,13 +255,14 @@ static void test_others(void **state)
 	};
 	static struct launcher_plan plan;
 	static struct vars v;
+	struct launcher_place place;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(agents); i++) {
 		v.n = 0;
 		put_all(&v, agents[i]);
 		decide(&v, 3, python, &plan);
-		if (plan.n || plan.code)
+		if (plan.n || plan.code || find_place(&v, 3, python, &place))
 			fail_msg("%s: %s", agents[i], plan.n ? plan.sets[0].name : plan.problem.text);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
@@ -281,9 +295,6 @@ static void test_problems(void **state)
 		{TORCHRUN8 "NBOX_NODES=4 NBOX_STORE=host", "NBOX_STORE=host is no HOST:PORT"},
 		{TORCHRUN8 "NBOX_NODES=1 LOCAL_WORLD_SIZE=4", "2 real nodes do not fit"},
 		{TORCHRUN8 "NBOX_NODES=1 LOCAL_WORLD_SIZE=3", "no multiple of 3"},
-		/* torch would wait for a rank 0 whom no store knows yet */
-		{TORCHRUN8 "NBOX_NODES=4 NBOX_AS_NODE=last", "NBOX_AS_NODE: without rank 0 the job needs nboxd's store"},
-		{TORCHRUN8 "NBOX_NODES=4 NBOX_REAL=8-15", "start it with 'nbox run --real'"},
 	};
 	static struct launcher_plan plan;
 	static struct vars v;
