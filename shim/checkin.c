@@ -56,13 +56,21 @@ void checkin_fail_comm(struct comm *c, ncclResult_t result, const char *text)
 
 /* --- check-ins --------------------------------------------------------------------- */
 
-static void answer(struct comm *c, int code)
+/* @c is checked in, or is not and checkin_err says why: under the lock. */
+static void answer_locked(struct comm *c, int code)
 {
-	pthread_mutex_lock(&progress_waiters.lock);
-	if (c->checkin == CHECKIN_SENT)
-		c->checkin = code ? CHECKIN_FAILED : CHECKIN_OK;
+	c->checkin = code ? CHECKIN_FAILED : CHECKIN_OK;
 	c->checkin_code = code;
 	pthread_cond_broadcast(&progress_waiters.cond);
+}
+
+static void refuse(struct comm *c, int code, const char *why)
+{
+	pthread_mutex_lock(&progress_waiters.lock);
+	if (c->checkin == CHECKIN_SENT) { /* else nobody waits any more */
+		err_set(&c->checkin_err, -code, "%s", why);
+		answer_locked(c, code);
+	}
 	pthread_mutex_unlock(&progress_waiters.lock);
 }
 
@@ -98,8 +106,7 @@ static void run_checkin(struct note *n)
 	struct wire_hdr h;
 
 	if (!session_link()) {
-		err_set(&c->checkin_err, EPIPE, "the link to nboxd is lost");
-		answer(c, -EPIPE);
+		refuse(c, -EPIPE, "the link to nboxd is lost");
 		comm_unref(c);
 		return;
 	}
@@ -307,29 +314,27 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 {
 	struct comm *c = find_pending(r->cookie);
 	bool is_wanted;
-	int rc;
+	int rc = 0;
 
 	if (!c)
 		return;
 	list_remove(&g.pending, c);
+	/* who waits may give up: what is said of @c is of one piece with its being checked in */
 	pthread_mutex_lock(&progress_waiters.lock);
 	is_wanted = c->checkin == CHECKIN_SENT;
-	pthread_mutex_unlock(&progress_waiters.lock);
-	if (!is_wanted) {
-		if (r->n_ranks)
-			send_free(h->comm, r->rank);
-		comm_unref(c);
-		return;
+	if (is_wanted) {
+		rc = comm_set_members(c, r, (const struct wire_member *)(const void *)(r + 1),
+				      h->comm, &c->checkin_err);
+		answer_locked(c, rc);
 	}
-	rc = comm_set_members(c, r, (const struct wire_member *)(const void *)(r + 1), h->comm,
-			      &c->checkin_err);
-	if (!rc && r->n_ranks) {
+	pthread_mutex_unlock(&progress_waiters.lock);
+	if (is_wanted && !rc && r->n_ranks) {
 		c->next = g.known;
 		g.known = c;
-		answer(c, 0);
 		return;
 	}
-	answer(c, rc);
+	if (!is_wanted && r->n_ranks)
+		send_free(h->comm, r->rank);
 	comm_unref(c);
 }
 
@@ -361,8 +366,7 @@ void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
 		if (!c)
 			return;
 		list_remove(&g.pending, c);
-		err_set(&c->checkin_err, t->code > 0 ? t->code : EPROTO, "%s", t->text);
-		answer(c, -EPROTO);
+		refuse(c, -EPROTO, t->text);
 		comm_unref(c);
 		return;
 	}
@@ -385,8 +389,7 @@ bool checkin_lose(const char *text)
 
 	while ((c = g.pending)) {
 		g.pending = c->next;
-		err_set(&c->checkin_err, EPIPE, "%s", text);
-		answer(c, -EPIPE);
+		refuse(c, -EPIPE, text);
 		comm_unref(c);
 		is_news = true;
 	}

@@ -214,5 +214,7 @@ ncclResult_t comm_check(struct comm *c, const char *what)
 				      "%s: the communicator is not ready yet; wait until "
 				      "ncclCommGetAsyncError says ncclSuccess",
 				      what);
+	if (atomic_load_explicit(&c->is_finalized, memory_order_relaxed))
+		return last_error_set(ncclInvalidArgument, "%s: the communicator was finalized", what);
 	return ncclSuccess;
 }

@@ -64,6 +64,7 @@ struct comm {
 	/* State. @why is written before the release-store of @async. */
 	_Atomic int state;           /* enum comm_state */
 	_Atomic bool is_revoked;     /* by this rank */
+	_Atomic bool is_finalized;   /* by this rank: over once no op is pending */
 	_Atomic int async;           /* ncclResult_t; ncclSuccess, or why it is dead */
 	_Atomic bool cancelled;      /* abort during a background init */
 	char why[ERR_TEXT_MAX];
@@ -131,6 +132,13 @@ static inline ncclComm_t comm_handle(struct comm *c)
 /* Takes what COMM_READY said. Return: 0; -ENOMEM; -EPROTO with the sentence. */
 int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 		     const struct wire_member *members, uint32_t number, struct err *err);
+
+/* Has it ops that are enqueued and have not passed? */
+static inline bool comm_is_busy(const struct comm *c)
+{
+	/* acquire: pairs with play_passed() */
+	return atomic_load_explicit(&c->n_pending, memory_order_acquire) != 0;
+}
 
 /* The data policy (enum wire_data) for calls of @kind. */
 static inline uint32_t comm_data(const struct comm *c, uint32_t kind)

@@ -97,6 +97,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
 		return ncclSuccess;
 	if (atomic_load_explicit(&c->state, memory_order_acquire) == COMM_STARTING)
 		*ret = ncclInProgress;
+	else if (atomic_load_explicit(&c->is_finalized, memory_order_relaxed) && comm_is_busy(c))
+		*ret = ncclInProgress;
 	else if ((real = c->real) && real_get()->CommGetAsyncError)
 		return real_get()->CommGetAsyncError(real, ret);
 	return ncclSuccess;
@@ -239,6 +241,7 @@ static void forget(struct comm *c)
 		comm_unref(c);
 }
 
+/* The real communicator is finalized by its ncclCommDestroy. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm)
 {
 	ENTER();
@@ -250,9 +253,15 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 	result = comm_check(c, "ncclCommFinalize");
 	if (result != ncclSuccess)
 		return result;
-	progress_wait_idle(c, env_get()->timeout_ns);
-	return c->real && real_get()->CommFinalize ? real_get()->CommFinalize(c->real) :
-						     ncclSuccess;
+	atomic_store(&c->is_finalized, true);
+	if (!c->is_blocking)
+		return comm_is_busy(c) ? ncclInProgress : ncclSuccess;
+	if (progress_wait_idle(c, PROGRESS_UNLESS_FAILED, env_get()->timeout_ns))
+		return ncclSuccess;
+	if (is_dead(c))
+		return last_error_set((ncclResult_t)atomic_load(&c->async), "ncclCommFinalize: %s", c->why);
+	return last_error_set(ncclSystemError, "ncclCommFinalize: ops of the communicator are still in streams after "
+			      "NBOX_INIT_TIMEOUT (%.0f s)", (double)env_get()->timeout_ns / 1e9);
 }
 ALSO_PNCCL(CommFinalize);
 
@@ -275,8 +284,8 @@ static ncclResult_t abort_comm(struct comm *c)
 	}
 	if (before == COMM_DEAD) /* another thread is at it */
 		return ncclSuccess;
-	progress_wait_idle(c, SETTLE_NS); /* what has passed may not be counted yet */
-	is_busy = atomic_load_explicit(&c->n_pending, memory_order_acquire) != 0;
+	/* what has passed may not be counted yet */
+	is_busy = !progress_wait_idle(c, PROGRESS_UNLESS_FAILED, SETTLE_NS);
 	if (is_busy && !is_dead(c)) { /* the others would wait for us */
 		memcpy(body.text, text, sizeof(text));
 		checkin_send(c, WIRE_ABORT, &body, sizeof(body));
@@ -287,9 +296,7 @@ static ncclResult_t abort_comm(struct comm *c)
 	/* in the child of a fork its threads are not there, which that would wait for */
 	if (real && real_get()->CommAbort && !progress_is_child())
 		result = real_get()->CommAbort(real);
-	if (is_busy)
-		progress_wait_idle(c, ABORT_WAIT_NS);
-	if (!atomic_load_explicit(&c->n_pending, memory_order_acquire))
+	if (!is_busy || progress_wait_idle(c, PROGRESS_IDLE, ABORT_WAIT_NS))
 		release_device(c);
 	forget(c);
 	return result;
@@ -318,8 +325,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 	/* the real communicator of a dead one may be stuck in an op: abort it */
 	if (is_dead(c) || atomic_load(&c->state) == COMM_STARTING || progress_is_child())
 		return abort_comm(c);
-	progress_wait_idle(c, env_get()->timeout_ns);
-	if (atomic_load_explicit(&c->n_pending, memory_order_acquire))
+	if (!progress_wait_idle(c, PROGRESS_UNLESS_FAILED, env_get()->timeout_ns))
 		return abort_comm(c);
 	if (atomic_exchange(&c->state, COMM_DEAD) == COMM_DEAD) /* aborted meanwhile */
 		return ncclSuccess;

@@ -127,21 +127,29 @@ void progress_signal_idle(void)
 	pthread_mutex_unlock(&progress_waiters.lock);
 }
 
-void progress_wait_idle(struct comm *c, uint64_t timeout_ns)
+/* Under the lock. Who sets @async signals after that. */
+static bool goes_on(struct comm *c, enum progress_idle until)
+{
+	return comm_is_busy(c) &&
+	       (until == PROGRESS_IDLE ||
+		atomic_load_explicit(&c->async, memory_order_acquire) == ncclSuccess);
+}
+
+bool progress_wait_idle(struct comm *c, enum progress_idle until, uint64_t timeout_ns)
 {
 	struct timespec ts = progress_timespec(clock_now_ns() + timeout_ns);
 	int rc = 0;
 
 	if (atomic_load_explicit(&g.is_child, memory_order_relaxed))
-		return;
+		return false;
 	if (atomic_exchange(&g.is_asleep, false))
 		wake();
 	pthread_mutex_lock(&progress_waiters.lock);
-	/* acquire: pairs with play_passed() */
-	while (atomic_load_explicit(&c->n_pending, memory_order_acquire) && !rc)
+	while (goes_on(c, until) && !rc)
 		rc = pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
 					    CLOCK_MONOTONIC, &ts);
 	pthread_mutex_unlock(&progress_waiters.lock);
+	return !comm_is_busy(c);
 }
 
 /* --- the thread --------------------------------------------------------------------------- */
@@ -284,6 +292,9 @@ static void in_child(void)
 	/* No thread, and the locks may be held by threads that are not here. The copies of
 	 * the links' descriptors go: nboxd must see the end of the parent. */
 	atomic_store(&g.is_child, true);
+	pthread_mutex_init(&g.queue_lock, NULL);
+	pthread_mutex_init(&progress_waiters.lock, NULL);
+	pthread_cond_init(&progress_waiters.cond, NULL);
 	comm_in_child();
 	session_in_child();
 }

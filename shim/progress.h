@@ -33,5 +33,8 @@ void progress_post(struct note *n, enum progress_wake wake);
 /* Something was enqueued on a device whose gates are polled: look soon. */
 void progress_nudge(void);
 
-/* Until no op of @c is between arrive and passed, or @c is dead, or @timeout_ns. */
-void progress_wait_idle(struct comm *c, uint64_t timeout_ns);
+/* Waits until no op of @c is in a stream or between arrive and passed, at most @timeout_ns;
+ * PROGRESS_UNLESS_FAILED: not for those of a communicator that has failed or fails meanwhile,
+ * which may stand behind work that never ends. Return: whether there is none. */
+enum progress_idle { PROGRESS_IDLE, PROGRESS_UNLESS_FAILED };
+bool progress_wait_idle(struct comm *c, enum progress_idle until, uint64_t timeout_ns);

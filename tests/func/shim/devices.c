@@ -2,6 +2,8 @@
  * without selecting the device of each call; and with a thread each.
  *
  *   devices WORLD REAL,REAL,...       RANK says who we are: the first real rank does it all */
+#include <unistd.h>
+
 #include "job.h"
 
 #define COUNT 100
@@ -29,6 +31,18 @@ static void check(const char *what, int i, float want)
 	for (int j = 0; j < COUNT; j++)
 		CHECK(values[j] == want, "%s: device %d, element %d is %g, not %g", what, i, j,
 		      (double)values[j], (double)want);
+}
+
+static void wait_until_ready(ncclComm_t comm)
+{
+	ncclResult_t state;
+
+	NCCL(ncclCommGetAsyncError(comm, &state));
+	while (state == ncclInProgress) {
+		usleep(100); /* who it waits for needs the core */
+		NCCL(ncclCommGetAsyncError(comm, &state));
+	}
+	CHECK(state == ncclSuccess, "state %d: %s", (int)state, ncclGetLastError(comm));
 }
 
 static void check_device(int want)
@@ -114,6 +128,37 @@ static void one_thread(void)
 		NCCL(ncclCommDestroy(comms[i]));
 }
 
+/* One thread works through its devices one after the other: with non-blocking communicators no call waits for what
+ * the next one has yet to enqueue. */
+static void one_after_the_other(void)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	ncclResult_t r;
+
+	config.blocking = 0;
+	for (int i = 0; i < k; i++) {
+		CUDA(cudaSetDevice(i));
+		put(i, 1);
+		r = NCCL_IS_QUIET(ncclCommInitRankConfig(&comms[i], n, id_of("one after the other"), real[i], &config));
+		CHECK(r == ncclSuccess || r == ncclInProgress, "init says %d", (int)r);
+	}
+	for (int i = 0; i < k; i++)
+		wait_until_ready(comms[i]);
+	for (int i = 0; i < k; i++) {
+		CUDA(cudaSetDevice(i));
+		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i], streams[i]));
+		r = NCCL_IS_QUIET(ncclCommFinalize(comms[i]));
+		CHECK(r == ncclInProgress || r == ncclSuccess, "finalize says %d", (int)r);
+		NCCL_FAILS(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i], streams[i]),
+			   ncclInvalidArgument);
+	}
+	for (int i = 0; i < k; i++) {
+		wait_until_ready(comms[i]);
+		check("a finalized sum", i, (float)n);
+		NCCL(ncclCommDestroy(comms[i]));
+	}
+}
+
 static void *run_thread(void *arg)
 {
 	int i = *(int *)arg;
@@ -146,6 +191,7 @@ int main(int argc, char **argv)
 		CUDA(cudaMalloc((void **)&bufs[i], COUNT * sizeof(float)));
 	}
 	one_thread();
+	one_after_the_other();
 	for (int i = 0; i < k; i++) {
 		numbers[i] = i;
 		CHECK(!pthread_create(&threads[i], NULL, run_thread, &numbers[i]), "thread %d", i);

@@ -3,7 +3,8 @@
  *   life WORLD REAL,REAL,... part ...       RANK says who we are
  *
  * Parts: group, scalable, split, nonblocking, shrink, threads, fork; revoke, where the
- * lowest real rank revokes a communicator and the others are told. */
+ * lowest real rank revokes a communicator and the others are told; ends, where the lowest real rank aborts
+ * communicators that the others destroy; half-made, where it aborts some that are being made. */
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -195,8 +196,10 @@ static void nonblocking(cudaStream_t stream)
 	for (int i = 0; i < 2; i++) {
 		wait_until_ready(more[i]);
 		check_works(more[i], stream);
-		NCCL(ncclCommFinalize(more[i]));
+		r = NCCL_IS_QUIET(ncclCommFinalize(more[i]));
+		CHECK(r == ncclSuccess || r == ncclInProgress, "finalize says %d", (int)r);
 		wait_until_ready(more[i]);
+		NCCL_FAILS(ncclCommFinalize(more[i]), ncclInvalidArgument);
 		NCCL(ncclCommDestroy(more[i]));
 	}
 	check_works(comm, stream);
@@ -398,6 +401,76 @@ static void leaver(cudaStream_t stream)
 	NCCL(ncclCommAbort(comm));
 }
 
+/* --- ends that do not agree ---------------------------------------------------------------- */
+
+/* One rank aborts while the others destroy, with an op under way that it does not take part in: nobody
+ * waits for it. */
+static void ends(cudaStream_t stream)
+{
+	ncclComm_t barrier = comm_new("ends barrier");
+	void *a;
+
+	CUDA(cudaMalloc(&a, 4));
+	for (int i = 0; i < 20; i++) {
+		char name[16];
+		ncclComm_t comm;
+
+		snprintf(name, sizeof(name), "ends %d", i);
+		comm = comm_new(name);
+		check_works(comm, stream);
+		check_works(barrier, stream);
+		if (me == real[0]) {
+			usleep((useconds_t)(i * 500));
+			NCCL(ncclCommAbort(comm));
+			continue;
+		}
+		/* it may be told before it calls */
+		NCCL_IS_QUIET(ncclAllReduce(a, a, 1, ncclFloat, ncclSum, comm, stream));
+		NCCL_IS_QUIET(ncclCommDestroy(comm));
+		CUDA(cudaStreamSynchronize(stream));
+	}
+	check_works(barrier, stream);
+	NCCL(ncclCommDestroy(barrier));
+	CUDA(cudaFree(a));
+}
+
+/* One rank aborts a communicator that is being made; the others are told, whether they are there
+ * already, come at the same time, or come later. */
+static void half_made(cudaStream_t stream)
+{
+	ncclComm_t barrier = comm_new("half-made barrier");
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+
+	config.blocking = 0;
+	for (int i = 0; i < 9; i++) {
+		ncclResult_t r, state = ncclInProgress;
+		char name[16];
+		ncclComm_t comm;
+
+		snprintf(name, sizeof(name), "half-made %d", i);
+		check_works(barrier, stream);
+		usleep((me == real[0]) == (i % 3 == 0) ? 0 : i % 3 == 2 ? 0 : 100000);
+		if (me == real[0]) {
+			r = NCCL_IS_QUIET(ncclCommInitRankConfig(&comm, n, id_of(name), me, &config));
+			CHECK(r == ncclSuccess || r == ncclInProgress, "init says %d", (int)r);
+			NCCL(ncclCommAbort(comm));
+			continue;
+		}
+		r = NCCL_IS_QUIET(ncclCommInitRank(&comm, n, id_of(name), me));
+		if (r != ncclSuccess) {
+			CHECK(!comm, "an init that failed gave a communicator");
+			continue;
+		}
+		while (state == ncclSuccess || state == ncclInProgress) { /* it was made before it was aborted */
+			usleep(1000);
+			NCCL(ncclCommGetAsyncError(comm, &state));
+		}
+		NCCL(ncclCommAbort(comm));
+	}
+	check_works(barrier, stream);
+	NCCL(ncclCommDestroy(barrier));
+}
+
 int main(int argc, char **argv)
 {
 	cudaStream_t stream;
@@ -423,6 +496,10 @@ int main(int argc, char **argv)
 			forks(stream);
 		else if (!strcmp(argv[i], "revoke"))
 			revocation(stream);
+		else if (!strcmp(argv[i], "ends"))
+			ends(stream);
+		else if (!strcmp(argv[i], "half-made"))
+			half_made(stream);
 		else if (!strcmp(argv[i], "leave"))
 			leaver(stream);
 		else

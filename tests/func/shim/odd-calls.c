@@ -4,7 +4,7 @@
  *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
  *
  * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, refused, child,
- * empty, long-group, uneven, two-ends (with ops that take long), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
+ * empty, long-group, uneven, two-ends (with ops that take long), failing-end (with one real rank), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -520,26 +520,47 @@ static void names(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
+static atomic_bool is_over;
+
+/* Calls on and on what takes locks. */
+static void *busy(void *none)
+{
+	ncclConfig_t wrong = {0};
+	ncclComm_t comm;
+
+	while (!atomic_load(&is_over))
+		NCCL_FAILS(ncclCommInitRankConfig(&comm, n, id_of("never"), me, &wrong), ncclInvalidArgument);
+	return none;
+}
+
 /* A forked child that gives its copy of a communicator back, as the destructors of a
- * framework do: nothing of it concerns the parent, and nobody is waited for. */
+ * framework do: nothing of it concerns the parent, and nobody is waited for, whatever the parent's
+ * threads did when it forked. */
 static void child(void)
 {
 	ncclComm_t comm = comm_new("child");
+	pthread_t threads[2];
 	int status;
 	pid_t pid;
 
 	check_works(comm);
-	for (int i = 0; i < 2; i++) {
+	atomic_store(&is_over, 0);
+	for (int i = 0; i < 2; i++)
+		CHECK(!pthread_create(&threads[i], NULL, busy, NULL), "thread");
+	for (int i = 0; i < 100; i++) {
 		pid = fork();
 		if (!pid) {
 			alarm(80);
-			NCCL(i ? ncclCommDestroy(comm) : ncclCommAbort(comm));
+			NCCL(i % 2 ? ncclCommDestroy(comm) : ncclCommAbort(comm));
 			_exit(0);
 		}
 		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "the child: status 0x%x",
 		      (unsigned int)status);
-		check_works(comm);
 	}
+	atomic_store(&is_over, 1);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	check_works(comm);
 	NCCL(ncclCommDestroy(comm));
 }
 
@@ -584,6 +605,33 @@ static void two_ends(void)
 	wait_until_asleep(atomic_load(&destroyer));
 	NCCL(ncclCommAbort(comm));
 	pthread_join(thread, NULL);
+	CUDA(cudaStreamSynchronize(stream));
+}
+
+static void wait_for_flag(void *flag)
+{
+	while (!atomic_load((_Atomic int *)flag))
+		usleep(1000);
+}
+
+/* One thread waits in ncclCommDestroy for an op that stands behind other work in its stream, when the communicator
+ * fails: it waits no longer. */
+static void failing_end(void)
+{
+	ncclComm_t comm = comm_new("failing end");
+	_Atomic int is_set = 0;
+	pthread_t thread;
+
+	CUDA(cudaLaunchHostFunc(stream, wait_for_flag, &is_set));
+	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
+	atomic_store(&destroyer, 0);
+	CHECK(!pthread_create(&thread, NULL, destroy, comm), "thread");
+	while (!atomic_load(&destroyer))
+		usleep(1000);
+	wait_until_asleep(atomic_load(&destroyer));
+	NCCL(ncclCommRevoke(comm, 0));
+	pthread_join(thread, NULL);
+	atomic_store(&is_set, 1);
 	CUDA(cudaStreamSynchronize(stream));
 }
 
@@ -647,7 +695,8 @@ int main(int argc, char **argv)
 		     {"names", names},               {"refused", refused},
 		     {"empty", empty},               {"long-group", long_group},
 		     {"uneven", uneven},
-		     {"child", child},               {"two-ends", two_ends}};
+		     {"child", child},               {"two-ends", two_ends},
+		     {"failing-end", failing_end}};
 	size_t j;
 
 	if (argc < 3)

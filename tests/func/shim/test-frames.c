@@ -113,6 +113,12 @@ static int run_job(const char *part)
 		wait_for_go();
 		return 0;
 	}
+	if (!strcmp(part, "crossing")) { /* either may be first */
+		say(ncclCommInitRank(&comm, n, id, 0) == ncclSuccess ? "made\n" : "given up\n");
+		NCCL(ncclCommDestroy(comm));
+		wait_for_go();
+		return 0;
+	}
 	NCCL(ncclCommInitRank(&comm, n, id, 0));
 	if (!strcmp(part, "children")) {
 		have_children(before);
@@ -281,7 +287,7 @@ static pid_t spawn(const char *part, int in, int out)
 	putenv(preload);
 	putenv(asan);
 	setenv("RANK", "0", 1);
-	setenv("NBOX_INIT_TIMEOUT", strcmp(part, "late") ? "60s" : "100ms", 1);
+	setenv("NBOX_INIT_TIMEOUT", !strcmp(part, "late") ? "100ms" : !strcmp(part, "crossing") ? "500ms" : "60s", 1);
 	execl("/proc/self/exe", "test-frames", "job", part, NULL);
 	_exit(127);
 }
@@ -387,6 +393,31 @@ static void test_late_answer(void **state)
 	assert_int_equal(g.frames[frame(WIRE_COMM_FREE, 0)].hdr.comm, COMM);
 	let_go();
 	end(0);
+}
+
+/* The answer comes when the wait for it is over: it is of so many members that looking at them outlasts the wait.
+ * Whether the worker has the communicator then or has given up, it gives it back. */
+static void test_crossing_answer(void **state)
+{
+	const uint32_t many = 16384;
+	const size_t bytes = sizeof(struct wire_comm_ready) + many * sizeof(struct wire_member);
+	CLEANUP(freep) struct wire_comm_ready *m = calloc(1, bytes);
+	struct wire_member *members = (struct wire_member *)(void *)(m + 1);
+
+	(void)state;
+	assert_non_null(m);
+	start("crossing", true);
+	*m = (struct wire_comm_ready){.cookie = g.frames[frame(WIRE_COMM_INIT, 0)].init.cookie, .n_ranks = many, .n_real = many,
+				      .replicas = 1, .ranks_per_node = 1, .channels = 1, .chunk_bytes = 65536};
+	memset(m->data, DATA_NONE, sizeof(m->data));
+	for (uint32_t i = 0; i < many; i++)
+		members[i] = (struct wire_member){.rank = i, .world_rank = i};
+	clock_sleep_until_ns(clock_now_ns() + 400 * NS_PER_MS);
+	reply(WIRE_COMM_READY, 0, m, bytes);
+	assert_int_equal(g.frames[frame(WIRE_COMM_FREE, 0)].hdr.comm, COMM);
+	let_go();
+	end(0);
+	assert_int_equal(count(WIRE_COMM_FREE), 1);
 }
 
 /* In the middle of an op: the other members wait for this one, and have to be told. */
@@ -503,7 +534,7 @@ static int remove_dir(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		T(test_late_answer), T(test_abort), T(test_one_clock), T(test_two_clocks), T(test_compute), T(test_children),
+		T(test_late_answer), T(test_crossing_answer), T(test_abort), T(test_one_clock), T(test_two_clocks), T(test_compute), T(test_children),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "job"))
