@@ -23,7 +23,7 @@ static struct {
 	uint32_t next_cookie;
 } g;
 
-static void send_text(const struct comm *c, enum wire_type type, int code, const char *text)
+static void send_abort(uint32_t number, uint32_t rank, uint64_t seq, int code, const char *text)
 {
 	struct wire_text body = {.code = code};
 	struct wire_hdr h;
@@ -31,9 +31,10 @@ static void send_text(const struct comm *c, enum wire_type type, int code, const
 	if (!session_link())
 		return;
 	snprintf(body.text, sizeof(body.text), "%s", text);
-	wire_hdr_init(&h, type, sizeof(body));
-	h.comm = c->number;
-	h.rank = c->rank;
+	wire_hdr_init(&h, WIRE_ABORT, sizeof(body));
+	h.comm = number;
+	h.rank = rank;
+	h.seq = seq;
 	link_send_copy(session_link(), &h, &body);
 }
 
@@ -48,7 +49,7 @@ void checkin_fail_comm(struct comm *c, ncclResult_t result, const char *text)
 	if (atomic_load(&c->async) == ncclSuccess) {
 		log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
 			  text);
-		send_text(c, WIRE_ABORT, EPROTO, text);
+		send_abort(c->number, c->rank, 0, EPROTO, text);
 	}
 	comm_fail(c, result, "%s", text);
 	kill_comm(c);
@@ -68,7 +69,7 @@ static void refuse(struct comm *c, int code, const char *why)
 {
 	pthread_mutex_lock(&progress_waiters.lock);
 	if (c->checkin == CHECKIN_SENT) { /* else nobody waits any more */
-		err_set(&c->checkin_err, -code, "%s", why);
+		err_set(&c->checkin_err, EPROTO, "%s", why);
 		answer_locked(c, code);
 	}
 	pthread_mutex_unlock(&progress_waiters.lock);
@@ -148,7 +149,31 @@ int checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t
 	return 0;
 }
 
-/* Under wait_lock. Return: 0; -ETIMEDOUT; -ECANCELED. */
+/* Why @c's check-in is not waited for any more: under the lock. */
+static const char *given_up(const struct comm *c)
+{
+	return atomic_load(&c->cancelled) ? "aborted by ncclCommAbort" : "its NBOX_INIT_TIMEOUT is over";
+}
+
+static void run_withdraw(struct note *n)
+{
+	struct comm *c = container_of(n, struct comm, withdraw_note);
+
+	if (find_pending(c->cookie) == c)
+		send_abort(WIRE_NO_COMM, 0, c->cookie, ECONNABORTED, given_up(c));
+	comm_unref(c);
+}
+
+/* Under the lock. The other members need not wait for us; an answer that is on its way is sent back. */
+static void withdraw(struct comm *c)
+{
+	c->checkin = CHECKIN_FAILED;
+	c->withdraw_note.run = run_withdraw;
+	comm_ref(c);
+	progress_post(&c->withdraw_note, PROGRESS_WAKE);
+}
+
+/* Under the lock. Return: 0; -ETIMEDOUT; -ECANCELED. */
 static int wait_more(const struct comm *c, uint64_t until_ns)
 {
 	struct timespec ts = progress_timespec(until_ns);
@@ -170,7 +195,7 @@ int checkin_wait(struct comm *c, struct err *err)
 	while (c->checkin == CHECKIN_SENT && !rc)
 		rc = wait_more(c, until);
 	if (c->checkin == CHECKIN_SENT) {
-		c->checkin = CHECKIN_FAILED; /* a late answer is sent back */
+		withdraw(c);
 		if (rc == -ECANCELED)
 			err_set(err, ECANCELED, "aborted");
 		else
@@ -333,8 +358,10 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 		g.known = c;
 		return;
 	}
-	if (!is_wanted && r->n_ranks)
+	if (!is_wanted && r->n_ranks) {
+		send_abort(h->comm, r->rank, 0, ECONNABORTED, given_up(c));
 		send_free(h->comm, r->rank);
+	}
 	comm_unref(c);
 }
 
@@ -357,6 +384,12 @@ static ncclResult_t result_of(int code)
 	return code == EPROTO || code == EINVAL ? ncclInvalidUsage : ncclRemoteError;
 }
 
+/* Of a check-in: a member that has gone or has aborted is one thing, what does not fit together another. */
+static int checkin_result_of(int code)
+{
+	return code == ECONNRESET || code == ECONNABORTED || code == ECANCELED ? (int)ncclRemoteError : -EPROTO;
+}
+
 void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
 {
 	struct comm *c;
@@ -366,7 +399,7 @@ void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
 		if (!c)
 			return;
 		list_remove(&g.pending, c);
-		refuse(c, -EPROTO, t->text);
+		refuse(c, checkin_result_of(t->code), t->text);
 		comm_unref(c);
 		return;
 	}

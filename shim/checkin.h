@@ -15,8 +15,8 @@
 
 /* Checks @c in with nboxd by the frame @type (COMM_INIT, SPLIT, SHRINK; its
  * cookie is filled in; @parent and @rank go to hdr.comm and hdr.rank) and waits for
- * the answer. Blocks up to NBOX_INIT_TIMEOUT. Return: 0, the members are known;
- * negative errno with the sentence. Several check-ins may be under way: begin them
+ * the answer. Blocks up to NBOX_INIT_TIMEOUT; who gives up, or is aborted, takes its check-in
+ * back. Return: 0, the members are known; negative errno or ncclResult_t > 0 with the sentence. Several check-ins may be under way: begin them
  * all, then wait for each. */
 int checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
 		  const void *body, size_t bytes);

@@ -89,7 +89,7 @@ struct comm {
 	uint32_t n_splits, n_shrinks;
 
 	/* The progress thread's, @checkin and @local_id under progress_waiters.lock. */
-	struct note checkin_note, kill_note, free_note;
+	struct note checkin_note, withdraw_note, kill_note;
 	_Atomic bool kill_posted;
 	int checkin;
 	uint32_t cookie;

@@ -55,8 +55,8 @@ static void check_in(struct job *job)
 			failed(init, rc, &err);
 	}
 	for (uint32_t i = 0; i < job->n; i++) {
-		if (!is_ok(&job->list[i]))
-			continue;
+		if (job->list[i].comm->checkin == CHECKIN_IDLE)
+			continue; /* one that was aborted meanwhile is waited for: that takes it back */
 		rc = checkin_wait(job->list[i].comm, &err);
 		if (rc)
 			failed(&job->list[i], rc, &err);

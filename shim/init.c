@@ -309,7 +309,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	/* as NCCL: every process that calls has the same id then */
 	if (common && *common) {
 		memset(id, 0, sizeof(*id));
-		snprintf(id->internal, sizeof(id->internal), "nbox-id %s", common);
+		snprintf(id->internal, sizeof(id->internal), WIRE_COMMON_ID "%s", common);
 		return ncclSuccess;
 	}
 	if (getrandom(u.random, sizeof(u.random), 0) != (ssize_t)sizeof(u.random))

@@ -277,6 +277,8 @@ static ncclResult_t abort_comm(struct comm *c)
 	if (before == COMM_STARTING) { /* the init in the background cleans up */
 		atomic_store(&c->cancelled, true);
 		comm_fail(c, ncclInternalError, text);
+		memcpy(body.text, text, sizeof(text));
+		checkin_send(c, WIRE_ABORT, &body, sizeof(body)); /* if it is checked in already */
 		checkin_kill(c);
 		if (comm_unregister(c))
 			comm_unref(c);

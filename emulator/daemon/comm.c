@@ -372,13 +372,18 @@ int comm_on_local_id(struct worker *w, const struct wire_hdr *h, const void *bod
 int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = comm_frame_member(w, h, &c);
+	struct comm_member *m;
 	struct wire_text text;
 	char name[WORKER_NAME_MAX];
 
+	memcpy(&text, body, sizeof(text));
+	if (h->comm == WIRE_NO_COMM) {
+		gather_on_abort(w, (uint32_t)h->seq, text.text);
+		return 0;
+	}
+	m = comm_frame_member(w, h, &c);
 	if (!m)
 		return 0;
-	memcpy(&text, body, sizeof(text));
 	comm_abort(c, w, text.code > 0 ? text.code : ECANCELED, "rank %u, %s: %.300s", m->rank,
 		   worker_name(w, name, sizeof(name)), text.text);
 	return 0;

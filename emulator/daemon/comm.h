@@ -90,6 +90,8 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body);
 int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body);
 int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body);
 int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *body);
+/* A check-in that has not been answered is taken back: the others need not wait. */
+void gather_on_abort(struct worker *w, uint32_t cookie, const char *why);
 void gather_free_all(struct server *s);
 
 /* --- gather-missing.c --------------------------------------------------------- */

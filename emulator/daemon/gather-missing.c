@@ -101,14 +101,6 @@ static bool lacks_creator(const struct gather *g)
 	return true;
 }
 
-static bool has_come(const struct gather *g, uint32_t world_rank)
-{
-	for (uint32_t i = 0; i < g->n; i++)
-		if (g->entries[i].world_rank == world_rank)
-			return true;
-	return false;
-}
-
 /* A real rank that has to come and whose process has ended: of a communicator of the whole world, or
  * of one of which the job said who is in it. -1: none. */
 static int64_t find_ended(const struct gather *g)
@@ -120,10 +112,10 @@ static int64_t find_ended(const struct gather *g)
 		return -1;
 	if (g->n_ranks == s->config->world)
 		for (size_t i = 0; i < s->cluster.n_real; i++)
-			if (ended_is(s, s->cluster.real[i], g->first_ns) && !has_come(g, s->cluster.real[i]))
+			if (ended_is(s, s->cluster.real[i], g->first_ns) && !gather_has(g, s->cluster.real[i]))
 				return s->cluster.real[i];
 	for (uint32_t i = 0; told && i < told->n; i++)
-		if (ended_is(s, told->world_ranks[i], g->first_ns) && !has_come(g, told->world_ranks[i]))
+		if (ended_is(s, told->world_ranks[i], g->first_ns) && !gather_has(g, told->world_ranks[i]))
 			return told->world_ranks[i];
 	return -1;
 }
@@ -166,6 +158,8 @@ uint64_t gather_tick(struct server *s, uint64_t now_ns)
 	struct gather *g, *next;
 	char text[400];
 
+	while (s->failed && now_ns >= s->failed->last_ns + s->config->timeout_ns)
+		gather_free(s->failed);
 	DL_FOREACH_SAFE(s->gathers, g, next) {
 		uint64_t due = g->warn_ns;
 

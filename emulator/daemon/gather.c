@@ -7,17 +7,31 @@
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "base/plain.h"
 #include "daemon/comm.h"
 #include "daemon/gather-private.h"
 #include "daemon/store-server.h"
 #include "daemon/worker.h"
+#include "wire/unique-id.h"
 
 const char *const gather_kind_names[] = {"init", "split", "shrink"};
 
+static void leave_list(struct gather *g)
+{
+	struct server *s = g->server;
+
+	if (g->code) {
+		DL_DELETE(s->failed, g);
+		s->n_failed--;
+	} else {
+		DL_DELETE(s->gathers, g);
+		s->n_gathers--;
+	}
+}
+
 void gather_free(struct gather *g)
 {
-	DL_DELETE(g->server->gathers, g);
-	g->server->n_gathers--;
+	leave_list(g);
 	told_free(g->told);
 	free(g->excluded);
 	free(g->entries);
@@ -30,6 +44,8 @@ void gather_free_all(struct server *s)
 
 	DL_FOREACH_SAFE(s->gathers, g, next)
 		gather_free(g);
+	while (s->failed)
+		gather_free(s->failed);
 }
 
 void gather_tell_failed(struct worker *w, uint32_t cookie, int code, const char *why)
@@ -45,32 +61,75 @@ void gather_tell_failed(struct worker *w, uint32_t cookie, int code, const char 
 		worker_send(w, &h, &text);
 }
 
+bool gather_has(const struct gather *g, uint32_t world_rank)
+{
+	for (uint32_t i = 0; i < g->n; i++)
+		if (g->entries[i].world_rank == world_rank)
+			return true;
+	return false;
+}
+
 void gather_fail(struct gather *g, int code, const char *fmt, ...)
 {
+	struct server *s = g->server;
 	char why[WIRE_TEXT_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	server_warn(g->server, "no communicator by %s: %s", gather_kind_names[g->kind], why);
+	plain_text(why);
+	server_warn(s, "no communicator by %s: %s", gather_kind_names[g->kind], why);
 	for (uint32_t i = 0; i < g->n; i++)
 		gather_tell_failed(g->entries[i].worker, g->entries[i].cookie, code, why);
-	gather_free(g);
+	if (g->n >= g->n_wanted) {
+		gather_free(g);
+		return;
+	}
+	leave_list(g);
+	g->code = code;
+	memcpy(g->why, why, sizeof(g->why));
+	g->last_ns = clock_now_ns();
+	if (s->n_failed == SERVER_GATHERS_MAX)
+		gather_free(s->failed);
+	DL_APPEND(s->failed, g);
+	s->n_failed++;
 }
 
-static struct gather *gather_find(struct server *s, enum gather_kind kind, const uint8_t *id,
-				  uint32_t parent, uint32_t count)
+/* What a check-in is for. */
+struct wanted {
+	enum gather_kind kind;
+	const uint8_t *id;      /* init */
+	uint32_t n_ranks, rank; /* init */
+	uint32_t parent, count; /* split, shrink */
+	uint32_t world_rank;
+};
+
+/* With a common id (NCCL_COMM_ID) a rank's check-ins are to one communicator after the other: each is for the
+ * first of the right size that lacks it. Any other id has one communicator. */
+static bool is_for(const struct gather *g, const struct wanted *w)
+{
+	if (g->kind != w->kind)
+		return false;
+	if (w->kind != GATHER_INIT)
+		return g->parent == w->parent && g->count == w->count;
+	if (memcmp(g->id, w->id, sizeof(g->id)) != 0)
+		return false;
+	if (!wire_unique_id_is_common(w->id))
+		return true;
+	for (uint32_t i = 0; i < g->n; i++)
+		if (g->entries[i].rank == w->rank)
+			return false;
+	return g->n_ranks == w->n_ranks && !gather_has(g, w->world_rank);
+}
+
+static struct gather *gather_find(struct server *s, const struct wanted *w)
 {
 	struct gather *g;
 
-	DL_FOREACH(s->gathers, g) {
-		if (g->kind != kind)
-			continue;
-		if (kind == GATHER_INIT ? memcmp(g->id, id, sizeof(g->id)) == 0
-					: g->parent == parent && g->count == count)
+	DL_FOREACH(s->gathers, g)
+		if (is_for(g, w))
 			return g;
-	}
 	return NULL;
 }
 
@@ -112,6 +171,39 @@ static int gather_add(struct gather *g, const struct comm_entry *entry)
 	g->n++;
 	g->last_ns = clock_now_ns();
 	return 0;
+}
+
+/* The others have failed already. Return: whether it was so, and @entry is told. */
+static bool has_failed(struct server *s, const struct wanted *w, const struct comm_entry *entry)
+{
+	struct gather *g;
+
+	DL_FOREACH(s->failed, g) {
+		if (!is_for(g, w) || gather_has(g, w->world_rank))
+			continue;
+		gather_tell_failed(entry->worker, entry->cookie, g->code, g->why);
+		if (gather_add(g, entry) == 0 && g->n >= g->n_wanted)
+			gather_free(g);
+		return true;
+	}
+	return false;
+}
+
+void gather_on_abort(struct worker *w, uint32_t cookie, const char *why)
+{
+	char name[WORKER_NAME_MAX];
+	struct gather *g;
+
+	DL_FOREACH(w->server->gathers, g) {
+		for (uint32_t i = 0; i < g->n; i++) {
+			if (g->entries[i].worker != w || g->entries[i].cookie != cookie)
+				continue;
+			gather_fail(g, ECONNABORTED, "rank %u, %s: %.300s", g->entries[i].rank,
+				    worker_name(w, name, sizeof(name)), why);
+			return;
+		}
+	}
+	/* else the answer is on its way, and the worker gives its communicator back */
 }
 
 /* --- frames ------------------------------------------------------------------------ */
@@ -159,6 +251,10 @@ static bool is_late(struct worker *w, const struct wire_comm_init *m)
 	HASH_ITER(hh, w->server->comms, c, next) {
 		if (c->parent || memcmp(c->id, m->id, sizeof(c->id)) != 0)
 			continue;
+		if (wire_unique_id_is_common(m->id) &&
+		    (c->n_ranks != m->n_ranks || bitmap_test(&c->is_real, m->rank) ||
+		     membership_world(&c->members.map, m->rank) != m->world_rank))
+			continue; /* another one with this id */
 		snprintf(why, sizeof(why),
 			 "rank %u came after communicator %u was complete without it; raise settle "
 			 "(now %.0f ms) of nboxd", m->rank, c->number,
@@ -173,7 +269,9 @@ static bool is_late(struct worker *w, const struct wire_comm_init *m)
 int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct server *s = w->server;
+	struct comm_entry entry;
 	struct wire_comm_init m;
+	struct wanted wanted;
 	struct gather *g;
 	int r;
 
@@ -181,7 +279,12 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 	store_server_canonical_id(s->store, m.id);
 	if (!claim_rank(w, &m))
 		return 0;
-	g = gather_find(s, GATHER_INIT, m.id, 0, 0);
+	entry = (struct comm_entry){.worker = w, .rank = m.rank, .world_rank = m.world_rank, .cookie = m.cookie};
+	wanted = (struct wanted){.kind = GATHER_INIT, .id = m.id, .n_ranks = m.n_ranks, .rank = m.rank,
+				 .world_rank = m.world_rank};
+	if (has_failed(s, &wanted, &entry))
+		return 0;
+	g = gather_find(s, &wanted);
 	if (!g) {
 		if (is_late(w, &m))
 			return 0;
@@ -194,8 +297,7 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 		g->n_ranks = m.n_ranks;
 		g->n_wanted = m.n_ranks < s->cluster.n_real ? m.n_ranks : (uint32_t)s->cluster.n_real;
 	}
-	r = gather_add(g, &(struct comm_entry){.worker = w, .rank = m.rank,
-					       .world_rank = m.world_rank, .cookie = m.cookie});
+	r = gather_add(g, &entry);
 	if (r == 0)
 		r = told_add(g, 0, m.rank, (const char *)body + sizeof(m), h->body_bytes - sizeof(m));
 	if (r < 0)
@@ -240,6 +342,8 @@ static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint
 int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct wire_comm_split m;
+	struct comm_entry entry;
+	struct wanted wanted;
 	struct comm *parent;
 	struct gather *g;
 	int r;
@@ -248,7 +352,13 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 	parent = find_parent(w, h, m.rank, m.cookie, GATHER_SPLIT);
 	if (!parent)
 		return 0;
-	g = gather_find(w->server, GATHER_SPLIT, NULL, m.parent, m.count);
+	entry = (struct comm_entry){.worker = w, .rank = m.rank, .world_rank = comm_member(parent, m.rank)->world_rank,
+				    .cookie = m.cookie, .color = m.color, .key = m.key};
+	wanted = (struct wanted){.kind = GATHER_SPLIT, .parent = m.parent, .count = m.count,
+				 .world_rank = entry.world_rank};
+	if (has_failed(w->server, &wanted, &entry))
+		return 0;
+	g = gather_find(w->server, &wanted);
 	if (!g)
 		g = gather_new(w->server, GATHER_SPLIT);
 	if (!g) {
@@ -259,9 +369,7 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 	g->count = m.count;
 	g->n_ranks = parent->n_ranks;
 	g->n_wanted = parent->n_real;
-	r = gather_add(g, &(struct comm_entry){.worker = w, .rank = m.rank,
-					       .world_rank = comm_member(parent, m.rank)->world_rank,
-					       .cookie = m.cookie, .color = m.color, .key = m.key});
+	r = gather_add(g, &entry);
 	if (r == 0)
 		r = told_add(g, m.color, m.rank, (const char *)body + sizeof(m),
 			     h->body_bytes - sizeof(m));
@@ -299,6 +407,8 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 {
 	const void *list = (const char *)body + sizeof(struct wire_comm_shrink);
 	struct wire_comm_shrink m;
+	struct comm_entry entry;
+	struct wanted wanted;
 	struct comm *parent;
 	struct gather *g;
 	int r = 0;
@@ -309,7 +419,13 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 	parent = find_parent(w, h, m.rank, m.cookie, GATHER_SHRINK);
 	if (!parent)
 		return 0;
-	g = gather_find(w->server, GATHER_SHRINK, NULL, m.parent, m.count);
+	entry = (struct comm_entry){.worker = w, .rank = m.rank, .world_rank = comm_member(parent, m.rank)->world_rank,
+				    .cookie = m.cookie};
+	wanted = (struct wanted){.kind = GATHER_SHRINK, .parent = m.parent, .count = m.count,
+				 .world_rank = entry.world_rank};
+	if (has_failed(w->server, &wanted, &entry))
+		return 0;
+	g = gather_find(w->server, &wanted);
 	if (!g) {
 		g = gather_new(w->server, GATHER_SHRINK);
 		if (g)
@@ -321,9 +437,7 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 			gather_free(g);
 		return 0;
 	}
-	r = gather_add(g, &(struct comm_entry){.worker = w, .rank = m.rank,
-					       .world_rank = comm_member(parent, m.rank)->world_rank,
-					       .cookie = m.cookie});
+	r = gather_add(g, &entry);
 	if (r < 0)
 		gather_tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank shrank a second time"
 							 : "nboxd is out of memory");

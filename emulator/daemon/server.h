@@ -79,7 +79,8 @@ struct server {
 	struct worker **players;  /* owned; who plays config->real[i], or NULL */
 	struct comm *comms;       /* hash by number, owned */
 	struct gather *gathers;   /* list, owned */
-	uint32_t n_comms, n_gathers, last_comm;
+	struct gather *failed;    /* list, owned; of those that have failed: who comes later is told */
+	uint32_t n_comms, n_gathers, n_failed, last_comm;
 	uint64_t n_ops, n_messages_in, n_messages_out, n_warnings; /* since the start */
 	uint32_t n_open_ops;
 

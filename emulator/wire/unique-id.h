@@ -3,6 +3,7 @@
  * rank 0 of the communicator. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -21,6 +22,14 @@ struct wire_unique_id {
 	uint8_t zero[80];
 };
 _Static_assert(sizeof(struct wire_unique_id) == WIRE_ID_BYTES, "an id is 128 bytes");
+
+/* An id that NCCL_COMM_ID stands for: this and the variable's value. Every communicator of the job may have it. */
+#define WIRE_COMMON_ID "nbox-id "
+
+static inline bool wire_unique_id_is_common(const void *id)
+{
+	return memcmp(id, WIRE_COMMON_ID, sizeof(WIRE_COMMON_ID) - 1) == 0;
+}
 
 /* The world rank that made @id (WIRE_ID_BYTES); -1: not known, or not one of ours. */
 static inline int64_t wire_unique_id_creator(const void *id)

@@ -14,8 +14,8 @@
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
 /* hdr.comm of an ABORT that answers a COMM_INIT, SPLIT or SHRINK which failed
- * before its communicator had a number; hdr.seq is then the cookie. Numbers of
- * communicators count from 1. */
+ * before its communicator had a number, or by which a worker takes one back that was
+ * not answered; hdr.seq is then the cookie. Numbers of communicators count from 1. */
 #define WIRE_NO_COMM UINT32_MAX
 
 /* Set in hdr.seq of ops of point-to-point calls (COLL_SENDRECV). Sending and receiving

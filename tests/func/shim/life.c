@@ -4,7 +4,8 @@
  *
  * Parts: group, scalable, split, nonblocking, shrink, threads, fork; revoke, where the
  * lowest real rank revokes a communicator and the others are told; ends, where the lowest real rank aborts
- * communicators that the others destroy; half-made, where it aborts some that are being made. */
+ * communicators that the others destroy; half-made, where one after the other
+ * aborts some that are being made. */
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -440,17 +441,20 @@ static void half_made(cudaStream_t stream)
 {
 	ncclComm_t barrier = comm_new("half-made barrier");
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	void *a;
 
+	CUDA(cudaMalloc(&a, 4));
 	config.blocking = 0;
 	for (int i = 0; i < 9; i++) {
+		int is_aborter = me == real[0];
 		ncclResult_t r, state = ncclInProgress;
 		char name[16];
 		ncclComm_t comm;
 
 		snprintf(name, sizeof(name), "half-made %d", i);
 		check_works(barrier, stream);
-		usleep((me == real[0]) == (i % 3 == 0) ? 0 : i % 3 == 2 ? 0 : 100000);
-		if (me == real[0]) {
+		usleep(i % 3 == 2 || is_aborter == (i % 3 == 0) ? 0 : 100000);
+		if (is_aborter) {
 			r = NCCL_IS_QUIET(ncclCommInitRankConfig(&comm, n, id_of(name), me, &config));
 			CHECK(r == ncclSuccess || r == ncclInProgress, "init says %d", (int)r);
 			NCCL(ncclCommAbort(comm));
@@ -461,14 +465,18 @@ static void half_made(cudaStream_t stream)
 			CHECK(!comm, "an init that failed gave a communicator");
 			continue;
 		}
-		while (state == ncclSuccess || state == ncclInProgress) { /* it was made before it was aborted */
+		/* it was made before it was aborted: as late as in an op */
+		NCCL_IS_QUIET(ncclAllReduce(a, a, 1, ncclFloat, ncclSum, comm, stream));
+		while (state == ncclSuccess || state == ncclInProgress) {
 			usleep(1000);
 			NCCL(ncclCommGetAsyncError(comm, &state));
 		}
-		NCCL(ncclCommAbort(comm));
+		NCCL_IS_QUIET(ncclCommAbort(comm));
+		CUDA(cudaStreamSynchronize(stream));
 	}
 	check_works(barrier, stream);
 	NCCL(ncclCommDestroy(barrier));
+	CUDA(cudaFree(a));
 }
 
 int main(int argc, char **argv)
