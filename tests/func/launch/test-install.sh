@@ -49,7 +49,7 @@ cp linear.so "$prefix/lib/nbox/delaymodels/"
 exits 0 "the installed nbox lists it" "$bin/nbox" models linear
 says "per_rank=<time>" "with its parameters"
 exits 0 "and runs with it" "$bin/nbox" perf allreduce --nodes 8 --gpus-per-node 1 -b 8 -e 8 -n 1 -w 0 --model linear:per_rank=2us --out with-linear
-is "$(awk '/modelled/ { on = 1 } on && $2 == 8 { print $3 }' <<<"$out")" "16.00" "8 ranks take 16 us"
+says " 16.00 " "8 ranks take 16 us"
 rm "$prefix/lib/nbox/delaymodels/linear.so"
 exits 2 "which is gone with it" "$bin/nbox" models linear
 NBOX_MODEL_PATH=$tmp exits 0 "NBOX_MODEL_PATH has it, too" "$bin/nbox" models linear
