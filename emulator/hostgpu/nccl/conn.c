@@ -14,6 +14,7 @@
 
 #define CONNECT_MS 60000 /* the peer may be an emulated machine, or a busy one */
 #define LINGER_NS (2 * NS_PER_S)
+#define LEFT_NS (2 * NS_PER_S) /* what who has left had opened before comes in that time */
 
 /* --- frames that arrive ---------------------------------------------------------- */
 
@@ -160,9 +161,11 @@ static int introduce(struct conn *k, const struct wire_conn *hello)
 	return k->comm ? 0 : -EPROTO;
 }
 
-/* A connection of @in can still come: the peer opened more than have come so far. */
-static bool may_come(const struct peer *p)
+/* A connection can still come: the peer opened more than have come so far. */
+static bool may_come(const struct ncclComm *c, const struct peer *p)
 {
+	if (p->has_left && p->n_opened == UINT64_MAX)
+		return clock_now_ns() < c->left_until_ns;
 	return !p->has_left || p->n_in < p->n_opened;
 }
 
@@ -174,7 +177,7 @@ static void look_for_orphans(struct ncclComm *c, uint32_t peer)
 	const struct inbox *in;
 	char who[128], text[ERR_TEXT_MAX];
 
-	for (in = p->in; in && !may_come(p); in = in->next) {
+	for (in = p->in; in && !may_come(c, p); in = in->next) {
 		if (!in->n_posts || (in->conn && !in->conn->is_dead))
 			continue;
 		snprintf(text, sizeof(text), "this op needs a rank that has left: %s",
@@ -192,6 +195,28 @@ static void peer_left(struct conn *k, uint64_t n_opened)
 	p->has_left = true;
 	p->n_opened = n_opened;
 	look_for_orphans(k->comm, k->peer);
+}
+
+/* Who cannot be watched has left, in good order or not. It may have sent all that we wait for. */
+static void watch_ended(struct ncclComm *c, uint32_t peer)
+{
+	struct peer *p = &c->peers[peer];
+
+	if (p->has_left)
+		return;
+	p->has_left = true;
+	p->n_opened = UINT64_MAX;
+	c->left_until_ns = clock_now_ns() + LEFT_NS;
+}
+
+void conn_look_for_left(struct ncclComm *c)
+{
+	uint32_t i;
+
+	if (!c->left_until_ns || clock_now_ns() < c->left_until_ns)
+		return;
+	for (i = 0; i < c->n_ranks; i++)
+		look_for_orphans(c, i);
 }
 
 static void remote_abort(struct conn *k, const struct wire_text *t)
@@ -302,7 +327,9 @@ static void on_closed(void *owner, struct link *l, int code, const char *why)
 	k->is_dead = true;
 	if (!k->comm || k->is_lingering)
 		return;
-	if (k->is_bye && !is_needed) {
+	if (k->key == KEY_WATCH && !k->inbox)
+		watch_ended(k->comm, k->peer);
+	if ((k->is_bye || (k->key == KEY_WATCH && !k->inbox)) && !is_needed) {
 		look_for_orphans(k->comm, k->peer);
 		return;
 	}
@@ -390,7 +417,9 @@ static void do_adopt(void *arg)
 	struct conn *k = arg;
 	struct ncclComm *c = k->comm;
 
-	if (!c->is_attached || c->is_closed) {
+	if (c->is_attached && !c->is_closed && !k->link)
+		watch_ended(c, k->peer);
+	if (!c->is_attached || c->is_closed || !k->link) {
 		conn_free(k);
 		return;
 	}
@@ -440,6 +469,10 @@ static ncclResult_t make_conn(struct ncclComm *c, uint32_t peer, uint16_t key)
 		memcpy(hello.magic, c->magic, 16);
 		wire_hdr_init(&h, WIRE_CONN, sizeof(hello));
 		r = link_send_copy(k->link, &h, &hello);
+	}
+	if (r && key == KEY_WATCH) {
+		k->link = link_free(k->link);
+		r = 0; /* do_adopt() sees to it */
 	}
 	if (!r)
 		r = proxy_post(do_adopt, k);
@@ -494,7 +527,7 @@ int conn_post(struct ncclComm *c, struct inbox *in, const struct post *p)
 
 	if (is_stashed(in, p))
 		; /* it came before its sender left */
-	else if (k ? (k->is_dead || k->is_bye) && !k->is_held : !may_come(&c->peers[in->peer]))
+	else if (k ? (k->is_dead || k->is_bye) && !k->is_held : !may_come(c, &c->peers[in->peer]))
 		return -ECONNRESET;
 	if (in->n_posts == in->posts_size) {
 		uint32_t size = in->posts_size ? 2 * in->posts_size : 8;

@@ -132,9 +132,9 @@ struct peer {
 	/* proxy's */
 	struct conn *out;
 	struct inbox *in;
-	bool has_left; /* it said BYE, or aborted */
+	bool has_left; /* it said BYE, aborted, or cannot be reached */
 	uint32_t n_in, n_out; /* connections that came from it, and that we opened to it, ever */
-	uint64_t n_opened; /* with has_left: how many it opened to us */
+	uint64_t n_opened; /* with has_left: how many it opened to us; UINT64_MAX: not known */
 };
 
 struct redop {
@@ -194,6 +194,7 @@ struct ncclComm {
 	char lost_text[ERR_TEXT_MAX];
 	struct run *run, *waiting, **waiting_end;
 	uint64_t n_colls;
+	uint64_t left_until_ns; /* until then connections come from peers that cannot be reached */
 	struct gather *gathers;
 };
 
@@ -319,6 +320,8 @@ int conn_send(struct conn *k, uint32_t lane, const struct wire_hdr *h, const voi
 void conn_kill(struct conn *k);
 void conn_free(struct conn *k);
 void conn_lost(struct ncclComm *c, ncclResult_t code, const char *text);
+/* At times while an op runs: what waits for a rank that cannot be reached fails. */
+void conn_look_for_left(struct ncclComm *c);
 /* The communicator lost a connection: fails it, with what the others said. */
 void conn_judge_lost(struct ncclComm *c);
 void conn_say_abort(struct ncclComm *c, int code, const char *text);

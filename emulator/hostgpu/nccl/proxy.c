@@ -393,6 +393,8 @@ static bool advance(bool *ret_runs)
 			moved = true;
 		}
 		if (c->run)
+			conn_look_for_left(c);
+		if (c->run)
 			moved |= run_advance(c);
 		*ret_runs |= c->run != NULL;
 	}

@@ -83,11 +83,14 @@ static void put(struct lane *l, float *to, const struct use *u, uint32_t count, 
 static void check(struct lane *l, const struct use *u, uint32_t i, double want)
 {
 	double have = u->slot->host[i];
+	ncclResult_t state = ncclSuccess;
 
-	if (!(fabs(have - want) <= 1e-4 * fabs(want)))
-		DIE(l, "%s of %u in communicator %u (rank %d of %d, root %d): element %u is %g, not %g",
-		    kind_names[u->kind], u->count, u->c->serial, u->c->rank, u->c->n, u->root, i, have,
-		    want);
+	if (fabs(have - want) <= 1e-4 * fabs(want))
+		return;
+	ncclCommGetAsyncError(u->c->handle, &state);
+	DIE(l, "%s of %u in communicator %u (rank %d of %d, root %d): element %u is %g, not %g; the communicator "
+	    "says %s (%s)", kind_names[u->kind], u->count, u->c->serial, u->c->rank, u->c->n, u->root, i, have,
+	    want, ncclGetErrorString(state), ncclGetLastError(u->c->handle));
 }
 
 /* --- one collective ------------------------------------------------------------------------------- */

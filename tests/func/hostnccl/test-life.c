@@ -370,8 +370,9 @@ static void everybody(struct rank *r, int flag)
 	wait_flag(r, flag, r->n);
 }
 
-/* Rank 1 leaves, in good order or not. What it sent before arrives; an op that waits for nothing
- * but its bytes, where it never sent any, does not wait for ever. */
+/* Rank 2 leaves, in good order or not. What it sent before arrives; an op that waits for nothing
+ * but its bytes, where it never sent any, does not wait for ever. Rank 0 is not its neighbour:
+ * nothing connects the two. */
 static int left(struct rank *r)
 {
 	cudaStream_t s;
@@ -382,11 +383,11 @@ static int left(struct rank *r)
 		ncclResult_t e;
 		int x = 5, y = 0;
 
-		if (r->rank == 1 && k & 1)
+		if (r->rank == 2 && k & 1)
 			NCCL(ncclSend(&x, 1, ncclInt, 0, comm, s));
 		CUDA(cudaStreamSynchronize(s));
 		everybody(r, 2 * k);
-		if (r->rank == 1) {
+		if (r->rank == 2) {
 			NCCL(k & 1 ? ncclCommDestroy(comm) : ncclCommAbort(comm));
 			everybody(r, 2 * k + 1);
 			continue;
@@ -395,15 +396,15 @@ static int left(struct rank *r)
 		if (k < 2)
 			usleep(30000); /* its connections are gone by now, too: either is right */
 		if (r->rank == 0 && k & 1) {
-			NCCL(ncclRecv(&y, 1, ncclInt, 1, comm, s));
+			NCCL(ncclRecv(&y, 1, ncclInt, 2, comm, s));
 			CUDA(cudaStreamSynchronize(s));
 			CHECK(y == 5);
 		}
 		if (r->rank == 0)
 			r->shared->flag[20 + k] = 1;
 		wait_flag(r, 20 + k, 1); /* who fails tells the others */
-		e = k < 2 ? ncclRecv(&y, 1, ncclInt, 1, comm, s)
-			  : ncclBroadcast(&x, &y, 1, ncclInt, 1, comm, s);
+		e = k < 2 ? ncclRecv(&y, 1, ncclInt, 2, comm, s)
+			  : ncclBroadcast(&x, &y, 1, ncclInt, 2, comm, s);
 		CHECK(!e || e == ncclRemoteError);
 		CHECK(wait_async(comm, ncclRemoteError, 60000));
 		CUDA(cudaStreamSynchronize(s));
