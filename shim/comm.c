@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/comm-id.h"
 #include "shim/last-error.h"
 
 #define SLOTS 256
@@ -108,6 +109,7 @@ struct comm *comm_find(ncclComm_t handle)
 
 void comm_in_child(void)
 {
+	comm_id_in_child();
 	pthread_mutex_init(&registry_lock, NULL);
 	pthread_mutex_init(&fail_lock, NULL);
 }

@@ -13,6 +13,7 @@
 #include "shim/last-error.h"
 #include "shim/quiet-thread.h"
 #include "shim/real-comm.h"
+#include "shim/real-group.h"
 #include "shim/real.h"
 
 ncclResult_t init_result_of(int rc)
@@ -25,7 +26,6 @@ ncclResult_t init_result_of(int rc)
 /* One step for all of the list; an init that failed is skipped afterwards. */
 struct job {
 	uint32_t n;
-	int device; /* of the calling thread */
 	struct init list[];
 };
 
@@ -73,39 +73,25 @@ static bool wants_real(const struct init *init)
 
 static void make_all_real(struct job *job)
 {
-	const struct real *real = real_get();
+	struct real_group *group = NULL;
 	struct err err = {""};
-	bool is_group = job->n > 1 && real->GroupStart && real->GroupEnd;
-	ncclResult_t result;
 	int rc;
 
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct comm *c = job->list[i].comm;
 
-		if (wants_real(&job->list[i]) && c->index == 0) {
-			rc = real_comm_offer_id(c, &err);
-			if (rc)
-				failed(&job->list[i], rc, &err);
-		}
-	}
-	if (is_group)
-		real->GroupStart();
-	for (uint32_t i = 0; i < job->n; i++) {
 		if (!wants_real(&job->list[i]))
 			continue;
-		rc = real_comm_make(job->list[i].comm, job->list[i].config, &err);
+		rc = c->index == 0 ? real_comm_offer_id(c, &err) : 0;
+		if (!rc && !group && !(group = real_group_new(job->n)))
+			rc = err_set(&err, ENOMEM, "no memory");
 		if (rc)
 			failed(&job->list[i], rc, &err);
+		else
+			real_group_add(group, c, steal_ptr(job->list[i].config));
 	}
-	result = is_group ? real->GroupEnd() : ncclSuccess;
-	for (uint32_t i = 0; i < job->n; i++)
-		job->list[i].comm->real = job->list[i].comm->real_made;
-	if (result == ncclSuccess || result == ncclInProgress)
-		return;
-	err_set(&err, EIO, "the real communicators: %s",
-		real->GetLastError ? real->GetLastError(NULL) : "failed");
-	for (uint32_t i = 0; i < job->n; i++)
-		failed(&job->list[i], (int)result, &err);
+	if (group)
+		real_group_make(group);
 }
 
 /* The others may be waiting for our part in making the real communicator. */
@@ -124,7 +110,6 @@ static ncclResult_t job_run(struct job *job)
 
 	check_in(job);
 	make_all_real(job);
-	device_select(job->list[0].comm->dev, job->device);
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 		struct comm *c = init->comm;
@@ -196,8 +181,6 @@ ncclResult_t init_run(const struct init *list, uint32_t n)
 		return last_error_set(ncclSystemError, "no memory");
 	job->n = n;
 	memcpy(job->list, list, n * sizeof(*list));
-	job->device = DEVICE_NONE;
-	list[0].comm->dev->get(&job->device);
 	for (uint32_t i = 0; i < n; i++)
 		is_blocking = is_blocking && list[i].comm->is_blocking;
 	if (is_blocking) {

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "links/rdma-near.h"
 #include "shim/checkin.h"
+#include "shim/comm-id.h"
 #include "shim/config.h"
 #include "shim/entry.h"
 #include "shim/env.h"
@@ -297,7 +298,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
 	ENTER();
 	static _Atomic uint32_t counter;
-	const char *common = getenv("NCCL_COMM_ID");
+	const char *common = comm_id_get();
 	struct wire_unique_id u = {.magic = WIRE_UNIQUE_ID_MAGIC, .version = 1};
 	int rank = env_get()->rank;
 

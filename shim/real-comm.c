@@ -6,6 +6,7 @@
 
 #include "schedule/coll.h"
 #include "shim/checkin.h"
+#include "shim/comm-id.h"
 #include "shim/real.h"
 
 bool real_comm_is_wanted(const struct comm *c)
@@ -19,13 +20,17 @@ bool real_comm_is_wanted(const struct comm *c)
 int real_comm_offer_id(struct comm *c, struct err *err)
 {
 	const struct real *real = real_get();
+	ncclResult_t result;
 	ncclUniqueId id;
 
 	if (!real->path[0])
 		return err_set(err, ELIBACC, "%s", real->err.text);
 	if (!real->GetUniqueId)
 		return err_set(err, ELIBACC, "the NCCL in use (%s) has no ncclGetUniqueId", real->path);
-	if (real->GetUniqueId(&id) != ncclSuccess)
+	comm_id_hide();
+	result = real->GetUniqueId(&id);
+	comm_id_show();
+	if (result != ncclSuccess)
 		return err_set(err, EIO, "the real ncclGetUniqueId failed");
 	memcpy(c->local_id, &id, sizeof(id));
 	return c->n_real > 1 ? checkin_send(c, WIRE_LOCAL_ID, &id, sizeof(id)) : 0;
@@ -69,7 +74,9 @@ static int make_now(struct comm *c, struct err *err)
 		return rc;
 	c->dev->get(&before);
 	c->dev->exchange_mode(&mode);
+	comm_id_hide();
 	rc = real_comm_make(c, c->real_config, err);
+	comm_id_show();
 	c->dev->exchange_mode(&mode);
 	device_select(c->dev, before);
 	if (!rc)

@@ -16,7 +16,7 @@
 
 /* Does any data policy of @c ask for one? */
 bool real_comm_is_wanted(const struct comm *c);
-/* Several members: makes c->real. The lowest has offered its id. Blocks. @config: the
+/* Makes c->real_made. The lowest member has offered its id. Blocks (see real-group.h). @config: the
  * job's, blocking, or NULL. Return: 0; negative errno or ncclResult_t > 0, with the
  * sentence. */
 int real_comm_make(struct comm *c, void *config, struct err *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "shim/comm-id.h"
 #include "shim/data-internal.h"
 #include "shim/real-comm.h"
 #include "shim/scalar.h"
@@ -17,11 +18,12 @@ static int make_self(struct comm *c, struct err *err)
 
 	if (c->self)
 		return 0;
-	rc = REAL(GetUniqueId, (&id));
-	if (rc)
-		return rc;
 	c->dev->exchange_mode(&mode); /* NCCL allocates memory, also while a stream is captured */
-	rc = REAL(CommInitRank, (&c->self, 1, id, 0));
+	comm_id_hide();
+	rc = REAL(GetUniqueId, (&id));
+	if (!rc)
+		rc = REAL(CommInitRank, (&c->self, 1, id, 0));
+	comm_id_show();
 	c->dev->exchange_mode(&mode);
 	return rc;
 }

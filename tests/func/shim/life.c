@@ -2,7 +2,7 @@
  *
  *   life WORLD REAL,REAL,... part ...       RANK says who we are
  *
- * Parts: group, scalable, split, nonblocking, shrink, threads, fork; revoke, where the
+ * Parts: group, common-id (NCCL_COMM_ID is set), scalable, split, nonblocking, shrink, threads, fork; revoke, where the
  * lowest real rank revokes a communicator and the others are told; ends, where the lowest real rank aborts
  * communicators that the others destroy; half-made, where one after the other
  * aborts some that are being made. */
@@ -116,6 +116,50 @@ static void group_of_inits(cudaStream_t stream)
 		NCCL(ncclCommDestroy(children[i]));
 		NCCL(ncclCommDestroy(comms[i]));
 	}
+}
+
+/* With NCCL_COMM_ID all communicators have one id, and the ranks' calls tell which is which; what NCCL itself would
+ * refuse, several at once, works too. The address need not be one of this machine. */
+static void common_id(cudaStream_t stream)
+{
+	ncclComm_t first, second, many[3], child, half;
+	ncclUniqueId id, again;
+
+	NCCL(ncclGetUniqueId(&id));
+	NCCL(ncclGetUniqueId(&again));
+	CHECK(!memcmp(&id, &again, sizeof(id)), "two ids");
+	for (int i = 0; i < 3; i++) { /* one after the other */
+		NCCL(ncclCommInitRank(&first, n, id, me));
+		check_works(first, stream);
+		NCCL(ncclCommDestroy(first));
+	}
+	NCCL(ncclCommInitRank(&first, n, id, me));
+	if (me == real[0])
+		usleep(50000); /* the others are ahead */
+	NCCL(ncclCommInitRank(&second, n, id, me));
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < 3; i++)
+		NCCL(ncclCommInitRank(&many[i], n, id, me));
+	NCCL(ncclGroupEnd());
+	for (int i = 2; i >= 0; i--)
+		check_works(many[i], stream);
+	check_works(second, stream);
+	check_works(first, stream);
+	/* each colour is made by other processes, at the same time */
+	NCCL(ncclCommSplit(first, me % 2, me, &child, NULL));
+	check_works(child, stream);
+	/* of another size */
+	if (n % 2 == 0 && k == n) {
+		NCCL(ncclCommInitRank(&half, n / 2, id, me % (n / 2)));
+		check_works(half, stream);
+		NCCL(ncclCommDestroy(half));
+	}
+	CHECK(getenv("NCCL_COMM_ID"), "NCCL_COMM_ID is not there any more");
+	NCCL(ncclCommDestroy(child));
+	for (int i = 0; i < 3; i++)
+		NCCL(ncclCommDestroy(many[i]));
+	NCCL(ncclCommDestroy(second));
+	NCCL(ncclCommDestroy(first));
 }
 
 static void scalable(cudaStream_t stream)
@@ -446,7 +490,7 @@ static void half_made(cudaStream_t stream)
 	CUDA(cudaMalloc(&a, 4));
 	config.blocking = 0;
 	for (int i = 0; i < 9; i++) {
-		int is_aborter = me == real[0];
+		int is_aborter = me == real[i / 3 % k];
 		ncclResult_t r, state = ncclInProgress;
 		char name[16];
 		ncclComm_t comm;
@@ -504,6 +548,8 @@ int main(int argc, char **argv)
 			forks(stream);
 		else if (!strcmp(argv[i], "revoke"))
 			revocation(stream);
+		else if (!strcmp(argv[i], "common-id"))
+			common_id(stream);
 		else if (!strcmp(argv[i], "ends"))
 			ends(stream);
 		else if (!strcmp(argv[i], "half-made"))
