@@ -25,6 +25,7 @@
 #include "shim/payload-gpu.h"
 #include "shim/real.h"
 #include "shim/session.h"
+#include "shim/versions.h"
 #include "wire/unique-id.h"
 
 #define N_DEVICES 64
@@ -110,11 +111,25 @@ static void note(const char *sentence)
 	checkin_tell(WIRE_NOTE, &text, sizeof(text));
 }
 
-/* For the run's summary: what is not as the user asked for. */
-static void note_changes(void)
+static void note_version(const char *line)
 {
+	char text[512];
+
+	snprintf(text, sizeof(text), WIRE_NOTE_VERSION "%s", line);
+	note(text);
+}
+
+/* For the run's summary: what is not as the user asked for; for its versions.txt: what the job runs on. */
+static void note_run(void)
+{
+	const struct device *dev = device_chosen();
+	int ordinal = DEVICE_NONE;
+
 	note(device_fallback());
 	note(launcher_note());
+	if (dev && dev->get(&ordinal))
+		ordinal = DEVICE_NONE;
+	versions_tell(ordinal, note_version);
 }
 
 /* The link and the device, or one line that says what to do. */
@@ -139,7 +154,7 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 		dev = device_get(&err);
 		rc = dev ? 0 : -ENODEV;
 		if (dev)
-			pthread_once(&noted, note_changes);
+			pthread_once(&noted, note_run);
 	}
 	if (!rc)
 		return dev;

@@ -26,7 +26,11 @@ int notes_on_told(struct worker *w, const void *body)
 	if (notes->n == NOTES_MAX || !(notes->texts[notes->n] = strdup(m.text)))
 		return 0;
 	notes->n++;
-	if (s->config->out)
+	if (!s->config->out)
+		return 0;
+	if (strncmp(m.text, WIRE_NOTE_VERSION, strlen(WIRE_NOTE_VERSION)) == 0)
+		results_note_version(s->config, m.text + strlen(WIRE_NOTE_VERSION));
+	else
 		results_note(s->config, m.text);
 	return 0;
 }

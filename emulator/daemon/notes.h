@@ -1,5 +1,5 @@
 /* What workers have to say of the run for its summary (WIRE_NOTE): each sentence once, into notes.txt of the
- * results directory. */
+ * results directory, or into versions.txt what begins with WIRE_NOTE_VERSION. */
 #pragma once
 
 #include <stdint.h>
@@ -7,7 +7,7 @@
 struct server;
 struct worker;
 
-#define NOTES_MAX 8 /* different ones of a run */
+#define NOTES_MAX 16 /* different ones of a run */
 
 struct notes {
 	char *texts[NOTES_MAX]; /* owned */

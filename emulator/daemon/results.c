@@ -153,14 +153,24 @@ void results_note_command(const struct config *c, uint32_t pid)
 		fclose(to);
 }
 
-void results_note(const struct config *c, const char *text)
+static void append_line(const struct config *c, const char *name, const char *text)
 {
-	FILE *f = append(c, RECORD_NOTES);
+	FILE *f = append(c, name);
 
 	if (!f)
 		return;
 	fprintf(f, "%s\n", text);
 	fclose(f);
+}
+
+void results_note(const struct config *c, const char *text)
+{
+	append_line(c, RECORD_NOTES, text);
+}
+
+void results_note_version(const struct config *c, const char *text)
+{
+	append_line(c, "versions.txt", text);
 }
 
 void results_note_abort(const struct config *c, uint32_t comm, const char *why)

@@ -14,5 +14,7 @@ int results_open(const struct config *c, uint64_t start_ns, struct record_writer
 void results_note_command(const struct config *c, uint32_t pid);
 /* A line of notes.txt, for the summary. */
 void results_note(const struct config *c, const char *text);
+/* A line of versions.txt. */
+void results_note_version(const struct config *c, const char *text);
 /* A line of aborts.txt, for the summary: why a communicator was aborted. What cannot be written is left out. */
 void results_note_abort(const struct config *c, uint32_t comm, const char *why);

@@ -9,7 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #define MAX_DEVICES 64
-#define DEVICE_NAME "nbox host device"
+#define DEVICE_NAME "nbox host device (stand-in, no GPU)"
 
 struct stream;
 

@@ -18,6 +18,9 @@ static ncclResult_t note(ncclResult_t r)
 	return r;
 }
 
+/* A mark by which libnbox recognises the library, for versions.txt. */
+EXPORT const char nbox_host_nccl[] = "nbox's stand-in for NCCL";
+
 /* --- the library ------------------------------------------------------------------------------ */
 
 API(ncclResult_t, ncclGetVersion, (int *version))

@@ -25,6 +25,10 @@ done <<'T'
 T
 is "$(ls nbox-out | sort | tr '\n' ' ')$(ls -d y 2>/dev/null)" "first second third " "and nothing was made"
 
+is "$(sed 's/ [0-9].[0-9.]*/ N/' nbox-out/first/versions.txt | sort | tr '\n' ';')" \
+	"cuda N;gpu nbox host device (stand-in, no GPU);nbox N;nccl N (nbox's stand-in, on the CPU);" "versions.txt has what it ran on, once"
+is "$(ls nbox-out/first/notes.txt 2>/dev/null)" "" "which is no warning"
+
 exits 0 "list" "$NBOX" list
 is "$(awk '{ print $1 }' <<<"$out" | tr '\n' ' ')" "name first second third " "lists them in the order of their start"
 says "16 (8 x 2)" "with the world's size"

@@ -222,7 +222,7 @@ static void properties(void **state)
 
 	(void)state;
 	assert_cuda(cudaGetDeviceProperties(&prop, 1));
-	assert_string_equal(prop.name, "nbox host device");
+	assert_string_equal(prop.name, "nbox host device (stand-in, no GPU)");
 	assert_cuda(cudaDeviceGetAttribute(&value, cudaDevAttrPciBusId, 1));
 	assert_int_equal(prop.pciBusID, value);
 	assert_int_equal(prop.warpSize, 32);
