@@ -17,7 +17,8 @@
 /* From here on a page of its own: fresh and zero, and given back when it is freed. */
 #define MAP_BYTES (1u << 20)
 
-/* Device memory is zero at first, although a GPU's need not be: kernels that would fill it do
+/* Pages that nobody touches are not there (MAP_NORESERVE), so that a device may have more memory than
+ * this machine. Device memory is zero at first, although a GPU's need not be: kernels that would fill it do
  * nothing here, and what programs then read should not differ from run to run. */
 static void *device_memory_new(size_t size)
 {
@@ -41,14 +42,26 @@ static void memory_delete(void *ptr, size_t size, bool is_device)
 		free(ptr);
 }
 
-static void count_allocated(struct device *device, size_t size)
+/* Return: whether the device has as much left, which is then taken. */
+static bool take(struct device *device, size_t size)
 {
-	size_t now =
-		atomic_fetch_add_explicit(&device->allocated, size, memory_order_relaxed) + size;
-	size_t high = atomic_load_explicit(&device->allocated_high, memory_order_relaxed);
+	size_t now = atomic_load_explicit(&device->allocated, memory_order_relaxed);
+	size_t high;
 
-	while (now > high && !atomic_compare_exchange_weak(&device->allocated_high, &high, now))
+	do {
+		if (size > device_memory() - now)
+			return false;
+	} while (!atomic_compare_exchange_weak(&device->allocated, &now, now + size));
+	high = atomic_load_explicit(&device->allocated_high, memory_order_relaxed);
+	while (now + size > high &&
+	       !atomic_compare_exchange_weak(&device->allocated_high, &high, now + size))
 		;
+	return true;
+}
+
+static void give_back(struct device *device, size_t size)
+{
+	atomic_fetch_sub_explicit(&device->allocated, size, memory_order_relaxed);
 }
 
 cudaError_t memory_allocate(void **ret, size_t size, enum memory_origin origin, unsigned flags)
@@ -65,26 +78,26 @@ cudaError_t memory_allocate(void **ret, size_t size, enum memory_origin origin, 
 	*ret = NULL;
 	if (size == 0)
 		return cudaSuccess;
-	/* The sum is a limit, not a booking: two threads may both pass just below it. */
-	if (size > device_memory() ||
-	    (is_device && size > device_memory() - atomic_load_explicit(&device->allocated,
-									memory_order_relaxed)))
+	if (is_device && !take(device, size))
 		return cudaErrorMemoryAllocation;
 	if (is_device)
 		ptr = device_memory_new(size);
 	else if (posix_memalign(&ptr, ALIGNMENT, size) != 0)
 		ptr = NULL;
-	if (!ptr)
+	if (!ptr) {
+		if (is_device)
+			give_back(device, size);
 		return cudaErrorMemoryAllocation;
+	}
 	range.start = (uintptr_t)ptr;
 	range.device = device->ordinal;
 	device_use(device);
 	if (memory_map_add(&range) != 0) {
 		memory_delete(ptr, size, is_device);
+		if (is_device)
+			give_back(device, size);
 		return cudaErrorMemoryAllocation;
 	}
-	if (is_device)
-		count_allocated(device, size);
 	*ret = ptr;
 	return cudaSuccess;
 }
@@ -105,8 +118,7 @@ void memory_release(void *ptr)
 		return;
 	is_device = range.origin == MEMORY_DEVICE || range.origin == MEMORY_MANAGED;
 	if (is_device)
-		atomic_fetch_sub_explicit(&device_get(range.device)->allocated, range.size,
-					  memory_order_relaxed);
+		give_back(device_get(range.device), range.size);
 	memory_delete(ptr, range.size, is_device);
 }
 

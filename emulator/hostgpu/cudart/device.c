@@ -11,7 +11,12 @@
 #include "runtime.h"
 #include "stream.h"
 
+#include "base/err.h"
+#include "base/units.h"
+
 #define DEFAULT_DEVICES 8
+#define DEFAULT_MEMORY_BYTES (UINT64_C(80) << 30) /* of the cards that many clusters have */
+#define MAX_MEMORY_BYTES (UINT64_C(1) << 46) /* half of the addresses that a process has */
 /* Programs choose features and kernels by this: one that all releases of PyTorch since 2.4 were
  * built for, and the first with bfloat16. */
 #define CAPABILITY_MAJOR 8
@@ -25,6 +30,24 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Thread_local int current;
 static atomic_uint device_flags = cudaDeviceMapHost;
+
+/* Return: 0 when NBOX_HOST_GPU_MEMORY is no size, which is said. */
+static uint64_t memory_read(void)
+{
+	const char *text = getenv("NBOX_HOST_GPU_MEMORY");
+	struct err err = {0};
+	uint64_t bytes = 0;
+
+	if (!text || !*text)
+		return DEFAULT_MEMORY_BYTES;
+	if (units_bytes(text, &bytes, &err) == 0 && bytes && bytes <= MAX_MEMORY_BYTES)
+		return bytes;
+	fprintf(stderr,
+		"host CUDA runtime: NBOX_HOST_GPU_MEMORY=%s is no size from 1B to 64TiB; write for example "
+		"80GB. There is no device until then.\n",
+		text);
+	return 0;
+}
 
 /* A value of NBOX_HOST_DEVICES that is no number from 0 to 64 means no devices at all, so that it
  * is noticed; a library has nobody to complain to. */
@@ -44,8 +67,8 @@ static void devices_init(void)
 		devices[i].ordinal = i;
 		pthread_mutex_init(&devices[i].lock, NULL);
 	}
-	memory_bytes = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-	n_devices = (int)n;
+	memory_bytes = memory_read();
+	n_devices = memory_bytes ? (int)n : 0;
 }
 
 int device_count(void)

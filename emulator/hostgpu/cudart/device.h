@@ -1,4 +1,5 @@
-/* Devices: NBOX_HOST_DEVICES of them. They differ in number only; all compute on this host. */
+/* Devices: NBOX_HOST_DEVICES of them, each with NBOX_HOST_GPU_MEMORY. They differ in number only; all
+ * compute on this host. */
 #pragma once
 
 #include <pthread.h>
@@ -35,5 +36,5 @@ struct device *device_current(void);
 void device_use(struct device *device);
 /* Device @ordinal's universally unique id: so only within this machine, like the device. */
 void device_uuid(int ordinal, cudaUUID_t *ret_uuid);
-/* Bytes of memory of one device: the machine's. */
+/* Bytes of memory of one device. They may be more than this machine has: see alloc.c. */
 size_t device_memory(void);

@@ -1,5 +1,7 @@
 /* Allocation, registration, copies, fills, and what is known of a pointer. The interval map is compared
  * with a slow obvious model through the public calls. */
+#include <stdio.h>
+
 #include "helpers.h"
 
 static void kinds_of_memory(void **state)
@@ -78,6 +80,53 @@ static void sizes_and_sums(void **state)
 	assert_true(pitch >= 100 && pitch % 256 == 0);
 	assert_cuda(cudaMemset2D(ptr, pitch, 1, 100, 7));
 	assert_cuda(cudaFree(ptr));
+}
+
+static long resident_bytes(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d %ld", &pages), 1);
+	fclose(f);
+	return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* main() says that a device has 300 GiB. What nobody touches costs nothing, on any machine. */
+static void more_than_the_machine_has(void **state)
+{
+	const size_t gib = (size_t)1 << 30;
+	struct cudaDeviceProp prop;
+	size_t left, total, before;
+	char *most, *rest, *more, last = 1;
+	long resident = resident_bytes();
+
+	(void)state;
+	assert_cuda(cudaMemGetInfo(&before, &total));
+	assert_cuda(cudaGetDeviceProperties(&prop, 0));
+	assert_int_equal(total, 300 * gib);
+	assert_int_equal(prop.totalGlobalMem, 300 * gib);
+	assert_cuda(cudaMalloc((void **)&most, 299 * gib));
+	assert_cuda(cudaMemset(most + 299 * gib - 1, 7, 1));
+	assert_cuda(cudaMemcpy(&last, most + 299 * gib - 1, 1, cudaMemcpyDeviceToHost));
+	assert_int_equal(last, 7);
+	assert_cuda(cudaMemcpy(&last, most + 150 * gib, 1, cudaMemcpyDeviceToHost));
+	assert_int_equal(last, 0);
+	assert_true(resident_bytes() - resident < 256l << 20);
+	assert_cuda(cudaMemGetInfo(&left, &total));
+	assert_int_equal(before - left, 299 * gib);
+	assert_cuda_is(cudaMalloc((void **)&more, gib + 1), cudaErrorMemoryAllocation);
+	assert_cuda(cudaMalloc((void **)&rest, left));
+	assert_cuda_is(cudaMalloc((void **)&more, 1), cudaErrorMemoryAllocation);
+	assert_cuda(cudaSetDevice(1)); /* another device's is its own */
+	assert_cuda(cudaMalloc((void **)&more, 2 * gib));
+	assert_cuda(cudaFree(more));
+	assert_cuda(cudaSetDevice(0));
+	assert_cuda(cudaFree(rest));
+	assert_cuda(cudaFree(most));
+	assert_cuda(cudaMemGetInfo(&left, &total));
+	assert_int_equal(left, before);
 }
 
 static void copies_and_directions(void **state)
@@ -249,6 +298,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kinds_of_memory),
 		cmocka_unit_test(sizes_and_sums),
+		cmocka_unit_test(more_than_the_machine_has),
 		cmocka_unit_test(copies_and_directions),
 		cmocka_unit_test(rows),
 		cmocka_unit_test(asynchronous),
@@ -256,5 +306,6 @@ int main(void)
 		cmocka_unit_test(map_against_model),
 	};
 
+	setenv("NBOX_HOST_GPU_MEMORY", "300GiB", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
