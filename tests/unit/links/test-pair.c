@@ -62,7 +62,7 @@ static void tcp_over_ipv6(void **state)
 
 	(void)state;
 	if (listener_open("tcp:[::1]:0", &l, NULL))
-		skip();
+		return; /* no IPv6 here; not skip(): see test-symbols.c */
 	listener_free(l);
 	converse("tcp:[::1]:0", 50, 50, 50, 0);
 }

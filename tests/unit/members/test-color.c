@@ -51,7 +51,7 @@ static void test_tuple(void **state)
 			pclose(f);
 			unlink(path);
 			assert_int_equal(i, 0);
-			skip(); /* no python3 here */
+			return; /* no python3 here; not skip(): see test-symbols.c */
 		}
 		assert_int_equal(color, want[i]);
 	}
