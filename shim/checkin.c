@@ -131,12 +131,12 @@ static void run_checkin(struct note *n)
 	link_send_copy(session_link(), &h, c->checkin_body);
 }
 
-int checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
-		  const void *body, size_t bytes)
+void checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
+		   const void *body, size_t bytes)
 {
 	c->checkin_body = malloc(bytes);
 	if (!c->checkin_body)
-		return -ENOMEM;
+		return; /* checkin_wait() says so */
 	memcpy(c->checkin_body, body, bytes);
 	c->checkin_bytes = bytes;
 	c->checkin_type = (uint16_t)type;
@@ -146,7 +146,6 @@ int checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t
 	c->checkin_note.run = run_checkin;
 	comm_ref(c); /* the progress thread's */
 	progress_post(&c->checkin_note, PROGRESS_WAKE);
-	return 0;
 }
 
 /* Why @c's check-in is not waited for any more: under the lock. */
@@ -207,7 +206,7 @@ int checkin_wait(struct comm *c, struct err *err)
 		*err = c->checkin_err;
 		rc = c->checkin_code;
 	} else {
-		rc = 0;
+		rc = c->checkin == CHECKIN_OK ? 0 : err_set(err, ENOMEM, "no memory");
 	}
 	pthread_mutex_unlock(&progress_waiters.lock);
 	return rc;

@@ -15,11 +15,12 @@
 
 /* Checks @c in with nboxd by the frame @type (COMM_INIT, SPLIT, SHRINK; its
  * cookie is filled in; @parent and @rank go to hdr.comm and hdr.rank) and waits for
- * the answer. Blocks up to NBOX_INIT_TIMEOUT; who gives up, or is aborted, takes its check-in
- * back. Return: 0, the members are known; negative errno or ncclResult_t > 0 with the sentence. Several check-ins may be under way: begin them
- * all, then wait for each. */
-int checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
-		  const void *body, size_t bytes);
+ * the answer. Blocks up to NBOX_INIT_TIMEOUT; who gives up, or is aborted, takes its
+ * check-in back. Return: 0, the members are known; negative errno or ncclResult_t > 0
+ * with the sentence. Several check-ins may be under way: begin them all, then wait
+ * for each. */
+void checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
+		   const void *body, size_t bytes);
 int checkin_wait(struct comm *c, struct err *err);
 /* Waits for the id that the lowest real member of @c sends. As above. */
 int checkin_wait_local_id(struct comm *c, uint8_t ret[WIRE_ID_BYTES], struct err *err);

@@ -47,16 +47,9 @@ static void check_in(struct job *job)
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 
-		rc = checkin_begin(init->comm, init->type, init->parent, init->rank,
-				   init->body, init->bytes);
-		if (rc)
-			err_set(&err, -rc, "no memory");
-		if (rc)
-			failed(init, rc, &err);
+		checkin_begin(init->comm, init->type, init->parent, init->rank, init->body, init->bytes);
 	}
 	for (uint32_t i = 0; i < job->n; i++) {
-		if (job->list[i].comm->checkin == CHECKIN_IDLE)
-			continue; /* one that was aborted meanwhile is waited for: that takes it back */
 		rc = checkin_wait(job->list[i].comm, &err);
 		if (rc)
 			failed(&job->list[i], rc, &err);
