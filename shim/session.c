@@ -129,7 +129,7 @@ static void say_hello(struct link *l, enum wire_role role)
 
 static void send_ping(void)
 {
-	struct wire_ping p = {.worker_ns = clock_now_ns()};
+	struct wire_ping p = {.worker_ns = clock_now_ns(), .rtt_ns = g.clock.rtt_ns};
 	struct wire_hdr h;
 
 	wire_hdr_init(&h, WIRE_PING, sizeof(p));

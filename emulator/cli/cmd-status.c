@@ -221,7 +221,7 @@ int cmd_status(int argc, char **argv)
 	if (r == 0)
 		c.json[strcspn(c.json, "\n")] = 0; /* puts() has one of its own */
 	if (r == 0 && (a.is_json || !isatty(STDOUT_FILENO)))
-		c.json[strcspn(c.json, "\n")] = '\0', puts(plain_text(c.json)); /* its only line feed ends it */
+		puts(plain_text(c.json));
 	else if (r == 0)
 		r = status_print(c.json, stdout, &c.err);
 	if (r < 0)

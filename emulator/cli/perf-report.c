@@ -117,6 +117,8 @@ void perf_print_tail(const struct report *rep, const char *dir, FILE *to)
 {
 	char p50[32], max[32];
 
+	if (rep->lost[0])
+		fprintf(to, "# NOT WHOLE: %s\n", rep->lost);
 	fprintf(to, "# gates opened late by p50 %s, max %s: so much of the last column is this machine's alone\n",
 		units_print_time(rep->lateness_ns.p50, p50, sizeof(p50)),
 		units_print_time(rep->lateness_ns.max, max, sizeof(max)));

@@ -68,7 +68,7 @@ void report_outcome(struct report *r, int exit_code, const char *dir)
 
 	add_notes(r, dir);
 	first_abort(r, dir, abort, sizeof(abort));
-	r->is_empty = !r->n_ops && exit_code > 0 && !abort[0] && r->n_warnings == 0;
+	r->is_empty = !r->n_ops && exit_code > 0 && !abort[0] && r->n_warnings == 0 && !r->lost[0];
 	if (exit_code > 0)
 		snprintf(code, sizeof(code), "the job ended with exit code %d", exit_code);
 	if (r->n_ops && exit_code > 0)

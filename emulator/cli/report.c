@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/plain.h"
@@ -28,6 +30,21 @@ void report_warn(struct report *r, const char *fmt, ...)
 	va_end(ap);
 	plain_text(text);
 	r->n_warnings++;
+}
+
+void report_lose(struct report *r, const char *fmt, ...)
+{
+	size_t used = strlen(r->lost);
+	va_list ap;
+
+	if (used)
+		used += (size_t)snprintf(r->lost + used, sizeof(r->lost) - used, "; ");
+	if (used >= sizeof(r->lost))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(r->lost + used, sizeof(r->lost) - used, fmt, ap);
+	va_end(ap);
+	plain_text(r->lost);
 }
 
 static int by_arrival(const void *pa, const void *pb)
@@ -63,6 +80,7 @@ static void stat_of(double *values, uint64_t n, struct report_stat *ret)
 	for (uint64_t i = 0; i < n; i++)
 		ret->mean += values[i] / (double)n;
 	ret->n = n;
+	ret->min = values[0];
 	ret->p25 = quantile(values, n, 0.25);
 	ret->p50 = quantile(values, n, 0.50);
 	ret->p75 = quantile(values, n, 0.75);
@@ -141,44 +159,6 @@ static int find_steps(const struct record_row *rows, uint64_t n, struct report *
 	return 0;
 }
 
-/* The model is none, with what-ifs or without. */
-static bool is_none(const char *model)
-{
-	return strncmp(model, "none", 4) == 0 && (model[4] == 0 || model[4] == ' ');
-}
-
-static void add_warnings(const struct record *rec, const struct record_row *rows, uint64_t n,
-			 struct report *rep)
-{
-	uint64_t below = 0, slow_local = 0, n_late = 0, late_sims = 0;
-
-	if (rec->is_truncated)
-		report_warn(rep, "the record ends in the middle of a row: nboxd did not end in good order");
-	if (n == 0)
-		return; /* report_outcome() says why */
-	for (uint64_t i = 0; i < n; i++) {
-		below += (rows[i].flags & RECORD_BELOW_BOUND) != 0;
-		slow_local += rows[i].local_done_ns > rows[i].due_ns;
-		if (rows[i].release_ns > rows[i].due_ns + 1000000) {
-			n_late++;
-			late_sims += rows[i].how == SOLVE_SIM;
-		}
-	}
-	report_comms_warn(rep);
-	if (below && !is_none(rec->header.model))
-		report_warn(rep, "%llu of %llu modelled times are below bytes over bandwidth: the model "
-			    "is too fast for this network", (unsigned long long)below,
-			    (unsigned long long)n);
-	if (slow_local)
-		report_warn(rep, "in %llu of %llu ops the work among the real ranks took longer than the "
-			    "modelled op: their times are this machine's, not the virtual cluster's",
-			    (unsigned long long)slow_local, (unsigned long long)n);
-	if (rep->lateness_ns.p99 > 1e6)
-		report_warn(rep, "gates opened up to %.1f ms late (p99 %.1f ms): the machine was busy%s",
-			    rep->lateness_ns.max / 1e6, rep->lateness_ns.p99 / 1e6,
-			    2 * late_sims > n_late ? ", or nboxd, which simulates each message of these ops" : "");
-}
-
 int report_make(const struct record *rec, struct report *ret)
 {
 	CLEANUP(freep) struct record_row *rows = calloc(rec->n_rows + 1, sizeof(*rows));
@@ -200,7 +180,8 @@ int report_make(const struct record *rec, struct report *ret)
 	for (uint64_t i = 0; i < rec->n_rows; i++) {
 		const struct record_row *row = &rec->rows[i];
 
-		late[i] = row->release_ns > row->due_ns ? (double)(row->release_ns - row->due_ns) : 0;
+		late[i] = (double)(int64_t)(row->release_ns - row->due_ns);
+		ret->n_early += late[i] < 0;
 		if (row->world_rank != ret->rank)
 			continue;
 		rows[n++] = *row;
@@ -223,7 +204,7 @@ int report_make(const struct record *rec, struct report *ret)
 	r = report_comms(rec, ret);
 	if (r < 0)
 		return r;
-	add_warnings(rec, rows, n, ret);
+	report_trust(rec, rows, n, ret);
 	return 0;
 }
 
@@ -243,10 +224,24 @@ static void print_steps(const struct report *r, FILE *to)
 	fprintf(to, ")\n   found as       %s\n", r->steps_how);
 }
 
+static void print_lateness(const struct report *r, FILE *to)
+{
+	const struct report_stat *t = &r->lateness_ns;
+	char a[32], b[32], c[32], early[64] = "none early";
+
+	if (r->n_early)
+		snprintf(early, sizeof(early), "%llu EARLY, by up to %s", (unsigned long long)r->n_early, units_print_time(-t->min, a, sizeof(a)));
+	fprintf(to, "   lateness       p50 %s, p99 %s, max %s (of %llu released gates; %s)\n", units_print_time(t->p50, a, sizeof(a)),
+		units_print_time(t->p99, b, sizeof(b)), units_print_time(t->max, c, sizeof(c)), (unsigned long long)t->n, early);
+	if (r->header.clock_error_ns)
+		fprintf(to, "   clocks         of the real ranks on other hosts: within %s of nboxd's, when they came\n",
+			units_print_time((double)r->header.clock_error_ns, a, sizeof(a)));
+}
+
 static void print_ops(const struct report *r, FILE *to)
 {
 	const char *per = r->n_steps ? "a step" : "in all";
-	char a[32], b[32];
+	char a[32];
 
 	fprintf(to, "   %-14s %8s %12s %14s %14s\n", "op (rank's own)", "calls", "bytes/call",
 		"modelled/call", "injected/call");
@@ -263,10 +258,7 @@ static void print_ops(const struct report *r, FILE *to)
 	print_steps(r, to);
 	fprintf(to, "   communication  modelled %.3f ms, exposed at most %.3f ms, injected %.3f ms %s\n",
 		r->modelled_ns / 1e6, r->exposed_ns / 1e6, r->injected_ns / 1e6, per);
-	fprintf(to, "   lateness       p50 %s, p99 %s", units_print_time(r->lateness_ns.p50, a, sizeof(a)),
-		units_print_time(r->lateness_ns.p99, b, sizeof(b)));
-	fprintf(to, ", max %s (of released gates; never early)\n",
-		units_print_time(r->lateness_ns.max, a, sizeof(a)));
+	print_lateness(r, to);
 	report_comms_print(r, to);
 }
 
@@ -274,18 +266,21 @@ void report_print(const struct report *r, FILE *to)
 {
 	const struct record_header *h = &r->header;
 
+	fputc('\n', to);
+	if (r->lost[0])
+		fprintf(to, "-- nbox: NOT WHOLE: %s\n", r->lost);
 	if (r->is_empty) {
-		fprintf(to, "\n-- nbox: %s\n", r->warnings[0]);
+		fprintf(to, "-- nbox: %s\n", r->warnings[0]);
 		return;
 	}
-	fprintf(to, "\n-- nbox: %u ranks (%u nodes x %u), %u real; exchange %s; model %s; seed %llu\n",
+	fprintf(to, "-- nbox: %u ranks (%u nodes x %u), %u real; exchange %s; model %s; seed %llu\n",
 		h->world_size, h->n_nodes, h->gpus_per_node, h->n_real,
 		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
 	if (r->n_ops)
 		print_ops(r, to);
 	if (r->network[0])
 		fprintf(to, "   network        %s\n", r->network);
-	if (is_none(h->model))
+	if (report_is_none(r))
 		fprintf(to, "   model          none: the virtual network takes no time%s; `nbox models` lists others\n",
 			h->model[4] ? " but what what-ifs add" : "");
 	fprintf(to, "   data           %s%s%s%s\n", wire_data_name(h->data), h->data_for[0] ? " (" : "",
@@ -331,18 +326,21 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 {
 	const struct record_header *h = &r->header;
 	json_t *warnings = json_array(), *o;
+	struct stat st;
 	int failed;
 
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
 	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f,"
-		      " s:{s:f, s:f, s:f}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
+		      " s:{s:f, s:f, s:f, s:f}, s:I, s:f, s:{s:I, s:I, s:s}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		      "world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 		      (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
 		      "ops_by_kind", kinds_json(r), "steps", steps_json(r), "modelled_ms", r->modelled_ns / 1e6, "exposed_ms",
 		      r->exposed_ns / 1e6, "injected_ms", r->injected_ns / 1e6, "total_injected_ms",
-		      r->total_injected_ns / 1e6, "lateness_us", "p50", r->lateness_ns.p50 / 1e3, "p99",
-		      r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "exchange",
+		      r->total_injected_ns / 1e6, "lateness_us", "min", r->lateness_ns.min / 1e3, "p50", r->lateness_ns.p50 / 1e3, "p99",
+		      r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "early_gates", (json_int_t)r->n_early,
+		      "clock_error_us", (double)h->clock_error_ns / 1e3, "lost", "ops", (json_int_t)h->n_lost, "notes",
+		      (json_int_t)h->n_lost_notes, "why", h->lost_errno ? strerror((int)h->lost_errno) : "", "exchange",
 		      wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for", h->data_for, "model", h->model,
 		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "warnings", warnings);
 	if (o && r->network[0])
@@ -353,7 +351,9 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		json_object_set_new(o, "exit_code", json_integer(exit_code));
 	if (!o)
 		return err_set(err, ENOMEM, "%s: cannot build the summary", path);
-	failed = json_dump_file(o, path, JSON_INDENT(2));
+	failed = json_dump_file(o, path, JSON_INDENT(2)) ? errno : 0;
 	json_decref(o);
-	return failed ? err_set(err, EIO, "%s: cannot be written: %s", path, strerror(errno)) : 0;
+	if (failed && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		unlink(path); /* half a summary is none */
+	return failed ? err_set(err, failed, "%s: cannot be written: %s", path, strerror(failed)) : 0;
 }

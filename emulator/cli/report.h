@@ -18,7 +18,7 @@ struct report_kind {
 
 struct report_stat {
 	uint64_t n;
-	double mean, p25, p50, p75, p95, p99, max;
+	double mean, min, p25, p50, p75, p95, p99, max;
 };
 
 #define REPORT_COMMS_MAX 64
@@ -42,12 +42,14 @@ struct report {
 	double injected_ns;            /* what what-ifs added to that */
 	double exposed_ns;             /* upper bound, see report_exposed() */
 	double total_injected_ns;
-	struct report_stat lateness_ns; /* release - due, all rows */
+	struct report_stat lateness_ns; /* release - due, all rows; below 0: early */
+	uint64_t n_early;              /* gates that opened before they were due, which must not be */
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;
 	uint32_t rank;                 /* world rank that is looked at */
 	char network[320];             /* that times come from, in words; "": not known, or the model is none */
 	char payload_memory[512];      /* where bodies lay, in words; "": not over rdma */
+	char lost[512];                /* what of the run could not be written, and why; "": nothing */
 	bool is_empty;                 /* the job failed before its first op: its own words say all, the summary is a line */
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][512];
@@ -59,6 +61,13 @@ int report_make(const struct record *rec, struct report *ret);
  * directory, where nboxd says what was aborted; NULL: not known. (report-outcome.c) */
 void report_outcome(struct report *r, int exit_code, const char *dir);
 void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Something of the run could not be written: the first line of the summary says so. */
+void report_lose(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Warns of each reason not to believe the figures, a line a reason; @rows: of the rank that is looked at, by arrival.
+ * (report-trust.c) */
+void report_trust(const struct record *rec, const struct record_row *rows, uint64_t n, struct report *r);
+/* The model is none, with what-ifs or without. */
+bool report_is_none(const struct report *r);
 
 /* Time in communication that was not provably overlapped with compute: between
  * two arrivals of a rank, when every earlier op was released before the later

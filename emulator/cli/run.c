@@ -303,6 +303,7 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	char path[PATH_MAX];
 	struct record rec = { 0 };
 	struct report *rep = NULL;
+	struct err why = { "" };
 	int code = record_load(results_path(res, "record.nbox", path), &rec, err);
 
 	if (code == 0) {
@@ -316,20 +317,22 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	if (code == 0 && r->device == RUN_DEVICE_HOST)
 		report_warn(rep, "no GPU: the job ran on the CPU through the host CUDA runtime and host NCCL; "
 			    "its compute times are this CPU's");
+	if (code == 0 && report_write_json(rep, exit_code, results_path(res, "summary.json", path), &why) < 0)
+		report_lose(rep, "%s", why.text);
 	if (code == 0 && r->perf_op && rec.n_rows) {
 		code = perf_print_table(&rec, rep, stdout);
 		perf_print_tail(rep, res->dir, stdout);
 		fflush(stdout);
 	}
-	if (code == 0 && !r->is_quiet && !r->perf_op) { /* first: a full disk must not cost it */
+	if (code == 0 && r->is_quiet && rep->lost[0])
+		fprintf(stderr, "nbox %s: NOT WHOLE: %s\n", name_of(r), rep->lost);
+	if (code == 0 && !r->is_quiet && !r->perf_op) {
 		fflush(stdout);
 		report_print(rep, stdout);
 		if (!rep->is_empty)
 			printf("   results        %s\n", res->dir);
 	}
-	if (code == 0)
-		code = report_write_json(rep, exit_code, results_path(res, "summary.json", path), err);
-	if (code == 0 && r->json)
+	if (code == 0 && r->json) /* asked for, so that a run without it has failed */
 		code = report_write_json(rep, exit_code, r->json, err);
 	free(rep);
 	record_deinit(&rec);
@@ -426,7 +429,9 @@ int run_execute(struct run *r)
 		fprintf(stderr, "nbox %s: process %u of %u (rank %u) failed first (exit code %d)\n", name_of(r),
 			job.failed_proc, job.n, r->is_plain ? job.failed_proc : r->config->real[job.failed_proc],
 			job.exit_code);
-	if (!r->is_plain && summarise(r, &res, job.exit_code, &err) < 0 && job.exit_code == 0)
-		return fail(name_of(r), &err);
+	if (!r->is_plain && summarise(r, &res, job.exit_code, &err) < 0) {
+		fail(name_of(r), &err);
+		job.exit_code = job.exit_code ? job.exit_code : 1;
+	}
 	return job.exit_code;
 }

@@ -229,6 +229,7 @@ void comm_abort(struct comm *c, const struct worker *except, int code, const cha
 	struct wire_text text = {.code = code};
 	struct wire_hdr h;
 	va_list ap;
+	int r;
 
 	if (c->is_dead)
 		return;
@@ -240,7 +241,9 @@ void comm_abort(struct comm *c, const struct worker *except, int code, const cha
 	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
 	if (c->server->config->out && !c->server->is_stopping && c->server->n_aborts < ABORTS_MAX) {
 		c->server->n_aborts++;
-		results_note_abort(c->server->config, c->number, text.text);
+		r = results_append(c->server->config, RECORD_ABORTS, "communicator %u was aborted: %s", c->number, text.text);
+		if (r < 0)
+			record_lose_note(c->server->record, r);
 	}
 	op_free_all(c);
 	p2p_free(c);

@@ -15,6 +15,7 @@ int notes_on_told(struct worker *w, const void *body)
 	struct server *s = w->server;
 	struct notes *notes = &s->notes;
 	char name[WORKER_NAME_MAX];
+	int r;
 	struct wire_text m;
 
 	memcpy(&m, body, sizeof(m));
@@ -29,9 +30,11 @@ int notes_on_told(struct worker *w, const void *body)
 	if (!s->config->out)
 		return 0;
 	if (strncmp(m.text, WIRE_NOTE_VERSION, strlen(WIRE_NOTE_VERSION)) == 0)
-		results_note_version(s->config, m.text + strlen(WIRE_NOTE_VERSION));
+		r = results_append(s->config, "versions.txt", "%s", m.text + strlen(WIRE_NOTE_VERSION));
 	else
-		results_note(s->config, m.text);
+		r = results_append(s->config, RECORD_NOTES, "%s", m.text);
+	if (r < 0)
+		record_lose_note(s->record, r);
 	return 0;
 }
 

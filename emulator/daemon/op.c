@@ -100,10 +100,7 @@ static void record_done(struct op *op, size_t i, const struct wire_done *done)
 		    (m->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
 		    (op->timing.end_ns < op->timing.bound_ns ? RECORD_BELOW_BOUND : 0) |
 		    (op->timing.is_of_model ? RECORD_OF_MODEL : 0);
-	if (s->record && record_write(s->record, &row) < 0) {
-		server_warn(s, "cannot write the record (%s); it ends here", strerror(errno));
-		s->record = record_close(s->record);
-	}
+	record_write(s->record, &row);
 }
 
 int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body)

@@ -329,10 +329,7 @@ static void record_done(const struct p2p_post *post, const struct wire_done *don
 	row.flags = comm_record_flags(c) |
 		    (post->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
 		    (post->is_below_bound ? RECORD_BELOW_BOUND : 0) | (post->is_of_model ? RECORD_OF_MODEL : 0);
-	if (s->record && record_write(s->record, &row) < 0) {
-		server_warn(s, "cannot write the record (%s); it ends here", strerror(errno));
-		s->record = record_close(s->record);
-	}
+	record_write(s->record, &row);
 }
 
 int p2p_on_done(struct worker *w, const struct wire_hdr *h, const void *body)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -119,20 +120,6 @@ int results_open(const struct config *c, uint64_t start_ns, struct record_writer
 	return record_create(path, &h, ret, err);
 }
 
-static FILE *append(const struct config *c, const char *name)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 32, c->out, name);
-	/* a pipe or a link of that name is not nboxd's, and would let it wait, or write elsewhere */
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "a");
-
-	if (fd >= 0 && !f)
-		close(fd);
-	return f;
-}
-
 void results_note_command(const struct config *c, uint32_t pid)
 {
 	char path[64];
@@ -153,32 +140,23 @@ void results_note_command(const struct config *c, uint32_t pid)
 		fclose(to);
 }
 
-static void append_line(const struct config *c, const char *name, const char *text)
+int results_append(const struct config *c, const char *name, const char *fmt, ...)
 {
-	FILE *f = append(c, name);
+	char path[PATH_MAX];
+	int fd, failed;
+	va_list ap;
+	FILE *f;
 
+	snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 32, c->out, name);
+	/* a pipe or a link of that name is not nboxd's, and would let it wait, or write elsewhere */
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+	f = fd < 0 ? NULL : fdopen(fd, "a");
+	if (fd >= 0 && !f)
+		close(fd);
 	if (!f)
-		return;
-	fprintf(f, "%s\n", text);
-	fclose(f);
-}
-
-void results_note(const struct config *c, const char *text)
-{
-	append_line(c, RECORD_NOTES, text);
-}
-
-void results_note_version(const struct config *c, const char *text)
-{
-	append_line(c, "versions.txt", text);
-}
-
-void results_note_abort(const struct config *c, uint32_t comm, const char *why)
-{
-	FILE *f = append(c, RECORD_ABORTS);
-
-	if (!f)
-		return;
-	fprintf(f, "communicator %u was aborted: %s\n", comm, why);
-	fclose(f);
+		return -errno;
+	va_start(ap, fmt);
+	failed = vfprintf(f, fmt, ap) < 0 || fputc('\n', f) == EOF;
+	va_end(ap);
+	return fclose(f) != 0 || failed ? -errno : 0;
 }

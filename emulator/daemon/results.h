@@ -12,9 +12,5 @@ int results_open(const struct config *c, uint64_t start_ns, struct record_writer
 /* What ran, where nobody has written it: command.txt, one word a line, of the process @pid of this host (the
  * first worker: its ranks run the same). What cannot be read or written is left out. */
 void results_note_command(const struct config *c, uint32_t pid);
-/* A line of notes.txt, for the summary. */
-void results_note(const struct config *c, const char *text);
-/* A line of versions.txt. */
-void results_note_version(const struct config *c, const char *text);
-/* A line of aborts.txt, for the summary: why a communicator was aborted. What cannot be written is left out. */
-void results_note_abort(const struct config *c, uint32_t comm, const char *why);
+/* A line of @name: notes.txt, aborts.txt (for the summary) or versions.txt. Return: 0; negative errno. */
+int results_append(const struct config *c, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

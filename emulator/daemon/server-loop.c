@@ -106,10 +106,16 @@ static void tick(struct server *s, uint64_t now_ns)
 	store_ns = s->store ? store_server_tick(s->store, now_ns) : UINT64_MAX;
 	if (store_ns < s->tick_ns)
 		s->tick_ns = store_ns;
-	if (s->record && record_flush(s->record) < 0) {
-		server_warn(s, "cannot write the record (%s); it ends here", strerror(errno));
-		s->record = record_close(s->record);
-	}
+	server_flush_record(s);
+}
+
+void server_flush_record(struct server *s)
+{
+	int code = record_flush(s->record);
+
+	if (code < 0)
+		server_warn(s, "the results cannot be written any more (%s); the job goes on, and what is lost is counted for "
+			       "the summary", strerror(-code));
 }
 
 static void begin_stop(struct server *s)

@@ -380,6 +380,7 @@ struct server *server_close(struct server *s)
 	engine_free(s->engine);
 	solver_free(s->solver);
 	delay_free(s->delay);
+	server_flush_record(s);
 	record_close(s->record);
 	payload_unmap(&s->payload);
 	failures_deinit(s);

@@ -121,6 +121,7 @@ void server_stop_listening(struct server *s); /* for workers; again is allowed *
 void server_end_when_left(struct server *s);
 /* Until SIGTERM or SIGINT. Return: 0; negative errno. */
 int server_run(struct server *s, struct err *err);
+void server_flush_record(struct server *s); /* and says once when it cannot be written */
 /* A warning of the run: logged, and counted for the status. */
 void server_warn(struct server *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The same about those who have not shown the token: the first few in each 10 s, then

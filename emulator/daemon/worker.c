@@ -237,6 +237,7 @@ static int answer_ping(struct worker *w, const void *body)
 
 	memcpy(&m, body, sizeof(m));
 	m.daemon_ns = clock_now_ns();
+	w->clock_error_ns = m.rtt_ns / 2; /* the last one knows best */
 	wire_hdr_init(&h, WIRE_PING, sizeof(m));
 	worker_send(w, &h, &m);
 	return 0;
@@ -266,7 +267,8 @@ static bool is_choked(struct worker *w)
 static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	switch (h->type) {
-	case WIRE_COMM_INIT:
+	case WIRE_COMM_INIT: /* its clock is known by now */
+		record_clock_error(w->server->record, w->clock_error_ns);
 		return gather_on_init(w, h, body);
 	case WIRE_GROUP:
 		return groups_on_told(w, h, body);

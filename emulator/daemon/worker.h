@@ -31,6 +31,7 @@ struct worker {
 	uint32_t pid;
 	char host[64];
 	bool is_same_clock;
+	uint64_t clock_error_ns; /* else: at most so far off is what it thinks of our clock */
 	bool is_client; /* asks for the status only */
 	uint64_t hello_ns;
 	uint64_t n_frames;

@@ -1,6 +1,6 @@
 /* The record of a run: header, then rows of fixed size, as they are in memory.
- * Writing goes through stdio, so that a row costs a copy; record_flush() hands
- * whole rows to the kernel. Reading takes the whole file: everything that a
+ * A row that is written costs a copy; record_flush() and a full buffer hand whole rows
+ * to the kernel, and write the header's counts over. Reading takes the whole file: everything that a
  * report will use as an index or a size is checked here, once, and each row before it takes
  * memory, so that a large file of rubbish costs none. Of a writer that
  * died only the last row can be missing a part; that is told, not refused.
@@ -8,9 +8,12 @@
 #include "engine/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -18,8 +21,15 @@
 #include "schedule/coll.h"
 #include "schedule/schedule.h"
 
+#define ROWS_MAX 32
+
 struct record_writer {
-	FILE *file; /* owned */
+	int fd; /* owned */
+	struct record_header header;
+	bool is_header_new, is_loss_new; /* to be written, to be told */
+	uint64_t n_written;
+	uint32_t n; /* rows that wait */
+	struct record_row rows[ROWS_MAX];
 };
 
 static void fclosep(FILE **f)
@@ -28,57 +38,133 @@ static void fclosep(FILE **f)
 		fclose(*f);
 }
 
+/* Return: how many of the @n bytes are written; fewer: *ret_code says why, a negative errno. */
+static size_t write_at(int fd, const void *data, size_t n, uint64_t at, int *ret_code)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t r = pwrite(fd, (const char *)data + done, n - done, (off_t)(at + done));
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0) {
+			*ret_code = r < 0 ? -errno : -EIO;
+			break;
+		}
+		done += (size_t)r;
+	}
+	return done;
+}
+
+static uint64_t end_of(uint64_t n_rows)
+{
+	return sizeof(struct record_header) + n_rows * sizeof(struct record_row);
+}
+
 int record_create(const char *path, const struct record_header *h, struct record_writer **ret,
 		  struct err *err)
 {
 	CLEANUP(freep) struct record_writer *w = calloc(1, sizeof(*w));
-	CLEANUP(fclosep) FILE *f = NULL;
-	struct record_header own = *h;
+	CLEANUP(closep) int fd = -1;
+	int code;
 
 	if (!w)
 		return err_set(err, ENOMEM, "no memory for the record");
-	own.magic = RECORD_MAGIC;
-	own.header_bytes = sizeof(struct record_header);
-	own.row_bytes = sizeof(struct record_row);
-	own.model[sizeof(own.model) - 1] = '\0';
-	own.layout[sizeof(own.layout) - 1] = '\0';
-	own.data_for[sizeof(own.data_for) - 1] = '\0';
+	w->header = *h;
+	w->header.magic = RECORD_MAGIC;
+	w->header.header_bytes = sizeof(struct record_header);
+	w->header.row_bytes = sizeof(struct record_row);
+	w->header.model[sizeof(w->header.model) - 1] = '\0';
+	w->header.layout[sizeof(w->header.layout) - 1] = '\0';
+	w->header.data_for[sizeof(w->header.data_for) - 1] = '\0';
 
-	f = fopen(path, "wbxe"); /* never another run's, not even one that began this moment; through no link */
-	if (!f && errno == EEXIST)
+	/* never another run's, not even one that began this moment; through no link */
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0 && errno == EEXIST)
 		return err_set(err, EEXIST, "%s is there: the record of another run; choose another directory", path);
-	if (!f)
+	if (fd < 0)
 		return err_set(err, errno, "cannot create the record %s: %s", path,
 			       strerror(errno));
-	if (fwrite(&own, sizeof(own), 1, f) != 1 || fflush(f) != 0)
-		return err_set(err, errno ? errno : EIO, "cannot write the record %s: %s", path,
-			       strerror(errno));
-	w->file = steal_ptr(f);
+	if (write_at(fd, &w->header, sizeof(w->header), 0, &code) < sizeof(w->header))
+		return err_set(err, -code, "cannot write the record %s: %s", path, strerror(-code));
+	w->fd = steal_fd(&fd);
 	*ret = steal_ptr(w);
 	return 0;
 }
 
-int record_write(struct record_writer *w, const struct record_row *row)
+static void lose(struct record_writer *w, int code)
 {
-	errno = 0;
-	if (fwrite(row, sizeof(*row), 1, w->file) != 1)
-		return -(errno ? errno : EIO);
-	return 0;
+	w->is_loss_new |= w->header.lost_errno == 0;
+	if (w->header.lost_errno == 0)
+		w->header.lost_errno = (uint32_t)-code;
+	w->is_header_new = true;
+}
+
+static void write_rows(struct record_writer *w)
+{
+	size_t bytes = w->n * sizeof(w->rows[0]), done = 0, n;
+	int code = 0;
+
+	if (w->header.n_lost == 0)
+		done = write_at(w->fd, w->rows, bytes, end_of(w->n_written), &code);
+	n = done / sizeof(w->rows[0]);
+	w->n_written += n;
+	if (n < w->n) {
+		if (code && ftruncate(w->fd, (off_t)end_of(w->n_written)) < 0)
+			code = -errno; /* part of a row stays: told when it is read */
+		lose(w, code);
+		w->header.n_lost += w->n - n;
+	}
+	w->n = 0;
+}
+
+void record_write(struct record_writer *w, const struct record_row *row)
+{
+	if (!w)
+		return;
+	w->rows[w->n++] = *row;
+	if (w->n == ROWS_MAX)
+		write_rows(w);
+}
+
+void record_lose_note(struct record_writer *w, int code)
+{
+	if (!w)
+		return;
+	lose(w, code);
+	w->header.n_lost_notes++;
+}
+
+void record_clock_error(struct record_writer *w, uint64_t ns)
+{
+	if (!w || ns <= w->header.clock_error_ns)
+		return;
+	w->header.clock_error_ns = ns;
+	w->is_header_new = true;
 }
 
 int record_flush(struct record_writer *w)
 {
-	errno = 0;
-	if (fflush(w->file) != 0)
-		return -(errno ? errno : EIO);
-	return 0;
+	int code = 0;
+
+	if (!w)
+		return 0;
+	if (w->n)
+		write_rows(w);
+	if (w->is_header_new) /* where even that fails it is tried again */
+		w->is_header_new = write_at(w->fd, &w->header, sizeof(w->header), 0, &code) < sizeof(w->header);
+	if (!w->is_loss_new)
+		return 0;
+	w->is_loss_new = false;
+	return -(int)w->header.lost_errno;
 }
 
 struct record_writer *record_close(struct record_writer *w)
 {
 	if (w) {
-		if (w->file)
-			fclose(w->file);
+		record_flush(w);
+		close(w->fd);
 		free(w);
 	}
 	return NULL;

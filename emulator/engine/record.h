@@ -23,6 +23,11 @@ struct record_header {
 	char model[512];        /* terminated; model and what-ifs */
 	char layout[256];       /* terminated; declared layouts, separated by ';' */
 	char data_for[256];     /* terminated; exceptions from data: dp=fill, separated by ';' */
+	/* Written over while the run goes on, which needs no more room on the disk: */
+	uint64_t n_lost;         /* rows that could not be written: the last ones of the run */
+	uint64_t clock_error_ns; /* at most so far are the clocks of workers on other hosts from where nboxd thinks; 0: none is */
+	uint32_t n_lost_notes;   /* lines of the text files beside it that could not be written */
+	uint32_t lost_errno;     /* why the first of them or of the rows could not; 0: nothing is lost */
 };
 
 struct record_row {
@@ -37,7 +42,7 @@ struct record_row {
 	uint64_t arrive_ns;   /* this rank's own arrival */
 	uint64_t start_ns;    /* last arrival of all members, virtual ones too */
 	uint64_t due_ns;      /* end of the op in the virtual cluster */
-	uint64_t release_ns;  /* when the gate really opened; >= due_ns */
+	uint64_t release_ns;  /* when the gate really opened, by the same clock as due_ns */
 	uint64_t local_done_ns; /* real op among the real members was over; 0 unknown */
 	double model_ns, injected_ns;
 	uint64_t n_messages;  /* that crossed the link for this rank */
@@ -56,12 +61,17 @@ static inline uint32_t record_source(uint32_t flags) { return flags >> 8 & 0xff;
 static inline uint32_t record_sure(uint32_t flags) { return flags >> 16 & 3; }
 static inline uint32_t record_axes(uint32_t flags) { return flags >> 18 & 0x3ff; }
 
+/* All that a writer takes NULL for does nothing then: no record is wanted. */
 struct record_writer;
 int record_create(const char *path, const struct record_header *h, struct record_writer **ret,
 		  struct err *err);
-int record_write(struct record_writer *w, const struct record_row *row);
+void record_write(struct record_writer *w, const struct record_row *row);
+void record_lose_note(struct record_writer *w, int code); /* a line of notes is lost to @code, a negative errno */
+void record_clock_error(struct record_writer *w, uint64_t ns); /* of one worker's clock */
+/* Once a row could not be written, those behind it are counted, not written: what is there has no holes. Return: 0;
+ * a negative errno, once a run: rows are lost from now on. */
 int record_flush(struct record_writer *w);
-struct record_writer *record_close(struct record_writer *w);
+struct record_writer *record_close(struct record_writer *w); /* record_flush() first, to know */
 
 struct record {
 	struct record_header header;

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 3
+#define WIRE_VERSION 4
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -210,6 +210,7 @@ struct wire_done {
 
 struct wire_ping {
 	uint64_t worker_ns, daemon_ns;
+	uint64_t rtt_ns; /* the shortest round trip of the pings before; 0: none was */
 };
 
 #define WIRE_TEXT_MAX 512

@@ -13,8 +13,8 @@ start() {
 	run=$!
 	check "$1: an op is over" wait_for recorded "$1" 0
 }
-# more than so many ops are over: a head of 1088 bytes, 128 an op
-recorded() { [ "$(stat -c %s "$1/record.nbox" 2>/dev/null || echo 0)" -gt $((1088 + 128 * $2)) ]; }
+# more than so many ops are over: a head of 1112 bytes, 128 an op
+recorded() { [ "$(stat -c %s "$1/record.nbox" 2>/dev/null || echo 0)" -gt $((1112 + 128 * $2)) ]; }
 # silent: nothing has been sent for a while, nor will be before the op that goes on now is over
 sent() { echo "$(</sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts)"; }
 silent() {

@@ -27,8 +27,8 @@ within() {
 		sleep 0.05
 	done
 }
-# ops_recorded DIR N: more than N rows are in the record of the run (a head of 1088 bytes, 128 a row): the job is under way
-ops_recorded() { [ "$(stat -c %s "$1/record.nbox" 2>/dev/null || echo 0)" -gt $((1088 + 128 * $2)) ]; }
+# ops_recorded DIR N: more than N rows are in the record of the run (a head of 1112 bytes, 128 a row): the job is under way
+ops_recorded() { [ "$(stat -c %s "$1/record.nbox" 2>/dev/null || echo 0)" -gt $((1112 + 128 * $2)) ]; }
 # check NAME COMMAND...: the command succeeds
 check() { local name=$1; shift; local out; if out=$("$@" 2>&1); then pass "$name"; else fail "$name" "$out"; fi; }
 # exits CODE NAME COMMAND...: the command ends with CODE; its output is in $out

@@ -79,6 +79,48 @@ static void test_report_of_a_regular_run(void **state)
 	assert_int_equal(rep.n_warnings, 0);
 }
 
+/* Lateness has a sign: a gate that opened early is counted, told, and not taken for one in time. */
+static void test_early(void **state)
+{
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f;
+
+	(void)state;
+	make_record(&rec, rows);
+	rows[3].release_ns = rows[3].due_ns; /* in time */
+	rows[7].release_ns = rows[7].due_ns - 2500;
+	rows[8].release_ns = rows[8].due_ns - 1;
+	rec.header.clock_error_ns = 12300;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_early, 2);
+	assert_float_equal(rep.lateness_ns.min, -2500, 0);
+	assert_float_equal(rep.lateness_ns.max, 5000, 0);
+	assert_int_equal(rep.n_warnings, 1);
+	assert_non_null(strstr(rep.warnings[0], "2 of 30 gates opened before they were due, by up to 2.50 us"));
+	f = open_memstream(&text, &n);
+	report_print(&rep, f);
+	fclose(f);
+	assert_non_null(strstr(text, "(of 30 released gates; 2 EARLY, by up to 2.50 us)"));
+	assert_non_null(strstr(text, "within 12.3 us of nboxd's"));
+	free(text);
+	rows[7].release_ns += 2500;
+	rows[8].release_ns += 1;
+	rec.header.clock_error_ns = 0;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_early, 0);
+	assert_int_equal(rep.n_warnings, 0);
+	f = open_memstream(&text, &n);
+	report_print(&rep, f);
+	fclose(f);
+	assert_non_null(strstr(text, "(of 30 released gates; none early)"));
+	assert_null(strstr(text, "clocks"));
+	free(text);
+}
+
 static void test_warnings(void **state)
 {
 	struct record_row rows[30];
@@ -239,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_communicators), cmocka_unit_test(test_exposed),
 		cmocka_unit_test(test_report_of_a_regular_run),
+		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_warnings), cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_json_has_the_keys),
 	};

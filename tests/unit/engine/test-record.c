@@ -1,14 +1,16 @@
-/* The record of a run: what is written is read, a cut tail is told, all else is
- * refused with a sentence. */
+/* The record of a run: what is written is read, what cannot be written is counted, a cut
+ * tail is told, all else is refused with a sentence. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -59,7 +61,7 @@ static void test_reads_what_was_written(void **state)
 	for (i = 0; i < n; i++) {
 		struct record_row row = row_of(i);
 
-		assert_int_equal(record_write(w, &row), 0);
+		record_write(w, &row);
 		if (i == 500) { /* readable while it grows */
 			assert_int_equal(record_flush(w), 0);
 			assert_int_equal(record_load(path, &r, &err), 0);
@@ -100,7 +102,7 @@ static void test_any_length(void **state)
 	for (uint64_t i = 0; i < 3; i++) {
 		struct record_row row = row_of(i);
 
-		assert_int_equal(record_write(w, &row), 0);
+		record_write(w, &row);
 	}
 	record_close(w);
 	size = sizeof(struct record_header) + 3 * sizeof(struct record_row);
@@ -131,6 +133,57 @@ static void test_any_length(void **state)
 		free(cut);
 	}
 	free(data);
+}
+
+/* The disk is full from some byte on: what is there is whole, what is not is counted, and it is told once. */
+static void test_disk_full(void **state)
+{
+	uint64_t n = 1000, fits = 10;
+	struct rlimit old, limit;
+	char path[64];
+
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = old;
+	for (size_t odd = 0; odd < sizeof(struct record_row); odd += 41) { /* full at a row's end, and within one */
+		struct record_writer *w;
+		struct record r;
+		struct err err = {""};
+		int told = 0;
+
+		temporary(path);
+		unlink(path);
+		limit.rlim_cur = sizeof(struct record_header) + fits * sizeof(struct record_row) + odd;
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		assert_int_equal(record_create(path, &header, &w, &err), 0);
+		for (uint64_t i = 0; i < n; i++) {
+			struct record_row row = row_of(i);
+			int code;
+
+			record_write(w, &row);
+			code = i % 100 == 99 ? record_flush(w) : 0;
+			assert_true(code == 0 || (code == -EFBIG && told == 0));
+			told += code != 0;
+		}
+		record_lose_note(w, -ENOSPC);
+		record_clock_error(w, 70);
+		record_clock_error(w, 30);
+		assert_int_equal(told, 1);
+		assert_null(record_close(w));
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+
+		assert_int_equal(record_load(path, &r, &err), 0);
+		assert_int_equal(r.n_rows, fits);
+		assert_false(r.is_truncated);
+		assert_int_equal(r.rows[fits - 1].number, fits - 1);
+		assert_int_equal(r.header.n_lost, n - fits);
+		assert_int_equal(r.header.lost_errno, EFBIG);
+		assert_int_equal(r.header.n_lost_notes, 1);
+		assert_int_equal(r.header.clock_error_ns, 70);
+		record_deinit(&r);
+		unlink(path);
+	}
 }
 
 struct file {
@@ -197,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads_what_was_written),
 		cmocka_unit_test(test_any_length),
+		cmocka_unit_test(test_disk_full),
 		cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_files_that_cannot_be),
 	};
