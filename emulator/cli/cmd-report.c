@@ -112,8 +112,9 @@ int cmd_report(int argc, char **argv)
 			report_recall(&rep, beside);
 		if (r == 0 && !csv)
 			report_print(&rep, stdout);
+		snprintf(beside, sizeof(beside), "%.*s", (int)sizeof(beside) - 32, dir ? dir : "");
 		if (r == 0 && !csv && dir && !rep.is_empty)
-			printf("   results        %s\n", dir);
+			printf("   results        %s\n", plain_text(beside));
 		if (r == 0 && json)
 			r = report_write_json(&rep, -1, json, &err);
 	}
