@@ -1,6 +1,8 @@
 /* See variables.h. */
 #include "base/variables.h"
 
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +32,18 @@ static const char *const names[] = {
 	"NBOX_BUILD", "NBOX_TORCH_ENV", "NBOX_TORCH_PYTHON", "NBOX_TORCH_WHEELS", "NBOX_VM_CACHE", "NBOX_VM_ACCEL",
 };
 
+/* Of those that have no option. */
+static const struct {
+	const char *name;
+	enum { TIME, COUNT, CHOICE } kind;
+	const char *choices[4];
+} values[] = {
+	{"NBOX_INIT_TIMEOUT", TIME, {0}},	 {"NBOX_CONNECT_TIMEOUT", TIME, {0}},
+	{"NBOX_FOOTPRINT", COUNT, {0}},		 {"NBOX_DEVICE", CHOICE, {"auto", "host", "cuda"}},
+	{"NBOX_ASK_PYTHON", CHOICE, {"0", "1"}}, {"NBOX_ENABLE", CHOICE, {"0", "1"}},
+	{"NBOX_QUIET", CHOICE, {"0", "1"}},
+};
+
 static size_t name_length(const char *entry)
 {
 	return strcspn(entry, "=");
@@ -57,6 +71,46 @@ const char *variable_first_unknown(char *const *environment)
 			return entry;
 	}
 	return NULL;
+}
+
+static int check_choice(const char *text, const char *const *choices, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; choices[i]; i++)
+		if (strcmp(text, choices[i]) == 0)
+			return 0;
+	return err_set(err, EINVAL, "'%.64s' is none of %s%s%s%s%s", text, choices[0], i > 2 ? ", " : " and ", choices[1],
+		       i > 2 ? ", " : "", i > 2 ? choices[2] : "");
+}
+
+static int check_value(size_t i, const char *text, struct err *err)
+{
+	uint64_t n;
+	double ns;
+	int r = values[i].kind == TIME ? units_time(text, &ns, err) :
+		values[i].kind == COUNT ? units_count(text, &n, err) : check_choice(text, values[i].choices, err);
+
+	return r < 0 ? err_prefix(err, r, "%s", values[i].name) : 0;
+}
+
+int variable_check(char *const *environment, struct err *err)
+{
+	const char *unknown = variable_first_unknown(environment);
+	char text[256];
+	int r = 0;
+
+	if (unknown)
+		return err_set(err, EINVAL, "variable %s", variable_unknown_text(unknown, text, sizeof(text)));
+	for (; r == 0 && environment && *environment; environment++) {
+		const char *entry = *environment, *value = entry + name_length(entry);
+
+		for (size_t i = 0; r == 0 && value[0] && value[1] && i < ARRAY_SIZE(values); i++)
+			if (strlen(values[i].name) == name_length(entry) &&
+			    !memcmp(values[i].name, entry, name_length(entry)))
+				r = check_value(i, value + 1, err);
+	}
+	return r;
 }
 
 char *variable_unknown_text(const char *entry, char *buf, size_t size)

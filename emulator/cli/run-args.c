@@ -18,6 +18,7 @@
 #include "cli/run.h"
 #include "cli/runs.h"
 #include "config/open-model.h"
+#include "links/rdma-options.h"
 
 extern char **environ;
 
@@ -168,16 +169,36 @@ static int take_name(struct run *r, struct err *err)
 	return config_set(r->config, CONFIG_OUT, SOURCE_FLAG, path);
 }
 
+/* The options of rdma links, which nboxd and the workers will set. */
+static int check_rdma(const struct config *c, struct err *err)
+{
+	struct rdma_options o;
+	char where[256];
+	int code = 0;
+
+	rdma_options_init(&o);
+	for (int id = CONFIG_IB_HCA; code == 0 && id <= CONFIG_IB_POLL; id++) {
+		if (!config_text(c, id))
+			continue;
+		code = rdma_options_set(&o, config_options[id].variable + strlen("NBOX_IB_"), config_text(c, id), err);
+		if (code < 0)
+			err_prefix(err, code, "%s", config_where(c, id, 0, where, sizeof(where)));
+	}
+	return code;
+}
+
 int run_prepare(struct run *r, struct err *err)
 {
 	struct config *c = r->config;
-	const char *file = r->config_file ? r->config_file : getenv("NBOX_CONFIG");
-	int code = parse_device(r, err);
+	const char *device = getenv("NBOX_DEVICE"), *file = r->config_file ? r->config_file : getenv("NBOX_CONFIG");
+	int code = config_environment(c, environ, err);
 
+	if (!r->device_text && device && device[0])
+		r->device_text = device;
+	if (code == 0)
+		code = parse_device(r, err);
 	if (code == 0 && file)
 		code = config_file(c, file, err);
-	if (code == 0)
-		code = config_environment(c, environ, err);
 	if (code == 0 && r->name)
 		code = take_name(r, err);
 	if (r->device == RUN_DEVICE_AUTO)
@@ -194,6 +215,8 @@ int run_prepare(struct run *r, struct err *err)
 		code = paths_find(&r->paths, r->needs | (r->device == RUN_DEVICE_HOST ? PATHS_HOST : 0), err);
 	if (code == 0 && !r->is_plain)
 		code = check_model(r, err);
+	if (code == 0 && !r->is_plain)
+		code = check_rdma(c, err);
 	if (code == 0)
 		code = check_driver(r, err);
 	if (code == 0 && !r->is_plain)

@@ -200,11 +200,10 @@ static int set_variable(struct config *c, enum config_id id, const char *text)
 
 int config_environment(struct config *c, char *const *environment, struct err *err)
 {
-	const char *unknown = variable_first_unknown(environment);
-	char text[256];
+	int r = variable_check(environment, err);
 
-	if (unknown)
-		return err_set(err, EINVAL, "variable %s", variable_unknown_text(unknown, text, sizeof(text)));
+	if (r < 0)
+		return r;
 	for (; environment && *environment; environment++) {
 		const char *entry = *environment, *eq = strchr(entry, '=');
 

@@ -137,7 +137,7 @@ int config_unknown_flag(const char *word, const char *const *others, size_t n_ot
 			struct err *err);
 
 /* Takes the NBOX_ variables of @environment (as environ). Return: 0; -EINVAL with the
- * sentence: one is in nobody's table (base/variables.h); -ENOMEM. */
+ * sentence: variable_check() refuses one (base/variables.h); -ENOMEM. */
 int config_environment(struct config *c, char *const *environment, struct err *err);
 
 /* Reads a cluster file; once. Every error names file, line and column. */

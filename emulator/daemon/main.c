@@ -140,7 +140,7 @@ static int configure(struct config *c, int argc, char **argv, struct args *args,
 	if (args->is_joining && join_configure(&args->join, c) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	r = config_finish(c, err);
-	return r < 0 ? r : server_check_model(c, err);
+	return r < 0 ? r : server_check(c, err);
 }
 
 static int say_ready(const struct server *s, int fd)

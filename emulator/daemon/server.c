@@ -268,13 +268,15 @@ static const char *model_dir(char *buf, size_t size)
 	return NULL;
 }
 
-int server_check_model(const struct config *c, struct err *err)
+int server_check(const struct config *c, struct err *err)
 {
 	char dir[PATH_MAX + 64];
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
 	struct delay_chain *chain = NULL;
-	int r = open_model(c, dirs, &chain, err);
+	int r = use_rdma_options(c, err);
 
+	if (r == 0)
+		r = open_model(c, dirs, &chain, err);
 	delay_free(chain);
 	return r;
 }

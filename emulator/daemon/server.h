@@ -101,8 +101,9 @@ struct server {
 	uint64_t left_ns;     /* since when none is there; or the start */
 };
 
-/* Whether the model and the what-ifs can be opened. Return: 0; negative errno with the sentence. */
-int server_check_model(const struct config *c, struct err *err);
+/* What config_finish() cannot look at: the options of rdma links, the model, the what-ifs. Return: 0; negative errno
+ * with the sentence. */
+int server_check(const struct config *c, struct err *err);
 /* Return: 0; negative errno with the sentence. @ret is the caller's to close. */
 int server_open(const struct config *c, struct server **ret, struct err *err);
 struct server *server_close(struct server *s); /* NULL allowed; returns NULL */

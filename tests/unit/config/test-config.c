@@ -386,6 +386,10 @@ static void test_variables(void **state)
 		{"NBOX_BANANAS_ARE_YELLOW=1", "variable NBOX_BANANAS_ARE_YELLOW is unknown; nbox run --help lists the "
 					      "variables; unset it"},
 		{"NBOX_NODE=2", "variable NBOX_NODE is unknown; did you mean 'NBOX_NODES'?"},
+		{"NBOX_INIT_TIMEOUT=5", "NBOX_INIT_TIMEOUT: '5' has no unit; units of a time: ns us ms s"},
+		{"NBOX_FOOTPRINT=many", "NBOX_FOOTPRINT: 'many' is no count: write decimal digits only"},
+		{"NBOX_DEVICE=gpu", "NBOX_DEVICE: 'gpu' is none of auto, host, cuda"},
+		{"NBOX_ENABLE=no", "NBOX_ENABLE: 'no' is none of 0 and 1"},
 	};
 	struct err err = {""};
 	struct config *c;
