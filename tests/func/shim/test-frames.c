@@ -221,7 +221,8 @@ static void move(void)
 
 	if (g.link)
 		link_progress(g.link);
-	while ((r = read(g.out, g.words + g.n_words, sizeof(g.words) - 1 - g.n_words)) > 0)
+	while (g.n_words < sizeof(g.words) - 1 &&
+	       (r = read(g.out, g.words + g.n_words, sizeof(g.words) - 1 - g.n_words)) > 0)
 		g.n_words += (size_t)r;
 	g.words[g.n_words] = '\0';
 	clock_sleep_until_ns(clock_now_ns() + NS_PER_MS);
