@@ -97,10 +97,16 @@ static const char *python_script(char *const *command)
 	return *command;
 }
 
+/* The same of a launcher of Python scripts, unless it is told to start a module or a program. */
 static const char *launched_script(const struct launch_line *line)
 {
+	static const char *const others[] = { "-m", "--module", "--no-python", "--no_python" };
 	bool is_python = line->kind == LAUNCH_TORCHRUN || line->kind == LAUNCH_ACCELERATE || line->kind == LAUNCH_DEEPSPEED;
 
+	for (size_t i = line->options_at; i < line->script_at; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(others); k++)
+			if (strcmp(line->words[i], others[k]) == 0)
+				return NULL;
 	return is_python && line->script_at < line->n_words ? line->words[line->script_at] : NULL;
 }
 

@@ -43,6 +43,7 @@ exits 2 "--as-node beside --real" "$NBOX" run --as-node 1 --real 0-7 -- ./x
 exits 2 "a node that is not there" "$NBOX" run --nodes 4 --as-node 4 -- ./x
 exits 2 "a dry run without the script" "$NBOX" run --dry-run --nodes 64 -- torchrun --nproc-per-node=8 --tee 3 train.py
 says "torchrun: the script train.py: No such file or directory" "says so"
+exits 0 "a dry run of a module" "$NBOX" run --dry-run --nodes 64 -- torchrun --nproc-per-node=8 -m train.py
 : >train.py
 exits 0 "a dry run" "$NBOX" run --dry-run --nodes 64 -- torchrun --nnodes=64 --nproc-per-node=8 train.py
 says "512 ranks: 64 nodes x 8" "says the world"
