@@ -345,6 +345,22 @@ static int fail(const char *what, const struct err *err)
 	return 1;
 }
 
+/* What a baseline is compared with, and when it is none. */
+static void say_plain(const struct run *r)
+{
+	uint32_t n = r->is_launcher ? r->n_launched : count_procs(r);
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (n == 0) /* the launcher's own number */
+		fprintf(stderr, "nbox run: plain: the command as it is, without nbox\n");
+	else if (r->device == RUN_DEVICE_HOST && n > cores)
+		fprintf(stderr, "nbox run: plain, without nbox: %u processes on %ld cores wait for each other: their times are no baseline "
+			"for runs with fewer real ranks\n", n, cores);
+	else
+		fprintf(stderr, "nbox run: plain, without nbox: a world of %u rank%s, all real; a baseline for runs with as many real ranks, "
+			"such as --nodes 64 --gpus-per-node %u\n", n, n == 1 ? "" : "s", n);
+}
+
 int run_execute(struct run *r)
 {
 	struct nboxd_proc daemon = { 0 };
@@ -365,6 +381,8 @@ int run_execute(struct run *r)
 		fprintf(stderr, "nbox run: %s\n", r->changed);
 	if (r->warning[0] && !r->is_quiet)
 		fprintf(stderr, "nbox %s: %s\n", name_of(r), r->warning);
+	if (r->is_plain && !r->is_quiet && !r->perf_op)
+		say_plain(r);
 	if (!r->is_plain && !r->is_quiet && is_assumed_size(r->config))
 		fprintf(stderr, "nbox %s: a cluster of %u nodes, since --nodes is not given; --nodes N for another\n",
 			name_of(r), r->config->topology.n_nodes);

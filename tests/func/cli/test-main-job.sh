@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The main job: a data-parallel trainer believes in its cluster. The losses of the plain run and of every virtual world are equal.
+script=$(realpath "$(dirname "$0")/../../../scripts/main-job")
 . "$(dirname "$0")/lib.sh"
 trainer="$BUILD/tests/apps/trainer --steps 6 --batch 4 --hidden 64 --json"
 
@@ -23,5 +24,28 @@ done
 exits 0 "with 50 ms added" "$NBOX" run --quiet --nodes 64 --gpus-per-node 2 --model ring --what-if add:op=allreduce,delay=50ms --out add --json add-s.json -- $trainer add.json
 is "$(json add-s.json 'd["steps"]["ms"]["mean"] >= 50')" True "an added delay is in the step's time"
 check "the loss with the delay" close "$loss" "$(json add.json 'd["loss"]')"
+# the script's table: runs take turns, the fastest count, what was disturbed runs again, but not for ever
+check "the table of scripts/main-job" python3 - "$script" <<'PY'
+import importlib.machinery, importlib.util, sys
+loader = importlib.machinery.SourceFileLoader("main_job", sys.argv[1])
+m = importlib.util.module_from_spec(importlib.util.spec_from_loader("main_job", loader))
+sys.dont_write_bytecode = True
+loader.exec_module(m)
+times = {"steady": [10, 10.5, 10.2], "once": [40, 20, 20.5, 21, 99], "always": [1, 2, 4, 8, 16, 32, 64, 128]}
+def measure(after_s):
+    left, order, now = {k: list(v) for k, v in times.items()}, [], [0]
+    def train(label, nbox_args, opt):
+        order.append(label)
+        now[0] += after_s
+        t = left[label].pop(0)
+        return {"run": label, "iteration_ms": t, "exposed_ms": t / 2, "modelled_ms": None, "injected_ms": 0.0, "late_us": None, "loss": 1.0, "warnings": []}
+    m.train, m.time.monotonic = train, lambda: now[0]
+    return {r["run"]: r for r in m.measure([(k, []) for k in times], None)}, order
+rows, order = measure(0)
+assert order == 3 * ["steady", "once", "always"] + ["once", "always"] + 2 * ["always"], order
+assert [(r["iteration_ms"], r["exposed_ms"], r["is_steady"]) for r in rows.values()] == [(10.2, 5.1, True), (20.5, 10.25, True), (2, 1.0, False)], rows
+rows, order = measure(100)
+assert order == 3 * ["steady", "once", "always"] and not rows["once"]["is_steady"], order
+PY
 nothing_left
 finish

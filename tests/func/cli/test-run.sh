@@ -96,6 +96,12 @@ is "$(grep -c "not given" <<<"$out")" 0 "it does not"
 exits 0 "exceptions from the data policy" "$NBOX" run --nodes 4 --gpus-per-node 2 --data-for allgather=identity --data-for broadcast=fill --json df.json --out df -- $perf
 says "data           mirror (allgather=identity;broadcast=fill)" "are in the summary"
 is "$(json df.json 'd["data_for"]')" "allgather=identity;broadcast=fill" "and in its JSON"
+exits 0 "plain" "$NBOX" run --plain --procs 1 -- true
+says "nbox run: plain, without nbox: a world of 1 rank, all real; a baseline for runs with as many real ranks" "says what it can be compared with"
+exits 0 "plain, more processes than cores" "$NBOX" run --plain --device host --procs $(($(getconf _NPROCESSORS_ONLN) + 1)) -- true
+says "their times are no baseline" "says that it is none"
+exits 0 "plain, quietly" "$NBOX" run --quiet --plain --procs 1 -- true
+is "$out" "" "says nothing"
 exits 0 "report of a run" "$NBOX" report o-none-shm
 says "warning: no GPU: the job ran on the CPU" "has the warnings that summary.json has"
 says "network        1us, 400GB/s inside a node" "and the network"
