@@ -48,15 +48,10 @@ struct comm *comm_ref(struct comm *c)
 
 struct comm *comm_unref(struct comm *c)
 {
-	struct op *op;
-
 	/* acq_rel: the last one sees what the others wrote before they let go */
 	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return NULL;
-	while ((op = c->pool)) {
-		c->pool = op->next;
-		op_free(op);
-	}
+	op_free_pool(c);
 	free(c->members);
 	free(c->checkin_body);
 	free(c->redops);

@@ -225,6 +225,7 @@ static void release_device(struct comm *c)
 	c->dev->get(&before);
 	device_select(c->dev, c->device);
 	data_deinit(c);
+	op_free_pool(c); /* captured ops may keep @c for good */
 	c->dev->event_free(c->last_event);
 	c->dev->event_free(c->join_event);
 	c->last_event = c->join_event = NULL;

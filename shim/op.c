@@ -60,6 +60,20 @@ struct op *op_free(struct op *op)
 	return NULL;
 }
 
+void op_free_pool(struct comm *c)
+{
+	struct op *op, *list;
+
+	pthread_mutex_lock(&c->lock);
+	list = c->pool;
+	c->pool = NULL;
+	pthread_mutex_unlock(&c->lock);
+	while ((op = list)) {
+		list = op->next;
+		op_free(op);
+	}
+}
+
 int op_add_p2p(struct op *op, uint32_t peer, bool is_send, uint64_t bytes)
 {
 	if (op->call.n_p2p == op->p2p_capacity) {

@@ -61,5 +61,7 @@ void op_put(struct op *op);
  * it and its communicator are kept for good, on a list. */
 void op_keep(struct op *op);
 struct op *op_free(struct op *op); /* returns NULL */
+/* All that are in the pool. */
+void op_free_pool(struct comm *c);
 /* Adds a point-to-point call. Return: 0 or -ENOMEM. */
 int op_add_p2p(struct op *op, uint32_t peer, bool is_send, uint64_t bytes);

@@ -224,7 +224,7 @@ static bool comm_is_empty(const struct comm *c)
 	return true;
 }
 
-void comm_abort(struct comm *c, const struct worker *except, int code, const char *fmt, ...)
+void comm_abort(struct comm *c, const struct comm_member *except, int code, const char *fmt, ...)
 {
 	struct wire_text text = {.code = code};
 	struct wire_hdr h;
@@ -252,7 +252,7 @@ void comm_abort(struct comm *c, const struct worker *except, int code, const cha
 	h.comm = c->number;
 	for (uint32_t i = 0; i < c->n_real; i++) {
 		h.rank = c->real[i].rank;
-		if (c->real[i].worker && c->real[i].worker != except)
+		if (c->real[i].worker && &c->real[i] != except)
 			worker_send(c->real[i].worker, &h, &text);
 	}
 }
@@ -304,7 +304,7 @@ void comm_worker_gone(struct server *s, struct worker *w, const char *why)
 			continue;
 		/* Who leaves in good order harms nobody unless others wait for it. */
 		if (!comm_is_empty(c) && (why || owes))
-			comm_abort(c, w, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank, world,
+			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank, world,
 				   name, why ? "vanished: " : "left in the middle of an op",
 				   why ? why : "");
 		if (comm_is_empty(c))
@@ -387,7 +387,7 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
 	m = comm_frame_member(w, h, &c);
 	if (!m)
 		return 0;
-	comm_abort(c, w, text.code > 0 ? text.code : ECANCELED, "rank %u, %s: %.300s", m->rank,
+	comm_abort(c, m, text.code > 0 ? text.code : ECANCELED, "rank %u, %s: %.300s", m->rank,
 		   worker_name(w, name, sizeof(name)), text.text);
 	return 0;
 }

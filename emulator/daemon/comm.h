@@ -75,8 +75,8 @@ uint32_t comm_record_flags(const struct comm *c);
 /* "color, exact, dp": how the members are known. Return: @buf. */
 char *comm_how(const struct comm *c, char *buf, size_t size);
 
-/* The communicator is dead: its ops end, every member but those of @except is told. */
-void comm_abort(struct comm *c, const struct worker *except, int code, const char *fmt, ...)
+/* The communicator is dead: its ops end, every member but @except (NULL: none) is told. */
+void comm_abort(struct comm *c, const struct comm_member *except, int code, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* The worker has gone without a word, and @why is what its link said; NULL: it has said BYE. */
 void comm_worker_gone(struct server *s, struct worker *w, const char *why);

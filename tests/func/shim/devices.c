@@ -1,7 +1,7 @@
 /* One process drives a device for each real rank, as JAX does: from one thread, in groups,
  * without selecting the device of each call; and with a thread each.
  *
- *   devices WORLD REAL,REAL,...       RANK says who we are: the first real rank does it all */
+ *   devices WORLD REAL,REAL,... [revoke]      RANK says who we are: the first real rank does it all */
 #include <unistd.h>
 
 #include "job.h"
@@ -159,6 +159,23 @@ static void one_after_the_other(void)
 	}
 }
 
+/* What one rank of the process does to its communicator the process's other ranks are told, too. */
+static void one_revokes(void)
+{
+	NCCL(ncclGroupStart());
+	for (int i = 0; i < k; i++) {
+		CUDA(cudaSetDevice(i));
+		NCCL(ncclCommInitRank(&comms[i], n, id_of("revoke"), real[i]));
+	}
+	NCCL(ncclGroupEnd());
+	NCCL(ncclCommRevoke(comms[0], 0));
+	for (int i = 1; i < k; i++)
+		while (!strstr(ncclGetLastError(comms[i]), "revoked")) /* the real NCCL may be the first to notice */
+			usleep(1000);
+	for (int i = 0; i < k; i++)
+		NCCL(ncclCommAbort(comms[i]));
+}
+
 static void *run_thread(void *arg)
 {
 	int i = *(int *)arg;
@@ -189,6 +206,10 @@ int main(int argc, char **argv)
 		CUDA(cudaSetDevice(i));
 		CUDA(cudaStreamCreate(&streams[i]));
 		CUDA(cudaMalloc((void **)&bufs[i], COUNT * sizeof(float)));
+	}
+	if (argc > 3) {
+		one_revokes();
+		return 0;
 	}
 	one_thread();
 	one_after_the_other();
