@@ -38,7 +38,7 @@ says "nbox: 16 ranks (8 nodes x 2), 2 real" "and its ranks are told"
 exits 0 "nbox perf finds its program" "$bin/nbox" perf allreduce --nodes 8 --gpus-per-node 1 -b 8 -e 8 -n 1 -w 0 --quiet --out p
 
 # a plug-in made with what is installed, and nothing else
-out=$(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --define-prefix --cflags --variable=modeldir nbox-delaymodel)
+out=$(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --define-prefix --variable=modeldir nbox-delaymodel)
 is "$out" "$prefix/lib/nbox/delaymodels" "pkg-config names the folder of delay models"
 cflags=$(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --define-prefix --cflags nbox-delaymodel)
 is "${cflags% }" "-I$prefix/include" "and that of their header"
