@@ -47,9 +47,12 @@ static void add_notes(struct report *r, const char *dir)
 	for (char *line = strtok_r(text ? text : (char[]){ "" }, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
 		if (!strncmp(line, WIRE_NOTE_PAYLOAD, strlen(WIRE_NOTE_PAYLOAD)))
 			add_payload_memory(r, line + strlen(WIRE_NOTE_PAYLOAD));
+		else if (!strncmp(line, WIRE_NOTE_NO_GPU, strlen(WIRE_NOTE_NO_GPU)))
+			snprintf(r->device, sizeof(r->device), "%s", line);
 		else
 			report_warn(r, "%s", line);
 	}
+	plain_text(r->device);
 	plain_text(r->payload_memory);
 }
 

@@ -23,13 +23,17 @@ void report_recall(struct report *r, const char *path)
 	int code = json_file_read(path, &o, &why);
 	json_t *warnings = json_object_get(o, "warnings"), *w;
 	const char *network = json_string_value(json_object_get(o, "network"));
+	const char *device = json_string_value(json_object_get(o, "device"));
 	size_t i;
 
 	if (code < 0 && code != -ENOENT)
 		report_warn(r, "%s; the warnings that it held are missing here", why.text);
 	if (network)
 		snprintf(r->network, sizeof(r->network), "%s", network);
+	if (device)
+		snprintf(r->device, sizeof(r->device), "%s", device);
 	plain_text(r->network);
+	plain_text(r->device);
 	json_array_foreach(warnings, i, w)
 		if (json_string_value(w) && !has_warning(r, json_string_value(w)))
 			report_warn(r, "%s", json_string_value(w));

@@ -107,6 +107,27 @@ double report_exposed(const struct record_row *rows, uint64_t n)
 	return exposed;
 }
 
+/* As report_exposed(): of the same stretches, what came after the op that ended them was due. */
+static void add_late(const struct record_row *rows, uint64_t n, struct report *rep)
+{
+	const struct record_row *last = rows;
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t arrive = rows[i].arrive_ns, from;
+
+		if (rows[i].release_ns > last->release_ns)
+			last = &rows[i];
+		from = last->due_ns > arrive ? last->due_ns : arrive;
+		if (last->release_ns <= from || (i + 1 < n && rows[i + 1].arrive_ns < last->release_ns))
+			continue;
+		rep->late_ns += (double)(last->release_ns - from);
+		if (last->n_real_ranks > 1 && last->local_done_ns > from)
+			rep->late_work_ns += (double)((last->local_done_ns < last->release_ns ? last->local_done_ns : last->release_ns) - from);
+		else if (last->how == SOLVE_SIM)
+			rep->late_sim_ns += (double)(last->release_ns - from);
+	}
+}
+
 /* What the rows [first, end) have in all, where they are steps that follow each other at once. */
 static void add_rows(const struct record_row *rows, uint64_t first, uint64_t end, struct report *rep)
 {
@@ -115,6 +136,7 @@ static void add_rows(const struct record_row *rows, uint64_t first, uint64_t end
 		rep->injected_ns += rows[i].injected_ns;
 	}
 	rep->exposed_ns += report_exposed(rows + first, end - first);
+	add_late(rows + first, end - first, rep);
 }
 
 static int take_steps(const struct record_row *rows, const struct steps *s, struct report *rep)
@@ -139,6 +161,9 @@ static int take_steps(const struct record_row *rows, const struct steps *s, stru
 	rep->modelled_ns /= (double)n;
 	rep->injected_ns /= (double)n;
 	rep->exposed_ns /= (double)n;
+	rep->late_ns /= (double)n;
+	rep->late_work_ns /= (double)n;
+	rep->late_sim_ns /= (double)n;
 	return 0;
 }
 
@@ -287,6 +312,8 @@ void report_print(const struct report *r, FILE *to)
 		h->data_for, h->data_for[0] ? ")" : "");
 	if (r->payload_memory[0])
 		fprintf(to, "   payload        in memory of the %s\n", r->payload_memory);
+	if (r->device[0])
+		fprintf(to, "   device         %s\n", r->device);
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		fprintf(to, "   warning: %s\n", r->warnings[i]);
 }
@@ -331,12 +358,12 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
-	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f,"
+	o = json_pack("{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f,"
 		      " s:{s:f, s:f, s:f, s:f}, s:I, s:f, s:{s:I, s:I, s:s}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		      "world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 		      (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
 		      "ops_by_kind", kinds_json(r), "steps", steps_json(r), "modelled_ms", r->modelled_ns / 1e6, "exposed_ms",
-		      r->exposed_ns / 1e6, "injected_ms", r->injected_ns / 1e6, "total_injected_ms",
+		      r->exposed_ns / 1e6, "exposed_late_ms", r->late_ns / 1e6, "injected_ms", r->injected_ns / 1e6, "total_injected_ms",
 		      r->total_injected_ns / 1e6, "lateness_us", "min", r->lateness_ns.min / 1e3, "p50", r->lateness_ns.p50 / 1e3, "p99",
 		      r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "early_gates", (json_int_t)r->n_early,
 		      "clock_error_us", (double)h->clock_error_ns / 1e3, "lost", "ops", (json_int_t)h->n_lost, "notes",
@@ -345,6 +372,8 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		      "seed", (json_int_t)h->seed, "communicators", report_comms_json(r), "warnings", warnings);
 	if (o && r->network[0])
 		json_object_set_new(o, "network", json_string(r->network));
+	if (o && r->device[0])
+		json_object_set_new(o, "device", json_string(r->device));
 	if (o && r->payload_memory[0])
 		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && exit_code >= 0)

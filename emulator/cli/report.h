@@ -41,6 +41,9 @@ struct report {
 	double modelled_ns;            /* sum of what the model says of the ops */
 	double injected_ns;            /* what what-ifs added to that */
 	double exposed_ns;             /* upper bound, see report_exposed() */
+	double late_ns;                /* of that, what passed after the ops were due: the gates opened late */
+	double late_work_ns;           /* of that, until the work among several real ranks was over */
+	double late_sim_ns;            /* of that, in ops whose messages nboxd simulated */
 	double total_injected_ns;
 	struct report_stat lateness_ns; /* release - due, all rows; below 0: early */
 	uint64_t n_early;              /* gates that opened before they were due, which must not be */
@@ -48,6 +51,7 @@ struct report {
 	uint32_t n_comms;
 	uint32_t rank;                 /* world rank that is looked at */
 	char network[320];             /* that times come from, in words; "": not known, or the model is none */
+	char device[160];              /* that there is no GPU, in words; "": there is */
 	char payload_memory[512];      /* where bodies lay, in words; "": not over rdma */
 	char lost[512];                /* what of the run could not be written, and why; "": nothing */
 	bool is_empty;                 /* the job failed before its first op: its own words say all, the summary is a line */
@@ -84,7 +88,7 @@ void report_comms_print(const struct report *r, FILE *to);
 struct json_t;
 struct json_t *report_comms_json(const struct report *r); /* the caller's reference */
 
-/* Adds what only `nbox run` knew, from @path, the run's summary.json: its warnings and the network. A file that is
+/* Adds what only `nbox run` knew, from @path, the run's summary.json: its warnings, the device and the network. A file that is
  * not there adds nothing. (report-recall.c) */
 void report_recall(struct report *r, const char *path);
 

@@ -315,8 +315,8 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	if (code == 0)
 		report_outcome(rep, exit_code, res->dir);
 	if (code == 0 && r->device == RUN_DEVICE_HOST)
-		report_warn(rep, "no GPU: the job ran on the CPU through the host CUDA runtime and host NCCL; "
-			    "its compute times are this CPU's");
+		snprintf(rep->device, sizeof(rep->device), WIRE_NOTE_NO_GPU "the job ran on the CPU through the host CUDA runtime and "
+			 "host NCCL; its compute times are this CPU's");
 	if (code == 0 && report_write_json(rep, exit_code, results_path(res, "summary.json", path), &why) < 0)
 		report_lose(rep, "%s", why.text);
 	if (code == 0 && r->perf_op && rec.n_rows) {

@@ -186,10 +186,10 @@ static void warn_below_bound(struct op *op)
 {
 	char end[32], bound[32];
 
-	if (op->timing.end_ns >= op->timing.bound_ns || op->call->is_below_bound_told ||
+	if (op->timing.end_ns >= op->timing.bound_ns || op->comm->server->is_below_bound_told ||
 	    strcmp(op->comm->server->config->model, "none") == 0)
 		return;
-	op->call->is_below_bound_told = true;
+	op->comm->server->is_below_bound_told = true;
 	server_warn(op->comm->server,
 		    "op %llu of communicator %u (%s): the model says %s, but the network alone needs %s",
 		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
@@ -204,9 +204,9 @@ static void warn_slow(struct op *op, uint64_t since_ns)
 	uint64_t now = clock_now_ns();
 	char took[32], late[32];
 
-	if (op->call->is_slow_told || now <= op->end_ns + NS_PER_MS || now - since_ns < NS_PER_MS)
+	if (op->comm->server->is_slow_told || now <= op->end_ns + NS_PER_MS || now - since_ns < NS_PER_MS)
 		return;
-	op->call->is_slow_told = true;
+	op->comm->server->is_slow_told = true;
 	server_warn(op->comm->server,
 		    "op %llu of communicator %u (%s of %u ranks): finding its end took nboxd %s, and the "
 		    "op was over %s before: gates open late; %s",

@@ -35,7 +35,6 @@ struct call {
 	uint64_t *first_reduce;    /* owned; out-connection -> offset into reduces */
 	struct bitmap reduces;     /* out messages that the virtual receiver reduces */
 	bool has_reduces;
-	bool is_below_bound_told, is_slow_told;
 	uint32_t n_users;          /* live ops */
 	UT_hash_handle hh;         /* comm->calls, by what is the same in equal calls */
 	struct call *prev, *next;  /* comm->idle_calls, while n_users is 0 */

@@ -321,10 +321,10 @@ static void warn_below_bound(const struct p2p_run *run)
 	struct comm *c = run->comm;
 	char end[32], bound[32];
 
-	if (run->timing.end_ns >= run->timing.bound_ns || c->p2p->is_below_bound_told ||
+	if (run->timing.end_ns >= run->timing.bound_ns || c->server->is_below_bound_told ||
 	    strcmp(c->server->config->model, "none") == 0)
 		return;
-	c->p2p->is_below_bound_told = true;
+	c->server->is_below_bound_told = true;
 	server_warn(c->server,
 		    "point-to-point op %llu of rank %u, communicator %u: the model says %s, but the "
 		    "network alone needs %s", wire_seq_number(run->posts[0]->seq),

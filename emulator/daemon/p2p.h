@@ -88,7 +88,6 @@ struct p2p {
 	struct pairing *pairing; /* owned */
 	struct p2p_run *runs;    /* list, owned */
 	uint32_t n_posts;
-	bool is_below_bound_told;
 };
 
 /* Frames whose number has WIRE_SEQ_P2P; as their namesakes of op.h. */

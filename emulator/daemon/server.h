@@ -82,6 +82,7 @@ struct server {
 	struct gather *failed;    /* list, owned; of those that have failed: who comes later is told */
 	uint32_t n_comms, n_gathers, n_failed, last_comm;
 	uint64_t n_ops, n_messages_in, n_messages_out, n_warnings; /* since the start */
+	bool is_below_bound_told, is_slow_told; /* of the first op: the summary counts them */
 	uint32_t n_open_ops;
 
 	uint64_t start_ns;

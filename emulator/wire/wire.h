@@ -54,6 +54,7 @@ enum wire_type {
 };
 /* ... when it begins so, where bodies lay in exchange payload over rdma, and why. */
 #define WIRE_NOTE_PAYLOAD "payload memory: "
+#define WIRE_NOTE_NO_GPU "no GPU: " /* what stands in for one, no warning */
 #define WIRE_NOTE_VERSION "version: " /* for versions.txt, no warning: "version: torch 2.11.0" */
 
 const char *wire_type_name(uint32_t type); /* "?" for unknown ones */

@@ -103,7 +103,7 @@ says "their times are no baseline" "says that it is none"
 exits 0 "plain, quietly" "$NBOX" run --quiet --plain --procs 1 -- true
 is "$out" "" "says nothing"
 exits 0 "report of a run" "$NBOX" report o-none-shm
-says "warning: no GPU: the job ran on the CPU" "has the warnings that summary.json has"
+says "device         no GPU: the job ran on the CPU" "has what only summary.json has"
 says "network        1us, 400GB/s inside a node" "and the network"
 exits 0 "report of its record" "$NBOX" report o-none-shm/record.nbox
 says "network        1us, 400GB/s inside a node" "knows what lies beside it"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/report.h"
+#include "engine/solve.h"
 #include "members/members.h"
 #include "wire/wire.h"
 
@@ -143,9 +144,64 @@ static void test_warnings(void **state)
 	rows[29].flags = RECORD_GUESSED_MEMBERS |
 			 record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
 	rows[4].flags = RECORD_BELOW_BOUND;
-	rows[5].local_done_ns = rows[5].due_ns + 1;
 	assert_int_equal(report_make(&rec, &rep), 0);
-	assert_int_equal(rep.n_warnings, 3);
+	assert_int_equal(rep.n_warnings, 2);
+	strcpy(rec.header.model, "none");
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 1);
+}
+
+/* Late gates are warned of where they are much of a step, with the one reason that holds for most of it. */
+static void test_late(void **state)
+{
+	static const struct {
+		const char *model, *why;
+		uint64_t late_ns;
+		bool is_work, is_sim;
+		uint32_t n_real;
+	} cases[] = {
+		{"ring", NULL, 10000, true, true, 2}, /* 3 % of it */
+		{"ring", "30 % of a step, 300 us of 1.00 ms, is this machine's, not the virtual cluster's: gates opened late, since this "
+			 "machine was busy", 100000, false, false, 2},
+		{"ring", "since the work among the real ranks takes longer", 100000, true, true, 2},
+		{"ring", "since this machine was busy", 100000, true, false, 1}, /* there is no work among one */
+		{"ring", "since nboxd simulates each message", 100000, false, true, 2},
+		{"none", NULL, 100000, true, false, 2},
+		{"none + add:delay=1ms", "30 % of a step", 100000, true, false, 2},
+	};
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct record_row rows[30];
+		struct record rec;
+		struct report rep;
+
+		make_record(&rec, rows);
+		strcpy(rec.header.model, cases[c].model);
+		for (size_t i = 0; i < 30; i++) {
+			rows[i].release_ns = rows[i].due_ns + cases[c].late_ns;
+			rows[i].n_real_ranks = cases[c].n_real;
+			rows[i].how = cases[c].is_sim ? SOLVE_SIM : SOLVE_SYMMETRY;
+			rows[i].local_done_ns = cases[c].is_work ? rows[i].release_ns : rows[i].due_ns;
+		}
+		assert_int_equal(report_make(&rec, &rep), 0);
+		assert_float_equal(rep.late_ns, 3.0 * (double)cases[c].late_ns, 1e-3);
+		assert_int_equal(rep.n_warnings, cases[c].why != NULL);
+		if (cases[c].why && !strstr(rep.warnings[0], cases[c].why))
+			fail_msg("case %zu: %s", c, rep.warnings[0]);
+	}
+	/* what is late behind a computation that goes on delays nobody */
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+
+	make_record(&rec, rows);
+	for (size_t i = 0; i < 30; i++)
+		if (i % 3 != 2)
+			rows[i].release_ns = rows[i + 1].arrive_ns + 1;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_float_equal(rep.late_ns, 5000, 1e-3);
+	assert_int_equal(rep.n_warnings, 0);
 }
 
 /* What workers told: warnings, but for where bodies lay. */
@@ -282,7 +338,8 @@ int main(void)
 		cmocka_unit_test(test_communicators), cmocka_unit_test(test_exposed),
 		cmocka_unit_test(test_report_of_a_regular_run),
 		cmocka_unit_test(test_early),
-		cmocka_unit_test(test_warnings), cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_warnings),
+		cmocka_unit_test(test_late), cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_json_has_the_keys),
 	};
 
