@@ -56,8 +56,8 @@ static void choose(void)
 			return;
 		}
 		if (rc == -ENOTSUP)
-			err_set(&fallback, ENOTSUP, "the gates are host functions, not the GPU's own waits, so they open "
-				"later: %s%s", no_cuda.text, strstr(no_cuda.text, "NBOX_DEVICE=host") ? "" :
+			err_set(&fallback, ENOTSUP, "the gates are host functions, not the GPU's own waits: they open later, and "
+				"ops of independent streams may hold each other up: %s%s", no_cuda.text, strstr(no_cuda.text, "NBOX_DEVICE=host") ? "" :
 				"; NBOX_DEVICE=host if that is wanted");
 		else if (rc == -ENXIO) /* the host stand-in: as `nbox run` has it in the summary */
 			err_set(&fallback, ENXIO, "no GPU: the job ran on the CPU through the host CUDA runtime and host "

@@ -4,7 +4,7 @@
  *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
  *
  * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, refused, child,
- * empty, long-group, uneven, two-ends (with ops that take long), failing-end (with one real rank), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
+ * empty, long-group, uneven, opposite (policy none), two-ends (with ops that take long), failing-end (with one real rank), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -273,6 +273,32 @@ static void uneven(void)
 	free(values);
 	CUDA(cudaFree(all));
 	NCCL(ncclCommDestroy(comm));
+}
+
+/* Two ranks that have two independent streams get to the ops of two communicators in different orders: an op that waits
+ * holds up its own stream and nothing else, whatever the driver does with the host functions of streams. */
+static void opposite(void)
+{
+	ncclComm_t comms[2] = {comm_new("one"), comm_new("the other")};
+	cudaStream_t streams[2];
+
+	for (int i = 0; i < 2; i++)
+		CUDA(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+	for (int round = 0; round < 3; round++) {
+		for (int j = 0; j < 2; j++) {
+			int i = me == real[0] ? j : 1 - j;
+
+			NCCL(ncclAllReduce(buf[i], buf[i], COUNT, ncclFloat, ncclSum, comms[i], streams[i]));
+			NCCL(ncclAllReduce(buf[i], buf[i], COUNT, ncclFloat, ncclProd, comms[i], streams[i]));
+			usleep(50000); /* the first op waits by then, as a rule */
+		}
+		for (int i = 0; i < 2; i++)
+			CUDA(cudaStreamSynchronize(streams[i]));
+	}
+	for (int i = 0; i < 2; i++) {
+		NCCL(ncclCommDestroy(comms[i]));
+		CUDA(cudaStreamDestroy(streams[i]));
+	}
 }
 
 static double now_ms(void)
@@ -694,7 +720,7 @@ int main(int argc, char **argv)
 		     {"no-color", no_color},         {"first-sum", first_sum},
 		     {"names", names},               {"refused", refused},
 		     {"empty", empty},               {"long-group", long_group},
-		     {"uneven", uneven},
+		     {"uneven", uneven},             {"opposite", opposite},
 		     {"child", child},               {"two-ends", two_ends},
 		     {"failing-end", failing_end}};
 	size_t j;

@@ -5,10 +5,12 @@
  *
  * NBOX_TEST_DRIVER says what is wrong with it: "no-device", "old", "memop=N" (the N-th
  * batch of stream memory operations is refused), "alone" (the runtime does not stand on
- * it), "no-rdma" (no NIC reaches the memory), "crash" (cuInit ends the process). */
+ * it), "no-rdma" (no NIC reaches the memory), "crash" (cuInit ends the process), "one-thread" (host functions of all
+ * streams run one at a time, as NVIDIA's driver may run them). */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -190,6 +192,43 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char byte, size_t n, C
 	return (CUresult)cudaMemsetAsync((void *)(uintptr_t)dst, byte, n, s);
 }
 
+struct host_call {
+	void (*fn)(void *);
+	void *arg;
+};
+
+/* Kept: a graph may run it again. */
+static void run_alone(void *arg)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	struct host_call *call = arg;
+
+	pthread_mutex_lock(&lock);
+	call->fn(call->arg);
+	pthread_mutex_unlock(&lock);
+}
+
+static cudaError_t launch(cudaStream_t s, void (*fn)(void *), void *arg)
+{
+	cudaError_t (*next)(cudaStream_t, void (*)(void *), void *);
+
+	*(void **)&next = dlsym(RTLD_NEXT, "cudaLaunchHostFunc");
+	return next(s, fn, arg);
+}
+
+EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t fn, void *arg)
+{
+	struct host_call *call;
+
+	if (!is_wrong("one-thread"))
+		return launch(s, fn, arg);
+	call = malloc(sizeof(*call));
+	if (!call)
+		return cudaErrorMemoryAllocation;
+	*call = (struct host_call){fn, arg};
+	return launch(s, run_alone, call);
+}
+
 EXPORT CUresult cuLaunchHostFunc(CUstream s, void (*fn)(void *), void *arg)
 {
 	return (CUresult)cudaLaunchHostFunc(s, fn, arg);
@@ -352,7 +391,7 @@ EXPORT CUresult cuLaunchKernel(CUfunction fn, unsigned int gx, unsigned int gy, 
 	h->next = atomic_load(&holds);
 	while (!atomic_compare_exchange_weak(&holds, &h->next, h))
 		;
-	return (CUresult)cudaLaunchHostFunc(s, run_hold, h);
+	return (CUresult)launch(s, run_hold, h);
 }
 
 EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
