@@ -63,6 +63,7 @@ int main(int argc, char **argv)
 	ncclUniqueId id;
 	ncclComm_t comm;
 	void *device;
+	ncclResult_t state;
 	float value = 1, sum = 0;
 	char path[4096];
 
@@ -100,6 +101,8 @@ int main(int argc, char **argv)
 	CHECK(cudaMemcpy(device, &value, sizeof(value), cudaMemcpyHostToDevice));
 	CHECK(ncclAllReduce(device, device, 1, ncclFloat, ncclSum, comm, NULL));
 	CHECK(cudaStreamSynchronize(NULL));
+	CHECK(ncclCommGetAsyncError(comm, &state)); /* the stream goes on where a peer has left */
+	CHECK(state);
 	CHECK(cudaMemcpy(&sum, device, sizeof(sum), cudaMemcpyDeviceToHost));
 	CHECK(cudaFree(device));
 	for (int i = 0; argc > 1 && i < 6000 && (argc < 3 || access(argv[2], F_OK)); i++)
