@@ -86,7 +86,7 @@ struct comm {
 	uint32_t scale_made, mean_made;     /* one bit a type */
 	ncclComm_t self;             /* one-rank real communicator, for device scalars */
 	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
-	uint32_t n_splits, n_shrinks;
+	uint32_t n_splits;
 
 	/* The progress thread's, @checkin and @local_id under progress_waiters.lock. */
 	struct note checkin_note, withdraw_note, kill_note;

@@ -475,8 +475,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 	}
 	*body = (struct wire_comm_shrink){.parent = c->number,
 					  .rank = c->rank,
-					  .n_excluded = (uint32_t)n_excluded,
-					  .count = c->n_shrinks++};
+					  .n_excluded = (uint32_t)n_excluded};
 	return begin("ncclCommShrink", c->dev, c->device, ret, config, c->is_blocking, WIRE_COMM_SHRINK,
 		     c->number, c->rank, body,
 		     sizeof(*body) + (size_t)n_excluded * sizeof(*list));

@@ -1,4 +1,5 @@
-/* Check-ins of one communicator to be: same 128-byte id (init), or same parent and count (split, shrink). See comm.h;
+/* Check-ins of one communicator to be: same 128-byte id (init), same parent and count (split), or same parent and
+ * excluded ranks (shrink). See comm.h;
  * the rules are in ../README.md. What they complete: gather-complete.c. Who has not come: gather-missing.c. */
 #include <errno.h>
 #include <stdarg.h>
@@ -101,9 +102,18 @@ struct wanted {
 	enum gather_kind kind;
 	const uint8_t *id;      /* init */
 	uint32_t n_ranks, rank; /* init */
-	uint32_t parent, count; /* split, shrink */
+	uint32_t parent;        /* split, shrink */
+	uint32_t count;         /* split */
+	uint32_t n_excluded;    /* shrink */
+	const void *excluded;   /* shrink: ranks of the parent, perhaps unaligned */
 	uint32_t world_rank;
 };
+
+static bool excludes_same(const struct gather *g, const struct wanted *w)
+{
+	return g->n_excluded == w->n_excluded &&
+	       memcmp(g->excluded, w->excluded, w->n_excluded * sizeof(*g->excluded)) == 0;
+}
 
 /* With a common id (NCCL_COMM_ID) a rank's check-ins are to one communicator after the other: each is for the
  * first of the right size that lacks it. Any other id has one communicator. */
@@ -111,8 +121,10 @@ static bool is_for(const struct gather *g, const struct wanted *w)
 {
 	if (g->kind != w->kind)
 		return false;
-	if (w->kind != GATHER_INIT)
+	if (w->kind == GATHER_SPLIT)
 		return g->parent == w->parent && g->count == w->count;
+	if (w->kind == GATHER_SHRINK) /* no count: who is left out of one does not call it */
+		return g->parent == w->parent && excludes_same(g, w) && !gather_has(g, w->world_rank);
 	if (memcmp(g->id, w->id, sizeof(g->id)) != 0)
 		return false;
 	if (!wire_unique_id_is_common(w->id))
@@ -386,12 +398,44 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 	return 0;
 }
 
-/* The first caller's list counts. Return: 0; -ENOMEM. */
+static bool is_in_list(const struct wanted *w, uint32_t rank)
+{
+	uint32_t one;
+
+	for (uint32_t i = 0; i < w->n_excluded; i++) {
+		memcpy(&one, (const char *)w->excluded + i * sizeof(one), sizeof(one));
+		if (one == rank)
+			return true;
+	}
+	return false;
+}
+
+/* Calls on one communicator come in the same order everywhere: a shrink that waits for this rank, and one that this
+ * rank begins with those who wait. @own: the gather that it would join, or NULL. Return: the other gather, or NULL. */
+static struct gather *shrink_against(struct server *s, const struct wanted *w, uint32_t rank, const struct gather *own,
+				     uint32_t *ret_who)
+{
+	struct gather *g;
+
+	DL_FOREACH(s->gathers, g) {
+		if (g->kind != GATHER_SHRINK || g->parent != w->parent || excludes_same(g, w) ||
+		    gather_has(g, w->world_rank) || gather_is_excluded(g->excluded, g->n_excluded, rank))
+			continue;
+		for (uint32_t i = 0; i < g->n; i++) {
+			if (is_in_list(w, g->entries[i].rank) || (own && gather_has(own, g->entries[i].world_rank)))
+				continue;
+			*ret_who = g->entries[i].rank;
+			return g;
+		}
+	}
+	return NULL;
+}
+
+/* Return: 0; -ENOMEM. */
 static int shrink_start(struct gather *g, const struct comm *parent,
 			const struct wire_comm_shrink *m, const void *list)
 {
 	g->parent = m->parent;
-	g->count = m->count;
 	g->n_ranks = parent->n_ranks;
 	g->excluded = calloc((size_t)m->n_excluded + 1, sizeof(*g->excluded));
 	if (!g->excluded)
@@ -409,8 +453,9 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 	struct wire_comm_shrink m;
 	struct comm_entry entry;
 	struct wanted wanted;
+	struct gather *g, *against;
 	struct comm *parent;
-	struct gather *g;
+	uint32_t who = 0;
 	int r = 0;
 
 	memcpy(&m, body, sizeof(m));
@@ -421,11 +466,18 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 		return 0;
 	entry = (struct comm_entry){.worker = w, .rank = m.rank, .world_rank = comm_member(parent, m.rank)->world_rank,
 				    .cookie = m.cookie};
-	wanted = (struct wanted){.kind = GATHER_SHRINK, .parent = m.parent, .count = m.count,
+	wanted = (struct wanted){.kind = GATHER_SHRINK, .parent = m.parent, .n_excluded = m.n_excluded, .excluded = list,
 				 .world_rank = entry.world_rank};
 	if (has_failed(w->server, &wanted, &entry))
 		return 0;
 	g = gather_find(w->server, &wanted);
+	against = shrink_against(w->server, &wanted, m.rank, g, &who);
+	if (against) {
+		if (gather_add(against, &entry) < 0)
+			gather_tell_failed(w, m.cookie, ENOMEM, "nboxd is out of memory");
+		gather_fail(against, EINVAL, "rank %u excludes other ranks than rank %u", m.rank, who);
+		return 0;
+	}
 	if (!g) {
 		g = gather_new(w->server, GATHER_SHRINK);
 		if (g)
@@ -439,21 +491,15 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 	}
 	r = gather_add(g, &entry);
 	if (r < 0)
-		gather_tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank shrank a second time"
-							 : "nboxd is out of memory");
-	if (r == -ENOMEM)
+		gather_tell_failed(w, m.cookie, -r, "nboxd is out of memory");
+	if (r < 0)
 		gather_fail(g, ENOMEM, "out of memory");
-	else if (m.n_excluded != g->n_excluded ||
-		 memcmp(list, g->excluded, m.n_excluded * sizeof(*g->excluded)) != 0)
-		gather_fail(g, EINVAL, "rank %u excludes other ranks than rank %u", m.rank,
-			    g->entries[0].rank == m.rank && g->n > 1 ? g->entries[1].rank
-								     : g->entries[0].rank);
 	else if (gather_is_excluded(g->excluded, g->n_excluded, m.rank))
 		gather_fail(g, EINVAL, "rank %u excludes itself", m.rank);
 	else if (gather_awaited_member(g, parent, NULL))
 		gather_fail(g, ECONNRESET, "rank %u is gone and is not excluded",
 			    gather_awaited_member(g, parent, NULL)->rank);
-	else if (r == 0 && g->n == g->n_wanted)
+	else if (g->n == g->n_wanted)
 		gather_shrink_complete(g, parent);
 	return 0;
 }

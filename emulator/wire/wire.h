@@ -155,7 +155,7 @@ struct wire_comm_split {
 };
 
 struct wire_comm_shrink {
-	uint32_t parent, rank, cookie, n_excluded, count;
+	uint32_t parent, rank, cookie, n_excluded;
 };
 
 struct wire_member {

@@ -253,6 +253,29 @@ static void test_gone(void **state)
 	daemon_stop(&d);
 }
 
+/* Two ranks that shrink a communicator to different members do not wait for each other. */
+static void test_shrinks_differ(void **state)
+{
+	struct {
+		struct wire_comm_shrink m;
+		uint32_t excluded;
+	} body = {.m = {.cookie = 2, .n_excluded = 1}};
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "2", 2, "shm", "none", NULL);
+	for (size_t i = 0; i < 2; i++) {
+		body.m.parent = f[i].ready[0].comm;
+		body.m.rank = (uint32_t)i;
+		body.excluded = 2 + (uint32_t)i;
+		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body, sizeof(body));
+	}
+	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
+	assert_non_null(strstr(f[0].abort.text, "excludes other ranks than rank"));
+	close_all(2);
+	daemon_stop(&d);
+}
+
 /* Waiting is named after 5 s and ends at the timeout. */
 static void test_waits(void **state)
 {
@@ -374,6 +397,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_shrinks_differ),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_sigterm),
 		cmocka_unit_test(test_once),

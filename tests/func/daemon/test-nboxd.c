@@ -357,7 +357,7 @@ static void test_split_shrink(void **state)
 		struct {
 			struct wire_comm_shrink m;
 			uint32_t out;
-		} body = {{f[i].ready[0].comm, (uint32_t)i, 9, 1, 0}, 5};
+		} body = {{f[i].ready[0].comm, (uint32_t)i, 9, 1}, 5};
 
 		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body, sizeof(body));
 	}

@@ -2,7 +2,7 @@
  *
  *   life WORLD REAL,REAL,... part ...       RANK says who we are
  *
- * Parts: group, common-id (NCCL_COMM_ID is set), scalable, split, nonblocking, shrink, threads, fork; revoke, where the
+ * Parts: group, common-id (NCCL_COMM_ID is set), scalable, split, nonblocking, shrink, shrink-in-turns, threads, fork; revoke, where the
  * lowest real rank revokes a communicator and the others are told; ends, where the lowest real rank aborts
  * communicators that the others destroy; half-made, where one after the other
  * aborts some that are being made. */
@@ -282,6 +282,24 @@ static void shrink(cudaStream_t stream)
 	NCCL(ncclCommAbort(comm));
 }
 
+/* One parent, shrunk to different members one after the other, and to the same ones twice. */
+static void shrink_in_turns(cudaStream_t stream)
+{
+	ncclComm_t comm = comm_new("in turns"), child;
+
+	for (int i = 0; i < 2 * (k + 1); i++) {
+		int out = i / 2 < k ? real[i / 2] : n - 1;
+
+		if (out == me)
+			continue;
+		NCCL(ncclCommShrink(comm, &out, 1, &child, NULL, NCCL_SHRINK_DEFAULT));
+		check_size(child, n - 1, me - (out < me));
+		check_works(child, stream);
+		NCCL(ncclCommDestroy(child));
+	}
+	NCCL(ncclCommDestroy(comm));
+}
+
 /* --- several threads --------------------------------------------------------------------- */
 
 static void *run_thread(void *arg)
@@ -542,6 +560,8 @@ int main(int argc, char **argv)
 			nonblocking(stream);
 		else if (!strcmp(argv[i], "shrink"))
 			shrink(stream);
+		else if (!strcmp(argv[i], "shrink-in-turns"))
+			shrink_in_turns(stream);
 		else if (!strcmp(argv[i], "threads"))
 			threads();
 		else if (!strcmp(argv[i], "fork"))
