@@ -123,6 +123,7 @@ E
 	kill $squatter
 	wait $squatter 2>/dev/null
 	is "$(cat squat.log)" there "who heard nothing"
+	: >squat.log # the next one writes into it only once it has begun
 	python3 squat.py SOCK_STREAM "nbox-squat-$MASTER_PORT" >squat.log 2>&1 &
 	squatter=$!
 	check "another user sits at a link's name" within 60 grep -q there squat.log
