@@ -121,8 +121,8 @@ static int set_up(posix_spawnattr_t *attr, posix_spawn_file_actions_t *actions, 
 	rc |= posix_spawnattr_setpgroup(attr, 0); /* a Ctrl-C is for the job; nboxd ends after it */
 	rc |= posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
 					       POSIX_SPAWN_SETPGROUP);
+	rc |= posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO); /* first: @out may be 0, in a job without stdin */
 	rc |= posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	rc |= posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO);
 	rc |= posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
 	return rc ? -ENOMEM : 0;
 }

@@ -102,6 +102,16 @@ static int lock_folder(const char *path)
 	return fd;
 }
 
+/* Somebody listens there: @probe is connected to him, or could not be. */
+static int refuse_taken(const char *path, int probe, struct err *err)
+{
+	struct err who = {""};
+
+	if (peer_check(probe, &who) == -EACCES)
+		return err_set(err, EADDRINUSE, "shm:%s: %s", path, who.text);
+	return err_set(err, EADDRINUSE, "another nboxd listens at shm:%s; stop it or choose another --addr", path);
+}
+
 /* Something is at @path: removes it when it is a socket on which nobody listens. */
 static int clear_path(const char *path, const struct sockaddr_un *a, struct err *err)
 {
@@ -125,8 +135,7 @@ static int clear_path(const char *path, const struct sockaddr_un *a, struct err 
 			       : 0;
 	if (rc && rc != -EAGAIN && rc != -EINPROGRESS)
 		return err_set(err, -rc, "%s: %s", path, strerror(-rc));
-	return err_set(err, EADDRINUSE,
-		       "another nboxd listens at shm:%s; stop it or choose another --addr", path);
+	return refuse_taken(path, probe, err);
 }
 
 /* An abstract name is no file: nothing is left of it when its process is killed,
@@ -140,9 +149,10 @@ static int listen_abstract(const char *path, const struct sockaddr_un *a, sockle
 	if (fd < 0)
 		return err_set(err, -fd, "no socket: %s", strerror(-fd));
 	rc = bind(fd, (const struct sockaddr *)a, len);
-	if (rc && errno == EADDRINUSE)
-		return err_set(err, EADDRINUSE,
-			       "another nboxd listens at shm:%s; stop it or choose another --addr", path);
+	if (rc && errno == EADDRINUSE) {
+		try_connect(fd, a, len);
+		return refuse_taken(path, fd, err);
+	}
 	if (rc || listen(fd, SOMAXCONN))
 		return err_set(err, errno, "cannot listen at shm:%s: %s", path, strerror(errno));
 	*ret_fd = steal_fd(&fd);

@@ -129,6 +129,8 @@ E
 	check "another user sits at a link's name" within 60 grep -q there squat.log
 	exits 1 "a worker that is sent there" raw NBOX_ADDR="shm:@nbox-squat-$MASTER_PORT" NBOX_TOKEN=secret RANK=0 WORLD_SIZE=2 -- "$here/flaky"
 	says "it is held by the user with uid 65534" "is told who sits there"
+	exits 1 "an nboxd that wants the name" "$BUILD/nboxd" --addr "shm:@nbox-squat-$MASTER_PORT" --nodes 2 --gpus-per-node 1
+	says "it is held by the user with uid 65534" "is told, too"
 	kill $squatter
 	wait $squatter 2>/dev/null
 	is "$(cat squat.log)" there "the token was not sent"

@@ -106,6 +106,18 @@ exits 1 "NBOX_CONFIG, and no such file" raw NBOX_CONFIG=/nowhere.yaml -- torchru
 says "/nowhere.yaml: cannot read the cluster file: No such file or directory" "is told"
 exits 1 "a file, and no launcher" raw RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 -- "$here/flaky"
 says "./nbox.yaml asks for a virtual cluster, but RANK" "is no silent job without nbox"
+# it may say where an nboxd is, and its store, that somebody has started with the same file
+printf '%s\n' 'cluster: {nodes: 4, gpus_per_node: 2, as_node: last}' "link: {addr: \"shm:$tmp/own.sock\", token: abc}" "store: 127.0.0.1:$((port + 12))" >nbox.yaml
+exits 1 "a file that says where nboxd is, and nobody there" raw -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "nobody listens there; is nboxd running?" "is told"
+"$BUILD/nboxd" --config nbox.yaml --once --out "$tmp/own" >own.log 2>&1 &
+logs=(own.log)
+check "it runs" within 200 grep -q "nboxd ready" own.log
+exits 0 "the workers come to it" raw -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+check "it ends with them" gone "$tmp/own"
+wait $!
+is "$("$NBOX" report --csv ../own | awk -F, 'NR > 1 { print $5 }' | sort | tr '\n' ' ')" "6 7 " "as the node that the file says"
+logs=()
 exits 0 "under nbox run" "$NBOX" run --quiet --nodes 4 --device host --out "$tmp/run" -- torchrun --nproc-per-node=2 "$here/flaky"
 is "$(json ../run/summary.json 'd["world_size"]')" 8 "./nbox.yaml is not asked"
 cd .. || exit 1
