@@ -24,7 +24,8 @@
 
 #define LAZY_NS (1 * NS_PER_MS) /* how late a lazy note may be looked at */
 #define BYE_NS (2 * NS_PER_S) /* a process that leaves without its BYE is thought to have died */
-#define STOP_NS (5 * NS_PER_S)
+#define SUMMARY_NS (20 * NS_PER_S) /* session_is_awaited(); of many millions of ops it takes seconds */
+#define STOP_NS (3 * NS_PER_S) /* longer than these */
 
 static struct {
 	/* Any thread. */
@@ -260,8 +261,8 @@ static void *progress_main(void *arg)
 		if (g.is_stopping) {
 			uint64_t now = clock_now_ns();
 
-			stop_by = stop_by == UINT64_MAX ? now + BYE_NS : stop_by;
-			if (session_is_flushed() || now >= stop_by)
+			stop_by = stop_by == UINT64_MAX ? now + (session_is_awaited() ? SUMMARY_NS : BYE_NS) : stop_by;
+			if ((session_is_flushed() && !session_is_awaited()) || now >= stop_by)
 				break;
 		}
 		if (moved) {
@@ -354,12 +355,13 @@ static void run_stop(struct note *n)
 __attribute__((destructor)) static void stop(void)
 {
 	static struct note note = {.run = run_stop};
-	struct timespec ts = progress_timespec(clock_now_ns() + STOP_NS);
+	struct timespec ts;
 	int rc = 0;
 
 	if (!g.has_thread || atomic_load_explicit(&g.is_child, memory_order_relaxed) ||
 	    pthread_equal(pthread_self(), g.thread))
 		return;
+	ts = progress_timespec(clock_now_ns() + STOP_NS + (session_is_joined() ? SUMMARY_NS : BYE_NS));
 	progress_post(&note, PROGRESS_WAKE);
 	pthread_mutex_lock(&progress_waiters.lock);
 	while (!g.has_ended && !rc)

@@ -405,6 +405,16 @@ bool session_is_flushed(void)
 	return !g.link || !link_queued_bytes(g.link);
 }
 
+bool session_is_joined(void)
+{
+	return env_get()->addr && !strncmp(env_get()->addr, WIRE_ADDR_JOINED, strlen(WIRE_ADDR_JOINED));
+}
+
+bool session_is_awaited(void)
+{
+	return g.link && session_is_joined();
+}
+
 void session_in_child(void)
 {
 	for (int i = 0; i < FDS_MAX; i++) {

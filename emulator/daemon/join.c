@@ -79,7 +79,7 @@ int join_configure(struct join *j, struct config *c)
 	if (r == 0 && !strcmp(config_text(c, CONFIG_LINK), "shm")) {
 		if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 			number = (uint32_t)clock_now_ns();
-		snprintf(addr, sizeof(addr), CONFIG_ADDR_AUTO "%d-%08x", (int)getpid(), number);
+		snprintf(addr, sizeof(addr), WIRE_ADDR_JOINED "%d-%08x", (int)getpid(), number);
 		r = config_set(c, CONFIG_ADDR, SOURCE_FLAG, addr);
 	}
 	return r;

@@ -229,6 +229,8 @@ int main(int argc, char **argv)
 		r = serve(s, &args, &err);
 	if (r == 0 && args.once && c->out) {
 		server_network(s, network, sizeof(network));
+		if (args.is_joining)
+			server_hold_leaving(s);
 		s = server_close(s); /* the record is complete then */
 		r = summary_write(c->out, network, args.is_joining, &err);
 	}

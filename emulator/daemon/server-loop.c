@@ -6,6 +6,7 @@
  * is polled, so that a message is not late by a wake-up. Without exchange nothing
  * leaves nboxd at an op's end, and nobody spins for it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
@@ -129,7 +130,8 @@ static void begin_stop(struct server *s)
 	server_stop_listening(s);
 	store_server_stop_listening(s->store);
 	DL_FOREACH(s->workers, w)
-		worker_refuse(w, ECANCELED, "nboxd was told to end (%s)", strsignal(s->stop_signal));
+		if (w->state != WORKER_LEAVING)
+			worker_refuse(w, ECANCELED, "nboxd was told to end (%s)", strsignal(s->stop_signal));
 }
 
 void server_end_when_left(struct server *s)
@@ -138,10 +140,46 @@ void server_end_when_left(struct server *s)
 	s->left_ns = clock_now_ns();
 }
 
+/* With a door: who has said BYE waits until its link is closed, and that is done now but for the last ones. */
+static uint32_t count_staying(struct server *s)
+{
+	uint32_t n_leaving = 0;
+	struct worker *w;
+
+	if (!s->door.event)
+		return s->n_workers;
+	DL_FOREACH(s->workers, w)
+		n_leaving += w->state == WORKER_LEAVING;
+	if (n_leaving && (n_leaving < s->n_workers || s->n_workers_max < s->cluster.n_real))
+		DL_FOREACH(s->workers, w)
+			if (w->state == WORKER_LEAVING)
+				worker_set_state(w, WORKER_CLOSED);
+	return s->n_workers - n_leaving;
+}
+
+void server_hold_leaving(struct server *s)
+{
+	const struct worker *w;
+
+	DL_FOREACH(s->workers, w)
+		if (w->state == WORKER_LEAVING)
+			fcntl(link_fd(w->link), F_DUPFD_CLOEXEC, 0);
+}
+
+static bool has_staying(const struct server *s)
+{
+	const struct worker *w;
+
+	DL_FOREACH(s->workers, w)
+		if (w->state != WORKER_LEAVING)
+			return true;
+	return false;
+}
+
 /* Fewer links than real ranks: some process drives several, or others are still to come. */
 static bool is_left(struct server *s, uint64_t now_ns)
 {
-	if (s->n_workers) {
+	if (count_staying(s)) {
 		s->left_ns = now_ns;
 		return false;
 	}
@@ -240,7 +278,7 @@ int server_run(struct server *s, struct err *err)
 	unsigned polls = 0;
 
 	(void)err;
-	while (!(s->is_stopping && (!s->workers || clock_now_ns() >= s->stop_ns))) {
+	while (!(s->is_stopping && (!has_staying(s) || clock_now_ns() >= s->stop_ns))) {
 		uint64_t now_ns = clock_now_ns();
 		bool moved = round_once(s, now_ns);
 

@@ -121,6 +121,8 @@ void server_stop_listening(struct server *s); /* for workers; again is allowed *
  * time as there are real ranks. After fewer: with a door when all who came in by it have ended; without one 2 s
  * later, and when no worker came within 60 s. */
 void server_end_when_left(struct server *s);
+/* The links of those who have said BYE, and wait to see theirs closed, stay open until this process ends. */
+void server_hold_leaving(struct server *s);
 /* Until SIGTERM or SIGINT. Return: 0; negative errno. */
 int server_run(struct server *s, struct err *err);
 void server_flush_record(struct server *s); /* and says once when it cannot be written */

@@ -57,6 +57,10 @@ enum wire_type {
 #define WIRE_NOTE_NO_GPU "no GPU: " /* what stands in for one, no warning */
 #define WIRE_NOTE_VERSION "version: " /* for versions.txt, no warning: "version: torch 2.11.0" */
 
+/* What the address of an nboxd begins with that its workers started, over shm: who has said BYE there waits until the
+ * link is closed. */
+#define WIRE_ADDR_JOINED "shm:@nbox-raw-"
+
 const char *wire_type_name(uint32_t type); /* "?" for unknown ones */
 
 /* 48 bytes. Fields that a type does not use are zero. */

@@ -16,6 +16,7 @@ raw() {
 	shift
 	timeout -k 5 120 env LD_PRELOAD="$BUILD/libnbox.so" "${vars[@]}" "$@"
 }
+raw_and_end() { raw "$@" && echo "the command has ended"; }
 gone() { # no nboxd of the job with these results is left: it lingers while links close
 	within 200 none_names "$1" && return 0
 	nboxds_left
@@ -23,10 +24,10 @@ gone() { # no nboxd of the job with these results is left: it lingers while link
 }
 none_names() { ! nboxds_left | grep -q -- "$1"; }
 
-exits 0 "torchrun, nothing else" raw NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tmp/a" -- \
+exits 0 "torchrun, nothing else" raw_and_end NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tmp/a" -- \
 	torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
 check "nboxd is gone" gone "$tmp/a"
-is "$out" "$("$NBOX" report "$tmp/a")" "prints the summary, and nothing else"
+is "$out" "$("$NBOX" report "$tmp/a"; echo "the command has ended")" "prints the summary before it ends, and nothing else"
 is "$("$NBOX" report a | grep -o "128 ranks (64 nodes x 2), 2 real")" "128 ranks (64 nodes x 2), 2 real" "one nboxd had the whole world"
 is "$(json a/summary.json '(d["world_size"], d["ops"])')" "(128, 1)" "nboxd has the summary written"
 is "$("$NBOX" report --csv a | grep -c AllReduce)" 2 "both ranks' ops are in its record"
