@@ -80,7 +80,8 @@ static int check_keys(const struct jitter *j, const struct nbox_host *h, const s
 }
 
 /* A time, or a share of what is jittered. */
-static int parse_amount(const struct nbox_host *h, const char *key, const char *text, struct amount *ret)
+static int parse_amount(const struct nbox_host *h, const char *key, const char *text,
+			struct amount *ret)
 {
 	size_t len = text ? strlen(text) : 0;
 
@@ -110,11 +111,13 @@ static int parse_values(struct jitter *j, const struct nbox_host *h, const struc
 		return -1;
 	}
 	if (j->dist == LOGNORMAL && j->second.value > 10) {
-		h->error(h, "sigma: %g is above 10, a factor of a million and more", j->second.value);
+		h->error(h, "sigma: %g is above 10, a factor of a million and more",
+			 j->second.value);
 		return -1;
 	}
 	if (j->dist == PARETO && !(j->second.value > 1)) {
-		h->error(h, "shape: %g is not above 1: such a distribution has no mean", j->second.value);
+		h->error(h, "shape: %g is not above 1: such a distribution has no mean",
+			 j->second.value);
 		return -1;
 	}
 	return 0;
@@ -221,8 +224,8 @@ static int jitter_extra(void *model, const struct nbox_op *op, double so_far_ns,
 	(void)from_messages;
 	if (j->on != ON_OP)
 		return 1;
-	*ret_extra_ns =
-		tail_inverse(j, so_far_ns, 1 - j->host->chance(j->host, op->number, 0, STREAM(ON_OP)));
+	*ret_extra_ns = tail_inverse(j, so_far_ns,
+				     1 - j->host->chance(j->host, op->number, 0, STREAM(ON_OP)));
 	return 0;
 }
 
@@ -251,7 +254,8 @@ static uint32_t jitter_traits(void *model)
 static const struct nbox_param params[] = {
 	{"dist", "choice", NULL, DISTS},
 	{"on", "choice", "op", "what it acts on: op|message|compute"},
-	{"min", "time or %", "0ns", "uniform: the least; a percentage is of what is jittered, here and below"},
+	{"min", "time or %", "0ns",
+	 "uniform: the least; a percentage is of what is jittered, here and below"},
 	{"max", "time or %", "none", "uniform: the most; must be given"},
 	{"mean", "time or %", "0ns", "normal: the mean"},
 	{"stddev", "time or %", "none", "normal: the standard deviation; must be given"},

@@ -30,7 +30,8 @@ static int parse(struct slow *s, const struct nbox_host *h, const struct nbox_kv
 	    h->parse_ratio(h, "link", nbox_value(kv, n, "link"), &s->link) < 0)
 		return -1;
 	if (s->who.n == 0) {
-		h->error(h, "give rank= or node=: who is slow, such as rank=17, rank=16-23 or node=2");
+		h->error(h,
+			 "give rank= or node=: who is slow, such as rank=17, rank=16-23 or node=2");
 		return -1;
 	}
 	if (s->compute < 1 || s->link < 1) {
@@ -79,7 +80,8 @@ static int slow_message(void *model, const struct nbox_op *op, const struct nbox
 	const struct slow *s = model;
 	int r = s->next->message(s->next, op, msg, ret);
 
-	if (r == 0 && msg->hop != NBOX_SELF && (nbox_ranks_have(&s->who, msg->src) || nbox_ranks_have(&s->who, msg->dst)))
+	if (r == 0 && msg->hop != NBOX_SELF &&
+	    (nbox_ranks_have(&s->who, msg->src) || nbox_ranks_have(&s->who, msg->dst)))
 		ret->occupancy_ns *= s->link;
 	return r;
 }
@@ -116,7 +118,8 @@ static uint32_t slow_traits(void *model)
 }
 
 static const struct nbox_param params[] = {
-	{"rank", "ranks", "none", "world ranks of the slow ones, such as 17, 16-23 or 1+5; or node must be given"},
+	{"rank", "ranks", "none",
+	 "world ranks of the slow ones, such as 17, 16-23 or 1+5; or node must be given"},
 	{"node", "nodes", "none", "all ranks of these nodes, such as 2 or 2-3"},
 	{"compute", "ratio", "1", "their computation takes this many times as long"},
 	{"link", "ratio", "1", "their messages occupy their links this many times as long"},

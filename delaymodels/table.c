@@ -345,7 +345,8 @@ static const char *list_kinds(const struct table *t, int is_there, char *buf, si
 		int len = (int)strcspn(name, "|");
 
 		if ((t->curves[kind + 1].n != 0) == is_there)
-			used += (size_t)snprintf(buf + used, size - used, "%s%.*s", used ? " " : "", len, name);
+			used += (size_t)snprintf(buf + used, size - used, "%s%.*s", used ? " " : "",
+						 len, name);
 		name += len + (name[len] == '|');
 	}
 	return buf;
@@ -358,8 +359,10 @@ static void warn_of_gaps(const struct nbox_host *host, const char *file, const s
 
 	if (t->curves[ALL_KINDS].n || !list_kinds(t, 0, missing, sizeof(missing))[0])
 		return;
-	host->warn(host, "%s has times of %s; an op of another kind (%s) ends the job: lines of the kind all would stand "
-		   "for those", file, list_kinds(t, 1, there, sizeof(there)), missing);
+	host->warn(host,
+		   "%s has times of %s; an op of another kind (%s) ends the job: lines of the kind "
+		   "all would stand for those",
+		   file, list_kinds(t, 1, there, sizeof(there)), missing);
 }
 
 static int table_create(const struct nbox_host *host, const struct nbox_next *next,

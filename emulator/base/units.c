@@ -47,7 +47,7 @@ static const struct unit byte_units[] = {
 	{0},
 };
 
-/* A bandwidth is a prefix and one of the rates: b and bit are bits, B is a byte, and case decides. */
+/* A bandwidth is a prefix and one of the rates: b and bit are bits, B is a byte; case decides. */
 static const struct unit prefixes[] = {
 	{"", 1, 1},
 	{"k", 1000, 1}, {"K", 1000, 1}, {"M", 1000000, 1}, {"G", 1000000000, 1},
@@ -148,25 +148,28 @@ too_long:
 }
 
 /* @hint: "; did you mean ...?", or "". */
-static void refuse_unit(const char *text, const char *name, const char *what, const char *hint, const char *list,
-			struct err *err)
+static void refuse_unit(const char *text, const char *name, const char *what, const char *hint,
+			const char *list, struct err *err)
 {
 	if (!name[0])
-		err_set(err, EINVAL, "'%.*s' has no unit; units of a %s: %s", SHOWN, text, what, list);
+		err_set(err, EINVAL, "'%.*s' has no unit; units of a %s: %s", SHOWN, text, what,
+			list);
 	else if (is_blank(name[0]))
-		err_set(err, EINVAL, "'%.*s' has a blank behind the number: write it without, such as %.*s%.*s", SHOWN,
-			text, (int)(name - text), text, SHOWN, name + strspn(name, " \t"));
+		err_set(err, EINVAL,
+			"'%.*s' has a blank behind the number: write it without, such as %.*s%.*s",
+			SHOWN, text, (int)(name - text), text, SHOWN, name + strspn(name, " \t"));
 	else if (name[0] == ',')
-		err_set(err, EINVAL, "'%.*s' has a comma in the number: write a point, such as 1.5", SHOWN, text);
+		err_set(err, EINVAL, "'%.*s' has a comma in the number: write a point, such as 1.5",
+			SHOWN, text);
 	else
-		err_set(err, EINVAL, "'%.*s' has an unknown unit '%.*s'%s units of a %s: %s", SHOWN, text, SHOWN,
-			name, hint[0] ? hint : ";", what, list);
+		err_set(err, EINVAL, "'%.*s' has an unknown unit '%.*s'%s units of a %s: %s", SHOWN,
+			text, SHOWN, name, hint[0] ? hint : ";", what, list);
 }
 
-/* The unit that @name is; NULL with the sentence. Suggested is only what differs by case: "m" may be
- * a minute, and a wrong suggestion is worse than the list. */
-static const struct unit *find_unit(const char *text, const char *name, const char *what, const struct unit *units,
-				    const char *list, struct err *err)
+/* The unit that @name is; NULL with the sentence. Suggested is only what differs by case: "m" may
+ * be a minute, and a wrong suggestion is worse than the list. */
+static const struct unit *find_unit(const char *text, const char *name, const char *what,
+				    const struct unit *units, const char *list, struct err *err)
 {
 	char hint[64] = "";
 
@@ -182,7 +185,8 @@ static const struct unit *find_unit(const char *text, const char *name, const ch
 
 static char *bandwidth_name(size_t i, char *buf)
 {
-	snprintf(buf, RATE_MAX, "%s%s", prefixes[i / ARRAY_SIZE(rates)].name, rates[i % ARRAY_SIZE(rates)].name);
+	snprintf(buf, RATE_MAX, "%s%s", prefixes[i / ARRAY_SIZE(rates)].name,
+		 rates[i % ARRAY_SIZE(rates)].name);
 	return buf;
 }
 
@@ -191,8 +195,8 @@ static bool is_bit_rate(size_t i)
 	return i % ARRAY_SIZE(rates) < N_BIT_RATES;
 }
 
-/* What @name may have been. Whoever did not heed case may mean bits or bytes, and learns both; another
- * word has the nearest with as many bits, so that no suggestion is eight times off. */
+/* What @name may have been. Whoever did not heed case may mean bits or bytes, and learns both;
+ * another word has the nearest with as many bits, so that no suggestion is eight times off. */
 static void suggest_bandwidth(const char *name, char *hint, size_t size)
 {
 	char names[N_BANDWIDTHS][RATE_MAX];
@@ -212,8 +216,8 @@ static void suggest_bandwidth(const char *name, char *hint, size_t size)
 	near = bits ? bits : bytes ? bytes : units_suggest(name, list, n);
 	/* The widths are for gcc, which on aarch64 takes a name to be as long as all of them. */
 	if (bits && bytes)
-		snprintf(hint, size, "; did you mean '%.*s' (bits) or '%.*s' (bytes)?", RATE_MAX, bits,
-			 RATE_MAX, bytes);
+		snprintf(hint, size, "; did you mean '%.*s' (bits) or '%.*s' (bytes)?", RATE_MAX,
+			 bits, RATE_MAX, bytes);
 	else if (near)
 		snprintf(hint, size, "; did you mean '%.*s'?", RATE_MAX, near);
 }
@@ -224,7 +228,8 @@ static int find_bandwidth(const char *text, const char *name, struct unit *ret, 
 	char one[RATE_MAX], hint[96] = "";
 
 	for (size_t i = 0; i < N_BANDWIDTHS; i++) {
-		const struct unit *prefix = &prefixes[i / ARRAY_SIZE(rates)], *rate = &rates[i % ARRAY_SIZE(rates)];
+		const struct unit *prefix = &prefixes[i / ARRAY_SIZE(rates)],
+				  *rate = &rates[i % ARRAY_SIZE(rates)];
 
 		if (strcmp(name, bandwidth_name(i, one)) != 0)
 			continue;
@@ -368,8 +373,8 @@ static const char *take_range(const char *text, const char *p, const char *what,
 	if (p && *p == '-')
 		p = take_rank(p + 1, &last);
 	if (!p) {
-		*ret_code = err_set(err, EINVAL,
-				    "'%.*s' is no list of %ss: write " LIST_FORM, SHOWN, text, what);
+		*ret_code = err_set(err, EINVAL, "'%.*s' is no list of %ss: write " LIST_FORM,
+				    SHOWN, text, what);
 		return NULL;
 	}
 	if (last < first) {
@@ -392,8 +397,8 @@ static const char *take_range(const char *text, const char *p, const char *what,
 	return p;
 }
 
-static int take_list(const char *text, const char *what, uint32_t world, uint32_t **ret_ranks, size_t *ret_n,
-		     struct err *err)
+static int take_list(const char *text, const char *what, uint32_t world, uint32_t **ret_ranks,
+		     size_t *ret_n, struct err *err)
 {
 	CLEANUP(bitmap_deinit) struct bitmap set = {0};
 	uint32_t *ranks;
@@ -412,8 +417,8 @@ static int take_list(const char *text, const char *what, uint32_t world, uint32_
 		if (*p == '\0')
 			break;
 		if (*p != ',' && *p != '+')
-			return err_set(err, EINVAL, "'%.*s' is no list of %ss: write " LIST_FORM, SHOWN, text,
-				       what);
+			return err_set(err, EINVAL, "'%.*s' is no list of %ss: write " LIST_FORM,
+				       SHOWN, text, what);
 		p++;
 	}
 	ranks = calloc((size_t)bitmap_count(&set), sizeof(*ranks));
@@ -426,12 +431,14 @@ static int take_list(const char *text, const char *what, uint32_t world, uint32_
 	return 0;
 }
 
-int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *ret_n, struct err *err)
+int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *ret_n,
+		struct err *err)
 {
 	return take_list(text, "rank", world, ret_ranks, ret_n, err);
 }
 
-int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n, struct err *err)
+int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n,
+		struct err *err)
 {
 	return take_list(text, "node", n_nodes, ret_nodes, ret_n, err);
 }

@@ -80,16 +80,18 @@ static int check_choice(const char *text, const char *const *choices, struct err
 	for (i = 0; choices[i]; i++)
 		if (strcmp(text, choices[i]) == 0)
 			return 0;
-	return err_set(err, EINVAL, "'%.64s' is none of %s%s%s%s%s", text, choices[0], i > 2 ? ", " : " and ", choices[1],
-		       i > 2 ? ", " : "", i > 2 ? choices[2] : "");
+	return err_set(err, EINVAL, "'%.64s' is none of %s%s%s%s%s", text, choices[0],
+		       i > 2 ? ", " : " and ", choices[1], i > 2 ? ", " : "",
+		       i > 2 ? choices[2] : "");
 }
 
 static int check_value(size_t i, const char *text, struct err *err)
 {
 	uint64_t n;
 	double ns;
-	int r = values[i].kind == TIME ? units_time(text, &ns, err) :
-		values[i].kind == COUNT ? units_count(text, &n, err) : check_choice(text, values[i].choices, err);
+	int r = values[i].kind == TIME    ? units_time(text, &ns, err)
+		: values[i].kind == COUNT ? units_count(text, &n, err)
+					  : check_choice(text, values[i].choices, err);
 
 	return r < 0 ? err_prefix(err, r, "%s", values[i].name) : 0;
 }
@@ -101,7 +103,8 @@ int variable_check(char *const *environment, struct err *err)
 	int r = 0;
 
 	if (unknown)
-		return err_set(err, EINVAL, "variable %s", variable_unknown_text(unknown, text, sizeof(text)));
+		return err_set(err, EINVAL, "variable %s",
+			       variable_unknown_text(unknown, text, sizeof(text)));
 	for (; r == 0 && environment && *environment; environment++) {
 		const char *entry = *environment, *value = entry + name_length(entry);
 

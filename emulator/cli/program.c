@@ -33,8 +33,9 @@ static const char *find(const char *name, char buf[PATH_MAX])
 		dir = "/bin:/usr/bin"; /* as glibc has it */
 	for (size_t len; *dir; dir += len + (dir[len] == ':')) {
 		len = strcspn(dir, ":");
-		if (snprintf(buf, PATH_MAX, "%.*s/%s", (int)len, len ? dir : ".", name) < PATH_MAX && is_file(buf) &&
-		    access(buf, X_OK) == 0)
+		if (snprintf(buf, PATH_MAX, "%.*s/%s", (int)len, len ? dir : ".", name) <
+			    PATH_MAX &&
+		    is_file(buf) && access(buf, X_OK) == 0)
 			return buf;
 	}
 	return NULL;
@@ -70,23 +71,32 @@ static int check_interpreter(const char *name, const char *path, struct err *err
 		return 0; /* a binary, or what execvp() gives to the shell */
 	line[strcspn(line, "\n")] = 0;
 	if (strchr(line, '\r'))
-		return err_set(err, ENOENT, "%s: its first line ends with a carriage return, as files from Windows have "
-			       "it, so that no interpreter is found: sed -i 's/\\r$//' %s", name, name);
+		return err_set(err, ENOENT,
+			       "%s: its first line ends with a carriage return, as files from "
+			       "Windows have "
+			       "it, so that no interpreter is found: sed -i 's/\\r$//' %s",
+			       name, name);
 	program = line + 2 + strspn(line + 2, " \t");
 	rest = program + strcspn(program, " \t");
 	if (*rest)
 		*rest++ = 0;
 	if (!is_file(program) || access(program, X_OK) != 0)
-		return err_set(err, ENOENT, "%s: its first line names the interpreter '%s', which is not here, or no program",
+		return err_set(err, ENOENT,
+			       "%s: its first line names the interpreter '%s', which is not here, "
+			       "or no program",
 			       name, program);
 	if (strcmp(base_name(program), "env") != 0)
 		return 0;
 	rest = program_of_env(rest);
-	return !rest || find(rest, found) ? 0 :
-	       err_set(err, ENOENT, "%s: its first line names the interpreter '%s', which is not on the PATH", name, rest);
+	return !rest || find(rest, found) ? 0
+					  : err_set(err, ENOENT,
+						    "%s: its first line names the interpreter "
+						    "'%s', which is not on the PATH",
+						    name, rest);
 }
 
-/* The word of "python3 -u train.py ..." that is a script; NULL: there is none, or none that is known for sure. */
+/* The word of "python3 -u train.py ..." that is a script; NULL: there is none, or none that is
+ * known for sure. */
 static const char *python_script(char *const *command)
 {
 	if (strncmp(base_name(command[0]), "python", 6) != 0)
@@ -100,8 +110,9 @@ static const char *python_script(char *const *command)
 /* The same of a launcher of Python scripts, unless it is told to start a module or a program. */
 static const char *launched_script(const struct launch_line *line)
 {
-	static const char *const others[] = { "-m", "--module", "--no-python", "--no_python" };
-	bool is_python = line->kind == LAUNCH_TORCHRUN || line->kind == LAUNCH_ACCELERATE || line->kind == LAUNCH_DEEPSPEED;
+	static const char *const others[] = {"-m", "--module", "--no-python", "--no_python"};
+	bool is_python = line->kind == LAUNCH_TORCHRUN || line->kind == LAUNCH_ACCELERATE ||
+			 line->kind == LAUNCH_DEEPSPEED;
 
 	for (size_t i = line->options_at; i < line->script_at; i++)
 		for (size_t k = 0; k < ARRAY_SIZE(others); k++)
@@ -112,22 +123,28 @@ static const char *launched_script(const struct launch_line *line)
 
 int program_check(char *const *command, const struct launch_line *line, struct err *err)
 {
-	const char *name = command[0], *script = line->kind == LAUNCH_NONE ? python_script(command) : launched_script(line);
+	const char *name = command[0], *script = line->kind == LAUNCH_NONE ? python_script(command)
+									   : launched_script(line);
 	char path[PATH_MAX];
 	size_t len;
 	int r;
 
 	if (!find(name, path)) {
 		if (is_file(name) && access(name, X_OK) != 0)
-			return err_set(err, EACCES, "%s: is there, but cannot be executed: say what runs it, such as "
-				       "'python3 %s', or make it a program by chmod +x", name, name);
-		return err_set(err, ENOENT, "%s: not found here, or no program", name[0] ? name : "''");
+			return err_set(
+				err, EACCES,
+				"%s: is there, but cannot be executed: say what runs it, such as "
+				"'python3 %s', or make it a program by chmod +x",
+				name, name);
+		return err_set(err, ENOENT, "%s: not found here, or no program",
+			       name[0] ? name : "''");
 	}
 	r = check_interpreter(name, path, err);
 	if (r < 0)
 		return r;
 	len = script ? strlen(script) : 0;
 	if (len > 3 && strcmp(script + len - 3, ".py") == 0 && access(script, R_OK) != 0)
-		return err_set(err, errno, "%s: the script %s: %s", base_name(name), script, strerror(errno));
+		return err_set(err, errno, "%s: the script %s: %s", base_name(name), script,
+			       strerror(errno));
 	return 0;
 }

@@ -9,7 +9,8 @@ int unknown_option(const char *command, const char *word, const char *const *kno
 {
 	const char *near = units_suggest(word, known, n);
 
-	fprintf(stderr, "nbox %s: unknown option '%s'%s%s%s nbox %s --help\n", command, word, near ? "; did you mean '" : "; see",
-		near ? near : "", near ? "'? See" : "", command);
+	fprintf(stderr, "nbox %s: unknown option '%s'%s%s%s nbox %s --help\n", command, word,
+		near ? "; did you mean '" : "; see", near ? near : "", near ? "'? See" : "",
+		command);
 	return 2;
 }

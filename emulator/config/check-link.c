@@ -130,9 +130,12 @@ static int check_network_name(const struct config *c, struct err *err)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strcasecmp(text, names[i].name) == 0)
 			return value_refuse(c, CONFIG_LINK, 0, err,
-					    "unknown link '%.64s'; did you mean '%s'? This link is between workers "
-					    "and nboxd; the virtual cluster's network is set by inter-bandwidth, "
-					    "inter-latency and the model", text, names[i].link);
+					    "unknown link '%.64s'; did you mean '%s'? This link is "
+					    "between workers "
+					    "and nboxd; the virtual cluster's network is set by "
+					    "inter-bandwidth, "
+					    "inter-latency and the model",
+					    text, names[i].link);
 	return 0;
 }
 

@@ -15,7 +15,8 @@
 
 const char failure_help[] =
 	"  fail       ranks are gone, or an op fails: their communicators are aborted\n"
-	"      rank=<ranks>           world rank that is gone, or several: 17, 16-23, 1+5 (default none: only the op's communicator)\n"
+	"      rank=<ranks>           world rank that is gone, or several: 17, 16-23, 1+5 (default "
+	"none: only the op's communicator)\n"
 	"      node=<nodes>           all ranks of these nodes instead\n"
 	"      time=<time>            when, after the first op of the run\n"
 	"      after=<count>          or: at the op after so many\n"
@@ -49,7 +50,8 @@ struct given {
 	bool has_after;
 };
 
-static int parse_key(struct failure *f, const char *key, const char *value, struct given *given, struct err *err)
+static int parse_key(struct failure *f, const char *key, const char *value, struct given *given,
+		     struct err *err)
 {
 	static const char *const keys[] = {"rank", "node", "time", "after", "op"};
 	char near[96];
@@ -89,14 +91,16 @@ static int check_when(const struct failure *f, bool has_after, struct err *err)
 			       "fail:rank=17,time=30s",
 			       f->text);
 	if (f->is_timed && f->n_ranks == 0)
-		return err_set(err, EINVAL, "'%.200s': time=TIME needs the rank=RANK or node=NODE that is gone",
+		return err_set(err, EINVAL,
+			       "'%.200s': time=TIME needs the rank=RANK or node=NODE that is gone",
 			       f->text);
 	if (f->is_timed && f->kind != COLL_KINDS)
 		return err_set(err, EINVAL, "'%.200s': op=KIND goes with after=OPS", f->text);
 	return 0;
 }
 
-int failure_parse(const char *text, const struct topology *world, struct failure *ret, struct err *err)
+int failure_parse(const char *text, const struct topology *world, struct failure *ret,
+		  struct err *err)
 {
 	struct failure f = {.text = text, .kind = COLL_KINDS};
 	char copy[256], *pair, *next, *equals;
@@ -114,9 +118,11 @@ int failure_parse(const char *text, const struct topology *world, struct failure
 			*next++ = '\0';
 		equals = strchr(pair, '=');
 		if (!equals || equals == pair || !equals[1])
-			return err_set(err, EINVAL, "'%.200s': '%.64s' is no key=value%s", text, pair,
-				       isdigit((unsigned char)pair[0]) ?
-				       "; several ranks are written with +, such as rank=1+5" : "");
+			return err_set(
+				err, EINVAL, "'%.200s': '%.64s' is no key=value%s", text, pair,
+				isdigit((unsigned char)pair[0])
+					? "; several ranks are written with +, such as rank=1+5"
+					: "");
 		*equals = '\0';
 		rc = parse_key(&f, pair, equals + 1, &given, err);
 		for (size_t i = 0; !rc && i < n_keys; i++)

@@ -100,8 +100,8 @@ static int host_parse_ranks(const struct nbox_host *host, const struct nbox_kv *
 	uint32_t *ranks;
 	size_t n;
 
-	if (named_ranks(&in->chain->world, nbox_value(kv, n_kv, "rank"), nbox_value(kv, n_kv, "node"), &ranks, &n,
-			&in->chain->err) < 0)
+	if (named_ranks(&in->chain->world, nbox_value(kv, n_kv, "rank"),
+			nbox_value(kv, n_kv, "node"), &ranks, &n, &in->chain->err) < 0)
 		return -1;
 	free(in->ranks);
 	in->ranks = ranks;
@@ -191,11 +191,15 @@ static int parse_pair(struct delay_instance *in, char *pair, const char *spec, s
 	size_t i;
 
 	if (!pair[0])
-		return err_set(err, EINVAL, "'%.200s' has nothing behind a colon or comma, where a key=value belongs", spec);
+		return err_set(
+			err, EINVAL,
+			"'%.200s' has nothing behind a colon or comma, where a key=value belongs",
+			spec);
 	if (!equals || equals == pair || !equals[1])
 		return err_set(err, EINVAL, "'%.200s': '%.64s' is no key=value%s", spec, pair,
-			       isdigit((unsigned char)pair[0]) ? "; several ranks are written with +, such as rank=1+5"
-							       : "");
+			       isdigit((unsigned char)pair[0])
+				       ? "; several ranks are written with +, such as rank=1+5"
+				       : "");
 	*equals = '\0';
 	for (i = 0; i < in->n_kv; i++)
 		if (strcmp(in->kv[i].key, pair) == 0)
@@ -222,7 +226,8 @@ int delay_spec_parse(struct delay_instance *in, const char *spec, const char **r
 	colon = find_colon(in->text);
 	comma = strchr(in->text, ',');
 	if (!colon && comma && !strchr(in->text, '/'))
-		return err_set(err, EINVAL, "'%.200s': the parameters stand behind a colon: %.*s:%.200s", spec,
+		return err_set(err, EINVAL,
+			       "'%.200s': the parameters stand behind a colon: %.*s:%.200s", spec,
 			       (int)(comma - in->text), spec, comma + 1);
 	if (colon)
 		*colon = '\0';
@@ -280,8 +285,8 @@ int delay_params_check(const struct delay_instance *in, struct err *err)
 			return unknown_key(in, in->kv[i].key, err);
 	for (p = in->plugin.table.params; p && p->name; p++)
 		if (!p->default_text && !nbox_value(in->kv, in->n_kv, p->name))
-			return err_set(err, EINVAL, "%s: %s=<%s> must be given: %s", in->plugin.table.name,
-				       p->name, p->unit ? p->unit : "text",
+			return err_set(err, EINVAL, "%s: %s=<%s> must be given: %s",
+				       in->plugin.table.name, p->name, p->unit ? p->unit : "text",
 				       p->help ? p->help : "");
 	return 0;
 }

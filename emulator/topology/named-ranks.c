@@ -7,7 +7,8 @@
 #include "base/units.h"
 
 /* All ranks of the @n nodes. Return: 0 or -ENOMEM. */
-static int expand(const struct topology *t, const uint32_t *nodes, size_t n, uint32_t **ret_ranks, size_t *ret_n)
+static int expand(const struct topology *t, const uint32_t *nodes, size_t n, uint32_t **ret_ranks,
+		  size_t *ret_n)
 {
 	size_t gpus = t->gpus_per_node;
 	uint32_t *ranks = calloc(n * gpus, sizeof(*ranks));
@@ -29,12 +30,15 @@ int named_ranks(const struct topology *t, const char *rank, const char *node, ui
 	int r;
 
 	if (rank && node)
-		return err_set(err, EINVAL, "rank=%.64s and node=%.64s exclude each other: use two what-ifs", rank, node);
+		return err_set(err, EINVAL,
+			       "rank=%.64s and node=%.64s exclude each other: use two what-ifs",
+			       rank, node);
 	if (rank) {
 		r = units_ranks(rank, topology_world(t), ret_ranks, ret_n, err);
 		if (r == -ERANGE)
-			return err_set(err, ERANGE, "rank=%.64s is outside the world of %u ranks (0 to %u)", rank,
-				       topology_world(t), topology_world(t) - 1);
+			return err_set(err, ERANGE,
+				       "rank=%.64s is outside the world of %u ranks (0 to %u)",
+				       rank, topology_world(t), topology_world(t) - 1);
 		return r < 0 ? err_prefix(err, r, "rank") : 0;
 	}
 	if (!node) {
@@ -44,8 +48,9 @@ int named_ranks(const struct topology *t, const char *rank, const char *node, ui
 	}
 	r = units_nodes(node, t->n_nodes, &nodes, &n, err);
 	if (r == -ERANGE)
-		return err_set(err, ERANGE, "node=%.64s is outside the cluster of %u nodes (0 to %u)", node, t->n_nodes,
-			       t->n_nodes - 1);
+		return err_set(err, ERANGE,
+			       "node=%.64s is outside the cluster of %u nodes (0 to %u)", node,
+			       t->n_nodes, t->n_nodes - 1);
 	if (r < 0)
 		return err_prefix(err, r, "node");
 	r = expand(t, nodes, n, ret_ranks, ret_n);
