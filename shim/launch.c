@@ -23,6 +23,7 @@ struct batch {
 	device_stream stream; /* of its first call: all work goes there */
 	uint64_t capture;
 	struct op *first, **last, *p2p;
+	struct op *not_arrived; /* the first whose arrive is not in the stream; NULL: all are */
 	int64_t n_self; /* sends to this rank itself, less receives from it */
 };
 
@@ -91,6 +92,7 @@ static struct op *add_op(struct batch *b, const struct call *call)
 	}
 	*b->last = op;
 	b->last = &op->launch_next;
+	b->not_arrived = b->first;
 	return op;
 }
 
@@ -246,6 +248,30 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 		op->gate.before = before;
 		before = &op->gate;
 		rc = DEVICE(c, arrive, (b->stream, &op->gate));
+		if (!rc) {
+			b->not_arrived = op->launch_next;
+		} else if (!op->is_persistent) {
+			atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_relaxed);
+			comm_unref(c);
+		}
+	}
+	return rc;
+}
+
+/* The waits of all that arrive, also where something went wrong in between: such ops pass, and are done with. */
+static int enqueue_waits(struct batch *b, struct err *err)
+{
+	struct comm *c = b->comm;
+	int rc = use_device(c, err);
+
+	for (struct op *op = b->first, *next; !rc && op != b->not_arrived; op = next) {
+		next = op->launch_next; /* once it has passed it is not ours any more */
+		rc = DEVICE(c, wait, (b->stream, &op->gate));
+	}
+	for (struct op *op = b->not_arrived, *next; op; op = next) {
+		next = op->launch_next;
+		if (!op->is_persistent)
+			op_put(op);
 	}
 	return rc;
 }
@@ -253,13 +279,8 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 static int end_batch(const struct plan *p, struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
-	struct op *op = b->first, *next;
-	int rc = use_device(c, err);
+	int rc = enqueue_waits(b, err);
 
-	for (; !rc && op; op = next) {
-		next = op->launch_next; /* once it has passed it is not ours any more */
-		rc = DEVICE(c, wait, (b->stream, &op->gate));
-	}
 	if (!rc)
 		rc = tie_streams(p, b, FORK, err);
 	if (!rc)
@@ -360,8 +381,14 @@ static int enqueue(struct plan *p, struct err *err)
 		rc = begin_batch(p, &p->batches[i], err);
 	if (!rc)
 		rc = enqueue_data(p, err);
-	for (uint32_t i = 0; !rc && i < p->n_batches; i++)
-		rc = end_batch(p, &p->batches[i], err);
+	for (uint32_t i = 0; i < p->n_batches; i++) {
+		struct err none;
+
+		if (rc)
+			enqueue_waits(&p->batches[i], &none);
+		else
+			rc = end_batch(p, &p->batches[i], err);
+	}
 	device_select(dev, before);
 	if (dev->poll)
 		progress_nudge();
