@@ -435,8 +435,8 @@ static int take_steps(const struct ops *o, const struct found *f, struct steps *
 		}
 	}
 	units_print_bytes((uint64_t)fmin(weight_between(o, unit, unit + f->period), 1e18), bytes, sizeof(bytes));
-	snprintf(ret->how, sizeof(ret->how), "%llu op%s of a communicator of %u ranks repeat %llu times, with %s %s each time",
-		 (unsigned long long)f->period, f->period == 1 ? "" : "s", op(o, unit)->n_ranks, (unsigned long long)ret->n, bytes,
+	snprintf(ret->how, sizeof(ret->how), "%llu op%s of a communicator of %u ranks, %llu times, with %s %s each time",
+		 (unsigned long long)f->period, f->period == 1 ? "" : "s in a row", op(o, unit)->n_ranks, (unsigned long long)ret->n, bytes,
 		 o->is_sending ? "sent and received" : "to reduce");
 	r = leave_out_warm_up(o->rows, ret);
 	return r < 0 ? r : count_ops(ret);

@@ -82,7 +82,8 @@ static void expect(const char *name, uint64_t n, uint64_t missing, uint64_t n_op
 	struct steps s;
 	double worst = job.noise + 1e-9;
 
-	qsort(job.rows, job.n, sizeof(*job.rows), by_arrival);
+	if (job.n)
+		qsort(job.rows, job.n, sizeof(*job.rows), by_arrival);
 	assert_int_equal(steps_find(job.rows, job.n, &s), 0);
 	if (s.n > n || s.n + missing < n || (n && (s.n_ops != n_ops || s.n_timed + s.n_warm_up > s.n || s.n_timed == 0)))
 		fail_msg("%s: %lu steps of %lu ops, %lu timed, %lu warm-up; wanted %lu of %lu; %s", name, s.n, s.n_ops, s.n_timed,
