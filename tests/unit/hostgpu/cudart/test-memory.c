@@ -113,7 +113,10 @@ static void more_than_the_machine_has(void **state)
 	assert_int_equal(last, 7);
 	assert_cuda(cudaMemcpy(&last, most + 150 * gib, 1, cudaMemcpyDeviceToHost));
 	assert_int_equal(last, 0);
-	assert_true(resident_bytes() - resident < 256l << 20);
+	if (getenv("MESON_EXE_WRAPPER"))
+		print_message("# resident memory is not judged: qemu-user keeps tables of its own for each page\n");
+	else
+		assert_true(resident_bytes() - resident < 256l << 20);
 	assert_cuda(cudaMemGetInfo(&left, &total));
 	assert_int_equal(before - left, 299 * gib);
 	assert_cuda_is(cudaMalloc((void **)&more, gib + 1), cudaErrorMemoryAllocation);
