@@ -19,6 +19,7 @@ struct ncclComm *comm_new(uint32_t rank, uint32_t n_ranks, const ncclConfig_t *c
 	if (!c)
 		return NULL;
 	c->canary = COMM_CANARY;
+	c->generation = proxy_generation();
 	atomic_init(&c->refs, 1);
 	c->rank = rank;
 	c->n_ranks = n_ranks;
@@ -203,8 +204,11 @@ static ncclResult_t job_init(struct job *j)
 		r = fill_info(c, &local, &me);
 	if (!r)
 		r = boot_check_in(fd, &j->id, &me, &c->abort, &table, c->magic);
-	if (r)
+	if (r) {
+		if (atomic_load(&c->abort) && !j->has_common_id)
+			boot_dismiss(&j->id); /* the others do not wait for a rank that will not come */
 		return r;
+	}
 	for (i = 0; i < c->n_ranks; i++)
 		c->peers[i].info = table[i];
 	for (i = 0; i < j->n_others && c->rank == 0; i++)

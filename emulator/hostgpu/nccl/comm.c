@@ -63,6 +63,9 @@ ncclResult_t comm_known(const struct ncclComm *c, const char *what)
 	if (c->canary != COMM_CANARY)
 		return fail(ncclInvalidArgument, "%s: this is no communicator, or it was destroyed",
 			    what);
+	if (c->generation != proxy_generation())
+		return fail(ncclSystemError, "%s: this communicator is the parent process's; a forked child has none "
+			    "of it", what);
 	return ncclSuccess;
 }
 

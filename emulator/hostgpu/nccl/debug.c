@@ -62,6 +62,12 @@ static int read_level(void)
 	return s && !strcasecmp(s, "ABORT") ? DEBUG_WARN : DEBUG_NONE;
 }
 
+/* Another thread may have held it. */
+void debug_after_fork(void)
+{
+	pthread_mutex_init(&lock, NULL);
+}
+
 void debug_reset(void)
 {
 	const char *name = getenv("NCCL_DEBUG_FILE");

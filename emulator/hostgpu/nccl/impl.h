@@ -27,6 +27,7 @@
 enum debug_level { DEBUG_NONE, DEBUG_VERSION, DEBUG_WARN, DEBUG_INFO, DEBUG_TRACE };
 
 void debug_reset(void); /* reads the variables again */
+void debug_after_fork(void);
 bool debug_on(enum debug_level level);
 void debug_line(enum debug_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -155,6 +156,7 @@ struct shrink_count {
 struct ncclComm {
 	uint64_t canary;
 	_Atomic int refs; /* handle, ops, proxy */
+	uint32_t generation; /* proxy_generation() when it was made */
 	uint32_t rank, n_ranks;
 	int device;
 	bool is_blocking;
@@ -387,6 +389,8 @@ struct request {
 };
 
 ncclResult_t proxy_start(void);
+/* Another one in a forked child, whose parent's communicators are not its own. */
+uint32_t proxy_generation(void);
 void proxy_call(void (*fn)(void *arg), void *arg); /* waits */
 int proxy_post(void (*fn)(void *arg), void *arg);   /* does not */
 void proxy_push(struct request *r);

@@ -515,9 +515,18 @@ static void *proxy_main(void *arg)
 	return NULL;
 }
 
+static uint32_t generation;
+
+uint32_t proxy_generation(void)
+{
+	return generation;
+}
+
 /* A forked child has no proxy thread, and none of the parent's communicators. */
 static void after_fork(void)
 {
+	generation++;
+	debug_after_fork();
 	pthread_mutex_init(&px.lock, NULL);
 	px.is_started = false;
 	px.first = NULL;

@@ -1,8 +1,10 @@
 /* How communicators begin and end, in good and in bad order. Usage: test-life NAME */
 #include "harness.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int sum_is(ncclComm_t comm, cudaStream_t s, int mine, int want)
@@ -413,6 +415,63 @@ static int left(struct rank *r)
 	return 0;
 }
 
+/* A forked child that ends what it inherited, as destructors do, does not hang, and harms nobody. */
+static int fork_child(struct rank *r)
+{
+	ncclComm_t comm = make_comm(r, 0);
+	int status = -1, x = 1, y;
+	cudaStream_t s;
+	pid_t pid;
+
+	CUDA(cudaStreamCreate(&s));
+	CHECK(!sum_is(comm, s, 1, r->n));
+	pid = fork();
+	if (!pid) {
+		CHECK(ncclAllReduce(&x, &y, 1, ncclInt, ncclSum, comm, s) == ncclSystemError);
+		CHECK(strstr(ncclGetLastError(NULL), "forked child"));
+		_exit(ncclCommAbort(comm) != ncclSystemError || ncclCommDestroy(comm) != ncclSystemError);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHECK(!sum_is(comm, s, 1, r->n));
+	NCCL(ncclCommDestroy(comm));
+	return 0;
+}
+
+static int n_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* An init that is aborted, perhaps before it has checked in, leaves no root of its id behind. */
+static int abandoned_init(struct rank *r)
+{
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	double until = now_s() + 60;
+	ncclComm_t comm;
+	ncclUniqueId id;
+	int before = 0;
+
+	config.blocking = 0;
+	for (int i = 0; i < 100; i++) {
+		NCCL(ncclGetUniqueId(&id));
+		CHECK(ncclCommInitRankConfig(&comm, r->n + 1, id, r->rank, &config) == ncclInProgress);
+		NCCL(ncclCommAbort(comm));
+		if (i == 0)
+			before = n_threads();
+	}
+	while (n_threads() > before && now_s() < until)
+		usleep(1000);
+	CHECK(n_threads() <= before);
+	return 0;
+}
+
 /* Ranks that do not agree on what they call. */
 static int mismatch(struct rank *r)
 {
@@ -515,7 +574,8 @@ int main(int argc, char **argv)
 		{"common-id", common_id, 3, -1},   {"two-hosts", two_hosts, 6, -1},
 		{"abort", abort_op, 3, -1},	   {"abort-init", abort_init, 1, -1},
 		{"leaves", leaves, 3, -1},	   {"left", left, 4, -1},
-		{"shrink-in-turns", shrink_in_turns, 4, -1},
+		{"shrink-in-turns", shrink_in_turns, 4, -1}, {"fork", fork_child, 2, -1},
+		{"abandoned-init", abandoned_init, 1, -1},
 		{"killed", killed, 4, 1},	   {"killed-shrink", killed_shrink, 4, 1},
 		{"mismatch", mismatch, 2, -1},	   {"misuse", misuse, 1, -1},
 	};

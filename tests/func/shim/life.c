@@ -282,13 +282,14 @@ static void shrink(cudaStream_t stream)
 	NCCL(ncclCommAbort(comm));
 }
 
-/* One parent, shrunk to different members one after the other, and to the same ones twice. */
+/* One parent, shrunk to different members one after the other, so that some have made more shrinks than
+ * others, and to the same ones several times. */
 static void shrink_in_turns(cudaStream_t stream)
 {
 	ncclComm_t comm = comm_new("in turns"), child;
 
-	for (int i = 0; i < 2 * (k + 1); i++) {
-		int out = i / 2 < k ? real[i / 2] : n - 1;
+	for (int i = 0; i < 2 * k; i++) {
+		int out = i % 2 ? n - 1 : real[i / 2];
 
 		if (out == me)
 			continue;
