@@ -50,7 +50,8 @@ static void tell_cuda(void *runtime, void (*tell)(const char *line))
 static void tell_gpu(void *runtime, int device, void (*tell)(const char *line))
 {
 	char line[LINE_MAX_BYTES], prop[PROP_BYTES] = "";
-	int (*get)(void *, int) = (int (*)(void *, int))dlsym(runtime, "cudaGetDeviceProperties_v2");
+	int (*get)(void *, int) =
+		(int (*)(void *, int))dlsym(runtime, "cudaGetDeviceProperties_v2");
 
 	if (!get)
 		get = (int (*)(void *, int))dlsym(runtime, "cudaGetDeviceProperties");
@@ -69,7 +70,8 @@ static int is_torch(struct dl_phdr_info *info, size_t size, void *ret_folder)
 	(void)size;
 	for (size_t i = 0; slash && i < ARRAY_SIZE(names); i++)
 		if (!strcmp(slash + 1, names[i])) {
-			snprintf(ret_folder, PATH_MAX, "%.*s", (int)(slash + 1 - info->dlpi_name), info->dlpi_name);
+			snprintf(ret_folder, PATH_MAX, "%.*s", (int)(slash + 1 - info->dlpi_name),
+				 info->dlpi_name);
 			return 1;
 		}
 	return 0;
@@ -95,7 +97,8 @@ static void tell_torch(void (*tell)(const char *line))
 	if (!at)
 		return;
 	at += strlen("__version__ = '");
-	snprintf(line, sizeof(line), "torch %.*s", (int)(strcspn(at, "'\n") < 64 ? strcspn(at, "'\n") : 64), at);
+	snprintf(line, sizeof(line), "torch %.*s",
+		 (int)(strcspn(at, "'\n") < 64 ? strcspn(at, "'\n") : 64), at);
 	tell(line);
 }
 

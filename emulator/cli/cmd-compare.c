@@ -14,9 +14,13 @@
 static int usage(void)
 {
 	fputs("usage: nbox compare [--json] A B\n\n"
-	      "Two runs side by side: what differs in what was asked for (command, options, versions), then steps, times and lateness,\n"
-	      "with the difference of B from A in percent. A step's time differs beyond the noise when the middle halves of both runs'\n"
-	      "steps do not meet. A and B are results directories or names of runs below " LIVE_RUN_TOP "/ (nbox list).\n", stdout);
+	      "Two runs side by side: what differs in what was asked for (command, options, "
+	      "versions), then steps, times and lateness,\n"
+	      "with the difference of B from A in percent. A step's time differs beyond the noise "
+	      "when the middle halves of both runs'\n"
+	      "steps do not meet. A and B are results directories or names of runs "
+	      "below " LIVE_RUN_TOP "/ (nbox list).\n",
+	      stdout);
 	return 0;
 }
 
@@ -34,7 +38,7 @@ int cmd_compare(int argc, char **argv)
 {
 	CLEANUP(freep) struct compare_side *sides = calloc(2, sizeof(*sides));
 	const char *words[2];
-	struct err err = { "" };
+	struct err err = {""};
 	bool is_json = false;
 	int n = 0, r = 0;
 
@@ -44,16 +48,19 @@ int cmd_compare(int argc, char **argv)
 		if (strcmp(argv[i], "--json") == 0) {
 			is_json = true;
 		} else if (argv[i][0] == '-') {
-			return unknown_option("compare", argv[i], (const char *const[]){ "--json", "--help" }, 2);
+			return unknown_option("compare", argv[i],
+					      (const char *const[]){"--json", "--help"}, 2);
 		} else if (n == 2) {
-			fprintf(stderr, "nbox compare: two runs at a time: '%s', '%s' and '%s'\n", words[0], words[1], argv[i]);
+			fprintf(stderr, "nbox compare: two runs at a time: '%s', '%s' and '%s'\n",
+				words[0], words[1], argv[i]);
 			return 2;
 		} else {
 			words[n++] = argv[i];
 		}
 	}
 	if (sides && n < 2) {
-		fprintf(stderr, "nbox compare: which two runs? nbox compare A B; nbox list names them\n");
+		fprintf(stderr,
+			"nbox compare: which two runs? nbox compare A B; nbox list names them\n");
 		return 2;
 	}
 	for (int i = 0; i < 2 && sides && r == 0; i++)

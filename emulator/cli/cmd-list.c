@@ -16,9 +16,13 @@
 static int usage(void)
 {
 	fputs("usage: nbox list [--json] [DIR]\n\n"
-	      "The runs that have left results below DIR (" LIVE_RUN_TOP "), the oldest first: name, start, ranks (nodes x ranks of a node),\n"
-	      "steps found in its ops and the median of their times, exit code of the job, model and what-ifs, command.\n"
-	      "Other commands take a name where they take a results directory: nbox report NAME, nbox compare NAME NAME.\n", stdout);
+	      "The runs that have left results below DIR (" LIVE_RUN_TOP
+	      "), the oldest first: name, start, ranks (nodes x ranks of a node),\n"
+	      "steps found in its ops and the median of their times, exit code of the job, model "
+	      "and what-ifs, command.\n"
+	      "Other commands take a name where they take a results directory: nbox report NAME, "
+	      "nbox compare NAME NAME.\n",
+	      stdout);
 	return 0;
 }
 
@@ -54,18 +58,21 @@ static void print_table(const struct run_info *runs, size_t n)
 	}
 	name = name > 40 ? 40 : name;
 	model = model > 60 ? 60 : model;
-	printf("%-*s  %-19s  %-16s %6s %10s %4s  %-*s  %s\n", name, "name", "start", "ranks", "steps", "step ms", "exit", model, "model",
-	       "command");
+	printf("%-*s  %-19s  %-16s %6s %10s %4s  %-*s  %s\n", name, "name", "start", "ranks",
+	       "steps", "step ms", "exit", model, "model", "command");
 	for (size_t i = 0; i < n; i++) {
 		const struct record_header *h = &runs[i].header;
 		char start[32], ranks[48], ms[32] = "-", code[16];
 
-		snprintf(ranks, sizeof(ranks), "%u (%u x %u)", h->world_size, h->n_nodes, h->gpus_per_node);
+		snprintf(ranks, sizeof(ranks), "%u (%u x %u)", h->world_size, h->n_nodes,
+			 h->gpus_per_node);
 		if (runs[i].n_steps)
 			snprintf(ms, sizeof(ms), "%.3f", runs[i].step_ms);
 		print_exit(&runs[i], code, sizeof(code));
-		printf("%-*s  %-19s  %-16s %6llu %10s %4s  %-*s  %s\n", name, runs[i].name, when(&runs[i], start, sizeof(start)), ranks,
-		       (unsigned long long)runs[i].n_steps, ms, code, model, h->model, runs[i].command);
+		printf("%-*s  %-19s  %-16s %6llu %10s %4s  %-*s  %s\n", name, runs[i].name,
+		       when(&runs[i], start, sizeof(start)), ranks,
+		       (unsigned long long)runs[i].n_steps, ms, code, model, h->model,
+		       runs[i].command);
 	}
 }
 
@@ -75,10 +82,13 @@ static int print_json(const struct run_info *runs, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct record_header *h = &runs[i].header;
-		json_t *o = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:I, s:b, s:s}", "name", runs[i].name, "start_unix",
-				      (json_int_t)(h->start_unix_ns / 1000000000u), "world_size", (int)h->world_size, "nodes", (int)h->n_nodes,
-				      "gpus_per_node", (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "model", h->model, "steps",
-				      (json_int_t)runs[i].n_steps, "is_running", runs[i].is_running, "command", runs[i].command);
+		json_t *o = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:I, s:b, s:s}", "name",
+				      runs[i].name, "start_unix",
+				      (json_int_t)(h->start_unix_ns / 1000000000u), "world_size",
+				      (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
+				      (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "model",
+				      h->model, "steps", (json_int_t)runs[i].n_steps, "is_running",
+				      runs[i].is_running, "command", runs[i].command);
 
 		if (o && runs[i].n_steps)
 			json_object_set_new(o, "step_ms", json_real(runs[i].step_ms));
@@ -94,7 +104,7 @@ int cmd_list(int argc, char **argv)
 {
 	CLEANUP(freep) struct run_info *runs = NULL;
 	const char *top = NULL;
-	struct err err = { "" };
+	struct err err = {""};
 	size_t n, n_unreadable;
 	int is_json = 0, r;
 
@@ -104,9 +114,11 @@ int cmd_list(int argc, char **argv)
 		if (strcmp(argv[i], "--json") == 0) {
 			is_json = 1;
 		} else if (argv[i][0] == '-') {
-			return unknown_option("list", argv[i], (const char *const[]){ "--json", "--help" }, 2);
+			return unknown_option("list", argv[i],
+					      (const char *const[]){"--json", "--help"}, 2);
 		} else if (top) {
-			fprintf(stderr, "nbox list: one folder at a time: '%s' and '%s'\n", top, argv[i]);
+			fprintf(stderr, "nbox list: one folder at a time: '%s' and '%s'\n", top,
+				argv[i]);
 			return 2;
 		} else {
 			top = argv[i];
@@ -122,8 +134,10 @@ int cmd_list(int argc, char **argv)
 		return 1;
 	}
 	if (n == 0 && !is_json)
-		fprintf(stderr, "nbox list: no run has left results below %s/\n", top ? top : LIVE_RUN_TOP);
+		fprintf(stderr, "nbox list: no run has left results below %s/\n",
+			top ? top : LIVE_RUN_TOP);
 	if (n_unreadable)
-		fprintf(stderr, "nbox list: %zu more cannot be read; nbox report NAME says why\n", n_unreadable);
+		fprintf(stderr, "nbox list: %zu more cannot be read; nbox report NAME says why\n",
+			n_unreadable);
 	return 0;
 }

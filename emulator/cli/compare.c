@@ -34,7 +34,8 @@ static struct config *read_config(const char *dir)
 	CLEANUP(freep) char *text = read_text(dir, "config.yaml");
 	struct config *c = NULL;
 
-	if (text && config_new(&c) == 0 && config_parse(c, "config.yaml", text, strlen(text), NULL) < 0)
+	if (text && config_new(&c) == 0 &&
+	    config_parse(c, "config.yaml", text, strlen(text), NULL) < 0)
 		c = config_free(c);
 	return c;
 }
@@ -42,7 +43,7 @@ static struct config *read_config(const char *dir)
 int compare_load(const char *word, struct compare_side *ret, struct err *err)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 16];
-	struct record rec = { 0 };
+	struct record rec = {0};
 	int r;
 
 	memset(ret, 0, sizeof(*ret));
@@ -52,8 +53,11 @@ int compare_load(const char *word, struct compare_side *ret, struct err *err)
 	snprintf(path, sizeof(path), "%s/record.nbox", dir);
 	r = record_load(path, &rec, err);
 	if (r == -ENOENT)
-		return err_set(err, ENOENT, "%s is neither a results directory nor the name of a run below " LIVE_RUN_TOP "/; nbox list "
-			       "names those", ret->dir);
+		return err_set(err, ENOENT,
+			       "%s is neither a results directory nor the name of a run "
+			       "below " LIVE_RUN_TOP "/; nbox list "
+			       "names those",
+			       ret->dir);
 	if (r == 0)
 		r = runs_read(dir, &ret->info, err);
 	if (r == 0)
@@ -116,22 +120,27 @@ static const char *option_text(const struct config *c, int id, char *buf, size_t
 
 	buf[0] = '\0';
 	for (size_t i = 0; i < v->n_items && used < size; i++)
-		used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? "; " : "", v->items[i].text);
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? "; " : "",
+					 v->items[i].text);
 	return buf;
 }
 
-static void note_options(struct differences *d, const struct compare_side *a, const struct compare_side *b)
+static void note_options(struct differences *d, const struct compare_side *a,
+			 const struct compare_side *b)
 {
 	char left[TEXT_MAX], right[TEXT_MAX];
 
 	for (int id = 0; id < CONFIG_OPTIONS; id++)
-		if (id != CONFIG_OUT && id != CONFIG_ADDR && id != CONFIG_TOKEN && id != CONFIG_STORE && id != CONFIG_LOG)
-			note(d, config_options[id].name, option_text(a->config, id, left, sizeof(left)),
+		if (id != CONFIG_OUT && id != CONFIG_ADDR && id != CONFIG_TOKEN &&
+		    id != CONFIG_STORE && id != CONFIG_LOG)
+			note(d, config_options[id].name,
+			     option_text(a->config, id, left, sizeof(left)),
 			     option_text(b->config, id, right, sizeof(right)));
 }
 
 /* What the record knows, where a config.yaml is missing. */
-static void note_header(struct differences *d, const struct record_header *a, const struct record_header *b)
+static void note_header(struct differences *d, const struct record_header *a,
+			const struct record_header *b)
 {
 	char left[64], right[64];
 
@@ -151,27 +160,32 @@ static const char *version_of(const char *versions, const char *name, char *buf,
 	size_t n = strlen(name);
 
 	buf[0] = '\0';
-	for (const char *line = versions; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+	for (const char *line = versions; line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
 		if (strncmp(line, name, n) == 0 && line[n] == ' ')
 			snprintf(buf, size, "%.*s", (int)strcspn(line + n + 1, "\n"), line + n + 1);
 	return buf;
 }
 
 /* Of each first word of a line in @versions, unless @unless_in has it, too. */
-static void note_versions(struct differences *d, const char *versions, const char *a, const char *b, const char *unless_in)
+static void note_versions(struct differences *d, const char *versions, const char *a, const char *b,
+			  const char *unless_in)
 {
 	char name[64], left[TEXT_MAX], right[TEXT_MAX];
 
-	for (const char *line = versions; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+	for (const char *line = versions; line && *line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(line, " \n"), line);
 		if (name[0] && !(unless_in && version_of(unless_in, name, left, sizeof(left))[0]))
-			note(d, name, version_of(a, name, left, sizeof(left)), version_of(b, name, right, sizeof(right)));
+			note(d, name, version_of(a, name, left, sizeof(left)),
+			     version_of(b, name, right, sizeof(right)));
 	}
 }
 
-static struct differences find_differences(const struct compare_side *a, const struct compare_side *b)
+static struct differences find_differences(const struct compare_side *a,
+					   const struct compare_side *b)
 {
-	struct differences d = { 0 };
+	struct differences d = {0};
 	const char *va = a->versions ? a->versions : "", *vb = b->versions ? b->versions : "";
 
 	note(&d, "command", a->info.command, b->info.command);
@@ -209,24 +223,33 @@ static enum noise exposed_noise(const struct report *a, const struct report *b)
 {
 	double range_a = a->step_ns.p75 - a->step_ns.p25, range_b = b->step_ns.p75 - b->step_ns.p25;
 
-	return fabs(b->exposed_ns - a->exposed_ns) > fmax(range_a, range_b) ? NOISE_BEYOND : NOISE_WITHIN;
+	return fabs(b->exposed_ns - a->exposed_ns) > fmax(range_a, range_b) ? NOISE_BEYOND
+									    : NOISE_WITHIN;
 }
 
 static void find_values(const struct report *a, const struct report *b, struct value ret[VALUES])
 {
 	bool has_steps = a->n_steps && b->n_steps, is_alike = !a->n_steps == !b->n_steps;
-	enum noise step = !has_steps ? NOISE_NONE : compare_is_beyond_noise(&a->step_ns, &b->step_ns) ? NOISE_BEYOND : NOISE_WITHIN;
+	enum noise step = !has_steps                                          ? NOISE_NONE
+			  : compare_is_beyond_noise(&a->step_ns, &b->step_ns) ? NOISE_BEYOND
+									      : NOISE_WITHIN;
 	const struct value values[VALUES] = {
-		{ "ops", "ops", "", (double)a->n_ops, (double)b->n_ops, false, NOISE_NONE },
-		{ "steps", "steps", "", (double)a->n_steps, (double)b->n_steps, false, NOISE_NONE },
-		{ "ops a step", "ops_per_step", "", (double)a->ops_per_step, (double)b->ops_per_step, false, NOISE_NONE },
-		{ "step, p50", "step_ms", "ms", a->step_ns.p50 / 1e6, b->step_ns.p50 / 1e6, has_steps, step },
-		{ "modelled", "modelled_ms", "ms", a->modelled_ns / 1e6, b->modelled_ns / 1e6, is_alike, NOISE_NONE },
-		{ "exposed", "exposed_ms", "ms", a->exposed_ns / 1e6, b->exposed_ns / 1e6, is_alike,
-		  has_steps ? exposed_noise(a, b) : NOISE_NONE },
-		{ "injected", "injected_ms", "ms", a->injected_ns / 1e6, b->injected_ns / 1e6, is_alike, NOISE_NONE },
-		{ "late, p50", "late_p50_us", "us", a->lateness_ns.p50 / 1e3, b->lateness_ns.p50 / 1e3, true, NOISE_NONE },
-		{ "late, p99", "late_p99_us", "us", a->lateness_ns.p99 / 1e3, b->lateness_ns.p99 / 1e3, true, NOISE_NONE },
+		{"ops", "ops", "", (double)a->n_ops, (double)b->n_ops, false, NOISE_NONE},
+		{"steps", "steps", "", (double)a->n_steps, (double)b->n_steps, false, NOISE_NONE},
+		{"ops a step", "ops_per_step", "", (double)a->ops_per_step, (double)b->ops_per_step,
+		 false, NOISE_NONE},
+		{"step, p50", "step_ms", "ms", a->step_ns.p50 / 1e6, b->step_ns.p50 / 1e6,
+		 has_steps, step},
+		{"modelled", "modelled_ms", "ms", a->modelled_ns / 1e6, b->modelled_ns / 1e6,
+		 is_alike, NOISE_NONE},
+		{"exposed", "exposed_ms", "ms", a->exposed_ns / 1e6, b->exposed_ns / 1e6, is_alike,
+		 has_steps ? exposed_noise(a, b) : NOISE_NONE},
+		{"injected", "injected_ms", "ms", a->injected_ns / 1e6, b->injected_ns / 1e6,
+		 is_alike, NOISE_NONE},
+		{"late, p50", "late_p50_us", "us", a->lateness_ns.p50 / 1e3,
+		 b->lateness_ns.p50 / 1e3, true, NOISE_NONE},
+		{"late, p99", "late_p99_us", "us", a->lateness_ns.p99 / 1e3,
+		 b->lateness_ns.p99 / 1e3, true, NOISE_NONE},
 	};
 
 	memcpy(ret, values, sizeof(values));
@@ -237,17 +260,24 @@ static void print_value(const struct value *v, FILE *to)
 	char percent[32] = "";
 
 	if (v->is_ratio && v->a > 0)
-		snprintf(percent, sizeof(percent), "%+.1f %%", round((v->b - v->a) / v->a * 1000) / 10 + 0.0);
+		snprintf(percent, sizeof(percent), "%+.1f %%",
+			 round((v->b - v->a) / v->a * 1000) / 10 + 0.0);
 	else if (v->is_ratio && v->b != v->a)
 		snprintf(percent, sizeof(percent), "from 0");
-	fprintf(to, "   %-12s %-3s %14.*f %14.*f %10s%s\n", v->name, v->unit, v->unit[0] ? 3 : 0, v->a, v->unit[0] ? 3 : 0, v->b, percent,
-		v->noise == NOISE_BEYOND ? "  beyond the noise" : v->noise == NOISE_WITHIN ? "  within the noise" : "");
+	fprintf(to, "   %-12s %-3s %14.*f %14.*f %10s%s\n", v->name, v->unit, v->unit[0] ? 3 : 0,
+		v->a, v->unit[0] ? 3 : 0, v->b, percent,
+		v->noise == NOISE_BEYOND   ? "  beyond the noise"
+		: v->noise == NOISE_WITHIN ? "  within the noise"
+					   : "");
 }
 
 static void print_noise(const struct report_stat *a, const struct report_stat *b, FILE *to)
 {
-	fprintf(to, "   noise: the middle half of A's %llu steps took %.3f to %.3f ms, of B's %llu %.3f to %.3f ms\n",
-		(unsigned long long)a->n, a->p25 / 1e6, a->p75 / 1e6, (unsigned long long)b->n, b->p25 / 1e6, b->p75 / 1e6);
+	fprintf(to,
+		"   noise: the middle half of A's %llu steps took %.3f to %.3f ms, of B's %llu "
+		"%.3f to %.3f ms\n",
+		(unsigned long long)a->n, a->p25 / 1e6, a->p75 / 1e6, (unsigned long long)b->n,
+		b->p25 / 1e6, b->p75 / 1e6);
 }
 
 void compare_print(const struct compare_side *a, const struct compare_side *b, FILE *to)
@@ -256,11 +286,17 @@ void compare_print(const struct compare_side *a, const struct compare_side *b, F
 	struct value values[VALUES];
 
 	fprintf(to, "A: %s\nB: %s\n\n", a->dir, b->dir);
-	fprintf(to, "%s\n", d.n ? "what differs in what was asked for" : "nothing differs in what was asked for");
+	fprintf(to, "%s\n",
+		d.n ? "what differs in what was asked for"
+		    : "nothing differs in what was asked for");
 	for (size_t i = 0; i < d.n; i++)
-		fprintf(to, "   %-16s A: %s\n   %-16s B: %s\n", d.list[i].what, d.list[i].a, "", d.list[i].b);
+		fprintf(to, "   %-16s A: %s\n   %-16s B: %s\n", d.list[i].what, d.list[i].a, "",
+			d.list[i].b);
 	if (!a->config || !b->config)
-		fprintf(to, "   (%s has no config.yaml that can be read: only what its record knows was compared)\n", a->config ? "B" : "A");
+		fprintf(to,
+			"   (%s has no config.yaml that can be read: only what its record knows "
+			"was compared)\n",
+			a->config ? "B" : "A");
 	find_values(&a->rep, &b->rep, values);
 	fprintf(to, "\n   %-12s %-3s %14s %14s %10s\n", "", "", "A", "B", "difference");
 	for (size_t i = 0; i < VALUES; i++)
@@ -268,14 +304,17 @@ void compare_print(const struct compare_side *a, const struct compare_side *b, F
 	if (a->rep.n_steps && b->rep.n_steps)
 		print_noise(&a->rep.step_ns, &b->rep.step_ns, to);
 	if (!a->rep.n_steps)
-		fprintf(to, "   A has no steps, its times are of all of the run: %s\n", a->rep.steps_how);
+		fprintf(to, "   A has no steps, its times are of all of the run: %s\n",
+			a->rep.steps_how);
 	if (!b->rep.n_steps)
-		fprintf(to, "   B has no steps, its times are of all of the run: %s\n", b->rep.steps_how);
+		fprintf(to, "   B has no steps, its times are of all of the run: %s\n",
+			b->rep.steps_how);
 }
 
 static json_t *stat_json(const struct report_stat *s)
 {
-	return json_pack("{s:f, s:f, s:f}", "p25", s->p25 / 1e6, "p50", s->p50 / 1e6, "p75", s->p75 / 1e6);
+	return json_pack("{s:f, s:f, s:f}", "p25", s->p25 / 1e6, "p50", s->p50 / 1e6, "p75",
+			 s->p75 / 1e6);
 }
 
 struct json_t *compare_json(const struct compare_side *a, const struct compare_side *b)
@@ -285,7 +324,8 @@ struct json_t *compare_json(const struct compare_side *a, const struct compare_s
 	struct value values[VALUES];
 
 	for (size_t i = 0; i < d.n; i++)
-		json_array_append_new(asked, json_pack("{s:s, s:s, s:s}", "what", d.list[i].what, "a", d.list[i].a, "b", d.list[i].b));
+		json_array_append_new(asked, json_pack("{s:s, s:s, s:s}", "what", d.list[i].what,
+						       "a", d.list[i].a, "b", d.list[i].b));
 	find_values(&a->rep, &b->rep, values);
 	for (size_t i = 0; i < VALUES; i++) {
 		const struct value *v = &values[i];
@@ -294,9 +334,11 @@ struct json_t *compare_json(const struct compare_side *a, const struct compare_s
 		if (o && v->is_ratio && v->a > 0)
 			json_object_set_new(o, "percent", json_real((v->b - v->a) / v->a * 100));
 		if (o && v->noise != NOISE_NONE)
-			json_object_set_new(o, "is_beyond_noise", json_boolean(v->noise == NOISE_BEYOND));
+			json_object_set_new(o, "is_beyond_noise",
+					    json_boolean(v->noise == NOISE_BEYOND));
 		json_object_set_new(came, v->key, o);
 	}
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "a", a->dir, "b", b->dir, "asked", asked, "values", came, "a_step_ms",
-			 stat_json(&a->rep.step_ns), "b_step_ms", stat_json(&b->rep.step_ns));
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "a", a->dir, "b", b->dir, "asked", asked,
+			 "values", came, "a_step_ms", stat_json(&a->rep.step_ns), "b_step_ms",
+			 stat_json(&b->rep.step_ns));
 }

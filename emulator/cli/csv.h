@@ -1,4 +1,5 @@
-/* Every op of a run as CSV: one table says what the columns are, to the reader and to the printer. */
+/* Every op of a run as CSV: one table says what the columns are, to the reader and to the printer.
+ */
 #pragma once
 
 #include <stdio.h>

@@ -20,8 +20,9 @@ void perf_print_head(const struct config *c, const char *network, FILE *to)
 {
 	char model[1024];
 
-	fprintf(to, "# nbox: %u ranks (%u nodes x %u), %zu real; model %s\n", c->world, c->topology.n_nodes,
-		c->topology.gpus_per_node, c->n_real, config_model(c, model, sizeof(model)));
+	fprintf(to, "# nbox: %u ranks (%u nodes x %u), %zu real; model %s\n", c->world,
+		c->topology.n_nodes, c->topology.gpus_per_node, c->n_real,
+		config_model(c, model, sizeof(model)));
 	if (network[0])
 		fprintf(to, "# network: %s\n", network);
 	fflush(to);
@@ -30,7 +31,8 @@ void perf_print_head(const struct config *c, const char *network, FILE *to)
 /* The record has bytes by NCCL's arguments; nccl-tests has those of the larger buffer. */
 static uint64_t call_bytes(const struct record_row *r)
 {
-	return r->kind == COLL_SENDRECV ? r->bytes / 2 : r->bytes; /* a record of calls has both ways */
+	return r->kind == COLL_SENDRECV ? r->bytes / 2
+					: r->bytes; /* a record of calls has both ways */
 }
 
 static uint64_t table_bytes(const struct record_row *r)
@@ -42,27 +44,32 @@ static uint64_t table_bytes(const struct record_row *r)
 
 static void print_columns(FILE *to)
 {
-	fprintf(to, "#\n# time, algbw, busbw: of the virtual cluster (model and what-ifs); injected: what of time is what-ifs'; "
+	fprintf(to, "#\n# time, algbw, busbw: of the virtual cluster (model and what-ifs); "
+		    "injected: what of time is what-ifs'; "
 		    "this machine: what the op took here\n#\n");
-	fprintf(to, "# %10s %13s %9s %7s %7s %10s %7s %7s %6s %10s %12s\n", "size", "count", "type", "redop", "root", "time", "algbw",
-		"busbw", "#wrong", "injected", "this machine");
-	fprintf(to, "# %10s %13s %9s %7s %7s %10s %7s %7s %6s %10s %12s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)",
-		"", "(us)", "(us)");
+	fprintf(to, "# %10s %13s %9s %7s %7s %10s %7s %7s %6s %10s %12s\n", "size", "count", "type",
+		"redop", "root", "time", "algbw", "busbw", "#wrong", "injected", "this machine");
+	fprintf(to, "# %10s %13s %9s %7s %7s %10s %7s %7s %6s %10s %12s\n", "(B)", "(elements)", "",
+		"", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(us)");
 }
 
 /* Bandwidths are those of all of the time: of what the job would see. Return: the bus bandwidth. */
 static double print_size(const struct perf_size *s, double here_ns, FILE *to)
 {
 	const struct record_row *r = s->row;
-	bool is_reduction = r->kind == COLL_ALLREDUCE || r->kind == COLL_REDUCESCATTER || r->kind == COLL_REDUCE;
-	double ns = (s->model_ns + s->injected_ns) / (double)s->n, algbw = ns > 0 ? (double)table_bytes(r) / ns : 0;
+	bool is_reduction = r->kind == COLL_ALLREDUCE || r->kind == COLL_REDUCESCATTER ||
+			    r->kind == COLL_REDUCE;
+	double ns = (s->model_ns + s->injected_ns) / (double)s->n,
+	       algbw = ns > 0 ? (double)table_bytes(r) / ns : 0;
 	double busbw = algbw * coll_busbw_factor(r->kind, r->n_ranks);
 	size_t element = coll_dtype_bytes(r->dtype);
 
-	fprintf(to, "%12llu %13llu %9s %7s %7s %10.2f %7.2f %7.2f %6s %10.2f %12.2f\n", (unsigned long long)table_bytes(r),
-		(unsigned long long)(call_bytes(r) / (element ? element : 1)), coll_dtype_name(r->dtype), is_reduction ? "sum" : "none",
-		r->kind == COLL_BROADCAST || r->kind == COLL_REDUCE ? "0" : "-1", ns / 1e3, algbw, busbw, "N/A",
-		s->injected_ns / (double)s->n / 1e3, here_ns / 1e3);
+	fprintf(to, "%12llu %13llu %9s %7s %7s %10.2f %7.2f %7.2f %6s %10.2f %12.2f\n",
+		(unsigned long long)table_bytes(r),
+		(unsigned long long)(call_bytes(r) / (element ? element : 1)),
+		coll_dtype_name(r->dtype), is_reduction ? "sum" : "none",
+		r->kind == COLL_BROADCAST || r->kind == COLL_REDUCE ? "0" : "-1", ns / 1e3, algbw,
+		busbw, "N/A", s->injected_ns / (double)s->n / 1e3, here_ns / 1e3);
 	return busbw;
 }
 
@@ -81,8 +88,9 @@ static double median(double *values, uint64_t n)
 
 int perf_print_table(const struct record *rec, const struct report *rep, FILE *to)
 {
-	CLEANUP(freep) double *here = calloc(rec->n_rows + 1, sizeof(*here)); /* of the ops of one size */
-	struct perf_size s = { 0 };
+	CLEANUP(freep)
+	double *here = calloc(rec->n_rows + 1, sizeof(*here)); /* of the ops of one size */
+	struct perf_size s = {0};
 	double sum = 0;
 	uint64_t n = 0;
 
@@ -100,8 +108,9 @@ int perf_print_table(const struct record *rec, const struct report *rep, FILE *t
 			n++;
 		}
 		if (s.n == 0)
-			s = (struct perf_size){ .row = r };
-		here[s.n++] = r->release_ns > r->arrive_ns ? (double)(r->release_ns - r->arrive_ns) : 0;
+			s = (struct perf_size){.row = r};
+		here[s.n++] =
+			r->release_ns > r->arrive_ns ? (double)(r->release_ns - r->arrive_ns) : 0;
 		s.model_ns += r->model_ns;
 		s.injected_ns += r->injected_ns;
 	}
@@ -119,7 +128,9 @@ void perf_print_tail(const struct report *rep, const char *dir, FILE *to)
 
 	if (rep->lost[0])
 		fprintf(to, "# NOT WHOLE: %s\n", rep->lost);
-	fprintf(to, "# gates opened late by p50 %s, max %s: so much of the last column is this machine's alone\n",
+	fprintf(to,
+		"# gates opened late by p50 %s, max %s: so much of the last column is this "
+		"machine's alone\n",
 		units_print_time(rep->lateness_ns.p50, p50, sizeof(p50)),
 		units_print_time(rep->lateness_ns.max, max, sizeof(max)));
 	for (uint32_t i = 0; i < rep->n_warnings; i++)

@@ -1,6 +1,6 @@
-/* What nbox perf prints: nccl-tests' table with the times of the virtual cluster, made from the record; before it the
- * cluster, behind it how late this machine was and where the results are. Each line that is no row begins with '#',
- * as the remarks of nccl-tests' table do. */
+/* What nbox perf prints: nccl-tests' table with the times of the virtual cluster, made from the
+ * record; before it the cluster, behind it how late this machine was and where the results are.
+ * Each line that is no row begins with '#', as the remarks of nccl-tests' table do. */
 #pragma once
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 /* @network: in words; "": there is none to speak of. */
 void perf_print_head(const struct config *c, const char *network, FILE *to);
-/* A row for all ops of one size, of the rank that is looked at. Return: 0; -ENOMEM, and nothing was printed. */
+/* A row for all ops of one size, of the rank that is looked at. Return: 0; -ENOMEM, and nothing was
+ * printed. */
 int perf_print_table(const struct record *rec, const struct report *rep, FILE *to);
 /* @dir: the results directory. */
 void perf_print_tail(const struct report *rep, const char *dir, FILE *to);

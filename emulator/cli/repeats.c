@@ -1,8 +1,9 @@
 /* See repeats.h.
  *
- * Candidates: the distance from a window of w numbers to the previous window with the same contents is a vote for
- * this distance. With w = 1, 2, 4, ... some w is at least as long as the unit and less than twice as long: in a part
- * that repeats, each of its windows votes for the unit's length. */
+ * Candidates: the distance from a window of w numbers to the previous window with the same contents
+ * is a vote for this distance. With w = 1, 2, 4, ... some w is at least as long as the unit and
+ * less than twice as long: in a part that repeats, each of its windows votes for the unit's length.
+ */
 #include "cli/repeats.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static uint64_t distance_to_last(struct last_seen *table, uint64_t mask, uint64_
 	while (table[i].at && table[i].key != key)
 		i = (i + 1) & mask;
 	distance = table[i].at ? at + 1 - table[i].at : 0;
-	table[i] = (struct last_seen){ key, at + 1 };
+	table[i] = (struct last_seen){key, at + 1};
 	return distance;
 }
 
@@ -62,7 +63,7 @@ static int choose(const uint64_t *votes, uint64_t n, uint64_t *ret_periods)
 		return -ENOMEM;
 	for (uint64_t d = 1; d <= n / 2; d++)
 		if (votes[d] && votes[d] >= n / 64)
-			all[n_all++] = (struct candidate){ d, votes[d] };
+			all[n_all++] = (struct candidate){d, votes[d]};
 	qsort(all, n_all, sizeof(*all), by_votes);
 	if (n_all > REPEATS_PERIODS_MAX)
 		n_all = REPEATS_PERIODS_MAX;
@@ -101,8 +102,10 @@ struct unit {
 	double weight;
 };
 
-/* The next stretch at or behind *@at, which is moved behind it. Return: false when there is none. */
-static bool next_stretch(const uint64_t *seq, uint64_t n, uint64_t period, uint64_t *at, struct repeats_stretch *ret)
+/* The next stretch at or behind *@at, which is moved behind it. Return: false when there is none.
+ */
+static bool next_stretch(const uint64_t *seq, uint64_t n, uint64_t period, uint64_t *at,
+			 struct repeats_stretch *ret)
 {
 	for (uint64_t first = *at; first + 2 * period <= n;) {
 		uint64_t i = first + period;
@@ -110,11 +113,12 @@ static bool next_stretch(const uint64_t *seq, uint64_t n, uint64_t period, uint6
 		while (i < n && seq[i] == seq[i - period])
 			i++;
 		if (i - first >= 2 * period) {
-			*ret = (struct repeats_stretch){ first, i - first };
+			*ret = (struct repeats_stretch){first, i - first};
 			*at = i;
 			return true;
 		}
-		/* the number at i differs from the one a period before it, which therefore is in no stretch with it */
+		/* the number at i differs from the one a period before it, which therefore is in no
+		 * stretch with it */
 		first = i - period + 1;
 	}
 	return false;
@@ -140,7 +144,7 @@ static void weigh(struct unit *units, uint32_t *n_units, uint64_t key, double we
 	if (i == UNITS_MAX)
 		return;
 	if (i == *n_units)
-		units[(*n_units)++] = (struct unit){ .key = key };
+		units[(*n_units)++] = (struct unit){.key = key};
 	units[i].weight += weight;
 }
 
@@ -153,7 +157,8 @@ int64_t repeats_stretches(const uint64_t *seq, uint64_t n, uint64_t period, cons
 	uint64_t n_all = 0, n_best = 0, at = 0;
 
 	while (next_stretch(seq, n, period, &at, &s)) {
-		weigh(units, &n_units, key_of(seq, &s, period), weights[s.first + s.n] - weights[s.first]);
+		weigh(units, &n_units, key_of(seq, &s, period),
+		      weights[s.first + s.n] - weights[s.first]);
 		n_all++;
 	}
 	for (uint32_t i = 1; i < n_units; i++)

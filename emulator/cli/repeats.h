@@ -1,13 +1,15 @@
-/* What repeats in a sequence of numbers: candidates for the length of the repeating unit, and where a unit of a given
- * length repeats. Pure; knows nothing of ops. */
+/* What repeats in a sequence of numbers: candidates for the length of the repeating unit, and where
+ * a unit of a given length repeats. Pure; knows nothing of ops. */
 #pragma once
 
 #include <stdint.h>
 
 #define REPEATS_PERIODS_MAX 64
-#define REPEATS_SAMPLE (UINT64_C(1) << 18) /* numbers looked at to find candidates: those in the middle */
+#define REPEATS_SAMPLE                                                                             \
+	(UINT64_C(1) << 18) /* numbers looked at to find candidates: those in the middle */
 
-/* A part in which each number equals the one @period before it, as long as it can be; at least two units. */
+/* A part in which each number equals the one @period before it, as long as it can be; at least two
+ * units. */
 struct repeats_stretch {
 	uint64_t first, n;
 };

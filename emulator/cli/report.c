@@ -129,7 +129,8 @@ static void add_late(const struct record_row *rows, uint64_t n, struct report *r
 }
 
 /* What the rows [first, end) have in all, where they are steps that follow each other at once. */
-static void add_rows(const struct record_row *rows, uint64_t first, uint64_t end, struct report *rep)
+static void add_rows(const struct record_row *rows, uint64_t first, uint64_t end,
+		     struct report *rep)
 {
 	for (uint64_t i = first; i < end; i++) {
 		rep->modelled_ns += rows[i].model_ns;
@@ -169,7 +170,7 @@ static int take_steps(const struct record_row *rows, const struct steps *s, stru
 
 static int find_steps(const struct record_row *rows, uint64_t n, struct report *rep)
 {
-	CLEANUP(steps_deinit) struct steps s = { 0 };
+	CLEANUP(steps_deinit) struct steps s = {0};
 	int r = steps_find(rows, n, &s);
 
 	if (r < 0)
@@ -239,13 +240,17 @@ static void print_steps(const struct report *r, FILE *to)
 		fprintf(to, "   steps          none: %s\n", r->steps_how);
 		return;
 	}
-	fprintf(to, "   steps          %llu of %llu op%s: mean %.3f ms, p50 %.3f ms, p95 %.3f ms (of %llu", (unsigned long long)r->n_steps,
-		(unsigned long long)r->ops_per_step, r->ops_per_step == 1 ? "" : "s", r->step_ns.mean / 1e6, r->step_ns.p50 / 1e6,
+	fprintf(to,
+		"   steps          %llu of %llu op%s: mean %.3f ms, p50 %.3f ms, p95 %.3f ms "
+		"(of %llu",
+		(unsigned long long)r->n_steps, (unsigned long long)r->ops_per_step,
+		r->ops_per_step == 1 ? "" : "s", r->step_ns.mean / 1e6, r->step_ns.p50 / 1e6,
 		r->step_ns.p95 / 1e6, (unsigned long long)r->step_ns.n);
 	if (r->n_warm_up == 1)
 		fprintf(to, "; the first left out as warm-up");
 	else if (r->n_warm_up)
-		fprintf(to, "; the first %llu left out as warm-up", (unsigned long long)r->n_warm_up);
+		fprintf(to, "; the first %llu left out as warm-up",
+			(unsigned long long)r->n_warm_up);
 	fprintf(to, ")\n   found as       %s\n", r->steps_how);
 }
 
@@ -342,10 +347,12 @@ static json_t *steps_json(const struct report *r)
 	json_t *o = json_pack("{s:I, s:s}", "count", (json_int_t)r->n_steps, "how", r->steps_how);
 
 	if (o && r->n_steps)
-		json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f}}", "warm_up", (json_int_t)r->n_warm_up,
-						    "timed", (json_int_t)t->n, "ops", (json_int_t)r->ops_per_step, "ms", "mean",
-						    t->mean / 1e6, "p25", t->p25 / 1e6, "p50", t->p50 / 1e6, "p75", t->p75 / 1e6,
-						    "p95", t->p95 / 1e6));
+		json_object_update_new(
+			o, json_pack("{s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f}}", "warm_up",
+				     (json_int_t)r->n_warm_up, "timed", (json_int_t)t->n, "ops",
+				     (json_int_t)r->ops_per_step, "ms", "mean", t->mean / 1e6,
+				     "p25", t->p25 / 1e6, "p50", t->p50 / 1e6, "p75", t->p75 / 1e6,
+				     "p95", t->p95 / 1e6));
 	return o;
 }
 

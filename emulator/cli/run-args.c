@@ -159,13 +159,18 @@ static int take_name(struct run *r, struct err *err)
 	if (code < 0)
 		return code;
 	if (r->is_plain)
-		return err_set(err, EINVAL, "--name %s: a run with --plain leaves no results", r->name);
+		return err_set(err, EINVAL, "--name %s: a run with --plain leaves no results",
+			       r->name);
 	if (config_is_set(r->config, CONFIG_OUT))
-		return err_set(err, EINVAL, "--name %s: the results go to %s already; give one of --name and --out (NBOX_OUT, out:)", r->name,
-			       config_text(r->config, CONFIG_OUT));
+		return err_set(err, EINVAL,
+			       "--name %s: the results go to %s already; give one of --name and "
+			       "--out (NBOX_OUT, out:)",
+			       r->name, config_text(r->config, CONFIG_OUT));
 	snprintf(path, sizeof(path), LIVE_RUN_TOP "/%s", r->name);
 	if (lstat(path, &st) == 0)
-		return err_set(err, EEXIST, "--name %s: %s is there; choose another name, or remove it", r->name, path);
+		return err_set(err, EEXIST,
+			       "--name %s: %s is there; choose another name, or remove it", r->name,
+			       path);
 	return config_set(r->config, CONFIG_OUT, SOURCE_FLAG, path);
 }
 

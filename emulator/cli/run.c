@@ -354,11 +354,15 @@ static void say_plain(const struct run *r)
 	if (n == 0) /* the launcher's own number */
 		fprintf(stderr, "nbox run: plain: the command as it is, without nbox\n");
 	else if (r->device == RUN_DEVICE_HOST && n > cores)
-		fprintf(stderr, "nbox run: plain, without nbox: %u processes on %ld cores wait for each other: their times are no baseline "
-			"for runs with fewer real ranks\n", n, cores);
+		fprintf(stderr,
+			"nbox run: plain, without nbox: %u processes on %ld cores wait for each "
+			"other: their times are no baseline for runs with fewer real ranks\n",
+			n, cores);
 	else
-		fprintf(stderr, "nbox run: plain, without nbox: a world of %u rank%s, all real; a baseline for runs with as many real ranks, "
-			"such as --nodes 64 --gpus-per-node %u\n", n, n == 1 ? "" : "s", n);
+		fprintf(stderr,
+			"nbox run: plain, without nbox: a world of %u rank%s, all real; a baseline "
+			"for runs with as many real ranks, such as --nodes 64 --gpus-per-node %u\n",
+			n, n == 1 ? "" : "s", n);
 }
 
 int run_execute(struct run *r)

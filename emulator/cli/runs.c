@@ -24,10 +24,13 @@ int runs_check_name(const char *name, struct err *err)
 	char text[NAME_MAX_BYTES + 1];
 
 	snprintf(text, sizeof(text), "%s", name);
-	if (!name[0] || name[0] == '.' || name[0] == '-' || strchr(name, '/') || strlen(name) > NAME_MAX_BYTES ||
-	    strcmp(plain_text(text), name) != 0)
-		return err_set(err, EINVAL, "--name '%s': that is no name of a folder: up to %d characters, no '/', no '.' or '-' at the "
-			       "beginning, and nothing that cannot be printed", text, NAME_MAX_BYTES);
+	if (!name[0] || name[0] == '.' || name[0] == '-' || strchr(name, '/') ||
+	    strlen(name) > NAME_MAX_BYTES || strcmp(plain_text(text), name) != 0)
+		return err_set(err, EINVAL,
+			       "--name '%s': that is no name of a folder: up to %d characters, no "
+			       "'/', no '.' or '-' at the "
+			       "beginning, and nothing that cannot be printed",
+			       text, NAME_MAX_BYTES);
 	return 0;
 }
 
@@ -36,7 +39,8 @@ static bool has_record(const char *dir)
 	char path[PATH_MAX];
 	struct stat st;
 
-	return snprintf(path, sizeof(path), "%s/record.nbox", dir) < (int)sizeof(path) && lstat(path, &st) == 0;
+	return snprintf(path, sizeof(path), "%s/record.nbox", dir) < (int)sizeof(path) &&
+	       lstat(path, &st) == 0;
 }
 
 char *runs_find(const char *word, char *ret)
@@ -82,7 +86,8 @@ static void read_summary(const char *dir, struct run_info *ret)
 	steps = json_object_get(o, "steps");
 	code = json_object_get(o, "exit_code");
 	ms = json_object_get(json_object_get(steps, "ms"), "p50");
-	if (json_is_integer(code) && json_integer_value(code) >= 0 && json_integer_value(code) < 256)
+	if (json_is_integer(code) && json_integer_value(code) >= 0 &&
+	    json_integer_value(code) < 256)
 		ret->exit_code = (int)json_integer_value(code);
 	if (json_is_number(ms) && json_integer_value(json_object_get(steps, "count")) > 0) {
 		ret->n_steps = (uint64_t)json_integer_value(json_object_get(steps, "count"));
@@ -119,7 +124,8 @@ static int by_start(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-int runs_list(const char *top, struct run_info **ret_runs, size_t *ret_n, size_t *ret_n_unreadable, struct err *err)
+int runs_list(const char *top, struct run_info **ret_runs, size_t *ret_n, size_t *ret_n_unreadable,
+	      struct err *err)
 {
 	CLEANUP(freep) struct run_info *runs = NULL;
 	size_t n = 0, capacity = 0;
@@ -132,10 +138,13 @@ int runs_list(const char *top, struct run_info **ret_runs, size_t *ret_n, size_t
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
 		char dir[PATH_MAX];
 
-		if (e->d_name[0] == '.' || snprintf(dir, sizeof(dir), "%s/%s", top, e->d_name) >= (int)sizeof(dir) || !has_record(dir))
+		if (e->d_name[0] == '.' ||
+		    snprintf(dir, sizeof(dir), "%s/%s", top, e->d_name) >= (int)sizeof(dir) ||
+		    !has_record(dir))
 			continue;
 		if (n == capacity) {
-			struct run_info *grown = reallocarray(runs, 2 * capacity + 16, sizeof(*runs));
+			struct run_info *grown =
+				reallocarray(runs, 2 * capacity + 16, sizeof(*runs));
 
 			if (!grown) {
 				closedir(d);

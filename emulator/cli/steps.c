@@ -1,11 +1,12 @@
-/* See steps.h. Words of this file: a unit is what repeats, a stretch a part where it does so without a break, a break
- * what lies between two stretches. Idle is the time in which no op of the communicator is under way. */
+/* See steps.h. Words of this file: a unit is what repeats, a stretch a part where it does so
+ * without a break, a break what lies between two stretches. Idle is the time in which no op of the
+ * communicator is under way. */
 #include "cli/steps.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -14,17 +15,20 @@
 #include "cli/repeats.h"
 #include "schedule/coll.h"
 
-#define VALUE_BYTES 64 /* of a reduction: up to this it is a value to log or a norm, no part of the gradients */
+#define VALUE_BYTES                                                                                \
+	64 /* of a reduction: up to this it is a value to log or a norm, no part of the gradients  \
+	    */
 
-/* The ops of the communicator that is looked at. Sums have one number more than there are ops: of all before. */
+/* The ops of the communicator that is looked at. Sums have one number more than there are ops: of
+ * all before. */
 struct ops {
 	const struct record_row *rows; /* of the rank */
 	uint64_t n_rows, n;
-	uint64_t *at;      /* places in rows */
-	uint64_t *sign;    /* equal for equal calls */
-	double *weights;   /* sums: bytes that show a backward pass */
-	double *busy_ns;   /* sums: time in which the op, and no later one, was under way */
-	bool is_sending;   /* sends show it, not reductions */
+	uint64_t *at; /* places in rows */
+	uint64_t *sign; /* equal for equal calls */
+	double *weights; /* sums: bytes that show a backward pass */
+	double *busy_ns; /* sums: time in which the op, and no later one, was under way */
+	bool is_sending; /* sends show it, not reductions */
 };
 
 /* A length of units and its stretches. */
@@ -92,9 +96,11 @@ static int by_comm(const void *pa, const void *pb)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* The communicator that carries most of what shows a backward pass. Return: its ops are *ret_n from *ret_first in
+/* The communicator that carries most of what shows a backward pass. Return: its ops are *ret_n from
+ * *ret_first in
  * @rows, sorted by communicator; *ret_n is 0 when nothing shows one. */
-static void choose_comm(struct ops *o, const struct record_row **rows, uint64_t *ret_first, uint64_t *ret_n)
+static void choose_comm(struct ops *o, const struct record_row **rows, uint64_t *ret_first,
+			uint64_t *ret_n)
 {
 	double reduced = 0, sent = 0, most = 0;
 
@@ -127,7 +133,7 @@ static int ops_init(struct ops *o, const struct record_row *rows, uint64_t n_row
 	CLEANUP(freep) const struct record_row **sorted = calloc(n_rows + 1, sizeof(*sorted));
 	uint64_t first = 0;
 
-	*o = (struct ops){ .rows = rows, .n_rows = n_rows };
+	*o = (struct ops){.rows = rows, .n_rows = n_rows};
 	if (!sorted)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < n_rows; i++)
@@ -149,7 +155,8 @@ static int ops_init(struct ops *o, const struct record_row *rows, uint64_t n_row
 		o->at[i] = (uint64_t)(r - rows);
 		o->sign[i] = signature_of(r);
 		o->weights[i + 1] = o->weights[i] + weight_of(o, r);
-		o->busy_ns[i + 1] = o->busy_ns[i] + (end > r->arrive_ns ? (double)(end - r->arrive_ns) : 0);
+		o->busy_ns[i + 1] =
+			o->busy_ns[i] + (end > r->arrive_ns ? (double)(end - r->arrive_ns) : 0);
 	}
 	return 0;
 }
@@ -162,7 +169,8 @@ static const struct record_row *op(const struct ops *o, uint64_t i)
 /* From the arrival of op @from to that of the later op @to, less the ops between. */
 static double idle_ns(const struct ops *o, uint64_t from, uint64_t to)
 {
-	return (double)(op(o, to)->arrive_ns - op(o, from)->arrive_ns) - (o->busy_ns[to] - o->busy_ns[from]);
+	return (double)(op(o, to)->arrive_ns - op(o, from)->arrive_ns) -
+	       (o->busy_ns[to] - o->busy_ns[from]);
 }
 
 static double weight_between(const struct ops *o, uint64_t from, uint64_t to)
@@ -187,7 +195,8 @@ static uint64_t count(const struct ops *o, uint64_t from, uint64_t to)
 	return n;
 }
 
-/* Does the break [from, to) hold a part of a backward pass: an op that the unit at @unit has, too, and that is large? */
+/* Does the break [from, to) hold a part of a backward pass: an op that the unit at @unit has, too,
+ * and that is large? */
 static bool holds_part(const struct ops *o, const struct found *f, uint64_t from, uint64_t to)
 {
 	uint64_t unit = f->stretches[0].first;
@@ -203,8 +212,8 @@ static bool holds_part(const struct ops *o, const struct found *f, uint64_t from
 	return false;
 }
 
-/* Are there at least three units, with the larger part of all reductions of the run, with nearly all from the first
- * stretch to the last, and with no piece of a unit outside of them? */
+/* Are there at least three units, with the larger part of all reductions of the run, with nearly
+ * all from the first stretch to the last, and with no piece of a unit outside of them? */
 static bool holds_backward_passes(const struct ops *o, const struct found *f)
 {
 	const struct repeats_stretch *s = f->stretches;
@@ -233,9 +242,10 @@ static bool breaks_hold_reductions(const struct ops *o, const struct found *f)
 	return false;
 }
 
-/* The idle time of each unit but the last of each stretch, all in @within; that of the last one and the break behind
- * it in @across, but for the last stretch. Return: how many are in @within. */
-static uint64_t take_idle(const struct ops *o, const struct found *f, double *within, double *across)
+/* The idle time of each unit but the last of each stretch, all in @within; that of the last one and
+ * the break behind it in @across, but for the last stretch. Return: how many are in @within. */
+static uint64_t take_idle(const struct ops *o, const struct found *f, double *within,
+			  double *across)
 {
 	uint64_t n = 0;
 
@@ -251,8 +261,8 @@ static uint64_t take_idle(const struct ops *o, const struct found *f, double *wi
 	return n;
 }
 
-/* Is the second half of a stretch idle for much longer than the first, as a backward pass is that follows a forward
- * pass with the same reductions (tensor parallelism)? */
+/* Is the second half of a stretch idle for much longer than the first, as a backward pass is that
+ * follows a forward pass with the same reductions (tensor parallelism)? */
 static bool has_uneven_halves(const struct ops *o, const struct found *f, double *buf)
 {
 	uint64_t n = 0;
@@ -268,10 +278,11 @@ static bool has_uneven_halves(const struct ops *o, const struct found *f, double
 	return n >= 3 && median(buf, n) > 1.5;
 }
 
-/* Where a group of @k units in a row is followed by a time in which nothing is reduced, @gap longer than that between
- * two units: are the units steps, or the group one? Pieces of one backward pass have the forward pass between the
- * groups, which takes a third of the backward pass's time, at least. Far more than it takes is idle when all pieces
- * are reduced at once. What lies between may be an evaluation, too. */
+/* Where a group of @k units in a row is followed by a time in which nothing is reduced, @gap longer
+ * than that between two units: are the units steps, or the group one? Pieces of one backward pass
+ * have the forward pass between the groups, which takes a third of the backward pass's time, at
+ * least. Far more than it takes is idle when all pieces are reduced at once. What lies between may
+ * be an evaluation, too. */
 static enum verdict judge_group(double k, double within, double gap, bool is_piece)
 {
 	double share = gap / (k * (within > 1 ? within : 1));
@@ -281,8 +292,10 @@ static enum verdict judge_group(double k, double within, double gap, bool is_pie
 	return share > 2 || is_piece ? PARTS_OF_STEPS : STEPS;
 }
 
-/* Is each k-th of @values much larger than the others? Return: k; 0: no. @sorted: the same, sorted. */
-static uint64_t regular_gaps(const double *values, const double *sorted, uint64_t n, double *ret_base, double *ret_gap)
+/* Is each k-th of @values much larger than the others? Return: k; 0: no. @sorted: the same, sorted.
+ */
+static uint64_t regular_gaps(const double *values, const double *sorted, uint64_t n,
+			     double *ret_base, double *ret_gap)
 {
 	double base = sorted[n / 4], sum = 0;
 	uint64_t last = 0, k = 0, n_large = 0, n_same = 0;
@@ -303,8 +316,10 @@ static uint64_t regular_gaps(const double *values, const double *sorted, uint64_
 	return k;
 }
 
-/* *ret_times: so many units are one step; more than 1 with PARTS_OF_STEPS, where it is known. Return: 0; -ENOMEM. */
-static int judge_times(const struct ops *o, const struct found *f, enum verdict *ret, uint64_t *ret_times)
+/* *ret_times: so many units are one step; more than 1 with PARTS_OF_STEPS, where it is known.
+ * Return: 0; -ENOMEM. */
+static int judge_times(const struct ops *o, const struct found *f, enum verdict *ret,
+		       uint64_t *ret_times)
 {
 	CLEANUP(freep) double *within = calloc(f->n_units + 1, sizeof(*within));
 	CLEANUP(freep) double *sorted = calloc(f->n_units + 1, sizeof(*sorted));
@@ -321,8 +336,10 @@ static int judge_times(const struct ops *o, const struct found *f, enum verdict 
 	if (f->n > 1) {
 		double usual = median(sorted, n), of_breaks = median(across, f->n - 1);
 
-		*ret = has_uneven_halves(o, f, across) ? PARTS_OF_STEPS :
-		       judge_group((double)f->n_units / (double)f->n, usual, of_breaks - usual, breaks_hold_reductions(o, f));
+		*ret = has_uneven_halves(o, f, across)
+			       ? PARTS_OF_STEPS
+			       : judge_group((double)f->n_units / (double)f->n, usual,
+					     of_breaks - usual, breaks_hold_reductions(o, f));
 	} else if (n >= 3) {
 		qsort(sorted, n, sizeof(*sorted), by_value);
 		k = regular_gaps(within, sorted, n, &base, &gap);
@@ -373,7 +390,8 @@ static double step_ns(const struct record_row *rows, const struct step *s)
 	return (double)(rows[s->end].arrive_ns - rows[s->first].arrive_ns);
 }
 
-/* The first ones are warm-up while they last clearly longer or shorter than those of the second half. */
+/* The first ones are warm-up while they last clearly longer or shorter than those of the second
+ * half. */
 static int leave_out_warm_up(const struct record_row *rows, struct steps *s)
 {
 	CLEANUP(freep) double *late = calloc(s->n, sizeof(*late));
@@ -426,7 +444,8 @@ static int take_steps(const struct ops *o, const struct found *f, struct steps *
 	for (uint64_t i = 0; i < f->n; i++) {
 		const struct repeats_stretch *s = &f->stretches[i];
 
-		for (uint64_t at = s->first, next; (next = at + f->period) <= end_of(s); at = next) {
+		for (uint64_t at = s->first, next; (next = at + f->period) <= end_of(s);
+		     at = next) {
 			struct step *step = &ret->list[ret->n++];
 
 			step->first = o->at[at];
@@ -434,9 +453,12 @@ static int take_steps(const struct ops *o, const struct found *f, struct steps *
 			step->end = step->is_timed ? o->at[next] : o->at[next - 1] + 1;
 		}
 	}
-	units_print_bytes((uint64_t)fmin(weight_between(o, unit, unit + f->period), 1e18), bytes, sizeof(bytes));
-	snprintf(ret->how, sizeof(ret->how), "%llu op%s of a communicator of %u ranks, %llu times, with %s %s each time",
-		 (unsigned long long)f->period, f->period == 1 ? "" : "s in a row", op(o, unit)->n_ranks, (unsigned long long)ret->n, bytes,
+	units_print_bytes((uint64_t)fmin(weight_between(o, unit, unit + f->period), 1e18), bytes,
+			  sizeof(bytes));
+	snprintf(ret->how, sizeof(ret->how),
+		 "%llu op%s of a communicator of %u ranks, %llu times, with %s %s each time",
+		 (unsigned long long)f->period, f->period == 1 ? "" : "s in a row",
+		 op(o, unit)->n_ranks, (unsigned long long)ret->n, bytes,
 		 o->is_sending ? "sent and received" : "to reduce");
 	r = leave_out_warm_up(o->rows, ret);
 	return r < 0 ? r : count_ops(ret);
@@ -449,7 +471,7 @@ static int try_periods(const struct ops *o, struct steps *ret)
 	int n = repeats_periods(o->sign, o->n, periods), r = n;
 
 	for (int i = 0; r >= 0 && i < n; i++) {
-		CLEANUP(found_deinit) struct found f = { 0 };
+		CLEANUP(found_deinit) struct found f = {0};
 		enum verdict verdict;
 
 		r = judge(o, periods[i], &f, &verdict);
@@ -457,20 +479,24 @@ static int try_periods(const struct ops *o, struct steps *ret)
 			return take_steps(o, &f, ret);
 		has_parts |= verdict == PARTS_OF_STEPS;
 	}
-	snprintf(ret->how, sizeof(ret->how), "%s", has_parts ?
-			 "what repeats in the job's reductions comes in groups, as parts of a step do, and no three groups are alike" :
-			 "no sequence of ops repeats three times and holds most of the job's reductions");
+	snprintf(ret->how, sizeof(ret->how), "%s",
+		 has_parts ? "what repeats in the job's reductions comes in groups, as parts of a "
+			     "step do, and no three groups are alike"
+			   : "no sequence of ops repeats three times and holds most of the job's "
+			     "reductions");
 	return r < 0 ? r : 0;
 }
 
 int steps_find(const struct record_row *rows, uint64_t n, struct steps *ret)
 {
 	CLEANUP(ops_deinit) struct ops o;
-	struct steps steps = { 0 };
+	struct steps steps = {0};
 	int r = ops_init(&o, rows, n);
 
 	if (r == 0 && o.n == 0)
-		snprintf(steps.how, sizeof(steps.how), "nothing is reduced and nothing sent from rank to rank, as a backward pass does");
+		snprintf(steps.how, sizeof(steps.how),
+			 "nothing is reduced and nothing sent from rank to rank, as a backward "
+			 "pass does");
 	else if (r == 0)
 		r = try_periods(&o, &steps);
 	if (r < 0) {
@@ -484,5 +510,5 @@ int steps_find(const struct record_row *rows, uint64_t n, struct steps *ret)
 void steps_deinit(struct steps *s)
 {
 	free(s->list);
-	*s = (struct steps){ 0 };
+	*s = (struct steps){0};
 }

@@ -1,13 +1,16 @@
-/* The steps of a training job, found in the ops of one rank: what repeats and holds a backward pass.
+/* The steps of a training job, found in the ops of one rank: what repeats and holds a backward
+ * pass.
  *
- * A backward pass shows in what reduces gradients (all-reduce, reduce-scatter, reduce); in a job that reduces next to
- * nothing beside what it sends, such as a pipeline without data parallelism, in what is sent and received. The
- * communicator that carries most of that is looked at alone: its ops come in the same order in each step, while those
- * of several communicators may overtake each other. What repeats there is taken for a step when it holds nearly
- * all of the reductions and comes evenly in time. What happens between steps, such as an evaluation or a value that is
- * logged every ten steps, does not disturb.
+ * A backward pass shows in what reduces gradients (all-reduce, reduce-scatter, reduce); in a job
+ * that reduces next to nothing beside what it sends, such as a pipeline without data parallelism,
+ * in what is sent and received. The communicator that carries most of that is looked at alone: its
+ * ops come in the same order in each step, while those of several communicators may overtake each
+ * other. What repeats there is taken for a step when it holds nearly all of the reductions and
+ * comes evenly in time. What happens between steps, such as an evaluation or a value that is logged
+ * every ten steps, does not disturb.
  *
- * Steps that cannot be told from parts of steps are not told at all: then there are none, and a reason. */
+ * Steps that cannot be told from parts of steps are not told at all: then there are none, and a
+ * reason. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,16 +20,16 @@
 
 struct step {
 	uint64_t first, end; /* rows [first, end), of all communicators */
-	bool is_timed;       /* the next step follows at once, so rows[end] begins it */
+	bool is_timed; /* the next step follows at once, so rows[end] begins it */
 };
 
 struct steps {
-	struct step *list;  /* owned; in order */
-	uint64_t n;         /* 0: none were found */
+	struct step *list; /* owned; in order */
+	uint64_t n; /* 0: none were found */
 	uint64_t n_warm_up; /* of them, the first ones: longer or shorter than the others */
-	uint64_t n_timed;   /* of the others */
-	uint64_t n_ops;     /* of a timed step, the median */
-	char how[256];      /* what was taken for a step; why there are none */
+	uint64_t n_timed; /* of the others */
+	uint64_t n_ops; /* of a timed step, the median */
+	char how[256]; /* what was taken for a step; why there are none */
 };
 
 /* @rows: of one rank, sorted by arrival. Takes O(n log n). Return: 0; -ENOMEM. */

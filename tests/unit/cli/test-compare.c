@@ -12,7 +12,8 @@
 #include "cli/compare.h"
 #include "config/config.h"
 
-static void make_side(struct compare_side *s, const char *name, double step_ms, const char *yaml, const char *versions)
+static void make_side(struct compare_side *s, const char *name, double step_ms, const char *yaml,
+		      const char *versions)
 {
 	struct report_stat *t = &s->rep.step_ns;
 
@@ -22,7 +23,8 @@ static void make_side(struct compare_side *s, const char *name, double step_ms, 
 	s->rep.n_steps = 20;
 	s->rep.n_ops = 100;
 	s->rep.ops_per_step = 5;
-	*t = (struct report_stat){ .n = 18, .p25 = step_ms * 0.95e6, .p50 = step_ms * 1e6, .p75 = step_ms * 1.05e6 };
+	*t = (struct report_stat){
+		.n = 18, .p25 = step_ms * 0.95e6, .p50 = step_ms * 1e6, .p75 = step_ms * 1.05e6};
 	s->rep.modelled_ns = 4e6;
 	s->rep.exposed_ns = step_ms * 0.5e6;
 	if (yaml) {
@@ -50,12 +52,17 @@ static void test_what_differs(void **state)
 	char *text;
 
 	(void)state;
-	make_side(&a, "a", 10, "cluster: {nodes: 64}\nwhat_if: [\"add:op=allreduce,delay=1ms\"]\n", "nbox 1\ntorch 2.10\n");
-	make_side(&b, "b", 12, "cluster: {nodes: 64}\nmodel: tree\n", "nbox 1\ntorch 2.11\nnccl 2.28.9\n");
+	make_side(&a, "a", 10, "cluster: {nodes: 64}\nwhat_if: [\"add:op=allreduce,delay=1ms\"]\n",
+		  "nbox 1\ntorch 2.10\n");
+	make_side(&b, "b", 12, "cluster: {nodes: 64}\nmodel: tree\n",
+		  "nbox 1\ntorch 2.11\nnccl 2.28.9\n");
 	strcpy(b.info.command, "./train --fast");
 	text = printed(&a, &b);
-	assert_non_null(strstr(text, "command          A: ./train\n                    B: ./train --fast\n"));
-	assert_non_null(strstr(text, "what-if          A: add:op=allreduce,delay=1ms\n                    B: -\n"));
+	assert_non_null(strstr(
+		text, "command          A: ./train\n                    B: ./train --fast\n"));
+	assert_non_null(strstr(
+		text,
+		"what-if          A: add:op=allreduce,delay=1ms\n                    B: -\n"));
 	assert_non_null(strstr(text, "B: tree\n"));
 	assert_non_null(strstr(text, "torch            A: 2.10\n                    B: 2.11\n"));
 	assert_non_null(strstr(text, "nccl             A: -\n                    B: 2.28.9\n"));
@@ -69,7 +76,8 @@ static void test_what_differs(void **state)
 	compare_deinit(&b);
 }
 
-/* Of a run without config.yaml the record knows the most important; words of others cannot move the cursor. */
+/* Of a run without config.yaml the record knows the most important; words of others cannot move the
+ * cursor. */
 static void test_without_files(void **state)
 {
 	struct compare_side a, b;
@@ -93,8 +101,13 @@ static void test_without_files(void **state)
 
 static void test_noise(void **state)
 {
-	static const struct { double ms; const char *percent; int is_beyond; } cases[] = {
-		{ 10, "+0.0 %", 0 }, { 10.5, "+5.0 %", 0 }, { 12, "+20.0 %", 1 }, { 8, "-20.0 %", 1 }, { 9.5, "-5.0 %", 0 },
+	static const struct {
+		double ms;
+		const char *percent;
+		int is_beyond;
+	} cases[] = {
+		{10, "+0.0 %", 0}, {10.5, "+5.0 %", 0}, {12, "+20.0 %", 1},
+		{8, "-20.0 %", 1}, {9.5, "-5.0 %", 0},
 	};
 
 	(void)state;
@@ -105,18 +118,22 @@ static void test_noise(void **state)
 
 		make_side(&a, "a", 10, NULL, NULL);
 		make_side(&b, "b", cases[i].ms, NULL, NULL);
-		assert_int_equal(compare_is_beyond_noise(&a.rep.step_ns, &b.rep.step_ns), cases[i].is_beyond);
+		assert_int_equal(compare_is_beyond_noise(&a.rep.step_ns, &b.rep.step_ns),
+				 cases[i].is_beyond);
 		text = printed(&a, &b);
-		snprintf(line, sizeof(line), "   step, p50    ms  %14.3f %14.3f %10s  %s the noise\n", 10.0, cases[i].ms, cases[i].percent,
-			 cases[i].is_beyond ? "beyond" : "within");
+		snprintf(line, sizeof(line),
+			 "   step, p50    ms  %14.3f %14.3f %10s  %s the noise\n", 10.0,
+			 cases[i].ms, cases[i].percent, cases[i].is_beyond ? "beyond" : "within");
 		if (!strstr(text, line))
 			fail_msg("wanted: %sgot: %s", line, text);
-		assert_non_null(strstr(text, "modelled     ms           4.000          4.000     +0.0 %\n"));
+		assert_non_null(strstr(
+			text, "modelled     ms           4.000          4.000     +0.0 %\n"));
 		free(text);
 		o = compare_json(&a, &b);
 		step = json_object_get(json_object_get(o, "values"), "step_ms");
 		assert_true(json_real_value(json_object_get(step, "b")) == cases[i].ms);
-		assert_int_equal(json_is_true(json_object_get(step, "is_beyond_noise")), cases[i].is_beyond);
+		assert_int_equal(json_is_true(json_object_get(step, "is_beyond_noise")),
+				 cases[i].is_beyond);
 		json_decref(o);
 		compare_deinit(&a);
 		compare_deinit(&b);
@@ -137,7 +154,8 @@ static void test_one_has_no_steps(void **state)
 	text = printed(&a, &b);
 	assert_null(strchr(text, '%'));
 	assert_null(strstr(text, "noise"));
-	assert_non_null(strstr(text, "B has no steps, its times are of all of the run: nothing repeats\n"));
+	assert_non_null(
+		strstr(text, "B has no steps, its times are of all of the run: nothing repeats\n"));
 	free(text);
 	compare_deinit(&a);
 	compare_deinit(&b);
@@ -146,7 +164,9 @@ static void test_one_has_no_steps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_differs), cmocka_unit_test(test_without_files), cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_what_differs),
+		cmocka_unit_test(test_without_files),
+		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_one_has_no_steps),
 	};
 

@@ -24,7 +24,8 @@ static bool is_in(uint64_t period, const uint64_t *periods, int n)
 	return false;
 }
 
-/* In how many numbers from @at on does each equal the one @period before it? 0: less than two units. */
+/* In how many numbers from @at on does each equal the one @period before it? 0: less than two
+ * units. */
 static uint64_t slow_stretch(const uint64_t *s, uint64_t n, uint64_t at, uint64_t period)
 {
 	uint64_t end = at + period;
@@ -80,7 +81,8 @@ static void test_the_units_length_is_among_the_periods(void **state)
 	(void)state;
 	rng_seed(&rng, 7, 0);
 	for (int round = 0; round < 2000; round++) {
-		uint64_t s[MAX], periods[REPEATS_PERIODS_MAX], period, n = random_sequence(&rng, s, &period);
+		uint64_t s[MAX], periods[REPEATS_PERIODS_MAX], period,
+			n = random_sequence(&rng, s, &period);
 		int n_periods = repeats_periods(s, n, periods);
 
 		assert_true(n_periods > 0 && is_in(period, periods, n_periods));
@@ -122,7 +124,8 @@ static void test_stretches_are_those_of_the_slow_search(void **state)
 
 			for (uint64_t k = 0, len; k < n; k += len ? len : 1) {
 				len = slow_stretch(s, n, k, period);
-				if (len && slow_stretch(s, n, i, period) && is_same_unit(s + i, s + k, period))
+				if (len && slow_stretch(s, n, i, period) &&
+				    is_same_unit(s + i, s + k, period))
 					sum += weights[k + len] - weights[k];
 			}
 			most = sum > most ? sum : most;

@@ -1,4 +1,5 @@
-/* Steps of jobs that are made up here: for each the number of steps is known, and how long one takes. */
+/* Steps of jobs that are made up here: for each the number of steps is known, and how long one
+ * takes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +18,8 @@
 #define US 1000
 #define MS 1000000
 
-/* A rank's ops as they are called: time passes by compute(); ops of a communicator come one after the other; wait()
- * lets compute wait for them. */
+/* A rank's ops as they are called: time passes by compute(); ops of a communicator come one after
+ * the other; wait() lets compute wait for them. */
 static struct job {
 	struct record_row *rows;
 	uint64_t n, size, now_ns, comm_free_ns[4], op_ns;
@@ -29,7 +30,7 @@ static struct job {
 static void job_start(uint64_t op_ns, double noise)
 {
 	free(job.rows);
-	job = (struct job){ .op_ns = op_ns, .noise = noise, .now_ns = MS };
+	job = (struct job){.op_ns = op_ns, .noise = noise, .now_ns = MS};
 	rng_seed(&job.rng, 3, 0);
 }
 
@@ -49,8 +50,16 @@ static void call(uint32_t comm, enum coll_kind kind, uint64_t bytes)
 		assert_non_null(job.rows);
 	}
 	r = &job.rows[job.n];
-	*r = (struct record_row){ .number = job.n, .comm = comm, .kind = kind, .bytes = bytes, .n_ranks = 64, .n_real_ranks = 1,
-				  .arrive_ns = at, .start_ns = at, .due_ns = at + job.op_ns, .release_ns = at + job.op_ns };
+	*r = (struct record_row){.number = job.n,
+				 .comm = comm,
+				 .kind = kind,
+				 .bytes = bytes,
+				 .n_ranks = 64,
+				 .n_real_ranks = 1,
+				 .arrive_ns = at,
+				 .start_ns = at,
+				 .due_ns = at + job.op_ns,
+				 .release_ns = at + job.op_ns};
 	job.comm_free_ns[comm] = r->release_ns;
 	job.n++;
 }
@@ -76,7 +85,8 @@ static int by_arrival(const void *pa, const void *pb)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* The steps that were found: @n of them, at most @missing fewer, each timed one @ns long (0: not looked at). */
+/* The steps that were found: @n of them, at most @missing fewer, each timed one @ns long (0: not
+ * looked at). */
 static void expect(const char *name, uint64_t n, uint64_t missing, uint64_t n_ops, uint64_t ns)
 {
 	struct steps s;
@@ -85,12 +95,15 @@ static void expect(const char *name, uint64_t n, uint64_t missing, uint64_t n_op
 	if (job.n)
 		qsort(job.rows, job.n, sizeof(*job.rows), by_arrival);
 	assert_int_equal(steps_find(job.rows, job.n, &s), 0);
-	if (s.n > n || s.n + missing < n || (n && (s.n_ops != n_ops || s.n_timed + s.n_warm_up > s.n || s.n_timed == 0)))
-		fail_msg("%s: %lu steps of %lu ops, %lu timed, %lu warm-up; wanted %lu of %lu; %s", name, s.n, s.n_ops, s.n_timed,
-			 s.n_warm_up, n, n_ops, s.how);
+	if (s.n > n || s.n + missing < n ||
+	    (n && (s.n_ops != n_ops || s.n_timed + s.n_warm_up > s.n || s.n_timed == 0)))
+		fail_msg("%s: %lu steps of %lu ops, %lu timed, %lu warm-up; wanted %lu of %lu; %s",
+			 name, s.n, s.n_ops, s.n_timed, s.n_warm_up, n, n_ops, s.how);
 	for (uint64_t i = s.n_warm_up; ns && i < s.n; i++) {
 		const struct step *step = &s.list[i];
-		double took = step->is_timed ? (double)(job.rows[step->end].arrive_ns - job.rows[step->first].arrive_ns) : (double)ns;
+		double took = step->is_timed ? (double)(job.rows[step->end].arrive_ns -
+							job.rows[step->first].arrive_ns)
+					     : (double)ns;
 
 		if (took < (double)ns * (1 - worst) || took > (double)ns * (1 + worst))
 			fail_msg("%s: step %lu takes %.0f ns, wanted %lu", name, i, took, ns);
@@ -119,9 +132,15 @@ static void ddp_step(int n, uint64_t last)
 
 static void test_ddp(void **state)
 {
-	static const struct { uint64_t op_ns; int n; uint64_t last; double noise; } cases[] = {
-		{ US, 1, 5 * MB, 0 }, { US, 2, 5 * MB, 0.2 }, { US, 5, 8000, 0.2 }, { US, 10, 8000, 0.4 },
-		{ US, 40, 300, 0.2 }, { MS, 10, 8000, 0 }, { 40 * MS, 10, 8000, 0.2 }, { 40 * MS, 3, 2 * MB, 0.2 },
+	static const struct {
+		uint64_t op_ns;
+		int n;
+		uint64_t last;
+		double noise;
+	} cases[] = {
+		{US, 1, 5 * MB, 0},       {US, 2, 5 * MB, 0.2},      {US, 5, 8000, 0.2},
+		{US, 10, 8000, 0.4},      {US, 40, 300, 0.2},        {MS, 10, 8000, 0},
+		{40 * MS, 10, 8000, 0.2}, {40 * MS, 3, 2 * MB, 0.2},
 	};
 
 	(void)state;
@@ -172,8 +191,13 @@ static void test_values_that_are_logged(void **state)
 						call(0, COLL_ALLGATHER, 1);
 					}
 				}
-				/* one before the tenth value leaves the last step alone, which repeats nothing */
-				expect("values", 60, where == 0, (uint64_t)(buckets + (every > 1 ? 0 : where == 2 ? 2 : 1)), 0);
+				/* one before the tenth value leaves the last step alone, which
+				 * repeats nothing */
+				expect("values", 60, where == 0,
+				       (uint64_t)(buckets + (every > 1    ? 0
+							     : where == 2 ? 2
+									  : 1)),
+				       0);
 			}
 }
 
@@ -296,17 +320,20 @@ static void test_pipelines(void **state)
 			job_start(100 * US, 0.2);
 			for (int i = 0; i < 16; i++)
 				pipeline_step(micro_batches, has_gradients);
-			expect("pipeline", 16, 0, (uint64_t)(2 * micro_batches + 3 * has_gradients), 0);
+			expect("pipeline", 16, 0, (uint64_t)(2 * micro_batches + 3 * has_gradients),
+			       0);
 			job_start(100 * US, 0.2);
 			for (int i = 0; i < 16; i++) {
 				pipeline_step(micro_batches, has_gradients);
 				reduce_now(4);
 			}
-			expect("pipeline with a loss", 16, 0, (uint64_t)(2 * micro_batches + 3 * has_gradients + 1), 0);
+			expect("pipeline with a loss", 16, 0,
+			       (uint64_t)(2 * micro_batches + 3 * has_gradients + 1), 0);
 		}
 }
 
-/* Tensor parallelism: as many reductions in the forward pass as in the backward pass, all of one size. */
+/* Tensor parallelism: as many reductions in the forward pass as in the backward pass, all of one
+ * size. */
 static void test_tensor_parallelism(void **state)
 {
 	(void)state;
@@ -410,7 +437,8 @@ static void test_none(void **state)
 	for (uint64_t i = 0; i < 500; i++)
 		reduce_now(4 * (1 + rng_u64(&job.rng) % 100000));
 	expect("sizes by chance", 0, 0, 0, 0);
-	/* buckets of one size in groups that are not alike: a step is a group, but no group repeats */
+	/* buckets of one size in groups that are not alike: a step is a group, but no group repeats
+	 */
 	job_start(US, 0);
 	for (int i = 0; i < 12; i++)
 		ddp_step(3 + i, 8000);
@@ -431,9 +459,12 @@ static void test_hostile_rows(void **state)
 
 		for (uint64_t i = 0; i < n; i++) {
 			at += rng_u64(&rng) % 3 ? rng_u64(&rng) % 1000 : rng_u64(&rng) >> 8;
-			rows[i] = (struct record_row){ .comm = rng_u64(&rng) % 2 ? 0 : UINT32_MAX, .kind = rng_u64(&rng) % COLL_KINDS,
-						       .bytes = rng_u64(&rng) % 2 ? UINT64_MAX : 1, .n_ranks = UINT32_MAX,
-						       .arrive_ns = at, .release_ns = rng_u64(&rng) };
+			rows[i] = (struct record_row){.comm = rng_u64(&rng) % 2 ? 0 : UINT32_MAX,
+						      .kind = rng_u64(&rng) % COLL_KINDS,
+						      .bytes = rng_u64(&rng) % 2 ? UINT64_MAX : 1,
+						      .n_ranks = UINT32_MAX,
+						      .arrive_ns = at,
+						      .release_ns = rng_u64(&rng)};
 		}
 		qsort(rows, n, sizeof(*rows), by_arrival);
 		assert_int_equal(steps_find(rows, n, &s), 0);
@@ -456,17 +487,24 @@ static void test_a_long_run(void **state)
 	}
 	expect("long", 200000, 0, 5, 0);
 	free(job.rows);
-	job = (struct job){ 0 };
+	job = (struct job){0};
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ddp), cmocka_unit_test(test_ddp_takes_the_time_of_a_step),
-		cmocka_unit_test(test_values_that_are_logged), cmocka_unit_test(test_evaluations), cmocka_unit_test(test_fsdp),
-		cmocka_unit_test(test_pipelines), cmocka_unit_test(test_tensor_parallelism),
-		cmocka_unit_test(test_communicators_that_overtake_each_other), cmocka_unit_test(test_gradients_one_by_one),
-		cmocka_unit_test(test_warm_up), cmocka_unit_test(test_none), cmocka_unit_test(test_hostile_rows),
+		cmocka_unit_test(test_ddp),
+		cmocka_unit_test(test_ddp_takes_the_time_of_a_step),
+		cmocka_unit_test(test_values_that_are_logged),
+		cmocka_unit_test(test_evaluations),
+		cmocka_unit_test(test_fsdp),
+		cmocka_unit_test(test_pipelines),
+		cmocka_unit_test(test_tensor_parallelism),
+		cmocka_unit_test(test_communicators_that_overtake_each_other),
+		cmocka_unit_test(test_gradients_one_by_one),
+		cmocka_unit_test(test_warm_up),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_hostile_rows),
 		cmocka_unit_test(test_a_long_run),
 	};
 
