@@ -58,9 +58,9 @@ if ! is_sanitized; then
 	chmod +x late.sh
 	exits 137 "a rank that is killed after another one has failed" timeout 300 "$NBOX" run --quiet --nodes 4 --gpus-per-node 2 --out "$tmp/late" -- ./late.sh
 	says "process 1 of 2 (rank 1) failed first (exit code 137)" "is named"
+	# whatever keeps LD_PRELOAD from the job
+	exits 0 "a job whose environment was cleaned" "$NBOX" run --nodes 4 --gpus-per-node 1 --device host --out cleaned -- env -u LD_PRELOAD sleep 6
+	says "libnbox.so is in none of the job's 1 processes (such as pid " "is told that nbox is not in it"
 fi
-# whatever keeps LD_PRELOAD from the job
-exits 0 "a job whose environment was cleaned" "$NBOX" run --nodes 4 --gpus-per-node 1 --device host --out cleaned -- env -u LD_PRELOAD sleep 6
-says "libnbox.so is in none of the job's 1 processes (such as pid " "is told that nbox is not in it"
 nothing_left
 finish
