@@ -31,6 +31,10 @@ void op_put(struct op *op)
 {
 	struct comm *c = op->comm;
 
+	if (atomic_load_explicit(&c->state, memory_order_relaxed) == COMM_DEAD) {
+		op_free(op); /* captured ops may keep @c for good */
+		return;
+	}
 	pthread_mutex_lock(&c->lock);
 	op->next = c->pool;
 	c->pool = op;

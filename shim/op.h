@@ -55,7 +55,7 @@ struct op {
 
 /* From the pool, or new. Return: NULL when there is no memory. */
 struct op *op_get(struct comm *c);
-/* Back to the pool (not persistent ones). */
+/* Back to the pool (not persistent ones); of a dead communicator: freed. */
 void op_put(struct op *op);
 /* A captured op belongs to graphs that may be replayed as long as the process lives:
  * it and its communicator are kept for good, on a list. */
