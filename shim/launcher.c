@@ -350,6 +350,21 @@ static void set_pmi(struct ctx *x)
 	set_number(x, "LOCAL_WORLD_SIZE", x->local_size);
 }
 
+/* A process that Python's multiprocessing spawned, where each rank has a process already: if it means to be a rank, by
+ * mp.spawn, it meets others at an address of its own, and would wait there for ever as a client of a store that nobody
+ * serves. Where `nbox run --procs 1` started one process for all ranks it is one of them. */
+static bool is_spawned_again(const struct ctx *x)
+{
+	uint32_t local;
+
+	if (get(x, "TORCHELASTIC_RUN_ID") || !get_number(x, "LOCAL_WORLD_SIZE", &local) || local < 2)
+		return false;
+	for (int i = 1; i < x->in->argc && x->in->argv[i]; i++)
+		if (!strcmp(x->in->argv[i], "--multiprocessing-fork"))
+			return true;
+	return false;
+}
+
 /* NBOX_STORE=HOST:PORT: nboxd is the job's store, for every rank alike. */
 static void set_store(struct ctx *x)
 {
@@ -376,7 +391,7 @@ static void set_store(struct ctx *x)
 			memcpy(s->value, store, len);
 	}
 	set_text(x, "MASTER_PORT", colon + 1);
-	set_text(x, "TORCHELASTIC_USE_AGENT_STORE", "True");
+	set_text(x, "TORCHELASTIC_USE_AGENT_STORE", is_spawned_again(x) ? "False" : "True");
 	if (!get(x, "TORCHELASTIC_RESTART_COUNT"))
 		set_text(x, "TORCHELASTIC_RESTART_COUNT", "0");
 }

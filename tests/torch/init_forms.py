@@ -1,7 +1,7 @@
 """init_process_group in every form, under torchrun's three ways to meet, in worlds of 8, 512 and 4,096 ranks; two ranks are real."""
 import sys
 
-from harness import all_said, emulate, expect, free_port, main, script, under_nbox
+from harness import Failed, all_said, emulate, expect, free_port, main, script, under_nbox
 
 
 def static_512():
@@ -49,4 +49,15 @@ def spawned_512():
     expect(any("no virtual rank took part in any op" in w for w in r.summary["warnings"]), str(r.summary["warnings"]))
 
 
-main(static_512, standalone_8, c10d_4096, last_node_8, spawned_512)
+def spawned_unaware():
+    """mp.spawn as in a tutorial, once for each rank of nbox run: an error that says what to do, and no hang"""
+    job = [sys.executable, script("spawn.py"), "1", "2", "0", "env", f"127.0.0.1:{free_port()}"]
+    try:
+        r = under_nbox(4, job, ["--gpus-per-node", "2"], timeout=200)
+    except Failed as e:
+        expect("'--procs 1' (mp.spawn)" in str(e) and "was not over" not in str(e), str(e))
+    else:
+        expect(False, r.text)
+
+
+main(static_512, standalone_8, c10d_4096, last_node_8, spawned_512, spawned_unaware)

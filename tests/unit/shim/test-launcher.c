@@ -279,6 +279,34 @@ static void test_others(void **state)
 	}
 }
 
+/* Under nbox run each rank has a process: one that multiprocessing spawned, and that meets others at an address of its
+ * own, must not wait for a store there. */
+static void test_spawned(void **state)
+{
+	static char *const child[] = {(char *)"python", (char *)"-c", (char *)"from multiprocessing.spawn import spawn_main",
+				      (char *)"--multiprocessing-fork", NULL};
+	static const struct { const char *env, *agent_store; } spawned[] = {
+		{"RANK=1 LOCAL_RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=2 ", "False"},
+		{"RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 LOCAL_WORLD_SIZE=1 ", "True"}, /* --procs 1: it is a rank */
+		{"RANK=1 LOCAL_RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none ", "True"},
+	};
+	static struct launcher_plan plan;
+	static struct vars v;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(spawned); i++) {
+		v.n = 0;
+		put_all(&v, "NBOX_NODES=4 NBOX_WORLD=8 NBOX_STORE=h:1 MASTER_ADDR=h MASTER_PORT=1");
+		put_all(&v, spawned[i].env);
+		decide(&v, 4, child, &plan);
+		apply(&v, &plan);
+		assert_string_equal(get(&v, "TORCHELASTIC_USE_AGENT_STORE"), spawned[i].agent_store);
+		decide(&v, 3, python, &plan);
+		apply(&v, &plan);
+		assert_string_equal(get(&v, "TORCHELASTIC_USE_AGENT_STORE"), "True");
+	}
+}
+
 static void test_problems(void **state)
 {
 	static const struct { const char *env, *says; } bad[] = {
@@ -317,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_launchers),
 		cmocka_unit_test(test_not_asked),
 		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_spawned),
 		cmocka_unit_test(test_problems),
 	};
 
