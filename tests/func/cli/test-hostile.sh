@@ -45,6 +45,13 @@ is "$(json out.json '[c for c in str(d) if ord(c) < 32 or 127 <= ord(c) < 160]')
 mkdir -p "nbox-out/$esc" && cp bad/record.nbox "nbox-out/$esc/"
 exits 0 "report of the newest, whose name is" timeout 60 "$NBOX" report
 printed "its name"
+for name in summary.json config.yaml command.txt versions.txt nboxd.addr; do
+	cp -r good "nbox-out/$name" && rm -f "nbox-out/$name/$name" && mkfifo "nbox-out/$name/$name"
+	exits 0 "compare, $name is a pipe" timeout 60 "$NBOX" compare good "nbox-out/$name"
+done
+printf '%s\n' "$esc" >nbox-out/versions.txt/command.txt
+exits 0 "a list of all these" timeout 60 "$NBOX" list
+printed "the list"
 rm -rf nbox-out
 
 for kind in pipe device; do
