@@ -233,11 +233,16 @@ static void release_device(struct comm *c)
 	c->dev->exchange_mode(&mode);
 }
 
+/* The others need not wait for us in an op. Before all that may wait for the device, where ops of
+ * other ranks of this process may stand that wait for just that. */
+static void leave(struct comm *c)
+{
+	checkin_send(c, WIRE_COMM_FREE, NULL, 0);
+}
+
 /* The handle is no more. */
 static void forget(struct comm *c)
 {
-	atomic_store(&c->state, COMM_DEAD);
-	checkin_send(c, WIRE_COMM_FREE, NULL, 0);
 	if (comm_unregister(c))
 		comm_unref(c);
 }
@@ -295,6 +300,7 @@ static ncclResult_t abort_comm(struct comm *c)
 	}
 	comm_fail(c, ncclInternalError, text);
 	checkin_kill(c);
+	leave(c);
 	real = atomic_exchange(&c->real, NULL);
 	/* in the child of a fork its threads are not there, which that would wait for */
 	if (real && real_get()->CommAbort && !progress_is_child())
@@ -332,6 +338,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 		return abort_comm(c);
 	if (atomic_exchange(&c->state, COMM_DEAD) == COMM_DEAD) /* aborted meanwhile */
 		return ncclSuccess;
+	leave(c);
 	real = atomic_exchange(&c->real, NULL);
 	if (real && real_get()->CommDestroy)
 		result = real_get()->CommDestroy(real);
