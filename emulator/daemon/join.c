@@ -19,7 +19,8 @@
 #include "daemon/proc-env.h"
 #include "daemon/server.h"
 
-#define JOIN_NS (15 * NS_PER_S) /* libnbox.so waits a little longer */
+#define JOIN_NS (12 * NS_PER_S)
+#define ANSWER_MS 5000 /* both together are less than libnbox.so waits */
 #define NAP_NS (20 * NS_PER_MS)
 
 static const char *get(const char *name)
@@ -154,17 +155,16 @@ static int say(const char *text, size_t n, struct err *err)
 /* --- at the door ----------------------------------------------------------------------------------- */
 
 /* Return: 0 the worker was told; -EAGAIN knock again, @err has why; other negative errno with the sentence. */
-static int talk(int fd, int32_t rank, uint64_t due_ns, struct err *err)
+static int talk(int fd, int32_t rank, struct err *err)
 {
 	struct door_knock k = {DOOR_MAGIC, rank, (int32_t)getppid()};
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	uint64_t now = clock_now_ns();
 	char text[DOOR_TEXT_MAX + 1];
 	ssize_t n;
 
 	if (send(fd, &k, sizeof(k), MSG_NOSIGNAL) != sizeof(k))
 		return err_set(err, EAGAIN, "nboxd has gone away");
-	if (poll(&p, 1, now < due_ns ? (int)((due_ns - now) / NS_PER_MS) : 0) != 1)
+	if (poll(&p, 1, ANSWER_MS) != 1)
 		return err_set(err, ETIMEDOUT, "the nboxd of this job does not answer; is it stopped?");
 	n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 	if (n < 1)
@@ -227,7 +227,7 @@ int join_run(struct join *j, const struct config *c, struct err *err)
 		}
 		if (fd < 0)
 			return fd;
-		r = talk(fd, j->rank, due_ns, err);
+		r = talk(fd, j->rank, err);
 		close(fd);
 		if (r == -EAGAIN)
 			nanosleep(&nap, NULL);
