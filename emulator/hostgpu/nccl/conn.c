@@ -477,6 +477,7 @@ static ncclResult_t make_conn(struct ncclComm *c, uint32_t peer, uint16_t key)
 	if (!r)
 		r = proxy_post(do_adopt, k);
 	if (r) {
+		k->comm = NULL; /* it is in no list, and the lists are the proxy's */
 		conn_free(k);
 		return fail(ncclRemoteError, "cannot reach rank %u (%s, process %u): %s", peer,
 			    p->info.host, p->info.pid, err.text[0] ? err.text : strerror(-r));
