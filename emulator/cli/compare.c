@@ -16,6 +16,7 @@
 
 #define FILE_MAX (1 << 20) /* bytes of config.yaml, versions.txt */
 #define TEXT_MAX 512
+#define NOISE_STEPS_MIN 5 /* timed steps of a run: how much it varies is not known from fewer */
 
 /* --- loading --------------------------------------------------------------------------------- */
 
@@ -218,6 +219,11 @@ struct value {
 
 #define VALUES 9
 
+static bool knows_noise(const struct report_stat *a, const struct report_stat *b)
+{
+	return a->n >= NOISE_STEPS_MIN && b->n >= NOISE_STEPS_MIN;
+}
+
 /* Exposed time is a part of the step: it varies no more than that does. */
 static enum noise exposed_noise(const struct report *a, const struct report *b)
 {
@@ -230,7 +236,8 @@ static enum noise exposed_noise(const struct report *a, const struct report *b)
 static void find_values(const struct report *a, const struct report *b, struct value ret[VALUES])
 {
 	bool has_steps = a->n_steps && b->n_steps, is_alike = !a->n_steps == !b->n_steps;
-	enum noise step = !has_steps                                          ? NOISE_NONE
+	bool is_judged = has_steps && knows_noise(&a->step_ns, &b->step_ns);
+	enum noise step = !is_judged                                          ? NOISE_NONE
 			  : compare_is_beyond_noise(&a->step_ns, &b->step_ns) ? NOISE_BEYOND
 									      : NOISE_WITHIN;
 	const struct value values[VALUES] = {
@@ -243,7 +250,7 @@ static void find_values(const struct report *a, const struct report *b, struct v
 		{"modelled", "modelled_ms", "ms", a->modelled_ns / 1e6, b->modelled_ns / 1e6,
 		 is_alike, NOISE_NONE},
 		{"exposed", "exposed_ms", "ms", a->exposed_ns / 1e6, b->exposed_ns / 1e6, is_alike,
-		 has_steps ? exposed_noise(a, b) : NOISE_NONE},
+		 is_judged ? exposed_noise(a, b) : NOISE_NONE},
 		{"injected", "injected_ms", "ms", a->injected_ns / 1e6, b->injected_ns / 1e6,
 		 is_alike, NOISE_NONE},
 		{"late, p50", "late_p50_us", "us", a->lateness_ns.p50 / 1e3,
@@ -273,6 +280,13 @@ static void print_value(const struct value *v, FILE *to)
 
 static void print_noise(const struct report_stat *a, const struct report_stat *b, FILE *to)
 {
+	if (!knows_noise(a, b)) {
+		fprintf(to,
+			"   noise: not known from %llu timed step%s of A and %llu of B; take runs of "
+			"more steps\n",
+			(unsigned long long)a->n, a->n == 1 ? "" : "s", (unsigned long long)b->n);
+		return;
+	}
 	fprintf(to,
 		"   noise: the middle half of A's %llu steps took %.3f to %.3f ms, of B's %llu "
 		"%.3f to %.3f ms\n",
@@ -294,9 +308,11 @@ void compare_print(const struct compare_side *a, const struct compare_side *b, F
 			d.list[i].b);
 	if (!a->config || !b->config)
 		fprintf(to,
-			"   (%s has no config.yaml that can be read: only what its record knows "
-			"was compared)\n",
-			a->config ? "B" : "A");
+			"   (%s no config.yaml that can be read: only what the records know was "
+			"compared)\n",
+			a->config   ? "B has"
+			: b->config ? "A has"
+				    : "A and B have");
 	find_values(&a->rep, &b->rep, values);
 	fprintf(to, "\n   %-12s %-3s %14s %14s %10s\n", "", "", "A", "B", "difference");
 	for (size_t i = 0; i < VALUES; i++)

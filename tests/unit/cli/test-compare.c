@@ -85,6 +85,9 @@ static void test_without_files(void **state)
 
 	(void)state;
 	make_side(&a, "a", 10, NULL, NULL);
+	text = printed(&a, &a);
+	assert_non_null(strstr(text, "(A and B have no config.yaml that can be read"));
+	free(text);
 	make_side(&b, "b", 10, "model: tree\n", "torch \033[2J\n");
 	a.rep.header.world_size = 128;
 	b.rep.header.world_size = 256;
@@ -140,6 +143,33 @@ static void test_noise(void **state)
 	}
 }
 
+/* The middle half of one step is that step: any other run would be beyond it. */
+static void test_noise_of_few_steps(void **state)
+{
+	struct compare_side a, b;
+	json_t *o, *values;
+	char *text;
+
+	(void)state;
+	make_side(&a, "a", 10, NULL, NULL);
+	make_side(&b, "b", 20, NULL, NULL);
+	a.rep.step_ns.n = 1;
+	a.rep.step_ns.p25 = a.rep.step_ns.p75 = a.rep.step_ns.p50;
+	text = printed(&a, &b);
+	assert_non_null(strstr(text, "+100.0 %\n"));
+	assert_null(strstr(text, "beyond"));
+	assert_null(strstr(text, "within"));
+	assert_non_null(strstr(text, "noise: not known from 1 timed step of A and 18 of B"));
+	free(text);
+	o = compare_json(&a, &b);
+	values = json_object_get(o, "values");
+	assert_null(json_object_get(json_object_get(values, "step_ms"), "is_beyond_noise"));
+	assert_null(json_object_get(json_object_get(values, "exposed_ms"), "is_beyond_noise"));
+	json_decref(o);
+	compare_deinit(&a);
+	compare_deinit(&b);
+}
+
 /* A step is not compared with a whole run. */
 static void test_one_has_no_steps(void **state)
 {
@@ -167,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_what_differs),
 		cmocka_unit_test(test_without_files),
 		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_noise_of_few_steps),
 		cmocka_unit_test(test_one_has_no_steps),
 	};
 
