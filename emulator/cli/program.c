@@ -48,14 +48,16 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* "#!/usr/bin/env -S python3 -u" runs python3. Return: that word of @rest, NULL: none. */
+/* "#!/usr/bin/env -S python3 -u" runs python3. Return: that word of @rest; NULL: there is none, or
+ * none that is known for sure: an option may take the next word, and -S knows quotes and variables. */
 static char *program_of_env(char *rest)
 {
 	char *save = NULL, *word = strtok_r(rest, " \t", &save);
 
-	while (word && (word[0] == '-' || strchr(word, '=')))
+	while (word && (strcmp(word, "-S") == 0 || strcmp(word, "-i") == 0 ||
+			(word[0] != '-' && strchr(word, '='))))
 		word = strtok_r(NULL, " \t", &save);
-	return word;
+	return word && word[0] != '-' && !strpbrk(word, "$'\"\\") ? word : NULL;
 }
 
 /* The interpreter that the first line of the script @path names. @name: as the user typed it. */
@@ -102,7 +104,7 @@ static const char *python_script(char *const *command)
 	if (strncmp(base_name(command[0]), "python", 6) != 0)
 		return NULL;
 	for (command++; *command && (*command)[0] == '-'; command++)
-		if (strcmp(*command, "-c") == 0 || strcmp(*command, "-m") == 0)
+		if ((*command)[1] != '-' && strpbrk(*command, "cm")) /* also -mMODULE, -um */
 			return NULL;
 	return *command;
 }

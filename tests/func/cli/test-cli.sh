@@ -78,8 +78,10 @@ printf '#!/no/such/interpreter\n' >bad-line
 printf '#!/usr/bin/env -S A=1 no-such-program -u\n' >bad-env
 printf '#!/bin/sh\r\n' >from-windows
 printf '#!/usr/bin/env -S A=1 sh -u\n' >good-env
+printf '#!/usr/bin/env -S -u A sh\n' >unset-env
+printf '#!/usr/bin/env -S ${SH} -u\n' >variable-env
 printf 'true\n' >no-line
-chmod +x bad-line bad-env from-windows good-env no-line
+chmod +x bad-line bad-env from-windows good-env unset-env variable-env no-line
 for dry in --dry-run --quiet; do
 	exits 2 "$dry: an interpreter that is not there" "$NBOX" run $dry --nodes 4 --out no -- ./bad-line
 	says "./bad-line: its first line names the interpreter '/no/such/interpreter', which is not here" "is said"
@@ -92,7 +94,8 @@ for dry in --dry-run --quiet; do
 	exits 2 "$dry: no such program" "$NBOX" run $dry --nodes 4 --out no -- ./tarin
 	says "./tarin: not found here" "is said"
 done
-for job in ./good-env ./no-line "python3 -u train.py" "python3 -c tarin.py" "python3 -m tarin"; do
+for job in ./good-env ./unset-env ./variable-env ./no-line "python3 -u train.py" "python3 -c tarin.py" "python3 -m tarin" \
+	"python3 -mtimeit tarin.py" "python3 -uc pass tarin.py"; do
 	# shellcheck disable=SC2086
 	exits 0 "$job is none of these" "$NBOX" run --dry-run --nodes 4 -- $job
 done
