@@ -3,6 +3,7 @@
 #include "cli/preloaded.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ static bool descends(pid_t pid, pid_t spared)
 	return false;
 }
 
-/* Return: 1, 0; -1: cannot be looked at, or has no memory of its own any more. */
+/* Return: 1, 0; -1: it is gone, or has no memory of its own any more. */
 static int has_libnbox(pid_t pid)
 {
 	char path[64], line[PATH_MAX + 128];
@@ -60,12 +61,13 @@ static int has_libnbox(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	f = fopen(path, "re");
-	while (f && !is_found && fgets(line, sizeof(line), f)) {
+	if (!f) /* another user's, such as sudo's: the dynamic linker does not heed LD_PRELOAD there */
+		return errno == EACCES ? 0 : -1;
+	while (!is_found && fgets(line, sizeof(line), f)) {
 		any = true;
 		is_found = strstr(line, "/libnbox.so") != NULL;
 	}
-	if (f)
-		fclose(f);
+	fclose(f);
 	return any ? is_found : -1;
 }
 

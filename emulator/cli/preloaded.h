@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 struct preloaded {
-	unsigned int n_processes; /* of the job, as far as they can be looked at */
+	unsigned int n_processes; /* of the job */
 	unsigned int n_with;      /* of them with libnbox.so */
 	pid_t pid;                /* one of them; 0: none */
 	char command[64];         /* its name */
