@@ -29,17 +29,20 @@ void perf_print_head(const struct config *c, const char *network, FILE *to)
 }
 
 /* The record has bytes by NCCL's arguments; nccl-tests has those of the larger buffer. */
-static uint64_t call_bytes(const struct record_row *r)
-{
-	return r->kind == COLL_SENDRECV ? r->bytes / 2
-					: r->bytes; /* a record of calls has both ways */
-}
-
 static uint64_t table_bytes(const struct record_row *r)
 {
 	if (r->kind == COLL_ALLGATHER || r->kind == COLL_REDUCESCATTER || r->kind == COLL_ALLTOALL)
 		return r->bytes * r->n_ranks;
-	return call_bytes(r);
+	return r->kind == COLL_SENDRECV ? r->bytes / 2 : r->bytes; /* a record of calls has both ways */
+}
+
+/* Of one rank's part, where each rank has one, as nccl-tests has it. */
+static uint64_t table_count(const struct record_row *r, enum coll_kind kind)
+{
+	bool is_in_parts = kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL;
+	size_t element = coll_dtype_bytes(r->dtype);
+
+	return table_bytes(r) / (element ? element : 1) / (is_in_parts ? r->n_ranks : 1);
 }
 
 static void print_columns(FILE *to)
@@ -54,19 +57,18 @@ static void print_columns(FILE *to)
 }
 
 /* Bandwidths are those of all of the time: of what the job would see. Return: the bus bandwidth. */
-static double print_size(const struct perf_size *s, double here_ns, FILE *to)
+static double print_size(const struct perf_size *s, enum coll_kind kind, double here_ns, FILE *to)
 {
 	const struct record_row *r = s->row;
 	bool is_reduction = r->kind == COLL_ALLREDUCE || r->kind == COLL_REDUCESCATTER ||
 			    r->kind == COLL_REDUCE;
 	double ns = (s->model_ns + s->injected_ns) / (double)s->n,
 	       algbw = ns > 0 ? (double)table_bytes(r) / ns : 0;
-	double busbw = algbw * coll_busbw_factor(r->kind, r->n_ranks);
-	size_t element = coll_dtype_bytes(r->dtype);
+	double busbw = algbw * coll_busbw_factor(kind, r->n_ranks);
 
 	fprintf(to, "%12llu %13llu %9s %7s %7s %10.2f %7.2f %7.2f %6s %10.2f %12.2f\n",
 		(unsigned long long)table_bytes(r),
-		(unsigned long long)(call_bytes(r) / (element ? element : 1)),
+		(unsigned long long)table_count(r, kind),
 		coll_dtype_name(r->dtype), is_reduction ? "sum" : "none",
 		r->kind == COLL_BROADCAST || r->kind == COLL_REDUCE ? "0" : "-1", ns / 1e3, algbw,
 		busbw, "N/A", s->injected_ns / (double)s->n / 1e3, here_ns / 1e3);
@@ -86,7 +88,8 @@ static double median(double *values, uint64_t n)
 	return values[n / 2];
 }
 
-int perf_print_table(const struct record *rec, const struct report *rep, FILE *to)
+int perf_print_table(const struct record *rec, const struct report *rep, enum coll_kind kind,
+		     FILE *to)
 {
 	CLEANUP(freep)
 	double *here = calloc(rec->n_rows + 1, sizeof(*here)); /* of the ops of one size */
@@ -103,7 +106,7 @@ int perf_print_table(const struct record *rec, const struct report *rep, FILE *t
 		if (r->world_rank != rep->rank)
 			continue;
 		if (s.n && table_bytes(r) != table_bytes(s.row)) {
-			sum += print_size(&s, median(here, s.n), to);
+			sum += print_size(&s, kind, median(here, s.n), to);
 			s.n = 0;
 			n++;
 		}
@@ -115,7 +118,7 @@ int perf_print_table(const struct record *rec, const struct report *rep, FILE *t
 		s.injected_ns += r->injected_ns;
 	}
 	if (s.n) {
-		sum += print_size(&s, median(here, s.n), to);
+		sum += print_size(&s, kind, median(here, s.n), to);
 		n++;
 	}
 	fprintf(to, "# Avg bus bandwidth    : %g\n#\n", n ? sum / (double)n : 0);

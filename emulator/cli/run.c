@@ -320,9 +320,14 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	if (code == 0 && report_write_json(rep, exit_code, results_path(res, "summary.json", path), &why) < 0)
 		report_lose(rep, "%s", why.text);
 	if (code == 0 && r->perf_op && rec.n_rows) {
-		code = perf_print_table(&rec, rep, stdout);
+		code = perf_print_table(&rec, rep, (enum coll_kind)coll_kind_parse(r->perf_op), stdout);
 		perf_print_tail(rep, res->dir, stdout);
 		fflush(stdout);
+	} else if (code == 0 && r->perf_op && exit_code == 0 && !rep->lost[0]) {
+		code = err_set(err, EINVAL,
+			       "there is nothing to print: a size is that of all ranks' parts, and "
+			       "none has an element for each of the %u ranks; take a larger -e",
+			       rep->header.world_size);
 	}
 	if (code == 0 && r->is_quiet && rep->lost[0])
 		fprintf(stderr, "nbox %s: NOT WHOLE: %s\n", name_of(r), rep->lost);

@@ -24,7 +24,12 @@ for op in $ops; do
 	says "65536" "a row of $op"
 	is "$(awk '$1 == 65536 && $6 > 0 && $11 >= $6 { print $3 }' <<<"$out")" float "with a time of $op that this machine kept"
 	is "$(grep '^# *size' <<<"$out" | tr -s ' ')" "$columns" "the same columns"
+	# as in nccl-tests: the count is that of a rank's part, and busbw is algbw x 15 / 16 where each of the 16 ranks keeps its own
+	case $op in allgather|reducescatter|alltoall) want="1024 0.94" ;; *) want="16384 1.00" ;; esac
+	is "$(awk '$1 == 65536 { printf "%d %.2f", $2, $8 / $7 }' <<<"$out")" "$want" "count and bus bandwidth are those of $op"
 done
+exits 1 "perf of sizes that are too small" "$NBOX" perf allgather --nodes 64 --gpus-per-node 8 -b 8 -e 1K -n 1 -w 0 --out small
+says "nbox perf: there is nothing to print: a size is that of all ranks' parts, and none has an element for each of the 512 ranks; take a larger -e" "says what is wrong"
 exits 0 "perf with a what-if" "$NBOX" perf allreduce --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model const:time=100us --what-if add:op=allreduce,delay=300us --what-if fail:rank=15,time=1000000s --out o-add
 is "$(awk '$1 == 65536 { print $6, $7, $8, $10 }' <<<"$out")" "400.00 0.16 0.31 300.00" "injected is a part of time, and bandwidths are those of time"
 is "$(grep '^# *size' <<<"$out" | tr -s ' ')" "$columns" "the same columns"
