@@ -195,18 +195,36 @@ static uint64_t count(const struct ops *o, uint64_t from, uint64_t to)
 	return n;
 }
 
-/* Does the break [from, to) hold a part of a backward pass: an op that the unit at @unit has, too,
- * and that is large? */
-static bool holds_part(const struct ops *o, const struct found *f, uint64_t from, uint64_t to)
-{
-	uint64_t unit = f->stretches[0].first;
-	double large = weight_between(o, unit, unit + f->period) / 100;
+#define LARGE_MAX 100
 
+/* The signs of a unit's large ops. Each has a hundredth of the unit's weight, so there are no more
+ * than a hundred, however long a unit of somebody else's record is. */
+struct large_ops {
+	double weight; /* of each, at least */
+	uint64_t signs[LARGE_MAX];
+	uint32_t n;
+};
+
+static void find_large(const struct ops *o, const struct found *f, struct large_ops *ret)
+{
+	uint64_t unit = f->stretches[0].first, end = unit + f->period;
+
+	ret->weight = weight_between(o, unit, end) / LARGE_MAX;
+	ret->n = 0;
+	for (uint64_t i = unit; i < end && ret->n < LARGE_MAX; i++)
+		if (weight_of(o, op(o, i)) >= ret->weight)
+			ret->signs[ret->n++] = o->sign[i];
+}
+
+/* Does the break [from, to) hold a part of a backward pass: a large op of the unit? */
+static bool holds_part(const struct ops *o, const struct large_ops *large, uint64_t from,
+		       uint64_t to)
+{
 	for (uint64_t i = from; i < to; i++) {
-		if (weight_of(o, op(o, i)) < large)
+		if (weight_of(o, op(o, i)) < large->weight)
 			continue;
-		for (uint64_t k = 0; k < f->period; k++)
-			if (o->sign[unit + k] == o->sign[i])
+		for (uint32_t k = 0; k < large->n; k++)
+			if (large->signs[k] == o->sign[i])
 				return true;
 	}
 	return false;
@@ -217,15 +235,17 @@ static bool holds_part(const struct ops *o, const struct found *f, uint64_t from
 static bool holds_backward_passes(const struct ops *o, const struct found *f)
 {
 	const struct repeats_stretch *s = f->stretches;
+	struct large_ops large;
 	double inside = 0, all;
 	uint64_t n_inside = 0;
 
 	if (f->n_units < 3)
 		return false;
+	find_large(o, f, &large);
 	for (uint64_t i = 0; i < f->n; i++) {
 		inside += weight_between(o, s[i].first, end_of(&s[i]));
 		n_inside += count(o, s[i].first, end_of(&s[i]));
-		if (i + 1 < f->n && holds_part(o, f, end_of(&s[i]), s[i + 1].first))
+		if (i + 1 < f->n && holds_part(o, &large, end_of(&s[i]), s[i + 1].first))
 			return false;
 	}
 	all = weight_between(o, s[0].first, end_of(&s[f->n - 1]));
