@@ -44,7 +44,7 @@ static int random_token(char *buf, size_t size)
 }
 
 /* Each attempt of an elastic launcher has results of its own. */
-static void results_name(const struct config *c, char *buf, size_t size)
+static void results_name(const struct join *j, const struct config *c, char *buf, size_t size)
 {
 	const char *out = config_text(c, CONFIG_OUT), *attempt = get("TORCHELASTIC_RESTART_COUNT");
 	time_t now = time(NULL);
@@ -57,7 +57,7 @@ static void results_name(const struct config *c, char *buf, size_t size)
 	else if (out)
 		snprintf(buf, size, "%s", out);
 	else
-		snprintf(buf, size, "nbox-out/%s-%d", stamp, (int)getppid());
+		snprintf(buf, size, "nbox-out/%s-%d", stamp, (int)j->worker);
 }
 
 int join_configure(struct join *j, struct config *c)
@@ -66,12 +66,13 @@ int join_configure(struct join *j, struct config *c)
 	uint32_t number = 0;
 	int r = 0;
 
+	j->worker = getppid();
 	if (j->local && !config_is_set(c, CONFIG_GPUS_PER_NODE))
 		r = config_set(c, CONFIG_GPUS_PER_NODE, SOURCE_VARIABLE, j->local);
 	j->is_elsewhere = config_text(c, CONFIG_ADDR) != NULL;
 	if (r < 0 || j->is_elsewhere)
 		return r;
-	results_name(c, out, sizeof(out));
+	results_name(j, c, out, sizeof(out));
 	r = config_set(c, CONFIG_OUT, SOURCE_FLAG, out);
 	if (r == 0 && !config_text(c, CONFIG_TOKEN))
 		r = random_token(token, sizeof(token)) < 0 ? -EIO : config_set(c, CONFIG_TOKEN, SOURCE_FLAG, token);
@@ -97,13 +98,13 @@ static uint64_t add_text(uint64_t hash, const char *text) /* FNV-1a */
 
 /* What is the same for all workers of a job and another for the next job, as far as launchers say. torchrun's words
  * may be those of the run before: its agent is the one process that started all of them. */
-static void door_name(char *buf, size_t size)
+static void door_name(const struct join *j, char *buf, size_t size)
 {
 	static const char *const names[] = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
 					    "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_STEP_ID",
 					    "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_ID", "PMI_JOBID"};
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	pid_t agent = get("TORCHELASTIC_RUN_ID") ? proc_agent(getppid()) : 0;
+	pid_t agent = get("TORCHELASTIC_RUN_ID") ? proc_agent(j->worker) : 0;
 	char text[64];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -154,10 +155,19 @@ static int say(const char *text, size_t n, struct err *err)
 
 /* --- at the door ----------------------------------------------------------------------------------- */
 
-/* Return: 0 the worker was told; -EAGAIN knock again, @err has why; other negative errno with the sentence. */
-static int talk(int fd, int32_t rank, struct err *err)
+/* The worker holds the other end of our stdout. While it does, the pid that getppid() gave before is the worker's; a
+ * child whose parent has ended is given to another process, for which nboxd would wait as for a worker. */
+static bool has_worker_ended(void)
 {
-	struct door_knock k = {DOOR_MAGIC, rank, (int32_t)getppid()};
+	struct pollfd p = {.fd = STDOUT_FILENO};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
+/* Return: 0 the worker was told; -EAGAIN knock again, @err has why; other negative errno with the sentence. */
+static int talk(int fd, const struct join *j, struct err *err)
+{
+	struct door_knock k = {DOOR_MAGIC, j->rank, (int32_t)j->worker};
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	char text[DOOR_TEXT_MAX + 1];
 	ssize_t n;
@@ -207,8 +217,10 @@ int join_run(struct join *j, const struct config *c, struct err *err)
 		r = make_text(c, c->addr, c->store, &text, err);
 		return r < 0 ? r : say(text.bytes, text.n, err);
 	}
-	door_name(name, sizeof(name));
+	door_name(j, name, sizeof(name));
 	while (r == -EAGAIN && clock_now_ns() < due_ns) {
+		if (has_worker_ended())
+			return err_set(err, EPIPE, "the worker has ended");
 		fd = door_connect(name, err);
 		if (fd == -ECONNREFUSED) {
 			fd = door_bind(name);
@@ -227,7 +239,7 @@ int join_run(struct join *j, const struct config *c, struct err *err)
 		}
 		if (fd < 0)
 			return fd;
-		r = talk(fd, j->rank, err);
+		r = talk(fd, j, err);
 		close(fd);
 		if (r == -EAGAIN)
 			nanosleep(&nap, NULL);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "config/config.h"
@@ -20,6 +21,7 @@ struct server;
 
 struct join {
 	int32_t rank;        /* of the worker, as its launcher counts */
+	pid_t worker;        /* whose helper this is */
 	const char *local;   /* how many ranks the launcher started on this node; NULL: not known */
 	bool is_elsewhere;   /* the configuration says where nboxd is: none is to be started */
 	int door;            /* of JOIN_HOST: the listening socket */

@@ -41,7 +41,8 @@ is() { if [ "$1" = "$2" ]; then pass "$3"; else fail "$3" "got: $1" "wanted: $2"
 nboxds_left() {
 	local p comm
 	for p in /proc/[0-9]*; do # no process for each of them: in suite rdma that took 10 s
-		read -r comm 2>/dev/null <"$p/comm" && [ "$comm" = nboxd ] && grep -qsa -- "$tmp" "$p/cmdline" && tr '\0' ' ' 2>/dev/null <"$p/cmdline" && echo
+		read -r comm 2>/dev/null <"$p/comm" && [ "$comm" = nboxd ] && grep -qsa -- "$tmp" "$p/cmdline" "$p/environ" || continue
+		{ tr '\0' ' ' <"$p/cmdline"; grep -ao 'NBOX_OUT=[^[:cntrl:]]*' "$p/environ" || echo; } 2>/dev/null
 	done
 	return 0
 }

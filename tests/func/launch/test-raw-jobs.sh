@@ -73,6 +73,11 @@ says "another job with the same variables runs under nboxd (pid " "is refused, a
 touch over
 wait $job
 is "$?" 0 "the first one ends well"
+# a worker that ends while its helper reads the configuration leaves no nboxd, which would wait for whoever has got the helper
+mkfifo slow.yaml
+NBOX_CONFIG=slow.yaml NBOX_OUT="$tmp/nobody" sh -c '"$0" --join 0 --local 2 &' "$BUILD/nboxd" 2>nobody.log | true
+check "a helper without a worker" timeout 60 sh -c 'echo "cluster: {nodes: 4}" >slow.yaml'
+check "ends without an nboxd" gone "$tmp/nobody"
 
 # names in the abstract namespace are for everybody: somebody else, who sits there first, is not spoken to
 if [ "$(id -u)" = 0 ] && python3 -c 'import os; os.setuid(65534)' 2>/dev/null; then
