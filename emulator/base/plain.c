@@ -8,7 +8,8 @@
 /* Characters that move or hide what stands beside them: C1, line and paragraph ends, directions of writing. */
 static bool is_obeyed(uint32_t c)
 {
-	return c < 0xa0 || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+	return c < 0xa0 || c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069);
 }
 
 /* Return: how many bytes the character at @s has; 0: there is none that may be printed. */

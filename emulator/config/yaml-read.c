@@ -53,6 +53,15 @@ static bool has_tab(const struct reader *r, size_t line)
 	return p && p < end && *p == '\t';
 }
 
+/* Has a mapping or a sequence a tag or an anchor? */
+static bool is_marked(const yaml_event_t *e)
+{
+	if (e->type == YAML_MAPPING_START_EVENT)
+		return e->data.mapping_start.tag || e->data.mapping_start.anchor;
+	return e->type == YAML_SEQUENCE_START_EVENT &&
+	       (e->data.sequence_start.tag || e->data.sequence_start.anchor);
+}
+
 static int next(struct reader *r)
 {
 	yaml_event_delete(&r->event);
@@ -78,6 +87,8 @@ static int next(struct reader *r)
 	}
 	if (r->event.type == YAML_ALIAS_EVENT)
 		return refuse_at(r, r->event.start_mark, "aliases (*name) are not taken here");
+	if (is_marked(&r->event))
+		return refuse_at(r, r->event.start_mark, "tags (!) and anchors (&) are not taken here");
 	return 0;
 }
 

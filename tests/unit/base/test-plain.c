@@ -17,6 +17,7 @@ static void test_table(void **state)
 		{"\xc2\x9b" "31m", "??31m"},                         /* C1 as UTF-8: also a beginning of a sequence */
 		{"\x9b" "31m", "?31m"},                              /* and as a byte */
 		{"\xe2\x80\xae" "abc\xe2\x81\xa6", "???abc???"},     /* from right to left */
+		{"\xe2\x80\x8f" "1\xe2\x80\x8e\xd8\x9c", "???1?????"}, /* marks of a direction */
 		{"\xe2\x80\xa8", "???"},                             /* a line's end */
 		{"\xc0\x9b\xc1\xbf", "????"},                        /* longer forms of ESC and others */
 		{"\xe0\x80\x9b", "???"}, {"\xf0\x80\x80\x9b", "????"},

@@ -66,6 +66,8 @@ static const struct bad bad_files[] = {
 	{"link: {kind: Ethernet}\n", "f:1:14: unknown link 'Ethernet'; did you mean 'tcp'? "},
 	{"exchange: ~\n", "f:1:11: exchange: no value"},
 	{"exchange: !!str none\n", "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
+	{"cluster: &a {nodes: 4}\n", "f:1:10: tags (!) and anchors (&) are not taken here"},
+	{"what_if: !!seq []\n", "f:1:10: tags (!) and anchors (&) are not taken here"},
 	{"exchange: &a none\ndata: *a\n", "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
 	{"data: *a\n", "f:1:7: aliases (*name) are not taken here"},
 	{"model: \"a\\0b\"\n", "f:1:8: model: a control character in the text"},
