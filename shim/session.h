@@ -42,12 +42,12 @@ bool session_progress(void);
 /* What to poll; fd -1 where there is none. Return: false: there is more to do now. */
 bool session_arm(struct pollfd fds[2]);
 void session_say_bye(void);
-bool session_is_flushed(void);
+bool session_is_flushed(void); /* nothing is left to send */
 /* On the raw line: nboxd closes the link of a worker that has said BYE, the last one's when it has printed the summary. So
  * the summary is there before the job's command ends, and a launcher that ends all that its tasks left (srun) does
  * not end nboxd in the middle of it. */
 bool session_is_joined(void);
-bool session_is_awaited(void); /* ... and it has not closed it yet */ /* nothing is left to send */
+bool session_is_awaited(void); /* ... and it has not closed it yet */
 /* In the child of a fork: the copies of the links' descriptors go, nboxd must see the
  * end of the parent. Async-signal-safe. */
 void session_in_child(void);

@@ -55,7 +55,7 @@ int door_bind(const char *name);
  * is there is another user; other negative errno with the sentence. */
 int door_connect(const char *name, struct err *err);
 
-/* @text: of DOOR_COME, @n bytes. Takes @fd. Return: 0; -ENOMEM. */
+/* @text: of DOOR_COME, @n bytes. Takes @fd. Return: 0; -ENOMEM; -E2BIG: @text is too long. */
 int door_open(struct server *s, int fd, const char *text, size_t n);
 void door_close(struct server *s); /* nobody comes in any more; again is allowed */
 /* All who came have ended. */
