@@ -155,17 +155,21 @@ cudaError_t cudaMallocManaged(void **ptr, size_t size, unsigned int flags)
 	return runtime_return(error);
 }
 
+/* A device's own memory is no business of another device's streams: a rank may stand there in an op
+ * that waits for the rank that calls this. Managed memory may be in use on any device. */
 cudaError_t cudaFree(void *ptr)
 {
 	cudaError_t error = enter_unsafe();
+	struct memory_range range;
 
 	if (error != cudaSuccess || !ptr)
 		return runtime_return(error);
 	/* From here on nobody else can free it. */
-	if (!memory_map_leave(ptr))
+	if (!memory_map_leave(ptr) || !memory_map_find(ptr, &range))
 		return runtime_return(cudaErrorInvalidValue);
 	for (int i = 0; i < device_count(); i++)
-		if (!streams_drain(device_get(i), false))
+		if ((range.origin == MEMORY_MANAGED || range.device == i) &&
+		    !streams_drain(device_get(i), false))
 			return runtime_return(cudaErrorCudartUnloading);
 	memory_release(ptr);
 	return cudaSuccess;

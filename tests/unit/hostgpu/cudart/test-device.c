@@ -61,6 +61,27 @@ static void peers(void **state)
 	assert_int_equal(can, 1);
 }
 
+/* cudaFree waits for the device that the memory lies on, and for no other one: ranks of one process
+ * wait for each other there. */
+static void memory_of_one_device(void **state)
+{
+	struct door door = {0};
+	cudaStream_t stream;
+	void *mem;
+
+	(void)state;
+	assert_cuda(cudaSetDevice(1));
+	assert_cuda(cudaStreamCreate(&stream));
+	assert_cuda(cudaLaunchHostFunc(stream, door_wait, &door));
+	door_await_visitor(&door);
+	assert_cuda(cudaSetDevice(0));
+	assert_cuda(cudaMalloc(&mem, 64));
+	assert_cuda(cudaFree(mem));
+	door_open(&door);
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
 /* Stale handles, handles of another kind, and 100,000 numbers that are none: errors, no crash. */
 static void handles_that_are_none(void **state)
 {
@@ -258,6 +279,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_of_devices),	 cmocka_unit_test(peers),
+		cmocka_unit_test(memory_of_one_device),
 		cmocka_unit_test(handles_that_are_none), cmocka_unit_test(last_errors),
 		cmocka_unit_test(child_of_a_fork),	 cmocka_unit_test(exit_with_work_left),
 		cmocka_unit_test(exports),
