@@ -163,10 +163,10 @@ static void run_withdraw(struct note *n)
 	comm_unref(c);
 }
 
-/* Under the lock. The other members need not wait for us; an answer that is on its way is sent back. */
+/* Not under the lock: at the process's end notes run under the queue's, and take it. The other members need not wait
+ * for us; an answer that is on its way is sent back. */
 static void withdraw(struct comm *c)
 {
-	c->checkin = CHECKIN_FAILED;
 	c->withdraw_note.run = run_withdraw;
 	comm_ref(c);
 	progress_post(&c->withdraw_note, PROGRESS_WAKE);
@@ -188,13 +188,15 @@ static int wait_more(const struct comm *c, uint64_t until_ns)
 int checkin_wait(struct comm *c, struct err *err)
 {
 	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
+	bool is_given_up;
 	int rc = 0;
 
 	pthread_mutex_lock(&progress_waiters.lock);
 	while (c->checkin == CHECKIN_SENT && !rc)
 		rc = wait_more(c, until);
-	if (c->checkin == CHECKIN_SENT) {
-		withdraw(c);
+	is_given_up = c->checkin == CHECKIN_SENT;
+	if (is_given_up) {
+		c->checkin = CHECKIN_FAILED;
 		if (rc == -ECANCELED)
 			err_set(err, ECANCELED, "aborted");
 		else
@@ -209,6 +211,8 @@ int checkin_wait(struct comm *c, struct err *err)
 		rc = c->checkin == CHECKIN_OK ? 0 : err_set(err, ENOMEM, "no memory");
 	}
 	pthread_mutex_unlock(&progress_waiters.lock);
+	if (is_given_up)
+		withdraw(c);
 	return rc;
 }
 

@@ -113,15 +113,17 @@ uint64_t op_wait_tick(struct comm *c, const char *text, uint64_t moved_ns, uint6
  * wants to be looked at again; 0: the communicator is dead. */
 static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 {
+	uint64_t end_ns = op->moved_ns + op->comm->server->config->timeout_ns, due_ns;
 	char text[900];
-	uint64_t due_ns;
 
 	if (now_ns < op->warn_ns)
 		return op->warn_ns;
 	if (now_ns < op->moved_ns + SERVER_WARN_NS)
 		return op->warn_ns = op->moved_ns + SERVER_WARN_NS;
-	if (*is_told && now_ns < op->moved_ns + op->comm->server->config->timeout_ns)
-		return op->warn_ns = now_ns + (now_ns - op->moved_ns);
+	if (*is_told && now_ns < end_ns) {
+		due_ns = now_ns + (now_ns - op->moved_ns);
+		return op->warn_ns = due_ns < end_ns ? due_ns : end_ns;
+	}
 	*is_told = true;
 	op_describe(op, now_ns, text, sizeof(text));
 	due_ns = op_wait_tick(op->comm, text, op->moved_ns, now_ns);
