@@ -88,9 +88,15 @@ char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size)
 		}
 		return buf;
 	}
+	if (now_ns < op->moved_ns) {
+		snprintf(buf, size, "op %llu of communicator %u, %s, ends in %.1f s",
+			 (unsigned long long)op->seq, op->comm->number, what,
+			 (double)(op->moved_ns - now_ns) / 1e9);
+		return buf;
+	}
 	missing_message(op, message, sizeof(message));
 	snprintf(buf, size, "op %llu of communicator %u, %s, is %.1f s beyond its end: waits for "
-		 "%s%u of %u members done", (unsigned long long)op->seq, op->comm->number, what,
+		 "%sall members; %u of %u are done", (unsigned long long)op->seq, op->comm->number, what,
 		 waited_s, message, op->n_done, op->comm->n_real);
 	return buf;
 }

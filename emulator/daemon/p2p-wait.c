@@ -80,6 +80,10 @@ static char *post_describe(const struct p2p_post *post, uint64_t now_ns, char *b
 		snprintf(buf, size, "point-to-point op %llu of rank %u, communicator %u, has waited "
 			 "%.1f s %s", wire_seq_number(post->seq), post->pair.rank,
 			 post->comm->number, waited_s, text);
+	} else if (now_ns < post->moved_ns) {
+		snprintf(buf, size, "point-to-point op %llu of rank %u, communicator %u, ends in %.1f s",
+			 wire_seq_number(post->seq), post->pair.rank, post->comm->number,
+			 (double)(post->moved_ns - now_ns) / 1e9);
 	} else if (post->is_done) {
 		snprintf(buf, size, "point-to-point op %llu of rank %u, communicator %u, is over; its "
 			 "peers are %.1f s beyond its end", wire_seq_number(post->seq),

@@ -53,6 +53,13 @@ is "$(ls "$dir/nboxd.addr" 2>/dev/null)" "" "the file has gone with nboxd"
 exits 1 "status of a run that is over" "$NBOX" status "$dir"
 says "nbox report $dir" "says how to see it"
 
+# an op that the virtual cluster still works at
+start slow --out slow --model const:time=1s
+ends() { "$NBOX" status --json slow | grep -q 'AllReduce of .* ends in [01]\.[0-9] s'; }
+check "an op says when it ends" within 200 ends
+touch slow.go
+wait $run
+
 # killed, nboxd leaves nothing behind either; and what a whole machine's end leaves is told from a run
 start two --out two
 check "its address file appears" within 200 there two
