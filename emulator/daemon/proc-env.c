@@ -53,39 +53,41 @@ bool proc_env_has(const struct proc_env *e, const char *prefix)
 	return false;
 }
 
-pid_t proc_parent(pid_t pid, char *ret_state)
+/* What /proc/PID/stat says behind the process's name, which may hold anything. Return: it, in @buf; NULL: there is no
+ * such process, or it may not be seen. */
+static const char *read_stat(pid_t pid, char *buf, size_t size)
 {
-	char path[64], text[512];
+	char path[64];
 	const char *p;
-	int parent = 0;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	f = fopen(path, "re");
 	if (!f)
-		return 0;
-	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+		return NULL;
+	buf[fread(buf, 1, size - 1, f)] = '\0';
 	fclose(f);
-	p = strrchr(text, ')'); /* the name may hold anything */
-	return p && sscanf(p + 1, " %c %d", ret_state, &parent) == 2 ? parent : 0;
+	p = strrchr(buf, ')');
+	return p ? p + 1 : NULL;
+}
+
+pid_t proc_parent(pid_t pid, char *ret_state)
+{
+	char text[1024];
+	const char *p = read_stat(pid, text, sizeof(text));
+	int parent = 0;
+
+	return p && sscanf(p, " %c %d", ret_state, &parent) == 2 ? parent : 0;
 }
 
 uint64_t proc_start(pid_t pid)
 {
-	char path[64], text[1024];
+	char text[1024];
+	const char *p = read_stat(pid, text, sizeof(text));
 	unsigned long long start = 0;
-	const char *p;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
-	fclose(f);
-	p = strrchr(text, ')');
 	if (p)
-		sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start);
+		sscanf(p, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start);
 	return start;
 }
 
