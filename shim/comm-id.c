@@ -8,7 +8,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned int n_hiding;
-static char *copy; /* in environ; never freed: anybody may be reading it */
+static char *copy; /* in environ, or was; never freed: any thread may be reading it */
 
 /* Its place in environ; NULL: not set. */
 static char **find(void)
@@ -23,12 +23,18 @@ static char **find(void)
 
 static void make_copy(void)
 {
-	char **variable = find(), *text = variable && *variable != copy ? strdup(*variable) : NULL;
+	char **variable = find();
 
-	if (!text)
+	if (!variable || *variable == copy)
 		return;
-	copy = text;
-	__atomic_store_n(variable, text, __ATOMIC_RELEASE);
+	if (!copy || strcmp(copy, *variable)) {
+		char *text = strdup(*variable);
+
+		if (!text)
+			return;
+		copy = text;
+	}
+	__atomic_store_n(variable, copy, __ATOMIC_RELEASE);
 }
 
 /* @letter: 'N' to show it. */

@@ -263,8 +263,8 @@ static void fake_on_closed(void *owner, struct link *l, int code, const char *wh
 
 	(void)l;
 	(void)code;
-	(void)why;
 	f->is_closed = true;
+	snprintf(f->why_closed, sizeof(f->why_closed), "%s", why ? why : "");
 }
 
 static const struct link_events fake_events = {fake_on_header, fake_on_frame, fake_on_sent,
@@ -519,8 +519,13 @@ static bool got(void *ctx)
 bool fakes_got(struct fake *f, size_t n, enum wire_type type, unsigned count)
 {
 	struct wanted w = {f, n, type, count};
+	bool all = fakes_pump(f, n, got, &w);
 
-	return fakes_pump(f, n, got, &w);
+	for (size_t i = 0; i < n && !all; i++)
+		print_message("of %u frames of type %d, fake %zu got %u; %s%s; last error '%s', last abort '%s'\n", count,
+			      (int)type, i, f[i].n[type], f[i].is_closed ? "closed: " : "open", f[i].why_closed,
+			      f[i].error.text, f[i].abort.text);
+	return all;
 }
 
 static bool closed(void *ctx)

@@ -22,6 +22,7 @@ struct fake_ready {
 struct fake {
 	struct link *link;
 	bool is_closed;
+	char why_closed[256];
 	unsigned n[WIRE_TYPE_END]; /* frames that came */
 	struct wire_hdr last[WIRE_TYPE_END];
 	struct wire_welcome welcome;
