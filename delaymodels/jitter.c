@@ -10,6 +10,8 @@
  *   dist=lognormal   median, sigma: exp() of a normal with mean ln median, stddev sigma
  *   dist=pareto      scale, shape: P(X > x) = (scale / x)^shape for x >= scale
  *
+ * Without dist= it is the one whose values are given.
+ *
  * min, max, mean, stddev, median and scale are times ("50us"), or shares ("5%") of
  * what is jittered: of the op's time (by the model and the what-ifs before), of the
  * message's latency and occupancy, or of the computation before the op.
@@ -44,7 +46,7 @@ struct jitter {
 
 #define DISTS "uniform|normal|lognormal|pareto"
 
-/* By distribution: the keys that it takes, and whether it needs the first. */
+/* By distribution: the keys that it takes, of which no other has one, and whether it needs the first. */
 static const struct {
 	const char *name, *first, *second;
 	int needs_first;
@@ -54,6 +56,19 @@ static const struct {
 	{"lognormal", "median", "sigma", 1},
 	{"pareto", "scale", "shape", 1},
 };
+
+/* Without dist= the first key of a distribution says which. */
+static int find_dist(struct jitter *j, const struct nbox_host *h, const struct nbox_kv *kv,
+		     size_t n_kv)
+{
+	for (j->dist = UNIFORM; j->dist <= PARETO; j->dist++)
+		if (nbox_value(kv, n_kv, dists[j->dist].first) ||
+		    nbox_value(kv, n_kv, dists[j->dist].second))
+			return 0;
+	h->error(h, "give the values of a distribution: min and max (uniform), mean and stddev "
+		    "(normal), median and sigma (lognormal), or scale and shape (pareto)");
+	return -1;
+}
 
 static int check_keys(const struct jitter *j, const struct nbox_host *h, const struct nbox_kv *kv,
 		      size_t n_kv)
@@ -125,7 +140,11 @@ static int parse_values(struct jitter *j, const struct nbox_host *h, const struc
 
 static int parse(struct jitter *j, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
 {
-	if (h->parse_choice(h, "dist", nbox_value(kv, n, "dist"), DISTS, &j->dist) < 0 ||
+	const char *dist = nbox_value(kv, n, "dist");
+
+	if (!dist && find_dist(j, h, kv, n) < 0)
+		return -1;
+	if (h->parse_choice(h, "dist", dist, DISTS, &j->dist) < 0 ||
 	    h->parse_choice(h, "on", nbox_value(kv, n, "on"), "op|message|compute", &j->on) < 0)
 		return -1;
 	if (check_keys(j, h, kv, n) < 0)
@@ -252,7 +271,7 @@ static uint32_t jitter_traits(void *model)
 }
 
 static const struct nbox_param params[] = {
-	{"dist", "choice", NULL, DISTS},
+	{"dist", "choice", "that of the values", DISTS},
 	{"on", "choice", "op", "what it acts on: op|message|compute"},
 	{"min", "time or %", "0ns",
 	 "uniform: the least; a percentage is of what is jittered, here and below"},

@@ -316,10 +316,11 @@ static void test_jitter_shares(void **state)
 	} cases[] = {
 		{"on=op,dist=normal,mean=10%,stddev=5%", "on=op,dist=normal,mean=100us,stddev=50us"},
 		{"on=op,dist=normal,mean=0us,stddev=5%", "on=op,dist=normal,stddev=50us"},
-		{"on=op,dist=uniform,max=150%", "on=op,dist=uniform,max=1.5ms"},
+		{"on=op,stddev=5%", "on=op,dist=normal,stddev=50us"},
+		{"on=op,max=150%", "on=op,dist=uniform,max=1.5ms"},
 		{"on=message,dist=uniform,min=10%,max=20%", "on=message,dist=uniform,min=510ns,max=1020ns"},
-		{"on=compute,dist=lognormal,median=2%,sigma=0.5", "on=compute,dist=lognormal,median=100us,sigma=0.5"},
-		{"on=compute,dist=pareto,scale=1%,shape=3", "on=compute,dist=pareto,scale=50us,shape=3"},
+		{"on=compute,sigma=0.5,median=2%", "on=compute,dist=lognormal,median=100us,sigma=0.5"},
+		{"on=compute,scale=1%,shape=3", "on=compute,dist=pareto,scale=50us,shape=3"},
 	};
 
 	(void)state;
@@ -455,7 +456,8 @@ static void test_bad_parameters(void **state)
 		{"slow:rank=1,5,link=2", "'5' is no key=value; several ranks are written with +, such as rank=1+5"},
 		{"slow:rank=1+1,link=2", "names rank 1 twice"},
 		{"slow:rank=1,link=2x", "no ratio"},
-		{"jitter", "dist=<choice> must be given"},
+		{"jitter", "give the values of a distribution: min and max (uniform)"},
+		{"jitter:stddev=5us,max=9us", "stddev: dist=uniform has min and max"},
 		{"jitter:dist=gauss", "one of: uniform normal lognormal pareto"},
 		{"jitter:dist=uniform", "max must be given"},
 		{"jitter:dist=uniform,min=2us,max=1us", "below min"},
