@@ -49,7 +49,7 @@ _nbox() {
 	case $option in
 	--model | --what-if)
 		if [[ $word == *:* ]]; then
-			list=$(_nbox_parameters "$program" "${word%%:*}")
+			list=$(_nbox_parameters "$program" "${word%%:*}" | grep -vxF "$(grep -oE '[a-z_]+=' <<<"${word#*:}")")
 			word=${word##*[:,]}
 		else
 			list=$(_nbox_models "$program" "$([ $option = --model ] && echo models || echo what-ifs)")
