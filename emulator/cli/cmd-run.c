@@ -32,6 +32,7 @@ int cmd_run(int argc, char **argv)
 		if (code == CONFIG_NOT_MINE)
 			code = config_unknown_flag(argv[i], run_flags, n_run_flags, &err);
 	}
+	r.argc = i;
 	if (code >= 0 && i < argc && strcmp(argv[i], "--") == 0)
 		i++;
 	if (code >= 0 && i >= argc)

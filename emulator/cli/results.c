@@ -167,27 +167,28 @@ char *results_path(const struct results *r, const char *name, char *buf)
 	return buf;
 }
 
+/* nbox's own words @lines, then the job's @command; NULL: there is none. */
 static int write_lines(const struct results *r, const char *name, int n, char *const lines[],
-		       struct err *err)
+		       char *const command[], struct err *err)
 {
 	char path[PATH_MAX];
 	FILE *f = fopen(results_path(r, name, path), "w");
-	bool is_own_word = true;
 
 	if (!f)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
 	for (int i = 0; i < n; i++) {
-		/* others may read what lies there; the job's own words, behind --, are its own */
-		bool is_own = is_own_word && strcmp(lines[i], "--") != 0;
-
-		if (is_own && strncmp(lines[i], "--token=", 8) == 0)
+		/* others may read what lies there */
+		if (strncmp(lines[i], "--token=", 8) == 0)
 			fprintf(f, "--token=(a secret)\n");
-		else if (is_own && i > 0 && strcmp(lines[i - 1], "--token") == 0)
+		else if (i > 0 && strcmp(lines[i - 1], "--token") == 0)
 			fprintf(f, "(a secret)\n");
 		else
 			fprintf(f, "%s\n", lines[i]);
-		is_own_word = is_own;
 	}
+	if (command)
+		fprintf(f, "--\n");
+	for (; command && *command; command++)
+		fprintf(f, "%s\n", *command);
 	return fclose(f) == 0 ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
 }
 
@@ -200,7 +201,8 @@ static json_t *host_facts(void)
 			 "cpu", h.cpu, "cores", (json_int_t)h.cores, "memory_bytes", (json_int_t)h.memory_bytes);
 }
 
-int results_describe(const struct results *r, int argc, char *const argv[], struct err *err)
+int results_describe(const struct results *r, int argc, char *const argv[], char *const command[],
+		     struct err *err)
 {
 	char path[PATH_MAX], version[64];
 	char *versions[] = { version };
@@ -208,9 +210,9 @@ int results_describe(const struct results *r, int argc, char *const argv[], stru
 	int failed, code;
 
 	snprintf(version, sizeof(version), "nbox %s", NBOX_VERSION);
-	code = write_lines(r, "command.txt", argc, argv, err);
+	code = write_lines(r, "command.txt", argc, argv, command, err);
 	if (code == 0)
-		code = write_lines(r, "versions.txt", 1, versions, err);
+		code = write_lines(r, "versions.txt", 1, versions, NULL, err);
 	failed = !facts || json_dump_file(facts, results_path(r, "host.json", path), JSON_INDENT(1));
 	json_decref(facts);
 	if (code == 0 && failed)

@@ -21,7 +21,9 @@ int results_check(const char *dir, struct err *err);
 /* The same of @path, a file that the flag @flag names and that is written at the end; it may lie right in
  * the folder @dir, which need not be there yet. */
 int results_check_file(const char *flag, const char *path, const char *dir, struct err *err);
-/* command.txt, versions.txt, host.json */
-int results_describe(const struct results *r, int argc, char *const argv[], struct err *err);
+/* command.txt, versions.txt, host.json. @argv: nbox's own words. @command: the job's, which follow
+ * behind a "--" whether the user wrote one or not; NULL: nbox's words are all. */
+int results_describe(const struct results *r, int argc, char *const argv[], char *const command[],
+		     struct err *err);
 /* "<dir>/<name>" into @buf of PATH_MAX bytes. Return: @buf. */
 char *results_path(const struct results *r, const char *name, char *buf);

@@ -402,7 +402,7 @@ int run_execute(struct run *r)
 	if (code == 0 && !r->is_plain) {
 		code = results_open(&res, r->config->out, &err);
 		if (code == 0)
-			code = results_describe(&res, r->argc, r->argv, &err);
+			code = results_describe(&res, r->argc, r->argv, r->perf_op ? NULL : r->command, &err);
 		if (code == 0)
 			code = start_nboxd(r, &res, token, &daemon, &err);
 		if (code == 0)

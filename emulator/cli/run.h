@@ -30,7 +30,7 @@ struct run {
 	char **command;         /* borrowed, NULL-terminated */
 	char **local_command;   /* owned; NULL, or runs instead of @command */
 	int n_command;
-	int argc;               /* of nbox itself, for command.txt */
+	int argc;               /* nbox's own words, for command.txt */
 	char **argv;
 	char network[320];      /* that times come from, in words; "": --plain, or the model is none */
 	char warning[512];      /* of the model, to be read before the run; "": none */

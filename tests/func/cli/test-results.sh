@@ -8,7 +8,7 @@ named() { local name=$1; shift; exits 0 "a run named $name" "$NBOX" run --quiet 
 named first --model ring
 named second --model ring --what-if add:op=allreduce,delay=2ms
 # shellcheck disable=SC2086
-exits 3 "one that fails" "$NBOX" run --quiet --name third --nodes 4 --gpus-per-node 1 -- "$BUILD/tests/func/launch/flaky" early
+exits 3 "one that fails" "$NBOX" run --quiet --name third --nodes 4 --gpus-per-node 1 "$BUILD/tests/func/launch/flaky" early
 is "$(ls nbox-out | sort | tr '\n' ' ')" "first second third " "a name is the folder's"
 while IFS='|' read -r words why; do
 	# shellcheck disable=SC2086
@@ -36,6 +36,7 @@ says "ring + add:op=allreduce,delay=2ms" "with model and what-ifs"
 says "$trainer" "and command"
 "$NBOX" list --json >list.json
 is "$(json list.json '[(r["name"], r["steps"], r["exit_code"], r["world_size"]) for r in d]')" "[('first', 4, 0, 16), ('second', 4, 0, 16), ('third', 0, 3, 4)]" "the same as JSON"
+is "$(json list.json 'd[2]["command"]')" "$BUILD/tests/func/launch/flaky early" "the command of a run without -- is the job's as well"
 mkdir nbox-out/bad nbox-out/worse && echo rubbish >nbox-out/bad/record.nbox && mkfifo nbox-out/worse/record.nbox
 exits 0 "list, with folders of others beside" timeout 60 "$NBOX" list
 says "nbox list: 2 more cannot be read" "counts them"
