@@ -1,4 +1,5 @@
 /* nbox report: what a record says, again: the summary, JSON, or every op as CSV. */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static int usage(FILE *to, int code)
 
 int cmd_report(int argc, char **argv)
 {
-	const char *path = NULL, *json = NULL, *dir = NULL;
+	const char *word, *path = NULL, *json = NULL, *dir = NULL;
 	struct record rec = { 0 };
 	struct live_runs runs;
 	struct report rep;
@@ -91,6 +92,7 @@ int cmd_report(int argc, char **argv)
 		snprintf(in_dir, sizeof(in_dir), "%s", path);
 		fprintf(stderr, "nbox report: the newest run: %s\n", plain_text(in_dir));
 	}
+	word = path;
 	path = runs_find(path, found);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
 		snprintf(in_dir, sizeof(in_dir), "%s/record.nbox", path);
@@ -102,6 +104,8 @@ int cmd_report(int argc, char **argv)
 	if (dir)
 		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32, dir);
 	r = record_load(path, &rec, &err);
+	if (r == -ENOENT)
+		r = runs_not_found(word, &err);
 	if (r == 0 && csv)
 		r = csv_print(&rec, stdout);
 	if (r == 0 && (!csv || json)) {

@@ -54,11 +54,7 @@ int compare_load(const char *word, struct compare_side *ret, struct err *err)
 	snprintf(path, sizeof(path), "%s/record.nbox", dir);
 	r = record_load(path, &rec, err);
 	if (r == -ENOENT)
-		return err_set(err, ENOENT,
-			       "%s is neither a results directory nor the name of a run "
-			       "below " LIVE_RUN_TOP "/; nbox list "
-			       "names those",
-			       ret->dir);
+		return runs_not_found(word, err);
 	if (r == 0)
 		r = runs_read(dir, &ret->info, err);
 	if (r == 0)

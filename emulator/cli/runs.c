@@ -51,6 +51,17 @@ char *runs_find(const char *word, char *ret)
 	return ret;
 }
 
+int runs_not_found(const char *word, struct err *err)
+{
+	char text[PATH_MAX];
+
+	snprintf(text, sizeof(text), "%s", word);
+	return err_set(err, ENOENT,
+		       "%s is neither a results directory nor the name of a run below " LIVE_RUN_TOP
+		       "/; nbox list names those",
+		       plain_text(text));
+}
+
 /* The words of command.txt behind `--`, else all; one a line there. */
 static void read_command(const char *dir, char *ret, size_t size)
 {

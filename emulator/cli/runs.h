@@ -28,6 +28,9 @@ int runs_check_name(const char *name, struct err *err);
  * @word itself where there is no such run. Return: @ret. */
 char *runs_find(const char *word, char *ret);
 
+/* The error of a word that names no run. Return: -ENOENT. */
+int runs_not_found(const char *word, struct err *err);
+
 /* What the folder @dir says of its run; @ret->name is set by the caller. Return: 0; negative errno
  * with the sentence. */
 int runs_read(const char *dir, struct run_info *ret, struct err *err);
