@@ -38,7 +38,8 @@ struct found {
 	uint64_t n;
 };
 
-enum verdict { STEPS, PARTS_OF_STEPS, NO_STEPS };
+enum verdict { STEPS, PARTS_OF_STEPS, NO_STEPS, UNCLEAR };
+enum content { NOTHING, PIECES, EVALUATION, EITHER };
 
 static void ops_deinit(struct ops *o)
 {
@@ -185,13 +186,13 @@ static uint64_t end_of(const struct repeats_stretch *s)
 	return s->first + s->n;
 }
 
-/* Ops that show a backward pass, in [from, to). */
-static uint64_t count(const struct ops *o, uint64_t from, uint64_t to)
+/* Ops of more than @weight in [from, to). */
+static uint64_t count(const struct ops *o, double weight, uint64_t from, uint64_t to)
 {
 	uint64_t n = 0;
 
 	for (uint64_t i = from; i < to; i++)
-		n += weight_of(o, op(o, i)) > 0;
+		n += weight_of(o, op(o, i)) > weight;
 	return n;
 }
 
@@ -230,36 +231,57 @@ static bool holds_part(const struct ops *o, const struct large_ops *large, uint6
 	return false;
 }
 
-/* Are there at least three units, with the larger part of all reductions of the run, with nearly
- * all from the first stretch to the last, and with no piece of a unit outside of them? */
+/* Are there at least three units, with nearly all that is reduced from the first stretch to the
+ * last, with no piece of a unit outside of them, and with more of the whole run's reductions than
+ * are outside? Those of less than a hundredth of a unit's mean op do not count: an evaluation may
+ * reduce a value after each of its many batches. */
 static bool holds_backward_passes(const struct ops *o, const struct found *f)
 {
 	const struct repeats_stretch *s = f->stretches;
 	struct large_ops large;
-	double inside = 0, all;
+	double inside = 0, all, small;
 	uint64_t n_inside = 0;
 
 	if (f->n_units < 3)
 		return false;
 	find_large(o, f, &large);
+	small = large.weight / (double)f->period;
 	for (uint64_t i = 0; i < f->n; i++) {
 		inside += weight_between(o, s[i].first, end_of(&s[i]));
-		n_inside += count(o, s[i].first, end_of(&s[i]));
+		n_inside += count(o, small, s[i].first, end_of(&s[i]));
 		if (i + 1 < f->n && holds_part(o, &large, end_of(&s[i]), s[i + 1].first))
 			return false;
 	}
 	all = weight_between(o, s[0].first, end_of(&s[f->n - 1]));
-	return inside > 0 && inside >= 0.9 * all && 2 * n_inside > count(o, 0, o->n);
+	return inside > 0 && inside >= 0.9 * all && 2 * n_inside > count(o, small, 0, o->n);
 }
 
-/* Beside values to log, does a break hold a reduction? */
-static bool breaks_hold_reductions(const struct ops *o, const struct found *f)
+/* What the breaks reduce, beside values to log. A piece of a backward pass has a forward pass
+ * behind it, which takes more than half of the break's idle time. An evaluation has its time before
+ * or among its reductions; so has a backward pass that begins with one of its own size, which is
+ * told from an evaluation where that is small. */
+static enum content content_of_breaks(const struct ops *o, const struct found *f)
 {
-	for (uint64_t i = 0; i + 1 < f->n; i++)
-		for (uint64_t k = end_of(&f->stretches[i]); k < f->stretches[i + 1].first; k++)
-			if (weight_of(o, op(o, k)) > VALUE_BYTES)
-				return true;
-	return false;
+	uint64_t unit = f->stretches[0].first;
+	double large = weight_between(o, unit, unit + f->period) / LARGE_MAX;
+	enum content content = NOTHING;
+
+	for (uint64_t i = 0; i + 1 < f->n; i++) {
+		uint64_t from = end_of(&f->stretches[i]) - 1, to = f->stretches[i + 1].first;
+		double half = idle_ns(o, from, to) / 2;
+
+		for (uint64_t k = from + 1, next; k < to; k = next) {
+			double weight = weight_of(o, op(o, k));
+
+			for (next = k + 1; next < to && weight_of(o, op(o, next)) <= VALUE_BYTES;)
+				next++;
+			if (weight > VALUE_BYTES && idle_ns(o, k, next) > half)
+				return PIECES;
+			if (weight > VALUE_BYTES && content != EITHER)
+				content = weight < large ? EVALUATION : EITHER;
+		}
+	}
+	return content;
 }
 
 /* The idle time of each unit but the last of each stretch, all in @within; that of the last one and
@@ -298,18 +320,19 @@ static bool has_uneven_halves(const struct ops *o, const struct found *f, double
 	return n >= 3 && median(buf, n) > 1.5;
 }
 
-/* Where a group of @k units in a row is followed by a time in which nothing is reduced, @gap longer
- * than that between two units: are the units steps, or the group one? Pieces of one backward pass
- * have the forward pass between the groups, which takes a third of the backward pass's time, at
- * least. Far more than it takes is idle when all pieces are reduced at once. What lies between may
- * be an evaluation, too. */
-static enum verdict judge_group(double k, double within, double gap, bool is_piece)
+/* Where a group of @k units in a row is followed by a break, @gap longer than the time between two
+ * units: are the units steps, or the group one? Pieces of one backward pass have the forward pass
+ * between the groups, which takes a third of the backward pass's time, at least. Far more than it
+ * takes is idle when all pieces are reduced at once. */
+static enum verdict judge_group(double k, double within, double gap, enum content breaks)
 {
+	static const enum verdict verdicts[] = {
+		[PIECES] = PARTS_OF_STEPS, [EVALUATION] = STEPS, [EITHER] = UNCLEAR};
 	double share = gap / (k * (within > 1 ? within : 1));
 
 	if (share < 0.25)
 		return STEPS;
-	return share > 2 || is_piece ? PARTS_OF_STEPS : STEPS;
+	return breaks != NOTHING ? verdicts[breaks] : share > 2 ? PARTS_OF_STEPS : STEPS;
 }
 
 /* Is each k-th of @values much larger than the others? Return: k; 0: no. @sorted: the same, sorted.
@@ -359,12 +382,12 @@ static int judge_times(const struct ops *o, const struct found *f, enum verdict 
 		*ret = has_uneven_halves(o, f, across)
 			       ? PARTS_OF_STEPS
 			       : judge_group((double)f->n_units / (double)f->n, usual,
-					     of_breaks - usual, breaks_hold_reductions(o, f));
+					     of_breaks - usual, content_of_breaks(o, f));
 	} else if (n >= 3) {
 		qsort(sorted, n, sizeof(*sorted), by_value);
 		k = regular_gaps(within, sorted, n, &base, &gap);
 		if (k)
-			*ret = judge_group((double)k, base, gap, false);
+			*ret = judge_group((double)k, base, gap, NOTHING);
 		if (*ret == PARTS_OF_STEPS)
 			*ret_times = k;
 	}
@@ -497,6 +520,12 @@ static int try_periods(const struct ops *o, struct steps *ret)
 		r = judge(o, periods[i], &f, &verdict);
 		if (r == 0 && verdict == STEPS)
 			return take_steps(o, &f, ret);
+		if (r == 0 && verdict == UNCLEAR) {
+			snprintf(ret->how, sizeof(ret->how),
+				 "groups of like reductions have others between them, an "
+				 "evaluation's or the same backward pass's");
+			return 0;
+		}
 		has_parts |= verdict == PARTS_OF_STEPS;
 	}
 	snprintf(ret->how, sizeof(ret->how), "%s",

@@ -225,6 +225,56 @@ static void test_evaluations(void **state)
 				}
 }
 
+/* An evaluation that reduces as much as a table of metrics, once at its end or after each of its
+ * batches. */
+static void test_evaluations_with_metrics(void **state)
+{
+	(void)state;
+	for (uint64_t every = 4; every <= 20; every += 8)
+		for (uint64_t percent = 10; percent <= 300; percent += 29)
+			for (uint64_t batches = 1; batches <= 10; batches += 3)
+				for (int buckets = 1; buckets <= 3; buckets++) {
+					job_start(100 * US, 0.1);
+					ddp_start();
+					for (uint64_t i = 0; i < 60; i++) {
+						ddp_step(buckets, 3 * MB);
+						for (uint64_t k = 0;
+						     (i + 1) % every == 0 && k < batches; k++) {
+							compute(every * 32 * MS * percent / 100 /
+								batches);
+							reduce_now(8000);
+							reduce_now(4);
+						}
+					}
+					expect("metrics", 60, 0, (uint64_t)buckets, 0);
+				}
+}
+
+/* A backward pass of like buckets that begins with another one, and may end with another one. */
+static void test_a_first_bucket_of_its_own(void **state)
+{
+	(void)state;
+	for (int n = 2; n <= 16; n *= 2)
+		for (int has_last = 0; has_last < 2; has_last++) {
+			job_start(100 * US, 0.1);
+			for (int i = 0; i < 30; i++) {
+				compute(10 * MS);
+				for (int k = 0; k < n + 1 + has_last; k++) {
+					compute((uint64_t)(20 * MS / (n + 1 + has_last)));
+					call(0, COLL_ALLREDUCE,
+					     k == 0   ? MB
+					     : k <= n ? 25 * MB
+						      : 5 * MB);
+				}
+				wait_for(0);
+				compute(2 * MS);
+			}
+			/* without the last, an evaluation between steps of one bucket looks alike
+			 */
+			expect("first bucket", has_last ? 30 : 0, 0, (uint64_t)n + 2, 0);
+		}
+}
+
 static void fsdp_forward(int layers)
 {
 	call(0, COLL_ALLGATHER, 3 * MB);
@@ -497,6 +547,8 @@ int main(void)
 		cmocka_unit_test(test_ddp_takes_the_time_of_a_step),
 		cmocka_unit_test(test_values_that_are_logged),
 		cmocka_unit_test(test_evaluations),
+		cmocka_unit_test(test_evaluations_with_metrics),
+		cmocka_unit_test(test_a_first_bucket_of_its_own),
 		cmocka_unit_test(test_fsdp),
 		cmocka_unit_test(test_pipelines),
 		cmocka_unit_test(test_tensor_parallelism),
