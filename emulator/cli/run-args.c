@@ -149,7 +149,7 @@ static int check_driver(const struct run *r, struct err *err)
 	return code < 0 ? err_set(err, -code, "--device cuda: %s; without a GPU: --device host", why.text) : 0;
 }
 
-/* --name: a folder of its own below nbox-out. */
+/* --name: a folder of its own below nbox-out. It goes before NBOX_OUT and a file's out:, as each flag. */
 static int take_name(struct run *r, struct err *err)
 {
 	char path[PATH_MAX];
@@ -161,10 +161,10 @@ static int take_name(struct run *r, struct err *err)
 	if (r->is_plain)
 		return err_set(err, EINVAL, "--name %s: a run with --plain leaves no results",
 			       r->name);
-	if (config_is_set(r->config, CONFIG_OUT))
+	if (r->config->values[CONFIG_OUT].source == SOURCE_FLAG)
 		return err_set(err, EINVAL,
 			       "--name %s: the results go to %s already; give one of --name and "
-			       "--out (NBOX_OUT, out:)",
+			       "--out",
 			       r->name, config_text(r->config, CONFIG_OUT));
 	snprintf(path, sizeof(path), LIVE_RUN_TOP "/%s", r->name);
 	if (lstat(path, &st) == 0)

@@ -25,6 +25,10 @@ done <<'T'
 T
 is "$(ls nbox-out | sort | tr '\n' ' ')$(ls -d y 2>/dev/null)" "first second third " "and nothing was made"
 
+echo 'out: of-the-file' >out.yaml
+NBOX_OUT=of-the-variable exits 0 "a name goes before a variable and a file" "$NBOX" run --dry-run --name x --nodes 2 --gpus-per-node 1 --config out.yaml -- true
+says 'out: "nbox-out/x"' "as each flag"
+
 is "$(sed 's/ [0-9].[0-9.]*/ N/' nbox-out/first/versions.txt | sort | tr '\n' ';')" \
 	"cuda N;gpu nbox host device (stand-in, no GPU);nbox N;nccl N (nbox's stand-in, on the CPU);" "versions.txt has what it ran on, once"
 is "$(ls nbox-out/first/notes.txt 2>/dev/null)" "" "which is no warning"
