@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -37,6 +38,7 @@ static struct {
 	int wake_fd;
 	pthread_t thread;
 	bool has_thread;
+	int exit_code; /* of the process, once it ends */
 	bool has_ended; /* under progress_waiters.lock */
 
 	/* The progress thread's. */
@@ -300,6 +302,13 @@ static void in_child(void)
 	session_in_child();
 }
 
+/* Runs before stop(). */
+static void on_process_exit(int status, void *arg)
+{
+	(void)arg;
+	g.exit_code = status & 0xff; /* as wait() gives it */
+}
+
 static void start(void)
 {
 	char text[ERR_TEXT_MAX];
@@ -313,6 +322,7 @@ static void start(void)
 		return;
 	}
 	pthread_atfork(NULL, NULL, in_child);
+	on_exit(on_process_exit, NULL); /* libnbox.so is never unloaded (-z nodelete) */
 	session_begin();
 	rc = start_thread();
 	if (rc) {
@@ -348,10 +358,10 @@ static void run_stop(struct note *n)
 	session_progress();
 	g.is_stopping = true;
 	checkin_stop();
-	session_say_bye();
+	session_say_bye(g.exit_code);
 }
 
-/* At exit, or when the library is unloaded. */
+/* At exit. */
 __attribute__((destructor)) static void stop(void)
 {
 	static struct note note = {.run = run_stop};

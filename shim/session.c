@@ -390,13 +390,14 @@ bool session_arm(struct pollfd fds[2])
 	return true;
 }
 
-void session_say_bye(void)
+void session_say_bye(int exit_code)
 {
 	struct wire_hdr h;
 
 	if (!g.link)
 		return;
 	wire_hdr_init(&h, WIRE_BYE, 0);
+	h.seq = (uint64_t)exit_code;
 	link_send_copy(g.link, &h, NULL);
 }
 

@@ -41,7 +41,7 @@ void session_close(void);
 bool session_progress(void);
 /* What to poll; fd -1 where there is none. Return: false: there is more to do now. */
 bool session_arm(struct pollfd fds[2]);
-void session_say_bye(void);
+void session_say_bye(int exit_code);
 bool session_is_flushed(void); /* nothing is left to send */
 /* On the raw line: nboxd closes the link of a worker that has said BYE, the last one's when it has printed the summary. So
  * the summary is there before the job's command ends, and a launcher that ends all that its tasks left (srun) does

@@ -20,6 +20,8 @@ static int usage(void)
 	      "), the oldest first: name, start, ranks (nodes x ranks of a node),\n"
 	      "steps found in its ops and the median of their times, exit code of the job, model "
 	      "and what-ifs, command.\n"
+	      "Of a job that nbox run did not start the exit code is not known: \"failed?\" says that one "
+	      "of its workers failed or vanished.\n"
 	      "Other commands take a name where they take a results directory: nbox report NAME, "
 	      "nbox compare NAME NAME.\n",
 	      stdout);
@@ -41,7 +43,7 @@ static void print_exit(const struct run_info *r, char *buf, size_t size)
 	if (r->is_running)
 		snprintf(buf, size, "runs");
 	else if (r->exit_code < 0)
-		snprintf(buf, size, "-");
+		snprintf(buf, size, r->has_failed ? "failed?" : "-");
 	else
 		snprintf(buf, size, "%d", r->exit_code);
 }
@@ -58,7 +60,7 @@ static void print_table(const struct run_info *runs, size_t n)
 	}
 	name = name > 40 ? 40 : name;
 	model = model > 60 ? 60 : model;
-	printf("%-*s  %-19s  %-16s %6s %10s %4s  %-*s  %s\n", name, "name", "start", "ranks",
+	printf("%-*s  %-19s  %-16s %6s %10s %7s  %-*s  %s\n", name, "name", "start", "ranks",
 	       "steps", "step ms", "exit", model, "model", "command");
 	for (size_t i = 0; i < n; i++) {
 		const struct record_header *h = &runs[i].header;
@@ -69,7 +71,7 @@ static void print_table(const struct run_info *runs, size_t n)
 		if (runs[i].n_steps)
 			snprintf(ms, sizeof(ms), "%.3f", runs[i].step_ms);
 		print_exit(&runs[i], code, sizeof(code));
-		printf("%-*s  %-19s  %-16s %6llu %10s %4s  %-*s  %s\n", name, runs[i].name,
+		printf("%-*s  %-19s  %-16s %6llu %10s %7s  %-*s  %s\n", name, runs[i].name,
 		       when(&runs[i], start, sizeof(start)), ranks,
 		       (unsigned long long)runs[i].n_steps, ms, code, model, h->model,
 		       runs[i].command);
@@ -82,13 +84,13 @@ static int print_json(const struct run_info *runs, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct record_header *h = &runs[i].header;
-		json_t *o = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:I, s:b, s:s}", "name",
+		json_t *o = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:I, s:b, s:b, s:s}", "name",
 				      runs[i].name, "start_unix",
 				      (json_int_t)(h->start_unix_ns / 1000000000u), "world_size",
 				      (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 				      (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "model",
 				      h->model, "steps", (json_int_t)runs[i].n_steps, "is_running",
-				      runs[i].is_running, "command", runs[i].command);
+				      runs[i].is_running, "has_failed", runs[i].has_failed, "command", runs[i].command);
 
 		if (o && runs[i].n_steps)
 			json_object_set_new(o, "step_ms", json_real(runs[i].step_ms));

@@ -56,10 +56,10 @@ static void add_notes(struct report *r, const char *dir)
 	plain_text(r->payload_memory);
 }
 
-/* The first line of aborts.txt, which nboxd writes when a communicator is aborted. Return: @buf; "" without one. */
-static const char *first_abort(struct report *r, const char *dir, char *buf, size_t size)
+/* The first line of the file @name of the run. Return: @buf; "" without one. */
+static const char *first_line(struct report *r, const char *dir, const char *name, char *buf, size_t size)
 {
-	CLEANUP(freep) char *text = read_beside(r, dir, RECORD_ABORTS);
+	CLEANUP(freep) char *text = read_beside(r, dir, name);
 
 	snprintf(buf, size, "%.*s", text ? (int)strcspn(text, "\n") : 0, text ? text : "");
 	return buf;
@@ -67,16 +67,19 @@ static const char *first_abort(struct report *r, const char *dir, char *buf, siz
 
 void report_outcome(struct report *r, int exit_code, const char *dir)
 {
-	char abort[400], code[64] = "";
+	char abort[400], end[200], code[256] = "";
 
 	add_notes(r, dir);
-	first_abort(r, dir, abort, sizeof(abort));
-	r->is_empty = !r->n_ops && exit_code > 0 && !abort[0] && r->n_warnings == 0 && !r->lost[0];
+	first_line(r, dir, RECORD_ABORTS, abort, sizeof(abort));
+	first_line(r, dir, RECORD_ENDS, end, sizeof(end));
 	if (exit_code > 0)
 		snprintf(code, sizeof(code), "the job ended with exit code %d", exit_code);
-	if (r->n_ops && exit_code > 0)
+	else if (exit_code < 0 && end[0])
+		snprintf(code, sizeof(code), "the job seems to have failed (%s)", end);
+	r->is_empty = !r->n_ops && code[0] && !abort[0] && r->n_warnings == 0 && !r->lost[0];
+	if (r->n_ops && code[0])
 		report_warn(r, "%s: these figures are of what came before%s%s", code, abort[0] ? "; " : "", abort);
-	else if (!r->n_ops && (exit_code > 0 || abort[0]))
+	else if (!r->n_ops && (code[0] || abort[0]))
 		report_warn(r, "no op was recorded: %s%s%s%s", code, code[0] ? " before its first op was over" : "",
 			    code[0] && abort[0] ? "; " : "", abort);
 	else if (!r->n_ops)

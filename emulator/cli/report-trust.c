@@ -25,7 +25,7 @@ static void add_lost(const struct record *rec, struct report *r)
 		report_lose(r, "%llu of %llu ops%s are lost, since the record could not be written (%s): the figures are of the first %llu",
 			    (unsigned long long)h->n_lost, n + h->n_lost, h->n_real > 1 ? " (each real rank's counted)" : "", why, n);
 	if (h->n_lost_notes)
-		report_lose(r, "%u of the lines for " RECORD_NOTES ", versions.txt and " RECORD_ABORTS " could not be written (%s)", h->n_lost_notes, why);
+		report_lose(r, "%u of the lines for " RECORD_NOTES ", versions.txt, " RECORD_ABORTS " and " RECORD_ENDS " could not be written (%s)", h->n_lost_notes, why);
 }
 
 /* The step's time, or the run's, has much in it that is this machine's alone. Under none, with no what-ifs, no time

@@ -121,6 +121,8 @@ int runs_read(const char *dir, struct run_info *ret, struct err *err)
 	ret->n_steps = 0;
 	read_command(dir, ret->command, sizeof(ret->command));
 	read_summary(dir, ret);
+	snprintf(path, sizeof(path), "%.*s/" RECORD_ENDS, PATH_MAX - 32, dir);
+	ret->has_failed = ret->exit_code < 0 ? lstat(path, &st) == 0 : ret->exit_code > 0;
 	snprintf(path, sizeof(path), "%.*s/" ADDR_FILE_NAME, PATH_MAX - 32, dir);
 	ret->is_running = lstat(path, &st) == 0;
 	return 0;

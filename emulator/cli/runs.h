@@ -16,6 +16,7 @@ struct run_info {
 	uint64_t n_steps; /* 0: none were found, or not known */
 	double step_ms; /* p50 */
 	int exit_code; /* of the job; -1: not known */
+	bool has_failed; /* by its exit code, or where that is not known as it seems: a worker failed or vanished */
 	bool is_running; /* or its nboxd was killed */
 };
 

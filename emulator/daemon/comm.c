@@ -18,7 +18,6 @@
 #define AXES_NAME_MAX 128
 #define HOW_MAX 192
 #define OWES_MAX 256 /* words for what a member owes */
-#define ABORTS_MAX 100 /* lines of aborts.txt */
 
 _Static_assert(COLL_KINDS <= 16, "wire_comm_ready.algo holds every kind");
 
@@ -229,7 +228,6 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	struct wire_text text = {.code = code};
 	struct wire_hdr h;
 	va_list ap;
-	int r;
 
 	if (c->is_dead)
 		return;
@@ -239,12 +237,7 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	plain_text(text.text);
 	c->is_dead = true;
 	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
-	if (c->server->config->out && !c->server->is_stopping && c->server->n_aborts < ABORTS_MAX) {
-		c->server->n_aborts++;
-		r = results_append(c->server->config, RECORD_ABORTS, "communicator %u was aborted: %s", c->number, text.text);
-		if (r < 0)
-			record_lose_note(c->server->record, r);
-	}
+	notes_add(c->server, RECORD_ABORTS, &c->server->n_aborts, "communicator %u was aborted: %s", c->number, text.text);
 	op_free_all(c);
 	p2p_free(c);
 	gather_comm_dead(c, text.text);

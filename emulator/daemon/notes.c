@@ -1,6 +1,8 @@
 /* See notes.h. */
 #include "daemon/notes.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +38,23 @@ int notes_on_told(struct worker *w, const void *body)
 	if (r < 0)
 		record_lose_note(s->record, r);
 	return 0;
+}
+
+void notes_add(struct server *s, const char *file, uint32_t *n, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+	int r;
+
+	if (!s->config->out || s->is_stopping || *n == NOTES_LINES_MAX)
+		return;
+	++*n;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	r = results_append(s->config, file, "%s", plain_text(text));
+	if (r < 0)
+		record_lose_note(s->record, r);
 }
 
 void notes_deinit(struct server *s)

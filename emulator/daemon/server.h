@@ -60,7 +60,7 @@ struct server {
 	struct solver *solver;
 	struct engine *engine;
 	struct record_writer *record; /* NULL: no results directory */
-	uint32_t n_aborts;            /* written to aborts.txt */
+	uint32_t n_aborts, n_ends;    /* lines in aborts.txt, in ends.txt */
 	struct notes notes;
 	bool has_command;             /* it was looked at what ran: results_note_command() */
 	bool has_addr_file;           /* in the results directory: config/addr-file.h */

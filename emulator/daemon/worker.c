@@ -107,6 +107,20 @@ int worker_refuse(struct worker *w, int code, const char *fmt, ...)
 	return 0;
 }
 
+/* "world rank 3, worker 1 (pid 17 on node0)"; its first rank. */
+static const char *rank_name(const struct worker *w, char *buf, size_t size)
+{
+	const struct server *s = w->server;
+	char name[WORKER_NAME_MAX];
+
+	worker_name(w, name, sizeof(name));
+	snprintf(buf, size, "%s", name);
+	for (size_t i = s->cluster.n_real; i-- > 0;)
+		if (s->players[i] == w)
+			snprintf(buf, size, "world rank %u, %s", s->cluster.real[i], name);
+	return buf;
+}
+
 /* --- frames ------------------------------------------------------------------ */
 
 static bool is_same_token(const uint8_t *a, const uint8_t *b)
@@ -266,6 +280,8 @@ static bool is_choked(struct worker *w)
 
 static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
 {
+	char name[WORKER_NAME_MAX + 24];
+
 	switch (h->type) {
 	case WIRE_COMM_INIT: /* its clock is known by now */
 		record_clock_error(w->server->record, w->clock_error_ns);
@@ -295,6 +311,9 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 	case WIRE_STATUS:
 		return is_choked(w) ? 0 : answer_status(w);
 	case WIRE_BYE:
+		if (h->seq)
+			notes_add(w->server, RECORD_ENDS, &w->server->n_ends, "%s, ended with exit code %llu",
+				  rank_name(w, name, sizeof(name)), (unsigned long long)h->seq);
 		worker_set_state(w, WORKER_LEAVING);
 		comm_worker_gone(w->server, w, NULL);
 		return 0;
@@ -390,20 +409,23 @@ static void worker_on_sent(void *owner, struct link *l, uint64_t cookie)
 static void worker_on_closed(void *owner, struct link *l, int code, const char *why)
 {
 	struct worker *w = owner;
-	char name[WORKER_NAME_MAX];
+	char name[WORKER_NAME_MAX + 24];
 
 	(void)l;
+	why = why && why[0] ? why : code < 0 ? strerror(-code) : "";
 	if (code < 0 && w->state == WORKER_HELLO)
-		server_warn_stranger(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)),
-				     why ? why : strerror(-code));
+		server_warn_stranger(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)), why);
 	else if (code < 0 && w->state != WORKER_DRAINING && w->state != WORKER_LEAVING)
-		server_warn(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)),
-			    why ? why : strerror(-code));
+		server_warn(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)), why);
 	else
 		log_info("%s: link closed%s%s", worker_name(w, name, sizeof(name)),
-			 why && why[0] ? ": " : "", why ? why : "");
-	if (w->state == WORKER_READY)
-		comm_worker_gone(w->server, w, why && why[0] ? why : strerror(code < 0 ? -code : ECONNRESET));
+			 why[0] ? ": " : "", why);
+	if (w->state == WORKER_READY) {
+		why = why[0] ? why : strerror(ECONNRESET);
+		notes_add(w->server, RECORD_ENDS, &w->server->n_ends, "%s, vanished (killed, or ended by _exit()): %s",
+			  rank_name(w, name, sizeof(name)), why);
+		comm_worker_gone(w->server, w, why);
+	}
 	if (w->state != WORKER_CLOSED)
 		worker_set_state(w, WORKER_CLOSED);
 	part(w);

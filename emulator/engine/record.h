@@ -10,6 +10,7 @@
 
 #define RECORD_NOTES "notes.txt"   /* beside it, where workers had something to say of the run: a line each */
 #define RECORD_ABORTS "aborts.txt" /* beside it, where communicators were aborted: a line each, the first ones */
+#define RECORD_ENDS "ends.txt"     /* beside it, where workers failed or vanished: a line each, the first ones */
 #define RECORD_MAGIC UINT64_C(0x31636572786f626e) /* "nboxrec1" */
 
 struct record_header {

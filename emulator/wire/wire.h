@@ -45,7 +45,7 @@ enum wire_type {
 	WIRE_ERROR,      /* d->w struct wire_text: this link is dead, and why */
 	WIRE_PING,       /* w->d struct wire_ping, echoed with the daemon's clock */
 	WIRE_STATUS,     /* c->d empty; answered by a JSON text body */
-	WIRE_BYE,        /* w->d: the process leaves in good order */
+	WIRE_BYE,        /* w->d: the process ends, and its exit handlers run; hdr.seq is its exit code */
 	WIRE_CONN,       /* host NCCL: struct wire_conn, first frame of a connection */
 	WIRE_BOOT,       /* host NCCL: bootstrap exchange, body defined there */
 	WIRE_GROUP,      /* w->d struct wire_group + n_ranks x uint32 world ranks */

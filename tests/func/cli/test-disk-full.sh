@@ -36,7 +36,7 @@ says "AllReduce            205" "and the rest of the summary follows"
 # the line that says why a communicator was aborted
 mkdir -p abort/aborts.txt
 exits 1 "an aborted job" run abort --what-if fail:rank=2,after=50
-is "$(first)" "-- nbox: NOT WHOLE: 1 of the lines for notes.txt, versions.txt and aborts.txt could not be written (Is a directory)" "a line that is lost is told first"
+is "$(first)" "-- nbox: NOT WHOLE: 1 of the lines for notes.txt, versions.txt, aborts.txt and ends.txt could not be written (Is a directory)" "a line that is lost is told first"
 is "$(json abort/summary.json 'd["lost"]["notes"], d["lost"]["ops"]')" "(1, 0)" "and counted"
 is "$(find . -name summary.json -size 0)" "" "no half summary is left"
 nothing_left

@@ -13,7 +13,7 @@ print(sorted({hex(ord(c)) for c in t if c != "\n" and (unicodedata.category(c) i
 exits 0 "a run" timeout 300 "$NBOX" perf allreduce --nodes 4 --gpus-per-node 2 --model const:time=1us -b 1K -e 1K --out good
 # fresh: a copy of it in the folder bad
 fresh() { rm -rf bad && cp -r good bad; }
-for name in record.nbox summary.json notes.txt aborts.txt; do
+for name in record.nbox summary.json notes.txt aborts.txt ends.txt; do
 	case $name in record.nbox) code=1 ;; *) code=0 ;; esac
 	for kind in pipe device folder; do
 		fresh && rm -f bad/$name
@@ -34,7 +34,7 @@ with open("bad/record.nbox", "r+b") as f:
     for at in (64, 64 + 512, 64 + 512 + 256): # model, layout, data_for
         f.seek(at)
         f.write(esc + b"\x9b\xff\n-- forged")
-for name in ("notes.txt", "aborts.txt"):
+for name in ("notes.txt", "aborts.txt", "ends.txt"):
     open("bad/" + name, "wb").write(b"a word " + esc + b"\x9b\xff\r\n" + b"payload in memory of " + esc + b"\n")
 json.dump({"exit_code": 3, "network": esc.decode(), "warnings": ["w " + esc.decode()]}, open("bad/summary.json", "w"))
 PY

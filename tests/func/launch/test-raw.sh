@@ -60,6 +60,10 @@ is "$(find nbox-out -name record.nbox | wc -l)" 1 "results go to nbox-out/"
 exits 0 "a restart by the agent" raw FLAKY=1 NBOX_NODES=4 NBOX_OUT="$tmp/r" -- torchrun --nproc-per-node=2 --max-restarts=1 --master-port=$((port + 2)) "$here/flaky"
 check "each attempt has results" test -s r/record.nbox -a -s r-restart1/record.nbox
 check "no nboxd is left of both" gone "$tmp/r"
+# nobody tells nboxd the job's exit code, but the workers tell theirs
+out=$("$NBOX" report r)
+says "warning: no op was recorded: the job seems to have failed (world rank 1, worker" "the summary of the first says that it failed"
+says "ended with exit code 3) before its first op was over" "and how"
 
 # what is wrong is said once, and is an error of NCCL's
 exits 1 "a model that is not there" raw NBOX_NODES=4 NBOX_MODEL=rnig -- torchrun --nproc-per-node=1 --master-port=$((port + 3)) "$here/flaky"
@@ -131,4 +135,10 @@ check "a job is under way" within 200 ops_recorded k 1
 kill -KILL $job
 check "killed, nboxd goes too" gone "$tmp/k"
 wait 2>/dev/null
+out=$("$NBOX" report k)
+says "warning: the job seems to have failed (world rank" "its summary says that it failed"
+says "vanished (killed, or ended by _exit()): the peer closed the connection): these figures are of what came before" "and how"
+"$NBOX" list --json . >list.json
+is "$(json list.json '{r["name"]: r["has_failed"] for r in d if r["name"] in "a k r r-restart1"}')" "{'a': False, 'r': True, 'r-restart1': False, 'k': True}" "list knows which failed"
+is "$("$NBOX" list . | awk '$1 == "a" || $1 == "k" { printf "%s ", $10 }')" "- failed? " "and shows it"
 finish
