@@ -1,33 +1,16 @@
 /* nbox report: what a record says, again: the summary, JSON, or every op as CSV. */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/cleanup.h"
 #include "base/plain.h"
 #include "cli/commands.h"
 #include "cli/csv.h"
-#include "cli/json-file.h"
 #include "cli/live-run.h"
 #include "cli/report.h"
 #include "cli/runs.h"
 #include "cli/unknown.h"
-
-/* That of the job, from summary.json. -1: not known. */
-static int exit_code_of(const char *dir)
-{
-	char path[4096];
-	CLEANUP(json_freep) json_t *o = NULL;
-	json_t *code;
-
-	if (snprintf(path, sizeof(path), "%s/summary.json", dir) >= (int)sizeof(path) || json_file_read(path, &o, NULL) < 0)
-		return -1;
-	code = json_object_get(o, "exit_code");
-	return json_is_integer(code) && json_integer_value(code) >= 0 && json_integer_value(code) < 256 ?
-		       (int)json_integer_value(code) : -1;
-}
 
 /* Of a record that a run has left; NULL: of one that was moved away and renamed, nothing is known. */
 static const char *folder_of(const char *record, char *buf, size_t size)
@@ -55,6 +38,7 @@ int cmd_report(int argc, char **argv)
 	const char *word, *path = NULL, *json = NULL, *dir = NULL;
 	struct record rec = { 0 };
 	struct live_runs runs;
+	struct run_info info = { .exit_code = -1 };
 	struct report rep;
 	struct err err = { "" };
 	char found[PATH_MAX], in_dir[PATH_MAX + 16], beside[4096] = "", of_file[PATH_MAX];
@@ -106,12 +90,16 @@ int cmd_report(int argc, char **argv)
 	r = record_load(path, &rec, &err);
 	if (r == -ENOENT)
 		r = runs_not_found(word, &err);
+	if (r == 0 && dir)
+		r = runs_read(dir, &info, &err);
+	if (r == 0 && csv && info.is_running)
+		fprintf(stderr, "nbox report: " REPORT_UNDER_WAY_TEXT "\n");
 	if (r == 0 && csv)
 		r = csv_print(&rec, stdout);
 	if (r == 0 && (!csv || json)) {
 		r = report_make(&rec, &rep);
 		if (r == 0)
-			report_outcome(&rep, dir ? exit_code_of(dir) : -1, dir);
+			report_outcome(&rep, info.is_running ? REPORT_UNDER_WAY : info.exit_code, dir);
 		if (r == 0 && beside[0])
 			report_recall(&rep, beside);
 		if (r == 0 && !csv)

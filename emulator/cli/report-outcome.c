@@ -70,6 +70,10 @@ void report_outcome(struct report *r, int exit_code, const char *dir)
 	char abort[400], end[200], code[256] = "";
 
 	add_notes(r, dir);
+	if (exit_code == REPORT_UNDER_WAY) {
+		report_warn(r, REPORT_UNDER_WAY_TEXT);
+		return;
+	}
 	first_line(r, dir, RECORD_ABORTS, abort, sizeof(abort));
 	first_line(r, dir, RECORD_ENDS, end, sizeof(end));
 	if (exit_code > 0)

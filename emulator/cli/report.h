@@ -10,6 +10,8 @@
 #include "schedule/coll.h"
 
 #define REPORT_WARNINGS_MAX 16
+#define REPORT_UNDER_WAY (-2) /* instead of an exit code */
+#define REPORT_UNDER_WAY_TEXT "the run is under way, or its nboxd was killed: this is what came so far; nbox status says more"
 
 struct report_kind {
 	uint64_t n_ops, bytes; /* bytes as in record_row, of one rank */
@@ -61,7 +63,7 @@ struct report {
 
 /* Return: 0; -ENOMEM. A record without rows gives zeros. */
 int report_make(const struct record *rec, struct report *ret);
-/* Adds what workers had to say, and the warning that says how the job ended, or why no op was recorded. @exit_code: -1: not known. @dir: the results
+/* Adds what workers had to say, and the warning that says how the job ended, or why no op was recorded. @exit_code: -1: not known; REPORT_UNDER_WAY. @dir: the results
  * directory, where nboxd says what was aborted; NULL: not known. (report-outcome.c) */
 void report_outcome(struct report *r, int exit_code, const char *dir);
 void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

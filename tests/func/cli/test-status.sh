@@ -43,6 +43,11 @@ addr=$(sed -n 's/^addr //p' "$dir/nboxd.addr")
 exits 1 "without the token" "$NBOX" status --addr "$addr"
 says "the results directory of its run knows it: nbox status DIR" "where it can be found is said"
 exits 0 "with it" "$NBOX" status --addr "$addr" --token "$token"
+exits 0 "report of it" "$NBOX" report "$dir"
+says "warning: the run is under way, or its nboxd was killed: this is what came so far; nbox status says more" "says that it goes on"
+is "$(grep -c "no op was recorded" <<<"$out")" 0 "and guesses nothing"
+exits 0 "report --csv of it" "$NBOX" report --csv "$dir"
+says "nbox report: the run is under way" "says so as well"
 exits 2 "a directory and an address" "$NBOX" status --addr "$addr" "$dir"
 touch one.go
 wait $run
