@@ -53,14 +53,20 @@ static int check_as_node(struct config *c, struct err *err)
 {
 	const char *text = config_text(c, CONFIG_AS_NODE), *near;
 	static const char *const names[] = {"first", "last"};
+	struct config_value *real = &c->values[CONFIG_REAL];
 	uint32_t nodes = c->topology.n_nodes;
 	char where[VALUE_WHERE_MAX];
 	uint64_t k = 0;
 
 	c->as_node = 0;
-	if (config_is_set(c, CONFIG_AS_NODE) && config_is_set(c, CONFIG_REAL))
-		return value_refuse(c, CONFIG_AS_NODE, 0, err, "as-node says which ranks are real, and so does "
-				    "%s: give one of them", config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
+	if (config_is_set(c, CONFIG_AS_NODE) && config_is_set(c, CONFIG_REAL)) {
+		if (real->source == c->values[CONFIG_AS_NODE].source)
+			return value_refuse(c, CONFIG_AS_NODE, 0, err, "as-node says which ranks are real, and so does "
+					    "%s: give one of them", config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
+		if (real->source > c->values[CONFIG_AS_NODE].source)
+			return 0;
+		value_clear(real);
+	}
 	if (strcmp(text, "first") == 0)
 		return 0;
 	if (strcmp(text, "last") == 0) {

@@ -411,6 +411,32 @@ static void test_variables(void **state)
 	config_free(c);
 }
 
+/* Two words for one thing: a flag's goes before a file's, whichever it is. */
+static void test_precedence_of_real_ranks(void **state)
+{
+	static const struct {
+		const char *file, *text;
+		enum config_id flag;
+		uint32_t first;
+	} cases[] = {{"real: 0", "last", CONFIG_AS_NODE, 6}, {"as_node: last", "1", CONFIG_REAL, 1}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct err err = {""};
+		struct config *c;
+		char file[96];
+
+		snprintf(file, sizeof(file), "cluster: {nodes: 4, gpus_per_node: 2, %s}\n", cases[i].file);
+		assert_int_equal(config_new(&c), 0);
+		assert_int_equal(config_set(c, cases[i].flag, SOURCE_FLAG, cases[i].text), 0);
+		assert_int_equal(config_parse(c, "f", file, strlen(file), &err), 0);
+		if (config_finish(c, &err) < 0)
+			fail_msg("%s", err.text);
+		assert_int_equal(c->real[0], cases[i].first);
+		config_free(c);
+	}
+}
+
 static void test_precedence(void **state)
 {
 	char *argv[] = {(char *)"x", (char *)"--nodes=3", (char *)"--what-if", (char *)"a",
@@ -573,7 +599,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_data_for_all_axes),
 		cmocka_unit_test(test_data_for), cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_addresses), cmocka_unit_test(test_layouts), cmocka_unit_test(test_precedence), cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_addresses), cmocka_unit_test(test_layouts), cmocka_unit_test(test_precedence),
+		cmocka_unit_test(test_precedence_of_real_ranks), cmocka_unit_test(test_variables),
 		cmocka_unit_test(test_flags),      cmocka_unit_test(test_table),
 	};
 
