@@ -57,17 +57,24 @@ static int refuse_lonely(struct env *e, const char *wanted)
 		       "it without", wanted);
 }
 
-/* Said once a node and not again after a restart. */
+/* Said once a node and not again after a restart. Whoever has set one of @of_cluster thinks that there is a cluster. */
 static void tell_unused(void)
 {
+	static const char *const of_cluster[] = {"NBOX_MODEL", "NBOX_WHAT_IF", "NBOX_GPUS_PER_NODE", "NBOX_REAL",
+						 "NBOX_AS_NODE", "NBOX_LAYOUT"};
 	const struct launcher_place *p = launcher_place();
 	const char *restarts = get("TORCHELASTIC_RESTART_COUNT");
+	size_t i = 0;
 
+	while (i < ARRAY_SIZE(of_cluster) && !get(of_cluster[i]))
+		i++;
 	if (p->source == LAUNCHER_NONE || p->local_rank || raw_line_is_quiet() || (restarts && strcmp(restarts, "0") != 0))
 		return;
-	log_warn("libnbox.so is loaded, but no virtual cluster is described: the job runs without nbox. Write "
-		 RAW_LINE_FILE " here (cluster: {nodes: 64}), or set NBOX_CONFIG or NBOX_NODES; NBOX_QUIET=1 or "
-		 "NBOX_ENABLE=0 silences this");
+	log_warn("%s %s: the job runs without nbox. Write " RAW_LINE_FILE " here (cluster: {nodes: 64}), or set "
+		 "NBOX_CONFIG or NBOX_NODES; NBOX_QUIET=1 or NBOX_ENABLE=0 silences this",
+		 i < ARRAY_SIZE(of_cluster) ? of_cluster[i] : "libnbox.so",
+		 i < ARRAY_SIZE(of_cluster) ? "is set, but nothing says how many nodes there are"
+					   : "is loaded, but no virtual cluster is described");
 }
 
 static int read_memory(struct env *e)

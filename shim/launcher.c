@@ -449,7 +449,8 @@ bool launcher_find(const struct launcher_input *in, struct launcher_place *ret)
 	if (!x.source)
 		return false;
 	*ret = (struct launcher_place){
-		.source = x.source->source, .rank = x.rank, .local_rank = x.local_rank, .local_size = x.local_size,
+		.source = x.source->source, .rank = x.rank, .n_ranks = x.world, .local_rank = x.local_rank,
+		.local_size = x.local_size,
 		.is_rewritten = get_number(&x, "NBOX_WORLD", &known) && known == x.world,
 	};
 	return true;
@@ -521,7 +522,8 @@ static void rewrite(const struct launcher_input *in)
 	if (!launcher_find(in, &the_place))
 		return;
 	if ((!addr || !*addr) && !the_place.is_rewritten && raw_line_wanted()) {
-		the_plan.code = raw_line_join(the_place.rank, the_place.local_size, &the_plan.problem);
+		the_plan.code = raw_line_join(the_place.rank, the_place.n_ranks, the_place.local_size,
+					      &the_plan.problem);
 		if (the_plan.code < 0)
 			return;
 	}

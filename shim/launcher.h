@@ -48,7 +48,7 @@ struct launcher_input {
 /* A worker's place in the job, as its launcher says it. */
 struct launcher_place {
 	enum launcher_source source; /* LAUNCHER_NONE: no worker, and the rest is 0 */
-	uint32_t rank, local_rank, local_size;
+	uint32_t rank, n_ranks, local_rank, local_size;
 	bool is_rewritten; /* inherited from a worker whose variables were rewritten */
 };
 

@@ -128,16 +128,19 @@ static int set_up(posix_spawnattr_t *attr, posix_spawn_file_actions_t *actions, 
 }
 
 /* @ret_fd: where it writes. */
-static int start(const char *path, uint32_t rank, uint32_t local_size, pid_t *ret_pid, int *ret_fd, struct err *err)
+static int start(const char *path, uint32_t rank, uint32_t n_ranks, uint32_t local_size, pid_t *ret_pid, int *ret_fd,
+		 struct err *err)
 {
 	CLEANUP(freep) char **env = daemon_env();
-	char rank_text[16], local_text[16];
-	char *argv[] = {(char *)(uintptr_t)path, (char *)"--join", rank_text, (char *)"--local", local_text, NULL};
+	char rank_text[16], ranks_text[16], local_text[16];
+	char *argv[] = {(char *)(uintptr_t)path, (char *)"--join", rank_text, (char *)"--ranks", ranks_text,
+			(char *)"--local", local_text, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	int fds[2], rc;
 
 	snprintf(rank_text, sizeof(rank_text), "%u", rank);
+	snprintf(ranks_text, sizeof(ranks_text), "%u", n_ranks);
 	snprintf(local_text, sizeof(local_text), "%u", local_size);
 	if (!env || pipe2(fds, O_CLOEXEC))
 		return err_set(err, errno, "cannot start %s: %s", path, strerror(errno));
@@ -191,14 +194,14 @@ static void set_variables(const char *text, size_t n)
 	}
 }
 
-int raw_line_join(uint32_t rank, uint32_t local_size, struct err *err)
+int raw_line_join(uint32_t rank, uint32_t n_ranks, uint32_t local_size, struct err *err)
 {
 	char path[PATH_MAX], text[TEXT_MAX];
 	ssize_t n;
 	pid_t pid;
 	int fd = -1, rc = find_nboxd(path, sizeof(path), err);
 
-	rc = rc ? rc : start(path, rank, local_size, &pid, &fd, err);
+	rc = rc ? rc : start(path, rank, n_ranks, local_size, &pid, &fd, err);
 	if (rc)
 		return rc;
 	n = read_all(fd, text, sizeof(text));

@@ -18,6 +18,6 @@
 const char *raw_line_wanted(void);
 /* Is NBOX_QUIET 1? */
 bool raw_line_is_quiet(void);
-/* Sets the variables. @rank and @local_size as the launcher says them. Blocks, at most 20 s. Return: 0; negative errno
+/* Sets the variables. @rank, @n_ranks and @local_size as the launcher says them. Blocks, at most 20 s. Return: 0; negative errno
  * with the sentence. */
-int raw_line_join(uint32_t rank, uint32_t local_size, struct err *err);
+int raw_line_join(uint32_t rank, uint32_t n_ranks, uint32_t local_size, struct err *err);

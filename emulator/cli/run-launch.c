@@ -84,7 +84,7 @@ static int set(struct config *c, enum config_id id, uint32_t n, struct err *err)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", n);
-	return config_set(c, id, SOURCE_FLAG, text) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+	return config_set(c, id, SOURCE_LAUNCHER, text) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
 }
 
 static int take_nodes(struct run *r, struct err *err)

@@ -85,6 +85,9 @@ char *config_where(const struct config *c, enum config_id id, size_t item, char 
 	case SOURCE_VARIABLE:
 		snprintf(buf, size, "%s", config_options[id].variable);
 		break;
+	case SOURCE_LAUNCHER:
+		snprintf(buf, size, "as the launcher says");
+		break;
 	case SOURCE_FILE:
 		if (item < v->n_items)
 			snprintf(buf, size, "%s:%u:%u", c->file ? c->file : "?",

@@ -63,7 +63,7 @@ struct config_option {
 };
 extern const struct config_option config_options[CONFIG_OPTIONS]; /* by enum config_id */
 
-enum config_source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_VARIABLE, SOURCE_FLAG };
+enum config_source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_VARIABLE, SOURCE_FLAG, SOURCE_LAUNCHER };
 enum config_payload_work { WORK_REDUCE, WORK_NONE };
 enum config_payload_memory { MEMORY_AUTO, MEMORY_HOST, MEMORY_DEVICE };
 

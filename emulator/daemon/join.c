@@ -62,13 +62,14 @@ static void results_name(const struct join *j, const struct config *c, char *buf
 
 int join_configure(struct join *j, struct config *c)
 {
-	char out[PATH_MAX], token[32] = "", addr[64];
+	char out[PATH_MAX], token[32] = "", addr[64], local[16];
 	uint32_t number = 0;
 	int r = 0;
 
 	j->worker = getppid();
-	if (j->local && !config_is_set(c, CONFIG_GPUS_PER_NODE))
-		r = config_set(c, CONFIG_GPUS_PER_NODE, SOURCE_VARIABLE, j->local);
+	snprintf(local, sizeof(local), "%u", j->n_local);
+	if (j->n_local && !config_is_set(c, CONFIG_GPUS_PER_NODE))
+		r = config_set(c, CONFIG_GPUS_PER_NODE, SOURCE_LAUNCHER, local);
 	j->is_elsewhere = config_text(c, CONFIG_ADDR) != NULL;
 	if (r < 0 || j->is_elsewhere)
 		return r;
@@ -85,6 +86,21 @@ int join_configure(struct join *j, struct config *c)
 		r = config_set(c, CONFIG_ADDR, SOURCE_FLAG, addr);
 	}
 	return r;
+}
+
+int join_check(const struct join *j, const struct config *c, struct err *err)
+{
+	char where[256];
+
+	if (config_is_set(c, CONFIG_REAL) && j->n_ranks && j->n_ranks != c->n_real)
+		return err_set(err, EINVAL, "%s: %zu ranks are real, but the launcher started %u: make them equal",
+			       config_where(c, CONFIG_REAL, 0, where, sizeof(where)), c->n_real, j->n_ranks);
+	if (!config_is_set(c, CONFIG_REAL) && j->n_local && j->n_local != c->topology.gpus_per_node)
+		return err_set(err, EINVAL, "%s: a node has %u rank%s, but the launcher started %u on this one: make them equal, "
+			       "or name the ranks that have a process (real: in the cluster file, NBOX_REAL)",
+			       config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)), c->topology.gpus_per_node,
+			       c->topology.gpus_per_node == 1 ? "" : "s", j->n_local);
+	return 0;
 }
 
 /* --- the job's name -------------------------------------------------------------------------- */

@@ -16,7 +16,8 @@
 
 extern char **environ;
 
-static const char *const own_flags[] = {"--config", "--ready-fd", "--ended-fd", "--once", "--join", "--local", "--check",
+static const char *const own_flags[] = {"--config", "--ready-fd", "--ended-fd", "--once", "--join", "--ranks", "--local",
+					"--check",
 					"--help", "--version"};
 
 struct args {
@@ -37,7 +38,8 @@ static void usage(FILE *f)
 	      "  --ready-fd N                 the ready line goes to this descriptor\n"
 	      "  --ended-fd N                 a socket at which is told whose process has ended (ended.h)\n"
 	      "  --once                       end when the last worker has left\n"
-	      "  --join RANK, --local N       libnbox.so's: join the nboxd of this job, or become it\n"
+	      "  --join RANK, --ranks N, --local N\n"
+	      "  \x20                            libnbox.so's: join the nboxd of this job, or become it\n"
 	      "  --check                      check the options, print the effective configuration, end\n"
 	      "  --help, --version\n\n"
 	      "Each option below may also be given as the variable or the key of the cluster file that\n"
@@ -64,17 +66,17 @@ static int take_value(struct args *ret, const char *flag, const char *value, str
 		ret->file = value;
 		return 0;
 	}
-	if (strcmp(flag, "--local") == 0) {
-		ret->join.local = value;
-		return 0;
-	}
 	n = strtol(value, &end, 10);
 	if (*end || end == value || n < 0 || n > INT32_MAX)
 		return err_set(err, EINVAL, "%s: '%s' is no %s", flag, value,
-			       strcmp(flag, "--join") == 0 ? "rank" : "descriptor");
+			       strstr(flag, "-fd") ? "descriptor" : "number");
 	if (strcmp(flag, "--join") == 0) {
 		ret->is_joining = ret->once = true;
 		ret->join.rank = (int32_t)n;
+	} else if (strcmp(flag, "--ranks") == 0) {
+		ret->join.n_ranks = (uint32_t)n;
+	} else if (strcmp(flag, "--local") == 0) {
+		ret->join.n_local = (uint32_t)n;
 	} else {
 		*(strcmp(flag, "--ready-fd") == 0 ? &ret->ready_fd : &ret->ended_fd) = (int)n;
 	}
@@ -140,6 +142,8 @@ static int configure(struct config *c, int argc, char **argv, struct args *args,
 	if (args->is_joining && join_configure(&args->join, c) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	r = config_finish(c, err);
+	if (r == 0 && args->is_joining)
+		r = join_check(&args->join, c, err);
 	return r < 0 ? r : server_check(c, err);
 }
 

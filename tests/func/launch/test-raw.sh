@@ -87,6 +87,8 @@ exits 0 "neither file nor variables" raw -- torchrun --nproc-per-node=2 --master
 is "$(printf '%s\n' "$out" | grep -c "no virtual cluster is described: the job runs without nbox")/$(printf '%s\n' "$out" | wc -l)" 1/1 "one line says so"
 exits 0 "NBOX_QUIET=1" raw NBOX_QUIET=1 -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
 is "$out" "" "silences it"
+exits 0 "NBOX_MODEL, and no number of nodes" raw NBOX_MODEL=ring -- torchrun --nproc-per-node=2 --master-port=$((port + 6)) "$here/flaky"
+is "$(printf '%s\n' "$out" | grep -c "NBOX_MODEL is set, but nothing says how many nodes there are: the job runs without nbox.*NBOX_NODES")/$(printf '%s\n' "$out" | wc -l)" 1/1 "one line says what is missing"
 # a mistyped variable asks for nothing
 exits 0 "NBOX_NODEZ" raw NBOX_NODEZ=64 -- torchrun --nproc-per-node=2 --master-port=$((port + 10)) "$here/flaky"
 is "$(printf '%s\n' "$out" | grep -c "NBOX_NODEZ is unknown; did you mean 'NBOX_NODES'?")" 1 "is told of once a node"
@@ -107,6 +109,18 @@ says "-- nbox: 16 ranks (8 nodes x 2)" "goes before ./nbox.yaml"
 echo "modle: ring" >>nbox.yaml
 exits 1 "a file that is wrong" raw NBOX_OUT="$tmp/wrong" -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
 says "nbox.yaml:4:1: unknown key 'modle'; did you mean 'model'?" "its error is nboxd's, with file, line and column"
+printf '%s\n' 'cluster:' '  nodes: 4' '  gpus_per_node: 3' >nbox.yaml
+exits 1 "a file that contradicts the launcher" raw NBOX_OUT="$tmp/wrong" -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "nbox.yaml:3:18: a node has 3 ranks, but the launcher started 2 on this one: make them equal" "its line is named"
+exits 1 "a variable that does" raw NBOX_GPUS_PER_NODE=1 NBOX_OUT="$tmp/wrong" -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "NBOX_GPUS_PER_NODE: a node has 1 rank," "it is named"
+printf '%s\n' 'cluster: {nodes: 4, real: 0-2}' >nbox.yaml
+exits 1 "real ranks that are others" raw NBOX_OUT="$tmp/wrong" -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "nbox.yaml:1:27: 3 ranks are real, but the launcher started 2" "they are named"
+printf '%s\n' 'cluster: {world: 7}' >nbox.yaml
+exits 1 "a world that cannot be" raw NBOX_OUT="$tmp/wrong" -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
+says "nbox.yaml:1:18: a world of 7 is no multiple of 2 gpus per node (as the launcher says)" "no variable is named that nobody set"
+check "of none there are results" test ! -e "$tmp/wrong"
 exits 1 "NBOX_CONFIG, and no such file" raw NBOX_CONFIG=/nowhere.yaml -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
 says "/nowhere.yaml: cannot read the cluster file: No such file or directory" "is told"
 exits 1 "a file, and no launcher" raw RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 -- "$here/flaky"
