@@ -61,10 +61,13 @@ int door_connect(const char *name, struct err *err)
 
 /* --- who has come ---------------------------------------------------------------------- */
 
+/* It will make no communicator any more. */
 static bool has_ended(const struct door_worker *w)
 {
 	struct pollfd p = {.fd = w->pid_fd, .events = POLLIN};
 
+	if (w->has_left)
+		return true;
 	if (w->pid_fd < 0)
 		return kill(w->pid, 0) < 0 && errno == ESRCH;
 	return poll(&p, 1, 0) == 1;
@@ -78,14 +81,26 @@ bool door_is_deserted(const struct server *s)
 	return true;
 }
 
+void door_on_bye(struct server *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->door.n_workers; i++)
+		if (s->door.workers[i].pid == pid)
+			s->door.workers[i].has_left = true;
+}
+
 static int add(struct door *d, const struct door_knock *k)
 {
-	struct door_worker *list = realloc(d->workers, (d->n_workers + 1) * sizeof(*list));
+	struct door_worker *list = realloc(d->workers, (d->n_workers + 1) * sizeof(*list)), *w;
 
 	if (!list)
 		return -ENOMEM;
 	d->workers = list;
-	list[d->n_workers++] = (struct door_worker){k->rank, k->pid, (int)syscall(SYS_pidfd_open, k->pid, 0)};
+	w = &list[d->n_workers++];
+	*w = (struct door_worker){.rank = k->rank, .pid = k->pid, .pid_fd = (int)syscall(SYS_pidfd_open, k->pid, 0)};
+	if (w->pid_fd >= 0)
+		w->end_event = event_new(d->server->base, w->pid_fd, EV_READ, server_on_wake, d->server);
+	if (w->end_event)
+		event_add(w->end_event, NULL);
 	return 0;
 }
 
@@ -208,8 +223,11 @@ void door_close(struct server *s)
 	d->event = NULL;
 	while (d->guests)
 		guest_free(d->guests);
-	for (size_t i = 0; i < d->n_workers; i++)
+	for (size_t i = 0; i < d->n_workers; i++) {
+		if (d->workers[i].end_event)
+			event_free(d->workers[i].end_event);
 		closep(&d->workers[i].pid_fd);
+	}
 	free(d->workers);
 	d->workers = NULL;
 	d->n_workers = 0;

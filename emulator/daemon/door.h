@@ -36,6 +36,8 @@ struct door_worker {
 	int32_t rank;
 	pid_t pid;
 	int pid_fd; /* owned; -1: the kernel has none */
+	struct event *end_event; /* owned; wakes nboxd; NULL allowed */
+	bool has_left; /* it has said BYE: its process is ending */
 };
 
 struct door {
@@ -58,7 +60,9 @@ int door_connect(const char *name, struct err *err);
 /* @text: of DOOR_COME, @n bytes. Takes @fd. Return: 0; -ENOMEM; -E2BIG: @text is too long. */
 int door_open(struct server *s, int fd, const char *text, size_t n);
 void door_close(struct server *s); /* nobody comes in any more; again is allowed */
-/* All who came have ended. */
+/* The process @pid has said BYE. */
+void door_on_bye(struct server *s, pid_t pid);
+/* All who came have ended, or are ending. */
 bool door_is_deserted(const struct server *s);
 /* Instead of door_open(), when nboxd cannot start: tells those who knock, and those who do so soon. Takes @fd. */
 void door_refuse(int fd, const char *why);

@@ -140,23 +140,6 @@ void server_end_when_left(struct server *s)
 	s->left_ns = clock_now_ns();
 }
 
-/* With a door: who has said BYE waits until its link is closed, and that is done now but for the last ones. */
-static uint32_t count_staying(struct server *s)
-{
-	uint32_t n_leaving = 0;
-	struct worker *w;
-
-	if (!s->door.event)
-		return s->n_workers;
-	DL_FOREACH(s->workers, w)
-		n_leaving += w->state == WORKER_LEAVING;
-	if (n_leaving && (n_leaving < s->n_workers || s->n_workers_max < s->cluster.n_real))
-		DL_FOREACH(s->workers, w)
-			if (w->state == WORKER_LEAVING)
-				worker_set_state(w, WORKER_CLOSED);
-	return s->n_workers - n_leaving;
-}
-
 void server_hold_leaving(struct server *s)
 {
 	const struct worker *w;
@@ -176,17 +159,30 @@ static bool has_staying(const struct server *s)
 	return false;
 }
 
-/* Fewer links than real ranks: some process drives several, or others are still to come. */
+/* A worker that has said BYE waits for the end of nboxd, but not for the other workers. */
+static void close_leaving(struct server *s)
+{
+	struct worker *w;
+
+	DL_FOREACH(s->workers, w)
+		if (w->state == WORKER_LEAVING)
+			worker_set_state(w, WORKER_CLOSED);
+}
+
+/* With a door the processes that came in by it count: a script among them may run one program after the other. Without
+ * one only links do. Fewer of them than real ranks: some process drives several, or others are still to come. */
 static bool is_left(struct server *s, uint64_t now_ns)
 {
-	if (count_staying(s)) {
+	bool has_door = s->door.event != NULL;
+
+	if (has_door ? has_staying(s) || !door_is_deserted(s) : s->n_workers > 0) {
+		if (has_door)
+			close_leaving(s);
 		s->left_ns = now_ns;
 		return false;
 	}
-	if (s->n_workers_max >= s->cluster.n_real)
+	if (s->door.n_workers || s->n_workers_max >= s->cluster.n_real)
 		return true;
-	if (s->door.event && s->door.n_workers)
-		return door_is_deserted(s);
 	return now_ns - s->left_ns >= (s->n_workers_max ? LEFT_NS : NOBODY_NS);
 }
 

@@ -315,6 +315,7 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 			notes_add(w->server, RECORD_ENDS, &w->server->n_ends, "%s, ended with exit code %llu",
 				  rank_name(w, name, sizeof(name)), (unsigned long long)h->seq);
 		worker_set_state(w, WORKER_LEAVING);
+		door_on_bye(w->server, (pid_t)w->pid);
 		comm_worker_gone(w->server, w, NULL);
 		return 0;
 	default:

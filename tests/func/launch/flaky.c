@@ -4,7 +4,8 @@
  * before it makes one, when its LOCAL_RANK is 1; "leave-once": in the first attempt only, and 6 s late in the
  * next; "late": that one does something else for 14 s first, under another
  * title; "until FILE": it waits after its op until FILE is there. With another argument it sleeps
- * after its op. Both 300 s at most. Prints nothing when all is well. */
+ * after its op. Both 300 s at most. Its ranks find each other by their parent, or by the file that FLAKY_ID names.
+ * Prints nothing when all is well. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +90,7 @@ int main(int argc, char **argv)
 	/* rank 0 need not be here: the first of this node makes the id, for this attempt */
 	snprintf(path, sizeof(path), "%s/flaky-id.%d.%d", getenv("TMPDIR"), (int)getppid(),
 		 number("TORCHELASTIC_RESTART_COUNT"));
-	if (rendezvous(local, path, &id))
+	if (rendezvous(local, getenv("FLAKY_ID") ? getenv("FLAKY_ID") : path, &id))
 		return 1;
 	CHECK(ncclCommInitRank(&comm, world, id, rank));
 	CHECK(ncclCommCount(comm, &n));

@@ -51,6 +51,13 @@ check "its nboxd is gone as well" gone "$tmp/standin"
 "$NBOX" report standin >standin.txt 2>&1
 is "$(grep -c "no GPU: the job ran on the CPU" standin.txt) $(grep -c "driver lacks" standin.txt)" "1 0" "the summary says that there is no GPU"
 
+# the worker is a script, whose programs come one after the other
+echo 'FLAKY_ID=$TMPDIR/one flaky && FLAKY_ID=$TMPDIR/two flaky && sleep 0.2' >twice.sh
+exits 0 "a script with two programs" raw NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tmp/twice" -- torchrun --nproc-per-node=2 --master-port=$port sh twice.sh
+check "its nboxd is gone" gone "$tmp/twice"
+is "$(json twice/summary.json '(d["world_size"], d["ops"])')" "(128, 2)" "one nboxd had both"
+is "$out" "$("$NBOX" report "$tmp/twice")" "one summary tells of both, and nothing else is said"
+
 # the library by a relative path; results in the usual place
 exits 0 "a relative path" timeout 120 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
 check "its nboxd is gone" gone "$tmp/rel"
