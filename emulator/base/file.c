@@ -56,3 +56,10 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, stru
 	*ret_n = n;
 	return 0;
 }
+
+int file_close(FILE *f)
+{
+	int code = ferror(f) ? -EIO : 0;
+
+	return fclose(f) == 0 ? code : -errno;
+}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
@@ -11,3 +12,6 @@ int file_open(const char *path, struct err *err);
 /* All of it, with an end ('\0') behind it that is not counted. *ret_text is the caller's, by free(). Return: 0; -EFBIG
  * it has more than @max bytes; as file_open(). */
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err);
+/* Of a file that was printed to. Return: 0 all of it was taken; a negative errno, -EIO where that of an earlier print is
+ * gone. */
+int file_close(FILE *f);

@@ -173,6 +173,7 @@ static int write_lines(const struct results *r, const char *name, int n, char *c
 {
 	char path[PATH_MAX];
 	FILE *f = fopen(results_path(r, name, path), "w");
+	int code;
 
 	if (!f)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
@@ -189,7 +190,8 @@ static int write_lines(const struct results *r, const char *name, int n, char *c
 		fprintf(f, "--\n");
 	for (; command && *command; command++)
 		fprintf(f, "%s\n", *command);
-	return fclose(f) == 0 ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
+	code = file_close(f);
+	return code < 0 ? err_set(err, -code, "%s: %s", path, strerror(-code)) : 0;
 }
 
 static json_t *host_facts(void)

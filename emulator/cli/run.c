@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "cli/job.h"
 #include "cli/loader-path.h"
@@ -184,12 +185,14 @@ static void print_plan(const struct run *r)
 static int write_config(const struct run *r, const struct results *res, char *path, struct err *err)
 {
 	FILE *f = fopen(results_path(res, "config.yaml", path), "w");
-	int failed;
+	int code, closed;
 
 	if (!f)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	failed = config_write(r->config, f) < 0;
-	return fclose(f) == 0 && !failed ? 0 : err_set(err, EIO, "%s: cannot be written", path);
+	code = config_write(r->config, f);
+	closed = file_close(f);
+	code = code < 0 ? code : closed;
+	return code < 0 ? err_set(err, -code, "%s: cannot be written: %s", path, strerror(-code)) : 0;
 }
 
 static int start_nboxd(struct run *r, struct results *res, const char *token,

@@ -25,10 +25,10 @@ int addr_file_write(const char *dir, const struct addr_file *a, struct err *err)
 	char path[PATH_MAX];
 	int fd = open(path_of(dir, path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	int failed;
+	int code;
 
 	if (!f) {
-		int code = errno;
+		code = errno;
 
 		if (fd >= 0)
 			close(fd);
@@ -39,11 +39,12 @@ int addr_file_write(const char *dir, const struct addr_file *a, struct err *err)
 		   "addr %s\npid %d\ntoken ", a->addr, a->pid);
 	for (const char *p = a->token; *p; p++)
 		fprintf(f, "%02x", (unsigned)(unsigned char)*p);
-	failed = fputc('\n', f) == EOF || ferror(f);
-	if (fclose(f) == 0 && !failed)
+	fputc('\n', f);
+	code = file_close(f);
+	if (code == 0)
 		return 0;
 	unlink(path);
-	return err_set(err, EIO, "out: cannot write %s", path);
+	return err_set(err, -code, "out: cannot write %s: %s", path, strerror(-code));
 }
 
 void addr_file_remove(const char *dir)

@@ -159,5 +159,5 @@ int config_write(const struct config *c, FILE *f)
 			write_option(f, c, (enum config_id)i, level);
 		before = key;
 	}
-	return fflush(f) == 0 && !ferror(f) ? 0 : -EIO;
+	return fflush(f) != 0 ? -errno : ferror(f) ? -EIO : 0;
 }

@@ -150,12 +150,10 @@ static int configure(struct config *c, int argc, char **argv, struct args *args,
 static int say_ready(const struct server *s, int fd)
 {
 	const char *store = server_store_addr(s);
-	char more[1024], line[1600];
-	int n = snprintf(line, sizeof(line), "nboxd ready %s%s%s%s%s\n", server_addr(s),
-			 store ? " store " : "", store ? store : "",
-			 s->n_listening > 1 ? " also" : "", server_more_addrs(s, more, sizeof(more)));
+	char more[1024];
 
-	return write(fd, line, (size_t)n) == n ? 0 : -errno;
+	return dprintf(fd, "nboxd ready %s%s%s%s%s\n", server_addr(s), store ? " store " : "", store ? store : "",
+		       s->n_listening > 1 ? " also" : "", server_more_addrs(s, more, sizeof(more))) < 0 ? -errno : 0;
 }
 
 static void config_freep(struct config **c)
@@ -191,8 +189,8 @@ static int serve(struct server *s, const struct args *args, struct err *err)
 		return err_set(err, ENOMEM, "out of memory");
 	if (args->is_joining)
 		r = join_open(&args->join, s, err);
-	else if (say_ready(s, args->ready_fd) < 0)
-		r = err_set(err, errno, "cannot write the ready line: %s", strerror(errno));
+	else if ((r = say_ready(s, args->ready_fd)) < 0)
+		err_set(err, -r, "cannot write the ready line: %s", strerror(-r));
 	return r == 0 ? server_run(s, err) : r;
 }
 

@@ -13,6 +13,7 @@
 #include <event2/event.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/host-facts.h"
 
 static int make_dirs(const char *dir, struct err *err)
@@ -50,6 +51,15 @@ static FILE *create(const char *dir, const char *name, int *ret_exists, struct e
 	return f;
 }
 
+/* @r: of what was done before; a negative errno stays. */
+static int close_file(FILE *f, int r, const char *name, struct err *err)
+{
+	int code = file_close(f);
+
+	r = r < 0 ? r : code;
+	return r < 0 ? err_set(err, -r, "out: cannot write %s: %s", name, strerror(-r)) : 0;
+}
+
 static int write_config(const struct config *c, struct err *err)
 {
 	int exists, r;
@@ -58,22 +68,21 @@ static int write_config(const struct config *c, struct err *err)
 	if (!f)
 		return exists ? 0 : -EIO;
 	r = config_write(c, f);
-	if (fclose(f) != 0 || r < 0)
-		return err_set(err, EIO, "out: cannot write config.yaml: %s", strerror(errno));
-	return 0;
+	return close_file(f, r, "config.yaml", err);
 }
 
 static int write_facts(const struct config *c, struct err *err)
 {
 	struct host_facts h;
-	int exists;
+	int exists, r;
 	FILE *f = create(c->out, "versions.txt", &exists, err);
 
 	if (!f && !exists)
 		return -EIO;
 	if (f) {
 		fprintf(f, "nbox %s\nlibevent %s\n", NBOX_VERSION, event_get_version());
-		fclose(f);
+		if ((r = close_file(f, 0, "versions.txt", err)) < 0)
+			return r;
 	}
 	f = create(c->out, "host.json", &exists, err);
 	if (!f)
@@ -82,8 +91,7 @@ static int write_facts(const struct config *c, struct err *err)
 	fprintf(f, "{\n \"host\": \"%s\",\n \"kernel\": \"%s\",\n \"machine\": \"%s\",\n \"cpu\": \"%s\",\n "
 		"\"cores\": %ld,\n \"memory_bytes\": %lld\n}\n", h.host, h.kernel, h.machine, h.cpu, h.cores,
 		h.memory_bytes);
-	fclose(f);
-	return 0;
+	return close_file(f, 0, "host.json", err);
 }
 
 int results_open(const struct config *c, uint64_t start_ns, struct record_writer **ret, struct err *err)
@@ -143,20 +151,16 @@ void results_note_command(const struct config *c, uint32_t pid)
 int results_append(const struct config *c, const char *name, const char *fmt, ...)
 {
 	char path[PATH_MAX];
-	int fd, failed;
 	va_list ap;
-	FILE *f;
+	int fd, r;
 
 	snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 32, c->out, name);
 	/* a pipe or a link of that name is not nboxd's, and would let it wait, or write elsewhere */
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-	f = fd < 0 ? NULL : fdopen(fd, "a");
-	if (fd >= 0 && !f)
-		close(fd);
-	if (!f)
+	if (fd < 0)
 		return -errno;
 	va_start(ap, fmt);
-	failed = vfprintf(f, fmt, ap) < 0 || fputc('\n', f) == EOF;
+	r = vdprintf(fd, fmt, ap) < 0 ? -errno : 0;
 	va_end(ap);
-	return fclose(f) != 0 || failed ? -errno : 0;
+	return close(fd) < 0 && r == 0 ? -errno : r;
 }

@@ -86,8 +86,10 @@ int record_create(const char *path, const struct record_header *h, struct record
 	if (fd < 0)
 		return err_set(err, errno, "cannot create the record %s: %s", path,
 			       strerror(errno));
-	if (write_at(fd, &w->header, sizeof(w->header), 0, &code) < sizeof(w->header))
+	if (write_at(fd, &w->header, sizeof(w->header), 0, &code) < sizeof(w->header)) {
+		unlink(path); /* else the folder could not be taken again */
 		return err_set(err, -code, "cannot write the record %s: %s", path, strerror(-code));
+	}
 	w->fd = steal_fd(&fd);
 	*ret = steal_ptr(w);
 	return 0;

@@ -17,6 +17,16 @@ is "$(first)" "-- nbox: NOT WHOLE: 182 of 205 ops are lost, since the record cou
 NBOX_NBOXD=$tmp/small-nboxd exits 0 "--quiet" run quiet --quiet --link "$(over_rdma && echo rdma || echo tcp)"
 says "nbox run: NOT WHOLE: 182 of 205 ops are lost" "says that all the same"
 
+# a start that cannot be written leaves nothing that would refuse the next one
+sed 's/-f 4/-f 1/' small-nboxd >tiny-nboxd
+chmod +x tiny-nboxd
+NBOX_NBOXD=$tmp/tiny-nboxd exits 1 "a record without a head" run tiny
+says "nboxd: cannot write the record tiny/record.nbox: File too large" "says so"
+exits 0 "the same folder again" run tiny --quiet
+head -c 1000 /dev/zero >ready
+exits 1 "a ready line that is cut off" timeout 60 bash -c 'ulimit -f 1; exec "$0" --nodes 2 --gpus-per-node 1 >>ready' "$BUILD/nboxd"
+says "nboxd: cannot write the ready line: File too large" "says so"
+
 # a whole disk; summary.json fits into what nboxd.addr has left
 if unshare -Urm sh -c 'mkdir -p full && mount -t tmpfs -o size=36k none full' 2>/dev/null; then
 	mkdir -p full
