@@ -12,6 +12,7 @@
 #include "links/link.h"
 #include "shim/comm.h"
 #include "shim/env.h"
+#include "shim/meet.h"
 #include "shim/play.h"
 #include "shim/progress-internal.h"
 #include "shim/session.h"
@@ -216,30 +217,6 @@ int checkin_wait(struct comm *c, struct err *err)
 	return rc;
 }
 
-int checkin_wait_local_id(struct comm *c, uint8_t ret[WIRE_ID_BYTES], struct err *err)
-{
-	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
-	int rc = 0;
-
-	pthread_mutex_lock(&progress_waiters.lock);
-	while (!c->has_local_id && !rc && atomic_load(&c->async) == ncclSuccess)
-		rc = wait_more(c, until);
-	if (c->has_local_id) {
-		memcpy(ret, c->local_id, WIRE_ID_BYTES);
-		rc = 0;
-	} else if (rc == -ETIMEDOUT) {
-		err_set(err, ETIMEDOUT,
-			"real member 0 (rank %u) sent no id within NBOX_INIT_TIMEOUT",
-			c->members[0].rank);
-	} else if (rc) {
-		err_set(err, ECANCELED, "aborted");
-	} else {
-		rc = err_set(err, EPIPE, "%s", c->why);
-	}
-	pthread_mutex_unlock(&progress_waiters.lock);
-	return rc;
-}
-
 static void run_kill(struct note *n)
 {
 	kill_comm(container_of(n, struct comm, kill_note));
@@ -368,19 +345,6 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 	comm_unref(c);
 }
 
-void checkin_on_local_id(const struct wire_hdr *h, const void *body)
-{
-	struct comm *c = checkin_find(h->comm, h->rank);
-
-	if (!c)
-		return;
-	pthread_mutex_lock(&progress_waiters.lock);
-	memcpy(c->local_id, body, WIRE_ID_BYTES);
-	c->has_local_id = true;
-	pthread_cond_broadcast(&progress_waiters.cond);
-	pthread_mutex_unlock(&progress_waiters.lock);
-}
-
 /* The other side of an op that is wrong; or a member that is gone. */
 static ncclResult_t result_of(int code)
 {
@@ -407,12 +371,15 @@ void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
 		return;
 	}
 	for (c = g.known; c; c = c->next) {
-		if (c->number != h->comm || atomic_load(&c->async) != ncclSuccess)
+		if (c->number != h->comm)
 			continue;
-		log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
-			  t->text);
-		comm_fail(c, result_of(t->code), "%s", t->text);
-		kill_comm(c);
+		if (atomic_load(&c->async) == ncclSuccess) {
+			log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
+				  t->text);
+			comm_fail(c, result_of(t->code), "%s", t->text);
+			kill_comm(c);
+		}
+		meet_is_off(c);
 	}
 }
 
@@ -433,6 +400,7 @@ bool checkin_lose(const char *text)
 		is_news = is_news || atomic_load(&c->async) == ncclSuccess;
 		comm_fail(c, ncclSystemError, "%s", text);
 		play_kill(c);
+		meet_lost(c);
 	}
 	return is_news;
 }
@@ -442,5 +410,6 @@ void checkin_stop(void)
 	for (struct comm *c = g.known; c; c = c->next) {
 		comm_fail(c, ncclSystemError, "the process is ending");
 		play_kill(c);
+		meet_lost(c);
 	}
 }

@@ -22,8 +22,6 @@
 void checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
 		   const void *body, size_t bytes);
 int checkin_wait(struct comm *c, struct err *err);
-/* Waits for the id that the lowest real member of @c sends. As above. */
-int checkin_wait_local_id(struct comm *c, uint8_t ret[WIRE_ID_BYTES], struct err *err);
 
 /* Sends a frame for @c (hdr.comm, hdr.rank from it; body copied). COMM_FREE: @c is
  * known no longer. Return: 0 or -ENOMEM. */
@@ -45,7 +43,6 @@ void checkin_fail_comm(struct comm *c, ncclResult_t result, const char *text);
 
 /* Frames from nboxd. */
 void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r);
-void checkin_on_local_id(const struct wire_hdr *h, const void *body);
 void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t);
 
 /* The link is lost: all check-ins and communicators fail with @text. Return: whether

@@ -88,7 +88,7 @@ struct comm {
 	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
 	uint32_t n_splits;
 
-	/* The progress thread's, @checkin and @local_id under progress_waiters.lock. */
+	/* The progress thread's, @checkin, @meet and @local_id under progress_waiters.lock. */
 	struct note checkin_note, withdraw_note, kill_note;
 	_Atomic bool kill_posted;
 	int checkin;
@@ -99,6 +99,7 @@ struct comm {
 	void *checkin_body;          /* owned until sent */
 	size_t checkin_bytes;
 	struct err checkin_err;
+	int meet;                    /* meet.c */
 	bool has_local_id;
 	uint8_t local_id[WIRE_ID_BYTES];
 	struct comm *next;           /* pending check-ins, then known communicators */

@@ -11,6 +11,7 @@
 #include "shim/checkin.h"
 #include "shim/entry.h"
 #include "shim/last-error.h"
+#include "shim/meet.h"
 #include "shim/quiet-thread.h"
 #include "shim/real-comm.h"
 #include "shim/real-group.h"
@@ -64,27 +65,51 @@ static bool wants_real(const struct init *init)
 	return is_ok(init) && c->n_ranks && c->n_real > 1 && real_comm_is_wanted(c);
 }
 
-static void make_all_real(struct job *job)
+/* One step of the meeting, for all that are still in it. */
+static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 {
-	struct real_group *group = NULL;
 	struct err err = {""};
-	int rc;
 
 	for (uint32_t i = 0; i < job->n; i++) {
-		struct comm *c = job->list[i].comm;
+		struct init *init = &job->list[i];
+		int rc = init->meets ? step(init->comm, &err) : 0;
 
-		if (!wants_real(&job->list[i]))
+		if (!rc)
 			continue;
-		rc = c->index == 0 ? real_comm_offer_id(c, &err) : 0;
-		if (!rc && !group && !(group = real_group_new(job->n)))
-			rc = err_set(&err, ENOMEM, "no memory");
-		if (rc)
-			failed(&job->list[i], rc, &err);
-		else
-			real_group_add(group, c, steal_ptr(job->list[i].config));
+		init->meets = false;
+		failed(init, rc, &err);
 	}
-	if (group)
+}
+
+static void make_all_real(struct job *job)
+{
+	struct real_group *group = real_group_new(job->n); /* who has promised goes in: it is there before */
+	struct err err = {""};
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < job->n; i++) {
+		struct init *init = &job->list[i];
+
+		init->meets = wants_real(init);
+		if (init->meets && !group) {
+			init->meets = false;
+			failed(init, err_set(&err, ENOMEM, "no memory"), &err);
+		}
+	}
+	each(job, meet_promise);
+	each(job, meet_wait_all);
+	each(job, real_comm_offer_id);
+	each(job, meet_wait_id);
+	for (uint32_t i = 0; i < job->n; i++) {
+		if (!job->list[i].meets)
+			continue;
+		real_group_add(group, job->list[i].comm, steal_ptr(job->list[i].config));
+		n++;
+	}
+	if (n)
 		real_group_make(group);
+	else
+		free(group);
 }
 
 /* The others may be waiting for our part in making the real communicator. */

@@ -17,6 +17,7 @@ struct init {
 	uint32_t parent, rank; /* of hdr */
 	void *body;          /* owned */
 	size_t bytes;
+	bool meets;          /* takes part in making a real communicator: init-run.c's */
 	void *config;        /* owned copy of the job's, always blocking; or NULL */
 };
 

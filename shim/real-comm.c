@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "schedule/coll.h"
-#include "shim/checkin.h"
 #include "shim/comm-id.h"
+#include "shim/meet.h"
 #include "shim/real.h"
 
 bool real_comm_is_wanted(const struct comm *c)
@@ -17,7 +17,7 @@ bool real_comm_is_wanted(const struct comm *c)
 	return false;
 }
 
-int real_comm_offer_id(struct comm *c, struct err *err)
+static int make_id(struct comm *c, struct err *err)
 {
 	const struct real *real = real_get();
 	ncclResult_t result;
@@ -33,7 +33,16 @@ int real_comm_offer_id(struct comm *c, struct err *err)
 	if (result != ncclSuccess)
 		return err_set(err, EIO, "the real ncclGetUniqueId failed");
 	memcpy(c->local_id, &id, sizeof(id));
-	return c->n_real > 1 ? checkin_send(c, WIRE_LOCAL_ID, &id, sizeof(id)) : 0;
+	return 0;
+}
+
+int real_comm_offer_id(struct comm *c, struct err *err)
+{
+	int rc = c->index == 0 ? make_id(c, err) : 0;
+
+	if (c->index == 0 && meet_send_id(c, rc ? NULL : c->local_id))
+		return err_set(err, ENOMEM, "no memory");
+	return rc;
 }
 
 int real_comm_make(struct comm *c, void *config, struct err *err)
@@ -42,15 +51,8 @@ int real_comm_make(struct comm *c, void *config, struct err *err)
 	ncclComm_t *ret = &c->real_made;
 	ncclResult_t result;
 	ncclUniqueId id;
-	int rc;
 
-	if (c->index == 0) {
-		memcpy(&id, c->local_id, sizeof(id));
-	} else {
-		rc = checkin_wait_local_id(c, (uint8_t *)&id, err);
-		if (rc)
-			return rc;
-	}
+	memcpy(&id, c->local_id, sizeof(id));
 	if (device_select(c->dev, c->device))
 		return err_set(err, EIO, "cannot select device %d", c->device);
 	if (config && real->CommInitRankConfig)
@@ -68,7 +70,7 @@ int real_comm_make(struct comm *c, void *config, struct err *err)
 /* Alone. Making it is not captured: NCCL allocates memory. */
 static int make_now(struct comm *c, struct err *err)
 {
-	int mode = DEVICE_CAPTURE_RELAXED, before = DEVICE_NONE, rc = real_comm_offer_id(c, err);
+	int mode = DEVICE_CAPTURE_RELAXED, before = DEVICE_NONE, rc = make_id(c, err);
 
 	if (rc)
 		return rc;

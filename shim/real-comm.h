@@ -16,11 +16,11 @@
 
 /* Does any data policy of @c ask for one? */
 bool real_comm_is_wanted(const struct comm *c);
-/* Makes c->real_made. The lowest member has offered its id. Blocks (see real-group.h). @config: the
+/* Makes c->real_made by c->local_id. Blocks (see real-group.h). @config: the
  * job's, blocking, or NULL. Return: 0; negative errno or ncclResult_t > 0, with the
  * sentence. */
 int real_comm_make(struct comm *c, void *config, struct err *err);
-/* The lowest real member makes the id, the others get it through nboxd. */
+/* The lowest real member makes the id and sends it to the others; nothing at these. */
 int real_comm_offer_id(struct comm *c, struct err *err);
 
 /* c->real, made now when there is one real member. Any thread that may call NCCL.

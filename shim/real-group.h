@@ -1,7 +1,8 @@
 /* The real communicators of a group of inits, made together by a thread of its own: the real library's
- * init waits for the other members as long as it takes, and nothing ends it but they. Who has asked for it does
- * not: when a member is known to be gone or has aborted, it goes on after a moment with an error, and
- * the thread, should the real library ever let it go, gives back what was made. The thread selects the devices'
+ * init waits for the other members as long as it takes, and nothing ends it but they. All of them go in
+ * (meet.h), but one may be killed there. Who has asked for it does not wait for ever: when a member is known to be gone or has
+ * aborted, it goes on after a moment with an error, and the thread gives back what was made, once the real library
+ * lets it go. The thread selects the devices'
  * primary contexts, as NCCL's own threads do. */
 #pragma once
 

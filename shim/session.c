@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "links/link.h"
 #include "shim/checkin.h"
+#include "shim/meet.h"
 #include "shim/clock-offset.h"
 #include "shim/comm.h"
 #include "shim/env.h"
@@ -277,8 +278,11 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 	case WIRE_COMM_READY:
 		checkin_on_ready(h, body);
 		return 0;
+	case WIRE_MEET:
+		meet_on_all(h);
+		return 0;
 	case WIRE_LOCAL_ID:
-		checkin_on_local_id(h, body);
+		meet_on_id(h, body);
 		return 0;
 	case WIRE_RELEASE:
 	case WIRE_MESSAGE:

@@ -250,12 +250,16 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	}
 }
 
-/* What @m still owes: the op it has not arrived at although others have, or has not
+/* What @m still owes: that it meets the others, the op it has not arrived at although others have, or has not
  * finished. Return: whether there is any; it is then named in @buf. */
 static bool member_owes(const struct comm *c, const struct comm_member *m, char *buf, size_t size)
 {
 	size_t i = (size_t)(m - c->real);
 
+	if (meet_is_owed(c, m)) {
+		snprintf(buf, size, "the making of its real communicator");
+		return true;
+	}
 	for (const struct op *op = c->ops; op; op = op->hh.next) {
 		if (op->members[i].is_done)
 			continue;
@@ -295,6 +299,7 @@ void comm_worker_gone(struct server *s, struct worker *w, const char *why)
 		}
 		if (!is_member)
 			continue;
+		meet_member_left(c);
 		/* Who leaves in good order harms nobody unless others wait for it. */
 		if (!comm_is_empty(c) && (why || owes))
 			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank, world,
@@ -339,28 +344,11 @@ int comm_on_free(struct worker *w, const struct wire_hdr *h)
 		comm_abort(c, NULL, ECANCELED, "rank %u, %s, freed the communicator before %s was over",
 			   m->rank, worker_name(w, name, sizeof(name)), what);
 	member_leave(m);
+	meet_member_left(c);
 	gather_member_left(c, m->rank);
 	if (comm_is_empty(c)) {
 		log_debug("communicator %u: freed", c->number);
 		comm_free(c);
-	}
-	return 0;
-}
-
-int comm_on_local_id(struct worker *w, const struct wire_hdr *h, const void *body)
-{
-	struct comm *c = NULL;
-	struct comm_member *m = comm_frame_member(w, h, &c);
-	struct wire_hdr out;
-
-	if (!m || c->is_dead)
-		return 0;
-	wire_hdr_init(&out, WIRE_LOCAL_ID, WIRE_ID_BYTES);
-	out.comm = c->number;
-	for (uint32_t i = 0; i < c->n_real; i++) {
-		out.rank = c->real[i].rank;
-		if (&c->real[i] != m && c->real[i].worker)
-			worker_send(c->real[i].worker, &out, body);
 	}
 	return 0;
 }
@@ -380,7 +368,7 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
 	m = comm_frame_member(w, h, &c);
 	if (!m)
 		return 0;
-	comm_abort(c, m, text.code > 0 ? text.code : ECANCELED, "rank %u, %s: %.300s", m->rank,
+	comm_abort(c, meet_waits(c, m) ? NULL : m, text.code > 0 ? text.code : ECANCELED, "rank %u, %s: %.300s", m->rank,
 		   worker_name(w, name, sizeof(name)), text.text);
 	return 0;
 }

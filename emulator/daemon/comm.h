@@ -19,6 +19,7 @@ struct comm_member {
 	uint32_t rank, world_rank;
 	struct worker *worker; /* borrowed; NULL: gone */
 	bool is_freed;
+	bool has_promised; /* meet.c */
 	uint64_t next_seq; /* of its next arrival at a collective */
 	uint64_t next_p2p; /* at an op of point-to-point calls */
 	uint32_t kinds;    /* bits of enum coll_kind: what it has called here */
@@ -34,6 +35,8 @@ struct comm {
 	struct comm_member *real; /* owned, sorted by rank */
 	uint32_t n_real;
 	struct bitmap is_real;    /* by rank */
+	uint32_t n_promised;      /* meet.c */
+	bool is_id_due;           /* the lowest real member's */
 	uint32_t n_looks;         /* again, at members that were guessed (resolve.c) */
 	bool is_dead;             /* aborted: frames are swallowed until it is freed */
 	struct op *ops;           /* collectives, hash by seq and list in that order, owned */
@@ -82,8 +85,21 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 void comm_worker_gone(struct server *s, struct worker *w, const char *why);
 
 int comm_on_free(struct worker *w, const struct wire_hdr *h);
-int comm_on_local_id(struct worker *w, const struct wire_hdr *h, const void *body);
 int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body);
+
+/* --- meet.c: how the real members come to make their real communicator -------- */
+
+/* MEET of a member: it goes into the real init once all have promised to. It is answered by MEET then, or by ABORT
+ * when the communicator dies before. */
+int meet_on_promise(struct worker *w, const struct wire_hdr *h);
+/* The id, for the others: of the dead communicator too, since who was answered by MEET waits for it. */
+int meet_on_id(struct worker *w, const struct wire_hdr *h, const void *body);
+/* Do others wait for the promise of @m? */
+bool meet_is_owed(const struct comm *c, const struct comm_member *m);
+/* Has @m promised, and nobody has answered? */
+bool meet_waits(const struct comm *c, const struct comm_member *m);
+/* A member is gone: nobody waits for an id that it has not sent. */
+void meet_member_left(struct comm *c);
 
 /* --- gather.c ---------------------------------------------------------------- */
 

@@ -296,8 +296,10 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 		return gather_on_shrink(w, h, body);
 	case WIRE_COMM_FREE:
 		return comm_on_free(w, h);
+	case WIRE_MEET:
+		return meet_on_promise(w, h);
 	case WIRE_LOCAL_ID:
-		return comm_on_local_id(w, h, body);
+		return meet_on_id(w, h, body);
 	case WIRE_ABORT:
 		return comm_on_abort(w, h, body);
 	case WIRE_ARRIVE:

@@ -299,6 +299,7 @@ static const struct body_rule {
 	[WIRE_BOOT] = {SIZE_ANY, check_any},
 	[WIRE_GROUP] = {SIZE_ANY, check_group},
 	[WIRE_NOTE] = {sizeof(struct wire_text), check_text},
+	[WIRE_MEET] = {0, check_any},
 };
 
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 4
+#define WIRE_VERSION 5
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -36,7 +36,7 @@ enum wire_type {
 	WIRE_COMM_SPLIT, /* w->d struct wire_comm_split (+ n x uint32 world ranks); answered by COMM_READY */
 	WIRE_COMM_SHRINK,/* w->d struct wire_comm_shrink + n x uint32 excluded ranks */
 	WIRE_COMM_FREE,  /* w->d empty body; hdr.comm */
-	WIRE_LOCAL_ID,   /* w->d and d->w: WIRE_ID_BYTES, id of the real members' own comm */
+	WIRE_LOCAL_ID,   /* w->d and d->w: WIRE_ID_BYTES, id of the real members' own comm; zero: there will be none */
 	WIRE_ARRIVE,     /* w->d struct wire_arrive (+ n_p2p x struct wire_p2p) */
 	WIRE_MESSAGE,    /* both: one message of an op; body = its bytes (payload) or none */
 	WIRE_RELEASE,    /* d->w struct wire_release: when the op ends */
@@ -50,6 +50,7 @@ enum wire_type {
 	WIRE_BOOT,       /* host NCCL: bootstrap exchange, body defined there */
 	WIRE_GROUP,      /* w->d struct wire_group + n_ranks x uint32 world ranks */
 	WIRE_NOTE,       /* w->d struct wire_text: to be known of the run, for its summary: a warning, or ... */
+	WIRE_MEET,       /* w->d empty: this member will go into the real init; d->w: all will */
 	WIRE_TYPE_END
 };
 /* ... when it begins so, where bodies lay in exchange payload over rdma, and why. */

@@ -125,6 +125,26 @@ static void list_fds(void)
 		closedir(d);
 }
 
+static void list_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		char path[300], name[20] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		f = e->d_name[0] == '.' ? NULL : fopen(path, "re");
+		if (f && fgets(name, sizeof(name), f))
+			fprintf(stderr, "soak:   thread %s: %s", e->d_name, name);
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+}
+
 void census_compare(const struct census *base, struct census *last, const char *when)
 {
 	double until = watch_now_s() + job.bound_s;
@@ -144,6 +164,8 @@ void census_compare(const struct census *base, struct census *last, const char *
 	say(when, &now);
 	if (now.fds > base->fds)
 		list_fds();
+	if (now.threads > base->threads)
+		list_threads();
 	if (now.heap_bytes > base->heap_bytes && __sanitizer_print_memory_profile)
 		__sanitizer_print_memory_profile(95, 8);
 	DIE(NULL, "the process holds more than at the beginning");

@@ -108,6 +108,7 @@ static void send_wrong(struct fake *enemy, struct rng *rng)
 	case WIRE_DONE: h.body_bytes = sizeof(struct wire_done); break;
 	case WIRE_ABORT: h.body_bytes = sizeof(struct wire_text); break;
 	case WIRE_LOCAL_ID: h.body_bytes = WIRE_ID_BYTES; break;
+	case WIRE_MEET: h.body_bytes = 0; break;
 	case WIRE_MESSAGE: h.body_bytes = 0; break;
 	default: break;
 	}

@@ -295,14 +295,6 @@ static void test_sub_communicators(void **state)
 		assert_int_equal(tp->m.rank, i);
 		assert_int_equal(tp->members[3].world_rank, 3);
 	}
-	/* LOCAL_ID of the lowest goes to the others. */
-	uint8_t id[WIRE_ID_BYTES];
-
-	memset(id, 0x5a, sizeof(id));
-	fake_send(&f[0], WIRE_LOCAL_ID, f[0].ready[1].comm, 0, 0, id, sizeof(id));
-	assert_true(fakes_got(f + 1, 3, WIRE_LOCAL_ID, 1));
-	assert_memory_equal(f[3].local_id, id, sizeof(id));
-	assert_int_equal(f[0].n[WIRE_LOCAL_ID], 0);
 	/* A rank that is not real; a communicator larger than the world. */
 	fake_init(&f[0], 30, 4, 1, 9);
 	assert_true(fakes_got(f, 1, WIRE_ABORT, 1));

@@ -257,6 +257,8 @@ static void the_rest(void **state)
 	GOOD(WIRE_LOCAL_ID, id);
 	assert_int_equal(check(WIRE_BYE, 0, "", 0), 0);
 	assert_int_equal(check(WIRE_COMM_FREE, 7, "", 0), 0);
+	assert_int_equal(check(WIRE_MEET, 7, "", 0), 0);
+	assert_int_equal(check(WIRE_MEET, 7, "a", 1), -EPROTO);
 	assert_int_equal(check(WIRE_MESSAGE, 7, "abc", 3), 0);
 	assert_int_equal(check(WIRE_BOOT, 7, "abc", 3), 0);
 }
