@@ -11,10 +11,8 @@ start() {
 	"$NBOX" run --nodes 8 --gpus-per-node 2 --real 0 --model "const:time=$3" --link rdma --exchange "$2" --out "$1" -- \
 		"$PERF" --op allreduce -b 64K -e 64K -n 100000 -w 1 --no-check >"$1.log" 2>&1 &
 	run=$!
-	check "$1: an op is over" wait_for recorded "$1" 0
+	check "$1: an op is over" wait_for ops_recorded "$1" 0
 }
-# more than so many ops are over: a head of 1112 bytes, 128 an op
-recorded() { [ "$(stat -c %s "$1/record.nbox" 2>/dev/null || echo 0)" -gt $((1112 + 128 * $2)) ]; }
 # silent: nothing has been sent for a while, nor will be before the op that goes on now is over
 sent() { echo "$(</sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts)"; }
 silent() {
@@ -42,7 +40,7 @@ ends() {
 start blink none 5s
 silent
 link down; snooze 0.5; link up
-check "blink: the job goes on" wait_for recorded blink 2
+check "blink: the job goes on" wait_for ops_recorded blink 2
 kill -TERM $run 2>/dev/null; wait $run
 is "$?" 143 "blink: ends when it is told to"
 nothing_registered "blink: nothing is kept"

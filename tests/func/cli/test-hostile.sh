@@ -31,9 +31,9 @@ python3 - "$esc" <<'PY'
 import json, sys
 esc = sys.argv[1].encode()
 with open("bad/record.nbox", "r+b") as f:
-    for at in (64, 64 + 512, 64 + 512 + 256): # model, layout, data_for
+    for name, at in ("model", 64), ("layout", 64 + 512), ("data_for", 64 + 512 + 256):
         f.seek(at)
-        f.write(esc + b"\x9b\xff\n-- forged")
+        f.write(esc + b"\x9b\xff\n-- forged " + name.encode())
 for name in ("notes.txt", "aborts.txt", "ends.txt"):
     open("bad/" + name, "wb").write(b"a word " + esc + b"\x9b\xff\r\n" + b"payload in memory of " + esc + b"\n")
 json.dump({"exit_code": 3, "network": esc.decode(), "warnings": ["w " + esc.decode()]}, open("bad/summary.json", "w"))
@@ -41,6 +41,7 @@ PY
 exits 0 "report of one that is full of escape sequences" timeout 60 "$NBOX" report --json out.json bad
 printed "report"
 says "warning: a word ?[2J" "what can be printed is"
+for field in model data_for; do says "forged $field" "also of the record's $field"; done
 is "$(json out.json '[c for c in str(d) if ord(c) < 32 or 127 <= ord(c) < 160]')" "[]" "nor is it in the JSON"
 mkdir -p "nbox-out/$esc" && cp bad/record.nbox "nbox-out/$esc/"
 exits 0 "report of the newest, whose name is" timeout 60 "$NBOX" report
@@ -89,6 +90,7 @@ PY
 	check "somebody listens" within 60 test -s bad/nboxd.addr
 	exits $([ $kind = status ] && echo 0 || echo 1) "status of what is no nboxd: $kind" timeout 60 "$NBOX" status --json bad
 	printed "$kind"
+	[ $kind != error ] || says "ERROR frame: the text has no end" "is told of the frame"
 	kill $server 2>/dev/null; wait $server 2>/dev/null
 done
 
