@@ -204,8 +204,6 @@ int door_open(struct server *s, int fd, const char *text, size_t n)
 	d->server = s;
 	d->fd = fd;
 	d->text[0] = DOOR_COME;
-	if (n + 1 > sizeof(d->text))
-		return -E2BIG;
 	memcpy(d->text + 1, text, n);
 	d->n_text = n + 1;
 	d->event = event_new(s->base, fd, EV_READ | EV_PERSIST, on_guest, d);

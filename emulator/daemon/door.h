@@ -16,7 +16,7 @@ struct door_guest;
 struct event;
 struct server;
 
-#define DOOR_TEXT_MAX 16384
+#define DOOR_TEXT_MAX 16383 /* what libnbox.so reads at most */
 #define DOOR_MAGIC UINT32_C(0x726f6f64)
 
 struct door_knock { /* one SOCK_SEQPACKET message */
@@ -47,7 +47,7 @@ struct door {
 	struct door_worker *workers; /* owned */
 	size_t n_workers;
 	struct door_guest *guests;   /* list, owned */
-	char text[DOOR_TEXT_MAX]; /* of DOOR_COME */
+	char text[1 + DOOR_TEXT_MAX]; /* of DOOR_COME */
 	size_t n_text;
 };
 
@@ -57,7 +57,7 @@ int door_bind(const char *name);
  * is there is another user; other negative errno with the sentence. */
 int door_connect(const char *name, struct err *err);
 
-/* @text: of DOOR_COME, @n bytes. Takes @fd. Return: 0; -ENOMEM; -E2BIG: @text is too long. */
+/* @text: of DOOR_COME, at most DOOR_TEXT_MAX bytes. Takes @fd. Return: 0; -ENOMEM. */
 int door_open(struct server *s, int fd, const char *text, size_t n);
 void door_close(struct server *s); /* nobody comes in any more; again is allowed */
 /* The process @pid has said BYE. */

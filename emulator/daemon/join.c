@@ -22,6 +22,7 @@
 #define JOIN_NS (12 * NS_PER_S)
 #define ANSWER_MS 5000 /* both together are less than libnbox.so waits */
 #define NAP_NS (20 * NS_PER_MS)
+#define PORTS_BYTES 16 /* more than the ports that nboxd chooses instead of 0 take */
 
 static const char *get(const char *name)
 {
@@ -148,6 +149,12 @@ static int add_variable(void *ctx, const char *name, const char *value)
 	return 0;
 }
 
+static int too_long(struct err *err)
+{
+	return err_set(err, E2BIG, "what each worker has to be told takes more than %d bytes: shorten NBOX_REAL and the "
+		       "NBOX_IB_ options (a real rank list may have ranges: 0-7)", DOOR_TEXT_MAX);
+}
+
 /* @store: NULL: none. */
 static int make_text(const struct config *c, const char *addr, const char *store, struct text *ret, struct err *err)
 {
@@ -160,7 +167,7 @@ static int make_text(const struct config *c, const char *addr, const char *store
 		r = add_variable(ret, "NBOX_TOKEN", token);
 	if (r == 0 && store)
 		r = add_variable(ret, "NBOX_STORE", store);
-	return r < 0 ? err_set(err, -r, "the configuration is too long for its workers") : 0;
+	return r < 0 ? too_long(err) : 0;
 }
 
 static int say(const char *text, size_t n, struct err *err)
@@ -185,7 +192,7 @@ static int talk(int fd, const struct join *j, struct err *err)
 {
 	struct door_knock k = {DOOR_MAGIC, j->rank, (int32_t)j->worker};
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	char text[DOOR_TEXT_MAX + 1];
+	char text[1 + DOOR_TEXT_MAX + 1];
 	ssize_t n;
 
 	if (send(fd, &k, sizeof(k), MSG_NOSIGNAL) != sizeof(k))
@@ -224,15 +231,16 @@ int join_run(struct join *j, const struct config *c, struct err *err)
 {
 	uint64_t due_ns = clock_now_ns() + JOIN_NS;
 	struct timespec nap = {.tv_nsec = NAP_NS};
+	struct text text = {.n = 0};
 	char name[96], why[ERR_TEXT_MAX];
-	int r = -EAGAIN, fd;
+	int r, fd;
 
-	if (j->is_elsewhere) {
-		struct text text = {.n = 0};
-
-		r = make_text(c, c->addr, c->store, &text, err);
+	r = make_text(c, c->addr, c->store, &text, err);
+	if (r == 0 && text.n + PORTS_BYTES > sizeof(text.bytes))
+		r = too_long(err);
+	if (r < 0 || j->is_elsewhere)
 		return r < 0 ? r : say(text.bytes, text.n, err);
-	}
+	r = -EAGAIN;
 	door_name(j, name, sizeof(name));
 	while (r == -EAGAIN && clock_now_ns() < due_ns) {
 		if (has_worker_ended())

@@ -78,6 +78,9 @@ says "did you mean" "nboxd's own line says why"
 is "$(printf '%s' "$out" | grep -c "or nboxd), or unset NBOX_ADDR")" 0 "without advice that would not help"
 exits 1 "an nboxd that is not there" raw "NBOX_ADDR=shm:$tmp/none.sock" NBOX_TOKEN=x RANK=0 WORLD_SIZE=2 -- "$here/flaky"
 says "start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR" "leads to nbox run"
+exits 1 "more than a worker can be told" raw NBOX_NODES=4 NBOX_REAL="0,$(printf %016280d 1)" NBOX_OUT="$tmp/long" -- torchrun --nproc-per-node=2 --master-port=$((port + 3)) "$here/flaky"
+says "what each worker has to be told takes more than 16383 bytes: shorten NBOX_REAL" "is told"
+check "before anything is started" test ! -e long
 exits 1 "no nboxd" raw NBOX_NODES=4 NBOX_NBOXD=/nowhere -- torchrun --nproc-per-node=1 --master-port=$((port + 4)) "$here/flaky"
 says "NBOX_NBOXD=/nowhere" "is said"
 exits 0 "as the last node: nboxd's store is there before the job" raw NBOX_NODES=4 NBOX_AS_NODE=last NBOX_OUT="$tmp/last" -- \
