@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/plain.h"
 #include "base/units.h"
 #include "cli/driver.h"
 #include "cli/job.h"
@@ -140,6 +141,22 @@ static int check_model(struct run *r, struct err *err)
 	return code;
 }
 
+/* Nobody said who starts the ranks, and nbox run would start the command once for each. */
+static void look_for_ranks(struct run *r)
+{
+	size_t n = r->config->n_real;
+	char what[256];
+	const char *option;
+
+	if (r->perf_op || r->is_launcher || r->n_procs || n < 2 ||
+	    !program_starts_ranks(r->command, what, sizeof(what), &option))
+		return;
+	snprintf(r->hint, sizeof(r->hint),
+		 "the command seems to start its ranks itself (%s), and is started %zu times, once for each real rank: "
+		 "say %s, or --procs %zu if that is meant", what, n, option, n);
+	plain_text(r->hint);
+}
+
 /* --device cuda: said now, not by each worker. With auto the choice was made by what is here. */
 static int check_driver(const struct run *r, struct err *err)
 {
@@ -230,6 +247,7 @@ int run_prepare(struct run *r, struct err *err)
 		code = results_check_file("--json", r->json, c->out, err);
 	if (code < 0)
 		return code;
+	look_for_ranks(r);
 	if (r->n_procs > c->n_real && !r->is_plain)
 		return err_set(err, EINVAL, "--procs %llu: only %zu ranks are real; see --real",
 			       (unsigned long long)r->n_procs, c->n_real);

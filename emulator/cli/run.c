@@ -163,6 +163,8 @@ static void print_plan(const struct run *r)
 	printf("model      %s", config_model(c, model, sizeof(model)));
 	if (r->warning[0])
 		printf("\nwarning    %s", r->warning);
+	if (r->hint[0])
+		printf("\nwarning    %s", r->hint);
 	if (r->network[0])
 		printf("\nnetwork    %s", r->network);
 	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
@@ -393,6 +395,8 @@ int run_execute(struct run *r)
 		fprintf(stderr, "nbox run: %s\n", r->changed);
 	if (r->warning[0] && !r->is_quiet)
 		fprintf(stderr, "nbox %s: %s\n", name_of(r), r->warning);
+	if (r->hint[0] && !r->is_quiet)
+		fprintf(stderr, "nbox run: %s\n", r->hint);
 	if (r->is_plain && !r->is_quiet && !r->perf_op)
 		say_plain(r);
 	if (!r->is_plain && !r->is_quiet && is_assumed_size(r->config))
@@ -459,6 +463,8 @@ int run_execute(struct run *r)
 		fprintf(stderr, "nbox %s: process %u of %u (rank %u) failed first (exit code %d)\n", name_of(r),
 			job.failed_proc, job.n, r->is_plain ? job.failed_proc : r->config->real[job.failed_proc],
 			job.exit_code);
+	if (job.exit_code > 0 && r->hint[0]) /* a traceback may have come since the start */
+		fprintf(stderr, "nbox run: %s\n", r->hint);
 	if (!r->is_plain && summarise(r, &res, job.exit_code, &err) < 0) {
 		fail(name_of(r), &err);
 		job.exit_code = job.exit_code ? job.exit_code : 1;

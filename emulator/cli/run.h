@@ -33,6 +33,7 @@ struct run {
 	int argc;               /* nbox's own words, for command.txt */
 	char **argv;
 	char network[320];      /* that times come from, in words; "": --plain, or the model is none */
+	char hint[512];         /* that the command seems to start its ranks itself; "": it does not, or that was said */
 	char warning[512];      /* of the model, to be read before the run; "": none */
 	unsigned int needs;     /* PATHS_... */
 	struct paths paths;

@@ -30,6 +30,21 @@ is_sanitized || exits 0 "a script that starts the ranks" "$NBOX" run --quiet --l
 	env torchrun --nproc-per-node=2 "$here/show-env" "$tmp/d.env" RANK WORLD_SIZE
 is_sanitized || is "$(cat d.env.0 d.env.1)" "6 8
 7 8" "--launcher --as-node last"
+# a script that starts them, and nobody said so: nbox run starts it once a rank
+printf '#!/bin/sh\n# torchrun x\necho torchrun\n[ -n "$1" ] && A=1 exec env B=2 torchrun --nproc-per-node=2 x\n' >job.sh && chmod +x job.sh
+sed '4s/torchrun/true/' job.sh >mine.sh
+printf 'import torch.multiprocessing as mp\n# mp.spawn(f)\nif True:\n    mp.spawn(f)\n' >job.py
+hint() { "$NBOX" run --dry-run --nodes 4 --gpus-per-node 2 "$@" | sed -n 's/^warning    the command seems to start its ranks itself //p'; }
+twice="and is started 2 times, once for each real rank: say"
+is "$(hint -- ./job.sh x)" "(./job.sh:4: torchrun), $twice --launcher, or --procs 2 if that is meant" "a script"
+is "$(hint -- bash -e job.sh)" "(job.sh:4: torchrun), $twice --launcher, or --procs 2 if that is meant" "a shell's script"
+is "$(hint -- sh -ec 'sleep 1 && python3 -m torch.distributed.run x')" "(-ec:1: torchrun), $twice --launcher, or --procs 2 if that is meant" "a shell's words"
+is "$(hint -- python3 job.py)" "(job.py:4: mp.spawn), $twice --procs 1, or --procs 2 if that is meant" "mp.spawn"
+is "$(hint --launcher -- ./job.sh)$(hint --procs 2 -- ./job.sh)$(hint -- sh mine.sh)$(hint -- sh)$(hint -- python3 -c 'mp.spawn()')" "" "none where it was said, or nothing is known"
+exits 1 "it runs all the same" "$NBOX" run --plain --gpus-per-node 2 -- sh -c "exit 1 # (torchrun)"
+is "$(grep -c "nbox run: the command seems" <<<"$out")" 0 "and words of another line say nothing"
+exits 1 "one that fails" "$NBOX" run --plain --gpus-per-node 2 -- sh -c "exit 1; torchrun x"
+is "$(grep -c "nbox run: the command seems to start its ranks itself (-c:1: torchrun)" <<<"$out")" 2 "is told so at the start, and at the end"
 exits 0 "without nbox" "$NBOX" run --plain --quiet -- torchrun --nproc-per-node=2 "$here/show-env" "$tmp/p.env" RANK WORLD_SIZE NBOX_NODES
 is "$(cat p.env.0 p.env.1)" "0 2 -
 1 2 -" "--plain rewrites nothing"
