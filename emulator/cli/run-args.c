@@ -171,6 +171,7 @@ static int take_name(struct run *r, struct err *err)
 {
 	char path[PATH_MAX];
 	struct stat st;
+	bool is_there;
 	int code = runs_check_name(r->name, err);
 
 	if (code < 0)
@@ -183,8 +184,10 @@ static int take_name(struct run *r, struct err *err)
 			       "--name %s: the results go to %s already; give one of --name and "
 			       "--out",
 			       r->name, config_text(r->config, CONFIG_OUT));
+	snprintf(path, sizeof(path), LIVE_RUN_TOP "/%s/record.nbox", r->name);
+	is_there = lstat(path, &st) == 0; /* a start that failed leaves a folder without one */
 	snprintf(path, sizeof(path), LIVE_RUN_TOP "/%s", r->name);
-	if (lstat(path, &st) == 0)
+	if (is_there)
 		return err_set(err, EEXIST,
 			       "--name %s: %s is there; choose another name, or remove it", r->name,
 			       path);

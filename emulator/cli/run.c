@@ -311,6 +311,10 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	struct err why = { "" };
 	int code = record_load(results_path(res, "record.nbox", path), &rec, err);
 
+	if (code < 0 && !r->json && !r->perf_op) { /* nothing that was asked for: as with a full disk */
+		fprintf(stderr, "nbox run: there is no summary: %s\n", err->text);
+		return 0;
+	}
 	if (code == 0) {
 		rep = malloc(sizeof(*rep));
 		code = rep ? report_make(&rec, rep) : -ENOMEM;

@@ -358,6 +358,8 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 
 struct server *server_close(struct server *s)
 {
+	int code;
+
 	if (!s)
 		return NULL;
 	s->is_stopping = true;
@@ -383,7 +385,10 @@ struct server *server_close(struct server *s)
 	solver_free(s->solver);
 	delay_free(s->delay);
 	server_flush_record(s);
-	record_close(s->record);
+	code = record_close(s->record);
+	if (code < 0)
+		server_warn(s, "the record could not be closed (%s): the last ops may be missing in the results",
+			    strerror(-code));
 	payload_unmap(&s->payload);
 	failures_deinit(s);
 	notes_deinit(s);

@@ -162,14 +162,16 @@ int record_flush(struct record_writer *w)
 	return -(int)w->header.lost_errno;
 }
 
-struct record_writer *record_close(struct record_writer *w)
+int record_close(struct record_writer *w)
 {
+	int code = 0;
+
 	if (w) {
 		record_flush(w);
-		close(w->fd);
+		code = close(w->fd) < 0 ? -errno : 0;
 		free(w);
 	}
-	return NULL;
+	return code;
 }
 
 static int check_header(const struct record_header *h, struct err *err)

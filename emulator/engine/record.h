@@ -72,7 +72,9 @@ void record_clock_error(struct record_writer *w, uint64_t ns); /* of one worker'
 /* Once a row could not be written, those behind it are counted, not written: what is there has no holes. Return: 0;
  * a negative errno, once a run: rows are lost from now on. */
 int record_flush(struct record_writer *w);
-struct record_writer *record_close(struct record_writer *w); /* record_flush() first, to know */
+/* record_flush() first, to know of rows. Return: 0; a negative errno: the file system refused at the end what it had
+ * taken (a quota, over NFS), and nobody can say how many rows that are. */
+int record_close(struct record_writer *w);
 
 struct record {
 	struct record_header header;

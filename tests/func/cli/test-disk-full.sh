@@ -51,5 +51,9 @@ exits 1 "an aborted job" run abort --what-if fail:rank=2,after=50
 is "$(first)" "-- nbox: NOT WHOLE: 1 of the lines for notes.txt, versions.txt, aborts.txt and ends.txt could not be written (Is a directory)" "a line that is lost is told first"
 is "$(json abort/summary.json 'd["lost"]["notes"], d["lost"]["ops"]')" "(1, 0)" "and counted"
 is "$(find . -name summary.json -size 0)" "" "no half summary is left"
+if ! is_sanitized; then
+	exits 0 "a folder that is removed during the run" timeout 300 "$NBOX" run --nodes 4 --gpus-per-node 1 --out gone -- bash -c 'rm -r gone; exec "$0" --op allreduce -b 1K -e 1K -n 5 --no-check' "$PERF"
+	says "nbox run: there is no summary: cannot open gone/record.nbox: No such file or directory" "is told"
+fi
 nothing_left
 finish

@@ -6,6 +6,7 @@ trainer="$BUILD/tests/apps/trainer --steps 4 --batch 4 --hidden 32"
 # shellcheck disable=SC2086
 named() { local name=$1; shift; exits 0 "a run named $name" "$NBOX" run --quiet --name "$name" --nodes 8 --gpus-per-node 2 "$@" -- $trainer; }
 named first --model ring
+NBOX_NBOXD=/bin/false exits 1 "a start that fails" "$NBOX" run --name second --nodes 2 --gpus-per-node 1 -- true
 named second --model ring --what-if add:op=allreduce,delay=2ms
 # shellcheck disable=SC2086
 exits 3 "one that fails" "$NBOX" run --quiet --name third --nodes 4 --gpus-per-node 1 "$BUILD/tests/func/launch/flaky" early
