@@ -52,7 +52,7 @@ void notes_add(struct server *s, const char *file, uint32_t *n, const char *fmt,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	r = results_append(s->config, file, "%s", plain_text(text));
+	r = results_append(s->config, file, "%s\n", plain_text(text));
 	if (r < 0)
 		record_lose_note(s->record, r);
 }
