@@ -75,7 +75,7 @@ static void read_command(const char *dir, char *ret, size_t size)
 	if (file_read(path, COMMAND_MAX, &text, &n, NULL) < 0)
 		return;
 	from = strstr(text, "\n--\n");
-	from = from ? from + 4 : text;
+	from = strncmp(text, "--\n", 3) == 0 ? text + 3 : from ? from + 4 : text;
 	snprintf(ret, size, "%s", from);
 	n = strlen(ret);
 	while (n && ret[n - 1] == '\n')

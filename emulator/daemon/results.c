@@ -138,8 +138,12 @@ void results_note_command(const struct config *c, uint32_t pid)
 	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
 	from = fopen(path, "re");
 	while (from && (byte = getc(from)) != EOF) {
-		if (n++ == 0 && !(to = create(c->out, "command.txt", &exists, &err)))
-			break;
+		if (n++ == 0) {
+			to = create(c->out, "command.txt", &exists, &err);
+			if (!to)
+				break;
+			fputs("--\n", to); /* as nbox run: all behind it is the job's */
+		}
 		putc(byte ? byte : '\n', to);
 	}
 	if (from)

@@ -25,7 +25,7 @@ gone() { # no nboxd of the job with these results is left: it lingers while link
 none_names() { ! nboxds_left | grep -q -- "$1"; }
 
 exits 0 "torchrun, nothing else" raw_and_end NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tmp/a" -- \
-	torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
+	torchrun --nproc-per-node=2 --master-port=$port "$here/flaky" -- "$tmp"
 check "nboxd is gone" gone "$tmp/a"
 is "$out" "$("$NBOX" report "$tmp/a"; echo "the command has ended")" "prints the summary before it ends, and nothing else"
 is "$("$NBOX" report a | grep -o "128 ranks (64 nodes x 2), 2 real")" "128 ranks (64 nodes x 2), 2 real" "one nboxd had the whole world"
@@ -33,7 +33,7 @@ is "$(json a/summary.json '(d["world_size"], d["ops"])')" "(128, 1)" "nboxd has 
 is "$("$NBOX" report --csv a | grep -c AllReduce)" 2 "both ranks' ops are in its record"
 
 # the folder tells what ran, and where
-is "$(tail -n 1 a/command.txt)" "$here/flaky" "command.txt has the workers' command"
+is "$(tr '\n' ' ' <a/command.txt)" "-- $here/flaky -- $tmp " "command.txt has the workers' command"
 is "$(json a/host.json 'sorted(d)')" "['cores', 'cpu', 'host', 'kernel', 'machine', 'memory_bytes']" "host.json has what nbox run writes"
 is "$(ls a)" "$(printf '%s\n' command.txt config.yaml host.json record.nbox summary.json versions.txt)" "and nothing else is in it"
 
@@ -164,5 +164,6 @@ says "warning: the job seems to have failed (world rank" "its summary says that 
 says "vanished (killed, or ended by _exit()): the peer closed the connection): these figures are of what came before" "and how"
 "$NBOX" list --json . >list.json
 is "$(json list.json '{r["name"]: r["has_failed"] for r in d if r["name"] in "a k r r-restart1"}')" "{'a': False, 'r': True, 'r-restart1': False, 'k': True}" "list knows which failed"
+is "$(json list.json '[r["command"] for r in d if r["name"] == "a"]')" "['$here/flaky -- $tmp']" "and its whole command"
 is "$("$NBOX" list . | awk '$1 == "a" || $1 == "k" { printf "%s ", $10 }')" "- failed? " "and shows it"
 finish
