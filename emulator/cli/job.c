@@ -126,12 +126,17 @@ static void wanted_signals(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
+/* By what nbox itself writes; the job meets them as it would without nbox. */
+static const int survived[JOB_SIGNALS] = { SIGPIPE, SIGXFSZ };
+
 int job_init(struct job *j, struct err *err)
 {
 	sigset_t set;
 
 	memset(j, 0, sizeof(*j));
 	wanted_signals(&set);
+	for (int i = 0; i < JOB_SIGNALS; i++)
+		j->inherited[i] = signal(survived[i], SIG_IGN);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return err_set(err, errno, "sigprocmask: %s", strerror(errno));
@@ -168,6 +173,8 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 			_exit(127);
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
+		for (int i = 0; i < JOB_SIGNALS; i++)
+			signal(survived[i], j->inherited[i]);
 		execvpe(argv[0], argv, env->vars);
 		code = errno;
 		if (write(pipe_fd[1], &code, sizeof(code)) < 0)

@@ -13,6 +13,8 @@
 #define JOB_PROCS_MAX 1024
 #define JOB_NO_PROC UINT32_MAX
 
+#define JOB_SIGNALS 2
+
 struct job {
 	pid_t pids[JOB_PROCS_MAX]; /* 0: ended */
 	uint32_t n;
@@ -28,6 +30,7 @@ struct job {
 	/* May be NULL: process @proc has ended, with the exit code of a shell. */
 	void (*on_end)(void *ctx, uint32_t proc, int exit_code);
 	void *ctx;
+	void (*inherited[JOB_SIGNALS])(int); /* what nbox was started with for the signals that it ignores itself */
 };
 
 /* An environment for one more process: "NAME=value" strings, owned. */

@@ -45,6 +45,13 @@ NBOX_NBOXD=$tmp/busy-nboxd exits 0 "a summary.json that cannot be written" run n
 is "$(first)" "-- nbox: NOT WHOLE: nosum/summary.json: cannot be written: Is a directory" "is told first"
 says "AllReduce            205" "and the rest of the summary follows"
 
+# nbox itself meets the limit
+printf '#!/bin/bash\nulimit -S -f unlimited\nexec "%s" "$@"\n' "$BUILD/nboxd" >free-nboxd
+chmod +x free-nboxd
+limited() { (ulimit -S -f 1; run "$@"); }
+NBOX_NBOXD=$tmp/free-nboxd exits 0 "a summary.json that may not grow" limited lim
+is "$(first)" "-- nbox: NOT WHOLE: lim/summary.json: cannot be written: File too large" "is told first"
+
 # the line that says why a communicator was aborted
 mkdir -p abort/aborts.txt
 exits 1 "an aborted job" run abort --what-if fail:rank=2,after=50

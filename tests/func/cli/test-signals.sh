@@ -28,6 +28,13 @@ check "the run is under way" wait_for test -s int/record.nbox
 kill -INT $run
 wait $run; is "$?" 130 "SIGINT to nbox: 130, also when the ranks ignore it"
 
+# who reads nbox's output has gone: that costs the output, not the job's exit code; the job meets its own pipes as ever
+{ sleep 1; "$NBOX" run --nodes 2 --gpus-per-node 1 --model const:time=1us --out unread -- "$BUILD/tests/func/launch/flaky" early; echo $? >unread.code; } 2>&1 | true
+is "$(cat unread.code)" 3 "the exit code of a job whose output nobody reads"
+if ! is_sanitized; then
+	exits 141 "a job that is ended by its own pipe" "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --out pipe -- bash -c 'kill -PIPE $$'
+fi
+
 # nboxd ended by somebody else, with code 0
 start term
 check "the run is under way" wait_for ops_recorded term 3
