@@ -130,11 +130,25 @@ static void open_file(const char *pattern)
 		close(old);
 }
 
+/* Where a process has no stdin, stdout or stderr, the next socket or file would get that number, and what is printed
+ * would go there. Writing to stdout and stderr still fails: they are for reading. */
+static void take_standard_numbers(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDONLY);
+	} while (fd >= 0 && fd < STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 void log_open(void)
 {
 	const char *level = getenv("NBOX_DEBUG"), *file = getenv("NBOX_DEBUG_FILE");
 	int saved_errno = errno;
 
+	take_standard_numbers();
 	if (level && level[0])
 		open_level(level);
 	if (file && file[0])

@@ -7,8 +7,8 @@
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
-/* Reads NBOX_DEBUG and NBOX_DEBUG_FILE. An unknown level is reported once on
- * stderr with the list of levels. */
+/* Before the process opens anything. Reads NBOX_DEBUG and NBOX_DEBUG_FILE. An unknown level is reported once on
+ * stderr with the list of levels. Descriptors 0 to 2 that are closed become /dev/null. */
 void log_open(void);
 void log_set_level(enum log_level level);
 void log_set_rank(int rank); /* -1: no rank is shown */

@@ -3,7 +3,7 @@
  * an elastic launcher; "early" as argument: with code 3 before it makes one; "leave": with 0
  * before it makes one, when its LOCAL_RANK is 1; "leave-once": in the first attempt only, and 6 s late in the
  * next; "late": that one does something else for 14 s first, under another
- * title; "until FILE": it waits after its op until FILE is there. With another argument it sleeps
+ * title; "chatty": it writes to descriptors 0, 1 and 2 before its op, open or not; "until FILE": it waits after its op until FILE is there. With another argument it sleeps
  * after its op. Both 300 s at most. Its ranks find each other by their parent, or by the file that FLAKY_ID names.
  * Prints nothing when all is well. */
 #include <stdio.h>
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 {
 	int rank = one_of("RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID");
 	int local = one_of("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID");
-	int world = one_of("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"), n;
+	int world = one_of("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"), n, is_chatty = 0;
 	ncclUniqueId id;
 	ncclComm_t comm;
 	void *device;
@@ -86,6 +86,10 @@ int main(int argc, char **argv)
 		}
 		argc = 1;
 	}
+	if (argc > 1 && strcmp(argv[1], "chatty") == 0) {
+		is_chatty = 1;
+		argc = 1;
+	}
 	CHECK(cudaSetDevice(local));
 	/* rank 0 need not be here: the first of this node makes the id, for this attempt */
 	snprintf(path, sizeof(path), "%s/flaky-id.%d.%d", getenv("TMPDIR"), (int)getppid(),
@@ -98,6 +102,9 @@ int main(int argc, char **argv)
 		return 4;
 	if (local == 1 && number("TORCHELASTIC_RESTART_COUNT") < number("FLAKY"))
 		return 3;
+	for (int fd = 0; is_chatty && fd <= 2; fd++)
+		if (write(fd, "a line of the job\n", 18) < 0)
+			continue; /* nobody is to get it */
 	CHECK(cudaMalloc(&device, sizeof(value)));
 	CHECK(cudaMemcpy(device, &value, sizeof(value), cudaMemcpyHostToDevice));
 	CHECK(ncclAllReduce(device, device, 1, ncclFloat, ncclSum, comm, NULL));

@@ -58,6 +58,14 @@ check "its nboxd is gone" gone "$tmp/twice"
 is "$(json twice/summary.json '(d["world_size"], d["ops"])')" "(128, 2)" "one nboxd had both"
 is "$out" "$("$NBOX" report "$tmp/twice")" "one summary tells of both, and nothing else is said"
 
+# what a job without stdin, stdout and stderr writes to them goes nowhere, least of all into a link of libnbox.so's
+for link in shm tcp; do
+	exits 0 "a job without standard descriptors, $link" raw NBOX_NODES=4 NBOX_LINK=$link NBOX_OUT="$tmp/mute-$link" -- \
+		sh -c 'exec torchrun --nproc-per-node=2 --master-port=$0 flaky chatty <&- >&- 2>&-' $port
+	check "its nboxd is gone" gone "$tmp/mute-$link"
+	is "$(json mute-$link/summary.json '(d["ops"], d["warnings"])')" "(1, [])" "nothing went wrong"
+done
+
 # the library by a relative path; results in the usual place
 exits 0 "a relative path" timeout 120 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
 check "its nboxd is gone" gone "$tmp/rel"
