@@ -48,12 +48,29 @@ static void print_exit(const struct run_info *r, char *buf, size_t size)
 		snprintf(buf, size, "%d", r->exit_code);
 }
 
+/* Characters of valid UTF-8; a terminal gives each a column, but for those that are wide. */
+static int n_characters(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+static int pad(int width, const char *text)
+{
+	int n = n_characters(text);
+
+	return n < width ? width - n : 0;
+}
+
 static void print_table(const struct run_info *runs, size_t n)
 {
 	int name = 4, model = 5;
 
 	for (size_t i = 0; i < n; i++) {
-		int a = (int)strlen(runs[i].name), b = (int)strlen(runs[i].header.model);
+		int a = n_characters(runs[i].name), b = n_characters(runs[i].header.model);
 
 		name = a > name ? a : name;
 		model = b > model ? b : model;
@@ -71,10 +88,11 @@ static void print_table(const struct run_info *runs, size_t n)
 		if (runs[i].n_steps)
 			snprintf(ms, sizeof(ms), "%.3f", runs[i].step_ms);
 		print_exit(&runs[i], code, sizeof(code));
-		printf("%-*s  %-19s  %-16s %6llu %10s %7s  %-*s  %s\n", name, runs[i].name,
+		printf("%s%*s  %-19s  %-16s %6llu %10s %7s  %s%*s  %s\n", runs[i].name,
+		       pad(name, runs[i].name), "",
 		       when(&runs[i], start, sizeof(start)), ranks,
-		       (unsigned long long)runs[i].n_steps, ms, code, model, h->model,
-		       runs[i].command);
+		       (unsigned long long)runs[i].n_steps, ms, code, h->model,
+		       pad(model, h->model), "", runs[i].command);
 	}
 }
 

@@ -62,6 +62,7 @@ int compare_load(const char *word, struct compare_side *ret, struct err *err)
 	record_deinit(&rec);
 	if (r < 0)
 		return err->text[0] ? r : err_set(err, -r, "%s: %s", path, strerror(-r));
+	report_outcome(&ret->rep, ret->info.is_running ? REPORT_UNDER_WAY : ret->info.exit_code, dir);
 	ret->config = read_config(dir);
 	ret->versions = read_text(dir, "versions.txt");
 	return 0;
@@ -290,6 +291,15 @@ static void print_noise(const struct report_stat *a, const struct report_stat *b
 		b->p25 / 1e6, b->p75 / 1e6);
 }
 
+/* Why figures of one side must not be believed. */
+static void print_warnings(const char *side, const struct report *r, FILE *to)
+{
+	if (r->lost[0])
+		fprintf(to, "   %s is NOT WHOLE: %s\n", side, r->lost);
+	for (uint32_t i = 0; i < r->n_warnings; i++)
+		fprintf(to, "   %s, warning: %s\n", side, r->warnings[i]);
+}
+
 void compare_print(const struct compare_side *a, const struct compare_side *b, FILE *to)
 {
 	CLEANUP(differences_deinit) struct differences d = find_differences(a, b);
@@ -321,6 +331,8 @@ void compare_print(const struct compare_side *a, const struct compare_side *b, F
 	if (!b->rep.n_steps)
 		fprintf(to, "   B has no steps, its times are of all of the run: %s\n",
 			b->rep.steps_how);
+	print_warnings("A", &a->rep, to);
+	print_warnings("B", &b->rep, to);
 }
 
 static json_t *stat_json(const struct report_stat *s)

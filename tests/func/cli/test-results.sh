@@ -42,6 +42,9 @@ says "$trainer" "and command"
 "$NBOX" list --json >list.json
 is "$(json list.json '[(r["name"], r["steps"], r["exit_code"], r["world_size"]) for r in d]')" "[('first', 4, 0, 16), ('second', 4, 0, 16), ('third', 0, 3, 4)]" "the same as JSON"
 is "$(json list.json 'd[2]["command"]')" "$BUILD/tests/func/launch/flaky early" "the command of a run without -- is the job's as well"
+mv nbox-out/first nbox-out/erßte && cp -r nbox-out/erßte nbox-out/first
+is "$("$NBOX" list | sed -n '2,3{s/ß/s/;s/  20.*//p}' | awk '{ print length($0) }' | sort -u)" 6 "columns stand below each other, also behind letters of two bytes"
+rm -r nbox-out/erßte
 mkdir nbox-out/bad nbox-out/worse && echo rubbish >nbox-out/bad/record.nbox && mkfifo nbox-out/worse/record.nbox
 exits 0 "list, with folders of others beside" timeout 60 "$NBOX" list
 says "nbox list: 2 more cannot be read" "counts them"
@@ -65,6 +68,11 @@ is "$(awk '$1 == "injected" { print $3, $4 }' <<<"$out")" "0.000 2.000" "what wa
 is "$(json c.json '(d["values"]["steps"]["b"], d["values"]["injected_ms"]["b"], d["asked"][0]["b"])')" "(4.0, 2.0, 'add:op=allreduce,delay=2ms')" "the same as JSON"
 exits 0 "compare with a run that has no op" "$NBOX" compare first third
 says "B has no steps" "says so"
+says "B, warning: no op was recorded: the job ended with exit code 3" "and how it ended"
+cp -r nbox-out/first nbox-out/cut && truncate -s -50 nbox-out/cut/record.nbox
+exits 0 "compare with a record that is cut off" "$NBOX" compare first cut
+says "B, warning: the record ends in the middle of a row" "says so"
+rm -r nbox-out/cut
 exits 2 "compare one" "$NBOX" compare first
 exits 2 "compare three" "$NBOX" compare first second third
 exits 1 "compare with none" "$NBOX" compare first fourth
