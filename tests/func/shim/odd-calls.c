@@ -1,61 +1,13 @@
-/* What jobs do with NCCL's documented functions less often, and what is easily got wrong
- * behind them.
+/* What jobs do with NCCL's collectives, groups, reductions and graphs less often, and what is easily got wrong behind
+ * them. odd.h has the command line.
  *
- *   odd-calls WORLD REAL,REAL,... part ...       RANK says who we are
- *
- * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, simulate, redops, captured-redop, broken-group, replay, no-color, refused, child,
- * empty, long-group, uneven, opposite (policy none), two-ends (with ops that take long), failing-end (with one real rank), never-early (with ops of 20 ms); with NBOX_NCCL waiting-nccl first-sum, names. */
+ * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, empty, long-group, uneven,
+ * opposite (policy none), never-early (with ops of 20 ms), simulate, redops, captured-redop, replay. */
 #include <dlfcn.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "job.h"
-
-#define COUNT 100
-
-static cudaStream_t stream;
-static float *buf[3]; /* device memory of COUNT elements */
-
-static ncclComm_t comm_new(const char *name)
-{
-	ncclComm_t comm;
-
-	NCCL(ncclCommInitRank(&comm, n, id_of(name), me));
-	return comm;
-}
-
-static void put(float *at, float value)
-{
-	float values[COUNT];
-
-	for (int i = 0; i < COUNT; i++)
-		values[i] = value;
-	CUDA(cudaMemcpyAsync(at, values, sizeof(values), cudaMemcpyHostToDevice, stream));
-	CUDA(cudaStreamSynchronize(stream));
-}
-
-static void check(const char *what, const float *at, float want)
-{
-	float values[COUNT];
-
-	CUDA(cudaMemcpyAsync(values, at, sizeof(values), cudaMemcpyDeviceToHost, stream));
-	CUDA(cudaStreamSynchronize(stream));
-	for (int i = 0; i < COUNT; i++)
-		CHECK(values[i] == want, "%s: element %d is %g, not %g", what, i, (double)values[i],
-		      (double)want);
-}
-
-static void check_works(ncclComm_t comm)
-{
-	int size;
-
-	NCCL(ncclCommCount(comm, &size));
-	put(buf[0], 1);
-	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
-	check("a sum of ones", buf[0], (float)size);
-}
+#include "odd.h"
 
 /* Where the device of a communicator is selected, nobody selects it again: that would replace
  * a context of the job's own by the device's primary one. */
@@ -421,23 +373,6 @@ static void captured_redop(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* A group with a call that was wrong makes no communicator and waits for nobody: the
- * others may have seen the error before they got there. */
-static void broken_group(void)
-{
-	ncclComm_t comm = comm_new("before"), first = comm, second = comm;
-
-	if (me == real[0]) {
-		NCCL(ncclGroupStart());
-		NCCL(ncclCommInitRank(&first, n, id_of("first"), me));
-		NCCL_FAILS(ncclCommInitRank(&second, n, id_of("second"), n), ncclInvalidArgument);
-		NCCL_FAILS(ncclGroupEnd(), ncclInvalidArgument);
-		CHECK(!first && !second, "a broken group gave a communicator");
-	}
-	check_works(comm);
-	NCCL(ncclCommDestroy(comm));
-}
-
 /* A graph is replayed after its communicator was destroyed: wrong, but nobody hangs. */
 static void replay(void)
 {
@@ -464,282 +399,24 @@ static void replay(void)
 	NCCL(ncclCommDestroy(other));
 }
 
-static void wait_until_ready(ncclComm_t comm)
-{
-	ncclResult_t state;
-
-	NCCL(ncclCommGetAsyncError(comm, &state));
-	while (state == ncclInProgress) {
-		usleep(100); /* who it waits for needs the core */
-		NCCL(ncclCommGetAsyncError(comm, &state));
-	}
-	CHECK(state == ncclSuccess, "state %d: %s", (int)state, ncclGetLastError(comm));
-}
-
-/* A split without color gives its NULL at once, also in a group that goes on in the
- * background. */
-static void no_color(void)
-{
-	ncclConfig_t config = NCCL_CONFIG_INITIALIZER, plain = NCCL_CONFIG_INITIALIZER;
-	ncclComm_t comm, child = NULL, *none = malloc(sizeof(*none));
-	ncclResult_t r;
-
-	config.blocking = 0;
-	r = NCCL_IS_QUIET(ncclCommInitRankConfig(&comm, n, id_of("no color"), me, &config));
-	CHECK(r == ncclSuccess || r == ncclInProgress, "init says %d", (int)r);
-	wait_until_ready(comm);
-	NCCL(ncclGroupStart());
-	r = NCCL_IS_QUIET(ncclCommSplit(comm, 0, me, &child, &config));
-	CHECK(r == ncclSuccess || r == ncclInProgress, "split says %d", (int)r);
-	*none = comm;
-	r = NCCL_IS_QUIET(ncclCommSplit(comm, NCCL_SPLIT_NOCOLOR, me, none, &config));
-	CHECK(r == ncclSuccess || r == ncclInProgress, "split says %d", (int)r);
-	r = NCCL_IS_QUIET(ncclGroupEnd());
-	CHECK(r == ncclSuccess || r == ncclInProgress, "the group says %d", (int)r);
-	CHECK(!*none, "a split without color gave a communicator");
-	free(none);
-	wait_until_ready(child);
-	check_works(child);
-	NCCL(ncclCommDestroy(child));
-	/* a config of its own does not inherit: blocking unless it says otherwise */
-	NCCL(ncclCommSplit(comm, 0, me, &child, &plain));
-	check_works(child);
-	NCCL(ncclCommDestroy(child));
-	NCCL(ncclCommDestroy(comm));
-}
-
-/* The first sum of a single real member makes its real communicator, which may wait for
- * everything that is in streams (NBOX_NCCL is one that does): gates must go on opening. */
-static void first_sum(void)
-{
-	ncclComm_t comm = comm_new("first"), other = comm_new("other");
-	cudaStream_t second;
-
-	CUDA(cudaStreamCreate(&second));
-	put(buf[0], 1);
-	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
-	for (int i = 0; i < 3; i++)
-		NCCL(ncclBroadcast(buf[1], buf[1], COUNT, ncclFloat, me, other, second));
-	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
-	check("the first sum", buf[0], (float)n);
-	CUDA(cudaStreamSynchronize(second));
-	CUDA(cudaStreamDestroy(second));
-	NCCL(ncclCommDestroy(other));
-	NCCL(ncclCommDestroy(comm));
-}
-
-/* The strings of a config are the job's, who may free them once the call has returned. */
-static void names(void)
-{
-	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-	char *net = strdup("some net"), *self = strdup("some comm");
-	ncclComm_t comm;
-
-	config.netName = net;
-	config.commName = self;
-	NCCL(ncclCommInitRankConfig(&comm, n, id_of("names"), me, &config));
-	memset(net, '#', strlen(net));
-	memset(self, '#', strlen(self));
-	free(net);
-	free(self);
-	check_works(comm);
-	NCCL(ncclCommDestroy(comm));
-}
-
-static atomic_bool is_over;
-
-/* Calls on and on what takes locks. */
-static void *busy(void *none)
-{
-	ncclConfig_t wrong = {0};
-	ncclComm_t comm;
-
-	while (!atomic_load(&is_over))
-		NCCL_FAILS(ncclCommInitRankConfig(&comm, n, id_of("never"), me, &wrong), ncclInvalidArgument);
-	return none;
-}
-
-/* A forked child that gives its copy of a communicator back, as the destructors of a
- * framework do: nothing of it concerns the parent, and nobody is waited for, whatever the parent's
- * threads did when it forked. */
-static void child(void)
-{
-	ncclComm_t comm = comm_new("child");
-	pthread_t threads[2];
-	int status;
-	pid_t pid;
-
-	check_works(comm);
-	atomic_store(&is_over, 0);
-	for (int i = 0; i < 2; i++)
-		CHECK(!pthread_create(&threads[i], NULL, busy, NULL), "thread");
-	for (int i = 0; i < 100; i++) {
-		pid = fork();
-		if (!pid) {
-			alarm(80);
-			NCCL(i % 2 ? ncclCommDestroy(comm) : ncclCommAbort(comm));
-			_exit(0);
-		}
-		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "the child: status 0x%x",
-		      (unsigned int)status);
-	}
-	atomic_store(&is_over, 1);
-	for (int i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
-	check_works(comm);
-	NCCL(ncclCommDestroy(comm));
-}
-
-static _Atomic pid_t destroyer;
-
-static void *destroy(void *comm)
-{
-	atomic_store(&destroyer, gettid());
-	NCCL(ncclCommDestroy(comm));
-	return NULL;
-}
-
-/* Until thread @tid sleeps, for long enough that it is no lock that it waits for. */
-static void wait_until_asleep(pid_t tid)
-{
-	char path[64], line[512] = "";
-	int n_asleep = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)tid);
-	while (n_asleep < 20) {
-		FILE *f = fopen(path, "r");
-		char *after = f && fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
-
-		CHECK(after, "no thread %d", (int)tid);
-		fclose(f);
-		n_asleep = after[2] == 'S' ? n_asleep + 1 : 0;
-		usleep(5000);
-	}
-}
-
-/* One thread waits in ncclCommDestroy for an op that does not end; another one aborts. */
-static void two_ends(void)
-{
-	ncclComm_t comm = comm_new("two ends");
-	pthread_t thread;
-
-	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
-	atomic_store(&destroyer, 0);
-	CHECK(!pthread_create(&thread, NULL, destroy, comm), "thread");
-	while (!atomic_load(&destroyer))
-		usleep(1000);
-	wait_until_asleep(atomic_load(&destroyer));
-	NCCL(ncclCommAbort(comm));
-	pthread_join(thread, NULL);
-	CUDA(cudaStreamSynchronize(stream));
-}
-
-static void wait_for_flag(void *flag)
-{
-	while (!atomic_load((_Atomic int *)flag))
-		usleep(1000);
-}
-
-/* One thread waits in ncclCommDestroy for an op that stands behind other work in its stream, when the communicator
- * fails: it waits no longer. */
-static void failing_end(void)
-{
-	ncclComm_t comm = comm_new("failing end");
-	_Atomic int is_set = 0;
-	pthread_t thread;
-
-	CUDA(cudaLaunchHostFunc(stream, wait_for_flag, &is_set));
-	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
-	atomic_store(&destroyer, 0);
-	CHECK(!pthread_create(&thread, NULL, destroy, comm), "thread");
-	while (!atomic_load(&destroyer))
-		usleep(1000);
-	wait_until_asleep(atomic_load(&destroyer));
-	NCCL(ncclCommRevoke(comm, 0));
-	pthread_join(thread, NULL);
-	atomic_store(&is_set, 1);
-	CUDA(cudaStreamSynchronize(stream));
-}
-
-/* What NCCL refuses before it does anything: the communicator goes on. */
-static void refused(void)
-{
-	static const struct {
-		const char *name;
-		size_t offset;
-		int value;
-	} wrong[] = {
-		{"blocking", offsetof(ncclConfig_t, blocking), 2},
-		{"cgaClusterSize", offsetof(ncclConfig_t, cgaClusterSize), -1},
-		{"minCTAs", offsetof(ncclConfig_t, minCTAs), 0},
-		{"maxCTAs", offsetof(ncclConfig_t, maxCTAs), -3},
-		{"splitShare", offsetof(ncclConfig_t, splitShare), 2},
-	};
-	ncclComm_t comm = comm_new("refused"), none = comm;
-	ncclConfig_t config = {0}, order = NCCL_CONFIG_INITIALIZER;
-	ncclUniqueId id = id_of("never");
-
-	NCCL_FAILS(ncclCommInitRankConfig(&none, n, id, me, &config), ncclInvalidArgument);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		ncclConfig_t bad = NCCL_CONFIG_INITIALIZER;
-
-		memcpy((char *)&bad + wrong[i].offset, &wrong[i].value, sizeof(int));
-		NCCL_FAILS(ncclCommInitRankConfig(&none, n, id, me, &bad), ncclInvalidArgument);
-		CHECK(strstr(ncclGetLastError(NULL), wrong[i].name), "%s: %s", wrong[i].name,
-		      ncclGetLastError(NULL));
-	}
-	order.minCTAs = 9;
-	order.maxCTAs = 4;
-	NCCL_FAILS(ncclCommInitRankConfig(&none, n, id, me, &order), ncclInvalidArgument);
-	NCCL_FAILS(ncclCommInitRankScalable(&none, n, me, n + 1, &id, NULL), ncclInvalidArgument);
-	CHECK(!none, "a communicator came out of a wrong call");
-	/* a send to oneself needs its receive in the same group */
-	put(buf[1], 7);
-	NCCL_FAILS(ncclSend(buf[1], COUNT, ncclFloat, me, comm, stream), ncclInvalidUsage);
-	check_works(comm);
-	NCCL_FAILS(ncclRecv(buf[1], COUNT, ncclFloat, me, comm, stream), ncclInvalidUsage);
-	NCCL(ncclGroupStart());
-	NCCL(ncclRecv(buf[2], COUNT, ncclFloat, me, comm, stream));
-	NCCL(ncclSend(buf[1], COUNT, ncclFloat, me, comm, stream));
-	NCCL(ncclGroupEnd());
-	check("sent to oneself", buf[2], 7);
-	check_works(comm);
-	NCCL(ncclCommDestroy(comm));
-}
-
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} parts[] = {{"streams", streams},           {"grouped-streams", grouped_streams},
-		     {"context", context},           {"scratch", scratch},
-		     {"never-early", never_early},
-		     {"simulate", simulate},         {"redops", redops},
-		     {"broken-group", broken_group}, {"captured-redop", captured_redop}, {"replay", replay},
-		     {"no-color", no_color},         {"first-sum", first_sum},
-		     {"names", names},               {"refused", refused},
-		     {"empty", empty},               {"long-group", long_group},
-		     {"uneven", uneven},             {"opposite", opposite},
-		     {"child", child},               {"two-ends", two_ends},
-		     {"failing-end", failing_end}};
-	size_t j;
+	static const struct part parts[] = {
+		{"context", context},
+		{"streams", streams},
+		{"grouped-streams", grouped_streams},
+		{"scratch", scratch},
+		{"empty", empty},
+		{"long-group", long_group},
+		{"uneven", uneven},
+		{"opposite", opposite},
+		{"never-early", never_early},
+		{"simulate", simulate},
+		{"redops", redops},
+		{"captured-redop", captured_redop},
+		{"replay", replay},
+		{NULL, NULL},
+	};
 
-	if (argc < 3)
-		return 2;
-	job_start(argv);
-	CUDA(cudaStreamCreate(&stream));
-	for (int i = 0; i < 3; i++)
-		CUDA(cudaMalloc((void **)&buf[i], COUNT * sizeof(float)));
-	for (int i = 3; i < argc; i++) {
-		for (j = 0; j < sizeof(parts) / sizeof(parts[0]) && strcmp(parts[j].name, argv[i]); j++)
-			;
-		if (j == sizeof(parts) / sizeof(parts[0]))
-			return 2;
-		parts[j].run();
-	}
-	for (int i = 0; i < 3; i++)
-		CUDA(cudaFree(buf[i]));
-	CUDA(cudaStreamDestroy(stream));
-	return 0;
+	return run_parts(argc, argv, parts);
 }
