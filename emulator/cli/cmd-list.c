@@ -81,17 +81,19 @@ static void print_table(const struct run_info *runs, size_t n)
 	       "steps", "step ms", "exit", model, "model", "command");
 	for (size_t i = 0; i < n; i++) {
 		const struct record_header *h = &runs[i].header;
-		char start[32], ranks[48], ms[32] = "-", code[16];
+		char start[32], ranks[48], ms[32] = "-", code[16], steps[24] = "-";
 
 		snprintf(ranks, sizeof(ranks), "%u (%u x %u)", h->world_size, h->n_nodes,
 			 h->gpus_per_node);
+		if (runs[i].has_summary)
+			snprintf(steps, sizeof(steps), "%llu", (unsigned long long)runs[i].n_steps);
 		if (runs[i].n_steps)
 			snprintf(ms, sizeof(ms), "%.3f", runs[i].step_ms);
 		print_exit(&runs[i], code, sizeof(code));
-		printf("%s%*s  %-19s  %-16s %6llu %10s %7s  %s%*s  %s\n", runs[i].name,
+		printf("%s%*s  %-19s  %-16s %6s %10s %7s  %s%*s  %s\n", runs[i].name,
 		       pad(name, runs[i].name), "",
 		       when(&runs[i], start, sizeof(start)), ranks,
-		       (unsigned long long)runs[i].n_steps, ms, code, h->model,
+		       steps, ms, code, h->model,
 		       pad(model, h->model), "", runs[i].command);
 	}
 }

@@ -95,6 +95,7 @@ static void read_summary(const char *dir, struct run_info *ret)
 	if (json_file_read(path, &o, NULL) < 0)
 		return;
 	steps = json_object_get(o, "steps");
+	ret->has_summary = steps != NULL;
 	code = json_object_get(o, "exit_code");
 	ms = json_object_get(json_object_get(steps, "ms"), "p50");
 	if (json_is_integer(code) && json_integer_value(code) >= 0 &&
@@ -119,6 +120,7 @@ int runs_read(const char *dir, struct run_info *ret, struct err *err)
 	plain_text(ret->header.model);
 	ret->exit_code = -1;
 	ret->n_steps = 0;
+	ret->has_summary = false;
 	read_command(dir, ret->command, sizeof(ret->command));
 	read_summary(dir, ret);
 	snprintf(path, sizeof(path), "%.*s/" RECORD_ENDS, PATH_MAX - 32, dir);

@@ -44,6 +44,8 @@ is "$(json list.json '[(r["name"], r["steps"], r["exit_code"], r["world_size"]) 
 is "$(json list.json 'd[2]["command"]')" "$BUILD/tests/func/launch/flaky early" "the command of a run without -- is the job's as well"
 mv nbox-out/first nbox-out/erßte && cp -r nbox-out/erßte nbox-out/first
 is "$("$NBOX" list | sed -n '2,3{s/ß/s/;s/  20.*//p}' | awk '{ print length($0) }' | sort -u)" 6 "columns stand below each other, also behind letters of two bytes"
+rm nbox-out/erßte/summary.json
+is "$("$NBOX" list | grep erßte | awk '{ print $8, $9 }')" "- -" "steps of a run without a summary are not known"
 rm -r nbox-out/erßte
 mkdir nbox-out/bad nbox-out/worse && echo rubbish >nbox-out/bad/record.nbox && mkfifo nbox-out/worse/record.nbox
 exits 0 "list, with folders of others beside" timeout 60 "$NBOX" list
