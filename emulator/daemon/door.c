@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/peer.h"
+#include "daemon/proc-env.h"
 #include "daemon/server.h"
 
 #define KNOCK_S 5       /* from coming in to having said for whom */
@@ -109,6 +110,11 @@ static enum door_answer judge(struct door *d, const struct door_knock *k, char *
 {
 	bool is_known = false;
 
+	if (k->pid_namespace != proc_namespace()) {
+		snprintf(text, size, "another job with the same variables runs under nboxd (pid %d there) in another container (pid "
+			 "namespace) of this host", (int)getpid());
+		return DOOR_WAIT;
+	}
 	for (size_t i = 0; i < d->n_workers; i++) {
 		const struct door_worker *w = &d->workers[i];
 

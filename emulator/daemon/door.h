@@ -22,7 +22,8 @@ struct server;
 struct door_knock { /* one SOCK_SEQPACKET message */
 	uint32_t magic;
 	int32_t rank; /* as the launcher counts */
-	int32_t pid;  /* of the worker */
+	int32_t pid;  /* of the worker, in: */
+	uint64_t pid_namespace;
 };
 
 /* The first byte of the answer; the rest is: */

@@ -122,11 +122,13 @@ static void door_name(const struct join *j, char *buf, size_t size)
 					    "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_ID", "PMI_JOBID"};
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	pid_t agent = get("TORCHELASTIC_RUN_ID") ? proc_agent(j->worker) : 0;
-	char text[64];
+	char text[80] = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		hash = add_text(hash, get(names[i]) ? get(names[i]) : "");
-	snprintf(text, sizeof(text), "%d %llu", (int)agent, agent ? (unsigned long long)proc_start(agent) : 0);
+	if (get("TORCHELASTIC_RUN_ID")) /* in a container an agent may be process 1, which proc_agent() does not name */
+		snprintf(text, sizeof(text), "%d %llu %llu", (int)agent, agent ? (unsigned long long)proc_start(agent) : 0,
+			 (unsigned long long)proc_namespace());
 	hash = add_text(hash, text);
 	snprintf(buf, size, "nbox-door-%u-%016llx", (unsigned)geteuid(), (unsigned long long)hash);
 }
@@ -190,7 +192,7 @@ static bool has_worker_ended(void)
 /* Return: 0 the worker was told; -EAGAIN knock again, @err has why; other negative errno with the sentence. */
 static int talk(int fd, const struct join *j, struct err *err)
 {
-	struct door_knock k = {DOOR_MAGIC, j->rank, (int32_t)j->worker};
+	struct door_knock k = {DOOR_MAGIC, j->rank, (int32_t)j->worker, proc_namespace()};
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	char text[1 + DOOR_TEXT_MAX + 1];
 	ssize_t n;

@@ -65,6 +65,25 @@ exits 0 "beside the orphans of a job with the same variables" raw NBOX_NODES=8 N
 says "-- nbox: 16 ranks" "another one runs"
 touch over
 check "the orphans' nboxd ends with them" gone "$tmp/orphans"
+# containers that share the network, but not their pids, which are the same numbers there; the second job waits meanwhile
+container="unshare --user --map-root-user --pid --fork --kill-child --mount-proc"
+$container true 2>/dev/null || container=
+if [ "$container" ]; then
+	rm over
+	# shellcheck disable=SC2086 # words
+	begin container NBOX_NODES=4 MASTER_PORT=$((MASTER_PORT + 1)) -- $container srun --ntasks=2 "$here/flaky" until "$tmp/in-container"
+	in_container=$job
+	# shellcheck disable=SC2086
+	raw NBOX_NODES=8 NBOX_OUT="$tmp/container-2" MASTER_PORT=$((MASTER_PORT + 1)) -- $container srun --ntasks=2 "$here/flaky" >container-2.log 2>&1 &
+	refused=$!
+	# shellcheck disable=SC2086
+	begin container-3 NBOX_NODES=4 -- $container ${line[torchrun]} "$here/flaky" until "$tmp/over"
+	# shellcheck disable=SC2086
+	exits 0 "torchrun, process 1 of another container" raw NBOX_NODES=8 NBOX_OUT="$tmp/container-4" -- $container ${line[torchrun]} "$here/flaky"
+	touch over
+	wait $job
+	is "$?" 0 "the other one's job ends well, too"
+fi
 # a job that goes on is not disturbed, and whoever would be in its place is told
 rm over
 begin on NBOX_NODES=4 -- srun --ntasks=2 "$here/flaky" until "$tmp/over"
@@ -73,6 +92,15 @@ says "another job with the same variables runs under nboxd (pid " "is refused, a
 touch over
 wait $job
 is "$?" 0 "the first one ends well"
+if [ "$container" ]; then
+	wait $refused
+	is "$?" 1 "a job with the same variables in another container is refused"
+	out=$(cat container-2.log)
+	says "in another container (pid namespace) of this host" "and told why"
+	touch in-container
+	wait $in_container
+	is "$?" 0 "the first one ends well, too"
+fi
 # a worker that ends while its helper reads the configuration leaves no nboxd, which would wait for whoever has got the helper
 mkfifo slow.yaml
 NBOX_CONFIG=slow.yaml NBOX_OUT="$tmp/nobody" sh -c '"$0" --join 0 --local 2 &' "$BUILD/nboxd" 2>nobody.log | true

@@ -77,7 +77,7 @@ check "each attempt has results" test -s r/record.nbox -a -s r-restart1/record.n
 check "no nboxd is left of both" gone "$tmp/r"
 # nobody tells nboxd the job's exit code, but the workers tell theirs
 out=$("$NBOX" report r)
-says "warning: no op was recorded: the job seems to have failed (world rank 1, worker" "the summary of the first says that it failed"
+says "no op was recorded: the job seems to have failed (world rank 1, worker" "the summary of the first says that it failed"
 says "ended with exit code 3) before its first op was over" "and how"
 
 # what is wrong is said once, and is an error of NCCL's
