@@ -43,11 +43,18 @@ static bool has_record(const char *dir)
 	       lstat(path, &st) == 0;
 }
 
+#define RECORD "/record.nbox"
+
 char *runs_find(const char *word, char *ret)
 {
+	char *end;
+
 	snprintf(ret, PATH_MAX, LIVE_RUN_TOP "/%s", word);
 	if (strchr(word, '/') || has_record(word) || !has_record(ret))
 		snprintf(ret, PATH_MAX, "%s", word);
+	end = strlen(ret) < strlen(RECORD) ? ret : ret + strlen(ret) - strlen(RECORD);
+	if (strcmp(end, RECORD) == 0)
+		*end = '\0';
 	return ret;
 }
 

@@ -25,7 +25,8 @@ struct run_info {
  * with the sentence. */
 int runs_check_name(const char *name, struct err *err);
 
-/* The results directory that a user means by @word: a path, or the name of a run below nbox-out/.
+/* The results directory that a user means by @word: a path (also of its
+ * record.nbox), or the name of a run below nbox-out/.
  * @ret: PATH_MAX bytes;
  * @word itself where there is no such run. Return: @ret. */
 char *runs_find(const char *word, char *ret);

@@ -68,6 +68,7 @@ is "$(grep -c ' A: ' <<<"$out")" 1 "and nothing else"
 is "$(awk '$1 == "injected" { print $3, $4 }' <<<"$out")" "0.000 2.000" "what was injected into each step"
 "$NBOX" compare --json first second >c.json
 is "$(json c.json '(d["values"]["steps"]["b"], d["values"]["injected_ms"]["b"], d["asked"][0]["b"])')" "(4.0, 2.0, 'add:op=allreduce,delay=2ms')" "the same as JSON"
+exits 0 "compare by a record's path" "$NBOX" compare first nbox-out/second/record.nbox
 exits 0 "compare with a run that has no op" "$NBOX" compare first third
 says "B has no steps" "says so"
 says "B, warning: no op was recorded: the job ended with exit code 3" "and how it ended"
