@@ -32,9 +32,9 @@ int notes_on_told(struct worker *w, const void *body)
 	if (!s->config->out)
 		return 0;
 	if (strncmp(m.text, WIRE_NOTE_VERSION, strlen(WIRE_NOTE_VERSION)) == 0)
-		r = results_append(s->config, "versions.txt", "%s\n", m.text + strlen(WIRE_NOTE_VERSION));
+		r = results_append(s->config, "versions.txt", "%s", m.text + strlen(WIRE_NOTE_VERSION));
 	else
-		r = results_append(s->config, RECORD_NOTES, "%s\n", m.text);
+		r = results_append(s->config, RECORD_NOTES, "%s", m.text);
 	if (r < 0)
 		record_lose_note(s->record, r);
 	return 0;
@@ -52,7 +52,7 @@ void notes_add(struct server *s, const char *file, uint32_t *n, const char *fmt,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	r = results_append(s->config, file, "%s\n", plain_text(text));
+	r = results_append(s->config, file, "%s", plain_text(text));
 	if (r < 0)
 		record_lose_note(s->record, r);
 }

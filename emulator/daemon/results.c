@@ -164,7 +164,7 @@ int results_append(const struct config *c, const char *name, const char *fmt, ..
 	if (fd < 0)
 		return -errno;
 	va_start(ap, fmt);
-	r = vdprintf(fd, fmt, ap) < 0 ? -errno : 0;
+	r = vdprintf(fd, fmt, ap) < 0 || write(fd, "\n", 1) < 0 ? -errno : 0;
 	va_end(ap);
 	return close(fd) < 0 && r == 0 ? -errno : r;
 }

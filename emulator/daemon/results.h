@@ -12,5 +12,5 @@ int results_open(const struct config *c, uint64_t start_ns, struct record_writer
 /* What ran, where nobody has written it: command.txt, one word a line, of the process @pid of this host (the
  * first worker: its ranks run the same). What cannot be read or written is left out. */
 void results_note_command(const struct config *c, uint32_t pid);
-/* A line of @name, with its end: notes.txt, aborts.txt (for the summary) or versions.txt. Return: 0; negative errno. */
+/* A line of @name: notes.txt, aborts.txt (for the summary) or versions.txt. Return: 0; negative errno. */
 int results_append(const struct config *c, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
