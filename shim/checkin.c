@@ -249,7 +249,8 @@ static void run_send(struct note *n)
 
 	s->hdr.comm = c->number;
 	s->hdr.rank = c->rank;
-	if (session_link() && c->number)
+	/* not checked in yet, or freed by another thread meanwhile: nboxd would not know of whom it is */
+	if (session_link() && checkin_find(c->number, c->rank) == c)
 		link_send_copy(session_link(), &s->hdr, s->hdr.body_bytes ? s->body : NULL);
 	if (s->hdr.type == WIRE_COMM_FREE) {
 		struct comm **list = &g.known;
