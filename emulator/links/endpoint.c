@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/peer.h"
 #include "links/link-core.h"
 #include "links/rdma-listen.h"
 #include "links/unix.h"
@@ -217,8 +218,8 @@ static int accept_socket(struct listener *l, const struct link_events *ev, void 
 		return err_set(err, -rc, "%s: a connection was refused: %s", l->text,
 			       strerror(-rc));
 	}
-	if (l->addr.kind == ADDR_SHM && !unix_may_enter(l->addr.path, fd))
-		return err_set(err, EACCES, "%s: another user's connection was refused", l->text);
+	if (l->addr.kind == ADDR_SHM && (rc = peer_check(fd, err)) < 0) /* an abstract name has no mode */
+		return err_prefix(err, rc, "%s: a connection was refused", l->text);
 	if (l->addr.kind == ADDR_SHM)
 		rc = shm_link_accept(fd, ev, owner, ret, err);
 	else

@@ -159,16 +159,6 @@ static int listen_abstract(const char *path, const struct sockaddr_un *a, sockle
 	return 0;
 }
 
-bool unix_may_enter(const char *path, int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	if (path[0] != '@')
-		return true; /* the file's mode saw to it */
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) && peer.uid == geteuid();
-}
-
 int unix_listen(const char *path, int *ret_fd, struct unix_name *ret_name, struct err *err)
 {
 	struct sockaddr_un a;

@@ -18,6 +18,4 @@ int unix_connect(const char *path, uint64_t due_ns, int *ret_fd, struct err *err
 /* Refuses a path where somebody listens (-EADDRINUSE) and one that is no socket
  * (-EEXIST); replaces a dead socket. Only the user may connect (mode 0600). */
 int unix_listen(const char *path, int *ret_fd, struct unix_name *ret_name, struct err *err);
-/* An abstract name ("@name") has no mode: the connection @fd must be our user's. */
-bool unix_may_enter(const char *path, int fd);
 void unix_unlisten(const char *path, const struct unix_name *name);

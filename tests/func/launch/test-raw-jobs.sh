@@ -71,15 +71,15 @@ $container true 2>/dev/null || container=
 if [ "$container" ]; then
 	rm over
 	# shellcheck disable=SC2086 # words
-	begin container NBOX_NODES=4 MASTER_PORT=$((MASTER_PORT + 1)) -- $container srun --ntasks=2 "$here/flaky" until "$tmp/in-container"
+	begin container FLAKY_ID="$tmp/id-1" NBOX_NODES=4 MASTER_PORT=$((MASTER_PORT + 1)) -- $container srun --ntasks=2 "$here/flaky" until "$tmp/in-container"
 	in_container=$job
 	# shellcheck disable=SC2086
-	raw NBOX_NODES=8 NBOX_OUT="$tmp/container-2" MASTER_PORT=$((MASTER_PORT + 1)) -- $container srun --ntasks=2 "$here/flaky" >container-2.log 2>&1 &
+	raw FLAKY_ID="$tmp/id-2" NBOX_NODES=8 NBOX_OUT="$tmp/container-2" MASTER_PORT=$((MASTER_PORT + 1)) -- $container srun --ntasks=2 "$here/flaky" >container-2.log 2>&1 &
 	refused=$!
 	# shellcheck disable=SC2086
-	begin container-3 NBOX_NODES=4 -- $container ${line[torchrun]} "$here/flaky" until "$tmp/over"
+	begin container-3 FLAKY_ID="$tmp/id-3" NBOX_NODES=4 -- $container ${line[torchrun]} "$here/flaky" until "$tmp/over"
 	# shellcheck disable=SC2086
-	exits 0 "torchrun, process 1 of another container" raw NBOX_NODES=8 NBOX_OUT="$tmp/container-4" -- $container ${line[torchrun]} "$here/flaky"
+	exits 0 "torchrun, process 1 of another container" raw FLAKY_ID="$tmp/id-4" NBOX_NODES=8 NBOX_OUT="$tmp/container-4" -- $container ${line[torchrun]} "$here/flaky"
 	touch over
 	wait $job
 	is "$?" 0 "the other one's job ends well, too"
@@ -167,6 +167,13 @@ E
 	kill $squatter
 	wait $squatter 2>/dev/null
 	is "$(cat squat.log)" there "the token was not sent"
+	"$BUILD/nboxd" --addr "shm:@nbox-squat-$MASTER_PORT" --nodes 2 --gpus-per-node 1 >own.log 2>&1 &
+	own=$! logs=(own.log)
+	check "an nboxd that has it" within 60 grep -q ready own.log
+	check "another user at its door" python3 -c 'import os, socket, sys; os.setgroups([]); os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect("\0" + sys.argv[1]); s.recv(1)' "nbox-squat-$MASTER_PORT"
+	check "is refused by the same rule, and told of" within 60 grep -q "a connection was refused: it is held by the user with uid 65534" own.log
+	kill $own
+	wait $own
 else
 	pass "other users # SKIP not root"
 fi
