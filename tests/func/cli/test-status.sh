@@ -16,7 +16,7 @@ start() {
 	logs=("$name.log")
 }
 # come DIR: both workers of a run have
-come() { "$NBOX" status --json "$1" | grep -q '"worker": 1'; }
+come() { [ "$("$NBOX" status --json "$1" | grep -o '"worker": ' | wc -l)" = 2 ]; }
 
 exits 2 "no run is under way" "$NBOX" status
 says "no run is under way under nbox-out/ here" "and that is said"
@@ -38,7 +38,7 @@ exits 0 "on a terminal" tty_status
 says "8 ranks (4 nodes x 2), 2 real" "a table for people"
 says "worker  pid" "with its workers"
 exits 0 "--json on a terminal" tty_status --json "$dir"
-says '"workers": [{"worker": 0' "JSON all the same"
+says '"workers": [{"worker": ' "JSON all the same"
 addr=$(sed -n 's/^addr //p' "$dir/nboxd.addr")
 exits 1 "without the token" "$NBOX" status --addr "$addr"
 says "the results directory of its run knows it: nbox status DIR" "where it can be found is said"
