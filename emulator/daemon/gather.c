@@ -88,6 +88,8 @@ void gather_fail(struct gather *g, int code, const char *fmt, ...)
 		return;
 	}
 	leave_list(g);
+	told_free(g->told); /* as large as the world, and of no use to those who come later */
+	g->told = NULL;
 	g->code = code;
 	memcpy(g->why, why, sizeof(g->why));
 	g->last_ns = clock_now_ns();
