@@ -35,7 +35,7 @@ struct comm *comm_new(const struct device *dev, int device)
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_mutex_init(&c->real_lock, NULL);
 	c->dev = dev;
-	c->device = device;
+	c->device = c->scratch.device = c->host_scratch.device = c->redop_scratch.device = device;
 	c->multiplicity = 1;
 	return c;
 }
@@ -105,6 +105,7 @@ struct comm *comm_find(ncclComm_t handle)
 void comm_in_child(void)
 {
 	comm_id_in_child();
+	scratch_in_child();
 	pthread_mutex_init(&registry_lock, NULL);
 	pthread_mutex_init(&fail_lock, NULL);
 }

@@ -33,7 +33,7 @@ struct redop {
 	ncclRedOp_t real;    /* on the real communicator; scalar times our multiplicity ... */
 	ncclRedOp_t plain;   /* ... and as it is, for kinds whose policy is not mirror */
 	const void *scalar;  /* device scalar: the job's; when @is_scaled, into @scaled before use */
-	void *scaled;        /* device memory, owned; the next one in this place has it too, since
+	char *scaled;        /* device memory of redop_scratch; the next one in this place has it too, since
 			      * captured graphs go on using it */
 };
 
@@ -86,6 +86,7 @@ struct comm {
 	uint32_t scale_made, mean_made;     /* one bit a type */
 	ncclComm_t self;             /* one-rank real communicator, for device scalars */
 	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
+	struct scratch redop_scratch;         /* of @redops */
 	uint32_t n_splits;
 
 	/* The progress thread's, @checkin, @meet and @local_id under progress_waiters.lock. */

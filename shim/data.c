@@ -38,9 +38,10 @@ void data_begin(struct comm *c)
 
 void data_deinit(struct comm *c)
 {
-	scratch_free(&c->scratch, c->dev->free);
-	scratch_free(&c->host_scratch, c->dev->free_host);
 	data_redop_deinit(c);
+	scratch_give(&c->scratch);
+	scratch_give(&c->host_scratch);
+	scratch_give(&c->redop_scratch);
 }
 
 /* --- where things are ------------------------------------------------------------------ */

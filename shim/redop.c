@@ -63,8 +63,8 @@ static int make_scaled(struct comm *c, struct redop *r, const void *scalar, nccl
 		use = times;
 	} else if (c->multiplicity > 1) {
 		rc = make_self(c, err);
-		if (!rc && !r->scaled && c->dev->alloc(&r->scaled, 8))
-			rc = err_set(err, ENOMEM, "no device memory");
+		if (!rc && !r->scaled)
+			rc = scratch_take(&c->redop_scratch, c->dev->alloc, "device", 8, &r->scaled, err);
 		if (rc)
 			return rc;
 		use = r->scaled;
@@ -191,10 +191,8 @@ int data_redop_scale(const struct call *call, device_stream s, struct err *err)
 
 void data_redop_deinit(struct comm *c)
 {
-	for (uint32_t i = 0; i < c->n_redops; i++) {
-		c->dev->free(c->redops[i].scaled);
+	for (uint32_t i = 0; i < c->n_redops; i++)
 		c->redops[i].scaled = NULL;
-	}
 	if (c->self && real_get()->CommDestroy)
 		real_get()->CommDestroy(c->self);
 	c->self = NULL;

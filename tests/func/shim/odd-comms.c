@@ -1,7 +1,7 @@
 /* What jobs do less often when they make and end communicators, and what is easily got wrong behind it. odd.h has the
  * command line.
  *
- * Parts: broken-group, no-color, names, child, refused, two-ends (with ops that take long), failing-end (with one real
+ * Parts: broken-group, no-color, names, child, refused, end-beside-work, two-ends (with ops that take long), failing-end (with one real
  * rank); with NBOX_NCCL waiting-nccl: first-sum. */
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -201,6 +201,24 @@ static void wait_for_flag(void *flag)
 		usleep(1000);
 }
 
+/* A communicator that has taken memory of the device ends while the device has other work, which may need another rank that is
+ * in the same call: it is not waited for. */
+static void end_beside_work(void)
+{
+	ncclComm_t comm = comm_new("end beside work");
+	_Atomic int is_set = 0;
+	cudaStream_t other;
+
+	CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclProd, comm, stream));
+	CUDA(cudaStreamSynchronize(stream));
+	CUDA(cudaLaunchHostFunc(other, wait_for_flag, &is_set));
+	NCCL(ncclCommDestroy(comm));
+	atomic_store(&is_set, 1);
+	CUDA(cudaStreamSynchronize(other));
+	CUDA(cudaStreamDestroy(other));
+}
+
 /* One thread waits in ncclCommDestroy for an op that stands behind other work in its stream, when the communicator
  * fails: it waits no longer. */
 static void failing_end(void)
@@ -277,6 +295,7 @@ int main(int argc, char **argv)
 		{"names", names},
 		{"child", child},
 		{"two-ends", two_ends},
+		{"end-beside-work", end_beside_work},
 		{"failing-end", failing_end},
 		{"refused", refused},
 		{NULL, NULL},
