@@ -78,7 +78,6 @@ enum {
 	X(MemAlloc, cuMemAlloc_v2, (CUdeviceptr * ret, size_t bytes))                              \
 	X(MemFree, cuMemFree_v2, (CUdeviceptr ptr))                                                \
 	X(MemHostAlloc, cuMemHostAlloc, (void **ret, size_t bytes, unsigned int flags))            \
-	X(MemFreeHost, cuMemFreeHost, (void *ptr))                                                 \
 	X(MemHostRegister, cuMemHostRegister_v2, (void *ptr, size_t bytes, unsigned int flags))    \
 	X(MemHostUnregister, cuMemHostUnregister, (void *ptr))                                     \
 	X(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                                   \

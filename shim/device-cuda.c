@@ -209,12 +209,6 @@ static int cuda_alloc_host(void **ret, size_t bytes)
 	return rc ? -ENOMEM : 0;
 }
 
-static void cuda_free_host(void *ptr)
-{
-	if (ptr)
-		cu.MemFreeHost(ptr);
-}
-
 /* --- memory for NICs --------------------------------------------------------------- */
 
 /* Of @ptr; -1 where this driver or device has no dma-bufs: not worth an error, there is
@@ -350,9 +344,7 @@ const struct device device_cuda = {
 	.fill = cuda_fill,
 	.call = cuda_call,
 	.alloc = cuda_alloc,
-	.free = cuda_free,
 	.alloc_host = cuda_alloc_host,
-	.free_host = cuda_free_host,
 	.alloc_shared = cuda_alloc_shared,
 	.free_shared = cuda_free_shared,
 	.event_new = cuda_event_new,

@@ -26,9 +26,7 @@
 	X(cudaMemcpyAsync, (void *, const void *, size_t, int, device_stream))                     \
 	X(cudaMemsetAsync, (void *, int, size_t, device_stream))                                   \
 	X(cudaMalloc, (void **, size_t))                                                           \
-	X(cudaFree, (void *))                                                                      \
 	X(cudaHostAlloc, (void **, size_t, unsigned int))                                          \
-	X(cudaFreeHost, (void *))                                                                  \
 	X(cudaEventCreateWithFlags, (device_event *, unsigned int))                                \
 	X(cudaEventDestroy, (device_event))                                                        \
 	X(cudaEventRecord, (device_event, device_stream))                                          \
@@ -232,18 +230,6 @@ static int host_alloc_host(void **ret, size_t bytes)
 	return rc ? -ENOMEM : 0;
 }
 
-static void host_free_host(void *ptr)
-{
-	if (ptr)
-		rt.cudaFreeHost(ptr);
-}
-
-static void host_free(void *ptr)
-{
-	if (ptr)
-		rt.cudaFree(ptr);
-}
-
 static int host_event_new(device_event *ret)
 {
 	return rt.cudaEventCreateWithFlags(ret, EVENT_DISABLE_TIMING) ? -EIO : 0;
@@ -295,9 +281,7 @@ const struct device device_host = {
 	.fill = host_fill,
 	.call = host_call,
 	.alloc = host_alloc,
-	.free = host_free,
 	.alloc_host = host_alloc_host,
-	.free_host = host_free_host,
 	.event_new = host_event_new,
 	.event_free = host_event_free,
 	.event_record = host_event_record,

@@ -100,11 +100,9 @@ struct device {
 	int (*fill)(device_stream s, void *dst, int byte, size_t bytes);
 	int (*call)(device_stream s, void (*fn)(void *arg), void *arg);
 
-	/* Also during capture; 0 or -ENOMEM. Device memory; pinned memory of the host. */
+	/* Also during capture; 0 or -ENOMEM. Device memory; pinned memory of the host. Never freed: see scratch.h. */
 	int (*alloc)(void **ret, size_t bytes);
-	void (*free)(void *ptr);
 	int (*alloc_host)(void **ret, size_t bytes);
-	void (*free_host)(void *ptr);
 
 	/* NULL, or: zeroed memory of device @ordinal that NICs may read and write. Makes that
 	 * device the calling thread's, and waits for it. *ret_fd: all of it as a dma-buf, the

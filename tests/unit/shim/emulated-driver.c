@@ -313,13 +313,6 @@ static CUresult host_unregister(void *ptr)
 	return ptr ? CUDA_SUCCESS : ERROR_INVALID;
 }
 
-static CUresult host_free(void *ptr)
-{
-	CALL();
-	free(ptr);
-	return CUDA_SUCCESS;
-}
-
 static CUresult host_pointer(CUdeviceptr *ret, void *ptr, unsigned int flags)
 {
 	CALL();
@@ -482,7 +475,6 @@ const struct cuda_driver emulated_driver = {
 	.MemAlloc = alloc,
 	.MemFree = dealloc,
 	.MemHostAlloc = host_alloc,
-	.MemFreeHost = host_free,
 	.MemHostRegister = host_register,
 	.MemHostUnregister = host_unregister,
 	.MemHostGetDevicePointer = host_pointer,

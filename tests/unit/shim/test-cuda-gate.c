@@ -254,7 +254,7 @@ static void test_driver_errors(void **state)
 		dev->poll();
 		assert_int_equal(n_passed, 1);
 		assert_true(emulated_is_empty(0));
-		dev->free(ptr);
+		dev->free_shared(&(struct device_shared){.memory = ptr});
 		dev->event_free(ev);
 		dev->gate_deinit(&g);
 	}

@@ -141,11 +141,6 @@ EXPORT CUresult cuMemHostAlloc(void **ret, size_t bytes, unsigned int flags)
 	return (CUresult)cudaHostAlloc(ret, bytes, flags);
 }
 
-EXPORT CUresult cuMemFreeHost(void *ptr)
-{
-	return (CUresult)cudaFreeHost(ptr);
-}
-
 EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 {
 	return (CUresult)cudaHostRegister(ptr, bytes, flags);
