@@ -237,7 +237,7 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	plain_text(text.text);
 	c->is_dead = true;
 	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
-	notes_add(c->server, RECORD_ABORTS, &c->server->n_aborts, "communicator %u was aborted: %s\n", c->number, text.text);
+	notes_add(c->server, RECORD_ABORTS, &c->server->n_aborts, "communicator %u was aborted: %s", c->number, text.text);
 	op_free_all(c);
 	p2p_free(c);
 	gather_comm_dead(c, text.text);
