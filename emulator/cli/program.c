@@ -226,6 +226,22 @@ static const char *launcher_in(char *line)
 	return NULL;
 }
 
+/* As a statement, not in a comment or a docstring: "mp.spawn(", "x = torch.multiprocessing.spawn(". */
+static bool is_spawn(const char *line)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	size_t n = strspn(line, letters);
+	const char *call = line + n;
+
+	if (strncmp(call, " = ", 3) == 0) {
+		line = call + 3;
+		n = strspn(line, letters);
+		call = line + n;
+	}
+	return *call == '(' && ((n >= 8 && strncmp(call - 8, "mp.spawn", 8) == 0) ||
+				(n >= 21 && strncmp(call - 21, "multiprocessing.spawn", 21) == 0));
+}
+
 bool program_starts_ranks(char *const *command, char *ret_what, size_t size, const char **ret_option)
 {
 	const char *name, *by = NULL;
@@ -241,7 +257,7 @@ bool program_starts_ranks(char *const *command, char *ret_what, size_t size, con
 			continue;
 		if (!is_python)
 			by = launcher_in(line);
-		else if (strstr(line, "mp.spawn(") || strstr(line, "multiprocessing.spawn("))
+		else if (is_spawn(line))
 			by = "mp.spawn";
 	}
 	if (!by)

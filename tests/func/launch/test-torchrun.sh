@@ -33,13 +33,13 @@ is_sanitized || is "$(cat d.env.0 d.env.1)" "6 8
 # a script that starts them, and nobody said so: nbox run starts it once a rank
 printf '#!/bin/sh\n# torchrun x\necho torchrun\n[ -n "$1" ] && A=1 exec env B=2 torchrun --nproc-per-node=2 x\n' >job.sh && chmod +x job.sh
 sed '4s/torchrun/true/' job.sh >mine.sh
-printf 'import torch.multiprocessing as mp\n# mp.spawn(f)\nif True:\n    mp.spawn(f)\n' >job.py
+printf '"""Uses mp.spawn(f), not torchrun."""\nimport torch.multiprocessing as mp\ndone = 1 # mp.spawn(f)\nif True:\n    x = mp.spawn(f)\n' >job.py
 hint() { "$NBOX" run --dry-run --nodes 4 --gpus-per-node 2 "$@" | sed -n 's/^warning    the command seems to start its ranks itself //p'; }
 twice="and is started 2 times, once for each real rank: say"
 is "$(hint -- ./job.sh x)" "(./job.sh:4: torchrun), $twice --launcher, or --procs 2 if that is meant" "a script"
 is "$(hint -- bash -e job.sh)" "(job.sh:4: torchrun), $twice --launcher, or --procs 2 if that is meant" "a shell's script"
 is "$(hint -- sh -ec 'sleep 1 && python3 -m torch.distributed.run x')" "(-ec:1: torchrun), $twice --launcher, or --procs 2 if that is meant" "a shell's words"
-is "$(hint -- python3 job.py)" "(job.py:4: mp.spawn), $twice --procs 1, or --procs 2 if that is meant" "mp.spawn"
+is "$(hint -- python3 job.py)" "(job.py:5: mp.spawn), $twice --procs 1, or --procs 2 if that is meant" "mp.spawn"
 is "$(hint --launcher -- ./job.sh)$(hint --procs 2 -- ./job.sh)$(hint -- sh mine.sh)$(hint -- sh)$(hint -- python3 -c 'mp.spawn()')" "" "none where it was said, or nothing is known"
 exits 1 "it runs all the same" "$NBOX" run --plain --gpus-per-node 2 -- sh -c "exit 1 # (torchrun)"
 is "$(grep -c "nbox run: the command seems" <<<"$out")" 0 "and words of another line say nothing"
