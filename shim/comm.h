@@ -87,6 +87,7 @@ struct comm {
 	ncclComm_t self;             /* one-rank real communicator, for device scalars */
 	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
 	struct scratch redop_scratch;         /* of @redops */
+	bool has_graphs;             /* ops of it were captured: their replays use the scratch, nobody knows until when */
 	uint32_t n_splits;
 
 	/* The progress thread's, @checkin, @meet and @local_id under progress_waiters.lock. */

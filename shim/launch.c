@@ -243,6 +243,7 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 			comm_ref(c);
 		} else {
 			comm_ref(c); /* for good */
+			c->has_graphs = true;
 			op_keep(op);
 		}
 		op->gate.before = before;

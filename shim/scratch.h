@@ -1,7 +1,7 @@
 /* Memory for one launch after the other, on the device or pinned on the host. Areas only ever become more:
  * earlier launches may still use what they took. What a communicator no longer needs goes to the next one and is
  * never freed: cudaFree and cudaFreeHost wait for the whole device, where other threads' ops may stand that wait for
- * another rank, which waits in the same call. */
+ * another rank, which waits in the same call. A communicator with captured ops keeps its own, which replays may use. */
 #pragma once
 
 #include <stddef.h>

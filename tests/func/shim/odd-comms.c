@@ -1,8 +1,8 @@
 /* What jobs do less often when they make and end communicators, and what is easily got wrong behind it. odd.h has the
  * command line.
  *
- * Parts: broken-group, no-color, names, child, refused, end-beside-work, two-ends (with ops that take long), failing-end (with one real
- * rank); with NBOX_NCCL waiting-nccl: first-sum. */
+ * Parts: broken-group, no-color, names, child, refused, end-beside-work, end-beside-replay, two-ends (with ops that take
+ * * long), failing-end (with one real rank); with NBOX_NCCL waiting-nccl: first-sum. */
 #include <stdatomic.h>
 #include <sys/wait.h>
 
@@ -219,6 +219,59 @@ static void end_beside_work(void)
 	CUDA(cudaStreamDestroy(other));
 }
 
+/* A graph is launched behind other work, and is no more the job's when its communicator ends. Its ops run later, beside
+ * those of the next communicator. */
+static void end_beside_replay(void)
+{
+	enum { N_OPS = 100, LARGE = 1 << 16 };
+	ncclComm_t comm = comm_new("end beside replay"), next;
+	float want[2] = {1, 1}, values[2], *from[2], *to[2];
+	_Atomic int is_set = 0;
+	cudaGraphExec_t exec;
+	cudaStream_t streams[2];
+	cudaGraph_t graph;
+
+	if (k > 1) /* the real library's communicator would have to live as long as the graph */
+		return;
+	for (int i = 0; i < 2; i++) {
+		CUDA(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+		CUDA(cudaMalloc((void **)&from[i], LARGE * sizeof(float)));
+		CUDA(cudaMalloc((void **)&to[i], LARGE * sizeof(float)));
+		values[0] = (float)(i + 2);
+		for (int j = 0; j < LARGE; j++)
+			CUDA(cudaMemcpy(from[i] + j, values, sizeof(float), cudaMemcpyHostToDevice));
+		for (int j = 0; j < n; j++)
+			want[i] *= values[0];
+	}
+	CUDA(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeThreadLocal));
+	for (int i = 0; i < N_OPS; i++)
+		NCCL(ncclAllReduce(from[0], to[0], LARGE, ncclFloat, ncclProd, comm, streams[0]));
+	CUDA(cudaStreamEndCapture(streams[0], &graph));
+	CUDA(cudaGraphInstantiate(&exec, graph, 0));
+	CUDA(cudaLaunchHostFunc(streams[0], wait_for_flag, &is_set));
+	CUDA(cudaGraphLaunch(exec, streams[0]));
+	CUDA(cudaGraphExecDestroy(exec));
+	CUDA(cudaGraphDestroy(graph));
+	NCCL(ncclCommDestroy(comm));
+	next = comm_new("beside a replay");
+	atomic_store(&is_set, 1);
+	for (int i = 0; i < N_OPS; i++)
+		NCCL(ncclAllReduce(from[1], to[1], LARGE, ncclFloat, ncclProd, next, streams[1]));
+	for (int i = 0; i < 2; i++)
+		CUDA(cudaStreamSynchronize(streams[i]));
+	for (int i = 0; i < 2; i++) {
+		for (int j = 0; j < LARGE; j += LARGE - 1) {
+			CUDA(cudaMemcpy(values, to[i] + j, sizeof(float), cudaMemcpyDeviceToHost));
+			CHECK(values[0] == want[i], "element %d of the %s is %g, not %g", j, i ? "next" : "replay",
+			      (double)values[0], (double)want[i]);
+		}
+		CUDA(cudaFree(from[i]));
+		CUDA(cudaFree(to[i]));
+		CUDA(cudaStreamDestroy(streams[i]));
+	}
+	NCCL(ncclCommDestroy(next));
+}
+
 /* One thread waits in ncclCommDestroy for an op that stands behind other work in its stream, when the communicator
  * fails: it waits no longer. */
 static void failing_end(void)
@@ -296,6 +349,7 @@ int main(int argc, char **argv)
 		{"child", child},
 		{"two-ends", two_ends},
 		{"end-beside-work", end_beside_work},
+		{"end-beside-replay", end_beside_replay},
 		{"failing-end", failing_end},
 		{"refused", refused},
 		{NULL, NULL},
