@@ -339,8 +339,8 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 		g.known = c;
 		return;
 	}
-	if (!is_wanted && r->n_ranks) {
-		send_abort(h->comm, r->rank, 0, ECONNABORTED, given_up(c));
+	if (r->n_ranks) {
+		send_abort(h->comm, r->rank, 0, ECONNABORTED, is_wanted ? c->checkin_err.text : given_up(c));
 		send_free(h->comm, r->rank);
 	}
 	comm_unref(c);

@@ -30,9 +30,22 @@ struct job {
 	struct init list[];
 };
 
+/* The others may be waiting for our part in making the real communicator of @c, which has failed. */
+static void tell_failure(struct comm *c)
+{
+	struct wire_text text = {.code = EPIPE};
+
+	if (!c->number || !c->n_ranks)
+		return;
+	snprintf(text.text, sizeof(text.text), "its real communicator failed: %.400s", c->why);
+	checkin_send(c, WIRE_ABORT, &text, sizeof(text));
+}
+
+/* Told at once: we may be going to wait for another communicator's members, who wait for this one's. */
 static void failed(const struct init *init, int rc, const struct err *err)
 {
 	comm_fail(init->comm, init_result_of(rc), "%s", err->text);
+	tell_failure(init->comm);
 }
 
 static bool is_ok(const struct init *init)
@@ -91,6 +104,8 @@ static void make_all_real(struct job *job)
 		struct init *init = &job->list[i];
 
 		init->meets = wants_real(init);
+		if (!is_ok(init)) /* perhaps aborted by another thread before nboxd's answer was here */
+			tell_failure(init->comm);
 		if (init->meets && !group) {
 			init->meets = false;
 			failed(init, err_set(&err, ENOMEM, "no memory"), &err);
@@ -110,15 +125,6 @@ static void make_all_real(struct job *job)
 		real_group_make(group);
 	else
 		free(group);
-}
-
-/* The others may be waiting for our part in making the real communicator. */
-static void tell_failure(struct comm *c)
-{
-	struct wire_text text = {.code = EPIPE};
-
-	snprintf(text.text, sizeof(text.text), "its real communicator failed: %.400s", c->why);
-	checkin_send(c, WIRE_ABORT, &text, sizeof(text));
 }
 
 /* Return: the first error. Gives up the inits' references. */
@@ -141,7 +147,7 @@ static ncclResult_t job_run(struct job *job)
 		first = first == ncclSuccess ? r : first;
 		atomic_compare_exchange_strong(&c->state, &starting,
 					       r == ncclSuccess ? COMM_READY : COMM_FAILED);
-		if (c->number && c->n_ranks && r != ncclSuccess)
+		if (r != ncclSuccess)
 			tell_failure(c);
 		if (starting == COMM_DEAD || !init->ret || (c->is_blocking && r)) {
 			/* aborted meanwhile, a split without color, or failed */
