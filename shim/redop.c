@@ -100,8 +100,8 @@ int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 		   ncclScalarResidence_t residence, ncclRedOp_t *ret, struct err *err)
 {
 	struct redop r = {.is_used = true, .dtype = dtype, .residence = residence};
+	int before = DEVICE_NONE, rc;
 	uint32_t i = 0;
-	int rc;
 
 	while (i < c->n_redops && (c->redops[i].is_used || c->redops[i].n_queued))
 		i++;
@@ -114,7 +114,11 @@ int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 		c->redops[c->n_redops++] = (struct redop){0};
 	}
 	r.scaled = c->redops[i].scaled;
+	c->dev->get(&before);
+	if (device_select(c->dev, c->device)) /* what it takes is there, and another one may be current */
+		return err_set(err, EIO, "cannot select device %d", c->device);
 	rc = redop_make(c, &r, scalar, err);
+	device_select(c->dev, before);
 	c->redops[i].scaled = r.scaled;
 	if (rc)
 		return rc;

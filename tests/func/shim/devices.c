@@ -70,6 +70,21 @@ static void sum_all(const char *what, ncclComm_t *all)
 		check(what, i, (float)size);
 }
 
+/* A reduction whose scalar is on the device: its memory is on the communicator's device, whichever is current. */
+static void reduction_from_elsewhere(void)
+{
+	size_t before, after, total;
+	ncclRedOp_t op;
+
+	CUDA(cudaSetDevice(k - 1));
+	CUDA(cudaMemGetInfo(&before, &total));
+	NCCL(ncclRedOpCreatePreMulSum(&op, bufs[0], ncclFloat, ncclScalarDevice, comms[0]));
+	CUDA(cudaMemGetInfo(&after, &total));
+	CHECK(after == before, "it takes %zu bytes of another device", before - after);
+	check_device(k - 1);
+	NCCL(ncclRedOpDestroy(op, comms[0]));
+}
+
 static void one_thread(void)
 {
 	ncclUniqueId id;
@@ -90,6 +105,7 @@ static void one_thread(void)
 		CHECK(value == i, "device %d, not %d", value, i);
 	}
 	sum_all("a sum", comms);
+	reduction_from_elsewhere();
 
 	/* round the real ranks */
 	for (int i = 0; i < k; i++)

@@ -2,7 +2,7 @@
  * command line.
  *
  * Parts: broken-group, no-color, names, child, refused, end-beside-work, end-beside-replay, two-ends (with ops that take
- * * long), failing-end (with one real rank); with NBOX_NCCL waiting-nccl: first-sum. */
+ * long), failing-end (with one real rank); with NBOX_NCCL waiting-nccl: first-sum. */
 #include <stdatomic.h>
 #include <sys/wait.h>
 
