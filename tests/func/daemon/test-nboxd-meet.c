@@ -79,6 +79,7 @@ static void test_abort_after_promise(void **state)
 	promise(0);
 	promise(1);
 	abort_by(1); /* it waits for an answer, too */
+	settle(1);
 	promise(2);
 	assert_true(fakes_got(f, 3, WIRE_ABORT, 1));
 	settle(0);
