@@ -85,6 +85,7 @@ struct comm {
 	ncclRedOp_t mean_op[ncclNumTypes];  /* ... by multiplicity / n_ranks */
 	uint32_t scale_made, mean_made;     /* one bit a type */
 	ncclComm_t self;             /* one-rank real communicator, for device scalars */
+	struct power *captured_powers; /* data-reduce.c; kept as long as graphs may be replayed: for good */
 	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
 	struct scratch redop_scratch;         /* of @redops */
 	bool has_graphs;             /* ops of it were captured: their replays use the scratch, nobody knows until when */

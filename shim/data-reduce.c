@@ -58,6 +58,7 @@ struct power {
 	uint32_t n;
 	uint64_t count;
 	char *buf; /* host scratch of the communicator */
+	struct power *next; /* list of those that graphs use */
 };
 
 static void run_power(void *arg)
@@ -90,8 +91,12 @@ int data_enqueue_power(const struct call *call, void *dst, const void *src, uint
 		rc = DEVICE(c, call, (s, run_power, p));
 	if (!rc)
 		rc = DEVICE(c, copy, (s, dst, p->buf, bytes));
-	if (!rc && !is_captured)
+	if (is_captured) {
+		p->next = c->captured_powers;
+		c->captured_powers = p;
+	} else if (!rc) {
 		rc = DEVICE(c, call, (s, free, p));
+	}
 	return rc;
 }
 
