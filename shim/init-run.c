@@ -96,7 +96,7 @@ static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 
 static void make_all_real(struct job *job)
 {
-	struct real_group *group = real_group_new(job->n); /* who has promised goes in: it is there before */
+	struct real_group *group = real_group_new(job->n); /* before the promise, which no lack of memory may break */
 	struct err err = {""};
 	uint32_t n = 0;
 

@@ -123,7 +123,7 @@ void meet_lost(struct comm *c)
 {
 	answer(c, MEET_OFF);
 	pthread_mutex_lock(&progress_waiters.lock);
-	c->has_local_id = true; /* if it was not there, it is that of nobody */
+	c->has_local_id = true; /* an id that has not come stays all zeros: no id */
 	pthread_cond_broadcast(&progress_waiters.cond);
 	pthread_mutex_unlock(&progress_waiters.lock);
 }

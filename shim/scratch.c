@@ -9,7 +9,7 @@
 
 struct scratch_area {
 	struct scratch_area *next;
-	int (*alloc)(void **, size_t); /* of which kind it is */
+	int (*alloc)(void **, size_t); /* who made it: tells device memory from pinned */
 	int device;
 	char *mem;
 	size_t bytes;

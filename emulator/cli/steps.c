@@ -245,7 +245,7 @@ static bool holds_backward_passes(const struct ops *o, const struct found *f)
 	if (f->n_units < 3)
 		return false;
 	find_large(o, f, &large);
-	small = large.weight / (double)f->period;
+	small = large.weight / (double)f->period; /* a hundredth of the unit's mean op */
 	for (uint64_t i = 0; i < f->n; i++) {
 		inside += weight_between(o, s[i].first, end_of(&s[i]));
 		n_inside += count(o, small, s[i].first, end_of(&s[i]));
@@ -258,8 +258,8 @@ static bool holds_backward_passes(const struct ops *o, const struct found *f)
 
 /* What the breaks reduce, beside values to log. A piece of a backward pass has a forward pass
  * behind it, which takes more than half of the break's idle time. An evaluation has its time before
- * or among its reductions; so has a backward pass that begins with one of its own size, which is
- * told from an evaluation where that is small. */
+ * or among its reductions. So has a backward pass that begins with a reduction of its own size:
+ * where that reduction is small the break is taken for an evaluation, else nothing is concluded. */
 static enum content content_of_breaks(const struct ops *o, const struct found *f)
 {
 	uint64_t unit = f->stretches[0].first;

@@ -22,8 +22,8 @@ struct server;
 struct door_knock { /* one SOCK_SEQPACKET message */
 	uint32_t magic;
 	int32_t rank; /* as the launcher counts */
-	int32_t pid;  /* of the worker, in: */
-	uint64_t pid_namespace;
+	int32_t pid;  /* of the worker, as its own pid namespace counts */
+	uint64_t pid_namespace; /* that one's inode */
 };
 
 /* The first byte of the answer; the rest is: */

@@ -53,7 +53,7 @@ int meet_on_promise(struct worker *w, const struct wire_hdr *h)
 
 	if (!m)
 		return 0;
-	if (c->is_dead) { /* perhaps by its own ABORT, which was not answered */
+	if (c->is_dead) { /* the member may have aborted it: comm_abort() does not send it an ABORT back */
 		refuse(w, h);
 		return 0;
 	}

@@ -159,7 +159,8 @@ static bool has_staying(const struct server *s)
 	return false;
 }
 
-/* A worker that has said BYE waits for the end of nboxd, but not for the other workers. */
+/* A worker that has said BYE exits when nboxd has closed its link. Its launcher may wait for that before it starts the
+ * next program, so nboxd does not wait for the other workers. */
 static void close_leaving(struct server *s)
 {
 	struct worker *w;

@@ -49,14 +49,14 @@ enum wire_type {
 	WIRE_CONN,       /* host NCCL: struct wire_conn, first frame of a connection */
 	WIRE_BOOT,       /* host NCCL: bootstrap exchange, body defined there */
 	WIRE_GROUP,      /* w->d struct wire_group + n_ranks x uint32 world ranks */
-	WIRE_NOTE,       /* w->d struct wire_text: to be known of the run, for its summary: a warning, or ... */
+	WIRE_NOTE,       /* w->d struct wire_text: for the summary: a warning, unless it begins as below */
 	WIRE_MEET,       /* w->d empty: this member will go into the real init; d->w: all will */
 	WIRE_TYPE_END
 };
-/* ... when it begins so, where bodies lay in exchange payload over rdma, and why. */
-#define WIRE_NOTE_PAYLOAD "payload memory: "
-#define WIRE_NOTE_NO_GPU "no GPU: " /* what stands in for one, no warning */
-#define WIRE_NOTE_VERSION "version: " /* for versions.txt, no warning: "version: torch 2.11.0" */
+/* How a note begins that is no warning. */
+#define WIRE_NOTE_PAYLOAD "payload memory: " /* where bodies lay in exchange payload over rdma, and why */
+#define WIRE_NOTE_NO_GPU "no GPU: " /* what stands in for one */
+#define WIRE_NOTE_VERSION "version: " /* for versions.txt: "version: torch 2.11.0" */
 
 /* What the address of an nboxd begins with that its workers started, over shm: who has said BYE there waits until the
  * link is closed. */
