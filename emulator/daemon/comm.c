@@ -299,12 +299,12 @@ void comm_worker_gone(struct server *s, struct worker *w, const char *why)
 		}
 		if (!is_member)
 			continue;
-		meet_member_left(c);
 		/* Who leaves in good order harms nobody unless others wait for it. */
 		if (!comm_is_empty(c) && (why || owes))
 			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank, world,
 				   name, why ? "vanished: " : "left in the middle of an op",
 				   why ? why : "");
+		meet_member_left(c); /* after the cause: who waits for an id goes on with what it knows then */
 		if (comm_is_empty(c))
 			comm_free(c);
 	}

@@ -225,6 +225,7 @@ static int fake_on_frame(void *owner, struct link *l, const struct wire_hdr *h, 
 		break;
 	case WIRE_LOCAL_ID:
 		memcpy(f->local_id, body, sizeof(f->local_id));
+		f->n_aborts_before_id = f->n[WIRE_ABORT];
 		break;
 	case WIRE_STATUS:
 		free(f->status);

@@ -29,6 +29,7 @@ struct fake {
 	struct wire_release release;
 	struct wire_text abort, error;
 	uint8_t local_id[WIRE_ID_BYTES];
+	unsigned n_aborts_before_id; /* that came before the last LOCAL_ID */
 	char *status; /* owned */
 	struct fake_ready ready[FAKE_READY_MAX];
 	unsigned n_ready;

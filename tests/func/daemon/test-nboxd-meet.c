@@ -127,6 +127,9 @@ static void test_no_id(void **state)
 	fake_close(&f[0]); /* killed before it made the id */
 	assert_true(fakes_got(f + 1, 2, WIRE_LOCAL_ID, 1));
 	assert_memory_equal(f[1].local_id, none, sizeof(none));
+	/* the cause comes first: a missing id alone says nothing of a rank that is gone */
+	assert_int_equal(f[1].n_aborts_before_id, 1);
+	assert_int_equal(f[2].n_aborts_before_id, 1);
 }
 
 static void test_not_asked(void **state)
