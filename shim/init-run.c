@@ -91,6 +91,9 @@ static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 			continue;
 		init->meets = false;
 		failed(init, rc, &err);
+		/* after the cause: who waits for an id goes on with what it knows then */
+		if (step == real_comm_offer_id)
+			meet_send_id(init->comm, NULL);
 	}
 }
 

@@ -40,7 +40,7 @@ int real_comm_offer_id(struct comm *c, struct err *err)
 {
 	int rc = c->index == 0 ? make_id(c, err) : 0;
 
-	if (c->index == 0 && meet_send_id(c, rc ? NULL : c->local_id))
+	if (c->index == 0 && !rc && meet_send_id(c, c->local_id))
 		return err_set(err, ENOMEM, "no memory");
 	return rc;
 }

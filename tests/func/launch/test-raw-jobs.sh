@@ -4,7 +4,7 @@
 here=$BUILD/tests/func/launch
 export PATH=$tmp/bin:$here:$PATH TMPDIR=$tmp LD_LIBRARY_PATH=$BUILD/emulator/hostgpu NBOX_DEVICE=host NBOX_HOST_DEVICES=8
 unset SLURM_NNODES SLURM_NTASKS SLURM_NTASKS_PER_NODE SLURM_JOB_ID
-export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 20000)) # for each test, and nobody binds it
+export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 12000)) # for each test, and nobody binds it
 if is_sanitized; then # the agent is in C, but env is not
 	echo "1..0 # SKIP a sanitized libnbox.so cannot be preloaded into env"
 	exit 0
