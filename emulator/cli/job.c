@@ -126,7 +126,7 @@ static void wanted_signals(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
-/* By what nbox itself writes; the job meets them as it would without nbox. */
+/* Signals that a write of nbox itself may raise, and that nbox ignores. The job gets back what nbox was started with. */
 static const int survived[JOB_SIGNALS] = { SIGPIPE, SIGXFSZ };
 
 int job_init(struct job *j, struct err *err)

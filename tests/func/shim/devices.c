@@ -33,18 +33,6 @@ static void check(const char *what, int i, float want)
 		      (double)values[j], (double)want);
 }
 
-static void wait_until_ready(ncclComm_t comm)
-{
-	ncclResult_t state;
-
-	NCCL(ncclCommGetAsyncError(comm, &state));
-	while (state == ncclInProgress) {
-		usleep(100); /* who it waits for needs the core */
-		NCCL(ncclCommGetAsyncError(comm, &state));
-	}
-	CHECK(state == ncclSuccess, "state %d: %s", (int)state, ncclGetLastError(comm));
-}
-
 static void check_device(int want)
 {
 	int device;

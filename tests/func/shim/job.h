@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_REAL 64
 
@@ -103,4 +104,17 @@ static inline ncclUniqueId id_of(const char *text)
 	memset(&id, 0, sizeof(id));
 	snprintf(id.internal, sizeof(id.internal), "%s", text);
 	return id;
+}
+
+/* Of a communicator that is not blocking. */
+static inline void wait_until_ready(ncclComm_t comm)
+{
+	ncclResult_t state;
+
+	NCCL(ncclCommGetAsyncError(comm, &state));
+	while (state == ncclInProgress) {
+		usleep(100); /* the ranks that it waits for need the core */
+		NCCL(ncclCommGetAsyncError(comm, &state));
+	}
+	CHECK(state == ncclSuccess, "state %d: %s", (int)state, ncclGetLastError(comm));
 }

@@ -58,18 +58,6 @@ static ncclComm_t comm_new(const char *name)
 	return comm;
 }
 
-static void wait_until_ready(ncclComm_t comm)
-{
-	ncclResult_t state;
-
-	NCCL(ncclCommGetAsyncError(comm, &state));
-	while (state == ncclInProgress) {
-		usleep(100); /* who it waits for needs the core */
-		NCCL(ncclCommGetAsyncError(comm, &state));
-	}
-	CHECK(state == ncclSuccess, "state %d: %s", (int)state, ncclGetLastError(comm));
-}
-
 static void check_size(ncclComm_t comm, int size, int rank)
 {
 	int count = -1, user = -1;

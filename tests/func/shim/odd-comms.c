@@ -25,18 +25,6 @@ static void broken_group(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-static void wait_until_ready(ncclComm_t comm)
-{
-	ncclResult_t state;
-
-	NCCL(ncclCommGetAsyncError(comm, &state));
-	while (state == ncclInProgress) {
-		usleep(100); /* who it waits for needs the core */
-		NCCL(ncclCommGetAsyncError(comm, &state));
-	}
-	CHECK(state == ncclSuccess, "state %d: %s", (int)state, ncclGetLastError(comm));
-}
-
 /* A split without color gives its NULL at once, also in a group that goes on in the
  * background. */
 static void no_color(void)
@@ -178,6 +166,19 @@ static void wait_until_asleep(pid_t tid)
 	}
 }
 
+/* Return: a thread that waits in ncclCommDestroy. */
+static pthread_t start_destroy(ncclComm_t comm)
+{
+	pthread_t thread;
+
+	atomic_store(&destroyer, 0);
+	CHECK(!pthread_create(&thread, NULL, destroy, comm), "thread");
+	while (!atomic_load(&destroyer))
+		usleep(1000);
+	wait_until_asleep(atomic_load(&destroyer));
+	return thread;
+}
+
 /* One thread waits in ncclCommDestroy for an op that does not end; another one aborts. */
 static void two_ends(void)
 {
@@ -185,11 +186,7 @@ static void two_ends(void)
 	pthread_t thread;
 
 	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
-	atomic_store(&destroyer, 0);
-	CHECK(!pthread_create(&thread, NULL, destroy, comm), "thread");
-	while (!atomic_load(&destroyer))
-		usleep(1000);
-	wait_until_asleep(atomic_load(&destroyer));
+	thread = start_destroy(comm);
 	NCCL(ncclCommAbort(comm));
 	pthread_join(thread, NULL);
 	CUDA(cudaStreamSynchronize(stream));
@@ -282,11 +279,7 @@ static void failing_end(void)
 
 	CUDA(cudaLaunchHostFunc(stream, wait_for_flag, &is_set));
 	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
-	atomic_store(&destroyer, 0);
-	CHECK(!pthread_create(&thread, NULL, destroy, comm), "thread");
-	while (!atomic_load(&destroyer))
-		usleep(1000);
-	wait_until_asleep(atomic_load(&destroyer));
+	thread = start_destroy(comm);
 	NCCL(ncclCommRevoke(comm, 0));
 	pthread_join(thread, NULL);
 	atomic_store(&is_set, 1);
