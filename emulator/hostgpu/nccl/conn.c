@@ -15,6 +15,7 @@
 #define CONNECT_MS 60000 /* the peer may be an emulated machine, or a busy one */
 #define LINGER_NS (2 * NS_PER_S)
 #define LEFT_NS (2 * NS_PER_S) /* what who has left had opened before comes in that time */
+#define REASON_NS (NS_PER_S)   /* the abort that explains a lost connection comes in that time */
 
 /* --- frames that arrive ---------------------------------------------------------- */
 
@@ -239,6 +240,7 @@ void conn_lost(struct ncclComm *c, ncclResult_t code, const char *text)
 	if (c->is_lost)
 		return;
 	c->is_lost = true;
+	c->lost_until_ns = clock_now_ns() + REASON_NS;
 	c->lost_code = code;
 	snprintf(c->lost_text, sizeof(c->lost_text), "%s", text);
 }
@@ -342,13 +344,19 @@ static void on_closed(void *owner, struct link *l, int code, const char *why)
 
 void conn_judge_lost(struct ncclComm *c)
 {
+	bool may_explain = false;
 	struct conn *k;
 
+	/* Links have no order among each other: over rdma a connection can be seen to close before
+	 * the abort that its peer wrote on the control ring first. */
 	for (k = proxy_conns(); k; k = k->next) {
-		if (k->comm == c && k->key == KEY_RING && !k->is_dead)
+		if (k->comm == c && k->key == KEY_RING && !k->is_dead) {
 			link_progress(k->link);
+			may_explain |= !k->is_dead;
+		}
 	}
-	proxy_fail(c, c->lost_code, "%s", c->lost_text);
+	if (!may_explain || clock_now_ns() >= c->lost_until_ns)
+		proxy_fail(c, c->lost_code, "%s", c->lost_text);
 }
 
 const struct link_events conn_events = {on_header, on_frame, on_sent, on_closed};

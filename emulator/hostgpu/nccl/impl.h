@@ -191,7 +191,8 @@ struct ncclComm {
 	/* proxy's */
 	struct ncclComm *proxy_next;
 	bool is_attached, is_failed, is_leaving, is_closed;
-	bool is_lost; /* a connection broke; why may be about to arrive */
+	bool is_lost; /* a connection broke; why may arrive until @lost_until_ns */
+	uint64_t lost_until_ns;
 	ncclResult_t lost_code;
 	char lost_text[ERR_TEXT_MAX];
 	struct run *run, *waiting, **waiting_end;

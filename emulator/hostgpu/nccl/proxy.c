@@ -454,6 +454,8 @@ static void rest(bool has_runs)
 	if (!has_requests() && gather_fds(&n)) {
 		for (k = px.conns; k; k = k->next)
 			timeout = k->is_lingering ? 50 : timeout;
+		for (c = px.comms; c; c = c->proxy_next)
+			timeout = c->is_lost && !c->is_failed ? 50 : timeout;
 		poll(px.fds, n, timeout);
 	}
 	atomic_store(&px.is_asleep, false);

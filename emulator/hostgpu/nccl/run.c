@@ -306,7 +306,7 @@ bool run_advance(struct ncclComm *c)
 	uint32_t i;
 
 	if (c->is_failed || c->is_lost)
-		return true;
+		return c->is_failed;
 	for (i = 0; r->op->kind == COLL_SENDRECV && i < c->n_ranks; i++) {
 		struct inbox *in;
 
