@@ -50,7 +50,7 @@ def spawned_512():
 
 
 def spawned_unaware():
-    """mp.spawn as in a tutorial, once for each rank of nbox run: an error that says what to do, and no hang"""
+    """mp.spawn as in a tutorial, once for each rank of nbox run: nbox says what to do, and nothing hangs"""
     job = [sys.executable, script("spawn.py"), "1", "2", "0", "env", f"127.0.0.1:{free_port()}"]
     try:
         r = under_nbox(4, job, ["--gpus-per-node", "2"], timeout=200)
@@ -59,7 +59,9 @@ def spawned_unaware():
         expect("mp.spawn), and is started 2 times" in str(e) and "say --procs 1" in str(e), str(e))
         expect("was not over" not in str(e), str(e))
     else:
-        expect(False, r.text)
+        # on a busy machine one copy may be over before the other begins: each ran alone
+        expect("mp.spawn), and is started 2 times" in r.text and "say --procs 1" in r.text, r.text)
+        expect(any("no virtual rank took part in any op" in w for w in r.summary["warnings"]), str(r.summary["warnings"]))
 
 
 main(static_512, standalone_8, c10d_4096, last_node_8, spawned_512, spawned_unaware)
