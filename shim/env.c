@@ -57,7 +57,7 @@ static int refuse_lonely(struct env *e, const char *wanted)
 		       "it without", wanted);
 }
 
-/* Said once a node and not again after a restart. Whoever has set one of @of_cluster thinks that there is a cluster. */
+/* Warns once a node, and not again after a restart. A user who has set one of @of_cluster thinks that there is a cluster. */
 static void tell_unused(void)
 {
 	static const char *const of_cluster[] = {"NBOX_MODEL", "NBOX_WHAT_IF", "NBOX_GPUS_PER_NODE", "NBOX_REAL",

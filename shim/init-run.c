@@ -41,7 +41,8 @@ static void tell_failure(struct comm *c)
 	checkin_send(c, WIRE_ABORT, &text, sizeof(text));
 }
 
-/* Told at once: we may be going to wait for another communicator's members, who wait for this one's. */
+/* nboxd is told at once: this thread may go on to wait for another communicator's members, and those may wait for
+ * this one's. */
 static void failed(const struct init *init, int rc, const struct err *err)
 {
 	comm_fail(init->comm, init_result_of(rc), "%s", err->text);
@@ -91,7 +92,7 @@ static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 			continue;
 		init->meets = false;
 		failed(init, rc, &err);
-		/* after the cause: who waits for an id goes on with what it knows then */
+		/* after the cause: the members that wait for the id report the last error that they know */
 		if (step == real_comm_offer_id)
 			meet_send_id(init->comm, NULL);
 	}

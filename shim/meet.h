@@ -1,8 +1,8 @@
 /* How the real members of a communicator come to make their real one. The real library's init waits for all of them as
- * long as it takes, and nothing ends it. So nobody goes into it before all have promised to: nboxd counts the promises.
- * Who has promised goes in when all have, even if its communicator is aborted meanwhile, and gives back what was
- * made. Who is aborted before promises nothing, and then nobody goes in. The lowest member makes the id when all have
- * promised: an id that nobody uses keeps a thread and a socket of the real library for good. */
+ * long as it takes, and nothing ends it. So no member goes into it before all members have promised to: nboxd counts the
+ * promises. Once all have promised, each member goes in, even if its communicator is aborted meanwhile; the member then
+ * gives back what was made. A member that is aborted before makes no promise, and then no member goes in. The lowest member
+ * makes the id when all have promised: an id that no init uses keeps a thread and a socket of the real library for good. */
 #pragma once
 
 #include <stdint.h>
@@ -26,7 +26,7 @@ int meet_wait_id(struct comm *c, struct err *err);
 
 void meet_on_all(const struct wire_hdr *h);
 void meet_on_id(const struct wire_hdr *h, const void *body);
-/* nboxd says that @c is dead: who waits for promises waits no longer. */
+/* nboxd says that @c is dead: threads that wait for promises stop waiting. */
 void meet_is_off(struct comm *c);
-/* nboxd is gone: nobody waits for anything. */
+/* nboxd is gone: all waits end. */
 void meet_lost(struct comm *c);

@@ -1,7 +1,7 @@
 /* The real communicators of a group of inits, made together by a thread of its own: the real library's
  * init waits for the other members as long as it takes, and nothing ends it but they. All of them go in
- * (meet.h), but one may be killed there. Who has asked for it does not wait for ever: when a member is known to be gone or has
- * aborted, it goes on after a moment with an error, and the thread gives back what was made, once the real library
+ * (meet.h), but one may be killed there. The caller does not wait for ever: when a member is known to be gone or has
+ * aborted, the caller goes on after a moment with an error. The thread gives back what was made once the real library
  * lets it go. The thread selects the devices'
  * primary contexts, as NCCL's own threads do. */
 #pragma once

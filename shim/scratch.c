@@ -9,7 +9,7 @@
 
 struct scratch_area {
 	struct scratch_area *next;
-	int (*alloc)(void **, size_t); /* who made it: tells device memory from pinned */
+	int (*alloc)(void **, size_t); /* the function that made it: it tells device memory from pinned memory */
 	int device;
 	char *mem;
 	size_t bytes;

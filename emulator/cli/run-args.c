@@ -141,7 +141,7 @@ static int check_model(struct run *r, struct err *err)
 	return code;
 }
 
-/* Nobody said who starts the ranks, and nbox run would start the command once for each. */
+/* The user named no launcher, so nbox run will start the command once for each rank: does the command start ranks, too? */
 static void look_for_ranks(struct run *r)
 {
 	size_t n = r->config->n_real;

@@ -304,7 +304,7 @@ void comm_worker_gone(struct server *s, struct worker *w, const char *why)
 			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank, world,
 				   name, why ? "vanished: " : "left in the middle of an op",
 				   why ? why : "");
-		meet_member_left(c); /* after the cause: who waits for an id goes on with what it knows then */
+		meet_member_left(c); /* after the cause: the members that wait for the id report the last error that they know */
 		if (comm_is_empty(c))
 			comm_free(c);
 	}

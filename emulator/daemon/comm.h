@@ -92,7 +92,8 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body);
 /* MEET of a member: it goes into the real init once all have promised to. It is answered by MEET then, or by ABORT
  * when the communicator dies before. */
 int meet_on_promise(struct worker *w, const struct wire_hdr *h);
-/* The id, for the others: of the dead communicator too, since who was answered by MEET waits for it. */
+/* The lowest member's id, which nboxd passes to the others. Also where the communicator has died: members that were
+ * answered by MEET wait for it. */
 int meet_on_id(struct worker *w, const struct wire_hdr *h, const void *body);
 /* Do others wait for the promise of @m? */
 bool meet_is_owed(const struct comm *c, const struct comm_member *m);

@@ -63,7 +63,7 @@ int door_open(struct server *s, int fd, const char *text, size_t n);
 void door_close(struct server *s); /* nobody comes in any more; again is allowed */
 /* The process @pid has said BYE. */
 void door_on_bye(struct server *s, pid_t pid);
-/* All who came have ended, or are ending. */
+/* All workers that came have ended, or are ending. */
 bool door_is_deserted(const struct server *s);
 /* Instead of door_open(), when nboxd cannot start: tells those who knock, and those who do so soon. Takes @fd. */
 void door_refuse(int fd, const char *why);

@@ -88,7 +88,7 @@ void gather_fail(struct gather *g, int code, const char *fmt, ...)
 		return;
 	}
 	leave_list(g);
-	told_free(g->told); /* as large as the world, and of no use to those who come later */
+	told_free(g->told); /* as large as the world, and later members need only the reason */
 	g->told = NULL;
 	g->code = code;
 	memcpy(g->why, why, sizeof(g->why));

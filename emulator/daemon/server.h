@@ -117,9 +117,9 @@ const char *server_store_addr(const struct server *s); /* HOST:PORT; NULL: no st
 /* A libevent callback that does nothing: being awake is all that is wanted. */
 void server_on_wake(evutil_socket_t fd, short what, void *server);
 void server_stop_listening(struct server *s); /* for workers; again is allowed */
-/* server_run() is to end by itself. With a door: when all who came in by it have ended, and no link is left. Without
- * one: when the last link has closed, at once after as many workers at a time as there are real ranks, after fewer 2 s
- * later. In both cases also when no worker has come within 60 s. */
+/* server_run() is to end by itself. With a door: when all processes that came in by it have ended and no link is left.
+ * Without a door: when the last link has closed; at once where there were as many workers at a time as real ranks, 2 s
+ * later where there were fewer. In both cases also when no worker has come within 60 s. */
 void server_end_when_left(struct server *s);
 /* The links of those who have said BYE, and wait to see theirs closed, stay open until this process ends. */
 void server_hold_leaving(struct server *s);

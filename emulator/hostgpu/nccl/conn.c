@@ -14,18 +14,8 @@
 
 #define CONNECT_MS 60000 /* the peer may be an emulated machine, or a busy one */
 #define LINGER_NS (2 * NS_PER_S)
-#define LEFT_NS (2 * NS_PER_S) /* what who has left had opened before comes in that time */
-#define REASON_NS (NS_PER_S)   /* the abort that explains a lost connection comes in that time */
 
 /* --- frames that arrive ---------------------------------------------------------- */
-
-static const char *rank_name(const struct ncclComm *c, uint32_t rank, char buf[128])
-{
-	const struct peer_info *p = &c->peers[rank].info;
-
-	snprintf(buf, 128, "rank %u (%s, process %u)", rank, p->host, p->pid);
-	return buf;
-}
 
 static void fail_mismatch(struct ncclComm *c, uint32_t peer, const struct wire_hdr *h,
 			  uint64_t expected)
@@ -37,7 +27,7 @@ static void fail_mismatch(struct ncclComm *c, uint32_t peer, const struct wire_h
 	proxy_fail(c, ncclInvalidUsage,
 		   "mismatched calls: %s sent a message of %llu bytes of its %s, where rank %u, in "
 		   "%s, expects %llu bytes",
-		   rank_name(c, peer, who), (unsigned long long)h->body_bytes, theirs, c->rank, ours,
+		   peer_name(c, peer, who), (unsigned long long)h->body_bytes, theirs, c->rank, ours,
 		   (unsigned long long)expected);
 }
 
@@ -162,64 +152,6 @@ static int introduce(struct conn *k, const struct wire_conn *hello)
 	return k->comm ? 0 : -EPROTO;
 }
 
-/* A connection can still come: the peer opened more than have come so far. */
-static bool may_come(const struct ncclComm *c, const struct peer *p)
-{
-	if (p->has_left && p->n_opened == UINT64_MAX)
-		return clock_now_ns() < c->left_until_ns;
-	return !p->has_left || p->n_in < p->n_opened;
-}
-
-/* A peer has left, or one of its connections came or went: what waits for bytes that nobody will
- * send any more fails. */
-static void look_for_orphans(struct ncclComm *c, uint32_t peer)
-{
-	const struct peer *p = &c->peers[peer];
-	const struct inbox *in;
-	char who[128], text[ERR_TEXT_MAX];
-
-	for (in = p->in; in && !may_come(c, p); in = in->next) {
-		if (!in->n_posts || (in->conn && !in->conn->is_dead))
-			continue;
-		snprintf(text, sizeof(text), "this op needs a rank that has left: %s",
-			 rank_name(c, peer, who));
-		conn_lost(c, ncclRemoteError, text);
-	}
-}
-
-/* @n_opened: how many connections it opened to us before. */
-static void peer_left(struct conn *k, uint64_t n_opened)
-{
-	struct peer *p = &k->comm->peers[k->peer];
-
-	k->is_bye = true;
-	p->has_left = true;
-	p->n_opened = n_opened;
-	look_for_orphans(k->comm, k->peer);
-}
-
-/* Who cannot be watched has left, in good order or not. It may have sent all that we wait for. */
-static void watch_ended(struct ncclComm *c, uint32_t peer)
-{
-	struct peer *p = &c->peers[peer];
-
-	if (p->has_left)
-		return;
-	p->has_left = true;
-	p->n_opened = UINT64_MAX;
-	c->left_until_ns = clock_now_ns() + LEFT_NS;
-}
-
-void conn_look_for_left(struct ncclComm *c)
-{
-	uint32_t i;
-
-	if (!c->left_until_ns || clock_now_ns() < c->left_until_ns)
-		return;
-	for (i = 0; i < c->n_ranks; i++)
-		look_for_orphans(c, i);
-}
-
 static void remote_abort(struct conn *k, const struct wire_text *t)
 {
 	struct ncclComm *c = k->comm;
@@ -228,21 +160,12 @@ static void remote_abort(struct conn *k, const struct wire_text *t)
 	/* A peer that aborts while nothing runs may be on its way out: what needs it
 	 * later will fail. */
 	if (t->code == ECANCELED && !c->run) {
-		peer_left(k, 0);
+		k->is_bye = true;
+		peer_left(c, k->peer, 0);
 		return;
 	}
 	proxy_fail(c, t->code == EINVAL ? ncclInvalidUsage : ncclRemoteError, "%s: %.300s",
-		   rank_name(c, k->peer, who), t->text);
-}
-
-void conn_lost(struct ncclComm *c, ncclResult_t code, const char *text)
-{
-	if (c->is_lost)
-		return;
-	c->is_lost = true;
-	c->lost_until_ns = clock_now_ns() + REASON_NS;
-	c->lost_code = code;
-	snprintf(c->lost_text, sizeof(c->lost_text), "%s", text);
+		   peer_name(c, k->peer, who), t->text);
 }
 
 /* The player could not go on: when it met a connection that is gone, the reason
@@ -250,7 +173,7 @@ void conn_lost(struct ncclComm *c, ncclResult_t code, const char *text)
 static void player_failed(struct ncclComm *c, int code, const struct err *err)
 {
 	if (code == -ECONNRESET || code == -EPIPE)
-		conn_lost(c, ncclRemoteError, err->text);
+		peer_lost(c, ncclRemoteError, err->text);
 	else
 		proxy_fail(c, ncclInternalError, "%s", err->text);
 }
@@ -273,7 +196,8 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 	case WIRE_BOOT:
 		return gather_received(k->comm, h->seq, h->rank, body);
 	case WIRE_BYE:
-		peer_left(k, h->index);
+		k->is_bye = true;
+		peer_left(k->comm, k->peer, h->index);
 		return 0;
 	case WIRE_ABORT:
 		remote_abort(k, body);
@@ -330,33 +254,16 @@ static void on_closed(void *owner, struct link *l, int code, const char *why)
 	if (!k->comm || k->is_lingering)
 		return;
 	if (k->key == KEY_WATCH && !k->inbox)
-		watch_ended(k->comm, k->peer);
+		peer_unwatched(k->comm, k->peer);
 	if ((k->is_bye || (k->key == KEY_WATCH && !k->inbox)) && !is_needed) {
-		look_for_orphans(k->comm, k->peer);
+		peer_look_for_orphans(k->comm, k->peer);
 		return;
 	}
 	/* The peer may have said why on the control ring: that is read first. */
 	snprintf(text, sizeof(text), "%s %s: %.300s",
 		 k->is_bye ? "this op needs a rank that has left:" : "lost the connection to",
-		 rank_name(k->comm, k->peer, who), why);
-	conn_lost(k->comm, code == -EPROTO ? ncclInternalError : ncclRemoteError, text);
-}
-
-void conn_judge_lost(struct ncclComm *c)
-{
-	bool may_explain = false;
-	struct conn *k;
-
-	/* Links have no order among each other: over rdma a connection can be seen to close before
-	 * the abort that its peer wrote on the control ring first. */
-	for (k = proxy_conns(); k; k = k->next) {
-		if (k->comm == c && k->key == KEY_RING && !k->is_dead) {
-			link_progress(k->link);
-			may_explain |= !k->is_dead;
-		}
-	}
-	if (!may_explain || clock_now_ns() >= c->lost_until_ns)
-		proxy_fail(c, c->lost_code, "%s", c->lost_text);
+		 peer_name(k->comm, k->peer, who), why);
+	peer_lost(k->comm, code == -EPROTO ? ncclInternalError : ncclRemoteError, text);
 }
 
 const struct link_events conn_events = {on_header, on_frame, on_sent, on_closed};
@@ -411,7 +318,7 @@ void conn_attach_parked(struct ncclComm *c)
 			k->is_held = false;
 			link_resume(k->link);
 		}
-		look_for_orphans(c, k->peer);
+		peer_look_for_orphans(c, k->peer);
 	}
 }
 
@@ -426,7 +333,7 @@ static void do_adopt(void *arg)
 	struct ncclComm *c = k->comm;
 
 	if (c->is_attached && !c->is_closed && !k->link)
-		watch_ended(c, k->peer);
+		peer_unwatched(c, k->peer);
 	if (!c->is_attached || c->is_closed || !k->link) {
 		conn_free(k);
 		return;
@@ -536,7 +443,7 @@ int conn_post(struct ncclComm *c, struct inbox *in, const struct post *p)
 
 	if (is_stashed(in, p))
 		; /* it came before its sender left */
-	else if (k ? (k->is_dead || k->is_bye) && !k->is_held : !may_come(c, &c->peers[in->peer]))
+	else if (k ? (k->is_dead || k->is_bye) && !k->is_held : !peer_may_connect(c, &c->peers[in->peer]))
 		return -ECONNRESET;
 	if (in->n_posts == in->posts_size) {
 		uint32_t size = in->posts_size ? 2 * in->posts_size : 8;

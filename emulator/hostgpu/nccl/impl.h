@@ -322,14 +322,30 @@ struct conn *conn_out(struct ncclComm *c, uint32_t peer, uint16_t key);
 int conn_send(struct conn *k, uint32_t lane, const struct wire_hdr *h, const void *body);
 void conn_kill(struct conn *k);
 void conn_free(struct conn *k);
-void conn_lost(struct ncclComm *c, ncclResult_t code, const char *text);
-/* At times while an op runs: what waits for a rank that cannot be reached fails. */
-void conn_look_for_left(struct ncclComm *c);
-/* The communicator lost a connection: fails it, with what the others said. */
-void conn_judge_lost(struct ncclComm *c);
 void conn_say_abort(struct ncclComm *c, int code, const char *text);
 void conn_say_bye(struct conn *k); /* we leave in good order */
 void conn_close_data(struct ncclComm *c); /* at once: nothing may touch the buffers */
+
+/* --- peer.c: peers that leave or are lost; the proxy's -------------------------- */
+
+const char *peer_name(const struct ncclComm *c, uint32_t rank, char buf[128]);
+/* Can a connection of @p still come? It opened more than have come so far, or it has not left. */
+bool peer_may_connect(const struct ncclComm *c, const struct peer *p);
+/* @peer has left, or one of its connections came or went: an op that waits for bytes which can no longer come fails. */
+void peer_look_for_orphans(struct ncclComm *c, uint32_t peer);
+/* @peer has said so. @n_opened: how many connections it had opened to us. */
+void peer_left(struct ncclComm *c, uint32_t peer, uint64_t n_opened);
+/* @peer cannot be watched any more: it has left, in good order or not, and may have sent all that we wait for. */
+void peer_unwatched(struct ncclComm *c, uint32_t peer);
+/* At times while an op runs: an op that waits for a rank which cannot be reached fails. */
+void peer_look_for_left(struct ncclComm *c);
+/* A connection broke. The communicator fails with @code and @text unless a reason comes on its control ring. */
+void peer_lost(struct ncclComm *c, ncclResult_t code, const char *text);
+/* After that, again and again: fails it once a reason has come, or can no longer come. */
+void peer_judge_lost(struct ncclComm *c);
+
+/* --- gather.c ------------------------------------------------------------------- */
+
 int gather_start(struct ncclComm *c, uint64_t number, const struct gather_record *mine);
 struct gather *gather_find(struct ncclComm *c, uint64_t number);
 int gather_received(struct ncclComm *c, uint64_t number, uint32_t origin,

@@ -387,13 +387,13 @@ static bool advance(bool *ret_runs)
 	*ret_runs = false;
 	for (c = px.comms; c; c = c->proxy_next) {
 		if (c->is_lost && !c->is_failed && !c->is_leaving)
-			conn_judge_lost(c);
+			peer_judge_lost(c);
 		if (c->is_failed && !c->is_closed) {
 			close_failed(c);
 			moved = true;
 		}
 		if (c->run)
-			conn_look_for_left(c);
+			peer_look_for_left(c);
 		if (c->run)
 			moved |= run_advance(c);
 		*ret_runs |= c->run != NULL;

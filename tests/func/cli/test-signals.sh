@@ -28,7 +28,7 @@ check "the run is under way" wait_for test -s int/record.nbox
 kill -INT $run
 wait $run; is "$?" 130 "SIGINT to nbox: 130, also when the ranks ignore it"
 
-# who reads nbox's output has gone: that costs the output, not the job's exit code; the job meets its own pipes as ever
+# the reader of nbox's output has gone: the output is lost, the exit code stays the job's, and the job gets SIGPIPE as without nbox
 { sleep 1; "$NBOX" run --nodes 2 --gpus-per-node 1 --model const:time=1us --out unread -- "$BUILD/tests/func/launch/flaky" early; echo $? >unread.code; } 2>&1 | true
 is "$(cat unread.code)" 3 "the exit code of a job whose output nobody reads"
 if ! is_sanitized; then

@@ -63,7 +63,7 @@ static void test_all(void **state)
 	assert_int_equal(f[0].n[WIRE_MEET] + f[2].n[WIRE_MEET], 0);
 	promise(1);
 	assert_true(fakes_got(f, 3, WIRE_MEET, 1));
-	/* who aborts now goes in all the same, and the others wait for the id */
+	/* a member that aborts now goes in all the same, and the others wait for the id */
 	abort_by(2);
 	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
 	send_id(0x5a);

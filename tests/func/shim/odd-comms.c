@@ -77,7 +77,7 @@ static void first_sum(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* The strings of a config are the job's, who may free them once the call has returned. */
+/* The strings of a config belong to the job, which may free them once the call has returned. */
 static void names(void)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
