@@ -173,7 +173,7 @@ static void remote_abort(struct conn *k, const struct wire_text *t)
 static void player_failed(struct ncclComm *c, int code, const struct err *err)
 {
 	if (code == -ECONNRESET || code == -EPIPE)
-		peer_lost(c, ncclRemoteError, err->text);
+		peer_lost(c, PEER_SILENT, ncclRemoteError, err->text);
 	else
 		proxy_fail(c, ncclInternalError, "%s", err->text);
 }
@@ -259,11 +259,12 @@ static void on_closed(void *owner, struct link *l, int code, const char *why)
 		peer_look_for_orphans(k->comm, k->peer);
 		return;
 	}
-	/* The peer may have said why on the control ring: that is read first. */
+	/* The peer may have said why on the control ring: peer_judge_lost() reads that first. */
 	snprintf(text, sizeof(text), "%s %s: %.300s",
 		 k->is_bye ? "this op needs a rank that has left:" : "lost the connection to",
 		 peer_name(k->comm, k->peer, who), why);
-	peer_lost(k->comm, code == -EPROTO ? ncclInternalError : ncclRemoteError, text);
+	peer_lost(k->comm, k->is_bye ? PEER_SILENT : k->peer,
+		  code == -EPROTO ? ncclInternalError : ncclRemoteError, text);
 }
 
 const struct link_events conn_events = {on_header, on_frame, on_sent, on_closed};

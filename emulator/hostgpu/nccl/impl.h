@@ -192,6 +192,7 @@ struct ncclComm {
 	struct ncclComm *proxy_next;
 	bool is_attached, is_failed, is_leaving, is_closed;
 	bool is_lost; /* a connection broke; why may arrive until @lost_until_ns */
+	uint32_t lost_peer;
 	uint64_t lost_until_ns;
 	ncclResult_t lost_code;
 	char lost_text[ERR_TEXT_MAX];
@@ -339,8 +340,10 @@ void peer_left(struct ncclComm *c, uint32_t peer, uint64_t n_opened);
 void peer_unwatched(struct ncclComm *c, uint32_t peer);
 /* At times while an op runs: an op that waits for a rank which cannot be reached fails. */
 void peer_look_for_left(struct ncclComm *c);
-/* A connection broke. The communicator fails with @code and @text unless a reason comes on its control ring. */
-void peer_lost(struct ncclComm *c, ncclResult_t code, const char *text);
+/* A connection of @peer broke. The communicator fails with @code and @text unless a reason comes on its control ring, for
+ * which it waits. PEER_SILENT: a rank has left that no reason is to be expected of. */
+#define PEER_SILENT UINT32_MAX
+void peer_lost(struct ncclComm *c, uint32_t peer, ncclResult_t code, const char *text);
 /* After that, again and again: fails it once a reason has come, or can no longer come. */
 void peer_judge_lost(struct ncclComm *c);
 

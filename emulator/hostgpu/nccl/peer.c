@@ -35,7 +35,7 @@ void peer_look_for_orphans(struct ncclComm *c, uint32_t peer)
 			continue;
 		snprintf(text, sizeof(text), "this op needs a rank that has left: %s",
 			 peer_name(c, peer, who));
-		peer_lost(c, ncclRemoteError, text);
+		peer_lost(c, PEER_SILENT, ncclRemoteError, text);
 	}
 }
 
@@ -69,29 +69,32 @@ void peer_look_for_left(struct ncclComm *c)
 		peer_look_for_orphans(c, i);
 }
 
-void peer_lost(struct ncclComm *c, ncclResult_t code, const char *text)
+void peer_lost(struct ncclComm *c, uint32_t peer, ncclResult_t code, const char *text)
 {
 	if (c->is_lost)
 		return;
 	c->is_lost = true;
+	c->lost_peer = peer;
 	c->lost_until_ns = clock_now_ns() + REASON_NS;
 	c->lost_code = code;
 	snprintf(c->lost_text, sizeof(c->lost_text), "%s", text);
 }
 
+/* Links have no order among each other: over rdma a connection can be seen to close before the abort that its peer wrote
+ * on the control ring first. A neighbour in the ring whose ring connections have ended, too, was killed. For any other
+ * rank, its neighbours say why. */
 void peer_judge_lost(struct ncclComm *c)
 {
-	bool may_explain = false;
+	uint32_t peer = c->lost_peer, n = c->n_ranks;
+	bool is_neighbour = (peer + 1) % n == c->rank || (c->rank + 1) % n == peer, may_explain = false;
 	struct conn *k;
 
-	/* Links have no order among each other: over rdma a connection can be seen to close before
-	 * the abort that its peer wrote on the control ring first. */
 	for (k = proxy_conns(); k; k = k->next) {
 		if (k->comm == c && k->key == KEY_RING && !k->is_dead) {
 			link_progress(k->link);
-			may_explain |= !k->is_dead;
+			may_explain |= !k->is_dead && (!is_neighbour || k->peer == peer);
 		}
 	}
-	if (!may_explain || clock_now_ns() >= c->lost_until_ns)
+	if (!may_explain || peer == PEER_SILENT || clock_now_ns() >= c->lost_until_ns)
 		proxy_fail(c, c->lost_code, "%s", c->lost_text);
 }

@@ -216,7 +216,7 @@ void run_begin(struct ncclComm *c)
 		op_describe(r->op, what, sizeof(what));
 		r->player = NULL;
 		if (e == -ECONNRESET || e == -EPIPE)
-			peer_lost(c, ncclRemoteError, "a rank that this op needs has left");
+			peer_lost(c, PEER_SILENT, ncclRemoteError, "a rank that this op needs has left");
 		else
 			proxy_fail(c, result_of_errno(e), "%s: %s", what, strerror(-e));
 		return;
@@ -289,7 +289,7 @@ static bool take_stash(struct ncclComm *c, struct inbox *in)
 		moved = true;
 		rc = player_received(c->run->player, in->peer, (uint16_t)done.lane, done.index, &err);
 		if (rc == -ECONNRESET || rc == -EPIPE)
-			peer_lost(c, ncclRemoteError, err.text);
+			peer_lost(c, PEER_SILENT, ncclRemoteError, err.text);
 		else if (rc)
 			proxy_fail(c, ncclInternalError, "%s", err.text);
 		if (rc)
