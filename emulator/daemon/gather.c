@@ -230,10 +230,20 @@ static int player_index(const struct server *s, uint32_t world_rank)
 	return -1;
 }
 
+/* The process that plays real rank number @i, but for @w. A launcher that starts a rank again has seen the old process end;
+ * nboxd may not have yet. */
+static const struct worker *other_player(const struct worker *w, int i)
+{
+	struct worker *other = w->server->players[i];
+
+	return other && other != w && !worker_has_gone(other) ? other : NULL;
+}
+
 /* A world rank is played by one process. Return: false, and the worker was told. */
 static bool claim_rank(struct worker *w, const struct wire_comm_init *m)
 {
 	int i = player_index(w->server, m->world_rank);
+	const struct worker *other = i < 0 ? NULL : other_player(w, i);
 	char name[WORKER_NAME_MAX], why[WIRE_TEXT_MAX];
 
 	if (i < 0) {
@@ -243,10 +253,10 @@ static bool claim_rank(struct worker *w, const struct wire_comm_init *m)
 			 "world rank %u is not one of the %zu real ranks (%u to %u) of a world of %u: "
 			 "set real of nboxd, or RANK of the worker",
 			 m->world_rank, c->n_real, c->real[0], c->real[c->n_real - 1], c->world);
-	} else if (w->server->players[i] && w->server->players[i] != w) {
+	} else if (other) {
 		snprintf(why, sizeof(why), "world rank %u is played by %s already: a command that starts its ranks "
 			 "itself wants 'nbox run --launcher' (a script around torchrun) or '--procs 1' (mp.spawn)",
-			 m->world_rank, worker_name(w->server->players[i], name, sizeof(name)));
+			 m->world_rank, worker_name(other, name, sizeof(name)));
 	} else {
 		w->server->players[i] = w;
 		return true;

@@ -465,6 +465,15 @@ int worker_accept(struct server *s, struct listener *from, struct err *err)
 	return 0;
 }
 
+bool worker_has_gone(struct worker *w)
+{
+	if (w->state != WORKER_CLOSED) {
+		link_arm(w->link); /* so that it looks for its end, which links do seldom while frames keep nboxd awake */
+		worker_progress(w);
+	}
+	return w->state == WORKER_CLOSED;
+}
+
 struct worker *worker_oldest_silent(struct server *s, const struct worker *but)
 {
 	struct worker *w;

@@ -56,6 +56,8 @@ void worker_set_state(struct worker *w, enum worker_state to);
 
 /* Moves frames. Return: true when something moved. Never frees. */
 bool worker_progress(struct worker *w);
+/* Looks now whether the link of @w has ended, and takes in the frames that came before. */
+bool worker_has_gone(struct worker *w);
 /* Who has not said HELLO for longest, but for @but (NULL: nobody). Return: NULL: there is none. */
 struct worker *worker_oldest_silent(struct server *s, const struct worker *but);
 /* Removes one that is silent, with a word to it. Not inside link_progress(). */

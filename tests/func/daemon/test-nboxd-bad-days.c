@@ -83,6 +83,46 @@ static void test_worker_killed(void **state)
 	daemon_stop(&d);
 }
 
+static bool is_answered(void *ctx)
+{
+	const struct fake *w = ctx;
+
+	return w->n[WIRE_COMM_READY] || w->n[WIRE_ABORT];
+}
+
+static void takes_rank_0(struct fake *w, uint8_t id)
+{
+	fake_init(w, id, 2, 0, 0);
+	assert_true(fakes_pump(w, 1, is_answered, w));
+	assert_string_equal(w->abort.text, "");
+}
+
+/* An elastic launcher starts a rank again: the new process checks in the moment the old one has ended. */
+static void the_next_process_of_a_rank_is_taken_at_once(void **state)
+{
+	struct daemon d;
+
+	(void)state;
+	if (getenv("NBOX_TEST_RDMA")) /* there the end of a link may be seen late */
+		skip();
+	for (int link = 0; link < 2; link++) {
+		const char *args[] = {"--nodes", "2", "--gpus-per-node", "1", "--addr", address(link ? "tcp" : "shm"),
+				      NULL};
+
+		daemon_start(&d, args);
+		for (uint8_t round = 0; round < 100; round++) {
+			fake_connect(&f[0], d.addr, "");
+			fake_connect(&f[1], d.addr, "");
+			takes_rank_0(&f[0], round);
+			assert_true(fakes_got(f, 2, WIRE_WELCOME, 1));
+			fake_close(&f[0]);
+			takes_rank_0(&f[1], (uint8_t)(100 + round));
+			fake_close(&f[1]);
+		}
+		daemon_stop(&d);
+	}
+}
+
 static void test_freed_in_op(void **state)
 {
 	struct daemon d;
@@ -404,6 +444,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mismatch),
 		cmocka_unit_test(test_worker_killed),
+		cmocka_unit_test(the_next_process_of_a_rank_is_taken_at_once),
 		cmocka_unit_test(test_freed_in_op),
 		cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_refused),
