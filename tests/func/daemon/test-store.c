@@ -31,7 +31,7 @@ static void test_crowd(void **state)
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < CLIENTS + 50)
-		skip();
+		return; /* not skip(): see test-symbols.c */
 	nboxd_start(&d, "0,1");
 	for (int i = 0; i < CLIENTS; i++) {
 		fds[i] = store_client(&d);
