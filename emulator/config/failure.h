@@ -1,5 +1,5 @@
 /* The what-if `fail`: something of the virtual cluster breaks. It is no delay, so no
- * plug-in; nboxd carries it out (daemon/failure.c).
+ * plug-in; nboxd carries it out (nboxd/comm/failure.c).
  *
  *   fail:rank=17,time=30s            30 s after the run's first op, world rank 17 is gone:
  *                                    every communicator that it is in is aborted

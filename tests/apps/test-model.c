@@ -1,11 +1,8 @@
 /* The trainer's gradients against finite differences of its loss. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "cmocka-all.h"
 #include <math.h>
 
 #include "model.h"

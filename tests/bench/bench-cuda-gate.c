@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "shim/cuda-gate.h"
-#include "shim/device-cuda.h"
+#include "shim/gate/cuda-gate.h"
+#include "shim/gate/device-cuda.h"
 #include "tests/unit/shim/emulated-driver.h"
 
 enum { BATCHES = 31, LOOKS = 1000, MOST = 16384 };

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/link-bench.h"
+#include "nbox/doctor/link-bench.h"
 
 #define MAX_BYTES (16u << 20)
 #define N_SIZES 10

@@ -1,6 +1,6 @@
 /* Times one collective over a range of sizes and prints nccl-tests' table. A plain
  * NCCL program: of CUDA and NCCL it includes only the public headers and runs as one rank,
- * on NVIDIA's libraries, on the host ones, and under nbox. Its options: cli/perf-options.c.
+ * on NVIDIA's libraries, on the host ones, and under nbox. Its options: nbox/perf/perf-options.c.
  *
  *   RANK=r WORLD_SIZE=n nbox-perf --op allreduce -b 8 -e 256M -f 2
  *
@@ -21,7 +21,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include "cli/perf-options.h"
+#include "nbox/perf/perf-options.h"
 #include "rendezvous.h"
 
 static const struct dtype {

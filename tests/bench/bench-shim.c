@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "shim/nccl-api.h"
+#include "shim/real/nccl-api.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define QUEUE 4096

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "links/rdma-hello.h"
-#include "links/rdma-options.h"
+#include "links/rdma/hello.h"
+#include "links/rdma/options.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
 
 #include <stdint.h>
 
-#include "links/rdma-hello.h"
-#include "links/verbs.h"
+#include "links/rdma/hello.h"
+#include "links/rdma/verbs.h"
 
 #define QPS_MAX 64
 

@@ -1,8 +1,8 @@
-# Shared by the shell tests of suite rdma, beside tests/func/cli/lib.sh.
+# Shared by the shell tests of suite rdma, beside tests/func/nbox/lib.sh.
 # shellcheck shell=bash
-. "$(dirname "$0")/../func/cli/lib.sh"
+. "$(dirname "$0")/../func/nbox/lib.sh"
 if [ -z "${NBOX_TEST_RDMA:-}" ]; then echo "1..0 # SKIP NBOX_TEST_RDMA names no address of an RDMA device"; exit 0; fi
-export NBOX_NCCL=$BUILD/emulator/hostgpu/libnccl.so.2
+export NBOX_NCCL=$BUILD/emulator/standins/libnccl.so.2
 # What the kernel keeps for our processes: queue pairs, memory regions, connections
 kernel_keeps() {
 	local what

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../unit/base/cmocka-all.h"
-#include "../func/daemon/fake-worker.h"
+#include "cmocka-all.h"
+#include "../func/nboxd/fake-worker.h"
 #include "bad-peer.h"
 #include "base/clock.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command line over rdma: what func/cli/test-run.sh shows over shm and tcp, as far as a link has a part in it.
+# The command line over rdma: what func/nbox/test-run.sh shows over shm and tcp, as far as a link has a part in it.
 . "$(dirname "$0")/lib.sh"
 export NBOX_TOKEN=for-tests # rdma:HOST can be reached from other hosts
 perf="$PERF --op allreduce -b 1024 -e 4096 -f 4 -n 3 -w 1 --no-check"
@@ -48,7 +48,7 @@ is "$(grep -c "rdma:$NBOX_TEST_RDMA:" addr)" 1 "and was asked at its rdma addres
 
 # nobody there: the worker is told at once, not when its time to connect is over
 exits 1 "no nboxd at an rdma address" timeout 400 env LD_PRELOAD="$lib" NBOX_ADDR="rdma:$NBOX_TEST_RDMA:1" NBOX_TOKEN=x NBOX_CONNECT_TIMEOUT=1000s RANK=0 LOCAL_RANK=0 \
-	WORLD_SIZE=2 TMPDIR="$tmp" "$BUILD/tests/func/launch/flaky"
+	WORLD_SIZE=2 TMPDIR="$tmp" "$BUILD/tests/func/jobs/flaky"
 says "nobody listens there" "is said"
 says "start the virtual cluster with 'nbox run'" "and what to do"
 nothing_registered "nothing is kept"

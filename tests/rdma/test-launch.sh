@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Launchers that start the ranks, over rdma: what func/launch shows over shm, as far as its workers make links.
 . "$(dirname "$0")/lib.sh"
-here=$BUILD/tests/func/launch
+here=$BUILD/tests/func/jobs
 export PATH=$here:$PATH:/usr/sbin:/sbin TMPDIR=$tmp NBOX_LINK=rdma
 unset NBOX_NCCL # found as users have it
 run=(timeout 400 "$NBOX" run --quiet --nodes 4 --model ring)

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../unit/base/cmocka-all.h"
+#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "job.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/nccl-api.h"
+#include "shim/real/nccl-api.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -46,7 +46,7 @@ static void before(const char *name)
 		RETURN_##how(fn args);                                                             \
 	}
 #define pncclCommInitRankConfig pass_on
-#include "shim/nccl-symbols.h"
+#include "shim/real/nccl-symbols.h"
 #undef pncclCommInitRankConfig
 
 EXPORT ncclResult_t pncclCommInitRankConfig(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank,

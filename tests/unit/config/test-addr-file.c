@@ -1,10 +1,8 @@
 /* nboxd.addr: what is written is read again, by its owner alone; what is none of it is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
+
+#include "cmocka-all.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

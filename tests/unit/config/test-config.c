@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/cmocka-all.h"
+#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/variables.h"
 #include "config/config.h"

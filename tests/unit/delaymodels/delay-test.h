@@ -2,13 +2,9 @@
  * and makes ops. */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

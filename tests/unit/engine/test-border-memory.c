@@ -1,14 +1,10 @@
 /* Every allocation of a border fails once: -ENOMEM with a sentence, nothing leaks
  * (the sanitizers look), and the border is not touched. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include "engine/border.h"
 
 static int left = -1; /* allocations until one fails; -1: none does */

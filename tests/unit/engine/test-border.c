@@ -3,14 +3,10 @@
  * After each arrival from a real rank, for any order of arrivals, both must allow
  * exactly the same messages towards real ranks. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include "base/rng.h"
 #include "engine/border.h"
 

@@ -3,15 +3,11 @@
  * order that connections allow, at any time; several ops at once. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include "base/bitmap.h"
 #include "base/rng.h"
 #include "engine/engine.h"

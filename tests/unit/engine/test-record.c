@@ -2,10 +2,7 @@
  * tail is told, all else is refused with a sentence. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include "engine/record.h"
 
 static const struct record_header header = {

@@ -2,15 +2,11 @@
  * random for every single message and ranks that start apart; random DAGs; ports. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include "base/rng.h"
 #include "engine/sim-ports.h"
 #include "engine/sim.h"

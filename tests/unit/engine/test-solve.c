@@ -4,15 +4,11 @@
  * would have found. The models' folder is argument 1. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/rng.h"
 #include "engine/solve.h"

@@ -1,15 +1,11 @@
 /* Solutions by symmetry against event simulation, on hundreds of random worlds;
  * both against the alpha-beta formulas of ring and tree. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include "base/rng.h"
 #include "engine/sim.h"
 #include "engine/symmetry.h"

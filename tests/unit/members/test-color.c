@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../base/cmocka-all.h"
+#include "cmocka-all.h"
 #include "base/rng.h"
 #include "members/color.h"
 

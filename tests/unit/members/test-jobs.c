@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../base/cmocka-all.h"
+#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/rng.h"
 #include "members/color.h"

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../base/cmocka-all.h"
+#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "members/layout.h"
 #include "members/radix.h"

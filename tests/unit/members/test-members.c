@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/cmocka-all.h"
+#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/rng.h"
 #include "members/members.h"

@@ -1,5 +1,5 @@
-/* What shim/cuda-driver.h says. */
-#include "shim/cuda-driver.h"
+/* What shim/gate/cuda-driver.h says. */
+#include "shim/gate/cuda-driver.h"
 #include "tests/unit/shim/cuda-abi.h"
 
 const long cuda_abi_ours[] = {CUDA_ABI_NUMBERS};

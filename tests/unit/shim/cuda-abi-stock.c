@@ -1,7 +1,7 @@
 /* What the vendor's cuda.h says; and that our table's functions have its types. */
 #include <cuda.h>
 
-#include "shim/cuda-driver.h"
+#include "shim/gate/cuda-driver.h"
 #include "tests/unit/shim/cuda-abi.h"
 
 #define SAME_TYPE(field, name, params)                                                             \

@@ -1,4 +1,4 @@
-/* Names that shim/cuda-driver.h and the vendor's cuda.h both know. */
+/* Names that shim/gate/cuda-driver.h and the vendor's cuda.h both know. */
 #pragma once
 
 #include <stddef.h>

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "shim/cuda-driver.h"
+#include "shim/gate/cuda-driver.h"
 
 #define EMULATED_STREAMS 8
 #define EMULATED_DEVICES 2

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "shim/nccl-api.h"
+#include "shim/real/nccl-api.h"
 
 enum {
 #define NCCL_SYMBOL(how, ret, name, params, args) CALL_##name,
-#include "shim/nccl-symbols.h"
+#include "shim/real/nccl-symbols.h"
 #undef NCCL_SYMBOL
 	CALLS
 };
@@ -31,4 +31,4 @@ EXPORT unsigned int fake_calls[CALLS];
 		errno = ERANGE;                                                                    \
 		RESULT_##how(ret);                                                                 \
 	}
-#include "shim/nccl-symbols.h"
+#include "shim/real/nccl-symbols.h"

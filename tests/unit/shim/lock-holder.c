@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "shim/job-ranks.h"
+#include "shim/job/job-ranks.h"
 
 #define PATIENCE_S 60
 

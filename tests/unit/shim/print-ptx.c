@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "shim/cuda-footprint.h"
+#include "shim/gate/cuda-footprint.h"
 
 int main(void)
 {

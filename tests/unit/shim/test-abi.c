@@ -1,13 +1,9 @@
 /* Our own declarations against a stock nccl.h, where one is installed. The two cannot
  * be in one file: this one has ours, abi-stock.c the other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
-#include "shim/nccl-api.h"
+#include "cmocka-all.h"
+#include "shim/real/nccl-api.h"
 #include "tests/unit/shim/abi.h"
 
 static void test_numbers(void **state)

@@ -1,13 +1,9 @@
 /* The offset between two hosts' clocks from pings: right within half of the shortest
  * round trip whatever the two ways take, exact where they take equally long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
-#include "shim/clock-offset.h"
+#include "cmocka-all.h"
+#include "shim/progress/clock-offset.h"
 
 #define N_PINGS 8
 

@@ -1,12 +1,8 @@
 /* Our own declarations of the CUDA driver against the vendor's cuda.h, where one is
  * installed. The types of functions are compared while cuda-abi-stock.c compiles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include "tests/unit/shim/cuda-abi.h"
 
 static void test_numbers(void **state)

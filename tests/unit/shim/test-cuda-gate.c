@@ -1,12 +1,8 @@
 /* The gate on CUDA over a driver that is emulated step by step (emulated-driver.h). */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +11,8 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "schedule/coll.h"
-#include "shim/cuda-gate.h"
-#include "shim/device-cuda.h"
+#include "shim/gate/cuda-gate.h"
+#include "shim/gate/device-cuda.h"
 #include "tests/unit/shim/emulated-driver.h"
 
 static const struct device *dev = &device_cuda;

@@ -1,12 +1,8 @@
 /* The gate of device-host.c over a runtime of this file: one stream, one thread. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "shim/device.h"
+#include "shim/gate/device.h"
 
 /* --- a CUDA runtime ------------------------------------------------------------- */
 

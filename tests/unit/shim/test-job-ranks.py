@@ -1,4 +1,4 @@
-"""shim/job-ranks.c in a real Python: a stand-in for torch.distributed.distributed_c10d keeps groups as PyTorch does, and its functions call down
+"""shim/job/job-ranks.c in a real Python: a stand-in for torch.distributed.distributed_c10d keeps groups as PyTorch does, and its functions call down
 as PyTorch's do. argv: the library that holds job_ranks(). Prints TAP."""
 import ctypes
 import os

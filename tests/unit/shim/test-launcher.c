@@ -1,19 +1,15 @@
 /* What each launcher's worker gets to see, as a table; that the result of a rewriting
  * is left alone; that nobody else is touched. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "shim/launcher.h"
+#include "shim/job/launcher.h"
 
 #define VARS_MAX 96
 

@@ -1,18 +1,14 @@
 /* Conversions against the formats' definition: every pattern decodes and encodes to
  * itself, values between neighbours go to the nearer one, powers are products. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include <math.h>
 #include <string.h>
 
 #include "base/rng.h"
-#include "shim/scalar.h"
+#include "shim/data/scalar.h"
 
 static const struct {
 	ncclDataType_t dtype;

@@ -1,25 +1,21 @@
 /* The symbol table against libnbox.so itself: what nm says it exports, that each
  * function reaches the real library when there is no virtual cluster, and that none
  * changes errno. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include "cmocka-all.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/nccl-api.h"
+#include "shim/real/nccl-api.h"
 
 static const char *const names[] = {
 #define NCCL_SYMBOL(how, ret, name, params, args) "nccl" #name, "pnccl" #name,
-#include "shim/nccl-symbols.h"
+#include "shim/real/nccl-symbols.h"
 #undef NCCL_SYMBOL
 };
 #define N_NAMES (sizeof(names) / sizeof(names[0]))

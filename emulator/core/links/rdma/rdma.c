@@ -1,0 +1,327 @@
+/* RDMA links: reliable connections of libibverbs, set up by librdmacm. Here: how they work,
+ * and their life as links; sending and receiving are in rdma-send.c and rdma-receive.c.
+ *
+ * The frames of a link are one stream of bytes, cut into pieces that are numbered from
+ * 0. A piece goes in one of two ways:
+ *
+ *   SEND       up to a slot: headers, small frames, several of them at once. Inline
+ *              where the device can, else from a registered slot; into a slot that the
+ *              peer has posted. In front of it stands what its sender has read so far.
+ *   WRITE with large bodies: straight from the owner's memory, registered through a
+ *   immediate  cache, into the peer's ring, which is filled in the order of the numbers.
+ *
+ * The immediate data of both is the piece's number: it names the place of the bytes in
+ * the stream, hence the frame whose header said which op and message it is. Piece n goes
+ * over queue pair n modulo their count, and the receiver puts them in order again.
+ *
+ * Flow: at most RDMA_WINDOW pieces and the ring's bytes may be under way; reading gives
+ * them back, and the peer is told with the next SEND, or, when a quarter is due, with one
+ * of its own that has no data ("control"). Those have receives of their own, and an end
+ * may always send one that returns something: see the argument at rdma_tell(). So a receive
+ * is always posted, and "receiver not ready" cannot happen.
+ *
+ * Copies: a sender copies what goes by SEND (less than a slot). A receiver copies a body
+ * once, from ring or slot to the place that on_header named; a body that is discarded is
+ * never touched.
+ *
+ * Memory of a GPU: bodies may be sent from it, always by WRITE, and the ring may lie in it.
+ * Into such a ring its peer writes nothing but bodies of MESSAGE frames (the hello says so),
+ * which its owner discards; a peer that writes anything else loses the link.
+ *
+ * Sleep: incoming pieces are "solicited"; own completions wake a sleeper only while lent
+ * memory waits for them. So a ping-pong of small frames costs one wake-up a turn.
+ *
+ * What it does not do: encrypt, or defend the ring against the peer that it was given
+ * to; the bytes in it are copied out before anyone looks at them. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "links/rdma/private.h"
+
+#define LINGER_NS (200 * NS_PER_MS) /* and an ack timeout */
+#define LINGER_MAX_NS (2 * NS_PER_S)
+#define IDLE_TICKS 5     /* then the peer is asked for a sign of life */
+#define ESTABLISH_TICKS 15
+#define PORT_DOWN_TICKS 2
+
+/* --- rounds and sleep -------------------------------------------------------------------- */
+
+/* What was found out while polling, made true: errors, and the end. */
+static void settle(struct rdma_link *r)
+{
+	if (r->has_bad && r->state != RDMA_ENDED && !r->is_disconnected) {
+		rdma_hub_look(r->hub);
+		rdma_hub_poll(r->hub);
+	}
+	if (r->state != RDMA_ENDED && r->state != RDMA_LOST) {
+		if (r->is_disconnected && r->hub->options.reconnect && !r->has_bye) {
+			rdma_lose(r, -ECONNRESET, "the peer's end of the connection is gone "
+						  "(RDMA_CM_EVENT_DISCONNECTED)");
+		} else if (r->is_disconnected) {
+			rdma_fail(r, 0, "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
+		} else if (r->has_bad) {
+			rdma_fail_status(r, &r->bad);
+		}
+	}
+	rdma_resume_step(r);
+}
+
+static void rdma_begin(struct link *l)
+{
+	struct rdma_link *r = rdma_of(l);
+
+	rdma_hub_glance(r->hub);
+	rdma_hub_poll(r->hub);
+	settle(r);
+}
+
+static void rdma_end(struct link *l)
+{
+	rdma_tell(rdma_of(l));
+}
+
+static bool rdma_arm(struct link *l, bool want_read, bool want_write)
+{
+	struct rdma_link *r = rdma_of(l);
+
+	if (r->hub->options.is_busy_polling)
+		return false;
+	if (r->state == RDMA_ENDED)
+		return !want_read;
+	if (r->is_again && r->state != RDMA_UP && want_write)
+		want_write = false; /* nothing can go yet */
+	if (!r->dev) { /* only the connection manager has something to say */
+		r->hub->is_armed = true;
+		return true;
+	}
+	/* what was queued and not tried since something changed */
+	if (want_write && !r->is_blocked && link_untaken(l))
+		return false;
+	if (!rdma_dev_arm(r->dev, want_write))
+		return false;
+	return !((r->has_bad && r->state != RDMA_LOST) || (r->is_disconnected && r->state != RDMA_LOST) ||
+		 rdma_resume_has_step(r) || (want_read && r->rx_read < r->rx_next));
+}
+
+static int rdma_fd(const struct link *l)
+{
+	return rdma_of(l)->hub->epoll_fd;
+}
+
+/* With those of libibverbs, which would keep the queue pairs alive. */
+static int rdma_all_fds(const struct link *l, int *fds, int most)
+{
+	const struct rdma_hub *h = rdma_of(l)->hub;
+	const struct rdma_dev *d;
+	int n = 0;
+
+	const int own[] = {h->epoll_fd, h->timer_fd, h->request_fd, h->cm->fd};
+
+	for (size_t i = 0; i < ARRAY_SIZE(own) && n < most; i++)
+		fds[n++] = own[i];
+	for (d = h->devs; d && n + 3 <= most; d = d->next) {
+		fds[n++] = d->channel->fd;
+		fds[n++] = d->ctx->async_fd;
+		fds[n++] = d->ctx->cmd_fd;
+	}
+	return n;
+}
+
+static short rdma_poll_events(const struct link *l, bool want_read, bool want_write)
+{
+	(void)l;
+	(void)want_read;
+	(void)want_write;
+	return POLLIN;
+}
+
+static const char *rdma_why(const struct link *l)
+{
+	return rdma_of(l)->why;
+}
+
+/* In ticks: when a device ought to have given up a peer that does not answer, which takes
+ * up to 4 x 4.096 us x 2^timeout a try. Some never do: soft-RoCE takes 7 retries for endless. */
+static uint64_t answer_ticks(const struct rdma_options *o)
+{
+	return 5 + ((((uint64_t)o->retry_count + 1) << o->timeout) * 4 * 4096 >> 10) / 1000000;
+}
+
+/* The ticks that were seen are counted, not the time: this process may have been stopped. */
+static void look_for_life(struct rdma_link *r)
+{
+	if (r->hub->ticks - r->rx_tick < IDLE_TICKS) {
+		r->n_silent = 0;
+		return;
+	}
+	if (!r->n_probes && rdma_has_queue_room(&r->qps[0]))
+		rdma_probe(r, &r->qps[0]);
+	if (r->n_silent++ > answer_ticks(&r->hub->options))
+		rdma_lose(r, -ETIMEDOUT,
+			  "the other end has not answered for %u s: its host or port is down, or the "
+			  "network loses packets; this device keeps trying (soft-RoCE takes "
+			  "NBOX_IB_RETRY_CNT=7 for endless)",
+			  r->n_silent - 1 + IDLE_TICKS);
+}
+
+/* Once a second or so. */
+void rdma_on_tick(struct rdma_link *r)
+{
+	uint64_t now = r->hub->ticks;
+
+	if (r->state == RDMA_ACCEPTED && now - r->state_tick > ESTABLISH_TICKS)
+		(r->is_again ? rdma_lose : rdma_fail)(
+			r, -ETIMEDOUT, "the connection was accepted, but the peer never said so");
+	rdma_resume_tick(r);
+	if (r->state != RDMA_UP)
+		return;
+	if (r->port_down_tick && now - (r->port_down_tick - 1) > PORT_DOWN_TICKS)
+		rdma_lose(r, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
+	else
+		look_for_life(r);
+}
+
+/* --- life -------------------------------------------------------------------------------- */
+
+static bool is_all_out(const struct rdma_link *r)
+{
+	for (uint32_t i = 0; i < r->n_qps; i++)
+		if (r->qps[i].sq_posted != r->qps[i].sq_done)
+			return false;
+	return true;
+}
+
+static bool is_broken(const struct rdma_link *r)
+{
+	return r->has_bad || r->is_disconnected;
+}
+
+static void wait_for_answers(struct rdma_link *r, uint64_t due_ns)
+{
+	for (uint32_t i = 0; i < r->n_qps && r->state == RDMA_UP; i++)
+		if (r->qps[i].sq_posted != r->qps[i].sq_done)
+			rdma_probe(r, &r->qps[i]);
+	while (r->state == RDMA_UP && !is_broken(r) && !is_all_out(r) && clock_now_ns() < due_ns) {
+		if (rdma_dev_arm(r->dev, true) && !is_all_out(r))
+			link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
+		rdma_hub_look(r->hub);
+		rdma_hub_poll(r->hub);
+	}
+}
+
+/* Who accepted a link is asked by its owner whether it came back, and that is leaving. */
+static bool can_go_on(const struct rdma_link *r)
+{
+	return r->state != RDMA_ENDED && !(r->state == RDMA_LOST && r->is_acceptor);
+}
+
+/* Also what is lost while its answer is waited for: it is on no connection, and comes again. */
+static void wait_for_connection(struct rdma_link *r, uint64_t due_ns)
+{
+	if (r->state == RDMA_UP && is_broken(r))
+		settle(r);
+	while (can_go_on(r) && (r->state != RDMA_UP || r->must_resend) &&
+	       clock_now_ns() < due_ns) {
+		link_wait_fd(r->hub->epoll_fd, POLLIN, clock_now_ns() + NS_PER_MS);
+		rdma_hub_look(r->hub);
+		rdma_hub_poll(r->hub);
+		settle(r);
+	}
+}
+
+/* Pieces that nobody has said to have. */
+static bool has_unanswered(const struct rdma_link *r)
+{
+	for (uint64_t seq = r->tx_freed; seq < r->tx_next; seq++)
+		if (!rdma_is_complete(r, &r->tx[seq % RDMA_WINDOW]))
+			return true;
+	return false;
+}
+
+/* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. The
+ * answer of the peer's device is waited for: a round trip, and a bound for one that has
+ * vanished. Where links are made again, so is one that is lost now, within the same bound;
+ * and the parting word goes last, since a peer that has it waits for nothing more. */
+static void linger(struct rdma_link *r)
+{
+	const uint64_t again_ns = UINT64_C(4096) << r->hub->options.timeout; /* what was lost is sent once more */
+	uint64_t due_ns = clock_now_ns() + LINGER_NS + (again_ns < LINGER_MAX_NS ? again_ns : LINGER_MAX_NS);
+
+	wait_for_answers(r, due_ns);
+	if (!r->hub->options.reconnect)
+		return;
+	while (can_go_on(r) && has_unanswered(r) && clock_now_ns() < due_ns) {
+		wait_for_connection(r, due_ns);
+		wait_for_answers(r, due_ns);
+	}
+	if (r->state == RDMA_UP && !is_broken(r)) {
+		rdma_bye(r);
+		wait_for_answers(r, due_ns);
+	}
+}
+
+static void rdma_free(struct link *l)
+{
+	struct rdma_link *r = rdma_of(l);
+
+	linger(r);
+	rdma_link_free(r);
+}
+
+static const struct link_ops rdma_ops = {
+	.kind = "rdma",
+	.post = rdma_post,
+	.done = rdma_done,
+	.read = rdma_read,
+	.begin = rdma_begin,
+	.end = rdma_end,
+	.arm = rdma_arm,
+	.fd = rdma_fd,
+	.all_fds = rdma_all_fds,
+	.poll_events = rdma_poll_events,
+	.why = rdma_why,
+	.lend_gpu = rdma_lend_gpu,
+	.free = rdma_free,
+};
+
+int rdma_link_new(struct rdma_hub *h, const struct link_events *ev, void *owner,
+		  struct rdma_link **ret)
+{
+	struct rdma_link *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return -ENOMEM;
+	link_init(&r->link, &rdma_ops, ev, owner);
+	r->hub = h;
+	r->n_qps = h->options.qps;
+	r->state_tick = r->rx_tick = h->ticks;
+	h->n_users++;
+	r->next = h->links;
+	if (r->next)
+		r->next->prev = r;
+	h->links = r;
+	*ret = r;
+	return 0;
+}
+
+void rdma_link_free(struct rdma_link *r)
+{
+	struct rdma_hub *h = r->hub;
+
+	if (r->id && r->state != RDMA_ENDED)
+		h->v->cm_disconnect(r->id);
+	rdma_link_unset(r);
+	if (r->id)
+		rdma_hub_drop_id(h, r->id);
+	if (r->next)
+		r->next->prev = r->prev;
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		h->links = r->next;
+	free(r);
+	rdma_hub_leave(h);
+}

@@ -1,0 +1,149 @@
+/* The registration cache: memory of the owner from which bodies are sent, registered
+ * when first used and kept, since registering costs far more than sending.
+ *
+ * The owner of a link lends memory that stays mapped as it is until link_free() (see
+ * link_send()): a mapping that went and came back at the same address would be sent
+ * with its old pages. Of one who cannot promise that (link_lends_passing()) nothing is kept. What is kept is at most NBOX_IB_MEMORY; beyond, who was used
+ * longest ago goes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "links/rdma/private.h"
+
+struct rdma_counts rdma_counts;
+
+int rdma_memory_error(struct err *err, int code, size_t bytes)
+{
+	struct rlimit limit = {0, 0};
+	char want[32], have[32];
+
+	units_print_bytes(bytes, want, sizeof(want));
+	if (code == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY) {
+		units_print_bytes(limit.rlim_cur, have, sizeof(have));
+		return err_set(err, ENOMEM,
+			       "%s cannot be registered: this process may lock %s (ulimit -l); raise "
+			       "it (ulimit -l unlimited; LimitMEMLOCK=infinity for a service) or lower "
+			       "NBOX_IB_RING and NBOX_IB_MEMORY",
+			       want, have);
+	}
+	return err_set(err, code, "%s cannot be registered: %s", want, strerror(code));
+}
+
+static void region_free(struct rdma_dev *d, struct rdma_region *g)
+{
+	d->regions.bytes -= g->last - g->first;
+	d->hub->v->dereg_mr(g->mr);
+	rdma_counts.gone[RDMA_MRS]++;
+	free(g);
+}
+
+/* Return: whether one could go. */
+static bool drop_oldest(struct rdma_dev *d)
+{
+	struct rdma_region **at, **oldest = NULL, *g;
+
+	for (at = &d->regions.list; *at; at = &(*at)->next)
+		if (!(*at)->n_users && (!oldest || (*at)->used_at < (*oldest)->used_at))
+			oldest = at;
+	if (!oldest)
+		return false;
+	g = *oldest;
+	*oldest = g->next;
+	region_free(d, g);
+	return true;
+}
+
+static struct rdma_region *find(struct rdma_regions *c, uintptr_t first, uintptr_t last)
+{
+	struct rdma_region **at, *g;
+
+	for (at = &c->list; *at; at = &(*at)->next) {
+		g = *at;
+		if (g->first > first || g->last < last)
+			continue;
+		*at = g->next; /* to the front: the next one is likely here too */
+		g->next = c->list;
+		c->list = g;
+		return g;
+	}
+	return NULL;
+}
+
+static int add(struct rdma_dev *d, uintptr_t first, uintptr_t last, struct rdma_region **ret,
+	       struct err *err)
+{
+	CLEANUP(freep) struct rdma_region *g = calloc(1, sizeof(*g));
+	uint64_t bytes = last - first, most = d->hub->options.memory_bytes;
+
+	if (!g)
+		return err_set(err, ENOMEM, "no memory");
+	while (d->regions.bytes + bytes > most && drop_oldest(d))
+		;
+	/* What is in use stays: then it is more than was asked for, but a body that does
+	 * not fit could never be sent. */
+	do
+		g->mr = d->hub->v->reg_mr(d->pd, (void *)first, bytes, IBV_ACCESS_LOCAL_WRITE);
+	while (!g->mr && errno == ENOMEM && drop_oldest(d));
+	/* memory that we may only read */
+	if (!g->mr && errno == EFAULT)
+		g->mr = d->hub->v->reg_mr(d->pd, (void *)first, bytes, 0);
+	if (!g->mr)
+		return rdma_memory_error(err, errno, bytes);
+	rdma_counts.made[RDMA_MRS]++;
+	g->first = first;
+	g->last = last;
+	g->next = d->regions.list;
+	d->regions.list = g;
+	d->regions.bytes += bytes;
+	*ret = steal_ptr(g);
+	return 0;
+}
+
+int rdma_region_get(struct rdma_dev *d, const void *p, size_t n, struct rdma_region **ret,
+		    struct err *err)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)p & ~(page - 1), last = ((uintptr_t)p + n + page - 1) & ~(page - 1);
+	struct rdma_region *g = find(&d->regions, first, last);
+	int rc;
+
+	d->regions.n_hits += g != NULL;
+	if (!g) {
+		d->regions.n_misses++;
+		rc = add(d, first, last, &g, err);
+		if (rc)
+			return rc;
+	}
+	g->n_users++;
+	g->used_at = ++d->regions.turn;
+	*ret = g;
+	return 0;
+}
+
+void rdma_region_put(struct rdma_link *r, struct rdma_region *g)
+{
+	struct rdma_region **at = &r->dev->regions.list;
+
+	if (--g->n_users || !r->link.lends_passing)
+		return;
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	region_free(r->dev, g);
+}
+
+void rdma_regions_free(struct rdma_dev *d)
+{
+	struct rdma_region *g;
+
+	while ((g = d->regions.list)) {
+		d->regions.list = g->next;
+		region_free(d, g);
+	}
+}

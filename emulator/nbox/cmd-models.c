@@ -1,0 +1,132 @@
+/* nbox models: what can be given to --model and --what-if. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "nbox/commands.h"
+#include "nbox/paths.h"
+#include "nbox/unknown.h"
+#include "config/config.h"
+#include "config/failure.h"
+#include "engine/delay.h"
+
+#define NAMES_MAX 256
+
+struct listing {
+	int decorators;   /* which of the two are printed */
+	const char *only; /* name; NULL: all */
+	int n_printed;
+};
+
+static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *path)
+{
+	struct listing *l = ctx;
+
+	if (!!(m->flags & NBOX_DECORATOR) != l->decorators || (l->only && strcmp(l->only, m->name) != 0))
+		return;
+	if (l->n_printed++ == 0)
+		printf("%s\n", l->decorators ? "what-ifs (--what-if):" : "models (--model):");
+	printf("  %-10s %s\n", m->name, m->summary);
+	for (const struct nbox_param *p = m->params; p && p->name; p++) {
+		char left[64];
+
+		snprintf(left, sizeof(left), "%s=<%s>", p->name, p->unit);
+		printf("      %-22s %s (%s%s)\n", left, p->help, p->default_text ? "default " : "",
+		       p->default_text ? p->default_text : "must be given");
+	}
+	(void)path;
+}
+
+/* What "the cluster's" means. */
+static void print_network(void)
+{
+	static const enum config_id ids[] = { CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, CONFIG_INTER_LATENCY,
+					      CONFIG_INTER_BANDWIDTH };
+
+	printf("\nthe cluster's network, where a model is given no other:\n");
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
+		printf("  --%-20s %s (default %s)\n", config_options[ids[i]].name, config_options[ids[i]].help,
+		       config_options[ids[i]].default_text);
+}
+
+struct names {
+	char text[NAMES_MAX][64];
+	size_t n;
+};
+
+static void add_name(void *ctx, const struct nbox_delaymodel *m, const char *path)
+{
+	struct names *names = ctx;
+
+	(void)path;
+	if (names->n < NAMES_MAX)
+		snprintf(names->text[names->n++], sizeof(names->text[0]), "%s", m->name);
+}
+
+/* No model has the name @name. */
+static int unknown(const char *name, const char *const *dirs, struct err *err)
+{
+	static struct names names;
+	const char *list[NAMES_MAX + 1], *near;
+	int r = delay_list(dirs, add_name, &names, err);
+
+	for (size_t i = 0; i < names.n; i++)
+		list[i] = names.text[i];
+	list[names.n] = "fail";
+	if (r < 0)
+		return r;
+	near = units_suggest(name, list, names.n + 1);
+	return err_set(err, ENOENT, "there is no model or what-if '%.64s'%s%s%s nbox models lists all", name,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
+}
+
+static int usage(FILE *to, int code)
+{
+	fprintf(to, "usage: nbox models [NAME]\n\nLists the delay models (--model NAME:key=value,...) and the "
+		    "what-ifs (--what-if\nNAME:key=value,...), or the one of that name, with their parameters: from "
+		    "nbox's own folder\nand from NBOX_MODEL_PATH.\n");
+	return code;
+}
+
+int cmd_models(int argc, char **argv)
+{
+	const char *dirs[2] = { NULL, NULL };
+	struct listing l = { 0 };
+	struct err err = { "" };
+	struct paths paths;
+	int is_fail, n = 0;
+
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return usage(stdout, 0);
+	if (argc > 1 && argv[1][0] == '-')
+		return unknown_option("models", argv[1], (const char *const[]){ "--help" }, 1);
+	if (argc > 2) {
+		fprintf(stderr, "nbox models: one name at a time: '%s' and '%s'\n", argv[1], argv[2]);
+		return 2;
+	}
+	l.only = argc > 1 ? argv[1] : NULL;
+	is_fail = !l.only || strcmp(l.only, "fail") == 0;
+	if (paths_find(&paths, PATHS_MODELS, &err) < 0)
+		goto failed;
+	dirs[0] = paths.models;
+	for (l.decorators = 0; l.decorators <= 1; l.decorators++) {
+		l.n_printed = 0;
+		if (l.decorators && !l.only)
+			printf("\n");
+		if (delay_list(dirs, print_model, &l, &err) < 0)
+			goto failed;
+		n += l.n_printed;
+		if (l.decorators && is_fail)
+			printf("%s%s", l.n_printed ? "" : "what-ifs (--what-if):\n", failure_help);
+		if (!l.decorators && (!l.only || l.n_printed))
+			print_network();
+	}
+	if (n || is_fail)
+		return 0;
+	unknown(l.only, dirs, &err);
+failed:
+	fprintf(stderr, "nbox models: %s\n", err.text);
+	return n || !dirs[0] ? 1 : 2;
+}

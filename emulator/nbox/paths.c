@@ -1,0 +1,61 @@
+/* See paths.h. */
+#include "nbox/paths.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+struct part {
+	char *to;
+	unsigned int need;
+	const char *in_build, *installed, *what;
+};
+
+static int find_part(const struct part *p, const char *dir, struct err *err)
+{
+	char build[PATH_MAX], installed[PATH_MAX];
+
+	if (snprintf(build, sizeof(build), "%s/%s", dir, p->in_build) >= PATH_MAX ||
+	    snprintf(installed, sizeof(installed), "%s/%s", dir, p->installed) >= PATH_MAX)
+		return err_set(err, ENAMETOOLONG, "the folder of nbox has too long a name: %s", dir);
+	if (access(build, R_OK) == 0)
+		strcpy(p->to, build);
+	else if (access(installed, R_OK) == 0)
+		strcpy(p->to, installed);
+	else
+		return err_set(err, ENOENT, "%s is missing: neither %s nor %s; build all of nbox "
+			       "(ninja -C build) or run it where it was built", p->what, build, installed);
+	return 0;
+}
+
+int paths_find(struct paths *ret, unsigned int needs, struct err *err)
+{
+	struct paths found;
+	const struct part parts[] = {
+		{ found.nboxd, PATHS_RUN, "nboxd", "nboxd", "nboxd" },
+		{ found.shim, PATHS_RUN | PATHS_SHIM, "libnbox.so", "../lib/nbox/libnbox.so", "libnbox.so" },
+		{ found.models, PATHS_MODELS, "delaymodels", "../lib/nbox/delaymodels", "the folder of delay models" },
+		{ found.standins, PATHS_HOST, "emulator/standins", "../lib/nbox/standins",
+		  "the folder of the host CUDA runtime" },
+		{ found.perf, PATHS_PERF, "nbox-perf", "../lib/nbox/nbox-perf", "nbox-perf" },
+	};
+	char dir[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+	int r;
+
+	memset(&found, 0, sizeof(found));
+	if (n < 0)
+		return err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
+	dir[n] = 0;
+	*strrchr(dir, '/') = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		r = parts[i].need & needs ? find_part(&parts[i], dir, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	*ret = found;
+	return 0;
+}

@@ -1,0 +1,170 @@
+/* nbox perf: nbox-perf, a benchmark program in the manner of nccl-tests, run as one
+ * rank of a virtual world, live through the shim. Its options: perf-options.c. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "nbox/commands.h"
+#include "nbox/perf/perf-options.h"
+#include "nbox/run/run.h"
+#include "schedule/coll.h"
+
+/* Perf's own defaults, below file and variables' rank: only where nothing was set. */
+static int perf_defaults(struct config *c)
+{
+	static const struct { enum config_id id; const char *variable, *text; } defaults[] = {
+		{ CONFIG_MODEL, "NBOX_MODEL", "alphabeta" },
+		{ CONFIG_DATA, "NBOX_DATA", "none" },
+		{ CONFIG_REAL, "NBOX_REAL", "0" },
+	};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(defaults); i++)
+		if (!config_is_set(c, defaults[i].id) && !getenv(defaults[i].variable) &&
+		    !(defaults[i].id == CONFIG_REAL &&
+		      (config_is_set(c, CONFIG_AS_NODE) || getenv("NBOX_AS_NODE"))))
+			r = config_set(c, defaults[i].id, SOURCE_DEFAULT, defaults[i].text);
+	return r;
+}
+
+static void usage(FILE *f)
+{
+	struct config *c = NULL;
+
+	fprintf(f, "usage: nbox perf COLLECTIVE [-b MIN] [-e MAX] [-f FACTOR | -i STEP] [-n ITERATIONS]\n"
+		   "                 [-w WARM-UPS] [--dtype TYPE] [--in-place] [OPTION of nbox run...]\n\n"
+		   "Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
+	for (size_t i = 0; i < PERF_OPS; i++)
+		fprintf(f, "%s%s", perf_op_names[i], i + 1 < PERF_OPS ? ", " : ".\n\n");
+	perf_options_help(true, f);
+	fprintf(f, "\nSizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
+		   "--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
+		   "given. The table's times and bandwidths are the virtual cluster's: what the model says, and what what-ifs\n"
+		   "add; the last column is what this machine took. It comes at the end. The results directory is as nbox run's.\n\n");
+	if (config_new(&c) == 0 && perf_defaults(c) == 0)
+		run_help(f, c);
+	config_free(c);
+}
+
+static bool is_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int which_collective(const char *word)
+{
+	fprintf(stderr, "nbox perf: which collective? One of");
+	for (size_t i = 0; i < PERF_OPS; i++)
+		fprintf(stderr, " %s%s", perf_op_names[i], i + 1 < PERF_OPS ? "," : "");
+	fprintf(stderr, " goes first: nbox perf allreduce%s%s ...\n", word ? " " : "", word ? word : "");
+	return 2;
+}
+
+static int unknown_flag(const char *word, struct err *err)
+{
+	const char *names[32];
+	size_t n = n_run_flags < 16 ? n_run_flags : 16;
+
+	memcpy(names, run_flags, n * sizeof(*names));
+	n += perf_options_names(names + n, ARRAY_SIZE(names) - n);
+	if (word[0] != '-')
+		return err_set(err, EINVAL, "'%s' is one word too many; only the collective has no dash", word);
+	return config_unknown_flag(word, names, n, err);
+}
+
+/* All words behind the collective: those of nbox-perf go into @command, and are checked now, not when nboxd runs.
+ * Return: 0; negative errno with the sentence. */
+static int take_words(struct run *r, char **command, int *n, struct err *err)
+{
+	struct perf_options options;
+	char why[PERF_WHY_MAX];
+	int i = 2, code = 0;
+
+	perf_options_init(&options);
+	while (code == 0 && i < r->argc) {
+		int first = i;
+
+		code = perf_options_take(&options, true, r->argc, r->argv, &i, why);
+		if (code < 0)
+			return err_set(err, EINVAL, "%s", why);
+		for (int k = first; code == 0 && k < i; k++)
+			command[(*n)++] = r->argv[k];
+		if (code == PERF_NOT_MINE)
+			code = run_arg(r, r->argc, r->argv, &i, err);
+		if (code == CONFIG_NOT_MINE)
+			code = config_arg(r->config, r->argc, r->argv, &i, err);
+		if (code == CONFIG_NOT_MINE)
+			code = unknown_flag(r->argv[i], err);
+	}
+	if (code == 0 && perf_options_check(&options, why) < 0)
+		return err_set(err, EINVAL, "%s", why);
+	return code;
+}
+
+/* In PyTorch's spelling, too: all_reduce. */
+static int take_collective(const char *word, const char **ret_name, struct err *err)
+{
+	int kind = coll_kind_parse(word);
+	const char *near;
+
+	for (size_t i = 0; kind >= 0 && i < PERF_OPS; i++) {
+		if (coll_kind_parse(perf_op_names[i]) != kind)
+			continue;
+		*ret_name = perf_op_names[i];
+		return 0;
+	}
+	if (kind >= 0)
+		return err_set(err, EINVAL, "there is no benchmark of '%s'; nbox perf --help lists those that there are", word);
+	near = units_suggest(word, perf_op_names, PERF_OPS);
+	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s nbox perf --help lists them", word,
+		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
+}
+
+int cmd_perf(int argc, char **argv)
+{
+	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
+	struct run r = { .argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF };
+	struct err err = { "" };
+	const char *op = argv[1];
+	char printer[16];
+	int n = 0, code;
+
+	for (int i = 1; i < argc; i++)
+		if (is_help(argv[i]))
+			return usage(stdout), 0;
+	if (argc < 2 || argv[1][0] == '-')
+		return which_collective(argc > 1 ? argv[1] : NULL);
+	code = config_new(&r.config);
+	if (!command || code < 0)
+		return 1;
+	command[n++] = (char *)"nbox-perf"; /* until the parts are found */
+	command[n++] = (char *)"--op";
+	code = take_collective(argv[1], &op, &err);
+	command[n++] = (char *)(uintptr_t)op;
+	if (code == 0)
+		code = take_words(&r, command, &n, &err);
+	if (code == 0)
+		code = perf_defaults(r.config);
+	command[n++] = (char *)"--no-check"; /* what virtual ranks send is a policy */
+	if (!r.is_plain) /* it would show this machine's times */
+		command[n++] = (char *)"--no-table";
+	r.command = command;
+	r.perf_op = op;
+	r.n_command = n;
+	if (code == 0)
+		code = run_prepare(&r, &err);
+	if (code < 0)
+		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-code));
+	command[0] = r.paths.perf;
+	if (code == 0) { /* rank 0, whom nccl-tests let print, may have no process */
+		snprintf(printer, sizeof(printer), "%u", r.config->real[0]);
+		command[r.n_command++] = (char *)"--print-rank";
+		command[r.n_command++] = printer;
+	}
+	code = code < 0 ? 2 : run_execute(&r);
+	run_deinit(&r);
+	return code;
+}

@@ -1,0 +1,31 @@
+/* See json-file.h. */
+#include "nbox/report/json-file.h"
+
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+
+#define FILE_MAX (1 << 20) /* bytes; those of nbox have some thousands */
+
+void json_freep(json_t **o)
+{
+	json_decref(*o);
+}
+
+int json_file_read(const char *path, json_t **ret_json, struct err *err)
+{
+	CLEANUP(freep) char *text = NULL;
+	json_error_t why;
+	json_t *o;
+	size_t n;
+	int r = file_read(path, FILE_MAX, &text, &n, err);
+
+	if (r < 0)
+		return r;
+	o = json_loadb(text, n, 0, &why);
+	if (!o)
+		return err_set(err, EINVAL, "%s: line %d: %s", path, why.line, why.text);
+	*ret_json = o;
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* How the job ended, and why there may be nothing to report: see report.h. */
+#include "nbox/report/report.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/plain.h"
+#include "engine/record.h"
+#include "wire/wire.h"
+
+#define BESIDE_MAX (1 << 16) /* bytes: nboxd writes 8 notes, and of 100 aborts a line each */
+
+/* The text of a file of the run, the caller's. NULL: there is none; one that cannot be read is told. */
+static char *read_beside(struct report *r, const char *dir, const char *name)
+{
+	struct err why = { "" };
+	char path[PATH_MAX], *text;
+	size_t n;
+	int code;
+
+	if (!dir || snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return NULL;
+	code = file_read(path, BESIDE_MAX, &text, &n, &why);
+	if (code < 0 && code != -ENOENT)
+		report_warn(r, "%s; what it says of the run is missing here", why.text);
+	return code < 0 ? NULL : text;
+}
+
+/* Workers may differ. */
+static void add_payload_memory(struct report *r, const char *what)
+{
+	size_t used = strlen(r->payload_memory);
+
+	snprintf(r->payload_memory + used, sizeof(r->payload_memory) - used, "%s%s", used ? "; " : "", what);
+}
+
+/* What workers had to say (notes.txt). */
+static void add_notes(struct report *r, const char *dir)
+{
+	CLEANUP(freep) char *text = read_beside(r, dir, RECORD_NOTES);
+	char *rest = NULL;
+
+	for (char *line = strtok_r(text ? text : (char[]){ "" }, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (!strncmp(line, WIRE_NOTE_PAYLOAD, strlen(WIRE_NOTE_PAYLOAD)))
+			add_payload_memory(r, line + strlen(WIRE_NOTE_PAYLOAD));
+		else if (!strncmp(line, WIRE_NOTE_NO_GPU, strlen(WIRE_NOTE_NO_GPU)))
+			snprintf(r->device, sizeof(r->device), "%s", line);
+		else
+			report_warn(r, "%s", line);
+	}
+	plain_text(r->device);
+	plain_text(r->payload_memory);
+}
+
+/* The first line of the file @name of the run. Return: @buf; "" without one. */
+static const char *first_line(struct report *r, const char *dir, const char *name, char *buf, size_t size)
+{
+	CLEANUP(freep) char *text = read_beside(r, dir, name);
+
+	snprintf(buf, size, "%.*s", text ? (int)strcspn(text, "\n") : 0, text ? text : "");
+	return buf;
+}
+
+void report_outcome(struct report *r, int exit_code, const char *dir)
+{
+	char abort[400], end[200], code[256] = "";
+
+	add_notes(r, dir);
+	if (exit_code == REPORT_UNDER_WAY) {
+		report_warn(r, REPORT_UNDER_WAY_TEXT);
+		return;
+	}
+	first_line(r, dir, RECORD_ABORTS, abort, sizeof(abort));
+	first_line(r, dir, RECORD_ENDS, end, sizeof(end));
+	if (exit_code > 0)
+		snprintf(code, sizeof(code), "the job ended with exit code %d", exit_code);
+	else if (exit_code < 0 && end[0])
+		snprintf(code, sizeof(code), "the job seems to have failed (%s)", end);
+	r->is_empty = !r->n_ops && code[0] && !abort[0] && r->n_warnings == 0 && !r->lost[0];
+	if (r->n_ops && code[0])
+		report_warn(r, "%s: these figures are of what came before%s%s", code, abort[0] ? "; " : "", abort);
+	else if (!r->n_ops && (code[0] || abort[0]))
+		report_warn(r, "no op was recorded: %s%s%s%s", code, code[0] ? " before its first op was over" : "",
+			    code[0] && abort[0] ? "; " : "", abort);
+	else if (!r->n_ops)
+		report_warn(r, "no op was recorded: the job ended before its first op was over, called NCCL not at all, or not "
+			       "through libnbox.so (one that is linked statically or opened by its path cannot be reached: "
+			       "see `readelf -d` of what calls it)");
+}

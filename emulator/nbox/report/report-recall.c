@@ -1,0 +1,40 @@
+/* What `nbox run` knew of a run and its record does not: read back from the summary.json beside the record. */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/plain.h"
+#include "nbox/report/json-file.h"
+#include "nbox/report/report.h"
+
+static bool has_warning(const struct report *r, const char *text)
+{
+	for (uint32_t i = 0; i < r->n_warnings; i++)
+		if (!strcmp(r->warnings[i], text))
+			return true;
+	return false;
+}
+
+void report_recall(struct report *r, const char *path)
+{
+	CLEANUP(json_freep) json_t *o = NULL;
+	struct err why = { "" };
+	int code = json_file_read(path, &o, &why);
+	json_t *warnings = json_object_get(o, "warnings"), *w;
+	const char *network = json_string_value(json_object_get(o, "network"));
+	const char *device = json_string_value(json_object_get(o, "device"));
+	size_t i;
+
+	if (code < 0 && code != -ENOENT)
+		report_warn(r, "%s; the warnings that it held are missing here", why.text);
+	if (network)
+		snprintf(r->network, sizeof(r->network), "%s", network);
+	if (device)
+		snprintf(r->device, sizeof(r->device), "%s", device);
+	plain_text(r->network);
+	plain_text(r->device);
+	json_array_foreach(warnings, i, w)
+		if (json_string_value(w) && !has_warning(r, json_string_value(w)))
+			report_warn(r, "%s", json_string_value(w));
+}

@@ -1,0 +1,99 @@
+/* What a run was, computed from its record: ops by kind, the job's steps (nbox/report/steps.h), times, lateness, warnings. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "engine/record.h"
+#include "schedule/coll.h"
+
+#define REPORT_WARNINGS_MAX 16
+#define REPORT_UNDER_WAY (-2) /* instead of an exit code */
+#define REPORT_UNDER_WAY_TEXT "the run is under way, or its nboxd was killed: this is what came so far; nbox status says more"
+
+struct report_kind {
+	uint64_t n_ops, bytes; /* bytes as in record_row, of one rank */
+	double model_ns, injected_ns;
+};
+
+struct report_stat {
+	uint64_t n;
+	double mean, min, p25, p50, p75, p95, p99, max;
+};
+
+#define REPORT_COMMS_MAX 64
+
+/* Communicators that are alike in all but their ranks. */
+struct report_comms {
+	uint32_t n_ranks, n_real, source, sure, axes; /* of engine/record.h's flags */
+	uint64_t n, n_ops;                            /* communicators; ops of their members */
+};
+
+/* Its texts may be printed (base/plain.h), whatever the record and the files beside it say. */
+struct report {
+	struct record_header header;
+	uint64_t n_ops;                /* of the rank that is looked at */
+	struct report_kind kinds[COLL_KINDS];
+	uint64_t n_steps, n_warm_up, ops_per_step; /* 0: no steps were found */
+	char steps_how[256];           /* what was taken for a step; why there are none */
+	struct report_stat step_ns;    /* of those that are timed: without warm-up, followed by another one at once */
+	/* Per timed step, means. Without steps: of the whole run. */
+	double modelled_ns;            /* sum of what the model says of the ops */
+	double injected_ns;            /* what what-ifs added to that */
+	double exposed_ns;             /* upper bound, see report_exposed() */
+	double late_ns;                /* of that, what passed after the ops were due: the gates opened late */
+	double late_work_ns;           /* of that, until the work among several real ranks was over */
+	double late_sim_ns;            /* of that, in ops whose messages nboxd simulated */
+	double total_injected_ns;
+	struct report_stat lateness_ns; /* release - due, all rows; below 0: early */
+	uint64_t n_early;              /* gates that opened before they were due, which must not be */
+	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
+	uint32_t n_comms;
+	uint32_t rank;                 /* world rank that is looked at */
+	char network[320];             /* that times come from, in words; "": not known, or the model is none */
+	char device[160];              /* that there is no GPU, in words; "": there is */
+	char payload_memory[512];      /* where bodies lay, in words; "": not over rdma */
+	char lost[512];                /* what of the run could not be written, and why; "": nothing */
+	bool is_empty;                 /* the job failed before its first op: its own words say all, the summary is a line */
+	uint32_t n_warnings;
+	char warnings[REPORT_WARNINGS_MAX][512];
+};
+
+/* Return: 0; -ENOMEM. A record without rows gives zeros. */
+int report_make(const struct record *rec, struct report *ret);
+/* Adds what workers had to say, and the warning that says how the job ended, or why no op was recorded. @exit_code: -1: not known; REPORT_UNDER_WAY. @dir: the results
+ * directory, where nboxd says what was aborted; NULL: not known. (report-outcome.c) */
+void report_outcome(struct report *r, int exit_code, const char *dir);
+void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Something of the run could not be written: the first line of the summary says so. */
+void report_lose(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Warns of each reason not to believe the figures, a line a reason; @rows: of the rank that is looked at, by arrival.
+ * (report-trust.c) */
+void report_trust(const struct record *rec, const struct record_row *rows, uint64_t n, struct report *r);
+/* The model is none, with what-ifs or without. */
+bool report_is_none(const struct report *r);
+
+/* Time in communication that was not provably overlapped with compute: between
+ * two arrivals of a rank, when every earlier op was released before the later
+ * arrival, the time from the earlier arrival to the last release counts; when
+ * some op was still under way at the later arrival, the rank was computing
+ * meanwhile and nothing counts. An upper bound: what a job computes after its
+ * last op of a burst is not seen. Rows sorted by arrival. */
+double report_exposed(const struct record_row *rows, uint64_t n);
+
+/* Fills @ret's comms. Return: 0; -ENOMEM. (report-comms.c, as the next three) */
+int report_comms(const struct record *rec, struct report *ret);
+void report_comms_warn(struct report *r);
+void report_comms_print(const struct report *r, FILE *to);
+struct json_t;
+struct json_t *report_comms_json(const struct report *r); /* the caller's reference */
+
+/* Adds what only `nbox run` knew, from @path, the run's summary.json: its warnings, the device and the network. A file that is
+ * not there adds nothing. (report-recall.c) */
+void report_recall(struct report *r, const char *path);
+
+void report_print(const struct report *r, FILE *to);
+/* summary.json. @exit_code: of the job; -1: not known, and left out. Return: 0 or negative errno with the sentence. */
+int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err);

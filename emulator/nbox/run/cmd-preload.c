@@ -1,0 +1,63 @@
+/* nbox preload: the path of libnbox.so, for lines without `nbox run`. */
+#include <stdio.h>
+#include <string.h>
+
+#include "nbox/commands.h"
+#include "nbox/run/loader-path.h"
+#include "nbox/paths.h"
+
+static int usage(FILE *to, int code)
+{
+	fprintf(to, "usage: nbox preload [--print]\n\n"
+		    "Prints the path of libnbox.so, for one command:\n\n"
+		    "  LD_PRELOAD=$(nbox preload) torchrun --nproc-per-node=8 train.py\n\n"
+		    "--print prints a line for a shell, for all commands that follow:\n\n"
+		    "  eval \"$(nbox preload --print)\"\n"
+		    "  torchrun --nproc-per-node=8 train.py\n\n"
+		    "The cluster is described by nbox.yaml in the working directory, by the file that NBOX_CONFIG names, or by\n"
+		    "NBOX_ variables (nbox run --help lists them), which go before the file.\n");
+	return code;
+}
+
+/* As one word of a shell. */
+static void print_quoted(const char *text)
+{
+	putchar('\'');
+	for (; *text; text++)
+		if (*text == '\'')
+			fputs("'\\''", stdout);
+		else
+			putchar(*text);
+	putchar('\'');
+}
+
+int cmd_preload(int argc, char **argv)
+{
+	int is_line = argc == 2 && strcmp(argv[1], "--print") == 0;
+	struct paths paths;
+	struct err err = { "" };
+
+	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return usage(stdout, 0);
+	if (argc > 1 && !is_line) {
+		fprintf(stderr, "nbox preload: unknown argument '%s'\n", argv[1]);
+		return usage(stderr, 2);
+	}
+	if (paths_find(&paths, PATHS_SHIM, &err) < 0) {
+		fprintf(stderr, "nbox preload: %s\n", err.text);
+		return 1;
+	}
+	if (strpbrk(paths.shim, LOADER_PRELOAD)) {
+		fprintf(stderr, "nbox preload: %s: the dynamic linker divides LD_PRELOAD at spaces and colons, and would load nothing: "
+			"use 'nbox run', or preload a link to this file, at a path that has neither\n", paths.shim);
+		return 1;
+	}
+	if (!is_line) {
+		printf("%s\n", paths.shim);
+		return 0;
+	}
+	fputs("export LD_PRELOAD=", stdout);
+	print_quoted(paths.shim);
+	printf("\"${LD_PRELOAD:+:$LD_PRELOAD}\"\n");
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* A run whose command is a launcher: what the command says of the cluster and what the options
+ * say are brought together, and the command is made one for this machine. */
+#pragma once
+
+#include "nbox/run/job.h"
+#include "nbox/run/run.h"
+
+/* Reads the command; fills in nodes, gpus-per-node and as-node that only it says. Before
+ * config_finish(). Return: 0; -EINVAL a contradiction, with the sentence; -ENOMEM. */
+int run_launch_read(struct run *r, struct err *err);
+/* Checks against the finished configuration and makes r->local_command. */
+int run_launch_finish(struct run *r, struct err *err);
+/* The launcher's own variables, made those of one machine. Return: 0 or -ENOMEM. */
+int run_launch_env(const struct run *r, struct job_env *env);
+
+/* A TCP port that is free on loopback now. */
+int run_free_port(void);

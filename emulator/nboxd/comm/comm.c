@@ -1,0 +1,374 @@
+/* See comm.h. */
+#include "nboxd/comm/comm.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/plain.h"
+#include "nboxd/op/op.h"
+#include "nboxd/op/p2p.h"
+#include "nboxd/job/results.h"
+#include "nboxd/loop/worker.h"
+
+#define AXES_NAME_MAX 128
+#define HOW_MAX 192
+#define OWES_MAX 256 /* words for what a member owes */
+
+_Static_assert(COLL_KINDS <= 16, "wire_comm_ready.algo holds every kind");
+
+struct comm *comm_find(struct server *s, uint32_t number)
+{
+	struct comm *c;
+
+	HASH_FIND(hh, s->comms, &number, sizeof(number), c);
+	return c;
+}
+
+struct comm_member *comm_member(struct comm *c, uint32_t rank)
+{
+	uint32_t low = 0, high = c->n_real;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (c->real[mid].rank < rank)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < c->n_real && c->real[low].rank == rank ? &c->real[low] : NULL;
+}
+
+static int tell_ready(struct comm *c, const struct comm_entry *entries)
+{
+	const struct config *config = c->server->config;
+	const struct cluster *cluster = &c->server->cluster;
+	char axes[AXES_NAME_MAX];
+	size_t n = sizeof(struct wire_comm_ready) + c->n_real * sizeof(struct wire_member);
+	CLEANUP(freep) char *body = malloc(n);
+	struct wire_comm_ready m = {
+		.n_ranks = c->n_ranks, .n_real = c->n_real, .is_guess = c->members.sure == MEMBERS_GUESSED,
+		.replicas = c->n_ranks % c->n_real ? 0 : c->n_ranks / c->n_real,
+		.ranks_per_node = c->ranks_per_node, .channels = config->channels,
+		.chunk_bytes = config->chunk_bytes,
+	};
+	struct wire_hdr h;
+
+	if (!body)
+		return -ENOMEM;
+	memcpy(m.algo, config->algo, sizeof(config->algo));
+	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes, sizeof(axes));
+	data_for_resolve(config->data_for, config->n_data_for, config->data, axes,
+			 c->n_ranks == config->world, m.data);
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		struct wire_member member = {c->real[i].rank, c->real[i].world_rank};
+
+		memcpy(body + sizeof(m) + i * sizeof(member), &member, sizeof(member));
+	}
+	wire_hdr_init(&h, WIRE_COMM_READY, n);
+	h.comm = c->number;
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		m.cookie = entries[i].cookie;
+		m.rank = h.rank = c->real[i].rank;
+		memcpy(body, &m, sizeof(m));
+		if (c->real[i].worker)
+			worker_send(c->real[i].worker, &h, body);
+	}
+	return 0;
+}
+
+uint32_t comm_record_flags(const struct comm *c)
+{
+	const struct members *m = &c->members;
+
+	return (m->sure == MEMBERS_GUESSED ? RECORD_GUESSED_MEMBERS : 0) |
+	       record_members_flags(m->source, m->sure, m->axes);
+}
+
+char *comm_how(const struct comm *c, char *buf, size_t size)
+{
+	const struct cluster *cluster = &c->server->cluster;
+	char axes[AXES_NAME_MAX];
+
+	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes, sizeof(axes));
+	snprintf(buf, size, "%s, %s%s%s", members_source_name(c->members.source),
+		 members_sure_name(c->members.sure), axes[0] ? ", " : "", axes);
+	return buf;
+}
+
+static void comm_log(const struct comm *c)
+{
+	const struct membership *m = &c->members.map;
+	char how[HOW_MAX];
+
+	comm_how(c, how, sizeof(how));
+	if (m->table)
+		log_info("communicator %u: %u ranks, %u real, world ranks %u, %u, ... %u (%s)",
+			 c->number, c->n_ranks, c->n_real, m->table[0],
+			 m->table[m->n_ranks > 1 ? 1 : 0], m->table[m->n_ranks - 1], how);
+	else
+		log_info("communicator %u: %u ranks, %u real, world rank = %u + %u x rank (%s)",
+			 c->number, c->n_ranks, c->n_real, m->base, m->stride, how);
+}
+
+/* The layout is believed only where nothing else is known; when both are, they should agree. */
+static void check_layout(const struct comm *c)
+{
+	const struct cluster *cluster = &c->server->cluster;
+	CLEANUP(freep) struct wire_member *known = NULL;
+	char how[HOW_MAX];
+
+	if (cluster->n_layouts == 0 || c->n_real == c->n_ranks)
+		return;
+	known = calloc(c->n_real, sizeof(*known));
+	if (!known)
+		return; /* only a warning is lost */
+	for (uint32_t i = 0; i < c->n_real; i++)
+		known[i] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
+	if (members_differ_from_layout(cluster, &c->members, known, c->n_real))
+		server_warn(c->server, "communicator %u has %u ranks: world ranks %u, %u, ... (%s); the "
+				       "declared layout has a group that would fit as well, with other "
+				       "ranks: check layout", c->number, c->n_ranks,
+			    membership_world(&c->members.map, 0),
+			    membership_world(&c->members.map, c->n_ranks > 1), comm_how(c, how, sizeof(how)));
+}
+
+int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
+	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent,
+	     struct comm **ret, struct err *err)
+{
+	struct comm *c;
+
+	if (s->n_comms >= SERVER_COMMS_MAX)
+		return err_set(err, ENFILE, "more than %d communicators", SERVER_COMMS_MAX);
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return err_set(err, ENOMEM, "out of memory");
+	c->server = s;
+	c->real = calloc(n, sizeof(*c->real));
+	c->n_ranks = members->map.n_ranks;
+	if (!c->real || bitmap_init(&c->is_real, c->n_ranks) < 0) {
+		comm_free(c);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	do {
+		c->number = ++s->last_comm;
+	} while (c->number == 0 || c->number == WIRE_NO_COMM || comm_find(s, c->number));
+	c->parent = parent;
+	if (id)
+		memcpy(c->id, id, sizeof(c->id));
+	for (c->n_real = 0; c->n_real < n; c->n_real++) {
+		c->real[c->n_real] = (struct comm_member){
+			.rank = ranks[c->n_real], .world_rank = entries[c->n_real].world_rank,
+			.worker = entries[c->n_real].worker,
+		};
+		bitmap_set(&c->is_real, ranks[c->n_real]);
+	}
+	c->ranks_per_node = members_per_node(&members->map, s->cluster.topology);
+	c->members = *members;
+	if (tell_ready(c, entries) < 0) {
+		c->members = (struct members){0};
+		comm_free(c);
+		return err_set(err, ENOMEM, "out of memory");
+	}
+	for (uint32_t i = 0; i < c->n_real; i++)
+		if (c->real[i].worker)
+			c->real[i].worker->n_members++;
+	*members = (struct members){0};
+	HASH_ADD(hh, s->comms, number, sizeof(c->number), c);
+	s->n_comms++;
+	comm_log(c);
+	check_layout(c);
+	*ret = c;
+	return 0;
+}
+
+struct comm *comm_free(struct comm *c)
+{
+	if (!c)
+		return NULL;
+	if (c->hh.tbl) {
+		op_free_all(c);
+		p2p_free(c);
+		call_free_all(c);
+		HASH_DELETE(hh, c->server->comms, c);
+		c->server->n_comms--;
+	}
+	bitmap_deinit(&c->is_real);
+	members_deinit(&c->members);
+	free(c->real);
+	free(c);
+	return NULL;
+}
+
+/* The communicator is freed with its last member. */
+static void member_leave(struct comm_member *m)
+{
+	if (m->worker)
+		m->worker->n_members--;
+	m->worker = NULL;
+	m->is_freed = true;
+}
+
+static bool comm_is_empty(const struct comm *c)
+{
+	for (uint32_t i = 0; i < c->n_real; i++)
+		if (!c->real[i].is_freed)
+			return false;
+	return true;
+}
+
+void comm_abort(struct comm *c, const struct comm_member *except, int code, const char *fmt, ...)
+{
+	struct wire_text text = {.code = code};
+	struct wire_hdr h;
+	va_list ap;
+
+	if (c->is_dead)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text.text, sizeof(text.text), fmt, ap);
+	va_end(ap);
+	plain_text(text.text);
+	c->is_dead = true;
+	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
+	notes_add(c->server, RECORD_ABORTS, &c->server->n_aborts, "communicator %u was aborted: %s", c->number, text.text);
+	op_free_all(c);
+	p2p_free(c);
+	gather_comm_dead(c, text.text);
+	wire_hdr_init(&h, WIRE_ABORT, sizeof(text));
+	h.comm = c->number;
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		h.rank = c->real[i].rank;
+		if (c->real[i].worker && &c->real[i] != except)
+			worker_send(c->real[i].worker, &h, &text);
+	}
+}
+
+/* What @m still owes: that it meets the others, the op it has not arrived at although others have, or has not
+ * finished. Return: whether there is any; it is then named in @buf. */
+static bool member_owes(const struct comm *c, const struct comm_member *m, char *buf, size_t size)
+{
+	size_t i = (size_t)(m - c->real);
+
+	if (meet_is_owed(c, m)) {
+		snprintf(buf, size, "the making of its real communicator");
+		return true;
+	}
+	for (const struct op *op = c->ops; op; op = op->hh.next) {
+		if (op->members[i].is_done)
+			continue;
+		snprintf(buf, size, "op %llu (%s)", (unsigned long long)op->seq,
+			 coll_kind_name(op->call->key.kind));
+		return true;
+	}
+	return p2p_owes(c, i, buf, size);
+}
+
+void comm_worker_gone(struct server *s, struct worker *w, const char *why)
+{
+	char name[WORKER_NAME_MAX], what[OWES_MAX];
+	struct comm *c, *next;
+
+	for (size_t i = 0; i < s->cluster.n_real; i++)
+		if (s->players[i] == w)
+			s->players[i] = NULL;
+	gather_worker_gone(s, w, why);
+	if (w->n_members == 0)
+		return;
+	worker_name(w, name, sizeof(name));
+	HASH_ITER(hh, s->comms, c, next) {
+		uint32_t rank = 0, world = 0;
+		bool is_member = false, owes = false;
+
+		for (uint32_t i = 0; i < c->n_real; i++) {
+			if (c->real[i].worker != w)
+				continue;
+			if (!is_member) {
+				rank = c->real[i].rank;
+				world = c->real[i].world_rank;
+			}
+			is_member = true;
+			owes = owes || member_owes(c, &c->real[i], what, sizeof(what));
+			member_leave(&c->real[i]);
+		}
+		if (!is_member)
+			continue;
+		/* Who leaves in good order harms nobody unless others wait for it. */
+		if (!comm_is_empty(c) && (why || owes))
+			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank, world,
+				   name, why ? "vanished: " : "left in the middle of an op",
+				   why ? why : "");
+		meet_member_left(c); /* after the cause: the members that wait for the id report the last error that they know */
+		if (comm_is_empty(c))
+			comm_free(c);
+	}
+}
+
+struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h,
+				      struct comm **ret)
+{
+	struct comm *c = comm_find(w->server, h->comm);
+	struct comm_member *m;
+
+	if (!c) {
+		if (h->comm == 0 || h->comm > w->server->last_comm)
+			worker_refuse(w, EPROTO, "%s for communicator %u, which never was",
+				      wire_type_name(h->type), h->comm);
+		return NULL;
+	}
+	m = comm_member(c, h->rank);
+	if (!m || m->worker != w) {
+		worker_refuse(w, EPROTO, "%s for rank %u of communicator %u, which it does not play",
+			      wire_type_name(h->type), h->rank, h->comm);
+		return NULL;
+	}
+	*ret = c;
+	return m;
+}
+
+int comm_on_free(struct worker *w, const struct wire_hdr *h)
+{
+	struct comm *c = NULL;
+	struct comm_member *m = comm_frame_member(w, h, &c);
+	char name[WORKER_NAME_MAX], what[OWES_MAX];
+
+	if (!m)
+		return 0;
+	if (!c->is_dead && member_owes(c, m, what, sizeof(what)))
+		comm_abort(c, NULL, ECANCELED, "rank %u, %s, freed the communicator before %s was over",
+			   m->rank, worker_name(w, name, sizeof(name)), what);
+	member_leave(m);
+	meet_member_left(c);
+	gather_member_left(c, m->rank);
+	if (comm_is_empty(c)) {
+		log_debug("communicator %u: freed", c->number);
+		comm_free(c);
+	}
+	return 0;
+}
+
+int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct comm *c = NULL;
+	struct comm_member *m;
+	struct wire_text text;
+	char name[WORKER_NAME_MAX];
+
+	memcpy(&text, body, sizeof(text));
+	if (h->comm == WIRE_NO_COMM) {
+		gather_on_abort(w, (uint32_t)h->seq, text.text);
+		return 0;
+	}
+	m = comm_frame_member(w, h, &c);
+	if (!m)
+		return 0;
+	comm_abort(c, meet_waits(c, m) ? NULL : m, text.code > 0 ? text.code : ECANCELED, "rank %u, %s: %.300s", m->rank,
+		   worker_name(w, name, sizeof(name)), text.text);
+	return 0;
+}

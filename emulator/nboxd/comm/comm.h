@@ -1,0 +1,124 @@
+/* Communicators: who takes part, which members are real, and their ops. Check-ins
+ * of one communicator are gathered first (gather.c), then it gets a number. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "base/bitmap.h"
+#include "nboxd/server.h"
+#include "members/members.h"
+#include "schedule/schedule.h"
+
+struct op;
+struct call;
+struct p2p;
+
+struct comm_member {
+	uint32_t rank, world_rank;
+	struct worker *worker; /* borrowed; NULL: gone */
+	bool is_freed;
+	bool has_promised; /* meet.c */
+	uint64_t next_seq; /* of its next arrival at a collective */
+	uint64_t next_p2p; /* at an op of point-to-point calls */
+	uint32_t kinds;    /* bits of enum coll_kind: what it has called here */
+};
+
+struct comm {
+	struct server *server; /* borrowed */
+	uint32_t number;
+	uint8_t id[WIRE_ID_BYTES]; /* of COMM_INIT; zero: by split or shrink */
+	uint32_t parent;           /* number, 0: none */
+	struct members members;
+	uint32_t n_ranks, ranks_per_node;
+	struct comm_member *real; /* owned, sorted by rank */
+	uint32_t n_real;
+	struct bitmap is_real;    /* by rank */
+	uint32_t n_promised;      /* meet.c */
+	bool is_id_due;           /* the lowest real member's */
+	uint32_t n_looks;         /* again, at members that were guessed (resolve.c) */
+	bool is_dead;             /* aborted: frames are swallowed until it is freed */
+	struct op *ops;           /* collectives, hash by seq and list in that order, owned */
+	struct p2p *p2p;          /* point-to-point ops; owned; NULL: none yet */
+	struct call *calls;       /* hash, owned */
+	struct call *idle_calls;  /* of these, list of those that no op uses; the oldest first */
+	uint32_t n_idle_calls;
+	UT_hash_handle hh;
+};
+
+/* One check-in of a gather. */
+struct comm_entry {
+	struct worker *worker;
+	uint32_t rank, world_rank; /* rank: of init in the new, of split and shrink in the parent */
+	uint32_t cookie;
+	int32_t color, key;
+};
+
+/**
+ * comm_new - a communicator with all its real members; they are told
+ * @members: consumed on success
+ * @entries: sorted by @ranks[i], the new ranks
+ *
+ * Return: 0; negative errno with the sentence.
+ */
+int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
+	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent,
+	     struct comm **ret, struct err *err);
+struct comm *comm_free(struct comm *c); /* NULL allowed; returns NULL */
+struct comm *comm_find(struct server *s, uint32_t number); /* NULL: none */
+/* The real member with @rank, or NULL. O(log n). */
+struct comm_member *comm_member(struct comm *c, uint32_t rank);
+/* The member that a frame of @w speaks for. Return: it, *ret is its communicator, which may be dead; NULL:
+ * the communicator is gone, and the frame crossed an ABORT on its way; or @w was refused. */
+struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h, struct comm **ret);
+
+/* What a row of the record says about the members. */
+uint32_t comm_record_flags(const struct comm *c);
+/* "color, exact, dp": how the members are known. Return: @buf. */
+char *comm_how(const struct comm *c, char *buf, size_t size);
+
+/* The communicator is dead: its ops end, every member but @except (NULL: none) is told. */
+void comm_abort(struct comm *c, const struct comm_member *except, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* The worker has gone without a word, and @why is what its link said; NULL: it has said BYE. */
+void comm_worker_gone(struct server *s, struct worker *w, const char *why);
+
+int comm_on_free(struct worker *w, const struct wire_hdr *h);
+int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body);
+
+/* --- meet.c: how the real members come to make their real communicator -------- */
+
+/* MEET of a member: it goes into the real init once all have promised to. It is answered by MEET then, or by ABORT
+ * when the communicator dies before. */
+int meet_on_promise(struct worker *w, const struct wire_hdr *h);
+/* The lowest member's id, which nboxd passes to the others. Also where the communicator has died: members that were
+ * answered by MEET wait for it. */
+int meet_on_id(struct worker *w, const struct wire_hdr *h, const void *body);
+/* Do others wait for the promise of @m? */
+bool meet_is_owed(const struct comm *c, const struct comm_member *m);
+/* Has @m promised, and nobody has answered? */
+bool meet_waits(const struct comm *c, const struct comm_member *m);
+/* A member is gone: nobody waits for an id that it has not sent. */
+void meet_member_left(struct comm *c);
+
+/* --- gather.c ---------------------------------------------------------------- */
+
+int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body);
+int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body);
+int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *body);
+/* A check-in that has not been answered is taken back: the others need not wait. */
+void gather_on_abort(struct worker *w, uint32_t cookie, const char *why);
+void gather_free_all(struct server *s);
+
+/* --- gather-missing.c --------------------------------------------------------- */
+
+void gather_worker_gone(struct server *s, struct worker *w, const char *why);
+/* A member freed @parent: who waits for it in a split or shrink is told. */
+void gather_member_left(struct comm *parent, uint32_t rank);
+void gather_comm_dead(struct comm *parent, const char *why);
+/* Completes what settled, warns, gives up. Return: when to call again. */
+uint64_t gather_tick(struct server *s, uint64_t now_ns);
+/* For the status: calls @each with a sentence a gather. */
+void gather_describe(const struct server *s, void (*each)(void *ctx, const char *sentence),
+		     void *ctx);

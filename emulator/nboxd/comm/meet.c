@@ -1,0 +1,105 @@
+/* How the real members of a communicator come to make their real one: see shim/progress/meet.h. A member's MEET is its
+ * promise. It is answered once: by MEET, when all have promised, or by ABORT, when the communicator died before. Then
+ * the lowest member sends the id, which goes to the others. */
+#include <errno.h>
+
+#include "nboxd/comm/comm.h"
+#include "nboxd/loop/worker.h"
+
+static bool is_agreed(const struct comm *c)
+{
+	return c->n_promised == c->n_real;
+}
+
+bool meet_waits(const struct comm *c, const struct comm_member *m)
+{
+	return m->has_promised && !is_agreed(c);
+}
+
+bool meet_is_owed(const struct comm *c, const struct comm_member *m)
+{
+	return c->n_promised && !m->has_promised;
+}
+
+/* To all real members from number @first on. */
+static void tell(struct comm *c, enum wire_type type, uint32_t first, const void *body, size_t bytes)
+{
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, type, bytes);
+	h.comm = c->number;
+	for (uint32_t i = first; i < c->n_real; i++) {
+		h.rank = c->real[i].rank;
+		if (c->real[i].worker)
+			worker_send(c->real[i].worker, &h, body);
+	}
+}
+
+static void refuse(struct worker *w, const struct wire_hdr *promise)
+{
+	struct wire_text text = {.code = ECANCELED, .text = "the communicator was aborted before"};
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, WIRE_ABORT, sizeof(text));
+	h.comm = promise->comm;
+	h.rank = promise->rank;
+	worker_send(w, &h, &text);
+}
+
+int meet_on_promise(struct worker *w, const struct wire_hdr *h)
+{
+	struct comm *c = NULL;
+	struct comm_member *m = comm_frame_member(w, h, &c);
+
+	if (!m)
+		return 0;
+	if (c->is_dead) { /* the member may have aborted it: comm_abort() does not send it an ABORT back */
+		refuse(w, h);
+		return 0;
+	}
+	if (m->has_promised)
+		return worker_refuse(w, EPROTO, "MEET for rank %u of communicator %u, which has sent it already",
+				     m->rank, c->number);
+	m->has_promised = true;
+	c->n_promised++;
+	for (uint32_t i = 0; i < c->n_real; i++) {
+		if (c->real[i].is_freed && !c->real[i].has_promised) {
+			comm_abort(c, NULL, ECANCELED, "rank %u left before the real communicator was made",
+				   c->real[i].rank);
+			return 0;
+		}
+	}
+	if (is_agreed(c)) {
+		c->is_id_due = true;
+		tell(c, WIRE_MEET, 0, NULL, 0);
+	}
+	return 0;
+}
+
+static void pass_id(struct comm *c, const uint8_t id[WIRE_ID_BYTES])
+{
+	c->is_id_due = false;
+	tell(c, WIRE_LOCAL_ID, 1, id, WIRE_ID_BYTES);
+}
+
+int meet_on_id(struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct comm *c = NULL;
+	struct comm_member *m = comm_frame_member(w, h, &c);
+
+	if (!m)
+		return 0;
+	if (!c->is_id_due || m != c->real)
+		return worker_refuse(w, EPROTO, "LOCAL_ID for rank %u of communicator %u, which nobody waits for",
+				     m->rank, c->number);
+	pass_id(c, body);
+	return 0;
+}
+
+void meet_member_left(struct comm *c)
+{
+	static const uint8_t none[WIRE_ID_BYTES];
+
+	if (c->is_id_due && c->real[0].is_freed)
+		pass_id(c, none);
+}

@@ -1,0 +1,193 @@
+/* Calls and what follows from them: the schedule, the border, who gets what, and
+ * which messages a virtual receiver would reduce. See op.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/cleanup.h"
+#include "nboxd/op/op.h"
+
+#define CALL_IDLE_MAX 64 /* kept for the next equal call */
+
+static void call_free(struct call *call)
+{
+	border_deinit(&call->border);
+	bitmap_deinit(&call->reduces);
+	free(call->first_reduce);
+	free(call->to);
+	free(call);
+}
+
+static void call_freep(struct call **call)
+{
+	if (*call)
+		call_free(*call);
+}
+
+static bool wants_border(const struct comm *c)
+{
+	return c->server->config->exchange != EXCHANGE_NONE;
+}
+
+static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct sched *s,
+		      struct err *err)
+{
+	const struct config *config = c->server->config;
+
+	*s = (struct sched){
+		.kind = (enum coll_kind)a->kind, .algo = (enum sched_algo)config->algo[a->kind],
+		.n_ranks = c->n_ranks, .root = a->root, .ranks_per_node = c->ranks_per_node,
+		.n_channels = config->channels, .elem_bytes = (uint32_t)coll_dtype_bytes(a->dtype),
+		.bytes = a->count * coll_dtype_bytes(a->dtype), .chunk_bytes = config->chunk_bytes,
+	};
+	return sched_init(s, err);
+}
+
+/* Whom each in-connection leads to. */
+static int index_members(struct comm *c, struct call *call, struct err *err)
+{
+	call->to = calloc((size_t)call->border.n_in + 1, sizeof(*call->to));
+	if (!call->to)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < call->border.n_in; i++) {
+		call->to[i] = comm_member(c, call->border.in[i].dst);
+		if (!call->to[i])
+			return err_set(err, EINVAL, "a message to rank %u, which is not real",
+				       call->border.in[i].dst);
+	}
+	return 0;
+}
+
+/* Marks what virtual rank @rank reduces of what real ranks send it. */
+static void mark_reduces(struct call *call, uint32_t rank)
+{
+	const struct border *b = &call->border;
+	const struct sched *s = &call->sched;
+
+	for (uint32_t thread = 0; thread < sched_n_threads(s, rank); thread++) {
+		uint64_t n_steps = sched_n_steps(s, rank, thread);
+
+		for (uint64_t i = 0; i < n_steps; i++) {
+			struct sched_step step;
+
+			sched_step(s, rank, thread, i, &step);
+			for (uint32_t k = 0; step.flags & STEP_REDUCE && k < step.n_recv; k++) {
+				int64_t out = border_find_out(b, step.recv[k], rank, step.recv_lane);
+
+				if (out >= 0 && step.recv_index < b->out[out].n_messages)
+					bitmap_set(&call->reduces,
+						   call->first_reduce[out] + step.recv_index);
+			}
+		}
+	}
+}
+
+static int find_reduces(struct comm *c, struct call *call, struct err *err)
+{
+	const struct border *b = &call->border;
+	uint64_t n = 0;
+
+	call->first_reduce = calloc((size_t)b->n_out + 1, sizeof(*call->first_reduce));
+	if (!call->first_reduce || bitmap_init(&call->reduces, b->n_out_messages) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < b->n_out; i++) {
+		call->first_reduce[i] = n;
+		n += b->out[i].n_messages;
+	}
+	for (uint32_t i = 0; i < b->n_out; i++) {
+		bool is_first = !bitmap_test(&c->is_real, b->out[i].dst);
+
+		for (uint32_t k = 0; is_first && k < i; k++)
+			is_first = b->out[k].dst != b->out[i].dst;
+		if (is_first)
+			mark_reduces(call, b->out[i].dst);
+	}
+	call->has_reduces = true;
+	return 0;
+}
+
+static bool does_reduce(const struct comm *c, uint32_t kind)
+{
+	const struct config *config = c->server->config;
+
+	return config->exchange == EXCHANGE_PAYLOAD && config->payload_work == WORK_REDUCE &&
+	       (kind == COLL_ALLREDUCE || kind == COLL_REDUCESCATTER || kind == COLL_REDUCE);
+}
+
+int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err)
+{
+	const struct server *server = c->server;
+
+	if (server->config->exchange != EXCHANGE_PAYLOAD ||
+	    sched_max_step_bytes(s) <= server->payload.max_message)
+		return 0;
+	return err_set(err, EFBIG, "messages of %llu bytes are longer than the chunk (%llu)",
+		       (unsigned long long)sched_max_step_bytes(s),
+		       (unsigned long long)server->payload.max_message);
+}
+
+int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err)
+{
+	const struct call_key key = {.kind = a->kind, .dtype = a->dtype, .root = a->root, .count = a->count};
+	CLEANUP(call_freep) struct call *call = NULL;
+	struct call *kept;
+	int r;
+
+	HASH_FIND(hh, c->calls, &key, sizeof(key), kept);
+	if (kept) {
+		if (kept->n_users++ == 0) {
+			DL_DELETE(c->idle_calls, kept);
+			c->n_idle_calls--;
+		}
+		*ret = kept;
+		return 0;
+	}
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return err_set(err, ENOMEM, "out of memory");
+	call->key = key;
+	if ((r = fill_sched(c, a, &call->sched, err)) < 0 ||
+	    (r = call_check_bytes(c, &call->sched, err)) < 0)
+		return r;
+	if (wants_border(c)) {
+		if ((r = border_make(&call->sched, &c->is_real, &call->border, err)) < 0 ||
+		    (r = index_members(c, call, err)) < 0)
+			return r;
+		if (does_reduce(c, a->kind) && (r = find_reduces(c, call, err)) < 0)
+			return r;
+		call->has_border = true;
+	}
+	call->n_users = 1;
+	*ret = steal_ptr(call);
+	HASH_ADD(hh, c->calls, key, sizeof(key), *ret);
+	return 0;
+}
+
+void call_put(struct comm *c, struct call *call)
+{
+	struct call *oldest;
+
+	if (--call->n_users)
+		return;
+	DL_APPEND(c->idle_calls, call);
+	if (c->n_idle_calls++ < CALL_IDLE_MAX)
+		return;
+	oldest = c->idle_calls;
+	DL_DELETE(c->idle_calls, oldest);
+	c->n_idle_calls--;
+	HASH_DELETE(hh, c->calls, oldest);
+	call_free(oldest);
+}
+
+void call_free_all(struct comm *c)
+{
+	struct call *call, *next;
+
+	HASH_ITER(hh, c->calls, call, next) {
+		HASH_DELETE(hh, c->calls, call);
+		call_free(call);
+	}
+	c->idle_calls = NULL;
+	c->n_idle_calls = 0;
+}

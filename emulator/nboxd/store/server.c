@@ -1,0 +1,457 @@
+/* See store-server.h: connections, the listener and the times. What is answered for
+ * virtual ranks: store-virtual.c. */
+#include "nboxd/store/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "nboxd/loop/capacity.h"
+#include "nboxd/server.h"
+#include "nboxd/store/server-private.h"
+
+#define READ_BYTES (64u << 10) /* of one peer in one turn */
+#define ACCEPTS_A_TURN 64
+#define STRANGER_NS (5 * NS_PER_S)
+#define FORGET_NS (500 * NS_PER_MS) /* without any client: the next one is a new job's */
+
+/* --- peers ------------------------------------------------------------------------- */
+
+static void touch(struct store_peer *p)
+{
+	if (p->is_touched)
+		return;
+	p->is_touched = true;
+	LL_PREPEND2(p->server->touched, p, next_touched);
+}
+
+/* To be freed once no callback is at work with it. */
+void store_peer_end(struct store_peer *p)
+{
+	p->is_over = true;
+	touch(p);
+}
+
+static void peer_free(struct store_peer *p)
+{
+	struct store_server *ss = p->server;
+
+	p->client = store_client_free(p->client); /* ends its wait */
+	if (p->read_event)
+		event_free(p->read_event);
+	if (p->write_event)
+		event_free(p->write_event);
+	close(p->fd);
+	if (p->is_stranger)
+		DL_DELETE2(ss->strangers, p, prev_stranger, next_stranger);
+	DL_DELETE(ss->peers, p);
+	if (--ss->n_peers == 0)
+		ss->empty_ns = clock_now_ns();
+	free(p);
+}
+
+static void peer_refuse(struct store_peer *p, const char *why)
+{
+	server_warn_stranger(p->server->daemon, "store client %s is cut off: %s", p->name, why);
+	store_peer_end(p);
+}
+
+static void peer_feed(struct store_peer *p, const void *bytes, size_t n)
+{
+	struct err err = {""};
+	int r = store_client_feed(p->client, bytes, n, &err);
+
+	if (p->is_stranger && store_client_is_valid(p->client)) {
+		DL_DELETE2(p->server->strangers, p, prev_stranger, next_stranger);
+		p->is_stranger = false;
+	}
+	if (r < 0)
+		peer_refuse(p, err.text);
+	/* read from again when its replies have gone out */
+	if (!p->is_over && !p->is_paused && !store_client_is_served(p->client)) {
+		event_del(p->read_event);
+		p->is_paused = true;
+	}
+}
+
+/* It has read its replies: what it asked meanwhile is served. */
+static void peer_resume(struct store_peer *p)
+{
+	p->is_paused = false;
+	if (event_add(p->read_event, NULL) < 0)
+		peer_refuse(p, "nboxd is out of memory");
+	else
+		peer_feed(p, NULL, 0);
+}
+
+/* Sends what can be sent now, and asks to be woken for the rest. */
+static void peer_flush(struct store_peer *p)
+{
+	while (!p->is_over) {
+		struct store_bytes out = store_client_output(p->client);
+		ssize_t n;
+
+		if (out.n == 0 && !p->is_paused)
+			return;
+		if (out.n == 0) {
+			peer_resume(p);
+			continue;
+		}
+		n = send(p->fd, out.p, out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		if (n >= 0) {
+			store_client_sent(p->client, (size_t)n);
+		} else if (errno == EAGAIN || errno == ENOBUFS) {
+			if (event_add(p->write_event, NULL) < 0)
+				peer_refuse(p, "nboxd is out of memory");
+			return;
+		} else if (errno != EINTR) {
+			store_peer_end(p);
+		}
+	}
+}
+
+/* The end of every callback: replies go out, who is over goes. A flush may let requests be
+ * served that touch others: until nobody is left. */
+static void settle_touched(struct store_server *ss)
+{
+	struct store_peer *p;
+
+	while ((p = ss->touched)) {
+		ss->touched = p->next_touched;
+		p->is_touched = false;
+		peer_flush(p);
+		if (p->is_over) {
+			if (p->is_touched)
+				LL_DELETE2(ss->touched, p, next_touched);
+			peer_free(p);
+		}
+	}
+}
+
+static void peer_read(struct store_peer *p)
+{
+	static uint8_t bytes[READ_BYTES];
+	ssize_t n = recv(p->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (n > 0)
+		peer_feed(p, bytes, (size_t)n);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+		store_peer_end(p);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *ctx)
+{
+	struct store_peer *p = ctx;
+	struct store_server *ss = p->server;
+
+	(void)fd;
+	(void)what;
+	peer_read(p);
+	settle_touched(ss);
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *ctx)
+{
+	struct store_peer *p = ctx;
+	struct store_server *ss = p->server;
+
+	(void)fd;
+	(void)what;
+	touch(p);
+	settle_touched(ss);
+}
+
+/* --- the store's events ---------------------------------------------------------------- */
+
+static void on_output(void *client_owner)
+{
+	touch(client_owner);
+}
+
+static void on_wait(void *client_owner, bool begins)
+{
+	struct store_peer *p = client_owner;
+	struct store_server *ss = p->server;
+
+	if (p->is_waiting)
+		DL_DELETE2(ss->waiting, p, prev_waiting, next_waiting);
+	p->is_waiting = begins;
+	if (!begins)
+		return;
+	DL_APPEND2(ss->waiting, p, prev_waiting, next_waiting);
+	p->wait_ns = clock_now_ns();
+	p->look_ns = p->wait_ns + ss->daemon->config->settle_ns;
+	p->is_told = false;
+	if (ss->daemon->tick_ns > p->look_ns)
+		ss->daemon->tick_ns = p->look_ns;
+}
+
+static void on_ping(void *client_owner, uint32_t number)
+{
+	struct store_peer *p = client_owner;
+
+	p->pid = number;
+}
+
+static const struct store_events store_events = {
+	.on_output = on_output,
+	.on_wait = on_wait,
+	.on_ping = on_ping,
+	.on_missing = virtual_on_missing,
+	.on_set = virtual_on_set,
+	.initial_count = virtual_initial_count,
+};
+
+/* --- accepting --------------------------------------------------------------------------- */
+
+static void name_peer(struct store_peer *p, const struct sockaddr_storage *a, socklen_t len)
+{
+	char host[64], port[16];
+
+	if (getnameinfo((const struct sockaddr *)a, len, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(p->name, sizeof(p->name), "?");
+	else
+		snprintf(p->name, sizeof(p->name), strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+/* A host that vanished is noticed; failures of these are no reason to refuse. */
+static void set_options(int fd)
+{
+	int on = 1, idle_s = 30, interval_s = 10, n_probes = 3;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &n_probes, sizeof(n_probes));
+}
+
+/* torchrun starts workers anew after a failure: their keys have the same names, and must
+ * not be answered with those of the workers before. */
+static void forget_if_new(struct store_server *ss, uint64_t now_ns)
+{
+	struct store_counts counts = store_counts(ss->store);
+
+	if (ss->n_peers || !counts.n_keys || now_ns < ss->empty_ns + FORGET_NS)
+		return;
+	log_info("store: all clients had gone; forgets their %llu keys",
+		 (unsigned long long)counts.n_keys);
+	store_clear(ss->store);
+	virtual_clear(ss);
+}
+
+/* Owns @fd. Return: 0; -ENOMEM. */
+static int peer_new(struct store_server *ss, int fd, const struct sockaddr_storage *a,
+		    socklen_t len)
+{
+	struct store_peer *p = calloc(1, sizeof(*p));
+	uint64_t now_ns = clock_now_ns();
+
+	if (!p) {
+		close(fd);
+		return -ENOMEM;
+	}
+	forget_if_new(ss, now_ns);
+	p->server = ss;
+	p->fd = fd;
+	p->deadline_ns = now_ns + STRANGER_NS;
+	name_peer(p, a, len);
+	set_options(fd);
+	DL_APPEND(ss->peers, p);
+	ss->n_peers++;
+	p->is_stranger = true;
+	DL_APPEND2(ss->strangers, p, prev_stranger, next_stranger);
+	p->read_event = event_new(ss->daemon->base, fd, EV_READ | EV_PERSIST, on_readable, p);
+	p->write_event = event_new(ss->daemon->base, fd, EV_WRITE, on_writable, p);
+	if (!p->read_event || !p->write_event || event_add(p->read_event, NULL) < 0 ||
+	    store_client_new(ss->store, p, &p->client) < 0) {
+		peer_free(p);
+		return -ENOMEM;
+	}
+	if (ss->daemon->tick_ns > p->deadline_ns)
+		ss->daemon->tick_ns = p->deadline_ns;
+	return 0;
+}
+
+/* No descriptor is left. A connection that nobody takes would keep the listener readable
+ * for ever: it is taken with the reserve and hung up. */
+void store_refuse_one(struct store_server *ss, int listen_fd)
+{
+	if (ss->reserve >= 0)
+		close(ss->reserve);
+	closep(&(int){accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)});
+	ss->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	server_warn_stranger(ss->daemon, "store: a connection was refused, nboxd has no descriptors left "
+			     "(%llu clients): raise ulimit -n", (unsigned long long)ss->n_peers);
+}
+
+static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
+{
+	struct store_server *ss = ctx;
+
+	(void)what;
+	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		struct sockaddr_storage a;
+		socklen_t len = sizeof(a);
+		int fd = accept4(listen_fd, (struct sockaddr *)&a, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+			store_refuse_one(ss, listen_fd);
+		if (fd < 0)
+			return;
+		if (peer_new(ss, fd, &a, len) < 0)
+			server_warn_stranger(ss->daemon, "store: no memory for a client");
+		else
+			places_make(ss->daemon, false, NULL, ss->peers->prev);
+	}
+}
+
+static struct store_peer *oldest_silent(struct store_server *ss, const struct store_peer *but)
+{
+	struct store_peer *p, *next;
+
+	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger) {
+		if (p == but || p->is_over)
+			continue;
+		peer_read(p);
+		if (p->is_stranger && !p->is_over)
+			return p;
+	}
+	return NULL;
+}
+
+uint64_t store_server_silent_until(struct store_server *ss, const void *but)
+{
+	struct store_peer *p = oldest_silent(ss, but);
+	uint64_t until_ns = p ? p->deadline_ns : UINT64_MAX;
+
+	settle_touched(ss);
+	return until_ns;
+}
+
+void store_server_oust_silent(struct store_server *ss, const void *but)
+{
+	struct store_peer *p = oldest_silent(ss, but);
+
+	if (p)
+		peer_refuse(p, "another connection needs its place, and it has said nothing yet");
+	settle_touched(ss);
+}
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+int store_server_open(struct server *s, const char *addr, struct store_server **ret,
+		      struct err *err)
+{
+	struct store_server *ss = calloc(1, sizeof(*ss));
+	char text[320];
+	int r;
+
+	if (!ss)
+		return err_set(err, ENOMEM, "out of memory");
+	ss->daemon = s;
+	ss->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	snprintf(text, sizeof(text), "tcp:%s", addr);
+	r = listener_open(text, &ss->listener, err);
+	if (r == -EADDRINUSE)
+		err_set(err, EADDRINUSE, "another program listens at %s; choose another --store (port 0: "
+			"any)", addr);
+	else if (r < 0)
+		err_prefix(err, r, "store");
+	if (r == 0 && store_new(&store_events, ss, &ss->store) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	if (r == 0) {
+		ss->listen_event = event_new(s->base, listener_fd(ss->listener), EV_READ | EV_PERSIST,
+					     on_listen, ss);
+		if (!ss->listen_event || event_add(ss->listen_event, NULL) < 0)
+			r = err_set(err, ENOMEM, "out of memory");
+	}
+	if (r < 0) {
+		store_server_close(ss);
+		return r;
+	}
+	snprintf(ss->addr, sizeof(ss->addr), "%s", listener_addr(ss->listener) + strlen("tcp:"));
+	*ret = ss;
+	return 0;
+}
+
+void store_server_stop_listening(struct store_server *ss)
+{
+	if (!ss)
+		return;
+	if (ss->listen_event)
+		event_free(ss->listen_event);
+	ss->listen_event = NULL;
+	ss->listener = listener_free(ss->listener);
+}
+
+struct store_server *store_server_close(struct store_server *ss)
+{
+	if (!ss)
+		return NULL;
+	store_server_stop_listening(ss);
+	while (ss->peers)
+		peer_free(ss->peers);
+	virtual_clear(ss);
+	store_free(ss->store);
+	if (ss->reserve >= 0)
+		close(ss->reserve);
+	free(ss);
+	return NULL;
+}
+
+const char *store_server_addr(const struct store_server *ss)
+{
+	return ss->addr;
+}
+
+struct store_server_counts store_server_counts(const struct store_server *ss)
+{
+	return (struct store_server_counts){store_counts(ss->store), ss->n_invented};
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+void store_server_look_again(struct store_server *ss)
+{
+	struct store_peer *p;
+
+	if (!ss)
+		return;
+	DL_FOREACH2(ss->waiting, p, next_waiting)
+		p->look_ns = 0;
+	ss->daemon->tick_ns = 0;
+}
+
+uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns)
+{
+	uint64_t due_ns = UINT64_MAX;
+	struct store_peer *p, *next;
+
+	/* in the order in which they came: who is due stands in front */
+	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger) {
+		if (now_ns < p->deadline_ns) {
+			due_ns = p->deadline_ns;
+			break;
+		}
+		if (!p->is_over)
+			peer_refuse(p, "said nothing within 5 s");
+	}
+	virtual_tick(ss, now_ns);
+	DL_FOREACH2(ss->waiting, p, next_waiting)
+		if (p->look_ns < due_ns)
+			due_ns = p->look_ns;
+	settle_touched(ss);
+	return due_ns;
+}

@@ -1,0 +1,32 @@
+/* Calls that host NCCL has not: NCCL's device API and one-sided transfers, which need a GPU's memory
+ * and kernels, and the newest calls about communicators. Programs such as PyTorch ask the dynamic
+ * linker for them before they use any; to call one is an error that says so.
+ *
+ * They are declared here and not in nccl.h: programs that are compiled against that shall not find
+ * them. The arguments are not looked at. */
+#include "standins/nccl/comm.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define ABSENT(name)                                                                               \
+	EXPORT ncclResult_t name(void);                                                            \
+	EXPORT ncclResult_t name(void)                                                             \
+	{                                                                                          \
+		return fail(ncclInvalidUsage, #name ": host NCCL has no such call; programs that " \
+						    "need it run on GPUs only");                   \
+	}
+
+/* NCCL 2.28 */
+ABSENT(ncclDevCommCreate)
+ABSENT(ncclDevCommDestroy)
+/* NCCL 2.29 and later */
+ABSENT(ncclCommGetUniqueId)
+ABSENT(ncclCommGrow)
+ABSENT(ncclCommMemStats)
+ABSENT(ncclCommResume)
+ABSENT(ncclCommSuspend)
+ABSENT(ncclGetLsaMultimemDevicePointer)
+ABSENT(ncclGetPeerDevicePointer)
+ABSENT(ncclPutSignal)
+ABSENT(ncclSignal)
+ABSENT(ncclWaitSignal)
+ABSENT(ncclWinGetUserPtr)

@@ -1,0 +1,298 @@
+/* A communicator's life after its start: errors, finalize, destroy, abort,
+ * operators, queries. How it starts: comm-make.c. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "standins/nccl/comm.h"
+
+struct ncclComm *comm_get(struct ncclComm *c)
+{
+	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+	return c;
+}
+
+void comm_put(struct ncclComm *c)
+{
+	uint32_t i;
+
+	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) > 1)
+		return;
+	if (c->port)
+		port_put(c->port);
+	for (i = 0; c->peers && i < c->n_ranks; i++)
+		free(c->peers[i].keys);
+	free(c->peers);
+	free(c->redops);
+	while (c->shrinks) {
+		struct shrink_count *s = c->shrinks;
+
+		c->shrinks = s->next;
+		free(s);
+	}
+	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->connect_lock);
+	pthread_cond_destroy(&c->changed);
+	c->canary = 0;
+	free(c);
+}
+
+void comm_set_error(struct ncclComm *c, ncclResult_t code, const char *text)
+{
+	bool is_first;
+
+	/* the text first: who sees the error reads it without the lock */
+	pthread_mutex_lock(&c->lock);
+	is_first = !atomic_load(&c->error);
+	if (is_first) {
+		snprintf(c->text, sizeof(c->text), "%s", text);
+		atomic_store(&c->error, (int)code);
+	}
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	if (is_first)
+		fail(code, "rank %u of %u: %.400s", c->rank, c->n_ranks, text);
+}
+
+ncclResult_t comm_known(const struct ncclComm *c, const char *what)
+{
+	if (!c)
+		return fail(ncclInvalidArgument, "%s: the communicator is NULL", what);
+	if (c->canary != COMM_CANARY)
+		return fail(ncclInvalidArgument, "%s: this is no communicator, or it was destroyed",
+			    what);
+	if (c->generation != proxy_generation())
+		return fail(ncclSystemError, "%s: this communicator is the parent process's; a forked child has none "
+			    "of it", what);
+	return ncclSuccess;
+}
+
+ncclResult_t comm_check(const struct ncclComm *c, const char *what)
+{
+	ncclResult_t r = comm_known(c, what);
+	int e;
+
+	if (r)
+		return r;
+	e = atomic_load(&c->state);
+	if (e == ncclInProgress)
+		return fail(ncclInvalidArgument,
+			    "%s: the communicator's previous operation is still in progress", what);
+	if (e)
+		return fail((ncclResult_t)e, "%s: the communicator could not be made", what);
+	e = atomic_load(&c->error);
+	if (e)
+		return fail((ncclResult_t)e, "%s: the communicator has failed: %.400s", what, c->text);
+	if (atomic_load(&c->is_finalized) || atomic_load(&c->abort))
+		return fail(ncclInvalidUsage, "%s: the communicator was finalized or aborted", what);
+	return ncclSuccess;
+}
+
+void comm_outstanding(struct ncclComm *c, int64_t change)
+{
+	pthread_mutex_lock(&c->lock);
+	c->n_outstanding += change;
+	if (!c->n_outstanding)
+		pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void wait_idle(struct ncclComm *c)
+{
+	pthread_mutex_lock(&c->lock);
+	while (c->n_outstanding || c->n_jobs)
+		pthread_cond_wait(&c->changed, &c->lock);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void *finalize_thread(void *arg)
+{
+	struct ncclComm *c = arg;
+
+	pthread_mutex_lock(&c->lock);
+	while (c->n_outstanding)
+		pthread_cond_wait(&c->changed, &c->lock);
+	c->n_jobs--;
+	atomic_store(&c->state, ncclSuccess);
+	pthread_cond_broadcast(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	comm_put(c);
+	return NULL;
+}
+
+ncclResult_t comm_spawn(void *(*fn)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+	int e;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	e = pthread_create(&t, &attr, fn, arg);
+	pthread_attr_destroy(&attr);
+	return e ? fail(ncclSystemError, "cannot start a thread: %s", strerror(e)) : ncclSuccess;
+}
+
+ncclResult_t comm_finalize(struct ncclComm *c)
+{
+	ncclResult_t r = comm_check(c, "ncclCommFinalize");
+
+	if (r)
+		return r;
+	atomic_store(&c->is_finalized, true);
+	if (c->is_blocking) {
+		wait_idle(c);
+		return ncclSuccess;
+	}
+	pthread_mutex_lock(&c->lock);
+	c->n_jobs++;
+	pthread_mutex_unlock(&c->lock);
+	atomic_store(&c->state, ncclInProgress);
+	r = comm_spawn(finalize_thread, comm_get(c));
+	if (r) {
+		pthread_mutex_lock(&c->lock);
+		c->n_jobs--;
+		pthread_mutex_unlock(&c->lock);
+		atomic_store(&c->state, ncclSuccess);
+		comm_put(c);
+		return r;
+	}
+	return ncclInProgress;
+}
+
+/* The handle is gone after this; ops and graphs may still hold the memory. */
+static void comm_close(struct ncclComm *c)
+{
+	proxy_detach(c);
+	if (c->last_event)
+		cudaEventDestroy(c->last_event);
+	c->last_event = NULL;
+	c->has_last = false;
+	/* a graph that is replayed later finds this and does nothing */
+	atomic_store(&c->abort, true);
+	comm_put(c);
+}
+
+ncclResult_t comm_destroy(struct ncclComm *c)
+{
+	ncclResult_t r = c ? comm_known(c, "ncclCommDestroy") : ncclSuccess;
+
+	if (!c || r)
+		return r;
+	if (atomic_load(&c->state) == ncclInProgress && !atomic_load(&c->is_finalized))
+		return fail(ncclInvalidArgument,
+			    "ncclCommDestroy: the communicator is still being made");
+	wait_idle(c);
+	comm_close(c);
+	return ncclSuccess;
+}
+
+void comm_stop(struct ncclComm *c, const char *why)
+{
+	atomic_store(&c->abort, true);
+	comm_set_error(c, ncclInternalError, why);
+	proxy_abort(c, why, true);
+}
+
+ncclResult_t comm_abort(struct ncclComm *c)
+{
+	ncclResult_t r = c ? comm_known(c, "ncclCommAbort") : ncclSuccess;
+
+	if (!c || r)
+		return r;
+	atomic_store(&c->abort, true);
+	proxy_abort(c, "this rank aborted the communicator", true);
+	wait_idle(c);
+	comm_close(c);
+	return ncclSuccess;
+}
+
+ncclResult_t comm_revoke(struct ncclComm *c, int flags)
+{
+	ncclResult_t r = comm_known(c, "ncclCommRevoke");
+
+	if (r)
+		return r;
+	if (flags != NCCL_REVOKE_DEFAULT)
+		return fail(ncclInvalidArgument, "ncclCommRevoke: flags must be 0, not %d", flags);
+	if (atomic_exchange(&c->revoked, true)) /* as NCCL 2.28.9 has it */
+		return fail(ncclInvalidArgument, "ncclCommRevoke: revoked already");
+	comm_stop(c, "the communicator was revoked");
+	return ncclSuccess;
+}
+
+ncclResult_t comm_async_error(struct ncclComm *c, ncclResult_t *ret)
+{
+	ncclResult_t r = comm_known(c, "ncclCommGetAsyncError");
+	int e;
+
+	if (r)
+		return r;
+	if (!ret)
+		return fail(ncclInvalidArgument, "ncclCommGetAsyncError: asyncError is NULL");
+	e = atomic_load(&c->error);
+	*ret = (ncclResult_t)(e ? e : atomic_load(&c->state));
+	return ncclSuccess;
+}
+
+/* --- operators --------------------------------------------------------------------------- */
+
+ncclResult_t comm_make_redop(struct ncclComm *c, void *scalar, ncclDataType_t dtype,
+			     ncclScalarResidence_t where, ncclRedOp_t *ret)
+{
+	ncclResult_t r = comm_check(c, "ncclRedOpCreatePreMulSum");
+	struct redop *o;
+	uint32_t i;
+
+	if (r)
+		return r;
+	if (!scalar || !ret || (int)dtype < 0 || dtype >= ncclNumTypes ||
+	    (where != ncclScalarDevice && where != ncclScalarHostImmediate))
+		return fail(ncclInvalidArgument, "ncclRedOpCreatePreMulSum: a scalar, a data type "
+			    "and a residence are needed");
+	pthread_mutex_lock(&c->lock);
+	for (i = 0; i < c->n_redops && c->redops[i].in_use;)
+		i++;
+	if (i == c->n_redops) {
+		void *redops = realloc(c->redops, (i + 1) * sizeof(*c->redops));
+
+		if (!redops) {
+			pthread_mutex_unlock(&c->lock);
+			return fail(ncclSystemError, "out of memory");
+		}
+		c->redops = redops;
+		c->n_redops++;
+	}
+	o = &c->redops[i];
+	memset(o, 0, sizeof(*o));
+	o->in_use = true;
+	o->dtype = (enum coll_dtype)dtype;
+	o->on_device = where == ncclScalarDevice;
+	o->scalar_at = scalar;
+	if (!o->on_device)
+		memcpy(o->scalar, scalar, coll_dtype_bytes((uint32_t)dtype));
+	pthread_mutex_unlock(&c->lock);
+	*ret = (ncclRedOp_t)(ncclNumOps + i);
+	return ncclSuccess;
+}
+
+/* Ops that are under way keep a copy. */
+ncclResult_t comm_drop_redop(struct ncclComm *c, ncclRedOp_t op)
+{
+	ncclResult_t r = comm_known(c, "ncclRedOpDestroy");
+	uint32_t i = (uint32_t)op - ncclNumOps;
+
+	if (r)
+		return r;
+	if ((int)op >= 0 && op < ncclNumOps)
+		return fail(ncclInvalidArgument, "ncclRedOpDestroy: operator %d is built in", (int)op);
+	pthread_mutex_lock(&c->lock);
+	if ((int)op >= 0 && i < c->n_redops && c->redops[i].in_use)
+		c->redops[i].in_use = false;
+	else
+		r = ncclInvalidArgument;
+	pthread_mutex_unlock(&c->lock);
+	return r ? fail(r, "ncclRedOpDestroy: no such operator: %d", (int)op) : ncclSuccess;
+}

@@ -1,0 +1,200 @@
+/* Groups: what is called between the outermost ncclGroupStart and ncclGroupEnd of
+ * a thread happens at the end. New communicators first, all at once; then for each
+ * communicator its collectives in the order of the calls, and its sends and
+ * receives as one op. A group may hold any number of communicators and streams. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "standins/nccl/comm.h"
+
+static _Thread_local struct {
+	int depth;
+	ncclResult_t error; /* the first one inside */
+	struct call *calls;
+	size_t n_calls, calls_size;
+	struct job *jobs, **jobs_end;
+} group;
+
+ncclResult_t group_start(void)
+{
+	group.depth++;
+	return ncclSuccess;
+}
+
+bool group_is_open(void)
+{
+	return group.depth > 0;
+}
+
+void group_note(ncclResult_t r)
+{
+	if (group.depth && r && r != ncclInProgress && !group.error)
+		group.error = r;
+}
+
+ncclResult_t group_add_call(const struct call *c)
+{
+	if (!group.depth) /* a single send or receive */
+		return op_enqueue(c, 1);
+	if (group.n_calls == group.calls_size) {
+		size_t size = group.calls_size ? 2 * group.calls_size : 16;
+		void *calls = realloc(group.calls, size * sizeof(*group.calls));
+
+		if (!calls) {
+			group_note(ncclSystemError);
+			return fail(ncclSystemError, "out of memory");
+		}
+		group.calls = calls;
+		group.calls_size = size;
+	}
+	group.calls[group.n_calls++] = *c;
+	return ncclSuccess;
+}
+
+ncclResult_t group_add_job(struct job *j)
+{
+	j->next = NULL;
+	if (!group.jobs)
+		group.jobs_end = &group.jobs;
+	*group.jobs_end = j;
+	group.jobs_end = &j->next;
+	return ncclSuccess;
+}
+
+static void *run_job(void *arg)
+{
+	job_run(arg);
+	return NULL;
+}
+
+static bool is_blocking(const struct job *j)
+{
+	return j->comm ? j->comm->is_blocking : j->parent->is_blocking;
+}
+
+/* Each on its own thread: they wait for each other. */
+static ncclResult_t run_jobs(struct job *jobs)
+{
+	ncclResult_t r = ncclSuccess;
+	struct job *j, *next, *threads = NULL;
+
+	for (j = jobs; j; j = next) {
+		next = j->next;
+		if (!is_blocking(j)) {
+			ncclResult_t e = job_launch(j);
+
+			r = r && r != ncclInProgress ? r : e;
+			continue;
+		}
+		if (pthread_create(&j->thread, NULL, run_job, j)) {
+			r = fail(ncclSystemError, "cannot start a thread for a communicator");
+			if (j->comm) {
+				*j->handle = NULL;
+				comm_put(j->comm);
+			}
+			job_free(j);
+			continue;
+		}
+		j->next = threads;
+		threads = j;
+	}
+	for (j = threads; j; j = next) {
+		next = j->next;
+		pthread_join(j->thread, NULL);
+		if (j->result && (!r || r == ncclInProgress))
+			r = j->result;
+		job_free(j);
+	}
+	return r;
+}
+
+static void drop_jobs(struct job *jobs)
+{
+	struct job *next;
+
+	for (; jobs; jobs = next) {
+		next = jobs->next;
+		if (jobs->comm) {
+			*jobs->handle = NULL;
+			comm_put(jobs->comm);
+		}
+		job_free(jobs);
+	}
+}
+
+static ncclResult_t run_comm(const struct call *calls, size_t n, const struct ncclComm *c)
+{
+	CLEANUP(freep) struct call *p2p = malloc(n * sizeof(*p2p));
+	ncclResult_t r = ncclSuccess;
+	uint32_t n_p2p = 0;
+	size_t i;
+
+	if (!p2p)
+		return fail(ncclSystemError, "out of memory");
+	for (i = 0; i < n && !r; i++) {
+		if (calls[i].comm != c)
+			continue;
+		if (calls[i].kind == COLL_SENDRECV)
+			p2p[n_p2p++] = calls[i];
+		else
+			r = op_enqueue(&calls[i], 1);
+	}
+	return !r && n_p2p ? op_enqueue(p2p, n_p2p) : r;
+}
+
+static ncclResult_t run_calls(const struct call *calls, size_t n)
+{
+	ncclResult_t r = ncclSuccess, e;
+	size_t i, k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; calls[k].comm != calls[i].comm;)
+			k++;
+		if (k < i)
+			continue; /* had its turn */
+		e = run_comm(calls, n, calls[i].comm);
+		r = r ? r : e;
+	}
+	return r;
+}
+
+ncclResult_t group_end(void)
+{
+	CLEANUP(freep) struct call *calls = NULL;
+	struct job *jobs;
+	ncclResult_t r;
+	size_t n;
+
+	if (!group.depth)
+		return fail(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
+	if (--group.depth)
+		return ncclSuccess;
+	calls = steal_ptr(group.calls);
+	jobs = steal_ptr(group.jobs);
+	n = group.n_calls;
+	r = group.error;
+	group.n_calls = group.calls_size = 0;
+	group.error = ncclSuccess;
+	if (r) {
+		drop_jobs(jobs);
+		return r;
+	}
+	r = run_jobs(jobs);
+	if (r && r != ncclInProgress)
+		return r;
+	if (n) {
+		ncclResult_t e = run_calls(calls, n);
+
+		r = e ? e : r;
+	}
+	return r;
+}
+
+void group_discard(void)
+{
+	group_note(ncclInvalidUsage);
+	if (group.depth)
+		group_end();
+}

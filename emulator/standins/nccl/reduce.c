@@ -1,0 +1,76 @@
+/* Chooses the reduction loops. See reduce.h. */
+#include "standins/nccl/reduce.h"
+
+#include "standins/nccl/reduce-kernels.h"
+#include "standins/nccl/smallfloat.h"
+
+static const struct reduce_kernels *kernels(void)
+{
+#ifdef REDUCE_HAS_V3
+	if (__builtin_cpu_supports("avx2"))
+		return &reduce_kernels_v3;
+#endif
+	return &reduce_kernels_base;
+}
+
+void reduce_apply(enum coll_dtype t, enum coll_redop op, void *dst, const void *a, const void *b,
+		  size_t n)
+{
+	kernels()->apply[t][op](dst, a, b, n);
+}
+
+void reduce_scale(enum coll_dtype t, void *dst, const void *src, const void *scalar, size_t n)
+{
+	kernels()->scale[t](dst, src, scalar, n);
+}
+
+void reduce_average(enum coll_dtype t, void *dst, const void *src, uint32_t by, size_t n)
+{
+	kernels()->divide[t](dst, src, &by, n);
+}
+
+int reduce_is_float(enum coll_dtype t)
+{
+	return t == COLL_FLOAT16 || t == COLL_FLOAT32 || t == COLL_FLOAT64 ||
+	       t == COLL_BFLOAT16 || t == COLL_FLOAT8E4M3 || t == COLL_FLOAT8E5M2;
+}
+
+float reduce_half_to_float(uint16_t h)
+{
+	return half_float(h);
+}
+
+uint16_t reduce_float_to_half(float f)
+{
+	return float_half(f);
+}
+
+float reduce_bfloat_to_float(uint16_t h)
+{
+	return bfloat_float(h);
+}
+
+uint16_t reduce_float_to_bfloat(float f)
+{
+	return float_bfloat(f);
+}
+
+float reduce_e4m3_to_float(uint8_t v)
+{
+	return e4m3_float(v);
+}
+
+uint8_t reduce_float_to_e4m3(float f)
+{
+	return float_e4m3(f);
+}
+
+float reduce_e5m2_to_float(uint8_t v)
+{
+	return e5m2_float(v);
+}
+
+uint8_t reduce_float_to_e5m2(float f)
+{
+	return float_e5m2(f);
+}

@@ -1,0 +1,355 @@
+/* See data.h. Reductions that stand for more ranks than there are: data-reduce.c. */
+#include "shim/data/data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schedule/coll.h"
+#include "shim/data/data-internal.h"
+#include "shim/data/real-comm.h"
+#include "shim/real/real.h"
+#include "shim/gate/scratch.h"
+
+/* The floats' byte of policy fill: 4.4e-5 in fp32 and bf16, 0.53 in fp16, 1 and 0.5
+ * in fp8, 7e-38 in fp64. Integers get 0: they are counts more often than not. */
+#define FILL_FLOAT 0x38
+
+int data_check(ncclResult_t result, const char *what, struct err *err)
+{
+	const struct real *real = real_get();
+
+	if (result == ncclSuccess || result == ncclInProgress)
+		return 0;
+	err_set(err, EIO, "the real NCCL says in %s: %s", what,
+		real->GetLastError ? real->GetLastError(NULL) : "error");
+	return (int)result;
+}
+
+static int scratch_get(struct comm *c, uint64_t bytes, char **ret, struct err *err)
+{
+	return scratch_take(&c->scratch, c->dev->alloc, "device", bytes, ret, err);
+}
+
+void data_begin(struct comm *c)
+{
+	c->scratch.used = c->host_scratch.used = 0;
+}
+
+void data_deinit(struct comm *c)
+{
+	data_redop_deinit(c);
+	if (c->has_graphs) /* a replay may stand behind other work in its stream */
+		return;
+	scratch_give(&c->scratch);
+	scratch_give(&c->host_scratch);
+	scratch_give(&c->redop_scratch);
+}
+
+/* --- where things are ------------------------------------------------------------------ */
+
+/* Real members next to each other: their chunks are one piece of a buffer. */
+static bool is_contiguous(const struct comm *c)
+{
+	return c->members[c->n_real - 1].rank - c->members[0].rank == c->n_real - 1;
+}
+
+/* A piece that also begins at a multiple of its length: slot v holds the template's
+ * chunk for every v when the pattern repeats. */
+static bool is_block(const struct comm *c)
+{
+	return is_contiguous(c) && c->members[0].rank % c->n_real == 0;
+}
+
+static char *slot(const void *base, uint64_t bytes, uint32_t rank)
+{
+	return (char *)(uintptr_t)base + bytes * rank;
+}
+
+static bool root_is_real(const struct call *call)
+{
+	return comm_member(call->comm, call->root) >= 0;
+}
+
+/* The reduce-scatter's chunks of the real members, in one piece. */
+static int gather_chunks(struct call *call, const void *from, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	int rc = 0;
+
+	if (is_contiguous(c)) {
+		call->real_send = slot(from, call->bytes, c->members[0].rank);
+		return 0;
+	}
+	if (!call->scratch)
+		rc = scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
+	for (uint32_t i = 0; !rc && i < c->n_real; i++)
+		rc = DEVICE(c, copy,
+			    (s, slot(call->scratch, call->bytes, i),
+			     slot(from, call->bytes, c->members[i].rank), call->bytes));
+	call->real_send = call->scratch;
+	return rc;
+}
+
+int data_before(struct call *call, device_stream s, bool is_captured, struct err *err)
+{
+	struct comm *c = call->comm;
+	uint64_t in_bytes;
+	char *powered;
+	int rc;
+
+	call->real_send = call->send;
+	call->real_op = ncclSum;
+	call->scratch = NULL;
+	if (data_policy(call) == DATA_NONE || !call->bytes)
+		return 0;
+	if (call->kind == COLL_ALLGATHER && !is_contiguous(c))
+		return scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
+	if (!data_is_reduction(call->kind) || (call->kind == COLL_REDUCE && !root_is_real(call)))
+		return 0;
+	rc = data_map_redop(call, &call->real_op, err);
+	if (!rc)
+		rc = data_redop_scale(call, s, err);
+	if (rc)
+		return rc;
+	if (data_needs_power(call)) {
+		in_bytes = coll_input_bytes(call->kind, call->bytes, c->n_ranks, 1);
+		rc = scratch_get(c, in_bytes, &powered, err);
+		if (!rc)
+			rc = data_enqueue_power(call, powered, call->send, in_bytes, s, is_captured,
+					   err);
+		if (rc)
+			return rc;
+		call->real_send = powered;
+	}
+	if (call->kind == COLL_REDUCESCATTER)
+		return gather_chunks(call, call->real_send, s, err);
+	return 0;
+}
+
+/* --- the real calls ----------------------------------------------------------------------- */
+
+/* Every pair of real members its chunk; root -1: all to all. */
+static int exchange_chunks(struct call *call, bool sends, bool receives, device_stream s,
+			   struct err *err)
+{
+	struct comm *c = call->comm;
+	cudaStream_t stream = (cudaStream_t)s;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < c->n_real; i++) {
+		uint32_t rank = c->members[i].rank;
+
+		if (sends)
+			rc = REAL(Send, (slot(call->send, call->bytes, rank), call->count,
+					 call->dtype, (int)i, c->real, stream));
+		if (!rc && receives)
+			rc = REAL(Recv, (slot(call->recv, call->bytes, rank), call->count,
+					 call->dtype, (int)i, c->real, stream));
+	}
+	return rc;
+}
+
+const struct call *data_find_broadcast(const struct call *call, const struct call *all, uint32_t n,
+				       uint32_t root)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (all[i].comm == call->comm && all[i].kind == COLL_BROADCAST &&
+		    all[i].root == root && all[i].bytes == call->bytes)
+			return &all[i];
+	return NULL;
+}
+
+/* A virtual root's data come from its template: what that broadcasts itself in this group,
+ * else its receive buffer, which is the one that is sure to be there. */
+static int during_broadcast(struct call *call, const struct call *all, uint32_t n,
+			    cudaStream_t stream, struct err *err)
+{
+	struct comm *c = call->comm;
+	int root = comm_member(c, call->root);
+	const void *send = c->rank == call->root ? call->send : call->recv;
+	const struct call *other;
+
+	if (root < 0 && data_policy(call) != DATA_MIRROR)
+		return 0;
+	if (root < 0) {
+		root = (int)comm_template(c, call->root);
+		if ((uint32_t)root == c->index) {
+			other = data_find_broadcast(call, all, n, c->rank);
+			send = other ? other->send : send;
+		}
+	}
+	return REAL(Broadcast, (send, call->recv, call->count, call->dtype, root, c->real,
+				stream));
+}
+
+static int during_rooted(struct call *call, cudaStream_t stream, struct err *err)
+{
+	struct comm *c = call->comm;
+	int root = comm_member(c, call->root), rc = 0;
+	bool is_root = c->rank == call->root;
+
+	if (root < 0)
+		return 0; /* nobody here gets anything; a scatter's source is not known */
+	if (call->kind == COLL_REDUCE)
+		return REAL(Reduce, (call->real_send, call->recv, call->count, call->dtype,
+				     call->real_op, root, c->real, stream));
+	if (call->kind == COLL_GATHER) {
+		rc = REAL(Send, (call->send, call->count, call->dtype, root, c->real, stream));
+		return rc || !is_root ? rc : exchange_chunks(call, false, true, stream, err);
+	}
+	rc = REAL(Recv, (call->recv, call->count, call->dtype, root, c->real, stream));
+	return rc || !is_root ? rc : exchange_chunks(call, true, false, stream, err);
+}
+
+int data_during_alone(struct call *call, const struct p2p_index *x, device_stream s,
+		      struct err *err)
+{
+	if (data_policy(call) == DATA_NONE || !call->bytes || !data_is_alone(call))
+		return 0;
+	return data_alone(call, x, s, err);
+}
+
+bool data_needs_real(const struct call *call)
+{
+	return data_policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
+}
+
+int data_during(struct call *call, const struct call *all, uint32_t n, device_stream s,
+		struct err *err)
+{
+	struct comm *c = call->comm;
+	cudaStream_t stream = (cudaStream_t)s;
+	void *to;
+	int peer;
+
+	if (!data_needs_real(call))
+		return 0;
+	switch ((enum coll_kind)call->kind) {
+	case COLL_ALLREDUCE:
+		return REAL(AllReduce, (call->real_send, call->recv, call->count, call->dtype,
+					call->real_op, c->real, stream));
+	case COLL_REDUCESCATTER:
+		return REAL(ReduceScatter, (call->real_send, call->recv, call->count, call->dtype,
+					    call->real_op, c->real, stream));
+	case COLL_ALLGATHER:
+		to = call->scratch ? call->scratch :
+				     slot(call->recv, call->bytes, c->members[0].rank);
+		return REAL(AllGather,
+			    (call->send, to, call->count, call->dtype, c->real, stream));
+	case COLL_ALLTOALL:
+		return exchange_chunks(call, true, true, s, err);
+	case COLL_BROADCAST:
+		return during_broadcast(call, all, n, stream, err);
+	case COLL_REDUCE:
+	case COLL_GATHER:
+	case COLL_SCATTER:
+		return during_rooted(call, stream, err);
+	case COLL_SENDRECV:
+		peer = comm_member(c, call->root);
+		if (peer < 0)
+			return 0;
+		if (call->is_send)
+			return REAL(Send, (call->send, call->count, call->dtype, peer, c->real,
+					   stream));
+		return REAL(Recv,
+			    (call->recv, call->count, call->dtype, peer, c->real, stream));
+	case COLL_KINDS:
+		break;
+	}
+	return err_set(err, EINVAL, "unknown kind of call");
+}
+
+/* --- what comes from virtual ranks ---------------------------------------------------------- */
+
+int data_fill_byte(ncclDataType_t dtype)
+{
+	return data_is_int(dtype) ? 0 : FILL_FLOAT;
+}
+
+static int fill(const struct call *call, void *at, uint64_t bytes, device_stream s,
+		struct err *err)
+{
+	return DEVICE(call->comm, fill,
+		      (s, at, data_fill_byte(call->dtype), bytes));
+}
+
+/* Slots 0..period-1 hold the pattern: repeat it to the end, doubling. */
+static int repeat(const struct call *call, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	uint64_t period = c->n_real, n = c->n_ranks, have = period;
+	int rc = 0;
+
+	while (!rc && have < n) {
+		uint64_t now = have < n - have ? have : n - have;
+
+		rc = DEVICE(c, copy,
+			    (s, (char *)call->recv + have * call->bytes, call->recv,
+			     now * call->bytes));
+		have += now;
+	}
+	return rc;
+}
+
+/* Every virtual slot of a receive buffer: its template's, or small values. The real
+ * ones are already in place (@from NULL) or in @from, in order. */
+static int replicate(const struct call *call, const char *from, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+	uint64_t b = call->bytes;
+	int rc = 0, real;
+
+	if (data_policy(call) == DATA_MIRROR && is_block(c)) {
+		if (c->members[0].rank)
+			rc = DEVICE(c, copy,
+				    (s, call->recv, slot(call->recv, b, c->members[0].rank),
+				     b * c->n_real));
+		return rc ? rc : repeat(call, s, err);
+	}
+	for (uint32_t v = 0; !rc && v < c->n_ranks; v++) {
+		real = comm_member(c, v);
+		if (real >= 0 && from)
+			rc = DEVICE(c, copy,
+				    (s, slot(call->recv, b, v), slot(from, b, (uint32_t)real), b));
+		else if (real < 0 && data_policy(call) == DATA_FILL)
+			rc = fill(call, slot(call->recv, b, v), b, s, err);
+		else if (real < 0 && data_policy(call) == DATA_MIRROR)
+			rc = DEVICE(c, copy,
+				    (s, slot(call->recv, b, v),
+				     from ? slot(from, b, comm_template(c, v)) :
+					    slot(call->recv, b,
+						 c->members[comm_template(c, v)].rank),
+				     b));
+	}
+	return rc;
+}
+
+int data_after(struct call *call, device_stream s, struct err *err)
+{
+	struct comm *c = call->comm;
+
+	if (data_policy(call) == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
+		return 0;
+	switch ((enum coll_kind)call->kind) {
+	case COLL_ALLGATHER:
+		return replicate(call, call->scratch, s, err);
+	case COLL_ALLTOALL:
+		return replicate(call, NULL, s, err);
+	case COLL_GATHER:
+		return c->rank == call->root ? replicate(call, NULL, s, err) : 0;
+	case COLL_BROADCAST:
+	case COLL_SCATTER:
+		if (data_policy(call) == DATA_FILL && !root_is_real(call))
+			return fill(call, call->recv, call->bytes, s, err);
+		return 0;
+	case COLL_SENDRECV:
+		break; /* data_p2p_after(), for all of them */
+	case COLL_ALLREDUCE:
+	case COLL_REDUCESCATTER:
+	case COLL_REDUCE:
+	case COLL_KINDS:
+		break;
+	}
+	return 0;
+}

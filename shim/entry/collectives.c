@@ -1,0 +1,241 @@
+/* Entry points of the collectives and of send and receive: check the arguments,
+ * hand the call to the thread's group. */
+#include "schedule/coll.h"
+#include "shim/entry/entry.h"
+#include "shim/entry/group.h"
+#include "shim/real/last-error.h"
+#include "shim/real/real.h"
+
+#define FORWARD(fn, args)                                                                          \
+	do {                                                                                       \
+		group_enter_real();                                                                \
+		return real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn);            \
+	} while (0)
+
+static bool has_root(uint32_t kind)
+{
+	return kind == COLL_BROADCAST || kind == COLL_REDUCE || kind == COLL_GATHER ||
+	       kind == COLL_SCATTER || kind == COLL_SENDRECV;
+}
+
+static bool has_redop(uint32_t kind)
+{
+	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCESCATTER;
+}
+
+/* Which buffers this rank must have. */
+static bool buffers_are_there(const struct call *call, bool is_root)
+{
+	bool needs_send = true, needs_recv = true;
+
+	switch ((enum coll_kind)call->kind) {
+	case COLL_BROADCAST:
+	case COLL_SCATTER:
+		needs_send = is_root;
+		break;
+	case COLL_REDUCE:
+	case COLL_GATHER:
+		needs_recv = is_root;
+		break;
+	case COLL_SENDRECV:
+		needs_send = call->is_send;
+		needs_recv = !call->is_send;
+		break;
+	case COLL_ALLREDUCE:
+	case COLL_ALLGATHER:
+	case COLL_REDUCESCATTER:
+	case COLL_ALLTOALL:
+	case COLL_KINDS:
+		break;
+	}
+	return !call->bytes || ((call->send || !needs_send) && (call->recv || !needs_recv));
+}
+
+static ncclResult_t check_and_call(const char *what, struct call *call, int root)
+{
+	struct comm *c = call->comm;
+	ncclResult_t result = comm_check(c, what);
+	uint64_t elem = coll_dtype_bytes(call->dtype);
+
+	if (result != ncclSuccess)
+		return group_failed(result);
+	if (!elem || call->dtype < 0)
+		return group_failed(last_error_set(ncclInvalidArgument,
+						   "%s: unknown data type %d", what,
+						   (int)call->dtype));
+	if (call->count > SCHED_MAX_BYTES / elem / c->n_ranks)
+		return group_failed(last_error_set(ncclInvalidArgument, "%s: count %llu", what,
+						   (unsigned long long)call->count));
+	if (has_root(call->kind) && (root < 0 || (uint32_t)root >= c->n_ranks))
+		return group_failed(last_error_set(ncclInvalidArgument,
+						   "%s: rank %d of a communicator of %u ranks",
+						   what, root, c->n_ranks));
+	if (has_redop(call->kind) && !data_redop_is_valid(c, call->redop, call->dtype))
+		return group_failed(last_error_set(ncclInvalidArgument,
+						   "%s: unknown reduction %d", what,
+						   (int)call->redop));
+	call->root = (uint32_t)root;
+	call->bytes = call->count * elem;
+	if (!buffers_are_there(call, has_root(call->kind) && call->root == c->rank))
+		return group_failed(last_error_set(ncclInvalidArgument, "%s: a buffer is NULL",
+						   what));
+	/* As NCCL: no op, no other rank has to call it. A send or receive of nothing has its other end. */
+	if (!call->count && call->kind != COLL_SENDRECV)
+		return ncclSuccess;
+	return group_call(call);
+}
+
+/* Gives up the reference of @call. */
+static ncclResult_t submit(const char *what, struct call *call, int root)
+{
+	ncclResult_t result = check_and_call(what, call, root);
+
+	comm_unref(call->comm);
+	return result;
+}
+
+ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t dtype,
+			   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_ALLREDUCE, .send = send,
+			    .recv = recv, .count = count, .dtype = dtype, .redop = op,
+			    .stream = stream};
+
+	if (!call.comm)
+		FORWARD(AllReduce, (send, recv, count, dtype, op, comm, stream));
+	return submit("ncclAllReduce", &call, 0);
+}
+ALSO_PNCCL(AllReduce);
+
+ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t dtype,
+			       ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_REDUCESCATTER, .send = send,
+			    .recv = recv, .count = count, .dtype = dtype, .redop = op,
+			    .stream = stream};
+
+	if (!call.comm)
+		FORWARD(ReduceScatter, (send, recv, count, dtype, op, comm, stream));
+	return submit("ncclReduceScatter", &call, 0);
+}
+ALSO_PNCCL(ReduceScatter);
+
+ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t dtype,
+			   ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_ALLGATHER, .send = send,
+			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+
+	if (!call.comm)
+		FORWARD(AllGather, (send, recv, count, dtype, comm, stream));
+	return submit("ncclAllGather", &call, 0);
+}
+ALSO_PNCCL(AllGather);
+
+ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t dtype,
+			ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_REDUCE, .send = send,
+			    .recv = recv, .count = count, .dtype = dtype, .redop = op,
+			    .stream = stream};
+
+	if (!call.comm)
+		FORWARD(Reduce, (send, recv, count, dtype, op, root, comm, stream));
+	return submit("ncclReduce", &call, root);
+}
+ALSO_PNCCL(Reduce);
+
+ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t dtype,
+			   int root, ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_BROADCAST, .send = send,
+			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+
+	if (!call.comm)
+		FORWARD(Broadcast, (send, recv, count, dtype, root, comm, stream));
+	return submit("ncclBroadcast", &call, root);
+}
+ALSO_PNCCL(Broadcast);
+
+ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t dtype, int root, ncclComm_t comm,
+		       cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_BROADCAST, .send = buff,
+			    .recv = buff, .count = count, .dtype = dtype, .stream = stream};
+
+	if (!call.comm)
+		FORWARD(Bcast, (buff, count, dtype, root, comm, stream));
+	return submit("ncclBcast", &call, root);
+}
+ALSO_PNCCL(Bcast);
+
+ncclResult_t ncclAlltoAll(const void *send, void *recv, size_t count, ncclDataType_t dtype,
+			  ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_ALLTOALL, .send = send,
+			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+
+	if (!call.comm)
+		FORWARD(AlltoAll, (send, recv, count, dtype, comm, stream));
+	return submit("ncclAlltoAll", &call, 0);
+}
+ALSO_PNCCL(AlltoAll);
+
+ncclResult_t ncclGather(const void *send, void *recv, size_t count, ncclDataType_t dtype,
+			int root, ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_GATHER, .send = send,
+			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+
+	if (!call.comm)
+		FORWARD(Gather, (send, recv, count, dtype, root, comm, stream));
+	return submit("ncclGather", &call, root);
+}
+ALSO_PNCCL(Gather);
+
+ncclResult_t ncclScatter(const void *send, void *recv, size_t count, ncclDataType_t dtype,
+			 int root, ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_SCATTER, .send = send,
+			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+
+	if (!call.comm)
+		FORWARD(Scatter, (send, recv, count, dtype, root, comm, stream));
+	return submit("ncclScatter", &call, root);
+}
+ALSO_PNCCL(Scatter);
+
+ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t dtype, int peer,
+		      ncclComm_t comm, cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_SENDRECV, .is_send = true,
+			    .send = send, .count = count, .dtype = dtype, .stream = stream};
+
+	if (!call.comm)
+		FORWARD(Send, (send, count, dtype, peer, comm, stream));
+	return submit("ncclSend", &call, peer);
+}
+ALSO_PNCCL(Send);
+
+ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t dtype, int peer, ncclComm_t comm,
+		      cudaStream_t stream)
+{
+	ENTER();
+	struct call call = {.comm = comm_find(comm), .kind = COLL_SENDRECV, .recv = recv,
+			    .count = count, .dtype = dtype, .stream = stream};
+
+	if (!call.comm)
+		FORWARD(Recv, (recv, count, dtype, peer, comm, stream));
+	return submit("ncclRecv", &call, peer);
+}
+ALSO_PNCCL(Recv);

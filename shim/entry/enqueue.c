@@ -1,0 +1,444 @@
+/* Enqueues the calls of a group, in this order on each communicator's stream:
+ * arrive of every op, the real work (data.c), wait of every op. The host never
+ * blocks. Ops of one communicator keep their order when the job changes streams:
+ * an event after each launch, that the next one's stream waits for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "schedule/coll.h"
+#include "shim/progress/checkin.h"
+#include "shim/data/data-internal.h"
+#include "shim/entry/group.h"
+#include "shim/real/last-error.h"
+#include "shim/progress/play.h"
+#include "shim/real/real.h"
+#include "shim/progress/session.h"
+
+/* One communicator's share. */
+struct batch {
+	struct comm *comm;
+	device_stream stream; /* of its first call: all work goes there */
+	uint64_t capture;
+	struct op *first, **last, *p2p;
+	struct op *not_arrived; /* the first whose arrive is not in the stream; NULL: all are */
+	int64_t n_self; /* sends to this rank itself, less receives from it */
+};
+
+struct plan {
+	struct call *calls;
+	uint32_t n_calls;
+	struct batch *batches;
+	uint32_t n_batches;
+};
+
+static void on_arrive(struct gate *gate)
+{
+	struct op *op = container_of(gate, struct op, gate);
+
+	if (op->is_persistent) { /* else counted when it was enqueued */
+		atomic_fetch_add_explicit(&op->comm->n_pending, 1, memory_order_relaxed);
+		comm_ref(op->comm);
+	}
+	progress_post(&op->arrived, PROGRESS_WAKE);
+}
+
+static void on_passed(struct gate *gate)
+{
+	progress_post(&container_of(gate, struct op, gate)->passed, PROGRESS_LAZY);
+}
+
+/* --- making the ops ------------------------------------------------------------------ */
+
+static struct batch *batch_of(struct plan *p, const struct call *call)
+{
+	struct batch *b;
+
+	for (uint32_t i = p->n_batches; i > 0; i--)
+		if (p->batches[i - 1].comm == call->comm)
+			return &p->batches[i - 1];
+	b = &p->batches[p->n_batches++];
+	memset(b, 0, sizeof(*b));
+	b->comm = call->comm;
+	b->stream = (device_stream)call->stream;
+	b->capture = b->comm->dev->capture_id(b->stream);
+	b->last = &b->first;
+	return b;
+}
+
+static struct op *add_op(struct batch *b, const struct call *call)
+{
+	struct op *op = op_get(b->comm);
+
+	if (!op)
+		return NULL;
+	op->gate.on_arrive = on_arrive;
+	op->gate.on_passed = on_passed;
+	op->arrived.run = play_arrived;
+	op->passed.run = play_passed;
+	op->is_persistent = op->gate.is_captured = b->capture != 0;
+	op->gate.kind = call->kind;
+	op->call.kind = call->kind;
+	op->call.count = call->count;
+	op->call.dtype = call->dtype;
+	op->call.redop = call->redop < ncclNumOps ? call->redop : ncclSum;
+	op->call.root = call->root;
+	op->call.flags = b->capture != 0;
+	if (call->kind == COLL_SENDRECV) {
+		op->call.count = 0;
+		op->call.redop = op->call.root = 0;
+	}
+	*b->last = op;
+	b->last = &op->launch_next;
+	b->not_arrived = b->first;
+	return op;
+}
+
+/* What both sides derive alike: see emulator/README.md. */
+static int make_sched(struct op *op, struct err *err)
+{
+	const struct comm *c = op->comm;
+	struct sched *s = &op->run.sched;
+	uint64_t elem = coll_dtype_bytes(op->call.dtype);
+
+	if (session_welcome()->exchange == EXCHANGE_NONE)
+		return 0;
+	memset(s, 0, sizeof(*s));
+	s->kind = (enum coll_kind)op->call.kind;
+	s->algo = (enum sched_algo)c->ready.algo[op->call.kind];
+	s->n_ranks = c->n_ranks;
+	s->root = op->call.root;
+	s->ranks_per_node = c->ready.ranks_per_node;
+	s->n_channels = c->ready.channels;
+	s->elem_bytes = (uint32_t)elem;
+	s->bytes = op->call.count * elem;
+	s->chunk_bytes = c->ready.chunk_bytes;
+	if (s->kind == COLL_SENDRECV) {
+		s->p2p = op->p2p;
+		s->n_p2p = op->call.n_p2p;
+		s->p2p_rank = c->rank;
+	}
+	return sched_init(s, err);
+}
+
+static int make_ops(struct plan *p, struct err *err)
+{
+	for (uint32_t i = 0; i < p->n_calls; i++) {
+		const struct call *call = &p->calls[i];
+		struct batch *b = batch_of(p, call);
+		struct op *op = call->kind == COLL_SENDRECV ? b->p2p : NULL;
+
+		if (!op) {
+			op = add_op(b, call);
+			if (!op)
+				return err_set(err, ENOMEM, "no memory for an op");
+		}
+		if (call->kind != COLL_SENDRECV)
+			continue;
+		b->p2p = op;
+		if (op_add_p2p(op, call->root, call->is_send, call->bytes))
+			return err_set(err, ENOMEM, "no memory for an op");
+		if (call->root == call->comm->rank)
+			b->n_self += call->is_send ? 1 : -1;
+	}
+	for (uint32_t i = 0; i < p->n_batches; i++) {
+		/* NCCL says so before it launches anything, and the communicator can go on */
+		if (p->batches[i].n_self)
+			return err_set(err, EINVAL,
+				       "a send to or a receive from the rank itself without its other half in the same group");
+		for (struct op *op = p->batches[i].first; op; op = op->launch_next) {
+			int rc = make_sched(op, err);
+
+			if (rc)
+				return rc;
+		}
+	}
+	return 0;
+}
+
+static void drop_ops(struct plan *p)
+{
+	for (uint32_t i = 0; i < p->n_batches; i++) {
+		struct op *op = p->batches[i].first;
+
+		while (op) {
+			struct op *next = op->launch_next;
+
+			op_put(op);
+			op = next;
+		}
+	}
+}
+
+/* --- enqueueing -------------------------------------------------------------------------- */
+
+/* Is @stream one that an earlier call of this batch already named? */
+static bool is_seen(const struct plan *p, const struct batch *b, uint32_t i)
+{
+	for (uint32_t j = 0; j < i; j++)
+		if (p->calls[j].comm == b->comm && p->calls[j].stream == p->calls[i].stream)
+			return true;
+	return false;
+}
+
+enum direction { JOIN, FORK };
+
+/* The other streams of a batch: before its work it waits for them, then they for it. */
+static int tie_streams(const struct plan *p, const struct batch *b, enum direction d,
+		       struct err *err)
+{
+	struct comm *c = b->comm;
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+		device_stream other = (device_stream)p->calls[i].stream;
+
+		if (p->calls[i].comm != c || other == b->stream || is_seen(p, b, i))
+			continue;
+		rc = DEVICE(c, event_record, (c->join_event, d == JOIN ? other : b->stream));
+		if (!rc)
+			rc = DEVICE(c, stream_wait,
+				    (d == JOIN ? b->stream : other, c->join_event));
+	}
+	return rc;
+}
+
+/* Inside a group, calls for several devices come without cudaSetDevice between them. */
+static int use_device(const struct comm *c, struct err *err)
+{
+	if (!device_select(c->dev, c->device))
+		return 0;
+	return err_set(err, EIO, "cannot select device %d: %s", c->device, c->dev->why());
+}
+
+static int make_events(struct comm *c, struct err *err)
+{
+	if (c->join_event)
+		return 0;
+	return DEVICE(c, event_new, (&c->join_event)) || DEVICE(c, event_new, (&c->last_event)) ?
+		       -EIO :
+		       0;
+}
+
+static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
+{
+	struct comm *c = b->comm;
+	struct gate *before = NULL;
+	int rc = use_device(c, err);
+
+	if (!rc)
+		rc = make_events(c, err);
+
+	/* an event of another capture, or of none, cannot be waited for here */
+	if (!rc && c->has_last && c->last_stream != b->stream && c->last_capture == b->capture)
+		rc = DEVICE(c, stream_wait, (b->stream, c->last_event));
+	if (!rc)
+		rc = tie_streams(p, b, JOIN, err);
+	data_begin(c);
+	for (struct op *op = b->first; !rc && op; op = op->launch_next) {
+		if (!op->is_persistent) {
+			atomic_fetch_add_explicit(&c->n_pending, 1, memory_order_relaxed);
+			comm_ref(c);
+		} else {
+			comm_ref(c); /* for good */
+			c->has_graphs = true;
+			op_keep(op);
+		}
+		op->gate.before = before;
+		before = &op->gate;
+		rc = DEVICE(c, arrive, (b->stream, &op->gate));
+		if (!rc) {
+			b->not_arrived = op->launch_next;
+		} else if (!op->is_persistent) {
+			atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_relaxed);
+			comm_unref(c);
+		}
+	}
+	return rc;
+}
+
+/* The waits of all that arrive, also where something went wrong in between: such ops pass, and are done with. */
+static int enqueue_waits(struct batch *b, struct err *err)
+{
+	struct comm *c = b->comm;
+	int rc = use_device(c, err);
+
+	for (struct op *op = b->first, *next; !rc && op != b->not_arrived; op = next) {
+		next = op->launch_next; /* once it has passed it is not ours any more */
+		rc = DEVICE(c, wait, (b->stream, &op->gate));
+	}
+	for (struct op *op = b->not_arrived, *next; op; op = next) {
+		next = op->launch_next;
+		if (!op->is_persistent)
+			op_put(op);
+	}
+	return rc;
+}
+
+static int end_batch(const struct plan *p, struct batch *b, struct err *err)
+{
+	struct comm *c = b->comm;
+	int rc = enqueue_waits(b, err);
+
+	if (!rc)
+		rc = tie_streams(p, b, FORK, err);
+	if (!rc)
+		rc = DEVICE(c, event_record, (c->last_event, b->stream));
+	c->has_last = true;
+	c->last_stream = b->stream;
+	c->last_capture = b->capture;
+	return rc;
+}
+
+/* Than that of the call before. */
+static bool is_other_comm(const struct plan *p, uint32_t i)
+{
+	return i == 0 || p->calls[i].comm != p->calls[i - 1].comm;
+}
+
+/* What single real members do with themselves, for all calls; then what comes from
+ * virtual ranks, which may be copies of that. */
+static int enqueue_after(struct plan *p, struct err *err)
+{
+	CLEANUP(p2p_index_deinit) struct p2p_index x = {.calls = p->calls, .n_calls = p->n_calls};
+	bool has_p2p = false;
+	int rc = 0;
+
+	for (uint32_t i = 0; i < p->n_batches; i++)
+		has_p2p = has_p2p || p->batches[i].p2p;
+	if (has_p2p && p2p_index_init(&x, p->calls, p->n_calls))
+		return err_set(err, ENOMEM, "no memory for a group");
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
+		if (!rc)
+			rc = data_during_alone(&p->calls[i], &x,
+					       batch_of(p, &p->calls[i])->stream, err);
+	}
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
+		if (!rc)
+			rc = data_after(&p->calls[i], batch_of(p, &p->calls[i])->stream, err);
+	}
+	for (uint32_t i = 0; !rc && i < p->n_batches; i++) {
+		if (!p->batches[i].p2p)
+			continue;
+		rc = use_device(p->batches[i].comm, err);
+		if (!rc)
+			rc = data_p2p_after(p->batches[i].comm, &x, p->batches[i].stream, err);
+	}
+	return rc;
+}
+
+static int enqueue_real(struct plan *p, struct err *err)
+{
+	const struct real *real = real_get();
+	int rc = 0;
+
+	if (!real->GroupStart || !real->GroupEnd)
+		return (int)real_missing("ncclGroupStart");
+	real->GroupStart();
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++)
+		rc = data_during(&p->calls[i], p->calls, p->n_calls,
+				 batch_of(p, &p->calls[i])->stream, err);
+	if (rc) {
+		real->GroupEnd();
+		return rc;
+	}
+	rc = (int)real->GroupEnd();
+	if (rc)
+		err_set(err, EIO, "the real NCCL says in ncclGroupEnd: %s",
+			real->GetLastError ? real->GetLastError(NULL) : "error");
+	return rc;
+}
+
+/* The real work of all batches, as one real group. */
+static int enqueue_data(struct plan *p, struct err *err)
+{
+	int rc = 0;
+	bool is_any = false;
+
+	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+		struct batch *b = batch_of(p, &p->calls[i]);
+
+		rc = is_other_comm(p, i) ? use_device(b->comm, err) : 0;
+		if (!rc)
+			rc = data_before(&p->calls[i], b->stream, b->capture != 0, err);
+		is_any = is_any || data_needs_real(&p->calls[i]);
+	}
+	if (!rc && is_any)
+		rc = enqueue_real(p, err);
+	return rc ? rc : enqueue_after(p, err);
+}
+
+static int enqueue(struct plan *p, struct err *err)
+{
+	const struct device *dev = p->calls[0].comm->dev;
+	int rc = 0, before = DEVICE_NONE;
+
+	dev->get(&before);
+	for (uint32_t i = 0; !rc && i < p->n_batches; i++)
+		rc = begin_batch(p, &p->batches[i], err);
+	if (!rc)
+		rc = enqueue_data(p, err);
+	for (uint32_t i = 0; i < p->n_batches; i++) {
+		struct err none;
+
+		if (rc)
+			enqueue_waits(&p->batches[i], &none);
+		else
+			rc = end_batch(p, &p->batches[i], err);
+	}
+	device_select(dev, before);
+	if (dev->poll)
+		progress_nudge();
+	return rc;
+}
+
+static ncclResult_t result_of(int rc)
+{
+	if (rc > 0) /* the real library's own */
+		return (ncclResult_t)rc;
+	return rc == -EINVAL ? ncclInvalidUsage : rc == -EIO ? ncclUnhandledCudaError :
+							       ncclSystemError;
+}
+
+ncclResult_t launch(struct call *calls, uint32_t n)
+{
+	struct batch one;
+	CLEANUP(freep) struct batch *many = NULL;
+	struct plan p = {.calls = calls, .n_calls = n, .batches = &one};
+	struct err err = {""};
+	ncclResult_t result;
+	int rc;
+
+	for (uint32_t i = 0; i < n; i++) {
+		result = comm_check(calls[i].comm, coll_kind_name(calls[i].kind));
+		if (result != ncclSuccess)
+			return result;
+	}
+	if (n > 1) {
+		many = malloc(n * sizeof(*many));
+		if (!many)
+			return last_error_set(ncclSystemError, "no memory for a group");
+		p.batches = many;
+	}
+	rc = make_ops(&p, &err);
+	if (rc) {
+		drop_ops(&p);
+		return last_error_set(result_of(rc), "%s: %s", coll_kind_name(calls[0].kind),
+				      err.text);
+	}
+	rc = enqueue(&p, &err);
+	if (!rc)
+		return ncclSuccess;
+	/* Something is in the streams and something is not: the communicators are of no
+	 * use any more, and nobody may wait for what was left out. */
+	result = result_of(rc);
+	for (uint32_t i = 0; i < p.n_batches; i++) {
+		comm_fail(p.batches[i].comm, result, "%s", err.text);
+		checkin_kill(p.batches[i].comm);
+	}
+	return last_error_set(result, "%s: %s", coll_kind_name(calls[0].kind), err.text);
+}

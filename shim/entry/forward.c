@@ -1,0 +1,88 @@
+/* Entry points without code of their own: generated from the symbol table. */
+#include "shim/entry/entry.h"
+
+#include "shim/progress/comm.h"
+#include "shim/entry/group.h"
+#include "shim/real/last-error.h"
+#include "shim/data/real-comm.h"
+#include "shim/real/real.h"
+
+/* What a function answers that cannot be called, by its result type. */
+#define MISSING_ncclResult_t(name) real_missing(name)
+#define MISSING_int(name) ((void)real_missing(name), -1)
+#define MISSING_ncclTeam_t(name) ((void)real_missing(name), (ncclTeam_t){0, 0, 0})
+#define REFUSED_ncclResult_t(name) refuse(name)
+#define REFUSED_int(name) ((void)refuse(name), -1)
+#define REFUSED_ncclTeam_t(name) ((void)refuse(name), (ncclTeam_t){0, 0, 0})
+
+static ncclResult_t refuse(const char *name)
+{
+	return last_error_set(ncclInvalidUsage,
+			      "%s: not possible on a communicator with virtual ranks (nbox)", name);
+}
+
+/* The communicator for the real library. Return: 0, or -1 when there is none. */
+static int to_real(ncclComm_t *comm)
+{
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(*comm);
+	struct err err;
+
+	if (c && atomic_load_explicit(&c->state, memory_order_acquire) != COMM_READY)
+		return -1;
+	if (c && real_comm_get(c, comm, &err))
+		return -1;
+	group_enter_real(); /* a thread that has several members calls it for all in one group */
+	return 0;
+}
+
+static bool is_virtual(ncclComm_t comm)
+{
+	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
+
+	if (!c)
+		group_enter_real();
+	return c != NULL;
+}
+
+#define DEFINE_OWN(ret, name, params, args)
+
+#define DEFINE_PLAIN(ret, name, params, args)                                                      \
+	ret nccl##name params                                                                      \
+	{                                                                                          \
+		ENTER();                                                                           \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
+	}                                                                                          \
+	ALSO_PNCCL(name);
+
+#define DEFINE_PLAIN_VOID(ret, name, params, args)                                                 \
+	ret nccl##name params                                                                      \
+	{                                                                                          \
+		ENTER();                                                                           \
+		if (real_get()->name)                                                              \
+			real_get()->name args;                                                     \
+	}                                                                                          \
+	ALSO_PNCCL(name);
+
+#define DEFINE_ON_REAL(ret, name, params, args)                                                    \
+	ret nccl##name params                                                                      \
+	{                                                                                          \
+		ENTER();                                                                           \
+		if (to_real(&comm))                                                                \
+			return REFUSED_##ret("nccl" #name);                                        \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
+	}                                                                                          \
+	ALSO_PNCCL(name);
+
+#define DEFINE_REFUSE(ret, name, params, args)                                                     \
+	ret nccl##name params                                                                      \
+	{                                                                                          \
+		ENTER();                                                                           \
+		if (is_virtual(comm))                                                              \
+			return REFUSED_##ret("nccl" #name);                                        \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
+	}                                                                                          \
+	ALSO_PNCCL(name);
+
+#define NCCL_SYMBOL(how, ret, name, params, args) DEFINE_##how(ret, name, params, args)
+#include "shim/real/nccl-symbols.h"
+#undef NCCL_SYMBOL

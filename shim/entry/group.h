@@ -1,0 +1,20 @@
+/* ncclGroupStart/End on virtual communicators: one list a thread of what was called
+ * since the outermost start; the outermost end carries it out, communicators to be
+ * made first. Calls on the real library's own communicators inside a group go into
+ * a real group, which is opened by the first of them. */
+#pragma once
+
+#include "shim/data/data.h"
+#include "shim/entry/init.h"
+#include "shim/real/nccl-api.h"
+
+/* Carries the call out now, or at the end of the group. */
+ncclResult_t group_call(const struct call *call);
+ncclResult_t group_init(const struct init *init);
+/* A call inside this thread's group was wrong: the group's end will say so. */
+ncclResult_t group_failed(ncclResult_t result);
+/* Before a call on a communicator of the real library. */
+void group_enter_real(void);
+
+/* launch.c: enqueues the calls of one group. */
+ncclResult_t launch(struct call *calls, uint32_t n);

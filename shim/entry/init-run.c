@@ -1,0 +1,232 @@
+/* Carries out inits: check-in with nboxd, the real communicator of the real members; at once, or on a thread
+ * of its own when one of them is not blocking. */
+#include "shim/entry/init.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/progress/checkin.h"
+#include "shim/entry/entry.h"
+#include "shim/real/last-error.h"
+#include "shim/progress/meet.h"
+#include "shim/job/quiet-thread.h"
+#include "shim/data/real-comm.h"
+#include "shim/data/real-group.h"
+#include "shim/real/real.h"
+
+ncclResult_t init_result_of(int rc)
+{
+	if (rc > 0)
+		return (ncclResult_t)rc;
+	return rc == -EINVAL || rc == -EPROTO ? ncclInvalidUsage : ncclSystemError;
+}
+
+/* One step for all of the list; an init that failed is skipped afterwards. */
+struct job {
+	uint32_t n;
+	struct init list[];
+};
+
+/* The others may be waiting for our part in making the real communicator of @c, which has failed. */
+static void tell_failure(struct comm *c)
+{
+	struct wire_text text = {.code = EPIPE};
+
+	if (!c->number || !c->n_ranks)
+		return;
+	snprintf(text.text, sizeof(text.text), "its real communicator failed: %.400s", c->why);
+	checkin_send(c, WIRE_ABORT, &text, sizeof(text));
+}
+
+/* nboxd is told at once: this thread may go on to wait for another communicator's members, and those may wait for
+ * this one's. */
+static void failed(const struct init *init, int rc, const struct err *err)
+{
+	comm_fail(init->comm, init_result_of(rc), "%s", err->text);
+	tell_failure(init->comm);
+}
+
+static bool is_ok(const struct init *init)
+{
+	return atomic_load(&init->comm->async) == ncclSuccess;
+}
+
+static void check_in(struct job *job)
+{
+	struct err err = {""};
+	int rc;
+
+	for (uint32_t i = 0; i < job->n; i++) {
+		struct init *init = &job->list[i];
+
+		checkin_begin(init->comm, init->type, init->parent, init->rank, init->body, init->bytes);
+	}
+	for (uint32_t i = 0; i < job->n; i++) {
+		rc = checkin_wait(job->list[i].comm, &err);
+		if (rc)
+			failed(&job->list[i], rc, &err);
+	}
+}
+
+/* Now: a single real member makes its own when something needs it. */
+static bool wants_real(const struct init *init)
+{
+	const struct comm *c = init->comm;
+
+	return is_ok(init) && c->n_ranks && c->n_real > 1 && real_comm_is_wanted(c);
+}
+
+/* One step of the meeting, for all that are still in it. */
+static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
+{
+	struct err err = {""};
+
+	for (uint32_t i = 0; i < job->n; i++) {
+		struct init *init = &job->list[i];
+		int rc = init->meets ? step(init->comm, &err) : 0;
+
+		if (!rc)
+			continue;
+		init->meets = false;
+		failed(init, rc, &err);
+		/* after the cause: the members that wait for the id report the last error that they know */
+		if (step == real_comm_offer_id)
+			meet_send_id(init->comm, NULL);
+	}
+}
+
+static void make_all_real(struct job *job)
+{
+	struct real_group *group = real_group_new(job->n); /* before the promise, which no lack of memory may break */
+	struct err err = {""};
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < job->n; i++) {
+		struct init *init = &job->list[i];
+
+		init->meets = wants_real(init);
+		if (!is_ok(init)) /* perhaps aborted by another thread before nboxd's answer was here */
+			tell_failure(init->comm);
+		if (init->meets && !group) {
+			init->meets = false;
+			failed(init, err_set(&err, ENOMEM, "no memory"), &err);
+		}
+	}
+	each(job, meet_promise);
+	each(job, meet_wait_all);
+	each(job, real_comm_offer_id);
+	each(job, meet_wait_id);
+	for (uint32_t i = 0; i < job->n; i++) {
+		if (!job->list[i].meets)
+			continue;
+		real_group_add(group, job->list[i].comm, steal_ptr(job->list[i].config));
+		n++;
+	}
+	if (n)
+		real_group_make(group);
+	else
+		free(group);
+}
+
+/* Return: the first error. Gives up the inits' references. */
+static ncclResult_t job_run(struct job *job)
+{
+	ncclResult_t first = ncclSuccess;
+
+	check_in(job);
+	make_all_real(job);
+	for (uint32_t i = 0; i < job->n; i++) {
+		struct init *init = &job->list[i];
+		struct comm *c = init->comm;
+		ncclResult_t r = atomic_load_explicit(&c->async, memory_order_acquire);
+		int starting = COMM_STARTING;
+
+		if (c->n_real == 1) /* before it is seen to be ready */
+			c->real_config = steal_ptr(init->config);
+		if (r != ncclSuccess)
+			last_error_set(r, "%s", c->why);
+		first = first == ncclSuccess ? r : first;
+		atomic_compare_exchange_strong(&c->state, &starting,
+					       r == ncclSuccess ? COMM_READY : COMM_FAILED);
+		if (r != ncclSuccess)
+			tell_failure(c);
+		if (starting == COMM_DEAD || !init->ret || (c->is_blocking && r)) {
+			/* aborted meanwhile, a split without color, or failed */
+			if (c->number && c->n_ranks)
+				checkin_send(c, WIRE_COMM_FREE, NULL, 0);
+			if (c->real && real_get()->CommAbort)
+				real_get()->CommAbort(c->real);
+			c->real = NULL;
+			if (starting != COMM_DEAD) {
+				if (init->ret)
+					*init->ret = NULL;
+				if (comm_unregister(c) || !init->ret)
+					comm_unref(c); /* the handle's */
+			}
+		}
+		free(init->body);
+		free(init->config);
+		comm_unref(c);
+	}
+	return first;
+}
+
+static void *run_background(void *arg)
+{
+	pthread_setname_np(pthread_self(), "nbox-init");
+	job_run(arg);
+	free(arg);
+	return NULL;
+}
+
+void init_drop(const struct init *list, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct comm *c = list[i].comm;
+
+		if (list[i].ret)
+			*list[i].ret = NULL;
+		if (comm_unregister(c) || !list[i].ret)
+			comm_unref(c); /* the handle's */
+		free(list[i].body);
+		free(list[i].config);
+		comm_unref(c);
+	}
+}
+
+ncclResult_t init_run(const struct init *list, uint32_t n)
+{
+	struct job *job = calloc(1, sizeof(*job) + n * sizeof(*list));
+	ncclResult_t result;
+	bool is_blocking = true;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (!job)
+		return last_error_set(ncclSystemError, "no memory");
+	job->n = n;
+	memcpy(job->list, list, n * sizeof(*list));
+	for (uint32_t i = 0; i < n; i++)
+		is_blocking = is_blocking && list[i].comm->is_blocking;
+	if (is_blocking) {
+		result = job_run(job);
+		free(job);
+		return result;
+	}
+	/* what fails there keeps its handle, which the job may be looking at */
+	for (uint32_t i = 0; i < n; i++)
+		list[i].comm->is_blocking = false;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (quiet_thread(&thread, &attr, run_background, job)) {
+		result = job_run(job);
+		free(job);
+	} else {
+		result = ncclInProgress;
+	}
+	pthread_attr_destroy(&attr);
+	return result;
+}

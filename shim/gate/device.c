@@ -1,0 +1,104 @@
+/* Which device serves this process: see device.h. */
+#include "shim/gate/device.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+
+static _Atomic(const struct device *) chosen; /* release; pairs with device_chosen() */
+static struct err why, fallback;
+
+void *device_find_runtime(void)
+{
+	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
+					    "libcudart.so.11.0", "libcudart.so"};
+	void *handle;
+
+	if (dlsym(RTLD_DEFAULT, "cudaLaunchHostFunc"))
+		return RTLD_DEFAULT;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+		if (handle && dlsym(handle, "cudaLaunchHostFunc"))
+			return handle;
+	}
+	return DEVICE_NO_RUNTIME;
+}
+
+static void choose(void)
+{
+	const char *name = getenv("NBOX_DEVICE");
+	const char *local_rank = getenv("LOCAL_RANK");
+	struct err no_cuda = {""};
+	int rc;
+	bool is_auto = !name || !*name || !strcmp(name, "auto");
+
+	if (!is_auto && strcmp(name, "host") && strcmp(name, "cuda")) {
+		err_set(&why, EINVAL, "NBOX_DEVICE=%s: unknown; one of auto, host, cuda", name);
+		return;
+	}
+	if (is_auto || !strcmp(name, "cuda")) {
+		rc = device_cuda.open(&no_cuda);
+		if (rc == 0) {
+			atomic_store_explicit(&chosen, &device_cuda, memory_order_release);
+			return;
+		}
+		if (!is_auto) {
+			err_set(&why, ENODEV, "NBOX_DEVICE=cuda: %s", no_cuda.text);
+			return;
+		}
+		if (rc == -EINVAL) { /* an option is wrong: no reason to go on without it */
+			why = no_cuda;
+			return;
+		}
+		if (rc == -ENOTSUP)
+			err_set(&fallback, ENOTSUP, "the gates are host functions, not the GPU's own waits: they open later, and "
+				"ops of independent streams may hold each other up: %s%s", no_cuda.text, strstr(no_cuda.text, "NBOX_DEVICE=host") ? "" :
+				"; NBOX_DEVICE=host if that is wanted");
+		else if (rc == -ENXIO) /* the host stand-in: as `nbox run` has it in the summary */
+			err_set(&fallback, ENXIO, "no GPU: the job ran on the CPU through the host CUDA runtime and host "
+				"NCCL; its compute times are this CPU's");
+		if (rc != -ENOTSUP) /* a machine without a GPU */
+			log_info("no gate on CUDA: %s", no_cuda.text);
+		else if (!local_rank || !strcmp(local_rank, "0")) /* once a node */
+			log_warn("%s", fallback.text);
+	}
+	if (device_host.open(&why) == 0)
+		atomic_store_explicit(&chosen, &device_host, memory_order_release);
+	else if (is_auto)
+		err_prefix(&why, 0, "no gate on CUDA (%.200s), and none on host functions",
+			   no_cuda.text);
+}
+
+const struct device *device_get(struct err *err)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, choose);
+	if (!device_chosen() && err)
+		*err = why;
+	return device_chosen();
+}
+
+const char *device_fallback(void)
+{
+	return device_chosen() == &device_host && fallback.text[0] ? fallback.text : NULL;
+}
+
+int device_select(const struct device *dev, int ordinal)
+{
+	int now = DEVICE_NONE;
+
+	if (ordinal == DEVICE_NONE || (!dev->get(&now) && now == ordinal))
+		return 0;
+	return dev->set(ordinal);
+}
+
+const struct device *device_chosen(void)
+{
+	return atomic_load_explicit(&chosen, memory_order_acquire);
+}

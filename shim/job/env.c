@@ -1,0 +1,173 @@
+/* See env.h. */
+#include "shim/job/env.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "base/variables.h"
+#include "shim/job/launcher.h"
+#include "shim/job/raw-line.h"
+
+#define INIT_DEFAULT_NS (600 * NS_PER_S)
+#define CONNECT_DEFAULT_NS (30 * NS_PER_S)
+
+extern char **environ;
+static struct env the_env;
+
+static const char *get(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+/* The world rank as torchrun, Open MPI, MPICH or Slurm pass it. */
+static int read_rank(struct env *e)
+{
+	static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+					    "SLURM_PROCID"};
+	uint64_t rank;
+	struct err err;
+
+	e->rank = -1;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *text = get(names[i]);
+
+		if (!text)
+			continue;
+		if (units_count(text, &rank, &err) || rank > INT32_MAX)
+			return err_set(&e->err, EINVAL, "%s=%s is not a rank", names[i], text);
+		e->rank = (int)rank;
+		return 0;
+	}
+	return 0;
+}
+
+/* A virtual cluster is asked for, and the constructor saw no worker that it could put there. */
+static int refuse_lonely(struct env *e, const char *wanted)
+{
+	return err_set(&e->err, EINVAL, "%s asks for a virtual cluster, but RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
+		       "MASTER_PORT are not all set: start the job with torchrun or with 'nbox run'; NBOX_ENABLE=0 runs "
+		       "it without", wanted);
+}
+
+/* Warns once a node, and not again after a restart. A user who has set one of @of_cluster thinks that there is a cluster. */
+static void tell_unused(void)
+{
+	static const char *const of_cluster[] = {"NBOX_MODEL", "NBOX_WHAT_IF", "NBOX_GPUS_PER_NODE", "NBOX_REAL",
+						 "NBOX_AS_NODE", "NBOX_LAYOUT"};
+	const struct launcher_place *p = launcher_place();
+	const char *restarts = get("TORCHELASTIC_RESTART_COUNT");
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(of_cluster) && !get(of_cluster[i]))
+		i++;
+	if (p->source == LAUNCHER_NONE || p->local_rank || raw_line_is_quiet() || (restarts && strcmp(restarts, "0") != 0))
+		return;
+	log_warn("%s %s: the job runs without nbox. Write " RAW_LINE_FILE " here (cluster: {nodes: 64}), or set "
+		 "NBOX_CONFIG or NBOX_NODES; NBOX_QUIET=1 or NBOX_ENABLE=0 silences this",
+		 i < ARRAY_SIZE(of_cluster) ? of_cluster[i] : "libnbox.so",
+		 i < ARRAY_SIZE(of_cluster) ? "is set, but nothing says how many nodes there are"
+					   : "is loaded, but no virtual cluster is described");
+}
+
+static int read_memory(struct env *e)
+{
+	static const char *const names[] = {"auto", "host", "device"};
+	const char *text = get("NBOX_PAYLOAD_MEMORY");
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (text && strcmp(text, names[i]))
+			continue;
+		e->payload_memory = (enum payload_memory)i;
+		return 0;
+	}
+	return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_MEMORY=%s: one of auto, host, device", text);
+}
+
+/* Left as it is where the variable is not set. */
+static int read_time(struct env *e, const char *name, uint64_t *ret_ns)
+{
+	const char *text = get(name);
+	double ns;
+	int rc = text ? units_time(text, &ns, &e->err) : 0;
+
+	if (rc)
+		return err_prefix(&e->err, rc, "%s", name);
+	if (text && !(ns > 0 && ns < 1e18))
+		return err_set(&e->err, EINVAL, "%s=%s: out of range", name, text);
+	if (text)
+		*ret_ns = (uint64_t)ns;
+	return 0;
+}
+
+/* nbox and nboxd refuse such a variable; here a job is running, and each node's first worker says it. */
+static void warn_unknown(void)
+{
+	const char *unknown = variable_first_unknown(environ), *local_rank = get("LOCAL_RANK");
+	char text[256];
+
+	if (unknown && (!local_rank || !strcmp(local_rank, "0")))
+		log_warn("variable %s", variable_unknown_text(unknown, text, sizeof(text)));
+}
+
+static int parse(struct env *e)
+{
+	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
+	const char *work = get("NBOX_PAYLOAD_WORK"), *ask = get("NBOX_ASK_PYTHON");
+	bool is_off = enable && !strcmp(enable, "0");
+	const char *wanted = is_off ? NULL : raw_line_wanted();
+	int rc = launcher_problem(&e->err);
+
+	e->addr = get("NBOX_ADDR");
+	e->is_virtual = !is_off && (e->addr || wanted || rc);
+	e->timeout_ns = INIT_DEFAULT_NS;
+	e->connect_ns = CONNECT_DEFAULT_NS;
+	e->payload_work = e->ask_python = true;
+	if (!is_off) /* NBOX_NODEZ alone asks for nothing, and whoever wrote it thinks that it does */
+		warn_unknown();
+	if (!e->is_virtual && !is_off)
+		tell_unused();
+	if (!e->is_virtual || rc)
+		return rc;
+	if (!e->addr)
+		return refuse_lonely(e, wanted);
+	if (token && strlen(token) > WIRE_TOKEN_BYTES)
+		return err_set(&e->err, EINVAL, "NBOX_TOKEN is longer than %d characters",
+			       WIRE_TOKEN_BYTES);
+	if (token)
+		memcpy(e->token, token, strlen(token));
+	rc = read_time(e, "NBOX_INIT_TIMEOUT", &e->timeout_ns);
+	rc = rc ? rc : read_time(e, "NBOX_CONNECT_TIMEOUT", &e->connect_ns);
+	if (rc)
+		return rc;
+	if (work && strcmp(work, "none") && strcmp(work, "reduce"))
+		return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_WORK=%s: one of reduce, none", work);
+	e->payload_work = !work || strcmp(work, "none") != 0;
+	if (ask && strcmp(ask, "0") && strcmp(ask, "1"))
+		return err_set(&e->err, EINVAL, "NBOX_ASK_PYTHON=%s: one of 0, 1", ask);
+	e->ask_python = !ask || strcmp(ask, "0") != 0;
+	rc = read_memory(e);
+	return rc ? rc : read_rank(e);
+}
+
+static void read_all(void)
+{
+	log_open();
+	the_env.code = parse(&the_env);
+	log_set_rank(the_env.is_virtual ? the_env.rank : -1);
+}
+
+const struct env *env_get(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_all);
+	return &the_env;
+}

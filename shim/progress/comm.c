@@ -1,0 +1,218 @@
+/* See comm.h. */
+#include "shim/progress/comm.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim/progress/comm-id.h"
+#include "shim/real/last-error.h"
+
+#define SLOTS 256
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t fail_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct comm *registry[SLOTS];
+
+static unsigned int slot_of(const void *p)
+{
+	uintptr_t x = (uintptr_t)p;
+
+	return (unsigned int)((x >> 6) ^ (x >> 14)) % SLOTS;
+}
+
+struct comm *comm_new(const struct device *dev, int device)
+{
+	struct comm *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	atomic_init(&c->refs, 1);
+	atomic_init(&c->state, COMM_STARTING);
+	atomic_init(&c->async, ncclSuccess);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->real_lock, NULL);
+	c->dev = dev;
+	c->device = c->scratch.device = c->host_scratch.device = c->redop_scratch.device = device;
+	c->multiplicity = 1;
+	return c;
+}
+
+struct comm *comm_ref(struct comm *c)
+{
+	atomic_fetch_add_explicit(&c->refs, 1, memory_order_relaxed);
+	return c;
+}
+
+struct comm *comm_unref(struct comm *c)
+{
+	/* acq_rel: the last one sees what the others wrote before they let go */
+	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
+		return NULL;
+	op_free_pool(c);
+	free(c->members);
+	free(c->checkin_body);
+	free(c->redops);
+	free(c->real_config);
+	pthread_mutex_destroy(&c->lock);
+	pthread_mutex_destroy(&c->real_lock);
+	free(c);
+	return NULL;
+}
+
+void comm_register(struct comm *c)
+{
+	unsigned int slot = slot_of(c);
+
+	pthread_mutex_lock(&registry_lock);
+	c->hash_next = registry[slot];
+	registry[slot] = c;
+	pthread_mutex_unlock(&registry_lock);
+}
+
+bool comm_unregister(struct comm *c)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&registry_lock);
+	for (struct comm **p = &registry[slot_of(c)]; *p; p = &(*p)->hash_next) {
+		if (*p == c) {
+			*p = c->hash_next;
+			found = true;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&registry_lock);
+	return found;
+}
+
+struct comm *comm_find(ncclComm_t handle)
+{
+	struct comm *c;
+
+	pthread_mutex_lock(&registry_lock);
+	for (c = registry[slot_of(handle)]; c; c = c->hash_next)
+		if (comm_handle(c) == handle)
+			break;
+	if (c)
+		comm_ref(c);
+	pthread_mutex_unlock(&registry_lock);
+	return c;
+}
+
+void comm_in_child(void)
+{
+	comm_id_in_child();
+	scratch_in_child();
+	pthread_mutex_init(&registry_lock, NULL);
+	pthread_mutex_init(&fail_lock, NULL);
+}
+
+int comm_member(const struct comm *c, uint32_t rank)
+{
+	uint32_t lo = 0, hi = c->n_real;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (c->members[mid].rank == rank)
+			return (int)mid;
+		if (c->members[mid].rank < rank)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return -1;
+}
+
+uint32_t comm_template(const struct comm *c, uint32_t rank)
+{
+	int index = comm_member(c, rank);
+
+	return index >= 0 ? (uint32_t)index : rank % c->n_real;
+}
+
+/* How many ranks have the template @index: those of its residue that are not real,
+ * and itself. */
+static uint32_t multiplicity_of(const struct comm *c, uint32_t index)
+{
+	uint32_t n = c->n_ranks / c->n_real + (index < c->n_ranks % c->n_real) + 1;
+
+	for (uint32_t i = 0; i < c->n_real; i++)
+		n -= c->members[i].rank % c->n_real == index;
+	return n;
+}
+
+int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
+		     const struct wire_member *members, uint32_t number, struct err *err)
+{
+	uint32_t first;
+	int index;
+
+	c->number = number;
+	c->ready = *ready;
+	c->n_ranks = ready->n_ranks;
+	c->rank = ready->rank;
+	if (ready->n_ranks == 0) /* split without a color */
+		return 0;
+	if (ready->n_real == 0 || ready->n_real > ready->n_ranks || ready->rank >= ready->n_ranks)
+		return err_set(err, EPROTO, "nboxd describes a communicator of %u ranks, %u real",
+			       ready->n_ranks, ready->n_real);
+	c->members = malloc(ready->n_real * sizeof(*members));
+	if (!c->members)
+		return err_set(err, ENOMEM, "no memory for %u members", ready->n_real);
+	memcpy(c->members, members, ready->n_real * sizeof(*members));
+	c->n_real = ready->n_real;
+	for (uint32_t i = 0; i < c->n_real; i++)
+		if (members[i].rank >= c->n_ranks || (i && members[i].rank <= members[i - 1].rank))
+			return err_set(err, EPROTO, "nboxd's list of members is not sorted");
+	index = comm_member(c, c->rank);
+	if (index < 0)
+		return err_set(err, EPROTO, "nboxd's list of members lacks our rank %u", c->rank);
+	c->index = (uint32_t)index;
+	first = multiplicity_of(c, 0);
+	c->is_even = true;
+	for (uint32_t i = 1; i < c->n_real; i++)
+		c->is_even = c->is_even && multiplicity_of(c, i) == first;
+	c->multiplicity = multiplicity_of(c, c->index);
+	return 0;
+}
+
+void comm_fail(struct comm *c, ncclResult_t result, const char *fmt, ...)
+{
+	va_list ap;
+
+	pthread_mutex_lock(&fail_lock);
+	if (atomic_load_explicit(&c->async, memory_order_relaxed) == ncclSuccess) {
+		va_start(ap, fmt);
+		vsnprintf(c->why, sizeof(c->why), fmt, ap);
+		va_end(ap);
+		/* release: whoever reads @async may read @why */
+		atomic_store_explicit(&c->async, result, memory_order_release);
+	}
+	pthread_mutex_unlock(&fail_lock);
+}
+
+ncclResult_t comm_check(struct comm *c, const char *what)
+{
+	ncclResult_t async = atomic_load_explicit(&c->async, memory_order_acquire);
+	int state = atomic_load_explicit(&c->state, memory_order_acquire);
+
+	if (progress_is_child())
+		return last_error_set(ncclSystemError,
+				      "%s: this process was forked after NCCL was set up", what);
+	if (async != ncclSuccess)
+		return last_error_set(async, "%s: %s", what, c->why);
+	if (state == COMM_DEAD) /* inside a group that began before */
+		return last_error_set(ncclInvalidArgument, "%s: the communicator was destroyed", what);
+	if (state == COMM_STARTING)
+		return last_error_set(ncclInvalidArgument,
+				      "%s: the communicator is not ready yet; wait until "
+				      "ncclCommGetAsyncError says ncclSuccess",
+				      what);
+	if (atomic_load_explicit(&c->is_finalized, memory_order_relaxed))
+		return last_error_set(ncclInvalidArgument, "%s: the communicator was finalized", what);
+	return ncclSuccess;
+}

@@ -1,0 +1,32 @@
+/* How the real members of a communicator come to make their real one. The real library's init waits for all of them as
+ * long as it takes, and nothing ends it. So no member goes into it before all members have promised to: nboxd counts the
+ * promises. Once all have promised, each member goes in, even if its communicator is aborted meanwhile; the member then
+ * gives back what was made. A member that is aborted before makes no promise, and then no member goes in. The lowest member
+ * makes the id when all have promised: an id that no init uses keeps a thread and a socket of the real library for good. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "shim/progress/comm.h"
+#include "wire/wire.h"
+
+/* --- any thread: in this order, each for all communicators of a group before the next ------- */
+
+/* Promises to go in. Return: 0; -ECANCELED: @c has failed or is aborted; -ENOMEM. */
+int meet_promise(struct comm *c, struct err *err);
+/* Waits for the promises of all. Return: 0; negative errno with the sentence: nobody goes in. */
+int meet_wait_all(struct comm *c, struct err *err);
+/* The lowest member's: @id for the others; NULL: it could not make one. Return: 0 or -ENOMEM. */
+int meet_send_id(struct comm *c, const void *id);
+/* Waits until c->local_id is there. Return: 0; negative errno with the sentence: nobody can go in. */
+int meet_wait_id(struct comm *c, struct err *err);
+
+/* --- the progress thread -------------------------------------------------------------- */
+
+void meet_on_all(const struct wire_hdr *h);
+void meet_on_id(const struct wire_hdr *h, const void *body);
+/* nboxd says that @c is dead: threads that wait for promises stop waiting. */
+void meet_is_off(struct comm *c);
+/* nboxd is gone: all waits end. */
+void meet_lost(struct comm *c);

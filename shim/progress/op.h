@@ -1,0 +1,67 @@
+/* An op record: what the job's call said, its gate, and the progress thread's
+ * side of it. Made by the launching thread; from the moment its arrive is in the
+ * stream it belongs to the device and then to the progress thread, until that
+ * thread puts it back into its communicator's pool. A record that was captured
+ * into a graph is persistent: each replay arms it again, and it lives as long as
+ * the process. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "player/player.h"
+#include "schedule/schedule.h"
+#include "shim/gate/device.h"
+#include "shim/progress/progress.h"
+#include "wire/wire.h"
+
+struct comm;
+
+/* An incoming connection of a running op. Arrived, posted and delivered count
+ * messages; a message is delivered to the player once it is both others. */
+struct op_conn {
+	uint64_t key;   /* peer << 16 | lane, + 1; 0: free slot */
+	uint64_t arrived, posted, delivered;
+};
+
+struct op_run {
+	uint64_t seq;
+	uint32_t passes; /* so far: which of the gate's times are this run's */
+	uint64_t start_ns; /* arrival, own clock */
+	uint64_t due_ns;   /* own clock; valid when has_end */
+	bool is_live, has_end, is_open;
+	bool is_due; /* waits for due_ns in a list of play.c */
+	struct sched sched;
+	struct player_data data;
+	struct player *player; /* NULL in exchange none */
+	struct op_conn *conns; /* open addressing; kept for the next run */
+	uint32_t n_conns, conn_slots;
+	uint64_t n_sent, n_received;
+};
+
+struct op {
+	struct gate gate;
+	struct comm *comm; /* holds a reference from arrive to passed */
+	struct op *next;   /* in the pool, or in a list of the communicator's live ops */
+	struct op *launch_next; /* the launching thread's list */
+	struct op *kept_next; /* see op_keep() */
+	bool is_persistent;
+	struct wire_arrive call; /* arrive_ns and compute_ns are filled at each arrival */
+	struct sched_p2p *p2p;   /* owned */
+	uint32_t p2p_capacity;
+	struct note arrived, passed;
+	struct op_run run;       /* the progress thread's alone */
+};
+
+/* From the pool, or new. Return: NULL when there is no memory. */
+struct op *op_get(struct comm *c);
+/* Back to the pool (not persistent ones); of a dead communicator: freed. */
+void op_put(struct op *op);
+/* A captured op belongs to graphs that may be replayed as long as the process lives:
+ * it and its communicator are kept for good, on a list. */
+void op_keep(struct op *op);
+struct op *op_free(struct op *op); /* returns NULL */
+/* All that are in the pool. */
+void op_free_pool(struct comm *c);
+/* Adds a point-to-point call. Return: 0 or -ENOMEM. */
+int op_add_p2p(struct op *op, uint32_t peer, bool is_send, uint64_t bytes);

@@ -1,0 +1,275 @@
+/* The life of an op on the progress thread: see play.h. Its messages: play-message.c. */
+#include "shim/progress/play.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "shim/progress/checkin.h"
+#include "shim/job/env.h"
+#include "shim/progress/payload.h"
+#include "shim/progress/play-message.h"
+#include "shim/progress/progress-internal.h"
+#include "shim/progress/session.h"
+
+static struct {
+	struct op **due;      /* decided, waiting for their time (device does not) */
+	uint32_t n_due, due_capacity;
+	uint32_t n_open;
+} g;
+
+static void open_gate(struct op *op, uint64_t due_ns)
+{
+	struct op_run *run = &op->run;
+
+	run->is_open = true;
+	run->is_live = false;
+	g.n_open++;
+	op->comm->dev->release(&op->gate, due_ns);
+	run->player = player_free(run->player);
+}
+
+/* All there? Then the gate, or the list of those that wait for their time. */
+void play_check_complete(struct op *op)
+{
+	struct op_run *run = &op->run;
+
+	if (!run->is_live || !run->has_end || (run->player && !player_done(run->player)))
+		return;
+	if (op->comm->dev->waits_for_due) {
+		open_gate(op, run->due_ns);
+		return;
+	}
+	if (run->is_due)
+		return;
+	if (g.n_due == g.due_capacity) {
+		uint32_t capacity = g.due_capacity ? 2 * g.due_capacity : 16;
+		struct op **due = realloc(g.due, capacity * sizeof(struct op *));
+
+		if (!due) {
+			checkin_fail_comm(op->comm, ncclSystemError,
+					   "no memory in the progress thread");
+			return;
+		}
+		g.due = due;
+		g.due_capacity = capacity;
+	}
+	g.due[g.n_due++] = op;
+	run->is_due = true;
+}
+
+uint64_t play_open_due(uint64_t now_ns)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (uint32_t i = 0; i < g.n_due;) {
+		struct op *op = g.due[i];
+
+		if (op->run.is_live && op->run.due_ns > now_ns) {
+			next = op->run.due_ns < next ? op->run.due_ns : next;
+			i++;
+			continue;
+		}
+		g.due[i] = g.due[--g.n_due];
+		if (op->run.is_live)
+			open_gate(op, op->run.due_ns);
+	}
+	return next;
+}
+
+uint32_t play_n_open(void)
+{
+	return g.n_open;
+}
+
+static struct op **live_slot(struct comm *c, uint64_t seq)
+{
+	return &c->live[seq % COMM_LIVE_SLOTS];
+}
+
+struct op *play_find(struct comm *c, uint64_t seq)
+{
+	for (struct op *op = *live_slot(c, seq); op; op = op->next)
+		if (op->run.is_live && op->run.seq == seq)
+			return op;
+	return NULL;
+}
+
+static const struct gate_times *times_of(const struct op *op)
+{
+	return &op->gate.times[op->run.passes & 1];
+}
+
+static int send_arrive(struct op *op)
+{
+	struct comm *c = op->comm;
+	size_t bytes = sizeof(op->call) + op->call.n_p2p * sizeof(struct wire_p2p);
+	CLEANUP(freep) char *big = NULL;
+	struct wire_arrive call = op->call;
+	struct wire_hdr h;
+	uint64_t own_ns = op->run.start_ns;
+
+	call.arrive_ns = session_to_daemon(own_ns);
+	call.compute_ns =
+		c->last_open_ns && own_ns > c->last_open_ns ? own_ns - c->last_open_ns : 0;
+	wire_hdr_init(&h, WIRE_ARRIVE, bytes);
+	h.comm = c->number;
+	h.rank = c->rank;
+	h.seq = op->run.seq;
+	if (!op->call.n_p2p)
+		return link_send_copy(session_link(), &h, &call);
+	big = malloc(bytes);
+	if (!big)
+		return -ENOMEM;
+	memcpy(big, &call, sizeof(call));
+	for (uint32_t i = 0; i < op->call.n_p2p; i++) {
+		struct wire_p2p p = {.peer = op->p2p[i].peer,
+				     .is_send = op->p2p[i].is_send,
+				     .bytes = op->p2p[i].bytes};
+
+		memcpy(big + sizeof(call) + i * sizeof(p), &p, sizeof(p));
+	}
+	return link_send_copy(session_link(), &h, big);
+}
+
+static int start_player(struct op *op)
+{
+	struct op_run *run = &op->run;
+	const struct wire_welcome *w = session_welcome();
+	const struct player_data *data = NULL;
+	int rc;
+
+	if (w->exchange == EXCHANGE_NONE)
+		return 0;
+	if (w->exchange == EXCHANGE_PAYLOAD && env_get()->payload_work) {
+		rc = payload_data(&run->sched, op->comm->rank, op->call.dtype, &run->data);
+		if (rc)
+			return rc;
+		data = &run->data;
+	}
+	return player_start(&run->player, &run->sched, op->comm->rank, data, &play_io, op);
+}
+
+void play_arrived(struct note *n)
+{
+	struct op *op = container_of(n, struct op, arrived);
+	struct op_run *run = &op->run;
+	struct comm *c = op->comm;
+	struct op **slot;
+	int rc;
+
+	run->seq = op->call.kind == COLL_SENDRECV ? WIRE_SEQ_P2P | c->p2p_seq++ : c->seq++;
+	run->start_ns = times_of(op)->arrive_ns;
+	run->is_live = true;
+	run->has_end = run->is_open = run->is_due = false;
+	run->n_sent = run->n_received = 0;
+	run->n_conns = 0;
+	if (run->conns)
+		memset(run->conns, 0, run->conn_slots * sizeof(*run->conns));
+	slot = live_slot(c, run->seq);
+	op->next = *slot;
+	*slot = op;
+	/* dead without an error: a graph that is replayed after its communicator was destroyed */
+	if (atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess ||
+	    atomic_load_explicit(&c->state, memory_order_acquire) == COMM_DEAD || !session_link()) {
+		open_gate(op, 0);
+		return;
+	}
+	rc = send_arrive(op);
+	if (!rc)
+		rc = start_player(op);
+	if (rc) {
+		struct err err;
+
+		err_set(&err, -rc, "op %llu (%s): %s", wire_seq_number(run->seq),
+			coll_kind_name(op->call.kind), strerror(-rc));
+		checkin_fail_comm(c, ncclSystemError, err.text);
+	}
+}
+
+int play_release(struct op *op, const struct wire_release *r, struct err *err)
+{
+	struct op_run *run = &op->run;
+
+	if (run->has_end)
+		return err_set(err, EPROTO, "a second RELEASE for op %llu",
+			       wire_seq_number(run->seq));
+	run->has_end = true;
+	run->due_ns = session_from_daemon(r->end_ns);
+	play_check_complete(op);
+	return 0;
+}
+
+static void send_done(const struct op *op)
+{
+	const struct gate_times *times = times_of(op);
+	const struct comm *c = op->comm;
+	struct wire_done done = {
+		.arrive_ns = session_to_daemon(op->run.start_ns),
+		.local_done_ns = session_to_daemon(times->local_done_ns),
+		.release_ns = session_to_daemon(times->opened_ns),
+		.due_ns = session_to_daemon(op->run.due_ns),
+		.n_sent = op->run.n_sent,
+		.n_received = op->run.n_received,
+	};
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, WIRE_DONE, sizeof(done));
+	h.comm = c->number;
+	h.rank = c->rank;
+	h.seq = op->run.seq;
+	link_send_copy(session_link(), &h, &done);
+}
+
+void play_passed(struct note *n)
+{
+	struct op *op = container_of(n, struct op, passed);
+	struct comm *c = op->comm;
+
+	for (struct op **p = live_slot(c, op->run.seq); *p; p = &(*p)->next) {
+		if (*p == op) {
+			*p = op->next;
+			break;
+		}
+	}
+	g.n_open--;
+	c->last_open_ns = times_of(op)->opened_ns;
+	if (op->run.has_end && session_link() &&
+	    atomic_load_explicit(&c->async, memory_order_relaxed) == ncclSuccess)
+		send_done(op);
+	play_forget(op);
+	op->run.passes++;
+	op->next = NULL;
+	if (!op->is_persistent)
+		op_put(op);
+	/* release: who sees 0 may free what the op used */
+	if (atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_release) == 1)
+		progress_signal_idle();
+	comm_unref(c);
+}
+
+void play_kill(struct comm *c)
+{
+	for (uint32_t i = 0; i < COMM_LIVE_SLOTS; i++) {
+		for (struct op *op = c->live[i]; op; op = op->next) {
+			if (op->run.is_live)
+				open_gate(op, 0);
+			else
+				c->dev->hurry(&op->gate);
+		}
+	}
+	for (uint32_t i = 0; i < g.n_due;) {
+		if (g.due[i]->comm == c)
+			g.due[i] = g.due[--g.n_due];
+		else
+			i++;
+	}
+}
+
+void play_deinit(void)
+{
+	free(g.due);
+	memset(&g, 0, sizeof(g));
+	play_messages_deinit();
+}

@@ -1,0 +1,44 @@
+/* What the progress thread does with one op between arrive and passed: ARRIVE,
+ * its rank's side of the schedule, RELEASE, the gate, DONE. All functions run on
+ * the progress thread.
+ *
+ *   state     until                            then
+ *   live      messages all in and end known    open
+ *   open      the device passed the gate       DONE is sent, the record is free
+ *
+ * Links carry dummy bytes: in exchange `payload` sends come from one fill buffer
+ * and receives go to one scratch buffer. So that a rank works as hard as a real
+ * one, the player then also gets data (unless NBOX_PAYLOAD_WORK=none): it copies
+ * and reduces in scratch memory as large as the job's own buffers. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/progress/comm.h"
+#include "shim/progress/op.h"
+
+/* Note handlers, set by the launcher. */
+void play_arrived(struct note *n);
+void play_passed(struct note *n);
+
+/* Frames for @op. Return: 0, or negative errno with the sentence: the communicator
+ * is to be killed. */
+int play_release(struct op *op, const struct wire_release *r, struct err *err);
+int play_message(struct op *op, const struct wire_hdr *h, struct err *err);
+struct op *play_find(struct comm *c, uint64_t seq); /* live and not open; or NULL */
+
+/* Where the body of a MESSAGE goes; NULL when there is no memory. */
+void *play_body(struct comm *c, const struct wire_hdr *h);
+void play_body_sent(uint64_t cookie);
+
+/* Hands queued deliveries to the players. Return: whether there were any. */
+bool play_step(void);
+/* Opens gates that are due, for devices that do not wait for it. Return: when to
+ * come back (own clock; UINT64_MAX: never). */
+uint64_t play_open_due(uint64_t now_ns);
+/* Opens all gates of @c. */
+void play_kill(struct comm *c);
+/* How many gates are open and not yet passed. */
+uint32_t play_n_open(void);
+void play_deinit(void);

@@ -1,0 +1,472 @@
+/* See session.h. */
+#include "shim/progress/session.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "links/link.h"
+#include "shim/progress/checkin.h"
+#include "shim/progress/meet.h"
+#include "shim/progress/clock-offset.h"
+#include "shim/progress/comm.h"
+#include "shim/job/env.h"
+#include "shim/progress/payload-gpu.h"
+#include "shim/progress/play.h"
+#include "shim/progress/progress-internal.h"
+
+#define LATE_NS (2 * NS_PER_S) /* a link that cannot be made in time says more than that time is over */
+#define N_PINGS 8
+#define FDS_MAX 24
+
+enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
+
+static struct {
+	_Atomic bool was_answered; /* the progress thread's; session_was_answered() reads it */
+	_Atomic bool is_connecting; /* the progress thread's, left true by a link that was not made */
+	_Atomic int fds[FDS_MAX]; /* of both links, plus one (0: none), for session_in_child() */
+	uint64_t due_ns; /* both links are up and greeted by then; constant after session_begin() */
+
+	/* Under progress_waiters.lock; written by the progress thread. */
+	enum state state;
+	int start_code;
+	struct err start_err;
+
+	/* The progress thread's. */
+	struct link *link;
+	struct link *back; /* payload over tcp, or with a GPU: messages towards us; or NULL */
+	bool needs_clock, needs_back; /* before the session is up */
+	struct wire_welcome welcome; /* constant once STATE_UP */
+	struct clock_offset clock;
+	struct err closed; /* what the links said when they closed */
+} g;
+
+/* --- what others ask ---------------------------------------------------------------- */
+
+struct link *session_link(void)
+{
+	return g.link;
+}
+
+const struct wire_welcome *session_welcome(void)
+{
+	return &g.welcome;
+}
+
+bool session_was_answered(void)
+{
+	return atomic_load_explicit(&g.was_answered, memory_order_relaxed);
+}
+
+uint64_t session_to_daemon(uint64_t own_ns)
+{
+	return own_ns + (uint64_t)g.clock.offset_ns;
+}
+
+uint64_t session_from_daemon(uint64_t daemon_ns)
+{
+	return daemon_ns - (uint64_t)g.clock.offset_ns;
+}
+
+/* --- frames ------------------------------------------------------------------------- */
+
+static void set_state(enum state s, int code, const char *text)
+{
+	pthread_mutex_lock(&progress_waiters.lock);
+	g.state = s;
+	g.start_code = code;
+	if (code)
+		err_set(&g.start_err, -code, "%s", text);
+	pthread_cond_broadcast(&progress_waiters.cond);
+	pthread_mutex_unlock(&progress_waiters.lock);
+}
+
+static const struct link_events events;
+
+/* The progress thread; before a link is used by anybody else. */
+static void note_fds(void)
+{
+	int fds[FDS_MAX], n = link_all_fds(g.link, fds, FDS_MAX);
+
+	if (g.back)
+		n += link_all_fds(g.back, fds + n, FDS_MAX - n);
+	for (int i = 0; i < n; i++)
+		atomic_store(&g.fds[i], fds[i] + 1);
+}
+
+static void say_hello(struct link *l, enum wire_role role)
+{
+	struct wire_hello hello = {.now_ns = clock_now_ns(),
+				   .pid = (uint32_t)getpid(),
+				   .role = role,
+				   .worker = g.welcome.worker};
+	struct wire_hdr h;
+	char id[64] = "";
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	unsigned int n = 0, nibble;
+
+	memcpy(hello.token, env_get()->token, sizeof(hello.token));
+	if (f) {
+		if (!fgets(id, sizeof(id), f))
+			id[0] = 0;
+		fclose(f);
+	}
+	for (const char *p = id; *p && n < 32; p++) {
+		if (sscanf((const char[2]){*p, 0}, "%1x", &nibble) != 1)
+			continue;
+		hello.boot_id[n / 2] |= (uint8_t)(n % 2 ? nibble : nibble << 4);
+		n++;
+	}
+	gethostname(hello.host, sizeof(hello.host) - 1);
+	wire_hdr_init(&h, WIRE_HELLO, sizeof(hello));
+	link_send_copy(l, &h, &hello);
+}
+
+static void send_ping(void)
+{
+	struct wire_ping p = {.worker_ns = clock_now_ns(), .rtt_ns = g.clock.rtt_ns};
+	struct wire_hdr h;
+
+	wire_hdr_init(&h, WIRE_PING, sizeof(p));
+	link_send_copy(g.link, &h, &p);
+}
+
+static void greeted(void)
+{
+	if (g.state == STATE_GREETING && !g.needs_clock && !g.needs_back)
+		set_state(STATE_UP, 0, NULL);
+}
+
+static int ms_left(void)
+{
+	uint64_t now_ns = clock_now_ns(), ms = g.due_ns > now_ns ? (g.due_ns - now_ns) / NS_PER_MS : 0;
+
+	return ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
+static int waited(int rc, struct err *err)
+{
+	char why[ERR_TEXT_MAX];
+
+	if (rc != -ETIMEDOUT)
+		return rc;
+	snprintf(why, sizeof(why), "%s", err->text);
+	return err_set(err, ETIMEDOUT, "%.400s (waited for NBOX_CONNECT_TIMEOUT, %g s)", why,
+		       (double)env_get()->connect_ns / (double)NS_PER_S);
+}
+
+/* The second link, for messages towards us, where one is needed. */
+static int open_back(struct err *err)
+{
+	const char *addr = env_get()->addr;
+	int rc;
+
+	atomic_store(&g.is_connecting, true);
+	rc = payload_gpu_open(g.link, addr, ms_left(), &events, &g.closed, &g.back, err);
+
+	if (!rc && !g.back && !strcmp(link_kind(g.link), "tcp"))
+		rc = link_connect(addr, ms_left(), &events, &g.closed, &g.back, err);
+	atomic_store(&g.is_connecting, rc != 0);
+	return waited(rc, err);
+}
+
+/* Where the bodies of messages lie is said in the summary. */
+static void note_payload(void)
+{
+	struct wire_text text = {.code = 1}; /* any but 0 */
+	struct wire_hdr h;
+
+	if (!payload_gpu_decided()[0])
+		return;
+	snprintf(text.text, sizeof(text.text), WIRE_NOTE_PAYLOAD "%s", payload_gpu_decided());
+	wire_hdr_init(&h, WIRE_NOTE, sizeof(text));
+	link_send_copy(g.link, &h, &text);
+}
+
+static int on_welcome(const struct link *l, const struct wire_welcome *w, struct err *err)
+{
+	int rc;
+
+	if (g.state != STATE_GREETING)
+		return 0;
+	if (l == g.back) {
+		g.needs_back = false;
+		greeted();
+		return 0;
+	}
+	g.welcome = *w;
+	log_debug("worker %u of a world of %u ranks (%u real), exchange %s, data %s", w->worker,
+		  w->world, w->n_real, wire_exchange_name(w->exchange), wire_data_name(w->data));
+	g.needs_clock = !w->same_clock;
+	if (g.needs_clock)
+		send_ping();
+	rc = w->exchange == EXCHANGE_PAYLOAD ? open_back(err) : 0;
+	if (rc)
+		return rc;
+	note_payload();
+	g.needs_back = g.back != NULL;
+	if (g.back) {
+		note_fds();
+		say_hello(g.back, WIRE_ROLE_BACK);
+	}
+	greeted();
+	return 0;
+}
+
+static void on_ping(const struct wire_ping *p)
+{
+	clock_offset_add(&g.clock, p->worker_ns, p->daemon_ns, clock_now_ns());
+	if (g.clock.n_pings < N_PINGS) {
+		send_ping();
+		return;
+	}
+	g.needs_clock = false;
+	greeted();
+}
+
+static void on_op_frame(const struct wire_hdr *h, const void *body)
+{
+	struct comm *c = checkin_find(h->comm, h->rank);
+	struct op *op = c ? play_find(c, h->seq) : NULL;
+	struct err err;
+	int rc;
+
+	if (!c || atomic_load(&c->async) != ncclSuccess)
+		return; /* freed or dead, and nboxd did not know it yet */
+	if (!op)
+		rc = err_set(&err, EPROTO, "%s for op %llu, which is not under way",
+			     wire_type_name(h->type), wire_seq_number(h->seq));
+	else if (h->type == WIRE_RELEASE)
+		rc = play_release(op, body, &err);
+	else
+		rc = play_message(op, h, &err);
+	if (rc)
+		checkin_fail_comm(c, ncclInternalError, err.text);
+}
+
+static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
+{
+	(void)owner;
+	if (h->type == WIRE_MESSAGE && h->body_bytes && !(l == g.back && payload_gpu_is_used())) {
+		*ret_body = play_body(checkin_find(h->comm, h->rank), h);
+		if (!*ret_body)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
+{
+	int rc = wire_body_check(h, body, owner);
+
+	atomic_store_explicit(&g.was_answered, true, memory_order_relaxed);
+
+	if (rc)
+		return rc;
+	switch (h->type) {
+	case WIRE_WELCOME:
+		return on_welcome(l, body, owner);
+	case WIRE_PING:
+		on_ping(body);
+		return 0;
+	case WIRE_COMM_READY:
+		checkin_on_ready(h, body);
+		return 0;
+	case WIRE_MEET:
+		meet_on_all(h);
+		return 0;
+	case WIRE_LOCAL_ID:
+		meet_on_id(h, body);
+		return 0;
+	case WIRE_RELEASE:
+	case WIRE_MESSAGE:
+		on_op_frame(h, body);
+		return 0;
+	case WIRE_ABORT:
+		checkin_on_abort(h, body);
+		return 0;
+	case WIRE_ERROR:
+		err_set(owner, EPROTO, "%s", ((const struct wire_text *)body)->text);
+		return -ECONNABORTED;
+	default:
+		return -EPROTO;
+	}
+}
+
+static void on_sent(void *owner, struct link *l, uint64_t cookie)
+{
+	(void)owner;
+	(void)l;
+	play_body_sent(cookie);
+}
+
+static void on_closed(void *owner, struct link *l, int code, const char *why)
+{
+	struct err *err = owner;
+
+	(void)l;
+	if (!err->text[0])
+		err_set(err, code ? -code : EPIPE, "%s", why && *why ? why : "closed");
+}
+
+static const struct link_events events = {
+	.on_header = on_header,
+	.on_frame = on_frame,
+	.on_sent = on_sent,
+	.on_closed = on_closed,
+};
+
+/* --- the links' life ------------------------------------------------------------------ */
+
+void session_open(void)
+{
+	struct err err;
+	int rc = link_connect(env_get()->addr, ms_left(), &events, &g.closed, &g.link, &err);
+
+	if (waited(rc, &err)) {
+		set_state(STATE_LOST, rc, err.text);
+		return;
+	}
+	note_fds();
+	say_hello(g.link, WIRE_ROLE_WORKER);
+	atomic_store(&g.is_connecting, false);
+}
+
+void session_close(void)
+{
+	for (int i = 0; i < FDS_MAX; i++)
+		atomic_store(&g.fds[i], 0);
+	g.back = link_free(g.back);
+	g.link = link_free(g.link);
+}
+
+/* The link is gone: nobody may be left waiting. */
+static void lose(const char *why)
+{
+	bool was_up, is_news;
+	char text[ERR_TEXT_MAX];
+
+	session_close();
+	pthread_mutex_lock(&progress_waiters.lock);
+	was_up = g.state == STATE_UP;
+	snprintf(text, sizeof(text), "%s nboxd at %s: %.400s",
+		 was_up ? "lost the link to" : "refused by", env_get()->addr, why);
+	pthread_mutex_unlock(&progress_waiters.lock);
+	is_news = checkin_lose(text);
+	set_state(STATE_LOST, -EPIPE, text);
+	if (was_up && is_news && !progress_is_stopping())
+		log_error("%s; all communicators fail with ncclSystemError", text);
+}
+
+bool session_progress(void)
+{
+	int rc = g.link ? link_progress(g.link) : 0;
+	bool moved = rc > 0;
+
+	if (rc >= 0 && g.back) {
+		rc = link_progress(g.back);
+		moved = moved || rc > 0;
+	}
+	if (rc < 0)
+		lose(g.closed.text[0] ? g.closed.text : strerror(-rc));
+	return moved;
+}
+
+bool session_arm(struct pollfd fds[2])
+{
+	struct link *const links[2] = {g.link, g.back};
+
+	for (int i = 0; i < 2; i++) {
+		fds[i] = (struct pollfd){.fd = -1};
+		if (!links[i])
+			continue;
+		if (!link_arm(links[i]))
+			return false;
+		fds[i].fd = link_fd(links[i]);
+		fds[i].events = link_poll_events(links[i]);
+	}
+	return true;
+}
+
+void session_say_bye(int exit_code)
+{
+	struct wire_hdr h;
+
+	if (!g.link)
+		return;
+	wire_hdr_init(&h, WIRE_BYE, 0);
+	h.seq = (uint64_t)exit_code;
+	link_send_copy(g.link, &h, NULL);
+}
+
+bool session_is_flushed(void)
+{
+	return !g.link || !link_queued_bytes(g.link);
+}
+
+bool session_is_joined(void)
+{
+	return env_get()->addr && !strncmp(env_get()->addr, WIRE_ADDR_JOINED, strlen(WIRE_ADDR_JOINED));
+}
+
+bool session_is_awaited(void)
+{
+	return g.link && session_is_joined();
+}
+
+void session_in_child(void)
+{
+	for (int i = 0; i < FDS_MAX; i++) {
+		int fd = atomic_load(&g.fds[i]) - 1;
+
+		if (fd >= 0)
+			close(fd);
+	}
+}
+
+/* --- the start, as others see it -------------------------------------------------------- */
+
+void session_begin(void)
+{
+	g.due_ns = clock_now_ns() + env_get()->connect_ns;
+	atomic_store(&g.is_connecting, true);
+	set_state(STATE_GREETING, 0, NULL);
+}
+
+void session_fail(int code, const char *text)
+{
+	set_state(STATE_LOST, code, text);
+}
+
+int session_wait(struct err *err)
+{
+	struct timespec due = progress_timespec(g.due_ns), late = progress_timespec(g.due_ns + LATE_NS);
+	bool is_late = false;
+	int rc = 0;
+
+	pthread_mutex_lock(&progress_waiters.lock);
+	while (g.state == STATE_GREETING && !rc) {
+		rc = pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
+					    CLOCK_MONOTONIC, is_late ? &late : &due);
+		if (rc == ETIMEDOUT && !is_late && atomic_load(&g.is_connecting)) {
+			is_late = true;
+			rc = 0;
+		}
+	}
+	if (g.state == STATE_UP)
+		rc = 0;
+	else if (g.state == STATE_GREETING)
+		rc = waited(err_set(err, ETIMEDOUT, "nboxd at %s does not answer", env_get()->addr), err);
+	else {
+		rc = g.start_code;
+		*err = g.start_err;
+	}
+	pthread_mutex_unlock(&progress_waiters.lock);
+	return rc;
+}

@@ -1,0 +1,344 @@
+/* The report's sums: exposed communication, statistics, the JSON keys that others rely on. */
+#include <stdint.h>
+
+#include "cmocka-all.h"
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nbox/report/report.h"
+#include "engine/solve.h"
+#include "members/members.h"
+#include "wire/wire.h"
+
+static struct record_row row(uint64_t arrive, uint64_t release)
+{
+	return (struct record_row){ .arrive_ns = arrive, .start_ns = arrive, .due_ns = release,
+				    .release_ns = release, .bytes = 64, .model_ns = (double)(release - arrive) };
+}
+
+static void test_exposed(void **state)
+{
+	/* alone: all of it */
+	struct record_row alone[] = { row(0, 10), row(100, 130) };
+	/* the second arrives while the first is under way: only its own tail counts */
+	struct record_row overlapped[] = { row(0, 50), row(30, 60), row(100, 101) };
+	/* the first outlives the second */
+	struct record_row outlived[] = { row(0, 90), row(30, 40), row(100, 110) };
+
+	(void)state;
+	assert_float_equal(report_exposed(alone, 2), 40, 0);
+	assert_float_equal(report_exposed(overlapped, 3), 31, 0);
+	assert_float_equal(report_exposed(outlived, 3), 70, 0);
+	assert_float_equal(report_exposed(alone, 0), 0, 0);
+}
+
+static void make_record(struct record *rec, struct record_row *rows)
+{
+	memset(rec, 0, sizeof(*rec));
+	rec->header.world_size = 128;
+	rec->header.n_nodes = 64;
+	rec->header.gpus_per_node = 2;
+	rec->header.n_real = 1;
+	strcpy(rec->header.model, "ring");
+	/* 10 iterations of 3 ops, 1 ms long, 100 us an op, 5 us late */
+	for (uint64_t i = 0; i < 30; i++) {
+		uint64_t at = i / 3 * 1000000 + i % 3 * 300000;
+
+		rows[i] = row(at, at + 100000);
+		rows[i].release_ns += 5000;
+		rows[i].bytes = 1000 + i % 3;
+		rows[i].injected_ns = 10000;
+	}
+	rec->rows = rows;
+	rec->n_rows = 30;
+}
+
+static void test_report_of_a_regular_run(void **state)
+{
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+
+	(void)state;
+	make_record(&rec, rows);
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_steps, 10);
+	assert_int_equal(rep.n_warm_up, 0);
+	assert_int_equal(rep.ops_per_step, 3);
+	assert_int_equal(rep.step_ns.n, 9);
+	assert_float_equal(rep.step_ns.mean, 1e6, 1e-3);
+	assert_float_equal(rep.modelled_ns, 300000, 1e-3); /* as by kind: without what was injected */
+	assert_float_equal(rep.injected_ns, 30000, 1e-3);
+	assert_float_equal(rep.exposed_ns, 315000, 1e-3);
+	assert_float_equal(rep.lateness_ns.max, 5000, 0);
+	assert_int_equal(rep.kinds[COLL_ALLREDUCE].n_ops, 30);
+	assert_int_equal(rep.n_warnings, 0);
+}
+
+/* Lateness has a sign: a gate that opened early is counted, told, and not taken for one in time. */
+static void test_early(void **state)
+{
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f;
+
+	(void)state;
+	make_record(&rec, rows);
+	rows[3].release_ns = rows[3].due_ns; /* in time */
+	rows[7].release_ns = rows[7].due_ns - 2500;
+	rows[8].release_ns = rows[8].due_ns - 1;
+	rec.header.clock_error_ns = 12300;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_early, 2);
+	assert_float_equal(rep.lateness_ns.min, -2500, 0);
+	assert_float_equal(rep.lateness_ns.max, 5000, 0);
+	assert_int_equal(rep.n_warnings, 1);
+	assert_non_null(strstr(rep.warnings[0], "2 of 30 gates opened before they were due, by up to 2.50 us"));
+	f = open_memstream(&text, &n);
+	report_print(&rep, f);
+	fclose(f);
+	assert_non_null(strstr(text, "(of 30 released gates; 2 EARLY, by up to 2.50 us)"));
+	assert_non_null(strstr(text, "within 12.3 us of nboxd's"));
+	free(text);
+	rows[7].release_ns += 2500;
+	rows[8].release_ns += 1;
+	rec.header.clock_error_ns = 0;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_early, 0);
+	assert_int_equal(rep.n_warnings, 0);
+	f = open_memstream(&text, &n);
+	report_print(&rep, f);
+	fclose(f);
+	assert_non_null(strstr(text, "(of 30 released gates; none early)"));
+	assert_null(strstr(text, "clocks"));
+	free(text);
+}
+
+static void test_warnings(void **state)
+{
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+
+	(void)state;
+	make_record(&rec, rows);
+	rec.n_rows = 0;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	/* guesses only where nothing is known */
+	report_outcome(&rep, -1, NULL);
+	report_outcome(&rep, 0, "/nowhere");
+	report_outcome(&rep, 3, NULL);
+	assert_int_equal(rep.n_warnings, 3);
+	assert_non_null(strstr(rep.warnings[0], "no op was recorded: the job ended before its first op was over, called NCCL not at all"));
+	assert_string_equal(rep.warnings[1], rep.warnings[0]);
+	assert_string_equal(rep.warnings[2], "no op was recorded: the job ended with exit code 3 before its first op was over");
+	rec.n_rows = 30;
+	rows[29].flags = RECORD_GUESSED_MEMBERS |
+			 record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
+	rows[4].flags = RECORD_BELOW_BOUND;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 2);
+	strcpy(rec.header.model, "none");
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 1);
+}
+
+/* Late gates are warned of where they are much of a step, with the one reason that holds for most of it. */
+static void test_late(void **state)
+{
+	static const struct {
+		const char *model, *why;
+		uint64_t late_ns;
+		bool is_work, is_sim;
+		uint32_t n_real;
+	} cases[] = {
+		{"ring", NULL, 10000, true, true, 2}, /* 3 % of it */
+		{"ring", "30 % of a step, 300 us of 1.00 ms, is this machine's, not the virtual cluster's: gates opened late, since this "
+			 "machine was busy", 100000, false, false, 2},
+		{"ring", "since the work among the real ranks takes longer", 100000, true, true, 2},
+		{"ring", "since this machine was busy", 100000, true, false, 1}, /* there is no work among one */
+		{"ring", "since nboxd simulates each message", 100000, false, true, 2},
+		{"none", NULL, 100000, true, false, 2},
+		{"none + add:delay=1ms", "30 % of a step", 100000, true, false, 2},
+	};
+
+	(void)state;
+	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+		struct record_row rows[30];
+		struct record rec;
+		struct report rep;
+
+		make_record(&rec, rows);
+		strcpy(rec.header.model, cases[c].model);
+		for (size_t i = 0; i < 30; i++) {
+			rows[i].release_ns = rows[i].due_ns + cases[c].late_ns;
+			rows[i].n_real_ranks = cases[c].n_real;
+			rows[i].how = cases[c].is_sim ? SOLVE_SIM : SOLVE_SYMMETRY;
+			rows[i].local_done_ns = cases[c].is_work ? rows[i].release_ns : rows[i].due_ns;
+		}
+		assert_int_equal(report_make(&rec, &rep), 0);
+		assert_float_equal(rep.late_ns, 3.0 * (double)cases[c].late_ns, 1e-3);
+		assert_int_equal(rep.n_warnings, cases[c].why != NULL);
+		if (cases[c].why && !strstr(rep.warnings[0], cases[c].why))
+			fail_msg("case %zu: %s", c, rep.warnings[0]);
+	}
+	/* what is late behind a computation that goes on delays nobody */
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+
+	make_record(&rec, rows);
+	for (size_t i = 0; i < 30; i++)
+		if (i % 3 != 2)
+			rows[i].release_ns = rows[i + 1].arrive_ns + 1;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_float_equal(rep.late_ns, 5000, 1e-3);
+	assert_int_equal(rep.n_warnings, 0);
+}
+
+/* What workers told: warnings, but for where bodies lay. */
+static void test_notes(void **state)
+{
+	char dir[] = "/tmp/nbox-report-XXXXXX", path[64];
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+	struct err err;
+	json_t *o;
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/" RECORD_NOTES, dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	/* a worker's words need be neither UTF-8 nor well meant */
+	fputs(WIRE_NOTE_PAYLOAD "device (8 MiB)\nno driver in /tmp/\xff\x1b[2J\n\n" WIRE_NOTE_PAYLOAD "host (\xc3)\n", f);
+	assert_int_equal(fclose(f), 0);
+	make_record(&rec, rows);
+	assert_int_equal(report_make(&rec, &rep), 0);
+	report_outcome(&rep, 0, dir);
+	assert_string_equal(rep.payload_memory, "device (8 MiB); host (?)");
+	assert_int_equal(rep.n_warnings, 1);
+	assert_string_equal(rep.warnings[0], "no driver in /tmp/??[2J");
+	assert_int_equal(report_write_json(&rep, 0, path, &err), 0);
+	o = json_load_file(path, 0, NULL);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(o, "warnings"), 0)), "no driver in /tmp/??[2J");
+	assert_string_equal(json_string_value(json_object_get(o, "payload_memory")), "device (8 MiB); host (?)");
+	json_decref(o);
+	unlink(path);
+	rmdir(dir);
+}
+
+static void test_json_has_the_keys(void **state)
+{
+	static const char *const keys[] = { "world_size", "nodes", "real_ranks", "ops", "steps",
+					    "exposed_ms", "injected_ms", "data", "model", "seed",
+					    "exit_code", "warnings" };
+	char path[] = "/tmp/nbox-report-XXXXXX";
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+	struct err err;
+	json_t *o, *it;
+
+	(void)state;
+	make_record(&rec, rows);
+	assert_int_equal(report_make(&rec, &rep), 0);
+	close(mkstemp(path));
+	assert_int_equal(report_write_json(&rep, 3, path, &err), 0);
+	o = json_load_file(path, 0, NULL);
+	unlink(path);
+	assert_non_null(o);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		assert_non_null(json_object_get(o, keys[i]));
+	it = json_object_get(json_object_get(o, "steps"), "ms");
+	assert_true(json_real_value(json_object_get(it, "mean")) == 1.0);
+	assert_non_null(json_object_get(it, "p50"));
+	assert_non_null(json_object_get(it, "p95"));
+	it = json_object_get(o, "lateness_us");
+	assert_true(json_real_value(json_object_get(it, "max")) == 5.0);
+	assert_int_equal(json_integer_value(json_object_get(o, "exit_code")), 3);
+	json_decref(o);
+	assert_true(report_write_json(&rep, 0, "/nowhere/x.json", &err) < 0);
+	assert_non_null(strstr(err.text, "/nowhere/x.json"));
+}
+
+/* Communicators by size and by how their members are known; a guess is a warning. */
+static void test_communicators(void **state)
+{
+	struct record_row rows[30];
+	struct record rec;
+	struct report rep;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f;
+
+	(void)state;
+	make_record(&rec, rows);
+	strcpy(rec.header.layout, "tp=2,dp=64");
+	for (uint32_t i = 0; i < 30; i++) {
+		rows[i].comm = i % 3;
+		rows[i].number = i;
+		rows[i].n_ranks = i % 3 ? 64 : 128;
+		rows[i].n_real_ranks = 1;
+		/* the last look at the first one counts */
+		rows[i].flags = i % 3 ? record_members_flags(MEMBERS_LAYOUT, MEMBERS_EXACT, 2) :
+				       record_members_flags(MEMBERS_STRIDE, i < 20 ? MEMBERS_GUESSED :
+										     MEMBERS_PLACED, 0);
+	}
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_comms, 2);
+	assert_int_equal(rep.comms[0].n_ranks, 128);
+	assert_int_equal(rep.comms[0].sure, MEMBERS_PLACED);
+	assert_int_equal(rep.comms[1].n, 2);
+	assert_int_equal(rep.comms[1].n_ops, 20);
+	assert_int_equal(rep.n_warnings, 0);
+	f = open_memstream(&text, &size);
+	report_print(&rep, f);
+	fclose(f);
+	assert_non_null(strstr(text, "2 of 64 ranks, dp, 1 real: layout, exact"));
+	free(text);
+	for (uint32_t i = 0; i < 30; i++)
+		rows[i].flags = record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 1);
+	assert_non_null(strstr(rep.warnings[0], "fits more than one group of --layout"));
+	/* a world that the job does not believe in */
+	for (uint32_t i = 0; i < 30; i++) {
+		rows[i].n_ranks = rows[i].n_real_ranks = 2;
+		rows[i].flags = record_members_flags(MEMBERS_TOLD, MEMBERS_EXACT, 0);
+	}
+	rec.header.world_size = 128;
+	rec.header.n_real = 2;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 1);
+	assert_non_null(strstr(rep.warnings[0], "no virtual rank took part in any op: the largest communicator has 2 ranks, the world 128"));
+	rec.header.n_real = 128;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 0);
+	for (uint32_t i = 0; i < 30; i++)
+		rows[i].flags = record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
+	rec.header.layout[0] = '\0';
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_non_null(strstr(rep.warnings[0], "declare the axes"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_communicators), cmocka_unit_test(test_exposed),
+		cmocka_unit_test(test_report_of_a_regular_run),
+		cmocka_unit_test(test_early),
+		cmocka_unit_test(test_warnings),
+		cmocka_unit_test(test_late), cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_json_has_the_keys),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

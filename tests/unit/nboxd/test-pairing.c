@@ -1,0 +1,253 @@
+/* Pairing of sends and receives against a model that keeps lists of everything and
+ * counts afresh after each post, for random calls of random members in random order. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka-all.h"
+#include "base/cleanup.h"
+#include "base/rng.h"
+#include "nboxd/op/pairing.h"
+
+enum { RANKS = 8, POSTS = 60, CALLS = 6 };
+
+struct post {
+	struct pair_post pair;
+	struct pair_call calls[CALLS];
+	bool is_posted, is_ready;
+};
+
+static struct post posts[RANKS][POSTS];
+static uint32_t n_posts[RANKS], n_posted[RANKS];
+
+static uint64_t below(struct rng *rng, uint64_t n)
+{
+	return rng_u64(rng) % n;
+}
+
+static void world_init(struct bitmap *real, const bool *is_real)
+{
+	assert_int_equal(bitmap_init(real, RANKS), 0);
+	for (uint32_t r = 0; r < RANKS; r++)
+		if (is_real[r])
+			bitmap_set(real, r);
+	memset(posts, 0, sizeof(posts));
+	memset(n_posts, 0, sizeof(n_posts));
+	memset(n_posted, 0, sizeof(n_posted));
+}
+
+/* Adds a call to the last post of @rank, or to a new one. */
+static struct pair_call *add_call(struct rng *rng, uint32_t rank, uint32_t peer, bool is_send,
+				  uint64_t bytes)
+{
+	struct post *p = n_posts[rank] ? &posts[rank][n_posts[rank] - 1] : NULL;
+	struct pair_call *c;
+
+	if (!p || p->pair.n_calls == CALLS || below(rng, 3) == 0) {
+		if (n_posts[rank] == POSTS)
+			return NULL;
+		p = &posts[rank][n_posts[rank]++];
+		p->pair.rank = rank;
+		p->pair.calls = p->calls;
+	}
+	c = &p->calls[p->pair.n_calls++];
+	*c = (struct pair_call){.peer = peer, .is_send = is_send, .bytes = bytes};
+	return c;
+}
+
+/* --- the model ------------------------------------------------------------------- */
+
+/* The @k-th posted call of @rank to or from @peer; the post it is in. */
+static struct pair_call *nth(uint32_t rank, uint32_t peer, bool is_send, uint64_t k)
+{
+	for (uint32_t i = 0; i < n_posted[rank]; i++) {
+		struct post *p = &posts[rank][i];
+
+		for (uint32_t j = 0; j < p->pair.n_calls; j++)
+			if (p->calls[j].peer == peer && p->calls[j].is_send == is_send && k-- == 0)
+				return &p->calls[j];
+	}
+	return NULL;
+}
+
+static uint64_t number_of(const struct post *p, const struct pair_call *c)
+{
+	uint64_t k = 0;
+
+	for (uint32_t i = 0; i < n_posted[p->pair.rank]; i++) {
+		const struct post *q = &posts[p->pair.rank][i];
+
+		for (uint32_t j = 0; j < q->pair.n_calls; j++) {
+			if (&q->calls[j] == c)
+				return k;
+			k += q->calls[j].peer == c->peer && q->calls[j].is_send == c->is_send;
+		}
+	}
+	fail();
+	return 0;
+}
+
+/* Checks each posted call, and whether its post is ready. */
+static void check_all(const bool *is_real)
+{
+	for (uint32_t r = 0; r < RANKS; r++) {
+		for (uint32_t i = 0; i < n_posted[r]; i++) {
+			struct post *p = &posts[r][i];
+			uint32_t n_waiting = 0;
+
+			for (uint32_t j = 0; j < p->pair.n_calls; j++) {
+				struct pair_call *c = &p->calls[j], *other;
+
+				if (c->peer == r || !is_real[c->peer]) {
+					assert_null(c->pair);
+					assert_false(c->is_waiting);
+					continue;
+				}
+				other = nth(c->peer, r, !c->is_send, number_of(p, c));
+				assert_ptr_equal(c->pair, other);
+				assert_int_equal(c->is_waiting, other == NULL);
+				assert_int_equal(c->number, number_of(p, c));
+				n_waiting += other == NULL;
+			}
+			assert_int_equal(p->pair.n_waiting, n_waiting);
+			assert_int_equal(p->is_ready, n_waiting == 0);
+		}
+	}
+}
+
+/* --- runs ------------------------------------------------------------------------ */
+
+/* Posts the next post of @rank. Return: what pairing_add() said. */
+static int post_next(struct pairing *p, uint32_t rank, const struct bitmap *real)
+{
+	struct post *post = &posts[rank][n_posted[rank]++];
+	struct pair_post *ready = NULL;
+	struct err err = {""};
+	int r = pairing_add(p, &post->pair, real, &ready, &err);
+
+	assert_int_equal(r < 0, err.text[0] != '\0');
+	for (; r == 0 && ready; ready = ready->next_ready) {
+		struct post *done = container_of(ready, struct post, pair);
+
+		assert_false(done->is_ready); /* once */
+		done->is_ready = true;
+		assert_true(ready != &post->pair || !ready->next_ready);
+	}
+	return r;
+}
+
+static void run_random(uint64_t seed)
+{
+	struct pairing *p = pairing_new();
+	bool is_real[RANKS] = {false};
+	struct bitmap real;
+	struct rng rng;
+
+	assert_non_null(p);
+	rng_seed(&rng, seed, 0);
+	for (uint32_t n = 1 + (uint32_t)below(&rng, 5); n > 0; n--)
+		is_real[below(&rng, RANKS)] = true;
+	world_init(&real, is_real);
+	for (int i = 0; i < 300; i++) {
+		uint32_t a = (uint32_t)below(&rng, RANKS), b = (uint32_t)below(&rng, RANKS);
+		uint64_t bytes = below(&rng, 3) * 100;
+		bool is_send = below(&rng, 2) == 0;
+
+		if (!is_real[a])
+			continue;
+		/* Mostly both ends, so that most is paired in the end; sizes alike per pair. */
+		bytes = is_real[b] ? 8 * (a + b) : bytes;
+		if (add_call(&rng, a, b, is_send, bytes) && is_real[b] && a != b &&
+		    below(&rng, 10) > 0)
+			add_call(&rng, b, a, !is_send, bytes);
+	}
+	for (;;) {
+		uint32_t r = (uint32_t)below(&rng, RANKS), tried = 0;
+
+		while (tried++ < RANKS && n_posted[r] == n_posts[r])
+			r = (r + 1) % RANKS;
+		if (n_posted[r] == n_posts[r])
+			break;
+		assert_int_equal(post_next(p, r, &real), 0);
+		check_all(is_real);
+	}
+	pairing_free(p);
+	bitmap_deinit(&real);
+}
+
+static void test_random(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 400; seed++)
+		run_random(seed);
+}
+
+/* A group here, single calls there: each single post goes on as soon as its own call has
+ * met, although the group waits for the next. */
+static void test_group_meets_singles(void **state)
+{
+	struct pairing *p = pairing_new();
+	bool is_real[RANKS] = {true, true};
+	struct post *group = &posts[0][0], *singles = posts[1];
+	struct bitmap real;
+
+	(void)state;
+	world_init(&real, is_real);
+	n_posts[0] = 1;
+	group->pair = (struct pair_post){.rank = 0, .calls = group->calls, .n_calls = 2};
+	group->calls[0] = (struct pair_call){.peer = 1, .is_send = true, .bytes = 8};
+	group->calls[1] = (struct pair_call){.peer = 1, .is_send = false, .bytes = 0};
+	n_posts[1] = 2;
+	for (uint32_t i = 0; i < 2; i++) {
+		singles[i].pair = (struct pair_post){.rank = 1, .calls = singles[i].calls, .n_calls = 1};
+		singles[i].calls[0] = (struct pair_call){.peer = 0, .is_send = i, .bytes = i ? 0 : 8};
+	}
+	assert_int_equal(post_next(p, 0, &real), 0);
+	assert_false(group->is_ready);
+	assert_int_equal(post_next(p, 1, &real), 0);
+	assert_true(singles[0].is_ready);
+	assert_false(group->is_ready);
+	assert_int_equal(post_next(p, 1, &real), 0);
+	assert_true(singles[1].is_ready && group->is_ready);
+	check_all(is_real);
+	pairing_free(p);
+	bitmap_deinit(&real);
+}
+
+static void test_sizes(void **state)
+{
+	struct pair_call calls[2][2] = {{{.peer = 1, .is_send = true, .bytes = 7},
+					 {.peer = 1, .is_send = true, .bytes = 100}},
+					{{.peer = 0, .is_send = false, .bytes = 7},
+					 {.peer = 0, .is_send = false, .bytes = 96}}};
+	struct pair_post a = {.rank = 0, .calls = calls[0], .n_calls = 2};
+	struct pair_post b = {.rank = 1, .calls = calls[1], .n_calls = 2}, *ready;
+	struct err err = {""};
+	bool is_real[RANKS] = {true, true};
+
+	(void)state;
+	for (int turn = 0; turn < 2; turn++) {
+		struct pairing *p = pairing_new();
+		struct bitmap real;
+
+		world_init(&real, is_real);
+		assert_int_equal(pairing_add(p, turn ? &a : &b, &real, &ready, &err), 0);
+		assert_null(ready);
+		assert_int_equal(pairing_add(p, turn ? &b : &a, &real, &ready, &err), -EPROTO);
+		assert_string_equal(err.text, "rank 0 sends 100 bytes to rank 1 (send 1 between them), "
+					      "which receives 96");
+		pairing_free(p);
+		bitmap_deinit(&real);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_random),
+		cmocka_unit_test(test_group_meets_singles),
+		cmocka_unit_test(test_sizes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
