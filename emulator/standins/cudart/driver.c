@@ -264,30 +264,25 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
  * ------------------------------------------------------------------------------ */
 
 /* Their arguments are not looked at. */
-#define REFUSED(X)                                                                                                        \
-	X(cuModuleLoad)                                                                                                   \
-	X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleUnload) X(cuModuleGetFunction) X(                             \
-		cuModuleGetGlobal_v2) X(cuLinkCreate_v2) X(cuLinkAddData_v2) X(cuLinkComplete)                            \
-		X(cuLinkDestroy) X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(                    \
-			cuFuncGetAttribute) X(cuFuncSetAttribute) X(cuFuncSetCacheConfig) X(cuFuncGetModule)              \
-			X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuTensorMapEncodeTiled) X(                       \
-				cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate)                                   \
-				X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(                            \
-					cuMemGetAllocationGranularity) X(cuMemExportToShareableHandle)                    \
-					X(cuMemImportFromShareableHandle) X(cuMemRetainAllocationHandle) X(               \
-						cuMemGetAllocationPropertiesFromHandle) X(cuMulticastCreate)              \
-						X(cuMulticastAddDevice) X(cuMulticastBindMem) X(                          \
-							cuMulticastUnbind) X(cuGreenCtxCreate)                            \
-							X(cuGreenCtxDestroy) X(cuGreenCtxStreamCreate) X(                 \
-								cuCtxFromGreenCtx) X(cuDeviceGetDevResource)              \
-								X(cuDevSmResourceSplitByCount) X(                         \
-									cuDevResourceGenerateDesc) X(cuCtxPushCurrent_v2) \
-									X(cuCtxPopCurrent_v2) X(                          \
-										cuCtxCreate_v2) X(cuMemsetD32Async)       \
-										X(cuLibraryLoadData) X(                   \
-											cuLibraryGetKernel)               \
-											X(cuLibraryUnload)                \
-												X(cuKernelGetFunction)
+/* clang-format off */
+#define REFUSED(X) \
+	X(cuModuleLoad) X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleUnload) \
+	X(cuModuleGetFunction) X(cuModuleGetGlobal_v2) X(cuLinkCreate_v2) \
+	X(cuLinkAddData_v2) X(cuLinkComplete) X(cuLinkDestroy) X(cuLaunchKernel) \
+	X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuFuncGetAttribute) \
+	X(cuFuncSetAttribute) X(cuFuncSetCacheConfig) X(cuFuncGetModule) \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuTensorMapEncodeTiled) \
+	X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) \
+	X(cuMemMap) X(cuMemUnmap) X(cuMemSetAccess) X(cuMemGetAllocationGranularity) \
+	X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle) \
+	X(cuMemRetainAllocationHandle) X(cuMemGetAllocationPropertiesFromHandle) \
+	X(cuMulticastCreate) X(cuMulticastAddDevice) X(cuMulticastBindMem) \
+	X(cuMulticastUnbind) X(cuGreenCtxCreate) X(cuGreenCtxDestroy) \
+	X(cuGreenCtxStreamCreate) X(cuCtxFromGreenCtx) X(cuDeviceGetDevResource) \
+	X(cuDevSmResourceSplitByCount) X(cuDevResourceGenerateDesc) X(cuCtxPushCurrent_v2) \
+	X(cuCtxPopCurrent_v2) X(cuCtxCreate_v2) X(cuMemsetD32Async) X(cuLibraryLoadData) \
+	X(cuLibraryGetKernel) X(cuLibraryUnload) X(cuKernelGetFunction)
+/* clang-format on */
 
 #define DEFINE_REFUSED(name)                                                                       \
 	NBOX_CUDART_API CUresult name(void);                                                       \

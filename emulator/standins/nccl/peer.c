@@ -6,8 +6,10 @@
 #include "base/clock.h"
 #include "standins/nccl/impl.h"
 
-#define LEFT_NS (2 * NS_PER_S) /* connections that a peer opened before it left come in that time */
-#define REASON_NS NS_PER_S     /* the abort that explains a lost connection comes in that time */
+/* How long connections may still come that a peer opened before it left. */
+#define LEFT_NS (2 * NS_PER_S)
+/* How long the abort that explains a lost connection may take. */
+#define REASON_NS NS_PER_S
 
 const char *peer_name(const struct ncclComm *c, uint32_t rank, char buf[128])
 {

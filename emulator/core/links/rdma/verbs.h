@@ -15,20 +15,24 @@
 #undef ibv_reg_mr
 
 /* Symbols of libibverbs.so.1, without "ibv_". */
-#define VERBS_IBV(X)                                                                      \
-	X(fork_init) X(get_device_list) X(free_device_list) X(get_device_name)            \
-	X(open_device) X(close_device) X(query_device) X(query_port) X(query_gid)         \
-	X(alloc_pd) X(dealloc_pd) X(reg_mr) X(dereg_mr) X(create_comp_channel)            \
-	X(destroy_comp_channel) X(create_cq) X(resize_cq) X(destroy_cq) X(get_cq_event)   \
-	X(ack_cq_events) X(create_qp) X(modify_qp) X(destroy_qp) X(get_async_event)       \
+/* clang-format off */
+#define VERBS_IBV(X) \
+	X(fork_init) X(get_device_list) X(free_device_list) X(get_device_name) \
+	X(open_device) X(close_device) X(query_device) X(query_port) X(query_gid) \
+	X(alloc_pd) X(dealloc_pd) X(reg_mr) X(dereg_mr) X(create_comp_channel) \
+	X(destroy_comp_channel) X(create_cq) X(resize_cq) X(destroy_cq) X(get_cq_event) \
+	X(ack_cq_events) X(create_qp) X(modify_qp) X(destroy_qp) X(get_async_event) \
 	X(ack_async_event) X(wc_status_str) X(event_type_str)
+/* clang-format on */
 
 /* Symbols of librdmacm.so.1, without "rdma_". */
-#define VERBS_CM(X)                                                                       \
-	X(create_event_channel) X(destroy_event_channel) X(create_id) X(destroy_id)       \
-	X(bind_addr) X(listen) X(resolve_addr) X(resolve_route) X(init_qp_attr)           \
-	X(connect) X(establish) X(accept) X(reject) X(disconnect) X(get_cm_event)         \
-	X(ack_cm_event) X(event_str) X(get_src_port) X(set_option)
+/* clang-format off */
+#define VERBS_CM(X) \
+	X(create_event_channel) X(destroy_event_channel) X(create_id) X(destroy_id) \
+	X(bind_addr) X(listen) X(resolve_addr) X(resolve_route) X(init_qp_attr) X(connect) \
+	X(establish) X(accept) X(reject) X(disconnect) X(get_cm_event) X(ack_cm_event) \
+	X(event_str) X(get_src_port) X(set_option)
+/* clang-format on */
 
 struct verbs {
 #define X(name) __typeof__(ibv_##name) *name;
