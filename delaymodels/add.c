@@ -92,7 +92,7 @@ static const struct nbox_param params[] = {
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "add",
 	.summary = "adds a delay to ops of a kind, or to messages of a hop",
 	.flags = NBOX_DECORATOR | NBOX_UNIFORM,

@@ -118,7 +118,7 @@ static const struct nbox_param params[] = {
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "alltoall",
 	.summary = "closed forms of direct exchange between all pairs (alpha-beta)",
 	.flags = NBOX_UNIFORM,

@@ -60,7 +60,7 @@ static const struct nbox_param params[] = {
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "alphabeta",
 	.summary = "each message takes alpha + bytes / bandwidth; the op follows from its schedule",
 	.flags = NBOX_UNIFORM,

@@ -40,7 +40,7 @@ static const struct nbox_param params[] = {
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "const",
 	.summary = "every op takes the same time",
 	.flags = NBOX_UNIFORM,

@@ -286,7 +286,7 @@ static const struct nbox_param params[] = {
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "jitter",
 	.summary = "random time on ops, messages or computation, from the run's seed",
 	.flags = NBOX_DECORATOR,

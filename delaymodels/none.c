@@ -33,7 +33,7 @@ static int none_message(void *model, const struct nbox_op *op, const struct nbox
 static const struct nbox_param params[] = {{0}};
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "none",
 	.summary = "communication costs no time",
 	.flags = NBOX_UNIFORM,

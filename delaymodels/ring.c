@@ -77,7 +77,7 @@ static const struct nbox_param params[] = {
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "ring",
 	.summary = "closed forms of the ring algorithms (alpha-beta)",
 	.flags = NBOX_UNIFORM,

@@ -127,7 +127,7 @@ static const struct nbox_param params[] = {
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "slow",
 	.summary = "some ranks compute more slowly, or their links are slower",
 	.flags = NBOX_DECORATOR | NBOX_STEADY,

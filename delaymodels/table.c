@@ -451,7 +451,7 @@ static const struct nbox_param params[] = {
 };
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
-	NBOX_DELAYMODEL_HEAD,
+	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "table",
 	.summary = "op times from a CSV file, piecewise linear in bytes",
 	.flags = NBOX_UNIFORM,
