@@ -14,7 +14,7 @@ enum { HOP_INTRA, HOP_INTER, HOP_ALL, HOP_NONE };
 struct add {
 	const struct nbox_next *next;
 	double delay_ns;
-	uint32_t op;  /* 0: all; else 1 + enum nbox_op_kind */
+	uint32_t op; /* 0: all; else 1 + enum nbox_op_kind */
 	uint32_t hop;
 };
 
@@ -23,8 +23,10 @@ static int parse(struct add *a, const struct nbox_host *h, const struct nbox_kv 
 	const char *op = nbox_value(kv, n, "op"), *hop = nbox_value(kv, n, "hop");
 
 	if (op && hop) {
-		h->error(h, "op=%s and hop=%s exclude each other: the delay is on ops or on "
-			 "messages; use two what-ifs", op, hop);
+		h->error(h,
+			 "op=%s and hop=%s exclude each other: the delay is on ops or on "
+			 "messages; use two what-ifs",
+			 op, hop);
 		return -1;
 	}
 	a->hop = HOP_NONE;

@@ -61,7 +61,8 @@ static inline struct nbox_delay hops_message(const struct hops *m, const struct 
 		return (struct nbox_delay){0, 0};
 	return (struct nbox_delay){
 		.latency_ns = hop_alpha(m, op->net, is_inter),
-		.occupancy_ns = (double)msg->bytes * (double)msg->flows / hop_bw(m, op->net, is_inter),
+		.occupancy_ns =
+			(double)msg->bytes * (double)msg->flows / hop_bw(m, op->net, is_inter),
 	};
 }
 

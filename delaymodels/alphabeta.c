@@ -18,8 +18,10 @@ static int parse(struct hops *m, const struct nbox_host *h, const struct nbox_kv
 	if (hops_parse(m, h, kv, n) < 0)
 		return -1;
 	for (int i = 0; i < 2; i++)
-		if (h->parse_time(h, alphas[i], nbox_value(kv, n, alphas[i]), &m->alpha_ns[i]) < 0 ||
-		    h->parse_bandwidth(h, bws[i], nbox_value(kv, n, bws[i]), &m->bytes_per_ns[i]) < 0)
+		if (h->parse_time(h, alphas[i], nbox_value(kv, n, alphas[i]), &m->alpha_ns[i]) <
+			    0 ||
+		    h->parse_bandwidth(h, bws[i], nbox_value(kv, n, bws[i]), &m->bytes_per_ns[i]) <
+			    0)
 			return -1;
 	return 0;
 }

@@ -41,11 +41,8 @@ static const struct nbox_param params[] = {
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	NBOX_DELAYMODEL_HEAD, /* its first members */
-	.name = "const",
-	.summary = "every op takes the same time",
-	.flags = NBOX_UNIFORM,
-	.params = params,
-	.create = const_create,
-	.destroy = free,
+	.name = "const",        .summary = "every op takes the same time",
+	.flags = NBOX_UNIFORM,  .params = params,
+	.create = const_create, .destroy = free,
 	.op = const_op,
 };

@@ -46,7 +46,8 @@ struct jitter {
 
 #define DISTS "uniform|normal|lognormal|pareto"
 
-/* By distribution: the keys that it takes, of which no other has one, and whether it needs the first. */
+/* By distribution: the keys that it takes, of which no other has one, and whether it needs the
+ * first. */
 static const struct {
 	const char *name, *first, *second;
 	int needs_first;
@@ -79,8 +80,8 @@ static int check_keys(const struct jitter *j, const struct nbox_host *h, const s
 	for (i = 0; i < n_kv; i++) {
 		const char *key = kv[i].key;
 
-		if (strcmp(key, "dist") == 0 || strcmp(key, "on") == 0 ||
-		    strcmp(key, first) == 0 || strcmp(key, second) == 0)
+		if (strcmp(key, "dist") == 0 || strcmp(key, "on") == 0 || strcmp(key, first) == 0 ||
+		    strcmp(key, second) == 0)
 			continue;
 		h->error(h, "%s: dist=%s has %s and %s", key, dists[j->dist].name, first, second);
 		return -1;
@@ -235,8 +236,8 @@ static int jitter_message(void *model, const struct nbox_op *op, const struct nb
 	return 0;
 }
 
-static int jitter_extra(void *model, const struct nbox_op *op, double so_far_ns,
-			int from_messages, double *ret_extra_ns)
+static int jitter_extra(void *model, const struct nbox_op *op, double so_far_ns, int from_messages,
+			double *ret_extra_ns)
 {
 	const struct jitter *j = model;
 

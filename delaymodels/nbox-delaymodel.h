@@ -17,8 +17,15 @@
 #define NBOX_DELAYMODEL_ABI 1
 
 enum nbox_op_kind { /* equals the host's enum coll_kind */
-	NBOX_ALLREDUCE, NBOX_ALLGATHER, NBOX_REDUCESCATTER, NBOX_BROADCAST, NBOX_REDUCE,
-	NBOX_ALLTOALL, NBOX_GATHER, NBOX_SCATTER, NBOX_SENDRECV
+		    NBOX_ALLREDUCE,
+		    NBOX_ALLGATHER,
+		    NBOX_REDUCESCATTER,
+		    NBOX_BROADCAST,
+		    NBOX_REDUCE,
+		    NBOX_ALLTOALL,
+		    NBOX_GATHER,
+		    NBOX_SCATTER,
+		    NBOX_SENDRECV
 };
 
 enum nbox_algo { NBOX_RING, NBOX_TREE, NBOX_DIRECT, NBOX_CHAIN };
@@ -39,27 +46,27 @@ struct nbox_op {
 	uint32_t ranks_per_node; /* 1 when uneven */
 	uint32_t root;
 	uint32_t elem_bytes;
-	uint64_t bytes;          /* count x element size of the call: AllReduce, Broadcast,
-				  * Reduce: the buffer; AllGather: one rank's contribution;
-				  * ReduceScatter: one rank's result; AllToAll, Gather,
-				  * Scatter: one pair; SendRecv: the larger of the busiest
-				  * real rank's sent and received bytes */
-	uint64_t number;         /* of the op in the run: stream number for chance */
+	uint64_t bytes;  /* count x element size of the call: AllReduce, Broadcast,
+			  * Reduce: the buffer; AllGather: one rank's contribution;
+			  * ReduceScatter: one rank's result; AllToAll, Gather,
+			  * Scatter: one pair; SendRecv: the larger of the busiest
+			  * real rank's sent and received bytes */
+	uint64_t number; /* of the op in the run: stream number for chance */
 	const struct nbox_net *net;
 	/* Whether a world rank takes part: for what-ifs that name some. */
 	int (*has_rank)(const struct nbox_op *op, uint32_t world_rank);
-	const void *host;        /* private to the host */
+	const void *host; /* private to the host */
 };
 
 /* One message of an op. src and dst are world ranks. */
 struct nbox_message {
 	uint32_t struct_size;
 	uint32_t src, dst;
-	uint32_t hop;            /* enum nbox_hop */
+	uint32_t hop; /* enum nbox_hop */
 	uint32_t lane;
-	uint32_t flows;          /* messages that share the sender's port at a time, >= 1 */
+	uint32_t flows; /* messages that share the sender's port at a time, >= 1 */
 	uint64_t bytes;
-	uint64_t index;          /* on its connection */
+	uint64_t index; /* on its connection */
 };
 
 /* A message occupies its link for occupancy_ns and arrives latency_ns after
@@ -106,29 +113,34 @@ struct nbox_host {
 	 * sentence written through error(). A value of NULL is 0 and leaves *ret as it
 	 * is, so that parse_time(host, "x", nbox_value(kv, n_kv, "x"), &x) keeps the
 	 * default in x where the user said nothing. */
-	int (*parse_time)(const struct nbox_host *h, const char *key, const char *v, double *ret_ns);
+	int (*parse_time)(const struct nbox_host *h, const char *key, const char *v,
+			  double *ret_ns);
 	int (*parse_bandwidth)(const struct nbox_host *h, const char *key, const char *v,
 			       double *ret_bytes_per_ns);
-	int (*parse_bytes)(const struct nbox_host *h, const char *key, const char *v, uint64_t *ret);
+	int (*parse_bytes)(const struct nbox_host *h, const char *key, const char *v,
+			   uint64_t *ret);
 	int (*parse_ratio)(const struct nbox_host *h, const char *key, const char *v, double *ret);
-	int (*parse_count)(const struct nbox_host *h, const char *key, const char *v, uint64_t *ret);
+	int (*parse_count)(const struct nbox_host *h, const char *key, const char *v,
+			   uint64_t *ret);
 	/* @choices: "intra|inter|all"; *ret is the number of the one that @v is. Case,
 	 * '-' and '_' do not matter. */
 	int (*parse_choice)(const struct nbox_host *h, const char *key, const char *v,
 			    const char *choices, uint32_t *ret);
 	void *ctx;
-	/* The ranks of the keys rank ("17", "16-23", "1+5") and node (all ranks of those nodes), which
-	 * the model lists among its parameters with the units "ranks" and "nodes". Ranks outside the
-	 * world and both keys at once are refused. ret->n is 0 where the user gave neither. */
+	/* The ranks of the keys rank ("17", "16-23", "1+5") and node (all ranks of those nodes),
+	 * which the model lists among its parameters with the units "ranks" and "nodes". Ranks
+	 * outside the world and both keys at once are refused. ret->n is 0 where the user gave
+	 * neither. */
 	int (*parse_ranks)(const struct nbox_host *h, const struct nbox_kv *kv, size_t n_kv,
 			   struct nbox_ranks *ret);
-	/* In create(): a sentence that the user should read before the run. One a model, the last. */
+	/* In create(): a sentence that the user should read before the run. One a model, the last.
+	 */
 	void (*warn)(const struct nbox_host *host, const char *fmt, ...)
 		__attribute__((format(printf, 2, 3)));
 };
 
 /* For parse_choice(): in the order of enum nbox_op_kind. */
-#define NBOX_OP_KINDS                                                                      \
+#define NBOX_OP_KINDS \
 	"allreduce|allgather|reducescatter|broadcast|reduce|alltoall|gather|scatter|sendrecv"
 
 /* The messages of the model under a decorator. Answers as message() does; message
@@ -158,30 +170,30 @@ static inline const char *nbox_value(const struct nbox_kv *kv, size_t n_kv, cons
 
 struct nbox_param {
 	const char *name;
-	const char *unit;          /* "time", "bandwidth", "bytes", "ratio", "count", "choice",
-				    * "ranks", "nodes" (parse_ranks()), "text" */
-	const char *default_text;  /* for people; NULL: must be given */
+	const char *unit;         /* "time", "bandwidth", "bytes", "ratio", "count", "choice",
+				   * "ranks", "nodes" (parse_ranks()), "text" */
+	const char *default_text; /* for people; NULL: must be given */
 	const char *help;
 };
 
 enum nbox_model_flags {
-	NBOX_DECORATOR = 1,  /* wraps another model: create() gets next */
-	NBOX_UNIFORM = 2,    /* message() depends on bytes, hop and flows only, not on who,
-			      * which or when: symmetry may be used */
-	NBOX_STEADY = 4,     /* message() and op() do not depend on op->number (no chance, no
-			      * schedule in time): an answer may be kept for the next equal
-			      * op. NBOX_UNIFORM implies it. extra() and arrival() are
-			      * always asked again. */
+	NBOX_DECORATOR = 1,   /* wraps another model: create() gets next */
+	NBOX_UNIFORM = 2,     /* message() depends on bytes, hop and flows only, not on who,
+			       * which or when: symmetry may be used */
+	NBOX_STEADY = 4,      /* message() and op() do not depend on op->number (no chance, no
+			       * schedule in time): an answer may be kept for the next equal
+			       * op. NBOX_UNIFORM implies it. extra() and arrival() are
+			       * always asked again. */
 	NBOX_NO_MESSAGES = 8, /* of a decorator: as it is set, it leaves messages alone;
 			       * the host does not ask its message() */
 };
 
 struct nbox_delaymodel {
-	uint32_t abi;         /* NBOX_DELAYMODEL_ABI */
-	uint32_t struct_size; /* sizeof(struct nbox_delaymodel) */
-	const char *name;     /* what users type */
-	const char *summary;  /* one line */
-	uint32_t flags;       /* enum nbox_model_flags */
+	uint32_t abi;                    /* NBOX_DELAYMODEL_ABI */
+	uint32_t struct_size;            /* sizeof(struct nbox_delaymodel) */
+	const char *name;                /* what users type */
+	const char *summary;             /* one line */
+	uint32_t flags;                  /* enum nbox_model_flags */
 	const struct nbox_param *params; /* ends with a NULL name */
 
 	/* The host has checked that every key is known and every required one there.
@@ -218,7 +230,7 @@ struct nbox_delaymodel {
 };
 
 /* Fills the first two fields. */
-#define NBOX_DELAYMODEL_HEAD                                                               \
+#define NBOX_DELAYMODEL_HEAD \
 	.abi = NBOX_DELAYMODEL_ABI, .struct_size = sizeof(struct nbox_delaymodel)
 
 #define NBOX_EXPORT __attribute__((visibility("default")))

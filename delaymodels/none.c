@@ -34,12 +34,8 @@ static const struct nbox_param params[] = {{0}};
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	NBOX_DELAYMODEL_HEAD, /* its first members */
-	.name = "none",
-	.summary = "communication costs no time",
-	.flags = NBOX_UNIFORM,
-	.params = params,
-	.create = none_create,
-	.destroy = none_destroy,
-	.op = none_op,
-	.message = none_message,
+	.name = "none",        .summary = "communication costs no time",
+	.flags = NBOX_UNIFORM, .params = params,
+	.create = none_create, .destroy = none_destroy,
+	.op = none_op,         .message = none_message,
 };

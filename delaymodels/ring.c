@@ -78,12 +78,8 @@ static const struct nbox_param params[] = {
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	NBOX_DELAYMODEL_HEAD, /* its first members */
-	.name = "ring",
-	.summary = "closed forms of the ring algorithms (alpha-beta)",
-	.flags = NBOX_UNIFORM,
-	.params = params,
-	.create = ring_create,
-	.destroy = free,
-	.op = ring_op,
-	.message = ring_message,
+	.name = "ring",        .summary = "closed forms of the ring algorithms (alpha-beta)",
+	.flags = NBOX_UNIFORM, .params = params,
+	.create = ring_create, .destroy = free,
+	.op = ring_op,         .message = ring_message,
 };

@@ -36,7 +36,8 @@ static int parse(struct slow *s, const struct nbox_host *h, const struct nbox_kv
 	}
 	if (s->compute < 1 || s->link < 1) {
 		h->error(h, "%s: %g is below 1: it would be faster, and nobody waits for the fast",
-			 s->compute < 1 ? "compute" : "link", s->compute < 1 ? s->compute : s->link);
+			 s->compute < 1 ? "compute" : "link",
+			 s->compute < 1 ? s->compute : s->link);
 		return -1;
 	}
 	if (!nbox_value(kv, n, "compute") && !nbox_value(kv, n, "link")) {

@@ -25,7 +25,7 @@
 #include "nbox-delaymodel.h"
 
 #define N_KINDS (NBOX_SENDRECV + 1)
-#define ALL_KINDS 0                  /* curve 0; kind k is curve k + 1 */
+#define ALL_KINDS 0 /* curve 0; kind k is curve k + 1 */
 #define MAX_COLUMNS 3
 #define MAX_FILE (UINT64_C(64) << 20)
 #define MAX_CELL 128
@@ -46,14 +46,13 @@ struct table {
 enum column { COL_KIND, COL_BYTES, COL_NS, COL_US, COL_MS, COL_S, COL_TIME };
 #define COLUMNS "kind|bytes|ns|us|ms|s|time"
 
-static const double column_ns[] = {
-	[COL_NS] = 1, [COL_US] = 1e3, [COL_MS] = 1e6, [COL_S] = 1e9};
+static const double column_ns[] = {[COL_NS] = 1, [COL_US] = 1e3, [COL_MS] = 1e6, [COL_S] = 1e9};
 
 /* Where the parser is. Lines and columns (in characters) count from 1. */
 struct cursor {
 	const struct nbox_host *host;
 	const char *file;
-	const char *p, *end;     /* what is left */
+	const char *p, *end; /* what is left */
 	const char *line_start;
 	unsigned long line;
 	uint32_t columns[MAX_COLUMNS];
@@ -197,7 +196,8 @@ static int parse_head(struct cursor *c)
 		c->columns[c->n_columns++] = column; /* at most one of a sort: three */
 	}
 	if (!has_column(c, COL_BYTES, COL_BYTES) || !has_column(c, COL_NS, COL_TIME)) {
-		c->host->error(c->host, "%s:%lu: the columns must have bytes, and time or ns, us, ms or s",
+		c->host->error(c->host,
+			       "%s:%lu: the columns must have bytes, and time or ns, us, ms or s",
 			       c->file, c->line);
 		return -1;
 	}
@@ -233,8 +233,9 @@ static int parse_line(struct cursor *c, struct table *t)
 		if (more < 0)
 			return -1;
 		if (more != (i + 1 < c->n_columns))
-			return bad_cell(c, &cell, more ? "is followed by more cells than columns"
-						       : "is the last cell, but there are more columns");
+			return bad_cell(c, &cell,
+					more ? "is followed by more cells than columns"
+					     : "is the last cell, but there are more columns");
 		if (column == COL_KIND)
 			r = c->host->parse_choice(c->host, cell.place, cell.text,
 						  "all|" NBOX_OP_KINDS, &kind);
@@ -245,8 +246,10 @@ static int parse_line(struct cursor *c, struct table *t)
 		if (r < 0)
 			return -1;
 	}
-	if (t->curves[kind].n && t->curves[kind].points[t->curves[kind].n - 1].bytes >= point.bytes) {
-		c->host->error(c->host, "%s:%lu: %.0f bytes after %.0f: the sizes of a kind must rise",
+	if (t->curves[kind].n &&
+	    t->curves[kind].points[t->curves[kind].n - 1].bytes >= point.bytes) {
+		c->host->error(c->host,
+			       "%s:%lu: %.0f bytes after %.0f: the sizes of a kind must rise",
 			       c->file, c->line, point.bytes,
 			       t->curves[kind].points[t->curves[kind].n - 1].bytes);
 		return -1;
@@ -452,11 +455,8 @@ static const struct nbox_param params[] = {
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	NBOX_DELAYMODEL_HEAD, /* its first members */
-	.name = "table",
-	.summary = "op times from a CSV file, piecewise linear in bytes",
-	.flags = NBOX_UNIFORM,
-	.params = params,
-	.create = table_create,
-	.destroy = table_destroy,
+	.name = "table",        .summary = "op times from a CSV file, piecewise linear in bytes",
+	.flags = NBOX_UNIFORM,  .params = params,
+	.create = table_create, .destroy = table_destroy,
 	.op = table_op,
 };

@@ -85,12 +85,8 @@ static const struct nbox_param params[] = {
 
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	NBOX_DELAYMODEL_HEAD, /* its first members */
-	.name = "tree",
-	.summary = "closed forms of the double binary tree (alpha-beta)",
-	.flags = NBOX_UNIFORM,
-	.params = params,
-	.create = tree_create,
-	.destroy = free,
-	.op = tree_op,
-	.message = tree_message,
+	.name = "tree",        .summary = "closed forms of the double binary tree (alpha-beta)",
+	.flags = NBOX_UNIFORM, .params = params,
+	.create = tree_create, .destroy = free,
+	.op = tree_op,         .message = tree_message,
 };

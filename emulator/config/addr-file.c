@@ -1,4 +1,5 @@
-/* See addr-file.h. Lines of a word and its value; '#' begins a comment; the token is in hexadecimal, so that it may hold any byte. */
+/* See addr-file.h. Lines of a word and its value; '#' begins a comment; the token is in
+ * hexadecimal, so that it may hold any byte. */
 #include "config/addr-file.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ static char *path_of(const char *dir, char *buf)
 int addr_file_write(const char *dir, const struct addr_file *a, struct err *err)
 {
 	char path[PATH_MAX];
-	int fd = open(path_of(dir, path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = open(path_of(dir, path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		      0600);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 	int code;
 
@@ -32,11 +34,16 @@ int addr_file_write(const char *dir, const struct addr_file *a, struct err *err)
 
 		if (fd >= 0)
 			close(fd);
-		return err_set(err, code, "out: cannot write %s: %s%s", path, strerror(code),
-			       code == EEXIST ? "; remove it if its nboxd has ended, or choose another directory" : "");
+		return err_set(
+			err, code, "out: cannot write %s: %s%s", path, strerror(code),
+			code == EEXIST
+				? "; remove it if its nboxd has ended, or choose another directory"
+				: "");
 	}
-	fprintf(f, "# where this run's nboxd listens, for `nbox status`; it goes with nboxd. The token is a secret.\n"
-		   "addr %s\npid %d\ntoken ", a->addr, a->pid);
+	fprintf(f,
+		"# where this run's nboxd listens, for `nbox status`; it goes with nboxd. The token is a secret.\n"
+		"addr %s\npid %d\ntoken ",
+		a->addr, a->pid);
 	for (const char *p = a->token; *p; p++)
 		fprintf(f, "%02x", (unsigned)(unsigned char)*p);
 	fputc('\n', f);
@@ -62,7 +69,7 @@ static int parse_token(const char *hex, char *ret)
 	if (n % 2 || n > 2 * WIRE_TOKEN_BYTES || strspn(hex, "0123456789abcdef") != n)
 		return -EINVAL;
 	for (size_t i = 0; i < n / 2; i++) {
-		char pair[3] = { hex[2 * i], hex[2 * i + 1], 0 };
+		char pair[3] = {hex[2 * i], hex[2 * i + 1], 0};
 
 		ret[i] = (char)strtoul(pair, NULL, 16);
 		if (!ret[i])
@@ -103,7 +110,7 @@ static int parse_line(char *line, struct addr_file *a)
 
 int addr_file_parse(const char *text, size_t size, struct addr_file *ret, struct err *err)
 {
-	struct addr_file a = { .addr = "" };
+	struct addr_file a = {.addr = ""};
 	char line[512];
 	unsigned n = 0;
 
@@ -129,7 +136,7 @@ int addr_file_parse(const char *text, size_t size, struct addr_file *ret, struct
 int addr_file_read(const char *dir, struct addr_file *ret, struct err *err)
 {
 	CLEANUP(freep) char *text = NULL;
-	struct err why = { "" };
+	struct err why = {""};
 	char path[PATH_MAX];
 	size_t n;
 	int r = file_read(path_of(dir, path), FILE_MAX, &text, &n, err);

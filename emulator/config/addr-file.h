@@ -1,6 +1,7 @@
-/* <results>/nboxd.addr: where the nboxd of a run listens and what token it wants, for `nbox status`. nboxd writes it
- * when it listens and takes it away at its end; only its owner may read it, since the token is a secret. One killed by
- * SIGKILL leaves it behind: who reads it finds out by connecting. */
+/* <results>/nboxd.addr: where the nboxd of a run listens and what token it wants, for `nbox
+ * status`. nboxd writes it when it listens and takes it away at its end; only its owner may read
+ * it, since the token is a secret. One killed by SIGKILL leaves it behind: who reads it finds out
+ * by connecting. */
 #pragma once
 
 #include <stddef.h>
@@ -16,13 +17,14 @@ struct addr_file {
 	int pid;
 };
 
-/* Makes @dir/nboxd.addr, readable by its owner alone. Return: 0; -EEXIST: one is there already; another negative errno; the
- * sentence is in @err. */
+/* Makes @dir/nboxd.addr, readable by its owner alone. Return: 0; -EEXIST: one is there already;
+ * another negative errno; the sentence is in @err. */
 int addr_file_write(const char *dir, const struct addr_file *a, struct err *err);
 /* Return: 0; -ENOENT: none is there; another negative errno with the sentence. */
 int addr_file_read(const char *dir, struct addr_file *ret, struct err *err);
 /* Nothing happens where none is. */
 void addr_file_remove(const char *dir);
 
-/* The text of such a file, @size bytes without an end. Return: 0; -EINVAL with the sentence. Fuzzed. */
+/* The text of such a file, @size bytes without an end. Return: 0; -EINVAL with the sentence.
+ * Fuzzed. */
 int addr_file_parse(const char *text, size_t size, struct addr_file *ret, struct err *err);

@@ -1,5 +1,5 @@
-/* Where nboxd listens, for workers and for the store's clients: addresses, the link that follows from
- * them, and the token, without which nothing but this host may reach it. */
+/* Where nboxd listens, for workers and for the store's clients: addresses, the link that follows
+ * from them, and the token, without which nothing but this host may reach it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static bool is_loopback(const char *host)
 	struct in_addr a;
 
 	/* 127.example.org is a name, and may be anywhere */
-	return strcmp(host, "localhost") == 0 || (strncmp(host, "127.", 4) == 0 && inet_pton(AF_INET, host, &a) == 1) ||
+	return strcmp(host, "localhost") == 0 ||
+	       (strncmp(host, "127.", 4) == 0 && inet_pton(AF_INET, host, &a) == 1) ||
 	       strcmp(host, "::1") == 0 || strcmp(host, "[::1]") == 0;
 }
 
@@ -28,15 +29,16 @@ static int check_host(const struct config *c, size_t item, const char *addr, str
 	uint64_t port;
 
 	if (!colon || colon == rest)
-		return value_refuse(c, CONFIG_ADDR, item, err, "'%.128s' is no %.*s:host:port", addr,
-				    (int)strcspn(addr, ":"), addr);
+		return value_refuse(c, CONFIG_ADDR, item, err, "'%.128s' is no %.*s:host:port",
+				    addr, (int)strcspn(addr, ":"), addr);
 	if (units_count(colon + 1, &port, NULL) < 0 || port > 65535)
-		return value_refuse(c, CONFIG_ADDR, item, err, "'%.32s' is no port (0 to 65535; 0: any)",
-				    colon + 1);
+		return value_refuse(c, CONFIG_ADDR, item, err,
+				    "'%.32s' is no port (0 to 65535; 0: any)", colon + 1);
 	if ((size_t)(colon - rest) >= sizeof(host))
 		return value_refuse(c, CONFIG_ADDR, item, err, "the host name is too long");
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - rest), rest);
-	if (!is_loopback(host) && !config_text(c, CONFIG_TOKEN) && strncmp(addr, "rdma:auto:", 10) != 0)
+	if (!is_loopback(host) && !config_text(c, CONFIG_TOKEN) &&
+	    strncmp(addr, "rdma:auto:", 10) != 0)
 		return value_refuse(c, CONFIG_ADDR, item, err,
 				    "%s can be reached from other hosts, that needs a token: "
 				    "set NBOX_TOKEN for nboxd and the workers%s",
@@ -47,12 +49,14 @@ static int check_host(const struct config *c, size_t item, const char *addr, str
 static int check_shm(const struct config *c, size_t item, const char *addr, struct err *err)
 {
 	if (addr[3] != ':' || (addr[4] != '/' && (addr[4] != '@' || !addr[5])))
-		return value_refuse(c, CONFIG_ADDR, item, err,
-				    "'%.128s': the path must begin with / (or be an abstract @name)", addr);
+		return value_refuse(
+			c, CONFIG_ADDR, item, err,
+			"'%.128s': the path must begin with / (or be an abstract @name)", addr);
 	if (strlen(addr + 4) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return value_refuse(c, CONFIG_ADDR, item, err,
 				    "the path of a socket has at most %zu bytes, this one %zu",
-				    sizeof(((struct sockaddr_un *)0)->sun_path) - 1, strlen(addr + 4));
+				    sizeof(((struct sockaddr_un *)0)->sun_path) - 1,
+				    strlen(addr + 4));
 	return 0;
 }
 
@@ -69,9 +73,10 @@ static int check_addr(const struct config *c, size_t item, int *ret_link, struct
 		;
 	if (i == ARRAY_SIZE(schemes) || !strchr(addr, ':')) {
 		near = units_suggest(scheme, schemes, ARRAY_SIZE(schemes));
-		return value_refuse(c, CONFIG_ADDR, item, err,
-				    "'%.128s' is no address: shm:/path, tcp:host:port or rdma:host:port%s%s%s",
-				    addr, near ? "; did you mean '" : "", near ? near : "", near ? ":'?" : "");
+		return value_refuse(
+			c, CONFIG_ADDR, item, err,
+			"'%.128s' is no address: shm:/path, tcp:host:port or rdma:host:port%s%s%s",
+			addr, near ? "; did you mean '" : "", near ? near : "", near ? ":'?" : "");
 	}
 	*ret_link = (int)i;
 	return i ? check_host(c, item, addr, err) : check_shm(c, item, addr, err);
@@ -111,8 +116,10 @@ static int check_addrs(struct config *c, int link, struct err *err)
 	}
 	c->n_addrs = v->n_items;
 	if (!c->addr)
-		return value_refuse(c, CONFIG_ADDR, 0, err, "%s contradicts link %s (%s); an address alone says "
-				    "which link it is", c->addrs[0], schemes[link],
+		return value_refuse(c, CONFIG_ADDR, 0, err,
+				    "%s contradicts link %s (%s); an address alone says "
+				    "which link it is",
+				    c->addrs[0], schemes[link],
 				    config_where(c, CONFIG_LINK, 0, where, sizeof(where)));
 	return 0;
 }
@@ -120,10 +127,12 @@ static int check_addrs(struct config *c, int link, struct err *err)
 /* What networks are called, by those who take this link for the virtual cluster's. */
 static int check_network_name(const struct config *c, struct err *err)
 {
-	static const struct { const char *name, *link; } names[] = {
-		{"roce", "rdma"}, {"ib", "rdma"}, {"infiniband", "rdma"}, {"verbs", "rdma"},
-		{"ethernet", "tcp"}, {"eth", "tcp"}, {"socket", "tcp"}, {"sockets", "tcp"},
-		{"nvlink", "shm"}, {"pcie", "shm"},
+	static const struct {
+		const char *name, *link;
+	} names[] = {
+		{"roce", "rdma"},    {"ib", "rdma"},  {"infiniband", "rdma"}, {"verbs", "rdma"},
+		{"ethernet", "tcp"}, {"eth", "tcp"},  {"socket", "tcp"},      {"sockets", "tcp"},
+		{"nvlink", "shm"},   {"pcie", "shm"},
 	};
 	const char *text = config_text(c, CONFIG_LINK);
 
@@ -157,8 +166,9 @@ static int check_link(struct config *c, struct err *err)
 	memset(c->token, 0, sizeof(c->token));
 	if (token) {
 		if (strlen(token) > sizeof(c->token) || !token[0])
-			return value_refuse(c, CONFIG_TOKEN, 0, err, "a token has 1 to %d bytes, not %zu",
-					    WIRE_TOKEN_BYTES, strlen(token));
+			return value_refuse(c, CONFIG_TOKEN, 0, err,
+					    "a token has 1 to %d bytes, not %zu", WIRE_TOKEN_BYTES,
+					    strlen(token));
 		memcpy(c->token, token, strlen(token));
 	}
 	if (c->addrs && c->values[CONFIG_ADDR].n_items)
@@ -188,10 +198,11 @@ static int check_store(struct config *c, struct err *err)
 		return 0;
 	if (!colon || colon == text || colon - text > 255)
 		return value_refuse(c, CONFIG_STORE, 0, err,
-				    "'%.128s' is no HOST:PORT, such as 127.0.0.1:0, nor none", text);
+				    "'%.128s' is no HOST:PORT, such as 127.0.0.1:0, nor none",
+				    text);
 	if (units_count(colon + 1, &port, NULL) < 0 || port > 65535)
-		return value_refuse(c, CONFIG_STORE, 0, err, "'%.32s' is no port (0 to 65535; 0: any)",
-				    colon + 1);
+		return value_refuse(c, CONFIG_STORE, 0, err,
+				    "'%.32s' is no port (0 to 65535; 0: any)", colon + 1);
 	c->store = text;
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* What each option may be, and what contradicts what; see config.h. Where nboxd listens: check-link.c. */
+/* What each option may be, and what contradicts what; see config.h. Where nboxd listens:
+ * check-link.c. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,21 +27,26 @@ static int check_world(struct config *c, struct err *err)
 		return r;
 	if (world && !config_is_set(c, CONFIG_NODES)) {
 		if (world % gpus)
-			return value_refuse(c, CONFIG_WORLD, 0, err,
-					    "a world of %llu is no multiple of %llu gpus per node (%s)",
-					    (unsigned long long)world, (unsigned long long)gpus,
-					    config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)));
+			return value_refuse(
+				c, CONFIG_WORLD, 0, err,
+				"a world of %llu is no multiple of %llu gpus per node (%s)",
+				(unsigned long long)world, (unsigned long long)gpus,
+				config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)));
 		nodes = world / gpus;
 	}
 	if (world && world != nodes * gpus)
-		return value_refuse(c, CONFIG_WORLD, 0, err,
-				    "a world of %llu contradicts %llu nodes x %llu gpus per node = %llu (%s)",
-				    (unsigned long long)world, (unsigned long long)nodes,
-				    (unsigned long long)gpus, (unsigned long long)(nodes * gpus),
-				    config_where(c, CONFIG_NODES, 0, where, sizeof(where)));
+		return value_refuse(
+			c, CONFIG_WORLD, 0, err,
+			"a world of %llu contradicts %llu nodes x %llu gpus per node = %llu (%s)",
+			(unsigned long long)world, (unsigned long long)nodes,
+			(unsigned long long)gpus, (unsigned long long)(nodes * gpus),
+			config_where(c, CONFIG_NODES, 0, where, sizeof(where)));
 	if (nodes * gpus > WORLD_MAX)
-		return value_refuse(c, config_is_set(c, CONFIG_NODES) ? CONFIG_NODES : CONFIG_GPUS_PER_NODE,
-				    0, err, "%llu nodes x %llu gpus per node are more than %d ranks",
+		return value_refuse(c,
+				    config_is_set(c, CONFIG_NODES) ? CONFIG_NODES
+								   : CONFIG_GPUS_PER_NODE,
+				    0, err,
+				    "%llu nodes x %llu gpus per node are more than %d ranks",
 				    (unsigned long long)nodes, (unsigned long long)gpus, WORLD_MAX);
 	topology_default(&c->topology);
 	c->topology.n_nodes = (uint32_t)nodes;
@@ -61,8 +67,10 @@ static int check_as_node(struct config *c, struct err *err)
 	c->as_node = 0;
 	if (config_is_set(c, CONFIG_AS_NODE) && config_is_set(c, CONFIG_REAL)) {
 		if (real->source == c->values[CONFIG_AS_NODE].source)
-			return value_refuse(c, CONFIG_AS_NODE, 0, err, "as-node says which ranks are real, and so does "
-					    "%s: give one of them", config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
+			return value_refuse(c, CONFIG_AS_NODE, 0, err,
+					    "as-node says which ranks are real, and so does "
+					    "%s: give one of them",
+					    config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
 		if (real->source > c->values[CONFIG_AS_NODE].source)
 			return 0;
 		value_clear(real);
@@ -75,13 +83,17 @@ static int check_as_node(struct config *c, struct err *err)
 	}
 	if (units_count(text, &k, NULL) < 0) {
 		near = units_suggest(text, names, ARRAY_SIZE(names));
-		return value_refuse(c, CONFIG_AS_NODE, 0, err, "'%.32s' is no node: first, last, or a number "
-				    "from 0%s%s%s", text, near ? "; did you mean '" : "", near ? near : "",
+		return value_refuse(c, CONFIG_AS_NODE, 0, err,
+				    "'%.32s' is no node: first, last, or a number "
+				    "from 0%s%s%s",
+				    text, near ? "; did you mean '" : "", near ? near : "",
 				    near ? "'?" : "");
 	}
 	if (k >= nodes)
-		return value_refuse(c, CONFIG_AS_NODE, 0, err, "there is no node %llu among %u nodes: they are "
-				    "counted from 0", (unsigned long long)k, nodes);
+		return value_refuse(c, CONFIG_AS_NODE, 0, err,
+				    "there is no node %llu among %u nodes: they are "
+				    "counted from 0",
+				    (unsigned long long)k, nodes);
 	c->as_node = (uint32_t)k;
 	return 0;
 }
@@ -106,11 +118,12 @@ static int check_real(struct config *c, struct err *err)
 	}
 	r = units_ranks(config_text(c, CONFIG_REAL), c->world, &c->real, &c->n_real, err);
 	if (r == -ERANGE)
-		return value_refuse(c, CONFIG_REAL, 0, err,
-				    "real ranks '%.64s' are outside the world of %u (%u nodes x %u, %s)",
-				    config_text(c, CONFIG_REAL), c->world, c->topology.n_nodes,
-				    c->topology.gpus_per_node,
-				    config_where(c, CONFIG_NODES, 0, where, sizeof(where)));
+		return value_refuse(
+			c, CONFIG_REAL, 0, err,
+			"real ranks '%.64s' are outside the world of %u (%u nodes x %u, %s)",
+			config_text(c, CONFIG_REAL), c->world, c->topology.n_nodes,
+			c->topology.gpus_per_node,
+			config_where(c, CONFIG_NODES, 0, where, sizeof(where)));
 	return r < 0 ? value_refuse_text(c, CONFIG_REAL, err) : 0;
 }
 
@@ -128,7 +141,8 @@ static int check_layouts(struct config *c, struct err *err)
 	for (size_t i = 0; i < v->n_items; i++) {
 		if (layout_parse(v->items[i].text, c->world, &c->layouts[i], &why) < 0)
 			return value_refuse(c, CONFIG_LAYOUT, i, err, "%s%s",
-					    value_name(c, CONFIG_LAYOUT, name, sizeof(name)), why.text);
+					    value_name(c, CONFIG_LAYOUT, name, sizeof(name)),
+					    why.text);
 		c->n_layouts++;
 	}
 	return 0;
@@ -150,11 +164,11 @@ static int check_data_for(struct config *c, struct err *err)
 		if (data_for_parse(v->items[i].text, c->layouts, c->n_layouts, f, &why))
 			return value_refuse(c, CONFIG_DATA_FOR, i, err, "%s", why.text);
 		for (size_t j = 0; j < c->n_data_for; j++)
-			if (c->data_for[j].kind == f->kind &&
-			    !strcmp(c->data_for[j].axes, f->axes))
-				return value_refuse(c, CONFIG_DATA_FOR, i, err,
-						    "a second policy for the same; there was '%s' before",
-						    v->items[j].text);
+			if (c->data_for[j].kind == f->kind && !strcmp(c->data_for[j].axes, f->axes))
+				return value_refuse(
+					c, CONFIG_DATA_FOR, i, err,
+					"a second policy for the same; there was '%s' before",
+					v->items[j].text);
 		c->n_data_for++;
 	}
 	return 0;
@@ -202,13 +216,18 @@ static int check_algo(struct config *c, size_t item, struct err *err)
 	algo = sched_algo_parse(eq + 1);
 	if (algo < 0) {
 		value_suggestion(eq + 1, names + COLL_KINDS, SCHED_ALGOS, near, sizeof(near));
-		return value_refuse(c, CONFIG_ALGO, item, err, "unknown algorithm '%.32s'%s", eq + 1,
+		return value_refuse(c, CONFIG_ALGO, item, err, "unknown algorithm '%.32s'%s",
+				    eq + 1,
 				    near[0] ? near : "; there are ring, tree, direct, chain");
 	}
 	if (kind != COLL_SENDRECV) {
-		struct sched s = {.kind = (enum coll_kind)kind, .algo = (enum sched_algo)algo,
-				  .n_ranks = 2, .ranks_per_node = 1, .n_channels = 1,
-				  .elem_bytes = 4, .bytes = 1024};
+		struct sched s = {.kind = (enum coll_kind)kind,
+				  .algo = (enum sched_algo)algo,
+				  .n_ranks = 2,
+				  .ranks_per_node = 1,
+				  .n_channels = 1,
+				  .elem_bytes = 4,
+				  .bytes = 1024};
 		struct err why = {""};
 
 		r = sched_init(&s, &why);
@@ -261,7 +280,8 @@ static int check_model(struct config *c, struct err *err)
 
 	c->model = config_text(c, CONFIG_MODEL);
 	if (!c->model[0])
-		return value_refuse(c, CONFIG_MODEL, 0, err, "no model is named; `nbox models` lists them");
+		return value_refuse(c, CONFIG_MODEL, 0, err,
+				    "no model is named; `nbox models` lists them");
 	free(c->what_ifs);
 	failures_free(c->failures, c->n_failures);
 	c->n_what_ifs = c->n_failures = 0;
@@ -305,10 +325,11 @@ static int check_choices(struct config *c, struct err *err)
 	c->log_level = level;
 	for (int i = CONFIG_PAYLOAD_WORK; i <= CONFIG_PAYLOAD_MEMORY; i++)
 		if (config_is_set(c, i) && c->exchange != EXCHANGE_PAYLOAD)
-			return value_refuse(c, i, 0, err,
-					    "%s means nothing without exchange payload (it is %s, %s)",
-					    config_options[i].name, wire_exchange_name(c->exchange),
-					    config_where(c, CONFIG_EXCHANGE, 0, where, sizeof(where)));
+			return value_refuse(
+				c, i, 0, err,
+				"%s means nothing without exchange payload (it is %s, %s)",
+				config_options[i].name, wire_exchange_name(c->exchange),
+				config_where(c, CONFIG_EXCHANGE, 0, where, sizeof(where)));
 	return 0;
 }
 
@@ -324,10 +345,12 @@ static int check_times(struct config *c, struct err *err)
 	    (r = value_count(c, CONFIG_SEED, 0, UINT64_MAX, &seed, err)) < 0)
 		return r;
 	if (timeout < 1e9)
-		return value_refuse(c, CONFIG_TIMEOUT, 0, err, "timeout must be at least 1s, not %s",
+		return value_refuse(c, CONFIG_TIMEOUT, 0, err,
+				    "timeout must be at least 1s, not %s",
 				    config_text(c, CONFIG_TIMEOUT));
 	if (settle > timeout)
-		return value_refuse(c, CONFIG_SETTLE, 0, err, "settle must not be longer than timeout");
+		return value_refuse(c, CONFIG_SETTLE, 0, err,
+				    "settle must not be longer than timeout");
 	c->poll_ns = (uint64_t)poll;
 	c->settle_ns = (uint64_t)settle;
 	c->timeout_ns = (uint64_t)timeout;
@@ -343,8 +366,7 @@ int config_finish(struct config *c, struct err *err)
 	int r;
 
 	if ((r = check_world(c, err)) < 0 || (r = check_real(c, err)) < 0 ||
-	    (r = check_layouts(c, err)) < 0 ||
-	    (r = check_data_for(c, err)) < 0 ||
+	    (r = check_layouts(c, err)) < 0 || (r = check_data_for(c, err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, &c->topology.intra,
 			   err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH, &c->topology.inter,

@@ -51,8 +51,7 @@ bool option_is_list(enum config_id id)
 	return config_options[id].kind == KIND_LIST || config_options[id].kind == KIND_MAP;
 }
 
-int config_set(struct config *c, enum config_id id, enum config_source source,
-	       const char *text)
+int config_set(struct config *c, enum config_id id, enum config_source source, const char *text)
 {
 	struct config_value *v = &c->values[id];
 
@@ -73,8 +72,7 @@ const char *config_text(const struct config *c, enum config_id id)
 	return c->values[id].n_items ? c->values[id].items[0].text : NULL;
 }
 
-char *config_where(const struct config *c, enum config_id id, size_t item, char *buf,
-		   size_t size)
+char *config_where(const struct config *c, enum config_id id, size_t item, char *buf, size_t size)
 {
 	const struct config_value *v = &c->values[id];
 
@@ -137,15 +135,16 @@ int config_arg(struct config *c, int argc, char *const argv[], int *index, struc
 		} else {
 			value = *index + 1 < argc ? argv[*index + 1] : NULL;
 			if (!value || !strncmp(value, "--", 2))
-				return err_set(err, EINVAL, "--%s: needs a value: --%s %s%s%s%s", name,
-					       name, config_options[i].arg, value ? " (not " : "",
-					       value ? value : "", value ? ")" : "");
+				return err_set(err, EINVAL, "--%s: needs a value: --%s %s%s%s%s",
+					       name, name, config_options[i].arg,
+					       value ? " (not " : "", value ? value : "",
+					       value ? ")" : "");
 			*index += 2;
 		}
 		if (!option_is_list((enum config_id)i) && c->values[i].source == SOURCE_FLAG &&
 		    c->values[i].n_items)
-			return err_set(err, EINVAL, "--%s %s: given a second time, after %s", name, value,
-				       c->values[i].items[0].text);
+			return err_set(err, EINVAL, "--%s %s: given a second time, after %s", name,
+				       value, c->values[i].items[0].text);
 		r = config_set(c, (enum config_id)i, SOURCE_FLAG, value);
 		return r < 0 ? err_set(err, ENOMEM, "--%s: out of memory", name) : 0;
 	}
@@ -216,7 +215,8 @@ int config_environment(struct config *c, char *const *environment, struct err *e
 		for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 			const char *name = config_options[i].variable;
 
-			if (strlen(name) != (size_t)(eq - entry) || memcmp(name, entry, strlen(name)) != 0)
+			if (strlen(name) != (size_t)(eq - entry) ||
+			    memcmp(name, entry, strlen(name)) != 0)
 				continue;
 			if (set_variable(c, (enum config_id)i, eq + 1) < 0)
 				return err_set(err, ENOMEM, "%s: out of memory", name);
@@ -231,7 +231,8 @@ void config_help(FILE *f, const struct config *defaults)
 {
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const struct config_option *o = &config_options[i];
-		const char *text = defaults ? config_text(defaults, (enum config_id)i) : o->default_text;
+		const char *text =
+			defaults ? config_text(defaults, (enum config_id)i) : o->default_text;
 		char flag[64];
 
 		snprintf(flag, sizeof(flag), "--%s %s", o->name, o->arg);
@@ -241,6 +242,8 @@ void config_help(FILE *f, const struct config *defaults)
 		if (text)
 			fprintf(f, " [%s]", text);
 		fprintf(f, "\n  %-28s %s, %s%s\n", "", o->variable, o->key,
-			o->kind == KIND_LIST ? " (a list)" : o->kind == KIND_MAP ? " (a map)" : "");
+			o->kind == KIND_LIST  ? " (a list)"
+			: o->kind == KIND_MAP ? " (a map)"
+					      : "");
 	}
 }

@@ -25,25 +25,61 @@
 #include "wire/wire.h"
 
 enum config_id {
-	CONFIG_NODES, CONFIG_GPUS_PER_NODE, CONFIG_WORLD, CONFIG_REAL, CONFIG_AS_NODE,
-	CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
-	CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH,
+	CONFIG_NODES,
+	CONFIG_GPUS_PER_NODE,
+	CONFIG_WORLD,
+	CONFIG_REAL,
+	CONFIG_AS_NODE,
+	CONFIG_INTRA_LATENCY,
+	CONFIG_INTRA_BANDWIDTH,
+	CONFIG_INTER_LATENCY,
+	CONFIG_INTER_BANDWIDTH,
 	CONFIG_LAYOUT,
-	CONFIG_MODEL, CONFIG_WHAT_IF,
-	CONFIG_EXCHANGE, CONFIG_DATA, CONFIG_DATA_FOR, CONFIG_SPLIT,
-	CONFIG_ALGO, CONFIG_CHANNELS, CONFIG_CHUNK,
-	CONFIG_LINK, CONFIG_ADDR, CONFIG_TOKEN,
-	CONFIG_IB_HCA, CONFIG_IB_PORT, CONFIG_IB_GID_INDEX, CONFIG_IB_TC, CONFIG_IB_TIMEOUT,
-	CONFIG_IB_RETRY_CNT, CONFIG_IB_MTU, CONFIG_IB_QPS, CONFIG_IB_INLINE, CONFIG_IB_RING,
-	CONFIG_IB_MEMORY, CONFIG_IB_RECONNECT, CONFIG_IB_POLL, /* links/rdma/options.c checks */
-	CONFIG_STORE, /* keys of one group stand together: config_write() */
-	CONFIG_SEED, CONFIG_OUT, CONFIG_LOG,
-	CONFIG_POLL, CONFIG_PAYLOAD_WORK, CONFIG_PAYLOAD_MEMORY, CONFIG_SETTLE, CONFIG_TIMEOUT,
+	CONFIG_MODEL,
+	CONFIG_WHAT_IF,
+	CONFIG_EXCHANGE,
+	CONFIG_DATA,
+	CONFIG_DATA_FOR,
+	CONFIG_SPLIT,
+	CONFIG_ALGO,
+	CONFIG_CHANNELS,
+	CONFIG_CHUNK,
+	CONFIG_LINK,
+	CONFIG_ADDR,
+	CONFIG_TOKEN,
+	CONFIG_IB_HCA,
+	CONFIG_IB_PORT,
+	CONFIG_IB_GID_INDEX,
+	CONFIG_IB_TC,
+	CONFIG_IB_TIMEOUT,
+	CONFIG_IB_RETRY_CNT,
+	CONFIG_IB_MTU,
+	CONFIG_IB_QPS,
+	CONFIG_IB_INLINE,
+	CONFIG_IB_RING,
+	CONFIG_IB_MEMORY,
+	CONFIG_IB_RECONNECT,
+	CONFIG_IB_POLL, /* links/rdma/options.c checks */
+	CONFIG_STORE,   /* keys of one group stand together: config_write() */
+	CONFIG_SEED,
+	CONFIG_OUT,
+	CONFIG_LOG,
+	CONFIG_POLL,
+	CONFIG_PAYLOAD_WORK,
+	CONFIG_PAYLOAD_MEMORY,
+	CONFIG_SETTLE,
+	CONFIG_TIMEOUT,
 	CONFIG_OPTIONS
 };
 
 enum config_kind {
-	KIND_COUNT, KIND_SEED, KIND_TIME, KIND_BYTES, KIND_BANDWIDTH, KIND_RANKS, KIND_TEXT,
+	KIND_COUNT,
+	KIND_SEED,
+	KIND_TIME,
+	KIND_BYTES,
+	KIND_BANDWIDTH,
+	KIND_RANKS,
+	KIND_TEXT,
 	KIND_CHOICE,
 	KIND_LIST, /* YAML: a list; flag: repeated; variable: separated by ';' */
 	KIND_MAP,  /* a list of KEY=VALUE; YAML: a mapping */
@@ -86,17 +122,17 @@ struct config {
 	struct topology topology;
 	uint32_t world;
 	uint32_t as_node; /* the node that is real, without CONFIG_REAL */
-	uint32_t *real; /* owned, sorted */
+	uint32_t *real;   /* owned, sorted */
 	size_t n_real;
 	struct layout layouts[CONFIG_LAYOUTS_MAX]; /* of the world, as declared */
 	size_t n_layouts;
-	const char *model;    /* as typed; borrowed from values, as all texts below */
+	const char *model;     /* as typed; borrowed from values, as all texts below */
 	const char **what_ifs; /* owned list of borrowed texts, innermost first */
 	size_t n_what_ifs;
 	struct failure *failures; /* owned; what-ifs that are no delays */
 	size_t n_failures;
-	uint32_t exchange; /* enum wire_exchange */
-	uint32_t data;     /* enum wire_data */
+	uint32_t exchange;         /* enum wire_exchange */
+	uint32_t data;             /* enum wire_data */
 	struct data_for *data_for; /* owned */
 	size_t n_data_for;
 	enum split_policy split;
@@ -105,10 +141,10 @@ struct config {
 	uint64_t chunk_bytes;
 	const char **addrs; /* owned list of borrowed texts: where nboxd listens */
 	size_t n_addrs;
-	char *default_addr; /* owned; NULL: they were given */
-	const char *addr;   /* the first: workers of `nbox run` use it */
+	char *default_addr;              /* owned; NULL: they were given */
+	const char *addr;                /* the first: workers of `nbox run` use it */
 	uint8_t token[WIRE_TOKEN_BYTES]; /* zero-padded; all zero: none */
-	const char *store; /* "host:port"; NULL: no TCPStore server */
+	const char *store;               /* "host:port"; NULL: no TCPStore server */
 	uint64_t seed;
 	const char *out; /* NULL: no results directory */
 	int log_level;   /* enum log_level */
@@ -122,8 +158,7 @@ struct config *config_free(struct config *c);
 
 /* Sets one option; a flag given again replaces the value, a list grows.
  * Return: 0; -ENOMEM. Conversion errors come from config_finish(). */
-int config_set(struct config *c, enum config_id id, enum config_source source,
-	       const char *text);
+int config_set(struct config *c, enum config_id id, enum config_source source, const char *text);
 
 /* Takes argv[*index] (and the next word, when it is the value) if it is one of the
  * options: --name VALUE or --name=VALUE. Return: 0, *index is at the next word;
@@ -152,21 +187,22 @@ const char *config_text(const struct config *c, enum config_id id);
 int config_finish(struct config *c, struct err *err);
 
 /* "cluster.yaml:3:9", "--nodes", "NBOX_NODES" or "default nodes". Return: @buf. */
-char *config_where(const struct config *c, enum config_id id, size_t item, char *buf,
-		   size_t size);
-/* "ring + slow:rank=3 + fail:rank=17,time=30s": the model, its what-ifs as the chain has them, and those that
- * are no delays; cut where it is longer. Return: @buf. */
+char *config_where(const struct config *c, enum config_id id, size_t item, char *buf, size_t size);
+/* "ring + slow:rank=3 + fail:rank=17,time=30s": the model, its what-ifs as the chain has them, and
+ * those that are no delays; cut where it is longer. Return: @buf. */
 char *config_model(const struct config *c, char *buf, size_t size);
 bool config_is_set(const struct config *c, enum config_id id); /* not by default */
 
-#define CONFIG_ADDR_AUTO "shm:@nbox-" /* what the addresses that nbox chooses by itself begin with */
+#define CONFIG_ADDR_AUTO \
+	"shm:@nbox-"          /* what the addresses that nbox chooses by itself begin with */
 #define CONFIG_MARK "# nbox " /* what config_write() begins with */
 /* The effective configuration as a cluster file that gives the same run; each line
  * says where its value came from. The token is left out. Return: 0; -EIO. */
 int config_write(const struct config *c, FILE *f);
-/* The variables that a worker's libnbox.so needs, but for where nboxd and its store are: @set is called for each.
- * After config_finish(). Return: 0; what @set returned, if that is not 0. */
+/* The variables that a worker's libnbox.so needs, but for where nboxd and its store are: @set is
+ * called for each. After config_finish(). Return: 0; what @set returned, if that is not 0. */
 typedef int config_set_env(void *ctx, const char *name, const char *value);
 int config_worker_env(const struct config *c, config_set_env *set, void *ctx);
-/* The options part of --help. @defaults: its values are shown as defaults; NULL: those of the table. */
+/* The options part of --help. @defaults: its values are shown as defaults; NULL: those of the
+ * table. */
 void config_help(FILE *f, const struct config *defaults);

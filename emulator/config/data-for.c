@@ -72,7 +72,8 @@ static bool are_all_axes(const char *text, const struct layout *layouts, size_t 
 		bool is_all = are_axes(text, &layouts[i], 1);
 
 		for (uint32_t j = 0; is_all && j < layouts[i].n_axes; j++)
-			is_all = layouts[i].axis[j].size == 1 || is_part(layouts[i].axis[j].name, text);
+			is_all = layouts[i].axis[j].size == 1 ||
+				 is_part(layouts[i].axis[j].name, text);
 		if (is_all)
 			return true;
 	}
@@ -108,14 +109,15 @@ int data_for_parse(const char *text, const struct layout *layouts, size_t n_layo
 	}
 	if (slash || kind < 0) {
 		if (!are_axes(what, layouts, n_layouts)) {
-			value_suggestion(what, names, list_names(layouts, n_layouts, names), near, sizeof(near));
+			value_suggestion(what, names, list_names(layouts, n_layouts, names), near,
+					 sizeof(near));
 			return err_set(err, EINVAL,
 				       "'%.32s' is no kind of collective, and no axis of the "
 				       "declared layout%s",
 				       what,
-				       near[0]	      ? near :
-				       n_layouts == 0 ? " (there is none: --layout)" :
-							"");
+				       near[0]          ? near
+				       : n_layouts == 0 ? " (there is none: --layout)"
+							: "");
 		}
 		snprintf(f.axes, sizeof(f.axes), "%.*s", DATA_FOR_AXES_MAX - 1,
 			 are_all_axes(what, layouts, n_layouts) ? "world" : what);
@@ -147,8 +149,9 @@ static bool is_within(const char *a, const char *b)
 /* How exactly @f names the communicator and the kind; -1: not at all. */
 static int exactness(const struct data_for *f, uint32_t kind, const char *axes, bool is_world)
 {
-	bool is_here = !strcmp(f->axes, "world") ? is_world :
-						   is_within(f->axes, axes) && is_within(axes, f->axes);
+	bool is_here = !strcmp(f->axes, "world")
+			       ? is_world
+			       : is_within(f->axes, axes) && is_within(axes, f->axes);
 
 	if (f->kind != COLL_KINDS && f->kind != kind)
 		return -1;

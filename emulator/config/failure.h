@@ -19,13 +19,13 @@
 #include "topology/topology.h"
 
 struct failure {
-	const char *text;  /* borrowed, as typed */
-	uint32_t kind;     /* enum coll_kind; COLL_KINDS: any op */
-	uint32_t *ranks;   /* owned; world ranks that are gone */
-	size_t n_ranks;    /* 0: none, only the op's communicator fails */
-	bool is_timed;     /* else counted */
-	uint64_t time_ns;  /* after the first op of the run */
-	uint64_t after;    /* ops */
+	const char *text; /* borrowed, as typed */
+	uint32_t kind;    /* enum coll_kind; COLL_KINDS: any op */
+	uint32_t *ranks;  /* owned; world ranks that are gone */
+	size_t n_ranks;   /* 0: none, only the op's communicator fails */
+	bool is_timed;    /* else counted */
+	uint64_t time_ns; /* after the first op of the run */
+	uint64_t after;   /* ops */
 };
 
 /* For `nbox models`. */
@@ -34,5 +34,6 @@ extern const char failure_help[];
 /* Is it "fail" or "fail:..."? */
 bool failure_is_one(const char *text);
 /* Return: 0; negative errno with the sentence. */
-int failure_parse(const char *text, const struct topology *world, struct failure *ret, struct err *err);
+int failure_parse(const char *text, const struct topology *world, struct failure *ret,
+		  struct err *err);
 void failures_free(struct failure *list, size_t n);

@@ -4,6 +4,7 @@
 #include "config/config.h"
 #include "engine/delay.h"
 
-/* @dirs: as delay_open() has it. Return: as delay_open(); the sentence begins with the place where the
- * model or the what-if stands that is wrong. */
-int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret, struct err *err);
+/* @dirs: as delay_open() has it. Return: as delay_open(); the sentence begins with the place where
+ * the model or the what-if stands that is wrong. */
+int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret,
+	       struct err *err);

@@ -1,5 +1,5 @@
-/* One option's values: the texts that were given, and what they are as numbers, times and choices. A
- * sentence about one of them begins with the place that it stands at. */
+/* One option's values: the texts that were given, and what they are as numbers, times and choices.
+ * A sentence about one of them begins with the place that it stands at. */
 #include "config/value.h"
 
 #include <ctype.h>
@@ -20,8 +20,8 @@ void value_clear(struct config_value *v)
 	*v = (struct config_value){0};
 }
 
-int value_add(struct config_value *v, enum config_source source, const char *text,
-	      unsigned line, unsigned column)
+int value_add(struct config_value *v, enum config_source source, const char *text, unsigned line,
+	      unsigned column)
 {
 	struct config_item *items;
 	char *copy = strdup(text);
@@ -37,14 +37,14 @@ int value_add(struct config_value *v, enum config_source source, const char *tex
 	return 0;
 }
 
-char *value_suggestion(const char *word, const char *const *names, size_t n, char *buf,
-		       size_t size)
+char *value_suggestion(const char *word, const char *const *names, size_t n, char *buf, size_t size)
 {
 	const char *near = units_suggest(word, names, n);
 	bool is_kind = near && coll_kind_parse(near) >= 0; /* axes keep their case */
 	size_t used;
 
-	snprintf(buf, size, "%s%s%s", near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	snprintf(buf, size, "%s%s%s", near ? "; did you mean '" : "", near ? near : "",
+		 near ? "'?" : "");
 	for (used = strlen("; did you mean '"); is_kind && buf[used]; used++)
 		buf[used] = (char)tolower((unsigned char)buf[used]);
 	return buf;
@@ -136,6 +136,6 @@ int value_choice(const struct config *c, enum config_id id, int *ret, struct err
 	if (near)
 		return value_refuse(c, id, 0, err, "unknown %s '%.64s'; did you mean '%s'?",
 				    config_options[id].name, text, near);
-	return value_refuse(c, id, 0, err, "unknown %s '%.64s'; there are: %s", config_options[id].name,
-			    text, list);
+	return value_refuse(c, id, 0, err, "unknown %s '%.64s'; there are: %s",
+			    config_options[id].name, text, list);
 }

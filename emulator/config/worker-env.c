@@ -20,8 +20,8 @@ int config_worker_env(const struct config *c, config_set_env *set, void *ctx)
 	if (r == 0)
 		r = set_number(set, ctx, CONFIG_GPUS_PER_NODE, c->topology.gpus_per_node);
 	if (r == 0)
-		r = real ? set(ctx, config_options[CONFIG_REAL].variable, real) :
-			   set_number(set, ctx, CONFIG_AS_NODE, c->as_node);
+		r = real ? set(ctx, config_options[CONFIG_REAL].variable, real)
+			 : set_number(set, ctx, CONFIG_AS_NODE, c->as_node);
 	for (int id = CONFIG_PAYLOAD_WORK; r == 0 && id <= CONFIG_PAYLOAD_MEMORY; id++)
 		if (c->exchange == EXCHANGE_PAYLOAD)
 			r = set(ctx, config_options[id].variable, config_text(c, id));

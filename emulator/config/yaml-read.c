@@ -39,7 +39,8 @@ static int refuse_at(struct reader *r, yaml_mark_t mark, const char *fmt, ...)
 		       sentence);
 }
 
-/* Is the line, counted from 0, indented with a tab? libyaml says of one only that it cannot start a token. */
+/* Is the line, counted from 0, indented with a tab? libyaml says of one only that it cannot start a
+ * token. */
 static bool has_tab(const struct reader *r, size_t line)
 {
 	const char *p = r->text, *end = r->text + r->n;
@@ -76,19 +77,21 @@ static int next(struct reader *r)
 				       r->parser.problem_offset,
 				       r->parser.problem ? r->parser.problem : "not UTF-8");
 		if (has_tab(r, mark.line))
-			return refuse_at(r, mark, "line %zu is indented with a tab; YAML wants spaces",
+			return refuse_at(r, mark,
+					 "line %zu is indented with a tab; YAML wants spaces",
 					 mark.line + 1);
-		return refuse_at(r, mark, "no YAML: %s%s%s%s",
-				 r->parser.context ? r->parser.context : "",
-				 r->parser.context ? ", " : "",
-				 r->parser.problem ? r->parser.problem : "?",
-				 r->parser.problem && strstr(r->parser.problem, "mapping values") ?
-				 " (a text that has a colon and a blank needs \"...\" around it)" : "");
+		return refuse_at(
+			r, mark, "no YAML: %s%s%s%s", r->parser.context ? r->parser.context : "",
+			r->parser.context ? ", " : "", r->parser.problem ? r->parser.problem : "?",
+			r->parser.problem && strstr(r->parser.problem, "mapping values")
+				? " (a text that has a colon and a blank needs \"...\" around it)"
+				: "");
 	}
 	if (r->event.type == YAML_ALIAS_EVENT)
 		return refuse_at(r, r->event.start_mark, "aliases (*name) are not taken here");
 	if (is_marked(&r->event))
-		return refuse_at(r, r->event.start_mark, "tags (!) and anchors (&) are not taken here");
+		return refuse_at(r, r->event.start_mark,
+				 "tags (!) and anchors (&) are not taken here");
 	return 0;
 }
 
@@ -100,12 +103,12 @@ static int scalar_text(struct reader *r, const char *what, const char **ret)
 	bool plain = r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 
 	if (r->event.data.scalar.tag || r->event.data.scalar.anchor)
-		return refuse_at(r, r->event.start_mark, "%s: tags (!) and anchors (&) are not taken here",
-				 what);
+		return refuse_at(r, r->event.start_mark,
+				 "%s: tags (!) and anchors (&) are not taken here", what);
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-			return refuse_at(r, r->event.start_mark, "%s: a control character in the text",
-					 what);
+			return refuse_at(r, r->event.start_mark,
+					 "%s: a control character in the text", what);
 	if (plain && (n == 0 || strcmp(text, "~") == 0 || strcmp(text, "null") == 0))
 		return refuse_at(r, r->event.start_mark, "%s: no value", what);
 	*ret = text;
@@ -144,15 +147,15 @@ static int unknown_key(struct reader *r, const char *prefix, const char *key, ya
 
 	near = units_suggest(key, list, n);
 	if (near)
-		return refuse_at(r, mark, "unknown key '%.64s%.64s'; did you mean '%s'?", prefix, key,
-				 near);
+		return refuse_at(r, mark, "unknown key '%.64s%.64s'; did you mean '%s'?", prefix,
+				 key, near);
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const char *dot = strrchr(config_options[i].key, '.');
 
 		if (strcmp(dot ? dot + 1 : config_options[i].key, key) == 0 ||
 		    strcmp(config_options[i].name, key) == 0)
-			return refuse_at(r, mark, "unknown key '%.64s%.64s'; did you mean '%s'?", prefix,
-					 key, config_options[i].key);
+			return refuse_at(r, mark, "unknown key '%.64s%.64s'; did you mean '%s'?",
+					 prefix, key, config_options[i].key);
 	}
 	for (size_t i = 0; i < n && used < sizeof(all) - KEY_MAX; i++)
 		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
@@ -181,17 +184,21 @@ static int read_list(struct reader *r, enum config_id id)
 	int e;
 
 	if (config_options[id].kind == KIND_MAP)
-		return refuse_at(r, r->event.start_mark, "%s: a mapping is expected, such as "
-				 "{allreduce: tree}", config_options[id].key);
+		return refuse_at(r, r->event.start_mark,
+				 "%s: a mapping is expected, such as "
+				 "{allreduce: tree}",
+				 config_options[id].key);
 	for (;;) {
 		if ((e = next(r)) < 0)
 			return e;
 		if (r->event.type == YAML_SEQUENCE_END_EVENT)
 			return 0;
 		if (r->event.type != YAML_SCALAR_EVENT)
-			return refuse_at(r, r->event.start_mark,
-					 "%s: texts are expected in this list; put \"...\" around one "
-					 "that has a colon and a blank", config_options[id].key);
+			return refuse_at(
+				r, r->event.start_mark,
+				"%s: texts are expected in this list; put \"...\" around one "
+				"that has a colon and a blank",
+				config_options[id].key);
 		if ((e = scalar_text(r, config_options[id].key, &text)) < 0 ||
 		    (e = add(r, id, text)) < 0)
 			return e;
@@ -252,14 +259,14 @@ static int read_value(struct reader *r, enum config_id id)
 					 ? "one text is expected, such as \"0-7\" or \"0,8\""
 					 : "one value is expected here");
 	if (o->kind == KIND_MAP)
-		return refuse_at(r, r->event.start_mark,
-				 "%s: a mapping is expected, such as {%s}", o->key,
+		return refuse_at(r, r->event.start_mark, "%s: a mapping is expected, such as {%s}",
+				 o->key,
 				 id == CONFIG_DATA_FOR ? "allgather: identity" : "allreduce: tree");
 	if ((e = scalar_text(r, o->key, &text)) < 0)
 		return e;
 	if (o->kind == KIND_LIST && id != CONFIG_ADDR) /* mostly there is one address */
-		return refuse_at(r, r->event.start_mark, "%s: a list is expected: [\"%.100s\"]", o->key,
-				 text);
+		return refuse_at(r, r->event.start_mark, "%s: a list is expected: [\"%.100s\"]",
+				 o->key, text);
 	return add(r, id, text);
 }
 
@@ -325,8 +332,8 @@ static int read_level(struct reader *r, const char *prefix, bool seen[CONFIG_OPT
 			    config_options[i].key[len + n] != '.')
 				continue;
 			if (any[i])
-				return refuse_at(r, mark, "key '%s%s' is here a second time", prefix,
-						 key);
+				return refuse_at(r, mark, "key '%s%s' is here a second time",
+						 prefix, key);
 			any[i] = true;
 			break;
 		}
@@ -354,12 +361,12 @@ static int read_document(struct reader *r)
 	if ((e = read_level(r, "", seen)) < 0 || (e = next(r)) < 0 || (e = next(r)) < 0)
 		return e;
 	if (r->event.type != YAML_STREAM_END_EVENT)
-		return refuse_at(r, r->event.start_mark, "a second document; one file, one cluster");
+		return refuse_at(r, r->event.start_mark,
+				 "a second document; one file, one cluster");
 	return 0;
 }
 
-int config_parse(struct config *c, const char *name, const char *text, size_t n,
-		 struct err *err)
+int config_parse(struct config *c, const char *name, const char *text, size_t n, struct err *err)
 {
 	struct reader r = {.c = c, .name = name, .text = text, .n = n, .err = err};
 	int e;

@@ -67,7 +67,8 @@ static bool is_of_this_run(const struct config *c, enum config_id id)
 	const struct config_value *v = &c->values[id];
 
 	if (id == CONFIG_ADDR)
-		return v->n_items == 1 && strncmp(v->items[0].text, CONFIG_ADDR_AUTO, strlen(CONFIG_ADDR_AUTO)) == 0;
+		return v->n_items == 1 &&
+		       strncmp(v->items[0].text, CONFIG_ADDR_AUTO, strlen(CONFIG_ADDR_AUTO)) == 0;
 	return id == CONFIG_OUT;
 }
 
@@ -79,7 +80,8 @@ static void write_option(FILE *f, const struct config *c, enum config_id id, siz
 	indent(f, level);
 	fprintf(f, "%s%s:", is_of_this_run(c, id) ? "# " : "", last_part(o->key));
 	/* A given address has said which; what is written must not contradict it. */
-	if (id == CONFIG_LINK && !config_is_set(c, id) && config_is_set(c, CONFIG_ADDR) && c->addr) {
+	if (id == CONFIG_LINK && !config_is_set(c, id) && config_is_set(c, CONFIG_ADDR) &&
+	    c->addr) {
 		fprintf(f, " \"%.*s\"  # from addr\n", (int)strcspn(c->addr, ":"), c->addr);
 		return;
 	}
@@ -121,7 +123,9 @@ int config_write(const struct config *c, FILE *f)
 {
 	const char *before = "";
 
-	fprintf(f, CONFIG_MARK "%s: the configuration that was in force; a cluster file of the same run\n",
+	fprintf(f,
+		CONFIG_MARK
+		"%s: the configuration that was in force; a cluster file of the same run\n",
 		NBOX_VERSION);
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 		const char *key = config_options[i].key;
@@ -144,7 +148,8 @@ int config_write(const struct config *c, FILE *f)
 		/* Either says which ranks are real. */
 		if (i == CONFIG_AS_NODE && c->values[CONFIG_REAL].n_items)
 			continue;
-		if ((i == CONFIG_PAYLOAD_WORK || i == CONFIG_PAYLOAD_MEMORY) && c->exchange != EXCHANGE_PAYLOAD)
+		if ((i == CONFIG_PAYLOAD_WORK || i == CONFIG_PAYLOAD_MEMORY) &&
+		    c->exchange != EXCHANGE_PAYLOAD)
 			continue;
 		if (i == CONFIG_TOKEN) {
 			open_groups(f, before, key);

@@ -26,18 +26,20 @@ int64_t border_find(const struct border_conns *a, uint32_t src, uint32_t dst, ui
 int border_add_conn(struct border_conns *a, const struct border_conn *c); /* 0; -ENOMEM */
 /* In order of source, destination, lane; messages get their bits. Return: how many those are. */
 uint64_t border_arrange(struct border_conns *a);
-/* The in-connection that is looked at depends on a real rank's out-connection. Return: 0; -ENOMEM. */
-int border_add_dep(struct border_maker *m, uint32_t src, uint32_t dst, uint16_t lane, uint64_t shift);
+/* The in-connection that is looked at depends on a real rank's out-connection. Return: 0; -ENOMEM.
+ */
+int border_add_dep(struct border_maker *m, uint32_t src, uint32_t dst, uint16_t lane,
+		   uint64_t shift);
 void border_maker_deinit(struct border_maker *m);
 
 /* --- border-tree.c ------------------------------------------------------------------ */
 
 /* A real rank in a tree. */
 struct tree_node {
-	int64_t above;   /* nearest real rank on the way to the root, or -1 */
-	uint32_t via;    /* its child on the way to us */
+	int64_t above; /* nearest real rank on the way to the root, or -1 */
+	uint32_t via;  /* its child on the way to us */
 	uint32_t rank;
-	int64_t parent;  /* -1: we are the root */
+	int64_t parent; /* -1: we are the root */
 };
 
 struct border_forest {
@@ -46,7 +48,8 @@ struct border_forest {
 };
 
 /* Return: 0; -ENOMEM; @f is to be deinitialised in either case. */
-int border_forest_init(struct border_forest *f, const struct border_maker *m, const struct sched *s);
+int border_forest_init(struct border_forest *f, const struct border_maker *m,
+		       const struct sched *s);
 void border_forest_deinit(struct border_forest *f);
 /* What in-connection @c depends on. Return: 0; -ENOMEM. */
 int border_add_tree_deps(struct border_maker *m, const struct border_forest *f,

@@ -1,5 +1,5 @@
-/* The border of point-to-point calls: each real rank says which connections it has, and the two ends of a pair
- * of real ranks must say the same. */
+/* The border of point-to-point calls: each real rank says which connections it has, and the two
+ * ends of a pair of real ranks must say the same. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,26 +39,28 @@ static int check_pairs(const struct border_maker *m, struct err *err)
 			continue;
 		k = border_find(&m->in, c->src, c->dst, c->lane);
 		if (k < 0)
-			return err_set(err, EPROTO,
-				       "rank %u sends %llu bytes to rank %u (send %u between them), "
-				       "which has no receive for it in this group",
-				       c->src, (unsigned long long)c->bytes, c->dst, c->lane);
+			return err_set(
+				err, EPROTO,
+				"rank %u sends %llu bytes to rank %u (send %u between them), "
+				"which has no receive for it in this group",
+				c->src, (unsigned long long)c->bytes, c->dst, c->lane);
 		if (m->in.items[k].bytes != c->bytes)
-			return err_set(err, EPROTO,
-				       "rank %u sends %llu bytes to rank %u (send %u between them), "
-				       "which receives %llu",
-				       c->src, (unsigned long long)c->bytes, c->dst, c->lane,
-				       (unsigned long long)m->in.items[k].bytes);
+			return err_set(
+				err, EPROTO,
+				"rank %u sends %llu bytes to rank %u (send %u between them), "
+				"which receives %llu",
+				c->src, (unsigned long long)c->bytes, c->dst, c->lane,
+				(unsigned long long)m->in.items[k].bytes);
 	}
 	for (uint32_t i = 0; i < m->in.n; i++) {
 		const struct border_conn *c = &m->in.items[i];
 
-		if (border_is_real(m, c->src) &&
-		    border_find(&m->out, c->src, c->dst, c->lane) < 0)
-			return err_set(err, EPROTO,
-				       "rank %u receives %llu bytes from rank %u (receive %u between "
-				       "them), which has no send for it in this group",
-				       c->dst, (unsigned long long)c->bytes, c->src, c->lane);
+		if (border_is_real(m, c->src) && border_find(&m->out, c->src, c->dst, c->lane) < 0)
+			return err_set(
+				err, EPROTO,
+				"rank %u receives %llu bytes from rank %u (receive %u between "
+				"them), which has no send for it in this group",
+				c->dst, (unsigned long long)c->bytes, c->src, c->lane);
 	}
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* Trees: which real ranks are next above and next below a real rank, with nothing but virtual ones between. */
+/* Trees: which real ranks are next above and next below a real rank, with nothing but virtual ones
+ * between. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,8 @@ static int compare_above(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-static struct tree_node tree_node(const struct border_maker *m, const struct sched *s, uint32_t rank,
-				  uint32_t tree)
+static struct tree_node tree_node(const struct border_maker *m, const struct sched *s,
+				  uint32_t rank, uint32_t tree)
 {
 	int64_t parent = sched_tree_parent(s, rank, tree), up = parent;
 	struct tree_node x = {.above = -1, .via = rank, .rank = rank, .parent = parent};
@@ -58,7 +59,8 @@ int border_forest_init(struct border_forest *f, const struct border_maker *m, co
 	return 0;
 }
 
-static const struct tree_node *forest_find(const struct border_forest *f, uint32_t tree, uint32_t rank)
+static const struct tree_node *forest_find(const struct border_forest *f, uint32_t tree,
+					   uint32_t rank)
 {
 	uint32_t low = 0, high = f->n;
 
@@ -75,8 +77,8 @@ static const struct tree_node *forest_find(const struct border_forest *f, uint32
 
 /* All real ranks next below @via, a child of @above (-1: below the root): what they
  * send up. */
-static int add_below(struct border_maker *m, const struct border_forest *f, uint32_t tree, int64_t above,
-		     uint32_t via, uint16_t up_lane)
+static int add_below(struct border_maker *m, const struct border_forest *f, uint32_t tree,
+		     int64_t above, uint32_t via, uint16_t up_lane)
 {
 	struct tree_node key = {.above = above, .via = via, .rank = 0};
 	uint32_t low = 0, high = f->n;

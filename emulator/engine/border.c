@@ -134,7 +134,8 @@ uint64_t border_arrange(struct border_conns *a)
 	return bits;
 }
 
-int border_add_dep(struct border_maker *m, uint32_t src, uint32_t dst, uint16_t lane, uint64_t shift)
+int border_add_dep(struct border_maker *m, uint32_t src, uint32_t dst, uint16_t lane,
+		   uint64_t shift)
 {
 	int64_t out = border_find(&m->out, src, dst, lane);
 
@@ -198,7 +199,8 @@ static int add_ring_deps(struct border_maker *m, const struct sched *s, const st
 	return border_add_dep(m, from, (from + 1) % n, c->lane, hops * slices);
 }
 
-static int add_chain_deps(struct border_maker *m, const struct sched *s, const struct border_conn *c)
+static int add_chain_deps(struct border_maker *m, const struct sched *s,
+			  const struct border_conn *c)
 {
 	uint32_t n = s->n_ranks, hops = hops_to_real(m, c->src), from;
 	uint32_t start = s->kind == COLL_REDUCE ? (s->root + 1) % n : s->root;

@@ -28,7 +28,7 @@ struct border {
 	/* owned; in: to real ranks, out: from real ranks; by source, destination, lane */
 	struct border_conn *in, *out;
 	uint32_t n_in, n_out;
-	uint32_t *dep_start;          /* n_in + 1 */
+	uint32_t *dep_start; /* n_in + 1 */
 	struct border_dep *dep;
 	uint64_t n_in_messages, n_out_messages;
 	uint64_t p2p_chunk_bytes; /* SENDRECV; else 0 */

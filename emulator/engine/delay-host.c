@@ -232,8 +232,8 @@ int delay_spec_parse(struct delay_instance *in, const char *spec, const char **r
 	if (colon)
 		*colon = '\0';
 	if (!in->text[0])
-		return err_set(err, EINVAL, "'%.200s' names no delay model; write name:key=value,...",
-			       spec);
+		return err_set(err, EINVAL,
+			       "'%.200s' names no delay model; write name:key=value,...", spec);
 	*ret_name = in->text;
 	for (pair = colon ? colon + 1 : NULL; pair; pair = comma) {
 		comma = strchr(pair, ',');
@@ -270,9 +270,9 @@ static int unknown_key(const struct delay_instance *in, const char *key, struct 
 		return err_set(err, ENOENT, "%s: unknown key '%.64s': it has no parameters",
 			       in->plugin.table.name, key);
 	near = units_suggest_long(key, names, n);
-	return err_set(err, ENOENT, "%s: unknown key '%.64s';%s%s%s keys:%s",
-		       in->plugin.table.name, key, near ? " did you mean '" : "", near ? near : "",
-		       near ? "'?" : "", list);
+	return err_set(err, ENOENT, "%s: unknown key '%.64s';%s%s%s keys:%s", in->plugin.table.name,
+		       key, near ? " did you mean '" : "", near ? near : "", near ? "'?" : "",
+		       list);
 }
 
 int delay_params_check(const struct delay_instance *in, struct err *err)

@@ -21,7 +21,7 @@
 #define FAILURE "fail" /* a what-if that no plug-in is: nboxd carries it out (config/failure.h) */
 
 /* Up to here the first release of the ABI knew: none may be shorter. */
-#define TABLE_MIN                                                                                  \
+#define TABLE_MIN \
 	(offsetof(struct nbox_delaymodel, traits) + sizeof(((struct nbox_delaymodel *)0)->traits))
 
 void delay_plugin_close(struct delay_plugin *p)
@@ -51,17 +51,20 @@ static int copy_table(const struct nbox_delaymodel *from, const char *path,
 	size_t there = symbol_bytes(from), n;
 
 	if (there && there < offsetof(struct nbox_delaymodel, name))
-		return err_set(err, ENOEXEC, "%s: its " SYMBOL " is no table of a delay model", path);
+		return err_set(err, ENOEXEC, "%s: its " SYMBOL " is no table of a delay model",
+			       path);
 	if (from->abi != NBOX_DELAYMODEL_ABI)
-		return err_set(err, ENOEXEC,
-			       "%s was built for delay-model ABI %u, nbox has %d: build it again with "
-			       "this nbox-delaymodel.h",
-			       path, from->abi, NBOX_DELAYMODEL_ABI);
+		return err_set(
+			err, ENOEXEC,
+			"%s was built for delay-model ABI %u, nbox has %d: build it again with "
+			"this nbox-delaymodel.h",
+			path, from->abi, NBOX_DELAYMODEL_ABI);
 	if (from->struct_size < TABLE_MIN || (there && from->struct_size > there))
-		return err_set(err, ENOEXEC,
-			       "%s says that its table has %u bytes, it has %zu and ABI %d at least "
-			       "%zu: begin it with NBOX_DELAYMODEL_HEAD",
-			       path, from->struct_size, there, NBOX_DELAYMODEL_ABI, TABLE_MIN);
+		return err_set(
+			err, ENOEXEC,
+			"%s says that its table has %u bytes, it has %zu and ABI %d at least "
+			"%zu: begin it with NBOX_DELAYMODEL_HEAD",
+			path, from->struct_size, there, NBOX_DELAYMODEL_ABI, TABLE_MIN);
 	n = from->struct_size < sizeof(*ret) ? from->struct_size : sizeof(*ret);
 	memset(ret, 0, sizeof(*ret));
 	memcpy(ret, from, n);
@@ -203,14 +206,17 @@ static int compare_found(const void *a, const void *b)
 	return strcmp(((const struct found *)a)->name, ((const struct found *)b)->name);
 }
 
-/* A folder that the user named and that is not there is a mistake; nbox's own may have no models. */
+/* A folder that the user named and that is not there is a mistake; nbox's own may have no models.
+ */
 static int check_named(const char *dir, struct err *err)
 {
 	struct stat st;
 
 	if (stat(dir, &st) < 0)
 		return err_set(err, errno, "NBOX_MODEL_PATH: %.200s: %s", dir, strerror(errno));
-	return S_ISDIR(st.st_mode) ? 0 : err_set(err, ENOTDIR, "NBOX_MODEL_PATH: %.200s is no folder", dir);
+	return S_ISDIR(st.st_mode)
+		       ? 0
+		       : err_set(err, ENOTDIR, "NBOX_MODEL_PATH: %.200s is no folder", dir);
 }
 
 /* NBOX_MODEL_PATH, then @dirs. The list is sorted by name. */
@@ -258,7 +264,8 @@ static void list_names(const struct found_list *list, bool is_decorator, char *b
 		if (plugin_open_named(list->items[i].path, list->items[i].name, &p, NULL) < 0)
 			continue;
 		if (is_decorator == !!(p.table.flags & NBOX_DECORATOR))
-			used += (size_t)snprintf(buf + used, size - used, " %s", list->items[i].name);
+			used += (size_t)snprintf(buf + used, size - used, " %s",
+						 list->items[i].name);
 		delay_plugin_close(&p);
 	}
 }
@@ -282,8 +289,11 @@ static int not_found(const char *name, const struct found_list *list, struct err
 	near = units_suggest(name, names, list->n + 1);
 	list_names(list, false, models, sizeof(models));
 	list_names(list, true, what_ifs, sizeof(what_ifs));
-	return err_set(err, ENOENT, "unknown delay model or what-if '%.64s';%s%s%s models:%s; what-ifs:%s " FAILURE,
-		       name, near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", models, what_ifs);
+	return err_set(
+		err, ENOENT,
+		"unknown delay model or what-if '%.64s';%s%s%s models:%s; what-ifs:%s " FAILURE,
+		name, near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", models,
+		what_ifs);
 }
 
 int delay_plugin_find(const char *name, const char *const *dirs, struct delay_plugin *ret,
@@ -307,8 +317,8 @@ int delay_plugin_find(const char *name, const char *const *dirs, struct delay_pl
 }
 
 int delay_list(const char *const *dirs,
-	       void (*each)(void *ctx, const struct nbox_delaymodel *m, const char *path), void *ctx,
-	       struct err *err)
+	       void (*each)(void *ctx, const struct nbox_delaymodel *m, const char *path),
+	       void *ctx, struct err *err)
 {
 	struct found_list list;
 	struct err first = {""};

@@ -1,5 +1,6 @@
-/* The network that a model's times come from, in words: its own alpha and bw before the cluster's. A parameter is the
- * network's when its default is "the cluster's", or one that is (inter_bw: bw). What-ifs are not looked at. */
+/* The network that a model's times come from, in words: its own alpha and bw before the cluster's.
+ * A parameter is the network's when its default is "the cluster's", or one that is (inter_bw: bw).
+ * What-ifs are not looked at. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,8 +17,8 @@ static const struct nbox_param *find_param(const struct delay_instance *in, cons
 	return p && p->name ? p : NULL;
 }
 
-/* Return: what @name was given, or what its default leads to; CLUSTER: the cluster's; NULL: the model has no such
- * parameter. @ret_name: where the value was found. */
+/* Return: what @name was given, or what its default leads to; CLUSTER: the cluster's; NULL: the
+ * model has no such parameter. @ret_name: where the value was found. */
 static const char *resolve(const struct delay_instance *in, const char *name, const char **ret_name)
 {
 	for (int depth = 0; depth < DELAY_MAX_PARAMS; depth++) {
@@ -34,15 +35,21 @@ static const char *resolve(const struct delay_instance *in, const char *name, co
 	return NULL;
 }
 
-char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf, size_t size)
+char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf,
+		    size_t size)
 {
-	static const struct { const char *own, *any; } names[4] = {
-		{ "intra_alpha", "alpha" }, { "intra_bw", "bw" }, { "inter_alpha", "alpha" }, { "inter_bw", "bw" },
+	static const struct {
+		const char *own, *any;
+	} names[4] = {
+		{"intra_alpha", "alpha"},
+		{"intra_bw", "bw"},
+		{"inter_alpha", "alpha"},
+		{"inter_bw", "bw"},
 	};
-	const char *const clusters[4] = { cluster->intra_latency, cluster->intra_bandwidth, cluster->inter_latency,
-					  cluster->inter_bandwidth };
+	const char *const clusters[4] = {cluster->intra_latency, cluster->intra_bandwidth,
+					 cluster->inter_latency, cluster->inter_bandwidth};
 	const struct delay_instance *in = &d->items[0];
-	const char *values[4], *from[4] = { NULL };
+	const char *values[4], *from[4] = {NULL};
 	char own[160] = "";
 	int n_known = 0;
 
@@ -58,14 +65,17 @@ char *delay_network(const struct delay_chain *d, const struct delay_network *clu
 			if (from[k] && strcmp(from[k], from[i]) == 0)
 				from[i] = NULL; /* named already */
 		if (from[i])
-			snprintf(own + strlen(own), sizeof(own) - strlen(own), "%s%s", own[0] ? ", " : "", from[i]);
+			snprintf(own + strlen(own), sizeof(own) - strlen(own), "%s%s",
+				 own[0] ? ", " : "", from[i]);
 	}
 	if (strcmp(values[0], values[2]) == 0 && strcmp(values[1], values[3]) == 0)
 		snprintf(buf, size, "%s, %s on every hop", values[0], values[1]);
 	else
-		snprintf(buf, size, "%s, %s inside a node; %s, %s between nodes", values[0], values[1], values[2], values[3]);
+		snprintf(buf, size, "%s, %s inside a node; %s, %s between nodes", values[0],
+			 values[1], values[2], values[3]);
 	if (n_known == 0)
-		snprintf(buf + strlen(buf), size - strlen(buf), " (model %s has no parameter of it)", in->plugin.table.name);
+		snprintf(buf + strlen(buf), size - strlen(buf),
+			 " (model %s has no parameter of it)", in->plugin.table.name);
 	else if (own[0])
 		snprintf(buf + strlen(buf), size - strlen(buf), " (%s: the model's own)", own);
 	return buf;

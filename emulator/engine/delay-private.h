@@ -8,37 +8,37 @@
 
 /* An open plug-in. */
 struct delay_plugin {
-	void *handle;                  /* owned, dlclose() */
-	struct nbox_delaymodel table;  /* a copy; what the plug-in does not know is 0 */
+	void *handle;                 /* owned, dlclose() */
+	struct nbox_delaymodel table; /* a copy; what the plug-in does not know is 0 */
 };
 
 /* One model of the chain, with its parameters. Its address must not change: host
  * and next point to it. */
 struct delay_instance {
 	struct delay_chain *chain;
-	uint32_t number;               /* in the chain: 0 the base model */
+	uint32_t number; /* in the chain: 0 the base model */
 	struct delay_plugin plugin;
 	struct nbox_host host;
 	struct nbox_next next;
-	void *model;                   /* the plug-in's; plugin.table.destroy() */
-	bool is_made;                  /* create() went well */
-	uint32_t flags;                /* traits() or the table's */
-	char *text;                    /* owned; keys and values point into it */
+	void *model;    /* the plug-in's; plugin.table.destroy() */
+	bool is_made;   /* create() went well */
+	uint32_t flags; /* traits() or the table's */
+	char *text;     /* owned; keys and values point into it */
 	struct nbox_kv kv[DELAY_MAX_PARAMS];
 	size_t n_kv;
-	uint32_t *ranks;               /* owned; that rank= and node= name */
+	uint32_t *ranks; /* owned; that rank= and node= name */
 	size_t n_ranks;
 };
 
 struct delay_chain {
 	uint64_t seed;
 	struct topology world;
-	struct delay_instance *items;  /* owned; [0] the base model, then decorators */
+	struct delay_instance *items; /* owned; [0] the base model, then decorators */
 	size_t n;
-	bool on_messages;              /* a decorator works on messages */
-	char *description;             /* owned */
-	struct err warning;            /* what host->warn() wrote last */
-	struct err err;                /* what host->error() or a check wrote last */
+	bool on_messages;   /* a decorator works on messages */
+	char *description;  /* owned */
+	struct err warning; /* what host->warn() wrote last */
+	struct err err;     /* what host->error() or a check wrote last */
 };
 
 /* delay-load.c. Return: 0, -ENOENT, -ENOEXEC, -EINVAL with the sentence. */

@@ -54,8 +54,11 @@ static int check_time(const struct delay_instance *in, double ns, bool may_short
 	if (fabs(ns) <= DELAY_MAX_NS && (may_shorten || ns >= 0))
 		return 0;
 	err_set(&in->chain->err, EINVAL, "%s answered %s (%g ns)", what,
-		isnan(ns) ? "not a number" : isinf(ns) ? "an infinite time" :
-		fabs(ns) > DELAY_MAX_NS ? "more than 31 years" : "a negative time", ns);
+		isnan(ns)                 ? "not a number"
+		: isinf(ns)               ? "an infinite time"
+		: fabs(ns) > DELAY_MAX_NS ? "more than 31 years"
+					  : "a negative time",
+		ns);
 	return model_failed(in, what);
 }
 
@@ -96,8 +99,10 @@ static int check_role(const struct delay_instance *in, const char *spec, struct 
 	bool is_decorator = in->plugin.table.flags & NBOX_DECORATOR;
 
 	if (in->number == 0 && is_decorator)
-		return err_set(err, EINVAL, "'%.200s' is a what-if around a model, no model: give it "
-			       "with --what-if", spec);
+		return err_set(err, EINVAL,
+			       "'%.200s' is a what-if around a model, no model: give it "
+			       "with --what-if",
+			       spec);
 	if (in->number > 0 && !is_decorator)
 		return err_set(err, EINVAL, "'%.200s' is a model, no what-if: give it with --model",
 			       spec);
@@ -127,8 +132,10 @@ static int instance_open(struct delay_instance *in, const char *spec, const char
 		.ctx = in,
 	};
 	d->err.text[0] = '\0';
-	if (check_code(in, m->create(&in->host, in->number ? &in->next : NULL, in->kv, in->n_kv,
-				     &in->model), "create()") != 0) {
+	if (check_code(in,
+		       m->create(&in->host, in->number ? &in->next : NULL, in->kv, in->n_kv,
+				 &in->model),
+		       "create()") != 0) {
 		if (!d->err.text[0]) /* it said 1 */
 			err_set(&d->err, EINVAL, "delay model %s: create() has no answer", m->name);
 		return err_set(err, EINVAL, "%s", d->err.text);
@@ -328,8 +335,10 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 
 		if (!in->plugin.table.extra)
 			continue;
-		r = check_code(in, in->plugin.table.extra(in->model, op, so_far_ns + total_ns,
-							  from_messages, &extra_ns), "extra()");
+		r = check_code(in,
+			       in->plugin.table.extra(in->model, op, so_far_ns + total_ns,
+						      from_messages, &extra_ns),
+			       "extra()");
 		if (r == 1)
 			continue;
 		if (r == 0)

@@ -30,12 +30,13 @@ int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs
 struct delay_chain *delay_free(struct delay_chain *d);
 
 bool delay_is_uniform(const struct delay_chain *d);
-bool delay_base_is_uniform(const struct delay_chain *d); /* the model, without its what-ifs */
-bool delay_works_on_messages(const struct delay_chain *d);  /* a what-if does */
-bool delay_names_ranks(const struct delay_chain *d);        /* a what-if is about some only */
+bool delay_base_is_uniform(const struct delay_chain *d);   /* the model, without its what-ifs */
+bool delay_works_on_messages(const struct delay_chain *d); /* a what-if does */
+bool delay_names_ranks(const struct delay_chain *d);       /* a what-if is about some only */
 /* Base model and every decorator are NBOX_STEADY or uniform: message times may be
  * kept for the next equal op. */
-/* What a model would have the user know before the run: "delay model table: ..."; NULL: nothing. The last one's. */
+/* What a model would have the user know before the run: "delay model table: ..."; NULL: nothing.
+ * The last one's. */
 const char *delay_warning(const struct delay_chain *d);
 bool delay_is_steady(const struct delay_chain *d);
 bool delay_has_op(const struct delay_chain *d);      /* base model has op() */
@@ -52,16 +53,17 @@ struct delay_network {
 	const char *intra_latency, *intra_bandwidth, *inter_latency, *inter_bandwidth;
 };
 
-/* The network that the base model's times come from, in words: its own parameters before @cluster's, and which those
- * are; or that it has no such parameter. Return: @buf. (delay-network.c) */
-char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf, size_t size);
+/* The network that the base model's times come from, in words: its own parameters before
+ * @cluster's, and which those are; or that it has no such parameter. Return: @buf.
+ * (delay-network.c) */
+char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf,
+		    size_t size);
 
 /* The base model's op time. Return: 0; 1 no answer; -EINVAL with the sentence. */
 int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, struct err *err);
 /* One message through all decorators (or, @base_only, none). As above. */
-int delay_message(struct delay_chain *d, const struct nbox_op *op,
-		  const struct nbox_message *msg, bool base_only, struct nbox_delay *ret,
-		  struct err *err);
+int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct nbox_message *msg,
+		  bool base_only, struct nbox_delay *ret, struct err *err);
 /* All decorators' extras, applied in order. */
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
 		bool from_messages, double *ret_extra_ns, struct err *err);

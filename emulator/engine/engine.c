@@ -254,8 +254,7 @@ static void op_queue_next(struct engine *e, struct engine_op *op, uint32_t in)
 	if (s->is_queued || s->n_sent == s->n_ready)
 		return;
 	s->is_queued = 1;
-	queue_push(e, op, in,
-		   due_at(op->start_ns, timing_message_ns(op->timing, in, s->n_sent)));
+	queue_push(e, op, in, due_at(op->start_ns, timing_message_ns(op->timing, in, s->n_sent)));
 }
 
 /* Marks what became ready on @in, and queues its next message. */

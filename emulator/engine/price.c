@@ -92,18 +92,29 @@ void price_init(struct price *p, const struct sched *s, const struct topology *t
 		struct err *err)
 {
 	*p = (struct price){
-		.topology = t, .members = m, .delay = d, .err = err,
+		.topology = t,
+		.members = m,
+		.delay = d,
+		.err = err,
 		.net = {t->intra.latency_ns, t->intra.bytes_per_ns, t->inter.latency_ns,
 			t->inter.bytes_per_ns},
 		.n_nodes = count_nodes(t, m),
 	};
 	p->has_intra = p->n_nodes < m->n_ranks;
 	p->op = (struct nbox_op){
-		.struct_size = sizeof(p->op), .kind = s->kind, .algo = s->algo,
-		.n_ranks = s->n_ranks, .n_nodes = p->n_nodes,
+		.struct_size = sizeof(p->op),
+		.kind = s->kind,
+		.algo = s->algo,
+		.n_ranks = s->n_ranks,
+		.n_nodes = p->n_nodes,
 		.ranks_per_node = s->ranks_per_node ? s->ranks_per_node : 1,
-		.root = s->root, .elem_bytes = s->elem_bytes, .bytes = s->bytes,
-		.number = op_number, .net = &p->net, .has_rank = has_rank, .host = m,
+		.root = s->root,
+		.elem_bytes = s->elem_bytes,
+		.bytes = s->bytes,
+		.number = op_number,
+		.net = &p->net,
+		.has_rank = has_rank,
+		.host = m,
 	};
 	set_flows(p, s);
 }
@@ -122,7 +133,9 @@ static int price_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, u
 		.struct_size = sizeof(msg),
 		.src = membership_world(p->members, src),
 		.dst = membership_world(p->members, dst),
-		.lane = lane, .bytes = bytes, .index = index,
+		.lane = lane,
+		.bytes = bytes,
+		.index = index,
 	};
 	struct nbox_delay base;
 	int rc;
@@ -138,8 +151,9 @@ static int price_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, u
 	if (rc > 0)
 		return err_set(p->err, EINVAL,
 			       "the delay model '%s' says nothing about the messages of %s by %s: "
-			       "choose another model or algorithm", delay_describe(p->delay),
-			       coll_kind_name(p->op.kind), sched_algo_name(p->op.algo));
+			       "choose another model or algorithm",
+			       delay_describe(p->delay), coll_kind_name(p->op.kind),
+			       sched_algo_name(p->op.algo));
 	return rc;
 }
 

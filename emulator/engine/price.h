@@ -16,11 +16,11 @@ struct price {
 	struct err *err;
 	struct nbox_net net;
 	struct nbox_op op;
-	uint32_t flows[2];  /* by NBOX_INTRA, NBOX_INTER */
-	uint32_t n_nodes;   /* that the communicator spans */
-	bool has_intra;     /* two members share a node */
-	bool is_base_only;  /* without the what-ifs */
-	bool is_comparing;  /* ask for both, and note whether they ever differ */
+	uint32_t flows[2]; /* by NBOX_INTRA, NBOX_INTER */
+	uint32_t n_nodes;  /* that the communicator spans */
+	bool has_intra;    /* two members share a node */
+	bool is_base_only; /* without the what-ifs */
+	bool is_comparing; /* ask for both, and note whether they ever differ */
 	bool has_difference;
 };
 

@@ -1,7 +1,7 @@
 /* The record of a run: header, then rows of fixed size, as they are in memory.
  * A row that is written costs a copy; record_flush() and a full buffer hand whole rows
- * to the kernel, and write the header's counts over. Reading takes the whole file: everything that a
- * report will use as an index or a size is checked here, once, and each row before it takes
+ * to the kernel, and write the header's counts over. Reading takes the whole file: everything that
+ * a report will use as an index or a size is checked here, once, and each row before it takes
  * memory, so that a large file of rubbish costs none. Of a writer that
  * died only the last row can be missing a part; that is told, not refused.
  * Not here: what rows mean (reports), compression, other byte orders. */
@@ -82,7 +82,9 @@ int record_create(const char *path, const struct record_header *h, struct record
 	/* never another run's, not even one that began this moment; through no link */
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0 && errno == EEXIST)
-		return err_set(err, EEXIST, "%s is there: the record of another run; choose another directory", path);
+		return err_set(err, EEXIST,
+			       "%s is there: the record of another run; choose another directory",
+			       path);
 	if (fd < 0)
 		return err_set(err, errno, "cannot create the record %s: %s", path,
 			       strerror(errno));
@@ -155,7 +157,8 @@ int record_flush(struct record_writer *w)
 	if (w->n)
 		write_rows(w);
 	if (w->is_header_new) /* where even that fails it is tried again */
-		w->is_header_new = write_at(w->fd, &w->header, sizeof(w->header), 0, &code) < sizeof(w->header);
+		w->is_header_new = write_at(w->fd, &w->header, sizeof(w->header), 0, &code) <
+				   sizeof(w->header);
 	if (!w->is_loss_new)
 		return 0;
 	w->is_loss_new = false;
@@ -218,7 +221,8 @@ static int check_row(const struct record_row *r, uint64_t i, struct err *err)
 }
 
 /* Adds @n rows that lie at @data, each checked before it takes memory. */
-static int add_rows(struct record *r, uint64_t *capacity, const char *data, uint64_t n, struct err *err)
+static int add_rows(struct record *r, uint64_t *capacity, const char *data, uint64_t n,
+		    struct err *err)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		struct record_row row;
@@ -229,7 +233,8 @@ static int add_rows(struct record *r, uint64_t *capacity, const char *data, uint
 		if (rc)
 			return rc;
 		if (r->n_rows == *capacity) {
-			struct record_row *grown = reallocarray(r->rows, 2 * *capacity + 64, sizeof(row));
+			struct record_row *grown =
+				reallocarray(r->rows, 2 * *capacity + 64, sizeof(row));
 
 			if (!grown)
 				return err_set(err, ENOMEM, "no memory for more than %llu rows",
@@ -256,7 +261,8 @@ int record_parse(const void *data, uint64_t n, struct record *ret, struct err *e
 	if (rc)
 		return rc;
 	n -= sizeof(r.header);
-	rc = add_rows(&r, &capacity, (const char *)data + sizeof(r.header), n / sizeof(struct record_row), err);
+	rc = add_rows(&r, &capacity, (const char *)data + sizeof(r.header),
+		      n / sizeof(struct record_row), err);
 	if (rc) {
 		record_deinit(&r);
 		return rc;
@@ -288,8 +294,8 @@ static int load_header(FILE *f, struct record_header *ret, struct err *err)
 
 	if (n == sizeof(*ret))
 		return check_header(ret, err);
-	return ferror(f) ? err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno)) :
-			   err_set(err, EINVAL, "%zu bytes are too few for a record", n);
+	return ferror(f) ? err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno))
+			 : err_set(err, EINVAL, "%zu bytes are too few for a record", n);
 }
 
 /* The file may grow meanwhile: what is there at the end counts. */

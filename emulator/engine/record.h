@@ -8,9 +8,13 @@
 
 #include "base/err.h"
 
-#define RECORD_NOTES "notes.txt"   /* beside it, where workers had something to say of the run: a line each */
-#define RECORD_ABORTS "aborts.txt" /* beside it, where communicators were aborted: a line each, the first ones */
-#define RECORD_ENDS "ends.txt"     /* beside it, where workers failed or vanished: a line each, the first ones */
+#define RECORD_NOTES \
+	"notes.txt" /* beside it, where workers had something to say of the run: a line each */
+#define RECORD_ABORTS                                                                            \
+	"aborts.txt" /* beside it, where communicators were aborted: a line each, the first ones \
+		      */
+#define RECORD_ENDS \
+	"ends.txt" /* beside it, where workers failed or vanished: a line each, the first ones */
 #define RECORD_MAGIC UINT64_C(0x31636572786f626e) /* "nboxrec1" */
 
 struct record_header {
@@ -26,31 +30,39 @@ struct record_header {
 	char data_for[256];     /* terminated; exceptions from data: dp=fill, separated by ';' */
 	/* Written over while the run goes on, which needs no more room on the disk: */
 	uint64_t n_lost;         /* rows that could not be written: the last ones of the run */
-	uint64_t clock_error_ns; /* at most so far are the clocks of workers on other hosts from where nboxd thinks; 0: none is */
+	uint64_t clock_error_ns; /* at most so far are the clocks of workers on other hosts from
+				    where nboxd thinks; 0: none is */
 	uint32_t n_lost_notes;   /* lines of the text files beside it that could not be written */
-	uint32_t lost_errno;     /* why the first of them or of the rows could not; 0: nothing is lost */
+	uint32_t
+		lost_errno; /* why the first of them or of the rows could not; 0: nothing is lost */
 };
 
 struct record_row {
-	uint64_t number;   /* of the op in the run */
-	uint64_t seq;      /* of the op in its communicator; SendRecv: of this rank's own */
+	uint64_t number; /* of the op in the run */
+	uint64_t seq;    /* of the op in its communicator; SendRecv: of this rank's own */
 	uint32_t comm, rank, world_rank;
 	uint32_t kind, dtype, algo;
 	uint32_t n_ranks, n_real_ranks;
-	uint32_t how;      /* enum solve_how */
-	uint32_t flags;    /* RECORD_* */
+	uint32_t how;   /* enum solve_how */
+	uint32_t flags; /* RECORD_* */
 	uint64_t bytes;
-	uint64_t arrive_ns;   /* this rank's own arrival */
-	uint64_t start_ns;    /* last arrival of all members, virtual ones too */
-	uint64_t due_ns;      /* end of the op in the virtual cluster */
-	uint64_t release_ns;  /* when the gate really opened, by the same clock as due_ns */
+	uint64_t arrive_ns;     /* this rank's own arrival */
+	uint64_t start_ns;      /* last arrival of all members, virtual ones too */
+	uint64_t due_ns;        /* end of the op in the virtual cluster */
+	uint64_t release_ns;    /* when the gate really opened, by the same clock as due_ns */
 	uint64_t local_done_ns; /* real op among the real members was over; 0 unknown */
 	double model_ns, injected_ns;
-	uint64_t n_messages;  /* that crossed the link for this rank */
+	uint64_t n_messages; /* that crossed the link for this rank */
 };
 
-/* RECORD_OF_MODEL: the model said how long the whole op takes; else that follows from the messages of row.algo. */
-enum { RECORD_GUESSED_MEMBERS = 1, RECORD_REPLAYED = 2, RECORD_BELOW_BOUND = 4, RECORD_OF_MODEL = 8 };
+/* RECORD_OF_MODEL: the model said how long the whole op takes; else that follows from the messages
+ * of row.algo. */
+enum {
+	RECORD_GUESSED_MEMBERS = 1,
+	RECORD_REPLAYED = 2,
+	RECORD_BELOW_BOUND = 4,
+	RECORD_OF_MODEL = 8
+};
 
 /* How the communicator's members are known (members/members.h), also in row.flags:
  * enum members_source, enum members_sure, and the axes of the layout in the header. */
@@ -58,29 +70,39 @@ static inline uint32_t record_members_flags(uint32_t source, uint32_t sure, uint
 {
 	return (source & 0xff) << 8 | (sure & 3) << 16 | (axes & 0x3ff) << 18;
 }
-static inline uint32_t record_source(uint32_t flags) { return flags >> 8 & 0xff; }
-static inline uint32_t record_sure(uint32_t flags) { return flags >> 16 & 3; }
-static inline uint32_t record_axes(uint32_t flags) { return flags >> 18 & 0x3ff; }
+static inline uint32_t record_source(uint32_t flags)
+{
+	return flags >> 8 & 0xff;
+}
+static inline uint32_t record_sure(uint32_t flags)
+{
+	return flags >> 16 & 3;
+}
+static inline uint32_t record_axes(uint32_t flags)
+{
+	return flags >> 18 & 0x3ff;
+}
 
 /* All that a writer takes NULL for does nothing then: no record is wanted. */
 struct record_writer;
 int record_create(const char *path, const struct record_header *h, struct record_writer **ret,
 		  struct err *err);
 void record_write(struct record_writer *w, const struct record_row *row);
-void record_lose_note(struct record_writer *w, int code); /* a line of notes is lost to @code, a negative errno */
+void record_lose_note(struct record_writer *w,
+		      int code); /* a line of notes is lost to @code, a negative errno */
 void record_clock_error(struct record_writer *w, uint64_t ns); /* of one worker's clock */
-/* Once a row could not be written, those behind it are counted, not written: what is there has no holes. Return: 0;
- * a negative errno, once a run: rows are lost from now on. */
+/* Once a row could not be written, those behind it are counted, not written: what is there has no
+ * holes. Return: 0; a negative errno, once a run: rows are lost from now on. */
 int record_flush(struct record_writer *w);
-/* record_flush() first, to know of rows. Return: 0; a negative errno: the file system refused at the end what it had
- * taken (a quota, over NFS), and nobody can say how many rows that are. */
+/* record_flush() first, to know of rows. Return: 0; a negative errno: the file system refused at
+ * the end what it had taken (a quota, over NFS), and nobody can say how many rows that are. */
 int record_close(struct record_writer *w);
 
 struct record {
 	struct record_header header;
 	struct record_row *rows; /* owned */
 	uint64_t n_rows;
-	int is_truncated;        /* the last row was cut off (the writer died) */
+	int is_truncated; /* the last row was cut off (the writer died) */
 };
 /* The header alone. Return: 0; negative errno with the sentence. */
 int record_load_header(const char *path, struct record_header *ret, struct err *err);

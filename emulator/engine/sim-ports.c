@@ -18,8 +18,8 @@ enum { KIND_ARRIVED, KIND_LEFT, KIND_ENTERED };
 struct flow_state {
 	double last_enter_ns;
 	uint64_t n_sent, n_arrived;
-	uint32_t next;       /* in its port's queue */
-	uint32_t head, tail; /* nodes on their way to the ingress port */
+	uint32_t next;             /* in its port's queue */
+	uint32_t head, tail;       /* nodes on their way to the ingress port */
 	uint32_t in_head, in_tail; /* nodes in or behind the ingress port */
 };
 
@@ -195,8 +195,9 @@ static int arrived(struct ports *p, uint32_t flow, double now_ns)
 	s->in_head = p->nodes[node].next;
 	p->nodes[node].next = p->free_node;
 	p->free_node = node;
-	return s->in_head == NONE ? 0 : sim_heap_push(&p->heap, p->nodes[s->in_head].at_ns,
-						      tie_of(KIND_ARRIVED, f->order, flow));
+	return s->in_head == NONE ? 0
+				  : sim_heap_push(&p->heap, p->nodes[s->in_head].at_ns,
+						  tie_of(KIND_ARRIVED, f->order, flow));
 }
 
 static int ports_init(struct ports *p, uint32_t n_flows, uint32_t n_ports, const double *start_ns)
@@ -294,10 +295,14 @@ static int add_flows(const struct sched *s, uint32_t rank, uint32_t period,
 		const struct sched_conn *c = &conns[n_in + i];
 
 		(*flows)[(*n_flows)++] = (struct port_flow){
-			.src = c->src, .dst = c->dst, .lane = c->lane,
-			.egress = c->src % period, .ingress = c->dst % period,
+			.src = c->src,
+			.dst = c->dst,
+			.lane = c->lane,
+			.egress = c->src % period,
+			.ingress = c->dst % period,
 			.order = (c->dst + s->n_ranks - c->src) % s->n_ranks,
-			.n_messages = c->n_messages, .sched = s,
+			.n_messages = c->n_messages,
+			.sched = s,
 		};
 	}
 	return 0;
@@ -315,8 +320,8 @@ static int by_turn(const void *a, const void *b)
 }
 
 int sim_ports_sched(const struct sched *s, uint32_t period, const struct sim_cost *cost,
-		    const double *start_ns, const struct sim_watch *watch,
-		    struct sim_result *ret, struct err *err)
+		    const double *start_ns, const struct sim_watch *watch, struct sim_result *ret,
+		    struct err *err)
 {
 	CLEANUP(freep) struct port_flow *flows = NULL;
 	uint32_t n_flows = 0, capacity = 0, r, first;

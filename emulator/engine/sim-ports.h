@@ -34,5 +34,5 @@ int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
  * equivalent: only flows from ranks below it are simulated, and what they do at
  * other ranks happens at those below (n_ranks: everything; it must divide it). */
 int sim_ports_sched(const struct sched *s, uint32_t period, const struct sim_cost *cost,
-		    const double *start_ns, const struct sim_watch *watch,
-		    struct sim_result *ret, struct err *err);
+		    const double *start_ns, const struct sim_watch *watch, struct sim_result *ret,
+		    struct err *err);

@@ -53,11 +53,11 @@ struct sim {
 	const struct sched *s;
 	const struct sim_cost *cost;
 	const struct sim_watch *watch;
-	struct conn *conns;       /* owned, by source */
-	uint32_t *conn_start;     /* owned, n_ranks + 1 */
-	struct thread *threads;   /* owned, by rank */
-	uint32_t *thread_start;   /* owned, n_ranks + 1 */
-	struct flight *flights;   /* owned */
+	struct conn *conns;     /* owned, by source */
+	uint32_t *conn_start;   /* owned, n_ranks + 1 */
+	struct thread *threads; /* owned, by rank */
+	uint32_t *thread_start; /* owned, n_ranks + 1 */
+	struct flight *flights; /* owned */
 	uint32_t n_flights, capacity_flights, free_flight;
 	struct sim_heap heap;
 	bool has_hole; /* the heap's top is used up and may be replaced */
@@ -97,9 +97,8 @@ static int flight_new(struct sim *sim, uint32_t *ret)
 	}
 	if (sim->n_flights == sim->capacity_flights) {
 		capacity = sim->capacity_flights ? 2 * sim->capacity_flights : 1024;
-		grown = capacity < NONE / 2
-				? realloc(sim->flights, capacity * sizeof(*grown))
-				: NULL;
+		grown = capacity < NONE / 2 ? realloc(sim->flights, capacity * sizeof(*grown))
+					    : NULL;
 		if (!grown)
 			return -ENOMEM;
 		sim->flights = grown;
@@ -287,8 +286,13 @@ static int add_conns(struct sim *sim, uint32_t rank, uint32_t *capacity, struct 
 		const struct sched_conn *from = &of_rank[n_in + i];
 
 		sim->conns[n + i] = (struct conn){
-			.src = from->src, .dst = from->dst, .lane = from->lane,
-			.head = NONE, .tail = NONE, .to_thread = NONE, .from_thread = NONE,
+			.src = from->src,
+			.dst = from->dst,
+			.lane = from->lane,
+			.head = NONE,
+			.tail = NONE,
+			.to_thread = NONE,
+			.from_thread = NONE,
 		};
 	}
 	sim->conn_start[rank + 1] = n + n_out;
@@ -335,7 +339,8 @@ static int link_conns(struct sim *sim, struct err *err)
 		if (to == UINT32_MAX || from == UINT32_MAX)
 			return err_set(err, EDEADLK,
 				       "the schedule is broken: nobody serves the connection from "
-				       "rank %u to rank %u, lane %u", k->src, k->dst, k->lane);
+				       "rank %u to rank %u, lane %u",
+				       k->src, k->dst, k->lane);
 		k->to_thread = sim->thread_start[k->dst] + to;
 		k->from_thread = sim->thread_start[k->src] + from;
 		sim->threads[k->to_thread].is_source = false;
@@ -405,7 +410,8 @@ static int run_events(struct sim *sim, struct err *err)
 	if (rc == -ENOMEM)
 		return err_set(err, ENOMEM, "no memory for the messages in flight");
 	if (rc == -EDEADLK)
-		return err_set(err, EDEADLK, "the schedule is broken: a step uses a connection "
+		return err_set(err, EDEADLK,
+			       "the schedule is broken: a step uses a connection "
 			       "that its rank does not have");
 	return rc ? rc : check_all_done(sim, err);
 }

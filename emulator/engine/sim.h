@@ -23,7 +23,7 @@ struct sim_watch {
 };
 
 struct sim_result {
-	double end_ns;         /* when the last rank is done */
+	double end_ns; /* when the last rank is done */
 	uint64_t n_messages;
 };
 

@@ -103,10 +103,13 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 		if (!c->is_send && is_among(ranks, n, c->peer))
 			continue;
 		g->flows[g->n_flows] = (struct port_flow){
-			.src = c->is_send ? self : c->peer, .dst = c->is_send ? c->peer : self,
-			.lane = lane[i], .order = g->n_flows,
+			.src = c->is_send ? self : c->peer,
+			.dst = c->is_send ? c->peer : self,
+			.lane = lane[i],
+			.order = g->n_flows,
 			.n_messages = (c->bytes + chunk_bytes - 1) / chunk_bytes,
-			.bytes = c->bytes, .chunk_bytes = chunk_bytes,
+			.bytes = c->bytes,
+			.chunk_bytes = chunk_bytes,
 		};
 		g->ranks[g->n_ranks++] = self;
 		g->ranks[g->n_ranks++] = c->peer;
@@ -170,8 +173,8 @@ static void catch_arrival(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, 
 		c->timing->at[c->timing->offset[in] + index] = arrived_ns;
 }
 
-static int simulate(struct group *g, struct price *p, const struct border *border,
-		    struct timing *t, struct err *err)
+static int simulate(struct group *g, struct price *p, const struct border *border, struct timing *t,
+		    struct err *err)
 {
 	struct sim_cost cost = price_cost(p);
 	struct p2p_catcher catcher = {border, t};
@@ -221,7 +224,8 @@ static double group_bound(const struct group *g, const struct price *p)
 	return fmax(g->max_sent, g->max_received) / port;
 }
 
-/* nbox_op.host of a group: only those who send or receive take part, not all of the communicator. */
+/* nbox_op.host of a group: only those who send or receive take part, not all of the communicator.
+ */
 struct takers {
 	const struct membership *members;
 	const struct group *g;
@@ -242,8 +246,12 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	      const struct membership *m, struct delay_chain *d, const struct border *border,
 	      uint64_t op_number, struct timing *ret, struct err *err)
 {
-	struct sched s = {.kind = COLL_SENDRECV, .algo = SCHED_DIRECT, .n_ranks = m->n_ranks,
-			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 1};
+	struct sched s = {.kind = COLL_SENDRECV,
+			  .algo = SCHED_DIRECT,
+			  .n_ranks = m->n_ranks,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .elem_bytes = 1};
 	struct group g = {0};
 	const struct takers takers = {m, &g};
 	struct timing own = {0};

@@ -11,13 +11,12 @@ int solve_raw(const struct sched *s, struct price *p, const struct border *borde
 
 /* Lets the what-ifs add their extras to raw times. No message is later than the op's
  * end: when the op is shortened, its messages come earlier in proportion. */
-int solve_finish(struct price *p, const struct border *border, struct timing *t,
-		 struct err *err);
+int solve_finish(struct price *p, const struct border *border, struct timing *t, struct err *err);
 
 /* Asks the base model for the whole op. Return: 0; 1 no answer; negative. */
 int solve_from_op(struct price *p, struct timing *t, struct err *err);
-/* @t is what the messages say, and the model says @whole_ns for the whole op: the op takes that, and
- * longer by what the what-ifs change in a run of its messages. */
+/* @t is what the messages say, and the model says @whole_ns for the whole op: the op takes that,
+ * and longer by what the what-ifs change in a run of its messages. */
 void solve_on_top(double whole_ns, const struct border *border, struct timing *t);
 /* The sentence, when nobody answers. Return: -EINVAL. */
 int solve_no_answer(const struct price *p, struct err *err);

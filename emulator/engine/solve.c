@@ -112,8 +112,14 @@ static int by_symmetry(const struct sched *s, struct price *p, const struct bord
 {
 	struct sim_cost cost = price_cost(p);
 	struct symmetry y = {
-		.s = s, .cost = &cost, .hop = hop_of, .ctx = p, .n_nodes = p->n_nodes,
-		.border = border, .at = t->at, .offset = t->offset,
+		.s = s,
+		.cost = &cost,
+		.hop = hop_of,
+		.ctx = p,
+		.n_nodes = p->n_nodes,
+		.border = border,
+		.at = t->at,
+		.offset = t->offset,
 	};
 	int rc = symmetry_solve(&y, err);
 
@@ -128,7 +134,8 @@ static int check_size(const struct sched *s, const struct price *p, struct err *
 {
 	uint64_t n = sched_total_messages(s);
 	uint64_t pairs = s->kind == COLL_ALLTOALL
-				 ? (uint64_t)s->n_ranks * (s->n_ranks - 1) * s->n_channels : 0;
+				 ? (uint64_t)s->n_ranks * (s->n_ranks - 1) * s->n_channels
+				 : 0;
 
 	if (n <= SOLVE_MAX_MESSAGES && pairs <= SOLVE_MAX_PAIRS)
 		return 0;
@@ -136,8 +143,9 @@ static int check_size(const struct sched *s, const struct price *p, struct err *
 		       "%s of %u ranks by %s has %llu messages, and with '%s' each must be "
 		       "simulated (limits: %llu messages, %llu pairs of ranks): use what-ifs that "
 		       "treat all ranks alike, a model of whole ops such as ring or alltoall, or "
-		       "a smaller world", coll_kind_name(s->kind), s->n_ranks,
-		       sched_algo_name(s->algo), (unsigned long long)n, delay_describe(p->delay),
+		       "a smaller world",
+		       coll_kind_name(s->kind), s->n_ranks, sched_algo_name(s->algo),
+		       (unsigned long long)n, delay_describe(p->delay),
 		       (unsigned long long)SOLVE_MAX_MESSAGES, (unsigned long long)SOLVE_MAX_PAIRS);
 }
 
@@ -182,8 +190,9 @@ int solve_no_answer(const struct price *p, struct err *err)
 {
 	return err_set(err, EINVAL,
 		       "the delay model '%s' says nothing about %s of %u ranks by %s: choose "
-		       "another model or algorithm", delay_describe(p->delay),
-		       coll_kind_name(p->op.kind), p->op.n_ranks, sched_algo_name(p->op.algo));
+		       "another model or algorithm",
+		       delay_describe(p->delay), coll_kind_name(p->op.kind), p->op.n_ranks,
+		       sched_algo_name(p->op.algo));
 }
 
 int solve_from_op(struct price *p, struct timing *t, struct err *err)
@@ -219,8 +228,11 @@ int solve_finish(struct price *p, const struct border *border, struct timing *t,
 	if (rc)
 		return rc;
 	if (!(raw + extra <= DELAY_MAX_NS))
-		return err_set(err, EINVAL, "the op would take %g ns, more than 31 years: look at bandwidths and "
-			       "what-ifs", raw + extra);
+		return err_set(
+			err, EINVAL,
+			"the op would take %g ns, more than 31 years: look at bandwidths and "
+			"what-ifs",
+			raw + extra);
 	t->end_ns = raw + extra > 0 ? raw + extra : 0;
 	for (i = 0; i < n && t->end_ns < raw; i++)
 		t->at[i] *= t->end_ns / raw;
@@ -248,8 +260,8 @@ int solve_raw(const struct sched *s, struct price *p, const struct border *borde
 }
 
 int solve(const struct sched *s, const struct topology *t, const struct membership *m,
-	  struct delay_chain *d, const struct border *border, uint64_t op_number,
-	  int force_sim, struct timing *ret, struct err *err)
+	  struct delay_chain *d, const struct border *border, uint64_t op_number, int force_sim,
+	  struct timing *ret, struct err *err)
 {
 	CLEANUP(timing_deinitp) struct timing own = {0};
 	struct price p;

@@ -13,11 +13,12 @@
 enum solve_how { SOLVE_OP, SOLVE_SYMMETRY, SOLVE_SIM };
 
 struct timing {
-	double model_ns;    /* what the base model alone gives */
-	double end_ns;      /* with all what-ifs but without arrivals; >= 0 */
+	double model_ns; /* what the base model alone gives */
+	double end_ns;   /* with all what-ifs but without arrivals; >= 0 */
 	enum solve_how how;
-	uint32_t is_of_model; /* model_ns is what the model says of the whole op, not of the schedule's messages */
-	double bound_ns;    /* physical lower bound: bytes over the port's bandwidth */
+	uint32_t is_of_model; /* model_ns is what the model says of the whole op, not of the
+				 schedule's messages */
+	double bound_ns;      /* physical lower bound: bytes over the port's bandwidth */
 	/* Release time of message i of in-connection c of the border is
 	 * at[offset[c] + i] where at is not NULL, else first[c] + i * step[c]; all
 	 * relative to the op's start, never later than end_ns. Use
@@ -50,8 +51,8 @@ int64_t membership_rank(const struct membership *m, uint32_t world); /* -1: no m
  * Return: 0; -EINVAL with a sentence when no model answers; -ENOMEM.
  */
 int solve(const struct sched *s, const struct topology *t, const struct membership *m,
-	  struct delay_chain *d, const struct border *border, uint64_t op_number,
-	  int force_sim, struct timing *ret, struct err *err);
+	  struct delay_chain *d, const struct border *border, uint64_t op_number, int force_sim,
+	  struct timing *ret, struct err *err);
 
 /* The same for a group of point-to-point calls: arguments as border_make_p2p().
  * Sends of virtual ranks are there from the start; each rank's egress and

@@ -21,8 +21,8 @@ struct key {
 
 struct kept {
 	struct key key;
-	struct timing raw;  /* owned */
-	uint64_t used;      /* 0: empty; else when, in look-ups */
+	struct timing raw; /* owned */
+	uint64_t used;     /* 0: empty; else when, in look-ups */
 };
 
 struct solver {

@@ -26,7 +26,7 @@ enum { N_SLOPES = 3 }; /* 0, occupancy of hop 0, of hop 1 */
 struct times {
 	double offset[N_SLOPES]; /* of the full chunks; -INFINITY: no such path */
 	double slope[N_SLOPES];
-	double last;             /* of the last chunk */
+	double last; /* of the last chunk */
 };
 
 /* What the threads of one number have in common on all ranks. */
@@ -121,8 +121,8 @@ static struct times over_hop(const struct lane_info *info, const struct times *t
 
 		if (t->offset[k] == -INFINITY)
 			continue;
-		a.offset[to] = fmax(a.offset[to],
-				    t->offset[k] + full->occupancy_ns + full->latency_ns);
+		a.offset[to] =
+			fmax(a.offset[to], t->offset[k] + full->occupancy_ns + full->latency_ns);
 		a.slope[to] = fmax(t->slope[k], full->occupancy_ns);
 	}
 	if (info->n_messages > 1) {
@@ -146,8 +146,8 @@ static uint32_t sender_id(const struct pipe *p, uint32_t src, uint32_t dst, uint
 }
 
 /* When messages on the connection arrive; the times of its sender are known. */
-static int arrival_over(struct pipe *p, uint32_t src, uint32_t dst, uint16_t lane,
-			uint32_t sender, struct times *ret)
+static int arrival_over(struct pipe *p, uint32_t src, uint32_t dst, uint16_t lane, uint32_t sender,
+			struct times *ret)
 {
 	uint32_t hop = p->y->hop(p->y->ctx, src, dst);
 	int rc;
@@ -190,8 +190,8 @@ static int visit(struct pipe *p, uint32_t *depth)
 	rc = load_info(p, rank, thread, &st);
 	for (j = 0; j < st.n_recv && !rc; j++) {
 		sender[j] = sender_id(p, st.recv[j], rank, st.recv_lane);
-		if (sender[j] == UINT32_MAX || st.recv_lane != thread ||
-		    p->state[sender[j]] == 1 || *depth + waiting >= p->n * p->each + SCHED_FAN)
+		if (sender[j] == UINT32_MAX || st.recv_lane != thread || p->state[sender[j]] == 1 ||
+		    *depth + waiting >= p->n * p->each + SCHED_FAN)
 			return SYMMETRY_NONE; /* a circle is no pipeline */
 		if (p->state[sender[j]] == 0)
 			p->stack[*depth + waiting++] = sender[j];
@@ -228,8 +228,8 @@ static int report_border(struct pipe *p)
 
 		if (c->lane < p->first || c->lane - p->first >= p->each)
 			continue;
-		rc = arrival_over(p, c->src, c->dst, c->lane,
-				  sender_id(p, c->src, c->dst, c->lane), &a);
+		rc = arrival_over(p, c->src, c->dst, c->lane, sender_id(p, c->src, c->dst, c->lane),
+				  &a);
 		if (rc)
 			return rc;
 		for (m = 0; m + 1 < c->n_messages; m++)

@@ -24,15 +24,15 @@ struct ring {
 	struct symmetry *y;
 	uint16_t lane;
 	uint32_t n;
-	uint32_t period;     /* of the pattern of hops */
+	uint32_t period; /* of the pattern of hops */
 	uint32_t slices;
 	uint64_t n_messages, n_positions, n_loops;
-	uint8_t *hop;        /* owned: of r -> r+1 */
-	uint32_t sample[2];  /* a rank in front of a hop of each kind, or n */
-	double *rows;        /* owned: slices + 1 rows of arrivals, n each */
-	double *free_ns;     /* owned: n */
-	double *cost;        /* owned, a slice: occupancy, latency of hop 0, 1 by chunk, each 2n */
-	uint32_t *in;        /* owned: border connections of the lane */
+	uint8_t *hop;       /* owned: of r -> r+1 */
+	uint32_t sample[2]; /* a rank in front of a hop of each kind, or n */
+	double *rows;       /* owned: slices + 1 rows of arrivals, n each */
+	double *free_ns;    /* owned: n */
+	double *cost;       /* owned, a slice: occupancy, latency of hop 0, 1 by chunk, each 2n */
+	uint32_t *in;       /* owned: border connections of the lane */
 	uint32_t n_in;
 };
 
@@ -369,10 +369,11 @@ static int all_channels(struct ring *g)
 int symmetry_ring(struct symmetry *y, struct err *err)
 {
 	struct ring g = {
-		.y = y, .n = y->s->n_ranks,
+		.y = y,
+		.n = y->s->n_ranks,
 		.slices = y->s->slices ? y->s->slices : 1,
-		.n_positions = (y->s->kind == COLL_ALLREDUCE ? 2 : 1) *
-			       ((uint64_t)y->s->n_ranks - 1),
+		.n_positions =
+			(y->s->kind == COLL_ALLREDUCE ? 2 : 1) * ((uint64_t)y->s->n_ranks - 1),
 	};
 	int rc = g.slices > MAX_SLICES ? SYMMETRY_NONE : ring_hops(&g);
 

@@ -73,8 +73,8 @@ static int compare(const void *a, const void *b)
 	return x->lane < y->lane ? -1 : x->lane > y->lane;
 }
 
-static void all_to_all_arrived(void *ctx, uint32_t src, uint32_t dst, uint16_t lane,
-			       uint64_t index, double sent_ns, double arrived_ns)
+static void all_to_all_arrived(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+			       double sent_ns, double arrived_ns)
 {
 	struct all_to_all *a = ctx;
 	struct stand_in key = {src, dst, 0, lane};

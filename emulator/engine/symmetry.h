@@ -11,7 +11,7 @@ struct symmetry {
 	/* Kind of hop, 0 or 1, of a connection. */
 	uint32_t (*hop)(void *ctx, uint32_t src, uint32_t dst);
 	void *ctx;
-	uint32_t n_nodes; /* that the communicator spans */
+	uint32_t n_nodes;            /* that the communicator spans */
 	const struct border *border; /* or NULL */
 
 	/* out; the arrays are made by the caller: see struct timing */

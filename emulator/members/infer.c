@@ -29,8 +29,8 @@ void members_sort_seen(struct wire_member *seen, size_t n)
 /* The groups that fit, as far as the choice needs them. */
 struct choice {
 	struct radix first;
-	uint32_t axes; /* of the first, with a layout */
-	uint32_t n;    /* different ones */
+	uint32_t axes;  /* of the first, with a layout */
+	uint32_t n;     /* different ones */
 	bool is_placed; /* all share nodes as the first does */
 };
 
@@ -93,8 +93,7 @@ static bool consider(void *ctx, const struct radix *family)
 		if (radix_find(&r, s->known[i].world_rank) != (int64_t)s->known[i].rank)
 			return true;
 	for (size_t i = 0; i < s->cluster->n_real; i++) {
-		if (radix_find(&r, s->cluster->real[i]) >= 0 &&
-		    !is_known(s, s->cluster->real[i])) {
+		if (radix_find(&r, s->cluster->real[i]) >= 0 && !is_known(s, s->cluster->real[i])) {
 			s->must_wait = true;
 			return true;
 		}
@@ -130,8 +129,8 @@ static bool is_any_placed(const struct cluster *c)
 	return c->topology->gpus_per_node == 1;
 }
 
-/* A layout is the user's word. Without one there is only what other real ranks bear out, and even then the job's
- * groups may be no grid's: never exact. */
+/* A layout is the user's word. Without one there is only what other real ranks bear out, and even
+ * then the job's groups may be no grid's: never exact. */
 static int take(const struct search *s, enum members_source source, struct members *ret,
 		struct err *err)
 {
@@ -253,7 +252,7 @@ static int guess(struct search *s, struct members *ret, struct err *err)
 guessed:
 	ret->source = MEMBERS_GUESS;
 	ret->sure = is_any_placed(s->cluster) && !s->cluster->ranks_matter ? MEMBERS_PLACED
-									    : MEMBERS_GUESSED;
+									   : MEMBERS_GUESSED;
 	return 0;
 }
 
@@ -283,8 +282,12 @@ int members_infer(const struct cluster *c, uint32_t n_ranks, const struct wire_m
 		  size_t n_known, const struct wire_member *seen, size_t n_seen,
 		  enum members_patience patience, struct members *ret, struct err *err)
 {
-	struct search s = {.cluster = c, .n_ranks = n_ranks, .known = known, .n_known = n_known,
-			   .seen = seen, .n_seen = n_seen};
+	struct search s = {.cluster = c,
+			   .n_ranks = n_ranks,
+			   .known = known,
+			   .n_known = n_known,
+			   .seen = seen,
+			   .n_seen = n_seen};
 	uint32_t world = topology_world(c->topology);
 
 	if (n_ranks > world)
@@ -313,8 +316,8 @@ int members_infer(const struct cluster *c, uint32_t n_ranks, const struct wire_m
 	if (patience == MEMBERS_AT_ONCE && (s.all.n != 1 || s.must_wait))
 		return MEMBERS_WAIT;
 	if (s.all.n)
-		return s.all.n > 1 && is_early(&s, patience) ? MEMBERS_WAIT :
-			       take(&s, MEMBERS_LAYOUT, ret, err);
+		return s.all.n > 1 && is_early(&s, patience) ? MEMBERS_WAIT
+							     : take(&s, MEMBERS_LAYOUT, ret, err);
 	for (uint32_t levels = 1; levels <= LEVELS; levels++)
 		radix_each(world, n_ranks, levels, consider, &s);
 	if (is_early(&s, patience))

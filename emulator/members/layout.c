@@ -62,12 +62,13 @@ static int reorder(struct layout *l, const char *order, struct err *err)
 		if (!a) {
 			near = units_suggest(word, names, l->n_axes);
 			return err_set(err, EINVAL,
-				       "order=%.64s names axis '%s', which has no size; %s%s%s", order,
-				       word, near ? "did you mean '" : "write it as ",
+				       "order=%.64s names axis '%s', which has no size; %s%s%s",
+				       order, word, near ? "did you mean '" : "write it as ",
 				       near ? near : word, near ? "'?" : "=N");
 		}
 		if (axis_find(&sorted, word))
-			return err_set(err, EINVAL, "order=%.64s names axis '%s' twice", order, word);
+			return err_set(err, EINVAL, "order=%.64s names axis '%s' twice", order,
+				       word);
 		sorted.axis[sorted.n_axes++] = *a;
 	} while (*left);
 	for (uint32_t i = 0; i < l->n_axes; i++)
@@ -78,8 +79,7 @@ static int reorder(struct layout *l, const char *order, struct err *err)
 }
 
 /* Which axis would have to have another size? The last that can. */
-static int refuse_product(const struct layout *l, uint64_t product, uint32_t world,
-			  struct err *err)
+static int refuse_product(const struct layout *l, uint64_t product, uint32_t world, struct err *err)
 {
 	char hint[64] = "";
 
@@ -119,9 +119,10 @@ int layout_parse(const char *text, uint32_t world, struct layout *ret, struct er
 			continue;
 		}
 		if (!is_name(item))
-			return err_set(err, EINVAL,
-				       "'%.64s' is no name of an axis: at most %d letters and digits",
-				       item, LAYOUT_NAME_MAX - 1);
+			return err_set(
+				err, EINVAL,
+				"'%.64s' is no name of an axis: at most %d letters and digits",
+				item, LAYOUT_NAME_MAX - 1);
 		if (axis_find(&l, item) || strcmp(item, "order") == 0)
 			return err_set(err, EINVAL, "'%.64s' is given twice, or empty", item);
 		if ((r = units_count(value, &n, err)) < 0)

@@ -12,10 +12,10 @@
 const char *members_source_name(uint32_t source)
 {
 	static const char *const names[MEMBERS_SOURCES] = {
-		[MEMBERS_WORLD] = "world", [MEMBERS_ALL_REAL] = "all real",
-		[MEMBERS_PARENT] = "parent", [MEMBERS_COLOR] = "color",
-		[MEMBERS_TOLD] = "job's list", [MEMBERS_STORE] = "store",
-		[MEMBERS_LAYOUT] = "layout", [MEMBERS_STRIDE] = "stride",
+		[MEMBERS_WORLD] = "world",       [MEMBERS_ALL_REAL] = "all real",
+		[MEMBERS_PARENT] = "parent",     [MEMBERS_COLOR] = "color",
+		[MEMBERS_TOLD] = "job's list",   [MEMBERS_STORE] = "store",
+		[MEMBERS_LAYOUT] = "layout",     [MEMBERS_STRIDE] = "stride",
 		[MEMBERS_TEMPLATE] = "template", [MEMBERS_GUESS] = "guess",
 	};
 
@@ -103,8 +103,10 @@ bool members_same_place(const struct topology *t, const struct radix *a, const s
 	if (radix_size(b) != n)
 		return false;
 	for (uint32_t i = 1; i < n; i++) {
-		bool in_a = topology_node(t, radix_at(a, i)) == topology_node(t, radix_at(a, i - 1));
-		bool in_b = topology_node(t, radix_at(b, i)) == topology_node(t, radix_at(b, i - 1));
+		bool in_a =
+			topology_node(t, radix_at(a, i)) == topology_node(t, radix_at(a, i - 1));
+		bool in_b =
+			topology_node(t, radix_at(b, i)) == topology_node(t, radix_at(b, i - 1));
 
 		if (in_a != in_b)
 			return false;
@@ -207,8 +209,8 @@ bool members_differ_from_layout(const struct cluster *c, const struct members *m
 
 /* --- shrink ------------------------------------------------------------------------ */
 
-int members_shrink(const struct membership *parent, const uint32_t *excluded,
-		   size_t n_excluded, struct members *ret, uint32_t **ret_ranks)
+int members_shrink(const struct membership *parent, const uint32_t *excluded, size_t n_excluded,
+		   struct members *ret, uint32_t **ret_ranks)
 {
 	CLEANUP(bitmap_deinit) struct bitmap out = {0};
 	CLEANUP(freep) uint32_t *ranks = malloc(((size_t)parent->n_ranks + 1) * sizeof(*ranks));
@@ -244,9 +246,8 @@ uint32_t members_per_node(const struct membership *m, const struct topology *t)
 
 	if (m->n_ranks == 0)
 		return 1;
-	while (run < m->n_ranks &&
-	       topology_node(t, membership_world(m, run)) ==
-		       topology_node(t, membership_world(m, 0)))
+	while (run < m->n_ranks && topology_node(t, membership_world(m, run)) ==
+					   topology_node(t, membership_world(m, 0)))
 		run++;
 	if (m->n_ranks % run)
 		return 1;

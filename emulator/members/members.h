@@ -47,9 +47,9 @@ enum members_source {
 };
 
 enum members_sure {
-	MEMBERS_EXACT,   /* there is no other possibility */
-	MEMBERS_PLACED,  /* which node each rank shares with which is certain (MEMBERS_STRIDE: if the job's
-			  * groups are those of a grid): all that timing depends on */
+	MEMBERS_EXACT,  /* there is no other possibility */
+	MEMBERS_PLACED, /* which node each rank shares with which is certain (MEMBERS_STRIDE: if the
+			 * job's groups are those of a grid): all that timing depends on */
 	MEMBERS_GUESSED, /* flagged in record and summary */
 };
 
@@ -95,9 +95,9 @@ enum members_patience { MEMBERS_AT_ONCE, MEMBERS_SETTLED, MEMBERS_NOW };
  * All known: exact. A communicator of the world's size: rank = world rank. Else the
  * groups of the layout that fit, else the regular groups (radix.h) that fit: those
  * through the known members, without another real rank, and of which the other real
- * ranks have checked in at the sibling groups. A regular group is PLACED at best, and so when it is the only one
- * or all that fit share nodes alike; what none fits is guessed, as is what siblings do not yet bear out, and what
- * there is no other real rank to bear out.
+ * ranks have checked in at the sibling groups. A regular group is PLACED at best, and so when it is
+ * the only one or all that fit share nodes alike; what none fits is guessed, as is what siblings do
+ * not yet bear out, and what there is no other real rank to bear out.
  *
  * Return: 0; MEMBERS_WAIT; -EINVAL with the sentence; -ENOMEM.
  */
@@ -133,9 +133,9 @@ struct split_vote {
  * @warning: a sentence when sources contradict each other; else ""
  *
  * A list of ranks whose hash is the color is exact. Else the layout's groups that
- * fit all votes: exact when one fits and not every voter could be alone in its group. Else a virtual rank votes as @policy says; its key is its template's,
- * shifted by the difference of their ranks. Colors that are the lowest rank of their
- * group (PyTorch 2.11 on) are a case of their own.
+ * fit all votes: exact when one fits and not every voter could be alone in its group. Else a
+ * virtual rank votes as @policy says; its key is its template's, shifted by the difference of their
+ * ranks. Colors that are the lowest rank of their group (PyTorch 2.11 on) are a case of their own.
  *
  * Return: 0; -ENOMEM.
  */
@@ -144,8 +144,8 @@ int members_split(const struct cluster *c, const struct membership *parent,
 		  int32_t color, struct members *ret, uint32_t **ret_ranks, struct err *warning);
 
 /* The parent's members without @excluded (parent ranks, any order). */
-int members_shrink(const struct membership *parent, const uint32_t *excluded,
-		   size_t n_excluded, struct members *ret, uint32_t **ret_ranks);
+int members_shrink(const struct membership *parent, const uint32_t *excluded, size_t n_excluded,
+		   struct members *ret, uint32_t **ret_ranks);
 
 /* Ranks of a node stand together in equal runs of this length; 1 when they do not. */
 uint32_t members_per_node(const struct membership *m, const struct topology *t);

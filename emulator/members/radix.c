@@ -102,8 +102,7 @@ static bool walk_levels(const struct walk *w, const struct radix *r, uint32_t n_
 	for (uint32_t i = 0; i < w->n_divisors; i++) {
 		uint32_t stride = w->divisors[i];
 
-		if (stride < floor || stride == w->world ||
-		    (level && stride % (floor - 1)))
+		if (stride < floor || stride == w->world || (level && stride % (floor - 1)))
 			continue;
 		for (uint32_t k = 1; k < w->n_divisors; k++) {
 			uint32_t n = w->divisors[k];

@@ -17,8 +17,12 @@ int ballot_init(struct ballot *b, const struct cluster *c, const struct membersh
 {
 	uint32_t world = topology_world(c->topology);
 
-	*b = (struct ballot){.cluster = c, .parent = parent, .votes = votes, .n_votes = n_votes,
-			     .color = color, .first = n_votes};
+	*b = (struct ballot){.cluster = c,
+			     .parent = parent,
+			     .votes = votes,
+			     .n_votes = n_votes,
+			     .color = color,
+			     .first = n_votes};
 	b->at = malloc((size_t)parent->n_ranks * sizeof(*b->at));
 	b->rank_of = malloc((size_t)world * sizeof(*b->rank_of));
 	if (!b->at || !b->rank_of)
@@ -136,8 +140,7 @@ static void keep(struct hunt *h, const struct radix *r)
 	} else {
 		struct radix a = to_world(h, &h->first), b = to_world(h, r);
 
-		f->is_placed = f->is_placed &&
-			       members_same_place(h->b->cluster->topology, &a, &b);
+		f->is_placed = f->is_placed && members_same_place(h->b->cluster->topology, &a, &b);
 	}
 }
 

@@ -97,8 +97,8 @@ static int seat_members(const struct membership *parent, struct seat *seats, uin
 }
 
 /* Every virtual rank votes as its template does. */
-static int split_by_template(const struct ballot *b, enum split_policy policy,
-			     struct members *ret, uint32_t **ret_ranks)
+static int split_by_template(const struct ballot *b, enum split_policy policy, struct members *ret,
+			     uint32_t **ret_ranks)
 {
 	const struct membership *parent = b->parent;
 	const struct cluster *c = b->cluster;
@@ -124,8 +124,9 @@ static int split_by_template(const struct ballot *b, enum split_policy policy,
 		if (policy == SPLIT_NODE && joins)
 			joins = world / gpus == membership_world(parent, v->rank) / gpus;
 		if (joins)
-			seats[n++] = (struct seat){(int64_t)v->key + (int64_t)rank -
-							   (int64_t)v->rank, rank};
+			seats[n++] =
+				(struct seat){(int64_t)v->key + (int64_t)rank - (int64_t)v->rank,
+					      rank};
 	}
 	return seat_members(parent, seats, n, ret, ret_ranks);
 }
@@ -238,8 +239,8 @@ static bool guess_by_lowest(const struct ballot *b, struct radix *ret)
 	       ballot_fits(b, ret);
 }
 
-/* Whether each voter could be alone in its group as well: nobody shares its color, nor (where that is the lowest
- * rank) has one below it. */
+/* Whether each voter could be alone in its group as well: nobody shares its color, nor (where that
+ * is the lowest rank) has one below it. */
 static bool may_be_alone(const struct ballot *b, bool by_lowest)
 {
 	for (size_t i = 0; i < b->n_votes; i++) {
@@ -286,8 +287,9 @@ static int take_color(const struct ballot *b, struct found *f, struct members *r
 	members_set_table(ret, f->n, table);
 	*ret_ranks = steal_ptr(f->ranks);
 	ret->source = MEMBERS_COLOR;
-	ret->sure = f->n_lists == 1 ? MEMBERS_EXACT :
-		    f->is_placed && !b->cluster->ranks_matter ? MEMBERS_PLACED : MEMBERS_GUESSED;
+	ret->sure = f->n_lists == 1                             ? MEMBERS_EXACT
+		    : f->is_placed && !b->cluster->ranks_matter ? MEMBERS_PLACED
+								: MEMBERS_GUESSED;
 	return 0;
 }
 
@@ -298,7 +300,8 @@ static void warn_no_layout(const struct ballot *b, const struct members *m, stru
 	if (m->map.n_ranks == 0)
 		return;
 	if (m->map.table)
-		snprintf(why, sizeof(why), "an irregular list from world rank %u on", m->map.table[0]);
+		snprintf(why, sizeof(why), "an irregular list from world rank %u on",
+			 m->map.table[0]);
 	else
 		snprintf(why, sizeof(why), "world rank %u + %u x rank", m->map.base, m->map.stride);
 	err_set(warning, EINVAL,
@@ -337,7 +340,8 @@ int members_split(const struct cluster *c, const struct membership *parent,
 		if (f.n == 1 || (f.n > 1 && f.by_lowest)) {
 			r = ranks_of_radix(&b, &f.first, ret, ret_ranks);
 			ret->source = MEMBERS_LAYOUT;
-			ret->sure = f.n == 1 && !may_be_alone(&b, f.by_lowest) ? MEMBERS_EXACT : MEMBERS_GUESSED;
+			ret->sure = f.n == 1 && !may_be_alone(&b, f.by_lowest) ? MEMBERS_EXACT
+									       : MEMBERS_GUESSED;
 		} else if (f.by_lowest && guess_by_lowest(&b, &guess)) {
 			r = ranks_of_radix(&b, &guess, ret, ret_ranks);
 			ret->source = MEMBERS_GUESS;

@@ -5,12 +5,12 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "nbox/commands.h"
-#include "nbox/paths.h"
-#include "nbox/unknown.h"
 #include "config/config.h"
 #include "config/failure.h"
 #include "engine/delay.h"
+#include "nbox/commands.h"
+#include "nbox/paths.h"
+#include "nbox/unknown.h"
 
 #define NAMES_MAX 256
 
@@ -24,7 +24,8 @@ static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *
 {
 	struct listing *l = ctx;
 
-	if (!!(m->flags & NBOX_DECORATOR) != l->decorators || (l->only && strcmp(l->only, m->name) != 0))
+	if (!!(m->flags & NBOX_DECORATOR) != l->decorators ||
+	    (l->only && strcmp(l->only, m->name) != 0))
 		return;
 	if (l->n_printed++ == 0)
 		printf("%s\n", l->decorators ? "what-ifs (--what-if):" : "models (--model):");
@@ -42,13 +43,13 @@ static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *
 /* What "the cluster's" means. */
 static void print_network(void)
 {
-	static const enum config_id ids[] = { CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, CONFIG_INTER_LATENCY,
-					      CONFIG_INTER_BANDWIDTH };
+	static const enum config_id ids[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
+					     CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH};
 
 	printf("\nthe cluster's network, where a model is given no other:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
-		printf("  --%-20s %s (default %s)\n", config_options[ids[i]].name, config_options[ids[i]].help,
-		       config_options[ids[i]].default_text);
+		printf("  --%-20s %s (default %s)\n", config_options[ids[i]].name,
+		       config_options[ids[i]].help, config_options[ids[i]].default_text);
 }
 
 struct names {
@@ -78,32 +79,35 @@ static int unknown(const char *name, const char *const *dirs, struct err *err)
 	if (r < 0)
 		return r;
 	near = units_suggest(name, list, names.n + 1);
-	return err_set(err, ENOENT, "there is no model or what-if '%.64s'%s%s%s nbox models lists all", name,
+	return err_set(err, ENOENT,
+		       "there is no model or what-if '%.64s'%s%s%s nbox models lists all", name,
 		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
 }
 
 static int usage(FILE *to, int code)
 {
-	fprintf(to, "usage: nbox models [NAME]\n\nLists the delay models (--model NAME:key=value,...) and the "
-		    "what-ifs (--what-if\nNAME:key=value,...), or the one of that name, with their parameters: from "
-		    "nbox's own folder\nand from NBOX_MODEL_PATH.\n");
+	fprintf(to,
+		"usage: nbox models [NAME]\n\nLists the delay models (--model NAME:key=value,...) and the "
+		"what-ifs (--what-if\nNAME:key=value,...), or the one of that name, with their parameters: from "
+		"nbox's own folder\nand from NBOX_MODEL_PATH.\n");
 	return code;
 }
 
 int cmd_models(int argc, char **argv)
 {
-	const char *dirs[2] = { NULL, NULL };
-	struct listing l = { 0 };
-	struct err err = { "" };
+	const char *dirs[2] = {NULL, NULL};
+	struct listing l = {0};
+	struct err err = {""};
 	struct paths paths;
 	int is_fail, n = 0;
 
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		return usage(stdout, 0);
 	if (argc > 1 && argv[1][0] == '-')
-		return unknown_option("models", argv[1], (const char *const[]){ "--help" }, 1);
+		return unknown_option("models", argv[1], (const char *const[]){"--help"}, 1);
 	if (argc > 2) {
-		fprintf(stderr, "nbox models: one name at a time: '%s' and '%s'\n", argv[1], argv[2]);
+		fprintf(stderr, "nbox models: one name at a time: '%s' and '%s'\n", argv[1],
+			argv[2]);
 		return 2;
 	}
 	l.only = argc > 1 ? argv[1] : NULL;

@@ -1,4 +1,5 @@
-/* nbox status: connects to a running nboxd as a client and prints its answer: as a table for people, as JSON for programs. */
+/* nbox status: connects to a running nboxd as a client and prints its answer: as a table for
+ * people, as JSON for programs. */
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -10,13 +11,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/plain.h"
+#include "config/addr-file.h"
+#include "links/link.h"
 #include "nbox/commands.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
 #include "nbox/status-text.h"
 #include "nbox/unknown.h"
-#include "config/addr-file.h"
-#include "links/link.h"
 
 #define ANSWER_MS 10000
 
@@ -70,12 +71,12 @@ static void on_closed(void *owner, struct link *l, int code, const char *why)
 	c->state = -1;
 }
 
-static const struct link_events events = { on_header, on_frame, on_sent, on_closed };
+static const struct link_events events = {on_header, on_frame, on_sent, on_closed};
 
 static int ask(struct client *c, const char *addr, const char *token)
 {
 	uint64_t until = clock_now_ns() + ANSWER_MS * NS_PER_MS;
-	struct wire_hello hello = { .role = 1, .pid = (uint32_t)getpid() };
+	struct wire_hello hello = {.role = 1, .pid = (uint32_t)getpid()};
 	struct wire_hdr h;
 	int r;
 
@@ -88,11 +89,11 @@ static int ask(struct client *c, const char *addr, const char *token)
 	wire_hdr_init(&h, WIRE_HELLO, sizeof(hello));
 	r = link_send_copy(c->link, &h, &hello);
 	while (r >= 0 && c->state >= 0 && c->state < 2) {
-		struct pollfd p = { .fd = link_fd(c->link), .events = link_poll_events(c->link) };
+		struct pollfd p = {.fd = link_fd(c->link), .events = link_poll_events(c->link)};
 
 		if (clock_now_ns() > until)
-			return err_set(&c->err, ETIMEDOUT, "nboxd at %s did not answer within %d s", addr,
-				       ANSWER_MS / 1000);
+			return err_set(&c->err, ETIMEDOUT, "nboxd at %s did not answer within %d s",
+				       addr, ANSWER_MS / 1000);
 		r = link_progress(c->link);
 		if (r == 0 && link_arm(c->link))
 			poll(&p, 1, 50);
@@ -118,8 +119,10 @@ static void usage(FILE *to)
 	fputs("usage: nbox status [--json] [DIR]\n"
 	      "       nbox status [--json] --addr shm:PATH|tcp:HOST:PORT|rdma:HOST:PORT [--token TOKEN]\n\n"
 	      "Asks a running nboxd who waits for what. DIR is the results directory of its run, or its name; without one, NBOX_ADDR and\n"
-	      "NBOX_TOKEN count, else the newest run under " LIVE_RUN_TOP "/ that is under way. A table on a terminal; JSON\n"
-	      "with --json, or where the output goes elsewhere.\n", to);
+	      "NBOX_TOKEN count, else the newest run under " LIVE_RUN_TOP
+	      "/ that is under way. A table on a terminal; JSON\n"
+	      "with --json, or where the output goes elsewhere.\n",
+	      to);
 }
 
 /* Return: 0; 1 help was given; -EINVAL, said. */
@@ -145,13 +148,18 @@ static int parse(int argc, char **argv, struct args *a)
 		} else if (word[0] != '-' && !a->dir) {
 			a->dir = word;
 		} else if (word[0] != '-') {
-			fprintf(stderr, "nbox status: one run at a time: '%s' and '%s'\n", a->dir, word);
+			fprintf(stderr, "nbox status: one run at a time: '%s' and '%s'\n", a->dir,
+				word);
 			return -EINVAL;
 		} else if (strcmp(word, "--addr") == 0 || strcmp(word, "--token") == 0) {
-			fprintf(stderr, "nbox status: %s needs a value; see nbox status --help\n", word);
+			fprintf(stderr, "nbox status: %s needs a value; see nbox status --help\n",
+				word);
 			return -EINVAL;
 		} else {
-			unknown_option("status", word, (const char *const[]){ "--json", "--addr", "--token", "--help" }, 4);
+			unknown_option("status", word,
+				       (const char *const[]){"--json", "--addr", "--token",
+							     "--help"},
+				       4);
 			return -EINVAL;
 		}
 	}
@@ -168,14 +176,17 @@ static int ask_run(struct client *c, const char *dir, struct args *a)
 	int r = addr_file_read(dir, &f, &c->err);
 
 	if (r == -ENOENT)
-		return err_set(&c->err, ENOENT, "no run is under way in %s: there is no %s (`nbox report %s` shows one that is over)",
-			       dir, ADDR_FILE_NAME, dir);
+		return err_set(
+			&c->err, ENOENT,
+			"no run is under way in %s: there is no %s (`nbox report %s` shows one that is over)",
+			dir, ADDR_FILE_NAME, dir);
 	if (r < 0)
 		return r;
 	r = ask(c, f.addr, a->token ? a->token : f.token);
 	if (r == -ECONNREFUSED || r == -ENOENT)
-		err_set(&c->err, -r, "no run is under way in %s: its nboxd (pid %d, at %s) has ended without a good-bye", dir, f.pid,
-			f.addr);
+		err_set(&c->err, -r,
+			"no run is under way in %s: its nboxd (pid %d, at %s) has ended without a good-bye",
+			dir, f.pid, f.addr);
 	return r;
 }
 
@@ -193,14 +204,16 @@ static int ask_newest(struct client *c, struct args *a)
 	}
 	if (r == 0 && runs.n)
 		return -EPROTO; /* with the sentence of the last */
-	return err_set(&c->err, ENOENT, "which nboxd? no run is under way under " LIVE_RUN_TOP "/ here; name its results directory, "
+	return err_set(&c->err, ENOENT,
+		       "which nboxd? no run is under way under " LIVE_RUN_TOP
+		       "/ here; name its results directory, "
 		       "give --addr, or set NBOX_ADDR");
 }
 
 int cmd_status(int argc, char **argv)
 {
-	struct args a = { .addr = NULL };
-	struct client c = { .state = 0 };
+	struct args a = {.addr = NULL};
+	struct client c = {.state = 0};
 	char found[PATH_MAX];
 	int r = parse(argc, argv, &a), code = 1;
 
@@ -209,11 +222,13 @@ int cmd_status(int argc, char **argv)
 	if (a.dir) {
 		r = ask_run(&c, runs_find(a.dir, found), &a);
 	} else if (a.addr || getenv("NBOX_ADDR")) {
-		r = ask(&c, a.addr ? a.addr : getenv("NBOX_ADDR"), a.token ? a.token : getenv("NBOX_TOKEN"));
+		r = ask(&c, a.addr ? a.addr : getenv("NBOX_ADDR"),
+			a.token ? a.token : getenv("NBOX_TOKEN"));
 		code = r == -EINVAL ? 2 : 1;
 		if (r < 0 && strncmp(c.err.text, "wrong token", 11) == 0)
-			fprintf(stderr, "nbox status: that token is not nboxd's; the results directory of its run knows it: "
-					"nbox status DIR\n");
+			fprintf(stderr,
+				"nbox status: that token is not nboxd's; the results directory of its run knows it: "
+				"nbox status DIR\n");
 	} else {
 		r = ask_newest(&c, &a);
 		code = r == -ENOENT ? 2 : 1;

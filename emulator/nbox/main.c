@@ -14,15 +14,16 @@ static const struct {
 	int (*main)(int argc, char **argv);
 	const char *help;
 } commands[] = {
-	{ "run", cmd_run, "run a job inside a virtual cluster" },
-	{ "perf", cmd_perf, "nccl-tests' table for a virtual cluster" },
-	{ "report", cmd_report, "the summary of a run, or all its ops as CSV, from its record" },
-	{ "list", cmd_list, "the runs that have left results, a line each" },
-	{ "compare", cmd_compare, "two runs side by side: what was asked for, what came out" },
-	{ "models", cmd_models, "list the delay models and what-ifs with their parameters" },
-	{ "preload", cmd_preload, "print the path of libnbox.so, for lines that start with LD_PRELOAD=" },
-	{ "doctor", cmd_doctor, "what this machine has for nbox, what would be used, what is wrong" },
-	{ "status", cmd_status, "ask a running nboxd how it is doing" },
+	{"run", cmd_run, "run a job inside a virtual cluster"},
+	{"perf", cmd_perf, "nccl-tests' table for a virtual cluster"},
+	{"report", cmd_report, "the summary of a run, or all its ops as CSV, from its record"},
+	{"list", cmd_list, "the runs that have left results, a line each"},
+	{"compare", cmd_compare, "two runs side by side: what was asked for, what came out"},
+	{"models", cmd_models, "list the delay models and what-ifs with their parameters"},
+	{"preload", cmd_preload,
+	 "print the path of libnbox.so, for lines that start with LD_PRELOAD="},
+	{"doctor", cmd_doctor, "what this machine has for nbox, what would be used, what is wrong"},
+	{"status", cmd_status, "ask a running nboxd how it is doing"},
 };
 
 static void usage(FILE *to)
@@ -30,12 +31,13 @@ static void usage(FILE *to)
 	fprintf(to, "usage: nbox COMMAND [OPTION...]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
-	fprintf(to, "\n  nbox COMMAND --help   the options of a command\n"
-		    "  nbox --version\n\n"
-		    "  nbox run --nodes 64 --gpus-per-node 8 --model ring:bw=400Gbps,alpha=5us -- ./train\n"
-		    "  nbox perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1G -f 2\n\n"
-		    "Exit codes: 0; 1: it could not be done; 2: the command line, a variable or a file of configuration is\n"
-		    "wrong, and nothing was started or made. nbox run: otherwise the job's own.\n");
+	fprintf(to,
+		"\n  nbox COMMAND --help   the options of a command\n"
+		"  nbox --version\n\n"
+		"  nbox run --nodes 64 --gpus-per-node 8 --model ring:bw=400Gbps,alpha=5us -- ./train\n"
+		"  nbox perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1G -f 2\n\n"
+		"Exit codes: 0; 1: it could not be done; 2: the command line, a variable or a file of configuration is\n"
+		"wrong, and nothing was started or made. nbox run: otherwise the job's own.\n");
 }
 
 /* A full disk behind a table is no success. The exit code of a run stays the job's. */
@@ -55,7 +57,9 @@ static int unknown(const char *word)
 		names[i] = commands[i].name;
 	near = units_suggest(word, names, ARRAY_SIZE(commands));
 	if (word[0] == '-')
-		fprintf(stderr, "nbox: options come behind the command: nbox run %s ...; nbox --help lists the commands\n", word);
+		fprintf(stderr,
+			"nbox: options come behind the command: nbox run %s ...; nbox --help lists the commands\n",
+			word);
 	else
 		fprintf(stderr, "nbox: unknown command '%s'%s%s%s nbox --help lists them\n", word,
 			near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
@@ -64,7 +68,7 @@ static int unknown(const char *word)
 
 int main(int argc, char **argv)
 {
-	char *help[] = { argv[0], NULL, (char *)"--help", NULL };
+	char *help[] = {argv[0], NULL, (char *)"--help", NULL};
 	bool is_help;
 
 	log_open();
@@ -72,7 +76,8 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
-	is_help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0;
+	is_help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+		  strcmp(argv[1], "help") == 0;
 	if (is_help && argc > 2) { /* help run: run --help */
 		help[1] = argv[2];
 		argv = help;

@@ -20,14 +20,17 @@ static int find_part(const struct part *p, const char *dir, struct err *err)
 
 	if (snprintf(build, sizeof(build), "%s/%s", dir, p->in_build) >= PATH_MAX ||
 	    snprintf(installed, sizeof(installed), "%s/%s", dir, p->installed) >= PATH_MAX)
-		return err_set(err, ENAMETOOLONG, "the folder of nbox has too long a name: %s", dir);
+		return err_set(err, ENAMETOOLONG, "the folder of nbox has too long a name: %s",
+			       dir);
 	if (access(build, R_OK) == 0)
 		strcpy(p->to, build);
 	else if (access(installed, R_OK) == 0)
 		strcpy(p->to, installed);
 	else
-		return err_set(err, ENOENT, "%s is missing: neither %s nor %s; build all of nbox "
-			       "(ninja -C build) or run it where it was built", p->what, build, installed);
+		return err_set(err, ENOENT,
+			       "%s is missing: neither %s nor %s; build all of nbox "
+			       "(ninja -C build) or run it where it was built",
+			       p->what, build, installed);
 	return 0;
 }
 
@@ -35,12 +38,14 @@ int paths_find(struct paths *ret, unsigned int needs, struct err *err)
 {
 	struct paths found;
 	const struct part parts[] = {
-		{ found.nboxd, PATHS_RUN, "nboxd", "nboxd", "nboxd" },
-		{ found.shim, PATHS_RUN | PATHS_SHIM, "libnbox.so", "../lib/nbox/libnbox.so", "libnbox.so" },
-		{ found.models, PATHS_MODELS, "delaymodels", "../lib/nbox/delaymodels", "the folder of delay models" },
-		{ found.standins, PATHS_HOST, "emulator/standins", "../lib/nbox/standins",
-		  "the folder of the host CUDA runtime" },
-		{ found.perf, PATHS_PERF, "nbox-perf", "../lib/nbox/nbox-perf", "nbox-perf" },
+		{found.nboxd, PATHS_RUN, "nboxd", "nboxd", "nboxd"},
+		{found.shim, PATHS_RUN | PATHS_SHIM, "libnbox.so", "../lib/nbox/libnbox.so",
+		 "libnbox.so"},
+		{found.models, PATHS_MODELS, "delaymodels", "../lib/nbox/delaymodels",
+		 "the folder of delay models"},
+		{found.standins, PATHS_HOST, "emulator/standins", "../lib/nbox/standins",
+		 "the folder of the host CUDA runtime"},
+		{found.perf, PATHS_PERF, "nbox-perf", "../lib/nbox/nbox-perf", "nbox-perf"},
 	};
 	char dir[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);

@@ -8,14 +8,14 @@
 
 struct paths {
 	char nboxd[PATH_MAX];
-	char shim[PATH_MAX];    /* libnbox.so */
-	char models[PATH_MAX];  /* folder of the delay models */
+	char shim[PATH_MAX];     /* libnbox.so */
+	char models[PATH_MAX];   /* folder of the delay models */
 	char standins[PATH_MAX]; /* folder of the stand-ins for CUDA and NCCL */
-	char perf[PATH_MAX];    /* the program that nbox perf runs */
+	char perf[PATH_MAX];     /* the program that nbox perf runs */
 };
 
 enum { PATHS_MODELS = 1, PATHS_RUN = 2, PATHS_PERF = 4, PATHS_SHIM = 8, PATHS_HOST = 16 };
 
-/* @needs: which must be there (PATHS_..., or'ed). Return: 0; -ENOENT with a sentence that names what is missing and where it was
- * looked for. */
+/* @needs: which must be there (PATHS_..., or'ed). Return: 0; -ENOENT with a sentence that names
+ * what is missing and where it was looked for. */
 int paths_find(struct paths *ret, unsigned int needs, struct err *err);

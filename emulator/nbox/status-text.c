@@ -1,4 +1,5 @@
-/* See status-text.h. A key that is not there counts as 0 or "": an nboxd of another version says less. */
+/* See status-text.h. A key that is not there counts as 0 or "": an nboxd of another version says
+ * less. */
 #include "nbox/status-text.h"
 
 #include <errno.h>
@@ -40,15 +41,20 @@ static void print_head(const json_t *o, FILE *to)
 	char a[300], b[600], memory[32];
 
 	fprintf(to, "nboxd %s, ", text(o, "nboxd", a, sizeof(a)));
-	fprintf(to, "pid %lld, up %.1f s, %s, at %s\n", number(o, "pid"), json_number_value(json_object_get(o, "uptime_s")),
-		units_print_bytes((uint64_t)number(o, "rss_bytes"), memory, sizeof(memory)), text(o, "addr", a, sizeof(a)));
-	fprintf(to, "%lld ranks (%lld nodes x %lld), %lld real; exchange %s; ", number(o, "world_size"), number(o, "nodes"),
-		number(o, "gpus_per_node"), number(o, "real_ranks"), text(o, "exchange", a, sizeof(a)));
-	fprintf(to, "data %s; model %s; seed %lld\n", text(o, "data", a, sizeof(a)), text(o, "model", b, sizeof(b)), number(o, "seed"));
+	fprintf(to, "pid %lld, up %.1f s, %s, at %s\n", number(o, "pid"),
+		json_number_value(json_object_get(o, "uptime_s")),
+		units_print_bytes((uint64_t)number(o, "rss_bytes"), memory, sizeof(memory)),
+		text(o, "addr", a, sizeof(a)));
+	fprintf(to, "%lld ranks (%lld nodes x %lld), %lld real; exchange %s; ",
+		number(o, "world_size"), number(o, "nodes"), number(o, "gpus_per_node"),
+		number(o, "real_ranks"), text(o, "exchange", a, sizeof(a)));
+	fprintf(to, "data %s; model %s; seed %lld\n", text(o, "data", a, sizeof(a)),
+		text(o, "model", b, sizeof(b)), number(o, "seed"));
 	if (text(o, "out", b, sizeof(b))[0])
 		fprintf(to, "results in %s\n", b);
-	fprintf(to, "%lld ops begun, %lld not over; %lld warning%s\n", number(o, "ops"), number(o, "open_ops"),
-		number(o, "warnings"), number(o, "warnings") == 1 ? "" : "s");
+	fprintf(to, "%lld ops begun, %lld not over; %lld warning%s\n", number(o, "ops"),
+		number(o, "open_ops"), number(o, "warnings"),
+		number(o, "warnings") == 1 ? "" : "s");
 }
 
 static void print_more(size_t n, FILE *to)
@@ -67,12 +73,15 @@ static void print_workers(const json_t *list, FILE *to)
 		fprintf(to, "\nno worker is connected\n");
 		return;
 	}
-	fprintf(to, "\n  %-7s %-9s %-9s %-6s %13s  %s\n", "worker", "pid", "state", "link", "communicators", "host");
-	json_array_foreach(list, i, w) {
+	fprintf(to, "\n  %-7s %-9s %-9s %-6s %13s  %s\n", "worker", "pid", "state", "link",
+		"communicators", "host");
+	json_array_foreach(list, i, w)
+	{
 		if (i >= LINES_MAX)
 			break;
-		fprintf(to, "  %-7lld %-9lld %-9s %-6s %13lld  %s\n", number(w, "worker"), number(w, "pid"),
-			text(w, "state", state, sizeof(state)), text(w, "link", link, sizeof(link)), number(w, "members"),
+		fprintf(to, "  %-7lld %-9lld %-9s %-6s %13lld  %s\n", number(w, "worker"),
+			number(w, "pid"), text(w, "state", state, sizeof(state)),
+			text(w, "link", link, sizeof(link)), number(w, "members"),
 			text(w, "host", host, sizeof(host)));
 	}
 	print_more(json_array_size(list), to);
@@ -86,12 +95,15 @@ static void print_comms(const json_t *list, FILE *to)
 
 	if (json_array_size(list) == 0)
 		return;
-	fprintf(to, "\n  %-12s %8s %6s %9s  %s\n", "communicator", "ranks", "real", "open ops", "members");
-	json_array_foreach(list, i, c) {
+	fprintf(to, "\n  %-12s %8s %6s %9s  %s\n", "communicator", "ranks", "real", "open ops",
+		"members");
+	json_array_foreach(list, i, c)
+	{
 		if (i >= LINES_MAX)
 			break;
-		fprintf(to, "  %-12lld %8lld %6zu %9lld  %s%s\n", number(c, "communicator"), number(c, "ranks"),
-			json_array_size(json_object_get(c, "real")), number(c, "open_ops"), text(c, "members", how, sizeof(how)),
+		fprintf(to, "  %-12lld %8lld %6zu %9lld  %s%s\n", number(c, "communicator"),
+			number(c, "ranks"), json_array_size(json_object_get(c, "real")),
+			number(c, "open_ops"), text(c, "members", how, sizeof(how)),
 			json_is_true(json_object_get(c, "dead")) ? "; aborted" : "");
 	}
 	print_more(json_array_size(list), to);
@@ -104,7 +116,8 @@ static void print_waits(const json_t *list, FILE *to)
 	size_t i;
 
 	fprintf(to, json_array_size(list) ? "\nwho waits for what:\n" : "\nnobody waits\n");
-	json_array_foreach(list, i, w) {
+	json_array_foreach(list, i, w)
+	{
 		if (i >= LINES_MAX)
 			break;
 		fprintf(to, "  %s\n", clean(json_string_value(w), line, sizeof(line)));
@@ -118,7 +131,8 @@ int status_print(const char *json, FILE *to, struct err *err)
 	CLEANUP(json_freep) json_t *o = json_loads(json, 0, &why);
 
 	if (!json_is_object(o))
-		return err_set(err, EPROTO, "nboxd's answer is no JSON object (%s); --json prints it as it is",
+		return err_set(err, EPROTO,
+			       "nboxd's answer is no JSON object (%s); --json prints it as it is",
 			       o ? "another value" : why.text);
 	print_head(o, to);
 	print_workers(json_object_get(o, "workers"), to);

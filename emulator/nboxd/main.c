@@ -11,14 +11,14 @@
 #include "base/log.h"
 #include "config/config.h"
 #include "nboxd/job/join.h"
-#include "nboxd/server.h"
 #include "nboxd/job/summary.h"
+#include "nboxd/server.h"
 
 extern char **environ;
 
-static const char *const own_flags[] = {"--config", "--ready-fd", "--ended-fd", "--once", "--join", "--ranks", "--local",
-					"--check",
-					"--help", "--version"};
+static const char *const own_flags[] = {"--config", "--ready-fd", "--ended-fd", "--once",
+					"--join",   "--ranks",    "--local",    "--check",
+					"--help",   "--version"};
 
 struct args {
 	const char *file;
@@ -45,7 +45,8 @@ static void usage(FILE *f)
 	      "Each option below may also be given as the variable or the key of the cluster file that\n"
 	      "its second line names. A flag goes before a variable, a variable before the file.\n"
 	      "Numbers need units: 5us, 400Gbps, 50GB/s, 4MiB. Exit code 2: an option, a variable, the\n"
-	      "file, the model or a what-if is wrong, and nothing was started; 1: it could not run.\n\n", f);
+	      "file, the model or a what-if is wrong, and nothing was started; 1: it could not run.\n\n",
+	      f);
 	config_help(f, NULL);
 }
 
@@ -152,8 +153,11 @@ static int say_ready(const struct server *s, int fd)
 	const char *store = server_store_addr(s);
 	char more[1024];
 
-	return dprintf(fd, "nboxd ready %s%s%s%s%s\n", server_addr(s), store ? " store " : "", store ? store : "",
-		       s->n_listening > 1 ? " also" : "", server_more_addrs(s, more, sizeof(more))) < 0 ? -errno : 0;
+	return dprintf(fd, "nboxd ready %s%s%s%s%s\n", server_addr(s), store ? " store " : "",
+		       store ? store : "", s->n_listening > 1 ? " also" : "",
+		       server_more_addrs(s, more, sizeof(more))) < 0
+		       ? -errno
+		       : 0;
 }
 
 static void config_freep(struct config **c)

@@ -15,13 +15,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nboxd/comm/comm.h"
+#include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
 #include "nboxd/server.h"
 #include "nboxd/store/server.h"
-#include "nboxd/loop/worker.h"
 
 #define TICK_NS (50 * NS_PER_MS)
-#define POLLS_A_LOOK 8 /* rounds without sleep between two looks at libevent */
+#define POLLS_A_LOOK 8         /* rounds without sleep between two looks at libevent */
 #define LEFT_NS (2 * NS_PER_S) /* server_end_when_left() */
 #define NOBODY_NS (60 * NS_PER_S)
 #define STRANGERS_NS (10 * NS_PER_S)
@@ -62,22 +62,25 @@ static bool move_links(struct server *s)
 	return moved;
 }
 
-/* A program that spawns its own ranks believes in a world and a store of its own, and may wait there for ever:
- * said once, of jobs that begin with nboxd. */
+/* A program that spawns its own ranks believes in a world and a store of its own, and may wait
+ * there for ever: said once, of jobs that begin with nboxd. */
 static void tell_silence(struct server *s, uint64_t now_ns)
 {
 	bool is_used = s->last_comm || s->n_gathers ||
 		       (s->store && store_server_counts(s->store).store.n_requests);
 
-	if (s->is_silence_told || is_used || (!s->ended.event && !s->door.event) || now_ns < s->start_ns + SERVER_SILENCE_NS)
+	if (s->is_silence_told || is_used || (!s->ended.event && !s->door.event) ||
+	    now_ns < s->start_ns + SERVER_SILENCE_NS)
 		return;
 	s->is_silence_told = true;
-	server_warn(s, "%llu s, and no communicator and no request to the store yet: a program that gives ranks to "
-		    "processes of its own (mp.spawn, Ray) must believe in %u nodes by its own arguments and meet at this "
-		    "store: %s as it sets MASTER_ADDR and MASTER_PORT; or start it with torchrun. JAX's coordination "
-		    "service waits for ranks that nobody plays. Any other job goes on", (unsigned long long)(SERVER_SILENCE_NS / NS_PER_S),
-		    s->config->topology.n_nodes,
-		    s->door.event ? "NBOX_STORE=HOST:PORT" : "--procs 1, and --store HOST:PORT");
+	server_warn(
+		s,
+		"%llu s, and no communicator and no request to the store yet: a program that gives ranks to "
+		"processes of its own (mp.spawn, Ray) must believe in %u nodes by its own arguments and meet at this "
+		"store: %s as it sets MASTER_ADDR and MASTER_PORT; or start it with torchrun. JAX's coordination "
+		"service waits for ranks that nobody plays. Any other job goes on",
+		(unsigned long long)(SERVER_SILENCE_NS / NS_PER_S), s->config->topology.n_nodes,
+		s->door.event ? "NBOX_STORE=HOST:PORT" : "--procs 1, and --store HOST:PORT");
 }
 
 /* Deadlines of HELLO, of gathers and of ops. */
@@ -115,15 +118,19 @@ void server_flush_record(struct server *s)
 	int code = record_flush(s->record);
 
 	if (code < 0)
-		server_warn(s, "the results cannot be written any more (%s); the job goes on, and what is lost is counted for "
-			       "the summary", strerror(-code));
+		server_warn(
+			s,
+			"the results cannot be written any more (%s); the job goes on, and what is lost is counted for "
+			"the summary",
+			strerror(-code));
 }
 
 static void begin_stop(struct server *s)
 {
 	struct worker *w;
 
-	log_info("ends: %s", s->stop_signal ? strsignal(s->stop_signal) : "the last worker has left");
+	log_info("ends: %s",
+		 s->stop_signal ? strsignal(s->stop_signal) : "the last worker has left");
 	s->is_stopping = true;
 	s->stop_ns = clock_now_ns() + SERVER_DRAIN_NS;
 	door_close(s);
@@ -131,7 +138,8 @@ static void begin_stop(struct server *s)
 	store_server_stop_listening(s->store);
 	DL_FOREACH(s->workers, w)
 		if (w->state != WORKER_LEAVING)
-			worker_refuse(w, ECANCELED, "nboxd was told to end (%s)", strsignal(s->stop_signal));
+			worker_refuse(w, ECANCELED, "nboxd was told to end (%s)",
+				      strsignal(s->stop_signal));
 }
 
 void server_end_when_left(struct server *s)
@@ -159,8 +167,8 @@ static bool has_staying(const struct server *s)
 	return false;
 }
 
-/* A worker that has said BYE exits when nboxd has closed its link. Its launcher may wait for that before it starts the
- * next program, so nboxd does not wait for the other workers. */
+/* A worker that has said BYE exits when nboxd has closed its link. Its launcher may wait for that
+ * before it starts the next program, so nboxd does not wait for the other workers. */
 static void close_leaving(struct server *s)
 {
 	struct worker *w;
@@ -170,8 +178,9 @@ static void close_leaving(struct server *s)
 			worker_set_state(w, WORKER_CLOSED);
 }
 
-/* With a door the processes that came in by it count: a script among them may run one program after the other. Without
- * one only links do. Fewer of them than real ranks: some process drives several, or others are still to come. */
+/* With a door the processes that came in by it count: a script among them may run one program after
+ * the other. Without one only links do. Fewer of them than real ranks: some process drives several,
+ * or others are still to come. */
 static bool is_left(struct server *s, uint64_t now_ns)
 {
 	bool has_door = s->door.event != NULL;
@@ -200,7 +209,8 @@ static bool arm_links(struct server *s)
 		if (!link_arm(w->link))
 			return false;
 		poll_events = link_poll_events(w->link);
-		events = (short)((poll_events & POLLIN ? EV_READ : 0) | (poll_events & POLLOUT ? EV_WRITE : 0));
+		events = (short)((poll_events & POLLIN ? EV_READ : 0) |
+				 (poll_events & POLLOUT ? EV_WRITE : 0));
 		if (w->event && w->armed_events == events)
 			continue;
 		if (w->event)

@@ -1,4 +1,5 @@
-/* nboxd as a whole: where it listens, what it owns, how that is made and goes. The loop: server-loop.c. */
+/* nboxd as a whole: where it listens, what it owns, how that is made and goes. The loop:
+ * server-loop.c. */
 #include "nboxd/server.h"
 
 #include <errno.h>
@@ -13,13 +14,13 @@
 #include "base/log.h"
 #include "config/addr-file.h"
 #include "config/open-model.h"
-#include "nboxd/comm/groups.h"
-#include "nboxd/op/op.h"
-#include "nboxd/loop/capacity.h"
-#include "nboxd/job/results.h"
-#include "nboxd/store/server.h"
-#include "nboxd/loop/worker.h"
 #include "links/rdma/options.h"
+#include "nboxd/comm/groups.h"
+#include "nboxd/job/results.h"
+#include "nboxd/loop/capacity.h"
+#include "nboxd/loop/worker.h"
+#include "nboxd/op/op.h"
+#include "nboxd/store/server.h"
 
 #define ACCEPTS_A_LOOK 64
 
@@ -80,7 +81,8 @@ char *server_network(const struct server *s, char *buf, size_t size)
 	};
 
 	buf[0] = '\0';
-	return strcmp(s->config->model, "none") ? delay_network(s->delay, &cluster, buf, size) : buf;
+	return strcmp(s->config->model, "none") ? delay_network(s->delay, &cluster, buf, size)
+						: buf;
 }
 
 const char *server_store_addr(const struct server *s)
@@ -108,7 +110,8 @@ static void on_listen(evutil_socket_t fd, short what, void *ctx)
 	if (r == LINK_LISTENS_AGAIN || r == -ENODEV)
 		server_warn(s, "%s", err.text);
 	else if (r < 0 && r != -EAGAIN)
-		server_warn_stranger(s, "cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
+		server_warn_stranger(s, "cannot accept a link: %s",
+				     err.text[0] ? err.text : strerror(-r));
 }
 
 static void on_signal(evutil_socket_t number, short what, void *ctx)
@@ -183,7 +186,8 @@ static int use_rdma_options(const struct config *c, struct err *err)
 		r = rdma_options_set(&o, config_options[id].variable + strlen("NBOX_IB_"),
 				     config_text(c, id), err);
 		if (r < 0)
-			return err_prefix(err, r, "%s", config_where(c, id, 0, where, sizeof(where)));
+			return err_prefix(err, r, "%s",
+					  config_where(c, id, 0, where, sizeof(where)));
 	}
 	rdma_options_use(&o);
 	return 0;
@@ -262,7 +266,8 @@ static const char *model_dir(char *buf, size_t size)
 	dir[n] = '\0';
 	*strrchr(dir, '/') = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		if (snprintf(buf, size, "%s/%s", dir, places[i]) < (int)size && access(buf, X_OK) == 0)
+		if (snprintf(buf, size, "%s/%s", dir, places[i]) < (int)size &&
+		    access(buf, X_OK) == 0)
 			return buf;
 	}
 	return NULL;
@@ -324,16 +329,18 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	if (!s)
 		return err_set(err, ENOMEM, "out of memory");
 	s->config = c;
-	s->cluster = (struct cluster){.topology = &c->topology, .real = c->real,
-				      .n_real = c->n_real, .layouts = c->layouts,
+	s->cluster = (struct cluster){.topology = &c->topology,
+				      .real = c->real,
+				      .n_real = c->n_real,
+				      .layouts = c->layouts,
 				      .n_layouts = c->n_layouts};
 	places_raise_limit();
 	s->start_ns = clock_now_ns();
 	s->next_due_ns = UINT64_MAX;
 	read_boot_id(s->boot_id);
 	s->players = calloc(c->n_real, sizeof(*s->players));
-	r = s->players && failures_init(s) == 0 ? open_engine(s, err) :
-						  err_set(err, ENOMEM, "out of memory");
+	r = s->players && failures_init(s) == 0 ? open_engine(s, err)
+						: err_set(err, ENOMEM, "out of memory");
 	/* The address first: a second nboxd must not touch the first one's files. */
 	if (r == 0)
 		r = open_listeners(s, err);
@@ -364,7 +371,8 @@ struct server *server_close(struct server *s)
 		return NULL;
 	s->is_stopping = true;
 	door_close(s);
-	ended_close(s); /* first: nbox sees by it that a job that fails now does so for want of us */
+	ended_close(
+		s); /* first: nbox sees by it that a job that fails now does so for want of us */
 	if (s->has_addr_file)
 		addr_file_remove(s->config->out);
 	while (s->workers)
@@ -387,8 +395,10 @@ struct server *server_close(struct server *s)
 	server_flush_record(s);
 	code = record_close(s->record);
 	if (code < 0)
-		server_warn(s, "the record could not be closed (%s): the last ops may be missing in the results",
-			    strerror(-code));
+		server_warn(
+			s,
+			"the record could not be closed (%s): the last ops may be missing in the results",
+			strerror(-code));
 	payload_unmap(&s->payload);
 	failures_deinit(s);
 	notes_deinit(s);

@@ -12,18 +12,18 @@
 #include "base/clock.h"
 #include "base/spin.h"
 #include "config/config.h"
-#include "nboxd/job/door.h"
-#include "nboxd/job/exited.h"
-#include "nboxd/job/processes.h"
-#include "nboxd/job/notes.h"
-#include "nboxd/comm/failure.h"
-#include "nboxd/op/payload.h"
 #include "engine/delay.h"
 #include "engine/engine.h"
 #include "engine/record.h"
 #include "engine/solve.h"
 #include "links/link.h"
 #include "members/members.h"
+#include "nboxd/comm/failure.h"
+#include "nboxd/job/door.h"
+#include "nboxd/job/exited.h"
+#include "nboxd/job/notes.h"
+#include "nboxd/job/processes.h"
+#include "nboxd/op/payload.h"
 
 struct comm;
 struct gather;
@@ -62,24 +62,24 @@ struct server {
 	struct record_writer *record; /* NULL: no results directory */
 	uint32_t n_aborts, n_ends;    /* lines in aborts.txt, in ends.txt */
 	struct notes notes;
-	bool has_command;             /* it was looked at what ran: results_note_command() */
-	bool has_addr_file;           /* in the results directory: config/addr-file.h */
+	bool has_command;   /* it was looked at what ran: results_note_command() */
+	bool has_addr_file; /* in the results directory: config/addr-file.h */
 	struct payload payload;
 	struct failures failures;
 	struct ended ended;
 	struct launched launched;
 	struct door door;
-	struct store_server *store; /* NULL: no store is asked for */
-	struct groups *groups;      /* owned; torch's process groups */
+	struct store_server *store;            /* NULL: no store is asked for */
+	struct groups *groups;                 /* owned; torch's process groups */
 	const struct store_hooks *store_hooks; /* borrowed; NULL allowed */
 
-	struct worker *workers;   /* list, owned */
-	struct worker *turn;      /* who is served first in the next round */
+	struct worker *workers; /* list, owned */
+	struct worker *turn;    /* who is served first in the next round */
 	uint32_t n_workers, n_accepted;
-	struct worker **players;  /* owned; who plays config->real[i], or NULL */
-	struct comm *comms;       /* hash by number, owned */
-	struct gather *gathers;   /* list, owned */
-	struct gather *failed;    /* list, owned; of those that have failed: who comes later is told */
+	struct worker **players; /* owned; who plays config->real[i], or NULL */
+	struct comm *comms;      /* hash by number, owned */
+	struct gather *gathers;  /* list, owned */
+	struct gather *failed; /* list, owned; of those that have failed: who comes later is told */
 	uint32_t n_comms, n_gathers, n_failed, last_comm;
 	uint64_t n_ops, n_messages_in, n_messages_out, n_warnings; /* since the start */
 	bool is_below_bound_told, is_slow_told; /* of the first op: the summary counts them */
@@ -97,17 +97,17 @@ struct server {
 	uint64_t stop_ns; /* give up draining then */
 	int stop_signal;
 	bool is_silence_told;
-	bool is_once;         /* ends when the last worker has left */
+	bool is_once;           /* ends when the last worker has left */
 	uint32_t n_workers_max; /* most workers that were welcome at a time */
-	uint64_t left_ns;     /* since when none is there; or the start */
+	uint64_t left_ns;       /* since when none is there; or the start */
 };
 
-/* What config_finish() cannot look at: the options of rdma links, the model, the what-ifs. Return: 0; negative errno
- * with the sentence. */
+/* What config_finish() cannot look at: the options of rdma links, the model, the what-ifs. Return:
+ * 0; negative errno with the sentence. */
 int server_check(const struct config *c, struct err *err);
 /* Return: 0; negative errno with the sentence. @ret is the caller's to close. */
 int server_open(const struct config *c, struct server **ret, struct err *err);
-struct server *server_close(struct server *s); /* NULL allowed; returns NULL */
+struct server *server_close(struct server *s);   /* NULL allowed; returns NULL */
 const char *server_addr(const struct server *s); /* that of `nbox run`'s workers */
 /* The others, each after a space. Return: @buf. */
 char *server_more_addrs(const struct server *s, char *buf, size_t size);
@@ -117,11 +117,13 @@ const char *server_store_addr(const struct server *s); /* HOST:PORT; NULL: no st
 /* A libevent callback that does nothing: being awake is all that is wanted. */
 void server_on_wake(evutil_socket_t fd, short what, void *server);
 void server_stop_listening(struct server *s); /* for workers; again is allowed */
-/* server_run() is to end by itself. With a door: when all processes that came in by it have ended and no link is left.
- * Without a door: when the last link has closed; at once where there were as many workers at a time as real ranks, 2 s
- * later where there were fewer. In both cases also when no worker has come within 60 s. */
+/* server_run() is to end by itself. With a door: when all processes that came in by it have ended
+ * and no link is left. Without a door: when the last link has closed; at once where there were as
+ * many workers at a time as real ranks, 2 s later where there were fewer. In both cases also when
+ * no worker has come within 60 s. */
 void server_end_when_left(struct server *s);
-/* The links of those who have said BYE, and wait to see theirs closed, stay open until this process ends. */
+/* The links of those who have said BYE, and wait to see theirs closed, stay open until this process
+ * ends. */
 void server_hold_leaving(struct server *s);
 /* Until SIGTERM or SIGINT. Return: 0; negative errno. */
 int server_run(struct server *s, struct err *err);

@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "nboxd/comm/comm.h"
+#include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
 #include "nboxd/op/p2p.h"
 #include "nboxd/server.h"
 #include "nboxd/store/server.h"
-#include "nboxd/loop/worker.h"
 
 #define LISTED_MAX 1000
 #define TEXT_MAX 1024
@@ -58,13 +58,14 @@ static void comms_json(const struct server *s, FILE *f)
 	HASH_ITER(hh, s->comms, c, next) {
 		if (n >= LISTED_MAX)
 			break;
-		fprintf(f, "%s{\"communicator\": %u, \"ranks\": %u, \"ranks_per_node\": %u, "
+		fprintf(f,
+			"%s{\"communicator\": %u, \"ranks\": %u, \"ranks_per_node\": %u, "
 			"\"members\": \"%s\", \"guessed\": %s, \"dead\": %s, \"open_ops\": %u, "
 			"\"real\": [",
 			n++ ? ", " : "", c->number, c->n_ranks, c->ranks_per_node,
 			comm_how(c, how, sizeof(how)),
-			c->members.sure == MEMBERS_GUESSED ? "true" : "false", c->is_dead ? "true" : "false",
-			HASH_COUNT(c->ops) + p2p_n_open(c));
+			c->members.sure == MEMBERS_GUESSED ? "true" : "false",
+			c->is_dead ? "true" : "false", HASH_COUNT(c->ops) + p2p_n_open(c));
 		for (uint32_t i = 0; i < c->n_real && i < 64; i++)
 			fprintf(f, "%s%u", i ? ", " : "", c->real[i].world_rank);
 		fputs("]}", f);
@@ -115,7 +116,8 @@ static void store_json(const struct server *s, FILE *f)
 	n = store_server_counts(s->store);
 	fputs("\"store\": {\"addr\": ", f);
 	text_json(f, server_store_addr(s));
-	fprintf(f, ", \"clients\": %llu, \"keys\": %llu, \"bytes\": %llu, \"waits\": %llu, "
+	fprintf(f,
+		", \"clients\": %llu, \"keys\": %llu, \"bytes\": %llu, \"waits\": %llu, "
 		"\"requests\": %llu, \"invented_ids\": %llu}, ",
 		(unsigned long long)n.store.n_clients, (unsigned long long)n.store.n_keys,
 		(unsigned long long)n.store.n_bytes, (unsigned long long)n.store.n_waits,
@@ -146,13 +148,15 @@ char *status_json(const struct server *s)
 		return NULL;
 	fprintf(f, "{\"nboxd\": \"%s\", \"pid\": %d, \"addr\": ", NBOX_VERSION, (int)getpid());
 	text_json(f, server_addr(s));
-	fprintf(f, ", \"uptime_s\": %.3f, \"world_size\": %u, \"nodes\": %u, \"gpus_per_node\": %u, "
+	fprintf(f,
+		", \"uptime_s\": %.3f, \"world_size\": %u, \"nodes\": %u, \"gpus_per_node\": %u, "
 		"\"real_ranks\": %zu, \"exchange\": \"%s\", \"data\": \"%s\", \"model\": ",
 		(double)(clock_now_ns() - s->start_ns) / 1e9, c->world, c->topology.n_nodes,
 		c->topology.gpus_per_node, c->n_real, wire_exchange_name(c->exchange),
 		wire_data_name(c->data));
 	text_json(f, config_model(c, model, sizeof(model)));
-	fprintf(f, ", \"seed\": %llu, \"links\": %u, \"n_communicators\": %u, \"gathering\": %u, "
+	fprintf(f,
+		", \"seed\": %llu, \"links\": %u, \"n_communicators\": %u, \"gathering\": %u, "
 		"\"ops\": %llu, \"open_ops\": %u, \"live_ops\": %u, \"messages_in\": %llu, "
 		"\"messages_out\": %llu, \"warnings\": %llu, \"rss_bytes\": %ld, ",
 		(unsigned long long)c->seed, s->n_workers, s->n_comms, s->n_gathers,

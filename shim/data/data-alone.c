@@ -25,9 +25,9 @@ static int broadcast(const struct call *call, const struct p2p_index *x, device_
 	const struct call *from = call;
 
 	if (call->root != call->comm->rank) {
-		from = comm_data(call->comm, call->kind) == DATA_MIRROR ?
-			       data_find_broadcast(call, x->calls, x->n_calls, call->comm->rank) :
-			       NULL;
+		from = comm_data(call->comm, call->kind) == DATA_MIRROR
+			       ? data_find_broadcast(call, x->calls, x->n_calls, call->comm->rank)
+			       : NULL;
 	}
 	return from ? copy(call, s, call->recv, from->send, err) : 0;
 }

@@ -12,7 +12,8 @@ int data_check(ncclResult_t result, const char *what, struct err *err);
 #define REAL(fn, args) data_check(real_get()->fn ? real_get()->fn args : ncclInvalidUsage, #fn, err)
 #define DEVICE(c, fn, args)                                                                        \
 	((c)->dev->fn args ? err_set(err, EIO, "the device refused to enqueue work (" #fn "): %s", \
-				     (c)->dev->why()) : 0)
+				     (c)->dev->why())                                              \
+			   : 0)
 
 static inline uint32_t data_policy(const struct call *call)
 {
@@ -31,8 +32,8 @@ bool data_is_reduction(uint32_t kind);
 int data_map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err);
 /* Whether it is a product that copies take part in. */
 bool data_needs_power(const struct call *call);
-/* @dst = @src to the power of our multiplicity, through pinned host memory. One that is captured stays for the
- * replays. Return: 0; negative errno with the sentence. */
+/* @dst = @src to the power of our multiplicity, through pinned host memory. One that is captured
+ * stays for the replays. Return: 0; negative errno with the sentence. */
 int data_enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
 		       device_stream s, bool is_captured, struct err *err);
 

@@ -1,5 +1,5 @@
-/* Reductions among the real members that stand for all ranks of the virtual world (policy mirror): a sum counts
- * each of us as often as it has copies, a product is a power. */
+/* Reductions among the real members that stand for all ranks of the virtual world (policy mirror):
+ * a sum counts each of us as often as it has copies, a product is a power. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -37,15 +37,15 @@ int data_map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err)
 
 	*ret = call->redop;
 	if (call->redop >= ncclNumOps) {
-		*ret = data_policy(call) == DATA_MIRROR ? c->redops[call->redop - ncclNumOps].real :
-						     c->redops[call->redop - ncclNumOps].plain;
+		*ret = data_policy(call) == DATA_MIRROR ? c->redops[call->redop - ncclNumOps].real
+							: c->redops[call->redop - ncclNumOps].plain;
 		return 0;
 	}
 	if (data_policy(call) != DATA_MIRROR || c->n_real == c->n_ranks)
 		return 0;
 	if (call->redop == ncclSum && (c->multiplicity > 1 || !c->is_even))
-		return scaled_sum(c, c->scale_op, &c->scale_made, call->dtype, c->multiplicity,
-				  ret, err);
+		return scaled_sum(c, c->scale_op, &c->scale_made, call->dtype, c->multiplicity, ret,
+				  err);
 	if (call->redop == ncclAvg && !c->is_even && !data_is_int(call->dtype))
 		return scaled_sum(c, c->mean_op, &c->mean_made, call->dtype,
 				  (double)c->multiplicity / c->n_ranks, ret, err);
@@ -57,7 +57,7 @@ struct power {
 	ncclDataType_t dtype;
 	uint32_t n;
 	uint64_t count;
-	char *buf; /* host scratch of the communicator */
+	char *buf;          /* host scratch of the communicator */
 	struct power *next; /* list of those that graphs use */
 };
 
@@ -70,7 +70,7 @@ static void run_power(void *arg)
 
 /* From and to other memory of the host the copies would not be asynchronous. */
 int data_enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
-			 device_stream s, bool is_captured, struct err *err)
+		       device_stream s, bool is_captured, struct err *err)
 {
 	struct comm *c = call->comm;
 	struct power *p = malloc(sizeof(*p));
@@ -104,7 +104,8 @@ bool data_needs_power(const struct call *call)
 {
 	const struct comm *c = call->comm;
 
-	return call->redop == ncclProd && data_policy(call) == DATA_MIRROR && c->n_real < c->n_ranks;
+	return call->redop == ncclProd && data_policy(call) == DATA_MIRROR &&
+	       c->n_real < c->n_ranks;
 }
 
 bool data_is_reduction(uint32_t kind)

@@ -8,8 +8,8 @@
 #include "schedule/coll.h"
 #include "shim/data/data-internal.h"
 #include "shim/data/real-comm.h"
-#include "shim/real/real.h"
 #include "shim/gate/scratch.h"
+#include "shim/real/real.h"
 
 /* The floats' byte of policy fill: 4.4e-5 in fp32 and bf16, 0.53 in fp16, 1 and 0.5
  * in fp8, 7e-38 in fp64. Integers get 0: they are counts more often than not. */
@@ -117,7 +117,7 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 		rc = scratch_get(c, in_bytes, &powered, err);
 		if (!rc)
 			rc = data_enqueue_power(call, powered, call->send, in_bytes, s, is_captured,
-					   err);
+						err);
 		if (rc)
 			return rc;
 		call->real_send = powered;
@@ -179,8 +179,7 @@ static int during_broadcast(struct call *call, const struct call *all, uint32_t 
 			send = other ? other->send : send;
 		}
 	}
-	return REAL(Broadcast, (send, call->recv, call->count, call->dtype, root, c->real,
-				stream));
+	return REAL(Broadcast, (send, call->recv, call->count, call->dtype, root, c->real, stream));
 }
 
 static int during_rooted(struct call *call, cudaStream_t stream, struct err *err)
@@ -233,10 +232,9 @@ int data_during(struct call *call, const struct call *all, uint32_t n, device_st
 		return REAL(ReduceScatter, (call->real_send, call->recv, call->count, call->dtype,
 					    call->real_op, c->real, stream));
 	case COLL_ALLGATHER:
-		to = call->scratch ? call->scratch :
-				     slot(call->recv, call->bytes, c->members[0].rank);
-		return REAL(AllGather,
-			    (call->send, to, call->count, call->dtype, c->real, stream));
+		to = call->scratch ? call->scratch
+				   : slot(call->recv, call->bytes, c->members[0].rank);
+		return REAL(AllGather, (call->send, to, call->count, call->dtype, c->real, stream));
 	case COLL_ALLTOALL:
 		return exchange_chunks(call, true, true, s, err);
 	case COLL_BROADCAST:
@@ -250,10 +248,9 @@ int data_during(struct call *call, const struct call *all, uint32_t n, device_st
 		if (peer < 0)
 			return 0;
 		if (call->is_send)
-			return REAL(Send, (call->send, call->count, call->dtype, peer, c->real,
-					   stream));
-		return REAL(Recv,
-			    (call->recv, call->count, call->dtype, peer, c->real, stream));
+			return REAL(Send,
+				    (call->send, call->count, call->dtype, peer, c->real, stream));
+		return REAL(Recv, (call->recv, call->count, call->dtype, peer, c->real, stream));
 	case COLL_KINDS:
 		break;
 	}
@@ -267,11 +264,9 @@ int data_fill_byte(ncclDataType_t dtype)
 	return data_is_int(dtype) ? 0 : FILL_FLOAT;
 }
 
-static int fill(const struct call *call, void *at, uint64_t bytes, device_stream s,
-		struct err *err)
+static int fill(const struct call *call, void *at, uint64_t bytes, device_stream s, struct err *err)
 {
-	return DEVICE(call->comm, fill,
-		      (s, at, data_fill_byte(call->dtype), bytes));
+	return DEVICE(call->comm, fill, (s, at, data_fill_byte(call->dtype), bytes));
 }
 
 /* Slots 0..period-1 hold the pattern: repeat it to the end, doubling. */
@@ -317,8 +312,8 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 		else if (real < 0 && data_policy(call) == DATA_MIRROR)
 			rc = DEVICE(c, copy,
 				    (s, slot(call->recv, b, v),
-				     from ? slot(from, b, comm_template(c, v)) :
-					    slot(call->recv, b,
+				     from ? slot(from, b, comm_template(c, v))
+					  : slot(call->recv, b,
 						 c->members[comm_template(c, v)].rank),
 				     b));
 	}

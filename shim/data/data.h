@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "shim/progress/comm.h"
 #include "shim/data/p2p-index.h"
+#include "shim/progress/comm.h"
 
 /* One call of the job on a virtual communicator. */
 struct call {
@@ -19,7 +19,7 @@ struct call {
 	uint64_t count, bytes; /* as passed; count * element */
 	ncclDataType_t dtype;
 	ncclRedOp_t redop;
-	uint32_t root;     /* or peer */
+	uint32_t root; /* or peer */
 	cudaStream_t stream;
 
 	/* Between the phases. */

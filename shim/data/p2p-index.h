@@ -12,7 +12,7 @@ struct comm;
 struct p2p_index {
 	const struct call *calls; /* borrowed: all of the launch */
 	uint32_t n_calls;
-	uint32_t *heads;          /* owned; number of the last call with that hash + 1 */
+	uint32_t *heads; /* owned; number of the last call with that hash + 1 */
 	uint32_t mask;
 };
 

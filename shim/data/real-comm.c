@@ -26,7 +26,8 @@ static int make_id(struct comm *c, struct err *err)
 	if (!real->path[0])
 		return err_set(err, ELIBACC, "%s", real->err.text);
 	if (!real->GetUniqueId)
-		return err_set(err, ELIBACC, "the NCCL in use (%s) has no ncclGetUniqueId", real->path);
+		return err_set(err, ELIBACC, "the NCCL in use (%s) has no ncclGetUniqueId",
+			       real->path);
 	comm_id_hide();
 	result = real->GetUniqueId(&id);
 	comm_id_show();

@@ -20,8 +20,8 @@ bool real_comm_is_wanted(const struct comm *c);
  * job's, blocking, or NULL. Return: 0; negative errno or ncclResult_t > 0, with the
  * sentence. */
 int real_comm_make(struct comm *c, void *config, struct err *err);
-/* The lowest real member makes the id and sends it to the others; nothing at these. Where it fails the caller tells why,
- * and then the others that there is no id. */
+/* The lowest real member makes the id and sends it to the others; nothing at these. Where it fails
+ * the caller tells why, and then the others that there is no id. */
 int real_comm_offer_id(struct comm *c, struct err *err);
 
 /* c->real, made now when there is one real member. Any thread that may call NCCL.

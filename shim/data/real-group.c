@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "shim/progress/comm-id.h"
-#include "shim/job/env.h"
-#include "shim/entry/init.h"
-#include "shim/progress/progress-internal.h"
-#include "shim/job/quiet-thread.h"
 #include "shim/data/real-comm.h"
+#include "shim/entry/init.h"
+#include "shim/job/env.h"
+#include "shim/job/quiet-thread.h"
+#include "shim/progress/comm-id.h"
+#include "shim/progress/progress-internal.h"
 #include "shim/real/real.h"
 
 #define FAILED_NS (1 * NS_PER_S) /* for a real init that notices by itself */
@@ -31,7 +31,8 @@ struct real_group {
 
 struct real_group *real_group_new(uint32_t n)
 {
-	return calloc(1, sizeof(struct real_group) + n * sizeof(((struct real_group *)NULL)->list[0]));
+	return calloc(1,
+		      sizeof(struct real_group) + n * sizeof(((struct real_group *)NULL)->list[0]));
 }
 
 void real_group_add(struct real_group *g, struct comm *c, void *config)
@@ -100,7 +101,8 @@ static void *run_group(void *arg)
 static bool any_failed(const struct real_group *g)
 {
 	for (uint32_t i = 0; i < g->n; i++)
-		if (atomic_load_explicit(&g->list[i].comm->async, memory_order_acquire) != ncclSuccess)
+		if (atomic_load_explicit(&g->list[i].comm->async, memory_order_acquire) !=
+		    ncclSuccess)
 			return true;
 	return false;
 }
@@ -120,14 +122,16 @@ static bool wait_for(struct real_group *g)
 			until = clock_now_ns() + FAILED_NS;
 		}
 		ts = progress_timespec(until);
-		pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock, CLOCK_MONOTONIC, &ts);
+		pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
+				       CLOCK_MONOTONIC, &ts);
 	}
 	is_done = g->is_done;
 	g->is_left = !is_done;
 	for (uint32_t i = 0; !is_done && i < g->n; i++) /* @g may be gone once the lock is */
-		comm_fail(g->list[i].comm, ncclSystemError,
-			  "the real communicator of %u ranks was not made within NBOX_INIT_TIMEOUT (%.0f s)",
-			  g->list[i].comm->n_real, (double)env_get()->timeout_ns / 1e9);
+		comm_fail(
+			g->list[i].comm, ncclSystemError,
+			"the real communicator of %u ranks was not made within NBOX_INIT_TIMEOUT (%.0f s)",
+			g->list[i].comm->n_real, (double)env_get()->timeout_ns / 1e9);
 	pthread_mutex_unlock(&progress_waiters.lock);
 	return is_done;
 }
@@ -143,13 +147,15 @@ void real_group_make(struct real_group *g)
 	rc = quiet_thread(&thread, &attr, run_group, g);
 	pthread_attr_destroy(&attr);
 	for (uint32_t i = 0; rc && i < g->n; i++)
-		comm_fail(g->list[i].comm, ncclSystemError, "cannot start a thread: %s", strerror(rc));
+		comm_fail(g->list[i].comm, ncclSystemError, "cannot start a thread: %s",
+			  strerror(rc));
 	if (!rc && !wait_for(g))
 		return;
 	for (uint32_t i = 0; i < g->n; i++) {
 		g->list[i].comm->real = g->list[i].comm->real_made;
 		if (g->list[i].rc)
-			comm_fail(g->list[i].comm, init_result_of(g->list[i].rc), "%s", g->list[i].err.text);
+			comm_fail(g->list[i].comm, init_result_of(g->list[i].rc), "%s",
+				  g->list[i].err.text);
 	}
 	group_free(g);
 }

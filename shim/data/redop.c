@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "shim/progress/comm-id.h"
 #include "shim/data/data-internal.h"
 #include "shim/data/real-comm.h"
 #include "shim/data/scalar.h"
+#include "shim/progress/comm-id.h"
 
 static int make_self(struct comm *c, struct err *err)
 {
@@ -64,7 +64,8 @@ static int make_scaled(struct comm *c, struct redop *r, const void *scalar, nccl
 	} else if (c->multiplicity > 1) {
 		rc = make_self(c, err);
 		if (!rc && !r->scaled)
-			rc = scratch_take(&c->redop_scratch, c->dev->alloc, "device", 8, &r->scaled, err);
+			rc = scratch_take(&c->redop_scratch, c->dev->alloc, "device", 8, &r->scaled,
+					  err);
 		if (rc)
 			return rc;
 		use = r->scaled;
@@ -89,8 +90,8 @@ static int redop_make(struct comm *c, struct redop *r, const void *scalar, struc
 	if (!rc && is_mirror)
 		rc = make_scaled(c, r, scalar, real, err);
 	if (!rc && is_other) {
-		rc = REAL(RedOpCreatePreMulSum, (&r->plain, (void *)(uintptr_t)scalar, r->dtype,
-						 r->residence, real));
+		rc = REAL(RedOpCreatePreMulSum,
+			  (&r->plain, (void *)(uintptr_t)scalar, r->dtype, r->residence, real));
 		r->has_plain = !rc;
 	}
 	return rc;
@@ -115,7 +116,8 @@ int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 	}
 	r.scaled = c->redops[i].scaled;
 	c->dev->get(&before);
-	if (device_select(c->dev, c->device)) /* what it takes is there, and another one may be current */
+	if (device_select(c->dev,
+			  c->device)) /* what it takes is there, and another one may be current */
 		return err_set(err, EIO, "cannot select device %d", c->device);
 	rc = redop_make(c, &r, scalar, err);
 	device_select(c->dev, before);

@@ -54,8 +54,8 @@ static double decode(const struct format *f, uint32_t v)
 	bool is_top = exponent == (1u << f->e_bits) - 1;
 
 	if (is_top && (f->has_inf || mantissa == (1u << f->m_bits) - 1))
-		return f->has_inf && !mantissa ? sign * of_bits(UINT64_C(0x7ff) << 52) :
-						 of_bits(UINT64_C(0x7ff8) << 48);
+		return f->has_inf && !mantissa ? sign * of_bits(UINT64_C(0x7ff) << 52)
+					       : of_bits(UINT64_C(0x7ff8) << 48);
 	if (!exponent)
 		return sign * mantissa * power_of_2(1 - bias - (int)f->m_bits);
 	return sign * (mantissa + (1u << f->m_bits)) *

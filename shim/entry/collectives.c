@@ -6,10 +6,10 @@
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
-#define FORWARD(fn, args)                                                                          \
-	do {                                                                                       \
-		group_enter_real();                                                                \
-		return real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn);            \
+#define FORWARD(fn, args)                                                               \
+	do {                                                                            \
+		group_enter_real();                                                     \
+		return real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn); \
 	} while (0)
 
 static bool has_root(uint32_t kind)
@@ -60,9 +60,8 @@ static ncclResult_t check_and_call(const char *what, struct call *call, int root
 	if (result != ncclSuccess)
 		return group_failed(result);
 	if (!elem || call->dtype < 0)
-		return group_failed(last_error_set(ncclInvalidArgument,
-						   "%s: unknown data type %d", what,
-						   (int)call->dtype));
+		return group_failed(last_error_set(ncclInvalidArgument, "%s: unknown data type %d",
+						   what, (int)call->dtype));
 	if (call->count > SCHED_MAX_BYTES / elem / c->n_ranks)
 		return group_failed(last_error_set(ncclInvalidArgument, "%s: count %llu", what,
 						   (unsigned long long)call->count));
@@ -71,15 +70,15 @@ static ncclResult_t check_and_call(const char *what, struct call *call, int root
 						   "%s: rank %d of a communicator of %u ranks",
 						   what, root, c->n_ranks));
 	if (has_redop(call->kind) && !data_redop_is_valid(c, call->redop, call->dtype))
-		return group_failed(last_error_set(ncclInvalidArgument,
-						   "%s: unknown reduction %d", what,
-						   (int)call->redop));
+		return group_failed(last_error_set(ncclInvalidArgument, "%s: unknown reduction %d",
+						   what, (int)call->redop));
 	call->root = (uint32_t)root;
 	call->bytes = call->count * elem;
 	if (!buffers_are_there(call, has_root(call->kind) && call->root == c->rank))
-		return group_failed(last_error_set(ncclInvalidArgument, "%s: a buffer is NULL",
-						   what));
-	/* As NCCL: no op, no other rank has to call it. A send or receive of nothing has its other end. */
+		return group_failed(
+			last_error_set(ncclInvalidArgument, "%s: a buffer is NULL", what));
+	/* As NCCL: no op, no other rank has to call it. A send or receive of nothing has its other
+	 * end. */
 	if (!call->count && call->kind != COLL_SENDRECV)
 		return ncclSuccess;
 	return group_call(call);
@@ -98,8 +97,13 @@ ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataT
 			   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_ALLREDUCE, .send = send,
-			    .recv = recv, .count = count, .dtype = dtype, .redop = op,
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_ALLREDUCE,
+			    .send = send,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .redop = op,
 			    .stream = stream};
 
 	if (!call.comm)
@@ -112,8 +116,13 @@ ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclD
 			       ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_REDUCESCATTER, .send = send,
-			    .recv = recv, .count = count, .dtype = dtype, .redop = op,
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_REDUCESCATTER,
+			    .send = send,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .redop = op,
 			    .stream = stream};
 
 	if (!call.comm)
@@ -126,8 +135,13 @@ ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataT
 			   ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_ALLGATHER, .send = send,
-			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_ALLGATHER,
+			    .send = send,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .stream = stream};
 
 	if (!call.comm)
 		FORWARD(AllGather, (send, recv, count, dtype, comm, stream));
@@ -139,8 +153,13 @@ ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType
 			ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_REDUCE, .send = send,
-			    .recv = recv, .count = count, .dtype = dtype, .redop = op,
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_REDUCE,
+			    .send = send,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .redop = op,
 			    .stream = stream};
 
 	if (!call.comm)
@@ -153,8 +172,13 @@ ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataT
 			   int root, ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_BROADCAST, .send = send,
-			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_BROADCAST,
+			    .send = send,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .stream = stream};
 
 	if (!call.comm)
 		FORWARD(Broadcast, (send, recv, count, dtype, root, comm, stream));
@@ -166,8 +190,13 @@ ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t dtype, int root,
 		       cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_BROADCAST, .send = buff,
-			    .recv = buff, .count = count, .dtype = dtype, .stream = stream};
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_BROADCAST,
+			    .send = buff,
+			    .recv = buff,
+			    .count = count,
+			    .dtype = dtype,
+			    .stream = stream};
 
 	if (!call.comm)
 		FORWARD(Bcast, (buff, count, dtype, root, comm, stream));
@@ -179,8 +208,13 @@ ncclResult_t ncclAlltoAll(const void *send, void *recv, size_t count, ncclDataTy
 			  ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_ALLTOALL, .send = send,
-			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_ALLTOALL,
+			    .send = send,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .stream = stream};
 
 	if (!call.comm)
 		FORWARD(AlltoAll, (send, recv, count, dtype, comm, stream));
@@ -188,12 +222,17 @@ ncclResult_t ncclAlltoAll(const void *send, void *recv, size_t count, ncclDataTy
 }
 ALSO_PNCCL(AlltoAll);
 
-ncclResult_t ncclGather(const void *send, void *recv, size_t count, ncclDataType_t dtype,
-			int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclGather(const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
+			ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_GATHER, .send = send,
-			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_GATHER,
+			    .send = send,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .stream = stream};
 
 	if (!call.comm)
 		FORWARD(Gather, (send, recv, count, dtype, root, comm, stream));
@@ -201,12 +240,17 @@ ncclResult_t ncclGather(const void *send, void *recv, size_t count, ncclDataType
 }
 ALSO_PNCCL(Gather);
 
-ncclResult_t ncclScatter(const void *send, void *recv, size_t count, ncclDataType_t dtype,
-			 int root, ncclComm_t comm, cudaStream_t stream)
+ncclResult_t ncclScatter(const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
+			 ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_SCATTER, .send = send,
-			    .recv = recv, .count = count, .dtype = dtype, .stream = stream};
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_SCATTER,
+			    .send = send,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .stream = stream};
 
 	if (!call.comm)
 		FORWARD(Scatter, (send, recv, count, dtype, root, comm, stream));
@@ -218,8 +262,13 @@ ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t dtype, int 
 		      ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_SENDRECV, .is_send = true,
-			    .send = send, .count = count, .dtype = dtype, .stream = stream};
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_SENDRECV,
+			    .is_send = true,
+			    .send = send,
+			    .count = count,
+			    .dtype = dtype,
+			    .stream = stream};
 
 	if (!call.comm)
 		FORWARD(Send, (send, count, dtype, peer, comm, stream));
@@ -231,8 +280,12 @@ ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t dtype, int peer, 
 		      cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm), .kind = COLL_SENDRECV, .recv = recv,
-			    .count = count, .dtype = dtype, .stream = stream};
+	struct call call = {.comm = comm_find(comm),
+			    .kind = COLL_SENDRECV,
+			    .recv = recv,
+			    .count = count,
+			    .dtype = dtype,
+			    .stream = stream};
 
 	if (!call.comm)
 		FORWARD(Recv, (recv, count, dtype, peer, comm, stream));

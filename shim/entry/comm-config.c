@@ -63,8 +63,8 @@ static int check(const ncclConfig_t *config, struct err *err)
 		if (numbers[i].max == INT_MAX)
 			return err_set(err, EINVAL, "the config's %s is %d, not %d or more",
 				       numbers[i].name, value, numbers[i].min);
-		return err_set(err, EINVAL, "the config's %s is %d, not %d or %d",
-			       numbers[i].name, value, numbers[i].min, numbers[i].max);
+		return err_set(err, EINVAL, "the config's %s is %d, not %d or %d", numbers[i].name,
+			       value, numbers[i].min, numbers[i].max);
 	}
 	if (least != NCCL_CONFIG_UNDEF_INT && most != NCCL_CONFIG_UNDEF_INT && least > most)
 		return err_set(err, EINVAL, "the config's minCTAs, %d, is above its maxCTAs, %d",

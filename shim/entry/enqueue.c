@@ -9,13 +9,13 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "schedule/coll.h"
-#include "shim/progress/checkin.h"
 #include "shim/data/data-internal.h"
 #include "shim/entry/group.h"
-#include "shim/real/last-error.h"
+#include "shim/progress/checkin.h"
 #include "shim/progress/play.h"
-#include "shim/real/real.h"
 #include "shim/progress/session.h"
+#include "shim/real/last-error.h"
+#include "shim/real/real.h"
 
 /* One communicator's share. */
 struct batch {
@@ -24,7 +24,7 @@ struct batch {
 	uint64_t capture;
 	struct op *first, **last, *p2p;
 	struct op *not_arrived; /* the first whose arrive is not in the stream; NULL: all are */
-	int64_t n_self; /* sends to this rank itself, less receives from it */
+	int64_t n_self;         /* sends to this rank itself, less receives from it */
 };
 
 struct plan {
@@ -146,8 +146,9 @@ static int make_ops(struct plan *p, struct err *err)
 	for (uint32_t i = 0; i < p->n_batches; i++) {
 		/* NCCL says so before it launches anything, and the communicator can go on */
 		if (p->batches[i].n_self)
-			return err_set(err, EINVAL,
-				       "a send to or a receive from the rank itself without its other half in the same group");
+			return err_set(
+				err, EINVAL,
+				"a send to or a receive from the rank itself without its other half in the same group");
 		for (struct op *op = p->batches[i].first; op; op = op->launch_next) {
 			int rc = make_sched(op, err);
 
@@ -199,8 +200,7 @@ static int tie_streams(const struct plan *p, const struct batch *b, enum directi
 			continue;
 		rc = DEVICE(c, event_record, (c->join_event, d == JOIN ? other : b->stream));
 		if (!rc)
-			rc = DEVICE(c, stream_wait,
-				    (d == JOIN ? b->stream : other, c->join_event));
+			rc = DEVICE(c, stream_wait, (d == JOIN ? b->stream : other, c->join_event));
 	}
 	return rc;
 }
@@ -217,9 +217,9 @@ static int make_events(struct comm *c, struct err *err)
 {
 	if (c->join_event)
 		return 0;
-	return DEVICE(c, event_new, (&c->join_event)) || DEVICE(c, event_new, (&c->last_event)) ?
-		       -EIO :
-		       0;
+	return DEVICE(c, event_new, (&c->join_event)) || DEVICE(c, event_new, (&c->last_event))
+		       ? -EIO
+		       : 0;
 }
 
 static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
@@ -259,7 +259,8 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 	return rc;
 }
 
-/* The waits of all that arrive, also where something went wrong in between: such ops pass, and are done with. */
+/* The waits of all that arrive, also where something went wrong in between: such ops pass, and are
+ * done with. */
 static int enqueue_waits(struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
@@ -313,8 +314,8 @@ static int enqueue_after(struct plan *p, struct err *err)
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
 		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
 		if (!rc)
-			rc = data_during_alone(&p->calls[i], &x,
-					       batch_of(p, &p->calls[i])->stream, err);
+			rc = data_during_alone(&p->calls[i], &x, batch_of(p, &p->calls[i])->stream,
+					       err);
 	}
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
 		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
@@ -400,8 +401,9 @@ static ncclResult_t result_of(int rc)
 {
 	if (rc > 0) /* the real library's own */
 		return (ncclResult_t)rc;
-	return rc == -EINVAL ? ncclInvalidUsage : rc == -EIO ? ncclUnhandledCudaError :
-							       ncclSystemError;
+	return rc == -EINVAL ? ncclInvalidUsage
+	       : rc == -EIO  ? ncclUnhandledCudaError
+			     : ncclSystemError;
 }
 
 ncclResult_t launch(struct call *calls, uint32_t n)

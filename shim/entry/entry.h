@@ -9,8 +9,8 @@
 #include "shim/real/nccl-api.h"
 
 #pragma GCC visibility push(default)
-#define NCCL_SYMBOL(how, ret, name, params, args)                                                  \
-	ret nccl##name params;                                                                     \
+#define NCCL_SYMBOL(how, ret, name, params, args) \
+	ret nccl##name params;                    \
 	ret pnccl##name params;
 #include "shim/real/nccl-symbols.h"
 #undef NCCL_SYMBOL
@@ -22,11 +22,10 @@ static inline void restore_errno_(const int *saved)
 }
 
 /* First line of every entry point: errno is the caller's. */
-#define ENTER() \
-	__attribute__((unused)) const int saved_errno_ CLEANUP(restore_errno_) = errno
+#define ENTER() __attribute__((unused)) const int saved_errno_ CLEANUP(restore_errno_) = errno
 
 /* pncclX is ncclX, bound here and not through the linker: a profiler that
  * interposes ncclX and calls pncclX arrives at the virtual cluster, once. */
-#define ALSO_PNCCL(name)                                                                           \
-	extern __typeof__(nccl##name) pnccl##name                                                  \
+#define ALSO_PNCCL(name)                          \
+	extern __typeof__(nccl##name) pnccl##name \
 		__attribute__((alias("nccl" #name), visibility("default")))

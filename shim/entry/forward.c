@@ -1,10 +1,10 @@
 /* Entry points without code of their own: generated from the symbol table. */
 #include "shim/entry/entry.h"
 
-#include "shim/progress/comm.h"
-#include "shim/entry/group.h"
-#include "shim/real/last-error.h"
 #include "shim/data/real-comm.h"
+#include "shim/entry/group.h"
+#include "shim/progress/comm.h"
+#include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
 /* What a function answers that cannot be called, by its result type. */
@@ -46,41 +46,41 @@ static bool is_virtual(ncclComm_t comm)
 
 #define DEFINE_OWN(ret, name, params, args)
 
-#define DEFINE_PLAIN(ret, name, params, args)                                                      \
-	ret nccl##name params                                                                      \
-	{                                                                                          \
-		ENTER();                                                                           \
-		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
-	}                                                                                          \
+#define DEFINE_PLAIN(ret, name, params, args)                                                  \
+	ret nccl##name params                                                                  \
+	{                                                                                      \
+		ENTER();                                                                       \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name); \
+	}                                                                                      \
 	ALSO_PNCCL(name);
 
-#define DEFINE_PLAIN_VOID(ret, name, params, args)                                                 \
-	ret nccl##name params                                                                      \
-	{                                                                                          \
-		ENTER();                                                                           \
-		if (real_get()->name)                                                              \
-			real_get()->name args;                                                     \
-	}                                                                                          \
+#define DEFINE_PLAIN_VOID(ret, name, params, args) \
+	ret nccl##name params                      \
+	{                                          \
+		ENTER();                           \
+		if (real_get()->name)              \
+			real_get()->name args;     \
+	}                                          \
 	ALSO_PNCCL(name);
 
-#define DEFINE_ON_REAL(ret, name, params, args)                                                    \
-	ret nccl##name params                                                                      \
-	{                                                                                          \
-		ENTER();                                                                           \
-		if (to_real(&comm))                                                                \
-			return REFUSED_##ret("nccl" #name);                                        \
-		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
-	}                                                                                          \
+#define DEFINE_ON_REAL(ret, name, params, args)                                                \
+	ret nccl##name params                                                                  \
+	{                                                                                      \
+		ENTER();                                                                       \
+		if (to_real(&comm))                                                            \
+			return REFUSED_##ret("nccl" #name);                                    \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name); \
+	}                                                                                      \
 	ALSO_PNCCL(name);
 
-#define DEFINE_REFUSE(ret, name, params, args)                                                     \
-	ret nccl##name params                                                                      \
-	{                                                                                          \
-		ENTER();                                                                           \
-		if (is_virtual(comm))                                                              \
-			return REFUSED_##ret("nccl" #name);                                        \
-		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name);     \
-	}                                                                                          \
+#define DEFINE_REFUSE(ret, name, params, args)                                                 \
+	ret nccl##name params                                                                  \
+	{                                                                                      \
+		ENTER();                                                                       \
+		if (is_virtual(comm))                                                          \
+			return REFUSED_##ret("nccl" #name);                                    \
+		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name); \
+	}                                                                                      \
 	ALSO_PNCCL(name);
 
 #define NCCL_SYMBOL(how, ret, name, params, args) DEFINE_##how(ret, name, params, args)

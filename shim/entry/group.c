@@ -136,8 +136,8 @@ ncclResult_t ncclGroupStart(void)
 	struct group *g;
 
 	if (!env_get()->is_virtual)
-		return real_get()->GroupStart ? real_get()->GroupStart() :
-						real_missing("ncclGroupStart");
+		return real_get()->GroupStart ? real_get()->GroupStart()
+					      : real_missing("ncclGroupStart");
 	g = group_get();
 	if (!g)
 		return last_error_set(ncclSystemError, "no memory");
@@ -196,8 +196,7 @@ ncclResult_t ncclGroupEnd(void)
 	struct group *g;
 
 	if (!env_get()->is_virtual)
-		return real_get()->GroupEnd ? real_get()->GroupEnd() :
-					      real_missing("ncclGroupEnd");
+		return real_get()->GroupEnd ? real_get()->GroupEnd() : real_missing("ncclGroupEnd");
 	g = group_get();
 	if (!g || !g->depth)
 		return last_error_set(ncclInvalidUsage,
@@ -213,8 +212,8 @@ static ncclResult_t simulate_real(bool is_open, void *info)
 {
 	const struct real *real = real_get();
 
-	if (!is_open && (!real->GroupStart || !real->GroupSimulateEnd ||
-			 real->GroupStart() != ncclSuccess))
+	if (!is_open &&
+	    (!real->GroupStart || !real->GroupSimulateEnd || real->GroupStart() != ncclSuccess))
 		return real_missing("ncclGroupSimulateEnd");
 	if (real->GroupSimulateEnd)
 		return real->GroupSimulateEnd(info);
@@ -229,8 +228,8 @@ ncclResult_t ncclGroupSimulateEnd(void *info)
 	ncclResult_t result;
 
 	if (!env_get()->is_virtual)
-		return real_get()->GroupSimulateEnd ? real_get()->GroupSimulateEnd(info) :
-						      real_missing("ncclGroupSimulateEnd");
+		return real_get()->GroupSimulateEnd ? real_get()->GroupSimulateEnd(info)
+						    : real_missing("ncclGroupSimulateEnd");
 	g = group_get();
 	if (!g || !g->depth)
 		return last_error_set(ncclInvalidUsage,
@@ -242,9 +241,10 @@ ncclResult_t ncclGroupSimulateEnd(void *info)
 	memset(g, 0, sizeof(*g));
 	result = simulate_real(now.is_real_open, info);
 	if (now.n_calls || now.n_inits)
-		result = last_error_set(ncclInvalidUsage,
-					"ncclGroupSimulateEnd: NCCL's estimate knows no virtual ranks; "
-					"ask 'nbox perf'");
+		result = last_error_set(
+			ncclInvalidUsage,
+			"ncclGroupSimulateEnd: NCCL's estimate knows no virtual ranks; "
+			"ask 'nbox perf'");
 	init_drop(now.inits, now.n_inits);
 	clear(g, &now);
 	return now.error != ncclSuccess ? now.error : result;

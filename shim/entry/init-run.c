@@ -1,5 +1,5 @@
-/* Carries out inits: check-in with nboxd, the real communicator of the real members; at once, or on a thread
- * of its own when one of them is not blocking. */
+/* Carries out inits: check-in with nboxd, the real communicator of the real members; at once, or on
+ * a thread of its own when one of them is not blocking. */
 #include "shim/entry/init.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/progress/checkin.h"
-#include "shim/entry/entry.h"
-#include "shim/real/last-error.h"
-#include "shim/progress/meet.h"
-#include "shim/job/quiet-thread.h"
 #include "shim/data/real-comm.h"
 #include "shim/data/real-group.h"
+#include "shim/entry/entry.h"
+#include "shim/job/quiet-thread.h"
+#include "shim/progress/checkin.h"
+#include "shim/progress/meet.h"
+#include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
 ncclResult_t init_result_of(int rc)
@@ -30,7 +30,8 @@ struct job {
 	struct init list[];
 };
 
-/* The others may be waiting for our part in making the real communicator of @c, which has failed. */
+/* The others may be waiting for our part in making the real communicator of @c, which has failed.
+ */
 static void tell_failure(struct comm *c)
 {
 	struct wire_text text = {.code = EPIPE};
@@ -41,8 +42,8 @@ static void tell_failure(struct comm *c)
 	checkin_send(c, WIRE_ABORT, &text, sizeof(text));
 }
 
-/* nboxd is told at once: this thread may go on to wait for another communicator's members, and those may wait for
- * this one's. */
+/* nboxd is told at once: this thread may go on to wait for another communicator's members, and
+ * those may wait for this one's. */
 static void failed(const struct init *init, int rc, const struct err *err)
 {
 	comm_fail(init->comm, init_result_of(rc), "%s", err->text);
@@ -62,7 +63,8 @@ static void check_in(struct job *job)
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 
-		checkin_begin(init->comm, init->type, init->parent, init->rank, init->body, init->bytes);
+		checkin_begin(init->comm, init->type, init->parent, init->rank, init->body,
+			      init->bytes);
 	}
 	for (uint32_t i = 0; i < job->n; i++) {
 		rc = checkin_wait(job->list[i].comm, &err);
@@ -92,7 +94,8 @@ static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 			continue;
 		init->meets = false;
 		failed(init, rc, &err);
-		/* after the cause: the members that wait for the id report the last error that they know */
+		/* after the cause: the members that wait for the id report the last error that they
+		 * know */
 		if (step == real_comm_offer_id)
 			meet_send_id(init->comm, NULL);
 	}
@@ -100,7 +103,8 @@ static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 
 static void make_all_real(struct job *job)
 {
-	struct real_group *group = real_group_new(job->n); /* before the promise, which no lack of memory may break */
+	struct real_group *group =
+		real_group_new(job->n); /* before the promise, which no lack of memory may break */
 	struct err err = {""};
 	uint32_t n = 0;
 
@@ -108,7 +112,8 @@ static void make_all_real(struct job *job)
 		struct init *init = &job->list[i];
 
 		init->meets = wants_real(init);
-		if (!is_ok(init)) /* perhaps aborted by another thread before nboxd's answer was here */
+		if (!is_ok(init)) /* perhaps aborted by another thread before nboxd's answer was
+				     here */
 			tell_failure(init->comm);
 		if (init->meets && !group) {
 			init->meets = false;

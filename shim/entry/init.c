@@ -1,5 +1,5 @@
-/* The entry points that make communicators: what each asks of the job's arguments and of the process, as an
- * init (init.h), which init-run.c carries out when the group ends. */
+/* The entry points that make communicators: what each asks of the job's arguments and of the
+ * process, as an init (init.h), which init-run.c carries out when the group ends. */
 #include "shim/entry/init.h"
 
 #include <errno.h>
@@ -13,19 +13,19 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "links/rdma/near.h"
-#include "shim/progress/checkin.h"
-#include "shim/progress/comm-id.h"
 #include "shim/entry/comm-config.h"
 #include "shim/entry/entry.h"
-#include "shim/job/env.h"
 #include "shim/entry/group.h"
+#include "shim/job/env.h"
 #include "shim/job/job-ranks.h"
-#include "shim/real/last-error.h"
 #include "shim/job/launcher.h"
-#include "shim/progress/payload-gpu.h"
-#include "shim/real/real.h"
-#include "shim/progress/session.h"
 #include "shim/job/versions.h"
+#include "shim/progress/checkin.h"
+#include "shim/progress/comm-id.h"
+#include "shim/progress/payload-gpu.h"
+#include "shim/progress/session.h"
+#include "shim/real/last-error.h"
+#include "shim/real/real.h"
 #include "wire/unique-id.h"
 
 #define N_DEVICES 64
@@ -57,11 +57,12 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 		return known - 1;
 	if (env_get()->rank >= 0)
 		return env_get()->rank;
-	return err_set(err, EINVAL,
-		       "the world rank of this process is not known: set RANK, or make a "
-		       "communicator of all %u ranks first; ranks that a program gives to processes of "
-		       "its own (mp.spawn, Ray) are not reached: start it with torchrun",
-		       session_welcome()->world);
+	return err_set(
+		err, EINVAL,
+		"the world rank of this process is not known: set RANK, or make a "
+		"communicator of all %u ranks first; ranks that a program gives to processes of "
+		"its own (mp.spawn, Ray) are not reached: start it with torchrun",
+		session_welcome()->world);
 }
 
 /* --- what the entry points share ------------------------------------------------------- */
@@ -92,8 +93,7 @@ static void tell_gpu(void)
 	if (dev && dev->get(&ordinal))
 		ordinal = DEVICE_NONE;
 	payload_gpu_is(ordinal);
-	if (dev && ordinal != DEVICE_NONE &&
-	    !dev->pci_id(ordinal, pci, sizeof(pci))) {
+	if (dev && ordinal != DEVICE_NONE && !dev->pci_id(ordinal, pci, sizeof(pci))) {
 		log_debug("rdma: the GPU of this process is %s", pci);
 		rdma_near(pci);
 	} else {
@@ -119,7 +119,8 @@ static void note_version(const char *line)
 	note(text);
 }
 
-/* For the run's summary: what is not as the user asked for; for its versions.txt: what the job runs on. */
+/* For the run's summary: what is not as the user asked for; for its versions.txt: what the job runs
+ * on. */
 static void note_run(void)
 {
 	const struct device *dev = device_chosen();
@@ -182,14 +183,16 @@ static ncclResult_t begin(const char *what, const struct device *dev, int device
 		free(init.config);
 		free(init.body);
 		comm_unref(c);
-		return group_failed(last_error_set(rc == -EINVAL ? ncclInvalidArgument : ncclSystemError,
-						   "%s: %s", what, err.text));
+		return group_failed(
+			last_error_set(rc == -EINVAL ? ncclInvalidArgument : ncclSystemError,
+				       "%s: %s", what, err.text));
 	}
 	memcpy(init.body, body, bytes);
 	init.bytes = bytes;
 	/* as NCCL: a config of its own does not inherit what it leaves open */
-	c->is_blocking = !config ? is_blocking :
-			 config->blocking == NCCL_CONFIG_UNDEF_INT ? true : config->blocking;
+	c->is_blocking = !config                                     ? is_blocking
+			 : config->blocking == NCCL_CONFIG_UNDEF_INT ? true
+								     : config->blocking;
 	c->rank = rank;
 	init.comm = comm_ref(c);
 	if (type == WIRE_COMM_SPLIT &&
@@ -276,7 +279,8 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 		return group_failed(result);
 	if (dev->get(&device))
 		return group_failed(last_error_set(ncclSystemError,
-						   "%s: the CUDA runtime has no current device", what));
+						   "%s: the CUDA runtime has no current device",
+						   what));
 	if (device == DEVICE_NONE)
 		device = 0; /* as the runtime would take */
 	world = world_rank(device, (uint32_t)n_ranks, (uint32_t)rank, &err);
@@ -290,13 +294,14 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 	all = with_job_ranks(&body, sizeof(body), (uint32_t)n_ranks, (uint32_t)rank, world, &bytes);
 	if (!all)
 		return group_failed(last_error_set(ncclSystemError, "%s: no memory", what));
-	return begin(what, dev, device, ret, config, true, WIRE_COMM_INIT, 0, (uint32_t)rank, all, bytes);
+	return begin(what, dev, device, ret, config, true, WIRE_COMM_INIT, 0, (uint32_t)rank, all,
+		     bytes);
 }
 
 /* --- entry points ------------------------------------------------------------------------ */
 
-/* Frameworks ask first for this, before they wait for ranks that may not exist: the place to refuse a
- * world that cannot be. */
+/* Frameworks ask first for this, before they wait for ranks that may not exist: the place to refuse
+ * a world that cannot be. */
 ncclResult_t ncclGetVersion(int *version)
 {
 	ENTER();
@@ -304,7 +309,8 @@ ncclResult_t ncclGetVersion(int *version)
 
 	if (env->is_virtual && env->code)
 		return not_ready("ncclGetVersion", env->code, &env->err, "");
-	return real_get()->GetVersion ? real_get()->GetVersion(version) : real_missing("ncclGetVersion");
+	return real_get()->GetVersion ? real_get()->GetVersion(version)
+				      : real_missing("ncclGetVersion");
 }
 ALSO_PNCCL(GetVersion);
 
@@ -318,8 +324,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	int rank = env_get()->rank;
 
 	if (!env_get()->is_virtual)
-		return real_get()->GetUniqueId ? real_get()->GetUniqueId(id) :
-						 real_missing("ncclGetUniqueId");
+		return real_get()->GetUniqueId ? real_get()->GetUniqueId(id)
+					       : real_missing("ncclGetUniqueId");
 	if (!id)
 		return last_error_set(ncclInvalidArgument, "ncclGetUniqueId: id is NULL");
 	/* as NCCL: every process that calls has the same id then */
@@ -343,9 +349,8 @@ ncclResult_t ncclCommInitRank(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int
 	ENTER();
 
 	if (!env_get()->is_virtual)
-		return real_get()->CommInitRank ?
-			       real_get()->CommInitRank(ret, n_ranks, id, rank) :
-			       real_missing("ncclCommInitRank");
+		return real_get()->CommInitRank ? real_get()->CommInitRank(ret, n_ranks, id, rank)
+						: real_missing("ncclCommInitRank");
 	return init_rank("ncclCommInitRank", ret, n_ranks, &id, rank, NULL);
 }
 ALSO_PNCCL(CommInitRank);
@@ -356,9 +361,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int n_ranks, ncclUniqueId i
 	ENTER();
 
 	if (!env_get()->is_virtual)
-		return real_get()->CommInitRankConfig ?
-			       real_get()->CommInitRankConfig(ret, n_ranks, id, rank, config) :
-			       real_missing("ncclCommInitRankConfig");
+		return real_get()->CommInitRankConfig
+			       ? real_get()->CommInitRankConfig(ret, n_ranks, id, rank, config)
+			       : real_missing("ncclCommInitRankConfig");
 	return init_rank("ncclCommInitRankConfig", ret, n_ranks, &id, rank, config);
 }
 ALSO_PNCCL(CommInitRankConfig);
@@ -370,14 +375,15 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *ret, int n_ranks, int rank, in
 	ENTER();
 
 	if (!env_get()->is_virtual)
-		return real_get()->CommInitRankScalable ?
-			       real_get()->CommInitRankScalable(ret, n_ranks, rank, n_ids, ids,
-								config) :
-			       real_missing("ncclCommInitRankScalable");
+		return real_get()->CommInitRankScalable
+			       ? real_get()->CommInitRankScalable(ret, n_ranks, rank, n_ids, ids,
+								  config)
+			       : real_missing("ncclCommInitRankScalable");
 	if (n_ids < 1 || !ids || n_ids > n_ranks)
-		return group_failed(last_error_set(ncclInvalidArgument,
-						   "ncclCommInitRankScalable: %d ids of %d ranks: 1 to as many as ranks", n_ids,
-						   n_ranks));
+		return group_failed(last_error_set(
+			ncclInvalidArgument,
+			"ncclCommInitRankScalable: %d ids of %d ranks: 1 to as many as ranks",
+			n_ids, n_ranks));
 	return init_rank("ncclCommInitRankScalable", ret, n_ranks, &ids[0], rank, config);
 }
 ALSO_PNCCL(CommInitRankScalable);
@@ -388,8 +394,8 @@ ncclResult_t ncclCommInitAll(ncclComm_t *ret, int n_dev, const int *devs)
 	ENTER();
 
 	group_enter_real();
-	return real_get()->CommInitAll ? real_get()->CommInitAll(ret, n_dev, devs) :
-					 real_missing("ncclCommInitAll");
+	return real_get()->CommInitAll ? real_get()->CommInitAll(ret, n_dev, devs)
+				       : real_missing("ncclCommInitAll");
 }
 ALSO_PNCCL(CommInitAll);
 
@@ -405,15 +411,14 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 
 	if (!c) {
 		group_enter_real();
-		return real_get()->CommSplit ?
-			       real_get()->CommSplit(comm, color, key, ret, config) :
-			       real_missing("ncclCommSplit");
+		return real_get()->CommSplit ? real_get()->CommSplit(comm, color, key, ret, config)
+					     : real_missing("ncclCommSplit");
 	}
 	result = comm_check(c, "ncclCommSplit");
 	if (result != ncclSuccess)
 		return group_failed(result);
-	/* NCCL documents colors that are not negative and takes others too, which PyTorch 2.4 passes:
-	 * hashes cut to 32 bits. The frame has room for 31. */
+	/* NCCL documents colors that are not negative and takes others too, which PyTorch 2.4
+	 * passes: hashes cut to 32 bits. The frame has room for 31. */
 	if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
 		body.color = color & INT_MAX;
 	if (!ret)
@@ -424,11 +429,12 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 	body.rank = c->rank;
 	body.count = c->n_splits++;
 	all = with_job_ranks(&body, sizeof(body), 0, (uint32_t)key,
-			     color != NCCL_SPLIT_NOCOLOR && key >= 0 ? env_get()->rank : -1, &bytes);
+			     color != NCCL_SPLIT_NOCOLOR && key >= 0 ? env_get()->rank : -1,
+			     &bytes);
 	if (!all)
 		return group_failed(last_error_set(ncclSystemError, "ncclCommSplit: no memory"));
-	return begin("ncclCommSplit", c->dev, c->device, ret, config, c->is_blocking, WIRE_COMM_SPLIT,
-		     c->number, c->rank, all, bytes);
+	return begin("ncclCommSplit", c->dev, c->device, ret, config, c->is_blocking,
+		     WIRE_COMM_SPLIT, c->number, c->rank, all, bytes);
 }
 ALSO_PNCCL(CommSplit);
 
@@ -445,8 +451,8 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 	if (!c) {
 		group_enter_real();
 		return real_get()->CommShrink ? real_get()->CommShrink(comm, excluded, n_excluded,
-								       ret, config, flags) :
-						real_missing("ncclCommShrink");
+								       ret, config, flags)
+					      : real_missing("ncclCommShrink");
 	}
 	result = flags & 1 ? ncclSuccess : comm_check(c, "ncclCommShrink");
 	if (result != ncclSuccess)
@@ -476,8 +482,8 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 	*body = (struct wire_comm_shrink){.parent = c->number,
 					  .rank = c->rank,
 					  .n_excluded = (uint32_t)n_excluded};
-	return begin("ncclCommShrink", c->dev, c->device, ret, config, c->is_blocking, WIRE_COMM_SHRINK,
-		     c->number, c->rank, body,
+	return begin("ncclCommShrink", c->dev, c->device, ret, config, c->is_blocking,
+		     WIRE_COMM_SHRINK, c->number, c->rank, body,
 		     sizeof(*body) + (size_t)n_excluded * sizeof(*list));
 }
 ALSO_PNCCL(CommShrink);

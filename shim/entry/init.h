@@ -11,14 +11,14 @@
 #include "wire/wire.h"
 
 struct init {
-	struct comm *comm;   /* registered, STARTING; the init owns a reference */
-	ncclComm_t *ret;     /* NULL: the job has no handle, of a split without color */
-	enum wire_type type; /* COMM_INIT, SPLIT, SHRINK */
+	struct comm *comm;     /* registered, STARTING; the init owns a reference */
+	ncclComm_t *ret;       /* NULL: the job has no handle, of a split without color */
+	enum wire_type type;   /* COMM_INIT, SPLIT, SHRINK */
 	uint32_t parent, rank; /* of hdr */
-	void *body;          /* owned */
+	void *body;            /* owned */
 	size_t bytes;
-	bool meets;          /* takes part in making a real communicator: init-run.c's */
-	void *config;        /* owned copy of the job's, always blocking; or NULL */
+	bool meets;   /* takes part in making a real communicator: init-run.c's */
+	void *config; /* owned copy of the job's, always blocking; or NULL */
 };
 
 /* What the job is told of @rc: a negative errno, or (positive) a code of the real NCCL. */

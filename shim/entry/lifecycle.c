@@ -2,22 +2,22 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "shim/progress/checkin.h"
-#include "shim/progress/comm.h"
 #include "shim/data/data.h"
 #include "shim/entry/entry.h"
-#include "shim/job/env.h"
 #include "shim/entry/group.h"
+#include "shim/job/env.h"
+#include "shim/progress/checkin.h"
+#include "shim/progress/comm.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
 #define SETTLE_NS (20 * NS_PER_MS)
 #define ABORT_WAIT_NS (2 * NS_PER_S)
 
-#define FORWARD(fn, args)                                                                          \
-	do {                                                                                       \
-		group_enter_real();                                                                \
-		return real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn);            \
+#define FORWARD(fn, args)                                                               \
+	do {                                                                            \
+		group_enter_real();                                                     \
+		return real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn); \
 	} while (0)
 
 static ncclResult_t answer(const char *what, struct comm *c, int *ret, int value)
@@ -35,9 +35,9 @@ ncclResult_t ncclCommCount(ncclComm_t comm, int *ret)
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
-	return c ? answer("ncclCommCount", c, ret, (int)c->n_ranks) :
-	       real_get()->CommCount ? real_get()->CommCount(comm, ret) :
-				       real_missing("ncclCommCount");
+	return c                       ? answer("ncclCommCount", c, ret, (int)c->n_ranks)
+	       : real_get()->CommCount ? real_get()->CommCount(comm, ret)
+				       : real_missing("ncclCommCount");
 }
 ALSO_PNCCL(CommCount);
 
@@ -46,9 +46,9 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int *ret)
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
-	return c ? answer("ncclCommUserRank", c, ret, (int)c->rank) :
-	       real_get()->CommUserRank ? real_get()->CommUserRank(comm, ret) :
-					  real_missing("ncclCommUserRank");
+	return c                          ? answer("ncclCommUserRank", c, ret, (int)c->rank)
+	       : real_get()->CommUserRank ? real_get()->CommUserRank(comm, ret)
+					  : real_missing("ncclCommUserRank");
 }
 ALSO_PNCCL(CommUserRank);
 
@@ -57,9 +57,9 @@ ncclResult_t ncclCommCuDevice(ncclComm_t comm, int *ret)
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
-	return c ? answer("ncclCommCuDevice", c, ret, c->device) :
-	       real_get()->CommCuDevice ? real_get()->CommCuDevice(comm, ret) :
-					  real_missing("ncclCommCuDevice");
+	return c                          ? answer("ncclCommCuDevice", c, ret, c->device)
+	       : real_get()->CommCuDevice ? real_get()->CommCuDevice(comm, ret)
+					  : real_missing("ncclCommCuDevice");
 }
 ALSO_PNCCL(CommCuDevice);
 
@@ -86,9 +86,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
 	ncclComm_t real;
 
 	if (!c)
-		return real_get()->CommGetAsyncError ?
-			       real_get()->CommGetAsyncError(comm, ret) :
-			       real_missing("ncclCommGetAsyncError");
+		return real_get()->CommGetAsyncError ? real_get()->CommGetAsyncError(comm, ret)
+						     : real_missing("ncclCommGetAsyncError");
 	if (!ret)
 		return last_error_set(ncclInvalidArgument, "ncclCommGetAsyncError: NULL");
 	async = atomic_load_explicit(&c->async, memory_order_acquire);
@@ -121,10 +120,14 @@ ALSO_PNCCL(GetLastError);
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
-	static const char *const texts[] = {
-		"no error", "unhandled cuda error", "unhandled system error", "internal error",
-		"invalid argument", "invalid usage", "remote process exited or network error",
-		"operation in progress"};
+	static const char *const texts[] = {"no error",
+					    "unhandled cuda error",
+					    "unhandled system error",
+					    "internal error",
+					    "invalid argument",
+					    "invalid usage",
+					    "remote process exited or network error",
+					    "operation in progress"};
 	ENTER();
 
 	if (real_get()->GetErrorString)
@@ -173,10 +176,10 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 	int rc;
 
 	if (!c)
-		return real_get()->RedOpCreatePreMulSum ?
-			       real_get()->RedOpCreatePreMulSum(ret, scalar, dtype, residence,
-								comm) :
-			       real_missing("ncclRedOpCreatePreMulSum");
+		return real_get()->RedOpCreatePreMulSum
+			       ? real_get()->RedOpCreatePreMulSum(ret, scalar, dtype, residence,
+								  comm)
+			       : real_missing("ncclRedOpCreatePreMulSum");
 	result = comm_check(c, "ncclRedOpCreatePreMulSum");
 	if (result != ncclSuccess)
 		return result;
@@ -186,8 +189,8 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 				      "ncclRedOpCreatePreMulSum: invalid argument");
 	rc = data_redop_new(c, scalar, dtype, residence, ret, &err);
 	return rc ? last_error_set(rc > 0 ? (ncclResult_t)rc : ncclSystemError,
-				   "ncclRedOpCreatePreMulSum: %s", err.text) :
-		    ncclSuccess;
+				   "ncclRedOpCreatePreMulSum: %s", err.text)
+		  : ncclSuccess;
 }
 ALSO_PNCCL(RedOpCreatePreMulSum);
 
@@ -198,8 +201,8 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 	struct err err = {""};
 
 	if (!c)
-		return real_get()->RedOpDestroy ? real_get()->RedOpDestroy(op, comm) :
-						  real_missing("ncclRedOpDestroy");
+		return real_get()->RedOpDestroy ? real_get()->RedOpDestroy(op, comm)
+						: real_missing("ncclRedOpDestroy");
 	if (data_redop_free(c, op, &err))
 		return last_error_set(ncclInvalidArgument, "ncclRedOpDestroy: %s", err.text);
 	return ncclSuccess;
@@ -265,9 +268,13 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 	if (progress_wait_idle(c, PROGRESS_UNLESS_FAILED, env_get()->timeout_ns))
 		return ncclSuccess;
 	if (is_dead(c))
-		return last_error_set((ncclResult_t)atomic_load(&c->async), "ncclCommFinalize: %s", c->why);
-	return last_error_set(ncclSystemError, "ncclCommFinalize: ops of the communicator are still in streams after "
-			      "NBOX_INIT_TIMEOUT (%.0f s)", (double)env_get()->timeout_ns / 1e9);
+		return last_error_set((ncclResult_t)atomic_load(&c->async), "ncclCommFinalize: %s",
+				      c->why);
+	return last_error_set(
+		ncclSystemError,
+		"ncclCommFinalize: ops of the communicator are still in streams after "
+		"NBOX_INIT_TIMEOUT (%.0f s)",
+		(double)env_get()->timeout_ns / 1e9);
 }
 ALSO_PNCCL(CommFinalize);
 
@@ -364,7 +371,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 		checkin_send(c, WIRE_ABORT, &body, sizeof(body));
 	comm_fail(c, ncclInvalidUsage, "%s", body.text);
 	checkin_kill(c);
-	return c->real && real_get()->CommRevoke ? real_get()->CommRevoke(c->real, flags) :
-						   ncclSuccess;
+	return c->real && real_get()->CommRevoke ? real_get()->CommRevoke(c->real, flags)
+						 : ncclSuccess;
 }
 ALSO_PNCCL(CommRevoke);

@@ -62,20 +62,22 @@ int cuda_driver_find(struct cuda_driver *ret, struct err *err)
 		return err_set(err, ENOENT, "there is no NVIDIA driver here (libcuda.so.1: %s)",
 			       dlerror());
 	if (dlsym(handle, "nbox_host_driver")) /* emulator/standins/driver's mark */
-		return err_set(err, ENXIO, "libcuda.so.1 is nbox's host stand-in, not NVIDIA's driver");
-#define LOOK_UP(field, name, params)                                                               \
-	d.field = (__typeof__(d.field))dlsym(handle, #name);                                       \
-	if (!d.field)                                                                              \
-		return err_set(err, ENOTSUP,                                                       \
-			       "the NVIDIA driver lacks " #name                                    \
+		return err_set(err, ENXIO,
+			       "libcuda.so.1 is nbox's host stand-in, not NVIDIA's driver");
+#define LOOK_UP(field, name, params)                            \
+	d.field = (__typeof__(d.field))dlsym(handle, #name);    \
+	if (!d.field)                                           \
+		return err_set(err, ENOTSUP,                    \
+			       "the NVIDIA driver lacks " #name \
 			       ": it is older than CUDA 12, update it or use NBOX_DEVICE=host");
 	CUDA_DRIVER_FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
-	d.StreamGetCaptureInfo = (__typeof__(d.StreamGetCaptureInfo))dlsym(
-		handle, "cuStreamGetCaptureInfo_v3");
+	d.StreamGetCaptureInfo =
+		(__typeof__(d.StreamGetCaptureInfo))dlsym(handle, "cuStreamGetCaptureInfo_v3");
 	if (!d.StreamGetCaptureInfo)
-		d.StreamGetCaptureInfo = (__typeof__(d.StreamGetCaptureInfo))dlsym(
-			handle, "cuStreamGetCaptureInfo_v2");
+		d.StreamGetCaptureInfo =
+			(__typeof__(d.StreamGetCaptureInfo))dlsym(handle,
+								  "cuStreamGetCaptureInfo_v2");
 	rc = refuse_foreign_runtime(handle, err);
 	if (rc)
 		return rc;

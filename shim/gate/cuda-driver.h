@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-#ifndef CUDA_VERSION /* no vendor's header: our own declarations */
+#ifndef CUDA_VERSION  /* no vendor's header: our own declarations */
 typedef int CUresult; /* an enum of int's size; 0 is success */
 typedef int CUdevice;
 typedef int CUdevice_attribute;
@@ -51,7 +51,7 @@ enum {
 	CU_STREAM_CAPTURE_MODE_RELAXED = 2,
 	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
 	CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
-	CU_STREAM_WAIT_VALUE_GEQ = 0, /* (int32_t)(*address - value) >= 0 */
+	CU_STREAM_WAIT_VALUE_GEQ = 0,      /* (int32_t)(*address - value) >= 0 */
 	CU_STREAM_WRITE_VALUE_DEFAULT = 0, /* after a fence for all that came before */
 	CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
 	CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
@@ -63,51 +63,51 @@ enum {
 #endif
 
 /* X(field, exported name, parameters) */
-#define CUDA_DRIVER_FUNCTIONS(X)                                                                   \
-	X(Init, cuInit, (unsigned int flags))                                                      \
-	X(DriverGetVersion, cuDriverGetVersion, (int *ret))                                        \
-	X(GetErrorName, cuGetErrorName, (CUresult error, const char **ret))                        \
-	X(DeviceGetCount, cuDeviceGetCount, (int *ret))                                            \
-	X(DeviceGet, cuDeviceGet, (CUdevice * ret, int ordinal))                                   \
-	X(DeviceGetAttribute, cuDeviceGetAttribute,                                                \
-	  (int *ret, CUdevice_attribute what, CUdevice device))                                    \
+#define CUDA_DRIVER_FUNCTIONS(X)                                                                  \
+	X(Init, cuInit, (unsigned int flags))                                                     \
+	X(DriverGetVersion, cuDriverGetVersion, (int *ret))                                       \
+	X(GetErrorName, cuGetErrorName, (CUresult error, const char **ret))                       \
+	X(DeviceGetCount, cuDeviceGetCount, (int *ret))                                           \
+	X(DeviceGet, cuDeviceGet, (CUdevice * ret, int ordinal))                                  \
+	X(DeviceGetAttribute, cuDeviceGetAttribute,                                               \
+	  (int *ret, CUdevice_attribute what, CUdevice device))                                   \
 	X(DeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *ret, int size, CUdevice device))         \
-	X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * ret, CUdevice device))    \
-	X(CtxGetDevice, cuCtxGetDevice, (CUdevice * ret))                                          \
-	X(CtxSetCurrent, cuCtxSetCurrent, (CUcontext context))                                     \
-	X(MemAlloc, cuMemAlloc_v2, (CUdeviceptr * ret, size_t bytes))                              \
-	X(MemFree, cuMemFree_v2, (CUdeviceptr ptr))                                                \
-	X(MemHostAlloc, cuMemHostAlloc, (void **ret, size_t bytes, unsigned int flags))            \
-	X(MemHostRegister, cuMemHostRegister_v2, (void *ptr, size_t bytes, unsigned int flags))    \
-	X(MemHostUnregister, cuMemHostUnregister, (void *ptr))                                     \
-	X(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                                   \
-	  (CUdeviceptr * ret, void *ptr, unsigned int flags))                                      \
-	X(MemGetHandleForAddressRange, cuMemGetHandleForAddressRange,                              \
-	  (void *ret, CUdeviceptr ptr, size_t bytes, CUmemRangeHandleType type,                    \
-	   unsigned long long flags))                                                              \
-	X(MemcpyAsync, cuMemcpyAsync,                                                              \
-	  (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream))                       \
-	X(MemsetD8Async, cuMemsetD8Async,                                                          \
-	  (CUdeviceptr dst, unsigned char byte, size_t n, CUstream stream))                        \
-	X(LaunchHostFunc, cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *arg))             \
-	X(EventCreate, cuEventCreate, (CUevent * ret, unsigned int flags))                         \
-	X(EventDestroy, cuEventDestroy_v2, (CUevent event))                                        \
-	X(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                            \
-	X(StreamSynchronize, cuStreamSynchronize, (CUstream stream))                               \
-	X(StreamWaitEvent, cuStreamWaitEvent,                                                      \
-	  (CUstream stream, CUevent event, unsigned int flags))                                    \
-	X(StreamIsCapturing, cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * ret))  \
-	X(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode,                      \
-	  (CUstreamCaptureMode * mode))                                                            \
-	X(StreamBatchMemOp, cuStreamBatchMemOp_v2,                                                 \
-	  (CUstream stream, unsigned int n, CUstreamBatchMemOpParams *ops, unsigned int flags))    \
-	/* for the footprint kernel */                                                             \
-	X(ModuleLoadData, cuModuleLoadData, (CUmodule * ret, const void *image))                   \
-	X(ModuleGetFunction, cuModuleGetFunction,                                                  \
-	  (CUfunction * ret, CUmodule module, const char *name))                                   \
-	X(LaunchKernel, cuLaunchKernel,                                                            \
-	  (CUfunction fn, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,           \
-	   unsigned int block_x, unsigned int block_y, unsigned int block_z,                       \
+	X(DevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext * ret, CUdevice device))   \
+	X(CtxGetDevice, cuCtxGetDevice, (CUdevice * ret))                                         \
+	X(CtxSetCurrent, cuCtxSetCurrent, (CUcontext context))                                    \
+	X(MemAlloc, cuMemAlloc_v2, (CUdeviceptr * ret, size_t bytes))                             \
+	X(MemFree, cuMemFree_v2, (CUdeviceptr ptr))                                               \
+	X(MemHostAlloc, cuMemHostAlloc, (void **ret, size_t bytes, unsigned int flags))           \
+	X(MemHostRegister, cuMemHostRegister_v2, (void *ptr, size_t bytes, unsigned int flags))   \
+	X(MemHostUnregister, cuMemHostUnregister, (void *ptr))                                    \
+	X(MemHostGetDevicePointer, cuMemHostGetDevicePointer_v2,                                  \
+	  (CUdeviceptr * ret, void *ptr, unsigned int flags))                                     \
+	X(MemGetHandleForAddressRange, cuMemGetHandleForAddressRange,                             \
+	  (void *ret, CUdeviceptr ptr, size_t bytes, CUmemRangeHandleType type,                   \
+	   unsigned long long flags))                                                             \
+	X(MemcpyAsync, cuMemcpyAsync,                                                             \
+	  (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream))                      \
+	X(MemsetD8Async, cuMemsetD8Async,                                                         \
+	  (CUdeviceptr dst, unsigned char byte, size_t n, CUstream stream))                       \
+	X(LaunchHostFunc, cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *arg))            \
+	X(EventCreate, cuEventCreate, (CUevent * ret, unsigned int flags))                        \
+	X(EventDestroy, cuEventDestroy_v2, (CUevent event))                                       \
+	X(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                           \
+	X(StreamSynchronize, cuStreamSynchronize, (CUstream stream))                              \
+	X(StreamWaitEvent, cuStreamWaitEvent,                                                     \
+	  (CUstream stream, CUevent event, unsigned int flags))                                   \
+	X(StreamIsCapturing, cuStreamIsCapturing, (CUstream stream, CUstreamCaptureStatus * ret)) \
+	X(ThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode,                     \
+	  (CUstreamCaptureMode * mode))                                                           \
+	X(StreamBatchMemOp, cuStreamBatchMemOp_v2,                                                \
+	  (CUstream stream, unsigned int n, CUstreamBatchMemOpParams *ops, unsigned int flags))   \
+	/* for the footprint kernel */                                                            \
+	X(ModuleLoadData, cuModuleLoadData, (CUmodule * ret, const void *image))                  \
+	X(ModuleGetFunction, cuModuleGetFunction,                                                 \
+	  (CUfunction * ret, CUmodule module, const char *name))                                  \
+	X(LaunchKernel, cuLaunchKernel,                                                           \
+	  (CUfunction fn, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,          \
+	   unsigned int block_x, unsigned int block_y, unsigned int block_z,                      \
 	   unsigned int shared_bytes, CUstream stream, void **args, void **extra))
 
 struct cuda_driver {

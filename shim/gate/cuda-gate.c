@@ -11,8 +11,8 @@
 
 #define PAGE_SLOTS 512
 #define OUT_OF_MEMORY ((CUresult)2) /* CUDA_ERROR_OUT_OF_MEMORY */
-#define LINE_WORDS 16 /* of 4 bytes, in a cache line */
-#define NAP_SHARE 64  /* of the time that nothing moved */
+#define LINE_WORDS 16               /* of 4 bytes, in a cache line */
+#define NAP_SHARE 64                /* of the time that nothing moved */
 #define NAP_MIN_NS (10 * NS_PER_US)
 #define NAP_BUSY_NS (100 * NS_PER_US)
 #define NAP_IDLE_NS (1 * NS_PER_MS)
@@ -34,7 +34,7 @@ struct cuda_slot {
 };
 
 struct page {
-	struct page *next; /* constant once published */
+	struct page *next;       /* constant once published */
 	_Atomic uint32_t *words; /* pinned: all states, then all release words */
 	_Atomic uint32_t n_used; /* slots ever given out; release, pairs with poll */
 	struct cuda_slot slots[PAGE_SLOTS];
@@ -256,7 +256,9 @@ static struct cuda_slot *arrived_before(const struct cuda_slot *slot)
 
 	/* acquire: the stream wrote it first, so that it is there */
 	return before && before->phase == PHASE_IDLE &&
-	       atomic_load_explicit(before->state, memory_order_acquire) ? before : NULL;
+			       atomic_load_explicit(before->state, memory_order_acquire)
+		       ? before
+		       : NULL;
 }
 
 /* A group makes several ops of one communicator arrive on one stream, and a look may find
@@ -355,8 +357,7 @@ bool cuda_gate_poll(void)
 	/* Passes are noted before arrivals: the time between them is the job's computing. An
 	 * owner takes a gate that has passed back after this look, when the notes are seen to:
 	 * by then all that arrived in its group is noted, which names it (gate->before). */
-	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p;
-	     p = p->next)
+	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p; p = p->next)
 		moved = poll_page(p) || moved;
 	return moved;
 }
@@ -378,8 +379,7 @@ uint64_t cuda_gate_nap_ns(uint64_t quiet_ns)
 
 void cuda_gate_open_all(void)
 {
-	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p;
-	     p = p->next)
+	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p; p = p->next)
 		for (uint32_t i = 0; i < PAGE_SLOTS; i++)
 			atomic_store_explicit(p->slots[i].release, 1, memory_order_release);
 }

@@ -2,7 +2,8 @@
  * pinned host memory. No host function, no kernel, nothing that a captured graph could
  * not repeat by itself.
  *
- * A gate has two words of 32 bits, in memory of ours that the driver pins. The device, in stream order:
+ * A gate has two words of 32 bits, in memory of ours that the driver pins. The device, in stream
+ * order:
  *
  *   arrive   state = 1
  *            (the real work)
@@ -29,10 +30,11 @@
  * out in order. Towards the device only the word @release flows, no data that it would
  * publish: CU_STREAM_WAIT_VALUE_FLUSH, which orders other remote writes before the wait,
  * is not needed. A wait is `(int32_t)(word - 1) >= 0`.
- * The host loads the words with acquire, since it reads several: a @state after a cleared @release, the @state of an
- * earlier gate of the same stream after a later one's. Plain loads would be right on x86-64, which keeps loads in order,
- * and wrong on aarch64. What the job's thread wrote into a gate before it enqueued it reaches the progress thread through
- * the driver's submission and the device's write, both of which the driver has to order for its own commands.
+ * The host loads the words with acquire, since it reads several: a @state after a cleared @release,
+ * the @state of an earlier gate of the same stream after a later one's. Plain loads would be right
+ * on x86-64, which keeps loads in order, and wrong on aarch64. What the job's thread wrote into a
+ * gate before it enqueued it reaches the progress thread through the driver's submission and the
+ * device's write, both of which the driver has to order for its own commands.
  *
  * How late an arrival is noticed: while something moves, or moved a moment ago, the
  * progress thread looks without pause; when nothing has moved for a time t it naps for

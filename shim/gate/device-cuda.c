@@ -62,10 +62,11 @@ int device_cuda_use(const struct cuda_driver *d, struct err *err)
 	if (rc)
 		return err_set(err, ENODEV, "the NVIDIA driver cannot be used: %s", why);
 	if (version < 12000)
-		return err_set(err, ENOTSUP,
-			       "the NVIDIA driver is of CUDA %d.%d; stream memory operations as the "
-			       "gate needs them came with 12.0",
-			       version / 1000, version % 1000 / 10);
+		return err_set(
+			err, ENOTSUP,
+			"the NVIDIA driver is of CUDA %d.%d; stream memory operations as the "
+			"gate needs them came with 12.0",
+			version / 1000, version % 1000 / 10);
 	if (!unified)
 		return err_set(err, ENOTSUP, "device 0 has no unified addressing");
 	g.n_devices = n < MAX_DEVICES ? n : MAX_DEVICES;
@@ -217,8 +218,8 @@ static int export(CUdeviceptr ptr, size_t bytes)
 {
 	int fd = -1;
 
-	if (cu.MemGetHandleForAddressRange(&fd, ptr, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0) !=
-	    CUDA_SUCCESS)
+	if (cu.MemGetHandleForAddressRange(&fd, ptr, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+					   0) != CUDA_SUCCESS)
 		return -1;
 	return fd;
 }
@@ -250,12 +251,13 @@ static int cuda_alloc_shared(int ordinal, size_t bytes, size_t align, struct dev
 		rc = CU(DeviceGetAttribute,
 			(&by_address, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, device));
 	if (!rc)
-		rc = CU(DeviceGetAttribute, (&by_dmabuf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device));
+		rc = CU(DeviceGetAttribute,
+			(&by_dmabuf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device));
 	if (rc)
 		return rc;
 	if (!by_address && !by_dmabuf) {
-		snprintf(why, sizeof(why), "device %d lets no NIC into its memory (no GPUDirect RDMA)",
-			 ordinal);
+		snprintf(why, sizeof(why),
+			 "device %d lets no NIC into its memory (no GPUDirect RDMA)", ordinal);
 		return -ENOTSUP;
 	}
 	rc = cuda_alloc(&m.memory, bytes + align);

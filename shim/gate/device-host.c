@@ -19,25 +19,25 @@
 #include "base/spin.h"
 
 /* cudaError_t is an int-sized enum, 0 is success. */
-#define HOST_FUNCTIONS(X)                                                                          \
-	X(cudaGetDevice, (int *))                                                                  \
-	X(cudaSetDevice, (int))                                                                    \
-	X(cudaLaunchHostFunc, (device_stream, void (*)(void *), void *))                           \
-	X(cudaMemcpyAsync, (void *, const void *, size_t, int, device_stream))                     \
-	X(cudaMemsetAsync, (void *, int, size_t, device_stream))                                   \
-	X(cudaMalloc, (void **, size_t))                                                           \
-	X(cudaHostAlloc, (void **, size_t, unsigned int))                                          \
-	X(cudaEventCreateWithFlags, (device_event *, unsigned int))                                \
-	X(cudaEventDestroy, (device_event))                                                        \
-	X(cudaEventRecord, (device_event, device_stream))                                          \
-	X(cudaStreamWaitEvent, (device_stream, device_event, unsigned int))                        \
+#define HOST_FUNCTIONS(X)                                                      \
+	X(cudaGetDevice, (int *))                                              \
+	X(cudaSetDevice, (int))                                                \
+	X(cudaLaunchHostFunc, (device_stream, void (*)(void *), void *))       \
+	X(cudaMemcpyAsync, (void *, const void *, size_t, int, device_stream)) \
+	X(cudaMemsetAsync, (void *, int, size_t, device_stream))               \
+	X(cudaMalloc, (void **, size_t))                                       \
+	X(cudaHostAlloc, (void **, size_t, unsigned int))                      \
+	X(cudaEventCreateWithFlags, (device_event *, unsigned int))            \
+	X(cudaEventDestroy, (device_event))                                    \
+	X(cudaEventRecord, (device_event, device_stream))                      \
+	X(cudaStreamWaitEvent, (device_stream, device_event, unsigned int))    \
 	X(cudaStreamIsCapturing, (device_stream, int *))
 
-#define OPTIONAL_FUNCTIONS(X)                                                                      \
-	/* 3 arguments up to CUDA 12, 7 since 13; the first three are the same */                  \
-	X(cudaStreamGetCaptureInfo,                                                                \
-	  (device_stream, int *, unsigned long long *, void *, void *, void *, void *))            \
-	X(cudaThreadExchangeStreamCaptureMode, (int *))                                            \
+#define OPTIONAL_FUNCTIONS(X)                                                           \
+	/* 3 arguments up to CUDA 12, 7 since 13; the first three are the same */       \
+	X(cudaStreamGetCaptureInfo,                                                     \
+	  (device_stream, int *, unsigned long long *, void *, void *, void *, void *)) \
+	X(cudaThreadExchangeStreamCaptureMode, (int *))                                 \
 	X(cudaDeviceGetPCIBusId, (char *, int, int))
 
 static struct {
@@ -57,9 +57,9 @@ static int host_open(struct err *err)
 		return err_set(err, ENOENT,
 			       "no CUDA runtime (libcudart) is loaded in this process; programs "
 			       "that link it statically cannot be served");
-#define LOOK_UP(name, params)                                                                      \
-	rt.name = (int(*) params)dlsym(handle, #name);                                             \
-	if (!rt.name)                                                                              \
+#define LOOK_UP(name, params)                          \
+	rt.name = (int(*) params)dlsym(handle, #name); \
+	if (!rt.name)                                  \
 		return err_set(err, ENOENT, "the CUDA runtime lacks " #name);
 	HOST_FUNCTIONS(LOOK_UP)
 #undef LOOK_UP

@@ -56,11 +56,16 @@ static void choose(void)
 			return;
 		}
 		if (rc == -ENOTSUP)
-			err_set(&fallback, ENOTSUP, "the gates are host functions, not the GPU's own waits: they open later, and "
-				"ops of independent streams may hold each other up: %s%s", no_cuda.text, strstr(no_cuda.text, "NBOX_DEVICE=host") ? "" :
-				"; NBOX_DEVICE=host if that is wanted");
+			err_set(&fallback, ENOTSUP,
+				"the gates are host functions, not the GPU's own waits: they open later, and "
+				"ops of independent streams may hold each other up: %s%s",
+				no_cuda.text,
+				strstr(no_cuda.text, "NBOX_DEVICE=host")
+					? ""
+					: "; NBOX_DEVICE=host if that is wanted");
 		else if (rc == -ENXIO) /* the host stand-in: as `nbox run` has it in the summary */
-			err_set(&fallback, ENXIO, "no GPU: the job ran on the CPU through the host CUDA runtime and host "
+			err_set(&fallback, ENXIO,
+				"no GPU: the job ran on the CPU through the host CUDA runtime and host "
 				"NCCL; its compute times are this CPU's");
 		if (rc != -ENOTSUP) /* a machine without a GPU */
 			log_info("no gate on CUDA: %s", no_cuda.text);

@@ -25,22 +25,23 @@ typedef struct CUstream_st *device_stream;
 typedef struct CUevent_st *device_event;
 struct cuda_slot;
 
-/* Order of accesses on the device `host`, also where the machine keeps little of it (aarch64): release() stores @due_ns
- * and then adds to @releases, with release; the waiting stream loads @releases with acquire and then @due_ns. The kernel
- * compares the word of a futex itself before it puts a thread to sleep, under the lock that a wake takes: no wake is
- * lost. @passed and @times are plain: the stream's thread writes them before on_arrive or on_passed, whose note reaches
- * the progress thread through a mutex. Of the device `cuda`: cuda-gate.h. */
+/* Order of accesses on the device `host`, also where the machine keeps little of it (aarch64):
+ * release() stores @due_ns and then adds to @releases, with release; the waiting stream loads
+ * @releases with acquire and then @due_ns. The kernel compares the word of a futex itself before it
+ * puts a thread to sleep, under the lock that a wake takes: no wake is lost. @passed and @times are
+ * plain: the stream's thread writes them before on_arrive or on_passed, whose note reaches the
+ * progress thread through a mutex. Of the device `cuda`: cuda-gate.h. */
 struct gate {
 	/* Called on a thread of the device, or by poll(); must not block. */
 	void (*on_arrive)(struct gate *g);
 	void (*on_passed)(struct gate *g);
-	bool is_captured; /* set before arrive: a graph will replay it */
+	bool is_captured;    /* set before arrive: a graph will replay it */
 	struct gate *before; /* set before arrive: of the same communicator and launch, it arrives
 			      * just before on the same stream; NULL: none */
-	uint32_t kind;    /* enum coll_kind of the op: names the footprint kernel */
+	uint32_t kind;       /* enum coll_kind of the op: names the footprint kernel */
 	/* Releases so far: release() adds 1; the waiter compares with @passed. */
 	_Atomic uint32_t releases;
-	uint32_t passed;       /* passes so far; the device's */
+	uint32_t passed;         /* passes so far; the device's */
 	_Atomic uint64_t due_ns; /* written before @releases is (release/acquire) */
 	_Atomic uint32_t hurry;  /* 1: the communicator is dead, do not wait for due_ns */
 	struct cuda_slot *slot;  /* device cuda: its words; else NULL */
@@ -69,7 +70,7 @@ struct device {
 	bool waits_for_due;
 
 	int (*open)(struct err *err); /* 0 or negative errno with the sentence; once */
-	int (*get)(int *ret_device); /* DEVICE_NONE: this thread has used none yet */
+	int (*get)(int *ret_device);  /* DEVICE_NONE: this thread has used none yet */
 	int (*set)(int device);
 	/* The PCI id as CUDA writes it: "0000:3B:00.0". Makes no context. 0; -ENOTSUP, -EIO. */
 	int (*pci_id)(int device, char *ret, size_t size);
@@ -100,7 +101,8 @@ struct device {
 	int (*fill)(device_stream s, void *dst, int byte, size_t bytes);
 	int (*call)(device_stream s, void (*fn)(void *arg), void *arg);
 
-	/* Also during capture; 0 or -ENOMEM. Device memory; pinned memory of the host. Never freed: see scratch.h. */
+	/* Also during capture; 0 or -ENOMEM. Device memory; pinned memory of the host. Never freed:
+	 * see scratch.h. */
 	int (*alloc)(void **ret, size_t bytes);
 	int (*alloc_host)(void **ret, size_t bytes);
 
@@ -130,7 +132,8 @@ const struct device *device_get(struct err *err);
 /* The same, when somebody has asked for it already and it was there; else NULL. */
 const struct device *device_chosen(void);
 
-/* After device_get(): why it is not the GPU's although there is one; NULL: it is, or none is there. */
+/* After device_get(): why it is not the GPU's although there is one; NULL: it is, or none is there.
+ */
 const char *device_fallback(void);
 
 /* Selects @ordinal for the calling thread, which keeps what it has when that is on this device:

@@ -9,7 +9,9 @@
 
 struct scratch_area {
 	struct scratch_area *next;
-	int (*alloc)(void **, size_t); /* the function that made it: it tells device memory from pinned memory */
+	int (*alloc)(
+		void **,
+		size_t); /* the function that made it: it tells device memory from pinned memory */
 	int device;
 	char *mem;
 	size_t bytes;
@@ -62,8 +64,8 @@ static struct scratch_area *area_new(int (*alloc)(void **, size_t), int device, 
 	return a;
 }
 
-int scratch_take(struct scratch *s, int (*alloc)(void **, size_t), const char *what,
-		    uint64_t bytes, char **ret, struct err *err)
+int scratch_take(struct scratch *s, int (*alloc)(void **, size_t), const char *what, uint64_t bytes,
+		 char **ret, struct err *err)
 {
 	struct scratch_area *a = s->areas;
 	size_t want;

@@ -1,7 +1,8 @@
-/* Memory for one launch after the other, on the device or pinned on the host. Areas only ever become more:
- * earlier launches may still use what they took. What a communicator no longer needs goes to the next one and is
- * never freed: cudaFree and cudaFreeHost wait for the whole device, where other threads' ops may stand that wait for
- * another rank, which waits in the same call. A communicator with captured ops keeps its own, which replays may use. */
+/* Memory for one launch after the other, on the device or pinned on the host. Areas only ever
+ * become more: earlier launches may still use what they took. What a communicator no longer needs
+ * goes to the next one and is never freed: cudaFree and cudaFreeHost wait for the whole device,
+ * where other threads' ops may stand that wait for another rank, which waits in the same call. A
+ * communicator with captured ops keeps its own, which replays may use. */
 #pragma once
 
 #include <stddef.h>
@@ -15,8 +16,8 @@ struct scratch {
 	int device;                 /* that is current when it is taken */
 };
 
-/* @bytes of it until the next launch begins (used = 0), by @alloc where there is no room; @what: for the sentence.
- * Return: 0; -ENOMEM with the sentence. */
+/* @bytes of it until the next launch begins (used = 0), by @alloc where there is no room; @what:
+ * for the sentence. Return: 0; -ENOMEM with the sentence. */
 int scratch_take(struct scratch *s, int (*alloc)(void **, size_t), const char *what, uint64_t bytes,
 		 char **ret, struct err *err);
 /* Once no launch uses any: others may have it. */

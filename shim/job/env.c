@@ -52,29 +52,35 @@ static int read_rank(struct env *e)
 /* A virtual cluster is asked for, and the constructor saw no worker that it could put there. */
 static int refuse_lonely(struct env *e, const char *wanted)
 {
-	return err_set(&e->err, EINVAL, "%s asks for a virtual cluster, but RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
-		       "MASTER_PORT are not all set: start the job with torchrun or with 'nbox run'; NBOX_ENABLE=0 runs "
-		       "it without", wanted);
+	return err_set(
+		&e->err, EINVAL,
+		"%s asks for a virtual cluster, but RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and "
+		"MASTER_PORT are not all set: start the job with torchrun or with 'nbox run'; NBOX_ENABLE=0 runs "
+		"it without",
+		wanted);
 }
 
-/* Warns once a node, and not again after a restart. A user who has set one of @of_cluster thinks that there is a cluster. */
+/* Warns once a node, and not again after a restart. A user who has set one of @of_cluster thinks
+ * that there is a cluster. */
 static void tell_unused(void)
 {
-	static const char *const of_cluster[] = {"NBOX_MODEL", "NBOX_WHAT_IF", "NBOX_GPUS_PER_NODE", "NBOX_REAL",
-						 "NBOX_AS_NODE", "NBOX_LAYOUT"};
+	static const char *const of_cluster[] = {"NBOX_MODEL", "NBOX_WHAT_IF", "NBOX_GPUS_PER_NODE",
+						 "NBOX_REAL",  "NBOX_AS_NODE", "NBOX_LAYOUT"};
 	const struct launcher_place *p = launcher_place();
 	const char *restarts = get("TORCHELASTIC_RESTART_COUNT");
 	size_t i = 0;
 
 	while (i < ARRAY_SIZE(of_cluster) && !get(of_cluster[i]))
 		i++;
-	if (p->source == LAUNCHER_NONE || p->local_rank || raw_line_is_quiet() || (restarts && strcmp(restarts, "0") != 0))
+	if (p->source == LAUNCHER_NONE || p->local_rank || raw_line_is_quiet() ||
+	    (restarts && strcmp(restarts, "0") != 0))
 		return;
-	log_warn("%s %s: the job runs without nbox. Write " RAW_LINE_FILE " here (cluster: {nodes: 64}), or set "
+	log_warn("%s %s: the job runs without nbox. Write " RAW_LINE_FILE
+		 " here (cluster: {nodes: 64}), or set "
 		 "NBOX_CONFIG or NBOX_NODES; NBOX_QUIET=1 or NBOX_ENABLE=0 silences this",
 		 i < ARRAY_SIZE(of_cluster) ? of_cluster[i] : "libnbox.so",
 		 i < ARRAY_SIZE(of_cluster) ? "is set, but nothing says how many nodes there are"
-					   : "is loaded, but no virtual cluster is described");
+					    : "is loaded, but no virtual cluster is described");
 }
 
 static int read_memory(struct env *e)
@@ -107,7 +113,8 @@ static int read_time(struct env *e, const char *name, uint64_t *ret_ns)
 	return 0;
 }
 
-/* nbox and nboxd refuse such a variable; here a job is running, and each node's first worker says it. */
+/* nbox and nboxd refuse such a variable; here a job is running, and each node's first worker says
+ * it. */
 static void warn_unknown(void)
 {
 	const char *unknown = variable_first_unknown(environ), *local_rank = get("LOCAL_RANK");
@@ -130,7 +137,8 @@ static int parse(struct env *e)
 	e->timeout_ns = INIT_DEFAULT_NS;
 	e->connect_ns = CONNECT_DEFAULT_NS;
 	e->payload_work = e->ask_python = true;
-	if (!is_off) /* NBOX_NODEZ alone asks for nothing, and whoever wrote it thinks that it does */
+	if (!is_off) /* NBOX_NODEZ alone asks for nothing, and whoever wrote it thinks that it does
+		      */
 		warn_unknown();
 	if (!e->is_virtual && !is_off)
 		tell_unused();

@@ -12,16 +12,17 @@
 enum payload_memory { PAYLOAD_AUTO, PAYLOAD_HOST, PAYLOAD_DEVICE };
 
 struct env {
-	bool is_virtual;      /* NBOX_ADDR is set, or was to be (raw-line.h), and NBOX_ENABLE is not 0 */
-	const char *addr;     /* NBOX_ADDR */
+	bool is_virtual; /* NBOX_ADDR is set, or was to be (raw-line.h), and NBOX_ENABLE is not 0 */
+	const char *addr; /* NBOX_ADDR */
 	uint8_t token[WIRE_TOKEN_BYTES];
-	int rank;             /* world rank of this process; -1 unknown */
-	uint64_t timeout_ns;  /* NBOX_INIT_TIMEOUT: longest wait for other members */
-	uint64_t connect_ns;  /* NBOX_CONNECT_TIMEOUT: longest wait for nboxd's answer, at the start */
-	bool payload_work;    /* NBOX_PAYLOAD_WORK is not "none" */
+	int rank;            /* world rank of this process; -1 unknown */
+	uint64_t timeout_ns; /* NBOX_INIT_TIMEOUT: longest wait for other members */
+	uint64_t connect_ns; /* NBOX_CONNECT_TIMEOUT: longest wait for nboxd's answer, at the start
+			      */
+	bool payload_work;   /* NBOX_PAYLOAD_WORK is not "none" */
 	enum payload_memory payload_memory;
-	bool ask_python;      /* NBOX_ASK_PYTHON is not 0; job-ranks.h */
-	int code;             /* negative errno when a variable is wrong; then: */
+	bool ask_python; /* NBOX_ASK_PYTHON is not 0; job-ranks.h */
+	int code;        /* negative errno when a variable is wrong; then: */
 	struct err err;
 };
 

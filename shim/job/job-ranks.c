@@ -151,11 +151,11 @@ struct question {
 	struct python py;
 	unsigned long thread; /* Python's number of the one that asks */
 	uint32_t n_ranks, rank, world_rank, most;
-	uint32_t longest; /* 0: the ranks of one are asked for; else groups with such names */
+	uint32_t longest;     /* 0: the ranks of one are asked for; else groups with such names */
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t answered;
 	bool is_answered, is_left; /* the second to come frees the question */
-	uint32_t n, *ranks;	   /* the answer */
+	uint32_t n, *ranks;        /* the answer */
 };
 
 #define GROUPS_WORDS (1u << 20) /* of all groups together; else none is told */
@@ -303,7 +303,8 @@ static uint32_t put(const struct question *what, uint32_t **ret)
 	if (!find(&py) || !py.IsInitialized() || (py.IsFinalizing && py.IsFinalizing()))
 		return 0;
 	if (py.Check() || atomic_load(&n_left)) {
-		log_debug("the job's lists of ranks are not asked for: the interpreter's lock is held");
+		log_debug(
+			"the job's lists of ranks are not asked for: the interpreter's lock is held");
 		return 0;
 	}
 	q = question_new(&py);
@@ -319,10 +320,11 @@ static uint32_t put(const struct question *what, uint32_t **ret)
 		return 0;
 	}
 	if (!wait_for_answer(q)) {
-		log_warn("PyTorch could not be asked who is in a communicator: a thread of the job has kept "
-			 "Python's interpreter lock for %d s; its members are found otherwise, and the "
-			 "summary says how (NBOX_ASK_PYTHON=0: PyTorch is never asked)",
-			 (int)(JOB_RANKS_WAIT_NS / NS_PER_S));
+		log_warn(
+			"PyTorch could not be asked who is in a communicator: a thread of the job has kept "
+			"Python's interpreter lock for %d s; its members are found otherwise, and the "
+			"summary says how (NBOX_ASK_PYTHON=0: PyTorch is never asked)",
+			(int)(JOB_RANKS_WAIT_NS / NS_PER_S));
 		return 0;
 	}
 	n = q->n;
@@ -337,8 +339,10 @@ static uint32_t put(const struct question *what, uint32_t **ret)
 uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
 		   uint32_t **ret)
 {
-	const struct question what = {
-		.n_ranks = n_ranks, .rank = rank, .world_rank = world_rank, .most = most};
+	const struct question what = {.n_ranks = n_ranks,
+				      .rank = rank,
+				      .world_rank = world_rank,
+				      .most = most};
 	uint32_t n = put(&what, ret);
 
 	log_debug("the job's own list of ranks: %u of them", n);

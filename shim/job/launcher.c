@@ -27,12 +27,21 @@ static const struct source {
 	const char *rank, *world, *local_rank, *local_size[4];
 } sources[] = {
 	{LAUNCHER_TORCH, "RANK", "WORLD_SIZE", "LOCAL_RANK", {"LOCAL_WORLD_SIZE", "LOCAL_SIZE"}},
-	{LAUNCHER_OMPI, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-	 "OMPI_COMM_WORLD_LOCAL_RANK", {"OMPI_COMM_WORLD_LOCAL_SIZE"}},
-	{LAUNCHER_MV2, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE",
-	 "MV2_COMM_WORLD_LOCAL_RANK", {"MV2_COMM_WORLD_LOCAL_SIZE"}},
+	{LAUNCHER_OMPI,
+	 "OMPI_COMM_WORLD_RANK",
+	 "OMPI_COMM_WORLD_SIZE",
+	 "OMPI_COMM_WORLD_LOCAL_RANK",
+	 {"OMPI_COMM_WORLD_LOCAL_SIZE"}},
+	{LAUNCHER_MV2,
+	 "MV2_COMM_WORLD_RANK",
+	 "MV2_COMM_WORLD_SIZE",
+	 "MV2_COMM_WORLD_LOCAL_RANK",
+	 {"MV2_COMM_WORLD_LOCAL_SIZE"}},
 	{LAUNCHER_PMI, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", {"MPI_LOCALNRANKS"}},
-	{LAUNCHER_SLURM, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+	{LAUNCHER_SLURM,
+	 "SLURM_PROCID",
+	 "SLURM_NTASKS",
+	 "SLURM_LOCALID",
 	 {"SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}},
 };
 
@@ -44,14 +53,41 @@ static const char *const local_ranks[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_R
 
 /* They read or expand the variables of srun and mpirun for themselves. */
 static const char *const not_workers[] = {
-	"sh", "bash", "dash", "zsh", "ksh", "ash", "busybox", "fish", "csh", "tcsh",
-	"srun", "sbatch", "salloc", "slurmstepd", "mpirun", "mpiexec", "mpiexec.hydra", "orterun",
-	"orted", "prterun", "prte", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy",
-	"torchrun", "accelerate", "deepspeed", "nbox", "nboxd",
+	"sh",
+	"bash",
+	"dash",
+	"zsh",
+	"ksh",
+	"ash",
+	"busybox",
+	"fish",
+	"csh",
+	"tcsh",
+	"srun",
+	"sbatch",
+	"salloc",
+	"slurmstepd",
+	"mpirun",
+	"mpiexec",
+	"mpiexec.hydra",
+	"orterun",
+	"orted",
+	"prterun",
+	"prte",
+	"prted",
+	"hydra_pmi_proxy",
+	"hydra_bstrap_proxy",
+	"torchrun",
+	"accelerate",
+	"deepspeed",
+	"nbox",
+	"nboxd",
 };
 static const char *const launcher_modules[] = {"torch.distributed.run",
-					       "torch.distributed.launch", "accelerate",
-					       "accelerate.commands.launch", "deepspeed",
+					       "torch.distributed.launch",
+					       "accelerate",
+					       "accelerate.commands.launch",
+					       "deepspeed",
 					       "deepspeed.launcher.runner"};
 
 struct ctx {
@@ -189,7 +225,8 @@ static void find_local_size(struct ctx *x, const struct source *s)
 	/* under a wrapper script */
 	if (s->source == LAUNCHER_TORCH &&
 	    (get_number(x, "OMPI_COMM_WORLD_LOCAL_SIZE", &x->local_size) ||
-	     get_number(x, "MPI_LOCALNRANKS", &x->local_size)) && x->local_size)
+	     get_number(x, "MPI_LOCALNRANKS", &x->local_size)) &&
+	    x->local_size)
 		return;
 	x->local_size = x->world; /* all on one node, unless Slurm says how many */
 	if (s->source == LAUNCHER_SLURM && get_number(x, "SLURM_NNODES", &nodes) && nodes &&
@@ -234,7 +271,8 @@ int launcher_node(const char *text, uint32_t nodes, uint32_t real, uint32_t *ret
 		return err_set(err, EINVAL, "'%.32s' is no node: first, last, or 0 to %u", text,
 			       nodes - 1);
 	else if (k + real > nodes)
-		return err_set(err, EINVAL, "there is no node %llu in a world of %u nodes (0 to %u)",
+		return err_set(err, EINVAL,
+			       "there is no node %llu in a world of %u nodes (0 to %u)",
 			       (unsigned long long)k, nodes, nodes - 1);
 	else
 		*ret = (uint32_t)k;
@@ -252,8 +290,9 @@ static int place_by_list(struct ctx *x, const char *list)
 	if (r < 0)
 		return err_prefix(err, -EINVAL, "NBOX_REAL");
 	if (n != x->world)
-		return err_set(err, EINVAL, "NBOX_REAL=%.64s names %zu ranks, but the launcher started %u",
-			       list, n, x->world);
+		return err_set(err, EINVAL,
+			       "NBOX_REAL=%.64s names %zu ranks, but the launcher started %u", list,
+			       n, x->world);
 	x->new_rank = ranks[x->rank];
 	x->node = x->new_rank / x->gpus;
 	return 0;
@@ -265,9 +304,11 @@ static int place_by_node(struct ctx *x)
 	uint32_t real = x->world / x->gpus;
 
 	if (x->gpus != x->local_size)
-		return err_set(err, EINVAL, "the launcher started %u ranks on this node, but "
+		return err_set(err, EINVAL,
+			       "the launcher started %u ranks on this node, but "
 			       "NBOX_GPUS_PER_NODE is %u: make them equal, or name the ranks that "
-			       "have a process in NBOX_REAL", x->local_size, x->gpus);
+			       "have a process in NBOX_REAL",
+			       x->local_size, x->gpus);
 	if (x->world % x->gpus)
 		return err_set(err, EINVAL, "the launcher's %u ranks are no multiple of %u a node",
 			       x->world, x->gpus);
@@ -286,21 +327,24 @@ static int place(struct ctx *x)
 
 	if (get(x, "NBOX_GPUS_PER_NODE") &&
 	    (!get_number(x, "NBOX_GPUS_PER_NODE", &x->gpus) || !x->gpus || x->gpus > RANKS_MAX))
-		return err_set(err, EINVAL, "NBOX_GPUS_PER_NODE=%.32s is no number of ranks from 1 to %d",
+		return err_set(err, EINVAL,
+			       "NBOX_GPUS_PER_NODE=%.32s is no number of ranks from 1 to %d",
 			       get(x, "NBOX_GPUS_PER_NODE"), RANKS_MAX);
 	if (!x->gpus)
 		x->gpus = x->local_size;
 	if (nodes && (!get_number(x, "NBOX_NODES", &x->nodes) || !x->nodes || x->nodes > RANKS_MAX))
-		return err_set(err, EINVAL, "NBOX_NODES=%.32s is no number from 1 to %d", nodes, RANKS_MAX);
+		return err_set(err, EINVAL, "NBOX_NODES=%.32s is no number from 1 to %d", nodes,
+			       RANKS_MAX);
 	if (!nodes) { /* NBOX_WORLD alone gives the nodes */
 		if (!get_number(x, "NBOX_WORLD", &world) || !world || world % x->gpus)
-			return err_set(err, EINVAL, "NBOX_WORLD=%.32s is no multiple of %u ranks a node",
+			return err_set(err, EINVAL,
+				       "NBOX_WORLD=%.32s is no multiple of %u ranks a node",
 				       get(x, "NBOX_WORLD"), x->gpus);
 		x->nodes = world / x->gpus;
 	}
 	if ((uint64_t)x->nodes * x->gpus > RANKS_MAX)
-		return err_set(err, EINVAL, "%u nodes x %u ranks are more than %d", x->nodes, x->gpus,
-			       RANKS_MAX);
+		return err_set(err, EINVAL, "%u nodes x %u ranks are more than %d", x->nodes,
+			       x->gpus, RANKS_MAX);
 	x->new_world = x->nodes * x->gpus;
 	return real ? place_by_list(x, real) : place_by_node(x);
 }
@@ -350,14 +394,16 @@ static void set_pmi(struct ctx *x)
 	set_number(x, "LOCAL_WORLD_SIZE", x->local_size);
 }
 
-/* A process that Python's multiprocessing spawned, where each rank has a process already: if it means to be a rank, by
- * mp.spawn, it meets others at an address of its own, and would wait there for ever as a client of a store that nobody
- * serves. Where `nbox run --procs 1` started one process for all ranks it is one of them. */
+/* A process that Python's multiprocessing spawned, where each rank has a process already: if it
+ * means to be a rank, by mp.spawn, it meets others at an address of its own, and would wait there
+ * for ever as a client of a store that nobody serves. Where `nbox run --procs 1` started one
+ * process for all ranks it is one of them. */
 static bool is_spawned_again(const struct ctx *x)
 {
 	uint32_t local;
 
-	if (get(x, "TORCHELASTIC_RUN_ID") || !get_number(x, "LOCAL_WORLD_SIZE", &local) || local < 2)
+	if (get(x, "TORCHELASTIC_RUN_ID") || !get_number(x, "LOCAL_WORLD_SIZE", &local) ||
+	    local < 2)
 		return false;
 	for (int i = 1; i < x->in->argc && x->in->argv[i]; i++)
 		if (!strcmp(x->in->argv[i], "--multiprocessing-fork"))
@@ -401,13 +447,15 @@ static void set_waits(struct ctx *x)
 {
 	const char *debug = get(x, "TORCH_DISTRIBUTED_DEBUG");
 
-	set_text(x, "TORCH_NCCL_RANKS_PER_ROOT", "2147483647"); /* else an id from every 128th rank */
+	set_text(x, "TORCH_NCCL_RANKS_PER_ROOT",
+		 "2147483647"); /* else an id from every 128th rank */
 	set_text(x, "TORCH_DIST_INIT_BARRIER", "0");
 	set_text(x, "TORCH_GLOO_LAZY_INIT", "1");
 	if (debug && !strcmp(debug, "DETAIL")) { /* a gloo group beside every group */
 		set_text(x, "TORCH_DISTRIBUTED_DEBUG", "INFO");
-		x->plan->note = "TORCH_DISTRIBUTED_DEBUG=DETAIL was taken for INFO: DETAIL compares all calls of all "
-				"ranks over gloo, and virtual ranks make none";
+		x->plan->note =
+			"TORCH_DISTRIBUTED_DEBUG=DETAIL was taken for INFO: DETAIL compares all calls of all "
+			"ranks over gloo, and virtual ranks make none";
 	}
 	if (x->in->self)
 		set_text(x, "VLLM_NCCL_SO_PATH", x->in->self);
@@ -449,7 +497,10 @@ bool launcher_find(const struct launcher_input *in, struct launcher_place *ret)
 	if (!x.source)
 		return false;
 	*ret = (struct launcher_place){
-		.source = x.source->source, .rank = x.rank, .n_ranks = x.world, .local_rank = x.local_rank,
+		.source = x.source->source,
+		.rank = x.rank,
+		.n_ranks = x.world,
+		.local_rank = x.local_rank,
 		.local_size = x.local_size,
 		.is_rewritten = get_number(&x, "NBOX_WORLD", &known) && known == x.world,
 	};
@@ -522,8 +573,8 @@ static void rewrite(const struct launcher_input *in)
 	if (!launcher_find(in, &the_place))
 		return;
 	if ((!addr || !*addr) && !the_place.is_rewritten && raw_line_wanted()) {
-		the_plan.code = raw_line_join(the_place.rank, the_place.n_ranks, the_place.local_size,
-					      &the_plan.problem);
+		the_plan.code = raw_line_join(the_place.rank, the_place.n_ranks,
+					      the_place.local_size, &the_plan.problem);
 		if (the_plan.code < 0)
 			return;
 	}

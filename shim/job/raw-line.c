@@ -1,5 +1,5 @@
-/* See raw-line.h. nboxd is started by posix_spawn(), which runs no handlers of this process in the child. What it starts
- * in its turn is nobody's child: the job's own wait() calls never meet it. */
+/* See raw-line.h. nboxd is started by posix_spawn(), which runs no handlers of this process in the
+ * child. What it starts in its turn is nobody's child: the job's own wait() calls never meet it. */
 #include "shim/job/raw-line.h"
 
 #include <dlfcn.h>
@@ -60,8 +60,8 @@ static int own_path(char *buf, size_t size)
 
 	while (f && found && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = 0;
-		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &at) < 2 || here < from ||
-		    here >= to || line[at] != '/')
+		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &at) < 2 ||
+		    here < from || here >= to || line[at] != '/')
 			continue;
 		found = snprintf(buf, size, "%s", line + at) < (int)size ? 0 : -ENAMETOOLONG;
 	}
@@ -83,12 +83,15 @@ static int find_nboxd(char *buf, size_t size, struct err *err)
 		return snprintf(buf, size, "%s", given) < (int)size ? 0 : -ENAMETOOLONG;
 	}
 	if (own_path(dir, sizeof(dir)) < 0)
-		return err_set(err, ENOENT, "cannot find where libnbox.so lies: set NBOX_NBOXD to nboxd's path");
+		return err_set(err, ENOENT,
+			       "cannot find where libnbox.so lies: set NBOX_NBOXD to nboxd's path");
 	*strrchr(dir, '/') = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		if (snprintf(buf, size, "%s/%s", dir, places[i]) < (int)size && access(buf, X_OK) == 0)
+		if (snprintf(buf, size, "%s/%s", dir, places[i]) < (int)size &&
+		    access(buf, X_OK) == 0)
 			return 0;
-	return err_set(err, ENOENT, "there is no nboxd beside %s/libnbox.so: set NBOX_NBOXD to its path", dir);
+	return err_set(err, ENOENT,
+		       "there is no nboxd beside %s/libnbox.so: set NBOX_NBOXD to its path", dir);
 }
 
 /* --- running it ----------------------------------------------------------------------- */
@@ -120,21 +123,23 @@ static int set_up(posix_spawnattr_t *attr, posix_spawn_file_actions_t *actions, 
 	rc |= posix_spawnattr_setsigdefault(attr, &all);
 	rc |= posix_spawnattr_setpgroup(attr, 0); /* a Ctrl-C is for the job; nboxd ends after it */
 	rc |= posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-					       POSIX_SPAWN_SETPGROUP);
-	rc |= posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO); /* first: @out may be 0, in a job without stdin */
+						     POSIX_SPAWN_SETPGROUP);
+	rc |= posix_spawn_file_actions_adddup2(
+		actions, out, STDOUT_FILENO); /* first: @out may be 0, in a job without stdin */
 	rc |= posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	rc |= posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
 	return rc ? -ENOMEM : 0;
 }
 
 /* @ret_fd: where it writes. */
-static int start(const char *path, uint32_t rank, uint32_t n_ranks, uint32_t local_size, pid_t *ret_pid, int *ret_fd,
-		 struct err *err)
+static int start(const char *path, uint32_t rank, uint32_t n_ranks, uint32_t local_size,
+		 pid_t *ret_pid, int *ret_fd, struct err *err)
 {
 	CLEANUP(freep) char **env = daemon_env();
 	char rank_text[16], ranks_text[16], local_text[16];
-	char *argv[] = {(char *)(uintptr_t)path, (char *)"--join", rank_text, (char *)"--ranks", ranks_text,
-			(char *)"--local", local_text, NULL};
+	char *argv[] = {
+		(char *)(uintptr_t)path, (char *)"--join", rank_text, (char *)"--ranks", ranks_text,
+		(char *)"--local",       local_text,       NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	int fds[2], rc;
@@ -161,7 +166,8 @@ static int start(const char *path, uint32_t rank, uint32_t n_ranks, uint32_t loc
 	return rc ? err_set(err, -rc, "cannot start %s: %s", path, strerror(-rc)) : 0;
 }
 
-/* All that comes until the other end is closed, terminated. Return: bytes; -ETIMEDOUT; other negative errno. */
+/* All that comes until the other end is closed, terminated. Return: bytes; -ETIMEDOUT; other
+ * negative errno. */
 static ssize_t read_all(int fd, char *buf, size_t size)
 {
 	uint64_t until = clock_now_ns() + JOIN_NS, now;
@@ -211,7 +217,8 @@ int raw_line_join(uint32_t rank, uint32_t n_ranks, uint32_t local_size, struct e
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	if (n == -ETIMEDOUT)
-		return err_set(err, ETIMEDOUT, "%s did not answer within %d s", path, (int)(JOIN_NS / NS_PER_S));
+		return err_set(err, ETIMEDOUT, "%s did not answer within %d s", path,
+			       (int)(JOIN_NS / NS_PER_S));
 	if (n <= 0)
 		return err_set(err, ECHILD, "%s could not start (its own line says why)", path);
 	if (!memchr(text, 0, (size_t)n)) /* a sentence */

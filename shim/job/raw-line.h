@@ -2,9 +2,10 @@
  *
  *   LD_PRELOAD=libnbox.so torchrun --nproc-per-node=8 train.py
  *
- * The cluster is described by a file (NBOX_CONFIG, else ./nbox.yaml), by NBOX_ variables, or by both. The shim reads
- * no files: before main() it runs the nboxd that lies beside it, which reads them, sees to it that the job has an
- * nboxd (nboxd/job/join.h), and says in variables what this worker must know. */
+ * The cluster is described by a file (NBOX_CONFIG, else ./nbox.yaml), by NBOX_ variables, or by
+ * both. The shim reads no files: before main() it runs the nboxd that lies beside it, which reads
+ * them, sees to it that the job has an nboxd (nboxd/job/join.h), and says in variables what this
+ * worker must know. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,6 +19,6 @@
 const char *raw_line_wanted(void);
 /* Is NBOX_QUIET 1? */
 bool raw_line_is_quiet(void);
-/* Sets the variables. @rank, @n_ranks and @local_size as the launcher says them. Blocks, at most 20 s. Return: 0; negative errno
- * with the sentence. */
+/* Sets the variables. @rank, @n_ranks and @local_size as the launcher says them. Blocks, at most 20
+ * s. Return: 0; negative errno with the sentence. */
 int raw_line_join(uint32_t rank, uint32_t n_ranks, uint32_t local_size, struct err *err);

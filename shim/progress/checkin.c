@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "links/link.h"
-#include "shim/progress/comm.h"
 #include "shim/job/env.h"
+#include "shim/progress/comm.h"
 #include "shim/progress/meet.h"
 #include "shim/progress/play.h"
 #include "shim/progress/progress-internal.h"
@@ -20,7 +20,7 @@
 /* The progress thread's. */
 static struct {
 	struct comm *pending; /* sent, not answered */
-	struct comm *known; /* from COMM_READY to COMM_FREE */
+	struct comm *known;   /* from COMM_READY to COMM_FREE */
 	uint32_t next_cookie;
 } g;
 
@@ -152,7 +152,8 @@ void checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_
 /* Why @c's check-in is not waited for any more: under the lock. */
 static const char *given_up(const struct comm *c)
 {
-	return atomic_load(&c->cancelled) ? "aborted by ncclCommAbort" : "its NBOX_INIT_TIMEOUT is over";
+	return atomic_load(&c->cancelled) ? "aborted by ncclCommAbort"
+					  : "its NBOX_INIT_TIMEOUT is over";
 }
 
 static void run_withdraw(struct note *n)
@@ -164,8 +165,8 @@ static void run_withdraw(struct note *n)
 	comm_unref(c);
 }
 
-/* Not under the lock: at the process's end notes run under the queue's, and take it. The other members need not wait
- * for us; an answer that is on its way is sent back. */
+/* Not under the lock: at the process's end notes run under the queue's, and take it. The other
+ * members need not wait for us; an answer that is on its way is sent back. */
 static void withdraw(struct comm *c)
 {
 	c->withdraw_note.run = run_withdraw;
@@ -249,7 +250,8 @@ static void run_send(struct note *n)
 
 	s->hdr.comm = c->number;
 	s->hdr.rank = c->rank;
-	/* not checked in yet, or freed by another thread meanwhile: nboxd would not know of whom it is */
+	/* not checked in yet, or freed by another thread meanwhile: nboxd would not know of whom it
+	 * is */
 	if (session_link() && checkin_find(c->number, c->rank) == c)
 		link_send_copy(session_link(), &s->hdr, s->hdr.body_bytes ? s->body : NULL);
 	if (s->hdr.type == WIRE_COMM_FREE) {
@@ -340,7 +342,8 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 		return;
 	}
 	if (r->n_ranks) {
-		send_abort(h->comm, r->rank, 0, ECONNABORTED, is_wanted ? c->checkin_err.text : given_up(c));
+		send_abort(h->comm, r->rank, 0, ECONNABORTED,
+			   is_wanted ? c->checkin_err.text : given_up(c));
 		send_free(h->comm, r->rank);
 	}
 	comm_unref(c);
@@ -352,10 +355,13 @@ static ncclResult_t result_of(int code)
 	return code == EPROTO || code == EINVAL ? ncclInvalidUsage : ncclRemoteError;
 }
 
-/* Of a check-in: a member that has gone or has aborted is one thing, what does not fit together another. */
+/* Of a check-in: a member that has gone or has aborted is one thing, what does not fit together
+ * another. */
 static int checkin_result_of(int code)
 {
-	return code == ECONNRESET || code == ECONNABORTED || code == ECANCELED ? (int)ncclRemoteError : -EPROTO;
+	return code == ECONNRESET || code == ECONNABORTED || code == ECANCELED
+		       ? (int)ncclRemoteError
+		       : -EPROTO;
 }
 
 void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
@@ -375,8 +381,8 @@ void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
 		if (c->number != h->comm)
 			continue;
 		if (atomic_load(&c->async) == ncclSuccess) {
-			log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
-				  t->text);
+			log_error("communicator %u, rank %u of %u: %s", c->number, c->rank,
+				  c->n_ranks, t->text);
 			comm_fail(c, result_of(t->code), "%s", t->text);
 			kill_comm(c);
 		}

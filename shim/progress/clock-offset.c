@@ -1,8 +1,7 @@
 /* See clock-offset.h. */
 #include "shim/progress/clock-offset.h"
 
-void clock_offset_add(struct clock_offset *o, uint64_t sent_ns, uint64_t daemon_ns,
-		      uint64_t now_ns)
+void clock_offset_add(struct clock_offset *o, uint64_t sent_ns, uint64_t daemon_ns, uint64_t now_ns)
 {
 	uint64_t rtt_ns = now_ns - sent_ns;
 

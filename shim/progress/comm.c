@@ -206,13 +206,15 @@ ncclResult_t comm_check(struct comm *c, const char *what)
 	if (async != ncclSuccess)
 		return last_error_set(async, "%s: %s", what, c->why);
 	if (state == COMM_DEAD) /* inside a group that began before */
-		return last_error_set(ncclInvalidArgument, "%s: the communicator was destroyed", what);
+		return last_error_set(ncclInvalidArgument, "%s: the communicator was destroyed",
+				      what);
 	if (state == COMM_STARTING)
 		return last_error_set(ncclInvalidArgument,
 				      "%s: the communicator is not ready yet; wait until "
 				      "ncclCommGetAsyncError says ncclSuccess",
 				      what);
 	if (atomic_load_explicit(&c->is_finalized, memory_order_relaxed))
-		return last_error_set(ncclInvalidArgument, "%s: the communicator was finalized", what);
+		return last_error_set(ncclInvalidArgument, "%s: the communicator was finalized",
+				      what);
 	return ncclSuccess;
 }

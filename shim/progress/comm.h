@@ -11,30 +11,30 @@
 
 #include "base/err.h"
 #include "shim/gate/device.h"
-#include "shim/real/nccl-api.h"
+#include "shim/gate/scratch.h"
 #include "shim/progress/op.h"
 #include "shim/progress/progress.h"
-#include "shim/gate/scratch.h"
+#include "shim/real/nccl-api.h"
 #include "wire/wire.h"
 
 enum comm_state {
 	COMM_STARTING, /* non-blocking init under way */
 	COMM_READY,
-	COMM_FAILED,   /* async error set */
-	COMM_DEAD      /* destroyed or aborted */
+	COMM_FAILED, /* async error set */
+	COMM_DEAD    /* destroyed or aborted */
 };
 
 /* A user-made reduction (ncclRedOpCreatePreMulSum). */
 struct redop {
 	bool is_used, has_real, has_plain, is_scaled;
-	uint32_t n_queued;   /* calls in a group that has not ended: it outlives ncclRedOpDestroy */
+	uint32_t n_queued; /* calls in a group that has not ended: it outlives ncclRedOpDestroy */
 	ncclDataType_t dtype;
 	ncclScalarResidence_t residence;
-	ncclRedOp_t real;    /* on the real communicator; scalar times our multiplicity ... */
-	ncclRedOp_t plain;   /* ... and as it is, for kinds whose policy is not mirror */
-	const void *scalar;  /* device scalar: the job's; when @is_scaled, into @scaled before use */
-	char *scaled;        /* device memory of redop_scratch; the next one in this place has it too, since
-			      * captured graphs go on using it */
+	ncclRedOp_t real;   /* on the real communicator; scalar times our multiplicity ... */
+	ncclRedOp_t plain;  /* ... and as it is, for kinds whose policy is not mirror */
+	const void *scalar; /* device scalar: the job's; when @is_scaled, into @scaled before use */
+	char *scaled; /* device memory of redop_scratch; the next one in this place has it too,
+		       * since captured graphs go on using it */
 };
 
 #define COMM_LIVE_SLOTS 256 /* a group of many thousand ops has them all live at once */
@@ -43,12 +43,12 @@ enum { CHECKIN_IDLE, CHECKIN_SENT, CHECKIN_OK, CHECKIN_FAILED };
 
 struct comm {
 	_Atomic uint32_t refs;
-	struct comm *hash_next;      /* registry of handles, under its lock */
+	struct comm *hash_next; /* registry of handles, under its lock */
 	const struct device *dev;
-	int device;                  /* ordinal that was current at init */
+	int device; /* ordinal that was current at init */
 
 	/* From COMM_READY; constant afterwards. */
-	uint32_t number;             /* nboxd's */
+	uint32_t number; /* nboxd's */
 	uint32_t n_ranks, rank;
 	struct wire_comm_ready ready;
 	struct wire_member *members; /* owned; the real ones, sorted by rank */
@@ -62,14 +62,14 @@ struct comm {
 				      * it may wait for gates to open */
 
 	/* State. @why is written before the release-store of @async. */
-	_Atomic int state;           /* enum comm_state */
-	_Atomic bool is_revoked;     /* by this rank */
-	_Atomic bool is_finalized;   /* by this rank: over once no op is pending */
-	_Atomic int async;           /* ncclResult_t; ncclSuccess, or why it is dead */
-	_Atomic bool cancelled;      /* abort during a background init */
+	_Atomic int state;         /* enum comm_state */
+	_Atomic bool is_revoked;   /* by this rank */
+	_Atomic bool is_finalized; /* by this rank: over once no op is pending */
+	_Atomic int async;         /* ncclResult_t; ncclSuccess, or why it is dead */
+	_Atomic bool cancelled;    /* abort during a background init */
 	char why[ERR_TEXT_MAX];
 
-	pthread_mutex_t lock;        /* of @pool */
+	pthread_mutex_t lock; /* of @pool */
 	struct op *pool;
 
 	/* The launching thread's: NCCL's rule is that calls on one communicator are
@@ -84,11 +84,13 @@ struct comm {
 	ncclRedOp_t scale_op[ncclNumTypes]; /* real PreMulSum by @multiplicity ... */
 	ncclRedOp_t mean_op[ncclNumTypes];  /* ... by multiplicity / n_ranks */
 	uint32_t scale_made, mean_made;     /* one bit a type */
-	ncclComm_t self;             /* one-rank real communicator, for device scalars */
-	struct power *captured_powers; /* data-reduce.c; kept as long as graphs may be replayed: for good */
+	ncclComm_t self;                    /* one-rank real communicator, for device scalars */
+	struct power *captured_powers; /* data-reduce.c; kept as long as graphs may be replayed: for
+					  good */
 	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
 	struct scratch redop_scratch;         /* of @redops */
-	bool has_graphs;             /* ops of it were captured: their replays use the scratch, nobody knows until when */
+	bool has_graphs; /* ops of it were captured: their replays use the scratch, nobody knows
+			    until when */
 	uint32_t n_splits;
 
 	/* The progress thread's, @checkin, @meet and @local_id under progress_waiters.lock. */
@@ -99,16 +101,16 @@ struct comm {
 	uint16_t checkin_type;
 	uint32_t checkin_parent, checkin_rank;
 	int checkin_code;
-	void *checkin_body;          /* owned until sent */
+	void *checkin_body; /* owned until sent */
 	size_t checkin_bytes;
 	struct err checkin_err;
-	int meet;                    /* meet.c */
+	int meet; /* meet.c */
 	bool has_local_id;
 	uint8_t local_id[WIRE_ID_BYTES];
-	struct comm *next;           /* pending check-ins, then known communicators */
-	struct op *live[COMM_LIVE_SLOTS]; /* arrived and not passed, by number */
+	struct comm *next;                   /* pending check-ins, then known communicators */
+	struct op *live[COMM_LIVE_SLOTS];    /* arrived and not passed, by number */
 	uint64_t seq, p2p_seq, last_open_ns; /* of the next collective, point-to-point op */
-	_Atomic uint32_t n_pending;  /* ops enqueued and not yet passed */
+	_Atomic uint32_t n_pending;          /* ops enqueued and not yet passed */
 };
 
 /* Return: NULL when there is no memory. One reference: the handle's. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "shim/progress/checkin.h"
 #include "shim/job/env.h"
+#include "shim/progress/checkin.h"
 #include "shim/progress/progress-internal.h"
 
 /* struct comm's @meet, under progress_waiters.lock. */
@@ -28,7 +28,8 @@ static int wait_more(uint64_t until_ns)
 {
 	struct timespec ts = progress_timespec(until_ns);
 
-	return -pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock, CLOCK_MONOTONIC, &ts);
+	return -pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
+				       CLOCK_MONOTONIC, &ts);
 }
 
 int meet_wait_all(struct comm *c, struct err *err)
@@ -44,10 +45,11 @@ int meet_wait_all(struct comm *c, struct err *err)
 	else if (c->meet == MEET_OFF)
 		rc = err_set(err, ECANCELED, "%s", c->why);
 	else
-		rc = err_set(err, ETIMEDOUT,
-			     "the other real members did not come to make the real communicator within "
-			     "NBOX_INIT_TIMEOUT (%.0f s)",
-			     (double)env_get()->timeout_ns / 1e9);
+		rc = err_set(
+			err, ETIMEDOUT,
+			"the other real members did not come to make the real communicator within "
+			"NBOX_INIT_TIMEOUT (%.0f s)",
+			(double)env_get()->timeout_ns / 1e9);
 	pthread_mutex_unlock(&progress_waiters.lock);
 	return rc;
 }
@@ -71,10 +73,12 @@ int meet_wait_id(struct comm *c, struct err *err)
 	while (!c->has_local_id && !rc)
 		rc = wait_more(until);
 	if (!c->has_local_id)
-		rc = err_set(err, ETIMEDOUT, "real member 0 (rank %u) sent no id within NBOX_INIT_TIMEOUT",
+		rc = err_set(err, ETIMEDOUT,
+			     "real member 0 (rank %u) sent no id within NBOX_INIT_TIMEOUT",
 			     c->members[0].rank);
 	else if (!memcmp(c->local_id, none, sizeof(none)))
-		rc = err_set(err, EPIPE, "real member 0 (rank %u) made no id for the real communicator",
+		rc = err_set(err, EPIPE,
+			     "real member 0 (rank %u) made no id for the real communicator",
 			     c->members[0].rank);
 	else
 		rc = 0;

@@ -20,13 +20,13 @@ struct comm;
 /* An incoming connection of a running op. Arrived, posted and delivered count
  * messages; a message is delivered to the player once it is both others. */
 struct op_conn {
-	uint64_t key;   /* peer << 16 | lane, + 1; 0: free slot */
+	uint64_t key; /* peer << 16 | lane, + 1; 0: free slot */
 	uint64_t arrived, posted, delivered;
 };
 
 struct op_run {
 	uint64_t seq;
-	uint32_t passes; /* so far: which of the gate's times are this run's */
+	uint32_t passes;   /* so far: which of the gate's times are this run's */
 	uint64_t start_ns; /* arrival, own clock */
 	uint64_t due_ns;   /* own clock; valid when has_end */
 	bool is_live, has_end, is_open;
@@ -41,16 +41,16 @@ struct op_run {
 
 struct op {
 	struct gate gate;
-	struct comm *comm; /* holds a reference from arrive to passed */
-	struct op *next;   /* in the pool, or in a list of the communicator's live ops */
+	struct comm *comm;      /* holds a reference from arrive to passed */
+	struct op *next;        /* in the pool, or in a list of the communicator's live ops */
 	struct op *launch_next; /* the launching thread's list */
-	struct op *kept_next; /* see op_keep() */
+	struct op *kept_next;   /* see op_keep() */
 	bool is_persistent;
 	struct wire_arrive call; /* arrive_ns and compute_ns are filled at each arrival */
 	struct sched_p2p *p2p;   /* owned */
 	uint32_t p2p_capacity;
 	struct note arrived, passed;
-	struct op_run run;       /* the progress thread's alone */
+	struct op_run run; /* the progress thread's alone */
 };
 
 /* From the pool, or new. Return: NULL when there is no memory. */

@@ -46,8 +46,10 @@ static int alloc(uint64_t bytes, struct link_gpu_memory *ret, struct err *err)
 	if (rc)
 		return err_set(err, -rc, "%s", dev->why());
 	g.bytes += bytes;
-	*ret = (struct link_gpu_memory){
-		.base = a->base, .bytes = bytes, .dmabuf_fd = a->dmabuf_fd, .cookie = a};
+	*ret = (struct link_gpu_memory){.base = a->base,
+					.bytes = bytes,
+					.dmabuf_fd = a->dmabuf_fd,
+					.cookie = a};
 	return 0;
 }
 
@@ -72,10 +74,12 @@ static int try(struct link *l, const char *addr, int timeout_ms, const struct li
 	int rc;
 
 	if (!link_reaches_gpus(l))
-		return err_set(err, ENOTSUP, "the link is %s, which has no device that reaches a GPU (rdma has)",
+		return err_set(err, ENOTSUP,
+			       "the link is %s, which has no device that reaches a GPU (rdma has)",
 			       link_kind(l));
 	if (!dev || !dev->alloc_shared)
-		return err_set(err, ENOTSUP, "this process has no GPU that libnbox knows (device %s)",
+		return err_set(err, ENOTSUP,
+			       "this process has no GPU that libnbox knows (device %s)",
 			       dev ? dev->name : "none");
 	if (g.ordinal == DEVICE_NONE)
 		return err_set(err, ENODEV,
@@ -108,12 +112,14 @@ int payload_gpu_open(struct link *l, const char *addr, int timeout_ms, const str
 	if (!rc) {
 		g.is_used = true;
 		log_info("payload: bodies lie in memory of GPU %d", g.ordinal);
-		snprintf(g.decided, sizeof(g.decided), "device (%g MiB of the GPU registered, each worker)",
+		snprintf(g.decided, sizeof(g.decided),
+			 "device (%g MiB of the GPU registered, each worker)",
 			 (double)g.bytes / (1 << 20));
 		return 0;
 	}
 	if (env_get()->payload_memory == PAYLOAD_DEVICE)
-		return err_set(err, -rc, "NBOX_PAYLOAD_MEMORY=device: %.400s; auto would use the host's",
+		return err_set(err, -rc,
+			       "NBOX_PAYLOAD_MEMORY=device: %.400s; auto would use the host's",
 			       why.text);
 	log_info("payload: bodies lie in memory of the host: %s", why.text);
 	if (link_reaches_gpus(l))

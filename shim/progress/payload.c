@@ -124,8 +124,7 @@ static void add_8(const struct player_data *d, void *dst, const void *a, const v
 		to[i] = (uint8_t)(x[i] + y[i]);
 }
 
-int payload_data(const struct sched *s, uint32_t rank, uint32_t dtype,
-		 struct player_data *ret)
+int payload_data(const struct sched *s, uint32_t rank, uint32_t dtype, struct player_data *ret)
 {
 	uint64_t in = 0, out = 0;
 

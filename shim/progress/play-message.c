@@ -1,5 +1,5 @@
-/* The messages of ops on the progress thread: sent for the players and received for them, and handed to
- * them from a queue, since a player's callbacks may not call back into it. */
+/* The messages of ops on the progress thread: sent for the players and received for them, and
+ * handed to them from a queue, since a player's callbacks may not call back into it. */
 #include "shim/progress/play-message.h"
 
 #include <errno.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "shim/progress/checkin.h"
-#include "shim/progress/payload.h"
 #include "shim/progress/payload-gpu.h"
+#include "shim/progress/payload.h"
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
 
@@ -32,7 +32,7 @@ struct flight {
 };
 
 static struct {
-	struct event *events; /* ring */
+	struct event *events;          /* ring */
 	uint64_t head, tail, capacity; /* capacity is a power of two */
 	struct flight *flights;
 	uint64_t n_flights, free_flight; /* number + 1; 0: none */
@@ -122,8 +122,7 @@ static int send_message(struct op *op, const struct wire_hdr *h, const void *src
 	if (h->body_bytes && !is_gpu && !body)
 		return -ENOMEM;
 	if (!n) {
-		struct flight *flights =
-			realloc(g.flights, (g.n_flights + 1) * sizeof(*g.flights));
+		struct flight *flights = realloc(g.flights, (g.n_flights + 1) * sizeof(*g.flights));
 
 		if (!flights)
 			return -ENOMEM;
@@ -241,8 +240,7 @@ static void deliver(const struct event *e)
 			err_set(&err, rc < 0 ? -rc : EPROTO, "op %llu (%s): %s",
 				wire_seq_number(run->seq), coll_kind_name(op->call.kind),
 				strerror(rc < 0 ? -rc : EPROTO));
-		checkin_fail_comm(op->comm, rc < 0 ? ncclSystemError : ncclInternalError,
-				   err.text);
+		checkin_fail_comm(op->comm, rc < 0 ? ncclSystemError : ncclInternalError, err.text);
 		return;
 	}
 	play_check_complete(op);

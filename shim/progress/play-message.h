@@ -6,8 +6,8 @@
 
 /* What players send and receive through; the owner is the op. */
 extern const struct player_io play_io;
-/* Deliveries to the op may still be queued (of a killed one): they must not find a record that was given
- * away. */
+/* Deliveries to the op may still be queued (of a killed one): they must not find a record that was
+ * given away. */
 void play_forget(const struct op *op);
 void play_messages_deinit(void);
 

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "shim/progress/checkin.h"
 #include "shim/job/env.h"
+#include "shim/progress/checkin.h"
 #include "shim/progress/payload.h"
 #include "shim/progress/play-message.h"
 #include "shim/progress/progress-internal.h"
 #include "shim/progress/session.h"
 
 static struct {
-	struct op **due;      /* decided, waiting for their time (device does not) */
+	struct op **due; /* decided, waiting for their time (device does not) */
 	uint32_t n_due, due_capacity;
 	uint32_t n_open;
 } g;
@@ -49,7 +49,7 @@ void play_check_complete(struct op *op)
 
 		if (!due) {
 			checkin_fail_comm(op->comm, ncclSystemError,
-					   "no memory in the progress thread");
+					  "no memory in the progress thread");
 			return;
 		}
 		g.due = due;

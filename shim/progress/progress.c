@@ -16,16 +16,17 @@
 
 #include "base/clock.h"
 #include "base/spin.h"
+#include "shim/job/quiet-thread.h"
 #include "shim/progress/checkin.h"
 #include "shim/progress/comm.h"
 #include "shim/progress/play.h"
 #include "shim/progress/progress-internal.h"
-#include "shim/job/quiet-thread.h"
 #include "shim/progress/session.h"
 
 #define LAZY_NS (1 * NS_PER_MS) /* how late a lazy note may be looked at */
-#define BYE_NS (2 * NS_PER_S) /* a process that leaves without its BYE is thought to have died */
-#define SUMMARY_NS (20 * NS_PER_S) /* session_is_awaited(); of many millions of ops it takes seconds */
+#define BYE_NS (2 * NS_PER_S)   /* a process that leaves without its BYE is thought to have died */
+#define SUMMARY_NS \
+	(20 * NS_PER_S)        /* session_is_awaited(); of many millions of ops it takes seconds */
 #define STOP_NS (3 * NS_PER_S) /* longer than these */
 
 static struct {
@@ -38,7 +39,7 @@ static struct {
 	int wake_fd;
 	pthread_t thread;
 	bool has_thread;
-	int exit_code; /* of the process, once it ends */
+	int exit_code;  /* of the process, once it ends */
 	bool has_ended; /* under progress_waiters.lock */
 
 	/* The progress thread's. */
@@ -81,16 +82,18 @@ void progress_post(struct note *n, enum progress_wake how)
 	*g.last = n;
 	g.last = &n->next;
 	pthread_mutex_unlock(&g.queue_lock);
-	/* Either the sleeper looks at the queue after us and sees the note, or its look was before ours: then the
-	 * mutex shows us the @is_asleep that it had set. The mutex alone does that, on any machine. */
+	/* Either the sleeper looks at the queue after us and sees the note, or its look was before
+	 * ours: then the mutex shows us the @is_asleep that it had set. The mutex alone does that,
+	 * on any machine. */
 	if (how == PROGRESS_WAKE && atomic_exchange(&g.is_asleep, false))
 		wake();
 }
 
 void progress_nudge(void)
 {
-	/* seq_cst, after the device counted what was enqueued (n_pending in cuda-gate.c): see sleep_until(). Each side
-	 * stores one word and then loads the other's, which release and acquire do not keep in order. */
+	/* seq_cst, after the device counted what was enqueued (n_pending in cuda-gate.c): see
+	 * sleep_until(). Each side stores one word and then loads the other's, which release and
+	 * acquire do not keep in order. */
 	if (atomic_exchange(&g.is_asleep, false))
 		wake();
 }
@@ -263,7 +266,9 @@ static void *progress_main(void *arg)
 		if (g.is_stopping) {
 			uint64_t now = clock_now_ns();
 
-			stop_by = stop_by == UINT64_MAX ? now + (session_is_awaited() ? SUMMARY_NS : BYE_NS) : stop_by;
+			stop_by = stop_by == UINT64_MAX
+					  ? now + (session_is_awaited() ? SUMMARY_NS : BYE_NS)
+					  : stop_by;
 			if ((session_is_flushed() && !session_is_awaited()) || now >= stop_by)
 				break;
 		}
@@ -371,7 +376,8 @@ __attribute__((destructor)) static void stop(void)
 	if (!g.has_thread || atomic_load_explicit(&g.is_child, memory_order_relaxed) ||
 	    pthread_equal(pthread_self(), g.thread))
 		return;
-	ts = progress_timespec(clock_now_ns() + STOP_NS + (session_is_joined() ? SUMMARY_NS : BYE_NS));
+	ts = progress_timespec(clock_now_ns() + STOP_NS +
+			       (session_is_joined() ? SUMMARY_NS : BYE_NS));
 	progress_post(&note, PROGRESS_WAKE);
 	pthread_mutex_lock(&progress_waiters.lock);
 	while (!g.has_ended && !rc)

@@ -1,7 +1,8 @@
 /* The progress thread: one a process, started by the first virtual communicator.
  * It owns the session with nboxd (session.h), what nboxd knows of communicators
  * (checkin.h) and an op between its arrival and its gate (play.h). Others talk to it by
- * posting notes. It sleeps in poll() on the links and an eventfd. All signals are blocked in it, and nowhere else.
+ * posting notes. It sleeps in poll() on the links and an eventfd. All signals are blocked in it,
+ * and nowhere else.
  *
  * When the link dies, every gate opens, every communicator is marked
  * ncclSystemError and one line goes to stderr; the thread lives on to open the

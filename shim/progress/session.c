@@ -12,16 +12,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "links/link.h"
+#include "shim/job/env.h"
 #include "shim/progress/checkin.h"
-#include "shim/progress/meet.h"
 #include "shim/progress/clock-offset.h"
 #include "shim/progress/comm.h"
-#include "shim/job/env.h"
+#include "shim/progress/meet.h"
 #include "shim/progress/payload-gpu.h"
 #include "shim/progress/play.h"
 #include "shim/progress/progress-internal.h"
 
-#define LATE_NS (2 * NS_PER_S) /* a link that cannot be made in time says more than that time is over */
+#define LATE_NS \
+	(2 * NS_PER_S) /* a link that cannot be made in time says more than that time is over */
 #define N_PINGS 8
 #define FDS_MAX 24
 
@@ -29,7 +30,8 @@ enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
 
 static struct {
 	_Atomic bool was_answered; /* the progress thread's; session_was_answered() reads it */
-	_Atomic bool is_connecting; /* the progress thread's, left true by a link that was not made */
+	_Atomic bool
+		is_connecting;    /* the progress thread's, left true by a link that was not made */
 	_Atomic int fds[FDS_MAX]; /* of both links, plus one (0: none), for session_in_child() */
 	uint64_t due_ns; /* both links are up and greeted by then; constant after session_begin() */
 
@@ -42,7 +44,7 @@ static struct {
 	struct link *link;
 	struct link *back; /* payload over tcp, or with a GPU: messages towards us; or NULL */
 	bool needs_clock, needs_back; /* before the session is up */
-	struct wire_welcome welcome; /* constant once STATE_UP */
+	struct wire_welcome welcome;  /* constant once STATE_UP */
 	struct clock_offset clock;
 	struct err closed; /* what the links said when they closed */
 } g;
@@ -145,7 +147,8 @@ static void greeted(void)
 
 static int ms_left(void)
 {
-	uint64_t now_ns = clock_now_ns(), ms = g.due_ns > now_ns ? (g.due_ns - now_ns) / NS_PER_MS : 0;
+	uint64_t now_ns = clock_now_ns(),
+		 ms = g.due_ns > now_ns ? (g.due_ns - now_ns) / NS_PER_MS : 0;
 
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
@@ -412,7 +415,8 @@ bool session_is_flushed(void)
 
 bool session_is_joined(void)
 {
-	return env_get()->addr && !strncmp(env_get()->addr, WIRE_ADDR_JOINED, strlen(WIRE_ADDR_JOINED));
+	return env_get()->addr &&
+	       !strncmp(env_get()->addr, WIRE_ADDR_JOINED, strlen(WIRE_ADDR_JOINED));
 }
 
 bool session_is_awaited(void)
@@ -446,7 +450,8 @@ void session_fail(int code, const char *text)
 
 int session_wait(struct err *err)
 {
-	struct timespec due = progress_timespec(g.due_ns), late = progress_timespec(g.due_ns + LATE_NS);
+	struct timespec due = progress_timespec(g.due_ns),
+			late = progress_timespec(g.due_ns + LATE_NS);
 	bool is_late = false;
 	int rc = 0;
 
@@ -462,7 +467,8 @@ int session_wait(struct err *err)
 	if (g.state == STATE_UP)
 		rc = 0;
 	else if (g.state == STATE_GREETING)
-		rc = waited(err_set(err, ETIMEDOUT, "nboxd at %s does not answer", env_get()->addr), err);
+		rc = waited(err_set(err, ETIMEDOUT, "nboxd at %s does not answer", env_get()->addr),
+			    err);
 	else {
 		rc = g.start_code;
 		*err = g.start_err;

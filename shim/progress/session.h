@@ -1,7 +1,7 @@
 /* The session with nboxd: one link a process, a second one for the messages
- * towards us in payload over tcp, or when they go to a GPU; HELLO and WELCOME; the two clocks; frames to
- * whom they are for; the loss of the link. All of it on the progress thread, but
- * where it says otherwise. */
+ * towards us in payload over tcp, or when they go to a GPU; HELLO and WELCOME; the two clocks;
+ * frames to whom they are for; the loss of the link. All of it on the progress thread, but where it
+ * says otherwise. */
 #pragma once
 
 #include <poll.h>
@@ -43,9 +43,9 @@ bool session_progress(void);
 bool session_arm(struct pollfd fds[2]);
 void session_say_bye(int exit_code);
 bool session_is_flushed(void); /* nothing is left to send */
-/* On the raw line: nboxd closes the link of a worker that has said BYE, the last one's when it has printed the summary. So
- * the summary is there before the job's command ends, and a launcher that ends all that its tasks left (srun) does
- * not end nboxd in the middle of it. */
+/* On the raw line: nboxd closes the link of a worker that has said BYE, the last one's when it has
+ * printed the summary. So the summary is there before the job's command ends, and a launcher that
+ * ends all that its tasks left (srun) does not end nboxd in the middle of it. */
 bool session_is_joined(void);
 bool session_is_awaited(void); /* ... and it has not closed it yet */
 /* In the child of a fork: the copies of the links' descriptors go, nboxd must see the

@@ -19,13 +19,13 @@
 NCCL_SYMBOL(PLAIN, ncclResult_t, MemAlloc, (void **ptr, size_t size), (ptr, size))
 NCCL_SYMBOL(PLAIN, ncclResult_t, MemFree, (void *ptr), (ptr))
 NCCL_SYMBOL(OWN, ncclResult_t, GetVersion, (int *version), (version))
-NCCL_SYMBOL(OWN, ncclResult_t, GetUniqueId, (ncclUniqueId *id), (id))
+NCCL_SYMBOL(OWN, ncclResult_t, GetUniqueId, (ncclUniqueId * id), (id))
 NCCL_SYMBOL(OWN, ncclResult_t, CommInitRank,
-	    (ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank), (ret, n_ranks, id, rank))
+	    (ncclComm_t * ret, int n_ranks, ncclUniqueId id, int rank), (ret, n_ranks, id, rank))
 NCCL_SYMBOL(OWN, ncclResult_t, CommInitRankConfig,
-	    (ncclComm_t *ret, int n_ranks, ncclUniqueId id, int rank, ncclConfig_t *config),
+	    (ncclComm_t * ret, int n_ranks, ncclUniqueId id, int rank, ncclConfig_t *config),
 	    (ret, n_ranks, id, rank, config))
-NCCL_SYMBOL(OWN, ncclResult_t, CommInitAll, (ncclComm_t *ret, int n_dev, const int *devs),
+NCCL_SYMBOL(OWN, ncclResult_t, CommInitAll, (ncclComm_t * ret, int n_dev, const int *devs),
 	    (ret, n_dev, devs))
 NCCL_SYMBOL(OWN, ncclResult_t, CommFinalize, (ncclComm_t comm), (comm))
 NCCL_SYMBOL(OWN, ncclResult_t, CommDestroy, (ncclComm_t comm), (comm))
@@ -35,8 +35,7 @@ NCCL_SYMBOL(OWN, ncclResult_t, CommSplit,
 	    (comm, color, key, ret, config))
 NCCL_SYMBOL(OWN, const char *, GetErrorString, (ncclResult_t result), (result))
 NCCL_SYMBOL(OWN, const char *, GetLastError, (ncclComm_t comm), (comm))
-NCCL_SYMBOL(OWN, ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *ret),
-	    (comm, ret))
+NCCL_SYMBOL(OWN, ncclResult_t, CommGetAsyncError, (ncclComm_t comm, ncclResult_t *ret), (comm, ret))
 NCCL_SYMBOL(OWN, ncclResult_t, CommCount, (ncclComm_t comm, int *ret), (comm, ret))
 NCCL_SYMBOL(OWN, ncclResult_t, CommCuDevice, (ncclComm_t comm, int *ret), (comm, ret))
 NCCL_SYMBOL(OWN, ncclResult_t, CommUserRank, (ncclComm_t comm, int *ret), (comm, ret))
@@ -44,8 +43,8 @@ NCCL_SYMBOL(OWN, ncclResult_t, CommRegister,
 	    (ncclComm_t comm, void *buff, size_t size, void **handle), (comm, buff, size, handle))
 NCCL_SYMBOL(OWN, ncclResult_t, CommDeregister, (ncclComm_t comm, void *handle), (comm, handle))
 NCCL_SYMBOL(OWN, ncclResult_t, RedOpCreatePreMulSum,
-	    (ncclRedOp_t *ret, void *scalar, ncclDataType_t dtype,
-	     ncclScalarResidence_t residence, ncclComm_t comm),
+	    (ncclRedOp_t * ret, void *scalar, ncclDataType_t dtype, ncclScalarResidence_t residence,
+	     ncclComm_t comm),
 	    (ret, scalar, dtype, residence, comm))
 NCCL_SYMBOL(OWN, ncclResult_t, RedOpDestroy, (ncclRedOp_t op, ncclComm_t comm), (op, comm))
 NCCL_SYMBOL(OWN, ncclResult_t, Reduce,
@@ -86,14 +85,14 @@ NCCL_SYMBOL(OWN, ncclResult_t, GroupEnd, (void), ())
 /* 2.22, 2.23 */
 NCCL_SYMBOL(OWN, ncclResult_t, GroupSimulateEnd, (void *info), (info))
 NCCL_SYMBOL(OWN, ncclResult_t, CommInitRankScalable,
-	    (ncclComm_t *ret, int n_ranks, int rank, int n_ids, ncclUniqueId *ids,
+	    (ncclComm_t * ret, int n_ranks, int rank, int n_ids, ncclUniqueId *ids,
 	     ncclConfig_t *config),
 	    (ret, n_ranks, rank, n_ids, ids, config))
 
 /* 2.27 */
 NCCL_SYMBOL(OWN, ncclResult_t, CommShrink,
-	    (ncclComm_t comm, int *excluded, int n_excluded, ncclComm_t *ret,
-	     ncclConfig_t *config, int flags),
+	    (ncclComm_t comm, int *excluded, int n_excluded, ncclComm_t *ret, ncclConfig_t *config,
+	     int flags),
 	    (comm, excluded, n_excluded, ret, config, flags))
 NCCL_SYMBOL(ON_REAL, ncclResult_t, CommWindowRegister,
 	    (ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win, int flags),
@@ -118,8 +117,7 @@ NCCL_SYMBOL(OWN, ncclResult_t, Scatter,
 NCCL_SYMBOL(OWN, ncclResult_t, CommRevoke, (ncclComm_t comm, int flags), (comm, flags))
 NCCL_SYMBOL(REFUSE, ncclResult_t, DevCommCreate, (ncclComm_t comm, const void *reqs, void *ret),
 	    (comm, reqs, ret))
-NCCL_SYMBOL(REFUSE, ncclResult_t, DevCommDestroy, (ncclComm_t comm, const void *dev),
-	    (comm, dev))
+NCCL_SYMBOL(REFUSE, ncclResult_t, DevCommDestroy, (ncclComm_t comm, const void *dev), (comm, dev))
 NCCL_SYMBOL(OWN, ncclTeam_t, TeamWorld, (ncclComm_t comm), (comm))
 NCCL_SYMBOL(ON_REAL, ncclTeam_t, TeamLsa, (ncclComm_t comm), (comm))
 NCCL_SYMBOL(ON_REAL, ncclTeam_t, TeamRail, (ncclComm_t comm), (comm))
@@ -132,15 +130,12 @@ NCCL_SYMBOL(PLAIN, ncclResult_t, LsaBarrierCreateRequirement,
 NCCL_SYMBOL(REFUSE, ncclResult_t, GinBarrierCreateRequirement,
 	    (ncclComm_t comm, ncclTeam_t team, int n, void *handle, void *req),
 	    (comm, team, n, handle, req))
-NCCL_SYMBOL(PLAIN, int, LLA2ACalcSlots, (int max_elts, int max_elt_size),
-	    (max_elts, max_elt_size))
+NCCL_SYMBOL(PLAIN, int, LLA2ACalcSlots, (int max_elts, int max_elt_size), (max_elts, max_elt_size))
 NCCL_SYMBOL(PLAIN, ncclResult_t, LLA2ACreateRequirement,
-	    (int n_blocks, int n_slots, void *handle, void *req),
-	    (n_blocks, n_slots, handle, req))
+	    (int n_blocks, int n_slots, void *handle, void *req), (n_blocks, n_slots, handle, req))
 
 /* 2.29 */
-NCCL_SYMBOL(REFUSE, ncclResult_t, CommGetUniqueId, (ncclComm_t comm, ncclUniqueId *id),
-	    (comm, id))
+NCCL_SYMBOL(REFUSE, ncclResult_t, CommGetUniqueId, (ncclComm_t comm, ncclUniqueId *id), (comm, id))
 NCCL_SYMBOL(REFUSE, ncclResult_t, CommGrow,
 	    (ncclComm_t comm, int n_ranks, const ncclUniqueId *id, int rank, ncclComm_t *ret,
 	     ncclConfig_t *config),
@@ -149,21 +144,19 @@ NCCL_SYMBOL(ON_REAL, ncclResult_t, CommSuspend, (ncclComm_t comm, int flags), (c
 NCCL_SYMBOL(ON_REAL, ncclResult_t, CommResume, (ncclComm_t comm), (comm))
 NCCL_SYMBOL(ON_REAL, ncclResult_t, CommMemStats, (ncclComm_t comm, int stat, uint64_t *ret),
 	    (comm, stat, ret))
-NCCL_SYMBOL(REFUSE, ncclResult_t, CommQueryProperties, (ncclComm_t comm, void *ret),
-	    (comm, ret))
+NCCL_SYMBOL(REFUSE, ncclResult_t, CommQueryProperties, (ncclComm_t comm, void *ret), (comm, ret))
 NCCL_SYMBOL(REFUSE, ncclResult_t, PutSignal,
 	    (const void *local, size_t count, ncclDataType_t dtype, int peer, ncclWindow_t win,
 	     size_t offset, int sig, int ctx, unsigned int flags, ncclComm_t comm,
 	     cudaStream_t stream),
 	    (local, count, dtype, peer, win, offset, sig, ctx, flags, comm, stream))
 NCCL_SYMBOL(REFUSE, ncclResult_t, Signal,
-	    (int peer, int sig, int ctx, unsigned int flags, ncclComm_t comm,
-	     cudaStream_t stream),
+	    (int peer, int sig, int ctx, unsigned int flags, ncclComm_t comm, cudaStream_t stream),
 	    (peer, sig, ctx, flags, comm, stream))
 NCCL_SYMBOL(REFUSE, ncclResult_t, WaitSignal,
 	    (int n, void *descs, ncclComm_t comm, cudaStream_t stream), (n, descs, comm, stream))
-NCCL_SYMBOL(ON_REAL, ncclResult_t, WinGetUserPtr,
-	    (ncclComm_t comm, ncclWindow_t win, void **ret), (comm, win, ret))
+NCCL_SYMBOL(ON_REAL, ncclResult_t, WinGetUserPtr, (ncclComm_t comm, ncclWindow_t win, void **ret),
+	    (comm, win, ret))
 NCCL_SYMBOL(PLAIN, ncclResult_t, GetLsaMultimemDevicePointer,
 	    (ncclWindow_t win, size_t offset, void **ret), (win, offset, ret))
 NCCL_SYMBOL(PLAIN, ncclResult_t, GetMultimemDevicePointer,
@@ -187,8 +180,8 @@ NCCL_SYMBOL(PLAIN, ncclResult_t, ParamGetU64, (void *param, uint64_t *ret), (par
 NCCL_SYMBOL(PLAIN, ncclResult_t, ParamGetStr, (void *param, const char **ret), (param, ret))
 NCCL_SYMBOL(PLAIN, ncclResult_t, ParamGet, (void *param, void *ret, int max, int *len),
 	    (param, ret, max, len))
-NCCL_SYMBOL(PLAIN, ncclResult_t, ParamGetParameter,
-	    (const char *key, const char **ret, int *len), (key, ret, len))
+NCCL_SYMBOL(PLAIN, ncclResult_t, ParamGetParameter, (const char *key, const char **ret, int *len),
+	    (key, ret, len))
 NCCL_SYMBOL(PLAIN, ncclResult_t, ParamGetAllParameterKeys, (const char ***ret, int *len),
 	    (ret, len))
 NCCL_SYMBOL(PLAIN_VOID, void, ParamDumpAll, (void), ())

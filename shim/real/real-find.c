@@ -83,7 +83,8 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *ctx)
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + p->p_vaddr;
 
-		if (p->p_type == PT_LOAD && (uintptr_t)own >= start && (uintptr_t)own < start + p->p_memsz)
+		if (p->p_type == PT_LOAD && (uintptr_t)own >= start &&
+		    (uintptr_t)own < start + p->p_memsz)
 			return 0;
 	}
 	o->path = strdup(name);
@@ -110,7 +111,8 @@ static bool try_folder(const struct search *s, const char *folder, size_t len, c
 {
 	char path[PATH_MAX];
 
-	if (snprintf(path, sizeof(path), "%.*s%s/" NAME, (int)len, folder, below) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%.*s%s/" NAME, (int)len, folder, below) >=
+	    (int)sizeof(path))
 		return false;
 	return try_file(s, path);
 }

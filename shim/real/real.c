@@ -64,8 +64,8 @@ static void *find(struct err *err)
 	if (path && *path) {
 		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		if (!handle) {
-			err_set(err, ENOENT, "NBOX_NCCL: %s; give the path of the real libnccl.so.2",
-				dlerror());
+			err_set(err, ENOENT,
+				"NBOX_NCCL: %s; give the path of the real libnccl.so.2", dlerror());
 			return NULL;
 		}
 		if (look_up(handle, "pncclGetVersion"))
@@ -76,7 +76,8 @@ static void *find(struct err *err)
 	}
 	if (real_find(try_path, &handle))
 		return handle;
-	err_set(err, ENOENT, "no real NCCL found (PyTorch's nvidia/nccl/lib, the library path, ldconfig's "
+	err_set(err, ENOENT,
+		"no real NCCL found (PyTorch's nvidia/nccl/lib, the library path, ldconfig's "
 		"cache): set NBOX_NCCL to the path of libnccl.so.2");
 	return NULL;
 }
@@ -92,17 +93,20 @@ static void load(void)
 		return;
 	base_of(look_up(handle, "pncclGetVersion"), &name);
 	snprintf(the_real.path, sizeof(the_real.path), "%s", name ? name : "?");
-#define NCCL_SYMBOL(how, ret, fn, params, args)                                                    \
-	the_real.fn = (ret(*) params)look_up(handle, "pnccl" #fn);                                 \
-	n++;                                                                                       \
+#define NCCL_SYMBOL(how, ret, fn, params, args)                    \
+	the_real.fn = (ret(*) params)look_up(handle, "pnccl" #fn); \
+	n++;                                                       \
 	found += the_real.fn != NULL;
 #include "shim/real/nccl-symbols.h"
 #undef NCCL_SYMBOL
 	log_debug("real NCCL: %s, %u of %u functions", the_real.path, found, n);
-	/* One of them was opened by its path, or brought along by something: calls into it are not seen. */
+	/* One of them was opened by its path, or brought along by something: calls into it are not
+	 * seen. */
 	if (real_mapped(mapped, sizeof(mapped)) > 1)
-		log_warn("two NCCLs are in this process (%s): calls that go to one by its path, not through "
-			 "libnbox.so, leave the virtual cluster", mapped);
+		log_warn(
+			"two NCCLs are in this process (%s): calls that go to one by its path, not through "
+			"libnbox.so, leave the virtual cluster",
+			mapped);
 }
 
 const struct real *real_get(void)

@@ -82,7 +82,8 @@ void model_randomize(struct model *model, uint64_t seed)
 			scale *= 0.1f;
 		for (size_t i = 0; i < n; i++)
 			model->params[layer->weight + i] =
-				scale * (float)(model_random(seed, (uint64_t)l, i) >> 40) * 0x1p-23f -
+				scale * (float)(model_random(seed, (uint64_t)l, i) >> 40) *
+					0x1p-23f -
 				scale;
 	}
 	for (size_t i = model->embed; i < model->n_params; i++)
@@ -91,8 +92,7 @@ void model_randomize(struct model *model, uint64_t seed)
 
 /* out[b][o] = bias[o] + sum over i of in[b][i] * weight[i][o]. A row of the weights is used for the
  * whole batch while it is near. */
-static void linear(const struct model *model, const struct model_layer *layer,
-		   float *restrict out)
+static void linear(const struct model *model, const struct model_layer *layer, float *restrict out)
 {
 	const float *restrict weight = model->params + layer->weight;
 	const float *restrict in = layer->input;
@@ -224,8 +224,9 @@ void model_backward_embedding(struct model *model)
 
 size_t model_done(const struct model *model, int layer)
 {
-	return layer > 0 ? model->layers[layer - 1].bias : layer == 0 ? model->embed
-								      : model->n_params;
+	return layer > 0    ? model->layers[layer - 1].bias
+	       : layer == 0 ? model->embed
+			    : model->n_params;
 }
 
 void model_update(struct model *model, float rate)

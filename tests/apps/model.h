@@ -1,9 +1,9 @@
 /* A small character-level language model: an embedding of the last MODEL_CONTEXT characters, hidden
  * layers with relu, softmax over the characters of the text.
  *
- * All parameters lie in one array and all gradients in another of the same layout, tensor by tensor in
- * the order in which the backward pass finishes them: output layer first, embedding last. A run of
- * tensors is then one piece of memory, which is what an all-reduce of a bucket wants. */
+ * All parameters lie in one array and all gradients in another of the same layout, tensor by tensor
+ * in the order in which the backward pass finishes them: output layer first, embedding last. A run
+ * of tensors is then one piece of memory, which is what an all-reduce of a bucket wants. */
 #pragma once
 
 #include <stddef.h>
@@ -20,8 +20,8 @@ struct model_shape {
 struct model_layer {
 	int n_in, n_out;
 	size_t weight, bias; /* where in params and grads */
-	float *input;	     /* [batch][n_in]; [0] is what the embedding made */
-	float *d_input;	     /* gradients with respect to it */
+	float *input;        /* [batch][n_in]; [0] is what the embedding made */
+	float *d_input;      /* gradients with respect to it */
 };
 
 struct model {
@@ -29,10 +29,10 @@ struct model {
 	int n_layers;
 	size_t n_params, embed;
 	struct model_layer layers[MODEL_MAX_LAYERS];
-	float *params, *grads;	 /* not owned: n_params each */
+	float *params, *grads;    /* not owned: n_params each */
 	float *logits, *d_logits; /* [batch][n_chars] */
-	unsigned char *chars;	 /* [batch][MODEL_CONTEXT + 1]: the last is the one to predict */
-	float loss;		 /* of the last forward pass: mean over the batch, in nats */
+	unsigned char *chars;     /* [batch][MODEL_CONTEXT + 1]: the last is the one to predict */
+	float loss;               /* of the last forward pass: mean over the batch, in nats */
 };
 
 /* Return: 0, or -1 without memory. Fills everything but params and grads. */

@@ -1,7 +1,8 @@
 /* Point-to-point traffic as pipeline-parallel training has it, and worse: neighbours that meet
  * while others idle, groups at one end that meet single calls at the other, rings, an uneven
  * all-to-all-v, all-reduces in between and, on a communicator and a stream of their own, beside
- * all of it. It checks every number that came from a rank of its own node (--check all: from any rank).
+ * all of it. It checks every number that came from a rank of its own node (--check all: from any
+ * rank).
  *
  *   usage: pipeline [--check all|node|none] [--rounds N] [--elements N] */
 #include <cuda_runtime_api.h>
@@ -115,7 +116,8 @@ static void finish(const char *step)
 		for (size_t i = 0; i < e->count; i++) {
 			if (job.host[i] == value(e->src, job.rank, e->tag, i))
 				continue;
-			fprintf(stderr, "pipeline: rank %d: %s: element %zu of %zu from rank %d is wrong\n",
+			fprintf(stderr,
+				"pipeline: rank %d: %s: element %zu of %zu from rank %d is wrong\n",
 				job.rank, step, i, e->count, e->src);
 			exit(1);
 		}

@@ -60,8 +60,8 @@ int text_load(struct text *text, char *const *patterns, size_t n_patterns)
 			break;
 		}
 		for (size_t i = 0; i < found.gl_pathc && r == 0; i++)
-			if (found.gl_pathc == 1 || (lstat(found.gl_pathv[i], &st) == 0 &&
-						    S_ISREG(st.st_mode)))
+			if (found.gl_pathc == 1 ||
+			    (lstat(found.gl_pathv[i], &st) == 0 && S_ISREG(st.st_mode)))
 				r = append(text, found.gl_pathv[i]);
 		globfree(&found);
 	}

@@ -6,7 +6,7 @@
 struct text {
 	size_t n;
 	unsigned char *chars; /* 0 .. n_chars-1 */
-	int n_chars;	      /* different ones */
+	int n_chars;          /* different ones */
 };
 
 /* Reads all files that match the shell patterns, in the patterns' and then the names' order; links

@@ -1,11 +1,11 @@
 /* A data-parallel trainer, as DistributedDataParallel does it, in C: NCCL and the CUDA runtime API,
  * nothing else. It learns to predict the next character of a text.
  *
- * Computation is a sequence of host functions on one stream: draw a batch, forward, backward layer by
- * layer, update. Gradients are gathered in buckets in the order in which the backward pass makes
+ * Computation is a sequence of host functions on one stream: draw a batch, forward, backward layer
+ * by layer, update. Gradients are gathered in buckets in the order in which the backward pass makes
  * them; as soon as a bucket is complete, it is all-reduced on the communication stream, while the
- * backward pass goes on. Before the update the compute stream waits for all buckets: how long is the
- * exposed communication.
+ * backward pass goes on. Before the update the compute stream waits for all buckets: how long is
+ * the exposed communication.
  *
  * A rank's batches depend on (seed, step, rank) only. */
 #include <cuda_runtime_api.h>
@@ -48,7 +48,7 @@ static struct options {
 
 struct bucket {
 	size_t start, n;   /* floats of the gradients */
-	int after;	   /* complete when this layer's backward is over; -1: the embedding's */
+	int after;         /* complete when this layer's backward is over; -1: the embedding's */
 	cudaEvent_t ready; /* on the compute stream */
 	cudaEvent_t done;  /* on the communication stream */
 };
@@ -64,7 +64,7 @@ struct trainer {
 	cudaEvent_t start, waiting, waited, end;
 	ncclComm_t comm;
 	_Atomic int is_over; /* tells the watchdog */
-	float *loss;	     /* on the device: what is averaged over the ranks */
+	float *loss;         /* on the device: what is averaged over the ranks */
 	double *iteration_ms, *exposed_ms;
 };
 
@@ -85,23 +85,23 @@ __attribute__((noreturn)) static void die(const char *what, const char *why)
 	exit(1);
 }
 
-#define CUDA(call)                                                                                 \
-	do {                                                                                       \
-		cudaError_t error_ = (call);                                                       \
-		if (error_ != cudaSuccess)                                                         \
-			die(#call, cudaGetErrorString(error_));                                    \
+#define CUDA(call)                                              \
+	do {                                                    \
+		cudaError_t error_ = (call);                    \
+		if (error_ != cudaSuccess)                      \
+			die(#call, cudaGetErrorString(error_)); \
 	} while (0)
 /* One thread at a time, as an abort frees the communicator that the others use. */
 static pthread_mutex_t nccl_lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define NCCL(call)                                                                                 \
-	do {                                                                                       \
-		ncclResult_t result_;                                                              \
-		pthread_mutex_lock(&nccl_lock);                                                    \
-		result_ = (call);                                                                  \
-		pthread_mutex_unlock(&nccl_lock);                                                  \
-		if (result_ != ncclSuccess)                                                        \
-			die(#call, ncclGetErrorString(result_));                                   \
+#define NCCL(call)                                               \
+	do {                                                     \
+		ncclResult_t result_;                            \
+		pthread_mutex_lock(&nccl_lock);                  \
+		result_ = (call);                                \
+		pthread_mutex_unlock(&nccl_lock);                \
+		if (result_ != ncclSuccess)                      \
+			die(#call, ncclGetErrorString(result_)); \
 	} while (0)
 
 /* --- what runs on the compute stream --------------------------------------------------------- */
@@ -112,8 +112,8 @@ static void draw(struct trainer *t, uint64_t stream)
 	uint64_t at;
 
 	for (int b = 0; b < t->model.shape.batch; b++, chars += MODEL_CONTEXT + 1) {
-		at = model_random(options.seed ^ stream, (uint64_t)t->rank << 32 | (uint32_t)t->step,
-				  (uint64_t)b) %
+		at = model_random(options.seed ^ stream,
+				  (uint64_t)t->rank << 32 | (uint32_t)t->step, (uint64_t)b) %
 		     (t->text.n - MODEL_CONTEXT - 1);
 		memcpy(chars, t->text.chars + at, MODEL_CONTEXT + 1);
 	}
@@ -213,8 +213,8 @@ static void make_model(struct trainer *t)
 		CUDA(cudaMemset(t->model.params, 0, bytes));
 }
 
-/* An error that only the communicator knows of would leave the streams waiting: who looks after it is
- * this thread. */
+/* An error that only the communicator knows of would leave the streams waiting: who looks after it
+ * is this thread. */
 static void *watch(void *arg)
 {
 	const struct timespec interval = {.tv_nsec = 20000000};
@@ -269,8 +269,8 @@ static void set_up(struct trainer *t)
 		exit(1);
 	NCCL(ncclCommInitRank(&t->comm, t->world, id, t->rank));
 	rendezvous_end();
-	NCCL(ncclBroadcast(t->model.params, t->model.params, t->model.n_params, ncclFloat, 0, t->comm,
-			   t->communication));
+	NCCL(ncclBroadcast(t->model.params, t->model.params, t->model.n_params, ncclFloat, 0,
+			   t->comm, t->communication));
 }
 
 /* --- training -------------------------------------------------------------------------------- */
@@ -473,8 +473,8 @@ static void parse(int argc, char **argv)
 	static const struct option longs[] = {
 		{"steps", 1, NULL, 's'},  {"batch", 1, NULL, 'b'},     {"hidden", 1, NULL, 'w'},
 		{"layers", 1, NULL, 'l'}, {"bucket-mb", 1, NULL, 'm'}, {"rate", 1, NULL, 'r'},
-		{"seed", 1, NULL, 'e'},	  {"text", 1, NULL, 't'},      {"id-file", 1, NULL, 'i'},
-		{"json", 1, NULL, 'j'},	  {"log", 1, NULL, 'o'},       {"help", 0, NULL, 'h'},
+		{"seed", 1, NULL, 'e'},   {"text", 1, NULL, 't'},      {"id-file", 1, NULL, 'i'},
+		{"json", 1, NULL, 'j'},   {"log", 1, NULL, 'o'},       {"help", 0, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	int which, c;
@@ -491,7 +491,8 @@ static void parse(int argc, char **argv)
 			options.hidden = (int)number_option("hidden", optarg, 1, 65536);
 			break;
 		case 'l':
-			options.layers = (int)number_option("layers", optarg, 1, MODEL_MAX_LAYERS - 1);
+			options.layers =
+				(int)number_option("layers", optarg, 1, MODEL_MAX_LAYERS - 1);
 			break;
 		case 'm':
 			options.bucket_mb = number_option("bucket-mb", optarg, 0, 1e6);

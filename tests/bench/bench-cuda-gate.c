@@ -57,7 +57,8 @@ int main(int argc, char **argv)
 
 		printf("%-14u %16.0f\n", n, ns);
 		if (json)
-			fprintf(json, "%s{\"gates\": %u, \"look_ns\": %.1f}", want == 1 ? "[" : ", ", n, ns);
+			fprintf(json, "%s{\"gates\": %u, \"look_ns\": %.1f}",
+				want == 1 ? "[" : ", ", n, ns);
 		if (want == 4096)
 			want = MOST / 16;
 	}

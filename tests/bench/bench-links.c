@@ -25,7 +25,8 @@ struct result {
 
 static int bench(const char *addr, enum link_bench_wait wait, int is_quick, struct result *r)
 {
-	struct link_bench b = {.addr = addr, .wait = wait,
+	struct link_bench b = {.addr = addr,
+			       .wait = wait,
 			       .budget_bytes = is_quick ? 64u << 20 : 1u << 30,
 			       .most = is_quick ? 2000 : 50000,
 			       .limit_ns = (is_quick ? 2 : 10) * NS_PER_S};
@@ -33,7 +34,9 @@ static int bench(const char *addr, enum link_bench_wait wait, int is_quick, stru
 	size_t n = 0;
 
 	snprintf(r->kind, sizeof(r->kind), "%.*s", (int)strcspn(addr, ":"), addr);
-	for (uint64_t bytes = 8; bytes <= MAX_BYTES; bytes *= bytes < 64 ? 8 : bytes < 1024 ? 16 : 4)
+	for (uint64_t bytes = 8; bytes <= MAX_BYTES; bytes *= bytes < 64     ? 8
+							      : bytes < 1024 ? 16
+									     : 4)
 		r->rows[n++].bytes = bytes;
 	if (link_bench_run(&b, r->rows, n, &err)) {
 		fprintf(stderr, "bench-links: %s: %s\n", addr, err.text);
@@ -58,17 +61,19 @@ static int write_json(const char *path, const struct result *results, int n)
 		return 1;
 	}
 	uname(&u);
-	fprintf(f, "{\"name\": \"links\", \"host\": {\"machine\": \"%s\", \"kernel\": \"%s\", "
-		   "\"cores\": %ld}, \"rows\": [",
+	fprintf(f,
+		"{\"name\": \"links\", \"host\": {\"machine\": \"%s\", \"kernel\": \"%s\", "
+		"\"cores\": %ld}, \"rows\": [",
 		u.machine, u.release, sysconf(_SC_NPROCESSORS_ONLN));
 	for (int i = 0; i < n; i++)
 		for (int k = 0; k < N_SIZES && results[i].rows[k].bytes; k++) {
 			const struct link_bench_row *r = &results[i].rows[k];
 
-			fprintf(f, "%s\n  {\"link\": \"%s\", \"bytes\": %llu, \"latency_us_p50\": %.3f, "
-				   "\"latency_us_p99\": %.3f, \"gbytes_per_s\": %.4f, \"messages_per_s\": %.0f}",
-				comma, results[i].kind, (unsigned long long)r->bytes, r->p50_us, r->p99_us,
-				r->gbytes_per_s, r->messages_per_s);
+			fprintf(f,
+				"%s\n  {\"link\": \"%s\", \"bytes\": %llu, \"latency_us_p50\": %.3f, "
+				"\"latency_us_p99\": %.3f, \"gbytes_per_s\": %.4f, \"messages_per_s\": %.0f}",
+				comma, results[i].kind, (unsigned long long)r->bytes, r->p50_us,
+				r->p99_us, r->gbytes_per_s, r->messages_per_s);
 			comma = ",";
 		}
 	fprintf(f, "\n]}\n");
@@ -93,7 +98,8 @@ int main(int argc, char **argv)
 		} else if (argv[i][0] != '-' && n < MAX_LINKS) {
 			addrs[n++] = argv[i];
 		} else {
-			fprintf(stderr, "usage: bench-links [--json FILE] [--quick] [--events] [ADDRESS ...]\n");
+			fprintf(stderr,
+				"usage: bench-links [--json FILE] [--quick] [--events] [ADDRESS ...]\n");
 			return 2;
 		}
 	}

@@ -4,10 +4,10 @@
  *
  *   RANK=r WORLD_SIZE=n nbox-perf --op allreduce -b 8 -e 256M -f 2
  *
- * The ranks meet by NCCL_COMM_ID=host:port or by a file (tests/apps/rendezvous.h). Each size is timed
- * twice: every repetition on its own (launch until the stream is idle: median, mean,
- * p99) and, as nccl-tests does it, many launches and one synchronisation. Only one
- * rank (0, or --print-rank) prints and writes; the times are its own. */
+ * The ranks meet by NCCL_COMM_ID=host:port or by a file (tests/apps/rendezvous.h). Each size is
+ * timed twice: every repetition on its own (launch until the stream is idle: median, mean, p99)
+ * and, as nccl-tests does it, many launches and one synchronisation. Only one rank (0, or
+ * --print-rank) prints and writes; the times are its own. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -81,18 +81,17 @@ static void die(const char *fmt, ...)
 	exit(b.is_started ? 1 : 2); /* 2: wrong options */
 }
 
-#define NCCL(x)                                                                                    \
-	do {                                                                                       \
-		ncclResult_t r_ = (x);                                                             \
-		if (r_)                                                                            \
-			die("%s: %s: %s", #x, ncclGetErrorString(r_),                              \
-			    ncclGetLastError(b.comm));                                             \
+#define NCCL(x)                                                                                  \
+	do {                                                                                     \
+		ncclResult_t r_ = (x);                                                           \
+		if (r_)                                                                          \
+			die("%s: %s: %s", #x, ncclGetErrorString(r_), ncclGetLastError(b.comm)); \
 	} while (0)
-#define CUDA(x)                                                                                    \
-	do {                                                                                       \
-		cudaError_t e_ = (x);                                                              \
-		if (e_)                                                                            \
-			die("%s: %s", #x, cudaGetErrorString(e_));                                 \
+#define CUDA(x)                                                    \
+	do {                                                       \
+		cudaError_t e_ = (x);                              \
+		if (e_)                                            \
+			die("%s: %s", #x, cudaGetErrorString(e_)); \
 	} while (0)
 
 static double now_us(void)
@@ -118,7 +117,8 @@ static size_t count_of(size_t bytes)
 
 static size_t send_count(size_t count)
 {
-	return o.op == PERF_REDUCESCATTER || o.op == PERF_ALLTOALL ? count * (size_t)b.n_ranks : count;
+	return o.op == PERF_REDUCESCATTER || o.op == PERF_ALLTOALL ? count * (size_t)b.n_ranks
+								   : count;
 }
 
 static size_t recv_count(size_t count)
@@ -276,7 +276,8 @@ static long wrong(size_t count, const char *recv)
 	return bad;
 }
 
-/* --- timing ------------------------------------------------------------------------------------ */
+/* --- timing ------------------------------------------------------------------------------------
+ */
 
 static int by_size(const void *x, const void *y)
 {
@@ -327,7 +328,8 @@ static void measure(size_t bytes, bool in_place, struct row *ret)
 	free(t);
 }
 
-/* --- output ------------------------------------------------------------------------------------- */
+/* --- output -------------------------------------------------------------------------------------
+ */
 
 static double busbw_factor(void)
 {
@@ -343,7 +345,8 @@ static double algbw(const struct row *r)
 
 static void print_head(void)
 {
-	printf("# %s: nThread 1 nGpus 1 minBytes %zu maxBytes %zu ", perf_op_names[o.op], o.min_bytes, o.max_bytes);
+	printf("# %s: nThread 1 nGpus 1 minBytes %zu maxBytes %zu ", perf_op_names[o.op],
+	       o.min_bytes, o.max_bytes);
 	if (o.step_bytes)
 		printf("step: %zu(bytes)", o.step_bytes);
 	else
@@ -365,8 +368,11 @@ static void print_times(const struct row *r)
 
 	if (r->wrong >= 0)
 		snprintf(bad, sizeof(bad), "%ld", r->wrong);
-	printf(" %8.*f %7.2f %7.2f %6s", r->batch < 100 ? 2 : r->batch < 10000 ? 1 : 0, r->batch,
-	       algbw(r), algbw(r) * busbw_factor(), bad);
+	printf(" %8.*f %7.2f %7.2f %6s",
+	       r->batch < 100     ? 2
+	       : r->batch < 10000 ? 1
+				  : 0,
+	       r->batch, algbw(r), algbw(r) * busbw_factor(), bad);
 }
 
 static void print_row(const struct row *out, const struct row *in)
@@ -397,7 +403,8 @@ static void json_row(FILE *f, const struct row *r, bool in_place, bool is_first)
 		r->mean, r->p99, r->least, r->batch, algbw(r), algbw(r) * busbw_factor(), r->wrong);
 }
 
-/* --- start -------------------------------------------------------------------------------------- */
+/* --- start --------------------------------------------------------------------------------------
+ */
 
 static void parse(int argc, char **argv)
 {
@@ -410,7 +417,8 @@ static void parse(int argc, char **argv)
 	if (r == PERF_NOT_MINE)
 		die("unknown option %s; see --help", argv[i]);
 	if (o.wants_help) {
-		printf("usage: [RANK=r WORLD_SIZE=n] %s [options]\n", program_invocation_short_name);
+		printf("usage: [RANK=r WORLD_SIZE=n] %s [options]\n",
+		       program_invocation_short_name);
 		perf_options_help(false, stdout);
 		puts("SIZE is nccl-tests': of the larger buffer. JSON times are of single repetitions, but\n"
 		     "for batch_us, which is the table's time.");
@@ -469,7 +477,8 @@ static void start(void)
 /* Always larger: 0 times a factor would never end. */
 static size_t next_size(size_t bytes)
 {
-	size_t next = o.step_bytes ? bytes + o.step_bytes : (size_t)((double)bytes * o.factor + 0.5);
+	size_t next =
+		o.step_bytes ? bytes + o.step_bytes : (size_t)((double)bytes * o.factor + 0.5);
 
 	return next > bytes ? next : bytes + 1;
 }
@@ -493,8 +502,9 @@ int main(int argc, char **argv)
 		fprintf(json,
 			"{\"op\": \"%s\", \"dtype\": \"%s\", \"redop\": \"%s\", \"ranks\": %d, "
 			"\"iters\": %d, \"warmup\": %d, \"rows\": [",
-			perf_op_names[o.op], perf_dtype_names[o.dtype], is_reduction() ? perf_redop_names[o.redop] : "none",
-			b.n_ranks, o.iters, o.warmup);
+			perf_op_names[o.op], perf_dtype_names[o.dtype],
+			is_reduction() ? perf_redop_names[o.redop] : "none", b.n_ranks, o.iters,
+			o.warmup);
 	}
 	prints_table = prints && json != stdout && !o.is_silent;
 	if (prints_table)

@@ -91,7 +91,8 @@ static struct delay_chain *open_alphabeta(void)
 	for (int i = 0; i < 3 && strrchr(exe, '/'); i++)
 		*strrchr(exe, '/') = '\0';
 	snprintf(dir, sizeof(dir), "%s/delaymodels", exe);
-	if (delay_open("alphabeta", NULL, 0, &(struct topology){.n_nodes = 1, .gpus_per_node = 8}, dirs, 0, &d, &err)) {
+	if (delay_open("alphabeta", NULL, 0, &(struct topology){.n_nodes = 1, .gpus_per_node = 8},
+		       dirs, 0, &d, &err)) {
 		fprintf(stderr, "bench-scale: %s\n", err.text);
 		return NULL;
 	}
@@ -117,12 +118,18 @@ static void decide(struct row *row)
 	     is_tree = strcmp(row->what, "tree") == 0;
 	struct sched s = {
 		.kind = is_direct ? COLL_ALLTOALL : COLL_ALLREDUCE,
-		.algo = is_direct ? SCHED_DIRECT : is_tree ? SCHED_TREE : SCHED_RING,
-		.n_ranks = row->ranks, .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 4,
+		.algo = is_direct ? SCHED_DIRECT
+			: is_tree ? SCHED_TREE
+				  : SCHED_RING,
+		.n_ranks = row->ranks,
+		.ranks_per_node = 1,
+		.n_channels = 1,
+		.elem_bytes = 4,
 		/* all-to-all: the buffer of a rank, as nccl-tests counts */
 		.bytes = is_direct ? row->bytes / row->ranks / 4 * 4 : row->bytes,
 	};
-	struct topology t = {.n_nodes = row->ranks, .gpus_per_node = 1,
+	struct topology t = {.n_nodes = row->ranks,
+			     .gpus_per_node = 1,
 			     .intra = {LATENCY_NS, BYTES_PER_NS},
 			     .inter = {LATENCY_NS, BYTES_PER_NS}};
 	struct cost cost = {.flows = is_tree ? 4 : 1};
@@ -192,9 +199,9 @@ static void print_json_row(FILE *f, const struct row *r, bool is_first)
 		"\"seconds\": %.9f, \"messages_per_s\": %.0f, \"predicted_us\": %.6f, "
 		"\"bound_us\": %.6f, \"rss_bytes\": %ld}",
 		is_first ? "" : ",", r->what, r->by_sim ? "simulation" : "symmetry",
-		r->by_plugin ? "-alphabeta" : "", r->ranks,
-		(unsigned long long)r->bytes, (unsigned long long)r->messages, r->seconds,
-		(double)r->messages / r->seconds, r->predicted_us, r->bound_us, r->rss_bytes);
+		r->by_plugin ? "-alphabeta" : "", r->ranks, (unsigned long long)r->bytes,
+		(unsigned long long)r->messages, r->seconds, (double)r->messages / r->seconds,
+		r->predicted_us, r->bound_us, r->rss_bytes);
 }
 
 static void print_row(const struct row *sim, const struct row *quick)
@@ -226,8 +233,9 @@ static FILE *open_json(const char *path)
 		exit(1);
 	}
 	uname(&u);
-	fprintf(f, "{\"name\": \"scale\", \"host\": {\"kernel\": \"%s %s\", \"machine\": \"%s\", "
-		   "\"cores\": %ld}, \"rows\": [",
+	fprintf(f,
+		"{\"name\": \"scale\", \"host\": {\"kernel\": \"%s %s\", \"machine\": \"%s\", "
+		"\"cores\": %ld}, \"rows\": [",
 		u.sysname, u.release, u.machine, sysconf(_SC_NPROCESSORS_ONLN));
 	return f;
 }
@@ -277,10 +285,13 @@ static int all_rows(struct output *out)
 	for (size_t w = 0; w < ARRAY_SIZE(whats); w++)
 		for (size_t r = 0; r < ARRAY_SIZE(ranks); r++)
 			for (size_t b = 0; b < ARRAY_SIZE(sizes); b++)
-				rc |= compare(out, (struct row){.what = whats[w], .ranks = ranks[r],
+				rc |= compare(out, (struct row){.what = whats[w],
+								.ranks = ranks[r],
 								.bytes = sizes[b]});
 	for (size_t w = 0; w < ARRAY_SIZE(whats); w++)
-		rc |= compare(out, (struct row){.what = whats[w], .ranks = 1024, .bytes = 1 << 30,
+		rc |= compare(out, (struct row){.what = whats[w],
+						.ranks = 1024,
+						.bytes = 1 << 30,
 						.by_plugin = true});
 	return rc;
 }

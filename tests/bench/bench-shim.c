@@ -117,10 +117,10 @@ EXPORT int cudaEventCreateWithFlags(void **ret, unsigned int flags)
 	return 0;
 }
 
-#define NOTHING(name)                                                                              \
-	EXPORT int name(void)                                                                      \
-	{                                                                                          \
-		return 0;                                                                          \
+#define NOTHING(name)         \
+	EXPORT int name(void) \
+	{                     \
+		return 0;     \
 	}
 NOTHING(cudaSetDevice)
 NOTHING(cudaMemsetAsync)
@@ -214,10 +214,11 @@ static void measure(const char *name, ncclResult_t (*call)(void), int calls, int
 	printf("%-10s %6d calls %8.0f copies %10.1f us median %10.1f us mean   progress thread %8.1f us\n",
 	       name, calls, copies, us[rounds / 2], own / rounds, (process - others) / rounds);
 	if (json)
-		fprintf(json, "%s{\"op\": \"%s\", \"calls\": %d, \"copies\": %.0f, \"median_us\": %.3f, "
+		fprintf(json,
+			"%s{\"op\": \"%s\", \"calls\": %d, \"copies\": %.0f, \"median_us\": %.3f, "
 			"\"mean_us\": %.3f, \"progress_us\": %.3f}",
-			ftell(json) > 1 ? ", " : "", name, calls, copies, us[rounds / 2], own / rounds,
-			(process - others) / rounds);
+			ftell(json) > 1 ? ", " : "", name, calls, copies, us[rounds / 2],
+			own / rounds, (process - others) / rounds);
 }
 
 int main(int argc, char **argv)
@@ -236,7 +237,8 @@ int main(int argc, char **argv)
 	    !FIND(group_end, "ncclGroupEnd") || !FIND(send_to, "ncclSend") ||
 	    !FIND(recv_from, "ncclRecv") || !FIND(all_reduce, "ncclAllReduce") ||
 	    !FIND(last_error, "ncclGetLastError")) {
-		fprintf(stderr, "bench-shim: libnbox.so is not preloaded; see ./scripts/bench shim\n");
+		fprintf(stderr,
+			"bench-shim: libnbox.so is not preloaded; see ./scripts/bench shim\n");
 		return 2;
 	}
 	in = calloc((size_t)n_ranks, COUNT);

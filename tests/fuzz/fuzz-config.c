@@ -7,10 +7,10 @@
 
 #include "config/config.h"
 
-#define REQUIRE(x)                                                                                 \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
+#define REQUIRE(x)               \
+	do {                     \
+		if (!(x))        \
+			abort(); \
 	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *text;
 
 	REQUIRE(config_new(&c) == 0);
-	if (config_parse(c, "fuzz", (const char *)data, size, &err) < 0 || config_finish(c, &err) < 0) {
+	if (config_parse(c, "fuzz", (const char *)data, size, &err) < 0 ||
+	    config_finish(c, &err) < 0) {
 		REQUIRE(err.text[0]);
 		config_free(c);
 		return 0;

@@ -6,10 +6,10 @@
 
 #include "members/layout.h"
 
-#define REQUIRE(x)                                                                                 \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
+#define REQUIRE(x)               \
+	do {                     \
+		if (!(x))        \
+			abort(); \
 	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

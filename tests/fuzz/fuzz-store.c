@@ -56,8 +56,10 @@ static int64_t initial_count(void *owner, struct store_bytes key, int64_t n)
 	return policy_initial_count(&world, &k, n);
 }
 
-static const struct store_events events = {.on_output = on_output, .on_wait = on_wait,
-					   .on_missing = on_missing, .initial_count = initial_count};
+static const struct store_events events = {.on_output = on_output,
+					   .on_wait = on_wait,
+					   .on_missing = on_missing,
+					   .initial_count = initial_count};
 
 static void end(unsigned i)
 {

@@ -10,10 +10,10 @@
 #include "../../delaymodels/table.c"
 #include "base/units.h"
 
-#define REQUIRE(x)                                                                                 \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
+#define REQUIRE(x)               \
+	do {                     \
+		if (!(x))        \
+			abort(); \
 	} while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

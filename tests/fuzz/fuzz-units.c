@@ -5,10 +5,10 @@
 
 #include "base/units.h"
 
-#define REQUIRE(x)                                                                                 \
-	do {                                                                                       \
-		if (!(x))                                                                          \
-			abort();                                                                   \
+#define REQUIRE(x)               \
+	do {                     \
+		if (!(x))        \
+			abort(); \
 	} while (0)
 
 #define WORLD 4096

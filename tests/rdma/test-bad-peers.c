@@ -8,12 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmocka-all.h"
 #include "../func/nboxd/fake-worker.h"
 #include "bad-peer.h"
 #include "base/clock.h"
+#include "cmocka-all.h"
 
-#define BOUND_NS (240 * NS_PER_S) /* a busy emulated machine; what is meant is milliseconds to 10 s */
+#define BOUND_NS \
+	(240 * NS_PER_S) /* a busy emulated machine; what is meant is milliseconds to 10 s */
 
 static struct fake f[3];
 static struct fake *const enemy = &f[2];
@@ -22,9 +23,21 @@ static uint64_t seq;
 /* 2 nodes x 3 ranks, two of the three real ones here, one communicator of these. */
 static void start(struct daemon *d, const char *exchange)
 {
-	const char *args[] = {"--nodes", "2", "--gpus-per-node", "3", "--real", "0-2", "--addr",
-			      test_address("", NULL), "--exchange", exchange, "--model", "alphabeta",
-			      "--settle", "50ms", NULL};
+	const char *args[] = {"--nodes",
+			      "2",
+			      "--gpus-per-node",
+			      "3",
+			      "--real",
+			      "0-2",
+			      "--addr",
+			      test_address("", NULL),
+			      "--exchange",
+			      exchange,
+			      "--model",
+			      "alphabeta",
+			      "--settle",
+			      "50ms",
+			      NULL};
 
 	bad_peer_set(BAD_NONE);
 	daemon_start(d, args);
@@ -57,8 +70,8 @@ static bool said(void *ctx)
 	return daemon_said(s->d, s->text);
 }
 
-/* Waits for nboxd to tell of @status, once, with the name of the link. The enemy stands still: its own
- * end would notice some of this as well. */
+/* Waits for nboxd to tell of @status, once, with the name of the link. The enemy stands still: its
+ * own end would notice some of this as well. */
 static void expect(struct daemon *d, const char *status)
 {
 	uint64_t until = clock_now_ns() + BOUND_NS;
@@ -88,8 +101,10 @@ static void expect_nothing_kept(pid_t pid)
 	char line[256] = "", command[256];
 	FILE *p;
 
-	snprintf(command, sizeof(command), "for w in qp cq mr pd cm_id; do rdma resource show $w; done "
-		 "2>/dev/null | grep 'pid %d comm'", (int)pid);
+	snprintf(command, sizeof(command),
+		 "for w in qp cq mr pd cm_id; do rdma resource show $w; done "
+		 "2>/dev/null | grep 'pid %d comm'",
+		 (int)pid);
 	for (int i = 0; i < 50; i++) { /* an ended process is taken apart in the background */
 		line[0] = '\0';
 		p = popen(command, "r");
@@ -124,7 +139,8 @@ static void test_hellos(void **state)
 		const char *tells, *log;
 	} cases[] = {
 		{BAD_MAGIC, "it took our hello for garbage", "is no hello of nbox"},
-		{BAD_VERSION, "another version of the rdma link: use nboxd and libnbox.so of one release",
+		{BAD_VERSION,
+		 "another version of the rdma link: use nboxd and libnbox.so of one release",
 		 "the other end speaks version 99 of the rdma link, this one "},
 	};
 	struct daemon d;
@@ -231,7 +247,8 @@ static void test_gone(void **state)
 		if (cases[i].says)
 			expect(&d, cases[i].says);
 		else /* --device: a real one */
-			expect(&d, getenv("NBOX_IB_HCA") ? "RETRY_EXC_ERR" : "has not answered for");
+			expect(&d,
+			       getenv("NBOX_IB_HCA") ? "RETRY_EXC_ERR" : "has not answered for");
 		finish(&d);
 	}
 }
@@ -239,7 +256,7 @@ static void test_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hellos),	    cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_hellos),      cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_no_receives), cmocka_unit_test(test_wrong_key),
 		cmocka_unit_test(test_gone),
 	};

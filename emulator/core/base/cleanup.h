@@ -9,11 +9,11 @@
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 
 /* Hands over the pointer in @p and leaves NULL behind. */
-#define steal_ptr(p)                                                           \
-	({                                                                     \
-		__typeof__(p) stolen_ = (p);                                   \
-		(p) = NULL;                                                    \
-		stolen_;                                                       \
+#define steal_ptr(p)                         \
+	({                                   \
+		__typeof__(p) stolen_ = (p); \
+		(p) = NULL;                  \
+		stolen_;                     \
 	})
 
 /* Hands over the descriptor in @fd and leaves -1 behind. */
@@ -38,6 +38,5 @@ static inline void closep(int *fd)
 		close(*fd);
 }
 
-#define container_of(ptr, type, member)                                        \
-	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

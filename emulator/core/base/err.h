@@ -21,8 +21,7 @@ struct err {
  *
  * Return: -@code, so that `return err_set(err, EINVAL, "...")` reads well.
  */
-int err_set(struct err *err, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /**
  * err_prefix - puts "<prefix>: " in front of the sentence of @err

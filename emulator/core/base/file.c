@@ -15,11 +15,13 @@ int file_open(const char *path, struct err *err)
 	CLEANUP(closep) int fd = -1;
 	struct stat st = {.st_mode = 0};
 
-	/* before it is opened, since that does something to some devices; and afterwards, since it may have changed */
+	/* before it is opened, since that does something to some devices; and afterwards, since it
+	 * may have changed */
 	if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (st.st_mode && !S_ISREG(st.st_mode))
-		return err_set(err, EINVAL, "%s is no file, but a folder, a pipe or a device", path);
+		return err_set(err, EINVAL, "%s is no file, but a folder, a pipe or a device",
+			       path);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(err, errno, "cannot open %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
@@ -49,7 +51,9 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, stru
 			return err_set(err, errno, "cannot read %s: %s", path, strerror(errno));
 		n += (size_t)got;
 		if (n > max)
-			return err_set(err, EFBIG, "%s has more than %zu bytes: nbox has not written it", path, max);
+			return err_set(err, EFBIG,
+				       "%s has more than %zu bytes: nbox has not written it", path,
+				       max);
 	} while (got > 0);
 	text[n] = '\0';
 	*ret_text = steal_ptr(text);

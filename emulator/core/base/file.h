@@ -1,5 +1,6 @@
-/* Files of a folder that somebody else may have made: a pipe or a device of that name must not be opened, since that
- * can wait for ever or do something; a link to a file is followed, since it shows no more than its reader may see. */
+/* Files of a folder that somebody else may have made: a pipe or a device of that name must not be
+ * opened, since that can wait for ever or do something; a link to a file is followed, since it
+ * shows no more than its reader may see. */
 #pragma once
 
 #include <stddef.h>
@@ -7,11 +8,12 @@
 
 #include "base/err.h"
 
-/* For reading. Return: a descriptor; -ENOENT; -EINVAL it is no file; another negative errno; each with the sentence. */
+/* For reading. Return: a descriptor; -ENOENT; -EINVAL it is no file; another negative errno; each
+ * with the sentence. */
 int file_open(const char *path, struct err *err);
-/* All of it, with an end ('\0') behind it that is not counted. *ret_text is the caller's, by free(). Return: 0; -EFBIG
- * it has more than @max bytes; as file_open(). */
+/* All of it, with an end ('\0') behind it that is not counted. *ret_text is the caller's, by
+ * free(). Return: 0; -EFBIG it has more than @max bytes; as file_open(). */
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, struct err *err);
-/* Of a file that was printed to. Return: 0 all of it was taken; a negative errno, -EIO where that of an earlier print is
- * gone. */
+/* Of a file that was printed to. Return: 0 all of it was taken; a negative errno, -EIO where that
+ * of an earlier print is gone. */
 int file_close(FILE *f);

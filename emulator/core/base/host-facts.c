@@ -19,7 +19,8 @@ void host_facts_read(struct host_facts *ret)
 	char line[512];
 
 	*ret = (struct host_facts){.cores = sysconf(_SC_NPROCESSORS_ONLN),
-				   .memory_bytes = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE)};
+				   .memory_bytes = (long long)sysconf(_SC_PHYS_PAGES) *
+						   sysconf(_SC_PAGESIZE)};
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "model name : %255[^\n]", ret->cpu) == 1)
 			break;

@@ -130,8 +130,9 @@ static void open_file(const char *pattern)
 		close(old);
 }
 
-/* Where a process has no stdin, stdout or stderr, the next socket or file would get that number, and what is printed
- * would go there. Writing to stdout and stderr still fails: they are for reading. */
+/* Where a process has no stdin, stdout or stderr, the next socket or file would get that number,
+ * and what is printed would go there. Writing to stdout and stderr still fails: they are for
+ * reading. */
 static void take_standard_numbers(void)
 {
 	int fd;

@@ -15,7 +15,9 @@ int peer_check(int fd, struct err *err)
 		return err_set(err, errno, "SO_PEERCRED: %s", strerror(errno));
 	if (peer.uid == geteuid() || peer.uid == 0)
 		return 0;
-	return err_set(err, EACCES, "it is held by the user with uid %u (pid %d), who is neither you (uid %u) nor root: "
-		       "nothing is sent there; end that process, or choose another address", (unsigned)peer.uid,
-		       (int)peer.pid, (unsigned)geteuid());
+	return err_set(
+		err, EACCES,
+		"it is held by the user with uid %u (pid %d), who is neither you (uid %u) nor root: "
+		"nothing is sent there; end that process, or choose another address",
+		(unsigned)peer.uid, (int)peer.pid, (unsigned)geteuid());
 }

@@ -5,18 +5,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Characters that move or hide what stands beside them: C1, line and paragraph ends, directions of writing. */
+/* Characters that move or hide what stands beside them: C1, line and paragraph ends, directions of
+ * writing. */
 static bool is_obeyed(uint32_t c)
 {
-	return c < 0xa0 || c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-	       (c >= 0x2066 && c <= 0x2069);
+	return c < 0xa0 || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 /* Return: how many bytes the character at @s has; 0: there is none that may be printed. */
 static size_t char_bytes(const unsigned char *s)
 {
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by bytes: a longer form is none */
-	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
+	static const uint32_t least[] = {0, 0, 0x80, 0x800,
+					 0x10000}; /* by bytes: a longer form is none */
+	size_t n = s[0] < 0x80   ? 1
+		   : s[0] < 0xc0 ? 0
+		   : s[0] < 0xe0 ? 2
+		   : s[0] < 0xf0 ? 3
+		   : s[0] < 0xf8 ? 4
+				 : 0;
 	uint32_t c = n > 1 ? s[0] & (0xffu >> (n + 1)) : s[0];
 
 	if (n <= 1)

@@ -14,5 +14,5 @@ uint64_t rng_u64(struct rng *r);
 /* One number for a key under a seed, without a generator: chain it for several
  * keys. A change of one bit changes half of the result's. */
 uint64_t rng_hash(uint64_t seed, uint64_t key);
-double rng_uniform(struct rng *r);            /* in [0, 1) */
-double rng_normal(struct rng *r);             /* mean 0, variance 1 */
+double rng_uniform(struct rng *r); /* in [0, 1) */
+double rng_normal(struct rng *r);  /* mean 0, variance 1 */

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#define SPIN_MAX_NS UINT64_C(200000)  /* a longer wait is slept through */
+#define SPIN_MAX_NS UINT64_C(200000) /* a longer wait is slept through */
 #define SPIN_MIN_NS UINT64_C(5000)
 #define SPIN_LEARN_MAX_NS (5 * SPIN_MAX_NS) /* one long pause is soon forgotten */
 

@@ -29,7 +29,10 @@ static char *print_scaled(double value, const struct scale *scales, size_t n, ch
 	if (value == 0)
 		snprintf(buf, size, "0 %s", scales[i].name);
 	else
-		snprintf(buf, size, "%.*f %s", magnitude < 9.995 ? 2 : magnitude < 99.95 ? 1 : 0,
+		snprintf(buf, size, "%.*f %s",
+			 magnitude < 9.995   ? 2
+			 : magnitude < 99.95 ? 1
+					     : 0,
 			 shown, scales[i].name);
 	return buf;
 }
@@ -43,8 +46,10 @@ char *units_print_time(double ns, char *buf, size_t size)
 
 char *units_print_bandwidth(double bytes_per_ns, char *buf, size_t size)
 {
-	static const struct scale scales[] = {
-		{1e-6, "KB/s"}, {1e-3, "MB/s"}, {1, "GB/s"}, {1e3, "TB/s"}};
+	static const struct scale scales[] = {{1e-6, "KB/s"},
+					      {1e-3, "MB/s"},
+					      {1, "GB/s"},
+					      {1e3, "TB/s"}};
 
 	return print_scaled(bytes_per_ns, scales, ARRAY_SIZE(scales), buf, size);
 }
@@ -150,7 +155,8 @@ const char *units_suggest_long(const char *word, const char *const *candidates, 
 
 	for (size_t i = 0; !near && i < n; i++)
 		n_long += abbreviates(word, candidates[i]) || abbreviates(candidates[i], word);
-	for (size_t i = 0; n_long == 1 && i < n; i++) /* of several none is meant more than the others */
+	for (size_t i = 0; n_long == 1 && i < n;
+	     i++) /* of several none is meant more than the others */
 		if (abbreviates(word, candidates[i]) || abbreviates(candidates[i], word))
 			near = candidates[i];
 	return near;

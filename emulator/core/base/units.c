@@ -15,7 +15,7 @@
 #include "base/bitmap.h"
 #include "base/cleanup.h"
 
-#define SHOWN 64 /* most characters of a bad text that are repeated in a sentence */
+#define SHOWN 64           /* most characters of a bad text that are repeated in a sentence */
 #define TIME_MAX_NS 0x1p53 /* about 104 days: above, a double cannot hold each ns */
 
 struct unit {
@@ -40,19 +40,28 @@ static const struct unit time_units[] = {
 
 static const struct unit byte_units[] = {
 	{"B", 1, 1},
-	{"K", KI, 1}, {"M", MI, 1}, {"G", GI, 1}, {"T", TI, 1},
-	{"KiB", KI, 1}, {"MiB", MI, 1}, {"GiB", GI, 1}, {"TiB", TI, 1},
-	{"kB", 1000, 1}, {"KB", 1000, 1}, {"MB", 1000000, 1}, {"GB", 1000000000, 1},
+	{"K", KI, 1},
+	{"M", MI, 1},
+	{"G", GI, 1},
+	{"T", TI, 1},
+	{"KiB", KI, 1},
+	{"MiB", MI, 1},
+	{"GiB", GI, 1},
+	{"TiB", TI, 1},
+	{"kB", 1000, 1},
+	{"KB", 1000, 1},
+	{"MB", 1000000, 1},
+	{"GB", 1000000000, 1},
 	{"TB", UINT64_C(1000000000000), 1},
 	{0},
 };
 
 /* A bandwidth is a prefix and one of the rates: b and bit are bits, B is a byte; case decides. */
 static const struct unit prefixes[] = {
-	{"", 1, 1},
-	{"k", 1000, 1}, {"K", 1000, 1}, {"M", 1000000, 1}, {"G", 1000000000, 1},
-	{"T", UINT64_C(1000000000000), 1},
-	{"Ki", KI, 1}, {"Mi", MI, 1}, {"Gi", GI, 1}, {"Ti", TI, 1},
+	{"", 1, 1},        {"k", 1000, 1},       {"K", 1000, 1},
+	{"M", 1000000, 1}, {"G", 1000000000, 1}, {"T", UINT64_C(1000000000000), 1},
+	{"Ki", KI, 1},     {"Mi", MI, 1},        {"Gi", GI, 1},
+	{"Ti", TI, 1},
 };
 
 /* The base unit is a byte a nanosecond, 1e9 bytes a second. */
@@ -135,7 +144,8 @@ static const char *take_decimal(const char *text, const char *what, struct decim
 			err_set(err, EINVAL, "'%.*s' is negative; a %s must not be", SHOWN, text,
 				what);
 		else
-			err_set(err, EINVAL, "'%.*s' is no %s: it must begin with a number such as 1.5", SHOWN,
+			err_set(err, EINVAL,
+				"'%.*s' is no %s: it must begin with a number such as 1.5", SHOWN,
 				text, what);
 		return NULL;
 	}
@@ -323,9 +333,10 @@ int units_ratio(const char *text, double *ret, struct err *err)
 	else if (!rest[0])
 		*ret = decimal_value(d, 1, 1);
 	else
-		return err_set(err, EINVAL,
-			       "'%.*s' is no ratio: write a bare number (1.5) or a percentage (150%%)",
-			       SHOWN, text);
+		return err_set(
+			err, EINVAL,
+			"'%.*s' is no ratio: write a bare number (1.5) or a percentage (150%%)",
+			SHOWN, text);
 	return 0;
 }
 
@@ -378,8 +389,8 @@ static const char *take_range(const char *text, const char *p, const char *what,
 		return NULL;
 	}
 	if (last < first) {
-		*ret_code = err_set(err, EINVAL, "'%.*s' has a range that runs backwards", SHOWN,
-				    text);
+		*ret_code =
+			err_set(err, EINVAL, "'%.*s' has a range that runs backwards", SHOWN, text);
 		return NULL;
 	}
 	if (last >= world) {
@@ -424,7 +435,8 @@ static int take_list(const char *text, const char *what, uint32_t world, uint32_
 	ranks = calloc((size_t)bitmap_count(&set), sizeof(*ranks));
 	if (!ranks)
 		return err_set(err, ENOMEM, "out of memory for a list of %ss", what);
-	for (bit = bitmap_next_set(&set, 0); bit != BITMAP_NONE; bit = bitmap_next_set(&set, bit + 1))
+	for (bit = bitmap_next_set(&set, 0); bit != BITMAP_NONE;
+	     bit = bitmap_next_set(&set, bit + 1))
 		ranks[n++] = (uint32_t)bit;
 	*ret_ranks = ranks;
 	*ret_n = n;

@@ -22,12 +22,13 @@ int units_bytes(const char *text, uint64_t *ret_bytes, struct err *err);
 int units_bandwidth(const char *text, double *ret_bytes_per_ns, struct err *err);
 int units_ratio(const char *text, double *ret, struct err *err);
 int units_count(const char *text, uint64_t *ret, struct err *err);
-/* Sorted; a rank that is named twice is an error. *ret_ranks is the caller's to free(). -ERANGE when a
- * rank is not below @world. */
-int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks,
-		size_t *ret_n, struct err *err);
+/* Sorted; a rank that is named twice is an error. *ret_ranks is the caller's to free(). -ERANGE
+ * when a rank is not below @world. */
+int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *ret_n,
+		struct err *err);
 /* The same for nodes. */
-int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n, struct err *err);
+int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n,
+		struct err *err);
 
 /* "1.50 ms", "4 MiB", "50.0 GB/s": for people. Return: @buf. */
 char *units_print_time(double ns, char *buf, size_t size);
@@ -37,6 +38,7 @@ char *units_print_bandwidth(double bytes_per_ns, char *buf, size_t size);
 /* The candidate nearest to @word by edit distance, or NULL when none is near:
  * for "unknown key 'modle'; did you mean 'model'?". */
 const char *units_suggest(const char *word, const char *const *candidates, size_t n);
-/* The same; where none is near, the only one of which @word leaves letters out, or that leaves letters of
+/* The same; where none is near, the only one of which @word leaves letters out, or that leaves
+ * letters of
  * @word out: "bw" for "bandwidth", "messages" for "msgs". Not for units: "ms" is no "minutes". */
 const char *units_suggest_long(const char *word, const char *const *candidates, size_t n);

@@ -14,22 +14,75 @@
 
 static const char *const names[] = {
 	/* options: config/options.c has what they mean (a unit test compares) */
-	"NBOX_NODES", "NBOX_GPUS_PER_NODE", "NBOX_WORLD", "NBOX_REAL", "NBOX_AS_NODE", "NBOX_INTRA_LATENCY",
-	"NBOX_INTRA_BANDWIDTH", "NBOX_INTER_LATENCY", "NBOX_INTER_BANDWIDTH", "NBOX_LAYOUT", "NBOX_MODEL",
-	"NBOX_WHAT_IF", "NBOX_EXCHANGE", "NBOX_DATA", "NBOX_DATA_FOR", "NBOX_SPLIT", "NBOX_ALGO", "NBOX_CHANNELS",
-	"NBOX_CHUNK", "NBOX_LINK", "NBOX_ADDR", "NBOX_TOKEN", "NBOX_STORE", "NBOX_IB_HCA", "NBOX_IB_PORT",
-	"NBOX_IB_GID_INDEX", "NBOX_IB_TC", "NBOX_IB_TIMEOUT", "NBOX_IB_RETRY_CNT", "NBOX_IB_MTU", "NBOX_IB_QPS",
-	"NBOX_IB_INLINE", "NBOX_IB_RING", "NBOX_IB_MEMORY", "NBOX_IB_RECONNECT", "NBOX_IB_POLL", "NBOX_SEED",
-	"NBOX_OUT", "NBOX_DEBUG", "NBOX_POLL", "NBOX_PAYLOAD_WORK", "NBOX_PAYLOAD_MEMORY", "NBOX_SETTLE",
+	"NBOX_NODES",
+	"NBOX_GPUS_PER_NODE",
+	"NBOX_WORLD",
+	"NBOX_REAL",
+	"NBOX_AS_NODE",
+	"NBOX_INTRA_LATENCY",
+	"NBOX_INTRA_BANDWIDTH",
+	"NBOX_INTER_LATENCY",
+	"NBOX_INTER_BANDWIDTH",
+	"NBOX_LAYOUT",
+	"NBOX_MODEL",
+	"NBOX_WHAT_IF",
+	"NBOX_EXCHANGE",
+	"NBOX_DATA",
+	"NBOX_DATA_FOR",
+	"NBOX_SPLIT",
+	"NBOX_ALGO",
+	"NBOX_CHANNELS",
+	"NBOX_CHUNK",
+	"NBOX_LINK",
+	"NBOX_ADDR",
+	"NBOX_TOKEN",
+	"NBOX_STORE",
+	"NBOX_IB_HCA",
+	"NBOX_IB_PORT",
+	"NBOX_IB_GID_INDEX",
+	"NBOX_IB_TC",
+	"NBOX_IB_TIMEOUT",
+	"NBOX_IB_RETRY_CNT",
+	"NBOX_IB_MTU",
+	"NBOX_IB_QPS",
+	"NBOX_IB_INLINE",
+	"NBOX_IB_RING",
+	"NBOX_IB_MEMORY",
+	"NBOX_IB_RECONNECT",
+	"NBOX_IB_POLL",
+	"NBOX_SEED",
+	"NBOX_OUT",
+	"NBOX_DEBUG",
+	"NBOX_POLL",
+	"NBOX_PAYLOAD_WORK",
+	"NBOX_PAYLOAD_MEMORY",
+	"NBOX_SETTLE",
 	"NBOX_TIMEOUT",
 	/* of nbox, nboxd and the shim */
-	"NBOX_CONFIG", "NBOX_DEBUG_FILE", "NBOX_NBOXD", "NBOX_MODEL_PATH", "NBOX_NCCL", "NBOX_DEVICE",
-	"NBOX_FOOTPRINT", "NBOX_ASK_PYTHON", "NBOX_ENABLE", "NBOX_INIT_TIMEOUT", "NBOX_CONNECT_TIMEOUT",
+	"NBOX_CONFIG",
+	"NBOX_DEBUG_FILE",
+	"NBOX_NBOXD",
+	"NBOX_MODEL_PATH",
+	"NBOX_NCCL",
+	"NBOX_DEVICE",
+	"NBOX_FOOTPRINT",
+	"NBOX_ASK_PYTHON",
+	"NBOX_ENABLE",
+	"NBOX_INIT_TIMEOUT",
+	"NBOX_CONNECT_TIMEOUT",
 	"NBOX_QUIET",
 	/* of the stand-ins, emulator/standins */
-	"NBOX_HOST_DEVICES", "NBOX_HOST_GPU_MEMORY", "NBOX_HOST_KERNEL_TIME", "NBOX_HOST_STUBS_LOG",
+	"NBOX_HOST_DEVICES",
+	"NBOX_HOST_GPU_MEMORY",
+	"NBOX_HOST_KERNEL_TIME",
+	"NBOX_HOST_STUBS_LOG",
 	/* of scripts */
-	"NBOX_BUILD", "NBOX_TORCH_ENV", "NBOX_TORCH_PYTHON", "NBOX_TORCH_WHEELS", "NBOX_VM_CACHE", "NBOX_VM_ACCEL",
+	"NBOX_BUILD",
+	"NBOX_TORCH_ENV",
+	"NBOX_TORCH_PYTHON",
+	"NBOX_TORCH_WHEELS",
+	"NBOX_VM_CACHE",
+	"NBOX_VM_ACCEL",
 };
 
 /* Of those that have no option. */
@@ -38,8 +91,8 @@ static const struct {
 	enum { TIME, COUNT, CHOICE } kind;
 	const char *choices[4];
 } values[] = {
-	{"NBOX_INIT_TIMEOUT", TIME, {0}},	 {"NBOX_CONNECT_TIMEOUT", TIME, {0}},
-	{"NBOX_FOOTPRINT", COUNT, {0}},		 {"NBOX_DEVICE", CHOICE, {"auto", "host", "cuda"}},
+	{"NBOX_INIT_TIMEOUT", TIME, {0}},        {"NBOX_CONNECT_TIMEOUT", TIME, {0}},
+	{"NBOX_FOOTPRINT", COUNT, {0}},          {"NBOX_DEVICE", CHOICE, {"auto", "host", "cuda"}},
 	{"NBOX_ASK_PYTHON", CHOICE, {"0", "1"}}, {"NBOX_ENABLE", CHOICE, {"0", "1"}},
 	{"NBOX_QUIET", CHOICE, {"0", "1"}},
 };
@@ -67,7 +120,8 @@ const char *variable_first_unknown(char *const *environment)
 		const char *entry = *environment, *value = entry + name_length(entry);
 
 		/* An empty variable counts as unset, as in most shells' scripts. */
-		if (!strncmp(entry, PREFIX, strlen(PREFIX)) && value[0] && value[1] && !variable_is_known(entry))
+		if (!strncmp(entry, PREFIX, strlen(PREFIX)) && value[0] && value[1] &&
+		    !variable_is_known(entry))
 			return entry;
 	}
 	return NULL;
@@ -126,6 +180,7 @@ char *variable_unknown_text(const char *entry, char *buf, size_t size)
 	if (near)
 		snprintf(buf, size, "%s is unknown; did you mean '%s'?", name, near);
 	else
-		snprintf(buf, size, "%s is unknown; nbox run --help lists the variables; unset it", name);
+		snprintf(buf, size, "%s is unknown; nbox run --help lists the variables; unset it",
+			 name);
 	return buf;
 }

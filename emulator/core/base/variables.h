@@ -1,6 +1,6 @@
 /* The names of all variables that begin with NBOX_: of options, of the shim, of the stand-ins, of
- * tests and scripts. Whoever reads the environment of a run refuses the others (nbox, nboxd), or warns
- * of them (the shim), since a mistyped one would be without effect. */
+ * tests and scripts. Whoever reads the environment of a run refuses the others (nbox, nboxd), or
+ * warns of them (the shim), since a mistyped one would be without effect. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,12 +8,16 @@
 
 #include "base/err.h"
 
-/* Is @entry, "NAME=VALUE" or "NAME", a variable of this table? Names of tests begin with NBOX_TEST_. */
+/* Is @entry, "NAME=VALUE" or "NAME", a variable of this table? Names of tests begin with
+ * NBOX_TEST_. */
 bool variable_is_known(const char *entry);
-/* Nothing in @environment (as environ) begins with NBOX_ and is unknown, and what only workers read has a value that
- * they will take: they would tell it when the job runs. Return: 0; -EINVAL with the sentence. */
+/* Nothing in @environment (as environ) begins with NBOX_ and is unknown, and what only workers read
+ * has a value that they will take: they would tell it when the job runs. Return: 0; -EINVAL with
+ * the sentence. */
 int variable_check(char *const *environment, struct err *err);
-/* The first of @environment (as environ) that begins with NBOX_, has a value and is not known; or NULL. */
+/* The first of @environment (as environ) that begins with NBOX_, has a value and is not known; or
+ * NULL. */
 const char *variable_first_unknown(char *const *environment);
-/* Into @buf: "NBOX_MODLE is unknown; did you mean 'NBOX_MODEL'?", for "NBOX_MODLE=ring". Return: @buf. */
+/* Into @buf: "NBOX_MODLE is unknown; did you mean 'NBOX_MODEL'?", for "NBOX_MODLE=ring". Return:
+ * @buf. */
 char *variable_unknown_text(const char *entry, char *buf, size_t size);

@@ -47,10 +47,12 @@ static int parse_host(const char *addr, const char *rest, struct link_addr *ret,
 	if (!host_len)
 		return err_set(err, EINVAL, "address '%s' has no host; " FORMS, addr);
 	if (host_len >= sizeof(ret->host))
-		return err_set(err, ENAMETOOLONG, "address '%s': the host's name is too long", addr);
+		return err_set(err, ENAMETOOLONG, "address '%s': the host's name is too long",
+			       addr);
 	if (units_count(colon + 1, &port, NULL) || port > 65535)
-		return err_set(err, EINVAL, "address '%s': '%s' is no port; it is a number to 65535",
-			       addr, colon + 1);
+		return err_set(err, EINVAL,
+			       "address '%s': '%s' is no port; it is a number to 65535", addr,
+			       colon + 1);
 	memcpy(ret->host, host, host_len);
 	ret->host[host_len] = '\0';
 	if (strlen(colon + 1) >= sizeof(ret->port))
@@ -94,13 +96,14 @@ int link_addr_resolve(const struct link_addr *a, int flags, struct addrinfo **re
 
 void link_addr_name(const char *kind, const struct sockaddr *a, char *buf, size_t size)
 {
-	socklen_t len = a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-						 : sizeof(struct sockaddr_in);
+	socklen_t len =
+		a->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 	char host[64], port[16];
 
 	if (getnameinfo(a, len, host, sizeof(host), port, sizeof(port),
 			NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(buf, size, "%s:?", kind);
 	else
-		snprintf(buf, size, strchr(host, ':') ? "%s:[%s]:%s" : "%s:%s:%s", kind, host, port);
+		snprintf(buf, size, strchr(host, ':') ? "%s:[%s]:%s" : "%s:%s:%s", kind, host,
+			 port);
 }

@@ -34,9 +34,9 @@ int link_wait_fd(int fd, short events, uint64_t due_ns)
 
 	for (;;) {
 		now_ns = clock_now_ns();
-		rc = poll(&p, 1, now_ns >= due_ns
-					 ? 0
-					 : (int)((due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS));
+		rc = poll(&p, 1,
+			  now_ns >= due_ns ? 0
+					   : (int)((due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS));
 		if (rc > 0)
 			return 0;
 		if (rc < 0 && errno != EINTR)
@@ -210,15 +210,16 @@ static int accept_socket(struct listener *l, const struct link_events *ev, void 
 	if (fd < 0) {
 		rc = -errno;
 		/* gone again before we looked: as if nobody had come (accept(2)) */
-		if (rc == -EAGAIN || rc == -EINTR || rc == -ECONNABORTED ||
-		    rc == -EPROTO || rc == -ENETDOWN || rc == -EHOSTUNREACH || rc == -ENETUNREACH)
+		if (rc == -EAGAIN || rc == -EINTR || rc == -ECONNABORTED || rc == -EPROTO ||
+		    rc == -ENETDOWN || rc == -EHOSTUNREACH || rc == -ENETUNREACH)
 			return -EAGAIN;
 		if (rc == -EMFILE || rc == -ENFILE)
 			refuse_one(l);
 		return err_set(err, -rc, "%s: a connection was refused: %s", l->text,
 			       strerror(-rc));
 	}
-	if (l->addr.kind == ADDR_SHM && (rc = peer_check(fd, err)) < 0) /* an abstract name has no mode */
+	if (l->addr.kind == ADDR_SHM &&
+	    (rc = peer_check(fd, err)) < 0) /* an abstract name has no mode */
 		return err_prefix(err, rc, "%s: a connection was refused", l->text);
 	if (l->addr.kind == ADDR_SHM)
 		rc = shm_link_accept(fd, ev, owner, ret, err);
@@ -231,8 +232,8 @@ static int accept_socket(struct listener *l, const struct link_events *ev, void 
 	return rc;
 }
 
-int link_accept(struct listener *l, const struct link_events *ev, void *owner,
-		struct link **ret, struct err *err)
+int link_accept(struct listener *l, const struct link_events *ev, void *owner, struct link **ret,
+		struct err *err)
 {
 	int rc;
 
@@ -241,5 +242,6 @@ int link_accept(struct listener *l, const struct link_events *ev, void *owner,
 	rc = rdma_accept_link(l->rdma, ev, owner, ret, err);
 	if (rc == -ENODEV || rc == LINK_LISTENS_AGAIN) /* no connection's, the listener's */
 		return rc;
-	return rc && rc != -EAGAIN ? err_prefix(err, rc, "%s: a connection was refused", l->text) : rc;
+	return rc && rc != -EAGAIN ? err_prefix(err, rc, "%s: a connection was refused", l->text)
+				   : rc;
 }

@@ -16,9 +16,9 @@
 struct link_seg {
 	const void *base;
 	uint64_t bytes;
-	bool is_lent; /* it stays where it is until it is done; else copy it */
+	bool is_lent;    /* it stays where it is until it is done; else copy it */
 	bool is_message; /* of the body of a MESSAGE */
-	bool is_gpu;  /* may not be touched; @base counts on beyond the end of what was lent */
+	bool is_gpu;     /* may not be touched; @base counts on beyond the end of what was lent */
 };
 
 struct addrinfo;
@@ -52,7 +52,8 @@ struct link_ops {
 	/* The sentence for an error of read(); NULL: that of the errno. */
 	const char *(*why)(const struct link *l);
 	/* As link_lend_gpu(), to where link->lent_gpu says; NULL: -ENOTSUP. */
-	int (*lend_gpu)(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err);
+	int (*lend_gpu)(struct link *l, const struct link_gpu *gpu, uint64_t bytes,
+			struct err *err);
 	void (*free)(struct link *l); /* of the kind's struct, which begins with struct link */
 };
 
@@ -77,8 +78,8 @@ struct link {
 	char peer[LINK_PEER_MAX];
 
 	bool is_closed, is_busy, is_held;
-	bool tx_dead;     /* the peer takes no more; reading goes on */
-	int closed_code;  /* negative errno */
+	bool tx_dead;    /* the peer takes no more; reading goes on */
+	int closed_code; /* negative errno */
 	bool lends_passing;
 	bool discards_messages; /* the bodies of MESSAGE frames lie where they cannot be read */
 	const void *lent_gpu;   /* what link_send_gpu() sends from; NULL: nothing yet */
@@ -91,8 +92,8 @@ struct link {
 
 	enum rx_state rx_state;
 	struct wire_hdr hdr;
-	uint64_t rx_got; /* bytes of the header or body that is being read */
-	void *rx_body;   /* borrowed from the owner, or rx_control, or NULL */
+	uint64_t rx_got;  /* bytes of the header or body that is being read */
+	void *rx_body;    /* borrowed from the owner, or rx_control, or NULL */
 	void *rx_control; /* owned */
 	size_t rx_control_bytes;
 };
@@ -117,7 +118,8 @@ int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err);
 /* tcp, rdma: its host and port as the system has them; @flags: AI_PASSIVE to listen. The list is
  * freeaddrinfo()'s. Return: 0; -EHOSTUNREACH with the sentence, which does not name the address. */
 int link_addr_resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err);
-/* Into @buf: "tcp:10.0.0.1:4000", with @kind "tcp"; "tcp:?" where @a is no address of the internet. */
+/* Into @buf: "tcp:10.0.0.1:4000", with @kind "tcp"; "tcp:?" where @a is no address of the internet.
+ */
 void link_addr_name(const char *kind, const struct sockaddr *a, char *buf, size_t size);
 
 /* Waits for @events on @fd until @due_ns. Return: 0; -ETIMEDOUT; negative errno. */

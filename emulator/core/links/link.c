@@ -314,7 +314,8 @@ static void link_close(struct link *l, int code, const char *fmt, ...)
 static void rx_close(struct link *l, ssize_t n)
 {
 	uint64_t header = sizeof(l->hdr);
-	const char *end = n == IO_END && l->ops->why ? l->ops->why(l) : "", *colon = end[0] ? ": " : "";
+	const char *end = n == IO_END && l->ops->why ? l->ops->why(l) : "",
+		   *colon = end[0] ? ": " : "";
 
 	if (n == -EPROTO && !l->ops->why) {
 		link_close(l, -EPROTO, "the peer broke the rules of the shared rings");
@@ -329,10 +330,11 @@ static void rx_close(struct link *l, ssize_t n)
 			   "the peer ended in the middle of a header, after %llu of %llu bytes%s%s",
 			   (unsigned long long)l->rx_got, (unsigned long long)header, colon, end);
 	} else {
-		link_close(l, -ECONNRESET,
-			   "the peer ended in the middle of a %s frame, after %llu of %llu bytes%s%s",
-			   wire_type_name(l->hdr.type), (unsigned long long)l->rx_got,
-			   (unsigned long long)l->hdr.body_bytes, colon, end);
+		link_close(
+			l, -ECONNRESET,
+			"the peer ended in the middle of a %s frame, after %llu of %llu bytes%s%s",
+			wire_type_name(l->hdr.type), (unsigned long long)l->rx_got,
+			(unsigned long long)l->hdr.body_bytes, colon, end);
 	}
 }
 

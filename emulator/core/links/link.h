@@ -78,17 +78,17 @@ int link_connect(const char *addr, int timeout_ms, const struct link_events *ev,
 int link_connect_gpu(const char *addr, int timeout_ms, const struct link_gpu *gpu,
 		     const struct link_events *ev, void *owner, struct link **ret, struct err *err);
 /* The two ends of a loop link, for tests. */
-int link_loop_pair(const struct link_events *ev, void *owner_a, void *owner_b,
-		   struct link **ret_a, struct link **ret_b);
+int link_loop_pair(const struct link_events *ev, void *owner_a, void *owner_b, struct link **ret_a,
+		   struct link **ret_b);
 struct link *link_free(struct link *l); /* closes; NULL allowed; returns NULL */
 
 /* Queues a frame; the next link_progress() on this link sends it (the one in whose
  * callback we are will). The header is copied; the body is borrowed until
  * on_sent(@cookie) and may be NULL only if body_bytes is 0. Memory that bodies were lent
  * from stays mapped as it is until link_free(), but for link_lends_passing(): rdma keeps it
- * registered, and would send the old pages of one that was unmapped and mapped again. Return: 0; -EPIPE when
- * the peer takes no more (on_closed was called, or will be when what it sent has
- * been read); -ENOMEM. */
+ * registered, and would send the old pages of one that was unmapped and mapped again. Return: 0;
+ * -EPIPE when the peer takes no more (on_closed was called, or will be when what it sent has been
+ * read); -ENOMEM. */
 int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie);
 /* The owner lends memory of others, which may be unmapped once it is sent: rdma registers it
  * for each send anew. */
@@ -107,7 +107,7 @@ int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body);
  * frames. Return: 1 something moved (there may be more); 0 nothing; negative errno:
  * closed (on_closed was called). */
 int link_progress(struct link *l);
-void link_resume(struct link *l);            /* after LINK_HOLD */
+void link_resume(struct link *l); /* after LINK_HOLD */
 uint64_t link_queued_bytes(const struct link *l);
 
 /* To sleep: poll link_fd() for link_poll_events(), but only if link_arm()
@@ -133,7 +133,7 @@ const char *link_peer(const struct link *l); /* for log lines */
  * lives until the last of them is freed; all are its thread's. */
 int listener_open(const char *addr, struct listener **ret, struct err *err);
 struct listener *listener_free(struct listener *l);
-int listener_fd(const struct listener *l); /* readable: link_accept() */
+int listener_fd(const struct listener *l);           /* readable: link_accept() */
 const char *listener_addr(const struct listener *l); /* with the real port */
 /* Never blocks on the peer. Return: 0; -EAGAIN nobody there (yet); others, of which
  * none makes the listener unusable: one connection was lost (-EMFILE: refused). rdma, once
@@ -141,5 +141,5 @@ const char *listener_addr(const struct listener *l); /* with the real port */
  * LINK_LISTENS_AGAIN, it is back and listened at as before (call now and then: listener_fd()
  * is readable once a second); both with the sentence. */
 enum { LINK_LISTENS_AGAIN = 2 };
-int link_accept(struct listener *l, const struct link_events *ev, void *owner,
-		struct link **ret, struct err *err);
+int link_accept(struct listener *l, const struct link_events *ev, void *owner, struct link **ret,
+		struct err *err);

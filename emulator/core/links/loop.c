@@ -140,8 +140,8 @@ static const struct link_ops loop_ops = {
 	.free = loop_free,
 };
 
-int link_loop_pair(const struct link_events *ev, void *owner_a, void *owner_b,
-		   struct link **ret_a, struct link **ret_b)
+int link_loop_pair(const struct link_events *ev, void *owner_a, void *owner_b, struct link **ret_a,
+		   struct link **ret_b)
 {
 	CLEANUP(freep) struct pair *pair = calloc(1, sizeof(*pair));
 	CLEANUP(freep) struct loop_link *a = calloc(1, sizeof(*a));

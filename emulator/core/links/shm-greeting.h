@@ -1,5 +1,6 @@
-/* The memory of a shm link, and how it gets from the side that accepts to the side that connects: a memfd
- * that cannot change its size any more, as a descriptor on the unix socket, with a few words beside it. */
+/* The memory of a shm link, and how it gets from the side that accepts to the side that connects: a
+ * memfd that cannot change its size any more, as a descriptor on the unix socket, with a few words
+ * beside it. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,8 +23,9 @@ static inline size_t shm_area_bytes(uint64_t ring_bytes)
 int shm_make_memory(uint64_t ring_bytes);
 /* Never blocks. Return: 0; negative errno. */
 int shm_send_greeting(int fd, int mem, uint64_t ring_bytes);
-/* Of a socket that is readable. The version and the memory are still to be looked at. Return: 0, *ret_mem is
- * the caller's to close; -EPROTO: no greeting; -ECONNRESET: it hung up; other negative errno. */
+/* Of a socket that is readable. The version and the memory are still to be looked at. Return: 0,
+ * *ret_mem is the caller's to close; -EPROTO: no greeting; -ECONNRESET: it hung up; other negative
+ * errno. */
 int shm_receive_greeting(int fd, struct shm_greeting *g, int *ret_mem);
 /* Has it the size that was said, and will it keep it? */
 bool shm_memory_is_sound(int mem, uint64_t ring_bytes);

@@ -1,21 +1,26 @@
-/* A ring of bytes in memory that two processes share: one writes, the other reads. Each counts the bytes that it
- * wrote or read in a word that only it writes; the bytes themselves lie at the count modulo the ring's size.
+/* A ring of bytes in memory that two processes share: one writes, the other reads. Each counts the
+ * bytes that it wrote or read in a word that only it writes; the bytes themselves lie at the count
+ * modulo the ring's size.
  *
  * The order of accesses, which x86-64 mostly gives for nothing and aarch64 (Grace) does not:
  *
- * 1. @tail is released by ring_publish_tail() and acquired by ring_refresh_tail(): who sees a count sees the bytes
- *    before it. With a plain store, aarch64 may show the count before the bytes; with a plain load it may read the
- *    bytes first.
- * 2. @head is released by ring_publish_head() and acquired by ring_refresh_head(): the reader has loaded the bytes
- *    before the writer stores others in their place. A plain store may become visible before loads that precede it.
- * 3. Sleep: the sleeper writes @reader_sleeps and then reads @tail, the writer writes @tail and then reads
- *    @reader_sleeps (the same with @writer_sleeps and @head). At least one has to see the other's store, or one sleeps
- *    for ever. No machine keeps a store before a later load unasked, so all four accesses are sequentially
- *    consistent. Who takes a flag back, and when, decides only whether a bell rings once more: relaxed.
+ * 1. @tail is released by ring_publish_tail() and acquired by ring_refresh_tail(): who sees a count
+ * sees the bytes before it. With a plain store, aarch64 may show the count before the bytes; with a
+ * plain load it may read the bytes first.
+ * 2. @head is released by ring_publish_head() and acquired by ring_refresh_head(): the reader has
+ * loaded the bytes before the writer stores others in their place. A plain store may become visible
+ * before loads that precede it.
+ * 3. Sleep: the sleeper writes @reader_sleeps and then reads @tail, the writer writes @tail and
+ * then reads
+ *    @reader_sleeps (the same with @writer_sleeps and @head). At least one has to see the other's
+ * store, or one sleeps for ever. No machine keeps a store before a later load unasked, so all four
+ * accesses are sequentially consistent. Who takes a flag back, and when, decides only whether a
+ * bell rings once more: relaxed.
  *
- * The bell is a byte on a socket. It orders nothing: who was woken loads the count again, by 1 or 2.
- * test-shm-ring.c has both ends in one process, where ThreadSanitizer sees 1 and 2 broken whatever the machine is.
- * It cannot see 3 broken. QEMU's user mode on x86-64 cannot either: it has x86-64's order. */
+ * The bell is a byte on a socket. It orders nothing: who was woken loads the count again, by 1
+ * or 2. test-shm-ring.c has both ends in one process, where ThreadSanitizer sees 1 and 2 broken
+ * whatever the machine is. It cannot see 3 broken. QEMU's user mode on x86-64 cannot either: it has
+ * x86-64's order. */
 #pragma once
 
 #include <errno.h>
@@ -66,7 +71,7 @@ static inline bool ring_publish_tail(struct ring *r)
 	if (r->published == r->pos)
 		return false;
 	r->published = r->pos;
-	atomic_store_explicit(&r->words->tail, r->pos, memory_order_seq_cst); /* 1, 3 */
+	atomic_store_explicit(&r->words->tail, r->pos, memory_order_seq_cst);          /* 1, 3 */
 	return atomic_load_explicit(&r->words->reader_sleeps, memory_order_seq_cst) && /* 3 */
 	       atomic_exchange_explicit(&r->words->reader_sleeps, 0, memory_order_relaxed);
 }
@@ -114,7 +119,7 @@ static inline bool ring_publish_head(struct ring *r)
 	if (r->published == r->pos)
 		return false;
 	r->published = r->pos;
-	atomic_store_explicit(&r->words->head, r->pos, memory_order_seq_cst); /* 2, 3 */
+	atomic_store_explicit(&r->words->head, r->pos, memory_order_seq_cst);          /* 2, 3 */
 	return atomic_load_explicit(&r->words->writer_sleeps, memory_order_seq_cst) && /* 3 */
 	       atomic_exchange_explicit(&r->words->writer_sleeps, 0, memory_order_relaxed);
 }

@@ -1,5 +1,6 @@
-/* Shared-memory links. A memfd holds two byte rings, one a direction (shm-ring.h). The accepting side makes the memfd, seals its size and hands
- * it over the unix socket on which the two met; nothing has a name in /dev/shm.
+/* Shared-memory links. A memfd holds two byte rings, one a direction (shm-ring.h). The accepting
+ * side makes the memfd, seals its size and hands it over the unix socket on which the two met;
+ * nothing has a name in /dev/shm.
  *
  * That socket stays. It is the bell: whoever sleeps has said so in a flag in the
  * ring, and is then sent one byte, so that no system call is made while both sides
@@ -9,8 +10,8 @@
  *
  * The peer is not trusted with our memory: our own position is private, the peer's
  * is read once, and whoever claims more than the ring's size is cut off. The seals
- * keep it from shrinking the memfd under us (shm-greeting.c). What it writes into the ring may change
- * while we read, so bytes are copied out before anyone looks at them. */
+ * keep it from shrinking the memfd under us (shm-greeting.c). What it writes into the ring may
+ * change while we read, so bytes are copied out before anyone looks at them. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@
 #include "links/shm-greeting.h"
 #include "links/shm-ring.h"
 
-#define RING_BYTES (UINT64_C(4) << 20)  /* of the links that we accept */
+#define RING_BYTES (UINT64_C(4) << 20)   /* of the links that we accept */
 #define PIECE_BYTES (UINT64_C(64) << 10) /* copied between two updates of a position */
 
 /* How often the socket is looked at while nobody sleeps. */
@@ -152,8 +153,9 @@ static ssize_t shm_read(struct link *l, void *dst, size_t n)
 {
 	struct shm_link *s = to_shm(l);
 	struct ring *r = &s->rx;
-	/* Read before the ring: when the peer is gone, all that it wrote is there. (The socket's end comes after
-	 * the peer's last store, in the peer as in the kernel, whose locks order it for who sees the end.) */
+	/* Read before the ring: when the peer is gone, all that it wrote is there. (The socket's
+	 * end comes after the peer's last store, in the peer as in the kernel, whose locks order it
+	 * for who sees the end.) */
 	bool was_gone = s->peer_gone;
 	uint64_t done = 0, part;
 

@@ -251,8 +251,7 @@ static int connect_one(const struct addrinfo *ai, uint64_t due_ns, int *ret_fd)
 	int rc, error = 0;
 	socklen_t len = sizeof(error);
 
-	fd = socket(ai->ai_family, ai->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		    ai->ai_protocol);
+	fd = socket(ai->ai_family, ai->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, ai->ai_protocol);
 	if (fd < 0)
 		return -errno;
 	/* EINTR: the connection goes on by itself, as with EINPROGRESS */
@@ -292,8 +291,7 @@ static int listen_one(const struct addrinfo *ai, int *ret_fd)
 	CLEANUP(closep) int fd = -1;
 	int on = 1;
 
-	fd = socket(ai->ai_family, ai->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
-		    ai->ai_protocol);
+	fd = socket(ai->ai_family, ai->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, ai->ai_protocol);
 	if (fd < 0)
 		return -errno;
 	/* so that connections of an earlier run that linger do not refuse us */

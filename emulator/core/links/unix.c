@@ -109,7 +109,8 @@ static int refuse_taken(const char *path, int probe, struct err *err)
 
 	if (peer_check(probe, &who) == -EACCES)
 		return err_set(err, EADDRINUSE, "shm:%s: %s", path, who.text);
-	return err_set(err, EADDRINUSE, "another nboxd listens at shm:%s; stop it or choose another --addr", path);
+	return err_set(err, EADDRINUSE,
+		       "another nboxd listens at shm:%s; stop it or choose another --addr", path);
 }
 
 /* Something is at @path: removes it when it is a socket on which nobody listens. */

@@ -213,8 +213,7 @@ static int advanced(int rc, uint32_t thread, struct err *err)
 	return rc;
 }
 
-int player_received(struct player *p, uint32_t peer, uint16_t lane, uint64_t index,
-		    struct err *err)
+int player_received(struct player *p, uint32_t peer, uint16_t lane, uint64_t index, struct err *err)
 {
 	uint32_t number = sched_recv_thread(p->sched, peer, p->rank, lane), j = 0;
 	struct entry *e = NULL;
@@ -230,8 +229,7 @@ int player_received(struct player *p, uint32_t peer, uint16_t lane, uint64_t ind
 	return advanced(thread_advance(p, number), number, err);
 }
 
-int player_sent(struct player *p, uint32_t peer, uint16_t lane, uint64_t index,
-		struct err *err)
+int player_sent(struct player *p, uint32_t peer, uint16_t lane, uint64_t index, struct err *err)
 {
 	uint32_t number = sched_send_thread(p->sched, p->rank, peer, lane), i;
 	struct thread *t;
@@ -246,8 +244,7 @@ int player_sent(struct player *p, uint32_t peer, uint16_t lane, uint64_t index,
 	if (i == t->n_flights || t->flights[i].index != index)
 		return unexpected(p, "to", peer, lane, index, err);
 	slot_unref(p, t, t->flights[i].slot);
-	memmove(&t->flights[i], &t->flights[i + 1],
-		(t->n_flights - i - 1) * sizeof(t->flights[0]));
+	memmove(&t->flights[i], &t->flights[i + 1], (t->n_flights - i - 1) * sizeof(t->flights[0]));
 	t->n_flights--;
 	p->n_flights--;
 	p->n_sent++;

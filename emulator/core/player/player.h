@@ -19,8 +19,8 @@ struct player;
 struct player_io {
 	/* Send @bytes at @src as message @index of (us -> peer, lane). @src stays
 	 * valid until player_sent(). NULL when the player has no data. */
-	int (*send)(void *owner, uint32_t peer, uint16_t lane, uint64_t index,
-		    const void *src, uint64_t bytes);
+	int (*send)(void *owner, uint32_t peer, uint16_t lane, uint64_t index, const void *src,
+		    uint64_t bytes);
 	/* Message @index of (peer -> us, lane) goes to @dst, NULL when the player has
 	 * no data. Posted in order, up to four steps ahead in each thread. */
 	int (*post)(void *owner, uint32_t peer, uint16_t lane, uint64_t index, void *dst,
@@ -66,9 +66,8 @@ enum { PLAYER_UNEXPECTED = 1 };
 int player_received(struct player *p, uint32_t peer, uint16_t lane, uint64_t index,
 		    struct err *err);
 /* A send's bytes may be reused. Return: as above. */
-int player_sent(struct player *p, uint32_t peer, uint16_t lane, uint64_t index,
-		struct err *err);
-bool player_done(const struct player *p); /* all received, all sent, all stored */
+int player_sent(struct player *p, uint32_t peer, uint16_t lane, uint64_t index, struct err *err);
+bool player_done(const struct player *p);       /* all received, all sent, all stored */
 uint64_t player_n_sent(const struct player *p); /* as told by player_sent() */
 uint64_t player_n_received(const struct player *p);
 /* "thread 0 step 3 of 14 waits for message 3 from rank 7": for timeouts. */

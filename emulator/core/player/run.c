@@ -278,9 +278,9 @@ static int run_step(struct player *p, struct thread *t, const struct entry *e)
 	}
 	for (j = 0; j < st->n_send; j++) {
 		t->flights[t->n_flights++] = (struct flight){.index = st->send_index,
-							      .peer = st->send[j],
-							      .lane = st->send_lane,
-							      .slot = slot};
+							     .peer = st->send[j],
+							     .lane = st->send_lane,
+							     .slot = slot};
 		p->n_flights++;
 		rc = p->io->send(p->owner, st->send[j], st->send_lane, st->send_index, result,
 				 st->bytes);

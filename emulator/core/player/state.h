@@ -3,8 +3,8 @@
 
 #include "player/player.h"
 
-#define WINDOW 4      /* steps whose receives are posted ahead, per thread */
-#define FLIGHTS 8     /* sends that are not player_sent(), per thread; >= SCHED_FAN */
+#define WINDOW 4  /* steps whose receives are posted ahead, per thread */
+#define FLIGHTS 8 /* sends that are not player_sent(), per thread; >= SCHED_FAN */
 #define NO_SLOT UINT32_MAX
 
 /* A step from where its receives are posted until it has run. */
@@ -23,7 +23,7 @@ struct flight {
 /* Its steps run in order: [current, posted) are in its window. */
 struct thread {
 	uint64_t n_steps, current, posted;
-	struct entry *entries; /* circular, [step % window] */
+	struct entry *entries;  /* circular, [step % window] */
 	struct flight *flights; /* oldest first */
 	uint32_t window, n_flights, max_flights;
 	uint32_t n_slots, max_slots;
@@ -31,9 +31,9 @@ struct thread {
 };
 
 struct player {
-	const struct sched *sched;     /* borrowed */
+	const struct sched *sched;      /* borrowed */
 	const struct player_data *data; /* borrowed; NULL: only messages count */
-	const struct player_io *io;    /* borrowed */
+	const struct player_io *io;     /* borrowed */
 	void *owner;
 	uint32_t rank, n_threads;
 	uint32_t n_running; /* threads that have steps left */
@@ -46,8 +46,8 @@ struct player {
 	size_t staging_bytes;
 	uint64_t slot_bytes;
 	uint32_t *free_slots, n_free;
-	uint8_t *slot_refs;     /* sends that read the slot */
-	uint32_t scratch;       /* slot for `pre`; NO_SLOT: not needed */
+	uint8_t *slot_refs; /* sends that read the slot */
+	uint32_t scratch;   /* slot for `pre`; NO_SLOT: not needed */
 
 	struct thread *threads; /* in this allocation, as the arrays above */
 };

@@ -27,8 +27,8 @@ struct sched_ops {
 	/* 0 for a connection that is none; src and dst are below n_ranks */
 	uint64_t (*n_messages)(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane);
 	/* of a message that is there */
-	uint64_t (*message_bytes)(const struct sched *s, uint32_t src, uint32_t dst,
-				  uint16_t lane, uint64_t index);
+	uint64_t (*message_bytes)(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane,
+				  uint64_t index);
 	uint64_t (*total)(const struct sched *s);
 	/* of a connection that is there */
 	uint32_t (*recv_thread)(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane);

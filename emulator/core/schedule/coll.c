@@ -22,11 +22,11 @@ static const struct {
 	const char *name;
 	size_t bytes;
 } dtypes[COLL_DTYPES] = {
-	[COLL_INT8] = {"int8", 1},	 [COLL_UINT8] = {"uint8", 1},
-	[COLL_INT32] = {"int32", 4},	 [COLL_UINT32] = {"uint32", 4},
-	[COLL_INT64] = {"int64", 8},	 [COLL_UINT64] = {"uint64", 8},
-	[COLL_FLOAT16] = {"half", 2},	 [COLL_FLOAT32] = {"float", 4},
-	[COLL_FLOAT64] = {"double", 8},	 [COLL_BFLOAT16] = {"bfloat16", 2},
+	[COLL_INT8] = {"int8", 1},         [COLL_UINT8] = {"uint8", 1},
+	[COLL_INT32] = {"int32", 4},       [COLL_UINT32] = {"uint32", 4},
+	[COLL_INT64] = {"int64", 8},       [COLL_UINT64] = {"uint64", 8},
+	[COLL_FLOAT16] = {"half", 2},      [COLL_FLOAT32] = {"float", 4},
+	[COLL_FLOAT64] = {"double", 8},    [COLL_BFLOAT16] = {"bfloat16", 2},
 	[COLL_FLOAT8E4M3] = {"f8e4m3", 1}, [COLL_FLOAT8E5M2] = {"f8e5m2", 1},
 };
 

@@ -19,14 +19,24 @@ enum coll_kind {
 };
 
 enum coll_dtype { /* ncclDataType_t */
-	COLL_INT8, COLL_UINT8, COLL_INT32, COLL_UINT32, COLL_INT64, COLL_UINT64,
-	COLL_FLOAT16, COLL_FLOAT32, COLL_FLOAT64, COLL_BFLOAT16,
-	COLL_FLOAT8E4M3, COLL_FLOAT8E5M2, COLL_DTYPES
+		  COLL_INT8,
+		  COLL_UINT8,
+		  COLL_INT32,
+		  COLL_UINT32,
+		  COLL_INT64,
+		  COLL_UINT64,
+		  COLL_FLOAT16,
+		  COLL_FLOAT32,
+		  COLL_FLOAT64,
+		  COLL_BFLOAT16,
+		  COLL_FLOAT8E4M3,
+		  COLL_FLOAT8E5M2,
+		  COLL_DTYPES
 };
 
 enum coll_redop { COLL_SUM, COLL_PROD, COLL_MAX, COLL_MIN, COLL_AVG, COLL_REDOPS };
 
-const char *coll_kind_name(uint32_t kind);   /* "AllReduce"; "?" */
+const char *coll_kind_name(uint32_t kind); /* "AllReduce"; "?" */
 /* Case, '-', '_' do not matter: "all_reduce", "AllReduce". -1 when unknown. */
 int coll_kind_parse(const char *name);
 const char *coll_dtype_name(uint32_t dtype); /* "float"; nccl-tests' names */

@@ -119,8 +119,7 @@ static int check(const struct sched *s, struct err *err)
 			       (unsigned long long)s->bytes, s->elem_bytes);
 	if (s->bytes > SCHED_MAX_BYTES)
 		return err_set(err, EINVAL, "%llu bytes are more than a call can have (%llu)",
-			       (unsigned long long)s->bytes,
-			       (unsigned long long)SCHED_MAX_BYTES);
+			       (unsigned long long)s->bytes, (unsigned long long)SCHED_MAX_BYTES);
 	if (s->slices > 1024)
 		return err_set(err, EINVAL, "%u slices a step: must be 1 to 1024", s->slices);
 	return 0;

@@ -61,9 +61,9 @@ struct sched {
 	uint32_t ranks_per_node; /* 1: every rank its own node; must divide n_ranks */
 	uint32_t n_channels;     /* >= 1 */
 	uint32_t elem_bytes;
-	uint64_t bytes;          /* count * elem_bytes of the call */
-	uint64_t chunk_bytes;    /* most bytes of one step; 0: SCHED_CHUNK_DEFAULT */
-	uint32_t slices;         /* messages a step is cut into; 0: 1 */
+	uint64_t bytes;       /* count * elem_bytes of the call */
+	uint64_t chunk_bytes; /* most bytes of one step; 0: SCHED_CHUNK_DEFAULT */
+	uint32_t slices;      /* messages a step is cut into; 0: 1 */
 	/* COLL_SENDRECV: the calls of the one rank that asks; borrowed, completed by
 	 * sched_init(). Channels and slices do not apply; other ranks may not be asked
 	 * about. */
@@ -132,8 +132,8 @@ int sched_conns(const struct sched *s, uint32_t rank, struct sched_conn **ret_co
 uint64_t sched_conn_messages(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane);
 
 /* Bytes of message @index on the connection; 0 when there is none. O(1). */
-uint64_t sched_message_bytes(const struct sched *s, uint32_t src, uint32_t dst,
-			     uint16_t lane, uint64_t index);
+uint64_t sched_message_bytes(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane,
+			     uint64_t index);
 
 /* All messages of the op, over all ranks (SENDRECV: to and from the rank that asks). */
 uint64_t sched_total_messages(const struct sched *s);

@@ -115,7 +115,8 @@ static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 {
 	for (uint32_t i = 0; i < s->n_channels * 2; i++) {
 		uint32_t channel = i / 2, tree = i % 2;
-		uint32_t up = sched_tree_lane(channel, tree, SCHED_UP), down = sched_tree_lane(channel, tree, SCHED_DOWN);
+		uint32_t up = sched_tree_lane(channel, tree, SCHED_UP),
+			 down = sched_tree_lane(channel, tree, SCHED_DOWN);
 		uint64_t n = tree_messages(s, channel, tree);
 		struct edges e;
 

@@ -1,6 +1,6 @@
-/* The ranks that a what-if names: "rank=17", "rank=16-23", "rank=1+5", or "node=2", which stands for
- * all ranks of that node ("node=2-3+7"). The one rule for all what-ifs, plug-ins (engine/delay-host.c)
- * and `fail` (config/failure.c). */
+/* The ranks that a what-if names: "rank=17", "rank=16-23", "rank=1+5", or "node=2", which stands
+ * for all ranks of that node ("node=2-3+7"). The one rule for all what-ifs, plug-ins
+ * (engine/delay-host.c) and `fail` (config/failure.c). */
 #pragma once
 
 #include <stddef.h>

@@ -93,8 +93,7 @@ static int check_members(const struct wire_hdr *h, const struct wire_comm_ready 
 	int is_in = 0;
 
 	for (i = 0; i < m->n_real; i++) {
-		memcpy(&member, (const char *)members + (size_t)i * sizeof(member),
-		       sizeof(member));
+		memcpy(&member, (const char *)members + (size_t)i * sizeof(member), sizeof(member));
 		if (member.rank < least || member.rank >= m->n_ranks)
 			return bad(h, err, "rank of a member", member.rank);
 		least = member.rank + 1;
@@ -197,8 +196,7 @@ static int check_arrive(const struct wire_hdr *h, const void *body, struct err *
 	if (m.n_p2p && m.kind != WIRE_KIND_SENDRECV)
 		return bad(h, err, "n_p2p", m.n_p2p);
 	for (i = 0; i < m.n_p2p; i++) {
-		memcpy(&p2p, (const char *)body + sizeof(m) + (size_t)i * sizeof(p2p),
-		       sizeof(p2p));
+		memcpy(&p2p, (const char *)body + sizeof(m) + (size_t)i * sizeof(p2p), sizeof(p2p));
 		if (p2p.is_send > 1)
 			return bad(h, err, "is_send", p2p.is_send);
 		if (p2p.bytes > WIRE_COUNT_MAX)
@@ -223,8 +221,8 @@ static int check_text(const struct wire_hdr *h, const void *body, struct err *er
 
 	memcpy(&m, body, sizeof(m));
 	if (m.code <= 0 || m.code > 4095)
-		return err_set(err, EPROTO, "%s frame: code is wrong (%d)",
-			       wire_type_name(h->type), m.code);
+		return err_set(err, EPROTO, "%s frame: code is wrong (%d)", wire_type_name(h->type),
+			       m.code);
 	if (!memchr(m.text, 0, sizeof(m.text)))
 		return err_set(err, EPROTO, "%s frame: the text has no end",
 			       wire_type_name(h->type));

@@ -23,7 +23,8 @@ struct wire_unique_id {
 };
 _Static_assert(sizeof(struct wire_unique_id) == WIRE_ID_BYTES, "an id is 128 bytes");
 
-/* An id that NCCL_COMM_ID stands for: this and the variable's value. Every communicator of the job may have it. */
+/* An id that NCCL_COMM_ID stands for: this and the variable's value. Every communicator of the job
+ * may have it. */
 #define WIRE_COMMON_ID "nbox-id "
 
 static inline bool wire_unique_id_is_common(const void *id)

@@ -29,37 +29,41 @@ static inline unsigned long long wire_seq_number(uint64_t seq)
 }
 
 enum wire_type {
-	WIRE_HELLO = 1,  /* w->d struct wire_hello: first frame of every link */
-	WIRE_WELCOME,    /* d->w struct wire_welcome */
-	WIRE_COMM_INIT,  /* w->d struct wire_comm_init (+ n_ranks x uint32 world ranks) */
-	WIRE_COMM_READY, /* d->w struct wire_comm_ready + n_real x struct wire_member */
-	WIRE_COMM_SPLIT, /* w->d struct wire_comm_split (+ n x uint32 world ranks); answered by COMM_READY */
-	WIRE_COMM_SHRINK,/* w->d struct wire_comm_shrink + n x uint32 excluded ranks */
-	WIRE_COMM_FREE,  /* w->d empty body; hdr.comm */
-	WIRE_LOCAL_ID,   /* w->d and d->w: WIRE_ID_BYTES, id of the real members' own comm; zero: there will be none */
-	WIRE_ARRIVE,     /* w->d struct wire_arrive (+ n_p2p x struct wire_p2p) */
-	WIRE_MESSAGE,    /* both: one message of an op; body = its bytes (payload) or none */
-	WIRE_RELEASE,    /* d->w struct wire_release: when the op ends */
-	WIRE_DONE,       /* w->d struct wire_done: the op as the worker saw it */
-	WIRE_ABORT,      /* both: struct wire_text: this communicator is dead */
-	WIRE_ERROR,      /* d->w struct wire_text: this link is dead, and why */
-	WIRE_PING,       /* w->d struct wire_ping, echoed with the daemon's clock */
-	WIRE_STATUS,     /* c->d empty; answered by a JSON text body */
-	WIRE_BYE,        /* w->d: the process ends, and its exit handlers run; hdr.seq is its exit code */
-	WIRE_CONN,       /* host NCCL: struct wire_conn, first frame of a connection */
-	WIRE_BOOT,       /* host NCCL: bootstrap exchange, body defined there */
-	WIRE_GROUP,      /* w->d struct wire_group + n_ranks x uint32 world ranks */
-	WIRE_NOTE,       /* w->d struct wire_text: for the summary: a warning, unless it begins as below */
-	WIRE_MEET,       /* w->d empty: this member will go into the real init; d->w: all will */
+	WIRE_HELLO = 1,   /* w->d struct wire_hello: first frame of every link */
+	WIRE_WELCOME,     /* d->w struct wire_welcome */
+	WIRE_COMM_INIT,   /* w->d struct wire_comm_init (+ n_ranks x uint32 world ranks) */
+	WIRE_COMM_READY,  /* d->w struct wire_comm_ready + n_real x struct wire_member */
+	WIRE_COMM_SPLIT,  /* w->d struct wire_comm_split (+ n x uint32 world ranks); answered by
+			     COMM_READY */
+	WIRE_COMM_SHRINK, /* w->d struct wire_comm_shrink + n x uint32 excluded ranks */
+	WIRE_COMM_FREE,   /* w->d empty body; hdr.comm */
+	WIRE_LOCAL_ID,    /* w->d and d->w: WIRE_ID_BYTES, id of the real members' own comm; zero:
+			     there will be none */
+	WIRE_ARRIVE,      /* w->d struct wire_arrive (+ n_p2p x struct wire_p2p) */
+	WIRE_MESSAGE,     /* both: one message of an op; body = its bytes (payload) or none */
+	WIRE_RELEASE,     /* d->w struct wire_release: when the op ends */
+	WIRE_DONE,        /* w->d struct wire_done: the op as the worker saw it */
+	WIRE_ABORT,       /* both: struct wire_text: this communicator is dead */
+	WIRE_ERROR,       /* d->w struct wire_text: this link is dead, and why */
+	WIRE_PING,        /* w->d struct wire_ping, echoed with the daemon's clock */
+	WIRE_STATUS,      /* c->d empty; answered by a JSON text body */
+	WIRE_BYE,  /* w->d: the process ends, and its exit handlers run; hdr.seq is its exit code */
+	WIRE_CONN, /* host NCCL: struct wire_conn, first frame of a connection */
+	WIRE_BOOT, /* host NCCL: bootstrap exchange, body defined there */
+	WIRE_GROUP, /* w->d struct wire_group + n_ranks x uint32 world ranks */
+	WIRE_NOTE,  /* w->d struct wire_text: for the summary: a warning, unless it begins as below
+		     */
+	WIRE_MEET,  /* w->d empty: this member will go into the real init; d->w: all will */
 	WIRE_TYPE_END
 };
 /* How a note begins that is no warning. */
-#define WIRE_NOTE_PAYLOAD "payload memory: " /* where bodies lay in exchange payload over rdma, and why */
-#define WIRE_NOTE_NO_GPU "no GPU: " /* what stands in for one */
+#define WIRE_NOTE_PAYLOAD \
+	"payload memory: "            /* where bodies lay in exchange payload over rdma, and why */
+#define WIRE_NOTE_NO_GPU "no GPU: "   /* what stands in for one */
 #define WIRE_NOTE_VERSION "version: " /* for versions.txt: "version: torch 2.11.0" */
 
-/* What the address of an nboxd begins with that its workers started, over shm: who has said BYE there waits until the
- * link is closed. */
+/* What the address of an nboxd begins with that its workers started, over shm: who has said BYE
+ * there waits until the link is closed. */
 #define WIRE_ADDR_JOINED "shm:@nbox-raw-"
 
 const char *wire_type_name(uint32_t type); /* "?" for unknown ones */
@@ -85,10 +89,10 @@ _Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
 
 /* Bounds of what a checked body can say. The layers below know these words by
  * number only; test-body.c proves that they are those of schedule/. */
-#define WIRE_KINDS 9                      /* COLL_KINDS */
-#define WIRE_KIND_SENDRECV 8              /* COLL_SENDRECV */
-#define WIRE_DTYPES 12                    /* COLL_DTYPES */
-#define WIRE_ALGOS 4                      /* SCHED_ALGOS */
+#define WIRE_KINDS 9         /* COLL_KINDS */
+#define WIRE_KIND_SENDRECV 8 /* COLL_SENDRECV */
+#define WIRE_DTYPES 12       /* COLL_DTYPES */
+#define WIRE_ALGOS 4         /* SCHED_ALGOS */
 #define WIRE_CHANNELS_MAX 1024
 #define WIRE_COUNT_MAX (UINT64_C(1) << 40) /* elements, or bytes of one p2p call */
 
@@ -116,21 +120,21 @@ struct wire_hello {
 	uint64_t now_ns;                 /* sender's clock */
 	uint8_t boot_id[16];             /* equal on one host: clocks are equal */
 	uint32_t pid;
-	uint32_t role;                   /* enum wire_role */
-	char host[64];                   /* terminated */
-	uint32_t worker;                 /* WIRE_ROLE_BACK: number from that worker's WELCOME */
+	uint32_t role;   /* enum wire_role */
+	char host[64];   /* terminated */
+	uint32_t worker; /* WIRE_ROLE_BACK: number from that worker's WELCOME */
 	uint32_t reserved;
 };
 
 struct wire_welcome {
-	uint64_t now_ns;     /* daemon's clock */
-	uint32_t worker;     /* number of this worker process */
-	uint32_t world;      /* ranks of the virtual world */
+	uint64_t now_ns; /* daemon's clock */
+	uint32_t worker; /* number of this worker process */
+	uint32_t world;  /* ranks of the virtual world */
 	uint32_t n_nodes, gpus_per_node;
 	uint32_t n_real;
-	uint32_t exchange;   /* enum wire_exchange */
-	uint32_t data;       /* enum wire_data; COMM_READY has each communicator's */
-	uint32_t same_clock; /* 1: same host as the daemon */
+	uint32_t exchange;     /* enum wire_exchange */
+	uint32_t data;         /* enum wire_data; COMM_READY has each communicator's */
+	uint32_t same_clock;   /* 1: same host as the daemon */
 	uint32_t wants_groups; /* 1: tell by GROUP what groups the job has */
 	uint32_t unused;
 };
@@ -156,7 +160,7 @@ struct wire_comm_split {
 	uint32_t rank;   /* in the parent */
 	int32_t color, key;
 	uint32_t cookie;
-	uint32_t count;  /* how many splits of this parent came before */
+	uint32_t count; /* how many splits of this parent came before */
 };
 
 struct wire_comm_shrink {
@@ -164,7 +168,7 @@ struct wire_comm_shrink {
 };
 
 struct wire_member {
-	uint32_t rank;       /* in this communicator */
+	uint32_t rank; /* in this communicator */
 	uint32_t world_rank;
 };
 
@@ -172,27 +176,27 @@ struct wire_member {
 struct wire_comm_ready {
 	uint32_t cookie;
 	uint32_t n_ranks, rank;
-	uint32_t n_real;     /* members that follow, sorted by rank */
-	uint32_t replicas;   /* n_ranks / n_real when that is even, else 0 */
-	uint32_t is_guess;   /* 1: virtual members were inferred, see the record */
+	uint32_t n_real;         /* members that follow, sorted by rank */
+	uint32_t replicas;       /* n_ranks / n_real when that is even, else 0 */
+	uint32_t is_guess;       /* 1: virtual members were inferred, see the record */
 	uint32_t ranks_per_node; /* of the schedule; 1 when irregular */
 	uint32_t channels;
 	uint64_t chunk_bytes;
-	uint8_t algo[16];    /* enum sched_algo for each coll_kind */
-	uint8_t data[16];    /* enum wire_data for each coll_kind */
+	uint8_t algo[16]; /* enum sched_algo for each coll_kind */
+	uint8_t data[16]; /* enum wire_data for each coll_kind */
 };
 
 /* One op: what the call said. Sizes are NCCL's own (count as passed). */
 struct wire_arrive {
 	uint64_t arrive_ns; /* in the daemon's clock */
 	uint64_t count;
-	uint32_t kind;      /* enum coll_kind */
-	uint32_t dtype;     /* enum coll_dtype */
+	uint32_t kind;  /* enum coll_kind */
+	uint32_t dtype; /* enum coll_dtype */
 	uint32_t redop;
 	uint32_t root;
 	uint64_t compute_ns; /* since the last release of this member; 0 at first */
-	uint32_t n_p2p;     /* entries that follow, COLL_SENDRECV only */
-	uint32_t flags;     /* 1: replayed from a captured graph */
+	uint32_t n_p2p;      /* entries that follow, COLL_SENDRECV only */
+	uint32_t flags;      /* 1: replayed from a captured graph */
 };
 
 struct wire_p2p {
@@ -211,7 +215,7 @@ struct wire_release {
 struct wire_done {
 	uint64_t arrive_ns, local_done_ns, release_ns; /* daemon's clock */
 	uint64_t due_ns;
-	uint64_t n_sent, n_received;                   /* messages */
+	uint64_t n_sent, n_received; /* messages */
 };
 
 struct wire_ping {
@@ -221,7 +225,7 @@ struct wire_ping {
 
 #define WIRE_TEXT_MAX 512
 struct wire_text {
-	int32_t code; /* positive errno */
+	int32_t code;             /* positive errno */
 	char text[WIRE_TEXT_MAX]; /* terminated */
 };
 

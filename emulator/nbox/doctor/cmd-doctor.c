@@ -11,10 +11,10 @@
 #include "nbox/doctor/doctor.h"
 #include "nbox/unknown.h"
 
-static const char *const level_names[] = { "ok", "note", "WRONG" };
+static const char *const level_names[] = {"ok", "note", "WRONG"};
 
-json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *section,
-		   const char *name, const char *fmt, ...)
+json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *section, const char *name,
+		   const char *fmt, ...)
 {
 	char text[1024], who[256];
 	json_t *f;
@@ -26,7 +26,8 @@ json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *sectio
 	snprintf(who, sizeof(who), "%s", name);
 	d->n_wrong += level == DOCTOR_WRONG;
 	f = json_pack("{s:s, s:s, s:s, s:s}", "section", section, "name", plain_text(who), "level",
-		      level == DOCTOR_WRONG ? "wrong" : level_names[level], "text", plain_text(text));
+		      level == DOCTOR_WRONG ? "wrong" : level_names[level], "text",
+		      plain_text(text));
 	if (f && json_array_append_new(d->findings, f) < 0)
 		return NULL;
 	return f;
@@ -45,7 +46,8 @@ static void print_findings(const struct doctor *d)
 	json_t *f;
 	size_t i;
 
-	json_array_foreach(d->findings, i, f) {
+	json_array_foreach(d->findings, i, f)
+	{
 		const char *level = text_of(f, "level");
 
 		if (strcmp(section, text_of(f, "section")) != 0) {
@@ -65,8 +67,8 @@ static const char *link_used(const struct doctor *d)
 
 static int print_json(const struct doctor *d)
 {
-	json_t *j = json_pack("{s:O, s:{s:s, s:s}, s:i}", "findings", d->findings, "would_use", "link",
-			      link_used(d), "device", d->is_cuda ? "cuda" : "host", "wrong",
+	json_t *j = json_pack("{s:O, s:{s:s, s:s}, s:i}", "findings", d->findings, "would_use",
+			      "link", link_used(d), "device", d->is_cuda ? "cuda" : "host", "wrong",
 			      (int)d->n_wrong);
 	int r = j ? json_dumpf(j, stdout, JSON_INDENT(1)) : -1;
 
@@ -77,11 +79,12 @@ static int print_json(const struct doctor *d)
 
 static void usage(FILE *to)
 {
-	fprintf(to, "usage: nbox doctor [--link shm|tcp|rdma] [--hca NAME] [--device auto|host|cuda] [--json]\n"
-		    "                   [--no-self-test]\n\n"
-		    "Looks at this machine: nbox's parts, CUDA and NCCL, RDMA devices with their ports and\n"
-		    "GIDs, locked memory; sends messages over each link and measures them. What is given here,\n"
-		    "or in NBOX_LINK (or NBOX_ADDR), NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
+	fprintf(to,
+		"usage: nbox doctor [--link shm|tcp|rdma] [--hca NAME] [--device auto|host|cuda] [--json]\n"
+		"                   [--no-self-test]\n\n"
+		"Looks at this machine: nbox's parts, CUDA and NCCL, RDMA devices with their ports and\n"
+		"GIDs, locked memory; sends messages over each link and measures them. What is given here,\n"
+		"or in NBOX_LINK (or NBOX_ADDR), NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
 }
 
 static int wrong_use(const char *what, const char *word)
@@ -98,8 +101,9 @@ static int one_of(const char *what, const char *value, const char *const names[3
 	for (size_t i = 0; i < 3; i++)
 		if (strcmp(value, names[i]) == 0)
 			return 0;
-	fprintf(stderr, "nbox doctor: there is no %s '%s'%s%s%s %s, %s or %s\n", what, value, near ? "; did you mean '" : ":",
-		near ? near : "", near ? "'? There are" : "", names[0], names[1], names[2]);
+	fprintf(stderr, "nbox doctor: there is no %s '%s'%s%s%s %s, %s or %s\n", what, value,
+		near ? "; did you mean '" : ":", near ? near : "", near ? "'? There are" : "",
+		names[0], names[1], names[2]);
 	return 2;
 }
 
@@ -110,7 +114,7 @@ static const char *from_environment(const char *name)
 	return value && value[0] ? value : NULL;
 }
 
-static const char *const links[] = { "shm", "tcp", "rdma" };
+static const char *const links[] = {"shm", "tcp", "rdma"};
 
 /* As `nbox run` sees it: an address names its link. */
 static const char *link_from_environment(void)
@@ -125,9 +129,10 @@ static const char *link_from_environment(void)
 
 static int parse(struct doctor *d, int argc, char **argv, bool *is_json)
 {
-	static const char *const devices[] = { "auto", "host", "cuda" };
-	static const char *const flags[] = { "--link", "--hca", "--device", "--json", "--no-self-test" };
-	const char **const targets[] = { &d->link, &d->hca, &d->device };
+	static const char *const devices[] = {"auto", "host", "cuda"};
+	static const char *const flags[] = {"--link", "--hca", "--device", "--json",
+					    "--no-self-test"};
+	const char **const targets[] = {&d->link, &d->hca, &d->device};
 	int code;
 
 	for (int i = 1; i < argc; i++) {
@@ -157,10 +162,10 @@ static int parse(struct doctor *d, int argc, char **argv, bool *is_json)
 
 int cmd_doctor(int argc, char **argv)
 {
-	struct doctor d = { .findings = json_array(),
-			    .link = link_from_environment(),
-			    .hca = from_environment("NBOX_IB_HCA"),
-			    .device = from_environment("NBOX_DEVICE") };
+	struct doctor d = {.findings = json_array(),
+			   .link = link_from_environment(),
+			   .hca = from_environment("NBOX_IB_HCA"),
+			   .device = from_environment("NBOX_DEVICE")};
 	bool is_json = false;
 	int code;
 

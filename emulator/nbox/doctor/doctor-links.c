@@ -12,21 +12,26 @@
 
 static void test_link(struct doctor *d, const char *kind, const char *addr)
 {
-	struct link_bench b = { .addr = addr, .wait = LINK_BENCH_SPIN, .budget_bytes = 64u << 20,
-				.most = 1000, .limit_ns = 300 * NS_PER_MS };
-	struct link_bench_row rows[] = { { .bytes = 8 }, { .bytes = 1u << 20 } };
+	struct link_bench b = {.addr = addr,
+			       .wait = LINK_BENCH_SPIN,
+			       .budget_bytes = 64u << 20,
+			       .most = 1000,
+			       .limit_ns = 300 * NS_PER_MS};
+	struct link_bench_row rows[] = {{.bytes = 8}, {.bytes = 1u << 20}};
 	bool is_asked = d->link && strcmp(d->link, kind) == 0;
 	bool is_ours = strcmp(kind, "rdma") != 0; /* needs nothing that could be missing */
-	struct err err = { "" };
+	struct err err = {""};
 	json_t *f;
 
 	if (link_bench_run(&b, rows, ARRAY_SIZE(rows), &err) < 0) {
-		doctor_add(d, is_asked || is_ours ? DOCTOR_WRONG : DOCTOR_NOTE, LINKS, kind, "%s", err.text);
+		doctor_add(d, is_asked || is_ours ? DOCTOR_WRONG : DOCTOR_NOTE, LINKS, kind, "%s",
+			   err.text);
 		return;
 	}
 	f = doctor_add(d, DOCTOR_OK, LINKS, kind,
-		       "%.2f us (p99 %.2f us) at 8 B, %.2f M messages/s; %.3f GB/s at 1 MiB", rows[0].p50_us,
-		       rows[0].p99_us, rows[0].messages_per_s / 1e6, rows[1].gbytes_per_s);
+		       "%.2f us (p99 %.2f us) at 8 B, %.2f M messages/s; %.3f GB/s at 1 MiB",
+		       rows[0].p50_us, rows[0].p99_us, rows[0].messages_per_s / 1e6,
+		       rows[1].gbytes_per_s);
 	if (!f)
 		return;
 	json_object_set_new(f, "address", json_string(addr));
@@ -46,7 +51,8 @@ void doctor_links(struct doctor *d)
 	if (d->rdma_address[0]) {
 		test_link(d, "rdma", "rdma:auto:0"); /* as nboxd does without an address */
 	} else {
-		doctor_add(d, d->link && strcmp(d->link, "rdma") == 0 ? DOCTOR_WRONG : DOCTOR_NOTE, LINKS, "rdma",
+		doctor_add(d, d->link && strcmp(d->link, "rdma") == 0 ? DOCTOR_WRONG : DOCTOR_NOTE,
+			   LINKS, "rdma",
 			   "not tested: no device of this machine can be used (see above)");
 	}
 }

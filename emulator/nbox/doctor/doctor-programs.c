@@ -14,20 +14,21 @@
 static void find_parts(struct doctor *d)
 {
 	struct paths p;
-	struct err err = { "" };
+	struct err err = {""};
 
 	if (paths_find(&p, PATHS_MODELS | PATHS_RUN, &err) < 0) {
 		doctor_add(d, DOCTOR_WRONG, PROGRAMS, "parts", "%s", err.text);
 		return;
 	}
-	doctor_add(d, access(p.nboxd, X_OK) == 0 ? DOCTOR_OK : DOCTOR_WRONG, PROGRAMS, "nboxd", "%s%s", p.nboxd,
-		   access(p.nboxd, X_OK) == 0 ? "" : ": cannot be executed");
+	doctor_add(d, access(p.nboxd, X_OK) == 0 ? DOCTOR_OK : DOCTOR_WRONG, PROGRAMS, "nboxd",
+		   "%s%s", p.nboxd, access(p.nboxd, X_OK) == 0 ? "" : ": cannot be executed");
 	doctor_add(d, DOCTOR_OK, PROGRAMS, "libnbox.so", "%s", p.shim);
 	doctor_add(d, DOCTOR_OK, PROGRAMS, "delay models", "%s", p.models);
 	if (paths_find(&p, PATHS_HOST, &err) < 0)
 		doctor_add(d, DOCTOR_NOTE, PROGRAMS, "stand-ins", "%s", err.text);
 	else
-		doctor_add(d, DOCTOR_OK, PROGRAMS, "stand-ins", "host CUDA runtime and host NCCL in %s", p.standins);
+		doctor_add(d, DOCTOR_OK, PROGRAMS, "stand-ins",
+			   "host CUDA runtime and host NCCL in %s", p.standins);
 }
 
 static void count_cores(struct doctor *d)
@@ -57,10 +58,12 @@ static void find_gpus(struct doctor *d)
 		doctor_add(d, bad, GPUS, "CUDA driver", "version %d.%d, but %s%s", v.version / 1000,
 			   v.version % 1000 / 10, v.why, d->is_cuda ? "" : ": jobs run on the CPU");
 	else if (v.why[0])
-		doctor_add(d, bad, GPUS, "CUDA driver", "%s%s", v.why, d->is_cuda ? "" : ": jobs run on the CPU");
+		doctor_add(d, bad, GPUS, "CUDA driver", "%s%s", v.why,
+			   d->is_cuda ? "" : ": jobs run on the CPU");
 	else
-		doctor_add(d, DOCTOR_OK, GPUS, "CUDA driver", "version %d.%d, %d device%s", v.version / 1000,
-			   v.version % 1000 / 10, v.n_devices, v.n_devices == 1 ? "" : "s");
+		doctor_add(d, DOCTOR_OK, GPUS, "CUDA driver", "version %d.%d, %d device%s",
+			   v.version / 1000, v.version % 1000 / 10, v.n_devices,
+			   v.n_devices == 1 ? "" : "s");
 }
 
 static void find_nccl(struct doctor *d)
@@ -70,12 +73,15 @@ static void find_nccl(struct doctor *d)
 
 	driver_ask_nccl(&v);
 	if (!v.why[0])
-		doctor_add(d, DOCTOR_OK, GPUS, "NCCL", "%d.%d.%d, %s", v.version / 10000, v.version / 100 % 100,
-			   v.version % 100, v.path);
+		doctor_add(d, DOCTOR_OK, GPUS, "NCCL", "%d.%d.%d, %s", v.version / 10000,
+			   v.version / 100 % 100, v.version % 100, v.path);
 	else
-		doctor_add(d, d->is_cuda || (chosen && chosen[0]) ? DOCTOR_WRONG : DOCTOR_NOTE, GPUS, "NCCL", "%s; %s", v.why,
-			   d->is_cuda ? "set NBOX_NCCL to its path (programs that bring their own need nothing)" :
-					"host NCCL takes its place");
+		doctor_add(
+			d, d->is_cuda || (chosen && chosen[0]) ? DOCTOR_WRONG : DOCTOR_NOTE, GPUS,
+			"NCCL", "%s; %s", v.why,
+			d->is_cuda
+				? "set NBOX_NCCL to its path (programs that bring their own need nothing)"
+				: "host NCCL takes its place");
 }
 
 void doctor_programs(struct doctor *d)

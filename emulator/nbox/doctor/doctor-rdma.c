@@ -13,10 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "nbox/doctor/doctor.h"
 #include "links/rdma/listen.h"
 #include "links/rdma/options.h"
 #include "links/rdma/verbs.h"
+#include "nbox/doctor/doctor.h"
 
 #define RDMA "RDMA"
 #define SYS "/sys/class/infiniband"
@@ -36,7 +36,8 @@ static enum doctor_level bad(const struct doctor *d)
 }
 
 /* First line of a file below /sys. Return: whether there is one. */
-static bool read_sys(char *buf, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static bool read_sys(char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 static bool read_sys(char *buf, size_t size, const char *fmt, ...)
 {
 	char path[512];
@@ -84,28 +85,32 @@ static void check_memlock(struct doctor *d)
 	if (limit.rlim_cur == RLIM_INFINITY)
 		doctor_add(d, DOCTOR_OK, RDMA, "memlock", "unlimited");
 	else if (may_lock_all())
-		doctor_add(d, DOCTOR_OK, RDMA, "memlock", "%s, which does not count for this user (CAP_IPC_LOCK)",
+		doctor_add(d, DOCTOR_OK, RDMA, "memlock",
+			   "%s, which does not count for this user (CAP_IPC_LOCK)",
 			   units_print_bytes(limit.rlim_cur, text, sizeof(text)));
 	else
-		doctor_add(d, limit.rlim_cur < MEMLOCK_LEAST ? bad(d) : DOCTOR_OK, RDMA, "memlock", "%s%s",
-			   units_print_bytes(limit.rlim_cur, text, sizeof(text)),
-			   limit.rlim_cur < MEMLOCK_LEAST ?
-				   ": too little for rdma links; `ulimit -l unlimited`, or a line `* - memlock "
-				   "unlimited` in /etc/security/limits.conf and a new login" : "");
+		doctor_add(
+			d, limit.rlim_cur < MEMLOCK_LEAST ? bad(d) : DOCTOR_OK, RDMA, "memlock",
+			"%s%s", units_print_bytes(limit.rlim_cur, text, sizeof(text)),
+			limit.rlim_cur < MEMLOCK_LEAST
+				? ": too little for rdma links; `ulimit -l unlimited`, or a line `* - memlock "
+				  "unlimited` in /etc/security/limits.conf and a new login"
+				: "");
 }
 
 /* --- ports -------------------------------------------------------------------------------- */
 
 static const char *state_name(enum ibv_port_state s)
 {
-	static const char *const names[] = { "no state", "down", "initializing", "armed", "active",
-					     "active (deferred)" };
+	static const char *const names[] = {"no state", "down",   "initializing",
+					    "armed",    "active", "active (deferred)"};
 
 	return (unsigned int)s < ARRAY_SIZE(names) ? names[s] : "unknown state";
 }
 
 /* "RoCE v2 10.0.0.1 (GID 1, eth0)" of each GID. */
-static void read_gids(const char *device, unsigned int port, int n_gids, char *text, size_t size, json_t *ret_gids)
+static void read_gids(const char *device, unsigned int port, int n_gids, char *text, size_t size,
+		      json_t *ret_gids)
 {
 	size_t used = 0;
 
@@ -120,24 +125,28 @@ static void read_gids(const char *device, unsigned int port, int n_gids, char *t
 		    inet_pton(AF_INET6, gid, &a) != 1 || IN6_IS_ADDR_UNSPECIFIED(&a) ||
 		    memcmp(a.s6_addr + 8, "\0\0\0\0\0\0\0", 8) == 0)
 			continue;
-		read_sys(type, sizeof(type), SYS "/%s/ports/%u/gid_attrs/types/%d", device, port, i);
-		read_sys(netdev, sizeof(netdev), SYS "/%s/ports/%u/gid_attrs/ndevs/%d", device, port, i);
+		read_sys(type, sizeof(type), SYS "/%s/ports/%u/gid_attrs/types/%d", device, port,
+			 i);
+		read_sys(netdev, sizeof(netdev), SYS "/%s/ports/%u/gid_attrs/ndevs/%d", device,
+			 port, i);
 		is_v4 = IN6_IS_ADDR_V4MAPPED(&a);
 		if (is_v4)
 			inet_ntop(AF_INET, a.s6_addr + 12, address, sizeof(address));
 		else
 			inet_ntop(AF_INET6, &a, address, sizeof(address));
-		j = json_pack("{s:i, s:s, s:s, s:s}", "index", i, "address", address, "type", type, "netdev", netdev);
+		j = json_pack("{s:i, s:s, s:s, s:s}", "index", i, "address", address, "type", type,
+			      "netdev", netdev);
 		if (j)
 			json_array_append_new(ret_gids, j);
 		if (used < size)
-			used += (size_t)snprintf(text + used, size - used, "%s%d %s%s%s%s%s", used ? ", " : "", i, address,
-						 netdev[0] ? " " : "", netdev, type[0] ? " " : "", type);
+			used += (size_t)snprintf(text + used, size - used, "%s%d %s%s%s%s%s",
+						 used ? ", " : "", i, address, netdev[0] ? " " : "",
+						 netdev, type[0] ? " " : "", type);
 	}
 }
 
-static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_context *ctx, const char *device,
-			 unsigned int port, bool is_chosen)
+static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_context *ctx,
+			 const char *device, unsigned int port, bool is_chosen)
 {
 	struct ibv_port_attr attr;
 	char name[96], rate[64], gids[512];
@@ -157,10 +166,12 @@ static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_con
 	is_active = attr.state == IBV_PORT_ACTIVE;
 	read_sys(rate, sizeof(rate), SYS "/%s/ports/%u/rate", device, port);
 	read_gids(device, port, attr.gid_tbl_len, gids, sizeof(gids), list);
-	f = doctor_add(d, is_active ? DOCTOR_OK : DOCTOR_NOTE, RDMA, name, "%s, %s, %s, MTU %d; GIDs: %s",
-		       state_name(attr.state),
-		       attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE (Ethernet)" : "InfiniBand",
-		       rate[0] ? rate : "rate unknown", 128 << attr.active_mtu, gids[0] ? gids : "none");
+	f = doctor_add(d, is_active ? DOCTOR_OK : DOCTOR_NOTE, RDMA, name,
+		       "%s, %s, %s, MTU %d; GIDs: %s", state_name(attr.state),
+		       attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE (Ethernet)"
+								  : "InfiniBand",
+		       rate[0] ? rate : "rate unknown", 128 << attr.active_mtu,
+		       gids[0] ? gids : "none");
 	if (!f) {
 		json_decref(list);
 		return;
@@ -168,7 +179,9 @@ static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_con
 	json_object_set_new(f, "device", json_string(device));
 	json_object_set_new(f, "port", json_integer((json_int_t)port));
 	json_object_set_new(f, "is_active", json_boolean(is_active));
-	json_object_set_new(f, "link_layer", json_string(attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "ethernet" : "infiniband"));
+	json_object_set_new(f, "link_layer",
+			    json_string(attr.link_layer == IBV_LINK_LAYER_ETHERNET ? "ethernet"
+										   : "infiniband"));
 	json_object_set_new(f, "active_mtu_bytes", json_integer(128 << attr.active_mtu));
 	json_object_set_new(f, "gids", list);
 }
@@ -180,8 +193,9 @@ static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_con
 static void look_for_gpu_memory(struct doctor *d, const struct verbs *v, struct ibv_context *ctx,
 				const char *name)
 {
-	bool has_dmabuf = false, has_peermem = access("/sys/module/nvidia_peermem", F_OK) == 0 ||
-					       access("/sys/kernel/mm/memory_peers/nv_mem", F_OK) == 0;
+	bool has_dmabuf = false,
+	     has_peermem = access("/sys/module/nvidia_peermem", F_OK) == 0 ||
+			   access("/sys/kernel/mm/memory_peers/nv_mem", F_OK) == 0;
 	struct ibv_pd *pd = v->alloc_pd(ctx);
 
 	if (pd && v->reg_dmabuf_mr && !v->reg_dmabuf_mr(pd, 0, 0, 0, -1, 0))
@@ -189,10 +203,10 @@ static void look_for_gpu_memory(struct doctor *d, const struct verbs *v, struct 
 	if (pd)
 		v->dealloc_pd(pd);
 	doctor_add(d, DOCTOR_OK, RDMA, name, "memory of GPUs: %s",
-		   has_dmabuf && has_peermem ? "as dma-bufs, and by address (nvidia-peermem)" :
-		   has_dmabuf		     ? "as dma-bufs, where the GPU's driver gives them" :
-		   has_peermem		     ? "by address (nvidia-peermem)" :
-					       "out of reach: no dma-bufs here, and no nvidia-peermem");
+		   has_dmabuf && has_peermem ? "as dma-bufs, and by address (nvidia-peermem)"
+		   : has_dmabuf              ? "as dma-bufs, where the GPU's driver gives them"
+		   : has_peermem             ? "by address (nvidia-peermem)"
+				 : "out of reach: no dma-bufs here, and no nvidia-peermem");
 }
 
 /* The library that drives the device: whose function it is that polls. */
@@ -223,14 +237,17 @@ static void look_at_device(struct doctor *d, const struct verbs *v, struct ibv_d
 		code = code < 0 ? errno : code;
 		doctor_add(d, is_chosen ? bad(d) : DOCTOR_NOTE, RDMA, name, "cannot be %s: %s%s",
 			   ctx ? "queried" : "opened", strerror(code),
-			   code == EACCES || code == EPERM ? "; look at who may open /dev/infiniband/uverbs*" : "");
+			   code == EACCES || code == EPERM
+				   ? "; look at who may open /dev/infiniband/uverbs*"
+				   : "");
 		if (ctx)
 			v->close_device(ctx);
 		return;
 	}
-	f = doctor_add(d, DOCTOR_OK, RDMA, name, "provider %s, firmware %.32s, at most %d queue pairs%s",
-		       provider_of(ctx), attr.fw_ver[0] ? attr.fw_ver : "-", attr.max_qp,
-		   strncmp(name, "rxe", 3) == 0 ? "; soft-RoCE: correct, not fast" : "");
+	f = doctor_add(d, DOCTOR_OK, RDMA, name,
+		       "provider %s, firmware %.32s, at most %d queue pairs%s", provider_of(ctx),
+		       attr.fw_ver[0] ? attr.fw_ver : "-", attr.max_qp,
+		       strncmp(name, "rxe", 3) == 0 ? "; soft-RoCE: correct, not fast" : "");
 	if (f)
 		json_object_set_new(f, "provider", json_string(provider_of(ctx)));
 	for (unsigned int p = 1; p <= attr.phys_port_cnt; p++)
@@ -255,11 +272,12 @@ static int compare_with_kernel(struct doctor *d, const struct verbs *v, struct i
 		for (int i = 0; list && list[i]; i++)
 			is_known |= strcmp(v->get_device_name(list[i]), e->d_name) == 0;
 		if (!is_known)
-			doctor_add(d, bad(d), RDMA, e->d_name,
-				   "the kernel has this device, libibverbs does not: %s",
-				   access("/dev/infiniband", F_OK) != 0 ?
-					   "there is no /dev/infiniband (module ib_uverbs; in a container, --device)" :
-					   "its provider is missing (package ibverbs-providers)");
+			doctor_add(
+				d, bad(d), RDMA, e->d_name,
+				"the kernel has this device, libibverbs does not: %s",
+				access("/dev/infiniband", F_OK) != 0
+					? "there is no /dev/infiniband (module ib_uverbs; in a container, --device)"
+					: "its provider is missing (package ibverbs-providers)");
 	}
 	if (dir)
 		closedir(dir);
@@ -273,34 +291,42 @@ static size_t gids_with(const json_t *port, const char *address, int only, char 
 	size_t i, n = 0, used = 0;
 
 	text[0] = 0;
-	json_array_foreach(json_object_get(port, "gids"), i, g) {
+	json_array_foreach(json_object_get(port, "gids"), i, g)
+	{
 		int index = (int)json_integer_value(json_object_get(g, "index"));
 
-		if (strcmp(json_string_value(json_object_get(g, "address")), address) != 0 || (only >= 0 && index != only))
+		if (strcmp(json_string_value(json_object_get(g, "address")), address) != 0 ||
+		    (only >= 0 && index != only))
 			continue;
 		n++;
 		if (used < size)
-			used += (size_t)snprintf(text + used, size - used, "%s%d %s", used ? ", " : "", index,
+			used += (size_t)snprintf(text + used, size - used, "%s%d %s",
+						 used ? ", " : "", index,
 						 json_string_value(json_object_get(g, "type")));
 	}
 	return n;
 }
 
-/* Of the ports that were looked at, the one that has the address. On InfiniBand none does: it is that of IPoIB. */
+/* Of the ports that were looked at, the one that has the address. On InfiniBand none does: it is
+ * that of IPoIB. */
 static void say_used(struct doctor *d, const struct rdma_options *o, const char *address)
 {
 	json_t *p, *f;
 	char gids[128];
 	size_t i;
 
-	json_array_foreach(d->findings, i, p) {
+	json_array_foreach(d->findings, i, p)
+	{
 		const char *device = json_string_value(json_object_get(p, "device"));
 		int port = (int)json_integer_value(json_object_get(p, "port"));
 
-		if (!device || !json_is_true(json_object_get(p, "is_active")) || (o->hca[0] && strcmp(o->hca, device) != 0) ||
-		    (o->port && port != (int)o->port) || !gids_with(p, address, o->gid_index, gids, sizeof(gids)))
+		if (!device || !json_is_true(json_object_get(p, "is_active")) ||
+		    (o->hca[0] && strcmp(o->hca, device) != 0) ||
+		    (o->port && port != (int)o->port) ||
+		    !gids_with(p, address, o->gid_index, gids, sizeof(gids)))
 			continue;
-		f = doctor_add(d, DOCTOR_OK, RDMA, "used", "device %s port %d, GID %s", device, port, gids);
+		f = doctor_add(d, DOCTOR_OK, RDMA, "used", "device %s port %d, GID %s", device,
+			       port, gids);
 		if (f)
 			json_object_set(f, "used_device", json_object_get(p, "device"));
 		return;
@@ -312,7 +338,7 @@ static void choose_address(struct doctor *d)
 {
 	struct sockaddr_storage at;
 	struct rdma_options o;
-	struct err err = { "" };
+	struct err err = {""};
 	char text[INET6_ADDRSTRLEN];
 	int rc = rdma_options_get(&o, &err);
 
@@ -322,10 +348,13 @@ static void choose_address(struct doctor *d)
 	}
 	rc = rdma_own_address(&o, &at, &err);
 	if (rc == -EADDRNOTAVAIL || rc == -ENXIO) {
-		doctor_add(d, bad(d), RDMA, "address",
-			   "no active port has an IPv4 or global IPv6 address%s; give its network interface (InfiniBand: "
-			   "that of IPoIB, such as ib0) one (ip addr add ...) and bring it up",
-			   o.port || o.gid_index >= 0 ? " that NBOX_IB_PORT and NBOX_IB_GID_INDEX allow" : "");
+		doctor_add(
+			d, bad(d), RDMA, "address",
+			"no active port has an IPv4 or global IPv6 address%s; give its network interface (InfiniBand: "
+			"that of IPoIB, such as ib0) one (ip addr add ...) and bring it up",
+			o.port || o.gid_index >= 0
+				? " that NBOX_IB_PORT and NBOX_IB_GID_INDEX allow"
+				: "");
 	} else if (rc < 0) {
 		doctor_add(d, bad(d), RDMA, "address", "%s", err.text);
 	} else if (at.ss_family == AF_INET) {
@@ -353,8 +382,8 @@ static void choose_device(struct doctor *d, const struct verbs *v, struct ibv_de
 	}
 	near = d->hca && k == n ? units_suggest(d->hca, names, (size_t)k) : NULL;
 	if (d->hca && k == n)
-		doctor_add(d, DOCTOR_WRONG, RDMA, d->hca, "there is no such device%s%s%s", near ? "; did you mean " : "",
-			   near ? near : "", near ? "?" : "");
+		doctor_add(d, DOCTOR_WRONG, RDMA, d->hca, "there is no such device%s%s%s",
+			   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 	else
 		choose_address(d);
 }
@@ -362,7 +391,7 @@ static void choose_device(struct doctor *d, const struct verbs *v, struct ibv_de
 void doctor_rdma(struct doctor *d)
 {
 	const struct verbs *v;
-	struct err err = { "" };
+	struct err err = {""};
 	struct ibv_device **list;
 	int n = 0;
 
@@ -373,8 +402,9 @@ void doctor_rdma(struct doctor *d)
 	}
 	list = v->get_device_list(&n);
 	if (!compare_with_kernel(d, v, list) && n == 0) {
-		doctor_add(d, bad(d), RDMA, "devices", "none; soft-RoCE needs only an Ethernet interface where the "
-						       "kernel has it (rdma link add rxe0 type rxe netdev eth0)");
+		doctor_add(d, bad(d), RDMA, "devices",
+			   "none; soft-RoCE needs only an Ethernet interface where the "
+			   "kernel has it (rdma link add rxe0 type rxe netdev eth0)");
 	} else if (n > 0) {
 		for (int i = 0; i < n; i++)
 			look_at_device(d, v, list[i]);

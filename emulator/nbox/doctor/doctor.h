@@ -12,11 +12,11 @@ enum doctor_level {
 };
 
 struct doctor {
-	json_t *findings;    /* owned array of {section, name, level, text, ...} */
+	json_t *findings; /* owned array of {section, name, level, text, ...} */
 	unsigned int n_wrong;
-	const char *link;    /* shm, tcp or rdma when asked for, else NULL */
-	const char *hca;     /* RDMA device when asked for, else NULL */
-	const char *device;  /* auto, host or cuda */
+	const char *link;   /* shm, tcp or rdma when asked for, else NULL */
+	const char *hca;    /* RDMA device when asked for, else NULL */
+	const char *device; /* auto, host or cuda */
 	bool no_self_test;
 	/* found on the way */
 	char rdma_address[64]; /* of the device that would be used; "" without one */
@@ -25,8 +25,8 @@ struct doctor {
 
 /* Adds a finding with a sentence. Return: its object (borrowed), for numbers; NULL
  * without memory. */
-json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *section,
-		   const char *name, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *section, const char *name,
+		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 void doctor_programs(struct doctor *d); /* cores, nboxd, libnbox.so, stand-ins, CUDA, NCCL */
 void doctor_rdma(struct doctor *d);     /* memlock, providers, devices, ports, GIDs */

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-#define ASK_MS 20000 /* a machine of many GPUs may take several seconds */
+#define ASK_MS 20000        /* a machine of many GPUs may take several seconds */
 #define VERSION_LEAST 12000 /* as in libnbox.so */
 #define WHY_MAX sizeof(((struct driver *)NULL)->why)
 
@@ -34,17 +34,22 @@ static void ask_driver(void *answer)
 	*(void **)&version = dlsym(lib, "cuDriverGetVersion");
 	*(void **)&count = dlsym(lib, "cuDeviceGetCount");
 	if (!init || !version || !count) {
-		snprintf(d->why, sizeof(d->why), "libcuda.so.1 is no NVIDIA driver: it has no cuInit");
+		snprintf(d->why, sizeof(d->why),
+			 "libcuda.so.1 is no NVIDIA driver: it has no cuInit");
 		return;
 	}
 	if (version(&d->version))
 		d->version = 0;
 	code = init(0);
 	if (d->version && d->version < VERSION_LEAST)
-		snprintf(d->why, sizeof(d->why), "the NVIDIA driver is of CUDA %d.%d, and the gate needs one of %d.%d at least",
-			 d->version / 1000, d->version % 1000 / 10, VERSION_LEAST / 1000, VERSION_LEAST % 1000 / 10);
+		snprintf(
+			d->why, sizeof(d->why),
+			"the NVIDIA driver is of CUDA %d.%d, and the gate needs one of %d.%d at least",
+			d->version / 1000, d->version % 1000 / 10, VERSION_LEAST / 1000,
+			VERSION_LEAST % 1000 / 10);
 	else if (code)
-		snprintf(d->why, sizeof(d->why), "the NVIDIA driver does not start (CUDA error %d)", code);
+		snprintf(d->why, sizeof(d->why), "the NVIDIA driver does not start (CUDA error %d)",
+			 code);
 	else if (count(&d->n_devices) || d->n_devices == 0)
 		snprintf(d->why, sizeof(d->why), "the NVIDIA driver shows no device");
 }
@@ -68,7 +73,8 @@ static void ask_nccl(void *answer)
 }
 
 /* @answer: all zero; as @ask left it in the child. @why, in it: also what became of the child. */
-static void in_child(void (*ask)(void *answer), void *answer, size_t size, char *why, const char *who)
+static void in_child(void (*ask)(void *answer), void *answer, size_t size, char *why,
+		     const char *who)
 {
 	uint64_t due_ns = clock_now_ns() + ASK_MS * NS_PER_MS, now_ns;
 	struct pollfd p;
@@ -85,7 +91,7 @@ static void in_child(void (*ask)(void *answer), void *answer, size_t size, char 
 		_exit(write(fds[1], answer, size) != (ssize_t)size);
 	}
 	close(fds[1]);
-	p = (struct pollfd){ .fd = fds[0], .events = POLLIN };
+	p = (struct pollfd){.fd = fds[0], .events = POLLIN};
 	do {
 		now_ns = clock_now_ns();
 		r = poll(&p, 1, now_ns < due_ns ? (int)((due_ns - now_ns) / NS_PER_MS) + 1 : 0);

@@ -1,11 +1,12 @@
-/* NVIDIA's driver and NCCL: what there is of them. Each is asked in a process of its own: opening them may start
- * threads, and one that hangs or crashes is an answer, too. At most 20 s each. */
+/* NVIDIA's driver and NCCL: what there is of them. Each is asked in a process of its own: opening
+ * them may start threads, and one that hangs or crashes is an answer, too. At most 20 s each. */
 #pragma once
 
 #include "base/err.h"
 
 struct driver {
-	int version; /* 1000 x major + 10 x minor, of the CUDA that it is for; 0: there is no driver */
+	int version; /* 1000 x major + 10 x minor, of the CUDA that it is for; 0: there is no driver
+		      */
 	int n_devices;
 	char why[256]; /* why no GPU can be used; "": all is well */
 };

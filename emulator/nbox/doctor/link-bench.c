@@ -163,7 +163,8 @@ static int serve(int from, enum link_bench_wait wait, size_t max_bytes)
 static int lost(const struct end *e, struct err *err)
 {
 	if (e->closed)
-		return err_set(err, -e->code, "the link broke during the self-test: %s", e->err.text);
+		return err_set(err, -e->code, "the link broke during the self-test: %s",
+			       e->err.text);
 	return err_set(err, ETIMEDOUT, "nothing came through for %llu s",
 		       (unsigned long long)(PATIENCE_NS / NS_PER_S));
 }
@@ -265,7 +266,8 @@ static int measure_bandwidth(const struct link_bench *b, struct end *e, const vo
 		rc = run_batch(e, body, r->bytes, n, &seconds[i], err);
 		/* a slow link: shorter batches, the first one does not count */
 		if (!rc && i == 0 && n > 4 && seconds[0] * 5e9 > (double)b->limit_ns) {
-			n = clamp((uint64_t)((double)n * (double)b->limit_ns / (seconds[0] * 5e9)), 4, n);
+			n = clamp((uint64_t)((double)n * (double)b->limit_ns / (seconds[0] * 5e9)),
+				  4, n);
 			begin_ns = clock_now_ns();
 			i = -1;
 		}
@@ -301,7 +303,8 @@ static int accept_peer(struct listener *l, struct end *e, pid_t child, int to, s
 			ssize_t got = recv(to, why, sizeof(why) - 1, MSG_DONTWAIT);
 
 			why[got > 0 ? got : 0] = '\0';
-			return err_set(err, ETIMEDOUT, "the other process could not connect to %s%s%s",
+			return err_set(err, ETIMEDOUT,
+				       "the other process could not connect to %s%s%s",
 				       listener_addr(l), got > 0 ? ": " : "", why);
 		}
 		poll(&p, 1, SLEEP_MS);

@@ -22,9 +22,9 @@ struct link_bench {
 };
 
 struct link_bench_row {
-	uint64_t bytes; /* at least 1 */
-	double p50_us, p99_us;  /* one way: half of a round trip */
-	double gbytes_per_s;    /* 10^9 bytes of bodies, the median batch */
+	uint64_t bytes;        /* at least 1 */
+	double p50_us, p99_us; /* one way: half of a round trip */
+	double gbytes_per_s;   /* 10^9 bytes of bodies, the median batch */
 	double messages_per_s;
 	uint64_t n_round_trips; /* that the percentiles are of */
 };

@@ -15,10 +15,13 @@
 /* Perf's own defaults, below file and variables' rank: only where nothing was set. */
 static int perf_defaults(struct config *c)
 {
-	static const struct { enum config_id id; const char *variable, *text; } defaults[] = {
-		{ CONFIG_MODEL, "NBOX_MODEL", "alphabeta" },
-		{ CONFIG_DATA, "NBOX_DATA", "none" },
-		{ CONFIG_REAL, "NBOX_REAL", "0" },
+	static const struct {
+		enum config_id id;
+		const char *variable, *text;
+	} defaults[] = {
+		{CONFIG_MODEL, "NBOX_MODEL", "alphabeta"},
+		{CONFIG_DATA, "NBOX_DATA", "none"},
+		{CONFIG_REAL, "NBOX_REAL", "0"},
 	};
 	int r = 0;
 
@@ -34,16 +37,18 @@ static void usage(FILE *f)
 {
 	struct config *c = NULL;
 
-	fprintf(f, "usage: nbox perf COLLECTIVE [-b MIN] [-e MAX] [-f FACTOR | -i STEP] [-n ITERATIONS]\n"
-		   "                 [-w WARM-UPS] [--dtype TYPE] [--in-place] [OPTION of nbox run...]\n\n"
-		   "Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
+	fprintf(f,
+		"usage: nbox perf COLLECTIVE [-b MIN] [-e MAX] [-f FACTOR | -i STEP] [-n ITERATIONS]\n"
+		"                 [-w WARM-UPS] [--dtype TYPE] [--in-place] [OPTION of nbox run...]\n\n"
+		"Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
 	for (size_t i = 0; i < PERF_OPS; i++)
 		fprintf(f, "%s%s", perf_op_names[i], i + 1 < PERF_OPS ? ", " : ".\n\n");
 	perf_options_help(true, f);
-	fprintf(f, "\nSizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
-		   "--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
-		   "given. The table's times and bandwidths are the virtual cluster's: what the model says, and what what-ifs\n"
-		   "add; the last column is what this machine took. It comes at the end. The results directory is as nbox run's.\n\n");
+	fprintf(f,
+		"\nSizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
+		"--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
+		"given. The table's times and bandwidths are the virtual cluster's: what the model says, and what what-ifs\n"
+		"add; the last column is what this machine took. It comes at the end. The results directory is as nbox run's.\n\n");
 	if (config_new(&c) == 0 && perf_defaults(c) == 0)
 		run_help(f, c);
 	config_free(c);
@@ -59,7 +64,8 @@ static int which_collective(const char *word)
 	fprintf(stderr, "nbox perf: which collective? One of");
 	for (size_t i = 0; i < PERF_OPS; i++)
 		fprintf(stderr, " %s%s", perf_op_names[i], i + 1 < PERF_OPS ? "," : "");
-	fprintf(stderr, " goes first: nbox perf allreduce%s%s ...\n", word ? " " : "", word ? word : "");
+	fprintf(stderr, " goes first: nbox perf allreduce%s%s ...\n", word ? " " : "",
+		word ? word : "");
 	return 2;
 }
 
@@ -71,12 +77,13 @@ static int unknown_flag(const char *word, struct err *err)
 	memcpy(names, run_flags, n * sizeof(*names));
 	n += perf_options_names(names + n, ARRAY_SIZE(names) - n);
 	if (word[0] != '-')
-		return err_set(err, EINVAL, "'%s' is one word too many; only the collective has no dash", word);
+		return err_set(err, EINVAL,
+			       "'%s' is one word too many; only the collective has no dash", word);
 	return config_unknown_flag(word, names, n, err);
 }
 
-/* All words behind the collective: those of nbox-perf go into @command, and are checked now, not when nboxd runs.
- * Return: 0; negative errno with the sentence. */
+/* All words behind the collective: those of nbox-perf go into @command, and are checked now, not
+ * when nboxd runs. Return: 0; negative errno with the sentence. */
 static int take_words(struct run *r, char **command, int *n, struct err *err)
 {
 	struct perf_options options;
@@ -117,17 +124,20 @@ static int take_collective(const char *word, const char **ret_name, struct err *
 		return 0;
 	}
 	if (kind >= 0)
-		return err_set(err, EINVAL, "there is no benchmark of '%s'; nbox perf --help lists those that there are", word);
+		return err_set(
+			err, EINVAL,
+			"there is no benchmark of '%s'; nbox perf --help lists those that there are",
+			word);
 	near = units_suggest(word, perf_op_names, PERF_OPS);
-	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s nbox perf --help lists them", word,
-		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
+	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s nbox perf --help lists them",
+		       word, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
 }
 
 int cmd_perf(int argc, char **argv)
 {
 	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
-	struct run r = { .argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF };
-	struct err err = { "" };
+	struct run r = {.argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF};
+	struct err err = {""};
 	const char *op = argv[1];
 	char printer[16];
 	int n = 0, code;
@@ -149,7 +159,7 @@ int cmd_perf(int argc, char **argv)
 	if (code == 0)
 		code = perf_defaults(r.config);
 	command[n++] = (char *)"--no-check"; /* what virtual ranks send is a policy */
-	if (!r.is_plain) /* it would show this machine's times */
+	if (!r.is_plain)                     /* it would show this machine's times */
 		command[n++] = (char *)"--no-table";
 	r.command = command;
 	r.perf_op = op;

@@ -33,13 +33,15 @@ static uint64_t table_bytes(const struct record_row *r)
 {
 	if (r->kind == COLL_ALLGATHER || r->kind == COLL_REDUCESCATTER || r->kind == COLL_ALLTOALL)
 		return r->bytes * r->n_ranks;
-	return r->kind == COLL_SENDRECV ? r->bytes / 2 : r->bytes; /* a record of calls has both ways */
+	return r->kind == COLL_SENDRECV ? r->bytes / 2
+					: r->bytes; /* a record of calls has both ways */
 }
 
 /* Of one rank's part, where each rank has one, as nccl-tests has it. */
 static uint64_t table_count(const struct record_row *r, enum coll_kind kind)
 {
-	bool is_in_parts = kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL;
+	bool is_in_parts =
+		kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL;
 	size_t element = coll_dtype_bytes(r->dtype);
 
 	return table_bytes(r) / (element ? element : 1) / (is_in_parts ? r->n_ranks : 1);
@@ -67,8 +69,7 @@ static double print_size(const struct perf_size *s, enum coll_kind kind, double 
 	double busbw = algbw * coll_busbw_factor(kind, r->n_ranks);
 
 	fprintf(to, "%12llu %13llu %9s %7s %7s %10.2f %7.2f %7.2f %6s %10.2f %12.2f\n",
-		(unsigned long long)table_bytes(r),
-		(unsigned long long)table_count(r, kind),
+		(unsigned long long)table_bytes(r), (unsigned long long)table_count(r, kind),
 		coll_dtype_name(r->dtype), is_reduction ? "sum" : "none",
 		r->kind == COLL_BROADCAST || r->kind == COLL_REDUCE ? "0" : "-1", ns / 1e3, algbw,
 		busbw, "N/A", s->injected_ns / (double)s->n / 1e3, here_ns / 1e3);

@@ -5,15 +5,15 @@
 
 #include <stdio.h>
 
-#include "nbox/report/report.h"
 #include "config/config.h"
 #include "engine/record.h"
+#include "nbox/report/report.h"
 
 /* @network: in words; "": there is none to speak of. */
 void perf_print_head(const struct config *c, const char *network, FILE *to);
-/* A row for all ops of one size, of the rank that is looked at. @kind: what was asked for: the record
- * of an all-to-all that is made of sends and receives has those. Return: 0; -ENOMEM, and nothing was
- * printed. */
+/* A row for all ops of one size, of the rank that is looked at. @kind: what was asked for: the
+ * record of an all-to-all that is made of sends and receives has those. Return: 0; -ENOMEM, and
+ * nothing was printed. */
 int perf_print_table(const struct record *rec, const struct report *rep, enum coll_kind kind,
 		     FILE *to);
 /* @dir: the results directory. */

@@ -91,10 +91,8 @@ static void print_table(const struct run_info *runs, size_t n)
 			snprintf(ms, sizeof(ms), "%.3f", runs[i].step_ms);
 		print_exit(&runs[i], code, sizeof(code));
 		printf("%s%*s  %-19s  %-16s %6s %10s %7s  %s%*s  %s\n", runs[i].name,
-		       pad(name, runs[i].name), "",
-		       when(&runs[i], start, sizeof(start)), ranks,
-		       steps, ms, code, h->model,
-		       pad(model, h->model), "", runs[i].command);
+		       pad(name, runs[i].name), "", when(&runs[i], start, sizeof(start)), ranks,
+		       steps, ms, code, h->model, pad(model, h->model), "", runs[i].command);
 	}
 }
 
@@ -104,13 +102,14 @@ static int print_json(const struct run_info *runs, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct record_header *h = &runs[i].header;
-		json_t *o = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:I, s:b, s:b, s:s}", "name",
-				      runs[i].name, "start_unix",
+		json_t *o = json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:s, s:I, s:b, s:b, s:s}",
+				      "name", runs[i].name, "start_unix",
 				      (json_int_t)(h->start_unix_ns / 1000000000u), "world_size",
 				      (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 				      (int)h->gpus_per_node, "real_ranks", (int)h->n_real, "model",
 				      h->model, "steps", (json_int_t)runs[i].n_steps, "is_running",
-				      runs[i].is_running, "has_failed", runs[i].has_failed, "command", runs[i].command);
+				      runs[i].is_running, "has_failed", runs[i].has_failed,
+				      "command", runs[i].command);
 
 		if (o && runs[i].n_steps)
 			json_object_set_new(o, "step_ms", json_real(runs[i].step_ms));

@@ -12,7 +12,8 @@
 #include "nbox/report/runs.h"
 #include "nbox/unknown.h"
 
-/* Of a record that a run has left; NULL: of one that was moved away and renamed, nothing is known. */
+/* Of a record that a run has left; NULL: of one that was moved away and renamed, nothing is known.
+ */
 static const char *folder_of(const char *record, char *buf, size_t size)
 {
 	const char *slash = strrchr(record, '/'), *name = slash ? slash + 1 : record;
@@ -25,10 +26,11 @@ static const char *folder_of(const char *record, char *buf, size_t size)
 
 static int usage(FILE *to, int code)
 {
-	fprintf(to, "usage: nbox report [--csv] [--json FILE] [RECORD]\n\n"
-		    "RECORD is a record.nbox, the results directory that holds one, or its name (nbox list); without it, the newest run under\n"
-		    LIVE_RUN_TOP "/ counts. Prints the summary of the run; --csv prints every op instead; --json also writes the summary to FILE.\n\n"
-		    "The columns of --csv, a row an op and real rank:\n");
+	fprintf(to,
+		"usage: nbox report [--csv] [--json FILE] [RECORD]\n\n"
+		"RECORD is a record.nbox, the results directory that holds one, or its name (nbox list); without it, the newest run under\n" LIVE_RUN_TOP
+		"/ counts. Prints the summary of the run; --csv prints every op instead; --json also writes the summary to FILE.\n\n"
+		"The columns of --csv, a row an op and real rank:\n");
 	csv_help(to);
 	return code;
 }
@@ -36,11 +38,11 @@ static int usage(FILE *to, int code)
 int cmd_report(int argc, char **argv)
 {
 	const char *word, *path = NULL, *json = NULL, *dir = NULL;
-	struct record rec = { 0 };
+	struct record rec = {0};
 	struct live_runs runs;
-	struct run_info info = { .exit_code = -1 };
+	struct run_info info = {.exit_code = -1};
 	struct report rep;
-	struct err err = { "" };
+	struct err err = {""};
 	char found[PATH_MAX], in_dir[PATH_MAX + 16], beside[4096] = "", of_file[PATH_MAX];
 	struct stat st;
 	int csv = 0, r;
@@ -52,15 +54,20 @@ int cmd_report(int argc, char **argv)
 			csv = 1;
 		} else if (strcmp(argv[i], "--json") == 0) {
 			if (i + 1 == argc || json) {
-				fprintf(stderr, "nbox report: --json %s\n", json ? "is given a second time" : "needs a value: --json FILE");
+				fprintf(stderr, "nbox report: --json %s\n",
+					json ? "is given a second time"
+					     : "needs a value: --json FILE");
 				return 2;
 			}
 			json = argv[++i];
 		} else if (argv[i][0] != '-' && path) {
-			fprintf(stderr, "nbox report: one run at a time: '%s' and '%s'\n", path, argv[i]);
+			fprintf(stderr, "nbox report: one run at a time: '%s' and '%s'\n", path,
+				argv[i]);
 			return 2;
 		} else if (argv[i][0] == '-') {
-			return unknown_option("report", argv[i], (const char *const[]){ "--csv", "--json", "--help" }, 3);
+			return unknown_option("report", argv[i],
+					      (const char *const[]){"--csv", "--json", "--help"},
+					      3);
 		} else {
 			path = argv[i];
 		}
@@ -68,8 +75,11 @@ int cmd_report(int argc, char **argv)
 	if (!path) {
 		r = live_runs_find(LIVE_RUN_TOP, "record.nbox", &runs);
 		if (r < 0 || runs.n == 0) {
-			fprintf(stderr, "nbox report: which run? %s" LIVE_RUN_TOP "/ here%s%s; name its results directory\n",
-				r < 0 ? "" : "there is none under ", r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+			fprintf(stderr,
+				"nbox report: which run? %s" LIVE_RUN_TOP
+				"/ here%s%s; name its results directory\n",
+				r < 0 ? "" : "there is none under ", r < 0 ? ": " : "",
+				r < 0 ? strerror(-r) : "");
 			return 2;
 		}
 		path = runs.dirs[0];
@@ -86,7 +96,8 @@ int cmd_report(int argc, char **argv)
 		dir = folder_of(path, of_file, sizeof(of_file));
 	}
 	if (dir)
-		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32, dir);
+		snprintf(beside, sizeof(beside), "%.*s/summary.json", (int)sizeof(beside) - 32,
+			 dir);
 	r = record_load(path, &rec, &err);
 	if (r == -ENOENT)
 		r = runs_not_found(word, &err);
@@ -99,7 +110,8 @@ int cmd_report(int argc, char **argv)
 	if (r == 0 && (!csv || json)) {
 		r = report_make(&rec, &rep);
 		if (r == 0)
-			report_outcome(&rep, info.is_running ? REPORT_UNDER_WAY : info.exit_code, dir);
+			report_outcome(&rep, info.is_running ? REPORT_UNDER_WAY : info.exit_code,
+				       dir);
 		if (r == 0 && beside[0])
 			report_recall(&rep, beside);
 		if (r == 0 && !csv)

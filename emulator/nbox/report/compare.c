@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/plain.h"
-#include "nbox/report/live-run.h"
 #include "config/config.h"
+#include "nbox/report/live-run.h"
 
 #define FILE_MAX (1 << 20) /* bytes of config.yaml, versions.txt */
 #define TEXT_MAX 512
@@ -62,7 +62,8 @@ int compare_load(const char *word, struct compare_side *ret, struct err *err)
 	record_deinit(&rec);
 	if (r < 0)
 		return err->text[0] ? r : err_set(err, -r, "%s: %s", path, strerror(-r));
-	report_outcome(&ret->rep, ret->info.is_running ? REPORT_UNDER_WAY : ret->info.exit_code, dir);
+	report_outcome(&ret->rep, ret->info.is_running ? REPORT_UNDER_WAY : ret->info.exit_code,
+		       dir);
 	ret->config = read_config(dir);
 	ret->versions = read_text(dir, "versions.txt");
 	return 0;

@@ -15,7 +15,7 @@ struct compare_side {
 	struct run_info info;
 	struct report rep;
 	struct config *config; /* owned; the effective one; NULL: not there, or not to be read */
-	char *versions; /* owned; versions.txt; NULL as above */
+	char *versions;        /* owned; versions.txt; NULL as above */
 };
 
 /* @word: a results directory or the name of a run. Return: 0; negative errno with the sentence. */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "nbox/report/steps.h"
 #include "engine/solve.h"
+#include "nbox/report/steps.h"
 #include "schedule/coll.h"
 #include "schedule/schedule.h"
 

@@ -6,6 +6,6 @@
 #include "base/err.h"
 
 void json_freep(json_t **o); /* for CLEANUP() */
-/* *ret_json is the caller's reference. Return: 0; -ENOENT; -EINVAL it is no JSON, or no file; another negative errno;
- * each with the sentence. */
+/* *ret_json is the caller's reference. Return: 0; -ENOENT; -EINVAL it is no JSON, or no file;
+ * another negative errno; each with the sentence. */
 int json_file_read(const char *path, json_t **ret_json, struct err *err);

@@ -26,7 +26,8 @@ int live_runs_find(const char *top, const char *name, struct live_runs *ret)
 		struct stat st;
 		unsigned at;
 
-		if (e->d_name[0] == '.' || snprintf(dir, sizeof(dir), "%s/%s", top, e->d_name) >= (int)sizeof(dir))
+		if (e->d_name[0] == '.' ||
+		    snprintf(dir, sizeof(dir), "%s/%s", top, e->d_name) >= (int)sizeof(dir))
 			continue;
 		snprintf(path, sizeof(path), "%s/%.62s", dir, name);
 		if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))

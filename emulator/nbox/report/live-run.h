@@ -1,5 +1,5 @@
-/* The runs of this folder: those that may be under way have an nboxd.addr (config/addr-file.h), those that can be
- * reported a record.nbox. */
+/* The runs of this folder: those that may be under way have an nboxd.addr (config/addr-file.h),
+ * those that can be reported a record.nbox. */
 #pragma once
 
 #include <limits.h>
@@ -12,6 +12,6 @@ struct live_runs {
 	char dirs[LIVE_RUNS_MAX][PATH_MAX]; /* the newest first */
 };
 
-/* The newest LIVE_RUNS_MAX in @top that have a file @name, by when that was written last. One whose nboxd was killed is among them. Return: 0, also where @top is not there;
- * negative errno. */
+/* The newest LIVE_RUNS_MAX in @top that have a file @name, by when that was written last. One whose
+ * nboxd was killed is among them. Return: 0, also where @top is not there; negative errno. */
 int live_runs_find(const char *top, const char *name, struct live_runs *ret);

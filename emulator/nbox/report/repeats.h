@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define REPEATS_PERIODS_MAX 64
-#define REPEATS_SAMPLE                                                                             \
+#define REPEATS_SAMPLE \
 	(UINT64_C(1) << 18) /* numbers looked at to find candidates: those in the middle */
 
 /* A part in which each number equals the one @period before it, as long as it can be; at least two

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "nbox/report/report.h"
 #include "members/members.h"
+#include "nbox/report/report.h"
 
 static int by_comm(const void *pa, const void *pb)
 {
@@ -22,16 +22,18 @@ static int by_size(const void *pa, const void *pb)
 
 	if (a->n_ranks != b->n_ranks)
 		return a->n_ranks > b->n_ranks ? -1 : 1;
-	return a->axes != b->axes ? (a->axes > b->axes) - (a->axes < b->axes) :
-				    (a->source > b->source) - (a->source < b->source);
+	return a->axes != b->axes ? (a->axes > b->axes) - (a->axes < b->axes)
+				  : (a->source > b->source) - (a->source < b->source);
 }
 
 /* Adds a communicator of which @row is the last one written. */
 static void add(struct report *rep, const struct record_row *row, uint64_t n_ops)
 {
-	struct report_comms c = {.n_ranks = row->n_ranks, .n_real = row->n_real_ranks,
+	struct report_comms c = {.n_ranks = row->n_ranks,
+				 .n_real = row->n_real_ranks,
 				 .source = record_source(row->flags),
-				 .sure = record_sure(row->flags), .axes = record_axes(row->flags)};
+				 .sure = record_sure(row->flags),
+				 .axes = record_axes(row->flags)};
 	uint32_t i = 0;
 
 	for (; i < rep->n_comms; i++) {
@@ -85,9 +87,11 @@ static void warn_all_real(struct report *r)
 		largest = r->comms[i].n_ranks > largest ? r->comms[i].n_ranks : largest;
 	}
 	if (largest && r->header.n_real < r->header.world_size)
-		report_warn(r, "no virtual rank took part in any op: the largest communicator has %u ranks, the world %u; a "
-			       "program that starts its ranks itself must be told by its own arguments how many nodes there are",
-			    largest, r->header.world_size);
+		report_warn(
+			r,
+			"no virtual rank took part in any op: the largest communicator has %u ranks, the world %u; a "
+			"program that starts its ranks itself must be told by its own arguments how many nodes there are",
+			largest, r->header.world_size);
 }
 
 void report_comms_warn(struct report *r)
@@ -103,10 +107,12 @@ void report_comms_warn(struct report *r)
 		n_ops += r->comms[i].n_ops;
 	}
 	if (n)
-		report_warn(r, "who is in %llu communicators (%llu ops of real ranks) was guessed: %s",
-			    (unsigned long long)n, (unsigned long long)n_ops,
-			    r->header.layout[0] ? "what the real ranks say of them fits more than one group of --layout, or none" :
-						  "declare the axes of the job, such as --layout tp=8,dp=64");
+		report_warn(
+			r, "who is in %llu communicators (%llu ops of real ranks) was guessed: %s",
+			(unsigned long long)n, (unsigned long long)n_ops,
+			r->header.layout[0]
+				? "what the real ranks say of them fits more than one group of --layout, or none"
+				: "declare the axes of the job, such as --layout tp=8,dp=64");
 }
 
 /* "tp+pp" of the layouts in the header; "" for none. */
@@ -149,13 +155,14 @@ struct json_t *report_comms_json(const struct report *r)
 	for (uint32_t i = 0; i < r->n_comms; i++) {
 		const struct report_comms *c = &r->comms[i];
 
-		json_array_append_new(
-			list, json_pack("{s:I, s:i, s:i, s:s, s:s, s:s, s:I}", "communicators",
-					(json_int_t)c->n, "ranks", (int)c->n_ranks, "real",
-					(int)c->n_real, "axes",
-					axes_of(r, c->axes, axes, sizeof(axes)), "members",
-					members_source_name(c->source), "sure",
-					members_sure_name(c->sure), "ops", (json_int_t)c->n_ops));
+		json_array_append_new(list,
+				      json_pack("{s:I, s:i, s:i, s:s, s:s, s:s, s:I}",
+						"communicators", (json_int_t)c->n, "ranks",
+						(int)c->n_ranks, "real", (int)c->n_real, "axes",
+						axes_of(r, c->axes, axes, sizeof(axes)), "members",
+						members_source_name(c->source), "sure",
+						members_sure_name(c->sure), "ops",
+						(json_int_t)c->n_ops));
 	}
 	return list;
 }

@@ -14,10 +14,11 @@
 
 #define BESIDE_MAX (1 << 16) /* bytes: nboxd writes 8 notes, and of 100 aborts a line each */
 
-/* The text of a file of the run, the caller's. NULL: there is none; one that cannot be read is told. */
+/* The text of a file of the run, the caller's. NULL: there is none; one that cannot be read is
+ * told. */
 static char *read_beside(struct report *r, const char *dir, const char *name)
 {
-	struct err why = { "" };
+	struct err why = {""};
 	char path[PATH_MAX], *text;
 	size_t n;
 	int code;
@@ -35,7 +36,8 @@ static void add_payload_memory(struct report *r, const char *what)
 {
 	size_t used = strlen(r->payload_memory);
 
-	snprintf(r->payload_memory + used, sizeof(r->payload_memory) - used, "%s%s", used ? "; " : "", what);
+	snprintf(r->payload_memory + used, sizeof(r->payload_memory) - used, "%s%s",
+		 used ? "; " : "", what);
 }
 
 /* What workers had to say (notes.txt). */
@@ -44,7 +46,8 @@ static void add_notes(struct report *r, const char *dir)
 	CLEANUP(freep) char *text = read_beside(r, dir, RECORD_NOTES);
 	char *rest = NULL;
 
-	for (char *line = strtok_r(text ? text : (char[]){ "" }, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	for (char *line = strtok_r(text ? text : (char[]){""}, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest)) {
 		if (!strncmp(line, WIRE_NOTE_PAYLOAD, strlen(WIRE_NOTE_PAYLOAD)))
 			add_payload_memory(r, line + strlen(WIRE_NOTE_PAYLOAD));
 		else if (!strncmp(line, WIRE_NOTE_NO_GPU, strlen(WIRE_NOTE_NO_GPU)))
@@ -57,7 +60,8 @@ static void add_notes(struct report *r, const char *dir)
 }
 
 /* The first line of the file @name of the run. Return: @buf; "" without one. */
-static const char *first_line(struct report *r, const char *dir, const char *name, char *buf, size_t size)
+static const char *first_line(struct report *r, const char *dir, const char *name, char *buf,
+			      size_t size)
 {
 	CLEANUP(freep) char *text = read_beside(r, dir, name);
 
@@ -82,12 +86,16 @@ void report_outcome(struct report *r, int exit_code, const char *dir)
 		snprintf(code, sizeof(code), "the job seems to have failed (%s)", end);
 	r->is_empty = !r->n_ops && code[0] && !abort[0] && r->n_warnings == 0 && !r->lost[0];
 	if (r->n_ops && code[0])
-		report_warn(r, "%s: these figures are of what came before%s%s", code, abort[0] ? "; " : "", abort);
+		report_warn(r, "%s: these figures are of what came before%s%s", code,
+			    abort[0] ? "; " : "", abort);
 	else if (!r->n_ops && (code[0] || abort[0]))
-		report_warn(r, "no op was recorded: %s%s%s%s", code, code[0] ? " before its first op was over" : "",
+		report_warn(r, "no op was recorded: %s%s%s%s", code,
+			    code[0] ? " before its first op was over" : "",
 			    code[0] && abort[0] ? "; " : "", abort);
 	else if (!r->n_ops)
-		report_warn(r, "no op was recorded: the job ended before its first op was over, called NCCL not at all, or not "
-			       "through libnbox.so (one that is linked statically or opened by its path cannot be reached: "
-			       "see `readelf -d` of what calls it)");
+		report_warn(
+			r,
+			"no op was recorded: the job ended before its first op was over, called NCCL not at all, or not "
+			"through libnbox.so (one that is linked statically or opened by its path cannot be reached: "
+			"see `readelf -d` of what calls it)");
 }

@@ -1,4 +1,5 @@
-/* What `nbox run` knew of a run and its record does not: read back from the summary.json beside the record. */
+/* What `nbox run` knew of a run and its record does not: read back from the summary.json beside the
+ * record. */
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static bool has_warning(const struct report *r, const char *text)
 void report_recall(struct report *r, const char *path)
 {
 	CLEANUP(json_freep) json_t *o = NULL;
-	struct err why = { "" };
+	struct err why = {""};
 	int code = json_file_read(path, &o, &why);
 	json_t *warnings = json_object_get(o, "warnings"), *w;
 	const char *network = json_string_value(json_object_get(o, "network"));
@@ -34,7 +35,7 @@ void report_recall(struct report *r, const char *path)
 		snprintf(r->device, sizeof(r->device), "%s", device);
 	plain_text(r->network);
 	plain_text(r->device);
-	json_array_foreach(warnings, i, w)
-		if (json_string_value(w) && !has_warning(r, json_string_value(w)))
-			report_warn(r, "%s", json_string_value(w));
+	json_array_foreach(warnings, i,
+			   w) if (json_string_value(w) && !has_warning(r, json_string_value(w)))
+		report_warn(r, "%s", json_string_value(w));
 }

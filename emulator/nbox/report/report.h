@@ -1,4 +1,5 @@
-/* What a run was, computed from its record: ops by kind, the job's steps (nbox/report/steps.h), times, lateness, warnings. */
+/* What a run was, computed from its record: ops by kind, the job's steps (nbox/report/steps.h),
+ * times, lateness, warnings. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +12,8 @@
 
 #define REPORT_WARNINGS_MAX 16
 #define REPORT_UNDER_WAY (-2) /* instead of an exit code */
-#define REPORT_UNDER_WAY_TEXT "the run is under way, or its nboxd was killed: this is what came so far; nbox status says more"
+#define REPORT_UNDER_WAY_TEXT \
+	"the run is under way, or its nboxd was killed: this is what came so far; nbox status says more"
 
 struct report_kind {
 	uint64_t n_ops, bytes; /* bytes as in record_row, of one rank */
@@ -34,44 +36,48 @@ struct report_comms {
 /* Its texts may be printed (base/plain.h), whatever the record and the files beside it say. */
 struct report {
 	struct record_header header;
-	uint64_t n_ops;                /* of the rank that is looked at */
+	uint64_t n_ops; /* of the rank that is looked at */
 	struct report_kind kinds[COLL_KINDS];
 	uint64_t n_steps, n_warm_up, ops_per_step; /* 0: no steps were found */
-	char steps_how[256];           /* what was taken for a step; why there are none */
-	struct report_stat step_ns;    /* of those that are timed: without warm-up, followed by another one at once */
+	char steps_how[256];        /* what was taken for a step; why there are none */
+	struct report_stat step_ns; /* of those that are timed: without warm-up, followed by another
+				       one at once */
 	/* Per timed step, means. Without steps: of the whole run. */
-	double modelled_ns;            /* sum of what the model says of the ops */
-	double injected_ns;            /* what what-ifs added to that */
-	double exposed_ns;             /* upper bound, see report_exposed() */
-	double late_ns;                /* of that, what passed after the ops were due: the gates opened late */
-	double late_work_ns;           /* of that, until the work among several real ranks was over */
-	double late_sim_ns;            /* of that, in ops whose messages nboxd simulated */
+	double modelled_ns; /* sum of what the model says of the ops */
+	double injected_ns; /* what what-ifs added to that */
+	double exposed_ns;  /* upper bound, see report_exposed() */
+	double late_ns;     /* of that, what passed after the ops were due: the gates opened late */
+	double late_work_ns; /* of that, until the work among several real ranks was over */
+	double late_sim_ns;  /* of that, in ops whose messages nboxd simulated */
 	double total_injected_ns;
 	struct report_stat lateness_ns; /* release - due, all rows; below 0: early */
-	uint64_t n_early;              /* gates that opened before they were due, which must not be */
+	uint64_t n_early; /* gates that opened before they were due, which must not be */
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;
-	uint32_t rank;                 /* world rank that is looked at */
-	char network[320];             /* that times come from, in words; "": not known, or the model is none */
-	char device[160];              /* that there is no GPU, in words; "": there is */
-	char payload_memory[512];      /* where bodies lay, in words; "": not over rdma */
-	char lost[512];                /* what of the run could not be written, and why; "": nothing */
-	bool is_empty;                 /* the job failed before its first op: its own words say all, the summary is a line */
+	uint32_t rank;     /* world rank that is looked at */
+	char network[320]; /* that times come from, in words; "": not known, or the model is none */
+	char device[160];  /* that there is no GPU, in words; "": there is */
+	char payload_memory[512]; /* where bodies lay, in words; "": not over rdma */
+	char lost[512];           /* what of the run could not be written, and why; "": nothing */
+	bool is_empty; /* the job failed before its first op: its own words say all, the summary is
+			  a line */
 	uint32_t n_warnings;
 	char warnings[REPORT_WARNINGS_MAX][512];
 };
 
 /* Return: 0; -ENOMEM. A record without rows gives zeros. */
 int report_make(const struct record *rec, struct report *ret);
-/* Adds what workers had to say, and the warning that says how the job ended, or why no op was recorded. @exit_code: -1: not known; REPORT_UNDER_WAY. @dir: the results
- * directory, where nboxd says what was aborted; NULL: not known. (report-outcome.c) */
+/* Adds what workers had to say, and the warning that says how the job ended, or why no op was
+ * recorded. @exit_code: -1: not known; REPORT_UNDER_WAY. @dir: the results directory, where nboxd
+ * says what was aborted; NULL: not known. (report-outcome.c) */
 void report_outcome(struct report *r, int exit_code, const char *dir);
 void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Something of the run could not be written: the first line of the summary says so. */
 void report_lose(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Warns of each reason not to believe the figures, a line a reason; @rows: of the rank that is looked at, by arrival.
- * (report-trust.c) */
-void report_trust(const struct record *rec, const struct record_row *rows, uint64_t n, struct report *r);
+/* Warns of each reason not to believe the figures, a line a reason; @rows: of the rank that is
+ * looked at, by arrival. (report-trust.c) */
+void report_trust(const struct record *rec, const struct record_row *rows, uint64_t n,
+		  struct report *r);
 /* The model is none, with what-ifs or without. */
 bool report_is_none(const struct report *r);
 
@@ -90,10 +96,11 @@ void report_comms_print(const struct report *r, FILE *to);
 struct json_t;
 struct json_t *report_comms_json(const struct report *r); /* the caller's reference */
 
-/* Adds what only `nbox run` knew, from @path, the run's summary.json: its warnings, the device and the network. A file that is
- * not there adds nothing. (report-recall.c) */
+/* Adds what only `nbox run` knew, from @path, the run's summary.json: its warnings, the device and
+ * the network. A file that is not there adds nothing. (report-recall.c) */
 void report_recall(struct report *r, const char *path);
 
 void report_print(const struct report *r, FILE *to);
-/* summary.json. @exit_code: of the job; -1: not known, and left out. Return: 0 or negative errno with the sentence. */
+/* summary.json. @exit_code: of the job; -1: not known, and left out. Return: 0 or negative errno
+ * with the sentence. */
 int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err);

@@ -12,9 +12,9 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/plain.h"
+#include "config/addr-file.h"
 #include "nbox/report/json-file.h"
 #include "nbox/report/live-run.h"
-#include "config/addr-file.h"
 
 #define COMMAND_MAX (1 << 20) /* bytes of command.txt */
 #define NAME_MAX_BYTES 128

@@ -13,12 +13,13 @@ struct run_info {
 	char name[256]; /* of the folder */
 	struct record_header header;
 	char command[512]; /* the job's own words, cut */
-	uint64_t n_steps; /* 0: none were found, or not known: */
-	bool has_summary; /* not where nbox or nboxd was killed, or is not through yet */
-	double step_ms; /* p50 */
-	int exit_code; /* of the job; -1: not known */
-	bool has_failed; /* by its exit code, or where that is not known as it seems: a worker failed or vanished */
-	bool is_running; /* or its nboxd was killed */
+	uint64_t n_steps;  /* 0: none were found, or not known: */
+	bool has_summary;  /* not where nbox or nboxd was killed, or is not through yet */
+	double step_ms;    /* p50 */
+	int exit_code;     /* of the job; -1: not known */
+	bool has_failed;   /* by its exit code, or where that is not known as it seems: a worker
+			      failed or vanished */
+	bool is_running;   /* or its nboxd was killed */
 };
 
 /* A name as --name takes it: of a folder, without '/', not hidden, no option. Return: 0; -EINVAL

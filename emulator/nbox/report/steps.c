@@ -15,8 +15,8 @@
 #include "nbox/report/repeats.h"
 #include "schedule/coll.h"
 
-#define VALUE_BYTES                                                                                \
-	64 /* of a reduction: up to this it is a value to log or a norm, no part of the gradients  \
+#define VALUE_BYTES                                                                               \
+	64 /* of a reduction: up to this it is a value to log or a norm, no part of the gradients \
 	    */
 
 /* The ops of the communicator that is looked at. Sums have one number more than there are ops: of
@@ -24,8 +24,8 @@
 struct ops {
 	const struct record_row *rows; /* of the rank */
 	uint64_t n_rows, n;
-	uint64_t *at; /* places in rows */
-	uint64_t *sign; /* equal for equal calls */
+	uint64_t *at;    /* places in rows */
+	uint64_t *sign;  /* equal for equal calls */
 	double *weights; /* sums: bytes that show a backward pass */
 	double *busy_ns; /* sums: time in which the op, and no later one, was under way */
 	bool is_sending; /* sends show it, not reductions */

@@ -20,16 +20,16 @@
 
 struct step {
 	uint64_t first, end; /* rows [first, end), of all communicators */
-	bool is_timed; /* the next step follows at once, so rows[end] begins it */
+	bool is_timed;       /* the next step follows at once, so rows[end] begins it */
 };
 
 struct steps {
-	struct step *list; /* owned; in order */
-	uint64_t n; /* 0: none were found */
+	struct step *list;  /* owned; in order */
+	uint64_t n;         /* 0: none were found */
 	uint64_t n_warm_up; /* of them, the first ones: longer or shorter than the others */
-	uint64_t n_timed; /* of the others */
-	uint64_t n_ops; /* of a timed step, the median */
-	char how[256]; /* what was taken for a step; why there are none */
+	uint64_t n_timed;   /* of the others */
+	uint64_t n_ops;     /* of a timed step, the median */
+	char how[256];      /* what was taken for a step; why there are none */
 };
 
 /* @rows: of one rank, sorted by arrival. Takes O(n log n). Return: 0; -ENOMEM. */

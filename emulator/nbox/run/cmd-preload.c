@@ -3,19 +3,20 @@
 #include <string.h>
 
 #include "nbox/commands.h"
-#include "nbox/run/loader-path.h"
 #include "nbox/paths.h"
+#include "nbox/run/loader-path.h"
 
 static int usage(FILE *to, int code)
 {
-	fprintf(to, "usage: nbox preload [--print]\n\n"
-		    "Prints the path of libnbox.so, for one command:\n\n"
-		    "  LD_PRELOAD=$(nbox preload) torchrun --nproc-per-node=8 train.py\n\n"
-		    "--print prints a line for a shell, for all commands that follow:\n\n"
-		    "  eval \"$(nbox preload --print)\"\n"
-		    "  torchrun --nproc-per-node=8 train.py\n\n"
-		    "The cluster is described by nbox.yaml in the working directory, by the file that NBOX_CONFIG names, or by\n"
-		    "NBOX_ variables (nbox run --help lists them), which go before the file.\n");
+	fprintf(to,
+		"usage: nbox preload [--print]\n\n"
+		"Prints the path of libnbox.so, for one command:\n\n"
+		"  LD_PRELOAD=$(nbox preload) torchrun --nproc-per-node=8 train.py\n\n"
+		"--print prints a line for a shell, for all commands that follow:\n\n"
+		"  eval \"$(nbox preload --print)\"\n"
+		"  torchrun --nproc-per-node=8 train.py\n\n"
+		"The cluster is described by nbox.yaml in the working directory, by the file that NBOX_CONFIG names, or by\n"
+		"NBOX_ variables (nbox run --help lists them), which go before the file.\n");
 	return code;
 }
 
@@ -35,7 +36,7 @@ int cmd_preload(int argc, char **argv)
 {
 	int is_line = argc == 2 && strcmp(argv[1], "--print") == 0;
 	struct paths paths;
-	struct err err = { "" };
+	struct err err = {""};
 
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
 		return usage(stdout, 0);
@@ -48,8 +49,10 @@ int cmd_preload(int argc, char **argv)
 		return 1;
 	}
 	if (strpbrk(paths.shim, LOADER_PRELOAD)) {
-		fprintf(stderr, "nbox preload: %s: the dynamic linker divides LD_PRELOAD at spaces and colons, and would load nothing: "
-			"use 'nbox run', or preload a link to this file, at a path that has neither\n", paths.shim);
+		fprintf(stderr,
+			"nbox preload: %s: the dynamic linker divides LD_PRELOAD at spaces and colons, and would load nothing: "
+			"use 'nbox run', or preload a link to this file, at a path that has neither\n",
+			paths.shim);
 		return 1;
 	}
 	if (!is_line) {

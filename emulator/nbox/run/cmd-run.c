@@ -7,17 +7,18 @@
 
 static void usage(FILE *f)
 {
-	fprintf(f, "usage: nbox run [OPTION...] [--] COMMAND...\n\n"
-		   "Starts nboxd, runs COMMAND once for each real rank (once for a launcher such as torchrun) with\n"
-		   "libnbox.so preloaded, passes its exit code through, prints a summary and leaves one results\n"
-		   "directory. A flag counts more than a variable, a variable more than the cluster file.\n\n");
+	fprintf(f,
+		"usage: nbox run [OPTION...] [--] COMMAND...\n\n"
+		"Starts nboxd, runs COMMAND once for each real rank (once for a launcher such as torchrun) with\n"
+		"libnbox.so preloaded, passes its exit code through, prints a summary and leaves one results\n"
+		"directory. A flag counts more than a variable, a variable more than the cluster file.\n\n");
 	run_help(f, NULL);
 }
 
 int cmd_run(int argc, char **argv)
 {
-	struct run r = { .argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS };
-	struct err err = { "" };
+	struct run r = {.argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS};
+	struct err err = {""};
 	int i = 1, code = config_new(&r.config);
 
 	while (code >= 0 && i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0) {

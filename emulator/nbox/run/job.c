@@ -126,8 +126,9 @@ static void wanted_signals(sigset_t *set)
 	sigaddset(set, SIGHUP);
 }
 
-/* Signals that a write of nbox itself may raise, and that nbox ignores. The job gets back what nbox was started with. */
-static const int survived[JOB_SIGNALS] = { SIGPIPE, SIGXFSZ };
+/* Signals that a write of nbox itself may raise, and that nbox ignores. The job gets back what nbox
+ * was started with. */
+static const int survived[JOB_SIGNALS] = {SIGPIPE, SIGXFSZ};
 
 int job_init(struct job *j, struct err *err)
 {
@@ -162,8 +163,9 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 	if (pid == 0) {
 		sigset_t none;
 
-		/* A group of its own, for its signals. Behind ours it would be stopped when it reads the terminal,
-		 * as at a breakpoint; not so in a session of its own. Several stay in one, and may meet by it. */
+		/* A group of its own, for its signals. Behind ours it would be stopped when it
+		 * reads the terminal, as at a breakpoint; not so in a session of its own. Several
+		 * stay in one, and may meet by it. */
 		if (j->is_alone)
 			setsid();
 		else
@@ -202,7 +204,8 @@ void job_kill(struct job *j, int sig)
 	j->has_killed = j->has_killed || sig == SIGKILL;
 	for (uint32_t i = 0; i < j->n; i++)
 		if (j->pids[i] > 0) {
-			kill(-j->pids[i], SIGCONT); /* one that is stopped would not hear the other */
+			kill(-j->pids[i],
+			     SIGCONT); /* one that is stopped would not hear the other */
 			kill(-j->pids[i], sig);
 		}
 }
@@ -212,15 +215,18 @@ static int code_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* nboxd: ended, or stopped by somebody, who is told why the job stands still. Return: it has just ended. */
+/* nboxd: ended, or stopped by somebody, who is told why the job stands still. Return: it has just
+ * ended. */
 static bool reap_also(struct job_also *a)
 {
 	int status;
 
-	if (!a || a->pid <= 0 || waitpid(a->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != a->pid)
+	if (!a || a->pid <= 0 ||
+	    waitpid(a->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != a->pid)
 		return false;
 	if (WIFSTOPPED(status)) {
-		fprintf(stderr, "nbox: nboxd is stopped (%s): the job stands still until kill -CONT %d\n",
+		fprintf(stderr,
+			"nbox: nboxd is stopped (%s): the job stands still until kill -CONT %d\n",
 			strsignal(WSTOPSIG(status)), (int)a->pid);
 		return false;
 	}
@@ -239,8 +245,10 @@ static void end_stopped(const struct job *j, uint32_t i, int sig)
 {
 	if (sig != SIGTTIN && sig != SIGTTOU)
 		return;
-	fprintf(stderr, "nbox: process %u of %u wants the terminal, which several cannot share, and is ended: give the job "
-		"an input (</dev/null), or debug a rank alone (--gpus-per-node 1)\n", i, j->n);
+	fprintf(stderr,
+		"nbox: process %u of %u wants the terminal, which several cannot share, and is ended: give the job "
+		"an input (</dev/null), or debug a rank alone (--gpus-per-node 1)\n",
+		i, j->n);
 	kill(-j->pids[i], SIGKILL);
 }
 
@@ -283,8 +291,8 @@ static uint32_t reap(struct job *j)
 	return running;
 }
 
-/* A launcher's workers have sessions of their own (torchrun's have); when it is killed they become ours,
- * since we are their subreaper, and end here. @spared: nboxd. */
+/* A launcher's workers have sessions of their own (torchrun's have); when it is killed they become
+ * ours, since we are their subreaper, and end here. @spared: nboxd. */
 static void kill_orphans(pid_t spared)
 {
 	pid_t self = getpid();
@@ -337,8 +345,8 @@ static void interrupt(struct job *j, int sig, uint64_t *term_at, uint64_t *kill_
 	*kill_at = now + 5 * NS_PER_S;
 }
 
-/* The job has failed, whatever its processes say from now on: they fail because @a has ended. One that failed
- * before stays the reason. */
+/* The job has failed, whatever its processes say from now on: they fail because @a has ended. One
+ * that failed before stays the reason. */
 static void give_up(struct job *j, const struct job_also *a, bool is_running)
 {
 	if (a->on_end)
@@ -367,7 +375,7 @@ int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct
 		}
 		if (!is_running)
 			break;
-		struct timespec wait = { .tv_nsec = 100 * 1000 * 1000 };
+		struct timespec wait = {.tv_nsec = 100 * 1000 * 1000};
 		int sig;
 
 		if (j->exit_code != 0 && term_at == UINT64_MAX && kill_at == UINT64_MAX)
@@ -391,8 +399,8 @@ int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct
 			interrupt(j, sig, &term_at, &kill_at);
 	}
 	kill_orphans(also ? also->pid : 0);
-	/* also where the last word was our own SIGTERM or SIGKILL, and where one of several failed because
-	 * another one was interrupted before it */
+	/* also where the last word was our own SIGTERM or SIGKILL, and where one of several failed
+	 * because another one was interrupted before it */
 	if (j->is_interrupted && (j->exit_code == 0 || j->exit_code > 128 || j->was_well))
 		j->exit_code = 128 + j->is_interrupted;
 	return 0;

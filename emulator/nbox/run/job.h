@@ -18,19 +18,21 @@
 struct job {
 	pid_t pids[JOB_PROCS_MAX]; /* 0: ended */
 	uint32_t n;
-	int exit_code;             /* of the process that failed first; 128 + signal */
-	uint32_t failed_proc;      /* its number, when exit_code is not 0; JOB_NO_PROC: nboxd's end was the reason */
-	int is_interrupted;        /* by a signal to nbox */
-	bool is_alone;             /* set before the start: there will be one process; it gets the terminal */
-	bool was_well;             /* at that time nobody of several had failed */
-	bool has_killed;           /* we have sent SIGKILL: who dies of one may have died of ours */
+	int exit_code;        /* of the process that failed first; 128 + signal */
+	uint32_t failed_proc; /* its number, when exit_code is not 0; JOB_NO_PROC: nboxd's end was
+				 the reason */
+	int is_interrupted;   /* by a signal to nbox */
+	bool is_alone;   /* set before the start: there will be one process; it gets the terminal */
+	bool was_well;   /* at that time nobody of several had failed */
+	bool has_killed; /* we have sent SIGKILL: who dies of one may have died of ours */
 	/* May be NULL: called once, when the job has run for @look_ms. */
 	void (*on_look)(void *ctx);
 	unsigned int look_ms;
 	/* May be NULL: process @proc has ended, with the exit code of a shell. */
 	void (*on_end)(void *ctx, uint32_t proc, int exit_code);
 	void *ctx;
-	void (*inherited[JOB_SIGNALS])(int); /* what nbox was started with for the signals that it ignores itself */
+	void (*inherited[JOB_SIGNALS])(
+		int); /* what nbox was started with for the signals that it ignores itself */
 };
 
 /* An environment for one more process: "NAME=value" strings, owned. */
@@ -38,7 +40,7 @@ struct job_env {
 	char **vars; /* NULL-terminated */
 	uint32_t n, capacity;
 };
-int job_env_init(struct job_env *e);  /* a copy of ours */
+int job_env_init(struct job_env *e); /* a copy of ours */
 void job_env_deinit(struct job_env *e);
 int job_env_set(struct job_env *e, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -51,10 +53,11 @@ int job_init(struct job *j, struct err *err);
 int job_start(struct job *j, char *const argv[], const struct job_env *env, struct err *err);
 /* A process (nboxd) that the job cannot do without: when it ends, the job is ended. */
 struct job_also {
-	pid_t pid;  /* 0: none, or it has ended and was waited for */
+	pid_t pid; /* 0: none, or it has ended and was waited for */
 	bool has_ended;
 	int exit_code; /* when it has: 128 + signal, or its code */
-	/* It has just ended. @is_running: some of the job's processes still run, and will be ended. */
+	/* It has just ended. @is_running: some of the job's processes still run, and will be ended.
+	 */
 	void (*on_end)(void *ctx, int exit_code, bool is_running);
 	void *ctx;
 };

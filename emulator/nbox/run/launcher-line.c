@@ -25,8 +25,8 @@ static int number(const struct launch_line *l, const char *option, const char *t
 	uint64_t n;
 
 	if (units_count(text, &n, NULL) < 0 || n > max)
-		return err_set(err, EINVAL, "%s: %s: '%.64s' is no number from 0 to %llu", l->name, option,
-			       text, (unsigned long long)max);
+		return err_set(err, EINVAL, "%s: %s: '%.64s' is no number from 0 to %llu", l->name,
+			       option, text, (unsigned long long)max);
 	*ret = n;
 	return 0;
 }
@@ -57,7 +57,8 @@ static uint32_t count_lines(const char *path)
 	return n;
 }
 
-static int read_value(struct launch_line *l, const char *option, const struct launch_found *f, struct err *err)
+static int read_value(struct launch_line *l, const char *option, const struct launch_found *f,
+		      struct err *err)
 {
 	const char *text = f->value ? f->value : "";
 	const char *colon;
@@ -80,7 +81,8 @@ static int read_value(struct launch_line *l, const char *option, const struct la
 		break;
 	case LAUNCH_PROCS:
 		l->n_procs = 0;
-		if (l->kind == LAUNCH_TORCHRUN && (strcmp(text, "gpu") == 0 || strcmp(text, "auto") == 0)) {
+		if (l->kind == LAUNCH_TORCHRUN &&
+		    (strcmp(text, "gpu") == 0 || strcmp(text, "auto") == 0)) {
 			l->n_procs = UINT32_MAX; /* as many as there are devices */
 			break;
 		}
@@ -134,10 +136,16 @@ static int read_value(struct launch_line *l, const char *option, const struct la
 /* Variables that the launchers take for options. */
 static int read_variables(struct launch_line *l, const char *(*get)(const char *), struct err *err)
 {
-	static const struct { enum launch_kind kind; const char *name; enum launch_class class; } vars[] = {
-		{LAUNCH_TORCHRUN, "PET_NNODES", LAUNCH_NODES}, {LAUNCH_TORCHRUN, "PET_NODE_RANK", LAUNCH_RANK},
+	static const struct {
+		enum launch_kind kind;
+		const char *name;
+		enum launch_class class;
+	} vars[] = {
+		{LAUNCH_TORCHRUN, "PET_NNODES", LAUNCH_NODES},
+		{LAUNCH_TORCHRUN, "PET_NODE_RANK", LAUNCH_RANK},
 		{LAUNCH_TORCHRUN, "PET_NPROC_PER_NODE", LAUNCH_PROCS},
-		{LAUNCH_SRUN, "SLURM_NNODES", LAUNCH_NODES}, {LAUNCH_SRUN, "SLURM_NTASKS", LAUNCH_TOTAL},
+		{LAUNCH_SRUN, "SLURM_NNODES", LAUNCH_NODES},
+		{LAUNCH_SRUN, "SLURM_NTASKS", LAUNCH_TOTAL},
 		{LAUNCH_SRUN, "SLURM_NTASKS_PER_NODE", LAUNCH_PROCS},
 	};
 	int r = 0;
@@ -165,7 +173,8 @@ int launch_line_read(char *const *command, const char *(*get)(const char *name),
 		return 0;
 	}
 	l.kind = launcher_kind(launcher);
-	l.name = launcher_kind(launcher) == LAUNCH_MPIRUN ? base_name(command[at - 1]) : launcher_name(launcher);
+	l.name = launcher_kind(launcher) == LAUNCH_MPIRUN ? base_name(command[at - 1])
+							  : launcher_name(launcher);
 	l.options_at = at;
 	while (command[l.n_words])
 		l.n_words++;
@@ -184,7 +193,8 @@ int launch_line_read(char *const *command, const char *(*get)(const char *name),
 		if (!launcher_take(launcher, command + at, &f))
 			break;
 		memset(l.class_of + at, (int)f.class, f.n_words);
-		snprintf(option, sizeof(option), "%.*s", (int)strcspn(command[at], "="), command[at]);
+		snprintf(option, sizeof(option), "%.*s", (int)strcspn(command[at], "="),
+			 command[at]);
 		r = read_value(&l, option, &f, err);
 		at += f.n_words;
 	}
@@ -215,11 +225,14 @@ int launch_line_procs(const struct launch_line *l, uint32_t n_nodes, uint32_t gp
 	if (n == UINT32_MAX) {
 		n = gpus ? gpus : n_devices;
 		if (!n)
-			return err_set(err, EINVAL, "%s is to start a rank on each GPU, and there is none", l->name);
+			return err_set(err, EINVAL,
+				       "%s is to start a rank on each GPU, and there is none",
+				       l->name);
 	}
 	if (!n && l->n_total) {
 		if (l->n_nodes > 1 && l->n_total % l->n_nodes)
-			return err_set(err, EINVAL, "%s: %u processes are no multiple of %u machines", l->name,
+			return err_set(err, EINVAL,
+				       "%s: %u processes are no multiple of %u machines", l->name,
 				       l->n_total, l->n_nodes);
 		if (l->n_nodes > 1)
 			n = l->n_total / l->n_nodes;
@@ -235,8 +248,10 @@ int launch_line_procs(const struct launch_line *l, uint32_t n_nodes, uint32_t gp
 	if (!n)
 		n = gpus ? gpus : n_devices;
 	if (!n)
-		return err_set(err, EINVAL, "%s does not say how many ranks it starts on this machine: say "
-			       "--gpus-per-node before the command", l->name);
+		return err_set(err, EINVAL,
+			       "%s does not say how many ranks it starts on this machine: say "
+			       "--gpus-per-node before the command",
+			       l->name);
 	*ret = n;
 	return 0;
 }
@@ -348,9 +363,10 @@ int launch_line_local(const struct launch_line *l, uint32_t n_procs, int port, c
 		else if (r == 0)
 			r = add_text(&dropped, l->words[i]);
 	}
-	if (r == 0 && asprintf(&changed, "%s runs on this machine alone, nbox plays the others:%s%s%s%s%s",
-			       l->name, *dropped ? " without" : "", dropped,
-			       *dropped && *added ? "," : "", *added ? " with" : "", added) < 0)
+	if (r == 0 &&
+	    asprintf(&changed, "%s runs on this machine alone, nbox plays the others:%s%s%s%s%s",
+		     l->name, *dropped ? " without" : "", dropped, *dropped && *added ? "," : "",
+		     *added ? " with" : "", added) < 0)
 		r = -ENOMEM;
 	if (r < 0) {
 		free(argv);

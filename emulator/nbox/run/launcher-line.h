@@ -17,23 +17,27 @@
 
 enum launch_kind {
 	LAUNCH_NONE, /* a plain program: nbox starts the ranks */
-	LAUNCH_TORCHRUN, LAUNCH_ACCELERATE, LAUNCH_DEEPSPEED, LAUNCH_SRUN, LAUNCH_MPIRUN,
+	LAUNCH_TORCHRUN,
+	LAUNCH_ACCELERATE,
+	LAUNCH_DEEPSPEED,
+	LAUNCH_SRUN,
+	LAUNCH_MPIRUN,
 };
 
 struct launch_line {
 	enum launch_kind kind;
-	const char *name;     /* as typed, without its folder; borrowed */
-	uint32_t n_nodes;     /* machines; 0: not said */
-	uint32_t n_procs;     /* on this one; 0: not said */
-	uint32_t n_total;     /* on all of them; 0: not said */
-	int64_t node_rank;    /* -1: not said */
-	bool is_range;        /* --nnodes=MIN:MAX */
-	bool has_cluster;     /* speaks of other machines: launch_line_local() will change it */
-	bool is_standalone;   /* torchrun --standalone */
-	char **words;         /* the command; NULL-terminated array, owned; words borrowed */
-	uint8_t *class_of;    /* of each word, owned */
+	const char *name;   /* as typed, without its folder; borrowed */
+	uint32_t n_nodes;   /* machines; 0: not said */
+	uint32_t n_procs;   /* on this one; 0: not said */
+	uint32_t n_total;   /* on all of them; 0: not said */
+	int64_t node_rank;  /* -1: not said */
+	bool is_range;      /* --nnodes=MIN:MAX */
+	bool has_cluster;   /* speaks of other machines: launch_line_local() will change it */
+	bool is_standalone; /* torchrun --standalone */
+	char **words;       /* the command; NULL-terminated array, owned; words borrowed */
+	uint8_t *class_of;  /* of each word, owned */
 	size_t n_words, options_at; /* where new options may be put */
-	size_t script_at;     /* the first word that is no option of the launcher */
+	size_t script_at;           /* the first word that is no option of the launcher */
 };
 
 /* @get: variables that launchers read their defaults from (as getenv()); never NULL.

@@ -26,7 +26,7 @@ static int read_line(int fd, char *buf, size_t size, int timeout_ms)
 	size_t n = 0;
 
 	while (n + 1 < size) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
+		struct pollfd p = {.fd = fd, .events = POLLIN};
 		uint64_t now = clock_now_ns();
 		ssize_t got;
 
@@ -127,7 +127,7 @@ void nboxd_tell_ended(const struct nboxd_proc *p, uint32_t rank, int exit_code)
 
 bool nboxd_is_leaving(const struct nboxd_proc *p)
 {
-	struct pollfd fd = { .fd = p->ended_fd };
+	struct pollfd fd = {.fd = p->ended_fd};
 
 	return p->pid > 0 && poll(&fd, 1, 0) == 1 && (fd.revents & POLLHUP);
 }
@@ -149,10 +149,11 @@ int nboxd_stop(struct nboxd_proc *p)
 
 	if (p->pid <= 0)
 		return 0;
-	/* Stopped, it would not hear the other. In this order: a SIGCONT while a leak check stops it at its
-	 * end takes that stop away, and the check waits for ever. */
+	/* Stopped, it would not hear the other. In this order: a SIGCONT while a leak check stops
+	 * it at its end takes that stop away, and the check waits for ever. */
 	kill(p->pid, SIGCONT);
-	if (!nboxd_is_leaving(p)) /* it has closed its handlers then: a signal would cut its end short */
+	if (!nboxd_is_leaving(
+		    p)) /* it has closed its handlers then: a signal would cut its end short */
 		kill(p->pid, SIGTERM);
 	while (waitpid(p->pid, &status, WNOHANG) == 0) {
 		if (clock_now_ns() >= until)

@@ -1,5 +1,5 @@
-/* See preloaded.h. What a process has mapped is in /proc/PID/maps, under the name of the file itself, whatever the
- * name was in LD_PRELOAD. */
+/* See preloaded.h. What a process has mapped is in /proc/PID/maps, under the name of the file
+ * itself, whatever the name was in LD_PRELOAD. */
 #include "nbox/run/preloaded.h"
 
 #include <dirent.h>
@@ -61,7 +61,8 @@ static int has_libnbox(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	f = fopen(path, "re");
-	if (!f) /* another user's, such as sudo's: the dynamic linker does not heed LD_PRELOAD there */
+	if (!f) /* another user's, such as sudo's: the dynamic linker does not heed LD_PRELOAD there
+		 */
 		return errno == EACCES ? 0 : -1;
 	while (!is_found && fgets(line, sizeof(line), f)) {
 		any = true;
@@ -82,8 +83,8 @@ void preloaded_look(pid_t spared, struct preloaded *ret)
 	*ret = (struct preloaded){0};
 	while (dir && (d = readdir(dir))) {
 		pid = (pid_t)atoi(d->d_name);
-		if (pid <= 1 || pid == getpid() || pid == spared || !parent_of(pid, name, sizeof(name)) ||
-		    !descends(pid, spared))
+		if (pid <= 1 || pid == getpid() || pid == spared ||
+		    !parent_of(pid, name, sizeof(name)) || !descends(pid, spared))
 			continue;
 		has = has_libnbox(pid);
 		if (has < 0)

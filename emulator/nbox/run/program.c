@@ -53,7 +53,8 @@ static const char *base_name(const char *path)
 }
 
 /* "#!/usr/bin/env -S python3 -u" runs python3. Return: that word of @rest; NULL: there is none, or
- * none that is known for sure: an option may take the next word, and -S knows quotes and variables. */
+ * none that is known for sure: an option may take the next word, and -S knows quotes and variables.
+ */
 static char *program_of_env(char *rest)
 {
 	char *save = NULL, *word = strtok_r(rest, " \t", &save);
@@ -166,11 +167,12 @@ static bool is_one_of(const char *word, const char *const *list)
 
 static bool is_shell(const char *word)
 {
-	return is_one_of(base_name(word), (const char *const[]){"sh", "bash", "dash", "zsh", "ksh", NULL});
+	return is_one_of(base_name(word),
+			 (const char *const[]){"sh", "bash", "dash", "zsh", "ksh", NULL});
 }
 
-/* The text of the script that @command runs, the caller's. *ret_name: as the user calls it. NULL: it runs none, or one
- * in another language. */
+/* The text of the script that @command runs, the caller's. *ret_name: as the user calls it. NULL:
+ * it runs none, or one in another language. */
 static char *read_script(char *const *command, const char **ret_name, bool *ret_is_python)
 {
 	const char *script = python_script(command);
@@ -195,7 +197,8 @@ static char *read_script(char *const *command, const char **ret_name, bool *ret_
 	if (!script || file_read(script, SCRIPT_MAX, &text, &n, NULL) < 0)
 		return NULL;
 	if (!command) { /* the first line says what it is */
-		char *end = text + strcspn(text, "\n"), *shell = strstr(text, "sh"), *python = strstr(text, "python");
+		char *end = text + strcspn(text, "\n"), *shell = strstr(text, "sh"),
+		     *python = strstr(text, "python");
 
 		*ret_is_python = python && python < end;
 		if (strncmp(text, "#!", 2) != 0 || (!*ret_is_python && (!shell || shell >= end)))
@@ -207,16 +210,19 @@ static char *read_script(char *const *command, const char **ret_name, bool *ret_
 /* The launcher that a line of a shell script runs; NULL: none. @line is cut up. */
 static const char *launcher_in(char *line)
 {
-	static const char *const before[] = {"exec", "command", "nohup", "if", "then", "else", "do", "!", NULL};
+	static const char *const before[] = {"exec", "command", "nohup", "if", "then",
+					     "else", "do",      "!",     NULL};
 	char *rest = NULL, *save, *words[WORDS_MAX + 1], *comment = strstr(line, " #");
 	size_t at;
 
 	if (comment)
 		*comment = 0;
-	for (char *part = strtok_r(line, ";&|(){}`", &rest); part; part = strtok_r(NULL, ";&|(){}`", &rest)) {
+	for (char *part = strtok_r(line, ";&|(){}`", &rest); part;
+	     part = strtok_r(NULL, ";&|(){}`", &rest)) {
 		size_t n = 0;
 
-		for (char *w = strtok_r(part, " \t\r", &save); w && n < WORDS_MAX; w = strtok_r(NULL, " \t\r", &save))
+		for (char *w = strtok_r(part, " \t\r", &save); w && n < WORDS_MAX;
+		     w = strtok_r(NULL, " \t\r", &save))
 			if (n || (!strchr(w, '=') && !is_one_of(w, before)))
 				words[n++] = w;
 		words[n] = NULL;
@@ -226,10 +232,12 @@ static const char *launcher_in(char *line)
 	return NULL;
 }
 
-/* As a statement, not in a comment or a docstring: "mp.spawn(", "x = torch.multiprocessing.spawn(". */
+/* As a statement, not in a comment or a docstring: "mp.spawn(", "x = torch.multiprocessing.spawn(".
+ */
 static bool is_spawn(const char *line)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
 	size_t n = strspn(line, letters);
 	const char *call = line + n;
 
@@ -242,7 +250,8 @@ static bool is_spawn(const char *line)
 				(n >= 21 && strncmp(call - 21, "multiprocessing.spawn", 21) == 0));
 }
 
-bool program_starts_ranks(char *const *command, char *ret_what, size_t size, const char **ret_option)
+bool program_starts_ranks(char *const *command, char *ret_what, size_t size,
+			  const char **ret_option)
 {
 	const char *name, *by = NULL;
 	bool is_python;

@@ -27,7 +27,8 @@ static int make_dirs(char *path, struct err *err)
 		if (mkdir(path, 0777) < 0 && errno != EEXIST) {
 			int code = errno;
 
-			err_set(err, code, "%s: cannot be made: %s; choose another --out", path, strerror(code));
+			err_set(err, code, "%s: cannot be made: %s; choose another --out", path,
+				strerror(code));
 			*p = c;
 			return -code;
 		}
@@ -45,11 +46,12 @@ static int try_folder(const char *path)
 	snprintf(name, sizeof(name), "%s/.nbox-XXXXXX", path);
 	if (mkdtemp(name) && rmdir(name) == 0)
 		return 0;
-	return errno == ENOENT ? -EPERM : -errno; /* ENOENT: /proc says so of a folder that is there */
+	return errno == ENOENT ? -EPERM
+			       : -errno; /* ENOENT: /proc says so of a folder that is there */
 }
 
-/* Is @path a folder that we may write to? Tried by a file without a name, of which nothing is left: access() says yes
- * to root, in /proc too. Return: 0; negative errno. */
+/* Is @path a folder that we may write to? Tried by a file without a name, of which nothing is left:
+ * access() says yes to root, in /proc too. Return: 0; negative errno. */
 static int check_folder(const char *path)
 {
 	struct stat st;
@@ -64,7 +66,9 @@ static int check_folder(const char *path)
 	fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		return close(fd), 0;
-	return errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT ? try_folder(path) : -errno;
+	return errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT
+		       ? try_folder(path)
+		       : -errno;
 }
 
 /* From @path, which is changed, to the folder that it is in. */
@@ -92,7 +96,8 @@ int results_check(const char *dir, struct err *err)
 	while ((r = check_folder(path)) == -ENOENT && strcmp(path, ".") != 0)
 		go_up(path);
 	if (r < 0)
-		return err_set(err, -r, "%s: no results can be written there: %s: %s; choose another --out",
+		return err_set(err, -r,
+			       "%s: no results can be written there: %s: %s; choose another --out",
 			       dir ? dir : "nbox-out", path, strerror(-r));
 	return 0;
 }
@@ -112,26 +117,34 @@ int results_check_file(const char *flag, const char *path, const char *dir, stru
 		while (n > 1 && dir[n - 1] == '/')
 			n--;
 		go_up(folder);
-		r = strlen(folder) == n && dir && strncmp(folder, dir, n) == 0 ? 0 : check_folder(folder);
+		r = strlen(folder) == n && dir && strncmp(folder, dir, n) == 0
+			    ? 0
+			    : check_folder(folder);
 	}
-	return r < 0 ? err_set(err, -r, "%s %s: cannot be written there: %s", flag, path, strerror(-r)) : 0;
+	return r < 0 ? err_set(err, -r, "%s %s: cannot be written there: %s", flag, path,
+			       strerror(-r))
+		     : 0;
 }
 
-/* Files of a run that did not get as far as a record may be written over; those that somebody else wrote, or
- * links to elsewhere, may not: --out . beside a cluster file of the name config.yaml. */
+/* Files of a run that did not get as far as a record may be written over; those that somebody else
+ * wrote, or links to elsewhere, may not: --out . beside a cluster file of the name config.yaml. */
 static int check_not_users(const struct results *r, struct err *err)
 {
-	static const char *const names[] = { "config.yaml", "command.txt", "versions.txt", "host.json",
-					     "summary.json" };
+	static const char *const names[] = {"config.yaml", "command.txt", "versions.txt",
+					    "host.json", "summary.json"};
 	char path[PATH_MAX], first[sizeof(CONFIG_MARK)] = "";
 	CLEANUP(closep) int fd = file_open(results_path(r, "config.yaml", path), NULL);
-	bool is_ours = fd >= 0 && read(fd, first, sizeof(first) - 1) > 0 && strcmp(first, CONFIG_MARK) == 0;
+	bool is_ours = fd >= 0 && read(fd, first, sizeof(first) - 1) > 0 &&
+		       strcmp(first, CONFIG_MARK) == 0;
 	struct stat st;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (lstat(results_path(r, names[i], path), &st) < 0 || (is_ours && S_ISREG(st.st_mode)))
+		if (lstat(results_path(r, names[i], path), &st) < 0 ||
+		    (is_ours && S_ISREG(st.st_mode)))
 			continue;
-		return err_set(err, EEXIST, "%s is there and is not of a run of nbox; choose another --out", path);
+		return err_set(err, EEXIST,
+			       "%s is there and is not of a run of nbox; choose another --out",
+			       path);
 	}
 	return 0;
 }
@@ -157,7 +170,8 @@ int results_open(struct results *r, const char *dir, struct err *err)
 	if (code < 0)
 		return code;
 	if (access(results_path(r, "record.nbox", path), F_OK) == 0)
-		return err_set(err, EEXIST, "%s holds the record of another run; choose another --out", r->dir);
+		return err_set(err, EEXIST,
+			       "%s holds the record of another run; choose another --out", r->dir);
 	return check_not_users(r, err);
 }
 
@@ -199,15 +213,16 @@ static json_t *host_facts(void)
 	struct host_facts h;
 
 	host_facts_read(&h);
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "host", h.host, "kernel", h.kernel, "machine", h.machine,
-			 "cpu", h.cpu, "cores", (json_int_t)h.cores, "memory_bytes", (json_int_t)h.memory_bytes);
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "host", h.host, "kernel", h.kernel,
+			 "machine", h.machine, "cpu", h.cpu, "cores", (json_int_t)h.cores,
+			 "memory_bytes", (json_int_t)h.memory_bytes);
 }
 
 int results_describe(const struct results *r, int argc, char *const argv[], char *const command[],
 		     struct err *err)
 {
 	char path[PATH_MAX], version[64];
-	char *versions[] = { version };
+	char *versions[] = {version};
 	json_t *facts = host_facts();
 	int failed, code;
 
@@ -215,7 +230,8 @@ int results_describe(const struct results *r, int argc, char *const argv[], char
 	code = write_lines(r, "command.txt", argc, argv, command, err);
 	if (code == 0)
 		code = write_lines(r, "versions.txt", 1, versions, NULL, err);
-	failed = !facts || json_dump_file(facts, results_path(r, "host.json", path), JSON_INDENT(1));
+	failed =
+		!facts || json_dump_file(facts, results_path(r, "host.json", path), JSON_INDENT(1));
 	json_decref(facts);
 	if (code == 0 && failed)
 		code = err_set(err, EIO, "%s: cannot be written", path);

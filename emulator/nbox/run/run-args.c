@@ -10,35 +10,38 @@
 #include "base/log.h"
 #include "base/plain.h"
 #include "base/units.h"
-#include "nbox/doctor/driver.h"
-#include "nbox/run/job.h"
-#include "nbox/report/live-run.h"
-#include "nbox/run/program.h"
-#include "nbox/run/results.h"
-#include "nbox/run/start.h"
-#include "nbox/run/run.h"
-#include "nbox/report/runs.h"
 #include "config/open-model.h"
 #include "links/rdma/options.h"
+#include "nbox/doctor/driver.h"
+#include "nbox/report/live-run.h"
+#include "nbox/report/runs.h"
+#include "nbox/run/job.h"
+#include "nbox/run/program.h"
+#include "nbox/run/results.h"
+#include "nbox/run/run.h"
+#include "nbox/run/start.h"
 
 extern char **environ;
 
 static const struct {
 	const char *flag, *arg, *help;
 } flags[] = {
-	{ "--config", "FILE", "cluster file (YAML); also NBOX_CONFIG" },
-	{ "--procs", "N", "local processes to start; default: one a real rank, one for a launcher such as torchrun" },
-	{ "--launcher", NULL, "COMMAND starts the ranks itself, such as a script that calls torchrun" },
-	{ "--name", "NAME", "results go to nbox-out/NAME: other commands know the run by it" },
-	{ "--json", "FILE", "also write the summary to FILE" },
-	{ "--device", "D", "auto, host (stand-ins for CUDA and NCCL on the CPU) or cuda; default auto" },
-	{ "--plain", NULL, "without nbox: only start the processes, as a baseline" },
-	{ "--dry-run", NULL, "check everything, print what would run, start nothing" },
-	{ "--quiet", NULL, "no summary on the terminal" },
-	{ "--help", NULL, "this text" },
+	{"--config", "FILE", "cluster file (YAML); also NBOX_CONFIG"},
+	{"--procs", "N",
+	 "local processes to start; default: one a real rank, one for a launcher such as torchrun"},
+	{"--launcher", NULL,
+	 "COMMAND starts the ranks itself, such as a script that calls torchrun"},
+	{"--name", "NAME", "results go to nbox-out/NAME: other commands know the run by it"},
+	{"--json", "FILE", "also write the summary to FILE"},
+	{"--device", "D",
+	 "auto, host (stand-ins for CUDA and NCCL on the CPU) or cuda; default auto"},
+	{"--plain", NULL, "without nbox: only start the processes, as a baseline"},
+	{"--dry-run", NULL, "check everything, print what would run, start nothing"},
+	{"--quiet", NULL, "no summary on the terminal"},
+	{"--help", NULL, "this text"},
 };
-const char *const run_flags[] = { "--config", "--procs", "--launcher", "--name", "--json", "--device",
-				  "--plain", "--dry-run", "--quiet", "--help" };
+const char *const run_flags[] = {"--config", "--procs", "--launcher", "--name",  "--json",
+				 "--device", "--plain", "--dry-run",  "--quiet", "--help"};
 const size_t n_run_flags = ARRAY_SIZE(run_flags);
 
 void run_help(FILE *f, const struct config *defaults)
@@ -88,11 +91,13 @@ int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
 	if (flags[i].arg) {
 		value = word[len] ? word + len + 1 : *index + 1 < argc ? argv[++*index] : NULL;
 		if (!value || !value[0] || (!word[len] && !strncmp(value, "--", 2)))
-			return err_set(err, EINVAL, "%s needs a value: %s", flags[i].flag, flags[i].help);
+			return err_set(err, EINVAL, "%s needs a value: %s", flags[i].flag,
+				       flags[i].help);
 	}
 	++*index;
 	if (value && (r->flags_seen & 1u << i))
-		return err_set(err, EINVAL, "%s %s: %s is given a second time", flags[i].flag, value, flags[i].flag);
+		return err_set(err, EINVAL, "%s %s: %s is given a second time", flags[i].flag,
+			       value, flags[i].flag);
 	r->flags_seen |= 1u << i;
 	if (strcmp(flags[i].flag, "--config") == 0)
 		r->config_file = value;
@@ -113,8 +118,8 @@ int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
 	else if (strcmp(flags[i].flag, "--procs") == 0) {
 		if (units_count(value, &r->n_procs, err) < 0 || r->n_procs == 0 ||
 		    r->n_procs > JOB_PROCS_MAX)
-			return err_set(err, EINVAL, "--procs: '%s' is no number from 1 to %d", value,
-				       JOB_PROCS_MAX);
+			return err_set(err, EINVAL, "--procs: '%s' is no number from 1 to %d",
+				       value, JOB_PROCS_MAX);
 	}
 	return 0;
 }
@@ -129,7 +134,7 @@ static int check_model(struct run *r, struct err *err)
 		.inter_latency = config_text(r->config, CONFIG_INTER_LATENCY),
 		.inter_bandwidth = config_text(r->config, CONFIG_INTER_BANDWIDTH),
 	};
-	const char *dirs[] = { r->paths.models, NULL };
+	const char *dirs[] = {r->paths.models, NULL};
 	struct delay_chain *chain = NULL;
 	int code = open_model(r->config, dirs, &chain, err);
 
@@ -141,7 +146,8 @@ static int check_model(struct run *r, struct err *err)
 	return code;
 }
 
-/* The user named no launcher, so nbox run will start the command once for each rank: does the command start ranks, too? */
+/* The user named no launcher, so nbox run will start the command once for each rank: does the
+ * command start ranks, too? */
 static void look_for_ranks(struct run *r)
 {
 	size_t n = r->config->n_real;
@@ -151,22 +157,29 @@ static void look_for_ranks(struct run *r)
 	if (r->perf_op || r->is_launcher || r->n_procs || n < 2 ||
 	    !program_starts_ranks(r->command, what, sizeof(what), &option))
 		return;
-	snprintf(r->hint, sizeof(r->hint),
-		 "the command seems to start its ranks itself (%s), and is started %zu times, once for each real rank: "
-		 "say %s, or --procs %zu if that is meant", what, n, option, n);
+	snprintf(
+		r->hint, sizeof(r->hint),
+		"the command seems to start its ranks itself (%s), and is started %zu times, once for each real rank: "
+		"say %s, or --procs %zu if that is meant",
+		what, n, option, n);
 	plain_text(r->hint);
 }
 
 /* --device cuda: said now, not by each worker. With auto the choice was made by what is here. */
 static int check_driver(const struct run *r, struct err *err)
 {
-	struct err why = { "" };
-	int code = r->device_text && strcmp(r->device_text, "cuda") == 0 && !r->is_plain ? driver_check(&why) : 0;
+	struct err why = {""};
+	int code = r->device_text && strcmp(r->device_text, "cuda") == 0 && !r->is_plain
+			   ? driver_check(&why)
+			   : 0;
 
-	return code < 0 ? err_set(err, -code, "--device cuda: %s; without a GPU: --device host", why.text) : 0;
+	return code < 0 ? err_set(err, -code, "--device cuda: %s; without a GPU: --device host",
+				  why.text)
+			: 0;
 }
 
-/* --name: a folder of its own below nbox-out. It goes before NBOX_OUT and a file's out:, as each flag. */
+/* --name: a folder of its own below nbox-out. It goes before NBOX_OUT and a file's out:, as each
+ * flag. */
 static int take_name(struct run *r, struct err *err)
 {
 	char path[PATH_MAX];
@@ -205,7 +218,8 @@ static int check_rdma(const struct config *c, struct err *err)
 	for (int id = CONFIG_IB_HCA; code == 0 && id <= CONFIG_IB_POLL; id++) {
 		if (!config_text(c, id))
 			continue;
-		code = rdma_options_set(&o, config_options[id].variable + strlen("NBOX_IB_"), config_text(c, id), err);
+		code = rdma_options_set(&o, config_options[id].variable + strlen("NBOX_IB_"),
+					config_text(c, id), err);
 		if (code < 0)
 			err_prefix(err, code, "%s", config_where(c, id, 0, where, sizeof(where)));
 	}
@@ -215,7 +229,8 @@ static int check_rdma(const struct config *c, struct err *err)
 int run_prepare(struct run *r, struct err *err)
 {
 	struct config *c = r->config;
-	const char *device = getenv("NBOX_DEVICE"), *file = r->config_file ? r->config_file : getenv("NBOX_CONFIG");
+	const char *device = getenv("NBOX_DEVICE"),
+		   *file = r->config_file ? r->config_file : getenv("NBOX_CONFIG");
 	int code = config_environment(c, environ, err);
 
 	if (!r->device_text && device && device[0])
@@ -235,9 +250,11 @@ int run_prepare(struct run *r, struct err *err)
 	if (code == 0)
 		code = run_launch_finish(r, err);
 	if (code == 0 && !r->perf_op)
-		code = program_check(r->local_command ? r->local_command : r->command, &r->line, err);
+		code = program_check(r->local_command ? r->local_command : r->command, &r->line,
+				     err);
 	if (code == 0)
-		code = paths_find(&r->paths, r->needs | (r->device == RUN_DEVICE_HOST ? PATHS_HOST : 0), err);
+		code = paths_find(&r->paths,
+				  r->needs | (r->device == RUN_DEVICE_HOST ? PATHS_HOST : 0), err);
 	if (code == 0 && !r->is_plain)
 		code = check_model(r, err);
 	if (code == 0 && !r->is_plain)

@@ -2,10 +2,10 @@
 #include "nbox/run/run.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <signal.h>
 #include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,16 +14,16 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "config/addr-file.h"
+#include "engine/record.h"
+#include "nbox/perf/perf-report.h"
+#include "nbox/report/report.h"
 #include "nbox/run/job.h"
 #include "nbox/run/loader-path.h"
 #include "nbox/run/nboxd-proc.h"
-#include "nbox/perf/perf-report.h"
 #include "nbox/run/preloaded.h"
-#include "nbox/report/report.h"
 #include "nbox/run/results.h"
 #include "nbox/run/start.h"
-#include "config/addr-file.h"
-#include "engine/record.h"
 
 #define GRACE_MS 5000 /* between a rank's failure and SIGTERM for the others */
 
@@ -47,7 +47,7 @@ static int random_token(char *buf, size_t size)
  * those that no file has; and with the token. */
 static int nboxd_env(struct job_env *env, const char *token)
 {
-	static const char *const kept[] = { "NBOX_DEBUG=", "NBOX_DEBUG_FILE=", "NBOX_MODEL_PATH=" };
+	static const char *const kept[] = {"NBOX_DEBUG=", "NBOX_DEBUG_FILE=", "NBOX_MODEL_PATH="};
 	uint32_t n = 0;
 	int r = job_env_init(env);
 
@@ -66,7 +66,8 @@ static int nboxd_env(struct job_env *env, const char *token)
 	return r == 0 ? job_env_set(env, "NBOX_TOKEN", "%s", token) : r;
 }
 
-static int prepend_path(struct job_env *env, const char *name, const char *path, const char *dividers)
+static int prepend_path(struct job_env *env, const char *name, const char *path,
+			const char *dividers)
 {
 	char usable[PATH_MAX];
 	int code = loader_path(path, dividers, usable, sizeof(usable), NULL);
@@ -97,7 +98,8 @@ static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uin
 	if (code == 0 && r->device == RUN_DEVICE_HOST) {
 		code = prepend_path(env, "LD_LIBRARY_PATH", r->paths.standins, LOADER_LIBRARY_PATH);
 		if (code == 0)
-			code = job_env_set(env, "NBOX_HOST_DEVICES", "%u", gpus > local_world ? gpus : local_world);
+			code = job_env_set(env, "NBOX_HOST_DEVICES", "%u",
+					   gpus > local_world ? gpus : local_world);
 	}
 	if (code == 0 && !r->is_plain) {
 		code = prepend_path(env, "LD_PRELOAD", r->paths.shim, LOADER_PRELOAD);
@@ -106,7 +108,8 @@ static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uin
 		if (code == 0)
 			code = job_env_set(env, "NBOX_TOKEN", "%s", token);
 		if (code == 0)
-			code = job_env_set(env, "NBOX_DEVICE", "%s", r->device == RUN_DEVICE_HOST ? "host" : "cuda");
+			code = job_env_set(env, "NBOX_DEVICE", "%s",
+					   r->device == RUN_DEVICE_HOST ? "host" : "cuda");
 	}
 	if (code == 0 && store && store[0])
 		code = job_env_set(env, "NBOX_STORE", "%s", store);
@@ -117,15 +120,18 @@ static int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uin
 	if (code < 0 || r->is_launcher)
 		return code;
 	/* what torchrun sets, for plain programs */
-	const struct { const char *name; uint32_t value; } numbers[] = {
-		{ "RANK", rank },
-		{ "LOCAL_RANK", r->is_plain ? proc : rank % gpus },
-		{ "WORLD_SIZE", world },
-		{ "LOCAL_WORLD_SIZE", local_world },
-		{ "GROUP_RANK", r->is_plain ? 0 : rank / gpus },
-		{ "GROUP_WORLD_SIZE", r->is_plain ? 1 : c->topology.n_nodes },
-		{ "MASTER_PORT", (uint32_t)port },
-		{ "NBOX_WORLD", world }, /* these are the virtual world's already */
+	const struct {
+		const char *name;
+		uint32_t value;
+	} numbers[] = {
+		{"RANK", rank},
+		{"LOCAL_RANK", r->is_plain ? proc : rank % gpus},
+		{"WORLD_SIZE", world},
+		{"LOCAL_WORLD_SIZE", local_world},
+		{"GROUP_RANK", r->is_plain ? 0 : rank / gpus},
+		{"GROUP_WORLD_SIZE", r->is_plain ? 1 : c->topology.n_nodes},
+		{"MASTER_PORT", (uint32_t)port},
+		{"NBOX_WORLD", world}, /* these are the virtual world's already */
 	};
 
 	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(numbers); i++)
@@ -156,10 +162,12 @@ static void print_plan(const struct run *r)
 	const struct config *c = r->config;
 	char model[1024];
 
-	printf("world      %u ranks: %u nodes x %u%s\n", c->world, c->topology.n_nodes, c->topology.gpus_per_node,
+	printf("world      %u ranks: %u nodes x %u%s\n", c->world, c->topology.n_nodes,
+	       c->topology.gpus_per_node,
 	       is_assumed_size(c) ? " (the number of nodes is not given: --nodes)" : "");
-	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real, c->real[0],
-	       r->is_launcher ? r->n_launched : count_procs(r), r->is_launcher ? ", started by the command" : "");
+	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real,
+	       c->real[0], r->is_launcher ? r->n_launched : count_procs(r),
+	       r->is_launcher ? ", started by the command" : "");
 	printf("model      %s", config_model(c, model, sizeof(model)));
 	if (r->warning[0])
 		printf("\nwarning    %s", r->warning);
@@ -168,13 +176,14 @@ static void print_plan(const struct run *r)
 	if (r->network[0])
 		printf("\nnetwork    %s", r->network);
 	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
-	       (int)strcspn(c->addr, ":"), c->addr,
-	       wire_data_name(c->data), (unsigned long long)c->seed);
+	       (int)strcspn(c->addr, ":"), c->addr, wire_data_name(c->data),
+	       (unsigned long long)c->seed);
 	for (size_t i = 0; i < c->n_data_for; i++)
 		printf("data       %s\n", c->values[CONFIG_DATA_FOR].items[i].text);
-	printf("device     %s\n", r->device == RUN_DEVICE_HOST ?
-		       "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU" :
-		       "cuda");
+	printf("device     %s\n",
+	       r->device == RUN_DEVICE_HOST
+		       ? "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU"
+		       : "cuda");
 	printf("command   ");
 	for (char **w = r->local_command ? r->local_command : r->command; *w; w++)
 		printf(" %s", *w);
@@ -194,7 +203,8 @@ static int write_config(const struct run *r, const struct results *res, char *pa
 	code = config_write(r->config, f);
 	closed = file_close(f);
 	code = code < 0 ? code : closed;
-	return code < 0 ? err_set(err, -code, "%s: cannot be written: %s", path, strerror(-code)) : 0;
+	return code < 0 ? err_set(err, -code, "%s: cannot be written: %s", path, strerror(-code))
+			: 0;
 }
 
 static int start_nboxd(struct run *r, struct results *res, const char *token,
@@ -204,7 +214,7 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 	char config[PATH_MAX];
 	unsigned int number = 0;
 	char addr[256];
-	struct job_env env = { 0 };
+	struct job_env env = {0};
 	int code = write_config(r, res, config, err);
 
 	if (code < 0)
@@ -213,11 +223,18 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 	 * left whoever is killed. Pids of two containers may be equal, hence the number. */
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 		number = (unsigned int)clock_now_ns();
-	char *argv[] = { program ? program : r->paths.nboxd, (char *)"--config", config,
-			 (char *)"--out", res->dir, (char *)"--store",
-			 (char *)(config_is_set(r->config, CONFIG_STORE) ? r->config->values[CONFIG_STORE].items[0].text
-									  : "127.0.0.1:0"),
-			 NULL, NULL, NULL };
+	char *argv[] = {program ? program : r->paths.nboxd,
+			(char *)"--config",
+			config,
+			(char *)"--out",
+			res->dir,
+			(char *)"--store",
+			(char *)(config_is_set(r->config, CONFIG_STORE)
+					 ? r->config->values[CONFIG_STORE].items[0].text
+					 : "127.0.0.1:0"),
+			NULL,
+			NULL,
+			NULL};
 
 	snprintf(addr, sizeof(addr), "shm:@nbox-%d-%08x", (int)getpid(), number);
 	if (!config_is_set(r->config, CONFIG_ADDR) && strncmp(r->config->addr, "shm:", 4) == 0) {
@@ -228,7 +245,8 @@ static int start_nboxd(struct run *r, struct results *res, const char *token,
 		argv[8] = (char *)(uintptr_t)r->config->addr;
 	}
 	code = nboxd_env(&env, token);
-	code = code < 0 ? err_set(err, -code, "out of memory") : nboxd_start(daemon, argv, &env, err);
+	code = code < 0 ? err_set(err, -code, "out of memory")
+			: nboxd_start(daemon, argv, &env, err);
 	job_env_deinit(&env);
 	return code;
 }
@@ -253,10 +271,11 @@ static void on_look(void *ctx)
 
 	preloaded_look(t->daemon->pid, &p);
 	if (p.n_processes && !p.n_with)
-		fprintf(stderr, "nbox %s: libnbox.so is in none of the job's %u processes (such as pid %d, %s) after %d s: LD_PRELOAD "
+		fprintf(stderr,
+			"nbox %s: libnbox.so is in none of the job's %u processes (such as pid %d, %s) after %d s: LD_PRELOAD "
 			"does not reach them (sudo, a container, a static program, a cleaned environment?), and the job runs "
-			"without nbox or waits for ranks that nobody plays\n", name_of(t->run), p.n_processes, (int)p.pid,
-			p.command, LOOK_MS / 1000);
+			"without nbox or waits for ranks that nobody plays\n",
+			name_of(t->run), p.n_processes, (int)p.pid, p.command, LOOK_MS / 1000);
 }
 
 static void on_end(void *ctx, uint32_t proc, int exit_code)
@@ -273,12 +292,15 @@ static void on_nboxd_end(void *ctx, int exit_code, bool is_running)
 	char how[64];
 
 	if (exit_code > 128)
-		snprintf(how, sizeof(how), "signal %d, %s", exit_code - 128, strsignal(exit_code - 128));
+		snprintf(how, sizeof(how), "signal %d, %s", exit_code - 128,
+			 strsignal(exit_code - 128));
 	else
 		snprintf(how, sizeof(how), "exit code %d", exit_code);
 	fprintf(stderr, "nbox %s: nboxd ended during the run (%s)%s%s\n", name_of(t->run), how,
 		is_running ? ": the job cannot go on without it and is ended" : "",
-		exit_code == 128 + SIGKILL ? "; if nobody here killed it, the kernel may have, for want of memory (see dmesg)" : "");
+		exit_code == 128 + SIGKILL
+			? "; if nobody here killed it, the kernel may have, for want of memory (see dmesg)"
+			: "");
 }
 
 static int start_ranks(struct run *r, struct job *job, const struct nboxd_proc *daemon,
@@ -289,13 +311,14 @@ static int start_ranks(struct run *r, struct job *job, const struct nboxd_proc *
 
 	job->is_alone = n == 1;
 	for (uint32_t i = 0; code == 0 && i < n; i++) {
-		struct job_env env = { 0 };
+		struct job_env env = {0};
 
 		code = rank_env(r, &env, i, n, port, daemon->addr, daemon->store, token);
 		if (code < 0)
 			err_set(err, -code, "out of memory");
 		else
-			code = job_start(job, r->local_command ? r->local_command : r->command, &env, err);
+			code = job_start(job, r->local_command ? r->local_command : r->command,
+					 &env, err);
 		job_env_deinit(&env);
 	}
 	if (code < 0)
@@ -306,12 +329,13 @@ static int start_ranks(struct run *r, struct job *job, const struct nboxd_proc *
 static int summarise(struct run *r, const struct results *res, int exit_code, struct err *err)
 {
 	char path[PATH_MAX];
-	struct record rec = { 0 };
+	struct record rec = {0};
 	struct report *rep = NULL;
-	struct err why = { "" };
+	struct err why = {""};
 	int code = record_load(results_path(res, "record.nbox", path), &rec, err);
 
-	if (code < 0 && !r->json && !r->perf_op) { /* nothing that was asked for: as with a full disk */
+	if (code < 0 && !r->json &&
+	    !r->perf_op) { /* nothing that was asked for: as with a full disk */
 		fprintf(stderr, "nbox run: there is no summary: %s\n", err->text);
 		return 0;
 	}
@@ -324,12 +348,16 @@ static int summarise(struct run *r, const struct results *res, int exit_code, st
 	if (code == 0)
 		report_outcome(rep, exit_code, res->dir);
 	if (code == 0 && r->device == RUN_DEVICE_HOST)
-		snprintf(rep->device, sizeof(rep->device), WIRE_NOTE_NO_GPU "the job ran on the CPU through the host CUDA runtime and "
+		snprintf(rep->device, sizeof(rep->device),
+			 WIRE_NOTE_NO_GPU
+			 "the job ran on the CPU through the host CUDA runtime and "
 			 "host NCCL; its compute times are this CPU's");
-	if (code == 0 && report_write_json(rep, exit_code, results_path(res, "summary.json", path), &why) < 0)
+	if (code == 0 &&
+	    report_write_json(rep, exit_code, results_path(res, "summary.json", path), &why) < 0)
 		report_lose(rep, "%s", why.text);
 	if (code == 0 && r->perf_op && rec.n_rows) {
-		code = perf_print_table(&rec, rep, (enum coll_kind)coll_kind_parse(r->perf_op), stdout);
+		code = perf_print_table(&rec, rep, (enum coll_kind)coll_kind_parse(r->perf_op),
+					stdout);
 		perf_print_tail(rep, res->dir, stdout);
 		fflush(stdout);
 	} else if (code == 0 && r->perf_op && exit_code == 0 && !rep->lost[0]) {
@@ -381,13 +409,13 @@ static void say_plain(const struct run *r)
 
 int run_execute(struct run *r)
 {
-	struct nboxd_proc daemon = { 0 };
-	struct results res = { "" };
+	struct nboxd_proc daemon = {0};
+	struct results res = {""};
 	struct job job;
-	struct err err = { "" };
+	struct err err = {""};
 	char token[WIRE_TOKEN_BYTES + 1] = "";
-	struct job_also also = { 0 };
-	struct told told = { r, &daemon };
+	struct job_also also = {0};
+	struct told told = {r, &daemon};
 	bool is_leaving;
 	int code = 0;
 
@@ -404,16 +432,18 @@ int run_execute(struct run *r)
 	if (r->is_plain && !r->is_quiet && !r->perf_op)
 		say_plain(r);
 	if (!r->is_plain && !r->is_quiet && is_assumed_size(r->config))
-		fprintf(stderr, "nbox %s: a cluster of %u nodes, since --nodes is not given; --nodes N for another\n",
+		fprintf(stderr,
+			"nbox %s: a cluster of %u nodes, since --nodes is not given; --nodes N for another\n",
 			name_of(r), r->config->topology.n_nodes);
 	memcpy(token, r->config->token, WIRE_TOKEN_BYTES);
 	if (!token[0] && random_token(token, sizeof(token)) < 0)
-		return fail(name_of(r), &(struct err){ "no random numbers for a token" });
+		return fail(name_of(r), &(struct err){"no random numbers for a token"});
 	code = job_init(&job, &err);
 	if (code == 0 && !r->is_plain) {
 		code = results_open(&res, r->config->out, &err);
 		if (code == 0)
-			code = results_describe(&res, r->argc, r->argv, r->perf_op ? NULL : r->command, &err);
+			code = results_describe(&res, r->argc, r->argv,
+						r->perf_op ? NULL : r->command, &err);
 		if (code == 0)
 			code = start_nboxd(r, &res, token, &daemon, &err);
 		if (code == 0)
@@ -426,7 +456,7 @@ int run_execute(struct run *r)
 	if (code < 0) {
 		bool has_run = daemon.pid > 0; /* else the folder may be another run's */
 
-		job_wait(&job, NULL, 0, &(struct err){ "" });
+		job_wait(&job, NULL, 0, &(struct err){""});
 		nboxd_stop(&daemon);
 		if (has_run)
 			addr_file_remove(res.dir);
@@ -434,7 +464,7 @@ int run_execute(struct run *r)
 		fail(name_of(r), &err);
 		return code == -ENOENT || code == -EACCES ? 2 : 1;
 	}
-	also = (struct job_also){ .pid = daemon.pid, .on_end = on_nboxd_end, .ctx = &told };
+	also = (struct job_also){.pid = daemon.pid, .on_end = on_nboxd_end, .ctx = &told};
 	job.ctx = &told;
 	if (!r->is_plain) {
 		job.on_look = on_look;
@@ -464,8 +494,9 @@ int run_execute(struct run *r)
 	if (code != 0)
 		fprintf(stderr, "nbox %s: nboxd ended with exit code %d\n", name_of(r), code);
 	if (job.exit_code > 0 && job.n > 1 && !job.is_interrupted && job.failed_proc != JOB_NO_PROC)
-		fprintf(stderr, "nbox %s: process %u of %u (rank %u) failed first (exit code %d)\n", name_of(r),
-			job.failed_proc, job.n, r->is_plain ? job.failed_proc : r->config->real[job.failed_proc],
+		fprintf(stderr, "nbox %s: process %u of %u (rank %u) failed first (exit code %d)\n",
+			name_of(r), job.failed_proc, job.n,
+			r->is_plain ? job.failed_proc : r->config->real[job.failed_proc],
 			job.exit_code);
 	if (job.exit_code > 0 && r->hint[0]) /* a traceback may have come since the start */
 		fprintf(stderr, "nbox run: %s\n", r->hint);

@@ -21,7 +21,7 @@
 int run_free_port(void)
 {
 	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(a);
 	uint16_t number;
 
@@ -52,7 +52,8 @@ static uint32_t count_devices(const struct run *r)
 	DIR *d;
 
 	if (r->device != RUN_DEVICE_CUDA) /* the stand-in shows as many as a node has ranks */
-		return (uint32_t)strtoul(config_options[CONFIG_GPUS_PER_NODE].default_text, NULL, 10);
+		return (uint32_t)strtoul(config_options[CONFIG_GPUS_PER_NODE].default_text, NULL,
+					 10);
 	if (visible) {
 		for (const char *p = visible; *p; p++)
 			n += *p != ',' && (p == visible || p[-1] == ',');
@@ -84,7 +85,8 @@ static int set(struct config *c, enum config_id id, uint32_t n, struct err *err)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%u", n);
-	return config_set(c, id, SOURCE_LAUNCHER, text) < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+	return config_set(c, id, SOURCE_LAUNCHER, text) < 0 ? err_set(err, ENOMEM, "out of memory")
+							    : 0;
 }
 
 static int take_nodes(struct run *r, struct err *err)
@@ -96,13 +98,17 @@ static int take_nodes(struct run *r, struct err *err)
 
 	if (l->n_nodes > 1 && !config_is_set(c, CONFIG_NODES)) {
 		if (l->is_range)
-			return err_set(err, EINVAL, "%s may run on several numbers of machines: say --nodes "
-				       "before the command", l->name);
+			return err_set(err, EINVAL,
+				       "%s may run on several numbers of machines: say --nodes "
+				       "before the command",
+				       l->name);
 		if (!config_is_set(c, CONFIG_WORLD))
 			return set(c, CONFIG_NODES, l->n_nodes, err);
 	} else if (l->n_nodes > 1 && !l->is_range && nodes && nodes != l->n_nodes) {
-		return err_set(err, EINVAL, "%s is told of %u machines, but %s says %u nodes: make them equal, "
-			       "or leave the first away", l->name, l->n_nodes,
+		return err_set(err, EINVAL,
+			       "%s is told of %u machines, but %s says %u nodes: make them equal, "
+			       "or leave the first away",
+			       l->name, l->n_nodes,
 			       config_where(c, CONFIG_NODES, 0, where, sizeof(where)), nodes);
 	}
 	return 0;
@@ -113,7 +119,8 @@ static int take_rank(struct run *r, struct err *err)
 {
 	struct config *c = r->config;
 
-	if (r->line.node_rank <= 0 || config_is_set(c, CONFIG_AS_NODE) || config_is_set(c, CONFIG_REAL))
+	if (r->line.node_rank <= 0 || config_is_set(c, CONFIG_AS_NODE) ||
+	    config_is_set(c, CONFIG_REAL))
 		return 0;
 	return set(c, CONFIG_AS_NODE, (uint32_t)r->line.node_rank, err);
 }
@@ -128,12 +135,15 @@ int run_launch_read(struct run *r, struct err *err)
 		return code;
 	r->is_launcher = true;
 	if (r->n_procs)
-		return err_set(err, EINVAL, "--procs is for plain programs: %s starts the ranks itself",
+		return err_set(err, EINVAL,
+			       "--procs is for plain programs: %s starts the ranks itself",
 			       r->line.kind ? r->line.name : "a launcher");
 	if (r->line.kind == LAUNCH_NONE) { /* --launcher: nothing is known of it */
 		if (!gpus)
-			return err_set(err, EINVAL, "--launcher: say with --gpus-per-node how many ranks %s "
-				       "starts on this machine", r->command[0]);
+			return err_set(err, EINVAL,
+				       "--launcher: say with --gpus-per-node how many ranks %s "
+				       "starts on this machine",
+				       r->command[0]);
 		r->n_launched = gpus;
 		return 0;
 	}
@@ -151,19 +161,23 @@ int run_launch_read(struct run *r, struct err *err)
 int run_launch_finish(struct run *r, struct err *err)
 {
 	const struct config *c = r->config;
-	const char *here = getenv("SLURMD_NODENAME"), *name = r->line.kind ? r->line.name : r->command[0];
+	const char *here = getenv("SLURMD_NODENAME"),
+		   *name = r->line.kind ? r->line.name : r->command[0];
 	char where[256];
 
 	if (!r->is_launcher)
 		return 0;
 	if (config_is_set(c, CONFIG_REAL) && c->n_real != r->n_launched)
 		return err_set(err, EINVAL, "%s starts %u ranks here, but %zu are real (%s)", name,
-			       r->n_launched, c->n_real, config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
+			       r->n_launched, c->n_real,
+			       config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
 	if (!config_is_set(c, CONFIG_REAL) && c->topology.gpus_per_node != r->n_launched)
-		return err_set(err, EINVAL, "%s starts %u ranks here, but a node has %u (%s): make them equal, or "
-			       "name with --real those that have a process", name, r->n_launched,
-			       c->topology.gpus_per_node,
-			       config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)));
+		return err_set(
+			err, EINVAL,
+			"%s starts %u ranks here, but a node has %u (%s): make them equal, or "
+			"name with --real those that have a process",
+			name, r->n_launched, c->topology.gpus_per_node,
+			config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)));
 	if (r->line.kind == LAUNCH_NONE)
 		return 0;
 	if (launch_line_local(&r->line, r->n_launched, run_free_port(), here, &r->local_command,
@@ -174,14 +188,18 @@ int run_launch_finish(struct run *r, struct err *err)
 
 int run_launch_env(const struct run *r, struct job_env *env)
 {
-	static const char *const of_other_machines[] = { "PET_NNODES", "PET_NODE_RANK", "PET_RDZV_BACKEND",
-		"PET_RDZV_ENDPOINT", "PET_RDZV_ID", "PET_RDZV_CONF", "PET_MASTER_ADDR", "PET_MASTER_PORT",
-		"NBOX_REAL", "NBOX_AS_NODE", "NBOX_WORLD" };
+	static const char *const of_other_machines[] = {"PET_NNODES",       "PET_NODE_RANK",
+							"PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT",
+							"PET_RDZV_ID",      "PET_RDZV_CONF",
+							"PET_MASTER_ADDR",  "PET_MASTER_PORT",
+							"NBOX_REAL",        "NBOX_AS_NODE",
+							"NBOX_WORLD"};
 	int code = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(of_other_machines); i++)
 		job_env_unset(env, of_other_machines[i]);
-	/* else every agent of this machine listens at 29500; options on the line come before these */
+	/* else every agent of this machine listens at 29500; options on the line come before these
+	 */
 	if (r->line.kind == LAUNCH_TORCHRUN)
 		code = job_env_set(env, "PET_MASTER_ADDR", "127.0.0.1");
 	if (code == 0 && r->line.kind == LAUNCH_TORCHRUN)

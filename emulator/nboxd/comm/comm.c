@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/plain.h"
-#include "nboxd/op/op.h"
-#include "nboxd/op/p2p.h"
 #include "nboxd/job/results.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/op/op.h"
+#include "nboxd/op/p2p.h"
 
 #define AXES_NAME_MAX 128
 #define HOW_MAX 192
@@ -52,9 +52,12 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	size_t n = sizeof(struct wire_comm_ready) + c->n_real * sizeof(struct wire_member);
 	CLEANUP(freep) char *body = malloc(n);
 	struct wire_comm_ready m = {
-		.n_ranks = c->n_ranks, .n_real = c->n_real, .is_guess = c->members.sure == MEMBERS_GUESSED,
+		.n_ranks = c->n_ranks,
+		.n_real = c->n_real,
+		.is_guess = c->members.sure == MEMBERS_GUESSED,
 		.replicas = c->n_ranks % c->n_real ? 0 : c->n_ranks / c->n_real,
-		.ranks_per_node = c->ranks_per_node, .channels = config->channels,
+		.ranks_per_node = c->ranks_per_node,
+		.channels = config->channels,
 		.chunk_bytes = config->chunk_bytes,
 	};
 	struct wire_hdr h;
@@ -62,7 +65,8 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	if (!body)
 		return -ENOMEM;
 	memcpy(m.algo, config->algo, sizeof(config->algo));
-	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes, sizeof(axes));
+	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes,
+			  sizeof(axes));
 	data_for_resolve(config->data_for, config->n_data_for, config->data, axes,
 			 c->n_ranks == config->world, m.data);
 	for (uint32_t i = 0; i < c->n_real; i++) {
@@ -95,7 +99,8 @@ char *comm_how(const struct comm *c, char *buf, size_t size)
 	const struct cluster *cluster = &c->server->cluster;
 	char axes[AXES_NAME_MAX];
 
-	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes, sizeof(axes));
+	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes,
+			  sizeof(axes));
 	snprintf(buf, size, "%s, %s%s%s", members_source_name(c->members.source),
 		 members_sure_name(c->members.sure), axes[0] ? ", " : "", axes);
 	return buf;
@@ -131,16 +136,18 @@ static void check_layout(const struct comm *c)
 	for (uint32_t i = 0; i < c->n_real; i++)
 		known[i] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
 	if (members_differ_from_layout(cluster, &c->members, known, c->n_real))
-		server_warn(c->server, "communicator %u has %u ranks: world ranks %u, %u, ... (%s); the "
-				       "declared layout has a group that would fit as well, with other "
-				       "ranks: check layout", c->number, c->n_ranks,
-			    membership_world(&c->members.map, 0),
-			    membership_world(&c->members.map, c->n_ranks > 1), comm_how(c, how, sizeof(how)));
+		server_warn(c->server,
+			    "communicator %u has %u ranks: world ranks %u, %u, ... (%s); the "
+			    "declared layout has a group that would fit as well, with other "
+			    "ranks: check layout",
+			    c->number, c->n_ranks, membership_world(&c->members.map, 0),
+			    membership_world(&c->members.map, c->n_ranks > 1),
+			    comm_how(c, how, sizeof(how)));
 }
 
 int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
-	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent,
-	     struct comm **ret, struct err *err)
+	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent, struct comm **ret,
+	     struct err *err)
 {
 	struct comm *c;
 
@@ -164,7 +171,8 @@ int comm_new(struct server *s, struct members *members, const struct comm_entry 
 		memcpy(c->id, id, sizeof(c->id));
 	for (c->n_real = 0; c->n_real < n; c->n_real++) {
 		c->real[c->n_real] = (struct comm_member){
-			.rank = ranks[c->n_real], .world_rank = entries[c->n_real].world_rank,
+			.rank = ranks[c->n_real],
+			.world_rank = entries[c->n_real].world_rank,
 			.worker = entries[c->n_real].worker,
 		};
 		bitmap_set(&c->is_real, ranks[c->n_real]);
@@ -237,7 +245,8 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	plain_text(text.text);
 	c->is_dead = true;
 	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
-	notes_add(c->server, RECORD_ABORTS, &c->server->n_aborts, "communicator %u was aborted: %s", c->number, text.text);
+	notes_add(c->server, RECORD_ABORTS, &c->server->n_aborts, "communicator %u was aborted: %s",
+		  c->number, text.text);
 	op_free_all(c);
 	p2p_free(c);
 	gather_comm_dead(c, text.text);
@@ -250,8 +259,8 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	}
 }
 
-/* What @m still owes: that it meets the others, the op it has not arrived at although others have, or has not
- * finished. Return: whether there is any; it is then named in @buf. */
+/* What @m still owes: that it meets the others, the op it has not arrived at although others have,
+ * or has not finished. Return: whether there is any; it is then named in @buf. */
 static bool member_owes(const struct comm *c, const struct comm_member *m, char *buf, size_t size)
 {
 	size_t i = (size_t)(m - c->real);
@@ -301,17 +310,17 @@ void comm_worker_gone(struct server *s, struct worker *w, const char *why)
 			continue;
 		/* Who leaves in good order harms nobody unless others wait for it. */
 		if (!comm_is_empty(c) && (why || owes))
-			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank, world,
-				   name, why ? "vanished: " : "left in the middle of an op",
+			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank,
+				   world, name, why ? "vanished: " : "left in the middle of an op",
 				   why ? why : "");
-		meet_member_left(c); /* after the cause: the members that wait for the id report the last error that they know */
+		meet_member_left(c); /* after the cause: the members that wait for the id report the
+					last error that they know */
 		if (comm_is_empty(c))
 			comm_free(c);
 	}
 }
 
-struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h,
-				      struct comm **ret)
+struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h, struct comm **ret)
 {
 	struct comm *c = comm_find(w->server, h->comm);
 	struct comm_member *m;
@@ -324,7 +333,8 @@ struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h
 	}
 	m = comm_member(c, h->rank);
 	if (!m || m->worker != w) {
-		worker_refuse(w, EPROTO, "%s for rank %u of communicator %u, which it does not play",
+		worker_refuse(w, EPROTO,
+			      "%s for rank %u of communicator %u, which it does not play",
 			      wire_type_name(h->type), h->rank, h->comm);
 		return NULL;
 	}
@@ -341,8 +351,9 @@ int comm_on_free(struct worker *w, const struct wire_hdr *h)
 	if (!m)
 		return 0;
 	if (!c->is_dead && member_owes(c, m, what, sizeof(what)))
-		comm_abort(c, NULL, ECANCELED, "rank %u, %s, freed the communicator before %s was over",
-			   m->rank, worker_name(w, name, sizeof(name)), what);
+		comm_abort(c, NULL, ECANCELED,
+			   "rank %u, %s, freed the communicator before %s was over", m->rank,
+			   worker_name(w, name, sizeof(name)), what);
 	member_leave(m);
 	meet_member_left(c);
 	gather_member_left(c, m->rank);
@@ -368,7 +379,7 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
 	m = comm_frame_member(w, h, &c);
 	if (!m)
 		return 0;
-	comm_abort(c, meet_waits(c, m) ? NULL : m, text.code > 0 ? text.code : ECANCELED, "rank %u, %s: %.300s", m->rank,
-		   worker_name(w, name, sizeof(name)), text.text);
+	comm_abort(c, meet_waits(c, m) ? NULL : m, text.code > 0 ? text.code : ECANCELED,
+		   "rank %u, %s: %.300s", m->rank, worker_name(w, name, sizeof(name)), text.text);
 	return 0;
 }

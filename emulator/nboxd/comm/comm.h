@@ -7,8 +7,8 @@
 #include <uthash.h>
 
 #include "base/bitmap.h"
-#include "nboxd/server.h"
 #include "members/members.h"
+#include "nboxd/server.h"
 #include "schedule/schedule.h"
 
 struct op;
@@ -34,15 +34,15 @@ struct comm {
 	uint32_t n_ranks, ranks_per_node;
 	struct comm_member *real; /* owned, sorted by rank */
 	uint32_t n_real;
-	struct bitmap is_real;    /* by rank */
-	uint32_t n_promised;      /* meet.c */
-	bool is_id_due;           /* the lowest real member's */
-	uint32_t n_looks;         /* again, at members that were guessed (resolve.c) */
-	bool is_dead;             /* aborted: frames are swallowed until it is freed */
-	struct op *ops;           /* collectives, hash by seq and list in that order, owned */
-	struct p2p *p2p;          /* point-to-point ops; owned; NULL: none yet */
-	struct call *calls;       /* hash, owned */
-	struct call *idle_calls;  /* of these, list of those that no op uses; the oldest first */
+	struct bitmap is_real;   /* by rank */
+	uint32_t n_promised;     /* meet.c */
+	bool is_id_due;          /* the lowest real member's */
+	uint32_t n_looks;        /* again, at members that were guessed (resolve.c) */
+	bool is_dead;            /* aborted: frames are swallowed until it is freed */
+	struct op *ops;          /* collectives, hash by seq and list in that order, owned */
+	struct p2p *p2p;         /* point-to-point ops; owned; NULL: none yet */
+	struct call *calls;      /* hash, owned */
+	struct call *idle_calls; /* of these, list of those that no op uses; the oldest first */
 	uint32_t n_idle_calls;
 	UT_hash_handle hh;
 };
@@ -63,15 +63,17 @@ struct comm_entry {
  * Return: 0; negative errno with the sentence.
  */
 int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
-	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent,
-	     struct comm **ret, struct err *err);
-struct comm *comm_free(struct comm *c); /* NULL allowed; returns NULL */
+	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent, struct comm **ret,
+	     struct err *err);
+struct comm *comm_free(struct comm *c);                    /* NULL allowed; returns NULL */
 struct comm *comm_find(struct server *s, uint32_t number); /* NULL: none */
 /* The real member with @rank, or NULL. O(log n). */
 struct comm_member *comm_member(struct comm *c, uint32_t rank);
-/* The member that a frame of @w speaks for. Return: it, *ret is its communicator, which may be dead; NULL:
- * the communicator is gone, and the frame crossed an ABORT on its way; or @w was refused. */
-struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h, struct comm **ret);
+/* The member that a frame of @w speaks for. Return: it, *ret is its communicator, which may be
+ * dead; NULL: the communicator is gone, and the frame crossed an ABORT on its way; or @w was
+ * refused. */
+struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h,
+				      struct comm **ret);
 
 /* What a row of the record says about the members. */
 uint32_t comm_record_flags(const struct comm *c);
@@ -89,11 +91,11 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body);
 
 /* --- meet.c: how the real members come to make their real communicator -------- */
 
-/* MEET of a member: it goes into the real init once all have promised to. It is answered by MEET then, or by ABORT
- * when the communicator dies before. */
+/* MEET of a member: it goes into the real init once all have promised to. It is answered by MEET
+ * then, or by ABORT when the communicator dies before. */
 int meet_on_promise(struct worker *w, const struct wire_hdr *h);
-/* The lowest member's id, which nboxd passes to the others. Also where the communicator has died: members that were
- * answered by MEET wait for it. */
+/* The lowest member's id, which nboxd passes to the others. Also where the communicator has died:
+ * members that were answered by MEET wait for it. */
 int meet_on_id(struct worker *w, const struct wire_hdr *h, const void *body);
 /* Do others wait for the promise of @m? */
 bool meet_is_owed(const struct comm *c, const struct comm_member *m);

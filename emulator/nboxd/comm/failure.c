@@ -10,7 +10,7 @@
 
 struct failure_state {
 	const struct failure *what; /* borrowed */
-	uint64_t n_ops; /* that count */
+	uint64_t n_ops;             /* that count */
 	bool has_struck;
 };
 

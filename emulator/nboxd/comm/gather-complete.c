@@ -1,4 +1,5 @@
-/* What complete check-ins make: a communicator by its id, the children of a split, that of a shrink. */
+/* What complete check-ins make: a communicator by its id, the children of a split, that of a
+ * shrink. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,8 +9,9 @@
 #include "nboxd/comm/groups.h"
 #include "nboxd/loop/worker.h"
 
-/* Two members that one world rank says it is: a process of several devices that has only one RANK. Nothing that
- * is said of such a communicator's members would be true. Return: the second's index; 0: none. */
+/* Two members that one world rank says it is: a process of several devices that has only one RANK.
+ * Nothing that is said of such a communicator's members would be true. Return: the second's index;
+ * 0: none. */
 static uint32_t find_double(const struct gather *g)
 {
 	for (uint32_t i = 1; i < g->n; i++)
@@ -34,10 +36,12 @@ bool gather_init_complete(struct gather *g, enum members_patience patience)
 		return true;
 	}
 	if ((two = find_double(g))) {
-		gather_fail(g, EINVAL, "rank %u and another one both say that they are world rank %u: a process that "
-			    "drives several devices makes a communicator of all %u ranks first, so that each "
-			    "device's rank is known", g->entries[two].rank, g->entries[two].world_rank,
-			    s->config->world);
+		gather_fail(
+			g, EINVAL,
+			"rank %u and another one both say that they are world rank %u: a process that "
+			"drives several devices makes a communicator of all %u ranks first, so that each "
+			"device's rank is known",
+			g->entries[two].rank, g->entries[two].world_rank, s->config->world);
 		return true;
 	}
 	for (uint32_t i = 0; i < g->n; i++)
@@ -105,8 +109,8 @@ static void tell_no_color(const struct comm_entry *e)
 }
 
 /* All of one color. Return: 0; negative errno with the sentence. */
-static int split_color(struct gather *g, const struct comm *parent,
-		       const struct split_vote *votes, int32_t color, struct err *err)
+static int split_color(struct gather *g, const struct comm *parent, const struct split_vote *votes,
+		       int32_t color, struct err *err)
 {
 	CLEANUP(members_deinit) struct members members = {0};
 	CLEANUP(freep) uint32_t *ranks = NULL;
@@ -151,7 +155,8 @@ void gather_split_complete(struct gather *g, const struct comm *parent)
 			continue;
 		for (uint32_t k = i; k < g->n; k++)
 			if (votes[k].color == votes[i].color)
-				gather_tell_failed(g->entries[k].worker, g->entries[k].cookie, ENOMEM, err.text);
+				gather_tell_failed(g->entries[k].worker, g->entries[k].cookie,
+						   ENOMEM, err.text);
 	}
 	gather_free(g);
 }

@@ -1,20 +1,21 @@
-/* Who has not come to a communicator to be: members that vanished, left, or whose process has ended, and
- * how long the rest is waited for. The check-ins themselves are gather.c's; the rules are in ../README.md. */
+/* Who has not come to a communicator to be: members that vanished, left, or whose process has
+ * ended, and how long the rest is waited for. The check-ins themselves are gather.c's; the rules
+ * are in ../README.md. */
 #include <errno.h>
 #include <stdio.h>
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "nboxd/job/exited.h"
 #include "nboxd/comm/gather-private.h"
+#include "nboxd/job/exited.h"
 #include "nboxd/loop/worker.h"
 #include "wire/unique-id.h"
 
 /* What looks incomplete is waited for so many times longer than what does not. */
 #define PATIENCE 40
 
-/* A rank whose process has ended does not come. Another process of the job might be checking in for it
- * just now, one that drives several devices. */
+/* A rank whose process has ended does not come. Another process of the job might be checking in for
+ * it just now, one that drives several devices. */
 #define ENDED_NS (2 * NS_PER_S)
 
 bool gather_is_excluded(const uint32_t *excluded, uint32_t n, uint32_t rank)
@@ -55,8 +56,8 @@ void gather_worker_gone(struct server *s, struct worker *w, const char *why)
 		}
 		if (is_in)
 			gather_fail(g, ECONNRESET, "rank %u, %s, %s%s", rank,
-				    worker_name(w, name, sizeof(name)),
-				    why ? "vanished: " : "left", why ? why : "");
+				    worker_name(w, name, sizeof(name)), why ? "vanished: " : "left",
+				    why ? why : "");
 	}
 }
 
@@ -101,8 +102,8 @@ static bool lacks_creator(const struct gather *g)
 	return true;
 }
 
-/* A real rank that has to come and whose process has ended: of a communicator of the whole world, or
- * of one of which the job said who is in it. -1: none. */
+/* A real rank that has to come and whose process has ended: of a communicator of the whole world,
+ * or of one of which the job said who is in it. -1: none. */
 static int64_t find_ended(const struct gather *g)
 {
 	const struct server *s = g->server;
@@ -112,10 +113,12 @@ static int64_t find_ended(const struct gather *g)
 		return -1;
 	if (g->n_ranks == s->config->world)
 		for (size_t i = 0; i < s->cluster.n_real; i++)
-			if (ended_is(s, s->cluster.real[i], g->first_ns) && !gather_has(g, s->cluster.real[i]))
+			if (ended_is(s, s->cluster.real[i], g->first_ns) &&
+			    !gather_has(g, s->cluster.real[i]))
 				return s->cluster.real[i];
 	for (uint32_t i = 0; told && i < told->n; i++)
-		if (ended_is(s, told->world_ranks[i], g->first_ns) && !gather_has(g, told->world_ranks[i]))
+		if (ended_is(s, told->world_ranks[i], g->first_ns) &&
+		    !gather_has(g, told->world_ranks[i]))
 			return told->world_ranks[i];
 	return -1;
 }
@@ -128,18 +131,20 @@ static bool fail_ended(struct gather *g, uint64_t now_ns)
 
 	if (rank < 0 || now_ns < g->last_ns + ENDED_NS)
 		return false;
-	gather_fail(g, ECONNRESET, "the process of world rank %lld %s and did not make it; every member "
-		    "must, so see why that one ended before", (long long)rank,
-		    ended_text(g->server, rank, text, sizeof(text)));
+	gather_fail(g, ECONNRESET,
+		    "the process of world rank %lld %s and did not make it; every member "
+		    "must, so see why that one ended before",
+		    (long long)rank, ended_text(g->server, rank, text, sizeof(text)));
 	return true;
 }
 
 static char *describe(const struct gather *g, uint64_t now_ns, char *buf, size_t size)
 {
-	size_t used = (size_t)snprintf(buf, size, "a communicator of %u ranks by %s has waited %.1f s: "
-				       "%u of %u real members checked in (ranks", g->n_ranks,
-				       gather_kind_names[g->kind], (double)(now_ns - g->first_ns) / 1e9, g->n,
-				       g->n_wanted);
+	size_t used = (size_t)snprintf(buf, size,
+				       "a communicator of %u ranks by %s has waited %.1f s: "
+				       "%u of %u real members checked in (ranks",
+				       g->n_ranks, gather_kind_names[g->kind],
+				       (double)(now_ns - g->first_ns) / 1e9, g->n, g->n_wanted);
 
 	for (uint32_t i = 0; i < g->n && used + 24 < size; i++)
 		used += (size_t)snprintf(buf + used, size - used, " %u%s", g->entries[i].rank,
@@ -170,7 +175,8 @@ uint64_t gather_tick(struct server *s, uint64_t now_ns)
 				bool is_long = now_ns >= g->last_ns + PATIENCE * settle;
 
 				if ((is_long || !lacks_creator(g)) &&
-				    gather_init_complete(g, is_long ? MEMBERS_NOW : MEMBERS_SETTLED))
+				    gather_init_complete(g,
+							 is_long ? MEMBERS_NOW : MEMBERS_SETTLED))
 					continue;
 				due = now_ns + settle < due ? now_ns + settle : due;
 			} else if (g->last_ns + settle < due) {

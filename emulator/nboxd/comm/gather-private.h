@@ -1,4 +1,5 @@
-/* Check-ins of one communicator to be: shared by gather*.c, told.c and resolve.c, not for others. */
+/* Check-ins of one communicator to be: shared by gather*.c, told.c and resolve.c, not for others.
+ */
 #pragma once
 
 #include "nboxd/comm/comm.h"
@@ -26,7 +27,7 @@ struct gather {
 	struct comm_entry *entries; /* owned, sorted by rank */
 	uint32_t n, n_wanted;       /* shrink and split: known; init: at most */
 	uint64_t first_ns, last_ns, warn_ns;
-	int code;                   /* not 0: it has failed, @last_ns ago, and @why: is on the other list */
+	int code; /* not 0: it has failed, @last_ns ago, and @why: is on the other list */
 	char why[WIRE_TEXT_MAX];
 	struct gather *prev, *next;
 };
@@ -35,8 +36,10 @@ struct gather {
 
 extern const char *const gather_kind_names[];
 
-/* All who checked in are told, and those who still come to it are; it is not to be used any more. */
-void gather_fail(struct gather *g, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* All who checked in are told, and those who still come to it are; it is not to be used any more.
+ */
+void gather_fail(struct gather *g, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void gather_free(struct gather *g);
 /* Has @world_rank checked in? */
 bool gather_has(const struct gather *g, uint32_t world_rank);

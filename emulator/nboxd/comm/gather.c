@@ -1,6 +1,6 @@
-/* Check-ins of one communicator to be: same 128-byte id (init), same parent and count (split), or same parent and
- * excluded ranks (shrink). See comm.h;
- * the rules are in ../README.md. What they complete: gather-complete.c. Who has not come: gather-missing.c. */
+/* Check-ins of one communicator to be: same 128-byte id (init), same parent and count (split), or
+ * same parent and excluded ranks (shrink). See comm.h; the rules are in ../README.md. What they
+ * complete: gather-complete.c. Who has not come: gather-missing.c. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #include "base/plain.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/comm/gather-private.h"
-#include "nboxd/store/server.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/store/server.h"
 #include "wire/unique-id.h"
 
 const char *const gather_kind_names[] = {"init", "split", "shrink"};
@@ -117,8 +117,8 @@ static bool excludes_same(const struct gather *g, const struct wanted *w)
 	       memcmp(g->excluded, w->excluded, w->n_excluded * sizeof(*g->excluded)) == 0;
 }
 
-/* With a common id (NCCL_COMM_ID) a rank's check-ins are to one communicator after the other: each is for the
- * first of the right size that lacks it. Any other id has one communicator. */
+/* With a common id (NCCL_COMM_ID) a rank's check-ins are to one communicator after the other: each
+ * is for the first of the right size that lacks it. Any other id has one communicator. */
 static bool is_for(const struct gather *g, const struct wanted *w)
 {
 	if (g->kind != w->kind)
@@ -126,7 +126,8 @@ static bool is_for(const struct gather *g, const struct wanted *w)
 	if (w->kind == GATHER_SPLIT)
 		return g->parent == w->parent && g->count == w->count;
 	if (w->kind == GATHER_SHRINK) /* no count: who is left out of one does not call it */
-		return g->parent == w->parent && excludes_same(g, w) && !gather_has(g, w->world_rank);
+		return g->parent == w->parent && excludes_same(g, w) &&
+		       !gather_has(g, w->world_rank);
 	if (memcmp(g->id, w->id, sizeof(g->id)) != 0)
 		return false;
 	if (!wire_unique_id_is_common(w->id))
@@ -230,8 +231,8 @@ static int player_index(const struct server *s, uint32_t world_rank)
 	return -1;
 }
 
-/* The process that plays real rank number @i, but for @w. A launcher that starts a rank again has seen the old process end;
- * nboxd may not have yet. */
+/* The process that plays real rank number @i, but for @w. A launcher that starts a rank again has
+ * seen the old process end; nboxd may not have yet. */
 static const struct worker *other_player(const struct worker *w, int i)
 {
 	struct worker *other = w->server->players[i];
@@ -249,14 +250,17 @@ static bool claim_rank(struct worker *w, const struct wire_comm_init *m)
 	if (i < 0) {
 		const struct config *c = w->server->config;
 
-		snprintf(why, sizeof(why),
-			 "world rank %u is not one of the %zu real ranks (%u to %u) of a world of %u: "
-			 "set real of nboxd, or RANK of the worker",
-			 m->world_rank, c->n_real, c->real[0], c->real[c->n_real - 1], c->world);
+		snprintf(
+			why, sizeof(why),
+			"world rank %u is not one of the %zu real ranks (%u to %u) of a world of %u: "
+			"set real of nboxd, or RANK of the worker",
+			m->world_rank, c->n_real, c->real[0], c->real[c->n_real - 1], c->world);
 	} else if (other) {
-		snprintf(why, sizeof(why), "world rank %u is played by %s already: a command that starts its ranks "
-			 "itself wants 'nbox run --launcher' (a script around torchrun) or '--procs 1' (mp.spawn)",
-			 m->world_rank, worker_name(other, name, sizeof(name)));
+		snprintf(
+			why, sizeof(why),
+			"world rank %u is played by %s already: a command that starts its ranks "
+			"itself wants 'nbox run --launcher' (a script around torchrun) or '--procs 1' (mp.spawn)",
+			m->world_rank, worker_name(other, name, sizeof(name)));
 	} else {
 		w->server->players[i] = w;
 		return true;
@@ -281,8 +285,8 @@ static bool is_late(struct worker *w, const struct wire_comm_init *m)
 			continue; /* another one with this id */
 		snprintf(why, sizeof(why),
 			 "rank %u came after communicator %u was complete without it; raise settle "
-			 "(now %.0f ms) of nboxd", m->rank, c->number,
-			 (double)w->server->config->settle_ns / 1e6);
+			 "(now %.0f ms) of nboxd",
+			 m->rank, c->number, (double)w->server->config->settle_ns / 1e6);
 		server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), why);
 		gather_tell_failed(w, m->cookie, ETIMEDOUT, why);
 		return true;
@@ -303,8 +307,14 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 	store_server_canonical_id(s->store, m.id);
 	if (!claim_rank(w, &m))
 		return 0;
-	entry = (struct comm_entry){.worker = w, .rank = m.rank, .world_rank = m.world_rank, .cookie = m.cookie};
-	wanted = (struct wanted){.kind = GATHER_INIT, .id = m.id, .n_ranks = m.n_ranks, .rank = m.rank,
+	entry = (struct comm_entry){.worker = w,
+				    .rank = m.rank,
+				    .world_rank = m.world_rank,
+				    .cookie = m.cookie};
+	wanted = (struct wanted){.kind = GATHER_INIT,
+				 .id = m.id,
+				 .n_ranks = m.n_ranks,
+				 .rank = m.rank,
 				 .world_rank = m.world_rank};
 	if (has_failed(s, &wanted, &entry))
 		return 0;
@@ -314,28 +324,34 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 			return 0;
 		g = gather_new(s, GATHER_INIT);
 		if (!g) {
-			gather_tell_failed(w, m.cookie, ENOMEM, "too many communicators are being made");
+			gather_tell_failed(w, m.cookie, ENOMEM,
+					   "too many communicators are being made");
 			return 0;
 		}
 		memcpy(g->id, m.id, sizeof(g->id));
 		g->n_ranks = m.n_ranks;
-		g->n_wanted = m.n_ranks < s->cluster.n_real ? m.n_ranks : (uint32_t)s->cluster.n_real;
+		g->n_wanted =
+			m.n_ranks < s->cluster.n_real ? m.n_ranks : (uint32_t)s->cluster.n_real;
 	}
 	r = gather_add(g, &entry);
 	if (r == 0)
-		r = told_add(g, 0, m.rank, (const char *)body + sizeof(m), h->body_bytes - sizeof(m));
+		r = told_add(g, 0, m.rank, (const char *)body + sizeof(m),
+			     h->body_bytes - sizeof(m));
 	if (r < 0)
-		gather_tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank checked in a second time"
-							 : "nboxd is out of memory");
+		gather_tell_failed(w, m.cookie, -r,
+				   r == -EEXIST ? "this rank checked in a second time"
+						: "nboxd is out of memory");
 	if (r == -ENOMEM)
 		gather_fail(g, ENOMEM, "out of memory");
 	else if (m.n_ranks != g->n_ranks)
 		gather_fail(g, EINVAL, "rank %u says %u ranks, rank %u says %u", g->entries[0].rank,
 			    g->n_ranks, m.rank, m.n_ranks);
 	else if (g->n_ranks > s->config->world)
-		gather_fail(g, EINVAL,
-			    "a communicator of %u ranks in a world of %u; set nodes and gpus-per-node "
-			    "of nboxd to what the job believes", g->n_ranks, s->config->world);
+		gather_fail(
+			g, EINVAL,
+			"a communicator of %u ranks in a world of %u; set nodes and gpus-per-node "
+			"of nboxd to what the job believes",
+			g->n_ranks, s->config->world);
 	else if (r == 0 && g->n == g->n_wanted)
 		gather_init_complete(g, MEMBERS_NOW);
 	else if (r == 0 && g->n_ranks < s->config->world)
@@ -352,12 +368,14 @@ static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint
 	struct comm_member *m = c ? comm_member(c, rank) : NULL;
 
 	if (c && (!m || m->worker != w)) {
-		worker_refuse(w, EPROTO, "%s for rank %u of communicator %u, which it does not play",
+		worker_refuse(w, EPROTO,
+			      "%s for rank %u of communicator %u, which it does not play",
 			      wire_type_name(h->type), rank, h->comm);
 		return NULL;
 	}
 	if (!c || (c->is_dead && kind != GATHER_SHRINK)) {
-		gather_tell_failed(w, cookie, ECANCELED, "the parent communicator was aborted or freed");
+		gather_tell_failed(w, cookie, ECANCELED,
+				   "the parent communicator was aborted or freed");
 		return NULL;
 	}
 	return c;
@@ -376,9 +394,15 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 	parent = find_parent(w, h, m.rank, m.cookie, GATHER_SPLIT);
 	if (!parent)
 		return 0;
-	entry = (struct comm_entry){.worker = w, .rank = m.rank, .world_rank = comm_member(parent, m.rank)->world_rank,
-				    .cookie = m.cookie, .color = m.color, .key = m.key};
-	wanted = (struct wanted){.kind = GATHER_SPLIT, .parent = m.parent, .count = m.count,
+	entry = (struct comm_entry){.worker = w,
+				    .rank = m.rank,
+				    .world_rank = comm_member(parent, m.rank)->world_rank,
+				    .cookie = m.cookie,
+				    .color = m.color,
+				    .key = m.key};
+	wanted = (struct wanted){.kind = GATHER_SPLIT,
+				 .parent = m.parent,
+				 .count = m.count,
 				 .world_rank = entry.world_rank};
 	if (has_failed(w->server, &wanted, &entry))
 		return 0;
@@ -398,8 +422,9 @@ int gather_on_split(struct worker *w, const struct wire_hdr *h, const void *body
 		r = told_add(g, m.color, m.rank, (const char *)body + sizeof(m),
 			     h->body_bytes - sizeof(m));
 	if (r < 0)
-		gather_tell_failed(w, m.cookie, -r, r == -EEXIST ? "this rank split a second time"
-							 : "nboxd is out of memory");
+		gather_tell_failed(w, m.cookie, -r,
+				   r == -EEXIST ? "this rank split a second time"
+						: "nboxd is out of memory");
 	if (r == -ENOMEM)
 		gather_fail(g, ENOMEM, "out of memory");
 	else if (gather_awaited_member(g, parent, NULL))
@@ -422,19 +447,22 @@ static bool is_in_list(const struct wanted *w, uint32_t rank)
 	return false;
 }
 
-/* Calls on one communicator come in the same order everywhere: a shrink that waits for this rank, and one that this
- * rank begins with those who wait. @own: the gather that it would join, or NULL. Return: the other gather, or NULL. */
-static struct gather *shrink_against(struct server *s, const struct wanted *w, uint32_t rank, const struct gather *own,
-				     uint32_t *ret_who)
+/* Calls on one communicator come in the same order everywhere: a shrink that waits for this rank,
+ * and one that this rank begins with those who wait. @own: the gather that it would join, or NULL.
+ * Return: the other gather, or NULL. */
+static struct gather *shrink_against(struct server *s, const struct wanted *w, uint32_t rank,
+				     const struct gather *own, uint32_t *ret_who)
 {
 	struct gather *g;
 
 	DL_FOREACH(s->gathers, g) {
 		if (g->kind != GATHER_SHRINK || g->parent != w->parent || excludes_same(g, w) ||
-		    gather_has(g, w->world_rank) || gather_is_excluded(g->excluded, g->n_excluded, rank))
+		    gather_has(g, w->world_rank) ||
+		    gather_is_excluded(g->excluded, g->n_excluded, rank))
 			continue;
 		for (uint32_t i = 0; i < g->n; i++) {
-			if (is_in_list(w, g->entries[i].rank) || (own && gather_has(own, g->entries[i].world_rank)))
+			if (is_in_list(w, g->entries[i].rank) ||
+			    (own && gather_has(own, g->entries[i].world_rank)))
 				continue;
 			*ret_who = g->entries[i].rank;
 			return g;
@@ -455,7 +483,8 @@ static int shrink_start(struct gather *g, const struct comm *parent,
 	memcpy(g->excluded, list, m->n_excluded * sizeof(*g->excluded));
 	g->n_excluded = m->n_excluded;
 	for (uint32_t i = 0; i < parent->n_real; i++)
-		g->n_wanted += !gather_is_excluded(g->excluded, g->n_excluded, parent->real[i].rank);
+		g->n_wanted +=
+			!gather_is_excluded(g->excluded, g->n_excluded, parent->real[i].rank);
 	return 0;
 }
 
@@ -476,9 +505,14 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 	parent = find_parent(w, h, m.rank, m.cookie, GATHER_SHRINK);
 	if (!parent)
 		return 0;
-	entry = (struct comm_entry){.worker = w, .rank = m.rank, .world_rank = comm_member(parent, m.rank)->world_rank,
+	entry = (struct comm_entry){.worker = w,
+				    .rank = m.rank,
+				    .world_rank = comm_member(parent, m.rank)->world_rank,
 				    .cookie = m.cookie};
-	wanted = (struct wanted){.kind = GATHER_SHRINK, .parent = m.parent, .n_excluded = m.n_excluded, .excluded = list,
+	wanted = (struct wanted){.kind = GATHER_SHRINK,
+				 .parent = m.parent,
+				 .n_excluded = m.n_excluded,
+				 .excluded = list,
 				 .world_rank = entry.world_rank};
 	if (has_failed(w->server, &wanted, &entry))
 		return 0;
@@ -487,7 +521,8 @@ int gather_on_shrink(struct worker *w, const struct wire_hdr *h, const void *bod
 	if (against) {
 		if (gather_add(against, &entry) < 0)
 			gather_tell_failed(w, m.cookie, ENOMEM, "nboxd is out of memory");
-		gather_fail(against, EINVAL, "rank %u excludes other ranks than rank %u", m.rank, who);
+		gather_fail(against, EINVAL, "rank %u excludes other ranks than rank %u", m.rank,
+			    who);
 		return 0;
 	}
 	if (!g) {

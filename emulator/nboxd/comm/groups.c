@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nboxd/comm/comm.h"
-#include "nboxd/server.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/server.h"
 #include "wire/unique-id.h"
 
 #define IDS_MAX 65536
@@ -37,9 +37,9 @@ struct group_id {
 };
 
 struct groups {
-	struct group *by_name; /* owned */
+	struct group *by_name;  /* owned */
 	struct group_id *by_id; /* owned */
-	uint32_t serial; /* of the ids that were made here */
+	uint32_t serial;        /* of the ids that were made here */
 };
 
 int groups_new(struct groups **ret)
@@ -148,8 +148,10 @@ static int64_t on_world_rank(struct server *s, const struct torch_key *k, uint32
 
 static bool on_make_id(struct server *s, const struct torch_key *k, uint8_t ret[WIRE_ID_BYTES])
 {
-	struct wire_unique_id u = {.magic = WIRE_UNIQUE_ID_MAGIC, .version = 1,
-				   .creator = WIRE_CREATOR_UNKNOWN, .pid = (uint32_t)getpid(),
+	struct wire_unique_id u = {.magic = WIRE_UNIQUE_ID_MAGIC,
+				   .version = 1,
+				   .creator = WIRE_CREATOR_UNKNOWN,
+				   .pid = (uint32_t)getpid(),
 				   .serial = s->groups->serial++};
 
 	/* a name that no other has; that nobody can guess it is not asked for */
@@ -161,7 +163,9 @@ static bool on_make_id(struct server *s, const struct torch_key *k, uint8_t ret[
 }
 
 const struct store_hooks groups_hooks = {
-	.on_set = on_set, .world_rank = on_world_rank, .make_id = on_make_id,
+	.on_set = on_set,
+	.world_rank = on_world_rank,
+	.make_id = on_make_id,
 };
 
 /* --- the communicators' side ------------------------------------------------------------ */
@@ -209,14 +213,15 @@ int groups_on_told(struct worker *w, const struct wire_hdr *h, const void *body)
 
 		memcpy(&rank, list + i * sizeof(rank), sizeof(rank));
 		if (rank >= s->config->world)
-			return worker_refuse(w, EPROTO, "GROUP frame: rank %u in a world of %u", rank,
-					     s->config->world);
+			return worker_refuse(w, EPROTO, "GROUP frame: rank %u in a world of %u",
+					     rank, s->config->world);
 	}
 	(void)h;
 	group = group_get(s->groups, (struct store_bytes){(const uint8_t *)m.name, strlen(m.name)});
 	if (!group || members_from_list((const void *)list, m.n_ranks, &members) < 0)
 		return 0;
-	members_deinit(&group->members); /* the last counts: an elastic launcher may have started all anew */
+	members_deinit(&group->members); /* the last counts: an elastic launcher may have started
+					    all anew */
 	group->members = members;
 	log_debug("group \"%s\" has %u ranks, by the job's own list", m.name, m.n_ranks);
 	store_server_look_again(s->store);

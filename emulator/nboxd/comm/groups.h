@@ -16,7 +16,7 @@ struct server;
 struct wire_hdr;
 struct worker;
 
-int groups_new(struct groups **ret); /* 0 or -ENOMEM */
+int groups_new(struct groups **ret);          /* 0 or -ENOMEM */
 struct groups *groups_free(struct groups *g); /* NULL allowed; returns NULL */
 
 /* What the store asks and tells; server->groups must be there. */
@@ -26,7 +26,8 @@ extern const struct store_hooks groups_hooks;
  * are known, if they are sure. */
 void groups_on_comm(struct server *s, const struct comm *c);
 
-/* Whether members of groups help to answer for the store: a virtual rank may be below a real one. */
+/* Whether members of groups help to answer for the store: a virtual rank may be below a real one.
+ */
 bool groups_are_wanted(const struct server *s);
 /* GROUP frame: the job's own list of a group that has that name. Return: 0. */
 int groups_on_told(struct worker *w, const struct wire_hdr *h, const void *body);

@@ -21,8 +21,9 @@ int told_add(struct gather *g, int32_t color, uint32_t rank, const void *list, u
 	if (t) {
 		if (t->n == 0 || (t->n == n && memcmp(t->world_ranks, list, n_bytes) == 0))
 			return 0;
-		server_warn(g->server, "the job's own lists of who is in a communicator differ: ranks "
-				       "%u and %u have %u and %u ranks, or others; neither is believed",
+		server_warn(g->server,
+			    "the job's own lists of who is in a communicator differ: ranks "
+			    "%u and %u have %u and %u ranks, or others; neither is believed",
 			    t->by, rank, t->n, n);
 		t->n = 0;
 		return 0;
@@ -100,7 +101,8 @@ int told_split(const struct gather *g, const struct comm *parent, int32_t color,
 		if (g->entries[i].color == color && g->entries[i].key >= 0)
 			known[n_known++] = (struct wire_member){(uint32_t)g->entries[i].key,
 								g->entries[i].world_rank};
-	r = members_told(&s->cluster, t->world_ranks, t->n, known, n_known, MEMBERS_TOLD, ret, &why);
+	r = members_told(&s->cluster, t->world_ranks, t->n, known, n_known, MEMBERS_TOLD, ret,
+			 &why);
 	if (r == 0) {
 		r = parent_ranks(&parent->members.map, t, ret_ranks);
 		if (r == -EINVAL)
@@ -109,7 +111,10 @@ int told_split(const struct gather *g, const struct comm *parent, int32_t color,
 			members_deinit(ret);
 	}
 	if (r == -EINVAL)
-		server_warn(s, "a split (color %d): the job's own list has %u ranks, but %s; the list is "
-			       "not believed", color, t->n, why.text);
+		server_warn(
+			s,
+			"a split (color %d): the job's own list has %u ranks, but %s; the list is "
+			"not believed",
+			color, t->n, why.text);
 	return r == -EINVAL ? TOLD_NOTHING : r;
 }

@@ -1,6 +1,7 @@
-/* How the real members of a communicator come to make their real one: see shim/progress/meet.h. A member's MEET is its
- * promise. It is answered once: by MEET, when all have promised, or by ABORT, when the communicator died before. Then
- * the lowest member sends the id, which goes to the others. */
+/* How the real members of a communicator come to make their real one: see shim/progress/meet.h. A
+ * member's MEET is its promise. It is answered once: by MEET, when all have promised, or by ABORT,
+ * when the communicator died before. Then the lowest member sends the id, which goes to the others.
+ */
 #include <errno.h>
 
 #include "nboxd/comm/comm.h"
@@ -22,7 +23,8 @@ bool meet_is_owed(const struct comm *c, const struct comm_member *m)
 }
 
 /* To all real members from number @first on. */
-static void tell(struct comm *c, enum wire_type type, uint32_t first, const void *body, size_t bytes)
+static void tell(struct comm *c, enum wire_type type, uint32_t first, const void *body,
+		 size_t bytes)
 {
 	struct wire_hdr h;
 
@@ -53,18 +55,21 @@ int meet_on_promise(struct worker *w, const struct wire_hdr *h)
 
 	if (!m)
 		return 0;
-	if (c->is_dead) { /* the member may have aborted it: comm_abort() does not send it an ABORT back */
+	if (c->is_dead) { /* the member may have aborted it: comm_abort() does not send it an ABORT
+			     back */
 		refuse(w, h);
 		return 0;
 	}
 	if (m->has_promised)
-		return worker_refuse(w, EPROTO, "MEET for rank %u of communicator %u, which has sent it already",
-				     m->rank, c->number);
+		return worker_refuse(
+			w, EPROTO, "MEET for rank %u of communicator %u, which has sent it already",
+			m->rank, c->number);
 	m->has_promised = true;
 	c->n_promised++;
 	for (uint32_t i = 0; i < c->n_real; i++) {
 		if (c->real[i].is_freed && !c->real[i].has_promised) {
-			comm_abort(c, NULL, ECANCELED, "rank %u left before the real communicator was made",
+			comm_abort(c, NULL, ECANCELED,
+				   "rank %u left before the real communicator was made",
 				   c->real[i].rank);
 			return 0;
 		}
@@ -90,8 +95,10 @@ int meet_on_id(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (!m)
 		return 0;
 	if (!c->is_id_due || m != c->real)
-		return worker_refuse(w, EPROTO, "LOCAL_ID for rank %u of communicator %u, which nobody waits for",
-				     m->rank, c->number);
+		return worker_refuse(
+			w, EPROTO,
+			"LOCAL_ID for rank %u of communicator %u, which nobody waits for", m->rank,
+			c->number);
 	pass_id(c, body);
 	return 0;
 }

@@ -31,10 +31,10 @@ static ssize_t seen_elsewhere(struct server *s, uint32_t n_ranks, const struct g
 	if (!seen)
 		return -ENOMEM;
 	DL_FOREACH(s->gathers, g)
-		for (uint32_t i = 0; g->kind == GATHER_INIT && g != self && g->n_ranks == n_ranks &&
-				     i < g->n; i++)
-			seen[n++] = (struct wire_member){g->entries[i].rank,
-							 g->entries[i].world_rank};
+		for (uint32_t i = 0;
+		     g->kind == GATHER_INIT && g != self && g->n_ranks == n_ranks && i < g->n; i++)
+			seen[n++] =
+				(struct wire_member){g->entries[i].rank, g->entries[i].world_rank};
 	HASH_ITER(hh, s->comms, c, next)
 		for (uint32_t i = 0; c != made && c->n_ranks == n_ranks && i < c->n_real; i++)
 			seen[n++] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
@@ -60,8 +60,10 @@ static int by_store(const struct gather *g, const struct wire_member *known, str
 		return MEMBERS_WAIT;
 	r = members_told(&s->cluster, world, 2, known, g->n, MEMBERS_STORE, ret, &why);
 	if (r == -EINVAL)
-		server_warn(s, "the store has a pair of world ranks %u and %u, but %s; the store is "
-			       "not believed", world[0], world[1], why.text);
+		server_warn(s,
+			    "the store has a pair of world ranks %u and %u, but %s; the store is "
+			    "not believed",
+			    world[0], world[1], why.text);
 	return r == -EINVAL ? NOT_SAID : r;
 }
 
@@ -79,8 +81,10 @@ static int by_job(const struct gather *g, const struct wire_member *known, struc
 	r = members_told(&g->server->cluster, t->world_ranks, t->n, known, g->n, MEMBERS_TOLD, ret,
 			 &why);
 	if (r == -EINVAL)
-		server_warn(g->server, "the job's own list of a communicator of %u ranks is not "
-				       "believed: %s", g->n_ranks, why.text);
+		server_warn(g->server,
+			    "the job's own list of a communicator of %u ranks is not "
+			    "believed: %s",
+			    g->n_ranks, why.text);
 	return r == -EINVAL ? NOT_SAID : r;
 }
 
@@ -137,12 +141,14 @@ static void look_again(struct server *s, struct comm *c)
 	for (uint32_t i = 0; i < c->n_real; i++)
 		known[i] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
 	if (members_infer(&s->cluster, c->n_ranks, known, c->n_real, seen, (size_t)n_seen,
-			  MEMBERS_NOW, &now, &err) || now.sure == MEMBERS_GUESSED)
+			  MEMBERS_NOW, &now, &err) ||
+	    now.sure == MEMBERS_GUESSED)
 		return;
 	if (!is_placed_alike(s->cluster.topology, &now.map, &c->members.map)) {
-		server_warn(s, "communicator %u: its %u members were guessed as world rank %u + %u x "
-			       "rank, but its siblings say %u + %u x rank: the times of its ops are "
-			       "those of the guess; declare the layout (--layout)",
+		server_warn(s,
+			    "communicator %u: its %u members were guessed as world rank %u + %u x "
+			    "rank, but its siblings say %u + %u x rank: the times of its ops are "
+			    "those of the guess; declare the layout (--layout)",
 			    c->number, c->n_ranks, c->members.map.base, c->members.map.stride,
 			    now.map.base, now.map.stride);
 		c->members.source = MEMBERS_GUESS; /* said once */

@@ -20,9 +20,9 @@
 #include "nboxd/job/proc-env.h"
 #include "nboxd/server.h"
 
-#define KNOCK_S 5       /* from coming in to having said for whom */
-#define REFUSE_MS 300   /* door_refuse() waits so long for one more */
-#define BACKLOG 4096    /* workers of a node, and more */
+#define KNOCK_S 5     /* from coming in to having said for whom */
+#define REFUSE_MS 300 /* door_refuse() waits so long for one more */
+#define BACKLOG 4096  /* workers of a node, and more */
 
 static socklen_t address(const char *name, struct sockaddr_un *ret)
 {
@@ -97,22 +97,29 @@ static int add(struct door *d, const struct door_knock *k)
 		return -ENOMEM;
 	d->workers = list;
 	w = &list[d->n_workers++];
-	*w = (struct door_worker){.rank = k->rank, .pid = k->pid, .pid_fd = (int)syscall(SYS_pidfd_open, k->pid, 0)};
+	*w = (struct door_worker){.rank = k->rank,
+				  .pid = k->pid,
+				  .pid_fd = (int)syscall(SYS_pidfd_open, k->pid, 0)};
 	if (w->pid_fd >= 0)
-		w->end_event = event_new(d->server->base, w->pid_fd, EV_READ, server_on_wake, d->server);
+		w->end_event =
+			event_new(d->server->base, w->pid_fd, EV_READ, server_on_wake, d->server);
 	if (w->end_event)
 		event_add(w->end_event, NULL);
 	return 0;
 }
 
-/* Into @text, behind the first byte. Return: DOOR_COME: it is one of this job's workers, and is on the list. */
+/* Into @text, behind the first byte. Return: DOOR_COME: it is one of this job's workers, and is on
+ * the list. */
 static enum door_answer judge(struct door *d, const struct door_knock *k, char *text, size_t size)
 {
 	bool is_known = false;
 
 	if (k->pid_namespace != proc_namespace()) {
-		snprintf(text, size, "another job with the same variables runs under nboxd (pid %d there) in another container (pid "
-			 "namespace) of this host", (int)getpid());
+		snprintf(
+			text, size,
+			"another job with the same variables runs under nboxd (pid %d there) in another container (pid "
+			"namespace) of this host",
+			(int)getpid());
 		return DOOR_WAIT;
 	}
 	for (size_t i = 0; i < d->n_workers; i++) {
@@ -120,11 +127,17 @@ static enum door_answer judge(struct door *d, const struct door_knock *k, char *
 
 		is_known = is_known || (w->pid == k->pid && w->rank == k->rank);
 		if (has_ended(w))
-			snprintf(text, size, "the nboxd (pid %d) of a job with the same variables, whose rank %d (pid %d) has "
-				 "ended, is still there", (int)getpid(), (int)w->rank, (int)w->pid);
+			snprintf(
+				text, size,
+				"the nboxd (pid %d) of a job with the same variables, whose rank %d (pid %d) has "
+				"ended, is still there",
+				(int)getpid(), (int)w->rank, (int)w->pid);
 		else if (w->rank == k->rank && w->pid != k->pid)
-			snprintf(text, size, "another job with the same variables runs under nboxd (pid %d): its rank %d is "
-				 "pid %d", (int)getpid(), (int)w->rank, (int)w->pid);
+			snprintf(
+				text, size,
+				"another job with the same variables runs under nboxd (pid %d): its rank %d is "
+				"pid %d",
+				(int)getpid(), (int)w->rank, (int)w->pid);
 		else
 			continue;
 		return DOOR_WAIT;
@@ -162,7 +175,8 @@ static void on_knock(evutil_socket_t fd, short what, void *ctx)
 	struct door_knock k;
 	enum door_answer answer;
 
-	if ((what & EV_READ) && recv(fd, &k, sizeof(k), MSG_DONTWAIT) == sizeof(k) && k.magic == DOOR_MAGIC) {
+	if ((what & EV_READ) && recv(fd, &k, sizeof(k), MSG_DONTWAIT) == sizeof(k) &&
+	    k.magic == DOOR_MAGIC) {
 		answer = judge(d, &k, why + 1, sizeof(why) - 1);
 		why[0] = (char)answer;
 		if (answer == DOOR_COME)

@@ -1,8 +1,9 @@
-/* The door of an nboxd that the workers of a job start (join.h): an abstract socket whose name all of them derive
- * from what their launcher told them. A worker's helper knocks, says which process it comes for, and is told the
- * variables of that worker. nboxd keeps the list of those processes: while one of them lives it does not end, and
- * once one of them has ended nobody new comes in. So a job that begins while the nboxd of one that has died is
- * still there does not get into it. The other end must be of the same user, which both sides check. */
+/* The door of an nboxd that the workers of a job start (join.h): an abstract socket whose name all
+ * of them derive from what their launcher told them. A worker's helper knocks, says which process
+ * it comes for, and is told the variables of that worker. nboxd keeps the list of those processes:
+ * while one of them lives it does not end, and once one of them has ended nobody new comes in. So a
+ * job that begins while the nboxd of one that has died is still there does not get into it. The
+ * other end must be of the same user, which both sides check. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,8 +22,8 @@ struct server;
 
 struct door_knock { /* one SOCK_SEQPACKET message */
 	uint32_t magic;
-	int32_t rank; /* as the launcher counts */
-	int32_t pid;  /* of the worker, as its own pid namespace counts */
+	int32_t rank;           /* as the launcher counts */
+	int32_t pid;            /* of the worker, as its own pid namespace counts */
 	uint64_t pid_namespace; /* that one's inode */
 };
 
@@ -36,26 +37,26 @@ enum door_answer {
 struct door_worker {
 	int32_t rank;
 	pid_t pid;
-	int pid_fd; /* owned; -1: the kernel has none */
+	int pid_fd;              /* owned; -1: the kernel has none */
 	struct event *end_event; /* owned; wakes nboxd; NULL allowed */
-	bool has_left; /* it has said BYE: its process is ending */
+	bool has_left;           /* it has said BYE: its process is ending */
 };
 
 struct door {
-	struct server *server; /* borrowed */
-	int fd;                /* owned, while event is there */
-	struct event *event;   /* NULL: there is no door */
+	struct server *server;       /* borrowed */
+	int fd;                      /* owned, while event is there */
+	struct event *event;         /* NULL: there is no door */
 	struct door_worker *workers; /* owned */
 	size_t n_workers;
-	struct door_guest *guests;   /* list, owned */
+	struct door_guest *guests;    /* list, owned */
 	char text[1 + DOOR_TEXT_MAX]; /* of DOOR_COME */
 	size_t n_text;
 };
 
 /* Binds @name. Return: a listening socket; -EADDRINUSE somebody has it; other negative errno. */
 int door_bind(const char *name);
-/* Knocks at @name. Return: a connected socket; -ECONNREFUSED nobody is there; -EACCES with the sentence: the one who
- * is there is another user; other negative errno with the sentence. */
+/* Knocks at @name. Return: a connected socket; -ECONNREFUSED nobody is there; -EACCES with the
+ * sentence: the one who is there is another user; other negative errno with the sentence. */
 int door_connect(const char *name, struct err *err);
 
 /* @text: of DOOR_COME, at most DOOR_TEXT_MAX bytes. Takes @fd. Return: 0; -ENOMEM. */
@@ -65,5 +66,6 @@ void door_close(struct server *s); /* nobody comes in any more; again is allowed
 void door_on_bye(struct server *s, pid_t pid);
 /* All workers that came have ended, or are ending. */
 bool door_is_deserted(const struct server *s);
-/* Instead of door_open(), when nboxd cannot start: tells those who knock, and those who do so soon. Takes @fd. */
+/* Instead of door_open(), when nboxd cannot start: tells those who knock, and those who do so soon.
+ * Takes @fd. */
 void door_refuse(int fd, const char *why);

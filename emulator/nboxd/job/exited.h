@@ -13,14 +13,14 @@ struct server;
 struct ended {
 	struct event *event; /* owned; NULL: nobody tells */
 	int fd;
-	int16_t *codes;      /* owned; of config->real[i]; ENDED_NOT */
-	uint32_t n;          /* how many have ended */
+	int16_t *codes; /* owned; of config->real[i]; ENDED_NOT */
+	uint32_t n;     /* how many have ended */
 };
 
 #define ENDED_NOT (-1)
 
-/* Is told at @fd from now on, which is ours then: a datagram each, "RANK CODE", the world rank and the
- * exit code of a shell. Return: 0; -ENOMEM. */
+/* Is told at @fd from now on, which is ours then: a datagram each, "RANK CODE", the world rank and
+ * the exit code of a shell. Return: 0; -ENOMEM. */
 int ended_watch(struct server *s, int fd);
 void ended_close(struct server *s);
 /* Return: the exit code of the process that played @world_rank, as was told; ENDED_NOT. */

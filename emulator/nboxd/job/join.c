@@ -77,7 +77,9 @@ int join_configure(struct join *j, struct config *c)
 	results_name(j, c, out, sizeof(out));
 	r = config_set(c, CONFIG_OUT, SOURCE_FLAG, out);
 	if (r == 0 && !config_text(c, CONFIG_TOKEN))
-		r = random_token(token, sizeof(token)) < 0 ? -EIO : config_set(c, CONFIG_TOKEN, SOURCE_FLAG, token);
+		r = random_token(token, sizeof(token)) < 0
+			    ? -EIO
+			    : config_set(c, CONFIG_TOKEN, SOURCE_FLAG, token);
 	if (r == 0 && !config_is_set(c, CONFIG_STORE))
 		r = config_set(c, CONFIG_STORE, SOURCE_FLAG, "127.0.0.1:0");
 	if (r == 0 && !strcmp(config_text(c, CONFIG_LINK), "shm")) {
@@ -94,13 +96,19 @@ int join_check(const struct join *j, const struct config *c, struct err *err)
 	char where[256];
 
 	if (config_is_set(c, CONFIG_REAL) && j->n_ranks && j->n_ranks != c->n_real)
-		return err_set(err, EINVAL, "%s: %zu ranks are real, but the launcher started %u: make them equal",
-			       config_where(c, CONFIG_REAL, 0, where, sizeof(where)), c->n_real, j->n_ranks);
+		return err_set(
+			err, EINVAL,
+			"%s: %zu ranks are real, but the launcher started %u: make them equal",
+			config_where(c, CONFIG_REAL, 0, where, sizeof(where)), c->n_real,
+			j->n_ranks);
 	if (!config_is_set(c, CONFIG_REAL) && j->n_local && j->n_local != c->topology.gpus_per_node)
-		return err_set(err, EINVAL, "%s: a node has %u rank%s, but the launcher started %u on this one: make them equal, "
-			       "or name the ranks that have a process (real: in the cluster file, NBOX_REAL)",
-			       config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)), c->topology.gpus_per_node,
-			       c->topology.gpus_per_node == 1 ? "" : "s", j->n_local);
+		return err_set(
+			err, EINVAL,
+			"%s: a node has %u rank%s, but the launcher started %u on this one: make them equal, "
+			"or name the ranks that have a process (real: in the cluster file, NBOX_REAL)",
+			config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)),
+			c->topology.gpus_per_node, c->topology.gpus_per_node == 1 ? "" : "s",
+			j->n_local);
 	return 0;
 }
 
@@ -113,27 +121,38 @@ static uint64_t add_text(uint64_t hash, const char *text) /* FNV-1a */
 	return (hash ^ 0xff) * UINT64_C(0x100000001b3);
 }
 
-/* What is the same for all workers of a job and another for the next job, as far as launchers say. torchrun's words
- * may be those of the run before: its agent is the one process that started all of them. */
+/* What is the same for all workers of a job and another for the next job, as far as launchers say.
+ * torchrun's words may be those of the run before: its agent is the one process that started all of
+ * them. */
 static void door_name(const struct join *j, char *buf, size_t size)
 {
-	static const char *const names[] = {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID",
-					    "TORCHELASTIC_RESTART_COUNT", "SLURM_JOB_ID", "SLURM_STEP_ID",
-					    "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_ID", "PMI_JOBID"};
+	static const char *const names[] = {"MASTER_ADDR",
+					    "MASTER_PORT",
+					    "TORCHELASTIC_RUN_ID",
+					    "TORCHELASTIC_RESTART_COUNT",
+					    "SLURM_JOB_ID",
+					    "SLURM_STEP_ID",
+					    "PMIX_NAMESPACE",
+					    "OMPI_MCA_ess_base_jobid",
+					    "PMI_ID",
+					    "PMI_JOBID"};
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	pid_t agent = get("TORCHELASTIC_RUN_ID") ? proc_agent(j->worker) : 0;
 	char text[80] = "";
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		hash = add_text(hash, get(names[i]) ? get(names[i]) : "");
-	if (get("TORCHELASTIC_RUN_ID")) /* in a container an agent may be process 1, which proc_agent() does not name */
-		snprintf(text, sizeof(text), "%d %llu %llu", (int)agent, agent ? (unsigned long long)proc_start(agent) : 0,
+	if (get("TORCHELASTIC_RUN_ID")) /* in a container an agent may be process 1, which
+					   proc_agent() does not name */
+		snprintf(text, sizeof(text), "%d %llu %llu", (int)agent,
+			 agent ? (unsigned long long)proc_start(agent) : 0,
 			 (unsigned long long)proc_namespace());
 	hash = add_text(hash, text);
 	snprintf(buf, size, "nbox-door-%u-%016llx", (unsigned)geteuid(), (unsigned long long)hash);
 }
 
-/* --- what a worker is told ---------------------------------------------------------------------- */
+/* --- what a worker is told ----------------------------------------------------------------------
+ */
 
 struct text {
 	char bytes[DOOR_TEXT_MAX];
@@ -143,7 +162,8 @@ struct text {
 static int add_variable(void *ctx, const char *name, const char *value)
 {
 	struct text *t = ctx;
-	size_t room = sizeof(t->bytes) - t->n, n = (size_t)snprintf(t->bytes + t->n, room, "%s=%s", name, value) + 1;
+	size_t room = sizeof(t->bytes) - t->n,
+	       n = (size_t)snprintf(t->bytes + t->n, room, "%s=%s", name, value) + 1;
 
 	if (n > room)
 		return -E2BIG;
@@ -153,12 +173,16 @@ static int add_variable(void *ctx, const char *name, const char *value)
 
 static int too_long(struct err *err)
 {
-	return err_set(err, E2BIG, "what each worker has to be told takes more than %d bytes: shorten NBOX_REAL and the "
-		       "NBOX_IB_ options (a real rank list may have ranges: 0-7)", DOOR_TEXT_MAX);
+	return err_set(
+		err, E2BIG,
+		"what each worker has to be told takes more than %d bytes: shorten NBOX_REAL and the "
+		"NBOX_IB_ options (a real rank list may have ranges: 0-7)",
+		DOOR_TEXT_MAX);
 }
 
 /* @store: NULL: none. */
-static int make_text(const struct config *c, const char *addr, const char *store, struct text *ret, struct err *err)
+static int make_text(const struct config *c, const char *addr, const char *store, struct text *ret,
+		     struct err *err)
 {
 	const char *token = config_text(c, CONFIG_TOKEN);
 	int r = config_worker_env(c, add_variable, ret);
@@ -174,14 +198,17 @@ static int make_text(const struct config *c, const char *addr, const char *store
 
 static int say(const char *text, size_t n, struct err *err)
 {
-	return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0 ? 0 :
-	       err_set(err, EIO, "cannot write to libnbox.so: %s", strerror(errno));
+	return fwrite(text, 1, n, stdout) == n && fflush(stdout) == 0
+		       ? 0
+		       : err_set(err, EIO, "cannot write to libnbox.so: %s", strerror(errno));
 }
 
-/* --- at the door ----------------------------------------------------------------------------------- */
+/* --- at the door
+ * ----------------------------------------------------------------------------------- */
 
-/* The worker holds the other end of our stdout. While it does, the pid that getppid() gave before is the worker's; a
- * child whose parent has ended is given to another process, for which nboxd would wait as for a worker. */
+/* The worker holds the other end of our stdout. While it does, the pid that getppid() gave before
+ * is the worker's; a child whose parent has ended is given to another process, for which nboxd
+ * would wait as for a worker. */
 static bool has_worker_ended(void)
 {
 	struct pollfd p = {.fd = STDOUT_FILENO};
@@ -189,7 +216,8 @@ static bool has_worker_ended(void)
 	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
 }
 
-/* Return: 0 the worker was told; -EAGAIN knock again, @err has why; other negative errno with the sentence. */
+/* Return: 0 the worker was told; -EAGAIN knock again, @err has why; other negative errno with the
+ * sentence. */
 static int talk(int fd, const struct join *j, struct err *err)
 {
 	struct door_knock k = {DOOR_MAGIC, j->rank, (int32_t)j->worker, proc_namespace()};
@@ -200,7 +228,8 @@ static int talk(int fd, const struct join *j, struct err *err)
 	if (send(fd, &k, sizeof(k), MSG_NOSIGNAL) != sizeof(k))
 		return err_set(err, EAGAIN, "nboxd has gone away");
 	if (poll(&p, 1, ANSWER_MS) != 1)
-		return err_set(err, ETIMEDOUT, "the nboxd of this job does not answer; is it stopped?");
+		return err_set(err, ETIMEDOUT,
+			       "the nboxd of this job does not answer; is it stopped?");
 	n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
 	if (n < 1)
 		return err_set(err, EAGAIN, "nboxd has gone away");
@@ -255,7 +284,8 @@ int join_run(struct join *j, const struct config *c, struct err *err)
 				continue;
 			}
 			if (fd < 0)
-				return err_set(err, -fd, "cannot bind @%s: %s", name, strerror(-fd));
+				return err_set(err, -fd, "cannot bind @%s: %s", name,
+					       strerror(-fd));
 			r = become_host(j, fd, err);
 			if (r != 0)
 				return r;
@@ -273,7 +303,8 @@ int join_run(struct join *j, const struct config *c, struct err *err)
 	if (r != -EAGAIN)
 		return r;
 	snprintf(why, sizeof(why), "%s", err->text);
-	return err_set(err, EBUSY, "%.400s; end it, or start this job with another MASTER_PORT", why);
+	return err_set(err, EBUSY, "%.400s; end it, or start this job with another MASTER_PORT",
+		       why);
 }
 
 int join_open(const struct join *j, struct server *s, struct err *err)

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "base/plain.h"
 #include "nboxd/job/results.h"
-#include "nboxd/server.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/server.h"
 
 int notes_on_told(struct worker *w, const void *body)
 {
@@ -32,7 +32,8 @@ int notes_on_told(struct worker *w, const void *body)
 	if (!s->config->out)
 		return 0;
 	if (strncmp(m.text, WIRE_NOTE_VERSION, strlen(WIRE_NOTE_VERSION)) == 0)
-		r = results_append(s->config, "versions.txt", "%s", m.text + strlen(WIRE_NOTE_VERSION));
+		r = results_append(s->config, "versions.txt", "%s",
+				   m.text + strlen(WIRE_NOTE_VERSION));
 	else
 		r = results_append(s->config, RECORD_NOTES, "%s", m.text);
 	if (r < 0)

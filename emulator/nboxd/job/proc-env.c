@@ -54,8 +54,8 @@ bool proc_env_has(const struct proc_env *e, const char *prefix)
 	return false;
 }
 
-/* What /proc/PID/stat says behind the process's name, which may hold anything. Return: it, in @buf; NULL: there is no
- * such process, or it may not be seen. */
+/* What /proc/PID/stat says behind the process's name, which may hold anything. Return: it, in @buf;
+ * NULL: there is no such process, or it may not be seen. */
 static const char *read_stat(pid_t pid, char *buf, size_t size)
 {
 	char path[64];
@@ -88,7 +88,9 @@ uint64_t proc_start(pid_t pid)
 	unsigned long long start = 0;
 
 	if (p)
-		sscanf(p, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start);
+		sscanf(p,
+		       " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		       &start);
 	return start;
 }
 

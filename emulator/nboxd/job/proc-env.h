@@ -19,11 +19,12 @@ const char *proc_env_get(const struct proc_env *e, const char *name);
 bool proc_env_has(const struct proc_env *e, const char *prefix);
 /* Return: 0: not to be seen; *ret_state as in proc(5): 'Z' has ended. */
 pid_t proc_parent(pid_t pid, char *ret_state);
-/* When it was started, in clock ticks since the boot: with the pid that is one process and no other. 0: not to be seen. */
+/* When it was started, in clock ticks since the boot: with the pid that is one process and no
+ * other. 0: not to be seen. */
 uint64_t proc_start(pid_t pid);
 /* The pid namespace (container) in which the pids of this process count; 0: not to be seen. */
 uint64_t proc_namespace(void);
 #define PROC_PARENTS_MAX 16 /* are looked at */
-/* The agent of the worker @pid: the first of its parents that is no worker. 0: not to be seen. Overwrites what
- * proc_env_read() gave. */
+/* The agent of the worker @pid: the first of its parents that is no worker. 0: not to be seen.
+ * Overwrites what proc_env_read() gave. */
 pid_t proc_agent(pid_t pid);

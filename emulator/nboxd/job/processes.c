@@ -1,5 +1,6 @@
-/* See launched.h. What a process was started with is in /proc/PID/environ, unless it wrote something else there
- * (as setproctitle does): then nothing is concluded while it is a child of the agent. */
+/* See launched.h. What a process was started with is in /proc/PID/environ, unless it wrote
+ * something else there (as setproctitle does): then nothing is concluded while it is a child of the
+ * agent. */
 #include "nboxd/job/processes.h"
 
 #include <ctype.h>
@@ -15,20 +16,20 @@
 #include "base/clock.h"
 #include "base/host-facts.h"
 #include "base/log.h"
-#include "nboxd/job/exited.h"
 #include "nboxd/comm/gather-private.h"
+#include "nboxd/job/exited.h"
 #include "nboxd/job/proc-env.h"
+#include "nboxd/loop/worker.h"
 #include "nboxd/server.h"
 #include "nboxd/store/server.h"
-#include "nboxd/loop/worker.h"
 
 #define WAIT_NS (4 * NS_PER_S) /* before the first look, and between two */
 #define AGAIN_NS (500 * NS_PER_MS)
 #define MISSES_GONE 2
 
 /* What all workers of one agent were started with alike. */
-static const char *const alike[] = {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "GROUP_RANK",
-				    "LOCAL_WORLD_SIZE"};
+static const char *const alike[] = {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT",
+				    "GROUP_RANK", "LOCAL_WORLD_SIZE"};
 #define LOCAL_WORLD_SIZE 4
 #define VALUE_MAX 256
 
@@ -66,8 +67,8 @@ static bool has_values(const struct proc_env *e, const struct look *l)
 	return true;
 }
 
-/* Another job's agent, whose workers may have been started with the same values. Not one of whose children ours
- * is: who has lost its parent becomes a child of nbox run. */
+/* Another job's agent, whose workers may have been started with the same values. Not one of whose
+ * children ours is: who has lost its parent becomes a child of nbox run. */
 static bool is_of_another(const struct look *l, pid_t agent)
 {
 	char state;
@@ -89,7 +90,8 @@ static void look_at(struct look *l, pid_t pid)
 	unsigned long n;
 	int r;
 
-	if (state == 'D') { /* what it holds may keep a reader of its memory waiting, for ever if it is stuck */
+	if (state == 'D') { /* what it holds may keep a reader of its memory waiting, for ever if it
+			       is stuck */
 		l->is_unclear = l->is_again = true;
 		return;
 	}
@@ -104,7 +106,8 @@ static void look_at(struct look *l, pid_t pid)
 			l->is_alive[n] = !is_of_another(l, proc_agent(pid)); /* overwrites e */
 		return;
 	}
-	/* not readable, empty in the middle of an exec(), or written over: all that nbox starts has NBOX_... */
+	/* not readable, empty in the middle of an exec(), or written over: all that nbox starts has
+	 * NBOX_... */
 	if ((r < 0 || !proc_env_has(&e, "NBOX_")) && parent == l->agent && state != 'Z')
 		l->is_unclear = true;
 }
@@ -119,7 +122,8 @@ static int look_at_all(struct look *l)
 		return -errno;
 	while ((d = readdir(dir)))
 		if (isdigit((unsigned char)d->d_name[0]) && atoi(d->d_name) != getpid())
-			look_at(l, atoi(d->d_name)); /* nboxd itself may have a worker's environment */
+			look_at(l,
+				atoi(d->d_name)); /* nboxd itself may have a worker's environment */
 	closedir(dir);
 	return 0;
 }

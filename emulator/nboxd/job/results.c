@@ -27,7 +27,8 @@ static int make_dirs(const char *dir, struct err *err)
 			continue;
 		*p = '\0';
 		if (mkdir(path, 0777) < 0 && errno != EEXIST)
-			return err_set(err, errno, "out: cannot make %s: %s", path, strerror(errno));
+			return err_set(err, errno, "out: cannot make %s: %s", path,
+				       strerror(errno));
 		*p = '/';
 	}
 	if (mkdir(path, 0777) < 0 && errno != EEXIST)
@@ -88,20 +89,28 @@ static int write_facts(const struct config *c, struct err *err)
 	if (!f)
 		return exists ? 0 : -EIO;
 	host_facts_read(&h);
-	fprintf(f, "{\n \"host\": \"%s\",\n \"kernel\": \"%s\",\n \"machine\": \"%s\",\n \"cpu\": \"%s\",\n "
-		"\"cores\": %ld,\n \"memory_bytes\": %lld\n}\n", h.host, h.kernel, h.machine, h.cpu, h.cores,
-		h.memory_bytes);
+	fprintf(f,
+		"{\n \"host\": \"%s\",\n \"kernel\": \"%s\",\n \"machine\": \"%s\",\n \"cpu\": \"%s\",\n "
+		"\"cores\": %ld,\n \"memory_bytes\": %lld\n}\n",
+		h.host, h.kernel, h.machine, h.cpu, h.cores, h.memory_bytes);
 	return close_file(f, 0, "host.json", err);
 }
 
-int results_open(const struct config *c, uint64_t start_ns, struct record_writer **ret, struct err *err)
+int results_open(const struct config *c, uint64_t start_ns, struct record_writer **ret,
+		 struct err *err)
 {
 	struct record_header h = {
-		.magic = RECORD_MAGIC, .header_bytes = sizeof(h),
-		.row_bytes = sizeof(struct record_row), .world_size = c->world,
-		.n_nodes = c->topology.n_nodes, .gpus_per_node = c->topology.gpus_per_node,
-		.n_real = (uint32_t)c->n_real, .exchange = c->exchange, .data = c->data,
-		.seed = c->seed, .start_ns = start_ns,
+		.magic = RECORD_MAGIC,
+		.header_bytes = sizeof(h),
+		.row_bytes = sizeof(struct record_row),
+		.world_size = c->world,
+		.n_nodes = c->topology.n_nodes,
+		.gpus_per_node = c->topology.gpus_per_node,
+		.n_real = (uint32_t)c->n_real,
+		.exchange = c->exchange,
+		.data = c->data,
+		.seed = c->seed,
+		.start_ns = start_ns,
 	};
 	char path[PATH_MAX];
 	struct timespec now;
@@ -159,7 +168,8 @@ int results_append(const struct config *c, const char *name, const char *fmt, ..
 	int fd, r;
 
 	snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 32, c->out, name);
-	/* a pipe or a link of that name is not nboxd's, and would let it wait, or write elsewhere */
+	/* a pipe or a link of that name is not nboxd's, and would let it wait, or write elsewhere
+	 */
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 	if (fd < 0)
 		return -errno;

@@ -49,7 +49,8 @@ static int await(pid_t pid)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
 }
 
-/* `nbox report` takes from a summary.json what the record does not have. What cannot be written is left out. */
+/* `nbox report` takes from a summary.json what the record does not have. What cannot be written is
+ * left out. */
 static void write_network(const char *json, const char *network)
 {
 	FILE *f = network[0] && !strpbrk(network, "\"\\") ? fopen(json, "we") : NULL;
@@ -70,21 +71,24 @@ static bool is_quiet(void)
 int summary_write(const char *dir, const char *network, bool is_printed, struct err *err)
 {
 	char folder[PATH_MAX], nbox[PATH_MAX + 8], json[PATH_MAX + 16];
-	char *argv[] = {nbox, (char *)"report", (char *)"--json", json, (char *)(uintptr_t)dir, NULL};
+	char *argv[] = {nbox, (char *)"report",       (char *)"--json",
+			json, (char *)(uintptr_t)dir, NULL};
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 	int r = own_folder(folder, sizeof(folder));
 
 	if (r < 0)
-		return err_set(err, -r, "summary.json: cannot find nboxd's own folder: %s", strerror(-r));
+		return err_set(err, -r, "summary.json: cannot find nboxd's own folder: %s",
+			       strerror(-r));
 	snprintf(nbox, sizeof(nbox), "%s/nbox", folder);
 	snprintf(json, sizeof(json), "%.*s/summary.json", PATH_MAX - 1, dir);
 	if (posix_spawn_file_actions_init(&actions))
 		return err_set(err, ENOMEM, "summary.json: out of memory");
 	write_network(json, network);
-	r = is_printed && !is_quiet() ?
-		    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) :
-		    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+	r = is_printed && !is_quiet()
+		    ? posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO)
+		    : posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
+						       O_WRONLY, 0);
 	if (r == 0)
 		r = posix_spawn(&pid, nbox, &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
@@ -92,5 +96,6 @@ int summary_write(const char *dir, const char *network, bool is_printed, struct 
 		return err_set(err, r, "summary.json: cannot start %s: %s", nbox, strerror(r));
 	r = await(pid);
 	return r < 0 ? err_set(err, -r, "summary.json: %s report %s %s", nbox, dir,
-			       r == -ETIMEDOUT ? "did not end within 60 s" : "failed") : 0;
+			       r == -ETIMEDOUT ? "did not end within 60 s" : "failed")
+		     : 0;
 }

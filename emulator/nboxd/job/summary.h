@@ -1,11 +1,13 @@
-/* The summary of a run that no `nbox run` looks after: its workers started nboxd, or somebody did by hand. */
+/* The summary of a run that no `nbox run` looks after: its workers started nboxd, or somebody did
+ * by hand. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/err.h"
 
-/* Has the `nbox` beside this nboxd write @dir/summary.json from the record, which must be closed, and print the
- * summary on stderr if @is_printed and NBOX_QUIET is not 1; waits for it. @network: that times come from, which no
- * record has; "": none. Return: 0; negative errno with the sentence. */
+/* Has the `nbox` beside this nboxd write @dir/summary.json from the record, which must be closed,
+ * and print the summary on stderr if @is_printed and NBOX_QUIET is not 1; waits for it. @network:
+ * that times come from, which no record has; "": none. Return: 0; negative errno with the sentence.
+ */
 int summary_write(const char *dir, const char *network, bool is_printed, struct err *err);

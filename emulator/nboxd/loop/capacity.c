@@ -1,5 +1,5 @@
-/* See places.h. The kernel gives the lowest free descriptor: when that is near the limit, all below it are in
- * use. */
+/* See places.h. The kernel gives the lowest free descriptor: when that is near the limit, all below
+ * it are in use. */
 #include "nboxd/loop/capacity.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "nboxd/loop/worker.h"
 #include "nboxd/server.h"
 #include "nboxd/store/server.h"
-#include "nboxd/loop/worker.h"
 
 #define SPARE_FDS 16 /* for files, ports and what a link needs besides its socket */
 
@@ -44,7 +44,8 @@ bool places_make(struct server *s, bool is_full, const void *link, const void *s
 	if (!is_full && !is_short_of_fds())
 		return true;
 	w = worker_oldest_silent(s, link);
-	store_ns = is_full || !s->store ? UINT64_MAX : store_server_silent_until(s->store, store_peer);
+	store_ns =
+		is_full || !s->store ? UINT64_MAX : store_server_silent_until(s->store, store_peer);
 	if (store_ns != UINT64_MAX && (!w || store_ns < w->deadline_ns))
 		store_server_oust_silent(s->store, store_peer);
 	else if (w)

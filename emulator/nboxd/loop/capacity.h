@@ -1,6 +1,6 @@
-/* Who gives way when connections are many: links and clients of the store that have said nothing yet hold
- * a place and a descriptor for up to 5 s, and whoever can connect could hold all of them. A new one takes the
- * place of the oldest of those. */
+/* Who gives way when connections are many: links and clients of the store that have said nothing
+ * yet hold a place and a descriptor for up to 5 s, and whoever can connect could hold all of them.
+ * A new one takes the place of the oldest of those. */
 #pragma once
 
 #include <stdbool.h>

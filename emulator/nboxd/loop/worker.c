@@ -16,12 +16,12 @@
 #include "nboxd/comm/comm.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/job/notes.h"
-#include "nboxd/op/op.h"
-#include "nboxd/loop/capacity.h"
 #include "nboxd/job/results.h"
+#include "nboxd/loop/capacity.h"
+#include "nboxd/op/op.h"
 
 #define BIT(n) (1u << (n))
-#define LAST_WORDS_MAX 1024 /* rounds of a link for what a worker sent before it left */
+#define LAST_WORDS_MAX 1024            /* rounds of a link for what a worker sent before it left */
 #define QUEUE_MAX (UINT64_C(16) << 20) /* answers to a peer that does not read */
 
 static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void *body);
@@ -36,13 +36,11 @@ const struct worker_state_info worker_states[WORKER_STATES] = {
 			  BIT(WORKER_READY) | BIT(WORKER_CLIENT) | BIT(WORKER_BACK) |
 				  BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
 			  hello_on_frame},
-	[WORKER_READY] = {"ready",
-			  BIT(WORKER_LEAVING) | BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
+	[WORKER_READY] = {"ready", BIT(WORKER_LEAVING) | BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
 			  ready_on_frame},
 	[WORKER_CLIENT] = {"client", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED), client_on_frame},
 	[WORKER_BACK] = {"back", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED), back_on_frame},
-	[WORKER_LEAVING] = {"leaving", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED),
-			    leaving_on_frame},
+	[WORKER_LEAVING] = {"leaving", BIT(WORKER_DRAINING) | BIT(WORKER_CLOSED), leaving_on_frame},
 	[WORKER_DRAINING] = {"draining", BIT(WORKER_CLOSED), deaf_on_frame},
 	[WORKER_CLOSED] = {"closed", 0, deaf_on_frame},
 };
@@ -97,7 +95,8 @@ int worker_refuse(struct worker *w, int code, const char *fmt, ...)
 	if (w->server->is_stopping)
 		log_info("%s: %s", worker_name(w, name, sizeof(name)), text.text);
 	else if (w->state == WORKER_HELLO)
-		server_warn_stranger(w->server, "%s: %s", worker_name(w, name, sizeof(name)), text.text);
+		server_warn_stranger(w->server, "%s: %s", worker_name(w, name, sizeof(name)),
+				     text.text);
 	else
 		server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), text.text);
 	wire_hdr_init(&h, WIRE_ERROR, sizeof(text));
@@ -136,10 +135,16 @@ static void welcome(struct worker *w)
 {
 	const struct config *c = w->server->config;
 	struct wire_welcome m = {
-		.now_ns = clock_now_ns(), .worker = w->number, .world = c->world,
-		.n_nodes = c->topology.n_nodes, .gpus_per_node = c->topology.gpus_per_node,
-		.n_real = (uint32_t)c->n_real, .exchange = c->exchange, .data = c->data,
-		.same_clock = w->is_same_clock, .wants_groups = groups_are_wanted(w->server),
+		.now_ns = clock_now_ns(),
+		.worker = w->number,
+		.world = c->world,
+		.n_nodes = c->topology.n_nodes,
+		.gpus_per_node = c->topology.gpus_per_node,
+		.n_real = (uint32_t)c->n_real,
+		.exchange = c->exchange,
+		.data = c->data,
+		.same_clock = w->is_same_clock,
+		.wants_groups = groups_are_wanted(w->server),
 	};
 	struct wire_hdr h;
 
@@ -147,7 +152,8 @@ static void welcome(struct worker *w)
 	worker_send(w, &h, &m);
 }
 
-/* For --once: neither who asks for the status nor a worker's second connection is one of the job's. */
+/* For --once: neither who asks for the status nor a worker's second connection is one of the job's.
+ */
 static void note_most(struct server *s)
 {
 	const struct worker *w;
@@ -159,7 +165,8 @@ static void note_most(struct server *s)
 		s->n_workers_max = n;
 }
 
-/* Of the first worker; its pid means something here if it is on this host (and in this container: the same name). */
+/* Of the first worker; its pid means something here if it is on this host (and in this container:
+ * the same name). */
 static void note_command(const struct worker *w)
 {
 	struct server *s = w->server;
@@ -182,7 +189,8 @@ static int join(struct worker *w, const struct wire_hello *m)
 		if (main->state == WORKER_READY && main->number == m->worker && main->pid == m->pid)
 			break;
 	if (!main || main->back || main->n_members)
-		return worker_refuse(w, EPROTO, "no worker %u waits for a second connection", m->worker);
+		return worker_refuse(w, EPROTO, "no worker %u waits for a second connection",
+				     m->worker);
 	main->back = w;
 	w->back = main;
 	worker_set_state(w, WORKER_BACK);
@@ -227,8 +235,9 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 		if (*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '"' || *p == '\\')
 			*p = '?';
 	if (!is_same_token(m.token, w->server->config->token))
-		return worker_refuse(w, EACCES,
-				     "wrong token: NBOX_TOKEN of the worker and of nboxd must be equal");
+		return worker_refuse(
+			w, EACCES,
+			"wrong token: NBOX_TOKEN of the worker and of nboxd must be equal");
 	w->hello_ns = clock_now_ns();
 	w->is_same_clock = memcmp(m.boot_id, w->server->boot_id, sizeof(m.boot_id)) == 0;
 	if (m.role == WIRE_ROLE_BACK)
@@ -314,14 +323,16 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 		return is_choked(w) ? 0 : answer_status(w);
 	case WIRE_BYE:
 		if (h->seq)
-			notes_add(w->server, RECORD_ENDS, &w->server->n_ends, "%s, ended with exit code %llu",
-				  rank_name(w, name, sizeof(name)), (unsigned long long)h->seq);
+			notes_add(w->server, RECORD_ENDS, &w->server->n_ends,
+				  "%s, ended with exit code %llu", rank_name(w, name, sizeof(name)),
+				  (unsigned long long)h->seq);
 		worker_set_state(w, WORKER_LEAVING);
 		door_on_bye(w->server, (pid_t)w->pid);
 		comm_worker_gone(w->server, w, NULL);
 		return 0;
 	default:
-		return worker_refuse(w, EPROTO, "a worker may not send %s", wire_type_name(h->type));
+		return worker_refuse(w, EPROTO, "a worker may not send %s",
+				     wire_type_name(h->type));
 	}
 }
 
@@ -339,7 +350,8 @@ static int client_on_frame(struct worker *w, const struct wire_hdr *h, const voi
 static int back_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	(void)body;
-	return worker_refuse(w, EPROTO, "%s on a connection that is for messages towards the worker",
+	return worker_refuse(w, EPROTO,
+			     "%s on a connection that is for messages towards the worker",
 			     wire_type_name(h->type));
 }
 
@@ -359,18 +371,19 @@ static int deaf_on_frame(struct worker *w, const struct wire_hdr *h, const void 
 
 /* --- the link's callbacks ------------------------------------------------------ */
 
-static int worker_on_header(void *owner, struct link *l, const struct wire_hdr *h,
-			    void **ret_body)
+static int worker_on_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
 {
 	struct worker *w = owner;
 
 	(void)l;
 	if (w->state == WORKER_DRAINING || w->state == WORKER_CLOSED)
 		return LINK_HOLD;
-	/* the link makes room for a body before it has come: for who has no token yet, that of a HELLO */
+	/* the link makes room for a body before it has come: for who has no token yet, that of a
+	 * HELLO */
 	if (h->type != WIRE_MESSAGE &&
-	    h->body_bytes > (w->state != WORKER_HELLO ? WIRE_CONTROL_MAX :
-			     h->type == WIRE_HELLO ? sizeof(struct wire_hello) : 0)) {
+	    h->body_bytes > (w->state != WORKER_HELLO ? WIRE_CONTROL_MAX
+			     : h->type == WIRE_HELLO  ? sizeof(struct wire_hello)
+						      : 0)) {
 		if (w->state == WORKER_HELLO && h->type != WIRE_HELLO)
 			worker_refuse(w, EPROTO, "%s before HELLO", wire_type_name(h->type));
 		else
@@ -387,8 +400,7 @@ static int worker_on_header(void *owner, struct link *l, const struct wire_hdr *
 	return op_on_message_header(w, h, ret_body) ? LINK_HOLD : 0;
 }
 
-static int worker_on_frame(void *owner, struct link *l, const struct wire_hdr *h,
-			   const void *body)
+static int worker_on_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
 {
 	struct worker *w = owner;
 	struct err err = {""};
@@ -417,15 +429,18 @@ static void worker_on_closed(void *owner, struct link *l, int code, const char *
 	(void)l;
 	why = why && why[0] ? why : code < 0 ? strerror(-code) : "";
 	if (code < 0 && w->state == WORKER_HELLO)
-		server_warn_stranger(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)), why);
+		server_warn_stranger(w->server, "%s: link closed: %s",
+				     worker_name(w, name, sizeof(name)), why);
 	else if (code < 0 && w->state != WORKER_DRAINING && w->state != WORKER_LEAVING)
-		server_warn(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)), why);
+		server_warn(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)),
+			    why);
 	else
 		log_info("%s: link closed%s%s", worker_name(w, name, sizeof(name)),
 			 why[0] ? ": " : "", why);
 	if (w->state == WORKER_READY) {
 		why = why[0] ? why : strerror(ECONNRESET);
-		notes_add(w->server, RECORD_ENDS, &w->server->n_ends, "%s, vanished (killed, or ended by _exit()): %s",
+		notes_add(w->server, RECORD_ENDS, &w->server->n_ends,
+			  "%s, vanished (killed, or ended by _exit()): %s",
 			  rank_name(w, name, sizeof(name)), why);
 		comm_worker_gone(w->server, w, why);
 	}
@@ -468,7 +483,8 @@ int worker_accept(struct server *s, struct listener *from, struct err *err)
 bool worker_has_gone(struct worker *w)
 {
 	if (w->state != WORKER_CLOSED) {
-		link_arm(w->link); /* so that it looks for its end, which links do seldom while frames keep nboxd awake */
+		link_arm(w->link); /* so that it looks for its end, which links do seldom while
+				      frames keep nboxd awake */
 		worker_progress(w);
 	}
 	return w->state == WORKER_CLOSED;

@@ -32,10 +32,10 @@ struct worker {
 	char host[64];
 	bool is_same_clock;
 	uint64_t clock_error_ns; /* else: at most so far off is what it thinks of our clock */
-	bool is_client; /* asks for the status only */
+	bool is_client;          /* asks for the status only */
 	uint64_t hello_ns;
 	uint64_t n_frames;
-	uint32_t n_members; /* open */
+	uint32_t n_members;  /* open */
 	struct worker *back; /* BACK connection of this worker, or of which this one is */
 	struct worker *prev, *next;
 };

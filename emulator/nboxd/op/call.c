@@ -36,10 +36,15 @@ static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct 
 	const struct config *config = c->server->config;
 
 	*s = (struct sched){
-		.kind = (enum coll_kind)a->kind, .algo = (enum sched_algo)config->algo[a->kind],
-		.n_ranks = c->n_ranks, .root = a->root, .ranks_per_node = c->ranks_per_node,
-		.n_channels = config->channels, .elem_bytes = (uint32_t)coll_dtype_bytes(a->dtype),
-		.bytes = a->count * coll_dtype_bytes(a->dtype), .chunk_bytes = config->chunk_bytes,
+		.kind = (enum coll_kind)a->kind,
+		.algo = (enum sched_algo)config->algo[a->kind],
+		.n_ranks = c->n_ranks,
+		.root = a->root,
+		.ranks_per_node = c->ranks_per_node,
+		.n_channels = config->channels,
+		.elem_bytes = (uint32_t)coll_dtype_bytes(a->dtype),
+		.bytes = a->count * coll_dtype_bytes(a->dtype),
+		.chunk_bytes = config->chunk_bytes,
 	};
 	return sched_init(s, err);
 }
@@ -73,7 +78,8 @@ static void mark_reduces(struct call *call, uint32_t rank)
 
 			sched_step(s, rank, thread, i, &step);
 			for (uint32_t k = 0; step.flags & STEP_REDUCE && k < step.n_recv; k++) {
-				int64_t out = border_find_out(b, step.recv[k], rank, step.recv_lane);
+				int64_t out =
+					border_find_out(b, step.recv[k], rank, step.recv_lane);
 
 				if (out >= 0 && step.recv_index < b->out[out].n_messages)
 					bitmap_set(&call->reduces,
@@ -129,7 +135,10 @@ int call_check_bytes(const struct comm *c, const struct sched *s, struct err *er
 
 int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err)
 {
-	const struct call_key key = {.kind = a->kind, .dtype = a->dtype, .root = a->root, .count = a->count};
+	const struct call_key key = {.kind = a->kind,
+				     .dtype = a->dtype,
+				     .root = a->root,
+				     .count = a->count};
 	CLEANUP(call_freep) struct call *call = NULL;
 	struct call *kept;
 	int r;

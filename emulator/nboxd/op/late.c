@@ -18,8 +18,8 @@ static int has_rank(const struct nbox_op *op, uint32_t world_rank)
 	return a->op->copies(a->op->ctx, a->i, world_rank);
 }
 
-int late_start(const struct late_op *op, const struct late_member *m, size_t n, uint64_t *ret_start_ns,
-	       double *ret_late_ns, struct err *err)
+int late_start(const struct late_op *op, const struct late_member *m, size_t n,
+	       uint64_t *ret_start_ns, double *ret_late_ns, struct err *err)
 {
 	struct asked asked = {.op = op};
 	uint64_t start_ns = 0;
@@ -30,7 +30,8 @@ int late_start(const struct late_op *op, const struct late_member *m, size_t n, 
 		if (m[i].arrive->arrive_ns > start_ns)
 			start_ns = m[i].arrive->arrive_ns;
 	if (op) {
-		price_init(&price, op->sched, op->topology, op->members, op->delay, op->number, err);
+		price_init(&price, op->sched, op->topology, op->members, op->delay, op->number,
+			   err);
 		price.op.has_rank = has_rank;
 		price.op.host = &asked;
 	}

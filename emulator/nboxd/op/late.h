@@ -1,6 +1,6 @@
-/* When an op starts: at its last arrival, of virtual ranks too. A virtual rank arrives with the real member that it
- * copies, plus what decorators (slow, jitter) say of it: a slow rank needs more of what *its* template computed, not
- * of what any other real rank did. */
+/* When an op starts: at its last arrival, of virtual ranks too. A virtual rank arrives with the
+ * real member that it copies, plus what decorators (slow, jitter) say of it: a slow rank needs more
+ * of what *its* template computed, not of what any other real rank did. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,5 +37,5 @@ struct late_op {
  *
  * Return: 0; negative errno with the sentence.
  */
-int late_start(const struct late_op *op, const struct late_member *m, size_t n, uint64_t *ret_start_ns,
-	       double *ret_late_ns, struct err *err);
+int late_start(const struct late_op *op, const struct late_member *m, size_t n,
+	       uint64_t *ret_start_ns, double *ret_late_ns, struct err *err);

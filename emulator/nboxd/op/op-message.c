@@ -7,12 +7,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "nboxd/loop/worker.h"
 #include "nboxd/op/op-find.h"
 #include "nboxd/op/p2p.h"
-#include "nboxd/loop/worker.h"
 
-struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h,
-				   struct comm **ret)
+struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h, struct comm **ret)
 {
 	struct comm_member *m = comm_frame_member(w, h, ret);
 
@@ -52,7 +51,8 @@ void op_send_message(struct engine_user *user, uint32_t in, uint64_t index)
 	struct wire_hdr h;
 
 	if (s->config->exchange == EXCHANGE_PAYLOAD) {
-		bytes = sched_message_bytes(&op->call->sched, conn->src, conn->dst, conn->lane, index);
+		bytes = sched_message_bytes(&op->call->sched, conn->src, conn->dst, conn->lane,
+					    index);
 		payload_need(&s->payload, op->call->sched.bytes);
 		/* a ring AllGather's first message of each loop is the sender's own block */
 		if (op->call->sched.kind == COLL_ALLGATHER && op->call->sched.n_ranks > 1 &&
@@ -96,8 +96,8 @@ static void unexpected(struct op *op, const struct wire_hdr *h, const char *why)
 }
 
 /* Finds what a message is; whatever it may not be aborts the communicator. */
-static bool message_find(struct worker *w, const struct wire_hdr *h, struct op **ret,
-			 size_t *ret_i, int64_t *ret_out, uint64_t **ret_count)
+static bool message_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t *ret_i,
+			 int64_t *ret_out, uint64_t **ret_count)
 {
 	uint64_t n = 0;
 	char why[128];
@@ -184,7 +184,8 @@ int op_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (body && h->body_bytes && call->has_reduces && out >= 0 &&
 	    bitmap_test(&call->reduces, call->first_reduce[out] + h->index))
 		payload_reduce(&s->payload,
-			       payload_sink(&s->payload, h->index, h->body_bytes, call->sched.bytes),
+			       payload_sink(&s->payload, h->index, h->body_bytes,
+					    call->sched.bytes),
 			       h->index, h->body_bytes, call->sched.bytes);
 	++*count;
 	if (op->is_live) {

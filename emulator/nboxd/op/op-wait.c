@@ -1,12 +1,12 @@
-/* What an op waits for, in words: for the status, for warnings that come ever more seldom, and for the end
- * of those that wait too long. */
+/* What an op waits for, in words: for the status, for warnings that come ever more seldom, and for
+ * the end of those that wait too long. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "base/units.h"
+#include "nboxd/loop/worker.h"
 #include "nboxd/op/op-find.h"
 #include "nboxd/op/p2p.h"
-#include "nboxd/loop/worker.h"
 
 char *op_call_text(const struct wire_arrive *a, char *buf, size_t size)
 {
@@ -73,7 +73,8 @@ char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size)
 
 	op_call_text(&op_first_arrived(op)->arrive, what, sizeof(what));
 	if (!op->is_live && !op->has_ended) {
-		size_t used = (size_t)snprintf(buf, size, "op %llu of communicator %u, %s, has waited "
+		size_t used = (size_t)snprintf(buf, size,
+					       "op %llu of communicator %u, %s, has waited "
 					       "%.1f s for its members: arrived",
 					       (unsigned long long)op->seq, op->comm->number, what,
 					       waited_s);
@@ -95,9 +96,11 @@ char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size)
 		return buf;
 	}
 	missing_message(op, message, sizeof(message));
-	snprintf(buf, size, "op %llu of communicator %u, %s, is %.1f s beyond its end: waits for "
-		 "%sall members; %u of %u are done", (unsigned long long)op->seq, op->comm->number, what,
-		 waited_s, message, op->n_done, op->comm->n_real);
+	snprintf(buf, size,
+		 "op %llu of communicator %u, %s, is %.1f s beyond its end: waits for "
+		 "%sall members; %u of %u are done",
+		 (unsigned long long)op->seq, op->comm->number, what, waited_s, message, op->n_done,
+		 op->comm->n_real);
 	return buf;
 }
 
@@ -105,7 +108,8 @@ char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size)
 
 uint64_t op_wait_tick(struct comm *c, const char *text, uint64_t moved_ns, uint64_t now_ns)
 {
-	uint64_t bound_ns = moved_ns + c->server->config->timeout_ns, again_ns = now_ns + (now_ns - moved_ns);
+	uint64_t bound_ns = moved_ns + c->server->config->timeout_ns,
+		 again_ns = now_ns + (now_ns - moved_ns);
 
 	if (now_ns >= bound_ns) {
 		comm_abort(c, NULL, ETIMEDOUT, "%.400s; that is the timeout", text);

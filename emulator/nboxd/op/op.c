@@ -1,4 +1,5 @@
-/* See op.h. Arrivals, the start and the end; messages are in op-message.c, what it waits for in op-wait.c. */
+/* See op.h. Arrivals, the start and the end; messages are in op-message.c, what it waits for in
+ * op-wait.c. */
 #include "nboxd/op/op.h"
 
 #include <errno.h>
@@ -9,10 +10,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "nboxd/loop/worker.h"
 #include "nboxd/op/late.h"
 #include "nboxd/op/op-find.h"
 #include "nboxd/op/p2p.h"
-#include "nboxd/loop/worker.h"
 
 #define AHEAD_MAX_NS NS_PER_S /* clocks of two hosts may differ by that */
 
@@ -86,18 +87,29 @@ static void record_done(struct op *op, size_t i, const struct wire_done *done)
 	const struct op_member *m = &op->members[i];
 	const struct call *call = op->call;
 	struct record_row row = {
-		.number = op->number, .seq = op->seq, .comm = c->number, .rank = c->real[i].rank,
-		.world_rank = c->real[i].world_rank, .kind = call->key.kind, .dtype = call->key.dtype,
-		.algo = call->sched.algo, .n_ranks = c->n_ranks, .n_real_ranks = c->n_real,
-		.how = op->timing.how, .bytes = call->sched.bytes, .arrive_ns = m->arrive.arrive_ns,
-		.start_ns = op->start_ns, .due_ns = op->end_ns, .release_ns = done->release_ns,
-		.local_done_ns = done->local_done_ns, .model_ns = op->timing.model_ns,
+		.number = op->number,
+		.seq = op->seq,
+		.comm = c->number,
+		.rank = c->real[i].rank,
+		.world_rank = c->real[i].world_rank,
+		.kind = call->key.kind,
+		.dtype = call->key.dtype,
+		.algo = call->sched.algo,
+		.n_ranks = c->n_ranks,
+		.n_real_ranks = c->n_real,
+		.how = op->timing.how,
+		.bytes = call->sched.bytes,
+		.arrive_ns = m->arrive.arrive_ns,
+		.start_ns = op->start_ns,
+		.due_ns = op->end_ns,
+		.release_ns = done->release_ns,
+		.local_done_ns = done->local_done_ns,
+		.model_ns = op->timing.model_ns,
 		.injected_ns = op->timing.end_ns - op->timing.model_ns + op->late_ns,
 		.n_messages = m->n_messages,
 	};
 
-	row.flags = comm_record_flags(c) |
-		    (m->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
+	row.flags = comm_record_flags(c) | (m->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
 		    (op->timing.end_ns < op->timing.bound_ns ? RECORD_BELOW_BOUND : 0) |
 		    (op->timing.is_of_model ? RECORD_OF_MODEL : 0);
 	record_write(s->record, &row);
@@ -114,8 +126,10 @@ int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (!op_find(w, h, &op, &i))
 		return 0;
 	memcpy(&done, body, sizeof(done));
-	if (!op->members[i].has_arrived || op->members[i].is_done || !(op->is_live || op->has_ended))
-		return worker_refuse(w, EPROTO, "DONE for op %llu of communicator %u, which rank %u %s",
+	if (!op->members[i].has_arrived || op->members[i].is_done ||
+	    !(op->is_live || op->has_ended))
+		return worker_refuse(w, EPROTO,
+				     "DONE for op %llu of communicator %u, which rank %u %s",
 				     (unsigned long long)h->seq, h->comm, h->rank,
 				     op->members[i].is_done ? "finished before" : "has not begun");
 	op->members[i].is_done = true;
@@ -128,8 +142,8 @@ int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
 
 /* --- the start ------------------------------------------------------------------- */
 
-/* A virtual rank's template: the real member with its local index, nodes taken in turn; where none has that, members
- * in turn. Return: index into comm->real. */
+/* A virtual rank's template: the real member with its local index, nodes taken in turn; where none
+ * has that, members in turn. Return: index into comm->real. */
 static size_t template_of(const struct comm *c, uint32_t world_rank, uint32_t rank)
 {
 	uint32_t gpus = c->server->cluster.topology->gpus_per_node, n = 0, turn;
@@ -160,17 +174,21 @@ static int find_start(struct op *op, struct err *err)
 {
 	struct comm *c = op->comm;
 	struct server *s = c->server;
-	const struct late_op late = {.sched = &op->call->sched, .topology = s->cluster.topology,
-				     .members = &c->members.map, .delay = s->delay, .number = op->number,
-				     .copies = copies, .ctx = c};
+	const struct late_op late = {.sched = &op->call->sched,
+				     .topology = s->cluster.topology,
+				     .members = &c->members.map,
+				     .delay = s->delay,
+				     .number = op->number,
+				     .copies = copies,
+				     .ctx = c};
 	CLEANUP(freep) struct late_member *m = calloc(c->n_real, sizeof(*m));
 
 	if (!m)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < c->n_real; i++)
 		m[i] = (struct late_member){&op->members[i].arrive, c->n_ranks};
-	return late_start(s->config->n_what_ifs && c->n_real < c->n_ranks ? &late : NULL, m, c->n_real,
-			  &op->start_ns, &op->late_ns, err);
+	return late_start(s->config->n_what_ifs && c->n_real < c->n_ranks ? &late : NULL, m,
+			  c->n_real, &op->start_ns, &op->late_ns, err);
 }
 
 static int solve_op(struct op *op, struct err *err)
@@ -178,8 +196,8 @@ static int solve_op(struct op *op, struct err *err)
 	struct server *s = op->comm->server;
 
 	return solver_solve(s->solver, op->comm->number, &op->call->sched, &op->comm->members.map,
-			    op->call->has_border ? &op->call->border : NULL, op->number, &op->timing,
-			    err);
+			    op->call->has_border ? &op->call->border : NULL, op->number,
+			    &op->timing, err);
 }
 
 static void warn_below_bound(struct op *op)
@@ -190,11 +208,12 @@ static void warn_below_bound(struct op *op)
 	    strcmp(op->comm->server->config->model, "none") == 0)
 		return;
 	op->comm->server->is_below_bound_told = true;
-	server_warn(op->comm->server,
-		    "op %llu of communicator %u (%s): the model says %s, but the network alone needs %s",
-		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
-		    units_print_time(op->timing.end_ns, end, sizeof(end)),
-		    units_print_time(op->timing.bound_ns, bound, sizeof(bound)));
+	server_warn(
+		op->comm->server,
+		"op %llu of communicator %u (%s): the model says %s, but the network alone needs %s",
+		(unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
+		units_print_time(op->timing.end_ns, end, sizeof(end)),
+		units_print_time(op->timing.bound_ns, bound, sizeof(bound)));
 }
 
 /* Deciding took so long that the op was over before: nothing was decided, nor moved, for
@@ -204,19 +223,21 @@ static void warn_slow(struct op *op, uint64_t since_ns)
 	uint64_t now = clock_now_ns();
 	char took[32], late[32];
 
-	if (op->comm->server->is_slow_told || now <= op->end_ns + NS_PER_MS || now - since_ns < NS_PER_MS)
+	if (op->comm->server->is_slow_told || now <= op->end_ns + NS_PER_MS ||
+	    now - since_ns < NS_PER_MS)
 		return;
 	op->comm->server->is_slow_told = true;
-	server_warn(op->comm->server,
-		    "op %llu of communicator %u (%s of %u ranks): finding its end took nboxd %s, and the "
-		    "op was over %s before: gates open late; %s",
-		    (unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
-		    op->comm->n_ranks, units_print_time((double)(now - since_ns), took, sizeof(took)),
-		    units_print_time((double)(now - op->end_ns), late, sizeof(late)),
-		    op->timing.how == SOLVE_SIM ?
-			    "each of its messages is simulated, as what-ifs on messages or on one rank's link "
-			    "ask for: choose fewer ranks, larger chunks or a what-if on whole ops" :
-			    "nothing was simulated: this machine was busy, or the model's code is slow");
+	server_warn(
+		op->comm->server,
+		"op %llu of communicator %u (%s of %u ranks): finding its end took nboxd %s, and the "
+		"op was over %s before: gates open late; %s",
+		(unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
+		op->comm->n_ranks, units_print_time((double)(now - since_ns), took, sizeof(took)),
+		units_print_time((double)(now - op->end_ns), late, sizeof(late)),
+		op->timing.how == SOLVE_SIM
+			? "each of its messages is simulated, as what-ifs on messages or on one rank's link "
+			  "ask for: choose fewer ranks, larger chunks or a what-if on whole ops"
+			: "nothing was simulated: this machine was busy, or the model's code is slow");
 }
 
 static void tell_release(struct op *op)
@@ -242,8 +263,8 @@ static int start_engine(struct op *op, struct err *err)
 	int r;
 
 	op->end_ns = op->start_ns + (uint64_t)ceil(op->timing.end_ns);
-	r = engine_start(s->engine, has_border ? &op->call->border : NULL, &op->timing, op->start_ns,
-			 op->end_ns, &op->user, &op->engine_op);
+	r = engine_start(s->engine, has_border ? &op->call->border : NULL, &op->timing,
+			 op->start_ns, op->end_ns, &op->user, &op->engine_op);
 	if (r < 0)
 		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));
 	op->is_live = true;
@@ -327,12 +348,16 @@ int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hd
 	uint64_t now = clock_now_ns();
 
 	if (a->kind != COLL_SENDRECV && a->root >= c->n_ranks)
-		return worker_refuse(w, EPROTO, "ARRIVE with root %u of %u ranks", a->root, c->n_ranks),
+		return worker_refuse(w, EPROTO, "ARRIVE with root %u of %u ranks", a->root,
+				     c->n_ranks),
 		       -1;
 	if (a->arrive_ns > now + AHEAD_MAX_NS)
-		return worker_refuse(w, EPROTO, "op %llu of communicator %u arrives %.1f s in the "
-				     "future: the clocks do not agree", wire_seq_number(h->seq),
-				     h->comm, (double)(a->arrive_ns - now) / 1e9), -1;
+		return worker_refuse(w, EPROTO,
+				     "op %llu of communicator %u arrives %.1f s in the "
+				     "future: the clocks do not agree",
+				     wire_seq_number(h->seq), h->comm,
+				     (double)(a->arrive_ns - now) / 1e9),
+		       -1;
 	/* An error of the clocks' offset; later than now or before HELLO cannot be. */
 	if (a->arrive_ns > now)
 		a->arrive_ns = now;
@@ -347,8 +372,10 @@ bool op_is_full(struct comm *c)
 {
 	if (c->server->n_open_ops < SERVER_OPS_MAX)
 		return false;
-	comm_abort(c, NULL, ENOBUFS, "more than %d ops are in the job's streams at a time, more than nboxd keeps: "
-		   "end groups sooner", SERVER_OPS_MAX);
+	comm_abort(c, NULL, ENOBUFS,
+		   "more than %d ops are in the job's streams at a time, more than nboxd keeps: "
+		   "end groups sooner",
+		   SERVER_OPS_MAX);
 	return true;
 }
 
@@ -373,9 +400,10 @@ static bool is_left_alone(struct comm *c, uint64_t seq)
 	for (uint32_t i = 0; i < c->n_real; i++) {
 		if (!c->real[i].is_freed || c->real[i].next_seq > seq)
 			continue;
-		comm_abort(c, NULL, ECANCELED,
-			   "op %llu cannot start: rank %u (world rank %u) has freed the communicator",
-			   (unsigned long long)seq, c->real[i].rank, c->real[i].world_rank);
+		comm_abort(
+			c, NULL, ECANCELED,
+			"op %llu cannot start: rank %u (world rank %u) has freed the communicator",
+			(unsigned long long)seq, c->real[i].rank, c->real[i].world_rank);
 		return true;
 	}
 	return false;
@@ -400,9 +428,10 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (op_check_arrive(w, c, h, &a) < 0)
 		return 0;
 	if (h->seq != member->next_seq)
-		return worker_refuse(w, EPROTO, "rank %u of communicator %u arrives at op %llu instead of %llu",
-				     h->rank, h->comm, (unsigned long long)h->seq,
-				     (unsigned long long)member->next_seq);
+		return worker_refuse(
+			w, EPROTO, "rank %u of communicator %u arrives at op %llu instead of %llu",
+			h->rank, h->comm, (unsigned long long)h->seq,
+			(unsigned long long)member->next_seq);
 	if (is_left_alone(c, h->seq))
 		return 0;
 	i = (size_t)(member - c->real);

@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nboxd/comm/comm.h"
 #include "engine/border.h"
 #include "engine/engine.h"
 #include "engine/solve.h"
+#include "nboxd/comm/comm.h"
 
 /* Whom the engine plays an op for: its tag. */
 struct engine_user {
@@ -30,14 +30,14 @@ struct call {
 	} key;
 	struct sched sched;
 	bool has_border;
-	struct border border;      /* owned */
-	struct comm_member **to;   /* owned; in-connection -> member; borrowed */
-	uint64_t *first_reduce;    /* owned; out-connection -> offset into reduces */
-	struct bitmap reduces;     /* out messages that the virtual receiver reduces */
+	struct border border;    /* owned */
+	struct comm_member **to; /* owned; in-connection -> member; borrowed */
+	uint64_t *first_reduce;  /* owned; out-connection -> offset into reduces */
+	struct bitmap reduces;   /* out messages that the virtual receiver reduces */
 	bool has_reduces;
-	uint32_t n_users;          /* live ops */
-	UT_hash_handle hh;         /* comm->calls, by what is the same in equal calls */
-	struct call *prev, *next;  /* comm->idle_calls, while n_users is 0 */
+	uint32_t n_users;         /* live ops */
+	UT_hash_handle hh;        /* comm->calls, by what is the same in equal calls */
+	struct call *prev, *next; /* comm->idle_calls, while n_users is 0 */
 };
 
 /* Finds or makes. Return: 0; negative errno with the sentence. */
@@ -68,7 +68,7 @@ struct op {
 	struct engine_op *engine_op;
 	struct timing timing; /* owned */
 	uint64_t start_ns, end_ns;
-	double late_ns; /* how much later than the last real member the start is */
+	double late_ns;    /* how much later than the last real member the start is */
 	UT_hash_handle hh; /* comm->ops, by seq */
 };
 

@@ -9,9 +9,9 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "nboxd/loop/worker.h"
 #include "nboxd/op/late.h"
 #include "nboxd/op/p2p.h"
-#include "nboxd/loop/worker.h"
 
 struct p2p_run *p2p_run_free(struct p2p_run *run)
 {
@@ -145,14 +145,16 @@ static bool copies(const void *ctx, size_t i, uint32_t world_rank)
 	return false;
 }
 
-/* How many ranks arrive with @post; of the calls to virtual ranks one each way is to each, as a rule. */
+/* How many ranks arrive with @post; of the calls to virtual ranks one each way is to each, as a
+ * rule. */
 static uint32_t count_with(const struct p2p_run *run, const struct p2p_post *post)
 {
 	uint32_t n[2] = {0, 0};
 
 	for (uint32_t k = 0; k < post->pair.n_calls; k++)
-		n[post->pair.calls[k].is_send] += post->flows[k].turn == run->turn &&
-						  !bitmap_test(&run->comm->is_real, post->pair.calls[k].peer);
+		n[post->pair.calls[k].is_send] +=
+			post->flows[k].turn == run->turn &&
+			!bitmap_test(&run->comm->is_real, post->pair.calls[k].peer);
 	return 1 + (n[0] > n[1] ? n[0] : n[1]);
 }
 
@@ -160,9 +162,13 @@ static int find_start(struct p2p_run *run, struct err *err)
 {
 	struct comm *c = run->comm;
 	struct server *s = c->server;
-	const struct late_op late = {.sched = &run->posts[0]->sched, .topology = s->cluster.topology,
-				     .members = &c->members.map, .delay = s->delay, .number = run->number,
-				     .copies = copies, .ctx = run};
+	const struct late_op late = {.sched = &run->posts[0]->sched,
+				     .topology = s->cluster.topology,
+				     .members = &c->members.map,
+				     .delay = s->delay,
+				     .number = run->number,
+				     .copies = copies,
+				     .ctx = run};
 	CLEANUP(freep) struct late_member *m = calloc(run->n_posts, sizeof(*m));
 	bool has_virtual = false;
 
@@ -172,8 +178,8 @@ static int find_start(struct p2p_run *run, struct err *err)
 		m[i] = (struct late_member){&run->posts[i]->arrive, count_with(run, run->posts[i])};
 		has_virtual = has_virtual || m[i].n_ranks > 1;
 	}
-	return late_start(s->config->n_what_ifs && has_virtual ? &late : NULL, m, run->n_posts, &run->start_ns,
-			  &run->late_ns, err);
+	return late_start(s->config->n_what_ifs && has_virtual ? &late : NULL, m, run->n_posts,
+			  &run->start_ns, &run->late_ns, err);
 }
 
 static int solve_run(struct p2p_run *run, struct err *err)
@@ -230,8 +236,8 @@ static int index_calls(struct p2p_run *run, struct err *err)
 			conn = call->is_send ? border_find_out(b, rank, call->peer, call->lane)
 					     : border_find_in(b, call->peer, rank, call->lane);
 			if (conn < 0)
-				return err_set(err, EINVAL, "no connection of ranks %u and %u", rank,
-					       call->peer);
+				return err_set(err, EINVAL, "no connection of ranks %u and %u",
+					       rank, call->peer);
 			if (call->is_send)
 				end->post->flows[end->call].out = (uint32_t)conn;
 			else
@@ -287,7 +293,8 @@ static int replay_early(struct p2p_run *run, struct err *err)
 	for (uint32_t i = 0; i < run->n_calls; i++) {
 		const struct p2p_flow *flow = &run->ends[i].post->flows[run->ends[i].call];
 
-		for (uint64_t index = 0; run->calls[i].is_send && index < flow->n_arrived; index++) {
+		for (uint64_t index = 0; run->calls[i].is_send && index < flow->n_arrived;
+		     index++) {
 			int r = engine_arrived(run->comm->server->engine, run->engine_op, flow->out,
 					       index, err);
 
@@ -325,12 +332,13 @@ static void warn_below_bound(const struct p2p_run *run)
 	    strcmp(c->server->config->model, "none") == 0)
 		return;
 	c->server->is_below_bound_told = true;
-	server_warn(c->server,
-		    "point-to-point op %llu of rank %u, communicator %u: the model says %s, but the "
-		    "network alone needs %s", wire_seq_number(run->posts[0]->seq),
-		    run->posts[0]->pair.rank, c->number,
-		    units_print_time(run->timing.end_ns, end, sizeof(end)),
-		    units_print_time(run->timing.bound_ns, bound, sizeof(bound)));
+	server_warn(
+		c->server,
+		"point-to-point op %llu of rank %u, communicator %u: the model says %s, but the "
+		"network alone needs %s",
+		wire_seq_number(run->posts[0]->seq), run->posts[0]->pair.rank, c->number,
+		units_print_time(run->timing.end_ns, end, sizeof(end)),
+		units_print_time(run->timing.bound_ns, bound, sizeof(bound)));
 }
 
 /* A post is over with the run that ends last. */

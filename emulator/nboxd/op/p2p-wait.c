@@ -1,12 +1,12 @@
-/* What point-to-point posts wait for, in words: for the status, for warnings, for who leaves while others wait
- * for it, and for the end of those that wait too long. */
+/* What point-to-point posts wait for, in words: for the status, for warnings, for who leaves while
+ * others wait for it, and for the end of those that wait too long. */
 #include <stdio.h>
 #include <utlist.h>
 
 #include "base/units.h"
+#include "nboxd/loop/worker.h"
 #include "nboxd/op/op-find.h"
 #include "nboxd/op/p2p.h"
-#include "nboxd/loop/worker.h"
 
 char *p2p_call_text(const struct pair_call *call, char *buf, size_t size)
 {
@@ -14,8 +14,9 @@ char *p2p_call_text(const struct pair_call *call, char *buf, size_t size)
 
 	snprintf(buf, size, "%s of %s %s rank %u (%s %llu between them)",
 		 call->is_send ? "send" : "receive",
-		 units_print_bytes(call->bytes, bytes, sizeof(bytes)), call->is_send ? "to" : "from",
-		 call->peer, call->is_send ? "send" : "receive", (unsigned long long)call->number);
+		 units_print_bytes(call->bytes, bytes, sizeof(bytes)),
+		 call->is_send ? "to" : "from", call->peer, call->is_send ? "send" : "receive",
+		 (unsigned long long)call->number);
 	return buf;
 }
 
@@ -34,8 +35,8 @@ static size_t describe_waiting(const struct p2p_post *post, char *buf, size_t si
 	char what[160];
 	int n;
 
-	n = snprintf(buf, size, "for its %s, which rank %u", p2p_call_text(call, what, sizeof(what)),
-		     call->peer);
+	n = snprintf(buf, size, "for its %s, which rank %u",
+		     p2p_call_text(call, what, sizeof(what)), call->peer);
 	if (peer && peer->worker && (size_t)n < size)
 		n += snprintf(buf + n, size - (size_t)n, " (pid %u on %.20s)", peer->worker->pid,
 			      peer->worker->host);
@@ -77,20 +78,25 @@ static char *post_describe(const struct p2p_post *post, uint64_t now_ns, char *b
 
 	if (!post->is_released) {
 		describe_waiting(post, text, sizeof(text));
-		snprintf(buf, size, "point-to-point op %llu of rank %u, communicator %u, has waited "
-			 "%.1f s %s", wire_seq_number(post->seq), post->pair.rank,
-			 post->comm->number, waited_s, text);
+		snprintf(buf, size,
+			 "point-to-point op %llu of rank %u, communicator %u, has waited "
+			 "%.1f s %s",
+			 wire_seq_number(post->seq), post->pair.rank, post->comm->number, waited_s,
+			 text);
 	} else if (now_ns < post->moved_ns) {
-		snprintf(buf, size, "point-to-point op %llu of rank %u, communicator %u, ends in %.1f s",
+		snprintf(buf, size,
+			 "point-to-point op %llu of rank %u, communicator %u, ends in %.1f s",
 			 wire_seq_number(post->seq), post->pair.rank, post->comm->number,
 			 (double)(post->moved_ns - now_ns) / 1e9);
 	} else if (post->is_done) {
-		snprintf(buf, size, "point-to-point op %llu of rank %u, communicator %u, is over; its "
-			 "peers are %.1f s beyond its end", wire_seq_number(post->seq),
-			 post->pair.rank, post->comm->number, waited_s);
+		snprintf(buf, size,
+			 "point-to-point op %llu of rank %u, communicator %u, is over; its "
+			 "peers are %.1f s beyond its end",
+			 wire_seq_number(post->seq), post->pair.rank, post->comm->number, waited_s);
 	} else {
 		describe_missing(post, text, sizeof(text));
-		snprintf(buf, size, "point-to-point op %llu of rank %u, communicator %u, is %.1f s "
+		snprintf(buf, size,
+			 "point-to-point op %llu of rank %u, communicator %u, is %.1f s "
 			 "beyond its end: waits for %sthe rank to say that it is done",
 			 wire_seq_number(post->seq), post->pair.rank, post->comm->number, waited_s,
 			 text);

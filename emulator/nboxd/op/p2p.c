@@ -7,8 +7,8 @@
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "nboxd/op/op-find.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/op/op-find.h"
 
 static void post_free(struct p2p_post *post)
 {
@@ -111,19 +111,24 @@ static int post_fill(struct p2p_post *post, const char *list, struct err *err)
 
 		memcpy(&p, list + i * sizeof(p), sizeof(p));
 		if (p.peer >= c->n_ranks)
-			return err_set(err, EPROTO, "a call to rank %u of %u ranks", p.peer, c->n_ranks);
-		post->calls[i] = (struct sched_p2p){.peer = p.peer, .is_send = p.is_send,
-						    .bytes = p.bytes};
-		post->pair.calls[i] = (struct pair_call){.peer = p.peer, .is_send = p.is_send,
-							 .bytes = p.bytes};
+			return err_set(err, EPROTO, "a call to rank %u of %u ranks", p.peer,
+				       c->n_ranks);
+		post->calls[i] =
+			(struct sched_p2p){.peer = p.peer, .is_send = p.is_send, .bytes = p.bytes};
+		post->pair.calls[i] =
+			(struct pair_call){.peer = p.peer, .is_send = p.is_send, .bytes = p.bytes};
 	}
 	post->sched = (struct sched){
-		.kind = COLL_SENDRECV, .algo = (enum sched_algo)config->algo[COLL_SENDRECV],
-		.n_ranks = c->n_ranks, .ranks_per_node = c->ranks_per_node,
+		.kind = COLL_SENDRECV,
+		.algo = (enum sched_algo)config->algo[COLL_SENDRECV],
+		.n_ranks = c->n_ranks,
+		.ranks_per_node = c->ranks_per_node,
 		.n_channels = config->channels,
 		.elem_bytes = (uint32_t)coll_dtype_bytes(post->arrive.dtype),
-		.chunk_bytes = config->chunk_bytes, .p2p = post->calls,
-		.n_p2p = post->pair.n_calls, .p2p_rank = post->pair.rank,
+		.chunk_bytes = config->chunk_bytes,
+		.p2p = post->calls,
+		.n_p2p = post->pair.n_calls,
+		.p2p_rank = post->pair.rank,
 	};
 	r = sched_init(&post->sched, err);
 	return r < 0 ? r : call_check_bytes(c, &post->sched, err);
@@ -139,7 +144,8 @@ static bool is_left_alone(struct p2p_post *post)
 		return false;
 	comm_abort(post->comm, NULL, ECANCELED,
 		   "point-to-point op %llu of rank %u cannot start: its %s meets nobody: that rank "
-		   "has freed the communicator", wire_seq_number(post->seq), post->pair.rank,
+		   "has freed the communicator",
+		   wire_seq_number(post->seq), post->pair.rank,
 		   p2p_call_text(call, what, sizeof(what)));
 	return true;
 }
@@ -175,9 +181,11 @@ int p2p_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 	if (op_check_arrive(w, c, h, &a) < 0)
 		return 0;
 	if (h->seq != (WIRE_SEQ_P2P | member->next_p2p))
-		return worker_refuse(w, EPROTO, "rank %u of communicator %u arrives at point-to-point "
-				     "op %llu instead of %llu", h->rank, h->comm,
-				     wire_seq_number(h->seq), (unsigned long long)member->next_p2p);
+		return worker_refuse(w, EPROTO,
+				     "rank %u of communicator %u arrives at point-to-point "
+				     "op %llu instead of %llu",
+				     h->rank, h->comm, wire_seq_number(h->seq),
+				     (unsigned long long)member->next_p2p);
 	if (op_is_full(c) || failures_on_op(c, COLL_SENDRECV))
 		return 0;
 	r = p2p_make(c);
@@ -213,8 +221,10 @@ static bool post_find(struct worker *w, const struct wire_hdr *h, struct p2p_pos
 			return true;
 		}
 	}
-	worker_refuse(w, EPROTO, "%s for point-to-point op %llu of rank %u, communicator %u, which is "
-		      "not open", wire_type_name(h->type), wire_seq_number(h->seq), h->rank, h->comm);
+	worker_refuse(w, EPROTO,
+		      "%s for point-to-point op %llu of rank %u, communicator %u, which is "
+		      "not open",
+		      wire_type_name(h->type), wire_seq_number(h->seq), h->rank, h->comm);
 	return false;
 }
 
@@ -301,8 +311,8 @@ int p2p_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
 	flow->n_arrived++;
 	if (clock_now_ns() > post->moved_ns)
 		post->moved_ns = clock_now_ns();
-	if (flow->run && engine_arrived(w->server->engine, flow->run->engine_op, flow->out, h->index,
-					&err))
+	if (flow->run &&
+	    engine_arrived(w->server->engine, flow->run->engine_op, flow->out, h->index, &err))
 		unexpected(post, h, err.text);
 	return 0;
 }
@@ -314,21 +324,32 @@ static void record_done(const struct p2p_post *post, const struct wire_done *don
 	const struct comm *c = post->comm;
 	struct server *s = c->server;
 	struct record_row row = {
-		.number = post->number, .seq = wire_seq_number(post->seq), .comm = c->number,
-		.rank = post->pair.rank, .world_rank = c->real[post->member].world_rank,
-		.kind = COLL_SENDRECV, .dtype = post->arrive.dtype, .algo = post->sched.algo,
-		.n_ranks = c->n_ranks, .n_real_ranks = c->n_real, .how = post->how,
-		.arrive_ns = post->arrive.arrive_ns, .start_ns = post->start_ns,
-		.due_ns = post->end_ns, .release_ns = done->release_ns,
-		.local_done_ns = done->local_done_ns, .model_ns = post->model_ns,
-		.injected_ns = post->injected_ns, .n_messages = post->n_messages,
+		.number = post->number,
+		.seq = wire_seq_number(post->seq),
+		.comm = c->number,
+		.rank = post->pair.rank,
+		.world_rank = c->real[post->member].world_rank,
+		.kind = COLL_SENDRECV,
+		.dtype = post->arrive.dtype,
+		.algo = post->sched.algo,
+		.n_ranks = c->n_ranks,
+		.n_real_ranks = c->n_real,
+		.how = post->how,
+		.arrive_ns = post->arrive.arrive_ns,
+		.start_ns = post->start_ns,
+		.due_ns = post->end_ns,
+		.release_ns = done->release_ns,
+		.local_done_ns = done->local_done_ns,
+		.model_ns = post->model_ns,
+		.injected_ns = post->injected_ns,
+		.n_messages = post->n_messages,
 	};
 
 	for (uint32_t i = 0; i < post->pair.n_calls; i++)
 		row.bytes += post->pair.calls[i].bytes;
-	row.flags = comm_record_flags(c) |
-		    (post->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
-		    (post->is_below_bound ? RECORD_BELOW_BOUND : 0) | (post->is_of_model ? RECORD_OF_MODEL : 0);
+	row.flags = comm_record_flags(c) | (post->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
+		    (post->is_below_bound ? RECORD_BELOW_BOUND : 0) |
+		    (post->is_of_model ? RECORD_OF_MODEL : 0);
 	record_write(s->record, &row);
 }
 
@@ -341,8 +362,10 @@ int p2p_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
 		return 0;
 	memcpy(&done, body, sizeof(done));
 	if (!post->is_released || post->is_done)
-		return worker_refuse(w, EPROTO, "DONE for point-to-point op %llu of communicator %u, "
-				     "which rank %u %s", wire_seq_number(h->seq), h->comm, h->rank,
+		return worker_refuse(w, EPROTO,
+				     "DONE for point-to-point op %llu of communicator %u, "
+				     "which rank %u %s",
+				     wire_seq_number(h->seq), h->comm, h->rank,
 				     post->is_done ? "finished before" : "has not begun");
 	post->is_done = true;
 	post->moved_ns = clock_now_ns();

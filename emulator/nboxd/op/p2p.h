@@ -14,12 +14,12 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "nboxd/comm/comm.h"
-#include "nboxd/op/op.h"
-#include "nboxd/op/pairing.h"
 #include "engine/border.h"
 #include "engine/engine.h"
 #include "engine/solve.h"
+#include "nboxd/comm/comm.h"
+#include "nboxd/op/op.h"
+#include "nboxd/op/pairing.h"
 #include "wire/wire.h"
 
 struct p2p_run;
@@ -33,9 +33,9 @@ struct p2p_flow {
 };
 
 struct p2p_post {
-	struct pair_post pair;   /* its calls are owned */
-	struct comm *comm;       /* borrowed */
-	size_t member;           /* index into comm->real */
+	struct pair_post pair; /* its calls are owned */
+	struct comm *comm;     /* borrowed */
+	size_t member;         /* index into comm->real */
 	uint64_t seq;
 	struct wire_arrive arrive;
 	struct sched sched;      /* of its calls: the lanes that its worker knows */
@@ -43,14 +43,14 @@ struct p2p_post {
 	struct p2p_flow *flows;  /* owned */
 	uint32_t n_runs;         /* live ones */
 	bool is_released, is_done;
-	uint64_t turn;           /* of the run that it was added to last */
+	uint64_t turn; /* of the run that it was added to last */
 	/* of the run that ends last */
 	uint64_t number, start_ns, end_ns;
 	double model_ns, injected_ns;
 	uint32_t how;
 	bool is_below_bound, is_of_model;
 
-	uint64_t n_messages;     /* that crossed the link */
+	uint64_t n_messages; /* that crossed the link */
 	uint64_t moved_ns, warn_ns;
 	struct p2p_post *prev, *next; /* of its member, by seq */
 };
@@ -63,21 +63,21 @@ struct p2p_end {
 
 struct p2p_run {
 	struct engine_user user;
-	struct comm *comm;         /* borrowed */
-	struct p2p_post **posts;   /* owned list, borrowed posts; by member, then seq */
+	struct comm *comm;       /* borrowed */
+	struct p2p_post **posts; /* owned list, borrowed posts; by member, then seq */
 	uint32_t n_posts;
-	struct sched_p2p *calls;   /* owned; of all its posts, by rank */
-	struct p2p_end *ends;      /* owned; whose call each of them is */
+	struct sched_p2p *calls; /* owned; of all its posts, by rank */
+	struct p2p_end *ends;    /* owned; whose call each of them is */
 	uint32_t n_calls;
-	uint32_t *ranks, *n_by_rank;       /* owned; n_ranks of them */
-	const struct sched_p2p **by_rank;  /* owned */
+	uint32_t *ranks, *n_by_rank;      /* owned; n_ranks of them */
+	const struct sched_p2p **by_rank; /* owned */
 	uint32_t n_ranks;
-	struct border border;      /* owned; none in exchange none */
-	struct p2p_end *to;        /* owned; by in-connection */
-	struct timing timing;      /* owned */
+	struct border border; /* owned; none in exchange none */
+	struct p2p_end *to;   /* owned; by in-connection */
+	struct timing timing; /* owned */
 	struct engine_op *engine_op;
 	uint64_t number, start_ns, end_ns;
-	uint64_t turn;             /* number + 1 */
+	uint64_t turn;  /* number + 1 */
 	double late_ns; /* how much later than the last post the start is */
 	struct p2p_run *prev, *next;
 };

@@ -38,7 +38,7 @@ struct pair_post {
 	struct pair_post *next_ready;
 };
 
-struct pairing *pairing_new(void); /* NULL: no memory */
+struct pairing *pairing_new(void);               /* NULL: no memory */
 struct pairing *pairing_free(struct pairing *p); /* posts are not touched; returns NULL */
 
 /**

@@ -11,8 +11,8 @@
 
 static void *map(uint64_t bytes, int flags)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
-		       -1, 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1,
+		       0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -77,7 +77,8 @@ void *payload_sink(const struct payload *p, uint64_t index, uint64_t bytes, uint
 void payload_reduce(const struct payload *p, void *received, uint64_t index, uint64_t bytes,
 		    uint64_t footprint)
 {
-	const uint32_t *own = (const uint32_t *)(const void *)(p->fill + place(p, index, bytes, footprint));
+	const uint32_t *own =
+		(const uint32_t *)(const void *)(p->fill + place(p, index, bytes, footprint));
 	uint32_t *to = received;
 
 	for (uint64_t i = 0; i < bytes / sizeof(*to); i++)

@@ -12,7 +12,7 @@ struct payload {
 	uint8_t *fill, *scratch; /* owned mappings; NULL: not yet */
 	uint64_t bytes;          /* of each */
 	uint64_t max_message;
-	uint64_t touched;        /* bytes of fill that have pages of their own */
+	uint64_t touched; /* bytes of fill that have pages of their own */
 };
 
 /* Return: 0 or -ENOMEM; nothing happens when it is there. */

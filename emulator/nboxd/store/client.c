@@ -170,8 +170,8 @@ static int compare_set(struct store_client *c, struct store_cursor *q)
 }
 
 /* The count that @key holds, or what it begins with. */
-static int count_now(struct store_client *c, struct store_bytes key, int64_t world,
-		     int64_t *ret, struct err *err)
+static int count_now(struct store_client *c, struct store_bytes key, int64_t world, int64_t *ret,
+		     struct err *err)
 {
 	const struct entry *e = entry_find(c->store, key);
 	char shown[128];
@@ -347,7 +347,8 @@ static int validate(struct store_client *c, struct store_cursor *q, struct err *
 	uint32_t magic = cursor_u32(q);
 
 	if (magic != STORE_MAGIC)
-		return err_set(err, EPROTO, "begins with magic %08x instead of %08x", magic, STORE_MAGIC);
+		return err_set(err, EPROTO, "begins with magic %08x instead of %08x", magic,
+			       STORE_MAGIC);
 	c->is_valid = true;
 	return 0;
 }
@@ -361,8 +362,7 @@ static int ping(struct store_client *c, struct store_cursor *q)
 	return answer(c, &number, sizeof(number));
 }
 
-static int serve(struct store_client *c, enum store_op op, struct store_cursor *q,
-		 struct err *err)
+static int serve(struct store_client *c, enum store_op op, struct store_cursor *q, struct err *err)
 {
 	struct store_bytes key, value;
 
@@ -416,10 +416,13 @@ static int serve(struct store_client *c, enum store_op op, struct store_cursor *
 
 static int refuse_more(const struct store_client *c, struct err *err)
 {
-	return err_set(err, EDQUOT, "all clients of the store together hold %llu MiB of half requests and unread "
-		       "replies, more than the %llu that they may, and this one holds or wants more than %u KiB "
-		       "of it", (unsigned long long)(c->store->n_client_bytes >> 20),
-		       (unsigned long long)(c->store->clients_max >> 20), STORE_CLIENT_LITTLE >> 10);
+	return err_set(
+		err, EDQUOT,
+		"all clients of the store together hold %llu MiB of half requests and unread "
+		"replies, more than the %llu that they may, and this one holds or wants more than %u KiB "
+		"of it",
+		(unsigned long long)(c->store->n_client_bytes >> 20),
+		(unsigned long long)(c->store->clients_max >> 20), STORE_CLIENT_LITTLE >> 10);
 }
 
 /* All requests that are whole, while the client reads its replies. */
@@ -441,8 +444,10 @@ static int serve_all(struct store_client *c, struct err *err)
 		if (c->out.n != before)
 			c->store->ev->on_output(c->owner);
 		if (r == -ENOBUFS)
-			return err_set(err, ENOBUFS, "the store is full (%llu MiB) or a value has grown "
-				       "beyond %u MiB", (unsigned long long)(STORE_BYTES_MAX >> 20),
+			return err_set(err, ENOBUFS,
+				       "the store is full (%llu MiB) or a value has grown "
+				       "beyond %u MiB",
+				       (unsigned long long)(STORE_BYTES_MAX >> 20),
 				       STORE_GROWN_MAX >> 20);
 		if (r == -EDQUOT)
 			return refuse_more(c, err);

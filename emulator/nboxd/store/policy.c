@@ -69,14 +69,14 @@ struct policy_verdict policy_on_missing(const struct policy_world *w, const stru
 	if (v.rank >= 0 && !is_real(w, v.rank))
 		v.answer = is_id || is_gloo ? POLICY_INVENT : POLICY_WAIT;
 	else if (v.rank < 0 && is_gloo) /* sorted: a world rank is never below its group rank */
-		v.answer = has_real_front(w) && k->rank >= w->n_real ? POLICY_INVENT : POLICY_SETTLE;
+		v.answer =
+			has_real_front(w) && k->rank >= w->n_real ? POLICY_INVENT : POLICY_SETTLE;
 	else if (v.rank < 0 && is_id && !(has_real_front(w) && rank >= 0))
 		v.answer = POLICY_SETTLE;
 	return v;
 }
 
-int64_t policy_initial_count(const struct policy_world *w, const struct torch_key *k,
-			     int64_t world)
+int64_t policy_initial_count(const struct policy_world *w, const struct torch_key *k, int64_t world)
 {
 	int64_t n_virtual = (int64_t)w->n_ranks - (int64_t)w->n_real;
 	bool counts = k->kind == TORCH_WORKERS || (k->kind == TORCH_BARRIER && !k->is_local) ||
@@ -93,27 +93,38 @@ char *policy_advice(const struct policy_world *w, const struct torch_key *k,
 	if (k->is_default)
 		snprintf(group, sizeof(group), "the default group");
 	else
-		snprintf(group, sizeof(group), "group \"%s\"", store_bytes_print(k->group, name, sizeof(name)));
+		snprintf(group, sizeof(group), "group \"%s\"",
+			 store_bytes_print(k->group, name, sizeof(name)));
 	if (k->kind == TORCH_GLOO && v->answer == POLICY_INVENT)
-		snprintf(buf, size, "it is the gloo address of virtual rank %lld in %s. nboxd gives one once a "
-			 "real rank of the group has set its own, if it runs on that rank's host and finds a free "
-			 "port; else use backend \"nccl\" (torch before 2.6 makes gloo groups when none is named)",
-			 (long long)v->rank, group);
+		snprintf(
+			buf, size,
+			"it is the gloo address of virtual rank %lld in %s. nboxd gives one once a "
+			"real rank of the group has set its own, if it runs on that rank's host and finds a free "
+			"port; else use backend \"nccl\" (torch before 2.6 makes gloo groups when none is named)",
+			(long long)v->rank, group);
 	else if (k->kind == TORCH_GLOO)
-		snprintf(buf, size, "it is the gloo address of rank %u of %s, which has not made the group yet",
-			 k->rank, group);
+		snprintf(
+			buf, size,
+			"it is the gloo address of rank %u of %s, which has not made the group yet",
+			k->rank, group);
 	else if (k->kind == TORCH_ID || k->kind == TORCH_ID_PAIR || k->kind == TORCH_ID_ROOT)
-		snprintf(buf, size, v->rank >= 0 ? "it is a communicator's id in %s: real rank %lld makes it "
-			 "and has not come that far" : "it is a communicator's id in %s: its lowest rank "
-			 "makes it and has not come that far", group, (long long)v->rank);
+		snprintf(buf, size,
+			 v->rank >= 0 ? "it is a communicator's id in %s: real rank %lld makes it "
+					"and has not come that far"
+				      : "it is a communicator's id in %s: its lowest rank "
+					"makes it and has not come that far",
+			 group, (long long)v->rank);
 	else if (k->kind == TORCH_BARRIER_LAST)
-		snprintf(buf, size, "it is a barrier over the store of %s: a real rank has not checked in",
+		snprintf(buf, size,
+			 "it is a barrier over the store of %s: a real rank has not checked in",
 			 group);
 	else
-		snprintf(buf, size, "%s%sno real rank has set it yet. Should a virtual one set it (real are %zu "
-			 "of %u ranks, the first is %u), it never comes: the code that does so must run on "
-			 "a real rank, see as-node and real of nboxd", k->group.n ? "it is a key of " : "",
-			 k->group.n ? strcat(group, ", ") : "", w->n_real, w->n_ranks,
-			 w->n_real ? w->real[0] : 0);
+		snprintf(
+			buf, size,
+			"%s%sno real rank has set it yet. Should a virtual one set it (real are %zu "
+			"of %u ranks, the first is %u), it never comes: the code that does so must run on "
+			"a real rank, see as-node and real of nboxd",
+			k->group.n ? "it is a key of " : "", k->group.n ? strcat(group, ", ") : "",
+			w->n_real, w->n_ranks, w->n_real ? w->real[0] : 0);
 	return buf;
 }

@@ -87,8 +87,8 @@ static int scan_field(struct store_scan *s, char letter, const uint8_t *bytes, s
 	memcpy(&length, bytes + s->pos, sizeof(length));
 	if (letter == '*') {
 		if (length > STORE_KEYS_MAX)
-			return err_set(err, EPROTO, "%s of %llu keys; %u are allowed", ops[s->op].name,
-				       (unsigned long long)length, STORE_KEYS_MAX);
+			return err_set(err, EPROTO, "%s of %llu keys; %u are allowed",
+				       ops[s->op].name, (unsigned long long)length, STORE_KEYS_MAX);
 		s->n_left = length;
 		s->pos += fixed;
 		return STORE_COMPLETE;
@@ -115,7 +115,8 @@ int store_scan(struct store_scan *s, const uint8_t *bytes, size_t n, struct err 
 		if (n == 0)
 			return 0;
 		if (bytes[0] >= STORE_OPS)
-			return err_set(err, EPROTO, "byte %u is no operation of a TCPStore", bytes[0]);
+			return err_set(err, EPROTO, "byte %u is no operation of a TCPStore",
+				       bytes[0]);
 		s->op = bytes[0];
 		s->has_op = true;
 		s->pos = 1;

@@ -17,10 +17,9 @@
  *   CANCEL_WAIT                                             u8 1
  *   PING         u32                                        the same u32
  *   QUEUE_PUSH   key value                                  -
- *   QUEUE_POP    key                                        i64 length before, and a value if above 0
- *   QUEUE_LEN    key                                        i64
- *   LIST_KEYS                                               i64 n, n keys
- *   BARRIER      key i64                                    u8 0, once i64 clients were there
+ *   QUEUE_POP    key                                        i64 length before, and a value if above
+ * 0 QUEUE_LEN    key                                        i64 LIST_KEYS i64 n, n keys BARRIER key
+ * i64                                    u8 0, once i64 clients were there
  *
  * Checked against the clients and servers of torch 2.4.1 and 2.7.1 (up to PING), 2.11 (up to
  * LIST_KEYS) and 2.15 (all): tests/torch/store_client.py. No I/O, no allocation here. */
@@ -33,10 +32,25 @@
 #include "base/err.h"
 
 enum store_op {
-	STORE_VALIDATE, STORE_SET, STORE_COMPARE_SET, STORE_GET, STORE_ADD, STORE_CHECK,
-	STORE_WAIT, STORE_GETNUMKEYS, STORE_DELETE_KEY, STORE_APPEND, STORE_MULTI_GET,
-	STORE_MULTI_SET, STORE_CANCEL_WAIT, STORE_PING, STORE_QUEUE_PUSH, STORE_QUEUE_POP,
-	STORE_QUEUE_LEN, STORE_LIST_KEYS, STORE_BARRIER,
+	STORE_VALIDATE,
+	STORE_SET,
+	STORE_COMPARE_SET,
+	STORE_GET,
+	STORE_ADD,
+	STORE_CHECK,
+	STORE_WAIT,
+	STORE_GETNUMKEYS,
+	STORE_DELETE_KEY,
+	STORE_APPEND,
+	STORE_MULTI_GET,
+	STORE_MULTI_SET,
+	STORE_CANCEL_WAIT,
+	STORE_PING,
+	STORE_QUEUE_PUSH,
+	STORE_QUEUE_POP,
+	STORE_QUEUE_LEN,
+	STORE_LIST_KEYS,
+	STORE_BARRIER,
 	STORE_OPS
 };
 
@@ -51,7 +65,7 @@ const char *store_op_name(uint32_t op); /* "?" when there is none */
 
 /* How far a request has been looked at; zeroed before each. */
 struct store_scan {
-	size_t pos; /* bytes understood so far, or the size of the request */
+	size_t pos;      /* bytes understood so far, or the size of the request */
 	uint64_t n_left; /* items of a list still to come */
 	uint8_t op;      /* enum store_op, once has_op */
 	uint8_t field;   /* in the operation's shape */

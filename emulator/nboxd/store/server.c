@@ -222,7 +222,8 @@ static void name_peer(struct store_peer *p, const struct sockaddr_storage *a, so
 			NI_NUMERICHOST | NI_NUMERICSERV))
 		snprintf(p->name, sizeof(p->name), "?");
 	else
-		snprintf(p->name, sizeof(p->name), strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+		snprintf(p->name, sizeof(p->name), strchr(host, ':') ? "[%s]:%s" : "%s:%s", host,
+			 port);
 }
 
 /* A host that vanished is noticed; failures of these are no reason to refuse. */
@@ -292,8 +293,10 @@ void store_refuse_one(struct store_server *ss, int listen_fd)
 		close(ss->reserve);
 	closep(&(int){accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)});
 	ss->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	server_warn_stranger(ss->daemon, "store: a connection was refused, nboxd has no descriptors left "
-			     "(%llu clients): raise ulimit -n", (unsigned long long)ss->n_peers);
+	server_warn_stranger(ss->daemon,
+			     "store: a connection was refused, nboxd has no descriptors left "
+			     "(%llu clients): raise ulimit -n",
+			     (unsigned long long)ss->n_peers);
 }
 
 static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
@@ -304,7 +307,8 @@ static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
 		struct sockaddr_storage a;
 		socklen_t len = sizeof(a);
-		int fd = accept4(listen_fd, (struct sockaddr *)&a, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int fd = accept4(listen_fd, (struct sockaddr *)&a, &len,
+				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 			store_refuse_one(ss, listen_fd);
@@ -321,7 +325,8 @@ static struct store_peer *oldest_silent(struct store_server *ss, const struct st
 {
 	struct store_peer *p, *next;
 
-	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger) {
+	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger)
+	{
 		if (p == but || p->is_over)
 			continue;
 		peer_read(p);
@@ -365,15 +370,17 @@ int store_server_open(struct server *s, const char *addr, struct store_server **
 	snprintf(text, sizeof(text), "tcp:%s", addr);
 	r = listener_open(text, &ss->listener, err);
 	if (r == -EADDRINUSE)
-		err_set(err, EADDRINUSE, "another program listens at %s; choose another --store (port 0: "
-			"any)", addr);
+		err_set(err, EADDRINUSE,
+			"another program listens at %s; choose another --store (port 0: "
+			"any)",
+			addr);
 	else if (r < 0)
 		err_prefix(err, r, "store");
 	if (r == 0 && store_new(&store_events, ss, &ss->store) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
 	if (r == 0) {
-		ss->listen_event = event_new(s->base, listener_fd(ss->listener), EV_READ | EV_PERSIST,
-					     on_listen, ss);
+		ss->listen_event = event_new(s->base, listener_fd(ss->listener),
+					     EV_READ | EV_PERSIST, on_listen, ss);
 		if (!ss->listen_event || event_add(ss->listen_event, NULL) < 0)
 			r = err_set(err, ENOMEM, "out of memory");
 	}
@@ -430,7 +437,7 @@ void store_server_look_again(struct store_server *ss)
 	if (!ss)
 		return;
 	DL_FOREACH2(ss->waiting, p, next_waiting)
-		p->look_ns = 0;
+	p->look_ns = 0;
 	ss->daemon->tick_ns = 0;
 }
 
@@ -440,7 +447,8 @@ uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns)
 	struct store_peer *p, *next;
 
 	/* in the order in which they came: who is due stands in front */
-	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger) {
+	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger)
+	{
 		if (now_ns < p->deadline_ns) {
 			due_ns = p->deadline_ns;
 			break;
@@ -450,8 +458,8 @@ uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns)
 	}
 	virtual_tick(ss, now_ns);
 	DL_FOREACH2(ss->waiting, p, next_waiting)
-		if (p->look_ns < due_ns)
-			due_ns = p->look_ns;
+	if (p->look_ns < due_ns)
+		due_ns = p->look_ns;
 	settle_touched(ss);
 	return due_ns;
 }

@@ -36,7 +36,8 @@ struct store {
 	void *owner;
 	struct entry *entries; /* hash, owned */
 	uint64_t n_keys, n_bytes, n_clients, n_waits, n_requests;
-	uint64_t n_client_bytes, clients_max; /* what clients hold; STORE_CLIENTS_MAX, less in tests */
+	uint64_t n_client_bytes,
+		clients_max; /* what clients hold; STORE_CLIENTS_MAX, less in tests */
 };
 
 struct store_client {
@@ -45,9 +46,9 @@ struct store_client {
 	struct buffer in, out;
 	struct store_scan scan;
 	bool is_valid;
-	struct await *awaits; /* owned; NULL: does not wait */
+	struct await *awaits;               /* owned; NULL: does not wait */
 	size_t n_awaits, n_missing, n_room; /* that wait; of those not there; room in awaits */
-	size_t n_held; /* of store->n_client_bytes */
+	size_t n_held;                      /* of store->n_client_bytes */
 };
 
 struct entry *entry_find(const struct store *s, struct store_bytes key);

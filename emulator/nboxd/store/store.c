@@ -33,8 +33,8 @@ struct store *store_free(struct store *s)
 
 struct store_counts store_counts(const struct store *s)
 {
-	return (struct store_counts){s->n_keys, s->n_bytes, s->n_clients, s->n_client_bytes, s->n_waits,
-				     s->n_requests};
+	return (struct store_counts){s->n_keys,         s->n_bytes, s->n_clients,
+				     s->n_client_bytes, s->n_waits, s->n_requests};
 }
 
 /* --- entries ------------------------------------------------------------------------ */
@@ -147,8 +147,7 @@ static int value_set(struct store *s, struct store_bytes key, struct store_bytes
 	return 0;
 }
 
-int table_set(struct store *s, struct store_bytes key, struct store_bytes value,
-	      struct entry **ret)
+int table_set(struct store *s, struct store_bytes key, struct store_bytes value, struct entry **ret)
 {
 	int r = value_set(s, key, value, ret);
 
@@ -358,6 +357,7 @@ struct store_bytes store_client_awaited(const struct store_client *c, size_t i)
 {
 	for (size_t k = 0; k < c->n_awaits; k++)
 		if (c->awaits[k].entry && i-- == 0)
-			return (struct store_bytes){c->awaits[k].entry->key, c->awaits[k].entry->n_key};
+			return (struct store_bytes){c->awaits[k].entry->key,
+						    c->awaits[k].entry->n_key};
 	return (struct store_bytes){NULL, 0};
 }

@@ -22,9 +22,9 @@ struct store_client;
 #define STORE_BYTES_MAX (UINT64_C(1) << 30)   /* keys, values and what keeps them, in all */
 #define STORE_GROWN_MAX (64u << 20)           /* a value by APPEND */
 #define STORE_REPLY_MAX (UINT64_C(256) << 20) /* one reply */
-#define STORE_OUTPUT_HIGH (1u << 20) /* a client with more unread replies is not served */
-/* Requests that are not whole, replies that are not read and lists of awaited keys, of all clients: beyond
- * it only clients that hold little are given more. */
+#define STORE_OUTPUT_HIGH (1u << 20)          /* a client with more unread replies is not served */
+/* Requests that are not whole, replies that are not read and lists of awaited keys, of all clients:
+ * beyond it only clients that hold little are given more. */
 #define STORE_CLIENTS_MAX (UINT64_C(1) << 30)
 #define STORE_CLIENT_LITTLE (64u << 10)
 
@@ -68,8 +68,8 @@ struct store_client *store_client_free(struct store_client *c); /* ends its wait
  * store_client_feed - what the client sent
  * @n: 0 is allowed: to go on after store_client_sent()
  *
- * Return: 0; -EPROTO, -ENOBUFS, -EDQUOT (STORE_CLIENTS_MAX), -ENOMEM with the sentence: answer what is in the output,
- * then hang up.
+ * Return: 0; -EPROTO, -ENOBUFS, -EDQUOT (STORE_CLIENTS_MAX), -ENOMEM with the sentence: answer what
+ * is in the output, then hang up.
  */
 int store_client_feed(struct store_client *c, const void *bytes, size_t n, struct err *err);
 /* False while its replies pile up: read no more from it. */

@@ -154,7 +154,8 @@ static bool is_end(struct store_bytes tail)
 {
 	uint32_t n;
 
-	return tail.n == 0 || (cut_front(&tail, STORE_WORD) && cut_number(&tail, &n) && tail.n == 0);
+	return tail.n == 0 ||
+	       (cut_front(&tail, STORE_WORD) && cut_number(&tail, &n) && tail.n == 0);
 }
 
 /* What stands behind the last "//". */
@@ -180,8 +181,8 @@ static bool parse_tail(struct store_bytes tail, struct torch_key *k)
 	       cut_number(&tail, &k->rank) && tail.n == 0;
 }
 
-/* A key that is none of those, but lies in some group's store: .../default_pg/0//7//cuda//KEY. Names
- * stand behind each other up to the device, the last one is the group's. */
+/* A key that is none of those, but lies in some group's store: .../default_pg/0//7//cuda//KEY.
+ * Names stand behind each other up to the device, the last one is the group's. */
 static struct torch_key parse_other(struct store_bytes key)
 {
 	static const char root[] = DEFAULT_WORD "//";

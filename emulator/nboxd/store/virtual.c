@@ -12,17 +12,17 @@
 #include "base/log.h"
 #include "nboxd/job/exited.h"
 #include "nboxd/job/proc-env.h"
-#include "nboxd/store/gloo/server.h"
-#include "nboxd/store/server-private.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/store/gloo/server.h"
 #include "nboxd/store/policy.h"
+#include "nboxd/store/server-private.h"
 
 #define LOOK_NS NS_PER_S
 #define UNKNOWN_SETTLES 4 /* of settle, before an id is invented whose maker is not known */
 #define KEY_SHOWN 200
 #define DESCRIBE_NS NS_PER_S
 #define ENDED_NS (2 * NS_PER_S) /* of waiting for a rank whose process has ended */
-#define TOLD_MAX 8 /* log lines about waits in... */
+#define TOLD_MAX 8              /* log lines about waits in... */
 #define TOLD_NS (10 * NS_PER_S)
 
 static struct policy_world world_of(const struct store_server *ss)
@@ -64,7 +64,8 @@ static char *show_key(struct store_bytes key, char buf[KEY_SHOWN + 8])
 static int64_t local_rank_of(uint32_t pid)
 {
 	struct proc_env e;
-	const char *text = proc_env_read((pid_t)pid, &e) < 0 ? NULL : proc_env_get(&e, "LOCAL_RANK");
+	const char *text =
+		proc_env_read((pid_t)pid, &e) < 0 ? NULL : proc_env_get(&e, "LOCAL_RANK");
 
 	return text && isdigit((unsigned char)text[0]) ? strtol(text, NULL, 10) : -1;
 }
@@ -91,7 +92,8 @@ static int64_t peer_rank(struct store_peer *p)
 	if (p->rank < 0 && is_of_this_host(p)) {
 		local = local_rank_of(p->pid);
 		/* a rank of one node, as torchrun starts them */
-		if (local >= 0 && (size_t)local < c->n_real && c->n_real <= c->topology.gpus_per_node)
+		if (local >= 0 && (size_t)local < c->n_real &&
+		    c->n_real <= c->topology.gpus_per_node)
 			p->rank = c->real[local];
 	}
 	p->has_rank = p->rank >= 0;
@@ -115,7 +117,8 @@ static char *peer_text(struct store_peer *p, char *buf, size_t size)
  * group. (Of a scalable init each root makes one.) */
 static bool is_lowest_maker(const struct torch_key *k)
 {
-	return k->kind == TORCH_ID || k->kind == TORCH_ID_PAIR || (k->kind == TORCH_ID_ROOT && k->rank == 0);
+	return k->kind == TORCH_ID || k->kind == TORCH_ID_PAIR ||
+	       (k->kind == TORCH_ID_ROOT && k->rank == 0);
 }
 
 /* Whether nobody real stands below who asks. */
@@ -159,11 +162,13 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
 		if (!inv)
 			return -ENOMEM;
 		inv->n_key = key.n;
-		memcpy(inv->key, key.p, key.n); /* setting it may end the wait that @key belongs to */
+		memcpy(inv->key, key.p,
+		       key.n); /* setting it may end the wait that @key belongs to */
 		make_id(ss, k, inv->id);
 		HASH_ADD_KEYPTR(hh, ss->invented, inv->key, inv->n_key, inv);
 		ss->n_invented++;
-		log_info("store: made the id of \"%s\", its first rank is virtual", show_key(key, shown));
+		log_info("store: made the id of \"%s\", its first rank is virtual",
+			 show_key(key, shown));
 	}
 	r = store_set(ss->store, (struct store_bytes){inv->key, inv->n_key},
 		      (struct store_bytes){inv->id, sizeof(inv->id)});
@@ -175,7 +180,8 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
  * was wrongly made up does no harm (see take_real_id()), an address does. */
 static uint64_t unknown_ns(const struct store_server *ss, enum torch_key_kind kind)
 {
-	return kind == TORCH_GLOO ? SERVER_WARN_NS : UNKNOWN_SETTLES * ss->daemon->config->settle_ns;
+	return kind == TORCH_GLOO ? SERVER_WARN_NS
+				  : UNKNOWN_SETTLES * ss->daemon->config->settle_ns;
 }
 
 /* Whether a rank whose gloo address is asked for would have set it by now, were it real. */
@@ -183,7 +189,8 @@ static bool is_quiet(const struct store_server *ss, struct store_bytes key, uint
 {
 	uint64_t since_ns = gloo_quiet_since_ns(ss, key);
 
-	return since_ns != UINT64_MAX && now_ns >= since_ns + (since_ns ? unknown_ns(ss, TORCH_GLOO) : 0);
+	return since_ns != UINT64_MAX &&
+	       now_ns >= since_ns + (since_ns ? unknown_ns(ss, TORCH_GLOO) : 0);
 }
 
 void virtual_on_missing(void *owner, void *client_owner, struct store_bytes key)
@@ -208,7 +215,8 @@ static void take_real_id(struct store_server *ss, struct invented *inv, struct s
 	struct invented *other;
 	char shown[KEY_SHOWN + 8];
 
-	if (value.n != sizeof(inv->real_id) || memcmp(value.p, inv->id, value.n) == 0 || inv->has_real)
+	if (value.n != sizeof(inv->real_id) || memcmp(value.p, inv->id, value.n) == 0 ||
+	    inv->has_real)
 		return;
 	HASH_FIND(hh_real, ss->by_real, value.p, value.n, other);
 	if (other)
@@ -216,10 +224,12 @@ static void take_real_id(struct store_server *ss, struct invented *inv, struct s
 	memcpy(inv->real_id, value.p, value.n);
 	inv->has_real = true;
 	HASH_ADD(hh_real, ss->by_real, real_id, sizeof(inv->real_id), inv);
-	server_warn(ss->daemon, "store: a real rank made the id \"%s\" later than nboxd did for it; both are "
-		    "taken for the same. Raise settle (now %.0f ms) of nboxd if the communicator fails",
-		    show_key((struct store_bytes){inv->key, inv->n_key}, shown),
-		    (double)ss->daemon->config->settle_ns / 1e6);
+	server_warn(
+		ss->daemon,
+		"store: a real rank made the id \"%s\" later than nboxd did for it; both are "
+		"taken for the same. Raise settle (now %.0f ms) of nboxd if the communicator fails",
+		show_key((struct store_bytes){inv->key, inv->n_key}, shown),
+		(double)ss->daemon->config->settle_ns / 1e6);
 }
 
 void virtual_on_set(void *owner, void *client_owner, struct store_bytes key,
@@ -285,12 +295,13 @@ static char *describe(struct store_peer *p, uint64_t now_ns, char *buf, size_t s
 	if (n > 1)
 		snprintf(others, sizeof(others), " and %zu more", n - 1);
 	snprintf(buf, size, "store: %s has waited %.1f s for key \"%s\"%s; %s",
-		 peer_text(p, who, sizeof(who)), (double)(now_ns - p->wait_ns) / 1e9, show_key(key, shown),
-		 others, policy_advice(&w, &k, &v, advice, sizeof(advice)));
+		 peer_text(p, who, sizeof(who)), (double)(now_ns - p->wait_ns) / 1e9,
+		 show_key(key, shown), others, policy_advice(&w, &k, &v, advice, sizeof(advice)));
 	return buf;
 }
 
-/* Who waits for a key that only a rank sets whose process has ended: its client gets an error now. */
+/* Who waits for a key that only a rank sets whose process has ended: its client gets an error now.
+ */
 static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 {
 	const struct server *s = p->server->daemon;
@@ -302,10 +313,12 @@ static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 		p->look_ns = p->wait_ns + ENDED_NS;
 		return true;
 	}
-	server_warn(p->server->daemon, "store: %s is cut off: it waits for key \"%s\", and the process of rank "
+	server_warn(p->server->daemon,
+		    "store: %s is cut off: it waits for key \"%s\", and the process of rank "
 		    "%lld, which sets it, %s; see why that one ended before",
-		    peer_text(p, who, sizeof(who)), show_key(store_client_awaited(p->client, 0), shown),
-		    (long long)rank, ended_text(s, rank, text, sizeof(text)));
+		    peer_text(p, who, sizeof(who)),
+		    show_key(store_client_awaited(p->client, 0), shown), (long long)rank,
+		    ended_text(s, rank, text, sizeof(text)));
 	store_peer_end(p);
 	return true;
 }
@@ -323,7 +336,8 @@ static bool look(struct store_peer *p, uint64_t now_ns)
 		since_ns = gloo_quiet_since_ns(ss, key);
 		if (since_ns == UINT64_MAX)
 			since_ns = p->wait_ns;
-	} else if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST && ss->id_ns > since_ns) {
+	} else if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST &&
+		   ss->id_ns > since_ns) {
 		since_ns = ss->id_ns; /* ranks still go on making communicators */
 	}
 	if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST)
@@ -353,8 +367,8 @@ uint32_t store_server_waiting_pid(const struct store_server *ss)
 	const struct store_peer *p;
 
 	DL_FOREACH2(ss->waiting, p, next_waiting)
-		if (p->pid && is_of_this_host(p))
-			return p->pid;
+	if (p->pid && is_of_this_host(p))
+		return p->pid;
 	return 0;
 }
 
@@ -372,7 +386,8 @@ static void tell(struct store_peer *p, uint64_t now_ns)
 		ss->n_untold++;
 		return;
 	}
-	DL_FOREACH2(ss->waiting, q, next_waiting) {
+	DL_FOREACH2(ss->waiting, q, next_waiting)
+	{
 		other = store_client_awaited(q->client, 0);
 		if (q->is_told || other.n != key.n || memcmp(other.p, key.p, key.n) != 0)
 			continue;
@@ -392,8 +407,10 @@ void virtual_tick(struct store_server *ss, uint64_t now_ns)
 
 	if (ss->n_told && now_ns >= ss->told_ns + TOLD_NS) {
 		if (ss->n_untold)
-			server_warn(ss->daemon, "store: %llu more clients have waited 5 s; nbox status "
-				    "lists what for", (unsigned long long)ss->n_untold);
+			server_warn(ss->daemon,
+				    "store: %llu more clients have waited 5 s; nbox status "
+				    "lists what for",
+				    (unsigned long long)ss->n_untold);
 		ss->n_told = ss->n_untold = 0;
 	}
 
@@ -424,7 +441,7 @@ void store_server_describe(const struct store_server *ss, uint64_t now_ns,
 	if (!ss)
 		return;
 	DL_FOREACH2(ss->waiting, p, next_waiting)
-		if (now_ns >= p->wait_ns + DESCRIBE_NS)
-			say(ctx, describe(p, now_ns, text, sizeof(text)));
+	if (now_ns >= p->wait_ns + DESCRIBE_NS)
+		say(ctx, describe(p, now_ns, text, sizeof(text)));
 	gloo_describe(ss, now_ns, say, ctx);
 }

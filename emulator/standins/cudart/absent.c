@@ -6,11 +6,11 @@
  * them. The arguments are not looked at. */
 #include "runtime.h"
 
-#define ABSENT(name)                                                                               \
-	NBOX_CUDART_API cudaError_t name(void);                                                    \
-	cudaError_t name(void)                                                                     \
-	{                                                                                          \
-		return runtime_return(cudaErrorNotSupported);                                      \
+#define ABSENT(name)                                          \
+	NBOX_CUDART_API cudaError_t name(void);               \
+	cudaError_t name(void)                                \
+	{                                                     \
+		return runtime_return(cudaErrorNotSupported); \
 	}
 
 ABSENT(cudaGraphAddNode)

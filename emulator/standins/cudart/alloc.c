@@ -17,9 +17,9 @@
 /* From here on a page of its own: fresh and zero, and given back when it is freed. */
 #define MAP_BYTES (1u << 20)
 
-/* Pages that nobody touches are not there (MAP_NORESERVE), so that a device may have more memory than
- * this machine. Device memory is zero at first, although a GPU's need not be: kernels that would fill it do
- * nothing here, and what programs then read should not differ from run to run. */
+/* Pages that nobody touches are not there (MAP_NORESERVE), so that a device may have more memory
+ * than this machine. Device memory is zero at first, although a GPU's need not be: kernels that
+ * would fill it do nothing here, and what programs then read should not differ from run to run. */
 static void *device_memory_new(size_t size)
 {
 	void *ptr;

@@ -18,8 +18,8 @@ struct capture {
 	enum cudaStreamCaptureMode mode;
 	const void *thread; /* who began it: the address of its thread_mode */
 	bool is_valid;
-	struct graph *graph;	/* owned */
-	struct stream *origin;	/* one of the streams */
+	struct graph *graph;     /* owned */
+	struct stream *origin;   /* one of the streams */
 	struct stream **streams; /* owned */
 	unsigned n, capacity;
 };
@@ -163,8 +163,7 @@ static cudaError_t add_locked(struct capture *capture, struct stream *stream,
 	return node_set_add(stream->frontier, node->id) ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
-cudaError_t capture_add(struct stream *stream, const struct command *command,
-			bool *ret_is_captured)
+cudaError_t capture_add(struct stream *stream, const struct command *command, bool *ret_is_captured)
 {
 	struct capture *capture;
 	cudaError_t error = cudaSuccess;
@@ -348,7 +347,8 @@ void capture_forget(struct stream *stream)
 		graph_abandon(graph);
 }
 
-/* --- the calls ---------------------------------------------------------------------------------- */
+/* --- the calls ----------------------------------------------------------------------------------
+ */
 
 static cudaError_t begin(struct stream *stream, enum cudaStreamCaptureMode mode)
 {
@@ -465,9 +465,9 @@ static cudaError_t info_locked(struct stream *stream, enum cudaStreamCaptureStat
 {
 	struct capture *capture = capture_of(stream);
 
-	*status = !capture		? cudaStreamCaptureStatusNone
-		  : !capture->is_valid	? cudaStreamCaptureStatusInvalidated
-					: cudaStreamCaptureStatusActive;
+	*status = !capture             ? cudaStreamCaptureStatusNone
+		  : !capture->is_valid ? cudaStreamCaptureStatusInvalidated
+				       : cudaStreamCaptureStatusActive;
 	if (*status != cudaStreamCaptureStatusActive)
 		return cudaSuccess;
 	if (dependencies && info_fill(stream, capture) != cudaSuccess)

@@ -14,19 +14,19 @@ struct stream;
 
 enum command_kind {
 	COMMAND_EMPTY,
-	COMMAND_HOST, /* a program's function */
+	COMMAND_HOST,     /* a program's function */
 	COMMAND_CALLBACK, /* the same with cudaStreamAddCallback's arguments */
-	COMMAND_KERNEL, /* takes its time, does nothing */
+	COMMAND_KERNEL,   /* takes its time, does nothing */
 	COMMAND_COPY,
 	COMMAND_FILL,
-	COMMAND_PASS, /* passes a mark */
-	COMMAND_WAIT, /* waits for a mark */
-	COMMAND_JOIN, /* waits until another stream has run its first n commands */
-	COMMAND_WRITE, /* writes a word and wakes those who wait on it */
-	COMMAND_AWAIT, /* waits until a word compares */
-	COMMAND_FREE, /* memory of cudaFreeAsync */
+	COMMAND_PASS,   /* passes a mark */
+	COMMAND_WAIT,   /* waits for a mark */
+	COMMAND_JOIN,   /* waits until another stream has run its first n commands */
+	COMMAND_WRITE,  /* writes a word and wakes those who wait on it */
+	COMMAND_AWAIT,  /* waits until a word compares */
+	COMMAND_FREE,   /* memory of cudaFreeAsync */
 	COMMAND_LAUNCH, /* one launch of a graph: its first lane, then its end */
-	COMMAND_LANE, /* another lane of a launch, in a stream of the graph's own */
+	COMMAND_LANE,   /* another lane of a launch, in a stream of the graph's own */
 	COMMAND_RECORD, /* in graphs only: records an event; becomes COMMAND_PASS at launch */
 	COMMAND_FOLLOW, /* in graphs only: waits for an event; becomes COMMAND_WAIT at launch */
 };
@@ -69,7 +69,7 @@ struct command {
 			struct launch *launch; /* owned */
 			unsigned lane;
 		} launch;
-		struct mark *mark; /* owned */
+		struct mark *mark;   /* owned */
 		struct event *event; /* owned */
 		void *ptr;
 	};

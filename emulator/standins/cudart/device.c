@@ -16,7 +16,7 @@
 
 #define DEFAULT_DEVICES 8
 #define DEFAULT_MEMORY_BYTES (UINT64_C(80) << 30) /* of the cards that many clusters have */
-#define MAX_MEMORY_BYTES (UINT64_C(1) << 46) /* half of the addresses that a process has */
+#define MAX_MEMORY_BYTES (UINT64_C(1) << 46)      /* half of the addresses that a process has */
 /* Programs choose features and kernels by this: one that all releases of PyTorch since 2.4 were
  * built for, and the first with bfloat16. */
 #define CAPABILITY_MAJOR 8

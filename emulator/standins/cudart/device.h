@@ -1,5 +1,5 @@
-/* Devices: NBOX_HOST_DEVICES of them, each with NBOX_HOST_GPU_MEMORY. They differ in number only; all
- * compute on this host. */
+/* Devices: NBOX_HOST_DEVICES of them, each with NBOX_HOST_GPU_MEMORY. They differ in number only;
+ * all compute on this host. */
 #pragma once
 
 #include <pthread.h>
@@ -18,12 +18,12 @@ struct device {
 	int ordinal;
 	pthread_mutex_t
 		lock; /* of the list, and of the order between legacy and blocking streams */
-	struct stream *streams; /* every one that lives; not references */
-	struct stream *legacy; /* owned; NULL before its first use */
+	struct stream *streams;                   /* every one that lives; not references */
+	struct stream *legacy;                    /* owned; NULL before its first use */
 	_Atomic size_t allocated, allocated_high; /* now, and at most so far */
-	_Atomic uint64_t release_threshold; /* of the memory pool; remembered, no more */
-	_Atomic uint64_t peers; /* bit n: access to device n is enabled */
-	atomic_bool is_used; /* somebody chose it, or has something on it */
+	_Atomic uint64_t release_threshold;       /* of the memory pool; remembered, no more */
+	_Atomic uint64_t peers;                   /* bit n: access to device n is enabled */
+	atomic_bool is_used;                      /* somebody chose it, or has something on it */
 	atomic_int n_capturing; /* blocking streams of it that are being captured */
 };
 

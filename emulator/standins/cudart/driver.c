@@ -284,11 +284,11 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 	X(cuLibraryGetKernel) X(cuLibraryUnload) X(cuKernelGetFunction)
 /* clang-format on */
 
-#define DEFINE_REFUSED(name)                                                                       \
-	NBOX_CUDART_API CUresult name(void);                                                       \
-	CUresult name(void)                                                                        \
-	{                                                                                          \
-		return CUDA_ERROR_NOT_SUPPORTED;                                                   \
+#define DEFINE_REFUSED(name)                     \
+	NBOX_CUDART_API CUresult name(void);     \
+	CUresult name(void)                      \
+	{                                        \
+		return CUDA_ERROR_NOT_SUPPORTED; \
 	}
 
 REFUSED(DEFINE_REFUSED)
@@ -297,29 +297,29 @@ REFUSED(DEFINE_REFUSED)
  */
 
 /* @since: the CUDA version of the oldest function of that name, from NVIDIA's cudaTypedefs.h. */
-#define OFFERED(X)                                                                                 \
-	X("cuInit", cuInit, 2000)                                                                  \
-	X("cuDriverGetVersion", cuDriverGetVersion, 2020)                                          \
-	X("cuGetErrorString", cuGetErrorString, 6000)                                              \
-	X("cuGetErrorName", cuGetErrorName, 6000)                                                  \
-	X("cuDeviceGetCount", cuDeviceGetCount, 2000)                                              \
-	X("cuDeviceGet", cuDeviceGet, 2000)                                                        \
-	X("cuDeviceGetName", cuDeviceGetName, 2000)                                                \
-	X("cuDeviceGetUuid", cuDeviceGetUuid_v2, 9020)                                             \
-	X("cuDeviceGetAttribute", cuDeviceGetAttribute, 2000)                                      \
-	X("cuDeviceTotalMem", cuDeviceTotalMem_v2, 2000)                                           \
-	X("cuDevicePrimaryCtxGetState", cuDevicePrimaryCtxGetState, 7000)                          \
-	X("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain, 7000)                              \
-	X("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease_v2, 7000)                         \
-	X("cuCtxGetCurrent", cuCtxGetCurrent, 4000)                                                \
-	X("cuCtxSetCurrent", cuCtxSetCurrent, 4000)                                                \
-	X("cuCtxGetDevice", cuCtxGetDevice, 2000)                                                  \
-	X("cuCtxSynchronize", cuCtxSynchronize, 2000)                                              \
-	X("cuPointerGetAttribute", cuPointerGetAttribute, 4000)                                    \
-	X("cuMemGetAddressRange", cuMemGetAddressRange_v2, 2000)                                   \
-	X("cuStreamWriteValue32", cuStreamWriteValue32_v2, 8000)                                   \
-	X("cuStreamWriteValue64", cuStreamWriteValue64_v2, 9000)                                   \
-	X("cuStreamWaitValue32", cuStreamWaitValue32_v2, 8000)                                     \
+#define OFFERED(X)                                                         \
+	X("cuInit", cuInit, 2000)                                          \
+	X("cuDriverGetVersion", cuDriverGetVersion, 2020)                  \
+	X("cuGetErrorString", cuGetErrorString, 6000)                      \
+	X("cuGetErrorName", cuGetErrorName, 6000)                          \
+	X("cuDeviceGetCount", cuDeviceGetCount, 2000)                      \
+	X("cuDeviceGet", cuDeviceGet, 2000)                                \
+	X("cuDeviceGetName", cuDeviceGetName, 2000)                        \
+	X("cuDeviceGetUuid", cuDeviceGetUuid_v2, 9020)                     \
+	X("cuDeviceGetAttribute", cuDeviceGetAttribute, 2000)              \
+	X("cuDeviceTotalMem", cuDeviceTotalMem_v2, 2000)                   \
+	X("cuDevicePrimaryCtxGetState", cuDevicePrimaryCtxGetState, 7000)  \
+	X("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain, 7000)      \
+	X("cuDevicePrimaryCtxRelease", cuDevicePrimaryCtxRelease_v2, 7000) \
+	X("cuCtxGetCurrent", cuCtxGetCurrent, 4000)                        \
+	X("cuCtxSetCurrent", cuCtxSetCurrent, 4000)                        \
+	X("cuCtxGetDevice", cuCtxGetDevice, 2000)                          \
+	X("cuCtxSynchronize", cuCtxSynchronize, 2000)                      \
+	X("cuPointerGetAttribute", cuPointerGetAttribute, 4000)            \
+	X("cuMemGetAddressRange", cuMemGetAddressRange_v2, 2000)           \
+	X("cuStreamWriteValue32", cuStreamWriteValue32_v2, 8000)           \
+	X("cuStreamWriteValue64", cuStreamWriteValue64_v2, 9000)           \
+	X("cuStreamWaitValue32", cuStreamWaitValue32_v2, 8000)             \
 	X("cuStreamWaitValue64", cuStreamWaitValue64_v2, 9000)
 
 #define ENTRY(name, symbol, since) {name, (void (*)(void))symbol, since},

@@ -3,7 +3,10 @@
 
 #include "runtime.h"
 
-#define ERROR(name, sentence) {name, #name, sentence}
+#define ERROR(name, sentence)         \
+	{                             \
+		name, #name, sentence \
+	}
 
 static const struct {
 	int error;

@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 
-#include <cuda_runtime_api.h>
 #include "capture.h"
 #include "object.h"
+#include <cuda_runtime_api.h>
 
 struct mark;
 

@@ -17,8 +17,8 @@ struct exec_node {
 	struct command command;
 	unsigned lane;
 	unsigned n_waits;
-	unsigned *waits;	/* predecessors on other lanes */
-	bool is_awaited;	/* it is among another's waits */
+	unsigned *waits;        /* predecessors on other lanes */
+	bool is_awaited;        /* it is among another's waits */
 	_Atomic uint32_t ended; /* the number of the last launch in which it ended */
 };
 
@@ -41,7 +41,7 @@ struct launch {
 	struct exec *exec; /* reference */
 	uint32_t number;
 	_Atomic uint32_t n_lanes_left; /* without lane 0 */
-	struct mark **marks;	       /* by node; owned; NULL for most */
+	struct mark **marks;           /* by node; owned; NULL for most */
 };
 
 static void exec_free(struct object *object)
@@ -71,7 +71,8 @@ static void exec_putp(struct exec **exec)
 		object_unref(&(*exec)->object);
 }
 
-/* --- instantiation: cutting into lanes --------------------------------------------------------- */
+/* --- instantiation: cutting into lanes ---------------------------------------------------------
+ */
 
 /* Who comes before whom: n rows of n bits. */
 static uint64_t *order_new(const struct graph *graph, size_t *ret_n_words)
@@ -212,7 +213,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle)
 	return runtime_return(error);
 }
 
-/* --- launches ----------------------------------------------------------------------------------- */
+/* --- launches -----------------------------------------------------------------------------------
+ */
 
 void launch_ref(struct launch *launch)
 {
@@ -221,8 +223,7 @@ void launch_ref(struct launch *launch)
 
 void launch_unref(struct launch *launch)
 {
-	if (!launch ||
-	    atomic_fetch_sub_explicit(&launch->n_refs, 1, memory_order_acq_rel) != 1)
+	if (!launch || atomic_fetch_sub_explicit(&launch->n_refs, 1, memory_order_acq_rel) != 1)
 		return;
 	for (unsigned i = 0; launch->marks && i < launch->exec->n; i++)
 		mark_unref(launch->marks[i]);

@@ -161,7 +161,8 @@ void graph_mark_before(const struct graph *graph, const struct node_set *set, bo
 	}
 }
 
-/* --- the calls ---------------------------------------------------------------------------------- */
+/* --- the calls ----------------------------------------------------------------------------------
+ */
 
 cudaError_t cudaGraphCreate(cudaGraph_t *ret_graph, unsigned int flags)
 {

@@ -60,8 +60,7 @@ cudaError_t graph_node_dependencies(cudaGraphNode_t node, cudaGraphNode_t *depen
 				    cudaGraphEdgeData *edges, size_t *n);
 
 /* Sets in @ret_is_before[0..graph->n) who comes before, or is in, @set. */
-void graph_mark_before(const struct graph *graph, const struct node_set *set,
-		       bool *ret_is_before);
+void graph_mark_before(const struct graph *graph, const struct node_set *set, bool *ret_is_before);
 
 /* Adds a count of each object in @from to @to. Return: 0, or -ENOMEM and @to unchanged. */
 int user_list_copy(const struct user_list *from, struct user_list *to);

@@ -224,6 +224,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const void *func,
 							  int block_size, size_t shared_bytes)
 {
-	return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-		n_blocks, func, block_size, shared_bytes, cudaOccupancyDefault);
+	return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n_blocks, func, block_size,
+								      shared_bytes,
+								      cudaOccupancyDefault);
 }

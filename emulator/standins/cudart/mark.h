@@ -9,7 +9,7 @@
 struct mark {
 	atomic_uint n_refs;
 	_Atomic uint32_t state; /* MARK_...; the futex that waiters sleep on */
-	uint64_t time_ns;	/* CLOCK_MONOTONIC; valid once the state is MARK_PASSED */
+	uint64_t time_ns;       /* CLOCK_MONOTONIC; valid once the state is MARK_PASSED */
 };
 
 uint64_t mark_now_ns(void);

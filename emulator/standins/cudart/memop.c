@@ -135,13 +135,13 @@ static CUresult wait_value(CUstream stream, CUdeviceptr addr, uint64_t value, un
 }
 
 /* The plain names and the _v2 ones differ in NVIDIA's driver in flags that do not matter here. */
-#define MEMOP(name, bits, fn)                                                                      \
-	NBOX_CUDART_API CUresult name(CUstream stream, CUdeviceptr addr, cuuint##bits##_t value,   \
-				      unsigned int flags);                                         \
-	CUresult name(CUstream stream, CUdeviceptr addr, cuuint##bits##_t value,                   \
-		      unsigned int flags)                                                          \
-	{                                                                                          \
-		return fn(stream, addr, value, bits / 8, flags);                                   \
+#define MEMOP(name, bits, fn)                                                                    \
+	NBOX_CUDART_API CUresult name(CUstream stream, CUdeviceptr addr, cuuint##bits##_t value, \
+				      unsigned int flags);                                       \
+	CUresult name(CUstream stream, CUdeviceptr addr, cuuint##bits##_t value,                 \
+		      unsigned int flags)                                                        \
+	{                                                                                        \
+		return fn(stream, addr, value, bits / 8, flags);                                 \
 	}
 
 MEMOP(cuStreamWriteValue32, 32, write_value)

@@ -11,7 +11,7 @@
 enum memory_origin {
 	MEMORY_DEVICE,
 	MEMORY_MANAGED,
-	MEMORY_HOST, /* cudaMallocHost, cudaHostAlloc */
+	MEMORY_HOST,       /* cudaMallocHost, cudaHostAlloc */
 	MEMORY_REGISTERED, /* the program's own, cudaHostRegister */
 };
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 /* A handle is MAGIC | generation (20 bits) | slot (20 bits) | kind (4 bits) | 4 bits that are 0.
- * MAGIC makes it a non-canonical address: whoever dereferences one learns it at once. The generation
- * of a slot changes with each use, so that a stale handle is told from its successor. The low bits
- * are 0 as an address's are: PyTorch keeps marks of its own in a stream's. */
+ * MAGIC makes it a non-canonical address: whoever dereferences one learns it at once. The
+ * generation of a slot changes with each use, so that a stale handle is told from its successor.
+ * The low bits are 0 as an address's are: PyTorch keeps marks of its own in a stream's. */
 #define MAGIC (UINT64_C(0x6e62) << 48)
 #define GENERATIONS (1u << 20)
 #define MAX_SLOTS (1u << 20)

@@ -154,7 +154,8 @@ cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
 	return runtime_return(error);
 }
 
-/* --- memory of graphs ----------------------------------------------------------------------------- */
+/* --- memory of graphs
+ * ----------------------------------------------------------------------------- */
 
 cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
 					   void *value)

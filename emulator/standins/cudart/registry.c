@@ -12,7 +12,7 @@
 #include <cudart/compiler.h>
 
 struct module {
-	void *handle; /* what the program holds is this field's address */
+	void *handle;           /* what the program holds is this field's address */
 	struct symbol *symbols; /* owned, by next_in_module */
 };
 

@@ -17,9 +17,9 @@ struct symbol {
 	enum symbol_kind kind;
 	const void *host; /* the key: the address in host code */
 	const char *name; /* the compiled code's own, lives as long as it */
-	size_t size; /* of a variable */
-	void **copies; /* of a variable: one a device, NULL before its first use; owned */
-	void *managed; /* of a managed variable: what host code reads; owned */
+	size_t size;      /* of a variable */
+	void **copies;    /* of a variable: one a device, NULL before its first use; owned */
+	void *managed;    /* of a managed variable: what host code reads; owned */
 };
 
 /* Return: the kernel or variable that @host stands for, or NULL. It lives until its module is

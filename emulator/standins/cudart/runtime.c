@@ -17,7 +17,7 @@ static struct {
 	unsigned n_threads;
 	bool is_arranged;
 	atomic_bool is_stopping; /* written by the exit handler, read by every waiter */
-	atomic_bool is_forked;	 /* written in a fork's child only */
+	atomic_bool is_forked;   /* written in a fork's child only */
 } runtime = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
 static _Thread_local cudaError_t last_error;

@@ -122,7 +122,8 @@ void stream_putp(struct stream **stream)
 	stream_unref(*stream);
 }
 
-/* --- the thread --------------------------------------------------------------------------------- */
+/* --- the thread ---------------------------------------------------------------------------------
+ */
 
 /* Return: the next command, or NULL when the thread has to end. Called with the lock held. */
 static struct command *stream_next(struct stream *stream)
@@ -197,7 +198,8 @@ void streams_wake_all(void)
 	}
 }
 
-/* --- the queue ---------------------------------------------------------------------------------- */
+/* --- the queue ----------------------------------------------------------------------------------
+ */
 
 /* Called with the stream's lock held; the thread's first act is to take it. */
 static cudaError_t stream_start(struct stream *stream)
@@ -319,7 +321,8 @@ cudaError_t stream_submit(struct stream *stream, const struct command *command)
 	return is_captured ? cudaSuccess : stream_enqueue(stream, command);
 }
 
-/* --- waiting ------------------------------------------------------------------------------------ */
+/* --- waiting ------------------------------------------------------------------------------------
+ */
 
 uint64_t stream_n_queued(struct stream *stream)
 {

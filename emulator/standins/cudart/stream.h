@@ -41,13 +41,13 @@ struct stream {
 	unsigned n_waiting;
 	bool has_thread, is_idle, is_closing;
 
-	uint64_t legacy_seen;	      /* under the device's lock: joined up to there */
+	uint64_t legacy_seen;         /* under the device's lock: joined up to there */
 	struct stream *next, **pprev; /* under the device's lock: the device's list */
 
 	/* Written under the capture lock, read without it for the quick answer "none". */
 	struct capture *_Atomic capture;
 	struct node_set *frontier; /* capture.c's */
-	cudaGraphNode_t *info;	   /* what cudaStreamGetCaptureInfo last gave out */
+	cudaGraphNode_t *info;     /* what cudaStreamGetCaptureInfo last gave out */
 };
 
 static inline bool stream_is_blocking(const struct stream *stream)

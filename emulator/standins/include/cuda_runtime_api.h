@@ -447,14 +447,15 @@ NBOX_CUDART_API const char *cudaGetErrorString(cudaError_t error);
 NBOX_CUDART_API cudaError_t cudaGetLastError(void);
 NBOX_CUDART_API cudaError_t cudaPeekAtLastError(void);
 /* The address of one of the driver functions in cuda.h, by its name. */
-NBOX_CUDART_API cudaError_t cudaGetDriverEntryPoint(
-	const char *symbol, void **function, unsigned long long flags,
-	enum cudaDriverEntryPointQueryResult *status NBOX_CUDART_DEFAULT(NULL));
+NBOX_CUDART_API cudaError_t
+cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
+			enum cudaDriverEntryPointQueryResult *status NBOX_CUDART_DEFAULT(NULL));
 NBOX_CUDART_API cudaError_t cudaGetDriverEntryPointByVersion(
 	const char *symbol, void **function, unsigned int version, unsigned long long flags,
 	enum cudaDriverEntryPointQueryResult *status NBOX_CUDART_DEFAULT(NULL));
 
-/* --- devices: NBOX_HOST_DEVICES of them, 8 unless set ------------------------------------------ */
+/* --- devices: NBOX_HOST_DEVICES of them, 8 unless set ------------------------------------------
+ */
 
 NBOX_CUDART_API cudaError_t cudaGetDeviceCount(int *count);
 NBOX_CUDART_API cudaError_t cudaGetDevice(int *device);
@@ -481,11 +482,9 @@ NBOX_CUDART_API cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDevic
 
 /* Device memory is host memory that is known to belong to the current device. */
 NBOX_CUDART_API cudaError_t cudaMalloc(void **ptr, size_t size);
-NBOX_CUDART_API cudaError_t cudaMallocPitch(void **ptr, size_t *pitch, size_t width,
-					    size_t height);
-NBOX_CUDART_API cudaError_t
-cudaMallocManaged(void **ptr, size_t size,
-		  unsigned int flags NBOX_CUDART_DEFAULT(cudaMemAttachGlobal));
+NBOX_CUDART_API cudaError_t cudaMallocPitch(void **ptr, size_t *pitch, size_t width, size_t height);
+NBOX_CUDART_API cudaError_t cudaMallocManaged(
+	void **ptr, size_t size, unsigned int flags NBOX_CUDART_DEFAULT(cudaMemAttachGlobal));
 /* Waits for the work of the memory's device, as NVIDIA's does in practice. */
 NBOX_CUDART_API cudaError_t cudaFree(void *ptr);
 NBOX_CUDART_API cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream);
@@ -561,9 +560,9 @@ NBOX_CUDART_API cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigne
 NBOX_CUDART_API cudaError_t cudaEventDestroy(cudaEvent_t event);
 NBOX_CUDART_API cudaError_t cudaEventRecord(cudaEvent_t event,
 					    cudaStream_t stream NBOX_CUDART_DEFAULT(0));
-NBOX_CUDART_API cudaError_t
-cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream NBOX_CUDART_DEFAULT(0),
-			 unsigned int flags NBOX_CUDART_DEFAULT(0));
+NBOX_CUDART_API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event,
+						     cudaStream_t stream NBOX_CUDART_DEFAULT(0),
+						     unsigned int flags NBOX_CUDART_DEFAULT(0));
 NBOX_CUDART_API cudaError_t cudaEventQuery(cudaEvent_t event);
 NBOX_CUDART_API cudaError_t cudaEventSynchronize(cudaEvent_t event);
 /* Milliseconds between two records; the clock counts nanoseconds. */
@@ -577,13 +576,13 @@ NBOX_CUDART_API cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_
 NBOX_CUDART_API cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
 						  enum cudaStreamCaptureStatus *status);
 /* Every output may be NULL. *dependencies stays valid until the next call on the stream. */
-NBOX_CUDART_API cudaError_t cudaStreamGetCaptureInfo(
-	cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-	unsigned long long *id NBOX_CUDART_DEFAULT(NULL),
-	cudaGraph_t *graph NBOX_CUDART_DEFAULT(NULL),
-	const cudaGraphNode_t **dependencies NBOX_CUDART_DEFAULT(NULL),
-	const cudaGraphEdgeData **edges NBOX_CUDART_DEFAULT(NULL),
-	size_t *n_dependencies NBOX_CUDART_DEFAULT(NULL));
+NBOX_CUDART_API cudaError_t
+cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+			 unsigned long long *id NBOX_CUDART_DEFAULT(NULL),
+			 cudaGraph_t *graph NBOX_CUDART_DEFAULT(NULL),
+			 const cudaGraphNode_t **dependencies NBOX_CUDART_DEFAULT(NULL),
+			 const cudaGraphEdgeData **edges NBOX_CUDART_DEFAULT(NULL),
+			 size_t *n_dependencies NBOX_CUDART_DEFAULT(NULL));
 NBOX_CUDART_API cudaError_t cudaStreamUpdateCaptureDependencies(
 	cudaStream_t stream, cudaGraphNode_t *dependencies, const cudaGraphEdgeData *edges,
 	size_t n_dependencies, unsigned int flags NBOX_CUDART_DEFAULT(0));
@@ -606,12 +605,10 @@ NBOX_CUDART_API cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node,
 							 cudaGraphNode_t *dependencies,
 							 cudaGraphEdgeData *edges,
 							 size_t *n_dependencies);
-NBOX_CUDART_API cudaError_t
-cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
-		     unsigned long long flags NBOX_CUDART_DEFAULT(0));
-NBOX_CUDART_API cudaError_t
-cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
-			      unsigned long long flags NBOX_CUDART_DEFAULT(0));
+NBOX_CUDART_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+						 unsigned long long flags NBOX_CUDART_DEFAULT(0));
+NBOX_CUDART_API cudaError_t cudaGraphInstantiateWithFlags(
+	cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags NBOX_CUDART_DEFAULT(0));
 NBOX_CUDART_API cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 NBOX_CUDART_API cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 NBOX_CUDART_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);

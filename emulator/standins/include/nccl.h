@@ -30,9 +30,8 @@ extern "C" {
 #define NCCL_MINOR 28
 #define NCCL_PATCH 9
 #define NCCL_SUFFIX ""
-#define NCCL_VERSION(x, y, z)                                                                      \
-	(((x) < 2 || ((x) == 2 && (y) <= 8)) ? (x) * 1000 + (y) * 100 + (z)                        \
-					     : (x) * 10000 + (y) * 100 + (z))
+#define NCCL_VERSION(x, y, z) \
+	(((x) < 2 || ((x) == 2 && (y) <= 8)) ? (x)*1000 + (y)*100 + (z) : (x)*10000 + (y)*100 + (z))
 #define NCCL_VERSION_CODE 22809
 
 typedef struct CUstream_st *cudaStream_t; /* also in cuda_runtime_api.h */
@@ -132,15 +131,15 @@ typedef struct ncclConfig_v22800 {
 } ncclConfig_t;
 
 #define NCCL_CONFIG_MAGIC_ 0xcafebeef
-#define NCCL_CONFIG_INITIALIZER                                                                    \
-	{                                                                                          \
-		sizeof(ncclConfig_t), NCCL_CONFIG_MAGIC_,                                          \
-			NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_CONFIG_UNDEF_INT,   \
-			NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,       \
-			NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,       \
-			NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,       \
-			NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,       \
-			NCCL_CONFIG_UNDEF_INT                                                      \
+#define NCCL_CONFIG_INITIALIZER                                                                  \
+	{                                                                                        \
+		sizeof(ncclConfig_t), NCCL_CONFIG_MAGIC_,                                        \
+			NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_CONFIG_UNDEF_INT, \
+			NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,     \
+			NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,     \
+			NCCL_CONFIG_UNDEF_PTR, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,     \
+			NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,     \
+			NCCL_CONFIG_UNDEF_INT                                                    \
 	}
 
 typedef struct ncclSimInfo_v22200 {
@@ -151,18 +150,18 @@ typedef struct ncclSimInfo_v22200 {
 } ncclSimInfo_t;
 
 #define NCCL_SIM_INFO_MAGIC_ 0x74685283
-#define NCCL_SIM_INFO_INITIALIZER                                                                  \
-	{                                                                                          \
-		sizeof(ncclSimInfo_t), NCCL_SIM_INFO_MAGIC_,                                       \
-			NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_UNDEF_FLOAT         \
+#define NCCL_SIM_INFO_INITIALIZER                                                          \
+	{                                                                                  \
+		sizeof(ncclSimInfo_t), NCCL_SIM_INFO_MAGIC_,                               \
+			NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), NCCL_UNDEF_FLOAT \
 	}
 
 #endif /* NBOX_NCCL_FUNCTIONS_ONLY */
 
 /* Every function exists twice: ncclX, weak, which a profiler may replace, and
  * pncclX, which it then calls. */
-#define NCCL_API_(ret, name, ...)                                                                  \
-	ret name(__VA_ARGS__);                                                                     \
+#define NCCL_API_(ret, name, ...) \
+	ret name(__VA_ARGS__);    \
 	ret p##name(__VA_ARGS__)
 
 /* --- the library ----------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* Calls that host NCCL has not: NCCL's device API and one-sided transfers, which need a GPU's memory
- * and kernels, and the newest calls about communicators. Programs such as PyTorch ask the dynamic
- * linker for them before they use any; to call one is an error that says so.
+/* Calls that host NCCL has not: NCCL's device API and one-sided transfers, which need a GPU's
+ * memory and kernels, and the newest calls about communicators. Programs such as PyTorch ask the
+ * dynamic linker for them before they use any; to call one is an error that says so.
  *
  * They are declared here and not in nccl.h: programs that are compiled against that shall not find
  * them. The arguments are not looked at. */

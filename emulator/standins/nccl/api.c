@@ -6,8 +6,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define ALIAS(ret, name, args) EXPORT __attribute__((weak, alias("p" #name))) ret name args
-#define API(ret, name, args)                                                                       \
-	ALIAS(ret, name, args);                                                                    \
+#define API(ret, name, args)    \
+	ALIAS(ret, name, args); \
 	EXPORT ret p##name args
 
 #define NOTE(r) note(r)
@@ -66,7 +66,8 @@ API(void, ncclResetDebugInit, (void))
 
 static ncclResult_t of_cuda(cudaError_t e, const char *what)
 {
-	return e ? fail(ncclUnhandledCudaError, "%s: %s", what, cudaGetErrorString(e)) : ncclSuccess;
+	return e ? fail(ncclUnhandledCudaError, "%s: %s", what, cudaGetErrorString(e))
+		 : ncclSuccess;
 }
 
 API(ncclResult_t, ncclMemAlloc, (void **ptr, size_t size))
@@ -81,7 +82,8 @@ API(ncclResult_t, ncclMemFree, (void *ptr))
 	return of_cuda(cudaFree(ptr), "ncclMemFree");
 }
 
-/* --- communicators ------------------------------------------------------------------------------ */
+/* --- communicators ------------------------------------------------------------------------------
+ */
 
 API(ncclResult_t, ncclGetUniqueId, (ncclUniqueId * uniqueId))
 {
@@ -90,8 +92,7 @@ API(ncclResult_t, ncclGetUniqueId, (ncclUniqueId * uniqueId))
 	return boot_make_id(uniqueId);
 }
 
-API(ncclResult_t, ncclCommInitRank,
-    (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank))
+API(ncclResult_t, ncclCommInitRank, (ncclComm_t * comm, int nranks, ncclUniqueId commId, int rank))
 {
 	return NOTE(comm_init_rank(comm, nranks, &commId, 1, rank, NULL, "ncclCommInitRank"));
 }
@@ -209,8 +210,8 @@ static ncclResult_t enroll(const struct ncclComm *comm, const void *buff, size_t
 	if (r)
 		return r;
 	if (!buff || !size || !ret)
-		return fail(ncclInvalidArgument, "%s: a buffer and a place for the handle are needed",
-			    what);
+		return fail(ncclInvalidArgument,
+			    "%s: a buffer and a place for the handle are needed", what);
 	reg = malloc(sizeof(*reg));
 	if (!reg)
 		return fail(ncclSystemError, "out of memory");
@@ -232,8 +233,7 @@ static ncclResult_t leave(const struct ncclComm *comm, void *handle, const char 
 	return ncclSuccess;
 }
 
-API(ncclResult_t, ncclCommRegister,
-    (const ncclComm_t comm, void *buff, size_t size, void **handle))
+API(ncclResult_t, ncclCommRegister, (const ncclComm_t comm, void *buff, size_t size, void **handle))
 {
 	return enroll(comm, buff, size, handle, "ncclCommRegister");
 }
@@ -276,16 +276,16 @@ API(ncclResult_t, ncclRedOpDestroy, (ncclRedOp_t op, ncclComm_t comm))
 	return NOTE(comm_drop_redop(comm, op));
 }
 
-#define CALL(k, sendbuff, recvbuff, n, type, redop, root_, what)                                   \
-	op_call(&(struct call){.kind = k,                                                          \
-			       .send = sendbuff,                                                   \
-			       .recv = recvbuff,                                                   \
-			       .count = n,                                                         \
-			       .dtype = type,                                                      \
-			       .op = redop,                                                        \
-			       .root = root_,                                                      \
-			       .comm = comm,                                                       \
-			       .stream = stream,                                                   \
+#define CALL(k, sendbuff, recvbuff, n, type, redop, root_, what) \
+	op_call(&(struct call){.kind = k,                        \
+			       .send = sendbuff,                 \
+			       .recv = recvbuff,                 \
+			       .count = n,                       \
+			       .dtype = type,                    \
+			       .op = redop,                      \
+			       .root = root_,                    \
+			       .comm = comm,                     \
+			       .stream = stream,                 \
 			       .name = what})
 
 API(ncclResult_t, ncclAllReduce,
@@ -359,21 +359,34 @@ API(ncclResult_t, ncclSend,
     (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
      cudaStream_t stream))
 {
-	return op_call(&(struct call){.kind = COLL_SENDRECV, .send = sendbuff, .count = count,
-				      .dtype = datatype, .root = peer, .is_send = true,
-				      .comm = comm, .stream = stream, .name = "ncclSend"});
+	return op_call(&(struct call){.kind = COLL_SENDRECV,
+				      .send = sendbuff,
+				      .count = count,
+				      .dtype = datatype,
+				      .root = peer,
+				      .is_send = true,
+				      .comm = comm,
+				      .stream = stream,
+				      .name = "ncclSend"});
 }
 
 API(ncclResult_t, ncclRecv,
     (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
      cudaStream_t stream))
 {
-	return op_call(&(struct call){.kind = COLL_SENDRECV, .recv = recvbuff, .count = count,
-				      .dtype = datatype, .root = peer, .is_send = false,
-				      .comm = comm, .stream = stream, .name = "ncclRecv"});
+	return op_call(&(struct call){.kind = COLL_SENDRECV,
+				      .recv = recvbuff,
+				      .count = count,
+				      .dtype = datatype,
+				      .root = peer,
+				      .is_send = false,
+				      .comm = comm,
+				      .stream = stream,
+				      .name = "ncclRecv"});
 }
 
-/* --- groups ------------------------------------------------------------------------------------- */
+/* --- groups -------------------------------------------------------------------------------------
+ */
 
 API(ncclResult_t, ncclGroupStart, (void))
 {
@@ -389,10 +402,10 @@ API(ncclResult_t, ncclGroupEnd, (void))
  * an estimate would be made up. */
 API(ncclResult_t, ncclGroupSimulateEnd, (ncclSimInfo_t * simInfo))
 {
-	if (simInfo && (simInfo->magic != NCCL_SIM_INFO_MAGIC_ ||
-			simInfo->size < sizeof(ncclSimInfo_t)))
+	if (simInfo &&
+	    (simInfo->magic != NCCL_SIM_INFO_MAGIC_ || simInfo->size < sizeof(ncclSimInfo_t)))
 		return fail(ncclInvalidArgument, "ncclGroupSimulateEnd: simInfo was not made by "
-			    "NCCL_SIM_INFO_INITIALIZER");
+						 "NCCL_SIM_INFO_INITIALIZER");
 	group_discard();
 	return fail(ncclInvalidUsage, "ncclGroupSimulateEnd: host NCCL does not estimate times");
 }

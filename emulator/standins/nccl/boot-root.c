@@ -149,7 +149,8 @@ static bool root_read(struct root *r, struct guest *g)
 	if (g->has < sizeof(g->hello))
 		return true;
 	if (g->hello.command == BOOT_DISMISS) {
-		root_refuse_all(r, ncclRemoteError, "a rank gave up before all ranks had checked in");
+		root_refuse_all(r, ncclRemoteError,
+				"a rank gave up before all ranks had checked in");
 		return false;
 	}
 	return root_check_in(r, g);

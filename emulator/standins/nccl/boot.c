@@ -156,12 +156,12 @@ int boot_write(int fd, const void *buf, size_t len, int timeout_ms)
 		void *out;
 	} u = {.in = buf};
 
-	return transfer(fd, u.out, len, true,
-			clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS, NULL);
+	return transfer(fd, u.out, len, true, clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS,
+			NULL);
 }
 
-static int try_connect(const struct sockaddr_in *addr, uint64_t until_ns,
-		       const _Atomic bool *abort, int *ret_fd)
+static int try_connect(const struct sockaddr_in *addr, uint64_t until_ns, const _Atomic bool *abort,
+		       int *ret_fd)
 {
 	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	socklen_t len = sizeof(int);
@@ -194,12 +194,13 @@ ncclResult_t boot_connect(const struct boot_id *id, const _Atomic bool *abort, i
 		if (r == -ECANCELED)
 			return fail(ncclInternalError, "aborted while looking for the root");
 		if (clock_now_ns() + wait_ns >= until)
-			return fail(ncclRemoteError,
-				    "nobody listens for this communicator's id at %s:%d: %s. Did the "
-				    "process that made the id end? For several hosts set "
-				    "NCCL_SOCKET_IFNAME or NCCL_COMM_ID",
-				    inet_ntoa(id->addr.sin_addr), ntohs(id->addr.sin_port),
-				    strerror(-r));
+			return fail(
+				ncclRemoteError,
+				"nobody listens for this communicator's id at %s:%d: %s. Did the "
+				"process that made the id end? For several hosts set "
+				"NCCL_SOCKET_IFNAME or NCCL_COMM_ID",
+				inet_ntoa(id->addr.sin_addr), ntohs(id->addr.sin_port),
+				strerror(-r));
 		clock_sleep_until_ns(clock_now_ns() + wait_ns);
 		wait_ns = wait_ns < 100 * NS_PER_MS ? 2 * wait_ns : wait_ns;
 	}

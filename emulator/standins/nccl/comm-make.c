@@ -51,8 +51,8 @@ static void place_peers(struct ncclComm *c)
 	for (i = 0; i < c->n_ranks; i++) {
 		const struct peer_info *p = &c->peers[i].info;
 
-		c->peers[i].is_near = !memcmp(p->host_id, me->host_id, 16) && p->unix_addr[0] &&
-				      me->unix_addr[0];
+		c->peers[i].is_near =
+			!memcmp(p->host_id, me->host_id, 16) && p->unix_addr[0] && me->unix_addr[0];
 	}
 	/* equal blocks of ranks on each host, or every rank is its own */
 	for (per = 1; per < c->n_ranks; per++) {
@@ -162,7 +162,8 @@ static ncclResult_t fill_info(struct ncclComm *c, const struct sockaddr_in *loca
 	ncclResult_t r = settings_read(&ret->settings);
 
 	if (!r)
-		r = port_open(local, !ret->settings.shm_disabled, ret->settings.net_is_ib, &c->port);
+		r = port_open(local, !ret->settings.shm_disabled, ret->settings.net_is_ib,
+			      &c->port);
 	if (r)
 		return r;
 	settings_host_id(ret->host_id);
@@ -206,7 +207,8 @@ static ncclResult_t job_init(struct job *j)
 		r = boot_check_in(fd, &j->id, &me, &c->abort, &table, c->magic);
 	if (r) {
 		if (atomic_load(&c->abort) && !j->has_common_id)
-			boot_dismiss(&j->id); /* the others do not wait for a rank that will not come */
+			boot_dismiss(
+				&j->id); /* the others do not wait for a rank that will not come */
 		return r;
 	}
 	for (i = 0; i < c->n_ranks; i++)
@@ -337,7 +339,7 @@ ncclResult_t job_run(struct job *j)
 	ncclResult_t r = proxy_start();
 
 	if (!r)
-		r = j->kind == JOB_INIT	   ? job_init(j)
+		r = j->kind == JOB_INIT    ? job_init(j)
 		    : j->kind == JOB_SPLIT ? job_split(j)
 					   : job_shrink(j);
 	j->result = r;
@@ -410,7 +412,8 @@ ncclResult_t job_or_group(struct job *j)
 	return r;
 }
 
-/* --- the calls --------------------------------------------------------------------------------- */
+/* --- the calls ---------------------------------------------------------------------------------
+ */
 
 static ncclResult_t check_config(const ncclConfig_t *config, const char *what)
 {
@@ -450,8 +453,10 @@ ncclResult_t comm_init_rank(struct ncclComm **ret, int n_ranks, const ncclUnique
 	if (r)
 		return r;
 	if (!ret || !ids || n_ids < 1)
-		return fail(ncclInvalidArgument, "%s: a place for the communicator and an id are "
-			    "needed", what);
+		return fail(ncclInvalidArgument,
+			    "%s: a place for the communicator and an id are "
+			    "needed",
+			    what);
 	if (n_ranks < 1 || n_ranks > SCHED_MAX_RANKS || rank < 0 || rank >= n_ranks)
 		return fail(ncclInvalidArgument, "%s: rank %d of %d ranks", what, rank, n_ranks);
 	if (n_ids > n_ranks)
@@ -496,7 +501,8 @@ ncclResult_t comm_init_all(struct ncclComm **comms, int n, const int *devices)
 			return fail(ncclUnhandledCudaError, "ncclCommInitAll: no device %d", d);
 		for (k = 0; devices && k < i; k++) {
 			if (devices[k] == d)
-				return fail(ncclInvalidUsage, "ncclCommInitAll: device %d twice", d);
+				return fail(ncclInvalidUsage, "ncclCommInitAll: device %d twice",
+					    d);
 		}
 	}
 	r = boot_make_id(&id);
@@ -591,9 +597,10 @@ ncclResult_t comm_shrink(struct ncclComm *parent, const int *excluded, int n_exc
 	}
 	if (rank == UINT32_MAX || j->n_members + (uint32_t)n_excluded != parent->n_ranks) {
 		job_free(j);
-		return fail(ncclInvalidArgument, rank == UINT32_MAX
-			    ? "ncclCommShrink: the calling rank is excluded"
-			    : "ncclCommShrink: a rank is excluded twice or does not exist");
+		return fail(ncclInvalidArgument,
+			    rank == UINT32_MAX
+				    ? "ncclCommShrink: the calling rank is excluded"
+				    : "ncclCommShrink: a rank is excluded twice or does not exist");
 	}
 	j->comm = comm_new(rank, parent->n_ranks, config);
 	if (!j->comm || number_shrink(j)) {

@@ -64,8 +64,11 @@ ncclResult_t comm_known(const struct ncclComm *c, const char *what)
 		return fail(ncclInvalidArgument, "%s: this is no communicator, or it was destroyed",
 			    what);
 	if (c->generation != proxy_generation())
-		return fail(ncclSystemError, "%s: this communicator is the parent process's; a forked child has none "
-			    "of it", what);
+		return fail(
+			ncclSystemError,
+			"%s: this communicator is the parent process's; a forked child has none "
+			"of it",
+			what);
 	return ncclSuccess;
 }
 
@@ -84,9 +87,11 @@ ncclResult_t comm_check(const struct ncclComm *c, const char *what)
 		return fail((ncclResult_t)e, "%s: the communicator could not be made", what);
 	e = atomic_load(&c->error);
 	if (e)
-		return fail((ncclResult_t)e, "%s: the communicator has failed: %.400s", what, c->text);
+		return fail((ncclResult_t)e, "%s: the communicator has failed: %.400s", what,
+			    c->text);
 	if (atomic_load(&c->is_finalized) || atomic_load(&c->abort))
-		return fail(ncclInvalidUsage, "%s: the communicator was finalized or aborted", what);
+		return fail(ncclInvalidUsage, "%s: the communicator was finalized or aborted",
+			    what);
 	return ncclSuccess;
 }
 
@@ -251,7 +256,7 @@ ncclResult_t comm_make_redop(struct ncclComm *c, void *scalar, ncclDataType_t dt
 	if (!scalar || !ret || (int)dtype < 0 || dtype >= ncclNumTypes ||
 	    (where != ncclScalarDevice && where != ncclScalarHostImmediate))
 		return fail(ncclInvalidArgument, "ncclRedOpCreatePreMulSum: a scalar, a data type "
-			    "and a residence are needed");
+						 "and a residence are needed");
 	pthread_mutex_lock(&c->lock);
 	for (i = 0; i < c->n_redops && c->redops[i].in_use;)
 		i++;
@@ -287,7 +292,8 @@ ncclResult_t comm_drop_redop(struct ncclComm *c, ncclRedOp_t op)
 	if (r)
 		return r;
 	if ((int)op >= 0 && op < ncclNumOps)
-		return fail(ncclInvalidArgument, "ncclRedOpDestroy: operator %d is built in", (int)op);
+		return fail(ncclInvalidArgument, "ncclRedOpDestroy: operator %d is built in",
+			    (int)op);
 	pthread_mutex_lock(&c->lock);
 	if ((int)op >= 0 && i < c->n_redops && c->redops[i].in_use)
 		c->redops[i].in_use = false;

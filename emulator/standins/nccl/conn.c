@@ -27,8 +27,8 @@ static void fail_mismatch(struct ncclComm *c, uint32_t peer, const struct wire_h
 	proxy_fail(c, ncclInvalidUsage,
 		   "mismatched calls: %s sent a message of %llu bytes of its %s, where rank %u, in "
 		   "%s, expects %llu bytes",
-		   peer_name(c, peer, who), (unsigned long long)h->body_bytes, theirs, c->rank, ours,
-		   (unsigned long long)expected);
+		   peer_name(c, peer, who), (unsigned long long)h->body_bytes, theirs, c->rank,
+		   ours, (unsigned long long)expected);
 }
 
 static int find_post(const struct inbox *in, const struct wire_hdr *h)
@@ -115,16 +115,17 @@ static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void
 	if (k->is_lingering)
 		return 0; /* thrown away */
 	if (!k->comm)
-		return !k->is_parked		      ? -EPROTO
-		       : h->type == WIRE_CONN	      ? 0
-		       : k->hello.n_ranks		      ? hold(k)
-						      : -EPROTO;
+		return !k->is_parked          ? -EPROTO
+		       : h->type == WIRE_CONN ? 0
+		       : k->hello.n_ranks     ? hold(k)
+					      : -EPROTO;
 	switch (h->type) {
 	case WIRE_MESSAGE:
 		return message_header(k, h, ret_body);
 	case WIRE_BOOT:
-		return k->key == KEY_RING && h->body_bytes == sizeof(struct gather_record) ? 0
-											   : -EPROTO;
+		return k->key == KEY_RING && h->body_bytes == sizeof(struct gather_record)
+			       ? 0
+			       : -EPROTO;
 	case WIRE_BYE:
 	case WIRE_ABORT:
 		return 0;
@@ -294,8 +295,8 @@ void conn_attach_parked(struct ncclComm *c)
 	struct conn *k;
 
 	for (k = proxy_conns(); k; k = k->next) {
-		if (!k->is_parked || k->is_dead || !k->hello.n_ranks ||
-		    k->hello.dst != c->rank || memcmp(k->hello.magic, c->magic, 16))
+		if (!k->is_parked || k->is_dead || !k->hello.n_ranks || k->hello.dst != c->rank ||
+		    memcmp(k->hello.magic, c->magic, 16))
 			continue;
 		k->is_parked = false;
 		k->comm = c;
@@ -381,7 +382,8 @@ static ncclResult_t make_conn(struct ncclComm *c, uint32_t peer, uint16_t key)
 	k->key = key;
 	r = link_connect(addr, CONNECT_MS, &conn_events, k, &k->link, &err);
 	if (!r) {
-		link_lends_passing(k->link); /* the user's buffers, which he may free after the op */
+		link_lends_passing(
+			k->link); /* the user's buffers, which he may free after the op */
 		memcpy(hello.magic, c->magic, 16);
 		wire_hdr_init(&h, WIRE_CONN, sizeof(hello));
 		r = link_send_copy(k->link, &h, &hello);
@@ -444,7 +446,8 @@ int conn_post(struct ncclComm *c, struct inbox *in, const struct post *p)
 
 	if (is_stashed(in, p))
 		; /* it came before its sender left */
-	else if (k ? (k->is_dead || k->is_bye) && !k->is_held : !peer_may_connect(c, &c->peers[in->peer]))
+	else if (k ? (k->is_dead || k->is_bye) && !k->is_held
+		   : !peer_may_connect(c, &c->peers[in->peer]))
 		return -ECONNRESET;
 	if (in->n_posts == in->posts_size) {
 		uint32_t size = in->posts_size ? 2 * in->posts_size : 8;

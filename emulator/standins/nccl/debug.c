@@ -180,8 +180,8 @@ ncclResult_t result_of_errno(int code)
 
 int errno_of_result(ncclResult_t code)
 {
-	return code == ncclInvalidUsage		  ? EINVAL
-	       : code == ncclRemoteError	  ? ECONNRESET
-	       : code == ncclInternalError	  ? EPROTO
-						  : EIO;
+	return code == ncclInvalidUsage    ? EINVAL
+	       : code == ncclRemoteError   ? ECONNRESET
+	       : code == ncclInternalError ? EPROTO
+					   : EIO;
 }

@@ -29,8 +29,7 @@ enum debug_level { DEBUG_NONE, DEBUG_VERSION, DEBUG_WARN, DEBUG_INFO, DEBUG_TRAC
 void debug_reset(void); /* reads the variables again */
 void debug_after_fork(void);
 bool debug_on(enum debug_level level);
-void debug_line(enum debug_level level, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void debug_line(enum debug_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define debug_info(...) (debug_on(DEBUG_INFO) ? debug_line(DEBUG_INFO, __VA_ARGS__) : (void)0)
 
 /* Remembers the sentence for ncclGetLastError, says it when NCCL_DEBUG=WARN.
@@ -133,9 +132,9 @@ struct peer {
 	/* proxy's */
 	struct conn *out;
 	struct inbox *in;
-	bool has_left; /* it said BYE, aborted, or cannot be reached */
+	bool has_left;        /* it said BYE, aborted, or cannot be reached */
 	uint32_t n_in, n_out; /* connections that came from it, and that we opened to it, ever */
-	uint64_t n_opened; /* with has_left: how many it opened to us; UINT64_MAX: not known */
+	uint64_t n_opened;    /* with has_left: how many it opened to us; UINT64_MAX: not known */
 };
 
 struct redop {
@@ -155,7 +154,7 @@ struct shrink_count {
 
 struct ncclComm {
 	uint64_t canary;
-	_Atomic int refs; /* handle, ops, proxy */
+	_Atomic int refs;    /* handle, ops, proxy */
 	uint32_t generation; /* proxy_generation() when it was made */
 	uint32_t rank, n_ranks;
 	int device;
@@ -304,7 +303,8 @@ struct gather {
 
 extern const struct link_events conn_events;
 
-ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, bool is_ib, struct port **ret);
+ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, bool is_ib,
+		       struct port **ret);
 void port_get(struct port *p);
 void port_put(struct port *p);
 const char *port_unix_addr(const struct port *p);
@@ -324,7 +324,7 @@ int conn_send(struct conn *k, uint32_t lane, const struct wire_hdr *h, const voi
 void conn_kill(struct conn *k);
 void conn_free(struct conn *k);
 void conn_say_abort(struct ncclComm *c, int code, const char *text);
-void conn_say_bye(struct conn *k); /* we leave in good order */
+void conn_say_bye(struct conn *k);        /* we leave in good order */
 void conn_close_data(struct ncclComm *c); /* at once: nothing may touch the buffers */
 
 /* --- peer.c: peers that leave or are lost; the proxy's -------------------------- */
@@ -332,16 +332,19 @@ void conn_close_data(struct ncclComm *c); /* at once: nothing may touch the buff
 const char *peer_name(const struct ncclComm *c, uint32_t rank, char buf[128]);
 /* Can a connection of @p still come? It opened more than have come so far, or it has not left. */
 bool peer_may_connect(const struct ncclComm *c, const struct peer *p);
-/* @peer has left, or one of its connections came or went: an op that waits for bytes which can no longer come fails. */
+/* @peer has left, or one of its connections came or went: an op that waits for bytes which can no
+ * longer come fails. */
 void peer_look_for_orphans(struct ncclComm *c, uint32_t peer);
 /* @peer has said so. @n_opened: how many connections it had opened to us. */
 void peer_left(struct ncclComm *c, uint32_t peer, uint64_t n_opened);
-/* @peer cannot be watched any more: it has left, in good order or not, and may have sent all that we wait for. */
+/* @peer cannot be watched any more: it has left, in good order or not, and may have sent all that
+ * we wait for. */
 void peer_unwatched(struct ncclComm *c, uint32_t peer);
 /* At times while an op runs: an op that waits for a rank which cannot be reached fails. */
 void peer_look_for_left(struct ncclComm *c);
-/* A connection of @peer broke. The communicator fails with @code and @text unless a reason comes on its control ring, for
- * which it waits. PEER_SILENT: a rank has left that no reason is to be expected of. */
+/* A connection of @peer broke. The communicator fails with @code and @text unless a reason comes on
+ * its control ring, for which it waits. PEER_SILENT: a rank has left that no reason is to be
+ * expected of. */
 #define PEER_SILENT UINT32_MAX
 void peer_lost(struct ncclComm *c, uint32_t peer, ncclResult_t code, const char *text);
 /* After that, again and again: fails it once a reason has come, or can no longer come. */
@@ -382,7 +385,7 @@ struct run {
 	struct player_data data;
 	struct sched sched;
 	struct sched_p2p *p2p; /* sched_init() completes it; owned by the run's thread */
-	uint64_t *p2p_base; /* number of the first call of this op with each call's peer */
+	uint64_t *p2p_base;    /* number of the first call of this op with each call's peer */
 	uint64_t seq;
 	uint64_t started_ns;
 	bool is_told;
@@ -412,7 +415,7 @@ ncclResult_t proxy_start(void);
 /* Another one in a forked child, whose parent's communicators are not its own. */
 uint32_t proxy_generation(void);
 void proxy_call(void (*fn)(void *arg), void *arg); /* waits */
-int proxy_post(void (*fn)(void *arg), void *arg);   /* does not */
+int proxy_post(void (*fn)(void *arg), void *arg);  /* does not */
 void proxy_push(struct request *r);
 /* The proxy thread only: */
 void proxy_add_conn(struct conn *k);
@@ -438,7 +441,7 @@ struct call {
 	ncclDataType_t dtype;
 	ncclRedOp_t op;
 	struct redop redop; /* of the user's, as it was at the call: a group runs later */
-	int root;      /* or the peer of a send or receive */
+	int root;           /* or the peer of a send or receive */
 	bool is_send;
 	struct ncclComm *comm;
 	cudaStream_t stream;

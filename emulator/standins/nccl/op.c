@@ -57,8 +57,7 @@ static ncclResult_t prepare_p2p(struct run *r)
 			continue;
 		if (p->is_send)
 			e = conn_open(c, p->peer,
-				      (uint16_t)(KEY_P2P |
-						 (r->p2p_base[i] + p->lane) % P2P_LINKS));
+				      (uint16_t)(KEY_P2P | (r->p2p_base[i] + p->lane) % P2P_LINKS));
 		else
 			e = conn_watch(c, p->peer);
 	}
@@ -169,8 +168,7 @@ static ncclResult_t cuda_failed(cudaError_t e, const char *what)
 }
 
 /* Ops of one communicator follow each other even on several streams. */
-static ncclResult_t follow_last(struct ncclComm *c, cudaStream_t stream,
-				unsigned long long capture)
+static ncclResult_t follow_last(struct ncclComm *c, cudaStream_t stream, unsigned long long capture)
 {
 	cudaError_t e = cudaSuccess;
 	bool must;
@@ -441,7 +439,8 @@ ncclResult_t op_enqueue(const struct call *calls, uint32_t n_calls)
 	return r;
 }
 
-/* --- checks ------------------------------------------------------------------------------------ */
+/* --- checks ------------------------------------------------------------------------------------
+ */
 
 /* A user's operator is noted in the call. */
 static ncclResult_t check_redop(struct call *c)
@@ -490,14 +489,15 @@ static ncclResult_t check(struct call *c)
 	if (r)
 		return r;
 	if ((int)c->dtype < 0 || c->dtype >= ncclNumTypes)
-		return fail(ncclInvalidArgument, "%s: no such data type: %d", c->name, (int)c->dtype);
+		return fail(ncclInvalidArgument, "%s: no such data type: %d", c->name,
+			    (int)c->dtype);
 	if (c->root < 0 || (uint32_t)c->root >= c->comm->n_ranks)
 		return fail(ncclInvalidArgument, "%s: rank %d is not in 0..%u", c->name, c->root,
 			    c->comm->n_ranks - 1);
 	most = SCHED_MAX_BYTES / coll_dtype_bytes((uint32_t)c->dtype) / c->comm->n_ranks;
 	if (c->count > most)
-		return fail(ncclInvalidArgument, "%s: count %zu is larger than %llu", c->name, c->count,
-			    (unsigned long long)most);
+		return fail(ncclInvalidArgument, "%s: count %zu is larger than %llu", c->name,
+			    c->count, (unsigned long long)most);
 	r = check_redop(c);
 	if (r)
 		return r;

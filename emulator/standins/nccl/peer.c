@@ -1,6 +1,7 @@
-/* Peers that leave, and peers that are lost: which ops fail by that, and what is said of it. A peer that leaves in good
- * order says how many connections it opened to us; an op fails only when it waits for bytes that can no longer come.
- * A connection that breaks may be explained by an abort on another one. */
+/* Peers that leave, and peers that are lost: which ops fail by that, and what is said of it. A peer
+ * that leaves in good order says how many connections it opened to us; an op fails only when it
+ * waits for bytes that can no longer come. A connection that breaks may be explained by an abort on
+ * another one. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -82,13 +83,14 @@ void peer_lost(struct ncclComm *c, uint32_t peer, ncclResult_t code, const char 
 	snprintf(c->lost_text, sizeof(c->lost_text), "%s", text);
 }
 
-/* Links have no order among each other: over rdma a connection can be seen to close before the abort that its peer wrote
- * on the control ring first. A neighbour in the ring whose ring connections have ended, too, was killed. For any other
- * rank, its neighbours say why. */
+/* Links have no order among each other: over rdma a connection can be seen to close before the
+ * abort that its peer wrote on the control ring first. A neighbour in the ring whose ring
+ * connections have ended, too, was killed. For any other rank, its neighbours say why. */
 void peer_judge_lost(struct ncclComm *c)
 {
 	uint32_t peer = c->lost_peer, n = c->n_ranks;
-	bool is_neighbour = (peer + 1) % n == c->rank || (c->rank + 1) % n == peer, may_explain = false;
+	bool is_neighbour = (peer + 1) % n == c->rank || (c->rank + 1) % n == peer,
+	     may_explain = false;
 	struct conn *k;
 
 	for (k = proxy_conns(); k; k = k->next) {

@@ -7,8 +7,8 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/spin.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/spin.h"
 #include "standins/nccl/impl.h"
 
-#define SWEEP_NS NS_PER_MS           /* busy: how often idle links are looked at */
-#define TELL_NS (10 * NS_PER_S)      /* an op that takes longer is worth a line */
+#define SWEEP_NS NS_PER_MS      /* busy: how often idle links are looked at */
+#define TELL_NS (10 * NS_PER_S) /* an op that takes longer is worth a line */
 #define GONE 4096
 #define LEAVE_NS (200 * NS_PER_MS)
 
@@ -40,7 +40,7 @@ static struct {
 	struct port_ref {
 		struct port_ref *next;
 		struct port *port;
-	} *ports;
+	} * ports;
 	struct pollfd *fds;
 	size_t fds_size;
 	struct {
@@ -86,7 +86,8 @@ void proxy_push(struct request *r)
 	*px.end = r;
 	px.end = &r->next;
 	pthread_mutex_unlock(&px.lock);
-	/* as in the shim's progress_post(): the mutex shows us @is_asleep if the proxy looked before us */
+	/* as in the shim's progress_post(): the mutex shows us @is_asleep if the proxy looked
+	 * before us */
 	if (atomic_load(&px.is_asleep) && write(px.wake_fd, &one, sizeof(one)) < 0) {
 		/* the counter is full: the proxy is awake */
 	}

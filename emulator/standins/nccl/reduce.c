@@ -31,8 +31,8 @@ void reduce_average(enum coll_dtype t, void *dst, const void *src, uint32_t by, 
 
 int reduce_is_float(enum coll_dtype t)
 {
-	return t == COLL_FLOAT16 || t == COLL_FLOAT32 || t == COLL_FLOAT64 ||
-	       t == COLL_BFLOAT16 || t == COLL_FLOAT8E4M3 || t == COLL_FLOAT8E5M2;
+	return t == COLL_FLOAT16 || t == COLL_FLOAT32 || t == COLL_FLOAT64 || t == COLL_BFLOAT16 ||
+	       t == COLL_FLOAT8E4M3 || t == COLL_FLOAT8E5M2;
 }
 
 float reduce_half_to_float(uint16_t h)

@@ -34,7 +34,7 @@ void op_describe(const struct op *op, char *buf, size_t size)
 		snprintf(root, sizeof(root), ", root %u", op->root);
 	snprintf(buf, size, "%s(%zu %s%s%s%s)", coll_kind_name(op->kind), op->count,
 		 coll_dtype_name(op->dtype), is_reduction ? ", " : "",
-		 !is_reduction	  ? ""
+		 !is_reduction    ? ""
 		 : op->has_scalar ? "premulsum"
 				  : redop_names[op->redop],
 		 root);
@@ -79,8 +79,7 @@ static void data_average(const struct player_data *d, void *dst, const void *src
 {
 	const struct op *op = d->ctx;
 
-	reduce_average(op->dtype, dst, src, op->comm->n_ranks,
-		       bytes / coll_dtype_bytes(op->dtype));
+	reduce_average(op->dtype, dst, src, op->comm->n_ranks, bytes / coll_dtype_bytes(op->dtype));
 }
 
 static void data_average_post(const struct player_data *d, void *buf, uint64_t bytes)
@@ -216,7 +215,8 @@ void run_begin(struct ncclComm *c)
 		op_describe(r->op, what, sizeof(what));
 		r->player = NULL;
 		if (e == -ECONNRESET || e == -EPIPE)
-			peer_lost(c, PEER_SILENT, ncclRemoteError, "a rank that this op needs has left");
+			peer_lost(c, PEER_SILENT, ncclRemoteError,
+				  "a rank that this op needs has left");
 		else
 			proxy_fail(c, result_of_errno(e), "%s: %s", what, strerror(-e));
 		return;
@@ -287,7 +287,8 @@ static bool take_stash(struct ncclComm *c, struct inbox *in)
 		*p = s->next;
 		free(s);
 		moved = true;
-		rc = player_received(c->run->player, in->peer, (uint16_t)done.lane, done.index, &err);
+		rc = player_received(c->run->player, in->peer, (uint16_t)done.lane, done.index,
+				     &err);
 		if (rc == -ECONNRESET || rc == -EPIPE)
 			peer_lost(c, PEER_SILENT, ncclRemoteError, err.text);
 		else if (rc)

@@ -24,8 +24,8 @@ static ncclResult_t read_number(const char *name, uint64_t min, uint64_t max, ui
 	errno = 0;
 	v = strtoull(s, &end, 0);
 	if (errno || *end || *s == '-' || v < min || v > max)
-		return fail(ncclInvalidArgument, "%s=%s: a number from %llu to %llu is expected", name,
-			    s, (unsigned long long)min, (unsigned long long)max);
+		return fail(ncclInvalidArgument, "%s=%s: a number from %llu to %llu is expected",
+			    name, s, (unsigned long long)min, (unsigned long long)max);
 	*value = v;
 	return ncclSuccess;
 }
@@ -35,7 +35,7 @@ static ncclResult_t read_number(const char *name, uint64_t min, uint64_t max, ui
 static ncclResult_t read_algo(const char *all, char *entry, uint32_t *allowed)
 {
 	static const char *const foreign[] = {"collnet", "collnetdirect", "collnetchain",
-					      "nvls", "nvlstree", "pat"};
+					      "nvls",    "nvlstree",      "pat"};
 	char *colon = strchr(entry, ':'), *save = NULL, *name;
 	bool is_not = false;
 	uint32_t set = 0;
@@ -65,8 +65,8 @@ static ncclResult_t read_algo(const char *all, char *entry, uint32_t *allowed)
 		}
 		if (a < 0 && i == ARRAY_SIZE(foreign))
 			return fail(ncclInvalidArgument,
-				    "NCCL_ALGO=%s: unknown algorithm %s; ring and tree are known", all,
-				    name);
+				    "NCCL_ALGO=%s: unknown algorithm %s; ring and tree are known",
+				    all, name);
 		if (a >= 0)
 			set |= 1u << a;
 	}
@@ -94,8 +94,10 @@ static ncclResult_t read_algos(struct settings *s)
 			return r;
 	}
 	if (!allowed)
-		return fail(ncclInvalidUsage, "NCCL_ALGO=%s leaves no algorithm for AllReduce: host "
-			    "NCCL has ring and tree", all);
+		return fail(ncclInvalidUsage,
+			    "NCCL_ALGO=%s leaves no algorithm for AllReduce: host "
+			    "NCCL has ring and tree",
+			    all);
 	if (allowed == 1u << SCHED_TREE)
 		s->allreduce_algo = SCHED_TREE;
 	else if (allowed == 1u << SCHED_RING)

@@ -78,8 +78,7 @@ static inline uint32_t round_small(uint32_t a, int man, int emin)
 	uint32_t magic = (uint32_t)(emin + 127 + shift) << 23;
 	uint32_t small = float_bits(bits_float(a) + bits_float(magic)) - magic;
 	uint32_t half = (UINT32_C(1) << (shift - 1)) - 1;
-	uint32_t normal =
-		(a - least + (UINT32_C(1) << 23) + half + (a >> shift & 1)) >> shift;
+	uint32_t normal = (a - least + (UINT32_C(1) << 23) + half + (a >> shift & 1)) >> shift;
 
 	return a < least ? small : normal;
 }

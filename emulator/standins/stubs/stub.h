@@ -9,8 +9,8 @@
 #define ARGUMENTS                                                                                  \
 	long a1, long a2, long a3, long a4, long a5, long a6, long a7, long a8, long a9, long a10, \
 		long a11
-#define PASS                                                                                       \
-	(void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, (void)a9,  \
+#define PASS                                                                                      \
+	(void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, (void)a9, \
 		(void)a10, (void)a11
 
 /* A handle points to memory that nobody reads: a mistaken look into it finds zeros. */

@@ -9,8 +9,8 @@
 
 #include "soak.h"
 
-/* Staging memory of the players is kept for later ops: 8 blocks of at most 1 MB here, in libnbox and in
- * host NCCL (player/pool.c); and malloc counts as used what it keeps for threads. */
+/* Staging memory of the players is kept for later ops: 8 blocks of at most 1 MB here, in libnbox
+ * and in host NCCL (player/pool.c); and malloc counts as used what it keeps for threads. */
 #define HEAP_SLACK_BYTES (24 << 20)
 #define RESIDENT_SLACK_BYTES (64 << 20)
 
@@ -70,12 +70,14 @@ static void take(struct census *ret)
 	ret->resident_bytes = resident();
 }
 
-/* Memory that grows once may be a buffer that was never needed as large: a leak grows in each lap. */
+/* Memory that grows once may be a buffer that was never needed as large: a leak grows in each lap.
+ */
 static bool grows(const struct census *base, const struct census *last, const struct census *now)
 {
 	return (now->heap_bytes > base->heap_bytes + HEAP_SLACK_BYTES &&
 		now->heap_bytes > last->heap_bytes && last->heap_bytes > base->heap_bytes) ||
-	       (!__sanitizer_get_current_allocated_bytes && now->resident_bytes > base->resident_bytes + RESIDENT_SLACK_BYTES &&
+	       (!__sanitizer_get_current_allocated_bytes &&
+		now->resident_bytes > base->resident_bytes + RESIDENT_SLACK_BYTES &&
 		now->resident_bytes > last->resident_bytes &&
 		last->resident_bytes > base->resident_bytes);
 }
@@ -102,9 +104,10 @@ void census_take(struct census *ret)
 
 static void say(const char *what, const struct census *c)
 {
-	fprintf(stderr, "soak: %s: %ld descriptors, %ld threads, %ld shared mappings, heap %ld B, "
-		"resident %ld B\n", what, c->fds, c->threads, c->maps, c->heap_bytes,
-		c->resident_bytes);
+	fprintf(stderr,
+		"soak: %s: %ld descriptors, %ld threads, %ld shared mappings, heap %ld B, "
+		"resident %ld B\n",
+		what, c->fds, c->threads, c->maps, c->heap_bytes, c->resident_bytes);
 }
 
 static void list_fds(void)

@@ -63,8 +63,8 @@ static ncclUniqueId id_new(struct lane *l, uint32_t serial, int part)
 
 	memset(&id, 0, sizeof(id));
 	if (!job.is_plain && rng_below(&l->plan, 2)) {
-		snprintf(id.internal, sizeof(id.internal), "soak %d.%d.%u.%d", l->lap, l->number, serial,
-			 part);
+		snprintf(id.internal, sizeof(id.internal), "soak %d.%d.%u.%d", l->lap, l->number,
+			 serial, part);
 		return id;
 	}
 	snprintf(path, sizeof(path), "%s/id.%d.%d.%u.%d", job.dir, l->lap, l->number, serial, part);
@@ -156,7 +156,10 @@ static void comm_look(struct lane *l, struct comm *c)
 
 static struct comm *world_comm(struct lane *l, bool is_blocking)
 {
-	struct comm c = {.n = job.n, .rank = l->me, .reals = all_reals(), .is_world = true,
+	struct comm c = {.n = job.n,
+			 .rank = l->me,
+			 .reals = all_reals(),
+			 .is_world = true,
 			 .is_blocking = is_blocking};
 
 	make_room(l, 1);
@@ -193,7 +196,8 @@ void step_init_nonblocking(struct lane *l)
 	ncclConfig_t config = config_of(c);
 
 	dawdle(l);
-	check_started(l, c, WATCHED(l, ncclCommInitRankConfig(&c->handle, job.n, id, l->me, &config)),
+	check_started(l, c,
+		      WATCHED(l, ncclCommInitRankConfig(&c->handle, job.n, id, l->me, &config)),
 		      "ncclCommInitRankConfig");
 	comm_look(l, c);
 	use_check(l, c);
@@ -230,7 +234,9 @@ void step_scalable(struct lane *l)
 
 	for (int i = 0; i < n; i++)
 		ids[i] = id_new(l, c->serial, i);
-	check_started(l, c, WATCHED(l, ncclCommInitRankScalable(&c->handle, job.n, l->me, n, ids, &config)),
+	check_started(l, c,
+		      WATCHED(l,
+			      ncclCommInitRankScalable(&c->handle, job.n, l->me, n, ids, &config)),
 		      "ncclCommInitRankScalable");
 	comm_look(l, c);
 	use_check(l, c);
@@ -314,9 +320,10 @@ void step_shrink(struct lane *l)
 	dawdle(l);
 	if (index != l->index) {
 		check_started(l, parent,
-			      WATCHED(l, ncclCommShrink(parent->handle, &out, 1, &child->handle, NULL,
-							must_abort ? NCCL_SHRINK_ABORT
-								   : NCCL_SHRINK_DEFAULT)),
+			      WATCHED(l,
+				      ncclCommShrink(parent->handle, &out, 1, &child->handle, NULL,
+						     must_abort ? NCCL_SHRINK_ABORT
+								: NCCL_SHRINK_DEFAULT)),
 			      "ncclCommShrink");
 		comm_look(l, child);
 		if (child->n != job.n - 1 || child->rank != l->me - (out < l->me))
@@ -329,7 +336,8 @@ void step_shrink(struct lane *l)
 	comm_remove(l, parent);
 }
 
-/* --- ends ---------------------------------------------------------------------------------------- */
+/* --- ends ----------------------------------------------------------------------------------------
+ */
 
 void comm_destroy(struct lane *l, struct comm *c)
 {
@@ -339,8 +347,8 @@ void comm_destroy(struct lane *l, struct comm *c)
 
 static ncclResult_t sum(struct lane *l, const struct comm *c, uint32_t slot, uint32_t count)
 {
-	return WATCHED(l, ncclAllReduce(l->slots[slot].send, l->slots[slot].recv, count, ncclFloat, ncclSum,
-					c->handle, l->streams[slot % N_STREAMS]));
+	return WATCHED(l, ncclAllReduce(l->slots[slot].send, l->slots[slot].recv, count, ncclFloat,
+					ncclSum, c->handle, l->streams[slot % N_STREAMS]));
 }
 
 static void sync_streams(struct lane *l)
@@ -367,7 +375,8 @@ static void leave_work(struct lane *l, const struct comm *c)
 		ncclResult_t r = sum(l, c, i % N_SLOTS, 1 + rng_below(&l->plan, 5000));
 
 		if (r)
-			DIE(l, "ncclAllReduce: %s (%s)", ncclGetErrorString(r), ncclGetLastError(NULL));
+			DIE(l, "ncclAllReduce: %s (%s)", ncclGetErrorString(r),
+			    ncclGetLastError(NULL));
 	}
 }
 
@@ -453,7 +462,8 @@ static void abort_in_op(struct lane *l, bool others_destroy)
 				    job.real[who]);
 		}
 		if (others_destroy)
-			WATCHED(l, ncclCommDestroy(c->handle)); /* its result: of the communicator */
+			WATCHED(l,
+				ncclCommDestroy(c->handle)); /* its result: of the communicator */
 		else
 			NCCL(l, ncclCommAbort(c->handle));
 	}
@@ -481,7 +491,8 @@ void step_abort_in_init(struct lane *l)
 
 	if (deserter == l->index)
 		return;
-	check_started(l, &c, WATCHED(l, ncclCommInitRankConfig(&c.handle, job.n, id, l->me, &config)),
+	check_started(l, &c,
+		      WATCHED(l, ncclCommInitRankConfig(&c.handle, job.n, id, l->me, &config)),
 		      "ncclCommInitRankConfig");
 	dawdle(l);
 	NCCL(l, ncclCommAbort(c.handle));

@@ -1,11 +1,12 @@
 /* soak: a job that makes, uses and ends communicators at random.
  *
  *   soak --seed S --world N --real A,B,... [--mine I,J,...] [--lanes L] [--laps N] [--steps N]
- *        [--plain] [--exact] [--no-fork] [--dir DIR] [--without STEP,...] [--only STEP,...] [--bound SECONDS]
+ *        [--plain] [--exact] [--no-fork] [--dir DIR] [--without STEP,...] [--only STEP,...]
+ * [--bound SECONDS]
  *
  * scripts/soak starts it. After each lap all is destroyed, and from the fourth on the process must
- * not hold more than after the third. Return: 0; 1 when something was wrong, which is said; 3 when a
- * call did not return. */
+ * not hold more than after the third. Return: 0; 1 when something was wrong, which is said; 3 when
+ * a call did not return. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -19,8 +20,13 @@
 
 #define WARM_UP_LAPS 3
 
-struct job job = {.n_lanes = 1, .n_laps = 6, .n_steps = 40, .bound_s = 10, .may_fork = true,
-		  .without = "", .dir = "."};
+struct job job = {.n_lanes = 1,
+		  .n_laps = 6,
+		  .n_steps = 40,
+		  .bound_s = 10,
+		  .may_fork = true,
+		  .without = "",
+		  .dir = "."};
 
 uint64_t rng_next(struct rng *r)
 {
@@ -66,8 +72,8 @@ void die(const struct lane *l, const char *file, int line, const char *fmt, ...)
 	va_end(ap);
 	pthread_mutex_lock(&first); /* one says it */
 	if (l)
-		fprintf(stderr, "soak: %s:%d: rank %d lane %d lap %d step %d (%s): %s\n", file, line,
-			l->me, l->number, l->lap, l->step, l->doing ? l->doing : "-", text);
+		fprintf(stderr, "soak: %s:%d: rank %d lane %d lap %d step %d (%s): %s\n", file,
+			line, l->me, l->number, l->lap, l->step, l->doing ? l->doing : "-", text);
 	else
 		fprintf(stderr, "soak: %s:%d: %s\n", file, line, text);
 	_exit(1);
@@ -84,11 +90,18 @@ void nap_us(uint32_t us)
 void dawdle(struct lane *l)
 {
 	switch (rng_below(&l->luck, 8)) {
-	case 0: nap_us(20000); break;
-	case 1: nap_us(2000); break;
+	case 0:
+		nap_us(20000);
+		break;
+	case 1:
+		nap_us(2000);
+		break;
 	case 2:
-	case 3: nap_us(rng_below(&l->luck, 500)); break;
-	default: break;
+	case 3:
+		nap_us(rng_below(&l->luck, 500));
+		break;
+	default:
+		break;
 	}
 }
 
@@ -156,7 +169,8 @@ static void run_lap(int lap)
 		l->number = i % job.n_lanes;
 		l->lap = lap;
 		l->plan = rng_new(job.seed, (uint64_t)lap, (uint64_t)l->number, 1);
-		l->luck = rng_new(job.seed, (uint64_t)lap, (uint64_t)l->number, 100 + (uint64_t)l->index);
+		l->luck = rng_new(job.seed, (uint64_t)lap, (uint64_t)l->number,
+				  100 + (uint64_t)l->index);
 		if (pthread_create(&l->thread, NULL, lane_main, l))
 			DIE(l, "no thread");
 	}
@@ -188,31 +202,60 @@ static void check_steps(const char *list)
 static void read_options(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", 1, NULL, 's'},	   {"world", 1, NULL, 'n'},   {"real", 1, NULL, 'r'},
-		{"mine", 1, NULL, 'm'},	   {"lanes", 1, NULL, 'l'},   {"laps", 1, NULL, 'L'},
-		{"steps", 1, NULL, 'S'},   {"plain", 0, NULL, 'p'},   {"exact", 0, NULL, 'e'},
-		{"no-fork", 0, NULL, 'f'}, {"dir", 1, NULL, 'd'},     {"without", 1, NULL, 'w'},
-		{"only", 1, NULL, 'o'},	   {"bound", 1, NULL, 'b'},   {NULL, 0, NULL, 0},
+		{"seed", 1, NULL, 's'},    {"world", 1, NULL, 'n'}, {"real", 1, NULL, 'r'},
+		{"mine", 1, NULL, 'm'},    {"lanes", 1, NULL, 'l'}, {"laps", 1, NULL, 'L'},
+		{"steps", 1, NULL, 'S'},   {"plain", 0, NULL, 'p'}, {"exact", 0, NULL, 'e'},
+		{"no-fork", 0, NULL, 'f'}, {"dir", 1, NULL, 'd'},   {"without", 1, NULL, 'w'},
+		{"only", 1, NULL, 'o'},    {"bound", 1, NULL, 'b'}, {NULL, 0, NULL, 0},
 	};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
-		case 's': job.seed = strtoull(optarg, NULL, 0); break;
-		case 'n': job.n = atoi(optarg); break;
-		case 'r': job.k = read_list(optarg, job.real, MAX_REAL); break;
-		case 'm': job.n_mine = read_list(optarg, job.mine, MAX_REAL); break;
-		case 'l': job.n_lanes = atoi(optarg); break;
-		case 'L': job.n_laps = atoi(optarg); break;
-		case 'S': job.n_steps = atoi(optarg); break;
-		case 'p': job.is_plain = true; break;
-		case 'e': job.is_exact = true; break;
-		case 'f': job.may_fork = false; break;
-		case 'd': job.dir = optarg; break;
-		case 'w': job.without = optarg; break;
-		case 'o': job.only = optarg; break;
-		case 'b': job.bound_s = atof(optarg); break;
-		default: exit(2);
+		case 's':
+			job.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			job.n = atoi(optarg);
+			break;
+		case 'r':
+			job.k = read_list(optarg, job.real, MAX_REAL);
+			break;
+		case 'm':
+			job.n_mine = read_list(optarg, job.mine, MAX_REAL);
+			break;
+		case 'l':
+			job.n_lanes = atoi(optarg);
+			break;
+		case 'L':
+			job.n_laps = atoi(optarg);
+			break;
+		case 'S':
+			job.n_steps = atoi(optarg);
+			break;
+		case 'p':
+			job.is_plain = true;
+			break;
+		case 'e':
+			job.is_exact = true;
+			break;
+		case 'f':
+			job.may_fork = false;
+			break;
+		case 'd':
+			job.dir = optarg;
+			break;
+		case 'w':
+			job.without = optarg;
+			break;
+		case 'o':
+			job.only = optarg;
+			break;
+		case 'b':
+			job.bound_s = atof(optarg);
+			break;
+		default:
+			exit(2);
 		}
 	}
 	check_steps(job.without);

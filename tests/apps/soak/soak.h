@@ -39,15 +39,15 @@ struct rng rng_new(uint64_t seed, uint64_t a, uint64_t b, uint64_t c);
 /* What the command line says. */
 struct job {
 	uint64_t seed;
-	int n, k, real[MAX_REAL]; /* the world, its real ranks */
+	int n, k, real[MAX_REAL];   /* the world, its real ranks */
 	int mine[MAX_REAL], n_mine; /* indices of those that this process drives */
 	int n_lanes, n_laps, n_steps;
 	bool is_plain; /* no nbox: all ranks are real */
 	bool is_exact; /* contents are known */
 	bool may_fork;
-	const char *dir; /* unique ids go from rank to rank by files in it */
+	const char *dir;     /* unique ids go from rank to rank by files in it */
 	const char *without; /* steps that are left out: a,b,c */
-	const char *only; /* NULL, or the only steps taken */
+	const char *only;    /* NULL, or the only steps taken */
 	double bound_s;
 };
 
@@ -59,7 +59,7 @@ struct comm {
 	uint32_t serial;
 	int n, rank;
 	uint32_t reals; /* bit i: real rank number i is a member */
-	bool is_world; /* its ranks are the world's, in the world's order */
+	bool is_world;  /* its ranks are the world's, in the world's order */
 	bool is_blocking;
 };
 
@@ -70,7 +70,7 @@ struct slot {
 
 struct lane {
 	int index; /* of the real rank */
-	int me; /* the real rank */
+	int me;    /* the real rank */
 	int number, lap, step;
 	const char *doing;
 	struct rng plan, luck;
@@ -102,33 +102,33 @@ void watch_leave(struct watch *w);
 double watch_now_s(void);
 
 /* Evaluates a call that must return within the bound. */
-#define WATCHED(l, call)                                                                           \
-	({                                                                                         \
-		watch_enter((l)->watch, #call, (l)->step);                                         \
-		__typeof__(call) watched_ = (call);                                                \
-		watch_leave((l)->watch);                                                           \
-		watched_;                                                                          \
+#define WATCHED(l, call)                                   \
+	({                                                 \
+		watch_enter((l)->watch, #call, (l)->step); \
+		__typeof__(call) watched_ = (call);        \
+		watch_leave((l)->watch);                   \
+		watched_;                                  \
 	})
-#define NCCL(l, call)                                                                              \
-	do {                                                                                       \
-		ncclResult_t r_ = WATCHED(l, call);                                                \
-		if (r_)                                                                            \
-			DIE(l, "%s: %s (%s)", #call, ncclGetErrorString(r_),                       \
-			    ncclGetLastError(NULL));                                               \
+#define NCCL(l, call)                                                        \
+	do {                                                                 \
+		ncclResult_t r_ = WATCHED(l, call);                          \
+		if (r_)                                                      \
+			DIE(l, "%s: %s (%s)", #call, ncclGetErrorString(r_), \
+			    ncclGetLastError(NULL));                         \
 	} while (0)
-#define CUDA(l, call)                                                                              \
-	do {                                                                                       \
-		cudaError_t r_ = WATCHED(l, call);                                                 \
-		if (r_)                                                                            \
-			DIE(l, "%s: %s", #call, cudaGetErrorString(r_));                           \
+#define CUDA(l, call)                                                    \
+	do {                                                             \
+		cudaError_t r_ = WATCHED(l, call);                       \
+		if (r_)                                                  \
+			DIE(l, "%s: %s", #call, cudaGetErrorString(r_)); \
 	} while (0)
 /* Waits, without being in a call, until @cond; for no longer than the bound. */
-#define WAIT_UNTIL(l, cond)                                                                        \
-	do {                                                                                       \
-		watch_enter((l)->watch, #cond, (l)->step);                                         \
-		while (!(cond))                                                                    \
-			nap_us(200);                                                               \
-		watch_leave((l)->watch);                                                           \
+#define WAIT_UNTIL(l, cond)                                \
+	do {                                               \
+		watch_enter((l)->watch, #cond, (l)->step); \
+		while (!(cond))                            \
+			nap_us(200);                       \
+		watch_leave((l)->watch);                   \
 	} while (0)
 void nap_us(uint32_t us);
 /* Waits for a time that differs from rank to rank. */
@@ -188,6 +188,7 @@ struct census {
 };
 
 void census_take(struct census *ret);
-/* Waits until the process has no more of anything than @base, and memory does not go on growing since
+/* Waits until the process has no more of anything than @base, and memory does not go on growing
+ * since
  * @last, for no longer than the bound. Exits with 1 and a list when it has. *last: as it is now. */
 void census_compare(const struct census *base, struct census *last, const char *when);

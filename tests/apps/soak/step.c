@@ -80,7 +80,9 @@ void step_run(struct lane *l)
 		at -= weight(&steps[i]);
 	l->doing = steps[i].name;
 	/* a step may draw as much as it likes: the next one begins anew */
-	l->plan = rng_new(job.seed, (uint64_t)l->lap, (uint64_t)l->number, 1000 + (uint64_t)l->step);
+	l->plan =
+		rng_new(job.seed, (uint64_t)l->lap, (uint64_t)l->number, 1000 + (uint64_t)l->step);
 	steps[i].fn(l);
-	l->plan = rng_new(job.seed, (uint64_t)l->lap, (uint64_t)l->number, 1000000 + (uint64_t)l->step);
+	l->plan = rng_new(job.seed, (uint64_t)l->lap, (uint64_t)l->number,
+			  1000000 + (uint64_t)l->step);
 }

@@ -15,14 +15,22 @@
 #include "soak.h"
 
 enum kind {
-	ALLREDUCE_SUM, ALLREDUCE_AVG, ALLREDUCE_MAX, REDUCE, REDUCE_SCATTER, ALLGATHER, ALLTOALL,
-	BROADCAST, GATHER, SCATTER,
+	ALLREDUCE_SUM,
+	ALLREDUCE_AVG,
+	ALLREDUCE_MAX,
+	REDUCE,
+	REDUCE_SCATTER,
+	ALLGATHER,
+	ALLTOALL,
+	BROADCAST,
+	GATHER,
+	SCATTER,
 	N_KINDS,
 };
 
 static const char *const kind_names[N_KINDS] = {
-	"all-reduce sum", "all-reduce avg", "all-reduce max", "reduce", "reduce-scatter", "all-gather",
-	"all-to-all", "broadcast", "gather", "scatter",
+	"all-reduce sum", "all-reduce avg", "all-reduce max", "reduce", "reduce-scatter",
+	"all-gather",     "all-to-all",     "broadcast",      "gather", "scatter",
 };
 
 /* One collective that was drawn, in a slot. */
@@ -88,16 +96,20 @@ static void check(struct lane *l, const struct use *u, uint32_t i, double want)
 	if (fabs(have - want) <= 1e-4 * fabs(want))
 		return;
 	ncclCommGetAsyncError(u->c->handle, &state);
-	DIE(l, "%s of %u in communicator %u (rank %d of %d, root %d): element %u is %g, not %g; the communicator "
-	    "says %s (%s)", kind_names[u->kind], u->count, u->c->serial, u->c->rank, u->c->n, u->root, i, have,
+	DIE(l,
+	    "%s of %u in communicator %u (rank %d of %d, root %d): element %u is %g, not %g; the communicator "
+	    "says %s (%s)",
+	    kind_names[u->kind], u->count, u->c->serial, u->c->rank, u->c->n, u->root, i, have,
 	    want, ncclGetErrorString(state), ncclGetLastError(u->c->handle));
 }
 
-/* --- one collective ------------------------------------------------------------------------------- */
+/* --- one collective
+ * ------------------------------------------------------------------------------- */
 
 static bool is_wide(enum kind k)
 {
-	return k == REDUCE_SCATTER || k == ALLGATHER || k == ALLTOALL || k == GATHER || k == SCATTER;
+	return k == REDUCE_SCATTER || k == ALLGATHER || k == ALLTOALL || k == GATHER ||
+	       k == SCATTER;
 }
 
 static struct use draw(struct lane *l, const struct comm *c, struct slot *slot)
@@ -109,7 +121,8 @@ static struct use draw(struct lane *l, const struct comm *c, struct slot *slot)
 	u.salt = rng_below(&l->plan, 1000);
 	u.root = (int)rng_below(&l->plan, (uint32_t)c->n);
 	most /= is_wide(u.kind) ? (uint32_t)c->n : 1;
-	u.count = 1 + rng_below(&l->plan, rng_below(&l->plan, 4) ? (most < 500 ? most : 500) : most);
+	u.count =
+		1 + rng_below(&l->plan, rng_below(&l->plan, 4) ? (most < 500 ? most : 500) : most);
 	return u;
 }
 
@@ -129,18 +142,28 @@ static ncclResult_t call(struct lane *l, const struct use *u, ncclRedOp_t op, cu
 	size_t n = u->count;
 
 	switch (u->kind) {
-	case ALLREDUCE_SUM: return WATCHED(l, ncclAllReduce(a, b, n, ncclFloat, op, h, stream));
-	case ALLREDUCE_AVG: return WATCHED(l, ncclAllReduce(a, b, n, ncclFloat, ncclAvg, h, stream));
-	case ALLREDUCE_MAX: return WATCHED(l, ncclAllReduce(a, b, n, ncclFloat, ncclMax, h, stream));
-	case REDUCE: return WATCHED(l, ncclReduce(a, b, n, ncclFloat, ncclSum, u->root, h, stream));
+	case ALLREDUCE_SUM:
+		return WATCHED(l, ncclAllReduce(a, b, n, ncclFloat, op, h, stream));
+	case ALLREDUCE_AVG:
+		return WATCHED(l, ncclAllReduce(a, b, n, ncclFloat, ncclAvg, h, stream));
+	case ALLREDUCE_MAX:
+		return WATCHED(l, ncclAllReduce(a, b, n, ncclFloat, ncclMax, h, stream));
+	case REDUCE:
+		return WATCHED(l, ncclReduce(a, b, n, ncclFloat, ncclSum, u->root, h, stream));
 	case REDUCE_SCATTER:
 		return WATCHED(l, ncclReduceScatter(a, b, n, ncclFloat, ncclSum, h, stream));
-	case ALLGATHER: return WATCHED(l, ncclAllGather(a, b, n, ncclFloat, h, stream));
-	case ALLTOALL: return WATCHED(l, ncclAlltoAll(a, b, n, ncclFloat, h, stream));
-	case BROADCAST: return WATCHED(l, ncclBroadcast(a, b, n, ncclFloat, u->root, h, stream));
-	case GATHER: return WATCHED(l, ncclGather(a, b, n, ncclFloat, u->root, h, stream));
-	case SCATTER: return WATCHED(l, ncclScatter(a, b, n, ncclFloat, u->root, h, stream));
-	case N_KINDS: break;
+	case ALLGATHER:
+		return WATCHED(l, ncclAllGather(a, b, n, ncclFloat, h, stream));
+	case ALLTOALL:
+		return WATCHED(l, ncclAlltoAll(a, b, n, ncclFloat, h, stream));
+	case BROADCAST:
+		return WATCHED(l, ncclBroadcast(a, b, n, ncclFloat, u->root, h, stream));
+	case GATHER:
+		return WATCHED(l, ncclGather(a, b, n, ncclFloat, u->root, h, stream));
+	case SCATTER:
+		return WATCHED(l, ncclScatter(a, b, n, ncclFloat, u->root, h, stream));
+	case N_KINDS:
+		break;
 	}
 	return ncclInternalError;
 }
@@ -186,24 +209,36 @@ static void check_use(struct lane *l, const struct use *u, cudaStream_t stream)
 	}
 	for (uint32_t i = 0; i < u->count; i++) {
 		switch (u->kind) {
-		case ALLREDUCE_SUM: check(l, u, i, u->factor * sum_of(c, u->salt, i)); break;
-		case ALLREDUCE_AVG: check(l, u, i, sum_of(c, u->salt, i) / c->n); break;
-		case ALLREDUCE_MAX: check(l, u, i, max_of(c, u->salt, i)); break;
+		case ALLREDUCE_SUM:
+			check(l, u, i, u->factor * sum_of(c, u->salt, i));
+			break;
+		case ALLREDUCE_AVG:
+			check(l, u, i, sum_of(c, u->salt, i) / c->n);
+			break;
+		case ALLREDUCE_MAX:
+			check(l, u, i, max_of(c, u->salt, i));
+			break;
 		case REDUCE:
 			if (is_root)
 				check(l, u, i, sum_of(c, u->salt, i));
 			break;
-		case REDUCE_SCATTER: check(l, u, i, sum_of(c, u->salt, mine + i)); break;
-		case BROADCAST: check(l, u, i, value(c, u->root, u->salt, i)); break;
+		case REDUCE_SCATTER:
+			check(l, u, i, sum_of(c, u->salt, mine + i));
+			break;
+		case BROADCAST:
+			check(l, u, i, value(c, u->root, u->salt, i));
+			break;
 		case SCATTER: /* from a virtual root: as it was */
 			if (c->is_world)
-				check(l, u, i, is_real(u->root) ? value(c, u->root, u->salt, mine + i)
-								: value(c, c->rank, u->salt, i));
+				check(l, u, i,
+				      is_real(u->root) ? value(c, u->root, u->salt, mine + i)
+						       : value(c, c->rank, u->salt, i));
 			break;
 		case ALLGATHER:
 		case ALLTOALL:
 		case GATHER:
-		case N_KINDS: break;
+		case N_KINDS:
+			break;
 		}
 	}
 }
@@ -215,7 +250,11 @@ static cudaStream_t some_stream(struct lane *l)
 
 void use_check(struct lane *l, struct comm *c)
 {
-	struct use u = {.kind = ALLREDUCE_SUM, .c = c, .count = 3, .salt = c->serial, .factor = 1,
+	struct use u = {.kind = ALLREDUCE_SUM,
+			.c = c,
+			.count = 3,
+			.salt = c->serial,
+			.factor = 1,
 			.slot = &l->slots[0]};
 
 	prepare(l, &u, l->streams[0]);
@@ -309,26 +348,31 @@ void step_streams(struct lane *l)
 {
 	struct comm *c = comm_any(l);
 	uint32_t n = 2 + rng_below(&l->plan, 6);
-	struct use u = {.kind = ALLREDUCE_SUM, .c = c, .count = 1 + rng_below(&l->plan, 3000),
-			.factor = 1, .slot = &l->slots[0]};
+	struct use u = {.kind = ALLREDUCE_SUM,
+			.c = c,
+			.count = 1 + rng_below(&l->plan, 3000),
+			.factor = 1,
+			.slot = &l->slots[0]};
 
 	if (!comm_is_member(l, c))
 		return;
 	prepare(l, &u, l->streams[0]);
 	start(l, &u, ncclSum, l->streams[0]);
 	for (uint32_t i = 1; i <= n; i++) /* of equal values */
-		NCCL(l, ncclAllReduce(u.slot->recv, u.slot->recv, u.count, ncclFloat, ncclMax, c->handle,
-				      l->streams[i % N_STREAMS]));
+		NCCL(l, ncclAllReduce(u.slot->recv, u.slot->recv, u.count, ncclFloat, ncclMax,
+				      c->handle, l->streams[i % N_STREAMS]));
 	check_use(l, &u, l->streams[n % N_STREAMS]);
 }
 
-/* --- reductions of the user's --------------------------------------------------------------------- */
+/* --- reductions of the user's
+ * --------------------------------------------------------------------- */
 
 static ncclRedOp_t redop_new(struct lane *l, const struct comm *c, float *scalar)
 {
 	ncclRedOp_t op;
 
-	NCCL(l, ncclRedOpCreatePreMulSum(&op, scalar, ncclFloat, ncclScalarHostImmediate, c->handle));
+	NCCL(l,
+	     ncclRedOpCreatePreMulSum(&op, scalar, ncclFloat, ncclScalarHostImmediate, c->handle));
 	return op;
 }
 
@@ -336,8 +380,11 @@ void step_redop(struct lane *l)
 {
 	struct comm *c = comm_any(l);
 	cudaStream_t stream = some_stream(l);
-	struct use u = {.kind = ALLREDUCE_SUM, .c = c, .count = 1 + rng_below(&l->plan, 3000),
-			.factor = 2, .slot = &l->slots[0]};
+	struct use u = {.kind = ALLREDUCE_SUM,
+			.c = c,
+			.count = 1 + rng_below(&l->plan, 3000),
+			.factor = 2,
+			.slot = &l->slots[0]};
 	float scalar = 2;
 	ncclRedOp_t op;
 
@@ -360,8 +407,11 @@ void step_redop_in_group(struct lane *l)
 	if (!comm_is_member(l, c))
 		return;
 	for (int i = 0; i < N_SLOTS; i++) {
-		u[i] = (struct use){.kind = ALLREDUCE_SUM, .c = c, .count = count,
-				    .factor = (float)(i + 2), .slot = &l->slots[i]};
+		u[i] = (struct use){.kind = ALLREDUCE_SUM,
+				    .c = c,
+				    .count = count,
+				    .factor = (float)(i + 2),
+				    .slot = &l->slots[i]};
 		prepare(l, &u[i], l->streams[0]);
 	}
 	NCCL(l, ncclGroupStart());
@@ -377,7 +427,8 @@ void step_redop_in_group(struct lane *l)
 		check_use(l, &u[i], l->streams[0]);
 }
 
-/* --- sends and receives ------------------------------------------------------------------------------ */
+/* --- sends and receives
+ * ------------------------------------------------------------------------------ */
 
 static void get(struct lane *l, const struct use *u, uint32_t count, cudaStream_t stream)
 {
@@ -390,8 +441,11 @@ void step_ring(struct lane *l)
 {
 	struct comm *c = comm_any(l);
 	cudaStream_t stream = some_stream(l);
-	struct use u = {.kind = BROADCAST, .c = c, .count = 1 + rng_below(&l->plan, 20000),
-			.salt = rng_below(&l->plan, 100), .slot = &l->slots[0]};
+	struct use u = {.kind = BROADCAST,
+			.c = c,
+			.count = 1 + rng_below(&l->plan, 20000),
+			.salt = rng_below(&l->plan, 100),
+			.slot = &l->slots[0]};
 	int left;
 
 	if (!comm_is_member(l, c))
@@ -400,7 +454,8 @@ void step_ring(struct lane *l)
 	prepare(l, &u, stream);
 	dawdle(l);
 	NCCL(l, ncclGroupStart());
-	NCCL(l, ncclSend(u.slot->send, u.count, ncclFloat, (c->rank + 1) % c->n, c->handle, stream));
+	NCCL(l,
+	     ncclSend(u.slot->send, u.count, ncclFloat, (c->rank + 1) % c->n, c->handle, stream));
 	NCCL(l, ncclRecv(u.slot->recv, u.count, ncclFloat, left, c->handle, stream));
 	NCCL(l, ncclGroupEnd());
 	get(l, &u, u.count, stream);
@@ -415,7 +470,9 @@ void step_all_to_all(struct lane *l)
 {
 	struct comm *c = comm_any(l);
 	cudaStream_t stream = some_stream(l);
-	struct use u = {.kind = ALLTOALL, .c = c, .salt = rng_below(&l->plan, 100),
+	struct use u = {.kind = ALLTOALL,
+			.c = c,
+			.salt = rng_below(&l->plan, 100),
 			.slot = &l->slots[0]};
 	uint32_t count;
 
@@ -441,8 +498,11 @@ void step_pair(struct lane *l)
 	cudaStream_t stream = some_stream(l);
 	int a = (int)rng_below(&l->plan, (uint32_t)job.k);
 	int b = (a + 1 + (int)rng_below(&l->plan, (uint32_t)(job.k > 1 ? job.k - 1 : 1))) % job.k;
-	struct use u = {.kind = BROADCAST, .c = c, .root = job.real[a],
-			.count = 1 + rng_below(&l->plan, 20000), .salt = rng_below(&l->plan, 100),
+	struct use u = {.kind = BROADCAST,
+			.c = c,
+			.root = job.real[a],
+			.count = 1 + rng_below(&l->plan, 20000),
+			.salt = rng_below(&l->plan, 100),
 			.slot = &l->slots[0]};
 
 	if (!c->is_world || a == b || (l->index != a && l->index != b))
@@ -458,15 +518,19 @@ void step_pair(struct lane *l)
 	CUDA(l, cudaStreamSynchronize(stream));
 }
 
-/* --- graphs ------------------------------------------------------------------------------------------- */
+/* --- graphs
+ * ------------------------------------------------------------------------------------------- */
 
 void step_graph(struct lane *l)
 {
 	struct comm *c = comm_any(l);
 	cudaStream_t stream = some_stream(l);
 	uint32_t n = 1 + rng_below(&l->plan, 5);
-	struct use u = {.kind = ALLREDUCE_SUM, .c = c, .count = 1 + rng_below(&l->plan, 3000),
-			.factor = 1, .slot = &l->slots[0]};
+	struct use u = {.kind = ALLREDUCE_SUM,
+			.c = c,
+			.count = 1 + rng_below(&l->plan, 3000),
+			.factor = 1,
+			.slot = &l->slots[0]};
 	cudaGraphExec_t exec;
 	cudaGraph_t graph;
 
@@ -477,7 +541,8 @@ void step_graph(struct lane *l)
 		CUDA(l, cudaStreamSynchronize(l->streams[i]));
 	CUDA(l, cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
 	start(l, &u, ncclSum, stream);
-	NCCL(l, ncclAllReduce(u.slot->recv, u.slot->recv, u.count, ncclFloat, ncclMax, c->handle, stream));
+	NCCL(l, ncclAllReduce(u.slot->recv, u.slot->recv, u.count, ncclFloat, ncclMax, c->handle,
+			      stream));
 	CUDA(l, cudaStreamEndCapture(stream, &graph));
 	CUDA(l, cudaGraphInstantiate(&exec, graph, 0));
 	for (uint32_t i = 0; i < n; i++)
@@ -487,7 +552,8 @@ void step_graph(struct lane *l)
 	CUDA(l, cudaGraphDestroy(graph));
 }
 
-/* --- children -------------------------------------------------------------------------------------------- */
+/* --- children
+ * -------------------------------------------------------------------------------------------- */
 
 static void reap(struct lane *l, pid_t pid)
 {

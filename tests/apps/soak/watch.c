@@ -141,7 +141,8 @@ static void *watch_main(void *arg)
 		if (oldest > job.bound_s && !has_said) {
 			has_said = true;
 			say_all(now);
-			fprintf(stderr, "soak: stuck: a call is not over after %.0f s\n", job.bound_s);
+			fprintf(stderr, "soak: stuck: a call is not over after %.0f s\n",
+				job.bound_s);
 		}
 		/* time for who started us to look at the processes; nobody: ends by itself */
 		if (oldest > job.bound_s + 20)

@@ -1,11 +1,12 @@
 /* A worker that makes one communicator of the world and sums a word in it. With FLAKY=N the
  * process with LOCAL_RANK 1 ends with code 3 after its communicator in the first N attempts of
  * an elastic launcher; "early" as argument: with code 3 before it makes one; "leave": with 0
- * before it makes one, when its LOCAL_RANK is 1; "leave-once": in the first attempt only, and 6 s late in the
- * next; "late": that one does something else for 14 s first, under another
- * title; "chatty": it writes to descriptors 0, 1 and 2 before its op, open or not; "until FILE": it waits after its op until FILE is there. With another argument it sleeps
- * after its op. Both 300 s at most. Its ranks find each other by their parent, or by the file that FLAKY_ID names.
- * Prints nothing when all is well. */
+ * before it makes one, when its LOCAL_RANK is 1; "leave-once": in the first attempt only, and 6 s
+ * late in the next; "late": that one does something else for 14 s first, under another title;
+ * "chatty": it writes to descriptors 0, 1 and 2 before its op, open or not; "until FILE": it waits
+ * after its op until FILE is there. With another argument it sleeps after its op. Both 300 s at
+ * most. Its ranks find each other by their parent, or by the file that FLAKY_ID names. Prints
+ * nothing when all is well. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -158,11 +158,14 @@ static int take(const char *word)
 	else if ((kind == TORCHRUN && option(word, "--master-addr", &value)) ||
 		 (kind == DEEPSPEED && option(word, "--master_addr", &value)))
 		addr = value;
-	else if (kind == SRUN && (option(word, "--ntasks-per-node", &value) || option(word, "--nodelist", &value)))
+	else if (kind == SRUN &&
+		 (option(word, "--ntasks-per-node", &value) || option(word, "--nodelist", &value)))
 		return 1;
 	else /* of one machine */
-		return (kind == ACCELERATE && (!strcmp(word, "--num_machines=1") || !strcmp(word, "--machine_rank=0"))) ||
-		       (kind == DEEPSPEED && (!strcmp(word, "--num_nodes=1") || !strcmp(word, "--hostfile=/dev/null"))) ||
+		return (kind == ACCELERATE &&
+			(!strcmp(word, "--num_machines=1") || !strcmp(word, "--machine_rank=0"))) ||
+		       (kind == DEEPSPEED && (!strcmp(word, "--num_nodes=1") ||
+					      !strcmp(word, "--hostfile=/dev/null"))) ||
 		       (kind == SRUN && !strcmp(word, "--nodes=1"));
 	return 1;
 }

@@ -17,6 +17,7 @@ int main(int argc, char **argv)
 	if (!f)
 		return 1;
 	for (int i = 2; i < argc; i++)
-		fprintf(f, "%s%s", getenv(argv[i]) ? getenv(argv[i]) : "-", i + 1 < argc ? " " : "\n");
+		fprintf(f, "%s%s", getenv(argv[i]) ? getenv(argv[i]) : "-",
+			i + 1 < argc ? " " : "\n");
 	return fclose(f) != 0;
 }

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmocka-all.h"
 #include "base/clock.h"
+#include "cmocka-all.h"
 
 #define BODY_BYTES (8u << 20)
 #define PUMP_NS (240 * NS_PER_S) /* for what never comes; any answer takes far less */
@@ -166,7 +166,8 @@ static void tell_sent(struct fake *f)
 
 		if (f->player)
 			assert_int_equal(player_sent(f->player, f->sent[i].peer, f->sent[i].lane,
-						     f->sent[i].index, &err), 0);
+						     f->sent[i].index, &err),
+					 0);
 	}
 }
 
@@ -236,9 +237,10 @@ static int fake_on_frame(void *owner, struct link *l, const struct wire_hdr *h, 
 		    h->seq != f->seq || h->rank != f->rank) {
 			snprintf(f->player_error, sizeof(f->player_error), "a message of no op");
 		} else if (f->is_payload &&
-			   h->body_bytes != sched_message_bytes(&f->sched, h->peer, h->rank, h->lane,
-								h->index)) {
-			snprintf(f->player_error, sizeof(f->player_error), "a message of wrong size");
+			   h->body_bytes != sched_message_bytes(&f->sched, h->peer, h->rank,
+								h->lane, h->index)) {
+			snprintf(f->player_error, sizeof(f->player_error),
+				 "a message of wrong size");
 		} else {
 			keep_message(f, h);
 			if (f->player)
@@ -340,7 +342,9 @@ void fake_send(struct fake *f, enum wire_type type, uint32_t comm, uint32_t rank
 
 void fake_init(struct fake *f, uint8_t id, uint32_t n_ranks, uint32_t rank, uint32_t world_rank)
 {
-	struct wire_comm_init m = {.n_ranks = n_ranks, .rank = rank, .world_rank = world_rank,
+	struct wire_comm_init m = {.n_ranks = n_ranks,
+				   .rank = rank,
+				   .world_rank = world_rank,
 				   .cookie = id};
 
 	memset(m.id, id, sizeof(m.id));
@@ -410,16 +414,20 @@ static void fill_sched(struct fake *f, const struct fake_ready *ready, uint32_t 
 				  .algo = (enum sched_algo)ready->m.algo[kind],
 				  .n_ranks = ready->m.n_ranks,
 				  .ranks_per_node = ready->m.ranks_per_node,
-				  .n_channels = ready->m.channels, .elem_bytes = 4,
+				  .n_channels = ready->m.channels,
+				  .elem_bytes = 4,
 				  .chunk_bytes = ready->m.chunk_bytes};
 }
 
 void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, uint32_t kind,
 		 uint64_t count, uint32_t root)
 {
-	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns() + (uint64_t)f->skew_ns, .compute_ns = f->compute_ns,
-					 .count = count, .kind = kind,
-					 .dtype = COLL_FLOAT32, .root = root};
+	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns() + (uint64_t)f->skew_ns,
+					 .compute_ns = f->compute_ns,
+					 .count = count,
+					 .kind = kind,
+					 .dtype = COLL_FLOAT32,
+					 .root = root};
 	fill_sched(f, ready, kind);
 	f->sched.root = root;
 	f->sched.bytes = count * 4;
@@ -432,8 +440,11 @@ void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t nu
 	struct {
 		struct wire_arrive arrive;
 		struct wire_p2p calls[FAKE_CALLS_MAX];
-	} body = {.arrive = {.arrive_ns = clock_now_ns(), .compute_ns = f->compute_ns, .kind = COLL_SENDRECV,
-			     .dtype = COLL_FLOAT32, .n_p2p = n}};
+	} body = {.arrive = {.arrive_ns = clock_now_ns(),
+			     .compute_ns = f->compute_ns,
+			     .kind = COLL_SENDRECV,
+			     .dtype = COLL_FLOAT32,
+			     .n_p2p = n}};
 
 	assert_true(n <= FAKE_CALLS_MAX);
 	f->arrive = body.arrive;
@@ -441,7 +452,8 @@ void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t nu
 	f->player = player_free(f->player); /* before its calls change */
 	for (uint32_t i = 0; i < n; i++) {
 		body.calls[i] = calls[i];
-		f->calls[i] = (struct sched_p2p){.peer = calls[i].peer, .is_send = calls[i].is_send,
+		f->calls[i] = (struct sched_p2p){.peer = calls[i].peer,
+						 .is_send = calls[i].is_send,
 						 .bytes = calls[i].bytes};
 	}
 	f->sched.p2p = f->calls;
@@ -523,9 +535,10 @@ bool fakes_got(struct fake *f, size_t n, enum wire_type type, unsigned count)
 	bool all = fakes_pump(f, n, got, &w);
 
 	for (size_t i = 0; i < n && !all; i++)
-		print_message("of %u frames of type %d, fake %zu got %u; %s%s; last error '%s', last abort '%s'\n", count,
-			      (int)type, i, f[i].n[type], f[i].is_closed ? "closed: " : "open", f[i].why_closed,
-			      f[i].error.text, f[i].abort.text);
+		print_message(
+			"of %u frames of type %d, fake %zu got %u; %s%s; last error '%s', last abort '%s'\n",
+			count, (int)type, i, f[i].n[type], f[i].is_closed ? "closed: " : "open",
+			f[i].why_closed, f[i].error.text, f[i].abort.text);
 	return all;
 }
 

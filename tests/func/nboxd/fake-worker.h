@@ -30,7 +30,7 @@ struct fake {
 	struct wire_text abort, error;
 	uint8_t local_id[WIRE_ID_BYTES];
 	unsigned n_aborts_before_id; /* that came before the last LOCAL_ID */
-	char *status; /* owned */
+	char *status;                /* owned */
 	struct fake_ready ready[FAKE_READY_MAX];
 	unsigned n_ready;
 	/* the op that is being played */
@@ -56,7 +56,7 @@ struct fake {
 		uint32_t peer;
 		uint16_t lane;
 		uint64_t index;
-	} *kept; /* owned */
+	} * kept; /* owned */
 	size_t n_kept, kept_capacity;
 };
 
@@ -66,7 +66,7 @@ struct daemon {
 	char addr[256];
 	char store[256]; /* HOST:PORT; empty: none */
 	char also[512];  /* more addresses, with spaces between */
-	int err_fd; /* its stderr */
+	int err_fd;      /* its stderr */
 	char log[65536];
 	size_t n_log;
 };
@@ -94,8 +94,7 @@ void fake_connect_raw(struct fake *f, const char *addr); /* without HELLO */
 void fake_close(struct fake *f);
 void fake_send(struct fake *f, enum wire_type type, uint32_t comm, uint32_t rank, uint64_t seq,
 	       const void *body, uint64_t n);
-void fake_init(struct fake *f, uint8_t id, uint32_t n_ranks, uint32_t rank,
-	       uint32_t world_rank);
+void fake_init(struct fake *f, uint8_t id, uint32_t n_ranks, uint32_t rank, uint32_t world_rank);
 /* Starts an op: ARRIVE and, where messages are exchanged, the player. */
 void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, uint32_t kind,
 		 uint64_t count, uint32_t root);

@@ -36,8 +36,8 @@ static inline const char *address(const char *link)
 static inline void start_world(struct daemon *d, const char *nodes, size_t n, const char *link,
 			       const char *exchange, const char *const *more)
 {
-	const char *args[40] = {"--nodes", nodes, "--gpus-per-node", n == 1 ? "1" : "2",
-				"--addr", address(link), "--exchange", exchange};
+	const char *args[40] = {"--nodes", nodes,         "--gpus-per-node", n == 1 ? "1" : "2",
+				"--addr",  address(link), "--exchange",      exchange};
 	char real[32];
 	int k = 8;
 

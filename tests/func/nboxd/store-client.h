@@ -1,13 +1,13 @@
-/* Clients of nboxd's TCPStore, and nboxd with one, for tests: what a test asks for fails it when it does not
- * come within a time that is far above any answer, also on a busy machine. */
+/* Clients of nboxd's TCPStore, and nboxd with one, for tests: what a test asks for fails it when it
+ * does not come within a time that is far above any answer, also on a busy machine. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cmocka-all.h"
 #include "../../unit/nboxd/store/talk.h"
+#include "cmocka-all.h"
 #include "fake-worker.h"
 
 /* 4 nodes of 2; @real: "0,1" or "2,3", node 0 or node 1. */

@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "fake-worker.h"
 #include "nboxd/store/protocol.h"
 
@@ -24,9 +24,11 @@ static struct fake f[3];
 /* 2 nodes x 3 ranks, @n of the three real ones here, one communicator of these. */
 static void start(struct daemon *d, const char *addr, const char *exchange, size_t n)
 {
-	const char *args[] = {"--nodes", "2", "--gpus-per-node", "3", "--real", "0-2", "--addr",
-			      addr, "--exchange", exchange, "--model", "alphabeta", "--settle",
-			      "50ms", NULL};
+	const char *args[] = {"--nodes",  "2",       "--gpus-per-node",
+			      "3",        "--real",  "0-2",
+			      "--addr",   addr,      "--exchange",
+			      exchange,   "--model", "alphabeta",
+			      "--settle", "50ms",    NULL};
 
 	daemon_start(d, args);
 	for (size_t i = 0; i < n; i++)
@@ -53,7 +55,8 @@ static bool is_quiet(void *ctx)
  * seen long before the BYE that lies behind many frames in the first one. */
 static void test_late_bye(void **state)
 {
-	struct wire_hello hello = {.pid = (uint32_t)getpid(), .host = "fake",
+	struct wire_hello hello = {.pid = (uint32_t)getpid(),
+				   .host = "fake",
 				   .role = WIRE_ROLE_BACK};
 	struct wire_ping ping = {0};
 	struct fake back;
@@ -102,15 +105,32 @@ static void send_wrong(struct fake *enemy, struct rng *rng)
 		body[i] = rng_below(rng, 3) ? 0 : (uint8_t)rng_below(rng, 256);
 	wire_hdr_init(&h, (enum wire_type)(1 + rng_below(rng, WIRE_TYPE_END)), n);
 	switch ((int)h.type) { /* the right length more often than chance has it */
-	case WIRE_COMM_INIT: h.body_bytes = sizeof(struct wire_comm_init); break;
-	case WIRE_COMM_SPLIT: h.body_bytes = sizeof(struct wire_comm_split); break;
-	case WIRE_ARRIVE: h.body_bytes = sizeof(struct wire_arrive); break;
-	case WIRE_DONE: h.body_bytes = sizeof(struct wire_done); break;
-	case WIRE_ABORT: h.body_bytes = sizeof(struct wire_text); break;
-	case WIRE_LOCAL_ID: h.body_bytes = WIRE_ID_BYTES; break;
-	case WIRE_MEET: h.body_bytes = 0; break;
-	case WIRE_MESSAGE: h.body_bytes = 0; break;
-	default: break;
+	case WIRE_COMM_INIT:
+		h.body_bytes = sizeof(struct wire_comm_init);
+		break;
+	case WIRE_COMM_SPLIT:
+		h.body_bytes = sizeof(struct wire_comm_split);
+		break;
+	case WIRE_ARRIVE:
+		h.body_bytes = sizeof(struct wire_arrive);
+		break;
+	case WIRE_DONE:
+		h.body_bytes = sizeof(struct wire_done);
+		break;
+	case WIRE_ABORT:
+		h.body_bytes = sizeof(struct wire_text);
+		break;
+	case WIRE_LOCAL_ID:
+		h.body_bytes = WIRE_ID_BYTES;
+		break;
+	case WIRE_MEET:
+		h.body_bytes = 0;
+		break;
+	case WIRE_MESSAGE:
+		h.body_bytes = 0;
+		break;
+	default:
+		break;
 	}
 	/* its own communicator and rank, or another's */
 	h.comm = rng_below(rng, 4) ? enemy->ready[0].comm : (uint32_t)rng_below(rng, 4);
@@ -131,7 +151,8 @@ static bool is_answered(void *ctx)
 	return enemy->n[WIRE_COMM_READY] || enemy->n[WIRE_ABORT];
 }
 
-/* Over rdma nboxd may see the end of the rank's last connection after this one's first frames: until then it refuses. */
+/* Over rdma nboxd may see the end of the rank's last connection after this one's first frames:
+ * until then it refuses. */
 static void init_enemy(struct fake *enemy, uint8_t id)
 {
 	for (uint64_t end = clock_now_ns() + 60 * NS_PER_S; clock_now_ns() < end; usleep(20000)) {
@@ -197,8 +218,10 @@ static void test_strangers(void **state)
 		fds[i] = socket(ai->ai_family, SOCK_STREAM, 0);
 		assert_int_equal(connect(fds[i], ai->ai_addr, ai->ai_addrlen), 0);
 		freeaddrinfo(ai);
-		assert_int_equal(send(fds[i], "GET / HTTP/1.1\r\nHost: a\r\nAccept: text/html, */*\r\n\r\n",
-				      52, MSG_NOSIGNAL), 52);
+		assert_int_equal(send(fds[i],
+				      "GET / HTTP/1.1\r\nHost: a\r\nAccept: text/html, */*\r\n\r\n",
+				      52, MSG_NOSIGNAL),
+				 52);
 	}
 	for (uint64_t seq = 0; seq < 50; seq++)
 		work(seq);
@@ -213,7 +236,8 @@ static void test_strangers(void **state)
 
 static int dial(const char *port)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	struct sockaddr_in a = {.sin_family = AF_INET,
+				.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 				.sin_port = htons((uint16_t)atoi(port))};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -238,13 +262,13 @@ static void use_store(const char *port)
 	close(fd);
 }
 
-/* More silent connections than nboxd has places or descriptors for: who speaks gets one of theirs. @n_ousted: so
- * many of them at least had to go for the last ones. */
+/* More silent connections than nboxd has places or descriptors for: who speaks gets one of theirs.
+ * @n_ousted: so many of them at least had to go for the last ones. */
 static void silent_ones(rlim_t n_fds, size_t n_links, size_t n_store, size_t n_ousted)
 {
 	CLEANUP(freep) int *fds = calloc(n_links + n_store, sizeof(*fds));
-	const char *args[] = {"--nodes", "2", "--gpus-per-node", "3", "--addr", "tcp:127.0.0.1:0",
-			      "--store", "127.0.0.1:0", NULL};
+	const char *args[] = {"--nodes",         "2",       "--gpus-per-node", "3", "--addr",
+			      "tcp:127.0.0.1:0", "--store", "127.0.0.1:0",     NULL};
 	char port[16], store_port[16];
 	struct daemon d;
 
@@ -253,12 +277,15 @@ static void silent_ones(rlim_t n_fds, size_t n_links, size_t n_store, size_t n_o
 	snprintf(port, sizeof(port), "%s", strrchr(d.addr, ':') + 1);
 	snprintf(store_port, sizeof(store_port), "%s", strrchr(d.store, ':') + 1);
 	if (n_fds)
-		assert_int_equal(prlimit(d.pid, RLIMIT_NOFILE, &(struct rlimit){n_fds, n_fds}, NULL), 0);
+		assert_int_equal(prlimit(d.pid, RLIMIT_NOFILE, &(struct rlimit){n_fds, n_fds},
+					 NULL),
+				 0);
 	for (size_t i = 0; i < n_links + n_store; i++)
 		fds[i] = dial(i < n_links ? port : store_port);
 	/* nearly all have been accepted then: nobody younger than who comes now is still to be */
 	if (poll(&(struct pollfd){.fd = fds[n_ousted - 1], .events = POLLIN}, 1, 60000) != 1)
-		fail_msg("silent connection %zu of %zu was not hung up", n_ousted, n_links + n_store);
+		fail_msg("silent connection %zu of %zu was not hung up", n_ousted,
+			 n_links + n_store);
 	fake_connect(&f[0], d.addr, "");
 	assert_true(fakes_got(f, 1, WIRE_WELCOME, 1));
 	use_store(store_port);

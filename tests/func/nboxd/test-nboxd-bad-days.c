@@ -1,5 +1,5 @@
-/* nboxd from outside, when something is wrong: calls that do not match, workers that die, leave, are strangers or
- * come never, ranks that are gone; and nboxd's own end. */
+/* nboxd from outside, when something is wrong: calls that do not match, workers that die, leave,
+ * are strangers or come never, ranks that are gone; and nboxd's own end. */
 #include <netdb.h>
 #include <signal.h>
 #include <stdio.h>
@@ -60,8 +60,9 @@ static void test_worker_killed(void **state)
 	for (int link = 0; link < (getenv("NBOX_TEST_RDMA") ? 0 : 2); link++) {
 		fake_close(&f[0]);
 		daemon_stop(&d);
-		const char *args[] = {"--nodes", "2", "--gpus-per-node", "2", "--addr",
-				      address(link ? "tcp" : "shm"), NULL};
+		const char *args[] = {"--nodes", "2",      "--gpus-per-node",
+				      "2",       "--addr", address(link ? "tcp" : "shm"),
+				      NULL};
 		daemon_start(&d, args);
 		pid = fork();
 		if (pid == 0) {
@@ -97,7 +98,8 @@ static void takes_rank_0(struct fake *w, uint8_t id)
 	assert_string_equal(w->abort.text, "");
 }
 
-/* An elastic launcher starts a rank again: the new process checks in the moment the old one has ended. */
+/* An elastic launcher starts a rank again: the new process checks in the moment the old one has
+ * ended. */
 static void the_next_process_of_a_rank_is_taken_at_once(void **state)
 {
 	struct daemon d;
@@ -105,7 +107,8 @@ static void the_next_process_of_a_rank_is_taken_at_once(void **state)
 	(void)state;
 	/* Not over rdma: there the end of a link may be seen late. */
 	for (int link = 0; link < (getenv("NBOX_TEST_RDMA") ? 0 : 2); link++) {
-		const char *args[] = {"--nodes", "2", "--gpus-per-node", "1", "--addr", address(link ? "tcp" : "shm"),
+		const char *args[] = {"--nodes", "2",      "--gpus-per-node",
+				      "1",       "--addr", address(link ? "tcp" : "shm"),
 				      NULL};
 
 		daemon_start(&d, args);
@@ -153,15 +156,16 @@ static void test_wrong_messages(void **state)
 	h.index = 77;
 	link_send_copy(f[0].link, &h, NULL);
 	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
-	assert_non_null(strstr(f[1].abort.text, "message 77 from rank 0 to rank 1, lane 0: message "));
+	assert_non_null(
+		strstr(f[1].abort.text, "message 77 from rank 0 to rank 1, lane 0: message "));
 	close_all(2);
 	daemon_stop(&d);
 }
 
 static void test_refused(void **state)
 {
-	const char *args[] = {"--nodes", "2", "--gpus-per-node", "2", "--addr", address("tcp"),
-			      "--token", "s3cret", NULL};
+	const char *args[] = {"--nodes",      "2",       "--gpus-per-node", "2", "--addr",
+			      address("tcp"), "--token", "s3cret",          NULL};
 	struct daemon d;
 
 	(void)state;
@@ -248,10 +252,12 @@ static void test_garbage(void **state)
 	daemon_stop(&d);
 }
 
-/* A rank that is gone is gone: also from communicators that are made afterwards, but from none that it is not in. */
+/* A rank that is gone is gone: also from communicators that are made afterwards, but from none that
+ * it is not in. */
 static void test_gone(void **state)
 {
-	const char *const more[] = {"--model", "const:time=1ms", "--what-if", "fail:rank=3,after=1", NULL};
+	const char *const more[] = {"--model", "const:time=1ms", "--what-if", "fail:rank=3,after=1",
+				    NULL};
 	struct {
 		struct wire_comm_shrink m;
 		uint32_t excluded;
@@ -272,7 +278,8 @@ static void test_gone(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		body.m.parent = f[i].ready[0].comm;
 		body.m.rank = (uint32_t)i;
-		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body, sizeof(body));
+		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body,
+			  sizeof(body));
 	}
 	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 2));
 	assert_int_equal(f[1].ready[1].m.n_ranks, 3);
@@ -307,7 +314,8 @@ static void test_shrinks_differ(void **state)
 		body.m.parent = f[i].ready[0].comm;
 		body.m.rank = (uint32_t)i;
 		body.excluded = 2 + (uint32_t)i;
-		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body, sizeof(body));
+		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body,
+			  sizeof(body));
 	}
 	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
 	assert_non_null(strstr(f[0].abort.text, "excludes other ranks than rank"));
@@ -348,9 +356,11 @@ static void test_sigterm(void **state)
 	more[1] = out;
 	start_world(&d, "2", 2, "shm", "none", more);
 	snprintf(sock, sizeof(sock), "%.100s", d.addr + 4);
-	/* clocks that are known to within half a round trip; of each worker the last word counts, of all the worst */
+	/* clocks that are known to within half a round trip; of each worker the last word counts,
+	 * of all the worst */
 	for (uint64_t i = 0; i < 3; i++) {
-		const struct wire_ping pings[2] = {{.rtt_ns = 9000 - 3000 * i}, {.rtt_ns = 7000 - 3000 * i}};
+		const struct wire_ping pings[2] = {{.rtt_ns = 9000 - 3000 * i},
+						   {.rtt_ns = 7000 - 3000 * i}};
 
 		for (size_t k = 0; k < 2; k++)
 			fake_send(&f[k], WIRE_PING, 0, 0, 0, &pings[k], sizeof(pings[k]));
@@ -409,12 +419,15 @@ static void test_sigterm(void **state)
 	close_all(2);
 }
 
-/* --once: only workers are waited for. A look at its status, or a stranger's visit, is not the job that has come and
- * gone. */
+/* --once: only workers are waited for. A look at its status, or a stranger's visit, is not the job
+ * that has come and gone. */
 static void test_once(void **state)
 {
-	const char *args[] = {"--nodes", "4", "--gpus-per-node", "1", "--real", "0", "--addr", NULL, "--once", NULL};
-	struct wire_hello hello = {.pid = (uint32_t)getpid(), .host = "fake", .role = WIRE_ROLE_CLIENT};
+	const char *args[] = {"--nodes", "4",  "--gpus-per-node", "1", "--real", "0",
+			      "--addr",  NULL, "--once",          NULL};
+	struct wire_hello hello = {.pid = (uint32_t)getpid(),
+				   .host = "fake",
+				   .role = WIRE_ROLE_CLIENT};
 	struct daemon d;
 
 	(void)state;

@@ -1,4 +1,5 @@
-/* How real members come to make their real communicator (nboxd/comm/meet.c): all or nobody. The workers are fakes. */
+/* How real members come to make their real communicator (nboxd/comm/meet.c): all or nobody. The
+ * workers are fakes. */
 #include <errno.h>
 #include <string.h>
 
@@ -102,7 +103,8 @@ static void test_member_leaves(void **state)
 	settle(1);
 	promise(0);
 	assert_true(fakes_got(f, 1, WIRE_ABORT, 1));
-	assert_non_null(strstr(f[0].abort.text, "rank 1 left before the real communicator was made"));
+	assert_non_null(
+		strstr(f[0].abort.text, "rank 1 left before the real communicator was made"));
 }
 
 static void test_member_leaves_later(void **state)

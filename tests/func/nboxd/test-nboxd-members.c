@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
+#include "cmocka-all.h"
 #include "engine/record.h"
 #include "fake-worker.h"
 #include "members/color.h"
@@ -78,7 +78,10 @@ static void says(const char *text)
 
 static void init(struct fake *w, const void *id, uint32_t n_ranks, uint32_t rank, uint32_t world)
 {
-	struct wire_comm_init m = {.n_ranks = n_ranks, .rank = rank, .world_rank = world, .cookie = 1};
+	struct wire_comm_init m = {.n_ranks = n_ranks,
+				   .rank = rank,
+				   .world_rank = world,
+				   .cookie = 1};
 
 	memcpy(m.id, id, sizeof(m.id));
 	fake_send(w, WIRE_COMM_INIT, 0, rank, 0, &m, sizeof(m));
@@ -86,8 +89,10 @@ static void init(struct fake *w, const void *id, uint32_t n_ranks, uint32_t rank
 
 static struct wire_unique_id id_by(uint32_t creator, uint32_t serial)
 {
-	return (struct wire_unique_id){.magic = WIRE_UNIQUE_ID_MAGIC, .version = 1,
-				       .creator = creator, .serial = serial};
+	return (struct wire_unique_id){.magic = WIRE_UNIQUE_ID_MAGIC,
+				       .version = 1,
+				       .creator = creator,
+				       .serial = serial};
 }
 
 /* --- siblings ---------------------------------------------------------------------- */
@@ -163,7 +168,7 @@ static void test_creator(void **state)
 /* What the layout leaves no choice about is ready at once, not after settle (here 60 s). */
 static void test_layout(void **state)
 {
-	const char *const args[] = {"--nodes", "16", "--settle", "60s", "--layout",
+	const char *const args[] = {"--nodes",        "16", "--settle", "60s", "--layout",
 				    "tp=4,pp=2,dp=8", NULL};
 	struct wire_unique_id id = id_by(0, 0);
 	struct daemon d;
@@ -213,8 +218,11 @@ static void test_split(void **state)
 		init(&f[i], &id, 64, 20 + i, 20 + i);
 	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
 	for (uint32_t i = 0; i < 4; i++) {
-		m = (struct wire_comm_split){.parent = f[i].ready[0].comm, .rank = 20 + i,
-					     .color = tuple_color(i, 4, 16), .key = 5, .cookie = 2};
+		m = (struct wire_comm_split){.parent = f[i].ready[0].comm,
+					     .rank = 20 + i,
+					     .color = tuple_color(i, 4, 16),
+					     .key = 5,
+					     .cookie = 2};
 		fake_send(&f[i], WIRE_COMM_SPLIT, m.parent, m.rank, 0, &m, sizeof(m));
 	}
 	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
@@ -225,8 +233,11 @@ static void test_split(void **state)
 	}
 	says("\"members\": \"color, exact\"");
 	for (uint32_t i = 0; i < 4; i++) {
-		m = (struct wire_comm_split){.parent = f[i].ready[0].comm, .rank = 20 + i, .count = 1,
-					     .color = -1, .cookie = 3};
+		m = (struct wire_comm_split){.parent = f[i].ready[0].comm,
+					     .rank = 20 + i,
+					     .count = 1,
+					     .color = -1,
+					     .cookie = 3};
 		if (i == 1) {
 			m.color = tuple_color(21, 40, 2);
 			m.key = 0;
@@ -243,7 +254,8 @@ static void test_split(void **state)
 static void test_child_of_guess(void **state)
 {
 	char out[] = "/tmp/nbox-members-XXXXXX", path[64], command[64];
-	const char *const args[] = {"--nodes", "16", "--settle", "30ms", "--out", mkdtemp(out), NULL};
+	const char *const args[] = {"--nodes", "16",         "--settle", "30ms",
+				    "--out",   mkdtemp(out), NULL};
 	struct wire_unique_id id = id_by(0, 0);
 	struct record rec = {0};
 	struct err err = {""};
@@ -260,7 +272,8 @@ static void test_child_of_guess(void **state)
 	assert_int_equal(f[0].ready[0].m.is_guess, 1);
 	init(&f[1], &id, 5, 3, 1); /* too late */
 	assert_true(fakes_got(&f[1], 1, WIRE_ABORT, 1));
-	assert_non_null(strstr(f[1].abort.text, "rank 3 came after communicator 1 was complete without it"));
+	assert_non_null(strstr(f[1].abort.text,
+			       "rank 3 came after communicator 1 was complete without it"));
 	body.m.parent = f[0].ready[0].comm;
 	fake_send(&f[0], WIRE_COMM_SHRINK, body.m.parent, 0, 0, &body, sizeof(body));
 	assert_true(fakes_got(f, 1, WIRE_COMM_READY, 2));
@@ -336,8 +349,8 @@ static void test_told(void **state)
 	end(&d, 4);
 }
 
-/* A process of two devices that has only one RANK, and no communicator of the world yet: its members would be said
- * to be "all real, exact", and one rank twice. */
+/* A process of two devices that has only one RANK, and no communicator of the world yet: its
+ * members would be said to be "all real, exact", and one rank twice. */
 static void test_one_rank_twice(void **state)
 {
 	const char *const args[] = {"--nodes", "16", NULL};
@@ -369,7 +382,9 @@ static void test_split_told(void **state)
 		struct {
 			struct wire_comm_split m;
 			uint32_t list[5];
-		} body = {.m = {.parent = f[i].ready[0].comm, .rank = i, .color = (int32_t)i,
+		} body = {.m = {.parent = f[i].ready[0].comm,
+				.rank = i,
+				.color = (int32_t)i,
 				.cookie = 2},
 			  .list = {i, i + 7, i + 11, i + 30, i + 40}};
 
@@ -442,8 +457,9 @@ static void store_get(int fd, const char *key, void *ret, uint64_t n)
  * virtual but 5), and inside a group with known members. */
 static void test_pairs(void **state)
 {
-	const char *const args[] = {"--nodes", "4", "--real", "4-7", "--store", "127.0.0.1:0",
-				    "--settle", "60s", "--layout", "tp=4,dp=4", NULL};
+	const char *const args[] = {"--nodes",  "4",           "--real",   "4-7",
+				    "--store",  "127.0.0.1:0", "--settle", "60s",
+				    "--layout", "tp=4,dp=4",   NULL};
 	struct wire_unique_id id = id_by(5, 0), got;
 	struct daemon d;
 	int fd;
@@ -484,9 +500,10 @@ static void test_pairs(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_siblings), cmocka_unit_test(test_late_siblings),
-		cmocka_unit_test(test_creator),	 cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_split), cmocka_unit_test(test_child_of_guess),	 cmocka_unit_test(test_told), cmocka_unit_test(test_one_rank_twice),
+		cmocka_unit_test(test_siblings),   cmocka_unit_test(test_late_siblings),
+		cmocka_unit_test(test_creator),    cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_split),      cmocka_unit_test(test_child_of_guess),
+		cmocka_unit_test(test_told),       cmocka_unit_test(test_one_rank_twice),
 		cmocka_unit_test(test_split_told), cmocka_unit_test(test_pairs),
 	};
 

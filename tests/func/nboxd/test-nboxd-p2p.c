@@ -15,11 +15,15 @@ static uint64_t number[N], seq[N]; /* of the next op */
 static const char *const exchanges[] = {"none", "messages", "payload"};
 
 /* 4 nodes of 4, the first of them real, one communicator of all. */
-static void start_with(struct daemon *d, const char *exchange, const char *timeout, const char *what_if)
+static void start_with(struct daemon *d, const char *exchange, const char *timeout,
+		       const char *what_if)
 {
-	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--model", "alphabeta",
-			      "--chunk", "4KiB", "--exchange", exchange, "--addr", test_address("shm", dir),
-			      "--timeout", timeout, what_if ? "--what-if" : NULL, what_if, NULL};
+	const char *args[] = {"--nodes",   "4",       "--gpus-per-node",
+			      "4",         "--model", "alphabeta",
+			      "--chunk",   "4KiB",    "--exchange",
+			      exchange,    "--addr",  test_address("shm", dir),
+			      "--timeout", timeout,   what_if ? "--what-if" : NULL,
+			      what_if,     NULL};
 
 	memset(number, 0, sizeof(number));
 	memset(seq, 0, sizeof(seq));
@@ -61,10 +65,10 @@ static void post(uint32_t rank, uint32_t n, const struct wire_p2p *calls)
 	fake_arrive_p2p(&f[rank], &f[rank].ready[0], number[rank]++, calls, n);
 }
 
-#define POST(rank, ...)                                                                            \
-	do {                                                                                       \
-		const struct wire_p2p calls_[] = {__VA_ARGS__};                                    \
-		post(rank, sizeof(calls_) / sizeof(calls_[0]), calls_);                            \
+#define POST(rank, ...)                                                 \
+	do {                                                            \
+		const struct wire_p2p calls_[] = {__VA_ARGS__};         \
+		post(rank, sizeof(calls_) / sizeof(calls_[0]), calls_); \
 	} while (0)
 
 static void all_reduce(uint32_t rank)
@@ -180,8 +184,9 @@ static void test_group_meets_singles(void **state)
 			over(i);
 		/* a dense one is one run */
 		for (uint32_t i = 0; i < N; i++)
-			POST(i, to((i + 1) % N, 5000), from((i + 3) % N, 5000), to((i + 2) % N, 6000),
-			     from((i + 2) % N, 6000), to((i + 3) % N, 7000), from((i + 1) % N, 7000));
+			POST(i, to((i + 1) % N, 5000), from((i + 3) % N, 5000),
+			     to((i + 2) % N, 6000), from((i + 2) % N, 6000), to((i + 3) % N, 7000),
+			     from((i + 1) % N, 7000));
 		for (uint32_t i = 0; i < N; i++)
 			over(i);
 		for (uint32_t i = 1; i < N; i++) {
@@ -254,7 +259,8 @@ static void run_random(uint64_t seed, const char *exchange)
 		assert_true(clock_now_ns() < end);
 	}
 	for (uint32_t i = 0; i < N; i++) { /* and a collective at the end of all */
-		assert_int_equal(f[i].n[WIRE_RELEASE], number[i]); /* not afterwards: that of the last may have come */
+		assert_int_equal(f[i].n[WIRE_RELEASE],
+				 number[i]); /* not afterwards: that of the last may have come */
 		all_reduce(i);
 	}
 	for (uint32_t i = 0; i < N; i++)
@@ -306,8 +312,9 @@ static void test_freed(void **state)
 	POST(1, from(2, 64), to(2, 10000));
 	not_over(1);
 	fake_send(&f[2], WIRE_COMM_FREE, f[2].ready[0].comm, 2, 0, NULL, 0);
-	aborted(&d, 1, "freed the communicator before rank 1's receive of 64 B from rank 2 (receive 0 "
-		       "between them) was over");
+	aborted(&d, 1,
+		"freed the communicator before rank 1's receive of 64 B from rank 2 (receive 0 "
+		"between them) was over");
 	start(&d, "messages", "60s");
 	fake_send(&f[2], WIRE_COMM_FREE, f[2].ready[0].comm, 2, 0, NULL, 0);
 	sync_links();
@@ -316,8 +323,9 @@ static void test_freed(void **state)
 	over(0);
 	over(3);
 	POST(1, to(2, 64));
-	aborted(&d, 1, "point-to-point op 0 of rank 1 cannot start: its send of 64 B to rank 2 (send 0 "
-		       "between them) meets nobody: that rank has freed the communicator");
+	aborted(&d, 1,
+		"point-to-point op 0 of rank 1 cannot start: its send of 64 B to rank 2 (send 0 "
+		"between them) meets nobody: that rank has freed the communicator");
 	start(&d, "messages", "60s");
 	POST(2, from(3, 64));
 	fake_send(&f[2], WIRE_COMM_FREE, f[2].ready[0].comm, 2, 0, NULL, 0);
@@ -403,8 +411,9 @@ static void test_waits(void **state)
 	over(2);
 	sync_links();
 	assert_non_null(strstr(f[0].status, "\"open_ops\": 1"));
-	assert_non_null(strstr(f[0].status, "for its receive of 4 KiB from rank 3 (receive 0 between "
-					    "them), which rank 3 (pid "));
+	assert_non_null(strstr(f[0].status,
+			       "for its receive of 4 KiB from rank 3 (receive 0 between "
+			       "them), which rank 3 (pid "));
 	assert_true(fakes_got(f, N, WIRE_ABORT, 1));
 	assert_non_null(strstr(f[0].abort.text, "that is the timeout"));
 	daemon_will_say(&d, "point-to-point op 0 of rank 1, communicator 1, has waited ");
@@ -431,9 +440,9 @@ static uint64_t all_reduce_all(void)
 	return last;
 }
 
-/* Rank 5 is slow: its template is rank 1, so an op waits for twice what rank 1 computed, whatever the others did. Calls
- * that rank 5 has no part in, though it is in their communicator, do not wait at all, nor does anybody before the first
- * op of a kind: what is before it is set-up. */
+/* Rank 5 is slow: its template is rank 1, so an op waits for twice what rank 1 computed, whatever
+ * the others did. Calls that rank 5 has no part in, though it is in their communicator, do not wait
+ * at all, nor does anybody before the first op of a kind: what is before it is set-up. */
 static void test_slow(void **state)
 {
 	uint64_t last;
@@ -442,11 +451,13 @@ static void test_slow(void **state)
 	(void)state;
 	start_with(&d, "none", "60s", "slow:rank=5,compute=2");
 	for (uint32_t i = 0; i < N; i++)
-		f[i].compute_ns = (i == 1 ? 400 : 30000) * NS_PER_MS; /* that of rank 1 is far above any pause here */
+		f[i].compute_ns = (i == 1 ? 400 : 30000) *
+				  NS_PER_MS; /* that of rank 1 is far above any pause here */
 	last = all_reduce_all();
 	assert_int_equal(f[0].release.start_ns, last);
 	last = all_reduce_all();
-	assert_int_equal(f[0].release.start_ns, later(last, f[1].arrive.arrive_ns + f[1].compute_ns));
+	assert_int_equal(f[0].release.start_ns,
+			 later(last, f[1].arrive.arrive_ns + f[1].compute_ns));
 	f[0].compute_ns = 30000 * NS_PER_MS;
 	POST(0, to(5, 100));
 	over(0);
@@ -463,11 +474,12 @@ static void test_slow(void **state)
 		f[i].compute_ns = 0;
 }
 
-/* Several slow ranks: an op waits for the slowest, whose template computed longest; for rank 4, which is not named, it
- * does not wait. */
+/* Several slow ranks: an op waits for the slowest, whose template computed longest; for rank 4,
+ * which is not named, it does not wait. */
 static void test_slow_several(void **state)
 {
-	static const char *const what_ifs[] = {"slow:rank=5-6,compute=2", "slow:rank=6+5,compute=2"};
+	static const char *const what_ifs[] = {"slow:rank=5-6,compute=2",
+					       "slow:rank=6+5,compute=2"};
 	static const uint32_t compute_ms[] = {30000, 400, 800, 30000};
 	struct daemon d;
 	uint64_t last;
@@ -491,16 +503,11 @@ static void test_slow_several(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_subsets),
-		cmocka_unit_test(test_slow),
-		cmocka_unit_test(test_slow_several),
-		cmocka_unit_test(test_group_meets_singles),
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_freed),
-		cmocka_unit_test(test_vanished),
-		cmocka_unit_test(test_wrong_frames),
-		cmocka_unit_test(test_wrong_messages),
+		cmocka_unit_test(test_subsets),      cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_slow_several), cmocka_unit_test(test_group_meets_singles),
+		cmocka_unit_test(test_random),       cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_freed),        cmocka_unit_test(test_vanished),
+		cmocka_unit_test(test_wrong_frames), cmocka_unit_test(test_wrong_messages),
 		cmocka_unit_test(test_waits),
 	};
 

@@ -1,5 +1,5 @@
-/* nboxd from outside: whole lives of ops in the three exchanges over shm and tcp, and communicators of all
- * kinds. The workers are fakes of this process. */
+/* nboxd from outside: whole lives of ops in the three exchanges over shm and tcp, and communicators
+ * of all kinds. The workers are fakes of this process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 static void run_ops(size_t n, const char *link, const char *exchange, double ret_ns[3])
 {
-	static const uint32_t kinds[] = {COLL_ALLREDUCE, COLL_ALLGATHER, COLL_BROADCAST,
-					 COLL_REDUCESCATTER, COLL_REDUCE, COLL_ALLTOALL};
+	static const uint32_t kinds[] = {COLL_ALLREDUCE,     COLL_ALLGATHER, COLL_BROADCAST,
+					 COLL_REDUCESCATTER, COLL_REDUCE,    COLL_ALLTOALL};
 	const char *const more[] = {"--model", "alphabeta", "--chunk", "64KiB", NULL};
 	struct daemon d;
 
@@ -67,20 +67,38 @@ static void test_ops(void **state)
 	}
 }
 
-/* Members of one communicator over tcp, shm and, where there is a device, rdma: what they send each other goes
- * through nboxd from one link to another. The one who vanishes is named to those over the others. */
+/* Members of one communicator over tcp, shm and, where there is a device, rdma: what they send each
+ * other goes through nboxd from one link to another. The one who vanishes is named to those over
+ * the others. */
 static void test_links_together(void **state)
 {
 	const char *device = getenv("NBOX_TEST_RDMA");
-	const char *args[] = {"--nodes", "2", "--gpus-per-node", "3", "--real", "0-2", "--model", "alphabeta",
-			      "--exchange", "payload", "--chunk", "64KiB", "--addr", "tcp:127.0.0.1:0", "--addr", NULL,
-			      "--addr", NULL, NULL};
+	const char *args[] = {"--nodes",
+			      "2",
+			      "--gpus-per-node",
+			      "3",
+			      "--real",
+			      "0-2",
+			      "--model",
+			      "alphabeta",
+			      "--exchange",
+			      "payload",
+			      "--chunk",
+			      "64KiB",
+			      "--addr",
+			      "tcp:127.0.0.1:0",
+			      "--addr",
+			      NULL,
+			      "--addr",
+			      NULL,
+			      NULL};
 	char shm[128], third[192], also[2][256] = {"", ""};
 	struct daemon d;
 
 	(void)state;
 	snprintf(shm, sizeof(shm), "shm:%s/together.sock", dir);
-	snprintf(third, sizeof(third), device ? "rdma:%s:0" : "shm:%s/third.sock", device ? device : dir);
+	snprintf(third, sizeof(third), device ? "rdma:%s:0" : "shm:%s/third.sock",
+		 device ? device : dir);
 	args[15] = shm;
 	args[17] = third;
 	daemon_start(&d, args);
@@ -98,7 +116,8 @@ static void test_links_together(void **state)
 	assert_true(fakes_got(f, 3, WIRE_COMM_READY, 1));
 	for (uint64_t seq = 0; seq < 6; seq++) {
 		for (size_t i = 0; i < 3; i++)
-			fake_arrive(&f[i], &f[i].ready[0], seq, seq % 2 ? COLL_ALLTOALL : COLL_ALLREDUCE, 1 << 16, 0);
+			fake_arrive(&f[i], &f[i].ready[0], seq,
+				    seq % 2 ? COLL_ALLTOALL : COLL_ALLREDUCE, 1 << 16, 0);
 		assert_true(fakes_ops_over(f, 3));
 		assert_int_equal(f[1].release.end_ns, f[0].release.end_ns);
 		assert_int_equal(f[2].release.end_ns, f[0].release.end_ns);
@@ -106,7 +125,8 @@ static void test_links_together(void **state)
 	f[2].link = link_free(f[2].link);
 	assert_true(fakes_got(f, 2, WIRE_ABORT, 1));
 	if (!strstr(f[0].abort.text, "rank 2 (world rank 2)") ||
-	    !strstr(f[0].abort.text, device ? "vanished: device " : "vanished: the peer closed the connection"))
+	    !strstr(f[0].abort.text,
+		    device ? "vanished: device " : "vanished: the peer closed the connection"))
 		fail_msg("%s", f[0].abort.text);
 	close_all(3);
 	daemon_stop(&d);
@@ -121,14 +141,15 @@ static void test_early(void **state)
 	for (int e = 0; e < 2; e++) {
 		start_world(&d, "3", 2, "shm", e ? "payload" : "messages", NULL);
 		for (uint64_t seq = 0; seq < 5; seq++) {
-			fake_arrive(&f[seq % 2], &f[seq % 2].ready[0], seq, COLL_ALLREDUCE, 5000, 0);
+			fake_arrive(&f[seq % 2], &f[seq % 2].ready[0], seq, COLL_ALLREDUCE, 5000,
+				    0);
 			fakes_got(f, 2, WIRE_WELCOME, 1);
 			for (int i = 0; i < 20; i++) {
 				link_progress(f[seq % 2].link);
 				usleep(500);
 			}
-			fake_arrive(&f[1 - seq % 2], &f[1 - seq % 2].ready[0], seq, COLL_ALLREDUCE, 5000,
-				    0);
+			fake_arrive(&f[1 - seq % 2], &f[1 - seq % 2].ready[0], seq, COLL_ALLREDUCE,
+				    5000, 0);
 			assert_true(fakes_ops_over(f, 2));
 		}
 		close_all(2);
@@ -163,8 +184,8 @@ static void test_one_clock(void **state)
 	daemon_stop(&d);
 }
 
-/* A clock that is wrong by less than a second moves no start out of what can be: an op begins neither before its
- * worker was there nor after nboxd heard of it. */
+/* A clock that is wrong by less than a second moves no start out of what can be: an op begins
+ * neither before its worker was there nor after nboxd heard of it. */
 static void test_clocks(void **state)
 {
 	const char *const more[] = {"--model", "const:time=2ms", NULL};
@@ -195,18 +216,22 @@ static void test_clocks(void **state)
 /* What no network can do is said, of a collective and of calls. */
 static void test_below_bound(void **state)
 {
-	const char *const more[] = {"--model", "const:time=1us", "--inter-bandwidth", "1GB/s", NULL};
+	const char *const more[] = {"--model", "const:time=1us", "--inter-bandwidth", "1GB/s",
+				    NULL};
 	struct daemon d;
 
 	(void)state;
 	start_world(&d, "2", 1, "shm", "none", more);
-	fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 250, 0); /* 1000 bytes at 1 B/ns: just 1 us */
+	fake_arrive(&f[0], &f[0].ready[0], 0, COLL_ALLREDUCE, 250,
+		    0); /* 1000 bytes at 1 B/ns: just 1 us */
 	assert_true(fakes_ops_over(f, 1));
 	assert_false(daemon_said(&d, "the network alone needs"));
 	fake_arrive(&f[0], &f[0].ready[0], 1, COLL_ALLREDUCE, 1000, 0);
 	assert_true(fakes_ops_over(f, 1));
-	daemon_will_say(&d, "(AllReduce): the model says 1.00 us, but the network alone needs 4.00 us");
-	fake_arrive(&f[0], &f[0].ready[0], 2, COLL_ALLREDUCE, 3000, 0); /* once is enough: the summary counts them */
+	daemon_will_say(&d,
+			"(AllReduce): the model says 1.00 us, but the network alone needs 4.00 us");
+	fake_arrive(&f[0], &f[0].ready[0], 2, COLL_ALLREDUCE, 3000,
+		    0); /* once is enough: the summary counts them */
 	assert_true(fakes_ops_over(f, 1));
 	assert_false(daemon_said(&d, "needs 12.0 us"));
 	close_all(1);
@@ -215,7 +240,8 @@ static void test_below_bound(void **state)
 
 static void test_delay(void **state)
 {
-	const char *const more[] = {"--model", "const:time=2ms", "--what-if", "add:delay=3ms", NULL};
+	const char *const more[] = {"--model", "const:time=2ms", "--what-if", "add:delay=3ms",
+				    NULL};
 	struct daemon d;
 
 	(void)state;
@@ -242,7 +268,9 @@ static void test_p2p(void **state)
 			struct {
 				struct wire_arrive a;
 				struct wire_p2p p[3];
-			} body = {.a = {.arrive_ns = clock_now_ns(), .kind = COLL_SENDRECV, .n_p2p = 3},
+			} body = {.a = {.arrive_ns = clock_now_ns(),
+					.kind = COLL_SENDRECV,
+					.n_p2p = 3},
 				  .p = {{1 - i, 1, 1000}, {1 - i, 0, 1000}, {4 + i, i, 64}}};
 
 			/* sending may take in what comes: the answer, on a busy machine */
@@ -250,8 +278,8 @@ static void test_p2p(void **state)
 			f[i].rank = i;
 			f[i].seq = WIRE_SEQ_P2P | seq;
 			f[i].has_release = false;
-			fake_send(&f[i], WIRE_ARRIVE, f[i].ready[0].comm, i, WIRE_SEQ_P2P | seq, &body,
-				  sizeof(body));
+			fake_send(&f[i], WIRE_ARRIVE, f[i].ready[0].comm, i, WIRE_SEQ_P2P | seq,
+				  &body, sizeof(body));
 		}
 		assert_true(fakes_ops_over(f, 2));
 	}
@@ -264,7 +292,7 @@ static void test_p2p(void **state)
 static void test_sub_communicators(void **state)
 {
 	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--settle", "100ms", "--addr",
-			      NULL, NULL};
+			      NULL,      NULL};
 	struct daemon d;
 
 	(void)state;
@@ -300,7 +328,8 @@ static void test_sub_communicators(void **state)
 	assert_true(fakes_got(f, 1, WIRE_ABORT, 1));
 	assert_int_equal(f[0].last[WIRE_ABORT].comm, WIRE_NO_COMM);
 	assert_int_equal(f[0].last[WIRE_ABORT].seq, 30);
-	assert_non_null(strstr(f[0].abort.text, "world rank 9 is not one of the 4 real ranks (0 to 3)"));
+	assert_non_null(
+		strstr(f[0].abort.text, "world rank 9 is not one of the 4 real ranks (0 to 3)"));
 	fake_init(&f[0], 31, 17, 0, 0);
 	assert_true(fakes_got(f, 1, WIRE_ABORT, 2));
 	assert_non_null(strstr(f[0].abort.text, "a communicator of 17 ranks in a world of 16"));
@@ -311,8 +340,11 @@ static void test_sub_communicators(void **state)
 static void split_all(size_t n, const int32_t *colors, const int32_t *keys, uint32_t cookie)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct wire_comm_split m = {.parent = f[i].ready[0].comm, .rank = (uint32_t)i,
-					    .color = colors[i], .key = keys[i], .cookie = cookie,
+		struct wire_comm_split m = {.parent = f[i].ready[0].comm,
+					    .rank = (uint32_t)i,
+					    .color = colors[i],
+					    .key = keys[i],
+					    .cookie = cookie,
 					    .count = cookie};
 
 		fake_send(&f[i], WIRE_COMM_SPLIT, m.parent, m.rank, 0, &m, sizeof(m));
@@ -351,7 +383,8 @@ static void test_split_shrink(void **state)
 			uint32_t out;
 		} body = {{f[i].ready[0].comm, (uint32_t)i, 9, 1}, 5};
 
-		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body, sizeof(body));
+		fake_send(&f[i], WIRE_COMM_SHRINK, body.m.parent, (uint32_t)i, 0, &body,
+			  sizeof(body));
 	}
 	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 5));
 	assert_int_equal(f[1].ready[4].m.n_ranks, 7);
@@ -375,8 +408,8 @@ static void test_large_world(void **state)
 	/* The messages of 65,536 ranks of a ring: 131,070 a lane towards each real rank. */
 	for (uint64_t seq = 0; seq < 2; seq++) {
 		for (size_t i = 0; i < 2; i++)
-			fake_arrive(&f[i], &f[i].ready[0], seq, seq ? COLL_ALLREDUCE : COLL_BROADCAST,
-				    1 << 20, 0);
+			fake_arrive(&f[i], &f[i].ready[0], seq,
+				    seq ? COLL_ALLREDUCE : COLL_BROADCAST, 1 << 20, 0);
 		assert_true(fakes_ops_over(f, 2));
 	}
 	fake_send(&f[0], WIRE_STATUS, 0, 0, 0, NULL, 0);

@@ -1,4 +1,5 @@
-/* Gloo's virtual ranks, which nboxd plays at ports of their own: barriers and broadcasts, and who means ill. */
+/* Gloo's virtual ranks, which nboxd plays at ports of their own: barriers and broadcasts, and who
+ * means ill. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -8,8 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "store-client.h"
 #include "nboxd/store/gloo/gloo.h"
+#include "store-client.h"
 
 static struct daemon d;
 
@@ -28,8 +29,10 @@ static void set_address(int store, const char *key, uint16_t port)
 	in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(gloo_address_write(&a, 0, 0, &address), 0);
 	n_value = address.n;
-	assert_int_equal(buffer_add(&r, &op, 1) | buffer_add(&r, &n_key, 8) | buffer_add(&r, key, n_key) |
-			 buffer_add(&r, &n_value, 8) | buffer_add(&r, buffer_front(&address), address.n), 0);
+	assert_int_equal(buffer_add(&r, &op, 1) | buffer_add(&r, &n_key, 8) |
+				 buffer_add(&r, key, n_key) | buffer_add(&r, &n_value, 8) |
+				 buffer_add(&r, buffer_front(&address), address.n),
+			 0);
 	buffer_deinit(&address);
 	store_put(store, r);
 }
@@ -46,9 +49,13 @@ static int dial_silent(int store, uint32_t rank)
 	store_put(store, request(STORE_WAIT, "nk", UINT64_C(1), key));
 	assert_int_equal(store_take_u8(store), 0);
 	store_put(store, request(STORE_GET, "k", key));
-	assert_int_equal(gloo_address_parse((struct store_bytes){value, store_take_value(store, value, sizeof(value))},
-					    &a), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&a.sockaddr, sizeof(struct sockaddr_in)), 0);
+	assert_int_equal(gloo_address_parse((struct store_bytes){value,
+								 store_take_value(store, value,
+										  sizeof(value))},
+					    &a),
+			 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&a.sockaddr, sizeof(struct sockaddr_in)),
+			 0);
 	return fd;
 }
 
@@ -88,7 +95,8 @@ static void take_frame(int fd, enum gloo_opcode opcode, uint64_t slot, const cha
 /* World of 8, ranks 2 and 3 are real. */
 static void test_gloo(void **state)
 {
-	const uint64_t barrier = UINT64_C(7) << 56 | 5, broadcast = UINT64_C(6) << 56, reduce = UINT64_C(4) << 56;
+	const uint64_t barrier = UINT64_C(7) << 56 | 5, broadcast = UINT64_C(6) << 56,
+		       reduce = UINT64_C(4) << 56;
 	int a, b, from_1, from_6, to_4, from_0;
 	struct fake f = {0};
 
@@ -131,7 +139,9 @@ static void test_gloo(void **state)
 	/* values of virtual ranks there are none; others are not touched */
 	put_frame(from_1, GLOO_SEND_READY, reduce, "sum");
 	assert_true(is_hung_up(from_1));
-	daemon_will_say(&d, "rank 2 of the default gloo group calls all_reduce with rank 1, which is virtual");
+	daemon_will_say(
+		&d,
+		"rank 2 of the default gloo group calls all_reduce with rank 1, which is virtual");
 	put_frame(to_4, GLOO_BOUND_DATA, barrier, "");
 	assert_true(is_hung_up(to_4));
 	daemon_will_say(&d, "not gloo as far as nboxd knows it");
@@ -149,8 +159,8 @@ static void test_gloo(void **state)
 	daemon_stop(&d);
 }
 
-/* Who means ill at a port of gloo's, which may be open beyond loopback: says nothing, sends what a barrier has only
- * once, reads nothing. It is cut off, and what it sends does not pile up. */
+/* Who means ill at a port of gloo's, which may be open beyond loopback: says nothing, sends what a
+ * barrier has only once, reads nothing. It is cut off, and what it sends does not pile up. */
 static void test_gloo_enemies(void **state)
 {
 	const uint64_t barrier = UINT64_C(7) << 56 | 1;
@@ -179,7 +189,8 @@ static void test_gloo_enemies(void **state)
 	close(silent);
 	/* each frame is answered by one of the same size */
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
-		many[i] = (struct gloo_frame){.n_bytes = sizeof(many[0]), .opcode = GLOO_SEND_READY,
+		many[i] = (struct gloo_frame){.n_bytes = sizeof(many[0]),
+					      .opcode = GLOO_SEND_READY,
 					      .slot = barrier};
 	fd = dial_virtual(a, 7, 2);
 	until = clock_now_ns() + 120 * NS_PER_S;

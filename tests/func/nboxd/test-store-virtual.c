@@ -1,5 +1,5 @@
-/* nboxd's TCPStore server, and ranks that do not exist: ids that they would make, barriers that they would
- * enter, whose process has ended, groups that the job has told of. */
+/* nboxd's TCPStore server, and ranks that do not exist: ids that they would make, barriers that
+ * they would enter, whose process has ended, groups that the job has told of. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -42,7 +42,7 @@ static void test_virtual(void **state)
 	assert_int_equal(store_take_u8(a) + store_take_u8(b), 0);
 	/* a group's own barrier: how many of it are real is not known */
 	store_put(b, request(STORE_WAIT, "nk", UINT64_C(1),
-		       "/default_pg/0//ab//store_based_barrier_key:ab:last_worker"));
+			     "/default_pg/0//ab//store_based_barrier_key:ab:last_worker"));
 	assert_int_equal(store_take_u8(b), 0);
 	close(a);
 	close(b);
@@ -129,7 +129,8 @@ static void test_groups_told(void **state)
 	struct {
 		struct wire_group m;
 		uint32_t ranks[2];
-	} virtual_first = {{.name = "9", .n_ranks = 2}, {0, 3}}, real_first = {{.name = "8", .n_ranks = 2}, {2, 5}},
+	} virtual_first = {{.name = "9", .n_ranks = 2}, {0, 3}},
+	  real_first = {{.name = "8", .n_ranks = 2}, {2, 5}},
 	  outside = {{.name = "8", .n_ranks = 2}, {2, 8}};
 	struct fake f = {0};
 	int a, b;

@@ -1,5 +1,5 @@
-/* What nboxd says of clients of its TCPStore that wait: who, for what, and that the crowd is few lines. Two nboxd
- * side by side, since each sentence takes its seconds. */
+/* What nboxd says of clients of its TCPStore that wait: who, for what, and that the crowd is few
+ * lines. Two nboxd side by side, since each sentence takes its seconds. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,8 +29,10 @@ static void two_are_told(struct daemon *d)
 	store_take(a, &(uint32_t){0}, 4);
 	store_put(a, request(STORE_WAIT, "nkk", UINT64_C(2), "/default_pg/0//cpu//0/1", "/other"));
 	store_put(b, request(STORE_WAIT, "nk", UINT64_C(1), "/a \"key\"\n"));
-	daemon_will_say(d, "for key \"/default_pg/0//cpu//0/1\" and 1 more; it is the gloo address of virtual "
-			"rank 1 in the default group");
+	daemon_will_say(
+		d,
+		"for key \"/default_pg/0//cpu//0/1\" and 1 more; it is the gloo address of virtual "
+		"rank 1 in the default group");
 	daemon_will_say(d, "for key \"/a ?key??\"; no real rank has set it yet");
 	fake_connect(&f, d->addr, "");
 	assert_true(fakes_got(&f, 1, WIRE_WELCOME, 1));
@@ -71,7 +73,8 @@ static void test_waits(void **state)
 	assert_int_equal(count_in_log(&crowd, "for key \"/0\""), 1);
 	assert_non_null(strstr(crowd.log, "(so do 29 others)"));
 	/* 8 in 10 s; all in the first or second of these, unless the machine was slow */
-	assert_in_range(count_in_log(&crowd, "has waited"), 8, 8 * (2 + (clock_now_ns() - begun_ns) / (10 * NS_PER_S)));
+	assert_in_range(count_in_log(&crowd, "has waited"), 8,
+			8 * (2 + (clock_now_ns() - begun_ns) / (10 * NS_PER_S)));
 	for (int i = 0; i < 60; i++)
 		close(fds[i]);
 	daemon_stop(&crowd);

@@ -1,5 +1,5 @@
-/* nboxd's TCPStore server over real sockets: a thousand clients, clients that are killed, hang, or send
- * garbage, a second generation of workers. */
+/* nboxd's TCPStore server over real sockets: a thousand clients, clients that are killed, hang, or
+ * send garbage, a second generation of workers. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -146,7 +146,8 @@ static void test_slow_reader(void **state)
 /* All workers go, others come: keys of the same names must not be answered with old values. */
 static void test_generations(void **state)
 {
-	const uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S; /* it takes half a second of nboxd's */
+	const uint64_t due_ns =
+		clock_now_ns() + 60 * NS_PER_S; /* it takes half a second of nboxd's */
 	uint8_t ids[2][WIRE_ID_BYTES];
 	int a, is_gone;
 
@@ -166,9 +167,11 @@ static void test_generations(void **state)
 	assert_int_equal(is_gone, 1);
 	close(a);
 	daemon_stop(&d);
-	/* so are the ids that nboxd made for virtual ranks: a new communicator is not the old one */
+	/* so are the ids that nboxd made for virtual ranks: a new communicator is not the old one
+	 */
 	nboxd_start(&d, "2,3");
-	for (int i = 0; i < 2 || (!memcmp(ids[0], ids[1], WIRE_ID_BYTES) && clock_now_ns() < due_ns); i++) {
+	for (int i = 0;
+	     i < 2 || (!memcmp(ids[0], ids[1], WIRE_ID_BYTES) && clock_now_ns() < due_ns); i++) {
 		a = store_client(&d);
 		store_put(a, request(STORE_GET, "k", "/default_pg/0//cuda//0"));
 		assert_int_equal(store_take_value(a, ids[i > 0], WIRE_ID_BYTES), WIRE_ID_BYTES);
@@ -198,10 +201,8 @@ static void test_end(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crowd),
-		cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_slow_reader),
-		cmocka_unit_test(test_generations),
+		cmocka_unit_test(test_crowd),       cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_generations),
 		cmocka_unit_test(test_end),
 	};
 

@@ -56,8 +56,8 @@ static int wait_ranks(int n, const struct shared *s, int killed, int timeout_s)
 
 int run_ranks(int n, rank_fn fn, void *arg, int killed, int timeout_s)
 {
-	struct shared *s = mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE,
-				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shared *s =
+		mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int i, failed;
 
 	if (s == MAP_FAILED)

@@ -36,28 +36,28 @@ void wait_flag(struct rank *r, int i, int value);
 bool wait_async(ncclComm_t comm, ncclResult_t want, int ms);
 double now_s(void);
 
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			return 1;                                                                  \
-		}                                                                                  \
+#define CHECK(x)                                                                \
+	do {                                                                    \
+		if (!(x)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
+			return 1;                                               \
+		}                                                               \
 	} while (0)
-#define NCCL(x)                                                                                    \
-	do {                                                                                       \
-		ncclResult_t r_ = (x);                                                             \
-		if (r_) {                                                                          \
-			fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #x,             \
-				ncclGetErrorString(r_), ncclGetLastError(NULL));                   \
-			return 1;                                                                  \
-		}                                                                                  \
+#define NCCL(x)                                                                        \
+	do {                                                                           \
+		ncclResult_t r_ = (x);                                                 \
+		if (r_) {                                                              \
+			fprintf(stderr, "%s:%d: %s: %s: %s\n", __FILE__, __LINE__, #x, \
+				ncclGetErrorString(r_), ncclGetLastError(NULL));       \
+			return 1;                                                      \
+		}                                                                      \
 	} while (0)
-#define CUDA(x)                                                                                    \
-	do {                                                                                       \
-		cudaError_t e_ = (x);                                                              \
-		if (e_) {                                                                          \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #x,                 \
-				cudaGetErrorString(e_));                                           \
-			return 1;                                                                  \
-		}                                                                                  \
+#define CUDA(x)                                                                    \
+	do {                                                                       \
+		cudaError_t e_ = (x);                                              \
+		if (e_) {                                                          \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #x, \
+				cudaGetErrorString(e_));                           \
+			return 1;                                                  \
+		}                                                                  \
 	} while (0)

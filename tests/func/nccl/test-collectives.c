@@ -40,8 +40,8 @@ static void junk(float *buf, size_t n)
 static int differs(const struct env *e, const char *what, size_t i, float got, float want)
 {
 	fprintf(stderr, "%s: rank %d of %d, n %zu, root %d%s: element %zu is %g, not %g\n", what,
-		e->r->rank, e->r->n, e->n, e->root, e->in_place ? ", in place" : "", i,
-		(double)got, (double)want);
+		e->r->rank, e->r->n, e->n, e->root, e->in_place ? ", in place" : "", i, (double)got,
+		(double)want);
 	return 1;
 }
 

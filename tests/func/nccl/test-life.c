@@ -18,7 +18,8 @@ static int sum_is(ncclComm_t comm, cudaStream_t s, int mine, int want)
 	return y != want;
 }
 
-/* --- good order -------------------------------------------------------------------------------------- */
+/* --- good order
+ * -------------------------------------------------------------------------------------- */
 
 static int split(struct rank *r)
 {
@@ -241,7 +242,8 @@ static int two_hosts(struct rank *r)
 	return 0;
 }
 
-/* --- bad days ------------------------------------------------------------------------------------------ */
+/* --- bad days
+ * ------------------------------------------------------------------------------------------ */
 
 /* Rank 0 waits for a peer that never comes, and gives up. */
 static int abort_op(struct rank *r)
@@ -415,7 +417,8 @@ static int left(struct rank *r)
 	return 0;
 }
 
-/* A forked child that ends what it inherited, as destructors do, does not hang, and harms nobody. */
+/* A forked child that ends what it inherited, as destructors do, does not hang, and harms nobody.
+ */
 static int fork_child(struct rank *r)
 {
 	ncclComm_t comm = make_comm(r, 0);
@@ -429,7 +432,8 @@ static int fork_child(struct rank *r)
 	if (!pid) {
 		CHECK(ncclAllReduce(&x, &y, 1, ncclInt, ncclSum, comm, s) == ncclSystemError);
 		CHECK(strstr(ncclGetLastError(NULL), "forked child"));
-		_exit(ncclCommAbort(comm) != ncclSystemError || ncclCommDestroy(comm) != ncclSystemError);
+		_exit(ncclCommAbort(comm) != ncclSystemError ||
+		      ncclCommDestroy(comm) != ncclSystemError);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
 	CHECK(!sum_is(comm, s, 1, r->n));
@@ -461,7 +465,8 @@ static int abandoned_init(struct rank *r)
 	config.blocking = 0;
 	for (int i = 0; i < 100; i++) {
 		NCCL(ncclGetUniqueId(&id));
-		CHECK(ncclCommInitRankConfig(&comm, r->n + 1, id, r->rank, &config) == ncclInProgress);
+		CHECK(ncclCommInitRankConfig(&comm, r->n + 1, id, r->rank, &config) ==
+		      ncclInProgress);
 		NCCL(ncclCommAbort(comm));
 		if (i == 0)
 			before = n_threads();
@@ -484,13 +489,15 @@ static int mismatch(struct rank *r)
 	for (k = 0; k < 4; k++) {
 		comm = make_comm(r, k);
 		if (k == 0) /* another count */
-			NCCL(ncclAllReduce(x, y, r->rank ? 5000 : 4999, ncclFloat, ncclSum, comm, s));
+			NCCL(ncclAllReduce(x, y, r->rank ? 5000 : 4999, ncclFloat, ncclSum, comm,
+					   s));
 		else if (k == 1 && r->rank) /* another collective */
 			NCCL(ncclAllReduce(x, y, 1000, ncclFloat, ncclSum, comm, s));
 		else if (k == 1)
 			NCCL(ncclAllGather(x, y, 1000, ncclFloat, comm, s));
 		else if (k == 2) /* another operator */
-			NCCL(ncclAllReduce(x, y, 1000, ncclFloat, r->rank ? ncclMax : ncclMin, comm, s));
+			NCCL(ncclAllReduce(x, y, 1000, ncclFloat, r->rank ? ncclMax : ncclMin, comm,
+					   s));
 		else if (r->rank == 0) /* another size of a message */
 			NCCL(ncclSend(x, 100, ncclFloat, 1, comm, s));
 		else if (r->rank == 1)
@@ -538,7 +545,8 @@ static int misuse(struct rank *r)
 	CHECK(ncclAllReduce(&x, &y, 1, ncclInt, op, comm, 0) == ncclInvalidArgument);
 	NCCL(ncclRedOpDestroy(op, comm));
 	CHECK(ncclCommCount(NULL, &v) == ncclInvalidArgument);
-	CHECK(ncclAllReduce(&x, &y, 1, (ncclDataType_t)99, ncclSum, comm, 0) == ncclInvalidArgument);
+	CHECK(ncclAllReduce(&x, &y, 1, (ncclDataType_t)99, ncclSum, comm, 0) ==
+	      ncclInvalidArgument);
 	CHECK(ncclAllReduce(&x, &y, 1, ncclInt, (ncclRedOp_t)77, comm, 0) == ncclInvalidArgument);
 	CHECK(ncclReduce(&x, &y, 1, ncclInt, ncclSum, r->n, comm, 0) == ncclInvalidArgument);
 	CHECK(strstr(ncclGetLastError(NULL), "ncclReduce"));
@@ -569,15 +577,23 @@ int main(int argc, char **argv)
 		rank_fn fn;
 		int n, killed;
 	} cases[] = {
-		{"split", split, 5, -1},	   {"shrink", shrink, 5, -1},
-		{"nonblocking", nonblocking_late, 4, -1}, {"scalable", scalable, 4, -1},
-		{"common-id", common_id, 3, -1},   {"two-hosts", two_hosts, 6, -1},
-		{"abort", abort_op, 3, -1},	   {"abort-init", abort_init, 1, -1},
-		{"leaves", leaves, 3, -1},	   {"left", left, 4, -1},
-		{"shrink-in-turns", shrink_in_turns, 4, -1}, {"fork", fork_child, 2, -1},
+		{"split", split, 5, -1},
+		{"shrink", shrink, 5, -1},
+		{"nonblocking", nonblocking_late, 4, -1},
+		{"scalable", scalable, 4, -1},
+		{"common-id", common_id, 3, -1},
+		{"two-hosts", two_hosts, 6, -1},
+		{"abort", abort_op, 3, -1},
+		{"abort-init", abort_init, 1, -1},
+		{"leaves", leaves, 3, -1},
+		{"left", left, 4, -1},
+		{"shrink-in-turns", shrink_in_turns, 4, -1},
+		{"fork", fork_child, 2, -1},
 		{"abandoned-init", abandoned_init, 1, -1},
-		{"killed", killed, 4, 1},	   {"killed-shrink", killed_shrink, 4, 1},
-		{"mismatch", mismatch, 2, -1},	   {"misuse", misuse, 1, -1},
+		{"killed", killed, 4, 1},
+		{"killed-shrink", killed_shrink, 4, 1},
+		{"mismatch", mismatch, 2, -1},
+		{"misuse", misuse, 1, -1},
 	};
 	char addr[40];
 	int failed = 1;

@@ -7,7 +7,8 @@
 
 #include "standins/nccl/reduce.h"
 
-/* --- types and operators ------------------------------------------------------------------------ */
+/* --- types and operators ------------------------------------------------------------------------
+ */
 
 static size_t encode(ncclDataType_t t, int v, void *at)
 {
@@ -18,14 +19,37 @@ static size_t encode(ncclDataType_t t, int v, void *at)
 	int64_t i = v;
 
 	switch (t) {
-	case ncclFloat32: memcpy(at, &f, 4); break;
-	case ncclFloat64: memcpy(at, &d, 8); break;
-	case ncclFloat16: h = reduce_float_to_half(f); memcpy(at, &h, 2); break;
-	case ncclBfloat16: h = reduce_float_to_bfloat(f); memcpy(at, &h, 2); break;
-	case ncclFloat8e4m3: q = reduce_float_to_e4m3(f); memcpy(at, &q, 1); break;
-	case ncclFloat8e5m2: q = reduce_float_to_e5m2(f); memcpy(at, &q, 1); break;
-	case ncclInt8: case ncclUint8: case ncclInt32: case ncclUint32: case ncclInt64:
-	case ncclUint64: case ncclNumTypes: memcpy(at, &i, coll_dtype_bytes(t)); break;
+	case ncclFloat32:
+		memcpy(at, &f, 4);
+		break;
+	case ncclFloat64:
+		memcpy(at, &d, 8);
+		break;
+	case ncclFloat16:
+		h = reduce_float_to_half(f);
+		memcpy(at, &h, 2);
+		break;
+	case ncclBfloat16:
+		h = reduce_float_to_bfloat(f);
+		memcpy(at, &h, 2);
+		break;
+	case ncclFloat8e4m3:
+		q = reduce_float_to_e4m3(f);
+		memcpy(at, &q, 1);
+		break;
+	case ncclFloat8e5m2:
+		q = reduce_float_to_e5m2(f);
+		memcpy(at, &q, 1);
+		break;
+	case ncclInt8:
+	case ncclUint8:
+	case ncclInt32:
+	case ncclUint32:
+	case ncclInt64:
+	case ncclUint64:
+	case ncclNumTypes:
+		memcpy(at, &i, coll_dtype_bytes(t));
+		break;
 	}
 	return coll_dtype_bytes(t);
 }
@@ -34,7 +58,8 @@ static size_t encode(ncclDataType_t t, int v, void *at)
  * average over 1, 2 or 4 ranks is whole */
 static int value(int rank, size_t i, ncclRedOp_t op)
 {
-	return op == ncclProd ? 1 + (int)((i + (size_t)rank) % 2) : (int)((i * 3 + (size_t)rank * 5) % 4) * 4;
+	return op == ncclProd ? 1 + (int)((i + (size_t)rank) % 2)
+			      : (int)((i * 3 + (size_t)rank * 5) % 4) * 4;
 }
 
 static int want(int n, size_t i, ncclRedOp_t op)
@@ -87,8 +112,9 @@ static int premul(struct rank *r, ncclComm_t comm, cudaStream_t s, ncclDataType_
 	for (where = 0; where < 2; where++) {
 		encode(t, 2, scalar);
 		NCCL(ncclRedOpCreatePreMulSum(&other, scalar, t, ncclScalarHostImmediate, comm));
-		NCCL(ncclRedOpCreatePreMulSum(
-			&op, scalar, t, where ? ncclScalarDevice : ncclScalarHostImmediate, comm));
+		NCCL(ncclRedOpCreatePreMulSum(&op, scalar, t,
+					      where ? ncclScalarDevice : ncclScalarHostImmediate,
+					      comm));
 		CHECK(op != other);
 		NCCL(ncclRedOpDestroy(other, comm));
 		CHECK(ncclAllReduce(send, recv, N, t, other, comm, s) == ncclInvalidArgument);
@@ -122,7 +148,8 @@ static int premul_in_group(struct rank *r, ncclComm_t comm, cudaStream_t s)
 		ncclRedOp_t op;
 
 		scalar = (float)(i + 2);
-		NCCL(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat, ncclScalarHostImmediate, comm));
+		NCCL(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat, ncclScalarHostImmediate,
+					      comm));
 		NCCL(ncclAllReduce(&one, &sums[i], 1, ncclFloat, op, comm, s));
 		NCCL(ncclRedOpDestroy(op, comm));
 	}
@@ -154,7 +181,8 @@ static int types(struct rank *r)
 	return 0;
 }
 
-/* --- sends and receives ------------------------------------------------------------------------------ */
+/* --- sends and receives
+ * ------------------------------------------------------------------------------ */
 
 static size_t amount(int from, int to)
 {
@@ -264,7 +292,8 @@ static int sendrecv(struct rank *r)
 	return 0;
 }
 
-/* --- streams, graphs, several communicators --------------------------------------------------------- */
+/* --- streams, graphs, several communicators
+ * --------------------------------------------------------- */
 
 static int graph(struct rank *r)
 {
@@ -369,7 +398,8 @@ static int two(struct rank *r)
 	return 0;
 }
 
-/* --- ranks in one process ------------------------------------------------------------------------------ */
+/* --- ranks in one process
+ * ------------------------------------------------------------------------------ */
 
 struct thread {
 	pthread_t id;
@@ -387,7 +417,8 @@ static int thread_body(struct thread *t)
 	CUDA(cudaStreamCreate(&s));
 	for (k = 0; k < 20; k++) {
 		in[t->rank][4095] = (float)(t->rank * k);
-		NCCL(ncclAllReduce(in[t->rank], out[t->rank], 4096, ncclFloat, ncclSum, t->comm, s));
+		NCCL(ncclAllReduce(in[t->rank], out[t->rank], 4096, ncclFloat, ncclSum, t->comm,
+				   s));
 		CUDA(cudaStreamSynchronize(s));
 		CHECK(out[t->rank][4095] == (float)(k * t->n * (t->n - 1) / 2));
 	}

@@ -187,8 +187,8 @@ static void gathers(long count)
 		NCCL(ncclScatter(a, b, c, ncclFloat, root, comm, stream));
 		host = get(b, count);
 		for (long j = 0; j < count; j++)
-			CHECK(host[j] == (float)(is_real(root) ? input(root, me * count + j) :
-								 input(me, j)),
+			CHECK(host[j] == (float)(is_real(root) ? input(root, me * count + j)
+							       : input(me, j)),
 			      "scatter from %d: %g", root, host[j]);
 		free(host);
 	}
@@ -336,13 +336,15 @@ static void errors(void)
 	int value;
 
 	CHECK(ncclAllReduce(a, a, 8, (ncclDataType_t)99, ncclSum, comm, stream) ==
-		      ncclInvalidArgument, "type");
+		      ncclInvalidArgument,
+	      "type");
 	CHECK(ncclAllReduce(a, a, 8, ncclFloat, (ncclRedOp_t)77, comm, stream) ==
-		      ncclInvalidArgument, "op");
+		      ncclInvalidArgument,
+	      "op");
 	CHECK(ncclBroadcast(a, a, 8, ncclFloat, n, comm, stream) == ncclInvalidArgument, "root");
 	CHECK(ncclSend(a, 8, ncclFloat, -1, comm, stream) == ncclInvalidArgument, "peer");
-	CHECK(ncclAllReduce(NULL, a, 8, ncclFloat, ncclSum, comm, stream) ==
-		      ncclInvalidArgument, "NULL");
+	CHECK(ncclAllReduce(NULL, a, 8, ncclFloat, ncclSum, comm, stream) == ncclInvalidArgument,
+	      "NULL");
 	CHECK(ncclGroupEnd() == ncclInvalidUsage, "end without start");
 	CHECK(*ncclGetLastError(comm), "no sentence");
 	NCCL(ncclGroupStart());

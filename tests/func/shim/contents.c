@@ -73,8 +73,7 @@ static void check(const char *from, long count, double (*want)(long i, int arg),
 		memcpy(&d, host + i * 4, 4);
 		is = dtype == ncclFloat ? f : d;
 		CHECK(fabs(is - should) <= 1e-5 * fabs(should),
-		      "%s%s (%s): element %ld is %g, not %g", what,
-		      is_in_place ? " in place" : "",
+		      "%s%s (%s): element %ld is %g, not %g", what, is_in_place ? " in place" : "",
 		      dtype == ncclFloat ? "float" : "int32", i, is, should);
 	}
 	free(host);
@@ -82,9 +81,9 @@ static void check(const char *from, long count, double (*want)(long i, int arg),
 
 /* --- the expectations ------------------------------------------------------------------ */
 
-static long chunk;          /* elements a rank */
-static double factor;       /* of PreMulSum */
-static ncclRedOp_t redop;   /* a plain one; ncclNumOps: PreMulSum */
+static long chunk;        /* elements a rank */
+static double factor;     /* of PreMulSum */
+static ncclRedOp_t redop; /* a plain one; ncclNumOps: PreMulSum */
 
 /* What comes from rank @v, element @i of what it sent, where @before was. */
 static double from(int v, long i, double before)
@@ -133,8 +132,8 @@ static double want_all_reduce(long i, int unused)
 static double want_reduce_scatter(long i, int unused)
 {
 	(void)unused;
-	return policy == NONE ? is_in_place ? input(me, me * chunk + i) : was(me, i) :
-				reduced(me * chunk + i);
+	return policy == NONE ? is_in_place ? input(me, me * chunk + i) : was(me, i)
+			      : reduced(me * chunk + i);
 }
 
 static double want_reduce(long i, int root)
@@ -235,7 +234,10 @@ static void all_reductions(void)
 	static const struct {
 		ncclRedOp_t op;
 		const char *name;
-	} ops[] = {{ncclSum, "sum"}, {ncclProd, "prod"}, {ncclMax, "max"}, {ncclMin, "min"},
+	} ops[] = {{ncclSum, "sum"},
+		   {ncclProd, "prod"},
+		   {ncclMax, "max"},
+		   {ncclMin, "min"},
 		   {ncclAvg, "avg"}};
 	float f = 3;
 	int32_t d = 3;

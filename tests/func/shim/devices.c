@@ -1,7 +1,8 @@
 /* One process drives a device for each real rank, as JAX does: from one thread, in groups,
  * without selecting the device of each call; and with a thread each.
  *
- *   devices WORLD REAL,REAL,... [revoke]      RANK says who we are: the first real rank does it all */
+ *   devices WORLD REAL,REAL,... [revoke]      RANK says who we are: the first real rank does it all
+ */
 #include <unistd.h>
 
 #include "job.h"
@@ -51,14 +52,16 @@ static void sum_all(const char *what, ncclComm_t *all)
 	CUDA(cudaSetDevice(k - 1));
 	NCCL(ncclGroupStart());
 	for (int i = 0; i < k; i++)
-		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, all[i], streams[i]));
+		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, all[i],
+				   streams[i]));
 	NCCL(ncclGroupEnd());
 	check_device(k - 1);
 	for (int i = 0; i < k; i++)
 		check(what, i, (float)size);
 }
 
-/* A reduction whose scalar is on the device: its memory is on the communicator's device, whichever is current. */
+/* A reduction whose scalar is on the device: its memory is on the communicator's device, whichever
+ * is current. */
 static void reduction_from_elsewhere(void)
 {
 	size_t before, after, total;
@@ -100,16 +103,17 @@ static void one_thread(void)
 		put(i, (float)i);
 	NCCL(ncclGroupStart());
 	for (int i = 0; i < k; i++) {
-		NCCL(ncclSend(bufs[i], COUNT / 2, ncclFloat, real[(i + 1) % k], comms[i], streams[i]));
-		NCCL(ncclRecv(bufs[i] + COUNT / 2, COUNT / 2, ncclFloat, real[(i + k - 1) % k], comms[i],
+		NCCL(ncclSend(bufs[i], COUNT / 2, ncclFloat, real[(i + 1) % k], comms[i],
 			      streams[i]));
+		NCCL(ncclRecv(bufs[i] + COUNT / 2, COUNT / 2, ncclFloat, real[(i + k - 1) % k],
+			      comms[i], streams[i]));
 	}
 	NCCL(ncclGroupEnd());
 	for (int i = 0; i < k; i++) {
 		float last;
 
-		CUDA(cudaMemcpyAsync(&last, bufs[i] + COUNT - 1, sizeof(last), cudaMemcpyDeviceToHost,
-				     streams[i]));
+		CUDA(cudaMemcpyAsync(&last, bufs[i] + COUNT - 1, sizeof(last),
+				     cudaMemcpyDeviceToHost, streams[i]));
 		CUDA(cudaStreamSynchronize(streams[i]));
 		CHECK(last == (float)((i + k - 1) % k), "device %d got %g", i, (double)last);
 	}
@@ -132,8 +136,8 @@ static void one_thread(void)
 		NCCL(ncclCommDestroy(comms[i]));
 }
 
-/* One thread works through its devices one after the other: with non-blocking communicators no call waits for what
- * the next one has yet to enqueue. */
+/* One thread works through its devices one after the other: with non-blocking communicators no call
+ * waits for what the next one has yet to enqueue. */
 static void one_after_the_other(void)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -143,17 +147,20 @@ static void one_after_the_other(void)
 	for (int i = 0; i < k; i++) {
 		CUDA(cudaSetDevice(i));
 		put(i, 1);
-		r = NCCL_IS_QUIET(ncclCommInitRankConfig(&comms[i], n, id_of("one after the other"), real[i], &config));
+		r = NCCL_IS_QUIET(ncclCommInitRankConfig(&comms[i], n, id_of("one after the other"),
+							 real[i], &config));
 		CHECK(r == ncclSuccess || r == ncclInProgress, "init says %d", (int)r);
 	}
 	for (int i = 0; i < k; i++)
 		wait_until_ready(comms[i]);
 	for (int i = 0; i < k; i++) {
 		CUDA(cudaSetDevice(i));
-		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i], streams[i]));
+		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i],
+				   streams[i]));
 		r = NCCL_IS_QUIET(ncclCommFinalize(comms[i]));
 		CHECK(r == ncclInProgress || r == ncclSuccess, "finalize says %d", (int)r);
-		NCCL_FAILS(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i], streams[i]),
+		NCCL_FAILS(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i],
+					 streams[i]),
 			   ncclInvalidArgument);
 	}
 	for (int i = 0; i < k; i++) {
@@ -163,8 +170,8 @@ static void one_after_the_other(void)
 	}
 }
 
-/* What one rank of the process does to its communicator the process's other ranks are told, too: by nboxd alone, where
- * there is no real communicator (policy none). */
+/* What one rank of the process does to its communicator the process's other ranks are told, too: by
+ * nboxd alone, where there is no real communicator (policy none). */
 static void one_revokes(void)
 {
 	ncclResult_t state;
@@ -193,7 +200,8 @@ static void *run_thread(void *arg)
 	NCCL(ncclCommInitRank(&comms[i], n, id_of("threads"), real[i]));
 	for (int j = 0; j < 20; j++) {
 		put(i, 1);
-		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i], streams[i]));
+		NCCL(ncclAllReduce(bufs[i], bufs[i], COUNT, ncclFloat, ncclSum, comms[i],
+				   streams[i]));
 		check("a thread's sum", i, (float)n);
 	}
 	check_device(i);

@@ -45,14 +45,15 @@ static void check_group(ncclComm_t world, unsigned axes, int is_folded, cudaStre
 			   NULL));
 	NCCL(ncclCommCount(comm, &size));
 	NCCL(ncclCommUserRank(comm, &rank));
-	CHECK(size == count && rank == place, "axes %x: rank %d of %d, not %d of %d", axes, rank, size,
-	      place, count);
+	CHECK(size == count && rank == place, "axes %x: rank %d of %d, not %d of %d", axes, rank,
+	      size, place, count);
 	CUDA(cudaMalloc(&a, sizeof(one)));
 	CUDA(cudaMemcpyAsync(a, &one, sizeof(one), cudaMemcpyHostToDevice, stream));
 	NCCL(ncclAllReduce(a, a, 1, ncclFloat, ncclSum, comm, stream));
 	CUDA(cudaMemcpyAsync(&sum, a, sizeof(sum), cudaMemcpyDeviceToHost, stream));
 	CUDA(cudaStreamSynchronize(stream));
-	CHECK(sum == (float)count, "axes %x: the sum of ones is %g, not %d", axes, (double)sum, count);
+	CHECK(sum == (float)count, "axes %x: the sum of ones is %g, not %d", axes, (double)sum,
+	      count);
 	CUDA(cudaFree(a));
 	NCCL(ncclCommDestroy(comm));
 	free(ranks);

@@ -2,10 +2,10 @@
  *
  *   life WORLD REAL,REAL,... part ...       RANK says who we are
  *
- * Parts: group, common-id (NCCL_COMM_ID is set), scalable, split, nonblocking, shrink, shrink-in-turns, threads, fork; revoke, where the
- * lowest real rank revokes a communicator and the others are told; ends, where the lowest real rank aborts
- * communicators that the others destroy; half-made, where one after the other
- * aborts some that are being made. */
+ * Parts: group, common-id (NCCL_COMM_ID is set), scalable, split, nonblocking, shrink,
+ * shrink-in-turns, threads, fork; revoke, where the lowest real rank revokes a communicator and the
+ * others are told; ends, where the lowest real rank aborts communicators that the others destroy;
+ * half-made, where one after the other aborts some that are being made. */
 #include <spawn.h>
 #include <stdint.h>
 #include <sys/wait.h>
@@ -107,14 +107,16 @@ static void group_of_inits(cudaStream_t stream)
 	}
 }
 
-/* With NCCL_COMM_ID all communicators have one id, and the ranks' calls tell which is which; what NCCL itself would
- * refuse, several at once, works too. The address need not be one of this machine. */
+/* With NCCL_COMM_ID all communicators have one id, and the ranks' calls tell which is which; what
+ * NCCL itself would refuse, several at once, works too. The address need not be one of this
+ * machine. */
 static void common_id(cudaStream_t stream)
 {
 	ncclComm_t first, second, many[3], child, half;
 	ncclUniqueId id, again;
 
-	putenv((char *)(uintptr_t)"NCCL_COMM_ID=203.0.113.7:4711"); /* a literal, which nobody may write to */
+	putenv((char *)(uintptr_t) "NCCL_COMM_ID=203.0.113.7:4711"); /* a literal, which nobody may
+									write to */
 	NCCL(ncclGetUniqueId(&id));
 	NCCL(ncclGetUniqueId(&again));
 	CHECK(!memcmp(&id, &again, sizeof(id)), "two ids");
@@ -222,8 +224,8 @@ static void nonblocking(cudaStream_t stream)
 
 	NCCL(ncclGroupStart());
 	for (int i = 0; i < 2; i++) {
-		r = NCCL_IS_QUIET(ncclCommInitRankConfig(&more[i], n, id_of(i ? "b" : "a"), me,
-							 &config));
+		r = NCCL_IS_QUIET(
+			ncclCommInitRankConfig(&more[i], n, id_of(i ? "b" : "a"), me, &config));
 		CHECK(r == ncclSuccess || r == ncclInProgress, "init says %d", (int)r);
 	}
 	r = NCCL_IS_QUIET(ncclGroupEnd());
@@ -272,8 +274,8 @@ static void shrink(cudaStream_t stream)
 	NCCL(ncclCommAbort(comm));
 }
 
-/* One parent, shrunk to different members one after the other, so that some have made more shrinks than
- * others, and to the same ones several times. */
+/* One parent, shrunk to different members one after the other, so that some have made more shrinks
+ * than others, and to the same ones several times. */
 static void shrink_in_turns(cudaStream_t stream)
 {
 	ncclComm_t comm = comm_new("in turns"), child;
@@ -446,7 +448,8 @@ static void leaver(cudaStream_t stream)
 
 	check_works(comm, stream);
 	if (me == real[0]) {
-		usleep(200000); /* the others wait in the split by now, or come later: both must end */
+		usleep(200000); /* the others wait in the split by now, or come later: both must end
+				 */
 		NCCL(ncclCommDestroy(comm));
 		return;
 	}
@@ -457,8 +460,8 @@ static void leaver(cudaStream_t stream)
 
 /* --- ends that do not agree ---------------------------------------------------------------- */
 
-/* One rank aborts while the others destroy, with an op under way that it does not take part in: nobody
- * waits for it. */
+/* One rank aborts while the others destroy, with an op under way that it does not take part in:
+ * nobody waits for it. */
 static void ends(cudaStream_t stream)
 {
 	ncclComm_t barrier = comm_new("ends barrier");
@@ -508,7 +511,8 @@ static void half_made(cudaStream_t stream)
 		check_works(barrier, stream);
 		usleep(i % 3 == 2 || is_aborter == (i % 3 == 0) ? 0 : 100000);
 		if (is_aborter) {
-			r = NCCL_IS_QUIET(ncclCommInitRankConfig(&comm, n, id_of(name), me, &config));
+			r = NCCL_IS_QUIET(
+				ncclCommInitRankConfig(&comm, n, id_of(name), me, &config));
 			CHECK(r == ncclSuccess || r == ncclInProgress, "init says %d", (int)r);
 			NCCL(ncclCommAbort(comm));
 			continue;

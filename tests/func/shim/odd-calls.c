@@ -1,8 +1,9 @@
-/* What jobs do with NCCL's collectives, groups, reductions and graphs less often, and what is easily got wrong behind
- * them. odd.h has the command line.
+/* What jobs do with NCCL's collectives, groups, reductions and graphs less often, and what is
+ * easily got wrong behind them. odd.h has the command line.
  *
- * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch, empty, long-group, uneven,
- * opposite (policy none), never-early (with ops of 20 ms), simulate, redops, captured-redop, replay. */
+ * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch,
+ * empty, long-group, uneven, opposite (policy none), never-early (with ops of 20 ms), simulate,
+ * redops, captured-redop, replay. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -51,7 +52,8 @@ static void streams(void)
 		NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclMax, comm, first));
 		NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, ncclMax, comm, second));
 		CUDA(cudaStreamSynchronize(second));
-		CHECK(atomic_load(&is_set), "the second call did not wait for the first one's stream");
+		CHECK(atomic_load(&is_set),
+		      "the second call did not wait for the first one's stream");
 		CUDA(cudaStreamSynchronize(first));
 	}
 	CUDA(cudaStreamDestroy(other));
@@ -131,7 +133,8 @@ static void scratch(void)
 			CUDA(cudaMemcpyAsync(values, all[i] + v, sizeof(float),
 					     cudaMemcpyDeviceToHost, stream));
 			CUDA(cudaStreamSynchronize(stream));
-			CHECK(values[0] == (float)template_of(v), "slot %d has %g", v, (double)values[0]);
+			CHECK(values[0] == (float)template_of(v), "slot %d has %g", v,
+			      (double)values[0]);
 		}
 	for (int i = 0; i < 2; i++)
 		CUDA(cudaFree(all[i]));
@@ -189,7 +192,8 @@ static void long_group(void)
 	for (int g = 0; g < 2; g++) { /* the second time with the first one's records */
 		NCCL(ncclGroupStart());
 		for (int i = 0; i < 5000; i++)
-			NCCL(ncclAllReduce(buf[0], buf[1] + i % COUNT, 1, ncclFloat, ncclSum, comm, stream));
+			NCCL(ncclAllReduce(buf[0], buf[1] + i % COUNT, 1, ncclFloat, ncclSum, comm,
+					   stream));
 		NCCL(ncclGroupEnd());
 		check("a long group", buf[1], (float)n);
 		put(buf[1], 0);
@@ -199,8 +203,8 @@ static void long_group(void)
 }
 
 /* An all-gather of parts that differ in size, as PyTorch makes it of a list of tensors: a group of
- * broadcasts, one from each rank. Under policy mirror a part has what its root's template sends in this
- * group when that is of the same size. */
+ * broadcasts, one from each rank. Under policy mirror a part has what its root's template sends in
+ * this group when that is of the same size. */
 static void uneven(void)
 {
 	ncclComm_t comm = comm_new("uneven");
@@ -211,15 +215,19 @@ static void uneven(void)
 	CUDA(cudaMemsetAsync(all, 0, (size_t)n * 2 * sizeof(*all), stream));
 	NCCL(ncclGroupStart());
 	for (int v = 0; v < n; v++) /* odd ranks have two elements */
-		NCCL(ncclBroadcast(v == me ? buf[0] : NULL, all + 2 * v, 1 + (size_t)(v & 1), ncclFloat, v, comm, stream));
+		NCCL(ncclBroadcast(v == me ? buf[0] : NULL, all + 2 * v, 1 + (size_t)(v & 1),
+				   ncclFloat, v, comm, stream));
 	NCCL(ncclGroupEnd());
-	CUDA(cudaMemcpyAsync(values, all, (size_t)n * 2 * sizeof(*all), cudaMemcpyDeviceToHost, stream));
+	CUDA(cudaMemcpyAsync(values, all, (size_t)n * 2 * sizeof(*all), cudaMemcpyDeviceToHost,
+			     stream));
 	CUDA(cudaStreamSynchronize(stream));
 	for (int v = 0; v < n; v++) {
 		float want = (v & 1) == (template_of(v) & 1) ? (float)template_of(v) + 1 : 0;
 
-		CHECK(values[2 * v] == want, "rank %d's part has %g, not %g", v, (double)values[2 * v], (double)want);
-		CHECK(values[2 * v + 1] == (v & 1 ? want : 0), "rank %d's second element is %g", v, (double)values[2 * v + 1]);
+		CHECK(values[2 * v] == want, "rank %d's part has %g, not %g", v,
+		      (double)values[2 * v], (double)want);
+		CHECK(values[2 * v + 1] == (v & 1 ? want : 0), "rank %d's second element is %g", v,
+		      (double)values[2 * v + 1]);
 	}
 	check_works(comm);
 	free(values);
@@ -227,8 +235,9 @@ static void uneven(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* Two ranks that have two independent streams get to the ops of two communicators in different orders: an op that waits
- * holds up its own stream and nothing else, whatever the driver does with the host functions of streams. */
+/* Two ranks that have two independent streams get to the ops of two communicators in different
+ * orders: an op that waits holds up its own stream and nothing else, whatever the driver does with
+ * the host functions of streams. */
 static void opposite(void)
 {
 	ncclComm_t comms[2] = {comm_new("one"), comm_new("the other")};
@@ -240,8 +249,10 @@ static void opposite(void)
 		for (int j = 0; j < 2; j++) {
 			int i = me == real[0] ? j : 1 - j;
 
-			NCCL(ncclAllReduce(buf[i], buf[i], COUNT, ncclFloat, ncclSum, comms[i], streams[i]));
-			NCCL(ncclAllReduce(buf[i], buf[i], COUNT, ncclFloat, ncclProd, comms[i], streams[i]));
+			NCCL(ncclAllReduce(buf[i], buf[i], COUNT, ncclFloat, ncclSum, comms[i],
+					   streams[i]));
+			NCCL(ncclAllReduce(buf[i], buf[i], COUNT, ncclFloat, ncclProd, comms[i],
+					   streams[i]));
 			usleep(50000); /* the first op waits by then, as a rule */
 		}
 		for (int i = 0; i < 2; i++)
@@ -322,7 +333,8 @@ static void redops(void)
 		NCCL(ncclRedOpCreatePreMulSum(&op, &two, ncclFloat, ncclScalarHostImmediate, comm));
 		NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, op, comm, stream));
 		NCCL(ncclRedOpDestroy(op, comm));
-		NCCL(ncclRedOpCreatePreMulSum(&op, &three, ncclFloat, ncclScalarHostImmediate, comm));
+		NCCL(ncclRedOpCreatePreMulSum(&op, &three, ncclFloat, ncclScalarHostImmediate,
+					      comm));
 		NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, op, comm, stream));
 		NCCL(ncclRedOpDestroy(op, comm));
 		NCCL(ncclRedOpCreatePreMulSum(&op, at, ncclFloat, ncclScalarDevice, comm));
@@ -357,7 +369,8 @@ static void captured_redop(void)
 	CUDA(cudaStreamEndCapture(stream, &graph));
 	CUDA(cudaGraphInstantiate(&exec, graph, 0));
 	for (int i = 0; i < 3; i++) {
-		NCCL(ncclRedOpCreatePreMulSum(&op, &three, ncclFloat, ncclScalarHostImmediate, comm));
+		NCCL(ncclRedOpCreatePreMulSum(&op, &three, ncclFloat, ncclScalarHostImmediate,
+					      comm));
 		put(buf[1], 1);
 		NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, op, comm, stream));
 		NCCL(ncclRedOpDestroy(op, comm));

@@ -1,8 +1,9 @@
-/* What jobs do less often when they make and end communicators, and what is easily got wrong behind it. odd.h has the
- * command line.
+/* What jobs do less often when they make and end communicators, and what is easily got wrong behind
+ * it. odd.h has the command line.
  *
- * Parts: broken-group, no-color, names, child, refused, end-beside-work, end-beside-replay, two-ends (with ops that take
- * long), failing-end (with one real rank); with NBOX_NCCL waiting-nccl: first-sum. */
+ * Parts: broken-group, no-color, names, child, refused, end-beside-work, end-beside-replay,
+ * two-ends (with ops that take long), failing-end (with one real rank); with NBOX_NCCL
+ * waiting-nccl: first-sum. */
 #include <stdatomic.h>
 #include <sys/wait.h>
 
@@ -104,7 +105,8 @@ static void *busy(void *none)
 	ncclComm_t comm;
 
 	while (!atomic_load(&is_over))
-		NCCL_FAILS(ncclCommInitRankConfig(&comm, n, id_of("never"), me, &wrong), ncclInvalidArgument);
+		NCCL_FAILS(ncclCommInitRankConfig(&comm, n, id_of("never"), me, &wrong),
+			   ncclInvalidArgument);
 	return none;
 }
 
@@ -129,8 +131,8 @@ static void child(void)
 			NCCL(i % 2 ? ncclCommDestroy(comm) : ncclCommAbort(comm));
 			_exit(0);
 		}
-		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "the child: status 0x%x",
-		      (unsigned int)status);
+		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0,
+		      "the child: status 0x%x", (unsigned int)status);
 	}
 	atomic_store(&is_over, 1);
 	for (int i = 0; i < 2; i++)
@@ -198,8 +200,8 @@ static void wait_for_flag(void *flag)
 		usleep(1000);
 }
 
-/* A communicator that has taken memory of the device ends while the device has other work, which may need another rank that is
- * in the same call: it is not waited for. */
+/* A communicator that has taken memory of the device ends while the device has other work, which
+ * may need another rank that is in the same call: it is not waited for. */
 static void end_beside_work(void)
 {
 	ncclComm_t comm = comm_new("end beside work");
@@ -216,8 +218,8 @@ static void end_beside_work(void)
 	CUDA(cudaStreamDestroy(other));
 }
 
-/* A graph is launched behind other work, and is no more the job's when its communicator ends. Its ops run later, beside
- * those of the next communicator. */
+/* A graph is launched behind other work, and is no more the job's when its communicator ends. Its
+ * ops run later, beside those of the next communicator. */
 static void end_beside_replay(void)
 {
 	enum { N_OPS = 100, LARGE = 1 << 16 };
@@ -236,7 +238,8 @@ static void end_beside_replay(void)
 		CUDA(cudaMalloc((void **)&to[i], LARGE * sizeof(float)));
 		values[0] = (float)(i + 2);
 		for (int j = 0; j < LARGE; j++)
-			CUDA(cudaMemcpy(from[i] + j, values, sizeof(float), cudaMemcpyHostToDevice));
+			CUDA(cudaMemcpy(from[i] + j, values, sizeof(float),
+					cudaMemcpyHostToDevice));
 		for (int j = 0; j < n; j++)
 			want[i] *= values[0];
 	}
@@ -259,8 +262,8 @@ static void end_beside_replay(void)
 	for (int i = 0; i < 2; i++) {
 		for (int j = 0; j < LARGE; j += LARGE - 1) {
 			CUDA(cudaMemcpy(values, to[i] + j, sizeof(float), cudaMemcpyDeviceToHost));
-			CHECK(values[0] == want[i], "element %d of the %s is %g, not %g", j, i ? "next" : "replay",
-			      (double)values[0], (double)want[i]);
+			CHECK(values[0] == want[i], "element %d of the %s is %g, not %g", j,
+			      i ? "next" : "replay", (double)values[0], (double)want[i]);
 		}
 		CUDA(cudaFree(from[i]));
 		CUDA(cudaFree(to[i]));
@@ -269,8 +272,8 @@ static void end_beside_replay(void)
 	NCCL(ncclCommDestroy(next));
 }
 
-/* One thread waits in ncclCommDestroy for an op that stands behind other work in its stream, when the communicator
- * fails: it waits no longer. */
+/* One thread waits in ncclCommDestroy for an op that stands behind other work in its stream, when
+ * the communicator fails: it waits no longer. */
 static void failing_end(void)
 {
 	ncclComm_t comm = comm_new("failing end");

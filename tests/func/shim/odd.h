@@ -1,5 +1,5 @@
-/* For programs of parts, each of which makes its communicators: PROGRAM WORLD REAL,REAL,... part ...; RANK says who we
- * are. */
+/* For programs of parts, each of which makes its communicators: PROGRAM WORLD REAL,REAL,... part
+ * ...; RANK says who we are. */
 #pragma once
 
 #include <unistd.h>

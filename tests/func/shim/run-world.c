@@ -14,9 +14,9 @@
  *                 in it (-K: at most one, the real NCCL may have been faster to tell);
  *                 without it none may print anything there
  *
- * NBOXD and LIBNBOX name the binaries. Nothing but "ready" and "told" may be on stdout; who says "told" may wait for the
- * end of its stdin, which comes when all have said so or have ended. Leaves nothing behind. Return: 0 when all
- * workers (but a killed one) ended with 0. */
+ * NBOXD and LIBNBOX name the binaries. Nothing but "ready" and "told" may be on stdout; who says
+ * "told" may wait for the end of its stdin, which comes when all have said so or have ended. Leaves
+ * nothing behind. Return: 0 when all workers (but a killed one) ended with 0. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -33,7 +33,8 @@
 
 #define MAX_WORKERS 32
 #define MAX_OPTIONS 64
-#define LIMIT_NS (600 * NS_PER_S) /* only for what hangs: an emulated machine beside a build is slow */
+#define LIMIT_NS \
+	(600 * NS_PER_S) /* only for what hangs: an emulated machine beside a build is slow */
 #define AFTER_KILL_NS (300 * NS_PER_S) /* a fraction of a second, where the machine is not busy */
 
 struct worker {
@@ -57,7 +58,8 @@ static const char *rdma_address(void)
 	const char *of_device = getenv("NBOX_TEST_RDMA");
 
 	if (!of_device) {
-		fprintf(stderr, "run-world: skipped: NBOX_TEST_RDMA names no address of an RDMA device\n");
+		fprintf(stderr,
+			"run-world: skipped: NBOX_TEST_RDMA names no address of an RDMA device\n");
 		exit(77);
 	}
 	snprintf(text, sizeof(text), "rdma:%s:0", of_device);
@@ -88,7 +90,8 @@ static void die(const char *what)
 	fprintf(stderr, "run-world: %s\n", what);
 	for (unsigned int i = 0; i < n_workers; i++)
 		fprintf(stderr, "worker %u (%s) said '%s' and printed:\n%s", i,
-			workers[i].pid > 0 ? "runs" : "has ended", workers[i].said, workers[i].lines);
+			workers[i].pid > 0 ? "runs" : "has ended", workers[i].said,
+			workers[i].lines);
 	clean_up();
 	exit(1);
 }
@@ -268,7 +271,8 @@ static int check_lines(unsigned int first, const char *text, unsigned int least)
 		}
 		for (const char *p = w->lines; *p; p++)
 			n += *p == '\n';
-		if ((text && (n > 1 || n < least || (n && !strstr(w->lines, text)))) || (!text && w->n)) {
+		if ((text && (n > 1 || n < least || (n && !strstr(w->lines, text)))) ||
+		    (!text && w->n)) {
 			fprintf(stderr, "worker %u printed %u lines:\n%s", i, n, w->lines);
 			bad = 1;
 		}

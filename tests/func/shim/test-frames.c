@@ -1,9 +1,11 @@
-/* What libnbox.so says to nboxd, frame by frame: nboxd is this process, the worker another run of this program, with
- * libnbox.so preloaded. No wait depends on how fast either is: each waits for the other's word.
+/* What libnbox.so says to nboxd, frame by frame: nboxd is this process, the worker another run of
+ * this program, with libnbox.so preloaded. No wait depends on how fast either is: each waits for
+ * the other's word.
  *
  *   test-frames                  all tests
  *   test-frames job PART         the worker (below)
- *   test-frames clean FD,FD,...  a program that the worker starts: has it descriptors that are not among these? */
+ *   test-frames clean FD,FD,...  a program that the worker starts: has it descriptors that are not
+ * among these? */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "cmocka-all.h"
 #include "job.h"
 #include "links/link.h"
 
@@ -147,7 +149,7 @@ static struct {
 	struct listener *listener;
 	struct link *link;
 	pid_t pid, children[2]; /* 0: none */
-	int in, out; /* of the worker */
+	int in, out;            /* of the worker */
 	char words[2048];
 	size_t n_words;
 	bool is_closed;
@@ -275,7 +277,8 @@ static pid_t spawn(const char *part, int in, int out)
 	snprintf(addr, sizeof(addr), "NBOX_ADDR=%s", listener_addr(g.listener));
 	snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", getenv("LIBNBOX"));
 	/* a sanitized libnbox.so comes before the sanitizer's library */
-	snprintf(asan, sizeof(asan), "ASAN_OPTIONS=%s:verify_asan_link_order=0", options ? options : "");
+	snprintf(asan, sizeof(asan), "ASAN_OPTIONS=%s:verify_asan_link_order=0",
+		 options ? options : "");
 	pid = fork();
 	if (pid)
 		return pid;
@@ -288,7 +291,11 @@ static pid_t spawn(const char *part, int in, int out)
 	putenv(preload);
 	putenv(asan);
 	setenv("RANK", "0", 1);
-	setenv("NBOX_INIT_TIMEOUT", !strcmp(part, "late") ? "100ms" : !strcmp(part, "crossing") ? "500ms" : "60s", 1);
+	setenv("NBOX_INIT_TIMEOUT",
+	       !strcmp(part, "late")       ? "100ms"
+	       : !strcmp(part, "crossing") ? "500ms"
+					   : "60s",
+	       1);
 	execl("/proc/self/exe", "test-frames", "job", part, NULL);
 	_exit(127);
 }
@@ -296,8 +303,12 @@ static pid_t spawn(const char *part, int in, int out)
 /* A worker in @part, which has been welcomed. */
 static void start(const char *part, bool is_same_clock)
 {
-	struct wire_welcome welcome = {.world = WORLD, .n_nodes = WORLD, .gpus_per_node = 1, .n_real = 1,
-				       .data = DATA_NONE, .same_clock = is_same_clock};
+	struct wire_welcome welcome = {.world = WORLD,
+				       .n_nodes = WORLD,
+				       .gpus_per_node = 1,
+				       .n_real = 1,
+				       .data = DATA_NONE,
+				       .same_clock = is_same_clock};
 	uint64_t until = clock_now_ns() + WAIT_NS;
 	char addr[96];
 	int in[2], out[2];
@@ -314,7 +325,8 @@ static void start(const char *part, bool is_same_clock)
 	g.in = in[1];
 	g.out = out[0];
 	fcntl(g.out, F_SETFL, O_NONBLOCK);
-	while (link_accept(g.listener, &events, NULL, &g.link, &err) == -EAGAIN && clock_now_ns() < until)
+	while (link_accept(g.listener, &events, NULL, &g.link, &err) == -EAGAIN &&
+	       clock_now_ns() < until)
 		move();
 	if (!g.link)
 		fail_msg("no worker came; it said: %s", g.words);
@@ -328,8 +340,13 @@ static void answer_init(void)
 	struct {
 		struct wire_comm_ready m;
 		struct wire_member member;
-	} body = {.m = {.cookie = g.frames[frame(WIRE_COMM_INIT, 0)].init.cookie, .n_ranks = WORLD, .n_real = 1,
-			.replicas = WORLD, .ranks_per_node = 1, .channels = 1, .chunk_bytes = 65536}};
+	} body = {.m = {.cookie = g.frames[frame(WIRE_COMM_INIT, 0)].init.cookie,
+			.n_ranks = WORLD,
+			.n_real = 1,
+			.replicas = WORLD,
+			.ranks_per_node = 1,
+			.channels = 1,
+			.chunk_bytes = 65536}};
 
 	memset(body.m.data, DATA_NONE, sizeof(body.m.data));
 	reply(WIRE_COMM_READY, 0, &body, sizeof(body));
@@ -339,7 +356,9 @@ static void answer_init(void)
 static struct wire_arrive answer_op(unsigned int seq, uint64_t takes_ns)
 {
 	struct wire_arrive a = g.frames[frame(WIRE_ARRIVE, seq)].arrive;
-	struct wire_release r = {.start_ns = a.arrive_ns, .end_ns = a.arrive_ns + takes_ns, .number = seq};
+	struct wire_release r = {.start_ns = a.arrive_ns,
+				 .end_ns = a.arrive_ns + takes_ns,
+				 .number = seq};
 
 	reply(WIRE_RELEASE, seq, &r, sizeof(r));
 	return a;
@@ -382,8 +401,8 @@ static int clean_up(void **state)
 
 /* --- tests ------------------------------------------------------------------------------ */
 
-/* Nobody waits for it any more when the communicator is ready: nboxd is told, or it would wait for this member in
- * each op of the others. */
+/* Nobody waits for it any more when the communicator is ready: nboxd is told, or it would wait for
+ * this member in each op of the others. */
 static void test_late_answer(void **state)
 {
 	(void)state;
@@ -396,8 +415,9 @@ static void test_late_answer(void **state)
 	end(0);
 }
 
-/* The answer comes when the wait for it is over: it is of so many members that looking at them outlasts the wait.
- * Whether the worker has the communicator then or has given up, it gives it back. */
+/* The answer comes when the wait for it is over: it is of so many members that looking at them
+ * outlasts the wait. Whether the worker has the communicator then or has given up, it gives it
+ * back. */
 static void test_crossing_answer(void **state)
 {
 	const uint32_t many = 16384;
@@ -408,8 +428,13 @@ static void test_crossing_answer(void **state)
 	(void)state;
 	assert_non_null(m);
 	start("crossing", true);
-	*m = (struct wire_comm_ready){.cookie = g.frames[frame(WIRE_COMM_INIT, 0)].init.cookie, .n_ranks = many, .n_real = many,
-				      .replicas = 1, .ranks_per_node = 1, .channels = 1, .chunk_bytes = 65536};
+	*m = (struct wire_comm_ready){.cookie = g.frames[frame(WIRE_COMM_INIT, 0)].init.cookie,
+				      .n_ranks = many,
+				      .n_real = many,
+				      .replicas = 1,
+				      .ranks_per_node = 1,
+				      .channels = 1,
+				      .chunk_bytes = 65536};
 	memset(m->data, DATA_NONE, sizeof(m->data));
 	for (uint32_t i = 0; i < many; i++)
 		members[i] = (struct wire_member){.rank = i, .world_rank = i};
@@ -473,7 +498,8 @@ static void test_two_clocks(void **state)
 	frame(WIRE_PING, 7);
 	assert_int_equal(g.frames[frame(WIRE_PING, 0)].ping.rtt_ns, 0); /* nothing is known yet */
 	assert_in_range(g.frames[frame(WIRE_PING, 7)].ping.rtt_ns, 1, clock_now_ns() - before_ns);
-	wrong_ns = clock_now_ns() - before_ns; /* no ping took longer; ours are answered as if the way back took no time */
+	wrong_ns = clock_now_ns() - before_ns; /* no ping took longer; ours are answered as if the
+						  way back took no time */
 	answer_init();
 	a = answer_op(0, 50 * NS_PER_MS);
 	assert_in_range(a.arrive_ns, before_ns + AHEAD_NS - wrong_ns, clock_now_ns() + AHEAD_NS);
@@ -506,7 +532,8 @@ static void test_compute(void **state)
 	end(0);
 }
 
-/* The worker is killed, its children live: of the link they have nothing that would keep it open. */
+/* The worker is killed, its children live: of the link they have nothing that would keep it open.
+ */
 static void test_children(void **state)
 {
 	(void)state;
@@ -514,7 +541,9 @@ static void test_children(void **state)
 	answer_init();
 	wait_for_word("children ");
 	wait_for_word("\n");
-	assert_int_equal(sscanf(strstr(g.words, "children "), "children %d %d", &g.children[0], &g.children[1]), 2);
+	assert_int_equal(sscanf(strstr(g.words, "children "), "children %d %d", &g.children[0],
+				&g.children[1]),
+			 2);
 	wait_for_word("clean\n");
 	kill(g.pid, SIGKILL);
 	end(SIGKILL);
@@ -537,7 +566,8 @@ static int remove_dir(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		T(test_late_answer), T(test_crossing_answer), T(test_abort), T(test_one_clock), T(test_two_clocks), T(test_compute), T(test_children),
+		T(test_late_answer), T(test_crossing_answer), T(test_abort),    T(test_one_clock),
+		T(test_two_clocks),  T(test_compute),         T(test_children),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "job"))

@@ -36,14 +36,14 @@ static void before(const char *name)
 #define RETURN_ON_REAL(call) return call
 #define RETURN_REFUSE(call) return call
 #define RETURN_PLAIN_VOID(call) call
-#define NCCL_SYMBOL(how, ret, name, params, args)                                                  \
-	EXPORT ret pnccl##name params                                                              \
-	{                                                                                          \
-		ret(*fn) params = (ret(*) params)next("pnccl" #name);                              \
-		before(#name);                                                                     \
-		if (!fn)                                                                           \
-			abort();                                                                   \
-		RETURN_##how(fn args);                                                             \
+#define NCCL_SYMBOL(how, ret, name, params, args)                     \
+	EXPORT ret pnccl##name params                                 \
+	{                                                             \
+		ret(*fn) params = (ret(*) params)next("pnccl" #name); \
+		before(#name);                                        \
+		if (!fn)                                              \
+			abort();                                      \
+		RETURN_##how(fn args);                                \
 	}
 #define pncclCommInitRankConfig pass_on
 #include "shim/real/nccl-symbols.h"

@@ -46,17 +46,26 @@ static void test_written_and_read(void **state)
 
 static void test_refused(void **state)
 {
-	static const char *const wrong[] = {
-		"", "addr x\n", "pid 1\n", "addr x\npid 0\n", "addr x\npid 1x\n", "addr x y\npid 1\n",
-		"addr x\npid 1\ntoken 6\n", "addr x\npid 1\ntoken 6G\n", "addr x\npid 1\ntoken 00\n",
-		"addr x\npid 1\nother 1\n", "addr \npid 1\n", "addr x\npid 1\ntoken\n"};
+	static const char *const wrong[] = {"",
+					    "addr x\n",
+					    "pid 1\n",
+					    "addr x\npid 0\n",
+					    "addr x\npid 1x\n",
+					    "addr x y\npid 1\n",
+					    "addr x\npid 1\ntoken 6\n",
+					    "addr x\npid 1\ntoken 6G\n",
+					    "addr x\npid 1\ntoken 00\n",
+					    "addr x\npid 1\nother 1\n",
+					    "addr \npid 1\n",
+					    "addr x\npid 1\ntoken\n"};
 	struct err err;
 	struct addr_file a;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		err.text[0] = 0;
-		if (addr_file_parse(wrong[i], strlen(wrong[i]), &a, &err) != -EINVAL || !err.text[0])
+		if (addr_file_parse(wrong[i], strlen(wrong[i]), &a, &err) != -EINVAL ||
+		    !err.text[0])
 			fail_msg("accepted: %s", wrong[i]);
 	}
 	assert_int_equal(addr_file_parse("addr x\npid 1\ntoken ", 19, &a, &err), 0);

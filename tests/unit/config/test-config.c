@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/variables.h"
+#include "cmocka-all.h"
 #include "config/config.h"
 #include "schedule/schedule.h"
 
@@ -19,17 +19,20 @@ static const struct bad bad_files[] = {
 	{"modle: ring\n", "f:1:1: unknown key 'modle'; did you mean 'model'?"},
 	{"cluster:\n  nodse: 2\n", "f:2:3: unknown key 'cluster.nodse'; did you mean 'nodes'?"},
 	{"nodes: 2\n", "f:1:1: unknown key 'nodes'; did you mean 'cluster.nodes'?"},
-	{"zzz: 2\n", "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, model, what_if, "
-		     "exchange, data, data_for, split, schedule, link, store, seed, out, log, tuning"},
+	{"zzz: 2\n",
+	 "f:1:1: unknown key 'zzz'; there are: cluster, network, layout, model, what_if, "
+	 "exchange, data, data_for, split, schedule, link, store, seed, out, log, tuning"},
 	{"model: ring\nmodel: tree\n", "f:2:1: key 'model' is here a second time"},
-	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n", "f:2:1: key 'cluster' is here a second time"},
+	{"cluster: {nodes: 2}\ncluster: {nodes: 3}\n",
+	 "f:2:1: key 'cluster' is here a second time"},
 	{"cluster:\n  nodes: 2\n  nodes: 2\n", "f:3:3: key 'cluster.nodes' is here a second time"},
 	{"cluster:\n  nodes: -2\n", "f:2:10: nodes: "},
 	{"cluster:\n  nodes: 2x\n", "f:2:10: nodes: "},
 	{"cluster:\n  nodes: 1.5\n", "f:2:10: nodes: "},
 	{"cluster:\n  nodes: 0\n", "f:2:10: nodes must be 1 to 65536, not 0"},
 	{"cluster:\n  gpus_per_node: 0\n", "f:2:18: gpus-per-node must be 1 to 65536, not 0"},
-	{"cluster:\n  nodes: 65536\n", "f:2:10: 65536 nodes x 8 gpus per node are more than 65536 ranks"},
+	{"cluster:\n  nodes: 65536\n",
+	 "f:2:10: 65536 nodes x 8 gpus per node are more than 65536 ranks"},
 	{"cluster: {nodes: 2, gpus_per_node: 4, world: 9}\n",
 	 "f:1:46: a world of 9 contradicts 2 nodes x 4 gpus per node = 8 (f:1:18)"},
 	{"cluster: {gpus_per_node: 4, world: 9}\n",
@@ -59,29 +62,35 @@ static const struct bad bad_files[] = {
 	{"exchange: [none]\n", "f:1:11: exchange: one value is expected here"},
 	{"exchange:\n", "f:1:10: exchange: no value"},
 	{"cluster:\n\tnodes: 4\n", "f:2:1: line 2 is indented with a tab; YAML wants spaces"},
-	{"cluster:\n  nodes: 4\n\tgpus_per_node: 2\n", "f:3:1: line 3 is indented with a tab; YAML wants spaces"},
-	{"cluster:\n  nodes: 4\n  \tgpus_per_node: 2\n", "f:3:3: line 3 is indented with a tab; YAML wants spaces"},
-	{"what_if:\n\t- add:delay=1ms\n", "f:2:1: line 2 is indented with a tab; YAML wants spaces"},
+	{"cluster:\n  nodes: 4\n\tgpus_per_node: 2\n",
+	 "f:3:1: line 3 is indented with a tab; YAML wants spaces"},
+	{"cluster:\n  nodes: 4\n  \tgpus_per_node: 2\n",
+	 "f:3:3: line 3 is indented with a tab; YAML wants spaces"},
+	{"what_if:\n\t- add:delay=1ms\n",
+	 "f:2:1: line 2 is indented with a tab; YAML wants spaces"},
 	{"link: {kind: roce}\n", "f:1:14: unknown link 'roce'; did you mean 'rdma'? "},
 	{"link: {kind: Ethernet}\n", "f:1:14: unknown link 'Ethernet'; did you mean 'tcp'? "},
 	{"exchange: ~\n", "f:1:11: exchange: no value"},
 	{"exchange: !!str none\n", "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
 	{"cluster: &a {nodes: 4}\n", "f:1:10: tags (!) and anchors (&) are not taken here"},
 	{"what_if: !!seq []\n", "f:1:10: tags (!) and anchors (&) are not taken here"},
-	{"exchange: &a none\ndata: *a\n", "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
+	{"exchange: &a none\ndata: *a\n",
+	 "f:1:11: exchange: tags (!) and anchors (&) are not taken here"},
 	{"data: *a\n", "f:1:7: aliases (*name) are not taken here"},
 	{"model: \"a\\0b\"\n", "f:1:8: model: a control character in the text"},
 	{"model: \"\"\n", "f:1:8: no model is named; `nbox models` lists them"},
 	{"data_for: {allgater: fill}\n", "f:1:22: 'allgater' is no kind of collective, and no axis "
-					"of the declared layout; did you mean 'allgather'?"},
-	{"data_for: {dp: fill}\n", "f:1:16: 'dp' is no kind of collective, and no axis of the declared "
-				  "layout (there is none: --layout)"},
-	{"data_for: {allgather: fil}\n", "f:1:23: unknown data policy 'fil'; did you mean 'fill'? "},
+					 "of the declared layout; did you mean 'allgather'?"},
+	{"data_for: {dp: fill}\n",
+	 "f:1:16: 'dp' is no kind of collective, and no axis of the declared "
+	 "layout (there is none: --layout)"},
+	{"data_for: {allgather: fil}\n",
+	 "f:1:23: unknown data policy 'fil'; did you mean 'fill'? "},
 	{"data_for: {allgather: fill, AllGather: none}\n", "f:1:40: a second policy for the same; "
 							   "there was 'allgather=fill' before"},
 	{"layout: ['tp=2,dp=8']\ndata_for: {dp/alreduce: fill}\n", "f:2:25: unknown collective "
-								     "'alreduce'; did you mean "
-								     "'allreduce'?"},
+								   "'alreduce'; did you mean "
+								   "'allreduce'?"},
 	{"what_if: [fail]\n", "f:1:11: 'fail': say when: either time=TIME or after=OPS, such as "
 			      "fail:rank=17,time=30s"},
 	{"what_if: ['fail:time=3s']\n", "f:1:11: 'fail:time=3s': time=TIME needs the rank=RANK "
@@ -90,10 +99,12 @@ static const struct bad bad_files[] = {
 						"outside the world of 16 ranks (0 to 15)"},
 	{"what_if: ['fail:node=2,time=3s']\n", "f:1:11: 'fail:node=2,time=3s': node=2 is "
 					       "outside the cluster of 2 nodes (0 to 1)"},
-	{"what_if: ['fail:node=1,rank=1,time=3s']\n", "f:1:11: 'fail:node=1,rank=1,time=3s': "
-						      "rank=1 and node=1 exclude each other: use two what-ifs"},
-	{"what_if: ['fail:rank=1,5,time=3s']\n", "f:1:11: 'fail:rank=1,5,time=3s': '5' is no key=value; "
-						 "several ranks are written with +, such as rank=1+5"},
+	{"what_if: ['fail:node=1,rank=1,time=3s']\n",
+	 "f:1:11: 'fail:node=1,rank=1,time=3s': "
+	 "rank=1 and node=1 exclude each other: use two what-ifs"},
+	{"what_if: ['fail:rank=1,5,time=3s']\n",
+	 "f:1:11: 'fail:rank=1,5,time=3s': '5' is no key=value; "
+	 "several ranks are written with +, such as rank=1+5"},
 	{"what_if: ['fail:rank=1,rank=2,time=3s']\n", "f:1:11: 'fail:rank=1,rank=2,time=3s': "
 						      "'rank' is given twice"},
 	{"what_if: ['fail:rank=3-1,time=3s']\n", "f:1:11: 'fail:rank=3-1,time=3s': rank: '3-1' has "
@@ -105,20 +116,24 @@ static const struct bad bad_files[] = {
 					       "key 'rnak'; did you mean 'rank'?"},
 	{"what_if: add\n", "f:1:10: what_if: a list is expected: [\"add\"]"},
 	{"what_if:\n  - add: 3\n", "f:2:5: what_if: texts are expected in this list; put \"...\" "
-				    "around one that has a colon and a blank"},
+				   "around one that has a colon and a blank"},
 	{"schedule:\n  algo: {alreduce: ring}\n",
 	 "f:2:20: unknown collective 'alreduce'; did you mean 'allreduce'?"},
-	{"schedule:\n  algo: {allreduce: rnig}\n", "f:2:21: unknown algorithm 'rnig'; did you mean 'ring'?"},
+	{"schedule:\n  algo: {allreduce: rnig}\n",
+	 "f:2:21: unknown algorithm 'rnig'; did you mean 'ring'?"},
 	{"schedule:\n  algo: {alltoall: tree}\n", "f:2:20: "},
 	{"schedule:\n  algo: {allreduce: ring, all_reduce: tree}\n",
 	 "f:2:39: a second algorithm for AllReduce; there was 'allreduce=ring' before"},
-	{"schedule:\n  algo: ring\n", "f:2:9: schedule.algo: a mapping is expected, such as {allreduce: tree}"},
-	{"data_for: identity\n", "f:1:11: data_for: a mapping is expected, such as {allgather: identity}"},
+	{"schedule:\n  algo: ring\n",
+	 "f:2:9: schedule.algo: a mapping is expected, such as {allreduce: tree}"},
+	{"data_for: identity\n",
+	 "f:1:11: data_for: a mapping is expected, such as {allgather: identity}"},
 	{"schedule:\n  channels: 0\n", "f:2:13: channels must be 1 to 1024, not 0"},
 	{"schedule:\n  chunk: 1048576\n", "f:2:10: chunk: "},
 	{"schedule:\n  chunk: 1B\n", "f:2:10: chunk must be 16B to 1GiB, not 1B"},
-	{"link:\n  addr: tpc:1.2.3.4:5\n", "f:2:9: 'tpc:1.2.3.4:5' is no address: shm:/path, tcp:host:port "
-					    "or rdma:host:port; did you mean 'tcp:'?"},
+	{"link:\n  addr: tpc:1.2.3.4:5\n",
+	 "f:2:9: 'tpc:1.2.3.4:5' is no address: shm:/path, tcp:host:port "
+	 "or rdma:host:port; did you mean 'tcp:'?"},
 	{"link:\n  addr: tcp:0.0.0.0:5000\n",
 	 "f:2:9: tcp:0.0.0.0:5000 can be reached from other hosts, that needs a token: set NBOX_TOKEN "
 	 "for nboxd and the workers, or use tcp:127.0.0.1:port"},
@@ -128,18 +143,23 @@ static const struct bad bad_files[] = {
 	{"link:\n  addr: tcp:localhost:70000\n", "f:2:9: '70000' is no port (0 to 65535; 0: any)"},
 	{"link:\n  addr: tcp:localhost\n", "f:2:9: 'tcp:localhost' is no tcp:host:port"},
 	{"link:\n  addr: shm:x.sock\n", "f:2:9: 'shm:x.sock': the path must begin with / (or be an "
-					     "abstract @name)"},
-	{"link:\n  addr: shm:@\n", "f:2:9: 'shm:@': the path must begin with / (or be an abstract @name)"},
-	{"link:\n  addr: [shm:/x.sock, rdma:10.0.0.1]\n", "f:2:23: 'rdma:10.0.0.1' is no rdma:host:port"},
+					"abstract @name)"},
+	{"link:\n  addr: shm:@\n",
+	 "f:2:9: 'shm:@': the path must begin with / (or be an abstract @name)"},
+	{"link:\n  addr: [shm:/x.sock, rdma:10.0.0.1]\n",
+	 "f:2:23: 'rdma:10.0.0.1' is no rdma:host:port"},
 	{"link:\n  kind: rdma\n  addr: [shm:/x.sock, tcp:localhost:0]\n",
 	 "f:3:10: shm:/x.sock contradicts link rdma (f:2:9); an address alone says which link it is"},
-	{"link:\n  kind: tcp\n  addr: shm:/x.sock\n", "f:3:9: shm:/x.sock contradicts link tcp (f:2:9); an address alone says which link it is"},
+	{"link:\n  kind: tcp\n  addr: shm:/x.sock\n",
+	 "f:3:9: shm:/x.sock contradicts link tcp (f:2:9); an address alone says which link it is"},
 	{"link:\n  token: 012345678901234567890123456789012\n",
 	 "f:2:10: a token has 1 to 32 bytes, not 33"},
-	{"tuning:\n  payload_work: none\n", "f:2:17: payload-work means nothing without exchange payload "
-					     "(it is none, default exchange)"},
-	{"tuning:\n  payload_memory: host\n", "f:2:19: payload-memory means nothing without exchange payload "
-					       "(it is none, default exchange)"},
+	{"tuning:\n  payload_work: none\n",
+	 "f:2:17: payload-work means nothing without exchange payload "
+	 "(it is none, default exchange)"},
+	{"tuning:\n  payload_memory: host\n",
+	 "f:2:19: payload-memory means nothing without exchange payload "
+	 "(it is none, default exchange)"},
 	{"exchange: payload\nlink: {addr: \"shm:@x\"}\ntuning:\n  payload_memory: device\n",
 	 "f:4:19: payload-memory device needs link rdma (workers use shm:@x)"},
 	{"tuning:\n  timeout: 10ms\n", "f:2:12: timeout must be at least 1s, not 10ms"},
@@ -176,7 +196,8 @@ static void test_bad_files(void **state)
 		/* Sentences of units/ are its own test's business: a prefix is enough. */
 		if (r != -EINVAL || strncmp(err.text, b->want, n) != 0 ||
 		    (b->want[n - 1] != ' ' && b->want[n - 1] != ':' && err.text[n]))
-			fail_msg("case %zu:\n%s\ngot:  %s\nwant: %s", i, b->yaml, err.text, b->want);
+			fail_msg("case %zu:\n%s\ngot:  %s\nwant: %s", i, b->yaml, err.text,
+				 b->want);
 		config_free(c);
 	}
 }
@@ -222,9 +243,10 @@ static void check_full(const struct config *c)
 	assert_int_equal(c->failures[2].ranks[12], 511);
 	assert_int_equal(c->failures[3].n_ranks, 8);
 	assert_int_equal(c->failures[3].ranks[0], 504);
-	assert_string_equal(config_model(c, text, sizeof(text)),
-			    "ring:bw=50GB/s + add:delay=5ms,on=allreduce + slow:rank=3 + fail:rank=1,time=1.5s"
-			    " + fail:op=alltoall,after=7 + fail:rank=500-511+2,after=1 + fail:node=63,after=1");
+	assert_string_equal(
+		config_model(c, text, sizeof(text)),
+		"ring:bw=50GB/s + add:delay=5ms,on=allreduce + slow:rank=3 + fail:rank=1,time=1.5s"
+		" + fail:op=alltoall,after=7 + fail:rank=500-511+2,after=1 + fail:node=63,after=1");
 	assert_string_equal(config_model(c, cut, sizeof(cut)), "ring:bw=50GB/s ");
 	assert_int_equal(c->exchange, EXCHANGE_PAYLOAD);
 	assert_int_equal(c->data, DATA_FILL);
@@ -344,7 +366,8 @@ static void test_addresses(void **state)
 		if (cases[i].link)
 			config_set(c, CONFIG_LINK, SOURCE_FLAG, cases[i].link);
 		for (size_t k = 0; k < 2 && cases[i].addrs[k]; k++)
-			assert_int_equal(config_set(c, CONFIG_ADDR, SOURCE_FLAG, cases[i].addrs[k]), 0);
+			assert_int_equal(config_set(c, CONFIG_ADDR, SOURCE_FLAG, cases[i].addrs[k]),
+					 0);
 		if (config_finish(c, &err) < 0)
 			fail_msg("%s", err.text);
 		assert_string_equal(c->addr, cases[i].first);
@@ -383,13 +406,18 @@ static void test_layouts(void **state)
 /* Every option's variable is in the table of names, and nobody else's passes. */
 static void test_variables(void **state)
 {
-	static const struct { const char *entry, *want; } bad[] = {
+	static const struct {
+		const char *entry, *want;
+	} bad[] = {
 		{"NBOX_MODLE=ring", "variable NBOX_MODLE is unknown; did you mean 'NBOX_MODEL'?"},
-		{"NBOX_BANANAS_ARE_YELLOW=1", "variable NBOX_BANANAS_ARE_YELLOW is unknown; nbox run --help lists the "
-					      "variables; unset it"},
+		{"NBOX_BANANAS_ARE_YELLOW=1",
+		 "variable NBOX_BANANAS_ARE_YELLOW is unknown; nbox run --help lists the "
+		 "variables; unset it"},
 		{"NBOX_NODE=2", "variable NBOX_NODE is unknown; did you mean 'NBOX_NODES'?"},
-		{"NBOX_INIT_TIMEOUT=5", "NBOX_INIT_TIMEOUT: '5' has no unit; units of a time: ns us ms s"},
-		{"NBOX_FOOTPRINT=many", "NBOX_FOOTPRINT: 'many' is no count: write decimal digits only"},
+		{"NBOX_INIT_TIMEOUT=5",
+		 "NBOX_INIT_TIMEOUT: '5' has no unit; units of a time: ns us ms s"},
+		{"NBOX_FOOTPRINT=many",
+		 "NBOX_FOOTPRINT: 'many' is no count: write decimal digits only"},
 		{"NBOX_DEVICE=gpu", "NBOX_DEVICE: 'gpu' is none of auto, host, cuda"},
 		{"NBOX_ENABLE=no", "NBOX_ENABLE: 'no' is none of 0 and 1"},
 	};
@@ -418,7 +446,8 @@ static void test_precedence_of_real_ranks(void **state)
 		const char *file, *text;
 		enum config_id flag;
 		uint32_t first;
-	} cases[] = {{"real: 0", "last", CONFIG_AS_NODE, 6}, {"as_node: last", "1", CONFIG_REAL, 1}};
+	} cases[] = {{"real: 0", "last", CONFIG_AS_NODE, 6},
+		     {"as_node: last", "1", CONFIG_REAL, 1}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -426,7 +455,8 @@ static void test_precedence_of_real_ranks(void **state)
 		struct config *c;
 		char file[96];
 
-		snprintf(file, sizeof(file), "cluster: {nodes: 4, gpus_per_node: 2, %s}\n", cases[i].file);
+		snprintf(file, sizeof(file), "cluster: {nodes: 4, gpus_per_node: 2, %s}\n",
+			 cases[i].file);
 		assert_int_equal(config_new(&c), 0);
 		assert_int_equal(config_set(c, cases[i].flag, SOURCE_FLAG, cases[i].text), 0);
 		assert_int_equal(config_parse(c, "f", file, strlen(file), &err), 0);
@@ -439,15 +469,16 @@ static void test_precedence_of_real_ranks(void **state)
 
 static void test_precedence(void **state)
 {
-	char *argv[] = {(char *)"x", (char *)"--nodes=3", (char *)"--what-if", (char *)"a",
-			(char *)"--what-if=b", (char *)"--other", NULL};
+	char *argv[] = {(char *)"x", (char *)"--nodes=3",   (char *)"--what-if",
+			(char *)"a", (char *)"--what-if=b", (char *)"--other",
+			NULL};
 	char *vars[] = {(char *)"NBOX_NODES=5", (char *)"NBOX_GPUS_PER_NODE=4",
 			(char *)"NBOX_WHAT_IF=c;d", (char *)"NBOX_NCCL=/x",
 			/* others' and the shim's: near to one of ours, and known */
 			(char *)"NBOX_INIT_TIMEOUT=9s", (char *)"NBOX_HOST_DEVICES=8",
 			(char *)"NBOX_SEED=", (char *)"NBOX_DEBUG=info", (char *)"PATH=/bin",
-			(char *)"NBOX_TEST_ANYTHING=1", (char *)"NBOX_MODLE=",
-			(char *)"NBOXES=1", NULL};
+			(char *)"NBOX_TEST_ANYTHING=1", (char *)"NBOX_MODLE=", (char *)"NBOXES=1",
+			NULL};
 	struct err err = {""};
 	struct config *c;
 	int i = 1;
@@ -496,8 +527,9 @@ static void test_flags(void **state)
 	config_set(c, CONFIG_NODES, SOURCE_FLAG, "4");
 	config_set(c, CONFIG_WORLD, SOURCE_VARIABLE, "31");
 	assert_int_equal(config_finish(c, &err), -EINVAL);
-	assert_string_equal(err.text, "NBOX_WORLD: a world of 31 contradicts 4 nodes x 8 gpus per node "
-				      "= 32 (--nodes)");
+	assert_string_equal(err.text,
+			    "NBOX_WORLD: a world of 31 contradicts 4 nodes x 8 gpus per node "
+			    "= 32 (--nodes)");
 	config_free(c);
 	assert_int_equal(config_file(NULL, "/no/such/file", &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/no/such/file: cannot read the cluster file"));
@@ -598,10 +630,17 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_data_for_all_axes),
-		cmocka_unit_test(test_data_for), cmocka_unit_test(test_bad_files),  cmocka_unit_test(test_full),
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_addresses), cmocka_unit_test(test_layouts), cmocka_unit_test(test_precedence),
-		cmocka_unit_test(test_precedence_of_real_ranks), cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_flags),      cmocka_unit_test(test_table),
+		cmocka_unit_test(test_data_for),
+		cmocka_unit_test(test_bad_files),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_precedence),
+		cmocka_unit_test(test_precedence_of_real_ranks),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

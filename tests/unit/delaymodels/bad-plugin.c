@@ -5,16 +5,36 @@
 #include "nbox-delaymodel.h"
 
 enum wrong {
-	OTHER_ABI, TOO_SHORT, TOO_LONG, SMALL_SYMBOL, NO_SYMBOL, NO_NAME, NO_CREATE, NO_DESTROY,
-	NO_ANSWER, NO_DECORATION, OTHER_NAME, /* refused */
-	NEWER, /* taken: it has fields that this host does not know */
-	SILENT_CREATE, CREATE_SAYS_ONE,
-	NAN_OP, NEGATIVE_OP, INFINITE_OP, ENDLESS_OP, ODD_CODE, SILENT_ERROR, LOUD_ERROR, NAN_LATENCY,
-	NEGATIVE_OCCUPANCY, NAN_EXTRA, NEGATIVE_ARRIVAL, EATS_MESSAGES
+	OTHER_ABI,
+	TOO_SHORT,
+	TOO_LONG,
+	SMALL_SYMBOL,
+	NO_SYMBOL,
+	NO_NAME,
+	NO_CREATE,
+	NO_DESTROY,
+	NO_ANSWER,
+	NO_DECORATION,
+	OTHER_NAME, /* refused */
+	NEWER,      /* taken: it has fields that this host does not know */
+	SILENT_CREATE,
+	CREATE_SAYS_ONE,
+	NAN_OP,
+	NEGATIVE_OP,
+	INFINITE_OP,
+	ENDLESS_OP,
+	ODD_CODE,
+	SILENT_ERROR,
+	LOUD_ERROR,
+	NAN_LATENCY,
+	NEGATIVE_OCCUPANCY,
+	NAN_EXTRA,
+	NEGATIVE_ARRIVAL,
+	EATS_MESSAGES
 };
 
-#define DECORATES                                                                          \
-	(WRONG == NO_DECORATION || WRONG == NAN_EXTRA || WRONG == NEGATIVE_ARRIVAL ||      \
+#define DECORATES                                                                     \
+	(WRONG == NO_DECORATION || WRONG == NAN_EXTRA || WRONG == NEGATIVE_ARRIVAL || \
 	 WRONG == EATS_MESSAGES)
 #define HAS(x) (WRONG == (x))
 
@@ -37,7 +57,11 @@ static void destroy(void *model)
 static int op(void *model, const struct nbox_op *the_op, double *ret_ns)
 {
 	(void)model, (void)the_op;
-	*ret_ns = HAS(NAN_OP) ? NAN : HAS(NEGATIVE_OP) ? -1 : HAS(INFINITE_OP) ? INFINITY : HAS(ENDLESS_OP) ? 1e30 : 7;
+	*ret_ns = HAS(NAN_OP)        ? NAN
+		  : HAS(NEGATIVE_OP) ? -1
+		  : HAS(INFINITE_OP) ? INFINITY
+		  : HAS(ENDLESS_OP)  ? 1e30
+				     : 7;
 	if (HAS(LOUD_ERROR))
 		lender->error(lender, "bytes=%d is %s", 12, "odd");
 	return HAS(ODD_CODE) ? 42 : HAS(SILENT_ERROR) || HAS(LOUD_ERROR) ? -1 : 0;
@@ -75,8 +99,8 @@ struct larger {
 
 #if WRONG == 3
 NBOX_EXPORT const char nbox_delaymodel[4] = "abc"; /* SMALL_SYMBOL */
-int (*const unused[])(void) = {(void *)create, (void *)destroy, (void *)op, (void *)message,
-			       (void *)extra, (void *)arrival};
+int (*const unused[])(void) = {(void *)create,  (void *)destroy, (void *)op,
+			       (void *)message, (void *)extra,   (void *)arrival};
 #else
 #if WRONG == 4
 #define TABLE something_else /* NO_SYMBOL */
@@ -84,20 +108,30 @@ int (*const unused[])(void) = {(void *)create, (void *)destroy, (void *)op, (voi
 #define TABLE nbox_delaymodel
 #endif
 #define LARGER (HAS(NEWER))
-NBOX_EXPORT const struct larger TABLE = {.table = {
-	.abi = NBOX_DELAYMODEL_ABI + HAS(OTHER_ABI),
-	.struct_size = HAS(TOO_SHORT) ? 24
-		       : HAS(TOO_LONG) ? 1 << 20
-		       : LARGER       ? sizeof(struct larger)
-				      : sizeof(struct nbox_delaymodel),
-	.name = HAS(NO_NAME) ? NULL : HAS(OTHER_NAME) ? "liar" : NAME,
-	.summary = "is wrong",
-	.flags = DECORATES ? NBOX_DECORATOR : 0,
-	.create = HAS(NO_CREATE) ? NULL : create,
-	.destroy = HAS(NO_DESTROY) ? NULL : destroy,
-	.op = DECORATES || HAS(NO_ANSWER) || HAS(NAN_LATENCY) || HAS(NEGATIVE_OCCUPANCY) ? NULL : op,
-	.message = HAS(NAN_LATENCY) || HAS(NEGATIVE_OCCUPANCY) || HAS(EATS_MESSAGES) ? message : NULL,
-	.extra = HAS(NAN_EXTRA) ? extra : NULL,
-	.arrival = HAS(NEGATIVE_ARRIVAL) ? arrival : NULL,
-}, .of_tomorrow = {"unknown", "to", "this", "host"}};
+NBOX_EXPORT const struct larger TABLE = {
+	.table =
+		{
+			.abi = NBOX_DELAYMODEL_ABI + HAS(OTHER_ABI),
+			.struct_size = HAS(TOO_SHORT)  ? 24
+				       : HAS(TOO_LONG) ? 1 << 20
+				       : LARGER        ? sizeof(struct larger)
+						       : sizeof(struct nbox_delaymodel),
+			.name = HAS(NO_NAME)      ? NULL
+				: HAS(OTHER_NAME) ? "liar"
+						  : NAME,
+			.summary = "is wrong",
+			.flags = DECORATES ? NBOX_DECORATOR : 0,
+			.create = HAS(NO_CREATE) ? NULL : create,
+			.destroy = HAS(NO_DESTROY) ? NULL : destroy,
+			.op = DECORATES || HAS(NO_ANSWER) || HAS(NAN_LATENCY) ||
+					      HAS(NEGATIVE_OCCUPANCY)
+				      ? NULL
+				      : op,
+			.message = HAS(NAN_LATENCY) || HAS(NEGATIVE_OCCUPANCY) || HAS(EATS_MESSAGES)
+					   ? message
+					   : NULL,
+			.extra = HAS(NAN_EXTRA) ? extra : NULL,
+			.arrival = HAS(NEGATIVE_ARRIVAL) ? arrival : NULL,
+		},
+	.of_tomorrow = {"unknown", "to", "this", "host"}};
 #endif

@@ -16,8 +16,10 @@
 #define MAX_WHAT_IFS 4
 
 static const struct nbox_net test_net = {
-	.intra_latency_ns = 1000, .intra_bytes_per_ns = 400,
-	.inter_latency_ns = 5000, .inter_bytes_per_ns = 50,
+	.intra_latency_ns = 1000,
+	.intra_bytes_per_ns = 400,
+	.inter_latency_ns = 5000,
+	.inter_bytes_per_ns = 50,
 };
 
 static const struct topology test_world = {.n_nodes = 64, .gpus_per_node = 8};
@@ -32,9 +34,15 @@ static inline struct nbox_op test_op(uint32_t kind, uint32_t n_ranks, uint32_t n
 				     uint64_t bytes)
 {
 	return (struct nbox_op){
-		.struct_size = sizeof(struct nbox_op), .kind = kind, .n_ranks = n_ranks,
-		.n_nodes = n_nodes, .ranks_per_node = n_ranks / n_nodes, .elem_bytes = 4,
-		.bytes = bytes, .net = &test_net, .has_rank = test_has_rank,
+		.struct_size = sizeof(struct nbox_op),
+		.kind = kind,
+		.n_ranks = n_ranks,
+		.n_nodes = n_nodes,
+		.ranks_per_node = n_ranks / n_nodes,
+		.elem_bytes = 4,
+		.bytes = bytes,
+		.net = &test_net,
+		.has_rank = test_has_rank,
 	};
 }
 
@@ -104,8 +112,12 @@ static inline struct nbox_message test_message(uint32_t src, uint32_t dst, uint3
 					       uint32_t flows, uint64_t bytes)
 {
 	return (struct nbox_message){
-		.struct_size = sizeof(struct nbox_message), .src = src, .dst = dst, .hop = hop,
-		.flows = flows, .bytes = bytes,
+		.struct_size = sizeof(struct nbox_message),
+		.src = src,
+		.dst = dst,
+		.hop = hop,
+		.flows = flows,
+		.bytes = bytes,
 	};
 }
 

@@ -116,7 +116,8 @@ static void test_answers_are_checked(void **state)
 		{"infinite_op", "op() answered an infinite time"},
 		{"endless_op", "op() answered more than 31 years (1e+30 ns)"},
 		{"odd_code", "op() returned 42"},
-		{"silent_error", "delay model silent_error: gave an error for op() without a reason"},
+		{"silent_error",
+		 "delay model silent_error: gave an error for op() without a reason"},
 		{"loud_error", "delay model loud_error: bytes=12 is odd"},
 		{"nan_latency", "message()'s latency answered not a number"},
 		{"negative_occupancy", "message()'s occupancy answered a negative time"},
@@ -185,7 +186,7 @@ static void test_decorators_are_checked(void **state)
 
 static void count_each(void *ctx, const struct nbox_delaymodel *m, const char *path)
 {
-	char (*names)[512] = ctx;
+	char(*names)[512] = ctx;
 
 	assert_non_null(strstr(path, m->name));
 	assert_true(strlen(*names) + strlen(m->name) + 2 < sizeof(*names));

@@ -60,16 +60,19 @@ static void test_gaps(void **state)
 	CHAIN all = must_open_text("bytes,us\n8,1\n");
 	CHAIN rest = must_open_text("kind,bytes,us\nallreduce,8,1\nall,8,2\n");
 	CHAIN some = must_open_text("kind,bytes,us\nallreduce,8,1\nsend_recv,8,2\n");
-	CHAIN whole = must_open_text("kind,bytes,us\nallreduce,8,1\nallgather,8,1\nreducescatter,8,1\nbroadcast,8,1\n"
-				     "reduce,8,1\nalltoall,8,1\ngather,8,1\nscatter,8,1\nsendrecv,8,1\n");
+	CHAIN whole = must_open_text(
+		"kind,bytes,us\nallreduce,8,1\nallgather,8,1\nreducescatter,8,1\nbroadcast,8,1\n"
+		"reduce,8,1\nalltoall,8,1\ngather,8,1\nscatter,8,1\nsendrecv,8,1\n");
 
 	(void)state;
 	assert_null(delay_warning(all));
 	assert_null(delay_warning(rest));
 	assert_null(delay_warning(whole));
 	assert_non_null(strstr(delay_warning(some), "delay model table: /tmp/nbox-test-table-"));
-	assert_non_null(strstr(delay_warning(some), " has times of allreduce sendrecv; an op of another kind (allgather "
-						    "reducescatter broadcast reduce alltoall gather scatter) ends the job"));
+	assert_non_null(
+		strstr(delay_warning(some),
+		       " has times of allreduce sendrecv; an op of another kind (allgather "
+		       "reducescatter broadcast reduce alltoall gather scatter) ends the job"));
 }
 
 /* --- against a slow one ---------------------------------------------------- */
@@ -85,8 +88,8 @@ static double slow_at(const double *x, const double *y, size_t n, double bytes)
 			       y[i + 1] * (bytes - x[i]) / (x[i + 1] - x[i]);
 	if (n == 1)
 		return y[0] * bytes / x[0];
-	return y[n - 1] + fmax(0, (y[n - 1] - y[n - 2]) / (x[n - 1] - x[n - 2])) *
-				  (bytes - x[n - 1]);
+	return y[n - 1] +
+	       fmax(0, (y[n - 1] - y[n - 2]) / (x[n - 1] - x[n - 2])) * (bytes - x[n - 1]);
 }
 
 static void test_random_tables(void **state)
@@ -160,8 +163,8 @@ static void test_units_of_time(void **state)
 		const char *text;
 		double ns;
 	} cases[] = {
-		{"bytes,ns\n1,1.5\n", 1.5},      {"bytes,us\n1,1.5\n", 1500},
-		{"bytes,ms\n1,1.5\n", 1.5e6},    {"bytes,s\n1,1.5\n", 1.5e9},
+		{"bytes,ns\n1,1.5\n", 1.5},       {"bytes,us\n1,1.5\n", 1500},
+		{"bytes,ms\n1,1.5\n", 1.5e6},     {"bytes,s\n1,1.5\n", 1.5e9},
 		{"bytes,time\n1,1.5ms\n", 1.5e6}, {"TIME,Bytes\n0ns,1B\n", 0},
 	};
 
@@ -237,7 +240,8 @@ static void test_errors_with_their_place(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		assert_int_equal(open_text(cases[i].text, strlen(cases[i].text), &d, &err), -EINVAL);
+		assert_int_equal(open_text(cases[i].text, strlen(cases[i].text), &d, &err),
+				 -EINVAL);
 		if (!strstr(err.text, path) || !strstr(err.text, cases[i].place) ||
 		    !strstr(err.text, cases[i].sentence))
 			fail_msg("case %zu: %s", i, err.text);

@@ -130,7 +130,8 @@ static struct nbox_message hop_of(uint32_t src, uint32_t dst)
 	return test_message(src, dst, NBOX_INTER, 1, 5000);
 }
 
-/* rank= of several, and node=, touch whom they name, in any order that they are written in, and nobody else. */
+/* rank= of several, and node=, touch whom they name, in any order that they are written in, and
+ * nobody else. */
 static void test_slow_several(void **state)
 {
 	static const struct {
@@ -150,14 +151,18 @@ static void test_slow_several(void **state)
 
 		for (uint32_t rank = 0; rank < 64; rank++) {
 			uint32_t quiet = rank == 63 ? 62 : 63;
-			int slow = (rank >= cases[i].first && rank <= cases[i].last) || rank == cases[i].other;
+			int slow = (rank >= cases[i].first && rank <= cases[i].last) ||
+				   rank == cases[i].other;
 			struct nbox_message from = hop_of(rank, quiet), to = hop_of(quiet, rank);
 
-			assert_true(test_message_ns(d, &op, &from).occupancy_ns == (slow ? 200 : 100));
-			assert_true(test_message_ns(d, &op, &to).occupancy_ns == (slow ? 200 : 100));
+			assert_true(test_message_ns(d, &op, &from).occupancy_ns ==
+				    (slow ? 200 : 100));
+			assert_true(test_message_ns(d, &op, &to).occupancy_ns ==
+				    (slow ? 200 : 100));
 			/* of the op's ranks 0 to rank: the first slow one makes it late */
 			op.n_ranks = rank + 1;
-			assert_true(test_late_ns(d, &op, 1e6) == (rank >= cases[i].first ? 2e6 : 0));
+			assert_true(test_late_ns(d, &op, 1e6) ==
+				    (rank >= cases[i].first ? 2e6 : 0));
 			op.n_ranks = 64;
 		}
 		struct nbox_message between = hop_of(16, 17);
@@ -312,14 +317,18 @@ static void test_jitter_on_compute(void **state)
 static void test_jitter_shares(void **state)
 {
 	static const struct {
-		const char *share, *time; /* of an op of 1 ms, a message of 5 us and 100 ns, 5 ms of computation */
+		const char *share, *time; /* of an op of 1 ms, a message of 5 us and 100 ns, 5 ms of
+					     computation */
 	} cases[] = {
-		{"on=op,dist=normal,mean=10%,stddev=5%", "on=op,dist=normal,mean=100us,stddev=50us"},
+		{"on=op,dist=normal,mean=10%,stddev=5%",
+		 "on=op,dist=normal,mean=100us,stddev=50us"},
 		{"on=op,dist=normal,mean=0us,stddev=5%", "on=op,dist=normal,stddev=50us"},
 		{"on=op,stddev=5%", "on=op,dist=normal,stddev=50us"},
 		{"on=op,max=150%", "on=op,dist=uniform,max=1.5ms"},
-		{"on=message,dist=uniform,min=10%,max=20%", "on=message,dist=uniform,min=510ns,max=1020ns"},
-		{"on=compute,sigma=0.5,median=2%", "on=compute,dist=lognormal,median=100us,sigma=0.5"},
+		{"on=message,dist=uniform,min=10%,max=20%",
+		 "on=message,dist=uniform,min=510ns,max=1020ns"},
+		{"on=compute,sigma=0.5,median=2%",
+		 "on=compute,dist=lognormal,median=100us,sigma=0.5"},
 		{"on=compute,scale=1%,shape=3", "on=compute,dist=pareto,scale=50us,shape=3"},
 	};
 
@@ -342,8 +351,10 @@ static void test_jitter_shares(void **state)
 			y = test_message_ns(time, &op, &msg);
 			test_near(x.latency_ns, y.latency_ns, 1e-9);
 			assert_true(x.occupancy_ns == 100);
-			assert_true(fabs(test_extra_ns(share, &op, 1e6) - test_extra_ns(time, &op, 1e6)) < 1e-6);
-			assert_true(fabs(test_late_ns(share, &op, 5e6) - test_late_ns(time, &op, 5e6)) < 1e-4);
+			assert_true(fabs(test_extra_ns(share, &op, 1e6) -
+					 test_extra_ns(time, &op, 1e6)) < 1e-6);
+			assert_true(fabs(test_late_ns(share, &op, 5e6) -
+					 test_late_ns(time, &op, 5e6)) < 1e-4);
 		}
 	}
 }
@@ -447,13 +458,15 @@ static void test_bad_parameters(void **state)
 		{"slow:compute=2", "give rank= or node="},
 		{"slow:rank=1,compute=0.5", "below 1"},
 		{"slow:rank=1,link=50%", "below 1"},
-		{"slow:rank=4294967296,link=2", "rank=4294967296 is outside the world of 512 ranks (0 to 511)"},
+		{"slow:rank=4294967296,link=2",
+		 "rank=4294967296 is outside the world of 512 ranks (0 to 511)"},
 		{"slow:rank=500-512,link=2", "rank=500-512 is outside the world"},
 		{"slow:node=64,link=2", "node=64 is outside the cluster of 64 nodes (0 to 63)"},
 		{"slow:rank=1,node=2,link=2", "exclude each other"},
 		{"slow:rank=1.5,link=2", "no list of ranks: write 0, 0-7 or 0+5+9-12"},
 		{"slow:node=x,link=2", "no list of nodes"},
-		{"slow:rank=1,5,link=2", "'5' is no key=value; several ranks are written with +, such as rank=1+5"},
+		{"slow:rank=1,5,link=2",
+		 "'5' is no key=value; several ranks are written with +, such as rank=1+5"},
 		{"slow:rank=1+1,link=2", "names rank 1 twice"},
 		{"slow:rank=1,link=2x", "no ratio"},
 		{"jitter", "give the values of a distribution: min and max (uniform)"},

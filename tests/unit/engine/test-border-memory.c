@@ -68,8 +68,10 @@ static void every_allocation_fails_once(void **state)
 	static const struct {
 		enum coll_kind kind;
 		enum sched_algo algo;
-	} forms[] = {{COLL_ALLREDUCE, SCHED_RING}, {COLL_ALLREDUCE, SCHED_TREE},
-		     {COLL_BROADCAST, SCHED_CHAIN}, {COLL_ALLTOALL, SCHED_DIRECT}};
+	} forms[] = {{COLL_ALLREDUCE, SCHED_RING},
+		     {COLL_ALLREDUCE, SCHED_TREE},
+		     {COLL_BROADCAST, SCHED_CHAIN},
+		     {COLL_ALLTOALL, SCHED_DIRECT}};
 	struct bitmap real;
 
 	(void)state;
@@ -77,8 +79,12 @@ static void every_allocation_fails_once(void **state)
 	bitmap_set_range(&real, 0, 8);
 	bitmap_set_range(&real, 96, 8);
 	for (int f = 0; f < 4; f++) {
-		struct sched s = {.kind = forms[f].kind, .algo = forms[f].algo, .n_ranks = 160,
-				  .ranks_per_node = 8, .n_channels = 6, .elem_bytes = 4,
+		struct sched s = {.kind = forms[f].kind,
+				  .algo = forms[f].algo,
+				  .n_ranks = 160,
+				  .ranks_per_node = 8,
+				  .n_channels = 6,
+				  .elem_bytes = 4,
 				  .bytes = 1 << 20};
 
 		assert_int_equal(sched_init(&s, NULL), 0);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "engine/border.h"
 
 #define MAX 24
@@ -162,8 +162,8 @@ static void compare(struct model *m, const struct border *b, const uint64_t *arr
 }
 
 /* Real ranks send anything at any time, in order of each connection only. */
-static void any_arrivals(const struct sched *s, const struct border *b,
-			 const struct bitmap *real, struct rng *r)
+static void any_arrivals(const struct sched *s, const struct border *b, const struct bitmap *real,
+			 struct rng *r)
 {
 	static struct model m;
 	uint64_t *arrived = calloc(b->n_out + 1, sizeof(*arrived));
@@ -188,8 +188,8 @@ static void any_arrivals(const struct sched *s, const struct border *b,
 }
 
 /* Real ranks play their side, and get only what the border allows: all get through. */
-static void honest_players(const struct sched *s, const struct border *b,
-			   const struct bitmap *real, struct rng *r)
+static void honest_players(const struct sched *s, const struct border *b, const struct bitmap *real,
+			   struct rng *r)
 {
 	static struct model m;
 	uint64_t *arrived = calloc(b->n_out + 1, sizeof(*arrived)), n, n_real_steps = 0;
@@ -206,8 +206,8 @@ static void honest_players(const struct sched *s, const struct border *b,
 			for (uint32_t t = 0; bitmap_test(real, rank) && t < m.n_threads[rank]; t++)
 				n += run_thread(&m, rank, t, 1 + below(r, 3));
 		for (uint32_t o = 0; o < b->n_out; o++)
-			arrived[o] = conn_of(&m, b->out[o].src, b->out[o].dst, b->out[o].lane)
-					     ->n_sent;
+			arrived[o] =
+				conn_of(&m, b->out[o].src, b->out[o].dst, b->out[o].lane)->n_sent;
 		n_real_steps += n;
 	} while (n > 0);
 	for (uint64_t x = bitmap_next_set(real, 0); x != BITMAP_NONE;
@@ -342,8 +342,12 @@ static void large_worlds(void **state)
 
 static void wrong_requests(void **state)
 {
-	struct sched s = {.kind = COLL_ALLREDUCE, .n_ranks = 4, .ranks_per_node = 1,
-			  .n_channels = 1, .elem_bytes = 4, .bytes = 64};
+	struct sched s = {.kind = COLL_ALLREDUCE,
+			  .n_ranks = 4,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .elem_bytes = 4,
+			  .bytes = 64};
 	struct bitmap real;
 	struct border b;
 	struct err err = {""};
@@ -372,8 +376,9 @@ static void add_call(struct calls *c, const struct bitmap *real, uint32_t rank, 
 {
 	for (uint32_t i = 0; i < c->n_real && bitmap_test(real, rank); i++)
 		if (c->ranks[i] == rank)
-			c->list[i][c->n[i]++] = (struct sched_p2p){
-				.peer = peer, .is_send = is_send, .bytes = bytes};
+			c->list[i][c->n[i]++] = (struct sched_p2p){.peer = peer,
+								   .is_send = is_send,
+								   .bytes = bytes};
 }
 
 /* Each call's messages are a connection; those between real ranks depend on their
@@ -396,9 +401,8 @@ static void check_p2p(const struct calls *c, const struct bitmap *real, const st
 			for (uint32_t j = 0; j < k; j++)
 				lane += c->list[i][j].peer == call->peer && c->list[i][j].bytes &&
 					c->list[i][j].is_send == call->is_send;
-			at = call->is_send
-				     ? border_find_out(b, rank, call->peer, (uint16_t)lane)
-				     : border_find_in(b, call->peer, rank, (uint16_t)lane);
+			at = call->is_send ? border_find_out(b, rank, call->peer, (uint16_t)lane)
+					   : border_find_in(b, call->peer, rank, (uint16_t)lane);
 			assert_true(at >= 0);
 			conn = call->is_send ? &b->out[at] : &b->in[at];
 			assert_int_equal(conn->bytes, call->bytes);
@@ -461,7 +465,8 @@ static void random_groups(void **state)
 			add_call(&c, &real, dst, src, false, bytes);
 		}
 		assert_int_equal(border_make_p2p(c.ranks, c.n_real, c.pointer, c.n, chunk, &real,
-						 &b, &err), 0);
+						 &b, &err),
+				 0);
 		check_p2p(&c, &real, &b, chunk);
 		border_deinit(&b);
 		bitmap_deinit(&real);
@@ -510,10 +515,8 @@ static void calls_must_match(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_answer_as_the_world),
-		cmocka_unit_test(large_worlds),
-		cmocka_unit_test(wrong_requests),
-		cmocka_unit_test(random_groups),
+		cmocka_unit_test(same_answer_as_the_world), cmocka_unit_test(large_worlds),
+		cmocka_unit_test(wrong_requests),           cmocka_unit_test(random_groups),
 		cmocka_unit_test(calls_must_match),
 	};
 

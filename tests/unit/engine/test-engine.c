@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/bitmap.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "engine/engine.h"
 
 #define MAX_OPS 4
@@ -70,12 +70,12 @@ static void on_send(void *owner, struct engine_op *op, uint32_t in, uint64_t ind
 
 	assert_true(engine_op_tag(op) == x);
 	assert_true(index < x->b->in[in].n_messages);
-	assert_false(x->sent[bit]);                          /* exactly once */
-	assert_true(index == 0 || x->sent[bit - 1]);         /* in order */
-	assert_true(is_ready(x, in, index));                 /* after its predecessors */
+	assert_false(x->sent[bit]);                              /* exactly once */
+	assert_true(index == 0 || x->sent[bit - 1]);             /* in order */
+	assert_true(is_ready(x, in, index));                     /* after its predecessors */
 	assert_true((double)(k->now - x->start_ns) >= relative); /* never early */
 	assert_int_equal(due, x->start_ns + (uint64_t)ceil(relative));
-	assert_true(due >= k->last_due);                     /* in time order */
+	assert_true(due >= k->last_due); /* in time order */
 	k->last_due = due;
 	x->sent[bit] = true;
 	x->sent_at[bit] = due;
@@ -131,8 +131,9 @@ static void random_border(struct rng *r, struct border *b)
 						 : 0;
 
 			/* whoever it waits for exists; a huge shift waits for nobody */
-			b->dep[n_deps++] = (struct border_dep){
-				out, below(r, 8) ? least + below(r, 10) : UINT64_MAX - below(r, 2)};
+			b->dep[n_deps++] =
+				(struct border_dep){out, below(r, 8) ? least + below(r, 10)
+								     : UINT64_MAX - below(r, 2)};
 		}
 	}
 	b->dep_start[b->n_in] = n_deps;
@@ -225,8 +226,8 @@ static void advance(struct bench *k)
 
 		for (uint32_t c = 0; !x->has_ended && c < x->b->n_in; c++) {
 			for (uint64_t m = 0; m < x->b->in[c].n_messages; m++) {
-				uint64_t due = x->start_ns +
-					       (uint64_t)ceil(timing_message_ns(x->t, c, m));
+				uint64_t due =
+					x->start_ns + (uint64_t)ceil(timing_message_ns(x->t, c, m));
 
 				if (x->sent[x->b->in[c].first_bit + m])
 					continue;
@@ -292,7 +293,8 @@ static void test_random_ops(void **state)
 static void test_all_orders(void **state)
 {
 	struct border_conn out[2] = {{.n_messages = 3}, {.n_messages = 3, .first_bit = 3}};
-	struct border_conn in[3] = {{.n_messages = 3}, {.n_messages = 3, .first_bit = 3},
+	struct border_conn in[3] = {{.n_messages = 3},
+				    {.n_messages = 3, .first_bit = 3},
 				    {.n_messages = 3, .first_bit = 6}};
 	uint32_t dep_start[4] = {0, 1, 2, 4};
 	struct border_dep dep[4] = {{0, 0}, {1, 1}, {0, 0}, {1, 0}};
@@ -354,7 +356,8 @@ static void turn_end(void *owner, struct engine_op *op, uint64_t end_ns)
 static void test_turns(void **state)
 {
 	const struct engine_sink turn_sink = {turn_send, turn_end};
-	struct border_conn in[4] = {{.n_messages = 2}, {.n_messages = 2, .first_bit = 2},
+	struct border_conn in[4] = {{.n_messages = 2},
+				    {.n_messages = 2, .first_bit = 2},
 				    {.n_messages = 2, .first_bit = 4},
 				    {.n_messages = 2, .first_bit = 6}};
 	uint32_t dep_start[5] = {0};
@@ -450,7 +453,7 @@ static void test_cancel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_border), cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_no_border),  cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_all_orders), cmocka_unit_test(test_random_ops),
 		cmocka_unit_test(test_cancel),
 	};

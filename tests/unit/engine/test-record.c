@@ -15,16 +15,29 @@
 #include "engine/record.h"
 
 static const struct record_header header = {
-	.world_size = 1024, .n_nodes = 128, .gpus_per_node = 8, .n_real = 8, .seed = 7,
+	.world_size = 1024,
+	.n_nodes = 128,
+	.gpus_per_node = 8,
+	.n_real = 8,
+	.seed = 7,
 	.model = "ring:bw=50GB/s",
 };
 
 static struct record_row row_of(uint64_t i)
 {
 	return (struct record_row){
-		.number = i, .seq = i / 2, .rank = (uint32_t)i % 8, .n_ranks = 1024,
-		.n_real_ranks = 8, .kind = 0, .dtype = 7, .bytes = i << 20, .start_ns = 1000 * i,
-		.due_ns = 1000 * i + 500, .release_ns = 1000 * i + 510, .model_ns = 499.5,
+		.number = i,
+		.seq = i / 2,
+		.rank = (uint32_t)i % 8,
+		.n_ranks = 1024,
+		.n_real_ranks = 8,
+		.kind = 0,
+		.dtype = 7,
+		.bytes = i << 20,
+		.start_ns = 1000 * i,
+		.due_ns = 1000 * i + 500,
+		.release_ns = 1000 * i + 510,
+		.model_ns = 499.5,
 		.n_messages = 3 * i,
 	};
 }
@@ -103,7 +116,8 @@ static void test_reads_what_was_written(void **state)
 	unlink(path);
 }
 
-/* A quota, or a device that fails once: told as what it is. Rows that come when it is over are not written. */
+/* A quota, or a device that fails once: told as what it is. Rows that come when it is over are not
+ * written. */
 static void test_a_disk_that_fails(void **state)
 {
 	static const int errors[] = {EDQUOT, EIO};
@@ -128,7 +142,8 @@ static void test_a_disk_that_fails(void **state)
 		record_write(w, &row);
 		assert_int_equal(record_close(w), 0);
 		assert_int_equal(record_load(path, &r, &err), 0);
-		assert_true(r.n_rows == 1 && r.header.n_lost == 2 && r.header.lost_errno == (uint32_t)errors[i]);
+		assert_true(r.n_rows == 1 && r.header.n_lost == 2 &&
+			    r.header.lost_errno == (uint32_t)errors[i]);
 		record_deinit(&r);
 		unlink(path);
 	}
@@ -184,7 +199,8 @@ static void test_any_length(void **state)
 	free(data);
 }
 
-/* The disk is full from some byte on: what is there is whole, what is not is counted, and it is told once. */
+/* The disk is full from some byte on: what is there is whole, what is not is counted, and it is
+ * told once. */
 static void test_disk_full(void **state)
 {
 	uint64_t n = 1000, fits = 10;
@@ -195,7 +211,8 @@ static void test_disk_full(void **state)
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	limit = old;
-	for (size_t odd = 0; odd < sizeof(struct record_row); odd += 41) { /* full at a row's end, and within one */
+	for (size_t odd = 0; odd < sizeof(struct record_row);
+	     odd += 41) { /* full at a row's end, and within one */
 		struct record_writer *w;
 		struct record r;
 		struct err err = {""};
@@ -203,7 +220,8 @@ static void test_disk_full(void **state)
 
 		temporary(path);
 		unlink(path);
-		limit.rlim_cur = sizeof(struct record_header) + fits * sizeof(struct record_row) + odd;
+		limit.rlim_cur =
+			sizeof(struct record_header) + fits * sizeof(struct record_row) + odd;
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 		assert_int_equal(record_create(path, &header, &w, &err), 0);
 		for (uint64_t i = 0; i < n; i++) {

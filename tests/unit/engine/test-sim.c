@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "engine/sim-ports.h"
 #include "engine/sim.h"
 
@@ -71,7 +71,9 @@ static void model_init(struct model *m, const struct sched *s)
 		m->conns = realloc(m->conns, (m->n_conns + n_out + 1) * sizeof(*m->conns));
 		for (uint32_t i = n_in; i < n_in + n_out; i++)
 			m->conns[m->n_conns++] = (struct place){
-				.src = conns[i].src, .dst = conns[i].dst, .lane = conns[i].lane,
+				.src = conns[i].src,
+				.dst = conns[i].dst,
+				.lane = conns[i].lane,
 				.n = conns[i].n_messages,
 				.arrived = calloc(conns[i].n_messages + 1, sizeof(double)),
 			};
@@ -167,8 +169,8 @@ static void test_schedules(void **state)
 	static const struct {
 		enum coll_kind kind;
 		enum sched_algo algo;
-	} kinds[] = {{COLL_ALLREDUCE, SCHED_RING}, {COLL_ALLREDUCE, SCHED_TREE},
-		     {COLL_ALLGATHER, SCHED_RING}, {COLL_REDUCESCATTER, SCHED_RING},
+	} kinds[] = {{COLL_ALLREDUCE, SCHED_RING},  {COLL_ALLREDUCE, SCHED_TREE},
+		     {COLL_ALLGATHER, SCHED_RING},  {COLL_REDUCESCATTER, SCHED_RING},
 		     {COLL_BROADCAST, SCHED_CHAIN}, {COLL_REDUCE, SCHED_CHAIN}};
 	struct rng r;
 
@@ -226,8 +228,12 @@ static void random_dag(struct rng *r, struct random_dag *g)
 		order[i] = order[k];
 		order[k] = i;
 	}
-	g->d = (struct dag){.n = n, .n_links = 1 + below(r, 8), .pred_start = g->pred_start,
-			    .pred = g->pred, .link = g->link, .cost = g->cost};
+	g->d = (struct dag){.n = n,
+			    .n_links = 1 + below(r, 8),
+			    .pred_start = g->pred_start,
+			    .pred = g->pred,
+			    .link = g->link,
+			    .cost = g->cost};
 	for (i = 0; i < n; i++) {
 		g->pred_start[i] = n_pred;
 		for (k = below(r, 4); k > 0 && n > 1; k--) {
@@ -267,8 +273,8 @@ static void dag_model(const struct dag *d, double *end)
 		}
 		assert_true(best < d->n);
 		done[best] = true;
-		free_ns[d->link[best]] = fmax(free_ns[d->link[best]], best_ready) +
-					 d->cost[best].occupancy_ns;
+		free_ns[d->link[best]] =
+			fmax(free_ns[d->link[best]], best_ready) + d->cost[best].occupancy_ns;
 		end[best] = free_ns[d->link[best]] + d->cost[best].latency_ns;
 	}
 }
@@ -311,8 +317,12 @@ static void test_empty(void **state)
 {
 	uint32_t none[1] = {0};
 	struct dag d = {.pred_start = none};
-	struct sched s = {.kind = COLL_ALLREDUCE, .algo = SCHED_RING, .n_ranks = 4,
-			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 4};
+	struct sched s = {.kind = COLL_ALLREDUCE,
+			  .algo = SCHED_RING,
+			  .n_ranks = 4,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .elem_bytes = 4};
 	uint64_t seed = 1;
 	struct sim_cost cost = {random_cost, &seed};
 	double start[4] = {0, 7, 3, 0};
@@ -363,12 +373,30 @@ static void see(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t i
 static void test_turns_at_ports(void **state)
 {
 	struct port_flow flows[] = {
-		{.src = 0, .dst = 2, .egress = 0, .ingress = 2, .order = 2, .n_messages = 2,
-		 .bytes = 15, .chunk_bytes = 10},
-		{.src = 0, .dst = 3, .egress = 0, .ingress = 3, .order = 3, .n_messages = 3,
-		 .bytes = 30, .chunk_bytes = 10},
-		{.src = 1, .dst = 2, .egress = 1, .ingress = 2, .order = 1, .n_messages = 1,
-		 .bytes = 12, .chunk_bytes = 20},
+		{.src = 0,
+		 .dst = 2,
+		 .egress = 0,
+		 .ingress = 2,
+		 .order = 2,
+		 .n_messages = 2,
+		 .bytes = 15,
+		 .chunk_bytes = 10},
+		{.src = 0,
+		 .dst = 3,
+		 .egress = 0,
+		 .ingress = 3,
+		 .order = 3,
+		 .n_messages = 3,
+		 .bytes = 30,
+		 .chunk_bytes = 10},
+		{.src = 1,
+		 .dst = 2,
+		 .egress = 1,
+		 .ingress = 2,
+		 .order = 1,
+		 .n_messages = 1,
+		 .bytes = 12,
+		 .chunk_bytes = 20},
 	};
 	double latency = 100;
 	struct sim_cost cost = {plain_cost, &latency};
@@ -400,10 +428,14 @@ static void test_random_ports(void **state)
 	(void)state;
 	rng_seed(&r, 2026, 8);
 	for (int i = 0; i < 300; i++) {
-		struct sched s = {.kind = COLL_ALLTOALL + below(&r, 3), .algo = SCHED_DIRECT,
-				  .n_ranks = 1 + below(&r, 12), .ranks_per_node = 1,
-				  .n_channels = 1 + below(&r, 2), .elem_bytes = 1,
-				  .bytes = below(&r, 3000), .chunk_bytes = 1 + below(&r, 1500),
+		struct sched s = {.kind = COLL_ALLTOALL + below(&r, 3),
+				  .algo = SCHED_DIRECT,
+				  .n_ranks = 1 + below(&r, 12),
+				  .ranks_per_node = 1,
+				  .n_channels = 1 + below(&r, 2),
+				  .elem_bytes = 1,
+				  .bytes = below(&r, 3000),
+				  .chunk_bytes = 1 + below(&r, 1500),
 				  .slices = 1 + below(&r, 2)};
 		double latency = below(&r, 3) * 500, start[12] = {0}, latest = 0, bytes;
 		struct sim_cost cost = {plain_cost, &latency};
@@ -435,9 +467,9 @@ static void test_random_ports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty), cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_empty),          cmocka_unit_test(test_circle),
 		cmocka_unit_test(test_turns_at_ports), cmocka_unit_test(test_random_ports),
-		cmocka_unit_test(test_dags), cmocka_unit_test(test_schedules),
+		cmocka_unit_test(test_dags),           cmocka_unit_test(test_schedules),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "engine/solve.h"
 
 static const char *dirs[2];
@@ -58,12 +58,14 @@ static void random_members(struct rng *r, struct scene *c)
 		c->s.ranks_per_node = g;
 		break;
 	case 1: /* one rank a node */
-		c->m = (struct membership){
-			.n_ranks = c->t.n_nodes, .base = below(r, g), .stride = g};
+		c->m = (struct membership){.n_ranks = c->t.n_nodes,
+					   .base = below(r, g),
+					   .stride = g};
 		break;
 	case 2: /* inside one node */
-		c->m = (struct membership){
-			.n_ranks = g, .base = g * below(r, c->t.n_nodes), .stride = 1};
+		c->m = (struct membership){.n_ranks = g,
+					   .base = g * below(r, c->t.n_nodes),
+					   .stride = 1};
 		c->s.ranks_per_node = g;
 		break;
 	default: /* any, in any order */
@@ -91,7 +93,8 @@ static void random_scene(struct rng *r, struct scene *c)
 
 	memset(c, 0, sizeof(*c));
 	c->t = (struct topology){
-		.n_nodes = 1 + below(r, 8), .gpus_per_node = 1 + below(r, 5),
+		.n_nodes = 1 + below(r, 8),
+		.gpus_per_node = 1 + below(r, 5),
 		.intra = {below(r, 3000), 1 + below(r, 400)},
 		.inter = {below(r, 9000), 1 + below(r, 100)},
 	};
@@ -192,11 +195,17 @@ static void plain_scene(struct scene *c, enum coll_kind kind, enum sched_algo al
 	struct err err = {""};
 
 	memset(c, 0, sizeof(*c));
-	c->t = (struct topology){.n_nodes = nodes, .gpus_per_node = gpus, .intra = {1000, 400},
+	c->t = (struct topology){.n_nodes = nodes,
+				 .gpus_per_node = gpus,
+				 .intra = {1000, 400},
 				 .inter = {5000, 50}};
 	c->m = (struct membership){.n_ranks = nodes * gpus, .stride = 1};
-	c->s = (struct sched){.kind = kind, .algo = algo, .n_ranks = nodes * gpus,
-			      .ranks_per_node = gpus, .n_channels = 1, .elem_bytes = 4,
+	c->s = (struct sched){.kind = kind,
+			      .algo = algo,
+			      .n_ranks = nodes * gpus,
+			      .ranks_per_node = gpus,
+			      .n_channels = 1,
+			      .elem_bytes = 4,
 			      .bytes = bytes};
 	if (sched_init(&c->s, &err))
 		fail_msg("%s", err.text);
@@ -252,11 +261,12 @@ static void test_what_ifs_on_top(void **state)
 	scene_end(&c);
 }
 
-/* A what-if on messages over a model of whole ops: the model's time is the same with and without. */
+/* A what-if on messages over a model of whole ops: the model's time is the same with and without.
+ */
 static void test_what_ifs_on_messages(void **state)
 {
-	static const char *const what_ifs[] = {"add:hop=inter,delay=0ns", "add:hop=inter,delay=10us",
-					       "slow:rank=3,link=2"};
+	static const char *const what_ifs[] = {"add:hop=inter,delay=0ns",
+					       "add:hop=inter,delay=10us", "slow:rank=3,link=2"};
 	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_BROADCAST};
 	struct scene c;
 
@@ -265,7 +275,8 @@ static void test_what_ifs_on_messages(void **state)
 		struct delay_chain *d = open_chain("ring", NULL);
 		struct timing plain;
 
-		plain_scene(&c, kinds[k], kinds[k] == COLL_ALLREDUCE ? SCHED_RING : SCHED_CHAIN, 4, 2, 8 << 20);
+		plain_scene(&c, kinds[k], kinds[k] == COLL_ALLREDUCE ? SCHED_RING : SCHED_CHAIN, 4,
+			    2, 8 << 20);
 		solve_ok(&c, d, &c.b, 0, &plain);
 		for (size_t i = 0; i < ARRAY_SIZE(what_ifs); i++) {
 			struct delay_chain *with = open_chain("ring", what_ifs[i]);
@@ -334,7 +345,9 @@ static void test_solver_remembers(void **state)
 		struct delay_chain *d = open_chain("alphabeta", what_ifs[w]);
 		struct scene scenes[100];
 		struct solver *solver = NULL;
-		struct topology t = {.n_nodes = 4, .gpus_per_node = 3, .intra = {1000, 300},
+		struct topology t = {.n_nodes = 4,
+				     .gpus_per_node = 3,
+				     .intra = {1000, 300},
 				     .inter = {4000, 25}};
 
 		assert_int_equal(solver_new(&t, d, &solver), 0);
@@ -391,7 +404,9 @@ static void test_solver_tells_apart(void **state)
 		}
 		assert_int_equal(sched_init(&c.s, &err), 0);
 		assert_int_equal(solve(&c.s, &c.t, &c.m, d, NULL, i, 0, &direct, &err), 0);
-		assert_int_equal(solver_solve(solver, i < 4 ? 9 : i % 2, &c.s, &c.m, NULL, i, &kept, &err), 0);
+		assert_int_equal(solver_solve(solver, i < 4 ? 9 : i % 2, &c.s, &c.m, NULL, i, &kept,
+					      &err),
+				 0);
 		assert_same(&direct, &kept, NULL);
 		ends[i] = direct.end_ns;
 		timing_deinit(&direct);
@@ -408,12 +423,16 @@ static void test_point_to_point(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", NULL);
 	struct sched_p2p calls0[] = {
-		{.peer = 1, .is_send = true, .bytes = 1000000}, {.peer = 5, .bytes = 400000},
-		{.peer = 0, .is_send = true, .bytes = 77}, {.peer = 0, .bytes = 77},
-		{.peer = 5, .bytes = 50000}, {.peer = 6, .is_send = true, .bytes = 0},
+		{.peer = 1, .is_send = true, .bytes = 1000000},
+		{.peer = 5, .bytes = 400000},
+		{.peer = 0, .is_send = true, .bytes = 77},
+		{.peer = 0, .bytes = 77},
+		{.peer = 5, .bytes = 50000},
+		{.peer = 6, .is_send = true, .bytes = 0},
 	};
 	struct sched_p2p calls1[] = {
-		{.peer = 0, .bytes = 1000000}, {.peer = 7, .is_send = true, .bytes = 3000000},
+		{.peer = 0, .bytes = 1000000},
+		{.peer = 7, .is_send = true, .bytes = 3000000},
 	};
 	const struct sched_p2p *calls[] = {calls0, calls1};
 	uint32_t ranks[] = {0, 1}, n_calls[] = {ARRAY_SIZE(calls0), ARRAY_SIZE(calls1)};
@@ -546,10 +565,15 @@ static void test_membership(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_membership), cmocka_unit_test(test_op_model),
-		cmocka_unit_test(test_what_ifs_on_messages), cmocka_unit_test(test_what_ifs_on_top), cmocka_unit_test(test_slow_link),
-		cmocka_unit_test(test_point_to_point), cmocka_unit_test(test_sendrecv_of_one),
-		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_too_large_to_simulate),
+		cmocka_unit_test(test_membership),
+		cmocka_unit_test(test_op_model),
+		cmocka_unit_test(test_what_ifs_on_messages),
+		cmocka_unit_test(test_what_ifs_on_top),
+		cmocka_unit_test(test_slow_link),
+		cmocka_unit_test(test_point_to_point),
+		cmocka_unit_test(test_sendrecv_of_one),
+		cmocka_unit_test(test_nobody_answers),
+		cmocka_unit_test(test_too_large_to_simulate),
 		cmocka_unit_test(test_solver_remembers),
 		cmocka_unit_test(test_solver_tells_apart),
 		cmocka_unit_test(test_symmetry_is_simulation),

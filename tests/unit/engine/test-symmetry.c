@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "engine/sim.h"
 #include "engine/symmetry.h"
 
@@ -60,9 +60,14 @@ static int by_symmetry(const struct sched *s, struct world *w, const struct bord
 {
 	struct sim_cost cost = {cost_of, w};
 	struct symmetry y = {
-		.s = s, .cost = &cost, .hop = hop_of, .ctx = w,
+		.s = s,
+		.cost = &cost,
+		.hop = hop_of,
+		.ctx = w,
 		.n_nodes = w->is_listed ? w->n_nodes : (s->n_ranks + w->per_node - 1) / w->per_node,
-		.border = b, .at = at, .offset = offset,
+		.border = b,
+		.at = at,
+		.offset = offset,
 	};
 	struct err err = {""};
 	int rc = symmetry_solve(&y, &err);
@@ -75,10 +80,10 @@ static void assert_close(double a, double b, double tolerance, const struct sche
 {
 	if (fabs(a - b) > tolerance * fmax(fabs(a), fabs(b)))
 		fail_msg("%s %s, %u ranks, %u a node, %llu bytes, chunk %llu, %u channels, %u "
-			 "slices: %.17g against %.17g", coll_kind_name(s->kind),
-			 sched_algo_name(s->algo), s->n_ranks, s->ranks_per_node,
-			 (unsigned long long)s->bytes, (unsigned long long)s->chunk_bytes,
-			 s->n_channels, s->slices, a, b);
+			 "slices: %.17g against %.17g",
+			 coll_kind_name(s->kind), sched_algo_name(s->algo), s->n_ranks,
+			 s->ranks_per_node, (unsigned long long)s->bytes,
+			 (unsigned long long)s->chunk_bytes, s->n_channels, s->slices, a, b);
 }
 
 static uint32_t below(struct rng *r, uint32_t n)
@@ -108,18 +113,20 @@ static void random_case(struct rng *r, struct sched *s, struct world *w)
 		enum coll_kind kind;
 		enum sched_algo algo;
 	} kinds[] = {
-		{COLL_ALLREDUCE, SCHED_RING}, {COLL_ALLREDUCE, SCHED_TREE},
-		{COLL_ALLGATHER, SCHED_RING}, {COLL_REDUCESCATTER, SCHED_RING},
+		{COLL_ALLREDUCE, SCHED_RING},  {COLL_ALLREDUCE, SCHED_TREE},
+		{COLL_ALLGATHER, SCHED_RING},  {COLL_REDUCESCATTER, SCHED_RING},
 		{COLL_BROADCAST, SCHED_CHAIN}, {COLL_REDUCE, SCHED_CHAIN},
-		{COLL_BROADCAST, SCHED_RING}, {COLL_ALLTOALL, SCHED_DIRECT},
+		{COLL_BROADCAST, SCHED_RING},  {COLL_ALLTOALL, SCHED_DIRECT},
 		{COLL_GATHER, SCHED_DIRECT},
 	};
 	uint32_t k = below(r, 9), i;
 	struct err err = {""};
 
 	*s = (struct sched){
-		.kind = kinds[k].kind, .algo = kinds[k].algo,
-		.ranks_per_node = 1 + below(r, 5), .elem_bytes = 1u << below(r, 4),
+		.kind = kinds[k].kind,
+		.algo = kinds[k].algo,
+		.ranks_per_node = 1 + below(r, 5),
+		.elem_bytes = 1u << below(r, 4),
 		.n_channels = 1 + (below(r, 3) == 0 ? below(r, 4) : 0),
 		.slices = below(r, 4) == 0 ? 1 + below(r, 3) : below(r, 2),
 	};
@@ -169,8 +176,14 @@ static void test_equals_simulation(void **state)
 static struct sched make(enum coll_kind kind, enum sched_algo algo, uint32_t n, uint32_t per_node,
 			 uint64_t bytes, uint64_t chunk)
 {
-	struct sched s = {.kind = kind, .algo = algo, .n_ranks = n, .ranks_per_node = per_node,
-			  .n_channels = 1, .elem_bytes = 4, .bytes = bytes, .chunk_bytes = chunk};
+	struct sched s = {.kind = kind,
+			  .algo = algo,
+			  .n_ranks = n,
+			  .ranks_per_node = per_node,
+			  .n_channels = 1,
+			  .elem_bytes = 4,
+			  .bytes = bytes,
+			  .chunk_bytes = chunk};
 	struct err err = {""};
 
 	if (sched_init(&s, &err))
@@ -233,10 +246,10 @@ static void test_tree_formula(void **state)
 			struct sched s = make(COLL_ALLREDUCE, SCHED_TREE, ns[i], 1,
 					      2 * chunks * chunk, chunk);
 			int depth = depth_of(ns[i], 0) > depth_of(ns[i], 1) ? depth_of(ns[i], 0)
-									   : depth_of(ns[i], 1);
+									    : depth_of(ns[i], 1);
 			double occupancy = (double)chunk * 4 / 50, quick;
-			double expected = 2 * depth * (1000 + occupancy) +
-					  (double)(chunks - 1) * occupancy;
+			double expected =
+				2 * depth * (1000 + occupancy) + (double)(chunks - 1) * occupancy;
 
 			assert_close(simulate(&s, &w, NULL), expected, 1e-12, &s);
 			assert_int_equal(by_symmetry(&s, &w, NULL, NULL, NULL, &quick), 0);
@@ -280,10 +293,8 @@ static void test_chain_formula(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring_formula),
-		cmocka_unit_test(test_tree_formula),
-		cmocka_unit_test(test_chain_formula),
-		cmocka_unit_test(test_direct_formula),
+		cmocka_unit_test(test_ring_formula),      cmocka_unit_test(test_tree_formula),
+		cmocka_unit_test(test_chain_formula),     cmocka_unit_test(test_direct_formula),
 		cmocka_unit_test(test_equals_simulation),
 	};
 

@@ -5,17 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cmocka-all.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "members/color.h"
 
 #define N_LISTS 200
 #define LONGEST 64
 
-static const char script[] =
-	"import sys\n"
-	"for line in sys.stdin:\n"
-	"  print(abs(hash(tuple(map(int, line.split())))) % 2**31)\n";
+static const char script[] = "import sys\n"
+			     "for line in sys.stdin:\n"
+			     "  print(abs(hash(tuple(map(int, line.split())))) % 2**31)\n";
 
 static void test_tuple(void **state)
 {
@@ -81,7 +80,8 @@ static void test_fold(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tuple), cmocka_unit_test(test_fold),
+		cmocka_unit_test(test_tuple),
+		cmocka_unit_test(test_fold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

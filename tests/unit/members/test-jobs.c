@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "members/color.h"
 #include "members/members.h"
 
@@ -39,8 +39,9 @@ static uint64_t cpu_now_ns(void)
 
 static void tally_print(const char *what, const struct tally *t)
 {
-	printf("# %-38s %6u: %6u exact, %5u placed, %5u guessed, %4u waiting, longest %llu us\n", what, t->n,
-	       t->exact, t->placed, t->guessed, t->waits, (unsigned long long)t->longest_ns / 1000);
+	printf("# %-38s %6u: %6u exact, %5u placed, %5u guessed, %4u waiting, longest %llu us\n",
+	       what, t->n, t->exact, t->placed, t->guessed, t->waits,
+	       (unsigned long long)t->longest_ns / 1000);
 }
 
 static void job_random(struct job *j, struct rng *rng)
@@ -56,7 +57,8 @@ static void job_random(struct job *j, struct rng *rng)
 		for (uint32_t i = 0; i < n_axes; i++) {
 			uint32_t n = factors[rng_u64(rng) % ARRAY_SIZE(factors)];
 
-			n *= rng_u64(rng) % 3 == 0 ? factors[rng_u64(rng) % ARRAY_SIZE(factors)] : 1;
+			n *= rng_u64(rng) % 3 == 0 ? factors[rng_u64(rng) % ARRAY_SIZE(factors)]
+						   : 1;
 			j->world *= n;
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%sx%u=%u",
 						 i ? "," : "", i, n);
@@ -119,15 +121,16 @@ static void check(const struct job *j, const char *way, const struct radix *trut
 	t->placed += m->sure == MEMBERS_PLACED;
 	t->guessed += m->sure == MEMBERS_GUESSED;
 	if ((m->sure == MEMBERS_EXACT && !is_same) || (m->sure == MEMBERS_PLACED && !is_placed))
-		fail_msg("%s: world %u, %u a node, real from %u, axes %u %u %u %u: group of %u from "
-			 "%u stride %u is said to be %s by %s: %u ranks, base %u stride %u",
-			 way, j->world, j->gpus, j->real[0], j->layout.axis[0].size,
-			 j->layout.n_axes > 1 ? j->layout.axis[1].size : 1,
-			 j->layout.n_axes > 2 ? j->layout.axis[2].size : 1,
-			 j->layout.n_axes > 3 ? j->layout.axis[3].size : 1, n, truth->base,
-			 truth->level[0].stride, members_sure_name(m->sure),
-			 members_source_name(m->source), m->map.n_ranks,
-			 membership_world(&m->map, 0), m->map.stride);
+		fail_msg(
+			"%s: world %u, %u a node, real from %u, axes %u %u %u %u: group of %u from "
+			"%u stride %u is said to be %s by %s: %u ranks, base %u stride %u",
+			way, j->world, j->gpus, j->real[0], j->layout.axis[0].size,
+			j->layout.n_axes > 1 ? j->layout.axis[1].size : 1,
+			j->layout.n_axes > 2 ? j->layout.axis[2].size : 1,
+			j->layout.n_axes > 3 ? j->layout.axis[3].size : 1, n, truth->base,
+			truth->level[0].stride, members_sure_name(m->sure),
+			members_source_name(m->source), m->map.n_ranks,
+			membership_world(&m->map, 0), m->map.stride);
 }
 
 /* ncclCommInitRank for the groups along all @n_kinds sets of axes; @late of 8 siblings have
@@ -155,22 +158,23 @@ static void by_id(const struct job *j, struct rng *rng, unsigned late, const cha
 				size_t n_others = groups_along(j, other, others);
 
 				for (size_t k = 0; k < n_others; k++) {
-					if (radix_size(&others[k]) != n || (other == axes && k == g) ||
-					    rng_u64(rng) % 8 < late)
+					if (radix_size(&others[k]) != n ||
+					    (other == axes && k == g) || rng_u64(rng) % 8 < late)
 						continue;
 					n_seen += real_of(j, &others[k], &seen[n_seen]);
 				}
 			}
 			members_sort_seen(seen, n_seen);
 			start_ns = cpu_now_ns();
-			r = members_infer(&j->cluster, n, known, real_of(j, &groups[g], known), seen,
-					  n_seen, MEMBERS_SETTLED, &m, &err);
+			r = members_infer(&j->cluster, n, known, real_of(j, &groups[g], known),
+					  seen, n_seen, MEMBERS_SETTLED, &m, &err);
 			start_ns = cpu_now_ns() - start_ns;
 			t->longest_ns = start_ns > t->longest_ns ? start_ns : t->longest_ns;
 			if (r == MEMBERS_WAIT) {
 				t->waits++;
-				r = members_infer(&j->cluster, n, known, real_of(j, &groups[g], known),
-						  seen, n_seen, MEMBERS_NOW, &m, &err);
+				r = members_infer(&j->cluster, n, known,
+						  real_of(j, &groups[g], known), seen, n_seen,
+						  MEMBERS_NOW, &m, &err);
 			}
 			assert_int_equal(r, 0);
 			check(j, way, &groups[g], &m, t);
@@ -188,9 +192,9 @@ static int32_t color_of(enum coloring how, const struct radix *r)
 
 	for (uint32_t i = 0; i < n; i++)
 		color_hash_add(&h, radix_at(r, i));
-	return how == BY_TUPLE ? color_of_tuple(&h) :
-	       how == BY_FOLD  ? color_of_fold(&h) :
-				 (int32_t)radix_at(r, 0);
+	return how == BY_TUPLE  ? color_of_tuple(&h)
+	       : how == BY_FOLD ? color_of_fold(&h)
+				: (int32_t)radix_at(r, 0);
 }
 
 static void by_split(struct job *j, enum coloring how, const char *way, struct tally *t)
@@ -218,8 +222,9 @@ static void by_split(struct job *j, enum coloring how, const char *way, struct t
 			uint64_t start_ns = cpu_now_ns();
 
 			assert_int_equal(members_split(&j->cluster, &parent, votes, j->gpus,
-						       SPLIT_TEMPLATE, color_of(how, &groups[g]), &m,
-						       &ranks, &warning), 0);
+						       SPLIT_TEMPLATE, color_of(how, &groups[g]),
+						       &m, &ranks, &warning),
+					 0);
 			start_ns = cpu_now_ns() - start_ns;
 			t->longest_ns = start_ns > t->longest_ns ? start_ns : t->longest_ns;
 			check(j, way, &groups[g], &m, t);

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
+#include "cmocka-all.h"
 #include "members/layout.h"
 #include "members/radix.h"
 
@@ -106,7 +106,8 @@ static void test_families(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse), cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_families),
 	};
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "members/members.h"
 
 static struct topology topology;
@@ -58,8 +58,8 @@ static void test_infer(void **state)
 		const struct inference *t = &cases[i];
 		struct members m = {0};
 		struct err err = {""};
-		int r = members_infer(&cluster, t->n_ranks, t->known, t->n_known, NULL, 0, MEMBERS_NOW, &m,
-				      &err);
+		int r = members_infer(&cluster, t->n_ranks, t->known, t->n_known, NULL, 0,
+				      MEMBERS_NOW, &m, &err);
 
 		if (r != t->r)
 			fail_msg("%s: %d instead of %d: %s", t->what, r, t->r, err.text);
@@ -136,7 +136,8 @@ static void test_split(void **state)
 	(void)state;
 	rng_seed(&rng, 1, 0);
 	for (int round = 0; round < 500; round++) {
-		uint32_t gpus = 1 + (uint32_t)(rng_u64(&rng) % 8), nodes = 1 + (uint32_t)(rng_u64(&rng) % 8);
+		uint32_t gpus = 1 + (uint32_t)(rng_u64(&rng) % 8),
+			 nodes = 1 + (uint32_t)(rng_u64(&rng) % 8);
 		size_t n_real = 1 + rng_u64(&rng) % (gpus * nodes);
 		struct split_vote votes[64];
 		struct membership parent = {gpus * nodes, 0, 1, NULL};
@@ -145,7 +146,8 @@ static void test_split(void **state)
 
 		world(nodes, gpus, (uint32_t)(rng_u64(&rng) % (gpus * nodes - n_real + 1)), n_real);
 		for (size_t i = 0; i < n_real; i++)
-			votes[i] = (struct split_vote){real[i], (int32_t)(rng_u64(&rng) % 3) % n_colors,
+			votes[i] = (struct split_vote){real[i],
+						       (int32_t)(rng_u64(&rng) % 3) % n_colors,
 						       (int32_t)(rng_u64(&rng) % 5)};
 		for (int32_t color = 0; color < n_colors; color++) {
 			uint32_t want[64], *ranks = NULL;
@@ -153,8 +155,9 @@ static void test_split(void **state)
 			struct members m = {0};
 			struct err warning;
 
-			assert_int_equal(members_split(&cluster, &parent, votes, n_real, policy, color,
-						       &m, &ranks, &warning), 0);
+			assert_int_equal(members_split(&cluster, &parent, votes, n_real, policy,
+						       color, &m, &ranks, &warning),
+					 0);
 			assert_int_equal(m.map.n_ranks, n);
 			for (size_t i = 0; i < n; i++) {
 				assert_int_equal(ranks[i], want[i]);
@@ -166,7 +169,8 @@ static void test_split(void **state)
 	}
 }
 
-/* Only one regular group goes through rank 1 as the second of two; but who is alone shows nothing of a grid. */
+/* Only one regular group goes through rank 1 as the second of two; but who is alone shows nothing
+ * of a grid. */
 static void test_one_real_rank(void **state)
 {
 	struct wire_member known = {1, 1}, seen[3];
@@ -179,7 +183,8 @@ static void test_one_real_rank(void **state)
 	assert_int_equal(m.source, MEMBERS_STRIDE);
 	assert_int_equal(m.sure, MEMBERS_GUESSED);
 	members_deinit(&m);
-	/* borne out by all other real ranks it is more than a guess, and still not exact: {0, 4, 8, 12} */
+	/* borne out by all other real ranks it is more than a guess, and still not exact: {0, 4, 8,
+	 * 12} */
 	world(4, 4, 0, 4);
 	known = (struct wire_member){0, 0};
 	for (uint32_t i = 0; i < 3; i++)
@@ -196,7 +201,8 @@ static void test_one_real_rank(void **state)
 	members_deinit(&m);
 }
 
-/* Each voter with a color of its own: its group of the layout, or it alone? A lowest rank below it tells. */
+/* Each voter with a color of its own: its group of the layout, or it alone? A lowest rank below it
+ * tells. */
 static void test_split_alone(void **state)
 {
 	const struct membership parent = {16, 0, 1, NULL};
@@ -217,7 +223,9 @@ static void test_split_alone(void **state)
 		cluster.is_torch = by_lowest;
 		for (uint32_t i = 0; i < 4; i++)
 			votes[i] = (struct split_vote){4 + i, color + (int32_t)i, 1};
-		assert_int_equal(members_split(&cluster, &parent, votes, 4, SPLIT_TEMPLATE, color, &m, &ranks, &warning), 0);
+		assert_int_equal(members_split(&cluster, &parent, votes, 4, SPLIT_TEMPLATE, color,
+					       &m, &ranks, &warning),
+				 0);
 		assert_int_equal(m.source, MEMBERS_LAYOUT);
 		assert_int_equal(m.map.n_ranks, 4);
 		for (uint32_t i = 0; i < 4; i++)
@@ -256,26 +264,26 @@ static void test_per_node(void **state)
 		struct membership m;
 		uint32_t want;
 	} t[] = {
-		{{16, 0, 1, NULL}, 4}, {{4, 0, 1, NULL}, 4}, {{4, 2, 1, NULL}, 2}, {{4, 0, 4, NULL}, 1},
-		{{8, 0, 2, NULL}, 2},  {{1, 5, 1, NULL}, 1}, {{5, 0, 1, NULL}, 1},
-		{{6, 0, 0, even}, 2},  {{5, 0, 0, odd}, 1},  {{4, 0, 0, mixed}, 1},
-		{{3, 0, 1, NULL}, 3},  {{6, 1, 1, NULL}, 3},
+		{{16, 0, 1, NULL}, 4}, {{4, 0, 1, NULL}, 4}, {{4, 2, 1, NULL}, 2},
+		{{4, 0, 4, NULL}, 1},  {{8, 0, 2, NULL}, 2}, {{1, 5, 1, NULL}, 1},
+		{{5, 0, 1, NULL}, 1},  {{6, 0, 0, even}, 2}, {{5, 0, 0, odd}, 1},
+		{{4, 0, 0, mixed}, 1}, {{3, 0, 1, NULL}, 3}, {{6, 1, 1, NULL}, 3},
 	};
 
 	(void)state;
 	world(8, 4, 0, 4);
 	for (size_t i = 0; i < ARRAY_SIZE(t); i++)
 		if (members_per_node(&t[i].m, &topology) != t[i].want)
-			fail_msg("case %zu: %u instead of %u", i, members_per_node(&t[i].m, &topology),
-				 t[i].want);
+			fail_msg("case %zu: %u instead of %u", i,
+				 members_per_node(&t[i].m, &topology), t[i].want);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_infer), cmocka_unit_test(test_split),
+		cmocka_unit_test(test_infer),         cmocka_unit_test(test_split),
 		cmocka_unit_test(test_one_real_rank), cmocka_unit_test(test_split_alone),
-		cmocka_unit_test(test_shrink), cmocka_unit_test(test_per_node),
+		cmocka_unit_test(test_shrink),        cmocka_unit_test(test_per_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

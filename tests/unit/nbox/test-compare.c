@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nbox/report/compare.h"
 #include "config/config.h"
+#include "nbox/report/compare.h"
 
 static void make_side(struct compare_side *s, const char *name, double step_ms, const char *yaml,
 		      const char *versions)
@@ -20,8 +20,10 @@ static void make_side(struct compare_side *s, const char *name, double step_ms, 
 	s->rep.n_steps = 20;
 	s->rep.n_ops = 100;
 	s->rep.ops_per_step = 5;
-	*t = (struct report_stat){
-		.n = 18, .p25 = step_ms * 0.95e6, .p50 = step_ms * 1e6, .p75 = step_ms * 1.05e6};
+	*t = (struct report_stat){.n = 18,
+				  .p25 = step_ms * 0.95e6,
+				  .p50 = step_ms * 1e6,
+				  .p75 = step_ms * 1.05e6};
 	s->rep.modelled_ns = 4e6;
 	s->rep.exposed_ns = step_ms * 0.5e6;
 	if (yaml) {
@@ -55,8 +57,9 @@ static void test_what_differs(void **state)
 		  "nbox 1\ntorch 2.11\nnccl 2.28.9\n");
 	strcpy(b.info.command, "./train --fast");
 	text = printed(&a, &b);
-	assert_non_null(strstr(
-		text, "command          A: ./train\n                    B: ./train --fast\n"));
+	assert_non_null(
+		strstr(text,
+		       "command          A: ./train\n                    B: ./train --fast\n"));
 	assert_non_null(strstr(
 		text,
 		"what-if          A: add:op=allreduce,delay=1ms\n                    B: -\n"));
@@ -126,8 +129,9 @@ static void test_noise(void **state)
 			 cases[i].ms, cases[i].percent, cases[i].is_beyond ? "beyond" : "within");
 		if (!strstr(text, line))
 			fail_msg("wanted: %sgot: %s", line, text);
-		assert_non_null(strstr(
-			text, "modelled     ms           4.000          4.000     +0.0 %\n"));
+		assert_non_null(
+			strstr(text,
+			       "modelled     ms           4.000          4.000     +0.0 %\n"));
 		free(text);
 		o = compare_json(&a, &b);
 		step = json_object_get(json_object_get(o, "values"), "step_ms");

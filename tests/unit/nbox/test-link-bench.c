@@ -1,13 +1,14 @@
-/* The measurement of links between two processes: what it fills in, and what it says when the other one cannot come. */
+/* The measurement of links between two processes: what it fills in, and what it says when the other
+ * one cannot come. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "cmocka-all.h"
 #include "nbox/doctor/link-bench.h"
 
 static const char *address(void)
@@ -24,8 +25,11 @@ static void rows_are_filled(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(addrs); i++) {
-		struct link_bench b = {.addr = addrs[i], .wait = LINK_BENCH_SPIN, .budget_bytes = 1 << 20,
-				       .most = 50, .limit_ns = 100 * NS_PER_MS};
+		struct link_bench b = {.addr = addrs[i],
+				       .wait = LINK_BENCH_SPIN,
+				       .budget_bytes = 1 << 20,
+				       .most = 50,
+				       .limit_ns = 100 * NS_PER_MS};
 		struct link_bench_row rows[] = {{.bytes = 1}, {.bytes = 100}, {.bytes = 100000}};
 		struct err err = {""};
 
@@ -55,7 +59,10 @@ static void take_descriptors(void)
 /* The other process cannot come: its own words are passed on. */
 static void the_reason_is_passed_on(void **state)
 {
-	struct link_bench b = {.addr = address(), .budget_bytes = 1, .most = 5, .limit_ns = NS_PER_MS};
+	struct link_bench b = {.addr = address(),
+			       .budget_bytes = 1,
+			       .most = 5,
+			       .limit_ns = NS_PER_MS};
 	struct link_bench_row row = {.bytes = 1};
 	struct err err = {""};
 	int rc;
@@ -68,7 +75,8 @@ static void the_reason_is_passed_on(void **state)
 	rc = link_bench_run(&b, &row, 1, &err);
 	lowest_fd = -1;
 	assert_true(rc < 0);
-	if (!strstr(err.text, "the other process could not connect") || !strstr(err.text, "Too many open files"))
+	if (!strstr(err.text, "the other process could not connect") ||
+	    !strstr(err.text, "Too many open files"))
 		fail_msg("%s", err.text);
 }
 

@@ -7,25 +7,29 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "nbox/report/report.h"
 #include "engine/solve.h"
 #include "members/members.h"
+#include "nbox/report/report.h"
 #include "wire/wire.h"
 
 static struct record_row row(uint64_t arrive, uint64_t release)
 {
-	return (struct record_row){ .arrive_ns = arrive, .start_ns = arrive, .due_ns = release,
-				    .release_ns = release, .bytes = 64, .model_ns = (double)(release - arrive) };
+	return (struct record_row){.arrive_ns = arrive,
+				   .start_ns = arrive,
+				   .due_ns = release,
+				   .release_ns = release,
+				   .bytes = 64,
+				   .model_ns = (double)(release - arrive)};
 }
 
 static void test_exposed(void **state)
 {
 	/* alone: all of it */
-	struct record_row alone[] = { row(0, 10), row(100, 130) };
+	struct record_row alone[] = {row(0, 10), row(100, 130)};
 	/* the second arrives while the first is under way: only its own tail counts */
-	struct record_row overlapped[] = { row(0, 50), row(30, 60), row(100, 101) };
+	struct record_row overlapped[] = {row(0, 50), row(30, 60), row(100, 101)};
 	/* the first outlives the second */
-	struct record_row outlived[] = { row(0, 90), row(30, 40), row(100, 110) };
+	struct record_row outlived[] = {row(0, 90), row(30, 40), row(100, 110)};
 
 	(void)state;
 	assert_float_equal(report_exposed(alone, 2), 40, 0);
@@ -69,7 +73,8 @@ static void test_report_of_a_regular_run(void **state)
 	assert_int_equal(rep.ops_per_step, 3);
 	assert_int_equal(rep.step_ns.n, 9);
 	assert_float_equal(rep.step_ns.mean, 1e6, 1e-3);
-	assert_float_equal(rep.modelled_ns, 300000, 1e-3); /* as by kind: without what was injected */
+	assert_float_equal(rep.modelled_ns, 300000,
+			   1e-3); /* as by kind: without what was injected */
 	assert_float_equal(rep.injected_ns, 30000, 1e-3);
 	assert_float_equal(rep.exposed_ns, 315000, 1e-3);
 	assert_float_equal(rep.lateness_ns.max, 5000, 0);
@@ -98,7 +103,8 @@ static void test_early(void **state)
 	assert_float_equal(rep.lateness_ns.min, -2500, 0);
 	assert_float_equal(rep.lateness_ns.max, 5000, 0);
 	assert_int_equal(rep.n_warnings, 1);
-	assert_non_null(strstr(rep.warnings[0], "2 of 30 gates opened before they were due, by up to 2.50 us"));
+	assert_non_null(strstr(rep.warnings[0],
+			       "2 of 30 gates opened before they were due, by up to 2.50 us"));
 	f = open_memstream(&text, &n);
 	report_print(&rep, f);
 	fclose(f);
@@ -134,12 +140,16 @@ static void test_warnings(void **state)
 	report_outcome(&rep, 0, "/nowhere");
 	report_outcome(&rep, 3, NULL);
 	assert_int_equal(rep.n_warnings, 3);
-	assert_non_null(strstr(rep.warnings[0], "no op was recorded: the job ended before its first op was over, called NCCL not at all"));
+	assert_non_null(strstr(
+		rep.warnings[0],
+		"no op was recorded: the job ended before its first op was over, called NCCL not at all"));
 	assert_string_equal(rep.warnings[1], rep.warnings[0]);
-	assert_string_equal(rep.warnings[2], "no op was recorded: the job ended with exit code 3 before its first op was over");
+	assert_string_equal(
+		rep.warnings[2],
+		"no op was recorded: the job ended with exit code 3 before its first op was over");
 	rec.n_rows = 30;
-	rows[29].flags = RECORD_GUESSED_MEMBERS |
-			 record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
+	rows[29].flags =
+		RECORD_GUESSED_MEMBERS | record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
 	rows[4].flags = RECORD_BELOW_BOUND;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 2);
@@ -148,7 +158,8 @@ static void test_warnings(void **state)
 	assert_int_equal(rep.n_warnings, 1);
 }
 
-/* Late gates are warned of where they are much of a step, with the one reason that holds for most of it. */
+/* Late gates are warned of where they are much of a step, with the one reason that holds for most
+ * of it. */
 static void test_late(void **state)
 {
 	static const struct {
@@ -158,10 +169,13 @@ static void test_late(void **state)
 		uint32_t n_real;
 	} cases[] = {
 		{"ring", NULL, 10000, true, true, 2}, /* 3 % of it */
-		{"ring", "30 % of a step, 300 us of 1.00 ms, is this machine's, not the virtual cluster's: gates opened late, since this "
-			 "machine was busy", 100000, false, false, 2},
+		{"ring",
+		 "30 % of a step, 300 us of 1.00 ms, is this machine's, not the virtual cluster's: gates opened late, since this "
+		 "machine was busy",
+		 100000, false, false, 2},
 		{"ring", "since the work among the real ranks takes longer", 100000, true, true, 2},
-		{"ring", "since this machine was busy", 100000, true, false, 1}, /* there is no work among one */
+		{"ring", "since this machine was busy", 100000, true, false,
+		 1}, /* there is no work among one */
 		{"ring", "since nboxd simulates each message", 100000, false, true, 2},
 		{"none", NULL, 100000, true, false, 2},
 		{"none + add:delay=1ms", "30 % of a step", 100000, true, false, 2},
@@ -179,7 +193,8 @@ static void test_late(void **state)
 			rows[i].release_ns = rows[i].due_ns + cases[c].late_ns;
 			rows[i].n_real_ranks = cases[c].n_real;
 			rows[i].how = cases[c].is_sim ? SOLVE_SIM : SOLVE_SYMMETRY;
-			rows[i].local_done_ns = cases[c].is_work ? rows[i].release_ns : rows[i].due_ns;
+			rows[i].local_done_ns =
+				cases[c].is_work ? rows[i].release_ns : rows[i].due_ns;
 		}
 		assert_int_equal(report_make(&rec, &rep), 0);
 		assert_float_equal(rep.late_ns, 3.0 * (double)cases[c].late_ns, 1e-3);
@@ -218,7 +233,9 @@ static void test_notes(void **state)
 	f = fopen(path, "w");
 	assert_non_null(f);
 	/* a worker's words need be neither UTF-8 nor well meant */
-	fputs(WIRE_NOTE_PAYLOAD "device (8 MiB)\nno driver in /tmp/\xff\x1b[2J\n\n" WIRE_NOTE_PAYLOAD "host (\xc3)\n", f);
+	fputs(WIRE_NOTE_PAYLOAD
+	      "device (8 MiB)\nno driver in /tmp/\xff\x1b[2J\n\n" WIRE_NOTE_PAYLOAD "host (\xc3)\n",
+	      f);
 	assert_int_equal(fclose(f), 0);
 	make_record(&rec, rows);
 	assert_int_equal(report_make(&rec, &rep), 0);
@@ -228,8 +245,10 @@ static void test_notes(void **state)
 	assert_string_equal(rep.warnings[0], "no driver in /tmp/??[2J");
 	assert_int_equal(report_write_json(&rep, 0, path, &err), 0);
 	o = json_load_file(path, 0, NULL);
-	assert_string_equal(json_string_value(json_array_get(json_object_get(o, "warnings"), 0)), "no driver in /tmp/??[2J");
-	assert_string_equal(json_string_value(json_object_get(o, "payload_memory")), "device (8 MiB); host (?)");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(o, "warnings"), 0)),
+			    "no driver in /tmp/??[2J");
+	assert_string_equal(json_string_value(json_object_get(o, "payload_memory")),
+			    "device (8 MiB); host (?)");
 	json_decref(o);
 	unlink(path);
 	rmdir(dir);
@@ -237,9 +256,9 @@ static void test_notes(void **state)
 
 static void test_json_has_the_keys(void **state)
 {
-	static const char *const keys[] = { "world_size", "nodes", "real_ranks", "ops", "steps",
-					    "exposed_ms", "injected_ms", "data", "model", "seed",
-					    "exit_code", "warnings" };
+	static const char *const keys[] = {"world_size", "nodes",      "real_ranks",  "ops",
+					   "steps",      "exposed_ms", "injected_ms", "data",
+					   "model",      "seed",       "exit_code",   "warnings"};
 	char path[] = "/tmp/nbox-report-XXXXXX";
 	struct record_row rows[30];
 	struct record rec;
@@ -288,9 +307,10 @@ static void test_communicators(void **state)
 		rows[i].n_ranks = i % 3 ? 64 : 128;
 		rows[i].n_real_ranks = 1;
 		/* the last look at the first one counts */
-		rows[i].flags = i % 3 ? record_members_flags(MEMBERS_LAYOUT, MEMBERS_EXACT, 2) :
-				       record_members_flags(MEMBERS_STRIDE, i < 20 ? MEMBERS_GUESSED :
-										     MEMBERS_PLACED, 0);
+		rows[i].flags =
+			i % 3 ? record_members_flags(MEMBERS_LAYOUT, MEMBERS_EXACT, 2)
+			      : record_members_flags(MEMBERS_STRIDE,
+						     i < 20 ? MEMBERS_GUESSED : MEMBERS_PLACED, 0);
 	}
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_comms, 2);
@@ -318,7 +338,9 @@ static void test_communicators(void **state)
 	rec.header.n_real = 2;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 1);
-	assert_non_null(strstr(rep.warnings[0], "no virtual rank took part in any op: the largest communicator has 2 ranks, the world 128"));
+	assert_non_null(strstr(
+		rep.warnings[0],
+		"no virtual rank took part in any op: the largest communicator has 2 ranks, the world 128"));
 	rec.header.n_real = 128;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 0);
@@ -332,11 +354,13 @@ static void test_communicators(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_communicators), cmocka_unit_test(test_exposed),
+		cmocka_unit_test(test_communicators),
+		cmocka_unit_test(test_exposed),
 		cmocka_unit_test(test_report_of_a_regular_run),
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_warnings),
-		cmocka_unit_test(test_late), cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_notes),
 		cmocka_unit_test(test_json_has_the_keys),
 	};
 

@@ -27,10 +27,12 @@ static char *print(const char *json, int want)
 
 static void test_whole(void **state)
 {
-	char *t = print("{\"nboxd\": \"0.1.0\", \"world_size\": 8, \"nodes\": 4, \"gpus_per_node\": 2, \"uptime_s\": 1.5,"
-			"\"workers\": [{\"worker\": 3, \"state\": \"ready\", \"pid\": 77, \"host\": \"here\", \"link\": \"shm\"}],"
-			"\"communicators\": [{\"communicator\": 1, \"ranks\": 8, \"real\": [0, 1], \"members\": \"world\", \"dead\": true}],"
-			"\"waits\": [\"op 1 waits\"]}", 0);
+	char *t = print(
+		"{\"nboxd\": \"0.1.0\", \"world_size\": 8, \"nodes\": 4, \"gpus_per_node\": 2, \"uptime_s\": 1.5,"
+		"\"workers\": [{\"worker\": 3, \"state\": \"ready\", \"pid\": 77, \"host\": \"here\", \"link\": \"shm\"}],"
+		"\"communicators\": [{\"communicator\": 1, \"ranks\": 8, \"real\": [0, 1], \"members\": \"world\", \"dead\": true}],"
+		"\"waits\": [\"op 1 waits\"]}",
+		0);
 
 	(void)state;
 	assert_non_null(strstr(t, "8 ranks (4 nodes x 2)"));

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/cleanup.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "nboxd/op/pairing.h"
 
 enum { RANKS = 8, POSTS = 60, CALLS = 6 };
@@ -199,8 +199,10 @@ static void test_group_meets_singles(void **state)
 	group->calls[1] = (struct pair_call){.peer = 1, .is_send = false, .bytes = 0};
 	n_posts[1] = 2;
 	for (uint32_t i = 0; i < 2; i++) {
-		singles[i].pair = (struct pair_post){.rank = 1, .calls = singles[i].calls, .n_calls = 1};
-		singles[i].calls[0] = (struct pair_call){.peer = 0, .is_send = i, .bytes = i ? 0 : 8};
+		singles[i].pair =
+			(struct pair_post){.rank = 1, .calls = singles[i].calls, .n_calls = 1};
+		singles[i].calls[0] =
+			(struct pair_call){.peer = 0, .is_send = i, .bytes = i ? 0 : 8};
 	}
 	assert_int_equal(post_next(p, 0, &real), 0);
 	assert_false(group->is_ready);
@@ -234,8 +236,9 @@ static void test_sizes(void **state)
 		assert_int_equal(pairing_add(p, turn ? &a : &b, &real, &ready, &err), 0);
 		assert_null(ready);
 		assert_int_equal(pairing_add(p, turn ? &b : &a, &real, &ready, &err), -EPROTO);
-		assert_string_equal(err.text, "rank 0 sends 100 bytes to rank 1 (send 1 between them), "
-					      "which receives 96");
+		assert_string_equal(err.text,
+				    "rank 0 sends 100 bytes to rank 1 (send 1 between them), "
+				    "which receives 96");
 		pairing_free(p);
 		bitmap_deinit(&real);
 	}

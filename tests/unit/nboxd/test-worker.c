@@ -1,9 +1,9 @@
 /* The worker's state table: every state can be reached, the end can be reached from
  * every state and is the end; payload's places stay inside the buffers. */
-#include "cmocka-all.h"
 #include "base/cleanup.h"
-#include "nboxd/op/payload.h"
+#include "cmocka-all.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/op/payload.h"
 
 static void test_state_table(void **state)
 {

@@ -43,11 +43,11 @@ CUresult emulated_unsafe;
 #define ERROR_INVALID 1
 #define ERROR_ASKED 999
 /* Counts the call, and fails it when it is its turn. */
-#define CALL()                                                                                     \
-	do {                                                                                       \
-		e.n_calls++;                                                                       \
-		if (e.fail_in >= 0 && e.fail_in-- == 0)                                            \
-			return ERROR_ASKED;                                                        \
+#define CALL()                                          \
+	do {                                            \
+		e.n_calls++;                            \
+		if (e.fail_in >= 0 && e.fail_in-- == 0) \
+			return ERROR_ASKED;             \
 	} while (0)
 
 static void add(struct list *l, const struct item *item)
@@ -240,18 +240,18 @@ static CUresult attribute(int *ret, CUdevice_attribute what, CUdevice device)
 {
 	CALL();
 	(void)device;
-	*ret = what == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING	     ? emulated_unified :
-	       what == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED ? emulated_rdma :
-	       what == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED	     ? emulated_dmabuf :
-								       0;
+	*ret = what == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING          ? emulated_unified
+	       : what == CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED ? emulated_rdma
+	       : what == CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED         ? emulated_dmabuf
+								       : 0;
 	return CUDA_SUCCESS;
 }
 
 static CUresult pci_id(char *ret, int size, CUdevice device)
 {
 	CALL();
-	return snprintf(ret, (size_t)size, "0000:%02X:00.0", 0x3b + device) < size ? CUDA_SUCCESS :
-										     ERROR_INVALID;
+	return snprintf(ret, (size_t)size, "0000:%02X:00.0", 0x3b + device) < size ? CUDA_SUCCESS
+										   : ERROR_INVALID;
 }
 
 static CUresult retain(CUcontext *ret, CUdevice device)
@@ -302,9 +302,9 @@ static CUresult host_register(void *ptr, size_t bytes, unsigned int flags)
 {
 	CALL();
 	unsafe();
-	return ptr && bytes && flags == (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP) ?
-		       CUDA_SUCCESS :
-		       ERROR_INVALID;
+	return ptr && bytes && flags == (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
+		       ? CUDA_SUCCESS
+		       : ERROR_INVALID;
 }
 
 static CUresult host_unregister(void *ptr)
@@ -339,8 +339,8 @@ static CUresult fill(CUdeviceptr dst, unsigned char byte, size_t n, CUstream s)
 }
 
 /* No dma-buf, but a descriptor. */
-static CUresult handle_for_range(void *ret, CUdeviceptr ptr, size_t bytes, CUmemRangeHandleType type,
-				 unsigned long long flags)
+static CUresult handle_for_range(void *ret, CUdeviceptr ptr, size_t bytes,
+				 CUmemRangeHandleType type, unsigned long long flags)
 {
 	CALL();
 	if (!emulated_dmabuf || !ptr || ptr % 4096 || bytes % 4096 || flags ||
@@ -392,8 +392,8 @@ static CUresult wait_event(CUstream s, CUevent event, unsigned int flags)
 static CUresult is_capturing(CUstream s, CUstreamCaptureStatus *ret)
 {
 	CALL();
-	*ret = e.capturing[index_of(s)] ? CU_STREAM_CAPTURE_STATUS_ACTIVE :
-					  CU_STREAM_CAPTURE_STATUS_NONE;
+	*ret = e.capturing[index_of(s)] ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+					: CU_STREAM_CAPTURE_STATUS_NONE;
 	return CUDA_SUCCESS;
 }
 
@@ -420,13 +420,13 @@ static CUresult batch(CUstream s, unsigned int n, CUstreamBatchMemOpParams *ops,
 
 	CALL();
 	for (unsigned int i = 0; !rc && i < n; i++)
-		rc = submit(s, &(struct item){
-				       .kind = ops[i].writeValue.operation ==
-							       CU_STREAM_MEM_OP_WRITE_VALUE_32 ?
-						       ITEM_WRITE :
-						       ITEM_WAIT,
-				       .at = (void *)(uintptr_t)ops[i].writeValue.address,
-				       .value = ops[i].writeValue.value});
+		rc = submit(s,
+			    &(struct item){.kind = ops[i].writeValue.operation ==
+								   CU_STREAM_MEM_OP_WRITE_VALUE_32
+							   ? ITEM_WRITE
+							   : ITEM_WAIT,
+					   .at = (void *)(uintptr_t)ops[i].writeValue.address,
+					   .value = ops[i].writeValue.value});
 	return rc;
 }
 

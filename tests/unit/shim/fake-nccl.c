@@ -16,19 +16,35 @@ enum {
 
 EXPORT unsigned int fake_calls[CALLS];
 
-#define RESULT_OWN(ret) return (ret){0}
-#define RESULT_PLAIN(ret) return (ret){0}
-#define RESULT_ON_REAL(ret) return (ret){0}
-#define RESULT_REFUSE(ret) return (ret){0}
+#define RESULT_OWN(ret) \
+	return (ret)    \
+	{               \
+		0       \
+	}
+#define RESULT_PLAIN(ret) \
+	return (ret)      \
+	{                 \
+		0         \
+	}
+#define RESULT_ON_REAL(ret) \
+	return (ret)        \
+	{                   \
+		0           \
+	}
+#define RESULT_REFUSE(ret) \
+	return (ret)       \
+	{                  \
+		0          \
+	}
 #define RESULT_PLAIN_VOID(ret) (void)0
 
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#define NCCL_SYMBOL(how, ret, name, params, args)                                                  \
-	EXPORT ret pnccl##name params                                                              \
-	{                                                                                          \
-		fake_calls[CALL_##name]++;                                                         \
-		errno = ERANGE;                                                                    \
-		RESULT_##how(ret);                                                                 \
+#define NCCL_SYMBOL(how, ret, name, params, args) \
+	EXPORT ret pnccl##name params             \
+	{                                         \
+		fake_calls[CALL_##name]++;        \
+		errno = ERANGE;                   \
+		RESULT_##how(ret);                \
 	}
 #include "shim/real/nccl-symbols.h"

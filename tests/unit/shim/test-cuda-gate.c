@@ -91,7 +91,8 @@ static void test_released_before_done(void **state)
 	assert_true(emulated_is_empty(0));
 	assert_true(dev->poll());
 	assert_int_equal(n_passed, 1);
-	assert_true(g.times[0].opened_ns >= g.times[0].local_done_ns && g.times[0].local_done_ns >= g.times[0].arrive_ns);
+	assert_true(g.times[0].opened_ns >= g.times[0].local_done_ns &&
+		    g.times[0].local_done_ns >= g.times[0].arrive_ns);
 	dev->gate_deinit(&g);
 }
 

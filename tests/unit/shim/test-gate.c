@@ -71,11 +71,11 @@ EXPORT int cudaLaunchHostFunc(device_stream s, void (*fn)(void *), void *arg)
 	return 0;
 }
 
-#define UNUSED_FUNCTION(name)                                                                      \
-	int name(void);                                                                            \
-	EXPORT int name(void)                                                                      \
-	{                                                                                          \
-		return 1;                                                                          \
+#define UNUSED_FUNCTION(name) \
+	int name(void);       \
+	EXPORT int name(void) \
+	{                     \
+		return 1;     \
 	}
 UNUSED_FUNCTION(cudaGetDevice)
 UNUSED_FUNCTION(cudaSetDevice)

@@ -87,11 +87,11 @@ static void apply(struct vars *v, const struct launcher_plan *plan)
 		    plan->sets[i].text ? plan->sets[i].text : plan->sets[i].value);
 }
 
-#define TORCHRUN8                                                                                  \
-	"LOCAL_RANK=3 RANK=3 GROUP_RANK=0 ROLE_RANK=3 ROLE_NAME=default LOCAL_WORLD_SIZE=8 "      \
-	"WORLD_SIZE=8 GROUP_WORLD_SIZE=1 ROLE_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 "                \
-	"MASTER_PORT=29500 TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0 "             \
-	"TORCHELASTIC_RUN_ID=none TORCHELASTIC_USE_AGENT_STORE=True "                             \
+#define TORCHRUN8                                                                            \
+	"LOCAL_RANK=3 RANK=3 GROUP_RANK=0 ROLE_RANK=3 ROLE_NAME=default LOCAL_WORLD_SIZE=8 " \
+	"WORLD_SIZE=8 GROUP_WORLD_SIZE=1 ROLE_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 "           \
+	"MASTER_PORT=29500 TORCHELASTIC_RESTART_COUNT=0 TORCHELASTIC_MAX_RESTARTS=0 "        \
+	"TORCHELASTIC_RUN_ID=none TORCHELASTIC_USE_AGENT_STORE=True "                        \
 	"TORCH_NCCL_ASYNC_ERROR_HANDLING=1 OMP_NUM_THREADS=1 "
 
 static const struct {
@@ -102,44 +102,56 @@ static const struct {
 	 "RANK=3 WORLD_SIZE=512 GROUP_RANK=0 GROUP_WORLD_SIZE=64 ROLE_RANK=3 ROLE_WORLD_SIZE=512 "
 	 "LOCAL_RANK=3 LOCAL_WORLD_SIZE=8 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 NBOX_WORLD=512 "
 	 "TORCH_NCCL_RANKS_PER_ROOT=2147483647 TORCH_DIST_INIT_BARRIER=0 TORCH_GLOO_LAZY_INIT=1 "
-	 "TORCHELASTIC_USE_AGENT_STORE=True VLLM_NCCL_SO_PATH=/opt/nbox/libnbox.so", LAUNCHER_TORCH},
-	{"last node, store of nboxd", TORCHRUN8 "NBOX_NODES=64 NBOX_AS_NODE=last NBOX_STORE=127.0.0.1:4711",
+	 "TORCHELASTIC_USE_AGENT_STORE=True VLLM_NCCL_SO_PATH=/opt/nbox/libnbox.so",
+	 LAUNCHER_TORCH},
+	{"last node, store of nboxd",
+	 TORCHRUN8 "NBOX_NODES=64 NBOX_AS_NODE=last NBOX_STORE=127.0.0.1:4711",
 	 "RANK=507 WORLD_SIZE=512 GROUP_RANK=63 ROLE_RANK=507 MASTER_ADDR=127.0.0.1 MASTER_PORT=4711 "
-	 "TORCHELASTIC_RESTART_COUNT=0", LAUNCHER_TORCH},
+	 "TORCHELASTIC_RESTART_COUNT=0",
+	 LAUNCHER_TORCH},
 	{"node 5", TORCHRUN8 "NBOX_NODES=64 NBOX_AS_NODE=5", "RANK=43 GROUP_RANK=5 LOCAL_RANK=3",
 	 LAUNCHER_TORCH},
 	{"--standalone of 2.4: the store would be in rank 0",
 	 TORCHRUN8 "NBOX_NODES=2 NBOX_STORE=[::1]:99 TORCHELASTIC_USE_AGENT_STORE=False",
 	 "MASTER_ADDR=::1 MASTER_PORT=99 TORCHELASTIC_USE_AGENT_STORE=True", LAUNCHER_TORCH},
-	{"after a restart by the agent", TORCHRUN8 "NBOX_NODES=2 NBOX_STORE=h:99 TORCHELASTIC_RESTART_COUNT=2",
+	{"after a restart by the agent",
+	 TORCHRUN8 "NBOX_NODES=2 NBOX_STORE=h:99 TORCHELASTIC_RESTART_COUNT=2",
 	 "TORCHELASTIC_RESTART_COUNT=2 MASTER_ADDR=h", LAUNCHER_TORCH},
-	{"--virtual-local-rank", TORCHRUN8 "NBOX_NODES=2 NBOX_AS_NODE=1 LOCAL_RANK=0", "RANK=11 LOCAL_RANK=0",
-	 LAUNCHER_TORCH},
-	{"two agents with 4 ranks each", TORCHRUN8 "NBOX_NODES=16 NBOX_AS_NODE=last LOCAL_WORLD_SIZE=4 RANK=5 LOCAL_RANK=1 GROUP_RANK=1 GROUP_WORLD_SIZE=2 ROLE_RANK=5",
+	{"--virtual-local-rank", TORCHRUN8 "NBOX_NODES=2 NBOX_AS_NODE=1 LOCAL_RANK=0",
+	 "RANK=11 LOCAL_RANK=0", LAUNCHER_TORCH},
+	{"two agents with 4 ranks each",
+	 TORCHRUN8
+	 "NBOX_NODES=16 NBOX_AS_NODE=last LOCAL_WORLD_SIZE=4 RANK=5 LOCAL_RANK=1 GROUP_RANK=1 GROUP_WORLD_SIZE=2 ROLE_RANK=5",
 	 "RANK=61 WORLD_SIZE=64 GROUP_RANK=15 GROUP_WORLD_SIZE=16 ROLE_RANK=61", LAUNCHER_TORCH},
 	{"the world alone", TORCHRUN8 "NBOX_WORLD=512", "RANK=3 WORLD_SIZE=512 GROUP_WORLD_SIZE=64",
 	 LAUNCHER_TORCH},
 	{"a nested launcher's workers: the inherited NBOX_WORLD does not hide them",
 	 TORCHRUN8 "NBOX_NODES=64 NBOX_WORLD=512", "RANK=3 WORLD_SIZE=512", LAUNCHER_TORCH},
-	{"DETAIL would make a gloo group beside each", TORCHRUN8 "NBOX_NODES=2 TORCH_DISTRIBUTED_DEBUG=DETAIL",
-	 "TORCH_DISTRIBUTED_DEBUG=INFO", LAUNCHER_TORCH},
-	{"other levels stay", TORCHRUN8 "NBOX_NODES=2 TORCH_DISTRIBUTED_DEBUG=OFF", "TORCH_DISTRIBUTED_DEBUG=OFF",
+	{"DETAIL would make a gloo group beside each",
+	 TORCHRUN8 "NBOX_NODES=2 TORCH_DISTRIBUTED_DEBUG=DETAIL", "TORCH_DISTRIBUTED_DEBUG=INFO",
 	 LAUNCHER_TORCH},
-	{"only some ranks of a node are real", TORCHRUN8 "NBOX_NODES=2 NBOX_GPUS_PER_NODE=16 NBOX_REAL=8-15",
+	{"other levels stay", TORCHRUN8 "NBOX_NODES=2 TORCH_DISTRIBUTED_DEBUG=OFF",
+	 "TORCH_DISTRIBUTED_DEBUG=OFF", LAUNCHER_TORCH},
+	{"only some ranks of a node are real",
+	 TORCHRUN8 "NBOX_NODES=2 NBOX_GPUS_PER_NODE=16 NBOX_REAL=8-15",
 	 "RANK=11 WORLD_SIZE=32 GROUP_RANK=0", LAUNCHER_TORCH},
 	{"deepspeed's own launcher",
 	 "MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 WORLD_SIZE=4 CROSS_RANK=0 CROSS_SIZE=1 LOCAL_SIZE=4 RANK=2 "
 	 "LOCAL_RANK=2 NBOX_NODES=8 NBOX_AS_NODE=1 NBOX_STORE=127.0.0.1:5",
 	 "RANK=6 WORLD_SIZE=32 CROSS_RANK=1 CROSS_SIZE=8 LOCAL_SIZE=4 LOCAL_RANK=2 MASTER_ADDR=127.0.0.1 "
-	 "MASTER_PORT=5 TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RESTART_COUNT=0", LAUNCHER_TORCH},
-	{"srun", "SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NTASKS=4 SLURM_NPROCS=4 SLURM_NODEID=0 SLURM_NNODES=1 "
+	 "MASTER_PORT=5 TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RESTART_COUNT=0",
+	 LAUNCHER_TORCH},
+	{"srun",
+	 "SLURM_PROCID=1 SLURM_LOCALID=1 SLURM_NTASKS=4 SLURM_NPROCS=4 SLURM_NODEID=0 SLURM_NNODES=1 "
 	 "SLURM_JOB_NUM_NODES=1 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_TASKS_PER_NODE=4 NBOX_NODES=16 "
 	 "NBOX_AS_NODE=3 NBOX_STORE=h:1",
 	 "SLURM_PROCID=13 SLURM_LOCALID=1 SLURM_NTASKS=64 SLURM_NPROCS=64 SLURM_NODEID=3 SLURM_NNODES=16 "
-	 "SLURM_JOB_NUM_NODES=16 SLURM_STEP_NUM_TASKS=64 NBOX_WORLD=64 MASTER_ADDR=h MASTER_PORT=1", LAUNCHER_SLURM},
-	{"srun on two machines", "SLURM_PROCID=9 SLURM_LOCALID=1 SLURM_NTASKS=16 SLURM_NODEID=1 SLURM_NNODES=2 "
-	 "SLURM_STEP_TASKS_PER_NODE=8(x2) NBOX_NODES=4", "SLURM_PROCID=9 SLURM_NTASKS=32 SLURM_NODEID=1 SLURM_NNODES=4",
+	 "SLURM_JOB_NUM_NODES=16 SLURM_STEP_NUM_TASKS=64 NBOX_WORLD=64 MASTER_ADDR=h MASTER_PORT=1",
 	 LAUNCHER_SLURM},
+	{"srun on two machines",
+	 "SLURM_PROCID=9 SLURM_LOCALID=1 SLURM_NTASKS=16 SLURM_NODEID=1 SLURM_NNODES=2 "
+	 "SLURM_STEP_TASKS_PER_NODE=8(x2) NBOX_NODES=4",
+	 "SLURM_PROCID=9 SLURM_NTASKS=32 SLURM_NODEID=1 SLURM_NNODES=4", LAUNCHER_SLURM},
 	{"srun, then torchrun: RANK is the source, SLURM_ stays",
 	 TORCHRUN8 "NBOX_NODES=2 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=1 SLURM_NNODES=1",
 	 "RANK=3 WORLD_SIZE=16 SLURM_NTASKS=1 SLURM_NNODES=1", LAUNCHER_TORCH},
@@ -149,13 +161,17 @@ static const struct {
 	{"mpirun of Open MPI; PMIX_RANK is MPI_Init's",
 	 "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 "
 	 "PMIX_RANK=1 PMIX_NAMESPACE=x NBOX_NODES=4 NBOX_AS_NODE=last",
-	 "OMPI_COMM_WORLD_RANK=7 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 PMIX_RANK=1", LAUNCHER_OMPI},
-	{"MVAPICH2", "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=2 MV2_COMM_WORLD_LOCAL_RANK=0 "
-	 "MV2_COMM_WORLD_LOCAL_SIZE=2 NBOX_NODES=4", "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=8", LAUNCHER_MV2},
+	 "OMPI_COMM_WORLD_RANK=7 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 PMIX_RANK=1",
+	 LAUNCHER_OMPI},
+	{"MVAPICH2",
+	 "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=2 MV2_COMM_WORLD_LOCAL_RANK=0 "
+	 "MV2_COMM_WORLD_LOCAL_SIZE=2 NBOX_NODES=4",
+	 "MV2_COMM_WORLD_RANK=0 MV2_COMM_WORLD_SIZE=8", LAUNCHER_MV2},
 	{"Hydra: its variables belong to MPI_Init, RANK is added",
 	 "PMI_RANK=1 PMI_SIZE=2 PMI_FD=7 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 NBOX_NODES=4 NBOX_AS_NODE=1",
 	 "PMI_RANK=1 PMI_SIZE=2 RANK=3 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", LAUNCHER_PMI},
-	{"PMI_RANK by hand", "PMI_RANK=1 PMI_SIZE=2 LOCAL_RANK=1 NBOX_NODES=4", "PMI_RANK=1 PMI_SIZE=8", LAUNCHER_PMI},
+	{"PMI_RANK by hand", "PMI_RANK=1 PMI_SIZE=2 LOCAL_RANK=1 NBOX_NODES=4",
+	 "PMI_RANK=1 PMI_SIZE=8", LAUNCHER_PMI},
 };
 
 static void check(struct vars *v, const char *what, const char *expected)
@@ -201,7 +217,8 @@ static void test_launchers(void **state)
 		/* a spawned child sees that: nothing is left to do */
 		decide(&v, 3, python, &plan);
 		if (plan.n || plan.code)
-			fail_msg("%s: not idempotent: %s", cases[i].what, plan.n ? plan.sets[0].name : "error");
+			fail_msg("%s: not idempotent: %s", cases[i].what,
+				 plan.n ? plan.sets[0].name : "error");
 		/* switched off */
 		v = before;
 		put(&v, "NBOX_ENABLE", "0");
@@ -232,7 +249,8 @@ static void test_others(void **state)
 {
 	static const char *const agents[] = {
 		"NBOX_NODES=64",
-		"NBOX_NODES=64 RANK=1 WORLD_SIZE=4 MASTER_ADDR=h MASTER_PORT=1", /* a pod's: no LOCAL_RANK */
+		"NBOX_NODES=64 RANK=1 WORLD_SIZE=4 MASTER_ADDR=h MASTER_PORT=1", /* a pod's: no
+										    LOCAL_RANK */
 		"NBOX_NODES=64 RANK=blue WORLD_SIZE=4 MASTER_ADDR=h MASTER_PORT=1 LOCAL_RANK=0",
 		"NBOX_NODES=64 RANK=4 WORLD_SIZE=4 MASTER_ADDR=h MASTER_PORT=1 LOCAL_RANK=0",
 		"NBOX_NODES=64 RANK=0 WORLD_SIZE=4 LOCAL_RANK=0",
@@ -244,8 +262,10 @@ static void test_others(void **state)
 		{(char *)"/bin/sh", (char *)"run.sh", NULL},
 		{(char *)"srun", (char *)"-n2", (char *)"python", NULL},
 		{(char *)"/usr/bin/mpirun", NULL},
-		{(char *)"/opt/py/bin/python3.11", (char *)"/opt/py/bin/torchrun", (char *)"t.py", NULL},
-		{(char *)"python", (char *)"-u", (char *)"-m", (char *)"torch.distributed.run", (char *)"t.py", NULL},
+		{(char *)"/opt/py/bin/python3.11", (char *)"/opt/py/bin/torchrun", (char *)"t.py",
+		 NULL},
+		{(char *)"python", (char *)"-u", (char *)"-m", (char *)"torch.distributed.run",
+		 (char *)"t.py", NULL},
 		{(char *)"python", (char *)"-X", (char *)"dev", (char *)"deepspeed", NULL},
 		{NULL},
 	};
@@ -259,7 +279,8 @@ static void test_others(void **state)
 		put_all(&v, agents[i]);
 		decide(&v, 3, python, &plan);
 		if (plan.n || plan.code || find_place(&v, 3, python, &place))
-			fail_msg("%s: %s", agents[i], plan.n ? plan.sets[0].name : plan.problem.text);
+			fail_msg("%s: %s", agents[i],
+				 plan.n ? plan.sets[0].name : plan.problem.text);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
 		int argc = 0;
@@ -268,23 +289,29 @@ static void test_others(void **state)
 			argc++;
 		v.n = 0;
 		put_all(&v, "SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NTASKS=2 OMPI_COMM_WORLD_RANK=0 "
-			"OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 NBOX_NODES=4");
+			    "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0 NBOX_NODES=4");
 		decide(&v, argc, programs[i], &plan);
 		if (programs[i][0] ? plan.n != 0 : plan.n == 0)
-			fail_msg("%s: %u variables", programs[i][0] ? programs[i][0] : "(no name)", plan.n);
+			fail_msg("%s: %u variables", programs[i][0] ? programs[i][0] : "(no name)",
+				 plan.n);
 	}
 }
 
-/* Under nbox run each rank has a process: one that multiprocessing spawned, and that meets others at an address of its
- * own, must not wait for a store there. */
+/* Under nbox run each rank has a process: one that multiprocessing spawned, and that meets others
+ * at an address of its own, must not wait for a store there. */
 static void test_spawned(void **state)
 {
-	static char *const child[] = {(char *)"python", (char *)"-c", (char *)"from multiprocessing.spawn import spawn_main",
+	static char *const child[] = {(char *)"python", (char *)"-c",
+				      (char *)"from multiprocessing.spawn import spawn_main",
 				      (char *)"--multiprocessing-fork", NULL};
-	static const struct { const char *env, *agent_store; } spawned[] = {
+	static const struct {
+		const char *env, *agent_store;
+	} spawned[] = {
 		{"RANK=1 LOCAL_RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=2 ", "False"},
-		{"RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 LOCAL_WORLD_SIZE=1 ", "True"}, /* --procs 1: it is a rank */
-		{"RANK=1 LOCAL_RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none ", "True"},
+		{"RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 LOCAL_WORLD_SIZE=1 ",
+		 "True"}, /* --procs 1: it is a rank */
+		{"RANK=1 LOCAL_RANK=1 WORLD_SIZE=8 LOCAL_WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none ",
+		 "True"},
 	};
 	static struct launcher_plan plan;
 	static struct vars v;
@@ -296,7 +323,8 @@ static void test_spawned(void **state)
 		put_all(&v, spawned[i].env);
 		decide(&v, 4, child, &plan);
 		apply(&v, &plan);
-		assert_string_equal(get(&v, "TORCHELASTIC_USE_AGENT_STORE"), spawned[i].agent_store);
+		assert_string_equal(get(&v, "TORCHELASTIC_USE_AGENT_STORE"),
+				    spawned[i].agent_store);
 		decide(&v, 3, python, &plan);
 		apply(&v, &plan);
 		assert_string_equal(get(&v, "TORCHELASTIC_USE_AGENT_STORE"), "True");
@@ -305,7 +333,9 @@ static void test_spawned(void **state)
 
 static void test_problems(void **state)
 {
-	static const struct { const char *env, *says; } bad[] = {
+	static const struct {
+		const char *env, *says;
+	} bad[] = {
 		{TORCHRUN8 "NBOX_NODES=many", "NBOX_NODES=many"},
 		{TORCHRUN8 "NBOX_NODES=0", "NBOX_NODES=0"},
 		{TORCHRUN8 "NBOX_NODES=65536", "more than 65536"},
@@ -338,10 +368,8 @@ static void test_problems(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_launchers),
-		cmocka_unit_test(test_not_asked),
-		cmocka_unit_test(test_others),
-		cmocka_unit_test(test_spawned),
+		cmocka_unit_test(test_launchers), cmocka_unit_test(test_not_asked),
+		cmocka_unit_test(test_others),    cmocka_unit_test(test_spawned),
 		cmocka_unit_test(test_problems),
 	};
 

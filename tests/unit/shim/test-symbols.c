@@ -49,9 +49,12 @@ static size_t compare_with_nm(const char *path, bool is_ours)
 		if (at)
 			*at = 0;
 		/* exported by the binaries of 2.28 and 2.30, in no header */
-		if (!strcmp(name, "ncclResetDebugInitInternal") || !strncmp(name, "ncclParamDumpAllFlag", 20) ||
-		    !strncmp(name, "ncclParamNoCacheStr", 19) || !strcmp(name, "ncclParamEnvPluginGet") ||
-		    !strcmp(name, "ncclParamIsCacheDisabled") || !strcmp(name, "ncclParamRegistryInstance"))
+		if (!strcmp(name, "ncclResetDebugInitInternal") ||
+		    !strncmp(name, "ncclParamDumpAllFlag", 20) ||
+		    !strncmp(name, "ncclParamNoCacheStr", 19) ||
+		    !strcmp(name, "ncclParamEnvPluginGet") ||
+		    !strcmp(name, "ncclParamIsCacheDisabled") ||
+		    !strcmp(name, "ncclParamRegistryInstance"))
 			continue;
 		if (!is_ours && strncmp(name, "nccl", 4) && strncmp(name, "pnccl", 5))
 			continue;
@@ -76,14 +79,16 @@ static void test_a_real_nccl_has_nothing_more(void **state)
 	const char *path = getenv("REAL_NCCL");
 
 	(void)state;
-	/* Not skip(): cmocka says "not ok" then, which meson 0.61 (Ubuntu 22.04) takes for a failure. */
+	/* Not skip(): cmocka says "not ok" then, which meson 0.61 (Ubuntu 22.04) takes for a
+	 * failure. */
 	if (!path || !*path)
 		return;
 	assert_true(compare_with_nm(path, false) > 50);
 }
 
-/* All but two functions take eleven integers or pointers at most. The two take an id of 128 bytes by value, which
- * x86-64 passes on the stack and aarch64 as a pointer: only a call by its own type passes one on both. */
+/* All but two functions take eleven integers or pointers at most. The two take an id of 128 bytes
+ * by value, which x86-64 passes on the stack and aarch64 as a pointer: only a call by its own type
+ * passes one on both. */
 static void call_with_zeroes(const char *name)
 {
 	void *fn = dlsym(handle, name);
@@ -92,10 +97,11 @@ static void call_with_zeroes(const char *name)
 	memset(&id, 0, sizeof(id));
 	name += *name == 'p';
 	if (!strcmp(name, "ncclCommInitRank") || !strcmp(name, "ncclCommInitRankConfig"))
-		((ncclResult_t(*)(ncclComm_t *, int, ncclUniqueId, int, ncclConfig_t *))fn)(NULL, 0, id, 0, NULL);
+		((ncclResult_t(*)(ncclComm_t *, int, ncclUniqueId, int,
+				  ncclConfig_t *))fn)(NULL, 0, id, 0, NULL);
 	else
-		((long (*)(long, long, long, long, long, long, long, long, long, long, long))fn)(0, 0, 0, 0, 0, 0, 0,
-												    0, 0, 0, 0);
+		((long (*)(long, long, long, long, long, long, long, long, long, long,
+			   long))fn)(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
 static void test_forwards_and_keeps_errno(void **state)

@@ -84,8 +84,9 @@ static int unknown_device(const struct verbs *v, struct ibv_device **list, const
 	}
 	near = n < DEVICES_TOLD ? units_suggest(name, names, n) : NULL;
 	if (near)
-		return err_set(err, ENODEV, "NBOX_IB_HCA: there is no device '%s'; did you mean '%s'?",
-			       name, near);
+		return err_set(err, ENODEV,
+			       "NBOX_IB_HCA: there is no device '%s'; did you mean '%s'?", name,
+			       near);
 	return err_set(err, ENODEV, "NBOX_IB_HCA: there is no device '%s'; there are: %s", name,
 		       n ? text : "none");
 }
@@ -118,14 +119,16 @@ static int search(const struct rdma_options *o, int family, struct sockaddr_stor
 			     "there is no RDMA device (that a provider of libibverbs knows); "
 			     "`nbox doctor` looks closer");
 	else if (rc)
-		rc = err_set(err, -rc,
-			     "no %s address on device %s (NBOX_IB_HCA, NBOX_IB_PORT, NBOX_IB_GID_INDEX): "
-			     "%s; `nbox doctor` lists ports and GIDs",
-			     family == AF_INET ? "IPv4" : "IPv6", o->hca[0] ? o->hca : "(any)",
-			     rc == -ENETDOWN ? "the port is down"
-			     : rc == -ENXIO  ? "the port is InfiniBand, and no interface of IPoIB over it "
-					       "(such as ib0) is up with an address"
-					     : "no GID fits");
+		rc = err_set(
+			err, -rc,
+			"no %s address on device %s (NBOX_IB_HCA, NBOX_IB_PORT, NBOX_IB_GID_INDEX): "
+			"%s; `nbox doctor` lists ports and GIDs",
+			family == AF_INET ? "IPv4" : "IPv6", o->hca[0] ? o->hca : "(any)",
+			rc == -ENETDOWN ? "the port is down"
+			: rc == -ENXIO
+				? "the port is InfiniBand, and no interface of IPoIB over it "
+				  "(such as ib0) is up with an address"
+				: "no GID fits");
 	v->free_device_list(list);
 	return rc;
 }
@@ -146,7 +149,8 @@ static const uint8_t *address_bytes(const struct sockaddr *a, size_t *ret_n)
 	*ret_n = a->sa_family == AF_INET ? 4 : 16;
 	return a->sa_family == AF_INET
 		       ? (const uint8_t *)&((const struct sockaddr_in *)(const void *)a)->sin_addr
-		       : (const uint8_t *)&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+		       : (const uint8_t *)&((const struct sockaddr_in6 *)(const void *)a)
+				 ->sin6_addr;
 }
 
 static bool is_in_network(const struct sockaddr *a, const struct sockaddr *mask,
@@ -248,12 +252,13 @@ static void choose_rail(const struct rails *r, const char *pci, struct sockaddr_
 		return; /* nothing to choose */
 	rc = rdma_near_choose(rdma_near_sysfs, pci, r->names, r->n, &best);
 	if (rc) {
-		log_debug("rdma: %zu devices (%s, %s%s) are in the network of nboxd, and %s to GPU %s: "
-			  "the route decides; NBOX_IB_HCA chooses",
-			  r->n, r->names[0], r->names[1], r->n > 2 ? ", ..." : "",
-			  rc == RDMA_NEAR_EQUAL ? "several are equally near"
-						: "it is not known which is nearest",
-			  pci);
+		log_debug(
+			"rdma: %zu devices (%s, %s%s) are in the network of nboxd, and %s to GPU %s: "
+			"the route decides; NBOX_IB_HCA chooses",
+			r->n, r->names[0], r->names[1], r->n > 2 ? ", ..." : "",
+			rc == RDMA_NEAR_EQUAL ? "several are equally near"
+					      : "it is not known which is nearest",
+			pci);
 		return;
 	}
 	*ret = r->at[best];

@@ -18,7 +18,8 @@
 #include "links/rdma/listen.h"
 #include "links/rdma/private.h"
 
-#define RESOLVE_MS 10000 /* each of address and route; on a busy machine the kernel is late to look */
+#define RESOLVE_MS \
+	10000 /* each of address and route; on a busy machine the kernel is late to look */
 
 /* --- the request and its answer ------------------------------------------------------- */
 
@@ -68,8 +69,8 @@ static int ask(struct rdma_link *r, struct err *err)
 static int on_answer(struct rdma_link *r, const struct rdma_cm_event *e, struct err *err)
 {
 	struct rdma_hello hello;
-	int rc = rdma_hello_check(e->param.conn.private_data, e->param.conn.private_data_len, &hello,
-				  err);
+	int rc = rdma_hello_check(e->param.conn.private_data, e->param.conn.private_data_len,
+				  &hello, err);
 
 	if (rc)
 		return rc;
@@ -84,7 +85,8 @@ static int on_answer(struct rdma_link *r, const struct rdma_cm_event *e, struct 
 	if (rc)
 		return rc;
 	if (r->hub->v->cm_establish(r->id))
-		return err_set(err, errno, "the connection cannot be confirmed: %s", strerror(errno));
+		return err_set(err, errno, "the connection cannot be confirmed: %s",
+			       strerror(errno));
 	set_state(r, RDMA_UP);
 	return 0;
 }
@@ -98,8 +100,8 @@ static int on_refused(const struct rdma_cm_event *e, struct err *err)
 						e->param.conn.private_data_len));
 	if (e->status == 8)
 		return err_set(err, ECONNREFUSED, "nobody listens there");
-	return err_set(err, ECONNREFUSED, "the request was refused (reason %d of the connection manager)",
-		       e->status);
+	return err_set(err, ECONNREFUSED,
+		       "the request was refused (reason %d of the connection manager)", e->status);
 }
 
 /* Of all events but a refusal: a negative errno. */
@@ -126,12 +128,14 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		return ask(r, err);
 	case RDMA_CM_EVENT_ROUTE_ERROR:
-		return err_set(err, EHOSTUNREACH, "no route to that address (RDMA_CM_EVENT_ROUTE_ERROR: %s)",
+		return err_set(err, EHOSTUNREACH,
+			       "no route to that address (RDMA_CM_EVENT_ROUTE_ERROR: %s)",
 			       status_text(e));
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		return r->state == RDMA_ASKED ? on_answer(r, e, err) : 0;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		return err_set(err, ETIMEDOUT, "no answer to the request (RDMA_CM_EVENT_UNREACHABLE: %s)",
+		return err_set(err, ETIMEDOUT,
+			       "no answer to the request (RDMA_CM_EVENT_UNREACHABLE: %s)",
 			       status_text(e));
 	case RDMA_CM_EVENT_REJECTED:
 		return on_refused(e, err);
@@ -146,7 +150,8 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		if (r->dev)
 			r->dev->is_gone = true;
-		return err_set(err, ENODEV, "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
+		return err_set(err, ENODEV,
+			       "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
 	case RDMA_CM_EVENT_DISCONNECTED:
 		r->is_disconnected = true;
 		return 0;
@@ -215,12 +220,13 @@ static int connect_to(struct rdma_link *r, uint64_t due_ns, struct err *err)
 	while (!rc && r->state != RDMA_UP && r->state != RDMA_ENDED) {
 		rc = link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
 		if (rc)
-			return err_set(err, -rc, "%s: %s", rdma_name(r, name, sizeof(name)),
-				       rc != -ETIMEDOUT ? strerror(-rc) :
-				       r->state == RDMA_ASKED ?
-					       "the request is not answered in time: nboxd is stopped or "
-					       "overloaded, or its host or network is down" :
-					       "the connection manager finds no way in time");
+			return err_set(
+				err, -rc, "%s: %s", rdma_name(r, name, sizeof(name)),
+				rc != -ETIMEDOUT ? strerror(-rc)
+				: r->state == RDMA_ASKED
+					? "the request is not answered in time: nboxd is stopped or "
+					  "overloaded, or its host or network is down"
+					: "the connection manager finds no way in time");
 		rdma_hub_look(r->hub);
 	}
 	if (!rc && r->state == RDMA_ENDED)
@@ -229,8 +235,8 @@ static int connect_to(struct rdma_link *r, uint64_t due_ns, struct err *err)
 }
 
 static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t due_ns,
-		       const struct link_gpu *gpu, const struct link_events *ev, void *owner, struct link **ret,
-		       struct err *err)
+		       const struct link_gpu *gpu, const struct link_events *ev, void *owner,
+		       struct link **ret, struct err *err)
 {
 	struct rdma_link *r;
 	int rc = rdma_link_new(h, ev, owner, &r);
@@ -299,7 +305,8 @@ static int accept_hello(struct rdma_link *r, const struct rdma_hello *hello, str
 	rdma_link_hello(r, (enum rdma_hello_kind)hello->kind, &answer);
 	fill_param(r, &answer, &param);
 	if (r->hub->v->cm_accept(r->id, &param))
-		return err_set(err, errno, "%s cannot be accepted: %s", r->link.peer, strerror(errno));
+		return err_set(err, errno, "%s cannot be accepted: %s", r->link.peer,
+			       strerror(errno));
 	set_state(r, RDMA_ACCEPTED);
 	return 0;
 }
@@ -323,7 +330,8 @@ static int resume_request(struct rdma_hub *h, struct rdma_request *q,
 		refuse(h, q->id, RDMA_REFUSED_UNKNOWN_LINK);
 		link_addr_name("rdma", &q->id->route.addr.dst_addr, name, sizeof(name));
 		rdma_hub_drop_id(h, q->id);
-		return err_set(err, ENOENT, "%s wants to resume a link that is not known (any more)", name);
+		return err_set(err, ENOENT,
+			       "%s wants to resume a link that is not known (any more)", name);
 	}
 	rdma_resume_stop(r);
 	r->id = q->id;

@@ -12,7 +12,7 @@
 #include "links/rdma/private.h"
 
 #define BATCH 32
-#define POLLS_MAX 64 /* batches in one go */
+#define POLLS_MAX 64   /* batches in one go */
 #define CQ_ENTRIES 512 /* at first */
 
 /* --- life ------------------------------------------------------------------------- */
@@ -55,15 +55,16 @@ int rdma_dev_new(struct rdma_hub *h, struct ibv_device *device, struct rdma_dev 
 	strncpy(d->name, h->v->get_device_name(device), sizeof(d->name) - 1);
 	d->ctx = h->v->open_device(device);
 	if (!d->ctx)
-		return err_set(err, errno ? errno : ENODEV, "device %s cannot be opened: %s", d->name,
-			       strerror(errno ? errno : ENODEV));
+		return err_set(err, errno ? errno : ENODEV, "device %s cannot be opened: %s",
+			       d->name, strerror(errno ? errno : ENODEV));
 	d->pd = h->v->alloc_pd(d->ctx);
 	d->channel = d->pd ? h->v->create_comp_channel(d->ctx) : NULL;
 	d->cq = d->channel ? h->v->create_cq(d->ctx, CQ_ENTRIES, NULL, d->channel, 0) : NULL;
 	if (!d->cq)
 		return err_set(err, errno ? errno : ENOMEM, "device %s gives no %s: %s", d->name,
-			       !d->pd ? "protection domain" : !d->channel ? "completion channel"
-									  : "completion queue",
+			       !d->pd        ? "protection domain"
+			       : !d->channel ? "completion channel"
+					     : "completion queue",
 			       strerror(errno));
 	rdma_counts.made[RDMA_CQS]++;
 	d->cq_entries = CQ_ENTRIES;
@@ -86,11 +87,12 @@ int rdma_dev_reserve(struct rdma_dev *d, uint32_t entries, struct err *err)
 	if (more > d->cq_entries) {
 		rc = d->hub->v->resize_cq(d->cq, (int)more);
 		if (rc)
-			return err_set(err, rc < 0 ? errno : rc,
-				       "device %s: no room for another link in the completion queue "
-				       "(%u entries, %u needed): %s",
-				       d->name, d->cq_entries, d->cq_used + entries,
-				       strerror(rc < 0 ? errno : rc));
+			return err_set(
+				err, rc < 0 ? errno : rc,
+				"device %s: no room for another link in the completion queue "
+				"(%u entries, %u needed): %s",
+				d->name, d->cq_entries, d->cq_used + entries,
+				strerror(rc < 0 ? errno : rc));
 		d->cq_entries = more;
 	}
 	d->cq_used += entries;
@@ -145,8 +147,8 @@ static void fail_all(struct rdma_dev *d, const char *what, const char *status)
 	for (r = d->hub->links; r; r = r->next)
 		if (r->dev == d)
 			rdma_fail(r, -EIO,
-				  "%s (%s): the device or its driver fails, see the kernel's log", what,
-				  status);
+				  "%s (%s): the device or its driver fails, see the kernel's log",
+				  what, status);
 }
 
 bool rdma_dev_poll(struct rdma_dev *d)

@@ -103,9 +103,10 @@ void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc)
 		rdma_fail(r, -EIO, "%swork completed with status %d (%s, vendor 0x%x)", down,
 			  wc->status, r->hub->v->wc_status_str(wc->status), wc->vendor_err);
 	else
-		(is_transient(wc->status) ? rdma_lose : rdma_fail)(
-			r, -statuses[i].code, "%sIBV_WC_%s (vendor 0x%x): %s", down,
-			statuses[i].name, wc->vendor_err, statuses[i].advice);
+		(is_transient(wc->status)
+			 ? rdma_lose
+			 : rdma_fail)(r, -statuses[i].code, "%sIBV_WC_%s (vendor 0x%x): %s", down,
+				      statuses[i].name, wc->vendor_err, statuses[i].advice);
 }
 
 /* --- events of a device ------------------------------------------------------------- */
@@ -139,8 +140,7 @@ static void qp_event(struct rdma_dev *d, const struct ibv_async_event *e)
 		for (uint32_t i = 0; i < r->n_qps; i++)
 			if (r->qps[i].qp && r->qps[i].qp == e->element.qp) {
 				r->bad_qp = (uint8_t)i;
-				rdma_fail(r, -EIO, "%s",
-					  d->hub->v->event_type_str(e->event_type));
+				rdma_fail(r, -EIO, "%s", d->hub->v->event_type_str(e->event_type));
 			}
 }
 

@@ -66,7 +66,8 @@ static bool take_address(const struct sockaddr *a, int family, struct sockaddr_s
 	     is_link_local(((const struct sockaddr_in6 *)(const void *)a)->sin6_addr.s6_addr)))
 		return false;
 	memset(ret, 0, sizeof(*ret));
-	memcpy(ret, a, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	memcpy(ret, a,
+	       family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 	return true;
 }
 

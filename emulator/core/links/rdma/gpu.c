@@ -46,10 +46,11 @@ static int reg(struct rdma_link *r, struct rdma_gpu *g, int access, struct err *
 		return 0;
 	}
 	units_print_bytes(g->mem.bytes, bytes, sizeof(bytes));
-	return err_set(err, code,
-		       "%s of the GPU cannot be registered: as a dma-buf: %.120s; by address: %s (that "
-		       "needs the kernel module nvidia-peermem)",
-		       bytes, why.text, strerror(code));
+	return err_set(
+		err, code,
+		"%s of the GPU cannot be registered: as a dma-buf: %.120s; by address: %s (that "
+		"needs the kernel module nvidia-peermem)",
+		bytes, why.text, strerror(code));
 }
 
 int rdma_gpu_get(struct rdma_link *r, struct rdma_gpu *g, uint64_t bytes, int access,

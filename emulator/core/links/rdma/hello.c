@@ -53,9 +53,11 @@ const char *rdma_refuse_text(const void *data, size_t n)
 {
 	static const char *const texts[RDMA_REFUSALS] = {
 		[RDMA_REFUSED_GARBAGE] = "it took our hello for garbage",
-		[RDMA_REFUSED_VERSION] = "it speaks another version of the rdma link: use nboxd and "
-					 "libnbox.so of one release",
-		[RDMA_REFUSED_RESOURCES] = "it has no resources for another link; its log says which",
+		[RDMA_REFUSED_VERSION] =
+			"it speaks another version of the rdma link: use nboxd and "
+			"libnbox.so of one release",
+		[RDMA_REFUSED_RESOURCES] =
+			"it has no resources for another link; its log says which",
 		[RDMA_REFUSED_UNKNOWN_LINK] = "it does not know the link that was to be resumed",
 	};
 	struct rdma_refuse r;

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define RDMA_HELLO_MAGIC UINT32_C(0x72646e62) /* "bndr" */
-#define RDMA_HELLO_VERSION 2 /* 1: without flags */
+#define RDMA_HELLO_VERSION 2                  /* 1: without flags */
 #define RDMA_QPS_MAX 4
 #define RDMA_WINDOW_MIN 8
 #define RDMA_WINDOW_MAX 1024
@@ -27,7 +27,7 @@ enum rdma_hello_kind { RDMA_HELLO_NEW, RDMA_HELLO_RESUME, RDMA_HELLO_KINDS };
 struct rdma_hello {
 	uint32_t magic;
 	uint8_t version;
-	uint8_t flags;      /* RDMA_HELLO_RING_BLIND */
+	uint8_t flags; /* RDMA_HELLO_RING_BLIND */
 	uint8_t n_qps;
 	uint8_t kind;       /* enum rdma_hello_kind */
 	uint64_t link_id;   /* chosen by who connects; the same when it comes again */
@@ -45,8 +45,8 @@ _Static_assert(sizeof(struct rdma_hello) == 56, "private data of a request has 5
 enum rdma_refusal {
 	RDMA_REFUSED_GARBAGE = 1, /* no hello of nbox */
 	RDMA_REFUSED_VERSION,
-	RDMA_REFUSED_RESOURCES,   /* see the log of the other end */
-	RDMA_REFUSED_UNKNOWN_LINK,/* nothing to resume */
+	RDMA_REFUSED_RESOURCES,    /* see the log of the other end */
+	RDMA_REFUSED_UNKNOWN_LINK, /* nothing to resume */
 	RDMA_REFUSALS
 };
 

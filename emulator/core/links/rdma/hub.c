@@ -71,22 +71,23 @@ static int no_channel(struct err *err, int code)
 	char device[64];
 
 	if (is_none && kernel_device(device, sizeof(device)))
-		return err_set(err, code,
-			       "rdma cannot be used here: the kernel has device %s, libibverbs does not: "
-			       "its provider is missing (package ibverbs-providers), or /dev/infiniband "
-			       "is (module ib_uverbs; in a container, --device); `nbox doctor` looks closer",
-			       device);
-	return err_set(err, code,
-		       "rdma cannot be used here: %s (are the kernel modules rdma_ucm and ib_uverbs "
-		       "loaded?); `nbox doctor` looks closer",
-		       is_none ? "no RDMA device was found" : strerror(code));
+		return err_set(
+			err, code,
+			"rdma cannot be used here: the kernel has device %s, libibverbs does not: "
+			"its provider is missing (package ibverbs-providers), or /dev/infiniband "
+			"is (module ib_uverbs; in a container, --device); `nbox doctor` looks closer",
+			device);
+	return err_set(
+		err, code,
+		"rdma cannot be used here: %s (are the kernel modules rdma_ucm and ib_uverbs "
+		"loaded?); `nbox doctor` looks closer",
+		is_none ? "no RDMA device was found" : strerror(code));
 }
 
 int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err)
 {
-	const struct itimerspec tick = {
-		{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000},
-		{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000}};
+	const struct itimerspec tick = {{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000},
+					{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000}};
 	CLEANUP(hub_freep) struct rdma_hub *h = NULL;
 	const struct verbs *v;
 	int rc = verbs_get(&v, err);
@@ -104,7 +105,8 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 	h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	h->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	h->request_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (h->epoll_fd < 0 || h->timer_fd < 0 || h->request_fd < 0 || timerfd_settime(h->timer_fd, 0, &tick, NULL))
+	if (h->epoll_fd < 0 || h->timer_fd < 0 || h->request_fd < 0 ||
+	    timerfd_settime(h->timer_fd, 0, &tick, NULL))
 		return err_set(err, errno, "no descriptors for an rdma link: %s", strerror(errno));
 	h->cm = v->cm_create_event_channel();
 	if (!h->cm)
@@ -208,7 +210,8 @@ void rdma_hub_mark_gone(struct rdma_hub *h, const struct ibv_device *device)
 	/* a lost one, which waits to be made again, has nothing that would be told */
 	for (struct rdma_link *r = h->links; r; r = r->next)
 		if (r->dev && r->dev->ctx->device == device)
-			rdma_fail(r, -ENODEV, "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
+			rdma_fail(r, -ENODEV,
+				  "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
 }
 
 /* Some drivers cannot remove a device while somebody has it open. */

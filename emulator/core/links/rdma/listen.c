@@ -14,8 +14,8 @@
 #define BACKLOG 128
 
 struct rdma_listener {
-	struct rdma_hub *hub; /* shared with the links that were accepted */
-	struct rdma_cm_id *id; /* NULL: its device was removed, and is not back */
+	struct rdma_hub *hub;       /* shared with the links that were accepted */
+	struct rdma_cm_id *id;      /* NULL: its device was removed, and is not back */
 	struct sockaddr_storage at; /* with the real port */
 	uint64_t tried_tick;
 };
@@ -29,7 +29,8 @@ static int listen_one(struct rdma_hub *h, const struct sockaddr *at, struct rdma
 
 	if (rc)
 		return rc;
-	if (!h->v->cm_bind_addr(id, (struct sockaddr *)(uintptr_t)at) && !h->v->cm_listen(id, BACKLOG)) {
+	if (!h->v->cm_bind_addr(id, (struct sockaddr *)(uintptr_t)at) &&
+	    !h->v->cm_listen(id, BACKLOG)) {
 		*ret = id;
 		return 0;
 	}
@@ -37,10 +38,11 @@ static int listen_one(struct rdma_hub *h, const struct sockaddr *at, struct rdma
 	rdma_hub_drop_id(h, id);
 	link_addr_name("rdma", at, name, sizeof(name));
 	if (code == EADDRINUSE)
-		return err_set(err, EADDRINUSE,
-			       "another nboxd (or program) listens at %s; stop it or choose another "
-			       "--addr",
-			       name);
+		return err_set(
+			err, EADDRINUSE,
+			"another nboxd (or program) listens at %s; stop it or choose another "
+			"--addr",
+			name);
 	if (code == ENODEV || code == EADDRNOTAVAIL)
 		return err_set(err, code,
 			       "cannot listen at %s: no RDMA device of this host has that address; "
@@ -82,8 +84,8 @@ static void name_listener(const struct rdma_listener *l, char *buf, size_t size)
 	link_addr_name("rdma", (const struct sockaddr *)&l->at, buf, size);
 }
 
-int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, char *text, size_t size,
-		struct err *err)
+int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, char *text,
+		       size_t size, struct err *err)
 {
 	CLEANUP(freep) struct rdma_listener *l = calloc(1, sizeof(*l));
 	struct rdma_options o;
@@ -124,8 +126,10 @@ static int on_removal(struct rdma_listener *l, struct err *err)
 	stop_listening(l);
 	l->tried_tick = l->hub->ticks;
 	name_listener(l, name, sizeof(name));
-	return err_set(err, ENODEV, "the RDMA device of %s was removed: nobody can connect until it is back "
-		       "with that address", name);
+	return err_set(err, ENODEV,
+		       "the RDMA device of %s was removed: nobody can connect until it is back "
+		       "with that address",
+		       name);
 }
 
 /* About once a second. Return: LINK_LISTENS_AGAIN, with the sentence; -EAGAIN. */

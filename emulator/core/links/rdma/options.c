@@ -44,8 +44,9 @@ void rdma_options_init(struct rdma_options *o)
 	*o = (struct rdma_options){
 		.gid_index = -1,
 		.traffic_class = -1,
-		/* 1.07 s, as NCCL's was up to 2.22 (20 since). What answers may be software (soft-RoCE, under
-		 * load, is silent for longer than the 67 ms of 14), and what is sent again there may break it. */
+		/* 1.07 s, as NCCL's was up to 2.22 (20 since). What answers may be software
+		 * (soft-RoCE, under load, is silent for longer than the 67 ms of 14), and what is
+		 * sent again there may break it. */
 		.timeout = 18,
 		.retry_count = 7,
 		.qps = 1,
@@ -83,7 +84,8 @@ static int set_one(struct rdma_options *o, const struct option *p, const char *t
 {
 	if (p->kind == NAME) {
 		if (!text[0] || strlen(text) >= sizeof(o->hca))
-			return err_set(err, EINVAL, PREFIX "HCA='%.80s': no name of a device", text);
+			return err_set(err, EINVAL, PREFIX "HCA='%.80s': no name of a device",
+				       text);
 		strcpy(o->hca, text);
 		return 0;
 	}

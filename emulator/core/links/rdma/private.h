@@ -11,12 +11,12 @@
 #include "links/rdma/options.h"
 #include "links/rdma/verbs.h"
 
-#define RDMA_WINDOW 64            /* pieces under way in one direction; power of two */
-#define RDMA_SLOT_BYTES 8192      /* of one SEND, with its piece header */
-#define RDMA_CTL 4                /* SENDs without data that may be under way */
-#define RDMA_SQ_SLACK 16          /* probes and such */
+#define RDMA_WINDOW 64                     /* pieces under way in one direction; power of two */
+#define RDMA_SLOT_BYTES 8192               /* of one SEND, with its piece header */
+#define RDMA_CTL 4                         /* SENDs without data that may be under way */
+#define RDMA_SQ_SLACK 16                   /* probes and such */
 #define RDMA_CTL_FLAG UINT32_C(0x80000000) /* in the immediate: carries no data */
-#define RDMA_CTL_BYE UINT32_C(1)            /* ... and is the last one of a link in good order */
+#define RDMA_CTL_BYE UINT32_C(1)           /* ... and is the last one of a link in good order */
 #define RDMA_SEQ_MASK UINT32_C(0x7fffffff)
 
 /* In front of every SEND: what its sender has done with what it got. */
@@ -87,10 +87,10 @@ struct rdma_dev {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	uint32_t cq_entries, cq_used;
-	bool is_gone; /* removed or failed: goes when its last link has */
+	bool is_gone;        /* removed or failed: goes when its last link has */
 	uint32_t n_notifies; /* requested and not yet read from the channel */
 	enum { NOT_ARMED, ARMED_FOR_PEER, ARMED_FOR_ALL } armed;
-	uint64_t ports_down; /* bit p: port p, as its events say */
+	uint64_t ports_down;                  /* bit p: port p, as its events say */
 	struct rdma_qp *qps[RDMA_QP_BUCKETS]; /* by number */
 	struct rdma_regions regions;
 	char name[64];
@@ -117,31 +117,31 @@ struct rdma_hub {
 	bool is_armed;   /* somebody may have slept since the last look */
 	uint32_t rounds; /* without a look at the descriptors */
 	uint64_t look_ns;
-	uint64_t ticks;  /* seconds, roughly */
+	uint64_t ticks; /* seconds, roughly */
 	struct rdma_dev *devs;
 	struct rdma_link *links;
 	struct rdma_request *requests, **last_request;
 	const struct rdma_cm_id *listening; /* the listener's, which owns it; NULL: none (now) */
-	bool is_removed; /* its device, and nobody was told yet */
+	bool is_removed;                    /* its device, and nobody was told yet */
 };
 
 enum rdma_state {
 	RDMA_IDLE,
 	RDMA_RESOLVING, /* the address */
 	RDMA_ROUTING,
-	RDMA_ASKED,     /* the request is out */
-	RDMA_ACCEPTED,  /* we have accepted and wait for the other end */
+	RDMA_ASKED,    /* the request is out */
+	RDMA_ACCEPTED, /* we have accepted and wait for the other end */
 	RDMA_UP,
-	RDMA_LOST,      /* to be made again: rdma-resume.c */
-	RDMA_ENDED,     /* nothing moves any more */
+	RDMA_LOST,  /* to be made again: rdma-resume.c */
+	RDMA_ENDED, /* nothing moves any more */
 };
 
 struct rdma_tx {
 	uint32_t bytes;    /* of the stream of frames */
 	uint64_t sq_index; /* in its queue pair, of this connection; RDMA_NOT_POSTED: not on it */
 	uint8_t qp;
-	bool is_over;      /* complete, as the peer said when the link was made again */
-	bool is_lent;      /* from memory of the owner: not done before it is complete */
+	bool is_over; /* complete, as the peer said when the link was made again */
+	bool is_lent; /* from memory of the owner: not done before it is complete */
 	bool is_write;
 	struct rdma_region *region; /* in use until it is complete */
 	const void *src;
@@ -169,15 +169,15 @@ struct rdma_link {
 	uint64_t state_tick, rx_tick; /* since when; last sign of life */
 	int code;                     /* why it ended; 0: the peer went in good order */
 	char why[ERR_TEXT_MAX];
-	uint32_t port;                /* of the device */
-	uint64_t port_down_tick;      /* 0: it is up */
-	uint32_t n_probes;            /* under way */
-	uint32_t n_silent;            /* ticks since a sign of life was asked for */
-	bool is_disconnected;         /* the peer has left */
-	bool has_bad;                 /* a completion with an error: the first that says why */
-	uint8_t bad_qp;               /* ... of which queue pair: it is named */
+	uint32_t port;           /* of the device */
+	uint64_t port_down_tick; /* 0: it is up */
+	uint32_t n_probes;       /* under way */
+	uint32_t n_silent;       /* ticks since a sign of life was asked for */
+	bool is_disconnected;    /* the peer has left */
+	bool has_bad;            /* a completion with an error: the first that says why */
+	uint8_t bad_qp;          /* ... of which queue pair: it is named */
 	struct ibv_wc bad;
-	bool has_bye;                 /* the peer leaves in good order */
+	bool has_bye; /* the peer leaves in good order */
 
 	/* Making it again. */
 	struct sockaddr_storage to;   /* who connected: where */
@@ -289,7 +289,7 @@ int rdma_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, st
 
 /* --- rdma-qp.c: queue pairs and the memory of a link --------------------------------- */
 
-int rdma_link_setup(struct rdma_link *r, struct err *err); /* id->verbs is known */
+int rdma_link_setup(struct rdma_link *r, struct err *err);  /* id->verbs is known */
 int rdma_link_to_rts(struct rdma_link *r, struct err *err); /* peer is known */
 void rdma_link_drop_qps(struct rdma_link *r);
 void rdma_link_unset(struct rdma_link *r);
@@ -363,7 +363,8 @@ void rdma_resume_stop(struct rdma_link *r);
 /* By a completion of queue pair r->bad_qp. */
 void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc);
 int rdma_status_errno(enum ibv_wc_status s);
-/* "device rxe0 port 1, QP 17 to rdma:10.0.0.1:4000": of the queue pair that failed, else the first. */
+/* "device rxe0 port 1, QP 17 to rdma:10.0.0.1:4000": of the queue pair that failed, else the first.
+ */
 char *rdma_name(const struct rdma_link *r, char *buf, size_t size);
 void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
 
@@ -372,8 +373,8 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
 void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e);
 /* Begins to connect to r->to. Return: 0; negative errno with the sentence. */
 int rdma_begin_connect(struct rdma_link *r, struct err *err);
-/* Accepts or refuses @q, whose id it takes. Return: 0, *ret is the link; RDMA_RESUMED: it was the peer
- * of a link that we have; negative errno with the sentence: refused, and told why. */
+/* Accepts or refuses @q, whose id it takes. Return: 0, *ret is the link; RDMA_RESUMED: it was the
+ * peer of a link that we have; negative errno with the sentence: refused, and told why. */
 enum { RDMA_RESUMED = 1 };
 int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
 			void *owner, struct link **ret, struct err *err);

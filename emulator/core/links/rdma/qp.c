@@ -1,8 +1,9 @@
 /* The memory and the queue pairs of an rdma link.
  *
  * Memory: one area, registered twice: the ring, which alone the peer may write, and
- * the slots of SENDs. The ring may be memory of a GPU (rdma-gpu.c), which nobody here reads. A queue pair has a receive for each piece that the window lets
- * the peer send over it, and the first one those of control SENDs: so none is ever missing. */
+ * the slots of SENDs. The ring may be memory of a GPU (rdma-gpu.c), which nobody here reads. A
+ * queue pair has a receive for each piece that the window lets the peer send over it, and the first
+ * one those of control SENDs: so none is ever missing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,8 @@
 
 static uint32_t slots_of(const struct rdma_link *r, uint32_t qp)
 {
-	return RDMA_WINDOW / r->n_qps + (RDMA_WINDOW % r->n_qps != 0) + (qp ? 0 : RDMA_CTL + 1 /* bye */);
+	return RDMA_WINDOW / r->n_qps + (RDMA_WINDOW % r->n_qps != 0) +
+	       (qp ? 0 : RDMA_CTL + 1 /* bye */);
 }
 
 static uint32_t slots_before(const struct rdma_link *r, uint32_t qp)
@@ -50,8 +52,8 @@ static int make_memory(struct rdma_link *r, struct err *err)
 	r->n_rx_slots = slots_before(r, r->n_qps);
 	slots = (size_t)(r->n_rx_slots + RDMA_WINDOW + RDMA_CTL + 1) * RDMA_SLOT_BYTES;
 	r->area_bytes = in_area + slots;
-	r->area = mmap(NULL, r->area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-		       -1, 0);
+	r->area = mmap(NULL, r->area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
 	if (r->area == MAP_FAILED) {
 		r->area = NULL;
 		return err_set(err, ENOMEM, "no memory for the ring of an rdma link");
@@ -127,8 +129,8 @@ static int modify(struct rdma_link *r, struct rdma_qp *q, struct ibv_qp_attr *at
 	if (!rc)
 		return 0;
 	rc = rc < 0 ? errno : rc;
-	return err_set(err, rc, "device %s: a queue pair cannot be made %s: %s", r->dev->name, state,
-		       strerror(rc));
+	return err_set(err, rc, "device %s: a queue pair cannot be made %s: %s", r->dev->name,
+		       state, strerror(rc));
 }
 
 static int get_attr(struct rdma_link *r, enum ibv_qp_state state, struct ibv_qp_attr *ret,
@@ -208,10 +210,10 @@ int rdma_link_setup(struct rdma_link *r, struct err *err)
 
 static enum ibv_mtu mtu_of(uint32_t bytes)
 {
-	return bytes >= 4096 ? IBV_MTU_4096
+	return bytes >= 4096   ? IBV_MTU_4096
 	       : bytes >= 2048 ? IBV_MTU_2048
 	       : bytes >= 1024 ? IBV_MTU_1024
-	       : bytes >= 512 ? IBV_MTU_512
+	       : bytes >= 512  ? IBV_MTU_512
 			       : IBV_MTU_256;
 }
 
@@ -228,9 +230,11 @@ static int use_gid(struct rdma_link *r, struct ibv_ah_attr *ah, struct err *err)
 	if (r->hub->v->query_gid(r->dev->ctx, (uint8_t)r->port, is, &theirs) ||
 	    r->hub->v->query_gid(r->dev->ctx, (uint8_t)r->port, want, &ours) ||
 	    memcmp(&theirs, &ours, sizeof(ours)) != 0)
-		return err_set(err, EADDRNOTAVAIL,
-			       "GID %d was asked for (NBOX_IB_GID_INDEX), and the connection is over GID %d, "
-			       "which is another address; `nbox doctor` lists them", want, is);
+		return err_set(
+			err, EADDRNOTAVAIL,
+			"GID %d was asked for (NBOX_IB_GID_INDEX), and the connection is over GID %d, "
+			"which is another address; `nbox doctor` lists them",
+			want, is);
 	ah->grh.sgid_index = (uint8_t)want;
 	return 0;
 }

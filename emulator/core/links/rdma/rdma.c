@@ -43,7 +43,7 @@
 
 #define LINGER_NS (200 * NS_PER_MS) /* and an ack timeout */
 #define LINGER_MAX_NS (2 * NS_PER_S)
-#define IDLE_TICKS 5     /* then the peer is asked for a sign of life */
+#define IDLE_TICKS 5 /* then the peer is asked for a sign of life */
 #define ESTABLISH_TICKS 15
 #define PORT_DOWN_TICKS 2
 
@@ -58,10 +58,12 @@ static void settle(struct rdma_link *r)
 	}
 	if (r->state != RDMA_ENDED && r->state != RDMA_LOST) {
 		if (r->is_disconnected && r->hub->options.reconnect && !r->has_bye) {
-			rdma_lose(r, -ECONNRESET, "the peer's end of the connection is gone "
-						  "(RDMA_CM_EVENT_DISCONNECTED)");
+			rdma_lose(r, -ECONNRESET,
+				  "the peer's end of the connection is gone "
+				  "(RDMA_CM_EVENT_DISCONNECTED)");
 		} else if (r->is_disconnected) {
-			rdma_fail(r, 0, "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
+			rdma_fail(r, 0,
+				  "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
 		} else if (r->has_bad) {
 			rdma_fail_status(r, &r->bad);
 		}
@@ -93,7 +95,7 @@ static bool rdma_arm(struct link *l, bool want_read, bool want_write)
 		return !want_read;
 	if (r->is_again && r->state != RDMA_UP && want_write)
 		want_write = false; /* nothing can go yet */
-	if (!r->dev) { /* only the connection manager has something to say */
+	if (!r->dev) {              /* only the connection manager has something to say */
 		r->hub->is_armed = true;
 		return true;
 	}
@@ -102,8 +104,9 @@ static bool rdma_arm(struct link *l, bool want_read, bool want_write)
 		return false;
 	if (!rdma_dev_arm(r->dev, want_write))
 		return false;
-	return !((r->has_bad && r->state != RDMA_LOST) || (r->is_disconnected && r->state != RDMA_LOST) ||
-		 rdma_resume_has_step(r) || (want_read && r->rx_read < r->rx_next));
+	return !((r->has_bad && r->state != RDMA_LOST) ||
+		 (r->is_disconnected && r->state != RDMA_LOST) || rdma_resume_has_step(r) ||
+		 (want_read && r->rx_read < r->rx_next));
 }
 
 static int rdma_fd(const struct link *l)
@@ -160,11 +163,12 @@ static void look_for_life(struct rdma_link *r)
 	if (!r->n_probes && rdma_has_queue_room(&r->qps[0]))
 		rdma_probe(r, &r->qps[0]);
 	if (r->n_silent++ > answer_ticks(&r->hub->options))
-		rdma_lose(r, -ETIMEDOUT,
-			  "the other end has not answered for %u s: its host or port is down, or the "
-			  "network loses packets; this device keeps trying (soft-RoCE takes "
-			  "NBOX_IB_RETRY_CNT=7 for endless)",
-			  r->n_silent - 1 + IDLE_TICKS);
+		rdma_lose(
+			r, -ETIMEDOUT,
+			"the other end has not answered for %u s: its host or port is down, or the "
+			"network loses packets; this device keeps trying (soft-RoCE takes "
+			"NBOX_IB_RETRY_CNT=7 for endless)",
+			r->n_silent - 1 + IDLE_TICKS);
 }
 
 /* Once a second or so. */
@@ -223,8 +227,7 @@ static void wait_for_connection(struct rdma_link *r, uint64_t due_ns)
 {
 	if (r->state == RDMA_UP && is_broken(r))
 		settle(r);
-	while (can_go_on(r) && (r->state != RDMA_UP || r->must_resend) &&
-	       clock_now_ns() < due_ns) {
+	while (can_go_on(r) && (r->state != RDMA_UP || r->must_resend) && clock_now_ns() < due_ns) {
 		link_wait_fd(r->hub->epoll_fd, POLLIN, clock_now_ns() + NS_PER_MS);
 		rdma_hub_look(r->hub);
 		rdma_hub_poll(r->hub);
@@ -247,8 +250,10 @@ static bool has_unanswered(const struct rdma_link *r)
  * and the parting word goes last, since a peer that has it waits for nothing more. */
 static void linger(struct rdma_link *r)
 {
-	const uint64_t again_ns = UINT64_C(4096) << r->hub->options.timeout; /* what was lost is sent once more */
-	uint64_t due_ns = clock_now_ns() + LINGER_NS + (again_ns < LINGER_MAX_NS ? again_ns : LINGER_MAX_NS);
+	const uint64_t again_ns = UINT64_C(4096)
+				  << r->hub->options.timeout; /* what was lost is sent once more */
+	uint64_t due_ns =
+		clock_now_ns() + LINGER_NS + (again_ns < LINGER_MAX_NS ? again_ns : LINGER_MAX_NS);
 
 	wait_for_answers(r, due_ns);
 	if (!r->hub->options.reconnect)

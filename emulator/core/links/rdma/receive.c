@@ -46,9 +46,8 @@ static void on_piece(struct rdma_link *r, const struct rdma_qp *q, uint32_t numb
 	struct rdma_rx *at = &r->rx[seq % RDMA_WINDOW];
 
 	if (seq >= r->rx_read + RDMA_WINDOW || at->is_there || seq % r->n_qps != q->index) {
-		rdma_fail(r, -EPROTO,
-			  "the peer broke the rules: piece %u where %u comes next", number,
-			  (uint32_t)r->rx_next & RDMA_SEQ_MASK);
+		rdma_fail(r, -EPROTO, "the peer broke the rules: piece %u where %u comes next",
+			  number, (uint32_t)r->rx_next & RDMA_SEQ_MASK);
 		return;
 	}
 	*at = *piece;
@@ -64,7 +63,9 @@ static void on_piece(struct rdma_link *r, const struct rdma_qp *q, uint32_t numb
 
 static void on_receive(struct rdma_qp *q, const struct ibv_wc *wc)
 {
-	struct rdma_rx piece = {.is_there = true, .slot = (uint16_t)wc->wr_id, .bytes = wc->byte_len};
+	struct rdma_rx piece = {.is_there = true,
+				.slot = (uint16_t)wc->wr_id,
+				.bytes = wc->byte_len};
 	struct rdma_link *r = q->link;
 	uint32_t imm = ntohl(wc->imm_data);
 	struct rdma_piece head;
@@ -84,7 +85,8 @@ static void on_receive(struct rdma_qp *q, const struct ibv_wc *wc)
 		memcpy(&head, r->rx_slots + (size_t)piece.slot * RDMA_SLOT_BYTES, sizeof(head));
 		piece.bytes -= (uint32_t)sizeof(head);
 		if (!take_released(r, &head)) {
-			rdma_fail(r, -EPROTO, "the peer broke the rules: it read more than we sent");
+			rdma_fail(r, -EPROTO,
+				  "the peer broke the rules: it read more than we sent");
 			return;
 		}
 	}
@@ -166,9 +168,10 @@ ssize_t rdma_read(struct link *l, void *dst, size_t n)
 		uint32_t part = p->bytes - r->rx_offset;
 
 		if (dst && p->is_write && r->ring_gpu.from) {
-			rdma_fail(r, -EPROTO,
-				  "the peer broke the rules: it wrote what is no body of a message into "
-				  "memory of the GPU");
+			rdma_fail(
+				r, -EPROTO,
+				"the peer broke the rules: it wrote what is no body of a message into "
+				"memory of the GPU");
 			return got ? (ssize_t)got : r->code;
 		}
 		if (part > n - got)

@@ -3,8 +3,8 @@
  *
  * The owner of a link lends memory that stays mapped as it is until link_free() (see
  * link_send()): a mapping that went and came back at the same address would be sent
- * with its old pages. Of one who cannot promise that (link_lends_passing()) nothing is kept. What is kept is at most NBOX_IB_MEMORY; beyond, who was used
- * longest ago goes. */
+ * with its old pages. Of one who cannot promise that (link_lends_passing()) nothing is kept. What
+ * is kept is at most NBOX_IB_MEMORY; beyond, who was used longest ago goes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,11 +26,12 @@ int rdma_memory_error(struct err *err, int code, size_t bytes)
 	if (code == ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
 	    limit.rlim_cur != RLIM_INFINITY) {
 		units_print_bytes(limit.rlim_cur, have, sizeof(have));
-		return err_set(err, ENOMEM,
-			       "%s cannot be registered: this process may lock %s (ulimit -l); raise "
-			       "it (ulimit -l unlimited; LimitMEMLOCK=infinity for a service) or lower "
-			       "NBOX_IB_RING and NBOX_IB_MEMORY",
-			       want, have);
+		return err_set(
+			err, ENOMEM,
+			"%s cannot be registered: this process may lock %s (ulimit -l); raise "
+			"it (ulimit -l unlimited; LimitMEMLOCK=infinity for a service) or lower "
+			"NBOX_IB_RING and NBOX_IB_MEMORY",
+			want, have);
 	}
 	return err_set(err, code, "%s cannot be registered: %s", want, strerror(code));
 }
@@ -109,7 +110,8 @@ int rdma_region_get(struct rdma_dev *d, const void *p, size_t n, struct rdma_reg
 		    struct err *err)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t first = (uintptr_t)p & ~(page - 1), last = ((uintptr_t)p + n + page - 1) & ~(page - 1);
+	uintptr_t first = (uintptr_t)p & ~(page - 1),
+		  last = ((uintptr_t)p + n + page - 1) & ~(page - 1);
 	struct rdma_region *g = find(&d->regions, first, last);
 	int rc;
 

@@ -150,8 +150,9 @@ static void resend(struct rdma_link *r)
 
 bool rdma_resume_has_step(const struct rdma_link *r)
 {
-	return r->state == RDMA_LOST ? r->must_stop || r->must_try || (r->must_part && !is_port_down(r))
-				     : r->state == RDMA_UP && r->must_resend;
+	return r->state == RDMA_LOST
+		       ? r->must_stop || r->must_try || (r->must_part && !is_port_down(r))
+		       : r->state == RDMA_UP && r->must_resend;
 }
 
 void rdma_resume_step(struct rdma_link *r)

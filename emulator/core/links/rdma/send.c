@@ -57,7 +57,8 @@ static int post_slot(struct rdma_link *r, struct rdma_qp *q, uint32_t slot, uint
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_SEND_WITH_IMM,
-				 .send_flags = flags | (bytes <= r->inline_bytes ? IBV_SEND_INLINE : 0u),
+				 .send_flags =
+					 flags | (bytes <= r->inline_bytes ? IBV_SEND_INLINE : 0u),
 				 .imm_data = htonl(imm)};
 
 	return post(r, q, &wr);

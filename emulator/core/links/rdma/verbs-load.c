@@ -62,7 +62,7 @@ static void load(void)
 
 	if (!cm)
 		return;
-	/* through a void pointer, as dlsym() wants it */
+		/* through a void pointer, as dlsym() wants it */
 #define X(name) *(void **)&real.name = find(ibv, "ibv_" #name);
 	VERBS_IBV(X)
 #undef X

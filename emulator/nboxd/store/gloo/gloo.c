@@ -10,9 +10,15 @@
 #define ADDRESS_BYTES (sizeof(struct sockaddr_storage) + sizeof(int64_t))
 #define STEPS_MAX 32
 
-static const char *const kind_names[GLOO_KINDS] = {
-	"a point-to-point call", "gather", "all_gather", "reduce", "all_reduce", "scatter",
-	"broadcast", "barrier", "all_to_all"};
+static const char *const kind_names[GLOO_KINDS] = {"a point-to-point call",
+						   "gather",
+						   "all_gather",
+						   "reduce",
+						   "all_reduce",
+						   "scatter",
+						   "broadcast",
+						   "barrier",
+						   "all_to_all"};
 
 enum gloo_kind gloo_kind(uint64_t slot)
 {

@@ -31,8 +31,15 @@ struct gloo_frame {
 int gloo_frame_look(const struct buffer *b, struct gloo_frame *ret);
 
 enum gloo_kind {
-	GLOO_P2P, GLOO_GATHER, GLOO_ALLGATHER, GLOO_REDUCE, GLOO_ALLREDUCE, GLOO_SCATTER,
-	GLOO_BROADCAST, GLOO_BARRIER, GLOO_ALLTOALL,
+	GLOO_P2P,
+	GLOO_GATHER,
+	GLOO_ALLGATHER,
+	GLOO_REDUCE,
+	GLOO_ALLREDUCE,
+	GLOO_SCATTER,
+	GLOO_BROADCAST,
+	GLOO_BARRIER,
+	GLOO_ALLTOALL,
 	GLOO_KINDS
 };
 enum gloo_kind gloo_kind(uint64_t slot);
@@ -40,7 +47,7 @@ const char *gloo_kind_name(enum gloo_kind kind);
 
 struct gloo_address {
 	struct sockaddr_storage sockaddr; /* AF_INET or AF_INET6 */
-	uint32_t n_peers; /* ids that follow; 0: lazy */
+	uint32_t n_peers;                 /* ids that follow; 0: lazy */
 };
 /* Return: 0; -EPROTO. */
 int gloo_address_parse(struct store_bytes b, struct gloo_address *ret);

@@ -18,11 +18,14 @@ static void set_port(struct sockaddr_storage *a, uint32_t port)
 
 int low_port_listen(struct sockaddr_storage *a)
 {
-	socklen_t len = a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	socklen_t len =
+		a->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 
 	for (uint32_t low = 0; low < 16; low++) {
 		for (uint32_t high = 4; high < 128; high++) {
-			CLEANUP(closep) int fd = socket(a->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+			CLEANUP(closep)
+			int fd =
+				socket(a->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 			if (fd < 0)
 				return -errno;

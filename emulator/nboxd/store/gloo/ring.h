@@ -1,7 +1,8 @@
-/* The virtual ranks of an all-gather of gloo's, which is a ring: rank r sends to r + 1 the parts of r,
- * r - 1, r - 2, ..., n - 1 of them, each in two halves, the first one the smaller. A virtual rank's part
- * is its template's: of the k real ranks, in order, number v mod k. So what a real rank hears from the
- * virtual one before it are halves that real ranks sent to the virtual ones behind them. Pure. */
+/* The virtual ranks of an all-gather of gloo's, which is a ring: rank r sends to r + 1 the parts of
+ * r, r - 1, r - 2, ..., n - 1 of them, each in two halves, the first one the smaller. A virtual
+ * rank's part is its template's: of the k real ranks, in order, number v mod k. So what a real rank
+ * hears from the virtual one before it are halves that real ranks sent to the virtual ones behind
+ * them. Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +14,7 @@
 struct gloo_ring {
 	struct gloo_half *halves; /* owned: of real ranks, as they have come */
 	size_t n_halves;
-	struct gloo_edge *edges;  /* owned: real ranks beside virtual ones */
+	struct gloo_edge *edges; /* owned: real ranks beside virtual ones */
 	size_t n_edges;
 };
 
@@ -25,8 +26,8 @@ struct gloo_ranks {
 };
 
 void gloo_ring_deinit(struct gloo_ring *r); /* a zeroed struct is allowed */
-/* The next message that real rank @from sends to the virtual one behind it. Return: 0; -EPROTO there
- * are no more, or @from is not real; -ENOMEM. */
+/* The next message that real rank @from sends to the virtual one behind it. Return: 0; -EPROTO
+ * there are no more, or @from is not real; -ENOMEM. */
 int gloo_ring_put(struct gloo_ring *r, const struct gloo_ranks *g, uint32_t from, const void *bytes,
 		  size_t n);
 /**
@@ -34,8 +35,8 @@ int gloo_ring_put(struct gloo_ring *r, const struct gloo_ranks *g, uint32_t from
  * @n: its size
  * @ret: the ring's, until it is deinitialised
  *
- * Return: 1, and it counts as received; 0 not known yet; -EPROTO there are no more, or the template's is of
- * another size; -ENOMEM.
+ * Return: 1, and it counts as received; 0 not known yet; -EPROTO there are no more, or the
+ * template's is of another size; -ENOMEM.
  */
 int gloo_ring_get(struct gloo_ring *r, const struct gloo_ranks *g, uint32_t to, size_t n,
 		  const uint8_t **ret);

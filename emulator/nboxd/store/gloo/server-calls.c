@@ -1,5 +1,5 @@
-/* Gloo's calls in which virtual ranks take part: what real ranks send and ask for, frame by frame, and
- * what nboxd answers. See store-gloo.h. */
+/* Gloo's calls in which virtual ranks take part: what real ranks send and ask for, frame by frame,
+ * and what nboxd answers. See store-gloo.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "nboxd/comm/groups.h"
 #include "nboxd/store/gloo/server-private.h"
 
-#define OPS_KEPT 64 /* of a group: older ones are over */
+#define OPS_KEPT 64         /* of a group: older ones are over */
 #define OUT_MAX (64u << 20) /* for one that does not read */
-#define RING_ASKS_MAX 4 /* of a connection in one all-gather; gloo has two under way */
+#define RING_ASKS_MAX 4     /* of a connection in one all-gather; gloo has two under way */
 
 void gloo_op_free(struct gloo_group *g, struct gloo_op *op)
 {
@@ -65,8 +65,8 @@ static bool barrier_has_come(void *ctx, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* The group's size, from a barrier or an all-gather: rank 0 receives first from the last rank, and the
- * last rank sends first to rank 0. Else the job's own list may say it. */
+/* The group's size, from a barrier or an all-gather: rank 0 receives first from the last rank, and
+ * the last rank sends first to rank 0. Else the job's own list may say it. */
 static void learn_size(struct gloo_group *g, uint32_t real, uint32_t peer, bool is_receiver)
 {
 	uint32_t highest = 0;
@@ -90,7 +90,8 @@ static void learn_size(struct gloo_group *g, uint32_t real, uint32_t peer, bool 
 int gloo_conn_flush(struct gloo_conn *c)
 {
 	while (c->out.n) {
-		ssize_t n = send(c->fd, buffer_front(&c->out), c->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n =
+			send(c->fd, buffer_front(&c->out), c->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (n >= 0)
 			buffer_take(&c->out, (size_t)n);
@@ -105,8 +106,10 @@ int gloo_conn_flush(struct gloo_conn *c)
 static int say(struct gloo_conn *c, enum gloo_opcode opcode, uint64_t slot, uint64_t length,
 	       const void *body)
 {
-	struct gloo_frame f = {.n_bytes = sizeof(f) + (body ? length : 0), .opcode = opcode,
-			       .slot = slot, .length = length};
+	struct gloo_frame f = {.n_bytes = sizeof(f) + (body ? length : 0),
+			       .opcode = opcode,
+			       .slot = slot,
+			       .length = length};
 	int r;
 
 	if (c->out.n + f.n_bytes > OUT_MAX)
@@ -134,7 +137,8 @@ static int answer(struct gloo_group *g, struct gloo_op *op, struct gloo_ask *ask
 	int r = 1;
 
 	if (gloo_kind(op->slot) == GLOO_ALLGATHER) {
-		r = g->n_ranks ? gloo_ring_get(&op->ring, &ranks, c->real_rank, ask->length, &part) : 0;
+		r = g->n_ranks ? gloo_ring_get(&op->ring, &ranks, c->real_rank, ask->length, &part)
+			       : 0;
 	} else if (gloo_kind(op->slot) == GLOO_BROADCAST) {
 		if (!op->has_content)
 			return 0;
@@ -150,7 +154,9 @@ static int answer(struct gloo_group *g, struct gloo_op *op, struct gloo_ask *ask
 	r = say(c, GLOO_SEND_READY, op->slot, ask->length, NULL);
 	if (r == 0)
 		r = say(c, GLOO_DATA, op->slot, ask->length,
-			part ? part : op->has_content ? buffer_front(&op->content) : (const uint8_t *)"");
+			part              ? part
+			: op->has_content ? buffer_front(&op->content)
+					  : (const uint8_t *)"");
 	return r < 0 ? r : 1;
 }
 
@@ -198,10 +204,13 @@ static int refuse(struct gloo_conn *c, const char *what)
 	struct gloo_group *g = c->group;
 
 	if (!g->is_told)
-		server_warn(g->store->daemon, "store: rank %u of %s calls %s with rank %u, which is virtual: gloo "
-			    "calls with virtual ranks can be barriers, all_gather (with data mirror), and broadcasts and "
-			    "scatters from a real rank, for the values of others would be needed. Use backend \"nccl\" for this group; the "
-			    "connection is closed", c->real_rank, g->name, what, c->virtual_rank);
+		server_warn(
+			g->store->daemon,
+			"store: rank %u of %s calls %s with rank %u, which is virtual: gloo "
+			"calls with virtual ranks can be barriers, all_gather (with data mirror), and broadcasts and "
+			"scatters from a real rank, for the values of others would be needed. Use backend \"nccl\" for this group; the "
+			"connection is closed",
+			c->real_rank, g->name, what, c->virtual_rank);
 	g->is_told = true;
 	return -ENOTSUP;
 }
@@ -214,7 +223,9 @@ static int on_data(struct gloo_conn *c, struct gloo_op *op, const void *body, ui
 	if (gloo_kind(op->slot) == GLOO_SCATTER)
 		return 0; /* a virtual rank's part, that nobody looks at */
 	if (gloo_kind(op->slot) == GLOO_ALLGATHER)
-		return c->group->n_ranks ? gloo_ring_put(&op->ring, &ranks, c->real_rank, body, length) : -ENOTSUP;
+		return c->group->n_ranks
+			       ? gloo_ring_put(&op->ring, &ranks, c->real_rank, body, length)
+			       : -ENOTSUP;
 	if (gloo_kind(op->slot) == GLOO_BROADCAST) {
 		if (!op->has_content && buffer_add(&op->content, body, length) < 0)
 			return -ENOMEM;
@@ -248,7 +259,8 @@ static int on_recv_ready(struct gloo_conn *c, struct gloo_op *op, uint64_t lengt
 	return 0;
 }
 
-/* In an all-gather virtual ranks send what their templates do: that is mirror, no other data policy. */
+/* In an all-gather virtual ranks send what their templates do: that is mirror, no other data
+ * policy. */
 static bool is_played_kind(const struct gloo_group *g, enum gloo_kind kind)
 {
 	return kind == GLOO_BARRIER || kind == GLOO_BROADCAST || kind == GLOO_SCATTER ||
@@ -263,7 +275,8 @@ int gloo_on_frame(struct gloo_conn *c, const struct gloo_frame *f, const void *b
 	struct gloo_op *op;
 	int r = 0;
 
-	if (!is_played_kind(c->group, kind) || (kind == GLOO_SCATTER && f->opcode == GLOO_RECV_READY))
+	if (!is_played_kind(c->group, kind) ||
+	    (kind == GLOO_SCATTER && f->opcode == GLOO_RECV_READY))
 		return refuse(c, gloo_kind_name(kind));
 	if (kind == GLOO_BARRIER && f->length) /* its messages are empty, and so are the answers */
 		return -EPROTO;
@@ -281,7 +294,8 @@ int gloo_on_frame(struct gloo_conn *c, const struct gloo_frame *f, const void *b
 	if (r == 0)
 		answer_all(c->group, op);
 	ranks = ranks_of(c->group);
-	if (r == 0 && kind == GLOO_ALLGATHER && ranks.n_ranks && gloo_ring_is_over(&op->ring, &ranks))
+	if (r == 0 && kind == GLOO_ALLGATHER && ranks.n_ranks &&
+	    gloo_ring_is_over(&op->ring, &ranks))
 		gloo_op_free(c->group, op); /* what it keeps may be much */
 	return r;
 }

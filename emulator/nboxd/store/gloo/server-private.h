@@ -4,19 +4,19 @@
 
 #include <uthash.h>
 
+#include "nboxd/store/buffer.h"
+#include "nboxd/store/gloo/gloo.h"
+#include "nboxd/store/gloo/ring.h"
 #include "nboxd/store/gloo/server.h"
 #include "nboxd/store/server-private.h"
-#include "nboxd/store/buffer.h"
-#include "nboxd/store/gloo/ring.h"
-#include "nboxd/store/gloo/gloo.h"
 
 #define ALL_RANKS UINT32_MAX
 
 struct gloo_conn {
-	struct gloo_group *group; /* borrowed */
-	int fd;                   /* owned */
+	struct gloo_group *group;               /* borrowed */
+	int fd;                                 /* owned */
 	struct event *read_event, *write_event; /* owned */
-	uint32_t virtual_rank, real_rank; /* ALL_RANKS: not yet known */
+	uint32_t virtual_rank, real_rank;       /* ALL_RANKS: not yet known */
 	bool has_seq;
 	uint64_t since_ns;
 	struct buffer in, out;
@@ -64,12 +64,12 @@ struct gloo_group {
 	UT_hash_handle hh;
 	struct store_server *store; /* borrowed */
 	bool is_default, is_lazy, is_told;
-	uint32_t n_ranks; /* 0: not known */
+	uint32_t n_ranks;             /* 0: not known */
 	struct sockaddr_storage addr; /* of the first real member */
-	struct gloo_member *real; /* owned */
-	uint32_t *ranks;          /* owned: theirs, sorted */
+	struct gloo_member *real;     /* owned */
+	uint32_t *ranks;              /* owned: theirs, sorted */
 	size_t n_real, n_ops;
-	uint64_t set_ns; /* when a real rank has set its address last */
+	uint64_t set_ns;         /* when a real rank has set its address last */
 	struct gloo_port *ports; /* owned lists */
 	struct gloo_conn *conns;
 	struct gloo_op *ops;

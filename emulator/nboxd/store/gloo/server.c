@@ -133,8 +133,10 @@ static void on_conn(evutil_socket_t fd, short what, void *ctx)
 	if (r == 0)
 		r = gloo_conn_flush(c);
 	if (r == -EPROTO)
-		server_warn_stranger(c->group->store->daemon, "store: a connection to %s is cut off: that is not "
-				     "gloo as far as nboxd knows it", c->group->name);
+		server_warn_stranger(c->group->store->daemon,
+				     "store: a connection to %s is cut off: that is not "
+				     "gloo as far as nboxd knows it",
+				     c->group->name);
 	if (r < 0)
 		conn_free(c);
 }
@@ -158,7 +160,8 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 	c->real_rank = ALL_RANKS;
 	c->since_ns = clock_now_ns();
 	DL_APPEND(p->group->conns, c);
-	c->read_event = event_new(p->group->store->daemon->base, fd, EV_READ | EV_PERSIST, on_conn, c);
+	c->read_event =
+		event_new(p->group->store->daemon->base, fd, EV_READ | EV_PERSIST, on_conn, c);
 	c->write_event = event_new(p->group->store->daemon->base, fd, EV_WRITE, on_conn, c);
 	if (!c->read_event || !c->write_event || event_add(c->read_event, NULL) < 0)
 		conn_free(c);
@@ -267,8 +270,11 @@ void gloo_on_address(struct store_server *ss, struct store_bytes key, const stru
 	if (!g || gloo_address_parse(value, &a) < 0)
 		return;
 	if (is_played(g, k->rank))
-		server_warn(ss->daemon, "store: rank %u of %s is real, but came so late to it that nboxd has played "
-			    "it: who has talked to that one will hang or fail", k->rank, g->name);
+		server_warn(
+			ss->daemon,
+			"store: rank %u of %s is real, but came so late to it that nboxd has played "
+			"it: who has talked to that one will hang or fail",
+			k->rank, g->name);
 	for (size_t i = 0; i < g->n_real; i++) {
 		if (g->real[i].rank != k->rank)
 			continue;
@@ -327,18 +333,20 @@ bool gloo_play(struct store_server *ss, struct store_bytes key, const struct tor
 	return is_set;
 }
 
-static void ask_text(const struct gloo_group *g, const struct gloo_op *op, const struct gloo_ask *ask,
-		     uint64_t now_ns, char *buf, size_t size)
+static void ask_text(const struct gloo_group *g, const struct gloo_op *op,
+		     const struct gloo_ask *ask, uint64_t now_ns, char *buf, size_t size)
 {
 	enum gloo_kind kind = gloo_kind(op->slot);
 
-	snprintf(buf, size, "store: rank %u of %s has waited %.1f s in a %s for rank %u, which is virtual: %s",
-		 ask->conn->real_rank, g->name, (double)(now_ns - ask->since_ns) / 1e9, gloo_kind_name(kind),
-		 ask->conn->virtual_rank,
-		 kind == GLOO_BROADCAST ?
-			 "no real rank has sent anything (a broadcast from a virtual rank has no values)" :
-		 g->n_ranks ? "a real rank has not come to it" :
-			      "nboxd does not know how many ranks the group has");
+	snprintf(
+		buf, size,
+		"store: rank %u of %s has waited %.1f s in a %s for rank %u, which is virtual: %s",
+		ask->conn->real_rank, g->name, (double)(now_ns - ask->since_ns) / 1e9,
+		gloo_kind_name(kind), ask->conn->virtual_rank,
+		kind == GLOO_BROADCAST
+			? "no real rank has sent anything (a broadcast from a virtual rank has no values)"
+		: g->n_ranks ? "a real rank has not come to it"
+			     : "nboxd does not know how many ranks the group has");
 }
 
 void gloo_tick(struct store_server *ss, uint64_t now_ns)
@@ -362,7 +370,8 @@ void gloo_tick(struct store_server *ss, uint64_t now_ns)
 					continue;
 				ask->is_told = true;
 				if (gloo_kind(op->slot) == GLOO_ALLGATHER && !g->n_ranks)
-					shutdown(ask->conn->fd, SHUT_RDWR); /* and never will be known */
+					shutdown(ask->conn->fd,
+						 SHUT_RDWR); /* and never will be known */
 				ask_text(g, op, ask, now_ns, text, sizeof(text));
 				server_warn(ss->daemon, "%s", text);
 			}

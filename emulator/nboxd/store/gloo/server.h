@@ -1,7 +1,8 @@
 /* Virtual ranks of gloo groups: nboxd gives them addresses in the store, takes their
  * connections, and plays their part in barriers, and in broadcasts from real ranks. All
  * other collectives need values of virtual ranks: those are refused, with a line in the log
- * and the end of the connection (the job gets an exception at once). See nboxd/store/gloo/gloo.h. */
+ * and the end of the connection (the job gets an exception at once). See nboxd/store/gloo/gloo.h.
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -101,11 +101,9 @@ NBOX_CUDART_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFla
  * own, zero at first: initial values are in the device code, which is not read. */
 NBOX_CUDART_API cudaError_t cudaGetSymbolAddress(void **ptr, const void *symbol);
 NBOX_CUDART_API cudaError_t cudaGetSymbolSize(size_t *size, const void *symbol);
-NBOX_CUDART_API cudaError_t
-cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count,
-		   size_t offset NBOX_CUDART_DEFAULT(0),
-		   enum cudaMemcpyKind kind NBOX_CUDART_DEFAULT(cudaMemcpyHostToDevice));
-NBOX_CUDART_API cudaError_t
-cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t count,
-		     size_t offset NBOX_CUDART_DEFAULT(0),
-		     enum cudaMemcpyKind kind NBOX_CUDART_DEFAULT(cudaMemcpyDeviceToHost));
+NBOX_CUDART_API cudaError_t cudaMemcpyToSymbol(
+	const void *symbol, const void *src, size_t count, size_t offset NBOX_CUDART_DEFAULT(0),
+	enum cudaMemcpyKind kind NBOX_CUDART_DEFAULT(cudaMemcpyHostToDevice));
+NBOX_CUDART_API cudaError_t cudaMemcpyFromSymbol(
+	void *dst, const void *symbol, size_t count, size_t offset NBOX_CUDART_DEFAULT(0),
+	enum cudaMemcpyKind kind NBOX_CUDART_DEFAULT(cudaMemcpyDeviceToHost));

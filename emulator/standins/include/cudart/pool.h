@@ -89,8 +89,7 @@ NBOX_CUDART_API cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t 
 						 unsigned int flags);
 NBOX_CUDART_API cudaError_t cudaIpcCloseMemHandle(void *ptr);
 NBOX_CUDART_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event);
-NBOX_CUDART_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event,
-						   cudaIpcEventHandle_t handle);
+NBOX_CUDART_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
 
 /* There is no profiler to switch: both succeed, as NVIDIA's do without one. */
 NBOX_CUDART_API cudaError_t cudaProfilerStart(void);

@@ -5,8 +5,8 @@
  *
  * NBOX_TEST_DRIVER says what is wrong with it: "no-device", "old", "memop=N" (the N-th
  * batch of stream memory operations is refused), "alone" (the runtime does not stand on
- * it), "no-rdma" (no NIC reaches the memory), "crash" (cuInit ends the process), "one-thread" (host functions of all
- * streams run one at a time, as NVIDIA's driver may run them). */
+ * it), "no-rdma" (no NIC reaches the memory), "crash" (cuInit ends the process), "one-thread" (host
+ * functions of all streams run one at a time, as NVIDIA's driver may run them). */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
@@ -229,7 +229,8 @@ EXPORT CUresult cuLaunchHostFunc(CUstream s, void (*fn)(void *), void *arg)
 	return (CUresult)cudaLaunchHostFunc(s, fn, arg);
 }
 
-/* Events belong to the context that is current when they are made, and are recorded in streams of that one only. */
+/* Events belong to the context that is current when they are made, and are recorded in streams of
+ * that one only. */
 static pthread_mutex_t events_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	CUevent event;
@@ -320,13 +321,12 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream s, unsigned int n, const struct m
 	    atomic_fetch_add(&count, 1) == refused)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (i = 0; i < n; i++) {
-		CUresult rc = ops[i].operation == 2 ?
-				      cuStreamWriteValue32_v2(s, ops[i].address, ops[i].value,
-							      ops[i].flags) :
-			      ops[i].operation == 1 ?
-				      cuStreamWaitValue32_v2(s, ops[i].address, ops[i].value,
-							     ops[i].flags) :
-				      CUDA_ERROR_INVALID_VALUE;
+		CUresult rc =
+			ops[i].operation == 2   ? cuStreamWriteValue32_v2(s, ops[i].address,
+									  ops[i].value, ops[i].flags)
+			: ops[i].operation == 1 ? cuStreamWaitValue32_v2(s, ops[i].address,
+									 ops[i].value, ops[i].flags)
+						: CUDA_ERROR_INVALID_VALUE;
 
 		if (rc != CUDA_SUCCESS)
 			return rc;
@@ -362,8 +362,8 @@ static void run_hold(void *arg)
 EXPORT CUresult cuModuleLoadData(CUmodule *ret, const void *image)
 {
 	*ret = (CUmodule)(uintptr_t)image;
-	return strstr(image, "ncclDevKernel_SendRecv_nbox") ? CUDA_SUCCESS :
-							      CUDA_ERROR_INVALID_VALUE;
+	return strstr(image, "ncclDevKernel_SendRecv_nbox") ? CUDA_SUCCESS
+							    : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *ret, CUmodule module, const char *name)
@@ -394,11 +394,11 @@ EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **f
 						    enum cudaDriverEntryPointQueryResult *status)
 {
 	(void)version, (void)flags;
-	*function = !strcmp(symbol, "cuStreamBatchMemOp") && !is_wrong("alone") ?
-			    (void *)cuStreamBatchMemOp_v2 :
-			    NULL;
+	*function = !strcmp(symbol, "cuStreamBatchMemOp") && !is_wrong("alone")
+			    ? (void *)cuStreamBatchMemOp_v2
+			    : NULL;
 	if (status)
-		*status = *function ? cudaDriverEntryPointSuccess :
-				      cudaDriverEntryPointSymbolNotFound;
+		*status = *function ? cudaDriverEntryPointSuccess
+				    : cudaDriverEntryPointSymbolNotFound;
 	return cudaSuccess;
 }

@@ -1,4 +1,5 @@
-/* Text of others: what a terminal obeys and what is no UTF-8 becomes '?', all else stays; so do errors and log lines. */
+/* Text of others: what a terminal obeys and what is no UTF-8 becomes '?', all else stays; so do
+ * errors and log lines. */
 #include "cmocka-all.h"
 
 #include <errno.h>
@@ -11,19 +12,31 @@ static void test_table(void **state)
 {
 	static const char *const table[][2] = {
 		{"", ""},
-		{"plain, 5 \xc2\xb5s, \xe2\x82\xac, \xf0\x9f\x98\x80", "plain, 5 \xc2\xb5s, \xe2\x82\xac, \xf0\x9f\x98\x80"},
+		{"plain, 5 \xc2\xb5s, \xe2\x82\xac, \xf0\x9f\x98\x80",
+		 "plain, 5 \xc2\xb5s, \xe2\x82\xac, \xf0\x9f\x98\x80"},
 		{"\x1b[2J\x1b]0;title\x07", "?[2J?]0;title?"},
 		{"a\nb\tc\rd\x7f", "a?b?c?d?"},
-		{"\xc2\x9b" "31m", "??31m"},                         /* C1 as UTF-8: also a beginning of a sequence */
-		{"\x9b" "31m", "?31m"},                              /* and as a byte */
-		{"\xe2\x80\xae" "abc\xe2\x81\xa6", "???abc???"},     /* from right to left */
-		{"\xe2\x80\x8f" "1\xe2\x80\x8e\xd8\x9c", "???1?????"}, /* marks of a direction */
-		{"\xe2\x80\xa8", "???"},                             /* a line's end */
-		{"\xc0\x9b\xc1\xbf", "????"},                        /* longer forms of ESC and others */
-		{"\xe0\x80\x9b", "???"}, {"\xf0\x80\x80\x9b", "????"},
-		{"\xed\xa0\x80", "???"},                             /* half of a pair */
-		{"\xf4\x90\x80\x80\xf8\xff", "??????"},              /* beyond Unicode */
-		{"\xe2\x82", "??"}, {"\xe2", "?"}, {"\xf0\x9f\x98", "???"}, /* cut off: what follows is not looked at */
+		{"\xc2\x9b"
+		 "31m",
+		 "??31m"}, /* C1 as UTF-8: also a beginning of a sequence */
+		{"\x9b"
+		 "31m",
+		 "?31m"}, /* and as a byte */
+		{"\xe2\x80\xae"
+		 "abc\xe2\x81\xa6",
+		 "???abc???"}, /* from right to left */
+		{"\xe2\x80\x8f"
+		 "1\xe2\x80\x8e\xd8\x9c",
+		 "???1?????"},                /* marks of a direction */
+		{"\xe2\x80\xa8", "???"},      /* a line's end */
+		{"\xc0\x9b\xc1\xbf", "????"}, /* longer forms of ESC and others */
+		{"\xe0\x80\x9b", "???"},
+		{"\xf0\x80\x80\x9b", "????"},
+		{"\xed\xa0\x80", "???"},                /* half of a pair */
+		{"\xf4\x90\x80\x80\xf8\xff", "??????"}, /* beyond Unicode */
+		{"\xe2\x82", "??"},
+		{"\xe2", "?"},
+		{"\xf0\x9f\x98", "???"}, /* cut off: what follows is not looked at */
 		{"\xe2\x82xyz", "??xyz"},
 	};
 
@@ -61,7 +74,9 @@ static void test_sentences_of_errors(void **state)
 	(void)state;
 	err_set(&err, ENOENT, "%s: not there", "\x1b[31mname");
 	assert_string_equal(err.text, "?[31mname: not there");
-	err_prefix(&err, -ENOENT, "%s", "\x07" "dir");
+	err_prefix(&err, -ENOENT, "%s",
+		   "\x07"
+		   "dir");
 	assert_string_equal(err.text, "?dir: ?[31mname: not there");
 }
 

@@ -15,10 +15,11 @@
 
 /* No parser takes these. */
 static const char *const bad[] = {
-	"", " ", ".", "-", "+1us", "-1us", "1", "us", "1 us", " 1us", "1us ", "1us\n", "1.us",
-	"1..5us", "1.5.5us", "1e3us", "0x10us", "inf", "nan", "infs", "nans", "1us1", "1,5us",
-	"1\xc2\xb5", "1\xb5s", "1e3B", "-5B", "5b", "5Kb", "5MBs", "5GB/", "5GB/s/s", "5gbps",
-	"5Gbits/s", "5Gbitps", "-0", "+5", "5%%", "%", "5 %",
+	"",       " ",        ".",       "-",     "+1us", "-1us",   "1",       "us",
+	"1 us",   " 1us",     "1us ",    "1us\n", "1.us", "1..5us", "1.5.5us", "1e3us",
+	"0x10us", "inf",      "nan",     "infs",  "nans", "1us1",   "1,5us",   "1\xc2\xb5",
+	"1\xb5s", "1e3B",     "-5B",     "5b",    "5Kb",  "5MBs",   "5GB/",    "5GB/s/s",
+	"5gbps",  "5Gbits/s", "5Gbitps", "-0",    "+5",   "5%%",    "%",       "5 %",
 };
 
 static void test_strict(void **state)
@@ -143,7 +144,8 @@ static void test_bandwidth(void **state)
 	assert_non_null(strstr(err.text, "Gbps"));
 }
 
-/* Bits stay bits in what is suggested, and bytes bytes; where case was not heeded both are named. */
+/* Bits stay bits in what is suggested, and bytes bytes; where case was not heeded both are named.
+ */
 static void test_bandwidth_suggestions(void **state)
 {
 	static const struct {
@@ -185,8 +187,9 @@ static void test_all_bandwidths(void **state)
 	static const struct {
 		const char *name;
 		double factor;
-	} prefixes[] = {{"", 1},	{"k", 1e3},	{"K", 1e3},	{"M", 1e6},	   {"G", 1e9},
-			{"T", 1e12},	{"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}};
+	} prefixes[] = {{"", 1},        {"k", 1e3},    {"K", 1e3},     {"M", 1e6},
+			{"G", 1e9},     {"T", 1e12},   {"Ki", 0x1p10}, {"Mi", 0x1p20},
+			{"Gi", 0x1p30}, {"Ti", 0x1p40}};
 	static const char *const bits[] = {"bps", "b/s", "bit/s"}, *const bytes[] = {"Bps", "B/s"};
 	struct rng rng;
 	char text[64];
@@ -196,10 +199,12 @@ static void test_all_bandwidths(void **state)
 	rng_seed(&rng, 9, 0);
 	for (int i = 0; i < 20000; i++) {
 		size_t p = rng_u64(&rng) % ARRAY_SIZE(prefixes), f = rng_u64(&rng) % 5;
-		unsigned whole = 1 + (unsigned)(rng_u64(&rng) % 4000), tenth = (unsigned)(rng_u64(&rng) % 10);
+		unsigned whole = 1 + (unsigned)(rng_u64(&rng) % 4000),
+			 tenth = (unsigned)(rng_u64(&rng) % 10);
 		double expect = (whole + tenth / 10.0) * prefixes[p].factor / (f < 3 ? 8 : 1) / 1e9;
 
-		snprintf(text, sizeof(text), "%u.%u%s%s", whole, tenth, prefixes[p].name, f < 3 ? bits[f] : bytes[f - 3]);
+		snprintf(text, sizeof(text), "%u.%u%s%s", whole, tenth, prefixes[p].name,
+			 f < 3 ? bits[f] : bytes[f - 3]);
 		assert_int_equal(units_bandwidth(text, &got, NULL), 0);
 		assert_true(fabs(got - expect) <= expect * 1e-15);
 	}
@@ -302,10 +307,14 @@ static void test_ranks_random(void **state)
 
 static void test_ranks_errors(void **state)
 {
-	static const char *const wrong[] = {"", ",", "1,", ",1", "1,,2", "1-", "-1", "1-2-3", "a",
-					    "1 ", "1, 2", "3-1", "+1", "0x1"};
-	static const char *const beyond[] = {"8", "0-8", "7,8", "4294967296",
-					     "99999999999999999999999999", "0-18446744073709551616"};
+	static const char *const wrong[] = {"",      ",", "1,", ",1",   "1,,2", "1-", "-1",
+					    "1-2-3", "a", "1 ", "1, 2", "3-1",  "+1", "0x1"};
+	static const char *const beyond[] = {"8",
+					     "0-8",
+					     "7,8",
+					     "4294967296",
+					     "99999999999999999999999999",
+					     "0-18446744073709551616"};
 	uint32_t *ranks = NULL;
 	struct err err;
 	size_t n;
@@ -355,16 +364,23 @@ static void test_print(void **state)
 
 static void test_suggest(void **state)
 {
-	static const char *const names[] = {"all", "none", "const", "alphabeta", "ring", "tree",
-					    "alltoall", "table", "delay"};
+	static const char *const names[] = {"all",  "none",     "const", "alphabeta", "ring",
+					    "tree", "alltoall", "table", "delay"};
 	static const struct {
 		const char *word, *expect;
 	} cases[] = {
-		{"rnig", "ring"},	{"RING", "ring"},     {"rings", "ring"},
-		{"alpha", "alphabeta"}, {"all2all", "alltoall"}, {"tabel", "table"},
-		{"dealy", "delay"},	{"constant", "const"},
-		{"alltoal", "alltoall"}, {"zebra", NULL},
-		{"", NULL},		{"x", NULL},
+		{"rnig", "ring"},
+		{"RING", "ring"},
+		{"rings", "ring"},
+		{"alpha", "alphabeta"},
+		{"all2all", "alltoall"},
+		{"tabel", "table"},
+		{"dealy", "delay"},
+		{"constant", "const"},
+		{"alltoal", "alltoall"},
+		{"zebra", NULL},
+		{"", NULL},
+		{"x", NULL},
 	};
 	char longword[200];
 

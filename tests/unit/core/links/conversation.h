@@ -93,7 +93,8 @@ static void *connect_and_talk(void *arg)
 {
 	struct side *s = arg;
 
-	s->failed = link_connect(s->connect_to, 60000, &peer_events, &s->peer, &s->peer.link, &s->why);
+	s->failed =
+		link_connect(s->connect_to, 60000, &peer_events, &s->peer, &s->peer.link, &s->why);
 	if (s->failed)
 		(*s->n_over)++;
 	if (!s->failed)
@@ -114,10 +115,11 @@ static void side_init(struct side *s, uint64_t n, uint64_t seed, unsigned int sl
 }
 
 static void (*converse_calm)(void); /* NULL, or called when all is said ... */
-static bool (*converse_is_up)(const struct link *l); /* ... and this then becomes true, and stays it */
+static bool (*converse_is_up)(
+	const struct link *l); /* ... and this then becomes true, and stays it */
 
-static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a, unsigned int sleep_b,
-		     unsigned int hold_percent)
+static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a,
+			    unsigned int sleep_b, unsigned int hold_percent)
 {
 	struct listener *l = NULL;
 	struct side a, b;
@@ -138,8 +140,9 @@ static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a, 
 	a.failed = talk(&a);
 	pthread_join(thread, NULL);
 	if (a.failed || b.failed)
-		fail_msg("accepted: %d, closed %d '%s'; connected: %d, closed %d '%s', '%s'", a.failed, a.peer.closed_code,
-			 a.peer.why, b.failed, b.peer.closed_code, b.peer.why, b.why.text);
+		fail_msg("accepted: %d, closed %d '%s'; connected: %d, closed %d '%s', '%s'",
+			 a.failed, a.peer.closed_code, a.peer.why, b.failed, b.peer.closed_code,
+			 b.peer.why, b.why.text);
 	if (converse_calm) { /* no faults any more: what was just lost comes back */
 		converse_calm();
 		uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
@@ -147,7 +150,8 @@ static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a, 
 		for (int n_up = 0; n_up < 2000;) {
 			peer_wait(&a.peer, 0);
 			peer_wait(&b.peer, 0);
-			n_up = converse_is_up(a.peer.link) && converse_is_up(b.peer.link) ? n_up + 1 : 0;
+			n_up = converse_is_up(a.peer.link) && converse_is_up(b.peer.link) ? n_up + 1
+											  : 0;
 			usleep(n_up < 1500 ? 0 : 1000);
 			if (a.peer.n_closed || b.peer.n_closed || clock_now_ns() > due_ns)
 				fail_msg("not up again: '%s', '%s'", a.peer.why, b.peer.why);
@@ -165,4 +169,3 @@ static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a, 
 	free(b.out);
 	listener_free(l);
 }
-

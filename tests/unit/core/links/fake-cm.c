@@ -127,7 +127,7 @@ static struct cm_id *new_id(struct rdma_event_channel *ch, void *ctx)
 }
 
 int fake_cm_create_id(struct rdma_event_channel *ch, struct rdma_cm_id **ret, void *ctx,
-		     enum rdma_port_space ps)
+		      enum rdma_port_space ps)
 {
 	(void)ps;
 	pthread_mutex_lock(&fake_lock);

@@ -128,14 +128,16 @@ int fake_query_port(struct ibv_context *c, uint8_t port, struct _compat_ibv_port
 	(void)port;
 	a->state = is_second(c) && fake_faults.rail_is_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
 	a->gid_tbl_len = fake_faults.is_infiniband ? 1 : fake_faults.has_roce_v1 ? 4 : 3;
-	a->link_layer = fake_faults.is_infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+	a->link_layer =
+		fake_faults.is_infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
 	return 0;
 }
 
 /* Of InfiniBand: the subnet's prefix and the number of the port. */
 union ibv_gid fake_port_gid(unsigned int device)
 {
-	union ibv_gid g = {{0xfe, 0x80, [8] = 0x24, 0x8a, 7, 3, 0, 0xbc, 0x26, (uint8_t)(0x10 + device)}};
+	union ibv_gid g = {
+		{0xfe, 0x80, [8] = 0x24, 0x8a, 7, 3, 0, 0xbc, 0x26, (uint8_t)(0x10 + device)}};
 
 	if (fake_faults.has_subnet_prefix) {
 		g.raw[1] = 0xc0;
@@ -147,7 +149,8 @@ union ibv_gid fake_port_gid(unsigned int device)
 /* link-local, none, 127.0.0.1 or that of the rail; the same again */
 int fake_query_gid(struct ibv_context *c, uint8_t port, int index, union ibv_gid *g)
 {
-	static const union ibv_gid gids[4] = {{{0xfe, 0x80}}, {{0}},
+	static const union ibv_gid gids[4] = {{{0xfe, 0x80}},
+					      {{0}},
 					      {{[10] = 0xff, 0xff, 127, 0, 0, 1}},
 					      {{[10] = 0xff, 0xff, 127, 0, 0, 1}}};
 

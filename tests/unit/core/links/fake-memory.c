@@ -42,7 +42,8 @@ void fake_gpu_alloc(uint64_t bytes, void **ret_seen, unsigned char **ret_real, i
 	a.place = mmap(NULL, bytes + GPU_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (a.place == MAP_FAILED)
 		abort();
-	a.seen = (unsigned char *)(((uintptr_t)a.place + GPU_PAGE - 1) & ~(uintptr_t)(GPU_PAGE - 1));
+	a.seen =
+		(unsigned char *)(((uintptr_t)a.place + GPU_PAGE - 1) & ~(uintptr_t)(GPU_PAGE - 1));
 	a.seen = mmap(a.seen, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0);
 	a.real = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (a.seen == MAP_FAILED || a.real == MAP_FAILED)
@@ -115,7 +116,8 @@ struct ibv_mr *fake_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t n, 
 	pthread_mutex_lock(&fake_lock);
 	a = find_gpu(address, n);
 	pthread_mutex_unlock(&fake_lock);
-	if (!a || offset || fstat(fd, &st) || st.st_ino != a->inode || address % GPU_PAGE || n % GPU_PAGE)
+	if (!a || offset || fstat(fd, &st) || st.st_ino != a->inode || address % GPU_PAGE ||
+	    n % GPU_PAGE)
 		abort();
 	if (fake_faults.dmabuf_errno) {
 		errno = fake_faults.dmabuf_errno;
@@ -181,7 +183,8 @@ bool fake_may_touch(uint32_t key, uint64_t addr, uint64_t n, int access)
 
 	for (r = regions; r; r = r->next)
 		if (r->mr.lkey == key && (r->access & access) == access &&
-		    addr >= (uintptr_t)r->mr.addr && addr + n <= (uintptr_t)r->mr.addr + r->mr.length)
+		    addr >= (uintptr_t)r->mr.addr &&
+		    addr + n <= (uintptr_t)r->mr.addr + r->mr.length)
 			return true;
 	return false;
 }

@@ -27,25 +27,32 @@ static struct ifaddrs *ipoib(void)
 	size_t n = 0;
 
 	memset(list, 0, sizeof(list));
-	hw[0].ll = (struct sockaddr_ll){.sll_family = AF_PACKET, .sll_hatype = ARPHRD_ETHER, .sll_halen = 6};
-	hw[1].ll = (struct sockaddr_ll){.sll_family = AF_PACKET, .sll_hatype = ARPHRD_INFINIBAND,
+	hw[0].ll = (struct sockaddr_ll){.sll_family = AF_PACKET,
+					.sll_hatype = ARPHRD_ETHER,
+					.sll_halen = 6};
+	hw[1].ll = (struct sockaddr_ll){.sll_family = AF_PACKET,
+					.sll_hatype = ARPHRD_INFINIBAND,
 					.sll_halen = 20};
 	memcpy(hw[1].bytes + offsetof(struct sockaddr_ll, sll_addr) + 4, gid.raw, 16);
 	v4[0] = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xcb007105)};
 	v4[1] = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002)};
-	v6[0] = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_addr.s6_addr = {0xfe, 0x80, [15] = 9}};
+	v6[0] = (struct sockaddr_in6){.sin6_family = AF_INET6,
+				      .sin6_addr.s6_addr = {0xfe, 0x80, [15] = 9}};
 	v6[1] = (struct sockaddr_in6){.sin6_family = AF_INET6,
 				      .sin6_addr.s6_addr = {0x20, 1, 0xd, 0xb8, [15] = 9}};
 	list[n++] = (struct ifaddrs){.ifa_name = eth0, .ifa_addr = (struct sockaddr *)&hw[0]};
 	list[n++] = (struct ifaddrs){.ifa_name = eth0, .ifa_addr = (struct sockaddr *)&v4[0]};
 	if (!fake_faults.has_no_ipoib)
-		list[n++] = (struct ifaddrs){.ifa_name = ib0, .ifa_addr = (struct sockaddr *)&hw[1]};
+		list[n++] =
+			(struct ifaddrs){.ifa_name = ib0, .ifa_addr = (struct sockaddr *)&hw[1]};
 	list[n++] = (struct ifaddrs){.ifa_name = ib0, .ifa_addr = (struct sockaddr *)&v6[0]};
 	list[n++] = (struct ifaddrs){.ifa_name = ib0, .ifa_addr = (struct sockaddr *)&v6[1]};
 	if (!fake_faults.ipoib_has_v6_only)
-		list[n++] = (struct ifaddrs){.ifa_name = ib0, .ifa_addr = (struct sockaddr *)&v4[1]};
+		list[n++] =
+			(struct ifaddrs){.ifa_name = ib0, .ifa_addr = (struct sockaddr *)&v4[1]};
 	for (size_t i = 0; i < n; i++) {
-		list[i].ifa_flags = list[i].ifa_name == ib0 && fake_faults.ipoib_is_down ? 0 : IFF_UP;
+		list[i].ifa_flags =
+			list[i].ifa_name == ib0 && fake_faults.ipoib_is_down ? 0 : IFF_UP;
 		list[i].ifa_next = i + 1 < n ? &list[i + 1] : NULL;
 	}
 	return list;
@@ -65,8 +72,9 @@ int fake_get_networks(struct ifaddrs **ret)
 	for (int i = 0; i < 3; i++) {
 		net_addr[i] = (struct sockaddr_in){.sin_family = AF_INET,
 						   .sin_addr.s_addr = htonl(addr[i])};
-		mask[i] = (struct sockaddr_in){.sin_family = AF_INET,
-					       .sin_addr.s_addr = htonl(i ? 0xffffff00 : 0xff000000)};
+		mask[i] =
+			(struct sockaddr_in){.sin_family = AF_INET,
+					     .sin_addr.s_addr = htonl(i ? 0xffffff00 : 0xff000000)};
 		net[i] = (struct ifaddrs){.ifa_flags = IFF_UP,
 					  .ifa_addr = (struct sockaddr *)&net_addr[i],
 					  .ifa_netmask = (struct sockaddr *)&mask[i],

@@ -47,8 +47,8 @@ int fake_destroy_comp_channel(struct ibv_comp_channel *c)
 	return 0;
 }
 
-struct ibv_cq *fake_create_cq(struct ibv_context *c, int n, void *ctx,
-				struct ibv_comp_channel *ch, int vector)
+struct ibv_cq *fake_create_cq(struct ibv_context *c, int n, void *ctx, struct ibv_comp_channel *ch,
+			      int vector)
 {
 	struct queue *q = calloc(1, sizeof(*q));
 
@@ -86,7 +86,8 @@ void fake_complete(struct ibv_cq *cq, const struct ibv_wc *wc, bool is_solicited
 	struct queue *q = container_of(cq, struct queue, cq);
 
 	if (q->head - q->tail >= q->size) {
-		fake_async_locked(&(struct ibv_async_event){.event_type = IBV_EVENT_CQ_ERR, .element.cq = cq},
+		fake_async_locked(&(struct ibv_async_event){.event_type = IBV_EVENT_CQ_ERR,
+							    .element.cq = cq},
 				  cq->context);
 		return;
 	}

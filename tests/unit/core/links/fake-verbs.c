@@ -50,9 +50,9 @@ const struct verbs fake_verbs = {
 	VERBS_IBV(X)
 #undef X
 #define X(name) .cm_##name = fake_cm_##name,
-	VERBS_CM(X)
+		VERBS_CM(X)
 #undef X
-	.reg_dmabuf_mr = fake_reg_dmabuf_mr,
+			.reg_dmabuf_mr = fake_reg_dmabuf_mr,
 	.post_send = fake_post_send,
 	.post_recv = fake_post_recv,
 	.poll_cq = fake_poll_cq,

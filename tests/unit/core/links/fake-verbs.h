@@ -15,42 +15,43 @@ extern const struct verbs fake_verbs;
 
 /* What goes wrong. Zero: nothing. Read under no lock: set it while nobody works. */
 extern struct fake_faults {
-	int poll_most;            /* completions one poll gives at most */
+	int poll_most; /* completions one poll gives at most */
 	bool poll_fails, notify_fails;
-	uint32_t inline_most;     /* more is refused at create_qp; default 512 */
-	uint32_t cq_most;         /* resize_cq refuses more */
-	int reg_errno;            /* of the next registrations of at least reg_bytes */
+	uint32_t inline_most; /* more is refused at create_qp; default 512 */
+	uint32_t cq_most;     /* resize_cq refuses more */
+	int reg_errno;        /* of the next registrations of at least reg_bytes */
 	size_t reg_bytes;
 	int open_errno, alloc_pd_errno, create_qp_errno, channel_errno;
-	uint32_t send_number;     /* the n-th send from now on completes with send_status */
+	uint32_t send_number; /* the n-th send from now on completes with send_status */
 	enum ibv_wc_status send_status;
-	uint32_t send_every;      /* ... and again, every so many sends */
-	bool send_arrives;        /* and yet it arrives: the answer was lost */
-	uint32_t imm_number;      /* the n-th send from now on carries imm instead */
+	uint32_t send_every; /* ... and again, every so many sends */
+	bool send_arrives;   /* and yet it arrives: the answer was lost */
+	uint32_t imm_number; /* the n-th send from now on carries imm instead */
 	uint32_t imm;
-	bool hold_odd_qps;        /* what goes over queue pairs of odd place waits ... */
-	bool is_cut;              /* nothing arrives, sends end in RETRY_EXC_ERR */
-	bool is_vanishing;        /* nothing arrives, sends never end */
-	bool is_mute;             /* messages of the connection manager cannot go: counted */
+	bool hold_odd_qps; /* what goes over queue pairs of odd place waits ... */
+	bool is_cut;       /* nothing arrives, sends end in RETRY_EXC_ERR */
+	bool is_vanishing; /* nothing arrives, sends never end */
+	bool is_mute;      /* messages of the connection manager cannot go: counted */
 	unsigned int n_mute;
-	bool drop_establish;      /* the last word of a connection is lost */
-	bool drop_answer;         /* requests are never answered */
-	uint32_t n_given_up;      /* so many requests were given up when they are accepted */
-	int bind_errno;           /* nobody can listen */
-	enum rdma_cm_event_type cm_event; /* instead of what it ends: ADDR_, ROUTE_, CONNECT_ERROR */
+	bool drop_establish; /* the last word of a connection is lost */
+	bool drop_answer;    /* requests are never answered */
+	uint32_t n_given_up; /* so many requests were given up when they are accepted */
+	int bind_errno;      /* nobody can listen */
+	enum rdma_cm_event_type
+		cm_event; /* instead of what it ends: ADDR_, ROUTE_, CONNECT_ERROR */
 	int cm_status;
 	void (*edit_hello)(struct rdma_hello *h, bool is_answer); /* on its way */
-	bool corrupt_hello;       /* private data of requests arrive changed */
-	int hello_version;        /* ... or with this version */
-	bool has_rails;           /* fake0 and fake1 are 198.51.100.1 and .2 of one network */
-	bool rail_is_down;        /* the port of fake1 */
-	enum ibv_mtu path_mtu;    /* 0: 4096 */
-	bool has_roce_v1;         /* GID 2 is of RoCE v1, and GID 3 the same address again */
-	bool is_infiniband;       /* the ports; fake0's GID 0 is that of IPoIB interface ib0 */
-	bool has_subnet_prefix;   /* ... whose GIDs look like global IPv6 addresses */
+	bool corrupt_hello;     /* private data of requests arrive changed */
+	int hello_version;      /* ... or with this version */
+	bool has_rails;         /* fake0 and fake1 are 198.51.100.1 and .2 of one network */
+	bool rail_is_down;      /* the port of fake1 */
+	enum ibv_mtu path_mtu;  /* 0: 4096 */
+	bool has_roce_v1;       /* GID 2 is of RoCE v1, and GID 3 the same address again */
+	bool is_infiniband;     /* the ports; fake0's GID 0 is that of IPoIB interface ib0 */
+	bool has_subnet_prefix; /* ... whose GIDs look like global IPv6 addresses */
 	bool has_no_ipoib, ipoib_is_down, ipoib_has_v6_only;
-	int dmabuf_errno;         /* of registrations of dma-bufs */
-	int peer_memory_errno;    /* ... and of memory of the GPU by its address */
+	int dmabuf_errno;      /* of registrations of dma-bufs */
+	int peer_memory_errno; /* ... and of memory of the GPU by its address */
 } fake_faults;
 
 /* What queue pairs were set to, the last time. */

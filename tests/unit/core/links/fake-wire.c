@@ -56,8 +56,11 @@ struct ibv_qp *fake_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a)
 	do
 		next_qp++;
 	while (pairs[next_qp % QPS] || next_qp % QPS == 0);
-	p->qp = (struct ibv_qp){.context = pd->context, .pd = pd, .send_cq = a->send_cq,
-				.recv_cq = a->recv_cq, .qp_num = next_qp};
+	p->qp = (struct ibv_qp){.context = pd->context,
+				.pd = pd,
+				.send_cq = a->send_cq,
+				.recv_cq = a->recv_cq,
+				.qp_num = next_qp};
 	p->inline_most = a->cap.max_inline_data;
 	fake_seen.inline_bytes = a->cap.max_inline_data;
 	p->recv_most = a->cap.max_recv_wr;
@@ -121,7 +124,10 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 /* The queue pair stops: this one with its status, all that is posted is flushed. */
 static void stop(struct pair *p, uint64_t wr_id, enum ibv_wc_status status)
 {
-	struct ibv_wc wc = {.wr_id = wr_id, .status = status, .qp_num = p->qp.qp_num, .vendor_err = 7};
+	struct ibv_wc wc = {.wr_id = wr_id,
+			    .status = status,
+			    .qp_num = p->qp.qp_num,
+			    .vendor_err = 7};
 
 	p->qp.state = IBV_QPS_ERR;
 	fake_complete(p->qp.send_cq, &wc, true);
@@ -136,15 +142,17 @@ static enum ibv_wc_status carry_out(struct pair *p, struct pair *to, const struc
 				    const void *bytes, uint32_t n)
 {
 	bool is_send = wr->opcode == IBV_WR_SEND_WITH_IMM;
-	struct ibv_wc wc = {.status = IBV_WC_SUCCESS, .byte_len = n, .imm_data = wr->imm_data,
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS,
+			    .byte_len = n,
+			    .imm_data = wr->imm_data,
 			    .wc_flags = IBV_WC_WITH_IMM};
 	struct ibv_sge *sge;
 
 	(void)p;
 	if (!to || to->qp.state < IBV_QPS_RTR || to->qp.state > IBV_QPS_SQE)
 		return IBV_WC_RETRY_EXC_ERR;
-	if (!is_send && n && !fake_may_touch(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, n,
-					IBV_ACCESS_REMOTE_WRITE))
+	if (!is_send && n &&
+	    !fake_may_touch(wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, n, IBV_ACCESS_REMOTE_WRITE))
 		return IBV_WC_REM_ACCESS_ERR;
 	if (!is_send && n)
 		memcpy(fake_bytes(wr->wr.rdma.remote_addr), bytes, n);
@@ -155,7 +163,8 @@ static enum ibv_wc_status carry_out(struct pair *p, struct pair *to, const struc
 		return IBV_WC_RNR_RETRY_EXC_ERR;
 	}
 	sge = &to->recv_sge[to->recv_tail % RECVS];
-	if (is_send && (n > sge->length || !fake_may_touch(sge->lkey, sge->addr, n, IBV_ACCESS_LOCAL_WRITE)))
+	if (is_send &&
+	    (n > sge->length || !fake_may_touch(sge->lkey, sge->addr, n, IBV_ACCESS_LOCAL_WRITE)))
 		return IBV_WC_REM_INV_REQ_ERR;
 	if (is_send)
 		memcpy((void *)(uintptr_t)sge->addr, bytes, n);
@@ -205,9 +214,9 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		copy.imm_data = htonl(fake_faults.imm);
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR) {
 		rc = EINVAL;
-	} else if (wr->send_flags & IBV_SEND_INLINE ? sge->length > p->inline_most
-						    : sge->length && !fake_may_touch(sge->lkey, sge->addr,
-										sge->length, 0)) {
+	} else if (wr->send_flags & IBV_SEND_INLINE
+			   ? sge->length > p->inline_most
+			   : sge->length && !fake_may_touch(sge->lkey, sge->addr, sge->length, 0)) {
 		rc = EINVAL;
 	} else if (fake_faults.hold_odd_qps && qp->qp_num % 2 && p->n_held < 128) {
 		struct held *h = &p->held[p->n_held++];

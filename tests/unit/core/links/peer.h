@@ -25,7 +25,7 @@ struct peer {
 	uint64_t seed;
 	unsigned int hold_percent, discard_percent;
 	struct rng rng;
-	int bad; /* something was not as it must be */
+	int bad;                   /* something was not as it must be */
 	struct listener *listener; /* rdma: where a lost link comes back; borrowed */
 	int (*on_frame)(struct peer *p, const struct wire_hdr *h, const void *body);
 };

@@ -58,7 +58,8 @@ static inline void *connect_b(void *arg)
 {
 	struct ends *e = arg;
 
-	e->rc = link_connect(listener_addr(e->l), e->patience_ms, &peer_events, &e->b, &e->b.link, &e->err);
+	e->rc = link_connect(listener_addr(e->l), e->patience_ms, &peer_events, &e->b, &e->b.link,
+			     &e->err);
 	e->has_tried = true;
 	return NULL;
 }
@@ -71,8 +72,8 @@ static inline void ends_init(struct ends *e)
 	peer_init(&e->b, 1);
 }
 
-/* Somebody connects to e->l by @connect, which ends with e->rc and e->has_tried. Return: of who accepts; -EAGAIN: nobody
- * came who could be. */
+/* Somebody connects to e->l by @connect, which ends with e->rc and e->has_tried. Return: of who
+ * accepts; -EAGAIN: nobody came who could be. */
 static inline int ends_meet(struct ends *e, void *(*connect)(void *e), struct err *accept_err)
 {
 	int rc = -EAGAIN;
@@ -85,7 +86,8 @@ static inline int ends_meet(struct ends *e, void *(*connect)(void *e), struct er
 }
 
 /* Both ends try; at most one of them may succeed. Return: of who connects. */
-static inline int try_connect_for(struct ends *e, int patience_ms, int *ret_accept, struct err *accept_err)
+static inline int try_connect_for(struct ends *e, int patience_ms, int *ret_accept,
+				  struct err *accept_err)
 {
 	struct err err;
 

@@ -360,12 +360,9 @@ static void last_words_are_heard(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_killed_peer),
-		cmocka_unit_test(a_frame_that_is_cut_off),
-		cmocka_unit_test(a_flood),
-		cmocka_unit_test(a_scribbling_peer),
-		cmocka_unit_test(a_deaf_peer),
-		cmocka_unit_test(last_words_are_heard),
+		cmocka_unit_test(a_killed_peer), cmocka_unit_test(a_frame_that_is_cut_off),
+		cmocka_unit_test(a_flood),       cmocka_unit_test(a_scribbling_peer),
+		cmocka_unit_test(a_deaf_peer),   cmocka_unit_test(last_words_are_heard),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

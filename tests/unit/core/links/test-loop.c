@@ -132,8 +132,8 @@ static void an_end_inside_a_frame_says_so(void **state)
 	while (!b.n_closed)
 		link_progress(b.link);
 	assert_int_equal(b.closed_code, -ECONNRESET);
-	assert_string_equal(b.why,
-			    "the peer ended in the middle of a MESSAGE frame, after 4 of 100 bytes");
+	assert_string_equal(
+		b.why, "the peer ended in the middle of a MESSAGE frame, after 4 of 100 bytes");
 	assert_int_equal(b.n_frames, 0);
 }
 

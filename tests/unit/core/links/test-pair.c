@@ -176,13 +176,18 @@ static void a_deaf_listener_is_a_timeout(void **state)
 
 static void addresses_are_strict(void **state)
 {
-	static const char too_long[] = "shm:/0123456789012345678901234567890123456789012345678901234"
-				       "5678901234567890123456789012345678901234567890123456789";
+	static const char too_long[] =
+		"shm:/0123456789012345678901234567890123456789012345678901234"
+		"5678901234567890123456789012345678901234567890123456789";
 	static const char *const bad[] = {
-		too_long,
-		"", "shm:", "tcp:", "tcp:host", "tcp::80", "tcp:host:", "tcp:host:x", "tcp:host:-1",
-		"tcp:host:65536", "tcp:1::2:80", "/path", "rdma:x", "tcp:host:80 ", "tcp:[]:80",
-		"tcp:host:00000000000080",
+		too_long,      "",
+		"shm:",        "tcp:",
+		"tcp:host",    "tcp::80",
+		"tcp:host:",   "tcp:host:x",
+		"tcp:host:-1", "tcp:host:65536",
+		"tcp:1::2:80", "/path",
+		"rdma:x",      "tcp:host:80 ",
+		"tcp:[]:80",   "tcp:host:00000000000080",
 	};
 	struct listener *l = NULL;
 	struct err err;

@@ -120,7 +120,9 @@ static void a_device_without_resources(void **state)
 	fake_reset();
 	fake_faults.channel_errno = ENODEV;
 	assert_int_equal(listener_open(ADDR, &e.l, &why), -ENODEV);
-	assert_non_null(strstr(why.text, access("/sys/class/infiniband", F_OK) ? "no RDMA device was found" : "rdma cannot be used here"));
+	assert_non_null(strstr(why.text, access("/sys/class/infiniband", F_OK)
+						 ? "no RDMA device was found"
+						 : "rdma cannot be used here"));
 }
 
 /* Links beyond the completion queue: it grows, and where it cannot, one is refused. */
@@ -154,9 +156,14 @@ static void the_queue_grows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(garbage_is_refused), T(another_version_is_refused), T(no_answer_is_a_timeout),
-		T(nobody_listens), T(a_lost_last_word), T(too_little_memory),
-		T(a_body_that_cannot_be_registered), T(a_device_without_resources),
+		T(garbage_is_refused),
+		T(another_version_is_refused),
+		T(no_answer_is_a_timeout),
+		T(nobody_listens),
+		T(a_lost_last_word),
+		T(too_little_memory),
+		T(a_body_that_cannot_be_registered),
+		T(a_device_without_resources),
 		T(the_queue_grows),
 	};
 

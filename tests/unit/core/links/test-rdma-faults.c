@@ -22,7 +22,8 @@ static void statuses(void **state)
 		int code;
 		const char *words;
 	} cases[] = {
-		{IBV_WC_REM_ACCESS_ERR, -EACCES, "IBV_WC_REM_ACCESS_ERR (vendor 0x7): the other end's memory"},
+		{IBV_WC_REM_ACCESS_ERR, -EACCES,
+		 "IBV_WC_REM_ACCESS_ERR (vendor 0x7): the other end's memory"},
 		{IBV_WC_RNR_RETRY_EXC_ERR, -EPROTO, "IBV_WC_RNR_RETRY_EXC_ERR"},
 		{IBV_WC_RETRY_EXC_ERR, -ETIMEDOUT, "NBOX_IB_TIMEOUT"},
 		{IBV_WC_LOC_PROT_ERR, -EFAULT, "unmapped"},
@@ -63,8 +64,8 @@ static void the_one_that_failed(void **state)
 	for (uint32_t failed = 0; failed < 3; failed++) {
 		ends_open(&e);
 		move(&e, 5);
-		snprintf(name, sizeof(name), "port 1, QP %u to rdma:",
-			 rdma_of(e.b.link)->qps[failed].qp->qp_num);
+		snprintf(name, sizeof(name),
+			 "port 1, QP %u to rdma:", rdma_of(e.b.link)->qps[failed].qp->qp_num);
 		fake_faults.send_number = failed + 1;
 		fake_faults.send_status = IBV_WC_REM_ACCESS_ERR;
 		sent = 0;
@@ -78,7 +79,8 @@ static void the_one_that_failed(void **state)
 	}
 	ends_open(&e);
 	until_up(&e);
-	snprintf(name, sizeof(name), "port 1, QP %u to rdma:", rdma_of(e.a.link)->qps[2].qp->qp_num);
+	snprintf(name, sizeof(name),
+		 "port 1, QP %u to rdma:", rdma_of(e.a.link)->qps[2].qp->qp_num);
 	fake_async(IBV_EVENT_QP_FATAL); /* the newest: of who accepted */
 	until_closed(&e, &e.a);
 	expect_end(&e.a, -EIO, name);
@@ -94,8 +96,8 @@ static void a_peer_that_is_gone(void **state)
 	(void)state;
 	ends_open(&e);
 	until_up(&e);
-	snprintf(name, sizeof(name), "device fake0 port 1, QP %u to rdma:",
-		 rdma_of(e.a.link)->qps[0].qp->qp_num);
+	snprintf(name, sizeof(name),
+		 "device fake0 port 1, QP %u to rdma:", rdma_of(e.a.link)->qps[0].qp->qp_num);
 	e.b.link = link_free(e.b.link);
 	until_woken(&e.a);
 	expect_end(&e.a, 0, "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
@@ -115,7 +117,7 @@ static void a_wrong_immediate(void **state)
 		sent = 0;
 		send_n(&e.b, &sent, 1, 8);
 		move(&e, 10);
-		fake_faults.imm_number = 2; /* of the body */
+		fake_faults.imm_number = 2;                     /* of the body */
 		fake_faults.imm = wrong[i] == 1 ? 0 : wrong[i]; /* 0: a number that was there */
 		send_n(&e.b, &sent, 1, 100000);
 		until_closed(&e, &e.a);
@@ -206,7 +208,8 @@ static void a_silent_peer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(statuses), T(a_wrong_immediate), T(device_events), T(a_port_goes_down), T(the_one_that_failed), T(a_peer_that_is_gone),
+		T(statuses),         T(a_wrong_immediate),   T(device_events),
+		T(a_port_goes_down), T(the_one_that_failed), T(a_peer_that_is_gone),
 		T(a_silent_peer),
 	};
 

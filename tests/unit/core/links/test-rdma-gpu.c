@@ -36,7 +36,10 @@ static int gpu_alloc(uint64_t bytes, struct link_gpu_memory *ret, struct err *er
 	a->bytes = bytes;
 	for (uint64_t i = 0; i < bytes; i++)
 		a->real[i] = gpu_byte(i);
-	*ret = (struct link_gpu_memory){.base = a->seen, .bytes = bytes, .dmabuf_fd = fd, .cookie = a};
+	*ret = (struct link_gpu_memory){.base = a->seen,
+					.bytes = bytes,
+					.dmabuf_fd = fd,
+					.cookie = a};
 	if (gpu.has_no_dmabuf) {
 		close(fd);
 		ret->dmabuf_fd = -1;
@@ -76,8 +79,8 @@ static void *connect_gpu(void *arg)
 {
 	struct ends *e = arg;
 
-	e->rc = link_connect_gpu(listener_addr(e->l), e->patience_ms, &the_gpu, &peer_events, &e->b, &e->b.link,
-				 &e->err);
+	e->rc = link_connect_gpu(listener_addr(e->l), e->patience_ms, &the_gpu, &peer_events, &e->b,
+				 &e->b.link, &e->err);
 	e->has_tried = true;
 	return NULL;
 }
@@ -140,7 +143,8 @@ static void exchange(struct ends *e, unsigned int n)
 		if (sent_a < n && e->a.n_sent == sent_a) {
 			uint64_t size = sizes[sent_a % ARRAY_SIZE(sizes)];
 
-			wire_hdr_init(&h, WIRE_MESSAGE, size < sizeof(bytes) ? size : sizeof(bytes));
+			wire_hdr_init(&h, WIRE_MESSAGE,
+				      size < sizeof(bytes) ? size : sizeof(bytes));
 			h.index = sent_a++;
 			assert_int_equal(link_send(e->a.link, &h, bytes, h.index), 0);
 		}
@@ -150,7 +154,8 @@ static void exchange(struct ends *e, unsigned int n)
 			assert_int_equal(link_send_gpu(e->b.link, &h, h.index), 0);
 		}
 		move(e, 1);
-		assert_true(link_accept(e->l, &peer_events, NULL, &other, NULL) < 0); /* an attempt that was given up is another code */
+		assert_true(link_accept(e->l, &peer_events, NULL, &other, NULL) <
+			    0); /* an attempt that was given up is another code */
 		if (e->a.n_closed + e->b.n_closed)
 			fail_msg("%s%s", e->a.why, e->b.why);
 		assert_false(e->a.bad || e->b.bad);
@@ -241,9 +246,10 @@ static void nothing_to_register_by(void **state)
 	fake_faults.peer_memory_errno = EFAULT;
 	gpu_ends_open(&e);
 	assert_int_equal(e.rc, -EFAULT);
-	assert_non_null(strstr(e.err.text, "4 MiB of the GPU cannot be registered: as a dma-buf: Operation "
-					   "not supported; by address: Bad address (that needs the kernel "
-					   "module nvidia-peermem)"));
+	assert_non_null(strstr(e.err.text,
+			       "4 MiB of the GPU cannot be registered: as a dma-buf: Operation "
+			       "not supported; by address: Bad address (that needs the kernel "
+			       "module nvidia-peermem)"));
 	assert_null(e.b.link);
 	ends_close(&e);
 	assert_int_equal(gpu.n_frees, 1);
@@ -272,7 +278,8 @@ static void links_without_a_device(void **state)
 	struct err err;
 
 	(void)state;
-	assert_int_equal(link_connect_gpu("tcp:127.0.0.1:1", 10, &the_gpu, &peer_events, NULL, &a, &err),
+	assert_int_equal(link_connect_gpu("tcp:127.0.0.1:1", 10, &the_gpu, &peer_events, NULL, &a,
+					  &err),
 			 -ENOTSUP);
 	assert_non_null(strstr(err.text, "only rdma"));
 	assert_int_equal(link_loop_pair(&peer_events, NULL, NULL, &a, &b), 0);
@@ -324,8 +331,12 @@ static void only_messages(void **state)
 
 static void unknown_flags_are_refused(void **state)
 {
-	struct rdma_hello h = {.magic = RDMA_HELLO_MAGIC, .version = RDMA_HELLO_VERSION, .n_qps = 1,
-			       .ring_bytes = RDMA_RING_MIN, .window = 64, .slot_bytes = 8192};
+	struct rdma_hello h = {.magic = RDMA_HELLO_MAGIC,
+			       .version = RDMA_HELLO_VERSION,
+			       .n_qps = 1,
+			       .ring_bytes = RDMA_RING_MIN,
+			       .window = 64,
+			       .slot_bytes = 8192};
 	struct err err;
 
 	(void)state;
@@ -341,8 +352,12 @@ int main(void)
 {
 #define G(f) cmocka_unit_test_setup_teardown(f, gpu_setup, gpu_teardown)
 	const struct CMUnitTest tests[] = {
-		G(bodies_cross), G(made_again), G(by_address_where_there_is_no_dmabuf),
-		G(nothing_to_register_by), G(links_without_a_device), G(only_messages),
+		G(bodies_cross),
+		G(made_again),
+		G(by_address_where_there_is_no_dmabuf),
+		G(nothing_to_register_by),
+		G(links_without_a_device),
+		G(only_messages),
 		G(unknown_flags_are_refused),
 	};
 

@@ -40,8 +40,8 @@ static void a_device_that_never_gives_up(void **state)
 		assert_int_equal(e.a.n_closed + e.b.n_closed, 0);
 		tick(&e.a);
 		tick(&e.b);
-		snprintf(words, sizeof(words), "has not answered for %u s: its host or port is down",
-			 cases[i].ticks);
+		snprintf(words, sizeof(words),
+			 "has not answered for %u s: its host or port is down", cases[i].ticks);
 		expect_end(&e.a, -ETIMEDOUT, words);
 		expect_end(&e.b, -ETIMEDOUT, words);
 		ends_close(&e);
@@ -74,7 +74,9 @@ static void silence_and_no_return(void **state)
 	assert_int_equal(e.b.closed_code, -ETIMEDOUT);
 	assert_non_null(strstr(e.b.why, "device fake0 port 1, QP ")); /* of the last attempt */
 	assert_non_null(strstr(e.b.why, " to rdma:127.0.0.1:"));
-	assert_non_null(strstr(e.b.why, "lost, and 2 attempts to connect again failed, the last: no answer"));
+	assert_non_null(
+		strstr(e.b.why,
+		       "lost, and 2 attempts to connect again failed, the last: no answer"));
 	ends_close(&e);
 }
 
@@ -127,8 +129,10 @@ static void completion_queues_that_fail(void **state)
 	assert_false(link_arm(e.a.link));
 	until_closed(&e, &e.b);
 	until_closed(&e, &e.a);
-	expect_end(&e.a, -EIO, "takes no request for events (ibv_req_notify_cq: Input/output error)");
-	expect_end(&e.b, -EIO, "takes no request for events (ibv_req_notify_cq: Input/output error)");
+	expect_end(&e.a, -EIO,
+		   "takes no request for events (ibv_req_notify_cq: Input/output error)");
+	expect_end(&e.b, -EIO,
+		   "takes no request for events (ibv_req_notify_cq: Input/output error)");
 	ends_close(&e);
 	fake_reset();
 
@@ -218,7 +222,8 @@ static void descriptors_in_a_forked_child(void **state)
 	lifelines[0] = fake_lifeline(rdma_of(e.a.link)->dev->ctx);
 	lifelines[1] = fake_lifeline(rdma_of(e.b.link)->dev->ctx);
 	for (int fd = 0; fd < FDS; fd++)
-		if (after.is_open[fd] && !before.is_open[fd] && fd != lifelines[0] && fd != lifelines[1])
+		if (after.is_open[fd] && !before.is_open[fd] && fd != lifelines[0] &&
+		    fd != lifelines[1])
 			assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_WRONLY);
 	fds[20] = -7;
 	for (int most = 0; most <= 7; most++) {
@@ -233,7 +238,8 @@ static void descriptors_in_a_forked_child(void **state)
 	pid = forked_child(fds, n, gate);
 	lifelines[0] = dup(lifelines[0]);
 	lifelines[1] = dup(lifelines[1]);
-	assert_int_equal(waits_for(lifelines[0], POLLIN, 0) | waits_for(lifelines[1], POLLIN, 0), 0);
+	assert_int_equal(waits_for(lifelines[0], POLLIN, 0) | waits_for(lifelines[1], POLLIN, 0),
+			 0);
 	ends_close(&e);
 	assert_true(waits_for(lifelines[0], POLLIN, 0) & POLLHUP);
 	assert_true(waits_for(lifelines[1], POLLIN, 0) & POLLHUP);
@@ -306,7 +312,8 @@ static void last_words_to_nobody(void **state)
 	link_progress(e.b.link);
 	start_ns = clock_now_ns();
 	e.b.link = link_free(e.b.link);
-	assert_true(clock_now_ns() - start_ns >= 1270 * NS_PER_MS); /* what was lost could go once more */
+	assert_true(clock_now_ns() - start_ns >=
+		    1270 * NS_PER_MS); /* what was lost could go once more */
 	assert_true(clock_now_ns() - start_ns < BOUND_NS);
 	ends_close(&e);
 }
@@ -374,7 +381,8 @@ static void leaving_while_it_is_lost(void **state)
 	assert_int_equal(e.b.n_closed, 0);
 	start_ns = clock_now_ns();
 	e.b.link = link_free(e.b.link);
-	assert_true(clock_now_ns() - start_ns >= 1270 * NS_PER_MS); /* what was lost could go once more */
+	assert_true(clock_now_ns() - start_ns >=
+		    1270 * NS_PER_MS); /* what was lost could go once more */
 	assert_true(clock_now_ns() - start_ns < BOUND_NS);
 	ends_close(&e);
 }
@@ -382,9 +390,14 @@ static void leaving_while_it_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_device_that_never_gives_up), T(silence_and_no_return), T(an_idle_peer_lives),
-		T(completion_queues_that_fail), T(descriptors_in_a_forked_child),
-		T(the_last_words_arrive), T(last_words_to_nobody), T(leaving_while_it_is_lost),
+		T(a_device_that_never_gives_up),
+		T(silence_and_no_return),
+		T(an_idle_peer_lives),
+		T(completion_queues_that_fail),
+		T(descriptors_in_a_forked_child),
+		T(the_last_words_arrive),
+		T(last_words_to_nobody),
+		T(leaving_while_it_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

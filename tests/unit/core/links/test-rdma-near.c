@@ -93,8 +93,11 @@ static const char *choice(const char *pci, const char *list)
 	rc = rdma_near_choose(tree, pci, names, n, &best);
 	if (rc)
 		assert_true(best == SIZE_MAX);
-	return rc == 0 ? names[best] : rc == RDMA_NEAR_EQUAL ? "=" : rc == -ENOENT ? "?" :
-	       rc == -EINVAL ? "!" : "bad";
+	return rc == 0                 ? names[best]
+	       : rc == RDMA_NEAR_EQUAL ? "="
+	       : rc == -ENOENT         ? "?"
+	       : rc == -EINVAL         ? "!"
+				       : "bad";
 }
 
 static void the_nearest_is_chosen(void **state)
@@ -268,7 +271,8 @@ static void a_rail_that_was_cut(void **state)
 	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed && clock_now_ns() < due_ns) {
 		link_progress(e.a.link);
 		link_progress(e.b.link);
-		assert_true(link_accept(e.l, &peer_events, NULL, &other, NULL) < 0); /* an attempt that was given up is another code */
+		assert_true(link_accept(e.l, &peer_events, NULL, &other, NULL) <
+			    0); /* an attempt that was given up is another code */
 	}
 	assert_int_equal(e.a.n_frames, 4);
 	ends_close(&e);
@@ -279,7 +283,9 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup_rails, teardown_rails)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_nearest_is_chosen, open_tree, close_tree),
-		T(the_nearest_rail), T(links_use_the_nearest_rail), T(a_rail_that_was_cut),
+		T(the_nearest_rail),
+		T(links_use_the_nearest_rail),
+		T(a_rail_that_was_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

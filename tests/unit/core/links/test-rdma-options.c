@@ -6,9 +6,10 @@
 static void options_are_strict(void **state)
 {
 	static const char *const bad[][2] = {
-		{"TC", "256"}, {"TC", "x"}, {"QPS", "0"}, {"QPS", "5"}, {"RING", "4"}, {"RING", "3MiB"},
-		{"MTU", "1000"}, {"POLL", "yes"}, {"HCA", ""}, {"RETRY_CNT", "8"}, {"MEMORY", "1000000"},
-		{"TIMEOUT", "0"}, {"GIDINDEX", "1"},
+		{"TC", "256"},     {"TC", "x"},        {"QPS", "0"},          {"QPS", "5"},
+		{"RING", "4"},     {"RING", "3MiB"},   {"MTU", "1000"},       {"POLL", "yes"},
+		{"HCA", ""},       {"RETRY_CNT", "8"}, {"MEMORY", "1000000"}, {"TIMEOUT", "0"},
+		{"GIDINDEX", "1"},
 	};
 	struct rdma_options o;
 	struct err err;
@@ -71,11 +72,14 @@ static void infiniband_ports(void **state)
 		fake_faults.has_no_ipoib = i == 0;
 		fake_faults.ipoib_is_down = i == 1;
 		assert_int_equal(rdma_own_address(&o, &a, &err), -ENXIO);
-		assert_non_null(strstr(err.text, "the port is InfiniBand, and no interface of IPoIB over it"));
+		assert_non_null(
+			strstr(err.text,
+			       "the port is InfiniBand, and no interface of IPoIB over it"));
 	}
 }
 
-/* ... and a link from and to it works as over RoCE. Inside a subnet no GID is used: none takes another's place. */
+/* ... and a link from and to it works as over RoCE. Inside a subnet no GID is used: none takes
+ * another's place. */
 static void a_link_over_infiniband(void **state)
 {
 	struct rdma_options o = use_options();
@@ -148,7 +152,8 @@ static void a_gid_of_another_address(void **state)
 	assert_int_equal(rc, -EADDRNOTAVAIL);
 	assert_int_equal(e.rc, -ECONNREFUSED);
 	if (!strstr(why.text, "device fake0 port 1, QP ") || !strstr(why.text, " to rdma:") ||
-	    !strstr(why.text, "GID 0 was asked for (NBOX_IB_GID_INDEX), and the connection is over GID 2"))
+	    !strstr(why.text,
+		    "GID 0 was asked for (NBOX_IB_GID_INDEX), and the connection is over GID 2"))
 		fail_msg("%s", why.text);
 	ends_close(&e);
 }
@@ -156,8 +161,12 @@ static void a_gid_of_another_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(options_are_strict), T(devices_are_chosen), T(infiniband_ports),
-		T(a_link_over_infiniband), T(options_reach_the_queue_pair), T(a_gid_of_another_address),
+		T(options_are_strict),
+		T(devices_are_chosen),
+		T(infiniband_ports),
+		T(a_link_over_infiniband),
+		T(options_reach_the_queue_pair),
+		T(a_gid_of_another_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,8 +48,8 @@ static void tick_hub(struct rdma_hub *h)
 	assert_int_equal(poll(&(struct pollfd){.fd = h->timer_fd, .events = POLLIN}, 1, 20000), 1);
 }
 
-/* Links that are up; and the listener, which says so once, and once that it is back: at the same address, with
- * nothing kept open of the device that went. */
+/* Links that are up; and the listener, which says so once, and once that it is back: at the same
+ * address, with nothing kept open of the device that went. */
 static void a_device_is_removed(void **state)
 {
 	struct rdma_options o = use_options();
@@ -70,7 +70,8 @@ static void a_device_is_removed(void **state)
 	expect_end(&e.a, -ENODEV, "the device was removed");
 	expect_end(&e.b, -ENODEV, "the device was removed");
 	/* whoever read the event, the listener wakes */
-	assert_int_equal(poll(&(struct pollfd){.fd = listener_fd(e.l), .events = POLLIN}, 1, 20000), 1);
+	assert_int_equal(poll(&(struct pollfd){.fd = listener_fd(e.l), .events = POLLIN}, 1, 20000),
+			 1);
 	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), -ENODEV);
 	expect_words(err.text, "rdma:127.0.0.1:", "nobody can connect until it is back");
 	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), -EAGAIN);
@@ -85,7 +86,8 @@ static void a_device_is_removed(void **state)
 	assert_int_equal(fake_leaks(), 0); /* while it is away nothing of it is held */
 
 	fake_faults.bind_errno = 0;
-	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), -EAGAIN); /* not twice in a second */
+	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err),
+			 -EAGAIN); /* not twice in a second */
 	tick_hub(h);
 	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), LINK_LISTENS_AGAIN);
 	expect_words(err.text, addr, "is back");
@@ -110,7 +112,9 @@ static void an_accepted_link_that_fails(void **state)
 	ends_open(&e);
 	fake_cm_tell_all(RDMA_CM_EVENT_CONNECT_ERROR, -ETIMEDOUT);
 	until_closed(&e, &e.a);
-	expect_end(&e.a, -EPROTO, "the connection could not be made (RDMA_CM_EVENT_CONNECT_ERROR: Connection timed out)");
+	expect_end(
+		&e.a, -EPROTO,
+		"the connection could not be made (RDMA_CM_EVENT_CONNECT_ERROR: Connection timed out)");
 	ends_close(&e);
 }
 
@@ -121,7 +125,8 @@ static void addresses_to_listen_at(void **state)
 		int code;
 		const char *words;
 	} cases[] = {
-		{"rdma:203.0.113.9:4000", -EADDRNOTAVAIL, "no RDMA device of this host has that address"},
+		{"rdma:203.0.113.9:4000", -EADDRNOTAVAIL,
+		 "no RDMA device of this host has that address"},
 		{"rdma:192.0.2.9:4000", -ENODEV, "no RDMA device of this host has that address"},
 	};
 	struct listener *l, *other;
@@ -147,7 +152,8 @@ static void a_device_that_cannot_be_opened(void **state)
 	(void)state;
 	fake_faults.open_errno = EACCES;
 	assert_int_equal(try_connect(&e, &rc, &why), -EACCES);
-	expect_words(e.err.text, "connect to rdma:127.0.0.1:", "device fake0 cannot be opened: Permission denied");
+	expect_words(e.err.text, "connect to rdma:127.0.0.1:",
+		     "device fake0 cannot be opened: Permission denied");
 	ends_close(&e);
 }
 
@@ -215,7 +221,8 @@ static void resumed_as_another(void **state)
 		 "it does not know the link that was to be resumed"},
 		{another_window, -EPROTO, ANOTHER, -ECONNREFUSED, "it does not know the link"},
 		{another_slot, -EPROTO, ANOTHER, -ECONNREFUSED, "it does not know the link"},
-		{pieces_never_sent, -EPROTO, NEVER_SENT, -ECONNREFUSED, "it does not know the link"},
+		{pieces_never_sent, -EPROTO, NEVER_SENT, -ECONNREFUSED,
+		 "it does not know the link"},
 		{another_window_in_the_answer, 0, NULL, -EPROTO, ANOTHER},
 		{a_new_one_in_the_answer, 0, NULL, -EPROTO, ANOTHER},
 		{pieces_never_sent_in_the_answer, 0, NULL, -EPROTO, NEVER_SENT},
@@ -249,7 +256,8 @@ static void resumed_as_another(void **state)
 			move(&e, 1);
 			if (e.b.n_closed)
 				tick(&e.a);
-			else if (rdma_of(e.b.link)->state == RDMA_LOST && !rdma_resume_has_step(rdma_of(e.b.link)))
+			else if (rdma_of(e.b.link)->state == RDMA_LOST &&
+				 !rdma_resume_has_step(rdma_of(e.b.link)))
 				tick(&e.b); /* the next attempt */
 			assert_true(clock_now_ns() < due_ns);
 		}
@@ -261,14 +269,16 @@ static void resumed_as_another(void **state)
 			expect_words(first.text, "device fake0 port 1 to rdma:", cases[i].words);
 		expect_words(e.a.why, "device fake0 port 1", " to rdma:");
 		if (cases[i].accept == -EPROTO) {
-			expect_words(e.a.why, "it came back, but cannot be resumed: ", cases[i].words);
+			expect_words(e.a.why,
+				     "it came back, but cannot be resumed: ", cases[i].words);
 			assert_int_equal(e.a.closed_code, -EPROTO);
 		} else {
 			expect_words(e.a.why, "it did not come back in time", "");
 		}
 		assert_int_equal(e.b.closed_code, cases[i].code);
 		expect_words(e.b.why, "device fake0 port 1", " to rdma:127.0.0.1:");
-		expect_words(e.b.why, cases[i].last, "lost, and 2 attempts to connect again failed, the last: ");
+		expect_words(e.b.why, cases[i].last,
+			     "lost, and 2 attempts to connect again failed, the last: ");
 		ends_close(&e);
 	}
 }
@@ -276,8 +286,9 @@ static void resumed_as_another(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(events_that_end_an_attempt), T(a_device_is_removed), T(an_accepted_link_that_fails),
-		T(addresses_to_listen_at), T(a_device_that_cannot_be_opened), T(resumed_as_another),
+		T(events_that_end_an_attempt),     T(a_device_is_removed),
+		T(an_accepted_link_that_fails),    T(addresses_to_listen_at),
+		T(a_device_that_cannot_be_opened), T(resumed_as_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

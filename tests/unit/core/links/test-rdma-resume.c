@@ -56,7 +56,8 @@ static void until_there(struct ends *e, uint64_t n)
 	assert_false(e->a.bad);
 }
 
-/* Both processes stand still for longer than any bound: what came meanwhile counts, not the time. */
+/* Both processes stand still for longer than any bound: what came meanwhile counts, not the time.
+ */
 static void a_stop_while_it_is_lost(void **state)
 {
 	struct rdma_options o = use_options();
@@ -134,7 +135,8 @@ static void what_failed_before(void **state)
 	until_there(&e, 2);
 	until_up(&e);
 	assert_true(rdma_of(e.b.link)->is_again);
-	snprintf(name, sizeof(name), "port 1, QP %u to rdma:", rdma_of(e.b.link)->qps[0].qp->qp_num);
+	snprintf(name, sizeof(name),
+		 "port 1, QP %u to rdma:", rdma_of(e.b.link)->qps[0].qp->qp_num);
 	fake_cm_tell_all(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
 	until_closed(&e, &e.b);
 	if (!strstr(e.b.why, name))
@@ -228,11 +230,13 @@ static void lent_memory_after_many_sends(void **state)
 
 			move(&e, 1);
 			assert_true(e.b.n_sent <= e.a.n_frames);
-			assert_true(link_accept(e.l, &peer_events, NULL, &other, NULL) < 0); /* an attempt that was given up is another code */
+			assert_true(link_accept(e.l, &peer_events, NULL, &other, NULL) <
+				    0); /* an attempt that was given up is another code */
 			assert_true(clock_now_ns() < due_ns);
 		}
 		if (e.a.n_frames != 3)
-			fail_msg("%lu frames came; accepted: '%s', connected: '%s'", (unsigned long)e.a.n_frames, e.a.why, e.b.why);
+			fail_msg("%lu frames came; accepted: '%s', connected: '%s'",
+				 (unsigned long)e.a.n_frames, e.a.why, e.b.why);
 		ends_close(&e);
 		fake_reset();
 	}
@@ -270,7 +274,8 @@ static void a_port_that_comes_back(void **state)
 	due_ns = clock_now_ns() + 60 * NS_PER_S;
 	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed && clock_now_ns() < due_ns) {
 		move(&e, 1);
-		assert_true(link_accept(e.l, &peer_events, NULL, &other, NULL) < 0); /* an attempt that was given up is another code */
+		assert_true(link_accept(e.l, &peer_events, NULL, &other, NULL) <
+			    0); /* an attempt that was given up is another code */
 	}
 	assert_int_equal(e.a.n_frames, 4);
 	ends_close(&e);
@@ -290,9 +295,12 @@ static void a_port_that_stays_down(void **state)
 	move(&e, 5);
 	fake_async(IBV_EVENT_PORT_ERR);
 	until_closed(&e, &e.b);
-	assert_non_null(strstr(e.b.why, "3 attempts to connect again failed, the last: the port is down"));
+	assert_non_null(
+		strstr(e.b.why, "3 attempts to connect again failed, the last: the port is down"));
 	until_closed(&e, &e.a);
-	assert_non_null(strstr(e.a.why, "the port is down (IBV_EVENT_PORT_ERR); it did not come back in time"));
+	assert_non_null(
+		strstr(e.a.why,
+		       "the port is down (IBV_EVENT_PORT_ERR); it did not come back in time"));
 	ends_close(&e);
 }
 
@@ -340,7 +348,8 @@ static void a_refused_request(void **state)
 	until_there(&e, 4);
 	fake_faults.send_number = fake_faults.send_every = 1;
 	send_n(&e.b, &sent, 4, 8);
-	for (uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S; !e.b.n_closed && clock_now_ns() < due_ns;) {
+	for (uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
+	     !e.b.n_closed && clock_now_ns() < due_ns;) {
 		move(&e, 1);
 		link_accept(e.l, &peer_events, NULL, &other, NULL);
 		usleep(1000);
@@ -374,10 +383,12 @@ static void a_parting_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(nothing_is_lost_or_doubled), T(a_cut_that_heals), T(a_stop_while_it_is_lost), T(attempts_given_up), T(what_failed_before), T(a_device_removed_meanwhile), T(a_port_that_comes_back),
-		T(a_port_that_stays_down), T(a_cut_that_does_not_heal), T(a_refused_request),
-		T(lent_memory_after_many_sends),
-		T(a_parting_word),
+		T(nothing_is_lost_or_doubled),   T(a_cut_that_heals),
+		T(a_stop_while_it_is_lost),      T(attempts_given_up),
+		T(what_failed_before),           T(a_device_removed_meanwhile),
+		T(a_port_that_comes_back),       T(a_port_that_stays_down),
+		T(a_cut_that_does_not_heal),     T(a_refused_request),
+		T(lent_memory_after_many_sends), T(a_parting_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,10 +198,19 @@ static void queue_pairs_out_of_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(polling), T(sleeping), T(mixed_with_holds), T(busy_polling), T(partial_completions),
-		T(nothing_inline), T(several_queue_pairs), T(the_smallest_ring),
-		T(the_smallest_cache), T(passing_memory_is_forgotten), T(credits_run_out),
-		T(queue_pairs_out_of_order), T(no_more_control_than_receives),
+		T(polling),
+		T(sleeping),
+		T(mixed_with_holds),
+		T(busy_polling),
+		T(partial_completions),
+		T(nothing_inline),
+		T(several_queue_pairs),
+		T(the_smallest_ring),
+		T(the_smallest_cache),
+		T(passing_memory_is_forgotten),
+		T(credits_run_out),
+		T(queue_pairs_out_of_order),
+		T(no_more_control_than_receives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

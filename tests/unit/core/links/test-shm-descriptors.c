@@ -1,5 +1,6 @@
-/* No program that a process starts while a link is made gets one of its descriptors: the memory, which is open for a
- * moment only, the sockets, the listener. Looked at where they pass: sendmsg() and recvmsg() are wrapped. */
+/* No program that a process starts while a link is made gets one of its descriptors: the memory,
+ * which is open for a moment only, the sockets, the listener. Looked at where they pass: sendmsg()
+ * and recvmsg() are wrapped. */
 #include "peer.h"
 
 #include <dirent.h>
@@ -15,11 +16,13 @@ ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 
-static _Atomic int n_sent, n_received, n_inherited; /* descriptors that passed; those of them that a child would have */
+static _Atomic int n_sent, n_received,
+	n_inherited; /* descriptors that passed; those of them that a child would have */
 
 static void look_at(const struct msghdr *msg, _Atomic int *n)
 {
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR((struct msghdr *)(uintptr_t)msg, c)) {
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c;
+	     c = CMSG_NXTHDR((struct msghdr *)(uintptr_t)msg, c)) {
 		int fd;
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)

@@ -1,6 +1,6 @@
-/* The ring of a shm link with both ends in one process: a thread writes, another reads, both sleep when they can. In the
- * suite tsan a missing acquire or release is a race between the copies of the bytes, on any machine. A wake-up that is lost
- * ends in the test's timeout. */
+/* The ring of a shm link with both ends in one process: a thread writes, another reads, both sleep
+ * when they can. In the suite tsan a missing acquire or release is a race between the copies of the
+ * bytes, on any machine. A wake-up that is lost ends in the test's timeout. */
 #include <stdint.h>
 
 #include "cmocka-all.h"

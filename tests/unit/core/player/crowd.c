@@ -83,8 +83,8 @@ static void expect_p2p(struct crowd *c, uint32_t r)
 
 			if (!put->is_send || put->peer != r || seen_k++ != seen_i)
 				continue;
-			memcpy((char *)c->expected[r] + get->off,
-			       (char *)c->input[peer] + put->off, get->bytes);
+			memcpy((char *)c->expected[r] + get->off, (char *)c->input[peer] + put->off,
+			       get->bytes);
 		}
 	}
 }
@@ -155,11 +155,10 @@ static void make_calls(struct crowd *c)
 			struct sched *s = &c->sched[rank[side]];
 			uint64_t *off = side ? &n_out[rank[1]] : &n_in[rank[0]];
 
-			c->p2p[rank[side]][s->n_p2p++] =
-				(struct sched_p2p){.peer = rank[!side],
-						   .is_send = side == 0,
-						   .bytes = bytes,
-						   .off = *off};
+			c->p2p[rank[side]][s->n_p2p++] = (struct sched_p2p){.peer = rank[!side],
+									    .is_send = side == 0,
+									    .bytes = bytes,
+									    .off = *off};
 			*off += bytes;
 		}
 	}
@@ -321,12 +320,13 @@ void crowd_print(const struct crowd *c)
 	char where[200];
 	uint32_t r;
 
-	fprintf(stderr, "# %s %s n %u root %u per node %u channels %u bytes %lu chunk %lu "
-			"slices %u%s%s%s\n",
-		coll_kind_name(s->kind), sched_algo_name(s->algo), c->n, s->root,
-		s->ranks_per_node, s->n_channels, (unsigned long)s->bytes,
-		(unsigned long)s->chunk_bytes, s->slices, c->in_place ? " in place" : "",
-		c->has_pre ? " pre" : "", c->has_post ? " post" : "");
+	fprintf(stderr,
+		"# %s %s n %u root %u per node %u channels %u bytes %lu chunk %lu "
+		"slices %u%s%s%s\n",
+		coll_kind_name(s->kind), sched_algo_name(s->algo), c->n, s->root, s->ranks_per_node,
+		s->n_channels, (unsigned long)s->bytes, (unsigned long)s->chunk_bytes, s->slices,
+		c->in_place ? " in place" : "", c->has_pre ? " pre" : "",
+		c->has_post ? " post" : "");
 	for (r = 0; r < c->n; r++) {
 		if (!c->player[r])
 			continue;

@@ -99,17 +99,16 @@ static int conn_step(struct net *net, uint32_t src, uint32_t dst, uint16_t lane)
 
 		assert_int_equal(post.index, m->index);
 		assert_int_equal(post.bytes, m->bytes);
-		assert_int_equal(m->bytes,
-				 crowd->sched[0].kind == COLL_SENDRECV
-					 ? m->bytes
-					 : sched_message_bytes(&crowd->sched[dst], src, dst, lane,
-							       m->index));
+		assert_int_equal(m->bytes, crowd->sched[0].kind == COLL_SENDRECV
+						   ? m->bytes
+						   : sched_message_bytes(&crowd->sched[dst], src,
+									 dst, lane, m->index));
 		if (crowd->data[0].reduce && m->bytes)
 			memcpy(post.dst, m->src, m->bytes);
 		m->is_here = true;
 		memmove(c->posts, c->posts + 1, --c->n_posts * sizeof(post));
-		assert_int_equal(
-			player_received(crowd->player[dst], src, lane, post.index, &err), 0);
+		assert_int_equal(player_received(crowd->player[dst], src, lane, post.index, &err),
+				 0);
 		return 1;
 	}
 	if (i == 0)
@@ -294,8 +293,8 @@ static struct wire_end *wired_end(struct wired *w, uint32_t src, uint32_t dst, u
 			e[i]->peer = i ? src : dst;
 			e[i]->lane = lane;
 		}
-		assert_int_equal(
-			link_loop_pair(&wire_events, e[0], e[1], &e[0]->link, &e[1]->link), 0);
+		assert_int_equal(link_loop_pair(&wire_events, e[0], e[1], &e[0]->link, &e[1]->link),
+				 0);
 	}
 	return e[which];
 }
@@ -305,8 +304,8 @@ struct wired_owner {
 	uint32_t rank;
 };
 
-static int wired_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index,
-		      const void *src, uint64_t bytes)
+static int wired_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index, const void *src,
+		      uint64_t bytes)
 {
 	struct wired_owner *o = owner;
 	struct wire_hdr h;
@@ -429,9 +428,15 @@ static void ring_init(struct sched *s, uint32_t n, uint64_t bytes)
 {
 	struct err err;
 
-	*s = (struct sched){.kind = COLL_ALLREDUCE, .algo = SCHED_RING, .n_ranks = n,
-			    .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 4,
-			    .bytes = bytes, .chunk_bytes = 1024, .slices = 1};
+	*s = (struct sched){.kind = COLL_ALLREDUCE,
+			    .algo = SCHED_RING,
+			    .n_ranks = n,
+			    .ranks_per_node = 1,
+			    .n_channels = 1,
+			    .elem_bytes = 4,
+			    .bytes = bytes,
+			    .chunk_bytes = 1024,
+			    .slices = 1};
 	assert_int_equal(sched_init(s, &err), 0);
 }
 
@@ -452,8 +457,9 @@ static void strangers_are_named(void **state)
 
 	/* the wrong number, rank, lane; one not sent */
 	assert_int_equal(player_received(p, 7, 0, 1, &err), PLAYER_UNEXPECTED);
-	assert_string_equal(err.text, "message 1 from rank 7, lane 0, is not expected now; thread 0 "
-				      "step 1 of 15 waits for message 0 from rank 7");
+	assert_string_equal(err.text,
+			    "message 1 from rank 7, lane 0, is not expected now; thread 0 "
+			    "step 1 of 15 waits for message 0 from rank 7");
 	assert_int_equal(player_received(p, 6, 0, 0, &err), PLAYER_UNEXPECTED);
 	assert_int_equal(player_received(p, 7, 1, 0, &err), PLAYER_UNEXPECTED);
 	assert_int_equal(player_received(p, UINT32_MAX, UINT16_MAX, UINT64_MAX, &err),
@@ -480,9 +486,15 @@ static void the_window_is_bounded(void **state)
 {
 	struct quiet q = {0};
 	struct player *p = NULL;
-	struct sched s = {.kind = COLL_BROADCAST, .algo = SCHED_CHAIN, .n_ranks = 3, .n_channels = 1,
-			  .ranks_per_node = 1, .elem_bytes = 1, .bytes = 1 << 20,
-			  .chunk_bytes = 1024, .slices = 1};
+	struct sched s = {.kind = COLL_BROADCAST,
+			  .algo = SCHED_CHAIN,
+			  .n_ranks = 3,
+			  .n_channels = 1,
+			  .ranks_per_node = 1,
+			  .elem_bytes = 1,
+			  .bytes = 1 << 20,
+			  .chunk_bytes = 1024,
+			  .slices = 1};
 	struct err err;
 	uint64_t i;
 
@@ -529,8 +541,13 @@ static void an_error_of_the_owner_ends_the_start(void **state)
 /* An all-to-all of 512 ranks: 1,023 threads, everything at once, any order. */
 static void many_threads(void **state)
 {
-	struct sched s = {.kind = COLL_ALLTOALL, .algo = SCHED_DIRECT, .n_ranks = 512,
-			  .ranks_per_node = 8, .n_channels = 1, .elem_bytes = 4, .bytes = 4096};
+	struct sched s = {.kind = COLL_ALLTOALL,
+			  .algo = SCHED_DIRECT,
+			  .n_ranks = 512,
+			  .ranks_per_node = 8,
+			  .n_channels = 1,
+			  .elem_bytes = 4,
+			  .bytes = 4096};
 	struct quiet q = {0};
 	struct player *p = NULL;
 	struct err err;

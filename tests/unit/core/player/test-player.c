@@ -50,7 +50,7 @@ static struct conn *conn_of(struct world *w, uint32_t src, uint32_t dst, uint16_
 		if (w->conns[i].src == src && w->conns[i].dst == dst && w->conns[i].lane == lane)
 			return &w->conns[i];
 	assert_true(w->n_conns < 4096);
-	w->conns[w->n_conns] = (struct conn){ .src = src, .dst = dst, .lane = lane };
+	w->conns[w->n_conns] = (struct conn){.src = src, .dst = dst, .lane = lane};
 	return &w->conns[w->n_conns++];
 }
 
@@ -89,7 +89,7 @@ static int io_post(void *owner, uint32_t peer, uint16_t lane, uint64_t index, vo
 	return 0;
 }
 
-static const struct player_io io = { io_send, io_post };
+static const struct player_io io = {io_send, io_post};
 
 /* One random thing that can happen: a message leaves its buffer, or arrives. */
 static int step_world(struct world *w, struct rng *rng)
@@ -107,7 +107,9 @@ static int step_world(struct world *w, struct rng *rng)
 			m->bytes = malloc(m->n + 1);
 			if (m->n && m->src)
 				memcpy(m->bytes, m->src, m->n);
-			assert_int_equal(player_sent(w->ends[c->src].p, c->dst, c->lane, m->index, &err), 0);
+			assert_int_equal(player_sent(w->ends[c->src].p, c->dst, c->lane, m->index,
+						     &err),
+					 0);
 			return 1;
 		}
 		m = c->sent;
@@ -119,7 +121,9 @@ static int step_world(struct world *w, struct rng *rng)
 			c->sent = m->next;
 			c->posted = post->next;
 			w->n_delivered++;
-			assert_int_equal(player_received(w->ends[c->dst].p, c->src, c->lane, m->index, &err), 0);
+			assert_int_equal(player_received(w->ends[c->dst].p, c->src, c->lane,
+							 m->index, &err),
+					 0);
 			free(m->bytes);
 			free(m);
 			free(post);
@@ -221,13 +225,16 @@ static void play(struct sched s, int has_data, int scaled, int in_place, struct 
 		e->rank = r;
 		e->s = s;
 		assert_int_equal(sched_init(&e->s, &err), 0);
-		e->data = (struct player_data){ .input = in[r], .output = out[r], .reduce = sum_u32,
-						.pre = scaled ? times_three : NULL,
-						.post = scaled ? plus_one : NULL };
+		e->data = (struct player_data){.input = in[r],
+					       .output = out[r],
+					       .reduce = sum_u32,
+					       .pre = scaled ? times_three : NULL,
+					       .post = scaled ? plus_one : NULL};
 	}
 	for (uint32_t r = 0; r < s.n_ranks; r++)
 		assert_int_equal(player_start(&w->ends[r].p, &w->ends[r].s, r,
-					      has_data ? &w->ends[r].data : NULL, &io, &w->ends[r]), 0);
+					      has_data ? &w->ends[r].data : NULL, &io, &w->ends[r]),
+				 0);
 	while (step_world(w, rng))
 		;
 	assert_int_equal(w->n_sent, w->n_delivered);
@@ -253,7 +260,7 @@ static void play(struct sched s, int has_data, int scaled, int in_place, struct 
 
 static struct sched random_sched(struct rng *rng, enum coll_kind kind, enum sched_algo algo)
 {
-	struct sched s = { .kind = kind, .algo = algo, .elem_bytes = 4 };
+	struct sched s = {.kind = kind, .algo = algo, .elem_bytes = 4};
 
 	s.n_ranks = 1 + (uint32_t)(rng_u64(rng) % RANKS_MAX);
 	s.root = (uint32_t)(rng_u64(rng) % s.n_ranks);
@@ -270,12 +277,12 @@ static const struct {
 	enum sched_algo algo;
 	int reduces, in_place;
 } cases[] = {
-	{ COLL_ALLREDUCE, SCHED_RING, 1, 1 },	 { COLL_ALLREDUCE, SCHED_TREE, 1, 1 },
-	{ COLL_ALLGATHER, SCHED_RING, 0, 0 },	 { COLL_REDUCESCATTER, SCHED_RING, 1, 0 },
-	{ COLL_BROADCAST, SCHED_CHAIN, 0, 1 },	 { COLL_REDUCE, SCHED_CHAIN, 1, 1 },
-	{ COLL_BROADCAST, SCHED_RING, 0, 1 },	 { COLL_REDUCE, SCHED_RING, 1, 1 },
-	{ COLL_ALLTOALL, SCHED_DIRECT, 0, 0 },	 { COLL_GATHER, SCHED_DIRECT, 0, 0 },
-	{ COLL_SCATTER, SCHED_DIRECT, 0, 0 },
+	{COLL_ALLREDUCE, SCHED_RING, 1, 1},  {COLL_ALLREDUCE, SCHED_TREE, 1, 1},
+	{COLL_ALLGATHER, SCHED_RING, 0, 0},  {COLL_REDUCESCATTER, SCHED_RING, 1, 0},
+	{COLL_BROADCAST, SCHED_CHAIN, 0, 1}, {COLL_REDUCE, SCHED_CHAIN, 1, 1},
+	{COLL_BROADCAST, SCHED_RING, 0, 1},  {COLL_REDUCE, SCHED_RING, 1, 1},
+	{COLL_ALLTOALL, SCHED_DIRECT, 0, 0}, {COLL_GATHER, SCHED_DIRECT, 0, 0},
+	{COLL_SCATTER, SCHED_DIRECT, 0, 0},
 };
 
 static void test_every_collective_in_every_order(void **state)
@@ -288,7 +295,8 @@ static void test_every_collective_in_every_order(void **state)
 		for (int round = 0; round < 60; round++) {
 			struct sched s = random_sched(&rng, cases[c].kind, cases[c].algo);
 
-			play(s, 1, cases[c].reduces && round % 3 == 0, cases[c].in_place && round % 2, &rng);
+			play(s, 1, cases[c].reduces && round % 3 == 0,
+			     cases[c].in_place && round % 2, &rng);
 		}
 }
 
@@ -327,9 +335,14 @@ static int failing_post(void *owner, uint32_t peer, uint16_t lane, uint64_t inde
 
 static void test_unexpected_messages_are_named(void **state)
 {
-	struct sched s = { .kind = COLL_ALLREDUCE, .algo = SCHED_RING, .elem_bytes = 4, .n_ranks = 4,
-			   .ranks_per_node = 1, .n_channels = 1, .bytes = 64 };
-	const struct player_io counting = { count_send, no_post };
+	struct sched s = {.kind = COLL_ALLREDUCE,
+			  .algo = SCHED_RING,
+			  .elem_bytes = 4,
+			  .n_ranks = 4,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .bytes = 64};
+	const struct player_io counting = {count_send, no_post};
 	struct player *p;
 	struct err err;
 	int sends = 0;
@@ -355,9 +368,14 @@ static void test_unexpected_messages_are_named(void **state)
 
 static void test_a_failing_io_ends_the_start(void **state)
 {
-	struct sched s = { .kind = COLL_ALLREDUCE, .algo = SCHED_RING, .elem_bytes = 4, .n_ranks = 2,
-			   .ranks_per_node = 1, .n_channels = 1, .bytes = 64 };
-	const struct player_io failing = { count_send, failing_post };
+	struct sched s = {.kind = COLL_ALLREDUCE,
+			  .algo = SCHED_RING,
+			  .elem_bytes = 4,
+			  .n_ranks = 2,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .bytes = 64};
+	const struct player_io failing = {count_send, failing_post};
 	struct player *p = NULL;
 	struct err err;
 	int sends = 0;

@@ -28,8 +28,8 @@ static void dtypes_are_nccls(void **state)
 	static const struct {
 		const char *name;
 		size_t bytes;
-	} want[] = {{"int8", 1},  {"uint8", 1},	 {"int32", 4},	 {"uint32", 4},
-		    {"int64", 8}, {"uint64", 8}, {"half", 2},	 {"float", 4},
+	} want[] = {{"int8", 1},   {"uint8", 1},    {"int32", 4},  {"uint32", 4},
+		    {"int64", 8},  {"uint64", 8},   {"half", 2},   {"float", 4},
 		    {"double", 8}, {"bfloat16", 2}, {"f8e4m3", 1}, {"f8e5m2", 1}};
 
 	(void)state;
@@ -45,8 +45,8 @@ static void buffers_are_nccls(void **state)
 	static const int want[COLL_KINDS][4] = {
 		[COLL_ALLREDUCE] = {1, 1, 1, 1},     [COLL_ALLGATHER] = {1, 1, 8, 8},
 		[COLL_REDUCESCATTER] = {8, 8, 1, 1}, [COLL_BROADCAST] = {0, 1, 1, 1},
-		[COLL_REDUCE] = {1, 1, 0, 1},	     [COLL_ALLTOALL] = {8, 8, 8, 8},
-		[COLL_GATHER] = {1, 1, 0, 8},	     [COLL_SCATTER] = {0, 8, 1, 1},
+		[COLL_REDUCE] = {1, 1, 0, 1},        [COLL_ALLTOALL] = {8, 8, 8, 8},
+		[COLL_GATHER] = {1, 1, 0, 8},        [COLL_SCATTER] = {0, 8, 1, 1},
 		[COLL_SENDRECV] = {1, 1, 1, 1},
 	};
 

@@ -10,8 +10,8 @@
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)
-#define RING_CHUNK (2 * MIB)  /* Simple: stepSize 512 KiB * chunkSteps 4 */
-#define LL_CHUNK (32 * KIB)   /* LL: data of half a step */
+#define RING_CHUNK (2 * MIB) /* Simple: stepSize 512 KiB * chunkSteps 4 */
+#define LL_CHUNK (32 * KIB)  /* LL: data of half a step */
 #define TREE_CHUNK (512 * KIB)
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
@@ -43,21 +43,27 @@ static struct sums walk(const struct sched *s, uint32_t rank, uint32_t thread)
 static struct sched ring(enum coll_kind kind, uint32_t n, uint64_t bytes, uint64_t chunk,
 			 uint32_t slices)
 {
-	struct sched s = {.kind = kind, .algo = SCHED_RING, .n_ranks = n, .ranks_per_node = 1,
-			  .n_channels = 1, .elem_bytes = 4, .bytes = bytes, .chunk_bytes = chunk,
+	struct sched s = {.kind = kind,
+			  .algo = SCHED_RING,
+			  .n_ranks = n,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .elem_bytes = 4,
+			  .bytes = bytes,
+			  .chunk_bytes = chunk,
 			  .slices = slices};
 
 	assert_int_equal(sched_init(&s, NULL), 0);
 	return s;
 }
 
-static const uint64_t sizes[] = {4,	   1000,      64 * KIB,	       MIB,
-				 3 * MIB + 4, 40 * MIB,	 100 * MIB + 8, 257 * MIB};
+static const uint64_t sizes[] = {4,           1000,     64 * KIB,      MIB,
+				 3 * MIB + 4, 40 * MIB, 100 * MIB + 8, 257 * MIB};
 static const uint32_t ns[] = {2, 3, 5, 8, 16, 31};
-#define FOR_ALL(n, bytes)                                                                          \
-	for (unsigned n##i_ = 0; n##i_ < sizeof(ns) / sizeof(ns[0]); n##i_++)                      \
-		for (unsigned b##i_ = 0; b##i_ < sizeof(sizes) / sizeof(sizes[0]); b##i_++)        \
-			for (uint64_t n = ns[n##i_], bytes = sizes[b##i_], once_ = 1; once_;       \
+#define FOR_ALL(n, bytes)                                                                    \
+	for (unsigned n##i_ = 0; n##i_ < sizeof(ns) / sizeof(ns[0]); n##i_++)                \
+		for (unsigned b##i_ = 0; b##i_ < sizeof(sizes) / sizeof(sizes[0]); b##i_++)  \
+			for (uint64_t n = ns[n##i_], bytes = sizes[b##i_], once_ = 1; once_; \
 			     once_ = 0)
 
 /* 4(n-1) a loop in Simple (2 slices), 2(n-1) in LL. A loop is n chunks. Every rank
@@ -65,7 +71,8 @@ static const uint32_t ns[] = {2, 3, 5, 8, 16, 31};
 static void ring_allreduce(void **state)
 {
 	(void)state;
-	FOR_ALL(n, bytes) {
+	FOR_ALL(n, bytes)
+	{
 		struct sched s = ring(COLL_ALLREDUCE, (uint32_t)n, bytes, RING_CHUNK, 2);
 		struct sums sum = walk(&s, (uint32_t)n / 2, 0);
 		uint64_t want = 4 * (n - 1) * ceil_div(bytes, n * RING_CHUNK), all = 0;
@@ -88,7 +95,8 @@ static void ring_allreduce(void **state)
 static void ring_allgather_reducescatter(void **state)
 {
 	(void)state;
-	FOR_ALL(n, bytes) {
+	FOR_ALL(n, bytes)
+	{
 		for (int k = 0; k < 2; k++) {
 			enum coll_kind kind = k ? COLL_REDUCESCATTER : COLL_ALLGATHER;
 			struct sched s = ring(kind, (uint32_t)n, bytes, RING_CHUNK, 2);
@@ -111,7 +119,8 @@ static void ring_allgather_reducescatter(void **state)
 static void pipelines(void **state)
 {
 	(void)state;
-	FOR_ALL(n, bytes) {
+	FOR_ALL(n, bytes)
+	{
 		for (int k = 0; k < 2; k++) {
 			struct sched s = ring(k ? COLL_REDUCE : COLL_BROADCAST, (uint32_t)n, bytes,
 					      TREE_CHUNK, 1);
@@ -134,10 +143,16 @@ static void pipelines(void **state)
 static void tree_allreduce(void **state)
 {
 	(void)state;
-	FOR_ALL(n, bytes) {
-		struct sched s = {.kind = COLL_ALLREDUCE, .algo = SCHED_TREE,
-				  .n_ranks = (uint32_t)n * 2, .ranks_per_node = 2, .n_channels = 1,
-				  .elem_bytes = 4, .bytes = bytes, .chunk_bytes = TREE_CHUNK};
+	FOR_ALL(n, bytes)
+	{
+		struct sched s = {.kind = COLL_ALLREDUCE,
+				  .algo = SCHED_TREE,
+				  .n_ranks = (uint32_t)n * 2,
+				  .ranks_per_node = 2,
+				  .n_channels = 1,
+				  .elem_bytes = 4,
+				  .bytes = bytes,
+				  .chunk_bytes = TREE_CHUNK};
 		uint64_t half = ceil_div(ceil_div(bytes, 2), 16) * 16, sum = 0;
 
 		half = half < bytes ? half : bytes;
@@ -167,11 +182,16 @@ static void tree_allreduce(void **state)
 static void direct_kinds(void **state)
 {
 	(void)state;
-	FOR_ALL(n, bytes) {
+	FOR_ALL(n, bytes)
+	{
 		for (uint32_t kind = COLL_ALLTOALL; kind <= COLL_SCATTER; kind++) {
-			struct sched s = {.kind = kind, .algo = SCHED_DIRECT,
-					  .n_ranks = (uint32_t)n, .ranks_per_node = 1,
-					  .n_channels = 1, .elem_bytes = 4, .bytes = bytes,
+			struct sched s = {.kind = kind,
+					  .algo = SCHED_DIRECT,
+					  .n_ranks = (uint32_t)n,
+					  .ranks_per_node = 1,
+					  .n_channels = 1,
+					  .elem_bytes = 4,
+					  .bytes = bytes,
 					  .chunk_bytes = 128 * KIB};
 			uint64_t pairs = kind == COLL_ALLTOALL ? n * (n - 1) : n - 1;
 
@@ -186,9 +206,15 @@ static void direct_kinds(void **state)
  * 4 * 511 = 2044 messages of 6.25 KiB a channel each way. */
 static void worked_example(void **state)
 {
-	struct sched s = {.kind = COLL_ALLREDUCE, .algo = SCHED_RING, .n_ranks = 512,
-			  .ranks_per_node = 8, .n_channels = 16, .elem_bytes = 4,
-			  .bytes = 100 * MIB, .chunk_bytes = RING_CHUNK, .slices = 2};
+	struct sched s = {.kind = COLL_ALLREDUCE,
+			  .algo = SCHED_RING,
+			  .n_ranks = 512,
+			  .ranks_per_node = 8,
+			  .n_channels = 16,
+			  .elem_bytes = 4,
+			  .bytes = 100 * MIB,
+			  .chunk_bytes = RING_CHUNK,
+			  .slices = 2};
 
 	(void)state;
 	assert_int_equal(sched_init(&s, NULL), 0);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "schedule/schedule.h"
 
 static const struct {
@@ -118,8 +118,7 @@ static void peers_agree(void **state)
 			assert_int_equal(sched_init(&s, NULL), 0);
 			for (int i = 0; i < 40; i++) {
 				uint32_t rank = (uint32_t)below(&r, n);
-				uint32_t thread =
-					(uint32_t)below(&r, sched_n_threads(&s, rank));
+				uint32_t thread = (uint32_t)below(&r, sched_n_threads(&s, rank));
 				uint64_t n_steps = sched_n_steps(&s, rank, thread);
 
 				if (n_steps > 0)
@@ -133,9 +132,14 @@ static void largest(void **state)
 {
 	(void)state;
 	for (unsigned f = 0; f < N_FORMS; f++) {
-		struct sched s = {.kind = forms[f].kind, .algo = forms[f].algo, .n_ranks = 65536,
-				  .ranks_per_node = 1, .n_channels = 2, .elem_bytes = 8,
-				  .bytes = SCHED_MAX_BYTES, .chunk_bytes = UINT64_MAX,
+		struct sched s = {.kind = forms[f].kind,
+				  .algo = forms[f].algo,
+				  .n_ranks = 65536,
+				  .ranks_per_node = 1,
+				  .n_channels = 2,
+				  .elem_bytes = 8,
+				  .bytes = SCHED_MAX_BYTES,
+				  .chunk_bytes = UINT64_MAX,
 				  .slices = 2};
 		uint64_t n = 65536, data = SCHED_MAX_BYTES;
 		struct sched_step t;

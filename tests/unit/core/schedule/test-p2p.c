@@ -26,8 +26,8 @@ static void add(struct group *g, uint32_t rank, uint32_t peer, bool is_send, uin
 	uint64_t *end = is_send ? &g->n_in[rank] : &g->n_out[rank];
 
 	assert_true(g->s[rank].n_p2p < MAX_CALLS);
-	g->calls[rank][g->s[rank].n_p2p++] = (struct sched_p2p){
-		.peer = peer, .is_send = is_send, .bytes = bytes, .off = *end};
+	g->calls[rank][g->s[rank].n_p2p++] =
+		(struct sched_p2p){.peer = peer, .is_send = is_send, .bytes = bytes, .off = *end};
 	*end += bytes + ELEM;
 }
 
@@ -35,10 +35,16 @@ static void start(struct group *g, uint32_t n, uint64_t chunk)
 {
 	memset(g, 0, sizeof(*g));
 	for (uint32_t r = 0; r < n; r++) {
-		g->s[r] = (struct sched){.kind = COLL_SENDRECV, .algo = SCHED_DIRECT,
-					 .n_ranks = n, .ranks_per_node = 1, .n_channels = 3,
-					 .slices = 2, .elem_bytes = ELEM, .chunk_bytes = chunk,
-					 .p2p = g->calls[r], .p2p_rank = r};
+		g->s[r] = (struct sched){.kind = COLL_SENDRECV,
+					 .algo = SCHED_DIRECT,
+					 .n_ranks = n,
+					 .ranks_per_node = 1,
+					 .n_channels = 3,
+					 .slices = 2,
+					 .elem_bytes = ELEM,
+					 .chunk_bytes = chunk,
+					 .p2p = g->calls[r],
+					 .p2p_rank = r};
 		g->pointer[r] = &g->s[r];
 	}
 }
@@ -113,15 +119,25 @@ static void all_to_all_by_calls(void **state)
 static void lanes_and_look_up(void **state)
 {
 	struct sched_p2p calls[] = {
-		{.peer = 1, .is_send = true, .bytes = 10},  {.peer = 1, .is_send = true},
-		{.peer = 1, .is_send = true, .bytes = 20},  {.peer = 0, .bytes = 30, .off = 7},
-		{.peer = 2, .bytes = 40},		    {.peer = 2, .bytes = 0},
-		{.peer = 2, .bytes = 50},		    {.peer = 2, .is_send = true, .bytes = 3},
+		{.peer = 1, .is_send = true, .bytes = 10},
+		{.peer = 1, .is_send = true},
+		{.peer = 1, .is_send = true, .bytes = 20},
+		{.peer = 0, .bytes = 30, .off = 7},
+		{.peer = 2, .bytes = 40},
+		{.peer = 2, .bytes = 0},
+		{.peer = 2, .bytes = 50},
+		{.peer = 2, .is_send = true, .bytes = 3},
 		{.peer = 0, .is_send = true, .bytes = 30, .off = 5},
 	};
-	struct sched s = {.kind = COLL_SENDRECV, .algo = SCHED_DIRECT, .n_ranks = 3,
-			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 1, .chunk_bytes = 16,
-			  .p2p = calls, .n_p2p = 9};
+	struct sched s = {.kind = COLL_SENDRECV,
+			  .algo = SCHED_DIRECT,
+			  .n_ranks = 3,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .elem_bytes = 1,
+			  .chunk_bytes = 16,
+			  .p2p = calls,
+			  .n_p2p = 9};
 	struct sched_step t;
 
 	(void)state;
@@ -154,9 +170,15 @@ static void expect_refusal(const struct sched_p2p *calls, uint32_t n, uint32_t r
 			   const char *word)
 {
 	struct sched_p2p copy[8];
-	struct sched s = {.kind = COLL_SENDRECV, .algo = SCHED_DIRECT, .n_ranks = 3,
-			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 1,
-			  .p2p = copy, .n_p2p = n, .p2p_rank = rank};
+	struct sched s = {.kind = COLL_SENDRECV,
+			  .algo = SCHED_DIRECT,
+			  .n_ranks = 3,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .elem_bytes = 1,
+			  .p2p = copy,
+			  .n_p2p = n,
+			  .p2p_rank = rank};
 	struct err err = {""};
 
 	memcpy(copy, calls, n * sizeof(*calls));
@@ -184,9 +206,14 @@ static void too_many_lanes(void **state)
 {
 	uint32_t n = 65537;
 	struct sched_p2p *calls = calloc(n, sizeof(*calls));
-	struct sched s = {.kind = COLL_SENDRECV, .algo = SCHED_DIRECT, .n_ranks = 3,
-			  .ranks_per_node = 1, .n_channels = 1, .elem_bytes = 1,
-			  .p2p = calls, .n_p2p = n};
+	struct sched s = {.kind = COLL_SENDRECV,
+			  .algo = SCHED_DIRECT,
+			  .n_ranks = 3,
+			  .ranks_per_node = 1,
+			  .n_channels = 1,
+			  .elem_bytes = 1,
+			  .p2p = calls,
+			  .n_p2p = n};
 
 	(void)state;
 	for (uint32_t i = 0; i < n; i++)
@@ -201,10 +228,8 @@ static void too_many_lanes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_groups),
-		cmocka_unit_test(all_to_all_by_calls),
-		cmocka_unit_test(lanes_and_look_up),
-		cmocka_unit_test(bad_calls_are_refused),
+		cmocka_unit_test(random_groups),     cmocka_unit_test(all_to_all_by_calls),
+		cmocka_unit_test(lanes_and_look_up), cmocka_unit_test(bad_calls_are_refused),
 		cmocka_unit_test(too_many_lanes),
 	};
 

@@ -11,11 +11,11 @@ static const struct {
 	enum coll_kind kind;
 	enum sched_algo algo;
 } forms[] = {
-	{COLL_ALLREDUCE, SCHED_RING},	  {COLL_ALLREDUCE, SCHED_TREE},
-	{COLL_ALLGATHER, SCHED_RING},	  {COLL_REDUCESCATTER, SCHED_RING},
-	{COLL_BROADCAST, SCHED_RING},	  {COLL_BROADCAST, SCHED_CHAIN},
-	{COLL_REDUCE, SCHED_RING},	  {COLL_REDUCE, SCHED_CHAIN},
-	{COLL_ALLTOALL, SCHED_DIRECT},	  {COLL_GATHER, SCHED_DIRECT},
+	{COLL_ALLREDUCE, SCHED_RING},  {COLL_ALLREDUCE, SCHED_TREE},
+	{COLL_ALLGATHER, SCHED_RING},  {COLL_REDUCESCATTER, SCHED_RING},
+	{COLL_BROADCAST, SCHED_RING},  {COLL_BROADCAST, SCHED_CHAIN},
+	{COLL_REDUCE, SCHED_RING},     {COLL_REDUCE, SCHED_CHAIN},
+	{COLL_ALLTOALL, SCHED_DIRECT}, {COLL_GATHER, SCHED_DIRECT},
 	{COLL_SCATTER, SCHED_DIRECT},
 };
 #define N_FORMS (sizeof(forms) / sizeof(forms[0]))
@@ -86,8 +86,9 @@ static void in_and_out_of_place(void **state)
 					s.bytes = 37 * s.elem_bytes;
 					s.chunk_bytes = 8;
 					s.root = root;
-					init_and_run(&s, place ? WORLD_IN_PLACE
-							       : WORLD_OUT_OF_PLACE, &r);
+					init_and_run(&s,
+						     place ? WORLD_IN_PLACE : WORLD_OUT_OF_PLACE,
+						     &r);
 				}
 }
 
@@ -195,8 +196,12 @@ static void names(void **state)
 	assert_int_equal(sched_algo_parse("rin"), -1);
 	assert_string_equal(sched_algo_name(99), "?");
 	for (uint32_t k = 0; k < COLL_KINDS; k++) {
-		struct sched s = {.kind = k, .algo = sched_default_algo(k), .n_ranks = 4,
-				  .ranks_per_node = 2, .n_channels = 2, .elem_bytes = 1,
+		struct sched s = {.kind = k,
+				  .algo = sched_default_algo(k),
+				  .n_ranks = 4,
+				  .ranks_per_node = 2,
+				  .n_channels = 2,
+				  .elem_bytes = 1,
 				  .bytes = 100};
 
 		assert_int_equal(sched_init(&s, NULL), 0);

@@ -291,8 +291,8 @@ static void check_conns(struct world *w)
 			assert_int_equal(sched_conn_messages(w->s[r], c[i].src, c[i].dst,
 							     c[i].lane),
 					 c[i].n_messages);
-			assert_int_equal(sched_message_bytes(w->s[r], c[i].src, c[i].dst,
-							     c[i].lane, c[i].n_messages),
+			assert_int_equal(sched_message_bytes(w->s[r], c[i].src, c[i].dst, c[i].lane,
+							     c[i].n_messages),
 					 0);
 			total += i < n_in ? c[i].n_messages : 0;
 		}
@@ -349,12 +349,12 @@ static void check_output(struct world *w, uint32_t r)
 			expect_cell(c, UINT32_C(1) << s->root, input_key(s, s->root, i), 0);
 			break;
 		case COLL_SCATTER:
-			expect_cell(c, UINT32_C(1) << s->root,
-				    input_key(s, s->root, r * part + i), 0);
+			expect_cell(c, UINT32_C(1) << s->root, input_key(s, s->root, r * part + i),
+				    0);
 			break;
 		case COLL_ALLTOALL:
-			expect_cell(c, UINT32_C(1) << from,
-				    input_key(s, from, r * part + i % part), 0);
+			expect_cell(c, UINT32_C(1) << from, input_key(s, from, r * part + i % part),
+				    0);
 			break;
 		default:
 			fail();

@@ -30,10 +30,10 @@ static void test_hops(void **state)
 				assert_int_equal(topology_node(&t, rank++), node);
 		for (uint32_t a = 0; a < 4 * gpus; a++)
 			for (uint32_t b = 0; b < 4 * gpus; b++)
-				assert_int_equal(topology_hop(&t, a, b),
-						 a == b		       ? HOP_SELF
-						 : a / gpus == b / gpus ? HOP_INTRA
-									: HOP_INTER);
+				assert_int_equal(topology_hop(&t, a, b), a == b ? HOP_SELF
+									 : a / gpus == b / gpus
+										 ? HOP_INTRA
+										 : HOP_INTER);
 	}
 }
 

@@ -40,11 +40,11 @@ static int check(uint32_t type, uint32_t comm, const void *body, size_t n)
 
 #define GOOD(type, m) assert_int_equal(check(type, 7, &(m), sizeof(m)), 0)
 #define BAD(type, m) assert_int_equal(check(type, 7, &(m), sizeof(m)), -EPROTO)
-#define SPOIL(type, m, field, value)                                           \
-	do {                                                                   \
-		__typeof__(m) spoiled_ = m;                                    \
-		spoiled_.field = value;                                        \
-		BAD(type, spoiled_);                                           \
+#define SPOIL(type, m, field, value)        \
+	do {                                \
+		__typeof__(m) spoiled_ = m; \
+		spoiled_.field = value;     \
+		BAD(type, spoiled_);        \
 	} while (0)
 
 static void hello(void **state)
@@ -124,8 +124,13 @@ static void comm_ready(void **state)
 		struct wire_comm_ready ready;
 		struct wire_member member[2];
 	} m = {
-		.ready = {.n_ranks = 8, .rank = 5, .n_real = 2, .replicas = 4,
-			  .ranks_per_node = 4, .channels = 2, .chunk_bytes = 1 << 20},
+		.ready = {.n_ranks = 8,
+			  .rank = 5,
+			  .n_real = 2,
+			  .replicas = 4,
+			  .ranks_per_node = 4,
+			  .channels = 2,
+			  .chunk_bytes = 1 << 20},
 		.member = {{1, 1}, {5, 5}},
 	};
 	struct wire_comm_ready none = {.cookie = 9};
@@ -149,8 +154,8 @@ static void comm_ready(void **state)
 	SPOIL(WIRE_COMM_READY, m, ready.chunk_bytes, WIRE_BODY_MAX + 1);
 	SPOIL(WIRE_COMM_READY, m, ready.algo[COLL_SENDRECV], SCHED_ALGOS);
 	SPOIL(WIRE_COMM_READY, m, ready.data[COLL_SENDRECV], DATA_NONE + 1);
-	SPOIL(WIRE_COMM_READY, m, member[0].rank, 5);  /* twice */
-	SPOIL(WIRE_COMM_READY, m, member[0].rank, 6);  /* not sorted */
+	SPOIL(WIRE_COMM_READY, m, member[0].rank, 5); /* twice */
+	SPOIL(WIRE_COMM_READY, m, member[0].rank, 6); /* not sorted */
 	SPOIL(WIRE_COMM_READY, m, member[1].rank, 8);
 	assert_int_equal(check(WIRE_COMM_READY, 7, &m, sizeof(m.ready) - 1), -EPROTO);
 }
@@ -286,11 +291,18 @@ static void sizes_are_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hello),	cmocka_unit_test(welcome), cmocka_unit_test(group), cmocka_unit_test(note),
-		cmocka_unit_test(comm_init),	cmocka_unit_test(comm_ready),
-		cmocka_unit_test(split_and_shrink), cmocka_unit_test(arrive),
-		cmocka_unit_test(texts),	cmocka_unit_test(status),
-		cmocka_unit_test(the_rest),	cmocka_unit_test(sizes_are_exact),
+		cmocka_unit_test(hello),
+		cmocka_unit_test(welcome),
+		cmocka_unit_test(group),
+		cmocka_unit_test(note),
+		cmocka_unit_test(comm_init),
+		cmocka_unit_test(comm_ready),
+		cmocka_unit_test(split_and_shrink),
+		cmocka_unit_test(arrive),
+		cmocka_unit_test(texts),
+		cmocka_unit_test(status),
+		cmocka_unit_test(the_rest),
+		cmocka_unit_test(sizes_are_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,8 +72,8 @@ static void bodies_are_bounded_by_type(void **state)
 
 	(void)state;
 	for (t = 1; t < WIRE_TYPE_END; t++) {
-		uint64_t most = t == WIRE_MESSAGE || t == WIRE_BOOT ? WIRE_BODY_MAX
-								     : WIRE_CONTROL_MAX;
+		uint64_t most =
+			t == WIRE_MESSAGE || t == WIRE_BOOT ? WIRE_BODY_MAX : WIRE_CONTROL_MAX;
 
 		wire_hdr_init(&h, t, most);
 		assert_int_equal(wire_hdr_check(&h, NULL), 0);

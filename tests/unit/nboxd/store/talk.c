@@ -57,8 +57,9 @@ static void on_ping(void *owner, uint32_t number)
 	((struct talker *)owner)->pid = number;
 }
 
-const struct store_events talk_events = {
-	.on_output = on_output, .on_wait = on_wait, .on_ping = on_ping};
+const struct store_events talk_events = {.on_output = on_output,
+					 .on_wait = on_wait,
+					 .on_ping = on_ping};
 
 void talker_open(struct talker *t, struct store *s, bool is_valid)
 {

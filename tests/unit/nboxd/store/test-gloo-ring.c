@@ -1,5 +1,5 @@
-/* nboxd/store/gloo/ring.h: whole all-gathers, in which real ranks do as gloo's do and hear virtual ones from the
- * ring, in any order. */
+/* nboxd/store/gloo/ring.h: whole all-gathers, in which real ranks do as gloo's do and hear virtual
+ * ones from the ring, in any order. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -52,7 +52,9 @@ static bool send_one(struct world *w, uint32_t r)
 	if (i == 2 * (n - 1) || !me->has[part][i & 1] || i >= me->n_received + 2)
 		return false;
 	if (!is_real(w, to)) {
-		assert_int_equal(gloo_ring_put(&w->ring, &w->g, r, half_at(w, r, part, i), half_bytes(w, i)), 0);
+		assert_int_equal(gloo_ring_put(&w->ring, &w->g, r, half_at(w, r, part, i),
+					       half_bytes(w, i)),
+				 0);
 	} else {
 		if (w->ranks[to].n_received != i)
 			return false;
@@ -68,7 +70,8 @@ static bool send_one(struct world *w, uint32_t r)
 static bool receive_one(struct world *w, uint32_t r)
 {
 	struct rank *me = &w->ranks[r];
-	uint32_t n = w->g.n_ranks, i = me->n_received, before = (r + n - 1) % n, part = (before + n - i / 2 % n) % n;
+	uint32_t n = w->g.n_ranks, i = me->n_received, before = (r + n - 1) % n,
+		 part = (before + n - i / 2 % n) % n;
 	const uint8_t *bytes = NULL;
 
 	if (is_real(w, before) || i == 2 * (n - 1))
@@ -130,7 +133,9 @@ static void gather(uint32_t n, uint32_t mask, uint32_t part_bytes)
 		for (uint32_t part = 0; part < n; part++)
 			for (uint32_t i = 0; i < part_bytes; i++)
 				assert_int_equal(me->out[part][i],
-						 1 + (is_real(&w, part) ? part : w.real[part % w.g.n_real]));
+						 1 + (is_real(&w, part)
+							      ? part
+							      : w.real[part % w.g.n_real]));
 	}
 	gloo_ring_deinit(&w.ring);
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmocka-all.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "nboxd/store/gloo/gloo.h"
 #include "talk.h"
 
@@ -71,7 +71,7 @@ static void test_kinds(void **state)
 #define RANKS_MAX 48
 static uint32_t n_ranks;
 static bool real[RANKS_MAX], has_begun[RANKS_MAX];
-static unsigned step[RANKS_MAX];              /* of every rank, as the model plays it */
+static unsigned step[RANKS_MAX]; /* of every rank, as the model plays it */
 static bool sent[RANKS_MAX][RANKS_MAX];
 
 static bool is_real(void *ctx, uint32_t rank)
@@ -144,7 +144,8 @@ static void test_barrier(void **state)
 				assert_true(n_ranks == 1 || 1u << step[r] < n_ranks);
 			if (n_begun == n_real)
 				break;
-			for (uint32_t r = (uint32_t)(rng_u64(&rng) % n_ranks);; r = (r + 1) % n_ranks)
+			for (uint32_t r = (uint32_t)(rng_u64(&rng) % n_ranks);;
+			     r = (r + 1) % n_ranks)
 				if (real[r] && !has_begun[r]) {
 					has_begun[r] = true;
 					n_begun++;

@@ -37,9 +37,10 @@ static const struct {
 	{"/default_pg/0//store_based_barrier_key:7", TORCH_BARRIER, "7", "", 0, 0, false},
 	{"/default_pg/0//store_based_barrier_key:7:last_worker", TORCH_BARRIER_LAST, "7", "", 0, 0,
 	 false},
-	{"/default_pg/0//ab12//store_based_barrier_key:ab12", TORCH_BARRIER, "ab12", "", 0, 0, true},
-	{"/default_pg/0//ab12//store_based_barrier_key:ab12:last_worker", TORCH_BARRIER_LAST, "ab12",
-	 "", 0, 0, true},
+	{"/default_pg/0//ab12//store_based_barrier_key:ab12", TORCH_BARRIER, "ab12", "", 0, 0,
+	 true},
+	{"/default_pg/0//ab12//store_based_barrier_key:ab12:last_worker", TORCH_BARRIER_LAST,
+	 "ab12", "", 0, 0, true},
 	/* torch 2.15 */
 	{"/default_pg/0//cuda//0/nccl_storekey_0", TORCH_ID, "0", "cuda", 0, 0, false},
 	{"/default_pg/0//7//cuda//1/nccl_storekey_12", TORCH_ID, "7", "cuda", 1, 0, false},
@@ -91,9 +92,10 @@ static void test_keys(void **state)
 		    !is_text(k.device, cases[i].device) || k.rank != cases[i].rank ||
 		    k.other != cases[i].other || k.is_local != cases[i].is_local ||
 		    k.is_default != (strcmp(cases[i].group, "0") == 0))
-			fail_msg("'%s': kind %d, group '%.*s', device '%.*s', %u %u, local %d", cases[i].key,
-				 k.kind, (int)k.group.n, (const char *)k.group.p, (int)k.device.n,
-				 (const char *)k.device.p, k.rank, k.other, k.is_local);
+			fail_msg("'%s': kind %d, group '%.*s', device '%.*s', %u %u, local %d",
+				 cases[i].key, k.kind, (int)k.group.n, (const char *)k.group.p,
+				 (int)k.device.n, (const char *)k.device.p, k.rank, k.other,
+				 k.is_local);
 	}
 }
 

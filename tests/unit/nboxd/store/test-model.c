@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cmocka-all.h"
 #include "base/rng.h"
+#include "cmocka-all.h"
 #include "talk.h"
 
 #define CLIENTS 5
@@ -197,11 +197,12 @@ static struct buffer step(unsigned client)
 	case 10:
 	case 11:
 		model_wait(client, list, n < 3 ? n : 3);
-		return n == 0 ? request(STORE_WAIT, "n", UINT64_C(0))
-		     : n == 1 ? request(STORE_WAIT, "nk", UINT64_C(1), names[list[0]])
-		     : n == 2 ? request(STORE_WAIT, "nkk", UINT64_C(2), names[list[0]], names[list[1]])
-			      : request(STORE_WAIT, "nkkk", UINT64_C(3), names[list[0]],
-					names[list[1]], names[list[2]]);
+		return n == 0   ? request(STORE_WAIT, "n", UINT64_C(0))
+		       : n == 1 ? request(STORE_WAIT, "nk", UINT64_C(1), names[list[0]])
+		       : n == 2 ? request(STORE_WAIT, "nkk", UINT64_C(2), names[list[0]],
+					  names[list[1]])
+				: request(STORE_WAIT, "nkkk", UINT64_C(3), names[list[0]],
+					  names[list[1]], names[list[2]]);
 	default:
 		model_set(list[0], "x");
 		model_set(list[1], value);
@@ -228,7 +229,9 @@ static void feed_in_pieces(unsigned client, struct buffer r)
 	while (r.n) {
 		size_t n = 1 + draw((unsigned)r.n);
 
-		assert_int_equal(store_client_feed(talkers[client].client, buffer_front(&r), n, NULL), 0);
+		assert_int_equal(store_client_feed(talkers[client].client, buffer_front(&r), n,
+						   NULL),
+				 0);
 		buffer_take(&r, n);
 	}
 	buffer_deinit(&r);

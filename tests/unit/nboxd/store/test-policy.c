@@ -33,7 +33,8 @@ static const struct {
 	{&node_0, "/default_pg/0//cpu//0/2", POLICY_INVENT, 2},
 	{&node_0, "/default_pg/0//cpu//0/99", POLICY_INVENT, -1},
 	{&node_0, "/default_pg/0//7//cpu//0/2", POLICY_INVENT, 4},
-	{&node_0, "/default_pg/0//5//cpu//0/2", POLICY_INVENT, -1}, /* ranks 0 and 1 stand in front */
+	{&node_0, "/default_pg/0//5//cpu//0/2", POLICY_INVENT,
+	 -1}, /* ranks 0 and 1 stand in front */
 	{&node_0, "/default_pg/0//5//cpu//0/1", POLICY_SETTLE, -1},
 	{&node_3, "/default_pg/0//5//cpu//0/1", POLICY_SETTLE, -1},
 	{&node_0, "/some/key", POLICY_WAIT, -1},
@@ -87,7 +88,9 @@ static void test_advice(void **state)
 	k = torch_key_parse(TEXT("/default_pg/0//7//cuda//done"));
 	v = policy_on_missing(&node_3, &k, NULL, NULL);
 	policy_advice(&node_3, &k, &v, text, sizeof(text));
-	assert_int_equal(strncmp(text, "it is a key of group \"7\", no real rank has set it yet", 40), 0);
+	assert_int_equal(strncmp(text, "it is a key of group \"7\", no real rank has set it yet",
+				 40),
+			 0);
 	/* it goes into the log: one line, whatever a client calls its groups */
 	k = torch_key_parse(TEXT("/default_pg/0//a\nb\x1b\x80//cuda//0"));
 	v = policy_on_missing(&node_3, &k, NULL, NULL);

@@ -11,10 +11,10 @@ struct shape {
 	struct buffer (*make)(void);
 };
 
-#define MAKE(name, ...)                                                                            \
-	static struct buffer name(void)                                                            \
-	{                                                                                          \
-		return request(__VA_ARGS__);                                                       \
+#define MAKE(name, ...)                      \
+	static struct buffer name(void)      \
+	{                                    \
+		return request(__VA_ARGS__); \
 	}
 MAKE(validate, STORE_VALIDATE, "u", STORE_MAGIC)
 MAKE(set, STORE_SET, "kv", "key", "value")
@@ -39,16 +39,26 @@ MAKE(list_keys, STORE_LIST_KEYS, "")
 MAKE(barrier, STORE_BARRIER, "ki", "b", INT64_C(8))
 
 static const struct shape shapes[] = {
-	{STORE_VALIDATE, 0, validate},	 {STORE_SET, 1, set},
-	{STORE_SET, 1, set_empty},	 {STORE_COMPARE_SET, 2, compare_set},
-	{STORE_GET, 3, get},		 {STORE_ADD, 4, add},
-	{STORE_CHECK, 5, check},	 {STORE_WAIT, 6, wait},
-	{STORE_WAIT, 6, wait_none},	 {STORE_GETNUMKEYS, 7, getnumkeys},
-	{STORE_DELETE_KEY, 8, delete_key}, {STORE_APPEND, 9, append},
-	{STORE_MULTI_GET, 10, multi_get}, {STORE_MULTI_SET, 11, multi_set},
-	{STORE_CANCEL_WAIT, 12, cancel_wait}, {STORE_PING, 13, ping},
-	{STORE_QUEUE_PUSH, 14, queue_push}, {STORE_QUEUE_POP, 15, queue_pop},
-	{STORE_QUEUE_LEN, 16, queue_len}, {STORE_LIST_KEYS, 17, list_keys},
+	{STORE_VALIDATE, 0, validate},
+	{STORE_SET, 1, set},
+	{STORE_SET, 1, set_empty},
+	{STORE_COMPARE_SET, 2, compare_set},
+	{STORE_GET, 3, get},
+	{STORE_ADD, 4, add},
+	{STORE_CHECK, 5, check},
+	{STORE_WAIT, 6, wait},
+	{STORE_WAIT, 6, wait_none},
+	{STORE_GETNUMKEYS, 7, getnumkeys},
+	{STORE_DELETE_KEY, 8, delete_key},
+	{STORE_APPEND, 9, append},
+	{STORE_MULTI_GET, 10, multi_get},
+	{STORE_MULTI_SET, 11, multi_set},
+	{STORE_CANCEL_WAIT, 12, cancel_wait},
+	{STORE_PING, 13, ping},
+	{STORE_QUEUE_PUSH, 14, queue_push},
+	{STORE_QUEUE_POP, 15, queue_pop},
+	{STORE_QUEUE_LEN, 16, queue_len},
+	{STORE_LIST_KEYS, 17, list_keys},
 	{STORE_BARRIER, 18, barrier},
 };
 
@@ -101,7 +111,8 @@ static void test_limits(void **state)
 	(void)state;
 	refused(request(STORE_GET, "i", (int64_t)STORE_KEY_MAX + 1), "key of 8193 bytes");
 	refused(request(STORE_GET, "i", INT64_C(-1)), "key of");
-	refused(request(STORE_SET, "ki", "k", (int64_t)STORE_VALUE_MAX + 1), "value of 8388609 bytes");
+	refused(request(STORE_SET, "ki", "k", (int64_t)STORE_VALUE_MAX + 1),
+		"value of 8388609 bytes");
 	refused(request(STORE_SET, "ki", "k", INT64_C(-1)), "value of");
 	refused(request(STORE_WAIT, "n", (uint64_t)STORE_KEYS_MAX + 1), "131073 keys");
 	refused(request(STORE_MULTI_SET, "n", UINT64_MAX), "keys");

@@ -49,9 +49,12 @@ static void test_values(void **state)
 	assert_true(heard_value(&b, "one"));
 	assert_int_equal(talk(&b, request(STORE_APPEND, "kv", "x", "two")), 0);
 	assert_int_equal(talk(&b, request(STORE_APPEND, "kv", "new", "n")), 0);
-	assert_int_equal(talk(&a, request(STORE_MULTI_GET, "nkkk", UINT64_C(3), "x", "-", "new")), 0);
+	assert_int_equal(talk(&a, request(STORE_MULTI_GET, "nkkk", UINT64_C(3), "x", "-", "new")),
+			 0);
 	assert_true(heard(&a, "\6\0\0\0\0\0\0\0onetwo\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0n", 31));
-	assert_int_equal(talk(&a, request(STORE_MULTI_SET, "nkvkv", UINT64_C(2), "x", "", "y", "why")), 0);
+	assert_int_equal(talk(&a,
+			      request(STORE_MULTI_SET, "nkvkv", UINT64_C(2), "x", "", "y", "why")),
+			 0);
 	assert_int_equal(talk(&a, request(STORE_GETNUMKEYS, "")), 0);
 	assert_true(heard_i64(&a, 3));
 	assert_int_equal(talk(&a, request(STORE_GET, "k", "y")), 0);
@@ -90,7 +93,8 @@ static void test_compare_set(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		assert_int_equal(talk(&a, request(STORE_COMPARE_SET, "kvv", "k", steps[i].expected,
-						  steps[i].desired)), 0);
+						  steps[i].desired)),
+				 0);
 		assert_true(heard_value(&a, steps[i].answer));
 		assert_int_equal(talk(&a, request(STORE_GET, "k", "k")), 0);
 		assert_true(heard_value(&a, steps[i].then));
@@ -284,7 +288,8 @@ static int half(struct talker *t, size_t n)
 	return r < 0 ? r : store_client_feed(t->client, bytes, n, &t->err);
 }
 
-/* Each may hold much, all together not so much: who wants more then is cut off, who is small goes on. */
+/* Each may hold much, all together not so much: who wants more then is cut off, who is small goes
+ * on. */
 static void test_all_hold_too_much(void **state)
 {
 	CLEANUP(freep) char *value = malloc((300u << 10) + 1);
@@ -373,7 +378,8 @@ static void on_missing(void *owner, void *client_owner, struct store_bytes key)
 		assert_int_equal(store_set(inventive, key, TEXT("made")), 0);
 }
 
-static void on_set(void *owner, void *client_owner, struct store_bytes key, struct store_bytes value)
+static void on_set(void *owner, void *client_owner, struct store_bytes key,
+		   struct store_bytes value)
 {
 	(void)owner;
 	(void)client_owner;
@@ -399,7 +405,9 @@ static void test_virtual(void **state)
 	assert_int_equal(store_new(&ev, NULL, &inventive), 0);
 	talker_open(&t, inventive, true);
 	talker_open(&u, inventive, true);
-	assert_int_equal(talk(&t, request(STORE_WAIT, "nkkk", UINT64_C(3), "inv1", "other", "inv2")), 0);
+	assert_int_equal(talk(&t,
+			      request(STORE_WAIT, "nkkk", UINT64_C(3), "inv1", "other", "inv2")),
+			 0);
 	assert_string_equal(missing, "inv1,other,inv2,");
 	assert_int_equal(store_client_n_awaited(t.client), 1);
 	assert_int_equal(store_set(inventive, TEXT("other"), TEXT("")), 0);

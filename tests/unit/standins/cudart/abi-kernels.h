@@ -1,5 +1,5 @@
-/* The second half of the list in abi-table.h: properties, kernels, pools, handles between processes,
- * devices and pointers in the driver API. */
+/* The second half of the list in abi-table.h: properties, kernels, pools, handles between
+ * processes, devices and pointers in the driver API. */
 #pragma once
 
 /* clang-format off */

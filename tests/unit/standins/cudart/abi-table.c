@@ -7,8 +7,8 @@
 #include "abi-kernels.h"
 #include "abi-table.h"
 
-#define FUNCTION(name, ret, ...)                                                                   \
-	_Static_assert(__builtin_types_compatible_p(__typeof__(name), ret(__VA_ARGS__)),           \
+#define FUNCTION(name, ret, ...)                                                         \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(name), ret(__VA_ARGS__)), \
 		       #name " has another type");
 ABI_FUNCTIONS(FUNCTION)
 ABI_FUNCTIONS_2(FUNCTION)
@@ -27,7 +27,6 @@ ABI_FUNCTIONS_2(FUNCTION)
 
 const struct abi_row ROWS[] = {
 	ABI_CONSTANTS(CONSTANT) ABI_DRIVER_CONSTANTS(CONSTANT) ABI_SIZES(SIZE) ABI_OFFSETS(OFFSET)
-	ABI_CONSTANTS_2(CONSTANT) ABI_SIZES_2(SIZE) ABI_OFFSETS_2(OFFSET)
-	CONSTANT((size_t)cudaStreamLegacy) CONSTANT((size_t)cudaStreamPerThread)
-};
+		ABI_CONSTANTS_2(CONSTANT) ABI_SIZES_2(SIZE) ABI_OFFSETS_2(OFFSET)
+			CONSTANT((size_t)cudaStreamLegacy) CONSTANT((size_t)cudaStreamPerThread)};
 const unsigned N_ROWS = sizeof(ROWS) / sizeof(ROWS[0]);

@@ -1,6 +1,6 @@
-/* The public ABI of CUDA 13's runtime as a list: names of constants, layouts, types of functions. It is
- * compiled with our header and with NVIDIA's; a function whose type differs from the list does not
- * compile with the one that differs, values are compared by the test. */
+/* The public ABI of CUDA 13's runtime as a list: names of constants, layouts, types of functions.
+ * It is compiled with our header and with NVIDIA's; a function whose type differs from the list
+ * does not compile with the one that differs, values are compared by the test. */
 #pragma once
 
 struct abi_row {

@@ -13,7 +13,7 @@
 #include "cuda_runtime_api.h"
 
 #define assert_cuda(call) assert_cuda_is(call, cudaSuccess)
-#define assert_cuda_is(call, expected)                                                             \
+#define assert_cuda_is(call, expected) \
 	_assert_int_equal((uintmax_t)(call), (uintmax_t)(expected), __FILE__, __LINE__)
 
 /* A door: a host function that waits until somebody opens it. */

@@ -1,9 +1,9 @@
-/* Our declarations of the CUDA runtime against NVIDIA's: constants, sizes, offsets. The types of functions
- * were compared when this was compiled. */
+/* Our declarations of the CUDA runtime against NVIDIA's: constants, sizes, offsets. The types of
+ * functions were compared when this was compiled. */
 #include <stdint.h>
 
-#include "cmocka-all.h"
 #include "abi-table.h"
+#include "cmocka-all.h"
 
 static void same_values(void **state)
 {

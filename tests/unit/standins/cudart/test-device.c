@@ -106,7 +106,8 @@ static void handles_that_are_none(void **state)
 		       cudaErrorInvalidResourceHandle);
 	assert_cuda_is(cudaStreamDestroy(cudaStreamLegacy), cudaErrorInvalidResourceHandle);
 	for (int i = 0; i < 100000; i++) {
-		uintptr_t number = (uintptr_t)again ^ (uintptr_t)rand_r(&seed) << rand_r(&seed) % 33;
+		uintptr_t number = (uintptr_t)again ^ (uintptr_t)rand_r(&seed)
+							      << rand_r(&seed) % 33;
 
 		if (number == (uintptr_t)again || number == (uintptr_t)event || number <= 2)
 			continue;
@@ -150,7 +151,8 @@ static void last_errors(void **state)
 	assert_string_equal(cudaGetErrorString((cudaError_t)-1), "unrecognized error code");
 }
 
-/* Before the first stream thread a child may use the runtime; afterwards it is told that it may not. */
+/* Before the first stream thread a child may use the runtime; afterwards it is told that it may
+ * not. */
 static void child_of_a_fork(void **state)
 {
 	cudaStream_t stream;
@@ -171,8 +173,8 @@ static void child_of_a_fork(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-/* What a process is left with when it exits in the middle: blocked streams, queued work, a host function
- * that runs. It must end, and end with its own status. */
+/* What a process is left with when it exits in the middle: blocked streams, queued work, a host
+ * function that runs. It must end, and end with its own status. */
 static void busy_exit(void)
 {
 	static _Atomic int n;
@@ -211,7 +213,8 @@ static void exit_with_work_left(void **state)
 	pid = fork();
 	if (pid == 0) {
 		/* MESON_EXE_WRAPPER: what runs programs of another machine, qemu-user for one */
-		execl("/bin/sh", "sh", "-c", "exec $MESON_EXE_WRAPPER \"$0\" busy-exit", path, (char *)NULL);
+		execl("/bin/sh", "sh", "-c", "exec $MESON_EXE_WRAPPER \"$0\" busy-exit", path,
+		      (char *)NULL);
 		_exit(1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -219,17 +222,18 @@ static void exit_with_work_left(void **state)
 	assert_int_equal(WEXITSTATUS(status), 42);
 }
 
-/* All that the header promises is exported, by both libraries; CUDA 12's has its own names for the calls
- * that changed. */
+/* All that the header promises is exported, by both libraries; CUDA 12's has its own names for the
+ * calls that changed. */
 static void exports(void **state)
 {
 #define NAME(name, ...) #name,
 	static const char *const names[] = {ABI_FUNCTIONS(NAME)};
-	static const char *const names_12[] = {
-		"cudaGetDeviceProperties_v2",
-		"cudaStreamGetCaptureInfo_v2", "cudaStreamGetCaptureInfo_v3",
-		"cudaStreamUpdateCaptureDependencies_v2", "cudaGraphNodeGetDependencies_v2",
-		"cudaEventElapsedTime_v2"};
+	static const char *const names_12[] = {"cudaGetDeviceProperties_v2",
+					       "cudaStreamGetCaptureInfo_v2",
+					       "cudaStreamGetCaptureInfo_v3",
+					       "cudaStreamUpdateCaptureDependencies_v2",
+					       "cudaGraphNodeGetDependencies_v2",
+					       "cudaEventElapsedTime_v2"};
 	cudaError_t (*get_version)(int *), (*create)(cudaStream_t *), (*synchronize)(cudaStream_t);
 	cudaError_t (*launch)(cudaStream_t, cudaHostFn_t, void *);
 	cudaError_t (*attributes_12)(void *, const void *), (*properties_12)(void *, int);
@@ -278,11 +282,10 @@ static void exports(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_of_devices),	 cmocka_unit_test(peers),
-		cmocka_unit_test(memory_of_one_device),
-		cmocka_unit_test(handles_that_are_none), cmocka_unit_test(last_errors),
-		cmocka_unit_test(child_of_a_fork),	 cmocka_unit_test(exit_with_work_left),
-		cmocka_unit_test(exports),
+		cmocka_unit_test(numbers_of_devices),   cmocka_unit_test(peers),
+		cmocka_unit_test(memory_of_one_device), cmocka_unit_test(handles_that_are_none),
+		cmocka_unit_test(last_errors),          cmocka_unit_test(child_of_a_fork),
+		cmocka_unit_test(exit_with_work_left),  cmocka_unit_test(exports),
 	};
 
 	setenv("NBOX_HOST_DEVICES", "3", 1);

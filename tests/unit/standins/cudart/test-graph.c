@@ -74,8 +74,8 @@ struct meeting {
 static void meet(void *arg)
 {
 	struct meeting *meeting = arg;
-	int round = (atomic_fetch_add(&meeting->n, 1) / meeting->n_parties + 1) *
-		    meeting->n_parties;
+	int round =
+		(atomic_fetch_add(&meeting->n, 1) / meeting->n_parties + 1) * meeting->n_parties;
 
 	while (atomic_load(&meeting->n) < round)
 		usleep(20);
@@ -259,10 +259,14 @@ static void what_may_not_be_captured(void **state)
 		cudaError_t error;
 		int call;
 	} cases[] = {
-		{cudaErrorStreamCaptureUnsupported, 0}, {cudaErrorStreamCaptureUnsupported, 1},
-		{cudaErrorStreamCaptureUnsupported, 2}, {cudaErrorStreamCaptureImplicit, 3},
-		{cudaErrorStreamCaptureIsolation, 4},	{cudaErrorStreamCaptureUnsupported, 5},
-		{cudaErrorCapturedEvent, 6},		{cudaErrorStreamCaptureUnsupported, 7},
+		{cudaErrorStreamCaptureUnsupported, 0},
+		{cudaErrorStreamCaptureUnsupported, 1},
+		{cudaErrorStreamCaptureUnsupported, 2},
+		{cudaErrorStreamCaptureImplicit, 3},
+		{cudaErrorStreamCaptureIsolation, 4},
+		{cudaErrorStreamCaptureUnsupported, 5},
+		{cudaErrorCapturedEvent, 6},
+		{cudaErrorStreamCaptureUnsupported, 7},
 	};
 	cudaEvent_t outside, inside;
 	cudaStream_t stream, other;
@@ -511,7 +515,7 @@ static void user_objects(void **state)
 	assert_cuda(cudaUserObjectRelease(object, 1));
 	assert_cuda(cudaGraphInstantiate(&exec, graph, 0));
 	assert_cuda(cudaGraphDestroy(graph));
-	assert_int_equal(n, 0); /* the executable graph holds it */
+	assert_int_equal(n, 0);                     /* the executable graph holds it */
 	assert_cuda(cudaGraphLaunch(exec, stream)); /* an empty one */
 	assert_cuda(cudaStreamSynchronize(stream));
 	assert_cuda(cudaGraphExecDestroy(exec));

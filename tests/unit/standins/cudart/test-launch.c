@@ -104,9 +104,9 @@ static void compiled_launches(void **state)
 	assert_int_equal(got_block.x, 3);
 	assert_int_equal(shared_bytes, 4);
 	assert_ptr_equal(got_stream, stream);
-	assert_cuda_is(
-		__cudaPopCallConfiguration(&got_grid, &got_block, &shared_bytes, &got_stream),
-		cudaErrorMissingConfiguration);
+	assert_cuda_is(__cudaPopCallConfiguration(&got_grid, &got_block, &shared_bytes,
+						  &got_stream),
+		       cudaErrorMissingConfiguration);
 	assert_cuda(__cudaGetKernel(&kernel, &kernels[5]));
 	assert_cuda(__cudaLaunchKernel(kernel, grid, block, NULL, 0, stream));
 	assert_cuda_is(__cudaGetKernel(&kernel, &kernel), cudaErrorInvalidDeviceFunction);
@@ -332,9 +332,9 @@ static void driver(void **state)
 	assert_memory_not_equal(&uuid[0], &uuid[1], sizeof(uuid[0]));
 	assert_int_equal(cuDeviceTotalMem(&size, 0), CUDA_SUCCESS);
 	assert_true(size > 0);
-	assert_int_equal(
-		cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
-		CUDA_SUCCESS);
+	assert_int_equal(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+					      0),
+			 CUDA_SUCCESS);
 	assert_true(value >= 8);
 
 	/* A device that nobody has used yet has no context. */
@@ -380,7 +380,8 @@ static void driver(void **state)
 	/* of CUDA 2.0; and of 8.0 */
 	assert_cuda(cudaGetDriverEntryPointByVersion("cuInit", &function, 2000, 0, &found));
 	assert_int_equal(found, cudaDriverEntryPointSuccess);
-	assert_cuda(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 7000, 0, &found));
+	assert_cuda(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &function, 7000, 0,
+						     &found));
 	assert_int_equal(found, cudaDriverEntryPointVersionNotSufficent);
 }
 

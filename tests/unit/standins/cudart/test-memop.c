@@ -181,9 +181,11 @@ static void entry_points(void **state)
 	assert_cuda(cudaGetDriverEntryPoint("cuStreamWaitValue32", &fn, 0, &result));
 	assert_int_equal(result, cudaDriverEntryPointSuccess);
 	assert_ptr_equal(fn, (void *)cuStreamWaitValue32);
-	assert_cuda(cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &fn, 13000, 0, &result));
+	assert_cuda(
+		cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &fn, 13000, 0, &result));
 	assert_ptr_equal(fn, (void *)cuStreamWriteValue64);
-	/* callers ask for the version that brought the function, however old: NCCL's host code does */
+	/* callers ask for the version that brought the function, however old: NCCL's host code does
+	 */
 	assert_cuda(cudaGetDriverEntryPointByVersion("cuDeviceGet", &fn, 2000, 0, &result));
 	assert_int_equal(result, cudaDriverEntryPointSuccess);
 	assert_ptr_equal(fn, (void *)cuDeviceGet);
@@ -199,10 +201,8 @@ static void entry_points(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comparisons),
-		cmocka_unit_test(halves_and_plain_stores),
-		cmocka_unit_test(ping_pong),
-		cmocka_unit_test(refusals),
+		cmocka_unit_test(comparisons),  cmocka_unit_test(halves_and_plain_stores),
+		cmocka_unit_test(ping_pong),    cmocka_unit_test(refusals),
 		cmocka_unit_test(entry_points),
 	};
 

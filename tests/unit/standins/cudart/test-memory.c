@@ -1,5 +1,5 @@
-/* Allocation, registration, copies, fills, and what is known of a pointer. The interval map is compared
- * with a slow obvious model through the public calls. */
+/* Allocation, registration, copies, fills, and what is known of a pointer. The interval map is
+ * compared with a slow obvious model through the public calls. */
 #include <stdio.h>
 
 #include "helpers.h"
@@ -114,7 +114,8 @@ static void more_than_the_machine_has(void **state)
 	assert_cuda(cudaMemcpy(&last, most + 150 * gib, 1, cudaMemcpyDeviceToHost));
 	assert_int_equal(last, 0);
 	if (getenv("MESON_EXE_WRAPPER"))
-		print_message("# resident memory is not judged: qemu-user keeps tables of its own for each page\n");
+		print_message(
+			"# resident memory is not judged: qemu-user keeps tables of its own for each page\n");
 	else
 		assert_true(resident_bytes() - resident < 256l << 20);
 	assert_cuda(cudaMemGetInfo(&left, &total));
@@ -186,9 +187,9 @@ static void rows(void **state)
 	assert_cuda(cudaMemcpy2D(to, 16, device, 32, 5, 4, cudaMemcpyDeviceToHost));
 	for (int y = 0; y < 4; y++)
 		for (int x = 0; x < 16; x++)
-			assert_int_equal(to[y][x], x >= 5		  ? 9
+			assert_int_equal(to[y][x], x >= 5                ? 9
 						   : y % 2 == 1 && x < 2 ? 77
-									  : 10 * y + x);
+									 : 10 * y + x);
 	assert_cuda_is(cudaMemcpy2D(device, 4, from, 8, 5, 4, cudaMemcpyHostToDevice),
 		       cudaErrorInvalidPitchValue);
 	assert_cuda_is(cudaMemcpy2D(device, SIZE_MAX / 2, from, 8, 5, 4, cudaMemcpyHostToDevice),

@@ -12,10 +12,18 @@
 
 #include "abi-table.h"
 
-#define NUMBER(x) {#x, (long long)(x)}
-#define SIZE(t) {"sizeof " #t, (long long)sizeof(t)}
-#define FIELD(t, f)                                                                                \
-	{#t "." #f, (long long)offsetof(t, f) * 1000 + (long long)sizeof(((t *)0)->f)}
+#define NUMBER(x)                  \
+	{                          \
+#x, (long long)(x) \
+	}
+#define SIZE(t)                                    \
+	{                                          \
+		"sizeof " #t, (long long)sizeof(t) \
+	}
+#define FIELD(t, f)                                                                          \
+	{                                                                                    \
+#t "." #f, (long long)offsetof(t, f) * 1000 + (long long)sizeof(((t *)0)->f) \
+	}
 
 static ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 static ncclSimInfo_t sim = NCCL_SIM_INFO_INITIALIZER;

@@ -51,8 +51,7 @@ static uint32_t encode(const struct format *f, double x)
 
 	if (isnan(x))
 		return UINT32_MAX;
-	for (hi = (1u << (f->exp_bits + f->man_bits)) - 1;
-	     !(decode(f, hi) <= f->max);)
+	for (hi = (1u << (f->exp_bits + f->man_bits)) - 1; !(decode(f, hi) <= f->max);)
 		hi--;
 	step = f->max - decode(f, hi - 1);
 	if (a > f->max && f->saturates)
@@ -74,16 +73,16 @@ static uint32_t encode(const struct format *f, double x)
 
 static float widen(enum coll_dtype t, uint32_t v)
 {
-	return t == COLL_FLOAT16	 ? reduce_half_to_float((uint16_t)v)
-	       : t == COLL_BFLOAT16	 ? reduce_bfloat_to_float((uint16_t)v)
+	return t == COLL_FLOAT16      ? reduce_half_to_float((uint16_t)v)
+	       : t == COLL_BFLOAT16   ? reduce_bfloat_to_float((uint16_t)v)
 	       : t == COLL_FLOAT8E4M3 ? reduce_e4m3_to_float((uint8_t)v)
 				      : reduce_e5m2_to_float((uint8_t)v);
 }
 
 static uint32_t narrow(enum coll_dtype t, float x)
 {
-	return t == COLL_FLOAT16	 ? reduce_float_to_half(x)
-	       : t == COLL_BFLOAT16	 ? reduce_float_to_bfloat(x)
+	return t == COLL_FLOAT16      ? reduce_float_to_half(x)
+	       : t == COLL_BFLOAT16   ? reduce_float_to_bfloat(x)
 	       : t == COLL_FLOAT8E4M3 ? reduce_float_to_e4m3(x)
 				      : reduce_float_to_e5m2(x);
 }
@@ -115,7 +114,8 @@ static void test_conversions(void **state)
 				continue;
 			}
 			if ((double)got != x || !signbit(got) != !signbit(x))
-				fail_msg("format %d: %#x is %a, not %a", (int)f->t, v, (double)got, x);
+				fail_msg("format %d: %#x is %a, not %a", (int)f->t, v, (double)got,
+					 x);
 			if (n > 256 && v % 61 && v > 40 && (v & 0x3ff) > 2)
 				continue; /* the slow model */
 			check_narrow(f, got);
@@ -151,8 +151,8 @@ static double load(enum coll_dtype t, const void *buf, size_t i)
 		return ((const float *)buf)[i];
 	if (t == COLL_FLOAT64)
 		return ((const double *)buf)[i];
-	return decode(&formats[t == COLL_FLOAT16	    ? 0
-			       : t == COLL_BFLOAT16  ? 1
+	return decode(&formats[t == COLL_FLOAT16      ? 0
+			       : t == COLL_BFLOAT16   ? 1
 			       : t == COLL_FLOAT8E4M3 ? 2
 						      : 3],
 		      sizes[t] == 16 ? ((const uint16_t *)buf)[i] : ((const uint8_t *)buf)[i]);
@@ -177,11 +177,11 @@ static bool holds(enum coll_dtype t, const void *buf, size_t i, double x)
 
 static double model(int op, double x, double y)
 {
-	return op == COLL_SUM	 ? x + y
+	return op == COLL_SUM    ? x + y
 	       : op == COLL_PROD ? x * y
-	       : isnan(x)	 ? y /* fmax() would keep a signalling NaN */
-	       : isnan(y)	 ? x
-	       : op == COLL_MAX	 ? fmax(x, y)
+	       : isnan(x)        ? y /* fmax() would keep a signalling NaN */
+	       : isnan(y)        ? x
+	       : op == COLL_MAX  ? fmax(x, y)
 				 : fmin(x, y);
 }
 
@@ -189,7 +189,7 @@ enum { N = 1037 };
 
 static void test_floats(void **state)
 {
-	static const enum coll_dtype types[] = {COLL_FLOAT16, COLL_FLOAT32, COLL_FLOAT64,
+	static const enum coll_dtype types[] = {COLL_FLOAT16,  COLL_FLOAT32,    COLL_FLOAT64,
 						COLL_BFLOAT16, COLL_FLOAT8E4M3, COLL_FLOAT8E5M2};
 	static double a[N], b[N], d[N];
 	size_t k, i;
@@ -269,9 +269,10 @@ static void test_integers(void **state)
 		for (op = 0; op < 4; op++) {
 			reduce_apply((enum coll_dtype)t, (enum coll_redop)op, d, a, b, N);
 			for (i = 0; i < N; i++) {
-				uint64_t x = get(a, bits, is_signed, i), y = get(b, bits, is_signed, i);
+				uint64_t x = get(a, bits, is_signed, i),
+					 y = get(b, bits, is_signed, i);
 				bool gt = is_signed ? (int64_t)x > (int64_t)y : x > y;
-				uint64_t want = op == COLL_SUM	  ? x + y
+				uint64_t want = op == COLL_SUM    ? x + y
 						: op == COLL_PROD ? x * y
 						: op == COLL_MAX  ? (gt ? x : y)
 								  : (gt ? y : x);
