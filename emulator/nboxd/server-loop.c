@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nboxd/comm/comm.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
 #include "nboxd/server.h"
@@ -24,17 +25,6 @@
 #define POLLS_A_LOOK 8         /* rounds without sleep between two looks at libevent */
 #define LEFT_NS (2 * NS_PER_S) /* server_end_when_left() */
 #define NOBODY_NS (60 * NS_PER_S)
-#define STRANGERS_NS (10 * NS_PER_S)
-
-static void tell_strangers(struct server *s, uint64_t now_ns)
-{
-	if (!s->n_strangers || now_ns < s->strangers_ns + STRANGERS_NS)
-		return;
-	if (s->n_strangers > SERVER_STRANGERS_TOLD)
-		log_warn("%u more connections were refused or broke before they showed the token",
-			 s->n_strangers - SERVER_STRANGERS_TOLD);
-	s->n_strangers = 0;
-}
 
 static void remove_over(struct server *s, uint64_t now_ns)
 {
@@ -73,8 +63,7 @@ static void tell_silence(struct server *s, uint64_t now_ns)
 	    now_ns < s->start_ns + SERVER_SILENCE_NS)
 		return;
 	s->is_silence_told = true;
-	server_warn(
-		s,
+	warn_run(
 		"%llu s, and no communicator and no request to the store yet: a program that gives ranks to "
 		"processes of its own (mp.spawn, Ray) must believe in %u nodes by its own arguments and meet at this "
 		"store: %s as it sets MASTER_ADDR and MASTER_PORT; or start it with torchrun. JAX's coordination "
@@ -102,7 +91,7 @@ static void tick(struct server *s, uint64_t now_ns)
 	launched_tick(s, now_ns);
 	gather_tick(s, now_ns);
 	op_tick(s, now_ns);
-	tell_strangers(s, now_ns);
+	warn_tick(now_ns);
 	tell_silence(s, now_ns);
 	s->tick_ns = now_ns + (has_hello || s->n_gathers || s->n_open_ops ? TICK_NS : NS_PER_S);
 	if (failure_ns < s->tick_ns)
@@ -118,8 +107,7 @@ void server_flush_record(struct server *s)
 	int code = record_flush(s->record);
 
 	if (code < 0)
-		server_warn(
-			s,
+		warn_run(
 			"the results cannot be written any more (%s); the job goes on, and what is lost is counted for "
 			"the summary",
 			strerror(-code));

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,40 +17,12 @@
 #include "nboxd/comm/groups.h"
 #include "nboxd/job/results.h"
 #include "nboxd/loop/capacity.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
 #include "nboxd/store/server.h"
 
 #define ACCEPTS_A_LOOK 64
-
-void server_warn(struct server *s, const char *fmt, ...)
-{
-	char text[1536];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	s->n_warnings++;
-	log_warn("%s", text);
-}
-
-void server_warn_stranger(struct server *s, const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	if (s->n_strangers++ == 0)
-		s->strangers_ns = clock_now_ns();
-	if (s->n_strangers > SERVER_STRANGERS_TOLD) {
-		s->n_warnings++;
-		return;
-	}
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	server_warn(s, "%s", text);
-}
 
 const char *server_addr(const struct server *s)
 {
@@ -108,10 +79,9 @@ static void on_listen(evutil_socket_t fd, short what, void *ctx)
 			s->tick_ns = 0;
 	}
 	if (r == LINK_LISTENS_AGAIN || r == -ENODEV)
-		server_warn(s, "%s", err.text);
+		warn_run("%s", err.text);
 	else if (r < 0 && r != -EAGAIN)
-		server_warn_stranger(s, "cannot accept a link: %s",
-				     err.text[0] ? err.text : strerror(-r));
+		warn_stranger("cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
 }
 
 static void on_signal(evutil_socket_t number, short what, void *ctx)
@@ -395,8 +365,7 @@ struct server *server_close(struct server *s)
 	server_flush_record(s);
 	code = record_close(s->record);
 	if (code < 0)
-		server_warn(
-			s,
+		warn_run(
 			"the record could not be closed (%s): the last ops may be missing in the results",
 			strerror(-code));
 	payload_unmap(&s->payload);

@@ -40,7 +40,6 @@ struct worker;
 #define SERVER_HELLO_NS (10 * NS_PER_S)
 #define SERVER_DRAIN_NS NS_PER_S
 #define SERVER_SILENCE_NS (20 * NS_PER_S)
-#define SERVER_STRANGERS_TOLD 8
 
 /* An address at which links come in. */
 struct listening {
@@ -81,7 +80,7 @@ struct server {
 	struct gather *gathers;  /* list, owned */
 	struct gather *failed; /* list, owned; of those that have failed: who comes later is told */
 	uint32_t n_comms, n_gathers, n_failed, last_comm;
-	uint64_t n_ops, n_messages_in, n_messages_out, n_warnings; /* since the start */
+	uint64_t n_ops, n_messages_in, n_messages_out; /* since the start */
 	bool is_below_bound_told, is_slow_told; /* of the first op: the summary counts them */
 	uint32_t n_open_ops;
 
@@ -90,8 +89,6 @@ struct server {
 	uint64_t active_ns;   /* when a frame moved last */
 	struct spin spin;     /* how long the pauses between frames have been */
 	uint64_t tick_ns;     /* next look at what waits */
-	uint32_t n_strangers; /* warnings of them since... */
-	uint64_t strangers_ns;
 	uint8_t boot_id[16];
 	bool is_stopping;
 	uint64_t stop_ns; /* give up draining then */
@@ -128,12 +125,5 @@ void server_hold_leaving(struct server *s);
 /* Until SIGTERM or SIGINT. Return: 0; negative errno. */
 int server_run(struct server *s, struct err *err);
 void server_flush_record(struct server *s); /* and says once when it cannot be written */
-/* A warning of the run: logged, and counted for the status. */
-void server_warn(struct server *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same about those who have not shown the token: the first few in each 10 s, then
- * how many more there were. Who scans ports or floods them must not fill the log. */
-void server_warn_stranger(struct server *s, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
 /* status.c: the answer to WIRE_STATUS; the caller's to free(). NULL: no memory. */
 char *status_json(const struct server *s);

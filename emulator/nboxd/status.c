@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "nboxd/comm/comm.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
 #include "nboxd/op/p2p.h"
@@ -162,7 +163,7 @@ char *status_json(const struct server *s)
 		(unsigned long long)c->seed, s->n_workers, s->n_comms, s->n_gathers,
 		(unsigned long long)s->n_ops, s->n_open_ops, engine_n_live(s->engine),
 		(unsigned long long)s->n_messages_in, (unsigned long long)s->n_messages_out,
-		(unsigned long long)s->n_warnings, rss_bytes());
+		(unsigned long long)warn_count(), rss_bytes());
 	store_json(s, f);
 	workers_json(s, f);
 	comms_json(s, f);

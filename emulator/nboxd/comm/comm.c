@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/plain.h"
 #include "nboxd/job/results.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
 #include "nboxd/op/p2p.h"
@@ -136,13 +137,12 @@ static void check_layout(const struct comm *c)
 	for (uint32_t i = 0; i < c->n_real; i++)
 		known[i] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
 	if (members_differ_from_layout(cluster, &c->members, known, c->n_real))
-		server_warn(c->server,
-			    "communicator %u has %u ranks: world ranks %u, %u, ... (%s); the "
-			    "declared layout has a group that would fit as well, with other "
-			    "ranks: check layout",
-			    c->number, c->n_ranks, membership_world(&c->members.map, 0),
-			    membership_world(&c->members.map, c->n_ranks > 1),
-			    comm_how(c, how, sizeof(how)));
+		warn_run("communicator %u has %u ranks: world ranks %u, %u, ... (%s); the "
+			 "declared layout has a group that would fit as well, with other "
+			 "ranks: check layout",
+			 c->number, c->n_ranks, membership_world(&c->members.map, 0),
+			 membership_world(&c->members.map, c->n_ranks > 1),
+			 comm_how(c, how, sizeof(how)));
 }
 
 int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
@@ -244,7 +244,7 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	va_end(ap);
 	plain_text(text.text);
 	c->is_dead = true;
-	server_warn(c->server, "communicator %u is aborted: %s", c->number, text.text);
+	warn_run("communicator %u is aborted: %s", c->number, text.text);
 	notes_add(c->server, RECORD_ABORTS, &c->server->n_aborts, "communicator %u was aborted: %s",
 		  c->number, text.text);
 	op_free_all(c);

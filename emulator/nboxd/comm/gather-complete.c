@@ -7,6 +7,7 @@
 #include "nboxd/comm/comm.h"
 #include "nboxd/comm/gather-private.h"
 #include "nboxd/comm/groups.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 
 /* Two members that one world rank says it is: a process of several devices that has only one RANK.
@@ -123,7 +124,7 @@ static int split_color(struct gather *g, const struct comm *parent, const struct
 	if (r < 0)
 		return err_set(err, -r, "out of memory");
 	if (warning.text[0])
-		server_warn(g->server, "%s", warning.text);
+		warn_run("%s", warning.text);
 	inherit(&members, parent);
 	return child_new(g, &members, ranks, err);
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "nboxd/comm/gather-private.h"
 #include "nboxd/job/exited.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "wire/unique-id.h"
 
@@ -189,7 +190,7 @@ uint64_t gather_tick(struct server *s, uint64_t now_ns)
 			continue;
 		}
 		if (now_ns >= g->warn_ns) {
-			server_warn(s, "%s", describe(g, now_ns, text, sizeof(text)));
+			warn_run("%s", describe(g, now_ns, text, sizeof(text)));
 			/* Ever more seldom: 5, 10, 20, ... seconds. */
 			g->warn_ns = due = now_ns + (now_ns - g->first_ns);
 		}

@@ -11,6 +11,7 @@
 #include "base/plain.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/comm/gather-private.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/store/server.h"
 #include "wire/unique-id.h"
@@ -80,7 +81,7 @@ void gather_fail(struct gather *g, int code, const char *fmt, ...)
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	plain_text(why);
-	server_warn(s, "no communicator by %s: %s", gather_kind_names[g->kind], why);
+	warn_run("no communicator by %s: %s", gather_kind_names[g->kind], why);
 	for (uint32_t i = 0; i < g->n; i++)
 		gather_tell_failed(g->entries[i].worker, g->entries[i].cookie, code, why);
 	if (g->n >= g->n_wanted) {
@@ -265,7 +266,7 @@ static bool claim_rank(struct worker *w, const struct wire_comm_init *m)
 		w->server->players[i] = w;
 		return true;
 	}
-	server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), why);
+	warn_run("%s: %s", worker_name(w, name, sizeof(name)), why);
 	gather_tell_failed(w, m->cookie, EINVAL, why);
 	return false;
 }
@@ -287,7 +288,7 @@ static bool is_late(struct worker *w, const struct wire_comm_init *m)
 			 "rank %u came after communicator %u was complete without it; raise settle "
 			 "(now %.0f ms) of nboxd",
 			 m->rank, c->number, (double)w->server->config->settle_ns / 1e6);
-		server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), why);
+		warn_run("%s: %s", worker_name(w, name, sizeof(name)), why);
 		gather_tell_failed(w, m->cookie, ETIMEDOUT, why);
 		return true;
 	}

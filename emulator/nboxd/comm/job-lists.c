@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "nboxd/comm/gather-private.h"
+#include "nboxd/loop/warn.h"
 
 int told_add(struct gather *g, int32_t color, uint32_t rank, const void *list, uint64_t n_bytes)
 {
@@ -21,10 +22,9 @@ int told_add(struct gather *g, int32_t color, uint32_t rank, const void *list, u
 	if (t) {
 		if (t->n == 0 || (t->n == n && memcmp(t->world_ranks, list, n_bytes) == 0))
 			return 0;
-		server_warn(g->server,
-			    "the job's own lists of who is in a communicator differ: ranks "
-			    "%u and %u have %u and %u ranks, or others; neither is believed",
-			    t->by, rank, t->n, n);
+		warn_run("the job's own lists of who is in a communicator differ: ranks "
+			 "%u and %u have %u and %u ranks, or others; neither is believed",
+			 t->by, rank, t->n, n);
 		t->n = 0;
 		return 0;
 	}
@@ -111,10 +111,8 @@ int told_split(const struct gather *g, const struct comm *parent, int32_t color,
 			members_deinit(ret);
 	}
 	if (r == -EINVAL)
-		server_warn(
-			s,
-			"a split (color %d): the job's own list has %u ranks, but %s; the list is "
-			"not believed",
-			color, t->n, why.text);
+		warn_run("a split (color %d): the job's own list has %u ranks, but %s; the list is "
+			 "not believed",
+			 color, t->n, why.text);
 	return r == -EINVAL ? TOLD_NOTHING : r;
 }

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "nboxd/comm/gather-private.h"
 #include "nboxd/comm/groups.h"
+#include "nboxd/loop/warn.h"
 
 /* The check-ins of all real ranks at communicators of @n_ranks but @self and @made: the
  * siblings are among them. Return: how many; -ENOMEM. */
@@ -60,10 +61,9 @@ static int by_store(const struct gather *g, const struct wire_member *known, str
 		return MEMBERS_WAIT;
 	r = members_told(&s->cluster, world, 2, known, g->n, MEMBERS_STORE, ret, &why);
 	if (r == -EINVAL)
-		server_warn(s,
-			    "the store has a pair of world ranks %u and %u, but %s; the store is "
-			    "not believed",
-			    world[0], world[1], why.text);
+		warn_run("the store has a pair of world ranks %u and %u, but %s; the store is "
+			 "not believed",
+			 world[0], world[1], why.text);
 	return r == -EINVAL ? NOT_SAID : r;
 }
 
@@ -81,10 +81,9 @@ static int by_job(const struct gather *g, const struct wire_member *known, struc
 	r = members_told(&g->server->cluster, t->world_ranks, t->n, known, g->n, MEMBERS_TOLD, ret,
 			 &why);
 	if (r == -EINVAL)
-		server_warn(g->server,
-			    "the job's own list of a communicator of %u ranks is not "
-			    "believed: %s",
-			    g->n_ranks, why.text);
+		warn_run("the job's own list of a communicator of %u ranks is not "
+			 "believed: %s",
+			 g->n_ranks, why.text);
 	return r == -EINVAL ? NOT_SAID : r;
 }
 
@@ -145,12 +144,11 @@ static void look_again(struct server *s, struct comm *c)
 	    now.sure == MEMBERS_GUESSED)
 		return;
 	if (!is_placed_alike(s->cluster.topology, &now.map, &c->members.map)) {
-		server_warn(s,
-			    "communicator %u: its %u members were guessed as world rank %u + %u x "
-			    "rank, but its siblings say %u + %u x rank: the times of its ops are "
-			    "those of the guess; declare the layout (--layout)",
-			    c->number, c->n_ranks, c->members.map.base, c->members.map.stride,
-			    now.map.base, now.map.stride);
+		warn_run("communicator %u: its %u members were guessed as world rank %u + %u x "
+			 "rank, but its siblings say %u + %u x rank: the times of its ops are "
+			 "those of the guess; declare the layout (--layout)",
+			 c->number, c->n_ranks, c->members.map.base, c->members.map.stride,
+			 now.map.base, now.map.stride);
 		c->members.source = MEMBERS_GUESS; /* said once */
 		return;
 	}

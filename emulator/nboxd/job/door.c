@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/peer.h"
 #include "nboxd/job/proc-env.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/server.h"
 
 #define KNOCK_S 5     /* from coming in to having said for whom */
@@ -201,7 +202,7 @@ static void on_guest(evutil_socket_t listening, short what, void *ctx)
 	if (fd < 0)
 		return;
 	if (peer_check(fd, &err) < 0) {
-		server_warn_stranger(d->server, "somebody knocked: %s", err.text);
+		warn_stranger("somebody knocked: %s", err.text);
 		return;
 	}
 	g = calloc(1, sizeof(*g));

@@ -18,6 +18,7 @@
 #include "nboxd/job/notes.h"
 #include "nboxd/job/results.h"
 #include "nboxd/loop/capacity.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/op/op.h"
 
 #define BIT(n) (1u << (n))
@@ -95,10 +96,9 @@ int worker_refuse(struct worker *w, int code, const char *fmt, ...)
 	if (w->server->is_stopping)
 		log_info("%s: %s", worker_name(w, name, sizeof(name)), text.text);
 	else if (w->state == WORKER_HELLO)
-		server_warn_stranger(w->server, "%s: %s", worker_name(w, name, sizeof(name)),
-				     text.text);
+		warn_stranger("%s: %s", worker_name(w, name, sizeof(name)), text.text);
 	else
-		server_warn(w->server, "%s: %s", worker_name(w, name, sizeof(name)), text.text);
+		warn_run("%s: %s", worker_name(w, name, sizeof(name)), text.text);
 	wire_hdr_init(&h, WIRE_ERROR, sizeof(text));
 	link_send_copy(w->link, &h, &text);
 	worker_set_state(w, WORKER_DRAINING);
@@ -429,11 +429,9 @@ static void worker_on_closed(void *owner, struct link *l, int code, const char *
 	(void)l;
 	why = why && why[0] ? why : code < 0 ? strerror(-code) : "";
 	if (code < 0 && w->state == WORKER_HELLO)
-		server_warn_stranger(w->server, "%s: link closed: %s",
-				     worker_name(w, name, sizeof(name)), why);
+		warn_stranger("%s: link closed: %s", worker_name(w, name, sizeof(name)), why);
 	else if (code < 0 && w->state != WORKER_DRAINING && w->state != WORKER_LEAVING)
-		server_warn(w->server, "%s: link closed: %s", worker_name(w, name, sizeof(name)),
-			    why);
+		warn_run("%s: link closed: %s", worker_name(w, name, sizeof(name)), why);
 	else
 		log_info("%s: link closed%s%s", worker_name(w, name, sizeof(name)),
 			 why[0] ? ": " : "", why);

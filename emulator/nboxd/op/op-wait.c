@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op-find.h"
 #include "nboxd/op/p2p.h"
@@ -115,7 +116,7 @@ uint64_t op_wait_tick(struct comm *c, const char *text, uint64_t moved_ns, uint6
 		comm_abort(c, NULL, ETIMEDOUT, "%.400s; that is the timeout", text);
 		return 0;
 	}
-	server_warn(c->server, "%s", text);
+	warn_run("%s", text);
 	return again_ns < bound_ns ? again_ns : bound_ns;
 }
 

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/late.h"
 #include "nboxd/op/op-find.h"
@@ -208,8 +209,7 @@ static void warn_below_bound(struct op *op)
 	    strcmp(op->comm->server->config->model, "none") == 0)
 		return;
 	op->comm->server->is_below_bound_told = true;
-	server_warn(
-		op->comm->server,
+	warn_run(
 		"op %llu of communicator %u (%s): the model says %s, but the network alone needs %s",
 		(unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
 		units_print_time(op->timing.end_ns, end, sizeof(end)),
@@ -227,8 +227,7 @@ static void warn_slow(struct op *op, uint64_t since_ns)
 	    now - since_ns < NS_PER_MS)
 		return;
 	op->comm->server->is_slow_told = true;
-	server_warn(
-		op->comm->server,
+	warn_run(
 		"op %llu of communicator %u (%s of %u ranks): finding its end took nboxd %s, and the "
 		"op was over %s before: gates open late; %s",
 		(unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/late.h"
 #include "nboxd/op/p2p.h"
@@ -332,13 +333,11 @@ static void warn_below_bound(const struct p2p_run *run)
 	    strcmp(c->server->config->model, "none") == 0)
 		return;
 	c->server->is_below_bound_told = true;
-	server_warn(
-		c->server,
-		"point-to-point op %llu of rank %u, communicator %u: the model says %s, but the "
-		"network alone needs %s",
-		wire_seq_number(run->posts[0]->seq), run->posts[0]->pair.rank, c->number,
-		units_print_time(run->timing.end_ns, end, sizeof(end)),
-		units_print_time(run->timing.bound_ns, bound, sizeof(bound)));
+	warn_run("point-to-point op %llu of rank %u, communicator %u: the model says %s, but the "
+		 "network alone needs %s",
+		 wire_seq_number(run->posts[0]->seq), run->posts[0]->pair.rank, c->number,
+		 units_print_time(run->timing.end_ns, end, sizeof(end)),
+		 units_print_time(run->timing.bound_ns, bound, sizeof(bound)));
 }
 
 /* A post is over with the run that ends last. */

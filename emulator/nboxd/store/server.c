@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nboxd/loop/capacity.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/server.h"
 #include "nboxd/store/server-private.h"
 
@@ -62,7 +63,7 @@ static void peer_free(struct store_peer *p)
 
 static void peer_refuse(struct store_peer *p, const char *why)
 {
-	server_warn_stranger(p->server->daemon, "store client %s is cut off: %s", p->name, why);
+	warn_stranger("store client %s is cut off: %s", p->name, why);
 	store_peer_end(p);
 }
 
@@ -293,10 +294,9 @@ void store_refuse_one(struct store_server *ss, int listen_fd)
 		close(ss->reserve);
 	closep(&(int){accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)});
 	ss->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	server_warn_stranger(ss->daemon,
-			     "store: a connection was refused, nboxd has no descriptors left "
-			     "(%llu clients): raise ulimit -n",
-			     (unsigned long long)ss->n_peers);
+	warn_stranger("store: a connection was refused, nboxd has no descriptors left "
+		      "(%llu clients): raise ulimit -n",
+		      (unsigned long long)ss->n_peers);
 }
 
 static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
@@ -315,7 +315,7 @@ static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
 		if (fd < 0)
 			return;
 		if (peer_new(ss, fd, &a, len) < 0)
-			server_warn_stranger(ss->daemon, "store: no memory for a client");
+			warn_stranger("store: no memory for a client");
 		else
 			places_make(ss->daemon, false, NULL, ss->peers->prev);
 	}

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "nboxd/job/exited.h"
 #include "nboxd/job/proc-env.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/store/gloo/server.h"
 #include "nboxd/store/policy.h"
@@ -206,7 +207,7 @@ void virtual_on_missing(void *owner, void *client_owner, struct store_bytes key)
 	if (answer != POLICY_INVENT)
 		return;
 	if (invent(ss, &k, key) < 0 && k.kind != TORCH_GLOO)
-		server_warn(ss->daemon, "store: no memory for the id of a communicator");
+		warn_run("store: no memory for the id of a communicator");
 }
 
 /* A real rank sets an id that was invented for a virtual one. */
@@ -224,8 +225,7 @@ static void take_real_id(struct store_server *ss, struct invented *inv, struct s
 	memcpy(inv->real_id, value.p, value.n);
 	inv->has_real = true;
 	HASH_ADD(hh_real, ss->by_real, real_id, sizeof(inv->real_id), inv);
-	server_warn(
-		ss->daemon,
+	warn_run(
 		"store: a real rank made the id \"%s\" later than nboxd did for it; both are "
 		"taken for the same. Raise settle (now %.0f ms) of nboxd if the communicator fails",
 		show_key((struct store_bytes){inv->key, inv->n_key}, shown),
@@ -313,12 +313,11 @@ static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 		p->look_ns = p->wait_ns + ENDED_NS;
 		return true;
 	}
-	server_warn(p->server->daemon,
-		    "store: %s is cut off: it waits for key \"%s\", and the process of rank "
-		    "%lld, which sets it, %s; see why that one ended before",
-		    peer_text(p, who, sizeof(who)),
-		    show_key(store_client_awaited(p->client, 0), shown), (long long)rank,
-		    ended_text(s, rank, text, sizeof(text)));
+	warn_run("store: %s is cut off: it waits for key \"%s\", and the process of rank "
+		 "%lld, which sets it, %s; see why that one ended before",
+		 peer_text(p, who, sizeof(who)),
+		 show_key(store_client_awaited(p->client, 0), shown), (long long)rank,
+		 ended_text(s, rank, text, sizeof(text)));
 	store_peer_end(p);
 	return true;
 }
@@ -398,7 +397,7 @@ static void tell(struct store_peer *p, uint64_t now_ns)
 		snprintf(more, sizeof(more), " (so do %llu others)", (unsigned long long)n_same);
 	if (ss->n_told++ == 0)
 		ss->told_ns = now_ns;
-	server_warn(ss->daemon, "%s%s", describe(p, now_ns, text, sizeof(text)), more);
+	warn_run("%s%s", describe(p, now_ns, text, sizeof(text)), more);
 }
 
 void virtual_tick(struct store_server *ss, uint64_t now_ns)
@@ -407,10 +406,9 @@ void virtual_tick(struct store_server *ss, uint64_t now_ns)
 
 	if (ss->n_told && now_ns >= ss->told_ns + TOLD_NS) {
 		if (ss->n_untold)
-			server_warn(ss->daemon,
-				    "store: %llu more clients have waited 5 s; nbox status "
-				    "lists what for",
-				    (unsigned long long)ss->n_untold);
+			warn_run("store: %llu more clients have waited 5 s; nbox status "
+				 "lists what for",
+				 (unsigned long long)ss->n_untold);
 		ss->n_told = ss->n_untold = 0;
 	}
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nboxd/comm/groups.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/store/gloo/server-private.h"
 
 #define OPS_KEPT 64         /* of a group: older ones are over */
@@ -204,8 +205,7 @@ static int refuse(struct gloo_conn *c, const char *what)
 	struct gloo_group *g = c->group;
 
 	if (!g->is_told)
-		server_warn(
-			g->store->daemon,
+		warn_run(
 			"store: rank %u of %s calls %s with rank %u, which is virtual: gloo "
 			"calls with virtual ranks can be barriers, all_gather (with data mirror), and broadcasts and "
 			"scatters from a real rank, for the values of others would be needed. Use backend \"nccl\" for this group; the "

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/store/gloo/low-port.h"
 #include "nboxd/store/gloo/server-private.h"
 
@@ -133,10 +134,9 @@ static void on_conn(evutil_socket_t fd, short what, void *ctx)
 	if (r == 0)
 		r = gloo_conn_flush(c);
 	if (r == -EPROTO)
-		server_warn_stranger(c->group->store->daemon,
-				     "store: a connection to %s is cut off: that is not "
-				     "gloo as far as nboxd knows it",
-				     c->group->name);
+		warn_stranger("store: a connection to %s is cut off: that is not "
+			      "gloo as far as nboxd knows it",
+			      c->group->name);
 	if (r < 0)
 		conn_free(c);
 }
@@ -270,8 +270,7 @@ void gloo_on_address(struct store_server *ss, struct store_bytes key, const stru
 	if (!g || gloo_address_parse(value, &a) < 0)
 		return;
 	if (is_played(g, k->rank))
-		server_warn(
-			ss->daemon,
+		warn_run(
 			"store: rank %u of %s is real, but came so late to it that nboxd has played "
 			"it: who has talked to that one will hang or fail",
 			k->rank, g->name);
@@ -373,7 +372,7 @@ void gloo_tick(struct store_server *ss, uint64_t now_ns)
 					shutdown(ask->conn->fd,
 						 SHUT_RDWR); /* and never will be known */
 				ask_text(g, op, ask, now_ns, text, sizeof(text));
-				server_warn(ss->daemon, "%s", text);
+				warn_run("%s", text);
 			}
 		}
 	}
