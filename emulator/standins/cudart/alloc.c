@@ -8,7 +8,7 @@
 #include "device.h"
 #include "memory.h"
 #include "runtime.h"
-#include "stream.h"
+#include "submit.h"
 
 #include "base/cleanup.h"
 
@@ -193,9 +193,16 @@ cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t handle)
 	return runtime_return(error);
 }
 
+static void free_run(const struct command *command)
+{
+	memory_release(command->ptr);
+}
+
+static const struct command_type free_command = {.run = free_run};
+
 cudaError_t cudaFreeAsync(void *ptr, cudaStream_t handle)
 {
-	struct command command = {.kind = COMMAND_FREE, .ptr = ptr};
+	struct command command = {.type = &free_command, .ptr = ptr};
 	CLEANUP(stream_putp) struct stream *stream = NULL;
 	cudaError_t error = runtime_enter();
 

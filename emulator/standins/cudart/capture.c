@@ -5,9 +5,7 @@
 #include <stdlib.h>
 
 #include "device.h"
-#include "event.h"
 #include "graph.h"
-#include "mark.h"
 #include "stream.h"
 
 #include "base/cleanup.h"
@@ -24,8 +22,7 @@ struct capture {
 	unsigned n, capacity;
 };
 
-pthread_mutex_t capture_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct capture *captures; /* under the lock */
+static struct capture *captures; /* under graph_lock */
 static unsigned long long last_id;
 /* Read without the lock for the quick answers: how many captures there are, and whether there ever
  * was one. A thread that is concerned by a capture has synchronised with it anyhow. */
@@ -118,31 +115,6 @@ static bool capture_is_joined(const struct capture *capture)
 	return true;
 }
 
-static bool command_is_capturable(const struct command *command)
-{
-	switch (command->kind) {
-	case COMMAND_EMPTY:
-	case COMMAND_HOST:
-	case COMMAND_KERNEL:
-	case COMMAND_COPY:
-	case COMMAND_FILL:
-	case COMMAND_WRITE:
-	case COMMAND_AWAIT:
-	case COMMAND_RECORD:
-	case COMMAND_FOLLOW:
-		return true;
-	case COMMAND_CALLBACK:
-	case COMMAND_PASS:
-	case COMMAND_WAIT:
-	case COMMAND_JOIN:
-	case COMMAND_FREE:
-	case COMMAND_LAUNCH:
-	case COMMAND_LANE:
-		break;
-	}
-	return false;
-}
-
 static cudaError_t add_locked(struct capture *capture, struct stream *stream,
 			      const struct command *command)
 {
@@ -151,7 +123,7 @@ static cudaError_t add_locked(struct capture *capture, struct stream *stream,
 
 	if (!capture->is_valid)
 		return cudaErrorStreamCaptureInvalidated;
-	if (!command_is_capturable(command)) {
+	if (!command->type->is_capturable) {
 		capture->is_valid = false;
 		return cudaErrorStreamCaptureUnsupported;
 	}
@@ -168,16 +140,17 @@ cudaError_t capture_add(struct stream *stream, const struct command *command, bo
 	struct capture *capture;
 	cudaError_t error = cudaSuccess;
 
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	capture = capture_of(stream);
 	*ret_is_captured = capture != NULL;
 	if (capture)
 		error = add_locked(capture, stream, command);
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return error;
 }
 
-cudaError_t capture_record(struct stream *stream, struct event *event, bool *ret_is_captured)
+cudaError_t capture_record(struct stream *stream, struct capture_point *point,
+			   bool *ret_is_captured)
 {
 	struct capture *capture;
 	cudaError_t error = cudaSuccess;
@@ -185,29 +158,30 @@ cudaError_t capture_record(struct stream *stream, struct event *event, bool *ret
 	*ret_is_captured = false;
 	if (!atomic_load_explicit(&was_used, memory_order_relaxed))
 		return cudaSuccess;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	capture = capture_of(stream);
 	*ret_is_captured = capture != NULL;
-	event->capture_id = 0;
-	node_set_clear(&event->captured);
+	point->capture_id = 0;
+	node_set_clear(&point->captured);
 	if (capture && !capture->is_valid) {
 		error = cudaErrorStreamCaptureInvalidated;
 	} else if (capture) {
-		event->capture_id = capture->id;
-		if (node_set_merge(&event->captured, stream->frontier) != 0)
+		point->capture_id = capture->id;
+		if (node_set_merge(&point->captured, stream->frontier) != 0)
 			error = cudaErrorMemoryAllocation;
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return error;
 }
 
-static cudaError_t wait_locked(struct capture *capture, struct stream *stream, struct event *event)
+static cudaError_t wait_locked(struct capture *capture, struct stream *stream,
+			       struct capture_point *point)
 {
-	struct capture *theirs = capture_find(event->capture_id);
+	struct capture *theirs = capture_find(point->capture_id);
 
 	if (capture && !capture->is_valid)
 		return cudaErrorStreamCaptureInvalidated;
-	if (event->capture_id == 0) {
+	if (point->capture_id == 0) {
 		/* The stream is under capture, and the event is real work outside. */
 		capture->is_valid = false;
 		return cudaErrorStreamCaptureIsolation;
@@ -232,11 +206,11 @@ static cudaError_t wait_locked(struct capture *capture, struct stream *stream, s
 			return cudaErrorMemoryAllocation;
 		capture_enter(theirs, stream);
 	}
-	return node_set_merge(stream->frontier, &event->captured) ? cudaErrorMemoryAllocation
+	return node_set_merge(stream->frontier, &point->captured) ? cudaErrorMemoryAllocation
 								  : cudaSuccess;
 }
 
-cudaError_t capture_wait(struct stream *stream, struct event *event, bool *ret_is_captured)
+cudaError_t capture_wait(struct stream *stream, struct capture_point *point, bool *ret_is_captured)
 {
 	struct capture *capture;
 	cudaError_t error = cudaSuccess;
@@ -244,13 +218,13 @@ cudaError_t capture_wait(struct stream *stream, struct event *event, bool *ret_i
 	*ret_is_captured = false;
 	if (!atomic_load_explicit(&was_used, memory_order_relaxed))
 		return cudaSuccess;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	capture = capture_of(stream);
-	if (capture || event->capture_id) {
+	if (capture || point->capture_id) {
 		*ret_is_captured = true;
-		error = wait_locked(capture, stream, event);
+		error = wait_locked(capture, stream, point);
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return error;
 }
 
@@ -261,29 +235,29 @@ cudaError_t capture_check_wait(struct stream *stream)
 	if (!atomic_load_explicit(&stream->capture, memory_order_acquire))
 		return stream->role == STREAM_LEGACY ? capture_check_legacy(stream->device)
 						     : cudaSuccess;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	capture = capture_of(stream);
 	if (capture)
 		capture->is_valid = false;
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return capture ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
 }
 
-cudaError_t capture_check_event(struct event *event)
+cudaError_t capture_check_point(struct capture_point *point)
 {
 	cudaError_t error = cudaSuccess;
 	struct capture *capture;
 
 	if (!atomic_load_explicit(&was_used, memory_order_relaxed))
 		return cudaSuccess;
-	pthread_mutex_lock(&capture_lock);
-	if (event->capture_id) {
-		capture = capture_find(event->capture_id);
+	pthread_mutex_lock(&graph_lock);
+	if (point->capture_id) {
+		capture = capture_find(point->capture_id);
 		if (capture)
 			capture->is_valid = false;
 		error = cudaErrorCapturedEvent;
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return error;
 }
 
@@ -295,7 +269,7 @@ cudaError_t capture_check_unsafe(void)
 	if (atomic_load_explicit(&n_captures, memory_order_relaxed) == 0 ||
 	    thread_mode == cudaStreamCaptureModeRelaxed)
 		return cudaSuccess;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	for (struct capture *c = captures; c; c = c->next) {
 		is_mine = c->thread == &thread_mode;
 		if (c->mode == cudaStreamCaptureModeRelaxed)
@@ -306,7 +280,7 @@ cudaError_t capture_check_unsafe(void)
 		c->is_valid = false;
 		error = cudaErrorStreamCaptureUnsupported;
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return error;
 }
 
@@ -316,7 +290,7 @@ cudaError_t capture_check_legacy(struct device *device)
 
 	if (atomic_load_explicit(&device->n_capturing, memory_order_relaxed) == 0)
 		return cudaSuccess;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	for (struct capture *c = captures; c; c = c->next) {
 		for (unsigned i = 0; i < c->n; i++) {
 			if (c->streams[i]->device != device || !stream_is_blocking(c->streams[i]))
@@ -325,7 +299,7 @@ cudaError_t capture_check_legacy(struct device *device)
 			error = cudaErrorStreamCaptureImplicit;
 		}
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return error;
 }
 
@@ -336,21 +310,21 @@ void capture_forget(struct stream *stream)
 
 	if (!atomic_load_explicit(&stream->capture, memory_order_acquire))
 		return;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	capture = capture_of(stream);
 	/* Any other stays among the capture's streams until that ends: what it did must have been
 	 * joined. NCCL destroys a stream that only asked for an event's nodes. */
 	if (capture && capture->origin == stream)
 		graph = capture_end(capture);
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	if (graph)
 		graph_abandon(graph);
 }
 
-/* --- the calls ----------------------------------------------------------------------------------
+/* --- what the calls do --------------------------------------------------------------------------
  */
 
-static cudaError_t begin(struct stream *stream, enum cudaStreamCaptureMode mode)
+static cudaError_t begin_locked(struct stream *stream, enum cudaStreamCaptureMode mode)
 {
 	struct capture *capture = calloc(1, sizeof(*capture));
 	struct graph *graph = graph_new();
@@ -378,28 +352,17 @@ static cudaError_t begin(struct stream *stream, enum cudaStreamCaptureMode mode)
 	return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMode mode)
+cudaError_t capture_begin(struct stream *stream, enum cudaStreamCaptureMode mode)
 {
-	CLEANUP(stream_putp) struct stream *stream = NULL;
-	cudaError_t error = runtime_enter();
+	cudaError_t error;
 
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	if ((unsigned)mode > cudaStreamCaptureModeRelaxed)
-		return runtime_return(cudaErrorInvalidValue);
-	stream = stream_get(handle);
-	if (!stream)
-		return runtime_return(cudaErrorInvalidResourceHandle);
-	if (stream->role == STREAM_LEGACY)
-		return runtime_return(cudaErrorStreamCaptureUnsupported);
-	pthread_mutex_lock(&capture_lock);
-	error = capture_of(stream) ? cudaErrorIllegalState : begin(stream, mode);
-	pthread_mutex_unlock(&capture_lock);
-	return runtime_return(error);
+	pthread_mutex_lock(&graph_lock);
+	error = capture_of(stream) ? cudaErrorIllegalState : begin_locked(stream, mode);
+	pthread_mutex_unlock(&graph_lock);
+	return error;
 }
 
-/* Return: the result; *ret_graph is what was captured, to be given away or abandoned. */
-static cudaError_t end(struct stream *stream, struct graph **ret_graph)
+static cudaError_t end_locked(struct stream *stream, struct graph **ret_graph)
 {
 	struct capture *capture = capture_of(stream);
 	cudaError_t error = cudaSuccess;
@@ -418,30 +381,14 @@ static cudaError_t end(struct stream *stream, struct graph **ret_graph)
 	return error;
 }
 
-cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *ret_graph)
+cudaError_t capture_finish(struct stream *stream, struct graph **ret_graph)
 {
-	CLEANUP(stream_putp) struct stream *stream = NULL;
-	cudaError_t error = runtime_enter();
-	struct graph *graph = NULL;
+	cudaError_t error;
 
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	if (!ret_graph)
-		return runtime_return(cudaErrorInvalidValue);
-	stream = stream_get(handle);
-	if (!stream)
-		return runtime_return(cudaErrorInvalidResourceHandle);
-	pthread_mutex_lock(&capture_lock);
-	error = end(stream, &graph);
-	pthread_mutex_unlock(&capture_lock);
-	*ret_graph = NULL;
-	if (error == cudaSuccess) {
-		*ret_graph = (cudaGraph_t)graph->object.handle;
-		object_unref(&graph->object);
-	} else if (graph) {
-		graph_abandon(graph);
-	}
-	return runtime_return(error);
+	pthread_mutex_lock(&graph_lock);
+	error = end_locked(stream, ret_graph);
+	pthread_mutex_unlock(&graph_lock);
+	return error;
 }
 
 /* Fills stream->info with the handles of the frontier. */
@@ -483,36 +430,16 @@ static cudaError_t info_locked(struct stream *stream, enum cudaStreamCaptureStat
 	return cudaSuccess;
 }
 
-cudaError_t capture_info(cudaStream_t handle, enum cudaStreamCaptureStatus *status,
+cudaError_t capture_look(struct stream *stream, enum cudaStreamCaptureStatus *status,
 			 unsigned long long *id, cudaGraph_t *graph,
-			 const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
-			 size_t *n_dependencies)
+			 const cudaGraphNode_t **dependencies, size_t *n_dependencies)
 {
-	CLEANUP(stream_putp) struct stream *stream = NULL;
-	cudaError_t error = runtime_enter();
+	cudaError_t error;
 
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	if (!status)
-		return runtime_return(cudaErrorInvalidValue);
-	stream = stream_get(handle);
-	if (!stream)
-		return runtime_return(cudaErrorInvalidResourceHandle);
-	if (stream->role == STREAM_LEGACY) {
-		*status = cudaStreamCaptureStatusNone;
-		return runtime_return(capture_check_legacy(stream->device));
-	}
-	if (edges)
-		*edges = NULL; /* edges here carry no data */
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	error = info_locked(stream, status, id, graph, dependencies, n_dependencies);
-	pthread_mutex_unlock(&capture_lock);
-	return runtime_return(error);
-}
-
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
-{
-	return capture_info(stream, status, NULL, NULL, NULL, NULL, NULL);
+	pthread_mutex_unlock(&graph_lock);
+	return error;
 }
 
 static cudaError_t update_locked(struct stream *stream, const cudaGraphNode_t *dependencies,
@@ -535,23 +462,15 @@ static cudaError_t update_locked(struct stream *stream, const cudaGraphNode_t *d
 	return error;
 }
 
-cudaError_t capture_update(cudaStream_t handle, const cudaGraphNode_t *dependencies, size_t n,
-			   unsigned flags)
+cudaError_t capture_set_frontier(struct stream *stream, const cudaGraphNode_t *dependencies,
+				 size_t n, unsigned flags)
 {
-	CLEANUP(stream_putp) struct stream *stream = NULL;
-	cudaError_t error = runtime_enter();
+	cudaError_t error;
 
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	if (flags > cudaStreamSetCaptureDependencies || (n && !dependencies))
-		return runtime_return(cudaErrorInvalidValue);
-	stream = stream_get(handle);
-	if (!stream)
-		return runtime_return(cudaErrorInvalidResourceHandle);
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	error = update_locked(stream, dependencies, n, flags);
-	pthread_mutex_unlock(&capture_lock);
-	return runtime_return(error);
+	pthread_mutex_unlock(&graph_lock);
+	return error;
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)

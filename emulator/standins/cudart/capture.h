@@ -4,34 +4,23 @@
  * (fork); each of its streams has a frontier, the nodes that the next command depends on. It ends
  * on the stream where it began, into which all others must have been joined.
  *
- * One lock guards captures, frontiers and graphs under construction: they are made once and
- * replayed often. */
+ * Captures and frontiers are guarded by graph_lock. */
 #pragma once
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "command.h"
-#include "runtime.h"
+#include "node-set.h"
 
 struct device;
-struct event;
 struct graph;
 struct stream;
 
-/* A set of nodes of one graph, by index. */
-struct node_set {
-	unsigned n, capacity;
-	unsigned *ids;
+/* Where an event stands in a capture; under graph_lock. */
+struct capture_point {
+	unsigned long long capture_id; /* 0: it was last recorded outside of captures, or never */
+	struct node_set captured;
 };
-
-void node_set_clear(struct node_set *set);
-void node_set_deinit(struct node_set *set);
-/* Return: 0, or -ENOMEM. */
-int node_set_add(struct node_set *set, unsigned id);
-int node_set_merge(struct node_set *set, const struct node_set *other);
-
-extern pthread_mutex_t capture_lock;
 
 /* Makes @command the next node on @stream. Return: cudaErrorStreamCaptureImplicit-style codes;
  * *ret_is_captured false means that the stream is not being captured (any more) and @command is
@@ -39,19 +28,21 @@ extern pthread_mutex_t capture_lock;
 cudaError_t capture_add(struct stream *stream, const struct command *command,
 			bool *ret_is_captured);
 
-/* cudaEventRecord on a stream under capture: @event now stands for the stream's frontier. */
-cudaError_t capture_record(struct stream *stream, struct event *event, bool *ret_is_captured);
+/* cudaEventRecord on a stream under capture: @point now stands for the stream's frontier. */
+cudaError_t capture_record(struct stream *stream, struct capture_point *point,
+			   bool *ret_is_captured);
 
 /* cudaStreamWaitEvent. *ret_is_captured is true when the event or the stream belongs to a capture:
  * then all is done, and the result is the call's. */
-cudaError_t capture_wait(struct stream *stream, struct event *event, bool *ret_is_captured);
+cudaError_t capture_wait(struct stream *stream, struct capture_point *point, bool *ret_is_captured);
 
 /* A call that would wait for @stream (or ask after it): an error that also invalidates the
  * capture, when there is one. */
 cudaError_t capture_check_wait(struct stream *stream);
 
-/* A call that asks after @event on the host: an error when it was last recorded in a capture. */
-cudaError_t capture_check_event(struct event *event);
+/* A call that asks after the event of @point on the host: an error when it was last recorded in a
+ * capture. */
+cudaError_t capture_check_point(struct capture_point *point);
 
 /* A call that the documents call potentially unsafe during captures (allocation, freeing, waiting
  * for a device, asking after an event): an error, by the modes of the captures and of this thread,
@@ -64,11 +55,13 @@ cudaError_t capture_check_legacy(struct device *device);
 /* The stream is being destroyed: ends its part in a capture. */
 void capture_forget(struct stream *stream);
 
-/* What cudaStreamGetCaptureInfo and cudaStreamUpdateCaptureDependencies do; their arguments differ
- * between CUDA 12 and 13. */
-cudaError_t capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
+/* What cudaStreamBeginCapture, cudaStreamEndCapture, cudaStreamGetCaptureInfo and
+ * cudaStreamUpdateCaptureDependencies do. *ret_graph is what was captured, also when the capture
+ * failed: to be given away or abandoned. */
+cudaError_t capture_begin(struct stream *stream, enum cudaStreamCaptureMode mode);
+cudaError_t capture_finish(struct stream *stream, struct graph **ret_graph);
+cudaError_t capture_look(struct stream *stream, enum cudaStreamCaptureStatus *status,
 			 unsigned long long *id, cudaGraph_t *graph,
-			 const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
-			 size_t *n_dependencies);
-cudaError_t capture_update(cudaStream_t stream, const cudaGraphNode_t *dependencies, size_t n,
-			   unsigned flags);
+			 const cudaGraphNode_t **dependencies, size_t *n_dependencies);
+cudaError_t capture_set_frontier(struct stream *stream, const cudaGraphNode_t *dependencies,
+				 size_t n, unsigned flags);

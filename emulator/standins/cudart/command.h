@@ -2,38 +2,33 @@
  * running it leaves them, command_deinit() drops them, so that a graph's command can run again. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <cuda_runtime_api.h>
 
 struct event;
-struct exec;
 struct launch;
 struct mark;
 struct stream;
 
-enum command_kind {
-	COMMAND_EMPTY,
-	COMMAND_HOST,     /* a program's function */
-	COMMAND_CALLBACK, /* the same with cudaStreamAddCallback's arguments */
-	COMMAND_KERNEL,   /* takes its time, does nothing */
-	COMMAND_COPY,
-	COMMAND_FILL,
-	COMMAND_PASS,   /* passes a mark */
-	COMMAND_WAIT,   /* waits for a mark */
-	COMMAND_JOIN,   /* waits until another stream has run its first n commands */
-	COMMAND_WRITE,  /* writes a word and wakes those who wait on it */
-	COMMAND_AWAIT,  /* waits until a word compares */
-	COMMAND_FREE,   /* memory of cudaFreeAsync */
-	COMMAND_LAUNCH, /* one launch of a graph: its first lane, then its end */
-	COMMAND_LANE,   /* another lane of a launch, in a stream of the graph's own */
-	COMMAND_RECORD, /* in graphs only: records an event; becomes COMMAND_PASS at launch */
-	COMMAND_FOLLOW, /* in graphs only: waits for an event; becomes COMMAND_WAIT at launch */
+struct command;
+
+/* What a command is. The file that knows how to run it has its table. */
+struct command_type {
+	void (*run)(const struct command *command); /* blocks as long as it takes; NULL: nothing */
+	void (*drop)(struct command *command);      /* the references that it owns; NULL: none */
+	void (*copied)(const struct command *command); /* takes the copy's references; NULL: none */
+	bool is_capturable;                            /* it can be a node of a graph */
+	enum cudaGraphNodeType node;
 };
+
+extern const struct command_type command_empty;
+extern const struct command_type command_host; /* a program's function */
 
 struct command {
 	struct command *next; /* the queue's */
-	enum command_kind kind;
+	const struct command_type *type;
 	union {
 		struct {
 			cudaHostFn_t fn;

@@ -1,6 +1,6 @@
 /* The calls whose arguments changed between CUDA 12 and 13: each library exports those that
  * programs built for its version ask for. */
-#include "capture.h"
+#include "capture-api.h"
 #include "graph.h"
 
 #if NBOX_CUDART_MAJOR == 13

@@ -8,9 +8,44 @@
 #include "device.h"
 #include "memory.h"
 #include "runtime.h"
-#include "stream.h"
+#include "submit.h"
 
 #include "base/cleanup.h"
+
+static void copy_run(const struct command *command)
+{
+	const char *src = command->copy.src;
+	char *dst = command->copy.dst;
+
+	/* Nothing to copy may come with NULL. */
+	for (size_t y = 0; command->copy.width && y < command->copy.height; y++) {
+		memmove(dst, src, command->copy.width);
+		dst += command->copy.dpitch;
+		src += command->copy.spitch;
+	}
+}
+
+static void fill_run(const struct command *command)
+{
+	char *dst = command->fill.dst;
+
+	for (size_t y = 0; command->fill.width && y < command->fill.height; y++) {
+		memset(dst, command->fill.value, command->fill.width);
+		dst += command->fill.pitch;
+	}
+}
+
+static const struct command_type copy_type = {
+	.run = copy_run,
+	.is_capturable = true,
+	.node = cudaGraphNodeTypeMemcpy,
+};
+
+static const struct command_type fill_type = {
+	.run = fill_run,
+	.is_capturable = true,
+	.node = cudaGraphNodeTypeMemset,
+};
 
 /* Bytes from the first to the last of @height rows; false when that overflows or rows overlap. */
 static bool extent(size_t pitch, size_t width, size_t height, size_t *ret_bytes)
@@ -93,7 +128,7 @@ static cudaError_t do_in_stream(const struct command *command, cudaStream_t hand
 static struct command copy_command(void *dst, size_t dpitch, const void *src, size_t spitch,
 				   size_t width, size_t height)
 {
-	struct command command = {.kind = COMMAND_COPY};
+	struct command command = {.type = &copy_type};
 
 	command.copy.dst = dst;
 	command.copy.src = src;
@@ -166,7 +201,7 @@ cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int 
 static cudaError_t fill(void *dst, size_t pitch, int value, size_t width, size_t height,
 			const cudaStream_t *stream)
 {
-	struct command command = {.kind = COMMAND_FILL};
+	struct command command = {.type = &fill_type};
 	cudaError_t error = runtime_enter();
 
 	command.fill.dst = dst;

@@ -7,9 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture.h"
 #include "runtime.h"
-#include "stream.h"
 
 #include "base/err.h"
 #include "base/units.h"
@@ -154,25 +152,6 @@ cudaError_t cudaGetDeviceFlags(unsigned int *flags)
 		return runtime_return(cudaErrorInvalidValue);
 	*flags = atomic_load(&device_flags);
 	return cudaSuccess;
-}
-
-cudaError_t cudaDeviceSynchronize(void)
-{
-	struct device *device = device_current();
-	cudaError_t error = runtime_enter();
-
-	if (error == cudaSuccess && !device)
-		error = cudaErrorNoDevice;
-	if (error == cudaSuccess)
-		error = capture_check_unsafe();
-	if (error == cudaSuccess && !streams_drain(device, false))
-		error = cudaErrorCudartUnloading;
-	return runtime_return(error);
-}
-
-cudaError_t cudaDeviceReset(void)
-{
-	return cudaDeviceSynchronize();
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device)

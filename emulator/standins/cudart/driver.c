@@ -3,8 +3,7 @@
  * A context is a device's number in disguise. Modules, their functions and virtual memory are
  * refused: device code cannot run here, and memory is the host's. The functions lie in this
  * library; ../driver makes the libcuda.so.1 that leads to them, for test environments only. */
-#include "driver.h"
-
+#include <cuda.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -334,7 +333,10 @@ static bool is_named(const char *known, const char *name)
 	       (!known[length] || strcmp(known + length, "_v2") == 0);
 }
 
-void (*driver_find(const char *name, unsigned int *ret_since))(void)
+/* Return: the function that @name, which may leave out a version suffix, stands for; NULL when
+ * there is none. *ret_since: the CUDA version that brought its name; 0 of those that only refuse.
+ */
+static void (*driver_find(const char *name, unsigned int *ret_since))(void)
 {
 	static const struct {
 		const char *name;
@@ -349,4 +351,37 @@ void (*driver_find(const char *name, unsigned int *ret_since))(void)
 		}
 	}
 	return NULL;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
+					     unsigned int version, unsigned long long flags,
+					     enum cudaDriverEntryPointQueryResult *status)
+{
+	unsigned int since = 0;
+
+	(void)flags;
+	if (!symbol || !function)
+		return runtime_return(cudaErrorInvalidValue);
+	/* Object pointers hold functions, as dlsym() has it. */
+	*function = (void *)driver_find(symbol, &since);
+	if (*function && version < since) {
+		*function = NULL;
+		if (status)
+			*status = cudaDriverEntryPointVersionNotSufficent;
+		return cudaSuccess;
+	}
+	if (*function) {
+		if (status)
+			*status = cudaDriverEntryPointSuccess;
+		return cudaSuccess;
+	}
+	if (status)
+		*status = cudaDriverEntryPointSymbolNotFound;
+	return status ? cudaSuccess : runtime_return(cudaErrorSymbolNotFound);
+}
+
+cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
+				    enum cudaDriverEntryPointQueryResult *status)
+{
+	return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
 }

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "mark.h"
-#include "runtime.h"
-#include "stream.h"
+#include "submit.h"
 
 #include "base/cleanup.h"
 
@@ -14,7 +13,7 @@ static void event_free(struct object *object)
 	struct event *event = container_of(object, struct event, object);
 
 	mark_unref(event->mark);
-	node_set_deinit(&event->captured);
+	node_set_deinit(&event->point.captured);
 	pthread_mutex_destroy(&event->lock);
 	free(event);
 }
@@ -53,6 +52,49 @@ struct mark *event_rearm(struct event *event)
 	mark_unref(old);
 	return mark;
 }
+
+static void pass_run(const struct command *command)
+{
+	mark_pass(command->mark);
+}
+
+static void wait_run(const struct command *command)
+{
+	mark_wait(command->mark);
+}
+
+static void mark_drop(struct command *command)
+{
+	mark_unref(command->mark);
+}
+
+static const struct command_type pass_command = {.run = pass_run, .drop = mark_drop};
+static const struct command_type wait_command = {.run = wait_run, .drop = mark_drop};
+
+static void event_drop(struct command *command)
+{
+	object_unref(&command->event->object);
+}
+
+static void event_copied(const struct command *command)
+{
+	object_ref(&command->event->object);
+}
+
+/* A launch of the graph runs these two itself: with the marks of that launch. */
+const struct command_type event_record_command = {
+	.drop = event_drop,
+	.copied = event_copied,
+	.is_capturable = true,
+	.node = cudaGraphNodeTypeEventRecord,
+};
+
+const struct command_type event_follow_command = {
+	.drop = event_drop,
+	.copied = event_copied,
+	.is_capturable = true,
+	.node = cudaGraphNodeTypeWaitEvent,
+};
 
 static void mark_putp(struct mark **mark)
 {
@@ -105,8 +147,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle)
 
 static cudaError_t event_record(struct event *event, struct stream *stream, unsigned flags)
 {
-	struct command pass = {.kind = COMMAND_PASS};
-	struct command node = {.kind = COMMAND_RECORD, .event = event};
+	struct command pass = {.type = &pass_command};
+	struct command node = {.type = &event_record_command, .event = event};
 	CLEANUP(mark_putp) struct mark *mark = NULL;
 	bool is_captured = false;
 	cudaError_t error;
@@ -117,7 +159,7 @@ static cudaError_t event_record(struct event *event, struct stream *stream, unsi
 		object_ref(&event->object);
 		return stream_submit(stream, &node);
 	}
-	error = capture_record(stream, event, &is_captured);
+	error = capture_record(stream, &event->point, &is_captured);
 	if (is_captured || error != cudaSuccess)
 		return error;
 	if (stream->role == STREAM_LEGACY) {
@@ -160,8 +202,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 static cudaError_t event_follow(struct stream *stream, struct event *event, unsigned flags)
 {
-	struct command wait = {.kind = COMMAND_WAIT};
-	struct command node = {.kind = COMMAND_FOLLOW, .event = event};
+	struct command wait = {.type = &wait_command};
+	struct command node = {.type = &event_follow_command, .event = event};
 	bool is_captured = false;
 	cudaError_t error;
 
@@ -171,7 +213,7 @@ static cudaError_t event_follow(struct stream *stream, struct event *event, unsi
 		object_ref(&event->object);
 		return stream_submit(stream, &node);
 	}
-	error = capture_wait(stream, event, &is_captured);
+	error = capture_wait(stream, &event->point, &is_captured);
 	if (is_captured || error != cudaSuccess)
 		return error;
 	wait.mark = event_mark(event);
@@ -208,7 +250,7 @@ static cudaError_t event_look(cudaEvent_t handle, struct mark **ret_mark)
 	event = event_get(handle);
 	if (!event)
 		return cudaErrorInvalidResourceHandle;
-	error = capture_check_event(event);
+	error = capture_check_point(&event->point);
 	if (error == cudaSuccess)
 		error = capture_check_unsafe();
 	if (error == cudaSuccess)

@@ -15,11 +15,7 @@ struct event {
 	pthread_mutex_t lock; /* of mark */
 	unsigned flags;
 	struct mark *mark; /* owned; NULL before the first record */
-
-	/* Under the capture lock: of the capture in which it was last recorded, and 0 after a
-	 * record outside. */
-	unsigned long long capture_id;
-	struct node_set captured;
+	struct capture_point point;
 };
 
 struct event *event_get(cudaEvent_t handle);
@@ -30,3 +26,6 @@ void event_putp(struct event **event);
 struct mark *event_mark(struct event *event);
 /* Makes a new mark the latest one. Return: it, with a new reference; NULL without memory. */
 struct mark *event_rearm(struct event *event);
+
+/* In graphs only: they record an event and wait for one. */
+extern const struct command_type event_record_command, event_follow_command;

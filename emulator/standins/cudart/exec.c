@@ -9,7 +9,7 @@
 #include "futex.h"
 #include "graph.h"
 #include "mark.h"
-#include "stream.h"
+#include "submit.h"
 
 #include "base/cleanup.h"
 
@@ -143,7 +143,7 @@ static int exec_cut(struct exec *exec, const struct graph *graph)
 	return 0;
 }
 
-/* Called with the capture lock held. */
+/* Called with graph_lock held. */
 static struct exec *exec_new(const struct graph *graph)
 {
 	CLEANUP(exec_putp) struct exec *exec = calloc(1, sizeof(*exec));
@@ -180,9 +180,9 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *ret_exec, cudaGraph_t handle,
 	graph = object_get(OBJECT_GRAPH, (uintptr_t)handle);
 	if (!graph)
 		return runtime_return(cudaErrorInvalidValue);
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	exec = exec_new(graph);
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	object_unref(&graph->object);
 	if (!exec)
 		return runtime_return(cudaErrorMemoryAllocation);
@@ -216,12 +216,12 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t handle)
 /* --- launches -----------------------------------------------------------------------------------
  */
 
-void launch_ref(struct launch *launch)
+static void launch_ref(struct launch *launch)
 {
 	atomic_fetch_add_explicit(&launch->n_refs, 1, memory_order_relaxed);
 }
 
-void launch_unref(struct launch *launch)
+static void launch_unref(struct launch *launch)
 {
 	if (!launch || atomic_fetch_sub_explicit(&launch->n_refs, 1, memory_order_acq_rel) != 1)
 		return;
@@ -257,15 +257,15 @@ static int launch_arm(struct launch *launch)
 
 	for (unsigned i = 0; i < exec->n; i++) {
 		command = &exec->nodes[i].command;
-		if (command->kind == COMMAND_FOLLOW)
+		if (command->type == &event_follow_command)
 			launch->marks[i] = event_mark(command->event);
-		if (command->kind != COMMAND_RECORD)
+		if (command->type != &event_record_command)
 			continue;
 		launch->marks[i] = event_rearm(command->event);
 		if (launch->marks[i])
 			continue;
 		while (i-- > 0)
-			if (exec->nodes[i].command.kind == COMMAND_RECORD)
+			if (exec->nodes[i].command.type == &event_record_command)
 				mark_pass(launch->marks[i]);
 		return -ENOMEM;
 	}
@@ -300,9 +300,9 @@ static void run_node(struct launch *launch, unsigned i)
 		word_wait(&launch->exec->nodes[node->waits[k]].ended, launch->number);
 	if (runtime_is_stopping())
 		return;
-	if (node->command.kind == COMMAND_RECORD)
+	if (node->command.type == &event_record_command)
 		mark_pass(launch->marks[i]);
-	else if (node->command.kind != COMMAND_FOLLOW)
+	else if (node->command.type != &event_follow_command)
 		command_run(&node->command);
 	else if (launch->marks[i])
 		mark_wait(launch->marks[i]);
@@ -317,11 +317,29 @@ static void run_lane(struct launch *launch, unsigned lane)
 			run_node(launch, i);
 }
 
+/* Another lane of a launch, in a stream of the graph's own. */
+static void lane_run(const struct command *command)
+{
+	struct launch *launch = command->launch.launch;
+
+	run_lane(launch, command->launch.lane);
+	if (atomic_fetch_sub_explicit(&launch->n_lanes_left, 1, memory_order_acq_rel) == 1)
+		futex_wake_all(&launch->n_lanes_left);
+}
+
+static void launch_drop(struct command *command)
+{
+	launch_unref(command->launch.launch);
+}
+
+static const struct command_type lane_command = {.run = lane_run, .drop = launch_drop};
+
 /* Lane 0 starts the others when its own stream has got to the launch, and ends the launch when all
  * have ended. */
-static void run_launch(struct launch *launch)
+static void launch_run(const struct command *at)
 {
-	struct command command = {.kind = COMMAND_LANE};
+	struct command command = {.type = &lane_command};
+	struct launch *launch = at->launch.launch;
 	struct exec *exec = launch->exec;
 	uint32_t left;
 
@@ -349,21 +367,12 @@ static void run_launch(struct launch *launch)
 	word_advance(&exec->n_ended, launch->number);
 }
 
-void launch_run(struct launch *launch, unsigned lane)
-{
-	if (lane == 0) {
-		run_launch(launch);
-		return;
-	}
-	run_lane(launch, lane);
-	if (atomic_fetch_sub_explicit(&launch->n_lanes_left, 1, memory_order_acq_rel) == 1)
-		futex_wake_all(&launch->n_lanes_left);
-}
+static const struct command_type launch_command = {.run = launch_run, .drop = launch_drop};
 
 /* Called with the graph's lock held. An empty command starts each thread, where it can fail. */
 static cudaError_t exec_make_lanes(struct exec *exec, struct device *device)
 {
-	struct command command = {.kind = COMMAND_EMPTY};
+	struct command command = {.type = &command_empty};
 	cudaError_t error = cudaSuccess;
 
 	for (unsigned i = 1; i < exec->n_lanes && error == cudaSuccess; i++) {
@@ -386,7 +395,7 @@ static cudaError_t exec_make_lanes(struct exec *exec, struct device *device)
  * numbers. */
 static cudaError_t launch(struct exec *exec, struct stream *stream)
 {
-	struct command command = {.kind = COMMAND_LAUNCH};
+	struct command command = {.type = &launch_command};
 	cudaError_t error;
 	struct launch *launch;
 
@@ -408,7 +417,7 @@ static cudaError_t launch(struct exec *exec, struct stream *stream)
 	if (error == cudaSuccess)
 		exec->n_launches++;
 	for (unsigned i = 0; error != cudaSuccess && i < exec->n; i++)
-		if (exec->nodes[i].command.kind == COMMAND_RECORD)
+		if (exec->nodes[i].command.type == &event_record_command)
 			mark_pass(launch->marks[i]);
 	launch_unref(launch);
 	return error;

@@ -38,7 +38,7 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t handle, const char *path, unsigne
 	file = fopen(path, "we");
 	if (!file)
 		error = cudaErrorOperatingSystem;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	if (file)
 		fprintf(file, "digraph graph_%llu {\n", (unsigned long long)graph->object.handle);
 	for (unsigned i = 0; file && i < graph->n; i++) {
@@ -46,7 +46,7 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t handle, const char *path, unsigne
 		for (unsigned k = 0; k < graph->nodes[i]->deps.n; k++)
 			fprintf(file, "\tn%u -> n%u;\n", graph->nodes[i]->deps.ids[k], i);
 	}
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	if (file) {
 		fputs("}\n", file);
 		if (fclose(file) != 0)

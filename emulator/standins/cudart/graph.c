@@ -9,6 +9,8 @@
 
 #include "base/cleanup.h"
 
+pthread_mutex_t graph_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static void node_free(struct object *object)
 {
 	struct node *node = container_of(object, struct node, object);
@@ -65,36 +67,6 @@ void graph_abandon(struct graph *graph)
 	object_unref(&graph->object);
 }
 
-static enum cudaGraphNodeType node_type(const struct command *command)
-{
-	switch (command->kind) {
-	case COMMAND_KERNEL:
-		return cudaGraphNodeTypeKernel;
-	case COMMAND_COPY:
-		return cudaGraphNodeTypeMemcpy;
-	case COMMAND_FILL:
-		return cudaGraphNodeTypeMemset;
-	case COMMAND_HOST:
-		return cudaGraphNodeTypeHost;
-	case COMMAND_RECORD:
-		return cudaGraphNodeTypeEventRecord;
-	case COMMAND_FOLLOW:
-		return cudaGraphNodeTypeWaitEvent;
-	case COMMAND_EMPTY:
-	case COMMAND_CALLBACK:
-	case COMMAND_PASS:
-	case COMMAND_WAIT:
-	case COMMAND_JOIN:
-	case COMMAND_WRITE: /* the runtime API has no name for batches of memory operations */
-	case COMMAND_AWAIT:
-	case COMMAND_FREE:
-	case COMMAND_LAUNCH:
-	case COMMAND_LANE:
-		break;
-	}
-	return cudaGraphNodeTypeEmpty;
-}
-
 static int graph_grow(struct graph *graph)
 {
 	unsigned capacity = graph->capacity ? graph->capacity * 2 : 16;
@@ -118,9 +90,10 @@ cudaError_t graph_add(struct graph *graph, const struct command *command,
 	if (!node)
 		return cudaErrorMemoryAllocation;
 	object_init(&node->object, OBJECT_NODE, node_free);
+	node->command.type = &command_empty;
 	node->graph = graph;
 	node->id = graph->n;
-	node->type = node_type(command);
+	node->type = command->type->node;
 	if (graph_grow(graph) != 0 || (deps && node_set_merge(&node->deps, deps) != 0) ||
 	    object_publish(&node->object) != 0) {
 		object_unref(&node->object);
@@ -213,13 +186,13 @@ static cudaError_t add_node(cudaGraphNode_t *ret_node, cudaGraph_t handle,
 	graph = object_get(OBJECT_GRAPH, (uintptr_t)handle);
 	if (!graph)
 		return cudaErrorInvalidValue;
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	error = graph_find_nodes(graph, dependencies, n, &deps);
 	if (error == cudaSuccess)
 		error = graph_add(graph, command, &deps, &node);
 	if (error == cudaSuccess)
 		*ret_node = (cudaGraphNode_t)node->object.handle;
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	node_set_deinit(&deps);
 	return error;
 }
@@ -227,7 +200,7 @@ static cudaError_t add_node(cudaGraphNode_t *ret_node, cudaGraph_t handle,
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
 				  const cudaGraphNode_t *dependencies, size_t n_dependencies)
 {
-	struct command command = {.kind = COMMAND_EMPTY};
+	struct command command = {.type = &command_empty};
 
 	return runtime_return(add_node(node, graph, dependencies, n_dependencies, &command));
 }
@@ -236,7 +209,7 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
 				 const cudaGraphNode_t *dependencies, size_t n_dependencies,
 				 const struct cudaHostNodeParams *params)
 {
-	struct command command = {.kind = COMMAND_HOST};
+	struct command command = {.type = &command_host};
 
 	if (!params || !params->fn)
 		return runtime_return(cudaErrorInvalidValue);
@@ -274,9 +247,9 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t *nodes, size_t
 	graph = object_get(OBJECT_GRAPH, (uintptr_t)handle);
 	if (!graph || !n_nodes)
 		return runtime_return(cudaErrorInvalidValue);
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	give_handles(graph, NULL, nodes, n_nodes);
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return cudaSuccess;
 }
 
@@ -291,14 +264,14 @@ cudaError_t graph_node_dependencies(cudaGraphNode_t handle, cudaGraphNode_t *dep
 	node = object_get(OBJECT_NODE, (uintptr_t)handle);
 	if (!node || !n)
 		return runtime_return(cudaErrorInvalidValue);
-	pthread_mutex_lock(&capture_lock);
+	pthread_mutex_lock(&graph_lock);
 	if (node->graph)
 		give_handles(node->graph, &node->deps, dependencies, n);
 	else
 		error = cudaErrorInvalidValue;
 	if (error == cudaSuccess && edges && dependencies)
 		memset(edges, 0, *n * sizeof(*edges));
-	pthread_mutex_unlock(&capture_lock);
+	pthread_mutex_unlock(&graph_lock);
 	return runtime_return(error);
 }
 
@@ -314,4 +287,56 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t handle, enum cudaGraphNodeType 
 		return runtime_return(cudaErrorInvalidValue);
 	*type = node->type;
 	return cudaSuccess;
+}
+
+cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph_handle, cudaUserObject_t handle,
+				      unsigned int count, unsigned int flags)
+{
+	CLEANUP(user_putp) struct user_object *user = NULL;
+	CLEANUP(graph_putp) struct graph *graph = NULL;
+	cudaError_t error = runtime_enter();
+	unsigned n = 0;
+
+	if (error != cudaSuccess)
+		return runtime_return(error);
+	user = object_get(OBJECT_USER, (uintptr_t)handle);
+	graph = object_get(OBJECT_GRAPH, (uintptr_t)graph_handle);
+	if (!user || !graph || !count || flags & ~(unsigned)cudaGraphUserObjectMove)
+		return runtime_return(cudaErrorInvalidValue);
+	pthread_mutex_lock(&graph_lock);
+	while (n < count && user_list_add(&graph->users, user) == 0)
+		n++;
+	pthread_mutex_unlock(&graph_lock);
+	if (!(flags & cudaGraphUserObjectMove))
+		atomic_fetch_add_explicit(&user->n_owned, n, memory_order_relaxed);
+	return runtime_return(n == count ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph_handle, cudaUserObject_t handle,
+				       unsigned int count)
+{
+	CLEANUP(user_putp) struct user_object *user = NULL;
+	CLEANUP(graph_putp) struct graph *graph = NULL;
+	cudaError_t error = runtime_enter();
+	unsigned n = 0;
+
+	if (error != cudaSuccess)
+		return runtime_return(error);
+	user = object_get(OBJECT_USER, (uintptr_t)handle);
+	graph = object_get(OBJECT_GRAPH, (uintptr_t)graph_handle);
+	if (!user || !graph || !count)
+		return runtime_return(cudaErrorInvalidValue);
+	pthread_mutex_lock(&graph_lock);
+	for (unsigned i = graph->users.n; i-- > 0 && n < count;) {
+		if (graph->users.objects[i] != user)
+			continue;
+		graph->users.objects[i] = graph->users.objects[--graph->users.n];
+		n++;
+	}
+	pthread_mutex_unlock(&graph_lock);
+	for (unsigned i = 0; i < n; i++) {
+		user_drop(user, 1);
+		object_unref(&user->object);
+	}
+	return runtime_return(n == count ? cudaSuccess : cudaErrorInvalidValue);
 }

@@ -7,9 +7,16 @@
  * after another, whichever streams they are in. */
 #pragma once
 
-#include "capture.h"
+#include <pthread.h>
+#include <stdbool.h>
+
 #include "command.h"
+#include "node-set.h"
 #include "object.h"
+#include "user-object.h"
+
+/* Guards graphs under construction, and captures: both are made once and replayed often. */
+extern pthread_mutex_t graph_lock;
 
 struct node {
 	struct object object;
@@ -18,18 +25,6 @@ struct node {
 	enum cudaGraphNodeType type;
 	struct command command;
 	struct node_set deps; /* smaller ids: nodes are kept in a topological order */
-};
-
-struct user_object {
-	struct object object;
-	atomic_uint n_owned; /* references by the program and by graphs */
-	void *ptr;
-	cudaHostFn_t destroy;
-};
-
-struct user_list {
-	unsigned n, capacity;
-	struct user_object **objects; /* each with one count of n_owned */
 };
 
 struct graph {
@@ -42,13 +37,13 @@ struct graph {
 /* Return: a graph with one reference and no handle, or NULL without memory. */
 struct graph *graph_new(void);
 
-/* Appends a node that runs @command, whose references it takes over, after @deps. Called with the
- * capture lock held. */
+/* Appends a node that runs @command, whose references it takes over, after @deps. Called with
+ * graph_lock held. */
 cudaError_t graph_add(struct graph *graph, const struct command *command,
 		      const struct node_set *deps, struct node **ret_node);
 
 /* Looks up the nodes with these handles. Return: cudaErrorInvalidValue when one is not of @graph.
- * Called with the capture lock held. */
+ * Called with graph_lock held. */
 cudaError_t graph_find_nodes(const struct graph *graph, const cudaGraphNode_t *handles, size_t n,
 			     struct node_set *ret_set);
 
@@ -61,13 +56,3 @@ cudaError_t graph_node_dependencies(cudaGraphNode_t node, cudaGraphNode_t *depen
 
 /* Sets in @ret_is_before[0..graph->n) who comes before, or is in, @set. */
 void graph_mark_before(const struct graph *graph, const struct node_set *set, bool *ret_is_before);
-
-/* Adds a count of each object in @from to @to. Return: 0, or -ENOMEM and @to unchanged. */
-int user_list_copy(const struct user_list *from, struct user_list *to);
-/* Drops all counts; runs the destructors of those whose last one it was. */
-void user_list_deinit(struct user_list *list);
-
-/* For commands of kind COMMAND_LAUNCH and COMMAND_LANE. */
-void launch_run(struct launch *launch, unsigned lane);
-void launch_unref(struct launch *launch);
-void launch_ref(struct launch *launch);

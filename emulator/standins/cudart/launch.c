@@ -1,13 +1,11 @@
 /* Kernel launches: places in a stream that take a time and do nothing. */
-#include "launch.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "registry.h"
 #include "runtime.h"
-#include "stream.h"
+#include "submit.h"
 
 #include <cudart/compiler.h>
 
@@ -45,9 +43,10 @@ static void kernel_time_read(void)
 		text);
 }
 
-void launch_sleep(uint64_t time_ns)
+/* Holds the stream for the kernel's time, less when the process ends. */
+static void kernel_run(const struct command *command)
 {
-	uint64_t due_ns, now_ns;
+	uint64_t time_ns = command->kernel_ns, due_ns, now_ns;
 
 	if (!time_ns)
 		return;
@@ -64,6 +63,12 @@ void launch_sleep(uint64_t time_ns)
 	clock_sleep_until_ns(due_ns);
 }
 
+static const struct command_type kernel_command = {
+	.run = kernel_run,
+	.is_capturable = true,
+	.node = cudaGraphNodeTypeKernel,
+};
+
 /* --- launches ------------------------------------------------------------------------------------
  */
 
@@ -77,7 +82,7 @@ static bool is_launchable(dim3 grid, dim3 block)
 
 static cudaError_t launch_submit(cudaStream_t handle, dim3 grid, dim3 block)
 {
-	struct command command = {.kind = COMMAND_KERNEL};
+	struct command command = {.type = &kernel_command};
 	CLEANUP(stream_putp) struct stream *stream = NULL;
 	cudaError_t error = runtime_enter();
 

@@ -5,18 +5,15 @@
  * Any other writer is seen at the next look, AWAIT_LOOK_NS later at most; one that knows may
  * FUTEX_WAKE it, with the shared kind of futex. */
 #define CUDA_NO_V2_NAMES
-#include "memop.h"
-
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "driver.h"
 #include "futex.h"
 #include "mark.h"
 #include "memory.h"
 #include "runtime.h"
-#include "stream.h"
+#include "submit.h"
 
 #include "base/cleanup.h"
 #include <cuda.h>
@@ -52,7 +49,7 @@ static bool word_matches(const struct command *command)
 	}
 }
 
-void memop_write(const struct command *command)
+static void write_run(const struct command *command)
 {
 	/* Release: what the stream did before is visible to who sees the value. */
 	if (command->word.bytes == 4)
@@ -64,7 +61,7 @@ void memop_write(const struct command *command)
 	futex_wake_all(command->word.addr);
 }
 
-void memop_await(const struct command *command)
+static void await_run(const struct command *command)
 {
 	static _Thread_local bool is_precise;
 	uint64_t until;
@@ -90,6 +87,18 @@ void memop_await(const struct command *command)
 	}
 }
 
+static const struct command_type write_command = {
+	.run = write_run,
+	.is_capturable = true,
+	.node = cudaGraphNodeTypeEmpty, /* the runtime API has no name for memory operations */
+};
+
+static const struct command_type await_command = {
+	.run = await_run,
+	.is_capturable = true,
+	.node = cudaGraphNodeTypeEmpty,
+};
+
 static CUresult submit(CUstream handle, CUdeviceptr addr, const struct command *command)
 {
 	CLEANUP(stream_putp) struct stream *stream = NULL;
@@ -110,7 +119,7 @@ static CUresult submit(CUstream handle, CUdeviceptr addr, const struct command *
 static CUresult write_value(CUstream stream, CUdeviceptr addr, uint64_t value, unsigned bytes,
 			    unsigned flags)
 {
-	struct command command = {.kind = COMMAND_WRITE};
+	struct command command = {.type = &write_command};
 
 	command.word.addr = (void *)(uintptr_t)addr;
 	command.word.value = value;
@@ -123,7 +132,7 @@ static CUresult write_value(CUstream stream, CUdeviceptr addr, uint64_t value, u
 static CUresult wait_value(CUstream stream, CUdeviceptr addr, uint64_t value, unsigned bytes,
 			   unsigned flags)
 {
-	struct command command = {.kind = COMMAND_AWAIT};
+	struct command command = {.type = &await_command};
 
 	command.word.addr = (void *)(uintptr_t)addr;
 	command.word.value = value;
@@ -152,36 +161,3 @@ MEMOP(cuStreamWriteValue32_v2, 32, write_value)
 MEMOP(cuStreamWriteValue64_v2, 64, write_value)
 MEMOP(cuStreamWaitValue32_v2, 32, wait_value)
 MEMOP(cuStreamWaitValue64_v2, 64, wait_value)
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function,
-					     unsigned int version, unsigned long long flags,
-					     enum cudaDriverEntryPointQueryResult *status)
-{
-	unsigned int since = 0;
-
-	(void)flags;
-	if (!symbol || !function)
-		return runtime_return(cudaErrorInvalidValue);
-	/* Object pointers hold functions, as dlsym() has it. */
-	*function = (void *)driver_find(symbol, &since);
-	if (*function && version < since) {
-		*function = NULL;
-		if (status)
-			*status = cudaDriverEntryPointVersionNotSufficent;
-		return cudaSuccess;
-	}
-	if (*function) {
-		if (status)
-			*status = cudaDriverEntryPointSuccess;
-		return cudaSuccess;
-	}
-	if (status)
-		*status = cudaDriverEntryPointSymbolNotFound;
-	return status ? cudaSuccess : runtime_return(cudaErrorSymbolNotFound);
-}
-
-cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
-				    enum cudaDriverEntryPointQueryResult *status)
-{
-	return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
-}

@@ -1,8 +1,8 @@
-/* Sets of nodes of a graph under construction: see graph.h. */
+/* See node-set.h. */
+#include "node-set.h"
+
 #include <errno.h>
 #include <stdlib.h>
-
-#include "capture.h"
 
 void node_set_clear(struct node_set *set)
 {

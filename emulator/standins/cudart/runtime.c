@@ -15,6 +15,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t ended;
 	unsigned n_threads;
+	void (*wake_all)(void);
 	bool is_arranged;
 	atomic_bool is_stopping; /* written by the exit handler, read by every waiter */
 	atomic_bool is_forked;   /* written in a fork's child only */
@@ -71,7 +72,7 @@ static void stop(void)
 	if (atomic_load_explicit(&runtime.is_forked, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&runtime.is_stopping, true, memory_order_release);
-	streams_wake_all();
+	runtime.wake_all();
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_nsec += EXIT_PATIENCE_NS;
 	if (until.tv_nsec >= 1000000000L) {
@@ -86,7 +87,7 @@ static void stop(void)
 	pthread_mutex_unlock(&runtime.lock);
 }
 
-bool runtime_thread_start(void *(*fn)(void *), void *arg, const char *name)
+bool runtime_thread_start(void *(*fn)(void *), void *arg, const char *name, void (*wake_all)(void))
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -96,6 +97,7 @@ bool runtime_thread_start(void *(*fn)(void *), void *arg, const char *name)
 	pthread_mutex_lock(&runtime.lock);
 	if (!runtime.is_arranged) {
 		pthread_atfork(NULL, NULL, forked);
+		runtime.wake_all = wake_all;
 		atexit(stop);
 		runtime.is_arranged = true;
 	}

@@ -25,8 +25,9 @@ void runtime_callback_begin(void);
 void runtime_callback_end(void);
 
 /* Starts a detached thread with all signals blocked, named after @name. The first one arranges
- * for the end. Return: false when the system gives no thread. */
-bool runtime_thread_start(void *(*fn)(void *), void *arg, const char *name);
+ * for the end, at which @wake_all is called: it wakes all threads, so that they see it. Return:
+ * false when the system gives no thread. */
+bool runtime_thread_start(void *(*fn)(void *), void *arg, const char *name, void (*wake_all)(void));
 /* The last thing that such a thread does. */
 void runtime_thread_end(void);
 
@@ -34,6 +35,3 @@ void runtime_thread_end(void);
  * up. Waits look at it at least every RUNTIME_STOP_POLL_NS. */
 bool runtime_is_stopping(void);
 #define RUNTIME_STOP_POLL_NS 10000000u
-
-/* Provided by stream.c: wakes every stream's thread, so that it sees the end. */
-void streams_wake_all(void);

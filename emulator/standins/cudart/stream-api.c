@@ -1,7 +1,7 @@
 /* The calls that make, ask and use streams. */
 #include "capture.h"
 #include "device.h"
-#include "stream.h"
+#include "submit.h"
 
 #include "base/cleanup.h"
 
@@ -150,7 +150,7 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int *device)
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t fn, void *user_data)
 {
-	struct command command = {.kind = COMMAND_HOST};
+	struct command command = {.type = &command_host};
 	CLEANUP(stream_putp) struct stream *stream = NULL;
 	cudaError_t error = stream_look(handle, &stream);
 
@@ -163,10 +163,19 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t fn, void *user_
 	return runtime_return(error);
 }
 
+static void callback_run(const struct command *command)
+{
+	runtime_callback_begin();
+	command->callback.fn(command->callback.stream, cudaSuccess, command->callback.arg);
+	runtime_callback_end();
+}
+
+static const struct command_type callback_command = {.run = callback_run};
+
 cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t callback,
 				  void *user_data, unsigned int flags)
 {
-	struct command command = {.kind = COMMAND_CALLBACK};
+	struct command command = {.type = &callback_command};
 	CLEANUP(stream_putp) struct stream *stream = NULL;
 	cudaError_t error = stream_look(handle, &stream);
 
@@ -178,4 +187,23 @@ cudaError_t cudaStreamAddCallback(cudaStream_t handle, cudaStreamCallback_t call
 	if (error == cudaSuccess)
 		error = stream_submit(stream, &command);
 	return runtime_return(error);
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	struct device *device = device_current();
+	cudaError_t error = runtime_enter();
+
+	if (error == cudaSuccess && !device)
+		error = cudaErrorNoDevice;
+	if (error == cudaSuccess)
+		error = capture_check_unsafe();
+	if (error == cudaSuccess && !streams_drain(device, false))
+		error = cudaErrorCudartUnloading;
+	return runtime_return(error);
+}
+
+cudaError_t cudaDeviceReset(void)
+{
+	return cudaDeviceSynchronize();
 }

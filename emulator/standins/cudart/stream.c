@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "capture.h"
 #include "device.h"
+#include "node-set.h"
 
 #include "base/cleanup.h"
 
@@ -111,6 +111,21 @@ struct stream *stream_new(struct device *device, enum stream_role role, unsigned
 	return stream;
 }
 
+struct stream *stream_legacy(struct device *device)
+{
+	struct stream *stream;
+
+	device_lock(device);
+	if (!device->legacy) {
+		device->legacy = stream_alloc(device, STREAM_LEGACY, 0, 0);
+		if (device->legacy)
+			stream_link(device->legacy);
+	}
+	stream = device->legacy;
+	device_unlock(device);
+	return stream;
+}
+
 void stream_unref(struct stream *stream)
 {
 	if (stream)
@@ -182,7 +197,7 @@ void stream_close(struct stream *stream)
 		stream_unlink(stream);
 }
 
-void streams_wake_all(void)
+static void streams_wake_all(void)
 {
 	struct device *device;
 
@@ -208,7 +223,7 @@ static cudaError_t stream_start(struct stream *stream)
 
 	snprintf(name, sizeof(name), "cuda-stream%llu", stream->id % 10000);
 	object_ref(&stream->object);
-	stream->has_thread = runtime_thread_start(stream_main, stream, name);
+	stream->has_thread = runtime_thread_start(stream_main, stream, name, streams_wake_all);
 	if (stream->has_thread)
 		return cudaSuccess;
 	object_unref(&stream->object);
@@ -243,10 +258,23 @@ static cudaError_t stream_append(struct stream *stream, const struct command *co
 	return error;
 }
 
+static void join_run(const struct command *command)
+{
+	stream_wait(command->join.stream, command->join.n_done);
+}
+
+static void join_drop(struct command *command)
+{
+	stream_unref(command->join.stream);
+}
+
+/* Waits until another stream has run its first n commands. */
+static const struct command_type join_command = {.run = join_run, .drop = join_drop};
+
 /* Makes @stream wait for what is queued on @other now. The device's lock is held. */
 static cudaError_t stream_join(struct stream *stream, struct stream *other)
 {
-	struct command join = {.kind = COMMAND_JOIN, .join.stream = other};
+	struct command join = {.type = &join_command, .join.stream = other};
 	cudaError_t error;
 	bool is_done;
 
@@ -301,24 +329,6 @@ cudaError_t stream_enqueue(struct stream *stream, const struct command *command)
 	if (error != cudaSuccess)
 		command_deinit(&rest);
 	return error;
-}
-
-cudaError_t stream_submit(struct stream *stream, const struct command *command)
-{
-	struct command rest = *command;
-	bool is_captured = false;
-	cudaError_t error = cudaSuccess;
-
-	/* Acquire pairs with the release in capture.c; NULL is the answer in all but captures. */
-	if (atomic_load_explicit(&stream->capture, memory_order_acquire))
-		error = capture_add(stream, command, &is_captured);
-	else if (stream->role == STREAM_LEGACY)
-		error = capture_check_legacy(stream->device);
-	if (error != cudaSuccess) {
-		command_deinit(&rest);
-		return error;
-	}
-	return is_captured ? cudaSuccess : stream_enqueue(stream, command);
 }
 
 /* --- waiting ------------------------------------------------------------------------------------
@@ -395,76 +405,4 @@ bool streams_drain(struct device *device, bool blocking_only)
 		stream_unref(points[i].stream);
 	}
 	return points && is_done;
-}
-
-/* --- which stream a handle means ------------------------------------------------------------- */
-
-static _Thread_local struct stream **thread_streams; /* by device ordinal; owned */
-static pthread_key_t thread_key;
-static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
-
-static void thread_streams_end(void *arg)
-{
-	struct stream **streams = arg;
-
-	for (int i = 0; i < MAX_DEVICES; i++) {
-		if (!streams[i])
-			continue;
-		capture_forget(streams[i]);
-		stream_close(streams[i]);
-		stream_unref(streams[i]);
-	}
-	free(streams);
-}
-
-static void thread_key_make(void)
-{
-	pthread_key_create(&thread_key, thread_streams_end);
-}
-
-static struct stream *stream_get_per_thread(struct device *device)
-{
-	struct stream **slot;
-
-	pthread_once(&thread_once, thread_key_make);
-	if (!thread_streams) {
-		thread_streams = calloc(MAX_DEVICES, sizeof(struct stream *));
-		if (!thread_streams)
-			return NULL;
-		pthread_setspecific(thread_key, thread_streams);
-	}
-	slot = &thread_streams[device->ordinal];
-	if (!*slot)
-		*slot = stream_new(device, STREAM_PER_THREAD, 0, 0);
-	return *slot;
-}
-
-static struct stream *stream_get_legacy(struct device *device)
-{
-	struct stream *stream;
-
-	device_lock(device);
-	if (!device->legacy) {
-		device->legacy = stream_alloc(device, STREAM_LEGACY, 0, 0);
-		if (device->legacy)
-			stream_link(device->legacy);
-	}
-	stream = device->legacy;
-	device_unlock(device);
-	return stream;
-}
-
-struct stream *stream_get(cudaStream_t handle)
-{
-	struct device *device = device_current();
-	struct stream *stream = NULL;
-
-	if (handle != NULL && handle != cudaStreamLegacy && handle != cudaStreamPerThread)
-		return object_get(OBJECT_STREAM, (uintptr_t)handle);
-	if (device)
-		stream = handle == cudaStreamPerThread ? stream_get_per_thread(device)
-						       : stream_get_legacy(device);
-	if (stream)
-		object_ref(&stream->object);
-	return stream;
 }

@@ -62,18 +62,13 @@ struct stream *stream_new(struct device *device, enum stream_role role, unsigned
 /* No more commands will come: the thread ends after the last one. Keeps the caller's reference. */
 void stream_close(struct stream *stream);
 
-/* Return: the stream that @handle means on this thread (0 and cudaStreamLegacy: the legacy stream
- * of the current device; cudaStreamPerThread: this thread's) with a new reference; NULL when it
- * means none. */
-struct stream *stream_get(cudaStream_t handle);
+/* The device's legacy stream, made at its first use; no new reference. NULL without memory. */
+struct stream *stream_legacy(struct device *device);
 void stream_unref(struct stream *stream);
 /* For CLEANUP(). */
 void stream_putp(struct stream **stream);
 
-/* Queues @command, or makes it a node of the graph when the stream is being captured. Takes over
- * the references in @command, on failure too. */
-cudaError_t stream_submit(struct stream *stream, const struct command *command);
-/* The same, but never captured. */
+/* Queues @command, whose references it takes over, on failure too. It is never captured. */
 cudaError_t stream_enqueue(struct stream *stream, const struct command *command);
 
 /* How many commands were queued so far; stream_wait() for that many is "all of them". */

@@ -1,8 +1,9 @@
-/* User objects: what a program ties to the life of a graph. */
+/* See user-object.h. */
+#include "user-object.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
-#include "graph.h"
 #include "runtime.h"
 
 #include "base/cleanup.h"
@@ -12,15 +13,13 @@ static void user_free(struct object *object)
 	free(container_of(object, struct user_object, object));
 }
 
-static void user_putp(struct user_object **user)
+void user_putp(struct user_object **user)
 {
 	if (*user)
 		object_unref(&(*user)->object);
 }
 
-/* Drops @n counts; with the last one the destructor runs, which may not call the runtime. Return:
- * false when there are not that many. */
-static bool user_drop(struct user_object *user, unsigned n)
+bool user_drop(struct user_object *user, unsigned n)
 {
 	unsigned had = atomic_load_explicit(&user->n_owned, memory_order_relaxed);
 	struct object *object;
@@ -42,7 +41,7 @@ static bool user_drop(struct user_object *user, unsigned n)
 	return true;
 }
 
-static int user_list_add(struct user_list *list, struct user_object *user)
+int user_list_add(struct user_list *list, struct user_object *user)
 {
 	unsigned capacity = list->capacity ? list->capacity * 2 : 4;
 	struct user_object **objects;
@@ -125,62 +124,4 @@ cudaError_t cudaUserObjectRelease(cudaUserObject_t handle, unsigned int count)
 	if (!user || !count || !user_drop(user, count))
 		return runtime_return(cudaErrorInvalidValue);
 	return cudaSuccess;
-}
-
-static void graph_putp(struct graph **graph)
-{
-	if (*graph)
-		object_unref(&(*graph)->object);
-}
-
-cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph_handle, cudaUserObject_t handle,
-				      unsigned int count, unsigned int flags)
-{
-	CLEANUP(user_putp) struct user_object *user = NULL;
-	CLEANUP(graph_putp) struct graph *graph = NULL;
-	cudaError_t error = runtime_enter();
-	unsigned n = 0;
-
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	user = object_get(OBJECT_USER, (uintptr_t)handle);
-	graph = object_get(OBJECT_GRAPH, (uintptr_t)graph_handle);
-	if (!user || !graph || !count || flags & ~(unsigned)cudaGraphUserObjectMove)
-		return runtime_return(cudaErrorInvalidValue);
-	pthread_mutex_lock(&capture_lock);
-	while (n < count && user_list_add(&graph->users, user) == 0)
-		n++;
-	pthread_mutex_unlock(&capture_lock);
-	if (!(flags & cudaGraphUserObjectMove))
-		atomic_fetch_add_explicit(&user->n_owned, n, memory_order_relaxed);
-	return runtime_return(n == count ? cudaSuccess : cudaErrorMemoryAllocation);
-}
-
-cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph_handle, cudaUserObject_t handle,
-				       unsigned int count)
-{
-	CLEANUP(user_putp) struct user_object *user = NULL;
-	CLEANUP(graph_putp) struct graph *graph = NULL;
-	cudaError_t error = runtime_enter();
-	unsigned n = 0;
-
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	user = object_get(OBJECT_USER, (uintptr_t)handle);
-	graph = object_get(OBJECT_GRAPH, (uintptr_t)graph_handle);
-	if (!user || !graph || !count)
-		return runtime_return(cudaErrorInvalidValue);
-	pthread_mutex_lock(&capture_lock);
-	for (unsigned i = graph->users.n; i-- > 0 && n < count;) {
-		if (graph->users.objects[i] != user)
-			continue;
-		graph->users.objects[i] = graph->users.objects[--graph->users.n];
-		n++;
-	}
-	pthread_mutex_unlock(&capture_lock);
-	for (unsigned i = 0; i < n; i++) {
-		user_drop(user, 1);
-		object_unref(&user->object);
-	}
-	return runtime_return(n == count ? cudaSuccess : cudaErrorInvalidValue);
 }
