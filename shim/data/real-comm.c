@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "schedule/coll.h"
-#include "shim/progress/comm-id.h"
 #include "shim/progress/meet.h"
+#include "shim/real/comm-id.h"
 #include "shim/real/real.h"
 
 bool real_comm_is_wanted(const struct comm *c)

@@ -9,7 +9,7 @@
 #include "shim/data/data-internal.h"
 #include "shim/data/real-comm.h"
 #include "shim/data/scalar.h"
-#include "shim/progress/comm-id.h"
+#include "shim/real/comm-id.h"
 
 static int make_self(struct comm *c, struct err *err)
 {

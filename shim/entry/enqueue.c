@@ -1,7 +1,6 @@
-/* Enqueues the calls of a group, in this order on each communicator's stream:
- * arrive of every op, the real work (data.c), wait of every op. The host never
- * blocks. Ops of one communicator keep their order when the job changes streams:
- * an event after each launch, that the next one's stream waits for. */
+/* See enqueue.h. */
+#include "shim/entry/enqueue.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "base/log.h"
 #include "schedule/coll.h"
 #include "shim/data/data-internal.h"
-#include "shim/entry/group.h"
+#include "shim/entry/result.h"
 #include "shim/progress/checkin.h"
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
@@ -373,7 +372,7 @@ static int enqueue_data(struct plan *p, struct err *err)
 	return rc ? rc : enqueue_after(p, err);
 }
 
-static int enqueue(struct plan *p, struct err *err)
+static int enqueue_plan(struct plan *p, struct err *err)
 {
 	const struct device *dev = p->calls[0].comm->dev;
 	int rc = 0, before = DEVICE_NONE;
@@ -397,16 +396,7 @@ static int enqueue(struct plan *p, struct err *err)
 	return rc;
 }
 
-static ncclResult_t result_of(int rc)
-{
-	if (rc > 0) /* the real library's own */
-		return (ncclResult_t)rc;
-	return rc == -EINVAL ? ncclInvalidUsage
-	       : rc == -EIO  ? ncclUnhandledCudaError
-			     : ncclSystemError;
-}
-
-ncclResult_t launch(struct call *calls, uint32_t n)
+ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 {
 	struct batch one;
 	CLEANUP(freep) struct batch *many = NULL;
@@ -429,15 +419,15 @@ ncclResult_t launch(struct call *calls, uint32_t n)
 	rc = make_ops(&p, &err);
 	if (rc) {
 		drop_ops(&p);
-		return last_error_set(result_of(rc), "%s: %s", coll_kind_name(calls[0].kind),
-				      err.text);
+		return last_error_set(rc == -EIO ? ncclUnhandledCudaError : result_of(rc), "%s: %s",
+				      coll_kind_name(calls[0].kind), err.text);
 	}
-	rc = enqueue(&p, &err);
+	rc = enqueue_plan(&p, &err);
 	if (!rc)
 		return ncclSuccess;
 	/* Something is in the streams and something is not: the communicators are of no
 	 * use any more, and nobody may wait for what was left out. */
-	result = result_of(rc);
+	result = rc == -EIO ? ncclUnhandledCudaError : result_of(rc);
 	for (uint32_t i = 0; i < p.n_batches; i++) {
 		comm_fail(p.batches[i].comm, result, "%s", err.text);
 		checkin_kill(p.batches[i].comm);

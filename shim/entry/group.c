@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/entry/enqueue.h"
 #include "shim/entry/entry.h"
 #include "shim/job/env.h"
 #include "shim/real/last-error.h"
@@ -90,7 +91,7 @@ ncclResult_t group_call(const struct call *call)
 		return last_error_set(ncclSystemError, "no memory");
 	comm_ref(one.comm);
 	if (!g->depth) {
-		result = launch(&one, 1);
+		result = enqueue_calls(&one, 1);
 		comm_unref(one.comm);
 		return result;
 	}
@@ -183,7 +184,7 @@ static ncclResult_t carry_out(struct group *g)
 		init_drop(now.inits, now.n_inits);
 	}
 	if (now.n_calls && is_good(result)) {
-		r = launch(now.calls, now.n_calls);
+		r = enqueue_calls(now.calls, now.n_calls);
 		result = r == ncclSuccess ? result : r;
 	}
 	clear(g, &now);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "shim/data/data.h"
-#include "shim/entry/init.h"
+#include "shim/entry/init-run.h"
 #include "shim/real/nccl-api.h"
 
 /* Carries the call out now, or at the end of the group. */
@@ -15,6 +15,3 @@ ncclResult_t group_init(const struct init *init);
 ncclResult_t group_failed(ncclResult_t result);
 /* Before a call on a communicator of the real library. */
 void group_enter_real(void);
-
-/* launch.c: enqueues the calls of one group. */
-ncclResult_t launch(struct call *calls, uint32_t n);

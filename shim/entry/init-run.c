@@ -1,6 +1,6 @@
 /* Carries out inits: check-in with nboxd, the real communicator of the real members; at once, or on
  * a thread of its own when one of them is not blocking. */
-#include "shim/entry/init.h"
+#include "shim/entry/init-run.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -9,20 +9,14 @@
 #include <string.h>
 
 #include "shim/data/real-comm.h"
-#include "shim/data/real-group.h"
 #include "shim/entry/entry.h"
+#include "shim/entry/real-group.h"
+#include "shim/entry/result.h"
 #include "shim/job/quiet-thread.h"
 #include "shim/progress/checkin.h"
 #include "shim/progress/meet.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
-
-ncclResult_t init_result_of(int rc)
-{
-	if (rc > 0)
-		return (ncclResult_t)rc;
-	return rc == -EINVAL || rc == -EPROTO ? ncclInvalidUsage : ncclSystemError;
-}
 
 /* One step for all of the list; an init that failed is skipped afterwards. */
 struct job {
@@ -46,7 +40,7 @@ static void tell_failure(struct comm *c)
  * those may wait for this one's. */
 static void failed(const struct init *init, int rc, const struct err *err)
 {
-	comm_fail(init->comm, init_result_of(rc), "%s", err->text);
+	comm_fail(init->comm, result_of(rc), "%s", err->text);
 	tell_failure(init->comm);
 }
 

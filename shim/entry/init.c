@@ -1,6 +1,6 @@
 /* The entry points that make communicators: what each asks of the job's arguments and of the
  * process, as an init (init.h), which init-run.c carries out when the group ends. */
-#include "shim/entry/init.h"
+#include "shim/entry/init-run.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -16,14 +16,15 @@
 #include "shim/entry/comm-config.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
+#include "shim/entry/versions.h"
+#include "shim/gate/device-choose.h"
 #include "shim/job/env.h"
 #include "shim/job/job-ranks.h"
 #include "shim/job/launcher.h"
-#include "shim/job/versions.h"
 #include "shim/progress/checkin.h"
-#include "shim/progress/comm-id.h"
 #include "shim/progress/payload-gpu.h"
 #include "shim/progress/session.h"
+#include "shim/real/comm-id.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 #include "wire/unique-id.h"

@@ -3,10 +3,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
-#include "shim/gate/device.h"
+#include "shim/gate/cuda-runtime.h"
 
 /* In which file is the code at @ptr? NULL: in none. */
 static const void *object_of(const void *ptr)
@@ -22,11 +23,11 @@ static bool ask_runtime(const char *symbol, void **ret)
 {
 	int (*by_version)(const char *, void **, unsigned int, unsigned long long, int *);
 	int (*plain)(const char *, void **, unsigned long long, int *);
-	void *runtime = device_find_runtime();
+	void *runtime = cuda_runtime_find();
 	int status = 0;
 
 	*ret = NULL;
-	if (runtime == DEVICE_NO_RUNTIME)
+	if (runtime == CUDA_RUNTIME_NONE)
 		return false;
 	by_version = (__typeof__(by_version))dlsym(runtime, "cudaGetDriverEntryPointByVersion");
 	plain = (__typeof__(plain))dlsym(runtime, "cudaGetDriverEntryPoint");

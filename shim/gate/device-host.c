@@ -2,7 +2,7 @@
  * tells the progress thread; wait is one that sleeps on a futex until the gate is
  * released, and then until the due time, the last part of it spinning. Documented
  * functions of the CUDA runtime only, looked up in the process. */
-#include "shim/gate/device.h"
+#include "shim/gate/device-host.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/spin.h"
+#include "shim/gate/cuda-runtime.h"
 
 /* cudaError_t is an int-sized enum, 0 is success. */
 #define HOST_FUNCTIONS(X)                                                      \
@@ -51,9 +52,9 @@ enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1 };
 
 static int host_open(struct err *err)
 {
-	void *handle = device_find_runtime();
+	void *handle = cuda_runtime_find();
 
-	if (handle == DEVICE_NO_RUNTIME)
+	if (handle == CUDA_RUNTIME_NONE)
 		return err_set(err, ENOENT,
 			       "no CUDA runtime (libcudart) is loaded in this process; programs "
 			       "that link it statically cannot be served");

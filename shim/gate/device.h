@@ -1,14 +1,6 @@
 /* The device interface: what libnbox needs of whoever owns the streams. One gate of an
  * op is *arrive* and *wait* on the op's stream, and *release* from the progress thread.
- * Chosen at run time (NBOX_DEVICE):
- *
- *   host   device-host.c: the CUDA runtime API found in the process; host
- *          functions and a futex. Right for runtimes whose streams have their own
- *          threads; on a GPU host functions of all streams share one.
- *   cuda   device-cuda.c: NVIDIA's driver; the device itself writes and waits for words
- *          in pinned memory, which the progress thread looks at (poll).
- *   auto   cuda where a driver with devices is there and the process's CUDA runtime
- *          stands on it, else host
+ * There are two devices, host and cuda; device-choose.h says which one a process gets.
  *
  * A gate is reusable: arrive and wait alternate strictly, as they do in one stream
  * or in the replays of one captured graph. */
@@ -125,23 +117,14 @@ struct device {
 	uint64_t (*capture_id)(device_stream s);
 };
 
-extern const struct device device_host, device_cuda;
-
-/* The device that NBOX_DEVICE names, opened. Return: NULL with the sentence. */
-const struct device *device_get(struct err *err);
-/* The same, when somebody has asked for it already and it was there; else NULL. */
-const struct device *device_chosen(void);
-
-/* After device_get(): why it is not the GPU's although there is one; NULL: it is, or none is there.
- */
-const char *device_fallback(void);
-
 /* Selects @ordinal for the calling thread, which keeps what it has when that is on this device:
  * with the driver it may be a context of the job's own (a green context), not the device's
  * primary one, which set() selects. DEVICE_NONE: does nothing. Return: 0 or -EIO. */
-int device_select(const struct device *dev, int ordinal);
+static inline int device_select(const struct device *dev, int ordinal)
+{
+	int now = DEVICE_NONE;
 
-/* A handle of the CUDA runtime in this process, for dlsym(), also of one that only some
- * library sees; DEVICE_NO_RUNTIME when none is loaded (it may be linked statically). */
-#define DEVICE_NO_RUNTIME ((void *)-1)
-void *device_find_runtime(void);
+	if (ordinal == DEVICE_NONE || (!dev->get(&now) && now == ordinal))
+		return 0;
+	return dev->set(ordinal);
+}

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/progress/comm-id.h"
 #include "shim/real/last-error.h"
 
 #define SLOTS 256
@@ -104,7 +103,6 @@ struct comm *comm_find(ncclComm_t handle)
 
 void comm_in_child(void)
 {
-	comm_id_in_child();
 	scratch_in_child();
 	pthread_mutex_init(&registry_lock, NULL);
 	pthread_mutex_init(&fail_lock, NULL);

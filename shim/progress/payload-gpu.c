@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "shim/gate/device.h"
+#include "shim/gate/device-choose.h"
 #include "shim/job/env.h"
 
 #define FILL_BYTES (UINT64_C(4) << 20) /* as large as the buffer of one of NCCL's channels */

@@ -16,12 +16,14 @@
 
 #include "base/clock.h"
 #include "base/spin.h"
+#include "shim/gate/device-choose.h"
 #include "shim/job/quiet-thread.h"
 #include "shim/progress/checkin.h"
 #include "shim/progress/comm.h"
 #include "shim/progress/play.h"
 #include "shim/progress/progress-internal.h"
 #include "shim/progress/session.h"
+#include "shim/real/comm-id.h"
 
 #define LAZY_NS (1 * NS_PER_MS) /* how late a lazy note may be looked at */
 #define BYE_NS (2 * NS_PER_S)   /* a process that leaves without its BYE is thought to have died */
@@ -303,6 +305,7 @@ static void in_child(void)
 	pthread_mutex_init(&g.queue_lock, NULL);
 	pthread_mutex_init(&progress_waiters.lock, NULL);
 	pthread_cond_init(&progress_waiters.cond, NULL);
+	comm_id_in_child();
 	comm_in_child();
 	session_in_child();
 }

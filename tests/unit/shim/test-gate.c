@@ -10,7 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "shim/gate/device.h"
+#include "shim/gate/device-choose.h"
 
 /* --- a CUDA runtime ------------------------------------------------------------- */
 

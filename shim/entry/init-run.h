@@ -21,8 +21,6 @@ struct init {
 	void *config; /* owned copy of the job's, always blocking; or NULL */
 };
 
-/* What the job is told of @rc: a negative errno, or (positive) a code of the real NCCL. */
-ncclResult_t init_result_of(int rc);
 /* Carries out @n inits, on this thread, or in the background when one of them is not
  * blocking. Takes over what @list points to, not the list. */
 ncclResult_t init_run(const struct init *list, uint32_t n);

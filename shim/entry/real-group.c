@@ -1,5 +1,5 @@
 /* See real-group.h. */
-#include "shim/data/real-group.h"
+#include "shim/entry/real-group.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "shim/data/real-comm.h"
-#include "shim/entry/init.h"
+#include "shim/entry/result.h"
 #include "shim/job/env.h"
 #include "shim/job/quiet-thread.h"
-#include "shim/progress/comm-id.h"
 #include "shim/progress/progress-internal.h"
+#include "shim/real/comm-id.h"
 #include "shim/real/real.h"
 
 #define FAILED_NS (1 * NS_PER_S) /* for a real init that notices by itself */
@@ -154,7 +154,7 @@ void real_group_make(struct real_group *g)
 	for (uint32_t i = 0; i < g->n; i++) {
 		g->list[i].comm->real = g->list[i].comm->real_made;
 		if (g->list[i].rc)
-			comm_fail(g->list[i].comm, init_result_of(g->list[i].rc), "%s",
+			comm_fail(g->list[i].comm, result_of(g->list[i].rc), "%s",
 				  g->list[i].err.text);
 	}
 	group_free(g);

@@ -1,7 +1,7 @@
 /* See comm-id.h. The variable is hidden by its first letter: unsetenv() and setenv() would move
  * what other threads are reading. The letter is that of a copy, since the job's own text may be a
  * literal (putenv()). */
-#include "shim/progress/comm-id.h"
+#include "shim/real/comm-id.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* See versions.h. */
-#include "shim/job/versions.h"
+#include "shim/entry/versions.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "shim/gate/cuda-runtime.h"
 #include "shim/gate/device.h"
 #include "shim/real/real.h"
 
@@ -104,10 +105,10 @@ static void tell_torch(void (*tell)(const char *line))
 
 void versions_tell(int device, void (*tell)(const char *line))
 {
-	void *runtime = device_find_runtime();
+	void *runtime = cuda_runtime_find();
 
 	tell_nccl(tell);
-	if (runtime != DEVICE_NO_RUNTIME) {
+	if (runtime != CUDA_RUNTIME_NONE) {
 		tell_cuda(runtime, tell);
 		tell_gpu(runtime, device, tell);
 	}

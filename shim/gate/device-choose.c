@@ -1,7 +1,6 @@
-/* Which device serves this process: see device.h. */
-#include "shim/gate/device.h"
+/* See device-choose.h. */
+#include "shim/gate/device-choose.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,25 +8,11 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "shim/gate/device-cuda.h"
+#include "shim/gate/device-host.h"
 
 static _Atomic(const struct device *) chosen; /* release; pairs with device_chosen() */
 static struct err why, fallback;
-
-void *device_find_runtime(void)
-{
-	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
-					    "libcudart.so.11.0", "libcudart.so"};
-	void *handle;
-
-	if (dlsym(RTLD_DEFAULT, "cudaLaunchHostFunc"))
-		return RTLD_DEFAULT;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-		if (handle && dlsym(handle, "cudaLaunchHostFunc"))
-			return handle;
-	}
-	return DEVICE_NO_RUNTIME;
-}
 
 static void choose(void)
 {
@@ -92,15 +77,6 @@ const struct device *device_get(struct err *err)
 const char *device_fallback(void)
 {
 	return device_chosen() == &device_host && fallback.text[0] ? fallback.text : NULL;
-}
-
-int device_select(const struct device *dev, int ordinal)
-{
-	int now = DEVICE_NONE;
-
-	if (ordinal == DEVICE_NONE || (!dev->get(&now) && now == ordinal))
-		return 0;
-	return dev->set(ordinal);
 }
 
 const struct device *device_chosen(void)

@@ -1,0 +1,9 @@
+/* Finds the CUDA runtime that this process uses, also one that only some library of it sees. Loads
+ * nothing. */
+#pragma once
+
+/* None is loaded, or it is linked statically into the program. */
+#define CUDA_RUNTIME_NONE ((void *)-1)
+
+/* Return: a handle for dlsym(), or CUDA_RUNTIME_NONE. */
+void *cuda_runtime_find(void);
