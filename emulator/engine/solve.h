@@ -8,6 +8,7 @@
 #include "engine/border.h"
 #include "engine/delay.h"
 #include "schedule/schedule.h"
+#include "topology/membership.h"
 #include "topology/topology.h"
 
 enum solve_how { SOLVE_OP, SOLVE_SYMMETRY, SOLVE_SIM };
@@ -27,16 +28,6 @@ struct timing {
 	uint64_t *offset; /* n_in + 1 */
 	uint32_t n_in;
 };
-
-/* How ranks of the communicator map to the world: world = base + r * stride, or
- * table[r] when table is not NULL (borrowed). */
-struct membership {
-	uint32_t n_ranks;
-	uint32_t base, stride;
-	const uint32_t *table;
-};
-uint32_t membership_world(const struct membership *m, uint32_t rank);
-int64_t membership_rank(const struct membership *m, uint32_t world); /* -1: no member */
 
 /* More than this is not simulated, but refused with a sentence: it would take nboxd
  * minutes, or gigabytes. */

@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "engine/solve.h"
 #include "members/layout.h"
+#include "topology/membership.h"
 #include "topology/topology.h"
 #include "wire/wire.h"
 

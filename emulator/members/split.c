@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "members/members-private.h"
 #include "members/split-color.h"
+#include "topology/template.h"
 
 /* --- votes of virtual ranks ------------------------------------------------------ */
 
@@ -22,52 +23,6 @@ static int compare_seats(const void *a, const void *b)
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
 	return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
-/* For each local index the real members that have it, in order: first[l] ..
- * first[l + 1] of index[]. */
-struct templates {
-	size_t *first, *index; /* owned */
-	size_t n_local;
-};
-
-static void templates_deinit(struct templates *t)
-{
-	free(t->first);
-	free(t->index);
-}
-
-static int templates_init(struct templates *t, const struct cluster *c,
-			  const struct membership *parent, const struct split_vote *votes,
-			  size_t n_votes)
-{
-	uint32_t gpus = c->topology->gpus_per_node;
-	size_t n = 0;
-
-	*t = (struct templates){.n_local = gpus};
-	t->first = calloc((size_t)gpus + 1, sizeof(*t->first));
-	t->index = calloc(n_votes + 1, sizeof(*t->index));
-	if (!t->first || !t->index)
-		return -ENOMEM;
-	for (uint32_t l = 0; l < gpus; l++) {
-		t->first[l] = n;
-		for (size_t i = 0; i < n_votes; i++)
-			if (membership_world(parent, votes[i].rank) % gpus == l)
-				t->index[n++] = i;
-	}
-	t->first[gpus] = n;
-	return 0;
-}
-
-/* The vote that virtual rank @rank copies: same local index, nodes taken in turn;
- * where no real member has that index, members in turn. */
-static size_t template_of(const struct templates *t, const struct cluster *c, uint32_t world,
-			  uint32_t rank, size_t n_votes)
-{
-	uint32_t gpus = c->topology->gpus_per_node;
-	size_t first = t->first[world % gpus], n = t->first[world % gpus + 1] - first;
-
-	return n ? t->index[first + world / gpus % n] : rank % n_votes;
 }
 
 /* Puts the seats in order and makes the members of them. */
@@ -104,12 +59,16 @@ static int split_by_template(const struct ballot *b, enum split_policy policy, s
 	const struct cluster *c = b->cluster;
 	CLEANUP(templates_deinit) struct templates t = {0};
 	CLEANUP(freep) struct seat *seats = malloc((size_t)parent->n_ranks * sizeof(*seats));
+	CLEANUP(freep) uint32_t *voters = malloc(b->n_votes * sizeof(*voters));
 	uint32_t n = 0, gpus = c->topology->gpus_per_node;
 
-	if (!seats || templates_init(&t, c, parent, b->votes, b->n_votes) < 0)
+	if (!seats || !voters)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->n_votes; i++)
+		voters[i] = b->votes[i].rank;
+	if (templates_init(&t, parent, gpus, voters, (uint32_t)b->n_votes) < 0)
 		return -ENOMEM;
 	for (uint32_t rank = 0; rank < parent->n_ranks; rank++) {
-		uint32_t world = membership_world(parent, rank);
 		const struct split_vote *v;
 		bool joins;
 
@@ -119,10 +78,11 @@ static int split_by_template(const struct ballot *b, enum split_policy policy, s
 				seats[n++] = (struct seat){v->key, rank};
 			continue;
 		}
-		v = &b->votes[template_of(&t, c, world, rank, b->n_votes)];
+		v = &b->votes[template_of(&t, rank)];
 		joins = (policy == SPLIT_SAME ? b->votes[0].color : v->color) == b->color;
 		if (policy == SPLIT_NODE && joins)
-			joins = world / gpus == membership_world(parent, v->rank) / gpus;
+			joins = membership_world(parent, rank) / gpus ==
+				membership_world(parent, v->rank) / gpus;
 		if (joins)
 			seats[n++] =
 				(struct seat){(int64_t)v->key + (int64_t)rank - (int64_t)v->rank,

@@ -179,7 +179,9 @@ int comm_new(struct server *s, struct members *members, const struct comm_entry 
 	}
 	c->ranks_per_node = members_per_node(&members->map, s->cluster.topology);
 	c->members = *members;
-	if (tell_ready(c, entries) < 0) {
+	if (templates_init(&c->templates, &c->members.map, s->cluster.topology->gpus_per_node,
+			   ranks, c->n_real) < 0 ||
+	    tell_ready(c, entries) < 0) {
 		c->members = (struct members){0};
 		comm_free(c);
 		return err_set(err, ENOMEM, "out of memory");
@@ -208,6 +210,7 @@ struct comm *comm_free(struct comm *c)
 		c->server->n_comms--;
 	}
 	bitmap_deinit(&c->is_real);
+	templates_deinit(&c->templates);
 	members_deinit(&c->members);
 	free(c->real);
 	free(c);

@@ -10,6 +10,7 @@
 #include "members/members.h"
 #include "nboxd/server.h"
 #include "schedule/schedule.h"
+#include "topology/template.h"
 
 struct op;
 struct call;
@@ -34,15 +35,16 @@ struct comm {
 	uint32_t n_ranks, ranks_per_node;
 	struct comm_member *real; /* owned, sorted by rank */
 	uint32_t n_real;
-	struct bitmap is_real;   /* by rank */
-	uint32_t n_promised;     /* meet.c */
-	bool is_id_due;          /* the lowest real member's */
-	uint32_t n_looks;        /* again, at members that were guessed (resolve.c) */
-	bool is_dead;            /* aborted: frames are swallowed until it is freed */
-	struct op *ops;          /* collectives, hash by seq and list in that order, owned */
-	struct p2p *p2p;         /* point-to-point ops; owned; NULL: none yet */
-	struct call *calls;      /* hash, owned */
-	struct call *idle_calls; /* of these, list of those that no op uses; the oldest first */
+	struct bitmap is_real;      /* by rank */
+	struct templates templates; /* by index into real */
+	uint32_t n_promised;        /* meet.c */
+	bool is_id_due;             /* the lowest real member's */
+	uint32_t n_looks;           /* again, at members that were guessed (resolve.c) */
+	bool is_dead;               /* aborted: frames are swallowed until it is freed */
+	struct op *ops;             /* collectives, hash by seq and list in that order, owned */
+	struct p2p *p2p;            /* point-to-point ops; owned; NULL: none yet */
+	struct call *calls;         /* hash, owned */
+	struct call *idle_calls;    /* of these, list of those that no op uses; the oldest first */
 	uint32_t n_idle_calls;
 	UT_hash_handle hh;
 };

@@ -143,32 +143,12 @@ int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
 
 /* --- the start ------------------------------------------------------------------- */
 
-/* A virtual rank's template: the real member with its local index, nodes taken in turn; where none
- * has that, members in turn. Return: index into comm->real. */
-static size_t template_of(const struct comm *c, uint32_t world_rank, uint32_t rank)
-{
-	uint32_t gpus = c->server->cluster.topology->gpus_per_node, n = 0, turn;
-
-	for (uint32_t i = 0; i < c->n_real; i++)
-		n += c->real[i].world_rank % gpus == world_rank % gpus;
-	if (n == 0)
-		return rank % c->n_real;
-	turn = world_rank / gpus % n;
-	for (uint32_t i = 0;; i++)
-		if (c->real[i].world_rank % gpus == world_rank % gpus && turn-- == 0)
-			return i;
-}
-
 static bool copies(const void *ctx, size_t i, uint32_t world_rank)
 {
 	const struct comm *c = ctx;
 	int64_t rank = membership_rank(&c->members.map, world_rank);
 
-	if (rank < 0)
-		return false;
-	if (bitmap_test(&c->is_real, (uint64_t)rank))
-		return c->real[i].world_rank == world_rank;
-	return template_of(c, world_rank, (uint32_t)rank) == i;
+	return rank >= 0 && template_of(&c->templates, (uint32_t)rank) == i;
 }
 
 static int find_start(struct op *op, struct err *err)
