@@ -58,7 +58,6 @@ enum config_id {
 	CONFIG_IB_INLINE,
 	CONFIG_IB_RING,
 	CONFIG_IB_MEMORY,
-	CONFIG_IB_RECONNECT,
 	CONFIG_IB_POLL, /* links/rdma/options.c checks */
 	CONFIG_STORE,   /* keys of one group stand together: config_write() */
 	CONFIG_SEED,

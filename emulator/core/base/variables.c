@@ -48,7 +48,6 @@ static const char *const names[] = {
 	"NBOX_IB_INLINE",
 	"NBOX_IB_RING",
 	"NBOX_IB_MEMORY",
-	"NBOX_IB_RECONNECT",
 	"NBOX_IB_POLL",
 	"NBOX_SEED",
 	"NBOX_OUT",

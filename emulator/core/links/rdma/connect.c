@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -22,14 +21,6 @@
 	10000 /* each of address and route; on a busy machine the kernel is late to look */
 
 /* --- the request and its answer ------------------------------------------------------- */
-
-static void set_state(struct rdma_link *r, enum rdma_state s)
-{
-	r->state = s;
-	r->is_blocked = false;
-	r->state_tick = r->rx_tick = r->hub->ticks;
-	r->n_silent = 0;
-}
 
 static void fill_param(const struct rdma_link *r, const struct rdma_hello *hello,
 		       struct rdma_conn_param *p)
@@ -58,11 +49,11 @@ static int ask(struct rdma_link *r, struct err *err)
 
 	if (rc)
 		return rc;
-	rdma_link_hello(r, r->is_again ? RDMA_HELLO_RESUME : RDMA_HELLO_NEW, &hello);
+	rdma_link_hello(r, &hello);
 	fill_param(r, &hello, &param);
 	if (r->hub->v->cm_connect(r->id, &param))
 		return err_set(err, errno, "the request cannot be sent: %s", strerror(errno));
-	set_state(r, RDMA_ASKED);
+	rdma_set_state(r, RDMA_ASKED);
 	return 0;
 }
 
@@ -77,9 +68,6 @@ static int on_answer(struct rdma_link *r, const struct rdma_cm_event *e, struct 
 	if (hello.n_qps != r->n_qps)
 		return err_set(err, EPROTO, "it answered with %u queue pairs, not %u", hello.n_qps,
 			       r->n_qps);
-	rc = r->is_again ? rdma_resume_check(r, &hello, err) : 0;
-	if (rc)
-		return rc;
 	take_hello(r, &hello);
 	rc = rdma_link_to_rts(r, err);
 	if (rc)
@@ -87,7 +75,7 @@ static int on_answer(struct rdma_link *r, const struct rdma_cm_event *e, struct 
 	if (r->hub->v->cm_establish(r->id))
 		return err_set(err, errno, "the connection cannot be confirmed: %s",
 			       strerror(errno));
-	set_state(r, RDMA_UP);
+	rdma_set_state(r, RDMA_UP);
 	return 0;
 }
 
@@ -118,7 +106,7 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (v->cm_resolve_route(r->id, RESOLVE_MS))
 			return err_set(err, errno, "no route: %s", strerror(errno));
-		set_state(r, RDMA_ROUTING);
+		rdma_set_state(r, RDMA_ROUTING);
 		return 0;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		return err_set(err, EHOSTUNREACH,
@@ -145,7 +133,7 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 			       status_text(e));
 	case RDMA_CM_EVENT_ESTABLISHED:
 		if (r->state == RDMA_ACCEPTED)
-			set_state(r, RDMA_UP);
+			rdma_set_state(r, RDMA_UP);
 		return 0;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		if (r->dev)
@@ -153,7 +141,7 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 		return err_set(err, ENODEV,
 			       "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
 	case RDMA_CM_EVENT_DISCONNECTED:
-		r->is_disconnected = true;
+		rdma_set_state(r, RDMA_LEFT);
 		return 0;
 	default: /* TIMEWAIT_EXIT, ADDR_CHANGE: of no consequence */
 		return 0;
@@ -162,18 +150,13 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 
 void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e)
 {
-	bool is_removal = e->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
 	struct err err;
 	int rc;
 
 	if (r->state == RDMA_ENDED)
 		return;
-	if (r->state == RDMA_LOST && !is_removal)
-		return; /* of the connection that was lost */
 	rc = step(r, e, &err);
-	if (rc && r->is_again && r->state != RDMA_UP && !is_removal)
-		rdma_lose(r, rc, "%s", err.text);
-	else if (rc)
+	if (rc)
 		rdma_fail(r, rc, "%s", err.text);
 }
 
@@ -194,30 +177,28 @@ static int open_id(struct rdma_link *r, struct err *err)
 	return 0;
 }
 
-int rdma_begin_connect(struct rdma_link *r, struct err *err)
+static int begin_connect(struct rdma_link *r, struct sockaddr *to, struct err *err)
 {
-	const struct sockaddr *to = (const struct sockaddr *)&r->to;
 	struct rdma_hub *h = r->hub;
-	struct sockaddr_storage *from = &r->from;
-	/* made again: from where it was, its memory belongs to that device */
-	int rc = r->is_again ? 0 : rdma_source_address(&h->options, to, from, err);
+	struct sockaddr_storage from; /* family 0: the route decides */
+	int rc = rdma_source_address(&h->options, to, &from, err);
 
 	rc = rc < 0 ? rc : open_id(r, err);
 	if (rc < 0)
 		return rc;
-	if (h->v->cm_resolve_addr(r->id, from->ss_family ? (struct sockaddr *)from : NULL,
-				  (struct sockaddr *)(uintptr_t)to, RESOLVE_MS))
+	if (h->v->cm_resolve_addr(r->id, from.ss_family ? (struct sockaddr *)&from : NULL, to,
+				  RESOLVE_MS))
 		return err_set(err, errno, "the address cannot be resolved: %s", strerror(errno));
-	set_state(r, RDMA_RESOLVING);
+	rdma_set_state(r, RDMA_RESOLVING);
 	return 0;
 }
 
-static int connect_to(struct rdma_link *r, uint64_t due_ns, struct err *err)
+static int connect_to(struct rdma_link *r, struct sockaddr *to, uint64_t due_ns, struct err *err)
 {
 	char name[ERR_TEXT_MAX / 2];
-	int rc = rdma_begin_connect(r, err);
+	int rc = begin_connect(r, to, err);
 
-	while (!rc && r->state != RDMA_UP && r->state != RDMA_ENDED) {
+	while (!rc && r->state < RDMA_UP) {
 		rc = link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
 		if (rc)
 			return err_set(
@@ -246,10 +227,7 @@ static int connect_one(struct rdma_hub *h, const struct addrinfo *ai, uint64_t d
 	link_addr_name("rdma", ai->ai_addr, r->link.peer, sizeof(r->link.peer));
 	r->ring_gpu.from = gpu;
 	r->link.discards_messages = gpu != NULL;
-	if (getrandom(&r->link_id, sizeof(r->link_id), 0) != sizeof(r->link_id))
-		r->link_id = clock_now_ns();
-	memcpy(&r->to, ai->ai_addr, ai->ai_addrlen);
-	rc = connect_to(r, due_ns, err);
+	rc = connect_to(r, ai->ai_addr, due_ns, err);
 	if (rc) {
 		rdma_link_free(r);
 		return rc;
@@ -296,63 +274,18 @@ static int accept_hello(struct rdma_link *r, const struct rdma_hello *hello, str
 	int rc;
 
 	r->n_qps = hello->n_qps;
-	r->link_id = hello->link_id;
 	take_hello(r, hello);
 	rc = rdma_link_setup(r, err);
 	rc = rc ? rc : rdma_link_to_rts(r, err);
 	if (rc)
 		return rc;
-	rdma_link_hello(r, (enum rdma_hello_kind)hello->kind, &answer);
+	rdma_link_hello(r, &answer);
 	fill_param(r, &answer, &param);
 	if (r->hub->v->cm_accept(r->id, &param))
 		return err_set(err, errno, "%s cannot be accepted: %s", r->link.peer,
 			       strerror(errno));
-	set_state(r, RDMA_ACCEPTED);
+	rdma_set_state(r, RDMA_ACCEPTED);
 	return 0;
-}
-
-/* The peer of a link that we have comes back: the old connection goes, whether we have
- * noticed its loss or not. Return: RDMA_RESUMED: no new link; negative errno: refused. */
-
-static int resume_request(struct rdma_hub *h, struct rdma_request *q,
-			  const struct rdma_hello *hello, struct err *ret_err)
-{
-	struct err why, *err = ret_err ? ret_err : &why; /* the link says it too */
-	char name[LINK_PEER_MAX];
-	struct rdma_link *r;
-	int rc;
-
-	for (r = h->links; r; r = r->next)
-		if (r->is_acceptor && r->link_id == hello->link_id && r->n_qps == hello->n_qps &&
-		    r->state != RDMA_ENDED && h->options.reconnect)
-			break;
-	if (!r) {
-		refuse(h, q->id, RDMA_REFUSED_UNKNOWN_LINK);
-		link_addr_name("rdma", &q->id->route.addr.dst_addr, name, sizeof(name));
-		rdma_hub_drop_id(h, q->id);
-		return err_set(err, ENOENT,
-			       "%s wants to resume a link that is not known (any more)", name);
-	}
-	rdma_resume_stop(r);
-	r->id = q->id;
-	r->id->context = r;
-	rc = r->state == RDMA_ENDED ? err_set(err, EPROTO, "%s", r->why)
-				    : rdma_resume_check(r, hello, err);
-	if (!rc) {
-		rc = accept_hello(r, hello, err);
-		if (rc && rc != -ENOMEM) { /* the peer gave this attempt up: another may come */
-			refuse(h, r->id, RDMA_REFUSED_RESOURCES);
-			r->state = RDMA_ACCEPTED;
-			rdma_lose(r, rc, "%s", err->text);
-			return rc;
-		}
-	}
-	if (rc) {
-		refuse(h, r->id, RDMA_REFUSED_RESOURCES);
-		rdma_fail(r, rc, "it came back, but cannot be resumed: %s", err->text);
-		return err_set(err, -rc, "%s", r->why);
-	}
-	return RDMA_RESUMED;
 }
 
 int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
@@ -363,8 +296,6 @@ int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct
 	struct rdma_link *r;
 	int rc = rdma_hello_check(q->data, q->n_data, &hello, err);
 
-	if (!rc && hello.kind == RDMA_HELLO_RESUME)
-		return resume_request(h, q, &hello, err);
 	if (rc)
 		refuse(h, q->id,
 		       rc == -EPROTONOSUPPORT ? RDMA_REFUSED_VERSION : RDMA_REFUSED_GARBAGE);
@@ -376,7 +307,6 @@ int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct
 	}
 	r->id = q->id;
 	r->id->context = r;
-	r->is_acceptor = true;
 	link_addr_name("rdma", &r->id->route.addr.dst_addr, r->link.peer, sizeof(r->link.peer));
 	rc = accept_hello(r, &hello, err);
 	if (!rc) {
@@ -385,7 +315,7 @@ int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct
 	}
 	refuse(h, r->id, RDMA_REFUSED_RESOURCES);
 	err_prefix(err, rc, "%s", rdma_name(r, name, sizeof(name)));
-	r->state = RDMA_ENDED;
+	rdma_set_state(r, RDMA_ENDED);
 	rdma_link_free(r);
 	return rc;
 }

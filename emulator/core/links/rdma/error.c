@@ -81,17 +81,9 @@ void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
 	va_end(ap);
 	snprintf(r->why, sizeof(r->why), "%.230s: %.270s", rdma_name(r, name, sizeof(name)), what);
 	r->code = code;
-	r->state = RDMA_ENDED;
+	rdma_set_state(r, RDMA_ENDED);
 	/* nothing reads from lent memory, and nobody writes into ours, from now on */
 	rdma_link_drop_qps(r);
-}
-
-/* What a cable that was out for a moment looks like, from either end. (soft-RoCE refuses a
- * request now and then that it takes up again in the middle after many packets were lost.) */
-static bool is_transient(enum ibv_wc_status s)
-{
-	return s == IBV_WC_RETRY_EXC_ERR || s == IBV_WC_RESP_TIMEOUT_ERR ||
-	       s == IBV_WC_WR_FLUSH_ERR || s == IBV_WC_REM_INV_REQ_ERR;
 }
 
 void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc)
@@ -103,10 +95,8 @@ void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc)
 		rdma_fail(r, -EIO, "%swork completed with status %d (%s, vendor 0x%x)", down,
 			  wc->status, r->hub->v->wc_status_str(wc->status), wc->vendor_err);
 	else
-		(is_transient(wc->status)
-			 ? rdma_lose
-			 : rdma_fail)(r, -statuses[i].code, "%sIBV_WC_%s (vendor 0x%x): %s", down,
-				      statuses[i].name, wc->vendor_err, statuses[i].advice);
+		rdma_fail(r, -statuses[i].code, "%sIBV_WC_%s (vendor 0x%x): %s", down,
+			  statuses[i].name, wc->vendor_err, statuses[i].advice);
 }
 
 /* --- events of a device ------------------------------------------------------------- */

@@ -40,7 +40,7 @@ int rdma_hello_check(const void *data, size_t n, struct rdma_hello *ret, struct 
 	if (h.n_qps < 1 || h.n_qps > RDMA_QPS_MAX)
 		return err_set(err, EPROTO, "a hello with %u queue pairs (1 to %d)", h.n_qps,
 			       RDMA_QPS_MAX);
-	if (h.kind >= RDMA_HELLO_KINDS)
+	if (h.kind)
 		return err_set(err, EPROTO, "a hello of unknown kind %u", h.kind);
 	rc = check_memory(&h, err);
 	if (rc)
@@ -58,7 +58,6 @@ const char *rdma_refuse_text(const void *data, size_t n)
 			"libnbox.so of one release",
 		[RDMA_REFUSED_RESOURCES] =
 			"it has no resources for another link; its log says which",
-		[RDMA_REFUSED_UNKNOWN_LINK] = "it does not know the link that was to be resumed",
 	};
 	struct rdma_refuse r;
 

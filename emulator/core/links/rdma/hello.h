@@ -17,8 +17,6 @@
 #define RDMA_RING_MIN (UINT32_C(64) << 10)
 #define RDMA_RING_MAX (UINT32_C(1) << 30)
 
-enum rdma_hello_kind { RDMA_HELLO_NEW, RDMA_HELLO_RESUME, RDMA_HELLO_KINDS };
-
 /* Nothing but bodies of MESSAGE frames may be written into the ring: its owner cannot
  * look at what lies there. All else comes by SEND. */
 #define RDMA_HELLO_RING_BLIND 1
@@ -29,14 +27,14 @@ struct rdma_hello {
 	uint8_t version;
 	uint8_t flags; /* RDMA_HELLO_RING_BLIND */
 	uint8_t n_qps;
-	uint8_t kind;       /* enum rdma_hello_kind */
-	uint64_t link_id;   /* chosen by who connects; the same when it comes again */
+	uint8_t kind;       /* 0: a new link; there is no other kind */
+	uint64_t unused;    /* 0 */
 	uint64_t ring_addr; /* where the other end writes bodies: power of two, rkey */
 	uint32_t ring_rkey;
 	uint32_t ring_bytes;
-	uint16_t window;     /* pieces that may be under way to this end */
-	uint16_t slot_bytes; /* most bytes of one SEND to this end */
-	uint32_t rx_next;    /* low bits of the number of the next piece expected */
+	uint16_t window;      /* pieces that may be under way to this end */
+	uint16_t slot_bytes;  /* most bytes of one SEND to this end */
+	uint32_t also_unused; /* 0 */
 	uint32_t qpn[RDMA_QPS_MAX];
 };
 _Static_assert(sizeof(struct rdma_hello) == 56, "private data of a request has 56 bytes");
@@ -45,8 +43,7 @@ _Static_assert(sizeof(struct rdma_hello) == 56, "private data of a request has 5
 enum rdma_refusal {
 	RDMA_REFUSED_GARBAGE = 1, /* no hello of nbox */
 	RDMA_REFUSED_VERSION,
-	RDMA_REFUSED_RESOURCES,    /* see the log of the other end */
-	RDMA_REFUSED_UNKNOWN_LINK, /* nothing to resume */
+	RDMA_REFUSED_RESOURCES, /* see the log of the other end */
 	RDMA_REFUSALS
 };
 

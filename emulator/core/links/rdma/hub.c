@@ -207,7 +207,6 @@ void rdma_hub_mark_gone(struct rdma_hub *h, const struct ibv_device *device)
 	for (struct rdma_dev *d = h->devs; d; d = d->next)
 		if (d->ctx->device == device)
 			d->is_gone = true;
-	/* a lost one, which waits to be made again, has nothing that would be told */
 	for (struct rdma_link *r = h->links; r; r = r->next)
 		if (r->dev && r->dev->ctx->device == device)
 			rdma_fail(r, -ENODEV,

@@ -172,12 +172,10 @@ int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void
 		return on_removal(l, err);
 	if (!l->id)
 		return listen_again(l, err);
-	do {
-		rdma_hub_take_request(l->hub, &q);
-		if (!q)
-			return -EAGAIN;
-		rc = rdma_accept_request(l->hub, q, ev, owner, ret, err);
-		free(q);
-	} while (rc == RDMA_RESUMED);
+	rdma_hub_take_request(l->hub, &q);
+	if (!q)
+		return -EAGAIN;
+	rc = rdma_accept_request(l->hub, q, ev, owner, ret, err);
+	free(q);
 	return rc;
 }

@@ -35,7 +35,6 @@ static const struct option {
 	{"INLINE", BYTES32, AT(inline_bytes), 0, 4096},
 	{"RING", BYTES32, AT(ring_bytes), RDMA_RING_MIN, RDMA_RING_MAX},
 	{"MEMORY", BYTES64, AT(memory_bytes), UINT64_C(1) << 20, UINT64_C(1) << 46},
-	{"RECONNECT", COUNT, AT(reconnect), 0, 1000},
 	{"POLL", POLL, AT(is_busy_polling), 0, 0},
 };
 

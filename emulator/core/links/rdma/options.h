@@ -20,7 +20,6 @@ struct rdma_options {
 	uint32_t inline_bytes; /* most that a SEND carries in its work request */
 	uint32_t ring_bytes;   /* of each link; the other end writes bodies there */
 	uint64_t memory_bytes; /* most memory kept registered for bodies that are sent */
-	uint32_t reconnect;    /* attempts after a transient error; 0: none */
 	bool is_busy_polling;  /* never sleeps: for cores of its own */
 };
 

@@ -9,6 +9,7 @@
 #include "links/link-core.h"
 #include "links/rdma/hello.h"
 #include "links/rdma/options.h"
+#include "links/rdma/state.h"
 #include "links/rdma/verbs.h"
 
 #define RDMA_WINDOW 64                     /* pieces under way in one direction; power of two */
@@ -16,7 +17,6 @@
 #define RDMA_CTL 4                         /* SENDs without data that may be under way */
 #define RDMA_SQ_SLACK 16                   /* probes and such */
 #define RDMA_CTL_FLAG UINT32_C(0x80000000) /* in the immediate: carries no data */
-#define RDMA_CTL_BYE UINT32_C(1)           /* ... and is the last one of a link in good order */
 #define RDMA_SEQ_MASK UINT32_C(0x7fffffff)
 
 /* In front of every SEND: what its sender has done with what it got. */
@@ -40,7 +40,6 @@ static inline uint64_t rdma_wr_index(uint64_t id)
 {
 	return id & ((UINT64_C(1) << RDMA_WR_KIND_SHIFT) - 1);
 }
-#define RDMA_NOT_POSTED UINT64_MAX /* a place in a queue that is never reached */
 
 /* Registered memory of others, kept for the next time. */
 struct rdma_region {
@@ -125,29 +124,13 @@ struct rdma_hub {
 	bool is_removed;                    /* its device, and nobody was told yet */
 };
 
-enum rdma_state {
-	RDMA_IDLE,
-	RDMA_RESOLVING, /* the address */
-	RDMA_ROUTING,
-	RDMA_ASKED,    /* the request is out */
-	RDMA_ACCEPTED, /* we have accepted and wait for the other end */
-	RDMA_UP,
-	RDMA_LOST,  /* to be made again: rdma-resume.c */
-	RDMA_ENDED, /* nothing moves any more */
-};
-
 struct rdma_tx {
 	uint32_t bytes;    /* of the stream of frames */
-	uint64_t sq_index; /* in its queue pair, of this connection; RDMA_NOT_POSTED: not on it */
+	uint64_t sq_index; /* in its queue pair */
 	uint8_t qp;
-	bool is_over; /* complete, as the peer said when the link was made again */
-	bool is_lent; /* from memory of the owner: not done before it is complete */
-	bool is_write;
+	bool is_lent;               /* from memory of the owner: not done before it is complete */
 	struct rdma_region *region; /* in use until it is complete */
-	const void *src;
-	uint32_t lkey; /* of @src */
-	uint32_t ring_at;
-	uint64_t ring_end; /* ring bytes used up to and with this piece */
+	uint64_t ring_end;          /* ring bytes used up to and with this piece */
 };
 
 struct rdma_rx {
@@ -163,9 +146,7 @@ struct rdma_link {
 	struct rdma_cm_id *id;
 	struct rdma_link *prev, *next; /* of the hub */
 	enum rdma_state state;
-	bool is_acceptor;
 	bool is_blocked; /* the last post() found no room, and nothing has changed since */
-	uint64_t link_id;
 	uint64_t state_tick, rx_tick; /* since when; last sign of life */
 	int code;                     /* why it ended; 0: the peer went in good order */
 	char why[ERR_TEXT_MAX];
@@ -173,23 +154,8 @@ struct rdma_link {
 	uint64_t port_down_tick; /* 0: it is up */
 	uint32_t n_probes;       /* under way */
 	uint32_t n_silent;       /* ticks since a sign of life was asked for */
-	bool is_disconnected;    /* the peer has left */
-	bool has_bad;            /* a completion with an error: the first that says why */
-	uint8_t bad_qp;          /* ... of which queue pair: it is named */
-	struct ibv_wc bad;
-	bool has_bye; /* the peer leaves in good order */
-
-	/* Making it again. */
-	struct sockaddr_storage to;   /* who connected: where */
-	struct sockaddr_storage from; /* ... and from where; family 0: the route decides */
-	bool is_again;                /* this connection continues an earlier one */
-	bool must_stop;               /* what is left of the lost one must go */
-	bool must_part;               /* ... and its id, when the port is up */
-	bool must_try;                /* an attempt is due */
-	bool must_resend;             /* when it is up again */
-	uint32_t n_attempts;          /* since it was up and of use */
-	uint64_t tx_at_up, rx_at_up;  /* tx_freed and rx_next then */
-	uint32_t n_resumed;
+	struct ibv_wc bad;       /* RDMA_BROKEN: the first completion that says why */
+	uint8_t bad_qp;          /* ... of this queue pair, which is named */
 
 	/* Memory: the ring is the peer's to write; slots are for SENDs, both ways. */
 	void *area; /* the slots and, if it is the host's, the ring */
@@ -293,9 +259,7 @@ int rdma_link_setup(struct rdma_link *r, struct err *err);  /* id->verbs is know
 int rdma_link_to_rts(struct rdma_link *r, struct err *err); /* peer is known */
 void rdma_link_drop_qps(struct rdma_link *r);
 void rdma_link_unset(struct rdma_link *r);
-void rdma_link_hello(const struct rdma_link *r, enum rdma_hello_kind kind, struct rdma_hello *ret);
-/* Receives stop, what has come is polled. */
-void rdma_link_stop_qps(struct rdma_link *r);
+void rdma_link_hello(const struct rdma_link *r, struct rdma_hello *ret);
 /* Gives the peer one more receive, into @slot. */
 int rdma_repost(struct rdma_link *r, uint16_t slot);
 
@@ -315,6 +279,9 @@ static inline uint32_t rdma_least(uint32_t a, uint32_t b)
 int rdma_link_new(struct rdma_hub *h, const struct link_events *ev, void *owner,
 		  struct rdma_link **ret);
 void rdma_link_free(struct rdma_link *r);
+/* Puts @r into state @s. Return: whether the table of state.c allows it; if not, nothing changes.
+ */
+bool rdma_set_state(struct rdma_link *r, enum rdma_state s);
 /* Ends the link with @code (0: in good order); the sentence begins with device, port,
  * queue pair and peer. The first call counts. */
 void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
@@ -326,15 +293,9 @@ void rdma_on_tick(struct rdma_link *r);
 
 ssize_t rdma_post(struct link *l, struct link_seg *s, int n_seg); /* see struct link_ops */
 uint64_t rdma_done(struct link *l);
-/* Whether the peer's device has answered that @t arrived. */
-bool rdma_is_complete(const struct rdma_link *r, const struct rdma_tx *t);
-/* A piece that a lost connection may have taken with it. */
-int rdma_post_again(struct rdma_link *r, struct rdma_tx *t, uint64_t seq);
 bool rdma_has_queue_room(const struct rdma_qp *q);
 /* Says how far we have read, if the peer may need to know. */
 void rdma_tell(struct rdma_link *r);
-/* The last word of an end that leaves in good order. */
-void rdma_bye(struct rdma_link *r);
 /* A WRITE of nothing: completes when the peer's device has answered all before it. */
 void rdma_probe(struct rdma_link *r, struct rdma_qp *q);
 
@@ -343,20 +304,6 @@ void rdma_probe(struct rdma_link *r, struct rdma_qp *q);
 ssize_t rdma_read(struct link *l, void *dst, size_t n); /* see struct link_ops */
 /* Errors wait: an end in good order looks like one until its event has been read. */
 void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc);
-
-/* --- rdma-resume.c: a lost connection made again ---------------------------------------- */
-
-/* As rdma_fail(), but where the policy says so the link is made again. */
-void rdma_lose(struct rdma_link *r, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-/* Takes the next step if there is one; from the link's own link_progress() only. */
-void rdma_resume_step(struct rdma_link *r);
-bool rdma_resume_has_step(const struct rdma_link *r);
-void rdma_resume_tick(struct rdma_link *r);
-/* The other end's hello of a link that is made again. Return: 0; -EPROTO. */
-int rdma_resume_check(struct rdma_link *r, const struct rdma_hello *h, struct err *err);
-/* Stops the old connection of @r, for a new one that has come. */
-void rdma_resume_stop(struct rdma_link *r);
 
 /* --- rdma-error.c: what statuses mean and what to do about them ---------------------- */
 
@@ -371,11 +318,8 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e);
 /* --- rdma-connect.c: the connection manager --------------------------------------------- */
 
 void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e);
-/* Begins to connect to r->to. Return: 0; negative errno with the sentence. */
-int rdma_begin_connect(struct rdma_link *r, struct err *err);
-/* Accepts or refuses @q, whose id it takes. Return: 0, *ret is the link; RDMA_RESUMED: it was the
- * peer of a link that we have; negative errno with the sentence: refused, and told why. */
-enum { RDMA_RESUMED = 1 };
+/* Accepts or refuses @q, whose id it takes. Return: 0, *ret is the link; negative errno with the
+ * sentence: refused, and told why. */
 int rdma_accept_request(struct rdma_hub *h, struct rdma_request *q, const struct link_events *ev,
 			void *owner, struct link **ret, struct err *err);
 

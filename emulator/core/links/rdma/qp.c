@@ -13,8 +13,7 @@
 
 static uint32_t slots_of(const struct rdma_link *r, uint32_t qp)
 {
-	return RDMA_WINDOW / r->n_qps + (RDMA_WINDOW % r->n_qps != 0) +
-	       (qp ? 0 : RDMA_CTL + 1 /* bye */);
+	return RDMA_WINDOW / r->n_qps + (RDMA_WINDOW % r->n_qps != 0) + (qp ? 0 : RDMA_CTL);
 }
 
 static uint32_t slots_before(const struct rdma_link *r, uint32_t qp)
@@ -50,7 +49,7 @@ static int make_memory(struct rdma_link *r, struct err *err)
 	int rc;
 
 	r->n_rx_slots = slots_before(r, r->n_qps);
-	slots = (size_t)(r->n_rx_slots + RDMA_WINDOW + RDMA_CTL + 1) * RDMA_SLOT_BYTES;
+	slots = (size_t)(r->n_rx_slots + RDMA_WINDOW + RDMA_CTL) * RDMA_SLOT_BYTES;
 	r->area_bytes = in_area + slots;
 	r->area = mmap(NULL, r->area_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		       0);
@@ -102,7 +101,6 @@ static int make_qp(struct rdma_link *r, uint32_t i, struct err *err)
 
 	q->link = r;
 	q->index = i;
-	q->sq_posted = q->sq_done = 0;
 	q->qp = r->hub->v->create_qp(r->dev->pd, &attr);
 	if (!q->qp && attr.cap.max_inline_data) {
 		/* more than the device can: then nothing inline */
@@ -164,35 +162,15 @@ int rdma_repost(struct rdma_link *r, uint16_t slot)
 	return -EIO;
 }
 
-/* The slots that hold a piece which nobody has read yet are not free. */
-static int post_all(struct rdma_link *r)
-{
-	uint64_t seq;
-	uint32_t slot;
-	int rc = 0;
-
-	for (slot = 0; slot < r->n_rx_slots && !rc; slot++) {
-		for (seq = r->rx_read; seq < r->rx_next; seq++)
-			if (r->rx[seq % RDMA_WINDOW].slot == slot)
-				break;
-		if (seq == r->rx_next)
-			rc = rdma_repost(r, (uint16_t)slot);
-	}
-	return rc;
-}
-
 int rdma_link_setup(struct rdma_link *r, struct err *err)
 {
 	struct ibv_qp_attr attr;
-	int mask = 0, rc = 0;
+	int mask = 0, rc;
 	uint32_t i;
 
 	r->port = r->id->port_num;
-	if (!r->dev)
-		rc = rdma_hub_device(r->hub, r->id->verbs, completions(r), &r->dev, err);
-	else if (r->dev->ctx->device != r->id->verbs->device)
-		rc = err_set(err, EXDEV, "it comes back over another device");
-	if (!rc && !r->area)
+	rc = rdma_hub_device(r->hub, r->id->verbs, completions(r), &r->dev, err);
+	if (!rc)
 		rc = make_memory(r, err);
 	for (i = 0; i < r->n_qps && !rc; i++)
 		rc = make_qp(r, i, err);
@@ -203,8 +181,9 @@ int rdma_link_setup(struct rdma_link *r, struct err *err)
 	attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 	for (i = 0; i < r->n_qps && !rc; i++)
 		rc = modify(r, &r->qps[i], &attr, mask | IBV_QP_ACCESS_FLAGS, "ready (INIT)", err);
-	if (!rc && post_all(r))
-		rc = err_set(err, EIO, "%s", r->why);
+	for (i = 0; i < r->n_rx_slots && !rc; i++)
+		if (rdma_repost(r, (uint16_t)i))
+			rc = err_set(err, EIO, "%s", r->why);
 	return rc;
 }
 
@@ -279,17 +258,6 @@ int rdma_link_to_rts(struct rdma_link *r, struct err *err)
 	return rc;
 }
 
-void rdma_link_stop_qps(struct rdma_link *r)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-
-	for (uint32_t i = 0; i < r->n_qps; i++)
-		if (r->qps[i].qp)
-			r->hub->v->modify_qp(r->qps[i].qp, &attr, IBV_QP_STATE);
-	rdma_hub_poll(r->hub);
-	rdma_link_drop_qps(r);
-}
-
 void rdma_link_drop_qps(struct rdma_link *r)
 {
 	for (uint32_t i = 0; i < r->n_qps; i++) {
@@ -326,21 +294,18 @@ void rdma_link_unset(struct rdma_link *r)
 	r->dev = NULL;
 }
 
-void rdma_link_hello(const struct rdma_link *r, enum rdma_hello_kind kind, struct rdma_hello *ret)
+void rdma_link_hello(const struct rdma_link *r, struct rdma_hello *ret)
 {
 	*ret = (struct rdma_hello){
 		.magic = RDMA_HELLO_MAGIC,
 		.version = RDMA_HELLO_VERSION,
 		.n_qps = (uint8_t)r->n_qps,
-		.kind = (uint8_t)kind,
-		.link_id = r->link_id,
 		.ring_addr = (uintptr_t)r->ring,
 		.flags = r->ring_gpu.from ? RDMA_HELLO_RING_BLIND : 0,
 		.ring_rkey = r->ring_gpu.from ? r->ring_gpu.mr->rkey : r->ring_mr->rkey,
 		.ring_bytes = r->hub->options.ring_bytes,
 		.window = RDMA_WINDOW,
 		.slot_bytes = RDMA_SLOT_BYTES,
-		.rx_next = (uint32_t)r->rx_next & RDMA_SEQ_MASK,
 	};
 	for (uint32_t i = 0; i < r->n_qps; i++)
 		ret->qpn[i] = r->qps[i].qp->qp_num;

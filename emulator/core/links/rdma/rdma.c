@@ -49,26 +49,17 @@
 
 /* --- rounds and sleep -------------------------------------------------------------------- */
 
-/* What was found out while polling, made true: errors, and the end. */
+/* Ends a link of which polling found that it is broken, or that its peer has left. */
 static void settle(struct rdma_link *r)
 {
-	if (r->has_bad && r->state != RDMA_ENDED && !r->is_disconnected) {
+	if (r->state == RDMA_BROKEN) { /* perhaps because the peer has left */
 		rdma_hub_look(r->hub);
 		rdma_hub_poll(r->hub);
 	}
-	if (r->state != RDMA_ENDED && r->state != RDMA_LOST) {
-		if (r->is_disconnected && r->hub->options.reconnect && !r->has_bye) {
-			rdma_lose(r, -ECONNRESET,
-				  "the peer's end of the connection is gone "
-				  "(RDMA_CM_EVENT_DISCONNECTED)");
-		} else if (r->is_disconnected) {
-			rdma_fail(r, 0,
-				  "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
-		} else if (r->has_bad) {
-			rdma_fail_status(r, &r->bad);
-		}
-	}
-	rdma_resume_step(r);
+	if (r->state == RDMA_LEFT)
+		rdma_fail(r, 0, "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
+	else if (r->state == RDMA_BROKEN)
+		rdma_fail_status(r, &r->bad);
 }
 
 static void rdma_begin(struct link *l)
@@ -93,9 +84,7 @@ static bool rdma_arm(struct link *l, bool want_read, bool want_write)
 		return false;
 	if (r->state == RDMA_ENDED)
 		return !want_read;
-	if (r->is_again && r->state != RDMA_UP && want_write)
-		want_write = false; /* nothing can go yet */
-	if (!r->dev) {              /* only the connection manager has something to say */
+	if (!r->dev) { /* only the connection manager has something to say */
 		r->hub->is_armed = true;
 		return true;
 	}
@@ -104,9 +93,7 @@ static bool rdma_arm(struct link *l, bool want_read, bool want_write)
 		return false;
 	if (!rdma_dev_arm(r->dev, want_write))
 		return false;
-	return !((r->has_bad && r->state != RDMA_LOST) ||
-		 (r->is_disconnected && r->state != RDMA_LOST) || rdma_resume_has_step(r) ||
-		 (want_read && r->rx_read < r->rx_next));
+	return !(r->state > RDMA_UP || (want_read && r->rx_read < r->rx_next));
 }
 
 static int rdma_fd(const struct link *l)
@@ -163,7 +150,7 @@ static void look_for_life(struct rdma_link *r)
 	if (!r->n_probes && rdma_has_queue_room(&r->qps[0]))
 		rdma_probe(r, &r->qps[0]);
 	if (r->n_silent++ > answer_ticks(&r->hub->options))
-		rdma_lose(
+		rdma_fail(
 			r, -ETIMEDOUT,
 			"the other end has not answered for %u s: its host or port is down, or the "
 			"network loses packets; this device keeps trying (soft-RoCE takes "
@@ -177,13 +164,11 @@ void rdma_on_tick(struct rdma_link *r)
 	uint64_t now = r->hub->ticks;
 
 	if (r->state == RDMA_ACCEPTED && now - r->state_tick > ESTABLISH_TICKS)
-		(r->is_again ? rdma_lose : rdma_fail)(
-			r, -ETIMEDOUT, "the connection was accepted, but the peer never said so");
-	rdma_resume_tick(r);
+		rdma_fail(r, -ETIMEDOUT, "the connection was accepted, but the peer never said so");
 	if (r->state != RDMA_UP)
 		return;
 	if (r->port_down_tick && now - (r->port_down_tick - 1) > PORT_DOWN_TICKS)
-		rdma_lose(r, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
+		rdma_fail(r, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
 	else
 		look_for_life(r);
 }
@@ -198,56 +183,9 @@ static bool is_all_out(const struct rdma_link *r)
 	return true;
 }
 
-static bool is_broken(const struct rdma_link *r)
-{
-	return r->has_bad || r->is_disconnected;
-}
-
-static void wait_for_answers(struct rdma_link *r, uint64_t due_ns)
-{
-	for (uint32_t i = 0; i < r->n_qps && r->state == RDMA_UP; i++)
-		if (r->qps[i].sq_posted != r->qps[i].sq_done)
-			rdma_probe(r, &r->qps[i]);
-	while (r->state == RDMA_UP && !is_broken(r) && !is_all_out(r) && clock_now_ns() < due_ns) {
-		if (rdma_dev_arm(r->dev, true) && !is_all_out(r))
-			link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
-		rdma_hub_look(r->hub);
-		rdma_hub_poll(r->hub);
-	}
-}
-
-/* Who accepted a link is asked by its owner whether it came back, and that is leaving. */
-static bool can_go_on(const struct rdma_link *r)
-{
-	return r->state != RDMA_ENDED && !(r->state == RDMA_LOST && r->is_acceptor);
-}
-
-/* Also what is lost while its answer is waited for: it is on no connection, and comes again. */
-static void wait_for_connection(struct rdma_link *r, uint64_t due_ns)
-{
-	if (r->state == RDMA_UP && is_broken(r))
-		settle(r);
-	while (can_go_on(r) && (r->state != RDMA_UP || r->must_resend) && clock_now_ns() < due_ns) {
-		link_wait_fd(r->hub->epoll_fd, POLLIN, clock_now_ns() + NS_PER_MS);
-		rdma_hub_look(r->hub);
-		rdma_hub_poll(r->hub);
-		settle(r);
-	}
-}
-
-/* Pieces that nobody has said to have. */
-static bool has_unanswered(const struct rdma_link *r)
-{
-	for (uint64_t seq = r->tx_freed; seq < r->tx_next; seq++)
-		if (!rdma_is_complete(r, &r->tx[seq % RDMA_WINDOW]))
-			return true;
-	return false;
-}
-
-/* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. The
- * answer of the peer's device is waited for: a round trip, and a bound for one that has
- * vanished. Where links are made again, so is one that is lost now, within the same bound;
- * and the parting word goes last, since a peer that has it waits for nothing more. */
+/* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. So the
+ * answers of the peer's device are waited for: a round trip, and a bound for a peer that has
+ * vanished. */
 static void linger(struct rdma_link *r)
 {
 	const uint64_t again_ns = UINT64_C(4096)
@@ -255,16 +193,14 @@ static void linger(struct rdma_link *r)
 	uint64_t due_ns =
 		clock_now_ns() + LINGER_NS + (again_ns < LINGER_MAX_NS ? again_ns : LINGER_MAX_NS);
 
-	wait_for_answers(r, due_ns);
-	if (!r->hub->options.reconnect)
-		return;
-	while (can_go_on(r) && has_unanswered(r) && clock_now_ns() < due_ns) {
-		wait_for_connection(r, due_ns);
-		wait_for_answers(r, due_ns);
-	}
-	if (r->state == RDMA_UP && !is_broken(r)) {
-		rdma_bye(r);
-		wait_for_answers(r, due_ns);
+	for (uint32_t i = 0; i < r->n_qps && r->state == RDMA_UP; i++)
+		if (r->qps[i].sq_posted != r->qps[i].sq_done)
+			rdma_probe(r, &r->qps[i]);
+	while (r->state == RDMA_UP && !is_all_out(r) && clock_now_ns() < due_ns) {
+		if (rdma_dev_arm(r->dev, true) && !is_all_out(r))
+			link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
+		rdma_hub_look(r->hub);
+		rdma_hub_poll(r->hub);
 	}
 }
 

@@ -29,16 +29,6 @@ static bool take_released(struct rdma_link *r, const struct rdma_piece *p)
 	return true;
 }
 
-static void on_control(struct rdma_link *r, uint32_t imm, uint16_t slot)
-{
-	if (imm & RDMA_CTL_BYE) { /* nothing more comes: not counted, not given back */
-		r->has_bye = true;
-		return;
-	}
-	r->ctl_seen++;
-	rdma_repost(r, slot);
-}
-
 static void on_piece(struct rdma_link *r, const struct rdma_qp *q, uint32_t number,
 		     const struct rdma_rx *piece)
 {
@@ -71,8 +61,7 @@ static void on_receive(struct rdma_qp *q, const struct ibv_wc *wc)
 	struct rdma_piece head;
 
 	r->rx_tick = r->hub->ticks;
-	if (r->state == RDMA_ACCEPTED) /* it is up, whatever became of the last word */
-		r->state = RDMA_UP;
+	rdma_set_state(r, RDMA_UP); /* an accepted one, whatever became of the last word */
 	piece.is_write = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || piece.slot >= r->n_rx_slots ||
 	    (piece.is_write ? piece.bytes == 0 || imm & RDMA_CTL_FLAG
@@ -90,10 +79,12 @@ static void on_receive(struct rdma_qp *q, const struct ibv_wc *wc)
 			return;
 		}
 	}
-	if (imm & RDMA_CTL_FLAG)
-		on_control(r, imm, piece.slot);
-	else
+	if (!(imm & RDMA_CTL_FLAG)) {
 		on_piece(r, q, imm, &piece);
+		return;
+	}
+	r->ctl_seen++;
+	rdma_repost(r, piece.slot);
 }
 
 void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc)
@@ -103,14 +94,11 @@ void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc)
 	if (r->state == RDMA_ENDED)
 		return;
 	r->is_blocked = false; /* or so we hope */
-	if (wc->status != IBV_WC_SUCCESS && r->state == RDMA_LOST)
-		return;
 	if (wc->status != IBV_WC_SUCCESS) {
-		if (!r->has_bad || r->bad.status == IBV_WC_WR_FLUSH_ERR) {
+		if (rdma_set_state(r, RDMA_BROKEN) || r->bad.status == IBV_WC_WR_FLUSH_ERR) {
 			r->bad = *wc;
 			r->bad_qp = (uint8_t)q->index;
 		}
-		r->has_bad = true;
 		return;
 	}
 	if (rdma_wr_kind(wc->wr_id) == RDMA_WR_RECV) {

@@ -1,6 +1,5 @@
 /* The sending side of an rdma link: frames into pieces (see rdma.c), pieces into work
- * requests, and what is done of them. A piece is kept until the peer has read it: the
- * connection may have to be made again. Of the owner's thread only. */
+ * requests, and what is done of them. Of the owner's thread only. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -9,9 +8,10 @@
 
 /* --- posting ------------------------------------------------------------------------- */
 
-bool rdma_is_complete(const struct rdma_link *r, const struct rdma_tx *t)
+/* Whether the peer's device has answered that @t arrived. */
+static bool is_complete(const struct rdma_link *r, const struct rdma_tx *t)
 {
-	return t->is_over || r->qps[t->qp].sq_done > t->sq_index;
+	return r->qps[t->qp].sq_done > t->sq_index;
 }
 
 bool rdma_has_queue_room(const struct rdma_qp *q)
@@ -75,33 +75,20 @@ void rdma_probe(struct rdma_link *r, struct rdma_qp *q)
 		r->n_probes++;
 }
 
-static int post_write(struct rdma_link *r, const struct rdma_tx *t, uint32_t seq)
+/* Piece @t, from @sge, to @ring_at of the ring. */
+static int post_write(struct rdma_link *r, const struct rdma_tx *t, struct ibv_sge *sge,
+		      uint32_t ring_at)
 {
 	struct rdma_qp *q = &r->qps[t->qp];
-	struct ibv_sge sge = {(uintptr_t)t->src, t->bytes, t->lkey};
 	struct ibv_send_wr wr = {.wr_id = rdma_wr_id(RDMA_WR_DATA, q->sq_posted),
-				 .sg_list = &sge,
+				 .sg_list = sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
-				 .imm_data = htonl(seq & RDMA_SEQ_MASK),
-				 .wr.rdma = {r->peer.ring_addr + t->ring_at, r->peer.ring_rkey}};
+				 .imm_data = htonl((uint32_t)r->tx_next & RDMA_SEQ_MASK),
+				 .wr.rdma = {r->peer.ring_addr + ring_at, r->peer.ring_rkey}};
 
 	return post(r, q, &wr);
-}
-
-int rdma_post_again(struct rdma_link *r, struct rdma_tx *t, uint64_t seq)
-{
-	struct rdma_qp *q = &r->qps[t->qp];
-	uint32_t slot = (uint32_t)(seq % RDMA_WINDOW);
-
-	t->sq_index = q->sq_posted;
-	if (t->is_write)
-		return post_write(r, t, (uint32_t)seq);
-	fill_piece(r, tx_slot(r, slot));
-	return post_slot(r, q, slot, t->bytes + (uint32_t)sizeof(struct rdma_piece),
-			 rdma_wr_id(RDMA_WR_DATA, t->sq_index), (uint32_t)seq & RDMA_SEQ_MASK,
-			 IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
 }
 
 /* --- the stream into pieces -------------------------------------------------------------- */
@@ -129,9 +116,9 @@ static bool goes_by_write(const struct rdma_link *r, const struct link_seg *s)
 	       (s->is_message || !(r->peer.flags & RDMA_HELLO_RING_BLIND));
 }
 
-/* Says where piece @t of lent body @s lies, and makes *@want fit. */
+/* Says in @sge where piece @t of lent body @s lies, and makes its length fit. */
 static int find_source(struct rdma_link *r, const struct link_seg *s, struct rdma_tx *t,
-		       uint32_t *want, struct err *err)
+		       struct ibv_sge *sge, struct err *err)
 {
 	const struct rdma_gpu *g = &r->lent_gpu;
 	uint64_t at;
@@ -139,17 +126,17 @@ static int find_source(struct rdma_link *r, const struct link_seg *s, struct rdm
 
 	if (s->is_gpu) {
 		at = ((uintptr_t)s->base - (uintptr_t)g->mem.base) % g->mem.bytes;
-		if (*want > g->mem.bytes - at)
-			*want = (uint32_t)(g->mem.bytes - at);
-		t->src = (const char *)g->mem.base + at;
-		t->lkey = g->mr->lkey;
+		if (sge->length > g->mem.bytes - at)
+			sge->length = (uint32_t)(g->mem.bytes - at);
+		sge->addr = (uintptr_t)g->mem.base + at;
+		sge->lkey = g->mr->lkey;
 		return 0;
 	}
 	rc = rdma_region_get(r->dev, s->base, s->bytes, &t->region, err);
 	if (rc)
 		return rc;
-	t->src = s->base;
-	t->lkey = t->region->mr->lkey;
+	sge->addr = (uintptr_t)s->base;
+	sge->lkey = t->region->mr->lkey;
 	return 0;
 }
 
@@ -165,39 +152,30 @@ static ssize_t write_piece(struct rdma_link *r, const struct link_seg *s)
 {
 	uint32_t ring = r->peer.ring_bytes, at = (uint32_t)r->tx_ring_sent & (ring - 1);
 	uint32_t room = ring - (uint32_t)(r->tx_ring_sent - r->tx_ring_freed);
-	uint32_t want = s->bytes < ring / 8 ? (uint32_t)s->bytes : ring / 8;
+	uint32_t want = rdma_least(s->bytes < ring / 8 ? (uint32_t)s->bytes : ring / 8, ring - at);
+	struct ibv_sge sge = {.length = want};
 	struct rdma_tx *t = next_piece(r);
 	struct err err;
 	int rc;
 
-	want = rdma_least(want, ring - at);
 	if (!t || room < want)
 		return 0;
-	rc = find_source(r, s, t, &want, &err);
+	rc = find_source(r, s, t, &sge, &err);
 	if (rc) {
 		rdma_fail(r, rc, "%s", err.text);
 		return rc;
 	}
-	t->bytes = want;
-	t->is_lent = t->is_write = true;
-	t->ring_at = at;
-	rc = post_write(r, t, (uint32_t)r->tx_next);
+	t->bytes = sge.length;
+	t->is_lent = true;
+	rc = post_write(r, t, &sge, at);
 	if (rc) {
 		drop_source(r, t);
 		return rc;
 	}
-	r->tx_ring_sent += want;
+	r->tx_ring_sent += t->bytes;
 	t->ring_end = r->tx_ring_sent;
 	r->tx_next++;
-	return (ssize_t)want;
-}
-
-/* Over several queue pairs a piece may have arrived and one before it not. Where that one
- * may have to come again, so may all behind it: then nothing is done before what was
- * before it is complete. */
-static bool keeps_all(const struct rdma_link *r)
-{
-	return r->n_qps > 1 && r->hub->options.reconnect;
+	return (ssize_t)t->bytes;
 }
 
 /* As much as a slot takes, up to the next body that goes by WRITE. */
@@ -223,7 +201,7 @@ static ssize_t send_piece(struct rdma_link *r, const struct link_seg *s, int n_s
 		used += part;
 	}
 	/* so that entries come back: a completion says that all before it are done */
-	if (r->tx_next / r->n_qps % (RDMA_WINDOW / 8) == 0 || keeps_all(r))
+	if (r->tx_next / r->n_qps % (RDMA_WINDOW / 8) == 0)
 		flags |= IBV_SEND_SIGNALED;
 	t->bytes = used;
 	fill_piece(r, tx_slot(r, slot));
@@ -243,8 +221,8 @@ ssize_t rdma_post(struct link *l, struct link_seg *s, int n_seg)
 
 	if (r->state == RDMA_ENDED)
 		return -EPIPE;
-	r->is_blocked = r->state != RDMA_UP || r->must_resend;
-	while (n_seg && r->state == RDMA_UP && !r->must_resend) {
+	r->is_blocked = r->state != RDMA_UP;
+	while (n_seg && r->state == RDMA_UP) {
 		n = goes_by_write(r, s) ? write_piece(r, s) : send_piece(r, s, n_seg);
 		if (n <= 0) {
 			r->is_blocked = true;
@@ -270,27 +248,18 @@ uint64_t rdma_done(struct link *l)
 
 	for (; r->tx_done < r->tx_next; r->tx_done++) {
 		t = &r->tx[r->tx_done % RDMA_WINDOW];
-		if ((t->is_lent || keeps_all(r)) && !rdma_is_complete(r, t))
+		if (t->is_lent && !is_complete(r, t))
 			break;
 		drop_source(r, t);
 		bytes += t->bytes;
 	}
 	for (; r->tx_freed < r->tx_done && r->tx_freed < r->tx_released; r->tx_freed++)
-		if (!rdma_is_complete(r, &r->tx[r->tx_freed % RDMA_WINDOW]))
+		if (!is_complete(r, &r->tx[r->tx_freed % RDMA_WINDOW]))
 			break;
 	return bytes;
 }
 
 /* --- words without data ----------------------------------------------------------------- */
-
-/* A SEND that carries no data: with @flags, and what we have read. */
-static int post_control(struct rdma_link *r, uint32_t slot, uint32_t flags)
-{
-	fill_piece(r, tx_slot(r, slot));
-	return post_slot(r, &r->qps[0], slot, sizeof(struct rdma_piece),
-			 rdma_wr_id(RDMA_WR_CTL, r->qps[0].sq_posted), RDMA_CTL_FLAG | flags,
-			 IBV_SEND_SOLICITED | IBV_SEND_SIGNALED);
-}
 
 /* Says how far we have read when the peer may need to know. It may always be said when
  * it is worth something: an end that has no control SEND left has sent RDMA_CTL since the
@@ -299,6 +268,8 @@ static int post_control(struct rdma_link *r, uint32_t slot, uint32_t flags)
  * SENDs are answered by one, so two idle ends fall silent. */
 void rdma_tell(struct rdma_link *r)
 {
+	uint32_t slot;
+
 	if (r->state != RDMA_UP || r->ctl_sent - r->ctl_acked >= RDMA_CTL ||
 	    !rdma_has_queue_room(&r->qps[0]))
 		return;
@@ -306,11 +277,10 @@ void rdma_tell(struct rdma_link *r)
 	    r->rx_ring_read - r->rx_ring_told < r->hub->options.ring_bytes / 4 &&
 	    r->ctl_seen - r->ctl_told < RDMA_CTL / 2)
 		return;
-	if (!post_control(r, RDMA_WINDOW + r->ctl_sent % RDMA_CTL, 0))
+	slot = RDMA_WINDOW + r->ctl_sent % RDMA_CTL;
+	fill_piece(r, tx_slot(r, slot));
+	if (!post_slot(r, &r->qps[0], slot, sizeof(struct rdma_piece),
+		       rdma_wr_id(RDMA_WR_CTL, r->qps[0].sq_posted), RDMA_CTL_FLAG,
+		       IBV_SEND_SOLICITED | IBV_SEND_SIGNALED))
 		r->ctl_sent++;
-}
-
-void rdma_bye(struct rdma_link *r)
-{
-	post_control(r, RDMA_WINDOW + RDMA_CTL, RDMA_CTL_BYE);
 }

@@ -114,10 +114,6 @@ static void side_init(struct side *s, uint64_t n, uint64_t seed, unsigned int sl
 	assert_non_null(s->out);
 }
 
-static void (*converse_calm)(void); /* NULL, or called when all is said ... */
-static bool (*converse_is_up)(
-	const struct link *l); /* ... and this then becomes true, and stays it */
-
 static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a,
 			    unsigned int sleep_b, unsigned int hold_percent)
 {
@@ -136,27 +132,12 @@ static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a,
 	b.connect_to = listener_addr(l);
 	assert_int_equal(pthread_create(&thread, NULL, connect_and_talk, &b), 0);
 	a.peer.link = accept_one(l, &a.peer);
-	a.peer.listener = strncmp(addr, "rdma", 4) ? NULL : l;
 	a.failed = talk(&a);
 	pthread_join(thread, NULL);
 	if (a.failed || b.failed)
 		fail_msg("accepted: %d, closed %d '%s'; connected: %d, closed %d '%s', '%s'",
 			 a.failed, a.peer.closed_code, a.peer.why, b.failed, b.peer.closed_code,
 			 b.peer.why, b.why.text);
-	if (converse_calm) { /* no faults any more: what was just lost comes back */
-		converse_calm();
-		uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
-
-		for (int n_up = 0; n_up < 2000;) {
-			peer_wait(&a.peer, 0);
-			peer_wait(&b.peer, 0);
-			n_up = converse_is_up(a.peer.link) && converse_is_up(b.peer.link) ? n_up + 1
-											  : 0;
-			usleep(n_up < 1500 ? 0 : 1000);
-			if (a.peer.n_closed || b.peer.n_closed || clock_now_ns() > due_ns)
-				fail_msg("not up again: '%s', '%s'", a.peer.why, b.peer.why);
-		}
-	}
 	/* b leaves: a is told once */
 	peer_deinit(&b.peer);
 	while (!a.peer.n_closed)

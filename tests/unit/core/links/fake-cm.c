@@ -142,7 +142,6 @@ static void part(struct cm_id *id)
 
 	if (!peer)
 		return;
-	fake_faults.n_mute += fake_faults.is_mute;
 	id->peer = peer->peer = NULL;
 	if (id->is_connected || peer->is_connected)
 		tell(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
@@ -261,7 +260,6 @@ int fake_cm_connect(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 	_Alignas(8) uint8_t data[64] = {0};
 
 	pthread_mutex_lock(&fake_lock);
-	fake_faults.n_mute += fake_faults.is_mute;
 	for (l = ids; l && !(l->listens && l->port == port); l = l->next)
 		;
 	memcpy(data, p->private_data, p->private_data_len);
@@ -305,12 +303,6 @@ int fake_cm_accept(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 	if (fake_faults.edit_hello)
 		fake_faults.edit_hello(&answer, true);
 	pthread_mutex_lock(&fake_lock);
-	if (id->peer && fake_faults.n_given_up) {
-		fake_faults.n_given_up--;
-		tell(id->peer, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL, 0);
-		id->peer->peer = NULL;
-		id->peer = NULL;
-	}
 	if (id->peer) {
 		id->peer->peer_qp = p->qp_num;
 		tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &answer, sizeof(answer));

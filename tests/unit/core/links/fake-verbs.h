@@ -24,18 +24,13 @@ extern struct fake_faults {
 	int open_errno, alloc_pd_errno, create_qp_errno, channel_errno;
 	uint32_t send_number; /* the n-th send from now on completes with send_status */
 	enum ibv_wc_status send_status;
-	uint32_t send_every; /* ... and again, every so many sends */
-	bool send_arrives;   /* and yet it arrives: the answer was lost */
 	uint32_t imm_number; /* the n-th send from now on carries imm instead */
 	uint32_t imm;
-	bool hold_odd_qps; /* what goes over queue pairs of odd place waits ... */
-	bool is_cut;       /* nothing arrives, sends end in RETRY_EXC_ERR */
-	bool is_vanishing; /* nothing arrives, sends never end */
-	bool is_mute;      /* messages of the connection manager cannot go: counted */
-	unsigned int n_mute;
+	bool hold_odd_qps;   /* what goes over queue pairs of odd place waits ... */
+	bool is_cut;         /* nothing arrives, sends end in RETRY_EXC_ERR */
+	bool is_vanishing;   /* nothing arrives, sends never end */
 	bool drop_establish; /* the last word of a connection is lost */
 	bool drop_answer;    /* requests are never answered */
-	uint32_t n_given_up; /* so many requests were given up when they are accepted */
 	int bind_errno;      /* nobody can listen */
 	enum rdma_cm_event_type
 		cm_event; /* instead of what it ends: ADDR_, ROUTE_, CONNECT_ERROR */

@@ -191,9 +191,6 @@ static void execute(struct pair *p, const struct ibv_send_wr *wr, const void *by
 		s = IBV_WC_RETRY_EXC_ERR;
 	else if (fake_faults.send_number && --fake_faults.send_number == 0) {
 		s = fake_faults.send_status;
-		fake_faults.send_number = fake_faults.send_every;
-		if (fake_faults.send_arrives)
-			carry_out(p, find_pair(p->dest), wr, bytes, n);
 	} else
 		s = carry_out(p, find_pair(p->dest), wr, bytes, n);
 	if (s != IBV_WC_SUCCESS)

@@ -25,8 +25,7 @@ struct peer {
 	uint64_t seed;
 	unsigned int hold_percent, discard_percent;
 	struct rng rng;
-	int bad;                   /* something was not as it must be */
-	struct listener *listener; /* rdma: where a lost link comes back; borrowed */
+	int bad; /* something was not as it must be */
 	int (*on_frame)(struct peer *p, const struct wire_hdr *h, const void *body);
 };
 
@@ -146,11 +145,6 @@ static inline void peer_wait(struct peer *p, int may_sleep)
 		pfd.fd = link_fd(p->link);
 		pfd.events = link_poll_events(p->link);
 		n = poll(&pfd, 1, p->hold_percent ? 1 : 20000);
-	}
-	if (p->listener) {
-		struct link *other = NULL;
-
-		p->bad |= link_accept(p->listener, NULL, NULL, &other, NULL) == 0;
 	}
 	if (p->n_holds)
 		link_resume(p->link);

@@ -38,34 +38,6 @@ static void several_queue_pairs(void **state)
 	rdma_options_use(&o);
 }
 
-static void *cut(void *command)
-{
-	usleep(300000);
-	return system(command) ? command : NULL;
-}
-
-/* The wire is out for a while in the middle of it. NBOX_TEST_RDMA_CUT is a command that
- * does that, such as "tc qdisc change dev va root netem loss 100%; sleep 3; tc qdisc change ..." */
-static void an_outage(void **state)
-{
-	char *command = getenv("NBOX_TEST_RDMA_CUT");
-	struct rdma_options o;
-	pthread_t thread;
-	struct err err;
-	void *failed;
-
-	(void)state;
-	rdma_options_init(&o);
-	assert_int_equal(rdma_options_from_environment(&o, &err), 0);
-	o.reconnect = 60;
-	rdma_options_use(&o);
-	pthread_create(&thread, NULL, cut, command);
-	converse(addr, 300, 100, 100, 0);
-	pthread_join(thread, &failed);
-	assert_null(failed);
-	fprintf(stderr, "# ids made: %lu\n", (unsigned long)rdma_counts.made[RDMA_IDS]);
-}
-
 static void nobody_there(void **state)
 {
 	struct err err = {""};
@@ -97,7 +69,6 @@ int main(void)
 		cmocka_unit_test(mixed_with_holds),
 		cmocka_unit_test(several_queue_pairs),
 		cmocka_unit_test(polling),
-		cmocka_unit_test(an_outage),
 		cmocka_unit_test(nobody_there),
 		cmocka_unit_test(all_was_given_back),
 	};
@@ -106,8 +77,6 @@ int main(void)
 		printf("1..0 # SKIP NBOX_TEST_RDMA names no address of an RDMA device\n");
 		return 0;
 	}
-	if (!getenv("NBOX_TEST_RDMA_CUT"))
-		cmocka_set_skip_filter("an_outage");
 	snprintf(addr, sizeof(addr), "rdma:%s:0", getenv("NBOX_TEST_RDMA"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,38 +48,6 @@ static void a_device_that_never_gives_up(void **state)
 	}
 }
 
-/* Who accepted waits for who connected to come back; when it does not, the sentence still says
- * both: what was lost, and that it stayed lost. */
-static void silence_and_no_return(void **state)
-{
-	struct rdma_options o = use_options();
-	struct ends e;
-
-	(void)state;
-	o.timeout = 1;
-	o.retry_count = 0;
-	o.reconnect = 2;
-	rdma_options_use(&o);
-	ends_open(&e);
-	until_up(&e);
-	fake_faults.is_vanishing = fake_faults.drop_answer = true;
-	for (int i = 0; i < 100 && !e.a.n_closed; i++)
-		tick(&e.a);
-	assert_int_equal(e.a.closed_code, -ETIMEDOUT);
-	assert_non_null(strstr(e.a.why, "device fake0 port 1, QP "));
-	assert_non_null(strstr(e.a.why, "has not answered for 11 s"));
-	assert_non_null(strstr(e.a.why, "; it did not come back in time"));
-	for (int i = 0; i < 100 && !e.b.n_closed; i++)
-		tick(&e.b);
-	assert_int_equal(e.b.closed_code, -ETIMEDOUT);
-	assert_non_null(strstr(e.b.why, "device fake0 port 1, QP ")); /* of the last attempt */
-	assert_non_null(strstr(e.b.why, " to rdma:127.0.0.1:"));
-	assert_non_null(
-		strstr(e.b.why,
-		       "lost, and 2 attempts to connect again failed, the last: no answer"));
-	ends_close(&e);
-}
-
 /* A peer that has nothing to say, or whose process is stopped: its device answers for it. */
 static void an_idle_peer_lives(void **state)
 {
@@ -106,12 +74,9 @@ static void an_idle_peer_lives(void **state)
 /* It can neither be read nor slept upon: each end says so, whoever wakes it. */
 static void completion_queues_that_fail(void **state)
 {
-	struct rdma_options o = use_options();
 	struct ends e;
 
 	(void)state;
-	o.reconnect = 5; /* nothing that passes: not tried again */
-	rdma_options_use(&o);
 	ends_open(&e);
 	move(&e, 5);
 	fake_faults.poll_fails = true;
@@ -318,86 +283,12 @@ static void last_words_to_nobody(void **state)
 	ends_close(&e);
 }
 
-static _Atomic bool must_stop;
-
-static void *keep_accepting(void *arg)
-{
-	struct ends *e = arg;
-	struct link *other = NULL;
-
-	while (!must_stop && !e->a.n_closed) {
-		link_accept(e->l, &peer_events, NULL, &other, NULL);
-		link_progress(e->a.link);
-		usleep(200);
-	}
-	return NULL;
-}
-
-/* A connection that is just being made again when the owner leaves: what was sent still
- * arrives if it comes back in time; and nobody waits for long if not. */
-static void leaving_while_it_is_lost(void **state)
-{
-	struct rdma_options o = use_options();
-	uint64_t sent, start_ns;
-	pthread_t thread;
-	struct ends e;
-	int i;
-
-	(void)state;
-	o.reconnect = 20;
-	rdma_options_use(&o);
-	for (i = 0; i < 20; i++) { /* as above */
-		ends_open(&e);
-		e.a.discard_percent = 100;
-		move(&e, 5);
-		sent = 0;
-		fake_faults.send_number = 1;
-		fake_faults.send_status = IBV_WC_RETRY_EXC_ERR;
-		send_n(&e.b, &sent, 3, 8);
-		link_progress(e.b.link);
-		must_stop = false;
-		pthread_create(&thread, NULL, keep_accepting, &e);
-		e.b.link = link_free(e.b.link);
-		for (int k = 0; k < 50 && e.a.link; k++)
-			usleep(1000);
-		must_stop = true;
-		pthread_join(thread, NULL);
-		for (int k = 0; k < 20; k++)
-			link_progress(e.a.link);
-		assert_false(e.a.bad);
-		ends_close(&e);
-		if (e.a.n_frames == 3)
-			break;
-	}
-	assert_in_range(i, 0, 19);
-
-	ends_open(&e);
-	move(&e, 5);
-	sent = 0;
-	fake_faults.is_cut = fake_faults.drop_answer = true;
-	send_n(&e.b, &sent, 3, 8);
-	for (i = 0; i < 20; i++)
-		link_progress(e.b.link);
-	assert_int_equal(e.b.n_closed, 0);
-	start_ns = clock_now_ns();
-	e.b.link = link_free(e.b.link);
-	assert_true(clock_now_ns() - start_ns >=
-		    1270 * NS_PER_MS); /* what was lost could go once more */
-	assert_true(clock_now_ns() - start_ns < BOUND_NS);
-	ends_close(&e);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_device_that_never_gives_up),
-		T(silence_and_no_return),
-		T(an_idle_peer_lives),
-		T(completion_queues_that_fail),
-		T(descriptors_in_a_forked_child),
-		T(the_last_words_arrive),
-		T(last_words_to_nobody),
-		T(leaving_while_it_is_lost),
+		T(a_device_that_never_gives_up), T(an_idle_peer_lives),
+		T(completion_queues_that_fail),  T(descriptors_in_a_forked_child),
+		T(the_last_words_arrive),        T(last_words_to_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -243,41 +243,6 @@ static void links_use_the_nearest_rail(void **state)
 	connect_over("0000:3B:00.0", &o, "fake1");
 }
 
-/* A link that is made again stays on its device: its memory belongs to that. */
-static void a_rail_that_was_cut(void **state)
-{
-	struct rdma_options o;
-	struct link *other = NULL;
-	struct wire_hdr h;
-	uint64_t due_ns;
-	struct ends e;
-
-	(void)state;
-	rdma_options_init(&o);
-	rdma_tick_ms = 40;
-	o.reconnect = 1000;
-	ends_open_over(&e, "0000:4B:00.0", &o, "fake1");
-	e.a.discard_percent = 100;
-	fake_faults.send_number = 1;
-	fake_faults.send_status = IBV_WC_RETRY_EXC_ERR;
-	for (uint32_t i = 0; i < 4; i++) {
-		wire_hdr_init(&h, WIRE_MESSAGE, 0);
-		h.index = i;
-		assert_int_equal(link_send(e.b.link, &h, NULL, i), 0);
-		link_progress(e.b.link);
-		fake_faults.rail_is_down = true; /* for who asks its port */
-	}
-	due_ns = clock_now_ns() + 60 * NS_PER_S;
-	while (e.a.n_frames < 4 && !e.a.n_closed && !e.b.n_closed && clock_now_ns() < due_ns) {
-		link_progress(e.a.link);
-		link_progress(e.b.link);
-		assert_true(link_accept(e.l, &peer_events, NULL, &other, NULL) <
-			    0); /* an attempt that was given up is another code */
-	}
-	assert_int_equal(e.a.n_frames, 4);
-	ends_close(&e);
-}
-
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup_rails, teardown_rails)
@@ -285,7 +250,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_nearest_is_chosen, open_tree, close_tree),
 		T(the_nearest_rail),
 		T(links_use_the_nearest_rail),
-		T(a_rail_that_was_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

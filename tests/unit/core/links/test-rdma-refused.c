@@ -1,5 +1,5 @@
-/* What the connection manager refuses an rdma link (fake-verbs.h): addresses, routes, devices,
- * and lost links that come back as others. */
+/* What the connection manager refuses an rdma link (fake-verbs.h): addresses, routes and devices.
+ */
 #include "rdma-ends.h"
 
 static void expect_words(const char *text, const char *a, const char *b)
@@ -52,7 +52,6 @@ static void tick_hub(struct rdma_hub *h)
  * address, with nothing kept open of the device that went. */
 static void a_device_is_removed(void **state)
 {
-	struct rdma_options o = use_options();
 	struct link *link = NULL;
 	struct rdma_hub *h;
 	struct err err;
@@ -60,8 +59,6 @@ static void a_device_is_removed(void **state)
 	char addr[64];
 
 	(void)state;
-	o.reconnect = 5; /* there is nothing to come back to */
-	rdma_options_use(&o);
 	ends_open(&e);
 	move(&e, 5);
 	fake_cm_tell_all(RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
@@ -157,138 +154,12 @@ static void a_device_that_cannot_be_opened(void **state)
 	ends_close(&e);
 }
 
-/* --- lost links that come back as others --------------------------------------------------- */
-
-static void lose(struct ends *e)
-{
-	uint64_t sent = e->b.n_sent;
-
-	fake_faults.send_number = 1;
-	fake_faults.send_status = IBV_WC_RETRY_EXC_ERR;
-	send_n(&e->b, &sent, 1, 8);
-	link_progress(e->b.link);
-}
-
-static void another_link(struct rdma_hello *h, bool is_answer)
-{
-	h->link_id ^= is_answer ? 0 : 1;
-}
-static void more_qps(struct rdma_hello *h, bool is_answer)
-{
-	h->n_qps = is_answer ? h->n_qps : 2;
-	h->qpn[1] = h->qpn[0] + 1;
-}
-static void another_window(struct rdma_hello *h, bool is_answer)
-{
-	h->window = (uint16_t)(h->window / (is_answer ? 1 : 2));
-}
-static void another_window_in_the_answer(struct rdma_hello *h, bool is_answer)
-{
-	h->window = (uint16_t)(h->window / (is_answer ? 2 : 1));
-}
-static void a_new_one_in_the_answer(struct rdma_hello *h, bool is_answer)
-{
-	h->kind = is_answer ? RDMA_HELLO_NEW : h->kind;
-}
-static void another_slot(struct rdma_hello *h, bool is_answer)
-{
-	h->slot_bytes = (uint16_t)(h->slot_bytes / (is_answer ? 1 : 2));
-}
-static void pieces_never_sent(struct rdma_hello *h, bool is_answer)
-{
-	h->rx_next += is_answer ? 0 : 5;
-}
-static void pieces_never_sent_in_the_answer(struct rdma_hello *h, bool is_answer)
-{
-	h->rx_next += is_answer ? 5 : 0;
-}
-
-#define ANOTHER "it is another one than it was"
-#define NEVER_SENT "the peer says it has pieces that were never sent"
-
-static void resumed_as_another(void **state)
-{
-	static const struct {
-		void (*edit)(struct rdma_hello *h, bool is_answer);
-		int accept;        /* what the listener is told; 0: nothing */
-		const char *words; /* ... and by the link, if it is ended by that */
-		int code;          /* of who connected, at last, and its words */
-		const char *last;
-	} cases[] = {
-		{another_link, -ENOENT, "wants to resume a link that is not known", -ECONNREFUSED,
-		 "it does not know the link that was to be resumed"},
-		{more_qps, -ENOENT, "wants to resume a link that is not known", -ECONNREFUSED,
-		 "it does not know the link that was to be resumed"},
-		{another_window, -EPROTO, ANOTHER, -ECONNREFUSED, "it does not know the link"},
-		{another_slot, -EPROTO, ANOTHER, -ECONNREFUSED, "it does not know the link"},
-		{pieces_never_sent, -EPROTO, NEVER_SENT, -ECONNREFUSED,
-		 "it does not know the link"},
-		{another_window_in_the_answer, 0, NULL, -EPROTO, ANOTHER},
-		{a_new_one_in_the_answer, 0, NULL, -EPROTO, ANOTHER},
-		{pieces_never_sent_in_the_answer, 0, NULL, -EPROTO, NEVER_SENT},
-	};
-	struct rdma_options o = use_options();
-	struct ends e;
-
-	(void)state;
-	o.reconnect = 2;
-	rdma_options_use(&o);
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
-		struct err first = {.text = ""};
-		struct link *other = NULL;
-		int rc = 0;
-
-		fake_reset();
-		ends_open(&e);
-		e.a.discard_percent = 100;
-		until_up(&e);
-		lose(&e);
-		fake_faults.edit_hello = cases[i].edit;
-		while (!e.a.n_closed || !e.b.n_closed) {
-			struct err err;
-			int got = link_accept(e.l, &peer_events, NULL, &other, &err);
-
-			if (got != -EAGAIN && !rc) {
-				rc = got;
-				first = err;
-			}
-			move(&e, 1);
-			if (e.b.n_closed)
-				tick(&e.a);
-			else if (rdma_of(e.b.link)->state == RDMA_LOST &&
-				 !rdma_resume_has_step(rdma_of(e.b.link)))
-				tick(&e.b); /* the next attempt */
-			assert_true(clock_now_ns() < due_ns);
-		}
-		assert_int_equal(e.a.n_frames, 0);
-		assert_int_equal(rc, cases[i].accept);
-		if (rc == -ENOENT)
-			expect_words(first.text, "rdma:", cases[i].words);
-		else if (rc)
-			expect_words(first.text, "device fake0 port 1 to rdma:", cases[i].words);
-		expect_words(e.a.why, "device fake0 port 1", " to rdma:");
-		if (cases[i].accept == -EPROTO) {
-			expect_words(e.a.why,
-				     "it came back, but cannot be resumed: ", cases[i].words);
-			assert_int_equal(e.a.closed_code, -EPROTO);
-		} else {
-			expect_words(e.a.why, "it did not come back in time", "");
-		}
-		assert_int_equal(e.b.closed_code, cases[i].code);
-		expect_words(e.b.why, "device fake0 port 1", " to rdma:127.0.0.1:");
-		expect_words(e.b.why, cases[i].last,
-			     "lost, and 2 attempts to connect again failed, the last: ");
-		ends_close(&e);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(events_that_end_an_attempt),     T(a_device_is_removed),
 		T(an_accepted_link_that_fails),    T(addresses_to_listen_at),
-		T(a_device_that_cannot_be_opened), T(resumed_as_another),
+		T(a_device_that_cannot_be_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
