@@ -56,7 +56,7 @@ static bool move_links(struct server *s)
  * there for ever: said once, of jobs that begin with nboxd. */
 static void tell_silence(struct server *s, uint64_t now_ns)
 {
-	bool is_used = s->last_comm || s->n_gathers ||
+	bool is_used = s->comms.last || s->n_gathers ||
 		       (s->store && store_server_counts(s->store).store.n_requests);
 
 	if (s->is_silence_told || is_used || (!s->ended.event && !s->door.event) ||
@@ -76,7 +76,7 @@ static void tell_silence(struct server *s, uint64_t now_ns)
 static void tick(struct server *s, uint64_t now_ns)
 {
 	bool has_hello = false;
-	uint64_t failure_ns = failures_tick(s, now_ns);
+	uint64_t failure_ns = failures_tick(&s->failures, now_ns);
 	uint64_t store_ns;
 	struct worker *w;
 
@@ -90,10 +90,10 @@ static void tick(struct server *s, uint64_t now_ns)
 	}
 	launched_tick(s, now_ns);
 	gather_tick(s, now_ns);
-	op_tick(s, now_ns);
+	op_tick(&s->ops, now_ns);
 	warn_tick(now_ns);
 	tell_silence(s, now_ns);
-	s->tick_ns = now_ns + (has_hello || s->n_gathers || s->n_open_ops ? TICK_NS : NS_PER_S);
+	s->tick_ns = now_ns + (has_hello || s->n_gathers || s->ops.n_open_ops ? TICK_NS : NS_PER_S);
 	if (failure_ns < s->tick_ns)
 		s->tick_ns = failure_ns;
 	store_ns = s->store ? store_server_tick(s->store, now_ns) : UINT64_MAX;
@@ -104,7 +104,7 @@ static void tick(struct server *s, uint64_t now_ns)
 
 void server_flush_record(struct server *s)
 {
-	int code = record_flush(s->record);
+	int code = record_flush(s->ops.record);
 
 	if (code < 0)
 		warn_run(
@@ -254,12 +254,12 @@ static uint64_t wake_time(const struct server *s)
 /* One round. Return: true when something moved. */
 static bool round_once(struct server *s, uint64_t now_ns)
 {
-	uint64_t sent = s->n_messages_out;
+	uint64_t sent = s->ops.n_messages_out;
 	bool moved = move_links(s);
 
-	s->next_due_ns = engine_advance(s->engine, clock_now_ns());
+	s->next_due_ns = engine_advance(s->ops.engine, clock_now_ns());
 	/* What the engine released goes out in this round, not in the next one. */
-	if (s->n_messages_out != sent)
+	if (s->ops.n_messages_out != sent)
 		moved = move_links(s) || moved;
 	if (now_ns >= s->tick_ns)
 		tick(s, now_ns);

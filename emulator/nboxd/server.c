@@ -52,7 +52,7 @@ char *server_network(const struct server *s, char *buf, size_t size)
 	};
 
 	buf[0] = '\0';
-	return strcmp(s->config->model, "none") ? delay_network(s->delay, &cluster, buf, size)
+	return strcmp(s->config->model, "none") ? delay_network(s->ops.delay, &cluster, buf, size)
 						: buf;
 }
 
@@ -261,17 +261,17 @@ static int open_engine(struct server *s, struct err *err)
 	const struct config *c = s->config;
 	char dir[PATH_MAX + 64];
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
-	int r = open_model(c, dirs, &s->delay, err);
+	int r = open_model(c, dirs, &s->ops.delay, err);
 
 	if (r < 0)
 		return r;
-	if (delay_warning(s->delay))
-		log_info("%s", delay_warning(s->delay));
-	s->cluster.ranks_matter = delay_names_ranks(s->delay);
-	if (solver_new(&c->topology, s->delay, &s->solver) < 0 ||
-	    engine_new(&op_sink, s, &s->engine) < 0)
+	if (delay_warning(s->ops.delay))
+		log_info("%s", delay_warning(s->ops.delay));
+	s->cluster.ranks_matter = delay_names_ranks(s->ops.delay);
+	if (solver_new(&c->topology, s->ops.delay, &s->ops.solver) < 0 ||
+	    engine_new(&op_sink, &s->ops, &s->ops.engine) < 0)
 		return err_set(err, ENOMEM, "out of memory");
-	if (c->exchange == EXCHANGE_PAYLOAD && payload_map(&s->payload, c->chunk_bytes) < 0)
+	if (c->exchange == EXCHANGE_PAYLOAD && payload_map(&s->ops.payload, c->chunk_bytes) < 0)
 		return err_set(err, ENOMEM, "no memory for messages of %llu bytes",
 			       (unsigned long long)c->chunk_bytes);
 	return 0;
@@ -304,13 +304,19 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 				      .n_real = c->n_real,
 				      .layouts = c->layouts,
 				      .n_layouts = c->n_layouts};
+	s->comms = (struct comms){.server = s, .config = c, .cluster = &s->cluster, .ops = &s->ops};
+	s->ops = (struct ops){.config = c,
+			      .cluster = &s->cluster,
+			      .comms = &s->comms,
+			      .failures = &s->failures};
 	places_raise_limit();
 	s->start_ns = clock_now_ns();
 	s->next_due_ns = UINT64_MAX;
 	read_boot_id(s->boot_id);
 	s->players = calloc(c->n_real, sizeof(*s->players));
-	r = s->players && failures_init(s) == 0 ? open_engine(s, err)
-						: err_set(err, ENOMEM, "out of memory");
+	r = s->players && failures_init(&s->failures, &s->comms, &s->tick_ns) == 0
+		    ? open_engine(s, err)
+		    : err_set(err, ENOMEM, "out of memory");
 	/* The address first: a second nboxd must not touch the first one's files. */
 	if (r == 0)
 		r = open_listeners(s, err);
@@ -322,7 +328,7 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	if (r == 0 && c->store)
 		r = store_server_open(s, c->store, &s->store, err);
 	if (r == 0 && c->out)
-		r = results_open(c, s->start_ns, &s->record, err);
+		r = results_open(c, s->start_ns, &s->ops.record, err);
 	if (r == 0 && c->out)
 		r = write_addr_file(s, err);
 	if (r < 0) {
@@ -348,8 +354,8 @@ struct server *server_close(struct server *s)
 	while (s->workers)
 		worker_remove(s->workers);
 	gather_free_all(s);
-	while (s->comms)
-		comm_free(s->comms);
+	while (s->comms.by_number)
+		comm_free(s->comms.by_number);
 	store_server_close(s->store);
 	groups_free(s->groups);
 	server_stop_listening(s);
@@ -359,17 +365,17 @@ struct server *server_close(struct server *s)
 	free(s->listening);
 	if (s->base)
 		event_base_free(s->base);
-	engine_free(s->engine);
-	solver_free(s->solver);
-	delay_free(s->delay);
+	engine_free(s->ops.engine);
+	solver_free(s->ops.solver);
+	delay_free(s->ops.delay);
 	server_flush_record(s);
-	code = record_close(s->record);
+	code = record_close(s->ops.record);
 	if (code < 0)
 		warn_run(
 			"the record could not be closed (%s): the last ops may be missing in the results",
 			strerror(-code));
-	payload_unmap(&s->payload);
-	failures_deinit(s);
+	payload_unmap(&s->ops.payload);
+	failures_deinit(&s->failures);
 	notes_deinit(s);
 	launched_deinit(s);
 	free(s->players);

@@ -23,7 +23,7 @@
 #include "nboxd/job/exited.h"
 #include "nboxd/job/notes.h"
 #include "nboxd/job/processes.h"
-#include "nboxd/op/payload.h"
+#include "nboxd/op/ops.h"
 
 struct comm;
 struct gather;
@@ -33,10 +33,7 @@ struct store_server;
 struct worker;
 
 #define SERVER_WORKERS_MAX 4096 /* open links */
-#define SERVER_COMMS_MAX 65536
 #define SERVER_GATHERS_MAX 4096
-#define SERVER_OPS_MAX (1 << 20) /* open at a time: called by somebody, not done by all */
-#define SERVER_WARN_NS (5 * NS_PER_S)
 #define SERVER_HELLO_NS (10 * NS_PER_S)
 #define SERVER_DRAIN_NS NS_PER_S
 #define SERVER_SILENCE_NS (20 * NS_PER_S)
@@ -55,16 +52,13 @@ struct server {
 	struct listening *listening; /* owned: one for each address */
 	size_t n_listening;
 	struct event *term_event, *int_event, *timer_event;
-	struct delay_chain *delay;
-	struct solver *solver;
-	struct engine *engine;
-	struct record_writer *record; /* NULL: no results directory */
-	uint32_t n_aborts, n_ends;    /* lines in aborts.txt, in ends.txt */
+	uint32_t n_aborts, n_ends; /* lines in aborts.txt, in ends.txt */
 	struct notes notes;
 	bool has_command;   /* it was looked at what ran: results_note_command() */
 	bool has_addr_file; /* in the results directory: config/addr-file.h */
-	struct payload payload;
+	struct comms comms;
 	struct failures failures;
+	struct ops ops;
 	struct ended ended;
 	struct launched launched;
 	struct door door;
@@ -76,13 +70,9 @@ struct server {
 	struct worker *turn;    /* who is served first in the next round */
 	uint32_t n_workers, n_accepted;
 	struct worker **players; /* owned; who plays config->real[i], or NULL */
-	struct comm *comms;      /* hash by number, owned */
 	struct gather *gathers;  /* list, owned */
 	struct gather *failed; /* list, owned; of those that have failed: who comes later is told */
-	uint32_t n_comms, n_gathers, n_failed, last_comm;
-	uint64_t n_ops, n_messages_in, n_messages_out; /* since the start */
-	bool is_below_bound_told, is_slow_told; /* of the first op: the summary counts them */
-	uint32_t n_open_ops;
+	uint32_t n_gathers, n_failed;
 
 	uint64_t start_ns;
 	uint64_t next_due_ns; /* of the engine */

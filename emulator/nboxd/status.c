@@ -56,7 +56,7 @@ static void comms_json(const struct server *s, FILE *f)
 	unsigned n = 0;
 
 	fputs("\"communicators\": [", f);
-	HASH_ITER(hh, s->comms, c, next) {
+	HASH_ITER(hh, s->comms.by_number, c, next) {
 		if (n >= LISTED_MAX)
 			break;
 		fprintf(f,
@@ -100,7 +100,7 @@ static void waits_json(const struct server *s, FILE *f)
 	fputs("\"waits\": [", f);
 	gather_describe(s, waiting_json, &waiting);
 	store_server_describe(s->store, now_ns, waiting_json, &waiting);
-	HASH_ITER(hh, s->comms, c, next) {
+	HASH_ITER(hh, s->comms.by_number, c, next) {
 		for (op = c->ops; op; op = op->hh.next)
 			waiting_json(&waiting, op_describe(op, now_ns, text, sizeof(text)));
 		p2p_describe(c, now_ns, waiting_json, &waiting);
@@ -160,9 +160,9 @@ char *status_json(const struct server *s)
 		", \"seed\": %llu, \"links\": %u, \"n_communicators\": %u, \"gathering\": %u, "
 		"\"ops\": %llu, \"open_ops\": %u, \"live_ops\": %u, \"messages_in\": %llu, "
 		"\"messages_out\": %llu, \"warnings\": %llu, \"rss_bytes\": %ld, ",
-		(unsigned long long)c->seed, s->n_workers, s->n_comms, s->n_gathers,
-		(unsigned long long)s->n_ops, s->n_open_ops, engine_n_live(s->engine),
-		(unsigned long long)s->n_messages_in, (unsigned long long)s->n_messages_out,
+		(unsigned long long)c->seed, s->n_workers, s->comms.n, s->n_gathers,
+		(unsigned long long)s->ops.n_ops, s->ops.n_open_ops, engine_n_live(s->ops.engine),
+		(unsigned long long)s->ops.n_messages_in, (unsigned long long)s->ops.n_messages_out,
 		(unsigned long long)warn_count(), rss_bytes());
 	store_json(s, f);
 	workers_json(s, f);

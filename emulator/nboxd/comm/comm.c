@@ -15,18 +15,20 @@
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
 #include "nboxd/op/p2p.h"
+#include "nboxd/server.h"
 
+#define COMMS_MAX 65536
 #define AXES_NAME_MAX 128
 #define HOW_MAX 192
 #define OWES_MAX 256 /* words for what a member owes */
 
 _Static_assert(COLL_KINDS <= 16, "wire_comm_ready.algo holds every kind");
 
-struct comm *comm_find(struct server *s, uint32_t number)
+struct comm *comm_find(struct comms *comms, uint32_t number)
 {
 	struct comm *c;
 
-	HASH_FIND(hh, s->comms, &number, sizeof(number), c);
+	HASH_FIND(hh, comms->by_number, &number, sizeof(number), c);
 	return c;
 }
 
@@ -47,8 +49,8 @@ struct comm_member *comm_member(struct comm *c, uint32_t rank)
 
 static int tell_ready(struct comm *c, const struct comm_entry *entries)
 {
-	const struct config *config = c->server->config;
-	const struct cluster *cluster = &c->server->cluster;
+	const struct config *config = c->comms->config;
+	const struct cluster *cluster = c->comms->cluster;
 	char axes[AXES_NAME_MAX];
 	size_t n = sizeof(struct wire_comm_ready) + c->n_real * sizeof(struct wire_member);
 	CLEANUP(freep) char *body = malloc(n);
@@ -97,7 +99,7 @@ uint32_t comm_record_flags(const struct comm *c)
 
 char *comm_how(const struct comm *c, char *buf, size_t size)
 {
-	const struct cluster *cluster = &c->server->cluster;
+	const struct cluster *cluster = c->comms->cluster;
 	char axes[AXES_NAME_MAX];
 
 	members_axes_name(cluster->layouts, cluster->n_layouts, c->members.axes, axes,
@@ -125,7 +127,7 @@ static void comm_log(const struct comm *c)
 /* The layout is believed only where nothing else is known; when both are, they should agree. */
 static void check_layout(const struct comm *c)
 {
-	const struct cluster *cluster = &c->server->cluster;
+	const struct cluster *cluster = c->comms->cluster;
 	CLEANUP(freep) struct wire_member *known = NULL;
 	char how[HOW_MAX];
 
@@ -145,18 +147,18 @@ static void check_layout(const struct comm *c)
 			 comm_how(c, how, sizeof(how)));
 }
 
-int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
+int comm_new(struct comms *comms, struct members *members, const struct comm_entry *entries,
 	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent, struct comm **ret,
 	     struct err *err)
 {
 	struct comm *c;
 
-	if (s->n_comms >= SERVER_COMMS_MAX)
-		return err_set(err, ENFILE, "more than %d communicators", SERVER_COMMS_MAX);
+	if (comms->n >= COMMS_MAX)
+		return err_set(err, ENFILE, "more than %d communicators", COMMS_MAX);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return err_set(err, ENOMEM, "out of memory");
-	c->server = s;
+	c->comms = comms;
 	c->real = calloc(n, sizeof(*c->real));
 	c->n_ranks = members->map.n_ranks;
 	if (!c->real || bitmap_init(&c->is_real, c->n_ranks) < 0) {
@@ -164,8 +166,8 @@ int comm_new(struct server *s, struct members *members, const struct comm_entry 
 		return err_set(err, ENOMEM, "out of memory");
 	}
 	do {
-		c->number = ++s->last_comm;
-	} while (c->number == 0 || c->number == WIRE_NO_COMM || comm_find(s, c->number));
+		c->number = ++comms->last;
+	} while (c->number == 0 || c->number == WIRE_NO_COMM || comm_find(comms, c->number));
 	c->parent = parent;
 	if (id)
 		memcpy(c->id, id, sizeof(c->id));
@@ -177,9 +179,9 @@ int comm_new(struct server *s, struct members *members, const struct comm_entry 
 		};
 		bitmap_set(&c->is_real, ranks[c->n_real]);
 	}
-	c->ranks_per_node = members_per_node(&members->map, s->cluster.topology);
+	c->ranks_per_node = members_per_node(&members->map, comms->cluster->topology);
 	c->members = *members;
-	if (templates_init(&c->templates, &c->members.map, s->cluster.topology->gpus_per_node,
+	if (templates_init(&c->templates, &c->members.map, comms->cluster->topology->gpus_per_node,
 			   ranks, c->n_real) < 0 ||
 	    tell_ready(c, entries) < 0) {
 		c->members = (struct members){0};
@@ -190,8 +192,8 @@ int comm_new(struct server *s, struct members *members, const struct comm_entry 
 		if (c->real[i].worker)
 			c->real[i].worker->n_members++;
 	*members = (struct members){0};
-	HASH_ADD(hh, s->comms, number, sizeof(c->number), c);
-	s->n_comms++;
+	HASH_ADD(hh, comms->by_number, number, sizeof(c->number), c);
+	comms->n++;
 	comm_log(c);
 	check_layout(c);
 	*ret = c;
@@ -206,8 +208,8 @@ struct comm *comm_free(struct comm *c)
 		op_free_all(c);
 		p2p_free(c);
 		call_free_all(c);
-		HASH_DELETE(hh, c->server->comms, c);
-		c->server->n_comms--;
+		HASH_DELETE(hh, c->comms->by_number, c);
+		c->comms->n--;
 	}
 	bitmap_deinit(&c->is_real);
 	templates_deinit(&c->templates);
@@ -248,8 +250,8 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	plain_text(text.text);
 	c->is_dead = true;
 	warn_run("communicator %u is aborted: %s", c->number, text.text);
-	notes_add(c->server, RECORD_ABORTS, &c->server->n_aborts, "communicator %u was aborted: %s",
-		  c->number, text.text);
+	notes_add(c->comms->server, RECORD_ABORTS, &c->comms->server->n_aborts,
+		  "communicator %u was aborted: %s", c->number, text.text);
 	op_free_all(c);
 	p2p_free(c);
 	gather_comm_dead(c, text.text);
@@ -294,7 +296,7 @@ void comm_worker_gone(struct server *s, struct worker *w, const char *why)
 	if (w->n_members == 0)
 		return;
 	worker_name(w, name, sizeof(name));
-	HASH_ITER(hh, s->comms, c, next) {
+	HASH_ITER(hh, s->comms.by_number, c, next) {
 		uint32_t rank = 0, world = 0;
 		bool is_member = false, owes = false;
 
@@ -323,13 +325,14 @@ void comm_worker_gone(struct server *s, struct worker *w, const char *why)
 	}
 }
 
-struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h, struct comm **ret)
+struct comm_member *comm_frame_member(struct comms *comms, struct worker *w,
+				      const struct wire_hdr *h, struct comm **ret)
 {
-	struct comm *c = comm_find(w->server, h->comm);
+	struct comm *c = comm_find(comms, h->comm);
 	struct comm_member *m;
 
 	if (!c) {
-		if (h->comm == 0 || h->comm > w->server->last_comm)
+		if (h->comm == 0 || h->comm > comms->last)
 			worker_refuse(w, EPROTO, "%s for communicator %u, which never was",
 				      wire_type_name(h->type), h->comm);
 		return NULL;
@@ -348,7 +351,7 @@ struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h
 int comm_on_free(struct worker *w, const struct wire_hdr *h)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = comm_frame_member(w, h, &c);
+	struct comm_member *m = comm_frame_member(&w->server->comms, w, h, &c);
 	char name[WORKER_NAME_MAX], what[OWES_MAX];
 
 	if (!m)
@@ -379,7 +382,7 @@ int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
 		gather_on_abort(w, (uint32_t)h->seq, text.text);
 		return 0;
 	}
-	m = comm_frame_member(w, h, &c);
+	m = comm_frame_member(&w->server->comms, w, h, &c);
 	if (!m)
 		return 0;
 	comm_abort(c, meet_waits(c, m) ? NULL : m, text.code > 0 ? text.code : ECANCELED,

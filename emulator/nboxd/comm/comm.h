@@ -7,14 +7,27 @@
 #include <uthash.h>
 
 #include "base/bitmap.h"
+#include "config/config.h"
 #include "members/members.h"
-#include "nboxd/server.h"
 #include "schedule/schedule.h"
 #include "topology/template.h"
 
 struct op;
+struct ops;
+struct server;
+struct worker;
 struct call;
 struct p2p;
+
+/* All communicators. */
+struct comms {
+	struct server *server;       /* borrowed */
+	const struct config *config; /* borrowed */
+	struct cluster *cluster;     /* borrowed */
+	struct ops *ops;             /* borrowed; op/ops.h */
+	struct comm *by_number;      /* hash, owned */
+	uint32_t n, last;            /* last: number of the newest */
+};
 
 struct comm_member {
 	uint32_t rank, world_rank;
@@ -27,7 +40,7 @@ struct comm_member {
 };
 
 struct comm {
-	struct server *server; /* borrowed */
+	struct comms *comms; /* borrowed */
 	uint32_t number;
 	uint8_t id[WIRE_ID_BYTES]; /* of COMM_INIT; zero: by split or shrink */
 	uint32_t parent;           /* number, 0: none */
@@ -64,18 +77,18 @@ struct comm_entry {
  *
  * Return: 0; negative errno with the sentence.
  */
-int comm_new(struct server *s, struct members *members, const struct comm_entry *entries,
+int comm_new(struct comms *comms, struct members *members, const struct comm_entry *entries,
 	     const uint32_t *ranks, size_t n, const uint8_t *id, uint32_t parent, struct comm **ret,
 	     struct err *err);
-struct comm *comm_free(struct comm *c);                    /* NULL allowed; returns NULL */
-struct comm *comm_find(struct server *s, uint32_t number); /* NULL: none */
+struct comm *comm_free(struct comm *c);                       /* NULL allowed; returns NULL */
+struct comm *comm_find(struct comms *comms, uint32_t number); /* NULL: none */
 /* The real member with @rank, or NULL. O(log n). */
 struct comm_member *comm_member(struct comm *c, uint32_t rank);
 /* The member that a frame of @w speaks for. Return: it, *ret is its communicator, which may be
  * dead; NULL: the communicator is gone, and the frame crossed an ABORT on its way; or @w was
  * refused. */
-struct comm_member *comm_frame_member(struct worker *w, const struct wire_hdr *h,
-				      struct comm **ret);
+struct comm_member *comm_frame_member(struct comms *comms, struct worker *w,
+				      const struct wire_hdr *h, struct comm **ret);
 
 /* What a row of the record says about the members. */
 uint32_t comm_record_flags(const struct comm *c);

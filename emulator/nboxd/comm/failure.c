@@ -14,21 +14,23 @@ struct failure_state {
 	bool has_struck;
 };
 
-int failures_init(struct server *s)
+int failures_init(struct failures *f, struct comms *comms, uint64_t *tick_ns)
 {
-	const struct config *c = s->config;
+	const struct config *c = comms->config;
 
-	s->failures.list = calloc(c->n_failures + 1, sizeof(*s->failures.list));
-	if (!s->failures.list)
+	f->comms = comms;
+	f->tick_ns = tick_ns;
+	f->list = calloc(c->n_failures + 1, sizeof(*f->list));
+	if (!f->list)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->n_failures; i++)
-		s->failures.list[i].what = &c->failures[i];
+		f->list[i].what = &c->failures[i];
 	return 0;
 }
 
-void failures_deinit(struct server *s)
+void failures_deinit(struct failures *f)
 {
-	free(s->failures.list);
+	free(f->list);
 }
 
 /* The first of its ranks that is in @c; NULL: none. */
@@ -56,53 +58,52 @@ static void strike(const struct failure *f, struct comm *c)
 }
 
 /* All communicators that one of the ranks is in. */
-static void strike_all(const struct failure *f, struct server *s)
+static void strike_all(const struct failure *what, struct comms *comms)
 {
-	for (struct comm *c = s->comms, *next; c; c = next) {
+	for (struct comm *c = comms->by_number, *next; c; c = next) {
 		next = c->hh.next;
-		if (!c->is_dead && concerns(f, c))
-			strike(f, c);
+		if (!c->is_dead && concerns(what, c))
+			strike(what, c);
 	}
 }
 
-bool failures_on_op(struct comm *c, uint32_t kind)
+bool failures_on_op(struct failures *f, struct comm *c, uint32_t kind)
 {
-	struct server *s = c->server;
-	size_t n = s->config->n_failures;
+	size_t n = f->comms->config->n_failures;
 
-	if (n && !s->failures.first_op_ns) {
-		s->failures.first_op_ns = clock_now_ns();
-		s->tick_ns = 0; /* as soon as there is time for it */
+	if (n && !f->first_op_ns) {
+		f->first_op_ns = clock_now_ns();
+		*f->tick_ns = 0; /* as soon as there is time for it */
 	}
 	for (size_t i = 0; i < n && !c->is_dead; i++) {
-		struct failure_state *state = &s->failures.list[i];
-		const struct failure *f = state->what;
+		struct failure_state *state = &f->list[i];
+		const struct failure *what = state->what;
 
-		if (!concerns(f, c))
+		if (!concerns(what, c))
 			continue;
 		if (state->has_struck) {
-			if (f->n_ranks)
-				strike(f, c);
+			if (what->n_ranks)
+				strike(what, c);
 			continue;
 		}
-		if (f->is_timed || (f->kind != COLL_KINDS && f->kind != kind) ||
-		    state->n_ops++ < f->after)
+		if (what->is_timed || (what->kind != COLL_KINDS && what->kind != kind) ||
+		    state->n_ops++ < what->after)
 			continue;
 		state->has_struck = true;
-		strike(f, c);
-		if (f->n_ranks)
-			strike_all(f, s);
+		strike(what, c);
+		if (what->n_ranks)
+			strike_all(what, f->comms);
 	}
 	return c->is_dead;
 }
 
-uint64_t failures_tick(struct server *s, uint64_t now_ns)
+uint64_t failures_tick(struct failures *f, uint64_t now_ns)
 {
 	uint64_t next = UINT64_MAX;
 
-	for (size_t i = 0; s->failures.first_op_ns && i < s->config->n_failures; i++) {
-		struct failure_state *state = &s->failures.list[i];
-		uint64_t due = s->failures.first_op_ns + state->what->time_ns;
+	for (size_t i = 0; f->first_op_ns && i < f->comms->config->n_failures; i++) {
+		struct failure_state *state = &f->list[i];
+		uint64_t due = f->first_op_ns + state->what->time_ns;
 
 		if (!state->what->is_timed || state->has_struck)
 			continue;
@@ -111,7 +112,7 @@ uint64_t failures_tick(struct server *s, uint64_t now_ns)
 			continue;
 		}
 		state->has_struck = true;
-		strike_all(state->what, s);
+		strike_all(state->what, f->comms);
 	}
 	return next;
 }

@@ -7,19 +7,20 @@
 #include <stdint.h>
 
 struct comm;
-struct config;
-struct server;
+struct comms;
 
 struct failures {
+	struct comms *comms;        /* borrowed */
+	uint64_t *tick_ns;          /* borrowed: of the loop */
 	struct failure_state *list; /* owned; one each of config->failures */
 	uint64_t first_op_ns;       /* 0: none yet */
 };
 
 /* Return: 0 or -ENOMEM. */
-int failures_init(struct server *s);
-void failures_deinit(struct server *s);
+int failures_init(struct failures *f, struct comms *comms, uint64_t *tick_ns);
+void failures_deinit(struct failures *f);
 /* An op of @kind begins: its first member has arrived. Return: whether the communicator
  * is dead now. */
-bool failures_on_op(struct comm *c, uint32_t kind);
+bool failures_on_op(struct failures *f, struct comm *c, uint32_t kind);
 /* Return: when to call again; UINT64_MAX: no need. */
-uint64_t failures_tick(struct server *s, uint64_t now_ns);
+uint64_t failures_tick(struct failures *f, uint64_t now_ns);

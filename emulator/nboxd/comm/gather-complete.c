@@ -9,6 +9,7 @@
 #include "nboxd/comm/groups.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/server.h"
 
 /* Two members that one world rank says it is: a process of several devices that has only one RANK.
  * Nothing that is said of such a communicator's members would be true. Return: the second's index;
@@ -51,7 +52,7 @@ bool gather_init_complete(struct gather *g, enum members_patience patience)
 	if (r == MEMBERS_WAIT)
 		return false;
 	if (r == 0)
-		r = comm_new(s, &members, g->entries, ranks, g->n, g->id, 0, &c, &err);
+		r = comm_new(&s->comms, &members, g->entries, ranks, g->n, g->id, 0, &c, &err);
 	if (r < 0) {
 		gather_fail(g, -r, "%s", err.text);
 		return true;
@@ -96,7 +97,7 @@ static int child_new(struct gather *g, struct members *members, const uint32_t *
 			ranks[n++] = r;
 		}
 	}
-	return comm_new(g->server, members, entries, ranks, n, NULL, g->parent, &c, err);
+	return comm_new(&g->server->comms, members, entries, ranks, n, NULL, g->parent, &c, err);
 }
 
 static void tell_no_color(const struct comm_entry *e)

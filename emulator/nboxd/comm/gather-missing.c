@@ -10,6 +10,7 @@
 #include "nboxd/job/exited.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/server.h"
 #include "wire/unique-id.h"
 
 /* What looks incomplete is waited for so many times longer than what does not. */
@@ -43,7 +44,8 @@ void gather_worker_gone(struct server *s, struct worker *w, const char *why)
 	struct gather *g, *next;
 
 	DL_FOREACH_SAFE(s->gathers, g, next) {
-		const struct comm *parent = g->kind == GATHER_INIT ? NULL : comm_find(s, g->parent);
+		const struct comm *parent =
+			g->kind == GATHER_INIT ? NULL : comm_find(&s->comms, g->parent);
 		const struct comm_member *m = parent ? gather_awaited_member(g, parent, w) : NULL;
 		bool is_in = m != NULL;
 		uint32_t rank = m ? m->rank : 0;
@@ -66,7 +68,7 @@ void gather_member_left(struct comm *parent, uint32_t rank)
 {
 	struct gather *g, *next;
 
-	DL_FOREACH_SAFE(parent->server->gathers, g, next) {
+	DL_FOREACH_SAFE(parent->comms->server->gathers, g, next) {
 		bool has_come = false;
 
 		if (g->kind == GATHER_INIT || g->parent != parent->number ||
@@ -84,7 +86,7 @@ void gather_comm_dead(struct comm *parent, const char *why)
 {
 	struct gather *g, *next;
 
-	DL_FOREACH_SAFE(parent->server->gathers, g, next)
+	DL_FOREACH_SAFE(parent->comms->server->gathers, g, next)
 		if (g->kind == GATHER_SPLIT && g->parent == parent->number)
 			gather_fail(g, ECANCELED, "the parent communicator %u was aborted: %.300s",
 				    parent->number, why);

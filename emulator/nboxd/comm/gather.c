@@ -13,6 +13,7 @@
 #include "nboxd/comm/gather-private.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/server.h"
 #include "nboxd/store/server.h"
 #include "wire/unique-id.h"
 
@@ -161,7 +162,7 @@ static struct gather *gather_new(struct server *s, enum gather_kind kind)
 	g->server = s;
 	g->kind = kind;
 	g->first_ns = g->last_ns = clock_now_ns();
-	g->warn_ns = g->first_ns + SERVER_WARN_NS;
+	g->warn_ns = g->first_ns + WARN_NS;
 	DL_APPEND(s->gathers, g);
 	s->n_gathers++;
 	s->tick_ns = 0; /* else an idle nboxd looks once a second, and settles late */
@@ -277,7 +278,7 @@ static bool is_late(struct worker *w, const struct wire_comm_init *m)
 	char why[WIRE_TEXT_MAX], name[WORKER_NAME_MAX];
 	struct comm *c, *next;
 
-	HASH_ITER(hh, w->server->comms, c, next) {
+	HASH_ITER(hh, w->server->comms.by_number, c, next) {
 		if (c->parent || memcmp(c->id, m->id, sizeof(c->id)) != 0)
 			continue;
 		if (wire_unique_id_is_common(m->id) &&
@@ -365,7 +366,7 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 static struct comm *find_parent(struct worker *w, const struct wire_hdr *h, uint32_t rank,
 				uint32_t cookie, enum gather_kind kind)
 {
-	struct comm *c = comm_find(w->server, h->comm);
+	struct comm *c = comm_find(&w->server->comms, h->comm);
 	struct comm_member *m = c ? comm_member(c, rank) : NULL;
 
 	if (c && (!m || m->worker != w)) {

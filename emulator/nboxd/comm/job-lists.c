@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "nboxd/comm/gather-private.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/server.h"
 
 int told_add(struct gather *g, int32_t color, uint32_t rank, const void *list, uint64_t n_bytes)
 {

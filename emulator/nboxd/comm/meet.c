@@ -6,6 +6,7 @@
 
 #include "nboxd/comm/comm.h"
 #include "nboxd/loop/worker.h"
+#include "nboxd/server.h"
 
 static bool is_agreed(const struct comm *c)
 {
@@ -51,7 +52,7 @@ static void refuse(struct worker *w, const struct wire_hdr *promise)
 int meet_on_promise(struct worker *w, const struct wire_hdr *h)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = comm_frame_member(w, h, &c);
+	struct comm_member *m = comm_frame_member(&w->server->comms, w, h, &c);
 
 	if (!m)
 		return 0;
@@ -90,7 +91,7 @@ static void pass_id(struct comm *c, const uint8_t id[WIRE_ID_BYTES])
 int meet_on_id(struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = comm_frame_member(w, h, &c);
+	struct comm_member *m = comm_frame_member(&w->server->comms, w, h, &c);
 
 	if (!m)
 		return 0;

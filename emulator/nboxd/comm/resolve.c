@@ -13,6 +13,7 @@
 #include "nboxd/comm/gather-private.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/server.h"
 
 /* The check-ins of all real ranks at communicators of @n_ranks but @self and @made: the
  * siblings are among them. Return: how many; -ENOMEM. */
@@ -26,7 +27,7 @@ static ssize_t seen_elsewhere(struct server *s, uint32_t n_ranks, const struct g
 
 	DL_FOREACH(s->gathers, g)
 		n_room += g->kind == GATHER_INIT && g->n_ranks == n_ranks ? g->n : 0;
-	HASH_ITER(hh, s->comms, c, next)
+	HASH_ITER(hh, s->comms.by_number, c, next)
 		n_room += c->n_ranks == n_ranks ? c->n_real : 0;
 	seen = calloc(n_room + 1, sizeof(*seen));
 	if (!seen)
@@ -36,7 +37,7 @@ static ssize_t seen_elsewhere(struct server *s, uint32_t n_ranks, const struct g
 		     g->kind == GATHER_INIT && g != self && g->n_ranks == n_ranks && i < g->n; i++)
 			seen[n++] =
 				(struct wire_member){g->entries[i].rank, g->entries[i].world_rank};
-	HASH_ITER(hh, s->comms, c, next)
+	HASH_ITER(hh, s->comms.by_number, c, next)
 		for (uint32_t i = 0; c != made && c->n_ranks == n_ranks && i < c->n_real; i++)
 			seen[n++] = (struct wire_member){c->real[i].rank, c->real[i].world_rank};
 	members_sort_seen(seen, n);
@@ -161,7 +162,7 @@ void resolve_again(struct server *s, const struct comm *made)
 {
 	struct comm *c, *next;
 
-	HASH_ITER(hh, s->comms, c, next)
+	HASH_ITER(hh, s->comms.by_number, c, next)
 		/* each sibling can bring news; more looks would cost without end */
 		if (c != made && c->n_ranks == made->n_ranks && !c->parent && !c->is_dead &&
 		    c->members.source == MEMBERS_STRIDE && c->members.sure == MEMBERS_GUESSED &&

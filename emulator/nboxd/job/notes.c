@@ -37,7 +37,7 @@ int notes_on_told(struct worker *w, const void *body)
 	else
 		r = results_append(s->config, RECORD_NOTES, "%s", m.text);
 	if (r < 0)
-		record_lose_note(s->record, r);
+		record_lose_note(s->ops.record, r);
 	return 0;
 }
 
@@ -55,7 +55,7 @@ void notes_add(struct server *s, const char *file, uint32_t *n, const char *fmt,
 	va_end(ap);
 	r = results_append(s->config, file, "%s", plain_text(text));
 	if (r < 0)
-		record_lose_note(s->record, r);
+		record_lose_note(s->ops.record, r);
 }
 
 void notes_deinit(struct server *s)

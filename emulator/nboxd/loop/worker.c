@@ -293,7 +293,7 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 
 	switch (h->type) {
 	case WIRE_COMM_INIT: /* its clock is known by now */
-		record_clock_error(w->server->record, w->clock_error_ns);
+		record_clock_error(w->server->ops.record, w->clock_error_ns);
 		return gather_on_init(w, h, body);
 	case WIRE_GROUP:
 		return groups_on_told(w, h, body);
@@ -312,11 +312,11 @@ static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void
 	case WIRE_ABORT:
 		return comm_on_abort(w, h, body);
 	case WIRE_ARRIVE:
-		return op_on_arrive(w, h, body);
+		return op_on_arrive(&w->server->ops, w, h, body);
 	case WIRE_MESSAGE:
-		return op_on_message(w, h, body);
+		return op_on_message(&w->server->ops, w, h, body);
 	case WIRE_DONE:
-		return op_on_done(w, h, body);
+		return op_on_done(&w->server->ops, w, h, body);
 	case WIRE_PING:
 		return is_choked(w) ? 0 : answer_ping(w, body);
 	case WIRE_STATUS:
@@ -397,7 +397,7 @@ static int worker_on_header(void *owner, struct link *l, const struct wire_hdr *
 		worker_refuse(w, EPROTO, "MESSAGE before HELLO");
 		return LINK_HOLD;
 	}
-	return op_on_message_header(w, h, ret_body) ? LINK_HOLD : 0;
+	return op_on_message_header(&w->server->ops, w, h, ret_body) ? LINK_HOLD : 0;
 }
 
 static int worker_on_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)

@@ -27,13 +27,13 @@ static void call_freep(struct call **call)
 
 static bool wants_border(const struct comm *c)
 {
-	return c->server->config->exchange != EXCHANGE_NONE;
+	return c->comms->config->exchange != EXCHANGE_NONE;
 }
 
 static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct sched *s,
 		      struct err *err)
 {
-	const struct config *config = c->server->config;
+	const struct config *config = c->comms->config;
 
 	*s = (struct sched){
 		.kind = (enum coll_kind)a->kind,
@@ -115,7 +115,7 @@ static int find_reduces(struct comm *c, struct call *call, struct err *err)
 
 static bool does_reduce(const struct comm *c, uint32_t kind)
 {
-	const struct config *config = c->server->config;
+	const struct config *config = c->comms->config;
 
 	return config->exchange == EXCHANGE_PAYLOAD && config->payload_work == WORK_REDUCE &&
 	       (kind == COLL_ALLREDUCE || kind == COLL_REDUCESCATTER || kind == COLL_REDUCE);
@@ -123,14 +123,14 @@ static bool does_reduce(const struct comm *c, uint32_t kind)
 
 int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err)
 {
-	const struct server *server = c->server;
+	const struct ops *ops = c->comms->ops;
 
-	if (server->config->exchange != EXCHANGE_PAYLOAD ||
-	    sched_max_step_bytes(s) <= server->payload.max_message)
+	if (ops->config->exchange != EXCHANGE_PAYLOAD ||
+	    sched_max_step_bytes(s) <= ops->payload.max_message)
 		return 0;
 	return err_set(err, EFBIG, "messages of %llu bytes are longer than the chunk (%llu)",
 		       (unsigned long long)sched_max_step_bytes(s),
-		       (unsigned long long)server->payload.max_message);
+		       (unsigned long long)ops->payload.max_message);
 }
 
 int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err)

@@ -5,9 +5,11 @@
 
 /* The live communicator and member that a frame speaks for; NULL: swallow it (the
  * communicator is dead or gone), or the worker was refused. See comm_frame_member(). */
-struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h, struct comm **ret);
+struct comm_member *op_find_member(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+				   struct comm **ret);
 /* The op too; false as above. */
-bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t *ret_i);
+bool op_find(struct ops *ops, struct worker *w, const struct wire_hdr *h, struct op **ret,
+	     size_t *ret_i);
 
 struct op *op_by_seq(const struct comm *c, uint64_t seq); /* NULL: there is none */
 /* No op more can be begun: @c is aborted. What nboxd keeps of an op is less than what the job's

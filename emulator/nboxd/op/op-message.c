@@ -11,17 +11,19 @@
 #include "nboxd/op/op-find.h"
 #include "nboxd/op/p2p.h"
 
-struct comm_member *op_find_member(struct worker *w, const struct wire_hdr *h, struct comm **ret)
+struct comm_member *op_find_member(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+				   struct comm **ret)
 {
-	struct comm_member *m = comm_frame_member(w, h, ret);
+	struct comm_member *m = comm_frame_member(ops->comms, w, h, ret);
 
 	return m && !(*ret)->is_dead ? m : NULL;
 }
 
-bool op_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t *ret_i)
+bool op_find(struct ops *ops, struct worker *w, const struct wire_hdr *h, struct op **ret,
+	     size_t *ret_i)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = op_find_member(w, h, &c);
+	struct comm_member *m = op_find_member(ops, w, h, &c);
 	struct op *op;
 
 	if (!m)
@@ -44,22 +46,22 @@ void op_send_message(struct engine_user *user, uint32_t in, uint64_t index)
 	struct op *op = container_of(user, struct op, user);
 	struct comm_member *to = op->call->to[in];
 	const struct border_conn *conn = &op->call->border.in[in];
-	struct server *s = op->comm->server;
+	struct ops *ops = op->comm->comms->ops;
 	struct op_member *m = &op->members[to - op->comm->real];
 	const void *body = NULL;
 	uint64_t bytes = 0;
 	struct wire_hdr h;
 
-	if (s->config->exchange == EXCHANGE_PAYLOAD) {
+	if (ops->config->exchange == EXCHANGE_PAYLOAD) {
 		bytes = sched_message_bytes(&op->call->sched, conn->src, conn->dst, conn->lane,
 					    index);
-		payload_need(&s->payload, op->call->sched.bytes);
+		payload_need(&ops->payload, op->call->sched.bytes);
 		/* a ring AllGather's first message of each loop is the sender's own block */
 		if (op->call->sched.kind == COLL_ALLGATHER && op->call->sched.n_ranks > 1 &&
 		    index % (op->call->sched.n_ranks - 1) == 0 &&
-		    s->config->payload_work == WORK_REDUCE)
-			payload_copy(&s->payload, index, bytes, op->call->sched.bytes);
-		body = payload_source(&s->payload, index, bytes, op->call->sched.bytes);
+		    ops->config->payload_work == WORK_REDUCE)
+			payload_copy(&ops->payload, index, bytes, op->call->sched.bytes);
+		body = payload_source(&ops->payload, index, bytes, op->call->sched.bytes);
 	}
 	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
 	h.comm = op->comm->number;
@@ -69,7 +71,7 @@ void op_send_message(struct engine_user *user, uint32_t in, uint64_t index)
 	h.lane = conn->lane;
 	h.index = index;
 	m->n_messages++;
-	s->n_messages_out++;
+	ops->n_messages_out++;
 	if (to->worker)
 		worker_send_message(to->worker, &h, bytes ? body : NULL);
 }
@@ -96,15 +98,15 @@ static void unexpected(struct op *op, const struct wire_hdr *h, const char *why)
 }
 
 /* Finds what a message is; whatever it may not be aborts the communicator. */
-static bool message_find(struct worker *w, const struct wire_hdr *h, struct op **ret, size_t *ret_i,
-			 int64_t *ret_out, uint64_t **ret_count)
+static bool message_find(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+			 struct op **ret, size_t *ret_i, int64_t *ret_out, uint64_t **ret_count)
 {
 	uint64_t n = 0;
 	char why[128];
 
-	if (!op_find(w, h, ret, ret_i))
+	if (!op_find(ops, w, h, ret, ret_i))
 		return false;
-	if (w->server->config->exchange == EXCHANGE_NONE) {
+	if (ops->config->exchange == EXCHANGE_NONE) {
 		unexpected(*ret, h, "no messages are exchanged (exchange none)");
 		return false;
 	}
@@ -129,9 +131,9 @@ static bool message_find(struct worker *w, const struct wire_hdr *h, struct op *
 	return true;
 }
 
-int op_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_body)
+int op_on_message_header(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+			 void **ret_body)
 {
-	struct server *s = w->server;
 	uint64_t *count, bytes = 0;
 	struct op *op;
 	int64_t out;
@@ -139,11 +141,11 @@ int op_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_
 	char why[96];
 
 	if (h->seq & WIRE_SEQ_P2P)
-		return p2p_on_message_header(w, h, ret_body);
+		return p2p_on_message_header(ops, w, h, ret_body);
 	*ret_body = NULL;
-	if (!message_find(w, h, &op, &i, &out, &count))
+	if (!message_find(ops, w, h, &op, &i, &out, &count))
 		return w->state == WORKER_READY ? 0 : 1;
-	if (s->config->exchange == EXCHANGE_PAYLOAD)
+	if (ops->config->exchange == EXCHANGE_PAYLOAD)
 		bytes = sched_message_bytes(&op->call->sched, h->rank, h->peer, h->lane, h->index);
 	if (h->body_bytes != bytes) {
 		snprintf(why, sizeof(why), "it has %llu bytes instead of %llu",
@@ -152,21 +154,21 @@ int op_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_
 		return 0;
 	}
 	if (bytes)
-		*ret_body = payload_sink(&s->payload, h->index, bytes, op->call->sched.bytes);
+		*ret_body = payload_sink(&ops->payload, h->index, bytes, op->call->sched.bytes);
 	return 0;
 }
 
 /* Return: 0; -EPROTO with the sentence. */
 static int arrived(struct op *op, int64_t out, uint64_t index, struct err *err)
 {
-	int r = engine_arrived(op->comm->server->engine, op->engine_op, (uint32_t)out, index, err);
+	int r = engine_arrived(op->comm->comms->ops->engine, op->engine_op, (uint32_t)out, index,
+			       err);
 
 	return r == ENGINE_UNEXPECTED ? -EPROTO : r;
 }
 
-int op_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
+int op_on_message(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
 {
-	struct server *s = w->server;
 	const struct call *call;
 	struct err err = {""};
 	uint64_t *count;
@@ -175,16 +177,16 @@ int op_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
 	size_t i;
 
 	if (h->seq & WIRE_SEQ_P2P)
-		return p2p_on_message(w, h, body);
-	if (!message_find(w, h, &op, &i, &out, &count))
+		return p2p_on_message(ops, w, h, body);
+	if (!message_find(ops, w, h, &op, &i, &out, &count))
 		return 0;
 	call = op->call;
-	s->n_messages_in++;
+	ops->n_messages_in++;
 	op->members[i].n_messages++;
 	if (body && h->body_bytes && call->has_reduces && out >= 0 &&
 	    bitmap_test(&call->reduces, call->first_reduce[out] + h->index))
-		payload_reduce(&s->payload,
-			       payload_sink(&s->payload, h->index, h->body_bytes,
+		payload_reduce(&ops->payload,
+			       payload_sink(&ops->payload, h->index, h->body_bytes,
 					    call->sched.bytes),
 			       h->index, h->body_bytes, call->sched.bytes);
 	++*count;

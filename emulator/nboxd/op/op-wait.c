@@ -109,7 +109,7 @@ char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size)
 
 uint64_t op_wait_tick(struct comm *c, const char *text, uint64_t moved_ns, uint64_t now_ns)
 {
-	uint64_t bound_ns = moved_ns + c->server->config->timeout_ns,
+	uint64_t bound_ns = moved_ns + c->comms->config->timeout_ns,
 		 again_ns = now_ns + (now_ns - moved_ns);
 
 	if (now_ns >= bound_ns) {
@@ -124,13 +124,13 @@ uint64_t op_wait_tick(struct comm *c, const char *text, uint64_t moved_ns, uint6
  * wants to be looked at again; 0: the communicator is dead. */
 static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 {
-	uint64_t end_ns = op->moved_ns + op->comm->server->config->timeout_ns, due_ns;
+	uint64_t end_ns = op->moved_ns + op->comm->comms->config->timeout_ns, due_ns;
 	char text[900];
 
 	if (now_ns < op->warn_ns)
 		return op->warn_ns;
-	if (now_ns < op->moved_ns + SERVER_WARN_NS)
-		return op->warn_ns = op->moved_ns + SERVER_WARN_NS;
+	if (now_ns < op->moved_ns + WARN_NS)
+		return op->warn_ns = op->moved_ns + WARN_NS;
 	if (*is_told && now_ns < end_ns) {
 		due_ns = now_ns + (now_ns - op->moved_ns);
 		return op->warn_ns = due_ns < end_ns ? due_ns : end_ns;
@@ -143,13 +143,13 @@ static uint64_t tick_one(struct op *op, uint64_t now_ns, bool *is_told)
 	return due_ns;
 }
 
-uint64_t op_tick(struct server *s, uint64_t now_ns)
+uint64_t op_tick(struct ops *ops, uint64_t now_ns)
 {
 	uint64_t again = UINT64_MAX, due;
 	struct comm *c, *next_comm;
 	struct op *op, *next;
 
-	HASH_ITER(hh, s->comms, c, next_comm) {
+	HASH_ITER(hh, ops->comms->by_number, c, next_comm) {
 		bool is_told = false;
 
 		HASH_ITER(hh, c->ops, op, next) {

@@ -16,6 +16,7 @@
 #include "nboxd/op/op-find.h"
 #include "nboxd/op/p2p.h"
 
+#define OPS_MAX (1 << 20)     /* open at a time: called by a member, not done by all */
 #define AHEAD_MAX_NS NS_PER_S /* clocks of two hosts may differ by that */
 
 static void op_free(struct op *op)
@@ -23,8 +24,8 @@ static void op_free(struct op *op)
 	struct comm *c = op->comm;
 
 	if (op->engine_op)
-		engine_cancel(c->server->engine, op->engine_op);
-	c->server->n_open_ops--;
+		engine_cancel(c->comms->ops->engine, op->engine_op);
+	c->comms->ops->n_open_ops--;
 	HASH_DELETE(hh, c->ops, op);
 	timing_deinit(&op->timing);
 	free(op->members);
@@ -84,7 +85,7 @@ const struct engine_sink op_sink = {.send = sink_send, .end = sink_end};
 static void record_done(struct op *op, size_t i, const struct wire_done *done)
 {
 	const struct comm *c = op->comm;
-	struct server *s = c->server;
+	struct ops *ops = c->comms->ops;
 	const struct op_member *m = &op->members[i];
 	const struct call *call = op->call;
 	struct record_row row = {
@@ -113,18 +114,18 @@ static void record_done(struct op *op, size_t i, const struct wire_done *done)
 	row.flags = comm_record_flags(c) | (m->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
 		    (op->timing.end_ns < op->timing.bound_ns ? RECORD_BELOW_BOUND : 0) |
 		    (op->timing.is_of_model ? RECORD_OF_MODEL : 0);
-	record_write(s->record, &row);
+	record_write(ops->record, &row);
 }
 
-int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
+int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct op *op = NULL;
 	struct wire_done done;
 	size_t i;
 
 	if (h->seq & WIRE_SEQ_P2P)
-		return p2p_on_done(w, h, body);
-	if (!op_find(w, h, &op, &i))
+		return p2p_on_done(ops, w, h, body);
+	if (!op_find(ops, w, h, &op, &i))
 		return 0;
 	memcpy(&done, body, sizeof(done));
 	if (!op->members[i].has_arrived || op->members[i].is_done ||
@@ -154,11 +155,11 @@ static bool copies(const void *ctx, size_t i, uint32_t world_rank)
 static int find_start(struct op *op, struct err *err)
 {
 	struct comm *c = op->comm;
-	struct server *s = c->server;
+	struct ops *ops = c->comms->ops;
 	const struct late_op late = {.sched = &op->call->sched,
-				     .topology = s->cluster.topology,
+				     .topology = ops->cluster->topology,
 				     .members = &c->members.map,
-				     .delay = s->delay,
+				     .delay = ops->delay,
 				     .number = op->number,
 				     .copies = copies,
 				     .ctx = c};
@@ -168,15 +169,15 @@ static int find_start(struct op *op, struct err *err)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < c->n_real; i++)
 		m[i] = (struct late_member){&op->members[i].arrive, c->n_ranks};
-	return late_start(s->config->n_what_ifs && c->n_real < c->n_ranks ? &late : NULL, m,
+	return late_start(ops->config->n_what_ifs && c->n_real < c->n_ranks ? &late : NULL, m,
 			  c->n_real, &op->start_ns, &op->late_ns, err);
 }
 
 static int solve_op(struct op *op, struct err *err)
 {
-	struct server *s = op->comm->server;
+	struct ops *ops = op->comm->comms->ops;
 
-	return solver_solve(s->solver, op->comm->number, &op->call->sched, &op->comm->members.map,
+	return solver_solve(ops->solver, op->comm->number, &op->call->sched, &op->comm->members.map,
 			    op->call->has_border ? &op->call->border : NULL, op->number,
 			    &op->timing, err);
 }
@@ -185,10 +186,10 @@ static void warn_below_bound(struct op *op)
 {
 	char end[32], bound[32];
 
-	if (op->timing.end_ns >= op->timing.bound_ns || op->comm->server->is_below_bound_told ||
-	    strcmp(op->comm->server->config->model, "none") == 0)
+	if (op->timing.end_ns >= op->timing.bound_ns || op->comm->comms->ops->is_below_bound_told ||
+	    strcmp(op->comm->comms->config->model, "none") == 0)
 		return;
-	op->comm->server->is_below_bound_told = true;
+	op->comm->comms->ops->is_below_bound_told = true;
 	warn_run(
 		"op %llu of communicator %u (%s): the model says %s, but the network alone needs %s",
 		(unsigned long long)op->seq, op->comm->number, coll_kind_name(op->call->key.kind),
@@ -203,10 +204,10 @@ static void warn_slow(struct op *op, uint64_t since_ns)
 	uint64_t now = clock_now_ns();
 	char took[32], late[32];
 
-	if (op->comm->server->is_slow_told || now <= op->end_ns + NS_PER_MS ||
+	if (op->comm->comms->ops->is_slow_told || now <= op->end_ns + NS_PER_MS ||
 	    now - since_ns < NS_PER_MS)
 		return;
-	op->comm->server->is_slow_told = true;
+	op->comm->comms->ops->is_slow_told = true;
 	warn_run(
 		"op %llu of communicator %u (%s of %u ranks): finding its end took nboxd %s, and the "
 		"op was over %s before: gates open late; %s",
@@ -237,12 +238,12 @@ static void tell_release(struct op *op)
 
 static int start_engine(struct op *op, struct err *err)
 {
-	struct server *s = op->comm->server;
-	bool has_border = s->config->exchange != EXCHANGE_NONE;
+	struct ops *ops = op->comm->comms->ops;
+	bool has_border = ops->config->exchange != EXCHANGE_NONE;
 	int r;
 
 	op->end_ns = op->start_ns + (uint64_t)ceil(op->timing.end_ns);
-	r = engine_start(s->engine, has_border ? &op->call->border : NULL, &op->timing,
+	r = engine_start(ops->engine, has_border ? &op->call->border : NULL, &op->timing,
 			 op->start_ns, op->end_ns, &op->user, &op->engine_op);
 	if (r < 0)
 		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));
@@ -264,7 +265,7 @@ static void op_start(struct op *op)
 	warn_below_bound(op);
 	warn_slow(op, since_ns);
 	op->moved_ns = op->end_ns;
-	op->warn_ns = op->end_ns + SERVER_WARN_NS;
+	op->warn_ns = op->end_ns + WARN_NS;
 	tell_release(op);
 }
 
@@ -284,11 +285,11 @@ static struct op *op_new(struct comm *c, uint64_t seq)
 	op->user = (struct engine_user){op_send_message, op_end};
 	op->comm = c;
 	op->seq = seq;
-	op->number = c->server->n_ops++;
+	op->number = c->comms->ops->n_ops++;
 	op->first_ns = op->moved_ns = clock_now_ns();
-	op->warn_ns = op->first_ns + SERVER_WARN_NS;
+	op->warn_ns = op->first_ns + WARN_NS;
 	HASH_ADD(hh, c->ops, seq, sizeof(op->seq), op);
-	c->server->n_open_ops++;
+	c->comms->ops->n_open_ops++;
 	return op;
 }
 
@@ -349,12 +350,12 @@ int op_check_arrive(struct worker *w, const struct comm *c, const struct wire_hd
 
 bool op_is_full(struct comm *c)
 {
-	if (c->server->n_open_ops < SERVER_OPS_MAX)
+	if (c->comms->ops->n_open_ops < OPS_MAX)
 		return false;
 	comm_abort(c, NULL, ENOBUFS,
 		   "more than %d ops are in the job's streams at a time, more than nboxd keeps: "
 		   "end groups sooner",
-		   SERVER_OPS_MAX);
+		   OPS_MAX);
 	return true;
 }
 
@@ -388,7 +389,7 @@ static bool is_left_alone(struct comm *c, uint64_t seq)
 	return false;
 }
 
-int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
+int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm_member *member;
 	struct comm *c = NULL;
@@ -399,8 +400,8 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 	int r = 0;
 
 	if (h->seq & WIRE_SEQ_P2P)
-		return p2p_on_arrive(w, h, body);
-	member = op_find_member(w, h, &c);
+		return p2p_on_arrive(ops, w, h, body);
+	member = op_find_member(ops, w, h, &c);
 	if (!member)
 		return 0;
 	memcpy(&a, body, sizeof(a));
@@ -415,7 +416,7 @@ int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 		return 0;
 	i = (size_t)(member - c->real);
 	op = op_by_seq(c, h->seq);
-	if (!op && (op_is_full(c) || failures_on_op(c, a.kind)))
+	if (!op && (op_is_full(c) || failures_on_op(ops->failures, c, a.kind)))
 		return 0;
 	if (!op) {
 		op = op_new(c, h->seq);

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/solve.h"
 #include "nboxd/comm/comm.h"
+#include "nboxd/op/ops.h"
 
 /* Whom the engine plays an op for: its tag. */
 struct engine_user {
@@ -72,16 +73,17 @@ struct op {
 	UT_hash_handle hh; /* comm->ops, by seq */
 };
 
-int op_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body);
+int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
 /* Where the body of a MESSAGE goes (NULL: nowhere), and whether it may come.
  * Return: 0; 1: hold the link (the worker was refused). */
-int op_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_body);
-int op_on_message(struct worker *w, const struct wire_hdr *h, const void *body);
-int op_on_done(struct worker *w, const struct wire_hdr *h, const void *body);
+int op_on_message_header(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+			 void **ret_body);
+int op_on_message(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
+int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
 void op_free_all(struct comm *c);
-/* The engine's sink; owner is the server. */
+/* The engine's sink. */
 extern const struct engine_sink op_sink;
 /* Warnings and bounds of waiting ops. Return: when to call again. */
-uint64_t op_tick(struct server *s, uint64_t now_ns);
+uint64_t op_tick(struct ops *ops, uint64_t now_ns);
 /* "op 12 (AllReduce of 4 MiB) of communicator 3 waits for ...". Return: @buf. */
 char *op_describe(const struct op *op, uint64_t now_ns, char *buf, size_t size);

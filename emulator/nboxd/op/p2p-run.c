@@ -162,11 +162,11 @@ static uint32_t count_with(const struct p2p_run *run, const struct p2p_post *pos
 static int find_start(struct p2p_run *run, struct err *err)
 {
 	struct comm *c = run->comm;
-	struct server *s = c->server;
+	struct ops *ops = c->comms->ops;
 	const struct late_op late = {.sched = &run->posts[0]->sched,
-				     .topology = s->cluster.topology,
+				     .topology = ops->cluster->topology,
 				     .members = &c->members.map,
-				     .delay = s->delay,
+				     .delay = ops->delay,
 				     .number = run->number,
 				     .copies = copies,
 				     .ctx = run};
@@ -179,16 +179,16 @@ static int find_start(struct p2p_run *run, struct err *err)
 		m[i] = (struct late_member){&run->posts[i]->arrive, count_with(run, run->posts[i])};
 		has_virtual = has_virtual || m[i].n_ranks > 1;
 	}
-	return late_start(s->config->n_what_ifs && has_virtual ? &late : NULL, m, run->n_posts,
+	return late_start(ops->config->n_what_ifs && has_virtual ? &late : NULL, m, run->n_posts,
 			  &run->start_ns, &run->late_ns, err);
 }
 
 static int solve_run(struct p2p_run *run, struct err *err)
 {
 	struct comm *c = run->comm;
-	struct server *s = c->server;
+	struct ops *ops = c->comms->ops;
 	uint64_t chunk = run->posts[0]->sched.chunk_bytes;
-	bool has_border = s->config->exchange != EXCHANGE_NONE;
+	bool has_border = ops->config->exchange != EXCHANGE_NONE;
 	int r = 0;
 
 	if (has_border)
@@ -196,7 +196,7 @@ static int solve_run(struct p2p_run *run, struct err *err)
 				    &c->is_real, &run->border, err);
 	if (r == 0)
 		r = solve_p2p(run->ranks, run->n_ranks, run->by_rank, run->n_by_rank, chunk,
-			      s->cluster.topology, &c->members.map, s->delay,
+			      ops->cluster->topology, &c->members.map, ops->delay,
 			      has_border ? &run->border : NULL, run->number, &run->timing, err);
 	if (r == 0)
 		run->end_ns = run->start_ns + (uint64_t)ceil(run->timing.end_ns);
@@ -259,9 +259,9 @@ static void send_message(struct engine_user *user, uint32_t in, uint64_t index)
 	uint64_t bytes = 0;
 	struct wire_hdr h;
 
-	if (c->server->config->exchange == EXCHANGE_PAYLOAD) {
+	if (c->comms->config->exchange == EXCHANGE_PAYLOAD) {
 		bytes = border_message_bytes(&run->border, NULL, conn, index);
-		body = payload_source(&c->server->payload, index, bytes, conn->bytes);
+		body = payload_source(&c->comms->ops->payload, index, bytes, conn->bytes);
 	}
 	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
 	h.comm = c->number;
@@ -271,7 +271,7 @@ static void send_message(struct engine_user *user, uint32_t in, uint64_t index)
 	h.lane = post->calls[run->to[in].call].lane;
 	h.index = index;
 	post->n_messages++;
-	c->server->n_messages_out++;
+	c->comms->ops->n_messages_out++;
 	if (to->worker)
 		worker_send_message(to->worker, &h, bytes ? body : NULL);
 }
@@ -296,8 +296,8 @@ static int replay_early(struct p2p_run *run, struct err *err)
 
 		for (uint64_t index = 0; run->calls[i].is_send && index < flow->n_arrived;
 		     index++) {
-			int r = engine_arrived(run->comm->server->engine, run->engine_op, flow->out,
-					       index, err);
+			int r = engine_arrived(run->comm->comms->ops->engine, run->engine_op,
+					       flow->out, index, err);
 
 			if (r)
 				return r < 0 ? r : -EPROTO;
@@ -329,10 +329,10 @@ static void warn_below_bound(const struct p2p_run *run)
 	struct comm *c = run->comm;
 	char end[32], bound[32];
 
-	if (run->timing.end_ns >= run->timing.bound_ns || c->server->is_below_bound_told ||
-	    strcmp(c->server->config->model, "none") == 0)
+	if (run->timing.end_ns >= run->timing.bound_ns || c->comms->ops->is_below_bound_told ||
+	    strcmp(c->comms->config->model, "none") == 0)
 		return;
-	c->server->is_below_bound_told = true;
+	c->comms->ops->is_below_bound_told = true;
 	warn_run("point-to-point op %llu of rank %u, communicator %u: the model says %s, but the "
 		 "network alone needs %s",
 		 wire_seq_number(run->posts[0]->seq), run->posts[0]->pair.rank, c->number,
@@ -357,7 +357,7 @@ static void tell_post(const struct p2p_run *run, struct p2p_post *post)
 	}
 	if (post->pair.n_waiting == 0) {
 		post->moved_ns = post->end_ns;
-		post->warn_ns = post->end_ns + SERVER_WARN_NS;
+		post->warn_ns = post->end_ns + WARN_NS;
 		release(post);
 	}
 }
@@ -365,7 +365,7 @@ static void tell_post(const struct p2p_run *run, struct p2p_post *post)
 int p2p_run_start(struct comm *c, struct pair_post *ready, struct err *err)
 {
 	CLEANUP(run_freep) struct p2p_run *run = calloc(1, sizeof(*run));
-	bool has_border = c->server->config->exchange != EXCHANGE_NONE;
+	bool has_border = c->comms->config->exchange != EXCHANGE_NONE;
 	struct p2p_run *live;
 	int r;
 
@@ -373,14 +373,14 @@ int p2p_run_start(struct comm *c, struct pair_post *ready, struct err *err)
 		return err_set(err, ENOMEM, "out of memory");
 	run->user = (struct engine_user){send_message, run_end};
 	run->comm = c;
-	run->number = c->server->n_ops++;
+	run->number = c->comms->ops->n_ops++;
 	run->turn = run->number + 1;
 	if (collect(run, ready) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	if ((r = find_start(run, err)) < 0 || (r = solve_run(run, err)) < 0 ||
 	    (has_border && (r = index_calls(run, err)) < 0))
 		return r;
-	r = engine_start(c->server->engine, has_border ? &run->border : NULL, &run->timing,
+	r = engine_start(c->comms->ops->engine, has_border ? &run->border : NULL, &run->timing,
 			 run->start_ns, run->end_ns, &run->user, &run->engine_op);
 	if (r < 0)
 		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));

@@ -4,6 +4,7 @@
 #include <utlist.h>
 
 #include "base/units.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op-find.h"
 #include "nboxd/op/p2p.h"
@@ -59,7 +60,7 @@ static void describe_missing(const struct p2p_post *post, char *buf, size_t size
 		uint64_t n;
 
 		if (!call->is_send || call->bytes == 0 || call->peer == post->pair.rank ||
-		    post->comm->server->config->exchange == EXCHANGE_NONE)
+		    post->comm->comms->config->exchange == EXCHANGE_NONE)
 			continue;
 		n = sched_conn_messages(s, post->pair.rank, call->peer, call->lane);
 		if (post->flows[i].n_arrived == n)
@@ -166,8 +167,8 @@ static uint64_t tick_one(struct p2p_post *post, uint64_t now_ns)
 
 	if (now_ns < post->warn_ns)
 		return post->warn_ns;
-	if (now_ns < post->moved_ns + SERVER_WARN_NS)
-		return post->warn_ns = post->moved_ns + SERVER_WARN_NS;
+	if (now_ns < post->moved_ns + WARN_NS)
+		return post->warn_ns = post->moved_ns + WARN_NS;
 	post_describe(post, now_ns, text, sizeof(text));
 	due_ns = op_wait_tick(post->comm, text, post->moved_ns, now_ns);
 	if (due_ns) /* else the post is gone */

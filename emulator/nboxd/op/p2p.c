@@ -7,6 +7,7 @@
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op-find.h"
 
@@ -16,7 +17,7 @@ static void post_free(struct p2p_post *post)
 
 	DL_DELETE(c->p2p->posts[post->member], post);
 	c->p2p->n_posts--;
-	c->server->n_open_ops--;
+	c->comms->ops->n_open_ops--;
 	free(post->pair.calls);
 	free(post->calls);
 	free(post->flows);
@@ -38,7 +39,7 @@ void p2p_free(struct comm *c)
 		return;
 	DL_FOREACH_SAFE(c->p2p->runs, run, next_run) {
 		if (run->engine_op)
-			engine_cancel(c->server->engine, run->engine_op);
+			engine_cancel(c->comms->ops->engine, run->engine_op);
 		p2p_run_free(run);
 	}
 	for (uint32_t i = 0; c->p2p->posts && i < c->n_real; i++)
@@ -89,10 +90,10 @@ static struct p2p_post *post_new(struct comm *c, size_t member, uint64_t seq,
 	post->seq = seq;
 	post->arrive = *a;
 	post->moved_ns = clock_now_ns();
-	post->warn_ns = post->moved_ns + SERVER_WARN_NS;
+	post->warn_ns = post->moved_ns + WARN_NS;
 	DL_APPEND(c->p2p->posts[member], post);
 	c->p2p->n_posts++;
-	c->server->n_open_ops++;
+	c->comms->ops->n_open_ops++;
 	if (post->pair.calls && post->calls && post->flows)
 		return post;
 	post_free(post);
@@ -103,7 +104,7 @@ static struct p2p_post *post_new(struct comm *c, size_t member, uint64_t seq,
 static int post_fill(struct p2p_post *post, const char *list, struct err *err)
 {
 	struct comm *c = post->comm;
-	const struct config *config = c->server->config;
+	const struct config *config = c->comms->config;
 	int r;
 
 	for (uint32_t i = 0; i < post->pair.n_calls; i++) {
@@ -167,10 +168,10 @@ static int post_arrive(struct comm *c, size_t i, const struct wire_hdr *h,
 	return p2p_run_start(c, ready, err);
 }
 
-int p2p_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
+int p2p_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
-	struct comm_member *member = op_find_member(w, h, &c);
+	struct comm_member *member = op_find_member(ops, w, h, &c);
 	struct err err = {""};
 	struct wire_arrive a;
 	int r;
@@ -186,7 +187,7 @@ int p2p_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 				     "op %llu instead of %llu",
 				     h->rank, h->comm, wire_seq_number(h->seq),
 				     (unsigned long long)member->next_p2p);
-	if (op_is_full(c) || failures_on_op(c, COLL_SENDRECV))
+	if (op_is_full(c) || failures_on_op(ops->failures, c, COLL_SENDRECV))
 		return 0;
 	r = p2p_make(c);
 	op_leave_out_setup(member, &a);
@@ -205,10 +206,11 @@ int p2p_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body)
 /* --- messages ------------------------------------------------------------------------ */
 
 /* False: swallow the frame (the communicator is dead), or the worker was refused. */
-static bool post_find(struct worker *w, const struct wire_hdr *h, struct p2p_post **ret)
+static bool post_find(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+		      struct p2p_post **ret)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = op_find_member(w, h, &c);
+	struct comm_member *m = op_find_member(ops, w, h, &c);
 	struct p2p_post *post;
 
 	if (!m)
@@ -237,17 +239,17 @@ static void unexpected(struct p2p_post *post, const struct wire_hdr *h, const ch
 }
 
 /* Finds what a message is; whatever it may not be aborts the communicator. */
-static bool message_find(struct worker *w, const struct wire_hdr *h, struct p2p_post **ret,
-			 struct p2p_flow **ret_flow)
+static bool message_find(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+			 struct p2p_post **ret, struct p2p_flow **ret_flow)
 {
 	uint32_t i = UINT32_MAX;
 	struct p2p_flow *flow;
 	char why[128];
 	uint64_t n;
 
-	if (!post_find(w, h, ret))
+	if (!post_find(ops, w, h, ret))
 		return false;
-	if (w->server->config->exchange == EXCHANGE_NONE) {
+	if (ops->config->exchange == EXCHANGE_NONE) {
 		unexpected(*ret, h, "no messages are exchanged (exchange none)");
 		return false;
 	}
@@ -272,18 +274,18 @@ static bool message_find(struct worker *w, const struct wire_hdr *h, struct p2p_
 	return true;
 }
 
-int p2p_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_body)
+int p2p_on_message_header(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+			  void **ret_body)
 {
-	struct server *s = w->server;
 	struct p2p_post *post;
 	struct p2p_flow *flow;
 	uint64_t bytes = 0;
 	char why[96];
 
 	*ret_body = NULL;
-	if (!message_find(w, h, &post, &flow))
+	if (!message_find(ops, w, h, &post, &flow))
 		return w->state == WORKER_READY ? 0 : 1;
-	if (s->config->exchange == EXCHANGE_PAYLOAD)
+	if (ops->config->exchange == EXCHANGE_PAYLOAD)
 		bytes = sched_message_bytes(&post->sched, h->rank, h->peer, h->lane, h->index);
 	if (h->body_bytes != bytes) {
 		snprintf(why, sizeof(why), "it has %llu bytes instead of %llu",
@@ -292,27 +294,27 @@ int p2p_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret
 		return 0;
 	}
 	if (bytes)
-		*ret_body = payload_sink(&s->payload, h->index, bytes,
+		*ret_body = payload_sink(&ops->payload, h->index, bytes,
 					 post->calls[flow - post->flows].bytes);
 	return 0;
 }
 
-int p2p_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
+int p2p_on_message(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct err err = {""};
 	struct p2p_post *post;
 	struct p2p_flow *flow;
 
 	(void)body;
-	if (!message_find(w, h, &post, &flow))
+	if (!message_find(ops, w, h, &post, &flow))
 		return 0;
-	w->server->n_messages_in++;
+	ops->n_messages_in++;
 	post->n_messages++;
 	flow->n_arrived++;
 	if (clock_now_ns() > post->moved_ns)
 		post->moved_ns = clock_now_ns();
 	if (flow->run &&
-	    engine_arrived(w->server->engine, flow->run->engine_op, flow->out, h->index, &err))
+	    engine_arrived(ops->engine, flow->run->engine_op, flow->out, h->index, &err))
 		unexpected(post, h, err.text);
 	return 0;
 }
@@ -322,7 +324,7 @@ int p2p_on_message(struct worker *w, const struct wire_hdr *h, const void *body)
 static void record_done(const struct p2p_post *post, const struct wire_done *done)
 {
 	const struct comm *c = post->comm;
-	struct server *s = c->server;
+	struct ops *ops = c->comms->ops;
 	struct record_row row = {
 		.number = post->number,
 		.seq = wire_seq_number(post->seq),
@@ -350,15 +352,15 @@ static void record_done(const struct p2p_post *post, const struct wire_done *don
 	row.flags = comm_record_flags(c) | (post->arrive.flags & 1 ? RECORD_REPLAYED : 0) |
 		    (post->is_below_bound ? RECORD_BELOW_BOUND : 0) |
 		    (post->is_of_model ? RECORD_OF_MODEL : 0);
-	record_write(s->record, &row);
+	record_write(ops->record, &row);
 }
 
-int p2p_on_done(struct worker *w, const struct wire_hdr *h, const void *body)
+int p2p_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct p2p_post *post = NULL;
 	struct wire_done done;
 
-	if (!post_find(w, h, &post))
+	if (!post_find(ops, w, h, &post))
 		return 0;
 	memcpy(&done, body, sizeof(done));
 	if (!post->is_released || post->is_done)

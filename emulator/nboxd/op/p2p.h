@@ -91,10 +91,11 @@ struct p2p {
 };
 
 /* Frames whose number has WIRE_SEQ_P2P; as their namesakes of op.h. */
-int p2p_on_arrive(struct worker *w, const struct wire_hdr *h, const void *body);
-int p2p_on_message_header(struct worker *w, const struct wire_hdr *h, void **ret_body);
-int p2p_on_message(struct worker *w, const struct wire_hdr *h, const void *body);
-int p2p_on_done(struct worker *w, const struct wire_hdr *h, const void *body);
+int p2p_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
+int p2p_on_message_header(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+			  void **ret_body);
+int p2p_on_message(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
+int p2p_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
 
 /* Posts, runs and all; NULL allowed. */
 void p2p_free(struct comm *c);

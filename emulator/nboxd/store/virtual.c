@@ -181,8 +181,7 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
  * was wrongly made up does no harm (see take_real_id()), an address does. */
 static uint64_t unknown_ns(const struct store_server *ss, enum torch_key_kind kind)
 {
-	return kind == TORCH_GLOO ? SERVER_WARN_NS
-				  : UNKNOWN_SETTLES * ss->daemon->config->settle_ns;
+	return kind == TORCH_GLOO ? WARN_NS : UNKNOWN_SETTLES * ss->daemon->config->settle_ns;
 }
 
 /* Whether a rank whose gloo address is asked for would have set it by now, were it real. */
@@ -422,10 +421,10 @@ void virtual_tick(struct store_server *ss, uint64_t now_ns)
 			p = ss->waiting;
 			continue;
 		}
-		if (!p->is_told && now_ns >= p->wait_ns + SERVER_WARN_NS)
+		if (!p->is_told && now_ns >= p->wait_ns + WARN_NS)
 			tell(p, now_ns);
-		if (!p->is_told && p->look_ns > p->wait_ns + SERVER_WARN_NS)
-			p->look_ns = p->wait_ns + SERVER_WARN_NS;
+		if (!p->is_told && p->look_ns > p->wait_ns + WARN_NS)
+			p->look_ns = p->wait_ns + WARN_NS;
 		p = p->next_waiting;
 	}
 }

@@ -365,7 +365,7 @@ void gloo_tick(struct store_server *ss, uint64_t now_ns)
 				shutdown(c->fd, SHUT_RDWR);
 		DL_FOREACH(g->ops, op) {
 			DL_FOREACH(op->asks, ask) {
-				if (ask->is_told || now_ns < ask->since_ns + SERVER_WARN_NS)
+				if (ask->is_told || now_ns < ask->since_ns + WARN_NS)
 					continue;
 				ask->is_told = true;
 				if (gloo_kind(op->slot) == GLOO_ALLGATHER && !g->n_ranks)

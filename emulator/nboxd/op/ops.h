@@ -1,0 +1,28 @@
+/* What all ops of nboxd share. The server makes it and owns what it points to. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config/config.h"
+#include "engine/engine.h"
+#include "engine/record.h"
+#include "engine/solve.h"
+#include "nboxd/comm/comm.h"
+#include "nboxd/comm/failure.h"
+#include "nboxd/op/payload.h"
+
+struct ops {
+	const struct config *config;
+	const struct cluster *cluster;
+	struct comms *comms;
+	struct failures *failures;
+	struct delay_chain *delay;
+	struct solver *solver;
+	struct engine *engine;
+	struct record_writer *record; /* NULL: no results directory */
+	struct payload payload;
+	uint64_t n_ops, n_messages_in, n_messages_out; /* since the start */
+	uint32_t n_open_ops;
+	bool is_below_bound_told, is_slow_told; /* of the first op: the summary counts them */
+};
