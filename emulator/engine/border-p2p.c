@@ -1,11 +1,13 @@
 /* The border of point-to-point calls: each real rank says which connections it has, and the two
  * ends of a pair of real ranks must say the same. */
+#include "engine/border-p2p.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/border-make.h"
+#include "engine/border-maker.h"
 
 /* The connections of one rank's calls. */
 static int collect_calls(struct border_maker *m, const struct sched *s)
@@ -112,7 +114,7 @@ int border_make_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *c
 		border_arrange(&m.out);
 		r = check_pairs(&m, err);
 	}
-	if (r == 0 && (r = border_finish(&m, NULL, NULL, ret)) < 0)
+	if (r == 0 && (r = border_maker_finish(&m, NULL, NULL, ret)) < 0)
 		err_set(err, -r, "no memory for the border of %u ranks' calls", n);
 	if (r == 0)
 		ret->p2p_chunk_bytes = chunk;

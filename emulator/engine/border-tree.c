@@ -1,10 +1,9 @@
-/* Trees: which real ranks are next above and next below a real rank, with nothing but virtual ones
- * between. */
+/* See border-tree.h. */
+#include "engine/border-tree.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "engine/border-make.h"
 
 void border_forest_deinit(struct border_forest *f)
 {

@@ -34,28 +34,6 @@ struct border {
 	uint64_t p2p_chunk_bytes; /* SENDRECV; else 0 */
 };
 
-/**
- * border_make - @real: one bit a comm rank
- * A message between two real ranks is an out-connection of the one and an
- * in-connection of the other, that depends on it with shift 0. COLL_SENDRECV has
- * no schedule here: see border_make_p2p(). A dependency on a message of the same
- * connection that is before the one named is implied: connections keep order.
- *
- * Costs memory and time for the connections of real ranks only; trees also a walk
- * from each real rank to the root.
- *
- * Return: 0; -EINVAL when @real is not of the schedule's size; -ENOMEM.
- */
-int border_make(const struct sched *s, const struct bitmap *real, struct border *ret,
-		struct err *err);
-
-/* @calls[i]: the calls of real rank ranks[i], n_calls[i] of them. Calls between
- * real ranks must match (-EPROTO with the sentence); virtual ranks do as asked.
- * -EINVAL: a call that cannot be (no such peer, a send to oneself without a
- * receive); -ENOMEM. */
-int border_make_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
-		    const uint32_t *n_calls, uint64_t chunk_bytes, const struct bitmap *real,
-		    struct border *ret, struct err *err);
 void border_deinit(struct border *b);
 
 /* Bytes of message @index of a connection of @b; @s: the op's schedule, or NULL for
@@ -66,3 +44,7 @@ uint64_t border_message_bytes(const struct border *b, const struct sched *s,
 /* Index of a connection, or -1. O(log n). */
 int64_t border_find_in(const struct border *b, uint32_t src, uint32_t dst, uint16_t lane);
 int64_t border_find_out(const struct border *b, uint32_t src, uint32_t dst, uint16_t lane);
+/* The same in any @conns that are in order of border_conn_compare(). */
+int64_t border_conns_find(const struct border_conn *conns, uint32_t n, uint32_t src, uint32_t dst,
+			  uint16_t lane);
+int border_conn_compare(const struct border_conn *c, uint32_t src, uint32_t dst, uint16_t lane);

@@ -1,6 +1,8 @@
 /* What the host lends to a delay model: its sentence of error, strict parsers,
  * chance; and how "name:key=value,..." is taken apart and checked before the
  * model sees it. */
+#include "engine/delay-host.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -11,7 +13,6 @@
 #include "base/cleanup.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "engine/delay-private.h"
 #include "topology/named-ranks.h"
 
 static struct delay_instance *instance_of(const struct nbox_host *host)

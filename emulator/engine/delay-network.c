@@ -1,10 +1,12 @@
 /* The network that a model's times come from, in words: its own alpha and bw before the cluster's.
  * A parameter is the network's when its default is "the cluster's", or one that is (inter_bw: bw).
  * What-ifs are not looked at. */
+#include "engine/delay-network.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/delay-private.h"
+#include "engine/delay-host.h"
 
 #define CLUSTER "the cluster's"
 

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "engine/delay-private.h"
+#include "engine/delay-host.h"
 
 static const char *name_of(const struct delay_instance *in)
 {

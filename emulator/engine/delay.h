@@ -33,11 +33,11 @@ bool delay_is_uniform(const struct delay_chain *d);
 bool delay_base_is_uniform(const struct delay_chain *d);   /* the model, without its what-ifs */
 bool delay_works_on_messages(const struct delay_chain *d); /* a what-if does */
 bool delay_names_ranks(const struct delay_chain *d);       /* a what-if is about some only */
-/* Base model and every decorator are NBOX_STEADY or uniform: message times may be
- * kept for the next equal op. */
 /* What a model would have the user know before the run: "delay model table: ..."; NULL: nothing.
- * The last one's. */
+ * Of several models the last one's. */
 const char *delay_warning(const struct delay_chain *d);
+/* The model and every what-if are NBOX_STEADY or uniform: message times may be kept for the next
+ * equal op. */
 bool delay_is_steady(const struct delay_chain *d);
 bool delay_has_op(const struct delay_chain *d);      /* base model has op() */
 bool delay_has_message(const struct delay_chain *d); /* base model has message() */
@@ -47,17 +47,6 @@ const char *delay_describe(const struct delay_chain *d);
 /* Longer answers are errors: 31 years. Sums of some of them still are a time of nboxd's clock
  * (64 bits of nanoseconds), so no end can turn around and lie before its start. */
 #define DELAY_MAX_NS 1e18
-
-/* The cluster's own network, as people write it; borrowed. */
-struct delay_network {
-	const char *intra_latency, *intra_bandwidth, *inter_latency, *inter_bandwidth;
-};
-
-/* The network that the base model's times come from, in words: its own parameters before
- * @cluster's, and which those are; or that it has no such parameter. Return: @buf.
- * (delay-network.c) */
-char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf,
-		    size_t size);
 
 /* The base model's op time. Return: 0; 1 no answer; -EINVAL with the sentence. */
 int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, struct err *err);
@@ -69,8 +58,3 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 		bool from_messages, double *ret_extra_ns, struct err *err);
 int delay_arrival(struct delay_chain *d, const struct nbox_op *op, double compute_ns,
 		  double *ret_late_ns, struct err *err);
-
-/* For `nbox models`: calls @each for every plug-in found, sorted by name. */
-int delay_list(const char *const *dirs,
-	       void (*each)(void *ctx, const struct nbox_delaymodel *m, const char *path),
-	       void *ctx, struct err *err);

@@ -2,7 +2,8 @@
  * of their ranks: all-to-all, gather, scatter, point-to-point groups. */
 #pragma once
 
-#include "engine/sim.h"
+#include "engine/sim-cost.h"
+#include "schedule/schedule.h"
 
 /* One connection. */
 struct port_flow {

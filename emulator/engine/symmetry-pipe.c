@@ -13,13 +13,14 @@
  *
  * That is max over paths of the sum of costs + (chunks - 1) * greatest occupancy,
  * computed once a connection, from the sources on. */
+#include "engine/symmetry-pipe.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/symmetry.h"
 
 enum { N_SLOPES = 3 }; /* 0, occupancy of hop 0, of hop 1 */
 

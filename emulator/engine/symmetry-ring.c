@@ -10,13 +10,14 @@
  * position takes occupancy + latency), one node's ranks otherwise. A last loop that
  * does not divide is not symmetric: it is computed for all ranks, as rows of
  * numbers, a nanosecond or less a message. */
+#include "engine/symmetry-ring.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/symmetry.h"
 
 #define MAX_SLICES 16 /* costs are kept by slice and rank */
 

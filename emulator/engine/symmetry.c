@@ -12,27 +12,8 @@
 
 #include "base/cleanup.h"
 #include "engine/sim-ports.h"
-
-int symmetry_cost(struct symmetry *y, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
-		  uint64_t bytes, struct nbox_delay *ret)
-{
-	uint32_t hop = y->hop(y->ctx, src, dst), i;
-	int rc;
-
-	for (i = 0; i < y->n_known; i++) {
-		if (y->known[i].hop == hop && y->known[i].bytes == bytes) {
-			*ret = y->known[i].d;
-			return 0;
-		}
-	}
-	rc = y->cost->message(y->cost->ctx, src, dst, lane, index, bytes, ret);
-	if (rc == 0 && y->n_known < ARRAY_SIZE(y->known)) {
-		y->known[y->n_known].hop = hop;
-		y->known[y->n_known].bytes = bytes;
-		y->known[y->n_known++].d = *ret;
-	}
-	return rc;
-}
+#include "engine/symmetry-pipe.h"
+#include "engine/symmetry-ring.h"
 
 /* Ranks r and r + period do the same: 1, or a node's worth when the communicator's
  * nodes are whole and in order; 0: neither. */

@@ -2,34 +2,7 @@
  * depend on its bytes and on its kind of hop only, and all ranks start together. */
 #pragma once
 
-#include "engine/border.h"
-#include "engine/sim.h"
-
-struct symmetry {
-	const struct sched *s;
-	const struct sim_cost *cost;
-	/* Kind of hop, 0 or 1, of a connection. */
-	uint32_t (*hop)(void *ctx, uint32_t src, uint32_t dst);
-	void *ctx;
-	uint32_t n_nodes;            /* that the communicator spans */
-	const struct border *border; /* or NULL */
-
-	/* out; the arrays are made by the caller: see struct timing */
-	double end_ns;
-	double *at;
-	const uint64_t *offset;
-
-	/* private: answers of the cost function by hop and bytes */
-	struct {
-		uint32_t hop;
-		uint64_t bytes;
-		struct nbox_delay d;
-	} known[16];
-	uint32_t n_known;
-};
-
-/* SYMMETRY_NONE: this schedule on these nodes has no exact short cut; simulate. */
-enum { SYMMETRY_NONE = 1 };
+#include "engine/symmetry-cost.h"
 
 /**
  * symmetry_solve - sets @y->end_ns, and @y->at of each border message
@@ -37,9 +10,3 @@ enum { SYMMETRY_NONE = 1 };
  * Return: 0; SYMMETRY_NONE; -ENOMEM; the cost function's own error.
  */
 int symmetry_solve(struct symmetry *y, struct err *err);
-
-/* Private to the parts of symmetry. */
-int symmetry_cost(struct symmetry *y, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
-		  uint64_t bytes, struct nbox_delay *ret);
-int symmetry_ring(struct symmetry *y, struct err *err);
-int symmetry_pipe(struct symmetry *y, struct err *err);

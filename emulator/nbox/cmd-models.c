@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "config/config.h"
 #include "config/failure.h"
-#include "engine/delay.h"
+#include "engine/delay-plugin.h"
 #include "nbox/commands.h"
 #include "nbox/paths.h"
 #include "nbox/unknown.h"

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "config/addr-file.h"
 #include "config/open-model.h"
+#include "engine/delay-network.h"
 #include "links/rdma/options.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/job/results.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/delay-private.h"
+#include "engine/delay-host.h"
 
 #define REQUIRE(x)               \
 	do {                     \

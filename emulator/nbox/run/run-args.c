@@ -11,6 +11,7 @@
 #include "base/plain.h"
 #include "base/units.h"
 #include "config/open-model.h"
+#include "engine/delay-network.h"
 #include "links/rdma/options.h"
 #include "nbox/doctor/driver.h"
 #include "nbox/report/live-run.h"

@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "base/cleanup.h"
+#include "engine/border-collective.h"
 #include "nboxd/op/op.h"
 
 #define CALL_IDLE_MAX 64 /* kept for the next equal call */

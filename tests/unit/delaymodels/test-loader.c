@@ -1,6 +1,7 @@
 /* The loader: what it refuses and why, what it takes although sizes differ, where
  * it looks, and that no answer passes unchecked. */
 #include "delay-test.h"
+#include "engine/delay-plugin.h"
 
 #include <errno.h>
 #include <stdlib.h>

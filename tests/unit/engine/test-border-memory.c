@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "cmocka-all.h"
-#include "engine/border.h"
+#include "engine/border-collective.h"
+#include "engine/border-p2p.h"
 
 static int left = -1; /* allocations until one fails; -1: none does */
 

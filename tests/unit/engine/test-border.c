@@ -8,7 +8,8 @@
 
 #include "base/rng.h"
 #include "cmocka-all.h"
-#include "engine/border.h"
+#include "engine/border-collective.h"
+#include "engine/border-p2p.h"
 
 #define MAX 24
 #define MAX_CONNS 4096

@@ -1,5 +1,5 @@
 /* Event simulation against slow obvious models: schedules of all kinds with costs at
- * random for every single message and ranks that start apart; random DAGs; ports. */
+ * random for every single message and ranks that start apart; ports. */
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -209,114 +209,8 @@ static void test_schedules(void **state)
 	}
 }
 
-/* --- DAGs ---------------------------------------------------------------------- */
-
-struct random_dag {
-	struct dag d;
-	uint32_t pred_start[257], pred[256 * 4], link[256];
-	struct nbox_delay cost[256];
-};
-
-/* Predecessors have smaller numbers under a permutation, so any number may come first. */
-static void random_dag(struct rng *r, struct random_dag *g)
-{
-	uint32_t order[256], n = below(r, 2) ? 1 + below(r, 256) : 60 + below(r, 10), i, k,
-			     n_pred = 0;
-
-	for (i = 0; i < n; i++) {
-		k = below(r, i + 1);
-		order[i] = order[k];
-		order[k] = i;
-	}
-	g->d = (struct dag){.n = n,
-			    .n_links = 1 + below(r, 8),
-			    .pred_start = g->pred_start,
-			    .pred = g->pred,
-			    .link = g->link,
-			    .cost = g->cost};
-	for (i = 0; i < n; i++) {
-		g->pred_start[i] = n_pred;
-		for (k = below(r, 4); k > 0 && n > 1; k--) {
-			uint32_t p = below(r, n);
-
-			if (order[p] < order[i])
-				g->pred[n_pred++] = p;
-		}
-		g->link[i] = below(r, g->d.n_links);
-		g->cost[i] = (struct nbox_delay){below(r, 4), below(r, 3)};
-	}
-	g->pred_start[n] = n_pred;
-}
-
-/* Of the messages whose predecessors are there, always the first ready one goes next. */
-static void dag_model(const struct dag *d, double *end)
-{
-	double free_ns[8] = {0};
-	bool done[256] = {false};
-
-	for (uint32_t round = 0; round < d->n; round++) {
-		uint32_t best = d->n;
-		double best_ready = 0;
-
-		for (uint32_t i = 0; i < d->n; i++) {
-			double ready = 0;
-			bool can = !done[i];
-
-			for (uint32_t k = d->pred_start[i]; can && k < d->pred_start[i + 1]; k++) {
-				can = done[d->pred[k]];
-				ready = fmax(ready, end[d->pred[k]]);
-			}
-			if (can && (best == d->n || ready < best_ready)) {
-				best = i;
-				best_ready = ready;
-			}
-		}
-		assert_true(best < d->n);
-		done[best] = true;
-		free_ns[d->link[best]] =
-			fmax(free_ns[d->link[best]], best_ready) + d->cost[best].occupancy_ns;
-		end[best] = free_ns[d->link[best]] + d->cost[best].latency_ns;
-	}
-}
-
-static void test_dags(void **state)
-{
-	static struct random_dag g;
-	double end[256], expected[256];
-	struct err err = {""};
-	struct rng r;
-
-	(void)state;
-	rng_seed(&r, 2026, 7);
-	for (int i = 0; i < 2000; i++) {
-		random_dag(&r, &g);
-		dag_model(&g.d, expected);
-		assert_int_equal(sim_dag(&g.d, end, &err), 0);
-		for (uint32_t k = 0; k < g.d.n; k++) {
-			assert_true(end[k] == expected[k]);
-			for (uint32_t p = g.pred_start[k]; p < g.pred_start[k + 1]; p++)
-				assert_true(end[k] >= end[g.pred[p]]);
-		}
-	}
-}
-
-static void test_circle(void **state)
-{
-	uint32_t pred_start[] = {0, 1, 2, 2}, pred[] = {1, 0}, link[] = {0, 0, 0};
-	struct nbox_delay cost[3] = {{0, 0}};
-	struct dag d = {3, 1, pred_start, pred, link, cost};
-	double end[3];
-	struct err err = {""};
-
-	(void)state;
-	assert_int_equal(sim_dag(&d, end, &err), -EDEADLK);
-	assert_non_null(strstr(err.text, "message 0 waits for ever"));
-}
-
 static void test_empty(void **state)
 {
-	uint32_t none[1] = {0};
-	struct dag d = {.pred_start = none};
 	struct sched s = {.kind = COLL_ALLREDUCE,
 			  .algo = SCHED_RING,
 			  .n_ranks = 4,
@@ -330,7 +224,6 @@ static void test_empty(void **state)
 	struct err err = {""};
 
 	(void)state;
-	assert_int_equal(sim_dag(&d, NULL, &err), 0);
 	assert_int_equal(sched_init(&s, &err), 0);
 	assert_int_equal(sim_run(&s, &cost, start, NULL, &r, &err), 0);
 	assert_true(r.end_ns == 7 && r.n_messages == 0);
@@ -467,9 +360,10 @@ static void test_random_ports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty),          cmocka_unit_test(test_circle),
-		cmocka_unit_test(test_turns_at_ports), cmocka_unit_test(test_random_ports),
-		cmocka_unit_test(test_dags),           cmocka_unit_test(test_schedules),
+		cmocka_unit_test(test_schedules),
+		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_turns_at_ports),
+		cmocka_unit_test(test_random_ports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

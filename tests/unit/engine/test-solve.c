@@ -11,6 +11,8 @@
 #include "base/cleanup.h"
 #include "base/rng.h"
 #include "cmocka-all.h"
+#include "engine/border-collective.h"
+#include "engine/border-p2p.h"
 #include "engine/solve.h"
 
 static const char *dirs[2];

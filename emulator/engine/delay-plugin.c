@@ -1,10 +1,13 @@
 /* Finds, opens and checks delay models. Nothing of a plug-in is called before its
  * ABI number, its size and its required callbacks have been looked at. */
+#include "engine/delay-plugin.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +15,6 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "engine/delay-private.h"
 
 #define SYMBOL "nbox_delaymodel"
 #define SUFFIX ".so"

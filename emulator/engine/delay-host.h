@@ -1,16 +1,13 @@
-/* What delay.c, delay-load.c and delay-host.c share. Nobody else includes it. */
+/* The models of a chain and what nbox lends to them. */
 #pragma once
 
-#include "engine/delay.h"
+#include <stdbool.h>
+
+#include "engine/delay-plugin.h"
+#include "topology/topology.h"
 
 #define DELAY_MAX_PARAMS 32
 #define DELAY_TEXT_MAX 4096
-
-/* An open plug-in. */
-struct delay_plugin {
-	void *handle;                 /* owned, dlclose() */
-	struct nbox_delaymodel table; /* a copy; what the plug-in does not know is 0 */
-};
 
 /* One model of the chain, with its parameters. Its address must not change: host
  * and next point to it. */
@@ -41,12 +38,7 @@ struct delay_chain {
 	struct err err;     /* what host->error() or a check wrote last */
 };
 
-/* delay-load.c. Return: 0, -ENOENT, -ENOEXEC, -EINVAL with the sentence. */
-int delay_plugin_find(const char *name, const char *const *dirs, struct delay_plugin *ret,
-		      struct err *err);
-void delay_plugin_close(struct delay_plugin *p);
-
-/* delay-host.c */
+/* Fills in->host: the parsers, chance and sentences that the model may use. */
 void delay_host_init(struct delay_instance *in);
 /* Splits @spec ("name:key=value,...") into in->text and in->kv; *ret_name points
  * into in->text. */

@@ -1,0 +1,14 @@
+/* The network that a run's times come from, in words. */
+#pragma once
+
+#include "engine/delay.h"
+
+/* The cluster's own network, as people write it; borrowed. */
+struct delay_network {
+	const char *intra_latency, *intra_bandwidth, *inter_latency, *inter_bandwidth;
+};
+
+/* The network that the base model's times come from, in words: its own parameters before
+ * @cluster's, and which those are; or that it has no such parameter. Return: @buf. */
+char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf,
+		    size_t size);

@@ -1,0 +1,27 @@
+/* What every simulation of an op asks and answers: the cost of one message, the arrival of one
+ * message, and the result. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "nbox-delaymodel.h"
+
+/* What one message costs: cost(ctx, ...) is asked once a message. */
+struct sim_cost {
+	int (*message)(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		       uint64_t bytes, struct nbox_delay *ret);
+	void *ctx;
+};
+
+/* Told of each message in order of arrival time; may be NULL. */
+struct sim_watch {
+	void (*arrived)(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+			double sent_ns, double arrived_ns);
+	void *ctx;
+};
+
+struct sim_result {
+	double end_ns; /* when the last rank is done */
+	uint64_t n_messages;
+};

@@ -1,0 +1,36 @@
+/* The question that the short cuts of symmetry.h answer, and the costs of its messages, which
+ * depend on the kind of hop and on the bytes only: each is asked once. */
+#pragma once
+
+#include "engine/border.h"
+#include "engine/sim-cost.h"
+#include "schedule/schedule.h"
+
+struct symmetry {
+	const struct sched *s;
+	const struct sim_cost *cost;
+	/* Kind of hop, 0 or 1, of a connection. */
+	uint32_t (*hop)(void *ctx, uint32_t src, uint32_t dst);
+	void *ctx;
+	uint32_t n_nodes;            /* that the communicator spans */
+	const struct border *border; /* or NULL */
+
+	/* out; the arrays are made by the caller: see struct timing */
+	double end_ns;
+	double *at;
+	const uint64_t *offset;
+
+	/* private: answers of the cost function by hop and bytes */
+	struct {
+		uint32_t hop;
+		uint64_t bytes;
+		struct nbox_delay d;
+	} known[16];
+	uint32_t n_known;
+};
+
+/* SYMMETRY_NONE: this schedule on these nodes has no exact short cut; simulate. */
+enum { SYMMETRY_NONE = 1 };
+
+int symmetry_cost(struct symmetry *y, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		  uint64_t bytes, struct nbox_delay *ret);
