@@ -277,16 +277,16 @@ API(ncclResult_t, ncclRedOpDestroy, (ncclRedOp_t op, ncclComm_t comm))
 }
 
 #define CALL(k, sendbuff, recvbuff, n, type, redop, root_, what) \
-	op_call(&(struct call){.kind = k,                        \
-			       .send = sendbuff,                 \
-			       .recv = recvbuff,                 \
-			       .count = n,                       \
-			       .dtype = type,                    \
-			       .op = redop,                      \
-			       .root = root_,                    \
-			       .comm = comm,                     \
-			       .stream = stream,                 \
-			       .name = what})
+	group_call(&(struct call){.kind = k,                     \
+				  .send = sendbuff,              \
+				  .recv = recvbuff,              \
+				  .count = n,                    \
+				  .dtype = type,                 \
+				  .op = redop,                   \
+				  .root = root_,                 \
+				  .comm = comm,                  \
+				  .stream = stream,              \
+				  .name = what})
 
 API(ncclResult_t, ncclAllReduce,
     (const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op,
@@ -359,30 +359,30 @@ API(ncclResult_t, ncclSend,
     (const void *sendbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
      cudaStream_t stream))
 {
-	return op_call(&(struct call){.kind = COLL_SENDRECV,
-				      .send = sendbuff,
-				      .count = count,
-				      .dtype = datatype,
-				      .root = peer,
-				      .is_send = true,
-				      .comm = comm,
-				      .stream = stream,
-				      .name = "ncclSend"});
+	return group_call(&(struct call){.kind = COLL_SENDRECV,
+					 .send = sendbuff,
+					 .count = count,
+					 .dtype = datatype,
+					 .root = peer,
+					 .is_send = true,
+					 .comm = comm,
+					 .stream = stream,
+					 .name = "ncclSend"});
 }
 
 API(ncclResult_t, ncclRecv,
     (void *recvbuff, size_t count, ncclDataType_t datatype, int peer, ncclComm_t comm,
      cudaStream_t stream))
 {
-	return op_call(&(struct call){.kind = COLL_SENDRECV,
-				      .recv = recvbuff,
-				      .count = count,
-				      .dtype = datatype,
-				      .root = peer,
-				      .is_send = false,
-				      .comm = comm,
-				      .stream = stream,
-				      .name = "ncclRecv"});
+	return group_call(&(struct call){.kind = COLL_SENDRECV,
+					 .recv = recvbuff,
+					 .count = count,
+					 .dtype = datatype,
+					 .root = peer,
+					 .is_send = false,
+					 .comm = comm,
+					 .stream = stream,
+					 .name = "ncclRecv"});
 }
 
 /* --- groups -------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,12 +19,6 @@
 #define COMMON_MAGIC UINT64_C(0x0280028002800280)
 #define CONNECT_S 60    /* until a root that is to appear is given up */
 #define CHECK_IN_S 1800 /* until the last rank must have come */
-#define SLICE_MS 100
-
-int boot_random(void *buf, size_t len)
-{
-	return getrandom(buf, len, 0) == (ssize_t)len ? 0 : -EIO;
-}
 
 static ncclResult_t listen_on(struct sockaddr_in *addr, int *ret_fd)
 {
@@ -103,63 +96,6 @@ ncclResult_t boot_common_id(bool is_root, struct boot_id *ret)
 	return ncclSuccess;
 }
 
-static int wait_fd(int fd, short events, uint64_t until_ns, const _Atomic bool *abort)
-{
-	for (;;) {
-		struct pollfd p = {.fd = fd, .events = events};
-		uint64_t now = clock_now_ns();
-		int n;
-
-		if (abort && atomic_load_explicit(abort, memory_order_acquire))
-			return -ECANCELED;
-		if (now >= until_ns)
-			return -ETIMEDOUT;
-		n = (int)((until_ns - now) / NS_PER_MS) + 1;
-		n = poll(&p, 1, n < SLICE_MS ? n : SLICE_MS);
-		if (n > 0)
-			return 0;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-	}
-}
-
-static int transfer(int fd, void *buf, size_t len, bool is_write, uint64_t until_ns,
-		    const _Atomic bool *abort)
-{
-	char *p = buf;
-
-	while (len) {
-		ssize_t n = is_write ? send(fd, p, len, MSG_NOSIGNAL | MSG_DONTWAIT)
-				     : recv(fd, p, len, MSG_DONTWAIT);
-
-		if (n > 0) {
-			p += n;
-			len -= (size_t)n;
-		} else if (!n) {
-			return -ECONNRESET;
-		} else if (errno == EAGAIN || errno == EINTR) {
-			int r = wait_fd(fd, is_write ? POLLOUT : POLLIN, until_ns, abort);
-
-			if (r)
-				return r;
-		} else {
-			return -errno;
-		}
-	}
-	return 0;
-}
-
-int boot_write(int fd, const void *buf, size_t len, int timeout_ms)
-{
-	union {
-		const void *in;
-		void *out;
-	} u = {.in = buf};
-
-	return transfer(fd, u.out, len, true, clock_now_ns() + (uint64_t)timeout_ms * NS_PER_MS,
-			NULL);
-}
-
 static int try_connect(const struct sockaddr_in *addr, uint64_t until_ns, const _Atomic bool *abort,
 		       int *ret_fd)
 {
@@ -172,7 +108,7 @@ static int try_connect(const struct sockaddr_in *addr, uint64_t until_ns, const 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) && errno != EINPROGRESS)
 		return -errno;
-	r = wait_fd(fd, POLLOUT, until_ns, abort);
+	r = boot_wait_fd(fd, POLLOUT, until_ns, abort);
 	if (r)
 		return r;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &e, &len) || e)
@@ -247,9 +183,9 @@ ncclResult_t boot_check_in(int fd, const struct boot_id *id, const struct peer_i
 	hello.version = BOOT_VERSION;
 	hello.command = BOOT_CHECK_IN;
 	hello.info = *me;
-	r = transfer(fd, &hello, sizeof(hello), true, until, abort);
+	r = boot_transfer(fd, &hello, sizeof(hello), true, until, abort);
 	if (!r)
-		r = transfer(fd, &reply, sizeof(reply), false, until, abort);
+		r = boot_transfer(fd, &reply, sizeof(reply), false, until, abort);
 	if (r)
 		return explain(r, waiting);
 	reply.text[sizeof(reply.text) - 1] = 0;
@@ -262,7 +198,7 @@ ncclResult_t boot_check_in(int fd, const struct boot_id *id, const struct peer_i
 	table = calloc(me->n_ranks, sizeof(*table));
 	if (!table)
 		return fail(ncclSystemError, "out of memory");
-	r = transfer(fd, table, me->n_ranks * sizeof(*table), false, until, abort);
+	r = boot_transfer(fd, table, me->n_ranks * sizeof(*table), false, until, abort);
 	if (r) {
 		free(table);
 		return explain(r, "receiving the table of ranks");

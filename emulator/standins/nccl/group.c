@@ -23,18 +23,13 @@ ncclResult_t group_start(void)
 	return ncclSuccess;
 }
 
-bool group_is_open(void)
-{
-	return group.depth > 0;
-}
-
 void group_note(ncclResult_t r)
 {
 	if (group.depth && r && r != ncclInProgress && !group.error)
 		group.error = r;
 }
 
-ncclResult_t group_add_call(const struct call *c)
+static ncclResult_t add_call(const struct call *c)
 {
 	if (!group.depth) /* a single send or receive */
 		return op_enqueue(c, 1);
@@ -53,7 +48,7 @@ ncclResult_t group_add_call(const struct call *c)
 	return ncclSuccess;
 }
 
-ncclResult_t group_add_job(struct job *j)
+static ncclResult_t add_job(struct job *j)
 {
 	j->next = NULL;
 	if (!group.jobs)
@@ -63,15 +58,43 @@ ncclResult_t group_add_job(struct job *j)
 	return ncclSuccess;
 }
 
+static bool is_blocking(const struct job *j)
+{
+	return j->comm ? j->comm->is_blocking : j->parent->is_blocking;
+}
+
+ncclResult_t group_job(struct job *j)
+{
+	ncclResult_t r;
+
+	if (group.depth)
+		return add_job(j);
+	if (!is_blocking(j))
+		return job_launch(j);
+	r = job_run(j);
+	job_free(j);
+	return r;
+}
+
+ncclResult_t group_call(struct call *c)
+{
+	ncclResult_t r = op_check(c);
+
+	if (r) {
+		group_note(r);
+		return r;
+	}
+	if (!c->count && c->kind != COLL_SENDRECV)
+		return ncclSuccess; /* nowhere anything to do */
+	if (c->kind == COLL_SENDRECV || group.depth)
+		return add_call(c);
+	return op_enqueue(c, 1);
+}
+
 static void *run_job(void *arg)
 {
 	job_run(arg);
 	return NULL;
-}
-
-static bool is_blocking(const struct job *j)
-{
-	return j->comm ? j->comm->is_blocking : j->parent->is_blocking;
 }
 
 /* Each on its own thread: they wait for each other. */

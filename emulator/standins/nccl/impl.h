@@ -1,9 +1,12 @@
 /* Host NCCL's own structures.
  *
- *   caller          api.c  group.c  comm.c  op.c      checks, makes ops, enqueues them
- *   stream's thread op.c                               runs an op: connects, submits, waits
- *   proxy thread    proxy.c  conn.c  run.c             all links, all players of the process
- *   root thread     boot-root.c                        one for each ncclGetUniqueId
+ *   caller          api.c  comm-make.c  group.c  job.c   checks, makes communicators and ops
+ *   stream's thread op.c                                 runs an op: connects, submits, waits
+ *   proxy thread    loop.c  frames.c  run.c  conn.c      all links, all players of the process
+ *   root thread     boot-root.c                          one for each ncclGetUniqueId
+ *
+ * Each file calls only those after it: api comm-make group, job op comm-end, loop, frames, run
+ * gather, conn, peer, comm, port, proxy, boot boot-root, boot-io, settings, debug.
  *
  * Who may touch what: fields of the proxy are said so; everything else of a
  * communicator is constant after its start, atomic, or under its lock. */
@@ -54,7 +57,7 @@ ncclResult_t settings_interface(struct sockaddr_in *ret);
 bool settings_has_interface(void);
 void settings_host_id(uint8_t ret[16]); /* equal: shared memory works between the two */
 
-/* --- boot.c, boot-root.c: how ranks find each other ---------------------------- */
+/* --- boot.c, boot-root.c, boot-io.c: how ranks find each other ---------------------------- */
 #define BOOT_VERSION 1
 #define BOOT_ADDR_MAX 112
 
@@ -103,6 +106,11 @@ ncclResult_t boot_check_in(int fd, const struct boot_id *id, const struct peer_i
 			   const _Atomic bool *abort, struct peer_info **ret_table,
 			   uint8_t ret_magic[16]);
 void boot_dismiss(const struct boot_id *id);
+/* Return: 0, or negative errno; -ETIMEDOUT at @until_ns, -ECANCELED with *@abort, which may be
+ * NULL. */
+int boot_wait_fd(int fd, short events, uint64_t until_ns, const _Atomic bool *abort);
+int boot_transfer(int fd, void *buf, size_t len, bool is_write, uint64_t until_ns,
+		  const _Atomic bool *abort);
 /* Return: 0, or negative errno; -ETIMEDOUT after @timeout_ms. */
 int boot_write(int fd, const void *buf, size_t len, int timeout_ms);
 int boot_random(void *buf, size_t len);
@@ -205,11 +213,14 @@ struct ncclComm *comm_get(struct ncclComm *c);
 void comm_put(struct ncclComm *c);
 /* Notes the first asynchronous error of a communicator. Any thread. */
 void comm_set_error(struct ncclComm *c, ncclResult_t code, const char *text);
+/* The proxy's: the communicator has failed. The loop closes it. */
+void comm_fail(struct ncclComm *c, ncclResult_t code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* ncclSuccess when @c may be given work. */
 ncclResult_t comm_check(const struct ncclComm *c, const char *what);
 void comm_outstanding(struct ncclComm *c, int64_t change);
 
-/* comm-make.c: the ways to a communicator */
+/* --- job.c: the ways to a communicator ---------------------------------------- */
 enum job_kind { JOB_INIT, JOB_SPLIT, JOB_SHRINK };
 
 struct job {
@@ -231,14 +242,16 @@ struct job {
 	ncclResult_t result;
 };
 
+/* The number of a shrink is the same at all its members, whatever others they made without each
+ * other. Return: 0 or -ENOMEM. */
+int job_number_shrink(struct job *j);
 ncclResult_t job_run(struct job *j); /* frees nothing */
 struct job *job_free(struct job *j);
 ncclResult_t job_launch(struct job *j); /* for a non-blocking communicator; takes @j */
-ncclResult_t job_or_group(struct job *j);
 
 struct ncclComm *comm_new(uint32_t rank, uint32_t n_ranks, const ncclConfig_t *config);
 
-/* --- conn.c: ports, connections, posted receives: the proxy's ------------------ */
+/* --- conn.c, port.c: connections, posted receives, ports; the proxy's ------------ */
 struct post {
 	uint64_t seq, index, bytes;
 	void *dst;
@@ -301,22 +314,15 @@ struct gather {
 	bool is_started;
 };
 
-extern const struct link_events conn_events;
-
 ncclResult_t port_open(const struct sockaddr_in *local, bool has_shm, bool is_ib,
 		       struct port **ret);
 void port_get(struct port *p);
 void port_put(struct port *p);
 const char *port_unix_addr(const struct port *p);
 const char *port_tcp_addr(const struct port *p);
-int port_accept(struct port *p); /* 1: somebody came */
+int port_accept(struct port *p, const struct link_events *events); /* 1: somebody came */
 int port_fds(const struct port *p, int ret[2]);
 
-/* Op threads: makes sure that there is a connection (us -> @peer, @key). */
-ncclResult_t conn_open(struct ncclComm *c, uint32_t peer, uint16_t key);
-/* Op threads: makes sure that we are told when @peer, whom we wait for, leaves. */
-ncclResult_t conn_watch(struct ncclComm *c, uint32_t peer);
-void conn_attach_parked(struct ncclComm *c);
 struct inbox *conn_inbox(struct ncclComm *c, uint32_t peer, uint16_t key); /* NULL: no memory */
 int conn_post(struct ncclComm *c, struct inbox *in, const struct post *p);
 struct conn *conn_out(struct ncclComm *c, uint32_t peer, uint16_t key);
@@ -349,6 +355,17 @@ void peer_look_for_left(struct ncclComm *c);
 void peer_lost(struct ncclComm *c, uint32_t peer, ncclResult_t code, const char *text);
 /* After that, again and again: fails it once a reason has come, or can no longer come. */
 void peer_judge_lost(struct ncclComm *c);
+
+/* --- frames.c: what arrives, and how connections are opened -------------------------- */
+
+extern const struct link_events frame_events;
+
+/* Op threads: makes sure that there is a connection (us -> @peer, @key). */
+ncclResult_t conn_open(struct ncclComm *c, uint32_t peer, uint16_t key);
+/* Op threads: makes sure that we are told when @peer, whom we wait for, leaves. */
+ncclResult_t conn_watch(struct ncclComm *c, uint32_t peer);
+/* The connections that came before @c was made are given to it. */
+void frames_attach(struct ncclComm *c);
 
 /* --- gather.c ------------------------------------------------------------------- */
 
@@ -402,7 +419,7 @@ void op_describe(const struct op *op, char *buf, size_t size);
 void signature_describe(uint16_t flags, char *buf, size_t size);
 uint16_t op_flags(const struct op *op);
 
-/* --- proxy.c -------------------------------------------------------------------- */
+/* --- proxy.c, loop.c -------------------------------------------------------------------- */
 struct request {
 	struct request *next;
 	void (*fn)(void *arg); /* on the proxy thread */
@@ -410,6 +427,32 @@ struct request {
 	_Atomic uint32_t *done; /* NULL: nobody waits */
 	bool is_owned;          /* free() after */
 };
+
+#define GONE 4096
+
+struct proxy {
+	pthread_mutex_t lock;
+	bool is_started;
+	struct request *first, **end; /* under lock */
+	int wake_fd;
+	_Atomic bool is_asleep; /* seq_cst, against the requests that are pushed */
+	uint32_t generation;
+
+	/* the proxy thread's own */
+	struct conn *conns;
+	struct ncclComm *comms;
+	struct port_ref {
+		struct port_ref *next;
+		struct port *port;
+	} * ports;
+	struct {
+		uint8_t magic[16];
+		uint32_t rank;
+	} gone[GONE];
+	uint32_t n_gone;
+};
+
+extern struct proxy px;
 
 ncclResult_t proxy_start(void);
 /* Another one in a forked child, whose parent's communicators are not its own. */
@@ -421,8 +464,6 @@ void proxy_push(struct request *r);
 void proxy_add_conn(struct conn *k);
 struct ncclComm *proxy_find_comm(const uint8_t magic[16], uint32_t rank, bool *ret_is_gone);
 struct conn *proxy_conns(void);
-void proxy_fail(struct ncclComm *c, ncclResult_t code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 /* Any thread: */
 void proxy_attach(struct ncclComm *c);
 void proxy_detach(struct ncclComm *c);
@@ -448,14 +489,13 @@ struct call {
 	const char *name;
 };
 
-ncclResult_t op_call(struct call *c); /* checks; enqueues or adds to the group */
+ncclResult_t op_check(struct call *c);
 /* One collective, or the sends and receives of a group. */
 ncclResult_t op_enqueue(const struct call *calls, uint32_t n_calls);
 
 ncclResult_t group_start(void);
 ncclResult_t group_end(void);
 void group_discard(void);
-bool group_is_open(void);
-void group_note(ncclResult_t r); /* an error inside a group comes back at its end */
-ncclResult_t group_add_call(const struct call *c);
-ncclResult_t group_add_job(struct job *j);
+void group_note(ncclResult_t r);         /* an error inside a group comes back at its end */
+ncclResult_t group_call(struct call *c); /* checks it; at once, or at the end of the group */
+ncclResult_t group_job(struct job *j);   /* takes it; at once, or at the end of the group */

@@ -481,7 +481,7 @@ static bool needs_recv(const struct call *c)
 	       (uint32_t)c->root == c->comm->rank;
 }
 
-static ncclResult_t check(struct call *c)
+ncclResult_t op_check(struct call *c)
 {
 	ncclResult_t r = comm_check(c->comm, c->name);
 	uint64_t most;
@@ -504,19 +504,4 @@ static ncclResult_t check(struct call *c)
 	if (c->count && ((needs_send(c) && !c->send) || (needs_recv(c) && !c->recv)))
 		return fail(ncclInvalidArgument, "%s: a buffer is NULL", c->name);
 	return ncclSuccess;
-}
-
-ncclResult_t op_call(struct call *c)
-{
-	ncclResult_t r = check(c);
-
-	if (r) {
-		group_note(r);
-		return r;
-	}
-	if (!c->count && c->kind != COLL_SENDRECV)
-		return ncclSuccess; /* nowhere anything to do */
-	if (c->kind == COLL_SENDRECV || group_is_open())
-		return group_add_call(c);
-	return op_enqueue(c, 1);
 }

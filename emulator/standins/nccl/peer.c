@@ -100,5 +100,5 @@ void peer_judge_lost(struct ncclComm *c)
 		}
 	}
 	if (!may_explain || peer == PEER_SILENT || clock_now_ns() >= c->lost_until_ns)
-		proxy_fail(c, c->lost_code, "%s", c->lost_text);
+		comm_fail(c, c->lost_code, "%s", c->lost_text);
 }

@@ -89,14 +89,14 @@ int port_fds(const struct port *p, int ret[2])
 	return n;
 }
 
-static int accept_one(struct port *p, struct listener *from)
+static int accept_one(struct port *p, struct listener *from, const struct link_events *events)
 {
 	struct conn *k = calloc(1, sizeof(*k));
 	struct err err;
 
 	if (!k)
 		return 0;
-	if (link_accept(from, &conn_events, k, &k->link, &err)) {
+	if (link_accept(from, events, k, &k->link, &err)) {
 		free(k);
 		return 0;
 	}
@@ -106,9 +106,9 @@ static int accept_one(struct port *p, struct listener *from)
 	return 1;
 }
 
-int port_accept(struct port *p)
+int port_accept(struct port *p, const struct link_events *events)
 {
-	int far = accept_one(p, p->far);
+	int far = accept_one(p, p->far, events);
 
-	return p->near ? far | accept_one(p, p->near) : far;
+	return p->near ? far | accept_one(p, p->near, events) : far;
 }

@@ -218,7 +218,7 @@ void run_begin(struct ncclComm *c)
 			peer_lost(c, PEER_SILENT, ncclRemoteError,
 				  "a rank that this op needs has left");
 		else
-			proxy_fail(c, result_of_errno(e), "%s: %s", what, strerror(-e));
+			comm_fail(c, result_of_errno(e), "%s: %s", what, strerror(-e));
 		return;
 	}
 	resume_held(c);
@@ -273,10 +273,10 @@ static bool take_stash(struct ncclComm *c, struct inbox *in)
 		}
 		done = in->posts[i];
 		if (done.bytes != s->hdr.body_bytes) {
-			proxy_fail(c, ncclInvalidUsage,
-				   "rank %u sent %llu bytes where rank %u receives %llu", in->peer,
-				   (unsigned long long)s->hdr.body_bytes, c->rank,
-				   (unsigned long long)done.bytes);
+			comm_fail(c, ncclInvalidUsage,
+				  "rank %u sent %llu bytes where rank %u receives %llu", in->peer,
+				  (unsigned long long)s->hdr.body_bytes, c->rank,
+				  (unsigned long long)done.bytes);
 			return true;
 		}
 		if (done.bytes)
@@ -292,7 +292,7 @@ static bool take_stash(struct ncclComm *c, struct inbox *in)
 		if (rc == -ECONNRESET || rc == -EPIPE)
 			peer_lost(c, PEER_SILENT, ncclRemoteError, err.text);
 		else if (rc)
-			proxy_fail(c, ncclInternalError, "%s", err.text);
+			comm_fail(c, ncclInternalError, "%s", err.text);
 		if (rc)
 			return true;
 		p = &in->stash; /* the player may have posted more */
