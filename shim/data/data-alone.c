@@ -1,8 +1,9 @@
-/* What one real member does with itself: copies instead of the real library. All real
- * calls of n_real = 1 come to that, but for scaled sums (a reduction that multiplies). */
+/* See data-alone.h. */
+#include "shim/data/data-alone.h"
+
 #include <errno.h>
 
-#include "shim/data/data-internal.h"
+#include "shim/data/data-reduce.h"
 
 static int copy(const struct call *call, device_stream s, void *to, const void *from,
 		struct err *err)
@@ -19,14 +20,14 @@ static char *slot(const struct call *call, const void *base)
 
 /* Of a virtual root: what we broadcast ourselves in this group, else our receive buffer as
  * it is. */
-static int broadcast(const struct call *call, const struct p2p_index *x, device_stream s,
+static int broadcast(const struct call *call, const struct call_index *x, device_stream s,
 		     struct err *err)
 {
 	const struct call *from = call;
 
 	if (call->root != call->comm->rank) {
 		from = comm_data(call->comm, call->kind) == DATA_MIRROR
-			       ? data_find_broadcast(call, x->calls, x->n_calls, call->comm->rank)
+			       ? call_index_broadcast(x, call, call->comm->rank)
 			       : NULL;
 	}
 	return from ? copy(call, s, call->recv, from->send, err) : 0;
@@ -34,13 +35,12 @@ static int broadcast(const struct call *call, const struct p2p_index *x, device_
 
 bool data_is_alone(const struct call *call)
 {
-	bool is_reduction = call->kind == COLL_ALLREDUCE || call->kind == COLL_REDUCE ||
-			    call->kind == COLL_REDUCESCATTER;
-
-	return call->comm->n_real == 1 && (!is_reduction || call->real_op < ncclNumOps);
+	return call->comm->n_real == 1 &&
+	       (!data_is_reduction(call->kind) || call->real_op < ncclNumOps);
 }
 
-int data_alone(const struct call *call, const struct p2p_index *x, device_stream s, struct err *err)
+int data_alone(const struct call *call, const struct call_index *x, device_stream s,
+	       struct err *err)
 {
 	bool is_root = call->root == call->comm->rank;
 	const struct call *other;
@@ -64,7 +64,7 @@ int data_alone(const struct call *call, const struct p2p_index *x, device_stream
 	case COLL_SENDRECV:
 		if (!is_root) /* the peer is virtual */
 			return 0;
-		other = p2p_index_find(x, call->comm, !call->is_send, call->root, call->nth);
+		other = call_index_find(x, call->comm, !call->is_send, call->root, call->nth);
 		if (!other || other->bytes != call->bytes)
 			return err_set(err, EINVAL,
 				       "a %s itself without its other half in the same group",

@@ -1,11 +1,12 @@
-/* What a launch receives from virtual ranks by point-to-point calls. The copies of
- * receives that lie next to each other, as in an all-to-all, become few: what repeats
- * with the number of real members is copied once and then doubled. */
+/* See data-p2p.h. The copies of receives that lie next to each other, as in an all-to-all, become
+ * few: what repeats with the number of real members is copied once and then doubled. */
+#include "shim/data/data-p2p.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "shim/data/data-internal.h"
+#include "shim/data/scalar.h"
 
 /* A receive from a virtual rank and what goes there: a copy of @from, or a fill. */
 struct piece {
@@ -15,13 +16,13 @@ struct piece {
 
 /* What a real rank sent to us in this group, of @call's size: the root of a gather made of
  * sends and receives gets nothing from itself, whose copies also have to be something. */
-static const struct call *find_stand_in(const struct call *call, const struct p2p_index *x)
+static const struct call *find_stand_in(const struct call *call, const struct call_index *x)
 {
 	const struct call *other;
 
 	for (uint32_t i = 0; i < call->comm->n_real; i++) {
-		other = p2p_index_find(x, call->comm, false, call->comm->members[i].rank,
-				       call->nth);
+		other = call_index_find(x, call->comm, false, call->comm->members[i].rank,
+					call->nth);
 		if (other && other->bytes == call->bytes)
 			return other;
 	}
@@ -31,19 +32,19 @@ static const struct call *find_stand_in(const struct call *call, const struct p2
 /* Under mirror: what v's template sent to us when that has the same size; when we are the
  * template ourselves, what we sent to the rank that is as far from us as we are from v,
  * else what another real rank sent to us; else NULL, the buffer stays as it is. */
-static const void *find_source(const struct call *call, const struct p2p_index *x)
+static const void *find_source(const struct call *call, const struct call_index *x)
 {
 	struct comm *c = call->comm;
 	uint32_t template = comm_template(c, call->root), peer;
 	const struct call *other;
 
-	other = p2p_index_find(x, c, false, c->members[template].rank, call->nth);
+	other = call_index_find(x, c, false, c->members[template].rank, call->nth);
 	if (other && other->bytes == call->bytes)
 		return other->recv;
 	if (template != c->index)
 		return NULL;
 	peer = (uint32_t)((2 * (uint64_t)c->rank + c->n_ranks - call->root) % c->n_ranks);
-	other = p2p_index_find(x, c, true, peer, call->nth);
+	other = call_index_find(x, c, true, peer, call->nth);
 	if (other && other->bytes == call->bytes)
 		return other->send;
 	other = find_stand_in(call, x);
@@ -55,7 +56,7 @@ static bool is_next(const struct piece *a, const struct piece *b)
 {
 	return (char *)a->call->recv + a->call->bytes == (char *)b->call->recv &&
 	       a->call->bytes == b->call->bytes && !a->from == !b->from &&
-	       data_fill_byte(a->call->dtype) == data_fill_byte(b->call->dtype);
+	       scalar_fill_byte(a->call->dtype) == scalar_fill_byte(b->call->dtype);
 }
 
 /* @n pieces, each next to the one before: whose sources are next to each other too in one
@@ -83,7 +84,7 @@ static int carry_out(const struct piece *p, uint32_t n, device_stream s, struct 
 	int rc;
 
 	if (!p->from)
-		return DEVICE(c, fill, (s, at, data_fill_byte(p->call->dtype), n * bytes));
+		return DEVICE(c, fill, (s, at, scalar_fill_byte(p->call->dtype), n * bytes));
 	for (uint32_t i = (uint32_t)have; i < n; i++)
 		if (p[i].from != p[i - have].from)
 			return copy_pieces(p, n, s, err);
@@ -95,7 +96,7 @@ static int carry_out(const struct piece *p, uint32_t n, device_stream s, struct 
 	return rc;
 }
 
-int data_p2p_after(struct comm *c, const struct p2p_index *x, device_stream s, struct err *err)
+int data_p2p_after(struct comm *c, const struct call_index *x, device_stream s, struct err *err)
 {
 	uint32_t data = comm_data(c, COLL_SENDRECV), n = 0, end;
 	CLEANUP(freep) struct piece *list = NULL;

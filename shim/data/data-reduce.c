@@ -1,13 +1,14 @@
-/* Reductions among the real members that stand for all ranks of the virtual world (policy mirror):
- * a sum counts each of us as often as it has copies, a product is a power. */
+/* See data-reduce.h. */
+#include "shim/data/data-reduce.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "schedule/coll.h"
-#include "shim/data/data-internal.h"
 #include "shim/data/real-comm.h"
 #include "shim/data/scalar.h"
 #include "shim/gate/scratch.h"
+#include "shim/real/real.h"
 
 /* A real PreMulSum made once per type. */
 static int scaled_sum(struct comm *c, ncclRedOp_t *ops, uint32_t *made, ncclDataType_t dtype,
@@ -37,16 +38,16 @@ int data_map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err)
 
 	*ret = call->redop;
 	if (call->redop >= ncclNumOps) {
-		*ret = data_policy(call) == DATA_MIRROR ? c->redops[call->redop - ncclNumOps].real
+		*ret = call_policy(call) == DATA_MIRROR ? c->redops[call->redop - ncclNumOps].real
 							: c->redops[call->redop - ncclNumOps].plain;
 		return 0;
 	}
-	if (data_policy(call) != DATA_MIRROR || c->n_real == c->n_ranks)
+	if (call_policy(call) != DATA_MIRROR || c->n_real == c->n_ranks)
 		return 0;
 	if (call->redop == ncclSum && (c->multiplicity > 1 || !c->is_even))
 		return scaled_sum(c, c->scale_op, &c->scale_made, call->dtype, c->multiplicity, ret,
 				  err);
-	if (call->redop == ncclAvg && !c->is_even && !data_is_int(call->dtype))
+	if (call->redop == ncclAvg && !c->is_even && !scalar_is_int(call->dtype))
 		return scaled_sum(c, c->mean_op, &c->mean_made, call->dtype,
 				  (double)c->multiplicity / c->n_ranks, ret, err);
 	return 0;
@@ -104,7 +105,7 @@ bool data_needs_power(const struct call *call)
 {
 	const struct comm *c = call->comm;
 
-	return call->redop == ncclProd && data_policy(call) == DATA_MIRROR &&
+	return call->redop == ncclProd && call_policy(call) == DATA_MIRROR &&
 	       c->n_real < c->n_ranks;
 }
 

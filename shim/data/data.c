@@ -6,25 +6,13 @@
 #include <string.h>
 
 #include "schedule/coll.h"
-#include "shim/data/data-internal.h"
+#include "shim/data/data-alone.h"
+#include "shim/data/data-reduce.h"
 #include "shim/data/real-comm.h"
+#include "shim/data/redop.h"
+#include "shim/data/scalar.h"
 #include "shim/gate/scratch.h"
 #include "shim/real/real.h"
-
-/* The floats' byte of policy fill: 4.4e-5 in fp32 and bf16, 0.53 in fp16, 1 and 0.5
- * in fp8, 7e-38 in fp64. Integers get 0: they are counts more often than not. */
-#define FILL_FLOAT 0x38
-
-int data_check(ncclResult_t result, const char *what, struct err *err)
-{
-	const struct real *real = real_get();
-
-	if (result == ncclSuccess || result == ncclInProgress)
-		return 0;
-	err_set(err, EIO, "the real NCCL says in %s: %s", what,
-		real->GetLastError ? real->GetLastError(NULL) : "error");
-	return (int)result;
-}
 
 static int scratch_get(struct comm *c, uint64_t bytes, char **ret, struct err *err)
 {
@@ -38,7 +26,7 @@ void data_begin(struct comm *c)
 
 void data_deinit(struct comm *c)
 {
-	data_redop_deinit(c);
+	redop_deinit(c);
 	if (c->has_graphs) /* a replay may stand behind other work in its stream */
 		return;
 	scratch_give(&c->scratch);
@@ -101,7 +89,7 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 	call->real_send = call->send;
 	call->real_op = ncclSum;
 	call->scratch = NULL;
-	if (data_policy(call) == DATA_NONE || !call->bytes)
+	if (call_policy(call) == DATA_NONE || !call->bytes)
 		return 0;
 	if (call->kind == COLL_ALLGATHER && !is_contiguous(c))
 		return scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
@@ -109,7 +97,7 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 		return 0;
 	rc = data_map_redop(call, &call->real_op, err);
 	if (!rc)
-		rc = data_redop_scale(call, s, err);
+		rc = redop_scale(call, s, err);
 	if (rc)
 		return rc;
 	if (data_needs_power(call)) {
@@ -150,32 +138,22 @@ static int exchange_chunks(struct call *call, bool sends, bool receives, device_
 	return rc;
 }
 
-const struct call *data_find_broadcast(const struct call *call, const struct call *all, uint32_t n,
-				       uint32_t root)
-{
-	for (uint32_t i = 0; i < n; i++)
-		if (all[i].comm == call->comm && all[i].kind == COLL_BROADCAST &&
-		    all[i].root == root && all[i].bytes == call->bytes)
-			return &all[i];
-	return NULL;
-}
-
 /* A virtual root's data come from its template: what that broadcasts itself in this group,
  * else its receive buffer, which is the one that is sure to be there. */
-static int during_broadcast(struct call *call, const struct call *all, uint32_t n,
-			    cudaStream_t stream, struct err *err)
+static int during_broadcast(struct call *call, const struct call_index *x, cudaStream_t stream,
+			    struct err *err)
 {
 	struct comm *c = call->comm;
 	int root = comm_member(c, call->root);
 	const void *send = c->rank == call->root ? call->send : call->recv;
 	const struct call *other;
 
-	if (root < 0 && data_policy(call) != DATA_MIRROR)
+	if (root < 0 && call_policy(call) != DATA_MIRROR)
 		return 0;
 	if (root < 0) {
 		root = (int)comm_template(c, call->root);
 		if ((uint32_t)root == c->index) {
-			other = data_find_broadcast(call, all, n, c->rank);
+			other = call_index_broadcast(x, call, c->rank);
 			send = other ? other->send : send;
 		}
 	}
@@ -201,21 +179,20 @@ static int during_rooted(struct call *call, cudaStream_t stream, struct err *err
 	return rc || !is_root ? rc : exchange_chunks(call, true, false, stream, err);
 }
 
-int data_during_alone(struct call *call, const struct p2p_index *x, device_stream s,
+int data_during_alone(struct call *call, const struct call_index *x, device_stream s,
 		      struct err *err)
 {
-	if (data_policy(call) == DATA_NONE || !call->bytes || !data_is_alone(call))
+	if (call_policy(call) == DATA_NONE || !call->bytes || !data_is_alone(call))
 		return 0;
 	return data_alone(call, x, s, err);
 }
 
 bool data_needs_real(const struct call *call)
 {
-	return data_policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
+	return call_policy(call) != DATA_NONE && call->bytes && !data_is_alone(call);
 }
 
-int data_during(struct call *call, const struct call *all, uint32_t n, device_stream s,
-		struct err *err)
+int data_during(struct call *call, const struct call_index *x, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
 	cudaStream_t stream = (cudaStream_t)s;
@@ -238,7 +215,7 @@ int data_during(struct call *call, const struct call *all, uint32_t n, device_st
 	case COLL_ALLTOALL:
 		return exchange_chunks(call, true, true, s, err);
 	case COLL_BROADCAST:
-		return during_broadcast(call, all, n, stream, err);
+		return during_broadcast(call, x, stream, err);
 	case COLL_REDUCE:
 	case COLL_GATHER:
 	case COLL_SCATTER:
@@ -259,14 +236,9 @@ int data_during(struct call *call, const struct call *all, uint32_t n, device_st
 
 /* --- what comes from virtual ranks ---------------------------------------------------------- */
 
-int data_fill_byte(ncclDataType_t dtype)
-{
-	return data_is_int(dtype) ? 0 : FILL_FLOAT;
-}
-
 static int fill(const struct call *call, void *at, uint64_t bytes, device_stream s, struct err *err)
 {
-	return DEVICE(call->comm, fill, (s, at, data_fill_byte(call->dtype), bytes));
+	return DEVICE(call->comm, fill, (s, at, scalar_fill_byte(call->dtype), bytes));
 }
 
 /* Slots 0..period-1 hold the pattern: repeat it to the end, doubling. */
@@ -295,7 +267,7 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 	uint64_t b = call->bytes;
 	int rc = 0, real;
 
-	if (data_policy(call) == DATA_MIRROR && is_block(c)) {
+	if (call_policy(call) == DATA_MIRROR && is_block(c)) {
 		if (c->members[0].rank)
 			rc = DEVICE(c, copy,
 				    (s, call->recv, slot(call->recv, b, c->members[0].rank),
@@ -307,9 +279,9 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 		if (real >= 0 && from)
 			rc = DEVICE(c, copy,
 				    (s, slot(call->recv, b, v), slot(from, b, (uint32_t)real), b));
-		else if (real < 0 && data_policy(call) == DATA_FILL)
+		else if (real < 0 && call_policy(call) == DATA_FILL)
 			rc = fill(call, slot(call->recv, b, v), b, s, err);
-		else if (real < 0 && data_policy(call) == DATA_MIRROR)
+		else if (real < 0 && call_policy(call) == DATA_MIRROR)
 			rc = DEVICE(c, copy,
 				    (s, slot(call->recv, b, v),
 				     from ? slot(from, b, comm_template(c, v))
@@ -324,7 +296,7 @@ int data_after(struct call *call, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
 
-	if (data_policy(call) == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
+	if (call_policy(call) == DATA_NONE || !call->bytes || c->n_real == c->n_ranks)
 		return 0;
 	switch ((enum coll_kind)call->kind) {
 	case COLL_ALLGATHER:
@@ -335,7 +307,7 @@ int data_after(struct call *call, device_stream s, struct err *err)
 		return c->rank == call->root ? replicate(call, NULL, s, err) : 0;
 	case COLL_BROADCAST:
 	case COLL_SCATTER:
-		if (data_policy(call) == DATA_FILL && !root_is_real(call))
+		if (call_policy(call) == DATA_FILL && !root_is_real(call))
 			return fill(call, call->recv, call->bytes, s, err);
 		return 0;
 	case COLL_SENDRECV:

@@ -1,15 +1,14 @@
-/* Users' reductions (ncclRedOpCreatePreMulSum) on a virtual communicator: the scalar
- * times the number of ranks that each of us stands for. A host scalar is scaled at
- * once; one on the device in the stream, by a one-rank all-reduce right before it is
- * used, because the job may write it until then. */
+/* See redop.h. */
+#include "shim/data/redop.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "shim/data/data-internal.h"
 #include "shim/data/real-comm.h"
 #include "shim/data/scalar.h"
 #include "shim/real/comm-id.h"
+#include "shim/real/real.h"
 
 static int make_self(struct comm *c, struct err *err)
 {
@@ -28,7 +27,7 @@ static int make_self(struct comm *c, struct err *err)
 	return rc;
 }
 
-bool data_redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dtype)
+bool redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dtype)
 {
 	uint32_t i = (uint32_t)op - ncclNumOps;
 
@@ -97,8 +96,8 @@ static int redop_make(struct comm *c, struct redop *r, const void *scalar, struc
 	return rc;
 }
 
-int data_redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
-		   ncclScalarResidence_t residence, ncclRedOp_t *ret, struct err *err)
+int redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
+	      ncclScalarResidence_t residence, ncclRedOp_t *ret, struct err *err)
 {
 	struct redop r = {.is_used = true, .dtype = dtype, .residence = residence};
 	int before = DEVICE_NONE, rc;
@@ -140,7 +139,7 @@ static int free_real(struct comm *c, struct redop *r, struct err *err)
 	return rc;
 }
 
-int data_redop_free(struct comm *c, ncclRedOp_t op, struct err *err)
+int redop_free(struct comm *c, ncclRedOp_t op, struct err *err)
 {
 	uint32_t i = (uint32_t)op - ncclNumOps;
 	struct redop *r;
@@ -152,13 +151,13 @@ int data_redop_free(struct comm *c, ncclRedOp_t op, struct err *err)
 	return r->n_queued ? 0 : free_real(c, r, err);
 }
 
-void data_redop_hold(const struct call *call)
+void redop_hold(const struct call *call)
 {
 	if (call->redop >= ncclNumOps)
 		call->comm->redops[call->redop - ncclNumOps].n_queued++;
 }
 
-void data_redop_drop(const struct call *call)
+void redop_drop(const struct call *call)
 {
 	struct comm *c = call->comm;
 	struct err err = {""};
@@ -171,7 +170,7 @@ void data_redop_drop(const struct call *call)
 		free_real(c, r, &err);
 }
 
-int data_redop_scale(const struct call *call, device_stream s, struct err *err)
+int redop_scale(const struct call *call, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
 	const struct redop *r;
@@ -195,7 +194,7 @@ int data_redop_scale(const struct call *call, device_stream s, struct err *err)
 	return rc;
 }
 
-void data_redop_deinit(struct comm *c)
+void redop_deinit(struct comm *c)
 {
 	for (uint32_t i = 0; i < c->n_redops; i++)
 		c->redops[i].scaled = NULL;

@@ -1,7 +1,6 @@
 /* See scalar.h. */
 #include "shim/data/scalar.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* The small floating-point formats: sign, exponent, mantissa. */
@@ -99,9 +98,14 @@ static size_t int_bytes(ncclDataType_t dtype)
 	return dtype == ncclInt32 || dtype == ncclUint32 ? 4 : 8;
 }
 
-static bool is_int(ncclDataType_t dtype)
+bool scalar_is_int(ncclDataType_t dtype)
 {
 	return dtype <= ncclUint64;
+}
+
+int scalar_fill_byte(ncclDataType_t dtype)
+{
+	return scalar_is_int(dtype) ? 0 : 0x38;
 }
 
 static double load_float(ncclDataType_t dtype, const void *p)
@@ -151,7 +155,7 @@ void scalar_store(ncclDataType_t dtype, double value, void *ret)
 {
 	uint64_t n;
 
-	if (!is_int(dtype)) {
+	if (!scalar_is_int(dtype)) {
 		store_float(dtype, value, ret);
 		return;
 	}
@@ -163,7 +167,7 @@ void scalar_times(ncclDataType_t dtype, const void *value, uint32_t n, void *ret
 {
 	uint64_t v = 0;
 
-	if (!is_int(dtype)) {
+	if (!scalar_is_int(dtype)) {
 		store_float(dtype, load_float(dtype, value) * n, ret);
 		return;
 	}
@@ -177,7 +181,7 @@ void scalar_power(ncclDataType_t dtype, void *buf, size_t count, uint32_t n)
 	char *p = buf;
 
 	for (size_t i = 0; i < count; i++) {
-		if (is_int(dtype)) {
+		if (scalar_is_int(dtype)) {
 			uint64_t base = 0, result = 1;
 
 			memcpy(&base, p, int_bytes(dtype));

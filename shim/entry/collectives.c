@@ -1,6 +1,7 @@
 /* Entry points of the collectives and of send and receive: check the arguments,
  * hand the call to the thread's group. */
 #include "schedule/coll.h"
+#include "shim/data/redop.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
 #include "shim/real/last-error.h"
@@ -69,7 +70,7 @@ static ncclResult_t check_and_call(const char *what, struct call *call, int root
 		return group_failed(last_error_set(ncclInvalidArgument,
 						   "%s: rank %d of a communicator of %u ranks",
 						   what, root, c->n_ranks));
-	if (has_redop(call->kind) && !data_redop_is_valid(c, call->redop, call->dtype))
+	if (has_redop(call->kind) && !redop_is_valid(c, call->redop, call->dtype))
 		return group_failed(last_error_set(ncclInvalidArgument, "%s: unknown reduction %d",
 						   what, (int)call->redop));
 	call->root = (uint32_t)root;

@@ -8,7 +8,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "schedule/coll.h"
-#include "shim/data/data-internal.h"
+#include "shim/data/data-p2p.h"
+#include "shim/data/data.h"
 #include "shim/entry/result.h"
 #include "shim/progress/checkin.h"
 #include "shim/progress/play.h"
@@ -300,20 +301,14 @@ static bool is_other_comm(const struct plan *p, uint32_t i)
 
 /* What single real members do with themselves, for all calls; then what comes from
  * virtual ranks, which may be copies of that. */
-static int enqueue_after(struct plan *p, struct err *err)
+static int enqueue_after(struct plan *p, const struct call_index *x, struct err *err)
 {
-	CLEANUP(p2p_index_deinit) struct p2p_index x = {.calls = p->calls, .n_calls = p->n_calls};
-	bool has_p2p = false;
 	int rc = 0;
 
-	for (uint32_t i = 0; i < p->n_batches; i++)
-		has_p2p = has_p2p || p->batches[i].p2p;
-	if (has_p2p && p2p_index_init(&x, p->calls, p->n_calls))
-		return err_set(err, ENOMEM, "no memory for a group");
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
 		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
 		if (!rc)
-			rc = data_during_alone(&p->calls[i], &x, batch_of(p, &p->calls[i])->stream,
+			rc = data_during_alone(&p->calls[i], x, batch_of(p, &p->calls[i])->stream,
 					       err);
 	}
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
@@ -326,12 +321,12 @@ static int enqueue_after(struct plan *p, struct err *err)
 			continue;
 		rc = use_device(p->batches[i].comm, err);
 		if (!rc)
-			rc = data_p2p_after(p->batches[i].comm, &x, p->batches[i].stream, err);
+			rc = data_p2p_after(p->batches[i].comm, x, p->batches[i].stream, err);
 	}
 	return rc;
 }
 
-static int enqueue_real(struct plan *p, struct err *err)
+static int enqueue_real(struct plan *p, const struct call_index *x, struct err *err)
 {
 	const struct real *real = real_get();
 	int rc = 0;
@@ -340,8 +335,7 @@ static int enqueue_real(struct plan *p, struct err *err)
 		return (int)real_missing("ncclGroupStart");
 	real->GroupStart();
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++)
-		rc = data_during(&p->calls[i], p->calls, p->n_calls,
-				 batch_of(p, &p->calls[i])->stream, err);
+		rc = data_during(&p->calls[i], x, batch_of(p, &p->calls[i])->stream, err);
 	if (rc) {
 		real->GroupEnd();
 		return rc;
@@ -356,9 +350,14 @@ static int enqueue_real(struct plan *p, struct err *err)
 /* The real work of all batches, as one real group. */
 static int enqueue_data(struct plan *p, struct err *err)
 {
+	CLEANUP(call_index_deinit) struct call_index x = {.calls = p->calls, .n_calls = p->n_calls};
+	bool is_any = false, has_p2p = false;
 	int rc = 0;
-	bool is_any = false;
 
+	for (uint32_t i = 0; i < p->n_batches; i++)
+		has_p2p = has_p2p || p->batches[i].p2p;
+	if (has_p2p && call_index_init(&x, p->calls, p->n_calls))
+		return err_set(err, ENOMEM, "no memory for a group");
 	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
 		struct batch *b = batch_of(p, &p->calls[i]);
 
@@ -368,8 +367,8 @@ static int enqueue_data(struct plan *p, struct err *err)
 		is_any = is_any || data_needs_real(&p->calls[i]);
 	}
 	if (!rc && is_any)
-		rc = enqueue_real(p, err);
-	return rc ? rc : enqueue_after(p, err);
+		rc = enqueue_real(p, &x, err);
+	return rc ? rc : enqueue_after(p, &x, err);
 }
 
 static int enqueue_plan(struct plan *p, struct err *err)

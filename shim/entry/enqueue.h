@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "shim/data/data.h"
+#include "shim/data/call.h"
 #include "shim/real/nccl-api.h"
 
 ncclResult_t enqueue_calls(struct call *calls, uint32_t n);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/data/redop.h"
 #include "shim/entry/enqueue.h"
 #include "shim/entry/entry.h"
 #include "shim/job/env.h"
@@ -99,7 +100,7 @@ ncclResult_t group_call(const struct call *call)
 		comm_unref(one.comm);
 		return group_failed(last_error_set(ncclSystemError, "no memory"));
 	}
-	data_redop_hold(&one);
+	redop_hold(&one);
 	g->calls[g->n_calls++] = one;
 	return ncclSuccess;
 }
@@ -156,7 +157,7 @@ static bool is_good(ncclResult_t result)
 static void clear(struct group *g, const struct group *now)
 {
 	for (uint32_t i = 0; i < now->n_calls; i++) {
-		data_redop_drop(&now->calls[i]);
+		redop_drop(&now->calls[i]);
 		comm_unref(now->calls[i].comm);
 	}
 	g->calls = now->calls;

@@ -4,7 +4,7 @@
  * a real group, which is opened by the first of them. */
 #pragma once
 
-#include "shim/data/data.h"
+#include "shim/data/call.h"
 #include "shim/entry/init-run.h"
 #include "shim/real/nccl-api.h"
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "shim/data/data.h"
+#include "shim/data/redop.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
 #include "shim/job/env.h"
@@ -187,7 +188,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 	    (unsigned int)residence > ncclScalarHostImmediate)
 		return last_error_set(ncclInvalidArgument,
 				      "ncclRedOpCreatePreMulSum: invalid argument");
-	rc = data_redop_new(c, scalar, dtype, residence, ret, &err);
+	rc = redop_new(c, scalar, dtype, residence, ret, &err);
 	return rc ? last_error_set(rc > 0 ? (ncclResult_t)rc : ncclSystemError,
 				   "ncclRedOpCreatePreMulSum: %s", err.text)
 		  : ncclSuccess;
@@ -203,7 +204,7 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 	if (!c)
 		return real_get()->RedOpDestroy ? real_get()->RedOpDestroy(op, comm)
 						: real_missing("ncclRedOpDestroy");
-	if (data_redop_free(c, op, &err))
+	if (redop_free(c, op, &err))
 		return last_error_set(ncclInvalidArgument, "ncclRedOpDestroy: %s", err.text);
 	return ncclSuccess;
 }

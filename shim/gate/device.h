@@ -6,6 +6,7 @@
  * or in the replays of one captured graph. */
 #pragma once
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -128,3 +129,11 @@ static inline int device_select(const struct device *dev, int ordinal)
 		return 0;
 	return dev->set(ordinal);
 }
+
+/* Calls the function @fn of @owner's device. Uses @err of the function that it stands in. Return:
+ * 0; -EIO with the sentence. */
+#define DEVICE(owner, fn, args)                                                          \
+	((owner)->dev->fn args                                                           \
+		 ? err_set(err, EIO, "the device refused to enqueue work (" #fn "): %s", \
+			   (owner)->dev->why())                                          \
+		 : 0)

@@ -126,3 +126,14 @@ ncclResult_t real_missing(const char *name)
 	return last_error_set(ncclInvalidUsage, "%s: the NCCL in use (%s) does not have it", name,
 			      real->path);
 }
+
+int real_check(ncclResult_t result, const char *what, struct err *err)
+{
+	const struct real *real = real_get();
+
+	if (result == ncclSuccess || result == ncclInProgress)
+		return 0;
+	err_set(err, EIO, "the real NCCL says in %s: %s", what,
+		real->GetLastError ? real->GetLastError(NULL) : "error");
+	return (int)result;
+}

@@ -22,3 +22,8 @@ const struct real *real_get(void);
  * be found at all): sets the sentence. Return: ncclInvalidUsage, or
  * ncclSystemError when there is no real library. */
 ncclResult_t real_missing(const char *name);
+
+/* What a call of the real library answered. Return: 0; ncclResult_t > 0 with the sentence. */
+int real_check(ncclResult_t result, const char *what, struct err *err);
+/* Calls the real library's function @fn. Uses @err of the function that it stands in. */
+#define REAL(fn, args) real_check(real_get()->fn ? real_get()->fn args : ncclInvalidUsage, #fn, err)

@@ -1,12 +1,10 @@
-/* See p2p-index.h. */
-#include "shim/data/p2p-index.h"
+/* See call-index.h. */
+#include "shim/data/call-index.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "shim/data/data.h"
-
-static uint32_t slot_of(const struct p2p_index *x, const struct comm *c, bool is_send,
+static uint32_t slot_of(const struct call_index *x, const struct comm *c, bool is_send,
 			uint32_t peer)
 {
 	uint64_t key = (uint64_t)(uintptr_t)c / 64 + ((uint64_t)peer << 1 | is_send);
@@ -19,7 +17,7 @@ static bool is_like(const struct call *call, const struct comm *c, bool is_send,
 	return call->comm == c && call->is_send == is_send && call->root == peer;
 }
 
-int p2p_index_init(struct p2p_index *x, struct call *calls, uint32_t n)
+int call_index_init(struct call_index *x, struct call *calls, uint32_t n)
 {
 	uint32_t slots = 16;
 
@@ -49,17 +47,27 @@ int p2p_index_init(struct p2p_index *x, struct call *calls, uint32_t n)
 	return 0;
 }
 
-void p2p_index_deinit(struct p2p_index *x)
+void call_index_deinit(struct call_index *x)
 {
 	free(x->heads);
 	x->heads = NULL;
 }
 
-const struct call *p2p_index_find(const struct p2p_index *x, const struct comm *c, bool is_send,
-				  uint32_t peer, uint32_t k)
+const struct call *call_index_find(const struct call_index *x, const struct comm *c, bool is_send,
+				   uint32_t peer, uint32_t k)
 {
 	for (uint32_t j = x->heads[slot_of(x, c, is_send, peer)]; j; j = x->calls[j - 1].next_like)
 		if (is_like(&x->calls[j - 1], c, is_send, peer) && x->calls[j - 1].nth == k)
 			return &x->calls[j - 1];
+	return NULL;
+}
+
+const struct call *call_index_broadcast(const struct call_index *x, const struct call *call,
+					uint32_t root)
+{
+	for (uint32_t i = 0; i < x->n_calls; i++)
+		if (x->calls[i].comm == call->comm && x->calls[i].kind == COLL_BROADCAST &&
+		    x->calls[i].root == root && x->calls[i].bytes == call->bytes)
+			return &x->calls[i];
 	return NULL;
 }

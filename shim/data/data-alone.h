@@ -1,0 +1,10 @@
+/* What one real member does with itself: copies instead of calls of the real library. All calls of
+ * a communicator with one real member come to that, but for scaled sums: those multiply. */
+#pragma once
+
+#include "shim/data/call-index.h"
+
+/* Can copies do all of @call? */
+bool data_is_alone(const struct call *call);
+int data_alone(const struct call *call, const struct call_index *x, device_stream s,
+	       struct err *err);

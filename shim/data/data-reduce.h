@@ -1,0 +1,16 @@
+/* Reductions among the real members that stand for all ranks of the virtual world (policy mirror):
+ * a sum counts each real member as often as it has copies, a product is a power. */
+#pragma once
+
+#include "shim/data/call.h"
+
+bool data_is_reduction(uint32_t kind);
+/* The real reduction that gives what the virtual world would. Return: 0; negative errno or
+ * ncclResult_t > 0 with the sentence. */
+int data_map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err);
+/* Whether it is a product that copies take part in. */
+bool data_needs_power(const struct call *call);
+/* @dst = @src to the power of our multiplicity, through pinned host memory. One that is captured
+ * stays for the replays. Return: 0; negative errno with the sentence. */
+int data_enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
+		       device_stream s, bool is_captured, struct err *err);
