@@ -1,7 +1,7 @@
 /* Users' reductions (ncclRedOpCreatePreMulSum) on a virtual communicator: the scalar times the
- * number of ranks that each real member stands for. A host scalar is scaled at once. A scalar on the
- * device is scaled in the stream, by a one-rank all-reduce right before it is used, because the job
- * may write it until then. */
+ * number of ranks that each real member stands for. A host scalar is scaled at once. A scalar on
+ * the device is scaled in the stream, by a one-rank all-reduce right before it is used, because the
+ * job may write it until then. */
 #pragma once
 
 #include "shim/data/call.h"
