@@ -1,12 +1,12 @@
 /* The physical lower bound of an op: what has to cross the busiest rank's port, or
  * the ports of the busiest node, over their bandwidth. Latencies do not count, nor
  * does what an algorithm sends beyond need. */
+#include "engine/bound.h"
+
 #include <math.h>
 
-#include "engine/solve-parts.h"
-
-double solve_bound_of(const struct sched *s, const struct topology *t, uint32_t n_nodes,
-		      bool has_intra)
+double bound_of_op(const struct sched *s, const struct topology *t, uint32_t n_nodes,
+		   bool has_intra)
 {
 	double n = s->n_ranks, nodes = n_nodes, bytes = (double)s->bytes, per_rank, between = 0;
 	double port = n_nodes == 1 ? t->intra.bytes_per_ns : t->inter.bytes_per_ns;
@@ -59,12 +59,4 @@ double solve_bound_of(const struct sched *s, const struct topology *t, uint32_t 
 	if (has_intra)
 		port = fmax(t->intra.bytes_per_ns, t->inter.bytes_per_ns);
 	return fmax(per_rank / port, between / (ports * t->inter.bytes_per_ns));
-}
-
-double solve_bound_ns(const struct sched *s, const struct topology *t)
-{
-	uint32_t per_node = s->ranks_per_node ? s->ranks_per_node : 1;
-	uint32_t n_nodes = s->n_ranks / per_node;
-
-	return solve_bound_of(s, t, n_nodes ? n_nodes : 1, per_node > 1);
 }

@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/border.h"
-#include "engine/solve.h"
+#include "engine/timing.h"
 
 struct engine;
 struct engine_op; /* one live op; the owner keeps the pointer between start and end */

@@ -6,8 +6,10 @@
 #include <stdbool.h>
 
 #include "engine/delay.h"
-#include "engine/sim.h"
-#include "engine/solve.h"
+#include "engine/sim-cost.h"
+#include "schedule/schedule.h"
+#include "topology/membership.h"
+#include "topology/topology.h"
 
 struct price {
 	const struct topology *topology;

@@ -17,7 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "engine/solve.h"
+#include "engine/timing.h"
 #include "schedule/coll.h"
 #include "schedule/schedule.h"
 

@@ -1,6 +1,8 @@
 /* Groups of point-to-point calls: the calls of the real ranks are connections that
  * share the ports of their ends; what virtual ranks send is there from the start.
  * Calls without bytes have no messages; calls to oneself take no time. */
+#include "engine/solve-p2p.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -193,7 +195,7 @@ static int from_messages(struct group *g, struct price *p, const struct border *
 {
 	struct timing base = {0};
 	uint64_t i;
-	int rc = border ? solve_border_times(t, border, err) : 0;
+	int rc = border ? timing_alloc(t, border, err) : 0;
 
 	if (rc)
 		return rc;

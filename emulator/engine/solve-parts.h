@@ -1,13 +1,9 @@
-/* Private to solve*.c: the stages of a solution. */
+/* What solve() and solve_p2p() share: the model's answer for the whole op, and the extras of the
+ * what-ifs. Both first make the *raw* times, without extras. */
 #pragma once
 
 #include "engine/price.h"
-#include "engine/solve.h"
-
-/* Raw times: end_ns and model_ns without extras, how, bound_ns, and at[] of the
- * border when they come from messages. */
-int solve_raw(const struct sched *s, struct price *p, const struct border *border, int force_sim,
-	      struct timing *t, struct err *err);
+#include "engine/timing.h"
 
 /* Lets the what-ifs add their extras to raw times. No message is later than the op's
  * end: when the op is shortened, its messages come earlier in proportion. */
@@ -20,11 +16,3 @@ int solve_from_op(struct price *p, struct timing *t, struct err *err);
 void solve_on_top(double whole_ns, const struct border *border, struct timing *t);
 /* The sentence, when nobody answers. Return: -EINVAL. */
 int solve_no_answer(const struct price *p, struct err *err);
-
-/* Room for the release times of the border's in-messages. */
-int solve_border_times(struct timing *t, const struct border *b, struct err *err);
-
-/* solve_bound_ns() for a communicator that spans @n_nodes, some members of which
- * share a node, or none. */
-double solve_bound_of(const struct sched *s, const struct topology *t, uint32_t n_nodes,
-		      bool has_intra);

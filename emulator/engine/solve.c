@@ -10,45 +10,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/price.h"
+#include "engine/bound.h"
+#include "engine/sim.h"
+#include "engine/solve-p2p.h"
 #include "engine/solve-parts.h"
 #include "engine/symmetry.h"
-
-static void timing_deinitp(struct timing *t)
-{
-	timing_deinit(t);
-}
-
-int solve_border_times(struct timing *t, const struct border *b, struct err *err)
-{
-	uint32_t i;
-
-	t->n_in = b->n_in;
-	t->at = malloc((b->n_in_messages + 1) * sizeof(*t->at));
-	t->offset = malloc(((size_t)b->n_in + 1) * sizeof(*t->offset));
-	if (!t->at || !t->offset)
-		return err_set(err, ENOMEM, "no memory for the times of %llu messages",
-			       (unsigned long long)b->n_in_messages);
-	t->offset[0] = 0;
-	for (i = 0; i < b->n_in; i++)
-		t->offset[i + 1] = t->offset[i] + b->in[i].n_messages;
-	return 0;
-}
-
-/* Message i of k at (i + 1) / k of the op's time. */
-static int spread_over_op(struct timing *t, const struct border *b, struct err *err)
-{
-	uint32_t i;
-
-	t->n_in = b->n_in;
-	t->first = malloc(((size_t)b->n_in + 1) * sizeof(*t->first));
-	t->step = malloc(((size_t)b->n_in + 1) * sizeof(*t->step));
-	if (!t->first || !t->step)
-		return err_set(err, ENOMEM, "no memory for the times of %u connections", b->n_in);
-	for (i = 0; i < b->n_in; i++)
-		t->first[i] = t->step[i] = t->end_ns / (double)b->in[i].n_messages;
-	return 0;
-}
 
 /* Takes the arrivals of a simulation at real ranks. */
 struct catcher {
@@ -168,7 +134,7 @@ static int from_messages(const struct sched *s, struct price *p, const struct bo
 {
 	bool is_base_quick = delay_base_is_uniform(p->delay) && !force_sim;
 	struct timing base = {0};
-	int rc = border ? solve_border_times(t, border, err) : 0;
+	int rc = border ? timing_alloc(t, border, err) : 0;
 
 	if (rc)
 		return rc;
@@ -186,61 +152,6 @@ static int from_messages(const struct sched *s, struct price *p, const struct bo
 	return rc;
 }
 
-int solve_no_answer(const struct price *p, struct err *err)
-{
-	return err_set(err, EINVAL,
-		       "the delay model '%s' says nothing about %s of %u ranks by %s: choose "
-		       "another model or algorithm",
-		       delay_describe(p->delay), coll_kind_name(p->op.kind), p->op.n_ranks,
-		       sched_algo_name(p->op.algo));
-}
-
-int solve_from_op(struct price *p, struct timing *t, struct err *err)
-{
-	double ns;
-	int rc = delay_has_op(p->delay) ? delay_op(p->delay, &p->op, &ns, err) : 1;
-
-	if (rc == 0) {
-		t->how = SOLVE_OP;
-		t->is_of_model = 1;
-		t->model_ns = t->end_ns = ns;
-	}
-	return rc;
-}
-
-void solve_on_top(double whole_ns, const struct border *border, struct timing *t)
-{
-	double raw = t->end_ns;
-	uint64_t i, n = t->at && border ? border->n_in_messages : 0;
-
-	t->end_ns = fmax(whole_ns + raw - t->model_ns, 0);
-	t->model_ns = whole_ns;
-	for (i = 0; i < n && t->end_ns < raw; i++)
-		t->at[i] = fmin(t->at[i] * (t->end_ns / raw), t->end_ns);
-}
-
-int solve_finish(struct price *p, const struct border *border, struct timing *t, struct err *err)
-{
-	double raw = t->end_ns, extra = 0;
-	uint64_t i, n = t->at && border ? border->n_in_messages : 0;
-	int rc = delay_extra(p->delay, &p->op, raw, t->how != SOLVE_OP, &extra, err);
-
-	if (rc)
-		return rc;
-	if (!(raw + extra <= DELAY_MAX_NS))
-		return err_set(
-			err, EINVAL,
-			"the op would take %g ns, more than 31 years: look at bandwidths and "
-			"what-ifs",
-			raw + extra);
-	t->end_ns = raw + extra > 0 ? raw + extra : 0;
-	for (i = 0; i < n && t->end_ns < raw; i++)
-		t->at[i] *= t->end_ns / raw;
-	for (i = 0; i < n && t->end_ns < raw; i++)
-		t->at[i] = fmin(t->at[i], t->end_ns);
-	return border && !t->at ? spread_over_op(t, border, err) : 0;
-}
-
 int solve_raw(const struct sched *s, struct price *p, const struct border *border, int force_sim,
 	      struct timing *t, struct err *err)
 {
@@ -248,7 +159,7 @@ int solve_raw(const struct sched *s, struct price *p, const struct border *borde
 	bool has_whole = rc == 0;
 	double whole_ns = t->end_ns;
 
-	t->bound_ns = solve_bound_of(s, p->topology, p->n_nodes, p->has_intra);
+	t->bound_ns = bound_of_op(s, p->topology, p->n_nodes, p->has_intra);
 	if (rc < 0 || (has_whole && !delay_works_on_messages(p->delay)))
 		return rc;
 	if (!delay_has_message(p->delay))
@@ -263,7 +174,7 @@ int solve(const struct sched *s, const struct topology *t, const struct membersh
 	  struct delay_chain *d, const struct border *border, uint64_t op_number, int force_sim,
 	  struct timing *ret, struct err *err)
 {
-	CLEANUP(timing_deinitp) struct timing own = {0};
+	CLEANUP(timing_deinit) struct timing own = {0};
 	struct price p;
 	int rc;
 

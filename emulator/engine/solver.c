@@ -2,12 +2,15 @@
  * what the op is (communicator, schedule) and what its border is. A training job
  * repeats a handful of ops; 64 of them are kept, the one not used for longest goes
  * first, and so do others as long as all kept border times exceed a limit. */
+#include "engine/solver.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "engine/solve-parts.h"
+#include "engine/solve.h"
 
 #define N_KEPT 64
 #define MAX_KEPT_TIMES (UINT64_C(1) << 22) /* 32 MiB of doubles */

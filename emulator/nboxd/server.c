@@ -14,6 +14,7 @@
 #include "config/addr-file.h"
 #include "config/open-model.h"
 #include "engine/delay-network.h"
+#include "engine/solver.h"
 #include "links/rdma/options.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/job/results.h"

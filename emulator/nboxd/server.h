@@ -15,7 +15,6 @@
 #include "engine/delay.h"
 #include "engine/engine.h"
 #include "engine/record.h"
-#include "engine/solve.h"
 #include "links/link.h"
 #include "members/members.h"
 #include "nboxd/comm/failure.h"

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "engine/bound.h"
 #include "engine/sim.h"
 #include "engine/solve.h"
 #include "engine/symmetry.h"
@@ -161,7 +162,7 @@ static void decide(struct row *row)
 			err.text);
 	row->messages = sched_total_messages(&s);
 	row->predicted_us = (row->by_sim ? result.end_ns : y.end_ns) / 1e3;
-	row->bound_us = solve_bound_ns(&s, &t) / 1e3;
+	row->bound_us = bound_of_op(&s, &t, t.n_nodes, s.ranks_per_node > 1) / 1e3;
 	delay_free(chain);
 }
 

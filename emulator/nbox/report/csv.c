@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/solve.h"
+#include "engine/timing.h"
 #include "nbox/report/steps.h"
 #include "schedule/coll.h"
 #include "schedule/schedule.h"

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/plain.h"
 #include "base/units.h"
-#include "engine/solve.h"
+#include "engine/timing.h"
 #include "nbox/report/steps.h"
 #include "wire/wire.h"
 

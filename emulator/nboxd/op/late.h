@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "engine/delay.h"
-#include "engine/solve.h"
+#include "engine/timing.h"
 #include "wire/wire.h"
 
 /* A real member that has arrived, and how many ranks arrive as it does, itself among them. */

@@ -12,7 +12,7 @@
 
 #include "engine/border.h"
 #include "engine/engine.h"
-#include "engine/solve.h"
+#include "engine/timing.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/op/ops.h"
 

@@ -7,7 +7,7 @@
 #include "config/config.h"
 #include "engine/engine.h"
 #include "engine/record.h"
-#include "engine/solve.h"
+#include "engine/solver.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/comm/failure.h"
 #include "nboxd/op/payload.h"

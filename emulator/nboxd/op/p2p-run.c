@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "engine/border-p2p.h"
+#include "engine/solve-p2p.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/late.h"

@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "engine/border.h"
 #include "engine/engine.h"
-#include "engine/solve.h"
+#include "engine/timing.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/op/op.h"
 #include "nboxd/op/pairing.h"

@@ -13,7 +13,9 @@
 #include "cmocka-all.h"
 #include "engine/border-collective.h"
 #include "engine/border-p2p.h"
+#include "engine/solve-p2p.h"
 #include "engine/solve.h"
+#include "engine/solver.h"
 
 static const char *dirs[2];
 

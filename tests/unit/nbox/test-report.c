@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/solve.h"
+#include "engine/timing.h"
 #include "members/members.h"
 #include "nbox/report/report.h"
 #include "wire/wire.h"

@@ -1,0 +1,19 @@
+/* A solver that remembers. */
+#pragma once
+
+#include "engine/delay.h"
+#include "engine/timing.h"
+#include "schedule/schedule.h"
+#include "topology/membership.h"
+
+/* A solver that keeps the message times of the last ops and gives them again for
+ * equal ops when the chain is steady: what a training job repeats costs one
+ * look-up. Not thread-safe. */
+struct solver;
+int solver_new(const struct topology *t, struct delay_chain *d, struct solver **ret);
+struct solver *solver_free(struct solver *s);
+/* As solve(), without force_sim. @m must describe the same ranks whenever @comm,
+ * a number of the caller, is the same. */
+int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
+		 const struct membership *m, const struct border *border, uint64_t op_number,
+		 struct timing *ret, struct err *err);

@@ -1,0 +1,34 @@
+/* The times of an op: when it ends, and when each border message may be released. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "engine/border.h"
+
+enum solve_how { SOLVE_OP, SOLVE_SYMMETRY, SOLVE_SIM };
+
+struct timing {
+	double model_ns; /* what the base model alone gives */
+	double end_ns;   /* with all what-ifs but without arrivals; >= 0 */
+	enum solve_how how;
+	uint32_t is_of_model; /* model_ns is what the model says of the whole op, not of the
+				 schedule's messages */
+	double bound_ns;      /* physical lower bound: bytes over the port's bandwidth */
+	/* Release time of message i of in-connection c of the border is
+	 * at[offset[c] + i] where at is not NULL, else first[c] + i * step[c]; all
+	 * relative to the op's start, never later than end_ns. Use
+	 * timing_message_ns(). NULL without a border. Owned. */
+	double *first, *step, *at;
+	uint64_t *offset; /* n_in + 1 */
+	uint32_t n_in;
+};
+
+void timing_deinit(struct timing *t);
+double timing_message_ns(const struct timing *t, uint32_t in_conn, uint64_t index);
+
+/* Room for the release times of the border's in-messages, one by one. Return: 0; -ENOMEM with the
+ * sentence, as below. */
+int timing_alloc(struct timing *t, const struct border *b, struct err *err);
+/* Message i of the k of a connection at (i + 1) / k of the op's time. */
+int timing_spread(struct timing *t, const struct border *b, struct err *err);
