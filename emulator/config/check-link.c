@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+#include "base/suggest.h"
 #include "base/units.h"
 #include "config/value.h"
 
@@ -72,7 +73,7 @@ static int check_addr(const struct config *c, size_t item, int *ret_link, struct
 	for (i = 0; i < ARRAY_SIZE(schemes) && strcmp(scheme, schemes[i]) != 0; i++)
 		;
 	if (i == ARRAY_SIZE(schemes) || !strchr(addr, ':')) {
-		near = units_suggest(scheme, schemes, ARRAY_SIZE(schemes));
+		near = suggest(scheme, schemes, ARRAY_SIZE(schemes));
 		return value_refuse(
 			c, CONFIG_ADDR, item, err,
 			"'%.128s' is no address: shm:/path, tcp:host:port or rdma:host:port%s%s%s",

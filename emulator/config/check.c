@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/suggest.h"
 #include "base/units.h"
 #include "config/value.h"
 #include "schedule/schedule.h"
@@ -82,7 +83,7 @@ static int check_as_node(struct config *c, struct err *err)
 		return 0;
 	}
 	if (units_count(text, &k, NULL) < 0) {
-		near = units_suggest(text, names, ARRAY_SIZE(names));
+		near = suggest(text, names, ARRAY_SIZE(names));
 		return value_refuse(c, CONFIG_AS_NODE, 0, err,
 				    "'%.32s' is no node: first, last, or a number "
 				    "from 0%s%s%s",

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/units.h"
+#include "base/suggest.h"
 #include "base/variables.h"
 #include "config/value.h"
 
@@ -169,7 +169,7 @@ int config_unknown_flag(const char *word, const char *const *others, size_t n_ot
 	for (size_t i = 0; i < n_others; i++)
 		list[n++] = others[i];
 	/* of a letter nothing is near */
-	near = strlen(head) > 4 ? units_suggest_long(head, list, n) : units_suggest(head, list, n);
+	near = strlen(head) > 4 ? suggest_long(head, list, n) : suggest(head, list, n);
 	if (near)
 		err_set(err, EINVAL, "unknown option '%s'; did you mean '%s'?", head, near);
 	else

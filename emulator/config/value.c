@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/suggest.h"
 #include "base/units.h"
 #include "schedule/coll.h"
 
@@ -39,7 +40,7 @@ int value_add(struct config_value *v, enum config_source source, const char *tex
 
 char *value_suggestion(const char *word, const char *const *names, size_t n, char *buf, size_t size)
 {
-	const char *near = units_suggest(word, names, n);
+	const char *near = suggest(word, names, n);
 	bool is_kind = near && coll_kind_parse(near) >= 0; /* axes keep their case */
 	size_t used;
 
@@ -132,7 +133,7 @@ int value_choice(const struct config *c, enum config_id id, int *ret, struct err
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", n ? ", " : "",
 					 choices[n]);
 	}
-	near = units_suggest_long(text, choices, n);
+	near = suggest_long(text, choices, n);
 	if (near)
 		return value_refuse(c, id, 0, err, "unknown %s '%.64s'; did you mean '%s'?",
 				    config_options[id].name, text, near);

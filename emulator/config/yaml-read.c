@@ -9,7 +9,7 @@
 #include <yaml.h>
 
 #include "base/cleanup.h"
-#include "base/units.h"
+#include "base/suggest.h"
 #include "config/value.h"
 
 #define FILE_MAX_BYTES (1u << 20)
@@ -145,7 +145,7 @@ static int unknown_key(struct reader *r, const char *prefix, const char *key, ya
 	const char *list[CONFIG_OPTIONS], *near;
 	size_t n = names_under(prefix, names, list), used = 0;
 
-	near = units_suggest(key, list, n);
+	near = suggest(key, list, n);
 	if (near)
 		return refuse_at(r, mark, "unknown key '%.64s%.64s'; did you mean '%s'?", prefix,
 				 key, near);

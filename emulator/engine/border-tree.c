@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/tree.h"
+
 void border_forest_deinit(struct border_forest *f)
 {
 	for (int t = 0; t < 2; t++) {

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/rng.h"
+#include "base/suggest.h"
 #include "base/units.h"
 #include "topology/named-ranks.h"
 
@@ -149,7 +150,7 @@ static int host_parse_choice(const struct nbox_host *host, const char *key, cons
 	snprintf(shown, sizeof(shown), "%s", choices);
 	for (bar = shown; (bar = strchr(bar, '|')); bar++)
 		*bar = ' ';
-	near = units_suggest(v, names, n);
+	near = suggest(v, names, n);
 	host_error(host, "%s: unknown value '%.64s';%s%s%s one of: %s", key, v,
 		   near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", shown);
 	return -1;
@@ -270,7 +271,7 @@ static int unknown_key(const struct delay_instance *in, const char *key, struct 
 	if (n == 0)
 		return err_set(err, ENOENT, "%s: unknown key '%.64s': it has no parameters",
 			       in->plugin.table.name, key);
-	near = units_suggest_long(key, names, n);
+	near = suggest_long(key, names, n);
 	return err_set(err, ENOENT, "%s: unknown key '%.64s';%s%s%s keys:%s", in->plugin.table.name,
 		       key, near ? " did you mean '" : "", near ? near : "", near ? "'?" : "",
 		       list);

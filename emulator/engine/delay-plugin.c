@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/units.h"
+#include "base/suggest.h"
 
 #define SYMBOL "nbox_delaymodel"
 #define SUFFIX ".so"
@@ -288,7 +288,7 @@ static int not_found(const char *name, const struct found_list *list, struct err
 	if (strcmp(name, FAILURE) == 0)
 		return err_set(err, ENOENT, "'" FAILURE "' is a what-if, no delay model");
 	names[i] = FAILURE;
-	near = units_suggest(name, names, list->n + 1);
+	near = suggest(name, names, list->n + 1);
 	list_names(list, false, models, sizeof(models));
 	list_names(list, true, what_ifs, sizeof(what_ifs));
 	return err_set(

@@ -1,5 +1,6 @@
 /* See price.h. */
 #include "engine/price.h"
+#include "schedule/dtree.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "base/units.h"
 
 #define WORLD_MAX UINT32_C(65536)
@@ -60,7 +61,7 @@ static int reorder(struct layout *l, const char *order, struct err *err)
 			return err_set(err, EINVAL, "order=%.64s: a name is too long", order);
 		a = axis_find(l, word);
 		if (!a) {
-			near = units_suggest(word, names, l->n_axes);
+			near = suggest(word, names, l->n_axes);
 			return err_set(err, EINVAL,
 				       "order=%.64s names axis '%s', which has no size; %s%s%s",
 				       order, word, near ? "did you mean '" : "write it as ",

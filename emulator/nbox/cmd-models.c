@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/units.h"
+#include "base/suggest.h"
 #include "config/config.h"
 #include "config/failure.h"
 #include "engine/delay-plugin.h"
@@ -78,7 +78,7 @@ static int unknown(const char *name, const char *const *dirs, struct err *err)
 	list[names.n] = "fail";
 	if (r < 0)
 		return r;
-	near = units_suggest(name, list, names.n + 1);
+	near = suggest(name, list, names.n + 1);
 	return err_set(err, ENOENT,
 		       "there is no model or what-if '%.64s'%s%s%s nbox models lists all", name,
 		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");

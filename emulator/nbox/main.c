@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/units.h"
+#include "base/suggest.h"
 #include "nbox/commands.h"
 
 static const struct {
@@ -55,7 +55,7 @@ static int unknown(const char *word)
 
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		names[i] = commands[i].name;
-	near = units_suggest(word, names, ARRAY_SIZE(commands));
+	near = suggest(word, names, ARRAY_SIZE(commands));
 	if (word[0] == '-')
 		fprintf(stderr,
 			"nbox: options come behind the command: nbox run %s ...; nbox --help lists the commands\n",

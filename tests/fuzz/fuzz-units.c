@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "base/units.h"
 
 #define REQUIRE(x)               \
@@ -54,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		units_print_bytes(u, buf, sizeof(buf));
 	units_count(text, &u, &err);
 	check_ranks(text);
-	units_suggest(text, names, sizeof(names) / sizeof(names[0]));
+	suggest(text, names, sizeof(names) / sizeof(names[0]));
 	free(text);
 	return 0;
 }

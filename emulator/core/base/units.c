@@ -14,6 +14,7 @@
 
 #include "base/bitmap.h"
 #include "base/cleanup.h"
+#include "base/suggest.h"
 
 #define SHOWN 64           /* most characters of a bad text that are repeated in a sentence */
 #define TIME_MAX_NS 0x1p53 /* about 104 days: above, a double cannot hold each ns */
@@ -223,7 +224,7 @@ static void suggest_bandwidth(const char *name, char *hint, size_t size)
 		if (has_b != has_B && has_b == is_bit_rate(i))
 			list[n++] = names[i];
 	}
-	near = bits ? bits : bytes ? bytes : units_suggest(name, list, n);
+	near = bits ? bits : bytes ? bytes : suggest(name, list, n);
 	/* The widths are for gcc, which on aarch64 takes a name to be as long as all of them. */
 	if (bits && bytes)
 		snprintf(hint, size, "; did you mean '%.*s' (bits) or '%.*s' (bytes)?", RATE_MAX,

@@ -34,11 +34,3 @@ int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t
 char *units_print_time(double ns, char *buf, size_t size);
 char *units_print_bytes(uint64_t bytes, char *buf, size_t size);
 char *units_print_bandwidth(double bytes_per_ns, char *buf, size_t size);
-
-/* The candidate nearest to @word by edit distance, or NULL when none is near:
- * for "unknown key 'modle'; did you mean 'model'?". */
-const char *units_suggest(const char *word, const char *const *candidates, size_t n);
-/* The same; where none is near, the only one of which @word leaves letters out, or that leaves
- * letters of
- * @word out: "bw" for "bandwidth", "messages" for "msgs". Not for units: "ms" is no "minutes". */
-const char *units_suggest_long(const char *word, const char *const *candidates, size_t n);

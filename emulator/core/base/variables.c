@@ -1,5 +1,6 @@
 /* See variables.h. */
 #include "base/variables.h"
+#include "base/suggest.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -175,7 +176,7 @@ char *variable_unknown_text(const char *entry, char *buf, size_t size)
 	const char *near;
 
 	snprintf(name, sizeof(name), "%.*s", (int)name_length(entry), entry);
-	near = units_suggest(name, names, ARRAY_SIZE(names));
+	near = suggest(name, names, ARRAY_SIZE(names));
 	if (near)
 		snprintf(buf, size, "%s is unknown; did you mean '%s'?", name, near);
 	else

@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "player/pool.h"
+#include "player/run.h"
 #include "player/state.h"
 
 #define ALIGN 64

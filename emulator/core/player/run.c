@@ -17,6 +17,8 @@
  * before it have theirs. A ring of ranks that all wait for slots would need every
  * rank to be ahead of its successor by all its slots but one, hence ahead of itself;
  * trees and chains have no cycle. */
+#include "player/run.h"
+
 #include <errno.h>
 #include <string.h>
 

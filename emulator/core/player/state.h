@@ -1,7 +1,8 @@
 /* Inside player/: the state of an op that is played. */
 #pragma once
 
-#include "player/player.h"
+#include "player/io.h"
+#include "schedule/schedule.h"
 
 #define WINDOW 4  /* steps whose receives are posted ahead, per thread */
 #define FLIGHTS 8 /* sends that are not player_sent(), per thread; >= SCHED_FAN */
@@ -51,11 +52,3 @@ struct player {
 
 	struct thread *threads; /* in this allocation, as the arrays above */
 };
-
-/* Runs what a thread can run now. Return: 0; negative errno of the owner's
- * callbacks, or -EINVAL when the schedule breaks its own rules. */
-int thread_advance(struct player *p, uint32_t number);
-/* A slot lost one of its readers. */
-void slot_unref(struct player *p, struct thread *t, uint32_t slot);
-/* Most slots that the thread holds at a time; 0 when it stages nothing. */
-uint32_t thread_slots(const struct player *p, uint32_t number, uint64_t n_steps);

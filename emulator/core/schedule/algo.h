@@ -10,7 +10,8 @@
  * pair) like that, and repeat it for each rank. */
 #pragma once
 
-#include "schedule/schedule.h"
+#include "base/err.h"
+#include "schedule/sched.h"
 
 /* Connections in the making; conns is NULL while they are only counted. */
 struct conn_list {

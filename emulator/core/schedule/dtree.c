@@ -5,7 +5,7 @@
  * Tree 0 numbers nodes in order: node x with lowest set bit b has its children at
  * x - b/2 and x + b/2 (or nearer when that is beyond the end), and 0 is a root with
  * one child. Tree 1 is tree 0 mirrored (even n) or shifted by one (odd n). */
-#include "schedule/schedule.h"
+#include "schedule/dtree.h"
 
 static uint32_t top_bit(uint32_t x) /* x > 0 */
 {

@@ -6,7 +6,10 @@
  * Threads and lanes have the same numbers: (channel * 2 + tree) * 2 + direction.
  * The root reduces, stores and sends down in one step of its up thread; its down
  * thread is empty. */
+#include "schedule/tree.h"
+
 #include "schedule/algo.h"
+#include "schedule/dtree.h"
 
 struct place {
 	uint32_t channel, tree, direction;

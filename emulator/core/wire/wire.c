@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/units.h"
+#include "base/suggest.h"
 
 static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_HELLO] = "HELLO",
@@ -72,7 +72,7 @@ static int word_parse(const char *what, const char *list, const char *const *wor
 			return 0;
 		}
 	}
-	near = units_suggest(name, words, n);
+	near = suggest(name, words, n);
 	if (near)
 		return err_set(err, EINVAL, "unknown %s '%s'; did you mean '%s'? (%s)", what, name,
 			       near, list);

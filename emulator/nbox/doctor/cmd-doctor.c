@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/plain.h"
-#include "base/units.h"
+#include "base/suggest.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/doctor.h"
 #include "nbox/unknown.h"
@@ -96,7 +96,7 @@ static int wrong_use(const char *what, const char *word)
 /* Return: 0; 2 after a line when @value is none of the three @names. */
 static int one_of(const char *what, const char *value, const char *const names[3])
 {
-	const char *near = units_suggest(value, names, 3);
+	const char *near = suggest(value, names, 3);
 
 	for (size_t i = 0; i < 3; i++)
 		if (strcmp(value, names[i]) == 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/suggest.h"
 #include "base/units.h"
 #include "links/rdma/listen.h"
 #include "links/rdma/options.h"
@@ -380,7 +381,7 @@ static void choose_device(struct doctor *d, const struct verbs *v, struct ibv_de
 		if (strcmp(names[k], d->hca) == 0)
 			break;
 	}
-	near = d->hca && k == n ? units_suggest(d->hca, names, (size_t)k) : NULL;
+	near = d->hca && k == n ? suggest(d->hca, names, (size_t)k) : NULL;
 	if (d->hca && k == n)
 		doctor_add(d, DOCTOR_WRONG, RDMA, d->hca, "there is no such device%s%s%s",
 			   near ? "; did you mean " : "", near ? near : "", near ? "?" : "");

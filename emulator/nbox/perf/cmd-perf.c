@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/units.h"
+#include "base/suggest.h"
 #include "nbox/commands.h"
 #include "nbox/perf/perf-options.h"
 #include "nbox/run/run.h"
@@ -128,7 +128,7 @@ static int take_collective(const char *word, const char **ret_name, struct err *
 			err, EINVAL,
 			"there is no benchmark of '%s'; nbox perf --help lists those that there are",
 			word);
-	near = units_suggest(word, perf_op_names, PERF_OPS);
+	near = suggest(word, perf_op_names, PERF_OPS);
 	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s nbox perf --help lists them",
 		       word, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
 }

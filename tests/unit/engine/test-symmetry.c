@@ -9,6 +9,7 @@
 #include "cmocka-all.h"
 #include "engine/sim.h"
 #include "engine/symmetry.h"
+#include "schedule/dtree.h"
 
 #define RANKS_MAX 64
 

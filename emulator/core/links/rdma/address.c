@@ -14,7 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/units.h"
+#include "base/suggest.h"
 #include "links/rdma/gid.h"
 #include "links/rdma/listen.h"
 #include "links/rdma/near.h"
@@ -82,7 +82,7 @@ static int unknown_device(const struct verbs *v, struct ibv_device **list, const
 		if (used >= sizeof(text))
 			break;
 	}
-	near = n < DEVICES_TOLD ? units_suggest(name, names, n) : NULL;
+	near = n < DEVICES_TOLD ? suggest(name, names, n) : NULL;
 	if (near)
 		return err_set(err, ENODEV,
 			       "NBOX_IB_HCA: there is no device '%s'; did you mean '%s'?", name,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/suggest.h"
 #include "base/units.h"
 #include "links/rdma/hello.h"
 
@@ -107,7 +108,7 @@ int rdma_options_set(struct rdma_options *o, const char *name, const char *text,
 		if (strcmp(name, options[i].name) == 0)
 			return set_one(o, &options[i], text, err);
 	}
-	near = units_suggest(name, names, ARRAY_SIZE(options));
+	near = suggest(name, names, ARRAY_SIZE(options));
 	return err_set(err, ENOENT, "unknown variable " PREFIX "%.40s%s%s%s", name,
 		       near ? "; did you mean " PREFIX : "", near ? near : "", near ? "?" : "");
 }

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/rng.h"
+#include "base/suggest.h"
 #include "base/units.h"
 
 /* No parser takes these. */
@@ -386,7 +387,7 @@ static void test_suggest(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const char *got = units_suggest(cases[i].word, names, ARRAY_SIZE(names));
+		const char *got = suggest(cases[i].word, names, ARRAY_SIZE(names));
 
 		if (cases[i].expect)
 			assert_string_equal(got, cases[i].expect);
@@ -395,22 +396,22 @@ static void test_suggest(void **state)
 	}
 	memset(longword, 'a', sizeof(longword) - 1);
 	longword[sizeof(longword) - 1] = '\0';
-	assert_null(units_suggest(longword, names, ARRAY_SIZE(names)));
-	assert_null(units_suggest("ring", NULL, 0));
+	assert_null(suggest(longword, names, ARRAY_SIZE(names)));
+	assert_null(suggest("ring", NULL, 0));
 	static const char *const keys[] = {"alpha", "bw", "intra_bw", "messages"};
 
-	assert_string_equal(units_suggest_long("alhpa", keys, 4), "alpha");
-	assert_string_equal(units_suggest_long("Bandwith", keys, 4), "bw");
-	assert_string_equal(units_suggest_long("intra_bandwidth", keys, 4), "intra_bw");
-	assert_string_equal(units_suggest_long("msgs", keys, 4), "messages");
-	assert_null(units_suggest_long("m", keys, 4));
+	assert_string_equal(suggest_long("alhpa", keys, 4), "alpha");
+	assert_string_equal(suggest_long("Bandwith", keys, 4), "bw");
+	assert_string_equal(suggest_long("intra_bandwidth", keys, 4), "intra_bw");
+	assert_string_equal(suggest_long("msgs", keys, 4), "messages");
+	assert_null(suggest_long("m", keys, 4));
 	static const char *const both[] = {"--intra-bandwidth", "--inter-bandwidth", "--nodes"};
 
-	assert_null(units_suggest_long("--bandwidth", both, 3));
-	assert_string_equal(units_suggest_long("--num-nodes", both, 3), "--nodes");
-	assert_null(units_suggest_long("band", keys, 4));
-	assert_null(units_suggest_long("", keys, 4));
-	assert_null(units_suggest_long("gpu", keys, 4));
+	assert_null(suggest_long("--bandwidth", both, 3));
+	assert_string_equal(suggest_long("--num-nodes", both, 3), "--nodes");
+	assert_null(suggest_long("band", keys, 4));
+	assert_null(suggest_long("", keys, 4));
+	assert_null(suggest_long("gpu", keys, 4));
 }
 
 int main(void)

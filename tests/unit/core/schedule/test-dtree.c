@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmocka-all.h"
+#include "schedule/dtree.h"
 #include "schedule/schedule.h"
 
 #define N 600

@@ -7,6 +7,7 @@
 
 #include "cmocka-all.h"
 #include "schedule/schedule.h"
+#include "schedule/tree.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * 1024)

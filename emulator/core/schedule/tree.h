@@ -1,0 +1,15 @@
+/* The trees of SCHED_TREE, for code that asks about one edge of them. */
+#pragma once
+
+#include <stdint.h>
+
+#include "schedule/sched.h"
+
+/* Trees of SCHED_TREE: lane and thread of a direction, and the rank above (-1 for the
+ * root) in tree 0 or 1. Channels differ in nothing else. */
+enum { SCHED_UP, SCHED_DOWN };
+static inline uint32_t sched_tree_lane(uint32_t channel, uint32_t tree, uint32_t direction)
+{
+	return (channel * 2 + tree) * 2 + direction;
+}
+int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t tree);
