@@ -35,7 +35,7 @@ static const struct call *find_stand_in(const struct call *call, const struct ca
 static const void *find_source(const struct call *call, const struct call_index *x)
 {
 	struct comm *c = call->comm;
-	uint32_t template = comm_template(c, call->root), peer;
+	uint32_t template = template_of(&c->templates, call->root), peer;
 	const struct call *other;
 
 	other = call_index_find(x, c, false, c->members[template].rank, call->nth);

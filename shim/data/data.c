@@ -42,11 +42,10 @@ static bool is_contiguous(const struct comm *c)
 	return c->members[c->n_real - 1].rank - c->members[0].rank == c->n_real - 1;
 }
 
-/* A piece that also begins at a multiple of its length: slot v holds the template's
- * chunk for every v when the pattern repeats. */
+/* One piece that repeats: slot v holds what slot v mod n_real holds. */
 static bool is_block(const struct comm *c)
 {
-	return is_contiguous(c) && c->members[0].rank % c->n_real == 0;
+	return is_contiguous(c) && c->is_periodic;
 }
 
 static char *slot(const void *base, uint64_t bytes, uint32_t rank)
@@ -151,7 +150,7 @@ static int during_broadcast(struct call *call, const struct call_index *x, cudaS
 	if (root < 0 && call_policy(call) != DATA_MIRROR)
 		return 0;
 	if (root < 0) {
-		root = (int)comm_template(c, call->root);
+		root = (int)template_of(&c->templates, call->root);
 		if ((uint32_t)root == c->index) {
 			other = call_index_broadcast(x, call, c->rank);
 			send = other ? other->send : send;
@@ -284,9 +283,9 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 		else if (real < 0 && call_policy(call) == DATA_MIRROR)
 			rc = DEVICE(c, copy,
 				    (s, slot(call->recv, b, v),
-				     from ? slot(from, b, comm_template(c, v))
+				     from ? slot(from, b, template_of(&c->templates, v))
 					  : slot(call->recv, b,
-						 c->members[comm_template(c, v)].rank),
+						 c->members[template_of(&c->templates, v)].rank),
 				     b));
 	}
 	return rc;

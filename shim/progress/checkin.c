@@ -321,6 +321,9 @@ static void send_free(uint32_t number, uint32_t rank)
 void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 {
 	struct comm *c = find_pending(r->cookie);
+	const struct wire_member *members = (const struct wire_member *)(const void *)(r + 1);
+	const uint32_t *world_ranks = (const uint32_t *)(const void *)(members + r->n_real);
+	bool has_list = (const char *)world_ranks < (const char *)r + h->body_bytes;
 	bool is_wanted;
 	int rc = 0;
 
@@ -331,8 +334,8 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 	pthread_mutex_lock(&progress_waiters.lock);
 	is_wanted = c->checkin == CHECKIN_SENT;
 	if (is_wanted) {
-		rc = comm_set_members(c, r, (const struct wire_member *)(const void *)(r + 1),
-				      h->comm, &c->checkin_err);
+		rc = comm_set_members(c, r, members, has_list ? world_ranks : NULL, h->comm,
+				      &c->checkin_err);
 		answer_locked(c, rc);
 	}
 	pthread_mutex_unlock(&progress_waiters.lock);

@@ -52,6 +52,8 @@ struct comm *comm_unref(struct comm *c)
 		return NULL;
 	op_free_pool(c);
 	free(c->members);
+	free((void *)(uintptr_t)c->map.table);
+	templates_deinit(&c->templates);
 	free(c->checkin_body);
 	free(c->redops);
 	free(c->real_config);
@@ -125,29 +127,30 @@ int comm_member(const struct comm *c, uint32_t rank)
 	return -1;
 }
 
-uint32_t comm_template(const struct comm *c, uint32_t rank)
+/* How many ranks each real member stands for. */
+static int count_templates(struct comm *c, struct err *err)
 {
-	int index = comm_member(c, rank);
+	uint32_t *n = calloc(c->n_real, sizeof(*n));
 
-	return index >= 0 ? (uint32_t)index : rank % c->n_real;
-}
-
-/* How many ranks have the template @index: those of its residue that are not real,
- * and itself. */
-static uint32_t multiplicity_of(const struct comm *c, uint32_t index)
-{
-	uint32_t n = c->n_ranks / c->n_real + (index < c->n_ranks % c->n_real) + 1;
-
-	for (uint32_t i = 0; i < c->n_real; i++)
-		n -= c->members[i].rank % c->n_real == index;
-	return n;
+	if (!n)
+		return err_set(err, ENOMEM, "no memory for %u members", c->n_real);
+	templates_count(&c->templates, n);
+	c->is_even = c->is_periodic = true;
+	for (uint32_t i = 1; i < c->n_real; i++)
+		c->is_even = c->is_even && n[i] == n[0];
+	for (uint32_t rank = 0; rank < c->n_ranks && c->is_periodic; rank++)
+		c->is_periodic = template_of(&c->templates, rank) == rank % c->n_real;
+	c->multiplicity = n[c->index];
+	free(n);
+	return 0;
 }
 
 int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
-		     const struct wire_member *members, uint32_t number, struct err *err)
+		     const struct wire_member *members, const uint32_t *world_ranks,
+		     uint32_t number, struct err *err)
 {
-	uint32_t first;
-	int index;
+	uint32_t *table = NULL, *ranks;
+	int r = -ENOMEM;
 
 	c->number = number;
 	c->ready = *ready;
@@ -155,27 +158,25 @@ int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 	c->rank = ready->rank;
 	if (ready->n_ranks == 0) /* split without a color */
 		return 0;
-	if (ready->n_real == 0 || ready->n_real > ready->n_ranks || ready->rank >= ready->n_ranks)
-		return err_set(err, EPROTO, "nboxd describes a communicator of %u ranks, %u real",
-			       ready->n_ranks, ready->n_real);
 	c->members = malloc(ready->n_real * sizeof(*members));
-	if (!c->members)
+	ranks = malloc(ready->n_real * sizeof(*ranks));
+	if (world_ranks)
+		table = malloc(ready->n_ranks * sizeof(*table));
+	c->map = (struct membership){ready->n_ranks, ready->base, ready->stride, table};
+	if (c->members && ranks && (table || !world_ranks)) {
+		memcpy(c->members, members, ready->n_real * sizeof(*members));
+		c->n_real = ready->n_real;
+		for (uint32_t i = 0; i < c->n_real; i++)
+			ranks[i] = members[i].rank;
+		if (table)
+			memcpy(table, world_ranks, ready->n_ranks * sizeof(*table));
+		r = templates_init(&c->templates, &c->map, ready->gpus_per_node, ranks, c->n_real);
+	}
+	free(ranks);
+	if (r < 0)
 		return err_set(err, ENOMEM, "no memory for %u members", ready->n_real);
-	memcpy(c->members, members, ready->n_real * sizeof(*members));
-	c->n_real = ready->n_real;
-	for (uint32_t i = 0; i < c->n_real; i++)
-		if (members[i].rank >= c->n_ranks || (i && members[i].rank <= members[i - 1].rank))
-			return err_set(err, EPROTO, "nboxd's list of members is not sorted");
-	index = comm_member(c, c->rank);
-	if (index < 0)
-		return err_set(err, EPROTO, "nboxd's list of members lacks our rank %u", c->rank);
-	c->index = (uint32_t)index;
-	first = multiplicity_of(c, 0);
-	c->is_even = true;
-	for (uint32_t i = 1; i < c->n_real; i++)
-		c->is_even = c->is_even && multiplicity_of(c, i) == first;
-	c->multiplicity = multiplicity_of(c, c->index);
-	return 0;
+	c->index = (uint32_t)comm_member(c, c->rank);
+	return count_templates(c, err);
 }
 
 void comm_fail(struct comm *c, ncclResult_t result, const char *fmt, ...)

@@ -15,6 +15,7 @@
 #include "shim/progress/op.h"
 #include "shim/progress/progress.h"
 #include "shim/real/nccl-api.h"
+#include "topology/template.h"
 #include "wire/wire.h"
 
 enum comm_state {
@@ -52,9 +53,12 @@ struct comm {
 	uint32_t n_ranks, rank;
 	struct wire_comm_ready ready;
 	struct wire_member *members; /* owned; the real ones, sorted by rank */
+	struct membership map;       /* all of them; its table is owned */
+	struct templates templates;  /* by index into @members */
 	uint32_t n_real, index;      /* members[index] is us */
 	uint32_t multiplicity;       /* ranks whose template we are, ourselves included */
 	bool is_even;                /* the same for all members */
+	bool is_periodic;            /* rank v has template v mod n_real */
 	_Atomic(ncclComm_t) real;    /* of the real members; NULL: see real-comm.h */
 	ncclComm_t real_made;        /* where the real library puts it */
 	void *real_config;           /* owned; one real member: for real_comm_get() */
@@ -135,9 +139,11 @@ static inline ncclComm_t comm_handle(struct comm *c)
 	return (ncclComm_t)(void *)c;
 }
 
-/* Takes what COMM_READY said. Return: 0; -ENOMEM; -EPROTO with the sentence. */
+/* Takes what COMM_READY said; @world_ranks: the list, or NULL. Return: 0; -ENOMEM; -EPROTO with the
+ * sentence. */
 int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
-		     const struct wire_member *members, uint32_t number, struct err *err);
+		     const struct wire_member *members, const uint32_t *world_ranks,
+		     uint32_t number, struct err *err);
 
 /* Has it ops that are enqueued and have not passed? */
 static inline bool comm_is_busy(const struct comm *c)
@@ -152,8 +158,6 @@ static inline uint32_t comm_data(const struct comm *c, uint32_t kind)
 	return c->ready.data[kind];
 }
 
-/* The index of the template of comm rank @rank (itself when it is real). */
-uint32_t comm_template(const struct comm *c, uint32_t rank);
 /* The index of a real member, or -1. */
 int comm_member(const struct comm *c, uint32_t rank);
 

@@ -85,17 +85,23 @@ static int check_comm_init(const struct wire_hdr *h, const void *body, struct er
 	return 0;
 }
 
+/* @list: the world ranks, or NULL. */
 static int check_members(const struct wire_hdr *h, const struct wire_comm_ready *m,
-			 const void *members, struct err *err)
+			 const void *members, const char *list, struct err *err)
 {
 	struct wire_member member;
-	uint32_t i, least = 0;
+	uint32_t i, least = 0, world;
 	int is_in = 0;
 
 	for (i = 0; i < m->n_real; i++) {
 		memcpy(&member, (const char *)members + (size_t)i * sizeof(member), sizeof(member));
 		if (member.rank < least || member.rank >= m->n_ranks)
 			return bad(h, err, "rank of a member", member.rank);
+		world = m->base + member.rank * m->stride;
+		if (list)
+			memcpy(&world, list + (size_t)member.rank * sizeof(world), sizeof(world));
+		if (member.world_rank != world)
+			return bad(h, err, "world rank of a member", member.world_rank);
 		least = member.rank + 1;
 		is_in |= member.rank == m->rank;
 	}
@@ -116,7 +122,7 @@ static int check_comm_ready(const struct wire_hdr *h, const void *body, struct e
 		return size_wrong(h, sizeof(m), err);
 	memcpy(&m, body, sizeof(m));
 	want = sizeof(m) + (uint64_t)m.n_real * sizeof(struct wire_member);
-	if (h->body_bytes != want)
+	if (h->body_bytes != want && h->body_bytes != want + (uint64_t)m.n_ranks * sizeof(uint32_t))
 		return size_wrong(h, want, err);
 	if (m.n_ranks == 0) /* color NOCOLOR: no communicator, nothing to say of it */
 		return m.n_real ? bad(h, err, "n_real", m.n_real) : 0;
@@ -124,8 +130,10 @@ static int check_comm_ready(const struct wire_hdr *h, const void *body, struct e
 		return bad(h, err, "rank", m.rank);
 	if (m.n_real == 0 || m.n_real > m.n_ranks)
 		return bad(h, err, "n_real", m.n_real);
-	if (m.replicas && (uint64_t)m.replicas * m.n_real != m.n_ranks)
-		return bad(h, err, "replicas", m.replicas);
+	if (m.gpus_per_node == 0)
+		return bad(h, err, "gpus_per_node", m.gpus_per_node);
+	if (m.base + (uint64_t)m.stride * (m.n_ranks - 1) > UINT32_MAX)
+		return bad(h, err, "stride", m.stride);
 	if (m.is_guess > 1)
 		return bad(h, err, "is_guess", m.is_guess);
 	if (m.ranks_per_node == 0 || m.n_ranks % m.ranks_per_node)
@@ -140,7 +148,8 @@ static int check_comm_ready(const struct wire_hdr *h, const void *body, struct e
 		if (m.data[i] > DATA_NONE)
 			return bad(h, err, "data", m.data[i]);
 	}
-	return check_members(h, &m, (const char *)body + sizeof(m), err);
+	return check_members(h, &m, (const char *)body + sizeof(m),
+			     h->body_bytes == want ? NULL : (const char *)body + want, err);
 }
 
 static int check_comm_split(const struct wire_hdr *h, const void *body, struct err *err)

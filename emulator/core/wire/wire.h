@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 5
+#define WIRE_VERSION 6
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -32,7 +32,8 @@ enum wire_type {
 	WIRE_HELLO = 1,   /* w->d struct wire_hello: first frame of every link */
 	WIRE_WELCOME,     /* d->w struct wire_welcome */
 	WIRE_COMM_INIT,   /* w->d struct wire_comm_init (+ n_ranks x uint32 world ranks) */
-	WIRE_COMM_READY,  /* d->w struct wire_comm_ready + n_real x struct wire_member */
+	WIRE_COMM_READY,  /* d->w struct wire_comm_ready + n_real x struct wire_member (+ n_ranks x
+			     uint32 world ranks) */
 	WIRE_COMM_SPLIT,  /* w->d struct wire_comm_split (+ n x uint32 world ranks); answered by
 			     COMM_READY */
 	WIRE_COMM_SHRINK, /* w->d struct wire_comm_shrink + n x uint32 excluded ranks */
@@ -176,11 +177,12 @@ struct wire_member {
 struct wire_comm_ready {
 	uint32_t cookie;
 	uint32_t n_ranks, rank;
-	uint32_t n_real;         /* members that follow, sorted by rank */
-	uint32_t replicas;       /* n_ranks / n_real when that is even, else 0 */
+	uint32_t n_real; /* members that follow, sorted by rank */
+	uint32_t gpus_per_node;
 	uint32_t is_guess;       /* 1: virtual members were inferred, see the record */
 	uint32_t ranks_per_node; /* of the schedule; 1 when irregular */
 	uint32_t channels;
+	uint32_t base, stride; /* world rank = base + rank * stride, unless the list follows */
 	uint64_t chunk_bytes;
 	uint8_t algo[16]; /* enum sched_algo for each coll_kind */
 	uint8_t data[16]; /* enum wire_data for each coll_kind */

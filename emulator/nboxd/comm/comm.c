@@ -52,15 +52,19 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	const struct config *config = c->comms->config;
 	const struct cluster *cluster = c->comms->cluster;
 	char axes[AXES_NAME_MAX];
-	size_t n = sizeof(struct wire_comm_ready) + c->n_real * sizeof(struct wire_member);
+	const struct membership *map = &c->members.map;
+	size_t n_list = map->table ? map->n_ranks * sizeof(*map->table) : 0;
+	size_t n = sizeof(struct wire_comm_ready) + c->n_real * sizeof(struct wire_member) + n_list;
 	CLEANUP(freep) char *body = malloc(n);
 	struct wire_comm_ready m = {
 		.n_ranks = c->n_ranks,
 		.n_real = c->n_real,
 		.is_guess = c->members.sure == MEMBERS_GUESSED,
-		.replicas = c->n_ranks % c->n_real ? 0 : c->n_ranks / c->n_real,
+		.gpus_per_node = cluster->topology->gpus_per_node,
 		.ranks_per_node = c->ranks_per_node,
 		.channels = config->channels,
+		.base = map->base,
+		.stride = map->stride,
 		.chunk_bytes = config->chunk_bytes,
 	};
 	struct wire_hdr h;
@@ -77,6 +81,8 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 
 		memcpy(body + sizeof(m) + i * sizeof(member), &member, sizeof(member));
 	}
+	if (n_list)
+		memcpy(body + n - n_list, map->table, n_list);
 	wire_hdr_init(&h, WIRE_COMM_READY, n);
 	h.comm = c->number;
 	for (uint32_t i = 0; i < c->n_real; i++) {

@@ -54,11 +54,15 @@ struct rng rng_new(uint64_t seed, uint64_t a, uint64_t b, uint64_t c)
 
 int template_of(int v)
 {
+	int alike[MAX_REAL], n_alike = 0;
+
 	for (int i = 0; i < job.k; i++) {
 		if (job.real[i] == v)
 			return v;
+		if (job.real[i] % job.gpus_per_node == v % job.gpus_per_node)
+			alike[n_alike++] = job.real[i];
 	}
-	return job.real[v % job.k];
+	return n_alike ? alike[v / job.gpus_per_node % n_alike] : job.real[v % job.k];
 }
 
 void die(const struct lane *l, const char *file, int line, const char *fmt, ...)
@@ -206,7 +210,8 @@ static void read_options(int argc, char **argv)
 		{"mine", 1, NULL, 'm'},    {"lanes", 1, NULL, 'l'}, {"laps", 1, NULL, 'L'},
 		{"steps", 1, NULL, 'S'},   {"plain", 0, NULL, 'p'}, {"exact", 0, NULL, 'e'},
 		{"no-fork", 0, NULL, 'f'}, {"dir", 1, NULL, 'd'},   {"without", 1, NULL, 'w'},
-		{"only", 1, NULL, 'o'},    {"bound", 1, NULL, 'b'}, {NULL, 0, NULL, 0},
+		{"only", 1, NULL, 'o'},    {"bound", 1, NULL, 'b'}, {"gpus-per-node", 1, NULL, 'g'},
+		{NULL, 0, NULL, 0},
 	};
 	int c;
 
@@ -251,6 +256,9 @@ static void read_options(int argc, char **argv)
 		case 'o':
 			job.only = optarg;
 			break;
+		case 'g':
+			job.gpus_per_node = atoi(optarg);
+			break;
 		case 'b':
 			job.bound_s = atof(optarg);
 			break;
@@ -260,8 +268,10 @@ static void read_options(int argc, char **argv)
 	}
 	check_steps(job.without);
 	check_steps(job.only);
-	if (job.k < 1 || job.n < job.k || job.n_lanes < 1 || job.n_lanes > MAX_LANES || !job.n_mine)
-		DIE(NULL, "--world, --real and --mine are needed; 1 to %d lanes", MAX_LANES);
+	if (job.k < 1 || job.n < job.k || job.n_lanes < 1 || job.n_lanes > MAX_LANES ||
+	    !job.n_mine || job.gpus_per_node < 1)
+		DIE(NULL, "--world, --real, --mine and --gpus-per-node are needed; 1 to %d lanes",
+		    MAX_LANES);
 }
 
 int main(int argc, char **argv)

@@ -41,7 +41,7 @@ struct job {
 	uint64_t seed;
 	int n, k, real[MAX_REAL];   /* the world, its real ranks */
 	int mine[MAX_REAL], n_mine; /* indices of those that this process drives */
-	int n_lanes, n_laps, n_steps;
+	int n_lanes, n_laps, n_steps, gpus_per_node;
 	bool is_plain; /* no nbox: all ranks are real */
 	bool is_exact; /* contents are known */
 	bool may_fork;

@@ -315,7 +315,9 @@ static void test_sub_communicators(void **state)
 		assert_int_equal(dp->m.n_real, 1);
 		assert_int_equal(dp->m.is_guess, 0);
 		assert_int_equal(dp->m.ranks_per_node, 1);
-		assert_int_equal(dp->m.replicas, 4);
+		assert_int_equal(dp->m.gpus_per_node, 4);
+		assert_int_equal(dp->m.base, i);
+		assert_int_equal(dp->m.stride, 4);
 		assert_int_equal(dp->m.cookie, 10 + i);
 		assert_int_equal(tp->m.n_real, 4);
 		assert_int_equal(tp->m.is_guess, 0);

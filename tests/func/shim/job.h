@@ -74,13 +74,18 @@ static int n, k, me, real[MAX_REAL]; /* the world, its real ranks, ours */
 		}                                                                           \
 	} while (0)
 
-/* The real rank whose place @v has: itself, or that of its template. */
+/* The real rank whose place @v has: itself, or that of its template (topology/template.h). */
 static inline int template_of(int v)
 {
-	for (int i = 0; i < k; i++)
+	int gpus = atoi(getenv("GPUS_PER_NODE") ?: "8"), alike[MAX_REAL], n_alike = 0;
+
+	for (int i = 0; i < k; i++) {
 		if (real[i] == v)
 			return v;
-	return real[v % k];
+		if (real[i] % gpus == v % gpus)
+			alike[n_alike++] = real[i];
+	}
+	return n_alike ? alike[v / gpus % n_alike] : real[v % k];
 }
 
 static inline int is_real(int v)

@@ -14,9 +14,10 @@
  *                 in it (-K: at most one, the real NCCL may have been faster to tell);
  *                 without it none may print anything there
  *
- * NBOXD and LIBNBOX name the binaries. Nothing but "ready" and "told" may be on stdout; who says
- * "told" may wait for the end of its stdin, which comes when all have said so or have ended. Leaves
- * nothing behind. Return: 0 when all workers (but a killed one) ended with 0. */
+ * NBOXD and LIBNBOX name the binaries. The workers have GPUS_PER_NODE, of nboxd's options. Nothing
+ * but "ready" and "told" may be on stdout; who says "told" may wait for the end of its stdin, which
+ * comes when all have said so or have ended. Leaves nothing behind. Return: 0 when all workers (but
+ * a killed one) ended with 0. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -290,9 +291,11 @@ int main(int argc, char **argv)
 	uint64_t until = clock_now_ns() + LIMIT_NS, kill_at = 0;
 
 	while ((opt = getopt(argc, argv, "+a:d:e:k:K:l:L:")) != -1) {
-		if (opt == 'd' && n_options < MAX_OPTIONS)
+		if (opt == 'd' && n_options < MAX_OPTIONS) {
+			if (n_options && !strcmp(options[n_options - 1], "--gpus-per-node"))
+				setenv("GPUS_PER_NODE", optarg, 1);
 			options[n_options++] = optarg;
-		else if (opt == 'e' && n_env < MAX_OPTIONS)
+		} else if (opt == 'e' && n_env < MAX_OPTIONS)
 			env[n_env++] = optarg;
 		else if (opt == 'k' || opt == 'K')
 			kill_ms = atol(optarg);

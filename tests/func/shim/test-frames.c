@@ -343,7 +343,8 @@ static void answer_init(void)
 	} body = {.m = {.cookie = g.frames[frame(WIRE_COMM_INIT, 0)].init.cookie,
 			.n_ranks = WORLD,
 			.n_real = 1,
-			.replicas = WORLD,
+			.gpus_per_node = WORLD,
+			.stride = 1,
 			.ranks_per_node = 1,
 			.channels = 1,
 			.chunk_bytes = 65536}};
@@ -431,7 +432,8 @@ static void test_crossing_answer(void **state)
 	*m = (struct wire_comm_ready){.cookie = g.frames[frame(WIRE_COMM_INIT, 0)].init.cookie,
 				      .n_ranks = many,
 				      .n_real = many,
-				      .replicas = 1,
+				      .gpus_per_node = 8,
+				      .stride = 1,
 				      .ranks_per_node = 1,
 				      .channels = 1,
 				      .chunk_bytes = 65536};

@@ -127,16 +127,28 @@ static void comm_ready(void **state)
 		.ready = {.n_ranks = 8,
 			  .rank = 5,
 			  .n_real = 2,
-			  .replicas = 4,
+			  .gpus_per_node = 4,
+			  .base = 3,
+			  .stride = 2,
 			  .ranks_per_node = 4,
 			  .channels = 2,
 			  .chunk_bytes = 1 << 20},
-		.member = {{1, 1}, {5, 5}},
+		.member = {{1, 5}, {5, 13}},
 	};
+	struct {
+		struct wire_comm_ready ready;
+		struct wire_member member[2];
+		uint32_t world_ranks[8];
+	} with_list = {.ready = m.ready,
+		       .member = {{1, 30}, {5, 7}},
+		       .world_ranks = {1, 30, 2, 40, 3, 7, 9, 8}};
 	struct wire_comm_ready none = {.cookie = 9};
 
 	(void)state;
 	GOOD(WIRE_COMM_READY, m);
+	GOOD(WIRE_COMM_READY, with_list);
+	SPOIL(WIRE_COMM_READY, with_list, world_ranks[5], 8); /* the member says 7 */
+	SPOIL(WIRE_COMM_READY, with_list, ready.n_ranks, 9);
 	GOOD(WIRE_COMM_READY, none);
 	SPOIL(WIRE_COMM_READY, m, ready.rank, 8);
 	SPOIL(WIRE_COMM_READY, m, ready.rank, 4); /* not among the real ones */
@@ -145,7 +157,10 @@ static void comm_ready(void **state)
 	SPOIL(WIRE_COMM_READY, m, ready.n_real, 1);
 	SPOIL(WIRE_COMM_READY, m, ready.n_real, 3);
 	SPOIL(WIRE_COMM_READY, m, ready.n_real, UINT32_MAX);
-	SPOIL(WIRE_COMM_READY, m, ready.replicas, 3);
+	SPOIL(WIRE_COMM_READY, m, ready.gpus_per_node, 0);
+	SPOIL(WIRE_COMM_READY, m, ready.base, 4); /* not the members' world ranks */
+	SPOIL(WIRE_COMM_READY, m, ready.stride, UINT32_MAX);
+	SPOIL(WIRE_COMM_READY, m, member[1].world_rank, 14);
 	SPOIL(WIRE_COMM_READY, m, ready.is_guess, 2);
 	SPOIL(WIRE_COMM_READY, m, ready.ranks_per_node, 0);
 	SPOIL(WIRE_COMM_READY, m, ready.ranks_per_node, 3);
