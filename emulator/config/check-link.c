@@ -1,5 +1,7 @@
-/* Where nboxd listens, for workers and for the store's clients: addresses, the link that follows
- * from them, and the token, without which nothing but this host may reach it. */
+/* See check-link.h. A link follows from an address. Without a token nothing but this host may reach
+ * nboxd. */
+#include "config/check-link.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "base/units.h"
-#include "config/value.h"
+#include "config/convert.h"
 
 static bool is_loopback(const char *host)
 {

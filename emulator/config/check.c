@@ -7,7 +7,9 @@
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "base/units.h"
-#include "config/value.h"
+#include "config/check-link.h"
+#include "config/convert.h"
+#include "config/did-you-mean.h"
 #include "schedule/schedule.h"
 
 #define WORLD_MAX 65536
@@ -210,13 +212,13 @@ static int check_algo(struct config *c, size_t item, struct err *err)
 	snprintf(name, sizeof(name), "%.*s", (int)(eq - text), text);
 	kind = coll_kind_parse(name);
 	if (kind < 0) {
-		value_suggestion(name, names, COLL_KINDS, near, sizeof(near));
+		did_you_mean(name, names, COLL_KINDS, near, sizeof(near));
 		return value_refuse(c, CONFIG_ALGO, item, err, "unknown collective '%s'%s", name,
 				    near[0] ? near : "; there are allreduce, allgather, ...");
 	}
 	algo = sched_algo_parse(eq + 1);
 	if (algo < 0) {
-		value_suggestion(eq + 1, names + COLL_KINDS, SCHED_ALGOS, near, sizeof(near));
+		did_you_mean(eq + 1, names + COLL_KINDS, SCHED_ALGOS, near, sizeof(near));
 		return value_refuse(c, CONFIG_ALGO, item, err, "unknown algorithm '%.32s'%s",
 				    eq + 1,
 				    near[0] ? near : "; there are ring, tree, direct, chain");

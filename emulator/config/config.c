@@ -1,5 +1,5 @@
 /* Values from flags, variables and defaults; see config.h. Reading and writing
- * YAML: yaml-read.c, yaml-write.c. Conversion: value.c; contradictions: check.c, check-link.c. */
+ * YAML: yaml-read.c, yaml-write.c. Conversion: convert.c; contradictions: check.c, check-link.c. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "base/variables.h"
-#include "config/value.h"
 
 int config_new(struct config **ret)
 {
@@ -44,11 +43,6 @@ struct config *config_free(struct config *c)
 	free(c->data_for);
 	free(c);
 	return NULL;
-}
-
-bool option_is_list(enum config_id id)
-{
-	return config_options[id].kind == KIND_LIST || config_options[id].kind == KIND_MAP;
 }
 
 int config_set(struct config *c, enum config_id id, enum config_source source, const char *text)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/value.h"
+#include "config/did-you-mean.h"
 #include "wire/wire.h"
 
 #define NAMES_MAX (COLL_KINDS + 2 * LAYOUT_AXES_MAX + 1)
@@ -103,14 +103,14 @@ int data_for_parse(const char *text, const struct layout *layouts, size_t n_layo
 	if (kind >= 0)
 		f.kind = (uint32_t)kind;
 	if (kind < 0 && slash) {
-		value_suggestion(slash, names, list_names(NULL, 0, names) - 1, near, sizeof(near));
+		did_you_mean(slash, names, list_names(NULL, 0, names) - 1, near, sizeof(near));
 		return err_set(err, EINVAL, "unknown collective '%.32s'%s", slash,
 			       near[0] ? near : "; there are allreduce, allgather, ...");
 	}
 	if (slash || kind < 0) {
 		if (!are_axes(what, layouts, n_layouts)) {
-			value_suggestion(what, names, list_names(layouts, n_layouts, names), near,
-					 sizeof(near));
+			did_you_mean(what, names, list_names(layouts, n_layouts, names), near,
+				     sizeof(near));
 			return err_set(err, EINVAL,
 				       "'%.32s' is no kind of collective, and no axis of the "
 				       "declared layout%s",

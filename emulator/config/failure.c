@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "config/value.h"
+#include "config/did-you-mean.h"
 #include "schedule/coll.h"
 #include "topology/named-ranks.h"
 
@@ -39,7 +39,7 @@ static int parse_kind(const char *value, uint32_t *ret, struct err *err)
 	}
 	for (uint32_t i = 0; i < COLL_KINDS; i++)
 		names[i] = coll_kind_name(i);
-	value_suggestion(value, names, COLL_KINDS, near, sizeof(near));
+	did_you_mean(value, names, COLL_KINDS, near, sizeof(near));
 	return err_set(err, EINVAL, "unknown collective '%.64s'%s", value,
 		       near[0] ? near : "; there are allreduce, allgather, ...");
 }
@@ -78,7 +78,7 @@ static int parse_key(struct failure *f, const char *key, const char *value, stru
 		*(key[0] == 'r' ? &given->rank : &given->node) = value;
 		return 0;
 	}
-	value_suggestion(key, keys, ARRAY_SIZE(keys), near, sizeof(near));
+	did_you_mean(key, keys, ARRAY_SIZE(keys), near, sizeof(near));
 	return err_set(err, EINVAL, "unknown key '%.64s'%s", key,
 		       near[0] ? near : "; there are rank, node, time, after, op");
 }

@@ -1,7 +1,7 @@
 /* See open-model.h. */
 #include "config/open-model.h"
 
-#include "config/value.h"
+#include "config/convert.h"
 
 /* The first @n what-ifs around the model. */
 static int open_first(const struct config *c, size_t n, const char *const *dirs,

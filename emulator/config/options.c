@@ -1,5 +1,7 @@
-/* The table of options; see config.h. */
-#include "config/config.h"
+/* See options.h. */
+#include "config/options.h"
+
+#include <stddef.h>
 
 static const char *const exchange_names[] = {"none", "messages", "payload", NULL};
 static const char *const data_names[] = {"mirror", "fill", "identity", "none", NULL};
@@ -134,3 +136,8 @@ const struct config_option config_options[CONFIG_OPTIONS] = {
 	[CONFIG_TIMEOUT] = {"timeout", "NBOX_TIMEOUT", "tuning.timeout", KIND_TIME, "1800s", "TIME",
 			    "longest wait for a member before the communicator is aborted", NULL},
 };
+
+bool option_is_list(enum config_id id)
+{
+	return config_options[id].kind == KIND_LIST || config_options[id].kind == KIND_MAP;
+}

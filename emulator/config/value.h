@@ -1,37 +1,22 @@
-/* Shared by the files of config/, not for others. */
+/* The texts that were given for one option, and where they came from. */
 #pragma once
 
-#include "config/config.h"
+#include <stddef.h>
+
+enum config_source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_VARIABLE, SOURCE_FLAG, SOURCE_LAUNCHER };
+
+struct config_item {
+	char *text;            /* owned */
+	unsigned line, column; /* SOURCE_FILE: from 1 */
+};
+
+struct config_value {
+	enum config_source source;
+	struct config_item *items; /* owned; one but for LIST and MAP */
+	size_t n_items;
+};
 
 void value_clear(struct config_value *v);
 /* Return: 0; -ENOMEM. */
 int value_add(struct config_value *v, enum config_source source, const char *text, unsigned line,
 	      unsigned column);
-/* "; did you mean 'allreduce'?", spelled as in the help; "" when none of @names is near. Return:
- * @buf. */
-char *value_suggestion(const char *word, const char *const *names, size_t n, char *buf,
-		       size_t size);
-bool option_is_list(enum config_id id);
-
-#define VALUE_WHERE_MAX 256 /* for config_where() */
-
-/* "place: sentence". Return: -EINVAL. */
-int value_refuse(const struct config *c, enum config_id id, size_t item, struct err *err,
-		 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-/* A parser of base/units.h has written its sentence into @err: puts the place in front. Return:
- * -EINVAL. */
-int value_refuse_text(const struct config *c, enum config_id id, struct err *err);
-/* "chunk: " where the place is one of a file, which does not say which option stands there; else
- * "". Return: @buf. */
-const char *value_name(const struct config *c, enum config_id id, char *buf, size_t size);
-/* The option as what it is. Without a text *ret stays as it is. Return: 0; -EINVAL with the
- * sentence. */
-int value_count(const struct config *c, enum config_id id, uint64_t min, uint64_t max,
-		uint64_t *ret, struct err *err);
-int value_time(const struct config *c, enum config_id id, double max_ns, double *ret_ns,
-	       struct err *err);
-int value_choice(const struct config *c, enum config_id id, int *ret,
-		 struct err *err); /* has a text */
-
-/* check-link.c: addresses, link, token and store. Return: 0; -EINVAL with the sentence; -ENOMEM. */
-int check_addresses(struct config *c, struct err *err);

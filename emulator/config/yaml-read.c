@@ -1,6 +1,6 @@
 /* The cluster file: libyaml's events give structure and places, the option table
  * says which keys there are. No aliases, no tags, no second document: a cluster
- * file is what it says. Numbers stay texts here; value.c converts them. */
+ * file is what it says. Numbers stay texts here; convert.c converts them. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 
 #include "base/cleanup.h"
 #include "base/suggest.h"
-#include "config/value.h"
+#include "base/units.h"
+#include "config/config.h"
 
 #define FILE_MAX_BYTES (1u << 20)
 #define KEY_MAX 128

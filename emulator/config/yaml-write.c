@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "config/value.h"
+#include "config/config.h"
 
 /* A double-quoted scalar: the only form that holds any text. */
 static void write_quoted(FILE *f, const char *text)

@@ -9,7 +9,7 @@
 #include "config/failure.h"
 #include "engine/delay-plugin.h"
 #include "nbox/commands.h"
-#include "nbox/paths.h"
+#include "nbox/doctor/paths.h"
 #include "nbox/unknown.h"
 
 #define NAMES_MAX 256

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rendezvous.h"
+#include "nbox-perf/rendezvous.h"
 
 #define CUDA(call) must((call) == cudaSuccess, #call)
 #define NCCL(call) must_nccl((call), #call)

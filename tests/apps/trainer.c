@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "model.h"
-#include "rendezvous.h"
+#include "nbox-perf/rendezvous.h"
 #include "text.h"
 
 #define MAX_BUCKETS 64

@@ -6,7 +6,7 @@
 
 #include "nbox/doctor/doctor.h"
 #include "nbox/doctor/driver.h"
-#include "nbox/paths.h"
+#include "nbox/doctor/paths.h"
 
 #define PROGRAMS "nbox"
 #define GPUS "GPU"

@@ -28,6 +28,9 @@ struct doctor {
 json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *section, const char *name,
 		   const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+void doctor_print(const struct doctor *d); /* for people, on stdout */
+
+/* Each in the file of its name. */
 void doctor_programs(struct doctor *d); /* cores, nboxd, libnbox.so, stand-ins, CUDA, NCCL */
 void doctor_rdma(struct doctor *d);     /* memlock, providers, devices, ports, GIDs */
 void doctor_links(struct doctor *d);    /* each link, measured */

@@ -13,6 +13,8 @@
 #include "base/plain.h"
 #include "config/config.h"
 #include "nbox/report/live-run.h"
+#include "nbox/report/measure.h"
+#include "nbox/report/outcome.h"
 
 #define FILE_MAX (1 << 20) /* bytes of config.yaml, versions.txt */
 #define TEXT_MAX 512

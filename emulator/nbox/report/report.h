@@ -65,42 +65,9 @@ struct report {
 	char warnings[REPORT_WARNINGS_MAX][512];
 };
 
-/* Return: 0; -ENOMEM. A record without rows gives zeros. */
-int report_make(const struct record *rec, struct report *ret);
-/* Adds what workers had to say, and the warning that says how the job ended, or why no op was
- * recorded. @exit_code: -1: not known; REPORT_UNDER_WAY. @dir: the results directory, where nboxd
- * says what was aborted; NULL: not known. (report-outcome.c) */
-void report_outcome(struct report *r, int exit_code, const char *dir);
+/* Adds a line that begins with "warning:"; the seventeenth is dropped. */
 void report_warn(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Something of the run could not be written: the first line of the summary says so. */
 void report_lose(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Warns of each reason not to believe the figures, a line a reason; @rows: of the rank that is
- * looked at, by arrival. (report-trust.c) */
-void report_trust(const struct record *rec, const struct record_row *rows, uint64_t n,
-		  struct report *r);
 /* The model is none, with what-ifs or without. */
 bool report_is_none(const struct report *r);
-
-/* Time in communication that was not provably overlapped with compute: between
- * two arrivals of a rank, when every earlier op was released before the later
- * arrival, the time from the earlier arrival to the last release counts; when
- * some op was still under way at the later arrival, the rank was computing
- * meanwhile and nothing counts. An upper bound: what a job computes after its
- * last op of a burst is not seen. Rows sorted by arrival. */
-double report_exposed(const struct record_row *rows, uint64_t n);
-
-/* Fills @ret's comms. Return: 0; -ENOMEM. (report-comms.c, as the next three) */
-int report_comms(const struct record *rec, struct report *ret);
-void report_comms_warn(struct report *r);
-void report_comms_print(const struct report *r, FILE *to);
-struct json_t;
-struct json_t *report_comms_json(const struct report *r); /* the caller's reference */
-
-/* Adds what only `nbox run` knew, from @path, the run's summary.json: its warnings, the device and
- * the network. A file that is not there adds nothing. (report-recall.c) */
-void report_recall(struct report *r, const char *path);
-
-void report_print(const struct report *r, FILE *to);
-/* summary.json. @exit_code: of the job; -1: not known, and left out. Return: 0 or negative errno
- * with the sentence. */
-int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err);

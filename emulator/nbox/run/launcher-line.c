@@ -1,4 +1,4 @@
-/* See launch-line.h; the launchers' options: launch-options.h. */
+/* See launcher-line.h; the launchers' options: launcher-options.h. */
 #include "nbox/run/launcher-line.h"
 
 #include <errno.h>
@@ -10,16 +10,9 @@
 #include "base/units.h"
 #include "nbox/run/launcher-options.h"
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* --- what it says ------------------------------------------------------------------------ */
 
-static int number(const struct launch_line *l, const char *option, const char *text, uint64_t max,
+static int number(const struct launcher_line *l, const char *option, const char *text, uint64_t max,
 		  uint64_t *ret, struct err *err)
 {
 	uint64_t n;
@@ -57,7 +50,7 @@ static uint32_t count_lines(const char *path)
 	return n;
 }
 
-static int read_value(struct launch_line *l, const char *option, const struct launch_found *f,
+static int read_value(struct launcher_line *l, const char *option, const struct launcher_found *f,
 		      struct err *err)
 {
 	const char *text = f->value ? f->value : "";
@@ -66,22 +59,22 @@ static int read_value(struct launch_line *l, const char *option, const struct la
 	int r = 0;
 
 	switch (f->class) {
-	case LAUNCH_NODES:
+	case LAUNCHER_NODES:
 		colon = strpbrk(text, ":-");
 		l->is_range = colon && strncmp(text, colon + 1, (size_t)(colon - text)) != 0;
 		r = number(l, option, colon ? colon + 1 : text, 65536, &n, err);
 		l->n_nodes = (uint32_t)n;
 		l->has_cluster |= n > 1;
 		break;
-	case LAUNCH_TOTAL:
+	case LAUNCHER_TOTAL:
 		r = number(l, option, text, 65536, &n, err);
 		l->n_total = (uint32_t)n;
-		if (l->kind == LAUNCH_SRUN) /* goes before SLURM_NTASKS_PER_NODE */
+		if (l->kind == LAUNCHER_SRUN) /* goes before SLURM_NTASKS_PER_NODE */
 			l->n_procs = 0;
 		break;
-	case LAUNCH_PROCS:
+	case LAUNCHER_PROCS:
 		l->n_procs = 0;
-		if (l->kind == LAUNCH_TORCHRUN &&
+		if (l->kind == LAUNCHER_TORCHRUN &&
 		    (strcmp(text, "gpu") == 0 || strcmp(text, "auto") == 0)) {
 			l->n_procs = UINT32_MAX; /* as many as there are devices */
 			break;
@@ -89,7 +82,7 @@ static int read_value(struct launch_line *l, const char *option, const struct la
 		r = number(l, option, text, 1024, &n, err);
 		l->n_procs = (uint32_t)n;
 		break;
-	case LAUNCH_RANK:
+	case LAUNCHER_RANK:
 		/* "$SLURM_NODEID" that is not set: the launcher says it better */
 		if (!*text)
 			break;
@@ -97,36 +90,36 @@ static int read_value(struct launch_line *l, const char *option, const struct la
 		l->node_rank = (int64_t)n;
 		l->has_cluster = true;
 		break;
-	case LAUNCH_HOSTS:
+	case LAUNCHER_HOSTS:
 		n = count_hosts(text);
 		l->n_nodes = n ? (uint32_t)n : l->n_nodes;
 		l->has_cluster = true;
 		break;
-	case LAUNCH_HOSTFILE:
+	case LAUNCHER_HOSTFILE:
 		n = count_lines(text);
 		if (n && !l->n_nodes)
 			l->n_nodes = (uint32_t)n;
 		l->has_cluster = true;
 		break;
-	case LAUNCH_SLOTS:
+	case LAUNCHER_SLOTS:
 		if (strncmp(text, "localhost:", 10) == 0 && !strchr(text, '@'))
 			l->n_procs = count_hosts(text + 10); /* GPUs of this machine, by number */
 		else
 			l->has_cluster = true;
 		break;
-	case LAUNCH_ADDR:
+	case LAUNCHER_ADDR:
 		l->has_cluster = true;
 		break;
-	case LAUNCH_MAP:
+	case LAUNCHER_MAP:
 		if (sscanf(text, "ppr:%u:node", &l->n_procs) == 1)
 			l->has_cluster = true;
 		break;
-	case LAUNCH_STANDALONE:
+	case LAUNCHER_STANDALONE:
 		l->is_standalone = true;
 		break;
-	case LAUNCH_KEEP:
-	case LAUNCH_RDZV:
-	case LAUNCH_CLASSES:
+	case LAUNCHER_KEEP:
+	case LAUNCHER_RDZV:
+	case LAUNCHER_CLASSES:
 	default:
 		break;
 	}
@@ -134,24 +127,25 @@ static int read_value(struct launch_line *l, const char *option, const struct la
 }
 
 /* Variables that the launchers take for options. */
-static int read_variables(struct launch_line *l, const char *(*get)(const char *), struct err *err)
+static int read_variables(struct launcher_line *l, const char *(*get)(const char *),
+			  struct err *err)
 {
 	static const struct {
-		enum launch_kind kind;
+		enum launcher_kind kind;
 		const char *name;
-		enum launch_class class;
+		enum launcher_class class;
 	} vars[] = {
-		{LAUNCH_TORCHRUN, "PET_NNODES", LAUNCH_NODES},
-		{LAUNCH_TORCHRUN, "PET_NODE_RANK", LAUNCH_RANK},
-		{LAUNCH_TORCHRUN, "PET_NPROC_PER_NODE", LAUNCH_PROCS},
-		{LAUNCH_SRUN, "SLURM_NNODES", LAUNCH_NODES},
-		{LAUNCH_SRUN, "SLURM_NTASKS", LAUNCH_TOTAL},
-		{LAUNCH_SRUN, "SLURM_NTASKS_PER_NODE", LAUNCH_PROCS},
+		{LAUNCHER_TORCHRUN, "PET_NNODES", LAUNCHER_NODES},
+		{LAUNCHER_TORCHRUN, "PET_NODE_RANK", LAUNCHER_RANK},
+		{LAUNCHER_TORCHRUN, "PET_NPROC_PER_NODE", LAUNCHER_PROCS},
+		{LAUNCHER_SRUN, "SLURM_NNODES", LAUNCHER_NODES},
+		{LAUNCHER_SRUN, "SLURM_NTASKS", LAUNCHER_TOTAL},
+		{LAUNCHER_SRUN, "SLURM_NTASKS_PER_NODE", LAUNCHER_PROCS},
 	};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(vars); i++) {
-		struct launch_found f = {vars[i].class, get(vars[i].name), 1};
+		struct launcher_found f = {vars[i].class, get(vars[i].name), 1};
 
 		if (vars[i].kind == l->kind && f.value && *f.value)
 			r = read_value(l, vars[i].name, &f, err);
@@ -159,11 +153,11 @@ static int read_variables(struct launch_line *l, const char *(*get)(const char *
 	return r;
 }
 
-int launch_line_read(char *const *command, const char *(*get)(const char *name),
-		     struct launch_line *ret, struct err *err)
+int launcher_line_read(char *const *command, const char *(*get)(const char *name),
+		       struct launcher_line *ret, struct err *err)
 {
 	const struct launcher *launcher;
-	struct launch_line l = {.node_rank = -1};
+	struct launcher_line l = {.node_rank = -1};
 	size_t at = 0;
 	int r;
 
@@ -173,21 +167,21 @@ int launch_line_read(char *const *command, const char *(*get)(const char *name),
 		return 0;
 	}
 	l.kind = launcher_kind(launcher);
-	l.name = launcher_kind(launcher) == LAUNCH_MPIRUN ? base_name(command[at - 1])
-							  : launcher_name(launcher);
+	l.name = launcher_kind(launcher) == LAUNCHER_MPIRUN ? basename(command[at - 1])
+							    : launcher_name(launcher);
 	l.options_at = at;
 	while (command[l.n_words])
 		l.n_words++;
 	l.words = calloc(l.n_words + 1, sizeof(*l.words));
 	l.class_of = calloc(l.n_words + 1, 1);
 	if (!l.words || !l.class_of) {
-		launch_line_deinit(&l);
+		launcher_line_deinit(&l);
 		return err_set(err, ENOMEM, "out of memory");
 	}
 	memcpy(l.words, command, l.n_words * sizeof(*l.words));
 	r = read_variables(&l, get, err);
 	while (r == 0 && at < l.n_words) {
-		struct launch_found f;
+		struct launcher_found f;
 		char option[64];
 
 		if (!launcher_take(launcher, command + at, &f))
@@ -200,14 +194,14 @@ int launch_line_read(char *const *command, const char *(*get)(const char *name),
 	}
 	l.script_at = at;
 	if (r < 0) {
-		launch_line_deinit(&l);
+		launcher_line_deinit(&l);
 		return r;
 	}
 	*ret = l;
 	return 0;
 }
 
-void launch_line_deinit(struct launch_line *l)
+void launcher_line_deinit(struct launcher_line *l)
 {
 	free(l->words);
 	free(l->class_of);
@@ -217,8 +211,8 @@ void launch_line_deinit(struct launch_line *l)
 
 /* --- how many ranks it starts here ------------------------------------------------------- */
 
-int launch_line_procs(const struct launch_line *l, uint32_t n_nodes, uint32_t gpus,
-		      uint32_t n_devices, uint32_t *ret, struct err *err)
+int launcher_line_procs(const struct launcher_line *l, uint32_t n_nodes, uint32_t gpus,
+			uint32_t n_devices, uint32_t *ret, struct err *err)
 {
 	uint32_t n = l->n_procs;
 
@@ -241,9 +235,9 @@ int launch_line_procs(const struct launch_line *l, uint32_t n_nodes, uint32_t gp
 		else
 			n = l->n_total;
 	}
-	if (!n && l->kind == LAUNCH_TORCHRUN)
+	if (!n && l->kind == LAUNCHER_TORCHRUN)
 		n = 1; /* its default */
-	if (!n && l->kind == LAUNCH_SRUN)
+	if (!n && l->kind == LAUNCHER_SRUN)
 		n = gpus ? gpus : 1;
 	if (!n)
 		n = gpus ? gpus : n_devices;
@@ -259,43 +253,43 @@ int launch_line_procs(const struct launch_line *l, uint32_t n_nodes, uint32_t gp
 /* --- the command for one machine ------------------------------------------------------------ */
 
 /* Words to put in, by launcher. Return: how many; each strdup'ed into one growing block. */
-static size_t new_options(const struct launch_line *l, uint32_t n_procs, int port, const char *here,
-			  char out[10][64])
+static size_t new_options(const struct launcher_line *l, uint32_t n_procs, int port,
+			  const char *here, char out[10][64])
 {
 	size_t n = 0;
 
 	switch (l->kind) {
-	case LAUNCH_TORCHRUN:
+	case LAUNCHER_TORCHRUN:
 		if (l->is_standalone)
 			break;
 		snprintf(out[n++], 64, "--master-addr=127.0.0.1");
 		snprintf(out[n++], 64, "--master-port=%d", port);
 		break;
-	case LAUNCH_ACCELERATE:
+	case LAUNCHER_ACCELERATE:
 		snprintf(out[n++], 64, "--num_machines=1");
 		snprintf(out[n++], 64, "--machine_rank=0");
 		snprintf(out[n++], 64, "--num_processes=%u", n_procs);
 		snprintf(out[n++], 64, "--main_process_port=%d", port);
 		break;
-	case LAUNCH_DEEPSPEED:
+	case LAUNCHER_DEEPSPEED:
 		snprintf(out[n++], 64, "--hostfile=/dev/null");
 		snprintf(out[n++], 64, "--num_nodes=1");
 		snprintf(out[n++], 64, "--num_gpus=%u", n_procs);
 		snprintf(out[n++], 64, "--master_addr=127.0.0.1");
 		snprintf(out[n++], 64, "--master_port=%d", port);
 		break;
-	case LAUNCH_SRUN:
+	case LAUNCHER_SRUN:
 		snprintf(out[n++], 64, "--nodes=1");
 		snprintf(out[n++], 64, "--ntasks=%u", n_procs);
 		snprintf(out[n++], 64, "--ntasks-per-node=%u", n_procs);
 		if (here && strlen(here) < 48)
 			snprintf(out[n++], 64, "--nodelist=%s", here);
 		break;
-	case LAUNCH_MPIRUN:
+	case LAUNCHER_MPIRUN:
 		snprintf(out[n++], 64, "-np");
 		snprintf(out[n++], 64, "%u", n_procs);
 		break;
-	case LAUNCH_NONE:
+	case LAUNCHER_NONE:
 	default:
 		break;
 	}
@@ -303,9 +297,9 @@ static size_t new_options(const struct launch_line *l, uint32_t n_procs, int por
 }
 
 /* Does this line start other ranks than @n_procs here, or speak of other machines? */
-static bool must_change(const struct launch_line *l, uint32_t n_procs)
+static bool must_change(const struct launcher_line *l, uint32_t n_procs)
 {
-	if (l->kind == LAUNCH_NONE)
+	if (l->kind == LAUNCHER_NONE)
 		return false;
 	if (l->has_cluster)
 		return true;
@@ -323,8 +317,8 @@ static int add_text(char **text, const char *word)
 	return 0;
 }
 
-int launch_line_local(const struct launch_line *l, uint32_t n_procs, int port, const char *here,
-		      char ***ret_argv, char **ret_changed)
+int launcher_line_local(const struct launcher_line *l, uint32_t n_procs, int port, const char *here,
+			char ***ret_argv, char **ret_changed)
 {
 	CLEANUP(freep) char *dropped = strdup("");
 	CLEANUP(freep) char *added = strdup("");
@@ -357,8 +351,9 @@ int launch_line_local(const struct launch_line *l, uint32_t n_procs, int port, c
 		}
 		if (i == l->n_words)
 			break;
-		if (l->class_of[i] == LAUNCH_KEEP || l->class_of[i] == LAUNCH_STANDALONE ||
-		    (l->class_of[i] == LAUNCH_PROCS && l->kind == LAUNCH_TORCHRUN)) /* as it is */
+		if (l->class_of[i] == LAUNCHER_KEEP || l->class_of[i] == LAUNCHER_STANDALONE ||
+		    (l->class_of[i] == LAUNCHER_PROCS &&
+		     l->kind == LAUNCHER_TORCHRUN)) /* as it is */
 			argv[n++] = l->words[i];
 		else if (r == 0)
 			r = add_text(&dropped, l->words[i]);

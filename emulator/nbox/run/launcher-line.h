@@ -14,25 +14,17 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "nbox/run/launcher-options.h"
 
-enum launch_kind {
-	LAUNCH_NONE, /* a plain program: nbox starts the ranks */
-	LAUNCH_TORCHRUN,
-	LAUNCH_ACCELERATE,
-	LAUNCH_DEEPSPEED,
-	LAUNCH_SRUN,
-	LAUNCH_MPIRUN,
-};
-
-struct launch_line {
-	enum launch_kind kind;
+struct launcher_line {
+	enum launcher_kind kind;
 	const char *name;   /* as typed, without its folder; borrowed */
 	uint32_t n_nodes;   /* machines; 0: not said */
 	uint32_t n_procs;   /* on this one; 0: not said */
 	uint32_t n_total;   /* on all of them; 0: not said */
 	int64_t node_rank;  /* -1: not said */
 	bool is_range;      /* --nnodes=MIN:MAX */
-	bool has_cluster;   /* speaks of other machines: launch_line_local() will change it */
+	bool has_cluster;   /* speaks of other machines: launcher_line_local() will change it */
 	bool is_standalone; /* torchrun --standalone */
 	char **words;       /* the command; NULL-terminated array, owned; words borrowed */
 	uint8_t *class_of;  /* of each word, owned */
@@ -42,18 +34,18 @@ struct launch_line {
 
 /* @get: variables that launchers read their defaults from (as getenv()); never NULL.
  * Return: 0; -EINVAL a number is none, with the sentence; -ENOMEM. */
-int launch_line_read(char *const *command, const char *(*get)(const char *name),
-		     struct launch_line *ret, struct err *err);
-void launch_line_deinit(struct launch_line *l);
+int launcher_line_read(char *const *command, const char *(*get)(const char *name),
+		       struct launcher_line *ret, struct err *err);
+void launcher_line_deinit(struct launcher_line *l);
 
 /* Ranks that the line starts on one node. @n_nodes and @gpus: of the virtual cluster (0: not
  * said). Return: 0; -EINVAL with the sentence, also when it says nothing. */
-int launch_line_procs(const struct launch_line *l, uint32_t n_nodes, uint32_t gpus,
-		      uint32_t n_devices, uint32_t *ret, struct err *err);
+int launcher_line_procs(const struct launcher_line *l, uint32_t n_nodes, uint32_t gpus,
+			uint32_t n_devices, uint32_t *ret, struct err *err);
 
 /* The command for this node alone. *ret_argv: NULL-terminated, one block, the caller's to
  * free(); *ret_changed: the sentence about it, or NULL where nothing was changed; the
  * caller's to free(). @port: free for the launcher's own rendezvous. @here: the name
  * of this machine for srun, or NULL. Return: 0 or -ENOMEM. */
-int launch_line_local(const struct launch_line *l, uint32_t n_procs, int port, const char *here,
-		      char ***ret_argv, char **ret_changed);
+int launcher_line_local(const struct launcher_line *l, uint32_t n_procs, int port, const char *here,
+			char ***ret_argv, char **ret_changed);

@@ -1,4 +1,4 @@
-/* See launch-options.h. The options are those that the launchers document: torch.distributed.run
+/* See launcher-options.h. The options are those that the launchers document: torch.distributed.run
  * up to 2.11, accelerate 1.x, DeepSpeed's runner, srun(1), mpirun(1) of Open MPI and mpiexec of
  * Hydra. Of an option that is not in the tables nothing is known but that it stays. */
 #include "nbox/run/launcher-options.h"
@@ -11,231 +11,224 @@ enum arity { FLAG, VALUE, TWO };
 
 struct option {
 	const char *name; /* without dashes; '_' and '-' are the same */
-	enum launch_class class;
+	enum launcher_class class;
 	enum arity arity;
 };
 
 static const struct option torchrun_options[] = {
-	{"nnodes", LAUNCH_NODES, VALUE},
-	{"nproc-per-node", LAUNCH_PROCS, VALUE},
-	{"node-rank", LAUNCH_RANK, VALUE},
-	{"rdzv-endpoint", LAUNCH_ADDR, VALUE},
-	{"master-addr", LAUNCH_ADDR, VALUE},
-	{"local-addr", LAUNCH_ADDR, VALUE},
-	{"rdzv-backend", LAUNCH_RDZV, VALUE},
-	{"rdzv-id", LAUNCH_RDZV, VALUE},
-	{"rdzv-conf", LAUNCH_RDZV, VALUE},
-	{"master-port", LAUNCH_RDZV, VALUE},
-	{"standalone", LAUNCH_STANDALONE, FLAG},
-	{"max-restarts", LAUNCH_KEEP, VALUE},
-	{"monitor-interval", LAUNCH_KEEP, VALUE},
-	{"start-method", LAUNCH_KEEP, VALUE},
-	{"event-log-handler", LAUNCH_KEEP, VALUE},
-	{"role", LAUNCH_KEEP, VALUE},
-	{"log-dir", LAUNCH_KEEP, VALUE},
-	{"redirects", LAUNCH_KEEP, VALUE},
-	{"r", LAUNCH_KEEP, VALUE},
-	{"tee", LAUNCH_KEEP, VALUE},
-	{"t", LAUNCH_KEEP, VALUE},
-	{"local-ranks-filter", LAUNCH_KEEP, VALUE},
-	{"duplicate-stdout-filters", LAUNCH_KEEP, VALUE},
-	{"duplicate-stderr-filters", LAUNCH_KEEP, VALUE},
-	{"logs-specs", LAUNCH_KEEP, VALUE},
-	{"numa-binding", LAUNCH_KEEP, VALUE},
-	{"signals-to-handle", LAUNCH_KEEP, VALUE},
-	{"module", LAUNCH_KEEP, FLAG},
-	{"m", LAUNCH_KEEP, FLAG},
-	{"no-python", LAUNCH_KEEP, FLAG},
-	{"run-path", LAUNCH_KEEP, FLAG},
-	{"virtual-local-rank", LAUNCH_KEEP, FLAG},
-	{"use-env", LAUNCH_KEEP, FLAG},
-	{"help", LAUNCH_KEEP, FLAG},
-	{NULL, LAUNCH_KEEP, FLAG},
+	{"nnodes", LAUNCHER_NODES, VALUE},
+	{"nproc-per-node", LAUNCHER_PROCS, VALUE},
+	{"node-rank", LAUNCHER_RANK, VALUE},
+	{"rdzv-endpoint", LAUNCHER_ADDR, VALUE},
+	{"master-addr", LAUNCHER_ADDR, VALUE},
+	{"local-addr", LAUNCHER_ADDR, VALUE},
+	{"rdzv-backend", LAUNCHER_RDZV, VALUE},
+	{"rdzv-id", LAUNCHER_RDZV, VALUE},
+	{"rdzv-conf", LAUNCHER_RDZV, VALUE},
+	{"master-port", LAUNCHER_RDZV, VALUE},
+	{"standalone", LAUNCHER_STANDALONE, FLAG},
+	{"max-restarts", LAUNCHER_KEEP, VALUE},
+	{"monitor-interval", LAUNCHER_KEEP, VALUE},
+	{"start-method", LAUNCHER_KEEP, VALUE},
+	{"event-log-handler", LAUNCHER_KEEP, VALUE},
+	{"role", LAUNCHER_KEEP, VALUE},
+	{"log-dir", LAUNCHER_KEEP, VALUE},
+	{"redirects", LAUNCHER_KEEP, VALUE},
+	{"r", LAUNCHER_KEEP, VALUE},
+	{"tee", LAUNCHER_KEEP, VALUE},
+	{"t", LAUNCHER_KEEP, VALUE},
+	{"local-ranks-filter", LAUNCHER_KEEP, VALUE},
+	{"duplicate-stdout-filters", LAUNCHER_KEEP, VALUE},
+	{"duplicate-stderr-filters", LAUNCHER_KEEP, VALUE},
+	{"logs-specs", LAUNCHER_KEEP, VALUE},
+	{"numa-binding", LAUNCHER_KEEP, VALUE},
+	{"signals-to-handle", LAUNCHER_KEEP, VALUE},
+	{"module", LAUNCHER_KEEP, FLAG},
+	{"m", LAUNCHER_KEEP, FLAG},
+	{"no-python", LAUNCHER_KEEP, FLAG},
+	{"run-path", LAUNCHER_KEEP, FLAG},
+	{"virtual-local-rank", LAUNCHER_KEEP, FLAG},
+	{"use-env", LAUNCHER_KEEP, FLAG},
+	{"help", LAUNCHER_KEEP, FLAG},
+	{NULL, LAUNCHER_KEEP, FLAG},
 };
 static const struct option accelerate_options[] = {
-	{"num-machines", LAUNCH_NODES, VALUE},
-	{"num-processes", LAUNCH_TOTAL, VALUE},
-	{"machine-rank", LAUNCH_RANK, VALUE},
-	{"main-process-ip", LAUNCH_ADDR, VALUE},
-	{"deepspeed-hostfile", LAUNCH_ADDR, VALUE},
-	{"main-process-port", LAUNCH_RDZV, VALUE},
-	{"rdzv-backend", LAUNCH_RDZV, VALUE},
-	{"rdzv-conf", LAUNCH_RDZV, VALUE},
-	{"deepspeed-multinode-launcher", LAUNCH_RDZV, VALUE},
-	{"same-network", LAUNCH_RDZV, FLAG},
-	{"multi-gpu", LAUNCH_KEEP, FLAG},
-	{"cpu", LAUNCH_KEEP, FLAG},
-	{"tpu", LAUNCH_KEEP, FLAG},
-	{"mps", LAUNCH_KEEP, FLAG},
-	{"use-deepspeed", LAUNCH_KEEP, FLAG},
-	{"use-fsdp", LAUNCH_KEEP, FLAG},
-	{"use-megatron-lm", LAUNCH_KEEP, FLAG},
-	{"use-xpu", LAUNCH_KEEP, FLAG},
-	{"quiet", LAUNCH_KEEP, FLAG},
-	{"q", LAUNCH_KEEP, FLAG},
-	{"module", LAUNCH_KEEP, FLAG},
-	{"m", LAUNCH_KEEP, FLAG},
-	{"no-python", LAUNCH_KEEP, FLAG},
-	{"debug", LAUNCH_KEEP, FLAG},
-	{"enable-cpu-affinity", LAUNCH_KEEP, FLAG},
-	{"standalone", LAUNCH_STANDALONE, FLAG},
-	{"h", LAUNCH_KEEP, FLAG},
-	{"help", LAUNCH_KEEP, FLAG},
-	{NULL, LAUNCH_KEEP, FLAG},
+	{"num-machines", LAUNCHER_NODES, VALUE},
+	{"num-processes", LAUNCHER_TOTAL, VALUE},
+	{"machine-rank", LAUNCHER_RANK, VALUE},
+	{"main-process-ip", LAUNCHER_ADDR, VALUE},
+	{"deepspeed-hostfile", LAUNCHER_ADDR, VALUE},
+	{"main-process-port", LAUNCHER_RDZV, VALUE},
+	{"rdzv-backend", LAUNCHER_RDZV, VALUE},
+	{"rdzv-conf", LAUNCHER_RDZV, VALUE},
+	{"deepspeed-multinode-launcher", LAUNCHER_RDZV, VALUE},
+	{"same-network", LAUNCHER_RDZV, FLAG},
+	{"multi-gpu", LAUNCHER_KEEP, FLAG},
+	{"cpu", LAUNCHER_KEEP, FLAG},
+	{"tpu", LAUNCHER_KEEP, FLAG},
+	{"mps", LAUNCHER_KEEP, FLAG},
+	{"use-deepspeed", LAUNCHER_KEEP, FLAG},
+	{"use-fsdp", LAUNCHER_KEEP, FLAG},
+	{"use-megatron-lm", LAUNCHER_KEEP, FLAG},
+	{"use-xpu", LAUNCHER_KEEP, FLAG},
+	{"quiet", LAUNCHER_KEEP, FLAG},
+	{"q", LAUNCHER_KEEP, FLAG},
+	{"module", LAUNCHER_KEEP, FLAG},
+	{"m", LAUNCHER_KEEP, FLAG},
+	{"no-python", LAUNCHER_KEEP, FLAG},
+	{"debug", LAUNCHER_KEEP, FLAG},
+	{"enable-cpu-affinity", LAUNCHER_KEEP, FLAG},
+	{"standalone", LAUNCHER_STANDALONE, FLAG},
+	{"h", LAUNCHER_KEEP, FLAG},
+	{"help", LAUNCHER_KEEP, FLAG},
+	{NULL, LAUNCHER_KEEP, FLAG},
 };
 static const struct option deepspeed_options[] = {
-	{"num-nodes", LAUNCH_NODES, VALUE},
-	{"num-gpus", LAUNCH_PROCS, VALUE},
-	{"node-rank", LAUNCH_RANK, VALUE},
-	{"hostfile", LAUNCH_HOSTFILE, VALUE},
-	{"H", LAUNCH_HOSTFILE, VALUE},
-	{"master-addr", LAUNCH_ADDR, VALUE},
-	{"include", LAUNCH_SLOTS, VALUE},
-	{"i", LAUNCH_SLOTS, VALUE},
-	{"num-accelerators", LAUNCH_PROCS, VALUE},
-	{"exclude", LAUNCH_ADDR, VALUE},
-	{"e", LAUNCH_ADDR, VALUE},
-	{"launcher", LAUNCH_RDZV, VALUE},
-	{"launcher-args", LAUNCH_RDZV, VALUE},
-	{"no-ssh", LAUNCH_RDZV, FLAG},
-	{"no-ssh-check", LAUNCH_RDZV, FLAG},
-	{"force-multi", LAUNCH_RDZV, FLAG},
-	{"ssh-port", LAUNCH_RDZV, VALUE},
-	{"master-port", LAUNCH_RDZV, VALUE},
-	{"save-pid", LAUNCH_KEEP, FLAG},
-	{"enable-each-rank-log", LAUNCH_KEEP, VALUE},
-	{"autotuning", LAUNCH_KEEP, VALUE},
-	{"module", LAUNCH_KEEP, FLAG},
-	{"no-python", LAUNCH_KEEP, FLAG},
-	{"no-local-rank", LAUNCH_KEEP, FLAG},
-	{"bind-cores-to-rank", LAUNCH_KEEP, FLAG},
-	{"bind-core-list", LAUNCH_KEEP, VALUE},
-	{"venv-script", LAUNCH_KEEP, VALUE},
-	{"elastic-training", LAUNCH_KEEP, FLAG},
-	{"min-elastic-nodes", LAUNCH_KEEP, VALUE},
-	{"max-elastic-nodes", LAUNCH_KEEP, VALUE},
-	{"help", LAUNCH_KEEP, FLAG},
-	{NULL, LAUNCH_KEEP, FLAG},
+	{"num-nodes", LAUNCHER_NODES, VALUE},
+	{"num-gpus", LAUNCHER_PROCS, VALUE},
+	{"node-rank", LAUNCHER_RANK, VALUE},
+	{"hostfile", LAUNCHER_HOSTFILE, VALUE},
+	{"H", LAUNCHER_HOSTFILE, VALUE},
+	{"master-addr", LAUNCHER_ADDR, VALUE},
+	{"include", LAUNCHER_SLOTS, VALUE},
+	{"i", LAUNCHER_SLOTS, VALUE},
+	{"num-accelerators", LAUNCHER_PROCS, VALUE},
+	{"exclude", LAUNCHER_ADDR, VALUE},
+	{"e", LAUNCHER_ADDR, VALUE},
+	{"launcher", LAUNCHER_RDZV, VALUE},
+	{"launcher-args", LAUNCHER_RDZV, VALUE},
+	{"no-ssh", LAUNCHER_RDZV, FLAG},
+	{"no-ssh-check", LAUNCHER_RDZV, FLAG},
+	{"force-multi", LAUNCHER_RDZV, FLAG},
+	{"ssh-port", LAUNCHER_RDZV, VALUE},
+	{"master-port", LAUNCHER_RDZV, VALUE},
+	{"save-pid", LAUNCHER_KEEP, FLAG},
+	{"enable-each-rank-log", LAUNCHER_KEEP, VALUE},
+	{"autotuning", LAUNCHER_KEEP, VALUE},
+	{"module", LAUNCHER_KEEP, FLAG},
+	{"no-python", LAUNCHER_KEEP, FLAG},
+	{"no-local-rank", LAUNCHER_KEEP, FLAG},
+	{"bind-cores-to-rank", LAUNCHER_KEEP, FLAG},
+	{"bind-core-list", LAUNCHER_KEEP, VALUE},
+	{"venv-script", LAUNCHER_KEEP, VALUE},
+	{"elastic-training", LAUNCHER_KEEP, FLAG},
+	{"min-elastic-nodes", LAUNCHER_KEEP, VALUE},
+	{"max-elastic-nodes", LAUNCHER_KEEP, VALUE},
+	{"help", LAUNCHER_KEEP, FLAG},
+	{NULL, LAUNCHER_KEEP, FLAG},
 };
 static const struct option srun_options[] = {
 	/* all others take a value */
-	{"nodes", LAUNCH_NODES, VALUE},
-	{"N", LAUNCH_NODES, VALUE},
-	{"ntasks", LAUNCH_TOTAL, VALUE},
-	{"n", LAUNCH_TOTAL, VALUE},
-	{"ntasks-per-node", LAUNCH_PROCS, VALUE},
-	{"nodelist", LAUNCH_ADDR, VALUE},
-	{"w", LAUNCH_ADDR, VALUE},
-	{"exclude", LAUNCH_ADDR, VALUE},
-	{"x", LAUNCH_ADDR, VALUE},
-	{"nodefile", LAUNCH_ADDR, VALUE},
-	{"F", LAUNCH_ADDR, VALUE},
-	{"relative", LAUNCH_RDZV, VALUE},
-	{"r", LAUNCH_RDZV, VALUE},
-	{"distribution", LAUNCH_RDZV, VALUE},
-	{"m", LAUNCH_RDZV, VALUE},
-	{"label", LAUNCH_KEEP, FLAG},
-	{"l", LAUNCH_KEEP, FLAG},
-	{"unbuffered", LAUNCH_KEEP, FLAG},
-	{"u", LAUNCH_KEEP, FLAG},
-	{"verbose", LAUNCH_KEEP, FLAG},
-	{"v", LAUNCH_KEEP, FLAG},
-	{"quiet", LAUNCH_KEEP, FLAG},
-	{"Q", LAUNCH_KEEP, FLAG},
-	{"exclusive", LAUNCH_KEEP, FLAG},
-	{"overlap", LAUNCH_KEEP, FLAG},
-	{"exact", LAUNCH_KEEP, FLAG},
-	{"pty", LAUNCH_KEEP, FLAG},
-	{"overcommit", LAUNCH_KEEP, FLAG},
-	{"O", LAUNCH_KEEP, FLAG},
-	{"oversubscribe", LAUNCH_KEEP, FLAG},
-	{"s", LAUNCH_KEEP, FLAG},
-	{"no-kill", LAUNCH_KEEP, FLAG},
-	{"k", LAUNCH_KEEP, FLAG},
-	{"kill-on-bad-exit", LAUNCH_KEEP, FLAG},
-	{"K", LAUNCH_KEEP, FLAG},
-	{"immediate", LAUNCH_KEEP, FLAG},
-	{"I", LAUNCH_KEEP, FLAG},
-	{"disable-status", LAUNCH_KEEP, FLAG},
-	{"X", LAUNCH_KEEP, FLAG},
-	{"preserve-env", LAUNCH_KEEP, FLAG},
-	{"E", LAUNCH_KEEP, FLAG},
-	{"contiguous", LAUNCH_KEEP, FLAG},
-	{"reboot", LAUNCH_KEEP, FLAG},
-	{"multi-prog", LAUNCH_KEEP, FLAG},
-	{"help", LAUNCH_KEEP, FLAG},
-	{"h", LAUNCH_KEEP, FLAG},
-	{"version", LAUNCH_KEEP, FLAG},
-	{"V", LAUNCH_KEEP, FLAG},
-	{NULL, LAUNCH_KEEP, FLAG},
+	{"nodes", LAUNCHER_NODES, VALUE},
+	{"N", LAUNCHER_NODES, VALUE},
+	{"ntasks", LAUNCHER_TOTAL, VALUE},
+	{"n", LAUNCHER_TOTAL, VALUE},
+	{"ntasks-per-node", LAUNCHER_PROCS, VALUE},
+	{"nodelist", LAUNCHER_ADDR, VALUE},
+	{"w", LAUNCHER_ADDR, VALUE},
+	{"exclude", LAUNCHER_ADDR, VALUE},
+	{"x", LAUNCHER_ADDR, VALUE},
+	{"nodefile", LAUNCHER_ADDR, VALUE},
+	{"F", LAUNCHER_ADDR, VALUE},
+	{"relative", LAUNCHER_RDZV, VALUE},
+	{"r", LAUNCHER_RDZV, VALUE},
+	{"distribution", LAUNCHER_RDZV, VALUE},
+	{"m", LAUNCHER_RDZV, VALUE},
+	{"label", LAUNCHER_KEEP, FLAG},
+	{"l", LAUNCHER_KEEP, FLAG},
+	{"unbuffered", LAUNCHER_KEEP, FLAG},
+	{"u", LAUNCHER_KEEP, FLAG},
+	{"verbose", LAUNCHER_KEEP, FLAG},
+	{"v", LAUNCHER_KEEP, FLAG},
+	{"quiet", LAUNCHER_KEEP, FLAG},
+	{"Q", LAUNCHER_KEEP, FLAG},
+	{"exclusive", LAUNCHER_KEEP, FLAG},
+	{"overlap", LAUNCHER_KEEP, FLAG},
+	{"exact", LAUNCHER_KEEP, FLAG},
+	{"pty", LAUNCHER_KEEP, FLAG},
+	{"overcommit", LAUNCHER_KEEP, FLAG},
+	{"O", LAUNCHER_KEEP, FLAG},
+	{"oversubscribe", LAUNCHER_KEEP, FLAG},
+	{"s", LAUNCHER_KEEP, FLAG},
+	{"no-kill", LAUNCHER_KEEP, FLAG},
+	{"k", LAUNCHER_KEEP, FLAG},
+	{"kill-on-bad-exit", LAUNCHER_KEEP, FLAG},
+	{"K", LAUNCHER_KEEP, FLAG},
+	{"immediate", LAUNCHER_KEEP, FLAG},
+	{"I", LAUNCHER_KEEP, FLAG},
+	{"disable-status", LAUNCHER_KEEP, FLAG},
+	{"X", LAUNCHER_KEEP, FLAG},
+	{"preserve-env", LAUNCHER_KEEP, FLAG},
+	{"E", LAUNCHER_KEEP, FLAG},
+	{"contiguous", LAUNCHER_KEEP, FLAG},
+	{"reboot", LAUNCHER_KEEP, FLAG},
+	{"multi-prog", LAUNCHER_KEEP, FLAG},
+	{"help", LAUNCHER_KEEP, FLAG},
+	{"h", LAUNCHER_KEEP, FLAG},
+	{"version", LAUNCHER_KEEP, FLAG},
+	{"V", LAUNCHER_KEEP, FLAG},
+	{NULL, LAUNCHER_KEEP, FLAG},
 };
 static const struct option mpirun_options[] = {
-	{"np", LAUNCH_TOTAL, VALUE},
-	{"n", LAUNCH_TOTAL, VALUE},
-	{"c", LAUNCH_TOTAL, VALUE},
-	{"npernode", LAUNCH_PROCS, VALUE},
-	{"N", LAUNCH_PROCS, VALUE},
-	{"ppn", LAUNCH_PROCS, VALUE},
-	{"perhost", LAUNCH_PROCS, VALUE},
-	{"host", LAUNCH_HOSTS, VALUE},
-	{"H", LAUNCH_HOSTS, VALUE},
-	{"hosts", LAUNCH_HOSTS, VALUE},
-	{"hostfile", LAUNCH_HOSTFILE, VALUE},
-	{"machinefile", LAUNCH_HOSTFILE, VALUE},
-	{"f", LAUNCH_HOSTFILE, VALUE},
-	{"map-by", LAUNCH_MAP, VALUE},
-	{"x", LAUNCH_KEEP, VALUE},
-	{"mca", LAUNCH_KEEP, TWO},
-	{"gmca", LAUNCH_KEEP, TWO},
-	{"prtemca", LAUNCH_KEEP, TWO},
-	{"pmixmca", LAUNCH_KEEP, TWO},
-	{"env", LAUNCH_KEEP, TWO},
-	{"genv", LAUNCH_KEEP, TWO},
-	{"genvlist", LAUNCH_KEEP, VALUE},
-	{"envlist", LAUNCH_KEEP, VALUE},
-	{"wdir", LAUNCH_KEEP, VALUE},
-	{"wd", LAUNCH_KEEP, VALUE},
-	{"bind-to", LAUNCH_KEEP, VALUE},
-	{"rank-by", LAUNCH_KEEP, VALUE},
-	{"prefix", LAUNCH_KEEP, VALUE},
-	{"output", LAUNCH_KEEP, VALUE},
-	{"timeout", LAUNCH_KEEP, VALUE},
-	{"path", LAUNCH_KEEP, VALUE},
-	{"launcher", LAUNCH_RDZV, VALUE},
-	{"iface", LAUNCH_RDZV, VALUE},
-	{NULL, LAUNCH_KEEP, FLAG},
+	{"np", LAUNCHER_TOTAL, VALUE},
+	{"n", LAUNCHER_TOTAL, VALUE},
+	{"c", LAUNCHER_TOTAL, VALUE},
+	{"npernode", LAUNCHER_PROCS, VALUE},
+	{"N", LAUNCHER_PROCS, VALUE},
+	{"ppn", LAUNCHER_PROCS, VALUE},
+	{"perhost", LAUNCHER_PROCS, VALUE},
+	{"host", LAUNCHER_HOSTS, VALUE},
+	{"H", LAUNCHER_HOSTS, VALUE},
+	{"hosts", LAUNCHER_HOSTS, VALUE},
+	{"hostfile", LAUNCHER_HOSTFILE, VALUE},
+	{"machinefile", LAUNCHER_HOSTFILE, VALUE},
+	{"f", LAUNCHER_HOSTFILE, VALUE},
+	{"map-by", LAUNCHER_MAP, VALUE},
+	{"x", LAUNCHER_KEEP, VALUE},
+	{"mca", LAUNCHER_KEEP, TWO},
+	{"gmca", LAUNCHER_KEEP, TWO},
+	{"prtemca", LAUNCHER_KEEP, TWO},
+	{"pmixmca", LAUNCHER_KEEP, TWO},
+	{"env", LAUNCHER_KEEP, TWO},
+	{"genv", LAUNCHER_KEEP, TWO},
+	{"genvlist", LAUNCHER_KEEP, VALUE},
+	{"envlist", LAUNCHER_KEEP, VALUE},
+	{"wdir", LAUNCHER_KEEP, VALUE},
+	{"wd", LAUNCHER_KEEP, VALUE},
+	{"bind-to", LAUNCHER_KEEP, VALUE},
+	{"rank-by", LAUNCHER_KEEP, VALUE},
+	{"prefix", LAUNCHER_KEEP, VALUE},
+	{"output", LAUNCHER_KEEP, VALUE},
+	{"timeout", LAUNCHER_KEEP, VALUE},
+	{"path", LAUNCHER_KEEP, VALUE},
+	{"launcher", LAUNCHER_RDZV, VALUE},
+	{"iface", LAUNCHER_RDZV, VALUE},
+	{NULL, LAUNCHER_KEEP, FLAG},
 };
 
 static const struct launcher {
-	enum launch_kind kind;
+	enum launcher_kind kind;
 	const char *program, *program2;
 	const char *module, *module2; /* python -m */
 	const struct option *options;
 } launchers[] = {
-	{LAUNCH_TORCHRUN, "torchrun", "torchrun", "torch.distributed.run",
+	{LAUNCHER_TORCHRUN, "torchrun", "torchrun", "torch.distributed.run",
 	 "torch.distributed.launch", torchrun_options},
-	{LAUNCH_ACCELERATE, "accelerate", "accelerate", "accelerate.commands.launch",
+	{LAUNCHER_ACCELERATE, "accelerate", "accelerate", "accelerate.commands.launch",
 	 "accelerate.commands.accelerate_cli", accelerate_options},
-	{LAUNCH_DEEPSPEED, "deepspeed", "ds", "deepspeed", "deepspeed.launcher.runner",
+	{LAUNCHER_DEEPSPEED, "deepspeed", "ds", "deepspeed", "deepspeed.launcher.runner",
 	 deepspeed_options},
-	{LAUNCH_SRUN, "srun", "srun", "", "", srun_options},
-	{LAUNCH_MPIRUN, "mpirun", "mpiexec", "", "", mpirun_options},
+	{LAUNCHER_SRUN, "srun", "srun", "", "", srun_options},
+	{LAUNCHER_MPIRUN, "mpirun", "mpiexec", "", "", mpirun_options},
 };
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /* --- which launcher, and where its options begin ---------------------------------- */
 
 static const struct launcher *by_program(const char *word)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(launchers); i++)
-		if (strcmp(base_name(word), launchers[i].program) == 0 ||
-		    strcmp(base_name(word), launchers[i].program2) == 0)
+		if (strcmp(basename(word), launchers[i].program) == 0 ||
+		    strcmp(basename(word), launchers[i].program2) == 0)
 			return &launchers[i];
 	return NULL;
 }
@@ -261,10 +254,10 @@ static size_t skip_wrapper(char *const *words)
 	bool is_wrapper = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++)
-		is_wrapper |= strcmp(base_name(words[0]), wrappers[i]) == 0;
+		is_wrapper |= strcmp(basename(words[0]), wrappers[i]) == 0;
 	for (size_t i = 1; is_wrapper && words[i]; i++)
 		if (!strchr(words[i], '=') &&
-		    (by_program(words[i]) || strncmp(base_name(words[i]), "python", 6) == 0))
+		    (by_program(words[i]) || strncmp(basename(words[i]), "python", 6) == 0))
 			return i;
 	return 0;
 }
@@ -276,7 +269,7 @@ const struct launcher *launcher_find(char *const *words, size_t *ret_at)
 
 	i = skip_wrapper(words);
 	l = by_program(words[i]);
-	if (!l && strncmp(base_name(words[i]), "python", 6) == 0) {
+	if (!l && strncmp(basename(words[i]), "python", 6) == 0) {
 		for (i++; words[i] && words[i][0] == '-' && strcmp(words[i], "-m") != 0; i++)
 			if ((strcmp(words[i], "-W") == 0 || strcmp(words[i], "-X") == 0) &&
 			    words[i + 1])
@@ -291,7 +284,7 @@ const struct launcher *launcher_find(char *const *words, size_t *ret_at)
 		return NULL;
 	i++;
 	/* `accelerate test` and the like start nothing */
-	if (l->kind == LAUNCH_ACCELERATE && strcmp(words[i - 1], launchers[1].module) != 0) {
+	if (l->kind == LAUNCHER_ACCELERATE && strcmp(words[i - 1], launchers[1].module) != 0) {
 		if (!words[i] || strcmp(words[i], "launch") != 0)
 			return NULL;
 		i++;
@@ -327,7 +320,7 @@ static const struct option *find_option(const struct launcher *l, const char *na
 			n++;
 		}
 	}
-	return n == 1 && l->kind != LAUNCH_MPIRUN ? only : NULL;
+	return n == 1 && l->kind != LAUNCHER_MPIRUN ? only : NULL;
 }
 
 static bool looks_like_script(const char *word)
@@ -338,7 +331,7 @@ static bool looks_like_script(const char *word)
 	       (len > 3 && strcmp(word + len - 3, ".sh") == 0);
 }
 
-bool launcher_take(const struct launcher *l, char *const *words, struct launch_found *ret)
+bool launcher_take(const struct launcher *l, char *const *words, struct launcher_found *ret)
 {
 	const char *word = words[0], *name, *eq;
 	const struct option *o;
@@ -348,7 +341,7 @@ bool launcher_take(const struct launcher *l, char *const *words, struct launch_f
 
 	if (word[0] != '-' || !word[1])
 		return false;
-	*ret = (struct launch_found){LAUNCH_KEEP, NULL, 1};
+	*ret = (struct launcher_found){LAUNCHER_KEEP, NULL, 1};
 	is_long = word[1] == '-';
 	name = word + 1 + is_long;
 	eq = strchr(name, '=');
@@ -356,23 +349,23 @@ bool launcher_take(const struct launcher *l, char *const *words, struct launch_f
 	if (!len)
 		return false; /* "--" */
 	/* -N64 */
-	if (!is_long && l->kind == LAUNCH_SRUN && len > 1) {
+	if (!is_long && l->kind == LAUNCHER_SRUN && len > 1) {
 		o = find_option(l, name, 1, false);
-		ret->class = o ? o->class : LAUNCH_KEEP;
+		ret->class = o ? o->class : LAUNCHER_KEEP;
 		ret->value = !o || o->arity == VALUE ? name + 1 : NULL;
 		return true;
 	}
 	o = find_option(l, name, len, is_long);
-	ret->class = o ? o->class : LAUNCH_KEEP;
+	ret->class = o ? o->class : LAUNCHER_KEEP;
 	if (eq) {
 		ret->value = eq + 1;
 		return true;
 	}
 	if (o)
 		arity = o->arity;
-	else if (l->kind == LAUNCH_SRUN)
+	else if (l->kind == LAUNCHER_SRUN)
 		arity = VALUE;
-	else if (l->kind == LAUNCH_MPIRUN)
+	else if (l->kind == LAUNCHER_MPIRUN)
 		arity = FLAG;
 	else /* an option of a version that we do not know */
 		arity = words[1] && words[1][0] != '-' && !looks_like_script(words[1]) ? VALUE
@@ -385,7 +378,7 @@ bool launcher_take(const struct launcher *l, char *const *words, struct launch_f
 	return true;
 }
 
-enum launch_kind launcher_kind(const struct launcher *l)
+enum launcher_kind launcher_kind(const struct launcher *l)
 {
 	return l->kind;
 }

@@ -10,11 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
-#include "nbox/run/launcher-options.h"
 
-#define SCRIPT_MAX (1 << 16)
-#define WORDS_MAX 64
 #define FIRST_LINE_MAX 256 /* the kernel reads no more of a first line */
 
 static bool is_file(const char *path)
@@ -24,8 +20,7 @@ static bool is_file(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The file that execvp() would run for @name. Return: @buf, or NULL. */
-static const char *find(const char *name, char buf[PATH_MAX])
+const char *program_find(const char *name, char buf[PATH_MAX])
 {
 	const char *dir = getenv("PATH");
 
@@ -43,13 +38,6 @@ static const char *find(const char *name, char buf[PATH_MAX])
 			return buf;
 	}
 	return NULL;
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 /* "#!/usr/bin/env -S python3 -u" runs python3. Return: that word of @rest; NULL: there is none, or
@@ -92,21 +80,20 @@ static int check_interpreter(const char *name, const char *path, struct err *err
 			       "%s: its first line names the interpreter '%s', which is not here, "
 			       "or no program",
 			       name, program);
-	if (strcmp(base_name(program), "env") != 0)
+	if (strcmp(basename(program), "env") != 0)
 		return 0;
 	rest = program_of_env(rest);
-	return !rest || find(rest, found) ? 0
-					  : err_set(err, ENOENT,
-						    "%s: its first line names the interpreter "
-						    "'%s', which is not on the PATH",
-						    name, rest);
+	return !rest || program_find(rest, found)
+		       ? 0
+		       : err_set(err, ENOENT,
+				 "%s: its first line names the interpreter "
+				 "'%s', which is not on the PATH",
+				 name, rest);
 }
 
-/* The word of "python3 -u train.py ..." that is a script; NULL: there is none, or none that is
- * known for sure. */
-static const char *python_script(char *const *command)
+const char *program_python_script(char *const *command)
 {
-	if (strncmp(base_name(command[0]), "python", 6) != 0)
+	if (strncmp(basename(command[0]), "python", 6) != 0)
 		return NULL;
 	for (command++; *command && (*command)[0] == '-'; command++)
 		if ((*command)[1] != '-' && strpbrk(*command, "cm")) /* also -mMODULE, -um */
@@ -115,11 +102,11 @@ static const char *python_script(char *const *command)
 }
 
 /* The same of a launcher of Python scripts, unless it is told to start a module or a program. */
-static const char *launched_script(const struct launch_line *line)
+static const char *launcher_script(const struct launcher_line *line)
 {
 	static const char *const others[] = {"-m", "--module", "--no-python", "--no_python"};
-	bool is_python = line->kind == LAUNCH_TORCHRUN || line->kind == LAUNCH_ACCELERATE ||
-			 line->kind == LAUNCH_DEEPSPEED;
+	bool is_python = line->kind == LAUNCHER_TORCHRUN || line->kind == LAUNCHER_ACCELERATE ||
+			 line->kind == LAUNCHER_DEEPSPEED;
 
 	for (size_t i = line->options_at; i < line->script_at; i++)
 		for (size_t k = 0; k < ARRAY_SIZE(others); k++)
@@ -128,15 +115,16 @@ static const char *launched_script(const struct launch_line *line)
 	return is_python && line->script_at < line->n_words ? line->words[line->script_at] : NULL;
 }
 
-int program_check(char *const *command, const struct launch_line *line, struct err *err)
+int program_check(char *const *command, const struct launcher_line *line, struct err *err)
 {
-	const char *name = command[0], *script = line->kind == LAUNCH_NONE ? python_script(command)
-									   : launched_script(line);
+	const char *name = command[0], *script = line->kind == LAUNCHER_NONE
+							 ? program_python_script(command)
+							 : launcher_script(line);
 	char path[PATH_MAX];
 	size_t len;
 	int r;
 
-	if (!find(name, path)) {
+	if (!program_find(name, path)) {
 		if (is_file(name) && access(name, X_OK) != 0)
 			return err_set(
 				err, EACCES,
@@ -151,127 +139,7 @@ int program_check(char *const *command, const struct launch_line *line, struct e
 		return r;
 	len = script ? strlen(script) : 0;
 	if (len > 3 && strcmp(script + len - 3, ".py") == 0 && access(script, R_OK) != 0)
-		return err_set(err, errno, "%s: the script %s: %s", base_name(name), script,
+		return err_set(err, errno, "%s: the script %s: %s", basename(name), script,
 			       strerror(errno));
 	return 0;
-}
-
-/* --- scripts that start ranks ---------------------------------------------------------------- */
-
-static bool is_one_of(const char *word, const char *const *list)
-{
-	while (*list && strcmp(word, *list) != 0)
-		list++;
-	return *list;
-}
-
-static bool is_shell(const char *word)
-{
-	return is_one_of(base_name(word),
-			 (const char *const[]){"sh", "bash", "dash", "zsh", "ksh", NULL});
-}
-
-/* The text of the script that @command runs, the caller's. *ret_name: as the user calls it. NULL:
- * it runs none, or one in another language. */
-static char *read_script(char *const *command, const char **ret_name, bool *ret_is_python)
-{
-	const char *script = python_script(command);
-	CLEANUP(freep) char *text = NULL;
-	char path[PATH_MAX];
-	size_t n;
-
-	*ret_is_python = script;
-	*ret_name = script;
-	if (!script && is_shell(command[0])) {
-		for (command++; *command && (*command)[0] == '-'; command++)
-			if ((*command)[1] != '-' && strchr(*command, 'c')) {
-				*ret_name = *command;
-				return command[1] ? strdup(command[1]) : NULL;
-			}
-		*ret_name = script = *command;
-	} else if (!script) {
-		*ret_name = command[0];
-		script = find(command[0], path);
-		command = NULL;
-	}
-	if (!script || file_read(script, SCRIPT_MAX, &text, &n, NULL) < 0)
-		return NULL;
-	if (!command) { /* the first line says what it is */
-		char *end = text + strcspn(text, "\n"), *shell = strstr(text, "sh"),
-		     *python = strstr(text, "python");
-
-		*ret_is_python = python && python < end;
-		if (strncmp(text, "#!", 2) != 0 || (!*ret_is_python && (!shell || shell >= end)))
-			return NULL;
-	}
-	return steal_ptr(text);
-}
-
-/* The launcher that a line of a shell script runs; NULL: none. @line is cut up. */
-static const char *launcher_in(char *line)
-{
-	static const char *const before[] = {"exec", "command", "nohup", "if", "then",
-					     "else", "do",      "!",     NULL};
-	char *rest = NULL, *save, *words[WORDS_MAX + 1], *comment = strstr(line, " #");
-	size_t at;
-
-	if (comment)
-		*comment = 0;
-	for (char *part = strtok_r(line, ";&|(){}`", &rest); part;
-	     part = strtok_r(NULL, ";&|(){}`", &rest)) {
-		size_t n = 0;
-
-		for (char *w = strtok_r(part, " \t\r", &save); w && n < WORDS_MAX;
-		     w = strtok_r(NULL, " \t\r", &save))
-			if (n || (!strchr(w, '=') && !is_one_of(w, before)))
-				words[n++] = w;
-		words[n] = NULL;
-		if (n && launcher_find(words, &at))
-			return launcher_name(launcher_find(words, &at));
-	}
-	return NULL;
-}
-
-/* As a statement, not in a comment or a docstring: "mp.spawn(", "x = torch.multiprocessing.spawn(".
- */
-static bool is_spawn(const char *line)
-{
-	static const char letters[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
-	size_t n = strspn(line, letters);
-	const char *call = line + n;
-
-	if (strncmp(call, " = ", 3) == 0) {
-		line = call + 3;
-		n = strspn(line, letters);
-		call = line + n;
-	}
-	return *call == '(' && ((n >= 8 && strncmp(call - 8, "mp.spawn", 8) == 0) ||
-				(n >= 21 && strncmp(call - 21, "multiprocessing.spawn", 21) == 0));
-}
-
-bool program_starts_ranks(char *const *command, char *ret_what, size_t size,
-			  const char **ret_option)
-{
-	const char *name, *by = NULL;
-	bool is_python;
-	CLEANUP(freep) char *text = read_script(command, &name, &is_python);
-	char *rest = text, *line;
-	unsigned n = 0;
-
-	while (!by && (line = strsep(&rest, "\n"))) {
-		line += strspn(line, " \t");
-		n++;
-		if (*line == '#')
-			continue;
-		if (!is_python)
-			by = launcher_in(line);
-		else if (is_spawn(line))
-			by = "mp.spawn";
-	}
-	if (!by)
-		return false;
-	snprintf(ret_what, size, "%s:%u: %s", name, n, by);
-	*ret_option = is_python ? "--procs 1" : "--launcher";
-	return true;
 }

@@ -3,17 +3,17 @@
  * the command names must be there. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <limits.h>
 
 #include "base/err.h"
 #include "nbox/run/launcher-line.h"
 
-/* @line: what is known of a launcher in @command; its kind may be LAUNCH_NONE.
+/* @line: what is known of a launcher in @command; its kind may be LAUNCHER_NONE.
  * Return: 0; -ENOENT or -EACCES with the sentence. */
-int program_check(char *const *command, const struct launch_line *line, struct err *err);
-/* Does the shell or Python script that @command runs start ranks itself, as far as its text shows
- * (a launcher at the beginning of a command, mp.spawn)? Return: false; true with where and by what
- * in @ret_what, "train.sh:3: torchrun", and the option of nbox run for it in *@ret_option. */
-bool program_starts_ranks(char *const *command, char *ret_what, size_t size,
-			  const char **ret_option);
+int program_check(char *const *command, const struct launcher_line *line, struct err *err);
+
+/* The file that execvp() would run for @name. Return: @buf, or NULL. */
+const char *program_find(const char *name, char buf[PATH_MAX]);
+/* The word of "python3 -u train.py ..." that is a script; NULL: there is none, or none that is
+ * known for sure. */
+const char *program_python_script(char *const *command);

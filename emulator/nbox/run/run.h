@@ -1,4 +1,5 @@
-/* A run: what `nbox run` and `nbox perf` do once they know what is asked for. */
+/* A run as it was asked for, by `nbox run` or `nbox perf`. flags.c fills it in, prepare.c checks
+ * it, execute.c carries it out. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,10 +7,22 @@
 
 #include "base/err.h"
 #include "config/config.h"
-#include "nbox/paths.h"
+#include "engine/record.h"
+#include "nbox/doctor/paths.h"
+#include "nbox/report/report.h"
 #include "nbox/run/launcher-line.h"
 
 enum run_device { RUN_DEVICE_AUTO, RUN_DEVICE_HOST, RUN_DEVICE_CUDA };
+
+/* A command that prints something else than the summary, such as a table. */
+struct run_printer {
+	const char *command;                                       /* of nbox, such as "perf" */
+	void (*head)(const struct config *c, const char *network); /* before the job */
+	/* After it. Return: 0; negative errno with the sentence. */
+	int (*print)(void *ctx, const struct record *rec, const struct report *rep, const char *dir,
+		     int exit_code, struct err *err);
+	void *ctx;
+};
 
 struct run {
 	struct config *config; /* owned; finished before run_execute() */
@@ -22,10 +35,10 @@ struct run {
 	uint64_t n_procs;        /* 0: as many as there are real ranks */
 	bool is_plain;           /* without nbox: a baseline on the stand-ins */
 	bool is_dry, is_quiet;
-	const char *perf_op; /* of nbox perf, which prints its own summary; or NULL */
-	bool is_launcher;    /* COMMAND starts the ranks; known by its name, or --launcher */
-	uint32_t n_launched; /* ranks that it starts here */
-	struct launch_line line;
+	const struct run_printer *printer; /* borrowed; NULL: the summary is printed */
+	bool is_launcher;          /* COMMAND starts the ranks; known by its name, or --launcher */
+	uint32_t n_launcher_ranks; /* ranks that it starts here */
+	struct launcher_line line;
 	char *changed;        /* owned; what nbox changed in the launcher's command; or NULL */
 	char **command;       /* borrowed, NULL-terminated */
 	char **local_command; /* owned; NULL, or runs instead of @command */
@@ -41,19 +54,9 @@ struct run {
 };
 
 void run_deinit(struct run *r);
-
-/* Flags of `nbox run` that are no options of nboxd: takes argv[*index] if it is one.
- * Return: 0; CONFIG_NOT_MINE; -EINVAL with the sentence. */
-int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err);
-/* @defaults: shown as defaults; NULL: those of the table. */
-void run_help(FILE *f, const struct config *defaults);
-/* The names of these flags, with dashes, for suggestions. */
-extern const char *const run_flags[];
-extern const size_t n_run_flags;
-
-/* Reads file and environment, checks everything, finds nbox's parts and loads the
- * model once to see that it is right. Return: 0 or negative errno with the sentence. */
-int run_prepare(struct run *r, struct err *err);
-
-/* Return: the exit code for nbox: the job's own, or 1 with the sentence printed. */
-int run_execute(struct run *r);
+/* The command that the user has typed: "run", or the printer's. */
+const char *run_command(const struct run *r);
+/* Local processes that nbox starts. */
+uint32_t run_count_procs(const struct run *r);
+/* Nobody said how large the cluster is. */
+bool run_is_assumed_size(const struct run *r);

@@ -15,7 +15,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include "rendezvous.h"
+#include "nbox-perf/rendezvous.h"
 
 #define CHECK(call)                                                                                \
 	do {                                                                                       \

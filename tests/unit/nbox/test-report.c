@@ -9,7 +9,10 @@
 
 #include "engine/timing.h"
 #include "members/members.h"
-#include "nbox/report/report.h"
+#include "nbox/report/measure.h"
+#include "nbox/report/outcome.h"
+#include "nbox/report/recall.h"
+#include "nbox/report/summary.h"
 #include "wire/wire.h"
 
 static struct record_row row(uint64_t arrive, uint64_t release)

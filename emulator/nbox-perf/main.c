@@ -21,8 +21,8 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include "nbox/perf/perf-options.h"
-#include "rendezvous.h"
+#include "nbox-perf/options.h"
+#include "nbox-perf/rendezvous.h"
 
 static const struct dtype {
 	ncclDataType_t type;

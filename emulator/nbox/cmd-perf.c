@@ -7,9 +7,13 @@
 
 #include "base/cleanup.h"
 #include "base/suggest.h"
+#include "base/units.h"
+#include "nbox-perf/options.h"
 #include "nbox/commands.h"
-#include "nbox/perf/perf-options.h"
-#include "nbox/run/run.h"
+#include "nbox/perf/perf-report.h"
+#include "nbox/run/execute.h"
+#include "nbox/run/flags.h"
+#include "nbox/run/prepare.h"
 #include "schedule/coll.h"
 
 /* Perf's own defaults, below file and variables' rank: only where nothing was set. */
@@ -133,13 +137,42 @@ static int take_collective(const char *word, const char **ret_name, struct err *
 		       word, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
 }
 
+static void print_head(const struct config *c, const char *network)
+{
+	perf_print_head(c, network, stdout);
+}
+
+/* @ctx: the collective's name. */
+static int print_table(void *ctx, const struct record *rec, const struct report *rep,
+		       const char *dir, int exit_code, struct err *err)
+{
+	int r;
+
+	if (!rec->n_rows)
+		return exit_code || rep->lost[0]
+			       ? 0
+			       : err_set(err, EINVAL,
+					 "there is nothing to print: a size is that of all ranks' "
+					 "parts, and none has an element for each of the %u ranks; "
+					 "take a larger -e",
+					 rep->header.world_size);
+	r = perf_print_table(rec, rep, (enum coll_kind)coll_kind_parse(ctx), stdout);
+	perf_print_tail(rep, dir, stdout);
+	fflush(stdout);
+	return r;
+}
+
 int cmd_perf(int argc, char **argv)
 {
 	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
-	struct run r = {.argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF};
+	struct run_printer printer = {"perf", print_head, print_table, NULL};
+	struct run r = {.argc = argc,
+			.argv = argv,
+			.needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF,
+			.printer = &printer};
 	struct err err = {""};
 	const char *op = argv[1];
-	char printer[16];
+	char rank[16];
 	int n = 0, code;
 
 	for (int i = 1; i < argc; i++)
@@ -162,7 +195,7 @@ int cmd_perf(int argc, char **argv)
 	if (!r.is_plain)                     /* it would show this machine's times */
 		command[n++] = (char *)"--no-table";
 	r.command = command;
-	r.perf_op = op;
+	printer.ctx = (char *)(uintptr_t)op;
 	r.n_command = n;
 	if (code == 0)
 		code = run_prepare(&r, &err);
@@ -170,9 +203,9 @@ int cmd_perf(int argc, char **argv)
 		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-code));
 	command[0] = r.paths.perf;
 	if (code == 0) { /* rank 0, whom nccl-tests let print, may have no process */
-		snprintf(printer, sizeof(printer), "%u", r.config->real[0]);
+		snprintf(rank, sizeof(rank), "%u", r.config->real[0]);
 		command[r.n_command++] = (char *)"--print-rank";
-		command[r.n_command++] = printer;
+		command[r.n_command++] = rank;
 	}
 	code = code < 0 ? 2 : run_execute(&r);
 	run_deinit(&r);

@@ -1,63 +1,14 @@
 /* nbox doctor: what this machine has for nbox, what would be used, what is wrong. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/plain.h"
 #include "base/suggest.h"
+#include "base/units.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/doctor.h"
 #include "nbox/unknown.h"
-
-static const char *const level_names[] = {"ok", "note", "WRONG"};
-
-json_t *doctor_add(struct doctor *d, enum doctor_level level, const char *section, const char *name,
-		   const char *fmt, ...)
-{
-	char text[1024], who[256];
-	json_t *f;
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	snprintf(who, sizeof(who), "%s", name);
-	d->n_wrong += level == DOCTOR_WRONG;
-	f = json_pack("{s:s, s:s, s:s, s:s}", "section", section, "name", plain_text(who), "level",
-		      level == DOCTOR_WRONG ? "wrong" : level_names[level], "text",
-		      plain_text(text));
-	if (f && json_array_append_new(d->findings, f) < 0)
-		return NULL;
-	return f;
-}
-
-static const char *text_of(const json_t *finding, const char *key)
-{
-	const char *s = json_string_value(json_object_get(finding, key));
-
-	return s ? s : "";
-}
-
-static void print_findings(const struct doctor *d)
-{
-	const char *section = "";
-	json_t *f;
-	size_t i;
-
-	json_array_foreach(d->findings, i, f)
-	{
-		const char *level = text_of(f, "level");
-
-		if (strcmp(section, text_of(f, "section")) != 0) {
-			section = text_of(f, "section");
-			printf("%s%s\n", i ? "\n" : "", section);
-		}
-		printf("  %-6s %-18s %s\n", strcmp(level, "wrong") == 0 ? "WRONG" : level,
-		       text_of(f, "name"), text_of(f, "text"));
-	}
-}
 
 /* What `nbox run` would take. */
 static const char *link_used(const struct doctor *d)
@@ -189,7 +140,7 @@ int cmd_doctor(int argc, char **argv)
 		if (is_json) {
 			code = print_json(&d);
 		} else {
-			print_findings(&d);
+			doctor_print(&d);
 			printf("\n`nbox run` would use: link %s, device %s. ", link_used(&d),
 			       d.is_cuda ? "cuda" : "host");
 			if (d.n_wrong)

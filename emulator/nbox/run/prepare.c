@@ -1,4 +1,6 @@
-/* The flags of `nbox run`, and the checks before anything starts. */
+/* See prepare.h. */
+#include "nbox/run/prepare.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,61 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-#include "base/log.h"
 #include "base/plain.h"
-#include "base/units.h"
 #include "config/open-model.h"
 #include "engine/delay-network.h"
 #include "links/rdma/options.h"
 #include "nbox/doctor/driver.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
-#include "nbox/run/job.h"
+#include "nbox/run/launcher.h"
 #include "nbox/run/program.h"
 #include "nbox/run/results.h"
-#include "nbox/run/run.h"
-#include "nbox/run/start.h"
+#include "nbox/run/script.h"
 
 extern char **environ;
-
-static const struct {
-	const char *flag, *arg, *help;
-} flags[] = {
-	{"--config", "FILE", "cluster file (YAML); also NBOX_CONFIG"},
-	{"--procs", "N",
-	 "local processes to start; default: one a real rank, one for a launcher such as torchrun"},
-	{"--launcher", NULL,
-	 "COMMAND starts the ranks itself, such as a script that calls torchrun"},
-	{"--name", "NAME", "results go to nbox-out/NAME: other commands know the run by it"},
-	{"--json", "FILE", "also write the summary to FILE"},
-	{"--device", "D",
-	 "auto, host (stand-ins for CUDA and NCCL on the CPU) or cuda; default auto"},
-	{"--plain", NULL, "without nbox: only start the processes, as a baseline"},
-	{"--dry-run", NULL, "check everything, print what would run, start nothing"},
-	{"--quiet", NULL, "no summary on the terminal"},
-	{"--help", NULL, "this text"},
-};
-const char *const run_flags[] = {"--config", "--procs", "--launcher", "--name",  "--json",
-				 "--device", "--plain", "--dry-run",  "--quiet", "--help"};
-const size_t n_run_flags = ARRAY_SIZE(run_flags);
-
-void run_help(FILE *f, const struct config *defaults)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
-		fprintf(f, "  %-10s %-11s %s\n", flags[i].flag, flags[i].arg ? flags[i].arg : "",
-			flags[i].help);
-	fprintf(f, "\n");
-	config_help(f, defaults);
-}
-
-void run_deinit(struct run *r)
-{
-	r->config = config_free(r->config);
-	launch_line_deinit(&r->line);
-	free(r->changed);
-	free(r->local_command);
-}
 
 static int parse_device(struct run *r, struct err *err)
 {
@@ -74,54 +34,6 @@ static int parse_device(struct run *r, struct err *err)
 		r->device = RUN_DEVICE_CUDA;
 	else
 		return err_set(err, EINVAL, "--device: '%s' is none of auto, host, cuda", d);
-	return 0;
-}
-
-int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err)
-{
-	const char *word = argv[*index], *value = NULL;
-	size_t len = strcspn(word, "="), i;
-
-	for (i = 0; i < ARRAY_SIZE(flags); i++)
-		if (strlen(flags[i].flag) == len && strncmp(word, flags[i].flag, len) == 0)
-			break;
-	if (i == ARRAY_SIZE(flags))
-		return CONFIG_NOT_MINE;
-	if (!flags[i].arg && word[len])
-		return err_set(err, EINVAL, "%s takes no value", flags[i].flag);
-	if (flags[i].arg) {
-		value = word[len] ? word + len + 1 : *index + 1 < argc ? argv[++*index] : NULL;
-		if (!value || !value[0] || (!word[len] && !strncmp(value, "--", 2)))
-			return err_set(err, EINVAL, "%s needs a value: %s", flags[i].flag,
-				       flags[i].help);
-	}
-	++*index;
-	if (value && (r->flags_seen & 1u << i))
-		return err_set(err, EINVAL, "%s %s: %s is given a second time", flags[i].flag,
-			       value, flags[i].flag);
-	r->flags_seen |= 1u << i;
-	if (strcmp(flags[i].flag, "--config") == 0)
-		r->config_file = value;
-	else if (strcmp(flags[i].flag, "--json") == 0)
-		r->json = value;
-	else if (strcmp(flags[i].flag, "--name") == 0)
-		r->name = value;
-	else if (strcmp(flags[i].flag, "--device") == 0)
-		r->device_text = value;
-	else if (strcmp(flags[i].flag, "--launcher") == 0)
-		r->is_launcher = true;
-	else if (strcmp(flags[i].flag, "--plain") == 0)
-		r->is_plain = true;
-	else if (strcmp(flags[i].flag, "--dry-run") == 0)
-		r->is_dry = true;
-	else if (strcmp(flags[i].flag, "--quiet") == 0)
-		r->is_quiet = true;
-	else if (strcmp(flags[i].flag, "--procs") == 0) {
-		if (units_count(value, &r->n_procs, err) < 0 || r->n_procs == 0 ||
-		    r->n_procs > JOB_PROCS_MAX)
-			return err_set(err, EINVAL, "--procs: '%s' is no number from 1 to %d",
-				       value, JOB_PROCS_MAX);
-	}
 	return 0;
 }
 
@@ -155,8 +67,8 @@ static void look_for_ranks(struct run *r)
 	char what[256];
 	const char *option;
 
-	if (r->perf_op || r->is_launcher || r->n_procs || n < 2 ||
-	    !program_starts_ranks(r->command, what, sizeof(what), &option))
+	if (r->printer || r->is_launcher || r->n_procs || n < 2 ||
+	    !script_starts_ranks(r->command, what, sizeof(what), &option))
 		return;
 	snprintf(
 		r->hint, sizeof(r->hint),
@@ -245,12 +157,12 @@ int run_prepare(struct run *r, struct err *err)
 	if (r->device == RUN_DEVICE_AUTO)
 		r->device = access("/dev/nvidiactl", F_OK) == 0 ? RUN_DEVICE_CUDA : RUN_DEVICE_HOST;
 	if (code == 0)
-		code = run_launch_read(r, err);
+		code = run_launcher_read(r, err);
 	if (code == 0)
 		code = config_finish(c, err);
 	if (code == 0)
-		code = run_launch_finish(r, err);
-	if (code == 0 && !r->perf_op)
+		code = run_launcher_finish(r, err);
+	if (code == 0 && !r->printer)
 		code = program_check(r->local_command ? r->local_command : r->command, &r->line,
 				     err);
 	if (code == 0)

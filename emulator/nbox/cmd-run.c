@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "nbox/commands.h"
-#include "nbox/run/run.h"
+#include "nbox/run/execute.h"
+#include "nbox/run/flags.h"
+#include "nbox/run/prepare.h"
 
 static void usage(FILE *f)
 {

@@ -7,11 +7,11 @@
 
 /* Reads the command; fills in nodes, gpus-per-node and as-node that only it says. Before
  * config_finish(). Return: 0; -EINVAL a contradiction, with the sentence; -ENOMEM. */
-int run_launch_read(struct run *r, struct err *err);
+int run_launcher_read(struct run *r, struct err *err);
 /* Checks against the finished configuration and makes r->local_command. */
-int run_launch_finish(struct run *r, struct err *err);
+int run_launcher_finish(struct run *r, struct err *err);
 /* The launcher's own variables, made those of one machine. Return: 0 or -ENOMEM. */
-int run_launch_env(const struct run *r, struct job_env *env);
+int run_launcher_env(const struct run *r, struct job_env *env);
 
 /* A TCP port that is free on loopback now. */
 int run_free_port(void);

@@ -1,5 +1,5 @@
 /* See rendezvous.h. */
-#include "rendezvous.h"
+#include "nbox-perf/rendezvous.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* See paths.h. */
-#include "nbox/paths.h"
+#include "nbox/doctor/paths.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,13 +1,12 @@
-/* The communicators of a run: how many of which size, and how their members are known. See
- * report.h. */
+/* See comms.h. */
+#include "nbox/report/comms.h"
+
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "members/members.h"
-#include "nbox/report/report.h"
 
 static int by_comm(const void *pa, const void *pb)
 {
@@ -99,7 +98,6 @@ void report_comms_warn(struct report *r)
 	uint64_t n = 0, n_ops = 0;
 
 	warn_all_real(r);
-
 	for (uint32_t i = 0; i < r->n_comms; i++) {
 		if (r->comms[i].sure != MEMBERS_GUESSED)
 			continue;
@@ -147,7 +145,7 @@ void report_comms_print(const struct report *r, FILE *to)
 	}
 }
 
-struct json_t *report_comms_json(const struct report *r)
+json_t *report_comms_json(const struct report *r)
 {
 	json_t *list = json_array();
 	char axes[128];

@@ -1,19 +1,13 @@
-/* What of a run's figures must not be believed, and what to do about it: see report.h. */
-#include "nbox/report/report.h"
+/* See trust.h. */
+#include "nbox/report/trust.h"
 
 #include <string.h>
 
 #include "base/units.h"
+#include "nbox/report/comms.h"
 
 #define LATE_SHARE \
 	0.05 /* of a step: below that the times that are looked at vary more from run to run */
-
-bool report_is_none(const struct report *r)
-{
-	const char *model = r->header.model;
-
-	return strncmp(model, "none", 4) == 0 && (model[4] == 0 || model[4] == ' ');
-}
 
 /* A row is an op of one real rank. */
 static void add_lost(const struct record *rec, struct report *r)

@@ -1,5 +1,5 @@
 /* See perf-options.h. */
-#include "nbox/perf/perf-options.h"
+#include "nbox-perf/options.h"
 
 #include <errno.h>
 #include <stdarg.h>

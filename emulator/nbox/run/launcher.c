@@ -1,5 +1,5 @@
-/* See run-launch.h. */
-#include "nbox/run/start.h"
+/* See launcher.h. */
+#include "nbox/run/launcher.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -91,7 +91,7 @@ static int set(struct config *c, enum config_id id, uint32_t n, struct err *err)
 
 static int take_nodes(struct run *r, struct err *err)
 {
-	const struct launch_line *l = &r->line;
+	const struct launcher_line *l = &r->line;
 	struct config *c = r->config;
 	uint32_t nodes = given(c, CONFIG_NODES);
 	char where[256];
@@ -125,40 +125,40 @@ static int take_rank(struct run *r, struct err *err)
 	return set(c, CONFIG_AS_NODE, (uint32_t)r->line.node_rank, err);
 }
 
-int run_launch_read(struct run *r, struct err *err)
+int run_launcher_read(struct run *r, struct err *err)
 {
 	struct config *c = r->config;
 	uint32_t gpus = given(c, CONFIG_GPUS_PER_NODE);
-	int code = launch_line_read(r->command, get_env, &r->line, err);
+	int code = launcher_line_read(r->command, get_env, &r->line, err);
 
-	if (code < 0 || (r->line.kind == LAUNCH_NONE && !r->is_launcher))
+	if (code < 0 || (r->line.kind == LAUNCHER_NONE && !r->is_launcher))
 		return code;
 	r->is_launcher = true;
 	if (r->n_procs)
 		return err_set(err, EINVAL,
 			       "--procs is for plain programs: %s starts the ranks itself",
 			       r->line.kind ? r->line.name : "a launcher");
-	if (r->line.kind == LAUNCH_NONE) { /* --launcher: nothing is known of it */
+	if (r->line.kind == LAUNCHER_NONE) { /* --launcher: nothing is known of it */
 		if (!gpus)
 			return err_set(err, EINVAL,
 				       "--launcher: say with --gpus-per-node how many ranks %s "
 				       "starts on this machine",
 				       r->command[0]);
-		r->n_launched = gpus;
+		r->n_launcher_ranks = gpus;
 		return 0;
 	}
 	if ((code = take_nodes(r, err)) < 0 || (code = take_rank(r, err)) < 0)
 		return code;
-	code = launch_line_procs(&r->line, given(c, CONFIG_NODES), gpus, count_devices(r),
-				 &r->n_launched, err);
+	code = launcher_line_procs(&r->line, given(c, CONFIG_NODES), gpus, count_devices(r),
+				   &r->n_launcher_ranks, err);
 	if (code < 0)
 		return code;
 	if (!config_is_set(c, CONFIG_GPUS_PER_NODE) && !config_is_set(c, CONFIG_REAL))
-		return set(c, CONFIG_GPUS_PER_NODE, r->n_launched, err);
+		return set(c, CONFIG_GPUS_PER_NODE, r->n_launcher_ranks, err);
 	return 0;
 }
 
-int run_launch_finish(struct run *r, struct err *err)
+int run_launcher_finish(struct run *r, struct err *err)
 {
 	const struct config *c = r->config;
 	const char *here = getenv("SLURMD_NODENAME"),
@@ -167,26 +167,26 @@ int run_launch_finish(struct run *r, struct err *err)
 
 	if (!r->is_launcher)
 		return 0;
-	if (config_is_set(c, CONFIG_REAL) && c->n_real != r->n_launched)
+	if (config_is_set(c, CONFIG_REAL) && c->n_real != r->n_launcher_ranks)
 		return err_set(err, EINVAL, "%s starts %u ranks here, but %zu are real (%s)", name,
-			       r->n_launched, c->n_real,
+			       r->n_launcher_ranks, c->n_real,
 			       config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
-	if (!config_is_set(c, CONFIG_REAL) && c->topology.gpus_per_node != r->n_launched)
+	if (!config_is_set(c, CONFIG_REAL) && c->topology.gpus_per_node != r->n_launcher_ranks)
 		return err_set(
 			err, EINVAL,
 			"%s starts %u ranks here, but a node has %u (%s): make them equal, or "
 			"name with --real those that have a process",
-			name, r->n_launched, c->topology.gpus_per_node,
+			name, r->n_launcher_ranks, c->topology.gpus_per_node,
 			config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)));
-	if (r->line.kind == LAUNCH_NONE)
+	if (r->line.kind == LAUNCHER_NONE)
 		return 0;
-	if (launch_line_local(&r->line, r->n_launched, run_free_port(), here, &r->local_command,
-			      &r->changed) < 0)
+	if (launcher_line_local(&r->line, r->n_launcher_ranks, run_free_port(), here,
+				&r->local_command, &r->changed) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
 
-int run_launch_env(const struct run *r, struct job_env *env)
+int run_launcher_env(const struct run *r, struct job_env *env)
 {
 	static const char *const of_other_machines[] = {"PET_NNODES",       "PET_NODE_RANK",
 							"PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT",
@@ -200,9 +200,9 @@ int run_launch_env(const struct run *r, struct job_env *env)
 		job_env_unset(env, of_other_machines[i]);
 	/* else every agent of this machine listens at 29500; options on the line come before these
 	 */
-	if (r->line.kind == LAUNCH_TORCHRUN)
+	if (r->line.kind == LAUNCHER_TORCHRUN)
 		code = job_env_set(env, "PET_MASTER_ADDR", "127.0.0.1");
-	if (code == 0 && r->line.kind == LAUNCH_TORCHRUN)
+	if (code == 0 && r->line.kind == LAUNCHER_TORCHRUN)
 		code = job_env_set(env, "PET_MASTER_PORT", "%d", run_free_port());
 	return code;
 }

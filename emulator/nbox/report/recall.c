@@ -1,5 +1,6 @@
-/* What `nbox run` knew of a run and its record does not: read back from the summary.json beside the
- * record. */
+/* See recall.h. */
+#include "nbox/report/recall.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <string.h>
@@ -7,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/plain.h"
 #include "nbox/report/json-file.h"
-#include "nbox/report/report.h"
 
 static bool has_warning(const struct report *r, const char *text)
 {

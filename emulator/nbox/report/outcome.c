@@ -1,5 +1,5 @@
-/* How the job ended, and why there may be nothing to report: see report.h. */
-#include "nbox/report/report.h"
+/* See outcome.h. */
+#include "nbox/report/outcome.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "nbox/commands.h"
-#include "nbox/paths.h"
+#include "nbox/doctor/paths.h"
 #include "nbox/run/loader-path.h"
 
 static int usage(FILE *to, int code)

@@ -8,8 +8,11 @@
 #include "nbox/commands.h"
 #include "nbox/report/csv.h"
 #include "nbox/report/live-run.h"
-#include "nbox/report/report.h"
+#include "nbox/report/measure.h"
+#include "nbox/report/outcome.h"
+#include "nbox/report/recall.h"
 #include "nbox/report/runs.h"
+#include "nbox/report/summary.h"
 #include "nbox/unknown.h"
 
 /* Of a record that a run has left; NULL: of one that was moved away and renamed, nothing is known.

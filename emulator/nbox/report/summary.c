@@ -1,0 +1,187 @@
+/* See summary.h. */
+#include "nbox/report/summary.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "nbox/report/comms.h"
+#include "wire/wire.h"
+
+static void print_steps(const struct report *r, FILE *to)
+{
+	if (r->n_steps == 0) {
+		fprintf(to, "   steps          none: %s\n", r->steps_how);
+		return;
+	}
+	fprintf(to,
+		"   steps          %llu of %llu op%s: mean %.3f ms, p50 %.3f ms, p95 %.3f ms "
+		"(of %llu",
+		(unsigned long long)r->n_steps, (unsigned long long)r->ops_per_step,
+		r->ops_per_step == 1 ? "" : "s", r->step_ns.mean / 1e6, r->step_ns.p50 / 1e6,
+		r->step_ns.p95 / 1e6, (unsigned long long)r->step_ns.n);
+	if (r->n_warm_up == 1)
+		fprintf(to, "; the first left out as warm-up");
+	else if (r->n_warm_up)
+		fprintf(to, "; the first %llu left out as warm-up",
+			(unsigned long long)r->n_warm_up);
+	fprintf(to, ")\n   found as       %s\n", r->steps_how);
+}
+
+static void print_lateness(const struct report *r, FILE *to)
+{
+	const struct report_stat *t = &r->lateness_ns;
+	char a[32], b[32], c[32], early[64] = "none early";
+
+	if (r->n_early)
+		snprintf(early, sizeof(early), "%llu EARLY, by up to %s",
+			 (unsigned long long)r->n_early, units_print_time(-t->min, a, sizeof(a)));
+	fprintf(to, "   lateness       p50 %s, p99 %s, max %s (of %llu released gates; %s)\n",
+		units_print_time(t->p50, a, sizeof(a)), units_print_time(t->p99, b, sizeof(b)),
+		units_print_time(t->max, c, sizeof(c)), (unsigned long long)t->n, early);
+	if (r->header.clock_error_ns)
+		fprintf(to,
+			"   clocks         of the real ranks on other hosts: within %s of nboxd's, when they came\n",
+			units_print_time((double)r->header.clock_error_ns, a, sizeof(a)));
+}
+
+static void print_ops(const struct report *r, FILE *to)
+{
+	const char *per = r->n_steps ? "a step" : "in all";
+	char a[32];
+
+	fprintf(to, "   %-14s %8s %12s %14s %14s\n", "op (rank's own)", "calls", "bytes/call",
+		"modelled/call", "injected/call");
+	for (uint32_t k = 0; k < COLL_KINDS; k++) {
+		const struct report_kind *c = &r->kinds[k];
+		double n = (double)c->n_ops;
+
+		if (c->n_ops == 0)
+			continue;
+		fprintf(to, "   %-14s %9llu %12s %11.3f us %11.3f us\n", coll_kind_name(k),
+			(unsigned long long)c->n_ops,
+			units_print_bytes(c->bytes / c->n_ops, a, sizeof(a)), c->model_ns / n / 1e3,
+			c->injected_ns / n / 1e3);
+	}
+	print_steps(r, to);
+	fprintf(to,
+		"   communication  modelled %.3f ms, exposed at most %.3f ms, injected %.3f ms %s\n",
+		r->modelled_ns / 1e6, r->exposed_ns / 1e6, r->injected_ns / 1e6, per);
+	print_lateness(r, to);
+	report_comms_print(r, to);
+}
+
+void report_print(const struct report *r, FILE *to)
+{
+	const struct record_header *h = &r->header;
+
+	fputc('\n', to);
+	if (r->lost[0])
+		fprintf(to, "-- nbox: NOT WHOLE: %s\n", r->lost);
+	if (r->is_empty) {
+		fprintf(to, "-- nbox: %s\n", r->warnings[0]);
+		return;
+	}
+	fprintf(to,
+		"-- nbox: %u ranks (%u nodes x %u), %u real; exchange %s; model %s; seed %llu\n",
+		h->world_size, h->n_nodes, h->gpus_per_node, h->n_real,
+		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
+	if (r->n_ops)
+		print_ops(r, to);
+	if (r->network[0])
+		fprintf(to, "   network        %s\n", r->network);
+	if (report_is_none(r))
+		fprintf(to,
+			"   model          none: the virtual network takes no time%s; `nbox models` lists others\n",
+			h->model[4] ? " but what what-ifs add" : "");
+	fprintf(to, "   data           %s%s%s%s\n", wire_data_name(h->data),
+		h->data_for[0] ? " (" : "", h->data_for, h->data_for[0] ? ")" : "");
+	if (r->payload_memory[0])
+		fprintf(to, "   payload        in memory of the %s\n", r->payload_memory);
+	if (r->device[0])
+		fprintf(to, "   device         %s\n", r->device);
+	for (uint32_t i = 0; i < r->n_warnings; i++)
+		fprintf(to, "   warning: %s\n", r->warnings[i]);
+}
+
+static json_t *kinds_json(const struct report *r)
+{
+	json_t *list = json_array();
+
+	for (uint32_t k = 0; k < COLL_KINDS; k++) {
+		const struct report_kind *c = &r->kinds[k];
+
+		if (c->n_ops == 0)
+			continue;
+		json_array_append_new(list,
+				      json_pack("{s:s, s:I, s:I, s:f, s:f}", "op",
+						coll_kind_name(k), "calls", (json_int_t)c->n_ops,
+						"bytes", (json_int_t)c->bytes, "modelled_ms",
+						c->model_ns / 1e6, "injected_ms",
+						c->injected_ns / 1e6));
+	}
+	return list;
+}
+
+static json_t *steps_json(const struct report *r)
+{
+	const struct report_stat *t = &r->step_ns;
+	json_t *o = json_pack("{s:I, s:s}", "count", (json_int_t)r->n_steps, "how", r->steps_how);
+
+	if (o && r->n_steps)
+		json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f}}",
+						    "warm_up", (json_int_t)r->n_warm_up, "timed",
+						    (json_int_t)t->n, "ops",
+						    (json_int_t)r->ops_per_step, "ms", "mean",
+						    t->mean / 1e6, "p25", t->p25 / 1e6, "p50",
+						    t->p50 / 1e6, "p75", t->p75 / 1e6, "p95",
+						    t->p95 / 1e6));
+	return o;
+}
+
+int report_write_json(const struct report *r, int exit_code, const char *path, struct err *err)
+{
+	const struct record_header *h = &r->header;
+	json_t *warnings = json_array(), *o;
+	struct stat st;
+	int failed;
+
+	for (uint32_t i = 0; i < r->n_warnings; i++)
+		json_array_append_new(warnings, json_string(r->warnings[i]));
+	o = json_pack(
+		"{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f,"
+		" s:{s:f, s:f, s:f, s:f}, s:I, s:f, s:{s:I, s:I, s:s}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
+		"world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
+		(int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
+		"ops_by_kind", kinds_json(r), "steps", steps_json(r), "modelled_ms",
+		r->modelled_ns / 1e6, "exposed_ms", r->exposed_ns / 1e6, "exposed_late_ms",
+		r->late_ns / 1e6, "injected_ms", r->injected_ns / 1e6, "total_injected_ms",
+		r->total_injected_ns / 1e6, "lateness_us", "min", r->lateness_ns.min / 1e3, "p50",
+		r->lateness_ns.p50 / 1e3, "p99", r->lateness_ns.p99 / 1e3, "max",
+		r->lateness_ns.max / 1e3, "early_gates", (json_int_t)r->n_early, "clock_error_us",
+		(double)h->clock_error_ns / 1e3, "lost", "ops", (json_int_t)h->n_lost, "notes",
+		(json_int_t)h->n_lost_notes, "why",
+		h->lost_errno ? strerror((int)h->lost_errno) : "", "exchange",
+		wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for",
+		h->data_for, "model", h->model, "seed", (json_int_t)h->seed, "communicators",
+		report_comms_json(r), "warnings", warnings);
+	if (o && r->network[0])
+		json_object_set_new(o, "network", json_string(r->network));
+	if (o && r->device[0])
+		json_object_set_new(o, "device", json_string(r->device));
+	if (o && r->payload_memory[0])
+		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
+	if (o && exit_code >= 0)
+		json_object_set_new(o, "exit_code", json_integer(exit_code));
+	if (!o)
+		return err_set(err, ENOMEM, "%s: cannot build the summary", path);
+	failed = json_dump_file(o, path, JSON_INDENT(2)) ? errno : 0;
+	json_decref(o);
+	if (failed && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+		unlink(path); /* half a summary is none */
+	return failed ? err_set(err, failed, "%s: cannot be written: %s", path, strerror(failed))
+		      : 0;
+}

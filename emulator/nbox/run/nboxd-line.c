@@ -1,0 +1,94 @@
+/* See nboxd-line.h. */
+#include "nbox/run/nboxd-line.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+
+/* nboxd's environment: ours without the variables of nbox, since the effective
+ * configuration comes to it as a file (and what is unknown was said here), but for
+ * those that no file has; and with the token. */
+static int nboxd_env(struct job_env *env, const char *token)
+{
+	static const char *const kept[] = {"NBOX_DEBUG=", "NBOX_DEBUG_FILE=", "NBOX_MODEL_PATH="};
+	uint32_t n = 0;
+	int r = job_env_init(env);
+
+	for (uint32_t i = 0; i < env->n; i++) {
+		bool is_kept = strncmp(env->vars[i], "NBOX_", 5) != 0;
+
+		for (size_t k = 0; k < ARRAY_SIZE(kept); k++)
+			is_kept |= strncmp(env->vars[i], kept[k], strlen(kept[k])) == 0;
+		if (!is_kept)
+			free(env->vars[i]);
+		else
+			env->vars[n++] = env->vars[i];
+	}
+	env->n = n;
+	env->vars[n] = NULL;
+	return r == 0 ? job_env_set(env, "NBOX_TOKEN", "%s", token) : r;
+}
+
+static int write_config(const struct run *r, const struct results *res, char *path, struct err *err)
+{
+	FILE *f = fopen(results_path(res, "config.yaml", path), "w");
+	int code, closed;
+
+	if (!f)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	code = config_write(r->config, f);
+	closed = file_close(f);
+	code = code < 0 ? code : closed;
+	return code < 0 ? err_set(err, -code, "%s: cannot be written: %s", path, strerror(-code))
+			: 0;
+}
+
+int nboxd_line_start(const struct run *r, const struct results *res, const char *token,
+		     struct nboxd_proc *ret, struct err *err)
+{
+	char *program = getenv("NBOX_NBOXD"); /* tests run it under valgrind */
+	char config[PATH_MAX];
+	unsigned int number = 0;
+	char addr[256];
+	struct job_env env = {0};
+	int code = write_config(r, res, config, err);
+
+	if (code < 0)
+		return code;
+	/* One name a run, unless the user chose the address; an abstract one, of which nothing is
+	 * left whoever is killed. Pids of two containers may be equal, hence the number. */
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+		number = (unsigned int)clock_now_ns();
+	char *argv[] = {program ? program : (char *)(uintptr_t)r->paths.nboxd,
+			(char *)"--config",
+			config,
+			(char *)"--out",
+			(char *)(uintptr_t)res->dir,
+			(char *)"--store",
+			(char *)(config_is_set(r->config, CONFIG_STORE)
+					 ? r->config->values[CONFIG_STORE].items[0].text
+					 : "127.0.0.1:0"),
+			NULL,
+			NULL,
+			NULL};
+
+	snprintf(addr, sizeof(addr), "shm:@nbox-%d-%08x", (int)getpid(), number);
+	if (!config_is_set(r->config, CONFIG_ADDR) && strncmp(r->config->addr, "shm:", 4) == 0) {
+		argv[7] = (char *)"--addr";
+		argv[8] = addr;
+	} else if (strncmp(r->config->addr, CONFIG_ADDR_AUTO, strlen(CONFIG_ADDR_AUTO)) == 0) {
+		argv[7] = (char *)"--addr"; /* the file does not say it */
+		argv[8] = (char *)(uintptr_t)r->config->addr;
+	}
+	code = nboxd_env(&env, token);
+	code = code < 0 ? err_set(err, -code, "out of memory") : nboxd_start(ret, argv, &env, err);
+	job_env_deinit(&env);
+	return code;
+}

@@ -1,0 +1,8 @@
+/* What a run leaves when its job is over: summary.json, and the summary on the terminal. */
+#pragma once
+
+#include "nbox/run/results.h"
+#include "nbox/run/run.h"
+
+/* @exit_code: the job's. Return: 0; negative errno with the sentence. */
+int run_outcome(const struct run *r, const struct results *res, int exit_code, struct err *err);

@@ -1,0 +1,6 @@
+/* What a run would do, printed for --dry-run. */
+#pragma once
+
+#include "nbox/run/run.h"
+
+void plan_print(const struct run *r); /* after run_prepare() */
