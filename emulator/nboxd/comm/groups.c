@@ -228,11 +228,11 @@ int groups_on_told(struct worker *w, const struct wire_hdr *h, const void *body)
 	return 0;
 }
 
-uint32_t groups_size(const struct server *s, struct store_bytes name)
+const struct membership *groups_members(const struct server *s, struct store_bytes name)
 {
 	const struct group *group = group_find(s->groups, name);
 
-	return group ? group->members.map.n_ranks : 0;
+	return group && group->members.map.n_ranks ? &group->members.map : NULL;
 }
 
 int groups_pair(struct server *s, const uint8_t id[WIRE_ID_BYTES], uint32_t ret_world[2])

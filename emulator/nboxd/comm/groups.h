@@ -32,8 +32,8 @@ bool groups_are_wanted(const struct server *s);
 /* GROUP frame: the job's own list of a group that has that name. Return: 0. */
 int groups_on_told(struct worker *w, const struct wire_hdr *h, const void *body);
 
-/* How many ranks the group has that is called so; 0: not known. */
-uint32_t groups_size(const struct server *s, struct store_bytes name);
+/* The members of the group with this name; NULL: not known. Borrowed until the next frame. */
+const struct membership *groups_members(const struct server *s, struct store_bytes name);
 
 /**
  * groups_pair - who is in the communicator of two with this id, when it is one for

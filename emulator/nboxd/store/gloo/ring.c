@@ -1,8 +1,10 @@
-/* See gloo-ring.h. */
+/* See ring.h. */
 #include "nboxd/store/gloo/ring.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "topology/template.h"
 
 struct gloo_half {
 	uint32_t rank, number; /* number: 0, 1 */
@@ -57,12 +59,12 @@ static bool is_real(const struct gloo_ranks *g, uint32_t rank)
 /* Whose part message @number of @sender is. */
 static uint32_t part_of(const struct gloo_ranks *g, uint32_t sender, uint64_t number)
 {
-	return (uint32_t)((sender + g->n_ranks - number / 2) % g->n_ranks);
+	return (uint32_t)((sender + g->members.n_ranks - number / 2) % g->members.n_ranks);
 }
 
 static uint64_t n_messages(const struct gloo_ranks *g)
 {
-	return 2 * ((uint64_t)g->n_ranks - 1);
+	return 2 * ((uint64_t)g->members.n_ranks - 1);
 }
 
 int gloo_ring_put(struct gloo_ring *r, const struct gloo_ranks *g, uint32_t from, const void *bytes,
@@ -96,15 +98,18 @@ int gloo_ring_get(struct gloo_ring *r, const struct gloo_ranks *g, uint32_t to, 
 {
 	struct gloo_edge *e = is_real(g, to) ? edge_of(r, to) : NULL;
 	const struct gloo_half *half;
+	struct templates templates;
 	uint32_t part;
 
 	if (!e)
 		return is_real(g, to) ? -ENOMEM : -EPROTO;
 	if (e->n_got == n_messages(g))
 		return -EPROTO;
-	part = part_of(g, (to + g->n_ranks - 1) % g->n_ranks, e->n_got);
-	if (!is_real(g, part))
-		part = g->real[part % g->n_real];
+	part = part_of(g, (to + g->members.n_ranks - 1) % g->members.n_ranks, e->n_got);
+	if (templates_init(&templates, &g->members, g->gpus_per_node, g->real, g->n_real) < 0)
+		return -ENOMEM;
+	part = g->real[template_of(&templates, part)];
+	templates_deinit(&templates);
 	half = half_find(r, part, e->n_got & 1);
 	if (!half)
 		return 0;
@@ -120,7 +125,7 @@ bool gloo_ring_is_over(const struct gloo_ring *r, const struct gloo_ranks *g)
 	uint64_t n_put = 0, n_got = 0, n_all = 0;
 
 	for (size_t i = 0; i < g->n_real; i++)
-		n_all += is_real(g, (g->real[i] + 1) % g->n_ranks) ? 0 : n_messages(g);
+		n_all += is_real(g, (g->real[i] + 1) % g->members.n_ranks) ? 0 : n_messages(g);
 	for (size_t i = 0; i < r->n_edges; i++) {
 		n_put += r->edges[i].n_put;
 		n_got += r->edges[i].n_got;

@@ -1,8 +1,8 @@
-/* The virtual ranks of an all-gather of gloo's, which is a ring: rank r sends to r + 1 the parts of
- * r, r - 1, r - 2, ..., n - 1 of them, each in two halves, the first one the smaller. A virtual
- * rank's part is its template's: of the k real ranks, in order, number v mod k. So what a real rank
- * hears from the virtual one before it are halves that real ranks sent to the virtual ones behind
- * them. Pure. */
+/* The virtual ranks of gloo's all-gather, which is a ring: rank r sends the parts of r, r - 1,
+ * r - 2, ... to r + 1, n - 1 of them, each in two halves, the smaller one first. A virtual rank's
+ * part is its template's (topology/template.h). So the halves that a real rank receives from the
+ * virtual rank before it are halves that real ranks have sent to the virtual ranks behind them.
+ * Pure. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "nboxd/store/buffer.h"
+#include "topology/membership.h"
 
 struct gloo_ring {
 	struct gloo_half *halves; /* owned: of real ranks, as they have come */
@@ -20,9 +21,10 @@ struct gloo_ring {
 
 /* The group: @real sorted, at least one. */
 struct gloo_ranks {
-	uint32_t n_ranks;
+	struct membership members;
+	uint32_t gpus_per_node;
 	const uint32_t *real;
-	size_t n_real;
+	uint32_t n_real;
 };
 
 void gloo_ring_deinit(struct gloo_ring *r); /* a zeroed struct is allowed */

@@ -66,6 +66,13 @@ static bool barrier_has_come(void *ctx, uint32_t from, uint32_t to)
 	return false;
 }
 
+/* NULL: the job has not told them. */
+static const struct membership *members_of(const struct gloo_group *g)
+{
+	return groups_members(g->store->daemon,
+			      (struct store_bytes){g->key + g->group_at, g->n_group});
+}
+
 /* The group's size, from a barrier or an all-gather: rank 0 receives first from the last rank, and
  * the last rank sends first to rank 0. Else the job's own list may say it. */
 static void learn_size(struct gloo_group *g, uint32_t real, uint32_t peer, bool is_receiver)
@@ -81,9 +88,8 @@ static void learn_size(struct gloo_group *g, uint32_t real, uint32_t peer, bool 
 		g->n_ranks = peer + 1;
 	else if (!is_receiver && real == highest && peer == 0)
 		g->n_ranks = real + 1;
-	if (!g->n_ranks)
-		g->n_ranks = groups_size(g->store->daemon,
-					 (struct store_bytes){g->key + g->group_at, g->n_group});
+	if (!g->n_ranks && members_of(g))
+		g->n_ranks = members_of(g)->n_ranks;
 	if (g->n_ranks)
 		log_info("store: %s has %u ranks", g->name, g->n_ranks);
 }
@@ -122,9 +128,21 @@ static int say(struct gloo_conn *c, enum gloo_opcode opcode, uint64_t slot, uint
 static struct gloo_ranks ranks_of(const struct gloo_group *g)
 {
 	const struct config *c = g->store->daemon->config;
+	const struct membership *told = members_of(g);
+	struct gloo_ranks ranks = {
+		.members = {.n_ranks = g->n_ranks, .stride = 1},
+		.gpus_per_node = c->topology.gpus_per_node,
+		.real = g->is_default ? c->real : g->ranks,
+		.n_real = (uint32_t)(g->is_default ? c->n_real : g->n_real),
+	};
 
-	return g->is_default ? (struct gloo_ranks){g->n_ranks, c->real, c->n_real}
-			     : (struct gloo_ranks){g->n_ranks, g->ranks, g->n_real};
+	if (g->n_ranks == c->world)
+		return ranks;
+	if (told && told->n_ranks == g->n_ranks && ranks.real[ranks.n_real - 1] < g->n_ranks)
+		ranks.members = *told;
+	else
+		ranks.gpus_per_node = 1; /* no local index is known: all real members take turns */
+	return ranks;
 }
 
 /* Return: 1 answered; 0 not yet; negative errno. */
@@ -294,7 +312,7 @@ int gloo_on_frame(struct gloo_conn *c, const struct gloo_frame *f, const void *b
 	if (r == 0)
 		answer_all(c->group, op);
 	ranks = ranks_of(c->group);
-	if (r == 0 && kind == GLOO_ALLGATHER && ranks.n_ranks &&
+	if (r == 0 && kind == GLOO_ALLGATHER && ranks.members.n_ranks &&
 	    gloo_ring_is_over(&op->ring, &ranks))
 		gloo_op_free(c->group, op); /* what it keeps may be much */
 	return r;

@@ -7,6 +7,7 @@
 
 #include "cmocka-all.h"
 #include "nboxd/store/gloo/ring.h"
+#include "topology/template.h"
 
 #define N_MAX 16
 #define PART_MAX 9
@@ -47,7 +48,8 @@ static uint8_t *half_at(struct world *w, uint32_t rank, uint32_t part, uint32_t 
 static bool send_one(struct world *w, uint32_t r)
 {
 	struct rank *me = &w->ranks[r];
-	uint32_t n = w->g.n_ranks, i = me->n_sent, part = (r + n - i / 2 % n) % n, to = (r + 1) % n;
+	uint32_t n = w->g.members.n_ranks, i = me->n_sent, part = (r + n - i / 2 % n) % n,
+		 to = (r + 1) % n;
 
 	if (i == 2 * (n - 1) || !me->has[part][i & 1] || i >= me->n_received + 2)
 		return false;
@@ -70,7 +72,7 @@ static bool send_one(struct world *w, uint32_t r)
 static bool receive_one(struct world *w, uint32_t r)
 {
 	struct rank *me = &w->ranks[r];
-	uint32_t n = w->g.n_ranks, i = me->n_received, before = (r + n - 1) % n,
+	uint32_t n = w->g.members.n_ranks, i = me->n_received, before = (r + n - 1) % n,
 		 part = (before + n - i / 2 % n) % n;
 	const uint8_t *bytes = NULL;
 
@@ -86,7 +88,7 @@ static bool receive_one(struct world *w, uint32_t r)
 
 static bool is_over(const struct world *w)
 {
-	uint32_t n = w->g.n_ranks, all = 2 * (n - 1);
+	uint32_t n = w->g.members.n_ranks, all = 2 * (n - 1);
 
 	for (size_t k = 0; k < w->g.n_real; k++) {
 		uint32_t r = w->real[k];
@@ -99,14 +101,15 @@ static bool is_over(const struct world *w)
 }
 
 /* @mask: who is real. */
-static void gather(uint32_t n, uint32_t mask, uint32_t part_bytes)
+static void gather(uint32_t n, uint32_t gpus, uint32_t mask, uint32_t part_bytes)
 {
 	static struct world w;
+	struct templates templates;
 	bool moved = true;
 
 	memset(&w, 0, sizeof(w));
 	w.part_bytes = part_bytes;
-	w.g = (struct gloo_ranks){n, w.real, 0};
+	w.g = (struct gloo_ranks){{.n_ranks = n, .stride = 1}, gpus, w.real, 0};
 	for (uint32_t r = 0; r < n; r++)
 		if (mask & 1u << r)
 			w.real[w.g.n_real++] = r;
@@ -125,6 +128,7 @@ static void gather(uint32_t n, uint32_t mask, uint32_t part_bytes)
 		for (size_t k = 0; k < w.g.n_real && !moved; k++)
 			moved = send_one(&w, w.real[k]) || receive_one(&w, w.real[k]);
 	}
+	assert_int_equal(templates_init(&templates, &w.g.members, gpus, w.g.real, w.g.n_real), 0);
 	for (size_t k = 0; k < w.g.n_real; k++) {
 		const struct rank *me = &w.ranks[w.real[k]];
 
@@ -133,30 +137,29 @@ static void gather(uint32_t n, uint32_t mask, uint32_t part_bytes)
 		for (uint32_t part = 0; part < n; part++)
 			for (uint32_t i = 0; i < part_bytes; i++)
 				assert_int_equal(me->out[part][i],
-						 1 + (is_real(&w, part)
-							      ? part
-							      : w.real[part % w.g.n_real]));
+						 1 + w.real[template_of(&templates, part)]);
 	}
+	templates_deinit(&templates);
 	gloo_ring_deinit(&w.ring);
 }
 
-static void test_any_world(void **state)
+static void every_rank_gathers_the_parts_of_all_templates(void **state)
 {
 	(void)state;
 	srand(1);
 	for (uint32_t n = 2; n <= 7; n++)
 		for (uint32_t mask = 1; mask < 1u << n; mask++)
 			for (uint32_t bytes = 1; bytes <= PART_MAX; bytes += 4)
-				gather(n, mask, bytes);
-	gather(16, 0x3, 8);
-	gather(16, 0xc000, 8);
-	gather(16, 0x00f0, 8);
+				gather(n, 1 + n % 3, mask, bytes);
+	gather(16, 8, 0x3, 8);
+	gather(16, 1, 0xc000, 8);
+	gather(16, 4, 0x0240, 8);
 }
 
-static void test_errors(void **state)
+static void a_message_too_many_or_of_another_size_is_refused(void **state)
 {
 	const uint32_t real[] = {0, 1};
-	const struct gloo_ranks g = {4, real, 2};
+	const struct gloo_ranks g = {{.n_ranks = 4, .stride = 1}, 2, real, 2};
 	struct gloo_ring ring = {0};
 	const uint8_t *bytes;
 
@@ -177,8 +180,8 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_world),
-		cmocka_unit_test(test_errors),
+		cmocka_unit_test(every_rank_gathers_the_parts_of_all_templates),
+		cmocka_unit_test(a_message_too_many_or_of_another_size_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
