@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/plain.h"
 #include "config/addr-file.h"
-#include "links/link.h"
+#include "links/endpoint.h"
 #include "nbox/commands.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"

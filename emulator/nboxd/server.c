@@ -15,6 +15,7 @@
 #include "config/open-model.h"
 #include "engine/delay-network.h"
 #include "engine/solver.h"
+#include "links/endpoint.h"
 #include "links/rdma/options.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/job/results.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "links/endpoint.h"
 #include "shim/gate/device-choose.h"
 #include "shim/job/env.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "links/link.h"
+#include "links/endpoint.h"
 #include "shim/job/env.h"
 #include "shim/progress/checkin.h"
 #include "shim/progress/clock-offset.h"

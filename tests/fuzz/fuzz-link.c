@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "links/link-core.h"
+#include "loop.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,6 +12,7 @@
 #include "bad-peer.h"
 #include "base/clock.h"
 #include "cmocka-all.h"
+#include "links/endpoint.h"
 
 #define BOUND_NS \
 	(240 * NS_PER_S) /* a busy emulated machine; what is meant is milliseconds to 10 s */

@@ -1,5 +1,6 @@
-/* Addresses of links: "shm:/path/of.sock", "tcp:host:port", "tcp:[::1]:port", and
- * "rdma:" like "tcp:"; from text to what the system calls take, and back. */
+/* See address.h. */
+#include "links/address.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -7,7 +8,6 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "links/link-core.h"
 
 #define FORMS "it is shm:/path/of.sock, tcp:host:port or rdma:host:port"
 

@@ -1,9 +1,10 @@
-/* Where links come from: connecting, listening, accepting. */
+/* See endpoint.h. */
+#include "links/endpoint.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,11 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/peer.h"
-#include "links/link-core.h"
+#include "links/address.h"
+#include "links/kind.h"
 #include "links/rdma/listen.h"
+#include "links/shm.h"
+#include "links/tcp.h"
 #include "links/unix.h"
 
 struct listener {
@@ -25,26 +29,6 @@ struct listener {
 	struct rdma_listener *rdma; /* owned; fd is its */
 	char text[LINK_PEER_MAX + 256];
 };
-
-int link_wait_fd(int fd, short events, uint64_t due_ns)
-{
-	struct pollfd p = {.fd = fd, .events = events};
-	uint64_t now_ns;
-	int rc;
-
-	for (;;) {
-		now_ns = clock_now_ns();
-		rc = poll(&p, 1,
-			  now_ns >= due_ns ? 0
-					   : (int)((due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS));
-		if (rc > 0)
-			return 0;
-		if (rc < 0 && errno != EINTR)
-			return -errno;
-		if (rc == 0 && clock_now_ns() >= due_ns)
-			return -ETIMEDOUT;
-	}
-}
 
 static int connect_shm(const struct link_addr *a, uint64_t due_ns, const struct link_events *ev,
 		       void *owner, struct link **ret, struct err *err)

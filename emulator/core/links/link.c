@@ -1,5 +1,5 @@
 /* The core of all links: a queue of frames to send and a parser of the frames
- * received. A kind (tcp.c, shm.c, loop.c) only moves bytes.
+ * received. A kind (tcp.c, shm.c, rdma/) only moves bytes.
  *
  * link_progress() writes what is queued, reads what has come, and writes what the
  * callbacks queued meanwhile. Its work is bounded, so that one busy link does not
@@ -15,20 +15,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "links/link-core.h"
+#include "links/kind.h"
 
 #define TX_FIRST_CAPACITY 16
 #define TX_IOV 64
 #define ROUND_BYTES (UINT64_C(4) << 20) /* of one link_progress(), each direction */
 #define ROUND_FRAMES 256
-
-void link_init(struct link *l, const struct link_ops *ops, const struct link_events *ev,
-	       void *owner)
-{
-	l->ops = ops;
-	l->ev = ev;
-	l->owner = owner;
-}
 
 /* --- sending ---------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Links: ordered, two-way channels of frames (wire/wire.h) between two
- * processes. Four kinds behind one interface:
+ * processes. Three kinds behind one interface:
  *
  *   shm   two single-producer single-consumer rings in a memfd that is handed
  *         over a unix socket; a byte on the socket wakes a sleeper; its end tells
@@ -10,7 +10,6 @@
  *         IPv6 in brackets: "tcp:[::1]:port".
  *   rdma  reliable connections of libibverbs (rdma.c).    "rdma:host:port"
  *         "rdma:auto:port" listens at the first active RDMA port (or NBOX_IB_HCA's).
- *   loop  two ends in one thread, for tests.
  *
  * A link belongs to one thread and never blocks: the owner calls
  * link_progress() when link_fd() is ready or whenever it polls. libc only. */
@@ -23,7 +22,6 @@
 #include "wire/wire.h"
 
 struct link;
-struct listener;
 
 /* Memory of a GPU (or of whatever else has memory that no CPU should touch): a link gives
  * its address to its own device, and never looks at the bytes itself. */
@@ -69,17 +67,6 @@ struct link_events {
 
 enum { LINK_HOLD = 1 };
 
-/* Connects within @timeout_ms. Return: 0; negative errno with the sentence. */
-int link_connect(const char *addr, int timeout_ms, const struct link_events *ev, void *owner,
-		 struct link **ret, struct err *err);
-/* The same with the bodies of MESSAGE frames received into memory of @gpu (below), where they
- * are thrown away, whatever on_header says. Return: also -ENOTSUP: that kind of link has no
- * device that could write there; what @gpu's alloc() returns. */
-int link_connect_gpu(const char *addr, int timeout_ms, const struct link_gpu *gpu,
-		     const struct link_events *ev, void *owner, struct link **ret, struct err *err);
-/* The two ends of a loop link, for tests. */
-int link_loop_pair(const struct link_events *ev, void *owner_a, void *owner_b, struct link **ret_a,
-		   struct link **ret_b);
 struct link *link_free(struct link *l); /* closes; NULL allowed; returns NULL */
 
 /* Queues a frame; the next link_progress() on this link sends it (the one in whose
@@ -116,30 +103,12 @@ uint64_t link_queued_bytes(const struct link *l);
  * is held and its peer gone, the descriptor is -1 (poll() ignores it), so that
  * nobody spins; a link that is never held keeps its descriptor for life. What is
  * still queued needs no care: the descriptor becomes ready when there is room.
- * After waking, always call link_progress(). loop links have no descriptor. */
+ * After waking, always call link_progress(). */
 int link_fd(const struct link *l);
 /* All descriptors of the link, for the child of a fork, which must close them so that the
  * peer sees the end of the parent. Return: how many, at most @most. */
 int link_all_fds(const struct link *l, int *fds, int most);
 short link_poll_events(const struct link *l);
 bool link_arm(struct link *l);
-const char *link_kind(const struct link *l); /* "shm", "tcp", "rdma", "loop" */
+const char *link_kind(const struct link *l); /* "shm", "tcp", "rdma" */
 const char *link_peer(const struct link *l); /* for log lines */
-
-/* shm: refuses a path where somebody listens (-EADDRINUSE), replaces a dead one,
- * and removes its own on listener_free(); only processes of this user can connect.
- * tcp, rdma: port 0 picks one; listens on the given host's address only. rdma: the links
- * accepted share the listener's descriptor, so it may be readable for them alone, and
- * lives until the last of them is freed; all are its thread's. */
-int listener_open(const char *addr, struct listener **ret, struct err *err);
-struct listener *listener_free(struct listener *l);
-int listener_fd(const struct listener *l);           /* readable: link_accept() */
-const char *listener_addr(const struct listener *l); /* with the real port */
-/* Never blocks on the peer. Return: 0; -EAGAIN nobody there (yet); others, of which
- * none makes the listener unusable: one connection was lost (-EMFILE: refused). rdma, once
- * each: -ENODEV, the device that is listened at was removed, and nobody can come until
- * LINK_LISTENS_AGAIN, it is back and listened at as before (call now and then: listener_fd()
- * is readable once a second); both with the sentence. */
-enum { LINK_LISTENS_AGAIN = 2 };
-int link_accept(struct listener *l, const struct link_events *ev, void *owner, struct link **ret,
-		struct err *err);

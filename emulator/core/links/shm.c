@@ -12,6 +12,8 @@
  * is read once, and whoever claims more than the ring's size is cut off. The seals
  * keep it from shrinking the memfd under us (shm-greeting.c). What it writes into the ring may
  * change while we read, so bytes are copied out before anyone looks at them. */
+#include "links/shm.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,9 +25,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "links/link-core.h"
+#include "links/kind.h"
+#include "links/link.h"
 #include "links/shm-greeting.h"
 #include "links/shm-ring.h"
+#include "links/wait.h"
 
 #define RING_BYTES (UINT64_C(4) << 20)   /* of the links that we accept */
 #define PIECE_BYTES (UINT64_C(64) << 10) /* copied between two updates of a position */

@@ -6,6 +6,8 @@
  *
  * A read that got less than it asked for has emptied the socket: the next call
  * would only say EAGAIN, so it waits for the next link_progress(). */
+#include "links/tcp.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -19,7 +21,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "links/link-core.h"
+#include "links/address.h"
+#include "links/kind.h"
+#include "links/wait.h"
 
 #define STAGE_BYTES (16u << 10)
 #define SOCKET_BUFFER_BYTES (4 << 20)

@@ -22,7 +22,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/spin.h"
-#include "links/link.h"
+#include "links/endpoint.h"
 
 #define BATCHES 15
 #define IN_FLIGHT 32 /* sends that are not through */

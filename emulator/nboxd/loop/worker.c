@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/host-facts.h"
 #include "base/log.h"
+#include "links/endpoint.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/comm/groups.h"
 #include "nboxd/job/notes.h"

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "links/endpoint.h"
 #include "nboxd/loop/capacity.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/server.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "links/endpoint.h"
 #include "standins/nccl/impl.h"
 
 #define CONNECT_MS 60000 /* the peer may be an emulated machine, or a busy one */

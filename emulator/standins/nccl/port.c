@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "links/endpoint.h"
 #include "standins/nccl/impl.h"
 
 struct port {

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "cmocka-all.h"
+#include "links/endpoint.h"
 
 #define BODY_BYTES (8u << 20)
 #define PUMP_NS (240 * NS_PER_S) /* for what never comes; any answer takes far less */

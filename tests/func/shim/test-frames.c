@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "cmocka-all.h"
 #include "job.h"
-#include "links/link.h"
+#include "links/endpoint.h"
 
 #define WAIT_NS (240 * NS_PER_S)
 #define WORLD 4

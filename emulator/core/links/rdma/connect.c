@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "links/rdma/listen.h"
 #include "links/rdma/private.h"
+#include "links/wait.h"
 
 #define RESOLVE_MS \
 	10000 /* each of address and route; on a busy machine the kernel is late to look */

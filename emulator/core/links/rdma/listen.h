@@ -4,7 +4,8 @@
 
 #include <sys/socket.h>
 
-#include "links/link-core.h"
+#include "links/address.h"
+#include "links/endpoint.h"
 #include "links/rdma/options.h"
 
 struct rdma_listener;

@@ -6,7 +6,8 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
-#include "links/link-core.h"
+#include "links/kind.h"
+#include "links/link.h"
 #include "links/rdma/hello.h"
 #include "links/rdma/options.h"
 #include "links/rdma/state.h"

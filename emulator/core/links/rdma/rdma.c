@@ -40,6 +40,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "links/rdma/private.h"
+#include "links/wait.h"
 
 #define LINGER_NS (200 * NS_PER_MS) /* and an ack timeout */
 #define LINGER_MAX_NS (2 * NS_PER_S)

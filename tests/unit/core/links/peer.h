@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/rng.h"
-#include "links/link.h"
+#include "links/endpoint.h"
 
 struct peer {
 	struct link *link;

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "links/link-core.h"
+#include "loop.h"
 
 static struct peer a, b;
 
@@ -222,6 +222,17 @@ static void control_bodies_need_no_buffer(void **state)
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, pair_up, tear_down)
+static void memory_of_a_gpu_is_for_rdma_only(void **state)
+{
+	static const struct link_gpu gpu;
+	struct err err;
+
+	(void)state;
+	assert_false(link_reaches_gpus(a.link));
+	assert_int_equal(link_lend_gpu(a.link, &gpu, 1 << 20, &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "the link is loop: only rdma"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +244,7 @@ int main(void)
 		T(a_held_link_stands_still),
 		T(an_owner_may_refuse),
 		T(control_bodies_need_no_buffer),
+		T(memory_of_a_gpu_is_for_rdma_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "links/link-core.h"
+#include "loop.h"
 
 #define LANES 64
 #define QUEUE 64

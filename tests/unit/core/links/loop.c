@@ -1,12 +1,14 @@
 /* Both ends of a link in one thread: two byte queues in memory. For tests of
  * what uses links, and of the core itself, whose reads and writes can be made as
  * short as one likes. There is nothing to sleep on: link_fd() is -1. */
+#include "loop.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "links/link-core.h"
+#include "links/kind.h"
 
 #define PIPE_BYTES (64u << 10)
 

@@ -1,13 +1,15 @@
-/* Inside links/: what the kinds share. The core (link.c) owns the queue of
- * frames to send and the parser of frames received; a kind only moves bytes. */
+/* Inside links/: what a kind of link (tcp.c, shm.c, rdma/) gives the core (link.c). The core owns
+ * the queue of frames to send and the parser of frames received; a kind only moves bytes. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 #include "base/err.h"
-#include "links/link.h"
+#include "wire/wire.h"
 
 #define LINK_PEER_MAX 128
 #define IO_END (-ENODATA) /* of read(): the peer will send nothing more */
@@ -21,8 +23,9 @@ struct link_seg {
 	bool is_gpu;     /* may not be touched; @base counts on beyond the end of what was lent */
 };
 
-struct addrinfo;
-struct sockaddr;
+struct link;
+struct link_events;
+struct link_gpu;
 
 struct link_ops {
 	const char *kind;
@@ -98,44 +101,16 @@ struct link {
 	size_t rx_control_bytes;
 };
 
-void link_init(struct link *l, const struct link_ops *ops, const struct link_events *ev,
-	       void *owner);
+static inline void link_init(struct link *l, const struct link_ops *ops,
+			     const struct link_events *ev, void *owner)
+{
+	l->ops = ops;
+	l->ev = ev;
+	l->owner = owner;
+}
 
 /* Bytes queued that post() was not asked to take, or refused. */
 static inline uint64_t link_untaken(const struct link *l)
 {
 	return l->tx_queued + l->tx_done - l->tx_taken;
 }
-
-/* "shm:/path", "tcp:host:port" or "rdma:host:port" taken apart. */
-struct link_addr {
-	enum { ADDR_SHM, ADDR_TCP, ADDR_RDMA } kind;
-	char path[108]; /* shm: fits a sockaddr_un */
-	char host[256]; /* tcp, rdma; without brackets */
-	char port[8];
-};
-int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err);
-/* tcp, rdma: its host and port as the system has them; @flags: AI_PASSIVE to listen. The list is
- * freeaddrinfo()'s. Return: 0; -EHOSTUNREACH with the sentence, which does not name the address. */
-int link_addr_resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err);
-/* Into @buf: "tcp:10.0.0.1:4000", with @kind "tcp"; "tcp:?" where @a is no address of the internet.
- */
-void link_addr_name(const char *kind, const struct sockaddr *a, char *buf, size_t size);
-
-/* Waits for @events on @fd until @due_ns. Return: 0; -ETIMEDOUT; negative errno. */
-int link_wait_fd(int fd, short events, uint64_t due_ns);
-
-/* Of each kind. Connected, non-blocking @fd is consumed on success only. */
-int tcp_link_new(int fd, const struct link_events *ev, void *owner, struct link **ret);
-int tcp_connect(const struct link_addr *a, uint64_t due_ns, int *ret_fd, struct err *err);
-int tcp_listen(const struct link_addr *a, int *ret_fd, struct err *err);
-
-int shm_link_accept(int fd, const struct link_events *ev, void *owner, struct link **ret,
-		    struct err *err);
-int shm_link_join(int fd, uint64_t due_ns, const struct link_events *ev, void *owner,
-		  struct link **ret, struct err *err);
-
-/* Tests of loop links: at most @most bytes a read or write; raw bytes for @l to
- * read (Return: how many fitted). */
-void loop_set_most(struct link *l, size_t most);
-size_t loop_inject(struct link *l, const void *bytes, size_t n);
