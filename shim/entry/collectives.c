@@ -4,6 +4,7 @@
 #include "shim/data/redop.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
+#include "shim/entry/result.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
@@ -55,7 +56,7 @@ static bool buffers_are_there(const struct call *call, bool is_root)
 static ncclResult_t check_and_call(const char *what, struct call *call, int root)
 {
 	struct comm *c = call->comm;
-	ncclResult_t result = comm_check(c, what);
+	ncclResult_t result = result_check(c, what);
 	uint64_t elem = coll_dtype_bytes(call->dtype);
 
 	if (result != ncclSuccess)

@@ -11,7 +11,6 @@
 #include "shim/data/data-p2p.h"
 #include "shim/data/data.h"
 #include "shim/entry/result.h"
-#include "shim/progress/checkin.h"
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
 #include "shim/real/last-error.h"
@@ -42,12 +41,12 @@ static void on_arrive(struct gate *gate)
 		atomic_fetch_add_explicit(&op->comm->n_pending, 1, memory_order_relaxed);
 		comm_ref(op->comm);
 	}
-	progress_post(&op->arrived, PROGRESS_WAKE);
+	note_post(&op->arrived, NOTE_WAKE);
 }
 
 static void on_passed(struct gate *gate)
 {
-	progress_post(&container_of(gate, struct op, gate)->passed, PROGRESS_LAZY);
+	note_post(&container_of(gate, struct op, gate)->passed, NOTE_LAZY);
 }
 
 /* --- making the ops ------------------------------------------------------------------ */
@@ -70,7 +69,7 @@ static struct batch *batch_of(struct plan *p, const struct call *call)
 
 static struct op *add_op(struct batch *b, const struct call *call)
 {
-	struct op *op = op_get(b->comm);
+	struct op *op = comm_get_op(b->comm);
 
 	if (!op)
 		return NULL;
@@ -167,7 +166,7 @@ static void drop_ops(struct plan *p)
 		while (op) {
 			struct op *next = op->launch_next;
 
-			op_put(op);
+			comm_put_op(op->comm, op);
 			op = next;
 		}
 	}
@@ -273,7 +272,7 @@ static int enqueue_waits(struct batch *b, struct err *err)
 	for (struct op *op = b->not_arrived, *next; op; op = next) {
 		next = op->launch_next;
 		if (!op->is_persistent)
-			op_put(op);
+			comm_put_op(op->comm, op);
 	}
 	return rc;
 }
@@ -391,7 +390,7 @@ static int enqueue_plan(struct plan *p, struct err *err)
 	}
 	device_select(dev, before);
 	if (dev->poll)
-		progress_nudge();
+		note_nudge();
 	return rc;
 }
 
@@ -405,7 +404,7 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 	int rc;
 
 	for (uint32_t i = 0; i < n; i++) {
-		result = comm_check(calls[i].comm, coll_kind_name(calls[i].kind));
+		result = result_check(calls[i].comm, coll_kind_name(calls[i].kind));
 		if (result != ncclSuccess)
 			return result;
 	}
@@ -428,8 +427,8 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 	 * use any more, and nobody may wait for what was left out. */
 	result = rc == -EIO ? ncclUnhandledCudaError : result_of(rc);
 	for (uint32_t i = 0; i < p.n_batches; i++) {
-		comm_fail(p.batches[i].comm, result, "%s", err.text);
-		checkin_kill(p.batches[i].comm);
+		comm_fail(p.batches[i].comm, (int)result, "%s", err.text);
+		play_kill(p.batches[i].comm);
 	}
 	return last_error_set(result, "%s: %s", coll_kind_name(calls[0].kind), err.text);
 }

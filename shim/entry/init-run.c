@@ -14,6 +14,7 @@
 #include "shim/entry/result.h"
 #include "shim/job/quiet-thread.h"
 #include "shim/progress/checkin.h"
+#include "shim/progress/known.h"
 #include "shim/progress/meet.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
@@ -33,20 +34,20 @@ static void tell_failure(struct comm *c)
 	if (!c->number || !c->n_ranks)
 		return;
 	snprintf(text.text, sizeof(text.text), "its real communicator failed: %.400s", c->why);
-	checkin_send(c, WIRE_ABORT, &text, sizeof(text));
+	known_send(c, WIRE_ABORT, &text, sizeof(text));
 }
 
 /* nboxd is told at once: this thread may go on to wait for another communicator's members, and
  * those may wait for this one's. */
 static void failed(const struct init *init, int rc, const struct err *err)
 {
-	comm_fail(init->comm, result_of(rc), "%s", err->text);
+	comm_fail(init->comm, rc, "%s", err->text);
 	tell_failure(init->comm);
 }
 
 static bool is_ok(const struct init *init)
 {
-	return atomic_load(&init->comm->async) == ncclSuccess;
+	return !comm_error(init->comm);
 }
 
 static void check_in(struct job *job)
@@ -140,7 +141,7 @@ static ncclResult_t job_run(struct job *job)
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 		struct comm *c = init->comm;
-		ncclResult_t r = atomic_load_explicit(&c->async, memory_order_acquire);
+		ncclResult_t r = result_of(comm_error(c));
 		int starting = COMM_STARTING;
 
 		if (c->n_real == 1) /* before it is seen to be ready */
@@ -155,7 +156,7 @@ static ncclResult_t job_run(struct job *job)
 		if (starting == COMM_DEAD || !init->ret || (c->is_blocking && r)) {
 			/* aborted meanwhile, a split without color, or failed */
 			if (c->number && c->n_ranks)
-				checkin_send(c, WIRE_COMM_FREE, NULL, 0);
+				known_send(c, WIRE_COMM_FREE, NULL, 0);
 			if (c->real && real_get()->CommAbort)
 				real_get()->CommAbort(c->real);
 			c->real = NULL;

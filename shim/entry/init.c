@@ -16,13 +16,15 @@
 #include "shim/entry/comm-config.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
+#include "shim/entry/result.h"
 #include "shim/entry/versions.h"
 #include "shim/gate/device-choose.h"
 #include "shim/job/env.h"
 #include "shim/job/job-ranks.h"
 #include "shim/job/launcher.h"
-#include "shim/progress/checkin.h"
 #include "shim/progress/payload-gpu.h"
+#include "shim/progress/play.h"
+#include "shim/progress/progress.h"
 #include "shim/progress/session.h"
 #include "shim/real/comm-id.h"
 #include "shim/real/last-error.h"
@@ -109,7 +111,7 @@ static void note(const char *sentence)
 	if (!sentence)
 		return;
 	snprintf(text.text, sizeof(text.text), "%s", sentence);
-	checkin_tell(WIRE_NOTE, &text, sizeof(text));
+	session_post(WIRE_NOTE, &text, sizeof(text));
 }
 
 static void note_version(const char *line)
@@ -232,7 +234,7 @@ static void tell_group(const struct wire_group *g, const uint32_t *ranks)
 		told[n_told++ % GROUPS_TOLD] = hash;
 	pthread_mutex_unlock(&lock);
 	if (!is_told)
-		checkin_tell(WIRE_GROUP, body, bytes);
+		session_post(WIRE_GROUP, body, bytes);
 }
 
 /* @body followed by the list of world ranks that the job has for this communicator, as far
@@ -415,7 +417,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 		return real_get()->CommSplit ? real_get()->CommSplit(comm, color, key, ret, config)
 					     : real_missing("ncclCommSplit");
 	}
-	result = comm_check(c, "ncclCommSplit");
+	result = result_check(c, "ncclCommSplit");
 	if (result != ncclSuccess)
 		return group_failed(result);
 	/* NCCL documents colors that are not negative and takes others too, which PyTorch 2.4
@@ -455,7 +457,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 								       ret, config, flags)
 					      : real_missing("ncclCommShrink");
 	}
-	result = flags & 1 ? ncclSuccess : comm_check(c, "ncclCommShrink");
+	result = flags & 1 ? ncclSuccess : result_check(c, "ncclCommShrink");
 	if (result != ncclSuccess)
 		return group_failed(result);
 	if (!ret || n_excluded < 1 || !excluded || (uint32_t)n_excluded >= c->n_ranks)
@@ -477,8 +479,8 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 		list[i] = (uint32_t)excluded[i];
 	}
 	if (flags & 1) { /* NCCL_SHRINK_ABORT */
-		comm_fail(c, ncclInternalError, "aborted by ncclCommShrink");
-		checkin_kill(c);
+		comm_fail(c, -ECANCELED, "aborted by ncclCommShrink");
+		play_kill(c);
 	}
 	*body = (struct wire_comm_shrink){.parent = c->number,
 					  .rank = c->rank,

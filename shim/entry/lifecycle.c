@@ -6,9 +6,12 @@
 #include "shim/data/redop.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
+#include "shim/entry/result.h"
 #include "shim/job/env.h"
-#include "shim/progress/checkin.h"
 #include "shim/progress/comm.h"
+#include "shim/progress/known.h"
+#include "shim/progress/play.h"
+#include "shim/progress/progress.h"
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
@@ -26,7 +29,7 @@ static ncclResult_t answer(const char *what, struct comm *c, int *ret, int value
 	if (!ret)
 		return last_error_set(ncclInvalidArgument, "%s: NULL", what);
 	if (atomic_load_explicit(&c->state, memory_order_acquire) == COMM_STARTING)
-		return comm_check(c, what);
+		return result_check(c, what);
 	*ret = value;
 	return ncclSuccess;
 }
@@ -83,7 +86,6 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
 {
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
-	ncclResult_t async;
 	ncclComm_t real;
 
 	if (!c)
@@ -91,9 +93,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
 						     : real_missing("ncclCommGetAsyncError");
 	if (!ret)
 		return last_error_set(ncclInvalidArgument, "ncclCommGetAsyncError: NULL");
-	async = atomic_load_explicit(&c->async, memory_order_acquire);
-	*ret = async;
-	if (async != ncclSuccess)
+	*ret = result_of(comm_error(c));
+	if (*ret != ncclSuccess)
 		return ncclSuccess;
 	if (atomic_load_explicit(&c->state, memory_order_acquire) == COMM_STARTING)
 		*ret = ncclInProgress;
@@ -111,7 +112,7 @@ const char *ncclGetLastError(ncclComm_t comm)
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	const char *text = last_error_get();
 
-	if (c && atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess)
+	if (c && comm_error(c))
 		return c->why;
 	if (*text)
 		return text;
@@ -181,7 +182,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 			       ? real_get()->RedOpCreatePreMulSum(ret, scalar, dtype, residence,
 								  comm)
 			       : real_missing("ncclRedOpCreatePreMulSum");
-	result = comm_check(c, "ncclRedOpCreatePreMulSum");
+	result = result_check(c, "ncclRedOpCreatePreMulSum");
 	if (result != ncclSuccess)
 		return result;
 	if (!ret || !scalar || (unsigned int)dtype >= ncclNumTypes ||
@@ -189,8 +190,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 		return last_error_set(ncclInvalidArgument,
 				      "ncclRedOpCreatePreMulSum: invalid argument");
 	rc = redop_new(c, scalar, dtype, residence, ret, &err);
-	return rc ? last_error_set(rc > 0 ? (ncclResult_t)rc : ncclSystemError,
-				   "ncclRedOpCreatePreMulSum: %s", err.text)
+	return rc ? last_error_set(result_of(rc), "ncclRedOpCreatePreMulSum: %s", err.text)
 		  : ncclSuccess;
 }
 ALSO_PNCCL(RedOpCreatePreMulSum);
@@ -214,7 +214,7 @@ ALSO_PNCCL(RedOpDestroy);
 
 static bool is_dead(const struct comm *c)
 {
-	return atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess;
+	return comm_error(c);
 }
 
 /* What belongs to the device, once no stream uses it. */
@@ -222,14 +222,14 @@ static void release_device(struct comm *c)
 {
 	int before = DEVICE_NONE, mode = DEVICE_CAPTURE_RELAXED;
 
-	if (progress_is_child())
+	if (note_is_child())
 		return;
 	/* a thread that only cleans up may have no device; one that captures goes on with that */
 	c->dev->exchange_mode(&mode);
 	c->dev->get(&before);
 	device_select(c->dev, c->device);
 	data_deinit(c);
-	op_free_pool(c); /* captured ops may keep @c for good */
+	op_pool_empty(&c->pool); /* captured ops may keep @c for good */
 	c->dev->event_free(c->last_event);
 	c->dev->event_free(c->join_event);
 	c->last_event = c->join_event = NULL;
@@ -241,7 +241,7 @@ static void release_device(struct comm *c)
  * other ranks of this process may stand that wait for just that. */
 static void leave(struct comm *c)
 {
-	checkin_send(c, WIRE_COMM_FREE, NULL, 0);
+	known_send(c, WIRE_COMM_FREE, NULL, 0);
 }
 
 /* The handle is no more. */
@@ -260,7 +260,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 
 	if (!c)
 		FORWARD(CommFinalize, (comm));
-	result = comm_check(c, "ncclCommFinalize");
+	result = result_check(c, "ncclCommFinalize");
 	if (result != ncclSuccess)
 		return result;
 	atomic_store(&c->is_finalized, true);
@@ -269,8 +269,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 	if (progress_wait_idle(c, PROGRESS_UNLESS_FAILED, env_get()->timeout_ns))
 		return ncclSuccess;
 	if (is_dead(c))
-		return last_error_set((ncclResult_t)atomic_load(&c->async), "ncclCommFinalize: %s",
-				      c->why);
+		return last_error_set(result_of(comm_error(c)), "ncclCommFinalize: %s", c->why);
 	return last_error_set(
 		ncclSystemError,
 		"ncclCommFinalize: ops of the communicator are still in streams after "
@@ -290,10 +289,10 @@ static ncclResult_t abort_comm(struct comm *c)
 
 	if (before == COMM_STARTING) { /* the init in the background cleans up */
 		atomic_store(&c->cancelled, true);
-		comm_fail(c, ncclInternalError, text);
+		comm_fail(c, -ECANCELED, text);
 		memcpy(body.text, text, sizeof(text));
-		checkin_send(c, WIRE_ABORT, &body, sizeof(body)); /* if it is checked in already */
-		checkin_kill(c);
+		known_send(c, WIRE_ABORT, &body, sizeof(body)); /* if it is checked in already */
+		play_kill(c);
 		if (comm_unregister(c))
 			comm_unref(c);
 		return ncclSuccess;
@@ -304,14 +303,14 @@ static ncclResult_t abort_comm(struct comm *c)
 	is_busy = !progress_wait_idle(c, PROGRESS_UNLESS_FAILED, SETTLE_NS);
 	if (is_busy && !is_dead(c)) { /* the others would wait for us */
 		memcpy(body.text, text, sizeof(text));
-		checkin_send(c, WIRE_ABORT, &body, sizeof(body));
+		known_send(c, WIRE_ABORT, &body, sizeof(body));
 	}
-	comm_fail(c, ncclInternalError, text);
-	checkin_kill(c);
+	comm_fail(c, -ECANCELED, text);
+	play_kill(c);
 	leave(c);
 	real = atomic_exchange(&c->real, NULL);
 	/* in the child of a fork its threads are not there, which that would wait for */
-	if (real && real_get()->CommAbort && !progress_is_child())
+	if (real && real_get()->CommAbort && !note_is_child())
 		result = real_get()->CommAbort(real);
 	if (!is_busy || progress_wait_idle(c, PROGRESS_IDLE, ABORT_WAIT_NS))
 		release_device(c);
@@ -340,7 +339,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 	if (!c)
 		FORWARD(CommDestroy, (comm));
 	/* the real communicator of a dead one may be stuck in an op: abort it */
-	if (is_dead(c) || atomic_load(&c->state) == COMM_STARTING || progress_is_child())
+	if (is_dead(c) || atomic_load(&c->state) == COMM_STARTING || note_is_child())
 		return abort_comm(c);
 	if (!progress_wait_idle(c, PROGRESS_UNLESS_FAILED, env_get()->timeout_ns))
 		return abort_comm(c);
@@ -369,9 +368,9 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 	if (atomic_exchange(&c->is_revoked, true)) /* as NCCL 2.28.9 has it */
 		return last_error_set(ncclInvalidArgument, "ncclCommRevoke: revoked already");
 	if (!is_dead(c))
-		checkin_send(c, WIRE_ABORT, &body, sizeof(body));
-	comm_fail(c, ncclInvalidUsage, "%s", body.text);
-	checkin_kill(c);
+		known_send(c, WIRE_ABORT, &body, sizeof(body));
+	comm_fail(c, -EINVAL, "%s", body.text);
+	play_kill(c);
 	return c->real && real_get()->CommRevoke ? real_get()->CommRevoke(c->real, flags)
 						 : ncclSuccess;
 }

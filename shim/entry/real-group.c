@@ -7,17 +7,16 @@
 
 #include "base/clock.h"
 #include "shim/data/real-comm.h"
-#include "shim/entry/result.h"
 #include "shim/job/env.h"
 #include "shim/job/quiet-thread.h"
-#include "shim/progress/progress-internal.h"
+#include "shim/progress/waiters.h"
 #include "shim/real/comm-id.h"
 #include "shim/real/real.h"
 
 #define FAILED_NS (1 * NS_PER_S) /* for a real init that notices by itself */
 
 struct real_group {
-	/* Under progress_waiters.lock. */
+	/* Under waiters.lock. */
 	bool is_done, is_left; /* whoever is second frees it */
 
 	uint32_t n;
@@ -88,11 +87,11 @@ static void *run_group(void *arg)
 	comm_id_hide();
 	make_all(g);
 	comm_id_show();
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	g->is_done = true;
 	is_left = g->is_left;
-	pthread_cond_broadcast(&progress_waiters.cond);
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_cond_broadcast(&waiters.cond);
+	pthread_mutex_unlock(&waiters.lock);
 	if (is_left)
 		give_back(g);
 	return NULL;
@@ -101,8 +100,7 @@ static void *run_group(void *arg)
 static bool any_failed(const struct real_group *g)
 {
 	for (uint32_t i = 0; i < g->n; i++)
-		if (atomic_load_explicit(&g->list[i].comm->async, memory_order_acquire) !=
-		    ncclSuccess)
+		if (comm_error(g->list[i].comm))
 			return true;
 	return false;
 }
@@ -113,26 +111,22 @@ static bool wait_for(struct real_group *g)
 	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
 	bool is_done, has_failed = false;
 
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	while (!g->is_done && clock_now_ns() < until) {
-		struct timespec ts;
-
 		if (!has_failed && any_failed(g)) {
 			has_failed = true;
 			until = clock_now_ns() + FAILED_NS;
 		}
-		ts = progress_timespec(until);
-		pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
-				       CLOCK_MONOTONIC, &ts);
+		waiters_wait(until);
 	}
 	is_done = g->is_done;
 	g->is_left = !is_done;
 	for (uint32_t i = 0; !is_done && i < g->n; i++) /* @g may be gone once the lock is */
 		comm_fail(
-			g->list[i].comm, ncclSystemError,
+			g->list[i].comm, -ETIMEDOUT,
 			"the real communicator of %u ranks was not made within NBOX_INIT_TIMEOUT (%.0f s)",
 			g->list[i].comm->n_real, (double)env_get()->timeout_ns / 1e9);
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_mutex_unlock(&waiters.lock);
 	return is_done;
 }
 
@@ -147,15 +141,13 @@ void real_group_make(struct real_group *g)
 	rc = quiet_thread(&thread, &attr, run_group, g);
 	pthread_attr_destroy(&attr);
 	for (uint32_t i = 0; rc && i < g->n; i++)
-		comm_fail(g->list[i].comm, ncclSystemError, "cannot start a thread: %s",
-			  strerror(rc));
+		comm_fail(g->list[i].comm, -rc, "cannot start a thread: %s", strerror(rc));
 	if (!rc && !wait_for(g))
 		return;
 	for (uint32_t i = 0; i < g->n; i++) {
 		g->list[i].comm->real = g->list[i].comm->real_made;
 		if (g->list[i].rc)
-			comm_fail(g->list[i].comm, result_of(g->list[i].rc), "%s",
-				  g->list[i].err.text);
+			comm_fail(g->list[i].comm, g->list[i].rc, "%s", g->list[i].err.text);
 	}
 	group_free(g);
 }

@@ -9,52 +9,18 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "links/link.h"
 #include "shim/job/env.h"
-#include "shim/progress/comm.h"
+#include "shim/progress/known.h"
 #include "shim/progress/meet.h"
 #include "shim/progress/play.h"
-#include "shim/progress/progress-internal.h"
 #include "shim/progress/session.h"
+#include "shim/progress/waiters.h"
 
 /* The progress thread's. */
 static struct {
 	struct comm *pending; /* sent, not answered */
-	struct comm *known;   /* from COMM_READY to COMM_FREE */
 	uint32_t next_cookie;
 } g;
-
-static void send_abort(uint32_t number, uint32_t rank, uint64_t seq, int code, const char *text)
-{
-	struct wire_text body = {.code = code};
-	struct wire_hdr h;
-
-	if (!session_link())
-		return;
-	snprintf(body.text, sizeof(body.text), "%s", text);
-	wire_hdr_init(&h, WIRE_ABORT, sizeof(body));
-	h.comm = number;
-	h.rank = rank;
-	h.seq = seq;
-	link_send_copy(session_link(), &h, &body);
-}
-
-static void kill_comm(struct comm *c)
-{
-	play_kill(c);
-	progress_signal_idle();
-}
-
-void checkin_fail_comm(struct comm *c, ncclResult_t result, const char *text)
-{
-	if (atomic_load(&c->async) == ncclSuccess) {
-		log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
-			  text);
-		send_abort(c->number, c->rank, 0, EPROTO, text);
-	}
-	comm_fail(c, result, "%s", text);
-	kill_comm(c);
-}
 
 /* --- check-ins --------------------------------------------------------------------- */
 
@@ -63,27 +29,17 @@ static void answer_locked(struct comm *c, int code)
 {
 	c->checkin = code ? CHECKIN_FAILED : CHECKIN_OK;
 	c->checkin_code = code;
-	pthread_cond_broadcast(&progress_waiters.cond);
+	pthread_cond_broadcast(&waiters.cond);
 }
 
 static void refuse(struct comm *c, int code, const char *why)
 {
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	if (c->checkin == CHECKIN_SENT) { /* else nobody waits any more */
 		err_set(&c->checkin_err, EPROTO, "%s", why);
 		answer_locked(c, code);
 	}
-	pthread_mutex_unlock(&progress_waiters.lock);
-}
-
-static void list_remove(struct comm **list, const struct comm *c)
-{
-	for (; *list; list = &(*list)->next) {
-		if (*list == c) {
-			*list = c->next;
-			return;
-		}
-	}
+	pthread_mutex_unlock(&waiters.lock);
 }
 
 static struct comm *find_pending(uint32_t cookie)
@@ -94,18 +50,9 @@ static struct comm *find_pending(uint32_t cookie)
 	return NULL;
 }
 
-struct comm *checkin_find(uint32_t number, uint32_t rank)
-{
-	for (struct comm *c = g.known; c; c = c->next)
-		if (c->number == number && c->rank == rank)
-			return c;
-	return NULL;
-}
-
 static void run_checkin(struct note *n)
 {
 	struct comm *c = container_of(n, struct comm, checkin_note);
-	struct wire_hdr h;
 
 	if (!session_link()) {
 		refuse(c, -EPIPE, "the link to nboxd is lost");
@@ -124,12 +71,10 @@ static void run_checkin(struct note *n)
 		((struct wire_comm_shrink *)c->checkin_body)->cookie = c->cookie;
 		break;
 	}
-	wire_hdr_init(&h, c->checkin_type, c->checkin_bytes);
-	h.comm = c->checkin_parent;
-	h.rank = c->checkin_rank;
 	c->next = g.pending;
 	g.pending = c;
-	link_send_copy(session_link(), &h, c->checkin_body);
+	session_send(c->checkin_type, c->checkin_parent, c->checkin_rank, 0, c->checkin_body,
+		     c->checkin_bytes);
 }
 
 void checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
@@ -146,7 +91,7 @@ void checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_
 	c->checkin = CHECKIN_SENT;
 	c->checkin_note.run = run_checkin;
 	comm_ref(c); /* the progress thread's */
-	progress_post(&c->checkin_note, PROGRESS_WAKE);
+	note_post(&c->checkin_note, NOTE_WAKE);
 }
 
 /* Why @c's check-in is not waited for any more: under the lock. */
@@ -161,7 +106,7 @@ static void run_withdraw(struct note *n)
 	struct comm *c = container_of(n, struct comm, withdraw_note);
 
 	if (find_pending(c->cookie) == c)
-		send_abort(WIRE_NO_COMM, 0, c->cookie, ECONNABORTED, given_up(c));
+		session_send_abort(WIRE_NO_COMM, 0, c->cookie, ECONNABORTED, given_up(c));
 	comm_unref(c);
 }
 
@@ -171,20 +116,7 @@ static void withdraw(struct comm *c)
 {
 	c->withdraw_note.run = run_withdraw;
 	comm_ref(c);
-	progress_post(&c->withdraw_note, PROGRESS_WAKE);
-}
-
-/* Under the lock. Return: 0; -ETIMEDOUT; -ECANCELED. */
-static int wait_more(const struct comm *c, uint64_t until_ns)
-{
-	struct timespec ts = progress_timespec(until_ns);
-
-	if (atomic_load(&c->cancelled))
-		return -ECANCELED;
-	return pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
-				      CLOCK_MONOTONIC, &ts) == ETIMEDOUT
-		       ? -ETIMEDOUT
-		       : 0;
+	note_post(&c->withdraw_note, NOTE_WAKE);
 }
 
 int checkin_wait(struct comm *c, struct err *err)
@@ -193,9 +125,9 @@ int checkin_wait(struct comm *c, struct err *err)
 	bool is_given_up;
 	int rc = 0;
 
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	while (c->checkin == CHECKIN_SENT && !rc)
-		rc = wait_more(c, until);
+		rc = atomic_load(&c->cancelled) ? -ECANCELED : waiters_wait(until);
 	is_given_up = c->checkin == CHECKIN_SENT;
 	if (is_given_up) {
 		c->checkin = CHECKIN_FAILED;
@@ -212,111 +144,13 @@ int checkin_wait(struct comm *c, struct err *err)
 	} else {
 		rc = c->checkin == CHECKIN_OK ? 0 : err_set(err, ENOMEM, "no memory");
 	}
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_mutex_unlock(&waiters.lock);
 	if (is_given_up)
 		withdraw(c);
 	return rc;
 }
 
-static void run_kill(struct note *n)
-{
-	kill_comm(container_of(n, struct comm, kill_note));
-	comm_unref(container_of(n, struct comm, kill_note));
-}
-
-void checkin_kill(struct comm *c)
-{
-	if (atomic_exchange(&c->kill_posted, true))
-		return;
-	c->kill_note.run = run_kill;
-	comm_ref(c);
-	progress_post(&c->kill_note, PROGRESS_WAKE);
-	progress_signal_idle(); /* those that wait for a check-in */
-}
-
-/* --- frames for nboxd --------------------------------------------------------------- */
-
-struct send_note {
-	struct note note;
-	struct comm *comm; /* owned reference; NULL: of the worker as a whole */
-	struct wire_hdr hdr;
-	char body[];
-};
-
-static void run_send(struct note *n)
-{
-	struct send_note *s = container_of(n, struct send_note, note);
-	struct comm *c = s->comm;
-
-	s->hdr.comm = c->number;
-	s->hdr.rank = c->rank;
-	/* not checked in yet, or freed by another thread meanwhile: nboxd would not know of whom it
-	 * is */
-	if (session_link() && checkin_find(c->number, c->rank) == c)
-		link_send_copy(session_link(), &s->hdr, s->hdr.body_bytes ? s->body : NULL);
-	if (s->hdr.type == WIRE_COMM_FREE) {
-		struct comm **list = &g.known;
-
-		while (*list && *list != c)
-			list = &(*list)->next;
-		if (*list) {
-			*list = c->next;
-			comm_unref(c);
-		}
-	}
-	comm_unref(c);
-	free(s);
-}
-
-static void run_tell(struct note *n)
-{
-	struct send_note *s = container_of(n, struct send_note, note);
-
-	if (session_link())
-		link_send_copy(session_link(), &s->hdr, s->body);
-	free(s);
-}
-
-/* @c: NULL for a frame of the worker as a whole. */
-static int post_frame(struct comm *c, enum wire_type type, const void *body, size_t bytes)
-{
-	struct send_note *s;
-
-	if (progress_is_child())
-		return 0;
-	s = calloc(1, sizeof(*s) + bytes);
-	if (!s)
-		return -ENOMEM;
-	s->note.run = c ? run_send : run_tell;
-	s->comm = c ? comm_ref(c) : NULL;
-	wire_hdr_init(&s->hdr, type, bytes);
-	if (bytes)
-		memcpy(s->body, body, bytes);
-	progress_post(&s->note, PROGRESS_WAKE);
-	return 0;
-}
-
-int checkin_send(struct comm *c, enum wire_type type, const void *body, size_t bytes)
-{
-	return post_frame(c, type, body, bytes);
-}
-
-int checkin_tell(enum wire_type type, const void *body, size_t bytes)
-{
-	return post_frame(NULL, type, body, bytes);
-}
-
 /* --- frames from nboxd ------------------------------------------------------------------ */
-
-static void send_free(uint32_t number, uint32_t rank)
-{
-	struct wire_hdr h;
-
-	wire_hdr_init(&h, WIRE_COMM_FREE, 0);
-	h.comm = number;
-	h.rank = rank;
-	link_send_copy(session_link(), &h, NULL);
-}
 
 void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 {
@@ -329,42 +163,40 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 
 	if (!c)
 		return;
-	list_remove(&g.pending, c);
+	comm_list_remove(&g.pending, c);
 	/* who waits may give up: what is said of @c is of one piece with its being checked in */
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	is_wanted = c->checkin == CHECKIN_SENT;
 	if (is_wanted) {
 		rc = comm_set_members(c, r, members, has_list ? world_ranks : NULL, h->comm,
 				      &c->checkin_err);
 		answer_locked(c, rc);
 	}
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_mutex_unlock(&waiters.lock);
 	if (is_wanted && !rc && r->n_ranks) {
-		c->next = g.known;
-		g.known = c;
+		known_add(c);
 		return;
 	}
 	if (r->n_ranks) {
-		send_abort(h->comm, r->rank, 0, ECONNABORTED,
-			   is_wanted ? c->checkin_err.text : given_up(c));
-		send_free(h->comm, r->rank);
+		session_send_abort(h->comm, r->rank, 0, ECONNABORTED,
+				   is_wanted ? c->checkin_err.text : given_up(c));
+		session_send(WIRE_COMM_FREE, h->comm, r->rank, 0, NULL, 0);
 	}
 	comm_unref(c);
 }
 
-/* The other side of an op that is wrong; or a member that is gone. */
-static ncclResult_t result_of(int code)
+/* nboxd's code, in the words of result.h: members disagree, or a member is gone. */
+static int error_of(int code)
 {
-	return code == EPROTO || code == EINVAL ? ncclInvalidUsage : ncclRemoteError;
+	return code == EPROTO || code == EINVAL ? -EPROTO : -ECONNRESET;
 }
 
-/* Of a check-in: a member that has gone or has aborted is one thing, what does not fit together
- * another. */
-static int checkin_result_of(int code)
+/* The same of a check-in that is refused: a member has gone, or what the members say does not fit
+ * together. */
+static int refusal_of(int code)
 {
-	return code == ECONNRESET || code == ECONNABORTED || code == ECANCELED
-		       ? (int)ncclRemoteError
-		       : -EPROTO;
+	return code == ECONNRESET || code == ECONNABORTED || code == ECANCELED ? -ECONNRESET
+									       : -EPROTO;
 }
 
 void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
@@ -375,19 +207,19 @@ void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t)
 		c = find_pending((uint32_t)h->seq);
 		if (!c)
 			return;
-		list_remove(&g.pending, c);
-		refuse(c, checkin_result_of(t->code), t->text);
+		comm_list_remove(&g.pending, c);
+		refuse(c, refusal_of(t->code), t->text);
 		comm_unref(c);
 		return;
 	}
-	for (c = g.known; c; c = c->next) {
+	for (c = known_first(); c; c = c->next) {
 		if (c->number != h->comm)
 			continue;
-		if (atomic_load(&c->async) == ncclSuccess) {
+		if (!comm_error(c)) {
 			log_error("communicator %u, rank %u of %u: %s", c->number, c->rank,
 				  c->n_ranks, t->text);
-			comm_fail(c, result_of(t->code), "%s", t->text);
-			kill_comm(c);
+			comm_fail(c, error_of(t->code), "%s", t->text);
+			play_open_gates(c);
 		}
 		meet_is_off(c);
 	}
@@ -406,10 +238,10 @@ bool checkin_lose(const char *text)
 		comm_unref(c);
 		is_news = true;
 	}
-	for (c = g.known; c; c = c->next) {
-		is_news = is_news || atomic_load(&c->async) == ncclSuccess;
-		comm_fail(c, ncclSystemError, "%s", text);
-		play_kill(c);
+	for (c = known_first(); c; c = c->next) {
+		is_news = is_news || !comm_error(c);
+		comm_fail(c, -EPIPE, "%s", text);
+		play_open_gates(c);
 		meet_lost(c);
 	}
 	return is_news;
@@ -417,9 +249,9 @@ bool checkin_lose(const char *text)
 
 void checkin_stop(void)
 {
-	for (struct comm *c = g.known; c; c = c->next) {
-		comm_fail(c, ncclSystemError, "the process is ending");
-		play_kill(c);
+	for (struct comm *c = known_first(); c; c = c->next) {
+		comm_fail(c, -EPIPE, "the process is ending");
+		play_open_gates(c);
 		meet_lost(c);
 	}
 }

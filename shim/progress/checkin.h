@@ -1,6 +1,7 @@
-/* Communicators as nboxd knows them: checked in, known from COMM_READY to
- * COMM_FREE, failed. Check-ins are begun and waited for on any thread; the
- * progress thread keeps the two lists (pending, known) and answers. */
+/* Check-ins of communicators with nboxd: a COMM_INIT, SPLIT or SHRINK goes out, COMM_READY or ABORT
+ * comes back. Check-ins are begun and waited for on any thread; the progress thread keeps those
+ * that are not answered, and answers. It also deals with the end of communicators that nboxd knows.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -13,33 +14,16 @@
 
 /* --- any thread ------------------------------------------------------------------- */
 
-/* Checks @c in with nboxd by the frame @type (COMM_INIT, SPLIT, SHRINK; its
- * cookie is filled in; @parent and @rank go to hdr.comm and hdr.rank) and waits for
- * the answer. Blocks up to NBOX_INIT_TIMEOUT; who gives up, or is aborted, takes its
- * check-in back. Return: 0, the members are known; negative errno or ncclResult_t > 0
- * with the sentence. Several check-ins may be under way: begin them all, then wait
+/* Checks @c in by the frame @type (COMM_INIT, SPLIT, SHRINK; its cookie is filled in; @parent and
+ * @rank go to hdr.comm and hdr.rank). Several check-ins may be under way: begin them all, then wait
  * for each. */
 void checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_t rank,
 		   const void *body, size_t bytes);
+/* Waits for the answer, up to NBOX_INIT_TIMEOUT. A caller that gives up, or is aborted, takes its
+ * check-in back. Return: 0, the members are known; negative errno with the sentence. */
 int checkin_wait(struct comm *c, struct err *err);
 
-/* Sends a frame for @c (hdr.comm, hdr.rank from it; body copied). COMM_FREE: @c is
- * known no longer. Return: 0 or -ENOMEM. */
-int checkin_send(struct comm *c, enum wire_type type, const void *body, size_t bytes);
-
-/* Sends a frame that is of no communicator (body copied). Return: 0 or -ENOMEM. */
-int checkin_tell(enum wire_type type, const void *body, size_t bytes);
-
-/* Opens all gates of @c; later ones open at once. The communicator must have its
- * error set. */
-void checkin_kill(struct comm *c);
-
 /* --- the progress thread ------------------------------------------------------------ */
-
-struct comm *checkin_find(uint32_t number, uint32_t rank); /* NULL: not known */
-/* Something is wrong with @c alone: marks it, opens its gates, tells nboxd, prints
- * one line. */
-void checkin_fail_comm(struct comm *c, ncclResult_t result, const char *text);
 
 /* Frames from nboxd. */
 void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/real/last-error.h"
-
 #define SLOTS 256
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,8 +28,7 @@ struct comm *comm_new(const struct device *dev, int device)
 		return NULL;
 	atomic_init(&c->refs, 1);
 	atomic_init(&c->state, COMM_STARTING);
-	atomic_init(&c->async, ncclSuccess);
-	pthread_mutex_init(&c->lock, NULL);
+	op_pool_init(&c->pool, dev);
 	pthread_mutex_init(&c->real_lock, NULL);
 	c->dev = dev;
 	c->device = c->scratch.device = c->host_scratch.device = c->redop_scratch.device = device;
@@ -50,14 +47,13 @@ struct comm *comm_unref(struct comm *c)
 	/* acq_rel: the last one sees what the others wrote before they let go */
 	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return NULL;
-	op_free_pool(c);
+	op_pool_deinit(&c->pool);
 	free(c->members);
 	free((void *)(uintptr_t)c->map.table);
 	templates_deinit(&c->templates);
 	free(c->checkin_body);
 	free(c->redops);
 	free(c->real_config);
-	pthread_mutex_destroy(&c->lock);
 	pthread_mutex_destroy(&c->real_lock);
 	free(c);
 	return NULL;
@@ -179,41 +175,42 @@ int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 	return count_templates(c, err);
 }
 
-void comm_fail(struct comm *c, ncclResult_t result, const char *fmt, ...)
+void comm_fail(struct comm *c, int r, const char *fmt, ...)
 {
 	va_list ap;
 
 	pthread_mutex_lock(&fail_lock);
-	if (atomic_load_explicit(&c->async, memory_order_relaxed) == ncclSuccess) {
+	if (!atomic_load_explicit(&c->async, memory_order_relaxed)) {
 		va_start(ap, fmt);
 		vsnprintf(c->why, sizeof(c->why), fmt, ap);
 		va_end(ap);
 		/* release: whoever reads @async may read @why */
-		atomic_store_explicit(&c->async, result, memory_order_release);
+		atomic_store_explicit(&c->async, r, memory_order_release);
 	}
 	pthread_mutex_unlock(&fail_lock);
 }
 
-ncclResult_t comm_check(struct comm *c, const char *what)
+struct op *comm_get_op(struct comm *c)
 {
-	ncclResult_t async = atomic_load_explicit(&c->async, memory_order_acquire);
-	int state = atomic_load_explicit(&c->state, memory_order_acquire);
+	struct op *op = op_get(&c->pool);
 
-	if (progress_is_child())
-		return last_error_set(ncclSystemError,
-				      "%s: this process was forked after NCCL was set up", what);
-	if (async != ncclSuccess)
-		return last_error_set(async, "%s: %s", what, c->why);
-	if (state == COMM_DEAD) /* inside a group that began before */
-		return last_error_set(ncclInvalidArgument, "%s: the communicator was destroyed",
-				      what);
-	if (state == COMM_STARTING)
-		return last_error_set(ncclInvalidArgument,
-				      "%s: the communicator is not ready yet; wait until "
-				      "ncclCommGetAsyncError says ncclSuccess",
-				      what);
-	if (atomic_load_explicit(&c->is_finalized, memory_order_relaxed))
-		return last_error_set(ncclInvalidArgument, "%s: the communicator was finalized",
-				      what);
-	return ncclSuccess;
+	if (op)
+		op->comm = c;
+	return op;
+}
+
+void comm_put_op(struct comm *c, struct op *op)
+{
+	if (atomic_load_explicit(&c->state, memory_order_relaxed) == COMM_DEAD)
+		op_free(op);
+	else
+		op_put(&c->pool, op);
+}
+
+void comm_list_remove(struct comm **list, const struct comm *c)
+{
+	while (*list && *list != c)
+		list = &(*list)->next;
+	if (*list)
+		*list = c->next;
 }

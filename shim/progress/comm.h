@@ -12,8 +12,8 @@
 #include "base/err.h"
 #include "shim/gate/device.h"
 #include "shim/gate/scratch.h"
+#include "shim/progress/note.h"
 #include "shim/progress/op.h"
-#include "shim/progress/progress.h"
 #include "shim/real/nccl-api.h"
 #include "topology/template.h"
 #include "wire/wire.h"
@@ -69,12 +69,12 @@ struct comm {
 	_Atomic int state;         /* enum comm_state */
 	_Atomic bool is_revoked;   /* by this rank */
 	_Atomic bool is_finalized; /* by this rank: over once no op is pending */
-	_Atomic int async;         /* ncclResult_t; ncclSuccess, or why it is dead */
-	_Atomic bool cancelled;    /* abort during a background init */
+	_Atomic int async; /* 0; or why it is dead: negative errno, or (positive) a result of the
+			    * real NCCL */
+	_Atomic bool cancelled; /* abort during a background init */
 	char why[ERR_TEXT_MAX];
 
-	pthread_mutex_t lock; /* of @pool */
-	struct op *pool;
+	struct op_pool pool;
 
 	/* The launching thread's: NCCL's rule is that calls on one communicator are
 	 * serialized by the caller. */
@@ -97,7 +97,7 @@ struct comm {
 			    until when */
 	uint32_t n_splits;
 
-	/* The progress thread's, @checkin, @meet and @local_id under progress_waiters.lock. */
+	/* The progress thread's, @checkin, @meet and @local_id under waiters.lock. */
 	struct note checkin_note, withdraw_note, kill_note;
 	_Atomic bool kill_posted;
 	int checkin;
@@ -161,10 +161,19 @@ static inline uint32_t comm_data(const struct comm *c, uint32_t kind)
 /* The index of a real member, or -1. */
 int comm_member(const struct comm *c, uint32_t rank);
 
-/* Marks @c dead with a result and a sentence; the first one wins. Any thread. Does not
- * open gates: progress_kill(). */
-void comm_fail(struct comm *c, ncclResult_t result, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+/* Marks @c dead: @r as c->async, and a sentence; the first one wins. Any thread. Does not open
+ * gates: play_kill(). */
+void comm_fail(struct comm *c, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static inline int comm_error(const struct comm *c)
+{
+	/* acquire: pairs with comm_fail(), makes @why visible */
+	return atomic_load_explicit(&c->async, memory_order_acquire);
+}
 
-/* What a call on @c has to answer before anything else: ncclSuccess, or why not. */
-ncclResult_t comm_check(struct comm *c, const char *what);
+/* An op record of @c, or NULL: no memory. Giving it back frees it where @c is dead, since captured
+ * ops may keep a dead communicator for good. */
+struct op *comm_get_op(struct comm *c);
+void comm_put_op(struct comm *c, struct op *op);
+
+/* From a list by @next. */
+void comm_list_remove(struct comm **list, const struct comm *c);

@@ -6,30 +6,21 @@
 
 #include "base/clock.h"
 #include "shim/job/env.h"
-#include "shim/progress/checkin.h"
-#include "shim/progress/progress-internal.h"
+#include "shim/progress/known.h"
+#include "shim/progress/waiters.h"
 
-/* struct comm's @meet, under progress_waiters.lock. */
+/* struct comm's @meet, under waiters.lock. */
 enum { MEET_NONE, MEET_PROMISED, MEET_ALL, MEET_OFF };
 
 int meet_promise(struct comm *c, struct err *err)
 {
-	if (atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess)
+	if (comm_error(c))
 		return err_set(err, ECANCELED, "%s", c->why);
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	if (c->meet == MEET_NONE) /* the link may be lost already */
 		c->meet = MEET_PROMISED;
-	pthread_mutex_unlock(&progress_waiters.lock);
-	return checkin_send(c, WIRE_MEET, NULL, 0) ? err_set(err, ENOMEM, "no memory") : 0;
-}
-
-/* Under the lock. Return: 0 or -ETIMEDOUT. */
-static int wait_more(uint64_t until_ns)
-{
-	struct timespec ts = progress_timespec(until_ns);
-
-	return -pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
-				       CLOCK_MONOTONIC, &ts);
+	pthread_mutex_unlock(&waiters.lock);
+	return known_send(c, WIRE_MEET, NULL, 0) ? err_set(err, ENOMEM, "no memory") : 0;
 }
 
 int meet_wait_all(struct comm *c, struct err *err)
@@ -37,9 +28,9 @@ int meet_wait_all(struct comm *c, struct err *err)
 	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
 	int rc = 0;
 
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	while (c->meet == MEET_PROMISED && !rc)
-		rc = wait_more(until);
+		rc = waiters_wait(until);
 	if (c->meet == MEET_ALL)
 		rc = 0;
 	else if (c->meet == MEET_OFF)
@@ -50,7 +41,7 @@ int meet_wait_all(struct comm *c, struct err *err)
 			"the other real members did not come to make the real communicator within "
 			"NBOX_INIT_TIMEOUT (%.0f s)",
 			(double)env_get()->timeout_ns / 1e9);
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_mutex_unlock(&waiters.lock);
 	return rc;
 }
 
@@ -58,7 +49,7 @@ int meet_send_id(struct comm *c, const void *id)
 {
 	static const uint8_t none[WIRE_ID_BYTES];
 
-	return checkin_send(c, WIRE_LOCAL_ID, id ? id : none, WIRE_ID_BYTES);
+	return known_send(c, WIRE_LOCAL_ID, id ? id : none, WIRE_ID_BYTES);
 }
 
 int meet_wait_id(struct comm *c, struct err *err)
@@ -69,9 +60,9 @@ int meet_wait_id(struct comm *c, struct err *err)
 
 	if (c->index == 0)
 		return 0;
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	while (!c->has_local_id && !rc)
-		rc = wait_more(until);
+		rc = waiters_wait(until);
 	if (!c->has_local_id)
 		rc = err_set(err, ETIMEDOUT,
 			     "real member 0 (rank %u) sent no id within NBOX_INIT_TIMEOUT",
@@ -82,7 +73,7 @@ int meet_wait_id(struct comm *c, struct err *err)
 			     c->members[0].rank);
 	else
 		rc = 0;
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_mutex_unlock(&waiters.lock);
 	return rc;
 }
 
@@ -91,31 +82,24 @@ int meet_wait_id(struct comm *c, struct err *err)
 /* Once it is agreed, it stays so. */
 static void answer(struct comm *c, int how)
 {
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	c->meet = c->meet == MEET_ALL ? MEET_ALL : how;
-	pthread_cond_broadcast(&progress_waiters.cond);
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_cond_broadcast(&waiters.cond);
+	pthread_mutex_unlock(&waiters.lock);
 }
 
-void meet_on_all(const struct wire_hdr *h)
+void meet_on_all(struct comm *c)
 {
-	struct comm *c = checkin_find(h->comm, h->rank);
-
-	if (c)
-		answer(c, MEET_ALL);
+	answer(c, MEET_ALL);
 }
 
-void meet_on_id(const struct wire_hdr *h, const void *body)
+void meet_on_id(struct comm *c, const void *body)
 {
-	struct comm *c = checkin_find(h->comm, h->rank);
-
-	if (!c)
-		return;
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	memcpy(c->local_id, body, WIRE_ID_BYTES);
 	c->has_local_id = true;
-	pthread_cond_broadcast(&progress_waiters.cond);
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_cond_broadcast(&waiters.cond);
+	pthread_mutex_unlock(&waiters.lock);
 }
 
 void meet_is_off(struct comm *c)
@@ -126,8 +110,8 @@ void meet_is_off(struct comm *c)
 void meet_lost(struct comm *c)
 {
 	answer(c, MEET_OFF);
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	c->has_local_id = true; /* an id that has not come stays all zeros: no id */
-	pthread_cond_broadcast(&progress_waiters.cond);
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_cond_broadcast(&waiters.cond);
+	pthread_mutex_unlock(&waiters.lock);
 }

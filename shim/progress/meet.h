@@ -27,8 +27,9 @@ int meet_wait_id(struct comm *c, struct err *err);
 
 /* --- the progress thread -------------------------------------------------------------- */
 
-void meet_on_all(const struct wire_hdr *h);
-void meet_on_id(const struct wire_hdr *h, const void *body);
+/* Frames: all have promised; the id. */
+void meet_on_all(struct comm *c);
+void meet_on_id(struct comm *c, const void *body);
 /* nboxd says that @c is dead: threads that wait for promises stop waiting. */
 void meet_is_off(struct comm *c);
 /* nboxd is gone: all waits end. */

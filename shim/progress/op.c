@@ -5,40 +5,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/progress/comm.h"
+void op_pool_init(struct op_pool *p, const struct device *dev)
+{
+	pthread_mutex_init(&p->lock, NULL);
+	p->first = NULL;
+	p->dev = dev;
+}
 
-struct op *op_get(struct comm *c)
+void op_pool_deinit(struct op_pool *p)
+{
+	op_pool_empty(p);
+	pthread_mutex_destroy(&p->lock);
+}
+
+struct op *op_get(struct op_pool *p)
 {
 	struct op *op;
 
-	pthread_mutex_lock(&c->lock);
-	op = c->pool;
+	pthread_mutex_lock(&p->lock);
+	op = p->first;
 	if (op)
-		c->pool = op->next;
-	pthread_mutex_unlock(&c->lock);
+		p->first = op->next;
+	pthread_mutex_unlock(&p->lock);
 	if (!op) {
 		op = calloc(1, sizeof(*op));
 		if (!op)
 			return NULL;
-		op->comm = c;
+		op->dev = p->dev;
 	}
 	op->next = op->launch_next = NULL;
 	memset(&op->call, 0, sizeof(op->call));
 	return op;
 }
 
-void op_put(struct op *op)
+void op_put(struct op_pool *p, struct op *op)
 {
-	struct comm *c = op->comm;
-
-	if (atomic_load_explicit(&c->state, memory_order_relaxed) == COMM_DEAD) {
-		op_free(op); /* captured ops may keep @c for good */
-		return;
-	}
-	pthread_mutex_lock(&c->lock);
-	op->next = c->pool;
-	c->pool = op;
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&p->lock);
+	op->next = p->first;
+	p->first = op;
+	pthread_mutex_unlock(&p->lock);
 }
 
 void op_keep(struct op *op)
@@ -56,7 +61,7 @@ struct op *op_free(struct op *op)
 {
 	if (!op)
 		return NULL;
-	op->comm->dev->gate_deinit(&op->gate);
+	op->dev->gate_deinit(&op->gate);
 	player_free(op->run.player);
 	free(op->run.conns);
 	free(op->p2p);
@@ -64,14 +69,14 @@ struct op *op_free(struct op *op)
 	return NULL;
 }
 
-void op_free_pool(struct comm *c)
+void op_pool_empty(struct op_pool *p)
 {
 	struct op *op, *list;
 
-	pthread_mutex_lock(&c->lock);
-	list = c->pool;
-	c->pool = NULL;
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&p->lock);
+	list = p->first;
+	p->first = NULL;
+	pthread_mutex_unlock(&p->lock);
 	while ((op = list)) {
 		list = op->next;
 		op_free(op);

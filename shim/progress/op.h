@@ -6,13 +6,14 @@
  * the process. */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "player/player.h"
 #include "schedule/schedule.h"
 #include "shim/gate/device.h"
-#include "shim/progress/progress.h"
+#include "shim/progress/note.h"
 #include "wire/wire.h"
 
 struct comm;
@@ -41,6 +42,7 @@ struct op_run {
 
 struct op {
 	struct gate gate;
+	const struct device *dev;
 	struct comm *comm;      /* holds a reference from arrive to passed */
 	struct op *next;        /* in the pool, or in a list of the communicator's live ops */
 	struct op *launch_next; /* the launching thread's list */
@@ -53,15 +55,23 @@ struct op {
 	struct op_run run; /* the progress thread's alone */
 };
 
+/* Records of a communicator that are not in use. */
+struct op_pool {
+	pthread_mutex_t lock;
+	struct op *first;
+	const struct device *dev;
+};
+
+void op_pool_init(struct op_pool *p, const struct device *dev);
+void op_pool_deinit(struct op_pool *p);
+/* Frees what is in it. */
+void op_pool_empty(struct op_pool *p);
 /* From the pool, or new. Return: NULL when there is no memory. */
-struct op *op_get(struct comm *c);
-/* Back to the pool (not persistent ones); of a dead communicator: freed. */
-void op_put(struct op *op);
+struct op *op_get(struct op_pool *p);
+void op_put(struct op_pool *p, struct op *op);
 /* A captured op belongs to graphs that may be replayed as long as the process lives:
  * it and its communicator are kept for good, on a list. */
 void op_keep(struct op *op);
 struct op *op_free(struct op *op); /* returns NULL */
-/* All that are in the pool. */
-void op_free_pool(struct comm *c);
 /* Adds a point-to-point call. Return: 0 or -ENOMEM. */
 int op_add_p2p(struct op *op, uint32_t peer, bool is_send, uint64_t bytes);

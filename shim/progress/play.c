@@ -1,4 +1,4 @@
-/* The life of an op on the progress thread: see play.h. Its messages: play-message.c. */
+/* The life of an op on the progress thread: see play.h. */
 #include "shim/progress/play.h"
 
 #include <errno.h>
@@ -6,18 +6,29 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "shim/job/env.h"
-#include "shim/progress/checkin.h"
+#include "shim/progress/message.h"
 #include "shim/progress/payload.h"
-#include "shim/progress/play-message.h"
-#include "shim/progress/progress-internal.h"
 #include "shim/progress/session.h"
+#include "shim/progress/waiters.h"
 
 static struct {
 	struct op **due; /* decided, waiting for their time (device does not) */
 	uint32_t n_due, due_capacity;
 	uint32_t n_open;
 } g;
+
+void play_fail(struct comm *c, int r, const char *text)
+{
+	if (!comm_error(c)) {
+		log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
+			  text);
+		session_send_abort(c->number, c->rank, 0, EPROTO, text);
+	}
+	comm_fail(c, r, "%s", text);
+	play_open_gates(c);
+}
 
 static void open_gate(struct op *op, uint64_t due_ns)
 {
@@ -31,7 +42,7 @@ static void open_gate(struct op *op, uint64_t due_ns)
 }
 
 /* All there? Then the gate, or the list of those that wait for their time. */
-void play_check_complete(struct op *op)
+static void check_complete(struct op *op)
 {
 	struct op_run *run = &op->run;
 
@@ -48,8 +59,7 @@ void play_check_complete(struct op *op)
 		struct op **due = realloc(g.due, capacity * sizeof(struct op *));
 
 		if (!due) {
-			checkin_fail_comm(op->comm, ncclSystemError,
-					  "no memory in the progress thread");
+			play_fail(op->comm, -ENOMEM, "no memory in the progress thread");
 			return;
 		}
 		g.due = due;
@@ -88,7 +98,7 @@ static struct op **live_slot(struct comm *c, uint64_t seq)
 	return &c->live[seq % COMM_LIVE_SLOTS];
 }
 
-struct op *play_find(struct comm *c, uint64_t seq)
+static struct op *find(struct comm *c, uint64_t seq)
 {
 	for (struct op *op = *live_slot(c, seq); op; op = op->next)
 		if (op->run.is_live && op->run.seq == seq)
@@ -107,18 +117,13 @@ static int send_arrive(struct op *op)
 	size_t bytes = sizeof(op->call) + op->call.n_p2p * sizeof(struct wire_p2p);
 	CLEANUP(freep) char *big = NULL;
 	struct wire_arrive call = op->call;
-	struct wire_hdr h;
 	uint64_t own_ns = op->run.start_ns;
 
 	call.arrive_ns = session_to_daemon(own_ns);
 	call.compute_ns =
 		c->last_open_ns && own_ns > c->last_open_ns ? own_ns - c->last_open_ns : 0;
-	wire_hdr_init(&h, WIRE_ARRIVE, bytes);
-	h.comm = c->number;
-	h.rank = c->rank;
-	h.seq = op->run.seq;
 	if (!op->call.n_p2p)
-		return link_send_copy(session_link(), &h, &call);
+		return session_send(WIRE_ARRIVE, c->number, c->rank, op->run.seq, &call, bytes);
 	big = malloc(bytes);
 	if (!big)
 		return -ENOMEM;
@@ -130,7 +135,7 @@ static int send_arrive(struct op *op)
 
 		memcpy(big + sizeof(call) + i * sizeof(p), &p, sizeof(p));
 	}
-	return link_send_copy(session_link(), &h, big);
+	return session_send(WIRE_ARRIVE, c->number, c->rank, op->run.seq, big, bytes);
 }
 
 static int start_player(struct op *op)
@@ -148,7 +153,7 @@ static int start_player(struct op *op)
 			return rc;
 		data = &run->data;
 	}
-	return player_start(&run->player, &run->sched, op->comm->rank, data, &play_io, op);
+	return player_start(&run->player, &run->sched, op->comm->rank, data, &message_io, op);
 }
 
 void play_arrived(struct note *n)
@@ -171,8 +176,8 @@ void play_arrived(struct note *n)
 	op->next = *slot;
 	*slot = op;
 	/* dead without an error: a graph that is replayed after its communicator was destroyed */
-	if (atomic_load_explicit(&c->async, memory_order_acquire) != ncclSuccess ||
-	    atomic_load_explicit(&c->state, memory_order_acquire) == COMM_DEAD || !session_link()) {
+	if (comm_error(c) || atomic_load_explicit(&c->state, memory_order_acquire) == COMM_DEAD ||
+	    !session_link()) {
 		open_gate(op, 0);
 		return;
 	}
@@ -184,11 +189,11 @@ void play_arrived(struct note *n)
 
 		err_set(&err, -rc, "op %llu (%s): %s", wire_seq_number(run->seq),
 			coll_kind_name(op->call.kind), strerror(-rc));
-		checkin_fail_comm(c, ncclSystemError, err.text);
+		play_fail(c, -EIO, err.text);
 	}
 }
 
-int play_release(struct op *op, const struct wire_release *r, struct err *err)
+static int release(struct op *op, const struct wire_release *frame, struct err *err)
 {
 	struct op_run *run = &op->run;
 
@@ -196,9 +201,53 @@ int play_release(struct op *op, const struct wire_release *r, struct err *err)
 		return err_set(err, EPROTO, "a second RELEASE for op %llu",
 			       wire_seq_number(run->seq));
 	run->has_end = true;
-	run->due_ns = session_from_daemon(r->end_ns);
-	play_check_complete(op);
+	run->due_ns = session_from_daemon(frame->end_ns);
+	check_complete(op);
 	return 0;
+}
+
+void play_frame(struct comm *c, const struct wire_hdr *h, const void *body)
+{
+	struct op *op = find(c, h->seq);
+	struct err err;
+	int rc;
+
+	if (comm_error(c))
+		return; /* dead, and nboxd did not know it yet */
+	if (!op)
+		rc = err_set(&err, EPROTO, "%s for op %llu, which is not under way",
+			     wire_type_name(h->type), wire_seq_number(h->seq));
+	else if (h->type == WIRE_RELEASE)
+		rc = release(op, body, &err);
+	else
+		rc = message_received(op, h, &err);
+	if (rc)
+		play_fail(c, -EBADMSG, err.text);
+}
+
+static void on_failed(struct op *op, int r, const char *why)
+{
+	play_fail(op->comm, r, why);
+}
+
+static const struct message_events message_events = {
+	.delivered = check_complete,
+	.failed = on_failed,
+};
+
+bool play_step(void)
+{
+	return message_step(&message_events);
+}
+
+void *play_body(struct comm *c, const struct wire_hdr *h)
+{
+	return message_body(c ? find(c, h->seq) : NULL, h);
+}
+
+void play_body_sent(uint64_t cookie)
+{
+	message_sent(cookie, &message_events);
 }
 
 static void send_done(const struct op *op)
@@ -213,13 +262,8 @@ static void send_done(const struct op *op)
 		.n_sent = op->run.n_sent,
 		.n_received = op->run.n_received,
 	};
-	struct wire_hdr h;
 
-	wire_hdr_init(&h, WIRE_DONE, sizeof(done));
-	h.comm = c->number;
-	h.rank = c->rank;
-	h.seq = op->run.seq;
-	link_send_copy(session_link(), &h, &done);
+	session_send(WIRE_DONE, c->number, c->rank, op->run.seq, &done, sizeof(done));
 }
 
 void play_passed(struct note *n)
@@ -235,21 +279,20 @@ void play_passed(struct note *n)
 	}
 	g.n_open--;
 	c->last_open_ns = times_of(op)->opened_ns;
-	if (op->run.has_end && session_link() &&
-	    atomic_load_explicit(&c->async, memory_order_relaxed) == ncclSuccess)
+	if (op->run.has_end && !comm_error(c))
 		send_done(op);
-	play_forget(op);
+	message_forget(op);
 	op->run.passes++;
 	op->next = NULL;
 	if (!op->is_persistent)
-		op_put(op);
+		comm_put_op(c, op);
 	/* release: who sees 0 may free what the op used */
 	if (atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_release) == 1)
-		progress_signal_idle();
+		waiters_signal();
 	comm_unref(c);
 }
 
-void play_kill(struct comm *c)
+void play_open_gates(struct comm *c)
 {
 	for (uint32_t i = 0; i < COMM_LIVE_SLOTS; i++) {
 		for (struct op *op = c->live[i]; op; op = op->next) {
@@ -265,11 +308,30 @@ void play_kill(struct comm *c)
 		else
 			i++;
 	}
+	waiters_signal();
+}
+
+static void run_kill(struct note *n)
+{
+	struct comm *c = container_of(n, struct comm, kill_note);
+
+	play_open_gates(c);
+	comm_unref(c);
+}
+
+void play_kill(struct comm *c)
+{
+	if (atomic_exchange(&c->kill_posted, true))
+		return;
+	c->kill_note.run = run_kill;
+	comm_ref(c);
+	note_post(&c->kill_note, NOTE_WAKE);
+	waiters_signal(); /* those that wait for a check-in */
 }
 
 void play_deinit(void)
 {
 	free(g.due);
 	memset(&g, 0, sizeof(g));
-	play_messages_deinit();
+	message_deinit();
 }

@@ -18,18 +18,22 @@
 #include "shim/progress/comm.h"
 #include "shim/progress/op.h"
 
-/* Note handlers, set by the launcher. */
+/* --- any thread ----------------------------------------------------------------------- */
+
+/* Opens all gates of @c; later ones open at once. The communicator must have its error set. */
+void play_kill(struct comm *c);
+
+/* --- the progress thread -------------------------------------------------------------- */
+
+/* What an op's notes run. */
 void play_arrived(struct note *n);
 void play_passed(struct note *n);
 
-/* Frames for @op. Return: 0, or negative errno with the sentence: the communicator
- * is to be killed. */
-int play_release(struct op *op, const struct wire_release *r, struct err *err);
-int play_message(struct op *op, const struct wire_hdr *h, struct err *err);
-struct op *play_find(struct comm *c, uint64_t seq); /* live and not open; or NULL */
-
-/* Where the body of a MESSAGE goes; NULL when there is no memory. */
+/* A RELEASE or a MESSAGE for an op of @c. */
+void play_frame(struct comm *c, const struct wire_hdr *h, const void *body);
+/* Where the body of a MESSAGE for an op of @c goes. @c: NULL: not known. NULL: no memory. */
 void *play_body(struct comm *c, const struct wire_hdr *h);
+/* The link has sent a body. */
 void play_body_sent(uint64_t cookie);
 
 /* Hands queued deliveries to the players. Return: whether there were any. */
@@ -38,7 +42,10 @@ bool play_step(void);
  * come back (own clock; UINT64_MAX: never). */
 uint64_t play_open_due(uint64_t now_ns);
 /* Opens all gates of @c. */
-void play_kill(struct comm *c);
+void play_open_gates(struct comm *c);
+/* Something is wrong with @c alone: marks it with @r (see comm_fail()), opens its gates, tells
+ * nboxd, prints one line. */
+void play_fail(struct comm *c, int r, const char *text);
 /* How many gates are open and not yet passed. */
 uint32_t play_n_open(void);
 void play_deinit(void);

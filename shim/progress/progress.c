@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,9 +19,12 @@
 #include "shim/job/quiet-thread.h"
 #include "shim/progress/checkin.h"
 #include "shim/progress/comm.h"
+#include "shim/progress/known.h"
+#include "shim/progress/meet.h"
+#include "shim/progress/note.h"
 #include "shim/progress/play.h"
-#include "shim/progress/progress-internal.h"
 #include "shim/progress/session.h"
+#include "shim/progress/waiters.h"
 #include "shim/real/comm-id.h"
 
 #define LAZY_NS (1 * NS_PER_MS) /* how late a lazy note may be looked at */
@@ -32,140 +34,88 @@
 #define STOP_NS (3 * NS_PER_S) /* longer than these */
 
 static struct {
-	/* Any thread. */
-	pthread_mutex_t queue_lock; /* of the notes; after the end: of everything */
-	struct note *first, **last;
-	_Atomic bool is_asleep; /* see progress_post() and progress_nudge() */
-	_Atomic bool has_stopped;
-	_Atomic bool is_child; /* we are the child of a fork */
-	int wake_fd;
 	pthread_t thread;
 	bool has_thread;
-	int exit_code;  /* of the process, once it ends */
-	bool has_ended; /* under progress_waiters.lock */
+	int exit_code;    /* of the process, once it ends */
+	bool has_ended;   /* under waiters.lock */
+	bool is_stopping; /* the progress thread's */
+} g;
 
-	/* The progress thread's. */
-	bool is_stopping;
-} g = {
-	.queue_lock = PTHREAD_MUTEX_INITIALIZER,
-	.wake_fd = -1,
-	.last = &g.first,
+/* --- frames from nboxd ------------------------------------------------------------- */
+
+static int on_frame(const struct wire_hdr *h, const void *body)
+{
+	struct comm *c;
+
+	switch (h->type) {
+	case WIRE_COMM_READY:
+		checkin_on_ready(h, body);
+		return 0;
+	case WIRE_ABORT:
+		checkin_on_abort(h, body);
+		return 0;
+	case WIRE_MEET:
+	case WIRE_LOCAL_ID:
+	case WIRE_RELEASE:
+	case WIRE_MESSAGE:
+		break;
+	default:
+		return -EPROTO;
+	}
+	c = known_find(h->comm, h->rank);
+	if (!c)
+		return 0; /* freed, and nboxd did not know it yet */
+	if (h->type == WIRE_MEET)
+		meet_on_all(c);
+	else if (h->type == WIRE_LOCAL_ID)
+		meet_on_id(c, body);
+	else
+		play_frame(c, h, body);
+	return 0;
+}
+
+static void *body_for(const struct wire_hdr *h)
+{
+	return play_body(known_find(h->comm, h->rank), h);
+}
+
+/* At the end of the process nobody is told. */
+static bool on_lost(const char *text)
+{
+	return checkin_lose(text) && !g.is_stopping;
+}
+
+static const struct session_events session_events = {
+	.on_frame = on_frame,
+	.body_for = body_for,
+	.on_sent = play_body_sent,
+	.on_lost = on_lost,
 };
 
-struct progress_waiters progress_waiters = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER};
-
-struct timespec progress_timespec(uint64_t ns)
-{
-	return (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S),
-				 .tv_nsec = (long)(ns % NS_PER_S)};
-}
-
-/* --- notes --------------------------------------------------------------------- */
-
-static void wake(void)
-{
-	uint64_t one = 1;
-	ssize_t n = write(g.wake_fd, &one, sizeof(one));
-
-	(void)n; /* the counter is full: it is readable anyway */
-}
-
-void progress_post(struct note *n, enum progress_wake how)
-{
-	if (atomic_load_explicit(&g.is_child, memory_order_relaxed))
-		return;
-	pthread_mutex_lock(&g.queue_lock);
-	if (atomic_load_explicit(&g.has_stopped, memory_order_relaxed)) {
-		n->run(n); /* the process is ending, the thread is gone */
-		pthread_mutex_unlock(&g.queue_lock);
-		return;
-	}
-	n->next = NULL;
-	*g.last = n;
-	g.last = &n->next;
-	pthread_mutex_unlock(&g.queue_lock);
-	/* Either the sleeper looks at the queue after us and sees the note, or its look was before
-	 * ours: then the mutex shows us the @is_asleep that it had set. The mutex alone does that,
-	 * on any machine. */
-	if (how == PROGRESS_WAKE && atomic_exchange(&g.is_asleep, false))
-		wake();
-}
-
-void progress_nudge(void)
-{
-	/* seq_cst, after the device counted what was enqueued (n_pending in cuda-gate.c): see
-	 * sleep_until(). Each side stores one word and then loads the other's, which release and
-	 * acquire do not keep in order. */
-	if (atomic_exchange(&g.is_asleep, false))
-		wake();
-}
-
-static struct note *take_notes(void)
-{
-	struct note *list;
-
-	pthread_mutex_lock(&g.queue_lock);
-	list = g.first;
-	g.first = NULL;
-	g.last = &g.first;
-	pthread_mutex_unlock(&g.queue_lock);
-	return list;
-}
-
-static bool run_notes(void)
-{
-	struct note *n = take_notes();
-	bool any = n != NULL;
-
-	while (n) {
-		struct note *next = n->next;
-
-		n->run(n);
-		n = next;
-	}
-	return any;
-}
-
 /* --- waiting for it ---------------------------------------------------------------- */
-
-void progress_signal_idle(void)
-{
-	pthread_mutex_lock(&progress_waiters.lock);
-	pthread_cond_broadcast(&progress_waiters.cond);
-	pthread_mutex_unlock(&progress_waiters.lock);
-}
 
 /* Under the lock. Who sets @async signals after that. */
 static bool goes_on(struct comm *c, enum progress_idle until)
 {
-	return comm_is_busy(c) &&
-	       (until == PROGRESS_IDLE ||
-		atomic_load_explicit(&c->async, memory_order_acquire) == ncclSuccess);
+	return comm_is_busy(c) && (until == PROGRESS_IDLE || !comm_error(c));
 }
 
 bool progress_wait_idle(struct comm *c, enum progress_idle until, uint64_t timeout_ns)
 {
-	struct timespec ts = progress_timespec(clock_now_ns() + timeout_ns);
+	uint64_t until_ns = clock_now_ns() + timeout_ns;
 	int rc = 0;
 
-	if (atomic_load_explicit(&g.is_child, memory_order_relaxed))
+	if (note_is_child())
 		return false;
-	if (atomic_exchange(&g.is_asleep, false))
-		wake();
-	pthread_mutex_lock(&progress_waiters.lock);
+	note_nudge();
+	pthread_mutex_lock(&waiters.lock);
 	while (goes_on(c, until) && !rc)
-		rc = pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
-					    CLOCK_MONOTONIC, &ts);
-	pthread_mutex_unlock(&progress_waiters.lock);
+		rc = waiters_wait(until_ns);
+	pthread_mutex_unlock(&waiters.lock);
 	return !comm_is_busy(c);
 }
 
 /* --- the thread --------------------------------------------------------------------------- */
-
-bool progress_is_stopping(void)
-{
-	return g.is_stopping;
-}
 
 /* How long gates that must be looked at allow to sleep. */
 static uint64_t nap_ns(uint64_t quiet_since)
@@ -181,29 +131,25 @@ static uint64_t nap_ns(uint64_t quiet_since)
 /* Return: whether somebody woke us. */
 static bool sleep_until(uint64_t until_ns, uint64_t quiet_since)
 {
-	struct pollfd fds[3] = {{.fd = g.wake_fd, .events = POLLIN}};
-	uint64_t now, count, nap;
+	struct pollfd fds[3] = {{.events = POLLIN}};
+	uint64_t now, nap;
 	struct timespec ts;
 	bool is_empty;
 
 	if (!session_arm(&fds[1]))
 		return false;
-	atomic_store(&g.is_asleep, true);
-	pthread_mutex_lock(&g.queue_lock);
-	is_empty = !g.first;
-	pthread_mutex_unlock(&g.queue_lock);
-	/* seq_cst, after @is_asleep: either we see that a gate may move, or who has just
+	is_empty = note_arm(&fds[0].fd);
+	/* seq_cst, after note_arm(): either we see that a gate may move, or who has just
 	 * enqueued it sees that we are asleep */
 	nap = nap_ns(quiet_since);
 	if (is_empty && nap) {
 		now = clock_now_ns();
 		if (nap != UINT64_MAX && now + nap < until_ns)
 			until_ns = now + nap;
-		ts = progress_timespec(until_ns > now ? until_ns - now : 0);
+		ts = waiters_timespec(until_ns > now ? until_ns - now : 0);
 		ppoll(fds, 3, until_ns == UINT64_MAX ? NULL : &ts, NULL);
 	}
-	atomic_store(&g.is_asleep, false);
-	return fds[0].revents & POLLIN && read(g.wake_fd, &count, sizeof(count)) > 0;
+	return note_disarm(fds[0].revents & POLLIN);
 }
 
 /* When to wake at the latest: for a gate that is due, or for lazy notes. */
@@ -254,7 +200,7 @@ static void *progress_main(void *arg)
 	pthread_setname_np(pthread_self(), "nbox-progress");
 	session_open();
 	for (;;) {
-		bool moved = run_notes();
+		bool moved = note_run_all();
 		uint32_t n_open;
 		uint64_t due;
 
@@ -285,10 +231,10 @@ static void *progress_main(void *arg)
 	session_close();
 	if (device_chosen() && device_chosen()->stop)
 		device_chosen()->stop();
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	g.has_ended = true;
-	pthread_cond_broadcast(&progress_waiters.cond);
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_cond_broadcast(&waiters.cond);
+	pthread_mutex_unlock(&waiters.lock);
 	return NULL;
 }
 
@@ -301,10 +247,8 @@ static void in_child(void)
 {
 	/* No thread, and the locks may be held by threads that are not here. The copies of
 	 * the links' descriptors go: nboxd must see the end of the parent. */
-	atomic_store(&g.is_child, true);
-	pthread_mutex_init(&g.queue_lock, NULL);
-	pthread_mutex_init(&progress_waiters.lock, NULL);
-	pthread_cond_init(&progress_waiters.cond, NULL);
+	note_in_child();
+	waiters_in_child();
 	comm_id_in_child();
 	comm_in_child();
 	session_in_child();
@@ -320,18 +264,16 @@ static void on_process_exit(int status, void *arg)
 static void start(void)
 {
 	char text[ERR_TEXT_MAX];
-	int rc;
+	int rc = note_open();
 
-	g.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (g.wake_fd < 0) {
-		rc = errno;
-		snprintf(text, sizeof(text), "eventfd: %s", strerror(rc));
-		session_fail(-rc, text);
+	if (rc) {
+		snprintf(text, sizeof(text), "eventfd: %s", strerror(-rc));
+		session_fail(rc, text);
 		return;
 	}
 	pthread_atfork(NULL, NULL, in_child);
 	on_exit(on_process_exit, NULL); /* libnbox.so is never unloaded (-z nodelete) */
-	session_begin();
+	session_begin(&session_events);
 	rc = start_thread();
 	if (rc) {
 		snprintf(text, sizeof(text), "cannot start the progress thread: %s", strerror(-rc));
@@ -341,17 +283,12 @@ static void start(void)
 	g.has_thread = true;
 }
 
-bool progress_is_child(void)
-{
-	return atomic_load_explicit(&g.is_child, memory_order_relaxed);
-}
-
 int progress_start(struct err *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, start);
-	if (atomic_load_explicit(&g.is_child, memory_order_relaxed))
+	if (note_is_child())
 		return err_set(err, ESRCH,
 			       "this process was forked after NCCL was set up in its parent");
 	return session_wait(err);
@@ -373,31 +310,19 @@ static void run_stop(struct note *n)
 __attribute__((destructor)) static void stop(void)
 {
 	static struct note note = {.run = run_stop};
-	struct timespec ts;
+	uint64_t until_ns;
 	int rc = 0;
 
-	if (!g.has_thread || atomic_load_explicit(&g.is_child, memory_order_relaxed) ||
-	    pthread_equal(pthread_self(), g.thread))
+	if (!g.has_thread || note_is_child() || pthread_equal(pthread_self(), g.thread))
 		return;
-	ts = progress_timespec(clock_now_ns() + STOP_NS +
-			       (session_is_joined() ? SUMMARY_NS : BYE_NS));
-	progress_post(&note, PROGRESS_WAKE);
-	pthread_mutex_lock(&progress_waiters.lock);
+	until_ns = clock_now_ns() + STOP_NS + (session_is_joined() ? SUMMARY_NS : BYE_NS);
+	note_post(&note, NOTE_WAKE);
+	pthread_mutex_lock(&waiters.lock);
 	while (!g.has_ended && !rc)
-		rc = pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
-					    CLOCK_MONOTONIC, &ts);
-	pthread_mutex_unlock(&progress_waiters.lock);
+		rc = waiters_wait(until_ns);
+	pthread_mutex_unlock(&waiters.lock);
 	if (rc)
 		return; /* stuck: the process ends all the same */
 	pthread_join(g.thread, NULL);
-	pthread_mutex_lock(&g.queue_lock);
-	atomic_store(&g.has_stopped, true);
-	while (g.first) {
-		struct note *n = g.first;
-
-		g.first = n->next;
-		n->run(n);
-	}
-	g.last = &g.first;
-	pthread_mutex_unlock(&g.queue_lock);
+	note_close();
 }

@@ -1,13 +1,11 @@
-/* The progress thread: one a process, started by the first virtual communicator.
- * It owns the session with nboxd (session.h), what nboxd knows of communicators
- * (checkin.h) and an op between its arrival and its gate (play.h). Others talk to it by
- * posting notes. It sleeps in poll() on the links and an eventfd. All signals are blocked in it,
- * and nowhere else.
+/* The progress thread: one a process, started by the first virtual communicator. It owns the
+ * session with nboxd (session.h), check-ins (checkin.h) and an op between its arrival and its gate
+ * (play.h). Other threads talk to it by notes (note.h). It sleeps in poll() on the links and an
+ * eventfd. All signals are blocked in it, and nowhere else.
  *
- * When the link dies, every gate opens, every communicator is marked
- * ncclSystemError and one line goes to stderr; the thread lives on to open the
- * gates of ops that are still in streams. A forked child has no progress thread:
- * there it is as after a lost link. */
+ * When the link dies, every gate opens, every communicator fails and one line goes to stderr; the
+ * thread lives on to open the gates of ops that are still in streams. A forked child has no
+ * progress thread: there it is as after a lost link. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,22 +15,9 @@
 
 struct comm;
 
-struct note {
-	struct note *next;
-	void (*run)(struct note *n); /* on the progress thread; may free the note */
-};
-
 /* Connects, says HELLO, waits for WELCOME, at the first call; later ones return
  * what came of it. Return: 0; negative errno with the sentence. */
 int progress_start(struct err *err);
-bool progress_is_child(void); /* forked after NCCL was set up */
-
-enum progress_wake { PROGRESS_WAKE, PROGRESS_LAZY };
-/* Hands a note over, in order. PROGRESS_LAZY: may wait up to some milliseconds. */
-void progress_post(struct note *n, enum progress_wake wake);
-
-/* Something was enqueued on a device whose gates are polled: look soon. */
-void progress_nudge(void);
 
 /* Waits until no op of @c is in a stream or between arrive and passed, at most @timeout_ns;
  * PROGRESS_UNLESS_FAILED: not for those of a communicator that has failed or fails meanwhile,

@@ -6,20 +6,19 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "links/endpoint.h"
 #include "shim/job/env.h"
-#include "shim/progress/checkin.h"
 #include "shim/progress/clock-offset.h"
-#include "shim/progress/comm.h"
-#include "shim/progress/meet.h"
+#include "shim/progress/note.h"
 #include "shim/progress/payload-gpu.h"
-#include "shim/progress/play.h"
-#include "shim/progress/progress-internal.h"
+#include "shim/progress/waiters.h"
 
 #define LATE_NS \
 	(2 * NS_PER_S) /* a link that cannot be made in time says more than that time is over */
@@ -29,13 +28,14 @@
 enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
 
 static struct {
+	const struct session_events *ev; /* constant after session_begin() */
 	_Atomic bool was_answered; /* the progress thread's; session_was_answered() reads it */
 	_Atomic bool
 		is_connecting;    /* the progress thread's, left true by a link that was not made */
 	_Atomic int fds[FDS_MAX]; /* of both links, plus one (0: none), for session_in_child() */
 	uint64_t due_ns; /* both links are up and greeted by then; constant after session_begin() */
 
-	/* Under progress_waiters.lock; written by the progress thread. */
+	/* Under waiters.lock; written by the progress thread. */
 	enum state state;
 	int start_code;
 	struct err start_err;
@@ -80,13 +80,66 @@ uint64_t session_from_daemon(uint64_t daemon_ns)
 
 static void set_state(enum state s, int code, const char *text)
 {
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	g.state = s;
 	g.start_code = code;
 	if (code)
 		err_set(&g.start_err, -code, "%s", text);
-	pthread_cond_broadcast(&progress_waiters.cond);
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_cond_broadcast(&waiters.cond);
+	pthread_mutex_unlock(&waiters.lock);
+}
+
+int session_send(enum wire_type type, uint32_t comm, uint32_t rank, uint64_t seq, const void *body,
+		 size_t bytes)
+{
+	struct wire_hdr h;
+
+	if (!g.link)
+		return 0;
+	wire_hdr_init(&h, type, bytes);
+	h.comm = comm;
+	h.rank = rank;
+	h.seq = seq;
+	return link_send_copy(g.link, &h, body);
+}
+
+void session_send_abort(uint32_t comm, uint32_t rank, uint64_t seq, int code, const char *text)
+{
+	struct wire_text body = {.code = code};
+
+	snprintf(body.text, sizeof(body.text), "%s", text);
+	session_send(WIRE_ABORT, comm, rank, seq, &body, sizeof(body));
+}
+
+struct post {
+	struct note note;
+	enum wire_type type;
+	size_t bytes;
+	char body[];
+};
+
+static void run_post(struct note *n)
+{
+	CLEANUP(freep) struct post *p = container_of(n, struct post, note);
+
+	session_send(p->type, 0, 0, 0, p->body, p->bytes);
+}
+
+int session_post(enum wire_type type, const void *body, size_t bytes)
+{
+	struct post *p;
+
+	if (note_is_child())
+		return 0;
+	p = calloc(1, sizeof(*p) + bytes);
+	if (!p)
+		return -ENOMEM;
+	p->note.run = run_post;
+	p->type = type;
+	p->bytes = bytes;
+	memcpy(p->body, body, bytes);
+	note_post(&p->note, NOTE_WAKE);
+	return 0;
 }
 
 static const struct link_events events;
@@ -133,10 +186,8 @@ static void say_hello(struct link *l, enum wire_role role)
 static void send_ping(void)
 {
 	struct wire_ping p = {.worker_ns = clock_now_ns(), .rtt_ns = g.clock.rtt_ns};
-	struct wire_hdr h;
 
-	wire_hdr_init(&h, WIRE_PING, sizeof(p));
-	link_send_copy(g.link, &h, &p);
+	session_send(WIRE_PING, 0, 0, 0, &p, sizeof(p));
 }
 
 static void greeted(void)
@@ -183,13 +234,11 @@ static int open_back(struct err *err)
 static void note_payload(void)
 {
 	struct wire_text text = {.code = 1}; /* any but 0 */
-	struct wire_hdr h;
 
 	if (!payload_gpu_decided()[0])
 		return;
 	snprintf(text.text, sizeof(text.text), WIRE_NOTE_PAYLOAD "%s", payload_gpu_decided());
-	wire_hdr_init(&h, WIRE_NOTE, sizeof(text));
-	link_send_copy(g.link, &h, &text);
+	session_send(WIRE_NOTE, 0, 0, 0, &text, sizeof(text));
 }
 
 static int on_welcome(const struct link *l, const struct wire_welcome *w, struct err *err)
@@ -233,31 +282,11 @@ static void on_ping(const struct wire_ping *p)
 	greeted();
 }
 
-static void on_op_frame(const struct wire_hdr *h, const void *body)
-{
-	struct comm *c = checkin_find(h->comm, h->rank);
-	struct op *op = c ? play_find(c, h->seq) : NULL;
-	struct err err;
-	int rc;
-
-	if (!c || atomic_load(&c->async) != ncclSuccess)
-		return; /* freed or dead, and nboxd did not know it yet */
-	if (!op)
-		rc = err_set(&err, EPROTO, "%s for op %llu, which is not under way",
-			     wire_type_name(h->type), wire_seq_number(h->seq));
-	else if (h->type == WIRE_RELEASE)
-		rc = play_release(op, body, &err);
-	else
-		rc = play_message(op, h, &err);
-	if (rc)
-		checkin_fail_comm(c, ncclInternalError, err.text);
-}
-
 static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
 {
 	(void)owner;
 	if (h->type == WIRE_MESSAGE && h->body_bytes && !(l == g.back && payload_gpu_is_used())) {
-		*ret_body = play_body(checkin_find(h->comm, h->rank), h);
+		*ret_body = g.ev->body_for(h);
 		if (!*ret_body)
 			return -ENOMEM;
 	}
@@ -278,27 +307,11 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 	case WIRE_PING:
 		on_ping(body);
 		return 0;
-	case WIRE_COMM_READY:
-		checkin_on_ready(h, body);
-		return 0;
-	case WIRE_MEET:
-		meet_on_all(h);
-		return 0;
-	case WIRE_LOCAL_ID:
-		meet_on_id(h, body);
-		return 0;
-	case WIRE_RELEASE:
-	case WIRE_MESSAGE:
-		on_op_frame(h, body);
-		return 0;
-	case WIRE_ABORT:
-		checkin_on_abort(h, body);
-		return 0;
 	case WIRE_ERROR:
 		err_set(owner, EPROTO, "%s", ((const struct wire_text *)body)->text);
 		return -ECONNABORTED;
 	default:
-		return -EPROTO;
+		return g.ev->on_frame(h, body);
 	}
 }
 
@@ -306,7 +319,7 @@ static void on_sent(void *owner, struct link *l, uint64_t cookie)
 {
 	(void)owner;
 	(void)l;
-	play_body_sent(cookie);
+	g.ev->on_sent(cookie);
 }
 
 static void on_closed(void *owner, struct link *l, int code, const char *why)
@@ -356,14 +369,14 @@ static void lose(const char *why)
 	char text[ERR_TEXT_MAX];
 
 	session_close();
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	was_up = g.state == STATE_UP;
 	snprintf(text, sizeof(text), "%s nboxd at %s: %.400s",
 		 was_up ? "lost the link to" : "refused by", env_get()->addr, why);
-	pthread_mutex_unlock(&progress_waiters.lock);
-	is_news = checkin_lose(text);
+	pthread_mutex_unlock(&waiters.lock);
+	is_news = g.ev->on_lost(text);
 	set_state(STATE_LOST, -EPIPE, text);
-	if (was_up && is_news && !progress_is_stopping())
+	if (was_up && is_news)
 		log_error("%s; all communicators fail with ncclSystemError", text);
 }
 
@@ -399,13 +412,7 @@ bool session_arm(struct pollfd fds[2])
 
 void session_say_bye(int exit_code)
 {
-	struct wire_hdr h;
-
-	if (!g.link)
-		return;
-	wire_hdr_init(&h, WIRE_BYE, 0);
-	h.seq = (uint64_t)exit_code;
-	link_send_copy(g.link, &h, NULL);
+	session_send(WIRE_BYE, 0, 0, (uint64_t)exit_code, NULL, 0);
 }
 
 bool session_is_flushed(void)
@@ -436,8 +443,9 @@ void session_in_child(void)
 
 /* --- the start, as others see it -------------------------------------------------------- */
 
-void session_begin(void)
+void session_begin(const struct session_events *ev)
 {
+	g.ev = ev;
 	g.due_ns = clock_now_ns() + env_get()->connect_ns;
 	atomic_store(&g.is_connecting, true);
 	set_state(STATE_GREETING, 0, NULL);
@@ -450,17 +458,14 @@ void session_fail(int code, const char *text)
 
 int session_wait(struct err *err)
 {
-	struct timespec due = progress_timespec(g.due_ns),
-			late = progress_timespec(g.due_ns + LATE_NS);
-	bool is_late = false;
+	uint64_t until = g.due_ns;
 	int rc = 0;
 
-	pthread_mutex_lock(&progress_waiters.lock);
+	pthread_mutex_lock(&waiters.lock);
 	while (g.state == STATE_GREETING && !rc) {
-		rc = pthread_cond_clockwait(&progress_waiters.cond, &progress_waiters.lock,
-					    CLOCK_MONOTONIC, is_late ? &late : &due);
-		if (rc == ETIMEDOUT && !is_late && atomic_load(&g.is_connecting)) {
-			is_late = true;
+		rc = waiters_wait(until);
+		if (rc == -ETIMEDOUT && until == g.due_ns && atomic_load(&g.is_connecting)) {
+			until += LATE_NS;
 			rc = 0;
 		}
 	}
@@ -473,6 +478,6 @@ int session_wait(struct err *err)
 		rc = g.start_code;
 		*err = g.start_err;
 	}
-	pthread_mutex_unlock(&progress_waiters.lock);
+	pthread_mutex_unlock(&waiters.lock);
 	return rc;
 }

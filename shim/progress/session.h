@@ -1,7 +1,7 @@
-/* The session with nboxd: one link a process, a second one for the messages
- * towards us in payload over tcp, or when they go to a GPU; HELLO and WELCOME; the two clocks;
- * frames to whom they are for; the loss of the link. All of it on the progress thread, but where it
- * says otherwise. */
+/* The session with nboxd: one link a process, and a second one for messages towards us (exchange
+ * payload over tcp, or bodies in a GPU's memory); HELLO and WELCOME; the two clocks; the loss of
+ * the link. It knows no communicators: it hands frames about them to its owner. All of it runs on
+ * the progress thread, but where it says otherwise. */
 #pragma once
 
 #include <poll.h>
@@ -12,11 +12,28 @@
 #include "links/link.h"
 #include "wire/wire.h"
 
+/* What the owner does with what comes. */
+struct session_events {
+	/* Checked by wire_body_check(). Return: 0; -EPROTO: no such frame is expected. */
+	int (*on_frame)(const struct wire_hdr *h, const void *body);
+	void *(*body_for)(const struct wire_hdr *h); /* of a MESSAGE; NULL: no memory */
+	void (*on_sent)(uint64_t cookie);            /* of link_send() */
+	/* Return: whether it is news to anybody. */
+	bool (*on_lost)(const char *text);
+};
+
 /* Any thread, after progress_start(). */
 const struct wire_welcome *session_welcome(void);
+/* Any thread: sends a frame that is of no communicator (body copied). Return: 0 or -ENOMEM. */
+int session_post(enum wire_type type, const void *body, size_t bytes);
 
 /* NULL: lost. */
 struct link *session_link(void);
+/* Sends a frame (body copied); nothing once the link is lost. Return: 0 or negative errno. */
+int session_send(enum wire_type type, uint32_t comm, uint32_t rank, uint64_t seq, const void *body,
+		 size_t bytes);
+/* @code: of struct wire_text. */
+void session_send_abort(uint32_t comm, uint32_t rank, uint64_t seq, int code, const char *text);
 /* nboxd's clock and ours. */
 uint64_t session_to_daemon(uint64_t own_ns);
 uint64_t session_from_daemon(uint64_t daemon_ns);
@@ -26,9 +43,9 @@ bool session_was_answered(void);
 
 /* --- for progress.c -------------------------------------------------------------- */
 
-/* Before the thread is there: whoever is in session_wait() stays there ... */
-void session_begin(void);
-/* ... until it is up, or this, with a negative errno and the sentence. */
+/* Before the thread is there: threads in session_wait() stay there ... */
+void session_begin(const struct session_events *ev);
+/* ... until the session is up, or fails with a negative errno and the sentence. */
 void session_fail(int code, const char *text);
 /* Any thread. Return: 0 it is up; negative errno with the sentence. */
 int session_wait(struct err *err);

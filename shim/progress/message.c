@@ -1,15 +1,13 @@
-/* The messages of ops on the progress thread: sent for the players and received for them, and
- * handed to them from a queue, since a player's callbacks may not call back into it. */
-#include "shim/progress/play-message.h"
+/* See message.h. */
+#include "shim/progress/message.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim/progress/checkin.h"
+#include "shim/progress/comm.h"
 #include "shim/progress/payload-gpu.h"
 #include "shim/progress/payload.h"
-#include "shim/progress/play.h"
 #include "shim/progress/session.h"
 
 /* A delivery to a player that may not be made where it was noticed: the player's
@@ -23,7 +21,7 @@ struct event {
 	uint64_t index;
 };
 
-/* A message on its way, until play_body_sent(). Empty ones too: the player is told in
+/* A message on its way, until message_sent(). Empty ones too: the player is told in
  * the order in which it sent. */
 struct flight {
 	struct event event;
@@ -111,6 +109,15 @@ static int conn_deliver(struct op *op, struct op_conn *conn, uint32_t peer, uint
 
 /* --- lent to the player ------------------------------------------------------ */
 
+static void flight_free(uint64_t n)
+{
+	struct flight *f = &g.flights[n - 1];
+
+	f->comm = comm_unref(f->comm);
+	f->next_free = g.free_flight;
+	g.free_flight = n;
+}
+
 static int send_message(struct op *op, const struct wire_hdr *h, const void *src,
 			const struct event *e)
 {
@@ -135,7 +142,7 @@ static int send_message(struct op *op, const struct wire_hdr *h, const void *src
 	g.flights[n - 1].comm = comm_ref(op->comm);
 	rc = is_gpu ? link_send_gpu(session_link(), h, n) : link_send(session_link(), h, body, n);
 	if (rc)
-		play_body_sent(n);
+		flight_free(n);
 	return rc;
 }
 
@@ -182,27 +189,20 @@ static int io_post(void *owner, uint32_t peer, uint16_t lane, uint64_t index, vo
 	return conn_deliver(op, conn, peer, lane);
 }
 
-const struct player_io play_io = {.send = io_send, .post = io_post};
+const struct player_io message_io = {.send = io_send, .post = io_post};
 
-void play_body_sent(uint64_t cookie)
+void message_sent(uint64_t cookie, const struct message_events *ev)
 {
-	struct flight *f = &g.flights[cookie - 1];
-	struct comm *c = f->comm;
-	int rc = 0;
+	const struct event *e = &g.flights[cookie - 1].event;
 
-	if (f->event.op->run.is_live && f->event.op->run.seq == f->event.seq)
-		rc = push_event(&f->event);
-	if (rc)
-		checkin_fail_comm(c, ncclSystemError, "no memory in the progress thread");
-	f->comm = NULL;
-	f->next_free = g.free_flight;
-	g.free_flight = cookie;
-	comm_unref(c);
+	if (e->op->run.is_live && e->op->run.seq == e->seq && push_event(e))
+		ev->failed(e->op, -ENOMEM, "no memory in the progress thread");
+	flight_free(cookie);
 }
 
 /* --- received, and delivered ---------------------------------------------------- */
 
-int play_message(struct op *op, const struct wire_hdr *h, struct err *err)
+int message_received(struct op *op, const struct wire_hdr *h, struct err *err)
 {
 	struct op_run *run = &op->run;
 	struct op_conn *conn = conn_get(run, h->peer, h->lane);
@@ -221,7 +221,7 @@ int play_message(struct op *op, const struct wire_hdr *h, struct err *err)
 	return conn_deliver(op, conn, h->peer, h->lane);
 }
 
-static void deliver(const struct event *e)
+static void deliver(const struct event *e, const struct message_events *ev)
 {
 	struct op *op = e->op;
 	struct op_run *run = &op->run;
@@ -235,44 +235,41 @@ static void deliver(const struct event *e)
 		rc = player_sent(run->player, e->peer, e->lane, e->index, &err);
 	else
 		rc = player_received(run->player, e->peer, e->lane, e->index, &err);
-	if (rc) {
-		if (!err.text[0])
-			err_set(&err, rc < 0 ? -rc : EPROTO, "op %llu (%s): %s",
-				wire_seq_number(run->seq), coll_kind_name(op->call.kind),
-				strerror(rc < 0 ? -rc : EPROTO));
-		checkin_fail_comm(op->comm, rc < 0 ? ncclSystemError : ncclInternalError, err.text);
+	if (!rc) {
+		ev->delivered(op);
 		return;
 	}
-	play_check_complete(op);
+	if (!err.text[0])
+		err_set(&err, rc < 0 ? -rc : EPROTO, "op %llu (%s): %s", wire_seq_number(run->seq),
+			coll_kind_name(op->call.kind), strerror(rc < 0 ? -rc : EPROTO));
+	ev->failed(op, rc < 0 ? -EIO : -EBADMSG, err.text);
 }
 
-bool play_step(void)
+bool message_step(const struct message_events *ev)
 {
 	bool any = g.head != g.tail;
 
 	while (g.head != g.tail) {
 		struct event e = g.events[g.head++ & (g.capacity - 1)];
 
-		deliver(&e);
+		deliver(&e, ev);
 	}
 	return any;
 }
 
-void play_forget(const struct op *op)
+void message_forget(const struct op *op)
 {
 	for (uint64_t i = g.head; i != g.tail; i++)
 		if (g.events[i & (g.capacity - 1)].op == op)
 			g.events[i & (g.capacity - 1)].seq = UINT64_MAX;
 }
 
-void *play_body(struct comm *c, const struct wire_hdr *h)
+void *message_body(const struct op *op, const struct wire_hdr *h)
 {
-	struct op *op = c ? play_find(c, h->seq) : NULL;
-
 	return payload_sink(h->index, h->body_bytes, op ? op->run.sched.bytes : 0);
 }
 
-void play_messages_deinit(void)
+void message_deinit(void)
 {
 	free(g.events);
 	free(g.flights);
