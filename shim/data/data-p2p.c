@@ -65,15 +65,14 @@ static int copy_pieces(const struct piece *p, uint32_t n, device_stream s, struc
 {
 	uint64_t bytes = p->call->bytes;
 	uint32_t end;
-	int rc = 0;
+	int r = 0;
 
-	for (uint32_t i = 0; !rc && i < n; i = end) {
+	for (uint32_t i = 0; !r && i < n; i = end) {
 		for (end = i + 1; end < n && p[end].from == p[end - 1].from + bytes; end++)
 			;
-		rc = DEVICE(p->call->comm, copy,
-			    (s, p[i].call->recv, p[i].from, (end - i) * bytes));
+		r = DEVICE(p->call->comm, copy, (s, p[i].call->recv, p[i].from, (end - i) * bytes));
 	}
-	return rc;
+	return r;
 }
 
 static int carry_out(const struct piece *p, uint32_t n, device_stream s, struct err *err)
@@ -81,26 +80,26 @@ static int carry_out(const struct piece *p, uint32_t n, device_stream s, struct 
 	struct comm *c = p->call->comm;
 	uint64_t bytes = p->call->bytes, have = c->n_real < n ? c->n_real : n, now;
 	char *at = p->call->recv;
-	int rc;
+	int r;
 
 	if (!p->from)
 		return DEVICE(c, fill, (s, at, scalar_fill_byte(p->call->dtype), n * bytes));
 	for (uint32_t i = (uint32_t)have; i < n; i++)
 		if (p[i].from != p[i - have].from)
 			return copy_pieces(p, n, s, err);
-	rc = copy_pieces(p, (uint32_t)have, s, err);
-	for (; !rc && have < n; have += now) {
+	r = copy_pieces(p, (uint32_t)have, s, err);
+	for (; !r && have < n; have += now) {
 		now = have < n - have ? have : n - have;
-		rc = DEVICE(c, copy, (s, at + have * bytes, at, now * bytes));
+		r = DEVICE(c, copy, (s, at + have * bytes, at, now * bytes));
 	}
-	return rc;
+	return r;
 }
 
 int data_p2p_after(struct comm *c, const struct call_index *x, device_stream s, struct err *err)
 {
 	uint32_t data = comm_data(c, COLL_SENDRECV), n = 0, end;
 	CLEANUP(freep) struct piece *list = NULL;
-	int rc = 0;
+	int r = 0;
 
 	if ((data != DATA_MIRROR && data != DATA_FILL) || c->n_real == c->n_ranks)
 		return 0;
@@ -119,10 +118,10 @@ int data_p2p_after(struct comm *c, const struct call_index *x, device_stream s, 
 		if (data == DATA_FILL || piece.from)
 			list[n++] = piece;
 	}
-	for (uint32_t i = 0; !rc && i < n; i = end) {
+	for (uint32_t i = 0; !r && i < n; i = end) {
 		for (end = i + 1; end < n && is_next(&list[end - 1], &list[end]); end++)
 			;
-		rc = carry_out(&list[i], end - i, s, err);
+		r = carry_out(&list[i], end - i, s, err);
 	}
-	return rc;
+	return r;
 }

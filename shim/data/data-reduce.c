@@ -16,16 +16,16 @@ static int scaled_sum(struct comm *c, ncclRedOp_t *ops, uint32_t *made, ncclData
 {
 	ncclComm_t real;
 	char scalar[8];
-	int rc;
+	int r;
 
 	if (!(*made & 1u << dtype)) {
 		scalar_store(dtype, factor, scalar);
-		rc = real_comm_get(c, &real, err);
-		if (!rc)
-			rc = REAL(RedOpCreatePreMulSum,
-				  (&ops[dtype], scalar, dtype, ncclScalarHostImmediate, real));
-		if (rc)
-			return rc;
+		r = real_comm_get(c, &real, err);
+		if (!r)
+			r = REAL(RedOpCreatePreMulSum,
+				 (&ops[dtype], scalar, dtype, ncclScalarHostImmediate, real));
+		if (r)
+			return r;
 		*made |= 1u << dtype;
 	}
 	*ret = ops[dtype];
@@ -75,30 +75,30 @@ int data_enqueue_power(const struct call *call, void *dst, const void *src, uint
 {
 	struct comm *c = call->comm;
 	struct power *p = malloc(sizeof(*p));
-	int rc;
+	int r;
 
 	if (!p)
 		return err_set(err, ENOMEM, "no memory for a product");
 	p->dtype = call->dtype;
 	p->n = c->multiplicity;
 	p->count = bytes / coll_dtype_bytes(call->dtype);
-	rc = scratch_take(&c->host_scratch, c->dev->alloc_host, "pinned", bytes, &p->buf, err);
-	if (rc) {
+	r = scratch_take(&c->host_scratch, c->dev->alloc_host, "pinned", bytes, &p->buf, err);
+	if (r) {
 		free(p);
-		return rc;
+		return r;
 	}
-	rc = DEVICE(c, copy, (s, p->buf, src, bytes));
-	if (!rc)
-		rc = DEVICE(c, call, (s, run_power, p));
-	if (!rc)
-		rc = DEVICE(c, copy, (s, dst, p->buf, bytes));
+	r = DEVICE(c, copy, (s, p->buf, src, bytes));
+	if (!r)
+		r = DEVICE(c, call, (s, run_power, p));
+	if (!r)
+		r = DEVICE(c, copy, (s, dst, p->buf, bytes));
 	if (is_captured) {
 		p->next = c->captured_powers;
 		c->captured_powers = p;
-	} else if (!rc) {
-		rc = DEVICE(c, call, (s, free, p));
+	} else if (!r) {
+		r = DEVICE(c, call, (s, free, p));
 	}
-	return rc;
+	return r;
 }
 
 bool data_needs_power(const struct call *call)

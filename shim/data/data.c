@@ -62,20 +62,20 @@ static bool root_is_real(const struct call *call)
 static int gather_chunks(struct call *call, const void *from, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
-	int rc = 0;
+	int r = 0;
 
 	if (is_contiguous(c)) {
 		call->real_send = slot(from, call->bytes, c->members[0].rank);
 		return 0;
 	}
 	if (!call->scratch)
-		rc = scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
-	for (uint32_t i = 0; !rc && i < c->n_real; i++)
-		rc = DEVICE(c, copy,
-			    (s, slot(call->scratch, call->bytes, i),
-			     slot(from, call->bytes, c->members[i].rank), call->bytes));
+		r = scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
+	for (uint32_t i = 0; !r && i < c->n_real; i++)
+		r = DEVICE(c, copy,
+			   (s, slot(call->scratch, call->bytes, i),
+			    slot(from, call->bytes, c->members[i].rank), call->bytes));
 	call->real_send = call->scratch;
-	return rc;
+	return r;
 }
 
 int data_before(struct call *call, device_stream s, bool is_captured, struct err *err)
@@ -83,7 +83,7 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 	struct comm *c = call->comm;
 	uint64_t in_bytes;
 	char *powered;
-	int rc;
+	int r;
 
 	call->real_send = call->send;
 	call->real_op = ncclSum;
@@ -94,19 +94,19 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 		return scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
 	if (!data_is_reduction(call->kind) || (call->kind == COLL_REDUCE && !root_is_real(call)))
 		return 0;
-	rc = data_map_redop(call, &call->real_op, err);
-	if (!rc)
-		rc = redop_scale(call, s, err);
-	if (rc)
-		return rc;
+	r = data_map_redop(call, &call->real_op, err);
+	if (!r)
+		r = redop_scale(call, s, err);
+	if (r)
+		return r;
 	if (data_needs_power(call)) {
 		in_bytes = coll_input_bytes(call->kind, call->bytes, c->n_ranks, 1);
-		rc = scratch_get(c, in_bytes, &powered, err);
-		if (!rc)
-			rc = data_enqueue_power(call, powered, call->send, in_bytes, s, is_captured,
-						err);
-		if (rc)
-			return rc;
+		r = scratch_get(c, in_bytes, &powered, err);
+		if (!r)
+			r = data_enqueue_power(call, powered, call->send, in_bytes, s, is_captured,
+					       err);
+		if (r)
+			return r;
 		call->real_send = powered;
 	}
 	if (call->kind == COLL_REDUCESCATTER)
@@ -122,19 +122,19 @@ static int exchange_chunks(struct call *call, bool sends, bool receives, device_
 {
 	struct comm *c = call->comm;
 	cudaStream_t stream = (cudaStream_t)s;
-	int rc = 0;
+	int r = 0;
 
-	for (uint32_t i = 0; !rc && i < c->n_real; i++) {
+	for (uint32_t i = 0; !r && i < c->n_real; i++) {
 		uint32_t rank = c->members[i].rank;
 
 		if (sends)
-			rc = REAL(Send, (slot(call->send, call->bytes, rank), call->count,
-					 call->dtype, (int)i, c->real, stream));
-		if (!rc && receives)
-			rc = REAL(Recv, (slot(call->recv, call->bytes, rank), call->count,
-					 call->dtype, (int)i, c->real, stream));
+			r = REAL(Send, (slot(call->send, call->bytes, rank), call->count,
+					call->dtype, (int)i, c->real, stream));
+		if (!r && receives)
+			r = REAL(Recv, (slot(call->recv, call->bytes, rank), call->count,
+					call->dtype, (int)i, c->real, stream));
 	}
-	return rc;
+	return r;
 }
 
 /* A virtual root's data come from its template: what that broadcasts itself in this group,
@@ -162,7 +162,7 @@ static int during_broadcast(struct call *call, const struct call_index *x, cudaS
 static int during_rooted(struct call *call, cudaStream_t stream, struct err *err)
 {
 	struct comm *c = call->comm;
-	int root = comm_member(c, call->root), rc = 0;
+	int root = comm_member(c, call->root), r = 0;
 	bool is_root = c->rank == call->root;
 
 	if (root < 0)
@@ -171,11 +171,11 @@ static int during_rooted(struct call *call, cudaStream_t stream, struct err *err
 		return REAL(Reduce, (call->real_send, call->recv, call->count, call->dtype,
 				     call->real_op, root, c->real, stream));
 	if (call->kind == COLL_GATHER) {
-		rc = REAL(Send, (call->send, call->count, call->dtype, root, c->real, stream));
-		return rc || !is_root ? rc : exchange_chunks(call, false, true, stream, err);
+		r = REAL(Send, (call->send, call->count, call->dtype, root, c->real, stream));
+		return r || !is_root ? r : exchange_chunks(call, false, true, stream, err);
 	}
-	rc = REAL(Recv, (call->recv, call->count, call->dtype, root, c->real, stream));
-	return rc || !is_root ? rc : exchange_chunks(call, true, false, stream, err);
+	r = REAL(Recv, (call->recv, call->count, call->dtype, root, c->real, stream));
+	return r || !is_root ? r : exchange_chunks(call, true, false, stream, err);
 }
 
 int data_during_alone(struct call *call, const struct call_index *x, device_stream s,
@@ -245,17 +245,17 @@ static int repeat(const struct call *call, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
 	uint64_t period = c->n_real, n = c->n_ranks, have = period;
-	int rc = 0;
+	int r = 0;
 
-	while (!rc && have < n) {
+	while (!r && have < n) {
 		uint64_t now = have < n - have ? have : n - have;
 
-		rc = DEVICE(c, copy,
-			    (s, (char *)call->recv + have * call->bytes, call->recv,
-			     now * call->bytes));
+		r = DEVICE(c, copy,
+			   (s, (char *)call->recv + have * call->bytes, call->recv,
+			    now * call->bytes));
 		have += now;
 	}
-	return rc;
+	return r;
 }
 
 /* Every virtual slot of a receive buffer: its template's, or small values. The real
@@ -264,31 +264,31 @@ static int replicate(const struct call *call, const char *from, device_stream s,
 {
 	struct comm *c = call->comm;
 	uint64_t b = call->bytes;
-	int rc = 0, real;
+	int r = 0, real;
 
 	if (call_policy(call) == DATA_MIRROR && is_block(c)) {
 		if (c->members[0].rank)
-			rc = DEVICE(c, copy,
-				    (s, call->recv, slot(call->recv, b, c->members[0].rank),
-				     b * c->n_real));
-		return rc ? rc : repeat(call, s, err);
+			r = DEVICE(c, copy,
+				   (s, call->recv, slot(call->recv, b, c->members[0].rank),
+				    b * c->n_real));
+		return r ? r : repeat(call, s, err);
 	}
-	for (uint32_t v = 0; !rc && v < c->n_ranks; v++) {
+	for (uint32_t v = 0; !r && v < c->n_ranks; v++) {
 		real = comm_member(c, v);
 		if (real >= 0 && from)
-			rc = DEVICE(c, copy,
-				    (s, slot(call->recv, b, v), slot(from, b, (uint32_t)real), b));
+			r = DEVICE(c, copy,
+				   (s, slot(call->recv, b, v), slot(from, b, (uint32_t)real), b));
 		else if (real < 0 && call_policy(call) == DATA_FILL)
-			rc = fill(call, slot(call->recv, b, v), b, s, err);
+			r = fill(call, slot(call->recv, b, v), b, s, err);
 		else if (real < 0 && call_policy(call) == DATA_MIRROR)
-			rc = DEVICE(c, copy,
-				    (s, slot(call->recv, b, v),
-				     from ? slot(from, b, template_of(&c->templates, v))
-					  : slot(call->recv, b,
-						 c->members[template_of(&c->templates, v)].rank),
-				     b));
+			r = DEVICE(c, copy,
+				   (s, slot(call->recv, b, v),
+				    from ? slot(from, b, template_of(&c->templates, v))
+					 : slot(call->recv, b,
+						c->members[template_of(&c->templates, v)].rank),
+				    b));
 	}
-	return rc;
+	return r;
 }
 
 int data_after(struct call *call, device_stream s, struct err *err)

@@ -39,11 +39,11 @@ static int make_id(struct comm *c, struct err *err)
 
 int real_comm_offer_id(struct comm *c, struct err *err)
 {
-	int rc = c->index == 0 ? make_id(c, err) : 0;
+	int r = c->index == 0 ? make_id(c, err) : 0;
 
-	if (c->index == 0 && !rc && meet_send_id(c, c->local_id))
+	if (c->index == 0 && !r && meet_send_id(c, c->local_id))
 		return err_set(err, ENOMEM, "no memory");
-	return rc;
+	return r;
 }
 
 int real_comm_make(struct comm *c, void *config, struct err *err)
@@ -71,35 +71,35 @@ int real_comm_make(struct comm *c, void *config, struct err *err)
 /* Alone. Making it is not captured: NCCL allocates memory. */
 static int make_now(struct comm *c, struct err *err)
 {
-	int mode = DEVICE_CAPTURE_RELAXED, before = DEVICE_NONE, rc = make_id(c, err);
+	int mode = DEVICE_CAPTURE_RELAXED, before = DEVICE_NONE, r = make_id(c, err);
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	c->dev->get(&before);
 	c->dev->exchange_mode(&mode);
 	comm_id_hide();
-	rc = real_comm_make(c, c->real_config, err);
+	r = real_comm_make(c, c->real_config, err);
 	comm_id_show();
 	c->dev->exchange_mode(&mode);
 	device_select(c->dev, before);
-	if (!rc)
+	if (!r)
 		c->real = c->real_made;
-	return rc;
+	return r;
 }
 
 int real_comm_get(struct comm *c, ncclComm_t *ret, struct err *err)
 {
-	int rc = 0;
+	int r = 0;
 
 	if (!c->real && (c->n_real != 1 || !real_comm_is_wanted(c)))
 		return err_set(err, ENOENT, "there is no real communicator: data policy none");
 	if (!c->real) {
 		pthread_mutex_lock(&c->real_lock);
 		if (!c->real)
-			rc = make_now(c, err);
+			r = make_now(c, err);
 		pthread_mutex_unlock(&c->real_lock);
 	}
-	if (!rc)
+	if (!r)
 		*ret = c->real;
-	return rc;
+	return r;
 }

@@ -13,18 +13,18 @@
 static int make_self(struct comm *c, struct err *err)
 {
 	ncclUniqueId id;
-	int mode = DEVICE_CAPTURE_RELAXED, rc;
+	int mode = DEVICE_CAPTURE_RELAXED, r;
 
 	if (c->self)
 		return 0;
 	c->dev->exchange_mode(&mode); /* NCCL allocates memory, also while a stream is captured */
 	comm_id_hide();
-	rc = REAL(GetUniqueId, (&id));
-	if (!rc)
-		rc = REAL(CommInitRank, (&c->self, 1, id, 0));
+	r = REAL(GetUniqueId, (&id));
+	if (!r)
+		r = REAL(CommInitRank, (&c->self, 1, id, 0));
 	comm_id_show();
 	c->dev->exchange_mode(&mode);
-	return rc;
+	return r;
 }
 
 bool redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dtype)
@@ -50,57 +50,57 @@ static void look_at_policies(const struct comm *c, bool *ret_mirror, bool *ret_o
 	}
 }
 
-static int make_scaled(struct comm *c, struct redop *r, const void *scalar, ncclComm_t real,
+static int make_scaled(struct comm *c, struct redop *redop, const void *scalar, ncclComm_t real,
 		       struct err *err)
 {
 	void *use = (void *)(uintptr_t)scalar;
 	char times[8];
-	int rc;
+	int r;
 
-	if (c->multiplicity > 1 && r->residence == ncclScalarHostImmediate) {
-		scalar_times(r->dtype, scalar, c->multiplicity, times);
+	if (c->multiplicity > 1 && redop->residence == ncclScalarHostImmediate) {
+		scalar_times(redop->dtype, scalar, c->multiplicity, times);
 		use = times;
 	} else if (c->multiplicity > 1) {
-		rc = make_self(c, err);
-		if (!rc && !r->scaled)
-			rc = scratch_take(&c->redop_scratch, c->dev->alloc, "device", 8, &r->scaled,
-					  err);
-		if (rc)
-			return rc;
-		use = r->scaled;
-		r->is_scaled = true;
+		r = make_self(c, err);
+		if (!r && !redop->scaled)
+			r = scratch_take(&c->redop_scratch, c->dev->alloc, "device", 8,
+					 &redop->scaled, err);
+		if (r)
+			return r;
+		use = redop->scaled;
+		redop->is_scaled = true;
 	}
-	r->scalar = scalar;
-	rc = REAL(RedOpCreatePreMulSum, (&r->real, use, r->dtype, r->residence, real));
-	r->has_real = !rc;
-	return rc;
+	redop->scalar = scalar;
+	r = REAL(RedOpCreatePreMulSum, (&redop->real, use, redop->dtype, redop->residence, real));
+	redop->has_real = !r;
+	return r;
 }
 
-static int redop_make(struct comm *c, struct redop *r, const void *scalar, struct err *err)
+static int redop_make(struct comm *c, struct redop *redop, const void *scalar, struct err *err)
 {
 	bool is_mirror, is_other;
 	ncclComm_t real;
-	int rc;
+	int r;
 
 	look_at_policies(c, &is_mirror, &is_other);
 	if (!is_mirror && !is_other)
 		return 0;
-	rc = real_comm_get(c, &real, err);
-	if (!rc && is_mirror)
-		rc = make_scaled(c, r, scalar, real, err);
-	if (!rc && is_other) {
-		rc = REAL(RedOpCreatePreMulSum,
-			  (&r->plain, (void *)(uintptr_t)scalar, r->dtype, r->residence, real));
-		r->has_plain = !rc;
+	r = real_comm_get(c, &real, err);
+	if (!r && is_mirror)
+		r = make_scaled(c, redop, scalar, real, err);
+	if (!r && is_other) {
+		r = REAL(RedOpCreatePreMulSum, (&redop->plain, (void *)(uintptr_t)scalar,
+						redop->dtype, redop->residence, real));
+		redop->has_plain = !r;
 	}
-	return rc;
+	return r;
 }
 
 int redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 	      ncclScalarResidence_t residence, ncclRedOp_t *ret, struct err *err)
 {
-	struct redop r = {.is_used = true, .dtype = dtype, .residence = residence};
-	int before = DEVICE_NONE, rc;
+	struct redop made = {.is_used = true, .dtype = dtype, .residence = residence};
+	int before = DEVICE_NONE, r;
 	uint32_t i = 0;
 
 	while (i < c->n_redops && (c->redops[i].is_used || c->redops[i].n_queued))
@@ -113,42 +113,42 @@ int redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 		c->redops = more;
 		c->redops[c->n_redops++] = (struct redop){0};
 	}
-	r.scaled = c->redops[i].scaled;
+	made.scaled = c->redops[i].scaled;
 	c->dev->get(&before);
 	if (device_select(c->dev,
 			  c->device)) /* what it takes is there, and another one may be current */
 		return err_set(err, EIO, "cannot select device %d", c->device);
-	rc = redop_make(c, &r, scalar, err);
+	r = redop_make(c, &made, scalar, err);
 	device_select(c->dev, before);
-	c->redops[i].scaled = r.scaled;
-	if (rc)
-		return rc;
-	c->redops[i] = r;
+	c->redops[i].scaled = made.scaled;
+	if (r)
+		return r;
+	c->redops[i] = made;
 	*ret = (ncclRedOp_t)(ncclNumOps + i);
 	return 0;
 }
 
-static int free_real(struct comm *c, struct redop *r, struct err *err)
+static int free_real(struct comm *c, struct redop *redop, struct err *err)
 {
-	int rc = 0;
+	int r = 0;
 
-	if (r->has_real)
-		rc = REAL(RedOpDestroy, (r->real, c->real));
-	if (!rc && r->has_plain)
-		rc = REAL(RedOpDestroy, (r->plain, c->real));
-	return rc;
+	if (redop->has_real)
+		r = REAL(RedOpDestroy, (redop->real, c->real));
+	if (!r && redop->has_plain)
+		r = REAL(RedOpDestroy, (redop->plain, c->real));
+	return r;
 }
 
 int redop_free(struct comm *c, ncclRedOp_t op, struct err *err)
 {
 	uint32_t i = (uint32_t)op - ncclNumOps;
-	struct redop *r;
+	struct redop *redop;
 
 	if (op < ncclNumOps || i >= c->n_redops || !c->redops[i].is_used)
 		return err_set(err, EINVAL, "not a reduction of this communicator");
-	r = &c->redops[i];
-	r->is_used = false;
-	return r->n_queued ? 0 : free_real(c, r, err);
+	redop = &c->redops[i];
+	redop->is_used = false;
+	return redop->n_queued ? 0 : free_real(c, redop, err);
 }
 
 void redop_hold(const struct call *call)
@@ -161,37 +161,37 @@ void redop_drop(const struct call *call)
 {
 	struct comm *c = call->comm;
 	struct err err = {""};
-	struct redop *r;
+	struct redop *redop;
 
 	if (call->redop < ncclNumOps)
 		return;
-	r = &c->redops[call->redop - ncclNumOps];
-	if (--r->n_queued == 0 && !r->is_used && c->real)
-		free_real(c, r, &err);
+	redop = &c->redops[call->redop - ncclNumOps];
+	if (--redop->n_queued == 0 && !redop->is_used && c->real)
+		free_real(c, redop, &err);
 }
 
 int redop_scale(const struct call *call, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;
-	const struct redop *r;
+	const struct redop *redop;
 	ncclRedOp_t times;
 	char scalar[8];
-	int rc;
+	int r;
 
 	if (call->redop < ncclNumOps)
 		return 0;
-	r = &c->redops[call->redop - ncclNumOps];
-	if (!r->is_scaled || comm_data(c, call->kind) != DATA_MIRROR)
+	redop = &c->redops[call->redop - ncclNumOps];
+	if (!redop->is_scaled || comm_data(c, call->kind) != DATA_MIRROR)
 		return 0;
 	scalar_store(call->dtype, c->multiplicity, scalar);
-	rc = REAL(RedOpCreatePreMulSum,
-		  (&times, scalar, call->dtype, ncclScalarHostImmediate, c->self));
-	if (rc)
-		return rc;
-	rc = REAL(AllReduce,
-		  (r->scalar, r->scaled, 1, call->dtype, times, c->self, (cudaStream_t)s));
+	r = REAL(RedOpCreatePreMulSum,
+		 (&times, scalar, call->dtype, ncclScalarHostImmediate, c->self));
+	if (r)
+		return r;
+	r = REAL(AllReduce,
+		 (redop->scalar, redop->scaled, 1, call->dtype, times, c->self, (cudaStream_t)s));
 	REAL(RedOpDestroy, (times, c->self));
-	return rc;
+	return r;
 }
 
 void redop_deinit(struct comm *c)

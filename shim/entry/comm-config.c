@@ -78,7 +78,7 @@ int config_copy(const ncclConfig_t *config, void **ret, struct err *err)
 				       offsetof(ncclConfig_t, comm_name)};
 	size_t bytes;
 	char *copy;
-	int rc;
+	int r;
 
 	*ret = NULL;
 	if (!config)
@@ -87,9 +87,9 @@ int config_copy(const ncclConfig_t *config, void **ret, struct err *err)
 	    config->size > CONFIG_MAX)
 		return err_set(err, EINVAL,
 			       "the config was not set up with NCCL_CONFIG_INITIALIZER");
-	rc = check(config, err);
-	if (rc)
-		return rc;
+	r = check(config, err);
+	if (r)
+		return r;
 	bytes = config->size;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		bytes += name_in(config, names[i]) ? strlen(name_in(config, names[i])) + 1 : 0;

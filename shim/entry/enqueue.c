@@ -149,10 +149,10 @@ static int make_ops(struct plan *p, struct err *err)
 				err, EINVAL,
 				"a send to or a receive from the rank itself without its other half in the same group");
 		for (struct op *op = p->batches[i].first; op; op = op->launch_next) {
-			int rc = make_sched(op, err);
+			int r = make_sched(op, err);
 
-			if (rc)
-				return rc;
+			if (r)
+				return r;
 		}
 	}
 	return 0;
@@ -190,18 +190,18 @@ static int tie_streams(const struct plan *p, const struct batch *b, enum directi
 		       struct err *err)
 {
 	struct comm *c = b->comm;
-	int rc = 0;
+	int r = 0;
 
-	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+	for (uint32_t i = 0; !r && i < p->n_calls; i++) {
 		device_stream other = (device_stream)p->calls[i].stream;
 
 		if (p->calls[i].comm != c || other == b->stream || is_seen(p, b, i))
 			continue;
-		rc = DEVICE(c, event_record, (c->join_event, d == JOIN ? other : b->stream));
-		if (!rc)
-			rc = DEVICE(c, stream_wait, (d == JOIN ? b->stream : other, c->join_event));
+		r = DEVICE(c, event_record, (c->join_event, d == JOIN ? other : b->stream));
+		if (!r)
+			r = DEVICE(c, stream_wait, (d == JOIN ? b->stream : other, c->join_event));
 	}
-	return rc;
+	return r;
 }
 
 /* Inside a group, calls for several devices come without cudaSetDevice between them. */
@@ -225,18 +225,18 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
 	struct gate *before = NULL;
-	int rc = use_device(c, err);
+	int r = use_device(c, err);
 
-	if (!rc)
-		rc = make_events(c, err);
+	if (!r)
+		r = make_events(c, err);
 
 	/* an event of another capture, or of none, cannot be waited for here */
-	if (!rc && c->has_last && c->last_stream != b->stream && c->last_capture == b->capture)
-		rc = DEVICE(c, stream_wait, (b->stream, c->last_event));
-	if (!rc)
-		rc = tie_streams(p, b, JOIN, err);
+	if (!r && c->has_last && c->last_stream != b->stream && c->last_capture == b->capture)
+		r = DEVICE(c, stream_wait, (b->stream, c->last_event));
+	if (!r)
+		r = tie_streams(p, b, JOIN, err);
 	data_begin(c);
-	for (struct op *op = b->first; !rc && op; op = op->launch_next) {
+	for (struct op *op = b->first; !r && op; op = op->launch_next) {
 		if (!op->is_persistent) {
 			atomic_fetch_add_explicit(&c->n_pending, 1, memory_order_relaxed);
 			comm_ref(c);
@@ -247,15 +247,15 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 		}
 		op->gate.before = before;
 		before = &op->gate;
-		rc = DEVICE(c, arrive, (b->stream, &op->gate));
-		if (!rc) {
+		r = DEVICE(c, arrive, (b->stream, &op->gate));
+		if (!r) {
 			b->not_arrived = op->launch_next;
 		} else if (!op->is_persistent) {
 			atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_relaxed);
 			comm_unref(c);
 		}
 	}
-	return rc;
+	return r;
 }
 
 /* The waits of all that arrive, also where something went wrong in between: such ops pass, and are
@@ -263,33 +263,33 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 static int enqueue_waits(struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
-	int rc = use_device(c, err);
+	int r = use_device(c, err);
 
-	for (struct op *op = b->first, *next; !rc && op != b->not_arrived; op = next) {
+	for (struct op *op = b->first, *next; !r && op != b->not_arrived; op = next) {
 		next = op->launch_next; /* once it has passed it is not ours any more */
-		rc = DEVICE(c, wait, (b->stream, &op->gate));
+		r = DEVICE(c, wait, (b->stream, &op->gate));
 	}
 	for (struct op *op = b->not_arrived, *next; op; op = next) {
 		next = op->launch_next;
 		if (!op->is_persistent)
 			comm_put_op(op->comm, op);
 	}
-	return rc;
+	return r;
 }
 
 static int end_batch(const struct plan *p, struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
-	int rc = enqueue_waits(b, err);
+	int r = enqueue_waits(b, err);
 
-	if (!rc)
-		rc = tie_streams(p, b, FORK, err);
-	if (!rc)
-		rc = DEVICE(c, event_record, (c->last_event, b->stream));
+	if (!r)
+		r = tie_streams(p, b, FORK, err);
+	if (!r)
+		r = DEVICE(c, event_record, (c->last_event, b->stream));
 	c->has_last = true;
 	c->last_stream = b->stream;
 	c->last_capture = b->capture;
-	return rc;
+	return r;
 }
 
 /* Than that of the call before. */
@@ -302,48 +302,48 @@ static bool is_other_comm(const struct plan *p, uint32_t i)
  * virtual ranks, which may be copies of that. */
 static int enqueue_after(struct plan *p, const struct call_index *x, struct err *err)
 {
-	int rc = 0;
+	int r = 0;
 
-	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
-		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
-		if (!rc)
-			rc = data_during_alone(&p->calls[i], x, batch_of(p, &p->calls[i])->stream,
-					       err);
+	for (uint32_t i = 0; !r && i < p->n_calls; i++) {
+		r = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
+		if (!r)
+			r = data_during_alone(&p->calls[i], x, batch_of(p, &p->calls[i])->stream,
+					      err);
 	}
-	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
-		rc = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
-		if (!rc)
-			rc = data_after(&p->calls[i], batch_of(p, &p->calls[i])->stream, err);
+	for (uint32_t i = 0; !r && i < p->n_calls; i++) {
+		r = is_other_comm(p, i) ? use_device(p->calls[i].comm, err) : 0;
+		if (!r)
+			r = data_after(&p->calls[i], batch_of(p, &p->calls[i])->stream, err);
 	}
-	for (uint32_t i = 0; !rc && i < p->n_batches; i++) {
+	for (uint32_t i = 0; !r && i < p->n_batches; i++) {
 		if (!p->batches[i].p2p)
 			continue;
-		rc = use_device(p->batches[i].comm, err);
-		if (!rc)
-			rc = data_p2p_after(p->batches[i].comm, x, p->batches[i].stream, err);
+		r = use_device(p->batches[i].comm, err);
+		if (!r)
+			r = data_p2p_after(p->batches[i].comm, x, p->batches[i].stream, err);
 	}
-	return rc;
+	return r;
 }
 
 static int enqueue_real(struct plan *p, const struct call_index *x, struct err *err)
 {
 	const struct real *real = real_get();
-	int rc = 0;
+	int r = 0;
 
 	if (!real->GroupStart || !real->GroupEnd)
 		return (int)real_missing("ncclGroupStart");
 	real->GroupStart();
-	for (uint32_t i = 0; !rc && i < p->n_calls; i++)
-		rc = data_during(&p->calls[i], x, batch_of(p, &p->calls[i])->stream, err);
-	if (rc) {
+	for (uint32_t i = 0; !r && i < p->n_calls; i++)
+		r = data_during(&p->calls[i], x, batch_of(p, &p->calls[i])->stream, err);
+	if (r) {
 		real->GroupEnd();
-		return rc;
+		return r;
 	}
-	rc = (int)real->GroupEnd();
-	if (rc)
+	r = (int)real->GroupEnd();
+	if (r)
 		err_set(err, EIO, "the real NCCL says in ncclGroupEnd: %s",
 			real->GetLastError ? real->GetLastError(NULL) : "error");
-	return rc;
+	return r;
 }
 
 /* The real work of all batches, as one real group. */
@@ -351,47 +351,47 @@ static int enqueue_data(struct plan *p, struct err *err)
 {
 	CLEANUP(call_index_deinit) struct call_index x = {.calls = p->calls, .n_calls = p->n_calls};
 	bool is_any = false, has_p2p = false;
-	int rc = 0;
+	int r = 0;
 
 	for (uint32_t i = 0; i < p->n_batches; i++)
 		has_p2p = has_p2p || p->batches[i].p2p;
 	if (has_p2p && call_index_init(&x, p->calls, p->n_calls))
 		return err_set(err, ENOMEM, "no memory for a group");
-	for (uint32_t i = 0; !rc && i < p->n_calls; i++) {
+	for (uint32_t i = 0; !r && i < p->n_calls; i++) {
 		struct batch *b = batch_of(p, &p->calls[i]);
 
-		rc = is_other_comm(p, i) ? use_device(b->comm, err) : 0;
-		if (!rc)
-			rc = data_before(&p->calls[i], b->stream, b->capture != 0, err);
+		r = is_other_comm(p, i) ? use_device(b->comm, err) : 0;
+		if (!r)
+			r = data_before(&p->calls[i], b->stream, b->capture != 0, err);
 		is_any = is_any || data_needs_real(&p->calls[i]);
 	}
-	if (!rc && is_any)
-		rc = enqueue_real(p, &x, err);
-	return rc ? rc : enqueue_after(p, &x, err);
+	if (!r && is_any)
+		r = enqueue_real(p, &x, err);
+	return r ? r : enqueue_after(p, &x, err);
 }
 
 static int enqueue_plan(struct plan *p, struct err *err)
 {
 	const struct device *dev = p->calls[0].comm->dev;
-	int rc = 0, before = DEVICE_NONE;
+	int r = 0, before = DEVICE_NONE;
 
 	dev->get(&before);
-	for (uint32_t i = 0; !rc && i < p->n_batches; i++)
-		rc = begin_batch(p, &p->batches[i], err);
-	if (!rc)
-		rc = enqueue_data(p, err);
+	for (uint32_t i = 0; !r && i < p->n_batches; i++)
+		r = begin_batch(p, &p->batches[i], err);
+	if (!r)
+		r = enqueue_data(p, err);
 	for (uint32_t i = 0; i < p->n_batches; i++) {
 		struct err none;
 
-		if (rc)
+		if (r)
 			enqueue_waits(&p->batches[i], &none);
 		else
-			rc = end_batch(p, &p->batches[i], err);
+			r = end_batch(p, &p->batches[i], err);
 	}
 	device_select(dev, before);
 	if (dev->poll)
 		note_nudge();
-	return rc;
+	return r;
 }
 
 ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
@@ -401,7 +401,7 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 	struct plan p = {.calls = calls, .n_calls = n, .batches = &one};
 	struct err err = {""};
 	ncclResult_t result;
-	int rc;
+	int r;
 
 	for (uint32_t i = 0; i < n; i++) {
 		result = result_check(calls[i].comm, coll_kind_name(calls[i].kind));
@@ -414,18 +414,18 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 			return last_error_set(ncclSystemError, "no memory for a group");
 		p.batches = many;
 	}
-	rc = make_ops(&p, &err);
-	if (rc) {
+	r = make_ops(&p, &err);
+	if (r) {
 		drop_ops(&p);
-		return last_error_set(rc == -EIO ? ncclUnhandledCudaError : result_of(rc), "%s: %s",
+		return last_error_set(r == -EIO ? ncclUnhandledCudaError : result_of(r), "%s: %s",
 				      coll_kind_name(calls[0].kind), err.text);
 	}
-	rc = enqueue_plan(&p, &err);
-	if (!rc)
+	r = enqueue_plan(&p, &err);
+	if (!r)
 		return ncclSuccess;
 	/* Something is in the streams and something is not: the communicators are of no
 	 * use any more, and nobody may wait for what was left out. */
-	result = rc == -EIO ? ncclUnhandledCudaError : result_of(rc);
+	result = r == -EIO ? ncclUnhandledCudaError : result_of(r);
 	for (uint32_t i = 0; i < p.n_batches; i++) {
 		comm_fail(p.batches[i].comm, (int)result, "%s", err.text);
 		play_kill(p.batches[i].comm);

@@ -39,9 +39,9 @@ static void tell_failure(struct comm *c)
 
 /* nboxd is told at once: this thread may go on to wait for another communicator's members, and
  * those may wait for this one's. */
-static void failed(const struct init *init, int rc, const struct err *err)
+static void failed(const struct init *init, int r, const struct err *err)
 {
-	comm_fail(init->comm, rc, "%s", err->text);
+	comm_fail(init->comm, r, "%s", err->text);
 	tell_failure(init->comm);
 }
 
@@ -53,7 +53,7 @@ static bool is_ok(const struct init *init)
 static void check_in(struct job *job)
 {
 	struct err err = {""};
-	int rc;
+	int r;
 
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
@@ -62,9 +62,9 @@ static void check_in(struct job *job)
 			      init->bytes);
 	}
 	for (uint32_t i = 0; i < job->n; i++) {
-		rc = checkin_wait(job->list[i].comm, &err);
-		if (rc)
-			failed(&job->list[i], rc, &err);
+		r = checkin_wait(job->list[i].comm, &err);
+		if (r)
+			failed(&job->list[i], r, &err);
 	}
 }
 
@@ -83,12 +83,12 @@ static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
-		int rc = init->meets ? step(init->comm, &err) : 0;
+		int r = init->meets ? step(init->comm, &err) : 0;
 
-		if (!rc)
+		if (!r)
 			continue;
 		init->meets = false;
-		failed(init, rc, &err);
+		failed(init, r, &err);
 		/* after the cause: the members that wait for the id report the last error that they
 		 * know */
 		if (step == real_comm_offer_id)
@@ -141,19 +141,19 @@ static ncclResult_t job_run(struct job *job)
 	for (uint32_t i = 0; i < job->n; i++) {
 		struct init *init = &job->list[i];
 		struct comm *c = init->comm;
-		ncclResult_t r = result_of(comm_error(c));
+		ncclResult_t result = result_of(comm_error(c));
 		int starting = COMM_STARTING;
 
 		if (c->n_real == 1) /* before it is seen to be ready */
 			c->real_config = steal_ptr(init->config);
-		if (r != ncclSuccess)
-			last_error_set(r, "%s", c->why);
-		first = first == ncclSuccess ? r : first;
+		if (result != ncclSuccess)
+			last_error_set(result, "%s", c->why);
+		first = first == ncclSuccess ? result : first;
 		atomic_compare_exchange_strong(&c->state, &starting,
-					       r == ncclSuccess ? COMM_READY : COMM_FAILED);
-		if (r != ncclSuccess)
+					       result == ncclSuccess ? COMM_READY : COMM_FAILED);
+		if (result != ncclSuccess)
 			tell_failure(c);
-		if (starting == COMM_DEAD || !init->ret || (c->is_blocking && r)) {
+		if (starting == COMM_DEAD || !init->ret || (c->is_blocking && result)) {
 			/* aborted meanwhile, a split without color, or failed */
 			if (c->number && c->n_ranks)
 				known_send(c, WIRE_COMM_FREE, NULL, 0);

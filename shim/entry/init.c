@@ -71,13 +71,13 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 /* --- what the entry points share ------------------------------------------------------- */
 
 /* @hint: what to do, to be said behind the sentence. */
-static ncclResult_t not_ready(const char *what, int rc, const struct err *err, const char *hint)
+static ncclResult_t not_ready(const char *what, int r, const struct err *err, const char *hint)
 {
 	static _Atomic bool was_said;
 
 	if (!atomic_exchange(&was_said, true))
 		log_error("%s: %s%s", what, err->text, hint);
-	return last_error_set(rc == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
+	return last_error_set(r == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
 			      err->text);
 }
 
@@ -144,25 +144,25 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	const struct device *dev = NULL;
 	const char *hint = "";
 	struct err err = {""};
-	int rc = env->code;
+	int r = env->error;
 
-	if (rc) {
+	if (r) {
 		err = env->err;
 	} else {
 		pthread_once(&told, tell_gpu);
-		rc = progress_start(&err);
-		if (rc && !session_was_answered())
+		r = progress_start(&err);
+		if (r && !session_was_answered())
 			hint = "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR to run without one";
 	}
-	if (!rc) {
+	if (!r) {
 		dev = device_get(&err);
-		rc = dev ? 0 : -ENODEV;
+		r = dev ? 0 : -ENODEV;
 		if (dev)
 			pthread_once(&noted, note_run);
 	}
-	if (!rc)
+	if (!r)
 		return dev;
-	*ret = not_ready(what, rc, &err, hint);
+	*ret = not_ready(what, r, &err, hint);
 	return NULL;
 }
 
@@ -174,20 +174,20 @@ static ncclResult_t begin(const char *what, const struct device *dev, int device
 	struct init init = {.ret = ret, .type = type, .parent = parent, .rank = rank};
 	struct err err = {""};
 	struct comm *c = NULL;
-	int rc = config_copy(config, &init.config, &err);
+	int r = config_copy(config, &init.config, &err);
 
-	if (!rc) {
+	if (!r) {
 		init.body = malloc(bytes);
 		c = comm_new(dev, device);
 		if (!init.body || !c)
-			rc = err_set(&err, ENOMEM, "no memory");
+			r = err_set(&err, ENOMEM, "no memory");
 	}
-	if (rc) {
+	if (r) {
 		free(init.config);
 		free(init.body);
 		comm_unref(c);
 		return group_failed(
-			last_error_set(rc == -EINVAL ? ncclInvalidArgument : ncclSystemError,
+			last_error_set(r == -EINVAL ? ncclInvalidArgument : ncclSystemError,
 				       "%s: %s", what, err.text));
 	}
 	memcpy(init.body, body, bytes);
@@ -310,8 +310,8 @@ ncclResult_t ncclGetVersion(int *version)
 	ENTER();
 	const struct env *env = env_get();
 
-	if (env->is_virtual && env->code)
-		return not_ready("ncclGetVersion", env->code, &env->err, "");
+	if (env->is_virtual && env->error)
+		return not_ready("ncclGetVersion", env->error, &env->err, "");
 	return real_get()->GetVersion ? real_get()->GetVersion(version)
 				      : real_missing("ncclGetVersion");
 }

@@ -175,7 +175,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 	struct err err = {""};
 	ncclResult_t result;
-	int rc;
+	int r;
 
 	if (!c)
 		return real_get()->RedOpCreatePreMulSum
@@ -189,9 +189,9 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 	    (unsigned int)residence > ncclScalarHostImmediate)
 		return last_error_set(ncclInvalidArgument,
 				      "ncclRedOpCreatePreMulSum: invalid argument");
-	rc = redop_new(c, scalar, dtype, residence, ret, &err);
-	return rc ? last_error_set(result_of(rc), "ncclRedOpCreatePreMulSum: %s", err.text)
-		  : ncclSuccess;
+	r = redop_new(c, scalar, dtype, residence, ret, &err);
+	return r ? last_error_set(result_of(r), "ncclRedOpCreatePreMulSum: %s", err.text)
+		 : ncclSuccess;
 }
 ALSO_PNCCL(RedOpCreatePreMulSum);
 

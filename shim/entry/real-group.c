@@ -23,7 +23,7 @@ struct real_group {
 	struct {
 		struct comm *comm; /* reference */
 		void *config;      /* owned */
-		int rc;            /* the thread's, until it is done */
+		int r;             /* the thread's, until it is done */
 		struct err err;
 	} list[];
 };
@@ -58,12 +58,12 @@ static void make_all(struct real_group *g)
 	if (is_group)
 		real->GroupStart();
 	for (uint32_t i = 0; i < g->n; i++)
-		g->list[i].rc = real_comm_make(g->list[i].comm, g->list[i].config, &g->list[i].err);
+		g->list[i].r = real_comm_make(g->list[i].comm, g->list[i].config, &g->list[i].err);
 	result = is_group ? real->GroupEnd() : ncclSuccess;
 	if (result == ncclSuccess || result == ncclInProgress)
 		return;
 	for (uint32_t i = 0; i < g->n; i++) {
-		g->list[i].rc = (int)result;
+		g->list[i].r = (int)result;
 		err_set(&g->list[i].err, EIO, "the real communicators: %s",
 			real->GetLastError ? real->GetLastError(NULL) : "failed");
 	}
@@ -134,20 +134,20 @@ void real_group_make(struct real_group *g)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
-	int rc;
+	int r;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	rc = quiet_thread(&thread, &attr, run_group, g);
+	r = quiet_thread(&thread, &attr, run_group, g);
 	pthread_attr_destroy(&attr);
-	for (uint32_t i = 0; rc && i < g->n; i++)
-		comm_fail(g->list[i].comm, -rc, "cannot start a thread: %s", strerror(rc));
-	if (!rc && !wait_for(g))
+	for (uint32_t i = 0; r && i < g->n; i++)
+		comm_fail(g->list[i].comm, -r, "cannot start a thread: %s", strerror(r));
+	if (!r && !wait_for(g))
 		return;
 	for (uint32_t i = 0; i < g->n; i++) {
 		g->list[i].comm->real = g->list[i].comm->real_made;
-		if (g->list[i].rc)
-			comm_fail(g->list[i].comm, g->list[i].rc, "%s", g->list[i].err.text);
+		if (g->list[i].r)
+			comm_fail(g->list[i].comm, g->list[i].r, "%s", g->list[i].err.text);
 	}
 	group_free(g);
 }

@@ -55,7 +55,7 @@ int cuda_driver_find(struct cuda_driver *ret, struct err *err)
 {
 	void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 	struct cuda_driver d;
-	int rc;
+	int r;
 
 	if (!handle)
 		handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -79,9 +79,9 @@ int cuda_driver_find(struct cuda_driver *ret, struct err *err)
 		d.StreamGetCaptureInfo =
 			(__typeof__(d.StreamGetCaptureInfo))dlsym(handle,
 								  "cuStreamGetCaptureInfo_v2");
-	rc = refuse_foreign_runtime(handle, err);
-	if (rc)
-		return rc;
+	r = refuse_foreign_runtime(handle, err);
+	if (r)
+		return r;
 	*ret = d;
 	return 0;
 }

@@ -79,14 +79,14 @@ int cuda_footprint_read(struct err *err)
 {
 	const char *text = getenv("NBOX_FOOTPRINT");
 	uint64_t n;
-	int rc;
+	int r;
 
 	ctas = 0;
 	if (!text || !*text)
 		return 0;
-	rc = units_count(text, &n, err);
-	if (rc)
-		return err_prefix(err, rc, "NBOX_FOOTPRINT");
+	r = units_count(text, &n, err);
+	if (r)
+		return err_prefix(err, r, "NBOX_FOOTPRINT");
 	if (n > CTAS_MAX)
 		return err_set(err, EINVAL,
 			       "NBOX_FOOTPRINT=%s: at most %d thread blocks; NCCL uses 1 to 32",
@@ -145,20 +145,20 @@ static CUresult load(const struct cuda_driver *d, CUdevice device)
 	CUmodule module;
 	CUdeviceptr buf;
 	char name[48];
-	CUresult rc = text ? d->ModuleLoadData(&module, text) : OUT_OF_MEMORY;
+	CUresult r = text ? d->ModuleLoadData(&module, text) : OUT_OF_MEMORY;
 
-	for (size_t i = 0; rc == CUDA_SUCCESS && i < NAMES; i++) {
+	for (size_t i = 0; r == CUDA_SUCCESS && i < NAMES; i++) {
 		snprintf(name, sizeof(name), "ncclDevKernel_%s_nbox", names[i]);
-		rc = d->ModuleGetFunction(&functions[i], module, name);
+		r = d->ModuleGetFunction(&functions[i], module, name);
 	}
-	if (rc == CUDA_SUCCESS)
-		rc = d->MemAlloc(&buf, (size_t)ctas * FOOTPRINT_THREADS * THREAD_BYTES);
-	if (rc != CUDA_SUCCESS)
-		return rc;
+	if (r == CUDA_SUCCESS)
+		r = d->MemAlloc(&buf, (size_t)ctas * FOOTPRINT_THREADS * THREAD_BYTES);
+	if (r != CUDA_SUCCESS)
+		return r;
 	for (size_t i = 0; i < NAMES; i++)
 		g.devices[device].functions[i] = functions[i];
 	g.devices[device].buf = buf;
-	return rc;
+	return r;
 }
 
 CUresult cuda_footprint_launch(const struct cuda_driver *d, CUstream s, uint32_t kind,
@@ -168,21 +168,21 @@ CUresult cuda_footprint_launch(const struct cuda_driver *d, CUstream s, uint32_t
 	uint64_t hold_ns = FOOTPRINT_HOLD_NS;
 	CUdevice device;
 	void *args[3] = {&release, NULL, &hold_ns};
-	CUresult rc = d->CtxGetDevice(&device);
+	CUresult r = d->CtxGetDevice(&device);
 
-	if (rc != CUDA_SUCCESS)
-		return rc;
+	if (r != CUDA_SUCCESS)
+		return r;
 	if (device < 0 || device >= MAX_DEVICES)
 		return (CUresult)101; /* CUDA_ERROR_INVALID_DEVICE */
 	pthread_mutex_lock(&g.lock);
 	if (!g.devices[device].buf) {
 		d->ThreadExchangeStreamCaptureMode(&mode);
-		rc = load(d, device);
+		r = load(d, device);
 		d->ThreadExchangeStreamCaptureMode(&mode);
 	}
 	pthread_mutex_unlock(&g.lock);
-	if (rc != CUDA_SUCCESS)
-		return rc;
+	if (r != CUDA_SUCCESS)
+		return r;
 	args[1] = &g.devices[device].buf;
 	return d->LaunchKernel(g.devices[device].functions[name_of(kind)], ctas, 1, 1,
 			       FOOTPRINT_THREADS, 1, 1, 0, s, args, NULL);

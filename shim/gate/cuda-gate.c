@@ -60,23 +60,23 @@ static struct {
 static CUresult pin(const struct cuda_driver *d, size_t bytes, void **ret, CUdeviceptr *ret_at)
 {
 	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	CUresult rc;
+	CUresult r;
 
 	if (mem == MAP_FAILED)
 		return OUT_OF_MEMORY;
-	rc = d->MemHostRegister(mem, bytes,
-				CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-	if (rc == CUDA_SUCCESS) {
-		rc = d->MemHostGetDevicePointer(ret_at, mem, 0);
-		if (rc != CUDA_SUCCESS)
+	r = d->MemHostRegister(mem, bytes,
+			       CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	if (r == CUDA_SUCCESS) {
+		r = d->MemHostGetDevicePointer(ret_at, mem, 0);
+		if (r != CUDA_SUCCESS)
 			d->MemHostUnregister(mem);
 	}
-	if (rc != CUDA_SUCCESS) {
+	if (r != CUDA_SUCCESS) {
 		munmap(mem, bytes);
-		return rc;
+		return r;
 	}
 	*ret = mem;
-	return rc;
+	return r;
 }
 
 /* Under the lock. Pinning is not captured, and is meant not to be. */
@@ -87,16 +87,16 @@ static CUresult add_page(const struct cuda_driver *d)
 	size_t bytes = 2 * PAGE_SLOTS * sizeof(uint32_t);
 	CUdeviceptr at = 0;
 	void *mem = NULL;
-	CUresult rc;
+	CUresult r;
 
 	if (!p)
 		return OUT_OF_MEMORY;
 	d->ThreadExchangeStreamCaptureMode(&mode);
-	rc = pin(d, bytes, &mem, &at);
+	r = pin(d, bytes, &mem, &at);
 	d->ThreadExchangeStreamCaptureMode(&mode);
-	if (rc != CUDA_SUCCESS) {
+	if (r != CUDA_SUCCESS) {
 		free(p);
-		return rc;
+		return r;
 	}
 	p->words = mem;
 	for (size_t i = 0; i < 2 * PAGE_SLOTS; i++)
@@ -135,7 +135,7 @@ static struct cuda_slot *take_slot(void)
 
 CUresult cuda_gate_prepare(const struct cuda_driver *d, struct gate *gate)
 {
-	CUresult rc = CUDA_SUCCESS;
+	CUresult r = CUDA_SUCCESS;
 	struct cuda_slot *slot;
 
 	if (gate->slot)
@@ -143,15 +143,15 @@ CUresult cuda_gate_prepare(const struct cuda_driver *d, struct gate *gate)
 	pthread_mutex_lock(&g.lock);
 	slot = take_slot();
 	if (!slot) {
-		rc = add_page(d);
-		slot = rc == CUDA_SUCCESS ? take_slot() : NULL;
+		r = add_page(d);
+		slot = r == CUDA_SUCCESS ? take_slot() : NULL;
 	}
 	pthread_mutex_unlock(&g.lock);
 	if (slot) {
 		slot->gate = gate;
 		gate->slot = slot;
 	}
-	return rc;
+	return r;
 }
 
 void cuda_gate_deinit(struct gate *gate)
@@ -190,18 +190,18 @@ static void set_wait(CUstreamBatchMemOpParams *op, CUdeviceptr at, uint32_t valu
 CUresult cuda_gate_arrive(const struct cuda_driver *d, CUstream s, struct gate *gate)
 {
 	CUstreamBatchMemOpParams op;
-	CUresult rc = cuda_gate_prepare(d, gate);
+	CUresult r = cuda_gate_prepare(d, gate);
 	_Atomic uint32_t *count = gate->is_captured ? &g.n_captured : &g.n_pending;
 
-	if (rc != CUDA_SUCCESS)
-		return rc;
+	if (r != CUDA_SUCCESS)
+		return r;
 	set_write(&op, gate->slot->state_at, STATE_ARRIVED);
 	/* seq_cst, before the stream can get there: cuda_gate_nap_ns() */
 	atomic_fetch_add(count, 1);
-	rc = d->StreamBatchMemOp(s, 1, &op, 0);
-	if (rc != CUDA_SUCCESS)
+	r = d->StreamBatchMemOp(s, 1, &op, 0);
+	if (r != CUDA_SUCCESS)
 		atomic_fetch_sub(count, 1);
-	return rc;
+	return r;
 }
 
 CUresult cuda_gate_wait(const struct cuda_driver *d, CUstream s, struct gate *gate,
@@ -209,7 +209,7 @@ CUresult cuda_gate_wait(const struct cuda_driver *d, CUstream s, struct gate *ga
 {
 	CUdeviceptr state = gate->slot->state_at, release = gate->slot->release_at;
 	CUstreamBatchMemOpParams ops[4];
-	CUresult rc;
+	CUresult r;
 
 	set_write(&ops[0], state, STATE_DONE);
 	set_wait(&ops[1], release, 1);
@@ -217,10 +217,10 @@ CUresult cuda_gate_wait(const struct cuda_driver *d, CUstream s, struct gate *ga
 	set_write(&ops[3], release, 0);
 	if (!hold)
 		return d->StreamBatchMemOp(s, 4, ops, 0);
-	rc = d->StreamBatchMemOp(s, 1, ops, 0);
-	if (rc == CUDA_SUCCESS)
-		rc = hold(ctx, s, release);
-	return rc == CUDA_SUCCESS ? d->StreamBatchMemOp(s, 3, ops + 1, 0) : rc;
+	r = d->StreamBatchMemOp(s, 1, ops, 0);
+	if (r == CUDA_SUCCESS)
+		r = hold(ctx, s, release);
+	return r == CUDA_SUCCESS ? d->StreamBatchMemOp(s, 3, ops + 1, 0) : r;
 }
 
 /* --- the progress thread -------------------------------------------------------------- */

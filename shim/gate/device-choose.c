@@ -19,7 +19,7 @@ static void choose(void)
 	const char *name = getenv("NBOX_DEVICE");
 	const char *local_rank = getenv("LOCAL_RANK");
 	struct err no_cuda = {""};
-	int rc;
+	int r;
 	bool is_auto = !name || !*name || !strcmp(name, "auto");
 
 	if (!is_auto && strcmp(name, "host") && strcmp(name, "cuda")) {
@@ -27,8 +27,8 @@ static void choose(void)
 		return;
 	}
 	if (is_auto || !strcmp(name, "cuda")) {
-		rc = device_cuda.open(&no_cuda);
-		if (rc == 0) {
+		r = device_cuda.open(&no_cuda);
+		if (r == 0) {
 			atomic_store_explicit(&chosen, &device_cuda, memory_order_release);
 			return;
 		}
@@ -36,11 +36,11 @@ static void choose(void)
 			err_set(&why, ENODEV, "NBOX_DEVICE=cuda: %s", no_cuda.text);
 			return;
 		}
-		if (rc == -EINVAL) { /* an option is wrong: no reason to go on without it */
+		if (r == -EINVAL) { /* an option is wrong: no reason to go on without it */
 			why = no_cuda;
 			return;
 		}
-		if (rc == -ENOTSUP)
+		if (r == -ENOTSUP)
 			err_set(&fallback, ENOTSUP,
 				"the gates are host functions, not the GPU's own waits: they open later, and "
 				"ops of independent streams may hold each other up: %s%s",
@@ -48,11 +48,11 @@ static void choose(void)
 				strstr(no_cuda.text, "NBOX_DEVICE=host")
 					? ""
 					: "; NBOX_DEVICE=host if that is wanted");
-		else if (rc == -ENXIO) /* the host stand-in: as `nbox run` has it in the summary */
+		else if (r == -ENXIO) /* the host stand-in: as `nbox run` has it in the summary */
 			err_set(&fallback, ENXIO,
 				"no GPU: the job ran on the CPU through the host CUDA runtime and host "
 				"NCCL; its compute times are this CPU's");
-		if (rc != -ENOTSUP) /* a machine without a GPU */
+		if (r != -ENOTSUP) /* a machine without a GPU */
 			log_info("no gate on CUDA: %s", no_cuda.text);
 		else if (!local_rank || !strcmp(local_rank, "0")) /* once a node */
 			log_warn("%s", fallback.text);

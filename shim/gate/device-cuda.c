@@ -27,11 +27,11 @@ static struct {
 static _Thread_local char why[160];
 
 /* Return: 0, or -EIO with the sentence in @why. */
-static int check(CUresult rc, const char *what)
+static int check(CUresult r, const char *what)
 {
-	if (rc == CUDA_SUCCESS)
+	if (r == CUDA_SUCCESS)
 		return 0;
-	snprintf(why, sizeof(why), "%s says %s", what, cuda_driver_error(&cu, rc));
+	snprintf(why, sizeof(why), "%s says %s", what, cuda_driver_error(&cu, r));
 	return -EIO;
 }
 #define CU(fn, args) check(cu.fn args, "cu" #fn)
@@ -43,23 +43,23 @@ static const char *cuda_why(void)
 
 int device_cuda_use(const struct cuda_driver *d, struct err *err)
 {
-	int n = 0, version = 0, unified = 0, rc;
+	int n = 0, version = 0, unified = 0, r;
 	CUdevice first;
 
 	cu = *d;
-	rc = CU(Init, (0));
-	if (!rc)
-		rc = CU(DriverGetVersion, (&version));
-	if (!rc)
-		rc = CU(DeviceGetCount, (&n));
-	if (!rc && n < 1)
+	r = CU(Init, (0));
+	if (!r)
+		r = CU(DriverGetVersion, (&version));
+	if (!r)
+		r = CU(DeviceGetCount, (&n));
+	if (!r && n < 1)
 		return err_set(err, ENODEV, "the NVIDIA driver sees no device");
-	if (!rc)
-		rc = CU(DeviceGet, (&first, 0));
-	if (!rc)
-		rc = CU(DeviceGetAttribute,
-			(&unified, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, first));
-	if (rc)
+	if (!r)
+		r = CU(DeviceGet, (&first, 0));
+	if (!r)
+		r = CU(DeviceGetAttribute,
+		       (&unified, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, first));
+	if (r)
 		return err_set(err, ENODEV, "the NVIDIA driver cannot be used: %s", why);
 	if (version < 12000)
 		return err_set(
@@ -76,24 +76,24 @@ int device_cuda_use(const struct cuda_driver *d, struct err *err)
 static int cuda_open(struct err *err)
 {
 	struct cuda_driver d;
-	int rc = cuda_driver_find(&d, err);
+	int r = cuda_driver_find(&d, err);
 
-	return rc ? rc : device_cuda_use(&d, err);
+	return r ? r : device_cuda_use(&d, err);
 }
 
 static int cuda_get(int *ret)
 {
 	CUdevice device;
-	CUresult rc = cu.CtxGetDevice(&device);
+	CUresult r = cu.CtxGetDevice(&device);
 
 	/* A thread that has not used the runtime yet. To select device 0 for it would make a
 	 * context there, in each process of a node. */
-	if (rc == CUDA_ERROR_INVALID_CONTEXT) {
+	if (r == CUDA_ERROR_INVALID_CONTEXT) {
 		*ret = DEVICE_NONE;
 		return 0;
 	}
-	if (rc != CUDA_SUCCESS)
-		return check(rc, "cuCtxGetDevice");
+	if (r != CUDA_SUCCESS)
+		return check(r, "cuCtxGetDevice");
 	*ret = (int)device; /* the driver's devices are their ordinals */
 	return 0;
 }
@@ -101,7 +101,7 @@ static int cuda_get(int *ret)
 static int cuda_set(int ordinal)
 {
 	CUdevice device;
-	int rc = 0;
+	int r = 0;
 
 	if (ordinal < 0 || ordinal >= g.n_devices) {
 		snprintf(why, sizeof(why), "there is no device %d", ordinal);
@@ -109,20 +109,20 @@ static int cuda_set(int ordinal)
 	}
 	pthread_mutex_lock(&g.lock);
 	if (!g.contexts[ordinal]) {
-		rc = CU(DeviceGet, (&device, ordinal));
-		if (!rc)
-			rc = CU(DevicePrimaryCtxRetain, (&g.contexts[ordinal], device));
+		r = CU(DeviceGet, (&device, ordinal));
+		if (!r)
+			r = CU(DevicePrimaryCtxRetain, (&g.contexts[ordinal], device));
 	}
 	pthread_mutex_unlock(&g.lock);
-	return rc ? rc : CU(CtxSetCurrent, (g.contexts[ordinal]));
+	return r ? r : CU(CtxSetCurrent, (g.contexts[ordinal]));
 }
 
 static int cuda_pci_id(int ordinal, char *ret, size_t size)
 {
 	CUdevice device;
-	int rc = CU(DeviceGet, (&device, ordinal));
+	int r = CU(DeviceGet, (&device, ordinal));
 
-	return rc ? rc : CU(DeviceGetPCIBusId, (ret, (int)size, device));
+	return r ? r : CU(DeviceGetPCIBusId, (ret, (int)size, device));
 }
 
 /* --- the gate ---------------------------------------------------------------------- */
@@ -182,12 +182,12 @@ static int cuda_alloc(void **ret, size_t bytes)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED; /* not captured */
 	CUdeviceptr ptr = 0;
-	int rc;
+	int r;
 
 	cu.ThreadExchangeStreamCaptureMode(&mode);
-	rc = CU(MemAlloc, (&ptr, bytes));
+	r = CU(MemAlloc, (&ptr, bytes));
 	cu.ThreadExchangeStreamCaptureMode(&mode);
-	if (rc)
+	if (r)
 		return -ENOMEM;
 	*ret = (void *)(uintptr_t)ptr;
 	return 0;
@@ -202,12 +202,12 @@ static void cuda_free(void *ptr)
 static int cuda_alloc_host(void **ret, size_t bytes)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	int rc;
+	int r;
 
 	cu.ThreadExchangeStreamCaptureMode(&mode);
-	rc = CU(MemHostAlloc, (ret, bytes, CU_MEMHOSTALLOC_PORTABLE));
+	r = CU(MemHostAlloc, (ret, bytes, CU_MEMHOSTALLOC_PORTABLE));
 	cu.ThreadExchangeStreamCaptureMode(&mode);
-	return rc ? -ENOMEM : 0;
+	return r ? -ENOMEM : 0;
 }
 
 /* --- memory for NICs --------------------------------------------------------------- */
@@ -227,48 +227,48 @@ static int export(CUdeviceptr ptr, size_t bytes)
 static int fill_with_zeros(CUdeviceptr ptr, size_t bytes)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	int rc;
+	int r;
 
 	cu.ThreadExchangeStreamCaptureMode(&mode);
-	rc = CU(MemsetD8Async, (ptr, 0, bytes, CU_STREAM_PER_THREAD));
-	if (!rc)
-		rc = CU(StreamSynchronize, (CU_STREAM_PER_THREAD));
+	r = CU(MemsetD8Async, (ptr, 0, bytes, CU_STREAM_PER_THREAD));
+	if (!r)
+		r = CU(StreamSynchronize, (CU_STREAM_PER_THREAD));
 	cu.ThreadExchangeStreamCaptureMode(&mode);
-	return rc;
+	return r;
 }
 
 static int cuda_alloc_shared(int ordinal, size_t bytes, size_t align, struct device_shared *ret)
 {
 	struct device_shared m = {.dmabuf_fd = -1};
-	int by_address = 0, by_dmabuf = 0, rc;
+	int by_address = 0, by_dmabuf = 0, r;
 	CUdevice device;
 	uintptr_t base;
 
-	rc = cuda_set(ordinal);
-	if (!rc)
-		rc = CU(DeviceGet, (&device, ordinal));
-	if (!rc)
-		rc = CU(DeviceGetAttribute,
-			(&by_address, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, device));
-	if (!rc)
-		rc = CU(DeviceGetAttribute,
-			(&by_dmabuf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device));
-	if (rc)
-		return rc;
+	r = cuda_set(ordinal);
+	if (!r)
+		r = CU(DeviceGet, (&device, ordinal));
+	if (!r)
+		r = CU(DeviceGetAttribute,
+		       (&by_address, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, device));
+	if (!r)
+		r = CU(DeviceGetAttribute,
+		       (&by_dmabuf, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, device));
+	if (r)
+		return r;
 	if (!by_address && !by_dmabuf) {
 		snprintf(why, sizeof(why),
 			 "device %d lets no NIC into its memory (no GPUDirect RDMA)", ordinal);
 		return -ENOTSUP;
 	}
-	rc = cuda_alloc(&m.memory, bytes + align);
-	if (rc)
-		return rc;
+	r = cuda_alloc(&m.memory, bytes + align);
+	if (r)
+		return r;
 	base = ((uintptr_t)m.memory + align - 1) & ~(uintptr_t)(align - 1);
 	m.base = (void *)base;
-	rc = fill_with_zeros(base, bytes);
-	if (rc) {
+	r = fill_with_zeros(base, bytes);
+	if (r) {
 		cuda_free(m.memory);
-		return rc;
+		return r;
 	}
 	if (by_dmabuf)
 		m.dmabuf_fd = export(base, bytes);

@@ -213,22 +213,22 @@ static void exchange_mode(int *mode)
 
 static int host_alloc(void **ret, size_t bytes)
 {
-	int mode = DEVICE_CAPTURE_RELAXED, rc;
+	int mode = DEVICE_CAPTURE_RELAXED, r;
 
 	exchange_mode(&mode);
-	rc = rt.cudaMalloc(ret, bytes);
+	r = rt.cudaMalloc(ret, bytes);
 	exchange_mode(&mode);
-	return rc ? -ENOMEM : 0;
+	return r ? -ENOMEM : 0;
 }
 
 static int host_alloc_host(void **ret, size_t bytes)
 {
-	int mode = DEVICE_CAPTURE_RELAXED, rc;
+	int mode = DEVICE_CAPTURE_RELAXED, r;
 
 	exchange_mode(&mode);
-	rc = rt.cudaHostAlloc(ret, bytes, 0);
+	r = rt.cudaHostAlloc(ret, bytes, 0);
 	exchange_mode(&mode);
-	return rc ? -ENOMEM : 0;
+	return r ? -ENOMEM : 0;
 }
 
 static int host_event_new(device_event *ret)

@@ -102,10 +102,10 @@ static int read_time(struct env *e, const char *name, uint64_t *ret_ns)
 {
 	const char *text = get(name);
 	double ns;
-	int rc = text ? units_time(text, &ns, &e->err) : 0;
+	int r = text ? units_time(text, &ns, &e->err) : 0;
 
-	if (rc)
-		return err_prefix(&e->err, rc, "%s", name);
+	if (r)
+		return err_prefix(&e->err, r, "%s", name);
 	if (text && !(ns > 0 && ns < 1e18))
 		return err_set(&e->err, EINVAL, "%s=%s: out of range", name, text);
 	if (text)
@@ -130,10 +130,10 @@ static int parse(struct env *e)
 	const char *work = get("NBOX_PAYLOAD_WORK"), *ask = get("NBOX_ASK_PYTHON");
 	bool is_off = enable && !strcmp(enable, "0");
 	const char *wanted = is_off ? NULL : raw_line_wanted();
-	int rc = launcher_problem(&e->err);
+	int r = launcher_problem(&e->err);
 
 	e->addr = get("NBOX_ADDR");
-	e->is_virtual = !is_off && (e->addr || wanted || rc);
+	e->is_virtual = !is_off && (e->addr || wanted || r);
 	e->timeout_ns = INIT_DEFAULT_NS;
 	e->connect_ns = CONNECT_DEFAULT_NS;
 	e->payload_work = e->ask_python = true;
@@ -142,8 +142,8 @@ static int parse(struct env *e)
 		warn_unknown();
 	if (!e->is_virtual && !is_off)
 		tell_unused();
-	if (!e->is_virtual || rc)
-		return rc;
+	if (!e->is_virtual || r)
+		return r;
 	if (!e->addr)
 		return refuse_lonely(e, wanted);
 	if (token && strlen(token) > WIRE_TOKEN_BYTES)
@@ -151,24 +151,24 @@ static int parse(struct env *e)
 			       WIRE_TOKEN_BYTES);
 	if (token)
 		memcpy(e->token, token, strlen(token));
-	rc = read_time(e, "NBOX_INIT_TIMEOUT", &e->timeout_ns);
-	rc = rc ? rc : read_time(e, "NBOX_CONNECT_TIMEOUT", &e->connect_ns);
-	if (rc)
-		return rc;
+	r = read_time(e, "NBOX_INIT_TIMEOUT", &e->timeout_ns);
+	r = r ? r : read_time(e, "NBOX_CONNECT_TIMEOUT", &e->connect_ns);
+	if (r)
+		return r;
 	if (work && strcmp(work, "none") && strcmp(work, "reduce"))
 		return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_WORK=%s: one of reduce, none", work);
 	e->payload_work = !work || strcmp(work, "none") != 0;
 	if (ask && strcmp(ask, "0") && strcmp(ask, "1"))
 		return err_set(&e->err, EINVAL, "NBOX_ASK_PYTHON=%s: one of 0, 1", ask);
 	e->ask_python = !ask || strcmp(ask, "0") != 0;
-	rc = read_memory(e);
-	return rc ? rc : read_rank(e);
+	r = read_memory(e);
+	return r ? r : read_rank(e);
 }
 
 static void read_all(void)
 {
 	log_open();
-	the_env.code = parse(&the_env);
+	the_env.error = parse(&the_env);
 	log_set_rank(the_env.is_virtual ? the_env.rank : -1);
 }
 

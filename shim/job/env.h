@@ -22,7 +22,7 @@ struct env {
 	bool payload_work;   /* NBOX_PAYLOAD_WORK is not "none" */
 	enum payload_memory payload_memory;
 	bool ask_python; /* NBOX_ASK_PYTHON is not 0; job-ranks.h */
-	int code;        /* negative errno when a variable is wrong; then: */
+	int error;       /* 0; negative errno when a variable is wrong; then: */
 	struct err err;
 };
 

@@ -265,11 +265,11 @@ static bool wait_for_answer(struct question *q)
 	struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
 				 .tv_nsec = (long)(until_ns % NS_PER_S)};
 	bool is_answered;
-	int rc = 0;
+	int r = 0;
 
 	pthread_mutex_lock(&q->lock);
-	while (!q->is_answered && !rc)
-		rc = pthread_cond_timedwait(&q->answered, &q->lock, &until);
+	while (!q->is_answered && !r)
+		r = pthread_cond_timedwait(&q->answered, &q->lock, &until);
 	is_answered = q->is_answered;
 	if (!is_answered) {
 		q->is_left = true;
@@ -284,13 +284,13 @@ static int start(struct question *q)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
-	int rc;
+	int r;
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	rc = quiet_thread(&thread, &attr, asker, q);
+	r = quiet_thread(&thread, &attr, asker, q);
 	pthread_attr_destroy(&attr);
-	return rc;
+	return r;
 }
 
 /* Asks what @what says. Return: words of the answer, in *ret, the caller's to free(); 0: none. */

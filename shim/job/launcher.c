@@ -423,8 +423,8 @@ static void set_store(struct ctx *x)
 	if (!store || !strcmp(store, "none") || (colon && !strcmp(colon, ":0")))
 		return;
 	if (!len || !colon[1] || len >= LAUNCHER_VALUE_MAX) {
-		x->plan->code = err_set(&x->plan->problem, EINVAL,
-					"NBOX_STORE=%.64s is no HOST:PORT", store);
+		x->plan->error = err_set(&x->plan->problem, EINVAL,
+					 "NBOX_STORE=%.64s is no HOST:PORT", store);
 		return;
 	}
 	if (store[0] == '[' && store[len - 1] == ']') { /* IPv6 */
@@ -516,7 +516,7 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
 	ret->source = LAUNCHER_NONE;
 	ret->n = 0;
 	ret->note = NULL;
-	ret->code = 0;
+	ret->error = 0;
 	ret->problem.text[0] = 0;
 	enable = get(&x, "NBOX_ENABLE");
 	if ((enable && !strcmp(enable, "0")) || (!get(&x, "NBOX_NODES") && !get(&x, "NBOX_WORLD")))
@@ -526,14 +526,14 @@ void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret)
 		return;
 	ret->source = x.source->source;
 	if (!get_number(&x, "NBOX_WORLD", &known) || known != x.world) { /* else ours, inherited */
-		ret->code = place(&x);
-		if (ret->code < 0)
+		ret->error = place(&x);
+		if (ret->error < 0)
 			return;
 		set_numbers(&x);
 	}
 	set_store(&x);
 	set_waits(&x);
-	if (ret->code < 0)
+	if (ret->error < 0)
 		ret->n = 0;
 }
 
@@ -549,9 +549,9 @@ const struct launcher_place *launcher_place(void)
 
 int launcher_problem(struct err *err)
 {
-	if (the_plan.code < 0)
+	if (the_plan.error < 0)
 		*err = the_plan.problem;
-	return the_plan.code;
+	return the_plan.error;
 }
 
 const char *launcher_note(void)
@@ -573,9 +573,9 @@ static void rewrite(const struct launcher_input *in)
 	if (!launcher_find(in, &the_place))
 		return;
 	if ((!addr || !*addr) && !the_place.is_rewritten && raw_line_wanted()) {
-		the_plan.code = raw_line_join(the_place.rank, the_place.n_ranks,
-					      the_place.local_size, &the_plan.problem);
-		if (the_plan.code < 0)
+		the_plan.error = raw_line_join(the_place.rank, the_place.n_ranks,
+					       the_place.local_size, &the_plan.problem);
+		if (the_plan.error < 0)
 			return;
 	}
 	if (!getenv("NBOX_NODES") && !getenv("NBOX_WORLD"))

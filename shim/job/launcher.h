@@ -33,7 +33,7 @@ struct launcher_plan {
 	uint32_t n;
 	struct launcher_set sets[LAUNCHER_SETS_MAX];
 	const char *note; /* for the run's summary: what was taken from the job; static, or NULL */
-	int code;         /* -EINVAL: a worker that cannot be placed in the virtual world; why: */
+	int error; /* 0; -EINVAL: a worker that cannot be placed in the virtual world; why: */
 	struct err problem;
 };
 

@@ -10,11 +10,11 @@ static inline int quiet_thread(pthread_t *ret, const pthread_attr_t *attr, void 
 			       void *arg)
 {
 	sigset_t all, before;
-	int rc;
+	int r;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(ret, attr, fn, arg);
+	r = pthread_create(ret, attr, fn, arg);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
+	return r;
 }

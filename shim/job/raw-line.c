@@ -115,20 +115,20 @@ static char **daemon_env(void)
 static int set_up(posix_spawnattr_t *attr, posix_spawn_file_actions_t *actions, int out)
 {
 	sigset_t none, all;
-	int rc = 0;
+	int r = 0;
 
 	sigemptyset(&none);
 	sigfillset(&all);
-	rc |= posix_spawnattr_setsigmask(attr, &none);
-	rc |= posix_spawnattr_setsigdefault(attr, &all);
-	rc |= posix_spawnattr_setpgroup(attr, 0); /* a Ctrl-C is for the job; nboxd ends after it */
-	rc |= posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-						     POSIX_SPAWN_SETPGROUP);
-	rc |= posix_spawn_file_actions_adddup2(
+	r |= posix_spawnattr_setsigmask(attr, &none);
+	r |= posix_spawnattr_setsigdefault(attr, &all);
+	r |= posix_spawnattr_setpgroup(attr, 0); /* a Ctrl-C is for the job; nboxd ends after it */
+	r |= posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						    POSIX_SPAWN_SETPGROUP);
+	r |= posix_spawn_file_actions_adddup2(
 		actions, out, STDOUT_FILENO); /* first: @out may be 0, in a job without stdin */
-	rc |= posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	rc |= posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
-	return rc ? -ENOMEM : 0;
+	r |= posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	r |= posix_spawn_file_actions_addclosefrom_np(actions, STDERR_FILENO + 1);
+	return r ? -ENOMEM : 0;
 }
 
 /* @ret_fd: where it writes. */
@@ -142,7 +142,7 @@ static int start(const char *path, uint32_t rank, uint32_t n_ranks, uint32_t loc
 		(char *)"--local",       local_text,       NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
-	int fds[2], rc;
+	int fds[2], r;
 
 	snprintf(rank_text, sizeof(rank_text), "%u", rank);
 	snprintf(ranks_text, sizeof(ranks_text), "%u", n_ranks);
@@ -154,16 +154,16 @@ static int start(const char *path, uint32_t rank, uint32_t n_ranks, uint32_t loc
 		close(fds[1]);
 		return err_set(err, ENOMEM, "no memory");
 	}
-	rc = set_up(&attr, &actions, fds[1]);
-	if (!rc)
-		rc = -posix_spawn(ret_pid, path, &actions, &attr, argv, env);
+	r = set_up(&attr, &actions, fds[1]);
+	if (!r)
+		r = -posix_spawn(ret_pid, path, &actions, &attr, argv, env);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attr);
 	close(fds[1]);
 	*ret_fd = fds[0];
-	if (rc)
+	if (r)
 		close(fds[0]);
-	return rc ? err_set(err, -rc, "cannot start %s: %s", path, strerror(-rc)) : 0;
+	return r ? err_set(err, -r, "cannot start %s: %s", path, strerror(-r)) : 0;
 }
 
 /* All that comes until the other end is closed, terminated. Return: bytes; -ETIMEDOUT; other
@@ -205,11 +205,11 @@ int raw_line_join(uint32_t rank, uint32_t n_ranks, uint32_t local_size, struct e
 	char path[PATH_MAX], text[TEXT_MAX];
 	ssize_t n;
 	pid_t pid;
-	int fd = -1, rc = find_nboxd(path, sizeof(path), err);
+	int fd = -1, r = find_nboxd(path, sizeof(path), err);
 
-	rc = rc ? rc : start(path, rank, n_ranks, local_size, &pid, &fd, err);
-	if (rc)
-		return rc;
+	r = r ? r : start(path, rank, n_ranks, local_size, &pid, &fd, err);
+	if (r)
+		return r;
 	n = read_all(fd, text, sizeof(text));
 	close(fd);
 	if (n < 0)

@@ -25,19 +25,19 @@ static struct {
 /* --- check-ins --------------------------------------------------------------------- */
 
 /* @c is checked in, or is not and checkin_err says why: under the lock. */
-static void answer_locked(struct comm *c, int code)
+static void answer_locked(struct comm *c, int r)
 {
-	c->checkin = code ? CHECKIN_FAILED : CHECKIN_OK;
-	c->checkin_code = code;
+	c->checkin = r ? CHECKIN_FAILED : CHECKIN_OK;
+	c->checkin_error = r;
 	pthread_cond_broadcast(&waiters.cond);
 }
 
-static void refuse(struct comm *c, int code, const char *why)
+static void refuse(struct comm *c, int r, const char *why)
 {
 	pthread_mutex_lock(&waiters.lock);
 	if (c->checkin == CHECKIN_SENT) { /* else nobody waits any more */
 		err_set(&c->checkin_err, EPROTO, "%s", why);
-		answer_locked(c, code);
+		answer_locked(c, r);
 	}
 	pthread_mutex_unlock(&waiters.lock);
 }
@@ -123,15 +123,15 @@ int checkin_wait(struct comm *c, struct err *err)
 {
 	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
 	bool is_given_up;
-	int rc = 0;
+	int r = 0;
 
 	pthread_mutex_lock(&waiters.lock);
-	while (c->checkin == CHECKIN_SENT && !rc)
-		rc = atomic_load(&c->cancelled) ? -ECANCELED : waiters_wait(until);
+	while (c->checkin == CHECKIN_SENT && !r)
+		r = atomic_load(&c->cancelled) ? -ECANCELED : waiters_wait(until);
 	is_given_up = c->checkin == CHECKIN_SENT;
 	if (is_given_up) {
 		c->checkin = CHECKIN_FAILED;
-		if (rc == -ECANCELED)
+		if (r == -ECANCELED)
 			err_set(err, ECANCELED, "aborted");
 		else
 			err_set(err, ETIMEDOUT,
@@ -140,26 +140,26 @@ int checkin_wait(struct comm *c, struct err *err)
 				(double)env_get()->timeout_ns / 1e9);
 	} else if (c->checkin == CHECKIN_FAILED) {
 		*err = c->checkin_err;
-		rc = c->checkin_code;
+		r = c->checkin_error;
 	} else {
-		rc = c->checkin == CHECKIN_OK ? 0 : err_set(err, ENOMEM, "no memory");
+		r = c->checkin == CHECKIN_OK ? 0 : err_set(err, ENOMEM, "no memory");
 	}
 	pthread_mutex_unlock(&waiters.lock);
 	if (is_given_up)
 		withdraw(c);
-	return rc;
+	return r;
 }
 
 /* --- frames from nboxd ------------------------------------------------------------------ */
 
-void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
+void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *ready)
 {
-	struct comm *c = find_pending(r->cookie);
-	const struct wire_member *members = (const struct wire_member *)(const void *)(r + 1);
-	const uint32_t *world_ranks = (const uint32_t *)(const void *)(members + r->n_real);
-	bool has_list = (const char *)world_ranks < (const char *)r + h->body_bytes;
+	struct comm *c = find_pending(ready->cookie);
+	const struct wire_member *members = (const struct wire_member *)(const void *)(ready + 1);
+	const uint32_t *world_ranks = (const uint32_t *)(const void *)(members + ready->n_real);
+	bool has_list = (const char *)world_ranks < (const char *)ready + h->body_bytes;
 	bool is_wanted;
-	int rc = 0;
+	int r = 0;
 
 	if (!c)
 		return;
@@ -168,19 +168,19 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r)
 	pthread_mutex_lock(&waiters.lock);
 	is_wanted = c->checkin == CHECKIN_SENT;
 	if (is_wanted) {
-		rc = comm_set_members(c, r, members, has_list ? world_ranks : NULL, h->comm,
-				      &c->checkin_err);
-		answer_locked(c, rc);
+		r = comm_set_members(c, ready, members, has_list ? world_ranks : NULL, h->comm,
+				     &c->checkin_err);
+		answer_locked(c, r);
 	}
 	pthread_mutex_unlock(&waiters.lock);
-	if (is_wanted && !rc && r->n_ranks) {
+	if (is_wanted && !r && ready->n_ranks) {
 		known_add(c);
 		return;
 	}
-	if (r->n_ranks) {
-		session_send_abort(h->comm, r->rank, 0, ECONNABORTED,
+	if (ready->n_ranks) {
+		session_send_abort(h->comm, ready->rank, 0, ECONNABORTED,
 				   is_wanted ? c->checkin_err.text : given_up(c));
-		session_send(WIRE_COMM_FREE, h->comm, r->rank, 0, NULL, 0);
+		session_send(WIRE_COMM_FREE, h->comm, ready->rank, 0, NULL, 0);
 	}
 	comm_unref(c);
 }

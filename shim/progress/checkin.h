@@ -26,7 +26,7 @@ int checkin_wait(struct comm *c, struct err *err);
 /* --- the progress thread ------------------------------------------------------------ */
 
 /* Frames from nboxd. */
-void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *r);
+void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *ready);
 void checkin_on_abort(const struct wire_hdr *h, const struct wire_text *t);
 
 /* The link is lost: all check-ins and communicators fail with @text. Return: whether

@@ -104,7 +104,7 @@ struct comm {
 	uint32_t cookie;
 	uint16_t checkin_type;
 	uint32_t checkin_parent, checkin_rank;
-	int checkin_code;
+	int checkin_error;
 	void *checkin_body; /* owned until sent */
 	size_t checkin_bytes;
 	struct err checkin_err;

@@ -26,23 +26,23 @@ int meet_promise(struct comm *c, struct err *err)
 int meet_wait_all(struct comm *c, struct err *err)
 {
 	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
-	int rc = 0;
+	int r = 0;
 
 	pthread_mutex_lock(&waiters.lock);
-	while (c->meet == MEET_PROMISED && !rc)
-		rc = waiters_wait(until);
+	while (c->meet == MEET_PROMISED && !r)
+		r = waiters_wait(until);
 	if (c->meet == MEET_ALL)
-		rc = 0;
+		r = 0;
 	else if (c->meet == MEET_OFF)
-		rc = err_set(err, ECANCELED, "%s", c->why);
+		r = err_set(err, ECANCELED, "%s", c->why);
 	else
-		rc = err_set(
+		r = err_set(
 			err, ETIMEDOUT,
 			"the other real members did not come to make the real communicator within "
 			"NBOX_INIT_TIMEOUT (%.0f s)",
 			(double)env_get()->timeout_ns / 1e9);
 	pthread_mutex_unlock(&waiters.lock);
-	return rc;
+	return r;
 }
 
 int meet_send_id(struct comm *c, const void *id)
@@ -56,25 +56,25 @@ int meet_wait_id(struct comm *c, struct err *err)
 {
 	static const uint8_t none[WIRE_ID_BYTES];
 	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
-	int rc = 0;
+	int r = 0;
 
 	if (c->index == 0)
 		return 0;
 	pthread_mutex_lock(&waiters.lock);
-	while (!c->has_local_id && !rc)
-		rc = waiters_wait(until);
+	while (!c->has_local_id && !r)
+		r = waiters_wait(until);
 	if (!c->has_local_id)
-		rc = err_set(err, ETIMEDOUT,
-			     "real member 0 (rank %u) sent no id within NBOX_INIT_TIMEOUT",
-			     c->members[0].rank);
+		r = err_set(err, ETIMEDOUT,
+			    "real member 0 (rank %u) sent no id within NBOX_INIT_TIMEOUT",
+			    c->members[0].rank);
 	else if (!memcmp(c->local_id, none, sizeof(none)))
-		rc = err_set(err, EPIPE,
-			     "real member 0 (rank %u) made no id for the real communicator",
-			     c->members[0].rank);
+		r = err_set(err, EPIPE,
+			    "real member 0 (rank %u) made no id for the real communicator",
+			    c->members[0].rank);
 	else
-		rc = 0;
+		r = 0;
 	pthread_mutex_unlock(&waiters.lock);
-	return rc;
+	return r;
 }
 
 /* --- the progress thread ---------------------------------------------------------------- */

@@ -94,14 +94,14 @@ static struct op_conn *conn_get(struct op_run *run, uint32_t peer, uint16_t lane
 static int conn_deliver(struct op *op, struct op_conn *conn, uint32_t peer, uint16_t lane)
 {
 	while (conn->delivered < conn->arrived && conn->delivered < conn->posted) {
-		int rc = push_event(&(struct event){.op = op,
-						    .seq = op->run.seq,
-						    .peer = peer,
-						    .lane = lane,
-						    .index = conn->delivered});
+		int r = push_event(&(struct event){.op = op,
+						   .seq = op->run.seq,
+						   .peer = peer,
+						   .lane = lane,
+						   .index = conn->delivered});
 
-		if (rc)
-			return rc;
+		if (r)
+			return r;
 		conn->delivered++;
 	}
 	return 0;
@@ -124,7 +124,7 @@ static int send_message(struct op *op, const struct wire_hdr *h, const void *src
 	uint64_t n = g.free_flight;
 	bool is_gpu = h->body_bytes && payload_gpu_is_used();
 	const void *body = h->body_bytes && !is_gpu ? payload_source(src, h->body_bytes) : NULL;
-	int rc;
+	int r;
 
 	if (h->body_bytes && !is_gpu && !body)
 		return -ENOMEM;
@@ -140,10 +140,10 @@ static int send_message(struct op *op, const struct wire_hdr *h, const void *src
 	g.free_flight = g.flights[n - 1].next_free;
 	g.flights[n - 1].event = *e;
 	g.flights[n - 1].comm = comm_ref(op->comm);
-	rc = is_gpu ? link_send_gpu(session_link(), h, n) : link_send(session_link(), h, body, n);
-	if (rc)
+	r = is_gpu ? link_send_gpu(session_link(), h, n) : link_send(session_link(), h, body, n);
+	if (r)
 		flight_free(n);
-	return rc;
+	return r;
 }
 
 static int io_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index, const void *src,
@@ -226,23 +226,23 @@ static void deliver(const struct event *e, const struct message_events *ev)
 	struct op *op = e->op;
 	struct op_run *run = &op->run;
 	struct err err = {""};
-	int rc;
+	int r;
 
 	/* The op may have been killed, and its record even be in use again. */
 	if (!run->is_live || run->seq != e->seq || !run->player)
 		return;
 	if (e->is_sent)
-		rc = player_sent(run->player, e->peer, e->lane, e->index, &err);
+		r = player_sent(run->player, e->peer, e->lane, e->index, &err);
 	else
-		rc = player_received(run->player, e->peer, e->lane, e->index, &err);
-	if (!rc) {
+		r = player_received(run->player, e->peer, e->lane, e->index, &err);
+	if (!r) {
 		ev->delivered(op);
 		return;
 	}
 	if (!err.text[0])
-		err_set(&err, rc < 0 ? -rc : EPROTO, "op %llu (%s): %s", wire_seq_number(run->seq),
-			coll_kind_name(op->call.kind), strerror(rc < 0 ? -rc : EPROTO));
-	ev->failed(op, rc < 0 ? -EIO : -EBADMSG, err.text);
+		err_set(&err, r < 0 ? -r : EPROTO, "op %llu (%s): %s", wire_seq_number(run->seq),
+			coll_kind_name(op->call.kind), strerror(r < 0 ? -r : EPROTO));
+	ev->failed(op, r < 0 ? -EIO : -EBADMSG, err.text);
 }
 
 bool message_step(const struct message_events *ev)

@@ -37,15 +37,15 @@ static int alloc(uint64_t bytes, struct link_gpu_memory *ret, struct err *err)
 {
 	const struct device *dev = device_chosen();
 	struct device_shared *a = g.areas;
-	int rc;
+	int r;
 
 	while (a < g.areas + N_AREAS && a->base)
 		a++;
 	if (a == g.areas + N_AREAS)
 		return err_set(err, ENOMEM, "no place to note memory of the GPU in");
-	rc = dev->alloc_shared(g.ordinal, bytes, LINK_GPU_ALIGN, a);
-	if (rc)
-		return err_set(err, -rc, "%s", dev->why());
+	r = dev->alloc_shared(g.ordinal, bytes, LINK_GPU_ALIGN, a);
+	if (r)
+		return err_set(err, -r, "%s", dev->why());
 	g.bytes += bytes;
 	*ret = (struct link_gpu_memory){.base = a->base,
 					.bytes = bytes,
@@ -72,7 +72,7 @@ static int try(struct link *l, const char *addr, int timeout_ms, const struct li
 {
 	const struct device *dev = device_chosen();
 	struct link *back = NULL;
-	int rc;
+	int r;
 
 	if (!link_reaches_gpus(l))
 		return err_set(err, ENOTSUP,
@@ -86,13 +86,13 @@ static int try(struct link *l, const char *addr, int timeout_ms, const struct li
 		return err_set(err, ENODEV,
 			       "no device was current when the first communicator was made: call "
 			       "cudaSetDevice before");
-	rc = link_connect_gpu(addr, timeout_ms, &gpu, ev, owner, &back, err);
-	if (rc)
-		return rc;
-	rc = link_lend_gpu(l, &gpu, FILL_BYTES, err);
-	if (rc) {
+	r = link_connect_gpu(addr, timeout_ms, &gpu, ev, owner, &back, err);
+	if (r)
+		return r;
+	r = link_lend_gpu(l, &gpu, FILL_BYTES, err);
+	if (r) {
 		link_free(back);
-		return rc;
+		return r;
 	}
 	*ret_back = back;
 	return 0;
@@ -102,15 +102,15 @@ int payload_gpu_open(struct link *l, const char *addr, int timeout_ms, const str
 		     void *owner, struct link **ret_back, struct err *err)
 {
 	struct err why = {""};
-	int rc;
+	int r;
 
 	if (env_get()->payload_memory == PAYLOAD_HOST) {
 		if (link_reaches_gpus(l))
 			snprintf(g.decided, sizeof(g.decided), "host (NBOX_PAYLOAD_MEMORY)");
 		return 0;
 	}
-	rc = try(l, addr, timeout_ms, ev, owner, ret_back, &why);
-	if (!rc) {
+	r = try(l, addr, timeout_ms, ev, owner, ret_back, &why);
+	if (!r) {
 		g.is_used = true;
 		log_info("payload: bodies lie in memory of GPU %d", g.ordinal);
 		snprintf(g.decided, sizeof(g.decided),
@@ -119,7 +119,7 @@ int payload_gpu_open(struct link *l, const char *addr, int timeout_ms, const str
 		return 0;
 	}
 	if (env_get()->payload_memory == PAYLOAD_DEVICE)
-		return err_set(err, -rc,
+		return err_set(err, -r,
 			       "NBOX_PAYLOAD_MEMORY=device: %.400s; auto would use the host's",
 			       why.text);
 	log_info("payload: bodies lie in memory of the host: %s", why.text);

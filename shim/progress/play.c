@@ -143,14 +143,14 @@ static int start_player(struct op *op)
 	struct op_run *run = &op->run;
 	const struct wire_welcome *w = session_welcome();
 	const struct player_data *data = NULL;
-	int rc;
+	int r;
 
 	if (w->exchange == EXCHANGE_NONE)
 		return 0;
 	if (w->exchange == EXCHANGE_PAYLOAD && env_get()->payload_work) {
-		rc = payload_data(&run->sched, op->comm->rank, op->call.dtype, &run->data);
-		if (rc)
-			return rc;
+		r = payload_data(&run->sched, op->comm->rank, op->call.dtype, &run->data);
+		if (r)
+			return r;
 		data = &run->data;
 	}
 	return player_start(&run->player, &run->sched, op->comm->rank, data, &message_io, op);
@@ -162,7 +162,7 @@ void play_arrived(struct note *n)
 	struct op_run *run = &op->run;
 	struct comm *c = op->comm;
 	struct op **slot;
-	int rc;
+	int r;
 
 	run->seq = op->call.kind == COLL_SENDRECV ? WIRE_SEQ_P2P | c->p2p_seq++ : c->seq++;
 	run->start_ns = times_of(op)->arrive_ns;
@@ -181,14 +181,14 @@ void play_arrived(struct note *n)
 		open_gate(op, 0);
 		return;
 	}
-	rc = send_arrive(op);
-	if (!rc)
-		rc = start_player(op);
-	if (rc) {
+	r = send_arrive(op);
+	if (!r)
+		r = start_player(op);
+	if (r) {
 		struct err err;
 
-		err_set(&err, -rc, "op %llu (%s): %s", wire_seq_number(run->seq),
-			coll_kind_name(op->call.kind), strerror(-rc));
+		err_set(&err, -r, "op %llu (%s): %s", wire_seq_number(run->seq),
+			coll_kind_name(op->call.kind), strerror(-r));
 		play_fail(c, -EIO, err.text);
 	}
 }
@@ -210,18 +210,18 @@ void play_frame(struct comm *c, const struct wire_hdr *h, const void *body)
 {
 	struct op *op = find(c, h->seq);
 	struct err err;
-	int rc;
+	int r;
 
 	if (comm_error(c))
 		return; /* dead, and nboxd did not know it yet */
 	if (!op)
-		rc = err_set(&err, EPROTO, "%s for op %llu, which is not under way",
-			     wire_type_name(h->type), wire_seq_number(h->seq));
+		r = err_set(&err, EPROTO, "%s for op %llu, which is not under way",
+			    wire_type_name(h->type), wire_seq_number(h->seq));
 	else if (h->type == WIRE_RELEASE)
-		rc = release(op, body, &err);
+		r = release(op, body, &err);
 	else
-		rc = message_received(op, h, &err);
-	if (rc)
+		r = message_received(op, h, &err);
+	if (r)
 		play_fail(c, -EBADMSG, err.text);
 }
 

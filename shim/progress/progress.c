@@ -103,14 +103,14 @@ static bool goes_on(struct comm *c, enum progress_idle until)
 bool progress_wait_idle(struct comm *c, enum progress_idle until, uint64_t timeout_ns)
 {
 	uint64_t until_ns = clock_now_ns() + timeout_ns;
-	int rc = 0;
+	int r = 0;
 
 	if (note_is_child())
 		return false;
 	note_nudge();
 	pthread_mutex_lock(&waiters.lock);
-	while (goes_on(c, until) && !rc)
-		rc = waiters_wait(until_ns);
+	while (goes_on(c, until) && !r)
+		r = waiters_wait(until_ns);
 	pthread_mutex_unlock(&waiters.lock);
 	return !comm_is_busy(c);
 }
@@ -264,20 +264,20 @@ static void on_process_exit(int status, void *arg)
 static void start(void)
 {
 	char text[ERR_TEXT_MAX];
-	int rc = note_open();
+	int r = note_open();
 
-	if (rc) {
-		snprintf(text, sizeof(text), "eventfd: %s", strerror(-rc));
-		session_fail(rc, text);
+	if (r) {
+		snprintf(text, sizeof(text), "eventfd: %s", strerror(-r));
+		session_fail(r, text);
 		return;
 	}
 	pthread_atfork(NULL, NULL, in_child);
 	on_exit(on_process_exit, NULL); /* libnbox.so is never unloaded (-z nodelete) */
 	session_begin(&session_events);
-	rc = start_thread();
-	if (rc) {
-		snprintf(text, sizeof(text), "cannot start the progress thread: %s", strerror(-rc));
-		session_fail(rc, text);
+	r = start_thread();
+	if (r) {
+		snprintf(text, sizeof(text), "cannot start the progress thread: %s", strerror(-r));
+		session_fail(r, text);
 		return;
 	}
 	g.has_thread = true;
@@ -311,17 +311,17 @@ __attribute__((destructor)) static void stop(void)
 {
 	static struct note note = {.run = run_stop};
 	uint64_t until_ns;
-	int rc = 0;
+	int r = 0;
 
 	if (!g.has_thread || note_is_child() || pthread_equal(pthread_self(), g.thread))
 		return;
 	until_ns = clock_now_ns() + STOP_NS + (session_is_joined() ? SUMMARY_NS : BYE_NS);
 	note_post(&note, NOTE_WAKE);
 	pthread_mutex_lock(&waiters.lock);
-	while (!g.has_ended && !rc)
-		rc = waiters_wait(until_ns);
+	while (!g.has_ended && !r)
+		r = waiters_wait(until_ns);
 	pthread_mutex_unlock(&waiters.lock);
-	if (rc)
+	if (r)
 		return; /* stuck: the process ends all the same */
 	pthread_join(g.thread, NULL);
 	note_close();

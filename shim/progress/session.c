@@ -37,7 +37,7 @@ static struct {
 
 	/* Under waiters.lock; written by the progress thread. */
 	enum state state;
-	int start_code;
+	int start_error;
 	struct err start_err;
 
 	/* The progress thread's. */
@@ -78,13 +78,13 @@ uint64_t session_from_daemon(uint64_t daemon_ns)
 
 /* --- frames ------------------------------------------------------------------------- */
 
-static void set_state(enum state s, int code, const char *text)
+static void set_state(enum state s, int r, const char *text)
 {
 	pthread_mutex_lock(&waiters.lock);
 	g.state = s;
-	g.start_code = code;
-	if (code)
-		err_set(&g.start_err, -code, "%s", text);
+	g.start_error = r;
+	if (r)
+		err_set(&g.start_err, -r, "%s", text);
 	pthread_cond_broadcast(&waiters.cond);
 	pthread_mutex_unlock(&waiters.lock);
 }
@@ -204,12 +204,12 @@ static int ms_left(void)
 	return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-static int waited(int rc, struct err *err)
+static int waited(int r, struct err *err)
 {
 	char why[ERR_TEXT_MAX];
 
-	if (rc != -ETIMEDOUT)
-		return rc;
+	if (r != -ETIMEDOUT)
+		return r;
 	snprintf(why, sizeof(why), "%s", err->text);
 	return err_set(err, ETIMEDOUT, "%.400s (waited for NBOX_CONNECT_TIMEOUT, %g s)", why,
 		       (double)env_get()->connect_ns / (double)NS_PER_S);
@@ -219,15 +219,15 @@ static int waited(int rc, struct err *err)
 static int open_back(struct err *err)
 {
 	const char *addr = env_get()->addr;
-	int rc;
+	int r;
 
 	atomic_store(&g.is_connecting, true);
-	rc = payload_gpu_open(g.link, addr, ms_left(), &events, &g.closed, &g.back, err);
+	r = payload_gpu_open(g.link, addr, ms_left(), &events, &g.closed, &g.back, err);
 
-	if (!rc && !g.back && !strcmp(link_kind(g.link), "tcp"))
-		rc = link_connect(addr, ms_left(), &events, &g.closed, &g.back, err);
-	atomic_store(&g.is_connecting, rc != 0);
-	return waited(rc, err);
+	if (!r && !g.back && !strcmp(link_kind(g.link), "tcp"))
+		r = link_connect(addr, ms_left(), &events, &g.closed, &g.back, err);
+	atomic_store(&g.is_connecting, r != 0);
+	return waited(r, err);
 }
 
 /* Where the bodies of messages lie is said in the summary. */
@@ -243,7 +243,7 @@ static void note_payload(void)
 
 static int on_welcome(const struct link *l, const struct wire_welcome *w, struct err *err)
 {
-	int rc;
+	int r;
 
 	if (g.state != STATE_GREETING)
 		return 0;
@@ -258,9 +258,9 @@ static int on_welcome(const struct link *l, const struct wire_welcome *w, struct
 	g.needs_clock = !w->same_clock;
 	if (g.needs_clock)
 		send_ping();
-	rc = w->exchange == EXCHANGE_PAYLOAD ? open_back(err) : 0;
-	if (rc)
-		return rc;
+	r = w->exchange == EXCHANGE_PAYLOAD ? open_back(err) : 0;
+	if (r)
+		return r;
 	note_payload();
 	g.needs_back = g.back != NULL;
 	if (g.back) {
@@ -295,12 +295,12 @@ static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void
 
 static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
 {
-	int rc = wire_body_check(h, body, owner);
+	int r = wire_body_check(h, body, owner);
 
 	atomic_store_explicit(&g.was_answered, true, memory_order_relaxed);
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	switch (h->type) {
 	case WIRE_WELCOME:
 		return on_welcome(l, body, owner);
@@ -322,13 +322,13 @@ static void on_sent(void *owner, struct link *l, uint64_t cookie)
 	g.ev->on_sent(cookie);
 }
 
-static void on_closed(void *owner, struct link *l, int code, const char *why)
+static void on_closed(void *owner, struct link *l, int r, const char *why)
 {
 	struct err *err = owner;
 
 	(void)l;
 	if (!err->text[0])
-		err_set(err, code ? -code : EPIPE, "%s", why && *why ? why : "closed");
+		err_set(err, r ? -r : EPIPE, "%s", why && *why ? why : "closed");
 }
 
 static const struct link_events events = {
@@ -343,10 +343,10 @@ static const struct link_events events = {
 void session_open(void)
 {
 	struct err err;
-	int rc = link_connect(env_get()->addr, ms_left(), &events, &g.closed, &g.link, &err);
+	int r = link_connect(env_get()->addr, ms_left(), &events, &g.closed, &g.link, &err);
 
-	if (waited(rc, &err)) {
-		set_state(STATE_LOST, rc, err.text);
+	if (waited(r, &err)) {
+		set_state(STATE_LOST, r, err.text);
 		return;
 	}
 	note_fds();
@@ -382,15 +382,15 @@ static void lose(const char *why)
 
 bool session_progress(void)
 {
-	int rc = g.link ? link_progress(g.link) : 0;
-	bool moved = rc > 0;
+	int r = g.link ? link_progress(g.link) : 0;
+	bool moved = r > 0;
 
-	if (rc >= 0 && g.back) {
-		rc = link_progress(g.back);
-		moved = moved || rc > 0;
+	if (r >= 0 && g.back) {
+		r = link_progress(g.back);
+		moved = moved || r > 0;
 	}
-	if (rc < 0)
-		lose(g.closed.text[0] ? g.closed.text : strerror(-rc));
+	if (r < 0)
+		lose(g.closed.text[0] ? g.closed.text : strerror(-r));
 	return moved;
 }
 
@@ -451,33 +451,33 @@ void session_begin(const struct session_events *ev)
 	set_state(STATE_GREETING, 0, NULL);
 }
 
-void session_fail(int code, const char *text)
+void session_fail(int r, const char *text)
 {
-	set_state(STATE_LOST, code, text);
+	set_state(STATE_LOST, r, text);
 }
 
 int session_wait(struct err *err)
 {
 	uint64_t until = g.due_ns;
-	int rc = 0;
+	int r = 0;
 
 	pthread_mutex_lock(&waiters.lock);
-	while (g.state == STATE_GREETING && !rc) {
-		rc = waiters_wait(until);
-		if (rc == -ETIMEDOUT && until == g.due_ns && atomic_load(&g.is_connecting)) {
+	while (g.state == STATE_GREETING && !r) {
+		r = waiters_wait(until);
+		if (r == -ETIMEDOUT && until == g.due_ns && atomic_load(&g.is_connecting)) {
 			until += LATE_NS;
-			rc = 0;
+			r = 0;
 		}
 	}
 	if (g.state == STATE_UP)
-		rc = 0;
+		r = 0;
 	else if (g.state == STATE_GREETING)
-		rc = waited(err_set(err, ETIMEDOUT, "nboxd at %s does not answer", env_get()->addr),
-			    err);
+		r = waited(err_set(err, ETIMEDOUT, "nboxd at %s does not answer", env_get()->addr),
+			   err);
 	else {
-		rc = g.start_code;
+		r = g.start_error;
 		*err = g.start_err;
 	}
 	pthread_mutex_unlock(&waiters.lock);
-	return rc;
+	return r;
 }

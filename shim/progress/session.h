@@ -46,7 +46,7 @@ bool session_was_answered(void);
 /* Before the thread is there: threads in session_wait() stay there ... */
 void session_begin(const struct session_events *ev);
 /* ... until the session is up, or fails with a negative errno and the sentence. */
-void session_fail(int code, const char *text);
+void session_fail(int r, const char *text);
 /* Any thread. Return: 0 it is up; negative errno with the sentence. */
 int session_wait(struct err *err);
 

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 {
 	int (*user)(int n, int rank);
 	void *handle;
-	int rc;
+	int r;
 
 	if (argc != 4)
 		return 2;
@@ -43,8 +43,8 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	user = (int (*)(int, int))dlsym(handle, "nccl_user");
-	rc = user ? user(atoi(argv[3]), atoi(getenv("RANK"))) : 9;
-	if (rc)
-		fprintf(stderr, "nccl_user: %d\n", rc);
-	return rc;
+	r = user ? user(atoi(argv[3]), atoi(getenv("RANK"))) : 9;
+	if (r)
+		fprintf(stderr, "nccl_user: %d\n", r);
+	return r;
 }

@@ -416,18 +416,17 @@ static CUresult exchange_mode(CUstreamCaptureMode *mode)
 
 static CUresult batch(CUstream s, unsigned int n, CUstreamBatchMemOpParams *ops, unsigned int flags)
 {
-	CUresult rc = flags ? ERROR_INVALID : CUDA_SUCCESS;
+	CUresult r = flags ? ERROR_INVALID : CUDA_SUCCESS;
 
 	CALL();
-	for (unsigned int i = 0; !rc && i < n; i++)
-		rc = submit(s,
-			    &(struct item){.kind = ops[i].writeValue.operation ==
-								   CU_STREAM_MEM_OP_WRITE_VALUE_32
-							   ? ITEM_WRITE
-							   : ITEM_WAIT,
-					   .at = (void *)(uintptr_t)ops[i].writeValue.address,
-					   .value = ops[i].writeValue.value});
-	return rc;
+	for (unsigned int i = 0; !r && i < n; i++)
+		r = submit(s, &(struct item){.kind = ops[i].writeValue.operation ==
+								     CU_STREAM_MEM_OP_WRITE_VALUE_32
+							     ? ITEM_WRITE
+							     : ITEM_WAIT,
+					     .at = (void *)(uintptr_t)ops[i].writeValue.address,
+					     .value = ops[i].writeValue.value});
+	return r;
 }
 
 static CUresult load_module(CUmodule *ret, const void *image)

@@ -206,7 +206,7 @@ static void test_launchers(void **state)
 		assert_int_equal(place.source, cases[i].source);
 		assert_false(place.is_rewritten);
 		decide(&v, 3, python, &plan);
-		if (plan.code)
+		if (plan.error)
 			fail_msg("%s: %s", cases[i].what, plan.problem.text);
 		assert_int_equal(plan.source, cases[i].source);
 		assert_true(plan.n > 0 && plan.n < LAUNCHER_SETS_MAX - 8);
@@ -216,7 +216,7 @@ static void test_launchers(void **state)
 		assert_true(!find_place(&v, 3, python, &place) || place.is_rewritten);
 		/* a spawned child sees that: nothing is left to do */
 		decide(&v, 3, python, &plan);
-		if (plan.n || plan.code)
+		if (plan.n || plan.error)
 			fail_msg("%s: not idempotent: %s", cases[i].what,
 				 plan.n ? plan.sets[0].name : "error");
 		/* switched off */
@@ -240,7 +240,7 @@ static void test_not_asked(void **state)
 	put_all(&v, TORCHRUN8 "NBOX_ADDR=shm:/x NBOX_TOKEN=t");
 	decide(&v, 3, python, &plan);
 	assert_int_equal(plan.n, 0);
-	assert_int_equal(plan.code, 0);
+	assert_int_equal(plan.error, 0);
 }
 
 /* Who is no worker: the agent's variables are none of a worker's; programs around
@@ -278,7 +278,7 @@ static void test_others(void **state)
 		v.n = 0;
 		put_all(&v, agents[i]);
 		decide(&v, 3, python, &plan);
-		if (plan.n || plan.code || find_place(&v, 3, python, &place))
+		if (plan.n || plan.error || find_place(&v, 3, python, &place))
 			fail_msg("%s: %s", agents[i],
 				 plan.n ? plan.sets[0].name : plan.problem.text);
 	}
@@ -358,7 +358,7 @@ static void test_problems(void **state)
 		v.n = 0;
 		put_all(&v, bad[i].env);
 		decide(&v, 3, python, &plan);
-		assert_true(plan.code < 0);
+		assert_true(plan.error < 0);
 		assert_int_equal(plan.n, 0); /* half a rewriting is none */
 		if (!strstr(plan.problem.text, bad[i].says))
 			fail_msg("'%s' does not say '%s'", plan.problem.text, bad[i].says);

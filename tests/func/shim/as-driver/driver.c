@@ -125,10 +125,10 @@ EXPORT CUresult cuCtxSetCurrent(CUcontext context)
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ret, size_t bytes)
 {
 	void *ptr = NULL;
-	cudaError_t rc = cudaMalloc(&ptr, bytes);
+	cudaError_t r = cudaMalloc(&ptr, bytes);
 
 	*ret = (CUdeviceptr)(uintptr_t)ptr;
-	return (CUresult)rc;
+	return (CUresult)r;
 }
 
 EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
@@ -154,10 +154,10 @@ EXPORT CUresult cuMemHostUnregister(void *ptr)
 EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *ptr, unsigned int flags)
 {
 	void *at = NULL;
-	cudaError_t rc = cudaHostGetDevicePointer(&at, ptr, flags);
+	cudaError_t r = cudaHostGetDevicePointer(&at, ptr, flags);
 
 	*ret = (CUdeviceptr)(uintptr_t)at;
-	return (CUresult)rc;
+	return (CUresult)r;
 }
 
 /* A descriptor, but no dma-buf: who registers it is refused, as by an RDMA device that has
@@ -240,18 +240,18 @@ static int n_events;
 
 EXPORT CUresult cuEventCreate(CUevent *ret, unsigned int flags)
 {
-	CUresult rc = (CUresult)cudaEventCreateWithFlags(ret, flags);
+	CUresult r = (CUresult)cudaEventCreateWithFlags(ret, flags);
 	int device = -1;
 
-	if (rc == CUDA_SUCCESS)
-		rc = (CUresult)cudaGetDevice(&device);
+	if (r == CUDA_SUCCESS)
+		r = (CUresult)cudaGetDevice(&device);
 	pthread_mutex_lock(&events_lock);
-	if (rc == CUDA_SUCCESS && n_events < 1024) {
+	if (r == CUDA_SUCCESS && n_events < 1024) {
 		events[n_events].event = *ret;
 		events[n_events++].device = device;
 	}
 	pthread_mutex_unlock(&events_lock);
-	return rc;
+	return r;
 }
 
 /* Return: the device, -1: of none of ours; forgets it where @is_end. */
@@ -280,11 +280,11 @@ EXPORT CUresult cuEventDestroy_v2(CUevent event)
 EXPORT CUresult cuEventRecord(CUevent event, CUstream s)
 {
 	int of_event = device_of(event, 0), of_stream;
-	cudaError_t rc = cudaStreamGetDevice(s, &of_stream);
+	cudaError_t r = cudaStreamGetDevice(s, &of_stream);
 
-	if (rc == cudaSuccess && of_event >= 0 && of_event != of_stream)
+	if (r == cudaSuccess && of_event >= 0 && of_event != of_stream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return rc == cudaSuccess ? (CUresult)cudaEventRecord(event, s) : (CUresult)rc;
+	return r == cudaSuccess ? (CUresult)cudaEventRecord(event, s) : (CUresult)r;
 }
 
 EXPORT CUresult cuStreamWaitEvent(CUstream s, CUevent event, unsigned int flags)
@@ -321,15 +321,15 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream s, unsigned int n, const struct m
 	    atomic_fetch_add(&count, 1) == refused)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (i = 0; i < n; i++) {
-		CUresult rc =
+		CUresult r =
 			ops[i].operation == 2   ? cuStreamWriteValue32_v2(s, ops[i].address,
 									  ops[i].value, ops[i].flags)
 			: ops[i].operation == 1 ? cuStreamWaitValue32_v2(s, ops[i].address,
 									 ops[i].value, ops[i].flags)
 						: CUDA_ERROR_INVALID_VALUE;
 
-		if (rc != CUDA_SUCCESS)
-			return rc;
+		if (r != CUDA_SUCCESS)
+			return r;
 	}
 	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
