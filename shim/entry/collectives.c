@@ -8,12 +8,6 @@
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
-#define FORWARD(fn, args)                                                               \
-	do {                                                                            \
-		group_enter_real();                                                     \
-		return real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn); \
-	} while (0)
-
 static bool has_root(uint32_t kind)
 {
 	return kind == COLL_BROADCAST || kind == COLL_REDUCE || kind == COLL_GATHER ||
@@ -62,23 +56,21 @@ static ncclResult_t check_and_call(const char *what, struct call *call, int root
 	if (result != ncclSuccess)
 		return group_failed(result);
 	if (!elem || call->dtype < 0)
-		return group_failed(last_error_set(ncclInvalidArgument, "%s: unknown data type %d",
-						   what, (int)call->dtype));
+		return group_fail(ncclInvalidArgument, "%s: unknown data type %d", what,
+				  (int)call->dtype);
 	if (call->count > SCHED_MAX_BYTES / elem / c->n_ranks)
-		return group_failed(last_error_set(ncclInvalidArgument, "%s: count %llu", what,
-						   (unsigned long long)call->count));
+		return group_fail(ncclInvalidArgument, "%s: count %llu", what,
+				  (unsigned long long)call->count);
 	if (has_root(call->kind) && (root < 0 || (uint32_t)root >= c->n_ranks))
-		return group_failed(last_error_set(ncclInvalidArgument,
-						   "%s: rank %d of a communicator of %u ranks",
-						   what, root, c->n_ranks));
+		return group_fail(ncclInvalidArgument, "%s: rank %d of a communicator of %u ranks",
+				  what, root, c->n_ranks);
 	if (has_redop(call->kind) && !redop_is_valid(c, call->redop, call->dtype))
-		return group_failed(last_error_set(ncclInvalidArgument, "%s: unknown reduction %d",
-						   what, (int)call->redop));
+		return group_fail(ncclInvalidArgument, "%s: unknown reduction %d", what,
+				  (int)call->redop);
 	call->root = (uint32_t)root;
 	call->bytes = call->count * elem;
 	if (!buffers_are_there(call, has_root(call->kind) && call->root == c->rank))
-		return group_failed(
-			last_error_set(ncclInvalidArgument, "%s: a buffer is NULL", what));
+		return group_fail(ncclInvalidArgument, "%s: a buffer is NULL", what);
 	/* As NCCL: no op, no other rank has to call it. A send or receive of nothing has its other
 	 * end. */
 	if (!call->count && call->kind != COLL_SENDRECV)
@@ -95,21 +87,21 @@ static ncclResult_t submit(const char *what, struct call *call, int root)
 	return result;
 }
 
+/* What all collectives have; what this one has besides. */
+#define CALL(...)                                                                          \
+	{                                                                                  \
+		.comm = comm_find(comm), .count = count, .dtype = dtype, .stream = stream, \
+		__VA_ARGS__                                                                \
+	}
+
 ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t dtype,
 			   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_ALLREDUCE,
-			    .send = send,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .redop = op,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .redop = op);
 
 	if (!call.comm)
-		FORWARD(AllReduce, (send, recv, count, dtype, op, comm, stream));
+		return FORWARD(AllReduce, (send, recv, count, dtype, op, comm, stream));
 	return submit("ncclAllReduce", &call, 0);
 }
 ALSO_PNCCL(AllReduce);
@@ -118,17 +110,11 @@ ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclD
 			       ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_REDUCESCATTER,
-			    .send = send,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .redop = op,
-			    .stream = stream};
+	struct call call =
+		CALL(.kind = COLL_REDUCESCATTER, .send = send, .recv = recv, .redop = op);
 
 	if (!call.comm)
-		FORWARD(ReduceScatter, (send, recv, count, dtype, op, comm, stream));
+		return FORWARD(ReduceScatter, (send, recv, count, dtype, op, comm, stream));
 	return submit("ncclReduceScatter", &call, 0);
 }
 ALSO_PNCCL(ReduceScatter);
@@ -137,16 +123,10 @@ ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataT
 			   ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_ALLGATHER,
-			    .send = send,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_ALLGATHER, .send = send, .recv = recv);
 
 	if (!call.comm)
-		FORWARD(AllGather, (send, recv, count, dtype, comm, stream));
+		return FORWARD(AllGather, (send, recv, count, dtype, comm, stream));
 	return submit("ncclAllGather", &call, 0);
 }
 ALSO_PNCCL(AllGather);
@@ -155,17 +135,10 @@ ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType
 			ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_REDUCE,
-			    .send = send,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .redop = op,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_REDUCE, .send = send, .recv = recv, .redop = op);
 
 	if (!call.comm)
-		FORWARD(Reduce, (send, recv, count, dtype, op, root, comm, stream));
+		return FORWARD(Reduce, (send, recv, count, dtype, op, root, comm, stream));
 	return submit("ncclReduce", &call, root);
 }
 ALSO_PNCCL(Reduce);
@@ -174,16 +147,10 @@ ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataT
 			   int root, ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_BROADCAST,
-			    .send = send,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_BROADCAST, .send = send, .recv = recv);
 
 	if (!call.comm)
-		FORWARD(Broadcast, (send, recv, count, dtype, root, comm, stream));
+		return FORWARD(Broadcast, (send, recv, count, dtype, root, comm, stream));
 	return submit("ncclBroadcast", &call, root);
 }
 ALSO_PNCCL(Broadcast);
@@ -192,16 +159,10 @@ ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t dtype, int root,
 		       cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_BROADCAST,
-			    .send = buff,
-			    .recv = buff,
-			    .count = count,
-			    .dtype = dtype,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_BROADCAST, .send = buff, .recv = buff);
 
 	if (!call.comm)
-		FORWARD(Bcast, (buff, count, dtype, root, comm, stream));
+		return FORWARD(Bcast, (buff, count, dtype, root, comm, stream));
 	return submit("ncclBcast", &call, root);
 }
 ALSO_PNCCL(Bcast);
@@ -210,16 +171,10 @@ ncclResult_t ncclAlltoAll(const void *send, void *recv, size_t count, ncclDataTy
 			  ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_ALLTOALL,
-			    .send = send,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_ALLTOALL, .send = send, .recv = recv);
 
 	if (!call.comm)
-		FORWARD(AlltoAll, (send, recv, count, dtype, comm, stream));
+		return FORWARD(AlltoAll, (send, recv, count, dtype, comm, stream));
 	return submit("ncclAlltoAll", &call, 0);
 }
 ALSO_PNCCL(AlltoAll);
@@ -228,16 +183,10 @@ ncclResult_t ncclGather(const void *send, void *recv, size_t count, ncclDataType
 			ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_GATHER,
-			    .send = send,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_GATHER, .send = send, .recv = recv);
 
 	if (!call.comm)
-		FORWARD(Gather, (send, recv, count, dtype, root, comm, stream));
+		return FORWARD(Gather, (send, recv, count, dtype, root, comm, stream));
 	return submit("ncclGather", &call, root);
 }
 ALSO_PNCCL(Gather);
@@ -246,16 +195,10 @@ ncclResult_t ncclScatter(const void *send, void *recv, size_t count, ncclDataTyp
 			 ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_SCATTER,
-			    .send = send,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_SCATTER, .send = send, .recv = recv);
 
 	if (!call.comm)
-		FORWARD(Scatter, (send, recv, count, dtype, root, comm, stream));
+		return FORWARD(Scatter, (send, recv, count, dtype, root, comm, stream));
 	return submit("ncclScatter", &call, root);
 }
 ALSO_PNCCL(Scatter);
@@ -264,16 +207,10 @@ ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t dtype, int 
 		      ncclComm_t comm, cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_SENDRECV,
-			    .is_send = true,
-			    .send = send,
-			    .count = count,
-			    .dtype = dtype,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_SENDRECV, .is_send = true, .send = send);
 
 	if (!call.comm)
-		FORWARD(Send, (send, count, dtype, peer, comm, stream));
+		return FORWARD(Send, (send, count, dtype, peer, comm, stream));
 	return submit("ncclSend", &call, peer);
 }
 ALSO_PNCCL(Send);
@@ -282,15 +219,10 @@ ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t dtype, int peer, 
 		      cudaStream_t stream)
 {
 	ENTER();
-	struct call call = {.comm = comm_find(comm),
-			    .kind = COLL_SENDRECV,
-			    .recv = recv,
-			    .count = count,
-			    .dtype = dtype,
-			    .stream = stream};
+	struct call call = CALL(.kind = COLL_SENDRECV, .recv = recv);
 
 	if (!call.comm)
-		FORWARD(Recv, (recv, count, dtype, peer, comm, stream));
+		return FORWARD(Recv, (recv, count, dtype, peer, comm, stream));
 	return submit("ncclRecv", &call, peer);
 }
 ALSO_PNCCL(Recv);

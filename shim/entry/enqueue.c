@@ -33,22 +33,6 @@ struct plan {
 	uint32_t n_batches;
 };
 
-static void on_arrive(struct gate *gate)
-{
-	struct op *op = container_of(gate, struct op, gate);
-
-	if (op->is_persistent) { /* else counted when it was enqueued */
-		atomic_fetch_add_explicit(&op->comm->n_pending, 1, memory_order_relaxed);
-		comm_ref(op->comm);
-	}
-	note_post(&op->arrived, NOTE_WAKE);
-}
-
-static void on_passed(struct gate *gate)
-{
-	note_post(&container_of(gate, struct op, gate)->passed, NOTE_LAZY);
-}
-
 /* --- making the ops ------------------------------------------------------------------ */
 
 static struct batch *batch_of(struct plan *p, const struct call *call)
@@ -73,11 +57,7 @@ static struct op *add_op(struct batch *b, const struct call *call)
 
 	if (!op)
 		return NULL;
-	op->gate.on_arrive = on_arrive;
-	op->gate.on_passed = on_passed;
-	op->arrived.run = play_arrived;
-	op->passed.run = play_passed;
-	op->is_persistent = op->gate.is_captured = b->capture != 0;
+	play_prepare(op, b->capture != 0);
 	op->gate.kind = call->kind;
 	op->call.kind = call->kind;
 	op->call.count = call->count;
@@ -90,7 +70,7 @@ static struct op *add_op(struct batch *b, const struct call *call)
 		op->call.redop = op->call.root = 0;
 	}
 	*b->last = op;
-	b->last = &op->launch_next;
+	b->last = &op->group_next;
 	b->not_arrived = b->first;
 	return op;
 }
@@ -148,7 +128,7 @@ static int make_ops(struct plan *p, struct err *err)
 			return err_set(
 				err, EINVAL,
 				"a send to or a receive from the rank itself without its other half in the same group");
-		for (struct op *op = p->batches[i].first; op; op = op->launch_next) {
+		for (struct op *op = p->batches[i].first; op; op = op->group_next) {
 			int r = make_sched(op, err);
 
 			if (r)
@@ -164,7 +144,7 @@ static void drop_ops(struct plan *p)
 		struct op *op = p->batches[i].first;
 
 		while (op) {
-			struct op *next = op->launch_next;
+			struct op *next = op->group_next;
 
 			comm_put_op(op->comm, op);
 			op = next;
@@ -236,24 +216,11 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 	if (!r)
 		r = tie_streams(p, b, JOIN, err);
 	data_begin(c);
-	for (struct op *op = b->first; !r && op; op = op->launch_next) {
-		if (!op->is_persistent) {
-			atomic_fetch_add_explicit(&c->n_pending, 1, memory_order_relaxed);
-			comm_ref(c);
-		} else {
-			comm_ref(c); /* for good */
-			c->has_graphs = true;
-			op_keep(op);
-		}
-		op->gate.before = before;
+	for (struct op *op = b->first; !r && op; op = op->group_next) {
+		r = play_enqueue_arrive(op, b->stream, before, err);
 		before = &op->gate;
-		r = DEVICE(c, arrive, (b->stream, &op->gate));
-		if (!r) {
-			b->not_arrived = op->launch_next;
-		} else if (!op->is_persistent) {
-			atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_relaxed);
-			comm_unref(c);
-		}
+		if (!r)
+			b->not_arrived = op->group_next;
 	}
 	return r;
 }
@@ -266,11 +233,11 @@ static int enqueue_waits(struct batch *b, struct err *err)
 	int r = use_device(c, err);
 
 	for (struct op *op = b->first, *next; !r && op != b->not_arrived; op = next) {
-		next = op->launch_next; /* once it has passed it is not ours any more */
+		next = op->group_next; /* once it has passed it is not ours any more */
 		r = DEVICE(c, wait, (b->stream, &op->gate));
 	}
 	for (struct op *op = b->not_arrived, *next; op; op = next) {
-		next = op->launch_next;
+		next = op->group_next;
 		if (!op->is_persistent)
 			comm_put_op(op->comm, op);
 	}

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "shim/real/nccl-api.h"
+#include "shim/real/real.h"
 
 #pragma GCC visibility push(default)
 #define NCCL_SYMBOL(how, ret, name, params, args) \
@@ -29,3 +30,6 @@ static inline void restore_errno_(const int *saved)
 #define ALSO_PNCCL(name)                          \
 	extern __typeof__(nccl##name) pnccl##name \
 		__attribute__((alias("nccl" #name), visibility("default")))
+
+/* The real library's function, where it has it. */
+#define CALL_REAL(fn, args) (real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn))

@@ -98,7 +98,7 @@ ncclResult_t group_call(const struct call *call)
 	}
 	if (!grow(&g->calls, g->n_calls, &g->call_capacity, sizeof(*g->calls))) {
 		comm_unref(one.comm);
-		return group_failed(last_error_set(ncclSystemError, "no memory"));
+		return group_fail(ncclSystemError, "no memory");
 	}
 	redop_hold(&one);
 	g->calls[g->n_calls++] = one;
@@ -114,7 +114,7 @@ ncclResult_t group_init(const struct init *init)
 	if (!g->depth)
 		return init_run(init, 1);
 	if (!grow(&g->inits, g->n_inits, &g->init_capacity, sizeof(*g->inits)))
-		return group_failed(last_error_set(ncclSystemError, "no memory"));
+		return group_fail(ncclSystemError, "no memory");
 	g->inits[g->n_inits++] = *init;
 	return ncclSuccess;
 }
@@ -138,8 +138,7 @@ ncclResult_t ncclGroupStart(void)
 	struct group *g;
 
 	if (!env_get()->is_virtual)
-		return real_get()->GroupStart ? real_get()->GroupStart()
-					      : real_missing("ncclGroupStart");
+		return CALL_REAL(GroupStart, ());
 	g = group_get();
 	if (!g)
 		return last_error_set(ncclSystemError, "no memory");
@@ -198,7 +197,7 @@ ncclResult_t ncclGroupEnd(void)
 	struct group *g;
 
 	if (!env_get()->is_virtual)
-		return real_get()->GroupEnd ? real_get()->GroupEnd() : real_missing("ncclGroupEnd");
+		return CALL_REAL(GroupEnd, ());
 	g = group_get();
 	if (!g || !g->depth)
 		return last_error_set(ncclInvalidUsage,
@@ -230,8 +229,7 @@ ncclResult_t ncclGroupSimulateEnd(void *info)
 	ncclResult_t result;
 
 	if (!env_get()->is_virtual)
-		return real_get()->GroupSimulateEnd ? real_get()->GroupSimulateEnd(info)
-						    : real_missing("ncclGroupSimulateEnd");
+		return CALL_REAL(GroupSimulateEnd, (info));
 	g = group_get();
 	if (!g || !g->depth)
 		return last_error_set(ncclInvalidUsage,

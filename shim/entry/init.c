@@ -186,9 +186,8 @@ static ncclResult_t begin(const char *what, const struct device *dev, int device
 		free(init.config);
 		free(init.body);
 		comm_unref(c);
-		return group_failed(
-			last_error_set(r == -EINVAL ? ncclInvalidArgument : ncclSystemError,
-				       "%s: %s", what, err.text));
+		return group_fail(r == -EINVAL ? ncclInvalidArgument : ncclSystemError, "%s: %s",
+				  what, err.text);
 	}
 	memcpy(init.body, body, bytes);
 	init.bytes = bytes;
@@ -272,23 +271,22 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 	int world, device = 0;
 
 	if (!ret)
-		return group_failed(last_error_set(ncclInvalidArgument, "%s: comm is NULL", what));
+		return group_fail(ncclInvalidArgument, "%s: comm is NULL", what);
 	*ret = NULL;
 	if (n_ranks < 1 || rank < 0 || rank >= n_ranks)
-		return group_failed(last_error_set(ncclInvalidArgument, "%s: rank %d of %d ranks",
-						   what, rank, n_ranks));
+		return group_fail(ncclInvalidArgument, "%s: rank %d of %d ranks", what, rank,
+				  n_ranks);
 	dev = get_ready(what, &result);
 	if (!dev)
 		return group_failed(result);
 	if (dev->get(&device))
-		return group_failed(last_error_set(ncclSystemError,
-						   "%s: the CUDA runtime has no current device",
-						   what));
+		return group_fail(ncclSystemError, "%s: the CUDA runtime has no current device",
+				  what);
 	if (device == DEVICE_NONE)
 		device = 0; /* as the runtime would take */
 	world = world_rank(device, (uint32_t)n_ranks, (uint32_t)rank, &err);
 	if (world < 0)
-		return group_failed(last_error_set(ncclInvalidUsage, "%s: %s", what, err.text));
+		return group_fail(ncclInvalidUsage, "%s: %s", what, err.text);
 	memset(&body, 0, sizeof(body));
 	memcpy(body.id, id, sizeof(body.id));
 	body.n_ranks = (uint32_t)n_ranks;
@@ -296,7 +294,7 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 	body.world_rank = (uint32_t)world;
 	all = with_job_ranks(&body, sizeof(body), (uint32_t)n_ranks, (uint32_t)rank, world, &bytes);
 	if (!all)
-		return group_failed(last_error_set(ncclSystemError, "%s: no memory", what));
+		return group_fail(ncclSystemError, "%s: no memory", what);
 	return begin(what, dev, device, ret, config, true, WIRE_COMM_INIT, 0, (uint32_t)rank, all,
 		     bytes);
 }
@@ -312,8 +310,7 @@ ncclResult_t ncclGetVersion(int *version)
 
 	if (env->is_virtual && env->error)
 		return not_ready("ncclGetVersion", env->error, &env->err, "");
-	return real_get()->GetVersion ? real_get()->GetVersion(version)
-				      : real_missing("ncclGetVersion");
+	return CALL_REAL(GetVersion, (version));
 }
 ALSO_PNCCL(GetVersion);
 
@@ -327,8 +324,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 	int rank = env_get()->rank;
 
 	if (!env_get()->is_virtual)
-		return real_get()->GetUniqueId ? real_get()->GetUniqueId(id)
-					       : real_missing("ncclGetUniqueId");
+		return CALL_REAL(GetUniqueId, (id));
 	if (!id)
 		return last_error_set(ncclInvalidArgument, "ncclGetUniqueId: id is NULL");
 	/* as NCCL: every process that calls has the same id then */
@@ -352,8 +348,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *ret, int n_ranks, ncclUniqueId id, int
 	ENTER();
 
 	if (!env_get()->is_virtual)
-		return real_get()->CommInitRank ? real_get()->CommInitRank(ret, n_ranks, id, rank)
-						: real_missing("ncclCommInitRank");
+		return CALL_REAL(CommInitRank, (ret, n_ranks, id, rank));
 	return init_rank("ncclCommInitRank", ret, n_ranks, &id, rank, NULL);
 }
 ALSO_PNCCL(CommInitRank);
@@ -364,9 +359,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *ret, int n_ranks, ncclUniqueId i
 	ENTER();
 
 	if (!env_get()->is_virtual)
-		return real_get()->CommInitRankConfig
-			       ? real_get()->CommInitRankConfig(ret, n_ranks, id, rank, config)
-			       : real_missing("ncclCommInitRankConfig");
+		return CALL_REAL(CommInitRankConfig, (ret, n_ranks, id, rank, config));
 	return init_rank("ncclCommInitRankConfig", ret, n_ranks, &id, rank, config);
 }
 ALSO_PNCCL(CommInitRankConfig);
@@ -378,15 +371,12 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t *ret, int n_ranks, int rank, in
 	ENTER();
 
 	if (!env_get()->is_virtual)
-		return real_get()->CommInitRankScalable
-			       ? real_get()->CommInitRankScalable(ret, n_ranks, rank, n_ids, ids,
-								  config)
-			       : real_missing("ncclCommInitRankScalable");
+		return CALL_REAL(CommInitRankScalable, (ret, n_ranks, rank, n_ids, ids, config));
 	if (n_ids < 1 || !ids || n_ids > n_ranks)
-		return group_failed(last_error_set(
+		return group_fail(
 			ncclInvalidArgument,
 			"ncclCommInitRankScalable: %d ids of %d ranks: 1 to as many as ranks",
-			n_ids, n_ranks));
+			n_ids, n_ranks);
 	return init_rank("ncclCommInitRankScalable", ret, n_ranks, &ids[0], rank, config);
 }
 ALSO_PNCCL(CommInitRankScalable);
@@ -396,9 +386,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t *ret, int n_dev, const int *devs)
 {
 	ENTER();
 
-	group_enter_real();
-	return real_get()->CommInitAll ? real_get()->CommInitAll(ret, n_dev, devs)
-				       : real_missing("ncclCommInitAll");
+	return FORWARD(CommInitAll, (ret, n_dev, devs));
 }
 ALSO_PNCCL(CommInitAll);
 
@@ -412,11 +400,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 	ncclResult_t result;
 	size_t bytes = 0;
 
-	if (!c) {
-		group_enter_real();
-		return real_get()->CommSplit ? real_get()->CommSplit(comm, color, key, ret, config)
-					     : real_missing("ncclCommSplit");
-	}
+	if (!c)
+		return FORWARD(CommSplit, (comm, color, key, ret, config));
 	result = result_check(c, "ncclCommSplit");
 	if (result != ncclSuccess)
 		return group_failed(result);
@@ -425,9 +410,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 	if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
 		body.color = color & INT_MAX;
 	if (!ret)
-		return group_failed(last_error_set(ncclInvalidArgument,
-						   "ncclCommSplit: color %d, newcomm %p", color,
-						   (void *)ret));
+		return group_fail(ncclInvalidArgument, "ncclCommSplit: color %d, newcomm %p", color,
+				  (void *)ret);
 	body.parent = c->number;
 	body.rank = c->rank;
 	body.count = c->n_splits++;
@@ -435,7 +419,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 			     color != NCCL_SPLIT_NOCOLOR && key >= 0 ? env_get()->rank : -1,
 			     &bytes);
 	if (!all)
-		return group_failed(last_error_set(ncclSystemError, "ncclCommSplit: no memory"));
+		return group_fail(ncclSystemError, "ncclCommSplit: no memory");
 	return begin("ncclCommSplit", c->dev, c->device, ret, config, c->is_blocking,
 		     WIRE_COMM_SPLIT, c->number, c->rank, all, bytes);
 }
@@ -451,31 +435,26 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excluded, int n_excluded, nccl
 	uint32_t *list;
 	ncclResult_t result;
 
-	if (!c) {
-		group_enter_real();
-		return real_get()->CommShrink ? real_get()->CommShrink(comm, excluded, n_excluded,
-								       ret, config, flags)
-					      : real_missing("ncclCommShrink");
-	}
+	if (!c)
+		return FORWARD(CommShrink, (comm, excluded, n_excluded, ret, config, flags));
 	result = flags & 1 ? ncclSuccess : result_check(c, "ncclCommShrink");
 	if (result != ncclSuccess)
 		return group_failed(result);
 	if (!ret || n_excluded < 1 || !excluded || (uint32_t)n_excluded >= c->n_ranks)
-		return group_failed(last_error_set(ncclInvalidArgument,
-						   "ncclCommShrink: %d of %u ranks to exclude",
-						   n_excluded, c->n_ranks));
+		return group_fail(ncclInvalidArgument, "ncclCommShrink: %d of %u ranks to exclude",
+				  n_excluded, c->n_ranks);
 	mem = malloc(sizeof(*body) + (size_t)n_excluded * sizeof(*list));
 	if (!mem)
-		return group_failed(last_error_set(ncclSystemError, "no memory"));
+		return group_fail(ncclSystemError, "no memory");
 	body = mem;
 	list = (uint32_t *)(void *)(body + 1);
 	for (int i = 0; i < n_excluded; i++) {
 		if (excluded[i] < 0 || (uint32_t)excluded[i] >= c->n_ranks ||
 		    (uint32_t)excluded[i] == c->rank)
-			return group_failed(last_error_set(ncclInvalidArgument,
-							   "ncclCommShrink: rank %d cannot be "
-							   "excluded by rank %u of %u",
-							   excluded[i], c->rank, c->n_ranks));
+			return group_fail(ncclInvalidArgument,
+					  "ncclCommShrink: rank %d cannot be "
+					  "excluded by rank %u of %u",
+					  excluded[i], c->rank, c->n_ranks);
 		list[i] = (uint32_t)excluded[i];
 	}
 	if (flags & 1) { /* NCCL_SHRINK_ABORT */

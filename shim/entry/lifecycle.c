@@ -18,12 +18,6 @@
 #define SETTLE_NS (20 * NS_PER_MS)
 #define ABORT_WAIT_NS (2 * NS_PER_S)
 
-#define FORWARD(fn, args)                                                               \
-	do {                                                                            \
-		group_enter_real();                                                     \
-		return real_get()->fn ? real_get()->fn args : real_missing("nccl" #fn); \
-	} while (0)
-
 static ncclResult_t answer(const char *what, struct comm *c, int *ret, int value)
 {
 	if (!ret)
@@ -39,9 +33,8 @@ ncclResult_t ncclCommCount(ncclComm_t comm, int *ret)
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
-	return c                       ? answer("ncclCommCount", c, ret, (int)c->n_ranks)
-	       : real_get()->CommCount ? real_get()->CommCount(comm, ret)
-				       : real_missing("ncclCommCount");
+	return c ? answer("ncclCommCount", c, ret, (int)c->n_ranks)
+		 : CALL_REAL(CommCount, (comm, ret));
 }
 ALSO_PNCCL(CommCount);
 
@@ -50,9 +43,8 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int *ret)
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
-	return c                          ? answer("ncclCommUserRank", c, ret, (int)c->rank)
-	       : real_get()->CommUserRank ? real_get()->CommUserRank(comm, ret)
-					  : real_missing("ncclCommUserRank");
+	return c ? answer("ncclCommUserRank", c, ret, (int)c->rank)
+		 : CALL_REAL(CommUserRank, (comm, ret));
 }
 ALSO_PNCCL(CommUserRank);
 
@@ -61,9 +53,8 @@ ncclResult_t ncclCommCuDevice(ncclComm_t comm, int *ret)
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
-	return c                          ? answer("ncclCommCuDevice", c, ret, c->device)
-	       : real_get()->CommCuDevice ? real_get()->CommCuDevice(comm, ret)
-					  : real_missing("ncclCommCuDevice");
+	return c ? answer("ncclCommCuDevice", c, ret, c->device)
+		 : CALL_REAL(CommCuDevice, (comm, ret));
 }
 ALSO_PNCCL(CommCuDevice);
 
@@ -89,8 +80,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *ret)
 	ncclComm_t real;
 
 	if (!c)
-		return real_get()->CommGetAsyncError ? real_get()->CommGetAsyncError(comm, ret)
-						     : real_missing("ncclCommGetAsyncError");
+		return CALL_REAL(CommGetAsyncError, (comm, ret));
 	if (!ret)
 		return last_error_set(ncclInvalidArgument, "ncclCommGetAsyncError: NULL");
 	*ret = result_of(comm_error(c));
@@ -151,7 +141,7 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void *buff, size_t size, void **h
 		*handle = NULL;
 		return ncclSuccess;
 	}
-	FORWARD(CommRegister, (c ? c->real : comm, buff, size, handle));
+	return FORWARD(CommRegister, (c ? c->real : comm, buff, size, handle));
 }
 ALSO_PNCCL(CommRegister);
 
@@ -162,7 +152,7 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle)
 
 	if (c && (!c->real || !handle))
 		return ncclSuccess;
-	FORWARD(CommDeregister, (c ? c->real : comm, handle));
+	return FORWARD(CommDeregister, (c ? c->real : comm, handle));
 }
 ALSO_PNCCL(CommDeregister);
 
@@ -178,10 +168,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *ret, void *scalar, ncclDataTy
 	int r;
 
 	if (!c)
-		return real_get()->RedOpCreatePreMulSum
-			       ? real_get()->RedOpCreatePreMulSum(ret, scalar, dtype, residence,
-								  comm)
-			       : real_missing("ncclRedOpCreatePreMulSum");
+		return CALL_REAL(RedOpCreatePreMulSum, (ret, scalar, dtype, residence, comm));
 	result = result_check(c, "ncclRedOpCreatePreMulSum");
 	if (result != ncclSuccess)
 		return result;
@@ -202,8 +189,7 @@ ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 	struct err err = {""};
 
 	if (!c)
-		return real_get()->RedOpDestroy ? real_get()->RedOpDestroy(op, comm)
-						: real_missing("ncclRedOpDestroy");
+		return CALL_REAL(RedOpDestroy, (op, comm));
 	if (redop_free(c, op, &err))
 		return last_error_set(ncclInvalidArgument, "ncclRedOpDestroy: %s", err.text);
 	return ncclSuccess;
@@ -259,7 +245,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm)
 	ncclResult_t result;
 
 	if (!c)
-		FORWARD(CommFinalize, (comm));
+		return FORWARD(CommFinalize, (comm));
 	result = result_check(c, "ncclCommFinalize");
 	if (result != ncclSuccess)
 		return result;
@@ -324,7 +310,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
 
 	if (!c)
-		FORWARD(CommAbort, (comm));
+		return FORWARD(CommAbort, (comm));
 	return abort_comm(c);
 }
 ALSO_PNCCL(CommAbort);
@@ -337,7 +323,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm)
 	ncclComm_t real;
 
 	if (!c)
-		FORWARD(CommDestroy, (comm));
+		return FORWARD(CommDestroy, (comm));
 	/* the real communicator of a dead one may be stuck in an op: abort it */
 	if (is_dead(c) || atomic_load(&c->state) == COMM_STARTING || note_is_child())
 		return abort_comm(c);
@@ -362,7 +348,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 	struct wire_text body = {.code = ECONNABORTED, .text = "revoked by ncclCommRevoke"};
 
 	if (!c)
-		FORWARD(CommRevoke, (comm, flags));
+		return FORWARD(CommRevoke, (comm, flags));
 	if (flags)
 		return last_error_set(ncclInvalidArgument, "ncclCommRevoke: flags must be 0");
 	if (atomic_exchange(&c->is_revoked, true)) /* as NCCL 2.28.9 has it */

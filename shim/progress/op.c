@@ -33,7 +33,7 @@ struct op *op_get(struct op_pool *p)
 			return NULL;
 		op->dev = p->dev;
 	}
-	op->next = op->launch_next = NULL;
+	op->next = op->group_next = NULL;
 	memset(&op->call, 0, sizeof(op->call));
 	return op;
 }

@@ -43,10 +43,10 @@ struct op_run {
 struct op {
 	struct gate gate;
 	const struct device *dev;
-	struct comm *comm;      /* holds a reference from arrive to passed */
-	struct op *next;        /* in the pool, or in a list of the communicator's live ops */
-	struct op *launch_next; /* the launching thread's list */
-	struct op *kept_next;   /* see op_keep() */
+	struct comm *comm;     /* holds a reference from arrive to passed */
+	struct op *next;       /* in the pool, or in a list of the communicator's live ops */
+	struct op *group_next; /* the calling thread's list, of its group */
+	struct op *kept_next;  /* see op_keep() */
 	bool is_persistent;
 	struct wire_arrive call; /* arrive_ns and compute_ns are filled at each arrival */
 	struct sched_p2p *p2p;   /* owned */

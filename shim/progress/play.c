@@ -156,7 +156,7 @@ static int start_player(struct op *op)
 	return player_start(&run->player, &run->sched, op->comm->rank, data, &message_io, op);
 }
 
-void play_arrived(struct note *n)
+static void run_arrived(struct note *n)
 {
 	struct op *op = container_of(n, struct op, arrived);
 	struct op_run *run = &op->run;
@@ -266,7 +266,7 @@ static void send_done(const struct op *op)
 	session_send(WIRE_DONE, c->number, c->rank, op->run.seq, &done, sizeof(done));
 }
 
-void play_passed(struct note *n)
+static void run_passed(struct note *n)
 {
 	struct op *op = container_of(n, struct op, passed);
 	struct comm *c = op->comm;
@@ -290,6 +290,52 @@ void play_passed(struct note *n)
 	if (atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_release) == 1)
 		waiters_signal();
 	comm_unref(c);
+}
+
+static void on_arrive(struct gate *gate)
+{
+	struct op *op = container_of(gate, struct op, gate);
+
+	if (op->is_persistent) { /* else counted when it was enqueued */
+		atomic_fetch_add_explicit(&op->comm->n_pending, 1, memory_order_relaxed);
+		comm_ref(op->comm);
+	}
+	note_post(&op->arrived, NOTE_WAKE);
+}
+
+static void on_passed(struct gate *gate)
+{
+	note_post(&container_of(gate, struct op, gate)->passed, NOTE_LAZY);
+}
+
+void play_prepare(struct op *op, bool is_captured)
+{
+	op->gate.on_arrive = on_arrive;
+	op->gate.on_passed = on_passed;
+	op->arrived.run = run_arrived;
+	op->passed.run = run_passed;
+	op->is_persistent = op->gate.is_captured = is_captured;
+}
+
+int play_enqueue_arrive(struct op *op, device_stream s, struct gate *before, struct err *err)
+{
+	struct comm *c = op->comm;
+	int r;
+
+	comm_ref(c); /* of a captured op: for good */
+	if (op->is_persistent) {
+		c->has_graphs = true;
+		op_keep(op);
+	} else {
+		atomic_fetch_add_explicit(&c->n_pending, 1, memory_order_relaxed);
+	}
+	op->gate.before = before;
+	r = DEVICE(c, arrive, (s, &op->gate));
+	if (r && !op->is_persistent) {
+		atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_relaxed);
+		comm_unref(c);
+	}
+	return r;
 }
 
 void play_open_gates(struct comm *c)

@@ -20,14 +20,15 @@
 
 /* --- any thread ----------------------------------------------------------------------- */
 
+/* Makes a new op ready for its gate. */
+void play_prepare(struct op *op, bool is_captured);
+/* Enqueues its arrival on @s. From then on the op is the device's and the progress thread's.
+ * @before: as in struct gate. Return: 0; -EIO with the sentence, and it is still the caller's. */
+int play_enqueue_arrive(struct op *op, device_stream s, struct gate *before, struct err *err);
 /* Opens all gates of @c; later ones open at once. The communicator must have its error set. */
 void play_kill(struct comm *c);
 
 /* --- the progress thread -------------------------------------------------------------- */
-
-/* What an op's notes run. */
-void play_arrived(struct note *n);
-void play_passed(struct note *n);
 
 /* A RELEASE or a MESSAGE for an op of @c. */
 void play_frame(struct comm *c, const struct wire_hdr *h, const void *body);
