@@ -16,6 +16,7 @@
 #include "base/peer.h"
 #include "links/address.h"
 #include "links/kind.h"
+#include "links/rdma/connect.h"
 #include "links/rdma/listen.h"
 #include "links/shm.h"
 #include "links/tcp.h"
@@ -224,7 +225,9 @@ int link_accept(struct listener *l, const struct link_events *ev, void *owner, s
 	if (!l->rdma)
 		return accept_socket(l, ev, owner, ret, err);
 	rc = rdma_accept_link(l->rdma, ev, owner, ret, err);
-	if (rc == -ENODEV || rc == LINK_LISTENS_AGAIN) /* no connection's, the listener's */
+	if (rc == RDMA_LISTENS_AGAIN)
+		return LINK_LISTENS_AGAIN;
+	if (rc == -ENODEV) /* no connection's, the listener's */
 		return rc;
 	return rc && rc != -EAGAIN ? err_prefix(err, rc, "%s: a connection was refused", l->text)
 				   : rc;

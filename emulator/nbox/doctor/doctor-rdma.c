@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "base/units.h"
-#include "links/rdma/listen.h"
+#include "links/rdma/address.h"
 #include "links/rdma/options.h"
 #include "links/rdma/verbs.h"
 #include "nbox/doctor/doctor.h"

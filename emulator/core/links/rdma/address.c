@@ -4,6 +4,8 @@
  * one nearest to its GPU. NBOX_IB_HCA, NBOX_IB_PORT and NBOX_IB_GID_INDEX choose another
  * device, by the address of the first of its GIDs that stands for one (rdma-gid.h), IPv4 before
  * global IPv6. */
+#include "links/rdma/address.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -16,7 +18,6 @@
 #include "base/log.h"
 #include "base/suggest.h"
 #include "links/rdma/gid.h"
-#include "links/rdma/listen.h"
 #include "links/rdma/near.h"
 #include "links/rdma/verbs.h"
 

@@ -5,6 +5,8 @@
  *
  *   connecting: address → route → request → (its answer) → up
  *   accepting:  request → accepted → established, or the first piece → up */
+#include "links/rdma/connect.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -14,8 +16,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "links/rdma/listen.h"
-#include "links/rdma/private.h"
+#include "links/address.h"
+#include "links/rdma/address.h"
+#include "links/rdma/error.h"
+#include "links/rdma/qp.h"
+#include "links/rdma/rdma.h"
+#include "links/rdma/receive.h"
 #include "links/wait.h"
 
 #define RESOLVE_MS \
@@ -149,7 +155,7 @@ static int step(struct rdma_link *r, const struct rdma_cm_event *e, struct err *
 	}
 }
 
-void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e)
+static void on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e)
 {
 	struct err err;
 	int rc;
@@ -160,6 +166,18 @@ void rdma_on_cm_event(struct rdma_link *r, const struct rdma_cm_event *e)
 	if (rc)
 		rdma_fail(r, rc, "%s", err.text);
 }
+
+const struct rdma_hub_sink rdma_links = {
+	.dev =
+		{
+			.on_completion = rdma_on_completion,
+			.on_event = rdma_on_device_event,
+			.on_failure = rdma_on_device_failure,
+		},
+	.on_cm_event = on_cm_event,
+	.on_tick = rdma_on_tick,
+	.on_removal = rdma_on_device_removal,
+};
 
 /* --- connecting ------------------------------------------------------------------------- */
 
@@ -245,7 +263,7 @@ int rdma_connect_link(const struct link_addr *a, uint64_t due_ns, const struct l
 	struct rdma_hub *h = NULL;
 	int rc = rdma_options_get(&o, err);
 
-	rc = rc ? rc : rdma_hub_new(&o, &h, err);
+	rc = rc ? rc : rdma_hub_new(&o, &rdma_links, &h, err);
 	if (rc)
 		return rc;
 	rc = link_addr_resolve(a, 0, &list, err);

@@ -3,29 +3,47 @@
  *
  * The order before a sleep is the one that loses no wake-up: read the events of the
  * completion channel, acknowledge them, ask for the next, poll the queue once more. */
+#include "links/rdma/dev.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "base/cleanup.h"
-#include "links/rdma/private.h"
 
 #define BATCH 32
 #define POLLS_MAX 64   /* batches in one go */
 #define CQ_ENTRIES 512 /* at first */
 
+static int set_nonblocking(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+int rdma_watch(int epoll_fd, int fd, void *tag)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = tag};
+	int rc = set_nonblocking(fd);
+
+	if (rc)
+		return rc;
+	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
+}
+
 /* --- life ------------------------------------------------------------------------- */
 
 void rdma_dev_free(struct rdma_dev *d)
 {
-	const struct verbs *v = d->hub->v;
+	const struct verbs *v = d->v;
 
-	rdma_regions_free(d);
-	if (d->cq) {
+	rdma_regions_free(&d->regions);
+	if (d->cq)
 		v->destroy_cq(d->cq);
-		rdma_counts.gone[RDMA_CQS]++;
-	}
 	if (d->channel)
 		v->destroy_comp_channel(d->channel);
 	if (d->pd)
@@ -43,34 +61,36 @@ static void dev_freep(struct rdma_dev **d)
 
 /* Opened once more, not librdmacm's context: that is the process's, and an event of the device
  * goes to one reader of a context only. */
-int rdma_dev_new(struct rdma_hub *h, struct ibv_device *device, struct rdma_dev **ret,
-		 struct err *err)
+int rdma_dev_new(const struct verbs *v, struct ibv_device *device, int epoll_fd,
+		 const struct rdma_dev_sink *sink, struct rdma_dev **ret, struct err *err)
 {
 	CLEANUP(dev_freep) struct rdma_dev *d = calloc(1, sizeof(*d));
 	int rc;
 
 	if (!d)
 		return err_set(err, ENOMEM, "no memory");
-	d->hub = h;
-	strncpy(d->name, h->v->get_device_name(device), sizeof(d->name) - 1);
-	d->ctx = h->v->open_device(device);
+	d->v = v;
+	d->sink = sink;
+	strncpy(d->name, v->get_device_name(device), sizeof(d->name) - 1);
+	d->ctx = v->open_device(device);
 	if (!d->ctx)
 		return err_set(err, errno ? errno : ENODEV, "device %s cannot be opened: %s",
 			       d->name, strerror(errno ? errno : ENODEV));
-	d->pd = h->v->alloc_pd(d->ctx);
-	d->channel = d->pd ? h->v->create_comp_channel(d->ctx) : NULL;
-	d->cq = d->channel ? h->v->create_cq(d->ctx, CQ_ENTRIES, NULL, d->channel, 0) : NULL;
+	d->pd = v->alloc_pd(d->ctx);
+	d->channel = d->pd ? v->create_comp_channel(d->ctx) : NULL;
+	d->cq = d->channel ? v->create_cq(d->ctx, CQ_ENTRIES, NULL, d->channel, 0) : NULL;
 	if (!d->cq)
 		return err_set(err, errno ? errno : ENOMEM, "device %s gives no %s: %s", d->name,
 			       !d->pd        ? "protection domain"
 			       : !d->channel ? "completion channel"
 					     : "completion queue",
 			       strerror(errno));
-	rdma_counts.made[RDMA_CQS]++;
 	d->cq_entries = CQ_ENTRIES;
-	rc = rdma_hub_watch(h, d->channel->fd, d);
+	d->regions.v = v;
+	d->regions.pd = d->pd;
+	rc = rdma_watch(epoll_fd, d->channel->fd, d);
 	/* the tag of the device's own events: its context */
-	rc = rc ? rc : rdma_hub_watch(h, d->ctx->async_fd, d->ctx);
+	rc = rc ? rc : rdma_watch(epoll_fd, d->ctx->async_fd, d->ctx);
 	if (rc)
 		return err_set(err, -rc, "epoll: %s", strerror(-rc));
 	*ret = steal_ptr(d);
@@ -85,7 +105,7 @@ int rdma_dev_reserve(struct rdma_dev *d, uint32_t entries, struct err *err)
 	while (more < d->cq_used + entries)
 		more *= 2;
 	if (more > d->cq_entries) {
-		rc = d->hub->v->resize_cq(d->cq, (int)more);
+		rc = d->v->resize_cq(d->cq, (int)more);
 		if (rc)
 			return err_set(
 				err, rc < 0 ? errno : rc,
@@ -112,7 +132,7 @@ void rdma_dev_add_qp(struct rdma_dev *d, struct rdma_qp *q)
 	*b = q;
 }
 
-void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q)
+void rdma_dev_drop_qp(struct rdma_dev *d, struct rdma_qp *q)
 {
 	struct rdma_qp **at = bucket(d, q->qp->qp_num);
 
@@ -120,6 +140,8 @@ void rdma_dev_remove_qp(struct rdma_dev *d, struct rdma_qp *q)
 		at = &(*at)->next;
 	if (*at)
 		*at = q->next;
+	d->v->destroy_qp(q->qp);
+	q->qp = NULL;
 }
 
 /* --- completions ---------------------------------------------------------------------- */
@@ -129,26 +151,15 @@ static int poll_batch(struct rdma_dev *d)
 {
 	struct ibv_wc wc[BATCH];
 	struct rdma_qp *q;
-	int i, n = d->hub->v->poll_cq(d->cq, BATCH, wc);
+	int i, n = d->v->poll_cq(d->cq, BATCH, wc);
 
 	for (i = 0; i < n; i++) {
 		for (q = *bucket(d, wc[i].qp_num); q && q->qp->qp_num != wc[i].qp_num; q = q->next)
 			;
 		if (q)
-			rdma_on_completion(q, &wc[i]);
+			d->sink->on_completion(q, &wc[i]);
 	}
 	return n;
-}
-
-static void fail_all(struct rdma_dev *d, const char *what, const char *status)
-{
-	struct rdma_link *r;
-
-	for (r = d->hub->links; r; r = r->next)
-		if (r->dev == d)
-			rdma_fail(r, -EIO,
-				  "%s (%s): the device or its driver fails, see the kernel's log",
-				  what, status);
 }
 
 bool rdma_dev_poll(struct rdma_dev *d)
@@ -164,7 +175,7 @@ bool rdma_dev_poll(struct rdma_dev *d)
 		char status[32];
 
 		snprintf(status, sizeof(status), "ibv_poll_cq: %d", n);
-		fail_all(d, "the completion queue cannot be read any more", status);
+		d->sink->on_failure(d, "the completion queue cannot be read any more", status);
 	}
 	return any;
 }
@@ -178,14 +189,14 @@ void rdma_dev_read_channel(struct rdma_dev *d)
 	void *unused;
 
 	/* each request gives one event at most: mostly no read that would find nothing */
-	while (!d->hub->v->get_cq_event(d->channel, &cq, &unused)) {
+	while (!d->v->get_cq_event(d->channel, &cq, &unused)) {
 		n++;
 		d->armed = NOT_ARMED;
 		if (d->n_notifies && --d->n_notifies == 0)
 			break;
 	}
 	if (n)
-		d->hub->v->ack_cq_events(d->cq, n);
+		d->v->ack_cq_events(d->cq, n);
 	if (d->armed == NOT_ARMED)
 		d->n_notifies = 0;
 }
@@ -194,16 +205,15 @@ bool rdma_dev_arm(struct rdma_dev *d, bool for_all)
 {
 	int want = for_all ? ARMED_FOR_ALL : ARMED_FOR_PEER;
 
-	d->hub->is_armed = true;
 	if ((int)d->armed < want) {
-		int rc = d->hub->v->req_notify_cq(d->cq, !for_all);
+		int rc = d->v->req_notify_cq(d->cq, !for_all);
 
 		if (rc) {
 			char status[96];
 
 			snprintf(status, sizeof(status), "ibv_req_notify_cq: %s",
 				 strerror(rc < 0 ? errno : rc));
-			fail_all(d, "it takes no request for events", status);
+			d->sink->on_failure(d, "it takes no request for events", status);
 			return false;
 		}
 		d->n_notifies++;
@@ -214,11 +224,11 @@ bool rdma_dev_arm(struct rdma_dev *d, bool for_all)
 
 void rdma_dev_read_events(struct rdma_dev *d)
 {
-	const struct verbs *v = d->hub->v;
+	const struct verbs *v = d->v;
 	struct ibv_async_event e;
 
 	while (!v->get_async_event(d->ctx, &e)) {
-		rdma_on_device_event(d, &e);
+		d->sink->on_event(d, &e);
 		v->ack_async_event(&e);
 	}
 }

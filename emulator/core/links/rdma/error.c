@@ -1,11 +1,7 @@
 /* What the statuses of rdma mean, and what to do about them. */
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+#include "links/rdma/error.h"
 
-#include "base/cleanup.h"
-#include "links/rdma/private.h"
+#include <errno.h>
 
 static const struct {
 	enum ibv_wc_status status;
@@ -44,48 +40,6 @@ static size_t row_of(enum ibv_wc_status s)
 	return i;
 }
 
-int rdma_status_errno(enum ibv_wc_status s)
-{
-	size_t i = row_of(s);
-
-	return i < ARRAY_SIZE(statuses) ? statuses[i].code : EIO;
-}
-
-char *rdma_name(const struct rdma_link *r, char *buf, size_t size)
-{
-	const struct ibv_qp *qp = r->qps[r->bad_qp].qp;
-	char number[24] = "";
-
-	if (!r->dev) { /* still looking for one */
-		snprintf(buf, size, "the way to %s", r->link.peer);
-		return buf;
-	}
-
-	if (qp)
-		snprintf(number, sizeof(number), ", QP %u", qp->qp_num);
-	snprintf(buf, size, "device %s port %u%s to %s", r->dev->name, r->port, number,
-		 r->link.peer);
-	return buf;
-}
-
-/* The sentence first: its words may come from what goes now. */
-void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
-{
-	char name[ERR_TEXT_MAX / 2], what[ERR_TEXT_MAX];
-	va_list ap;
-
-	if (r->state == RDMA_ENDED)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	snprintf(r->why, sizeof(r->why), "%.230s: %.270s", rdma_name(r, name, sizeof(name)), what);
-	r->code = code;
-	rdma_set_state(r, RDMA_ENDED);
-	/* nothing reads from lent memory, and nobody writes into ours, from now on */
-	rdma_link_drop_qps(r);
-}
-
 void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc)
 {
 	size_t i = row_of(wc->status);
@@ -105,9 +59,6 @@ static void port_event(struct rdma_dev *d, uint32_t port, bool is_down)
 {
 	struct rdma_link *r;
 
-	d->ports_down &= ~rdma_port_bit(port);
-	if (is_down)
-		d->ports_down |= rdma_port_bit(port);
 	for (r = d->hub->links; r; r = r->next)
 		if (r->dev == d && r->port == port)
 			r->port_down_tick = is_down ? d->hub->ticks + 1 : 0;
@@ -158,4 +109,23 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e)
 	default: /* addresses and partitions: an established connection does not care */
 		break;
 	}
+}
+
+void rdma_on_device_failure(struct rdma_dev *d, const char *what, const char *status)
+{
+	struct rdma_link *r;
+
+	for (r = d->hub->links; r; r = r->next)
+		if (r->dev == d)
+			rdma_fail(r, -EIO,
+				  "%s (%s): the device or its driver fails, see the kernel's log",
+				  what, status);
+}
+
+void rdma_on_device_removal(struct rdma_hub *h, const struct ibv_device *device)
+{
+	for (struct rdma_link *r = h->links; r; r = r->next)
+		if (r->dev && r->dev->ctx->device == device)
+			rdma_fail(r, -ENODEV,
+				  "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
 }

@@ -2,9 +2,10 @@
  * requests that came over it, their devices (rdma-dev.c), a timer. All descriptors hang in
  * one epoll descriptor, which is what a sleeper polls. While nobody sleeps no descriptor is
  * looked at, but now and then. */
+#include "links/rdma/hub.h"
+
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,29 +16,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "links/rdma/private.h"
+#include "links/rdma/hello.h"
 
 #define LOOK_ROUNDS 64
 #define LOOK_NS (5 * NS_PER_MS)
 
 long rdma_tick_ms = 1000;
-
-static int set_nonblocking(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
-}
-
-int rdma_hub_watch(struct rdma_hub *h, int fd, void *tag)
-{
-	struct epoll_event e = {.events = EPOLLIN, .data.ptr = tag};
-	int rc = set_nonblocking(fd);
-
-	if (rc)
-		return rc;
-	return epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
-}
 
 /* --- life ------------------------------------------------------------------------- */
 
@@ -84,7 +68,8 @@ static int no_channel(struct err *err, int code)
 		is_none ? "no RDMA device was found" : strerror(code));
 }
 
-int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err *err)
+int rdma_hub_new(const struct rdma_options *o, const struct rdma_hub_sink *sink,
+		 struct rdma_hub **ret, struct err *err)
 {
 	const struct itimerspec tick = {{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000},
 					{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000}};
@@ -97,8 +82,8 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return err_set(err, ENOMEM, "no memory");
-	rdma_counts.made[RDMA_HUBS]++;
 	h->v = v;
+	h->sink = sink;
 	h->options = *o;
 	h->n_users = 1;
 	h->last_request = &h->requests;
@@ -111,9 +96,9 @@ int rdma_hub_new(const struct rdma_options *o, struct rdma_hub **ret, struct err
 	h->cm = v->cm_create_event_channel();
 	if (!h->cm)
 		return no_channel(err, errno);
-	rc = rdma_hub_watch(h, h->timer_fd, &h->timer_fd);
-	rc = rc ? rc : rdma_hub_watch(h, h->cm->fd, h->cm);
-	rc = rc ? rc : rdma_hub_watch(h, h->request_fd, &h->request_fd);
+	rc = rdma_watch(h->epoll_fd, h->timer_fd, &h->timer_fd);
+	rc = rc ? rc : rdma_watch(h->epoll_fd, h->cm->fd, h->cm);
+	rc = rc ? rc : rdma_watch(h->epoll_fd, h->request_fd, &h->request_fd);
 	if (rc)
 		return err_set(err, -rc, "epoll: %s", strerror(-rc));
 	*ret = steal_ptr(h);
@@ -126,7 +111,6 @@ int rdma_hub_new_id(struct rdma_hub *h, void *context, struct rdma_cm_id **ret, 
 
 	if (h->v->cm_create_id(h->cm, &id, context, RDMA_PS_TCP))
 		return err_set(err, errno, "no connection id: %s", strerror(errno));
-	rdma_counts.made[RDMA_IDS]++;
 	*ret = id;
 	return 0;
 }
@@ -134,7 +118,6 @@ int rdma_hub_new_id(struct rdma_hub *h, void *context, struct rdma_cm_id **ret, 
 void rdma_hub_drop_id(struct rdma_hub *h, struct rdma_cm_id *id)
 {
 	h->v->cm_destroy_id(id);
-	rdma_counts.gone[RDMA_IDS]++;
 }
 
 static void drop_requests(struct rdma_hub *h)
@@ -168,7 +151,6 @@ static void hub_free(struct rdma_hub *h)
 	closep(&h->timer_fd);
 	closep(&h->request_fd);
 	closep(&h->epoll_fd);
-	rdma_counts.gone[RDMA_HUBS]++;
 	free(h);
 }
 
@@ -189,9 +171,11 @@ int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entrie
 	for (d = h->devs; d && (d->is_gone || d->ctx->device != ctx->device); d = d->next)
 		;
 	if (!d) {
-		rc = rdma_dev_new(h, ctx->device, &d, err);
+		rc = rdma_dev_new(h->v, ctx->device, h->epoll_fd, &h->sink->dev, &d, err);
 		if (rc)
 			return rc;
+		d->hub = h;
+		d->regions.most_bytes = h->options.memory_bytes;
 		d->next = h->devs;
 		h->devs = d;
 	}
@@ -202,15 +186,12 @@ int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entrie
 	return 0;
 }
 
-void rdma_hub_mark_gone(struct rdma_hub *h, const struct ibv_device *device)
+static void mark_gone(struct rdma_hub *h, const struct ibv_device *device)
 {
 	for (struct rdma_dev *d = h->devs; d; d = d->next)
 		if (d->ctx->device == device)
 			d->is_gone = true;
-	for (struct rdma_link *r = h->links; r; r = r->next)
-		if (r->dev && r->dev->ctx->device == device)
-			rdma_fail(r, -ENODEV,
-				  "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
+	h->sink->on_removal(h, device);
 }
 
 /* Some drivers cannot remove a device while somebody has it open. */
@@ -248,7 +229,6 @@ static void read_cm(struct rdma_hub *h)
 		struct rdma_request *q = NULL;
 
 		if (e->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			rdma_counts.made[RDMA_IDS]++;
 			q = calloc(1, sizeof(*q));
 			if (q) {
 				q->id = id;
@@ -269,10 +249,10 @@ static void read_cm(struct rdma_hub *h)
 			continue;
 		}
 		if (id->context)
-			rdma_on_cm_event(id->context, e);
+			h->sink->on_cm_event(id->context, e);
 		else if (id == h->listening && e->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
 			if (id->verbs)
-				rdma_hub_mark_gone(h, id->verbs->device);
+				mark_gone(h, id->verbs->device);
 			h->is_removed = true;
 			eventfd_write(h->request_fd, 1);
 		}
@@ -282,16 +262,12 @@ static void read_cm(struct rdma_hub *h)
 
 static void read_timer(struct rdma_hub *h)
 {
-	struct rdma_link *r, *next;
 	uint64_t n;
 
 	if (read(h->timer_fd, &n, sizeof(n)) != sizeof(n))
 		return;
 	h->ticks++; /* also after a stop of minutes: what came meanwhile is still to be read */
-	for (r = h->links; r; r = next) {
-		next = r->next;
-		rdma_on_tick(r);
-	}
+	h->sink->on_tick(h);
 	drop_gone_devices(h);
 }
 

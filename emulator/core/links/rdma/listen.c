@@ -1,6 +1,8 @@
 /* The listener of rdma links: a port of one device that is listened at, what comes to it
  * (rdma-connect.c accepts), and what becomes of it when the device is removed: it says so, and
  * listens again when the device is back with that address. */
+#include "links/rdma/listen.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -8,8 +10,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "links/rdma/listen.h"
-#include "links/rdma/private.h"
+#include "links/address.h"
+#include "links/kind.h"
+#include "links/rdma/address.h"
+#include "links/rdma/connect.h"
+#include "links/rdma/hub.h"
 
 #define BACKLOG 128
 
@@ -91,7 +96,7 @@ int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, ch
 	struct rdma_options o;
 	int rc = l ? rdma_options_get(&o, err) : err_set(err, ENOMEM, "no memory");
 
-	rc = rc ? rc : rdma_hub_new(&o, &l->hub, err);
+	rc = rc ? rc : rdma_hub_new(&o, &rdma_links, &l->hub, err);
 	if (rc)
 		return rc;
 	if (strcmp(a->host, "auto") == 0)
@@ -132,7 +137,7 @@ static int on_removal(struct rdma_listener *l, struct err *err)
 		       name);
 }
 
-/* About once a second. Return: LINK_LISTENS_AGAIN, with the sentence; -EAGAIN. */
+/* About once a second. Return: RDMA_LISTENS_AGAIN, with the sentence; -EAGAIN. */
 static int listen_again(struct rdma_listener *l, struct err *err)
 {
 	char name[LINK_PEER_MAX];
@@ -146,7 +151,7 @@ static int listen_again(struct rdma_listener *l, struct err *err)
 	l->hub->listening = l->id;
 	name_listener(l, name, sizeof(name));
 	err_set(err, 0, "the RDMA device of %s is back, and is listened at", name);
-	return LINK_LISTENS_AGAIN;
+	return RDMA_LISTENS_AGAIN;
 }
 
 void rdma_listener_close(struct rdma_listener *l)

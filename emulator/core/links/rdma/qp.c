@@ -4,12 +4,14 @@
  * the slots of SENDs. The ring may be memory of a GPU (rdma-gpu.c), which nobody here reads. A
  * queue pair has a receive for each piece that the window lets the peer send over it, and the first
  * one those of control SENDs: so none is ever missing. */
+#include "links/rdma/qp.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "links/rdma/private.h"
+#define SQ_SLACK 16 /* probes and such */
 
 static uint32_t slots_of(const struct rdma_link *r, uint32_t qp)
 {
@@ -23,7 +25,7 @@ static uint32_t slots_before(const struct rdma_link *r, uint32_t qp)
 
 static uint32_t send_depth(void)
 {
-	return RDMA_WINDOW + RDMA_CTL + RDMA_SQ_SLACK;
+	return RDMA_WINDOW + RDMA_CTL + SQ_SLACK;
 }
 
 static uint32_t completions(const struct rdma_link *r)
@@ -33,18 +35,10 @@ static uint32_t completions(const struct rdma_link *r)
 
 /* --- memory ------------------------------------------------------------------------- */
 
-static struct ibv_mr *reg(struct rdma_link *r, void *p, size_t n, int access)
-{
-	struct ibv_mr *mr = r->hub->v->reg_mr(r->dev->pd, p, n, access);
-
-	if (mr)
-		rdma_counts.made[RDMA_MRS]++;
-	return mr;
-}
-
 static int make_memory(struct rdma_link *r, struct err *err)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	const struct verbs *v = r->hub->v;
 	size_t ring = r->hub->options.ring_bytes, in_area = r->ring_gpu.from ? 0 : ring, slots;
 	int rc;
 
@@ -61,25 +55,23 @@ static int make_memory(struct rdma_link *r, struct err *err)
 	r->rx_slots = r->ring + in_area;
 	r->tx_slots = r->rx_slots + (size_t)r->n_rx_slots * RDMA_SLOT_BYTES;
 	if (r->ring_gpu.from) {
-		rc = rdma_gpu_get(r, &r->ring_gpu, ring, access, err);
+		rc = rdma_gpu_get(&r->ring_gpu, v, r->dev->pd, ring, access, err);
 		if (rc)
 			return rc;
 		r->ring = r->ring_gpu.mem.base;
 	} else {
-		r->ring_mr = reg(r, r->ring, ring, access);
+		r->ring_mr = v->reg_mr(r->dev->pd, r->ring, ring, access);
 		if (!r->ring_mr)
 			return rdma_memory_error(err, errno, ring);
 	}
-	r->slot_mr = reg(r, r->rx_slots, slots, IBV_ACCESS_LOCAL_WRITE);
+	r->slot_mr = v->reg_mr(r->dev->pd, r->rx_slots, slots, IBV_ACCESS_LOCAL_WRITE);
 	return r->slot_mr ? 0 : rdma_memory_error(err, errno, slots);
 }
 
 static void dereg(struct rdma_link *r, struct ibv_mr **mr)
 {
-	if (!*mr)
-		return;
-	r->hub->v->dereg_mr(*mr);
-	rdma_counts.gone[RDMA_MRS]++;
+	if (*mr)
+		r->hub->v->dereg_mr(*mr);
 	*mr = NULL;
 }
 
@@ -112,7 +104,6 @@ static int make_qp(struct rdma_link *r, uint32_t i, struct err *err)
 	if (!q->qp)
 		return err_set(err, errno, "device %s gives no queue pair: %s", r->dev->name,
 			       strerror(errno));
-	rdma_counts.made[RDMA_QPS]++;
 	if (i == 0 || attr.cap.max_inline_data < r->inline_bytes)
 		r->inline_bytes = attr.cap.max_inline_data;
 	rdma_dev_add_qp(r->dev, q);
@@ -258,32 +249,18 @@ int rdma_link_to_rts(struct rdma_link *r, struct err *err)
 	return rc;
 }
 
-void rdma_link_drop_qps(struct rdma_link *r)
-{
-	for (uint32_t i = 0; i < r->n_qps; i++) {
-		struct rdma_qp *q = &r->qps[i];
-
-		if (!q->qp)
-			continue;
-		rdma_dev_remove_qp(r->dev, q);
-		r->hub->v->destroy_qp(q->qp);
-		rdma_counts.gone[RDMA_QPS]++;
-		q->qp = NULL;
-	}
-}
-
 void rdma_link_unset(struct rdma_link *r)
 {
-	rdma_link_drop_qps(r);
+	rdma_drop_qps(r);
 	for (uint64_t seq = r->tx_done; seq < r->tx_next; seq++) {
 		struct rdma_tx *t = &r->tx[seq % RDMA_WINDOW];
 
 		if (t->region)
-			rdma_region_put(r, t->region);
+			rdma_region_put(&r->dev->regions, t->region, !r->link.lends_passing);
 		t->region = NULL;
 	}
-	rdma_gpu_put(r, &r->ring_gpu);
-	rdma_gpu_put(r, &r->lent_gpu);
+	rdma_gpu_put(&r->ring_gpu, r->hub->v);
+	rdma_gpu_put(&r->lent_gpu, r->hub->v);
 	dereg(r, &r->ring_mr);
 	dereg(r, &r->slot_mr);
 	if (r->area)

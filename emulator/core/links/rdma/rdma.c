@@ -33,13 +33,18 @@
  *
  * What it does not do: encrypt, or defend the ring against the peer that it was given
  * to; the bytes in it are copied out before anyone looks at them. */
+#include "links/rdma/rdma.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "links/rdma/private.h"
+#include "links/rdma/error.h"
+#include "links/rdma/qp.h"
+#include "links/rdma/receive.h"
+#include "links/rdma/send.h"
 #include "links/wait.h"
 
 #define LINGER_NS (200 * NS_PER_MS) /* and an ack timeout */
@@ -85,10 +90,9 @@ static bool rdma_arm(struct link *l, bool want_read, bool want_write)
 		return false;
 	if (r->state == RDMA_ENDED)
 		return !want_read;
-	if (!r->dev) { /* only the connection manager has something to say */
-		r->hub->is_armed = true;
+	r->hub->is_armed = true;
+	if (!r->dev) /* only the connection manager has something to say */
 		return true;
-	}
 	/* what was queued and not tried since something changed */
 	if (want_write && !r->is_blocked && link_untaken(l))
 		return false;
@@ -159,8 +163,7 @@ static void look_for_life(struct rdma_link *r)
 			r->n_silent - 1 + IDLE_TICKS);
 }
 
-/* Once a second or so. */
-void rdma_on_tick(struct rdma_link *r)
+static void tick(struct rdma_link *r)
 {
 	uint64_t now = r->hub->ticks;
 
@@ -172,6 +175,12 @@ void rdma_on_tick(struct rdma_link *r)
 		rdma_fail(r, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
 	else
 		look_for_life(r);
+}
+
+void rdma_on_tick(struct rdma_hub *h)
+{
+	for (struct rdma_link *r = h->links; r; r = r->next)
+		tick(r);
 }
 
 /* --- life -------------------------------------------------------------------------------- */

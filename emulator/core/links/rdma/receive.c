@@ -1,11 +1,13 @@
 /* The receiving side of an rdma link: completions into pieces, those in order (see
  * rdma.c), and their bytes to who reads. What the peer says is checked here; who breaks
  * the rules loses the link. Of the owner's thread only. */
+#include "links/rdma/receive.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
-#include "links/rdma/private.h"
+#include "links/rdma/qp.h"
 
 /* --- what comes in --------------------------------------------------------------------- */
 

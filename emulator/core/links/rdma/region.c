@@ -5,6 +5,8 @@
  * link_send()): a mapping that went and came back at the same address would be sent
  * with its old pages. Of one who cannot promise that (link_lends_passing()) nothing is kept. What
  * is kept is at most NBOX_IB_MEMORY; beyond, who was used longest ago goes. */
+#include "links/rdma/region.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +15,6 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "links/rdma/private.h"
-
-struct rdma_counts rdma_counts;
 
 int rdma_memory_error(struct err *err, int code, size_t bytes)
 {
@@ -36,27 +35,26 @@ int rdma_memory_error(struct err *err, int code, size_t bytes)
 	return err_set(err, code, "%s cannot be registered: %s", want, strerror(code));
 }
 
-static void region_free(struct rdma_dev *d, struct rdma_region *g)
+static void region_free(struct rdma_regions *c, struct rdma_region *g)
 {
-	d->regions.bytes -= g->last - g->first;
-	d->hub->v->dereg_mr(g->mr);
-	rdma_counts.gone[RDMA_MRS]++;
+	c->bytes -= g->last - g->first;
+	c->v->dereg_mr(g->mr);
 	free(g);
 }
 
 /* Return: whether one could go. */
-static bool drop_oldest(struct rdma_dev *d)
+static bool drop_oldest(struct rdma_regions *c)
 {
 	struct rdma_region **at, **oldest = NULL, *g;
 
-	for (at = &d->regions.list; *at; at = &(*at)->next)
+	for (at = &c->list; *at; at = &(*at)->next)
 		if (!(*at)->n_users && (!oldest || (*at)->used_at < (*oldest)->used_at))
 			oldest = at;
 	if (!oldest)
 		return false;
 	g = *oldest;
 	*oldest = g->next;
-	region_free(d, g);
+	region_free(c, g);
 	return true;
 }
 
@@ -76,76 +74,73 @@ static struct rdma_region *find(struct rdma_regions *c, uintptr_t first, uintptr
 	return NULL;
 }
 
-static int add(struct rdma_dev *d, uintptr_t first, uintptr_t last, struct rdma_region **ret,
+static int add(struct rdma_regions *c, uintptr_t first, uintptr_t last, struct rdma_region **ret,
 	       struct err *err)
 {
 	CLEANUP(freep) struct rdma_region *g = calloc(1, sizeof(*g));
-	uint64_t bytes = last - first, most = d->hub->options.memory_bytes;
+	uint64_t bytes = last - first;
 
 	if (!g)
 		return err_set(err, ENOMEM, "no memory");
-	while (d->regions.bytes + bytes > most && drop_oldest(d))
+	while (c->bytes + bytes > c->most_bytes && drop_oldest(c))
 		;
 	/* What is in use stays: then it is more than was asked for, but a body that does
 	 * not fit could never be sent. */
 	do
-		g->mr = d->hub->v->reg_mr(d->pd, (void *)first, bytes, IBV_ACCESS_LOCAL_WRITE);
-	while (!g->mr && errno == ENOMEM && drop_oldest(d));
+		g->mr = c->v->reg_mr(c->pd, (void *)first, bytes, IBV_ACCESS_LOCAL_WRITE);
+	while (!g->mr && errno == ENOMEM && drop_oldest(c));
 	/* memory that we may only read */
 	if (!g->mr && errno == EFAULT)
-		g->mr = d->hub->v->reg_mr(d->pd, (void *)first, bytes, 0);
+		g->mr = c->v->reg_mr(c->pd, (void *)first, bytes, 0);
 	if (!g->mr)
 		return rdma_memory_error(err, errno, bytes);
-	rdma_counts.made[RDMA_MRS]++;
 	g->first = first;
 	g->last = last;
-	g->next = d->regions.list;
-	d->regions.list = g;
-	d->regions.bytes += bytes;
+	g->next = c->list;
+	c->list = g;
+	c->bytes += bytes;
 	*ret = steal_ptr(g);
 	return 0;
 }
 
-int rdma_region_get(struct rdma_dev *d, const void *p, size_t n, struct rdma_region **ret,
+int rdma_region_get(struct rdma_regions *c, const void *p, size_t n, struct rdma_region **ret,
 		    struct err *err)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t first = (uintptr_t)p & ~(page - 1),
 		  last = ((uintptr_t)p + n + page - 1) & ~(page - 1);
-	struct rdma_region *g = find(&d->regions, first, last);
+	struct rdma_region *g = find(c, first, last);
 	int rc;
 
-	d->regions.n_hits += g != NULL;
 	if (!g) {
-		d->regions.n_misses++;
-		rc = add(d, first, last, &g, err);
+		rc = add(c, first, last, &g, err);
 		if (rc)
 			return rc;
 	}
 	g->n_users++;
-	g->used_at = ++d->regions.turn;
+	g->used_at = ++c->turn;
 	*ret = g;
 	return 0;
 }
 
-void rdma_region_put(struct rdma_link *r, struct rdma_region *g)
+void rdma_region_put(struct rdma_regions *c, struct rdma_region *g, bool is_kept)
 {
-	struct rdma_region **at = &r->dev->regions.list;
+	struct rdma_region **at = &c->list;
 
-	if (--g->n_users || !r->link.lends_passing)
+	if (--g->n_users || is_kept)
 		return;
 	while (*at != g)
 		at = &(*at)->next;
 	*at = g->next;
-	region_free(r->dev, g);
+	region_free(c, g);
 }
 
-void rdma_regions_free(struct rdma_dev *d)
+void rdma_regions_free(struct rdma_regions *c)
 {
 	struct rdma_region *g;
 
-	while ((g = d->regions.list)) {
-		d->regions.list = g->next;
-		region_free(d, g);
+	while ((g = c->list)) {
+		c->list = g->next;
+		region_free(c, g);
 	}
 }

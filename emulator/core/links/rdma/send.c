@@ -1,10 +1,12 @@
 /* The sending side of an rdma link: frames into pieces (see rdma.c), pieces into work
  * requests, and what is done of them. Of the owner's thread only. */
+#include "links/rdma/send.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
-#include "links/rdma/private.h"
+#include "links/rdma/region.h"
 
 /* --- posting ------------------------------------------------------------------------- */
 
@@ -132,7 +134,7 @@ static int find_source(struct rdma_link *r, const struct link_seg *s, struct rdm
 		sge->lkey = g->mr->lkey;
 		return 0;
 	}
-	rc = rdma_region_get(r->dev, s->base, s->bytes, &t->region, err);
+	rc = rdma_region_get(&r->dev->regions, s->base, s->bytes, &t->region, err);
 	if (rc)
 		return rc;
 	sge->addr = (uintptr_t)s->base;
@@ -143,7 +145,7 @@ static int find_source(struct rdma_link *r, const struct link_seg *s, struct rdm
 static void drop_source(struct rdma_link *r, struct rdma_tx *t)
 {
 	if (t->region)
-		rdma_region_put(r, t->region);
+		rdma_region_put(&r->dev->regions, t->region, !r->link.lends_passing);
 	t->region = NULL;
 }
 
@@ -257,6 +259,20 @@ uint64_t rdma_done(struct link *l)
 		if (!is_complete(r, &r->tx[r->tx_freed % RDMA_WINDOW]))
 			break;
 	return bytes;
+}
+
+int rdma_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err)
+{
+	struct rdma_link *r = rdma_of(l);
+	int rc;
+
+	if (!r->dev)
+		return err_set(err, EPIPE, "the link is not connected");
+	r->lent_gpu.from = gpu;
+	rc = rdma_gpu_get(&r->lent_gpu, r->hub->v, r->dev->pd, bytes, IBV_ACCESS_LOCAL_WRITE, err);
+	if (!rc)
+		l->lent_gpu = r->lent_gpu.mem.base;
+	return rc;
 }
 
 /* --- words without data ----------------------------------------------------------------- */

@@ -1,7 +1,17 @@
-/* Inside links/rdma: the states of an rdma link and the moves between them. */
+/* Inside links/rdma: an rdma link, its states, and its end. */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "links/kind.h"
+#include "links/rdma/dev.h"
+#include "links/rdma/gpu.h"
+#include "links/rdma/hello.h"
+#include "links/rdma/hub.h"
+#include "links/rdma/piece.h"
 
 enum rdma_state {
 	RDMA_IDLE,
@@ -16,5 +26,68 @@ enum rdma_state {
 	RDMA_STATES
 };
 
-/* Return: whether a link may go from state @from to state @to. */
-bool rdma_state_allows(enum rdma_state from, enum rdma_state to);
+struct rdma_link {
+	struct link link;
+	struct rdma_hub *hub;
+	struct rdma_dev *dev;
+	struct rdma_cm_id *id;
+	struct rdma_link *prev, *next; /* of the hub */
+	enum rdma_state state;
+	bool is_blocked; /* the last post() found no room, and nothing has changed since */
+	uint64_t state_tick, rx_tick; /* since when; last sign of life */
+	int code;                     /* why it ended; 0: the peer went in good order */
+	char why[ERR_TEXT_MAX];
+	uint32_t port;           /* of the device */
+	uint64_t port_down_tick; /* 0: it is up */
+	uint32_t n_probes;       /* under way */
+	uint32_t n_silent;       /* ticks since a sign of life was asked for */
+	struct ibv_wc bad;       /* RDMA_BROKEN: the first completion that says why */
+	uint8_t bad_qp;          /* ... of this queue pair, which is named */
+
+	/* Memory: the ring is the peer's to write; slots are for SENDs, both ways. */
+	void *area; /* the slots and, if it is the host's, the ring */
+	size_t area_bytes;
+	struct rdma_gpu ring_gpu; /* the ring, if it is a GPU's */
+	struct rdma_gpu lent_gpu; /* what link_send_gpu() sends */
+	struct ibv_mr *ring_mr, *slot_mr;
+	uint8_t *ring, *rx_slots, *tx_slots;
+	uint32_t n_rx_slots, inline_bytes;
+
+	struct rdma_qp qps[RDMA_QPS_MAX];
+	uint32_t n_qps;
+	struct rdma_hello peer;
+
+	/* Sending; pieces are counted from 0 over the link's life. */
+	uint32_t tx_window, tx_slot_bytes;
+	uint64_t tx_next, tx_done, tx_freed, tx_released;
+	uint64_t tx_ring_sent, tx_ring_freed;
+	uint32_t ctl_sent, ctl_acked; /* on this connection */
+	struct rdma_tx tx[RDMA_WINDOW];
+
+	/* Receiving. */
+	uint64_t rx_next; /* the next piece in order */
+	uint64_t rx_read; /* pieces that were read and given back */
+	uint64_t rx_told; /* as far as the peer knows */
+	uint64_t rx_ring_read, rx_ring_told, rx_ring_got;
+	uint32_t rx_offset; /* read of piece rx_read */
+	uint32_t ctl_seen, ctl_told;
+	struct rdma_rx rx[RDMA_WINDOW];
+};
+
+static inline struct rdma_link *rdma_of(const struct link *l)
+{
+	/* the callers know whether theirs is const */
+	return container_of((uintptr_t)l, struct rdma_link, link);
+}
+
+/* Puts @r into state @s. Return: whether the table of state.c allows it; if not, nothing changes.
+ */
+bool rdma_set_state(struct rdma_link *r, enum rdma_state s);
+/* Ends the link with @code (0: in good order); the sentence begins with device, port,
+ * queue pair and peer. The first call counts. */
+void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* "device rxe0 port 1, QP 17 to rdma:10.0.0.1:4000": of the queue pair that failed, else the first.
+ */
+char *rdma_name(const struct rdma_link *r, char *buf, size_t size);
+void rdma_drop_qps(struct rdma_link *r);

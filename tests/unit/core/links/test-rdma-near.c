@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "links/rdma/listen.h"
+#include "links/rdma/address.h"
 #include "links/rdma/near.h"
-#include "links/rdma/private.h"
+#include "links/rdma/state.h"
 
 #define ADDR "rdma:127.0.0.1:0"
 

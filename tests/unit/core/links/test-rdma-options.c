@@ -1,6 +1,8 @@
 /* The options of rdma links, and the device that they choose. */
 #include "rdma-ends.h"
 
+#include "links/rdma/address.h"
+
 #include <arpa/inet.h>
 
 static void options_are_strict(void **state)
