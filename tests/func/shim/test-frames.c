@@ -402,9 +402,8 @@ static int clean_up(void **state)
 
 /* --- tests ------------------------------------------------------------------------------ */
 
-/* Nobody waits for it any more when the communicator is ready: nboxd is told, or it would wait for
- * this member in each op of the others. */
-static void test_late_answer(void **state)
+/* Else nboxd would wait for this member in each op of the others. */
+static void an_answer_after_the_timeout_is_given_back(void **state)
 {
 	(void)state;
 	start("late", true);
@@ -416,10 +415,9 @@ static void test_late_answer(void **state)
 	end(0);
 }
 
-/* The answer comes when the wait for it is over: it is of so many members that looking at them
- * outlasts the wait. Whether the worker has the communicator then or has given up, it gives it
- * back. */
-static void test_crossing_answer(void **state)
+/* The answer names so many members that the worker's wait ends while it looks at them. It gives the
+ * communicator back whether it has taken it or has given up. */
+static void an_answer_that_crosses_the_timeout_is_given_back_once(void **state)
 {
 	const uint32_t many = 16384;
 	const size_t bytes = sizeof(struct wire_comm_ready) + many * sizeof(struct wire_member);
@@ -448,8 +446,8 @@ static void test_crossing_answer(void **state)
 	assert_int_equal(count(WIRE_COMM_FREE), 1);
 }
 
-/* In the middle of an op: the other members wait for this one, and have to be told. */
-static void test_abort(void **state)
+/* The other members wait for this one. */
+static void an_abort_in_an_op_is_sent_to_nboxd(void **state)
 {
 	unsigned int i;
 
@@ -466,8 +464,7 @@ static void test_abort(void **state)
 	end(0);
 }
 
-/* On one machine there is one clock, which nobody measures. */
-static void test_one_clock(void **state)
+static void on_one_machine_no_clock_is_measured(void **state)
 {
 	struct wire_arrive a;
 	uint64_t before_ns;
@@ -487,8 +484,8 @@ static void test_one_clock(void **state)
 	end(0);
 }
 
-/* On two there are two, an hour apart here: each time in a frame is in nboxd's. */
-static void test_two_clocks(void **state)
+/* The two clocks are an hour apart here. */
+static void on_two_machines_all_times_are_nboxds(void **state)
 {
 	uint64_t before_ns, wrong_ns;
 	struct wire_arrive a;
@@ -515,8 +512,7 @@ static void test_two_clocks(void **state)
 	assert_int_equal(count(WIRE_PING), 8);
 }
 
-/* What the rank computed: from the gate that opened last to the next arrival. */
-static void test_compute(void **state)
+static void compute_time_is_from_gate_to_arrival(void **state)
 {
 	struct wire_arrive a[2];
 	struct wire_done done;
@@ -534,9 +530,8 @@ static void test_compute(void **state)
 	end(0);
 }
 
-/* The worker is killed, its children live: of the link they have nothing that would keep it open.
- */
-static void test_children(void **state)
+/* The worker is killed, its children live. */
+static void children_do_not_keep_the_link_open(void **state)
 {
 	(void)state;
 	start("children", true);
@@ -568,8 +563,13 @@ static int remove_dir(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		T(test_late_answer), T(test_crossing_answer), T(test_abort),    T(test_one_clock),
-		T(test_two_clocks),  T(test_compute),         T(test_children),
+		T(an_answer_after_the_timeout_is_given_back),
+		T(an_answer_that_crosses_the_timeout_is_given_back_once),
+		T(an_abort_in_an_op_is_sent_to_nboxd),
+		T(on_one_machine_no_clock_is_measured),
+		T(on_two_machines_all_times_are_nboxds),
+		T(compute_time_is_from_gate_to_arrival),
+		T(children_do_not_keep_the_link_open),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "job"))

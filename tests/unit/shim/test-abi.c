@@ -6,7 +6,7 @@
 #include "shim/real/nccl-api.h"
 #include "tests/unit/shim/abi.h"
 
-static void test_numbers(void **state)
+static void numbers_are_those_of_nccl_h(void **state)
 {
 	static const long ours[] = {ABI_NUMBERS};
 
@@ -17,7 +17,7 @@ static void test_numbers(void **state)
 				 abi_stock[i]);
 }
 
-static void test_config_head(void **state)
+static void a_config_begins_as_in_nccl_h(void **state)
 {
 	(void)state;
 	assert_int_equal(offsetof(ncclConfig_t, blocking), abi_stock_blocking);
@@ -32,8 +32,8 @@ static void test_config_head(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_config_head),
+		cmocka_unit_test(numbers_are_those_of_nccl_h),
+		cmocka_unit_test(a_config_begins_as_in_nccl_h),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ static uint64_t below(uint64_t limit)
 	return (state >> 20) % limit;
 }
 
-static void test_exact_when_symmetric(void **unused)
+static void a_symmetric_round_trip_gives_the_exact_offset(void **unused)
 {
 	struct clock_offset o = {0};
 
@@ -29,7 +29,7 @@ static void test_exact_when_symmetric(void **unused)
 	assert_int_equal(o.offset_ns, -(INT64_C(1) << 62));
 }
 
-static void test_the_shortest_round_trip_wins(void **unused)
+static void the_shortest_round_trip_wins(void **unused)
 {
 	struct clock_offset o = {0};
 
@@ -44,7 +44,7 @@ static void test_the_shortest_round_trip_wins(void **unused)
 	assert_int_equal(o.n_pings, 4);
 }
 
-static void test_within_half_a_round_trip(void **unused)
+static void the_error_is_half_a_round_trip_at_most(void **unused)
 {
 	(void)unused;
 	for (int i = 0; i < 10000; i++) {
@@ -70,9 +70,9 @@ static void test_within_half_a_round_trip(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exact_when_symmetric),
-		cmocka_unit_test(test_the_shortest_round_trip_wins),
-		cmocka_unit_test(test_within_half_a_round_trip),
+		cmocka_unit_test(a_symmetric_round_trip_gives_the_exact_offset),
+		cmocka_unit_test(the_shortest_round_trip_wins),
+		cmocka_unit_test(the_error_is_half_a_round_trip_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include "cmocka-all.h"
 #include "tests/unit/shim/cuda-abi.h"
 
-static void test_numbers(void **state)
+static void numbers_and_layouts_are_those_of_cuda_h(void **state)
 {
 	(void)state;
 	assert_int_equal(n_cuda_abi_ours, n_cuda_abi_stock);
@@ -17,7 +17,8 @@ static void test_numbers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_and_layouts_are_those_of_cuda_h)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void enqueue(unsigned int stream, struct gate *g)
 	assert_int_equal(dev->wait(emulated_stream(stream), g), 0);
 }
 
-static void test_closed_until_released(void **state)
+static void a_gate_is_closed_until_it_is_released(void **state)
 {
 	struct gate g;
 
@@ -76,7 +76,7 @@ static void test_closed_until_released(void **state)
 }
 
 /* The answer is there before the real work is done: the stream does not stop. */
-static void test_released_before_done(void **state)
+static void a_release_before_the_work_is_done_does_not_stop_the_stream(void **state)
 {
 	struct gate g;
 
@@ -97,7 +97,7 @@ static void test_released_before_done(void **state)
 }
 
 /* As many as two pages, and all that go on at once; given back, they are used again. */
-static void test_many_gates(void **state)
+static void words_of_gates_given_back_are_used_again(void **state)
 {
 	enum { N = 1000 };
 	static struct gate gates[N];
@@ -128,7 +128,7 @@ static void test_many_gates(void **state)
 
 /* 10,000 replays of a graph with two gates. Streams and progress thread move in an order
  * by chance: no pass is missed, none counted twice, none is open before its release. */
-static void test_replays(void **state)
+static void no_replay_is_missed_or_doubled_or_early(void **state)
 {
 	struct rng rng;
 	struct emulated_graph *graph;
@@ -191,7 +191,7 @@ static void test_replays(void **state)
 }
 
 /* The longer nothing moves, the longer nobody looks; not at all without gates. */
-static void test_naps(void **state)
+static void naps_grow_with_the_time_that_nothing_moves(void **state)
 {
 	struct gate g;
 
@@ -213,7 +213,7 @@ static void test_naps(void **state)
 }
 
 /* Whichever call of the driver fails, it is said, and what was enqueued can be opened. */
-static void test_driver_errors(void **state)
+static void each_failed_call_of_the_driver_is_named(void **state)
 {
 	unsigned int failed = 0;
 
@@ -259,8 +259,8 @@ static void test_driver_errors(void **state)
 	assert_true(dev->nap_ns(0) == UINT64_MAX); /* all accounted for */
 }
 
-/* A gate's page is made while another device is current; each device has its own. */
-static void test_two_devices(void **state)
+/* A gate's page is made while another device is current. */
+static void each_device_has_gates_of_its_own(void **state)
 {
 	struct gate g[2];
 	char pci[16];
@@ -302,9 +302,8 @@ static void test_two_devices(void **state)
 	dev->gate_deinit(&g[1]);
 }
 
-/* The kernel is named after the collective, and the gate is as tight as without it. */
-/* Memory for NICs: of the right device, aligned, zero; nothing is left of a failure. */
-static void test_shared_memory(void **state)
+/* Nothing is left of a failure. */
+static void memory_for_nics_is_aligned_zero_and_of_its_device(void **state)
 {
 	struct device_shared m;
 	unsigned char zeros[4096] = {0};
@@ -338,7 +337,8 @@ static void test_shared_memory(void **state)
 	assert_int_equal(dev->set(0), 0);
 }
 
-static void test_footprint(void **state)
+/* The gate is as tight as without the kernel. */
+static void the_footprint_kernel_is_named_after_the_collective(void **state)
 {
 	struct err err = {""};
 	struct gate g;
@@ -381,7 +381,7 @@ static void test_footprint(void **state)
 	assert_int_equal(device_cuda_use(&emulated_driver, &err), 0);
 }
 
-static void test_refused(void **state)
+static void a_driver_that_cannot_serve_is_refused(void **state)
 {
 	struct err err = {""};
 
@@ -407,7 +407,7 @@ static void test_refused(void **state)
 }
 
 /* The process ends: what is in streams goes through. */
-static void test_stop(void **state)
+static void the_end_of_the_process_opens_all_gates(void **state)
 {
 	struct gate g;
 
@@ -437,17 +437,20 @@ static int before(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_naps, before), /* first: no graph yet */
-		cmocka_unit_test_setup(test_driver_errors, before),
-		cmocka_unit_test_setup(test_closed_until_released, before),
-		cmocka_unit_test_setup(test_released_before_done, before),
-		cmocka_unit_test_setup(test_many_gates, before),
-		cmocka_unit_test_setup(test_two_devices, before),
-		cmocka_unit_test_setup(test_shared_memory, before),
-		cmocka_unit_test_setup(test_footprint, before),
-		cmocka_unit_test_setup(test_refused, before),
-		cmocka_unit_test_setup(test_replays, before),
-		cmocka_unit_test_setup(test_stop, before), /* last: nobody looks any more */
+		cmocka_unit_test_setup(naps_grow_with_the_time_that_nothing_moves,
+				       before), /* first: no graph yet */
+		cmocka_unit_test_setup(each_failed_call_of_the_driver_is_named, before),
+		cmocka_unit_test_setup(a_gate_is_closed_until_it_is_released, before),
+		cmocka_unit_test_setup(a_release_before_the_work_is_done_does_not_stop_the_stream,
+				       before),
+		cmocka_unit_test_setup(words_of_gates_given_back_are_used_again, before),
+		cmocka_unit_test_setup(each_device_has_gates_of_its_own, before),
+		cmocka_unit_test_setup(memory_for_nics_is_aligned_zero_and_of_its_device, before),
+		cmocka_unit_test_setup(the_footprint_kernel_is_named_after_the_collective, before),
+		cmocka_unit_test_setup(a_driver_that_cannot_serve_is_refused, before),
+		cmocka_unit_test_setup(no_replay_is_missed_or_doubled_or_early, before),
+		cmocka_unit_test_setup(the_end_of_the_process_opens_all_gates,
+				       before), /* last: nobody looks any more */
 	};
 
 	unsetenv("NBOX_FOOTPRINT");

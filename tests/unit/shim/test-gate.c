@@ -123,7 +123,7 @@ static void wait_for(_Atomic unsigned int *n, unsigned int value)
 		clock_sleep_until_ns(clock_now_ns() + 100 * NS_PER_US);
 }
 
-static void test_closed_until_released(void **state)
+static void a_gate_is_closed_until_it_is_released(void **state)
 {
 	struct gate g;
 
@@ -141,8 +141,8 @@ static void test_closed_until_released(void **state)
 	assert_true(g.times[0].local_done_ns <= g.times[0].opened_ns);
 }
 
-/* Re-armed by each use, as by the replays of a graph; never early. */
-static void test_hundred_uses_never_early(void **state)
+/* Each use arms it again, as each replay of a graph does. */
+static void a_gate_used_again_is_never_early(void **state)
 {
 	struct gate g;
 
@@ -162,8 +162,7 @@ static void test_hundred_uses_never_early(void **state)
 	}
 }
 
-/* A gate that is due in an hour opens when its communicator dies. */
-static void test_hurry(void **state)
+static void hurry_opens_a_gate_before_it_is_due(void **state)
 {
 	uint64_t due = clock_now_ns() + 3600 * NS_PER_S;
 	struct gate g;
@@ -204,9 +203,9 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_closed_until_released),
-		cmocka_unit_test(test_hundred_uses_never_early),
-		cmocka_unit_test(test_hurry),
+		cmocka_unit_test(a_gate_is_closed_until_it_is_released),
+		cmocka_unit_test(a_gate_used_again_is_never_early),
+		cmocka_unit_test(hurry_opens_a_gate_before_it_is_due),
 	};
 
 	setenv("NBOX_DEVICE", "host", 1);

@@ -191,7 +191,7 @@ static void check(struct vars *v, const char *what, const char *expected)
 	}
 }
 
-static void test_launchers(void **state)
+static void each_launchers_workers_are_renumbered(void **state)
 {
 	static struct launcher_plan plan;
 	static struct vars v, before;
@@ -229,8 +229,7 @@ static void test_launchers(void **state)
 	}
 }
 
-/* By hand, without a process manager of MPI's, all but one rank's world. */
-static void test_not_asked(void **state)
+static void without_a_world_nothing_is_changed(void **state)
 {
 	static struct launcher_plan plan;
 	static struct vars v;
@@ -243,9 +242,9 @@ static void test_not_asked(void **state)
 	assert_int_equal(plan.error, 0);
 }
 
-/* Who is no worker: the agent's variables are none of a worker's; programs around
- * srun's and mpirun's workers have them all. */
-static void test_others(void **state)
+/* An agent lacks some of a worker's variables; programs around srun's and mpirun's workers have all
+ * of them. */
+static void a_process_that_is_no_worker_is_left_alone(void **state)
 {
 	static const char *const agents[] = {
 		"NBOX_NODES=64",
@@ -297,9 +296,9 @@ static void test_others(void **state)
 	}
 }
 
-/* Under nbox run each rank has a process: one that multiprocessing spawned, and that meets others
- * at an address of its own, must not wait for a store there. */
-static void test_spawned(void **state)
+/* A process that multiprocessing spawned meets others at an address of its own, where nobody serves
+ * a store. */
+static void a_spawned_rank_does_not_wait_for_a_store(void **state)
 {
 	static char *const child[] = {(char *)"python", (char *)"-c",
 				      (char *)"from multiprocessing.spawn import spawn_main",
@@ -331,7 +330,7 @@ static void test_spawned(void **state)
 	}
 }
 
-static void test_problems(void **state)
+static void a_world_that_cannot_be_changes_nothing(void **state)
 {
 	static const struct {
 		const char *env, *says;
@@ -368,9 +367,11 @@ static void test_problems(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_launchers), cmocka_unit_test(test_not_asked),
-		cmocka_unit_test(test_others),    cmocka_unit_test(test_spawned),
-		cmocka_unit_test(test_problems),
+		cmocka_unit_test(each_launchers_workers_are_renumbered),
+		cmocka_unit_test(without_a_world_nothing_is_changed),
+		cmocka_unit_test(a_process_that_is_no_worker_is_left_alone),
+		cmocka_unit_test(a_spawned_rank_does_not_wait_for_a_store),
+		cmocka_unit_test(a_world_that_cannot_be_changes_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,7 @@ static uint32_t stored(unsigned int f, double v)
 	return bits;
 }
 
-static void test_every_pattern(void **state)
+static void every_number_of_a_format_is_stored_as_itself(void **state)
 {
 	(void)state;
 	for (unsigned int f = 0; f < 4; f++) {
@@ -63,7 +63,7 @@ static void test_every_pattern(void **state)
 	}
 }
 
-static void test_nearest(void **state)
+static void values_are_rounded_to_nearest_even(void **state)
 {
 	(void)state;
 	for (unsigned int f = 0; f < 4; f++) {
@@ -77,7 +77,7 @@ static void test_nearest(void **state)
 	}
 }
 
-static void test_too_large(void **state)
+static void too_large_a_value_becomes_the_largest_or_infinity(void **state)
 {
 	(void)state;
 	for (unsigned int f = 0; f < 4; f++)
@@ -85,7 +85,7 @@ static void test_too_large(void **state)
 				 formats[f].has_inf ? n_finite(f) : n_finite(f) - 1);
 }
 
-static void test_times_wraps_like_a_sum(void **state)
+static void times_wraps_like_a_sum(void **state)
 {
 	int8_t i8 = 100, r8;
 	int32_t i32 = -7, r32;
@@ -100,7 +100,7 @@ static void test_times_wraps_like_a_sum(void **state)
 	assert_true(rf == 1536.0f);
 }
 
-static void test_power_is_a_product(void **state)
+static void a_power_is_a_product(void **state)
 {
 	struct rng rng;
 
@@ -130,11 +130,11 @@ static void test_power_is_a_product(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_pattern),
-		cmocka_unit_test(test_nearest),
-		cmocka_unit_test(test_too_large),
-		cmocka_unit_test(test_times_wraps_like_a_sum),
-		cmocka_unit_test(test_power_is_a_product),
+		cmocka_unit_test(every_number_of_a_format_is_stored_as_itself),
+		cmocka_unit_test(values_are_rounded_to_nearest_even),
+		cmocka_unit_test(too_large_a_value_becomes_the_largest_or_infinity),
+		cmocka_unit_test(times_wraps_like_a_sum),
+		cmocka_unit_test(a_power_is_a_product),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,7 +66,7 @@ static size_t compare_with_nm(const char *path, bool is_ours)
 	return n;
 }
 
-static void test_exports_are_the_table(void **state)
+static void exports_are_the_table(void **state)
 {
 	(void)state;
 	assert_int_equal(compare_with_nm(getenv("LIBNBOX"), true), N_NAMES);
@@ -74,7 +74,7 @@ static void test_exports_are_the_table(void **state)
 		assert_non_null(dlsym(handle, names[i]));
 }
 
-static void test_a_real_nccl_has_nothing_more(void **state)
+static void a_real_nccl_exports_nothing_more(void **state)
 {
 	const char *path = getenv("REAL_NCCL");
 
@@ -104,7 +104,7 @@ static void call_with_zeroes(const char *name)
 			   long))fn)(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
-static void test_forwards_and_keeps_errno(void **state)
+static void forwarding_keeps_arguments_and_errno(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < N_NAMES; i++) {
@@ -119,7 +119,7 @@ static void test_forwards_and_keeps_errno(void **state)
 	}
 }
 
-static void test_second_name_is_the_same_function(void **state)
+static void the_second_name_is_the_same_function(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < N_NAMES; i += 2)
@@ -144,10 +144,10 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exports_are_the_table),
-		cmocka_unit_test(test_a_real_nccl_has_nothing_more),
-		cmocka_unit_test(test_second_name_is_the_same_function),
-		cmocka_unit_test(test_forwards_and_keeps_errno),
+		cmocka_unit_test(exports_are_the_table),
+		cmocka_unit_test(a_real_nccl_exports_nothing_more),
+		cmocka_unit_test(the_second_name_is_the_same_function),
+		cmocka_unit_test(forwarding_keeps_arguments_and_errno),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);
