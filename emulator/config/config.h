@@ -21,7 +21,7 @@
 #include "config/failure.h"
 #include "config/options.h"
 #include "config/value.h"
-#include "members/members.h"
+#include "members/split.h"
 #include "schedule/coll.h"
 #include "topology/topology.h"
 #include "wire/wire.h"

@@ -256,14 +256,6 @@ bool delay_works_on_messages(const struct delay_chain *d)
 	return d->on_messages;
 }
 
-bool delay_names_ranks(const struct delay_chain *d)
-{
-	for (size_t i = 0; i < d->n; i++)
-		if (d->items[i].n_ranks)
-			return true;
-	return false;
-}
-
 const char *delay_warning(const struct delay_chain *d)
 {
 	return d->warning.text[0] ? d->warning.text : NULL;

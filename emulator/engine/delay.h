@@ -32,7 +32,6 @@ struct delay_chain *delay_free(struct delay_chain *d);
 bool delay_is_uniform(const struct delay_chain *d);
 bool delay_base_is_uniform(const struct delay_chain *d);   /* the model, without its what-ifs */
 bool delay_works_on_messages(const struct delay_chain *d); /* a what-if does */
-bool delay_names_ranks(const struct delay_chain *d);       /* a what-if is about some only */
 /* What a model would have the user know before the run: "delay model table: ..."; NULL: nothing.
  * Of several models the last one's. */
 const char *delay_warning(const struct delay_chain *d);

@@ -7,7 +7,6 @@
 
 #include "base/bitmap.h"
 #include "base/cleanup.h"
-#include "members/members-private.h"
 
 const char *members_source_name(uint32_t source)
 {
@@ -47,7 +46,7 @@ int cluster_is_real(const struct cluster *c, uint32_t world_rank)
 	return bsearch(&world_rank, c->real, c->n_real, sizeof(*c->real), compare_u32) != NULL;
 }
 
-void members_set_progression(struct members *m, uint32_t n_ranks, uint32_t base, uint32_t stride)
+static void set_progression(struct members *m, uint32_t n_ranks, uint32_t base, uint32_t stride)
 {
 	*m = (struct members){.map = {n_ranks, base, stride, NULL}};
 }
@@ -61,7 +60,7 @@ void members_set_table(struct members *m, uint32_t n_ranks, uint32_t *table)
 		if ((int64_t)table[r] - (int64_t)table[r - 1] != stride)
 			break;
 	if (stride > 0 && r >= n_ranks) {
-		members_set_progression(m, n_ranks, table[0], (uint32_t)stride);
+		set_progression(m, n_ranks, table[0], (uint32_t)stride);
 		free(table);
 		return;
 	}
@@ -84,7 +83,7 @@ int members_from_radix(const struct radix *r, struct members *ret)
 	uint32_t n = radix_size(r), *table;
 
 	if (r->n_levels <= 1) {
-		members_set_progression(ret, n, r->base, r->n_levels ? r->level[0].stride : 1);
+		set_progression(ret, n, r->base, r->n_levels ? r->level[0].stride : 1);
 		return 0;
 	}
 	table = malloc((size_t)n * sizeof(*table));
@@ -96,22 +95,33 @@ int members_from_radix(const struct radix *r, struct members *ret)
 	return 0;
 }
 
-bool members_same_place(const struct topology *t, const struct radix *a, const struct radix *b)
+bool cluster_next_group(const struct cluster *c, uint32_t world_rank, uint32_t *axes,
+			struct radix *ret)
 {
-	uint32_t n = radix_size(a);
+	uint32_t i = *axes >> 8, bits = (*axes & 0xff) + 1;
 
-	if (radix_size(b) != n)
-		return false;
-	for (uint32_t i = 1; i < n; i++) {
-		bool in_a =
-			topology_node(t, radix_at(a, i)) == topology_node(t, radix_at(a, i - 1));
-		bool in_b =
-			topology_node(t, radix_at(b, i)) == topology_node(t, radix_at(b, i - 1));
-
-		if (in_a != in_b)
-			return false;
+	if (i < c->n_layouts && bits == 1u << c->layouts[i].n_axes) {
+		i++;
+		bits = 1;
 	}
+	if (i >= c->n_layouts)
+		return false;
+	*axes = i << 8 | bits;
+	layout_group(&c->layouts[i], bits, world_rank, ret);
 	return true;
+}
+
+enum fit cluster_fit(const struct cluster *c, const struct radix *r,
+		     const struct wire_member *known, size_t n_known)
+{
+	size_t n_real = 0;
+
+	for (size_t i = 0; i < n_known; i++)
+		if (radix_find(r, known[i].world_rank) != (int64_t)known[i].rank)
+			return FIT_NO;
+	for (size_t i = 0; i < c->n_real; i++)
+		n_real += radix_find(r, c->real[i]) >= 0;
+	return n_real == n_known ? FIT_YES : FIT_LACKS;
 }
 
 static bool is_radix(const struct membership *m, const struct radix *r)
@@ -126,17 +136,12 @@ static bool is_radix(const struct membership *m, const struct radix *r)
 
 uint32_t members_axes(const struct cluster *c, const struct membership *m)
 {
+	uint32_t axes = 0;
 	struct radix r;
 
-	if (m->n_ranks < 2)
-		return 0;
-	for (uint32_t i = 0; i < c->n_layouts; i++) {
-		for (uint32_t axes = 1; axes < 1u << c->layouts[i].n_axes; axes++) {
-			layout_group(&c->layouts[i], axes, membership_world(m, 0), &r);
-			if (is_radix(m, &r))
-				return i << 8 | axes;
-		}
-	}
+	while (m->n_ranks > 1 && cluster_next_group(c, membership_world(m, 0), &axes, &r))
+		if (is_radix(m, &r))
+			return axes;
 	return 0;
 }
 
@@ -185,25 +190,15 @@ int members_told(const struct cluster *c, const uint32_t *world_ranks, uint32_t 
 bool members_differ_from_layout(const struct cluster *c, const struct members *m,
 				const struct wire_member *known, size_t n_known)
 {
+	uint32_t axes = 0;
+	struct radix r;
+
 	if (m->axes || m->map.n_ranks >= topology_world(c->topology))
 		return false;
-	for (uint32_t i = 0; i < c->n_layouts; i++) {
-		for (uint32_t axes = 1; axes < 1u << c->layouts[i].n_axes; axes++) {
-			size_t n_real = 0, n_fit = 0;
-			struct radix r;
-
-			layout_group(&c->layouts[i], axes, known[0].world_rank, &r);
-			if (radix_size(&r) != m->map.n_ranks)
-				continue;
-			for (size_t k = 0; k < c->n_real; k++)
-				n_real += radix_find(&r, c->real[k]) >= 0;
-			for (size_t k = 0; k < n_known; k++)
-				n_fit += radix_find(&r, known[k].world_rank) ==
-					 (int64_t)known[k].rank;
-			if (n_real == n_known && n_fit == n_known)
-				return true;
-		}
-	}
+	while (cluster_next_group(c, known[0].world_rank, &axes, &r))
+		if (radix_size(&r) == m->map.n_ranks &&
+		    cluster_fit(c, &r, known, n_known) == FIT_YES)
+			return true;
 	return false;
 }
 

@@ -1,13 +1,13 @@
-/* Which world ranks a communicator has: known for the real members, found out for the
- * virtual ones, and how surely. Pure functions, no I/O.
+/* Which world ranks a communicator has, and how surely that is known: exactly, or by a guess that
+ * is flagged. No I/O, no state. README.md has the rules.
  *
- *   members.c   the result itself; shrinks
- *   infer.c     a communicator made with an id (ncclCommInitRank): number of ranks known
- *   split.c     one made by ncclCommSplit: color and key of each real rank known
- *   color.c     PyTorch's colors, which are hashes of the list of ranks
- *   layout.c    what the user declared
+ *   members.c   the result; lists that somebody said; shrinks
+ *   by-id.c     a communicator made with an id (ncclCommInitRank): its size is known
+ *   split.c     one made by ncclCommSplit: color and key of each real rank are known
+ *   split-color.c, color.c   PyTorch's colors, which are hashes of the list of ranks
+ *   layout.c, radix.c        the layout that the user declared, and its groups
  *
- * Every source is checked against what the real members say; ../README.md has the rules. */
+ * Whatever the source says is checked against what the real members say. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,30 +26,28 @@ struct cluster { /* borrowed facts */
 	size_t n_real;
 	const struct layout *layouts;
 	size_t n_layouts;
-	bool is_torch;     /* the job was seen to be PyTorch's */
-	bool ranks_matter; /* a what-if names ranks: their nodes are not all that counts */
+	bool is_torch; /* the job was seen to be PyTorch's */
 };
 
-/* How the members are known; the last two guess unless nothing is virtual. Numbers are
- * in the record: append only. */
+/* How the members are known. Records hold these numbers: append only. */
 enum members_source {
 	MEMBERS_WORLD,    /* all ranks, in order */
-	MEMBERS_ALL_REAL, /* each said it itself */
-	MEMBERS_PARENT,   /* the parent's, without some */
+	MEMBERS_ALL_REAL, /* every member is real and said its own rank */
+	MEMBERS_PARENT,   /* the parent's members without some */
 	MEMBERS_COLOR,    /* the split's color is the hash of their list */
 	MEMBERS_TOLD,     /* the job's own list of ranks */
 	MEMBERS_STORE,    /* a key of the job's store names both ranks */
 	MEMBERS_LAYOUT,   /* the declared layout has one group that fits */
-	MEMBERS_STRIDE,   /* a regular group that fits all real ranks' check-ins; never exact */
-	MEMBERS_TEMPLATE, /* virtual ranks' colors were taken from real ones */
+	MEMBERS_STRIDE,   /* only in records of older versions: a regular group that fitted */
+	MEMBERS_TEMPLATE, /* in a split each virtual rank has its template's color */
 	MEMBERS_GUESS,
 	MEMBERS_SOURCES
 };
 
+/* How surely. Records hold these numbers, too. */
 enum members_sure {
-	MEMBERS_EXACT,  /* there is no other possibility */
-	MEMBERS_PLACED, /* which node each rank shares with which is certain (MEMBERS_STRIDE: if the
-			 * job's groups are those of a grid): all that timing depends on */
+	MEMBERS_EXACT,   /* there is no other possibility */
+	MEMBERS_PLACED,  /* only in old records, with MEMBERS_STRIDE: the nodes are certain */
 	MEMBERS_GUESSED, /* flagged in record and summary */
 };
 
@@ -68,46 +66,28 @@ int cluster_is_real(const struct cluster *c, uint32_t world_rank);
 
 /* World ranks of @n_ranks members in order; the list stays the caller's. Return: 0; -ENOMEM. */
 int members_from_list(const uint32_t *world_ranks, uint32_t n_ranks, struct members *ret);
-int members_from_radix(const struct radix *r, struct members *ret);
-/* Do these two share nodes alike: is every pair of ranks on one node in both or in
- * none? For ranks that ascend. */
-bool members_same_place(const struct topology *t, const struct radix *a, const struct radix *b);
+/* Takes over @table; drops it when a progression says the same. */
+void members_set_table(struct members *m, uint32_t n_ranks, uint32_t *table);
+int members_from_radix(const struct radix *r, struct members *ret); /* 0; -ENOMEM */
 /* The axes of the declared layout that @m is the group of; 0: of none. */
 uint32_t members_axes(const struct cluster *c, const struct membership *m);
 /* "tp", "tp+pp"; "" for none. Return: @buf. */
 char *members_axes_name(const struct layout *layouts, size_t n_layouts, uint32_t axes, char *buf,
 			size_t size);
 
-/* MEMBERS_WAIT: what the known members say fits only with real ranks that have not
- * come yet. */
-enum { MEMBERS_WAIT = 1 };
+/* The groups of the declared layouts that @world_rank is in, one a call: *axes is 0 before the
+ * first, then says which axes @ret is along. Return: false: there is none left. */
+bool cluster_next_group(const struct cluster *c, uint32_t world_rank, uint32_t *axes,
+			struct radix *ret);
 
-/* How long the check-ins have paused: not at all (only what the layout makes certain
- * is answered), for a while (siblings that have not come are waited for), for long. */
-enum members_patience { MEMBERS_AT_ONCE, MEMBERS_SETTLED, MEMBERS_NOW };
+/* Whether the ranks of a communicator can be @r: no known member says otherwise (FIT_NO), and no
+ * other real rank is in it; FIT_LACKS: real ranks are, which have not come. */
+enum fit { FIT_NO, FIT_LACKS, FIT_YES };
+enum fit cluster_fit(const struct cluster *c, const struct radix *r,
+		     const struct wire_member *known, size_t n_known);
 
-/**
- * members_infer - who takes part in a communicator of @n_ranks
- * @known: the real members, sorted by rank, without doubles
- * @seen: the check-ins of all real ranks at communicators of @n_ranks, sorted by world
- *        rank and rank (members_sort_seen()): siblings of this one
- *
- * All known: exact. A communicator of the world's size: rank = world rank. Else the
- * groups of the layout that fit, else the regular groups (radix.h) that fit: those
- * through the known members, without another real rank, and of which the other real
- * ranks have checked in at the sibling groups. A regular group is PLACED at best, and so when it is
- * the only one or all that fit share nodes alike; what none fits is guessed, as is what siblings do
- * not yet bear out, and what there is no other real rank to bear out.
- *
- * Return: 0; MEMBERS_WAIT; -EINVAL with the sentence; -ENOMEM.
- */
-int members_infer(const struct cluster *c, uint32_t n_ranks, const struct wire_member *known,
-		  size_t n_known, const struct wire_member *seen, size_t n_seen,
-		  enum members_patience patience, struct members *ret, struct err *err);
-void members_sort_seen(struct wire_member *seen, size_t n);
-
-/* The same when somebody said the list of world ranks. Return: 0; -EINVAL it contradicts
- * the known members, with the sentence; -ENOMEM. */
+/* The members when somebody said the list of world ranks. @known: the real members, sorted by rank.
+ * Return: 0; -EINVAL the list contradicts the known members, with the sentence; -ENOMEM. */
 int members_told(const struct cluster *c, const uint32_t *world_ranks, uint32_t n_ranks,
 		 const struct wire_member *known, size_t n_known, enum members_source source,
 		 struct members *ret, struct err *err);
@@ -116,32 +96,6 @@ int members_told(const struct cluster *c, const uint32_t *world_ranks, uint32_t 
  * all that real members say? Then one of both is wrong. */
 bool members_differ_from_layout(const struct cluster *c, const struct members *m,
 				const struct wire_member *known, size_t n_known);
-
-enum split_policy { SPLIT_TEMPLATE, SPLIT_SAME, SPLIT_NODE };
-
-/* What a real member of the parent said in a split. */
-struct split_vote {
-	uint32_t rank; /* in the parent */
-	int32_t color, key;
-};
-
-/**
- * members_split - the members of the communicator of @color
- * @votes: all real members of the parent, sorted by rank
- * @ret_ranks: the parent ranks of the members, in the order of the new ranks; the
- *             caller's to free()
- * @warning: a sentence when sources contradict each other; else ""
- *
- * A list of ranks whose hash is the color is exact. Else the layout's groups that
- * fit all votes: exact when one fits and not every voter could be alone in its group. Else a
- * virtual rank votes as @policy says; its key is its template's, shifted by the difference of their
- * ranks. Colors that are the lowest rank of their group (PyTorch 2.11 on) are a case of their own.
- *
- * Return: 0; -ENOMEM.
- */
-int members_split(const struct cluster *c, const struct membership *parent,
-		  const struct split_vote *votes, size_t n_votes, enum split_policy policy,
-		  int32_t color, struct members *ret, uint32_t **ret_ranks, struct err *warning);
 
 /* The parent's members without @excluded (parent ranks, any order). */
 int members_shrink(const struct membership *parent, const uint32_t *excluded, size_t n_excluded,

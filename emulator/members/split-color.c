@@ -12,56 +12,6 @@
 #define LEVELS 3
 #define STEPS_MAX (UINT64_C(1) << 24) /* ranks hashed for one color: some 50 ms */
 
-int ballot_init(struct ballot *b, const struct cluster *c, const struct membership *parent,
-		const struct split_vote *votes, size_t n_votes, int32_t color)
-{
-	uint32_t world = topology_world(c->topology);
-
-	*b = (struct ballot){.cluster = c,
-			     .parent = parent,
-			     .votes = votes,
-			     .n_votes = n_votes,
-			     .color = color,
-			     .first = n_votes};
-	b->at = malloc((size_t)parent->n_ranks * sizeof(*b->at));
-	b->rank_of = malloc((size_t)world * sizeof(*b->rank_of));
-	if (!b->at || !b->rank_of)
-		return -ENOMEM;
-	memset(b->at, 0xff, (size_t)parent->n_ranks * sizeof(*b->at));
-	memset(b->rank_of, 0xff, (size_t)world * sizeof(*b->rank_of));
-	for (size_t i = 0; i < n_votes; i++) {
-		b->at[votes[i].rank] = (int32_t)i;
-		if (votes[i].color == color &&
-		    (b->first == n_votes || votes[i].key < votes[b->first].key))
-			b->first = i;
-	}
-	b->is_world = true;
-	for (uint32_t r = 0; r < parent->n_ranks; r++) {
-		uint32_t w = membership_world(parent, r);
-
-		b->rank_of[w] = r;
-		b->is_world = b->is_world && w == r;
-	}
-	return 0;
-}
-
-void ballot_deinit(struct ballot *b)
-{
-	free(b->at);
-	free(b->rank_of);
-}
-
-bool ballot_fits(const struct ballot *b, const struct radix *r)
-{
-	for (size_t i = 0; i < b->n_votes; i++) {
-		int64_t rank = radix_find(r, b->votes[i].rank);
-
-		if (b->votes[i].color == b->color ? rank != (int64_t)b->votes[i].key : rank >= 0)
-			return false;
-	}
-	return true;
-}
-
 void found_deinit(struct found *f)
 {
 	free(f->ranks);
@@ -103,17 +53,6 @@ static bool two_match(const struct hunt *h, const struct two_hashes *t)
 	       (!h->b->is_world && color_matches(&t->of_world, h->b->color));
 }
 
-static struct radix to_world(const struct hunt *h, const struct radix *r)
-{
-	const struct membership *m = h->b->parent;
-	struct radix w = *r;
-
-	w.base = m->base + r->base * m->stride;
-	for (uint32_t i = 0; i < w.n_levels; i++)
-		w.level[i].stride *= m->stride;
-	return w;
-}
-
 /* The list @r has the color. */
 static void keep(struct hunt *h, const struct radix *r)
 {
@@ -129,19 +68,11 @@ static void keep(struct hunt *h, const struct radix *r)
 			f->ranks[i] = radix_at(r, i);
 		h->first = *r;
 		f->n_lists = 1;
-		f->is_placed = true;
 		return;
 	}
 	if (radix_equal(&h->first, r))
 		return;
 	f->n_lists++;
-	if (h->b->parent->table) {
-		f->is_placed = false;
-	} else {
-		struct radix a = to_world(h, &h->first), b = to_world(h, r);
-
-		f->is_placed = f->is_placed && members_same_place(h->b->cluster->topology, &a, &b);
-	}
 }
 
 static bool consider(void *ctx, const struct radix *family)
@@ -202,21 +133,16 @@ static void try_real_alone(struct hunt *h)
 		f->ranks[i] = mine[i].rank;
 	f->n = n;
 	f->n_lists = 1;
-	f->is_placed = true;
 }
 
 /* In a parent that is the world. */
 static void try_layouts(struct hunt *h)
 {
-	const struct cluster *c = h->b->cluster;
+	uint32_t axes = 0;
 	struct radix r;
 
-	for (uint32_t i = 0; h->b->is_world && i < c->n_layouts; i++) {
-		for (uint32_t axes = 1; axes < 1u << c->layouts[i].n_axes; axes++) {
-			layout_group(&c->layouts[i], axes, 0, &r);
-			consider(h, &r);
-		}
-	}
+	while (h->b->is_world && cluster_next_group(h->b->cluster, 0, &axes, &r))
+		consider(h, &r);
 }
 
 /* Every progression of this stride through the first vote, of any length. */

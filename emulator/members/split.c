@@ -1,11 +1,12 @@
-/* Communicators made by ncclCommSplit; see members.h. */
+/* See split.h. */
+#include "members/split.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "members/members-private.h"
 #include "members/split-color.h"
 #include "topology/template.h"
 
@@ -125,36 +126,30 @@ struct families {
 	uint32_t n;
 };
 
-static bool family_consider(void *ctx, const struct radix *family)
+static void family_consider(struct families *f, const struct radix *family)
 {
-	struct families *f = ctx;
 	struct radix r = *family;
 
 	/* PyTorch splits no group into itself */
 	if (f->by_lowest && radix_size(family) == f->b->parent->n_ranks)
-		return true;
+		return;
 	if (!family_fits(f->b, family, f->by_lowest))
-		return true;
+		return;
 	radix_move(&r, f->b->votes[f->b->first].rank);
 	if (f->n == 0)
 		f->first = r;
 	if (f->n == 0 || !radix_equal(&f->last, &r))
 		f->n++;
 	f->last = r;
-	return true;
 }
 
 static void families_of_layouts(struct families *f)
 {
-	const struct cluster *c = f->b->cluster;
+	uint32_t axes = 0;
 	struct radix r;
 
-	for (uint32_t i = 0; f->b->is_world && i < c->n_layouts; i++) {
-		for (uint32_t axes = 1; axes < 1u << c->layouts[i].n_axes; axes++) {
-			layout_group(&c->layouts[i], axes, 0, &r);
-			family_consider(f, &r);
-		}
-	}
+	while (f->b->is_world && cluster_next_group(f->b->cluster, 0, &axes, &r))
+		family_consider(f, &r);
 }
 
 /* Every color is the rank of its first member, or could be. */
@@ -168,35 +163,6 @@ static bool is_by_lowest(const struct ballot *b)
 			return false;
 	}
 	return true;
-}
-
-/* What the real ranks show of their groups, to its end when they are all of one node's
- * pattern: a row of neighbours is whole, what leaves the real ranks goes on to the end. */
-static bool guess_by_lowest(const struct ballot *b, struct radix *ret)
-{
-	const struct split_vote *v = &b->votes[b->first];
-	uint32_t n_mine = 0, stride = 0, low = UINT32_MAX;
-
-	for (size_t i = 0; i < b->n_votes; i++) {
-		const struct split_vote *w = &b->votes[i];
-
-		if (w->color != b->color) {
-			low = w->rank < low ? w->rank : low;
-			continue;
-		}
-		n_mine++;
-		if (w->key == v->key + 1)
-			stride = w->rank - v->rank;
-	}
-	if (stride == 0 && v->key > 0)
-		stride = (v->rank - (uint32_t)v->color) / (uint32_t)v->key;
-	if (stride == 0) /* alone at its group's beginning: the next is beyond all that is real */
-		stride = (uint32_t)b->n_votes;
-	*ret = (struct radix){.base = (uint32_t)b->color};
-	if (stride == 1)
-		return radix_push(ret, n_mine, 1) && ballot_fits(b, ret);
-	return radix_push(ret, (b->parent->n_ranks - ret->base - 1) / stride + 1, stride) &&
-	       ballot_fits(b, ret);
 }
 
 /* Whether each voter could be alone in its group as well: nobody shares its color, nor (where that
@@ -247,9 +213,7 @@ static int take_color(const struct ballot *b, struct found *f, struct members *r
 	members_set_table(ret, f->n, table);
 	*ret_ranks = steal_ptr(f->ranks);
 	ret->source = MEMBERS_COLOR;
-	ret->sure = f->n_lists == 1                             ? MEMBERS_EXACT
-		    : f->is_placed && !b->cluster->ranks_matter ? MEMBERS_PLACED
-								: MEMBERS_GUESSED;
+	ret->sure = f->n_lists == 1 ? MEMBERS_EXACT : MEMBERS_GUESSED;
 	return 0;
 }
 
@@ -277,7 +241,6 @@ int members_split(const struct cluster *c, const struct membership *parent,
 	CLEANUP(ballot_deinit) struct ballot b = {0};
 	CLEANUP(found_deinit) struct found found = {0};
 	struct families f = {.b = &b};
-	struct radix guess;
 	bool is_lowest;
 	int r = ballot_init(&b, c, parent, votes, n_votes, color);
 
@@ -302,10 +265,6 @@ int members_split(const struct cluster *c, const struct membership *parent,
 			ret->source = MEMBERS_LAYOUT;
 			ret->sure = f.n == 1 && !may_be_alone(&b, f.by_lowest) ? MEMBERS_EXACT
 									       : MEMBERS_GUESSED;
-		} else if (f.by_lowest && guess_by_lowest(&b, &guess)) {
-			r = ranks_of_radix(&b, &guess, ret, ret_ranks);
-			ret->source = MEMBERS_GUESS;
-			ret->sure = MEMBERS_GUESSED;
 		} else {
 			r = split_by_template(&b, policy, ret, ret_ranks);
 			ret->source = MEMBERS_TEMPLATE;

@@ -270,7 +270,6 @@ static int open_engine(struct server *s, struct err *err)
 		return r;
 	if (delay_warning(s->ops.delay))
 		log_info("%s", delay_warning(s->ops.delay));
-	s->cluster.ranks_matter = delay_names_ranks(s->ops.delay);
 	if (solver_new(&c->topology, s->ops.delay, &s->ops.solver) < 0 ||
 	    engine_new(&op_sink, &s->ops, &s->ops.engine) < 0)
 		return err_set(err, ENOMEM, "out of memory");

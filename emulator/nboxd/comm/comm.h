@@ -52,7 +52,6 @@ struct comm {
 	struct templates templates; /* by index into real */
 	uint32_t n_promised;        /* meet.c */
 	bool is_id_due;             /* the lowest real member's */
-	uint32_t n_looks;           /* again, at members that were guessed (resolve.c) */
 	bool is_dead;               /* aborted: frames are swallowed until it is freed */
 	struct op *ops;             /* collectives, hash by seq and list in that order, owned */
 	struct p2p *p2p;            /* point-to-point ops; owned; NULL: none yet */

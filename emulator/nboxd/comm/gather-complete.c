@@ -59,7 +59,6 @@ bool gather_init_complete(struct gather *g, enum members_patience patience)
 	}
 	gather_free(g);
 	groups_on_comm(s, c);
-	resolve_again(s, c);
 	return true;
 }
 

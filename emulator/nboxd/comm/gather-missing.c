@@ -13,7 +13,8 @@
 #include "nboxd/server.h"
 #include "wire/unique-id.h"
 
-/* What looks incomplete is waited for so many times longer than what does not. */
+/* So many times longer than others nboxd waits for a communicator that seems to lack a real rank.
+ */
 #define PATIENCE 40
 
 /* A rank whose process has ended does not come. Another process of the job might be checking in for
@@ -105,6 +106,34 @@ static bool lacks_creator(const struct gather *g)
 	return true;
 }
 
+/* Has @world_rank checked in at a communicator of this size? */
+static bool has_come(const struct gather *g, uint32_t world_rank)
+{
+	const struct comm *c, *next;
+	const struct gather *other;
+
+	DL_FOREACH(g->server->gathers, other)
+		if (other->kind == GATHER_INIT && other->n_ranks == g->n_ranks &&
+		    gather_has(other, world_rank))
+			return true;
+	HASH_ITER(hh, g->server->comms.by_number, c, next)
+		for (uint32_t i = 0; c->n_ranks == g->n_ranks && i < c->n_real; i++)
+			if (c->real[i].world_rank == world_rank)
+				return true;
+	return false;
+}
+
+/* A real rank that has come to no communicator of this size may be late for this one. */
+static bool lacks_real_rank(const struct gather *g)
+{
+	const struct cluster *c = &g->server->cluster;
+
+	for (size_t i = 0; i < c->n_real; i++)
+		if (!has_come(g, c->real[i]))
+			return true;
+	return false;
+}
+
 /* A real rank that has to come and whose process has ended: of a communicator of the whole world,
  * or of one of which the job said who is in it. -1: none. */
 static int64_t find_ended(const struct gather *g)
@@ -176,10 +205,11 @@ uint64_t gather_tick(struct server *s, uint64_t now_ns)
 		if (g->kind == GATHER_INIT && g->n_ranks < s->config->world) {
 			if (now_ns >= g->last_ns + settle) {
 				bool is_long = now_ns >= g->last_ns + PATIENCE * settle;
+				bool is_all = !lacks_real_rank(g);
 
-				if ((is_long || !lacks_creator(g)) &&
-				    gather_init_complete(g,
-							 is_long ? MEMBERS_NOW : MEMBERS_SETTLED))
+				if ((is_long || (is_all && !lacks_creator(g))) &&
+				    gather_init_complete(g, is_all ? MEMBERS_ALL_CAME
+								   : MEMBERS_SETTLED))
 					continue;
 				due = now_ns + settle < due ? now_ns + settle : due;
 			} else if (g->last_ns + settle < due) {

@@ -2,6 +2,7 @@
  */
 #pragma once
 
+#include "members/by-id.h"
 #include "nboxd/comm/comm.h"
 
 enum gather_kind { GATHER_INIT, GATHER_SPLIT, GATHER_SHRINK };
@@ -85,9 +86,6 @@ int told_split(const struct gather *g, const struct comm *parent, int32_t color,
 
 /* --- resolve.c: who the members are ------------------------------------------------ */
 
-/* As members_infer(), with all that nboxd knows besides the check-ins. */
+/* As members_by_id(), with all that nboxd knows besides the check-ins. */
 int resolve_init(const struct gather *g, enum members_patience patience, struct members *ret,
 		 struct err *err);
-/* A communicator with an id was made: what was guessed of its siblings before may be known
- * better now. */
-void resolve_again(struct server *s, const struct comm *made);

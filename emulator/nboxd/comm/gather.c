@@ -355,7 +355,7 @@ int gather_on_init(struct worker *w, const struct wire_hdr *h, const void *body)
 			"of nboxd to what the job believes",
 			g->n_ranks, s->config->world);
 	else if (r == 0 && g->n == g->n_wanted)
-		gather_init_complete(g, MEMBERS_NOW);
+		gather_init_complete(g, MEMBERS_ALL_CAME);
 	else if (r == 0 && g->n_ranks < s->config->world)
 		gather_init_complete(g, MEMBERS_AT_ONCE);
 	return 0;

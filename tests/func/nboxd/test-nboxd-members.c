@@ -95,56 +95,34 @@ static struct wire_unique_id id_by(uint32_t creator, uint32_t serial)
 				       .serial = serial};
 }
 
-/* --- siblings ---------------------------------------------------------------------- */
+/* --- guesses ----------------------------------------------------------------------- */
 
-/* 16 nodes of 4. Groups of 8 along two axes cannot be told apart from node 0, but each has
- * one rank a node. */
-static void test_siblings(void **state)
+/* 16 nodes of 4. Rank 0's group alone may be waiting for the other real ranks: it is made when each
+ * of those has come to a group of this size. */
+static void a_guess_is_made_when_every_real_rank_has_come_somewhere(void **state)
 {
 	const char *const args[] = {"--nodes", "16", NULL};
+	struct wire_unique_id id = id_by(0, 0);
 	struct daemon d;
 
 	(void)state;
 	start(&d, args, 4);
-	for (uint32_t i = 0; i < 4; i++) {
-		struct wire_unique_id id = id_by(i, 0);
-
-		init(&f[i], &id, 8, 0, i);
+	init(&f[0], &id, 16, 0, 0);
+	usleep(1500000); /* settle is 1 s */
+	assert_int_equal(f[0].n[WIRE_COMM_READY], 0);
+	for (uint32_t i = 1; i < 4; i++) {
+		id = id_by(i, 0);
+		init(&f[i], &id, 16, 0, i);
 	}
 	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
-	assert_int_equal(f[0].ready[0].m.is_guess, 0);
-	says("\"members\": \"stride, placed\"");
-	for (uint32_t i = 0; i < 4; i++) {
-		struct wire_unique_id id = id_by(i, 1);
-
-		init(&f[i], &id, 16, 0, i);
-	}
-	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
-	says("\"ranks\": 16, \"ranks_per_node\": 1, \"members\": \"stride, placed\"");
-	end(&d, 4);
-}
-
-/* Rank 0's group alone is a guess; when the others have come, it is none any more. */
-static void test_late_siblings(void **state)
-{
-	const char *const args[] = {"--nodes", "16", "--settle", "30ms", NULL};
-	struct daemon d;
-
-	(void)state;
-	start(&d, args, 4);
-	for (uint32_t i = 0; i < 4; i++) {
-		struct wire_unique_id id = id_by(i, 0);
-
-		init(&f[i], &id, 16, 0, i);
-		assert_true(fakes_got(&f[i], 1, WIRE_COMM_READY, 1));
-		assert_int_equal(f[i].ready[0].m.is_guess, i < 3);
-	}
-	assert_null(strstr(status(), "\"guessed\": true"));
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(f[i].ready[0].m.is_guess, 1);
+	says("\"ranks\": 16, \"ranks_per_node\": 1, \"members\": \"guess, guessed\"");
 	end(&d, 4);
 }
 
 /* Who made the id is waited for longer than settle. */
-static void test_creator(void **state)
+static void the_maker_of_the_id_is_waited_for(void **state)
 {
 	const char *const args[] = {"--nodes", "16", NULL};
 	struct wire_unique_id id = id_by(0, 0);
@@ -166,7 +144,7 @@ static void test_creator(void **state)
 /* --- the layout ------------------------------------------------------------------------ */
 
 /* What the layout leaves no choice about is ready at once, not after settle (here 60 s). */
-static void test_layout(void **state)
+static void what_the_layout_leaves_no_choice_about_is_ready_at_once(void **state)
 {
 	const char *const args[] = {"--nodes",        "16", "--settle", "60s", "--layout",
 				    "tp=4,pp=2,dp=8", NULL};
@@ -205,7 +183,7 @@ static int32_t tuple_color(uint32_t base, uint32_t stride, uint32_t n)
 
 /* Any node real: node 5 of 16. A split by PyTorch's colors into groups of 16 with stride
  * 4, then into pairs that no regular division has. */
-static void test_split(void **state)
+static void the_color_is_the_hash_of_the_list(void **state)
 {
 	const char *const args[] = {"--nodes", "16", "--real", "20-23", NULL};
 	struct wire_unique_id id = id_by(0, 0);
@@ -251,7 +229,7 @@ static void test_split(void **state)
 }
 
 /* A guess does not get better by leaving some out. */
-static void test_child_of_guess(void **state)
+static void the_child_of_a_guess_is_a_guess(void **state)
 {
 	char out[] = "/tmp/nbox-members-XXXXXX", path[64], command[64];
 	const char *const args[] = {"--nodes", "16",         "--settle", "30ms",
@@ -310,7 +288,7 @@ static void init_told(struct fake *w, struct wire_unique_id id, uint32_t rank, u
 }
 
 /* No rule has such lists. They are believed when they agree with all that real ranks say. */
-static void test_told(void **state)
+static void the_jobs_lists_are_believed_where_they_agree(void **state)
 {
 	static const uint32_t list[3] = {0, 2, 61}, other[3] = {0, 2, 62}, wrong[3] = {3, 1, 62},
 			      twice[3] = {1, 61, 61};
@@ -351,7 +329,7 @@ static void test_told(void **state)
 
 /* A process of two devices that has only one RANK, and no communicator of the world yet: its
  * members would be said to be "all real, exact", and one rank twice. */
-static void test_one_rank_twice(void **state)
+static void one_world_rank_is_no_two_members(void **state)
 {
 	const char *const args[] = {"--nodes", "16", NULL};
 	struct wire_unique_id id = id_by(0, 0);
@@ -367,7 +345,7 @@ static void test_one_rank_twice(void **state)
 }
 
 /* Colors that say nothing (PyTorch 2.11's split_group) with lists that say all. */
-static void test_split_told(void **state)
+static void lists_say_what_colors_do_not(void **state)
 {
 	const char *const args[] = {"--nodes", "16", NULL};
 	struct wire_unique_id id = id_by(0, 0);
@@ -455,7 +433,7 @@ static void store_get(int fd, const char *key, void *ret, uint64_t n)
 
 /* Point-to-point communicators: rank 5 of the world with its neighbours 4 and 6 (all
  * virtual but 5), and inside a group with known members. */
-static void test_pairs(void **state)
+static void keys_of_the_store_name_pairs(void **state)
 {
 	const char *const args[] = {"--nodes",  "4",           "--real",   "4-7",
 				    "--store",  "127.0.0.1:0", "--settle", "60s",
@@ -500,11 +478,15 @@ static void test_pairs(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_siblings),   cmocka_unit_test(test_late_siblings),
-		cmocka_unit_test(test_creator),    cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_split),      cmocka_unit_test(test_child_of_guess),
-		cmocka_unit_test(test_told),       cmocka_unit_test(test_one_rank_twice),
-		cmocka_unit_test(test_split_told), cmocka_unit_test(test_pairs),
+		cmocka_unit_test(a_guess_is_made_when_every_real_rank_has_come_somewhere),
+		cmocka_unit_test(the_maker_of_the_id_is_waited_for),
+		cmocka_unit_test(what_the_layout_leaves_no_choice_about_is_ready_at_once),
+		cmocka_unit_test(the_color_is_the_hash_of_the_list),
+		cmocka_unit_test(the_child_of_a_guess_is_a_guess),
+		cmocka_unit_test(the_jobs_lists_are_believed_where_they_agree),
+		cmocka_unit_test(one_world_rank_is_no_two_members),
+		cmocka_unit_test(lists_say_what_colors_do_not),
+		cmocka_unit_test(keys_of_the_store_name_pairs),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -168,11 +168,7 @@ static void test_slow_several(void **state)
 		struct nbox_message between = hop_of(16, 17);
 
 		assert_true(test_message_ns(d, &op, &between).occupancy_ns == 200); /* once */
-		assert_true(delay_names_ranks(d));
 	}
-	CHAIN none = test_must_open("alphabeta", "add:delay=1ms", 0);
-
-	assert_true(!delay_names_ranks(none));
 }
 
 static void test_slow_link_on_whole_ops(void **state)

@@ -1,7 +1,6 @@
 /* Jobs as PyTorch runs them: worlds of 8 to 4096 ranks with random axes, one node real, any
  * one; every communicator that such a job makes, by every way it can be made. What is
- * said to be exact must be the truth, what is said to be placed must share nodes as the
- * truth does, and the rest must be flagged. */
+ * said to be exact must be the truth, and the rest must be flagged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +9,11 @@
 #include "base/cleanup.h"
 #include "base/rng.h"
 #include "cmocka-all.h"
+#include "members/by-id.h"
 #include "members/color.h"
-#include "members/members.h"
+#include "members/split.h"
 
 #define ROUNDS 60
-#define SEEN_MAX 65536
 
 struct job {
 	struct topology topology;
@@ -24,7 +23,7 @@ struct job {
 };
 
 struct tally {
-	unsigned n, exact, placed, guessed, waits;
+	unsigned n, exact, guessed, waits;
 	uint64_t longest_ns;
 };
 
@@ -39,9 +38,8 @@ static uint64_t cpu_now_ns(void)
 
 static void tally_print(const char *what, const struct tally *t)
 {
-	printf("# %-38s %6u: %6u exact, %5u placed, %5u guessed, %4u waiting, longest %llu us\n",
-	       what, t->n, t->exact, t->placed, t->guessed, t->waits,
-	       (unsigned long long)t->longest_ns / 1000);
+	printf("# %-38s %6u: %6u exact, %5u guessed, %4u waiting, longest %llu us\n", what, t->n,
+	       t->exact, t->guessed, t->waits, (unsigned long long)t->longest_ns / 1000);
 }
 
 static void job_random(struct job *j, struct rng *rng)
@@ -107,20 +105,15 @@ static void check(const struct job *j, const char *way, const struct radix *trut
 		  const struct members *m, struct tally *t)
 {
 	uint32_t n = radix_size(truth);
-	bool is_same = m->map.n_ranks == n, is_placed = is_same;
+	bool is_same = m->map.n_ranks == n;
 
 	for (uint32_t i = 0; is_same && i < n; i++)
 		is_same = membership_world(&m->map, i) == radix_at(truth, i);
-	for (uint32_t i = 1; is_placed && i < n; i++)
-		is_placed = (topology_node(&j->topology, membership_world(&m->map, i)) ==
-			     topology_node(&j->topology, membership_world(&m->map, i - 1))) ==
-			    (topology_node(&j->topology, radix_at(truth, i)) ==
-			     topology_node(&j->topology, radix_at(truth, i - 1)));
 	t->n++;
 	t->exact += m->sure == MEMBERS_EXACT;
-	t->placed += m->sure == MEMBERS_PLACED;
 	t->guessed += m->sure == MEMBERS_GUESSED;
-	if ((m->sure == MEMBERS_EXACT && !is_same) || (m->sure == MEMBERS_PLACED && !is_placed))
+	assert_true(m->sure == MEMBERS_EXACT || m->sure == MEMBERS_GUESSED);
+	if (m->sure == MEMBERS_EXACT && !is_same)
 		fail_msg(
 			"%s: world %u, %u a node, real from %u, axes %u %u %u %u: group of %u from "
 			"%u stride %u is said to be %s by %s: %u ranks, base %u stride %u",
@@ -133,48 +126,31 @@ static void check(const struct job *j, const char *way, const struct radix *trut
 			membership_world(&m->map, 0), m->map.stride);
 }
 
-/* ncclCommInitRank for the groups along all @n_kinds sets of axes; @late of 8 siblings have
- * not come yet. */
-static void by_id(const struct job *j, struct rng *rng, unsigned late, const char *way,
-		  struct tally *t)
+/* ncclCommInitRank for the groups along all sets of axes. */
+static void by_id(const struct job *j, const char *way, struct tally *t)
 {
-	static struct wire_member seen[SEEN_MAX];
 	uint32_t all = (1u << j->layout.n_axes) - 1;
 
 	for (uint32_t axes = 1; axes < all; axes++) {
-		struct radix groups[16], others[16];
+		struct radix groups[16];
 		size_t n_groups = groups_along(j, axes, groups);
 
 		for (size_t g = 0; g < n_groups; g++) {
 			uint32_t n = radix_size(&groups[g]);
 			struct wire_member known[16];
+			size_t n_known = real_of(j, &groups[g], known);
 			struct members m = {0};
 			struct err err = {""};
-			size_t n_seen = 0;
-			uint64_t start_ns;
-			int r;
+			uint64_t start_ns = cpu_now_ns();
+			int r = members_by_id(&j->cluster, n, known, n_known, MEMBERS_AT_ONCE, &m,
+					      &err);
 
-			for (uint32_t other = 1; other < all; other++) {
-				size_t n_others = groups_along(j, other, others);
-
-				for (size_t k = 0; k < n_others; k++) {
-					if (radix_size(&others[k]) != n ||
-					    (other == axes && k == g) || rng_u64(rng) % 8 < late)
-						continue;
-					n_seen += real_of(j, &others[k], &seen[n_seen]);
-				}
-			}
-			members_sort_seen(seen, n_seen);
-			start_ns = cpu_now_ns();
-			r = members_infer(&j->cluster, n, known, real_of(j, &groups[g], known),
-					  seen, n_seen, MEMBERS_SETTLED, &m, &err);
 			start_ns = cpu_now_ns() - start_ns;
 			t->longest_ns = start_ns > t->longest_ns ? start_ns : t->longest_ns;
 			if (r == MEMBERS_WAIT) {
 				t->waits++;
-				r = members_infer(&j->cluster, n, known,
-						  real_of(j, &groups[g], known), seen, n_seen,
-						  MEMBERS_NOW, &m, &err);
+				r = members_by_id(&j->cluster, n, known, n_known, MEMBERS_ALL_CAME,
+						  &m, &err);
 			}
 			assert_int_equal(r, 0);
 			check(j, way, &groups[g], &m, t);
@@ -241,9 +217,9 @@ static void with_layout(struct job *j)
 	j->cluster.n_layouts = 1;
 }
 
-static void test_jobs(void **state)
+static void what_is_said_to_be_exact_is_the_truth(void **state)
 {
-	struct tally id = {0}, late = {0}, id_layout = {0}, tuple = {0}, fold = {0}, lowest = {0},
+	struct tally id = {0}, id_layout = {0}, tuple = {0}, fold = {0}, lowest = {0},
 		     lowest_layout = {0};
 	struct rng rng;
 
@@ -253,17 +229,15 @@ static void test_jobs(void **state)
 		struct job j;
 
 		job_random(&j, &rng);
-		by_id(&j, &rng, 0, "by id", &id);
-		by_id(&j, &rng, 3, "by id, some late", &late);
+		by_id(&j, "by id", &id);
 		by_split(&j, BY_TUPLE, "tuple", &tuple);
 		by_split(&j, BY_FOLD, "fold", &fold);
 		by_split(&j, BY_LOWEST, "lowest rank", &lowest);
 		with_layout(&j);
-		by_id(&j, &rng, 0, "by id with layout", &id_layout);
+		by_id(&j, "by id with layout", &id_layout);
 		by_split(&j, BY_LOWEST, "lowest rank with layout", &lowest_layout);
 	}
 	tally_print("by id", &id);
-	tally_print("by id, 3 of 8 siblings late", &late);
 	tally_print("by id, with layout", &id_layout);
 	tally_print("split, hash of the tuple", &tuple);
 	tally_print("split, folded hash", &fold);
@@ -275,7 +249,8 @@ static void test_jobs(void **state)
 
 int main(void)
 {
-	static const struct CMUnitTest tests[] = {cmocka_unit_test(test_jobs)};
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_said_to_be_exact_is_the_truth)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

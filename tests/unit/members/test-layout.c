@@ -35,7 +35,7 @@ static const struct {
 	{"a=60000,b=60000", 8, "more than"},
 };
 
-static void test_parse(void **state)
+static void a_layout_is_read_or_refused_with_the_sentence(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -50,7 +50,7 @@ static void test_parse(void **state)
 	}
 }
 
-static void test_groups(void **state)
+static void a_group_holds_the_ranks_along_its_axes(void **state)
 {
 	struct layout l;
 	struct radix r;
@@ -95,7 +95,7 @@ static bool check_family(void *ctx, const struct radix *family)
 	return true;
 }
 
-static void test_families(void **state)
+static void the_groups_of_a_family_divide_the_world(void **state)
 {
 	(void)state;
 	for (uint32_t world = 1; world <= 48; world++)
@@ -106,9 +106,9 @@ static void test_families(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_families),
+		cmocka_unit_test(a_layout_is_read_or_refused_with_the_sentence),
+		cmocka_unit_test(a_group_holds_the_ranks_along_its_axes),
+		cmocka_unit_test(the_groups_of_a_family_divide_the_world),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* Membership: what is inferred of virtual members, splits against a slow obvious
- * model, shrinks. */
+/* Membership: communicators made with an id, splits against a slow obvious model, shrinks. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +6,8 @@
 #include "base/cleanup.h"
 #include "base/rng.h"
 #include "cmocka-all.h"
-#include "members/members.h"
+#include "members/by-id.h"
+#include "members/split.h"
 
 static struct topology topology;
 static uint32_t real[64];
@@ -23,7 +23,7 @@ static void world(uint32_t nodes, uint32_t gpus, uint32_t first_real, size_t n_r
 	cluster = (struct cluster){.topology = &topology, .real = real, .n_real = n_real};
 }
 
-struct inference {
+struct by_id {
 	const char *what;
 	uint32_t n_ranks;
 	struct wire_member known[4];
@@ -34,7 +34,7 @@ struct inference {
 };
 
 /* 4 nodes of 4, node 0 is real. */
-static const struct inference cases[] = {
+static const struct by_id cases[] = {
 	{"the world", 16, {{0, 0}, {1, 1}, {2, 2}, {3, 3}}, 4, 0, 0, 0, 15},
 	{"the world, one known", 16, {{2, 2}}, 1, 0, 0, 0, 15},
 	{"the world in another order", 16, {{0, 1}}, 1, -EINVAL, 0, 0, 0},
@@ -43,29 +43,35 @@ static const struct inference cases[] = {
 	{"one a node", 4, {{0, 2}}, 1, 0, MEMBERS_GUESSED, 2, 14},
 	{"one a node of half the world", 2, {{0, 1}}, 1, 0, MEMBERS_GUESSED, 1, 5},
 	{"every second rank", 8, {{0, 0}, {1, 2}}, 2, 0, MEMBERS_GUESSED, 0, 14},
-	{"two a node", 8, {{0, 0}, {1, 1}}, 2, 0, MEMBERS_GUESSED, 0, 13},
-	{"a row that lacks a real rank", 4, {{0, 0}, {1, 1}, {2, 2}}, 3, MEMBERS_WAIT, 0, 0, 0},
+	{"a row that would take other real ranks",
+	 8,
+	 {{0, 0}, {1, 1}},
+	 2,
+	 0,
+	 MEMBERS_GUESSED,
+	 0,
+	 9},
 	{"no pattern", 5, {{0, 0}, {1, 3}, {2, 1}}, 3, 0, MEMBERS_GUESSED, 0, 5},
 	{"too many for the world", 17, {{0, 0}}, 1, -EINVAL, 0, 0, 0},
 	{"more virtual ones than there are", 15, {{0, 1}, {1, 0}}, 2, -EINVAL, 0, 0, 0},
 };
 
-static void test_infer(void **state)
+static void known_members_keep_their_places_and_guesses_are_flagged(void **state)
 {
 	(void)state;
 	world(4, 4, 0, 4);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct inference *t = &cases[i];
+		const struct by_id *t = &cases[i];
 		struct members m = {0};
 		struct err err = {""};
-		int r = members_infer(&cluster, t->n_ranks, t->known, t->n_known, NULL, 0,
-				      MEMBERS_NOW, &m, &err);
+		int r = members_by_id(&cluster, t->n_ranks, t->known, t->n_known, MEMBERS_SETTLED,
+				      &m, &err);
 
 		if (r != t->r)
 			fail_msg("%s: %d instead of %d: %s", t->what, r, t->r, err.text);
 		if (r < 0)
 			assert_true(err.text[0]);
-		if (r)
+		if (r < 0)
 			continue;
 		if (m.sure != t->sure || m.map.n_ranks != t->n_ranks ||
 		    membership_world(&m.map, 0) != t->first ||
@@ -82,6 +88,23 @@ static void test_infer(void **state)
 						     membership_world(&m.map, b));
 		members_deinit(&m);
 	}
+}
+
+/* Three of a row of four real ranks: the fourth will come, unless it has come elsewhere. */
+static void a_row_of_real_ranks_waits_for_its_last(void **state)
+{
+	const struct wire_member known[] = {{0, 0}, {1, 1}, {2, 2}};
+	struct members m = {0};
+	struct err err = {""};
+
+	(void)state;
+	world(4, 4, 0, 4);
+	assert_int_equal(members_by_id(&cluster, 4, known, 3, MEMBERS_SETTLED, &m, &err),
+			 MEMBERS_WAIT);
+	assert_int_equal(members_by_id(&cluster, 4, known, 3, MEMBERS_ALL_CAME, &m, &err), 0);
+	assert_int_equal(m.sure, MEMBERS_GUESSED);
+	assert_int_equal(membership_world(&m.map, 3), 4);
+	members_deinit(&m);
 }
 
 /* The obvious model of a split: lists of (key, rank), sorted by insertion. */
@@ -129,7 +152,7 @@ static size_t slow_split(const struct split_vote *votes, size_t n_votes, enum sp
 	return n;
 }
 
-static void test_split(void **state)
+static void virtual_ranks_vote_as_their_templates(void **state)
 {
 	struct rng rng;
 
@@ -169,41 +192,46 @@ static void test_split(void **state)
 	}
 }
 
-/* Only one regular group goes through rank 1 as the second of two; but who is alone shows nothing
- * of a grid. */
-static void test_one_real_rank(void **state)
+/* tp=4,pp=2,dp=2 on 4 nodes of 4, node 0 real. */
+static void a_layout_answers_at_once_what_it_leaves_no_choice_about(void **state)
 {
-	struct wire_member known = {1, 1}, seen[3];
+	const struct wire_member one = {1, 1}, first = {0, 0};
 	struct members m = {0};
 	struct err err = {""};
+	struct layout layout;
 
 	(void)state;
-	world(4, 4, 1, 1);
-	assert_int_equal(members_infer(&cluster, 2, &known, 1, NULL, 0, MEMBERS_NOW, &m, &err), 0);
-	assert_int_equal(m.source, MEMBERS_STRIDE);
-	assert_int_equal(m.sure, MEMBERS_GUESSED);
-	members_deinit(&m);
-	/* borne out by all other real ranks it is more than a guess, and still not exact: {0, 4, 8,
-	 * 12} */
+	assert_int_equal(layout_parse("tp=4,pp=2,dp=2", 16, &layout, NULL), 0);
 	world(4, 4, 0, 4);
-	known = (struct wire_member){0, 0};
-	for (uint32_t i = 0; i < 3; i++)
-		seen[i] = (struct wire_member){0, i + 1};
-	assert_int_equal(members_infer(&cluster, 4, &known, 1, seen, 3, MEMBERS_NOW, &m, &err), 0);
-	assert_int_equal(m.source, MEMBERS_STRIDE);
-	assert_int_equal(m.sure, MEMBERS_PLACED);
-	members_deinit(&m);
-	/* one rank a node, whoever it is */
-	world(16, 1, 1, 1);
-	known = (struct wire_member){1, 1};
-	assert_int_equal(members_infer(&cluster, 2, &known, 1, NULL, 0, MEMBERS_NOW, &m, &err), 0);
-	assert_int_equal(m.sure, MEMBERS_PLACED);
-	members_deinit(&m);
+	cluster.layouts = &layout;
+	cluster.n_layouts = 1;
+	/* tp or pp+dp: rank 1 of the group says which */
+	assert_int_equal(members_by_id(&cluster, 4, &one, 1, MEMBERS_AT_ONCE, &m, &err),
+			 MEMBERS_WAIT);
+	assert_int_equal(members_by_id(&cluster, 4, &first, 1, MEMBERS_AT_ONCE, &m, &err),
+			 MEMBERS_WAIT);
+	/* the other real ranks did not come: it is pp+dp */
+	assert_int_equal(members_by_id(&cluster, 4, &first, 1, MEMBERS_SETTLED, &m, &err), 0);
+	assert_int_equal(m.source, MEMBERS_LAYOUT);
+	assert_int_equal(m.sure, MEMBERS_EXACT);
+	assert_int_equal(membership_world(&m.map, 3), 12);
+	/* pp or dp */
+	assert_int_equal(members_by_id(&cluster, 2, &first, 1, MEMBERS_AT_ONCE, &m, &err),
+			 MEMBERS_WAIT);
+	assert_int_equal(members_by_id(&cluster, 2, &first, 1, MEMBERS_SETTLED, &m, &err), 0);
+	assert_int_equal(m.source, MEMBERS_LAYOUT);
+	assert_int_equal(m.sure, MEMBERS_GUESSED);
+	assert_int_equal(membership_world(&m.map, 1), 4);
+	/* not even one axis has 3 ranks, and no guess is made at once */
+	assert_int_equal(members_by_id(&cluster, 3, &first, 1, MEMBERS_AT_ONCE, &m, &err),
+			 MEMBERS_WAIT);
+	assert_int_equal(members_by_id(&cluster, 3, &first, 1, MEMBERS_SETTLED, &m, &err), 0);
+	assert_int_equal(m.source, MEMBERS_GUESS);
 }
 
 /* Each voter with a color of its own: its group of the layout, or it alone? A lowest rank below it
  * tells. */
-static void test_split_alone(void **state)
+static void where_each_voter_could_be_alone_the_layout_is_a_guess(void **state)
 {
 	const struct membership parent = {16, 0, 1, NULL};
 	struct split_vote votes[4];
@@ -236,7 +264,7 @@ static void test_split_alone(void **state)
 	}
 }
 
-static void test_shrink(void **state)
+static void a_shrink_leaves_the_named_ranks_out(void **state)
 {
 	const struct membership parent = {8, 3, 2, NULL};
 	static const uint32_t out[] = {7, 0, 3, 99};
@@ -256,7 +284,7 @@ static void test_shrink(void **state)
 	members_deinit(&m);
 }
 
-static void test_per_node(void **state)
+static void ranks_per_node_are_counted_in_equal_runs(void **state)
 {
 	static const uint32_t even[] = {0, 1, 4, 5, 8, 9}, odd[] = {0, 1, 4, 5, 8};
 	static const uint32_t mixed[] = {0, 4, 1, 5};
@@ -281,9 +309,13 @@ static void test_per_node(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_infer),         cmocka_unit_test(test_split),
-		cmocka_unit_test(test_one_real_rank), cmocka_unit_test(test_split_alone),
-		cmocka_unit_test(test_shrink),        cmocka_unit_test(test_per_node),
+		cmocka_unit_test(known_members_keep_their_places_and_guesses_are_flagged),
+		cmocka_unit_test(a_row_of_real_ranks_waits_for_its_last),
+		cmocka_unit_test(virtual_ranks_vote_as_their_templates),
+		cmocka_unit_test(a_layout_answers_at_once_what_it_leaves_no_choice_about),
+		cmocka_unit_test(where_each_voter_could_be_alone_the_layout_is_a_guess),
+		cmocka_unit_test(a_shrink_leaves_the_named_ranks_out),
+		cmocka_unit_test(ranks_per_node_are_counted_in_equal_runs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
