@@ -177,7 +177,7 @@ static int check_data_for(struct config *c, struct err *err)
 	return 0;
 }
 
-static int check_hop(struct config *c, enum config_id latency, enum config_id bandwidth,
+static int check_hop(struct config *c, enum option_id latency, enum option_id bandwidth,
 		     struct hop_cost *hop, struct err *err)
 {
 	int r = value_time(c, latency, WAIT_MAX_NS, &hop->latency_ns, err);
@@ -188,7 +188,7 @@ static int check_hop(struct config *c, enum config_id latency, enum config_id ba
 		return value_refuse_text(c, bandwidth, err);
 	if (!(hop->bytes_per_ns > 0))
 		return value_refuse(c, bandwidth, 0, err, "%s must be above zero",
-				    config_options[bandwidth].name);
+				    options[bandwidth].name);
 	return 0;
 }
 
@@ -331,7 +331,7 @@ static int check_choices(struct config *c, struct err *err)
 			return value_refuse(
 				c, i, 0, err,
 				"%s means nothing without exchange payload (it is %s, %s)",
-				config_options[i].name, wire_exchange_name(c->exchange),
+				options[i].name, wire_exchange_name(c->exchange),
 				config_where(c, CONFIG_EXCHANGE, 0, where, sizeof(where)));
 	return 0;
 }

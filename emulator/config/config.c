@@ -17,9 +17,10 @@ int config_new(struct config **ret)
 	if (!c)
 		return -ENOMEM;
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		const char *text = config_options[i].default_text;
+		const char *text = options[i].default_text;
 
-		if (text && value_add(&c->values[i], SOURCE_DEFAULT, text, 0, 0) < 0) {
+		if (text && options[i].kind != KIND_RDMA &&
+		    value_add(&c->values[i], SOURCE_DEFAULT, text, 0, 0) < 0) {
 			config_free(c);
 			return -ENOMEM;
 		}
@@ -45,7 +46,7 @@ struct config *config_free(struct config *c)
 	return NULL;
 }
 
-int config_set(struct config *c, enum config_id id, enum config_source source, const char *text)
+int config_set(struct config *c, enum option_id id, enum config_source source, const char *text)
 {
 	struct config_value *v = &c->values[id];
 
@@ -56,26 +57,26 @@ int config_set(struct config *c, enum config_id id, enum config_source source, c
 	return value_add(v, source, text, 0, 0);
 }
 
-bool config_is_set(const struct config *c, enum config_id id)
+bool config_is_set(const struct config *c, enum option_id id)
 {
 	return c->values[id].n_items > 0 && c->values[id].source != SOURCE_DEFAULT;
 }
 
-const char *config_text(const struct config *c, enum config_id id)
+const char *config_text(const struct config *c, enum option_id id)
 {
 	return c->values[id].n_items ? c->values[id].items[0].text : NULL;
 }
 
-char *config_where(const struct config *c, enum config_id id, size_t item, char *buf, size_t size)
+char *config_where(const struct config *c, enum option_id id, size_t item, char *buf, size_t size)
 {
 	const struct config_value *v = &c->values[id];
 
 	switch (v->source) {
 	case SOURCE_FLAG:
-		snprintf(buf, size, "--%s", config_options[id].name);
+		snprintf(buf, size, "--%s", options[id].name);
 		break;
 	case SOURCE_VARIABLE:
-		snprintf(buf, size, "%s", config_options[id].variable);
+		snprintf(buf, size, "%s", options[id].variable);
 		break;
 	case SOURCE_LAUNCHER:
 		snprintf(buf, size, "as the launcher says");
@@ -89,7 +90,7 @@ char *config_where(const struct config *c, enum config_id id, size_t item, char 
 		break;
 	case SOURCE_DEFAULT:
 	default:
-		snprintf(buf, size, "default %s", config_options[id].name);
+		snprintf(buf, size, "default %s", options[id].name);
 		break;
 	}
 	return buf;
@@ -108,74 +109,22 @@ char *config_model(const struct config *c, char *buf, size_t size)
 
 /* --- flags ---------------------------------------------------------------- */
 
-int config_arg(struct config *c, int argc, char *const argv[], int *index, struct err *err)
+int config_take(struct config *c, const struct option_word *w, struct err *err)
 {
-	const char *word = argv[*index], *value;
-	size_t len;
+	const struct config_value *v = &c->values[w->id];
 
-	if (strncmp(word, "--", 2) != 0)
-		return CONFIG_NOT_MINE;
-	word += 2;
-	len = strcspn(word, "=");
-	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		const char *name = config_options[i].name;
-		int r;
-
-		if (strlen(name) != len || memcmp(name, word, len) != 0)
-			continue;
-		if (word[len] == '=') {
-			value = word + len + 1;
-			*index += 1;
-		} else {
-			value = *index + 1 < argc ? argv[*index + 1] : NULL;
-			if (!value || !strncmp(value, "--", 2))
-				return err_set(err, EINVAL, "--%s: needs a value: --%s %s%s%s%s",
-					       name, name, config_options[i].arg,
-					       value ? " (not " : "", value ? value : "",
-					       value ? ")" : "");
-			*index += 2;
-		}
-		if (!option_is_list((enum config_id)i) && c->values[i].source == SOURCE_FLAG &&
-		    c->values[i].n_items)
-			return err_set(err, EINVAL, "--%s %s: given a second time, after %s", name,
-				       value, c->values[i].items[0].text);
-		r = config_set(c, (enum config_id)i, SOURCE_FLAG, value);
-		return r < 0 ? err_set(err, ENOMEM, "--%s: out of memory", name) : 0;
-	}
-	return CONFIG_NOT_MINE;
-}
-
-int config_unknown_flag(const char *word, const char *const *others, size_t n_others,
-			struct err *err)
-{
-	char names[CONFIG_OPTIONS][32], head[64];
-	const char **list, *near;
-	size_t n = 0;
-
-	snprintf(head, sizeof(head), "%.*s", (int)strcspn(word, "="), word);
-	list = calloc(CONFIG_OPTIONS + n_others, sizeof(*list));
-	if (!list)
-		return err_set(err, EINVAL, "unknown option '%s'", head);
-	for (; n < CONFIG_OPTIONS; n++) {
-		snprintf(names[n], sizeof(names[n]), "--%s", config_options[n].name);
-		list[n] = names[n];
-	}
-	for (size_t i = 0; i < n_others; i++)
-		list[n++] = others[i];
-	/* of a letter nothing is near */
-	near = strlen(head) > 4 ? suggest_long(head, list, n) : suggest(head, list, n);
-	if (near)
-		err_set(err, EINVAL, "unknown option '%s'; did you mean '%s'?", head, near);
-	else
-		err_set(err, EINVAL, "unknown option '%s'; see --help", head);
-	free(list);
-	return -EINVAL;
+	if (!option_is_list(w->id) && v->source == SOURCE_FLAG && v->n_items)
+		return err_set(err, EINVAL, "%s %s: given a second time, after %s", w->name,
+			       w->value, v->items[0].text);
+	return config_set(c, w->id, SOURCE_FLAG, w->value) < 0
+		       ? err_set(err, ENOMEM, "%s: out of memory", w->name)
+		       : 0;
 }
 
 /* --- variables ------------------------------------------------------------ */
 
 /* Lists in a variable: separated by ';'. */
-static int set_variable(struct config *c, enum config_id id, const char *text)
+static int set_variable(struct config *c, enum option_id id, const char *text)
 {
 	CLEANUP(freep) char *copy = NULL;
 	char *item, *save = NULL;
@@ -207,12 +156,12 @@ int config_environment(struct config *c, char *const *environment, struct err *e
 		if (!eq || !eq[1])
 			continue;
 		for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-			const char *name = config_options[i].variable;
+			const char *name = options[i].variable;
 
 			if (strlen(name) != (size_t)(eq - entry) ||
 			    memcmp(name, entry, strlen(name)) != 0)
 				continue;
-			if (set_variable(c, (enum config_id)i, eq + 1) < 0)
+			if (set_variable(c, (enum option_id)i, eq + 1) < 0)
 				return err_set(err, ENOMEM, "%s: out of memory", name);
 		}
 	}
@@ -224,18 +173,14 @@ int config_environment(struct config *c, char *const *environment, struct err *e
 void config_help(FILE *f, const struct config *defaults)
 {
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		const struct config_option *o = &config_options[i];
-		const char *text =
-			defaults ? config_text(defaults, (enum config_id)i) : o->default_text;
-		char flag[64];
+		const struct option *o = &options[i];
 
-		snprintf(flag, sizeof(flag), "--%s %s", o->name, o->arg);
-		fprintf(f, "  %-28s %s", flag, o->help);
-		for (size_t k = 0; o->choices && o->choices[k]; k++)
-			fprintf(f, "%s%s", k ? ", " : "", o->choices[k]);
-		if (text)
-			fprintf(f, " [%s]", text);
-		fprintf(f, "\n  %-28s %s, %s%s\n", "", o->variable, o->key,
+		option_print(o, 28,
+			     defaults && o->kind != KIND_RDMA
+				     ? config_text(defaults, (enum option_id)i)
+				     : o->default_text,
+			     f);
+		fprintf(f, "  %-28s %s, %s%s\n", "", o->variable, o->key,
 			o->kind == KIND_LIST  ? " (a list)"
 			: o->kind == KIND_MAP ? " (a map)"
 					      : "");

@@ -4,7 +4,7 @@
  * default; where it came from is kept, so that every error says where to look:
  * FILE:LINE:COLUMN, --flag or NBOX_VARIABLE.
  *
- *   config_new() → config_file() → config_environment() → config_arg()...
+ *   config_new() → config_file() → config_environment() → config_take()...
  *   (in any order) → config_finish() → read the fields → config_free()
  *
  * Values are kept as text until config_finish(), which converts them strictly and
@@ -17,9 +17,9 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/options.h"
 #include "config/data-for.h"
 #include "config/failure.h"
-#include "config/options.h"
 #include "config/value.h"
 #include "members/split.h"
 #include "schedule/coll.h"
@@ -75,18 +75,11 @@ struct config *config_free(struct config *c);
 
 /* Sets one option; a flag given again replaces the value, a list grows.
  * Return: 0; -ENOMEM. Conversion errors come from config_finish(). */
-int config_set(struct config *c, enum config_id id, enum config_source source, const char *text);
+int config_set(struct config *c, enum option_id id, enum config_source source, const char *text);
 
-/* Takes argv[*index] (and the next word, when it is the value) if it is one of the
- * options: --name VALUE or --name=VALUE. Return: 0, *index is at the next word;
- * CONFIG_NOT_MINE, nothing was done; -EINVAL value missing, or an option that is no
- * list a second time; -ENOMEM. */
-enum { CONFIG_NOT_MINE = 1 };
-int config_arg(struct config *c, int argc, char *const argv[], int *index, struct err *err);
-/* "unknown option '--modle'; did you mean '--model'?" @others: flags of the caller,
- * with dashes. Return: -EINVAL. */
-int config_unknown_flag(const char *word, const char *const *others, size_t n_others,
-			struct err *err);
+/* Sets what the command line says. Return: 0; -EINVAL an option that is no list a second time;
+ * -ENOMEM. */
+int config_take(struct config *c, const struct option_word *w, struct err *err);
 
 /* Takes the NBOX_ variables of @environment (as environ). Return: 0; -EINVAL with the
  * sentence: variable_check() refuses one (base/variables.h); -ENOMEM. */
@@ -98,17 +91,17 @@ int config_parse(struct config *c, const char *name, const char *text, size_t n,
 		 struct err *err); /* the same from memory; fuzzed */
 
 /* The text of an option, or NULL. */
-const char *config_text(const struct config *c, enum config_id id);
+const char *config_text(const struct config *c, enum option_id id);
 
 /* Converts and checks everything. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int config_finish(struct config *c, struct err *err);
 
 /* "cluster.yaml:3:9", "--nodes", "NBOX_NODES" or "default nodes". Return: @buf. */
-char *config_where(const struct config *c, enum config_id id, size_t item, char *buf, size_t size);
+char *config_where(const struct config *c, enum option_id id, size_t item, char *buf, size_t size);
 /* "ring + slow:rank=3 + fail:rank=17,time=30s": the model, its what-ifs as the chain has them, and
  * those that are no delays; cut where it is longer. Return: @buf. */
 char *config_model(const struct config *c, char *buf, size_t size);
-bool config_is_set(const struct config *c, enum config_id id); /* not by default */
+bool config_is_set(const struct config *c, enum option_id id); /* not by default */
 
 #define CONFIG_ADDR_AUTO \
 	"shm:@nbox-"          /* what the addresses that nbox chooses by itself begin with */

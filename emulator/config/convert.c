@@ -9,7 +9,7 @@
 #include "base/suggest.h"
 #include "base/units.h"
 
-int value_refuse(const struct config *c, enum config_id id, size_t item, struct err *err,
+int value_refuse(const struct config *c, enum option_id id, size_t item, struct err *err,
 		 const char *fmt, ...)
 {
 	char where[VALUE_WHERE_MAX], sentence[ERR_TEXT_MAX];
@@ -22,15 +22,15 @@ int value_refuse(const struct config *c, enum config_id id, size_t item, struct 
 		       sentence);
 }
 
-const char *value_name(const struct config *c, enum config_id id, char *buf, size_t size)
+const char *value_name(const struct config *c, enum option_id id, char *buf, size_t size)
 {
 	bool is_file = c->values[id].source == SOURCE_FILE;
 
-	snprintf(buf, size, "%s%s", is_file ? config_options[id].name : "", is_file ? ": " : "");
+	snprintf(buf, size, "%s%s", is_file ? options[id].name : "", is_file ? ": " : "");
 	return buf;
 }
 
-int value_refuse_text(const struct config *c, enum config_id id, struct err *err)
+int value_refuse_text(const struct config *c, enum option_id id, struct err *err)
 {
 	struct err why = {""};
 	char name[64];
@@ -40,7 +40,7 @@ int value_refuse_text(const struct config *c, enum config_id id, struct err *err
 	return value_refuse(c, id, 0, err, "%s%s", value_name(c, id, name, sizeof(name)), why.text);
 }
 
-int value_count(const struct config *c, enum config_id id, uint64_t min, uint64_t max,
+int value_count(const struct config *c, enum option_id id, uint64_t min, uint64_t max,
 		uint64_t *ret, struct err *err)
 {
 	uint64_t n;
@@ -51,13 +51,13 @@ int value_count(const struct config *c, enum config_id id, uint64_t min, uint64_
 		return value_refuse_text(c, id, err);
 	if (n < min || n > max)
 		return value_refuse(c, id, 0, err, "%s must be %llu to %llu, not %s",
-				    config_options[id].name, (unsigned long long)min,
+				    options[id].name, (unsigned long long)min,
 				    (unsigned long long)max, config_text(c, id));
 	*ret = n;
 	return 0;
 }
 
-int value_time(const struct config *c, enum config_id id, double max_ns, double *ret,
+int value_time(const struct config *c, enum option_id id, double max_ns, double *ret,
 	       struct err *err)
 {
 	double ns;
@@ -68,14 +68,14 @@ int value_time(const struct config *c, enum config_id id, double max_ns, double 
 		return value_refuse_text(c, id, err);
 	if (ns > max_ns)
 		return value_refuse(c, id, 0, err, "%s may be at most %.0fs, not %s",
-				    config_options[id].name, max_ns / 1e9, config_text(c, id));
+				    options[id].name, max_ns / 1e9, config_text(c, id));
 	*ret = ns;
 	return 0;
 }
 
-int value_choice(const struct config *c, enum config_id id, int *ret, struct err *err)
+int value_choice(const struct config *c, enum option_id id, int *ret, struct err *err)
 {
-	const char *const *choices = config_options[id].choices, *text = config_text(c, id), *near;
+	const char *const *choices = options[id].choices, *text = config_text(c, id), *near;
 	char list[128] = "";
 	size_t n = 0, used = 0;
 
@@ -92,7 +92,7 @@ int value_choice(const struct config *c, enum config_id id, int *ret, struct err
 	near = suggest_long(text, choices, n);
 	if (near)
 		return value_refuse(c, id, 0, err, "unknown %s '%.64s'; did you mean '%s'?",
-				    config_options[id].name, text, near);
-	return value_refuse(c, id, 0, err, "unknown %s '%.64s'; there are: %s",
-			    config_options[id].name, text, list);
+				    options[id].name, text, near);
+	return value_refuse(c, id, 0, err, "unknown %s '%.64s'; there are: %s", options[id].name,
+			    text, list);
 }

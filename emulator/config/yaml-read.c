@@ -122,7 +122,7 @@ static size_t names_under(const char *prefix, char names[][KEY_MAX], const char 
 	size_t len = strlen(prefix), n = 0;
 
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		const char *rest = config_options[i].key;
+		const char *rest = options[i].key;
 		size_t k;
 
 		if (strncmp(rest, prefix, len) != 0)
@@ -151,12 +151,12 @@ static int unknown_key(struct reader *r, const char *prefix, const char *key, ya
 		return refuse_at(r, mark, "unknown key '%.64s%.64s'; did you mean '%s'?", prefix,
 				 key, near);
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		const char *dot = strrchr(config_options[i].key, '.');
+		const char *dot = strrchr(options[i].key, '.');
 
-		if (strcmp(dot ? dot + 1 : config_options[i].key, key) == 0 ||
-		    strcmp(config_options[i].name, key) == 0)
+		if (strcmp(dot ? dot + 1 : options[i].key, key) == 0 ||
+		    strcmp(options[i].name, key) == 0)
 			return refuse_at(r, mark, "unknown key '%.64s%.64s'; did you mean '%s'?",
-					 prefix, key, config_options[i].key);
+					 prefix, key, options[i].key);
 	}
 	for (size_t i = 0; i < n && used < sizeof(all) - KEY_MAX; i++)
 		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
@@ -165,7 +165,7 @@ static int unknown_key(struct reader *r, const char *prefix, const char *key, ya
 }
 
 /* Adds a value unless flag or variable were first; doubles were found before. */
-static int add(struct reader *r, enum config_id id, const char *text)
+static int add(struct reader *r, enum option_id id, const char *text)
 {
 	struct config_value *v = &r->c->values[id];
 
@@ -179,16 +179,16 @@ static int add(struct reader *r, enum config_id id, const char *text)
 	return 0;
 }
 
-static int read_list(struct reader *r, enum config_id id)
+static int read_list(struct reader *r, enum option_id id)
 {
 	const char *text;
 	int e;
 
-	if (config_options[id].kind == KIND_MAP)
+	if (options[id].kind == KIND_MAP)
 		return refuse_at(r, r->event.start_mark,
 				 "%s: a mapping is expected, such as "
 				 "{allreduce: tree}",
-				 config_options[id].key);
+				 options[id].key);
 	for (;;) {
 		if ((e = next(r)) < 0)
 			return e;
@@ -199,14 +199,13 @@ static int read_list(struct reader *r, enum config_id id)
 				r, r->event.start_mark,
 				"%s: texts are expected in this list; put \"...\" around one "
 				"that has a colon and a blank",
-				config_options[id].key);
-		if ((e = scalar_text(r, config_options[id].key, &text)) < 0 ||
-		    (e = add(r, id, text)) < 0)
+				options[id].key);
+		if ((e = scalar_text(r, options[id].key, &text)) < 0 || (e = add(r, id, text)) < 0)
 			return e;
 	}
 }
 
-static int read_map(struct reader *r, enum config_id id)
+static int read_map(struct reader *r, enum option_id id)
 {
 	CLEANUP(freep) char *pair = NULL;
 	const char *text;
@@ -220,18 +219,18 @@ static int read_map(struct reader *r, enum config_id id)
 			return 0;
 		if (r->event.type != YAML_SCALAR_EVENT)
 			return refuse_at(r, r->event.start_mark, "%s: a name is expected here",
-					 config_options[id].key);
-		if ((e = scalar_text(r, config_options[id].key, &text)) < 0)
+					 options[id].key);
+		if ((e = scalar_text(r, options[id].key, &text)) < 0)
 			return e;
 		if (strlen(text) >= sizeof(key) || strchr(text, '='))
 			return refuse_at(r, r->event.start_mark, "%s: unknown name '%.32s'",
-					 config_options[id].key, text);
+					 options[id].key, text);
 		snprintf(key, sizeof(key), "%s", text);
 		if ((e = next(r)) < 0)
 			return e;
 		if (r->event.type != YAML_SCALAR_EVENT)
 			return refuse_at(r, r->event.start_mark, "%s.%s: one text is expected here",
-					 config_options[id].key, key);
+					 options[id].key, key);
 		if ((e = scalar_text(r, key, &text)) < 0)
 			return e;
 		free(steal_ptr(pair));
@@ -244,9 +243,9 @@ static int read_map(struct reader *r, enum config_id id)
 	}
 }
 
-static int read_value(struct reader *r, enum config_id id)
+static int read_value(struct reader *r, enum option_id id)
 {
-	const struct config_option *o = &config_options[id];
+	const struct option *o = &options[id];
 	const char *text;
 	int e;
 
@@ -282,17 +281,17 @@ static int read_key(struct reader *r, const char *prefix, const char *key, yaml_
 
 	snprintf(path, sizeof(path), "%s%s", prefix, key);
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		if (strcmp(config_options[i].key, path) != 0)
+		if (strcmp(options[i].key, path) != 0)
 			continue;
 		if (seen[i])
 			return refuse_at(r, mark, "key '%s' is here a second time", path);
 		seen[i] = true;
-		return read_value(r, (enum config_id)i);
+		return read_value(r, (enum option_id)i);
 	}
 	len = strlen(path);
 	snprintf(path + len, sizeof(path) - len, ".");
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		if (strncmp(config_options[i].key, path, len + 1) != 0)
+		if (strncmp(options[i].key, path, len + 1) != 0)
 			continue;
 		if (r->event.type != YAML_MAPPING_START_EVENT)
 			return refuse_at(r, r->event.start_mark, "%s%s: keys are expected under it",
@@ -328,9 +327,9 @@ static int read_level(struct reader *r, const char *prefix, bool seen[CONFIG_OPT
 		for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
 			size_t len = strlen(prefix), n = strlen(key);
 
-			if (strncmp(config_options[i].key, prefix, len) != 0 ||
-			    strncmp(config_options[i].key + len, key, n) != 0 ||
-			    config_options[i].key[len + n] != '.')
+			if (strncmp(options[i].key, prefix, len) != 0 ||
+			    strncmp(options[i].key + len, key, n) != 0 ||
+			    options[i].key[len + n] != '.')
 				continue;
 			if (any[i])
 				return refuse_at(r, mark, "key '%s%s' is here a second time",

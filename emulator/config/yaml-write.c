@@ -54,7 +54,7 @@ static const char *last_part(const char *key)
 	return dot ? dot + 1 : key;
 }
 
-static void write_source(FILE *f, const struct config *c, enum config_id id)
+static void write_source(FILE *f, const struct config *c, enum option_id id)
 {
 	char where[256];
 
@@ -62,7 +62,7 @@ static void write_source(FILE *f, const struct config *c, enum config_id id)
 }
 
 /* What another run of the same cluster file must choose anew: written as a comment. */
-static bool is_of_this_run(const struct config *c, enum config_id id)
+static bool is_of_this_run(const struct config *c, enum option_id id)
 {
 	const struct config_value *v = &c->values[id];
 
@@ -72,9 +72,9 @@ static bool is_of_this_run(const struct config *c, enum config_id id)
 	return id == CONFIG_OUT;
 }
 
-static void write_option(FILE *f, const struct config *c, enum config_id id, size_t level)
+static void write_option(FILE *f, const struct config *c, enum option_id id, size_t level)
 {
-	const struct config_option *o = &config_options[id];
+	const struct option *o = &options[id];
 	const struct config_value *v = &c->values[id];
 
 	indent(f, level);
@@ -108,9 +108,9 @@ static void write_option(FILE *f, const struct config *c, enum config_id id, siz
 }
 
 /* What the default was derived to. */
-static void write_derived(FILE *f, const struct config *c, enum config_id id, size_t level)
+static void write_derived(FILE *f, const struct config *c, enum option_id id, size_t level)
 {
-	const char *name = last_part(config_options[id].key);
+	const char *name = last_part(options[id].key);
 
 	if (id == CONFIG_REAL && c->n_real) {
 		indent(f, level);
@@ -128,7 +128,7 @@ int config_write(const struct config *c, FILE *f)
 		"%s: the configuration that was in force; a cluster file of the same run\n",
 		NBOX_VERSION);
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		const char *key = config_options[i].key;
+		const char *key = options[i].key;
 		bool derived = c->values[i].n_items == 0;
 		size_t level;
 
@@ -159,9 +159,9 @@ int config_write(const struct config *c, FILE *f)
 		}
 		level = open_groups(f, before, key);
 		if (derived)
-			write_derived(f, c, (enum config_id)i, level);
+			write_derived(f, c, (enum option_id)i, level);
 		else
-			write_option(f, c, (enum config_id)i, level);
+			write_option(f, c, (enum option_id)i, level);
 		before = key;
 	}
 	return fflush(f) != 0 ? -errno : ferror(f) ? -EIO : 0;

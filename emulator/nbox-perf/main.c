@@ -345,7 +345,7 @@ static double algbw(const struct row *r)
 
 static void print_head(void)
 {
-	printf("# %s: nThread 1 nGpus 1 minBytes %zu maxBytes %zu ", perf_op_names[o.op],
+	printf("# %s: nThread 1 nGpus 1 minBytes %zu maxBytes %zu ", options[FLAG_OP].choices[o.op],
 	       o.min_bytes, o.max_bytes);
 	if (o.step_bytes)
 		printf("step: %zu(bytes)", o.step_bytes);
@@ -382,8 +382,9 @@ static void print_row(const struct row *out, const struct row *in)
 
 	if (has_root)
 		snprintf(root, sizeof(root), "%d", o.root);
-	printf("%12zu %13zu %9s %7s %7s", out->bytes, out->count, perf_dtype_names[o.dtype],
-	       is_reduction() ? perf_redop_names[o.redop] : "none", root);
+	printf("%12zu %13zu %9s %7s %7s", out->bytes, out->count,
+	       options[FLAG_DTYPE].choices[o.dtype],
+	       is_reduction() ? options[FLAG_REDOP].choices[o.redop] : "none", root);
 	print_times(out);
 	if (in)
 		print_times(in);
@@ -408,24 +409,28 @@ static void json_row(FILE *f, const struct row *r, bool in_place, bool is_first)
 
 static void parse(int argc, char **argv)
 {
-	char why[PERF_WHY_MAX] = "";
+	struct option_word w;
+	struct err err = {""};
 	int i = 1, r = 0;
 
 	perf_options_init(&o);
-	while (r == 0 && i < argc)
-		r = perf_options_take(&o, false, argc, argv, &i, why);
-	if (r == PERF_NOT_MINE)
-		die("unknown option %s; see --help", argv[i]);
-	if (o.wants_help) {
-		printf("usage: [RANK=r WORLD_SIZE=n] %s [options]\n",
-		       program_invocation_short_name);
-		perf_options_help(false, stdout);
-		puts("SIZE is nccl-tests': of the larger buffer. JSON times are of single repetitions, but\n"
-		     "for batch_us, which is the table's time.");
-		exit(0);
+	while (r == 0 && i < argc) {
+		r = option_take(COMMAND_NBOX_PERF, argc, argv, &i, &w, &err);
+		if (r == OPTION_NONE)
+			r = option_unknown(COMMAND_NBOX_PERF, argv[i], &err);
+		if (r == 0 && w.id == FLAG_HELP) {
+			printf("usage: [RANK=r WORLD_SIZE=n] %s [options]\n",
+			       program_invocation_short_name);
+			option_help(COMMAND_NBOX_PERF, 20, stdout);
+			puts("SIZE is nccl-tests': of the larger buffer. JSON times are of single repetitions, but\n"
+			     "for batch_us, which is the table's time.");
+			exit(0);
+		}
+		if (r == 0)
+			r = perf_options_take(&o, &w, &err);
 	}
-	if (r < 0 || perf_options_check(&o, why) < 0)
-		die("%s", why);
+	if (r < 0 || perf_options_check(&o, &err) < 0)
+		die("%s", err.text);
 	b.dtype = &dtypes[o.dtype];
 	b.redop = redops[o.redop];
 }
@@ -502,9 +507,9 @@ int main(int argc, char **argv)
 		fprintf(json,
 			"{\"op\": \"%s\", \"dtype\": \"%s\", \"redop\": \"%s\", \"ranks\": %d, "
 			"\"iters\": %d, \"warmup\": %d, \"rows\": [",
-			perf_op_names[o.op], perf_dtype_names[o.dtype],
-			is_reduction() ? perf_redop_names[o.redop] : "none", b.n_ranks, o.iters,
-			o.warmup);
+			options[FLAG_OP].choices[o.op], options[FLAG_DTYPE].choices[o.dtype],
+			is_reduction() ? options[FLAG_REDOP].choices[o.redop] : "none", b.n_ranks,
+			o.iters, o.warmup);
 	}
 	prints_table = prints && json != stdout && !o.is_silent;
 	if (prints_table)

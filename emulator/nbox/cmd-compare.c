@@ -1,15 +1,16 @@
 /* nbox compare: two runs side by side. */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/options.h"
 #include "nbox/commands.h"
 #include "nbox/report/compare.h"
 #include "nbox/report/json-file.h"
 #include "nbox/report/live-run.h"
-#include "nbox/unknown.h"
 
 static int usage(void)
 {
@@ -38,26 +39,28 @@ int cmd_compare(int argc, char **argv)
 {
 	CLEANUP(freep) struct compare_side *sides = calloc(2, sizeof(*sides));
 	const char *words[2];
+	struct option_word w;
 	struct err err = {""};
 	bool is_json = false;
 	int n = 0, r = 0;
 
-	for (int i = 1; i < argc && sides; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+	for (int i = 1; i < argc && sides;) {
+		r = option_take(COMMAND_COMPARE, argc, argv, &i, &w, &err);
+		if (r == 0 && w.id == FLAG_HELP)
 			return usage();
-		if (strcmp(argv[i], "--json") == 0) {
+		if (r == 0)
 			is_json = true;
-		} else if (argv[i][0] == '-') {
-			return unknown_option("compare", argv[i],
-					      (const char *const[]){"--json", "--help"}, 2);
-		} else if (n == 2) {
-			fprintf(stderr, "nbox compare: two runs at a time: '%s', '%s' and '%s'\n",
-				words[0], words[1], argv[i]);
+		else if (r == OPTION_NONE && n == 2)
+			err_set(&err, EINVAL, "two runs at a time: '%s', '%s' and '%s'", words[0],
+				words[1], argv[i]);
+		else if (r == OPTION_NONE)
+			words[n++] = argv[i++];
+		if (err.text[0]) {
+			fprintf(stderr, "nbox compare: %s\n", err.text);
 			return 2;
-		} else {
-			words[n++] = argv[i];
 		}
 	}
+	r = 0;
 	if (sides && n < 2) {
 		fprintf(stderr,
 			"nbox compare: which two runs? nbox compare A B; nbox list names them\n");

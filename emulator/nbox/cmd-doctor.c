@@ -3,12 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "base/options.h"
 #include "base/suggest.h"
 #include "base/units.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/doctor.h"
-#include "nbox/unknown.h"
 
 /* What `nbox run` would take. */
 static const char *link_used(const struct doctor *d)
@@ -38,14 +37,8 @@ static void usage(FILE *to)
 		"or in NBOX_LINK (or NBOX_ADDR), NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
 }
 
-static int wrong_use(const char *what, const char *word)
-{
-	fprintf(stderr, "nbox doctor: %s '%s'; see nbox doctor --help\n", what, word);
-	return 2;
-}
-
 /* Return: 0; 2 after a line when @value is none of the three @names. */
-static int one_of(const char *what, const char *value, const char *const names[3])
+static int one_of(const char *what, const char *value, const char *const *names)
 {
 	const char *near = suggest(value, names, 3);
 
@@ -65,50 +58,69 @@ static const char *from_environment(const char *name)
 	return value && value[0] ? value : NULL;
 }
 
-static const char *const links[] = {"shm", "tcp", "rdma"};
-
 /* As `nbox run` sees it: an address names its link. */
 static const char *link_from_environment(void)
 {
 	const char *link = from_environment("NBOX_LINK"), *addr = from_environment("NBOX_ADDR");
 
-	for (size_t i = 0; !link && addr && i < ARRAY_SIZE(links); i++)
-		if (strncmp(addr, links[i], strlen(links[i])) == 0 && addr[strlen(links[i])] == ':')
-			link = links[i];
+	for (const char *const *l = options[FLAG_LINK].choices; !link && addr && *l; l++)
+		if (strncmp(addr, *l, strlen(*l)) == 0 && addr[strlen(*l)] == ':')
+			link = *l;
 	return link;
 }
 
+/* Return: 0; 1 help was given; 2 after a line. */
 static int parse(struct doctor *d, int argc, char **argv, bool *is_json)
 {
-	static const char *const devices[] = {"auto", "host", "cuda"};
-	static const char *const flags[] = {"--link", "--hca", "--device", "--json",
-					    "--no-self-test"};
-	const char **const targets[] = {&d->link, &d->hca, &d->device};
-	int code;
+	struct option_word w;
+	struct err err = {""};
+	int i = 1, r = 0;
 
-	for (int i = 1; i < argc; i++) {
-		const char *equals = strchr(argv[i], '=');
-		size_t n = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]), k;
-
-		for (k = 0; k < ARRAY_SIZE(flags); k++)
-			if (strlen(flags[k]) == n && strncmp(argv[i], flags[k], n) == 0)
-				break;
-		if (k == ARRAY_SIZE(flags))
-			return unknown_option("doctor", argv[i], flags, ARRAY_SIZE(flags));
-		if (k < ARRAY_SIZE(targets)) {
-			if (!equals && i + 1 >= argc)
-				return wrong_use("there is no value after", flags[k]);
-			*targets[k] = equals ? equals + 1 : argv[++i];
-		} else if (equals) {
-			return wrong_use("no value belongs to", flags[k]);
-		} else if (k == 3) {
-			*is_json = true;
-		} else {
-			d->no_self_test = true;
+	while (i < argc) {
+		r = option_take(COMMAND_DOCTOR, argc, argv, &i, &w, &err);
+		if (r == OPTION_NONE)
+			r = option_unknown(COMMAND_DOCTOR, argv[i], &err);
+		if (r < 0) {
+			fprintf(stderr, "nbox doctor: %s\n", err.text);
+			return 2;
 		}
+		if (w.id == FLAG_HELP) {
+			usage(stdout);
+			return 1;
+		}
+		if (w.id == FLAG_AS_JSON)
+			*is_json = true;
+		else if (w.id == FLAG_NO_SELF_TEST)
+			d->no_self_test = true;
+		else
+			*(w.id == FLAG_LINK  ? &d->link
+			  : w.id == FLAG_HCA ? &d->hca
+					     : &d->device) = w.value;
 	}
-	code = d->link ? one_of("link", d->link, links) : 0;
-	return code ? code : one_of("device", d->device, devices);
+	r = d->link ? one_of("link", d->link, options[FLAG_LINK].choices) : 0;
+	return r ? r : one_of("device", d->device, options[FLAG_DEVICE].choices);
+}
+
+/* Return: the exit code. */
+static int look(struct doctor *d, bool is_json)
+{
+	if (d->hca && setenv("NBOX_IB_HCA", d->hca, 1) < 0) /* for the self-test */
+		return 1;
+	doctor_programs(d);
+	doctor_rdma(d);
+	if (!d->no_self_test)
+		doctor_links(d);
+	if (is_json)
+		return print_json(d) || d->n_wrong;
+	doctor_print(d);
+	printf("\n`nbox run` would use: link %s, device %s. ", link_used(d),
+	       d->is_cuda ? "cuda" : "host");
+	if (d->n_wrong)
+		printf("%u of the things asked for %s wrong.\n", d->n_wrong,
+		       d->n_wrong == 1 ? "is" : "are");
+	else
+		printf("Nothing that was asked for is wrong.\n");
+	return d->n_wrong != 0;
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -118,39 +130,15 @@ int cmd_doctor(int argc, char **argv)
 			   .hca = from_environment("NBOX_IB_HCA"),
 			   .device = from_environment("NBOX_DEVICE")};
 	bool is_json = false;
-	int code;
+	int r;
 
 	if (!d.device)
 		d.device = "auto";
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0)
-			continue;
-		usage(stdout);
-		json_decref(d.findings);
-		return 0;
-	}
-	code = parse(&d, argc, argv, &is_json);
-	if (code == 0 && d.hca && setenv("NBOX_IB_HCA", d.hca, 1) < 0) /* for the self-test */
-		code = 1;
-	if (code == 0) {
-		doctor_programs(&d);
-		doctor_rdma(&d);
-		if (!d.no_self_test)
-			doctor_links(&d);
-		if (is_json) {
-			code = print_json(&d);
-		} else {
-			doctor_print(&d);
-			printf("\n`nbox run` would use: link %s, device %s. ", link_used(&d),
-			       d.is_cuda ? "cuda" : "host");
-			if (d.n_wrong)
-				printf("%u of the things asked for %s wrong.\n", d.n_wrong,
-				       d.n_wrong == 1 ? "is" : "are");
-			else
-				printf("Nothing that was asked for is wrong.\n");
-		}
-		code = code || d.n_wrong;
-	}
+	r = parse(&d, argc, argv, &is_json);
+	if (r == 0)
+		r = look(&d, is_json);
+	else
+		r = r == 1 ? 0 : 2;
 	json_decref(d.findings);
-	return code;
+	return r;
 }

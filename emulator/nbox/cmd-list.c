@@ -7,11 +7,11 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/options.h"
 #include "nbox/commands.h"
 #include "nbox/report/json-file.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
-#include "nbox/unknown.h"
 
 static int usage(void)
 {
@@ -125,24 +125,24 @@ int cmd_list(int argc, char **argv)
 {
 	CLEANUP(freep) struct run_info *runs = NULL;
 	const char *top = NULL;
+	struct option_word w;
 	struct err err = {""};
 	size_t n, n_unreadable;
 	int is_json = 0, r;
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+	for (int i = 1; i < argc;) {
+		r = option_take(COMMAND_LIST, argc, argv, &i, &w, &err);
+		if (r == 0 && w.id == FLAG_HELP)
 			return usage();
-		if (strcmp(argv[i], "--json") == 0) {
+		if (r == 0)
 			is_json = 1;
-		} else if (argv[i][0] == '-') {
-			return unknown_option("list", argv[i],
-					      (const char *const[]){"--json", "--help"}, 2);
-		} else if (top) {
-			fprintf(stderr, "nbox list: one folder at a time: '%s' and '%s'\n", top,
-				argv[i]);
+		else if (r == OPTION_NONE && top)
+			err_set(&err, EINVAL, "one folder at a time: '%s' and '%s'", top, argv[i]);
+		else if (r == OPTION_NONE)
+			top = argv[i++];
+		if (err.text[0]) {
+			fprintf(stderr, "nbox list: %s\n", err.text);
 			return 2;
-		} else {
-			top = argv[i];
 		}
 	}
 	r = runs_list(top ? top : LIVE_RUN_TOP, &runs, &n, &n_unreadable, &err);

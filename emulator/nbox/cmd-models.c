@@ -10,7 +10,6 @@
 #include "engine/delay-plugin.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/paths.h"
-#include "nbox/unknown.h"
 
 #define NAMES_MAX 256
 
@@ -43,13 +42,13 @@ static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *
 /* What "the cluster's" means. */
 static void print_network(void)
 {
-	static const enum config_id ids[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
+	static const enum option_id ids[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
 					     CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH};
 
 	printf("\nthe cluster's network, where a model is given no other:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(ids); i++)
-		printf("  --%-20s %s (default %s)\n", config_options[ids[i]].name,
-		       config_options[ids[i]].help, config_options[ids[i]].default_text);
+		printf("  --%-20s %s (default %s)\n", options[ids[i]].name, options[ids[i]].help,
+		       options[ids[i]].default_text);
 }
 
 struct names {
@@ -99,12 +98,15 @@ int cmd_models(int argc, char **argv)
 	struct listing l = {0};
 	struct err err = {""};
 	struct paths paths;
-	int is_fail, n = 0;
+	struct option_word w;
+	int is_fail, n = 0, i = 1;
 
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-		return usage(stdout, 0);
-	if (argc > 1 && argv[1][0] == '-')
-		return unknown_option("models", argv[1], (const char *const[]){"--help"}, 1);
+	if (argc > 1 && argv[1][0] == '-') {
+		if (option_take(COMMAND_MODELS, argc, argv, &i, &w, &err) == 0)
+			return usage(stdout, 0); /* it has no other */
+		fprintf(stderr, "nbox models: %s\n", err.text);
+		return 2;
+	}
 	if (argc > 2) {
 		fprintf(stderr, "nbox models: one name at a time: '%s' and '%s'\n", argv[1],
 			argv[2]);

@@ -1,5 +1,5 @@
 /* nbox perf: nbox-perf, a benchmark program in the manner of nccl-tests, run as one
- * rank of a virtual world, live through the shim. Its options: perf-options.c. */
+ * rank of a virtual world, live through the shim. Its options: nbox-perf/options.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,16 @@
 #include "nbox/run/prepare.h"
 #include "schedule/coll.h"
 
+static const char *const *ops(void)
+{
+	return options[FLAG_OP].choices;
+}
+
 /* Perf's own defaults, below file and variables' rank: only where nothing was set. */
 static int perf_defaults(struct config *c)
 {
 	static const struct {
-		enum config_id id;
+		enum option_id id;
 		const char *variable, *text;
 	} defaults[] = {
 		{CONFIG_MODEL, "NBOX_MODEL", "alphabeta"},
@@ -46,15 +51,14 @@ static void usage(FILE *f)
 		"                 [-w WARM-UPS] [--dtype TYPE] [--in-place] [OPTION of nbox run...]\n\n"
 		"Prints nccl-tests' table for a virtual world. COLLECTIVE: ");
 	for (size_t i = 0; i < PERF_OPS; i++)
-		fprintf(f, "%s%s", perf_op_names[i], i + 1 < PERF_OPS ? ", " : ".\n\n");
-	perf_options_help(true, f);
+		fprintf(f, "%s%s", ops()[i], i + 1 < PERF_OPS ? ", " : ".\n\n");
 	fprintf(f,
-		"\nSizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
+		"Sizes as in nccl-tests: bytes with K, M, G (binary). One rank is real unless --real or\n"
 		"--as-node says otherwise; the model is alphabeta over the cluster's network, the data policy none, unless\n"
 		"given. The table's times and bandwidths are the virtual cluster's: what the model says, and what what-ifs\n"
 		"add; the last column is what this machine took. It comes at the end. The results directory is as nbox run's.\n\n");
 	if (config_new(&c) == 0 && perf_defaults(c) == 0)
-		run_help(f, c);
+		run_help(COMMAND_PERF, f, c);
 	config_free(c);
 }
 
@@ -67,52 +71,37 @@ static int which_collective(const char *word)
 {
 	fprintf(stderr, "nbox perf: which collective? One of");
 	for (size_t i = 0; i < PERF_OPS; i++)
-		fprintf(stderr, " %s%s", perf_op_names[i], i + 1 < PERF_OPS ? "," : "");
+		fprintf(stderr, " %s%s", ops()[i], i + 1 < PERF_OPS ? "," : "");
 	fprintf(stderr, " goes first: nbox perf allreduce%s%s ...\n", word ? " " : "",
 		word ? word : "");
 	return 2;
-}
-
-static int unknown_flag(const char *word, struct err *err)
-{
-	const char *names[32];
-	size_t n = n_run_flags < 16 ? n_run_flags : 16;
-
-	memcpy(names, run_flags, n * sizeof(*names));
-	n += perf_options_names(names + n, ARRAY_SIZE(names) - n);
-	if (word[0] != '-')
-		return err_set(err, EINVAL,
-			       "'%s' is one word too many; only the collective has no dash", word);
-	return config_unknown_flag(word, names, n, err);
 }
 
 /* All words behind the collective: those of nbox-perf go into @command, and are checked now, not
  * when nboxd runs. Return: 0; negative errno with the sentence. */
 static int take_words(struct run *r, char **command, int *n, struct err *err)
 {
-	struct perf_options options;
-	char why[PERF_WHY_MAX];
+	struct perf_options perf;
+	struct option_word w;
 	int i = 2, code = 0;
 
-	perf_options_init(&options);
+	perf_options_init(&perf);
 	while (code == 0 && i < r->argc) {
 		int first = i;
 
-		code = perf_options_take(&options, true, r->argc, r->argv, &i, why);
-		if (code < 0)
-			return err_set(err, EINVAL, "%s", why);
+		code = option_take(COMMAND_PERF, r->argc, r->argv, &i, &w, err);
+		if (code == OPTION_NONE)
+			return err_set(err, EINVAL,
+				       "'%s' is one word too many; only the collective has no dash",
+				       r->argv[i]);
+		if (code == 0)
+			code = perf_options_take(&perf, &w, err);
 		for (int k = first; code == 0 && k < i; k++)
 			command[(*n)++] = r->argv[k];
-		if (code == PERF_NOT_MINE)
-			code = run_arg(r, r->argc, r->argv, &i, err);
-		if (code == CONFIG_NOT_MINE)
-			code = config_arg(r->config, r->argc, r->argv, &i, err);
-		if (code == CONFIG_NOT_MINE)
-			code = unknown_flag(r->argv[i], err);
+		if (code == OPTION_NONE)
+			code = run_take(r, &w, err);
 	}
-	if (code == 0 && perf_options_check(&options, why) < 0)
-		return err_set(err, EINVAL, "%s", why);
-	return code;
+	return code < 0 ? code : perf_options_check(&perf, err);
 }
 
 /* In PyTorch's spelling, too: all_reduce. */
@@ -122,9 +111,9 @@ static int take_collective(const char *word, const char **ret_name, struct err *
 	const char *near;
 
 	for (size_t i = 0; kind >= 0 && i < PERF_OPS; i++) {
-		if (coll_kind_parse(perf_op_names[i]) != kind)
+		if (coll_kind_parse(ops()[i]) != kind)
 			continue;
-		*ret_name = perf_op_names[i];
+		*ret_name = ops()[i];
 		return 0;
 	}
 	if (kind >= 0)
@@ -132,7 +121,7 @@ static int take_collective(const char *word, const char **ret_name, struct err *
 			err, EINVAL,
 			"there is no benchmark of '%s'; nbox perf --help lists those that there are",
 			word);
-	near = suggest(word, perf_op_names, PERF_OPS);
+	near = suggest(word, ops(), PERF_OPS);
 	return err_set(err, EINVAL, "unknown collective '%s'%s%s%s nbox perf --help lists them",
 		       word, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
 }

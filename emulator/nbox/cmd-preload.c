@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/paths.h"
 #include "nbox/run/loader-path.h"
@@ -34,14 +35,19 @@ static void print_quoted(const char *text)
 
 int cmd_preload(int argc, char **argv)
 {
-	int is_line = argc == 2 && strcmp(argv[1], "--print") == 0;
+	struct option_word w;
+	int is_line = 0, i = 1, r = 0;
 	struct paths paths;
 	struct err err = {""};
 
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
-		return usage(stdout, 0);
-	if (argc > 1 && !is_line) {
-		fprintf(stderr, "nbox preload: unknown argument '%s'\n", argv[1]);
+	while (r == 0 && i < argc) {
+		r = option_take(COMMAND_PRELOAD, argc, argv, &i, &w, &err);
+		if (r == 0 && w.id == FLAG_HELP)
+			return usage(stdout, 0);
+		is_line = 1;
+	}
+	if (r != 0) {
+		fprintf(stderr, "nbox preload: unknown argument '%s'\n", argv[i]);
 		return usage(stderr, 2);
 	}
 	if (paths_find(&paths, PATHS_SHIM, &err) < 0) {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/options.h"
 #include "base/plain.h"
 #include "nbox/commands.h"
 #include "nbox/report/csv.h"
@@ -13,7 +14,6 @@
 #include "nbox/report/recall.h"
 #include "nbox/report/runs.h"
 #include "nbox/report/summary.h"
-#include "nbox/unknown.h"
 
 /* Of a record that a run has left; NULL: of one that was moved away and renamed, nothing is known.
  */
@@ -47,32 +47,27 @@ int cmd_report(int argc, char **argv)
 	struct report rep;
 	struct err err = {""};
 	char found[PATH_MAX], in_dir[PATH_MAX + 16], beside[4096] = "", of_file[PATH_MAX];
+	struct option_word w;
 	struct stat st;
 	int csv = 0, r;
 
-	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+	for (int i = 1; i < argc;) {
+		r = option_take(COMMAND_REPORT, argc, argv, &i, &w, &err);
+		if (r == 0 && w.id == FLAG_HELP)
 			return usage(stdout, 0);
-		if (strcmp(argv[i], "--csv") == 0) {
+		if (r == 0 && w.id == FLAG_CSV)
 			csv = 1;
-		} else if (strcmp(argv[i], "--json") == 0) {
-			if (i + 1 == argc || json) {
-				fprintf(stderr, "nbox report: --json %s\n",
-					json ? "is given a second time"
-					     : "needs a value: --json FILE");
-				return 2;
-			}
-			json = argv[++i];
-		} else if (argv[i][0] != '-' && path) {
-			fprintf(stderr, "nbox report: one run at a time: '%s' and '%s'\n", path,
-				argv[i]);
+		else if (r == 0 && json)
+			err_set(&err, EINVAL, "--json is given a second time");
+		else if (r == 0)
+			json = w.value;
+		else if (r == OPTION_NONE && path)
+			err_set(&err, EINVAL, "one run at a time: '%s' and '%s'", path, argv[i]);
+		else if (r == OPTION_NONE)
+			path = argv[i++];
+		if (err.text[0]) {
+			fprintf(stderr, "nbox report: %s\n", err.text);
 			return 2;
-		} else if (argv[i][0] == '-') {
-			return unknown_option("report", argv[i],
-					      (const char *const[]){"--csv", "--json", "--help"},
-					      3);
-		} else {
-			path = argv[i];
 		}
 	}
 	if (!path) {

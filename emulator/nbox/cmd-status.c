@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/options.h"
 #include "base/plain.h"
 #include "config/addr-file.h"
 #include "links/endpoint.h"
@@ -17,7 +18,6 @@
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
 #include "nbox/status-text.h"
-#include "nbox/unknown.h"
 
 #define ANSWER_MS 10000
 
@@ -125,49 +125,34 @@ static void usage(FILE *to)
 	      to);
 }
 
-/* Return: 0; 1 help was given; -EINVAL, said. */
-static int parse(int argc, char **argv, struct args *a)
+/* Return: 0; 1 help was given; -EINVAL with the sentence. */
+static int parse(int argc, char **argv, struct args *a, struct err *err)
 {
-	for (int i = 1; i < argc; i++) {
-		const char *word = argv[i];
+	struct option_word w;
+	int i = 1, r = 0;
 
-		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+	while (r == 0 && i < argc) {
+		r = option_take(COMMAND_STATUS, argc, argv, &i, &w, err);
+		if (r < 0)
+			return r;
+		if (r == OPTION_NONE && a->dir)
+			return err_set(err, EINVAL, "one run at a time: '%s' and '%s'", a->dir,
+				       argv[i]);
+		if (r == OPTION_NONE) {
+			a->dir = argv[i++];
+			r = 0;
+			continue;
+		}
+		if (w.id == FLAG_HELP) {
 			usage(stdout);
 			return 1;
 		}
-		if (strcmp(word, "--json") == 0) {
+		if (w.id == FLAG_AS_JSON)
 			a->is_json = true;
-		} else if (strcmp(word, "--addr") == 0 && i + 1 < argc) {
-			a->addr = argv[++i];
-		} else if (strncmp(word, "--addr=", 7) == 0) {
-			a->addr = word + 7;
-		} else if (strcmp(word, "--token") == 0 && i + 1 < argc) {
-			a->token = argv[++i];
-		} else if (strncmp(word, "--token=", 8) == 0) {
-			a->token = word + 8;
-		} else if (word[0] != '-' && !a->dir) {
-			a->dir = word;
-		} else if (word[0] != '-') {
-			fprintf(stderr, "nbox status: one run at a time: '%s' and '%s'\n", a->dir,
-				word);
-			return -EINVAL;
-		} else if (strcmp(word, "--addr") == 0 || strcmp(word, "--token") == 0) {
-			fprintf(stderr, "nbox status: %s needs a value; see nbox status --help\n",
-				word);
-			return -EINVAL;
-		} else {
-			unknown_option("status", word,
-				       (const char *const[]){"--json", "--addr", "--token",
-							     "--help"},
-				       4);
-			return -EINVAL;
-		}
+		else
+			*(w.id == FLAG_ADDR ? &a->addr : &a->token) = w.value;
 	}
-	if (a->dir && a->addr) {
-		fprintf(stderr, "nbox status: either a directory or --addr\n");
-		return -EINVAL;
-	}
-	return 0;
+	return a->dir && a->addr ? err_set(err, EINVAL, "either a directory or --addr") : 0;
 }
 
 static int ask_run(struct client *c, const char *dir, struct args *a)
@@ -215,8 +200,10 @@ int cmd_status(int argc, char **argv)
 	struct args a = {.addr = NULL};
 	struct client c = {.state = 0};
 	char found[PATH_MAX];
-	int r = parse(argc, argv, &a), code = 1;
+	int r = parse(argc, argv, &a, &c.err), code = 1;
 
+	if (r < 0)
+		fprintf(stderr, "nbox status: %s\n", c.err.text);
 	if (r != 0)
 		return r < 0 ? 2 : 0;
 	if (a.dir) {

@@ -16,10 +16,6 @@
 
 extern char **environ;
 
-static const char *const own_flags[] = {"--config", "--ready-fd", "--ended-fd", "--once",
-					"--join",   "--ranks",    "--local",    "--check",
-					"--help",   "--version"};
-
 struct args {
 	const char *file;
 	int ready_fd, ended_fd; /* ended_fd -1: none */
@@ -32,16 +28,10 @@ static void usage(FILE *f)
 	fputs("Usage: nboxd [--config FILE] [OPTION VALUE]...\n"
 	      "Plays the ranks of a virtual cluster that have no process. Prints one line,\n"
 	      "\"nboxd ready ADDRESS [store HOST:PORT] [also ADDRESS...]\", when it listens; SIGTERM\n"
-	      "or SIGINT end it.\n\n"
-	      "  --config FILE                cluster file (YAML)\n"
-	      "  \x20                            NBOX_CONFIG\n"
-	      "  --ready-fd N                 the ready line goes to this descriptor\n"
-	      "  --ended-fd N                 a socket at which is told whose process has ended (ended.h)\n"
-	      "  --once                       end when the last worker has left\n"
-	      "  --join RANK, --ranks N, --local N\n"
-	      "  \x20                            libnbox.so's: join the nboxd of this job, or become it\n"
-	      "  --check                      check the options, print the effective configuration, end\n"
-	      "  --help, --version\n\n"
+	      "or SIGINT end it.\n\n",
+	      f);
+	option_help(COMMAND_NBOXD, 28, f);
+	fputs("\n"
 	      "Each option below may also be given as the variable or the key of the cluster file that\n"
 	      "its second line names. A flag goes before a variable, a variable before the file.\n"
 	      "Numbers need units: 5us, 400Gbps, 50GB/s, 4MiB. Exit code 2: an option, a variable, the\n"
@@ -50,36 +40,32 @@ static void usage(FILE *f)
 	config_help(f, NULL);
 }
 
-static bool word_is_one_of(const char *word, const char *const *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(word, list[i]) == 0)
-			return true;
-	return false;
-}
-
-static int take_value(struct args *ret, const char *flag, const char *value, struct err *err)
+static int take(struct args *ret, const struct option_word *w, struct err *err)
 {
 	char *end;
 	long n;
 
-	if (strcmp(flag, "--config") == 0) {
-		ret->file = value;
+	if (w->id == FLAG_CONFIG)
+		ret->file = w->value;
+	else if (w->id == FLAG_CHECK)
+		ret->check_only = true;
+	else if (w->id == FLAG_ONCE)
+		ret->once = true;
+	if (!w->value || w->id == FLAG_CONFIG)
 		return 0;
-	}
-	n = strtol(value, &end, 10);
-	if (*end || end == value || n < 0 || n > INT32_MAX)
-		return err_set(err, EINVAL, "%s: '%s' is no %s", flag, value,
-			       strstr(flag, "-fd") ? "descriptor" : "number");
-	if (strcmp(flag, "--join") == 0) {
+	n = strtol(w->value, &end, 10);
+	if (*end || end == w->value || n < 0 || n > INT32_MAX)
+		return err_set(err, EINVAL, "%s: '%s' is no %s", w->name, w->value,
+			       strstr(w->name, "-fd") ? "descriptor" : "number");
+	if (w->id == FLAG_JOIN) {
 		ret->is_joining = ret->once = true;
 		ret->join.rank = (int32_t)n;
-	} else if (strcmp(flag, "--ranks") == 0) {
+	} else if (w->id == FLAG_RANKS) {
 		ret->join.n_ranks = (uint32_t)n;
-	} else if (strcmp(flag, "--local") == 0) {
+	} else if (w->id == FLAG_LOCAL) {
 		ret->join.n_local = (uint32_t)n;
 	} else {
-		*(strcmp(flag, "--ready-fd") == 0 ? &ret->ready_fd : &ret->ended_fd) = (int)n;
+		*(w->id == FLAG_READY_FD ? &ret->ready_fd : &ret->ended_fd) = (int)n;
 	}
 	return 0;
 }
@@ -87,43 +73,25 @@ static int take_value(struct args *ret, const char *flag, const char *value, str
 /* Return: 0; 1: answered, end; -EINVAL with the sentence. */
 static int parse_args(struct config *c, int argc, char **argv, struct args *ret, struct err *err)
 {
-	int i = 1, r;
+	struct option_word w;
+	int i = 1, r = 0;
 
-	while (i < argc) {
-		const char *word = argv[i];
-
-		r = config_arg(c, argc, argv, &i, err);
-		if (r < 0)
-			return r;
-		if (r == 0)
-			continue;
-		if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+	while (r == 0 && i < argc) {
+		r = option_take(COMMAND_NBOXD, argc, argv, &i, &w, err);
+		if (r == OPTION_NONE)
+			return err_set(err, EINVAL, "unexpected word '%.64s'; see --help", argv[i]);
+		if (r == 0 && w.id == FLAG_HELP) {
 			usage(stdout);
 			return 1;
 		}
-		if (strcmp(word, "--version") == 0) {
+		if (r == 0 && w.id == FLAG_VERSION) {
 			printf("nboxd %s\n", NBOX_VERSION);
 			return 1;
 		}
-		if (strcmp(word, "--check") == 0 || strcmp(word, "--once") == 0) {
-			*(word[2] == 'c' ? &ret->check_only : &ret->once) = true;
-			i++;
-			continue;
-		}
-		if (word_is_one_of(word, own_flags, ARRAY_SIZE(own_flags))) {
-			if (i + 1 >= argc || !strncmp(argv[i + 1], "--", 2))
-				return err_set(err, EINVAL, "%s: needs a value", word);
-			r = take_value(ret, word, argv[i + 1], err);
-			if (r < 0)
-				return r;
-			i += 2;
-			continue;
-		}
-		if (word[0] != '-')
-			return err_set(err, EINVAL, "unexpected word '%.64s'; see --help", word);
-		return config_unknown_flag(word, own_flags, ARRAY_SIZE(own_flags), err);
+		if (r == 0)
+			r = w.id < CONFIG_OPTIONS ? config_take(c, &w, err) : take(ret, &w, err);
 	}
-	return 0;
+	return r;
 }
 
 static int configure(struct config *c, int argc, char **argv, struct args *args, struct err *err)

@@ -156,7 +156,7 @@ static int use_rdma_options(const struct config *c, struct err *err)
 	for (int id = CONFIG_IB_HCA; id <= CONFIG_IB_POLL; id++) {
 		if (!config_text(c, id))
 			continue;
-		r = rdma_options_set(&o, config_options[id].variable + strlen("NBOX_IB_"),
+		r = rdma_options_set(&o, options[id].variable + strlen("NBOX_IB_"),
 				     config_text(c, id), err);
 		if (r < 0)
 			return err_prefix(err, r, "%s",

@@ -14,87 +14,21 @@
 #define OF_TESTS "NBOX_TEST_"
 
 static const char *const names[] = {
-	/* options: config/options.c has what they mean (a unit test compares) */
-	"NBOX_NODES",
-	"NBOX_GPUS_PER_NODE",
-	"NBOX_WORLD",
-	"NBOX_REAL",
-	"NBOX_AS_NODE",
-	"NBOX_INTRA_LATENCY",
-	"NBOX_INTRA_BANDWIDTH",
-	"NBOX_INTER_LATENCY",
-	"NBOX_INTER_BANDWIDTH",
-	"NBOX_LAYOUT",
-	"NBOX_MODEL",
-	"NBOX_WHAT_IF",
-	"NBOX_EXCHANGE",
-	"NBOX_DATA",
-	"NBOX_DATA_FOR",
-	"NBOX_SPLIT",
-	"NBOX_ALGO",
-	"NBOX_CHANNELS",
-	"NBOX_CHUNK",
-	"NBOX_LINK",
-	"NBOX_ADDR",
-	"NBOX_TOKEN",
-	"NBOX_STORE",
-	"NBOX_IB_HCA",
-	"NBOX_IB_PORT",
-	"NBOX_IB_GID_INDEX",
-	"NBOX_IB_TC",
-	"NBOX_IB_TIMEOUT",
-	"NBOX_IB_RETRY_CNT",
-	"NBOX_IB_MTU",
-	"NBOX_IB_QPS",
-	"NBOX_IB_INLINE",
-	"NBOX_IB_RING",
-	"NBOX_IB_MEMORY",
-	"NBOX_IB_POLL",
-	"NBOX_SEED",
-	"NBOX_OUT",
-	"NBOX_DEBUG",
-	"NBOX_POLL",
-	"NBOX_PAYLOAD_WORK",
-	"NBOX_PAYLOAD_MEMORY",
-	"NBOX_SETTLE",
-	"NBOX_TIMEOUT",
-	/* of nbox, nboxd and the shim */
-	"NBOX_CONFIG",
-	"NBOX_DEBUG_FILE",
-	"NBOX_NBOXD",
-	"NBOX_MODEL_PATH",
-	"NBOX_NCCL",
-	"NBOX_DEVICE",
-	"NBOX_FOOTPRINT",
-	"NBOX_ASK_PYTHON",
-	"NBOX_ENABLE",
-	"NBOX_INIT_TIMEOUT",
-	"NBOX_CONNECT_TIMEOUT",
-	"NBOX_QUIET",
-	/* of the stand-ins, emulator/standins */
-	"NBOX_HOST_DEVICES",
-	"NBOX_HOST_GPU_MEMORY",
-	"NBOX_HOST_KERNEL_TIME",
-	"NBOX_HOST_STUBS_LOG",
-	/* of scripts */
-	"NBOX_BUILD",
-	"NBOX_TORCH_ENV",
-	"NBOX_TORCH_PYTHON",
-	"NBOX_TORCH_WHEELS",
-	"NBOX_VM_CACHE",
-	"NBOX_VM_ACCEL",
+#define OPTION(id, name, variable, key, kind, default_text, arg, help, choices) variable,
+#define VARIABLE(name, kind, choices) name,
+#include "base/options.def"
 };
 
 /* Of those that have no option. */
+enum kind { VARIABLE_TEXT, VARIABLE_TIME, VARIABLE_COUNT, VARIABLE_CHOICE };
+#define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 static const struct {
 	const char *name;
-	enum { TIME, COUNT, CHOICE } kind;
-	const char *choices[4];
+	enum kind kind;
+	const char *const *choices;
 } values[] = {
-	{"NBOX_INIT_TIMEOUT", TIME, {0}},        {"NBOX_CONNECT_TIMEOUT", TIME, {0}},
-	{"NBOX_FOOTPRINT", COUNT, {0}},          {"NBOX_DEVICE", CHOICE, {"auto", "host", "cuda"}},
-	{"NBOX_ASK_PYTHON", CHOICE, {"0", "1"}}, {"NBOX_ENABLE", CHOICE, {"0", "1"}},
-	{"NBOX_QUIET", CHOICE, {"0", "1"}},
+#define VARIABLE(name, kind, choices) {name, kind, choices},
+#include "base/options.def"
 };
 
 static size_t name_length(const char *entry)
@@ -143,10 +77,21 @@ static int check_value(size_t i, const char *text, struct err *err)
 {
 	uint64_t n;
 	double ns;
-	int r = values[i].kind == TIME    ? units_time(text, &ns, err)
-		: values[i].kind == COUNT ? units_count(text, &n, err)
-					  : check_choice(text, values[i].choices, err);
+	int r = 0;
 
+	switch (values[i].kind) {
+	case VARIABLE_TIME:
+		r = units_time(text, &ns, err);
+		break;
+	case VARIABLE_COUNT:
+		r = units_count(text, &n, err);
+		break;
+	case VARIABLE_CHOICE:
+		r = check_choice(text, values[i].choices, err);
+		break;
+	case VARIABLE_TEXT:
+		break;
+	}
 	return r < 0 ? err_prefix(err, r, "%s", values[i].name) : 0;
 }
 

@@ -134,8 +134,7 @@ static void note_options(struct differences *d, const struct compare_side *a,
 	for (int id = 0; id < CONFIG_OPTIONS; id++)
 		if (id != CONFIG_OUT && id != CONFIG_ADDR && id != CONFIG_TOKEN &&
 		    id != CONFIG_STORE && id != CONFIG_LOG)
-			note(d, config_options[id].name,
-			     option_text(a->config, id, left, sizeof(left)),
+			note(d, options[id].name, option_text(a->config, id, left, sizeof(left)),
 			     option_text(b->config, id, right, sizeof(right)));
 }
 

@@ -1,12 +1,10 @@
-/* The flags of `nbox run` that are no options of nboxd. */
+/* The command line of `nbox run`, most of which `nbox perf` has, too. */
 #pragma once
 
+#include "base/options.h"
 #include "nbox/run/run.h"
 
-/* Takes argv[*index] if it is one. Return: 0; CONFIG_NOT_MINE; -EINVAL with the sentence. */
-int run_arg(struct run *r, int argc, char **argv, int *index, struct err *err);
-/* @defaults: shown as defaults; NULL: those of the table. */
-void run_help(FILE *f, const struct config *defaults);
-/* The names of these flags, with dashes, for suggestions. */
-extern const char *const run_flags[];
-extern const size_t n_run_flags;
+/* Takes an option of a run, or a flag. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+int run_take(struct run *r, const struct option_word *w, struct err *err);
+/* The options of --help. @defaults: shown as defaults; NULL: those of the table. */
+void run_help(enum command command, FILE *f, const struct config *defaults);

@@ -52,8 +52,7 @@ static uint32_t count_devices(const struct run *r)
 	DIR *d;
 
 	if (r->device != RUN_DEVICE_CUDA) /* the stand-in shows as many as a node has ranks */
-		return (uint32_t)strtoul(config_options[CONFIG_GPUS_PER_NODE].default_text, NULL,
-					 10);
+		return (uint32_t)strtoul(options[CONFIG_GPUS_PER_NODE].default_text, NULL, 10);
 	if (visible) {
 		for (const char *p = visible; *p; p++)
 			n += *p != ',' && (p == visible || p[-1] == ',');
@@ -69,7 +68,7 @@ static uint32_t count_devices(const struct run *r)
 
 /* The number of an option that was given, before config_finish(); 0: not given, or no number,
  * which config_finish() will say. */
-static uint32_t given(const struct config *c, enum config_id id)
+static uint32_t given(const struct config *c, enum option_id id)
 {
 	unsigned long n;
 	char *end;
@@ -80,7 +79,7 @@ static uint32_t given(const struct config *c, enum config_id id)
 	return *end || n > 65536 ? 0 : (uint32_t)n;
 }
 
-static int set(struct config *c, enum config_id id, uint32_t n, struct err *err)
+static int set(struct config *c, enum option_id id, uint32_t n, struct err *err)
 {
 	char text[16];
 

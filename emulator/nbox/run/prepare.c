@@ -131,7 +131,7 @@ static int check_rdma(const struct config *c, struct err *err)
 	for (int id = CONFIG_IB_HCA; code == 0 && id <= CONFIG_IB_POLL; id++) {
 		if (!config_text(c, id))
 			continue;
-		code = rdma_options_set(&o, config_options[id].variable + strlen("NBOX_IB_"),
+		code = rdma_options_set(&o, options[id].variable + strlen("NBOX_IB_"),
 					config_text(c, id), err);
 		if (code < 0)
 			err_prefix(err, code, "%s", config_where(c, id, 0, where, sizeof(where)));

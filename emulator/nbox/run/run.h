@@ -31,9 +31,9 @@ struct run {
 	const char *json; /* also write the summary there */
 	const char *device_text;
 	enum run_device device;
-	unsigned int flags_seen; /* bits by run_arg()'s table */
-	uint64_t n_procs;        /* 0: as many as there are real ranks */
-	bool is_plain;           /* without nbox: a baseline on the stand-ins */
+	const char *procs_text;
+	uint64_t n_procs; /* 0: as many as there are real ranks */
+	bool is_plain;    /* without nbox: a baseline on the stand-ins */
 	bool is_dry, is_quiet;
 	const struct run_printer *printer; /* borrowed; NULL: the summary is printed */
 	bool is_launcher;          /* COMMAND starts the ranks; known by its name, or --launcher */

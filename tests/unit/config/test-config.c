@@ -426,7 +426,7 @@ static void test_variables(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++)
-		assert_true(variable_is_known(config_options[i].variable));
+		assert_true(variable_is_known(options[i].variable));
 	assert_int_equal(config_new(&c), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		char entry[64], *vars[] = {(char *)"NBOX_SEED=2", entry, NULL};
@@ -444,7 +444,7 @@ static void test_precedence_of_real_ranks(void **state)
 {
 	static const struct {
 		const char *file, *text;
-		enum config_id flag;
+		enum option_id flag;
 		uint32_t first;
 	} cases[] = {{"real: 0", "last", CONFIG_AS_NODE, 6},
 		     {"as_node: last", "1", CONFIG_REAL, 1}};
@@ -479,6 +479,7 @@ static void test_precedence(void **state)
 			(char *)"NBOX_SEED=", (char *)"NBOX_DEBUG=info", (char *)"PATH=/bin",
 			(char *)"NBOX_TEST_ANYTHING=1", (char *)"NBOX_MODLE=", (char *)"NBOXES=1",
 			NULL};
+	struct option_word w;
 	struct err err = {""};
 	struct config *c;
 	int i = 1;
@@ -486,9 +487,11 @@ static void test_precedence(void **state)
 	(void)state;
 	assert_int_equal(config_new(&c), 0);
 	/* Against the order of precedence on purpose: it must not matter. */
-	while (i < 5)
-		assert_int_equal(config_arg(c, 6, argv, &i, &err), 0);
-	assert_int_equal(config_arg(c, 6, argv, &i, &err), CONFIG_NOT_MINE);
+	while (i < 5) {
+		assert_int_equal(option_take(COMMAND_RUN, 6, argv, &i, &w, &err), 0);
+		assert_int_equal(config_take(c, &w, &err), 0);
+	}
+	assert_int_equal(option_take(COMMAND_RUN, 6, argv, &i, &w, &err), -EINVAL);
 	assert_int_equal(config_environment(c, vars, &err), 0);
 	assert_int_equal(config_parse(c, "f", full, strlen(full), &err), 0);
 	if (config_finish(c, &err) < 0)
@@ -506,20 +509,25 @@ static void test_precedence(void **state)
 static void test_flags(void **state)
 {
 	char *argv[] = {(char *)"x", (char *)"--nodes", NULL};
-	const char *const others[] = {"--json"};
+	struct option_word w;
 	struct err err = {""};
 	struct config *c;
 	int i = 1;
 
 	(void)state;
 	assert_int_equal(config_new(&c), 0);
-	assert_int_equal(config_arg(c, 2, argv, &i, &err), -EINVAL);
+	assert_int_equal(option_take(COMMAND_RUN, 2, (char *[]){(char *)"x", (char *)"y"}, &i, &w,
+				     &err),
+			 OPTION_NONE);
+	assert_int_equal(option_take(COMMAND_RUN, 2, argv, &i, &w, &err), -EINVAL);
 	assert_string_equal(err.text, "--nodes: needs a value: --nodes N");
-	assert_int_equal(config_unknown_flag("--modle=3", others, 1, &err), -EINVAL);
+	assert_int_equal(option_unknown(COMMAND_RUN, "--modle=3", &err), -EINVAL);
 	assert_string_equal(err.text, "unknown option '--modle'; did you mean '--model'?");
-	config_unknown_flag("--jsn", others, 1, &err);
+	option_unknown(COMMAND_RUN, "--jsn", &err);
 	assert_string_equal(err.text, "unknown option '--jsn'; did you mean '--json'?");
-	config_unknown_flag("--zzzzzzzz", others, 1, &err);
+	option_unknown(COMMAND_NBOXD, "--dryrun", &err);
+	assert_string_equal(err.text, "unknown option '--dryrun'; see --help");
+	option_unknown(COMMAND_RUN, "--zzzzzzzz", &err);
 	assert_string_equal(err.text, "unknown option '--zzzzzzzz'; see --help");
 	config_set(c, CONFIG_NODES, SOURCE_FLAG, "many");
 	assert_int_equal(config_finish(c, &err), -EINVAL);
@@ -540,15 +548,15 @@ static void test_table(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
-		const struct config_option *o = &config_options[i];
+		const struct option *o = &options[i];
 
 		assert_true(o->name && o->variable && o->key && o->help && o->arg);
 		assert_int_equal(strncmp(o->variable, "NBOX_", 5), 0);
 		assert_int_equal(o->kind == KIND_CHOICE, o->choices != NULL);
 		for (size_t k = 0; k < i; k++) {
-			assert_string_not_equal(o->name, config_options[k].name);
-			assert_string_not_equal(o->variable, config_options[k].variable);
-			assert_string_not_equal(o->key, config_options[k].key);
+			assert_string_not_equal(o->name, options[k].name);
+			assert_string_not_equal(o->variable, options[k].variable);
+			assert_string_not_equal(o->key, options[k].key);
 		}
 	}
 }

@@ -1,4 +1,4 @@
-/* See rdma-options.h. One table: name, kind, bounds, where it goes. */
+/* See options.h. The table is base/options.def: name, kind, bounds, where it goes, default. */
 #include "links/rdma/options.h"
 
 #include <errno.h>
@@ -18,45 +18,20 @@ extern char **environ;
 
 enum kind { NAME, COUNT, POWER, BYTES32, BYTES64, POLL };
 
-static const struct option {
-	const char *name;
+static const struct rdma_option {
+	const char *name; /* without PREFIX */
 	enum kind kind;
 	size_t at;
 	uint64_t min, max;
+	const char *default_text;
 } options[] = {
 #define AT(field) offsetof(struct rdma_options, field)
-	{"HCA", NAME, AT(hca), 0, 0},
-	{"PORT", COUNT, AT(port), 1, 255},
-	{"GID_INDEX", COUNT, AT(gid_index), 0, 1023},
-	{"TC", COUNT, AT(traffic_class), 0, 255},
-	{"TIMEOUT", COUNT, AT(timeout), 1, 31},
-	{"RETRY_CNT", COUNT, AT(retry_count), 0, 7},
-	{"MTU", POWER, AT(mtu), 256, 4096},
-	{"QPS", COUNT, AT(qps), 1, RDMA_QPS_MAX},
-	{"INLINE", BYTES32, AT(inline_bytes), 0, 4096},
-	{"RING", BYTES32, AT(ring_bytes), RDMA_RING_MIN, RDMA_RING_MAX},
-	{"MEMORY", BYTES64, AT(memory_bytes), UINT64_C(1) << 20, UINT64_C(1) << 46},
-	{"POLL", POLL, AT(is_busy_polling), 0, 0},
+#define RDMA_OPTION(id, name, variable, key, kind, field, min, max, default_text, arg, help) \
+	{&variable[sizeof(PREFIX) - 1], kind, AT(field), min, max, default_text},
+#include "base/options.def"
 };
 
-void rdma_options_init(struct rdma_options *o)
-{
-	*o = (struct rdma_options){
-		.gid_index = -1,
-		.traffic_class = -1,
-		/* 1.07 s, as NCCL's was up to 2.22 (20 since). What answers may be software
-		 * (soft-RoCE, under load, is silent for longer than the 67 ms of 14), and what is
-		 * sent again there may break it. */
-		.timeout = 18,
-		.retry_count = 7,
-		.qps = 1,
-		.inline_bytes = 256,
-		.ring_bytes = UINT32_C(4) << 20,
-		.memory_bytes = UINT64_C(1) << 30,
-	};
-}
-
-static int set_number(struct rdma_options *o, const struct option *p, const char *text,
+static int set_number(struct rdma_options *o, const struct rdma_option *p, const char *text,
 		      struct err *err)
 {
 	bool is_bytes = p->kind == BYTES32 || p->kind == BYTES64;
@@ -79,7 +54,7 @@ static int set_number(struct rdma_options *o, const struct option *p, const char
 	return 0;
 }
 
-static int set_one(struct rdma_options *o, const struct option *p, const char *text,
+static int set_one(struct rdma_options *o, const struct rdma_option *p, const char *text,
 		   struct err *err)
 {
 	if (p->kind == NAME) {
@@ -96,6 +71,17 @@ static int set_one(struct rdma_options *o, const struct option *p, const char *t
 		return 0;
 	}
 	return set_number(o, p, text, err);
+}
+
+/* The ack timeout's default, 1.07 s, is what NCCL's was up to 2.22 (20 since). What answers may be
+ * software (soft-RoCE, under load, is silent for longer than the 67 ms of 14), and what is sent
+ * again there may break it. */
+void rdma_options_init(struct rdma_options *o)
+{
+	*o = (struct rdma_options){.gid_index = -1, .traffic_class = -1};
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+		if (options[i].default_text)
+			set_one(o, &options[i], options[i].default_text, NULL);
 }
 
 int rdma_options_set(struct rdma_options *o, const char *name, const char *text, struct err *err)

@@ -1,6 +1,6 @@
 /* How rdma links are set up. Workers and nboxd take it from NBOX_IB_ variables, named
  * after NCCL's (NCCL_IB_HCA and so on); nboxd also from its flags and cluster file,
- * whose table is config/options.c. */
+ * whose table is base/options.def. */
 #pragma once
 
 #include <stdbool.h>

@@ -18,6 +18,10 @@ static void options_are_strict(void **state)
 
 	(void)state;
 	rdma_options_init(&o);
+	assert_int_equal(o.timeout, 18);
+	assert_int_equal(o.retry_count, 7);
+	assert_int_equal(o.inline_bytes, 256);
+	assert_int_equal(o.memory_bytes, 1 << 30);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		err.text[0] = 0;
 		assert_true(rdma_options_set(&o, bad[i][0], bad[i][1], &err) < 0);

@@ -1,0 +1,160 @@
+/* See options.h. */
+#include "base/options.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/suggest.h"
+
+#define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+enum { /* as options.def calls them */
+       RUN = COMMAND_RUN,
+       PERF = COMMAND_PERF,
+       NBOX_PERF = COMMAND_NBOX_PERF,
+       NBOXD = COMMAND_NBOXD,
+       REPORT = COMMAND_REPORT,
+       LIST = COMMAND_LIST,
+       COMPARE = COMMAND_COMPARE,
+       STATUS = COMMAND_STATUS,
+       DOCTOR = COMMAND_DOCTOR,
+       PRELOAD = COMMAND_PRELOAD,
+       EVERY = COMMAND_EVERY
+};
+
+const struct option options[OPTIONS] = {
+#define OPTION(id, name, variable, key, kind, default_text, arg, help, choices) \
+	{name,         0,   variable, key,     kind,                            \
+	 default_text, arg, help,     choices, COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD},
+#include "base/options.def"
+#define FLAG(id, name, letter, arg, default_text, help, choices, commands) \
+	{name, letter, NULL, NULL, KIND_FLAG, default_text, arg, help, choices, commands},
+#include "base/options.def"
+};
+
+/* The name of a subcommand whose errors point to its own --help; NULL: of another. */
+static const char *own_help(enum command command)
+{
+	static const char *const names[] = {NULL,     NULL,     NULL,      NULL,
+					    "report", "list",   "compare", "models",
+					    "status", "doctor", "preload"};
+
+	return names[__builtin_ctz(command)];
+}
+
+int option_unknown(enum command command, const char *word, struct err *err)
+{
+	const char *list[OPTIONS], *near, *own = own_help(command);
+	char names[OPTIONS][32], head[64];
+	size_t n = 0;
+
+	snprintf(head, sizeof(head), "%.*s", (int)strcspn(word, "="), word);
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (options[i].commands & command) {
+			snprintf(names[n], sizeof(names[n]), "--%s", options[i].name);
+			list[n] = names[n];
+			n++;
+		}
+	/* of a letter nothing is near */
+	near = strlen(head) > 4 ? suggest_long(head, list, n) : suggest(head, list, n);
+	if (near)
+		return err_set(err, EINVAL, "unknown option '%s'; did you mean '%s'?%s%s%s", head,
+			       near, own ? " See nbox " : "", own ? own : "", own ? " --help" : "");
+	return err_set(err, EINVAL, "unknown option '%s'; see %s%s%s--help", head,
+		       own ? "nbox " : "", own ? own : "", own ? " " : "");
+}
+
+bool option_is_list(enum option_id id)
+{
+	return options[id].kind == KIND_LIST || options[id].kind == KIND_MAP;
+}
+
+/* The option that begins @word; its value where that is in the same word. */
+static const struct option *find(enum command command, const char *word, const char **ret_value)
+{
+	for (const struct option *o = options; o < options + OPTIONS; o++) {
+		size_t len = strlen(o->name);
+
+		if (!(o->commands & command))
+			continue;
+		if (o->letter && word[1] == o->letter && (o->arg || !word[2])) {
+			*ret_value = word[2] ? word + 2 : NULL;
+			return o;
+		}
+		if (word[1] == '-' && strncmp(word + 2, o->name, len) == 0 &&
+		    strchr("=", word[2 + len])) {
+			*ret_value = word[2 + len] ? word + 3 + len : NULL;
+			return o;
+		}
+	}
+	return NULL;
+}
+
+/* @next: the word behind it, which is an option; NULL: there is none. */
+static int no_value(enum command command, const struct option *o, const char *name,
+		    const char *next, struct err *err)
+{
+	if (o->kind != KIND_FLAG)
+		return err_set(err, EINVAL, "%s: needs a value: %s %s%s%s%s", name, name, o->arg,
+			       next ? " (not " : "", next ? next : "", next ? ")" : "");
+	if (command == COMMAND_STATUS || command == COMMAND_DOCTOR)
+		return err_set(err, EINVAL, "%s needs a value; see nbox %s --help", name,
+			       own_help(command));
+	if (o->commands & COMMAND_RUN && command != COMMAND_REPORT)
+		return err_set(err, EINVAL, "%s needs a value: %s", name, o->help);
+	return err_set(err, EINVAL, "%s needs a value: %s %s", name, name, o->arg);
+}
+
+int option_take(enum command command, int argc, char *const argv[], int *index,
+		struct option_word *ret, struct err *err)
+{
+	const char *word = argv[*index], *next = *index + 1 < argc ? argv[*index + 1] : NULL;
+	struct option_word w = {.value = NULL};
+	const struct option *o;
+	int n = 1;
+
+	if (word[0] != '-')
+		return OPTION_NONE;
+	o = find(command, word, &w.value);
+	if (!o)
+		return option_unknown(command, word, err);
+	w.id = (enum option_id)(o - options);
+	if (word[1] == '-')
+		snprintf(w.name, sizeof(w.name), "--%s", o->name);
+	else
+		snprintf(w.name, sizeof(w.name), "-%c", o->letter);
+	if (!o->arg && w.value)
+		return err_set(err, EINVAL, "%s takes no value", w.name);
+	if (o->arg && !w.value) {
+		if (!next || strncmp(next, "--", 2) == 0)
+			return no_value(command, o, w.name, next, err);
+		w.value = next;
+		n = 2;
+	}
+	if (o->arg && !w.value[0] && o->kind == KIND_FLAG)
+		return no_value(command, o, w.name, NULL, err);
+	*index += n;
+	*ret = w;
+	return 0;
+}
+
+void option_print(const struct option *o, int width, const char *default_text, FILE *to)
+{
+	char flag[64], letter[] = {'-', o->letter, ',', ' ', '\0'};
+
+	snprintf(flag, sizeof(flag), "%s--%s%s%s", o->letter ? letter : "", o->name,
+		 o->arg ? " " : "", o->arg ? o->arg : "");
+	fprintf(to, "  %-*s %s", width, flag, o->help);
+	for (size_t i = 0; o->choices && o->choices[i]; i++)
+		fprintf(to, "%s%s", i ? ", " : "", o->choices[i]);
+	if (default_text)
+		fprintf(to, " [%s]", default_text);
+	fputc('\n', to);
+}
+
+void option_help(enum command command, int width, FILE *to)
+{
+	for (size_t i = CONFIG_OPTIONS; i < OPTIONS; i++)
+		if (options[i].commands & command && options[i].help)
+			option_print(&options[i], width, options[i].default_text, to);
+}
