@@ -315,7 +315,7 @@ int engine_start(struct engine *e, const struct border *border, const struct tim
 {
 	CLEANUP(op_freep) struct engine_op *op = calloc(1, sizeof(*op));
 	uint32_t in;
-	int rc;
+	int r;
 
 	if (!op)
 		return -ENOMEM;
@@ -325,13 +325,13 @@ int engine_start(struct engine *e, const struct border *border, const struct tim
 	op->end_ns = end_ns;
 	op->tag = tag;
 	if (border) {
-		rc = op_init_border(op);
-		if (rc)
-			return rc;
+		r = op_init_border(op);
+		if (r)
+			return r;
 	}
-	rc = queue_reserve(e, op_entries(op));
-	if (rc)
-		return rc;
+	r = queue_reserve(e, op_entries(op));
+	if (r)
+		return r;
 
 	op->number = e->n_started++;
 	op->next = e->ops;

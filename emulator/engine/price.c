@@ -139,23 +139,23 @@ static int price_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, u
 		.index = index,
 	};
 	struct nbox_delay base;
-	int rc;
+	int r;
 
 	msg.hop = topology_hop(p->topology, msg.src, msg.dst);
 	msg.flows = p->flows[msg.hop == NBOX_INTER];
-	rc = delay_message(p->delay, &p->op, &msg, p->is_base_only, ret, p->err);
-	if (rc == 0 && p->is_comparing && !p->has_difference) {
-		rc = delay_message(p->delay, &p->op, &msg, true, &base, p->err);
-		p->has_difference = rc == 0 && (base.latency_ns != ret->latency_ns ||
-						base.occupancy_ns != ret->occupancy_ns);
+	r = delay_message(p->delay, &p->op, &msg, p->is_base_only, ret, p->err);
+	if (r == 0 && p->is_comparing && !p->has_difference) {
+		r = delay_message(p->delay, &p->op, &msg, true, &base, p->err);
+		p->has_difference = r == 0 && (base.latency_ns != ret->latency_ns ||
+					       base.occupancy_ns != ret->occupancy_ns);
 	}
-	if (rc > 0)
+	if (r > 0)
 		return err_set(p->err, EINVAL,
 			       "the delay model '%s' says nothing about the messages of %s by %s: "
 			       "choose another model or algorithm",
 			       delay_describe(p->delay), coll_kind_name(p->op.kind),
 			       sched_algo_name(p->op.algo));
-	return rc;
+	return r;
 }
 
 struct sim_cost price_cost(struct price *p)

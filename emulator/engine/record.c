@@ -221,54 +221,54 @@ static int check_row(const struct record_row *r, uint64_t i, struct err *err)
 }
 
 /* Adds @n rows that lie at @data, each checked before it takes memory. */
-static int add_rows(struct record *r, uint64_t *capacity, const char *data, uint64_t n,
+static int add_rows(struct record *rec, uint64_t *capacity, const char *data, uint64_t n,
 		    struct err *err)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		struct record_row row;
-		int rc;
+		int r;
 
 		memcpy(&row, data + i * sizeof(row), sizeof(row));
-		rc = check_row(&row, r->n_rows, err);
-		if (rc)
-			return rc;
-		if (r->n_rows == *capacity) {
+		r = check_row(&row, rec->n_rows, err);
+		if (r)
+			return r;
+		if (rec->n_rows == *capacity) {
 			struct record_row *grown =
-				reallocarray(r->rows, 2 * *capacity + 64, sizeof(row));
+				reallocarray(rec->rows, 2 * *capacity + 64, sizeof(row));
 
 			if (!grown)
 				return err_set(err, ENOMEM, "no memory for more than %llu rows",
-					       (unsigned long long)r->n_rows);
-			r->rows = grown;
+					       (unsigned long long)rec->n_rows);
+			rec->rows = grown;
 			*capacity = 2 * *capacity + 64;
 		}
-		r->rows[r->n_rows++] = row;
+		rec->rows[rec->n_rows++] = row;
 	}
 	return 0;
 }
 
 int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err)
 {
-	struct record r = {0};
+	struct record rec = {0};
 	uint64_t capacity = 0;
-	int rc;
+	int r;
 
-	if (n < sizeof(r.header))
+	if (n < sizeof(rec.header))
 		return err_set(err, EINVAL, "%llu bytes are too few for a record",
 			       (unsigned long long)n);
-	memcpy(&r.header, data, sizeof(r.header));
-	rc = check_header(&r.header, err);
-	if (rc)
-		return rc;
-	n -= sizeof(r.header);
-	rc = add_rows(&r, &capacity, (const char *)data + sizeof(r.header),
-		      n / sizeof(struct record_row), err);
-	if (rc) {
-		record_deinit(&r);
-		return rc;
+	memcpy(&rec.header, data, sizeof(rec.header));
+	r = check_header(&rec.header, err);
+	if (r)
+		return r;
+	n -= sizeof(rec.header);
+	r = add_rows(&rec, &capacity, (const char *)data + sizeof(rec.header),
+		     n / sizeof(struct record_row), err);
+	if (r) {
+		record_deinit(&rec);
+		return r;
 	}
-	r.is_truncated = n % sizeof(struct record_row) != 0;
-	*ret = r;
+	rec.is_truncated = n % sizeof(struct record_row) != 0;
+	*ret = rec;
 	return 0;
 }
 
@@ -299,47 +299,47 @@ static int load_header(FILE *f, struct record_header *ret, struct err *err)
 }
 
 /* The file may grow meanwhile: what is there at the end counts. */
-static int load(FILE *f, struct record *r, struct err *err)
+static int load(FILE *f, struct record *rec, struct err *err)
 {
 	char rows[512 * sizeof(struct record_row)];
 	uint64_t capacity = 0;
 	size_t n = sizeof(rows);
-	int rc = load_header(f, &r->header, err);
+	int r = load_header(f, &rec->header, err);
 
-	while (rc == 0 && n == sizeof(rows)) {
+	while (r == 0 && n == sizeof(rows)) {
 		n = fread(rows, 1, sizeof(rows), f);
-		rc = add_rows(r, &capacity, rows, n / sizeof(struct record_row), err);
+		r = add_rows(rec, &capacity, rows, n / sizeof(struct record_row), err);
 	}
-	if (rc == 0 && ferror(f))
-		rc = err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno));
-	r->is_truncated = n % sizeof(struct record_row) != 0;
-	return rc;
+	if (r == 0 && ferror(f))
+		r = err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno));
+	rec->is_truncated = n % sizeof(struct record_row) != 0;
+	return r;
 }
 
 int record_load_header(const char *path, struct record_header *ret, struct err *err)
 {
 	CLEANUP(fclosep) FILE *f = NULL;
-	int rc = open_file(path, &f, err);
+	int r = open_file(path, &f, err);
 
-	if (rc == 0 && (rc = load_header(f, ret, err)) < 0)
-		err_prefix(err, rc, "%s", path);
-	return rc;
+	if (r == 0 && (r = load_header(f, ret, err)) < 0)
+		err_prefix(err, r, "%s", path);
+	return r;
 }
 
 int record_load(const char *path, struct record *ret, struct err *err)
 {
 	CLEANUP(fclosep) FILE *f = NULL;
-	struct record r = {0};
-	int rc = open_file(path, &f, err);
+	struct record rec = {0};
+	int r = open_file(path, &f, err);
 
-	if (rc)
-		return rc;
-	rc = load(f, &r, err);
-	if (rc) {
-		record_deinit(&r);
-		return err_prefix(err, rc, "%s", path);
+	if (r)
+		return r;
+	r = load(f, &rec, err);
+	if (r) {
+		record_deinit(&rec);
+		return err_prefix(err, r, "%s", path);
 	}
-	*ret = r;
+	*ret = rec;
 	return 0;
 }
 

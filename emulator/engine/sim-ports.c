@@ -115,7 +115,7 @@ static int start_next(struct ports *p, uint32_t number, double now_ns)
 	struct flow_state *s;
 	struct nbox_delay d;
 	double enter;
-	int rc;
+	int r;
 
 	if (flow == NONE)
 		return 0;
@@ -123,12 +123,12 @@ static int start_next(struct ports *p, uint32_t number, double now_ns)
 	s = &p->state[flow];
 	port->head = s->next;
 	port->sending = flow;
-	rc = p->cost->message(p->cost->ctx, f->src, f->dst, f->lane, s->n_sent,
-			      message_bytes(f, s->n_sent), &d);
-	if (!rc)
-		rc = node_new(p, &node);
-	if (rc)
-		return rc;
+	r = p->cost->message(p->cost->ctx, f->src, f->dst, f->lane, s->n_sent,
+			     message_bytes(f, s->n_sent), &d);
+	if (!r)
+		r = node_new(p, &node);
+	if (r)
+		return r;
 	enter = now_ns + d.latency_ns;
 	if (enter < s->last_enter_ns)
 		enter = s->last_enter_ns;
@@ -136,10 +136,10 @@ static int start_next(struct ports *p, uint32_t number, double now_ns)
 	s->n_sent++;
 	p->nodes[node] = (struct node){now_ns, enter, d.occupancy_ns, 0, NONE};
 	if (s->head == NONE)
-		rc = sim_heap_push(&p->heap, enter, tie_of(KIND_ENTERED, f->order, flow));
+		r = sim_heap_push(&p->heap, enter, tie_of(KIND_ENTERED, f->order, flow));
 	list_add(p->nodes, &s->head, &s->tail, node);
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	return sim_heap_push(&p->heap, now_ns + d.occupancy_ns, tie_of(KIND_LEFT, 0, number));
 }
 
@@ -161,22 +161,22 @@ static int entered(struct ports *p, uint32_t flow, double now_ns)
 	struct port *port = &p->port[f->ingress];
 	uint32_t node = s->head;
 	double begin = now_ns > port->in_free_ns ? now_ns : port->in_free_ns;
-	int rc;
+	int r;
 
 	s->head = p->nodes[node].next;
 	if (s->head != NONE) {
-		rc = sim_heap_push(&p->heap, p->nodes[s->head].enter_ns,
-				   tie_of(KIND_ENTERED, f->order, flow));
-		if (rc)
-			return rc;
+		r = sim_heap_push(&p->heap, p->nodes[s->head].enter_ns,
+				  tie_of(KIND_ENTERED, f->order, flow));
+		if (r)
+			return r;
 	}
 	port->in_free_ns = begin + p->nodes[node].occupancy_ns;
 	p->nodes[node].at_ns = port->in_free_ns;
-	rc = s->in_head == NONE ? sim_heap_push(&p->heap, port->in_free_ns,
-						tie_of(KIND_ARRIVED, f->order, flow))
-				: 0;
+	r = s->in_head == NONE ? sim_heap_push(&p->heap, port->in_free_ns,
+					       tie_of(KIND_ARRIVED, f->order, flow))
+			       : 0;
 	list_add(p->nodes, &s->in_head, &s->in_tail, node);
-	return rc;
+	return r;
 }
 
 static int arrived(struct ports *p, uint32_t flow, double now_ns)
@@ -228,9 +228,9 @@ static int ports_init(struct ports *p, uint32_t n_flows, uint32_t n_ports, const
 
 static int ports_run(struct ports *p)
 {
-	int rc = 0;
+	int r = 0;
 
-	while (p->heap.n && !rc) {
+	while (p->heap.n && !r) {
 		struct sim_event e = p->heap.items[0];
 		double now = sim_event_ns(&e);
 		uint32_t who = (uint32_t)e.tie;
@@ -238,17 +238,17 @@ static int ports_run(struct ports *p)
 		sim_heap_drop(&p->heap);
 		switch (e.tie >> 62) {
 		case KIND_ARRIVED:
-			rc = arrived(p, who, now);
+			r = arrived(p, who, now);
 			break;
 		case KIND_LEFT:
-			rc = left(p, who, now);
+			r = left(p, who, now);
 			break;
 		default:
-			rc = entered(p, who, now);
+			r = entered(p, who, now);
 			break;
 		}
 	}
-	return rc;
+	return r;
 }
 
 int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
@@ -256,19 +256,19 @@ int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
 	      struct sim_result *ret, struct err *err)
 {
 	struct ports p = {.flows = flows, .cost = cost, .watch = watch};
-	int rc = ports_init(&p, n_flows, n_ports, start_ns);
+	int r = ports_init(&p, n_flows, n_ports, start_ns);
 
-	if (!rc)
-		rc = ports_run(&p);
-	if (!rc)
+	if (!r)
+		r = ports_run(&p);
+	if (!r)
 		*ret = (struct sim_result){.end_ns = p.end_ns, .n_messages = p.n_messages};
-	if (rc == -ENOMEM)
+	if (r == -ENOMEM)
 		err_set(err, ENOMEM, "no memory to simulate %u connections", n_flows);
 	free(p.state);
 	free(p.port);
 	free(p.nodes);
 	sim_heap_deinit(&p.heap);
-	return rc;
+	return r;
 }
 
 /* Appends the flows that leave @rank. */
@@ -278,10 +278,10 @@ static int add_flows(const struct sched *s, uint32_t rank, uint32_t period,
 	CLEANUP(freep) struct sched_conn *conns = NULL;
 	struct port_flow *grown;
 	uint32_t n_in, n_out, i;
-	int rc = sched_conns(s, rank, &conns, &n_in, &n_out);
+	int r = sched_conns(s, rank, &conns, &n_in, &n_out);
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	if (*n_flows + n_out > *capacity) {
 		*capacity = 2 * *capacity + n_out;
 		grown = realloc(*flows, *capacity * sizeof(*grown));

@@ -158,15 +158,15 @@ static int send_message(struct sim *sim, const struct thread *t, uint32_t number
 	struct nbox_delay d;
 	double sent, at;
 	uint32_t f;
-	int rc;
+	int r;
 
-	rc = sim->cost->message(sim->cost->ctx, c->src, c->dst, c->lane, t->send_index, t->bytes,
-				&d);
-	if (rc)
-		return rc;
-	rc = flight_new(sim, &f);
-	if (rc)
-		return rc;
+	r = sim->cost->message(sim->cost->ctx, c->src, c->dst, c->lane, t->send_index, t->bytes,
+			       &d);
+	if (r)
+		return r;
+	r = flight_new(sim, &f);
+	if (r)
+		return r;
 	sent = t->ready_ns > c->free_ns ? t->ready_ns : c->free_ns;
 	c->free_ns = sent + d.occupancy_ns;
 	at = c->free_ns + d.latency_ns;
@@ -200,7 +200,7 @@ static void pause_source(struct sim *sim, struct thread *t)
 static int run_thread(struct sim *sim, struct thread *t, double now_ns)
 {
 	uint32_t j;
-	int rc;
+	int r;
 
 	while (t->step < t->n_steps) {
 		for (j = 0; j < t->n_recv; j++)
@@ -209,16 +209,16 @@ static int run_thread(struct sim *sim, struct thread *t, double now_ns)
 		if (t->n_recv && t->ready_ns < now_ns)
 			t->ready_ns = now_ns;
 		for (j = 0; j < t->n_send; j++) {
-			rc = send_message(sim, t, t->send[j]);
-			if (rc)
-				return rc;
+			r = send_message(sim, t, t->send[j]);
+			if (r)
+				return r;
 		}
 		if (t->is_source && t->n_send)
 			pause_source(sim, t);
 		if (++t->step < t->n_steps) {
-			rc = load_step(sim, t);
-			if (rc)
-				return rc;
+			r = load_step(sim, t);
+			if (r)
+				return r;
 		}
 		if (t->resume != NONE)
 			return 0;
@@ -231,7 +231,7 @@ static int arrive(struct sim *sim, uint32_t number)
 	struct conn *c = &sim->conns[number];
 	uint32_t f = c->head;
 	double at = sim->flights[f].at_ns;
-	int rc;
+	int r;
 
 	if (sim->watch)
 		sim->watch->arrived(sim->watch->ctx, c->src, c->dst, c->lane, c->n_arrived,
@@ -246,18 +246,18 @@ static int arrive(struct sim *sim, uint32_t number)
 
 	sim->has_hole = true;
 	if (c->head != NONE) {
-		rc = push(sim, sim->flights[c->head].at_ns, number);
-		if (rc)
-			return rc;
+		r = push(sim, sim->flights[c->head].at_ns, number);
+		if (r)
+			return r;
 	}
-	rc = run_thread(sim, &sim->threads[c->to_thread], at);
-	if (rc)
-		return rc;
+	r = run_thread(sim, &sim->threads[c->to_thread], at);
+	if (r)
+		return r;
 	if (c->from_thread != NONE && sim->threads[c->from_thread].resume == number) {
 		sim->threads[c->from_thread].resume = NONE;
-		rc = run_thread(sim, &sim->threads[c->from_thread], at);
-		if (rc)
-			return rc;
+		r = run_thread(sim, &sim->threads[c->from_thread], at);
+		if (r)
+			return r;
 	}
 	if (sim->has_hole) {
 		sim->has_hole = false;
@@ -271,10 +271,10 @@ static int add_conns(struct sim *sim, uint32_t rank, uint32_t *capacity, struct 
 	CLEANUP(freep) struct sched_conn *of_rank = NULL;
 	uint32_t n_in, n_out, n = sim->conn_start[rank], i;
 	struct conn *grown;
-	int rc = sched_conns(sim->s, rank, &of_rank, &n_in, &n_out);
+	int r = sched_conns(sim->s, rank, &of_rank, &n_in, &n_out);
 
-	if (rc)
-		return err_set(err, -rc, "no memory for the connections of rank %u", rank);
+	if (r)
+		return err_set(err, -r, "no memory for the connections of rank %u", rank);
 	if (n + n_out > *capacity) {
 		*capacity = 2 * *capacity + n_out;
 		grown = realloc(sim->conns, *capacity * sizeof(*grown));
@@ -350,23 +350,23 @@ static int link_conns(struct sim *sim, struct err *err)
 
 static int sim_init(struct sim *sim, const double *start_ns, struct err *err)
 {
-	uint32_t n = sim->s->n_ranks, r, capacity = 0;
-	int rc;
+	uint32_t n = sim->s->n_ranks, rank, capacity = 0;
+	int r;
 
 	sim->free_flight = NONE;
 	sim->conn_start = calloc((size_t)n + 1, sizeof(*sim->conn_start));
 	sim->thread_start = calloc((size_t)n + 1, sizeof(*sim->thread_start));
 	if (!sim->conn_start || !sim->thread_start)
 		return err_set(err, ENOMEM, "no memory for %u ranks", n);
-	for (r = 0; r < n; r++) {
-		rc = add_conns(sim, r, &capacity, err);
-		if (rc)
-			return rc;
+	for (rank = 0; rank < n; rank++) {
+		r = add_conns(sim, rank, &capacity, err);
+		if (r)
+			return r;
 	}
-	rc = make_threads(sim, start_ns, err);
-	if (!rc)
-		rc = link_conns(sim, err);
-	return rc;
+	r = make_threads(sim, start_ns, err);
+	if (!r)
+		r = link_conns(sim, err);
+	return r;
 }
 
 static int check_all_done(const struct sim *sim, struct err *err)
@@ -395,40 +395,40 @@ static int check_all_done(const struct sim *sim, struct err *err)
 static int run_events(struct sim *sim, struct err *err)
 {
 	uint32_t i, n = sim->thread_start[sim->s->n_ranks];
-	int rc = 0;
+	int r = 0;
 
-	for (i = 0; i < n && !rc; i++) {
+	for (i = 0; i < n && !r; i++) {
 		struct thread *t = &sim->threads[i];
 
 		if (t->n_steps)
-			rc = load_step(sim, t);
-		if (!rc)
-			rc = run_thread(sim, t, 0);
+			r = load_step(sim, t);
+		if (!r)
+			r = run_thread(sim, t, 0);
 	}
-	while (sim->heap.n && !rc)
-		rc = arrive(sim, (uint32_t)sim->heap.items[0].tie);
-	if (rc == -ENOMEM)
+	while (sim->heap.n && !r)
+		r = arrive(sim, (uint32_t)sim->heap.items[0].tie);
+	if (r == -ENOMEM)
 		return err_set(err, ENOMEM, "no memory for the messages in flight");
-	if (rc == -EDEADLK)
+	if (r == -EDEADLK)
 		return err_set(err, EDEADLK,
 			       "the schedule is broken: a step uses a connection "
 			       "that its rank does not have");
-	return rc ? rc : check_all_done(sim, err);
+	return r ? r : check_all_done(sim, err);
 }
 
 int sim_run(const struct sched *s, const struct sim_cost *cost, const double *start_ns,
 	    const struct sim_watch *watch, struct sim_result *ret, struct err *err)
 {
 	struct sim sim = {.s = s, .cost = cost, .watch = watch};
-	int rc;
+	int r;
 
 	if (s->algo == SCHED_DIRECT)
 		return sim_ports_sched(s, s->n_ranks, cost, start_ns, watch, ret, err);
-	rc = sim_init(&sim, start_ns, err);
-	if (!rc)
-		rc = run_events(&sim, err);
-	if (!rc)
+	r = sim_init(&sim, start_ns, err);
+	if (!r)
+		r = run_events(&sim, err);
+	if (!r)
 		*ret = (struct sim_result){.end_ns = sim.end_ns, .n_messages = sim.n_messages};
 	sim_deinit(&sim);
-	return rc;
+	return r;
 }

@@ -144,7 +144,7 @@ static int group_init(struct group *g, const uint32_t *ranks, uint32_t n,
 {
 	size_t total = 0;
 	uint32_t i;
-	int rc = 0;
+	int r = 0;
 
 	for (i = 0; i < n; i++)
 		total += n_calls[i];
@@ -152,11 +152,11 @@ static int group_init(struct group *g, const uint32_t *ranks, uint32_t n,
 	g->ranks = malloc((2 * total + 1) * sizeof(*g->ranks));
 	if (!g->flows || !g->ranks)
 		return -ENOMEM;
-	for (i = 0; i < n && !rc; i++)
-		rc = add_calls(g, ranks, n, ranks[i], calls[i], n_calls[i], chunk_bytes);
-	if (!rc)
+	for (i = 0; i < n && !r; i++)
+		r = add_calls(g, ranks, n, ranks[i], calls[i], n_calls[i], chunk_bytes);
+	if (!r)
 		assign_ports(g);
-	return rc;
+	return r;
 }
 
 struct p2p_catcher {
@@ -182,12 +182,12 @@ static int simulate(struct group *g, struct price *p, const struct border *borde
 	struct p2p_catcher catcher = {border, t};
 	struct sim_watch watch = {.arrived = catch_arrival, .ctx = &catcher};
 	struct sim_result result;
-	int rc = sim_ports(g->flows, g->n_flows, g->n_ranks, &cost, NULL, border ? &watch : NULL,
-			   &result, err);
+	int r = sim_ports(g->flows, g->n_flows, g->n_ranks, &cost, NULL, border ? &watch : NULL,
+			  &result, err);
 
-	if (!rc)
+	if (!r)
 		t->end_ns = result.end_ns;
-	return rc;
+	return r;
 }
 
 static int from_messages(struct group *g, struct price *p, const struct border *border,
@@ -195,24 +195,24 @@ static int from_messages(struct group *g, struct price *p, const struct border *
 {
 	struct timing base = {0};
 	uint64_t i;
-	int rc = border ? timing_alloc(t, border, err) : 0;
+	int r = border ? timing_alloc(t, border, err) : 0;
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	for (i = 0; border && i < border->n_in_messages; i++)
 		t->at[i] = 0;
 	p->is_comparing = true;
 	t->how = SOLVE_SIM;
-	rc = simulate(g, p, border, t, err);
+	r = simulate(g, p, border, t, err);
 	base.end_ns = t->end_ns;
-	if (!rc && p->has_difference) {
+	if (!r && p->has_difference) {
 		p->is_comparing = false;
 		p->is_base_only = true;
-		rc = simulate(g, p, NULL, &base, err);
+		r = simulate(g, p, NULL, &base, err);
 		p->is_base_only = false;
 	}
 	t->model_ns = base.end_ns;
-	return rc;
+	return r;
 }
 
 /* Bytes of the busiest rank's port over the fastest port there is. */
@@ -259,34 +259,34 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	struct timing own = {0};
 	bool has_whole = false;
 	struct price p;
-	int rc = group_init(&g, ranks, n, calls, n_calls,
-			    chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT);
+	int r = group_init(&g, ranks, n, calls, n_calls,
+			   chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT);
 
-	if (rc)
-		err_set(err, -rc, "no memory for a group of calls");
-	if (!rc) {
+	if (r)
+		err_set(err, -r, "no memory for a group of calls");
+	if (!r) {
 		s.bytes = (uint64_t)fmax(g.max_sent, g.max_received);
 		price_init(&p, &s, t, m, d, op_number, err);
 		p.op.has_rank = has_rank;
 		p.op.host = &takers;
 		own.bound_ns = group_bound(&g, &p);
-		rc = solve_from_op(&p, &own, err);
-		has_whole = rc == 0;
+		r = solve_from_op(&p, &own, err);
+		has_whole = r == 0;
 	}
-	if (rc == 1 || (has_whole && delay_works_on_messages(d))) {
+	if (r == 1 || (has_whole && delay_works_on_messages(d))) {
 		double whole_ns = own.end_ns;
 
-		rc = delay_has_message(d) ? from_messages(&g, &p, border, &own, err)
-					  : solve_no_answer(&p, err);
-		if (!rc && has_whole)
+		r = delay_has_message(d) ? from_messages(&g, &p, border, &own, err)
+					 : solve_no_answer(&p, err);
+		if (!r && has_whole)
 			solve_on_top(whole_ns, border, &own);
 	}
-	if (!rc)
-		rc = solve_finish(&p, border, &own, err);
+	if (!r)
+		r = solve_finish(&p, border, &own, err);
 	group_deinit(&g);
-	if (rc)
+	if (r)
 		timing_deinit(&own);
 	else
 		*ret = own;
-	return rc;
+	return r;
 }

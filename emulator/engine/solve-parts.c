@@ -16,14 +16,14 @@ int solve_no_answer(const struct price *p, struct err *err)
 int solve_from_op(struct price *p, struct timing *t, struct err *err)
 {
 	double ns;
-	int rc = delay_has_op(p->delay) ? delay_op(p->delay, &p->op, &ns, err) : 1;
+	int r = delay_has_op(p->delay) ? delay_op(p->delay, &p->op, &ns, err) : 1;
 
-	if (rc == 0) {
+	if (r == 0) {
 		t->how = SOLVE_OP;
 		t->is_of_model = 1;
 		t->model_ns = t->end_ns = ns;
 	}
-	return rc;
+	return r;
 }
 
 void solve_on_top(double whole_ns, const struct border *border, struct timing *t)
@@ -41,10 +41,10 @@ int solve_finish(struct price *p, const struct border *border, struct timing *t,
 {
 	double raw = t->end_ns, extra = 0;
 	uint64_t i, n = t->at && border ? border->n_in_messages : 0;
-	int rc = delay_extra(p->delay, &p->op, raw, t->how != SOLVE_OP, &extra, err);
+	int r = delay_extra(p->delay, &p->op, raw, t->how != SOLVE_OP, &extra, err);
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	if (!(raw + extra <= DELAY_MAX_NS))
 		return err_set(
 			err, EINVAL,

@@ -58,14 +58,14 @@ static int by_simulation(const struct sched *s, struct price *p, const struct bo
 	struct catcher catcher;
 	struct sim_watch watch = {.arrived = catch_arrival, .ctx = &catcher};
 	struct sim_result result;
-	int rc = catcher_init(&catcher, border, t, s->n_ranks, err);
+	int r = catcher_init(&catcher, border, t, s->n_ranks, err);
 
-	if (!rc)
-		rc = sim_run(s, &cost, NULL, border ? &watch : NULL, &result, err);
+	if (!r)
+		r = sim_run(s, &cost, NULL, border ? &watch : NULL, &result, err);
 	bitmap_deinit(&catcher.is_real);
-	if (!rc)
+	if (!r)
 		t->end_ns = result.end_ns;
-	return rc;
+	return r;
 }
 
 static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
@@ -87,11 +87,11 @@ static int by_symmetry(const struct sched *s, struct price *p, const struct bord
 		.at = t->at,
 		.offset = t->offset,
 	};
-	int rc = symmetry_solve(&y, err);
+	int r = symmetry_solve(&y, err);
 
-	if (!rc)
+	if (!r)
 		t->end_ns = y.end_ns;
-	return rc;
+	return r;
 }
 
 /* A world whose messages would have to be simulated one by one for minutes is refused:
@@ -118,14 +118,14 @@ static int check_size(const struct sched *s, const struct price *p, struct err *
 static int times_of(const struct sched *s, struct price *p, const struct border *border,
 		    bool is_uniform, struct timing *t, struct err *err)
 {
-	int rc = is_uniform ? by_symmetry(s, p, border, t, err) : SYMMETRY_NONE;
+	int r = is_uniform ? by_symmetry(s, p, border, t, err) : SYMMETRY_NONE;
 
 	t->how = SOLVE_SYMMETRY;
-	if (rc != SYMMETRY_NONE)
-		return rc;
+	if (r != SYMMETRY_NONE)
+		return r;
 	t->how = SOLVE_SIM;
-	rc = check_size(s, p, err);
-	return rc ? rc : by_simulation(s, p, border, t, err);
+	r = check_size(s, p, err);
+	return r ? r : by_simulation(s, p, border, t, err);
 }
 
 /* The raw times from messages: end_ns, model_ns, how, border. */
@@ -134,40 +134,40 @@ static int from_messages(const struct sched *s, struct price *p, const struct bo
 {
 	bool is_base_quick = delay_base_is_uniform(p->delay) && !force_sim;
 	struct timing base = {0};
-	int rc = border ? timing_alloc(t, border, err) : 0;
+	int r = border ? timing_alloc(t, border, err) : 0;
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	/* where the model alone costs as much as all of it, ask for both at once */
 	p->is_comparing = !is_base_quick;
-	rc = times_of(s, p, border, delay_is_uniform(p->delay) && !force_sim, t, err);
+	r = times_of(s, p, border, delay_is_uniform(p->delay) && !force_sim, t, err);
 	base.end_ns = t->end_ns;
-	if (!rc && (is_base_quick ? delay_works_on_messages(p->delay) : p->has_difference)) {
+	if (!r && (is_base_quick ? delay_works_on_messages(p->delay) : p->has_difference)) {
 		p->is_comparing = false;
 		p->is_base_only = true;
-		rc = times_of(s, p, NULL, is_base_quick, &base, err);
+		r = times_of(s, p, NULL, is_base_quick, &base, err);
 		p->is_base_only = false;
 	}
 	t->model_ns = base.end_ns;
-	return rc;
+	return r;
 }
 
 int solve_raw(const struct sched *s, struct price *p, const struct border *border, int force_sim,
 	      struct timing *t, struct err *err)
 {
-	int rc = solve_from_op(p, t, err);
-	bool has_whole = rc == 0;
+	int r = solve_from_op(p, t, err);
+	bool has_whole = r == 0;
 	double whole_ns = t->end_ns;
 
 	t->bound_ns = bound_of_op(s, p->topology, p->n_nodes, p->has_intra);
-	if (rc < 0 || (has_whole && !delay_works_on_messages(p->delay)))
-		return rc;
+	if (r < 0 || (has_whole && !delay_works_on_messages(p->delay)))
+		return r;
 	if (!delay_has_message(p->delay))
 		return solve_no_answer(p, err);
-	rc = from_messages(s, p, border, force_sim, t, err);
-	if (rc == 0 && has_whole)
+	r = from_messages(s, p, border, force_sim, t, err);
+	if (r == 0 && has_whole)
 		solve_on_top(whole_ns, border, t);
-	return rc;
+	return r;
 }
 
 int solve(const struct sched *s, const struct topology *t, const struct membership *m,
@@ -176,7 +176,7 @@ int solve(const struct sched *s, const struct topology *t, const struct membersh
 {
 	CLEANUP(timing_deinit) struct timing own = {0};
 	struct price p;
-	int rc;
+	int r;
 
 	if (s->kind == COLL_SENDRECV) {
 		const struct sched_p2p *calls = s->p2p;
@@ -185,11 +185,11 @@ int solve(const struct sched *s, const struct topology *t, const struct membersh
 				 border, op_number, ret, err);
 	}
 	price_init(&p, s, t, m, d, op_number, err);
-	rc = solve_raw(s, &p, border, force_sim, &own, err);
-	if (!rc)
-		rc = solve_finish(&p, border, &own, err);
-	if (rc)
-		return rc;
+	r = solve_raw(s, &p, border, force_sim, &own, err);
+	if (!r)
+		r = solve_finish(&p, border, &own, err);
+	if (r)
+		return r;
 	*ret = own;
 	own = (struct timing){0};
 	return 0;

@@ -180,7 +180,7 @@ int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 	struct kept *known;
 	struct price p;
 	struct key key;
-	int rc;
+	int r;
 
 	if (sched->kind == COLL_SENDRECV || !delay_is_steady(s->delay))
 		return solve(sched, s->topology, m, s->delay, border, op_number, 0, ret, err);
@@ -189,19 +189,19 @@ int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 	key_make(&key, comm, sched, border);
 	known = find(s, &key);
 	if (known) {
-		rc = copy(&known->raw, &t);
-		if (rc)
+		r = copy(&known->raw, &t);
+		if (r)
 			return err_set(err, ENOMEM, "no memory for the times of an op");
 	} else {
-		rc = solve_raw(sched, &p, border, 0, &t, err);
-		if (!rc)
+		r = solve_raw(sched, &p, border, 0, &t, err);
+		if (!r)
 			keep(s, &key, &t);
 	}
-	if (!rc)
-		rc = solve_finish(&p, border, &t, err);
-	if (rc)
+	if (!r)
+		r = solve_finish(&p, border, &t, err);
+	if (r)
 		timing_deinit(&t);
 	else
 		*ret = t;
-	return rc;
+	return r;
 }

@@ -7,7 +7,7 @@ int symmetry_cost(struct symmetry *y, uint32_t src, uint32_t dst, uint16_t lane,
 		  uint64_t bytes, struct nbox_delay *ret)
 {
 	uint32_t hop = y->hop(y->ctx, src, dst), i;
-	int rc;
+	int r;
 
 	for (i = 0; i < y->n_known; i++) {
 		if (y->known[i].hop == hop && y->known[i].bytes == bytes) {
@@ -15,11 +15,11 @@ int symmetry_cost(struct symmetry *y, uint32_t src, uint32_t dst, uint16_t lane,
 			return 0;
 		}
 	}
-	rc = y->cost->message(y->cost->ctx, src, dst, lane, index, bytes, ret);
-	if (rc == 0 && y->n_known < ARRAY_SIZE(y->known)) {
+	r = y->cost->message(y->cost->ctx, src, dst, lane, index, bytes, ret);
+	if (r == 0 && y->n_known < ARRAY_SIZE(y->known)) {
 		y->known[y->n_known].hop = hop;
 		y->known[y->n_known].bytes = bytes;
 		y->known[y->n_known++].d = *ret;
 	}
-	return rc;
+	return r;
 }

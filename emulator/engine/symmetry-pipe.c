@@ -86,16 +86,16 @@ static int load_info(struct pipe *p, uint32_t rank, uint32_t thread, const struc
 static int load_hop(struct pipe *p, uint32_t src, uint32_t dst, uint32_t thread, uint32_t hop)
 {
 	struct lane_info *info = &p->info[thread - p->first];
-	int rc;
+	int r;
 
 	if (info->has_hop[hop])
 		return 0;
-	rc = symmetry_cost(p->y, src, dst, (uint16_t)thread, 0, info->full_bytes, &info->full[hop]);
-	if (!rc)
-		rc = symmetry_cost(p->y, src, dst, (uint16_t)thread, info->n_messages - 1,
-				   info->last_bytes, &info->last[hop]);
-	info->has_hop[hop] = rc == 0;
-	return rc;
+	r = symmetry_cost(p->y, src, dst, (uint16_t)thread, 0, info->full_bytes, &info->full[hop]);
+	if (!r)
+		r = symmetry_cost(p->y, src, dst, (uint16_t)thread, info->n_messages - 1,
+				  info->last_bytes, &info->last[hop]);
+	info->has_hop[hop] = r == 0;
+	return r;
 }
 
 static double line_at(const struct times *t, uint64_t i)
@@ -151,14 +151,14 @@ static int arrival_over(struct pipe *p, uint32_t src, uint32_t dst, uint16_t lan
 			struct times *ret)
 {
 	uint32_t hop = p->y->hop(p->y->ctx, src, dst);
-	int rc;
+	int r;
 
 	if (hop > 1)
 		return SYMMETRY_NONE;
-	rc = load_hop(p, src, dst, lane, hop);
-	if (!rc)
+	r = load_hop(p, src, dst, lane, hop);
+	if (!r)
 		*ret = over_hop(&p->info[lane - p->first], &p->ready[sender], hop);
-	return rc;
+	return r;
 }
 
 /* The later of two, line by line. */
@@ -185,11 +185,11 @@ static int visit(struct pipe *p, uint32_t *depth)
 	uint32_t thread = p->first + id % p->each, sender[SCHED_FAN], j, waiting = 0;
 	struct times t = {.offset = {-INFINITY, -INFINITY, -INFINITY}}, a;
 	struct sched_step st;
-	int rc;
+	int r;
 
 	sched_step(p->y->s, rank, thread, 0, &st);
-	rc = load_info(p, rank, thread, &st);
-	for (j = 0; j < st.n_recv && !rc; j++) {
+	r = load_info(p, rank, thread, &st);
+	for (j = 0; j < st.n_recv && !r; j++) {
 		sender[j] = sender_id(p, st.recv[j], rank, st.recv_lane);
 		if (sender[j] == UINT32_MAX || st.recv_lane != thread || p->state[sender[j]] == 1 ||
 		    *depth + waiting >= p->n * p->each + SCHED_FAN)
@@ -199,20 +199,20 @@ static int visit(struct pipe *p, uint32_t *depth)
 	}
 	p->state[id] = waiting ? 1 : 2;
 	*depth += waiting;
-	if (waiting || rc)
-		return rc;
+	if (waiting || r)
+		return r;
 
 	if (!st.n_recv)
 		t.offset[0] = 0;
-	for (j = 0; j < st.n_recv && !rc; j++) {
-		rc = arrival_over(p, st.recv[j], rank, st.recv_lane, sender[j], &a);
-		if (!rc)
-			rc = merge(&t, &a);
+	for (j = 0; j < st.n_recv && !r; j++) {
+		r = arrival_over(p, st.recv[j], rank, st.recv_lane, sender[j], &a);
+		if (!r)
+			r = merge(&t, &a);
 	}
 	p->ready[id] = t;
 	p->y->end_ns = fmax(p->y->end_ns, t.last);
 	--*depth;
-	return rc;
+	return r;
 }
 
 static int report_border(struct pipe *p)
@@ -221,7 +221,7 @@ static int report_border(struct pipe *p)
 	struct times a;
 	uint32_t i;
 	uint64_t m;
-	int rc;
+	int r;
 
 	for (i = 0; b && i < b->n_in; i++) {
 		const struct border_conn *c = &b->in[i];
@@ -229,10 +229,10 @@ static int report_border(struct pipe *p)
 
 		if (c->lane < p->first || c->lane - p->first >= p->each)
 			continue;
-		rc = arrival_over(p, c->src, c->dst, c->lane, sender_id(p, c->src, c->dst, c->lane),
-				  &a);
-		if (rc)
-			return rc;
+		r = arrival_over(p, c->src, c->dst, c->lane, sender_id(p, c->src, c->dst, c->lane),
+				 &a);
+		if (r)
+			return r;
 		for (m = 0; m + 1 < c->n_messages; m++)
 			at[m] = line_at(&a, m);
 		at[c->n_messages - 1] = a.last;
@@ -271,22 +271,22 @@ static bool is_like_first(const struct pipe *p, uint32_t channel)
 
 static int solve_channel(struct pipe *p, uint32_t channel)
 {
-	uint32_t r, k, depth;
-	int rc;
+	uint32_t rank, k, depth;
+	int r;
 
 	p->first = channel * p->each;
 	memset(p->state, 0, (size_t)p->n * p->each);
 	memset(p->info, 0, p->each * sizeof(*p->info));
-	for (r = 0; r < p->n; r++) {
+	for (rank = 0; rank < p->n; rank++) {
 		for (k = 0; k < p->each; k++) {
-			if (p->state[r * p->each + k] == 2 ||
-			    !sched_n_steps(p->y->s, r, p->first + k))
+			if (p->state[rank * p->each + k] == 2 ||
+			    !sched_n_steps(p->y->s, rank, p->first + k))
 				continue;
-			p->stack[0] = r * p->each + k;
+			p->stack[0] = rank * p->each + k;
 			for (depth = 1; depth;) {
-				rc = visit(p, &depth);
-				if (rc)
-					return rc;
+				r = visit(p, &depth);
+				if (r)
+					return r;
 			}
 		}
 	}
@@ -297,7 +297,7 @@ static int pipe_solve(struct pipe *p)
 {
 	size_t n = (size_t)p->n * p->each;
 	uint32_t c;
-	int rc = 0;
+	int r = 0;
 
 	p->ready = malloc(n * sizeof(*p->ready));
 	p->state = malloc(n);
@@ -305,23 +305,23 @@ static int pipe_solve(struct pipe *p)
 	p->stack = malloc((n + SCHED_FAN) * sizeof(*p->stack));
 	if (!p->ready || !p->state || !p->info || !p->stack)
 		return -ENOMEM;
-	for (c = 0; c < p->y->s->n_channels && !rc; c++)
+	for (c = 0; c < p->y->s->n_channels && !r; c++)
 		if (!c || p->y->border || !is_like_first(p, c))
-			rc = solve_channel(p, c);
-	return rc;
+			r = solve_channel(p, c);
+	return r;
 }
 
 int symmetry_pipe(struct symmetry *y, struct err *err)
 {
 	uint32_t n_threads = sched_n_threads(y->s, 0);
 	struct pipe p = {.y = y, .n = y->s->n_ranks, .each = n_threads / y->s->n_channels};
-	int rc;
+	int r;
 
 	if (y->s->slices > 1 || n_threads != p.each * y->s->n_channels)
 		return SYMMETRY_NONE; /* slices of a chunk are not equal */
-	rc = pipe_solve(&p);
-	if (rc == -ENOMEM)
+	r = pipe_solve(&p);
+	if (r == -ENOMEM)
 		err_set(err, ENOMEM, "no memory for a pipeline of %u ranks", p.n);
 	pipe_deinit(&p);
-	return rc;
+	return r;
 }

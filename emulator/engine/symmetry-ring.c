@@ -169,14 +169,14 @@ static int load_chunks(struct ring *g, uint64_t loop, uint32_t slice)
 	uint32_t c, hop;
 	uint64_t bytes, last = 0;
 	struct nbox_delay d[2];
-	int rc;
+	int r;
 
 	for (c = 0; c < n; c++) {
 		bytes = first_bytes(g, c + 1 == n ? 0 : c + 1, loop, slice);
 		for (hop = 0; hop < 2; hop++) {
-			rc = c && bytes == last ? 0 : cost_of(g, hop, bytes, &d[hop]);
-			if (rc)
-				return rc;
+			r = c && bytes == last ? 0 : cost_of(g, hop, bytes, &d[hop]);
+			if (r)
+				return r;
 			cost[(2 * hop) * 2 * n + c] = d[hop].occupancy_ns;
 			cost[(2 * hop) * 2 * n + n + c] = d[hop].occupancy_ns;
 			cost[(2 * hop + 1) * 2 * n + c] = d[hop].latency_ns;
@@ -208,12 +208,12 @@ static int uneven_loop(struct ring *g, uint64_t loop)
 {
 	uint64_t s;
 	uint32_t j, back;
-	int rc;
+	int r;
 
 	for (j = 0; j < g->slices; j++) {
-		rc = load_chunks(g, loop, j);
-		if (rc)
-			return rc;
+		r = load_chunks(g, loop, j);
+		if (r)
+			return r;
 	}
 	for (s = 0; s < g->n_positions; s++) {
 		back = (uint32_t)((1 + s) % g->n);
@@ -227,20 +227,20 @@ static int uneven_loop(struct ring *g, uint64_t loop)
 /* One period of the ring stands for all of it. */
 static int even_loop(struct ring *g, uint64_t loop)
 {
-	uint32_t width = g->period, j, hop, r;
+	uint32_t width = g->period, j, hop, rank;
 	size_t n = g->n;
 	struct nbox_delay d;
 	uint64_t m;
-	int rc;
+	int r;
 
 	for (j = 0; j < g->slices; j++) {
 		for (hop = 0; hop < 2; hop++) {
-			rc = cost_of(g, hop, first_bytes(g, 1, loop, j), &d);
-			if (rc)
-				return rc;
-			for (r = 0; r < width; r++) {
-				slice_cost(g, j)[(2 * hop) * 2 * n + r] = d.occupancy_ns;
-				slice_cost(g, j)[(2 * hop + 1) * 2 * n + r] = d.latency_ns;
+			r = cost_of(g, hop, first_bytes(g, 1, loop, j), &d);
+			if (r)
+				return r;
+			for (rank = 0; rank < width; rank++) {
+				slice_cost(g, j)[(2 * hop) * 2 * n + rank] = d.occupancy_ns;
+				slice_cost(g, j)[(2 * hop + 1) * 2 * n + rank] = d.latency_ns;
 			}
 		}
 	}
@@ -268,12 +268,12 @@ static int closed_form(struct ring *g, double *ret_end_ns)
 	double now = 0;
 	uint64_t loop, m;
 	uint32_t i;
-	int rc;
+	int r;
 
 	for (loop = 0; loop < g->n_loops; loop++) {
-		rc = cost_of(g, g->hop[0], first_bytes(g, 1, loop, 0), &d);
-		if (rc)
-			return rc;
+		r = cost_of(g, g->hop[0], first_bytes(g, 1, loop, 0), &d);
+		if (r)
+			return r;
 		for (i = 0; i < g->n_in; i++)
 			for (m = 0; m < g->n_positions; m++)
 				g->y->at[g->y->offset[g->in[i]] + loop_first(g, loop) + m] =
@@ -286,12 +286,12 @@ static int closed_form(struct ring *g, double *ret_end_ns)
 
 static int recurrence(struct ring *g, double *ret_end_ns)
 {
-	uint32_t width = g->period, r;
+	uint32_t width = g->period, rank;
 	const double *row;
 	uint64_t loop;
-	int rc = 0;
+	int r = 0;
 
-	for (loop = 0; loop < g->n_loops && !rc; loop++) {
+	for (loop = 0; loop < g->n_loops && !r; loop++) {
 		bool even = is_even(g, loop);
 
 		if (!even && width < g->n) {
@@ -299,28 +299,28 @@ static int recurrence(struct ring *g, double *ret_end_ns)
 			width = g->n;
 		}
 		if (even && width == g->period)
-			rc = even_loop(g, loop);
+			r = even_loop(g, loop);
 		else
-			rc = uneven_loop(g, loop);
+			r = uneven_loop(g, loop);
 	}
 	row = row_of(g, g->n_messages - 1);
-	for (r = 0; r < width && !rc; r++)
-		*ret_end_ns = row[r] > *ret_end_ns ? row[r] : *ret_end_ns;
-	return rc;
+	for (rank = 0; rank < width && !r; rank++)
+		*ret_end_ns = row[rank] > *ret_end_ns ? row[rank] : *ret_end_ns;
+	return r;
 }
 
 static int solve_channel(struct ring *g, double *ret_end_ns)
 {
 	bool is_closed = g->period == 1 && g->slices == 1;
 	uint64_t loop;
-	int rc;
+	int r;
 
 	*ret_end_ns = 0;
 	for (loop = 0; loop < g->n_loops && is_closed; loop++)
 		is_closed = is_even(g, loop);
-	rc = ring_buffers(g);
-	if (rc)
-		return rc;
+	r = ring_buffers(g);
+	if (r)
+		return r;
 	return is_closed ? closed_form(g, ret_end_ns) : recurrence(g, ret_end_ns);
 }
 
@@ -350,7 +350,7 @@ static int all_channels(struct ring *g)
 	uint64_t n_first = sched_conn_messages(s, 0, 1, 0);
 	uint32_t c;
 	double end;
-	int rc;
+	int r;
 
 	for (c = 0; c < s->n_channels; c++) {
 		g->lane = (uint16_t)c;
@@ -358,9 +358,9 @@ static int all_channels(struct ring *g)
 		g->n_loops = g->n_messages / (g->n_positions * g->slices);
 		if (!g->n_loops || (c && !g->y->border && is_like_first(g, n_first)))
 			continue;
-		rc = solve_channel(g, &end);
-		if (rc)
-			return rc;
+		r = solve_channel(g, &end);
+		if (r)
+			return r;
 		if (end > g->y->end_ns)
 			g->y->end_ns = end;
 	}
@@ -376,12 +376,12 @@ int symmetry_ring(struct symmetry *y, struct err *err)
 		.n_positions =
 			(y->s->kind == COLL_ALLREDUCE ? 2 : 1) * ((uint64_t)y->s->n_ranks - 1),
 	};
-	int rc = g.slices > MAX_SLICES ? SYMMETRY_NONE : ring_hops(&g);
+	int r = g.slices > MAX_SLICES ? SYMMETRY_NONE : ring_hops(&g);
 
-	if (!rc)
-		rc = all_channels(&g);
-	if (rc == -ENOMEM)
+	if (!r)
+		r = all_channels(&g);
+	if (r == -ENOMEM)
 		err_set(err, ENOMEM, "no memory for a ring of %u ranks", g.n);
 	ring_deinit(&g);
-	return rc;
+	return r;
 }

@@ -80,7 +80,7 @@ static int all_to_all(struct symmetry *y, struct err *err)
 	struct all_to_all a = {.y = y};
 	struct sim_watch watch = {.arrived = all_to_all_arrived, .ctx = &a};
 	struct sim_result result;
-	int rc;
+	int r;
 
 	if (!period)
 		return SYMMETRY_NONE;
@@ -97,10 +97,10 @@ static int all_to_all(struct symmetry *y, struct err *err)
 		}
 		qsort(of, a.n, sizeof(*of), compare);
 	}
-	rc = sim_ports_sched(y->s, period, y->cost, NULL, y->border ? &watch : NULL, &result, err);
-	if (!rc)
+	r = sim_ports_sched(y->s, period, y->cost, NULL, y->border ? &watch : NULL, &result, err);
+	if (!r)
 		y->end_ns = result.end_ns;
-	return rc;
+	return r;
 }
 
 int symmetry_solve(struct symmetry *y, struct err *err)

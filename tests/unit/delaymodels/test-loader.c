@@ -23,7 +23,7 @@ static void assert_sentence(const char *name, const struct err *err, const char 
 		fail_msg("%s: '%s' does not say '%s'", name, err->text, expect);
 }
 
-static void test_refused(void **state)
+static void bad_plugins_are_refused_by_name(void **state)
 {
 	static const struct {
 		const char *name;
@@ -81,7 +81,7 @@ static void test_refused(void **state)
 	}
 }
 
-static void test_model_as_what_if(void **state)
+static void a_model_is_no_what_if(void **state)
 {
 	static const char *const what_ifs[] = {"ring", NULL};
 	struct delay_chain *d = NULL;
@@ -93,7 +93,7 @@ static void test_model_as_what_if(void **state)
 }
 
 /* A table with more fields than this host knows. */
-static void test_newer_is_taken(void **state)
+static void a_newer_table_is_taken(void **state)
 {
 	struct nbox_op op = test_op(NBOX_ALLREDUCE, 4, 1, 8);
 	struct delay_chain *opened;
@@ -107,7 +107,7 @@ static void test_newer_is_taken(void **state)
 	assert_false(delay_is_uniform(d) || delay_is_steady(d));
 }
 
-static void test_answers_are_checked(void **state)
+static void answers_are_checked(void **state)
 {
 	static const struct {
 		const char *name, *sentence;
@@ -148,7 +148,7 @@ static void test_answers_are_checked(void **state)
 	}
 }
 
-static void test_decorators_are_checked(void **state)
+static void what_ifs_answers_are_checked(void **state)
 {
 	static const char *const dirs[] = {BAD_DIR, MODEL_DIR, NULL};
 	static const char *const extra[] = {"nan_extra"}, *const arrival[] = {"negative_arrival"};
@@ -195,7 +195,7 @@ static void count_each(void *ctx, const struct nbox_delaymodel *m, const char *p
 	strcat(*names, m->name);
 }
 
-static void test_list(void **state)
+static void the_list_is_sorted_and_names_what_fails(void **state)
 {
 	static const char *const dirs[] = {MODEL_DIR, MODEL_DIR, "/nonexistent/folder", NULL};
 	static const char *const bad[] = {BAD_DIR, NULL};
@@ -213,7 +213,7 @@ static void test_list(void **state)
 	assert_non_null(strstr(names, " newer"));
 }
 
-static void test_search_path(void **state)
+static void earlier_folders_hide_later_ones(void **state)
 {
 	char dir[] = "/tmp/nbox-test-models-XXXXXX", name[128], spec[256], var[256];
 	struct delay_chain *d = NULL;
@@ -254,13 +254,13 @@ static void test_search_path(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_model_as_what_if),
-		cmocka_unit_test(test_newer_is_taken),
-		cmocka_unit_test(test_answers_are_checked),
-		cmocka_unit_test(test_decorators_are_checked),
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_search_path),
+		cmocka_unit_test(bad_plugins_are_refused_by_name),
+		cmocka_unit_test(a_model_is_no_what_if),
+		cmocka_unit_test(a_newer_table_is_taken),
+		cmocka_unit_test(answers_are_checked),
+		cmocka_unit_test(what_ifs_answers_are_checked),
+		cmocka_unit_test(the_list_is_sorted_and_names_what_fails),
+		cmocka_unit_test(earlier_folders_hide_later_ones),
 	};
 
 	return cmocka_run_group_tests_name("loader", tests, NULL, NULL);

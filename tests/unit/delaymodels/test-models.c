@@ -55,7 +55,7 @@ static double run_chain(uint32_t n, uint64_t chunks, double chunk, double alpha,
 	return at;
 }
 
-static void test_ring(void **state)
+static void ring_takes_its_formula(void **state)
 {
 	struct rng rng;
 
@@ -90,7 +90,7 @@ static void test_ring(void **state)
 }
 
 /* Without parameters: the cluster's hops; over several nodes the slower of each. */
-static void test_ring_on_cluster(void **state)
+static void ring_takes_the_clusters_slower_hop(void **state)
 {
 	CHAIN d = test_must_open("ring", NULL, 0);
 	struct nbox_net odd = {9000, 100, 5000, 50}; /* inside is slower to begin */
@@ -109,7 +109,7 @@ static void test_ring_on_cluster(void **state)
 
 /* Two ranks, one chunk of S/2 a tree: each sends its half up in one tree, gets the
  * other's, and sends the sum down, by hand. */
-static void test_tree_of_two(void **state)
+static void a_tree_of_two_is_as_by_hand(void **state)
 {
 	CHAIN d = test_must_open("tree:alpha=3us,bw=20GB/s,chunk=1G", NULL, 0);
 	struct nbox_op op = test_op(NBOX_ALLREDUCE, 2, 1, 1000000);
@@ -121,7 +121,7 @@ static void test_tree_of_two(void **state)
 	test_near(test_op_ns(d, &op), 1000000 / 20.0 + 3000, EXACT);
 }
 
-static void test_tree(void **state)
+static void tree_takes_its_formula(void **state)
 {
 	struct rng rng;
 
@@ -156,7 +156,7 @@ static void test_tree(void **state)
 }
 
 /* Two hops, two costs; a latency term as in NCCL's own model at 0 bytes. */
-static void test_tree_on_cluster(void **state)
+static void tree_takes_the_clusters_hops(void **state)
 {
 	CHAIN d = test_must_open("tree", NULL, 0);
 	struct nbox_op op = test_op(NBOX_ALLREDUCE, 64, 8, 0);
@@ -173,7 +173,7 @@ static void test_tree_on_cluster(void **state)
 	test_near(test_op_ns(d, &op), 2 * 3 * (5000 + m / 50) + (2 * s - 2 * m) / 50, EXACT);
 }
 
-static void test_alltoall(void **state)
+static void alltoall_takes_its_formula(void **state)
 {
 	static const uint32_t direct[] = {NBOX_ALLTOALL, NBOX_ALLGATHER, NBOX_REDUCESCATTER,
 					  NBOX_GATHER, NBOX_SCATTER};
@@ -206,7 +206,7 @@ static void test_alltoall(void **state)
 	test_near(test_op_ns(d, &p2p), 1000 + (1 << 20) / 400.0, EXACT);
 }
 
-static void test_alphabeta(void **state)
+static void alphabeta_costs_messages_by_hop(void **state)
 {
 	CHAIN d = test_must_open("alphabeta", NULL, 0);
 	CHAIN own = test_must_open("alphabeta:alpha=3us,inter_alpha=7us,intra_bw=200GB/s", NULL, 0);
@@ -234,7 +234,7 @@ static void test_alphabeta(void **state)
 	assert_true(delay_has_message(d) && delay_is_uniform(d) && delay_is_steady(d));
 }
 
-static void test_none_and_const(void **state)
+static void none_takes_no_time_and_const_its_own(void **state)
 {
 	CHAIN none = test_must_open("none", NULL, 0);
 	CHAIN constant = test_must_open("const:time=1.5ms", NULL, 0);
@@ -256,7 +256,7 @@ static void test_none_and_const(void **state)
 
 /* One rank needs no time; no bytes leave the latencies; what has no closed form
  * is said to have none, and has messages instead. */
-static void test_edges(void **state)
+static void ops_without_bytes_or_peers_have_answers(void **state)
 {
 	static const char *const names[] = {"ring", "tree", "alltoall"};
 
@@ -292,15 +292,15 @@ static void test_edges(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring),
-		cmocka_unit_test(test_ring_on_cluster),
-		cmocka_unit_test(test_tree),
-		cmocka_unit_test(test_tree_of_two),
-		cmocka_unit_test(test_tree_on_cluster),
-		cmocka_unit_test(test_alltoall),
-		cmocka_unit_test(test_alphabeta),
-		cmocka_unit_test(test_none_and_const),
-		cmocka_unit_test(test_edges),
+		cmocka_unit_test(ring_takes_its_formula),
+		cmocka_unit_test(ring_takes_the_clusters_slower_hop),
+		cmocka_unit_test(tree_takes_its_formula),
+		cmocka_unit_test(a_tree_of_two_is_as_by_hand),
+		cmocka_unit_test(tree_takes_the_clusters_hops),
+		cmocka_unit_test(alltoall_takes_its_formula),
+		cmocka_unit_test(alphabeta_costs_messages_by_hop),
+		cmocka_unit_test(none_takes_no_time_and_const_its_own),
+		cmocka_unit_test(ops_without_bytes_or_peers_have_answers),
 	};
 
 	return cmocka_run_group_tests_name("models", tests, NULL, NULL);

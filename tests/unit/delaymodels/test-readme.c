@@ -32,7 +32,7 @@ static int copy_block(const char *to)
 	return n;
 }
 
-static void test_block(void **state)
+static void the_readmes_model_builds_and_answers(void **state)
 {
 	char source[64], object[64], command[1024];
 	struct nbox_op op = test_op(NBOX_ALLREDUCE, 12, 3, 8);
@@ -61,7 +61,9 @@ static void test_block(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_block)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_readmes_model_builds_and_answers),
+	};
 
 	return cmocka_run_group_tests_name("readme", tests, NULL, NULL);
 }

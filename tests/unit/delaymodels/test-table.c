@@ -55,7 +55,7 @@ static double at(struct delay_chain *d, uint32_t kind, uint32_t n_ranks, uint64_
 }
 
 /* Kinds that would end the job are named before it starts; a table for all kinds has none. */
-static void test_gaps(void **state)
+static void missing_kinds_are_named_before_the_job(void **state)
 {
 	CHAIN all = must_open_text("bytes,us\n8,1\n");
 	CHAIN rest = must_open_text("kind,bytes,us\nallreduce,8,1\nall,8,2\n");
@@ -92,7 +92,7 @@ static double slow_at(const double *x, const double *y, size_t n, double bytes)
 	       fmax(0, (y[n - 1] - y[n - 2]) / (x[n - 1] - x[n - 2])) * (bytes - x[n - 1]);
 }
 
-static void test_random_tables(void **state)
+static void sizes_between_rows_are_interpolated(void **state)
 {
 	struct rng rng;
 
@@ -128,7 +128,7 @@ static void test_random_tables(void **state)
 
 /* --- what a table can say -------------------------------------------------- */
 
-static void test_kinds_and_sizes(void **state)
+static void rows_are_chosen_by_kind_and_ranks(void **state)
 {
 	CHAIN d = must_open_text("# a comment\n"
 				 "\n"
@@ -157,7 +157,7 @@ static void test_kinds_and_sizes(void **state)
 	assert_true(test_extra_ns(d, &op, 0) == 0);
 }
 
-static void test_units_of_time(void **state)
+static void columns_have_units(void **state)
 {
 	static const struct {
 		const char *text;
@@ -177,7 +177,7 @@ static void test_units_of_time(void **state)
 }
 
 /* A kind that is not there is no answer, not a guess. */
-static void test_absent_kind(void **state)
+static void an_absent_kind_has_no_answer(void **state)
 {
 	CHAIN d = must_open_text("kind,bytes,us\nallreduce,8,10\n");
 	struct nbox_op op = test_op(NBOX_BROADCAST, 8, 1, 8);
@@ -190,7 +190,7 @@ static void test_absent_kind(void **state)
 	assert_int_equal(delay_op(d, &op, &ns, &err), 1);
 }
 
-static void test_ends(void **state)
+static void a_file_may_end_in_any_way(void **state)
 {
 	CHAIN one = must_open_text("bytes,us\n1000,10\n");
 	CHAIN zero = must_open_text("bytes,us\n0,10\n");
@@ -204,7 +204,7 @@ static void test_ends(void **state)
 
 /* --- what is no table ------------------------------------------------------ */
 
-static void test_errors_with_their_place(void **state)
+static void errors_name_their_place(void **state)
 {
 	static const struct {
 		const char *text, *place, *sentence;
@@ -249,7 +249,7 @@ static void test_errors_with_their_place(void **state)
 	}
 }
 
-static void test_odd_files(void **state)
+static void what_is_no_table_is_refused(void **state)
 {
 	struct delay_chain *d = NULL;
 	char longcell[400] = "bytes,us\n";
@@ -273,14 +273,14 @@ static void test_odd_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gaps),
-		cmocka_unit_test(test_random_tables),
-		cmocka_unit_test(test_kinds_and_sizes),
-		cmocka_unit_test(test_units_of_time),
-		cmocka_unit_test(test_absent_kind),
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_errors_with_their_place),
-		cmocka_unit_test(test_odd_files),
+		cmocka_unit_test(missing_kinds_are_named_before_the_job),
+		cmocka_unit_test(sizes_between_rows_are_interpolated),
+		cmocka_unit_test(rows_are_chosen_by_kind_and_ranks),
+		cmocka_unit_test(columns_have_units),
+		cmocka_unit_test(an_absent_kind_has_no_answer),
+		cmocka_unit_test(a_file_may_end_in_any_way),
+		cmocka_unit_test(errors_name_their_place),
+		cmocka_unit_test(what_is_no_table_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("table", tests, make_file, remove_file);

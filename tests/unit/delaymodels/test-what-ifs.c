@@ -6,7 +6,7 @@
 
 /* --- add ------------------------------------------------------------------- */
 
-static void test_add_to_ops(void **state)
+static void add_lengthens_ops(void **state)
 {
 	CHAIN all = test_must_open("ring", "add:delay=5ms", 0);
 	CHAIN one = test_must_open("ring", "add:op=All_Gather,delay=2us", 0);
@@ -24,7 +24,7 @@ static void test_add_to_ops(void **state)
 	assert_true(test_late_ns(all, &op, 1e6) == 0);
 }
 
-static void test_add_to_messages(void **state)
+static void add_lengthens_messages(void **state)
 {
 	static const char *const hops[] = {"intra", "inter", "all"};
 
@@ -55,7 +55,7 @@ static void test_add_to_messages(void **state)
 
 /* Over a model of whole ops, messages cannot be touched: refused at once, not
  * ignored. A model with both is asked for messages only. */
-static void test_messages_need_messages(void **state)
+static void what_ifs_on_messages_need_a_model_with_messages(void **state)
 {
 	static const char *const what_ifs[] = {"add:hop=inter,delay=1us",
 					       "jitter:on=message,dist=uniform,max=1us"};
@@ -79,7 +79,7 @@ static void test_messages_need_messages(void **state)
 	}
 }
 
-static void test_several(void **state)
+static void what_ifs_add_up_in_order(void **state)
 {
 	static const char *const what_ifs[] = {"add:delay=1ms", "slow:rank=3,compute=2",
 					       "slow:rank=5,compute=3,link=2",
@@ -102,7 +102,7 @@ static void test_several(void **state)
 
 /* --- slow ------------------------------------------------------------------ */
 
-static void test_slow(void **state)
+static void slow_ranks_compute_and_send_slowly(void **state)
 {
 	CHAIN d = test_must_open("alphabeta", "slow:rank=9,compute=1.5,link=200%", 0);
 	CHAIN lazy = test_must_open("ring", "slow:rank=9,compute=1.5", 0);
@@ -132,7 +132,7 @@ static struct nbox_message hop_of(uint32_t src, uint32_t dst)
 
 /* rank= of several, and node=, touch whom they name, in any order that they are written in, and
  * nobody else. */
-static void test_slow_several(void **state)
+static void slow_touches_the_named_ranks_only(void **state)
 {
 	static const struct {
 		const char *what_if;
@@ -171,7 +171,7 @@ static void test_slow_several(void **state)
 	}
 }
 
-static void test_slow_link_on_whole_ops(void **state)
+static void slow_links_need_messages(void **state)
 {
 	CHAIN d = test_must_open("const:time=1ms", "slow:rank=9,link=2.5", 0);
 	struct nbox_op with = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
@@ -232,7 +232,7 @@ static struct moments draw(const char *params, uint64_t seed)
 
 /* Against the moments in the textbooks. The seed is fixed: nothing is left to luck.
  * Tolerances are five standard errors and more. */
-static void test_jitter_moments(void **state)
+static void jitter_has_the_moments_of_the_textbooks(void **state)
 {
 	struct moments m;
 
@@ -264,7 +264,7 @@ static void test_jitter_moments(void **state)
 
 /* The inverse of the normal distribution against erfc(), through a distribution
  * whose standard deviation is a second: digits enough. */
-static void test_jitter_normal_is_exact(void **state)
+static void jitters_normal_distribution_is_exact(void **state)
 {
 	CHAIN normal = test_must_open("none", "jitter:dist=normal,stddev=1s", 9);
 	CHAIN uniform = test_must_open("none", "jitter:dist=uniform,max=1s", 9);
@@ -282,7 +282,7 @@ static void test_jitter_normal_is_exact(void **state)
 }
 
 /* The latest of n ranks: distribution function F^n. */
-static void test_jitter_on_compute(void **state)
+static void the_latest_of_n_ranks_counts(void **state)
 {
 	CHAIN d = test_must_open("none", "jitter:on=compute,dist=uniform,max=1ms", 6);
 	CHAIN tail = test_must_open("none", "jitter:on=compute,dist=normal,stddev=1ms", 6);
@@ -310,7 +310,7 @@ static void test_jitter_on_compute(void **state)
 }
 
 /* A share of what is jittered draws what the time draws that it comes to. */
-static void test_jitter_shares(void **state)
+static void a_share_draws_what_its_time_draws(void **state)
 {
 	static const struct {
 		const char *share, *time; /* of an op of 1 ms, a message of 5 us and 100 ns, 5 ms of
@@ -355,7 +355,7 @@ static void test_jitter_shares(void **state)
 	}
 }
 
-static void test_jitter_on_messages(void **state)
+static void jitter_on_messages_never_goes_below_zero(void **state)
 {
 	CHAIN d = test_must_open("alphabeta", "jitter:on=message,dist=normal,stddev=20us", 7);
 	CHAIN again = test_must_open("alphabeta", "jitter:on=message,dist=normal,stddev=20us", 7);
@@ -387,7 +387,7 @@ static void test_jitter_on_messages(void **state)
 }
 
 /* A draw depends on seed, op and place in the chain; not on what was asked before. */
-static void test_jitter_is_a_function(void **state)
+static void a_draw_depends_on_seed_op_and_place_only(void **state)
 {
 	static const char *const two[] = {"jitter:dist=uniform,max=1ms",
 					  "jitter:dist=uniform,max=1ms", NULL};
@@ -419,7 +419,7 @@ static void test_jitter_is_a_function(void **state)
 }
 
 /* However much is taken away, no op becomes shorter than nothing. */
-static void test_never_below_zero(void **state)
+static void no_op_is_shorter_than_nothing(void **state)
 {
 	CHAIN d = test_must_open("const:time=1us", "jitter:dist=normal,stddev=1ms", 3);
 	struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
@@ -438,7 +438,7 @@ static void test_never_below_zero(void **state)
 
 /* --- parameters ------------------------------------------------------------ */
 
-static void test_bad_parameters(void **state)
+static void bad_parameters_are_refused(void **state)
 {
 	static const struct {
 		const char *what_if, *sentence;
@@ -498,21 +498,21 @@ static void test_bad_parameters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_add_to_ops),
-		cmocka_unit_test(test_add_to_messages),
-		cmocka_unit_test(test_messages_need_messages),
-		cmocka_unit_test(test_several),
-		cmocka_unit_test(test_slow_several),
-		cmocka_unit_test(test_slow),
-		cmocka_unit_test(test_slow_link_on_whole_ops),
-		cmocka_unit_test(test_jitter_moments),
-		cmocka_unit_test(test_jitter_normal_is_exact),
-		cmocka_unit_test(test_jitter_on_compute),
-		cmocka_unit_test(test_jitter_on_messages),
-		cmocka_unit_test(test_jitter_shares),
-		cmocka_unit_test(test_jitter_is_a_function),
-		cmocka_unit_test(test_never_below_zero),
-		cmocka_unit_test(test_bad_parameters),
+		cmocka_unit_test(add_lengthens_ops),
+		cmocka_unit_test(add_lengthens_messages),
+		cmocka_unit_test(what_ifs_on_messages_need_a_model_with_messages),
+		cmocka_unit_test(what_ifs_add_up_in_order),
+		cmocka_unit_test(slow_touches_the_named_ranks_only),
+		cmocka_unit_test(slow_ranks_compute_and_send_slowly),
+		cmocka_unit_test(slow_links_need_messages),
+		cmocka_unit_test(jitter_has_the_moments_of_the_textbooks),
+		cmocka_unit_test(jitters_normal_distribution_is_exact),
+		cmocka_unit_test(the_latest_of_n_ranks_counts),
+		cmocka_unit_test(jitter_on_messages_never_goes_below_zero),
+		cmocka_unit_test(a_share_draws_what_its_time_draws),
+		cmocka_unit_test(a_draw_depends_on_seed_op_and_place_only),
+		cmocka_unit_test(no_op_is_shorter_than_nothing),
+		cmocka_unit_test(bad_parameters_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("what-ifs", tests, NULL, NULL);

@@ -283,7 +283,7 @@ static void random_real(struct bitmap *real, const struct sched *s, struct rng *
 	}
 }
 
-static void same_answer_as_the_world(void **state)
+static void a_border_gives_the_worlds_answer(void **state)
 {
 	struct rng r;
 
@@ -308,7 +308,7 @@ static void same_answer_as_the_world(void **state)
 }
 
 /* A world of 65,536: the border of one node is as small as that of a small world's. */
-static void large_worlds(void **state)
+static void large_worlds_have_small_borders(void **state)
 {
 	(void)state;
 	for (unsigned f = 0; f < N_FORMS; f++) {
@@ -341,7 +341,7 @@ static void large_worlds(void **state)
 	}
 }
 
-static void wrong_requests(void **state)
+static void wrong_requests_are_refused(void **state)
 {
 	struct sched s = {.kind = COLL_ALLREDUCE,
 			  .n_ranks = 4,
@@ -436,7 +436,7 @@ static void check_p2p(const struct calls *c, const struct bitmap *real, const st
 	}
 }
 
-static void random_groups(void **state)
+static void random_calls_have_the_border_of_a_plain_model(void **state)
 {
 	static struct calls c;
 	struct rng r;
@@ -516,8 +516,10 @@ static void calls_must_match(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_answer_as_the_world), cmocka_unit_test(large_worlds),
-		cmocka_unit_test(wrong_requests),           cmocka_unit_test(random_groups),
+		cmocka_unit_test(a_border_gives_the_worlds_answer),
+		cmocka_unit_test(large_worlds_have_small_borders),
+		cmocka_unit_test(wrong_requests_are_refused),
+		cmocka_unit_test(random_calls_have_the_border_of_a_plain_model),
 		cmocka_unit_test(calls_must_match),
 	};
 

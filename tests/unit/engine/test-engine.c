@@ -278,7 +278,7 @@ static void run_random(struct rng *r, uint32_t n_ops)
 	engine_free(k.engine);
 }
 
-static void test_random_ops(void **state)
+static void the_engine_releases_what_a_plain_model_releases(void **state)
 {
 	struct rng r;
 
@@ -290,7 +290,7 @@ static void test_random_ops(void **state)
 
 /* Two connections out, three in; six arrivals at the same moment, in all orders that
  * the connections allow: the same messages at the same due times. */
-static void test_all_orders(void **state)
+static void the_order_of_arrivals_at_one_moment_does_not_matter(void **state)
 {
 	struct border_conn out[2] = {{.n_messages = 3}, {.n_messages = 3, .first_bit = 3}};
 	struct border_conn in[3] = {{.n_messages = 3},
@@ -353,7 +353,7 @@ static void turn_end(void *owner, struct engine_op *op, uint64_t end_ns)
 	(void)end_ns;
 }
 
-static void test_turns(void **state)
+static void ops_take_turns_at_equal_times(void **state)
 {
 	const struct engine_sink turn_sink = {turn_send, turn_end};
 	struct border_conn in[4] = {{.n_messages = 2},
@@ -380,7 +380,7 @@ static void test_turns(void **state)
 	engine_free(e);
 }
 
-static void test_no_border(void **state)
+static void an_op_without_a_border_ends_at_its_time(void **state)
 {
 	struct timing t = {.end_ns = 10.25};
 	struct bench k = {.now = 50, .n_ops = 1};
@@ -407,7 +407,7 @@ static void test_no_border(void **state)
 }
 
 /* Cancelled ops send nothing more and end nothing; the others go on. */
-static void test_cancel(void **state)
+static void cancelled_ops_send_and_end_nothing(void **state)
 {
 	struct rng r;
 
@@ -453,9 +453,11 @@ static void test_cancel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_border),  cmocka_unit_test(test_turns),
-		cmocka_unit_test(test_all_orders), cmocka_unit_test(test_random_ops),
-		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(an_op_without_a_border_ends_at_its_time),
+		cmocka_unit_test(ops_take_turns_at_equal_times),
+		cmocka_unit_test(the_order_of_arrivals_at_one_moment_does_not_matter),
+		cmocka_unit_test(the_engine_releases_what_a_plain_model_releases),
+		cmocka_unit_test(cancelled_ops_send_and_end_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

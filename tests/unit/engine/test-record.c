@@ -72,7 +72,7 @@ static int temporary(char *path)
 	return 0;
 }
 
-static void test_reads_what_was_written(void **state)
+static void what_was_written_is_read(void **state)
 {
 	char path[64];
 	struct record_writer *w;
@@ -118,7 +118,7 @@ static void test_reads_what_was_written(void **state)
 
 /* A quota, or a device that fails once: told as what it is. Rows that come when it is over are not
  * written. */
-static void test_a_disk_that_fails(void **state)
+static void a_failing_disk_is_named_and_ends_the_rows(void **state)
 {
 	static const int errors[] = {EDQUOT, EIO};
 
@@ -150,7 +150,7 @@ static void test_a_disk_that_fails(void **state)
 }
 
 /* A file cut anywhere is read up to its last whole row, or refused in the header. */
-static void test_any_length(void **state)
+static void a_cut_file_is_read_up_to_its_last_whole_row(void **state)
 {
 	char path[64], *data;
 	struct record_writer *w;
@@ -201,7 +201,7 @@ static void test_any_length(void **state)
 
 /* The disk is full from some byte on: what is there is whole, what is not is counted, and it is
  * told once. */
-static void test_disk_full(void **state)
+static void rows_that_a_full_disk_loses_are_counted(void **state)
 {
 	uint64_t n = 1000, fits = 10;
 	struct rlimit old, limit;
@@ -268,7 +268,7 @@ static void refuse(const struct file *f, const char *word)
 		fail_msg("'%s' does not say '%s'", err.text, word);
 }
 
-static void test_refuses(void **state)
+static void a_false_header_or_row_is_refused(void **state)
 {
 	struct file good = {.h = header, .row = row_of(1)}, f;
 	struct record r;
@@ -298,7 +298,7 @@ static void test_refuses(void **state)
 	f = good, f.row.injected_ns = INFINITY, refuse(&f, "no number");
 }
 
-static void test_files_that_cannot_be(void **state)
+static void files_that_cannot_be_read_are_named(void **state)
 {
 	struct record_writer *w = NULL;
 	struct record r;
@@ -315,12 +315,12 @@ static void test_files_that_cannot_be(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads_what_was_written),
-		cmocka_unit_test(test_any_length),
-		cmocka_unit_test(test_disk_full),
-		cmocka_unit_test(test_a_disk_that_fails),
-		cmocka_unit_test(test_refuses),
-		cmocka_unit_test(test_files_that_cannot_be),
+		cmocka_unit_test(what_was_written_is_read),
+		cmocka_unit_test(a_cut_file_is_read_up_to_its_last_whole_row),
+		cmocka_unit_test(rows_that_a_full_disk_loses_are_counted),
+		cmocka_unit_test(a_failing_disk_is_named_and_ends_the_rows),
+		cmocka_unit_test(a_false_header_or_row_is_refused),
+		cmocka_unit_test(files_that_cannot_be_read_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

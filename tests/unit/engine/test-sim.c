@@ -164,7 +164,7 @@ static void told(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t 
 			 (unsigned long long)index, src, dst, arrived_ns, c->arrived[index]);
 }
 
-static void test_schedules(void **state)
+static void schedules_take_the_time_of_the_slow_model(void **state)
 {
 	static const struct {
 		enum coll_kind kind;
@@ -209,7 +209,7 @@ static void test_schedules(void **state)
 	}
 }
 
-static void test_empty(void **state)
+static void an_op_without_bytes_ends_at_the_last_start(void **state)
 {
 	struct sched s = {.kind = COLL_ALLREDUCE,
 			  .algo = SCHED_RING,
@@ -263,7 +263,7 @@ static void see(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t i
 }
 
 /* Flows of a port take turns; a port that receives from two is shared as well. */
-static void test_turns_at_ports(void **state)
+static void flows_of_a_port_take_turns(void **state)
 {
 	struct port_flow flows[] = {
 		{.src = 0,
@@ -314,7 +314,7 @@ static void test_turns_at_ports(void **state)
 
 /* Whatever the costs: no port is busy for less than its messages need, every message
  * comes once, and in the order of its connection. */
-static void test_random_ports(void **state)
+static void no_port_is_faster_than_its_messages(void **state)
 {
 	struct rng r;
 
@@ -360,10 +360,10 @@ static void test_random_ports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_schedules),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_turns_at_ports),
-		cmocka_unit_test(test_random_ports),
+		cmocka_unit_test(schedules_take_the_time_of_the_slow_model),
+		cmocka_unit_test(an_op_without_bytes_ends_at_the_last_start),
+		cmocka_unit_test(flows_of_a_port_take_turns),
+		cmocka_unit_test(no_port_is_faster_than_its_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

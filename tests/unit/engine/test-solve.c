@@ -138,7 +138,7 @@ static bool is_close(double a, double b)
 	return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
-static void test_symmetry_is_simulation(void **state)
+static void short_cuts_give_the_simulated_times(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", NULL);
 	uint32_t n_symmetry[COLL_KINDS] = {0}, i, k;
@@ -219,7 +219,7 @@ static void plain_scene(struct scene *c, enum coll_kind kind, enum sched_algo al
 }
 
 /* A model of whole ops: messages are spread over the op, the last one at its end. */
-static void test_op_model(void **state)
+static void a_whole_ops_time_is_spread_over_its_messages(void **state)
 {
 	struct delay_chain *d = open_chain("const:time=90us", NULL);
 	struct timing t;
@@ -240,7 +240,7 @@ static void test_op_model(void **state)
 	delay_free(d);
 }
 
-static void test_what_ifs_on_top(void **state)
+static void extras_come_on_top(void **state)
 {
 	static const char *const models[] = {"alphabeta", "ring", "none"};
 	struct scene c;
@@ -267,7 +267,7 @@ static void test_what_ifs_on_top(void **state)
 
 /* A what-if on messages over a model of whole ops: the model's time is the same with and without.
  */
-static void test_what_ifs_on_messages(void **state)
+static void what_ifs_on_messages_leave_the_models_time_alone(void **state)
 {
 	static const char *const what_ifs[] = {"add:hop=inter,delay=0ns",
 					       "add:hop=inter,delay=10us", "slow:rank=3,link=2"};
@@ -304,7 +304,7 @@ static void test_what_ifs_on_messages(void **state)
 }
 
 /* A slow link is simulated, makes the op longer, and leaves the model's share alone. */
-static void test_slow_link(void **state)
+static void a_slow_link_lengthens_the_op_only(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", NULL);
 	struct delay_chain *slow = open_chain("alphabeta", "slow:rank=5,link=3");
@@ -336,7 +336,7 @@ static void assert_same(const struct timing *a, const struct timing *b, const st
 }
 
 /* A solver gives what solve() gives: the first time, and again. */
-static void test_solver_remembers(void **state)
+static void the_solver_gives_what_solve_gives(void **state)
 {
 	static const char *const what_ifs[] = {"slow:rank=1,link=2", "add:op=all,delay=1ms",
 					       "jitter:dist=normal,mean=20us,stddev=5us",
@@ -385,7 +385,7 @@ static void test_solver_remembers(void **state)
 }
 
 /* Ops that differ in one thing only are not one op: the root, or who the members are. */
-static void test_solver_tells_apart(void **state)
+static void the_solver_tells_ops_apart(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", "slow:rank=1,link=3");
 	struct solver *solver = NULL;
@@ -423,7 +423,7 @@ static void test_solver_tells_apart(void **state)
 }
 
 /* Two real ranks of a world of 8: to each other, to and from virtual ranks, to self. */
-static void test_point_to_point(void **state)
+static void calls_share_the_ports_of_their_ranks(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", NULL);
 	struct sched_p2p calls0[] = {
@@ -475,7 +475,7 @@ static void test_point_to_point(void **state)
 }
 
 /* As one rank asks: a ring shift of pipeline stages. */
-static void test_sendrecv_of_one(void **state)
+static void one_ranks_calls_are_a_group(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", NULL);
 	struct sched_p2p calls[] = {{.peer = 3, .is_send = true, .bytes = 1 << 20},
@@ -501,7 +501,7 @@ static void test_sendrecv_of_one(void **state)
 	delay_free(d);
 }
 
-static void test_nobody_answers(void **state)
+static void an_op_that_no_model_answers_is_refused(void **state)
 {
 	struct delay_chain *d = open_chain("alltoall", NULL);
 	struct timing t;
@@ -519,7 +519,7 @@ static void test_nobody_answers(void **state)
 }
 
 /* What would take minutes is refused at once; what is uniform is not. */
-static void test_too_large_to_simulate(void **state)
+static void what_would_take_minutes_is_refused(void **state)
 {
 	struct delay_chain *slow = open_chain("alphabeta", "slow:rank=5,link=3");
 	struct delay_chain *plain = open_chain("alphabeta", NULL);
@@ -547,40 +547,20 @@ static void test_too_large_to_simulate(void **state)
 	delay_free(plain);
 }
 
-static void test_membership(void **state)
-{
-	uint32_t table[] = {7, 3, 9};
-	struct membership a = {.n_ranks = 4, .base = 2, .stride = 8};
-	struct membership b = {.n_ranks = 3, .table = table};
-
-	(void)state;
-	for (uint32_t w = 0; w < 40; w++) {
-		int64_t ra = -1, rb = -1;
-
-		for (uint32_t r = 0; r < 4; r++)
-			ra = membership_world(&a, r) == w ? r : ra;
-		for (uint32_t r = 0; r < 3; r++)
-			rb = membership_world(&b, r) == w ? r : rb;
-		assert_int_equal(membership_rank(&a, w), ra);
-		assert_int_equal(membership_rank(&b, w), rb);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_membership),
-		cmocka_unit_test(test_op_model),
-		cmocka_unit_test(test_what_ifs_on_messages),
-		cmocka_unit_test(test_what_ifs_on_top),
-		cmocka_unit_test(test_slow_link),
-		cmocka_unit_test(test_point_to_point),
-		cmocka_unit_test(test_sendrecv_of_one),
-		cmocka_unit_test(test_nobody_answers),
-		cmocka_unit_test(test_too_large_to_simulate),
-		cmocka_unit_test(test_solver_remembers),
-		cmocka_unit_test(test_solver_tells_apart),
-		cmocka_unit_test(test_symmetry_is_simulation),
+		cmocka_unit_test(a_whole_ops_time_is_spread_over_its_messages),
+		cmocka_unit_test(what_ifs_on_messages_leave_the_models_time_alone),
+		cmocka_unit_test(extras_come_on_top),
+		cmocka_unit_test(a_slow_link_lengthens_the_op_only),
+		cmocka_unit_test(calls_share_the_ports_of_their_ranks),
+		cmocka_unit_test(one_ranks_calls_are_a_group),
+		cmocka_unit_test(an_op_that_no_model_answers_is_refused),
+		cmocka_unit_test(what_would_take_minutes_is_refused),
+		cmocka_unit_test(the_solver_gives_what_solve_gives),
+		cmocka_unit_test(the_solver_tells_ops_apart),
+		cmocka_unit_test(short_cuts_give_the_simulated_times),
 	};
 
 	dirs[0] = argc > 1 ? argv[1] : "delaymodels";

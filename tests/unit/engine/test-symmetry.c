@@ -71,10 +71,10 @@ static int by_symmetry(const struct sched *s, struct world *w, const struct bord
 		.offset = offset,
 	};
 	struct err err = {""};
-	int rc = symmetry_solve(&y, &err);
+	int r = symmetry_solve(&y, &err);
 
 	*ret_end_ns = y.end_ns;
-	return rc;
+	return r;
 }
 
 static void assert_close(double a, double b, double tolerance, const struct sched *s)
@@ -149,24 +149,24 @@ static void random_case(struct rng *r, struct sched *s, struct world *w)
 		fail_msg("%s", err.text);
 }
 
-static void test_equals_simulation(void **state)
+static void short_cuts_equal_the_simulation(void **state)
 {
-	struct rng r;
+	struct rng rng;
 	struct sched s;
 	struct world w;
 	double exact, quick;
 	uint32_t n_solved = 0, n = 800, i;
-	int rc;
+	int r;
 
 	(void)state;
-	rng_seed(&r, 2026, 1);
+	rng_seed(&rng, 2026, 1);
 	for (i = 0; i < n; i++) {
-		random_case(&r, &s, &w);
+		random_case(&rng, &s, &w);
 		exact = simulate(&s, &w, NULL);
-		rc = by_symmetry(&s, &w, NULL, NULL, NULL, &quick);
-		if (rc == SYMMETRY_NONE)
+		r = by_symmetry(&s, &w, NULL, NULL, NULL, &quick);
+		if (r == SYMMETRY_NONE)
 			continue;
-		assert_int_equal(rc, 0);
+		assert_int_equal(r, 0);
 		assert_close(quick, exact, 1e-9, &s);
 		n_solved++;
 	}
@@ -193,7 +193,7 @@ static struct sched make(enum coll_kind kind, enum sched_algo algo, uint32_t n, 
 }
 
 /* 2 (n-1) (alpha + S/n beta): with one chunk a loop and with many. */
-static void test_ring_formula(void **state)
+static void a_ring_takes_its_formula(void **state)
 {
 	struct world w = {.per_node = 1, .alpha = {1000, 1000}, .beta = {1 / 50., 1 / 50.}};
 	static const uint32_t ns[] = {2, 3, 8, 64, 100, 256};
@@ -235,7 +235,7 @@ static int depth_of(uint32_t n, int tree)
 
 /* Double tree, one rank a node: up and down the deeper tree, then one occupancy for
  * each further chunk. */
-static void test_tree_formula(void **state)
+static void a_tree_takes_its_formula(void **state)
 {
 	struct world w = {.per_node = 1, .alpha = {1000, 1000}, .beta = {4 / 50., 4 / 50.}};
 	static const uint32_t ns[] = {2, 3, 5, 8, 17, 64, 100};
@@ -261,7 +261,7 @@ static void test_tree_formula(void **state)
 
 /* (n-1) chunks a rank, one after the other, then the last one's latency; a gather's
  * root takes them one after the other, too. */
-static void test_direct_formula(void **state)
+static void direct_kinds_take_their_formula(void **state)
 {
 	struct world w = {.per_node = 1, .alpha = {1000, 1000}, .beta = {1 / 50., 1 / 50.}};
 	struct sched a = make(COLL_ALLTOALL, SCHED_DIRECT, 37, 1, 1 << 20, 1 << 18);
@@ -278,7 +278,7 @@ static void test_direct_formula(void **state)
 }
 
 /* Broadcast down a chain: n-1 hops for the first chunk, one occupancy for each other. */
-static void test_chain_formula(void **state)
+static void a_chain_takes_its_formula(void **state)
 {
 	struct world w = {.per_node = 1, .alpha = {700, 700}, .beta = {1 / 25., 1 / 25.}};
 	struct sched s = make(COLL_BROADCAST, SCHED_CHAIN, 33, 1, 10 << 16, 1 << 16);
@@ -294,9 +294,11 @@ static void test_chain_formula(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ring_formula),      cmocka_unit_test(test_tree_formula),
-		cmocka_unit_test(test_chain_formula),     cmocka_unit_test(test_direct_formula),
-		cmocka_unit_test(test_equals_simulation),
+		cmocka_unit_test(a_ring_takes_its_formula),
+		cmocka_unit_test(a_tree_takes_its_formula),
+		cmocka_unit_test(a_chain_takes_its_formula),
+		cmocka_unit_test(direct_kinds_take_their_formula),
+		cmocka_unit_test(short_cuts_equal_the_simulation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ static const char script[] = "import sys\n"
 			     "for line in sys.stdin:\n"
 			     "  print(abs(hash(tuple(map(int, line.split())))) % 2**31)\n";
 
-static void test_tuple(void **state)
+static void new_groups_color_is_the_hash_of_the_tuple(void **state)
 {
 	static int32_t want[N_LISTS];
 	char path[] = "/tmp/nbox-color-XXXXXX", command[512];
@@ -68,7 +68,7 @@ static int32_t fold_of(const uint32_t *ranks, size_t n)
 }
 
 /* github.com/pytorch/pytorch/pull/173687: these two groups got one color. */
-static void test_fold(void **state)
+static void split_groups_color_is_the_folded_hash(void **state)
 {
 	static const uint32_t a[] = {1474, 1475}, b[] = {1984, 1985}, c[] = {1474, 1476};
 
@@ -80,8 +80,8 @@ static void test_fold(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tuple),
-		cmocka_unit_test(test_fold),
+		cmocka_unit_test(new_groups_color_is_the_hash_of_the_tuple),
+		cmocka_unit_test(split_groups_color_is_the_folded_hash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
