@@ -1,11 +1,9 @@
-/* Dense bitmap; see bitmap.h. Every function keeps the rule that bits at and
- * above n_bits are zero; bitmap_next_clear() alone has to look out for them. */
+/* See bitmap.h. */
 #include "base/bitmap.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define WORD_BITS 64
 
@@ -43,12 +41,6 @@ void bitmap_set(struct bitmap *b, uint64_t bit)
 {
 	assert(bit < b->n_bits);
 	b->words[bit / WORD_BITS] |= mask_of(bit);
-}
-
-void bitmap_clear(struct bitmap *b, uint64_t bit)
-{
-	assert(bit < b->n_bits);
-	b->words[bit / WORD_BITS] &= ~mask_of(bit);
 }
 
 bool bitmap_test(const struct bitmap *b, uint64_t bit)
@@ -91,14 +83,7 @@ void bitmap_set_range(struct bitmap *b, uint64_t first, uint64_t n)
 	}
 }
 
-void bitmap_zero(struct bitmap *b)
-{
-	if (b->n_bits)
-		memset(b->words, 0, n_words(b->n_bits) * sizeof(b->words[0]));
-}
-
-/* The first bit at or after @from in the words xor @flip, or n_bits or more. */
-static uint64_t next_bit(const struct bitmap *b, uint64_t from, uint64_t flip)
+uint64_t bitmap_next_set(const struct bitmap *b, uint64_t from)
 {
 	size_t w, n = n_words(b->n_bits);
 	uint64_t word;
@@ -106,25 +91,13 @@ static uint64_t next_bit(const struct bitmap *b, uint64_t from, uint64_t flip)
 	if (from >= b->n_bits)
 		return BITMAP_NONE;
 	w = (size_t)(from / WORD_BITS);
-	word = (b->words[w] ^ flip) & (UINT64_MAX << (from % WORD_BITS));
+	word = b->words[w] & (UINT64_MAX << (from % WORD_BITS));
 	while (word == 0) {
 		if (++w == n)
 			return BITMAP_NONE;
-		word = b->words[w] ^ flip;
+		word = b->words[w];
 	}
 	return (uint64_t)w * WORD_BITS + (uint64_t)__builtin_ctzll(word);
-}
-
-uint64_t bitmap_next_set(const struct bitmap *b, uint64_t from)
-{
-	return next_bit(b, from, 0);
-}
-
-uint64_t bitmap_next_clear(const struct bitmap *b, uint64_t from)
-{
-	uint64_t bit = next_bit(b, from, UINT64_MAX);
-
-	return bit < b->n_bits ? bit : BITMAP_NONE;
 }
 
 uint64_t bitmap_count(const struct bitmap *b)
@@ -135,9 +108,4 @@ uint64_t bitmap_count(const struct bitmap *b)
 	for (w = 0; w < n_words(b->n_bits); w++)
 		count += (uint64_t)__builtin_popcountll(b->words[w]);
 	return count;
-}
-
-bool bitmap_is_full(const struct bitmap *b)
-{
-	return bitmap_next_clear(b, 0) == BITMAP_NONE;
 }

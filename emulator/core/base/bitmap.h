@@ -20,16 +20,12 @@ void bitmap_deinit(struct bitmap *b); /* a zeroed struct is allowed */
 
 /* The index must be below n_bits (asserted). */
 void bitmap_set(struct bitmap *b, uint64_t bit);
-void bitmap_clear(struct bitmap *b, uint64_t bit);
 bool bitmap_test(const struct bitmap *b, uint64_t bit);
 /* Sets the bit; Return: whether it was clear before. */
 bool bitmap_test_and_set(struct bitmap *b, uint64_t bit);
 
 void bitmap_set_range(struct bitmap *b, uint64_t first, uint64_t n);
-void bitmap_zero(struct bitmap *b);
 
-/* First set/clear bit at or after @from, or BITMAP_NONE. @from may be >= n_bits. */
+/* First set bit at or after @from, or BITMAP_NONE. @from may be >= n_bits. */
 uint64_t bitmap_next_set(const struct bitmap *b, uint64_t from);
-uint64_t bitmap_next_clear(const struct bitmap *b, uint64_t from);
 uint64_t bitmap_count(const struct bitmap *b);
-bool bitmap_is_full(const struct bitmap *b);

@@ -39,16 +39,6 @@ char *units_print_time(double ns, char *buf, size_t size)
 	return print_scaled(ns, scales, ARRAY_SIZE(scales), buf, size);
 }
 
-char *units_print_bandwidth(double bytes_per_ns, char *buf, size_t size)
-{
-	static const struct scale scales[] = {{1e-6, "KB/s"},
-					      {1e-3, "MB/s"},
-					      {1, "GB/s"},
-					      {1e3, "TB/s"}};
-
-	return print_scaled(bytes_per_ns, scales, ARRAY_SIZE(scales), buf, size);
-}
-
 char *units_print_bytes(uint64_t bytes, char *buf, size_t size)
 {
 	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};

@@ -30,7 +30,6 @@ int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *
 int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n,
 		struct err *err);
 
-/* "1.50 ms", "4 MiB", "50.0 GB/s": for people. Return: @buf. */
+/* "1.50 ms", "4 MiB": for people. Return: @buf. */
 char *units_print_time(double ns, char *buf, size_t size);
 char *units_print_bytes(uint64_t bytes, char *buf, size_t size);
-char *units_print_bandwidth(double bytes_per_ns, char *buf, size_t size);

@@ -38,6 +38,7 @@ static const char *const exchange_names[] = {
 	[EXCHANGE_PAYLOAD] = "payload",
 };
 
+#define DATA_LIST "mirror, fill, identity, none"
 static const char *const data_names[] = {
 	[DATA_MIRROR] = "mirror",
 	[DATA_FILL] = "fill",
@@ -60,35 +61,21 @@ const char *wire_data_name(uint32_t d)
 	return d < ARRAY_SIZE(data_names) ? data_names[d] : "?";
 }
 
-static int word_parse(const char *what, const char *list, const char *const *words, size_t n,
-		      const char *name, uint32_t *ret, struct err *err)
+int wire_data_parse(const char *name, uint32_t *ret, struct err *err)
 {
 	const char *near;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
-		if (!strcmp(words[i], name)) {
+	for (size_t i = 0; i < ARRAY_SIZE(data_names); i++)
+		if (!strcmp(data_names[i], name)) {
 			*ret = (uint32_t)i;
 			return 0;
 		}
-	}
-	near = suggest(name, words, n);
+	near = suggest(name, data_names, ARRAY_SIZE(data_names));
 	if (near)
-		return err_set(err, EINVAL, "unknown %s '%s'; did you mean '%s'? (%s)", what, name,
-			       near, list);
-	return err_set(err, EINVAL, "unknown %s '%s'; it is one of %s", what, name, list);
-}
-
-int wire_exchange_parse(const char *name, uint32_t *ret, struct err *err)
-{
-	return word_parse("exchange", "none, messages, payload", exchange_names,
-			  ARRAY_SIZE(exchange_names), name, ret, err);
-}
-
-int wire_data_parse(const char *name, uint32_t *ret, struct err *err)
-{
-	return word_parse("data policy", "mirror, fill, identity, none", data_names,
-			  ARRAY_SIZE(data_names), name, ret, err);
+		return err_set(err, EINVAL,
+			       "unknown data policy '%s'; did you mean '%s'? (" DATA_LIST ")", name,
+			       near);
+	return err_set(err, EINVAL, "unknown data policy '%s'; it is one of " DATA_LIST, name);
 }
 
 void wire_hdr_init(struct wire_hdr *h, enum wire_type type, uint64_t body_bytes)

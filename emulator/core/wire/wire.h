@@ -106,7 +106,6 @@ enum wire_exchange { EXCHANGE_NONE, EXCHANGE_MESSAGES, EXCHANGE_PAYLOAD };
 enum wire_data { DATA_MIRROR, DATA_FILL, DATA_IDENTITY, DATA_NONE };
 const char *wire_exchange_name(uint32_t e);
 const char *wire_data_name(uint32_t d);
-int wire_exchange_parse(const char *name, uint32_t *ret, struct err *err);
 int wire_data_parse(const char *name, uint32_t *ret, struct err *err);
 
 /* Payload over tcp runs over two connections, one a direction: bodies both ways on

@@ -14,10 +14,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "fake-worker.h"
 #include "nboxd/store/protocol.h"
+#include "rng.h"
 
 static struct fake f[3];
 

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "fake-world.h"
+#include "rng.h"
 
 enum { N = 4, WORLD = 16 };
 

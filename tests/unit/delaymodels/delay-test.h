@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/rng.h"
 #include "engine/delay.h"
 
 #define MAX_WHAT_IFS 4

@@ -1,6 +1,7 @@
 /* The models' closed forms against step-by-step execution of their algorithms,
  * and against formulas written down independently. */
 #include "delay-test.h"
+#include "rng.h"
 
 #define EXACT 1e-12
 #define MAX_RANKS 64

@@ -1,6 +1,7 @@
 /* The table: interpolation against a slow one, the rules at the ends, and an error
  * with its place for everything that is not a table. */
 #include "delay-test.h"
+#include "rng.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "engine/border-collective.h"
 #include "engine/border-p2p.h"
+#include "rng.h"
 
 #define MAX 24
 #define MAX_CONNS 4096

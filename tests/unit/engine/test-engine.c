@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/bitmap.h"
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "engine/engine.h"
+#include "rng.h"
 
 #define MAX_OPS 4
 

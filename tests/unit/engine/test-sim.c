@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "engine/sim-ports.h"
 #include "engine/sim.h"
+#include "rng.h"
 
 static uint32_t below(struct rng *r, uint32_t n)
 {

@@ -9,13 +9,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "engine/border-collective.h"
 #include "engine/border-p2p.h"
 #include "engine/solve-p2p.h"
 #include "engine/solve.h"
 #include "engine/solver.h"
+#include "rng.h"
 
 static const char *dirs[2];
 

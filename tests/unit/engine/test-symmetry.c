@@ -5,10 +5,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "engine/sim.h"
 #include "engine/symmetry.h"
+#include "rng.h"
 #include "schedule/dtree.h"
 
 #define RANKS_MAX 64

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "members/color.h"
+#include "rng.h"
 
 #define N_LISTS 200
 #define LONGEST 64

@@ -7,11 +7,11 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "members/by-id.h"
 #include "members/color.h"
 #include "members/split.h"
+#include "rng.h"
 
 #define ROUNDS 60
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "members/by-id.h"
 #include "members/split.h"
+#include "rng.h"
 
 static struct topology topology;
 static uint32_t real[64];

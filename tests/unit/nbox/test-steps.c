@@ -3,11 +3,11 @@
 #include <stdint.h>
 
 #include "cmocka-all.h"
+#include "rng.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "nbox/report/steps.h"
 #include "schedule/coll.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "nboxd/op/pairing.h"
+#include "rng.h"
 
 enum { RANKS = 8, POSTS = 60, CALLS = 6 };
 

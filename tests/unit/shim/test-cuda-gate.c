@@ -3,13 +3,13 @@
 #include <stdint.h>
 
 #include "cmocka-all.h"
+#include "rng.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "schedule/coll.h"
 #include "shim/gate/cuda-gate.h"
 #include "shim/gate/device-cuda.h"

@@ -4,10 +4,10 @@
 #include <stdint.h>
 
 #include "cmocka-all.h"
+#include "rng.h"
 #include <math.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "shim/data/scalar.h"
 
 static const struct {

@@ -1,13 +1,13 @@
 /* The clock and its sleep: never early, on any machine. How late it is depends on
  * the machine and is a benchmark's business. */
 #include "cmocka-all.h"
+#include "rng.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 
 static void *sleeper(void *arg)
 {

@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 #include "cmocka-all.h"
+#include "rng.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
 #include "links/endpoint.h"
 
 struct peer {

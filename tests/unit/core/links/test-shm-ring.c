@@ -4,12 +4,12 @@
 #include <stdint.h>
 
 #include "cmocka-all.h"
+#include "rng.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/rng.h"
 #include "links/shm-ring.h"
 
 #define RING_BYTES 4096

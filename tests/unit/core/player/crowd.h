@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 #include "cmocka-all.h"
+#include "rng.h"
 #include <stdbool.h>
 
-#include "base/rng.h"
 #include "player/player.h"
 
 #define CROWD_MAX 8

@@ -3,11 +3,11 @@
 #include <stdint.h>
 
 #include "cmocka-all.h"
+#include "rng.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "player/player.h"
 
 #define RANKS_MAX 9

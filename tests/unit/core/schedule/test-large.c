@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "cmocka-all.h"
+#include "rng.h"
 #include "schedule/schedule.h"
 
 static const struct {

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "base/rng.h"
+#include "rng.h"
 #include "schedule/schedule.h"
 
 #define WORLD_MAX 32

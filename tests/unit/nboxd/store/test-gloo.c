@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "cmocka-all.h"
 #include "nboxd/store/gloo/gloo.h"
+#include "rng.h"
 #include "talk.h"
 
 /* --- addresses --------------------------------------------------------------------------- */

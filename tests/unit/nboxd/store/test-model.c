@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/rng.h"
 #include "cmocka-all.h"
+#include "rng.h"
 #include "talk.h"
 
 #define CLIENTS 5
