@@ -17,7 +17,7 @@
 #include "nboxd/comm/comm.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
-#include "nboxd/op/op.h"
+#include "nboxd/op/wait.h"
 #include "nboxd/server.h"
 #include "nboxd/store/server.h"
 

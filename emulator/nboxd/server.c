@@ -23,6 +23,7 @@
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
+#include "nboxd/op/run.h"
 #include "nboxd/store/server.h"
 
 #define ACCEPTS_A_LOOK 64
@@ -306,7 +307,11 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 				      .n_real = c->n_real,
 				      .layouts = c->layouts,
 				      .n_layouts = c->n_layouts};
-	s->comms = (struct comms){.server = s, .config = c, .cluster = &s->cluster, .ops = &s->ops};
+	s->comms = (struct comms){.sink = &op_comm_sink,
+				  .server = s,
+				  .config = c,
+				  .cluster = &s->cluster,
+				  .ops = &s->ops};
 	s->ops = (struct ops){.config = c,
 			      .cluster = &s->cluster,
 			      .comms = &s->comms,

@@ -9,8 +9,7 @@
 #include "nboxd/comm/comm.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
-#include "nboxd/op/op.h"
-#include "nboxd/op/p2p.h"
+#include "nboxd/op/wait.h"
 #include "nboxd/server.h"
 #include "nboxd/store/server.h"
 
@@ -66,7 +65,7 @@ static void comms_json(const struct server *s, FILE *f)
 			n++ ? ", " : "", c->number, c->n_ranks, c->ranks_per_node,
 			comm_how(c, how, sizeof(how)),
 			c->members.sure == MEMBERS_GUESSED ? "true" : "false",
-			c->is_dead ? "true" : "false", HASH_COUNT(c->ops) + p2p_n_open(c));
+			c->is_dead ? "true" : "false", op_n_open(c));
 		for (uint32_t i = 0; i < c->n_real && i < 64; i++)
 			fprintf(f, "%s%u", i ? ", " : "", c->real[i].world_rank);
 		fputs("]}", f);
@@ -94,17 +93,12 @@ static void waits_json(const struct server *s, FILE *f)
 	struct waiting waiting = {f, 0};
 	uint64_t now_ns = clock_now_ns();
 	struct comm *c, *next;
-	const struct op *op;
-	char text[TEXT_MAX];
 
 	fputs("\"waits\": [", f);
 	gather_describe(s, waiting_json, &waiting);
 	store_server_describe(s->store, now_ns, waiting_json, &waiting);
-	HASH_ITER(hh, s->comms.by_number, c, next) {
-		for (op = c->ops; op; op = op->hh.next)
-			waiting_json(&waiting, op_describe(op, now_ns, text, sizeof(text)));
-		p2p_describe(c, now_ns, waiting_json, &waiting);
-	}
+	HASH_ITER(hh, s->comms.by_number, c, next)
+		op_describe_all(c, now_ns, waiting_json, &waiting);
 	fputs("], ", f);
 }
 

@@ -13,8 +13,6 @@
 #include "nboxd/job/results.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
-#include "nboxd/op/op.h"
-#include "nboxd/op/p2p.h"
 #include "nboxd/server.h"
 
 #define COMMS_MAX 65536
@@ -211,9 +209,7 @@ struct comm *comm_free(struct comm *c)
 	if (!c)
 		return NULL;
 	if (c->hh.tbl) {
-		op_free_all(c);
-		p2p_free(c);
-		call_free_all(c);
+		c->comms->sink->end_ops(c);
 		HASH_DELETE(hh, c->comms->by_number, c);
 		c->comms->n--;
 	}
@@ -258,8 +254,7 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	warn_run("communicator %u is aborted: %s", c->number, text.text);
 	notes_add(c->comms->server, RECORD_ABORTS, &c->comms->server->n_aborts,
 		  "communicator %u was aborted: %s", c->number, text.text);
-	op_free_all(c);
-	p2p_free(c);
+	c->comms->sink->end_ops(c);
 	gather_comm_dead(c, text.text);
 	wire_hdr_init(&h, WIRE_ABORT, sizeof(text));
 	h.comm = c->number;
@@ -280,14 +275,7 @@ static bool member_owes(const struct comm *c, const struct comm_member *m, char 
 		snprintf(buf, size, "the making of its real communicator");
 		return true;
 	}
-	for (const struct op *op = c->ops; op; op = op->hh.next) {
-		if (op->members[i].is_done)
-			continue;
-		snprintf(buf, size, "op %llu (%s)", (unsigned long long)op->seq,
-			 coll_kind_name(op->call->key.kind));
-		return true;
-	}
-	return p2p_owes(c, i, buf, size);
+	return c->comms->sink->is_owed(c, i, buf, size);
 }
 
 void comm_worker_gone(struct server *s, struct worker *w, const char *why)

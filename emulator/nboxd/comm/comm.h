@@ -12,15 +12,23 @@
 #include "schedule/schedule.h"
 #include "topology/template.h"
 
-struct op;
+struct comm;
+struct comm_ops;
 struct ops;
 struct server;
 struct worker;
-struct call;
-struct p2p;
+
+/* What communicators say upwards, to their ops. */
+struct comm_sink {
+	/* @c has died or is freed: its ops end, without a word to the members. */
+	void (*end_ops)(struct comm *c);
+	/* Whether member @i owes the others an op or a call; it is then named in @buf. */
+	bool (*is_owed)(const struct comm *c, size_t i, char *buf, size_t size);
+};
 
 /* All communicators. */
 struct comms {
+	const struct comm_sink *sink;
 	struct server *server;       /* borrowed */
 	const struct config *config; /* borrowed */
 	struct cluster *cluster;     /* borrowed */
@@ -34,9 +42,6 @@ struct comm_member {
 	struct worker *worker; /* borrowed; NULL: gone */
 	bool is_freed;
 	bool has_promised; /* meet.c */
-	uint64_t next_seq; /* of its next arrival at a collective */
-	uint64_t next_p2p; /* at an op of point-to-point calls */
-	uint32_t kinds;    /* bits of enum coll_kind: what it has called here */
 };
 
 struct comm {
@@ -53,11 +58,7 @@ struct comm {
 	uint32_t n_promised;        /* meet.c */
 	bool is_id_due;             /* the lowest real member's */
 	bool is_dead;               /* aborted: frames are swallowed until it is freed */
-	struct op *ops;             /* collectives, hash by seq and list in that order, owned */
-	struct p2p *p2p;            /* point-to-point ops; owned; NULL: none yet */
-	struct call *calls;         /* hash, owned */
-	struct call *idle_calls;    /* of these, list of those that no op uses; the oldest first */
-	uint32_t n_idle_calls;
+	struct comm_ops *open;      /* op/table.h; NULL: no op yet */
 	UT_hash_handle hh;
 };
 

@@ -20,6 +20,7 @@
 #include "nboxd/job/results.h"
 #include "nboxd/loop/capacity.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/op/message.h"
 #include "nboxd/op/op.h"
 
 #define BIT(n) (1u << (n))

@@ -1,5 +1,6 @@
-/* Calls and what follows from them: the schedule, the border, who gets what, and
- * which messages a virtual receiver would reduce. See op.h. */
+/* See call.h. */
+#include "nboxd/op/call.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "engine/border-collective.h"
-#include "nboxd/op/op.h"
+#include "nboxd/op/ops.h"
 
 #define CALL_IDLE_MAX 64 /* kept for the next equal call */
 
@@ -134,7 +135,8 @@ int call_check_bytes(const struct comm *c, const struct sched *s, struct err *er
 		       (unsigned long long)ops->payload.max_message);
 }
 
-int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, struct err *err)
+int call_get(struct comm *c, struct calls *calls, const struct wire_arrive *a, struct call **ret,
+	     struct err *err)
 {
 	const struct call_key key = {.kind = a->kind,
 				     .dtype = a->dtype,
@@ -144,11 +146,11 @@ int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, str
 	struct call *kept;
 	int r;
 
-	HASH_FIND(hh, c->calls, &key, sizeof(key), kept);
+	HASH_FIND(hh, calls->by_key, &key, sizeof(key), kept);
 	if (kept) {
 		if (kept->n_users++ == 0) {
-			DL_DELETE(c->idle_calls, kept);
-			c->n_idle_calls--;
+			DL_DELETE(calls->idle, kept);
+			calls->n_idle--;
 		}
 		*ret = kept;
 		return 0;
@@ -170,34 +172,33 @@ int call_get(struct comm *c, const struct wire_arrive *a, struct call **ret, str
 	}
 	call->n_users = 1;
 	*ret = steal_ptr(call);
-	HASH_ADD(hh, c->calls, key, sizeof(key), *ret);
+	HASH_ADD(hh, calls->by_key, key, sizeof(key), *ret);
 	return 0;
 }
 
-void call_put(struct comm *c, struct call *call)
+void call_put(struct calls *calls, struct call *call)
 {
 	struct call *oldest;
 
 	if (--call->n_users)
 		return;
-	DL_APPEND(c->idle_calls, call);
-	if (c->n_idle_calls++ < CALL_IDLE_MAX)
+	DL_APPEND(calls->idle, call);
+	if (calls->n_idle++ < CALL_IDLE_MAX)
 		return;
-	oldest = c->idle_calls;
-	DL_DELETE(c->idle_calls, oldest);
-	c->n_idle_calls--;
-	HASH_DELETE(hh, c->calls, oldest);
+	oldest = calls->idle;
+	DL_DELETE(calls->idle, oldest);
+	calls->n_idle--;
+	HASH_DELETE(hh, calls->by_key, oldest);
 	call_free(oldest);
 }
 
-void call_free_all(struct comm *c)
+void calls_deinit(struct calls *calls)
 {
 	struct call *call, *next;
 
-	HASH_ITER(hh, c->calls, call, next) {
-		HASH_DELETE(hh, c->calls, call);
+	HASH_ITER(hh, calls->by_key, call, next) {
+		HASH_DELETE(hh, calls->by_key, call);
 		call_free(call);
 	}
-	c->idle_calls = NULL;
-	c->n_idle_calls = 0;
+	*calls = (struct calls){0};
 }

@@ -1,0 +1,139 @@
+/* See message.h. */
+#include "nboxd/op/message.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+static void unexpected(const struct op *op, const struct wire_hdr *h, const char *why)
+{
+	char title[OP_NAME_MAX];
+
+	comm_abort(op->comm, NULL, EPROTO, "%s: message %llu from rank %u to rank %u, lane %u: %s",
+		   op_title(h->seq, op->sched->kind, title, sizeof(title)),
+		   (unsigned long long)h->index, h->rank, h->peer, h->lane, why);
+}
+
+/* The flow of a message, and how many messages it has; NULL: there is no such flow. */
+static struct flow *find_flow(struct op *op, const struct wire_hdr *h, uint64_t *ret_n_messages)
+{
+	uint32_t thread = UINT32_MAX;
+	int64_t out;
+
+	if (op->p2p) {
+		if (h->peer != h->rank)
+			thread = sched_send_thread(op->sched, h->rank, h->peer, h->lane);
+		*ret_n_messages = sched_conn_messages(op->sched, h->rank, h->peer, h->lane);
+		return thread == UINT32_MAX ? NULL : &op->flows[thread];
+	}
+	out = border_find_out(&op->call->border, h->rank, h->peer, h->lane);
+	if (out < 0)
+		return NULL;
+	*ret_n_messages = op->call->border.out[out].n_messages;
+	return &op->flows[out];
+}
+
+/* Finds what a message is; whatever it may not be aborts the communicator. */
+static struct post *message_find(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+				 struct flow **ret_flow)
+{
+	struct post *post = post_find(ops, w, h);
+	struct flow *flow = NULL;
+	char text[128];
+	const char *why = text;
+	uint64_t n = 0;
+
+	if (!post)
+		return NULL;
+	if (ops->config->exchange != EXCHANGE_NONE && post->has_arrived)
+		flow = find_flow(post->op, h, &n);
+	if (flow && h->index == flow->n_arrived && h->index < n) {
+		*ret_flow = flow;
+		return post;
+	}
+	if (ops->config->exchange == EXCHANGE_NONE)
+		why = "no messages are exchanged (exchange none)";
+	else if (!post->has_arrived)
+		why = "its sender has not arrived";
+	else if (!flow)
+		why = "no such connection in this op";
+	else if (flow->n_arrived < n)
+		snprintf(text, sizeof(text), "message %llu of %llu was expected",
+			 (unsigned long long)flow->n_arrived, (unsigned long long)n);
+	else
+		snprintf(text, sizeof(text), "all %llu were here", (unsigned long long)n);
+	unexpected(post->op, h, why);
+	return NULL;
+}
+
+/* Bytes of the buffer that the messages of a flow are parts of. */
+static uint64_t footprint(const struct op *op, const struct flow *flow)
+{
+	return op->p2p ? op->p2p->calls[flow - op->flows].bytes : op->sched->bytes;
+}
+
+int op_on_message_header(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+			 void **ret_body)
+{
+	struct flow *flow = NULL;
+	struct post *post = message_find(ops, w, h, &flow);
+	uint64_t bytes = 0;
+	char why[96];
+
+	*ret_body = NULL;
+	if (!post)
+		return w->state == WORKER_READY ? 0 : 1;
+	if (ops->config->exchange == EXCHANGE_PAYLOAD)
+		bytes = sched_message_bytes(post->op->sched, h->rank, h->peer, h->lane, h->index);
+	if (h->body_bytes != bytes) {
+		snprintf(why, sizeof(why), "it has %llu bytes instead of %llu",
+			 (unsigned long long)h->body_bytes, (unsigned long long)bytes);
+		unexpected(post->op, h, why);
+		return 0;
+	}
+	if (bytes)
+		*ret_body = payload_sink(&ops->payload, h->index, bytes, footprint(post->op, flow));
+	return 0;
+}
+
+/* The work of a virtual receiver, where it would reduce what it receives. */
+static void reduce(struct ops *ops, const struct op *op, const struct flow *flow,
+		   const struct wire_hdr *h)
+{
+	const struct call *call = op->call;
+	uint64_t bytes = h->body_bytes;
+
+	if (!call || !call->has_reduces || bytes == 0 ||
+	    !bitmap_test(&call->reduces, call->first_reduce[flow - op->flows] + h->index))
+		return;
+	payload_reduce(&ops->payload,
+		       payload_sink(&ops->payload, h->index, bytes, call->sched.bytes), h->index,
+		       bytes, call->sched.bytes);
+}
+
+int op_on_message(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct flow *flow = NULL;
+	struct post *post = message_find(ops, w, h, &flow);
+	struct err err = {""};
+	struct op *op;
+	uint64_t now_ns;
+
+	if (!post)
+		return 0;
+	op = post->op;
+	ops->n_messages_in++;
+	post->n_messages++;
+	flow->n_arrived++;
+	if (body)
+		reduce(ops, op, flow, h);
+	if (!flow->run)
+		return 0; /* the run takes it from the count when it starts */
+	now_ns = clock_now_ns();
+	if (now_ns > op->moved_ns)
+		op->moved_ns = now_ns;
+	if (engine_arrived(ops->engine, flow->run->engine_op, flow->out, h->index, &err))
+		unexpected(op, h, err.text);
+	return 0;
+}

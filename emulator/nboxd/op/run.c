@@ -1,0 +1,262 @@
+/* See run.h. */
+#include "nboxd/op/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "nboxd/loop/warn.h"
+#include "nboxd/op/p2p.h"
+#include "nboxd/op/rule.h"
+
+static void run_freep(struct run **run)
+{
+	run_free(*run);
+}
+
+/* --- towards real ranks ---------------------------------------------------------- */
+
+static const void *payload_body(struct run *run, const struct border_conn *conn, uint64_t index,
+				uint64_t bytes)
+{
+	struct ops *ops = run->comm->comms->ops;
+	const struct sched *s = run->call ? &run->call->sched : NULL;
+	uint64_t footprint = s ? s->bytes : conn->bytes;
+
+	if (s)
+		payload_need(&ops->payload, footprint);
+	/* a ring AllGather's first message of each loop is the sender's own block */
+	if (s && s->kind == COLL_ALLGATHER && s->n_ranks > 1 && index % (s->n_ranks - 1) == 0 &&
+	    ops->config->payload_work == WORK_REDUCE)
+		payload_copy(&ops->payload, index, bytes, footprint);
+	return payload_source(&ops->payload, index, bytes, footprint);
+}
+
+static void sink_send(void *owner, struct engine_op *engine_op, uint32_t in, uint64_t index,
+		      uint64_t due_ns)
+{
+	struct run *run = engine_op_tag(engine_op);
+	const struct border_conn *conn = &run->border->in[in];
+	struct ops *ops = run->comm->comms->ops;
+	const void *body = NULL;
+	uint16_t lane = conn->lane;
+	uint64_t bytes = 0;
+	struct post *post;
+	struct wire_hdr h;
+
+	(void)owner;
+	(void)due_ns;
+	if (run->call) {
+		post = op_post(run->posts[0]->op, run->call->to[in]);
+	} else {
+		post = run->to[in].post;
+		lane = post->op->p2p->calls[run->to[in].call].lane;
+	}
+	if (ops->config->exchange == EXCHANGE_PAYLOAD) {
+		bytes = border_message_bytes(run->border, run->call ? &run->call->sched : NULL,
+					     conn, index);
+		body = payload_body(run, conn, index, bytes);
+	}
+	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
+	h.comm = run->comm->number;
+	h.seq = post->op->key.seq;
+	h.rank = conn->dst;
+	h.peer = conn->src;
+	h.lane = lane;
+	h.index = index;
+	post->n_messages++;
+	ops->n_messages_out++;
+	if (post->member->worker)
+		worker_send_message(post->member->worker, &h, bytes ? body : NULL);
+}
+
+static void sink_end(void *owner, struct engine_op *engine_op, uint64_t end_ns)
+{
+	struct run *run = engine_op_tag(engine_op);
+
+	(void)owner;
+	(void)end_ns;
+	DL_DELETE(run->comm->open->runs, run);
+	for (uint32_t i = 0; i < run->n_posts; i++) {
+		struct op *op = run->posts[i]->op;
+
+		op->n_runs--;
+		op_maybe_free(op);
+	}
+	run_free(run);
+}
+
+const struct engine_sink op_sink = {.send = sink_send, .end = sink_end};
+
+static void release(struct post *post)
+{
+	struct wire_release m = {post->start_ns, post->end_ns, post->number};
+	struct op *op = post->op;
+	struct wire_hdr h;
+
+	post->is_released = true;
+	if (post->end_ns > op->moved_ns || post == op->posts)
+		op->moved_ns = post->end_ns;
+	op->warn_ns = op->moved_ns + WARN_NS;
+	wire_hdr_init(&h, WIRE_RELEASE, sizeof(m));
+	h.comm = op->comm->number;
+	h.seq = op->key.seq;
+	h.rank = post->member->rank;
+	if (post->member->worker)
+		worker_send(post->member->worker, &h, &m);
+}
+
+/* --- warnings -------------------------------------------------------------------- */
+
+/* "op 12 of communicator 3 (AllReduce)"; point-to-point: of the run's first. */
+static char *run_name(const struct run *run, char *buf, size_t size)
+{
+	const struct post *post = run->posts[0];
+
+	op_name(post->op->key.seq, post->member->rank, run->comm->number, buf, size);
+	return buf;
+}
+
+static void warn_below_bound(const struct run *run)
+{
+	struct ops *ops = run->comm->comms->ops;
+	char name[OP_NAME_MAX], kind[64] = "", end[32], bound[32];
+
+	if (run->timing.end_ns >= run->timing.bound_ns || ops->is_below_bound_told ||
+	    strcmp(ops->config->model, "none") == 0)
+		return;
+	ops->is_below_bound_told = true;
+	if (run->call)
+		snprintf(kind, sizeof(kind), " (%s)", coll_kind_name(run->call->key.kind));
+	warn_run("%s%s: the model says %s, but the network alone needs %s",
+		 run_name(run, name, sizeof(name)), kind,
+		 units_print_time(run->timing.end_ns, end, sizeof(end)),
+		 units_print_time(run->timing.bound_ns, bound, sizeof(bound)));
+}
+
+/* Deciding took so long that the op was over before: meanwhile nothing was decided, nor moved, for
+ * any op. */
+static void warn_slow(const struct run *run, uint64_t since_ns)
+{
+	struct ops *ops = run->comm->comms->ops;
+	uint64_t now = clock_now_ns();
+	char name[OP_NAME_MAX], took[32], late[32];
+
+	if (!run->call || ops->is_slow_told || now <= run->end_ns + NS_PER_MS ||
+	    now - since_ns < NS_PER_MS)
+		return;
+	ops->is_slow_told = true;
+	warn_run(
+		"%s (%s of %u ranks): finding its end took nboxd %s, and the op was over %s before: "
+		"gates open late; %s",
+		run_name(run, name, sizeof(name)), coll_kind_name(run->call->key.kind),
+		run->comm->n_ranks, units_print_time((double)(now - since_ns), took, sizeof(took)),
+		units_print_time((double)(now - run->end_ns), late, sizeof(late)),
+		run->timing.how == SOLVE_SIM
+			? "each of its messages is simulated, as what-ifs on messages or on one rank's link "
+			  "ask for: choose fewer ranks, larger chunks or a what-if on whole ops"
+			: "nothing was simulated: this machine was busy, or the model's code is slow");
+}
+
+/* --- the start ------------------------------------------------------------------- */
+
+static struct run *run_new(struct comm *c, uint64_t number)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	if (!run)
+		return NULL;
+	run->comm = c;
+	run->number = number;
+	run->turn = number + 1;
+	return run;
+}
+
+static int fill_collective(struct run *run, struct op *op, struct err *err)
+{
+	struct comm *c = op->comm;
+
+	run->call = op->call;
+	run->border = op->call->has_border ? &op->call->border : NULL;
+	run->posts = calloc(op->n_posts, sizeof(struct post *));
+	if (!run->posts)
+		return err_set(err, ENOMEM, "out of memory");
+	for (run->n_posts = 0; run->n_posts < op->n_posts; run->n_posts++)
+		run->posts[run->n_posts] = &op->posts[run->n_posts];
+	for (uint32_t i = 0; i < op->n_flows; i++) {
+		op->flows[i].out = i;
+		op->flows[i].turn = run->turn;
+		op->flows[i].run = run;
+	}
+	return solver_solve(c->comms->ops->solver, c->number, op->sched, &c->members.map,
+			    run->border, run->number, &run->timing, err);
+}
+
+/* Gives the engine what came from @op's members before the run: messages of a connection come in
+ * order, so their count says it all. */
+static int replay(struct run *run, const struct op *op, struct err *err)
+{
+	for (uint32_t i = 0; i < op->n_flows; i++) {
+		const struct flow *flow = &op->flows[i];
+
+		for (uint64_t k = 0; flow->turn == run->turn && k < flow->n_arrived; k++) {
+			int r = engine_arrived(run->comm->comms->ops->engine, run->engine_op,
+					       flow->out, k, err);
+
+			if (r)
+				return r < 0 ? r : -EPROTO;
+		}
+	}
+	return 0;
+}
+
+static int start(struct run *run, struct err *err)
+{
+	struct comm *c = run->comm;
+	int r = rule_apply(run, err);
+
+	if (r < 0)
+		return r;
+	r = engine_start(c->comms->ops->engine, run->border, &run->timing, run->start_ns,
+			 run->end_ns, run, &run->engine_op);
+	if (r < 0)
+		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));
+	DL_APPEND(c->open->runs, run);
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		run->posts[i]->op->n_runs++;
+	for (uint32_t i = 0; r == 0 && i < run->n_posts; i++)
+		if (i == 0 || run->posts[i]->op != run->posts[i - 1]->op)
+			r = replay(run, run->posts[i]->op, err);
+	return r;
+}
+
+int run_start(struct op *op, struct pair_post *ready, struct err *err)
+{
+	uint64_t since_ns = clock_now_ns();
+	struct comm *c = op->comm;
+	CLEANUP(run_freep)
+	struct run *made = run_new(c, ready ? c->comms->ops->n_ops++ : op->number);
+	struct run *run = made;
+	int r;
+
+	if (!made)
+		return err_set(err, ENOMEM, "out of memory");
+	r = ready ? p2p_fill_run(run, ready, err) : fill_collective(run, op, err);
+	if (r == 0)
+		r = start(run, err);
+	if (run->engine_op)
+		steal_ptr(made); /* the communicator has it */
+	if (r < 0)
+		return r;
+	warn_below_bound(run);
+	warn_slow(run, since_ns);
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		if (!ready || run->posts[i]->op->p2p->pair.n_waiting == 0)
+			release(run->posts[i]);
+	return 0;
+}

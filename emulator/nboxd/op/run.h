@@ -1,0 +1,12 @@
+/* Runs: what the engine plays, from the release of their posts to the end. The engine's messages
+ * towards real ranks go out here. */
+#pragma once
+
+#include "nboxd/op/table.h"
+
+/* Plays all of @op, a collective, or the point-to-point calls of @ready and their other ends. Posts
+ * with all their calls in runs are released. Return: 0; negative errno with the sentence: the
+ * communicator is to be aborted. */
+int run_start(struct op *op, struct pair_post *ready, struct err *err);
+/* The engine's sink; each of its ops has a run as its tag. */
+extern const struct engine_sink op_sink;

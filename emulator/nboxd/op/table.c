@@ -1,0 +1,181 @@
+/* See table.h. */
+#include "nboxd/op/table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "nboxd/loop/warn.h"
+
+struct comm_ops *comm_ops_get(struct comm *c)
+{
+	struct comm_ops *o = c->open;
+
+	if (o)
+		return o;
+	o = calloc(1, sizeof(*o) + c->n_real * sizeof(o->members[0]));
+	if (!o)
+		return NULL;
+	o->pairing = pairing_new();
+	if (!o->pairing) {
+		free(o);
+		return NULL;
+	}
+	return c->open = o;
+}
+
+static void p2p_free(struct p2p *p2p)
+{
+	if (!p2p)
+		return;
+	free(p2p->pair.calls);
+	free(p2p->calls);
+	free(p2p);
+}
+
+static void op_free(struct op *op)
+{
+	struct comm_ops *o = op->comm->open;
+
+	op->comm->comms->ops->n_open_ops--;
+	HASH_DELETE(hh, o->ops, op);
+	if (op->call)
+		call_put(&o->calls, op->call);
+	p2p_free(op->p2p);
+	free(op->flows);
+	free(op);
+}
+
+void op_maybe_free(struct op *op)
+{
+	if (op->n_done == op->n_posts && op->n_runs == 0)
+		op_free(op);
+}
+
+struct run *run_free(struct run *run)
+{
+	if (!run)
+		return NULL;
+	border_deinit(&run->p2p_border);
+	timing_deinit(&run->timing);
+	free(run->posts);
+	free(run->to);
+	free(run);
+	return NULL;
+}
+
+void comm_ops_free(struct comm *c)
+{
+	struct comm_ops *o = c->open;
+	struct run *run, *next_run;
+	struct op *op, *next;
+
+	if (!o)
+		return;
+	DL_FOREACH_SAFE(o->runs, run, next_run) {
+		if (run->engine_op)
+			engine_cancel(c->comms->ops->engine, run->engine_op);
+		run_free(run);
+	}
+	HASH_ITER(hh, o->ops, op, next)
+		op_free(op);
+	calls_deinit(&o->calls);
+	pairing_free(o->pairing);
+	free(o);
+	c->open = NULL;
+}
+
+static struct op_key key_of(uint64_t seq, size_t member)
+{
+	return (struct op_key){seq, seq_is_p2p(seq) ? member : 0};
+}
+
+struct op *op_find(const struct comm *c, uint64_t seq, size_t member)
+{
+	const struct op_key key = key_of(seq, member);
+	struct op *op = NULL;
+
+	if (c->open)
+		HASH_FIND(hh, c->open->ops, &key, sizeof(key), op);
+	return op;
+}
+
+struct op *op_new(struct comm *c, uint64_t seq, size_t member)
+{
+	uint32_t n = seq_is_p2p(seq) ? 1 : c->n_real;
+	struct op *op = calloc(1, sizeof(*op) + n * sizeof(op->posts[0]));
+
+	if (!op)
+		return NULL;
+	op->key = key_of(seq, member);
+	op->comm = c;
+	op->n_posts = n;
+	for (uint32_t i = 0; i < n; i++) {
+		op->posts[i].op = op;
+		op->posts[i].member = &c->real[op->key.member + i];
+	}
+	op->moved_ns = clock_now_ns();
+	op->warn_ns = op->moved_ns + WARN_NS;
+	HASH_ADD(hh, c->open->ops, key, sizeof(op->key), op);
+	c->comms->ops->n_open_ops++;
+	return op;
+}
+
+/* --- frames ---------------------------------------------------------------------- */
+
+struct comm_member *op_find_member(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+				   struct comm **ret)
+{
+	struct comm_member *m = comm_frame_member(ops->comms, w, h, ret);
+
+	return m && !(*ret)->is_dead ? m : NULL;
+}
+
+struct post *op_post(struct op *op, const struct comm_member *member)
+{
+	return &op->posts[(size_t)(member - op->comm->real) - op->key.member];
+}
+
+struct post *post_find(struct ops *ops, struct worker *w, const struct wire_hdr *h)
+{
+	struct comm *c = NULL;
+	struct comm_member *m = op_find_member(ops, w, h, &c);
+	struct op *op = m ? op_find(c, h->seq, (size_t)(m - c->real)) : NULL;
+	char name[OP_NAME_MAX];
+
+	if (m && !op)
+		worker_refuse(w, EPROTO, "%s for %s, which is not open", wire_type_name(h->type),
+			      op_name(h->seq, h->rank, h->comm, name, sizeof(name)));
+	return op ? op_post(op, m) : NULL;
+}
+
+const struct post *op_first_arrived(const struct op *op)
+{
+	for (uint32_t i = 0; i < op->n_posts; i++)
+		if (op->posts[i].has_arrived)
+			return &op->posts[i];
+	return &op->posts[0];
+}
+
+/* --- names ----------------------------------------------------------------------- */
+
+char *op_title(uint64_t seq, uint32_t kind, char *buf, size_t size)
+{
+	if (seq_is_p2p(seq))
+		snprintf(buf, size, "point-to-point op %llu", wire_seq_number(seq));
+	else
+		snprintf(buf, size, "op %llu (%s)", wire_seq_number(seq), coll_kind_name(kind));
+	return buf;
+}
+
+char *op_name(uint64_t seq, uint32_t rank, uint32_t comm, char *buf, size_t size)
+{
+	if (seq_is_p2p(seq))
+		snprintf(buf, size, "point-to-point op %llu of rank %u, communicator %u",
+			 wire_seq_number(seq), rank, comm);
+	else
+		snprintf(buf, size, "op %llu of communicator %u", wire_seq_number(seq), comm);
+	return buf;
+}

@@ -1,0 +1,140 @@
+/* The open ops of a communicator: what the files of this room work on.
+ *
+ *   - A post is one real member's arrival at an op, with a start and an end of its own.
+ *   - An op has the posts that carry one number: those of all real members (a collective), or one
+ *     (a group of point-to-point calls, which each member counts for itself: WIRE_SEQ_P2P).
+ *   - A run is what the engine plays: the posts that start together. A collective has one run.
+ *     Point-to-point calls are played when both their ends are there, so an op of those may be
+ *     played by several runs; it is over with the one that ends last.
+ *   - A flow is the messages of one connection from a real rank, counted as they come.
+ *
+ *   post: arrived → released (all its calls are in runs) → done
+ *   op:   freed when all its posts are done and its runs have ended */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "engine/border.h"
+#include "engine/engine.h"
+#include "engine/timing.h"
+#include "nboxd/comm/comm.h"
+#include "nboxd/loop/worker.h"
+#include "nboxd/op/call.h"
+#include "nboxd/op/ops.h"
+#include "nboxd/op/pairing.h"
+#include "wire/wire.h"
+
+struct post {
+	struct op *op;              /* borrowed */
+	struct comm_member *member; /* borrowed */
+	struct wire_arrive arrive;
+	bool has_arrived, is_released, is_done;
+	uint64_t n_messages; /* that crossed the link */
+	/* by the run that ends last */
+	uint64_t number, start_ns, end_ns;
+	double model_ns, injected_ns;
+	uint32_t how, flags; /* flags: of the record */
+};
+
+struct flow {
+	uint64_t n_arrived;
+	uint64_t turn;   /* of the run that plays it; 0: not yet */
+	struct run *run; /* borrowed; there until all its messages are */
+	uint32_t out;    /* out-connection of the run's border */
+};
+
+/* What only an op of point-to-point calls has. */
+struct p2p {
+	struct op *op;           /* borrowed */
+	struct pair_post pair;   /* its calls are owned */
+	struct sched sched;      /* of its calls: the lanes that its worker knows */
+	struct sched_p2p *calls; /* owned; the schedule's */
+};
+
+struct op {
+	struct op_key {
+		uint64_t seq;    /* as in frames */
+		uint64_t member; /* index into comm->real; 0 for a collective */
+	} key;
+	struct comm *comm; /* borrowed */
+	uint64_t number;   /* in the run of nboxd; point-to-point: its runs have numbers */
+	struct call *call; /* of a collective, counted by n_users; else NULL */
+	struct p2p *p2p;   /* owned; NULL: it is a collective */
+	const struct sched *sched;
+	struct flow *flows; /* owned; by out-connection of the call's border; by p2p->calls */
+	uint32_t n_flows;
+	uint64_t turn; /* of the run that it was added to last */
+	uint32_t n_posts, n_arrived, n_done;
+	uint32_t n_runs;   /* live ones, once for each post */
+	uint64_t moved_ns; /* wall clock when it last got on */
+	uint64_t warn_ns;  /* next warning */
+	UT_hash_handle hh; /* comm_ops->ops */
+	struct post posts[];
+};
+
+struct run {
+	struct comm *comm;   /* borrowed */
+	struct post **posts; /* owned list, borrowed posts; by member, then seq */
+	uint32_t n_posts;
+	struct call *call;           /* borrowed; NULL: point-to-point */
+	const struct border *border; /* the call's, or @p2p_border; NULL: exchange none */
+	struct border p2p_border;    /* owned */
+	struct run_end {
+		struct post *post;
+		uint32_t call;
+	} * to;               /* owned; point-to-point: by in-connection */
+	struct timing timing; /* owned */
+	struct engine_op *engine_op;
+	uint64_t number, turn; /* turn: number + 1 */
+	uint64_t start_ns, end_ns;
+	double late_ns; /* how much later than the last post the start is */
+	struct run *prev, *next;
+};
+
+/* A communicator's. */
+struct comm_ops {
+	struct op *ops;          /* hash, and list in the order of arrival; owned */
+	struct run *runs;        /* list, owned */
+	struct calls calls;      /* of collectives */
+	struct pairing *pairing; /* owned */
+	struct member_ops {
+		uint64_t next[2]; /* number of its next collective, of its next point-to-point op */
+		uint32_t kinds;   /* bits of enum coll_kind: what it has called here */
+	} members[];              /* as comm->real */
+};
+
+static inline bool seq_is_p2p(uint64_t seq)
+{
+	return seq & WIRE_SEQ_P2P;
+}
+
+/* Finds or makes. NULL: no memory. */
+struct comm_ops *comm_ops_get(struct comm *c);
+/* All ops end, without a word to their members; calls and numbers are forgotten. */
+void comm_ops_free(struct comm *c);
+
+struct op *op_find(const struct comm *c, uint64_t seq, size_t member); /* NULL: there is none */
+/* Without what it calls. NULL: no memory. */
+struct op *op_new(struct comm *c, uint64_t seq, size_t member);
+/* Frees an op that is over. */
+void op_maybe_free(struct op *op);
+struct run *run_free(struct run *run); /* NULL allowed; returns NULL */
+
+/* The live communicator and member that a frame speaks for; NULL: swallow it (the
+ * communicator is dead or gone), or the worker was refused. See comm_frame_member(). */
+struct comm_member *op_find_member(struct ops *ops, struct worker *w, const struct wire_hdr *h,
+				   struct comm **ret);
+/* The post that a frame speaks for; NULL as above. */
+struct post *post_find(struct ops *ops, struct worker *w, const struct wire_hdr *h);
+/* @member's post of @op. */
+struct post *op_post(struct op *op, const struct comm_member *member);
+/* Of the posts that have arrived, the first; of none, the first of all. */
+const struct post *op_first_arrived(const struct op *op);
+
+/* "op 12 (AllReduce)", "point-to-point op 12". Return: @buf. */
+char *op_title(uint64_t seq, uint32_t kind, char *buf, size_t size);
+/* "op 12 of communicator 3", "point-to-point op 12 of rank 1, communicator 3". Return: @buf. */
+char *op_name(uint64_t seq, uint32_t rank, uint32_t comm, char *buf, size_t size);
+#define OP_NAME_MAX 128
