@@ -132,7 +132,7 @@ static void finish(struct daemon *d)
 }
 
 /* Who shows something else than a hello of ours is refused, and told why. */
-static void test_hellos(void **state)
+static void a_wrong_hello_is_refused(void **state)
 {
 	static const struct link_events none;
 	static const struct {
@@ -165,7 +165,7 @@ static void test_hellos(void **state)
 
 /* Accepted and never there; there and without a word. What ends both is the bound of nboxd's
  * own, which is that of all links and nearer than the rdma link's (15 s). */
-static void test_silent(void **state)
+static void a_silent_peer_is_given_up(void **state)
 {
 	static const enum bad_trick tricks[] = {BAD_NO_CONFIRM, BAD_NONE};
 
@@ -185,7 +185,7 @@ static void test_silent(void **state)
 	}
 }
 
-static void test_no_receives(void **state)
+static void a_peer_without_receives_is_told_of(void **state)
 {
 	struct daemon d;
 
@@ -198,7 +198,7 @@ static void test_no_receives(void **state)
 }
 
 /* nboxd writes a body into a ring whose key is not that. */
-static void test_wrong_key(void **state)
+static void a_write_by_a_wrong_key_ends_the_link(void **state)
 {
 	struct daemon d;
 
@@ -217,7 +217,7 @@ static void test_wrong_key(void **state)
 /* Its queue pair is gone, and nobody was told: in the middle of an op, and while all are
  * silent, when the link itself finds out. Soft-RoCE counts 7 retries as endless; then the
  * link's own bound ends it. */
-static void test_gone(void **state)
+static void a_peer_whose_queue_pair_is_gone_is_lost(void **state)
 {
 	static const struct {
 		const char *exchange, *retries, *says;
@@ -257,9 +257,11 @@ static void test_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hellos),      cmocka_unit_test(test_silent),
-		cmocka_unit_test(test_no_receives), cmocka_unit_test(test_wrong_key),
-		cmocka_unit_test(test_gone),
+		cmocka_unit_test(a_wrong_hello_is_refused),
+		cmocka_unit_test(a_silent_peer_is_given_up),
+		cmocka_unit_test(a_peer_without_receives_is_told_of),
+		cmocka_unit_test(a_write_by_a_wrong_key_ends_the_link),
+		cmocka_unit_test(a_peer_whose_queue_pair_is_gone_is_lost),
 	};
 
 	if (!getenv("NBOX_TEST_RDMA")) {

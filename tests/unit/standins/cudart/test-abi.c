@@ -5,7 +5,7 @@
 #include "abi-table.h"
 #include "cmocka-all.h"
 
-static void same_values(void **state)
+static void our_headers_have_the_values_of_the_real_ones(void **state)
 {
 	(void)state;
 	assert_int_equal(abi_n_ours, abi_n_theirs);
@@ -20,7 +20,8 @@ static void same_values(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(same_values)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(our_headers_have_the_values_of_the_real_ones)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
-static void numbers_of_devices(void **state)
+static void NBOX_HOST_DEVICES_says_how_many_there_are(void **state)
 {
 	int n, device, other, value;
 	char id[32];
@@ -43,7 +43,7 @@ static void numbers_of_devices(void **state)
 	assert_true(value >= CUDART_VERSION);
 }
 
-static void peers(void **state)
+static void access_to_a_peer_is_enabled_once(void **state)
 {
 	int can;
 
@@ -63,7 +63,7 @@ static void peers(void **state)
 
 /* cudaFree waits for the device that the memory lies on, and for no other one: ranks of one process
  * wait for each other there. */
-static void memory_of_one_device(void **state)
+static void memory_is_counted_by_device(void **state)
 {
 	struct door door = {0};
 	cudaStream_t stream;
@@ -83,7 +83,7 @@ static void memory_of_one_device(void **state)
 }
 
 /* Stale handles, handles of another kind, and 100,000 numbers that are none: errors, no crash. */
-static void handles_that_are_none(void **state)
+static void a_handle_that_is_none_is_an_error(void **state)
 {
 	cudaStream_t stream, again;
 	cudaEvent_t event;
@@ -130,7 +130,7 @@ static void *last_error_of_thread(void *arg)
 	return (void *)(uintptr_t)cudaPeekAtLastError();
 }
 
-static void last_errors(void **state)
+static void a_thread_keeps_its_last_error(void **state)
 {
 	pthread_t thread;
 	void *theirs;
@@ -153,7 +153,7 @@ static void last_errors(void **state)
 
 /* Before the first stream thread a child may use the runtime; afterwards it is told that it may
  * not. */
-static void child_of_a_fork(void **state)
+static void the_child_of_a_fork_gets_errors_only(void **state)
 {
 	cudaStream_t stream;
 	_Atomic int n = 0;
@@ -199,7 +199,7 @@ static void busy_exit(void)
 	exit(42);
 }
 
-static void exit_with_work_left(void **state)
+static void exit_does_not_wait_for_work_that_is_queued(void **state)
 {
 	char path[4096];
 	ssize_t n;
@@ -224,7 +224,7 @@ static void exit_with_work_left(void **state)
 
 /* All that the header promises is exported, by both libraries; CUDA 12's has its own names for the
  * calls that changed. */
-static void exports(void **state)
+static void both_versions_export_what_programs_ask_for(void **state)
 {
 #define NAME(name, ...) #name,
 	static const char *const names[] = {ABI_FUNCTIONS(NAME)};
@@ -282,10 +282,14 @@ static void exports(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_of_devices),   cmocka_unit_test(peers),
-		cmocka_unit_test(memory_of_one_device), cmocka_unit_test(handles_that_are_none),
-		cmocka_unit_test(last_errors),          cmocka_unit_test(child_of_a_fork),
-		cmocka_unit_test(exit_with_work_left),  cmocka_unit_test(exports),
+		cmocka_unit_test(NBOX_HOST_DEVICES_says_how_many_there_are),
+		cmocka_unit_test(access_to_a_peer_is_enabled_once),
+		cmocka_unit_test(memory_is_counted_by_device),
+		cmocka_unit_test(a_handle_that_is_none_is_an_error),
+		cmocka_unit_test(a_thread_keeps_its_last_error),
+		cmocka_unit_test(the_child_of_a_fork_gets_errors_only),
+		cmocka_unit_test(exit_does_not_wait_for_work_that_is_queued),
+		cmocka_unit_test(both_versions_export_what_programs_ask_for),
 	};
 
 	setenv("NBOX_HOST_DEVICES", "3", 1);

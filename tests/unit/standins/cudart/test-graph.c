@@ -32,7 +32,7 @@ static void check(void *arg)
 	chain->n_wrong += chain->value != ++chain->expected;
 }
 
-static void replay_a_thousand_times(void **state)
+static void a_thousand_replays_do_what_one_does(void **state)
 {
 	struct chain chain = {0};
 	cudaGraphExec_t exec;
@@ -90,7 +90,7 @@ static void join_up(void *arg)
 		atomic_fetch_add(&meeting->n_total, 1);
 }
 
-static void branches_overlap(void **state)
+static void branches_of_a_graph_overlap(void **state)
 {
 	struct meeting meeting = {.n_parties = 3};
 	cudaStream_t streams[3];
@@ -154,7 +154,7 @@ static void random_node_run(void *arg)
 	atomic_store(&node->graph->done[node->id], round);
 }
 
-static void random_graphs(void **state)
+static void a_random_graph_runs_in_the_order_of_its_edges(void **state)
 {
 	static struct random_graph graph;
 	unsigned char sees[N_STREAMS][N_NODES];
@@ -210,7 +210,7 @@ static void random_graphs(void **state)
 	assert_cuda(cudaEventDestroy(event));
 }
 
-static void external_events(void **state)
+static void external_events_are_recorded_and_awaited_at_each_launch(void **state)
 {
 	struct door door = {0};
 	cudaStream_t stream, other;
@@ -253,7 +253,7 @@ static void assert_status(cudaStream_t stream, enum cudaStreamCaptureStatus expe
 	assert_int_equal(status, expected);
 }
 
-static void what_may_not_be_captured(void **state)
+static void what_may_not_be_captured_ends_the_capture(void **state)
 {
 	struct {
 		cudaError_t error;
@@ -342,7 +342,7 @@ static void *allocate_elsewhere(void *arg)
 
 static void end_elsewhere_fails(cudaStream_t stream);
 
-static void modes(void **state)
+static void a_mode_says_whose_unsafe_calls_end_a_capture(void **state)
 {
 	enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
 	cudaStream_t stream;
@@ -388,7 +388,7 @@ static void end_elsewhere_fails(cudaStream_t stream)
 	assert_cuda_is((uintptr_t)error, cudaErrorStreamCaptureWrongThread);
 }
 
-static void joining(void **state)
+static void a_capture_ends_when_all_its_streams_are_joined(void **state)
 {
 	cudaStream_t one, two, three;
 	cudaEvent_t event;
@@ -442,7 +442,7 @@ static void joining(void **state)
 	assert_cuda(cudaEventDestroy(event));
 }
 
-static void capture_info(void **state)
+static void a_capture_says_its_graph_and_frontier(void **state)
 {
 	struct cudaHostNodeParams params = {count_up, NULL};
 	const cudaGraphNode_t *deps;
@@ -498,7 +498,7 @@ static void capture_info(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-static void user_objects(void **state)
+static void user_objects_live_as_long_as_their_graphs(void **state)
 {
 	cudaUserObject_t object;
 	cudaGraphExec_t exec;
@@ -527,15 +527,15 @@ static void user_objects(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(replay_a_thousand_times),
-		cmocka_unit_test(branches_overlap),
-		cmocka_unit_test(random_graphs),
-		cmocka_unit_test(external_events),
-		cmocka_unit_test(what_may_not_be_captured),
-		cmocka_unit_test(modes),
-		cmocka_unit_test(joining),
-		cmocka_unit_test(capture_info),
-		cmocka_unit_test(user_objects),
+		cmocka_unit_test(a_thousand_replays_do_what_one_does),
+		cmocka_unit_test(branches_of_a_graph_overlap),
+		cmocka_unit_test(a_random_graph_runs_in_the_order_of_its_edges),
+		cmocka_unit_test(external_events_are_recorded_and_awaited_at_each_launch),
+		cmocka_unit_test(what_may_not_be_captured_ends_the_capture),
+		cmocka_unit_test(a_mode_says_whose_unsafe_calls_end_a_capture),
+		cmocka_unit_test(a_capture_ends_when_all_its_streams_are_joined),
+		cmocka_unit_test(a_capture_says_its_graph_and_frontier),
+		cmocka_unit_test(user_objects_live_as_long_as_their_graphs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

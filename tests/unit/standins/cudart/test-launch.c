@@ -46,7 +46,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void launches(void **state)
+static void a_launch_takes_its_place_in_the_stream(void **state)
 {
 	static const dim3 wrong[] = {{0, 1, 1}, {1, 0, 1}, {1, 1, 0}, {1, 65536, 1}};
 	cudaLaunchConfig_t config = {.gridDim = one, .blockDim = {1024, 1, 1}};
@@ -85,7 +85,7 @@ static void launches(void **state)
 }
 
 /* What nvcc writes for kernel<<<2, 3, 4, stream>>>(...), also within another one's arguments. */
-static void compiled_launches(void **state)
+static void compiled_kernels_are_launched(void **state)
 {
 	dim3 grid = {2, 1, 1}, block = {3, 1, 1}, got_grid, got_block;
 	cudaStream_t stream, got_stream;
@@ -116,7 +116,7 @@ static void compiled_launches(void **state)
 }
 
 /* main() sets NBOX_HOST_KERNEL_TIME=3ms. */
-static void time_of_launches(void **state)
+static void a_launch_takes_the_time_that_is_set(void **state)
 {
 	cudaGraphNode_t nodes[2];
 	enum cudaGraphNodeType type;
@@ -153,7 +153,7 @@ static void time_of_launches(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-static void graph_as_text(void **state)
+static void a_graph_is_printed_as_text(void **state)
 {
 	char path[] = "/tmp/nbox-test-dot-XXXXXX", text[4096];
 	int fd = mkstemp(path);
@@ -183,7 +183,7 @@ static void graph_as_text(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-static void variables(void **state)
+static void variables_are_copied_to_and_from_the_device(void **state)
 {
 	char in[64], out[64];
 	void *ptr[2];
@@ -215,7 +215,7 @@ static void variables(void **state)
 	assert_cuda(cudaSetDevice(0));
 }
 
-static void properties(void **state)
+static void properties_have_the_layout_of_each_version(void **state)
 {
 	struct cudaDeviceProp prop;
 	int value;
@@ -231,7 +231,7 @@ static void properties(void **state)
 	assert_cuda_is(cudaGetDeviceProperties(NULL, 0), cudaErrorInvalidValue);
 }
 
-static void pools(void **state)
+static void the_default_pool_counts_what_is_allocated(void **state)
 {
 	struct cudaMemAccessDesc desc = {{cudaMemLocationTypeDevice, 1},
 					 cudaMemAccessFlagsProtReadWrite};
@@ -285,7 +285,7 @@ static void pools(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-static void refusals(void **state)
+static void what_is_not_there_is_refused_by_its_error(void **state)
 {
 	cudaIpcEventHandle_t event_handle = {{0}};
 	cudaIpcMemHandle_t handle = {{0}};
@@ -304,7 +304,7 @@ static void refusals(void **state)
 	assert_cuda(cudaFree(ptr));
 }
 
-static void driver(void **state)
+static void the_driver_is_found_by_names(void **state)
 {
 	CUresult (*create)(void *, size_t, const void *, unsigned long long);
 	enum cudaDriverEntryPointQueryResult found;
@@ -388,15 +388,15 @@ static void driver(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(launches),
-		cmocka_unit_test(compiled_launches),
-		cmocka_unit_test(time_of_launches),
-		cmocka_unit_test(graph_as_text),
-		cmocka_unit_test(variables),
-		cmocka_unit_test(properties),
-		cmocka_unit_test(pools),
-		cmocka_unit_test(refusals),
-		cmocka_unit_test(driver),
+		cmocka_unit_test(a_launch_takes_its_place_in_the_stream),
+		cmocka_unit_test(compiled_kernels_are_launched),
+		cmocka_unit_test(a_launch_takes_the_time_that_is_set),
+		cmocka_unit_test(a_graph_is_printed_as_text),
+		cmocka_unit_test(variables_are_copied_to_and_from_the_device),
+		cmocka_unit_test(properties_have_the_layout_of_each_version),
+		cmocka_unit_test(the_default_pool_counts_what_is_allocated),
+		cmocka_unit_test(what_is_not_there_is_refused_by_its_error),
+		cmocka_unit_test(the_driver_is_found_by_names),
 	};
 
 	setenv("NBOX_HOST_DEVICES", "3", 1);

@@ -1,7 +1,7 @@
 /* Stream write and wait on memory words. */
 #include "helpers.h"
 
-static void comparisons(void **state)
+static void a_wait_compares_as_its_flags_say(void **state)
 {
 	struct {
 		unsigned flags;
@@ -69,7 +69,7 @@ static void comparisons(void **state)
 }
 
 /* A 32-bit write leaves the other half alone; a plain store of the program is seen too. */
-static void halves_and_plain_stores(void **state)
+static void a_wait_sees_halves_and_plain_stores(void **state)
 {
 	cudaStream_t stream;
 	_Atomic uint32_t *words;
@@ -97,7 +97,7 @@ static void halves_and_plain_stores(void **state)
 }
 
 /* Ping-pong: two streams that hand a counter to each other, live and as two captured graphs. */
-static void ping_pong(void **state)
+static void two_streams_take_turns_by_words(void **state)
 {
 	cudaGraphExec_t exec[2];
 	cudaStream_t streams[2];
@@ -152,7 +152,7 @@ static void ping_pong(void **state)
 	assert_cuda(cudaFree(memory));
 }
 
-static void refusals(void **state)
+static void wrong_words_and_flags_are_refused(void **state)
 {
 	uint32_t own[2] = {0}, *pinned;
 
@@ -172,7 +172,7 @@ static void refusals(void **state)
 	assert_cuda(cudaFreeHost(pinned));
 }
 
-static void entry_points(void **state)
+static void entry_points_are_found_by_name_and_version(void **state)
 {
 	enum cudaDriverEntryPointQueryResult result;
 	void *fn;
@@ -201,9 +201,11 @@ static void entry_points(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comparisons),  cmocka_unit_test(halves_and_plain_stores),
-		cmocka_unit_test(ping_pong),    cmocka_unit_test(refusals),
-		cmocka_unit_test(entry_points),
+		cmocka_unit_test(a_wait_compares_as_its_flags_say),
+		cmocka_unit_test(a_wait_sees_halves_and_plain_stores),
+		cmocka_unit_test(two_streams_take_turns_by_words),
+		cmocka_unit_test(wrong_words_and_flags_are_refused),
+		cmocka_unit_test(entry_points_are_found_by_name_and_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 
 #include "helpers.h"
 
-static void kinds_of_memory(void **state)
+static void a_pointer_says_its_kind_of_memory(void **state)
 {
 	struct cudaPointerAttributes a;
 	char own[64], *device, *host, *managed;
@@ -56,7 +56,7 @@ static void kinds_of_memory(void **state)
 	assert_cuda(cudaFreeHost(NULL));
 }
 
-static void sizes_and_sums(void **state)
+static void sizes_are_counted_and_given_back(void **state)
 {
 	size_t before, after, total, pitch;
 	void *ptr = &pitch;
@@ -94,7 +94,7 @@ static long resident_bytes(void)
 }
 
 /* main() says that a device has 300 GiB. What nobody touches costs nothing, on any machine. */
-static void more_than_the_machine_has(void **state)
+static void a_device_may_have_more_memory_than_the_machine(void **state)
 {
 	const size_t gib = (size_t)1 << 30;
 	struct cudaDeviceProp prop;
@@ -133,7 +133,7 @@ static void more_than_the_machine_has(void **state)
 	assert_int_equal(left, before);
 }
 
-static void copies_and_directions(void **state)
+static void a_copy_must_name_its_direction_rightly(void **state)
 {
 	char from[256], to[256], *device, *other;
 
@@ -171,7 +171,7 @@ static void copies_and_directions(void **state)
 	assert_cuda(cudaFree(other));
 }
 
-static void rows(void **state)
+static void rows_are_copied_by_their_pitch(void **state)
 {
 	unsigned char from[4][8], to[4][16], *device;
 
@@ -199,7 +199,7 @@ static void rows(void **state)
 	assert_cuda(cudaFree(device));
 }
 
-static void asynchronous(void **state)
+static void asynchronous_copies_wait_their_turn(void **state)
 {
 	struct door door = {0};
 	int value = 0, *device, *async;
@@ -228,7 +228,7 @@ static void asynchronous(void **state)
 }
 
 /* A synchronous copy waits for blocking streams; freeing waits for all. */
-static void synchronous_calls_wait(void **state)
+static void synchronous_copies_wait_for_the_legacy_stream(void **state)
 {
 	_Atomic int n = 0;
 	cudaStream_t blocking, free_one;
@@ -253,7 +253,7 @@ static void synchronous_calls_wait(void **state)
 }
 
 /* 20,000 registrations and look-ups in a page of memory against an array of owners. */
-static void map_against_model(void **state)
+static void the_map_of_memory_agrees_with_a_slow_list(void **state)
 {
 	enum { SIZE = 512 };
 	static char memory[SIZE];
@@ -300,14 +300,14 @@ static void map_against_model(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kinds_of_memory),
-		cmocka_unit_test(sizes_and_sums),
-		cmocka_unit_test(more_than_the_machine_has),
-		cmocka_unit_test(copies_and_directions),
-		cmocka_unit_test(rows),
-		cmocka_unit_test(asynchronous),
-		cmocka_unit_test(synchronous_calls_wait),
-		cmocka_unit_test(map_against_model),
+		cmocka_unit_test(a_pointer_says_its_kind_of_memory),
+		cmocka_unit_test(sizes_are_counted_and_given_back),
+		cmocka_unit_test(a_device_may_have_more_memory_than_the_machine),
+		cmocka_unit_test(a_copy_must_name_its_direction_rightly),
+		cmocka_unit_test(rows_are_copied_by_their_pitch),
+		cmocka_unit_test(asynchronous_copies_wait_their_turn),
+		cmocka_unit_test(synchronous_copies_wait_for_the_legacy_stream),
+		cmocka_unit_test(the_map_of_memory_agrees_with_a_slow_list),
 	};
 
 	setenv("NBOX_HOST_GPU_MEMORY", "300GiB", 1);

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-static void order_within_a_stream(void **state)
+static void a_stream_keeps_its_order(void **state)
 {
 	static struct order order;
 	static struct entry entries[1000];
@@ -45,7 +45,7 @@ static void two_streams_overlap(void **state)
 	assert_cuda(cudaStreamDestroy(two));
 }
 
-static void event_orders_two_streams(void **state)
+static void an_event_orders_two_streams(void **state)
 {
 	static struct order order;
 	struct entry entries[2] = {{&order, 0}, {&order, 1}};
@@ -78,7 +78,7 @@ static void event_orders_two_streams(void **state)
 }
 
 /* A wait means the record before it, not a later one; destroying either takes nothing away. */
-static void wait_means_the_latest_record(void **state)
+static void a_wait_means_the_latest_record(void **state)
 {
 	struct door first = {0}, second = {0};
 	cudaStream_t one, two;
@@ -104,7 +104,7 @@ static void wait_means_the_latest_record(void **state)
 	assert_cuda(cudaDeviceSynchronize());
 }
 
-static void elapsed_time(void **state)
+static void events_measure_elapsed_time(void **state)
 {
 	cudaEvent_t start, end, untimed;
 	cudaStream_t stream;
@@ -133,7 +133,7 @@ static void elapsed_time(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-static void never_recorded_event_is_done(void **state)
+static void an_event_that_was_never_recorded_is_done(void **state)
 {
 	cudaStream_t stream;
 	cudaEvent_t event;
@@ -151,7 +151,7 @@ static void never_recorded_event_is_done(void **state)
 
 /* Blocking work, then legacy work, then blocking work: one after another. A non-blocking stream
  * passes by. */
-static void legacy_stream_orders_blocking_ones(void **state)
+static void the_legacy_stream_orders_blocking_ones(void **state)
 {
 	static struct order order;
 	struct entry entries[4] = {{&order, 0}, {&order, 1}, {&order, 2}, {&order, 3}};
@@ -197,7 +197,7 @@ static void *mix(void *arg)
 	return NULL;
 }
 
-static void legacy_stream_never_deadlocks(void **state)
+static void the_legacy_stream_never_deadlocks(void **state)
 {
 	cudaStream_t streams[3];
 	pthread_t threads[3];
@@ -256,7 +256,7 @@ static void refuse_inside(void *arg)
 	errors[2] = cudaGetLastError();
 }
 
-static void callbacks(void **state)
+static void a_callback_runs_in_its_turn_and_may_not_call_back(void **state)
 {
 	cudaError_t errors[3] = {0};
 	cudaStream_t stream;
@@ -275,7 +275,7 @@ static void callbacks(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-static void what_a_stream_says_of_itself(void **state)
+static void a_stream_says_its_flags_priority_and_device(void **state)
 {
 	int least, greatest, priority, device;
 	cudaStream_t stream;
@@ -299,17 +299,17 @@ static void what_a_stream_says_of_itself(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order_within_a_stream),
+		cmocka_unit_test(a_stream_keeps_its_order),
 		cmocka_unit_test(two_streams_overlap),
-		cmocka_unit_test(event_orders_two_streams),
-		cmocka_unit_test(wait_means_the_latest_record),
-		cmocka_unit_test(elapsed_time),
-		cmocka_unit_test(never_recorded_event_is_done),
-		cmocka_unit_test(legacy_stream_orders_blocking_ones),
-		cmocka_unit_test(legacy_stream_never_deadlocks),
+		cmocka_unit_test(an_event_orders_two_streams),
+		cmocka_unit_test(a_wait_means_the_latest_record),
+		cmocka_unit_test(events_measure_elapsed_time),
+		cmocka_unit_test(an_event_that_was_never_recorded_is_done),
+		cmocka_unit_test(the_legacy_stream_orders_blocking_ones),
+		cmocka_unit_test(the_legacy_stream_never_deadlocks),
 		cmocka_unit_test(each_thread_has_its_own_stream),
-		cmocka_unit_test(callbacks),
-		cmocka_unit_test(what_a_stream_says_of_itself),
+		cmocka_unit_test(a_callback_runs_in_its_turn_and_may_not_call_back),
+		cmocka_unit_test(a_stream_says_its_flags_priority_and_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 #include "abi-table.h"
 
-static void test_numbers(void **state)
+static void our_header_has_the_numbers_of_the_real_one(void **state)
 {
 	size_t i;
 
@@ -25,7 +25,7 @@ static void test_numbers(void **state)
 }
 
 #ifdef ABI_HAS_228
-static void test_initialisers(void **state)
+static void initialisers_are_those_of_the_real_header(void **state)
 {
 	ncclConfig_t ours, theirs;
 	ncclSimInfo_t sim_ours, sim_theirs;
@@ -45,9 +45,9 @@ static void test_initialisers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(our_header_has_the_numbers_of_the_real_one),
 #ifdef ABI_HAS_228
-		cmocka_unit_test(test_initialisers),
+		cmocka_unit_test(initialisers_are_those_of_the_real_header),
 #endif
 	};
 

@@ -95,7 +95,7 @@ static void check_narrow(const struct format *f, float x)
 		fail_msg("format %d: %a gives %#x, not %#x", (int)f->t, (double)x, got, want);
 }
 
-static void test_conversions(void **state)
+static void small_floats_are_converted_exactly(void **state)
 {
 	size_t i;
 
@@ -187,7 +187,7 @@ static double model(int op, double x, double y)
 
 enum { N = 1037 };
 
-static void test_floats(void **state)
+static void floats_are_reduced_as_by_hand(void **state)
 {
 	static const enum coll_dtype types[] = {COLL_FLOAT16,  COLL_FLOAT32,    COLL_FLOAT64,
 						COLL_BFLOAT16, COLL_FLOAT8E4M3, COLL_FLOAT8E5M2};
@@ -250,7 +250,7 @@ static uint64_t get(const void *buf, size_t bits, bool is_signed, size_t i)
 	return v;
 }
 
-static void test_integers(void **state)
+static void integers_are_reduced_as_by_hand(void **state)
 {
 	static uint64_t a[N], b[N], d[N];
 	int t, op;
@@ -297,9 +297,9 @@ static void test_integers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_conversions),
-		cmocka_unit_test(test_floats),
-		cmocka_unit_test(test_integers),
+		cmocka_unit_test(small_floats_are_converted_exactly),
+		cmocka_unit_test(floats_are_reduced_as_by_hand),
+		cmocka_unit_test(integers_are_reduced_as_by_hand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
