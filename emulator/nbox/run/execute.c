@@ -96,24 +96,19 @@ static int random_token(char *buf, size_t size)
 static int start_ranks(struct running *g, struct err *err)
 {
 	const struct run *r = g->run;
-	struct job *job = &g->job;
-	uint32_t n = run_count_procs(r);
-	int port = run_free_port(), code = 0;
+	struct rank_env e = {.run = r,
+			     .nboxd = &g->nboxd,
+			     .token = g->token,
+			     .n_procs = run_count_procs(r),
+			     .port = run_free_port()};
+	int code = rank_env_init(&e, err);
 
-	job->is_alone = n == 1;
-	for (uint32_t i = 0; code == 0 && i < n; i++) {
-		struct job_env env = {0};
-
-		code = rank_env(r, &env, i, n, port, g->nboxd.addr, g->nboxd.store, g->token);
-		if (code < 0)
-			err_set(err, -code, "out of memory");
-		else
-			code = job_start(job, r->local_command ? r->local_command : r->command,
-					 &env, err);
-		job_env_deinit(&env);
-	}
+	g->job.is_alone = e.n_procs == 1;
+	for (; code == 0 && e.proc < e.n_procs; e.proc++)
+		code = job_start(&g->job, r->local_command ? r->local_command : r->command,
+				 &(struct job_env){rank_env_set, &e}, err);
 	if (code < 0)
-		job_kill(job, SIGKILL);
+		job_kill(&g->job, SIGKILL);
 	return code;
 }
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,109 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 
 #define ORPHAN_ROUNDS 16
-
-extern char **environ;
-
-int job_env_init(struct job_env *e)
-{
-	uint32_t n = 0;
-
-	while (environ[n])
-		n++;
-	e->capacity = n + 32;
-	e->n = 0;
-	e->vars = calloc(e->capacity, sizeof(*e->vars));
-	if (!e->vars)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		e->vars[i] = strdup(environ[i]);
-		if (!e->vars[i])
-			return -ENOMEM;
-		e->n++;
-	}
-	return 0;
-}
-
-void job_env_deinit(struct job_env *e)
-{
-	for (uint32_t i = 0; i < e->n; i++)
-		free(e->vars[i]);
-	free(e->vars);
-	memset(e, 0, sizeof(*e));
-}
-
-static char **find_var(const struct job_env *e, const char *name)
-{
-	size_t len = strlen(name);
-
-	for (uint32_t i = 0; i < e->n; i++)
-		if (strncmp(e->vars[i], name, len) == 0 && e->vars[i][len] == '=')
-			return &e->vars[i];
-	return NULL;
-}
-
-int job_env_set(struct job_env *e, const char *name, const char *fmt, ...)
-{
-	CLEANUP(freep) char *value = NULL;
-	char *var, **slot;
-	va_list ap;
-	int r;
-
-	va_start(ap, fmt);
-	r = vasprintf(&value, fmt, ap);
-	va_end(ap);
-	if (r < 0) {
-		value = NULL;
-		return -ENOMEM;
-	}
-	if (asprintf(&var, "%s=%s", name, value) < 0)
-		return -ENOMEM;
-	slot = find_var(e, name);
-	if (slot) {
-		free(*slot);
-		*slot = var;
-		return 0;
-	}
-	if (e->n + 1 >= e->capacity) { /* the last one stays NULL */
-		char **more = reallocarray(e->vars, e->capacity * 2, sizeof(*more));
-
-		if (!more) {
-			free(var);
-			return -ENOMEM;
-		}
-		memset(more + e->capacity, 0, e->capacity * sizeof(*more));
-		e->vars = more;
-		e->capacity *= 2;
-	}
-	e->vars[e->n++] = var;
-	return 0;
-}
-
-void job_env_unset(struct job_env *e, const char *name)
-{
-	char **slot = find_var(e, name);
-
-	if (!slot)
-		return;
-	free(*slot);
-	*slot = e->vars[--e->n];
-	e->vars[e->n] = NULL;
-}
-
-int job_env_prepend(struct job_env *e, const char *name, const char *value)
-{
-	char **old = find_var(e, name);
-	CLEANUP(freep) char *rest = NULL;
-
-	if (!old || (*old)[strlen(name) + 1] == 0)
-		return job_env_set(e, name, "%s", value);
-	rest = strdup(*old + strlen(name) + 1);
-	return rest ? job_env_set(e, name, "%s:%s", value, rest) : -ENOMEM;
-}
 
 static void wanted_signals(sigset_t *set)
 {
@@ -177,8 +76,11 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		for (int i = 0; i < JOB_SIGNALS; i++)
 			signal(survived[i], j->inherited[i]);
-		execvpe(argv[0], argv, env->vars);
-		code = errno;
+		code = -env->set(env->ctx);
+		if (code == 0) {
+			execvp(argv[0], argv);
+			code = errno;
+		}
 		if (write(pipe_fd[1], &code, sizeof(code)) < 0)
 			_exit(126);
 		_exit(127);

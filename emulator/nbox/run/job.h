@@ -35,18 +35,12 @@ struct job {
 		int); /* what nbox was started with for the signals that it ignores itself */
 };
 
-/* An environment for one more process: "NAME=value" strings, owned. */
+/* The environment of one more process: a copy of ours, which @set changes (env.h). It is called in
+ * the child, before that becomes the program. Return: 0; negative errno. */
 struct job_env {
-	char **vars; /* NULL-terminated */
-	uint32_t n, capacity;
+	int (*set)(void *ctx);
+	void *ctx;
 };
-int job_env_init(struct job_env *e); /* a copy of ours */
-void job_env_deinit(struct job_env *e);
-int job_env_set(struct job_env *e, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-void job_env_unset(struct job_env *e, const char *name);
-/* Puts @value in front of a colon-separated list. */
-int job_env_prepend(struct job_env *e, const char *name, const char *value);
 
 /* Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD for job_wait(); call before start. */
 int job_init(struct job *j, struct err *err);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "nbox/run/env.h"
 
 #define PORT_FIRST 20000
 #define PORTS 10000
@@ -185,7 +186,7 @@ int run_launcher_finish(struct run *r, struct err *err)
 	return 0;
 }
 
-int run_launcher_env(const struct run *r, struct job_env *env)
+int run_launcher_env(const struct run *r)
 {
 	static const char *const of_other_machines[] = {"PET_NNODES",       "PET_NODE_RANK",
 							"PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT",
@@ -193,15 +194,14 @@ int run_launcher_env(const struct run *r, struct job_env *env)
 							"PET_MASTER_ADDR",  "PET_MASTER_PORT",
 							"NBOX_REAL",        "NBOX_AS_NODE",
 							"NBOX_WORLD"};
-	int code = 0;
+	int code;
 
 	for (size_t i = 0; i < ARRAY_SIZE(of_other_machines); i++)
-		job_env_unset(env, of_other_machines[i]);
+		unsetenv(of_other_machines[i]);
+	if (r->line.kind != LAUNCHER_TORCHRUN)
+		return 0;
 	/* else every agent of this machine listens at 29500; options on the line come before these
 	 */
-	if (r->line.kind == LAUNCHER_TORCHRUN)
-		code = job_env_set(env, "PET_MASTER_ADDR", "127.0.0.1");
-	if (code == 0 && r->line.kind == LAUNCHER_TORCHRUN)
-		code = job_env_set(env, "PET_MASTER_PORT", "%d", run_free_port());
-	return code;
+	code = env_set("PET_MASTER_ADDR", "127.0.0.1");
+	return code < 0 ? code : env_set("PET_MASTER_PORT", "%d", run_free_port());
 }

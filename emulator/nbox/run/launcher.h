@@ -2,7 +2,6 @@
  * say are brought together, and the command is made one for this machine. */
 #pragma once
 
-#include "nbox/run/job.h"
 #include "nbox/run/run.h"
 
 /* Reads the command; fills in nodes, gpus-per-node and as-node that only it says. Before
@@ -10,8 +9,9 @@
 int run_launcher_read(struct run *r, struct err *err);
 /* Checks against the finished configuration and makes r->local_command. */
 int run_launcher_finish(struct run *r, struct err *err);
-/* The launcher's own variables, made those of one machine. Return: 0 or -ENOMEM. */
-int run_launcher_env(const struct run *r, struct job_env *env);
+/* Makes the launcher's own variables in this process's environment those of one machine. Return: 0;
+ * -ENOMEM. */
+int run_launcher_env(const struct run *r);
 
 /* A TCP port that is free on loopback now. */
 int run_free_port(void);

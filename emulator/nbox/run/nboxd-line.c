@@ -11,29 +11,28 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "nbox/run/env.h"
+
+extern char **environ;
 
 /* nboxd's environment: ours without the variables of nbox, since the effective
  * configuration comes to it as a file (and what is unknown was said here), but for
  * those that no file has; and with the token. */
-static int nboxd_env(struct job_env *env, const char *token)
+static int set_nboxd_env(void *token)
 {
-	static const char *const kept[] = {"NBOX_DEBUG=", "NBOX_DEBUG_FILE=", "NBOX_MODEL_PATH="};
-	uint32_t n = 0;
-	int r = job_env_init(env);
+	static const char *const kept[] = {"NBOX_DEBUG", "NBOX_DEBUG_FILE", "NBOX_MODEL_PATH"};
+	char name[128];
 
-	for (uint32_t i = 0; i < env->n; i++) {
-		bool is_kept = strncmp(env->vars[i], "NBOX_", 5) != 0;
+	for (size_t i = 0; environ[i];) {
+		bool is_kept = strncmp(environ[i], "NBOX_", 5) != 0;
 
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(environ[i], "="), environ[i]);
 		for (size_t k = 0; k < ARRAY_SIZE(kept); k++)
-			is_kept |= strncmp(env->vars[i], kept[k], strlen(kept[k])) == 0;
-		if (!is_kept)
-			free(env->vars[i]);
-		else
-			env->vars[n++] = env->vars[i];
+			is_kept |= strcmp(name, kept[k]) == 0;
+		if (is_kept || unsetenv(name) < 0)
+			i++;
 	}
-	env->n = n;
-	env->vars[n] = NULL;
-	return r == 0 ? job_env_set(env, "NBOX_TOKEN", "%s", token) : r;
+	return env_set("NBOX_TOKEN", "%s", (const char *)token);
 }
 
 static int write_config(const struct run *r, const struct results *res, char *path, struct err *err)
@@ -57,7 +56,6 @@ int nboxd_line_start(const struct run *r, const struct results *res, const char 
 	char config[PATH_MAX];
 	unsigned int number = 0;
 	char addr[256];
-	struct job_env env = {0};
 	int code = write_config(r, res, config, err);
 
 	if (code < 0)
@@ -87,8 +85,6 @@ int nboxd_line_start(const struct run *r, const struct results *res, const char 
 		argv[7] = (char *)"--addr"; /* the file does not say it */
 		argv[8] = (char *)(uintptr_t)r->config->addr;
 	}
-	code = nboxd_env(&env, token);
-	code = code < 0 ? err_set(err, -code, "out of memory") : nboxd_start(ret, argv, &env, err);
-	job_env_deinit(&env);
-	return code;
+	return nboxd_start(ret, argv, &(struct job_env){set_nboxd_env, (char *)(uintptr_t)token},
+			   err);
 }

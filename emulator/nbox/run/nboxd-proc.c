@@ -96,8 +96,10 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 			_exit(127);
 		sigemptyset(&none);
 		sigprocmask(SIG_SETMASK, &none, NULL);
-		execve(args[0], args, env->vars);
-		fprintf(stderr, "nbox: %s: %s\n", args[0], strerror(errno));
+		r = env->set(env->ctx);
+		if (r == 0)
+			execv(args[0], args);
+		fprintf(stderr, "nbox: %s: %s\n", args[0], strerror(r < 0 ? -r : errno));
 		_exit(127);
 	}
 	close(fds[1]);

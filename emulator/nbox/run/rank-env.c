@@ -1,87 +1,102 @@
 /* See rank-env.h. */
 #include "nbox/run/rank-env.h"
 
-#include <limits.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "nbox/run/env.h"
 #include "nbox/run/launcher.h"
 #include "nbox/run/loader-path.h"
 
-static int prepend_path(struct job_env *env, const char *name, const char *path,
-			const char *dividers)
+int rank_env_init(struct rank_env *e, struct err *err)
 {
-	char usable[PATH_MAX];
-	int code = loader_path(path, dividers, usable, sizeof(usable), NULL);
+	const struct paths *p = &e->run->paths;
+	int r = 0;
 
-	return code < 0 ? code : job_env_prepend(env, name, usable);
+	if (e->run->device == RUN_DEVICE_HOST)
+		r = loader_path(p->standins, LOADER_LIBRARY_PATH, e->standins, sizeof(e->standins),
+				err);
+	if (r == 0 && !e->run->is_plain)
+		r = loader_path(p->shim, LOADER_PRELOAD, e->shim, sizeof(e->shim), err);
+	return r;
 }
 
 static int set_in_env(void *ctx, const char *name, const char *value)
 {
-	return job_env_set(ctx, name, "%s", value);
+	(void)ctx;
+	return env_set(name, "%s", value);
 }
 
-int rank_env(const struct run *r, struct job_env *env, uint32_t proc, uint32_t n_procs, int port,
-	     const char *addr, const char *store, const char *token)
+/* What libnbox.so reads. */
+static int set_nbox(const struct rank_env *e)
 {
-	const struct config *c = r->config;
-	uint32_t gpus = c->topology.gpus_per_node;
-	uint32_t rank = r->is_plain ? proc : c->real[proc];
-	uint32_t world = r->is_plain ? n_procs : c->world;
-	uint32_t local_world = r->is_plain ? n_procs : 0;
-	int code = job_env_init(env);
+	int r = env_prepend("LD_PRELOAD", e->shim);
 
-	/* how many of this node's ranks have a process here */
-	for (uint32_t i = 0; !r->is_plain && i < n_procs; i++)
-		local_world += c->real[i] / gpus == rank / gpus;
-	if (r->is_launcher)
-		local_world = r->n_launcher_ranks;
-	if (code == 0 && r->device == RUN_DEVICE_HOST) {
-		code = prepend_path(env, "LD_LIBRARY_PATH", r->paths.standins, LOADER_LIBRARY_PATH);
-		if (code == 0)
-			code = job_env_set(env, "NBOX_HOST_DEVICES", "%u",
-					   gpus > local_world ? gpus : local_world);
-	}
-	if (code == 0 && !r->is_plain) {
-		code = prepend_path(env, "LD_PRELOAD", r->paths.shim, LOADER_PRELOAD);
-		if (code == 0)
-			code = job_env_set(env, "NBOX_ADDR", "%s", addr);
-		if (code == 0)
-			code = job_env_set(env, "NBOX_TOKEN", "%s", token);
-		if (code == 0)
-			code = job_env_set(env, "NBOX_DEVICE", "%s",
-					   r->device == RUN_DEVICE_HOST ? "host" : "cuda");
-	}
-	if (code == 0 && store && store[0])
-		code = job_env_set(env, "NBOX_STORE", "%s", store);
-	if (code == 0 && r->is_launcher && !r->is_plain)
-		code = run_launcher_env(r, env);
-	if (code == 0 && !r->is_plain)
-		code = config_worker_env(c, set_in_env, env);
-	if (code < 0 || r->is_launcher)
-		return code;
-	/* what torchrun sets, for plain programs */
+	if (r == 0)
+		r = env_set("NBOX_ADDR", "%s", e->nboxd->addr);
+	if (r == 0)
+		r = env_set("NBOX_TOKEN", "%s", e->token);
+	if (r == 0)
+		r = env_set("NBOX_DEVICE", "%s",
+			    e->run->device == RUN_DEVICE_HOST ? "host" : "cuda");
+	if (r == 0 && e->nboxd->store[0])
+		r = env_set("NBOX_STORE", "%s", e->nboxd->store);
+	if (r == 0 && e->run->is_launcher)
+		r = run_launcher_env(e->run);
+	return r == 0 ? config_worker_env(e->run->config, set_in_env, NULL) : r;
+}
+
+/* What torchrun sets, for plain programs. */
+static int set_torchrun(const struct rank_env *e, uint32_t rank, uint32_t local_world)
+{
+	const struct config *c = e->run->config;
+	bool is_plain = e->run->is_plain;
+	uint32_t gpus = c->topology.gpus_per_node, world = is_plain ? e->n_procs : c->world;
 	const struct {
 		const char *name;
 		uint32_t value;
 	} numbers[] = {
 		{"RANK", rank},
-		{"LOCAL_RANK", r->is_plain ? proc : rank % gpus},
+		{"LOCAL_RANK", is_plain ? e->proc : rank % gpus},
 		{"WORLD_SIZE", world},
 		{"LOCAL_WORLD_SIZE", local_world},
-		{"GROUP_RANK", r->is_plain ? 0 : rank / gpus},
-		{"GROUP_WORLD_SIZE", r->is_plain ? 1 : c->topology.n_nodes},
-		{"MASTER_PORT", (uint32_t)port},
+		{"GROUP_RANK", is_plain ? 0 : rank / gpus},
+		{"GROUP_WORLD_SIZE", is_plain ? 1 : c->topology.n_nodes},
+		{"MASTER_PORT", (uint32_t)e->port},
 		{"NBOX_WORLD", world}, /* these are the virtual world's already */
 	};
+	int r = env_set("MASTER_ADDR", "127.0.0.1");
 
-	for (size_t i = 0; code == 0 && i < ARRAY_SIZE(numbers); i++)
-		code = job_env_set(env, numbers[i].name, "%u", numbers[i].value);
-	if (code == 0)
-		code = job_env_set(env, "MASTER_ADDR", "127.0.0.1");
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(numbers); i++)
+		r = env_set(numbers[i].name, "%u", numbers[i].value);
 	/* Nobody plays rank 0's part of handing out the id, so all make the same one */
-	if (code == 0 && !r->is_plain && c->real[0] != 0 && !getenv("NCCL_COMM_ID"))
-		code = job_env_set(env, "NCCL_COMM_ID", "127.0.0.1:%d", port);
-	return code;
+	if (r == 0 && !is_plain && c->real[0] != 0 && !getenv("NCCL_COMM_ID"))
+		r = env_set("NCCL_COMM_ID", "127.0.0.1:%d", e->port);
+	return r;
+}
+
+int rank_env_set(void *ctx)
+{
+	const struct rank_env *e = ctx;
+	const struct run *run = e->run;
+	const struct config *c = run->config;
+	uint32_t gpus = c->topology.gpus_per_node;
+	uint32_t rank = run->is_plain ? e->proc : c->real[e->proc];
+	uint32_t local_world = run->is_plain ? e->n_procs : 0;
+	int r = 0;
+
+	/* how many of this node's ranks have a process here */
+	for (uint32_t i = 0; !run->is_plain && i < e->n_procs; i++)
+		local_world += c->real[i] / gpus == rank / gpus;
+	if (run->is_launcher)
+		local_world = run->n_launcher_ranks;
+	if (e->standins[0]) {
+		r = env_prepend("LD_LIBRARY_PATH", e->standins);
+		if (r == 0)
+			r = env_set("NBOX_HOST_DEVICES", "%u",
+				    gpus > local_world ? gpus : local_world);
+	}
+	if (r == 0 && !run->is_plain)
+		r = set_nbox(e);
+	return r < 0 || run->is_launcher ? r : set_torchrun(e, rank, local_world);
 }
