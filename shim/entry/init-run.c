@@ -202,8 +202,6 @@ ncclResult_t init_run(const struct init *list, uint32_t n)
 	struct job *job = calloc(1, sizeof(*job) + n * sizeof(*list));
 	ncclResult_t result;
 	bool is_blocking = true;
-	pthread_attr_t attr;
-	pthread_t thread;
 
 	if (!job)
 		return last_error_set(ncclSystemError, "no memory");
@@ -219,14 +217,9 @@ ncclResult_t init_run(const struct init *list, uint32_t n)
 	/* what fails there keeps its handle, which the job may be looking at */
 	for (uint32_t i = 0; i < n; i++)
 		list[i].comm->is_blocking = false;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (quiet_thread(&thread, &attr, run_background, job)) {
-		result = job_run(job);
-		free(job);
-	} else {
-		result = ncclInProgress;
-	}
-	pthread_attr_destroy(&attr);
+	if (!quiet_thread(NULL, run_background, job))
+		return ncclInProgress;
+	result = job_run(job);
+	free(job);
 	return result;
 }

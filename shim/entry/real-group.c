@@ -132,14 +132,8 @@ static bool wait_for(struct real_group *g)
 
 void real_group_make(struct real_group *g)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-	int r;
+	int r = quiet_thread(NULL, run_group, g);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = quiet_thread(&thread, &attr, run_group, g);
-	pthread_attr_destroy(&attr);
 	for (uint32_t i = 0; r && i < g->n; i++)
 		comm_fail(g->list[i].comm, -r, "cannot start a thread: %s", strerror(r));
 	if (!r && !wait_for(g))

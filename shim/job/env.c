@@ -49,7 +49,7 @@ static int read_rank(struct env *e)
 	return 0;
 }
 
-/* A virtual cluster is asked for, and the constructor saw no worker that it could put there. */
+/* The constructor found no worker here whose variables it could rewrite. */
 static int refuse_lonely(struct env *e, const char *wanted)
 {
 	return err_set(
@@ -60,8 +60,8 @@ static int refuse_lonely(struct env *e, const char *wanted)
 		wanted);
 }
 
-/* Warns once a node, and not again after a restart. A user who has set one of @of_cluster thinks
- * that there is a cluster. */
+/* Says that the job runs without nbox: once a node, and not again after a restart. A user who has
+ * set one of @of_cluster believes that there is a cluster. */
 static void tell_unused(void)
 {
 	static const char *const of_cluster[] = {"NBOX_MODEL", "NBOX_WHAT_IF", "NBOX_GPUS_PER_NODE",
@@ -97,7 +97,7 @@ static int read_memory(struct env *e)
 	return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_MEMORY=%s: one of auto, host, device", text);
 }
 
-/* Left as it is where the variable is not set. */
+/* *ret_ns stays as it is where the variable is not set. */
 static int read_time(struct env *e, const char *name, uint64_t *ret_ns)
 {
 	const char *text = get(name);
@@ -113,8 +113,8 @@ static int read_time(struct env *e, const char *name, uint64_t *ret_ns)
 	return 0;
 }
 
-/* nbox and nboxd refuse such a variable; here a job is running, and each node's first worker says
- * it. */
+/* nbox and nboxd refuse an unknown variable. A running job only gets a warning, from the first
+ * worker of each node. */
 static void warn_unknown(void)
 {
 	const char *unknown = variable_first_unknown(environ), *local_rank = get("LOCAL_RANK");
@@ -137,8 +137,7 @@ static int parse(struct env *e)
 	e->timeout_ns = INIT_DEFAULT_NS;
 	e->connect_ns = CONNECT_DEFAULT_NS;
 	e->payload_work = e->ask_python = true;
-	if (!is_off) /* NBOX_NODEZ alone asks for nothing, and whoever wrote it thinks that it does
-		      */
+	if (!is_off) /* a misspelt variable asks for nothing, though the user thinks that it does */
 		warn_unknown();
 	if (!e->is_virtual && !is_off)
 		tell_unused();

@@ -1,5 +1,5 @@
-/* What the launcher says: read once, at the first NCCL call, so that a preloaded
- * shell or launcher is not touched. Variables: ../emulator/README.md. */
+/* The variables of this process: read once, at the first NCCL call, so that a preloaded shell or
+ * launcher is not touched. shim/README.md lists them. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,8 @@
 enum payload_memory { PAYLOAD_AUTO, PAYLOAD_HOST, PAYLOAD_DEVICE };
 
 struct env {
-	bool is_virtual; /* NBOX_ADDR is set, or was to be (raw-line.h), and NBOX_ENABLE is not 0 */
+	bool is_virtual;  /* the job is to run in a virtual world: NBOX_ADDR is set, or raw-line.h
+			     was to set it */
 	const char *addr; /* NBOX_ADDR */
 	uint8_t token[WIRE_TOKEN_BYTES];
 	int rank;            /* world rank of this process; -1 unknown */
@@ -22,7 +23,7 @@ struct env {
 	bool payload_work;   /* NBOX_PAYLOAD_WORK is not "none" */
 	enum payload_memory payload_memory;
 	bool ask_python; /* NBOX_ASK_PYTHON is not 0; job-ranks.h */
-	int error;       /* 0; negative errno when a variable is wrong; then: */
+	int error;       /* 0; negative errno: a variable is wrong, and @err says why */
 	struct err err;
 };
 

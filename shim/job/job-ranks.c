@@ -1,6 +1,6 @@
-/* See job-ranks.h. A few lines of Python look for the list, on a thread of their own: Python
- * calls the job's signal handlers on its main thread, between any two steps, and what they
- * raise (KeyboardInterrupt) would end here instead of in the job. They look in this order:
+/* See job-ranks.h. A few lines of Python look for the list, on a thread of their own: on
+ * the main thread Python calls the job's signal handlers between any two steps, and what they raise
+ * (KeyboardInterrupt) would end here instead of in the job. They look at:
  *
  *   1. frames of the calling thread in torch.distributed: a group that is being made (split_group,
  *      _new_process_group_helper), or is being used for the first time; of send and recv the
@@ -9,13 +9,13 @@
  *      at this place; not for two ranks, since a pair of a group's ranks has a communicator
  *      of its own
  *
- * What does not look as expected (another version) is not known, never an error.
+ * A PyTorch that looks different gives no list, never an error.
  *
- * The interpreter's lock. Whoever holds it may be waiting for the communicator that is being
- * made here. So who asks waits for the thread that looks, at most JOB_RANKS_WAIT_NS, and then
- * leaves it: it ends by itself when it gets the lock, and as long as it has none, nobody is
- * asked again. A caller that holds the lock does not give it up for us: it might not get it
- * back. PyTorch's never do, nor those that come through ctypes.CDLL. */
+ * The interpreter's lock. The thread that holds it may be waiting for the communicator that is
+ * being made here. So the caller waits for the looking thread at most JOB_RANKS_WAIT_NS, and then
+ * leaves it. That thread ends by itself when it gets the lock; until then nobody is asked again. A
+ * caller that holds the lock itself does not give it up: it might not get it back. PyTorch's
+ * callers never hold it, nor do those that come through ctypes.CDLL. */
 #include "shim/job/job-ranks.h"
 
 #include <dlfcn.h>
@@ -126,7 +126,7 @@ static bool find(struct python *py)
 		{"PyErr_Clear", (void **)&py->Clear},
 	};
 
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
 		*symbols[i].to = dlsym(RTLD_DEFAULT, symbols[i].name);
 		if (!*symbols[i].to)
 			return false;
@@ -158,19 +158,19 @@ struct question {
 	uint32_t n, *ranks;        /* the answer */
 };
 
-#define GROUPS_WORDS (1u << 20) /* of all groups together; else none is told */
+#define GROUPS_WORDS (1u << 20) /* of all groups together; longer lists are not looked at */
 
-/* Threads that still wait for the interpreter's lock and whose answer nobody wants. */
+/* Threads that still wait for the interpreter's lock after their caller has left. */
 static _Atomic unsigned int n_left;
 
-static struct question *question_new(const struct python *py)
+static struct question *question_new(const struct question *what)
 {
-	struct question *q = calloc(1, sizeof(*q));
+	struct question *q = malloc(sizeof(*q));
 	pthread_condattr_t attr;
 
 	if (!q)
 		return NULL;
-	q->py = *py;
+	*q = *what;
 	q->thread = (unsigned long)pthread_self();
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -258,7 +258,7 @@ static void *asker(void *ctx)
 	return NULL;
 }
 
-/* Return: whether the answer has come; else the question is the asker's from now on. */
+/* Return: whether the answer has come; false: the question now belongs to the thread. */
 static bool wait_for_answer(struct question *q)
 {
 	uint64_t until_ns = clock_now_ns() + JOB_RANKS_WAIT_NS;
@@ -279,43 +279,24 @@ static bool wait_for_answer(struct question *q)
 	return is_answered;
 }
 
-/* Return: 0; a positive errno when there is no thread to be had. */
-static int start(struct question *q)
+/* Asks @what. Return: words of the answer, in *ret, the caller's to free(); 0: none. */
+static uint32_t put(struct question *what, uint32_t **ret)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-	int r;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	r = quiet_thread(&thread, &attr, asker, q);
-	pthread_attr_destroy(&attr);
-	return r;
-}
-
-/* Asks what @what says. Return: words of the answer, in *ret, the caller's to free(); 0: none. */
-static uint32_t put(const struct question *what, uint32_t **ret)
-{
-	struct python py;
+	const struct python *py = &what->py;
 	struct question *q;
 	uint32_t n;
 
-	if (!find(&py) || !py.IsInitialized() || (py.IsFinalizing && py.IsFinalizing()))
+	if (!find(&what->py) || !py->IsInitialized() || (py->IsFinalizing && py->IsFinalizing()))
 		return 0;
-	if (py.Check() || atomic_load(&n_left)) {
+	if (py->Check() || atomic_load(&n_left)) {
 		log_debug(
 			"the job's lists of ranks are not asked for: the interpreter's lock is held");
 		return 0;
 	}
-	q = question_new(&py);
+	q = question_new(what);
 	if (!q)
 		return 0;
-	q->n_ranks = what->n_ranks;
-	q->rank = what->rank;
-	q->world_rank = what->world_rank;
-	q->most = what->most;
-	q->longest = what->longest;
-	if (start(q)) {
+	if (quiet_thread(NULL, asker, q)) {
 		question_free(q);
 		return 0;
 	}
@@ -339,10 +320,10 @@ static uint32_t put(const struct question *what, uint32_t **ret)
 uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_t most,
 		   uint32_t **ret)
 {
-	const struct question what = {.n_ranks = n_ranks,
-				      .rank = rank,
-				      .world_rank = world_rank,
-				      .most = most};
+	struct question what = {.n_ranks = n_ranks,
+				.rank = rank,
+				.world_rank = world_rank,
+				.most = most};
 	uint32_t n = put(&what, ret);
 
 	log_debug("the job's own list of ranks: %u of them", n);
@@ -351,7 +332,7 @@ uint32_t job_ranks(uint32_t n_ranks, uint32_t rank, uint32_t world_rank, uint32_
 
 void job_groups(void (*each)(const struct wire_group *g, const uint32_t *ranks))
 {
-	const struct question what = {.most = GROUPS_WORDS, .longest = WIRE_GROUP_NAME_MAX - 1};
+	struct question what = {.most = GROUPS_WORDS, .longest = WIRE_GROUP_NAME_MAX - 1};
 	const uint32_t head = sizeof(struct wire_group) / sizeof(uint32_t);
 	CLEANUP(freep) uint32_t *words = NULL;
 	uint32_t n = put(&what, &words), at = 0;

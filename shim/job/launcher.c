@@ -2,10 +2,10 @@
  * torch.distributed.run (RANK ... ROLE_WORLD_SIZE), DeepSpeed (LOCAL_SIZE, CROSS_...),
  * srun (SLURM_...), Open MPI's mpirun, MVAPICH2, Hydra (PMI_..., MPI_LOCAL...).
  *
- * NBOX_WORLD remembers the size that was put in, not that something was: a child that
- * a nested launcher gave a new WORLD_SIZE is rewritten again, one that inherits ours
- * is not. What a process manager hands to MPI_Init (PMI_RANK beside PMI_FD or PMI_PORT,
- * PMIX_...) is never touched; there RANK and its like are added instead. */
+ * NBOX_WORLD remembers the size that was put in: a child that inherits it is left alone, a child to
+ * which a nested launcher gave another WORLD_SIZE is rewritten again. What a process manager hands
+ * to MPI_Init (PMI_RANK beside PMI_FD or PMI_PORT, PMIX_...) stays; RANK and its like are added
+ * beside it. */
 #include "shim/job/launcher.h"
 
 #include <dlfcn.h>
@@ -38,13 +38,13 @@ static const struct source {
 	// clang-format on
 };
 
-/* Where a rank is found, a local rank may be in another one's words: a wrapper script
- * under mpirun exports RANK, and leaves the rest. */
+/* The local rank may be in another launcher's words than the rank: a wrapper script under mpirun
+ * exports RANK and leaves the rest. */
 static const char *const local_ranks[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
 					  "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
 					  "SLURM_LOCALID"};
 
-/* They read or expand the variables of srun and mpirun for themselves. */
+/* Programs that stand around workers and have their variables. */
 static const char *const not_workers[] = {"sh",
 					  "bash",
 					  "dash",
@@ -125,7 +125,7 @@ static struct launcher_set *set(struct ctx *x, const char *name)
 	return s;
 }
 
-/* Nothing is set that has the value already: an idle plan is an empty one. */
+/* A variable that has the value already is not set again: an idle plan is an empty one. */
 static void set_text(struct ctx *x, const char *name, const char *text)
 {
 	const char *old = x->in->get(x->in->ctx, name);
@@ -235,7 +235,7 @@ static const struct source *find_source(struct ctx *x)
 		if (!get_number(x, s->rank, &x->rank) || !get_number(x, s->world, &x->world) ||
 		    !x->world || x->rank >= x->world || !find_local_rank(x, s)) {
 			if (s->source == LAUNCHER_TORCH)
-				return NULL; /* RANK is there, and means something else */
+				return NULL; /* RANK means something else here */
 			continue;
 		}
 		find_local_size(x, s);
@@ -385,10 +385,10 @@ static void set_pmi(struct ctx *x)
 	set_number(x, "LOCAL_WORLD_SIZE", x->local_size);
 }
 
-/* A process that Python's multiprocessing spawned, where each rank has a process already: if it
- * means to be a rank, by mp.spawn, it meets others at an address of its own, and would wait there
- * for ever as a client of a store that nobody serves. Where `nbox run --procs 1` started one
- * process for all ranks it is one of them. */
+/* A process that Python's multiprocessing spawned, in a job where each rank has a process already.
+ * If it means to be a rank (mp.spawn), it meets others at an address of its own, and as a client of
+ * the store it would wait there for ever. Under `nbox run --procs 1` one process stands for all
+ * ranks, and a spawned one is a rank. */
 static bool is_spawned_again(const struct ctx *x)
 {
 	uint32_t local;
@@ -433,7 +433,7 @@ static void set_store(struct ctx *x)
 		set_text(x, "TORCHELASTIC_RESTART_COUNT", "0");
 }
 
-/* What of PyTorch would wait for ranks that do not exist. */
+/* Keeps PyTorch from waiting for ranks that do not exist. */
 static void set_waits(struct ctx *x)
 {
 	const char *debug = get(x, "TORCH_DISTRIBUTED_DEBUG");
@@ -556,7 +556,7 @@ static const char *get_env(void *ctx, const char *name)
 	return getenv(name);
 }
 
-/* Only a worker goes beyond the first lines. */
+/* Only a worker gets past the first two lines. */
 static void rewrite(const struct launcher_input *in)
 {
 	const char *addr = getenv("NBOX_ADDR");

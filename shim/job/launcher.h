@@ -1,8 +1,8 @@
-/* What a launcher told a worker about its world, rewritten to the virtual one before
- * the program's main(): torchrun says WORLD_SIZE=8, the job is to see 512. Which process
- * is a worker is decided from the environment and the command line alone. One that is none
- * (shell, compiler, the launcher itself, a data loader) is left as it was: no file, thread or
- * library is touched. Nothing is ever printed. */
+/* Rewrites what a launcher told a worker about its world to the virtual one, before the program's
+ * main(): torchrun says WORLD_SIZE=8, and the job is to see 512. The environment and the command
+ * line alone decide which process is a worker. Any other process (shell, compiler, the launcher
+ * itself, a data loader) stays as it was: the shim touches no file, thread or library of it, and
+ * prints nothing. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,7 +33,8 @@ struct launcher_plan {
 	uint32_t n;
 	struct launcher_set sets[LAUNCHER_SETS_MAX];
 	const char *note; /* for the run's summary: what was taken from the job; static, or NULL */
-	int error; /* 0; -EINVAL: a worker that cannot be placed in the virtual world; why: */
+	int error; /* 0; -EINVAL: the worker has no place in the virtual world, and @problem says
+		      why */
 	struct err problem;
 };
 
@@ -54,8 +55,8 @@ struct launcher_place {
 
 /* Return: false: it is no worker, or NBOX_ENABLE is 0. */
 bool launcher_find(const struct launcher_input *in, struct launcher_place *ret);
-/* What is to be set, and nothing else: no side effects. The same again on the result is
- * an empty plan. */
+/* Decides what is to be set, without side effects. Deciding again on the result gives an empty
+ * plan. */
 void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret);
 
 /* "first", "last" or a number, for a world of @nodes of which @real are real.
@@ -64,7 +65,7 @@ int launcher_node(const char *text, uint32_t nodes, uint32_t real, uint32_t *ret
 
 /* Where the constructor found this process to be. */
 const struct launcher_place *launcher_place(void);
-/* What the constructor found wrong: told at the first NCCL call. Return: 0 or -EINVAL. */
+/* What the constructor found wrong, for the first NCCL call. Return: 0 or -EINVAL. */
 int launcher_problem(struct err *err);
 /* What the constructor changed that the user had set: for the run's summary; NULL: nothing. */
 const char *launcher_note(void);

@@ -1,5 +1,5 @@
-/* See raw-line.h. nboxd is started by posix_spawn(), which runs no handlers of this process in the
- * child. What it starts in its turn is nobody's child: the job's own wait() calls never meet it. */
+/* See raw-line.h. posix_spawn() starts nboxd: it runs no handlers of this process in the child. The
+ * nboxd of the job is no child of this process, so the job's own wait() calls never meet it. */
 #include "shim/job/raw-line.h"
 
 #include <dlfcn.h>
@@ -49,7 +49,7 @@ bool raw_line_is_quiet(void)
 
 /* --- where nboxd is ------------------------------------------------------------------- */
 
-/* Of libnbox.so, absolute also where LD_PRELOAD was not. */
+/* The absolute path of libnbox.so, also where LD_PRELOAD had none. */
 static int own_path(char *buf, size_t size)
 {
 	uintptr_t here = (uintptr_t)raw_line_join;

@@ -1,11 +1,11 @@
-/* A worker that nobody started nboxd for:
+/* The raw line: a worker for which nobody started nboxd.
  *
  *   LD_PRELOAD=libnbox.so torchrun --nproc-per-node=8 train.py
  *
- * The cluster is described by a file (NBOX_CONFIG, else ./nbox.yaml), by NBOX_ variables, or by
- * both. The shim reads no files: before main() it runs the nboxd that lies beside it, which reads
- * them, sees to it that the job has an nboxd (nboxd/job/join.h), and says in variables what this
- * worker must know. */
+ * A file (NBOX_CONFIG, else ./nbox.yaml) or NBOX_ variables describe the cluster, or both do. The
+ * shim reads no files: before main() it runs the nboxd that lies beside it. That reads them, sees
+ * to it that the job has an nboxd (nboxd/job/join.h), and says in variables what this worker must
+ * know. */
 #pragma once
 
 #include <stdbool.h>

@@ -238,11 +238,6 @@ static void *progress_main(void *arg)
 	return NULL;
 }
 
-static int start_thread(void)
-{
-	return -quiet_thread(&g.thread, NULL, progress_main, NULL);
-}
-
 static void in_child(void)
 {
 	/* No thread, and the locks may be held by threads that are not here. The copies of
@@ -274,7 +269,7 @@ static void start(void)
 	pthread_atfork(NULL, NULL, in_child);
 	on_exit(on_process_exit, NULL); /* libnbox.so is never unloaded (-z nodelete) */
 	session_begin(&session_events);
-	r = start_thread();
+	r = -quiet_thread(&g.thread, progress_main, NULL);
 	if (r) {
 		snprintf(text, sizeof(text), "cannot start the progress thread: %s", strerror(-r));
 		session_fail(r, text);

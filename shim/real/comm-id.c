@@ -1,5 +1,5 @@
-/* See comm-id.h. The variable is hidden by its first letter: unsetenv() and setenv() would move
- * what other threads are reading. The letter is that of a copy, since the job's own text may be a
+/* See comm-id.h. Changing its first letter hides the variable: unsetenv() and setenv() would move
+ * what other threads are reading. The letter changes in a copy, since the job's own text may be a
  * literal (putenv()). */
 #include "shim/real/comm-id.h"
 

@@ -1,5 +1,5 @@
-/* The sentence behind ncclGetLastError(): one a thread, so that no lock is
- * needed and no other thread's call overwrites it. */
+/* The sentence behind ncclGetLastError(). Each thread has its own: no lock is needed, and no other
+ * thread's call overwrites it. */
 #pragma once
 
 #include "shim/real/nccl-api.h"

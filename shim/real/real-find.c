@@ -20,7 +20,7 @@
 #define CACHE "/etc/ld.so.cache"
 #define OBJECTS_MAX 2048
 
-/* The loaded objects, looked at once: dlopen() inside dl_iterate_phdr() would not be wise. */
+/* The loaded objects, listed once: dlopen() must not run inside dl_iterate_phdr(). */
 struct object {
 	char *path; /* owned; "" the program */
 	bool needs_nccl;
@@ -158,7 +158,7 @@ static bool try_site_packages(const struct search *s, const char *object)
 	return false;
 }
 
-/* Whatever its format is: the paths in it are strings that end with a zero byte. */
+/* The format does not matter: the paths in it are strings that end with a zero byte. */
 static bool try_cache(const struct search *s)
 {
 	CLEANUP(closep) int fd = open(CACHE, O_RDONLY | O_CLOEXEC);

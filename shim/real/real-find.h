@@ -1,6 +1,6 @@
-/* Where the real libnccl.so.2 may lie. libnbox itself answers to that name (its SONAME), so the
- * dynamic linker cannot be asked for it: the places that it would have looked at are tried by
- * their paths. */
+/* Finds the files that may be the real libnccl.so.2. libnbox itself answers to that name (its
+ * SONAME), so the dynamic linker cannot be asked. Instead the places where it would have looked are
+ * tried by their paths. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +17,6 @@
  * Return: false when none was taken. Allocates; not for signal handlers. */
 bool real_find(bool (*try)(void *ctx, const char *path), void *ctx);
 
-/* Libraries named libnccl.so... that are mapped, without libnbox: paths, newline after each, as
- * many as fit. Return: their number. */
+/* Libraries named libnccl.so... that are mapped, without libnbox. @buf: their paths, with ", "
+ * between them, as many as fit. Return: their number. */
 unsigned int real_mapped(char *buf, size_t size);

@@ -100,8 +100,8 @@ static void load(void)
 #include "shim/real/nccl-symbols.h"
 #undef NCCL_SYMBOL
 	log_debug("real NCCL: %s, %u of %u functions", the_real.path, found, n);
-	/* One of them was opened by its path, or brought along by something: calls into it are not
-	 * seen. */
+	/* One of them was opened by its path, or another library brought it: nbox does not see
+	 * calls into it. */
 	if (real_mapped(mapped, sizeof(mapped)) > 1)
 		log_warn(
 			"two NCCLs are in this process (%s): calls that go to one by its path, not through "

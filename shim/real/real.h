@@ -1,7 +1,5 @@
-/* The real NCCL: found at run time, once, at the first call. Looked for in this
- * order: NBOX_NCCL (a path), a libnccl.so.2 that is already loaded (also one that
- * a Python extension loaded RTLD_LOCAL, which RTLD_NEXT does not see), RTLD_NEXT,
- * the dynamic linker's search path. libnbox itself is never taken for it. */
+/* The real NCCL, found once, at the first call: the library that NBOX_NCCL names, else what
+ * real-find.h finds. libnbox itself is never taken for it. */
 #pragma once
 
 #include "base/err.h"
@@ -18,9 +16,8 @@ struct real {
 /* Never NULL; absent functions are NULL pointers. Thread-safe. */
 const struct real *real_get(void);
 
-/* The result of a call that the real library does not have (or that could not
- * be found at all): sets the sentence. Return: ncclInvalidUsage, or
- * ncclSystemError when there is no real library. */
+/* Sets the sentence for a function that the real library lacks. Return: ncclInvalidUsage;
+ * ncclSystemError: there is no real library. */
 ncclResult_t real_missing(const char *name);
 
 /* What a call of the real library answered. Return: 0; ncclResult_t > 0 with the sentence. */
