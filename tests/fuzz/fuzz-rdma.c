@@ -17,11 +17,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = {""};
 	char text[64];
 	size_t half;
-	int rc;
+	int r;
 
-	rc = rdma_hello_check(data, size, &h, &err);
-	if (rc)
-		assert(rc < 0 && err.text[0]);
+	r = rdma_hello_check(data, size, &h, &err);
+	if (r)
+		assert(r < 0 && err.text[0]);
 	else
 		/* what the link relies on */
 		assert(h.n_qps >= 1 && h.n_qps <= RDMA_QPS_MAX && h.window >= RDMA_WINDOW_MIN &&
@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	text[half] = '\0';
 	rdma_options_init(&o);
-	rc = rdma_options_set(&o, text, text + half + 1, &err);
-	assert(rc <= 0 && (rc == 0 || err.text[0]));
+	r = rdma_options_set(&o, text, text + half + 1, &err);
+	assert(r <= 0 && (r == 0 || err.text[0]));
 	assert(o.qps >= 1 && o.qps <= RDMA_QPS_MAX && !(o.ring_bytes & (o.ring_bytes - 1)));
 	return 0;
 }

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct err err = {""};
 	struct wire_hdr h;
-	int rc;
+	int r;
 
 	if (size < sizeof(h))
 		return 0;
@@ -21,16 +21,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	h.magic = WIRE_MAGIC;
 	h.version = WIRE_VERSION;
 	if (h.body_bytes != size - sizeof(h)) {
-		rc = wire_hdr_check(&h, &err);
-		if (!rc != !err.text[0])
+		r = wire_hdr_check(&h, &err);
+		if (!r != !err.text[0])
 			abort();
 		h.body_bytes = size - sizeof(h);
 	}
 	err.text[0] = '\0';
-	rc = wire_body_check(&h, data + sizeof(h), &err);
-	if (!rc != !err.text[0])
+	r = wire_body_check(&h, data + sizeof(h), &err);
+	if (!r != !err.text[0])
 		abort();
-	if (!rc && h.type == WIRE_COMM_READY) {
+	if (!r && h.type == WIRE_COMM_READY) {
 		struct wire_comm_ready m;
 
 		memcpy(&m, data + sizeof(h), sizeof(m));

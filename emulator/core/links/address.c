@@ -64,19 +64,19 @@ static int parse_host(const char *addr, const char *rest, struct link_addr *ret,
 int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err)
 {
 	struct link_addr a;
-	int rc;
+	int r;
 
 	memset(&a, 0, sizeof(a));
 	if (!strncmp(addr, "shm:", 4))
-		rc = parse_shm(addr, addr + 4, &a, err);
+		r = parse_shm(addr, addr + 4, &a, err);
 	else if (!strncmp(addr, "tcp:", 4))
-		rc = parse_host(addr, addr + 4, &a, err);
+		r = parse_host(addr, addr + 4, &a, err);
 	else if (!strncmp(addr, "rdma:", 5))
-		rc = parse_host(addr, addr + 5, &a, err);
+		r = parse_host(addr, addr + 5, &a, err);
 	else
-		rc = err_set(err, EINVAL, "address '%s' names no kind of link; " FORMS, addr);
-	if (rc)
-		return rc;
+		r = err_set(err, EINVAL, "address '%s' names no kind of link; " FORMS, addr);
+	if (r)
+		return r;
 	if (addr[0] != 's')
 		a.kind = addr[0] == 't' ? ADDR_TCP : ADDR_RDMA;
 	*ret = a;
@@ -86,11 +86,11 @@ int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err)
 int link_addr_resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
-	int rc = getaddrinfo(a->host, a->port, &hints, ret);
+	int r = getaddrinfo(a->host, a->port, &hints, ret);
 
-	if (rc)
+	if (r)
 		return err_set(err, EHOSTUNREACH, "the host name cannot be resolved: %s",
-			       gai_strerror(rc));
+			       gai_strerror(r));
 	return 0;
 }
 

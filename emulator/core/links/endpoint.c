@@ -35,28 +35,28 @@ static int connect_shm(const struct link_addr *a, uint64_t due_ns, const struct 
 		       void *owner, struct link **ret, struct err *err)
 {
 	CLEANUP(closep) int fd = -1;
-	int rc;
+	int r;
 
-	rc = unix_connect(a->path, due_ns, &fd, err);
-	if (!rc)
-		rc = shm_link_join(fd, due_ns, ev, owner, ret, err);
-	if (!rc)
+	r = unix_connect(a->path, due_ns, &fd, err);
+	if (!r)
+		r = shm_link_join(fd, due_ns, ev, owner, ret, err);
+	if (!r)
 		(void)steal_fd(&fd);
-	return rc ? err_prefix(err, rc, "cannot connect to shm:%s", a->path) : 0;
+	return r ? err_prefix(err, r, "cannot connect to shm:%s", a->path) : 0;
 }
 
 static int connect_tcp(const struct link_addr *a, uint64_t due_ns, const struct link_events *ev,
 		       void *owner, struct link **ret, struct err *err)
 {
 	CLEANUP(closep) int fd = -1;
-	int rc;
+	int r;
 
-	rc = tcp_connect(a, due_ns, &fd, err);
-	if (rc)
-		return rc;
-	rc = tcp_link_new(fd, ev, owner, ret);
-	if (rc)
-		return err_set(err, -rc, "no memory for a link");
+	r = tcp_connect(a, due_ns, &fd, err);
+	if (r)
+		return r;
+	r = tcp_link_new(fd, ev, owner, ret);
+	if (r)
+		return err_set(err, -r, "no memory for a link");
 	(void)steal_fd(&fd);
 	return 0;
 }
@@ -72,29 +72,29 @@ int link_connect_gpu(const char *addr, int timeout_ms, const struct link_gpu *gp
 {
 	uint64_t due_ns = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NS_PER_MS;
 	struct link_addr a;
-	int rc;
+	int r;
 
-	rc = link_addr_parse(addr, &a, err);
-	if (rc)
-		return rc;
+	r = link_addr_parse(addr, &a, err);
+	if (r)
+		return r;
 	if (gpu && a.kind != ADDR_RDMA)
 		return err_set(err, ENOTSUP, "%s: only rdma receives into memory of a GPU", addr);
 	switch (a.kind) {
 	case ADDR_SHM:
-		rc = connect_shm(&a, due_ns, ev, owner, ret, err);
+		r = connect_shm(&a, due_ns, ev, owner, ret, err);
 		break;
 	case ADDR_TCP:
-		rc = connect_tcp(&a, due_ns, ev, owner, ret, err);
+		r = connect_tcp(&a, due_ns, ev, owner, ret, err);
 		break;
 	case ADDR_RDMA:
-		rc = rdma_connect_link(&a, due_ns, gpu, ev, owner, ret, err);
-		if (rc)
-			err_prefix(err, rc, "cannot connect to %s", addr);
+		r = rdma_connect_link(&a, due_ns, gpu, ev, owner, ret, err);
+		if (r)
+			err_prefix(err, r, "cannot connect to %s", addr);
 		break;
 	}
-	if (!rc) /* what the user called it says more than a number */
+	if (!r) /* what the user called it says more than a number */
 		snprintf((*ret)->peer, sizeof((*ret)->peer), "%s", addr);
-	return rc;
+	return r;
 }
 
 /* --- listening ---------------------------------------------------------------- */
@@ -114,31 +114,31 @@ static int real_port(int fd)
 int listener_open(const char *addr, struct listener **ret, struct err *err)
 {
 	CLEANUP(freep) struct listener *l = calloc(1, sizeof(*l));
-	int rc;
+	int r;
 
 	if (!l)
 		return err_set(err, ENOMEM, "no memory for a listener");
-	rc = link_addr_parse(addr, &l->addr, err);
-	if (rc)
-		return rc;
+	r = link_addr_parse(addr, &l->addr, err);
+	if (r)
+		return r;
 	l->reserve = -1;
 	if (l->addr.kind == ADDR_SHM) {
-		rc = unix_listen(l->addr.path, &l->fd, &l->name, err);
-		if (!rc)
+		r = unix_listen(l->addr.path, &l->fd, &l->name, err);
+		if (!r)
 			snprintf(l->text, sizeof(l->text), "shm:%s", l->addr.path);
 	} else if (l->addr.kind == ADDR_RDMA) {
-		rc = rdma_listener_open(&l->addr, &l->rdma, l->text, sizeof(l->text), err);
-		if (!rc)
+		r = rdma_listener_open(&l->addr, &l->rdma, l->text, sizeof(l->text), err);
+		if (!r)
 			l->fd = rdma_listener_fd(l->rdma);
 	} else {
-		rc = tcp_listen(&l->addr, &l->fd, err);
-		if (!rc)
+		r = tcp_listen(&l->addr, &l->fd, err);
+		if (!r)
 			snprintf(l->text, sizeof(l->text),
 				 strchr(l->addr.host, ':') ? "tcp:[%s]:%d" : "tcp:%s:%d",
 				 l->addr.host, real_port(l->fd));
 	}
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	if (!l->rdma)
 		l->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	*ret = steal_ptr(l);
@@ -190,45 +190,43 @@ static int accept_socket(struct listener *l, const struct link_events *ev, void 
 			 struct link **ret, struct err *err)
 {
 	CLEANUP(closep) int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	int rc;
+	int r;
 
 	if (fd < 0) {
-		rc = -errno;
+		r = -errno;
 		/* gone again before we looked: as if nobody had come (accept(2)) */
-		if (rc == -EAGAIN || rc == -EINTR || rc == -ECONNABORTED || rc == -EPROTO ||
-		    rc == -ENETDOWN || rc == -EHOSTUNREACH || rc == -ENETUNREACH)
+		if (r == -EAGAIN || r == -EINTR || r == -ECONNABORTED || r == -EPROTO ||
+		    r == -ENETDOWN || r == -EHOSTUNREACH || r == -ENETUNREACH)
 			return -EAGAIN;
-		if (rc == -EMFILE || rc == -ENFILE)
+		if (r == -EMFILE || r == -ENFILE)
 			refuse_one(l);
-		return err_set(err, -rc, "%s: a connection was refused: %s", l->text,
-			       strerror(-rc));
+		return err_set(err, -r, "%s: a connection was refused: %s", l->text, strerror(-r));
 	}
 	if (l->addr.kind == ADDR_SHM &&
-	    (rc = peer_check(fd, err)) < 0) /* an abstract name has no mode */
-		return err_prefix(err, rc, "%s: a connection was refused", l->text);
+	    (r = peer_check(fd, err)) < 0) /* an abstract name has no mode */
+		return err_prefix(err, r, "%s: a connection was refused", l->text);
 	if (l->addr.kind == ADDR_SHM)
-		rc = shm_link_accept(fd, ev, owner, ret, err);
+		r = shm_link_accept(fd, ev, owner, ret, err);
 	else
-		rc = tcp_link_new(fd, ev, owner, ret);
-	if (rc == -ENOMEM && l->addr.kind == ADDR_TCP)
+		r = tcp_link_new(fd, ev, owner, ret);
+	if (r == -ENOMEM && l->addr.kind == ADDR_TCP)
 		err_set(err, ENOMEM, "no memory for a link");
-	if (!rc)
+	if (!r)
 		(void)steal_fd(&fd);
-	return rc;
+	return r;
 }
 
 int link_accept(struct listener *l, const struct link_events *ev, void *owner, struct link **ret,
 		struct err *err)
 {
-	int rc;
+	int r;
 
 	if (!l->rdma)
 		return accept_socket(l, ev, owner, ret, err);
-	rc = rdma_accept_link(l->rdma, ev, owner, ret, err);
-	if (rc == RDMA_LISTENS_AGAIN)
+	r = rdma_accept_link(l->rdma, ev, owner, ret, err);
+	if (r == RDMA_LISTENS_AGAIN)
 		return LINK_LISTENS_AGAIN;
-	if (rc == -ENODEV) /* no connection's, the listener's */
-		return rc;
-	return rc && rc != -EAGAIN ? err_prefix(err, rc, "%s: a connection was refused", l->text)
-				   : rc;
+	if (r == -ENODEV) /* no connection's, the listener's */
+		return r;
+	return r && r != -EAGAIN ? err_prefix(err, r, "%s: a connection was refused", l->text) : r;
 }

@@ -89,21 +89,21 @@ int link_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, st
 
 int link_send_gpu(struct link *l, const struct wire_hdr *h, uint64_t cookie)
 {
-	int rc;
+	int r;
 
 	assert(l->lent_gpu && h->type == WIRE_MESSAGE);
 	if (l->is_closed || l->tx_dead)
 		return -EPIPE;
-	rc = tx_push(l, h, l->lent_gpu, NULL, cookie);
-	if (!rc)
+	r = tx_push(l, h, l->lent_gpu, NULL, cookie);
+	if (!r)
 		tx_at(l, l->tx_n - 1)->is_gpu = true;
-	return rc;
+	return r;
 }
 
 int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body)
 {
 	CLEANUP(freep) void *copy = NULL;
-	int rc;
+	int r;
 
 	assert(body || h->body_bytes == 0);
 	if (l->is_closed || l->tx_dead)
@@ -113,10 +113,10 @@ int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body)
 		return -ENOMEM;
 	if (h->body_bytes)
 		memcpy(copy, body, h->body_bytes);
-	rc = tx_push(l, h, copy, copy, 0);
-	if (!rc)
+	r = tx_push(l, h, copy, copy, 0);
+	if (!r)
 		copy = NULL;
-	return rc;
+	return r;
 }
 
 uint64_t link_queued_bytes(const struct link *l)
@@ -356,7 +356,7 @@ static int rx_reserve(struct link *l, size_t bytes)
 static void rx_offer(struct link *l)
 {
 	void *body = NULL;
-	int rc = 0;
+	int r = 0;
 
 	if (body_is_ours(&l->hdr)) {
 		if (rx_reserve(l, l->hdr.body_bytes)) {
@@ -368,14 +368,14 @@ static void rx_offer(struct link *l)
 		body = l->hdr.body_bytes ? l->rx_control : NULL;
 	}
 	if (l->ev->on_header)
-		rc = l->ev->on_header(l->owner, l, &l->hdr, &body);
-	if (rc == LINK_HOLD) {
+		r = l->ev->on_header(l->owner, l, &l->hdr, &body);
+	if (r == LINK_HOLD) {
 		l->is_held = true;
 		return;
 	}
-	if (rc < 0) {
-		link_close(l, rc, "a %s frame was refused: %s", wire_type_name(l->hdr.type),
-			   strerror(-rc));
+	if (r < 0) {
+		link_close(l, r, "a %s frame was refused: %s", wire_type_name(l->hdr.type),
+			   strerror(-r));
 		return;
 	}
 	if (l->discards_messages && l->hdr.type == WIRE_MESSAGE)
@@ -388,26 +388,26 @@ static void rx_offer(struct link *l)
 static void rx_header_done(struct link *l)
 {
 	struct err err;
-	int rc;
+	int r;
 
-	rc = wire_hdr_check(&l->hdr, &err);
-	if (rc)
-		link_close(l, rc, "%s", err.text);
+	r = wire_hdr_check(&l->hdr, &err);
+	if (r)
+		link_close(l, r, "%s", err.text);
 	else
 		l->rx_state = RX_OFFER;
 }
 
 static void rx_frame_done(struct link *l)
 {
-	int rc;
+	int r;
 
 	/* Before the callback, so that it sees a link between frames. */
 	l->rx_state = RX_HEADER;
 	l->rx_got = 0;
-	rc = l->ev->on_frame ? l->ev->on_frame(l->owner, l, &l->hdr, l->rx_body) : 0;
-	if (rc < 0)
-		link_close(l, rc, "a %s frame was refused: %s", wire_type_name(l->hdr.type),
-			   strerror(-rc));
+	r = l->ev->on_frame ? l->ev->on_frame(l->owner, l, &l->hdr, l->rx_body) : 0;
+	if (r < 0)
+		link_close(l, r, "a %s frame was refused: %s", wire_type_name(l->hdr.type),
+			   strerror(-r));
 }
 
 /* Reads on in the header or body. Return: bytes; 0: none now, or the end. */

@@ -294,19 +294,19 @@ int shm_link_accept(int fd, const struct link_events *ev, void *owner, struct li
 {
 	CLEANUP(closep) int mem = shm_make_memory(RING_BYTES);
 	struct link *l;
-	int rc;
+	int r;
 
 	if (mem < 0)
 		return err_set(err, -mem, "no shared memory for a link: %s", strerror(-mem));
-	rc = shm_link_new(fd, mem, RING_BYTES, 0, ev, owner, &l);
-	if (rc)
-		return err_set(err, -rc, "shared memory for a link cannot be mapped: %s",
-			       strerror(-rc));
-	rc = shm_send_greeting(fd, mem, RING_BYTES);
-	if (rc) {
+	r = shm_link_new(fd, mem, RING_BYTES, 0, ev, owner, &l);
+	if (r)
+		return err_set(err, -r, "shared memory for a link cannot be mapped: %s",
+			       strerror(-r));
+	r = shm_send_greeting(fd, mem, RING_BYTES);
+	if (r) {
 		to_shm(l)->fd = -1; /* still the caller's */
 		link_free(l);
-		return err_set(err, -rc, "a process that connected has gone: %s", strerror(-rc));
+		return err_set(err, -r, "a process that connected has gone: %s", strerror(-r));
 	}
 	*ret = l;
 	return 0;
@@ -317,17 +317,17 @@ int shm_link_join(int fd, uint64_t due_ns, const struct link_events *ev, void *o
 {
 	CLEANUP(closep) int mem = -1;
 	struct shm_greeting g = {0};
-	int rc;
+	int r;
 
-	rc = link_wait_fd(fd, POLLIN, due_ns);
-	if (rc == -ETIMEDOUT)
+	r = link_wait_fd(fd, POLLIN, due_ns);
+	if (r == -ETIMEDOUT)
 		return err_set(err, ETIMEDOUT, "it accepts nobody; is it stopped or overloaded?");
-	if (!rc)
-		rc = shm_receive_greeting(fd, &g, &mem);
-	if (rc == -EPROTO)
+	if (!r)
+		r = shm_receive_greeting(fd, &g, &mem);
+	if (r == -EPROTO)
 		return err_set(err, EPROTO, "what listens there is not nboxd");
-	if (rc)
-		return err_set(err, -rc, "it closed the connection: %s", strerror(-rc));
+	if (r)
+		return err_set(err, -r, "it closed the connection: %s", strerror(-r));
 	if (g.version != WIRE_VERSION)
 		return err_set(err, EPROTO,
 			       "it speaks version %u of the protocol, this is version %u; use "
@@ -335,8 +335,8 @@ int shm_link_join(int fd, uint64_t due_ns, const struct link_events *ev, void *o
 			       g.version, WIRE_VERSION);
 	if (!shm_memory_is_sound(mem, g.ring_bytes))
 		return err_set(err, EPROTO, "its shared memory is not as it should be");
-	rc = shm_link_new(fd, mem, g.ring_bytes, 1, ev, owner, ret);
-	if (rc)
-		return err_set(err, -rc, "its shared memory cannot be mapped: %s", strerror(-rc));
+	r = shm_link_new(fd, mem, g.ring_bytes, 1, ev, owner, ret);
+	if (r)
+		return err_set(err, -r, "its shared memory cannot be mapped: %s", strerror(-r));
 	return 0;
 }

@@ -244,15 +244,15 @@ int tcp_link_new(int fd, const struct link_events *ev, void *owner, struct link 
 
 static int resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err)
 {
-	int rc = link_addr_resolve(a, flags, ret, err);
+	int r = link_addr_resolve(a, flags, ret, err);
 
-	return rc ? err_prefix(err, rc, "tcp:%s:%s", a->host, a->port) : 0;
+	return r ? err_prefix(err, r, "tcp:%s:%s", a->host, a->port) : 0;
 }
 
 static int connect_one(const struct addrinfo *ai, uint64_t due_ns, int *ret_fd)
 {
 	CLEANUP(closep) int fd = -1;
-	int rc, error = 0;
+	int r, error = 0;
 	socklen_t len = sizeof(error);
 
 	fd = socket(ai->ai_family, ai->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, ai->ai_protocol);
@@ -261,9 +261,9 @@ static int connect_one(const struct addrinfo *ai, uint64_t due_ns, int *ret_fd)
 	/* EINTR: the connection goes on by itself, as with EINPROGRESS */
 	if (connect(fd, ai->ai_addr, ai->ai_addrlen) && errno != EINPROGRESS && errno != EINTR)
 		return -errno;
-	rc = link_wait_fd(fd, POLLOUT, due_ns);
-	if (rc)
-		return rc;
+	r = link_wait_fd(fd, POLLOUT, due_ns);
+	if (r)
+		return r;
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
 		return -errno;
 	if (error)
@@ -275,18 +275,18 @@ static int connect_one(const struct addrinfo *ai, uint64_t due_ns, int *ret_fd)
 int tcp_connect(const struct link_addr *a, uint64_t due_ns, int *ret_fd, struct err *err)
 {
 	struct addrinfo *list, *ai;
-	int rc;
+	int r;
 
-	rc = resolve(a, 0, &list, err);
-	if (rc)
-		return rc;
-	rc = -EADDRNOTAVAIL;
-	for (ai = list; ai && rc && rc != -ETIMEDOUT; ai = ai->ai_next)
-		rc = connect_one(ai, due_ns, ret_fd);
+	r = resolve(a, 0, &list, err);
+	if (r)
+		return r;
+	r = -EADDRNOTAVAIL;
+	for (ai = list; ai && r && r != -ETIMEDOUT; ai = ai->ai_next)
+		r = connect_one(ai, due_ns, ret_fd);
 	freeaddrinfo(list);
-	if (rc)
-		return err_set(err, -rc, "cannot connect to tcp:%s:%s: %s%s", a->host, a->port,
-			       strerror(-rc), rc == -ECONNREFUSED ? "; nobody listens there" : "");
+	if (r)
+		return err_set(err, -r, "cannot connect to tcp:%s:%s: %s%s", a->host, a->port,
+			       strerror(-r), r == -ECONNREFUSED ? "; nobody listens there" : "");
 	return 0;
 }
 
@@ -309,22 +309,22 @@ static int listen_one(const struct addrinfo *ai, int *ret_fd)
 int tcp_listen(const struct link_addr *a, int *ret_fd, struct err *err)
 {
 	struct addrinfo *list, *ai;
-	int rc;
+	int r;
 
-	rc = resolve(a, AI_PASSIVE, &list, err);
-	if (rc)
-		return rc;
-	rc = -EADDRNOTAVAIL;
-	for (ai = list; ai && rc; ai = ai->ai_next)
-		rc = listen_one(ai, ret_fd);
+	r = resolve(a, AI_PASSIVE, &list, err);
+	if (r)
+		return r;
+	r = -EADDRNOTAVAIL;
+	for (ai = list; ai && r; ai = ai->ai_next)
+		r = listen_one(ai, ret_fd);
 	freeaddrinfo(list);
-	if (rc == -EADDRINUSE)
+	if (r == -EADDRINUSE)
 		return err_set(err, EADDRINUSE,
 			       "another nboxd (or program) listens at tcp:%s:%s; stop it or choose "
 			       "another --addr",
 			       a->host, a->port);
-	if (rc)
-		return err_set(err, -rc, "cannot listen at tcp:%s:%s: %s", a->host, a->port,
-			       strerror(-rc));
+	if (r)
+		return err_set(err, -r, "cannot listen at tcp:%s:%s: %s", a->host, a->port,
+			       strerror(-r));
 	return 0;
 }

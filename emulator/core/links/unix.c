@@ -57,26 +57,26 @@ int unix_connect(const char *path, uint64_t due_ns, int *ret_fd, struct err *err
 	struct sockaddr_un a;
 	socklen_t len = unix_addr(path, &a);
 	CLEANUP(closep) int fd = unix_socket();
-	int rc;
+	int r;
 
 	if (fd < 0)
 		return err_set(err, -fd, "no socket: %s", strerror(-fd));
 	for (;;) {
-		rc = try_connect(fd, &a, len);
+		r = try_connect(fd, &a, len);
 		/* EAGAIN: the listener's queue is full; there is nothing to poll for */
-		if ((rc != -EAGAIN && rc != -EINTR) || clock_now_ns() >= due_ns)
+		if ((r != -EAGAIN && r != -EINTR) || clock_now_ns() >= due_ns)
 			break;
 		nap(RETRY_NS);
 	}
-	if (rc == -ENOENT || rc == -ECONNREFUSED)
-		return err_set(err, -rc, "nobody listens there; is nboxd running?");
-	if (rc == -EAGAIN)
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return err_set(err, -r, "nobody listens there; is nboxd running?");
+	if (r == -EAGAIN)
 		return err_set(err, ETIMEDOUT, "it accepts nobody; is it stopped or overloaded?");
-	if (rc)
-		return err_set(err, -rc, "%s", strerror(-rc));
-	rc = peer_check(fd, err);
-	if (rc)
-		return rc;
+	if (r)
+		return err_set(err, -r, "%s", strerror(-r));
+	r = peer_check(fd, err);
+	if (r)
+		return r;
 	*ret_fd = steal_fd(&fd);
 	return 0;
 }
@@ -118,7 +118,7 @@ static int clear_path(const char *path, const struct sockaddr_un *a, struct err 
 {
 	CLEANUP(closep) int probe = unix_socket();
 	struct stat st;
-	int rc;
+	int r;
 
 	if (probe < 0)
 		return err_set(err, -probe, "no socket: %s", strerror(-probe));
@@ -128,14 +128,14 @@ static int clear_path(const char *path, const struct sockaddr_un *a, struct err 
 		return err_set(err, EEXIST,
 			       "%s exists and is not a socket; remove it or choose another --addr",
 			       path);
-	rc = try_connect(probe, a, sizeof(*a));
-	if (rc == -ECONNREFUSED)
+	r = try_connect(probe, a, sizeof(*a));
+	if (r == -ECONNREFUSED)
 		return unlink(path) && errno != ENOENT
 			       ? err_set(err, errno, "the dead socket %s cannot be removed: %s",
 					 path, strerror(errno))
 			       : 0;
-	if (rc && rc != -EAGAIN && rc != -EINPROGRESS)
-		return err_set(err, -rc, "%s: %s", path, strerror(-rc));
+	if (r && r != -EAGAIN && r != -EINPROGRESS)
+		return err_set(err, -r, "%s: %s", path, strerror(-r));
 	return refuse_taken(path, probe, err);
 }
 
@@ -145,16 +145,16 @@ static int listen_abstract(const char *path, const struct sockaddr_un *a, sockle
 			   int *ret_fd, struct err *err)
 {
 	CLEANUP(closep) int fd = unix_socket();
-	int rc;
+	int r;
 
 	if (fd < 0)
 		return err_set(err, -fd, "no socket: %s", strerror(-fd));
-	rc = bind(fd, (const struct sockaddr *)a, len);
-	if (rc && errno == EADDRINUSE) {
+	r = bind(fd, (const struct sockaddr *)a, len);
+	if (r && errno == EADDRINUSE) {
 		try_connect(fd, a, len);
 		return refuse_taken(path, fd, err);
 	}
-	if (rc || listen(fd, SOMAXCONN))
+	if (r || listen(fd, SOMAXCONN))
 		return err_set(err, errno, "cannot listen at shm:%s: %s", path, strerror(errno));
 	*ret_fd = steal_fd(&fd);
 	return 0;
@@ -167,7 +167,7 @@ int unix_listen(const char *path, int *ret_fd, struct unix_name *ret_name, struc
 	CLEANUP(closep) int fd = unix_socket();
 	CLEANUP(closep) int lock = -1;
 	struct stat st;
-	int rc;
+	int r;
 
 	if (path[0] == '@')
 		return listen_abstract(path, &a, len, ret_fd, err);
@@ -175,19 +175,19 @@ int unix_listen(const char *path, int *ret_fd, struct unix_name *ret_name, struc
 		return err_set(err, -fd, "no socket: %s", strerror(-fd));
 	lock = lock_folder(path);
 	fchmod(fd, 0600); /* before bind(): the file is made with this mode */
-	rc = bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
-	if (rc == -EADDRINUSE) {
-		rc = clear_path(path, &a, err);
-		if (rc)
-			return rc;
-		rc = bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
+	r = bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
+	if (r == -EADDRINUSE) {
+		r = clear_path(path, &a, err);
+		if (r)
+			return r;
+		r = bind(fd, (struct sockaddr *)&a, sizeof(a)) ? -errno : 0;
 	}
-	if (rc)
-		return err_set(err, -rc, "cannot listen at shm:%s: %s", path, strerror(-rc));
+	if (r)
+		return err_set(err, -r, "cannot listen at shm:%s: %s", path, strerror(-r));
 	if (lstat(path, &st) || listen(fd, SOMAXCONN)) {
-		rc = -errno;
+		r = -errno;
 		unlink(path);
-		return err_set(err, -rc, "cannot listen at shm:%s: %s", path, strerror(-rc));
+		return err_set(err, -r, "cannot listen at shm:%s: %s", path, strerror(-r));
 	}
 	ret_name->dev = st.st_dev;
 	ret_name->ino = st.st_ino;

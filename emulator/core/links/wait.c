@@ -10,18 +10,18 @@ int link_wait_fd(int fd, short events, uint64_t due_ns)
 {
 	struct pollfd p = {.fd = fd, .events = events};
 	uint64_t now_ns;
-	int rc;
+	int r;
 
 	for (;;) {
 		now_ns = clock_now_ns();
-		rc = poll(&p, 1,
-			  now_ns >= due_ns ? 0
-					   : (int)((due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS));
-		if (rc > 0)
+		r = poll(&p, 1,
+			 now_ns >= due_ns ? 0
+					  : (int)((due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS));
+		if (r > 0)
 			return 0;
-		if (rc < 0 && errno != EINTR)
+		if (r < 0 && errno != EINTR)
 			return -errno;
-		if (rc == 0 && clock_now_ns() >= due_ns)
+		if (r == 0 && clock_now_ns() >= due_ns)
 			return -ETIMEDOUT;
 	}
 }

@@ -101,7 +101,7 @@ static int player_alloc(struct player **ret, const struct player *like)
 	CLEANUP(freep) char *memory = NULL;
 	struct sizes sizes;
 	struct player *p;
-	int rc;
+	int r;
 
 	measure(like, &sizes);
 	if (sizes.slots > UINT32_MAX)
@@ -121,9 +121,9 @@ static int player_alloc(struct player **ret, const struct player *like)
 	p->free_slots = (void *)(memory + at_free);
 	p->slot_refs = (void *)(memory + at_refs);
 	threads_init(p, (void *)(memory + at_entries), (void *)(memory + at_flights));
-	rc = staging_init(p, (uint32_t)sizes.slots);
-	if (rc)
-		return rc;
+	r = staging_init(p, (uint32_t)sizes.slots);
+	if (r)
+		return r;
 	*ret = (struct player *)(void *)steal_ptr(memory);
 	return 0;
 }
@@ -134,17 +134,17 @@ int player_start(struct player **ret, const struct sched *s, uint32_t rank,
 	struct player like = {.sched = s, .rank = rank, .data = data, .io = io, .owner = owner};
 	struct player *p;
 	uint32_t i;
-	int rc;
+	int r;
 
 	like.n_threads = sched_n_threads(s, rank);
-	rc = player_alloc(&p, &like);
-	for (i = 0; !rc && i < like.n_threads; i++)
-		rc = thread_advance(p, i);
-	if (rc && i > 0)
+	r = player_alloc(&p, &like);
+	for (i = 0; !r && i < like.n_threads; i++)
+		r = thread_advance(p, i);
+	if (r && i > 0)
 		player_free(p);
-	if (!rc)
+	if (!r)
 		*ret = p;
-	return rc;
+	return r;
 }
 
 struct player *player_free(struct player *p)
@@ -206,12 +206,12 @@ static int unexpected(const struct player *p, const char *what, uint32_t peer, u
 	return PLAYER_UNEXPECTED;
 }
 
-static int advanced(int rc, uint32_t thread, struct err *err)
+static int advanced(int r, uint32_t thread, struct err *err)
 {
-	if (rc)
-		err_set(err, -rc, "thread %u of the schedule cannot go on: %s", thread,
-			strerror(-rc));
-	return rc;
+	if (r)
+		err_set(err, -r, "thread %u of the schedule cannot go on: %s", thread,
+			strerror(-r));
+	return r;
 }
 
 int player_received(struct player *p, uint32_t peer, uint16_t lane, uint64_t index, struct err *err)

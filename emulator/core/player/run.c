@@ -132,14 +132,14 @@ static int post_step(struct player *p, struct entry *e)
 {
 	const struct sched_step *st = &e->step;
 	uint32_t j;
-	int rc;
+	int r;
 
 	e->missing = (1u << st->n_recv) - 1;
 	for (j = 0; j < st->n_recv; j++) {
-		rc = p->io->post(p->owner, st->recv[j], st->recv_lane, st->recv_index,
-				 receive_at(p, e, j), st->bytes);
-		if (rc)
-			return rc;
+		r = p->io->post(p->owner, st->recv[j], st->recv_lane, st->recv_index,
+				receive_at(p, e, j), st->bytes);
+		if (r)
+			return r;
 	}
 	return 0;
 }
@@ -148,15 +148,15 @@ static int post_ahead(struct player *p, struct thread *t, uint32_t number)
 {
 	struct entry *e;
 	uint32_t need;
-	int rc;
+	int r;
 
 	while (t->posted < t->n_steps && t->posted - t->current < t->window) {
 		e = &t->entries[t->posted % t->window];
 		if (!t->has_next) {
 			sched_step(p->sched, p->rank, number, t->posted, &e->step);
-			rc = step_check(p, &e->step);
-			if (rc)
-				return rc;
+			r = step_check(p, &e->step);
+			if (r)
+				return r;
 			t->has_next = true;
 		}
 		need = slots_needed(p, &e->step);
@@ -167,9 +167,9 @@ static int post_ahead(struct player *p, struct thread *t, uint32_t number)
 		slots_take(p, t, e, need);
 		t->has_next = false;
 		t->posted++;
-		rc = post_step(p, e);
-		if (rc)
-			return rc;
+		r = post_step(p, e);
+		if (r)
+			return r;
 	}
 	return 0;
 }
@@ -271,7 +271,7 @@ static int run_step(struct player *p, struct thread *t, const struct entry *e)
 	const struct sched_step *st = &e->step;
 	const void *result = run_data(p, e);
 	uint32_t slot = NO_SLOT, j;
-	int rc;
+	int r;
 
 	if (p->data && p->staging) {
 		if (e->slot[0] != NO_SLOT && result == slot_at(p, e->slot[0]))
@@ -284,10 +284,10 @@ static int run_step(struct player *p, struct thread *t, const struct entry *e)
 							     .lane = st->send_lane,
 							     .slot = slot};
 		p->n_flights++;
-		rc = p->io->send(p->owner, st->send[j], st->send_lane, st->send_index, result,
-				 st->bytes);
-		if (rc)
-			return rc;
+		r = p->io->send(p->owner, st->send[j], st->send_lane, st->send_index, result,
+				st->bytes);
+		if (r)
+			return r;
 	}
 	return 0;
 }
@@ -296,20 +296,20 @@ int thread_advance(struct player *p, uint32_t number)
 {
 	struct thread *t = &p->threads[number];
 	struct entry *e;
-	int rc;
+	int r;
 
 	for (;;) {
-		rc = post_ahead(p, t, number);
-		if (rc)
-			return rc;
+		r = post_ahead(p, t, number);
+		if (r)
+			return r;
 		if (t->current == t->posted) /* over, or no slot */
 			return 0;
 		e = &t->entries[t->current % t->window];
 		if (e->missing || t->n_flights + e->step.n_send > t->max_flights)
 			return 0;
-		rc = run_step(p, t, e);
-		if (rc)
-			return rc;
+		r = run_step(p, t, e);
+		if (r)
+			return r;
 		if (++t->current == t->n_steps)
 			p->n_running--;
 	}

@@ -312,11 +312,11 @@ static const struct body_rule {
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)
 {
 	const struct body_rule *rule;
-	int rc;
+	int r;
 
-	rc = wire_hdr_check(h, err);
-	if (rc)
-		return rc;
+	r = wire_hdr_check(h, err);
+	if (r)
+		return r;
 	rule = &rules[h->type];
 	if (rule->bytes != SIZE_ANY && h->body_bytes != rule->bytes)
 		return size_wrong(h, rule->bytes, err);

@@ -53,20 +53,20 @@ static int search_device(const struct verbs *v, struct ibv_device *dev,
 {
 	struct ibv_context *ctx = v->open_device(dev);
 	struct ibv_device_attr attr;
-	int rc = -EADDRNOTAVAIL, r;
+	int r = -EADDRNOTAVAIL, found;
 
 	if (!ctx)
 		return errno ? -errno : -ENODEV;
 	if (!v->query_device(ctx, &attr))
-		for (uint32_t p = 1; p <= attr.phys_port_cnt && rc; p++) {
+		for (uint32_t p = 1; p <= attr.phys_port_cnt && r; p++) {
 			if (o->port && p != o->port)
 				continue;
-			r = search_port(v, ctx, (uint8_t)p, o, family, ret);
-			if (r == 0 || rc == -EADDRNOTAVAIL || r == -ENXIO)
-				rc = r;
+			found = search_port(v, ctx, (uint8_t)p, o, family, ret);
+			if (found == 0 || r == -EADDRNOTAVAIL || found == -ENXIO)
+				r = found;
 		}
 	v->close_device(ctx);
-	return rc;
+	return r;
 }
 
 static int unknown_device(const struct verbs *v, struct ibv_device **list, const char *name,
@@ -95,43 +95,42 @@ static int unknown_device(const struct verbs *v, struct ibv_device **list, const
 static int search(const struct rdma_options *o, int family, struct sockaddr_storage *ret,
 		  struct err *err)
 {
-	int rc = -ENODEV, i, n = 0;
+	int r = -ENODEV, i, n = 0;
 	struct ibv_device **list;
 	const struct verbs *v;
 	bool is_known = false;
 
-	rc = verbs_get(&v, err);
-	if (rc)
-		return rc;
+	r = verbs_get(&v, err);
+	if (r)
+		return r;
 	list = v->get_device_list(&n);
 	if (!list)
 		return err_set(err, errno, "no list of RDMA devices: %s", strerror(errno));
-	rc = -EADDRNOTAVAIL;
-	for (i = 0; i < n && rc; i++) {
+	r = -EADDRNOTAVAIL;
+	for (i = 0; i < n && r; i++) {
 		if (o->hca[0] && strcmp(o->hca, v->get_device_name(list[i])) != 0)
 			continue;
 		is_known = true;
-		rc = search_device(v, list[i], o, family, ret);
+		r = search_device(v, list[i], o, family, ret);
 	}
-	if (rc && !is_known && o->hca[0])
-		rc = unknown_device(v, list, o->hca, err);
-	else if (rc && !n)
-		rc = err_set(err, ENODEV,
-			     "there is no RDMA device (that a provider of libibverbs knows); "
-			     "`nbox doctor` looks closer");
-	else if (rc)
-		rc = err_set(
-			err, -rc,
+	if (r && !is_known && o->hca[0])
+		r = unknown_device(v, list, o->hca, err);
+	else if (r && !n)
+		r = err_set(err, ENODEV,
+			    "there is no RDMA device (that a provider of libibverbs knows); "
+			    "`nbox doctor` looks closer");
+	else if (r)
+		r = err_set(
+			err, -r,
 			"no %s address on device %s (NBOX_IB_HCA, NBOX_IB_PORT, NBOX_IB_GID_INDEX): "
 			"%s; `nbox doctor` lists ports and GIDs",
 			family == AF_INET ? "IPv4" : "IPv6", o->hca[0] ? o->hca : "(any)",
-			rc == -ENETDOWN ? "the port is down"
-			: rc == -ENXIO
-				? "the port is InfiniBand, and no interface of IPoIB over it "
-				  "(such as ib0) is up with an address"
-				: "no GID fits");
+			r == -ENETDOWN ? "the port is down"
+			: r == -ENXIO ? "the port is InfiniBand, and no interface of IPoIB over it "
+					"(such as ib0) is up with an address"
+				      : "no GID fits");
 	v->free_device_list(list);
-	return rc;
+	return r;
 }
 
 /* --- the nearest ----------------------------------------------------------------------- */
@@ -178,7 +177,7 @@ static bool is_same_address(const struct sockaddr *a, const struct sockaddr *b)
 
 /* Own addresses in the network of @to. None when @to is one itself: what stays inside this
  * host need not find its way from one device to another. */
-static void find_own(const struct verbs *v, const struct sockaddr *to, struct rails *r)
+static void find_own(const struct verbs *v, const struct sockaddr *to, struct rails *rails)
 {
 	struct ifaddrs *list, *i;
 
@@ -188,12 +187,12 @@ static void find_own(const struct verbs *v, const struct sockaddr *to, struct ra
 		if (!i->ifa_addr || i->ifa_addr->sa_family != to->sa_family)
 			continue;
 		if (is_same_address(i->ifa_addr, to)) {
-			r->n_own = 0;
+			rails->n_own = 0;
 			break;
 		}
-		if (i->ifa_netmask && i->ifa_flags & IFF_UP && r->n_own < RAILS_MAX &&
+		if (i->ifa_netmask && i->ifa_flags & IFF_UP && rails->n_own < RAILS_MAX &&
 		    is_in_network(i->ifa_addr, i->ifa_netmask, to))
-			memcpy(&r->own[r->n_own++], i->ifa_addr,
+			memcpy(&rails->own[rails->n_own++], i->ifa_addr,
 			       to->sa_family == AF_INET ? sizeof(struct sockaddr_in)
 							: sizeof(struct sockaddr_in6));
 	}
@@ -202,7 +201,7 @@ static void find_own(const struct verbs *v, const struct sockaddr *to, struct ra
 
 /* Return: whether an active port has one of the own addresses; which. */
 static bool port_has(const struct verbs *v, struct ibv_context *ctx, uint8_t port, int family,
-		     const struct rails *r, struct sockaddr_storage *ret)
+		     const struct rails *rails, struct sockaddr_storage *ret)
 {
 	struct ibv_port_attr attr;
 	struct sockaddr_storage at;
@@ -218,8 +217,8 @@ static bool port_has(const struct verbs *v, struct ibv_context *ctx, uint8_t por
 		if (v->query_gid(ctx, port, i, &gid) ||
 		    !rdma_gid_address(v, attr.link_layer, &gid, family, &at))
 			continue;
-		for (size_t k = 0; k < r->n_own; k++)
-			if (is_same_address((const struct sockaddr *)&r->own[k],
+		for (size_t k = 0; k < rails->n_own; k++)
+			if (is_same_address((const struct sockaddr *)&rails->own[k],
 					    (const struct sockaddr *)&at)) {
 				*ret = at;
 				return true;
@@ -228,9 +227,9 @@ static bool port_has(const struct verbs *v, struct ibv_context *ctx, uint8_t por
 	return false;
 }
 
-static void add_rail(const struct verbs *v, struct ibv_device *dev, int family, struct rails *r)
+static void add_rail(const struct verbs *v, struct ibv_device *dev, int family, struct rails *rails)
 {
-	struct ibv_context *ctx = r->n < RAILS_MAX ? v->open_device(dev) : NULL;
+	struct ibv_context *ctx = rails->n < RAILS_MAX ? v->open_device(dev) : NULL;
 	struct ibv_device_attr attr;
 	bool has = false;
 
@@ -238,54 +237,55 @@ static void add_rail(const struct verbs *v, struct ibv_device *dev, int family, 
 		return;
 	if (!v->query_device(ctx, &attr))
 		for (uint32_t p = 1; p <= attr.phys_port_cnt && !has; p++)
-			has = port_has(v, ctx, (uint8_t)p, family, r, &r->at[r->n]);
+			has = port_has(v, ctx, (uint8_t)p, family, rails, &rails->at[rails->n]);
 	v->close_device(ctx);
 	if (has)
-		r->names[r->n++] = v->get_device_name(dev);
+		rails->names[rails->n++] = v->get_device_name(dev);
 }
 
-static void choose_rail(const struct rails *r, const char *pci, struct sockaddr_storage *ret)
+static void choose_rail(const struct rails *rails, const char *pci, struct sockaddr_storage *ret)
 {
 	size_t best;
-	int rc;
+	int r;
 
-	if (r->n < 2)
+	if (rails->n < 2)
 		return; /* nothing to choose */
-	rc = rdma_near_choose(rdma_near_sysfs, pci, r->names, r->n, &best);
-	if (rc) {
+	r = rdma_near_choose(rdma_near_sysfs, pci, rails->names, rails->n, &best);
+	if (r) {
 		log_debug(
 			"rdma: %zu devices (%s, %s%s) are in the network of nboxd, and %s to GPU %s: "
 			"the route decides; NBOX_IB_HCA chooses",
-			r->n, r->names[0], r->names[1], r->n > 2 ? ", ..." : "",
-			rc == RDMA_NEAR_EQUAL ? "several are equally near"
-					      : "it is not known which is nearest",
+			rails->n, rails->names[0], rails->names[1], rails->n > 2 ? ", ..." : "",
+			r == RDMA_NEAR_EQUAL ? "several are equally near"
+					     : "it is not known which is nearest",
 			pci);
 		return;
 	}
-	*ret = r->at[best];
+	*ret = rails->at[best];
 	log_debug("rdma: from device %s, of %zu in the network of nboxd the nearest to GPU %s; "
 		  "NBOX_IB_HCA chooses another",
-		  r->names[best], r->n, pci);
+		  rails->names[best], rails->n, pci);
 }
 
 /* @ret stays as it is when the route shall decide, also when something cannot be found out:
  * what is really wrong is said by who connects. */
 static void search_nearest(const char *pci, const struct sockaddr *to, struct sockaddr_storage *ret)
 {
-	CLEANUP(freep) struct rails *r = calloc(1, sizeof(*r));
+	CLEANUP(freep) struct rails *rails = calloc(1, sizeof(*rails));
 	struct ibv_device **list;
 	const struct verbs *v;
 	int n = 0;
 
-	if (!r || (to->sa_family != AF_INET && to->sa_family != AF_INET6) || verbs_get(&v, NULL))
+	if (!rails || (to->sa_family != AF_INET && to->sa_family != AF_INET6) ||
+	    verbs_get(&v, NULL))
 		return;
-	find_own(v, to, r);
-	list = r->n_own > 1 ? v->get_device_list(&n) : NULL;
+	find_own(v, to, rails);
+	list = rails->n_own > 1 ? v->get_device_list(&n) : NULL;
 	if (!list)
 		return;
 	for (int i = 0; i < n; i++)
-		add_rail(v, list[i], to->sa_family, r);
-	choose_rail(r, pci, ret);
+		add_rail(v, list[i], to->sa_family, rails);
+	choose_rail(rails, pci, ret);
 	v->free_device_list(list);
 }
 
@@ -303,7 +303,7 @@ int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
 
 int rdma_own_address(const struct rdma_options *o, struct sockaddr_storage *ret, struct err *err)
 {
-	int rc = search(o, AF_INET, ret, err);
+	int r = search(o, AF_INET, ret, err);
 
-	return rc == -EADDRNOTAVAIL || rc == -ENXIO ? search(o, AF_INET6, ret, err) : rc;
+	return r == -EADDRNOTAVAIL || r == -ENXIO ? search(o, AF_INET6, ret, err) : r;
 }

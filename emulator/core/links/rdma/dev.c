@@ -28,10 +28,10 @@ static int set_nonblocking(int fd)
 int rdma_watch(int epoll_fd, int fd, void *tag)
 {
 	struct epoll_event e = {.events = EPOLLIN, .data.ptr = tag};
-	int rc = set_nonblocking(fd);
+	int r = set_nonblocking(fd);
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &e) < 0 ? -errno : 0;
 }
 
@@ -65,7 +65,7 @@ int rdma_dev_new(const struct verbs *v, struct ibv_device *device, int epoll_fd,
 		 const struct rdma_dev_sink *sink, struct rdma_dev **ret, struct err *err)
 {
 	CLEANUP(dev_freep) struct rdma_dev *d = calloc(1, sizeof(*d));
-	int rc;
+	int r;
 
 	if (!d)
 		return err_set(err, ENOMEM, "no memory");
@@ -88,11 +88,11 @@ int rdma_dev_new(const struct verbs *v, struct ibv_device *device, int epoll_fd,
 	d->cq_entries = CQ_ENTRIES;
 	d->regions.v = v;
 	d->regions.pd = d->pd;
-	rc = rdma_watch(epoll_fd, d->channel->fd, d);
+	r = rdma_watch(epoll_fd, d->channel->fd, d);
 	/* the tag of the device's own events: its context */
-	rc = rc ? rc : rdma_watch(epoll_fd, d->ctx->async_fd, d->ctx);
-	if (rc)
-		return err_set(err, -rc, "epoll: %s", strerror(-rc));
+	r = r ? r : rdma_watch(epoll_fd, d->ctx->async_fd, d->ctx);
+	if (r)
+		return err_set(err, -r, "epoll: %s", strerror(-r));
 	*ret = steal_ptr(d);
 	return 0;
 }
@@ -100,19 +100,19 @@ int rdma_dev_new(const struct verbs *v, struct ibv_device *device, int epoll_fd,
 int rdma_dev_reserve(struct rdma_dev *d, uint32_t entries, struct err *err)
 {
 	uint32_t more = d->cq_entries;
-	int rc;
+	int r;
 
 	while (more < d->cq_used + entries)
 		more *= 2;
 	if (more > d->cq_entries) {
-		rc = d->v->resize_cq(d->cq, (int)more);
-		if (rc)
+		r = d->v->resize_cq(d->cq, (int)more);
+		if (r)
 			return err_set(
-				err, rc < 0 ? errno : rc,
+				err, r < 0 ? errno : r,
 				"device %s: no room for another link in the completion queue "
 				"(%u entries, %u needed): %s",
 				d->name, d->cq_entries, d->cq_used + entries,
-				strerror(rc < 0 ? errno : rc));
+				strerror(r < 0 ? errno : r));
 		d->cq_entries = more;
 	}
 	d->cq_used += entries;
@@ -206,13 +206,13 @@ bool rdma_dev_arm(struct rdma_dev *d, bool for_all)
 	int want = for_all ? ARMED_FOR_ALL : ARMED_FOR_PEER;
 
 	if ((int)d->armed < want) {
-		int rc = d->v->req_notify_cq(d->cq, !for_all);
+		int r = d->v->req_notify_cq(d->cq, !for_all);
 
-		if (rc) {
+		if (r) {
 			char status[96];
 
 			snprintf(status, sizeof(status), "ibv_req_notify_cq: %s",
-				 strerror(rc < 0 ? errno : rc));
+				 strerror(r < 0 ? errno : r));
 			d->sink->on_failure(d, "it takes no request for events", status);
 			return false;
 		}

@@ -40,16 +40,16 @@ static size_t row_of(enum ibv_wc_status s)
 	return i;
 }
 
-void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc)
+void rdma_fail_status(struct rdma_link *l, const struct ibv_wc *wc)
 {
 	size_t i = row_of(wc->status);
-	const char *down = r->port_down_tick ? "the port is down; " : "";
+	const char *down = l->port_down_tick ? "the port is down; " : "";
 
 	if (i == ARRAY_SIZE(statuses))
-		rdma_fail(r, -EIO, "%swork completed with status %d (%s, vendor 0x%x)", down,
-			  wc->status, r->hub->v->wc_status_str(wc->status), wc->vendor_err);
+		rdma_fail(l, -EIO, "%swork completed with status %d (%s, vendor 0x%x)", down,
+			  wc->status, l->hub->v->wc_status_str(wc->status), wc->vendor_err);
 	else
-		rdma_fail(r, -statuses[i].code, "%sIBV_WC_%s (vendor 0x%x): %s", down,
+		rdma_fail(l, -statuses[i].code, "%sIBV_WC_%s (vendor 0x%x): %s", down,
 			  statuses[i].name, wc->vendor_err, statuses[i].advice);
 }
 
@@ -57,31 +57,31 @@ void rdma_fail_status(struct rdma_link *r, const struct ibv_wc *wc)
 
 static void port_event(struct rdma_dev *d, uint32_t port, bool is_down)
 {
-	struct rdma_link *r;
+	struct rdma_link *l;
 
-	for (r = d->hub->links; r; r = r->next)
-		if (r->dev == d && r->port == port)
-			r->port_down_tick = is_down ? d->hub->ticks + 1 : 0;
+	for (l = d->hub->links; l; l = l->next)
+		if (l->dev == d && l->port == port)
+			l->port_down_tick = is_down ? d->hub->ticks + 1 : 0;
 }
 
 static void all_fail(struct rdma_dev *d, int code, const char *what)
 {
-	struct rdma_link *r;
+	struct rdma_link *l;
 
-	for (r = d->hub->links; r; r = r->next)
-		if (r->dev == d)
-			rdma_fail(r, code, "%s", what);
+	for (l = d->hub->links; l; l = l->next)
+		if (l->dev == d)
+			rdma_fail(l, code, "%s", what);
 }
 
 static void qp_event(struct rdma_dev *d, const struct ibv_async_event *e)
 {
-	struct rdma_link *r;
+	struct rdma_link *l;
 
-	for (r = d->hub->links; r; r = r->next)
-		for (uint32_t i = 0; i < r->n_qps; i++)
-			if (r->qps[i].qp && r->qps[i].qp == e->element.qp) {
-				r->bad_qp = (uint8_t)i;
-				rdma_fail(r, -EIO, "%s", d->hub->v->event_type_str(e->event_type));
+	for (l = d->hub->links; l; l = l->next)
+		for (uint32_t i = 0; i < l->n_qps; i++)
+			if (l->qps[i].qp && l->qps[i].qp == e->element.qp) {
+				l->bad_qp = (uint8_t)i;
+				rdma_fail(l, -EIO, "%s", d->hub->v->event_type_str(e->event_type));
 			}
 }
 
@@ -113,19 +113,19 @@ void rdma_on_device_event(struct rdma_dev *d, const struct ibv_async_event *e)
 
 void rdma_on_device_failure(struct rdma_dev *d, const char *what, const char *status)
 {
-	struct rdma_link *r;
+	struct rdma_link *l;
 
-	for (r = d->hub->links; r; r = r->next)
-		if (r->dev == d)
-			rdma_fail(r, -EIO,
+	for (l = d->hub->links; l; l = l->next)
+		if (l->dev == d)
+			rdma_fail(l, -EIO,
 				  "%s (%s): the device or its driver fails, see the kernel's log",
 				  what, status);
 }
 
 void rdma_on_device_removal(struct rdma_hub *h, const struct ibv_device *device)
 {
-	for (struct rdma_link *r = h->links; r; r = r->next)
-		if (r->dev && r->dev->ctx->device == device)
-			rdma_fail(r, -ENODEV,
+	for (struct rdma_link *l = h->links; l; l = l->next)
+		if (l->dev && l->dev->ctx->device == device)
+			rdma_fail(l, -ENODEV,
 				  "the device was removed (RDMA_CM_EVENT_DEVICE_REMOVAL)");
 }

@@ -55,17 +55,17 @@ static int reg(struct rdma_gpu *g, const struct verbs *v, struct ibv_pd *pd, int
 int rdma_gpu_get(struct rdma_gpu *g, const struct verbs *v, struct ibv_pd *pd, uint64_t bytes,
 		 int access, struct err *err)
 {
-	int rc = g->from->alloc(bytes, &g->mem, err);
+	int r = g->from->alloc(bytes, &g->mem, err);
 
-	if (rc)
-		return rc;
-	rc = reg(g, v, pd, access, err);
+	if (r)
+		return r;
+	r = reg(g, v, pd, access, err);
 	if (g->mem.dmabuf_fd >= 0)
 		close(g->mem.dmabuf_fd); /* what is registered keeps the memory */
 	g->mem.dmabuf_fd = -1;
-	if (rc)
+	if (r)
 		g->from->free(&g->mem);
-	return rc;
+	return r;
 }
 
 void rdma_gpu_put(struct rdma_gpu *g, const struct verbs *v)

@@ -23,7 +23,7 @@ static int check_memory(const struct rdma_hello *h, struct err *err)
 int rdma_hello_check(const void *data, size_t n, struct rdma_hello *ret, struct err *err)
 {
 	struct rdma_hello h;
-	int rc;
+	int r;
 
 	if (!data || n < sizeof(h))
 		return err_set(err, EPROTO, "%zu bytes of connection data are no hello of nbox", n);
@@ -42,9 +42,9 @@ int rdma_hello_check(const void *data, size_t n, struct rdma_hello *ret, struct 
 			       RDMA_QPS_MAX);
 	if (h.kind)
 		return err_set(err, EPROTO, "a hello of unknown kind %u", h.kind);
-	rc = check_memory(&h, err);
-	if (rc)
-		return err_prefix(err, rc, "a hello that cannot be");
+	r = check_memory(&h, err);
+	if (r)
+		return err_prefix(err, r, "a hello that cannot be");
 	*ret = h;
 	return 0;
 }

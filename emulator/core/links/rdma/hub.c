@@ -75,10 +75,10 @@ int rdma_hub_new(const struct rdma_options *o, const struct rdma_hub_sink *sink,
 					{rdma_tick_ms / 1000, rdma_tick_ms % 1000 * 1000000}};
 	CLEANUP(hub_freep) struct rdma_hub *h = NULL;
 	const struct verbs *v;
-	int rc = verbs_get(&v, err);
+	int r = verbs_get(&v, err);
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return err_set(err, ENOMEM, "no memory");
@@ -96,11 +96,11 @@ int rdma_hub_new(const struct rdma_options *o, const struct rdma_hub_sink *sink,
 	h->cm = v->cm_create_event_channel();
 	if (!h->cm)
 		return no_channel(err, errno);
-	rc = rdma_watch(h->epoll_fd, h->timer_fd, &h->timer_fd);
-	rc = rc ? rc : rdma_watch(h->epoll_fd, h->cm->fd, h->cm);
-	rc = rc ? rc : rdma_watch(h->epoll_fd, h->request_fd, &h->request_fd);
-	if (rc)
-		return err_set(err, -rc, "epoll: %s", strerror(-rc));
+	r = rdma_watch(h->epoll_fd, h->timer_fd, &h->timer_fd);
+	r = r ? r : rdma_watch(h->epoll_fd, h->cm->fd, h->cm);
+	r = r ? r : rdma_watch(h->epoll_fd, h->request_fd, &h->request_fd);
+	if (r)
+		return err_set(err, -r, "epoll: %s", strerror(-r));
 	*ret = steal_ptr(h);
 	return 0;
 }
@@ -166,22 +166,22 @@ int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entrie
 		    struct rdma_dev **ret, struct err *err)
 {
 	struct rdma_dev *d;
-	int rc;
+	int r;
 
 	for (d = h->devs; d && (d->is_gone || d->ctx->device != ctx->device); d = d->next)
 		;
 	if (!d) {
-		rc = rdma_dev_new(h->v, ctx->device, h->epoll_fd, &h->sink->dev, &d, err);
-		if (rc)
-			return rc;
+		r = rdma_dev_new(h->v, ctx->device, h->epoll_fd, &h->sink->dev, &d, err);
+		if (r)
+			return r;
 		d->hub = h;
 		d->regions.most_bytes = h->options.memory_bytes;
 		d->next = h->devs;
 		h->devs = d;
 	}
-	rc = rdma_dev_reserve(d, entries, err);
-	if (rc)
-		return rc;
+	r = rdma_dev_reserve(d, entries, err);
+	if (r)
+		return r;
 	*ret = d;
 	return 0;
 }

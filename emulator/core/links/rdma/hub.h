@@ -21,7 +21,7 @@ struct rdma_request {
 /* What a hub tells the links. */
 struct rdma_hub_sink {
 	struct rdma_dev_sink dev;
-	void (*on_cm_event)(struct rdma_link *r, const struct rdma_cm_event *e);
+	void (*on_cm_event)(struct rdma_link *l, const struct rdma_cm_event *e);
 	void (*on_tick)(struct rdma_hub *h); /* about once a second */
 	/* The device that is listened at was removed. */
 	void (*on_removal)(struct rdma_hub *h, const struct ibv_device *device);

@@ -30,10 +30,10 @@ static int listen_one(struct rdma_hub *h, const struct sockaddr *at, struct rdma
 {
 	struct rdma_cm_id *id;
 	char name[LINK_PEER_MAX];
-	int rc = rdma_hub_new_id(h, NULL, &id, err), code;
+	int r = rdma_hub_new_id(h, NULL, &id, err), code;
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	if (!h->v->cm_bind_addr(id, (struct sockaddr *)(uintptr_t)at) &&
 	    !h->v->cm_listen(id, BACKLOG)) {
 		*ret = id;
@@ -60,25 +60,25 @@ static int listen_at_host(struct rdma_hub *h, const struct link_addr *a, struct 
 			  struct err *err)
 {
 	struct addrinfo *list, *ai;
-	int rc = link_addr_resolve(a, AI_PASSIVE, &list, err);
+	int r = link_addr_resolve(a, AI_PASSIVE, &list, err);
 
-	if (rc)
-		return rc;
-	rc = -EADDRNOTAVAIL;
-	for (ai = list; ai && rc; ai = ai->ai_next)
-		rc = listen_one(h, ai->ai_addr, ret, err);
+	if (r)
+		return r;
+	r = -EADDRNOTAVAIL;
+	for (ai = list; ai && r; ai = ai->ai_next)
+		r = listen_one(h, ai->ai_addr, ret, err);
 	freeaddrinfo(list);
-	return rc;
+	return r;
 }
 
 static int listen_at_device(struct rdma_hub *h, const char *port, struct rdma_cm_id **ret,
 			    struct err *err)
 {
 	struct sockaddr_storage at;
-	int rc = rdma_own_address(&h->options, &at, err);
+	int r = rdma_own_address(&h->options, &at, err);
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	/* at the same place in both families */
 	((struct sockaddr_in *)&at)->sin_port = htons((uint16_t)atoi(port));
 	return listen_one(h, (struct sockaddr *)&at, ret, err);
@@ -94,18 +94,18 @@ int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, ch
 {
 	CLEANUP(freep) struct rdma_listener *l = calloc(1, sizeof(*l));
 	struct rdma_options o;
-	int rc = l ? rdma_options_get(&o, err) : err_set(err, ENOMEM, "no memory");
+	int r = l ? rdma_options_get(&o, err) : err_set(err, ENOMEM, "no memory");
 
-	rc = rc ? rc : rdma_hub_new(&o, &rdma_links, &l->hub, err);
-	if (rc)
-		return rc;
+	r = r ? r : rdma_hub_new(&o, &rdma_links, &l->hub, err);
+	if (r)
+		return r;
 	if (strcmp(a->host, "auto") == 0)
-		rc = listen_at_device(l->hub, a->port, &l->id, err);
+		r = listen_at_device(l->hub, a->port, &l->id, err);
 	else
-		rc = listen_at_host(l->hub, a, &l->id, err);
-	if (rc) {
+		r = listen_at_host(l->hub, a, &l->id, err);
+	if (r) {
 		rdma_hub_leave(l->hub);
-		return rc;
+		return r;
 	}
 	memcpy(&l->at, &l->id->route.addr.src_storage, sizeof(l->at));
 	name_listener(l, text, size);
@@ -170,7 +170,7 @@ int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void
 		     struct link **ret, struct err *err)
 {
 	struct rdma_request *q;
-	int rc;
+	int r;
 
 	rdma_hub_look(l->hub);
 	if (rdma_hub_take_removal(l->hub))
@@ -180,7 +180,7 @@ int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void
 	rdma_hub_take_request(l->hub, &q);
 	if (!q)
 		return -EAGAIN;
-	rc = rdma_accept_request(l->hub, q, ev, owner, ret, err);
+	r = rdma_accept_request(l->hub, q, ev, owner, ret, err);
 	free(q);
-	return rc;
+	return r;
 }

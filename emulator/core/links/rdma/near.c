@@ -66,10 +66,10 @@ int rdma_near_choose(const char *sysfs, const char *pci, const char *const *name
 	char id[RDMA_PCI_MAX];
 	CLEANUP(freep) char *from = NULL;
 	size_t best = 0, most = 0, n_best = 0;
-	int rc = normalize(pci, id, sizeof(id));
+	int r = normalize(pci, id, sizeof(id));
 
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	from = place(sysfs, "bus/pci/devices", id, "");
 	for (size_t i = 0; from && i < n; i++) {
 		CLEANUP(freep) char *at = place(sysfs, "class/infiniband", names[i], "/device");

@@ -37,10 +37,10 @@ static int set_number(struct rdma_options *o, const struct rdma_option *p, const
 	bool is_bytes = p->kind == BYTES32 || p->kind == BYTES64;
 	uint64_t value;
 	uint32_t value32;
-	int rc = is_bytes ? units_bytes(text, &value, err) : units_count(text, &value, err);
+	int r = is_bytes ? units_bytes(text, &value, err) : units_count(text, &value, err);
 
-	if (rc)
-		return err_prefix(err, rc, PREFIX "%s", p->name);
+	if (r)
+		return err_prefix(err, r, PREFIX "%s", p->name);
 	if (value < p->min || value > p->max)
 		return err_set(err, EINVAL, PREFIX "%s=%s: must be %llu to %llu", p->name, text,
 			       (unsigned long long)p->min, (unsigned long long)p->max);
@@ -102,9 +102,9 @@ int rdma_options_set(struct rdma_options *o, const char *name, const char *text,
 int rdma_options_from_environment(struct rdma_options *o, struct err *err)
 {
 	char name[64];
-	int rc = 0;
+	int r = 0;
 
-	for (char **e = environ; e && *e && !rc; e++) {
+	for (char **e = environ; e && *e && !r; e++) {
 		const char *rest = *e + strlen(PREFIX), *value;
 
 		if (strncmp(*e, PREFIX, strlen(PREFIX)) != 0)
@@ -113,9 +113,9 @@ int rdma_options_from_environment(struct rdma_options *o, struct err *err)
 		if (!value || !value[1])
 			continue; /* set to nothing is not set */
 		snprintf(name, sizeof(name), "%.*s", (int)(value - rest), rest);
-		rc = rdma_options_set(o, name, value + 1, err);
+		r = rdma_options_set(o, name, value + 1, err);
 	}
-	return rc == -ENOENT ? -EINVAL : rc;
+	return r == -ENOENT ? -EINVAL : r;
 }
 
 static struct rdma_options used;
@@ -130,14 +130,14 @@ void rdma_options_use(const struct rdma_options *o)
 int rdma_options_get(struct rdma_options *ret, struct err *err)
 {
 	struct rdma_options o;
-	int rc = 0;
+	int r = 0;
 
 	rdma_options_init(&o);
 	if (is_used)
 		o = used;
 	else
-		rc = rdma_options_from_environment(&o, err);
-	if (!rc)
+		r = rdma_options_from_environment(&o, err);
+	if (!r)
 		*ret = o;
-	return rc;
+	return r;
 }

@@ -56,60 +56,60 @@
 /* --- rounds and sleep -------------------------------------------------------------------- */
 
 /* Ends a link of which polling found that it is broken, or that its peer has left. */
-static void settle(struct rdma_link *r)
+static void settle(struct rdma_link *l)
 {
-	if (r->state == RDMA_BROKEN) { /* perhaps because the peer has left */
-		rdma_hub_look(r->hub);
-		rdma_hub_poll(r->hub);
+	if (l->state == RDMA_BROKEN) { /* perhaps because the peer has left */
+		rdma_hub_look(l->hub);
+		rdma_hub_poll(l->hub);
 	}
-	if (r->state == RDMA_LEFT)
-		rdma_fail(r, 0, "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
-	else if (r->state == RDMA_BROKEN)
-		rdma_fail_status(r, &r->bad);
+	if (l->state == RDMA_LEFT)
+		rdma_fail(l, 0, "the peer closed the connection (RDMA_CM_EVENT_DISCONNECTED)");
+	else if (l->state == RDMA_BROKEN)
+		rdma_fail_status(l, &l->bad);
 }
 
-static void rdma_begin(struct link *l)
+static void rdma_begin(struct link *base)
 {
-	struct rdma_link *r = rdma_of(l);
+	struct rdma_link *l = rdma_of(base);
 
-	rdma_hub_glance(r->hub);
-	rdma_hub_poll(r->hub);
-	settle(r);
+	rdma_hub_glance(l->hub);
+	rdma_hub_poll(l->hub);
+	settle(l);
 }
 
-static void rdma_end(struct link *l)
+static void rdma_end(struct link *base)
 {
-	rdma_tell(rdma_of(l));
+	rdma_tell(rdma_of(base));
 }
 
-static bool rdma_arm(struct link *l, bool want_read, bool want_write)
+static bool rdma_arm(struct link *base, bool want_read, bool want_write)
 {
-	struct rdma_link *r = rdma_of(l);
+	struct rdma_link *l = rdma_of(base);
 
-	if (r->hub->options.is_busy_polling)
+	if (l->hub->options.is_busy_polling)
 		return false;
-	if (r->state == RDMA_ENDED)
+	if (l->state == RDMA_ENDED)
 		return !want_read;
-	r->hub->is_armed = true;
-	if (!r->dev) /* only the connection manager has something to say */
+	l->hub->is_armed = true;
+	if (!l->dev) /* only the connection manager has something to say */
 		return true;
 	/* what was queued and not tried since something changed */
-	if (want_write && !r->is_blocked && link_untaken(l))
+	if (want_write && !l->is_blocked && link_untaken(base))
 		return false;
-	if (!rdma_dev_arm(r->dev, want_write))
+	if (!rdma_dev_arm(l->dev, want_write))
 		return false;
-	return !(r->state > RDMA_UP || (want_read && r->rx_read < r->rx_next));
+	return !(l->state > RDMA_UP || (want_read && l->rx_read < l->rx_next));
 }
 
-static int rdma_fd(const struct link *l)
+static int rdma_fd(const struct link *base)
 {
-	return rdma_of(l)->hub->epoll_fd;
+	return rdma_of(base)->hub->epoll_fd;
 }
 
 /* With those of libibverbs, which would keep the queue pairs alive. */
-static int rdma_all_fds(const struct link *l, int *fds, int most)
+static int rdma_all_fds(const struct link *base, int *fds, int most)
 {
-	const struct rdma_hub *h = rdma_of(l)->hub;
+	const struct rdma_hub *h = rdma_of(base)->hub;
 	const struct rdma_dev *d;
 	int n = 0;
 
@@ -125,17 +125,17 @@ static int rdma_all_fds(const struct link *l, int *fds, int most)
 	return n;
 }
 
-static short rdma_poll_events(const struct link *l, bool want_read, bool want_write)
+static short rdma_poll_events(const struct link *base, bool want_read, bool want_write)
 {
-	(void)l;
+	(void)base;
 	(void)want_read;
 	(void)want_write;
 	return POLLIN;
 }
 
-static const char *rdma_why(const struct link *l)
+static const char *rdma_why(const struct link *base)
 {
-	return rdma_of(l)->why;
+	return rdma_of(base)->why;
 }
 
 /* In ticks: when a device ought to have given up a peer that does not answer, which takes
@@ -146,49 +146,49 @@ static uint64_t answer_ticks(const struct rdma_options *o)
 }
 
 /* The ticks that were seen are counted, not the time: this process may have been stopped. */
-static void look_for_life(struct rdma_link *r)
+static void look_for_life(struct rdma_link *l)
 {
-	if (r->hub->ticks - r->rx_tick < IDLE_TICKS) {
-		r->n_silent = 0;
+	if (l->hub->ticks - l->rx_tick < IDLE_TICKS) {
+		l->n_silent = 0;
 		return;
 	}
-	if (!r->n_probes && rdma_has_queue_room(&r->qps[0]))
-		rdma_probe(r, &r->qps[0]);
-	if (r->n_silent++ > answer_ticks(&r->hub->options))
+	if (!l->n_probes && rdma_has_queue_room(&l->qps[0]))
+		rdma_probe(l, &l->qps[0]);
+	if (l->n_silent++ > answer_ticks(&l->hub->options))
 		rdma_fail(
-			r, -ETIMEDOUT,
+			l, -ETIMEDOUT,
 			"the other end has not answered for %u s: its host or port is down, or the "
 			"network loses packets; this device keeps trying (soft-RoCE takes "
 			"NBOX_IB_RETRY_CNT=7 for endless)",
-			r->n_silent - 1 + IDLE_TICKS);
+			l->n_silent - 1 + IDLE_TICKS);
 }
 
-static void tick(struct rdma_link *r)
+static void tick(struct rdma_link *l)
 {
-	uint64_t now = r->hub->ticks;
+	uint64_t now = l->hub->ticks;
 
-	if (r->state == RDMA_ACCEPTED && now - r->state_tick > ESTABLISH_TICKS)
-		rdma_fail(r, -ETIMEDOUT, "the connection was accepted, but the peer never said so");
-	if (r->state != RDMA_UP)
+	if (l->state == RDMA_ACCEPTED && now - l->state_tick > ESTABLISH_TICKS)
+		rdma_fail(l, -ETIMEDOUT, "the connection was accepted, but the peer never said so");
+	if (l->state != RDMA_UP)
 		return;
-	if (r->port_down_tick && now - (r->port_down_tick - 1) > PORT_DOWN_TICKS)
-		rdma_fail(r, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
+	if (l->port_down_tick && now - (l->port_down_tick - 1) > PORT_DOWN_TICKS)
+		rdma_fail(l, -ENETDOWN, "the port is down (IBV_EVENT_PORT_ERR)");
 	else
-		look_for_life(r);
+		look_for_life(l);
 }
 
 void rdma_on_tick(struct rdma_hub *h)
 {
-	for (struct rdma_link *r = h->links; r; r = r->next)
-		tick(r);
+	for (struct rdma_link *l = h->links; l; l = l->next)
+		tick(l);
 }
 
 /* --- life -------------------------------------------------------------------------------- */
 
-static bool is_all_out(const struct rdma_link *r)
+static bool is_all_out(const struct rdma_link *l)
 {
-	for (uint32_t i = 0; i < r->n_qps; i++)
-		if (r->qps[i].sq_posted != r->qps[i].sq_done)
+	for (uint32_t i = 0; i < l->n_qps; i++)
+		if (l->qps[i].sq_posted != l->qps[i].sq_done)
 			return false;
 	return true;
 }
@@ -196,30 +196,30 @@ static bool is_all_out(const struct rdma_link *r)
 /* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. So the
  * answers of the peer's device are waited for: a round trip, and a bound for a peer that has
  * vanished. */
-static void linger(struct rdma_link *r)
+static void linger(struct rdma_link *l)
 {
 	const uint64_t again_ns = UINT64_C(4096)
-				  << r->hub->options.timeout; /* what was lost is sent once more */
+				  << l->hub->options.timeout; /* what was lost is sent once more */
 	uint64_t due_ns =
 		clock_now_ns() + LINGER_NS + (again_ns < LINGER_MAX_NS ? again_ns : LINGER_MAX_NS);
 
-	for (uint32_t i = 0; i < r->n_qps && r->state == RDMA_UP; i++)
-		if (r->qps[i].sq_posted != r->qps[i].sq_done)
-			rdma_probe(r, &r->qps[i]);
-	while (r->state == RDMA_UP && !is_all_out(r) && clock_now_ns() < due_ns) {
-		if (rdma_dev_arm(r->dev, true) && !is_all_out(r))
-			link_wait_fd(r->hub->epoll_fd, POLLIN, due_ns);
-		rdma_hub_look(r->hub);
-		rdma_hub_poll(r->hub);
+	for (uint32_t i = 0; i < l->n_qps && l->state == RDMA_UP; i++)
+		if (l->qps[i].sq_posted != l->qps[i].sq_done)
+			rdma_probe(l, &l->qps[i]);
+	while (l->state == RDMA_UP && !is_all_out(l) && clock_now_ns() < due_ns) {
+		if (rdma_dev_arm(l->dev, true) && !is_all_out(l))
+			link_wait_fd(l->hub->epoll_fd, POLLIN, due_ns);
+		rdma_hub_look(l->hub);
+		rdma_hub_poll(l->hub);
 	}
 }
 
-static void rdma_free(struct link *l)
+static void rdma_free(struct link *base)
 {
-	struct rdma_link *r = rdma_of(l);
+	struct rdma_link *l = rdma_of(base);
 
-	linger(r);
-	rdma_link_free(r);
+	linger(l);
+	rdma_link_free(l);
 }
 
 static const struct link_ops rdma_ops = {
@@ -241,38 +241,38 @@ static const struct link_ops rdma_ops = {
 int rdma_link_new(struct rdma_hub *h, const struct link_events *ev, void *owner,
 		  struct rdma_link **ret)
 {
-	struct rdma_link *r = calloc(1, sizeof(*r));
+	struct rdma_link *l = calloc(1, sizeof(*l));
 
-	if (!r)
+	if (!l)
 		return -ENOMEM;
-	link_init(&r->link, &rdma_ops, ev, owner);
-	r->hub = h;
-	r->n_qps = h->options.qps;
-	r->state_tick = r->rx_tick = h->ticks;
+	link_init(&l->link, &rdma_ops, ev, owner);
+	l->hub = h;
+	l->n_qps = h->options.qps;
+	l->state_tick = l->rx_tick = h->ticks;
 	h->n_users++;
-	r->next = h->links;
-	if (r->next)
-		r->next->prev = r;
-	h->links = r;
-	*ret = r;
+	l->next = h->links;
+	if (l->next)
+		l->next->prev = l;
+	h->links = l;
+	*ret = l;
 	return 0;
 }
 
-void rdma_link_free(struct rdma_link *r)
+void rdma_link_free(struct rdma_link *l)
 {
-	struct rdma_hub *h = r->hub;
+	struct rdma_hub *h = l->hub;
 
-	if (r->id && r->state != RDMA_ENDED)
-		h->v->cm_disconnect(r->id);
-	rdma_link_unset(r);
-	if (r->id)
-		rdma_hub_drop_id(h, r->id);
-	if (r->next)
-		r->next->prev = r->prev;
-	if (r->prev)
-		r->prev->next = r->next;
+	if (l->id && l->state != RDMA_ENDED)
+		h->v->cm_disconnect(l->id);
+	rdma_link_unset(l);
+	if (l->id)
+		rdma_hub_drop_id(h, l->id);
+	if (l->next)
+		l->next->prev = l->prev;
+	if (l->prev)
+		l->prev->next = l->next;
 	else
-		h->links = r->next;
-	free(r);
+		h->links = l->next;
+	free(l);
 	rdma_hub_leave(h);
 }

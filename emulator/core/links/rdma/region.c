@@ -110,12 +110,12 @@ int rdma_region_get(struct rdma_regions *c, const void *p, size_t n, struct rdma
 	uintptr_t first = (uintptr_t)p & ~(page - 1),
 		  last = ((uintptr_t)p + n + page - 1) & ~(page - 1);
 	struct rdma_region *g = find(c, first, last);
-	int rc;
+	int r;
 
 	if (!g) {
-		rc = add(c, first, last, &g, err);
-		if (rc)
-			return rc;
+		r = add(c, first, last, &g, err);
+		if (r)
+			return r;
 	}
 	g->n_users++;
 	g->used_at = ++c->turn;

@@ -11,9 +11,9 @@
 /* --- posting ------------------------------------------------------------------------- */
 
 /* Whether the peer's device has answered that @t arrived. */
-static bool is_complete(const struct rdma_link *r, const struct rdma_tx *t)
+static bool is_complete(const struct rdma_link *l, const struct rdma_tx *t)
 {
-	return r->qps[t->qp].sq_done > t->sq_index;
+	return l->qps[t->qp].sq_done > t->sq_index;
 }
 
 bool rdma_has_queue_room(const struct rdma_qp *q)
@@ -21,29 +21,29 @@ bool rdma_has_queue_room(const struct rdma_qp *q)
 	return q->sq_posted - q->sq_done < RDMA_WINDOW + RDMA_CTL;
 }
 
-static struct rdma_piece *tx_slot(const struct rdma_link *r, uint32_t i)
+static struct rdma_piece *tx_slot(const struct rdma_link *l, uint32_t i)
 {
-	return (struct rdma_piece *)(void *)(r->tx_slots + (size_t)i * RDMA_SLOT_BYTES);
+	return (struct rdma_piece *)(void *)(l->tx_slots + (size_t)i * RDMA_SLOT_BYTES);
 }
 
 /* Fills what says how far we have read; with it the peer knows. */
-static void fill_piece(struct rdma_link *r, struct rdma_piece *p)
+static void fill_piece(struct rdma_link *l, struct rdma_piece *p)
 {
-	p->released = (uint32_t)r->rx_read & RDMA_SEQ_MASK;
-	p->ctl_seen = r->ctl_seen;
-	r->rx_told = r->rx_read;
-	r->rx_ring_told = r->rx_ring_read;
-	r->ctl_told = r->ctl_seen;
+	p->released = (uint32_t)l->rx_read & RDMA_SEQ_MASK;
+	p->ctl_seen = l->ctl_seen;
+	l->rx_told = l->rx_read;
+	l->rx_ring_told = l->rx_ring_read;
+	l->ctl_told = l->ctl_seen;
 }
 
-static int post(struct rdma_link *r, struct rdma_qp *q, struct ibv_send_wr *wr)
+static int post(struct rdma_link *l, struct rdma_qp *q, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
-	int rc;
+	int r;
 
-	rc = r->hub->v->post_send(q->qp, wr, &bad);
-	if (rc) {
-		rdma_fail(r, -EIO, "a send cannot be posted: %s", strerror(rc < 0 ? errno : rc));
+	r = l->hub->v->post_send(q->qp, wr, &bad);
+	if (r) {
+		rdma_fail(l, -EIO, "a send cannot be posted: %s", strerror(r < 0 ? errno : r));
 		return -EIO;
 	}
 	q->sq_posted++;
@@ -51,80 +51,80 @@ static int post(struct rdma_link *r, struct rdma_qp *q, struct ibv_send_wr *wr)
 }
 
 /* A SEND of a slot of which @bytes are used, its piece header included. */
-static int post_slot(struct rdma_link *r, struct rdma_qp *q, uint32_t slot, uint32_t bytes,
+static int post_slot(struct rdma_link *l, struct rdma_qp *q, uint32_t slot, uint32_t bytes,
 		     uint64_t wr_id, uint32_t imm, unsigned int flags)
 {
-	struct ibv_sge sge = {(uintptr_t)tx_slot(r, slot), bytes, r->slot_mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)tx_slot(l, slot), bytes, l->slot_mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = wr_id,
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_SEND_WITH_IMM,
 				 .send_flags =
-					 flags | (bytes <= r->inline_bytes ? IBV_SEND_INLINE : 0u),
+					 flags | (bytes <= l->inline_bytes ? IBV_SEND_INLINE : 0u),
 				 .imm_data = htonl(imm)};
 
-	return post(r, q, &wr);
+	return post(l, q, &wr);
 }
 
-void rdma_probe(struct rdma_link *r, struct rdma_qp *q)
+void rdma_probe(struct rdma_link *l, struct rdma_qp *q)
 {
 	struct ibv_send_wr wr = {.wr_id = rdma_wr_id(RDMA_WR_PROBE, q->sq_posted),
 				 .opcode = IBV_WR_RDMA_WRITE,
 				 .send_flags = IBV_SEND_SIGNALED,
-				 .wr.rdma = {r->peer.ring_addr, r->peer.ring_rkey}};
+				 .wr.rdma = {l->peer.ring_addr, l->peer.ring_rkey}};
 
-	if (!post(r, q, &wr))
-		r->n_probes++;
+	if (!post(l, q, &wr))
+		l->n_probes++;
 }
 
 /* Piece @t, from @sge, to @ring_at of the ring. */
-static int post_write(struct rdma_link *r, const struct rdma_tx *t, struct ibv_sge *sge,
+static int post_write(struct rdma_link *l, const struct rdma_tx *t, struct ibv_sge *sge,
 		      uint32_t ring_at)
 {
-	struct rdma_qp *q = &r->qps[t->qp];
+	struct rdma_qp *q = &l->qps[t->qp];
 	struct ibv_send_wr wr = {.wr_id = rdma_wr_id(RDMA_WR_DATA, q->sq_posted),
 				 .sg_list = sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
-				 .imm_data = htonl((uint32_t)r->tx_next & RDMA_SEQ_MASK),
-				 .wr.rdma = {r->peer.ring_addr + ring_at, r->peer.ring_rkey}};
+				 .imm_data = htonl((uint32_t)l->tx_next & RDMA_SEQ_MASK),
+				 .wr.rdma = {l->peer.ring_addr + ring_at, l->peer.ring_rkey}};
 
-	return post(r, q, &wr);
+	return post(l, q, &wr);
 }
 
 /* --- the stream into pieces -------------------------------------------------------------- */
 
 /* The entry of the next piece; NULL: it must wait. */
-static struct rdma_tx *next_piece(struct rdma_link *r)
+static struct rdma_tx *next_piece(struct rdma_link *l)
 {
-	uint32_t qp = (uint32_t)(r->tx_next % r->n_qps);
+	uint32_t qp = (uint32_t)(l->tx_next % l->n_qps);
 
-	if (r->tx_next - r->tx_freed >= r->tx_window || !rdma_has_queue_room(&r->qps[qp]))
+	if (l->tx_next - l->tx_freed >= l->tx_window || !rdma_has_queue_room(&l->qps[qp]))
 		return NULL;
-	r->tx[r->tx_next % RDMA_WINDOW] = (struct rdma_tx){
+	l->tx[l->tx_next % RDMA_WINDOW] = (struct rdma_tx){
 		.qp = (uint8_t)qp,
-		.sq_index = r->qps[qp].sq_posted,
-		.ring_end = r->tx_ring_sent,
+		.sq_index = l->qps[qp].sq_posted,
+		.ring_end = l->tx_ring_sent,
 	};
-	return &r->tx[r->tx_next % RDMA_WINDOW];
+	return &l->tx[l->tx_next % RDMA_WINDOW];
 }
 
-static bool goes_by_write(const struct rdma_link *r, const struct link_seg *s)
+static bool goes_by_write(const struct rdma_link *l, const struct link_seg *s)
 {
 	if (s->is_gpu) /* nobody here could copy it */
 		return true;
-	return s->is_lent && s->bytes > r->tx_slot_bytes - sizeof(struct rdma_piece) &&
-	       (s->is_message || !(r->peer.flags & RDMA_HELLO_RING_BLIND));
+	return s->is_lent && s->bytes > l->tx_slot_bytes - sizeof(struct rdma_piece) &&
+	       (s->is_message || !(l->peer.flags & RDMA_HELLO_RING_BLIND));
 }
 
 /* Says in @sge where piece @t of lent body @s lies, and makes its length fit. */
-static int find_source(struct rdma_link *r, const struct link_seg *s, struct rdma_tx *t,
+static int find_source(struct rdma_link *l, const struct link_seg *s, struct rdma_tx *t,
 		       struct ibv_sge *sge, struct err *err)
 {
-	const struct rdma_gpu *g = &r->lent_gpu;
+	const struct rdma_gpu *g = &l->lent_gpu;
 	uint64_t at;
-	int rc;
+	int r;
 
 	if (s->is_gpu) {
 		at = ((uintptr_t)s->base - (uintptr_t)g->mem.base) % g->mem.bytes;
@@ -134,67 +134,67 @@ static int find_source(struct rdma_link *r, const struct link_seg *s, struct rdm
 		sge->lkey = g->mr->lkey;
 		return 0;
 	}
-	rc = rdma_region_get(&r->dev->regions, s->base, s->bytes, &t->region, err);
-	if (rc)
-		return rc;
+	r = rdma_region_get(&l->dev->regions, s->base, s->bytes, &t->region, err);
+	if (r)
+		return r;
 	sge->addr = (uintptr_t)s->base;
 	sge->lkey = t->region->mr->lkey;
 	return 0;
 }
 
-static void drop_source(struct rdma_link *r, struct rdma_tx *t)
+static void drop_source(struct rdma_link *l, struct rdma_tx *t)
 {
 	if (t->region)
-		rdma_region_put(&r->dev->regions, t->region, !r->link.lends_passing);
+		rdma_region_put(&l->dev->regions, t->region, !l->link.lends_passing);
 	t->region = NULL;
 }
 
 /* Part of one lent body. Return: bytes; 0: no room; negative errno. */
-static ssize_t write_piece(struct rdma_link *r, const struct link_seg *s)
+static ssize_t write_piece(struct rdma_link *l, const struct link_seg *s)
 {
-	uint32_t ring = r->peer.ring_bytes, at = (uint32_t)r->tx_ring_sent & (ring - 1);
-	uint32_t room = ring - (uint32_t)(r->tx_ring_sent - r->tx_ring_freed);
+	uint32_t ring = l->peer.ring_bytes, at = (uint32_t)l->tx_ring_sent & (ring - 1);
+	uint32_t room = ring - (uint32_t)(l->tx_ring_sent - l->tx_ring_freed);
 	uint32_t want = rdma_least(s->bytes < ring / 8 ? (uint32_t)s->bytes : ring / 8, ring - at);
 	struct ibv_sge sge = {.length = want};
-	struct rdma_tx *t = next_piece(r);
+	struct rdma_tx *t = next_piece(l);
 	struct err err;
-	int rc;
+	int r;
 
 	if (!t || room < want)
 		return 0;
-	rc = find_source(r, s, t, &sge, &err);
-	if (rc) {
-		rdma_fail(r, rc, "%s", err.text);
-		return rc;
+	r = find_source(l, s, t, &sge, &err);
+	if (r) {
+		rdma_fail(l, r, "%s", err.text);
+		return r;
 	}
 	t->bytes = sge.length;
 	t->is_lent = true;
-	rc = post_write(r, t, &sge, at);
-	if (rc) {
-		drop_source(r, t);
-		return rc;
+	r = post_write(l, t, &sge, at);
+	if (r) {
+		drop_source(l, t);
+		return r;
 	}
-	r->tx_ring_sent += t->bytes;
-	t->ring_end = r->tx_ring_sent;
-	r->tx_next++;
+	l->tx_ring_sent += t->bytes;
+	t->ring_end = l->tx_ring_sent;
+	l->tx_next++;
 	return (ssize_t)t->bytes;
 }
 
 /* As much as a slot takes, up to the next body that goes by WRITE. */
-static ssize_t send_piece(struct rdma_link *r, const struct link_seg *s, int n_seg)
+static ssize_t send_piece(struct rdma_link *l, const struct link_seg *s, int n_seg)
 {
-	uint32_t most = r->tx_slot_bytes - (uint32_t)sizeof(struct rdma_piece), used = 0, part;
-	struct rdma_tx *t = next_piece(r);
-	uint32_t slot = (uint32_t)(r->tx_next % RDMA_WINDOW);
+	uint32_t most = l->tx_slot_bytes - (uint32_t)sizeof(struct rdma_piece), used = 0, part;
+	struct rdma_tx *t = next_piece(l);
+	uint32_t slot = (uint32_t)(l->tx_next % RDMA_WINDOW);
 	unsigned int flags = IBV_SEND_SOLICITED;
 	uint8_t *to;
-	int i, rc;
+	int i, r;
 
 	if (!t)
 		return 0;
-	to = (uint8_t *)(tx_slot(r, slot) + 1);
+	to = (uint8_t *)(tx_slot(l, slot) + 1);
 	for (i = 0; i < n_seg && used < most; i++) {
-		if (goes_by_write(r, &s[i])) {
+		if (goes_by_write(l, &s[i])) {
 			flags = 0; /* the body wakes the peer */
 			break;
 		}
@@ -203,31 +203,31 @@ static ssize_t send_piece(struct rdma_link *r, const struct link_seg *s, int n_s
 		used += part;
 	}
 	/* so that entries come back: a completion says that all before it are done */
-	if (r->tx_next / r->n_qps % (RDMA_WINDOW / 8) == 0)
+	if (l->tx_next / l->n_qps % (RDMA_WINDOW / 8) == 0)
 		flags |= IBV_SEND_SIGNALED;
 	t->bytes = used;
-	fill_piece(r, tx_slot(r, slot));
-	rc = post_slot(r, &r->qps[t->qp], slot, used + (uint32_t)sizeof(struct rdma_piece),
-		       rdma_wr_id(RDMA_WR_DATA, t->sq_index), (uint32_t)r->tx_next & RDMA_SEQ_MASK,
-		       flags);
-	if (rc)
-		return rc;
-	r->tx_next++;
+	fill_piece(l, tx_slot(l, slot));
+	r = post_slot(l, &l->qps[t->qp], slot, used + (uint32_t)sizeof(struct rdma_piece),
+		      rdma_wr_id(RDMA_WR_DATA, t->sq_index), (uint32_t)l->tx_next & RDMA_SEQ_MASK,
+		      flags);
+	if (r)
+		return r;
+	l->tx_next++;
 	return used;
 }
 
-ssize_t rdma_post(struct link *l, struct link_seg *s, int n_seg)
+ssize_t rdma_post(struct link *base, struct link_seg *s, int n_seg)
 {
-	struct rdma_link *r = rdma_of(l);
+	struct rdma_link *l = rdma_of(base);
 	ssize_t total = 0, n, left;
 
-	if (r->state == RDMA_ENDED)
+	if (l->state == RDMA_ENDED)
 		return -EPIPE;
-	r->is_blocked = r->state != RDMA_UP;
-	while (n_seg && r->state == RDMA_UP) {
-		n = goes_by_write(r, s) ? write_piece(r, s) : send_piece(r, s, n_seg);
+	l->is_blocked = l->state != RDMA_UP;
+	while (n_seg && l->state == RDMA_UP) {
+		n = goes_by_write(l, s) ? write_piece(l, s) : send_piece(l, s, n_seg);
 		if (n <= 0) {
-			r->is_blocked = true;
+			l->is_blocked = true;
 			return total ? total : n;
 		}
 		total += n;
@@ -242,37 +242,37 @@ ssize_t rdma_post(struct link *l, struct link_seg *s, int n_seg)
 }
 
 /* Lent bytes are done when complete, copied ones at once; always in order. */
-uint64_t rdma_done(struct link *l)
+uint64_t rdma_done(struct link *base)
 {
-	struct rdma_link *r = rdma_of(l);
+	struct rdma_link *l = rdma_of(base);
 	uint64_t bytes = 0;
 	struct rdma_tx *t;
 
-	for (; r->tx_done < r->tx_next; r->tx_done++) {
-		t = &r->tx[r->tx_done % RDMA_WINDOW];
-		if (t->is_lent && !is_complete(r, t))
+	for (; l->tx_done < l->tx_next; l->tx_done++) {
+		t = &l->tx[l->tx_done % RDMA_WINDOW];
+		if (t->is_lent && !is_complete(l, t))
 			break;
-		drop_source(r, t);
+		drop_source(l, t);
 		bytes += t->bytes;
 	}
-	for (; r->tx_freed < r->tx_done && r->tx_freed < r->tx_released; r->tx_freed++)
-		if (!is_complete(r, &r->tx[r->tx_freed % RDMA_WINDOW]))
+	for (; l->tx_freed < l->tx_done && l->tx_freed < l->tx_released; l->tx_freed++)
+		if (!is_complete(l, &l->tx[l->tx_freed % RDMA_WINDOW]))
 			break;
 	return bytes;
 }
 
-int rdma_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err)
+int rdma_lend_gpu(struct link *base, const struct link_gpu *gpu, uint64_t bytes, struct err *err)
 {
-	struct rdma_link *r = rdma_of(l);
-	int rc;
+	struct rdma_link *l = rdma_of(base);
+	int r;
 
-	if (!r->dev)
+	if (!l->dev)
 		return err_set(err, EPIPE, "the link is not connected");
-	r->lent_gpu.from = gpu;
-	rc = rdma_gpu_get(&r->lent_gpu, r->hub->v, r->dev->pd, bytes, IBV_ACCESS_LOCAL_WRITE, err);
-	if (!rc)
-		l->lent_gpu = r->lent_gpu.mem.base;
-	return rc;
+	l->lent_gpu.from = gpu;
+	r = rdma_gpu_get(&l->lent_gpu, l->hub->v, l->dev->pd, bytes, IBV_ACCESS_LOCAL_WRITE, err);
+	if (!r)
+		base->lent_gpu = l->lent_gpu.mem.base;
+	return r;
 }
 
 /* --- words without data ----------------------------------------------------------------- */
@@ -282,21 +282,21 @@ int rdma_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, st
  * peer's last word, so the peer owes it one, and has one left itself, unless it too has
  * sent RDMA_CTL since our last word, which is older than those. Half of RDMA_CTL control
  * SENDs are answered by one, so two idle ends fall silent. */
-void rdma_tell(struct rdma_link *r)
+void rdma_tell(struct rdma_link *l)
 {
 	uint32_t slot;
 
-	if (r->state != RDMA_UP || r->ctl_sent - r->ctl_acked >= RDMA_CTL ||
-	    !rdma_has_queue_room(&r->qps[0]))
+	if (l->state != RDMA_UP || l->ctl_sent - l->ctl_acked >= RDMA_CTL ||
+	    !rdma_has_queue_room(&l->qps[0]))
 		return;
-	if (r->rx_read - r->rx_told < RDMA_WINDOW / 4 &&
-	    r->rx_ring_read - r->rx_ring_told < r->hub->options.ring_bytes / 4 &&
-	    r->ctl_seen - r->ctl_told < RDMA_CTL / 2)
+	if (l->rx_read - l->rx_told < RDMA_WINDOW / 4 &&
+	    l->rx_ring_read - l->rx_ring_told < l->hub->options.ring_bytes / 4 &&
+	    l->ctl_seen - l->ctl_told < RDMA_CTL / 2)
 		return;
-	slot = RDMA_WINDOW + r->ctl_sent % RDMA_CTL;
-	fill_piece(r, tx_slot(r, slot));
-	if (!post_slot(r, &r->qps[0], slot, sizeof(struct rdma_piece),
-		       rdma_wr_id(RDMA_WR_CTL, r->qps[0].sq_posted), RDMA_CTL_FLAG,
+	slot = RDMA_WINDOW + l->ctl_sent % RDMA_CTL;
+	fill_piece(l, tx_slot(l, slot));
+	if (!post_slot(l, &l->qps[0], slot, sizeof(struct rdma_piece),
+		       rdma_wr_id(RDMA_WR_CTL, l->qps[0].sq_posted), RDMA_CTL_FLAG,
 		       IBV_SEND_SOLICITED | IBV_SEND_SIGNALED))
-		r->ctl_sent++;
+		l->ctl_sent++;
 }

@@ -23,55 +23,55 @@ static const unsigned int followers[RDMA_STATES] = {
 	[RDMA_ENDED] = 0,
 };
 
-bool rdma_set_state(struct rdma_link *r, enum rdma_state s)
+bool rdma_set_state(struct rdma_link *l, enum rdma_state s)
 {
-	if (!(followers[r->state] >> s & 1))
+	if (!(followers[l->state] >> s & 1))
 		return false;
-	r->state = s;
-	r->is_blocked = false;
-	r->state_tick = r->rx_tick = r->hub->ticks;
-	r->n_silent = 0;
+	l->state = s;
+	l->is_blocked = false;
+	l->state_tick = l->rx_tick = l->hub->ticks;
+	l->n_silent = 0;
 	return true;
 }
 
-char *rdma_name(const struct rdma_link *r, char *buf, size_t size)
+char *rdma_name(const struct rdma_link *l, char *buf, size_t size)
 {
-	const struct ibv_qp *qp = r->qps[r->bad_qp].qp;
+	const struct ibv_qp *qp = l->qps[l->bad_qp].qp;
 	char number[24] = "";
 
-	if (!r->dev) { /* still looking for one */
-		snprintf(buf, size, "the way to %s", r->link.peer);
+	if (!l->dev) { /* still looking for one */
+		snprintf(buf, size, "the way to %s", l->link.peer);
 		return buf;
 	}
 
 	if (qp)
 		snprintf(number, sizeof(number), ", QP %u", qp->qp_num);
-	snprintf(buf, size, "device %s port %u%s to %s", r->dev->name, r->port, number,
-		 r->link.peer);
+	snprintf(buf, size, "device %s port %u%s to %s", l->dev->name, l->port, number,
+		 l->link.peer);
 	return buf;
 }
 
-void rdma_drop_qps(struct rdma_link *r)
+void rdma_drop_qps(struct rdma_link *l)
 {
-	for (uint32_t i = 0; i < r->n_qps; i++)
-		if (r->qps[i].qp)
-			rdma_dev_drop_qp(r->dev, &r->qps[i]);
+	for (uint32_t i = 0; i < l->n_qps; i++)
+		if (l->qps[i].qp)
+			rdma_dev_drop_qp(l->dev, &l->qps[i]);
 }
 
 /* The sentence first: its words may come from what goes now. */
-void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
+void rdma_fail(struct rdma_link *l, int code, const char *fmt, ...)
 {
 	char name[ERR_TEXT_MAX / 2], what[ERR_TEXT_MAX];
 	va_list ap;
 
-	if (r->state == RDMA_ENDED)
+	if (l->state == RDMA_ENDED)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	snprintf(r->why, sizeof(r->why), "%.230s: %.270s", rdma_name(r, name, sizeof(name)), what);
-	r->code = code;
-	rdma_set_state(r, RDMA_ENDED);
+	snprintf(l->why, sizeof(l->why), "%.230s: %.270s", rdma_name(l, name, sizeof(name)), what);
+	l->code = code;
+	rdma_set_state(l, RDMA_ENDED);
 	/* nothing reads from lent memory, and nobody writes into ours, from now on */
-	rdma_drop_qps(r);
+	rdma_drop_qps(l);
 }

@@ -74,20 +74,21 @@ struct rdma_link {
 	struct rdma_rx rx[RDMA_WINDOW];
 };
 
-static inline struct rdma_link *rdma_of(const struct link *l)
+static inline struct rdma_link *rdma_of(const struct link *base)
 {
 	/* the callers know whether theirs is const */
-	return container_of((uintptr_t)l, struct rdma_link, link);
+	return container_of((uintptr_t)base, struct rdma_link, link);
 }
 
-/* Puts @r into state @s. Return: whether the table of state.c allows it; if not, nothing changes.
+/* Puts @base into state @s. Return: whether the table of state.c allows it; if not, nothing
+ * changes.
  */
-bool rdma_set_state(struct rdma_link *r, enum rdma_state s);
+bool rdma_set_state(struct rdma_link *l, enum rdma_state s);
 /* Ends the link with @code (0: in good order); the sentence begins with device, port,
  * queue pair and peer. The first call counts. */
-void rdma_fail(struct rdma_link *r, int code, const char *fmt, ...)
+void rdma_fail(struct rdma_link *l, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* "device rxe0 port 1, QP 17 to rdma:10.0.0.1:4000": of the queue pair that failed, else the first.
  */
-char *rdma_name(const struct rdma_link *r, char *buf, size_t size);
-void rdma_drop_qps(struct rdma_link *r);
+char *rdma_name(const struct rdma_link *l, char *buf, size_t size);
+void rdma_drop_qps(struct rdma_link *l);

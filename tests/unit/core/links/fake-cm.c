@@ -179,7 +179,7 @@ int fake_cm_bind_addr(struct rdma_cm_id *rid, struct sockaddr *a)
 	struct sockaddr_in *in = (struct sockaddr_in *)(void *)a;
 	struct cm_id *id = to_id(rid), *other;
 	uint32_t net = ntohl(in->sin_addr.s_addr) >> 8;
-	int rc = 0;
+	int r = 0;
 
 	if (fake_faults.bind_errno) {
 		errno = fake_faults.bind_errno;
@@ -195,13 +195,13 @@ int fake_cm_bind_addr(struct rdma_cm_id *rid, struct sockaddr *a)
 	for (other = ids; other; other = other->next)
 		if (other != id && other->listens && other->port == id->port) {
 			errno = EADDRINUSE;
-			rc = -1;
+			r = -1;
 		}
 	rid->verbs = fake_cm_context(0);
 	memcpy(&rid->route.addr.src_addr, a, sizeof(*in));
 	((struct sockaddr_in *)(void *)&rid->route.addr.src_addr)->sin_port = htons(id->port);
 	pthread_mutex_unlock(&fake_lock);
-	return rc;
+	return r;
 }
 
 int fake_cm_listen(struct rdma_cm_id *id, int backlog)
@@ -297,7 +297,7 @@ int fake_cm_accept(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 {
 	struct cm_id *id = to_id(rid);
 	struct rdma_hello answer;
-	int rc = 0;
+	int r = 0;
 
 	memcpy(&answer, p->private_data, sizeof(answer));
 	if (fake_faults.edit_hello)
@@ -308,10 +308,10 @@ int fake_cm_accept(struct rdma_cm_id *rid, struct rdma_conn_param *p)
 		tell(id->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &answer, sizeof(answer));
 	} else {
 		errno = ENOTCONN;
-		rc = -1;
+		r = -1;
 	}
 	pthread_mutex_unlock(&fake_lock);
-	return rc;
+	return r;
 }
 
 int fake_cm_reject(struct rdma_cm_id *rid, const void *data, uint8_t n)

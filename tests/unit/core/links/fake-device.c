@@ -187,17 +187,17 @@ int fake_dealloc_pd(struct ibv_pd *pd)
 int fake_get_async_event(struct ibv_context *ctx, struct ibv_async_event *e)
 {
 	struct context *c = container_of(ctx, struct context, c);
-	int rc = -1;
+	int r = -1;
 
 	pthread_mutex_lock(&fake_lock);
 	if (fake_take(ctx->async_fd)) {
 		*e = c->events[c->n_read++ % 64];
-		rc = 0;
+		r = 0;
 	} else {
 		errno = EAGAIN;
 	}
 	pthread_mutex_unlock(&fake_lock);
-	return rc;
+	return r;
 }
 
 void fake_ack_async_event(struct ibv_async_event *e)

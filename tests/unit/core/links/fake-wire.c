@@ -204,17 +204,17 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	struct pair *p = container_of(qp, struct pair, qp);
 	struct ibv_sge none = {0}, *sge = wr->num_sge ? wr->sg_list : &none;
 	struct ibv_send_wr copy = *wr;
-	int rc = 0;
+	int r = 0;
 
 	pthread_mutex_lock(&fake_lock);
 	if (fake_faults.imm_number && --fake_faults.imm_number == 0)
 		copy.imm_data = htonl(fake_faults.imm);
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_ERR) {
-		rc = EINVAL;
+		r = EINVAL;
 	} else if (wr->send_flags & IBV_SEND_INLINE
 			   ? sge->length > p->inline_most
 			   : sge->length && !fake_may_touch(sge->lkey, sge->addr, sge->length, 0)) {
-		rc = EINVAL;
+		r = EINVAL;
 	} else if (fake_faults.hold_odd_qps && qp->qp_num % 2 && p->n_held < 128) {
 		struct held *h = &p->held[p->n_held++];
 
@@ -230,9 +230,9 @@ int fake_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 		execute(p, &copy, fake_bytes(sge->addr), sge->length);
 	}
 	pthread_mutex_unlock(&fake_lock);
-	if (rc)
+	if (r)
 		*bad = wr;
-	return rc;
+	return r;
 }
 
 void fake_release_held(void)

@@ -46,7 +46,7 @@ struct ends {
 	struct listener *l;
 	struct peer a, b; /* a was accepted, b connected */
 	pthread_t thread;
-	int rc, patience_ms;
+	int r, patience_ms;
 	struct err err;
 	_Atomic bool has_tried;
 };
@@ -55,8 +55,8 @@ static inline void *connect_b(void *arg)
 {
 	struct ends *e = arg;
 
-	e->rc = link_connect(listener_addr(e->l), e->patience_ms, &peer_events, &e->b, &e->b.link,
-			     &e->err);
+	e->r = link_connect(listener_addr(e->l), e->patience_ms, &peer_events, &e->b, &e->b.link,
+			    &e->err);
 	e->has_tried = true;
 	return NULL;
 }
@@ -69,17 +69,17 @@ static inline void ends_init(struct ends *e)
 	peer_init(&e->b, 1);
 }
 
-/* Somebody connects to e->l by @connect, which ends with e->rc and e->has_tried. Return: of who
+/* Somebody connects to e->l by @connect, which ends with e->r and e->has_tried. Return: of who
  * accepts; -EAGAIN: nobody came who could be. */
 static inline int ends_meet(struct ends *e, void *(*connect)(void *e), struct err *accept_err)
 {
-	int rc = -EAGAIN;
+	int r = -EAGAIN;
 
 	assert_int_equal(pthread_create(&e->thread, NULL, connect, e), 0);
-	while (rc == -EAGAIN && !(e->has_tried && e->rc))
-		rc = link_accept(e->l, &peer_events, &e->a, &e->a.link, accept_err);
+	while (r == -EAGAIN && !(e->has_tried && e->r))
+		r = link_accept(e->l, &peer_events, &e->a, &e->a.link, accept_err);
 	pthread_join(e->thread, NULL);
-	return rc;
+	return r;
 }
 
 /* Both ends try; at most one of them may succeed. Return: of who connects. */
@@ -92,7 +92,7 @@ static inline int try_connect_for(struct ends *e, int patience_ms, int *ret_acce
 	e->patience_ms = patience_ms;
 	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
 	*ret_accept = ends_meet(e, connect_b, accept_err);
-	return e->rc;
+	return e->r;
 }
 
 static inline int try_connect(struct ends *e, int *ret_accept, struct err *accept_err)
@@ -103,10 +103,10 @@ static inline int try_connect(struct ends *e, int *ret_accept, struct err *accep
 static inline void ends_open(struct ends *e)
 {
 	struct err err;
-	int rc;
+	int r;
 
-	assert_int_equal(try_connect(e, &rc, &err), 0);
-	assert_int_equal(rc, 0);
+	assert_int_equal(try_connect(e, &r, &err), 0);
+	assert_int_equal(r, 0);
 }
 
 static inline void ends_close(struct ends *e)

@@ -50,13 +50,13 @@ static struct link *accept_one(struct listener *l, void *owner)
 	struct pollfd p = {.fd = listener_fd(l), .events = POLLIN};
 	struct link *link = NULL;
 	struct err err;
-	int rc;
+	int r;
 
 	do {
 		poll(&p, 1, 10000);
-		rc = link_accept(l, &peer_events, owner, &link, &err);
-	} while (rc == -EAGAIN);
-	assert_int_equal(rc, 0);
+		r = link_accept(l, &peer_events, owner, &link, &err);
+	} while (r == -EAGAIN);
+	assert_int_equal(r, 0);
 	return link;
 }
 

@@ -195,9 +195,9 @@ static void addresses_are_strict(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		int rc = listener_open(bad[i], &l, &err);
+		int r = listener_open(bad[i], &l, &err);
 
-		assert_true(rc == -EINVAL || rc == -ENAMETOOLONG);
+		assert_true(r == -EINVAL || r == -ENAMETOOLONG);
 		assert_true(strlen(err.text) > 20);
 	}
 	assert_null(l);

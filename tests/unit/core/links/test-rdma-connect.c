@@ -6,13 +6,13 @@ static void garbage_is_refused(void **state)
 {
 	struct err why;
 	struct ends e;
-	int rc;
+	int r;
 
 	(void)state;
 	fake_faults.corrupt_hello = true;
-	assert_int_equal(try_connect(&e, &rc, &why), -ECONNREFUSED);
+	assert_int_equal(try_connect(&e, &r, &why), -ECONNREFUSED);
 	assert_non_null(strstr(e.err.text, "took our hello for garbage"));
-	assert_int_equal(rc, -EPROTO);
+	assert_int_equal(r, -EPROTO);
 	assert_non_null(strstr(why.text, "no hello of nbox"));
 	ends_close(&e);
 }
@@ -21,13 +21,13 @@ static void another_version_is_refused(void **state)
 {
 	struct err why;
 	struct ends e;
-	int rc;
+	int r;
 
 	(void)state;
 	fake_faults.hello_version = 9;
-	assert_int_equal(try_connect(&e, &rc, &why), -ECONNREFUSED);
+	assert_int_equal(try_connect(&e, &r, &why), -ECONNREFUSED);
 	assert_non_null(strstr(e.err.text, "another version"));
-	assert_int_equal(rc, -EPROTONOSUPPORT);
+	assert_int_equal(r, -EPROTONOSUPPORT);
 	assert_non_null(strstr(why.text, "speaks version 9"));
 	ends_close(&e);
 }
@@ -36,11 +36,11 @@ static void no_answer_is_a_timeout(void **state)
 {
 	struct err why;
 	struct ends e;
-	int rc;
+	int r;
 
 	(void)state;
 	fake_faults.drop_answer = true;
-	assert_int_equal(try_connect_for(&e, 500, &rc, &why), -ETIMEDOUT);
+	assert_int_equal(try_connect_for(&e, 500, &r, &why), -ETIMEDOUT);
 	assert_non_null(strstr(e.err.text, "device fake0 port 1, QP "));
 	assert_non_null(strstr(e.err.text, "the request is not answered in time"));
 	ends_close(&e);
@@ -77,11 +77,11 @@ static void too_little_memory(void **state)
 {
 	struct err why;
 	struct ends e;
-	int rc;
+	int r;
 
 	(void)state;
 	fake_faults.reg_errno = ENOMEM;
-	assert_true(try_connect(&e, &rc, &why) < 0);
+	assert_true(try_connect(&e, &r, &why) < 0);
 	assert_non_null(strstr(e.err.text, "cannot be registered"));
 	ends_close(&e);
 }
@@ -105,16 +105,16 @@ static void a_device_without_resources(void **state)
 {
 	struct err why;
 	struct ends e;
-	int rc;
+	int r;
 
 	(void)state;
 	fake_faults.create_qp_errno = ENOSPC;
-	try_connect(&e, &rc, &why);
+	try_connect(&e, &r, &why);
 	assert_non_null(strstr(e.err.text, "device fake0 gives no queue pair"));
 	ends_close(&e);
 	fake_reset();
 	fake_faults.alloc_pd_errno = ENOMEM;
-	try_connect(&e, &rc, &why);
+	try_connect(&e, &r, &why);
 	assert_non_null(strstr(e.err.text, "gives no protection domain"));
 	ends_close(&e);
 	fake_reset();
@@ -131,7 +131,7 @@ static void the_queue_grows(void **state)
 	struct ends e[8];
 	struct listener *l;
 	struct err err;
-	int i, rc = 0;
+	int i, r = 0;
 
 	(void)state;
 	fake_faults.cq_most = 1024;
@@ -139,8 +139,8 @@ static void the_queue_grows(void **state)
 	for (i = 0; i < 8; i++) {
 		ends_init(&e[i]);
 		e[i].l = l;
-		rc = ends_meet(&e[i], connect_b, &err);
-		if (rc)
+		r = ends_meet(&e[i], connect_b, &err);
+		if (r)
 			break;
 	}
 	assert_true(i > 3 && i < 8);

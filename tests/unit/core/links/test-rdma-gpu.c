@@ -79,8 +79,8 @@ static void *connect_gpu(void *arg)
 {
 	struct ends *e = arg;
 
-	e->rc = link_connect_gpu(listener_addr(e->l), e->patience_ms, &the_gpu, &peer_events, &e->b,
-				 &e->b.link, &e->err);
+	e->r = link_connect_gpu(listener_addr(e->l), e->patience_ms, &the_gpu, &peer_events, &e->b,
+				&e->b.link, &e->err);
 	e->has_tried = true;
 	return NULL;
 }
@@ -110,23 +110,23 @@ static int on_blind(struct peer *p, const struct wire_hdr *h, const void *body)
 static void gpu_ends_open(struct ends *e)
 {
 	struct err err;
-	int rc;
+	int r;
 
 	ends_init(e);
 	e->a.on_frame = on_body;
 	e->b.on_frame = on_blind;
 	assert_int_equal(listener_open(ADDR, &e->l, &err), 0);
-	rc = ends_meet(e, connect_gpu, &err);
-	assert_true(rc == 0 || (rc == -EAGAIN && e->rc));
+	r = ends_meet(e, connect_gpu, &err);
+	assert_true(r == 0 || (r == -EAGAIN && e->r));
 }
 
 static void lend(struct ends *e)
 {
 	struct err err;
-	int rc = link_lend_gpu(e->b.link, &the_gpu, LENT_BYTES, &err);
+	int r = link_lend_gpu(e->b.link, &the_gpu, LENT_BYTES, &err);
 
-	if (rc)
-		fail_msg("%d: %s", rc, err.text);
+	if (r)
+		fail_msg("%d: %s", r, err.text);
 }
 
 static const uint64_t sizes[] = {0, 1, 200, 8184, 8185, 65536, LENT_BYTES, LENT_BYTES + 1, 3 << 20};
@@ -211,7 +211,7 @@ static void nothing_to_register_by(void **state)
 	fake_faults.dmabuf_errno = EOPNOTSUPP;
 	fake_faults.peer_memory_errno = EFAULT;
 	gpu_ends_open(&e);
-	assert_int_equal(e.rc, -EFAULT);
+	assert_int_equal(e.r, -EFAULT);
 	assert_non_null(strstr(e.err.text,
 			       "4 MiB of the GPU cannot be registered: as a dma-buf: Operation "
 			       "not supported; by address: Bad address (that needs the kernel "

@@ -85,19 +85,19 @@ static const char *choice(const char *pci, const char *list)
 	const char *names[8] = {NULL};
 	size_t n = 0, best = SIZE_MAX;
 	char *rest = NULL;
-	int rc;
+	int r;
 
 	snprintf(text, sizeof(text), "%s", list);
 	for (char *p = strtok_r(text, " ", &rest); p; p = strtok_r(NULL, " ", &rest))
 		names[n++] = p;
-	rc = rdma_near_choose(tree, pci, names, n, &best);
-	if (rc)
+	r = rdma_near_choose(tree, pci, names, n, &best);
+	if (r)
 		assert_true(best == SIZE_MAX);
-	return rc == 0                 ? names[best]
-	       : rc == RDMA_NEAR_EQUAL ? "="
-	       : rc == -ENOENT         ? "?"
-	       : rc == -EINVAL         ? "!"
-				       : "bad";
+	return r == 0                 ? names[best]
+	       : r == RDMA_NEAR_EQUAL ? "="
+	       : r == -ENOENT         ? "?"
+	       : r == -EINVAL         ? "!"
+				      : "bad";
 }
 
 static void the_nearest_is_chosen(void **state)
@@ -180,7 +180,7 @@ struct ends {
 	struct listener *l;
 	struct peer a, b; /* a was accepted, b connected */
 	char to[64];
-	int rc;
+	int r;
 	struct err err;
 };
 
@@ -188,7 +188,7 @@ static void *connect_b(void *arg)
 {
 	struct ends *e = arg;
 
-	e->rc = link_connect(e->to, 60000, &peer_events, &e->b, &e->b.link, &e->err);
+	e->r = link_connect(e->to, 60000, &peer_events, &e->b, &e->b.link, &e->err);
 	return NULL;
 }
 
@@ -215,7 +215,7 @@ static void ends_open_over(struct ends *e, const char *pci, const struct rdma_op
 	assert_int_equal(pthread_create(&thread, NULL, connect_b, e), 0);
 	e->a.link = accept_one(e->l, &e->a);
 	pthread_join(thread, NULL);
-	assert_int_equal(e->rc, 0);
+	assert_int_equal(e->r, 0);
 	assert_string_equal(container_of(e->b.link, struct rdma_link, link)->dev->name, device);
 }
 

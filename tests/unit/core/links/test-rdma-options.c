@@ -145,7 +145,7 @@ static void a_gid_of_another_address(void **state)
 	struct rdma_options o = use_options();
 	struct err why;
 	struct ends e;
-	int rc;
+	int r;
 
 	(void)state;
 	ends_init(&e);
@@ -154,9 +154,9 @@ static void a_gid_of_another_address(void **state)
 	assert_int_equal(listener_open(ADDR, &e.l, &why), 0);
 	o.gid_index = -1;
 	rdma_options_use(&o);
-	rc = ends_meet(&e, connect_b, &why);
-	assert_int_equal(rc, -EADDRNOTAVAIL);
-	assert_int_equal(e.rc, -ECONNREFUSED);
+	r = ends_meet(&e, connect_b, &why);
+	assert_int_equal(r, -EADDRNOTAVAIL);
+	assert_int_equal(e.r, -ECONNREFUSED);
 	if (!strstr(why.text, "device fake0 port 1, QP ") || !strstr(why.text, " to rdma:") ||
 	    !strstr(why.text,
 		    "GID 0 was asked for (NBOX_IB_GID_INDEX), and the connection is over GID 2"))

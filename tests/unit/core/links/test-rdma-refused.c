@@ -26,16 +26,16 @@ static void events_that_end_an_attempt(void **state)
 	};
 	struct err why;
 	struct ends e;
-	int rc;
+	int r;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		fake_faults.cm_event = cases[i].event;
 		fake_faults.cm_status = cases[i].status;
-		assert_int_equal(try_connect(&e, &rc, &why), cases[i].code);
+		assert_int_equal(try_connect(&e, &r, &why), cases[i].code);
 		expect_words(e.err.text, cases[i].who, cases[i].words);
 		assert_null(strchr(e.err.text, '?')); /* what is not known is not named */
-		assert_int_equal(rc, -EAGAIN);
+		assert_int_equal(r, -EAGAIN);
 		ends_close(&e);
 	}
 }
@@ -94,7 +94,7 @@ static void a_device_is_removed(void **state)
 	peer_init(&e.a, 1);
 	peer_init(&e.b, 1);
 	assert_int_equal(ends_meet(&e, connect_b, &err), 0);
-	assert_int_equal(e.rc, 0);
+	assert_int_equal(e.r, 0);
 	move(&e, 5);
 	ends_close(&e);
 }
@@ -144,11 +144,11 @@ static void a_device_that_cannot_be_opened(void **state)
 {
 	struct err why;
 	struct ends e;
-	int rc;
+	int r;
 
 	(void)state;
 	fake_faults.open_errno = EACCES;
-	assert_int_equal(try_connect(&e, &rc, &why), -EACCES);
+	assert_int_equal(try_connect(&e, &r, &why), -EACCES);
 	expect_words(e.err.text, "connect to rdma:127.0.0.1:",
 		     "device fake0 cannot be opened: Permission denied");
 	ends_close(&e);

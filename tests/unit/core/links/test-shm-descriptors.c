@@ -69,7 +69,7 @@ static int count_inherited(void)
 struct end {
 	const char *addr;
 	struct peer peer;
-	int rc;
+	int r;
 	struct err err;
 };
 
@@ -77,13 +77,13 @@ static void *connect_end(void *arg)
 {
 	struct end *e = arg;
 
-	e->rc = link_connect(e->addr, 60000, &peer_events, &e->peer, &e->peer.link, &e->err);
+	e->r = link_connect(e->addr, 60000, &peer_events, &e->peer, &e->peer.link, &e->err);
 	return NULL;
 }
 
 static void make_and_look(const char *addr)
 {
-	int before = count_inherited(), rc;
+	int before = count_inherited(), r;
 	struct end near = {0}, far = {0};
 	struct listener *l = NULL;
 	struct err err = {""};
@@ -96,11 +96,11 @@ static void make_and_look(const char *addr)
 	p = (struct pollfd){.fd = listener_fd(l), .events = POLLIN};
 	do {
 		poll(&p, 1, 10000);
-		rc = link_accept(l, &peer_events, &near.peer, &near.peer.link, &err);
-	} while (rc == -EAGAIN);
+		r = link_accept(l, &peer_events, &near.peer, &near.peer.link, &err);
+	} while (r == -EAGAIN);
 	pthread_join(thread, NULL);
-	if (rc || far.rc)
-		fail_msg("accepted: %d %s; connected: %d %s", rc, err.text, far.rc, far.err.text);
+	if (r || far.r)
+		fail_msg("accepted: %d %s; connected: %d %s", r, err.text, far.r, far.err.text);
 	assert_int_equal(count_inherited(), before);
 	link_free(near.peer.link);
 	link_free(far.peer.link);

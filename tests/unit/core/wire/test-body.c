@@ -24,18 +24,18 @@ static int check(uint32_t type, uint32_t comm, const void *body, size_t n)
 	struct err err = {""};
 	struct wire_hdr h;
 	char *odd = malloc(n + 1);
-	int rc;
+	int r;
 
 	assert_non_null(odd);
 	memcpy(odd + 1, body, n);
 	wire_hdr_init(&h, type, n);
 	h.comm = comm;
 	h.seq = seq;
-	rc = wire_body_check(&h, odd + 1, &err);
-	assert_true(rc == 0 || rc == -EPROTO);
-	assert_int_equal(rc == 0, err.text[0] == '\0');
+	r = wire_body_check(&h, odd + 1, &err);
+	assert_true(r == 0 || r == -EPROTO);
+	assert_int_equal(r == 0, err.text[0] == '\0');
 	free(odd);
-	return rc;
+	return r;
 }
 
 #define GOOD(type, m) assert_int_equal(check(type, 7, &(m), sizeof(m)), 0)
