@@ -9,208 +9,86 @@
 
 enum arity { FLAG, VALUE, TWO };
 
-struct option {
-	const char *name; /* without dashes; '_' and '-' are the same */
+/* Options of one kind: names without dashes, '_' and '-' are the same. */
+struct options {
 	enum launcher_class class;
 	enum arity arity;
+	const char *names;
 };
 
-static const struct option torchrun_options[] = {
-	{"nnodes", LAUNCHER_NODES, VALUE},
-	{"nproc-per-node", LAUNCHER_PROCS, VALUE},
-	{"node-rank", LAUNCHER_RANK, VALUE},
-	{"rdzv-endpoint", LAUNCHER_ADDR, VALUE},
-	{"master-addr", LAUNCHER_ADDR, VALUE},
-	{"local-addr", LAUNCHER_ADDR, VALUE},
-	{"rdzv-backend", LAUNCHER_RDZV, VALUE},
-	{"rdzv-id", LAUNCHER_RDZV, VALUE},
-	{"rdzv-conf", LAUNCHER_RDZV, VALUE},
-	{"master-port", LAUNCHER_RDZV, VALUE},
-	{"standalone", LAUNCHER_STANDALONE, FLAG},
-	{"max-restarts", LAUNCHER_KEEP, VALUE},
-	{"monitor-interval", LAUNCHER_KEEP, VALUE},
-	{"start-method", LAUNCHER_KEEP, VALUE},
-	{"event-log-handler", LAUNCHER_KEEP, VALUE},
-	{"role", LAUNCHER_KEEP, VALUE},
-	{"log-dir", LAUNCHER_KEEP, VALUE},
-	{"redirects", LAUNCHER_KEEP, VALUE},
-	{"r", LAUNCHER_KEEP, VALUE},
-	{"tee", LAUNCHER_KEEP, VALUE},
-	{"t", LAUNCHER_KEEP, VALUE},
-	{"local-ranks-filter", LAUNCHER_KEEP, VALUE},
-	{"duplicate-stdout-filters", LAUNCHER_KEEP, VALUE},
-	{"duplicate-stderr-filters", LAUNCHER_KEEP, VALUE},
-	{"logs-specs", LAUNCHER_KEEP, VALUE},
-	{"numa-binding", LAUNCHER_KEEP, VALUE},
-	{"signals-to-handle", LAUNCHER_KEEP, VALUE},
-	{"module", LAUNCHER_KEEP, FLAG},
-	{"m", LAUNCHER_KEEP, FLAG},
-	{"no-python", LAUNCHER_KEEP, FLAG},
-	{"run-path", LAUNCHER_KEEP, FLAG},
-	{"virtual-local-rank", LAUNCHER_KEEP, FLAG},
-	{"use-env", LAUNCHER_KEEP, FLAG},
-	{"help", LAUNCHER_KEEP, FLAG},
-	{NULL, LAUNCHER_KEEP, FLAG},
+// clang-format off
+static const struct options torchrun_options[] = {
+	{LAUNCHER_NODES, VALUE, "nnodes"},
+	{LAUNCHER_PROCS, VALUE, "nproc-per-node"},
+	{LAUNCHER_RANK, VALUE, "node-rank"},
+	{LAUNCHER_ADDR, VALUE, "rdzv-endpoint master-addr local-addr"},
+	{LAUNCHER_RDZV, VALUE, "rdzv-backend rdzv-id rdzv-conf master-port"},
+	{LAUNCHER_STANDALONE, FLAG, "standalone"},
+	{LAUNCHER_KEEP, VALUE,
+	 "max-restarts monitor-interval start-method event-log-handler role log-dir redirects "
+	 "r tee t local-ranks-filter duplicate-stdout-filters duplicate-stderr-filters "
+	 "logs-specs numa-binding signals-to-handle"},
+	{LAUNCHER_KEEP, FLAG, "module m no-python run-path virtual-local-rank use-env help"},
+	{LAUNCHER_KEEP, FLAG, NULL},
 };
-static const struct option accelerate_options[] = {
-	{"num-machines", LAUNCHER_NODES, VALUE},
-	{"num-processes", LAUNCHER_TOTAL, VALUE},
-	{"machine-rank", LAUNCHER_RANK, VALUE},
-	{"main-process-ip", LAUNCHER_ADDR, VALUE},
-	{"deepspeed-hostfile", LAUNCHER_ADDR, VALUE},
-	{"main-process-port", LAUNCHER_RDZV, VALUE},
-	{"rdzv-backend", LAUNCHER_RDZV, VALUE},
-	{"rdzv-conf", LAUNCHER_RDZV, VALUE},
-	{"deepspeed-multinode-launcher", LAUNCHER_RDZV, VALUE},
-	{"same-network", LAUNCHER_RDZV, FLAG},
-	{"multi-gpu", LAUNCHER_KEEP, FLAG},
-	{"cpu", LAUNCHER_KEEP, FLAG},
-	{"tpu", LAUNCHER_KEEP, FLAG},
-	{"mps", LAUNCHER_KEEP, FLAG},
-	{"use-deepspeed", LAUNCHER_KEEP, FLAG},
-	{"use-fsdp", LAUNCHER_KEEP, FLAG},
-	{"use-megatron-lm", LAUNCHER_KEEP, FLAG},
-	{"use-xpu", LAUNCHER_KEEP, FLAG},
-	{"quiet", LAUNCHER_KEEP, FLAG},
-	{"q", LAUNCHER_KEEP, FLAG},
-	{"module", LAUNCHER_KEEP, FLAG},
-	{"m", LAUNCHER_KEEP, FLAG},
-	{"no-python", LAUNCHER_KEEP, FLAG},
-	{"debug", LAUNCHER_KEEP, FLAG},
-	{"enable-cpu-affinity", LAUNCHER_KEEP, FLAG},
-	{"standalone", LAUNCHER_STANDALONE, FLAG},
-	{"h", LAUNCHER_KEEP, FLAG},
-	{"help", LAUNCHER_KEEP, FLAG},
-	{NULL, LAUNCHER_KEEP, FLAG},
+static const struct options accelerate_options[] = {
+	{LAUNCHER_NODES, VALUE, "num-machines"},
+	{LAUNCHER_TOTAL, VALUE, "num-processes"},
+	{LAUNCHER_RANK, VALUE, "machine-rank"},
+	{LAUNCHER_ADDR, VALUE, "main-process-ip deepspeed-hostfile"},
+	{LAUNCHER_RDZV, VALUE, "main-process-port rdzv-backend rdzv-conf deepspeed-multinode-launcher"},
+	{LAUNCHER_RDZV, FLAG, "same-network"},
+	{LAUNCHER_KEEP, FLAG,
+	 "multi-gpu cpu tpu mps use-deepspeed use-fsdp use-megatron-lm use-xpu quiet q module "
+	 "m no-python debug enable-cpu-affinity h help"},
+	{LAUNCHER_STANDALONE, FLAG, "standalone"},
+	{LAUNCHER_KEEP, FLAG, NULL},
 };
-static const struct option deepspeed_options[] = {
-	{"num-nodes", LAUNCHER_NODES, VALUE},
-	{"num-gpus", LAUNCHER_PROCS, VALUE},
-	{"node-rank", LAUNCHER_RANK, VALUE},
-	{"hostfile", LAUNCHER_HOSTFILE, VALUE},
-	{"H", LAUNCHER_HOSTFILE, VALUE},
-	{"master-addr", LAUNCHER_ADDR, VALUE},
-	{"include", LAUNCHER_SLOTS, VALUE},
-	{"i", LAUNCHER_SLOTS, VALUE},
-	{"num-accelerators", LAUNCHER_PROCS, VALUE},
-	{"exclude", LAUNCHER_ADDR, VALUE},
-	{"e", LAUNCHER_ADDR, VALUE},
-	{"launcher", LAUNCHER_RDZV, VALUE},
-	{"launcher-args", LAUNCHER_RDZV, VALUE},
-	{"no-ssh", LAUNCHER_RDZV, FLAG},
-	{"no-ssh-check", LAUNCHER_RDZV, FLAG},
-	{"force-multi", LAUNCHER_RDZV, FLAG},
-	{"ssh-port", LAUNCHER_RDZV, VALUE},
-	{"master-port", LAUNCHER_RDZV, VALUE},
-	{"save-pid", LAUNCHER_KEEP, FLAG},
-	{"enable-each-rank-log", LAUNCHER_KEEP, VALUE},
-	{"autotuning", LAUNCHER_KEEP, VALUE},
-	{"module", LAUNCHER_KEEP, FLAG},
-	{"no-python", LAUNCHER_KEEP, FLAG},
-	{"no-local-rank", LAUNCHER_KEEP, FLAG},
-	{"bind-cores-to-rank", LAUNCHER_KEEP, FLAG},
-	{"bind-core-list", LAUNCHER_KEEP, VALUE},
-	{"venv-script", LAUNCHER_KEEP, VALUE},
-	{"elastic-training", LAUNCHER_KEEP, FLAG},
-	{"min-elastic-nodes", LAUNCHER_KEEP, VALUE},
-	{"max-elastic-nodes", LAUNCHER_KEEP, VALUE},
-	{"help", LAUNCHER_KEEP, FLAG},
-	{NULL, LAUNCHER_KEEP, FLAG},
+static const struct options deepspeed_options[] = {
+	{LAUNCHER_NODES, VALUE, "num-nodes"},
+	{LAUNCHER_PROCS, VALUE, "num-gpus num-accelerators"},
+	{LAUNCHER_RANK, VALUE, "node-rank"},
+	{LAUNCHER_HOSTFILE, VALUE, "hostfile H"},
+	{LAUNCHER_ADDR, VALUE, "master-addr exclude e"},
+	{LAUNCHER_SLOTS, VALUE, "include i"},
+	{LAUNCHER_RDZV, VALUE, "launcher launcher-args ssh-port master-port"},
+	{LAUNCHER_RDZV, FLAG, "no-ssh no-ssh-check force-multi"},
+	{LAUNCHER_KEEP, FLAG, "save-pid module no-python no-local-rank bind-cores-to-rank elastic-training help"},
+	{LAUNCHER_KEEP, VALUE,
+	 "enable-each-rank-log autotuning bind-core-list venv-script min-elastic-nodes "
+	 "max-elastic-nodes"},
+	{LAUNCHER_KEEP, FLAG, NULL},
 };
-static const struct option srun_options[] = {
-	/* all others take a value */
-	{"nodes", LAUNCHER_NODES, VALUE},
-	{"N", LAUNCHER_NODES, VALUE},
-	{"ntasks", LAUNCHER_TOTAL, VALUE},
-	{"n", LAUNCHER_TOTAL, VALUE},
-	{"ntasks-per-node", LAUNCHER_PROCS, VALUE},
-	{"nodelist", LAUNCHER_ADDR, VALUE},
-	{"w", LAUNCHER_ADDR, VALUE},
-	{"exclude", LAUNCHER_ADDR, VALUE},
-	{"x", LAUNCHER_ADDR, VALUE},
-	{"nodefile", LAUNCHER_ADDR, VALUE},
-	{"F", LAUNCHER_ADDR, VALUE},
-	{"relative", LAUNCHER_RDZV, VALUE},
-	{"r", LAUNCHER_RDZV, VALUE},
-	{"distribution", LAUNCHER_RDZV, VALUE},
-	{"m", LAUNCHER_RDZV, VALUE},
-	{"label", LAUNCHER_KEEP, FLAG},
-	{"l", LAUNCHER_KEEP, FLAG},
-	{"unbuffered", LAUNCHER_KEEP, FLAG},
-	{"u", LAUNCHER_KEEP, FLAG},
-	{"verbose", LAUNCHER_KEEP, FLAG},
-	{"v", LAUNCHER_KEEP, FLAG},
-	{"quiet", LAUNCHER_KEEP, FLAG},
-	{"Q", LAUNCHER_KEEP, FLAG},
-	{"exclusive", LAUNCHER_KEEP, FLAG},
-	{"overlap", LAUNCHER_KEEP, FLAG},
-	{"exact", LAUNCHER_KEEP, FLAG},
-	{"pty", LAUNCHER_KEEP, FLAG},
-	{"overcommit", LAUNCHER_KEEP, FLAG},
-	{"O", LAUNCHER_KEEP, FLAG},
-	{"oversubscribe", LAUNCHER_KEEP, FLAG},
-	{"s", LAUNCHER_KEEP, FLAG},
-	{"no-kill", LAUNCHER_KEEP, FLAG},
-	{"k", LAUNCHER_KEEP, FLAG},
-	{"kill-on-bad-exit", LAUNCHER_KEEP, FLAG},
-	{"K", LAUNCHER_KEEP, FLAG},
-	{"immediate", LAUNCHER_KEEP, FLAG},
-	{"I", LAUNCHER_KEEP, FLAG},
-	{"disable-status", LAUNCHER_KEEP, FLAG},
-	{"X", LAUNCHER_KEEP, FLAG},
-	{"preserve-env", LAUNCHER_KEEP, FLAG},
-	{"E", LAUNCHER_KEEP, FLAG},
-	{"contiguous", LAUNCHER_KEEP, FLAG},
-	{"reboot", LAUNCHER_KEEP, FLAG},
-	{"multi-prog", LAUNCHER_KEEP, FLAG},
-	{"help", LAUNCHER_KEEP, FLAG},
-	{"h", LAUNCHER_KEEP, FLAG},
-	{"version", LAUNCHER_KEEP, FLAG},
-	{"V", LAUNCHER_KEEP, FLAG},
-	{NULL, LAUNCHER_KEEP, FLAG},
+static const struct options srun_options[] = { /* of any other option the next word is the value */
+	{LAUNCHER_NODES, VALUE, "nodes N"},
+	{LAUNCHER_TOTAL, VALUE, "ntasks n"},
+	{LAUNCHER_PROCS, VALUE, "ntasks-per-node"},
+	{LAUNCHER_ADDR, VALUE, "nodelist w exclude x nodefile F"},
+	{LAUNCHER_RDZV, VALUE, "relative r distribution m"},
+	{LAUNCHER_KEEP, FLAG,
+	 "label l unbuffered u verbose v quiet Q exclusive overlap exact pty overcommit O "
+	 "oversubscribe s no-kill k kill-on-bad-exit K immediate I disable-status X "
+	 "preserve-env E contiguous reboot multi-prog help h version V"},
+	{LAUNCHER_KEEP, FLAG, NULL},
 };
-static const struct option mpirun_options[] = {
-	{"np", LAUNCHER_TOTAL, VALUE},
-	{"n", LAUNCHER_TOTAL, VALUE},
-	{"c", LAUNCHER_TOTAL, VALUE},
-	{"npernode", LAUNCHER_PROCS, VALUE},
-	{"N", LAUNCHER_PROCS, VALUE},
-	{"ppn", LAUNCHER_PROCS, VALUE},
-	{"perhost", LAUNCHER_PROCS, VALUE},
-	{"host", LAUNCHER_HOSTS, VALUE},
-	{"H", LAUNCHER_HOSTS, VALUE},
-	{"hosts", LAUNCHER_HOSTS, VALUE},
-	{"hostfile", LAUNCHER_HOSTFILE, VALUE},
-	{"machinefile", LAUNCHER_HOSTFILE, VALUE},
-	{"f", LAUNCHER_HOSTFILE, VALUE},
-	{"map-by", LAUNCHER_MAP, VALUE},
-	{"x", LAUNCHER_KEEP, VALUE},
-	{"mca", LAUNCHER_KEEP, TWO},
-	{"gmca", LAUNCHER_KEEP, TWO},
-	{"prtemca", LAUNCHER_KEEP, TWO},
-	{"pmixmca", LAUNCHER_KEEP, TWO},
-	{"env", LAUNCHER_KEEP, TWO},
-	{"genv", LAUNCHER_KEEP, TWO},
-	{"genvlist", LAUNCHER_KEEP, VALUE},
-	{"envlist", LAUNCHER_KEEP, VALUE},
-	{"wdir", LAUNCHER_KEEP, VALUE},
-	{"wd", LAUNCHER_KEEP, VALUE},
-	{"bind-to", LAUNCHER_KEEP, VALUE},
-	{"rank-by", LAUNCHER_KEEP, VALUE},
-	{"prefix", LAUNCHER_KEEP, VALUE},
-	{"output", LAUNCHER_KEEP, VALUE},
-	{"timeout", LAUNCHER_KEEP, VALUE},
-	{"path", LAUNCHER_KEEP, VALUE},
-	{"launcher", LAUNCHER_RDZV, VALUE},
-	{"iface", LAUNCHER_RDZV, VALUE},
-	{NULL, LAUNCHER_KEEP, FLAG},
+static const struct options mpirun_options[] = {
+	{LAUNCHER_TOTAL, VALUE, "np n c"},
+	{LAUNCHER_PROCS, VALUE, "npernode N ppn perhost"},
+	{LAUNCHER_HOSTS, VALUE, "host H hosts"},
+	{LAUNCHER_HOSTFILE, VALUE, "hostfile machinefile f"},
+	{LAUNCHER_MAP, VALUE, "map-by"},
+	{LAUNCHER_KEEP, VALUE, "x genvlist envlist wdir wd bind-to rank-by prefix output timeout path"},
+	{LAUNCHER_KEEP, TWO, "mca gmca prtemca pmixmca env genv"},
+	{LAUNCHER_RDZV, VALUE, "launcher iface"},
+	{LAUNCHER_KEEP, FLAG, NULL},
 };
+// clang-format on
 
 static const struct launcher {
 	enum launcher_kind kind;
 	const char *program, *program2;
-	const char *module, *module2; /* python -m */
-	const struct option *options;
+	const char *module, *module2;  /* python -m */
+	const struct options *options; /* ends with NULL names */
 } launchers[] = {
 	{LAUNCHER_TORCHRUN, "torchrun", "torchrun", "torch.distributed.run",
 	 "torch.distributed.launch", torchrun_options},
@@ -304,22 +182,24 @@ static bool same_name(const char *a, const char *b, size_t len)
 }
 
 /* The exact name; for argparse also an abbreviation that fits one option only. */
-static const struct option *find_option(const struct launcher *l, const char *name, size_t len,
-					bool is_long)
+static const struct options *find_option(const struct launcher *l, const char *name, size_t len,
+					 bool is_long)
 {
-	const struct option *only = NULL;
+	const struct options *only = NULL;
 	unsigned int n = 0;
 
-	for (const struct option *o = l->options; o->name; o++) {
-		size_t full = strlen(o->name);
+	for (const struct options *o = l->options; o->names; o++)
+		for (const char *word = o->names; *word; word += strspn(word, " ")) {
+			size_t full = strcspn(word, " ");
 
-		if (full == len && same_name(o->name, name, len))
-			return o;
-		if (is_long && len > 2 && full > len && same_name(o->name, name, len)) {
-			only = o;
-			n++;
+			if (full == len && same_name(word, name, len))
+				return o;
+			if (is_long && len > 2 && full > len && same_name(word, name, len)) {
+				only = o;
+				n++;
+			}
+			word += full;
 		}
-	}
 	return n == 1 && l->kind != LAUNCHER_MPIRUN ? only : NULL;
 }
 
@@ -334,7 +214,7 @@ static bool looks_like_script(const char *word)
 bool launcher_take(const struct launcher *l, char *const *words, struct launcher_found *ret)
 {
 	const char *word = words[0], *name, *eq;
-	const struct option *o;
+	const struct options *o;
 	enum arity arity;
 	bool is_long;
 	size_t len;
