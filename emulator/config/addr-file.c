@@ -27,16 +27,16 @@ int addr_file_write(const char *dir, const struct addr_file *a, struct err *err)
 	int fd = open(path_of(dir, path), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		      0600);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	int code;
+	int r;
 
 	if (!f) {
-		code = errno;
+		r = errno;
 
 		if (fd >= 0)
 			close(fd);
 		return err_set(
-			err, code, "out: cannot write %s: %s%s", path, strerror(code),
-			code == EEXIST
+			err, r, "out: cannot write %s: %s%s", path, strerror(r),
+			r == EEXIST
 				? "; remove it if its nboxd has ended, or choose another directory"
 				: "");
 	}
@@ -47,11 +47,11 @@ int addr_file_write(const char *dir, const struct addr_file *a, struct err *err)
 	for (const char *p = a->token; *p; p++)
 		fprintf(f, "%02x", (unsigned)(unsigned char)*p);
 	fputc('\n', f);
-	code = file_close(f);
-	if (code == 0)
+	r = file_close(f);
+	if (r == 0)
 		return 0;
 	unlink(path);
-	return err_set(err, -code, "out: cannot write %s: %s", path, strerror(-code));
+	return err_set(err, -r, "out: cannot write %s: %s", path, strerror(-r));
 }
 
 void addr_file_remove(const char *dir)

@@ -86,15 +86,15 @@ int data_for_parse(const char *text, const struct layout *layouts, size_t n_layo
 	struct data_for f = {.kind = COLL_KINDS};
 	const char *names[NAMES_MAX], *eq = strchr(text, '=');
 	char what[DATA_FOR_AXES_MAX + 32], near[96], *slash;
-	int kind, rc;
+	int kind, r;
 
 	if (!eq || eq == text || (size_t)(eq - text) >= DATA_FOR_AXES_MAX)
 		return err_set(err, EINVAL,
 			       "'%.64s' is no WHAT=POLICY, such as allgather=identity or dp=fill",
 			       text);
-	rc = wire_data_parse(eq + 1, &f.data, err);
-	if (rc)
-		return rc;
+	r = wire_data_parse(eq + 1, &f.data, err);
+	if (r)
+		return r;
 	snprintf(what, sizeof(what), "%.*s", (int)(eq - text), text);
 	slash = strchr(what, '/');
 	if (slash)

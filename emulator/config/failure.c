@@ -56,7 +56,7 @@ static int parse_key(struct failure *f, const char *key, const char *value, stru
 	static const char *const keys[] = {"rank", "node", "time", "after", "op"};
 	char near[96];
 	double ns;
-	int rc;
+	int r;
 
 	if (!strcmp(key, "op"))
 		return parse_kind(value, &f->kind, err);
@@ -65,9 +65,9 @@ static int parse_key(struct failure *f, const char *key, const char *value, stru
 		return units_count(value, &f->after, err);
 	}
 	if (!strcmp(key, "time")) {
-		rc = units_time(value, &ns, err);
-		if (rc)
-			return rc;
+		r = units_time(value, &ns, err);
+		if (r)
+			return r;
 		if (!(ns >= 0 && ns < 1e18))
 			return err_set(err, EINVAL, "time=%.64s is out of range", value);
 		f->time_ns = (uint64_t)ns;
@@ -107,12 +107,12 @@ int failure_parse(const char *text, const struct topology *world, struct failure
 	const char *keys[5];
 	struct given given = {0};
 	size_t n_keys = 0;
-	int rc = 0;
+	int r = 0;
 
 	if (strlen(text) >= sizeof(copy))
 		return err_set(err, EINVAL, "'%.64s...' is too long", text);
 	snprintf(copy, sizeof(copy), "%s", text);
-	for (pair = copy[4] && copy[5] ? copy + 5 : NULL; !rc && pair; pair = next) {
+	for (pair = copy[4] && copy[5] ? copy + 5 : NULL; !r && pair; pair = next) {
 		next = strchr(pair, ',');
 		if (next)
 			*next++ = '\0';
@@ -124,20 +124,20 @@ int failure_parse(const char *text, const struct topology *world, struct failure
 					? "; several ranks are written with +, such as rank=1+5"
 					: "");
 		*equals = '\0';
-		rc = parse_key(&f, pair, equals + 1, &given, err);
-		for (size_t i = 0; !rc && i < n_keys; i++)
+		r = parse_key(&f, pair, equals + 1, &given, err);
+		for (size_t i = 0; !r && i < n_keys; i++)
 			if (!strcmp(keys[i], pair))
-				rc = err_set(err, EINVAL, "'%s' is given twice", pair);
-		if (!rc)
+				r = err_set(err, EINVAL, "'%s' is given twice", pair);
+		if (!r)
 			keys[n_keys++] = pair;
 	}
-	rc = rc ? rc : named_ranks(world, given.rank, given.node, &f.ranks, &f.n_ranks, err);
-	if (rc)
-		return err_prefix(err, rc, "'%.200s'", text);
-	rc = check_when(&f, given.has_after, err);
-	if (rc) {
+	r = r ? r : named_ranks(world, given.rank, given.node, &f.ranks, &f.n_ranks, err);
+	if (r)
+		return err_prefix(err, r, "'%.200s'", text);
+	r = check_when(&f, given.has_after, err);
+	if (r) {
 		free(f.ranks);
-		return rc;
+		return r;
 	}
 	*ret = f;
 	return 0;

@@ -79,29 +79,29 @@ static int which_collective(const char *word)
 
 /* All words behind the collective: those of nbox-perf go into @command, and are checked now, not
  * when nboxd runs. Return: 0; negative errno with the sentence. */
-static int take_words(struct run *r, char **command, int *n, struct err *err)
+static int take_words(struct run *run, char **command, int *n, struct err *err)
 {
 	struct perf_options perf;
 	struct option_word w;
-	int i = 2, code = 0;
+	int i = 2, r = 0;
 
 	perf_options_init(&perf);
-	while (code == 0 && i < r->argc) {
+	while (r == 0 && i < run->argc) {
 		int first = i;
 
-		code = option_take(COMMAND_PERF, r->argc, r->argv, &i, &w, err);
-		if (code == OPTION_NONE)
+		r = option_take(COMMAND_PERF, run->argc, run->argv, &i, &w, err);
+		if (r == OPTION_NONE)
 			return err_set(err, EINVAL,
 				       "'%s' is one word too many; only the collective has no dash",
-				       r->argv[i]);
-		if (code == 0)
-			code = perf_options_take(&perf, &w, err);
-		for (int k = first; code == 0 && k < i; k++)
-			command[(*n)++] = r->argv[k];
-		if (code == OPTION_NONE)
-			code = run_take(r, &w, err);
+				       run->argv[i]);
+		if (r == 0)
+			r = perf_options_take(&perf, &w, err);
+		for (int k = first; r == 0 && k < i; k++)
+			command[(*n)++] = run->argv[k];
+		if (r == OPTION_NONE)
+			r = run_take(run, &w, err);
 	}
-	return code < 0 ? code : perf_options_check(&perf, err);
+	return r < 0 ? r : perf_options_check(&perf, err);
 }
 
 /* In PyTorch's spelling, too: all_reduce. */
@@ -155,48 +155,48 @@ int cmd_perf(int argc, char **argv)
 {
 	CLEANUP(freep) char **command = calloc((size_t)argc + 8, sizeof(*command));
 	struct run_printer printer = {"perf", print_head, print_table, NULL};
-	struct run r = {.argc = argc,
-			.argv = argv,
-			.needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF,
-			.printer = &printer};
+	struct run run = {.argc = argc,
+			  .argv = argv,
+			  .needs = PATHS_RUN | PATHS_MODELS | PATHS_PERF,
+			  .printer = &printer};
 	struct err err = {""};
 	const char *op = argv[1];
 	char rank[16];
-	int n = 0, code;
+	int n = 0, r;
 
 	for (int i = 1; i < argc; i++)
 		if (is_help(argv[i]))
 			return usage(stdout), 0;
 	if (argc < 2 || argv[1][0] == '-')
 		return which_collective(argc > 1 ? argv[1] : NULL);
-	code = config_new(&r.config);
-	if (!command || code < 0)
+	r = config_new(&run.config);
+	if (!command || r < 0)
 		return 1;
 	command[n++] = (char *)"nbox-perf"; /* until the parts are found */
 	command[n++] = (char *)"--op";
-	code = take_collective(argv[1], &op, &err);
+	r = take_collective(argv[1], &op, &err);
 	command[n++] = (char *)(uintptr_t)op;
-	if (code == 0)
-		code = take_words(&r, command, &n, &err);
-	if (code == 0)
-		code = perf_defaults(r.config);
+	if (r == 0)
+		r = take_words(&run, command, &n, &err);
+	if (r == 0)
+		r = perf_defaults(run.config);
 	command[n++] = (char *)"--no-check"; /* what virtual ranks send is a policy */
-	if (!r.is_plain)                     /* it would show this machine's times */
+	if (!run.is_plain)                   /* it would show this machine's times */
 		command[n++] = (char *)"--no-table";
-	r.command = command;
+	run.command = command;
 	printer.ctx = (char *)(uintptr_t)op;
-	r.n_command = n;
-	if (code == 0)
-		code = run_prepare(&r, &err);
-	if (code < 0)
-		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-code));
-	command[0] = r.paths.perf;
-	if (code == 0) { /* rank 0, whom nccl-tests let print, may have no process */
-		snprintf(rank, sizeof(rank), "%u", r.config->real[0]);
-		command[r.n_command++] = (char *)"--print-rank";
-		command[r.n_command++] = rank;
+	run.n_command = n;
+	if (r == 0)
+		r = run_prepare(&run, &err);
+	if (r < 0)
+		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-r));
+	command[0] = run.paths.perf;
+	if (r == 0) { /* rank 0, whom nccl-tests let print, may have no process */
+		snprintf(rank, sizeof(rank), "%u", run.config->real[0]);
+		command[run.n_command++] = (char *)"--print-rank";
+		command[run.n_command++] = rank;
 	}
-	code = code < 0 ? 2 : run_execute(&r);
-	run_deinit(&r);
-	return code;
+	r = r < 0 ? 2 : run_execute(&run);
+	run_deinit(&run);
+	return r;
 }

@@ -20,48 +20,48 @@ static void usage(FILE *f)
 
 /* The words up to the command. Return: 0, *ret_end is behind them; 1: --help; negative errno with
  * the sentence. */
-static int take_words(struct run *r, int argc, char **argv, int *ret_end, struct err *err)
+static int take_words(struct run *run, int argc, char **argv, int *ret_end, struct err *err)
 {
 	struct option_word w;
-	int i = 1, code = 0;
+	int i = 1, r = 0;
 
-	while (code == 0 && i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0) {
-		code = option_take(COMMAND_RUN, argc, argv, &i, &w, err);
-		if (code == 0 && w.id == FLAG_HELP)
+	while (r == 0 && i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0) {
+		r = option_take(COMMAND_RUN, argc, argv, &i, &w, err);
+		if (r == 0 && w.id == FLAG_HELP)
 			return 1;
-		if (code == 0)
-			code = run_take(r, &w, err);
+		if (r == 0)
+			r = run_take(run, &w, err);
 	}
 	*ret_end = i;
-	return code;
+	return r;
 }
 
 int cmd_run(int argc, char **argv)
 {
-	struct run r = {.argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS};
+	struct run run = {.argc = argc, .argv = argv, .needs = PATHS_RUN | PATHS_MODELS};
 	struct err err = {""};
-	int i = 1, code = config_new(&r.config);
+	int i = 1, r = config_new(&run.config);
 
-	if (code == 0)
-		code = take_words(&r, argc, argv, &i, &err);
-	if (code == 1) {
+	if (r == 0)
+		r = take_words(&run, argc, argv, &i, &err);
+	if (r == 1) {
 		usage(stdout);
-		run_deinit(&r);
+		run_deinit(&run);
 		return 0;
 	}
-	r.argc = i;
-	if (code == 0 && i < argc && strcmp(argv[i], "--") == 0)
+	run.argc = i;
+	if (r == 0 && i < argc && strcmp(argv[i], "--") == 0)
 		i++;
-	if (code == 0 && i >= argc)
-		code = err_set(&err, EINVAL, "no command: nbox run [OPTION...] -- COMMAND...");
-	if (code == 0) {
-		r.command = argv + i;
-		r.n_command = argc - i;
-		code = run_prepare(&r, &err);
+	if (r == 0 && i >= argc)
+		r = err_set(&err, EINVAL, "no command: nbox run [OPTION...] -- COMMAND...");
+	if (r == 0) {
+		run.command = argv + i;
+		run.n_command = argc - i;
+		r = run_prepare(&run, &err);
 	}
-	if (code < 0)
-		fprintf(stderr, "nbox run: %s\n", err.text[0] ? err.text : strerror(-code));
-	code = code < 0 ? 2 : run_execute(&r);
-	run_deinit(&r);
-	return code;
+	if (r < 0)
+		fprintf(stderr, "nbox run: %s\n", err.text[0] ? err.text : strerror(-r));
+	r = r < 0 ? 2 : run_execute(&run);
+	run_deinit(&run);
+	return r;
 }

@@ -60,14 +60,14 @@ static void on_sent(void *owner, struct link *l, uint64_t cookie)
 	(void)owner, (void)l, (void)cookie;
 }
 
-static void on_closed(void *owner, struct link *l, int code, const char *why)
+static void on_closed(void *owner, struct link *l, int r, const char *why)
 {
 	struct client *c = owner;
 
 	(void)l;
 	if (c->state == 2 || c->state == -1)
 		return;
-	err_set(&c->err, code ? -code : EPIPE, "nboxd closed the link: %s", why);
+	err_set(&c->err, r ? -r : EPIPE, "nboxd closed the link: %s", why);
 	c->state = -1;
 }
 

@@ -152,15 +152,15 @@ static void look_at_port(struct doctor *d, const struct verbs *v, struct ibv_con
 	struct ibv_port_attr attr;
 	char name[96], rate[64], gids[512];
 	bool is_active;
-	int code;
+	int r;
 	json_t *f, *list = json_array();
 
 	memset(&attr, 0, sizeof(attr));
 	snprintf(name, sizeof(name), "%s port %u", device, port);
-	code = v->query_port(ctx, (uint8_t)port, (struct _compat_ibv_port_attr *)(void *)&attr);
-	if (code) {
+	r = v->query_port(ctx, (uint8_t)port, (struct _compat_ibv_port_attr *)(void *)&attr);
+	if (r) {
 		doctor_add(d, is_chosen ? bad(d) : DOCTOR_NOTE, RDMA, name, "cannot be queried: %s",
-			   strerror(code < 0 ? errno : code));
+			   strerror(r < 0 ? errno : r));
 		json_decref(list);
 		return;
 	}
@@ -228,17 +228,17 @@ static void look_at_device(struct doctor *d, const struct verbs *v, struct ibv_d
 	bool is_chosen = !d->hca || strcmp(d->hca, name) == 0;
 	struct ibv_context *ctx = v->open_device(dev);
 	struct ibv_device_attr attr;
-	int code = ctx ? 0 : errno ? errno : ENODEV;
+	int r = ctx ? 0 : errno ? errno : ENODEV;
 	json_t *f;
 
 	memset(&attr, 0, sizeof(attr));
 	if (ctx)
-		code = v->query_device(ctx, &attr);
-	if (code) {
-		code = code < 0 ? errno : code;
+		r = v->query_device(ctx, &attr);
+	if (r) {
+		r = r < 0 ? errno : r;
 		doctor_add(d, is_chosen ? bad(d) : DOCTOR_NOTE, RDMA, name, "cannot be %s: %s%s",
-			   ctx ? "queried" : "opened", strerror(code),
-			   code == EACCES || code == EPERM
+			   ctx ? "queried" : "opened", strerror(r),
+			   r == EACCES || r == EPERM
 				   ? "; look at who may open /dev/infiniband/uverbs*"
 				   : "");
 		if (ctx)
@@ -341,14 +341,14 @@ static void choose_address(struct doctor *d)
 	struct rdma_options o;
 	struct err err = {""};
 	char text[INET6_ADDRSTRLEN];
-	int rc = rdma_options_get(&o, &err);
+	int r = rdma_options_get(&o, &err);
 
-	if (rc < 0) {
+	if (r < 0) {
 		doctor_add(d, DOCTOR_WRONG, RDMA, "options", "%s", err.text);
 		return;
 	}
-	rc = rdma_own_address(&o, &at, &err);
-	if (rc == -EADDRNOTAVAIL || rc == -ENXIO) {
+	r = rdma_own_address(&o, &at, &err);
+	if (r == -EADDRNOTAVAIL || r == -ENXIO) {
 		doctor_add(
 			d, bad(d), RDMA, "address",
 			"no active port has an IPv4 or global IPv6 address%s; give its network interface (InfiniBand: "
@@ -356,7 +356,7 @@ static void choose_address(struct doctor *d)
 			o.port || o.gid_index >= 0
 				? " that NBOX_IB_PORT and NBOX_IB_GID_INDEX allow"
 				: "");
-	} else if (rc < 0) {
+	} else if (r < 0) {
 		doctor_add(d, bad(d), RDMA, "address", "%s", err.text);
 	} else if (at.ss_family == AF_INET) {
 		inet_ntop(AF_INET, &((struct sockaddr_in *)&at)->sin_addr, text, sizeof(text));

@@ -23,7 +23,7 @@ _Static_assert(sizeof(struct driver_nccl) <= 4096 && sizeof(struct driver) <= 40
 static void ask_driver(void *answer)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-	int (*init)(unsigned int), (*version)(int *), (*count)(int *), code;
+	int (*init)(unsigned int), (*version)(int *), (*count)(int *), r;
 	struct driver *d = answer;
 
 	if (!lib) {
@@ -40,16 +40,16 @@ static void ask_driver(void *answer)
 	}
 	if (version(&d->version))
 		d->version = 0;
-	code = init(0);
+	r = init(0);
 	if (d->version && d->version < VERSION_LEAST)
 		snprintf(
 			d->why, sizeof(d->why),
 			"the NVIDIA driver is of CUDA %d.%d, and the gate needs one of %d.%d at least",
 			d->version / 1000, d->version % 1000 / 10, VERSION_LEAST / 1000,
 			VERSION_LEAST % 1000 / 10);
-	else if (code)
+	else if (r)
 		snprintf(d->why, sizeof(d->why), "the NVIDIA driver does not start (CUDA error %d)",
-			 code);
+			 r);
 	else if (count(&d->n_devices) || d->n_devices == 0)
 		snprintf(d->why, sizeof(d->why), "the NVIDIA driver shows no device");
 }

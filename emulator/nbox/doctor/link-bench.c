@@ -73,12 +73,12 @@ static void on_sent(void *owner, struct link *l, uint64_t cookie)
 	e->n_sent++;
 }
 
-static void on_closed(void *owner, struct link *l, int code, const char *why)
+static void on_closed(void *owner, struct link *l, int r, const char *why)
 {
 	struct end *e = owner;
 
 	(void)l;
-	e->code = err_set(&e->err, code ? -code : EPIPE, "%s", why);
+	e->code = err_set(&e->err, r ? -r : EPIPE, "%s", why);
 	e->closed = 1;
 }
 
@@ -169,11 +169,11 @@ static int lost(const struct end *e, struct err *err)
 		       (unsigned long long)(PATIENCE_NS / NS_PER_S));
 }
 
-static int not_sent(const struct end *e, int rc, struct err *err)
+static int not_sent(const struct end *e, int r, struct err *err)
 {
 	if (e->closed)
 		return lost(e, err);
-	return err_set(err, -rc, "a message cannot be sent: %s", strerror(-rc));
+	return err_set(err, -r, "a message cannot be sent: %s", strerror(-r));
 }
 
 static int until_received(struct end *e, uint64_t n, struct err *err)
@@ -202,30 +202,30 @@ static uint64_t clamp(uint64_t n, uint64_t least, uint64_t most)
 }
 
 static int measure_latency(const struct link_bench *b, struct end *e, const void *body,
-			   struct link_bench_row *r, struct err *err)
+			   struct link_bench_row *row, struct err *err)
 {
-	uint64_t most = clamp(b->budget_bytes / r->bytes / 4, LEAST, b->most), n = 0;
+	uint64_t most = clamp(b->budget_bytes / row->bytes / 4, LEAST, b->most), n = 0;
 	uint64_t warm = most / 10 + 2, begin_ns = clock_now_ns(), start_ns;
 	CLEANUP(freep) double *us = malloc(most * sizeof(*us));
-	int rc = us ? 0 : err_set(err, ENOMEM, "out of memory");
+	int r = us ? 0 : err_set(err, ENOMEM, "out of memory");
 
-	for (uint64_t i = 0; !rc && n < most; i++) {
+	for (uint64_t i = 0; !r && n < most; i++) {
 		start_ns = clock_now_ns();
 		if (n >= LEAST && start_ns - begin_ns > b->limit_ns)
 			break;
-		rc = send_one(e, body, r->bytes, ECHO);
-		rc = rc ? not_sent(e, rc, err) : until_received(e, e->n_received + 1, err);
-		if (rc)
+		r = send_one(e, body, row->bytes, ECHO);
+		r = r ? not_sent(e, r, err) : until_received(e, e->n_received + 1, err);
+		if (r)
 			break;
 		if (i >= warm || clock_now_ns() - begin_ns > b->limit_ns / 2)
 			us[n++] = (double)(clock_now_ns() - start_ns) / 2e3;
 	}
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	qsort(us, n, sizeof(*us), by_value);
-	r->p50_us = us[n / 2];
-	r->p99_us = us[n * 99 / 100];
-	r->n_round_trips = n;
+	row->p50_us = us[n / 2];
+	row->p99_us = us[n * 99 / 100];
+	row->n_round_trips = n;
 	return 0;
 }
 
@@ -234,7 +234,7 @@ static int run_batch(struct end *e, const void *body, uint64_t bytes, uint64_t n
 		     double *ret_seconds, struct err *err)
 {
 	uint64_t start_ns = clock_now_ns(), sent = e->n_sent, acked = e->n_received;
-	int rc;
+	int r;
 
 	for (uint64_t i = 0; i < n; i++) {
 		while (i - (e->n_sent - sent) >= IN_FLIGHT) {
@@ -242,42 +242,42 @@ static int run_batch(struct end *e, const void *body, uint64_t bytes, uint64_t n
 			if (e->closed || clock_now_ns() - start_ns > PATIENCE_NS)
 				return lost(e, err);
 		}
-		rc = send_one(e, body, bytes, i == n - 1 ? ACK : KEEP);
-		if (rc)
-			return not_sent(e, rc, err);
+		r = send_one(e, body, bytes, i == n - 1 ? ACK : KEEP);
+		if (r)
+			return not_sent(e, r, err);
 	}
-	rc = until_received(e, acked + 1, err);
-	if (!rc)
+	r = until_received(e, acked + 1, err);
+	if (!r)
 		*ret_seconds = (double)(clock_now_ns() - start_ns) / 1e9;
-	return rc;
+	return r;
 }
 
 static int measure_bandwidth(const struct link_bench *b, struct end *e, const void *body,
-			     struct link_bench_row *r, struct err *err)
+			     struct link_bench_row *row, struct err *err)
 {
-	uint64_t n = clamp(b->budget_bytes / r->bytes / BATCHES, 4, b->most);
+	uint64_t n = clamp(b->budget_bytes / row->bytes / BATCHES, 4, b->most);
 	uint64_t begin_ns = clock_now_ns();
 	double seconds[BATCHES], s;
-	int i, rc = 0;
+	int i, r = 0;
 
-	for (i = 0; i < BATCHES && !rc; i++) {
+	for (i = 0; i < BATCHES && !r; i++) {
 		if (i >= 3 && clock_now_ns() - begin_ns > b->limit_ns)
 			break;
-		rc = run_batch(e, body, r->bytes, n, &seconds[i], err);
+		r = run_batch(e, body, row->bytes, n, &seconds[i], err);
 		/* a slow link: shorter batches, the first one does not count */
-		if (!rc && i == 0 && n > 4 && seconds[0] * 5e9 > (double)b->limit_ns) {
+		if (!r && i == 0 && n > 4 && seconds[0] * 5e9 > (double)b->limit_ns) {
 			n = clamp((uint64_t)((double)n * (double)b->limit_ns / (seconds[0] * 5e9)),
 				  4, n);
 			begin_ns = clock_now_ns();
 			i = -1;
 		}
 	}
-	if (rc)
-		return rc;
+	if (r)
+		return r;
 	qsort(seconds, (size_t)i, sizeof(*seconds), by_value);
 	s = seconds[i / 2];
-	r->gbytes_per_s = (double)(n * r->bytes) / s / 1e9;
-	r->messages_per_s = (double)n / s;
+	row->gbytes_per_s = (double)(n * row->bytes) / s / 1e9;
+	row->messages_per_s = (double)n / s;
 	return 0;
 }
 
@@ -296,9 +296,9 @@ static int accept_peer(struct listener *l, struct end *e, pid_t child, int to, s
 	uint64_t due_ns = clock_now_ns() + 10 * NS_PER_S;
 	struct pollfd p = {.fd = listener_fd(l), .events = POLLIN};
 	char why[ERR_TEXT_MAX];
-	int rc;
+	int r;
 
-	while ((rc = link_accept(l, &events, e, &e->link, err)) == -EAGAIN) {
+	while ((r = link_accept(l, &events, e, &e->link, err)) == -EAGAIN) {
 		if (clock_now_ns() > due_ns || has_ended(child)) {
 			ssize_t got = recv(to, why, sizeof(why) - 1, MSG_DONTWAIT);
 
@@ -309,7 +309,7 @@ static int accept_peer(struct listener *l, struct end *e, pid_t child, int to, s
 		}
 		poll(&p, 1, SLEEP_MS);
 	}
-	return rc;
+	return r;
 }
 
 static int measure(const struct link_bench *b, struct listener *l, pid_t child, int to,
@@ -318,28 +318,28 @@ static int measure(const struct link_bench *b, struct listener *l, pid_t child, 
 	struct end e = {.wait = b->wait, .body = malloc(max_bytes)};
 	CLEANUP(freep) unsigned char *body = malloc(max_bytes);
 	const char *addr = listener_addr(l);
-	int rc = 0;
+	int r = 0;
 
 	if (!e.body || !body)
-		rc = err_set(err, ENOMEM, "out of memory");
+		r = err_set(err, ENOMEM, "out of memory");
 	else if (send(to, addr, strlen(addr), MSG_NOSIGNAL) < 0)
-		rc = err_set(err, errno, "the other process: %s", strerror(errno));
+		r = err_set(err, errno, "the other process: %s", strerror(errno));
 	else
-		rc = accept_peer(l, &e, child, to, err);
-	if (!rc)
+		r = accept_peer(l, &e, child, to, err);
+	if (!r)
 		memset(e.body, 0, max_bytes);
-	for (size_t i = 0; i < n && !rc; i++) {
+	for (size_t i = 0; i < n && !r; i++) {
 		fill(body, rows[i].bytes, i);
-		rc = measure_latency(b, &e, body, &rows[i], err);
-		if (!rc && memcmp(e.body, body, rows[i].bytes) != 0)
-			rc = err_set(err, EBADMSG, "a body of %llu bytes came back changed",
-				     (unsigned long long)rows[i].bytes);
-		if (!rc)
-			rc = measure_bandwidth(b, &e, body, &rows[i], err);
+		r = measure_latency(b, &e, body, &rows[i], err);
+		if (!r && memcmp(e.body, body, rows[i].bytes) != 0)
+			r = err_set(err, EBADMSG, "a body of %llu bytes came back changed",
+				    (unsigned long long)rows[i].bytes);
+		if (!r)
+			r = measure_bandwidth(b, &e, body, &rows[i], err);
 	}
 	link_free(e.link);
 	free(e.body);
-	return rc;
+	return r;
 }
 
 int link_bench_run(const struct link_bench *b, struct link_bench_row *rows, size_t n,
@@ -347,7 +347,7 @@ int link_bench_run(const struct link_bench *b, struct link_bench_row *rows, size
 {
 	struct listener *l = NULL;
 	size_t max_bytes = 1;
-	int fds[2], rc;
+	int fds[2], r;
 	pid_t child;
 
 	for (size_t i = 0; i < n; i++)
@@ -358,23 +358,23 @@ int link_bench_run(const struct link_bench *b, struct link_bench_row *rows, size
 	/* before anything of the link is there: the child has nothing of it to inherit */
 	child = fork();
 	if (child < 0) {
-		rc = err_set(err, errno, "fork: %s", strerror(errno));
+		r = err_set(err, errno, "fork: %s", strerror(errno));
 		close(fds[0]);
 		close(fds[1]);
-		return rc;
+		return r;
 	}
 	if (child == 0) {
 		close(fds[1]);
 		_exit(serve(fds[0], b->wait, max_bytes));
 	}
 	close(fds[0]);
-	rc = listener_open(b->addr, &l, err);
-	if (!rc)
-		rc = measure(b, l, child, fds[1], max_bytes, rows, n, err);
+	r = listener_open(b->addr, &l, err);
+	if (!r)
+		r = measure(b, l, child, fds[1], max_bytes, rows, n, err);
 	listener_free(l);
 	close(fds[1]);
-	if (rc)
+	if (r)
 		kill(child, SIGKILL);
 	waitpid(child, NULL, 0); /* its link is closed, so it ends */
-	return rc;
+	return r;
 }

@@ -16,19 +16,19 @@
 
 /* The text of a file of the run, the caller's. NULL: there is none; one that cannot be read is
  * told. */
-static char *read_beside(struct report *r, const char *dir, const char *name)
+static char *read_beside(struct report *rep, const char *dir, const char *name)
 {
 	struct err why = {""};
 	char path[PATH_MAX], *text;
 	size_t n;
-	int code;
+	int r;
 
 	if (!dir || snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
 		return NULL;
-	code = file_read(path, BESIDE_MAX, &text, &n, &why);
-	if (code < 0 && code != -ENOENT)
-		report_warn(r, "%s; what it says of the run is missing here", why.text);
-	return code < 0 ? NULL : text;
+	r = file_read(path, BESIDE_MAX, &text, &n, &why);
+	if (r < 0 && r != -ENOENT)
+		report_warn(rep, "%s; what it says of the run is missing here", why.text);
+	return r < 0 ? NULL : text;
 }
 
 /* Workers may differ. */

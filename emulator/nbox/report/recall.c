@@ -17,25 +17,25 @@ static bool has_warning(const struct report *r, const char *text)
 	return false;
 }
 
-void report_recall(struct report *r, const char *path)
+void report_recall(struct report *rep, const char *path)
 {
 	CLEANUP(json_freep) json_t *o = NULL;
 	struct err why = {""};
-	int code = json_file_read(path, &o, &why);
+	int r = json_file_read(path, &o, &why);
 	json_t *warnings = json_object_get(o, "warnings"), *w;
 	const char *network = json_string_value(json_object_get(o, "network"));
 	const char *device = json_string_value(json_object_get(o, "device"));
 	size_t i;
 
-	if (code < 0 && code != -ENOENT)
-		report_warn(r, "%s; the warnings that it held are missing here", why.text);
+	if (r < 0 && r != -ENOENT)
+		report_warn(rep, "%s; the warnings that it held are missing here", why.text);
 	if (network)
-		snprintf(r->network, sizeof(r->network), "%s", network);
+		snprintf(rep->network, sizeof(rep->network), "%s", network);
 	if (device)
-		snprintf(r->device, sizeof(r->device), "%s", device);
-	plain_text(r->network);
-	plain_text(r->device);
+		snprintf(rep->device, sizeof(rep->device), "%s", device);
+	plain_text(rep->network);
+	plain_text(rep->device);
 	json_array_foreach(warnings, i,
-			   w) if (json_string_value(w) && !has_warning(r, json_string_value(w)))
-		report_warn(r, "%s", json_string_value(w));
+			   w) if (json_string_value(w) && !has_warning(rep, json_string_value(w)))
+		report_warn(rep, "%s", json_string_value(w));
 }

@@ -32,23 +32,23 @@ struct running {
 	char token[WIRE_TOKEN_BYTES + 1];
 };
 
-static int fail(const struct run *r, const struct err *err)
+static int fail(const struct run *run, const struct err *err)
 {
-	fprintf(stderr, "nbox %s: %s\n", run_command(r), err->text);
+	fprintf(stderr, "nbox %s: %s\n", run_command(run), err->text);
 	return 1;
 }
 
 /* --- before it starts ------------------------------------------------------------------------ */
 
 /* What a baseline is compared with, and when it is none. */
-static void say_plain(const struct run *r)
+static void say_plain(const struct run *run)
 {
-	uint32_t n = r->is_launcher ? r->n_launcher_ranks : run_count_procs(r);
+	uint32_t n = run->is_launcher ? run->n_launcher_ranks : run_count_procs(run);
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	if (n == 0) /* the launcher's own number */
 		fprintf(stderr, "nbox run: plain: the command as it is, without nbox\n");
-	else if (r->device == RUN_DEVICE_HOST && n > cores)
+	else if (run->device == RUN_DEVICE_HOST && n > cores)
 		fprintf(stderr,
 			"nbox run: plain, without nbox: %u processes on %ld cores wait for each "
 			"other: their times are no baseline for runs with fewer real ranks\n",
@@ -60,22 +60,22 @@ static void say_plain(const struct run *r)
 			n, n == 1 ? "" : "s", n);
 }
 
-static void say_before(const struct run *r)
+static void say_before(const struct run *run)
 {
-	if (r->is_quiet)
+	if (run->is_quiet)
 		return;
-	if (r->changed)
-		fprintf(stderr, "nbox run: %s\n", r->changed);
-	if (r->warning[0])
-		fprintf(stderr, "nbox %s: %s\n", run_command(r), r->warning);
-	if (r->hint[0])
-		fprintf(stderr, "nbox run: %s\n", r->hint);
-	if (r->is_plain && !r->printer)
-		say_plain(r);
-	if (!r->is_plain && run_is_assumed_size(r))
+	if (run->changed)
+		fprintf(stderr, "nbox run: %s\n", run->changed);
+	if (run->warning[0])
+		fprintf(stderr, "nbox %s: %s\n", run_command(run), run->warning);
+	if (run->hint[0])
+		fprintf(stderr, "nbox run: %s\n", run->hint);
+	if (run->is_plain && !run->printer)
+		say_plain(run);
+	if (!run->is_plain && run_is_assumed_size(run))
 		fprintf(stderr,
 			"nbox %s: a cluster of %u nodes, since --nodes is not given; --nodes N for another\n",
-			run_command(r), r->config->topology.n_nodes);
+			run_command(run), run->config->topology.n_nodes);
 }
 
 static int random_token(char *buf, size_t size)
@@ -95,48 +95,48 @@ static int random_token(char *buf, size_t size)
 
 static int start_ranks(struct running *g, struct err *err)
 {
-	const struct run *r = g->run;
-	struct rank_env e = {.run = r,
+	const struct run *run = g->run;
+	struct rank_env e = {.run = run,
 			     .nboxd = &g->nboxd,
 			     .token = g->token,
-			     .n_procs = run_count_procs(r),
+			     .n_procs = run_count_procs(run),
 			     .port = run_free_port()};
-	int code = rank_env_init(&e, err);
+	int r = rank_env_init(&e, err);
 
 	g->job.is_alone = e.n_procs == 1;
-	for (; code == 0 && e.proc < e.n_procs; e.proc++)
-		code = job_start(&g->job, r->local_command ? r->local_command : r->command,
-				 &(struct job_env){rank_env_set, &e}, err);
-	if (code < 0)
+	for (; r == 0 && e.proc < e.n_procs; e.proc++)
+		r = job_start(&g->job, run->local_command ? run->local_command : run->command,
+			      &(struct job_env){rank_env_set, &e}, err);
+	if (r < 0)
 		job_kill(&g->job, SIGKILL);
-	return code;
+	return r;
 }
 
 /* The results directory, nboxd, the job's processes. Return: 0; negative errno with the sentence.
  */
 static int start(struct running *g, struct err *err)
 {
-	struct run *r = g->run;
-	int code = job_init(&g->job, err);
+	struct run *run = g->run;
+	int r = job_init(&g->job, err);
 
-	if (code == 0 && !r->is_plain) {
-		code = results_open(&g->results, r->config->out, err);
-		if (code == 0)
-			code = results_describe(&g->results, r->argc, r->argv,
-						r->printer ? NULL : r->command, err);
-		if (code == 0)
-			code = nboxd_line_start(r, &g->results, g->token, &g->nboxd, err);
-		if (code == 0)
+	if (r == 0 && !run->is_plain) {
+		r = results_open(&g->results, run->config->out, err);
+		if (r == 0)
+			r = results_describe(&g->results, run->argc, run->argv,
+					     run->printer ? NULL : run->command, err);
+		if (r == 0)
+			r = nboxd_line_start(run, &g->results, g->token, &g->nboxd, err);
+		if (r == 0)
 			log_info("nboxd listens at %s, results go to %s", g->nboxd.addr,
 				 g->results.dir);
 	}
-	if (code == 0 && r->printer && !r->is_plain) /* else the cluster is not played */
-		r->printer->head(r->config, r->network);
-	return code == 0 ? start_ranks(g, err) : code;
+	if (r == 0 && run->printer && !run->is_plain) /* else the cluster is not played */
+		run->printer->head(run->config, run->network);
+	return r == 0 ? start_ranks(g, err) : r;
 }
 
-/* start() has failed with @code. Return: the exit code. */
-static int give_up(struct running *g, int code, const struct err *err)
+/* start() has failed with @r. Return: the exit code. */
+static int give_up(struct running *g, int r, const struct err *err)
 {
 	bool has_run = g->nboxd.pid > 0; /* else the folder may be another run's */
 
@@ -146,7 +146,7 @@ static int give_up(struct running *g, int code, const struct err *err)
 		addr_file_remove(g->results.dir);
 	fail(g->run, err);
 	/* the command itself is wrong, like a wrong option */
-	return code == -ENOENT || code == -EACCES ? 2 : 1;
+	return r == -ENOENT || r == -EACCES ? 2 : 1;
 }
 
 /* --- while it runs --------------------------------------------------------------------------- */
@@ -193,74 +193,75 @@ static void on_nboxd_end(void *ctx, int exit_code, bool is_running)
 /* Until the job and nboxd have ended; says what went wrong. */
 static void wait_for_end(struct running *g)
 {
-	struct run *r = g->run;
+	struct run *run = g->run;
 	struct job *job = &g->job;
 	struct job_also also = {.pid = g->nboxd.pid, .on_end = on_nboxd_end, .ctx = g};
 	struct err err = {""};
 	bool is_leaving;
-	int code;
+	int exit_code;
 
 	job->ctx = g;
-	if (!r->is_plain) {
+	if (!run->is_plain) {
 		job->on_look = on_look;
 		job->look_ms = LOOK_MS;
 	}
 	/* a launcher may start a rank again; a process may play several */
-	if (!r->is_plain && !r->is_launcher && run_count_procs(r) == r->config->n_real)
+	if (!run->is_plain && !run->is_launcher && run_count_procs(run) == run->config->n_real)
 		job->on_end = on_end;
 	if (job_wait(job, &also, GRACE_MS, &err) < 0)
-		fail(r, &err);
+		fail(run, &err);
 	is_leaving = also.has_ended || nboxd_is_leaving(&g->nboxd);
 	if (also.has_ended)
 		nboxd_gone(&g->nboxd);
-	code = also.has_ended ? also.exit_code : nboxd_stop(&g->nboxd);
-	if ((is_leaving || code != 0) && job->exit_code == 0) {
+	exit_code = also.has_ended ? also.exit_code : nboxd_stop(&g->nboxd);
+	if ((is_leaving || exit_code != 0) && job->exit_code == 0) {
 		job->exit_code = 1;
 		job->failed_proc = JOB_NO_PROC;
 	}
 	if (is_leaving && !also.has_ended)
-		on_nboxd_end(g, code, false);
+		on_nboxd_end(g, exit_code, false);
 	if (g->results.dir[0])
 		addr_file_remove(g->results.dir); /* killed, nboxd could not do that itself */
-	if (!is_leaving && code != 0)
-		fprintf(stderr, "nbox %s: nboxd ended with exit code %d\n", run_command(r), code);
+	if (!is_leaving && exit_code != 0)
+		fprintf(stderr, "nbox %s: nboxd ended with exit code %d\n", run_command(run),
+			exit_code);
 }
 
 /* Which process failed first, and why perhaps. */
-static void say_failure(const struct run *r, const struct job *job)
+static void say_failure(const struct run *run, const struct job *job)
 {
 	if (job->exit_code <= 0)
 		return;
 	if (job->n > 1 && !job->is_interrupted && job->failed_proc != JOB_NO_PROC)
 		fprintf(stderr, "nbox %s: process %u of %u (rank %u) failed first (exit code %d)\n",
-			run_command(r), job->failed_proc, job->n,
-			r->is_plain ? job->failed_proc : r->config->real[job->failed_proc],
+			run_command(run), job->failed_proc, job->n,
+			run->is_plain ? job->failed_proc : run->config->real[job->failed_proc],
 			job->exit_code);
-	if (r->hint[0]) /* a traceback may have come since the start */
-		fprintf(stderr, "nbox run: %s\n", r->hint);
+	if (run->hint[0]) /* a traceback may have come since the start */
+		fprintf(stderr, "nbox run: %s\n", run->hint);
 }
 
-int run_execute(struct run *r)
+int run_execute(struct run *run)
 {
-	struct running g = {.run = r};
+	struct running g = {.run = run};
 	struct err err = {""};
-	int code;
+	int r;
 
-	if (r->is_dry) {
-		plan_print(r);
+	if (run->is_dry) {
+		plan_print(run);
 		return 0;
 	}
-	say_before(r);
-	memcpy(g.token, r->config->token, WIRE_TOKEN_BYTES);
+	say_before(run);
+	memcpy(g.token, run->config->token, WIRE_TOKEN_BYTES);
 	if (!g.token[0] && random_token(g.token, sizeof(g.token)) < 0)
-		return fail(r, &(struct err){"no random numbers for a token"});
-	code = start(&g, &err);
-	if (code < 0)
-		return give_up(&g, code, &err);
+		return fail(run, &(struct err){"no random numbers for a token"});
+	r = start(&g, &err);
+	if (r < 0)
+		return give_up(&g, r, &err);
 	wait_for_end(&g);
-	say_failure(r, &g.job);
-	if (!r->is_plain && run_outcome(r, &g.results, g.job.exit_code, &err) < 0) {
-		fail(r, &err);
+	say_failure(run, &g.job);
+	if (!run->is_plain && run_outcome(run, &g.results, g.job.exit_code, &err) < 0) {
+		fail(run, &err);
 		g.job.exit_code = g.job.exit_code ? g.job.exit_code : 1;
 	}
 	return g.job.exit_code;

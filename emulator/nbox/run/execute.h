@@ -5,4 +5,4 @@
 
 /* After run_prepare(). Return: the exit code for nbox: the job's own, or 1 or 2 with the sentence
  * printed. */
-int run_execute(struct run *r);
+int run_execute(struct run *run);

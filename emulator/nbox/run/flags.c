@@ -13,32 +13,32 @@ void run_help(enum command command, FILE *f, const struct config *defaults)
 	config_help(f, defaults);
 }
 
-static int take_procs(struct run *r, const char *value, struct err *err)
+static int take_procs(struct run *run, const char *value, struct err *err)
 {
-	if (units_count(value, &r->n_procs, NULL) < 0 || r->n_procs == 0 ||
-	    r->n_procs > JOB_PROCS_MAX)
+	if (units_count(value, &run->n_procs, NULL) < 0 || run->n_procs == 0 ||
+	    run->n_procs > JOB_PROCS_MAX)
 		return err_set(err, EINVAL, "--procs: '%s' is no number from 1 to %d", value,
 			       JOB_PROCS_MAX);
 	return 0;
 }
 
-int run_take(struct run *r, const struct option_word *w, struct err *err)
+int run_take(struct run *run, const struct option_word *w, struct err *err)
 {
 	const struct {
 		enum option_id id;
 		const char **text;
 		bool *is_given;
 	} flags[] = {
-		{FLAG_CONFIG, &r->config_file, NULL}, {FLAG_JSON, &r->json, NULL},
-		{FLAG_NAME, &r->name, NULL},          {FLAG_DEVICE, &r->device_text, NULL},
-		{FLAG_PROCS, &r->procs_text, NULL},   {FLAG_LAUNCHER, NULL, &r->is_launcher},
-		{FLAG_PLAIN, NULL, &r->is_plain},     {FLAG_DRY_RUN, NULL, &r->is_dry},
-		{FLAG_QUIET, NULL, &r->is_quiet},
+		{FLAG_CONFIG, &run->config_file, NULL}, {FLAG_JSON, &run->json, NULL},
+		{FLAG_NAME, &run->name, NULL},          {FLAG_DEVICE, &run->device_text, NULL},
+		{FLAG_PROCS, &run->procs_text, NULL},   {FLAG_LAUNCHER, NULL, &run->is_launcher},
+		{FLAG_PLAIN, NULL, &run->is_plain},     {FLAG_DRY_RUN, NULL, &run->is_dry},
+		{FLAG_QUIET, NULL, &run->is_quiet},
 	};
 	size_t i = 0;
 
 	if (w->id < CONFIG_OPTIONS)
-		return config_take(r->config, w, err);
+		return config_take(run->config, w, err);
 	while (flags[i].id != w->id)
 		i++;
 	if (flags[i].is_given) {
@@ -49,5 +49,5 @@ int run_take(struct run *r, const struct option_word *w, struct err *err)
 		return err_set(err, EINVAL, "%s %s: %s is given a second time", w->name, w->value,
 			       w->name);
 	*flags[i].text = w->value;
-	return w->id == FLAG_PROCS ? take_procs(r, w->value, err) : 0;
+	return w->id == FLAG_PROCS ? take_procs(run, w->value, err) : 0;
 }

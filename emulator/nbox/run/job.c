@@ -45,7 +45,7 @@ int job_init(struct job *j, struct err *err)
 
 int job_start(struct job *j, char *const argv[], const struct job_env *env, struct err *err)
 {
-	int pipe_fd[2], code = 0;
+	int pipe_fd[2], r = 0;
 	pid_t pid, parent = getpid();
 
 	if (j->n == JOB_PROCS_MAX)
@@ -54,10 +54,10 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 		return err_set(err, errno, "pipe: %s", strerror(errno));
 	pid = fork();
 	if (pid < 0) {
-		code = errno;
+		r = errno;
 		close(pipe_fd[0]);
 		close(pipe_fd[1]);
-		return err_set(err, code, "fork: %s", strerror(code));
+		return err_set(err, r, "fork: %s", strerror(r));
 	}
 	if (pid == 0) {
 		sigset_t none;
@@ -76,12 +76,12 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 		sigprocmask(SIG_SETMASK, &none, NULL);
 		for (int i = 0; i < JOB_SIGNALS; i++)
 			signal(survived[i], j->inherited[i]);
-		code = -env->set(env->ctx);
-		if (code == 0) {
+		r = -env->set(env->ctx);
+		if (r == 0) {
 			execvp(argv[0], argv);
-			code = errno;
+			r = errno;
 		}
-		if (write(pipe_fd[1], &code, sizeof(code)) < 0)
+		if (write(pipe_fd[1], &r, sizeof(r)) < 0)
 			_exit(126);
 		_exit(127);
 	}
@@ -90,12 +90,12 @@ int job_start(struct job *j, char *const argv[], const struct job_env *env, stru
 
 	/* when this comes back it has its group */
 	do
-		n = read(pipe_fd[0], &code, sizeof(code));
+		n = read(pipe_fd[0], &r, sizeof(r));
 	while (n < 0 && errno == EINTR);
 	close(pipe_fd[0]);
-	if (n == (ssize_t)sizeof(code)) {
+	if (n == (ssize_t)sizeof(r)) {
 		waitpid(pid, NULL, 0);
-		return err_set(err, code, "%s: %s", argv[0], strerror(code));
+		return err_set(err, r, "%s: %s", argv[0], strerror(r));
 	}
 	j->pids[j->n++] = pid;
 	return 0;

@@ -46,13 +46,13 @@ static const char *get_env(const char *name)
 }
 
 /* What `gpu` and `auto` will find. 0: unknown. */
-static uint32_t count_devices(const struct run *r)
+static uint32_t count_devices(const struct run *run)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 	uint32_t n = 0;
 	DIR *d;
 
-	if (r->device != RUN_DEVICE_CUDA) /* the stand-in shows as many as a node has ranks */
+	if (run->device != RUN_DEVICE_CUDA) /* the stand-in shows as many as a node has ranks */
 		return (uint32_t)strtoul(options[CONFIG_GPUS_PER_NODE].default_text, NULL, 10);
 	if (visible) {
 		for (const char *p = visible; *p; p++)
@@ -89,10 +89,10 @@ static int set(struct config *c, enum option_id id, uint32_t n, struct err *err)
 							    : 0;
 }
 
-static int take_nodes(struct run *r, struct err *err)
+static int take_nodes(struct run *run, struct err *err)
 {
-	const struct launcher_line *l = &r->line;
-	struct config *c = r->config;
+	const struct launcher_line *l = &run->line;
+	struct config *c = run->config;
 	uint32_t nodes = given(c, CONFIG_NODES);
 	char where[256];
 
@@ -115,78 +115,78 @@ static int take_nodes(struct run *r, struct err *err)
 }
 
 /* --as-node K where the launcher says that it is on machine K. */
-static int take_rank(struct run *r, struct err *err)
+static int take_rank(struct run *run, struct err *err)
 {
-	struct config *c = r->config;
+	struct config *c = run->config;
 
-	if (r->line.node_rank <= 0 || config_is_set(c, CONFIG_AS_NODE) ||
+	if (run->line.node_rank <= 0 || config_is_set(c, CONFIG_AS_NODE) ||
 	    config_is_set(c, CONFIG_REAL))
 		return 0;
-	return set(c, CONFIG_AS_NODE, (uint32_t)r->line.node_rank, err);
+	return set(c, CONFIG_AS_NODE, (uint32_t)run->line.node_rank, err);
 }
 
-int run_launcher_read(struct run *r, struct err *err)
+int run_launcher_read(struct run *run, struct err *err)
 {
-	struct config *c = r->config;
+	struct config *c = run->config;
 	uint32_t gpus = given(c, CONFIG_GPUS_PER_NODE);
-	int code = launcher_line_read(r->command, get_env, &r->line, err);
+	int r = launcher_line_read(run->command, get_env, &run->line, err);
 
-	if (code < 0 || (r->line.kind == LAUNCHER_NONE && !r->is_launcher))
-		return code;
-	r->is_launcher = true;
-	if (r->n_procs)
+	if (r < 0 || (run->line.kind == LAUNCHER_NONE && !run->is_launcher))
+		return r;
+	run->is_launcher = true;
+	if (run->n_procs)
 		return err_set(err, EINVAL,
 			       "--procs is for plain programs: %s starts the ranks itself",
-			       r->line.kind ? r->line.name : "a launcher");
-	if (r->line.kind == LAUNCHER_NONE) { /* --launcher: nothing is known of it */
+			       run->line.kind ? run->line.name : "a launcher");
+	if (run->line.kind == LAUNCHER_NONE) { /* --launcher: nothing is known of it */
 		if (!gpus)
 			return err_set(err, EINVAL,
 				       "--launcher: say with --gpus-per-node how many ranks %s "
 				       "starts on this machine",
-				       r->command[0]);
-		r->n_launcher_ranks = gpus;
+				       run->command[0]);
+		run->n_launcher_ranks = gpus;
 		return 0;
 	}
-	if ((code = take_nodes(r, err)) < 0 || (code = take_rank(r, err)) < 0)
-		return code;
-	code = launcher_line_procs(&r->line, given(c, CONFIG_NODES), gpus, count_devices(r),
-				   &r->n_launcher_ranks, err);
-	if (code < 0)
-		return code;
+	if ((r = take_nodes(run, err)) < 0 || (r = take_rank(run, err)) < 0)
+		return r;
+	r = launcher_line_procs(&run->line, given(c, CONFIG_NODES), gpus, count_devices(run),
+				&run->n_launcher_ranks, err);
+	if (r < 0)
+		return r;
 	if (!config_is_set(c, CONFIG_GPUS_PER_NODE) && !config_is_set(c, CONFIG_REAL))
-		return set(c, CONFIG_GPUS_PER_NODE, r->n_launcher_ranks, err);
+		return set(c, CONFIG_GPUS_PER_NODE, run->n_launcher_ranks, err);
 	return 0;
 }
 
-int run_launcher_finish(struct run *r, struct err *err)
+int run_launcher_finish(struct run *run, struct err *err)
 {
-	const struct config *c = r->config;
+	const struct config *c = run->config;
 	const char *here = getenv("SLURMD_NODENAME"),
-		   *name = r->line.kind ? r->line.name : r->command[0];
+		   *name = run->line.kind ? run->line.name : run->command[0];
 	char where[256];
 
-	if (!r->is_launcher)
+	if (!run->is_launcher)
 		return 0;
-	if (config_is_set(c, CONFIG_REAL) && c->n_real != r->n_launcher_ranks)
+	if (config_is_set(c, CONFIG_REAL) && c->n_real != run->n_launcher_ranks)
 		return err_set(err, EINVAL, "%s starts %u ranks here, but %zu are real (%s)", name,
-			       r->n_launcher_ranks, c->n_real,
+			       run->n_launcher_ranks, c->n_real,
 			       config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
-	if (!config_is_set(c, CONFIG_REAL) && c->topology.gpus_per_node != r->n_launcher_ranks)
+	if (!config_is_set(c, CONFIG_REAL) && c->topology.gpus_per_node != run->n_launcher_ranks)
 		return err_set(
 			err, EINVAL,
 			"%s starts %u ranks here, but a node has %u (%s): make them equal, or "
 			"name with --real those that have a process",
-			name, r->n_launcher_ranks, c->topology.gpus_per_node,
+			name, run->n_launcher_ranks, c->topology.gpus_per_node,
 			config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)));
-	if (r->line.kind == LAUNCHER_NONE)
+	if (run->line.kind == LAUNCHER_NONE)
 		return 0;
-	if (launcher_line_local(&r->line, r->n_launcher_ranks, run_free_port(), here,
-				&r->local_command, &r->changed) < 0)
+	if (launcher_line_local(&run->line, run->n_launcher_ranks, run_free_port(), here,
+				&run->local_command, &run->changed) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	return 0;
 }
 
-int run_launcher_env(const struct run *r)
+int run_launcher_env(const struct run *run)
 {
 	static const char *const of_other_machines[] = {"PET_NNODES",       "PET_NODE_RANK",
 							"PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT",
@@ -194,14 +194,14 @@ int run_launcher_env(const struct run *r)
 							"PET_MASTER_ADDR",  "PET_MASTER_PORT",
 							"NBOX_REAL",        "NBOX_AS_NODE",
 							"NBOX_WORLD"};
-	int code;
+	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(of_other_machines); i++)
 		unsetenv(of_other_machines[i]);
-	if (r->line.kind != LAUNCHER_TORCHRUN)
+	if (run->line.kind != LAUNCHER_TORCHRUN)
 		return 0;
 	/* else every agent of this machine listens at 29500; options on the line come before these
 	 */
-	code = env_set("PET_MASTER_ADDR", "127.0.0.1");
-	return code < 0 ? code : env_set("PET_MASTER_PORT", "%d", run_free_port());
+	r = env_set("PET_MASTER_ADDR", "127.0.0.1");
+	return r < 0 ? r : env_set("PET_MASTER_PORT", "%d", run_free_port());
 }

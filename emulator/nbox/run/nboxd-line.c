@@ -35,55 +35,56 @@ static int set_nboxd_env(void *token)
 	return env_set("NBOX_TOKEN", "%s", (const char *)token);
 }
 
-static int write_config(const struct run *r, const struct results *res, char *path, struct err *err)
+static int write_config(const struct run *run, const struct results *res, char *path,
+			struct err *err)
 {
 	FILE *f = fopen(results_path(res, "config.yaml", path), "w");
-	int code, closed;
+	int r, closed;
 
 	if (!f)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
-	code = config_write(r->config, f);
+	r = config_write(run->config, f);
 	closed = file_close(f);
-	code = code < 0 ? code : closed;
-	return code < 0 ? err_set(err, -code, "%s: cannot be written: %s", path, strerror(-code))
-			: 0;
+	r = r < 0 ? r : closed;
+	return r < 0 ? err_set(err, -r, "%s: cannot be written: %s", path, strerror(-r)) : 0;
 }
 
-int nboxd_line_start(const struct run *r, const struct results *res, const char *token,
+int nboxd_line_start(const struct run *run, const struct results *res, const char *token,
 		     struct nboxd_proc *ret, struct err *err)
 {
 	char *program = getenv("NBOX_NBOXD"); /* tests run it under valgrind */
 	char config[PATH_MAX];
 	unsigned int number = 0;
 	char addr[256];
-	int code = write_config(r, res, config, err);
+	int r = write_config(run, res, config, err);
 
-	if (code < 0)
-		return code;
+	if (r < 0)
+		return r;
 	/* One name a run, unless the user chose the address; an abstract one, of which nothing is
 	 * left whoever is killed. Pids of two containers may be equal, hence the number. */
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 		number = (unsigned int)clock_now_ns();
-	char *argv[] = {program ? program : (char *)(uintptr_t)r->paths.nboxd,
+	char *argv[] = {program ? program : (char *)(uintptr_t)run->paths.nboxd,
 			(char *)"--config",
 			config,
 			(char *)"--out",
 			(char *)(uintptr_t)res->dir,
 			(char *)"--store",
-			(char *)(config_is_set(r->config, CONFIG_STORE)
-					 ? r->config->values[CONFIG_STORE].items[0].text
+			(char *)(config_is_set(run->config, CONFIG_STORE)
+					 ? run->config->values[CONFIG_STORE].items[0].text
 					 : "127.0.0.1:0"),
 			NULL,
 			NULL,
 			NULL};
 
 	snprintf(addr, sizeof(addr), "shm:@nbox-%d-%08x", (int)getpid(), number);
-	if (!config_is_set(r->config, CONFIG_ADDR) && strncmp(r->config->addr, "shm:", 4) == 0) {
+	if (!config_is_set(run->config, CONFIG_ADDR) &&
+	    strncmp(run->config->addr, "shm:", 4) == 0) {
 		argv[7] = (char *)"--addr";
 		argv[8] = addr;
-	} else if (strncmp(r->config->addr, CONFIG_ADDR_AUTO, strlen(CONFIG_ADDR_AUTO)) == 0) {
+	} else if (strncmp(run->config->addr, CONFIG_ADDR_AUTO, strlen(CONFIG_ADDR_AUTO)) == 0) {
 		argv[7] = (char *)"--addr"; /* the file does not say it */
-		argv[8] = (char *)(uintptr_t)r->config->addr;
+		argv[8] = (char *)(uintptr_t)run->config->addr;
 	}
 	return nboxd_start(ret, argv, &(struct job_env){set_nboxd_env, (char *)(uintptr_t)token},
 			   err);

@@ -7,5 +7,5 @@
 #include "nbox/run/run.h"
 
 /* Return: 0, nboxd listens; negative errno with the sentence. */
-int nboxd_line_start(const struct run *r, const struct results *res, const char *token,
+int nboxd_line_start(const struct run *run, const struct results *res, const char *token,
 		     struct nboxd_proc *ret, struct err *err);

@@ -5,4 +5,4 @@
 #include "nbox/run/run.h"
 
 /* @exit_code: the job's. Return: 0; negative errno with the sentence. */
-int run_outcome(const struct run *r, const struct results *res, int exit_code, struct err *err);
+int run_outcome(const struct run *run, const struct results *res, int exit_code, struct err *err);

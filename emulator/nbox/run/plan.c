@@ -4,38 +4,38 @@
 #include <stdio.h>
 #include <string.h>
 
-void plan_print(const struct run *r)
+void plan_print(const struct run *run)
 {
-	const struct config *c = r->config;
+	const struct config *c = run->config;
 	char model[1024];
 
 	printf("world      %u ranks: %u nodes x %u%s\n", c->world, c->topology.n_nodes,
 	       c->topology.gpus_per_node,
-	       run_is_assumed_size(r) ? " (the number of nodes is not given: --nodes)" : "");
+	       run_is_assumed_size(run) ? " (the number of nodes is not given: --nodes)" : "");
 	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real,
-	       c->real[0], r->is_launcher ? r->n_launcher_ranks : run_count_procs(r),
-	       r->is_launcher ? ", started by the command" : "");
+	       c->real[0], run->is_launcher ? run->n_launcher_ranks : run_count_procs(run),
+	       run->is_launcher ? ", started by the command" : "");
 	printf("model      %s", config_model(c, model, sizeof(model)));
-	if (r->warning[0])
-		printf("\nwarning    %s", r->warning);
-	if (r->hint[0])
-		printf("\nwarning    %s", r->hint);
-	if (r->network[0])
-		printf("\nnetwork    %s", r->network);
+	if (run->warning[0])
+		printf("\nwarning    %s", run->warning);
+	if (run->hint[0])
+		printf("\nwarning    %s", run->hint);
+	if (run->network[0])
+		printf("\nnetwork    %s", run->network);
 	printf("\nexchange   %s over %.*s; data %s; seed %llu\n", wire_exchange_name(c->exchange),
 	       (int)strcspn(c->addr, ":"), c->addr, wire_data_name(c->data),
 	       (unsigned long long)c->seed);
 	for (size_t i = 0; i < c->n_data_for; i++)
 		printf("data       %s\n", c->values[CONFIG_DATA_FOR].items[i].text);
 	printf("device     %s\n",
-	       r->device == RUN_DEVICE_HOST
+	       run->device == RUN_DEVICE_HOST
 		       ? "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU"
 		       : "cuda");
 	printf("command   ");
-	for (char **w = r->local_command ? r->local_command : r->command; *w; w++)
+	for (char **w = run->local_command ? run->local_command : run->command; *w; w++)
 		printf(" %s", *w);
-	if (r->changed)
-		printf("\n           (%s)", r->changed);
+	if (run->changed)
+		printf("\n           (%s)", run->changed);
 	printf("\n\nconfiguration:\n");
 	config_write(c, stdout);
 }

@@ -3,4 +3,4 @@
 
 #include "nbox/run/run.h"
 
-void plan_print(const struct run *r); /* after run_prepare() */
+void plan_print(const struct run *run); /* after run_prepare() */

@@ -25,12 +25,12 @@ static int make_dirs(char *path, struct err *err)
 			continue;
 		*p = 0;
 		if (mkdir(path, 0777) < 0 && errno != EEXIST) {
-			int code = errno;
+			int r = errno;
 
-			err_set(err, code, "%s: cannot be made: %s; choose another --out", path,
-				strerror(code));
+			err_set(err, r, "%s: cannot be made: %s; choose another --out", path,
+				strerror(r));
 			*p = c;
-			return -code;
+			return -r;
 		}
 		*p = c;
 		if (c == 0)
@@ -149,30 +149,31 @@ static int check_not_users(const struct results *r, struct err *err)
 	return 0;
 }
 
-int results_open(struct results *r, const char *dir, struct err *err)
+int results_open(struct results *res, const char *dir, struct err *err)
 {
 	char path[PATH_MAX];
 	time_t now = time(NULL);
 	struct tm tm;
 
 	if (dir) {
-		if (snprintf(r->dir, sizeof(r->dir), "%s", dir) >= (int)sizeof(r->dir) - 64)
+		if (snprintf(res->dir, sizeof(res->dir), "%s", dir) >= (int)sizeof(res->dir) - 64)
 			return err_set(err, ENAMETOOLONG, "--out: the name is too long");
 	} else {
 		char text[64];
 
 		localtime_r(&now, &tm);
 		strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &tm);
-		snprintf(r->dir, sizeof(r->dir), "nbox-out/%s-%d", text, (int)getpid());
+		snprintf(res->dir, sizeof(res->dir), "nbox-out/%s-%d", text, (int)getpid());
 	}
-	int code = make_dirs(r->dir, err);
+	int r = make_dirs(res->dir, err);
 
-	if (code < 0)
-		return code;
-	if (access(results_path(r, "record.nbox", path), F_OK) == 0)
+	if (r < 0)
+		return r;
+	if (access(results_path(res, "record.nbox", path), F_OK) == 0)
 		return err_set(err, EEXIST,
-			       "%s holds the record of another run; choose another --out", r->dir);
-	return check_not_users(r, err);
+			       "%s holds the record of another run; choose another --out",
+			       res->dir);
+	return check_not_users(res, err);
 }
 
 char *results_path(const struct results *r, const char *name, char *buf)
@@ -182,12 +183,12 @@ char *results_path(const struct results *r, const char *name, char *buf)
 }
 
 /* nbox's own words @lines, then the job's @command; NULL: there is none. */
-static int write_lines(const struct results *r, const char *name, int n, char *const lines[],
+static int write_lines(const struct results *res, const char *name, int n, char *const lines[],
 		       char *const command[], struct err *err)
 {
 	char path[PATH_MAX];
-	FILE *f = fopen(results_path(r, name, path), "w");
-	int code;
+	FILE *f = fopen(results_path(res, name, path), "w");
+	int r;
 
 	if (!f)
 		return err_set(err, errno, "%s: %s", path, strerror(errno));
@@ -204,8 +205,8 @@ static int write_lines(const struct results *r, const char *name, int n, char *c
 		fprintf(f, "--\n");
 	for (; command && *command; command++)
 		fprintf(f, "%s\n", *command);
-	code = file_close(f);
-	return code < 0 ? err_set(err, -code, "%s: %s", path, strerror(-code)) : 0;
+	r = file_close(f);
+	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 static json_t *host_facts(void)
@@ -218,22 +219,22 @@ static json_t *host_facts(void)
 			 "memory_bytes", (json_int_t)h.memory_bytes);
 }
 
-int results_describe(const struct results *r, int argc, char *const argv[], char *const command[],
+int results_describe(const struct results *res, int argc, char *const argv[], char *const command[],
 		     struct err *err)
 {
 	char path[PATH_MAX], version[64];
 	char *versions[] = {version};
 	json_t *facts = host_facts();
-	int failed, code;
+	int failed, r;
 
 	snprintf(version, sizeof(version), "nbox %s", NBOX_VERSION);
-	code = write_lines(r, "command.txt", argc, argv, command, err);
-	if (code == 0)
-		code = write_lines(r, "versions.txt", 1, versions, NULL, err);
-	failed =
-		!facts || json_dump_file(facts, results_path(r, "host.json", path), JSON_INDENT(1));
+	r = write_lines(res, "command.txt", argc, argv, command, err);
+	if (r == 0)
+		r = write_lines(res, "versions.txt", 1, versions, NULL, err);
+	failed = !facts ||
+		 json_dump_file(facts, results_path(res, "host.json", path), JSON_INDENT(1));
 	json_decref(facts);
-	if (code == 0 && failed)
-		code = err_set(err, EIO, "%s: cannot be written", path);
-	return code;
+	if (r == 0 && failed)
+		r = err_set(err, EIO, "%s: cannot be written", path);
+	return r;
 }

@@ -3,27 +3,28 @@
 
 #include <stdlib.h>
 
-void run_deinit(struct run *r)
+void run_deinit(struct run *run)
 {
-	r->config = config_free(r->config);
-	launcher_line_deinit(&r->line);
-	free(r->changed);
-	free(r->local_command);
+	run->config = config_free(run->config);
+	launcher_line_deinit(&run->line);
+	free(run->changed);
+	free(run->local_command);
 }
 
-const char *run_command(const struct run *r)
+const char *run_command(const struct run *run)
 {
-	return r->printer ? r->printer->command : "run";
+	return run->printer ? run->printer->command : "run";
 }
 
-uint32_t run_count_procs(const struct run *r)
+uint32_t run_count_procs(const struct run *run)
 {
-	if (r->n_procs)
-		return (uint32_t)r->n_procs;
-	return r->is_launcher ? 1 : (uint32_t)r->config->n_real;
+	if (run->n_procs)
+		return (uint32_t)run->n_procs;
+	return run->is_launcher ? 1 : (uint32_t)run->config->n_real;
 }
 
-bool run_is_assumed_size(const struct run *r)
+bool run_is_assumed_size(const struct run *run)
 {
-	return !config_is_set(r->config, CONFIG_NODES) && !config_is_set(r->config, CONFIG_WORLD);
+	return !config_is_set(run->config, CONFIG_NODES) &&
+	       !config_is_set(run->config, CONFIG_WORLD);
 }

@@ -53,10 +53,10 @@ struct run {
 	struct paths paths;
 };
 
-void run_deinit(struct run *r);
+void run_deinit(struct run *run);
 /* The command that the user has typed: "run", or the printer's. */
-const char *run_command(const struct run *r);
+const char *run_command(const struct run *run);
 /* Local processes that nbox starts. */
-uint32_t run_count_procs(const struct run *r);
+uint32_t run_count_procs(const struct run *run);
 /* Nobody said how large the cluster is. */
-bool run_is_assumed_size(const struct run *r);
+bool run_is_assumed_size(const struct run *run);

@@ -102,7 +102,7 @@ static pid_t start(int rank, int attempt, char **argv)
 static int run(int attempt, char **argv)
 {
 	pid_t pids[PROCS_MAX];
-	int left = n_procs, code = 0, status;
+	int left = n_procs, r = 0, status;
 
 	for (int i = 0; i < n_procs; i++)
 		pids[i] = start(i, attempt, argv);
@@ -115,15 +115,15 @@ static int run(int attempt, char **argv)
 			if (pids[i] == pid)
 				pids[i] = 0;
 		left--;
-		if (code != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+		if (r != 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
 			continue;
-		code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		fprintf(stderr, "%s: a worker ended with code %d\n", names[kind], code);
+		r = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		fprintf(stderr, "%s: a worker ended with code %d\n", names[kind], r);
 		for (int i = 0; i < n_procs; i++)
 			if (pids[i] > 0)
 				kill(pids[i], SIGTERM);
 	}
-	return code;
+	return r;
 }
 
 static int option(const char *word, const char *name, const char **ret)
@@ -173,7 +173,7 @@ static int take(const char *word)
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/'), *name = slash ? slash + 1 : argv[0];
-	int i = 1, code = 0;
+	int i = 1, r = 0;
 
 	while (kind < KINDS && strcmp(name, names[kind]) != 0)
 		kind++;
@@ -192,9 +192,9 @@ int main(int argc, char **argv)
 	if (i == argc || n_procs < 1 || n_procs > PROCS_MAX)
 		return 2;
 	for (int attempt = 0; attempt <= max_restarts; attempt++) {
-		code = run(attempt, argv + i);
-		if (code == 0)
+		r = run(attempt, argv + i);
+		if (r == 0)
 			break;
 	}
-	return code;
+	return r;
 }

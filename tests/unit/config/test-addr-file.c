@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "config/addr-file.h"
 
-static void test_written_and_read(void **state)
+static void what_is_written_is_read(void **state)
 {
 	struct addr_file a = {.addr = "shm:@nbox-1-2", .token = "a b\n\xff#", .pid = 77}, b;
 	char dir[] = "/tmp/nbox-addr-XXXXXX", path[64];
@@ -44,7 +44,7 @@ static void test_written_and_read(void **state)
 	rmdir(dir);
 }
 
-static void test_refused(void **state)
+static void a_file_of_somebody_else_is_refused(void **state)
 {
 	static const char *const wrong[] = {"",
 					    "addr x\n",
@@ -75,8 +75,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written_and_read),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(what_is_written_is_read),
+		cmocka_unit_test(a_file_of_somebody_else_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

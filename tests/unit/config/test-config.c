@@ -179,7 +179,7 @@ static const struct bad bad_files[] = {
 	{"model: \xff\n", "f: byte 7: "},
 };
 
-static void test_bad_files(void **state)
+static void a_bad_file_is_refused_with_its_place(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(bad_files); i++) {
@@ -267,7 +267,7 @@ static void check_full(const struct config *c)
 	assert_true(c->settle_ns == 1000000000 && c->timeout_ns == 60000000000);
 }
 
-static void test_full(void **state)
+static void what_is_written_gives_the_same_configuration(void **state)
 {
 	struct config *c, *again;
 	struct err err = {""};
@@ -304,7 +304,7 @@ static void test_full(void **state)
 	config_free(c);
 }
 
-static void test_defaults(void **state)
+static void defaults_are_complete(void **state)
 {
 	struct config *c, *again;
 	struct err err = {""};
@@ -341,7 +341,7 @@ static void test_defaults(void **state)
 }
 
 /* An address names its link, also in the file that nbox run writes for nboxd. */
-static void test_addresses(void **state)
+static void an_address_names_its_link(void **state)
 {
 	static const struct {
 		const char *link, *addrs[2], *first;
@@ -386,7 +386,7 @@ static void test_addresses(void **state)
 	}
 }
 
-static void test_layouts(void **state)
+static void layouts_may_be_several(void **state)
 {
 	static const char text[] = "cluster:\n  nodes: 64\n"
 				   "layout:\n  - tp=8,pp=4,dp=16\n  - ep=64,dp=8,order=dp-ep\n";
@@ -404,7 +404,7 @@ static void test_layouts(void **state)
 }
 
 /* Every option's variable is in the table of names, and nobody else's passes. */
-static void test_variables(void **state)
+static void unknown_variables_are_refused(void **state)
 {
 	static const struct {
 		const char *entry, *want;
@@ -440,7 +440,7 @@ static void test_variables(void **state)
 }
 
 /* Two words for one thing: a flag's goes before a file's, whichever it is. */
-static void test_precedence_of_real_ranks(void **state)
+static void the_flag_goes_before_the_file_whichever_word_it_uses(void **state)
 {
 	static const struct {
 		const char *file, *text;
@@ -467,7 +467,7 @@ static void test_precedence_of_real_ranks(void **state)
 	}
 }
 
-static void test_precedence(void **state)
+static void flags_go_before_variables_before_files(void **state)
 {
 	char *argv[] = {(char *)"x", (char *)"--nodes=3",   (char *)"--what-if",
 			(char *)"a", (char *)"--what-if=b", (char *)"--other",
@@ -506,7 +506,7 @@ static void test_precedence(void **state)
 	config_free(c);
 }
 
-static void test_flags(void **state)
+static void an_unknown_flag_suggests_another(void **state)
 {
 	char *argv[] = {(char *)"x", (char *)"--nodes", NULL};
 	struct option_word w;
@@ -544,7 +544,7 @@ static void test_flags(void **state)
 }
 
 /* Names are unique, each has a variable and a key, and every default is good. */
-static void test_table(void **state)
+static void the_table_names_each_option_once(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < CONFIG_OPTIONS; i++) {
@@ -562,7 +562,7 @@ static void test_table(void **state)
 }
 
 /* The most exact policy holds, whatever the order. */
-static void test_data_for(void **state)
+static void the_most_exact_data_policy_holds(void **state)
 {
 	static const char text[] =
 		"layout: ['tp=2,pp=2,dp=4']\ndata: identity\ndata_for:\n  dp/allreduce: mirror\n"
@@ -603,7 +603,7 @@ static void test_data_for(void **state)
 }
 
 /* All axes of a layout together are the world, whose communicator is known by no axis. */
-static void test_data_for_all_axes(void **state)
+static void all_axes_together_are_the_world(void **state)
 {
 	static const struct {
 		const char *text;
@@ -637,18 +637,18 @@ static void test_data_for_all_axes(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_data_for_all_axes),
-		cmocka_unit_test(test_data_for),
-		cmocka_unit_test(test_bad_files),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_layouts),
-		cmocka_unit_test(test_precedence),
-		cmocka_unit_test(test_precedence_of_real_ranks),
-		cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(all_axes_together_are_the_world),
+		cmocka_unit_test(the_most_exact_data_policy_holds),
+		cmocka_unit_test(a_bad_file_is_refused_with_its_place),
+		cmocka_unit_test(what_is_written_gives_the_same_configuration),
+		cmocka_unit_test(defaults_are_complete),
+		cmocka_unit_test(an_address_names_its_link),
+		cmocka_unit_test(layouts_may_be_several),
+		cmocka_unit_test(flags_go_before_variables_before_files),
+		cmocka_unit_test(the_flag_goes_before_the_file_whichever_word_it_uses),
+		cmocka_unit_test(unknown_variables_are_refused),
+		cmocka_unit_test(an_unknown_flag_suggests_another),
+		cmocka_unit_test(the_table_names_each_option_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ static char *printed(const struct compare_side *a, const struct compare_side *b)
 	return text;
 }
 
-static void test_what_differs(void **state)
+static void what_was_asked_for_is_compared_option_by_option(void **state)
 {
 	struct compare_side a, b;
 	char *text;
@@ -78,7 +78,7 @@ static void test_what_differs(void **state)
 
 /* Of a run without config.yaml the record knows the most important; words of others cannot move the
  * cursor. */
-static void test_without_files(void **state)
+static void runs_without_files_are_compared_by_their_records(void **state)
 {
 	struct compare_side a, b;
 	char *text;
@@ -102,7 +102,7 @@ static void test_without_files(void **state)
 	compare_deinit(&b);
 }
 
-static void test_noise(void **state)
+static void medians_differ_when_their_middle_halves_do_not_meet(void **state)
 {
 	static const struct {
 		double ms;
@@ -145,7 +145,7 @@ static void test_noise(void **state)
 }
 
 /* The middle half of one step is that step: any other run would be beyond it. */
-static void test_noise_of_few_steps(void **state)
+static void few_steps_say_nothing_of_the_noise(void **state)
 {
 	struct compare_side a, b;
 	json_t *o, *values;
@@ -172,7 +172,7 @@ static void test_noise_of_few_steps(void **state)
 }
 
 /* A step is not compared with a whole run. */
-static void test_one_has_no_steps(void **state)
+static void a_run_without_steps_is_compared_as_a_whole(void **state)
 {
 	struct compare_side a, b;
 	char *text;
@@ -195,11 +195,11 @@ static void test_one_has_no_steps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_differs),
-		cmocka_unit_test(test_without_files),
-		cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_noise_of_few_steps),
-		cmocka_unit_test(test_one_has_no_steps),
+		cmocka_unit_test(what_was_asked_for_is_compared_option_by_option),
+		cmocka_unit_test(runs_without_files_are_compared_by_their_records),
+		cmocka_unit_test(medians_differ_when_their_middle_halves_do_not_meet),
+		cmocka_unit_test(few_steps_say_nothing_of_the_noise),
+		cmocka_unit_test(a_run_without_steps_is_compared_as_a_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,7 +145,7 @@ static const struct {
 };
 
 /* The words are joined again, HOSTFILE is a file with three machines. */
-static void test_lines(void **state)
+static void a_line_for_a_cluster_becomes_one_for_this_machine(void **state)
 {
 	char path[] = "/tmp/hostfile-XXXXXX";
 	int fd = mkstemp(path);
@@ -195,7 +195,7 @@ static void test_lines(void **state)
 	unlink(path);
 }
 
-static void test_bad(void **state)
+static void a_number_that_is_none_is_refused(void **state)
 {
 	static const struct {
 		const char *line, *says;
@@ -236,8 +236,8 @@ static void test_bad(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_bad),
+		cmocka_unit_test(a_line_for_a_cluster_becomes_one_for_this_machine),
+		cmocka_unit_test(a_number_that_is_none_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

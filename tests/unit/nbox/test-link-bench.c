@@ -65,16 +65,16 @@ static void the_reason_is_passed_on(void **state)
 			       .limit_ns = NS_PER_MS};
 	struct link_bench_row row = {.bytes = 1};
 	struct err err = {""};
-	int rc;
+	int r;
 
 	(void)state;
 	lowest_fd = dup(0);
 	assert_true(lowest_fd >= 0);
 	close(lowest_fd);
 	assert_int_equal(pthread_atfork(NULL, NULL, take_descriptors), 0);
-	rc = link_bench_run(&b, &row, 1, &err);
+	r = link_bench_run(&b, &row, 1, &err);
 	lowest_fd = -1;
-	assert_true(rc < 0);
+	assert_true(r < 0);
 	if (!strstr(err.text, "the other process could not connect") ||
 	    !strstr(err.text, "Too many open files"))
 		fail_msg("%s", err.text);

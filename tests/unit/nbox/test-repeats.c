@@ -71,7 +71,7 @@ static uint64_t random_sequence(struct rng *rng, uint64_t *s, uint64_t *ret_peri
 	return n;
 }
 
-static void test_the_units_length_is_among_the_periods(void **state)
+static void the_units_length_is_among_the_periods(void **state)
 {
 	struct rng rng;
 
@@ -88,7 +88,7 @@ static void test_the_units_length_is_among_the_periods(void **state)
 	}
 }
 
-static void test_stretches_are_those_of_the_slow_search(void **state)
+static void stretches_are_those_of_the_slow_search(void **state)
 {
 	struct rng rng;
 
@@ -132,7 +132,7 @@ static void test_stretches_are_those_of_the_slow_search(void **state)
 	}
 }
 
-static void test_nothing_repeats(void **state)
+static void chance_has_no_periods(void **state)
 {
 	uint64_t s[50], periods[REPEATS_PERIODS_MAX];
 	struct repeats_stretch *list = NULL;
@@ -151,9 +151,9 @@ static void test_nothing_repeats(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_units_length_is_among_the_periods),
-		cmocka_unit_test(test_stretches_are_those_of_the_slow_search),
-		cmocka_unit_test(test_nothing_repeats),
+		cmocka_unit_test(the_units_length_is_among_the_periods),
+		cmocka_unit_test(stretches_are_those_of_the_slow_search),
+		cmocka_unit_test(chance_has_no_periods),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static struct record_row row(uint64_t arrive, uint64_t release)
 				   .model_ns = (double)(release - arrive)};
 }
 
-static void test_exposed(void **state)
+static void time_between_ops_is_not_exposed(void **state)
 {
 	/* alone: all of it */
 	struct record_row alone[] = {row(0, 10), row(100, 130)};
@@ -62,7 +62,7 @@ static void make_record(struct record *rec, struct record_row *rows)
 	rec->n_rows = 30;
 }
 
-static void test_report_of_a_regular_run(void **state)
+static void a_regular_run_has_steps_and_times(void **state)
 {
 	struct record_row rows[30];
 	struct record rec;
@@ -86,7 +86,7 @@ static void test_report_of_a_regular_run(void **state)
 }
 
 /* Lateness has a sign: a gate that opened early is counted, told, and not taken for one in time. */
-static void test_early(void **state)
+static void a_gate_that_opened_early_is_told(void **state)
 {
 	struct record_row rows[30];
 	struct record rec;
@@ -128,7 +128,7 @@ static void test_early(void **state)
 	free(text);
 }
 
-static void test_warnings(void **state)
+static void figures_not_to_be_believed_are_warned_of(void **state)
 {
 	struct record_row rows[30];
 	struct record rec;
@@ -163,7 +163,7 @@ static void test_warnings(void **state)
 
 /* Late gates are warned of where they are much of a step, with the one reason that holds for most
  * of it. */
-static void test_late(void **state)
+static void late_gates_are_told_with_their_reason(void **state)
 {
 	static const struct {
 		const char *model, *why;
@@ -220,7 +220,7 @@ static void test_late(void **state)
 }
 
 /* What workers told: warnings, but for where bodies lay. */
-static void test_notes(void **state)
+static void what_workers_said_is_in_the_report(void **state)
 {
 	char dir[] = "/tmp/nbox-report-XXXXXX", path[64];
 	struct record_row rows[30];
@@ -257,7 +257,7 @@ static void test_notes(void **state)
 	rmdir(dir);
 }
 
-static void test_json_has_the_keys(void **state)
+static void the_summary_has_its_keys(void **state)
 {
 	static const char *const keys[] = {"world_size", "nodes",      "real_ranks",  "ops",
 					   "steps",      "exposed_ms", "injected_ms", "data",
@@ -292,7 +292,7 @@ static void test_json_has_the_keys(void **state)
 }
 
 /* Communicators by size and by how their members are known; a guess is a warning. */
-static void test_communicators(void **state)
+static void communicators_that_are_alike_share_a_line(void **state)
 {
 	struct record_row rows[30];
 	struct record rec;
@@ -357,14 +357,14 @@ static void test_communicators(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_communicators),
-		cmocka_unit_test(test_exposed),
-		cmocka_unit_test(test_report_of_a_regular_run),
-		cmocka_unit_test(test_early),
-		cmocka_unit_test(test_warnings),
-		cmocka_unit_test(test_late),
-		cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_json_has_the_keys),
+		cmocka_unit_test(communicators_that_are_alike_share_a_line),
+		cmocka_unit_test(time_between_ops_is_not_exposed),
+		cmocka_unit_test(a_regular_run_has_steps_and_times),
+		cmocka_unit_test(a_gate_that_opened_early_is_told),
+		cmocka_unit_test(figures_not_to_be_believed_are_warned_of),
+		cmocka_unit_test(late_gates_are_told_with_their_reason),
+		cmocka_unit_test(what_workers_said_is_in_the_report),
+		cmocka_unit_test(the_summary_has_its_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static char *print(const char *json, int want)
 	return text;
 }
 
-static void test_whole(void **state)
+static void an_answer_becomes_a_table(void **state)
 {
 	char *t = print(
 		"{\"nboxd\": \"0.1.0\", \"world_size\": 8, \"nodes\": 4, \"gpus_per_node\": 2, \"uptime_s\": 1.5,"
@@ -42,7 +42,7 @@ static void test_whole(void **state)
 	free(t);
 }
 
-static void test_nothing(void **state)
+static void an_answer_may_lack_everything(void **state)
 {
 	char *t = print("{}", 0);
 
@@ -52,7 +52,7 @@ static void test_nothing(void **state)
 	free(t);
 }
 
-static void test_ill(void **state)
+static void an_answer_that_is_no_object_is_refused(void **state)
 {
 	static const char *const wrong[] = {"", "[]", "7", "{\"a\": ", "\xff"};
 	char many[4000] = "{\"waits\": [\"\\u001b[2J%s%n\"", *t;
@@ -73,9 +73,9 @@ static void test_ill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_ill),
+		cmocka_unit_test(an_answer_becomes_a_table),
+		cmocka_unit_test(an_answer_may_lack_everything),
+		cmocka_unit_test(an_answer_that_is_no_object_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static void ddp_step(int n, uint64_t last)
 	compute(2 * MS);
 }
 
-static void test_ddp(void **state)
+static void steps_of_ddp_are_found_with_any_buckets(void **state)
 {
 	static const struct {
 		uint64_t op_ns;
@@ -156,7 +156,7 @@ static void test_ddp(void **state)
 		}
 }
 
-static void test_ddp_takes_the_time_of_a_step(void **state)
+static void a_step_takes_the_time_between_its_first_op_and_the_next_ones(void **state)
 {
 	(void)state;
 	job_start(US, 0);
@@ -167,7 +167,7 @@ static void test_ddp_takes_the_time_of_a_step(void **state)
 }
 
 /* A value that is logged in every step, or in each tenth; before, after or amid the buckets. */
-static void test_values_that_are_logged(void **state)
+static void values_that_are_logged_do_not_disturb(void **state)
 {
 	(void)state;
 	for (int every = 1; every <= 10; every += 9)
@@ -199,7 +199,7 @@ static void test_values_that_are_logged(void **state)
 }
 
 /* An evaluation every k steps: sums of two values, and a barrier; or no op at all. */
-static void test_evaluations(void **state)
+static void evaluations_between_steps_do_not_disturb(void **state)
 {
 	(void)state;
 	for (uint64_t every = 4; every <= 20; every += 8)
@@ -224,7 +224,7 @@ static void test_evaluations(void **state)
 
 /* An evaluation that reduces as much as a table of metrics, once at its end or after each of its
  * batches. */
-static void test_evaluations_with_metrics(void **state)
+static void evaluations_that_reduce_metrics_do_not_disturb(void **state)
 {
 	(void)state;
 	for (uint64_t every = 4; every <= 20; every += 8)
@@ -248,7 +248,7 @@ static void test_evaluations_with_metrics(void **state)
 }
 
 /* A backward pass of like buckets that begins with another one, and may end with another one. */
-static void test_a_first_bucket_of_its_own(void **state)
+static void a_first_bucket_of_another_size_belongs_to_its_step(void **state)
 {
 	(void)state;
 	for (int n = 2; n <= 16; n *= 2)
@@ -295,7 +295,7 @@ static void fsdp_backward(int layers)
 }
 
 /* Also with a norm of the gradients, gradient accumulation, evaluations (which gather, too). */
-static void test_fsdp(void **state)
+static void steps_of_fsdp_are_found(void **state)
 {
 	(void)state;
 	for (uint64_t op_ns = US; op_ns <= 10 * MS; op_ns *= 100)
@@ -359,7 +359,7 @@ static void pipeline_step(int micro_batches, bool has_gradients)
 	compute(MS);
 }
 
-static void test_pipelines(void **state)
+static void steps_of_pipelines_are_found(void **state)
 {
 	(void)state;
 	for (int micro_batches = 4; micro_batches <= 64; micro_batches *= 4)
@@ -381,7 +381,7 @@ static void test_pipelines(void **state)
 
 /* Tensor parallelism: as many reductions in the forward pass as in the backward pass, all of one
  * size. */
-static void test_tensor_parallelism(void **state)
+static void a_forward_pass_that_reduces_is_no_step(void **state)
 {
 	(void)state;
 	for (uint64_t op_ns = US; op_ns <= 10 * MS; op_ns *= 100)
@@ -405,7 +405,7 @@ static void test_tensor_parallelism(void **state)
 }
 
 /* Ops of two communicators that overtake each other, another way in each step. */
-static void test_communicators_that_overtake_each_other(void **state)
+static void communicators_may_overtake_each_other(void **state)
 {
 	(void)state;
 	job_start(500 * US, 0.9);
@@ -424,7 +424,7 @@ static void test_communicators_that_overtake_each_other(void **state)
 }
 
 /* Gradients reduced one by one when all are there, in layers that are alike, and nothing else. */
-static void test_gradients_one_by_one(void **state)
+static void gradients_reduced_one_by_one_are_one_step(void **state)
 {
 	(void)state;
 	for (int has_log = 0; has_log < 2; has_log++)
@@ -441,7 +441,7 @@ static void test_gradients_one_by_one(void **state)
 		}
 }
 
-static void test_warm_up(void **state)
+static void warm_up_is_left_out(void **state)
 {
 	struct steps s;
 
@@ -461,7 +461,7 @@ static void test_warm_up(void **state)
 }
 
 /* Never a wrong number: what is no training has no steps. */
-static void test_none(void **state)
+static void what_is_no_training_has_no_steps(void **state)
 {
 	(void)state;
 	job_start(US, 0);
@@ -493,7 +493,7 @@ static void test_none(void **state)
 }
 
 /* Rows of a file that somebody made up: any communicator, any size. */
-static void test_hostile_rows(void **state)
+static void rows_that_somebody_made_up_do_no_harm(void **state)
 {
 	struct rng rng;
 	struct record_row rows[64];
@@ -523,7 +523,7 @@ static void test_hostile_rows(void **state)
 }
 
 /* A million steps: seconds at most, also under a sanitizer. */
-static void test_a_long_run(void **state)
+static void a_million_steps_take_seconds(void **state)
 {
 	(void)state;
 	job_start(US, 0.2);
@@ -540,21 +540,21 @@ static void test_a_long_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ddp),
-		cmocka_unit_test(test_ddp_takes_the_time_of_a_step),
-		cmocka_unit_test(test_values_that_are_logged),
-		cmocka_unit_test(test_evaluations),
-		cmocka_unit_test(test_evaluations_with_metrics),
-		cmocka_unit_test(test_a_first_bucket_of_its_own),
-		cmocka_unit_test(test_fsdp),
-		cmocka_unit_test(test_pipelines),
-		cmocka_unit_test(test_tensor_parallelism),
-		cmocka_unit_test(test_communicators_that_overtake_each_other),
-		cmocka_unit_test(test_gradients_one_by_one),
-		cmocka_unit_test(test_warm_up),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_hostile_rows),
-		cmocka_unit_test(test_a_long_run),
+		cmocka_unit_test(steps_of_ddp_are_found_with_any_buckets),
+		cmocka_unit_test(a_step_takes_the_time_between_its_first_op_and_the_next_ones),
+		cmocka_unit_test(values_that_are_logged_do_not_disturb),
+		cmocka_unit_test(evaluations_between_steps_do_not_disturb),
+		cmocka_unit_test(evaluations_that_reduce_metrics_do_not_disturb),
+		cmocka_unit_test(a_first_bucket_of_another_size_belongs_to_its_step),
+		cmocka_unit_test(steps_of_fsdp_are_found),
+		cmocka_unit_test(steps_of_pipelines_are_found),
+		cmocka_unit_test(a_forward_pass_that_reduces_is_no_step),
+		cmocka_unit_test(communicators_may_overtake_each_other),
+		cmocka_unit_test(gradients_reduced_one_by_one_are_one_step),
+		cmocka_unit_test(warm_up_is_left_out),
+		cmocka_unit_test(what_is_no_training_has_no_steps),
+		cmocka_unit_test(rows_that_somebody_made_up_do_no_harm),
+		cmocka_unit_test(a_million_steps_take_seconds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
