@@ -18,7 +18,7 @@ def results_of(d):
         return json.load(f)["steps"]
 
 
-def every_step():
+def every_step_works():
     """tests/gpu/run --dry"""
     with tempfile.TemporaryDirectory() as d:
         gpu(d)
@@ -28,7 +28,7 @@ def every_step():
     expect({r["model"] for r in steps["models"]["rows"]} == {"resnet152", "bert-large", "dlrm"}, "all models")
 
 
-def results_in_all_cases():
+def results_are_kept_in_all_cases():
     """A step whose job breaks, and a suite that is ended in the middle, leave results; what other sittings found is kept"""
     with tempfile.TemporaryDirectory() as d:
         old = {"about": {"dry": True}, "rows": [{"kept": 1}], "failures": []}
@@ -52,14 +52,14 @@ def results_in_all_cases():
         expect(p.returncode == 143 and "was ended in this step" in steps["pair"]["failures"][0] and steps["sweep"] == old, f"{p.returncode} {steps}")
 
 
-def skipped_without_gpu():
+def it_is_skipped_without_a_gpu():
     """Without --dry it says why it does nothing"""
     p = subprocess.run([sys.executable, os.path.join(TOP, "tests", "gpu", "run")], stdout=subprocess.PIPE, text=True, timeout=120,
                        env=environment({"PATH": "/usr/bin:/bin", "CUDA_VISIBLE_DEVICES": ""}))
     if os.path.exists("/proc/driver/nvidia/version"):
-        print("skip  skipped_without_gpu: there is an NVIDIA driver here")
+        print("skip  it_is_skipped_without_a_gpu: there is an NVIDIA driver here")
         return
     expect(p.returncode == 77 and p.stdout.startswith("skipped: no NVIDIA GPU"), f"{p.returncode}: {p.stdout}")
 
 
-main(every_step, results_in_all_cases, skipped_without_gpu)
+main(every_step_works, results_are_kept_in_all_cases, it_is_skipped_without_a_gpu)

@@ -5,15 +5,15 @@ from harness import all_said, main, plain
 ALL = ["plain", "coalesced", "objects", "alltoall", "p2p", "groups", "barriers"]
 
 
-def collectives_4():
+def collectives_have_right_results():
     """Every collective among 4 processes, results checked"""
     all_said(plain(4, "collectives.py", ALL), [*ALL, "destroy"], range(4))
 
 
-def init_forms_2():
+def every_form_of_init_works():
     """init_process_group in every form"""
     forms = ["mesh", "env", "eager", "default", "both"]
     all_said(plain(2, "init.py", forms), forms, range(2))
 
 
-main(collectives_4, init_forms_2)
+main(collectives_have_right_results, every_form_of_init_works)

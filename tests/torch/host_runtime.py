@@ -15,7 +15,7 @@ import torch  # noqa: E402  after the number of devices is said
 GPU = torch.device("cuda", 0)
 
 
-def devices():
+def devices_say_what_they_are():
     """They are there, and say what they are."""
     expect(torch.cuda.is_available() and torch.cuda.device_count() == 4, "4 devices")
     for i in range(4):
@@ -30,7 +30,7 @@ def devices():
     expect(torch.cuda.can_device_access_peer(0, 1), "peers")
 
 
-def copies():
+def copies_and_fills_are_done():
     """Host to device, device to device, between devices, pinned, back; and fills by memset."""
     for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64):
         x = torch.arange(1000).to(dtype)
@@ -64,7 +64,7 @@ def kernels_do_nothing():
         expect(False, "a product of shapes that do not fit")
 
 
-def autograd():
+def gradients_flow_and_optimizers_step():
     """Gradients flow backwards on the device's thread; optimizers step."""
     layers = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.LayerNorm(32), torch.nn.GELU(), torch.nn.Dropout(0.1), torch.nn.Linear(32, 4)).to(GPU)
     threads = set()
@@ -78,7 +78,7 @@ def autograd():
     expect(threads and threading.get_ident() not in threads, "gradients come on another thread")
 
 
-def convolutions():
+def convolutions_run_through_the_stub():
     """Through cuDNN's stub, which does nothing, and without cuDNN, as products."""
     for on, benchmark in ((True, False), (True, True), (False, False)):
         with torch.backends.cudnn.flags(enabled=on, benchmark=benchmark):
@@ -89,7 +89,7 @@ def convolutions():
             net.eval()(y.new_zeros(1, 3, 8, 8))
 
 
-def streams():
+def streams_are_ordered_by_events_alone():
     """Order between streams is what events say, and nothing else."""
     s1, s2 = torch.cuda.Stream(), torch.cuda.Stream()
     a, b = torch.zeros(4 << 20, dtype=torch.uint8).to(GPU), torch.zeros(4 << 20, dtype=torch.uint8).to(GPU)
@@ -111,7 +111,7 @@ def streams():
     external.synchronize()
 
 
-def time_of_kernels():
+def a_launch_takes_its_time_of_its_stream():
     """NBOX_HOST_KERNEL_TIME is what a launch takes of its stream, and of no other."""
     program = """
 import torch
@@ -136,7 +136,7 @@ print("took its time")
     expect("write for example 20us" in out.stdout and out.returncode, out.stdout)
 
 
-def events():
+def events_measure_and_refuse():
     """Timing events, blocking ones, and what may not be asked."""
     a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True, blocking=True)
     a.record()
@@ -152,7 +152,7 @@ def events():
         expect(False, "an event without timing has no time")
 
 
-def graphs():
+def graphs_are_captured_and_replayed():
     """Capture, replay, the private pool; copies in a graph are done at each replay."""
     src, dst = torch.zeros(1000).to(GPU), torch.zeros(1000).to(GPU)
     layer = torch.nn.Linear(1000, 10).to(GPU)
@@ -183,7 +183,7 @@ def graphs():
     torch.cuda.synchronize()
 
 
-def allocator():
+def the_allocator_counts_and_limits():
     """The caching allocator's numbers, its limit, out of memory, and the other allocator."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
@@ -216,7 +216,7 @@ del x; torch.cuda.synchronize(); torch.cuda.empty_cache(); print(torch.cuda.memo
     expect("True cudaMallocAsync" in out.stdout, out.stdout)
 
 
-def profiler():
+def the_profiler_goes_on_without_device_data():
     """Kineto without CUPTI's data: the host's side is there, the program goes on."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]) as p:
         torch.ones(4, device=GPU).add(1)
@@ -227,7 +227,7 @@ def profiler():
         expect(os.path.getsize(f.name) > 1000, "a trace")
 
 
-def refusals():
+def what_is_not_there_is_refused_by_name():
     """What cannot be had is refused by name, and the process goes on."""
     x = torch.ones(2, 3, 8, 8, device=GPU)
     for what, call in (("cuDNN's recurrent networks", lambda: torch.nn.LSTM(8, 8).to(GPU)(x[0])),
@@ -246,4 +246,7 @@ def refusals():
 
 
 # graphs last: PyTorch keeps the memory pool of a capture that failed
-main(devices, copies, kernels_do_nothing, autograd, convolutions, streams, time_of_kernels, events, allocator, profiler, refusals, graphs)
+main(devices_say_what_they_are, copies_and_fills_are_done, kernels_do_nothing, gradients_flow_and_optimizers_step,
+     convolutions_run_through_the_stub, streams_are_ordered_by_events_alone, a_launch_takes_its_time_of_its_stream,
+     events_measure_and_refuse, the_allocator_counts_and_limits, the_profiler_goes_on_without_device_data,
+     what_is_not_there_is_refused_by_name, graphs_are_captured_and_replayed)

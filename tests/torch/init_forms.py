@@ -4,7 +4,7 @@ import sys
 from harness import Failed, all_said, emulate, expect, free_port, main, script, under_nbox
 
 
-def static_512():
+def torchrun_without_flags():
     """torchrun as it is without flags; then other forms in the same processes, each with a store of its own."""
     forms = ["env", "eager", "default", "both"]
     r = emulate(256, 2, "init.py", forms)
@@ -12,7 +12,7 @@ def static_512():
     expect(r.summary["world_size"] == 512, r.text)
 
 
-def standalone_8():
+def torchrun_standalone():
     """--standalone; init_device_mesh as the one who joins; tcp:// with the address that the launcher gives"""
     r = emulate(4, 2, "init.py", ["mesh", "default"], ["--standalone"])
     all_said(r, ["mesh", "default"], range(2))
@@ -20,20 +20,20 @@ def standalone_8():
     all_said(r, ["tcp"], range(2))
 
 
-def c10d_4096():
+def torchrun_with_c10d():
     """--rdzv-backend=c10d; 4,096 ranks"""
     r = emulate(2048, 2, "init.py", ["eager"], ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "--rdzv-id=job"])
     all_said(r, ["eager"], range(2))
     expect(r.summary["world_size"] == 4096, r.text)
 
 
-def last_node_8():
+def rank_0_may_be_virtual():
     """The real ranks are the last node's: rank 0 is virtual, its ids and its part in barriers are played."""
     r = emulate(4, 2, "init.py", ["env", "eager"], nbox=["--as-node", "last"])
     all_said(r, ["env", "eager"], range(6, 8))
 
 
-def spawned_512():
+def spawned_ranks_meet_the_others():
     """mp.spawn, by a program that knows of the other nodes: --procs 1, and --store where it says itself where to meet"""
     def spawn(nodes, node, form, nbox=(), address=()):
         job = [sys.executable, script("spawn.py"), nodes, 2, node, form, *address]
@@ -49,7 +49,7 @@ def spawned_512():
     expect(any("no virtual rank took part in any op" in w for w in r.summary["warnings"]), str(r.summary["warnings"]))
 
 
-def spawned_unaware():
+def spawned_twice_is_told():
     """mp.spawn as in a tutorial, once for each rank of nbox run: nbox says what to do, and nothing hangs"""
     job = [sys.executable, script("spawn.py"), "1", "2", "0", "env", f"127.0.0.1:{free_port()}"]
     try:
@@ -64,4 +64,5 @@ def spawned_unaware():
         expect(any("no virtual rank took part in any op" in w for w in r.summary["warnings"]), str(r.summary["warnings"]))
 
 
-main(static_512, standalone_8, c10d_4096, last_node_8, spawned_512, spawned_unaware)
+main(torchrun_without_flags, torchrun_standalone, torchrun_with_c10d, rank_0_may_be_virtual, spawned_ranks_meet_the_others,
+     spawned_twice_is_told)

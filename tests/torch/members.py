@@ -16,17 +16,17 @@ def check(r, nodes, ranks, sources):
     expect({c["ranks"] for c in comms} >= {dp, 4, 2, 2 * dp}, text)
 
 
-def first_use():
+def groups_made_at_first_use_are_exact():
     """Communicators with ids, made at the first use of a group"""
     check(emulate(64, 2, "members.py", ["lazy"]), 64, range(2), {"job's list", "all real", "store"})
 
 
-def splits_any_node():
+def splits_are_exact_from_any_node():
     """device_id: communicators by ncclCommSplit; the real node is number 3, a first stage"""
     check(emulate(16, 2, "members.py", ["eager"], nbox=["--as-node", "4"]), 16, range(8, 10), {"world", "job's list", "all real", "color", "store"})
 
 
-def layout_alone():
+def the_layout_alone_makes_groups_exact():
     """Nothing is asked of PyTorch: colors and the layout say it. From node 0 the lowest rank as color leaves sizes open; not from node 13."""
     r = emulate(32, 2, "members.py", ["eager"], nbox=["--layout", "tp=2,pp=4,dp=8", "--as-node", "13"], env={"NBOX_ASK_PYTHON": "0"})
     all_said(r, SAID, range(26, 28))
@@ -36,4 +36,4 @@ def layout_alone():
     expect(named["tp+dp"]["members"] == "color", str(named["tp+dp"]))
 
 
-main(first_use, splits_any_node, layout_alone)
+main(groups_made_at_first_use_are_exact, splits_are_exact_from_any_node, the_layout_alone_makes_groups_exact)

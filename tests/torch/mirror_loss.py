@@ -8,7 +8,7 @@ import tempfile
 from harness import emulate, expect, main, plain
 
 
-def loss_equals_plain():
+def the_loss_is_that_of_a_plain_run():
     """50 steps, 8 real ranks: alone, and as one node of 64"""
     with tempfile.TemporaryDirectory() as d:
         alone, node = os.path.join(d, "alone.json"), os.path.join(d, "node.json")
@@ -23,4 +23,4 @@ def loss_equals_plain():
     expect(worst < 1e-5, "the losses are equal to rounding")
 
 
-main(loss_equals_plain)
+main(the_loss_is_that_of_a_plain_run)

@@ -4,25 +4,26 @@ from harness import all_said, emulate, main
 ALL = ["ddp", "ddp_join", "fsdp1", "fsdp2", "zero1", "tensor_parallel", "pipeline", "amp", "moe", "checkpoint", "destroy"]
 
 
-def world_8():
+def every_way_to_train_in_a_world_of_8():
     """4 nodes of 2"""
     all_said(emulate(4, 2, "parallel.py"), ALL, range(2))
 
 
-def world_512():
+def every_way_to_train_in_a_world_of_512():
     """256 nodes of 2"""
     all_said(emulate(256, 2, "parallel.py"), ALL, range(2))
 
 
-def world_4096():
+def most_ways_to_train_in_a_world_of_4096():
     """2,048 nodes of 2, the way most jobs train"""
     all_said(emulate(2048, 2, "parallel.py", ["ddp", "fsdp2"]), ["ddp", "fsdp2", "destroy"], range(2))
 
 
-def other_stages():
+def the_real_node_may_be_a_later_stage():
     """A pipeline with declared shapes; the real node is its second stage, and its last"""
     for node in (1, 3):
         all_said(emulate(4, 2, "parallel.py", ["pipeline"], nbox=["--as-node", str(node)]), ["pipeline", "destroy"], range(2 * node, 2 * node + 2))
 
 
-main(world_8, world_512, world_4096, other_stages)
+main(every_way_to_train_in_a_world_of_8, every_way_to_train_in_a_world_of_512, most_ways_to_train_in_a_world_of_4096,
+     the_real_node_may_be_a_later_stage)

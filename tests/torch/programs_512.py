@@ -18,7 +18,7 @@ def bytes_of(r, kind):
     return sum(int(x["bytes"]) for x in r.ops(kind, rank=0, n_ranks=512))
 
 
-def ddp_tutorial():
+def the_ddp_tutorial_runs():
     """A toy model, a checkpoint"""
     r = run("ddp_tutorial.py", ["--steps", 3])
     expect("checkpoint loaded" in r.text, r.text)
@@ -26,14 +26,14 @@ def ddp_tutorial():
     expect(len(r.ops("AllReduce", rank=0, bytes=660)) >= 6, "an all-reduce of the gradients for each of 6 steps")
 
 
-def mingpt_ddp():
+def mingpt_runs_under_ddp():
     """A transformer under DDP, DataLoader and DistributedSampler"""
     r = run("mingpt.py", TINY_GPT)
     expect(re.search(r"evaluation: loss", r.text), r.text)
     expect(r.summary["modelled_ms"] is not None, "no iterations were found")
 
 
-def mingpt_fsdp():
+def mingpt_runs_under_fsdp():
     """The same under FSDP 1 and 2: all-gathers and reduce-scatters"""
     for version in ("fsdp1", "fsdp2"):
         r = run("mingpt.py", [*TINY_GPT, "--parallel", version])
@@ -41,7 +41,7 @@ def mingpt_fsdp():
             expect(bytes_of(r, kind) > 0, f"{version}: no {kind}")
 
 
-def dlrm():
+def dlrm_runs():
     """Embedding tables on all ranks: an all-to-all forward and one backward"""
     r = run("dlrm.py", ["--rows", 100, "--batch", 2, "--steps", 3, "--hidden", 16, "--width", 8])
     # one ncclAlltoAll, or 512 sends and receives in a group, as the versions of torch and NCCL have it
@@ -49,16 +49,16 @@ def dlrm():
     expect(calls == 2 * 6, f"two all-to-alls for each of 6 steps, not {calls} in all")
 
 
-def resnet():
+def resnet_runs():
     """Convolutions, batch normalization's buffers"""
     run("resnet.py", ["--layers", 1, 1, 1, 1, "--base", 8, "--pixels", 32, "--batch", 2, "--steps", 2])
 
 
-def bert_graph():
+def bert_runs_as_a_cuda_graph():
     """The iteration as a CUDA graph: each replay is seen and counted"""
     r = run("bert.py", ["--layers", 1, "--width", 32, "--heads", 2, "--length", 16, "--batch", 2, "--vocabulary", 100, "--steps", 5, "--graph"])
     expect(r.ops("AllReduce"), r.text)
     expect(any(int(x["flags"]) & 2 for x in r.rows), "no op of the record is marked as replayed")
 
 
-main(ddp_tutorial, mingpt_ddp, mingpt_fsdp, dlrm, resnet, bert_graph)
+main(the_ddp_tutorial_runs, mingpt_runs_under_ddp, mingpt_runs_under_fsdp, dlrm_runs, resnet_runs, bert_runs_as_a_cuda_graph)

@@ -96,7 +96,7 @@ def worker(folder):
     print(f"ok {rank} pynccl (0.0 s)", flush=True)
 
 
-def pynccl_16():
+def a_handle_from_dlopen_works():
     """All-reduce, all-gather and broadcast in a world of 16 through a handle from dlopen"""
     from harness import NBOX, all_said, environment, execute, expect
     with tempfile.TemporaryDirectory() as d:
@@ -111,4 +111,4 @@ if __name__ == "__main__":
         worker(os.environ[WORKER])
     else:
         from harness import main
-        main(pynccl_16)
+        main(a_handle_from_dlopen_works)

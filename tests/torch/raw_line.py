@@ -19,7 +19,7 @@ def raw(command, file=FILE, timeout=300, **variables):
         return execute(["env", "-C", d, *command], timeout, env)
 
 
-def torchrun_with_a_file():
+def torchrun_takes_the_file():
     """Forms of init_process_group; the summary comes once, at the end."""
     forms = ["env", "both"]
     r = raw(torchrun(2, "init.py", forms))
@@ -29,21 +29,21 @@ def torchrun_with_a_file():
     expect("[rank 0/128] 20 iterations" in r.text and r.text.count(SUMMARY) == 1, r.text)
 
 
-def torchrun_as_last_node():
+def variables_go_before_the_file():
     """Variables go before the file, and rank 0 is virtual."""
     r = raw(torchrun(2, "init.py", ["eager"]), NBOX_NODES="4", NBOX_AS_NODE="last", NBOX_QUIET="1")
     all_said(r, ["eager"], range(6, 8))
     expect("-- nbox" not in r.text, r.text)
 
 
-def torchrun_without_a_cluster():
+def without_a_cluster_the_job_is_what_it_was():
     """The job is what it was, and one line says so."""
     r = raw(torchrun(2, "init.py", ["env"]), file=None)
     all_said(r, ["env"], range(2))
     expect(r.text.count("no virtual cluster is described: the job runs without nbox") == 1 and "-- nbox" not in r.text, r.text)
 
 
-def torchrun_with_a_wrong_file():
+def a_wrong_file_is_told_by_line():
     """No job without nbox, and no hang: the sentence names file, line and column."""
     try:
         r = raw(torchrun(2, "init.py", ["env"]), file=FILE + "modle: ring\n")
@@ -53,7 +53,7 @@ def torchrun_with_a_wrong_file():
         expect(False, r.text)
 
 
-def accelerate():
+def accelerate_is_understood():
     """accelerate launch."""
     command = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines=1", "--num_processes=2",
                "--mixed_precision=no", "--dynamo_backend=no", f"--main_process_port={free_port()}", script("init.py"), "env"]
@@ -62,7 +62,7 @@ def accelerate():
     expect(r.text.count(SUMMARY) == 1, r.text)
 
 
-def srun():
+def srun_is_understood():
     """What srun tells its tasks; PyTorch's own store would wait for 126 ranks that are not there."""
     tasks = "for i in 0 1; do SLURM_PROCID=$i SLURM_LOCALID=$i \"$@\" & pids=\"$pids $!\"; done; for p in $pids; do wait $p || exit; done"
     r = raw(["sh", "-c", tasks, "srun", sys.executable, script("under_srun.py"), script("init.py"), "env"], SLURM_NTASKS="2", SLURM_NNODES="1",
@@ -71,4 +71,5 @@ def srun():
     expect(r.text.count(SUMMARY) == 1, r.text)
 
 
-main(torchrun_with_a_file, torchrun_as_last_node, torchrun_without_a_cluster, torchrun_with_a_wrong_file, srun, accelerate)
+main(torchrun_takes_the_file, variables_go_before_the_file, without_a_cluster_the_job_is_what_it_was, a_wrong_file_is_told_by_line,
+     srun_is_understood, accelerate_is_understood)

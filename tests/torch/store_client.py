@@ -117,7 +117,7 @@ class Nboxd:
         expect(self.process.wait(60) == 0, "nboxd ended with %s" % self.process.returncode)
 
 
-def store_answers():
+def the_store_answers_as_torch_does():
     """Every answer is the one that torch's own server gives, in this process."""
     own = TCPStore("127.0.0.1", 0, is_master=True, timeout=LONG, wait_for_workers=False)
     theirs = list(session(own, connect(own.port)))
@@ -130,7 +130,7 @@ def store_answers():
         torch.__version__, len(ours), "no " + ", ".join(missing) if missing else "all operations"))
 
 
-def store_virtual_ranks():
+def the_store_plays_virtual_ranks():
     """Ranks 0 to 5 do not exist: their ids and check-ins are there, their addresses are not."""
     with Nboxd() as port:
         store, other = connect(port), connect(port)
@@ -146,4 +146,4 @@ def store_virtual_ranks():
 
 
 if __name__ == "__main__":
-    main(store_answers, store_virtual_ranks)
+    main(the_store_answers_as_torch_does, the_store_plays_virtual_ranks)

@@ -84,15 +84,15 @@ def group(node, lazy):
     expect("calls all_reduce with rank" in log, log)
 
 
-def gloo_first_node():
+def gloo_works_on_the_first_node():
     group(0, "1")
 
 
-def gloo_last_node():
+def gloo_works_on_the_last_node():
     group(7, "1")
 
 
-def gloo_all_connections():
+def gloo_connects_every_pair():
     """Without lazy connections, as before torch 2.8: every pair is connected when the group is made."""
     group(3, "0")
 
@@ -101,4 +101,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["worker"]:
         worker()
     else:
-        main(gloo_first_node, gloo_last_node, gloo_all_connections)
+        main(gloo_works_on_the_first_node, gloo_works_on_the_last_node, gloo_connects_every_pair)
