@@ -1,9 +1,9 @@
-/* Calls that the host CUDA runtime has not: libraries of device code, conditional graph nodes,
- * captures into a graph that is there. Programs such as PyTorch ask the dynamic linker for them
- * before they use any; to call one is cudaErrorNotSupported.
+/* CUDA functions that the host CUDA runtime does not have: libraries of device code, conditional
+ * graph nodes, captures into an existing graph. Programs such as PyTorch ask the dynamic linker
+ * for them before they use any. A call of one returns cudaErrorNotSupported.
  *
- * They are declared here and in no header: programs that are compiled against ours shall not find
- * them. The arguments are not looked at. */
+ * They are declared here and in no header, so that programs which are compiled against our
+ * headers do not find them. The arguments are ignored. */
 #include "runtime.h"
 
 #define ABSENT(name)                                          \

@@ -1,4 +1,5 @@
-/* The calls of stream capture that compat.c names for each version of CUDA. */
+/* Functions of stream capture whose arguments differ between CUDA 12 and 13; compat.c exports
+ * them. */
 #pragma once
 
 #include <cuda_runtime_api.h>

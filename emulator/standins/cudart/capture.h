@@ -1,10 +1,10 @@
-/* Stream capture: instead of running, commands become nodes of a graph.
+/* Stream capture: commands do not run, they become nodes of a graph.
  *
- * A capture begins on one stream and spreads to those that wait for an event recorded in it
- * (fork); each of its streams has a frontier, the nodes that the next command depends on. It ends
- * on the stream where it began, into which all others must have been joined.
+ * A capture begins on one stream and spreads to each stream that waits for an event recorded in
+ * it. Each of its streams has a frontier: the nodes that its next command depends on. The capture
+ * ends on the stream where it began, after all other streams have been joined into that one.
  *
- * Captures and frontiers are guarded by graph_lock. */
+ * graph_lock guards captures and frontiers. */
 #pragma once
 
 #include <stdbool.h>

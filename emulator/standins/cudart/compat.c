@@ -1,5 +1,5 @@
-/* The calls whose arguments changed between CUDA 12 and 13: each library exports those that
- * programs built for its version ask for. */
+/* The functions whose arguments changed between CUDA 12 and 13. Each of the two libraries exports
+ * the form that programs built for its version ask for. */
 #include "capture-api.h"
 #include "graph.h"
 

@@ -1,7 +1,5 @@
-/* Copies and fills, synchronous and in a stream.
- *
- * A synchronous one waits for what the legacy stream would wait for, then works in the caller's
- * thread. */
+/* Copies and fills, synchronous and in a stream. A synchronous one waits for what the legacy
+ * stream would wait for, then works in the caller's thread. */
 #include <string.h>
 
 #include "capture.h"

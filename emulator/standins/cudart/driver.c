@@ -1,7 +1,8 @@
-/* The driver API as far as programs of the runtime API use it beside: devices, contexts, pointers.
+/* The part of the driver API that programs of the runtime API use beside it: devices, contexts,
+ * pointers.
  *
- * A context is a device's number in disguise. Modules, their functions and virtual memory are
- * refused: device code cannot run here, and memory is the host's. The functions lie in this
+ * A context's handle stands for a device's number. Modules, their functions and virtual memory
+ * are refused: device code cannot run here, and memory is the host's. The functions lie in this
  * library; ../driver makes the libcuda.so.1 that leads to them, for test environments only. */
 #include <cuda.h>
 #include <stdbool.h>

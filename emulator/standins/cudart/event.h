@@ -1,5 +1,5 @@
-/* Events. Recording one leaves a mark in a stream; waiting for it means the mark that was the
- * latest when the wait was asked for. */
+/* Events. To record an event leaves a mark in a stream. To wait for an event means to wait for
+ * the mark that is its latest one at the time of the call. */
 #pragma once
 
 #include <pthread.h>

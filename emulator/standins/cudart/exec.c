@@ -1,4 +1,5 @@
-/* Executable graphs: lanes, launches. graph.h says how they work. */
+/* Executable graphs: how a graph is cut into lanes, and what a launch does. graph.h explains
+ * both. */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>

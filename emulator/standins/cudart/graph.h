@@ -1,10 +1,10 @@
 /* Graphs and their executable form.
  *
  * An executable graph is a copy of the nodes, cut into lanes: chains of nodes that run one after
- * another. Lane 0 runs in the stream of the launch, each other one in a stream of the graph's
- * own, so that branches overlap as they did in the streams that were captured; a node with a
- * predecessor on another lane waits for that one's word. Launches of one executable graph run one
- * after another, whichever streams they are in. */
+ * another. Lane 0 runs in the stream of the launch, each other lane in a stream of the graph's
+ * own, so that branches overlap as they did in the captured streams. A node with a predecessor on
+ * another lane waits for that node's word. Launches of one executable graph run one after
+ * another, whichever streams they are in. */
 #pragma once
 
 #include <pthread.h>

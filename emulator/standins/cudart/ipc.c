@@ -1,5 +1,5 @@
-/* Handles between processes, which are refused: device memory is this process's own memory. And the
- * profiler's switches, which switch nothing. */
+/* Handles for other processes, which are refused: device memory is this process's own memory. And
+ * the profiler's switches, which do nothing. */
 #include "runtime.h"
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)

@@ -1,4 +1,4 @@
-/* Kernel launches: places in a stream that take a time and do nothing. */
+/* Kernel launches: a launch takes its place in a stream and a configured time, and does nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A mark: a point in a stream that is passed once. What cudaEventRecord leaves in the stream, and
- * what everybody who waits for the event holds on to. Counted; thread-safe. */
+/* A mark: a point in a stream that the stream passes once. cudaEventRecord leaves one in the
+ * stream; each waiter of the event holds a reference to it. Counted; thread-safe. */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,9 +1,9 @@
 /* cuStreamWriteValue and cuStreamWaitValue.
  *
- * The waiting stream's thread spins for a moment, then sleeps on the word's low half, which is the
- * first one on the little-endian machines that CUDA knows. Who writes through a stream wakes it.
- * Any other writer is seen at the next look, AWAIT_LOOK_NS later at most; one that knows may
- * FUTEX_WAKE it, with the shared kind of futex. */
+ * The waiting stream's thread spins for a moment, then sleeps on the word's low half, which is
+ * the first one on the little-endian machines that CUDA runs on. A write through a stream wakes
+ * it. It sees any other write at its next look, AWAIT_LOOK_NS later at most; a writer that knows
+ * of it may FUTEX_WAKE it, with the shared kind of futex. */
 #define CUDA_NO_V2_NAMES
 #include <stdatomic.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The interval map: a sorted array. Looking up is what happens often, and programs hold thousands
- * of allocations at most: moving some tens of KB at an insertion is not what they wait for. */
+/* The interval map is a sorted array. Programs look up often and hold thousands of allocations at
+ * most, so an insertion may move some tens of KB. */
 #include "memory.h"
 
 #include <errno.h>

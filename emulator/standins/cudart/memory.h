@@ -1,5 +1,5 @@
-/* What is known of memory: an interval map of all that was allocated or registered here.
- * Thread-safe; every function takes the map's lock for itself. */
+/* The interval map of all memory that was allocated or registered here. Thread-safe: every
+ * function takes the lock of the map. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,8 +1,8 @@
-/* Handles. What a program holds is a number, never a pointer: a table turns it into an object or
+/* Handles. A program holds a number, never a pointer. A table turns the number into an object or
  * into nothing, so that a stale or invented handle is an error code and no crash.
  *
- * Objects are counted: the table holds one reference from object_publish() to object_retire(),
- * everybody who uses an object holds another. Thread-safe. */
+ * Objects are counted: the table holds one reference from object_publish() to object_retire();
+ * everybody else who uses an object holds another one. Thread-safe. */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* Memory pools: each device's default one, which counts what is allocated. */
+/* Memory pools: each device has its default one only, which counts what is allocated. */
 #include <string.h>
 
 #include "device.h"

@@ -1,5 +1,5 @@
-/* Registration of kernels and variables. A library such as PyTorch registers tens of thousands when
- * it is loaded, and looks one up at each launch: a hash table of addresses. */
+/* Registration of kernels and variables. A library such as PyTorch registers tens of thousands
+ * when it is loaded, and each launch looks one up: hence a hash table of addresses. */
 #include "registry.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* What compiled code registers: modules with kernels and variables, found by the addresses that
- * stand for them in host code. Nothing of the device code itself is looked at. Thread-safe. */
+/* What compiled code registers: modules with kernels and variables, which are found by the
+ * addresses that stand for them in host code. The device code itself is ignored. Thread-safe. */
 #pragma once
 
 #include <stdbool.h>

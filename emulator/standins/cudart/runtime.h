@@ -1,5 +1,5 @@
-/* What the whole runtime shares: may a call be made at all, the thread's last error, and the
- * orderly end of all stream threads. */
+/* What the whole runtime shares: whether a call may be made at all, the thread's last error, and
+ * the orderly end of all stream threads. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,9 +24,9 @@ cudaError_t runtime_return(cudaError_t error);
 void runtime_callback_begin(void);
 void runtime_callback_end(void);
 
-/* Starts a detached thread with all signals blocked, named after @name. The first one arranges
- * for the end, at which @wake_all is called: it wakes all threads, so that they see it. Return:
- * false when the system gives no thread. */
+/* Starts a detached thread with all signals blocked, named after @name. The first one registers
+ * the exit handler, which calls @wake_all so that all threads see the end. Return: false when the
+ * system gives no thread. */
 bool runtime_thread_start(void *(*fn)(void *), void *arg, const char *name, void (*wake_all)(void));
 /* The last thing that such a thread does. */
 void runtime_thread_end(void);

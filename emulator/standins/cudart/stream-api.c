@@ -1,4 +1,4 @@
-/* The calls that make, ask and use streams. */
+/* The functions that create, query, wait for and use streams and devices. */
 #include "capture.h"
 #include "device.h"
 #include "submit.h"

@@ -1,9 +1,10 @@
-/* Streams: ordered queues of commands, each with a thread of its own from the first command on.
+/* Streams: ordered queues of commands. A stream gets a thread of its own with its first command.
  *
  * A device has one legacy default stream (handle 0). A command on it waits for all that was
- * queued before on the device's blocking streams, and they wait for it; cudaStreamNonBlocking
- * streams do neither. Both directions are JOIN commands, put into the queues under the device's
- * lock, so that two threads can never make two streams wait for each other.
+ * queued before on the blocking streams of the device, and they wait for it;
+ * cudaStreamNonBlocking streams do neither. Both directions are JOIN commands, which are queued
+ * under the lock of the device, so that two threads can never make two streams wait for each
+ * other.
  *
  * Locks: device before stream. Neither is held while a command runs. */
 #pragma once
@@ -44,7 +45,7 @@ struct stream {
 	uint64_t legacy_seen;         /* under the device's lock: joined up to there */
 	struct stream *next, **pprev; /* under the device's lock: the device's list */
 
-	/* Written under the capture lock, read without it for the quick answer "none". */
+	/* Written under graph_lock, read without it for the quick answer "none". */
 	struct capture *_Atomic capture;
 	struct node_set *frontier; /* capture.c's */
 	cudaGraphNode_t *info;     /* what cudaStreamGetCaptureInfo last gave out */

@@ -1,5 +1,5 @@
-/* From a call to a stream: which stream a handle means, and the way of a command into its queue or
- * into the graph that is being captured. */
+/* The way of a call to a stream: which stream a handle means, and how a command gets into its
+ * queue or into the graph that is being captured. */
 #pragma once
 
 #include "stream.h"

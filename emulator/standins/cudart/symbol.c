@@ -1,4 +1,4 @@
-/* The calls about device variables. */
+/* The functions about device variables. */
 #include "registry.h"
 #include "runtime.h"
 

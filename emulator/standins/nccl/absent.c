@@ -1,9 +1,10 @@
-/* Calls that host NCCL has not: NCCL's device API and one-sided transfers, which need a GPU's
- * memory and kernels, and the newest calls about communicators. Programs such as PyTorch ask the
- * dynamic linker for them before they use any; to call one is an error that says so.
+/* NCCL's functions that host NCCL does not have: the device API and one-sided transfers, which
+ * need a GPU's memory and kernels, and the newest functions about communicators. Programs such as
+ * PyTorch ask the dynamic linker for them before they use any. A call of one returns an error
+ * that says so.
  *
- * They are declared here and not in nccl.h: programs that are compiled against that shall not find
- * them. The arguments are not looked at. */
+ * They are declared here and not in nccl.h, so that programs which are compiled against that
+ * header do not find them. The arguments are ignored. */
 #include "standins/nccl/comm.h"
 
 #define EXPORT __attribute__((visibility("default")))

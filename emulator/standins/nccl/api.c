@@ -1,4 +1,4 @@
-/* The public functions. pncclX is the function, ncclX a weak alias of it. */
+/* The public functions. pncclX is the function, ncclX a weak alias of it, as in NCCL. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,7 +196,7 @@ API(ncclResult_t, ncclCommUserRank, (const ncclComm_t comm, int *rank))
 	return r;
 }
 
-/* Registration only saves a real NCCL work; here the handle is all there is. */
+/* A registration saves a real NCCL work. Here only the handle exists. */
 struct registration {
 	const struct ncclComm *comm;
 };
@@ -398,8 +398,8 @@ API(ncclResult_t, ncclGroupEnd, (void))
 	return group_end();
 }
 
-/* The group is dropped. Times of host NCCL depend on what else the machine does:
- * an estimate would be made up. */
+/* Drops the group and estimates nothing: the times of host NCCL depend on what else the machine
+ * does. */
 API(ncclResult_t, ncclGroupSimulateEnd, (ncclSimInfo_t * simInfo))
 {
 	if (simInfo &&

@@ -1,5 +1,5 @@
-/* The sockets by which ranks find each other: bytes to and fro, with a bound and an abort flag, at
- * which every wait looks ten times a second. */
+/* Sockets by which ranks find each other: reads and writes with a bound. Every wait looks at an
+ * abort flag ten times a second. */
 #include <errno.h>
 #include <poll.h>
 #include <sys/random.h>

@@ -1,7 +1,6 @@
-/* The root of one id: a thread that gathers the check-ins of all ranks, answers
- * each with the table of all, and ends. What does not begin with the id's magic is
- * closed and forgotten. A rank that leaves before all are there ends the wait of
- * the others. */
+/* The root thread of one id: it collects the check-ins of all ranks, answers each with the table
+ * of all ranks, and ends. It closes a connection that does not begin with the id's magic. When a
+ * rank leaves before all have checked in, it ends the wait of the others. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

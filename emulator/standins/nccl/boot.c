@@ -1,6 +1,5 @@
-/* A rank's side of finding the others: ids, the way to the root, the check-in.
- * Plain sockets on the caller's thread; every wait has an end and looks at the
- * communicator's abort flag ten times a second. */
+/* How a rank finds the others: it makes an id, connects to the id's root and checks in. Plain
+ * sockets on the caller's thread; every wait has a bound. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>

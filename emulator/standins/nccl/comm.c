@@ -43,7 +43,7 @@ void comm_set_error(struct ncclComm *c, ncclResult_t code, const char *text)
 {
 	bool is_first;
 
-	/* the text first: who sees the error reads it without the lock */
+	/* the text first: a reader that sees the error reads the text without the lock */
 	pthread_mutex_lock(&c->lock);
 	is_first = !atomic_load(&c->error);
 	if (is_first) {

@@ -1,6 +1,6 @@
-/* Connections between ranks: one for each (peer, key), made when first needed by
- * the sending side, in shared memory or TCP. The proxy owns them once they are
- * open. The receiving side may post receives before the connection is there. */
+/* Connections between ranks: one for each (peer, key), over shared memory, TCP or rdma. The
+ * sending rank makes it when it first needs it. The proxy thread owns it once it is open. The
+ * receiving rank may post receives before the connection exists. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,7 +129,7 @@ void conn_free(struct conn *k)
 	free(k);
 }
 
-/* Of what is left in a link nothing may be lost: it stays until it is flushed. */
+/* Leaves the communicator; the link stays until it has sent all that is queued in it. */
 static void let_go(struct conn *k)
 {
 	k->comm = NULL;
@@ -193,8 +193,8 @@ static void drop_inboxes(struct ncclComm *c)
 	}
 }
 
-/* Nothing touches the users' buffers after this. Links that carry nobody's bytes
- * stay until what was queued has left. */
+/* After this nothing touches the users' buffers. A link that holds no user's bytes stays until it
+ * has sent what is queued. */
 void conn_close_data(struct ncclComm *c)
 {
 	struct conn *k;

@@ -1,5 +1,6 @@
-/* Frames that arrive on connections, and how a connection is opened and comes to its communicator.
- */
+/* What arrives on connections; and how a connection is opened and given to its communicator. The
+ * listening rank keeps a connection parked until it has made the communicator that the connection
+ * names. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +50,8 @@ static int hold(struct conn *k)
 	return LINK_HOLD;
 }
 
-/* A call whose receive is not posted, on a link where others are: kept aside, so
- * that those are not held up. */
+/* A message of a call whose receive is not posted, on a link where other receives wait: it is
+ * kept aside, so that it does not hold them up. */
 static int set_aside(struct conn *k, const struct wire_hdr *h, void **ret_body)
 {
 	struct stash *s = malloc(sizeof(*s) + h->body_bytes), **p;
@@ -129,7 +130,7 @@ static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void
 	}
 }
 
-/* The first frame of a connection that came in: whose is it? */
+/* The first frame of a connection that came in says which communicator it belongs to. */
 static int introduce(struct conn *k, const struct wire_conn *hello)
 {
 	struct ncclComm *c;
@@ -153,8 +154,8 @@ static void remote_abort(struct conn *k, const struct wire_text *t)
 	struct ncclComm *c = k->comm;
 	char who[128];
 
-	/* A peer that aborts while nothing runs may be on its way out: what needs it
-	 * later will fail. */
+	/* A peer that aborts while nothing runs here may only be leaving: an op that needs it
+	 * later fails. */
 	if (t->code == ECANCELED && !c->run) {
 		k->is_bye = true;
 		peer_left(c, k->peer, 0);
@@ -164,8 +165,8 @@ static void remote_abort(struct conn *k, const struct wire_text *t)
 		  peer_name(c, k->peer, who), t->text);
 }
 
-/* The player could not go on: when it met a connection that is gone, the reason
- * may be on its way. */
+/* The player cannot go on. When it met a lost connection, an abort that explains the loss may be
+ * on its way. */
 static void player_failed(struct ncclComm *c, int code, const struct err *err)
 {
 	if (code == -ECONNRESET || code == -EPIPE)
@@ -390,7 +391,7 @@ ncclResult_t conn_open(struct ncclComm *c, uint32_t peer, uint16_t key)
 	return r;
 }
 
-/* The left neighbour's part of the control ring tells the same. */
+/* The connection from the left neighbour in the control ring tells the same. */
 ncclResult_t conn_watch(struct ncclComm *c, uint32_t peer)
 {
 	ncclResult_t r = ncclSuccess;

@@ -1,5 +1,5 @@
-/* All ranks of a communicator give a record and get everybody's, over the control
- * ring: each passes on what comes from the left, until it has gone round. */
+/* Each rank of a communicator gives a record and gets the records of all, over the control ring:
+ * a rank passes on what comes from its left neighbour, until each record has gone round. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
-/* Groups: what is called between the outermost ncclGroupStart and ncclGroupEnd of
- * a thread happens at the end. New communicators first, all at once; then for each
- * communicator its collectives in the order of the calls, and its sends and
- * receives as one op. A group may hold any number of communicators and streams. */
+/* Groups: the calls between a thread's outermost ncclGroupStart and ncclGroupEnd take effect at
+ * the end. First all new communicators are made at once; then each communicator gets its
+ * collectives in the order of the calls, and its sends and receives as one op. A group may hold
+ * any number of communicators and streams. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -61,7 +61,7 @@ void settings_host_id(uint8_t ret[16]); /* equal: shared memory works between th
 #define BOOT_VERSION 1
 #define BOOT_ADDR_MAX 112
 
-/* What every rank tells of itself. */
+/* What each rank tells the others about itself. */
 struct peer_info {
 	uint8_t host_id[16];
 	uint32_t rank, n_ranks;
@@ -153,7 +153,7 @@ struct redop {
 	uint8_t scalar[8];
 };
 
-/* How often a communicator was shrunk to the same members: who is left out does not count. */
+/* How often a communicator was shrunk to the same members; excluded ranks do not count. */
 struct shrink_count {
 	struct shrink_count *next;
 	uint8_t members[16]; /* a hash */
@@ -242,8 +242,8 @@ struct job {
 	ncclResult_t result;
 };
 
-/* The number of a shrink is the same at all its members, whatever others they made without each
- * other. Return: 0 or -ENOMEM. */
+/* Gives @j the number of its shrink, which is the same at all members, whatever else they made
+ * without each other. Return: 0 or -ENOMEM. */
 int job_number_shrink(struct job *j);
 ncclResult_t job_run(struct job *j); /* frees nothing */
 struct job *job_free(struct job *j);
@@ -336,24 +336,26 @@ void conn_close_data(struct ncclComm *c); /* at once: nothing may touch the buff
 /* --- peer.c: peers that leave or are lost; the proxy's -------------------------- */
 
 const char *peer_name(const struct ncclComm *c, uint32_t rank, char buf[128]);
-/* Can a connection of @p still come? It opened more than have come so far, or it has not left. */
+/* Whether @p may still connect to us: it has not left, or it opened more connections than have
+ * arrived. */
 bool peer_may_connect(const struct ncclComm *c, const struct peer *p);
-/* @peer has left, or one of its connections came or went: an op that waits for bytes which can no
- * longer come fails. */
+/* After @peer has left, or one of its connections came or went: fails an op that waits for bytes
+ * of @peer which can no longer come. */
 void peer_look_for_orphans(struct ncclComm *c, uint32_t peer);
-/* @peer has said so. @n_opened: how many connections it had opened to us. */
+/* @peer has said that it leaves. @n_opened: how many connections it had opened to us. */
 void peer_left(struct ncclComm *c, uint32_t peer, uint64_t n_opened);
 /* @peer cannot be watched any more: it has left, in good order or not, and may have sent all that
  * we wait for. */
 void peer_unwatched(struct ncclComm *c, uint32_t peer);
-/* At times while an op runs: an op that waits for a rank which cannot be reached fails. */
+/* Called at times while an op runs: fails an op that waits for a rank which cannot be reached. */
 void peer_look_for_left(struct ncclComm *c);
-/* A connection of @peer broke. The communicator fails with @code and @text unless a reason comes on
- * its control ring, for which it waits. PEER_SILENT: a rank has left that no reason is to be
- * expected of. */
+/* A connection of @peer broke. The communicator fails with @code and @text, unless an abort that
+ * explains the loss comes on its control ring within a second. PEER_SILENT: a rank has left and
+ * no explanation will come. */
 #define PEER_SILENT UINT32_MAX
 void peer_lost(struct ncclComm *c, uint32_t peer, ncclResult_t code, const char *text);
-/* After that, again and again: fails it once a reason has come, or can no longer come. */
+/* Called again and again after peer_lost(): fails the communicator once an explanation has come
+ * or can no longer come. */
 void peer_judge_lost(struct ncclComm *c);
 
 /* --- frames.c: what arrives, and how connections are opened -------------------------- */
@@ -362,7 +364,7 @@ extern const struct link_events frame_events;
 
 /* Op threads: makes sure that there is a connection (us -> @peer, @key). */
 ncclResult_t conn_open(struct ncclComm *c, uint32_t peer, uint16_t key);
-/* Op threads: makes sure that we are told when @peer, whom we wait for, leaves. */
+/* Op threads: makes sure that we are told when @peer, which we wait for, leaves. */
 ncclResult_t conn_watch(struct ncclComm *c, uint32_t peer);
 /* The connections that came before @c was made are given to it. */
 void frames_attach(struct ncclComm *c);
@@ -455,7 +457,7 @@ struct proxy {
 extern struct proxy px;
 
 ncclResult_t proxy_start(void);
-/* Another one in a forked child, whose parent's communicators are not its own. */
+/* A forked child has another one: the communicators of its parent are not its own. */
 uint32_t proxy_generation(void);
 void proxy_call(void (*fn)(void *arg), void *arg); /* waits */
 int proxy_post(void (*fn)(void *arg), void *arg);  /* does not */

@@ -1,6 +1,6 @@
-/* The ways to a communicator: by id, by split, by shrink. Each is a job: it runs on
- * the caller's thread, at the end of a group on threads of its own, or, when the
- * communicator is non-blocking, behind the caller's back. */
+/* The three ways to a communicator: by id, by split, by shrink. Each is a job. It runs on the
+ * caller's thread; at the end of a group on a thread of its own; for a non-blocking communicator
+ * on a thread that the caller does not wait for. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

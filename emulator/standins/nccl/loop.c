@@ -1,5 +1,6 @@
-/* The proxy thread: one a process, for the links and players of all communicators. While ops run it
- * looks at their links without pause for a short time, then it sleeps in poll() on all of them. */
+/* The proxy thread: each process has one, for the links and players of all its communicators.
+ * While ops run it polls their links without a pause for a short time, then it sleeps in poll()
+ * on all of them. */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -375,8 +376,8 @@ static void do_leave(void *arg)
 	sem_post(arg);
 }
 
-/* exit() with communicators that were not destroyed, as many programs do: the others
- * are told, so that only an op that needs this rank fails. */
+/* A program that calls exit() with communicators that it did not destroy, as many do: the other
+ * ranks are told, so that only an op that needs this rank fails. */
 __attribute__((destructor)) static void leave(void)
 {
 	static sem_t done;

@@ -1,5 +1,5 @@
-/* From a call to an op on its stream, and what the stream's thread does when it
- * gets there. */
+/* Makes an op of a call and enqueues it on its stream; the stream's thread connects to the peers,
+ * submits the op to the proxy and waits. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "standins/nccl/impl.h"
 
-/* CUDA 12's runtime has what CUDA 13 calls so under another name. */
+/* CUDA 12's runtime calls CUDA 13's cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v3. */
 #if defined(NBOX_CUDART_MAJOR) && NBOX_CUDART_MAJOR == 12
 __typeof__(cudaStreamGetCaptureInfo) capture_info __asm__("cudaStreamGetCaptureInfo_v3");
 #else

@@ -1,7 +1,7 @@
-/* Peers that leave, and peers that are lost: which ops fail by that, and what is said of it. A peer
- * that leaves in good order says how many connections it opened to us; an op fails only when it
- * waits for bytes that can no longer come. A connection that breaks may be explained by an abort on
- * another one. */
+/* Peers that leave and peers that are lost: which ops fail because of them, and with what
+ * sentence. A peer that leaves in good order says how many connections it opened to us; an op
+ * fails only when it waits for bytes that can no longer come. When a connection breaks, an abort
+ * that arrives on another one may say why. */
 #include <stdio.h>
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-/* Where a process is reached: a unix socket for ranks of the same host and a TCP
- * socket for others. A communicator and those split from it share one. */
+/* Where other ranks reach this process: a unix socket for ranks of the same host, a TCP or rdma
+ * address for others. A communicator and its splits share one port. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>

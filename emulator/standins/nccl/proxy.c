@@ -1,6 +1,6 @@
-/* What other threads and the proxy thread share: the requests that it is handed, and the lists of
- * the process's connections, communicators and ports, which only the proxy thread touches. What it
- * does with them: loop.c. */
+/* What other threads and the proxy thread share: the requests for the proxy thread, and the lists
+ * of the process's connections, communicators and ports, which only the proxy thread touches.
+ * loop.c runs them. */
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>

@@ -1,9 +1,11 @@
-/* Ops in execution, on the proxy thread: a communicator plays one at a time, in
- * the order in which they reached their streams' heads. The player asks for
- * messages; here they get their connection and their name on the wire:
- *   collectives   key = lane, seq = number of the collective, comm = signature
- *   send, recv    key = KEY_P2P | call % P2P_LINKS, seq = number of the call
- *                 between the two ranks: calls meet in order, however grouped */
+/* Ops in execution, on the proxy thread. A communicator plays one op at a time, in the order in
+ * which they reached the heads of their streams. The player asks for messages; this file chooses
+ * their connection and their name on the wire:
+ *
+ * collectives: key = lane, seq = number of the collective, comm = signature.
+ *
+ * send, recv: key = KEY_P2P | call % P2P_LINKS, seq = number of the call between the two ranks,
+ * so that calls meet in order however they are grouped. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
