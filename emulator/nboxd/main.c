@@ -122,8 +122,8 @@ static int say_ready(const struct server *s, int fd)
 	char more[1024];
 
 	return dprintf(fd, "nboxd ready %s%s%s%s%s\n", server_addr(s), store ? " store " : "",
-		       store ? store : "", s->n_listening > 1 ? " also" : "",
-		       server_more_addrs(s, more, sizeof(more))) < 0
+		       store ? store : "", s->listen.n > 1 ? " also" : "",
+		       listen_more_addrs(&s->listen, more, sizeof(more))) < 0
 		       ? -errno
 		       : 0;
 }
@@ -157,13 +157,17 @@ static int serve(struct server *s, const struct args *args, struct err *err)
 
 	if (args->once)
 		server_end_when_left(s);
-	if (args->ended_fd >= 0 && ended_watch(s, args->ended_fd) < 0)
+	if (args->ended_fd >= 0 &&
+	    exited_watch(&s->exited, &s->loop, &s->players, args->ended_fd) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	if (args->is_joining)
-		r = join_open(&args->join, s, err);
+		r = join_open(&args->join, s->config, server_addr(s), server_store_addr(s),
+			      &s->door, &s->loop, err);
 	else if ((r = say_ready(s, args->ready_fd)) < 0)
 		err_set(err, -r, "cannot write the ready line: %s", strerror(-r));
-	return r == 0 ? server_run(s, err) : r;
+	if (r == 0)
+		server_run(s);
+	return r;
 }
 
 int main(int argc, char **argv)

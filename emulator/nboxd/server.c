@@ -1,12 +1,13 @@
-/* nboxd as a whole: where it listens, what it owns, how that is made and goes. The loop:
- * server-loop.c. */
+/* See server.h. Frames: frames.c; the status: status.c. */
 #include "nboxd/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -15,35 +16,27 @@
 #include "config/open-model.h"
 #include "engine/delay-network.h"
 #include "engine/solver.h"
-#include "links/endpoint.h"
-#include "links/rdma/options.h"
+#include "nboxd/comm/gather-missing.h"
 #include "nboxd/comm/groups.h"
+#include "nboxd/frames.h"
 #include "nboxd/job/results.h"
-#include "nboxd/loop/capacity.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/loop/worker.h"
 #include "nboxd/op/op.h"
 #include "nboxd/op/run.h"
-#include "nboxd/store/server.h"
+#include "nboxd/op/wait.h"
+#include "nboxd/store/serve/server.h"
+#include "nboxd/store/serve/virtual.h"
 
-#define ACCEPTS_A_LOOK 64
+#define TICK_NS (50 * NS_PER_MS)
+#define SILENCE_NS (20 * NS_PER_S)
+#define LEFT_NS (2 * NS_PER_S) /* server_end_when_left() */
+#define NOBODY_NS (60 * NS_PER_S)
 
 const char *server_addr(const struct server *s)
 {
-	return s->n_listening && s->listening[0].listener ? listener_addr(s->listening[0].listener)
-							  : s->config->addr;
-}
+	const char *addr = listen_addr(&s->listen, 0);
 
-char *server_more_addrs(const struct server *s, char *buf, size_t size)
-{
-	size_t used = 0;
-
-	buf[0] = '\0';
-	for (size_t i = 1; i < s->n_listening && used < size; i++)
-		if (s->listening[i].listener)
-			used += (size_t)snprintf(buf + used, size - used, " %s",
-						 listener_addr(s->listening[i].listener));
-	return buf;
+	return addr ? addr : s->config->addr;
 }
 
 char *server_network(const struct server *s, char *buf, size_t size)
@@ -65,168 +58,170 @@ const char *server_store_addr(const struct server *s)
 	return s->store ? store_server_addr(s->store) : NULL;
 }
 
-/* --- events ---------------------------------------------------------------------- */
+/* --- time ------------------------------------------------------------------------- */
 
-static void on_listen(evutil_socket_t fd, short what, void *ctx)
+/* A program that spawns its own ranks believes in a world and a store of its own, and may wait
+ * there for ever: said once, of jobs that begin with nboxd. */
+static void tell_silence(struct server *s, uint64_t now_ns)
 {
-	struct listening *at = ctx;
-	struct server *s = at->server;
-	struct err err = {""};
-	int r = 0;
+	bool is_used = s->comms.last || s->gathers.n ||
+		       (s->store && store_server_counts(s->store).store.n_requests);
 
-	(void)fd;
-	(void)what;
-	/* an rdma listener's descriptor is that of its links too: mostly it was one of them */
-	for (int i = 0; i < ACCEPTS_A_LOOK && r == 0; i++) {
-		r = worker_accept(s, at->listener, &err);
-		if (r != -EAGAIN)
-			s->tick_ns = 0;
-	}
-	if (r == LINK_LISTENS_AGAIN || r == -ENODEV)
-		warn_run("%s", err.text);
-	else if (r < 0 && r != -EAGAIN)
-		warn_stranger("cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
+	if (s->is_silence_told || is_used || (!s->exited.event && !s->door.event) ||
+	    now_ns < s->start_ns + SILENCE_NS)
+		return;
+	s->is_silence_told = true;
+	warn_run(
+		"%llu s, and no communicator and no request to the store yet: a program that gives ranks to "
+		"processes of its own (mp.spawn, Ray) must believe in %u nodes by its own arguments and meet at this "
+		"store: %s as it sets MASTER_ADDR and MASTER_PORT; or start it with torchrun. JAX's coordination "
+		"service waits for ranks that nobody plays. Any other job goes on",
+		(unsigned long long)(SILENCE_NS / NS_PER_S), s->config->topology.n_nodes,
+		s->door.event ? "NBOX_STORE=HOST:PORT" : "--procs 1, and --store HOST:PORT");
 }
 
-static void on_signal(evutil_socket_t number, short what, void *ctx)
+static void flush_record(struct server *s)
+{
+	int r = record_flush(s->ops.record);
+
+	if (r < 0)
+		warn_run(
+			"the results cannot be written any more (%s); the job goes on, and what is "
+			"lost is counted for the summary",
+			strerror(-r));
+}
+
+static uint64_t min_ns(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t on_tick(void *ctx, uint64_t now_ns)
+{
+	struct server *s = ctx;
+	uint64_t next_ns = failures_tick(&s->failures, now_ns);
+	bool is_busy = workers_tick(&s->loop.workers, now_ns);
+
+	processes_tick(&s->processes, now_ns);
+	gathers_tick(&s->gathers, now_ns);
+	op_tick(&s->ops, now_ns);
+	warn_tick(now_ns);
+	tell_silence(s, now_ns);
+	is_busy = is_busy || s->gathers.n || s->ops.n_open_ops;
+	next_ns = min_ns(next_ns, now_ns + (is_busy ? TICK_NS : NS_PER_S));
+	if (s->store)
+		next_ns = min_ns(next_ns, store_server_tick(s->store, now_ns));
+	flush_record(s);
+	return next_ns;
+}
+
+static uint64_t on_advance(void *ctx, uint64_t now_ns)
+{
+	return engine_advance(((struct server *)ctx)->ops.engine, now_ns);
+}
+
+/* --- the end ---------------------------------------------------------------------- */
+
+static void on_stop(void *ctx)
 {
 	struct server *s = ctx;
 
-	(void)what;
-	s->stop_signal = (int)number;
+	s->notes.is_stopping = true;
+	door_close(&s->door);
+	listen_stop(&s->listen);
+	store_server_stop_listening(s->store);
 }
 
-/* Being awake is all that is wanted: the round does the rest. */
-void server_on_wake(evutil_socket_t fd, short what, void *ctx)
+void server_end_when_left(struct server *s)
 {
-	(void)fd;
-	(void)what;
-	(void)ctx;
+	s->is_once = true;
+	s->left_ns = clock_now_ns();
 }
 
-static void event_freep(struct event **ev)
+void server_hold_leaving(struct server *s)
 {
-	if (*ev)
-		event_free(*ev);
-	*ev = NULL;
+	const struct worker *w;
+
+	DL_FOREACH(s->loop.workers.list, w)
+		if (w->state == WORKER_LEAVING)
+			fcntl(link_fd(w->link), F_DUPFD_CLOEXEC, 0);
 }
 
-static int watch(struct event **ev, struct event_base *base, evutil_socket_t fd, short what,
-		 event_callback_fn fn, void *ctx)
+/* A worker that has said BYE exits when nboxd has closed its link. Its launcher may wait for that
+ * before it starts the next program, so nboxd does not wait for the other workers. */
+static void close_leaving(struct server *s)
 {
-	*ev = event_new(base, fd, what, fn, ctx);
-	return *ev && event_add(*ev, NULL) == 0 ? 0 : -ENOMEM;
+	struct worker *w;
+
+	DL_FOREACH(s->loop.workers.list, w)
+		if (w->state == WORKER_LEAVING)
+			worker_set_state(w, WORKER_CLOSED);
 }
 
-static int open_events(struct server *s)
+/* With a door the processes that came in by it count: a script among them may run one program after
+ * the other. Without one only links do. Fewer of them than real ranks: some process drives several,
+ * or others are still to come. */
+static bool is_left(void *ctx, uint64_t now_ns)
 {
-	struct event_config *ec = event_config_new();
+	struct server *s = ctx;
+	const struct workers *ws = &s->loop.workers;
+	bool has_door = s->door.event != NULL;
 
-	if (!ec)
-		return -ENOMEM;
-	event_config_set_flag(ec, EVENT_BASE_FLAG_PRECISE_TIMER);
-	s->base = event_base_new_with_config(ec);
-	event_config_free(ec);
-	if (!s->base)
-		return -ENOMEM;
-	s->timer_event = evtimer_new(s->base, server_on_wake, s);
-	if (!s->timer_event ||
-	    watch(&s->term_event, s->base, SIGTERM, EV_SIGNAL | EV_PERSIST, on_signal, s) < 0 ||
-	    watch(&s->int_event, s->base, SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, s) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->n_listening; i++) {
-		struct listening *at = &s->listening[i];
-
-		if (watch(&at->event, s->base, listener_fd(at->listener), EV_READ | EV_PERSIST,
-			  on_listen, at) < 0)
-			return -ENOMEM;
+	if (!s->is_once)
+		return false;
+	if (has_door ? workers_any_stays(ws) || !door_is_deserted(&s->door) : ws->n > 0) {
+		if (has_door)
+			close_leaving(s);
+		s->left_ns = now_ns;
+		return false;
 	}
-	return 0;
+	if (s->door.n_workers || ws->n_ready_max >= s->cluster.n_real)
+		return true;
+	return now_ns - s->left_ns >= (ws->n_ready_max ? LEFT_NS : NOBODY_NS);
 }
 
-/* --- addresses -------------------------------------------------------------------- */
+static const struct loop_sink loop_sink = {
+	.advance = on_advance,
+	.tick = on_tick,
+	.is_left = is_left,
+	.on_stop = on_stop,
+};
 
-/* Of the links that this process opens. */
-static int use_rdma_options(const struct config *c, struct err *err)
+void server_run(struct server *s)
 {
-	struct rdma_options o;
-	char where[256];
-	int r;
-
-	rdma_options_init(&o);
-	for (int id = CONFIG_IB_HCA; id <= CONFIG_IB_POLL; id++) {
-		if (!config_text(c, id))
-			continue;
-		r = rdma_options_set(&o, options[id].variable + strlen("NBOX_IB_"),
-				     config_text(c, id), err);
-		if (r < 0)
-			return err_prefix(err, r, "%s",
-					  config_where(c, id, 0, where, sizeof(where)));
-	}
-	rdma_options_use(&o);
-	return 0;
+	loop_run(&s->loop);
 }
 
-static int open_listeners(struct server *s, struct err *err)
+/* --- what the job's room asks ----------------------------------------------------- */
+
+static pid_t somebody(void *ctx)
 {
-	const struct config *c = s->config;
-	int r = use_rdma_options(c, err);
+	const struct server *s = ctx;
+	const struct worker *w;
 
-	if (r < 0)
-		return r;
-
-	s->listening = calloc(c->n_addrs, sizeof(*s->listening));
-	if (!s->listening)
-		return err_set(err, ENOMEM, "out of memory");
-	for (size_t i = 0; i < c->n_addrs && r == 0; i++) {
-		struct listening *at = &s->listening[i];
-
-		r = listener_open(c->addrs[i], &at->listener, err);
-		at->server = s;
-		s->n_listening = i + (r == 0);
-		if (r == 0 && !c->token[0] && strncmp(listener_addr(at->listener), "rdma:", 5) == 0)
-			r = err_set(err, EINVAL,
-				    "%s can be reached from other hosts, that needs a token: set "
-				    "NBOX_TOKEN for nboxd and the workers",
-				    listener_addr(at->listener));
-	}
-	return r;
+	DL_FOREACH(s->loop.workers.list, w)
+		if (w->state == WORKER_READY && worker_is_here(w))
+			return (pid_t)w->pid;
+	return s->store ? (pid_t)store_server_waiting_pid(s->store) : 0;
 }
 
-void server_stop_listening(struct server *s)
+static uint64_t waits_since_ns(void *ctx)
 {
-	for (size_t i = 0; i < s->n_listening; i++) {
-		event_freep(&s->listening[i].event);
-		s->listening[i].listener = listener_free(s->listening[i].listener);
-	}
+	const struct server *s = ctx;
+	uint64_t since_ns = s->store ? store_server_waits_since_ns(s->store) : UINT64_MAX;
+	const struct gather *g;
+
+	DL_FOREACH(s->gathers.list, g)
+		since_ns = min_ns(since_ns, g->first_ns);
+	return since_ns;
 }
+
+static const struct processes_sink processes_sink = {
+	.somebody = somebody,
+	.waits_since_ns = waits_since_ns,
+};
 
 /* --- life ------------------------------------------------------------------------- */
-
-static void read_boot_id(uint8_t ret[16])
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	char text[64] = "";
-	unsigned n = 0;
-
-	if (!f)
-		return;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = '\0';
-	fclose(f);
-	for (const char *p = text; *p && n < 32; p++) {
-		unsigned nibble;
-
-		if (*p >= '0' && *p <= '9')
-			nibble = (unsigned)(*p - '0');
-		else if (*p >= 'a' && *p <= 'f')
-			nibble = (unsigned)(*p - 'a') + 10;
-		else
-			continue;
-		ret[n / 2] |= (uint8_t)(n % 2 ? nibble : nibble << 4);
-		n++;
-	}
-}
 
 /* The folder of models beside this program, or where it was installed to. */
 static const char *model_dir(char *buf, size_t size)
@@ -252,7 +247,7 @@ int server_check(const struct config *c, struct err *err)
 	char dir[PATH_MAX + 64];
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
 	struct delay_chain *chain = NULL;
-	int r = use_rdma_options(c, err);
+	int r = listen_use_rdma_options(c, err);
 
 	if (r == 0)
 		r = open_model(c, dirs, &chain, err);
@@ -294,6 +289,118 @@ static int write_addr_file(struct server *s, struct err *err)
 	return r;
 }
 
+static void on_comm_dead(void *gathers, const struct comm *c, const char *why)
+{
+	gathers_comm_dead(gathers, c, why);
+}
+
+/* What each room stands on. */
+static void connect_rooms(struct server *s)
+{
+	const struct config *c = s->config;
+
+	s->cluster = (struct cluster){.topology = &c->topology,
+				      .real = c->real,
+				      .n_real = c->n_real,
+				      .layouts = c->layouts,
+				      .n_layouts = c->n_layouts};
+	s->loop = (struct loop){.sink = &loop_sink,
+				.ctx = s,
+				.poll_ns = c->poll_ns,
+				.is_punctual = c->exchange != EXCHANGE_NONE};
+	s->loop.workers = (struct workers){.sink = &frames_sink, .ctx = s, .token = c->token};
+	s->loop.workers.welcome = (struct wire_welcome){
+		.world = c->world,
+		.n_nodes = c->topology.n_nodes,
+		.gpus_per_node = c->topology.gpus_per_node,
+		.n_real = (uint32_t)c->n_real,
+		.exchange = c->exchange,
+		.data = c->data,
+		/* members of groups help to answer for the store where a virtual rank is below a
+		 * real one */
+		.wants_groups = c->store && c->real[c->n_real - 1] != c->n_real - 1,
+	};
+	s->capacity.workers = &s->loop.workers;
+	s->listen = (struct listen){.loop = &s->loop, .capacity = &s->capacity};
+	s->notes.config = c;
+	s->processes = (struct processes){.sink = &processes_sink,
+					  .ctx = s,
+					  .players = &s->players,
+					  .exited = &s->exited,
+					  .gpus_per_node = c->topology.gpus_per_node};
+	s->comms = (struct comms){.sink = &op_comm_sink,
+				  .on_dead = on_comm_dead,
+				  .on_dead_ctx = &s->gathers,
+				  .config = c,
+				  .cluster = &s->cluster,
+				  .ops = &s->ops,
+				  .notes = &s->notes};
+	s->gathers = (struct gathers){.comms = &s->comms,
+				      .loop = &s->loop,
+				      .players = &s->players,
+				      .processes = &s->processes};
+	s->ops = (struct ops){.config = c,
+			      .cluster = &s->cluster,
+			      .comms = &s->comms,
+			      .failures = &s->failures};
+}
+
+static uint64_t store_silent_until(void *ctx, const void *but)
+{
+	return store_server_silent_until(ctx, but);
+}
+
+static void store_oust_silent(void *ctx, const void *but)
+{
+	store_server_oust_silent(ctx, but);
+}
+
+static int open_store(struct server *s, struct err *err)
+{
+	const struct store_env env = {.config = s->config,
+				      .loop = &s->loop,
+				      .capacity = &s->capacity,
+				      .players = &s->players,
+				      .processes = &s->processes,
+				      .hooks = &groups_hooks,
+				      .hooks_ctx = s->groups};
+	int r = store_server_open(&env, s->config->store, &s->store, err);
+
+	if (r < 0)
+		return r;
+	s->gathers.store = s->store;
+	s->capacity.ctx = s->store;
+	s->capacity.silent_until = store_silent_until;
+	s->capacity.oust_silent = store_oust_silent;
+	return 0;
+}
+
+static int open_rooms(struct server *s, struct err *err)
+{
+	const struct config *c = s->config;
+	int r;
+
+	if (players_init(&s->players, &s->cluster) < 0 ||
+	    failures_init(&s->failures, &s->comms, &s->loop) < 0 ||
+	    groups_new(&s->cluster, &s->groups) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	s->gathers.groups = s->groups;
+	if ((r = open_engine(s, err)) < 0)
+		return r;
+	/* The address first: a second nboxd must not touch the first one's files. */
+	if ((r = listen_open(&s->listen, c, err)) < 0)
+		return r;
+	if (loop_open(&s->loop) < 0 || listen_start(&s->listen) < 0)
+		return err_set(err, ENOMEM, "cannot set up libevent");
+	if (c->store && (r = open_store(s, err)) < 0)
+		return r;
+	if (!c->out)
+		return 0;
+	r = results_open(c, s->start_ns, &s->ops.record, err);
+	s->notes.record = s->ops.record;
+	return r < 0 ? r : write_addr_file(s, err);
+}
+
 int server_open(const struct config *c, struct server **ret, struct err *err)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -302,90 +409,52 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	if (!s)
 		return err_set(err, ENOMEM, "out of memory");
 	s->config = c;
-	s->cluster = (struct cluster){.topology = &c->topology,
-				      .real = c->real,
-				      .n_real = c->n_real,
-				      .layouts = c->layouts,
-				      .n_layouts = c->n_layouts};
-	s->comms = (struct comms){.sink = &op_comm_sink,
-				  .server = s,
-				  .config = c,
-				  .cluster = &s->cluster,
-				  .ops = &s->ops};
-	s->ops = (struct ops){.config = c,
-			      .cluster = &s->cluster,
-			      .comms = &s->comms,
-			      .failures = &s->failures};
-	places_raise_limit();
 	s->start_ns = clock_now_ns();
-	s->next_due_ns = UINT64_MAX;
-	read_boot_id(s->boot_id);
-	s->players = calloc(c->n_real, sizeof(*s->players));
-	r = s->players && failures_init(&s->failures, &s->comms, &s->tick_ns) == 0
-		    ? open_engine(s, err)
-		    : err_set(err, ENOMEM, "out of memory");
-	/* The address first: a second nboxd must not touch the first one's files. */
-	if (r == 0)
-		r = open_listeners(s, err);
-	if (r == 0 && open_events(s) < 0)
-		r = err_set(err, ENOMEM, "cannot set up libevent");
-	if (r == 0 && groups_new(&s->groups) < 0)
-		r = err_set(err, ENOMEM, "out of memory");
-	s->store_hooks = &groups_hooks;
-	if (r == 0 && c->store)
-		r = store_server_open(s, c->store, &s->store, err);
-	if (r == 0 && c->out)
-		r = results_open(c, s->start_ns, &s->ops.record, err);
-	if (r == 0 && c->out)
-		r = write_addr_file(s, err);
-	if (r < 0) {
+	connect_rooms(s);
+	capacity_raise_limit();
+	r = open_rooms(s, err);
+	if (r < 0)
 		server_close(s);
-		return r;
-	}
-	*ret = s;
-	return 0;
+	else
+		*ret = s;
+	return r;
 }
 
 struct server *server_close(struct server *s)
 {
-	int code;
+	int r;
 
 	if (!s)
 		return NULL;
-	s->is_stopping = true;
-	door_close(s);
-	ended_close(
-		s); /* first: nbox sees by it that a job that fails now does so for want of us */
+	s->loop.workers.is_stopping = s->notes.is_stopping = true;
+	door_close(&s->door);
+	exited_close(&s->exited); /* first: nbox sees by it that a job that fails now does so for
+				     want of us */
 	if (s->has_addr_file)
 		addr_file_remove(s->config->out);
-	while (s->workers)
-		worker_remove(s->workers);
-	gather_free_all(s);
+	while (s->loop.workers.list)
+		worker_remove(s->loop.workers.list);
+	gathers_deinit(&s->gathers);
 	while (s->comms.by_number)
 		comm_free(s->comms.by_number);
 	store_server_close(s->store);
 	groups_free(s->groups);
-	server_stop_listening(s);
-	event_freep(&s->timer_event);
-	event_freep(&s->term_event);
-	event_freep(&s->int_event);
-	free(s->listening);
-	if (s->base)
-		event_base_free(s->base);
+	listen_close(&s->listen);
+	loop_close(&s->loop);
 	engine_free(s->ops.engine);
 	solver_free(s->ops.solver);
 	delay_free(s->ops.delay);
-	server_flush_record(s);
-	code = record_close(s->ops.record);
-	if (code < 0)
-		warn_run(
-			"the record could not be closed (%s): the last ops may be missing in the results",
-			strerror(-code));
+	flush_record(s);
+	r = record_close(s->ops.record);
+	if (r < 0)
+		warn_run("the record could not be closed (%s): the last ops may be missing in the "
+			 "results",
+			 strerror(-r));
 	payload_unmap(&s->ops.payload);
 	failures_deinit(&s->failures);
-	notes_deinit(s);
-	launched_deinit(s);
-	free(s->players);
+	notes_deinit(&s->notes);
+	processes_deinit(&s->processes);
+	players_deinit(&s->players);
 	free(s);
 	return NULL;
 }

@@ -1,17 +1,19 @@
-/* The answer to WIRE_STATUS: nboxd as JSON. Bounded: of many communicators or
- * workers the first are listed, the counts are whole. */
+/* See status.h. */
+#include "nboxd/status.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "nboxd/comm/comm.h"
+#include "nboxd/comm/gather-missing.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/wait.h"
 #include "nboxd/server.h"
-#include "nboxd/store/server.h"
+#include "nboxd/store/serve/server.h"
+#include "nboxd/store/serve/virtual.h"
 
 #define LISTED_MAX 1000
 #define TEXT_MAX 1024
@@ -36,7 +38,7 @@ static void workers_json(const struct server *s, FILE *f)
 	unsigned n = 0;
 
 	fputs("\"workers\": [", f);
-	DL_FOREACH(s->workers, w) {
+	DL_FOREACH(s->loop.workers.list, w) {
 		if (w->state == WORKER_CLIENT || w->state == WORKER_BACK || n >= LISTED_MAX)
 			continue;
 		fprintf(f, "%s{\"worker\": %u, \"state\": \"%s\", \"pid\": %u, \"host\": ",
@@ -95,7 +97,7 @@ static void waits_json(const struct server *s, FILE *f)
 	struct comm *c, *next;
 
 	fputs("\"waits\": [", f);
-	gather_describe(s, waiting_json, &waiting);
+	gathers_describe(&s->gathers, waiting_json, &waiting);
 	store_server_describe(s->store, now_ns, waiting_json, &waiting);
 	HASH_ITER(hh, s->comms.by_number, c, next)
 		op_describe_all(c, now_ns, waiting_json, &waiting);
@@ -154,7 +156,7 @@ char *status_json(const struct server *s)
 		", \"seed\": %llu, \"links\": %u, \"n_communicators\": %u, \"gathering\": %u, "
 		"\"ops\": %llu, \"open_ops\": %u, \"live_ops\": %u, \"messages_in\": %llu, "
 		"\"messages_out\": %llu, \"warnings\": %llu, \"rss_bytes\": %ld, ",
-		(unsigned long long)c->seed, s->n_workers, s->comms.n, s->n_gathers,
+		(unsigned long long)c->seed, s->loop.workers.n, s->comms.n, s->gathers.n,
 		(unsigned long long)s->ops.n_ops, s->ops.n_open_ops, engine_n_live(s->ops.engine),
 		(unsigned long long)s->ops.n_messages_in, (unsigned long long)s->ops.n_messages_out,
 		(unsigned long long)warn_count(), rss_bytes());

@@ -10,15 +10,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/plain.h"
-#include "nboxd/job/results.h"
+#include "engine/record.h"
+#include "nboxd/job/notes.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
-#include "nboxd/server.h"
 
 #define COMMS_MAX 65536
 #define AXES_NAME_MAX 128
 #define HOW_MAX 192
-#define OWES_MAX 256 /* words for what a member owes */
 
 _Static_assert(COLL_KINDS <= 16, "wire_comm_ready.algo holds every kind");
 
@@ -221,23 +220,6 @@ struct comm *comm_free(struct comm *c)
 	return NULL;
 }
 
-/* The communicator is freed with its last member. */
-static void member_leave(struct comm_member *m)
-{
-	if (m->worker)
-		m->worker->n_members--;
-	m->worker = NULL;
-	m->is_freed = true;
-}
-
-static bool comm_is_empty(const struct comm *c)
-{
-	for (uint32_t i = 0; i < c->n_real; i++)
-		if (!c->real[i].is_freed)
-			return false;
-	return true;
-}
-
 void comm_abort(struct comm *c, const struct comm_member *except, int code, const char *fmt, ...)
 {
 	struct wire_text text = {.code = code};
@@ -252,70 +234,16 @@ void comm_abort(struct comm *c, const struct comm_member *except, int code, cons
 	plain_text(text.text);
 	c->is_dead = true;
 	warn_run("communicator %u is aborted: %s", c->number, text.text);
-	notes_add(c->comms->server, RECORD_ABORTS, &c->comms->server->n_aborts,
-		  "communicator %u was aborted: %s", c->number, text.text);
+	notes_add(c->comms->notes, NOTES_ABORTS, "communicator %u was aborted: %s", c->number,
+		  text.text);
 	c->comms->sink->end_ops(c);
-	gather_comm_dead(c, text.text);
+	c->comms->on_dead(c->comms->on_dead_ctx, c, text.text);
 	wire_hdr_init(&h, WIRE_ABORT, sizeof(text));
 	h.comm = c->number;
 	for (uint32_t i = 0; i < c->n_real; i++) {
 		h.rank = c->real[i].rank;
 		if (c->real[i].worker && &c->real[i] != except)
 			worker_send(c->real[i].worker, &h, &text);
-	}
-}
-
-/* What @m still owes: that it meets the others, the op it has not arrived at although others have,
- * or has not finished. Return: whether there is any; it is then named in @buf. */
-static bool member_owes(const struct comm *c, const struct comm_member *m, char *buf, size_t size)
-{
-	size_t i = (size_t)(m - c->real);
-
-	if (meet_is_owed(c, m)) {
-		snprintf(buf, size, "the making of its real communicator");
-		return true;
-	}
-	return c->comms->sink->is_owed(c, i, buf, size);
-}
-
-void comm_worker_gone(struct server *s, struct worker *w, const char *why)
-{
-	char name[WORKER_NAME_MAX], what[OWES_MAX];
-	struct comm *c, *next;
-
-	for (size_t i = 0; i < s->cluster.n_real; i++)
-		if (s->players[i] == w)
-			s->players[i] = NULL;
-	gather_worker_gone(s, w, why);
-	if (w->n_members == 0)
-		return;
-	worker_name(w, name, sizeof(name));
-	HASH_ITER(hh, s->comms.by_number, c, next) {
-		uint32_t rank = 0, world = 0;
-		bool is_member = false, owes = false;
-
-		for (uint32_t i = 0; i < c->n_real; i++) {
-			if (c->real[i].worker != w)
-				continue;
-			if (!is_member) {
-				rank = c->real[i].rank;
-				world = c->real[i].world_rank;
-			}
-			is_member = true;
-			owes = owes || member_owes(c, &c->real[i], what, sizeof(what));
-			member_leave(&c->real[i]);
-		}
-		if (!is_member)
-			continue;
-		/* Who leaves in good order harms nobody unless others wait for it. */
-		if (!comm_is_empty(c) && (why || owes))
-			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank,
-				   world, name, why ? "vanished: " : "left in the middle of an op",
-				   why ? why : "");
-		meet_member_left(c); /* after the cause: the members that wait for the id report the
-					last error that they know */
-		if (comm_is_empty(c))
-			comm_free(c);
 	}
 }
 
@@ -340,46 +268,4 @@ struct comm_member *comm_frame_member(struct comms *comms, struct worker *w,
 	}
 	*ret = c;
 	return m;
-}
-
-int comm_on_free(struct worker *w, const struct wire_hdr *h)
-{
-	struct comm *c = NULL;
-	struct comm_member *m = comm_frame_member(&w->server->comms, w, h, &c);
-	char name[WORKER_NAME_MAX], what[OWES_MAX];
-
-	if (!m)
-		return 0;
-	if (!c->is_dead && member_owes(c, m, what, sizeof(what)))
-		comm_abort(c, NULL, ECANCELED,
-			   "rank %u, %s, freed the communicator before %s was over", m->rank,
-			   worker_name(w, name, sizeof(name)), what);
-	member_leave(m);
-	meet_member_left(c);
-	gather_member_left(c, m->rank);
-	if (comm_is_empty(c)) {
-		log_debug("communicator %u: freed", c->number);
-		comm_free(c);
-	}
-	return 0;
-}
-
-int comm_on_abort(struct worker *w, const struct wire_hdr *h, const void *body)
-{
-	struct comm *c = NULL;
-	struct comm_member *m;
-	struct wire_text text;
-	char name[WORKER_NAME_MAX];
-
-	memcpy(&text, body, sizeof(text));
-	if (h->comm == WIRE_NO_COMM) {
-		gather_on_abort(w, (uint32_t)h->seq, text.text);
-		return 0;
-	}
-	m = comm_frame_member(&w->server->comms, w, h, &c);
-	if (!m)
-		return 0;
-	comm_abort(c, meet_waits(c, m) ? NULL : m, text.code > 0 ? text.code : ECANCELED,
-		   "rank %u, %s: %.300s", m->rank, worker_name(w, name, sizeof(name)), text.text);
-	return 0;
 }

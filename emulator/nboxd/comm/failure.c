@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "nboxd/comm/comm.h"
+#include "nboxd/loop/loop.h"
 #include "schedule/coll.h"
 
 struct failure_state {
@@ -14,12 +15,12 @@ struct failure_state {
 	bool has_struck;
 };
 
-int failures_init(struct failures *f, struct comms *comms, uint64_t *tick_ns)
+int failures_init(struct failures *f, struct comms *comms, struct loop *loop)
 {
 	const struct config *c = comms->config;
 
 	f->comms = comms;
-	f->tick_ns = tick_ns;
+	f->loop = loop;
 	f->list = calloc(c->n_failures + 1, sizeof(*f->list));
 	if (!f->list)
 		return -ENOMEM;
@@ -73,7 +74,7 @@ bool failures_on_op(struct failures *f, struct comm *c, uint32_t kind)
 
 	if (n && !f->first_op_ns) {
 		f->first_op_ns = clock_now_ns();
-		*f->tick_ns = 0; /* as soon as there is time for it */
+		f->loop->tick_ns = 0; /* as soon as there is time for it */
 	}
 	for (size_t i = 0; i < n && !c->is_dead; i++) {
 		struct failure_state *state = &f->list[i];

@@ -8,16 +8,17 @@
 
 struct comm;
 struct comms;
+struct loop;
 
 struct failures {
 	struct comms *comms;        /* borrowed */
-	uint64_t *tick_ns;          /* borrowed: of the loop */
+	struct loop *loop;          /* borrowed */
 	struct failure_state *list; /* owned; one each of config->failures */
 	uint64_t first_op_ns;       /* 0: none yet */
 };
 
 /* Return: 0 or -ENOMEM. */
-int failures_init(struct failures *f, struct comms *comms, uint64_t *tick_ns);
+int failures_init(struct failures *f, struct comms *comms, struct loop *loop);
 void failures_deinit(struct failures *f);
 /* An op of @kind begins: its first member has arrived. Return: whether the communicator
  * is dead now. */

@@ -1,15 +1,15 @@
-/* What complete check-ins make: a communicator by its id, the children of a split, that of a
- * shrink. */
+/* See gather-complete.h. */
+#include "nboxd/comm/gather-complete.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "nboxd/comm/comm.h"
-#include "nboxd/comm/gather-private.h"
 #include "nboxd/comm/groups.h"
+#include "nboxd/comm/job-lists.h"
+#include "nboxd/comm/resolve.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
-#include "nboxd/server.h"
 
 /* Two members that one world rank says it is: a process of several devices that has only one RANK.
  * Nothing that is said of such a communicator's members would be true. Return: the second's index;
@@ -27,7 +27,7 @@ bool gather_init_complete(struct gather *g, enum members_patience patience)
 {
 	CLEANUP(freep) uint32_t *ranks = calloc(g->n, sizeof(*ranks));
 	CLEANUP(members_deinit) struct members members = {0};
-	struct server *s = g->server;
+	struct gathers *gs = g->gathers;
 	struct err err = {""};
 	struct comm *c = NULL;
 	uint32_t two;
@@ -43,7 +43,7 @@ bool gather_init_complete(struct gather *g, enum members_patience patience)
 			"rank %u and another one both say that they are world rank %u: a process that "
 			"drives several devices makes a communicator of all %u ranks first, so that each "
 			"device's rank is known",
-			g->entries[two].rank, g->entries[two].world_rank, s->config->world);
+			g->entries[two].rank, g->entries[two].world_rank, gs->comms->config->world);
 		return true;
 	}
 	for (uint32_t i = 0; i < g->n; i++)
@@ -52,13 +52,13 @@ bool gather_init_complete(struct gather *g, enum members_patience patience)
 	if (r == MEMBERS_WAIT)
 		return false;
 	if (r == 0)
-		r = comm_new(&s->comms, &members, g->entries, ranks, g->n, g->id, 0, &c, &err);
+		r = comm_new(gs->comms, &members, g->entries, ranks, g->n, g->id, 0, &c, &err);
 	if (r < 0) {
 		gather_fail(g, -r, "%s", err.text);
 		return true;
 	}
 	gather_free(g);
-	groups_on_comm(s, c);
+	groups_on_comm(gs->groups, c);
 	return true;
 }
 
@@ -96,7 +96,7 @@ static int child_new(struct gather *g, struct members *members, const uint32_t *
 			ranks[n++] = r;
 		}
 	}
-	return comm_new(&g->server->comms, members, entries, ranks, n, NULL, g->parent, &c, err);
+	return comm_new(g->gathers->comms, members, entries, ranks, n, NULL, g->parent, &c, err);
 }
 
 static void tell_no_color(const struct comm_entry *e)
@@ -109,6 +109,60 @@ static void tell_no_color(const struct comm_entry *e)
 		worker_send(e->worker, &h, &m);
 }
 
+/* Parent ranks of the list. Return: 0; -EINVAL one is not in the parent; -ENOMEM. */
+static int parent_ranks(const struct membership *parent, const struct job_list *t, uint32_t **ret)
+{
+	CLEANUP(freep) uint32_t *ranks = malloc(t->n * sizeof(*ranks));
+
+	if (!ranks)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->n; i++) {
+		int64_t rank = membership_rank(parent, t->world_ranks[i]);
+
+		if (rank < 0)
+			return -EINVAL;
+		ranks[i] = (uint32_t)rank;
+	}
+	*ret = steal_ptr(ranks);
+	return 0;
+}
+
+/* The members of @color by the job's list. Return: 0; NO_LIST: there is none, or it contradicts the
+ * votes (a warning); -ENOMEM. */
+enum { NO_LIST = 1 };
+static int by_job_list(const struct gather *g, const struct comm *parent, int32_t color,
+		       struct members *ret, uint32_t **ret_ranks)
+{
+	const struct job_list *t = job_list_find(g->lists, color);
+	CLEANUP(freep) struct wire_member *known = calloc(g->n, sizeof(*known));
+	struct err why = {""};
+	size_t n_known = 0;
+	int r;
+
+	if (!known)
+		return -ENOMEM;
+	if (!t)
+		return NO_LIST;
+	for (uint32_t i = 0; i < g->n; i++)
+		if (g->entries[i].color == color && g->entries[i].key >= 0)
+			known[n_known++] = (struct wire_member){(uint32_t)g->entries[i].key,
+								g->entries[i].world_rank};
+	r = members_told(g->gathers->comms->cluster, t->world_ranks, t->n, known, n_known,
+			 MEMBERS_TOLD, ret, &why);
+	if (r == 0) {
+		r = parent_ranks(&parent->members.map, t, ret_ranks);
+		if (r == -EINVAL)
+			err_set(&why, EINVAL, "a rank of it is not in the parent");
+		if (r < 0)
+			members_deinit(ret);
+	}
+	if (r == -EINVAL)
+		warn_run("a split (color %d): the job's own list has %u ranks, but %s; the list is "
+			 "not believed",
+			 color, t->n, why.text);
+	return r == -EINVAL ? NO_LIST : r;
+}
+
 /* All of one color. Return: 0; negative errno with the sentence. */
 static int split_color(struct gather *g, const struct comm *parent, const struct split_vote *votes,
 		       int32_t color, struct err *err)
@@ -116,11 +170,12 @@ static int split_color(struct gather *g, const struct comm *parent, const struct
 	CLEANUP(members_deinit) struct members members = {0};
 	CLEANUP(freep) uint32_t *ranks = NULL;
 	struct err warning = {""};
-	int r = told_split(g, parent, color, &members, &ranks);
+	int r = by_job_list(g, parent, color, &members, &ranks);
 
-	if (r == TOLD_NOTHING)
-		r = members_split(&g->server->cluster, &parent->members.map, votes, g->n,
-				  g->server->config->split, color, &members, &ranks, &warning);
+	if (r == NO_LIST)
+		r = members_split(g->gathers->comms->cluster, &parent->members.map, votes, g->n,
+				  g->gathers->comms->config->split, color, &members, &ranks,
+				  &warning);
 	if (r < 0)
 		return err_set(err, -r, "out of memory");
 	if (warning.text[0])

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/loop/worker.h"
-#include "nboxd/server.h"
 #include "wire/unique-id.h"
 
 #define IDS_MAX 65536
@@ -37,15 +36,19 @@ struct group_id {
 };
 
 struct groups {
-	struct group *by_name;  /* owned */
-	struct group_id *by_id; /* owned */
-	uint32_t serial;        /* of the ids that were made here */
+	struct cluster *cluster; /* borrowed */
+	struct group *by_name;   /* owned */
+	struct group_id *by_id;  /* owned */
+	uint32_t serial;         /* of the ids that were made here */
 };
 
-int groups_new(struct groups **ret)
+int groups_new(struct cluster *cluster, struct groups **ret)
 {
 	*ret = calloc(1, sizeof(**ret));
-	return *ret ? 0 : -ENOMEM;
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->cluster = cluster;
+	return 0;
 }
 
 struct groups *groups_free(struct groups *g)
@@ -68,7 +71,7 @@ struct groups *groups_free(struct groups *g)
 	return NULL;
 }
 
-static struct group *group_find(struct groups *g, struct store_bytes name)
+static struct group *group_find(const struct groups *g, struct store_bytes name)
 {
 	struct group *group;
 
@@ -120,63 +123,72 @@ static bool is_id(enum torch_key_kind kind)
 	return kind == TORCH_ID || kind == TORCH_ID_PAIR || kind == TORCH_ID_ROOT;
 }
 
-static void on_set(struct server *s, struct store_bytes key, struct store_bytes value)
+static void on_set(void *ctx, struct store_bytes key, struct store_bytes value)
 {
 	struct torch_key k = torch_key_parse(key);
+	struct groups *g = ctx;
 
 	if (k.kind == TORCH_OTHER)
 		return;
-	s->cluster.is_torch = true;
+	g->cluster->is_torch = true;
 	if (is_id(k.kind) && value.n == WIRE_ID_BYTES)
-		id_add(s->groups, &k, value.p);
+		id_add(g, &k, value.p);
 }
 
-static int64_t rank_of(const struct server *s, const struct group *group, bool is_default,
+static int64_t rank_of(const struct groups *g, const struct group *group, bool is_default,
 		       uint32_t group_rank)
 {
 	if (is_default)
-		return group_rank < s->config->world ? (int64_t)group_rank : -1;
+		return group_rank < topology_world(g->cluster->topology) ? (int64_t)group_rank : -1;
 	if (!group || group_rank >= group->members.map.n_ranks)
 		return -1;
 	return membership_world(&group->members.map, group_rank);
 }
 
-static int64_t on_world_rank(struct server *s, const struct torch_key *k, uint32_t group_rank)
+static int64_t on_world_rank(void *ctx, const struct torch_key *k, uint32_t group_rank)
 {
-	return rank_of(s, group_find(s->groups, k->group), k->is_default, group_rank);
+	return rank_of(ctx, group_find(ctx, k->group), k->is_default, group_rank);
 }
 
-static bool on_make_id(struct server *s, const struct torch_key *k, uint8_t ret[WIRE_ID_BYTES])
+static void on_make_id(void *ctx, const struct torch_key *k, uint8_t ret[WIRE_ID_BYTES])
 {
+	struct groups *g = ctx;
 	struct wire_unique_id u = {.magic = WIRE_UNIQUE_ID_MAGIC,
 				   .version = 1,
 				   .creator = WIRE_CREATOR_UNKNOWN,
 				   .pid = (uint32_t)getpid(),
-				   .serial = s->groups->serial++};
+				   .serial = g->serial++};
 
 	/* a name that no other has; that nobody can guess it is not asked for */
 	if (getrandom(u.random, sizeof(u.random), GRND_NONBLOCK) < 0)
 		u.random[0] = clock_now_ns();
 	memcpy(ret, &u, sizeof(u));
-	id_add(s->groups, k, ret);
-	return true;
+	id_add(g, k, ret);
+}
+
+static const struct membership *on_group_members(void *ctx, struct store_bytes name)
+{
+	const struct group *group = group_find(ctx, name);
+
+	return group && group->members.map.n_ranks ? &group->members.map : NULL;
 }
 
 const struct store_hooks groups_hooks = {
 	.on_set = on_set,
 	.world_rank = on_world_rank,
 	.make_id = on_make_id,
+	.group_members = on_group_members,
 };
 
 /* --- the communicators' side ------------------------------------------------------------ */
 
-void groups_on_comm(struct server *s, const struct comm *c)
+void groups_on_comm(struct groups *g, const struct comm *c)
 {
 	const struct membership *m = &c->members.map;
 	struct members copy = {0};
 	struct group_id *known;
 
-	HASH_FIND(hh, s->groups->by_id, c->id, WIRE_ID_BYTES, known);
+	HASH_FIND(hh, g->by_id, c->id, WIRE_ID_BYTES, known);
 	if (!known || known->kind == TORCH_ID_PAIR || c->members.sure != MEMBERS_EXACT)
 		return;
 	if (m->table ? members_from_list(m->table, m->n_ranks, &copy) < 0 : 0)
@@ -189,62 +201,46 @@ void groups_on_comm(struct server *s, const struct comm *c)
 		  (const char *)known->group->name);
 }
 
-bool groups_are_wanted(const struct server *s)
-{
-	const struct cluster *c = &s->cluster;
-
-	return s->store && c->n_real && c->real[c->n_real - 1] != c->n_real - 1;
-}
-
-int groups_on_told(struct worker *w, const struct wire_hdr *h, const void *body)
+int groups_on_list(struct groups *g, struct worker *w, const void *body)
 {
 	const char *list = (const char *)body + sizeof(struct wire_group);
-	struct server *s = w->server;
+	uint32_t world = topology_world(g->cluster->topology);
 	struct members members = {0};
 	struct wire_group m;
 	struct group *group;
 
 	memcpy(&m, body, sizeof(m));
-	if (m.n_ranks > s->config->world)
+	if (m.n_ranks > world)
 		return worker_refuse(w, EPROTO, "GROUP frame: %u ranks in a world of %u", m.n_ranks,
-				     s->config->world);
+				     world);
 	for (uint32_t i = 0; i < m.n_ranks; i++) {
 		uint32_t rank;
 
 		memcpy(&rank, list + i * sizeof(rank), sizeof(rank));
-		if (rank >= s->config->world)
+		if (rank >= world)
 			return worker_refuse(w, EPROTO, "GROUP frame: rank %u in a world of %u",
-					     rank, s->config->world);
+					     rank, world);
 	}
-	(void)h;
-	group = group_get(s->groups, (struct store_bytes){(const uint8_t *)m.name, strlen(m.name)});
+	group = group_get(g, (struct store_bytes){(const uint8_t *)m.name, strlen(m.name)});
 	if (!group || members_from_list((const void *)list, m.n_ranks, &members) < 0)
 		return 0;
 	members_deinit(&group->members); /* the last counts: an elastic launcher may have started
 					    all anew */
 	group->members = members;
 	log_debug("group \"%s\" has %u ranks, by the job's own list", m.name, m.n_ranks);
-	store_server_look_again(s->store);
 	return 0;
 }
 
-const struct membership *groups_members(const struct server *s, struct store_bytes name)
-{
-	const struct group *group = group_find(s->groups, name);
-
-	return group && group->members.map.n_ranks ? &group->members.map : NULL;
-}
-
-int groups_pair(struct server *s, const uint8_t id[WIRE_ID_BYTES], uint32_t ret_world[2])
+int groups_pair(struct groups *g, const uint8_t id[WIRE_ID_BYTES], uint32_t ret_world[2])
 {
 	struct group_id *known;
 	int64_t low, high;
 
-	HASH_FIND(hh, s->groups->by_id, id, WIRE_ID_BYTES, known);
+	HASH_FIND(hh, g->by_id, id, WIRE_ID_BYTES, known);
 	if (!known || known->kind != TORCH_ID_PAIR)
 		return GROUPS_NOT_KNOWN;
-	low = rank_of(s, known->group, known->is_default, known->rank);
-	high = rank_of(s, known->group, known->is_default, known->other);
+	low = rank_of(g, known->group, known->is_default, known->rank);
+	high = rank_of(g, known->group, known->is_default, known->other);
 	if (low < 0 || high < 0 || low == high)
 		return GROUPS_NOT_KNOWN;
 	ret_world[0] = (uint32_t)low;

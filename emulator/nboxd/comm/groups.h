@@ -1,39 +1,30 @@
-/* PyTorch's process groups, as far as the keys of the job's store tell of them: which id is
- * of which group, and so who is in the pair of a point-to-point communicator.
- *
- * Keys and ids come from the store server (store-server.h), members from communicators that
- * were made (comm.h). Bounded; on nboxd's loop. */
+/* PyTorch's process groups, as far as the keys of the job's store tell of them: which id is of
+ * which group, and so which ranks are the pair of a point-to-point communicator. Keys and ids come
+ * from the store, members from communicators that were made, or from the job's own lists. Bounded.
+ */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nboxd/store/server.h"
+#include "nboxd/store/serve/peer.h"
 
+struct cluster;
 struct comm;
 struct groups;
-struct server;
-struct wire_hdr;
 struct worker;
 
-int groups_new(struct groups **ret);          /* 0 or -ENOMEM */
-struct groups *groups_free(struct groups *g); /* NULL allowed; returns NULL */
+int groups_new(struct cluster *cluster, struct groups **ret); /* 0 or -ENOMEM */
+struct groups *groups_free(struct groups *g);                 /* NULL allowed; returns NULL */
 
-/* What the store asks and tells; server->groups must be there. */
+/* What the store asks and says; their ctx is the groups. */
 extern const struct store_hooks groups_hooks;
 
-/* A communicator with an id was made: is it one of a known group, then the group's members
- * are known, if they are sure. */
-void groups_on_comm(struct server *s, const struct comm *c);
-
-/* Whether members of groups help to answer for the store: a virtual rank may be below a real one.
- */
-bool groups_are_wanted(const struct server *s);
+/* A communicator with an id was made. If it is one of a known group, the group's members are known
+ * now, if they are sure. */
+void groups_on_comm(struct groups *g, const struct comm *c);
 /* GROUP frame: the job's own list of a group that has that name. Return: 0. */
-int groups_on_told(struct worker *w, const struct wire_hdr *h, const void *body);
-
-/* The members of the group with this name; NULL: not known. Borrowed until the next frame. */
-const struct membership *groups_members(const struct server *s, struct store_bytes name);
+int groups_on_list(struct groups *g, struct worker *w, const void *body);
 
 /**
  * groups_pair - who is in the communicator of two with this id, when it is one for
@@ -42,4 +33,4 @@ const struct membership *groups_members(const struct server *s, struct store_byt
  * Return: 0; GROUPS_NOT_KNOWN.
  */
 enum { GROUPS_NOT_KNOWN = 1 };
-int groups_pair(struct server *s, const uint8_t id[WIRE_ID_BYTES], uint32_t ret_world[2]);
+int groups_pair(struct groups *g, const uint8_t id[WIRE_ID_BYTES], uint32_t ret_world[2]);

@@ -1,12 +1,9 @@
-/* How the real members of a communicator come to make their real one: see shim/progress/meet.h. A
- * member's MEET is its promise. It is answered once: by MEET, when all have promised, or by ABORT,
- * when the communicator died before. Then the lowest member sends the id, which goes to the others.
- */
+/* See meet.h. */
+#include "nboxd/comm/meet.h"
+
 #include <errno.h>
 
-#include "nboxd/comm/comm.h"
 #include "nboxd/loop/worker.h"
-#include "nboxd/server.h"
 
 static bool is_agreed(const struct comm *c)
 {
@@ -49,10 +46,10 @@ static void refuse(struct worker *w, const struct wire_hdr *promise)
 	worker_send(w, &h, &text);
 }
 
-int meet_on_promise(struct worker *w, const struct wire_hdr *h)
+int meet_on_promise(struct comms *comms, struct worker *w, const struct wire_hdr *h)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = comm_frame_member(&w->server->comms, w, h, &c);
+	struct comm_member *m = comm_frame_member(comms, w, h, &c);
 
 	if (!m)
 		return 0;
@@ -88,10 +85,10 @@ static void pass_id(struct comm *c, const uint8_t id[WIRE_ID_BYTES])
 	tell(c, WIRE_LOCAL_ID, 1, id, WIRE_ID_BYTES);
 }
 
-int meet_on_id(struct worker *w, const struct wire_hdr *h, const void *body)
+int meet_on_id(struct comms *comms, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
-	struct comm_member *m = comm_frame_member(&w->server->comms, w, h, &c);
+	struct comm_member *m = comm_frame_member(comms, w, h, &c);
 
 	if (!m)
 		return 0;

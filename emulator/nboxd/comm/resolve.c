@@ -1,30 +1,29 @@
-/* Who is in a communicator that was made with an id: asked of the job's store, of the job's own
- * list, then of members/. */
+/* See resolve.h. */
+#include "nboxd/comm/resolve.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "nboxd/comm/gather-private.h"
 #include "nboxd/comm/groups.h"
+#include "nboxd/comm/job-lists.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/server.h"
 
 /* A pair of ranks that the job's store names. Return: 0; MEMBERS_WAIT: one of them is real
  * and has not come; NOT_SAID: it is no such; -ENOMEM. */
 enum { NOT_SAID = 2 };
 static int by_store(const struct gather *g, const struct wire_member *known, struct members *ret)
 {
-	struct server *s = g->server;
+	const struct cluster *cluster = g->gathers->comms->cluster;
 	struct err why = {""};
 	uint32_t world[2];
 	int r;
 
-	if (g->n_ranks != 2 || groups_pair(s, g->id, world) != 0)
+	if (g->n_ranks != 2 || groups_pair(g->gathers->groups, g->id, world) != 0)
 		return NOT_SAID;
-	if (cluster_is_real(&s->cluster, world[0]) + cluster_is_real(&s->cluster, world[1]) >
-	    (int)g->n)
+	if (cluster_is_real(cluster, world[0]) + cluster_is_real(cluster, world[1]) > (int)g->n)
 		return MEMBERS_WAIT;
-	r = members_told(&s->cluster, world, 2, known, g->n, MEMBERS_STORE, ret, &why);
+	r = members_told(cluster, world, 2, known, g->n, MEMBERS_STORE, ret, &why);
 	if (r == -EINVAL)
 		warn_run("the store has a pair of world ranks %u and %u, but %s; the store is "
 			 "not believed",
@@ -32,19 +31,29 @@ static int by_store(const struct gather *g, const struct wire_member *known, str
 	return r == -EINVAL ? NOT_SAID : r;
 }
 
+/* Are all real ranks of @t among the gather's entries? */
+static bool is_all_here(const struct gather *g, const struct job_list *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		n += (uint32_t)cluster_is_real(g->gathers->comms->cluster, t->world_ranks[i]);
+	return n <= g->n;
+}
+
 /* The list that the job has. Return: as by_store(). */
 static int by_job(const struct gather *g, const struct wire_member *known, struct members *ret)
 {
-	const struct told *t = told_find(g, 0);
+	const struct job_list *t = job_list_find(g->lists, 0);
 	struct err why = {""};
 	int r;
 
 	if (!t)
 		return NOT_SAID;
-	if (!told_all_here(g, t))
+	if (!is_all_here(g, t))
 		return MEMBERS_WAIT;
-	r = members_told(&g->server->cluster, t->world_ranks, t->n, known, g->n, MEMBERS_TOLD, ret,
-			 &why);
+	r = members_told(g->gathers->comms->cluster, t->world_ranks, t->n, known, g->n,
+			 MEMBERS_TOLD, ret, &why);
 	if (r == -EINVAL)
 		warn_run("the job's own list of a communicator of %u ranks is not "
 			 "believed: %s",
@@ -68,5 +77,6 @@ int resolve_init(const struct gather *g, enum members_patience patience, struct 
 	r = by_job(g, known, ret);
 	if (r != NOT_SAID)
 		return r < 0 ? err_set(err, ENOMEM, "out of memory") : r;
-	return members_by_id(&g->server->cluster, g->n_ranks, known, g->n, patience, ret, err);
+	return members_by_id(g->gathers->comms->cluster, g->n_ranks, known, g->n, patience, ret,
+			     err);
 }

@@ -18,8 +18,8 @@
 #include "base/log.h"
 #include "base/peer.h"
 #include "nboxd/job/proc-env.h"
+#include "nboxd/loop/loop.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/server.h"
 
 #define KNOCK_S 5     /* from coming in to having said for whom */
 #define REFUSE_MS 300 /* door_refuse() waits so long for one more */
@@ -75,19 +75,19 @@ static bool has_ended(const struct door_worker *w)
 	return poll(&p, 1, 0) == 1;
 }
 
-bool door_is_deserted(const struct server *s)
+bool door_is_deserted(const struct door *d)
 {
-	for (size_t i = 0; i < s->door.n_workers; i++)
-		if (!has_ended(&s->door.workers[i]))
+	for (size_t i = 0; i < d->n_workers; i++)
+		if (!has_ended(&d->workers[i]))
 			return false;
 	return true;
 }
 
-void door_on_bye(struct server *s, pid_t pid)
+void door_on_bye(struct door *d, pid_t pid)
 {
-	for (size_t i = 0; i < s->door.n_workers; i++)
-		if (s->door.workers[i].pid == pid)
-			s->door.workers[i].has_left = true;
+	for (size_t i = 0; i < d->n_workers; i++)
+		if (d->workers[i].pid == pid)
+			d->workers[i].has_left = true;
 }
 
 static int add(struct door *d, const struct door_knock *k)
@@ -102,10 +102,7 @@ static int add(struct door *d, const struct door_knock *k)
 				  .pid = k->pid,
 				  .pid_fd = (int)syscall(SYS_pidfd_open, k->pid, 0)};
 	if (w->pid_fd >= 0)
-		w->end_event =
-			event_new(d->server->base, w->pid_fd, EV_READ, server_on_wake, d->server);
-	if (w->end_event)
-		event_add(w->end_event, NULL);
+		w->end_event = loop_watch(d->loop, w->pid_fd, EV_READ, loop_on_wake, d);
 	return 0;
 }
 
@@ -211,30 +208,26 @@ static void on_guest(evutil_socket_t listening, short what, void *ctx)
 	g->door = d;
 	g->fd = steal_fd(&fd);
 	DL_APPEND(d->guests, g);
-	g->event = event_new(d->server->base, g->fd, EV_READ, on_knock, g);
+	g->event = event_new(d->loop->base, g->fd, EV_READ, on_knock, g);
 	if (!g->event || event_add(g->event, &patience) < 0)
 		guest_free(g);
 }
 
 /* --- life ------------------------------------------------------------------------------- */
 
-int door_open(struct server *s, int fd, const char *text, size_t n)
+int door_open(struct door *d, struct loop *loop, int fd, const char *text, size_t n)
 {
-	struct door *d = &s->door;
-
-	d->server = s;
+	d->loop = loop;
 	d->fd = fd;
 	d->text[0] = DOOR_COME;
 	memcpy(d->text + 1, text, n);
 	d->n_text = n + 1;
-	d->event = event_new(s->base, fd, EV_READ | EV_PERSIST, on_guest, d);
-	return d->event && event_add(d->event, NULL) == 0 ? 0 : -ENOMEM;
+	d->event = loop_watch(loop, fd, EV_READ | EV_PERSIST, on_guest, d);
+	return d->event ? 0 : -ENOMEM;
 }
 
-void door_close(struct server *s)
+void door_close(struct door *d)
 {
-	struct door *d = &s->door;
-
 	if (d->event) {
 		event_free(d->event);
 		close(d->fd);

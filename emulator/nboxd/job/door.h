@@ -15,7 +15,7 @@
 
 struct door_guest;
 struct event;
-struct server;
+struct loop;
 
 #define DOOR_TEXT_MAX 16383 /* what libnbox.so reads at most */
 #define DOOR_MAGIC UINT32_C(0x726f6f64)
@@ -43,7 +43,7 @@ struct door_worker {
 };
 
 struct door {
-	struct server *server;       /* borrowed */
+	struct loop *loop;           /* borrowed */
 	int fd;                      /* owned, while event is there */
 	struct event *event;         /* NULL: there is no door */
 	struct door_worker *workers; /* owned */
@@ -60,12 +60,12 @@ int door_bind(const char *name);
 int door_connect(const char *name, struct err *err);
 
 /* @text: of DOOR_COME, at most DOOR_TEXT_MAX bytes. Takes @fd. Return: 0; -ENOMEM. */
-int door_open(struct server *s, int fd, const char *text, size_t n);
-void door_close(struct server *s); /* nobody comes in any more; again is allowed */
+int door_open(struct door *d, struct loop *loop, int fd, const char *text, size_t n);
+void door_close(struct door *d); /* nobody comes in any more; again is allowed */
 /* The process @pid has said BYE. */
-void door_on_bye(struct server *s, pid_t pid);
+void door_on_bye(struct door *d, pid_t pid);
 /* All workers that came have ended, or are ending. */
-bool door_is_deserted(const struct server *s);
+bool door_is_deserted(const struct door *d);
 /* Instead of door_open(), when nboxd cannot start: tells those who knock, and those who do so soon.
  * Takes @fd. */
 void door_refuse(int fd, const char *why);

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "nboxd/job/door.h"
 #include "nboxd/job/proc-env.h"
-#include "nboxd/server.h"
 
 #define JOIN_NS (12 * NS_PER_S)
 #define ANSWER_MS 5000 /* both together are less than libnbox.so waits */
@@ -307,12 +306,13 @@ int join_run(struct join *j, const struct config *c, struct err *err)
 		       why);
 }
 
-int join_open(const struct join *j, struct server *s, struct err *err)
+int join_open(const struct join *j, const struct config *c, const char *addr, const char *store,
+	      struct door *door, struct loop *loop, struct err *err)
 {
 	struct text text = {.n = 0};
-	int r = make_text(s->config, server_addr(s), server_store_addr(s), &text, err);
+	int r = make_text(c, addr, store, &text, err);
 
-	if (r == 0 && door_open(s, j->door, text.bytes, text.n) < 0)
+	if (r == 0 && door_open(door, loop, j->door, text.bytes, text.n) < 0)
 		r = err_set(err, ENOMEM, "out of memory");
 	return r;
 }

@@ -16,7 +16,8 @@
 #include "base/err.h"
 #include "config/config.h"
 
-struct server;
+struct door;
+struct loop;
 
 #define JOIN_FILE \
 	"nbox.yaml" /* the cluster file of the working directory, where NBOX_CONFIG names none */
@@ -41,5 +42,7 @@ int join_check(const struct join *j, const struct config *c, struct err *err);
  * which is to be nboxd, and stdout is no more the worker's; negative errno with the sentence. */
 enum { JOIN_HOST = 1 };
 int join_run(struct join *j, const struct config *c, struct err *err);
-/* In the child, once it listens: workers may come. Return: 0; negative errno with the sentence. */
-int join_open(const struct join *j, struct server *s, struct err *err);
+/* In the child, once it listens at @addr, and at @store (NULL: no store): workers may come. Return:
+ * 0; negative errno with the sentence. */
+int join_open(const struct join *j, const struct config *c, const char *addr, const char *store,
+	      struct door *door, struct loop *loop, struct err *err);

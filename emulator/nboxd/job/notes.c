@@ -9,57 +9,55 @@
 #include "base/log.h"
 #include "base/plain.h"
 #include "nboxd/job/results.h"
-#include "nboxd/loop/worker.h"
-#include "nboxd/server.h"
+#include "wire/wire.h"
 
-int notes_on_told(struct worker *w, const void *body)
+#define LINES_MAX 100
+
+static void append(struct notes *n, const char *file, const char *text)
 {
-	struct server *s = w->server;
-	struct notes *notes = &s->notes;
-	char name[WORKER_NAME_MAX];
-	int r;
+	int r = n->config->out ? results_append(n->config, file, text) : 0;
+
+	if (r < 0)
+		record_lose_note(n->record, r);
+}
+
+void notes_say(struct notes *n, const char *who, const void *body)
+{
+	static const size_t version = sizeof(WIRE_NOTE_VERSION) - 1;
 	struct wire_text m;
 
 	memcpy(&m, body, sizeof(m));
 	plain_text(m.text);
-	log_info("%s says: %s", worker_name(w, name, sizeof(name)), m.text);
-	for (uint32_t i = 0; i < notes->n; i++)
-		if (!strcmp(notes->texts[i], m.text))
-			return 0;
-	if (notes->n == NOTES_MAX || !(notes->texts[notes->n] = strdup(m.text)))
-		return 0;
-	notes->n++;
-	if (!s->config->out)
-		return 0;
-	if (strncmp(m.text, WIRE_NOTE_VERSION, strlen(WIRE_NOTE_VERSION)) == 0)
-		r = results_append(s->config, "versions.txt", "%s",
-				   m.text + strlen(WIRE_NOTE_VERSION));
+	log_info("%s says: %s", who, m.text);
+	for (uint32_t i = 0; i < n->n; i++)
+		if (!strcmp(n->texts[i], m.text))
+			return;
+	if (n->n == NOTES_MAX || !(n->texts[n->n] = strdup(m.text)))
+		return;
+	n->n++;
+	if (strncmp(m.text, WIRE_NOTE_VERSION, version) == 0)
+		append(n, "versions.txt", m.text + version);
 	else
-		r = results_append(s->config, RECORD_NOTES, "%s", m.text);
-	if (r < 0)
-		record_lose_note(s->ops.record, r);
-	return 0;
+		append(n, RECORD_NOTES, m.text);
 }
 
-void notes_add(struct server *s, const char *file, uint32_t *n, const char *fmt, ...)
+void notes_add(struct notes *n, enum notes_file file, const char *fmt, ...)
 {
+	static const char *const names[] = {RECORD_ABORTS, RECORD_ENDS};
 	char text[1024];
 	va_list ap;
-	int r;
 
-	if (!s->config->out || s->is_stopping || *n == NOTES_LINES_MAX)
+	if (!n->config->out || n->is_stopping || n->n_lines[file] == LINES_MAX)
 		return;
-	++*n;
+	n->n_lines[file]++;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	r = results_append(s->config, file, "%s", plain_text(text));
-	if (r < 0)
-		record_lose_note(s->ops.record, r);
+	append(n, names[file], plain_text(text));
 }
 
-void notes_deinit(struct server *s)
+void notes_deinit(struct notes *n)
 {
-	while (s->notes.n)
-		free(s->notes.texts[--s->notes.n]);
+	while (n->n)
+		free(n->texts[--n->n]);
 }

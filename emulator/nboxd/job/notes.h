@@ -4,23 +4,27 @@
  * workers failed or vanished (ends.txt). */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-struct server;
-struct worker;
+struct config;
+struct record_writer;
 
 #define NOTES_MAX 16 /* different ones of a run */
-#define NOTES_LINES_MAX 100
+
+enum notes_file { NOTES_ABORTS, NOTES_ENDS, NOTES_FILES };
 
 struct notes {
-	char *texts[NOTES_MAX]; /* owned */
-	uint32_t n;
+	const struct config *config;  /* borrowed; without a results directory nothing is kept */
+	struct record_writer *record; /* borrowed; learns what could not be written */
+	char *texts[NOTES_MAX];       /* owned: what workers have said */
+	uint32_t n, n_lines[NOTES_FILES];
+	bool is_stopping; /* what ends now does so for want of nboxd: no line of that */
 };
 
-/* The frame's body, checked. Return: 0. */
-int notes_on_told(struct worker *w, const void *body);
-/* nboxd's own line for @file; @n counts the file's lines, of which the first NOTES_LINES_MAX are
- * written. Does nothing without a results directory, and while nboxd stops. */
-void notes_add(struct server *s, const char *file, uint32_t *n, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-void notes_deinit(struct server *s);
+/* The worker called @who says @body, a checked WIRE_NOTE. */
+void notes_say(struct notes *n, const char *who, const void *body);
+/* A line of nboxd's own; of each file the first 100 are kept. */
+void notes_add(struct notes *n, enum notes_file file, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void notes_deinit(struct notes *n);

@@ -1,4 +1,4 @@
-/* See launched.h. What a process was started with is in /proc/PID/environ, unless it wrote
+/* See processes.h. What a process was started with is in /proc/PID/environ, unless it wrote
  * something else there (as setproctitle does): then nothing is concluded while it is a child of the
  * agent. */
 #include "nboxd/job/processes.h"
@@ -7,21 +7,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/host-facts.h"
 #include "base/log.h"
-#include "nboxd/comm/gather-private.h"
+#include "members/members.h"
 #include "nboxd/job/exited.h"
+#include "nboxd/job/players.h"
 #include "nboxd/job/proc-env.h"
-#include "nboxd/loop/worker.h"
-#include "nboxd/server.h"
-#include "nboxd/store/server.h"
 
 #define WAIT_NS (4 * NS_PER_S) /* before the first look, and between two */
 #define AGAIN_NS (500 * NS_PER_MS)
@@ -128,107 +125,102 @@ static int look_at_all(struct look *l)
 	return 0;
 }
 
-/* A process of the job on this machine; 0: none. */
-static pid_t somebody(const struct server *s)
+static bool is_missing(const struct processes *p, size_t i)
 {
-	struct host_facts h;
-	struct worker *w;
-
-	host_facts_read(&h);
-	DL_FOREACH(s->workers, w)
-		if (w->state == WORKER_READY && w->is_same_clock &&
-		    strncmp(w->host, h.host, sizeof(w->host) - 1) == 0)
-			return (pid_t)w->pid;
-	return s->store ? (pid_t)store_server_waiting_pid(s->store) : 0;
+	return !p->players->workers[i] &&
+	       exited_code(p->exited, p->players->cluster->real[i]) == EXITED_NOT;
 }
 
-/* Since when the oldest wait is; UINT64_MAX: nobody waits. */
-static uint64_t waits_since_ns(const struct server *s)
+static void count(struct processes *p, const struct look *l)
 {
-	uint64_t since_ns = s->store ? store_server_waits_since_ns(s->store) : UINT64_MAX;
-	const struct gather *g;
-
-	DL_FOREACH(s->gathers, g)
-		if (g->first_ns < since_ns)
-			since_ns = g->first_ns;
-	return since_ns;
-}
-
-static bool is_missing(const struct server *s, size_t i)
-{
-	return !s->players[i] && ended_code(s, s->cluster.real[i]) == ENDED_NOT;
-}
-
-static void count(struct server *s, const struct look *l)
-{
-	struct launched *la = &s->launched;
-
-	la->n_gone = 0;
+	p->n_gone = 0;
 	for (uint32_t i = 0; i < l->n; i++) {
-		struct launched_misses *m = &la->misses[i];
+		struct processes_misses *m = &p->misses[i];
 
-		if (l->is_alive[i] || !is_missing(s, i))
+		if (l->is_alive[i] || !is_missing(p, i))
 			m->n = 0;
 		else if (!l->is_unclear && m->n < MISSES_GONE && m->n++ == 0)
 			m->first_ns = l->begun_ns;
-		la->n_gone += m->n == MISSES_GONE;
+		p->n_gone += m->n == MISSES_GONE;
 	}
 }
 
-/* Everything that is not known for sure ends it without a word. Return: when to look again. */
-static uint64_t look(struct server *s)
+/* A look that cannot be sure of everything finds nobody gone. Return: when to look again. */
+static uint64_t look(struct processes *p)
 {
-	struct look l = {.begun_ns = clock_now_ns(), .n = (uint32_t)s->cluster.n_real};
+	struct look l = {.begun_ns = clock_now_ns(), .n = (uint32_t)p->players->cluster->n_real};
 	CLEANUP(freep) bool *is_alive = calloc(l.n, sizeof(*is_alive));
-	pid_t pid = somebody(s);
+	pid_t pid = p->sink->somebody(p->ctx);
 	struct proc_env e;
 
-	if (!s->launched.misses)
-		s->launched.misses = calloc(l.n, sizeof(*s->launched.misses));
-	if (!is_alive || !s->launched.misses)
+	if (!p->misses)
+		p->misses = calloc(l.n, sizeof(*p->misses));
+	if (!is_alive || !p->misses)
 		return clock_now_ns() + WAIT_NS;
 	l.is_alive = is_alive;
 	l.is_unclear = !pid || proc_env_read(pid, &e) < 0 || !take_values(&e, &l);
 	l.agent = l.is_unclear ? 0 : proc_agent(pid);
 	if (!l.agent || look_at_all(&l) < 0)
 		l.is_unclear = true;
-	s->launched.agent = l.agent;
-	count(s, &l);
-	log_debug("%u real ranks have no process any more", s->launched.n_gone);
+	p->agent = l.agent;
+	count(p, &l);
+	log_debug("%u real ranks have no process any more", p->n_gone);
 	return clock_now_ns() + (l.is_again ? AGAIN_NS : WAIT_NS);
 }
 
-void launched_tick(struct server *s, uint64_t now_ns)
+void processes_tick(struct processes *p, uint64_t now_ns)
 {
-	uint64_t since_ns = waits_since_ns(s);
-	bool any = false;
+	uint64_t since_ns = p->sink->waits_since_ns(p->ctx);
+	size_t n = p->players->cluster->n_real;
 
 	if (since_ns == UINT64_MAX || now_ns < since_ns + WAIT_NS) { /* begin anew */
-		launched_deinit(s);
+		processes_deinit(p);
 		return;
 	}
 	/* local ranks are ranks where they are of one node */
-	if (now_ns < s->launched.next_ns || s->cluster.n_real > s->config->topology.gpus_per_node)
+	if (now_ns < p->next_ns || n > p->gpus_per_node)
 		return;
-	for (size_t i = 0; i < s->cluster.n_real; i++)
-		any = any || is_missing(s, i);
-	if (!any)
-		return;
-	s->launched.next_ns = look(s);
+	for (size_t i = 0; i < n; i++) {
+		if (is_missing(p, i)) {
+			p->next_ns = look(p);
+			return;
+		}
+	}
 }
 
-bool launched_is_gone(const struct server *s, int64_t world_rank, uint64_t since_ns)
+static bool is_gone(const struct processes *p, int64_t world_rank, uint64_t since_ns)
 {
-	for (size_t i = 0; s->launched.n_gone && i < s->cluster.n_real; i++)
-		if (s->cluster.real[i] == world_rank)
-			return s->launched.misses[i].n == MISSES_GONE && is_missing(s, i) &&
-			       s->launched.misses[i].first_ns >= since_ns;
-	return false;
+	int i = p->n_gone ? players_index(p->players, world_rank) : -1;
+
+	return i >= 0 && p->misses[i].n == MISSES_GONE && is_missing(p, (size_t)i) &&
+	       p->misses[i].first_ns >= since_ns;
 }
 
-void launched_deinit(struct server *s)
+bool processes_ended(const struct processes *p, int64_t world_rank, uint64_t since_ns)
 {
-	free(s->launched.misses);
-	s->launched.misses = NULL;
-	s->launched.n_gone = 0;
+	return exited_code(p->exited, world_rank) != EXITED_NOT || is_gone(p, world_rank, since_ns);
+}
+
+bool processes_any_ended(const struct processes *p)
+{
+	return p->exited->n || p->n_gone;
+}
+
+char *processes_ended_text(const struct processes *p, int64_t world_rank, char *buf, size_t size)
+{
+	int code = exited_code(p->exited, world_rank);
+
+	if (code != EXITED_NOT)
+		snprintf(buf, size, "has ended with exit code %d", code);
+	else
+		snprintf(buf, size, "has ended (its launcher, pid %d, has none for it any more)",
+			 (int)p->agent);
+	return buf;
+}
+
+void processes_deinit(struct processes *p)
+{
+	free(p->misses);
+	p->misses = NULL;
+	p->n_gone = 0;
 }

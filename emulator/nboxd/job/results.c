@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -161,10 +160,9 @@ void results_note_command(const struct config *c, uint32_t pid)
 		fclose(to);
 }
 
-int results_append(const struct config *c, const char *name, const char *fmt, ...)
+int results_append(const struct config *c, const char *name, const char *text)
 {
 	char path[PATH_MAX];
-	va_list ap;
 	int fd, r;
 
 	snprintf(path, sizeof(path), "%.*s/%s", PATH_MAX - 32, c->out, name);
@@ -173,8 +171,6 @@ int results_append(const struct config *c, const char *name, const char *fmt, ..
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
 	if (fd < 0)
 		return -errno;
-	va_start(ap, fmt);
-	r = vdprintf(fd, fmt, ap) < 0 || write(fd, "\n", 1) < 0 ? -errno : 0;
-	va_end(ap);
+	r = dprintf(fd, "%s\n", text) < 0 ? -errno : 0;
 	return close(fd) < 0 && r == 0 ? -errno : r;
 }

@@ -15,5 +15,4 @@ int results_open(const struct config *c, uint64_t start_ns, struct record_writer
 void results_note_command(const struct config *c, uint32_t pid);
 /* A line of @name: notes.txt, aborts.txt (for the summary) or versions.txt. Return: 0; negative
  * errno. */
-int results_append(const struct config *c, const char *name, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+int results_append(const struct config *c, const char *name, const char *text);

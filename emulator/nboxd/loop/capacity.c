@@ -1,5 +1,5 @@
-/* See places.h. The kernel gives the lowest free descriptor: when that is near the limit, all below
- * it are in use. */
+/* See capacity.h. The kernel gives the lowest free descriptor: when that is near the limit, all
+ * below it are in use. */
 #include "nboxd/loop/capacity.h"
 
 #include <errno.h>
@@ -9,12 +9,10 @@
 #include <unistd.h>
 
 #include "nboxd/loop/worker.h"
-#include "nboxd/server.h"
-#include "nboxd/store/server.h"
 
 #define SPARE_FDS 16 /* for files, ports and what a link needs besides its socket */
 
-void places_raise_limit(void)
+void capacity_raise_limit(void)
 {
 	struct rlimit limit;
 
@@ -36,18 +34,18 @@ static bool is_short_of_fds(void)
 	       (rlim_t)next + SPARE_FDS >= limit.rlim_cur;
 }
 
-bool places_make(struct server *s, bool is_full, const void *link, const void *store_peer)
+bool capacity_make(struct capacity *c, bool is_full, const void *newcomer)
 {
+	uint64_t other_ns = UINT64_MAX;
 	struct worker *w;
-	uint64_t store_ns;
 
 	if (!is_full && !is_short_of_fds())
 		return true;
-	w = worker_oldest_silent(s, link);
-	store_ns =
-		is_full || !s->store ? UINT64_MAX : store_server_silent_until(s->store, store_peer);
-	if (store_ns != UINT64_MAX && (!w || store_ns < w->deadline_ns))
-		store_server_oust_silent(s->store, store_peer);
+	w = workers_oldest_silent(c->workers, newcomer);
+	if (!is_full && c->ctx)
+		other_ns = c->silent_until(c->ctx, newcomer);
+	if (other_ns != UINT64_MAX && (!w || other_ns < w->deadline_ns))
+		c->oust_silent(c->ctx, newcomer);
 	else if (w)
 		worker_oust(w);
 	else

@@ -1,9 +1,10 @@
-/* See worker.h. Callbacks run inside link_progress(), where no link may be freed:
- * they only change states; server-loop.c removes who is over. */
+/* See worker.h. Callbacks run inside link_progress(), where no link may be freed: they only change
+ * states, and workers_remove_over() frees. */
 #include "nboxd/loop/worker.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <event2/event.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +15,11 @@
 #include "base/host-facts.h"
 #include "base/log.h"
 #include "links/endpoint.h"
-#include "nboxd/comm/comm.h"
-#include "nboxd/comm/groups.h"
-#include "nboxd/job/notes.h"
-#include "nboxd/job/results.h"
-#include "nboxd/loop/capacity.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/op/message.h"
-#include "nboxd/op/op.h"
 
 #define BIT(n) (1u << (n))
+#define HELLO_NS (10 * NS_PER_S)
+#define DRAIN_NS NS_PER_S
 #define LAST_WORDS_MAX 1024            /* rounds of a link for what a worker sent before it left */
 #define QUEUE_MAX (UINT64_C(16) << 20) /* answers to a peer that does not read */
 
@@ -79,6 +75,7 @@ void worker_send_message(struct worker *w, const struct wire_hdr *h, const void 
 {
 	if (w->state == WORKER_CLOSED || w->state == WORKER_DRAINING)
 		return;
+	w->workers->has_sent = true;
 	if (link_send(w->back ? w->back->link : w->link, h, body, 0) == -ENOMEM)
 		worker_refuse(w, ENOMEM, "nboxd is out of memory");
 }
@@ -95,7 +92,7 @@ int worker_refuse(struct worker *w, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text.text, sizeof(text.text), fmt, ap);
 	va_end(ap);
-	if (w->server->is_stopping)
+	if (w->workers->is_stopping)
 		log_info("%s: %s", worker_name(w, name, sizeof(name)), text.text);
 	else if (w->state == WORKER_HELLO)
 		warn_stranger("%s: %s", worker_name(w, name, sizeof(name)), text.text);
@@ -104,22 +101,8 @@ int worker_refuse(struct worker *w, int code, const char *fmt, ...)
 	wire_hdr_init(&h, WIRE_ERROR, sizeof(text));
 	link_send_copy(w->link, &h, &text);
 	worker_set_state(w, WORKER_DRAINING);
-	w->deadline_ns = clock_now_ns() + SERVER_DRAIN_NS;
+	w->deadline_ns = clock_now_ns() + DRAIN_NS;
 	return 0;
-}
-
-/* "world rank 3, worker 1 (pid 17 on node0)"; its first rank. */
-static const char *rank_name(const struct worker *w, char *buf, size_t size)
-{
-	const struct server *s = w->server;
-	char name[WORKER_NAME_MAX];
-
-	worker_name(w, name, sizeof(name));
-	snprintf(buf, size, "%s", name);
-	for (size_t i = s->cluster.n_real; i-- > 0;)
-		if (s->players[i] == w)
-			snprintf(buf, size, "world rank %u, %s", s->cluster.real[i], name);
-	return buf;
 }
 
 /* --- frames ------------------------------------------------------------------ */
@@ -135,51 +118,34 @@ static bool is_same_token(const uint8_t *a, const uint8_t *b)
 
 static void welcome(struct worker *w)
 {
-	const struct config *c = w->server->config;
-	struct wire_welcome m = {
-		.now_ns = clock_now_ns(),
-		.worker = w->number,
-		.world = c->world,
-		.n_nodes = c->topology.n_nodes,
-		.gpus_per_node = c->topology.gpus_per_node,
-		.n_real = (uint32_t)c->n_real,
-		.exchange = c->exchange,
-		.data = c->data,
-		.same_clock = w->is_same_clock,
-		.wants_groups = groups_are_wanted(w->server),
-	};
+	struct wire_welcome m = w->workers->welcome;
 	struct wire_hdr h;
 
+	m.now_ns = clock_now_ns();
+	m.worker = w->number;
+	m.same_clock = w->is_same_clock;
 	wire_hdr_init(&h, WIRE_WELCOME, sizeof(m));
 	worker_send(w, &h, &m);
 }
 
-/* For --once: neither who asks for the status nor a worker's second connection is one of the job's.
- */
-static void note_most(struct server *s)
+/* A client, and a worker's second connection, are none of the job's workers. */
+static void note_most(struct workers *ws)
 {
 	const struct worker *w;
 	uint32_t n = 0;
 
-	DL_FOREACH(s->workers, w)
+	DL_FOREACH(ws->list, w)
 		n += w->state == WORKER_READY || w->state == WORKER_LEAVING;
-	if (n > s->n_workers_max)
-		s->n_workers_max = n;
+	if (n > ws->n_ready_max)
+		ws->n_ready_max = n;
 }
 
-/* Of the first worker; its pid means something here if it is on this host (and in this container:
- * the same name). */
-static void note_command(const struct worker *w)
+bool worker_is_here(const struct worker *w)
 {
-	struct server *s = w->server;
 	struct host_facts h;
 
-	if (s->has_command || !s->config->out || !w->is_same_clock)
-		return;
 	host_facts_read(&h);
-	s->has_command = strncmp(w->host, h.host, sizeof(w->host) - 1) == 0;
-	if (s->has_command)
-		results_note_command(s->config, w->pid);
+	return w->is_same_clock && strncmp(w->host, h.host, sizeof(w->host) - 1) == 0;
 }
 
 /* The second connection of the worker that @m names. */
@@ -187,7 +153,7 @@ static int join(struct worker *w, const struct wire_hello *m)
 {
 	struct worker *main;
 
-	DL_FOREACH(w->server->workers, main)
+	DL_FOREACH(w->workers->list, main)
 		if (main->state == WORKER_READY && main->number == m->worker && main->pid == m->pid)
 			break;
 	if (!main || main->back || main->n_members)
@@ -236,18 +202,18 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 	for (char *p = w->host; *p; p++) /* plain ASCII: it goes into logs and JSON */
 		if (*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '"' || *p == '\\')
 			*p = '?';
-	if (!is_same_token(m.token, w->server->config->token))
+	if (!is_same_token(m.token, w->workers->token))
 		return worker_refuse(
 			w, EACCES,
 			"wrong token: NBOX_TOKEN of the worker and of nboxd must be equal");
 	w->hello_ns = clock_now_ns();
-	w->is_same_clock = memcmp(m.boot_id, w->server->boot_id, sizeof(m.boot_id)) == 0;
+	w->is_same_clock = memcmp(m.boot_id, w->workers->boot_id, sizeof(m.boot_id)) == 0;
 	if (m.role == WIRE_ROLE_BACK)
 		return join(w, &m);
 	worker_set_state(w, m.role == WIRE_ROLE_WORKER ? WORKER_READY : WORKER_CLIENT);
 	if (w->state == WORKER_READY) {
-		note_most(w->server);
-		note_command(w);
+		note_most(w->workers);
+		w->workers->sink->on_ready(w->workers->ctx, w);
 	}
 	log_info("%s: connected over %s%s", worker_name(w, name, sizeof(name)), link_kind(w->link),
 		 w->is_same_clock || w->is_client ? "" : ", another host");
@@ -270,7 +236,7 @@ static int answer_ping(struct worker *w, const void *body)
 
 static int answer_status(struct worker *w)
 {
-	CLEANUP(freep) char *text = status_json(w->server);
+	CLEANUP(freep) char *text = w->workers->sink->on_status(w->workers->ctx);
 	struct wire_hdr h;
 
 	if (!text)
@@ -291,51 +257,11 @@ static bool is_choked(struct worker *w)
 
 static int ready_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
 {
-	char name[WORKER_NAME_MAX + 24];
-
-	switch (h->type) {
-	case WIRE_COMM_INIT: /* its clock is known by now */
-		record_clock_error(w->server->ops.record, w->clock_error_ns);
-		return gather_on_init(w, h, body);
-	case WIRE_GROUP:
-		return groups_on_told(w, h, body);
-	case WIRE_NOTE:
-		return notes_on_told(w, body);
-	case WIRE_COMM_SPLIT:
-		return gather_on_split(w, h, body);
-	case WIRE_COMM_SHRINK:
-		return gather_on_shrink(w, h, body);
-	case WIRE_COMM_FREE:
-		return comm_on_free(w, h);
-	case WIRE_MEET:
-		return meet_on_promise(w, h);
-	case WIRE_LOCAL_ID:
-		return meet_on_id(w, h, body);
-	case WIRE_ABORT:
-		return comm_on_abort(w, h, body);
-	case WIRE_ARRIVE:
-		return op_on_arrive(&w->server->ops, w, h, body);
-	case WIRE_MESSAGE:
-		return op_on_message(&w->server->ops, w, h, body);
-	case WIRE_DONE:
-		return op_on_done(&w->server->ops, w, h, body);
-	case WIRE_PING:
+	if (h->type == WIRE_PING)
 		return is_choked(w) ? 0 : answer_ping(w, body);
-	case WIRE_STATUS:
+	if (h->type == WIRE_STATUS)
 		return is_choked(w) ? 0 : answer_status(w);
-	case WIRE_BYE:
-		if (h->seq)
-			notes_add(w->server, RECORD_ENDS, &w->server->n_ends,
-				  "%s, ended with exit code %llu", rank_name(w, name, sizeof(name)),
-				  (unsigned long long)h->seq);
-		worker_set_state(w, WORKER_LEAVING);
-		door_on_bye(w->server, (pid_t)w->pid);
-		comm_worker_gone(w->server, w, NULL);
-		return 0;
-	default:
-		return worker_refuse(w, EPROTO, "a worker may not send %s",
-				     wire_type_name(h->type));
-	}
+	return w->workers->sink->on_frame(w->workers->ctx, w, h, body);
 }
 
 static int client_on_frame(struct worker *w, const struct wire_hdr *h, const void *body)
@@ -399,7 +325,7 @@ static int worker_on_header(void *owner, struct link *l, const struct wire_hdr *
 		worker_refuse(w, EPROTO, "MESSAGE before HELLO");
 		return LINK_HOLD;
 	}
-	return op_on_message_header(&w->server->ops, w, h, ret_body) ? LINK_HOLD : 0;
+	return w->workers->sink->on_message_header(w->workers->ctx, w, h, ret_body) ? LINK_HOLD : 0;
 }
 
 static int worker_on_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
@@ -426,7 +352,7 @@ static void worker_on_sent(void *owner, struct link *l, uint64_t cookie)
 static void worker_on_closed(void *owner, struct link *l, int code, const char *why)
 {
 	struct worker *w = owner;
-	char name[WORKER_NAME_MAX + 24];
+	char name[WORKER_NAME_MAX];
 
 	(void)l;
 	why = why && why[0] ? why : code < 0 ? strerror(-code) : "";
@@ -437,13 +363,8 @@ static void worker_on_closed(void *owner, struct link *l, int code, const char *
 	else
 		log_info("%s: link closed%s%s", worker_name(w, name, sizeof(name)),
 			 why[0] ? ": " : "", why);
-	if (w->state == WORKER_READY) {
-		why = why[0] ? why : strerror(ECONNRESET);
-		notes_add(w->server, RECORD_ENDS, &w->server->n_ends,
-			  "%s, vanished (killed, or ended by _exit()): %s",
-			  rank_name(w, name, sizeof(name)), why);
-		comm_worker_gone(w->server, w, why);
-	}
+	if (w->state == WORKER_READY)
+		w->workers->sink->on_gone(w->workers->ctx, w, why[0] ? why : strerror(ECONNRESET));
 	if (w->state != WORKER_CLOSED)
 		worker_set_state(w, WORKER_CLOSED);
 	part(w);
@@ -458,26 +379,54 @@ static const struct link_events worker_link_events = {
 
 /* --- life ---------------------------------------------------------------------- */
 
-int worker_accept(struct server *s, struct listener *from, struct err *err)
+int worker_accept(struct workers *ws, struct listener *from, struct worker **ret, struct err *err)
 {
 	struct worker *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (!w)
 		return err_set(err, ENOMEM, "out of memory");
-	w->server = s;
+	w->workers = ws;
 	r = link_accept(from, &worker_link_events, w, &w->link, err);
 	if (r) {
 		free(w);
 		return r;
 	}
-	w->number = s->n_accepted++;
-	w->deadline_ns = clock_now_ns() + SERVER_HELLO_NS;
-	DL_APPEND(s->workers, w);
-	s->n_workers++;
-	if (!places_make(s, s->n_workers > SERVER_WORKERS_MAX, w, NULL))
-		worker_refuse(w, EMFILE, "more than %d links", SERVER_WORKERS_MAX);
+	w->number = ws->n_accepted++;
+	w->deadline_ns = clock_now_ns() + HELLO_NS;
+	DL_APPEND(ws->list, w);
+	ws->n++;
+	*ret = w;
 	return 0;
+}
+
+void worker_remove(struct worker *w)
+{
+	struct workers *ws = w->workers;
+
+	part(w);
+	/* one that was refused while it was ready still has members */
+	ws->sink->on_gone(ws->ctx, w, "nboxd has closed its link");
+	if (ws->turn == w)
+		ws->turn = w->next;
+	DL_DELETE(ws->list, w);
+	ws->n--;
+	if (w->event)
+		event_free(w->event);
+	link_free(w->link);
+	free(w);
+}
+
+void worker_oust(struct worker *w)
+{
+	worker_refuse(w, EMFILE, "another connection needs its place, and it has said nothing yet");
+	worker_progress(w); /* the sentence goes out if it can */
+	worker_remove(w);
+}
+
+bool worker_progress(struct worker *w)
+{
+	return w->state != WORKER_CLOSED && link_progress(w->link) != 0;
 }
 
 bool worker_has_gone(struct worker *w)
@@ -490,11 +439,71 @@ bool worker_has_gone(struct worker *w)
 	return w->state == WORKER_CLOSED;
 }
 
-struct worker *worker_oldest_silent(struct server *s, const struct worker *but)
+/* --- all of them --------------------------------------------------------------- */
+
+/* Links are added only by libevent's callbacks and removed only by workers_remove_over(). */
+bool workers_progress(struct workers *ws)
+{
+	struct worker *first = ws->turn ? ws->turn : ws->list, *w = first;
+	bool moved = false;
+
+	if (!first)
+		return false;
+	do {
+		moved = worker_progress(w) || moved;
+		w = w->next ? w->next : ws->list;
+	} while (w != first);
+	ws->turn = first->next;
+	return moved;
+}
+
+static bool is_over(const struct worker *w, uint64_t now_ns)
+{
+	if (w->state == WORKER_DRAINING)
+		return link_queued_bytes(w->link) == 0 || now_ns >= w->deadline_ns;
+	return w->state == WORKER_CLOSED;
+}
+
+void workers_remove_over(struct workers *ws, uint64_t now_ns)
+{
+	struct worker *w, *next;
+
+	DL_FOREACH_SAFE(ws->list, w, next)
+		if (is_over(w, now_ns))
+			worker_remove(w);
+}
+
+bool workers_tick(struct workers *ws, uint64_t now_ns)
+{
+	bool has_hello = false;
+	struct worker *w;
+
+	DL_FOREACH(ws->list, w) {
+		if (w->state != WORKER_HELLO)
+			continue;
+		has_hello = true;
+		if (now_ns >= w->deadline_ns)
+			worker_refuse(w, ETIMEDOUT, "said no HELLO within %llu s",
+				      (unsigned long long)(HELLO_NS / NS_PER_S));
+	}
+	return has_hello;
+}
+
+bool workers_any_stays(const struct workers *ws)
+{
+	const struct worker *w;
+
+	DL_FOREACH(ws->list, w)
+		if (w->state != WORKER_LEAVING)
+			return true;
+	return false;
+}
+
+struct worker *workers_oldest_silent(struct workers *ws, const void *but)
 {
 	struct worker *w;
 
-	DL_FOREACH(s->workers, w) {
+	DL_FOREACH(ws->list, w) {
 		if (w == but || w->state != WORKER_HELLO)
 			continue;
 		worker_progress(w); /* its HELLO may lie there, unread */
@@ -502,44 +511,4 @@ struct worker *worker_oldest_silent(struct server *s, const struct worker *but)
 			return w;
 	}
 	return NULL;
-}
-
-void worker_oust(struct worker *w)
-{
-	worker_refuse(w, EMFILE, "another connection needs its place, and it has said nothing yet");
-	worker_progress(w); /* the sentence goes out if it can */
-	worker_remove(w);
-}
-
-void worker_remove(struct worker *w)
-{
-	struct server *s = w->server;
-
-	part(w);
-	/* Whoever was refused while ready still has members. */
-	comm_worker_gone(s, w, "nboxd has closed its link");
-	if (s->turn == w)
-		s->turn = w->next;
-	DL_DELETE(s->workers, w);
-	s->n_workers--;
-	if (w->event)
-		event_free(w->event);
-	link_free(w->link);
-	free(w);
-}
-
-bool worker_progress(struct worker *w)
-{
-	if (w->state == WORKER_CLOSED)
-		return false;
-	return link_progress(w->link) != 0;
-}
-
-bool worker_is_over(const struct worker *w, uint64_t now_ns)
-{
-	if (w->state == WORKER_CLOSED)
-		return true;
-	if (w->state == WORKER_DRAINING)
-		return link_queued_bytes(w->link) == 0 || now_ns >= w->deadline_ns;
-	return false;
 }

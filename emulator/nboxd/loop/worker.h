@@ -1,12 +1,13 @@
-/* One link of nboxd and who is at its other end: a shim process (worker) or a
- * client that asks for the status. What is legal when is data: a table of states,
- * each with its successors and its frame handler. */
+/* Links and who is at their other ends: a shim process (worker), or a client that asks for the
+ * status. The greeting, the second connection, pings and the end are handled here; all other frames
+ * of a worker go up through the sink. Which frame may come when is data: a table of states, each
+ * with its successors and its frame handler. Knows nothing of communicators. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nboxd/server.h"
+#include "links/link.h"
 #include "wire/wire.h"
 
 enum worker_state {
@@ -20,10 +21,45 @@ enum worker_state {
 	WORKER_STATES
 };
 
+struct event;
+struct listener;
+struct worker;
+
+/* What the owner of the workers does. All but on_status may run inside link_progress(), where no
+ * link may be freed. */
+struct workers_sink {
+	/* A worker is welcome. */
+	void (*on_ready)(void *ctx, struct worker *w);
+	/* A frame of a worker that is ready, its body checked. BYE is among them. Return: 0. */
+	int (*on_frame)(void *ctx, struct worker *w, const struct wire_hdr *h, const void *body);
+	/* Where the body of a MESSAGE goes. Return: 0; 1: hold the link, the worker was refused. */
+	int (*on_message_header)(void *ctx, struct worker *w, const struct wire_hdr *h,
+				 void **ret_body);
+	/* A ready worker's link has ended, or @w is about to be freed: it takes part in nothing any
+	 * more. May come twice. */
+	void (*on_gone)(void *ctx, struct worker *w, const char *why);
+	/* The answer to STATUS; the caller's to free(). NULL: no memory. */
+	char *(*on_status)(void *ctx);
+};
+
+struct workers {
+	const struct workers_sink *sink; /* borrowed */
+	void *ctx;                       /* borrowed: the sink's */
+	const uint8_t *token;            /* borrowed: WIRE_TOKEN_BYTES */
+	struct wire_welcome welcome;     /* what all are told alike */
+	uint8_t boot_id[16];
+	struct worker *list; /* owned */
+	struct worker *turn; /* served first in the next round */
+	uint32_t n, n_accepted;
+	uint32_t n_ready_max; /* most workers that were welcome at a time */
+	bool has_sent;        /* a message was queued since the owner has looked */
+	bool is_stopping;     /* refusals are no warnings */
+};
+
 struct worker {
-	struct server *server; /* borrowed */
-	struct link *link;     /* owned */
-	struct event *event;   /* owned; NULL before the first sleep */
+	struct workers *workers; /* borrowed */
+	struct link *link;       /* owned */
+	struct event *event;     /* owned; NULL before the first sleep */
 	short armed_events;
 	uint32_t number; /* counted from 0 */
 	enum worker_state state;
@@ -48,7 +84,7 @@ struct worker_state_info {
 extern const struct worker_state_info worker_states[WORKER_STATES];
 
 /* Takes the next peer from @from. Return: 0; -EAGAIN; others with the sentence. */
-int worker_accept(struct server *s, struct listener *from, struct err *err);
+int worker_accept(struct workers *ws, struct listener *from, struct worker **ret, struct err *err);
 /* Ends what the worker took part in and frees it. */
 void worker_remove(struct worker *w);
 /* The only writer of ->state; an illegal step is a programming error. */
@@ -58,12 +94,21 @@ void worker_set_state(struct worker *w, enum worker_state to);
 bool worker_progress(struct worker *w);
 /* Looks now whether the link of @w has ended, and takes in the frames that came before. */
 bool worker_has_gone(struct worker *w);
-/* Who has not said HELLO for longest, but for @but (NULL: nobody). Return: NULL: there is none. */
-struct worker *worker_oldest_silent(struct server *s, const struct worker *but);
-/* Removes one that is silent, with a word to it. Not inside link_progress(). */
+/* Has @w run on this host, in this container? Its pid means something here then. */
+bool worker_is_here(const struct worker *w);
+
+/* Every link once, beginning with another one each time. Return: true when something moved. */
+bool workers_progress(struct workers *ws);
+/* Removes the links that have closed or drained. */
+void workers_remove_over(struct workers *ws, uint64_t now_ns);
+/* Refuses those who have not said HELLO in time. Return: whether any still may. */
+bool workers_tick(struct workers *ws, uint64_t now_ns);
+/* Is there a link whose worker has not said BYE? */
+bool workers_any_stays(const struct workers *ws);
+/* The one that has not said HELLO for longest, but for @but. Return: NULL: there is none. */
+struct worker *workers_oldest_silent(struct workers *ws, const void *but);
+/* Removes a silent one, with a sentence to it. Not inside link_progress(). */
 void worker_oust(struct worker *w);
-/* Whether worker_remove() is due at @now_ns. */
-bool worker_is_over(const struct worker *w, uint64_t now_ns);
 
 /* Queues a control frame; a worker that is going is skipped. */
 void worker_send(struct worker *w, const struct wire_hdr *h, const void *body);

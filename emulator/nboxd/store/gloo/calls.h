@@ -1,14 +1,18 @@
-/* Gloo groups as nboxd plays them: what store-gloo.c (addresses, ports, connections) and
- * store-gloo-calls.c (what is answered) share. */
+/* Gloo's calls in which virtual ranks take part: what real ranks send and ask for, frame by frame,
+ * and what nboxd answers. Groups, ports and connections are here too, since calls are answered at
+ * them; groups.h makes them. */
 #pragma once
 
+#include <sys/socket.h>
 #include <uthash.h>
 
 #include "nboxd/store/buffer.h"
 #include "nboxd/store/gloo/gloo.h"
 #include "nboxd/store/gloo/ring.h"
-#include "nboxd/store/gloo/server.h"
-#include "nboxd/store/server-private.h"
+#include "nboxd/store/protocol.h"
+
+struct gloo_env;
+struct event;
 
 #define ALL_RANKS UINT32_MAX
 
@@ -62,7 +66,7 @@ struct gloo_member {
 
 struct gloo_group {
 	UT_hash_handle hh;
-	struct store_server *store; /* borrowed */
+	const struct gloo_env *env; /* borrowed */
 	bool is_default, is_lazy, is_told;
 	uint32_t n_ranks;             /* 0: not known */
 	struct sockaddr_storage addr; /* of the first real member */
@@ -79,11 +83,6 @@ struct gloo_group {
 	uint8_t key[];
 };
 
-struct store_gloo {
-	struct gloo_group *groups; /* hash, owned */
-};
-
-/* store-gloo-calls.c */
 void gloo_op_free(struct gloo_group *g, struct gloo_op *op);
 /* @ctx: struct gloo_group */
 bool gloo_is_real(void *ctx, uint32_t rank);

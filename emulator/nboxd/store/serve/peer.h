@@ -1,11 +1,42 @@
-/* What store-server.c (connections) and store-virtual.c (answers for virtual ranks) share. */
+/* One connection of the store, and what the server of all of them keeps. A peer that is to end, or
+ * has replies to send, is touched: the server sees to it at the end of the callback. */
 #pragma once
 
 #include <uthash.h>
 
+#include "config/config.h"
 #include "links/link.h"
-#include "nboxd/server.h"
-#include "nboxd/store/server.h"
+#include "nboxd/loop/capacity.h"
+#include "nboxd/loop/loop.h"
+#include "nboxd/store/store.h"
+#include "nboxd/store/torch-key.h"
+
+struct players;
+struct processes;
+
+/* What knows of process groups. Called on the loop. */
+struct store_hooks {
+	/* A real rank gave @key this value. */
+	void (*on_set)(void *ctx, struct store_bytes key, struct store_bytes value);
+	/* World rank of a rank of the key's group; -1: not known. */
+	int64_t (*world_rank)(void *ctx, const struct torch_key *k, uint32_t group_rank);
+	/* The id of a communicator whose first rank is virtual. */
+	void (*make_id)(void *ctx, const struct torch_key *k, uint8_t ret[WIRE_ID_BYTES]);
+	/* The members of the group with this name; NULL: not known. Borrowed until the next frame.
+	 */
+	const struct membership *(*group_members)(void *ctx, struct store_bytes name);
+};
+
+/* What the store's server stands on; all borrowed. */
+struct store_env {
+	const struct config *config;
+	struct loop *loop;
+	struct capacity *capacity;
+	const struct players *players;
+	const struct processes *processes;
+	const struct store_hooks *hooks;
+	void *hooks_ctx;
+};
 
 /* One connection. */
 struct store_peer {
@@ -36,7 +67,7 @@ struct invented {
 };
 
 struct store_server {
-	struct server *daemon;      /* borrowed */
+	struct store_env env;
 	struct store *store;        /* owned */
 	struct listener *listener;  /* owned; NULL: stopped */
 	struct event *listen_event; /* owned */
@@ -52,20 +83,17 @@ struct store_server {
 	uint64_t told_ns, n_told,
 		n_untold;          /* log lines about waits since told_ns, and those left out */
 	struct invented *invented; /* hash by key, owned */
-	struct store_gloo *gloo;   /* owned; NULL before the first address */
+	struct store_gloo *gloo;   /* owned */
 	struct invented *by_real;  /* the same ones by real_id */
 };
 
-/* store-server.c: cuts off, in the next round. */
+/* Cuts off, at the end of the callback. */
 void store_peer_end(struct store_peer *p);
-/* store-server.c: hangs up on the next one at @listen_fd, when no descriptor is left. */
-void store_refuse_one(struct store_server *ss, int listen_fd);
-
-/* store-virtual.c */
-void virtual_on_missing(void *owner, void *client_owner, struct store_bytes key);
-void virtual_on_set(void *owner, void *client_owner, struct store_bytes key,
-		    struct store_bytes value);
-int64_t virtual_initial_count(void *owner, struct store_bytes key, int64_t world);
-/* Looks at waits that are due. */
-void virtual_tick(struct store_server *ss, uint64_t now_ns);
-void virtual_clear(struct store_server *ss);
+/* The server is to see to @p at the end of the callback. */
+void store_peer_touch(struct store_peer *p);
+/* World rank of the process behind the connection; -1: not known. From the worker with the same pid
+ * if it has come already, else from how the process was started. */
+int64_t store_peer_rank(struct store_peer *p);
+bool store_peer_is_here(const struct store_peer *p); /* of this host */
+/* "rank 3 (pid 17)". Return: @buf. */
+char *store_peer_text(struct store_peer *p, char *buf, size_t size);

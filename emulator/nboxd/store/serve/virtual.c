@@ -1,22 +1,19 @@
-/* What nboxd does in the store for ranks that do not exist: applies nboxd/store/policy.h to
- * keys that are missing, now and after a while, and says what is waited for. */
+/* See virtual.h. */
+#include "nboxd/store/serve/virtual.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <utlist.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "nboxd/job/exited.h"
-#include "nboxd/job/proc-env.h"
+#include "nboxd/job/processes.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/loop/worker.h"
-#include "nboxd/store/gloo/server.h"
+#include "nboxd/store/gloo/groups.h"
 #include "nboxd/store/policy.h"
-#include "nboxd/store/server-private.h"
 
 #define LOOK_NS NS_PER_S
 #define UNKNOWN_SETTLES 4 /* of settle, before an id is invented whose maker is not known */
@@ -28,17 +25,16 @@
 
 static struct policy_world world_of(const struct store_server *ss)
 {
-	const struct config *c = ss->daemon->config;
+	const struct config *c = ss->env.config;
 
 	return (struct policy_world){c->world, c->real, c->n_real};
 }
 
 static int64_t lookup(void *ctx, const struct torch_key *k, uint32_t group_rank)
 {
-	const struct store_server *ss = ctx;
-	const struct store_hooks *hooks = ss->daemon->store_hooks;
+	const struct store_env *env = &((const struct store_server *)ctx)->env;
 
-	return hooks && hooks->world_rank ? hooks->world_rank(ss->daemon, k, group_rank) : -1;
+	return env->hooks->world_rank(env->hooks_ctx, k, group_rank);
 }
 
 static struct policy_verdict judge(struct store_server *ss, const struct torch_key *k)
@@ -59,61 +55,6 @@ static char *show_key(struct store_bytes key, char buf[KEY_SHOWN + 8])
 	return buf;
 }
 
-/* --- who is it --------------------------------------------------------------------------- */
-
-/* LOCAL_RANK of a process of ours on this host, as it was started. Return: -1: not known. */
-static int64_t local_rank_of(uint32_t pid)
-{
-	struct proc_env e;
-	const char *text =
-		proc_env_read((pid_t)pid, &e) < 0 ? NULL : proc_env_get(&e, "LOCAL_RANK");
-
-	return text && isdigit((unsigned char)text[0]) ? strtol(text, NULL, 10) : -1;
-}
-
-static bool is_of_this_host(const struct store_peer *p)
-{
-	return strncmp(p->name, "127.", 4) == 0 || strncmp(p->name, "[::1]", 5) == 0;
-}
-
-/* The world rank behind a connection; -1: not known. From the worker with the same pid if
- * it has come already, else from how it was started. */
-static int64_t peer_rank(struct store_peer *p)
-{
-	const struct server *s = p->server->daemon;
-	const struct config *c = s->config;
-	int64_t local;
-
-	if (p->has_rank || p->pid == 0)
-		return p->has_rank ? p->rank : -1;
-	p->rank = -1;
-	for (size_t i = 0; i < c->n_real; i++)
-		if (s->players[i] && s->players[i]->pid == p->pid)
-			p->rank = c->real[i];
-	if (p->rank < 0 && is_of_this_host(p)) {
-		local = local_rank_of(p->pid);
-		/* a rank of one node, as torchrun starts them */
-		if (local >= 0 && (size_t)local < c->n_real &&
-		    c->n_real <= c->topology.gpus_per_node)
-			p->rank = c->real[local];
-	}
-	p->has_rank = p->rank >= 0;
-	return p->rank;
-}
-
-static char *peer_text(struct store_peer *p, char *buf, size_t size)
-{
-	int64_t rank = peer_rank(p);
-
-	if (rank >= 0)
-		snprintf(buf, size, "rank %lld (pid %u)", (long long)rank, p->pid);
-	else if (p->pid)
-		snprintf(buf, size, "the process with pid %u (%s)", p->pid, p->name);
-	else
-		snprintf(buf, size, "the client at %s", p->name);
-	return buf;
-}
-
 /* Ids whose maker stands below all others that wait for it: torch sorts the ranks of a
  * group. (Of a scalable init each root makes one.) */
 static bool is_lowest_maker(const struct torch_key *k)
@@ -125,26 +66,10 @@ static bool is_lowest_maker(const struct torch_key *k)
 /* Whether nobody real stands below who asks. */
 static bool is_surely_virtual(struct store_peer *p)
 {
-	return peer_rank(p) == (int64_t)p->server->daemon->config->real[0];
+	return store_peer_rank(p) == (int64_t)p->server->env.config->real[0];
 }
 
 /* --- ids ------------------------------------------------------------------------------------- */
-
-static void make_id(struct store_server *ss, const struct torch_key *k, uint8_t id[WIRE_ID_BYTES])
-{
-	const struct store_hooks *hooks = ss->daemon->store_hooks;
-	uint64_t words[3] = {0};
-
-	if (hooks && hooks->make_id && hooks->make_id(ss->daemon, k, id))
-		return;
-	memset(id, 0, WIRE_ID_BYTES);
-	/* an id is only a name; never 0 is all that matters if there is no chance */
-	if (getrandom(words, 2 * sizeof(words[0]), GRND_NONBLOCK) < 0)
-		words[0] = clock_now_ns();
-	words[2] = ss->n_invented;
-	memcpy(id, "nbox-id", 8);
-	memcpy(id + 8, words, sizeof(words));
-}
 
 /* What a virtual rank would have set. Return: 0; -ENOMEM, -ENOBUFS. */
 static int invent(struct store_server *ss, const struct torch_key *k, struct store_bytes key)
@@ -154,7 +79,7 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
 	int r;
 
 	if (k->kind == TORCH_GLOO)
-		return gloo_play(ss, key, k) ? 0 : -EADDRNOTAVAIL;
+		return gloo_play(ss->gloo, key, k) ? 0 : -EADDRNOTAVAIL;
 	if (k->kind == TORCH_BARRIER_LAST)
 		return store_set(ss->store, key, (struct store_bytes){(const uint8_t *)"1", 1});
 	HASH_FIND(hh, ss->invented, key.p, key.n, inv);
@@ -165,7 +90,7 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
 		inv->n_key = key.n;
 		memcpy(inv->key, key.p,
 		       key.n); /* setting it may end the wait that @key belongs to */
-		make_id(ss, k, inv->id);
+		ss->env.hooks->make_id(ss->env.hooks_ctx, k, inv->id);
 		HASH_ADD_KEYPTR(hh, ss->invented, inv->key, inv->n_key, inv);
 		ss->n_invented++;
 		log_info("store: made the id of \"%s\", its first rank is virtual",
@@ -181,13 +106,13 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
  * was wrongly made up does no harm (see take_real_id()), an address does. */
 static uint64_t unknown_ns(const struct store_server *ss, enum torch_key_kind kind)
 {
-	return kind == TORCH_GLOO ? WARN_NS : UNKNOWN_SETTLES * ss->daemon->config->settle_ns;
+	return kind == TORCH_GLOO ? WARN_NS : UNKNOWN_SETTLES * ss->env.config->settle_ns;
 }
 
 /* Whether a rank whose gloo address is asked for would have set it by now, were it real. */
 static bool is_quiet(const struct store_server *ss, struct store_bytes key, uint64_t now_ns)
 {
-	uint64_t since_ns = gloo_quiet_since_ns(ss, key);
+	uint64_t since_ns = gloo_quiet_since_ns(ss->gloo, key);
 
 	return since_ns != UINT64_MAX &&
 	       now_ns >= since_ns + (since_ns ? unknown_ns(ss, TORCH_GLOO) : 0);
@@ -228,26 +153,24 @@ static void take_real_id(struct store_server *ss, struct invented *inv, struct s
 		"store: a real rank made the id \"%s\" later than nboxd did for it; both are "
 		"taken for the same. Raise settle (now %.0f ms) of nboxd if the communicator fails",
 		show_key((struct store_bytes){inv->key, inv->n_key}, shown),
-		(double)ss->daemon->config->settle_ns / 1e6);
+		(double)ss->env.config->settle_ns / 1e6);
 }
 
 void virtual_on_set(void *owner, void *client_owner, struct store_bytes key,
 		    struct store_bytes value)
 {
 	struct store_server *ss = owner;
-	const struct store_hooks *hooks = ss->daemon->store_hooks;
 	struct torch_key k = torch_key_parse(key);
 	struct invented *inv;
 
 	if (k.kind == TORCH_GLOO)
-		gloo_on_address(ss, key, &k, value, peer_rank(client_owner));
+		gloo_on_address(ss->gloo, key, &k, value, store_peer_rank(client_owner));
 	HASH_FIND(hh, ss->invented, key.p, key.n, inv);
 	if (inv)
 		take_real_id(ss, inv, value);
 	if (value.n == WIRE_ID_BYTES)
 		ss->id_ns = clock_now_ns();
-	if (hooks && hooks->on_set)
-		hooks->on_set(ss->daemon, key, value);
+	ss->env.hooks->on_set(ss->env.hooks_ctx, key, value);
 }
 
 void store_server_canonical_id(const struct store_server *ss, uint8_t id[WIRE_ID_BYTES])
@@ -268,11 +191,42 @@ int64_t virtual_initial_count(void *owner, struct store_bytes key, int64_t world
 	return policy_initial_count(&w, &k, world);
 }
 
+/* A virtual rank's address, or none. */
+static int set_address(void *ctx, struct store_bytes key, struct store_bytes value)
+{
+	return store_set(((struct store_server *)ctx)->store, key, value);
+}
+
+static const struct membership *group_members(void *ctx, struct store_bytes name)
+{
+	const struct store_env *env = &((const struct store_server *)ctx)->env;
+
+	return env->hooks->group_members(env->hooks_ctx, name);
+}
+
+int virtual_open(struct store_server *ss, void (*refuse_one)(void *ctx, int listen_fd))
+{
+	const struct gloo_env env = {.config = ss->env.config,
+				     .loop = ss->env.loop,
+				     .set_address = set_address,
+				     .group_members = group_members,
+				     .refuse_one = refuse_one,
+				     .ctx = ss};
+
+	return gloo_new(&env, &ss->gloo);
+}
+
+void virtual_close(struct store_server *ss)
+{
+	virtual_clear(ss);
+	ss->gloo = gloo_free(ss->gloo);
+}
+
 void virtual_clear(struct store_server *ss)
 {
 	struct invented *inv, *next;
 
-	ss->gloo = gloo_free(ss->gloo);
+	gloo_clear(ss->gloo);
 	HASH_CLEAR(hh_real, ss->by_real);
 	HASH_ITER(hh, ss->invented, inv, next) {
 		HASH_DELETE(hh, ss->invented, inv);
@@ -294,7 +248,7 @@ static char *describe(struct store_peer *p, uint64_t now_ns, char *buf, size_t s
 	if (n > 1)
 		snprintf(others, sizeof(others), " and %zu more", n - 1);
 	snprintf(buf, size, "store: %s has waited %.1f s for key \"%s\"%s; %s",
-		 peer_text(p, who, sizeof(who)), (double)(now_ns - p->wait_ns) / 1e9,
+		 store_peer_text(p, who, sizeof(who)), (double)(now_ns - p->wait_ns) / 1e9,
 		 show_key(key, shown), others, policy_advice(&w, &k, &v, advice, sizeof(advice)));
 	return buf;
 }
@@ -303,10 +257,10 @@ static char *describe(struct store_peer *p, uint64_t now_ns, char *buf, size_t s
  */
 static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 {
-	const struct server *s = p->server->daemon;
-	char text[ENDED_TEXT_MAX], who[160], shown[KEY_SHOWN + 8];
+	const struct processes *processes = p->server->env.processes;
+	char text[PROCESSES_TEXT_MAX], who[160], shown[KEY_SHOWN + 8];
 
-	if (rank < 0 || !ended_is(s, rank, p->wait_ns))
+	if (rank < 0 || !processes_ended(processes, rank, p->wait_ns))
 		return false;
 	if (now_ns < p->wait_ns + ENDED_NS) {
 		p->look_ns = p->wait_ns + ENDED_NS;
@@ -314,9 +268,9 @@ static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 	}
 	warn_run("store: %s is cut off: it waits for key \"%s\", and the process of rank "
 		 "%lld, which sets it, %s; see why that one ended before",
-		 peer_text(p, who, sizeof(who)),
+		 store_peer_text(p, who, sizeof(who)),
 		 show_key(store_client_awaited(p->client, 0), shown), (long long)rank,
-		 ended_text(s, rank, text, sizeof(text)));
+		 processes_ended_text(processes, rank, text, sizeof(text)));
 	store_peer_end(p);
 	return true;
 }
@@ -325,13 +279,13 @@ static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 static bool look(struct store_peer *p, uint64_t now_ns)
 {
 	struct store_server *ss = p->server;
-	uint64_t settle_ns = ss->daemon->config->settle_ns, since_ns = p->wait_ns;
+	uint64_t settle_ns = ss->env.config->settle_ns, since_ns = p->wait_ns;
 	struct store_bytes key = store_client_awaited(p->client, 0);
 	struct torch_key k = torch_key_parse(key);
 	struct policy_verdict v = judge(ss, &k);
 
 	if (v.answer == POLICY_SETTLE && k.kind == TORCH_GLOO) {
-		since_ns = gloo_quiet_since_ns(ss, key);
+		since_ns = gloo_quiet_since_ns(ss->gloo, key);
 		if (since_ns == UINT64_MAX)
 			since_ns = p->wait_ns;
 	} else if (v.answer == POLICY_SETTLE && k.kind != TORCH_BARRIER_LAST &&
@@ -365,7 +319,7 @@ uint32_t store_server_waiting_pid(const struct store_server *ss)
 	const struct store_peer *p;
 
 	DL_FOREACH2(ss->waiting, p, next_waiting)
-	if (p->pid && is_of_this_host(p))
+	if (p->pid && store_peer_is_here(p))
 		return p->pid;
 	return 0;
 }
@@ -411,7 +365,7 @@ void virtual_tick(struct store_server *ss, uint64_t now_ns)
 		ss->n_told = ss->n_untold = 0;
 	}
 
-	gloo_tick(ss, now_ns);
+	gloo_tick(ss->gloo, now_ns);
 	while (p) {
 		if (now_ns < p->look_ns) {
 			p = p->next_waiting;
@@ -440,5 +394,5 @@ void store_server_describe(const struct store_server *ss, uint64_t now_ns,
 	DL_FOREACH2(ss->waiting, p, next_waiting)
 	if (now_ns >= p->wait_ns + DESCRIBE_NS)
 		say(ctx, describe(p, now_ns, text, sizeof(text)));
-	gloo_describe(ss, now_ns, say, ctx);
+	gloo_describe(ss->gloo, now_ns, say, ctx);
 }

@@ -1,6 +1,8 @@
-/* Gloo's calls in which virtual ranks take part: what real ranks send and ask for, frame by frame,
- * and what nboxd answers. See store-gloo.h. */
+/* See calls.h. */
+#include "nboxd/store/gloo/calls.h"
+
 #include <errno.h>
+#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -8,9 +10,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "nboxd/comm/groups.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/store/gloo/server-private.h"
+#include "nboxd/store/gloo/groups.h"
 
 #define OPS_KEPT 64         /* of a group: older ones are over */
 #define OUT_MAX (64u << 20) /* for one that does not read */
@@ -35,7 +36,7 @@ void gloo_op_free(struct gloo_group *g, struct gloo_op *op)
 bool gloo_is_real(void *ctx, uint32_t rank)
 {
 	const struct gloo_group *g = ctx;
-	const struct config *c = g->store->daemon->config;
+	const struct config *c = g->env->config;
 
 	for (size_t i = 0; g->is_default && i < c->n_real; i++)
 		if (c->real[i] == rank)
@@ -69,8 +70,8 @@ static bool barrier_has_come(void *ctx, uint32_t from, uint32_t to)
 /* NULL: the job has not told them. */
 static const struct membership *members_of(const struct gloo_group *g)
 {
-	return groups_members(g->store->daemon,
-			      (struct store_bytes){g->key + g->group_at, g->n_group});
+	return g->env->group_members(g->env->ctx,
+				     (struct store_bytes){g->key + g->group_at, g->n_group});
 }
 
 /* The group's size, from a barrier or an all-gather: rank 0 receives first from the last rank, and
@@ -127,7 +128,7 @@ static int say(struct gloo_conn *c, enum gloo_opcode opcode, uint64_t slot, uint
 
 static struct gloo_ranks ranks_of(const struct gloo_group *g)
 {
-	const struct config *c = g->store->daemon->config;
+	const struct config *c = g->env->config;
 	const struct membership *told = members_of(g);
 	struct gloo_ranks ranks = {
 		.members = {.n_ranks = g->n_ranks, .stride = 1},
@@ -282,7 +283,7 @@ static int on_recv_ready(struct gloo_conn *c, struct gloo_op *op, uint64_t lengt
 static bool is_played_kind(const struct gloo_group *g, enum gloo_kind kind)
 {
 	return kind == GLOO_BARRIER || kind == GLOO_BROADCAST || kind == GLOO_SCATTER ||
-	       (kind == GLOO_ALLGATHER && g->store->daemon->config->data == DATA_MIRROR);
+	       (kind == GLOO_ALLGATHER && g->env->config->data == DATA_MIRROR);
 }
 
 /* Return: 0; negative errno: the connection is over. */

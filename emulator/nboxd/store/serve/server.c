@@ -1,6 +1,5 @@
-/* See store-server.h: connections, the listener and the times. What is answered for
- * virtual ranks: store-virtual.c. */
-#include "nboxd/store/server.h"
+/* See server.h. */
+#include "nboxd/store/serve/server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +16,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "links/endpoint.h"
-#include "nboxd/loop/capacity.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/server.h"
-#include "nboxd/store/server-private.h"
+#include "nboxd/store/serve/virtual.h"
 
 #define READ_BYTES (64u << 10) /* of one peer in one turn */
 #define ACCEPTS_A_TURN 64
@@ -28,21 +25,6 @@
 #define FORGET_NS (500 * NS_PER_MS) /* without any client: the next one is a new job's */
 
 /* --- peers ------------------------------------------------------------------------- */
-
-static void touch(struct store_peer *p)
-{
-	if (p->is_touched)
-		return;
-	p->is_touched = true;
-	LL_PREPEND2(p->server->touched, p, next_touched);
-}
-
-/* To be freed once no callback is at work with it. */
-void store_peer_end(struct store_peer *p)
-{
-	p->is_over = true;
-	touch(p);
-}
 
 static void peer_free(struct store_peer *p)
 {
@@ -169,7 +151,7 @@ static void on_writable(evutil_socket_t fd, short what, void *ctx)
 
 	(void)fd;
 	(void)what;
-	touch(p);
+	store_peer_touch(p);
 	settle_touched(ss);
 }
 
@@ -177,7 +159,7 @@ static void on_writable(evutil_socket_t fd, short what, void *ctx)
 
 static void on_output(void *client_owner)
 {
-	touch(client_owner);
+	store_peer_touch(client_owner);
 }
 
 static void on_wait(void *client_owner, bool begins)
@@ -192,10 +174,9 @@ static void on_wait(void *client_owner, bool begins)
 		return;
 	DL_APPEND2(ss->waiting, p, prev_waiting, next_waiting);
 	p->wait_ns = clock_now_ns();
-	p->look_ns = p->wait_ns + ss->daemon->config->settle_ns;
+	p->look_ns = p->wait_ns + ss->env.config->settle_ns;
 	p->is_told = false;
-	if (ss->daemon->tick_ns > p->look_ns)
-		ss->daemon->tick_ns = p->look_ns;
+	loop_tick_by(ss->env.loop, p->look_ns);
 }
 
 static void on_ping(void *client_owner, uint32_t number)
@@ -275,22 +256,23 @@ static int peer_new(struct store_server *ss, int fd, const struct sockaddr_stora
 	ss->n_peers++;
 	p->is_stranger = true;
 	DL_APPEND2(ss->strangers, p, prev_stranger, next_stranger);
-	p->read_event = event_new(ss->daemon->base, fd, EV_READ | EV_PERSIST, on_readable, p);
-	p->write_event = event_new(ss->daemon->base, fd, EV_WRITE, on_writable, p);
+	p->read_event = event_new(ss->env.loop->base, fd, EV_READ | EV_PERSIST, on_readable, p);
+	p->write_event = event_new(ss->env.loop->base, fd, EV_WRITE, on_writable, p);
 	if (!p->read_event || !p->write_event || event_add(p->read_event, NULL) < 0 ||
 	    store_client_new(ss->store, p, &p->client) < 0) {
 		peer_free(p);
 		return -ENOMEM;
 	}
-	if (ss->daemon->tick_ns > p->deadline_ns)
-		ss->daemon->tick_ns = p->deadline_ns;
+	loop_tick_by(ss->env.loop, p->deadline_ns);
 	return 0;
 }
 
 /* No descriptor is left. A connection that nobody takes would keep the listener readable
  * for ever: it is taken with the reserve and hung up. */
-void store_refuse_one(struct store_server *ss, int listen_fd)
+static void refuse_one(void *ctx, int listen_fd)
 {
+	struct store_server *ss = ctx;
+
 	if (ss->reserve >= 0)
 		close(ss->reserve);
 	closep(&(int){accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)});
@@ -312,13 +294,13 @@ static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
 				 SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-			store_refuse_one(ss, listen_fd);
+			refuse_one(ss, listen_fd);
 		if (fd < 0)
 			return;
 		if (peer_new(ss, fd, &a, len) < 0)
 			warn_stranger("store: no memory for a client");
 		else
-			places_make(ss->daemon, false, NULL, ss->peers->prev);
+			capacity_make(ss->env.capacity, false, ss->peers->prev);
 	}
 }
 
@@ -357,7 +339,7 @@ void store_server_oust_silent(struct store_server *ss, const void *but)
 
 /* --- life ---------------------------------------------------------------------------------- */
 
-int store_server_open(struct server *s, const char *addr, struct store_server **ret,
+int store_server_open(const struct store_env *env, const char *addr, struct store_server **ret,
 		      struct err *err)
 {
 	struct store_server *ss = calloc(1, sizeof(*ss));
@@ -366,7 +348,7 @@ int store_server_open(struct server *s, const char *addr, struct store_server **
 
 	if (!ss)
 		return err_set(err, ENOMEM, "out of memory");
-	ss->daemon = s;
+	ss->env = *env;
 	ss->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	snprintf(text, sizeof(text), "tcp:%s", addr);
 	r = listener_open(text, &ss->listener, err);
@@ -377,12 +359,13 @@ int store_server_open(struct server *s, const char *addr, struct store_server **
 			addr);
 	else if (r < 0)
 		err_prefix(err, r, "store");
-	if (r == 0 && store_new(&store_events, ss, &ss->store) < 0)
+	if (r == 0 &&
+	    (store_new(&store_events, ss, &ss->store) < 0 || virtual_open(ss, refuse_one) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
 	if (r == 0) {
-		ss->listen_event = event_new(s->base, listener_fd(ss->listener),
-					     EV_READ | EV_PERSIST, on_listen, ss);
-		if (!ss->listen_event || event_add(ss->listen_event, NULL) < 0)
+		ss->listen_event = loop_watch(env->loop, listener_fd(ss->listener),
+					      EV_READ | EV_PERSIST, on_listen, ss);
+		if (!ss->listen_event)
 			r = err_set(err, ENOMEM, "out of memory");
 	}
 	if (r < 0) {
@@ -411,7 +394,7 @@ struct store_server *store_server_close(struct store_server *ss)
 	store_server_stop_listening(ss);
 	while (ss->peers)
 		peer_free(ss->peers);
-	virtual_clear(ss);
+	virtual_close(ss);
 	store_free(ss->store);
 	if (ss->reserve >= 0)
 		close(ss->reserve);
@@ -439,7 +422,7 @@ void store_server_look_again(struct store_server *ss)
 		return;
 	DL_FOREACH2(ss->waiting, p, next_waiting)
 	p->look_ns = 0;
-	ss->daemon->tick_ns = 0;
+	ss->env.loop->tick_ns = 0;
 }
 
 uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns)

@@ -1,8 +1,8 @@
-/* See store-gloo.h. A group is known by what stands in front of the rank in its keys. Lazy
+/* See groups.h. A group is known by what stands in front of the rank in its keys. Lazy
  * peers say only who they are, so each virtual rank that is asked for has a port of its own;
  * otherwise one port does for the group. nboxd never connects: its ports have the lowest
  * raw bytes, so that the real side is always the one that does. */
-#include "nboxd/store/gloo/server.h"
+#include "nboxd/store/gloo/groups.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,11 +13,17 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "nboxd/loop/loop.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/store/gloo/calls.h"
 #include "nboxd/store/gloo/low-port.h"
-#include "nboxd/store/gloo/server-private.h"
 
 #define SEQ_NS (5 * NS_PER_S) /* for a connection to say who it is */
+
+struct store_gloo {
+	struct gloo_env env;
+	struct gloo_group *groups; /* hash, owned */
+};
 
 /* --- life ------------------------------------------------------------------------------- */
 
@@ -52,12 +58,12 @@ static void port_free(struct gloo_port *p)
 	free(p);
 }
 
-struct store_gloo *gloo_free(struct store_gloo *gl)
+void gloo_clear(struct store_gloo *gl)
 {
 	struct gloo_group *g, *next;
 
 	if (!gl)
-		return NULL;
+		return;
 	HASH_ITER(hh, gl->groups, g, next) {
 		HASH_DEL(gl->groups, g);
 		while (g->conns)
@@ -70,6 +76,20 @@ struct store_gloo *gloo_free(struct store_gloo *gl)
 		free(g->real);
 		free(g);
 	}
+}
+
+int gloo_new(const struct gloo_env *env, struct store_gloo **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	(*ret)->env = *env;
+	return 0;
+}
+
+struct store_gloo *gloo_free(struct store_gloo *gl)
+{
+	gloo_clear(gl);
 	free(gl);
 	return NULL;
 }
@@ -149,7 +169,7 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 
 	(void)what;
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-		store_refuse_one(p->group->store, listen_fd);
+		p->group->env->refuse_one(p->group->env->ctx, listen_fd);
 	if (fd >= 0 && !c)
 		close(fd);
 	if (!c)
@@ -160,9 +180,8 @@ static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 	c->real_rank = ALL_RANKS;
 	c->since_ns = clock_now_ns();
 	DL_APPEND(p->group->conns, c);
-	c->read_event =
-		event_new(p->group->store->daemon->base, fd, EV_READ | EV_PERSIST, on_conn, c);
-	c->write_event = event_new(p->group->store->daemon->base, fd, EV_WRITE, on_conn, c);
+	c->read_event = event_new(p->group->env->loop->base, fd, EV_READ | EV_PERSIST, on_conn, c);
+	c->write_event = event_new(p->group->env->loop->base, fd, EV_WRITE, on_conn, c);
 	if (!c->read_event || !c->write_event || event_add(c->read_event, NULL) < 0)
 		conn_free(c);
 }
@@ -188,7 +207,7 @@ static struct gloo_port *port_get(struct gloo_group *g, uint32_t rank)
 		return NULL;
 	}
 	DL_APPEND(g->ports, p);
-	p->event = event_new(g->store->daemon->base, p->fd, EV_READ | EV_PERSIST, on_accept, p);
+	p->event = event_new(g->env->loop->base, p->fd, EV_READ | EV_PERSIST, on_accept, p);
 	if (!p->event || event_add(p->event, NULL) < 0) {
 		port_free(p);
 		return NULL;
@@ -206,24 +225,20 @@ static struct store_bytes prefix(struct store_bytes key)
 	return key;
 }
 
-static struct gloo_group *group_get(struct store_server *ss, struct store_bytes key,
+static struct gloo_group *group_get(struct store_gloo *gl, struct store_bytes key,
 				    const struct torch_key *k)
 {
 	struct store_bytes name = prefix(key);
 	struct gloo_group *g;
 	char shown[41];
 
-	if (!ss->gloo)
-		ss->gloo = calloc(1, sizeof(*ss->gloo));
-	if (!ss->gloo)
-		return NULL;
-	HASH_FIND(hh, ss->gloo->groups, name.p, name.n, g);
+	HASH_FIND(hh, gl->groups, name.p, name.n, g);
 	if (g)
 		return g;
 	g = calloc(1, sizeof(*g) + name.n);
 	if (!g)
 		return NULL;
-	g->store = ss;
+	g->env = &gl->env;
 	g->n_key = name.n;
 	g->group_at = (size_t)(k->group.p - key.p);
 	g->n_group = k->group.n;
@@ -234,7 +249,7 @@ static struct gloo_group *group_get(struct store_server *ss, struct store_bytes 
 	else
 		snprintf(g->name, sizeof(g->name), "gloo group \"%s\"",
 			 store_bytes_print(k->group, shown, sizeof(shown)));
-	HASH_ADD_KEYPTR(hh, ss->gloo->groups, g->key, g->n_key, g);
+	HASH_ADD_KEYPTR(hh, gl->groups, g->key, g->n_key, g);
 	return g;
 }
 
@@ -244,7 +259,7 @@ static bool looks_like_world(const struct gloo_group *g)
 	for (size_t i = 0; i < g->n_real; i++)
 		if (g->real[i].world_rank != g->real[i].rank)
 			return false;
-	return g->n_real == g->store->daemon->config->n_real && g->real[0].rank != 0;
+	return g->n_real == g->env->config->n_real && g->real[0].rank != 0;
 }
 
 /* Whether somebody took nboxd for this rank. */
@@ -258,10 +273,10 @@ static bool is_played(const struct gloo_group *g, uint32_t rank)
 	return false;
 }
 
-void gloo_on_address(struct store_server *ss, struct store_bytes key, const struct torch_key *k,
+void gloo_on_address(struct store_gloo *gl, struct store_bytes key, const struct torch_key *k,
 		     struct store_bytes value, int64_t world_rank)
 {
-	struct gloo_group *g = group_get(ss, key, k);
+	struct gloo_group *g = group_get(gl, key, k);
 	struct gloo_address a;
 	struct gloo_member *real;
 	uint32_t *ranks;
@@ -299,24 +314,23 @@ void gloo_on_address(struct store_server *ss, struct store_bytes key, const stru
 	if (a.n_peers)
 		g->n_ranks = a.n_peers;
 	else if (k->is_default || looks_like_world(g))
-		g->n_ranks = ss->daemon->config->world;
+		g->n_ranks = gl->env.config->world;
 }
 
-uint64_t gloo_quiet_since_ns(const struct store_server *ss, struct store_bytes key)
+uint64_t gloo_quiet_since_ns(const struct store_gloo *gl, struct store_bytes key)
 {
 	struct store_bytes name = prefix(key);
-	struct gloo_group *g = NULL;
+	struct gloo_group *g;
 
-	if (ss->gloo)
-		HASH_FIND(hh, ss->gloo->groups, name.p, name.n, g);
+	HASH_FIND(hh, gl->groups, name.p, name.n, g);
 	if (!g || !g->n_real)
 		return UINT64_MAX;
-	return g->n_real >= ss->daemon->config->n_real ? 0 : g->set_ns;
+	return g->n_real >= gl->env.config->n_real ? 0 : g->set_ns;
 }
 
-bool gloo_play(struct store_server *ss, struct store_bytes key, const struct torch_key *k)
+bool gloo_play(struct store_gloo *gl, struct store_bytes key, const struct torch_key *k)
 {
-	struct gloo_group *g = group_get(ss, key, k);
+	struct gloo_group *g = group_get(gl, key, k);
 	struct buffer address = {0};
 	struct gloo_port *p;
 	bool is_set = false;
@@ -326,8 +340,9 @@ bool gloo_play(struct store_server *ss, struct store_bytes key, const struct tor
 		return false;
 	p = port_get(g, k->rank);
 	if (p && gloo_address_write(&p->addr, k->rank, g->is_lazy ? 0 : g->n_ranks, &address) == 0)
-		is_set = store_set(ss->store, key,
-				   (struct store_bytes){buffer_front(&address), address.n}) == 0;
+		is_set = gl->env.set_address(gl->env.ctx, key,
+					     (struct store_bytes){buffer_front(&address),
+								  address.n}) == 0;
 	buffer_deinit(&address);
 	return is_set;
 }
@@ -348,7 +363,7 @@ static void ask_text(const struct gloo_group *g, const struct gloo_op *op,
 			     : "nboxd does not know how many ranks the group has");
 }
 
-void gloo_tick(struct store_server *ss, uint64_t now_ns)
+void gloo_tick(struct store_gloo *gl, uint64_t now_ns)
 {
 	struct gloo_group *g, *next;
 	const struct gloo_conn *c;
@@ -356,9 +371,7 @@ void gloo_tick(struct store_server *ss, uint64_t now_ns)
 	struct gloo_op *op;
 	char text[512];
 
-	if (!ss->gloo)
-		return;
-	HASH_ITER(hh, ss->gloo->groups, g, next) {
+	HASH_ITER(hh, gl->groups, g, next) {
 		/* its end is seen by libevent */
 		DL_FOREACH(g->conns, c)
 			if (!c->has_seq && now_ns >= c->since_ns + SEQ_NS)
@@ -378,7 +391,7 @@ void gloo_tick(struct store_server *ss, uint64_t now_ns)
 	}
 }
 
-void gloo_describe(const struct store_server *ss, uint64_t now_ns,
+void gloo_describe(const struct store_gloo *gl, uint64_t now_ns,
 		   void (*say_it)(void *ctx, const char *sentence), void *ctx)
 {
 	struct gloo_group *g, *next;
@@ -386,9 +399,7 @@ void gloo_describe(const struct store_server *ss, uint64_t now_ns,
 	const struct gloo_op *op;
 	char text[512];
 
-	if (!ss->gloo)
-		return;
-	HASH_ITER(hh, ss->gloo->groups, g, next)
+	HASH_ITER(hh, gl->groups, g, next)
 		DL_FOREACH(g->ops, op)
 			DL_FOREACH(op->asks, ask) {
 				ask_text(g, op, ask, now_ns, text, sizeof(text));

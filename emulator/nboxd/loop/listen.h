@@ -1,0 +1,33 @@
+/* The addresses at which links come in. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "nboxd/loop/capacity.h"
+#include "nboxd/loop/loop.h"
+
+struct config;
+struct listening;
+
+struct listen {
+	struct loop *loop;         /* borrowed */
+	struct capacity *capacity; /* borrowed */
+	struct listening *list;    /* owned: one for each address */
+	size_t n;
+};
+
+/* What the options of rdma links say holds for the links that this process opens from now on.
+ * Return: 0; negative errno with the sentence. */
+int listen_use_rdma_options(const struct config *c, struct err *err);
+/* Binds all addresses of @c. Return: 0; negative errno with the sentence; @l is the caller's to
+ * close. */
+int listen_open(struct listen *l, const struct config *c, struct err *err);
+/* Links come in from now on. Return: 0; -ENOMEM. */
+int listen_start(struct listen *l);
+void listen_stop(struct listen *l); /* no link comes in any more; again is allowed */
+void listen_close(struct listen *l);
+/* The address number @i; NULL: closed. */
+const char *listen_addr(const struct listen *l, size_t i);
+/* All but the first, each after a space. Return: @buf. */
+char *listen_more_addrs(const struct listen *l, char *buf, size_t size);
