@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "shim/gate/cuda-runtime.h"
 
-/* In which file is the code at @ptr? NULL: in none. */
+/* The file that the code at @ptr was loaded from; NULL: none. */
 static const void *object_of(const void *ptr)
 {
 	Dl_info info;
@@ -17,8 +17,8 @@ static const void *object_of(const void *ptr)
 	return ptr && dladdr(ptr, &info) ? info.dli_fbase : NULL;
 }
 
-/* The driver's function as the process's CUDA runtime knows it. Return: false when there
- * is no runtime to ask: it may be linked statically. */
+/* The driver's function as the process's CUDA runtime knows it. Return: false: there is no runtime
+ * to ask, it may be linked statically. */
 static bool ask_runtime(const char *symbol, void **ret)
 {
 	int (*by_version)(const char *, void **, unsigned int, unsigned long long, int *);

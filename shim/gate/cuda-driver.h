@@ -1,7 +1,7 @@
-/* The functions of NVIDIA's driver (libcuda.so.1) that the gate on CUDA needs: found at
- * run time, never linked. Written from the public documentation; a unit test proves
- * names, types, values and layouts against the vendor's cuda.h where that is installed
- * (it includes that header first, whose types are then used here). */
+/* The functions of NVIDIA's driver (libcuda.so.1) that the device cuda needs: found at run time,
+ * never linked. Written from the public documentation. A unit test proves names, types, values and
+ * layouts against the vendor's cuda.h where that is installed: it includes that header first, and
+ * then its types are used here. */
 #pragma once
 
 #include <stddef.h>
@@ -120,10 +120,9 @@ struct cuda_driver {
 					 void *edges, void *n_dependencies);
 };
 
-/* Finds the driver that this process uses: one that is loaded already, else
- * libcuda.so.1. Refuses when the process has a CUDA runtime that does not stand on that
- * driver, whose streams would mean nothing to it. Return: 0; -ENOENT, -ENOTSUP with the
- * sentence. */
+/* Finds the driver that this process uses: one that is loaded already, else libcuda.so.1. Refuses a
+ * driver on which the process's CUDA runtime does not stand: the runtime's streams would mean
+ * nothing to it. Return: 0; -ENOENT, -ENOTSUP, -ENXIO (nbox's stand-in) with the sentence. */
 int cuda_driver_find(struct cuda_driver *ret, struct err *err);
 
 /* "CUDA_ERROR_INVALID_VALUE", or "error 1" */

@@ -15,7 +15,7 @@
 #define THREAD_BYTES 16
 #define OUT_OF_MEMORY ((CUresult)2) /* CUDA_ERROR_OUT_OF_MEMORY */
 
-/* NCCL does with sends and receives what has no kernel of its own. */
+/* NCCL uses sends and receives for a collective that has no kernel of its own. */
 enum { NAME_SENDRECV = 5, NAMES };
 static const char *const names[NAMES] = {"AllReduce", "AllGather", "ReduceScatter",
 					 "Broadcast", "Reduce",    "SendRecv"};
@@ -29,8 +29,8 @@ static struct {
 	} devices[MAX_DEVICES];
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* %s: the name. One thread of a block looks at the word, which is in the host's memory,
- * and at the time; all threads move THREAD_BYTES, then look at what it saw. */
+/* %s: the name. One thread of a block looks at the word, which is in the host's memory, and at the
+ * time. All threads move THREAD_BYTES, then look at what that thread saw. */
 static const char kernel[] =
 	".visible .entry ncclDevKernel_%s_nbox(\n"
 	"	.param .u64 p_word, .param .u64 p_buf, .param .u64 p_hold)\n"

@@ -7,12 +7,11 @@
  *
  * The kernel decides nothing: it ends when the release word says so, or after
  * FOOTPRINT_HOLD_NS at the latest, and the gate's own wait comes after it in the stream.
- * So it cannot deadlock with real NCCL: should its blocks keep a real kernel of another
- * communicator from starting that other ranks wait for, while its own gate waits for
- * those ranks, it steps aside, and the next replay may do the same again: slow, and
- * visible in the record, but never stuck. Within its own op it starts after the real
- * work is done. Ops of one communicator follow each other, so at most one such kernel a
- * communicator is there at a time.
+ * So it cannot deadlock with real NCCL. Its blocks may keep a real kernel of another communicator
+ * from starting, for which other ranks wait, while its own gate waits for those ranks. Then it ends
+ * by its time. The next replay may do the same: slow, and visible in the record, but never stuck.
+ * Within its own op it starts after the real work is done. Ops of one communicator follow each
+ * other, so each communicator has at most one such kernel at a time.
  *
  * The code is PTX text, compiled by the driver when it is first used; nvcc is not
  * needed. Never run on a GPU yet: ptxas has seen it, the hardware has not. */
@@ -29,8 +28,8 @@
 int cuda_footprint_read(struct err *err);
 unsigned int cuda_footprint_ctas(void); /* 0: off */
 
-/* Enqueues the kernel for an op of @kind (enum coll_kind), which ends at *@release >= 1. The
- * current context is the stream's. Also during a capture. */
+/* Enqueues the kernel for an op of @kind (enum coll_kind); it ends at *@release >= 1. The current
+ * context is the stream's. Also during a capture. */
 CUresult cuda_footprint_launch(const struct cuda_driver *d, CUstream s, uint32_t kind,
 			       CUdeviceptr release);
 

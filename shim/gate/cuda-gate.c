@@ -20,7 +20,7 @@
 enum { STATE_IDLE, STATE_ARRIVED, STATE_DONE };
 enum phase { PHASE_IDLE, PHASE_ARRIVED, PHASE_RELEASED };
 
-/* The words are the device's partner: see cuda-gate.h. */
+/* The device is the other side of the words: see cuda-gate.h. */
 struct cuda_slot {
 	struct gate *gate; /* borrowed */
 	_Atomic uint32_t *state, *release;
@@ -54,9 +54,9 @@ static struct {
 
 /* --- slots -------------------------------------------------------------------- */
 
-/* The words' memory is ours, the driver only pins it: the progress thread may look at it
- * as long as the process lives, whatever becomes of the device's context (cudaDeviceReset,
- * the runtime's own end). Shared, so that a fork does not copy it away from the device. */
+/* The words' memory is the shim's, the driver only pins it: the progress thread may look at it as
+ * long as the process lives, whatever becomes of the device's context (cudaDeviceReset, the
+ * runtime's own end). It is shared, so that a fork does not copy it away from the device. */
 static CUresult pin(const struct cuda_driver *d, size_t bytes, void **ret, CUdeviceptr *ret_at)
 {
 	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -79,7 +79,7 @@ static CUresult pin(const struct cuda_driver *d, size_t bytes, void **ret, CUdev
 	return r;
 }
 
-/* Under the lock. Pinning is not captured, and is meant not to be. */
+/* Under the lock. In a relaxed mode, so that pinning does not become part of a capture. */
 static CUresult add_page(const struct cuda_driver *d)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -115,7 +115,7 @@ static CUresult add_page(const struct cuda_driver *d)
 	return CUDA_SUCCESS;
 }
 
-/* Under the lock: the lowest slot that nobody had, when none was given back. */
+/* Under the lock: a slot that was given back, else the lowest that was never used. */
 static struct cuda_slot *take_slot(void)
 {
 	struct page *p = atomic_load_explicit(&g.pages, memory_order_relaxed);
@@ -230,7 +230,7 @@ void cuda_gate_release(struct gate *gate)
 	struct cuda_slot *slot = gate->slot;
 
 	slot->phase = PHASE_RELEASED;
-	/* release: the device's wait; what the host wrote before is not for it */
+	/* release: pairs with the device's wait; the device reads nothing else of the host */
 	atomic_store_explicit(slot->release, 1, memory_order_release);
 }
 
@@ -249,7 +249,7 @@ static void arrive_one(struct cuda_slot *slot)
 	gate->on_arrive(gate);
 }
 
-/* Of the same launch, just before @slot, arrived and not noted yet; NULL: there is none. */
+/* The gate just before @slot in its group, where it has arrived and is not noted yet; else NULL. */
 static struct cuda_slot *arrived_before(const struct cuda_slot *slot)
 {
 	struct cuda_slot *before = slot->gate->before ? slot->gate->before->slot : NULL;
@@ -261,9 +261,9 @@ static struct cuda_slot *arrived_before(const struct cuda_slot *slot)
 		       : NULL;
 }
 
-/* A group makes several ops of one communicator arrive on one stream, and a look may find
- * them in any order; the ops' numbers are their order on the stream. There may be many
- * thousands: no recursion. */
+/* A group makes several ops of one communicator arrive on one stream, and a look may find them in
+ * any order. The ops' numbers are their order on the stream. No recursion: there may be many
+ * thousands. */
 static void arrive(struct cuda_slot *slot)
 {
 	struct cuda_slot *first = NULL;
@@ -354,9 +354,10 @@ bool cuda_gate_poll(void)
 {
 	bool moved = poll_going();
 
-	/* Passes are noted before arrivals: the time between them is the job's computing. An
-	 * owner takes a gate that has passed back after this look, when the notes are seen to:
-	 * by then all that arrived in its group is noted, which names it (gate->before). */
+	/* Passes are noted before arrivals: the time between the two is the job's computing. The
+	 * owner of a gate that has passed takes it back when the notes run, after this look. By
+	 * then all arrivals of its group are noted, and none of them names it any more
+	 * (gate->before). */
 	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p; p = p->next)
 		moved = poll_page(p) || moved;
 	return moved;

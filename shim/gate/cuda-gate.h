@@ -2,8 +2,8 @@
  * pinned host memory. No host function, no kernel, nothing that a captured graph could
  * not repeat by itself.
  *
- * A gate has two words of 32 bits, in memory of ours that the driver pins. The device, in stream
- * order:
+ * A gate has two words of 32 bits, in memory of the shim's that the driver pins. The device, in
+ * stream order:
  *
  *   arrive   state = 1
  *            (the real work)
@@ -19,10 +19,9 @@
  * All values are constants, and after a pass both words are as before it: that is what
  * makes the replays of a graph announce themselves. Each word has one writer at a time:
  * @state only the device; @release the host from arrival on until it wrote 1, then the
- * device until the next arrival. The device clears @state before @release, so whoever
- * sees a cleared @release and then a @state that is not 0 sees the next pass, however
- * fast a replay follows; a pass cannot be missed, since the device waits for an answer
- * to each.
+ * device until the next arrival. The device clears @state before @release, so a host
+ * that sees a cleared @release and then a @state that is not 0 sees the next pass, however fast a
+ * replay follows. No pass is missed, since the device waits for an answer to each.
  *
  * Ordering. The CUDA driver API's "Stream Memory Operations" say: a write is done after
  * what is before it in the stream, and after a fence like __threadfence_system() (unless
@@ -36,14 +35,14 @@
  * gate before it enqueued it reaches the progress thread through the driver's submission and the
  * device's write, both of which the driver has to order for its own commands.
  *
- * How late an arrival is noticed: while something moves, or moved a moment ago, the
- * progress thread looks without pause; when nothing has moved for a time t it naps for
- * t/64, at most 100 us while calls are in streams, 1 ms while only captured graphs
- * could be replayed (nap_ns). So a time of arrival is late by at most about 1.6 % of the
- * pause before it or 100 us, plus what the wake-up takes.
+ * The progress thread notices an arrival late. While something moves, or moved a moment ago, it
+ * looks without pause. When nothing has moved for a time t it naps for t/64, at most 100 us while
+ * calls are in streams, 1 ms while only captured graphs could be replayed (nap_ns). So a time of
+ * arrival is late by at most about 1.6 % of the pause before it or 100 us, plus what the wake-up
+ * takes.
  *
- * The progress thread calls nothing of the driver, whose calls may wait for streams that
- * wait for the progress thread.
+ * The progress thread never calls the driver: a call may wait for a stream that waits for the
+ * progress thread.
  *
  * The words of a page lie next to each other: looking at 16 gates that are idle reads
  * one cache line, which stays in this core's cache until the device writes it. */
@@ -63,8 +62,8 @@ CUresult cuda_gate_prepare(const struct cuda_driver *d, struct gate *g);
 /* Gives them back. No stream may hold the gate any more. */
 void cuda_gate_deinit(struct gate *g);
 
-/* Enqueue; return as above. @hold, or NULL: enqueued between "real work done" and the
- * wait, and told where @release is. */
+/* Enqueue; return as above. @hold: NULL, or what to enqueue between "real work done" and the wait;
+ * it is given the address of the word @release. */
 CUresult cuda_gate_arrive(const struct cuda_driver *d, CUstream s, struct gate *g);
 CUresult cuda_gate_wait(const struct cuda_driver *d, CUstream s, struct gate *g,
 			CUresult (*hold)(void *ctx, CUstream s, CUdeviceptr release), void *ctx);
@@ -75,7 +74,7 @@ CUresult cuda_gate_wait(const struct cuda_driver *d, CUstream s, struct gate *g,
 void cuda_gate_release(struct gate *g);
 /* Looks at all gates once, calls on_arrive and on_passed. Return: whether any moved. */
 bool cuda_gate_poll(void);
-/* How long nobody needs to look, when nothing has moved for @quiet_ns: 0 for no pause;
+/* How long the progress thread need not look, when nothing has moved for @quiet_ns: 0 for no pause;
  * UINT64_MAX when there is no gate that could move. Sequentially consistent with
  * cuda_gate_arrive(). */
 uint64_t cuda_gate_nap_ns(uint64_t quiet_ns);

@@ -36,7 +36,7 @@ static void choose(void)
 			err_set(&why, ENODEV, "NBOX_DEVICE=cuda: %s", no_cuda.text);
 			return;
 		}
-		if (r == -EINVAL) { /* an option is wrong: no reason to go on without it */
+		if (r == -EINVAL) { /* an option is wrong: no device will do */
 			why = no_cuda;
 			return;
 		}
@@ -48,7 +48,7 @@ static void choose(void)
 				strstr(no_cuda.text, "NBOX_DEVICE=host")
 					? ""
 					: "; NBOX_DEVICE=host if that is wanted");
-		else if (r == -ENXIO) /* the host stand-in: as `nbox run` has it in the summary */
+		else if (r == -ENXIO) /* nbox's stand-in; `nbox run` says the same */
 			err_set(&fallback, ENXIO,
 				"no GPU: the job ran on the CPU through the host CUDA runtime and host "
 				"NCCL; its compute times are this CPU's");

@@ -1,10 +1,7 @@
-/* The device on NVIDIA's driver: gates are words in pinned memory (cuda-gate.c), all
- * else is the driver's function of that name. Only the driver is needed: also programs
- * that link the CUDA runtime statically are served. Streams, events and contexts of the
- * runtime and of the driver are the same things; each device is used through its
- * primary context, as the runtime does.
- *
- * NBOX_FOOTPRINT: see cuda-footprint.h. */
+/* See device-cuda.h. Gates are cuda-gate.c's; all else is the driver's function of that name. Only
+ * the driver is needed, so that programs that link the CUDA runtime statically are served too.
+ * Streams, events and contexts of the runtime and of the driver are the same things. Each device is
+ * used through its primary context, as the runtime does. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -86,8 +83,8 @@ static int cuda_get(int *ret)
 	CUdevice device;
 	CUresult r = cu.CtxGetDevice(&device);
 
-	/* A thread that has not used the runtime yet. To select device 0 for it would make a
-	 * context there, in each process of a node. */
+	/* This thread has not used the runtime yet. Selecting device 0 for it would make a context
+	 * there, in each process of a node. */
 	if (r == CUDA_ERROR_INVALID_CONTEXT) {
 		*ret = DEVICE_NONE;
 		return 0;
@@ -212,8 +209,8 @@ static int cuda_alloc_host(void **ret, size_t bytes)
 
 /* --- memory for NICs --------------------------------------------------------------- */
 
-/* Of @ptr; -1 where this driver or device has no dma-bufs: not worth an error, there is
- * another way. */
+/* A dma-buf of the memory; -1: this driver or device has none. That is no error: there is another
+ * way. */
 static int export(CUdeviceptr ptr, size_t bytes)
 {
 	int fd = -1;

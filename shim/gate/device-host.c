@@ -1,7 +1,7 @@
-/* The gate on host functions: arrive is a host function that stamps the time and
- * tells the progress thread; wait is one that sleeps on a futex until the gate is
- * released, and then until the due time, the last part of it spinning. Documented
- * functions of the CUDA runtime only, looked up in the process. */
+/* See device-host.h. Arrive is a host function that stamps the time and tells the progress thread.
+ * Wait is a host function that sleeps on a futex until the gate is released, and then until the due
+ * time, the last part of it spinning. All functions are documented ones of the CUDA runtime, looked
+ * up in the process. */
 #include "shim/gate/device-host.h"
 
 #include <dlfcn.h>
@@ -119,8 +119,8 @@ static void wait_for_due(struct gate *g, uint64_t due_ns)
 		clock_sleep_until_ns(due_ns);
 }
 
-/* Until the progress thread says when the op ends: at once where nothing crosses the
- * link but two frames, so a short wait is spun. */
+/* Until the progress thread says when the op ends. That comes at once where only two frames cross
+ * the link, so a short wait is spun. */
 static void await_release(struct gate *g, uint32_t passed, uint64_t since_ns)
 {
 	static _Thread_local struct spin spin; /* of this stream */
@@ -204,7 +204,7 @@ static int host_call(device_stream s, void (*fn)(void *), void *arg)
 	return rt.cudaLaunchHostFunc(s, fn, arg) ? -EIO : 0;
 }
 
-/* Allocating is not captured, and is meant not to be. */
+/* In a relaxed mode, so that allocating does not become part of a capture. */
 static void exchange_mode(int *mode)
 {
 	if (rt.cudaThreadExchangeStreamCaptureMode)

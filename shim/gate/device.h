@@ -1,9 +1,9 @@
-/* The device interface: what libnbox needs of whoever owns the streams. One gate of an
- * op is *arrive* and *wait* on the op's stream, and *release* from the progress thread.
- * There are two devices, host and cuda; device-choose.h says which one a process gets.
+/* The device interface: what the shim needs of the library that owns the streams. The gate of an op
+ * is *arrive* and *wait* on the op's stream, and *release* from the progress thread. There are two
+ * devices, host and cuda; device-choose.h says which one a process gets.
  *
- * A gate is reusable: arrive and wait alternate strictly, as they do in one stream
- * or in the replays of one captured graph. */
+ * A gate is reusable: arrive and wait alternate strictly, as they do in one stream or in the
+ * replays of one captured graph. */
 #pragma once
 
 #include <errno.h>
@@ -18,19 +18,19 @@ typedef struct CUstream_st *device_stream;
 typedef struct CUevent_st *device_event;
 struct cuda_slot;
 
-/* Order of accesses on the device `host`, also where the machine keeps little of it (aarch64):
+/* Order of accesses on the device host, also on machines that keep little of it (aarch64).
  * release() stores @due_ns and then adds to @releases, with release; the waiting stream loads
- * @releases with acquire and then @due_ns. The kernel compares the word of a futex itself before it
- * puts a thread to sleep, under the lock that a wake takes: no wake is lost. @passed and @times are
- * plain: the stream's thread writes them before on_arrive or on_passed, whose note reaches the
- * progress thread through a mutex. Of the device `cuda`: cuda-gate.h. */
+ * @releases with acquire and then @due_ns. No wake is lost: the kernel compares the word of a futex
+ * under the lock that a wake takes, before it puts a thread to sleep. @passed and @times are plain:
+ * the stream's thread writes them before on_arrive or on_passed, whose note reaches the progress
+ * thread through a mutex. For the device cuda see cuda-gate.h. */
 struct gate {
 	/* Called on a thread of the device, or by poll(); must not block. */
 	void (*on_arrive)(struct gate *g);
 	void (*on_passed)(struct gate *g);
 	bool is_captured;    /* set before arrive: a graph will replay it */
-	struct gate *before; /* set before arrive: of the same communicator and launch, it arrives
-			      * just before on the same stream; NULL: none */
+	struct gate *before; /* set before arrive: the gate of the same communicator and group that
+				arrives just before on the same stream; NULL: none */
 	uint32_t kind;       /* enum coll_kind of the op: names the footprint kernel */
 	/* Releases so far: release() adds 1; the waiter compares with @passed. */
 	_Atomic uint32_t releases;
@@ -38,9 +38,9 @@ struct gate {
 	_Atomic uint64_t due_ns; /* written before @releases is (release/acquire) */
 	_Atomic uint32_t hurry;  /* 1: the communicator is dead, do not wait for due_ns */
 	struct cuda_slot *slot;  /* device cuda: its words; else NULL */
-	/* Of pass number n in [n & 1]: the device writes them, the progress thread reads
-	 * them after on_arrive / on_passed handed them over. A replay may begin the next pass
-	 * at once, but not end it before the progress thread has seen it arrive. */
+	/* Pass number n has [n & 1]. The device writes them; the progress thread reads them after
+	 * on_arrive or on_passed handed them over. A replay may begin the next pass at once, but
+	 * does not end it before the progress thread has seen it arrive. */
 	struct gate_times {
 		uint64_t arrive_ns, local_done_ns, opened_ns; /* own clock */
 	} times[2];
@@ -67,7 +67,7 @@ struct device {
 	int (*set)(int device);
 	/* The PCI id as CUDA writes it: "0000:3B:00.0". Makes no context. 0; -ENOTSUP, -EIO. */
 	int (*pci_id)(int device, char *ret, size_t size);
-	/* Of the last call on this thread that failed; "" when nothing is known. */
+	/* About the last call on this thread that failed; "": nothing is known. */
 	const char *(*why)(void);
 
 	/* Enqueue. Return: 0 or -EIO. */
@@ -84,7 +84,7 @@ struct device {
 	 * calls on_arrive and on_passed; returns whether any moved. */
 	bool (*poll)(void);
 	/* How long poll() may wait when nothing has moved for @quiet_ns; UINT64_MAX: until
-	 * something is enqueued (progress_nudge()). */
+	 * something is enqueued (note_nudge()). */
 	uint64_t (*nap_ns)(uint64_t quiet_ns);
 	/* The progress thread ends: nobody will poll any more. */
 	void (*stop)(void);
@@ -100,8 +100,8 @@ struct device {
 	int (*alloc_host)(void **ret, size_t bytes);
 
 	/* NULL, or: zeroed memory of device @ordinal that NICs may read and write. Makes that
-	 * device the calling thread's, and waits for it. *ret_fd: all of it as a dma-buf, the
-	 * caller's to close; -1: the driver gives none. @align: a power of two. Return: 0;
+	 * device the calling thread's, and waits for it. ret->dmabuf_fd: all of it as a dma-buf,
+	 * the caller's to close; -1: the driver gives none. @align: a power of two. Return: 0;
 	 * -ENOTSUP, -ENOMEM, -EIO with why(). free_shared() waits for the device, too. */
 	int (*alloc_shared)(int ordinal, size_t bytes, size_t align, struct device_shared *ret);
 	void (*free_shared)(const struct device_shared *m);
@@ -118,9 +118,9 @@ struct device {
 	uint64_t (*capture_id)(device_stream s);
 };
 
-/* Selects @ordinal for the calling thread, which keeps what it has when that is on this device:
- * with the driver it may be a context of the job's own (a green context), not the device's
- * primary one, which set() selects. DEVICE_NONE: does nothing. Return: 0 or -EIO. */
+/* Selects @ordinal for the calling thread. A thread that is on this device already keeps its
+ * context: that may be one of the job's own (a green context), while set() selects the primary one.
+ * DEVICE_NONE: does nothing. Return: 0 or -EIO. */
 static inline int device_select(const struct device *dev, int ordinal)
 {
 	int now = DEVICE_NONE;

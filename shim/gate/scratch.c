@@ -9,15 +9,13 @@
 
 struct scratch_area {
 	struct scratch_area *next;
-	int (*alloc)(
-		void **,
-		size_t); /* the function that made it: it tells device memory from pinned memory */
+	int (*alloc)(void **, size_t); /* tells device memory from pinned memory */
 	int device;
 	char *mem;
 	size_t bytes;
 };
 
-/* Of communicators that have ended. */
+/* Areas of communicators that have ended. */
 static struct {
 	pthread_mutex_t lock;
 	struct scratch_area *areas;
@@ -28,7 +26,7 @@ void scratch_in_child(void)
 	pthread_mutex_init(&spare.lock, NULL);
 }
 
-/* The smallest that is large enough. Return: NULL: there is none. */
+/* The smallest spare area that is large enough; NULL: none. */
 static struct scratch_area *spare_take(int (*alloc)(void **, size_t), int device, size_t bytes)
 {
 	struct scratch_area **best = NULL, *a;

@@ -94,7 +94,7 @@ void checkin_begin(struct comm *c, enum wire_type type, uint32_t parent, uint32_
 	note_post(&c->checkin_note, NOTE_WAKE);
 }
 
-/* Why @c's check-in is not waited for any more: under the lock. */
+/* Why the caller gave up @c's check-in: under the lock. */
 static const char *given_up(const struct comm *c)
 {
 	return atomic_load(&c->cancelled) ? "aborted by ncclCommAbort"
@@ -110,8 +110,9 @@ static void run_withdraw(struct note *n)
 	comm_unref(c);
 }
 
-/* Not under the lock: at the process's end notes run under the queue's, and take it. The other
- * members need not wait for us; an answer that is on its way is sent back. */
+/* Not under the lock: a note that runs at the process's end runs under the lock of the notes, and
+ * takes this one. The other members need not wait for this one; run_withdraw or checkin_on_ready()
+ * gives back an answer that is on its way. */
 static void withdraw(struct comm *c)
 {
 	c->withdraw_note.run = run_withdraw;
@@ -164,7 +165,7 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *re
 	if (!c)
 		return;
 	comm_list_remove(&g.pending, c);
-	/* who waits may give up: what is said of @c is of one piece with its being checked in */
+	/* the caller may give up: it must see @c checked in and its members at once, or neither */
 	pthread_mutex_lock(&waiters.lock);
 	is_wanted = c->checkin == CHECKIN_SENT;
 	if (is_wanted) {
@@ -185,14 +186,14 @@ void checkin_on_ready(const struct wire_hdr *h, const struct wire_comm_ready *re
 	comm_unref(c);
 }
 
-/* nboxd's code, in the words of result.h: members disagree, or a member is gone. */
+/* nboxd's code as c->async: members disagree, or a member is gone. */
 static int error_of(int code)
 {
 	return code == EPROTO || code == EINVAL ? -EPROTO : -ECONNRESET;
 }
 
-/* The same of a check-in that is refused: a member has gone, or what the members say does not fit
- * together. */
+/* The same for a check-in that nboxd refuses: a member is gone, or what the members say does not
+ * fit together. */
 static int refusal_of(int code)
 {
 	return code == ECONNRESET || code == ECONNABORTED || code == ECANCELED ? -ECONNRESET

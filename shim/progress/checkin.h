@@ -1,7 +1,6 @@
 /* Check-ins of communicators with nboxd: a COMM_INIT, SPLIT or SHRINK goes out, COMM_READY or ABORT
- * comes back. Check-ins are begun and waited for on any thread; the progress thread keeps those
- * that are not answered, and answers. It also deals with the end of communicators that nboxd knows.
- */
+ * comes back. Any thread begins check-ins and waits for them; the progress thread keeps those that
+ * nboxd has not answered. It also fails the communicators that nboxd calls off. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* How far nboxd's clock is from ours, when the two are on different hosts: of some
- * pings the one with the shortest round trip is the best; its answer was written half
- * of that round trip after it was sent, give or take the other half. */
+/* How far nboxd's clock is from ours, when the two are on different hosts. Of several pings the one
+ * with the shortest round trip counts: nboxd wrote its answer half of that round trip after the
+ * ping was sent, give or take the other half. */
 #pragma once
 
 #include <stdint.h>

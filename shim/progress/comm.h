@@ -1,7 +1,6 @@
-/* A virtual communicator, as the job sees it through its ncclComm_t handle, and
- * one real member of it (ours). Reference-counted: the handle, the progress
- * thread from check-in to COMM_FREE, a background init, and each op between
- * arrive and passed hold one. */
+/* A virtual communicator, as the job sees it through its ncclComm_t handle, and one real member of
+ * it: us. Reference-counted: the handle, the progress thread from check-in to COMM_FREE, a
+ * background init, and each op between arrive and passed hold one. */
 #pragma once
 
 #include <pthread.h>
@@ -28,14 +27,16 @@ enum comm_state {
 /* A user-made reduction (ncclRedOpCreatePreMulSum). */
 struct redop {
 	bool is_used, has_real, has_plain, is_scaled;
-	uint32_t n_queued; /* calls in a group that has not ended: it outlives ncclRedOpDestroy */
+	uint32_t n_queued; /* calls that use it in a group that has not ended: it outlives
+			      ncclRedOpDestroy */
 	ncclDataType_t dtype;
 	ncclScalarResidence_t residence;
 	ncclRedOp_t real;   /* on the real communicator; scalar times our multiplicity ... */
 	ncclRedOp_t plain;  /* ... and as it is, for kinds whose policy is not mirror */
-	const void *scalar; /* device scalar: the job's; when @is_scaled, into @scaled before use */
-	char *scaled; /* device memory of redop_scratch; the next one in this place has it too,
-		       * since captured graphs go on using it */
+	const void *scalar; /* the job's; on the device and with @is_scaled: goes into @scaled
+			       before use */
+	char *scaled; /* device memory of redop_scratch; captured graphs may use it for good, so the
+			 next reduction in this place has it too */
 };
 
 #define COMM_LIVE_SLOTS 256 /* a group of many thousand ops has them all live at once */
@@ -62,8 +63,8 @@ struct comm {
 	_Atomic(ncclComm_t) real;    /* of the real members; NULL: see real-comm.h */
 	ncclComm_t real_made;        /* where the real library puts it */
 	void *real_config;           /* owned; one real member: for real_comm_get() */
-	pthread_mutex_t real_lock;   /* held while that is made: by threads of the job only, since
-				      * it may wait for gates to open */
+	pthread_mutex_t real_lock;   /* held while @real is made: by threads of the job only, since
+					that may wait for gates to open */
 
 	/* State. @why is written before the release-store of @async. */
 	_Atomic int state;         /* enum comm_state */
@@ -76,8 +77,7 @@ struct comm {
 
 	struct op_pool pool;
 
-	/* The launching thread's: NCCL's rule is that calls on one communicator are
-	 * serialized by the caller. */
+	/* The calling thread's: as in NCCL, the job serializes calls on one communicator. */
 	bool is_blocking;
 	device_stream last_stream;
 	device_event last_event, join_event;
@@ -85,16 +85,14 @@ struct comm {
 	bool has_last;
 	struct redop *redops;
 	uint32_t n_redops;
-	ncclRedOp_t scale_op[ncclNumTypes]; /* real PreMulSum by @multiplicity ... */
-	ncclRedOp_t mean_op[ncclNumTypes];  /* ... by multiplicity / n_ranks */
-	uint32_t scale_made, mean_made;     /* one bit a type */
-	ncclComm_t self;                    /* one-rank real communicator, for device scalars */
-	struct power *captured_powers; /* data-reduce.c; kept as long as graphs may be replayed: for
-					  good */
+	ncclRedOp_t scale_op[ncclNumTypes];   /* real PreMulSum by @multiplicity ... */
+	ncclRedOp_t mean_op[ncclNumTypes];    /* ... by multiplicity / n_ranks */
+	uint32_t scale_made, mean_made;       /* one bit a type */
+	ncclComm_t self;                      /* one-rank real communicator, for device scalars */
+	struct power *captured_powers;        /* data-reduce.c; kept for replays */
 	struct scratch scratch, host_scratch; /* on the device; pinned on the host */
 	struct scratch redop_scratch;         /* of @redops */
-	bool has_graphs; /* ops of it were captured: their replays use the scratch, nobody knows
-			    until when */
+	bool has_graphs;                      /* replays of captured ops use the scratch */
 	uint32_t n_splits;
 
 	/* The progress thread's, @checkin, @meet and @local_id under waiters.lock. */
@@ -125,14 +123,15 @@ static inline void comm_unrefp(struct comm **c)
 {
 	comm_unref(*c);
 }
-/* In the child of a fork: threads that held its locks are not here. Async-signal-safe enough. */
+/* In the child of a fork, where the threads that held its locks do not exist. Async-signal-safe
+ * enough. */
 void comm_in_child(void);
 
-/* The handles that belong to us; any other is the real library's own. */
+/* The handles of virtual communicators; any other is the real library's own. */
 void comm_register(struct comm *c);
-/* Return: whether it was there: then the handle's reference is the caller's. */
+/* Return: whether it was there: then the caller has the handle's reference. */
 bool comm_unregister(struct comm *c);
-/* A reference, so that another thread may abort @handle meanwhile; NULL: not ours. */
+/* Return: a reference, so that another thread may abort @handle meanwhile; NULL: not ours. */
 struct comm *comm_find(ncclComm_t handle);
 static inline ncclComm_t comm_handle(struct comm *c)
 {
@@ -145,10 +144,10 @@ int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 		     const struct wire_member *members, const uint32_t *world_ranks,
 		     uint32_t number, struct err *err);
 
-/* Has it ops that are enqueued and have not passed? */
+/* Does @c have ops that are enqueued and have not passed? */
 static inline bool comm_is_busy(const struct comm *c)
 {
-	/* acquire: pairs with play_passed() */
+	/* acquire: pairs with run_passed() in play.c */
 	return atomic_load_explicit(&c->n_pending, memory_order_acquire) != 0;
 }
 
@@ -170,8 +169,8 @@ static inline int comm_error(const struct comm *c)
 	return atomic_load_explicit(&c->async, memory_order_acquire);
 }
 
-/* An op record of @c, or NULL: no memory. Giving it back frees it where @c is dead, since captured
- * ops may keep a dead communicator for good. */
+/* An op record of @c; NULL: no memory. comm_put_op() frees it where @c is dead: captured ops may
+ * keep a dead communicator for good. */
 struct op *comm_get_op(struct comm *c);
 void comm_put_op(struct comm *c, struct op *op);
 

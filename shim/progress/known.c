@@ -42,8 +42,7 @@ static void run_send(struct note *n)
 	CLEANUP(freep) struct send_note *s = container_of(n, struct send_note, note);
 	CLEANUP(comm_unrefp) struct comm *c = s->comm;
 
-	/* not checked in yet, or freed by another thread meanwhile: nboxd would not know of whom it
-	 * is */
+	/* not checked in yet, or freed by another thread: nboxd would not know the communicator */
 	if (known_find(c->number, c->rank) != c)
 		return;
 	session_send(s->type, c->number, c->rank, 0, s->bytes ? s->body : NULL, s->bytes);

@@ -1,10 +1,10 @@
-/* How the real members of a communicator come to make their real one. The real library's init waits
- * for all of them as long as it takes, and nothing ends it. So no member goes into it before all
- * members have promised to: nboxd counts the promises. Once all have promised, each member goes in,
- * even if its communicator is aborted meanwhile; the member then gives back what was made. A member
- * that is aborted before makes no promise, and then no member goes in. The lowest member makes the
- * id when all have promised: an id that no init uses keeps a thread and a socket of the real
- * library for good. */
+/* How the real members of a communicator agree to make their real one. The real library's init
+ * waits for all of them as long as it takes, and nothing ends it. So no member goes into it before
+ * all members have promised to; nboxd counts the promises. Once all have promised, each member goes
+ * in, even if its communicator is aborted meanwhile; the member then gives back what was made. A
+ * member that is aborted before makes no promise, and then no member goes in. The lowest member
+ * makes the id only when all have promised: the real library keeps a thread and a socket for good
+ * for an id that no init uses. */
 #pragma once
 
 #include <stdint.h>
@@ -19,7 +19,8 @@
 int meet_promise(struct comm *c, struct err *err);
 /* Waits for the promises of all. Return: 0; negative errno with the sentence: nobody goes in. */
 int meet_wait_all(struct comm *c, struct err *err);
-/* The lowest member's: @id for the others; NULL: it could not make one. Return: 0 or -ENOMEM. */
+/* Of the lowest member: sends @id to the others; NULL: it could not make one. Return: 0 or
+ * -ENOMEM. */
 int meet_send_id(struct comm *c, const void *id);
 /* Waits until c->local_id is there. Return: 0; negative errno with the sentence: nobody can go in.
  */

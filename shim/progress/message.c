@@ -10,8 +10,7 @@
 #include "shim/progress/payload.h"
 #include "shim/progress/session.h"
 
-/* A delivery to a player that may not be made where it was noticed: the player's
- * callbacks may not call back into it. */
+/* A delivery to a player. */
 struct event {
 	struct op *op;
 	uint64_t seq;
@@ -21,8 +20,8 @@ struct event {
 	uint64_t index;
 };
 
-/* A message on its way, until message_sent(). Empty ones too: the player is told in
- * the order in which it sent. */
+/* A message on its way, until message_sent(). Also an empty one: the player hears of its messages
+ * in the order in which it sent them. */
 struct flight {
 	struct event event;
 	struct comm *comm; /* reference: keeps @event.op allocated */

@@ -1,6 +1,6 @@
-/* The messages of ops. They are sent for the players and received for them. What arrived and what
- * was sent is handed to the players from a queue, since a player's callbacks may not call back into
- * it. All on the progress thread. */
+/* The messages of ops: sends them for the players, and receives them. A queue keeps what arrived
+ * and what was sent until message_step() hands it to the players, since a player's callbacks may
+ * not call back into it. All on the progress thread. */
 #pragma once
 
 #include "player/player.h"
@@ -24,7 +24,6 @@ void *message_body(const struct op *op, const struct wire_hdr *h);
 void message_sent(uint64_t cookie, const struct message_events *ev);
 /* Hands queued deliveries to the players. Return: whether there were any. */
 bool message_step(const struct message_events *ev);
-/* Deliveries to the op may still be queued (of a killed one): they must not find a record that was
- * given away. */
+/* Drops queued deliveries to @op, which was killed: its record is about to be given away. */
 void message_forget(const struct op *op);
 void message_deinit(void);

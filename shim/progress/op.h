@@ -1,9 +1,8 @@
-/* An op record: what the job's call said, its gate, and the progress thread's
- * side of it. Made by the launching thread; from the moment its arrive is in the
- * stream it belongs to the device and then to the progress thread, until that
- * thread puts it back into its communicator's pool. A record that was captured
- * into a graph is persistent: each replay arms it again, and it lives as long as
- * the process. */
+/* An op record: what the job's call said, its gate, and the progress thread's side of it. The
+ * calling thread makes it. Once its arrive is in the stream it belongs to the device, and then to
+ * the progress thread, until that puts it back into its communicator's pool. A record that was
+ * captured into a graph is persistent: each replay arms it again, and it lives as long as the
+ * process. */
 #pragma once
 
 #include <pthread.h>
@@ -18,8 +17,8 @@
 
 struct comm;
 
-/* An incoming connection of a running op. Arrived, posted and delivered count
- * messages; a message is delivered to the player once it is both others. */
+/* An incoming connection of a running op. The three numbers count messages; one that has arrived
+ * and is posted is delivered to the player. */
 struct op_conn {
 	uint64_t key; /* peer << 16 | lane, + 1; 0: free slot */
 	uint64_t arrived, posted, delivered;

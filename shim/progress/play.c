@@ -14,7 +14,7 @@
 #include "shim/progress/waiters.h"
 
 static struct {
-	struct op **due; /* decided, waiting for their time (device does not) */
+	struct op **due; /* wait for their time: see play_open_due() */
 	uint32_t n_due, due_capacity;
 	uint32_t n_open;
 } g;
@@ -41,7 +41,7 @@ static void open_gate(struct op *op, uint64_t due_ns)
 	run->player = player_free(run->player);
 }
 
-/* All there? Then the gate, or the list of those that wait for their time. */
+/* Opens the gate once all messages are in and the end is known, or lists it until its time. */
 static void check_complete(struct op *op)
 {
 	struct op_run *run = &op->run;
@@ -175,7 +175,8 @@ static void run_arrived(struct note *n)
 	slot = live_slot(c, run->seq);
 	op->next = *slot;
 	*slot = op;
-	/* dead without an error: a graph that is replayed after its communicator was destroyed */
+	/* without an error, a dead one is a graph's that is replayed after its communicator was
+	 * destroyed */
 	if (comm_error(c) || atomic_load_explicit(&c->state, memory_order_acquire) == COMM_DEAD ||
 	    !session_link()) {
 		open_gate(op, 0);
@@ -286,7 +287,7 @@ static void run_passed(struct note *n)
 	op->next = NULL;
 	if (!op->is_persistent)
 		comm_put_op(c, op);
-	/* release: who sees 0 may free what the op used */
+	/* release: a thread that sees 0 may free what the op used */
 	if (atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_release) == 1)
 		waiters_signal();
 	comm_unref(c);

@@ -1,6 +1,5 @@
 /* What the progress thread does with one op between arrive and passed: ARRIVE,
- * its rank's side of the schedule, RELEASE, the gate, DONE. All functions run on
- * the progress thread.
+ * its rank's side of the schedule, RELEASE, the gate, DONE.
  *
  *   state     until                            then
  *   live      messages all in and end known    open
@@ -22,8 +21,8 @@
 
 /* Makes a new op ready for its gate. */
 void play_prepare(struct op *op, bool is_captured);
-/* Enqueues its arrival on @s. From then on the op is the device's and the progress thread's.
- * @before: as in struct gate. Return: 0; -EIO with the sentence, and it is still the caller's. */
+/* Enqueues @op's arrival on @s. From then on the op is the device's and the progress thread's.
+ * @before: as in struct gate. Return: 0; -EIO with the sentence: the op is still the caller's. */
 int play_enqueue_arrive(struct op *op, device_stream s, struct gate *before, struct err *err);
 /* Opens all gates of @c; later ones open at once. The communicator must have its error set. */
 void play_kill(struct comm *c);
@@ -32,7 +31,7 @@ void play_kill(struct comm *c);
 
 /* A RELEASE or a MESSAGE for an op of @c. */
 void play_frame(struct comm *c, const struct wire_hdr *h, const void *body);
-/* Where the body of a MESSAGE for an op of @c goes. @c: NULL: not known. NULL: no memory. */
+/* Where the body of a MESSAGE for an op of @c goes. @c: NULL: unknown. Return: NULL: no memory. */
 void *play_body(struct comm *c, const struct wire_hdr *h);
 /* The link has sent a body. */
 void play_body_sent(uint64_t cookie);

@@ -29,9 +29,8 @@
 
 #define LAZY_NS (1 * NS_PER_MS) /* how late a lazy note may be looked at */
 #define BYE_NS (2 * NS_PER_S)   /* a process that leaves without its BYE is thought to have died */
-#define SUMMARY_NS \
-	(20 * NS_PER_S)        /* session_is_awaited(); of many millions of ops it takes seconds */
-#define STOP_NS (3 * NS_PER_S) /* longer than these */
+#define SUMMARY_NS (20 * NS_PER_S) /* nboxd's summary of many millions of ops takes seconds */
+#define STOP_NS (3 * NS_PER_S)     /* longer than these */
 
 static struct {
 	pthread_t thread;
@@ -94,7 +93,7 @@ static const struct session_events session_events = {
 
 /* --- waiting for it ---------------------------------------------------------------- */
 
-/* Under the lock. Who sets @async signals after that. */
+/* Under the lock. A thread that sets @async signals after that. */
 static bool goes_on(struct comm *c, enum progress_idle until)
 {
 	return comm_is_busy(c) && (until == PROGRESS_IDLE || !comm_error(c));
@@ -117,7 +116,7 @@ bool progress_wait_idle(struct comm *c, enum progress_idle until, uint64_t timeo
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-/* How long gates that must be looked at allow to sleep. */
+/* How long the thread may sleep, as gates must be looked at. */
 static uint64_t nap_ns(uint64_t quiet_since)
 {
 	const struct device *dev = device_chosen();
@@ -139,8 +138,8 @@ static bool sleep_until(uint64_t until_ns, uint64_t quiet_since)
 	if (!session_arm(&fds[1]))
 		return false;
 	is_empty = note_arm(&fds[0].fd);
-	/* seq_cst, after note_arm(): either we see that a gate may move, or who has just
-	 * enqueued it sees that we are asleep */
+	/* seq_cst, after note_arm(): either we see that a gate may move, or the thread that has
+	 * just enqueued it sees that we are asleep */
 	nap = nap_ns(quiet_since);
 	if (is_empty && nap) {
 		now = clock_now_ns();
@@ -209,7 +208,7 @@ static void *progress_main(void *arg)
 		moved = play_step() || moved;
 		n_open = play_n_open();
 		due = play_open_due(clock_now_ns());
-		/* what was opened now goes on at once: look closely, or it is thought late */
+		/* an opened gate goes on at once: look closely, or its passing is noted late */
 		moved = moved || play_n_open() != n_open;
 		if (g.is_stopping) {
 			uint64_t now = clock_now_ns();
@@ -294,7 +293,7 @@ int progress_start(struct err *err)
 static void run_stop(struct note *n)
 {
 	(void)n;
-	/* a link that is lost may be why the process ends: then that is still said */
+	/* a lost link may be why the process ends: then that is still said */
 	session_progress();
 	g.is_stopping = true;
 	checkin_stop();

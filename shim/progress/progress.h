@@ -19,8 +19,8 @@ struct comm;
  * what came of it. Return: 0; negative errno with the sentence. */
 int progress_start(struct err *err);
 
-/* Waits until no op of @c is in a stream or between arrive and passed, at most @timeout_ns;
- * PROGRESS_UNLESS_FAILED: not for those of a communicator that has failed or fails meanwhile,
- * which may stand behind work that never ends. Return: whether there is none. */
+/* Waits until no op of @c is in a stream or between arrive and passed, at most @timeout_ns.
+ * PROGRESS_UNLESS_FAILED: stops waiting when @c has failed, since its ops may stand behind work
+ * that never ends. Return: whether there is none. */
 enum progress_idle { PROGRESS_IDLE, PROGRESS_UNLESS_FAILED };
 bool progress_wait_idle(struct comm *c, enum progress_idle until, uint64_t timeout_ns);

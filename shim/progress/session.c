@@ -20,8 +20,7 @@
 #include "shim/progress/payload-gpu.h"
 #include "shim/progress/waiters.h"
 
-#define LATE_NS \
-	(2 * NS_PER_S) /* a link that cannot be made in time says more than that time is over */
+#define LATE_NS (2 * NS_PER_S) /* a link that cannot be made says why, a little after its time */
 #define N_PINGS 8
 #define FDS_MAX 24
 
@@ -29,10 +28,9 @@ enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
 
 static struct {
 	const struct session_events *ev; /* constant after session_begin() */
-	_Atomic bool was_answered; /* the progress thread's; session_was_answered() reads it */
-	_Atomic bool
-		is_connecting;    /* the progress thread's, left true by a link that was not made */
-	_Atomic int fds[FDS_MAX]; /* of both links, plus one (0: none), for session_in_child() */
+	_Atomic bool was_answered;       /* a frame has come */
+	_Atomic bool is_connecting;      /* or could not be connected */
+	_Atomic int fds[FDS_MAX];        /* of both links, each plus one; 0: none */
 	uint64_t due_ns; /* both links are up and greeted by then; constant after session_begin() */
 
 	/* Under waiters.lock; written by the progress thread. */
@@ -144,7 +142,7 @@ int session_post(enum wire_type type, const void *body, size_t bytes)
 
 static const struct link_events events;
 
-/* The progress thread; before a link is used by anybody else. */
+/* Before a link is used. */
 static void note_fds(void)
 {
 	int fds[FDS_MAX], n = link_all_fds(g.link, fds, FDS_MAX);
@@ -230,7 +228,7 @@ static int open_back(struct err *err)
 	return waited(r, err);
 }
 
-/* Where the bodies of messages lie is said in the summary. */
+/* Tells nboxd, for the summary, where the bodies of messages lie. */
 static void note_payload(void)
 {
 	struct wire_text text = {.code = 1}; /* any but 0 */
@@ -362,7 +360,7 @@ void session_close(void)
 	g.link = link_free(g.link);
 }
 
-/* The link is gone: nobody may be left waiting. */
+/* The link is gone: everybody who waits for nboxd is told. */
 static void lose(const char *why)
 {
 	bool was_up, is_news;

@@ -38,7 +38,7 @@ void session_send_abort(uint32_t comm, uint32_t rank, uint64_t seq, int code, co
 uint64_t session_to_daemon(uint64_t own_ns);
 uint64_t session_from_daemon(uint64_t daemon_ns);
 
-/* Any thread: whether anybody at NBOX_ADDR ever said a word. */
+/* Any thread: whether nboxd has ever sent a frame. */
 bool session_was_answered(void);
 
 /* --- for progress.c -------------------------------------------------------------- */
@@ -60,9 +60,9 @@ bool session_progress(void);
 bool session_arm(struct pollfd fds[2]);
 void session_say_bye(int exit_code);
 bool session_is_flushed(void); /* nothing is left to send */
-/* On the raw line: nboxd closes the link of a worker that has said BYE, the last one's when it has
- * printed the summary. So the summary is there before the job's command ends, and a launcher that
- * ends all that its tasks left (srun) does not end nboxd in the middle of it. */
+/* On the raw line a worker that has said BYE waits until nboxd closes its link; the last one's is
+ * closed when the summary is printed. So the summary is there before the job's command ends. A
+ * launcher that ends all that its tasks left (srun) then does not end nboxd in the middle of it. */
 bool session_is_joined(void);
 bool session_is_awaited(void); /* ... and it has not closed it yet */
 /* In the child of a fork: the copies of the links' descriptors go, nboxd must see the

@@ -14,7 +14,7 @@ extern struct waiters waiters;
 
 /* Under the lock: sleeps until somebody signals. Return: 0; -ETIMEDOUT: it is @until_ns. */
 int waiters_wait(uint64_t until_ns);
-/* Wakes all of them: something may have changed that is not under the lock. */
+/* Wakes all of them: what they look at may have changed without the lock. */
 void waiters_signal(void);
 /* In the child of a fork. */
 void waiters_in_child(void);
