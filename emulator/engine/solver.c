@@ -141,7 +141,7 @@ static int copy(const struct timing *from, struct timing *ret)
 {
 	struct timing t = *from;
 
-	t.first = t.step = t.at = NULL;
+	t.at = NULL;
 	t.offset = NULL;
 	if (from->at) {
 		t.at = malloc((n_times(from) + 1) * sizeof(*t.at));

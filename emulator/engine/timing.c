@@ -7,8 +7,6 @@
 
 void timing_deinit(struct timing *t)
 {
-	free(t->first);
-	free(t->step);
 	free(t->at);
 	free(t->offset);
 	*t = (struct timing){0};
@@ -16,9 +14,7 @@ void timing_deinit(struct timing *t)
 
 double timing_message_ns(const struct timing *t, uint32_t in_conn, uint64_t index)
 {
-	if (t->at)
-		return t->at[t->offset[in_conn] + index];
-	return fmin(t->first[in_conn] + (double)index * t->step[in_conn], t->end_ns);
+	return t->at[t->offset[in_conn] + index];
 }
 
 int timing_alloc(struct timing *t, const struct border *b, struct err *err)
@@ -39,14 +35,11 @@ int timing_alloc(struct timing *t, const struct border *b, struct err *err)
 
 int timing_spread(struct timing *t, const struct border *b, struct err *err)
 {
-	uint32_t i;
+	int r = timing_alloc(t, b, err);
 
-	t->n_in = b->n_in;
-	t->first = malloc(((size_t)b->n_in + 1) * sizeof(*t->first));
-	t->step = malloc(((size_t)b->n_in + 1) * sizeof(*t->step));
-	if (!t->first || !t->step)
-		return err_set(err, ENOMEM, "no memory for the times of %u connections", b->n_in);
-	for (i = 0; i < b->n_in; i++)
-		t->first[i] = t->step[i] = t->end_ns / (double)b->in[i].n_messages;
-	return 0;
+	for (uint32_t c = 0; r == 0 && c < b->n_in; c++)
+		for (uint64_t i = 0, n = b->in[c].n_messages; i < n; i++)
+			t->at[t->offset[c] + i] =
+				fmin((double)(i + 1) * (t->end_ns / (double)n), t->end_ns);
+	return r;
 }

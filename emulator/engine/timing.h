@@ -15,11 +15,9 @@ struct timing {
 	uint32_t is_of_model; /* model_ns is what the model says of the whole op, not of the
 				 schedule's messages */
 	double bound_ns;      /* physical lower bound: bytes over the port's bandwidth */
-	/* Release time of message i of in-connection c of the border is
-	 * at[offset[c] + i] where at is not NULL, else first[c] + i * step[c]; all
-	 * relative to the op's start, never later than end_ns. Use
-	 * timing_message_ns(). NULL without a border. Owned. */
-	double *first, *step, *at;
+	/* Release time of message i of in-connection c of the border is at[offset[c] + i],
+	 * relative to the op's start, never later than end_ns. NULL without a border. Owned. */
+	double *at;
 	uint64_t *offset; /* n_in + 1 */
 	uint32_t n_in;
 };
@@ -27,8 +25,8 @@ struct timing {
 void timing_deinit(struct timing *t);
 double timing_message_ns(const struct timing *t, uint32_t in_conn, uint64_t index);
 
-/* Room for the release times of the border's in-messages, one by one. Return: 0; -ENOMEM with the
- * sentence, as below. */
+/* Room for the release times of the border's in-messages. Return: 0; -ENOMEM with the sentence, as
+ * below. */
 int timing_alloc(struct timing *t, const struct border *b, struct err *err);
 /* Message i of the k of a connection at (i + 1) / k of the op's time. */
 int timing_spread(struct timing *t, const struct border *b, struct err *err);

@@ -46,25 +46,19 @@ int cluster_is_real(const struct cluster *c, uint32_t world_rank)
 	return bsearch(&world_rank, c->real, c->n_real, sizeof(*c->real), compare_u32) != NULL;
 }
 
-static void set_progression(struct members *m, uint32_t n_ranks, uint32_t base, uint32_t stride)
-{
-	*m = (struct members){.map = {n_ranks, base, stride, NULL}};
-}
-
 void members_set_table(struct members *m, uint32_t n_ranks, uint32_t *table)
 {
 	int64_t stride = n_ranks > 1 ? (int64_t)table[1] - (int64_t)table[0] : 1;
 	uint32_t r = 2;
 
-	for (; stride > 0 && r < n_ranks; r++)
-		if ((int64_t)table[r] - (int64_t)table[r - 1] != stride)
-			break;
-	if (stride > 0 && r >= n_ranks) {
-		set_progression(m, n_ranks, table[0], (uint32_t)stride);
-		free(table);
+	while (r < n_ranks && (int64_t)table[r] - (int64_t)table[r - 1] == stride)
+		r++;
+	if (n_ranks && (stride <= 0 || r < n_ranks)) {
+		*m = (struct members){.map = {n_ranks, 0, 0, table}, .table = table};
 		return;
 	}
-	*m = (struct members){.map = {n_ranks, 0, 0, table}, .table = table};
+	*m = (struct members){.map = {n_ranks, n_ranks ? table[0] : 0, (uint32_t)stride, NULL}};
+	free(table);
 }
 
 int members_from_list(const uint32_t *world_ranks, uint32_t n_ranks, struct members *ret)
@@ -80,18 +74,26 @@ int members_from_list(const uint32_t *world_ranks, uint32_t n_ranks, struct memb
 
 int members_from_radix(const struct radix *r, struct members *ret)
 {
-	uint32_t n = radix_size(r), *table;
+	uint32_t n = radix_size(r), *table = malloc((size_t)n * sizeof(*table));
 
-	if (r->n_levels <= 1) {
-		set_progression(ret, n, r->base, r->n_levels ? r->level[0].stride : 1);
-		return 0;
-	}
-	table = malloc((size_t)n * sizeof(*table));
 	if (!table)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
 		table[i] = radix_at(r, i);
 	members_set_table(ret, n, table);
+	return 0;
+}
+
+int members_of_parent(const struct membership *parent, const uint32_t *ranks, uint32_t n_ranks,
+		      struct members *ret)
+{
+	uint32_t *table = malloc(((size_t)n_ranks + 1) * sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n_ranks; i++)
+		table[i] = membership_world(parent, ranks[i]);
+	members_set_table(ret, n_ranks, table);
 	return 0;
 }
 
@@ -209,27 +211,18 @@ int members_shrink(const struct membership *parent, const uint32_t *excluded, si
 {
 	CLEANUP(bitmap_deinit) struct bitmap out = {0};
 	CLEANUP(freep) uint32_t *ranks = malloc(((size_t)parent->n_ranks + 1) * sizeof(*ranks));
-	uint32_t *table = malloc(((size_t)parent->n_ranks + 1) * sizeof(*table)), n = 0;
+	uint32_t n = 0;
 
-	if (!ranks || !table || bitmap_init(&out, parent->n_ranks) < 0) {
-		free(table);
+	if (!ranks || bitmap_init(&out, parent->n_ranks) < 0)
 		return -ENOMEM;
-	}
 	for (size_t i = 0; i < n_excluded; i++)
 		if (excluded[i] < parent->n_ranks)
 			bitmap_set(&out, excluded[i]);
-	for (uint32_t rank = 0; rank < parent->n_ranks; rank++) {
-		if (bitmap_test(&out, rank))
-			continue;
-		ranks[n] = rank;
-		table[n++] = membership_world(parent, rank);
-	}
-	if (n == 0) {
-		free(table);
-		*ret = (struct members){0};
-	} else {
-		members_set_table(ret, n, table);
-	}
+	for (uint32_t rank = 0; rank < parent->n_ranks; rank++)
+		if (!bitmap_test(&out, rank))
+			ranks[n++] = rank;
+	if (members_of_parent(parent, ranks, n, ret) < 0)
+		return -ENOMEM;
 	ret->source = MEMBERS_PARENT;
 	*ret_ranks = steal_ptr(ranks);
 	return 0;

@@ -69,6 +69,9 @@ int members_from_list(const uint32_t *world_ranks, uint32_t n_ranks, struct memb
 /* Takes over @table; drops it when a progression says the same. */
 void members_set_table(struct members *m, uint32_t n_ranks, uint32_t *table);
 int members_from_radix(const struct radix *r, struct members *ret); /* 0; -ENOMEM */
+/* The members with these @ranks of @parent. Return: 0; -ENOMEM. */
+int members_of_parent(const struct membership *parent, const uint32_t *ranks, uint32_t n_ranks,
+		      struct members *ret);
 /* The axes of the declared layout that @m is the group of; 0: of none. */
 uint32_t members_axes(const struct cluster *c, const struct membership *m);
 /* "tp", "tp+pp"; "" for none. Return: @buf. */

@@ -26,32 +26,6 @@ static int compare_seats(const void *a, const void *b)
 	return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* Puts the seats in order and makes the members of them. */
-static int seat_members(const struct membership *parent, struct seat *seats, uint32_t n,
-			struct members *ret, uint32_t **ret_ranks)
-{
-	CLEANUP(freep) uint32_t *ranks = malloc(((size_t)n + 1) * sizeof(*ranks));
-	uint32_t *table = malloc(((size_t)n + 1) * sizeof(*table));
-
-	if (!ranks || !table) {
-		free(table);
-		return -ENOMEM;
-	}
-	qsort(seats, n, sizeof(*seats), compare_seats);
-	for (uint32_t i = 0; i < n; i++) {
-		ranks[i] = seats[i].rank;
-		table[i] = membership_world(parent, seats[i].rank);
-	}
-	if (n == 0) {
-		free(table);
-		*ret = (struct members){0};
-	} else {
-		members_set_table(ret, n, table);
-	}
-	*ret_ranks = steal_ptr(ranks);
-	return 0;
-}
-
 /* Every virtual rank votes as its template does. */
 static int split_by_template(const struct ballot *b, enum split_policy policy, struct members *ret,
 			     uint32_t **ret_ranks)
@@ -61,9 +35,10 @@ static int split_by_template(const struct ballot *b, enum split_policy policy, s
 	CLEANUP(templates_deinit) struct templates t = {0};
 	CLEANUP(freep) struct seat *seats = malloc((size_t)parent->n_ranks * sizeof(*seats));
 	CLEANUP(freep) uint32_t *voters = malloc(b->n_votes * sizeof(*voters));
+	CLEANUP(freep) uint32_t *ranks = malloc(((size_t)parent->n_ranks + 1) * sizeof(*ranks));
 	uint32_t n = 0, gpus = c->topology->gpus_per_node;
 
-	if (!seats || !voters)
+	if (!seats || !voters || !ranks)
 		return -ENOMEM;
 	for (size_t i = 0; i < b->n_votes; i++)
 		voters[i] = b->votes[i].rank;
@@ -89,7 +64,13 @@ static int split_by_template(const struct ballot *b, enum split_policy policy, s
 				(struct seat){(int64_t)v->key + (int64_t)rank - (int64_t)v->rank,
 					      rank};
 	}
-	return seat_members(parent, seats, n, ret, ret_ranks);
+	qsort(seats, n, sizeof(*seats), compare_seats);
+	for (uint32_t i = 0; i < n; i++)
+		ranks[i] = seats[i].rank;
+	if (members_of_parent(parent, ranks, n, ret) < 0)
+		return -ENOMEM;
+	*ret_ranks = steal_ptr(ranks);
+	return 0;
 }
 
 /* --- families that fit all votes --------------------------------------------------- */
@@ -179,22 +160,18 @@ static bool may_be_alone(const struct ballot *b, bool by_lowest)
 	return true;
 }
 
-static int ranks_of_radix(const struct ballot *b, const struct radix *r, struct members *ret,
-			  uint32_t **ret_ranks)
+static int take_group(const struct ballot *b, const struct radix *r, struct members *ret,
+		      uint32_t **ret_ranks)
 {
 	uint32_t n = radix_size(r);
 	CLEANUP(freep) uint32_t *ranks = malloc((size_t)n * sizeof(*ranks));
-	uint32_t *table = malloc((size_t)n * sizeof(*table));
 
-	if (!ranks || !table) {
-		free(table);
+	if (!ranks)
 		return -ENOMEM;
-	}
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++)
 		ranks[i] = radix_at(r, i);
-		table[i] = membership_world(b->parent, ranks[i]);
-	}
-	members_set_table(ret, n, table);
+	if (members_of_parent(b->parent, ranks, n, ret) < 0)
+		return -ENOMEM;
 	*ret_ranks = steal_ptr(ranks);
 	return 0;
 }
@@ -204,13 +181,8 @@ static int ranks_of_radix(const struct ballot *b, const struct radix *r, struct 
 static int take_color(const struct ballot *b, struct found *f, struct members *ret,
 		      uint32_t **ret_ranks)
 {
-	uint32_t *table = malloc(((size_t)f->n + 1) * sizeof(*table));
-
-	if (!table)
+	if (members_of_parent(b->parent, f->ranks, f->n, ret) < 0)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < f->n; i++)
-		table[i] = membership_world(b->parent, f->ranks[i]);
-	members_set_table(ret, f->n, table);
 	*ret_ranks = steal_ptr(f->ranks);
 	ret->source = MEMBERS_COLOR;
 	ret->sure = f->n_lists == 1 ? MEMBERS_EXACT : MEMBERS_GUESSED;
@@ -261,7 +233,7 @@ int members_split(const struct cluster *c, const struct membership *parent,
 		families_of_layouts(&f);
 		/* of several that fit, a plain split is more likely its template's */
 		if (f.n == 1 || (f.n > 1 && f.by_lowest)) {
-			r = ranks_of_radix(&b, &f.first, ret, ret_ranks);
+			r = take_group(&b, &f.first, ret, ret_ranks);
 			ret->source = MEMBERS_LAYOUT;
 			ret->sure = f.n == 1 && !may_be_alone(&b, f.by_lowest) ? MEMBERS_EXACT
 									       : MEMBERS_GUESSED;

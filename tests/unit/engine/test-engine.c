@@ -139,30 +139,20 @@ static void random_border(struct rng *r, struct border *b)
 	b->dep_start[b->n_in] = n_deps;
 }
 
-/* Some with times for each message, some linear, many of them equal. */
+/* Many of the times are equal. */
 static void random_timing(struct rng *r, const struct border *b, struct timing *t)
 {
-	uint64_t i;
+	struct err err = {""};
 
-	*t = (struct timing){.end_ns = below(r, 300), .n_in = b->n_in};
-	if (below(r, 2)) {
-		t->first = calloc(b->n_in + 1, sizeof(double));
-		t->step = calloc(b->n_in + 1, sizeof(double));
-		for (i = 0; i < b->n_in; i++) {
-			t->first[i] = below(r, 3) ? below(r, 4) * 10 : rng_uniform(r) * 50;
-			t->step[i] = below(r, 3) ? below(r, 3) : rng_uniform(r) * 5;
-		}
-		return;
-	}
-	t->offset = calloc(b->n_in + 1, sizeof(*t->offset));
-	t->at = calloc(b->n_in_messages + 1, sizeof(double));
+	*t = (struct timing){.end_ns = below(r, 300)};
+	assert_int_equal(timing_alloc(t, b, &err), 0);
 	for (uint32_t c = 0; c < b->n_in; c++) {
-		double now = below(r, 20);
+		double now = below(r, 20), step = below(r, 3);
+		bool is_linear = below(r, 2);
 
-		t->offset[c + 1] = t->offset[c] + b->in[c].n_messages;
-		for (i = 0; i < b->in[c].n_messages; i++) {
-			now += below(r, 2) ? below(r, 4) : rng_uniform(r);
+		for (uint64_t i = 0; i < b->in[c].n_messages; i++) {
 			t->at[t->offset[c] + i] = fmin(now, t->end_ns);
+			now += is_linear ? step : below(r, 2) ? below(r, 4) : rng_uniform(r);
 		}
 	}
 }
@@ -299,8 +289,9 @@ static void the_order_of_arrivals_at_one_moment_does_not_matter(void **state)
 	uint32_t dep_start[4] = {0, 1, 2, 4};
 	struct border_dep dep[4] = {{0, 0}, {1, 1}, {0, 0}, {1, 0}};
 	struct border b = {in, out, 3, 2, dep_start, dep, 9, 6, 0};
-	double first[3] = {10, 10, 0.25}, step[3] = {0, 5, 0.5};
-	struct timing t = {.end_ns = 40, .first = first, .step = step, .n_in = 3};
+	double at[9] = {10, 10, 10, 10, 15, 20, 0.25, 0.75, 1.25};
+	uint64_t offset[4] = {0, 3, 6, 9};
+	struct timing t = {.end_ns = 40, .at = at, .offset = offset, .n_in = 3};
 	uint64_t expected[9];
 	struct rng r;
 	int n_orders = 0;
@@ -362,8 +353,9 @@ static void ops_take_turns_at_equal_times(void **state)
 				    {.n_messages = 2, .first_bit = 6}};
 	uint32_t dep_start[5] = {0};
 	struct border b = {.in = in, .n_in = 4, .dep_start = dep_start, .n_in_messages = 8};
-	double zero[4] = {0};
-	struct timing t = {.first = zero, .step = zero, .n_in = 4};
+	double zero[8] = {0};
+	uint64_t offset[5] = {0, 2, 4, 6, 8};
+	struct timing t = {.at = zero, .offset = offset, .n_in = 4};
 	char names[] = "abc";
 	struct turns turns = {.n = 0};
 	struct engine_op *op;
