@@ -11,7 +11,6 @@ double bound_of_op(const struct sched *s, const struct topology *t, uint32_t n_n
 	double n = s->n_ranks, nodes = n_nodes, bytes = (double)s->bytes, per_rank, between = 0;
 	double port = n_nodes == 1 ? t->intra.bytes_per_ns : t->inter.bytes_per_ns;
 	double ports = n / nodes;
-	uint32_t i;
 
 	if (s->n_ranks < 2)
 		return 0;
@@ -35,19 +34,9 @@ double bound_of_op(const struct sched *s, const struct topology *t, uint32_t n_n
 		between = (n - n / nodes) * bytes;
 		ports = 1;
 		break;
-	case COLL_SENDRECV:
-		per_rank = 0;
-		for (i = 0; i < s->n_p2p; i++)
-			if (s->p2p[i].is_send && s->p2p[i].peer != s->p2p_rank)
-				per_rank += (double)s->p2p[i].bytes;
-		for (i = 0; i < s->n_p2p; i++)
-			if (!s->p2p[i].is_send && s->p2p[i].peer != s->p2p_rank)
-				between += (double)s->p2p[i].bytes;
-		per_rank = fmax(per_rank, between);
-		between = 0;
-		break;
 	case COLL_BROADCAST:
 	case COLL_REDUCE:
+	case COLL_SENDRECV: /* solve-p2p.c has its own */
 	case COLL_KINDS:
 	default:
 		per_rank = bytes;

@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "engine/bound.h"
 #include "engine/sim.h"
-#include "engine/solve-p2p.h"
 #include "engine/solve-parts.h"
 #include "engine/symmetry.h"
 
@@ -178,12 +177,6 @@ int solve(const struct sched *s, const struct topology *t, const struct membersh
 	struct price p;
 	int r;
 
-	if (s->kind == COLL_SENDRECV) {
-		const struct sched_p2p *calls = s->p2p;
-
-		return solve_p2p(&s->p2p_rank, 1, &calls, &s->n_p2p, s->chunk_bytes, t, m, d,
-				 border, op_number, ret, err);
-	}
 	price_init(&p, s, t, m, d, op_number, err);
 	r = solve_raw(s, &p, border, force_sim, &own, err);
 	if (!r)

@@ -14,7 +14,7 @@
 /**
  * solve - @border may be NULL (exchange none)
  * @force_sim: event simulation even where symmetry would do (tests, bench)
- * A border of COLL_SENDRECV is solved by solve_p2p() only.
+ * Point-to-point calls: solve_p2p().
  *
  * Return: 0; -EINVAL with a sentence when no model answers; -ENOMEM.
  */

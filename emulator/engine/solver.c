@@ -182,7 +182,7 @@ int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 	struct key key;
 	int r;
 
-	if (sched->kind == COLL_SENDRECV || !delay_is_steady(s->delay))
+	if (!delay_is_steady(s->delay))
 		return solve(sched, s->topology, m, s->delay, border, op_number, 0, ret, err);
 
 	price_init(&p, sched, s->topology, m, s->delay, op_number, err);

@@ -480,21 +480,15 @@ static void one_ranks_calls_are_a_group(void **state)
 	struct delay_chain *d = open_chain("alphabeta", NULL);
 	struct sched_p2p calls[] = {{.peer = 3, .is_send = true, .bytes = 1 << 20},
 				    {.peer = 1, .bytes = 1 << 20}};
+	const struct sched_p2p *const group = calls;
+	const uint32_t rank = 2, n = 2;
 	struct timing t;
 	struct scene c;
 	struct err err = {""};
 
 	(void)state;
 	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 4, 1, 1024);
-	c.s.kind = COLL_SENDRECV;
-	c.s.algo = SCHED_DIRECT;
-	c.s.p2p = calls;
-	c.s.n_p2p = 2;
-	c.s.p2p_rank = 2;
-	c.s.bytes = 0;
-	if (sched_init(&c.s, &err))
-		fail_msg("%s", err.text);
-	solve_ok(&c, d, NULL, 0, &t);
+	assert_int_equal(solve_p2p(&rank, 1, &group, &n, 0, &c.t, &c.m, d, NULL, 0, &t, &err), 0);
 	assert_true(is_close(t.end_ns, 5000 + (1 << 20) / 50.));
 	timing_deinit(&t);
 	scene_end(&c);
