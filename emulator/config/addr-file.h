@@ -1,7 +1,7 @@
-/* <results>/nboxd.addr: where the nboxd of a run listens and what token it wants, for `nbox
- * status`. nboxd writes it when it listens and takes it away at its end; only its owner may read
- * it, since the token is a secret. One killed by SIGKILL leaves it behind: who reads it finds out
- * by connecting. */
+/* The file <results>/nboxd.addr says where the nboxd of a run listens and what token it wants.
+ * `nbox status` reads it. nboxd writes it when it listens and removes it at its end. Only its owner
+ * may read it, since the token is a secret. An nboxd killed by SIGKILL leaves the file behind: a
+ * reader finds that out by connecting. */
 #pragma once
 
 #include <stddef.h>

@@ -97,8 +97,8 @@ static int default_addr(struct config *c, int link)
 	return asprintf(at, "shm:/tmp/nboxd-%u.sock", (unsigned)getuid()) < 0 ? -ENOMEM : 0;
 }
 
-/* The addresses that were given, each of which names its link; workers use the first one, or
- * the first of --link. */
+/* Takes the addresses that were given. Each names its link. Workers use the first address, or the
+ * first one of the link that --link names. */
 static int check_addrs(struct config *c, int link, struct err *err)
 {
 	const struct config_value *v = &c->values[CONFIG_ADDR];
@@ -127,7 +127,7 @@ static int check_addrs(struct config *c, int link, struct err *err)
 	return 0;
 }
 
-/* What networks are called, by those who take this link for the virtual cluster's. */
+/* Refuses the name of a network: the user takes this link for the virtual cluster's. */
 static int check_network_name(const struct config *c, struct err *err)
 {
 	static const struct {

@@ -106,8 +106,9 @@ bool config_is_set(const struct config *c, enum option_id id); /* not by default
 #define CONFIG_ADDR_AUTO \
 	"shm:@nbox-"          /* what the addresses that nbox chooses by itself begin with */
 #define CONFIG_MARK "# nbox " /* what config_write() begins with */
-/* The effective configuration as a cluster file that gives the same run; each line
- * says where its value came from. The token is left out. Return: 0; -EIO. */
+/* Writes the effective configuration as a cluster file: a run with that file is the same run. A
+ * remark behind each line says where its value came from. The token is left out. Return: 0; -EIO.
+ */
 int config_write(const struct config *c, FILE *f);
 /* The variables that a worker's libnbox.so needs, but for where nboxd and its store are: @set is
  * called for each. After config_finish(). Return: 0; what @set returned, if that is not 0. */

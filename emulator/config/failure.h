@@ -1,14 +1,13 @@
-/* The what-if `fail`: something of the virtual cluster breaks. It is no delay, so no
- * plug-in; nboxd carries it out (nboxd/comm/failure.c).
+/* The what-if `fail`: ranks of the virtual cluster are gone, or an op fails. It is no delay, so no
+ * plug-in does it: nboxd carries it out (nboxd/comm/failure.c).
  *
- *   fail:rank=17,time=30s            30 s after the run's first op, world rank 17 is gone:
- *                                    every communicator that it is in is aborted
- *   fail:rank=16-23+40,time=30s      the same of several; fail:node=2,time=30s of a whole node
- *   fail:rank=17,after=100           the same, at the op after 100 ops of the
- *                                    communicators that the rank (or one of several) is in
- *   fail:op=allreduce,after=100      the 101st AllReduce fails, and with it its communicator
+ *   fail:rank=17,time=30s       world rank 17 is gone 30 s after the run's first op: nboxd aborts
+ *                               every communicator that it is in
+ *   fail:rank=16-23+40,time=30s the same for several ranks; fail:node=2,time=30s for a whole node
+ *   fail:rank=17,after=100      the rank is gone at the op after 100 ops of its communicators
+ *   fail:op=allreduce,after=100 the 101st AllReduce fails, and with it its communicator
  *
- * Members see ncclRemoteError, at once: their gates open, ncclCommGetAsyncError says so. */
+ * The members see ncclRemoteError at once: their gates open, ncclCommGetAsyncError says so. */
 #pragma once
 
 #include <stdbool.h>

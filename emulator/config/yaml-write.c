@@ -61,7 +61,7 @@ static void write_source(FILE *f, const struct config *c, enum option_id id)
 	fprintf(f, "  # %s\n", config_where(c, id, 0, where, sizeof(where)));
 }
 
-/* What another run of the same cluster file must choose anew: written as a comment. */
+/* An option that another run of the same cluster file must choose anew is written as a comment. */
 static bool is_of_this_run(const struct config *c, enum option_id id)
 {
 	const struct config_value *v = &c->values[id];

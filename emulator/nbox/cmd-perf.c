@@ -191,7 +191,7 @@ int cmd_perf(int argc, char **argv)
 	if (r < 0)
 		fprintf(stderr, "nbox perf: %s\n", err.text[0] ? err.text : strerror(-r));
 	command[0] = run.paths.perf;
-	if (r == 0) { /* rank 0, whom nccl-tests let print, may have no process */
+	if (r == 0) { /* nccl-tests let rank 0 print, which may have no process here */
 		snprintf(rank, sizeof(rank), "%u", run.config->real[0]);
 		command[run.n_command++] = (char *)"--print-rank";
 		command[run.n_command++] = rank;

@@ -40,7 +40,7 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 	struct wire_hdr ask;
 
 	if (h->type != WIRE_STATUS && wire_body_check(h, body, &c->err) < 0) {
-		c->state = -1; /* DIR, and what listens where it says, may be somebody else's */
+		c->state = -1; /* another user may have written DIR, or listen at its address */
 	} else if (h->type == WIRE_ERROR) {
 		err_set(&c->err, EPROTO, "%s", ((const struct wire_text *)body)->text);
 		c->state = -1;

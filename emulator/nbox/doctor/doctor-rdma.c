@@ -1,5 +1,6 @@
-/* nbox doctor: RDMA devices. The kernel's view is in /sys/class/infiniband, that of
- * programs in libibverbs; what only the kernel sees lacks a provider or a device node. */
+/* The RDMA devices of this machine, for nbox doctor. The kernel lists devices in
+ * /sys/class/infiniband, libibverbs lists those that programs can use. A device that only the
+ * kernel lists lacks a provider or a device node. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <dlfcn.h>
@@ -210,7 +211,7 @@ static void look_for_gpu_memory(struct doctor *d, const struct verbs *v, struct 
 				 : "out of reach: no dma-bufs here, and no nvidia-peermem");
 }
 
-/* The library that drives the device: whose function it is that polls. */
+/* The name of the library that drives the device: the library that its polling function is in. */
 static const char *provider_of(const struct ibv_context *ctx)
 {
 	Dl_info info;
@@ -308,8 +309,7 @@ static size_t gids_with(const json_t *port, const char *address, int only, char 
 	return n;
 }
 
-/* Of the ports that were looked at, the one that has the address. On InfiniBand none does: it is
- * that of IPoIB. */
+/* Finds the port that has the address. No port of InfiniBand has: the address is IPoIB's. */
 static void say_used(struct doctor *d, const struct rdma_options *o, const char *address)
 {
 	json_t *p, *f;

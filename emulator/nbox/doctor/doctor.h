@@ -1,5 +1,5 @@
-/* nbox doctor: what it found, one finding a line. The parts look at one thing each and
- * only report; cmd-doctor.c decides what is printed and the exit code. */
+/* The findings of nbox doctor. Each part looks at one thing and only reports; cmd-doctor.c decides
+ * what is printed and the exit code. */
 #pragma once
 
 #include <jansson.h>

@@ -18,7 +18,7 @@ struct driver_nccl {
 };
 
 void driver_ask(struct driver *ret);
-/* The one that NBOX_NCCL names, else that of the search path. */
+/* Asks the NCCL that NBOX_NCCL names, else the one on the search path. */
 void driver_ask_nccl(struct driver_nccl *ret);
 /* Return: 0: a GPU can be used; -ENODEV with the sentence. */
 int driver_check(struct err *err);

@@ -109,7 +109,7 @@ static int answer(void *owner, struct link *l, const struct wire_hdr *h, const v
 	return send_one(e, e->body, h->index == ECHO ? h->body_bytes : 0, KEEP);
 }
 
-/* Moves what can be moved, or waits for it as @e was told to. */
+/* Moves frames that can be moved, else waits for some in the way that @e says. */
 static void step(struct end *e)
 {
 	uint64_t start_ns, budget_ns;
@@ -135,7 +135,8 @@ static void step(struct end *e)
 
 /* --- the process that answers --------------------------------------------------------- */
 
-/* @from: the other process, which says where to, and is told what went wrong. */
+/* Connects and answers until the link closes. @from: a socket to the measuring process, which sends
+ * the address; what goes wrong is written back. */
 static int serve(int from, enum link_bench_wait wait, size_t max_bytes)
 {
 	static const struct link_events answering = {on_header, answer, on_sent, on_closed};

@@ -25,7 +25,7 @@ static int by_size(const void *pa, const void *pb)
 				  : (a->source > b->source) - (a->source < b->source);
 }
 
-/* Adds a communicator of which @row is the last one written. */
+/* Adds one communicator. @row: its last row. */
 static void add(struct report *rep, const struct record_row *row, uint64_t n_ops)
 {
 	struct report_comms c = {.n_ranks = row->n_ranks,

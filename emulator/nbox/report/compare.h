@@ -22,8 +22,8 @@ struct compare_side {
 int compare_load(const char *word, struct compare_side *ret, struct err *err);
 void compare_deinit(struct compare_side *s);
 
-/* Whether two medians differ by more than the runs themselves vary: the ranges of their quartiles
- * do not meet. Of a handful of steps the quartiles say nothing, and nothing is printed of it. */
+/* Do two medians differ by more than the runs vary? They do when the ranges of their quartiles do
+ * not meet. The quartiles of a handful of steps say nothing, and nothing is printed of them. */
 bool compare_is_beyond_noise(const struct report_stat *a, const struct report_stat *b);
 
 void compare_print(const struct compare_side *a, const struct compare_side *b, FILE *to);

@@ -1,4 +1,5 @@
-/* A JSON file of a results directory, which somebody else may have made: read with a bound. */
+/* Reads a JSON file of a results directory. Another user may have made it, so its size is bounded.
+ */
 #pragma once
 
 #include <jansson.h>

@@ -12,6 +12,7 @@ struct live_runs {
 	char dirs[LIVE_RUNS_MAX][PATH_MAX]; /* the newest first */
 };
 
-/* The newest LIVE_RUNS_MAX in @top that have a file @name, by when that was written last. One whose
- * nboxd was killed is among them. Return: 0, also where @top is not there; negative errno. */
+/* Finds the newest LIVE_RUNS_MAX runs in @top that have a file @name; the time is that of its last
+ * write. A run whose nboxd was killed is among them. Return: 0, also where @top is not there;
+ * negative errno. */
 int live_runs_find(const char *top, const char *name, struct live_runs *ret);

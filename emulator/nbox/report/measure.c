@@ -74,7 +74,8 @@ double report_exposed(const struct record_row *rows, uint64_t n)
 	return exposed;
 }
 
-/* As report_exposed(): of the same stretches, what came after the op that ended them was due. */
+/* Adds the late part of exposed time: within the stretches that report_exposed() counts, the time
+ * after the op that ended the stretch was due. */
 static void add_late(const struct record_row *rows, uint64_t n, struct report *rep)
 {
 	const struct record_row *last = rows;

@@ -14,8 +14,8 @@
 
 #define BESIDE_MAX (1 << 16) /* bytes: nboxd writes 8 notes, and of 100 aborts a line each */
 
-/* The text of a file of the run, the caller's. NULL: there is none; one that cannot be read is
- * told. */
+/* Reads a file of the run. Return: its text, the caller's; NULL where there is none. A file that
+ * cannot be read becomes a warning. */
 static char *read_beside(struct report *rep, const char *dir, const char *name)
 {
 	struct err why = {""};
@@ -31,7 +31,7 @@ static char *read_beside(struct report *rep, const char *dir, const char *name)
 	return r < 0 ? NULL : text;
 }
 
-/* Workers may differ. */
+/* Several workers may name different kinds of memory. */
 static void add_payload_memory(struct report *r, const char *what)
 {
 	size_t used = strlen(r->payload_memory);

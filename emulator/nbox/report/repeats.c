@@ -124,7 +124,7 @@ static bool next_stretch(const uint64_t *seq, uint64_t n, uint64_t period, uint6
 	return false;
 }
 
-/* The same for a unit that begins at another of its numbers. */
+/* A key of the unit. Units that differ only in the number at which they begin have the same key. */
 static uint64_t key_of(const uint64_t *seq, const struct repeats_stretch *s, uint64_t period)
 {
 	uint64_t key = 0;

@@ -1,5 +1,5 @@
-/* What a run was, computed from its record: ops by kind, the job's steps (nbox/report/steps.h),
- * times, lateness, warnings. */
+/* The report of a run: ops by kind, the job's steps (steps.h), times, lateness, warnings. measure.h
+ * computes it from the run's record. */
 #pragma once
 
 #include <stdbool.h>

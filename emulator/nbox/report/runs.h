@@ -1,5 +1,6 @@
-/* Runs that have left a results directory: found by name, listed, told in a line each. What lies in
- * such a folder may be somebody else's: all text is plain (base/plain.h), all sizes are bounded. */
+/* Runs that have left a results directory: finds one by its name, lists all. Another user may have
+ * written the files of such a directory: texts are made plain (base/plain.h) and sizes are bounded.
+ */
 #pragma once
 
 #include <stdbool.h>

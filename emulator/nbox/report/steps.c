@@ -198,8 +198,8 @@ static uint64_t count(const struct ops *o, double weight, uint64_t from, uint64_
 
 #define LARGE_MAX 100
 
-/* The signs of a unit's large ops. Each has a hundredth of the unit's weight, so there are no more
- * than a hundred, however long a unit of somebody else's record is. */
+/* The signs of a unit's large ops. Each large op has at least a hundredth of the unit's weight, so
+ * there are at most a hundred, however long the unit is. */
 struct large_ops {
 	double weight; /* of each, at least */
 	uint64_t signs[LARGE_MAX];
@@ -303,8 +303,8 @@ static uint64_t take_idle(const struct ops *o, const struct found *f, double *wi
 	return n;
 }
 
-/* Is the second half of a stretch idle for much longer than the first, as a backward pass is that
- * follows a forward pass with the same reductions (tensor parallelism)? */
+/* Is the second half of a stretch idle for much longer than the first? It is where a forward pass
+ * with reductions (tensor parallelism) is followed by a backward pass with the same ones. */
 static bool has_uneven_halves(const struct ops *o, const struct found *f, double *buf)
 {
 	uint64_t n = 0;

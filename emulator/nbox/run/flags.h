@@ -1,4 +1,4 @@
-/* The command line of `nbox run`, most of which `nbox perf` has, too. */
+/* The options of `nbox run`. `nbox perf` has all of them. */
 #pragma once
 
 #include "base/options.h"

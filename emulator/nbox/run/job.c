@@ -117,8 +117,8 @@ static int code_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* nboxd: ended, or stopped by somebody, who is told why the job stands still. Return: it has just
- * ended. */
+/* Looks after nboxd. Where somebody has stopped nboxd, the user is told why the job stands still.
+ * Return: whether nboxd has just ended. */
 static bool reap_also(struct job_also *a)
 {
 	int status;
@@ -142,7 +142,8 @@ static bool reap_also(struct job_also *a)
 	return true;
 }
 
-/* Nobody would ever let it go on: its group is no job of the shell's. */
+/* A stopped process stays stopped for ever, as its group is no job of the shell. So it is killed.
+ */
 static void end_stopped(const struct job *j, uint32_t i, int sig)
 {
 	if (sig != SIGTTIN && sig != SIGTTOU)
@@ -154,10 +155,11 @@ static void end_stopped(const struct job *j, uint32_t i, int sig)
 	kill(-j->pids[i], SIGKILL);
 }
 
-/* Collects what has ended. A process that a signal killed is taken for the cause of
- * one that ended by itself meanwhile; that of a SIGKILL also when we hear of it later: nobody
- * gets one because another process failed, and the others see a dying process's connections
- * close before we can wait for it. Return: how many of the job still run. */
+/* Collects the processes that have ended, and decides which one failed first. A process that a
+ * signal killed counts as the cause of one that ended by itself in the meantime. A SIGKILL counts
+ * as the cause even when it is seen later: no process gets one because another failed, but the
+ * others see a killed process's connections close before we can wait for it. Return: how many
+ * processes still run. */
 static uint32_t reap(struct job *j)
 {
 	uint32_t running = 0, who = 0;
@@ -193,8 +195,8 @@ static uint32_t reap(struct job *j)
 	return running;
 }
 
-/* A launcher's workers have sessions of their own (torchrun's have); when it is killed they become
- * ours, since we are their subreaper, and end here. @spared: nboxd. */
+/* A launcher's workers have sessions of their own (torchrun's do). When the launcher is killed they
+ * become children of nbox, which is their subreaper, and are killed here. @spared: nboxd. */
 static void kill_orphans(pid_t spared)
 {
 	pid_t self = getpid();
@@ -230,8 +232,8 @@ static void kill_orphans(pid_t spared)
 	}
 }
 
-/* The first signal is passed on, the second one says that it is enough. Who neither
- * heeds it nor SIGTERM is killed. */
+/* Passes the first signal on to the job. The second one kills the job at once. A process that heeds
+ * neither the first signal nor the SIGTERM after it is killed. */
 static void interrupt(struct job *j, int sig, uint64_t *term_at, uint64_t *kill_at)
 {
 	uint64_t now = clock_now_ns();
@@ -247,8 +249,8 @@ static void interrupt(struct job *j, int sig, uint64_t *term_at, uint64_t *kill_
 	*kill_at = now + 5 * NS_PER_S;
 }
 
-/* The job has failed, whatever its processes say from now on: they fail because @a has ended. One
- * that failed before stays the reason. */
+/* nboxd has ended, so the job has failed: the processes that fail from now on fail because of that.
+ * A process that failed before stays the reason. */
 static void give_up(struct job *j, const struct job_also *a, bool is_running)
 {
 	if (a->on_end)
@@ -267,7 +269,8 @@ int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct
 	wanted_signals(&set);
 	look_at = j->on_look ? clock_now_ns() + j->look_ms * NS_PER_MS : UINT64_MAX;
 	for (;;) {
-		bool is_lost = reap_also(also); /* first: who ends because of it ends later */
+		/* nboxd first: processes that end because of it end later */
+		bool is_lost = reap_also(also);
 		bool is_running = reap(j) != 0;
 		uint64_t now = clock_now_ns();
 

@@ -1,7 +1,7 @@
-/* The job: local processes started together, waited for together. A signal that
- * asks nbox to end is passed on; when one process fails the others get a while to
- * notice, then SIGTERM, then SIGKILL. Nothing is left behind: each process has
- * its own group and dies with nbox, and what it left in other sessions is killed. */
+/* The job: local processes that nbox starts together and waits for together. A signal that asks
+ * nbox to end is passed on. When one process fails the others get a while to notice, then SIGTERM,
+ * then SIGKILL. Nothing is left behind: each process has its own group and dies with nbox, and its
+ * children in other sessions are killed. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,8 +23,9 @@ struct job {
 				 the reason */
 	int is_interrupted;   /* by a signal to nbox */
 	bool is_alone;   /* set before the start: there will be one process; it gets the terminal */
-	bool was_well;   /* at that time nobody of several had failed */
-	bool has_killed; /* we have sent SIGKILL: who dies of one may have died of ours */
+	bool was_well;   /* at the time of the signal none of several processes had failed */
+	bool has_killed; /* nbox has sent SIGKILL: a process that dies of one may have died of ours
+			  */
 	/* May be NULL: called once, when the job has run for @look_ms. */
 	void (*on_look)(void *ctx);
 	unsigned int look_ms;
@@ -45,7 +46,7 @@ struct job_env {
 /* Blocks SIGINT, SIGTERM, SIGHUP and SIGCHLD for job_wait(); call before start. */
 int job_init(struct job *j, struct err *err);
 int job_start(struct job *j, char *const argv[], const struct job_env *env, struct err *err);
-/* A process (nboxd) that the job cannot do without: when it ends, the job is ended. */
+/* nboxd: when it ends, the job is ended. */
 struct job_also {
 	pid_t pid; /* 0: none, or it has ended and was waited for */
 	bool has_ended;
@@ -59,4 +60,4 @@ struct job_also {
  * after a signal to nbox or the end of @also by 5 s, after a second signal by nothing. Return: 0
  * or negative errno. */
 int job_wait(struct job *j, struct job_also *also, unsigned int grace_ms, struct err *err);
-void job_kill(struct job *j, int sig); /* also wakes who is stopped */
+void job_kill(struct job *j, int sig); /* a stopped process is woken */

@@ -1,12 +1,12 @@
-/* The command line of a launcher: what it says of the cluster is read, and taken out,
- * since nbox plays the other nodes:
+/* The command line of a launcher. nbox reads what it says of the cluster and takes those words out,
+ * since nboxd plays the other nodes:
  *
  *   torchrun --nnodes=64 --node-rank=0 --rdzv-endpoint=head:29500 --nproc-per-node=8 t.py
  *   torchrun --nproc-per-node=8 --master-addr=127.0.0.1 --master-port=41327 t.py
  *
- * Known: torchrun (python -m torch.distributed.run), accelerate launch, deepspeed, srun,
- * mpirun/mpiexec. Words that do not speak of nodes stay as they are. Pure functions: no
- * file but a --hostfile is looked at, nothing is printed. */
+ * Known launchers are torchrun (python -m torch.distributed.run), accelerate launch, deepspeed,
+ * srun and mpirun/mpiexec. Words that do not speak of nodes stay as they are. Pure functions: they
+ * read no file but a --hostfile and print nothing. */
 #pragma once
 
 #include <stdbool.h>

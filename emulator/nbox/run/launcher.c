@@ -17,8 +17,8 @@
 #define PORT_FIRST 20000
 #define PORTS 10000
 
-/* It is bound later, by somebody else: so one that the kernel gives to no other program in the
- * meantime, below its own range, if there is one by chance. */
+/* The port is bound later, by the job. So it is taken, if possible, from below the range from which
+ * the kernel gives ports to other programs. */
 int run_free_port(void)
 {
 	CLEANUP(closep) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -45,7 +45,7 @@ static const char *get_env(const char *name)
 	return getenv(name);
 }
 
-/* What `gpu` and `auto` will find. 0: unknown. */
+/* How many GPUs torchrun's `gpu` and `auto` will find. 0: unknown. */
 static uint32_t count_devices(const struct run *run)
 {
 	const char *visible = getenv("CUDA_VISIBLE_DEVICES");

@@ -1,5 +1,5 @@
-/* A run whose command is a launcher: what the command says of the cluster and what the options
- * say are brought together, and the command is made one for this machine. */
+/* A run whose command is a launcher. The command and nbox's options both speak of the cluster:
+ * their words are compared and completed. Then the command is made one for this machine. */
 #pragma once
 
 #include "nbox/run/run.h"

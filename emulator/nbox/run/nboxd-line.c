@@ -60,8 +60,9 @@ int nboxd_line_start(const struct run *run, const struct results *res, const cha
 
 	if (r < 0)
 		return r;
-	/* One name a run, unless the user chose the address; an abstract one, of which nothing is
-	 * left whoever is killed. Pids of two containers may be equal, hence the number. */
+	/* Each run has an address of its own unless the user chose one. It is abstract: nothing is
+	 * left of it when nboxd is killed. It has a random number, since pids of two containers may
+	 * be equal. */
 	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
 		number = (unsigned int)clock_now_ns();
 	char *argv[] = {program ? program : (char *)(uintptr_t)run->paths.nboxd,

@@ -19,12 +19,14 @@ struct nboxd_proc {
  * --ended-fd N are added. When it ends instead, its own error line is on stderr. */
 int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *env,
 		struct err *err);
-/* The process that plays @rank has ended, and none comes instead: who waits for it is told so. */
+/* Tells nboxd that the process of the real @rank has ended and will not be started again, so that
+ * no member waits for it. */
 void nboxd_tell_ended(const struct nboxd_proc *p, uint32_t rank, int exit_code);
-/* It is ending, or has ended, and nobody here asked it to. It lets go of its end of that socket
- * before it closes the first link: true after a job that failed because nboxd left. */
+/* Is nboxd ending, or has it ended, though nbox did not ask it to? nboxd closes its end of the
+ * socket before it closes the first link: this is true after a job that failed because nboxd left.
+ */
 bool nboxd_is_leaving(const struct nboxd_proc *p);
 /* SIGTERM, at most 10 s, SIGKILL. Return: its exit code. */
 int nboxd_stop(struct nboxd_proc *p);
-/* It has ended and was waited for: nothing is left of it after this. */
+/* nboxd has ended and was waited for: closes and removes what is left of it. */
 void nboxd_gone(struct nboxd_proc *p);

@@ -1,6 +1,6 @@
-/* Whether libnbox.so is in a process of the job: whatever keeps LD_PRELOAD from reaching it (sudo,
- * a container, a launcher that cleans the environment, a program that is linked statically), the
- * job runs without nbox then, or waits for ranks that nobody plays. */
+/* Whether libnbox.so is in a process of the job. Many things keep LD_PRELOAD from a process: sudo,
+ * a container, a launcher that cleans the environment, a static program. The job then runs without
+ * nbox, or waits for ranks that nobody plays. */
 #pragma once
 
 #include <sys/types.h>

@@ -101,7 +101,8 @@ const char *program_python_script(char *const *command)
 	return *command;
 }
 
-/* The same of a launcher of Python scripts, unless it is told to start a module or a program. */
+/* The Python script that a launcher starts; NULL where it is told to start a module or a program.
+ */
 static const char *launcher_script(const struct launcher_line *line)
 {
 	static const char *const others[] = {"-m", "--module", "--no-python", "--no_python"};

@@ -1,6 +1,6 @@
-/* Whether a command can be run at all, said before anything is started: its program is looked for
- * as execvp() does, a script's first line is followed to its interpreter, and a Python script that
- * the command names must be there. */
+/* Whether a command can be run at all, said before anything is started. The program is looked for
+ * as execvp() does. A script's first line is followed to its interpreter. A Python script that the
+ * command names must be there. */
 #pragma once
 
 #include <limits.h>

@@ -69,7 +69,7 @@ static int set_torchrun(const struct rank_env *e, uint32_t rank, uint32_t local_
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(numbers); i++)
 		r = env_set(numbers[i].name, "%u", numbers[i].value);
-	/* Nobody plays rank 0's part of handing out the id, so all make the same one */
+	/* Rank 0 has no process that hands out the id, so all real ranks make the same one. */
 	if (r == 0 && !is_plain && c->real[0] != 0 && !getenv("NCCL_COMM_ID"))
 		r = env_set("NCCL_COMM_ID", "127.0.0.1:%d", e->port);
 	return r;

@@ -50,8 +50,8 @@ static int try_folder(const char *path)
 			       : -errno; /* ENOENT: /proc says so of a folder that is there */
 }
 
-/* Is @path a folder that we may write to? Tried by a file without a name, of which nothing is left:
- * access() says yes to root, in /proc too. Return: 0; negative errno. */
+/* Is @path a folder that nbox may write to? Tries it by a file without a name, which leaves nothing
+ * behind: access() would say yes to root, even in /proc. Return: 0; negative errno. */
 static int check_folder(const char *path)
 {
 	struct stat st;
@@ -126,8 +126,9 @@ int results_check_file(const char *flag, const char *path, const char *dir, stru
 		     : 0;
 }
 
-/* Files of a run that did not get as far as a record may be written over; those that somebody else
- * wrote, or links to elsewhere, may not: --out . beside a cluster file of the name config.yaml. */
+/* Refuses a folder with files that no run of nbox wrote, such as --out . beside a cluster file of
+ * the name config.yaml, and with links to elsewhere. Files of a run that did not get as far as a
+ * record may be overwritten. */
 static int check_not_users(const struct results *r, struct err *err)
 {
 	static const char *const names[] = {"config.yaml", "command.txt", "versions.txt",
