@@ -18,8 +18,8 @@ static char *slot(const struct call *call, const void *base)
 	return (char *)(uintptr_t)base + call->bytes * call->comm->rank;
 }
 
-/* Of a virtual root: what we broadcast ourselves in this group, else our receive buffer as
- * it is. */
+/* A virtual root's data are what this rank broadcasts itself in the same group, else its receive
+ * buffer as it is. */
 static int broadcast(const struct call *call, const struct call_index *x, device_stream s,
 		     struct err *err)
 {

@@ -1,5 +1,5 @@
-/* What one real member does with itself: copies instead of calls of the real library. All calls of
- * a communicator with one real member come to that, but for scaled sums: those multiply. */
+/* What a single real member does with itself: copies instead of calls of the real library. Copies
+ * do all calls of its communicator but scaled sums, which multiply. */
 #pragma once
 
 #include "shim/data/call-index.h"

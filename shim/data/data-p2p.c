@@ -14,8 +14,8 @@ struct piece {
 	const char *from; /* NULL: fill */
 };
 
-/* What a real rank sent to us in this group, of @call's size: the root of a gather made of
- * sends and receives gets nothing from itself, whose copies also have to be something. */
+/* What another real rank sent to us in this group, of @call's size. The root of a gather made of
+ * sends and receives gets nothing from itself, and yet the slots of its copies need something. */
 static const struct call *find_stand_in(const struct call *call, const struct call_index *x)
 {
 	const struct call *other;
@@ -29,9 +29,9 @@ static const struct call *find_stand_in(const struct call *call, const struct ca
 	return NULL;
 }
 
-/* Under mirror: what v's template sent to us when that has the same size; when we are the
- * template ourselves, what we sent to the rank that is as far from us as we are from v,
- * else what another real rank sent to us; else NULL, the buffer stays as it is. */
+/* Under mirror: what v's template sent to us when that has the same size. When we are v's template
+ * ourselves: what we sent to the rank that is as far from us as we are from v, else what another
+ * real rank sent to us. NULL: the buffer stays as it is. */
 static const void *find_source(const struct call *call, const struct call_index *x)
 {
 	struct comm *c = call->comm;
@@ -51,7 +51,7 @@ static const void *find_source(const struct call *call, const struct call_index 
 	return other ? other->recv : NULL;
 }
 
-/* Does @b lie behind @a in the buffer, and go on like it? */
+/* Does @b follow @a in the buffer, and come from a copy or a fill as @a does? */
 static bool is_next(const struct piece *a, const struct piece *b)
 {
 	return (char *)a->call->recv + a->call->bytes == (char *)b->call->recv &&
@@ -59,8 +59,8 @@ static bool is_next(const struct piece *a, const struct piece *b)
 	       scalar_fill_byte(a->call->dtype) == scalar_fill_byte(b->call->dtype);
 }
 
-/* @n pieces, each next to the one before: whose sources are next to each other too in one
- * copy. */
+/* @n pieces, each next to the one before. Pieces whose sources are next to each other too become
+ * one copy. */
 static int copy_pieces(const struct piece *p, uint32_t n, device_stream s, struct err *err)
 {
 	uint64_t bytes = p->call->bytes;

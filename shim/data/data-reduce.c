@@ -69,7 +69,7 @@ static void run_power(void *arg)
 	scalar_power(p->dtype, p->buf, p->count, p->n);
 }
 
-/* From and to other memory of the host the copies would not be asynchronous. */
+/* Through pinned memory: else the copies would not be asynchronous. */
 int data_enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
 		       device_stream s, bool is_captured, struct err *err)
 {

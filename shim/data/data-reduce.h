@@ -5,12 +5,12 @@
 #include "shim/data/call.h"
 
 bool data_is_reduction(uint32_t kind);
-/* The real reduction that gives what the virtual world would. Return: 0; negative errno or
+/* The real reduction whose result is that of the virtual world. Return: 0; negative errno or
  * ncclResult_t > 0 with the sentence. */
 int data_map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err);
-/* Whether it is a product that copies take part in. */
+/* Is it a product in which virtual ranks have factors? */
 bool data_needs_power(const struct call *call);
-/* @dst = @src to the power of our multiplicity, through pinned host memory. One that is captured
- * stays for the replays. Return: 0; negative errno with the sentence. */
+/* @dst = @src to the power of our multiplicity, through pinned host memory. A captured one stays
+ * for the replays. Return: 0; negative errno with the sentence. */
 int data_enqueue_power(const struct call *call, void *dst, const void *src, uint64_t bytes,
 		       device_stream s, bool is_captured, struct err *err);

@@ -1,4 +1,4 @@
-/* See data.h. Reductions that stand for more ranks than there are: data-reduce.c. */
+/* See data.h. */
 #include "shim/data/data.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ void data_deinit(struct comm *c)
 
 /* --- where things are ------------------------------------------------------------------ */
 
-/* Real members next to each other: their chunks are one piece of a buffer. */
+/* Are the real members next to each other? Then their chunks are one piece of a buffer. */
 static bool is_contiguous(const struct comm *c)
 {
 	return c->members[c->n_real - 1].rank - c->members[0].rank == c->n_real - 1;
@@ -116,7 +116,7 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 
 /* --- the real calls ----------------------------------------------------------------------- */
 
-/* Every pair of real members its chunk; root -1: all to all. */
+/* Each pair of real members exchanges its chunk; a root only sends, or only receives. */
 static int exchange_chunks(struct call *call, bool sends, bool receives, device_stream s,
 			   struct err *err)
 {
@@ -137,8 +137,8 @@ static int exchange_chunks(struct call *call, bool sends, bool receives, device_
 	return r;
 }
 
-/* A virtual root's data come from its template: what that broadcasts itself in this group,
- * else its receive buffer, which is the one that is sure to be there. */
+/* A virtual root's data come from its template: what that broadcasts itself in this group, else its
+ * receive buffer, the only one that is sure to exist. */
 static int during_broadcast(struct call *call, const struct call_index *x, cudaStream_t stream,
 			    struct err *err)
 {
@@ -166,7 +166,7 @@ static int during_rooted(struct call *call, cudaStream_t stream, struct err *err
 	bool is_root = c->rank == call->root;
 
 	if (root < 0)
-		return 0; /* nobody here gets anything; a scatter's source is not known */
+		return 0; /* no real rank gets anything; a scatter's source is not known */
 	if (call->kind == COLL_REDUCE)
 		return REAL(Reduce, (call->real_send, call->recv, call->count, call->dtype,
 				     call->real_op, root, c->real, stream));
@@ -258,8 +258,8 @@ static int repeat(const struct call *call, device_stream s, struct err *err)
 	return r;
 }
 
-/* Every virtual slot of a receive buffer: its template's, or small values. The real
- * ones are already in place (@from NULL) or in @from, in order. */
+/* Fills every virtual slot of a receive buffer: with its template's, or with small values. The real
+ * slots are already in place (@from NULL), or in @from, in order. */
 static int replicate(const struct call *call, const char *from, device_stream s, struct err *err)
 {
 	struct comm *c = call->comm;

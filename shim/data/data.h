@@ -13,7 +13,7 @@ int data_during(struct call *call, const struct call_index *x, device_stream s, 
 int data_after(struct call *call, device_stream s, struct err *err);
 /* After data_before(): will data_during() call the real library? */
 bool data_needs_real(const struct call *call);
-/* Where it does not because there is one real member: what that does with itself. */
+/* What data_during() leaves to a single real member: what that does with itself. */
 int data_during_alone(struct call *call, const struct call_index *x, device_stream s,
 		      struct err *err);
 

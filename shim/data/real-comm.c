@@ -68,7 +68,7 @@ int real_comm_make(struct comm *c, void *config, struct err *err)
 	return result == ncclInProgress ? 0 : (int)result;
 }
 
-/* Alone. Making it is not captured: NCCL allocates memory. */
+/* Of a single real member. In a relaxed mode, since NCCL allocates memory. */
 static int make_now(struct comm *c, struct err *err)
 {
 	int mode = DEVICE_CAPTURE_RELAXED, before = DEVICE_NONE, r = make_id(c, err);

@@ -1,13 +1,14 @@
-/* The real communicator behind a virtual one: of its real members, in the real library.
+/* The real communicator behind a virtual one: the communicator of its real members in the real
+ * library.
  *
- * With several real members it is made at once, while the virtual one is made: all of
- * them are here then, and nobody is in a stream or a capture. At the first op that needs
- * it would be too late: members get there in different orders and with kernels in their
- * streams, and a rank that waits for the others in ncclAllReduce may be waited for itself.
- * With one real member there is nobody to meet: it is made when something needs it
- * (scaled sums, users' reductions, registration of windows), also during a capture;
- * everything else that one member does with itself is a copy (data_alone()). In a job of
- * many axes most communicators are of this kind. */
+ * Several real members make it together with the virtual one: then all of them are here, and none
+ * is in a stream or a capture. The first op that needs it would be too late. Members get there in
+ * different orders and with kernels in their streams, and a rank that waits for the others in
+ * ncclAllReduce may itself be the one for which they wait.
+ *
+ * A single real member has nobody to meet. It makes one when something needs it (scaled sums,
+ * users' reductions, registration of windows), also during a capture; copies do everything else
+ * (data-alone.h). In a job of many axes most communicators are of this kind. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +21,8 @@ bool real_comm_is_wanted(const struct comm *c);
  * job's, blocking, or NULL. Return: 0; negative errno or ncclResult_t > 0, with the
  * sentence. */
 int real_comm_make(struct comm *c, void *config, struct err *err);
-/* The lowest real member makes the id and sends it to the others; nothing at these. Where it fails
- * the caller tells why, and then the others that there is no id. */
+/* Of the lowest real member: makes the id and sends it to the others; the others do nothing. Where
+ * it fails the caller tells them why, and then that there is no id. */
 int real_comm_offer_id(struct comm *c, struct err *err);
 
 /* c->real, made now when there is one real member. Any thread that may call NCCL.

@@ -36,7 +36,8 @@ bool redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dtype)
 	return i < c->n_redops && c->redops[i].is_used && c->redops[i].dtype == dtype;
 }
 
-/* Is any reduction's policy mirror, any another one (but none)? */
+/* *ret_mirror: the policy of some reduction is mirror; *ret_other: of some it is another one but
+ * none. */
 static void look_at_policies(const struct comm *c, bool *ret_mirror, bool *ret_other)
 {
 	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_REDUCE, COLL_REDUCESCATTER};
@@ -116,7 +117,7 @@ int redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 	made.scaled = c->redops[i].scaled;
 	c->dev->get(&before);
 	if (device_select(c->dev,
-			  c->device)) /* what it takes is there, and another one may be current */
+			  c->device)) /* its memory is there; another device may be current */
 		return err_set(err, EIO, "cannot select device %d", c->device);
 	r = redop_make(c, &made, scalar, err);
 	device_select(c->dev, before);

@@ -11,7 +11,8 @@ int redop_new(struct comm *c, const void *scalar, ncclDataType_t dtype,
 	      ncclScalarResidence_t residence, ncclRedOp_t *ret, struct err *err);
 int redop_free(struct comm *c, ncclRedOp_t op, struct err *err);
 bool redop_is_valid(const struct comm *c, ncclRedOp_t op, ncclDataType_t dtype);
-/* @call waits in a group, whose end needs its reduction also if that was destroyed meanwhile. */
+/* @call waits in a group. The group's end needs the reduction, also if the job has destroyed it
+ * meanwhile. */
 void redop_hold(const struct call *call);
 void redop_drop(const struct call *call);
 /* Scales the device scalar of @call's reduction, in the stream. Return: as redop_new(). */

@@ -71,8 +71,8 @@ static ncclResult_t check_and_call(const char *what, struct call *call, int root
 	call->bytes = call->count * elem;
 	if (!buffers_are_there(call, has_root(call->kind) && call->root == c->rank))
 		return group_fail(ncclInvalidArgument, "%s: a buffer is NULL", what);
-	/* As NCCL: no op, no other rank has to call it. A send or receive of nothing has its other
-	 * end. */
+	/* As in NCCL a collective of nothing is no op, and no other rank has to call it. A send or
+	 * receive of nothing has its other end. */
 	if (!call->count && call->kind != COLL_SENDRECV)
 		return ncclSuccess;
 	return group_call(call);

@@ -1,4 +1,4 @@
-/* See config.h. */
+/* See comm-config.h. */
 #include "shim/entry/comm-config.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static const char *name_in(const ncclConfig_t *config, size_t offset)
 	return name;
 }
 
-/* Numbers that have a range; NCCL_CONFIG_UNDEF_INT is always one of it. */
+/* Numbers that have a range. NCCL_CONFIG_UNDEF_INT is always allowed. */
 static const struct {
 	const char *name;
 	size_t offset;

@@ -75,7 +75,7 @@ static struct op *add_op(struct batch *b, const struct call *call)
 	return op;
 }
 
-/* What both sides derive alike: see emulator/README.md. */
+/* The schedule of the op, which nboxd derives alike. */
 static int make_sched(struct op *op, struct err *err)
 {
 	const struct comm *c = op->comm;
@@ -123,7 +123,7 @@ static int make_ops(struct plan *p, struct err *err)
 			b->n_self += call->is_send ? 1 : -1;
 	}
 	for (uint32_t i = 0; i < p->n_batches; i++) {
-		/* NCCL says so before it launches anything, and the communicator can go on */
+		/* NCCL says so before it enqueues anything, and the communicator can go on */
 		if (p->batches[i].n_self)
 			return err_set(
 				err, EINVAL,
@@ -165,7 +165,7 @@ static bool is_seen(const struct plan *p, const struct batch *b, uint32_t i)
 
 enum direction { JOIN, FORK };
 
-/* The other streams of a batch: before its work it waits for them, then they for it. */
+/* The other streams of a batch: JOIN lets its work wait for them, FORK lets them wait for it. */
 static int tie_streams(const struct plan *p, const struct batch *b, enum direction d,
 		       struct err *err)
 {
@@ -225,8 +225,8 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 	return r;
 }
 
-/* The waits of all that arrive, also where something went wrong in between: such ops pass, and are
- * done with. */
+/* The waits of all ops that arrive, also where something went wrong in between: then these ops
+ * still pass. */
 static int enqueue_waits(struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
@@ -265,8 +265,8 @@ static bool is_other_comm(const struct plan *p, uint32_t i)
 	return i == 0 || p->calls[i].comm != p->calls[i - 1].comm;
 }
 
-/* What single real members do with themselves, for all calls; then what comes from
- * virtual ranks, which may be copies of that. */
+/* What single real members do with themselves, for all calls; then what comes from virtual ranks,
+ * which may be copies of that. */
 static int enqueue_after(struct plan *p, const struct call_index *x, struct err *err)
 {
 	int r = 0;
@@ -390,8 +390,8 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 	r = enqueue_plan(&p, &err);
 	if (!r)
 		return ncclSuccess;
-	/* Something is in the streams and something is not: the communicators are of no
-	 * use any more, and nobody may wait for what was left out. */
+	/* Something is in the streams and something is not. The communicators are of no use any
+	 * more, and nobody may wait for what is missing. */
 	result = r == -EIO ? ncclUnhandledCudaError : result_of(r);
 	for (uint32_t i = 0; i < p.n_batches; i++) {
 		comm_fail(p.batches[i].comm, (int)result, "%s", err.text);

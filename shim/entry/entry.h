@@ -1,6 +1,5 @@
-/* For the files that define entry points: prototypes of all of them, the guard
- * that keeps errno, and the second name. The only files that know ncclResult_t of
- * a call's end are those that include this one. */
+/* For the files that define entry points: prototypes of all of them, the guard that keeps errno,
+ * the second name, and calls of the real library. */
 #pragma once
 
 #include <errno.h>
@@ -25,8 +24,8 @@ static inline void restore_errno_(const int *saved)
 /* First line of every entry point: errno is the caller's. */
 #define ENTER() __attribute__((unused)) const int saved_errno_ CLEANUP(restore_errno_) = errno
 
-/* pncclX is ncclX, bound here and not through the linker: a profiler that
- * interposes ncclX and calls pncclX arrives at the virtual cluster, once. */
+/* pncclX is ncclX, bound here and not through the linker: a profiler that interposes ncclX and
+ * calls pncclX reaches the virtual cluster once. */
 #define ALSO_PNCCL(name)                          \
 	extern __typeof__(nccl##name) pnccl##name \
 		__attribute__((alias("nccl" #name), visibility("default")))

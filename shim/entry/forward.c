@@ -1,4 +1,4 @@
-/* Entry points without code of their own: generated from the symbol table. */
+/* Entry points that only forward or refuse: generated from the symbol table. */
 #include "shim/entry/entry.h"
 
 #include "shim/data/real-comm.h"
@@ -7,7 +7,7 @@
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
-/* What a function answers that cannot be called, by its result type. */
+/* What a function answers when it cannot be called, by its result type. */
 #define MISSING_ncclResult_t(name) real_missing(name)
 #define MISSING_int(name) ((void)real_missing(name), -1)
 #define MISSING_ncclTeam_t(name) ((void)real_missing(name), (ncclTeam_t){0, 0, 0})
@@ -21,7 +21,7 @@ static ncclResult_t refuse(const char *name)
 			      "%s: not possible on a communicator with virtual ranks (nbox)", name);
 }
 
-/* The communicator for the real library. Return: 0, or -1 when there is none. */
+/* Replaces a virtual communicator by its real one. Return: 0; -1: there is none. */
 static int to_real(ncclComm_t *comm)
 {
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(*comm);

@@ -165,8 +165,8 @@ static void clear(struct group *g, const struct group *now)
 	g->init_capacity = now->init_capacity;
 }
 
-/* Takes what was gathered: all of it, or, when a call was wrong, nothing. Nothing in here
- * comes back to this thread's group. */
+/* Carries out what the group has gathered, or nothing when a call was wrong. Nothing in here adds
+ * to this thread's group. */
 static ncclResult_t carry_out(struct group *g)
 {
 	struct group now = *g;
@@ -208,7 +208,7 @@ ncclResult_t ncclGroupEnd(void)
 }
 ALSO_PNCCL(GroupEnd);
 
-/* Of a group in which the real library has been called, or of an empty one. */
+/* @is_open: the real library has been called in this group; else an empty one is simulated. */
 static ncclResult_t simulate_real(bool is_open, void *info)
 {
 	const struct real *real = real_get();
@@ -236,7 +236,7 @@ ncclResult_t ncclGroupSimulateEnd(void *info)
 				      "ncclGroupSimulateEnd: there was no ncclGroupStart");
 	if (--g->depth)
 		return ncclSuccess;
-	/* it ends the group whatever comes of it, and nothing of the group is done */
+	/* it ends the group in any case, and carries nothing out */
 	now = *g;
 	memset(g, 0, sizeof(*g));
 	result = simulate_real(now.is_real_open, info);

@@ -1,7 +1,7 @@
-/* ncclGroupStart/End on virtual communicators: one list a thread of what was called
- * since the outermost start; the outermost end carries it out, communicators to be
- * made first. Calls on the real library's own communicators inside a group go into
- * a real group, which is opened by the first of them. */
+/* ncclGroupStart/End on virtual communicators. Each thread has a list of its calls since the
+ * outermost start; the outermost end carries it out, and makes communicators first. Calls on the
+ * real library's own communicators inside a group go into a real group, which the first of them
+ * opens. */
 #pragma once
 
 #include "shim/data/call.h"

@@ -1,5 +1,4 @@
-/* Carries out inits: check-in with nboxd, the real communicator of the real members; at once, or on
- * a thread of its own when one of them is not blocking. */
+/* See init-run.h. */
 #include "shim/entry/init-run.h"
 
 #include <errno.h>
@@ -19,14 +18,14 @@
 #include "shim/real/last-error.h"
 #include "shim/real/real.h"
 
-/* One step for all of the list; an init that failed is skipped afterwards. */
+/* Each step is done for the whole list; an init that failed is skipped afterwards. */
 struct job {
 	uint32_t n;
 	struct init list[];
 };
 
-/* The others may be waiting for our part in making the real communicator of @c, which has failed.
- */
+/* Tells nboxd that @c has failed: other members may be waiting for this one to make the real
+ * communicator. */
 static void tell_failure(struct comm *c)
 {
 	struct wire_text text = {.code = EPIPE};
@@ -37,8 +36,8 @@ static void tell_failure(struct comm *c)
 	known_send(c, WIRE_ABORT, &text, sizeof(text));
 }
 
-/* nboxd is told at once: this thread may go on to wait for another communicator's members, and
- * those may wait for this one's. */
+/* Tells nboxd at once: this thread may go on to wait for another communicator's members, and those
+ * may wait for this one's. */
 static void failed(const struct init *init, int r, const struct err *err)
 {
 	comm_fail(init->comm, r, "%s", err->text);
@@ -68,7 +67,8 @@ static void check_in(struct job *job)
 	}
 }
 
-/* Now: a single real member makes its own when something needs it. */
+/* Is a real communicator to be made now? A single real member makes its own when something needs
+ * it. */
 static bool wants_real(const struct init *init)
 {
 	const struct comm *c = init->comm;
@@ -76,7 +76,7 @@ static bool wants_real(const struct init *init)
 	return is_ok(init) && c->n_ranks && c->n_real > 1 && real_comm_is_wanted(c);
 }
 
-/* One step of the meeting, for all that are still in it. */
+/* One step of the meeting (meet.h), for all inits that are still in it. */
 static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 {
 	struct err err = {""};
@@ -89,7 +89,7 @@ static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 			continue;
 		init->meets = false;
 		failed(init, r, &err);
-		/* after the cause: the members that wait for the id report the last error that they
+		/* after the cause: members that wait for the id report the last error that they
 		 * know */
 		if (step == real_comm_offer_id)
 			meet_send_id(init->comm, NULL);
@@ -98,8 +98,8 @@ static void each(struct job *job, int (*step)(struct comm *c, struct err *err))
 
 static void make_all_real(struct job *job)
 {
-	struct real_group *group =
-		real_group_new(job->n); /* before the promise, which no lack of memory may break */
+	struct real_group *group = real_group_new(
+		job->n); /* before the promise, which must not fail for lack of memory */
 	struct err err = {""};
 	uint32_t n = 0;
 
@@ -107,8 +107,8 @@ static void make_all_real(struct job *job)
 		struct init *init = &job->list[i];
 
 		init->meets = wants_real(init);
-		if (!is_ok(init)) /* perhaps aborted by another thread before nboxd's answer was
-				     here */
+		if (!is_ok(init)) /* another thread may have aborted it before nboxd's answer came
+				   */
 			tell_failure(init->comm);
 		if (init->meets && !group) {
 			init->meets = false;
@@ -214,7 +214,7 @@ ncclResult_t init_run(const struct init *list, uint32_t n)
 		free(job);
 		return result;
 	}
-	/* what fails there keeps its handle, which the job may be looking at */
+	/* a failed one keeps its handle, which the job may be looking at */
 	for (uint32_t i = 0; i < n; i++)
 		list[i].comm->is_blocking = false;
 	if (!quiet_thread(NULL, run_background, job))

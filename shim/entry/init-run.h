@@ -1,6 +1,6 @@
-/* Making virtual communicators: check-in with nboxd, then the real communicator of
- * the real members. Several at once, so that a group of inits in one process does
- * not wait for itself. */
+/* Makes virtual communicators: check-in with nboxd, then the real communicator of the real members;
+ * on a thread of its own when one of them is not blocking. Several at once, so that a group of
+ * inits in one process does not wait for itself. */
 #pragma once
 
 #include <stddef.h>

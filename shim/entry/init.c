@@ -1,5 +1,5 @@
-/* The entry points that make communicators: what each asks of the job's arguments and of the
- * process, as an init (init.h), which init-run.c carries out when the group ends. */
+/* The entry points that make communicators. Each checks the job's arguments and the process, and
+ * makes an init of them (init-run.h), which is carried out when the group ends. */
 #include "shim/entry/init-run.h"
 
 #include <errno.h>
@@ -34,8 +34,8 @@
 #define N_DEVICES 64
 #define GROUPS_TOLD 256
 
-/* The world rank of each device of this process, learned from the communicators of
- * the world's size: a process may drive several devices. */
+/* The world rank of each device of this process, which may drive several: learned from
+ * communicators of the world's size. */
 static pthread_mutex_t ranks_lock = PTHREAD_MUTEX_INITIALIZER;
 static int device_rank[N_DEVICES]; /* rank + 1; 0: unknown */
 
@@ -70,7 +70,7 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 
 /* --- what the entry points share ------------------------------------------------------- */
 
-/* @hint: what to do, to be said behind the sentence. */
+/* @hint: what to do; follows the sentence. */
 static ncclResult_t not_ready(const char *what, int r, const struct err *err, const char *hint)
 {
 	static _Atomic bool was_said;
@@ -81,9 +81,9 @@ static ncclResult_t not_ready(const char *what, int r, const struct err *err, co
 			      err->text);
 }
 
-/* Where several NICs reach nboxd, the link takes the one nearest to the GPU: that of the
- * first communicator, before there is a link. What cannot be found out is left to the
- * route; makes no context. */
+/* Where several NICs reach nboxd, the link takes the one nearest to the GPU of the first
+ * communicator. The GPU has to be known before there is a link; where it is not, the route chooses
+ * the NIC. Makes no context. */
 static void tell_gpu(void)
 {
 	const struct device *dev;
@@ -122,7 +122,7 @@ static void note_version(const char *line)
 	note(text);
 }
 
-/* For the run's summary: what is not as the user asked for; for its versions.txt: what the job runs
+/* For the run's summary: what is not as the user asked. For its versions.txt: what the job runs
  * on. */
 static void note_run(void)
 {
@@ -166,7 +166,7 @@ static const struct device *get_ready(const char *what, ncclResult_t *ret)
 	return NULL;
 }
 
-/* A new communicator on @device that is checked in by frame @type. */
+/* A new communicator on @device, whose check-in is frame @type. */
 static ncclResult_t begin(const char *what, const struct device *dev, int device, ncclComm_t *ret,
 			  const ncclConfig_t *config, bool is_blocking, enum wire_type type,
 			  uint32_t parent, uint32_t rank, const void *body, size_t bytes)
@@ -209,7 +209,7 @@ static ncclResult_t begin(const char *what, const struct device *dev, int device
 	return group_init(&init);
 }
 
-/* A group is told of once, as long as it has the same ranks. */
+/* Tells nboxd of a group once, as long as the group has the same ranks. */
 static void tell_group(const struct wire_group *g, const uint32_t *ranks)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -236,8 +236,8 @@ static void tell_group(const struct wire_group *g, const uint32_t *ranks)
 		session_post(WIRE_GROUP, body, bytes);
 }
 
-/* @body followed by the list of world ranks that the job has for this communicator, as far
- * as it is known; the caller's to free(). NULL: no memory. */
+/* Return: @body, followed by the job's own list of world ranks for this communicator where PyTorch
+ * knows it; the caller's to free(). NULL: no memory. */
 static void *with_job_ranks(const void *body, size_t body_bytes, uint32_t n_ranks, uint32_t rank,
 			    int world, size_t *ret_bytes)
 {
@@ -301,8 +301,8 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 
 /* --- entry points ------------------------------------------------------------------------ */
 
-/* Frameworks ask first for this, before they wait for ranks that may not exist: the place to refuse
- * a world that cannot be. */
+/* Frameworks call this before they wait for ranks that may not exist: the place to refuse a world
+ * that cannot be. */
 ncclResult_t ncclGetVersion(int *version)
 {
 	ENTER();
@@ -314,7 +314,7 @@ ncclResult_t ncclGetVersion(int *version)
 }
 ALSO_PNCCL(GetVersion);
 
-/* The job's id is only a name here: nobody listens behind it. */
+/* The job's id is only a name here: no socket listens behind it. */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
 	ENTER();
@@ -405,8 +405,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *ret,
 	result = result_check(c, "ncclCommSplit");
 	if (result != ncclSuccess)
 		return group_failed(result);
-	/* NCCL documents colors that are not negative and takes others too, which PyTorch 2.4
-	 * passes: hashes cut to 32 bits. The frame has room for 31. */
+	/* NCCL documents colors that are not negative, and takes others too: PyTorch 2.4 passes
+	 * hashes cut to 32 bits. The frame has room for 31. */
 	if (color < 0 && color != NCCL_SPLIT_NOCOLOR)
 		body.color = color & INT_MAX;
 	if (!ret)

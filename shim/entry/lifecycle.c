@@ -203,14 +203,15 @@ static bool is_dead(const struct comm *c)
 	return comm_error(c);
 }
 
-/* What belongs to the device, once no stream uses it. */
+/* Gives back what @c has of the device, once no stream uses it. */
 static void release_device(struct comm *c)
 {
 	int before = DEVICE_NONE, mode = DEVICE_CAPTURE_RELAXED;
 
 	if (note_is_child())
 		return;
-	/* a thread that only cleans up may have no device; one that captures goes on with that */
+	/* a thread that only cleans up may have no device; a thread that captures goes on
+	 * capturing */
 	c->dev->exchange_mode(&mode);
 	c->dev->get(&before);
 	device_select(c->dev, c->device);
@@ -223,8 +224,8 @@ static void release_device(struct comm *c)
 	c->dev->exchange_mode(&mode);
 }
 
-/* The others need not wait for us in an op. Before all that may wait for the device, where ops of
- * other ranks of this process may stand that wait for just that. */
+/* Tells nboxd that the others need not wait for this rank in an op. Comes before all that may wait
+ * for the device: ops of other ranks of this process may stand there that wait for just that. */
 static void leave(struct comm *c)
 {
 	known_send(c, WIRE_COMM_FREE, NULL, 0);
@@ -295,7 +296,7 @@ static ncclResult_t abort_comm(struct comm *c)
 	play_kill(c);
 	leave(c);
 	real = atomic_exchange(&c->real, NULL);
-	/* in the child of a fork its threads are not there, which that would wait for */
+	/* in the child of a fork it would wait for threads that do not exist */
 	if (real && real_get()->CommAbort && !note_is_child())
 		result = real_get()->CommAbort(real);
 	if (!is_busy || progress_wait_idle(c, PROGRESS_IDLE, ABORT_WAIT_NS))

@@ -105,7 +105,7 @@ static bool any_failed(const struct real_group *g)
 	return false;
 }
 
-/* Return: whether it is done; false: @g is the thread's. */
+/* Return: whether it is done; false: @g now belongs to the thread. */
 static bool wait_for(struct real_group *g)
 {
 	uint64_t until = clock_now_ns() + env_get()->timeout_ns;
