@@ -11,7 +11,7 @@
 #include "nboxd/job/results.h"
 #include "nboxd/op/message.h"
 #include "nboxd/op/op.h"
-#include "nboxd/server.h"
+#include "nboxd/rooms.h"
 #include "nboxd/status.h"
 #include "nboxd/store/serve/server.h"
 

@@ -32,13 +32,6 @@
 #define LEFT_NS (2 * NS_PER_S) /* server_end_when_left() */
 #define NOBODY_NS (60 * NS_PER_S)
 
-const char *server_addr(const struct server *s)
-{
-	const char *addr = listen_addr(&s->listen, 0);
-
-	return addr ? addr : s->config->addr;
-}
-
 char *server_network(const struct server *s, char *buf, size_t size)
 {
 	const struct delay_network cluster = {
@@ -51,11 +44,6 @@ char *server_network(const struct server *s, char *buf, size_t size)
 	buf[0] = '\0';
 	return strcmp(s->config->model, "none") ? delay_network(s->ops.delay, &cluster, buf, size)
 						: buf;
-}
-
-const char *server_store_addr(const struct server *s)
-{
-	return s->store ? store_server_addr(s->store) : NULL;
 }
 
 /* --- time ------------------------------------------------------------------------- */

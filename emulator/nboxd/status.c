@@ -11,7 +11,7 @@
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/wait.h"
-#include "nboxd/server.h"
+#include "nboxd/rooms.h"
 #include "nboxd/store/serve/server.h"
 #include "nboxd/store/serve/virtual.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nboxd/store/client.h"
 #include "nboxd/store/policy.h"
-#include "nboxd/store/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,10 +1,10 @@
-/* One client: cuts what it sends into requests and answers them; see store.h. */
+/* See client.h. */
+#include "nboxd/store/client.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
-
-#include "nboxd/store/store-private.h"
 
 int store_client_new(struct store *s, void *client_owner, struct store_client **ret)
 {
@@ -51,24 +51,6 @@ void store_client_sent(struct store_client *c, size_t n)
 {
 	buffer_take(&c->out, n);
 	client_count(c);
-}
-
-/* --- what it holds -------------------------------------------------------------------- */
-
-int client_has_room(const struct store_client *c, size_t more)
-{
-	return c->n_held + more <= STORE_CLIENT_LITTLE ||
-			       c->store->n_client_bytes + more <= c->store->clients_max
-		       ? 0
-		       : -EDQUOT;
-}
-
-void client_count(struct store_client *c)
-{
-	size_t n = c->in.capacity + c->out.capacity + c->n_room * sizeof(*c->awaits);
-
-	c->store->n_client_bytes += n - c->n_held; /* modulo 2^64: may be less */
-	c->n_held = n;
 }
 
 /* --- answers ------------------------------------------------------------------------ */

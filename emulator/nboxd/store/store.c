@@ -7,8 +7,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "nboxd/store/store-private.h"
-
 int store_new(const struct store_events *ev, void *owner, struct store **ret)
 {
 	struct store *s = calloc(1, sizeof(*s));
@@ -192,6 +190,24 @@ int entry_number(const struct entry *e, int64_t *ret)
 	*ret = strtoll(text, &end, 10);
 	return end == text || errno ? -EPROTO : 0;
 }
+
+int client_has_room(const struct store_client *c, size_t more)
+{
+	return c->n_held + more <= STORE_CLIENT_LITTLE ||
+			       c->store->n_client_bytes + more <= c->store->clients_max
+		       ? 0
+		       : -EDQUOT;
+}
+
+void client_count(struct store_client *c)
+{
+	size_t n = c->in.capacity + c->out.capacity + c->n_room * sizeof(*c->awaits);
+
+	c->store->n_client_bytes += n - c->n_held; /* modulo 2^64: may be less */
+	c->n_held = n;
+}
+
+/* --- answers ------------------------------------------------------------------------ */
 
 /* One key of @a's client has come. */
 static void await_met(struct store *s, struct await *a)

@@ -1,7 +1,5 @@
-/* A TCPStore without sockets, clocks or threads: the key table, who waits for which
- * key, and what is to be answered. The owner brings bytes in and takes bytes out:
- *
- *   store_new() → store_client_new() ... store_client_feed() → store_client_output()
+/* The table of a TCPStore without sockets, clocks or threads: keys, values, and which client waits
+ * for which key. What clients ask is client.h's.
  *
  * Semantics are those of torch's own server (see protocol.h), but for virtual ranks: the
  * owner is told of keys that are asked for and missing, and may set them, then or
@@ -12,8 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uthash.h>
 
-#include "base/err.h"
+#include "nboxd/store/buffer.h"
 #include "nboxd/store/protocol.h"
 
 struct store;
@@ -49,6 +48,51 @@ struct store_counts {
 	uint64_t n_keys, n_bytes, n_clients, n_client_bytes, n_waits, n_requests;
 };
 
+struct queued {
+	struct queued *prev, *next;
+	size_t n;
+	uint8_t bytes[];
+};
+
+/* One client that waits for one key. */
+struct await {
+	struct store_client *client; /* borrowed */
+	struct entry *entry;         /* borrowed; NULL: it came */
+	struct await *prev, *next;   /* of the same key */
+};
+
+/* A key; there while it has a value, a queue or somebody who waits for it. */
+struct entry {
+	UT_hash_handle hh;
+	struct buffer value;
+	bool has_value;
+	struct queued *queue; /* owned list */
+	uint64_t n_queued;
+	struct await *awaits; /* list; owned by the clients */
+	size_t n_key;
+	uint8_t key[];
+};
+
+struct store {
+	const struct store_events *ev; /* borrowed */
+	void *owner;
+	struct entry *entries; /* hash, owned */
+	uint64_t n_keys, n_bytes, n_clients, n_waits, n_requests;
+	uint64_t n_client_bytes,
+		clients_max; /* what clients hold; STORE_CLIENTS_MAX, less in tests */
+};
+
+struct store_client {
+	struct store *store; /* borrowed */
+	void *owner;
+	struct buffer in, out;
+	struct store_scan scan;
+	bool is_valid;
+	struct await *awaits;               /* owned; NULL: does not wait */
+	size_t n_awaits, n_missing, n_room; /* that wait; of those not there; room in awaits */
+	size_t n_held;                      /* of store->n_client_bytes */
+};
+
 int store_new(const struct store_events *ev, void *owner, struct store **ret); /* 0, -ENOMEM */
 /* All clients must be freed before. NULL allowed; returns NULL. */
 struct store *store_free(struct store *s);
@@ -61,23 +105,38 @@ bool store_get(const struct store *s, struct store_bytes key, struct store_bytes
 int store_delete(struct store *s, struct store_bytes key);
 /* Forgets all keys and queues. Who waits goes on waiting. */
 void store_clear(struct store *s);
-
-int store_client_new(struct store *s, void *client_owner, struct store_client **ret);
-struct store_client *store_client_free(struct store_client *c); /* ends its wait, silently */
-/**
- * store_client_feed - what the client sent
- * @n: 0 is allowed: to go on after store_client_sent()
- *
- * Return: 0; -EPROTO, -ENOBUFS, -EDQUOT (STORE_CLIENTS_MAX), -ENOMEM with the sentence: answer what
- * is in the output, then hang up.
- */
-int store_client_feed(struct store_client *c, const void *bytes, size_t n, struct err *err);
-/* False while its replies pile up: read no more from it. */
-bool store_client_is_served(const struct store_client *c);
-struct store_bytes store_client_output(const struct store_client *c);
-void store_client_sent(struct store_client *c, size_t n);
-bool store_client_is_valid(const struct store_client *c); /* has shown the magic number */
 /* How many keys it waits for (0: it does not wait), and the @i-th of those, in the order
  * asked; *ret is borrowed until the next change. */
 size_t store_client_n_awaited(const struct store_client *c);
 struct store_bytes store_client_awaited(const struct store_client *c, size_t i);
+
+/* --- for client.c ------------------------------------------------------------------- */
+
+struct entry *entry_find(const struct store *s, struct store_bytes key);
+/* A value, or something in its queue. */
+bool entry_is_there(const struct entry *e);
+/* Frees @e when nothing is left of it. */
+void entry_tidy(struct store *s, struct entry *e);
+
+/* Changes of the table; each wakes who waits. Return: 0; -ENOMEM, -ENOBUFS. */
+int table_set(struct store *s, struct store_bytes key, struct store_bytes value,
+	      struct entry **ret);
+int table_append(struct store *s, struct store_bytes key, struct store_bytes value,
+		 struct entry **ret);
+int table_push(struct store *s, struct store_bytes key, struct store_bytes value);
+void table_pop(struct store *s, struct entry *e); /* the first of its queue */
+/* Sets a decimal number, and wakes nobody. */
+int table_count(struct store *s, struct store_bytes key, int64_t value, struct entry **ret);
+void table_wake(struct store *s, struct entry *e);
+/* The number that a value begins with. Return: 0; -EPROTO it does not. */
+int entry_number(const struct entry *e, int64_t *ret);
+
+/* Whether @c may hold @more bytes. Return: 0; -EDQUOT. */
+int client_has_room(const struct store_client *c, size_t more);
+/* Counts what @c holds: after each change. */
+void client_count(struct store_client *c);
+
+/* Begins to wait for the @n keys that @cursor stands at, those that are missing.
+ * Return: 0 (n_missing says whether it waits); -ENOMEM, -ENOBUFS, -EDQUOT. */
+int wait_begin(struct store_client *c, struct store_cursor cursor, uint64_t n, bool is_barrier);
+void wait_end(struct store_client *c); /* nothing is answered */

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nboxd/loop/warn.h"
-#include "nboxd/store/gloo/groups.h"
 
 #define OPS_KEPT 64         /* of a group: older ones are over */
 #define OUT_MAX (64u << 20) /* for one that does not read */

@@ -6,15 +6,30 @@
 #include <sys/socket.h>
 #include <uthash.h>
 
+#include "config/config.h"
 #include "nboxd/store/buffer.h"
 #include "nboxd/store/gloo/gloo.h"
 #include "nboxd/store/gloo/ring.h"
 #include "nboxd/store/protocol.h"
 
-struct gloo_env;
 struct event;
+struct loop;
+struct membership;
 
 #define ALL_RANKS UINT32_MAX
+
+/* What gloo's groups stand on, and how they speak to the store; all borrowed. */
+struct gloo_env {
+	const struct config *config;
+	struct loop *loop;
+	void *ctx;
+	/* Return: 0; -ENOMEM, -ENOBUFS. */
+	int (*set_address)(void *ctx, struct store_bytes key, struct store_bytes value);
+	/* The members of torch's group with this name; NULL: not known. */
+	const struct membership *(*group_members)(void *ctx, struct store_bytes name);
+	/* Takes and closes one connection at @listen_fd: no descriptor is left. */
+	void (*refuse_one)(void *ctx, int listen_fd);
+};
 
 struct gloo_conn {
 	struct gloo_group *group;               /* borrowed */

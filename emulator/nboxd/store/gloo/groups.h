@@ -7,25 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/config.h"
-#include "nboxd/store/protocol.h"
+#include "nboxd/store/gloo/calls.h"
 #include "nboxd/store/torch-key.h"
 
-struct loop;
 struct store_gloo;
-
-/* What gloo's groups stand on, and how they speak to the store; all borrowed. */
-struct gloo_env {
-	const struct config *config;
-	struct loop *loop;
-	void *ctx;
-	/* Return: 0; -ENOMEM, -ENOBUFS. */
-	int (*set_address)(void *ctx, struct store_bytes key, struct store_bytes value);
-	/* The members of torch's group with this name; NULL: not known. */
-	const struct membership *(*group_members)(void *ctx, struct store_bytes name);
-	/* Takes and closes one connection at @listen_fd: no descriptor is left. */
-	void (*refuse_one)(void *ctx, int listen_fd);
-};
 
 int gloo_new(const struct gloo_env *env, struct store_gloo **ret); /* 0; -ENOMEM */
 struct store_gloo *gloo_free(struct store_gloo *gl);               /* NULL allowed; returns NULL */

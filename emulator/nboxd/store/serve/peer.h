@@ -8,7 +8,7 @@
 #include "links/link.h"
 #include "nboxd/loop/capacity.h"
 #include "nboxd/loop/loop.h"
-#include "nboxd/store/store.h"
+#include "nboxd/store/client.h"
 #include "nboxd/store/torch-key.h"
 
 struct players;

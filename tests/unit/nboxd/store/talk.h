@@ -8,7 +8,7 @@
 
 #include "base/cleanup.h"
 #include "nboxd/store/buffer.h"
-#include "nboxd/store/store.h"
+#include "nboxd/store/client.h"
 
 #define TEXT(s) ((struct store_bytes){(const uint8_t *)(s), strlen(s)})
 

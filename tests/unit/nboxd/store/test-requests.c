@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "cmocka-all.h"
-#include "nboxd/store/store-private.h"
+#include "nboxd/store/client.h"
 #include "talk.h"
 
 static struct store *store;
