@@ -301,7 +301,7 @@ static void test_sub_communicators(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		fake_connect(&f[i], d.addr, "");
 	assert_true(fakes_got(f, 4, WIRE_WELCOME, 1));
-	/* Data-parallel groups: one real rank each. Together they can only be columns. */
+	/* Data-parallel groups: one real rank each, and nothing else is known of them. */
 	for (uint32_t i = 0; i < 4; i++)
 		fake_init(&f[i], (uint8_t)(10 + i), 4, 0, i);
 	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
@@ -313,7 +313,7 @@ static void test_sub_communicators(void **state)
 		const struct fake_ready *dp = &f[i].ready[0], *tp = &f[i].ready[1];
 
 		assert_int_equal(dp->m.n_real, 1);
-		assert_int_equal(dp->m.is_guess, 0);
+		assert_int_equal(dp->m.is_guess, 1);
 		assert_int_equal(dp->m.ranks_per_node, 1);
 		assert_int_equal(dp->m.gpus_per_node, 4);
 		assert_int_equal(dp->m.base, i);
