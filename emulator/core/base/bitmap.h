@@ -1,6 +1,5 @@
-/* Dense bitmap in 64-bit words. Bits at and above n_bits are always zero, so
- * that counts and searches need no special case for the last word. Not
- * thread-safe. */
+/* A dense bitmap in 64-bit words. Bits at and above n_bits are always zero, so that counts and
+ * searches need no special case for the last word. Not thread-safe. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,10 +1,10 @@
-/* The clock and its sleep; see clock.h.
+/* See clock.h.
  *
- * A sleeper asks the kernel to wake it slack nanoseconds before it is due and
- * spins the rest. The slack follows the wake-up latencies that all threads of the
- * process see: up at once, with a margin of as much again, and down by 1/32 a sleep, so
- * that one quiet moment does not make the next busy one late. It does not touch
- * the thread's timer slack (PR_SET_TIMERSLACK): that is its owner's choice. */
+ * A sleeper asks the kernel to wake it slack nanoseconds before it is due and spins the rest. The
+ * slack follows the wake-up latencies that all threads of the process see: it rises at once, to
+ * twice the latency, and falls by 1/32 a sleep, so that one quiet moment does not make the next
+ * busy one late. The clock leaves the thread's timer slack (PR_SET_TIMERSLACK) alone: that is its
+ * owner's choice. */
 #include "base/clock.h"
 
 #include <errno.h>

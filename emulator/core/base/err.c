@@ -1,6 +1,6 @@
-/* Sentences of errors; see err.h. Texts that do not fit are cut at a whole
- * UTF-8 character and end in "...". They can be printed: names of files and words of
- * other processes are among them. */
+/* See err.h. A text that does not fit is cut at a whole UTF-8 character and ends in "...".
+ * Control characters become '?', because names of files and words of other processes are among
+ * the texts. */
 #include "base/err.h"
 
 #include <stdarg.h>

@@ -1,6 +1,5 @@
-/* Files of a folder that somebody else may have made: a pipe or a device of that name must not be
- * opened, since that can wait for ever or do something; a link to a file is followed, since it
- * shows no more than its reader may see. */
+/* Files that somebody else may have made. A pipe or a device under the name of such a file is not
+ * opened: opening it can wait for ever, or do something. A link to a file is followed. */
 #pragma once
 
 #include <stddef.h>

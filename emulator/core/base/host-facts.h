@@ -1,4 +1,4 @@
-/* What is known of this machine, for the results of a run. */
+/* Facts about this machine, for the results of a run. */
 #pragma once
 
 struct host_facts {

@@ -1,5 +1,5 @@
-/* The log; see log.h. A line is formatted into one buffer and written with one
- * write(), so that lines of several processes in one file do not mix. */
+/* See log.h. A line is formatted into one buffer and written with one write(), so that lines of
+ * several processes in one file do not mix. */
 #include "base/log.h"
 
 #include <errno.h>

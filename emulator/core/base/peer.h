@@ -1,5 +1,5 @@
-/* Who is at the other end of a unix socket. A name in the abstract namespace or below /tmp can be
- * taken by any user, who would get what is sent there first: the token. */
+/* The user at the other end of a unix socket. Any user can take a name in the abstract namespace
+ * or below /tmp, and would get the first thing that is sent there: the token. */
 #pragma once
 
 #include "base/err.h"

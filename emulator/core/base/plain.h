@@ -1,6 +1,6 @@
-/* Text that may be printed. What a file or another process says may hold what a terminal obeys
- * (escape sequences, line feeds that forge a line, marks that turn the direction of writing), or
- * bytes that are no text at all. */
+/* Text that is safe to print. Text of a file or another process may hold bytes that a terminal
+ * obeys (escape sequences, line feeds that forge a line, marks that turn the direction of
+ * writing), or bytes that are no text. */
 #pragma once
 
 /* Makes valid UTF-8 without control characters of @text, in place: each byte of what is neither

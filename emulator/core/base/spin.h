@@ -1,8 +1,7 @@
-/* Whether a wait is worth spinning for. A waiter that sleeps pays for being woken,
- * tens of microseconds in a virtual machine; one that spins takes a core from
- * others. So it spins only where its recent waits were short, and twice as long as
- * they were; and it yields while it spins, so that a machine with few cores is not
- * stopped by it. A value, one a place of waiting and thread. */
+/* Decides whether a wait is worth spinning for. A waiter that sleeps pays for being woken, tens
+ * of microseconds in a virtual machine; a waiter that spins takes a core from others. So a waiter
+ * spins only where its recent waits were short, and at most twice as long as they were. It yields
+ * while it spins. One struct spin for each place of waiting and thread. */
 #pragma once
 
 #include <stdint.h>

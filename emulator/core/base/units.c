@@ -1,8 +1,8 @@
-/* Strict numbers with units; see units.h.
+/* See units.h.
  *
- * A number is digits with at most one point: no sign, no exponent, no blanks,
- * at most 19 significant digits. It is kept as an integer and a power of ten, so
- * that sizes are exact and the locale of the process has no say. */
+ * A number is digits with at most one point: no sign, no exponent, no blanks, at most 19
+ * significant digits. It is kept as an integer and a power of ten, so that sizes are exact and
+ * the locale of the process has no say. */
 #include "base/units.h"
 
 #include <errno.h>

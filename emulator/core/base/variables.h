@@ -1,6 +1,6 @@
 /* The names of all variables that begin with NBOX_: of options, of the shim, of the stand-ins, of
- * tests and scripts. Whoever reads the environment of a run refuses the others (nbox, nboxd), or
- * warns of them (the shim), since a mistyped one would be without effect. */
+ * tests and scripts. nbox and nboxd refuse a run with any other such variable, and the shim warns
+ * of it, because a mistyped variable would have no effect. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,10 +1,10 @@
-/* The core of all links: a queue of frames to send and a parser of the frames
- * received. A kind (tcp.c, shm.c, rdma/) only moves bytes.
+/* See link.h: the queue of frames to send, and the parser of the frames received. A kind (tcp.c,
+ * shm.c, rdma/) only moves bytes.
  *
- * link_progress() writes what is queued, reads what has come, and writes what the
- * callbacks queued meanwhile. Its work is bounded, so that one busy link does not
- * starve the others of its thread. A write error does not close the link: the peer
- * may have said why it left, and that is still to be read; reading meets the end. */
+ * link_progress() writes what is queued, reads what has come, and writes what the callbacks
+ * queued meanwhile. Its work is bounded, so that one busy link does not starve the others of its
+ * thread. A write error does not close the link: the peer may have said why it left, so the link
+ * reads on to the end. */
 #include "links/link.h"
 
 #include <assert.h>

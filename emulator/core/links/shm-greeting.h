@@ -1,6 +1,6 @@
-/* The memory of a shm link, and how it gets from the side that accepts to the side that connects: a
- * memfd that cannot change its size any more, as a descriptor on the unix socket, with a few words
- * beside it. */
+/* Inside links/: how the memory of a shm link gets from the side that accepts to the side that
+ * connects. The memory is a memfd of fixed size; its descriptor goes over the unix socket with a
+ * few words. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,26 +1,25 @@
-/* A ring of bytes in memory that two processes share: one writes, the other reads. Each counts the
- * bytes that it wrote or read in a word that only it writes; the bytes themselves lie at the count
+/* Inside links/: a ring of bytes in memory that two processes share. One process writes, the
+ * other reads. Each counts its bytes in a word that only it writes; the bytes lie at the count
  * modulo the ring's size.
  *
- * The order of accesses, which x86-64 mostly gives for nothing and aarch64 (Grace) does not:
+ * The order of accesses matters on aarch64; x86-64 mostly gives it for nothing:
  *
- * 1. @tail is released by ring_publish_tail() and acquired by ring_refresh_tail(): who sees a count
- * sees the bytes before it. With a plain store, aarch64 may show the count before the bytes; with a
- * plain load it may read the bytes first.
- * 2. @head is released by ring_publish_head() and acquired by ring_refresh_head(): the reader has
- * loaded the bytes before the writer stores others in their place. A plain store may become visible
- * before loads that precede it.
- * 3. Sleep: the sleeper writes @reader_sleeps and then reads @tail, the writer writes @tail and
- * then reads
- *    @reader_sleeps (the same with @writer_sleeps and @head). At least one has to see the other's
- * store, or one sleeps for ever. No machine keeps a store before a later load unasked, so all four
- * accesses are sequentially consistent. Who takes a flag back, and when, decides only whether a
- * bell rings once more: relaxed.
+ * 1. The writer releases @tail (ring_publish_tail()), the reader acquires it
+ * (ring_refresh_tail()). So a reader that sees a count sees the bytes before it.
  *
- * The bell is a byte on a socket. It orders nothing: who was woken loads the count again, by 1
- * or 2. test-shm-ring.c has both ends in one process, where ThreadSanitizer sees 1 and 2 broken
- * whatever the machine is. It cannot see 3 broken. QEMU's user mode on x86-64 cannot either: it has
- * x86-64's order. */
+ * 2. The reader releases @head (ring_publish_head()), the writer acquires it
+ * (ring_refresh_head()). So the reader has loaded the bytes before the writer stores others in
+ * their place.
+ *
+ * 3. A reader that goes to sleep writes @reader_sleeps and then reads @tail; the writer writes
+ * @tail and then reads @reader_sleeps. The same holds for @writer_sleeps and @head. At least one
+ * of the two must see the other's store, or one sleeps for ever. No machine keeps a store before
+ * a later load unasked, so all four accesses are sequentially consistent. Taking a flag back only
+ * decides whether a bell rings once more: relaxed.
+ *
+ * The bell is a byte on a socket. It orders nothing: a woken side loads the count again, by 1 or
+ * 2. test-shm-ring.c has both ends in one process, where ThreadSanitizer sees a broken 1 or 2 on
+ * any machine. It cannot see a broken 3. */
 #pragma once
 
 #include <errno.h>

@@ -1,17 +1,16 @@
-/* Shared-memory links. A memfd holds two byte rings, one a direction (shm-ring.h). The accepting
- * side makes the memfd, seals its size and hands it over the unix socket on which the two met;
- * nothing has a name in /dev/shm.
+/* See shm.h. A memfd holds two byte rings, one a direction (shm-ring.h). The accepting side makes
+ * the memfd, seals its size and hands it over the unix socket on which the two sides met. Nothing
+ * has a name in /dev/shm.
  *
- * That socket stays. It is the bell: whoever sleeps has said so in a flag in the
- * ring, and is then sent one byte, so that no system call is made while both sides
- * poll. And it is the sign of life: its end means that the peer is gone; what lies
- * in the ring is still delivered. (Eventfds would ring a little cheaper, but need
- * four more descriptors a link and a second thing to watch beside the socket.)
+ * That socket stays, for two purposes. It is the bell: a side that goes to sleep says so in a
+ * flag in the ring, and its peer then sends one byte, so that no system call is made while both
+ * sides poll. And it is the sign of life: its end means that the peer is gone; bytes that lie in
+ * the ring are still delivered.
  *
- * The peer is not trusted with our memory: our own position is private, the peer's
- * is read once, and whoever claims more than the ring's size is cut off. The seals
- * keep it from shrinking the memfd under us (shm-greeting.c). What it writes into the ring may
- * change while we read, so bytes are copied out before anyone looks at them. */
+ * A side does not trust its peer with its memory. Its own position is private. It reads the
+ * peer's position once, and cuts off a peer that claims more than the ring's size. The seals keep
+ * the peer from shrinking the memfd. The peer may change bytes in the ring at any time, so a side
+ * copies them out before it looks at them. */
 #include "links/shm.h"
 
 #include <errno.h>

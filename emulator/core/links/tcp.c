@@ -1,11 +1,10 @@
-/* TCP links. Reads go through a small stage: one system call brings the rest of a
- * body straight to its place and, behind it, the next headers and small frames into
- * the stage. So a stream of small frames costs one call for hundreds of them, and
- * of a big body at most the stage's size is copied twice. Writes hand headers and
- * bodies to the kernel in one sendmsg().
+/* See tcp.h. Reads go through a small stage: one system call brings the rest of a body straight
+ * to its place and, behind it, the next headers and small frames into the stage. So hundreds of
+ * small frames cost one call, and of a big body at most the stage's size is copied twice. Writes
+ * hand headers and bodies to the kernel in one sendmsg().
  *
- * A read that got less than it asked for has emptied the socket: the next call
- * would only say EAGAIN, so it waits for the next link_progress(). */
+ * A read that got less than it asked for has emptied the socket. The next one waits for the next
+ * link_progress(), because it would only say EAGAIN. */
 #include "links/tcp.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The unix sockets on which the two sides of a shm link meet. */
+/* See unix.h. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

@@ -1,4 +1,4 @@
-/* Inside links/: a wait with an end, for the moments when two ends of a link meet. */
+/* Inside links/: a bounded wait for a descriptor, while two ends of a link meet. */
 #pragma once
 
 #include <stdint.h>

@@ -1,9 +1,9 @@
-/* The life of an op that is played, and the messages that drive it. The steps
- * themselves are in run.c.
+/* See player.h: the life of an op that is played, and the messages that drive it. run.c runs the
+ * steps.
  *
- * Every event belongs to one thread of the schedule, found in O(1), and only that
- * thread can have something to do after it: there is no list of active threads,
- * and an all-to-all of a thousand threads costs as much an event as a ring of one. */
+ * Each event belongs to one thread of the schedule, found in O(1), and only that thread can have
+ * something to do after it. So there is no list of active threads, and an event of an all-to-all
+ * of a thousand threads costs as much as one of a ring. */
 #include "player/player.h"
 
 #include <errno.h>

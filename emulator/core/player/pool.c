@@ -1,6 +1,5 @@
-/* Staging memory between ops. Blocks are kept for the next op: fresh pages for
- * megabytes of staging would cost more than the op. Thread-safe: several threads
- * of a process may play. */
+/* See pool.h. The pool keeps blocks for the next op, because fresh pages for megabytes of staging
+ * would cost more than the op. Thread-safe: several threads of a process may play. */
 #include "player/pool.h"
 
 #include <pthread.h>

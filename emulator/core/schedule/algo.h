@@ -1,13 +1,13 @@
-/* Private to schedule/: what each algorithm answers, and the cutting of data into
- * channels, loops and slices that they share.
+/* Inside schedule/: the questions that each algorithm answers, and how all of them cut data into
+ * channels, loops and slices.
  *
  *   bytes = channels x channel_bytes       (the last channels may have less or none)
  *   channel = loops x loop_bytes           (the last loop may have less)
  *   ring: loop = n chunks; others: loop = one chunk of at most step_bytes
  *   chunk = n_slices slices, a step and a message each; the last may be empty
  *
- * AllGather, ReduceScatter and the direct kinds cut the bytes of one rank (or
- * pair) like that, and repeat it for each rank. */
+ * AllGather, ReduceScatter and the direct kinds cut the bytes of one rank (or pair) like that,
+ * and repeat it for each rank. */
 #pragma once
 
 #include "base/err.h"

@@ -1,5 +1,5 @@
-/* Names, sizes and factors of collective calls. Sources: NCCL's public header for
- * the enums and buffer sizes; nccl-tests' PERFORMANCE document for the factors. */
+/* See coll.h. Sources: NCCL's public header for the enums and buffer sizes, nccl-tests'
+ * PERFORMANCE document for the factors. */
 #include "schedule/coll.h"
 
 #include <ctype.h>

@@ -1,8 +1,7 @@
-/* SendRecv: a group of point-to-point calls, as one rank sees it. One thread a
- * call, of as many steps as the call has chunks. The k-th call between two ranks in
- * a direction has lane k, so that each call is a connection of its own. A send to
- * oneself copies to the receive from oneself with the same lane, whose own thread
- * is empty, as are those of calls without bytes. */
+/* SendRecv: a group of point-to-point calls, as one rank sees it. Each call has a thread, with
+ * one step a chunk. The k-th call between two ranks in a direction has lane k, so each call is a
+ * connection of its own. A send to oneself copies to the receive from oneself with the same lane;
+ * the thread of that receive is empty, as is the thread of a call without bytes. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

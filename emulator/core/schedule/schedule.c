@@ -1,4 +1,5 @@
-/* Requests and their checks; everything else is handed to the algorithm. */
+/* See schedule.h: checks a request, derives what all algorithms need, and hands every question to
+ * the algorithm. */
 #include "schedule/schedule.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* The virtual cluster: nodes of equal size, and the two kinds of hop in it. A
- * world rank r lives on node r / gpus_per_node. Immutable once made. */
+/* The virtual cluster: nodes of equal size, and two kinds of hop. World rank r lives on node r /
+ * gpus_per_node. Immutable once made. */
 #pragma once
 
 #include <stdint.h>

@@ -1,9 +1,8 @@
-/* Checks the bodies of control frames, so that their receivers need not: sizes,
- * inner counts, terminated strings, ranges. What needs knowledge of a
- * communicator (is this rank its member? does this op exist?) is not done here.
+/* Checks the bodies of control frames, so that their receivers need not: sizes, inner counts,
+ * terminated strings, ranges. It knows no communicator: whether a rank is a member or an op
+ * exists is its receiver's question.
  *
- * Bodies are copied out by memcpy() before they are looked at: they come from
- * outside and need not be aligned. */
+ * A body comes from another process and may lie unaligned: memcpy() brings it here first. */
 #include "wire/wire.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* The 128 bytes of an ncclUniqueId that the shim or nboxd made. NCCL's users treat them as
- * opaque; nobody listens behind them, they are a name. They say who made them: as a rule
+/* The 128 bytes of an ncclUniqueId that the shim or nboxd made. Users of NCCL treat them as
+ * opaque. Such an id is only a name, nobody listens behind it. It names its creator, as a rule
  * rank 0 of the communicator. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* Names, headers and words of the frames; bodies are checked in body.c. */
+/* See wire.h: names, headers and words. body.c checks the bodies. */
 #include "wire/wire.h"
 
 #include <errno.h>

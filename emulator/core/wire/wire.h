@@ -1,6 +1,6 @@
-/* Frames between a worker process and nboxd, and between the ranks of host
- * NCCL: a fixed header and a body. Native byte order (both ends are x86-64 or
- * arm64, little endian; the magic tells). No I/O here: encode, decode, validate. */
+/* Frames between a worker process and nboxd, and between the ranks of the stand-in NCCL: a fixed
+ * header and a body. Native byte order: both ends are x86-64 or arm64, and the magic would show
+ * another order. No I/O: encode, decode, check. */
 #pragma once
 
 #include <stddef.h>

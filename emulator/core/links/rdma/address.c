@@ -1,9 +1,8 @@
-/* Which address an rdma link connects from or is listened at, and so which device it uses. By
- * itself that follows from the peer's address: the device whose port has it, or from which it
- * is reached; where several devices (rails) have an address in its network, a worker takes the
- * one nearest to its GPU. NBOX_IB_HCA, NBOX_IB_PORT and NBOX_IB_GID_INDEX choose another
- * device, by the address of the first of its GIDs that stands for one (rdma-gid.h), IPv4 before
- * global IPv6. */
+/* See address.h. The address decides the device. By default the device follows from the peer's
+ * address: the port that has the address, or from which the route leads there. Where several
+ * devices (rails) have an address in the peer's network, a worker takes the one nearest to its
+ * GPU (near.h). NBOX_IB_HCA, NBOX_IB_PORT and NBOX_IB_GID_INDEX choose another device, by the
+ * address of the first of its GIDs that stands for one (gid.h), IPv4 before global IPv6. */
 #include "links/rdma/address.h"
 
 #include <arpa/inet.h>

@@ -1,10 +1,7 @@
-/* How the two ends of an rdma link meet: librdmacm, driven by its events. Each end shows
- * a hello (rdma-hello.h) in the private data of the connection; who does not is refused.
- * Queue pairs are made and moved through their states here and in rdma-qp.c, not by
- * librdmacm, so that a link can have several and its options are its own.
- *
- *   connecting: address → route → request → (its answer) → up
- *   accepting:  request → accepted → established, or the first piece → up */
+/* See connect.h: how the two ends of an rdma link meet, driven by the events of librdmacm. Each
+ * end shows a hello (hello.h) in the private data of the connection, and refuses a peer without
+ * one. This file and qp.c make the queue pairs and move them through their states, not librdmacm,
+ * so that a link can have several queue pairs with options of its own. */
 #include "links/rdma/connect.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* A device as the links of one hub use it: its context, one completion queue for all their queue
- * pairs, the channel that wakes a sleeper, and what the device says of itself.
+/* See dev.h: the device's context, one completion queue for all queue pairs of the hub's links,
+ * the channel that wakes a sleeper, and the device's own events.
  *
- * The order before a sleep is the one that loses no wake-up: read the events of the
- * completion channel, acknowledge them, ask for the next, poll the queue once more. */
+ * The order before a sleep loses no wake-up: read the events of the completion channel,
+ * acknowledge them, ask for the next, poll the queue once more. */
 #include "links/rdma/dev.h"
 
 #include <errno.h>

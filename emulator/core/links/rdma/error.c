@@ -1,4 +1,5 @@
-/* What the statuses of rdma mean, and what to do about them. */
+/* See error.h: what the statuses of completions and the events of devices mean, and what to do
+ * about them. */
 #include "links/rdma/error.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* See rdma-gid.h. */
+/* See gid.h. */
 #include "links/rdma/gid.h"
 
 #include <linux/if_packet.h>

@@ -1,8 +1,7 @@
-/* Memory of a GPU that the RDMA device reads and writes by itself. The owner allocates it
- * (link.h); here it is registered: as the dma-buf that the GPU's driver gives, where that,
- * the kernel and libibverbs can; else by its address, which is what the kernel module
- * nvidia-peermem serves. It stays registered until the link is freed. Nobody here looks at its
- * bytes. */
+/* See gpu.h. The RDMA device reads and writes this memory by itself. The owner of the link
+ * allocates it (link.h); this file registers it: as the dma-buf that the GPU's driver gives,
+ * where driver, kernel and libibverbs can; else by its address, which the kernel module nvidia-
+ * peermem serves. It stays registered until the link is freed. The CPU never looks at its bytes. */
 #include "links/rdma/gpu.h"
 
 #include <errno.h>

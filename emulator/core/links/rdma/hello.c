@@ -1,4 +1,4 @@
-/* See rdma-hello.h. Touches nothing but the bytes it is given. */
+/* See hello.h. Touches nothing but the bytes it is given. */
 #include "links/rdma/hello.h"
 
 #include <errno.h>

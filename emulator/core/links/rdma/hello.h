@@ -1,6 +1,6 @@
-/* Inside links/: what two ends of an rdma link tell each other in the private data of
- * the connection manager, before the first frame. Bytes of strangers: all is checked.
- * Native byte order, as in wire/wire.h; the magic tells. */
+/* Inside links/: the private data of the connection manager, in which two ends of an rdma link
+ * show each other who they are before the first frame. The bytes may be a stranger's, so all of
+ * them are checked. Native byte order, as in wire/wire.h; the magic shows it. */
 #pragma once
 
 #include <stddef.h>

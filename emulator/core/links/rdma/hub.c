@@ -1,7 +1,6 @@
-/* What the rdma links of one thread share: the channel of the connection manager with the
- * requests that came over it, their devices (rdma-dev.c), a timer. All descriptors hang in
- * one epoll descriptor, which is what a sleeper polls. While nobody sleeps no descriptor is
- * looked at, but now and then. */
+/* See hub.h: the channel of the connection manager with the requests that came over it, the
+ * devices (dev.h), a timer. All descriptors hang in one epoll descriptor, which a sleeper polls.
+ * While nobody sleeps, the hub looks at the descriptors only now and then. */
 #include "links/rdma/hub.h"
 
 #include <dirent.h>

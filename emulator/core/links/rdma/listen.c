@@ -1,6 +1,6 @@
-/* The listener of rdma links: a port of one device that is listened at, what comes to it
- * (rdma-connect.c accepts), and what becomes of it when the device is removed: it says so, and
- * listens again when the device is back with that address. */
+/* See listen.h. A listener listens at a port of one device; connect.c accepts the requests. When
+ * the device is removed, the listener says so, and listens again when the device is back with
+ * that address. */
 #include "links/rdma/listen.h"
 
 #include <arpa/inet.h>

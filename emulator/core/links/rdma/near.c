@@ -1,4 +1,4 @@
-/* See rdma-near.h. */
+/* See near.h. */
 #include "links/rdma/near.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
-/* Which of several RDMA devices (rails) is nearest to a GPU: the one whose place in the
- * tree of sysfs has most in common with the GPU's, so one behind the same PCI switch comes
- * before one at the same root, and that before one of another root or socket. Of places that
- * differ only in roots nothing is known: neither their distance nor NUMA nodes are looked
- * at. hwloc would know more; libnbox.so, for which this is, links libc only.
+/* Finds the RDMA device (rail) nearest to a GPU: the one whose path in the tree of sysfs has most
+ * in common with the GPU's. A device behind the same PCI switch comes before one at the same
+ * root, and that before one of another root or socket. Devices that differ only in roots count as
+ * equally near: neither distances nor NUMA nodes are looked at. hwloc knows more, but libnbox.so
+ * links libc only.
  *
- * Used by rdma-address.c for links that connect. */
+ * address.c asks for links that connect. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* See options.h. The table is base/options.def: name, kind, bounds, where it goes, default. */
+/* See options.h. One table: name, kind, bounds, place. */
 #include "links/rdma/options.h"
 
 #include <errno.h>

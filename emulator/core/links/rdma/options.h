@@ -1,6 +1,5 @@
-/* How rdma links are set up. Workers and nboxd take it from NBOX_IB_ variables, named
- * after NCCL's (NCCL_IB_HCA and so on); nboxd also from its flags and cluster file,
- * whose table is base/options.def. */
+/* The options of rdma links. Workers and nboxd take them from NBOX_IB_ variables, named after
+ * NCCL's (NCCL_IB_HCA and so on); nboxd also from its flags and cluster file (config/options.c). */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,9 @@
-/* The memory and the queue pairs of an rdma link.
+/* See qp.h.
  *
- * Memory: one area, registered twice: the ring, which alone the peer may write, and
- * the slots of SENDs. The ring may be memory of a GPU (rdma-gpu.c), which nobody here reads. A
- * queue pair has a receive for each piece that the window lets the peer send over it, and the first
- * one those of control SENDs: so none is ever missing. */
+ * The memory is one area, registered twice: the ring, which alone the peer may write, and the
+ * slots of SENDs. The ring may lie in memory of a GPU (gpu.h), which the CPU never reads. Each
+ * queue pair has a receive for each piece that the window lets the peer send over it; the first
+ * one also has those of control SENDs. So a receive is never missing. */
 #include "links/rdma/qp.h"
 
 #include <errno.h>

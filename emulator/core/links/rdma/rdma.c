@@ -1,8 +1,8 @@
-/* RDMA links: reliable connections of libibverbs, set up by librdmacm. Here: how they work,
- * and their life as links; sending and receiving are in rdma-send.c and rdma-receive.c.
+/* See rdma.h: how rdma links work, and their rounds, sleep and end. Sending and receiving are in
+ * send.c and receive.c.
  *
- * The frames of a link are one stream of bytes, cut into pieces that are numbered from
- * 0. A piece goes in one of two ways:
+ * The frames of a link are one stream of bytes, cut into pieces that are numbered from 0. A piece
+ * goes in one of two ways:
  *
  *   SEND       up to a slot: headers, small frames, several of them at once. Inline
  *              where the device can, else from a registered slot; into a slot that the
@@ -10,29 +10,28 @@
  *   WRITE with large bodies: straight from the owner's memory, registered through a
  *   immediate  cache, into the peer's ring, which is filled in the order of the numbers.
  *
- * The immediate data of both is the piece's number: it names the place of the bytes in
- * the stream, hence the frame whose header said which op and message it is. Piece n goes
- * over queue pair n modulo their count, and the receiver puts them in order again.
+ * The immediate data of both is the piece's number: its place in the stream, hence in the frame
+ * whose header said which op and message it is. Piece n goes over queue pair n modulo their
+ * count, and the receiver puts the pieces in order again.
  *
- * Flow: at most RDMA_WINDOW pieces and the ring's bytes may be under way; reading gives
- * them back, and the peer is told with the next SEND, or, when a quarter is due, with one
- * of its own that has no data ("control"). Those have receives of their own, and an end
- * may always send one that returns something: see the argument at rdma_tell(). So a receive
- * is always posted, and "receiver not ready" cannot happen.
+ * Flow: at most RDMA_WINDOW pieces and the ring's bytes may be under way. Reading gives them
+ * back. The peer learns that with the next SEND, or, when a quarter is due, with a SEND of its
+ * own that has no data ("control"). Control SENDs have receives of their own, and an end may
+ * always send one that returns something: see the argument at rdma_tell(). So a receive is always
+ * posted, and "receiver not ready" cannot happen.
  *
- * Copies: a sender copies what goes by SEND (less than a slot). A receiver copies a body
- * once, from ring or slot to the place that on_header named; a body that is discarded is
- * never touched.
+ * Copies: a sender copies what goes by SEND (less than a slot). A receiver copies a body once,
+ * from ring or slot to the place that on_header named. It never touches a body that is discarded.
  *
- * Memory of a GPU: bodies may be sent from it, always by WRITE, and the ring may lie in it.
- * Into such a ring its peer writes nothing but bodies of MESSAGE frames (the hello says so),
- * which its owner discards; a peer that writes anything else loses the link.
+ * Memory of a GPU: bodies may be sent from it, always by WRITE, and the ring may lie in it. Into
+ * such a ring the peer may write only bodies of MESSAGE frames (the hello says so), which its
+ * owner discards; a peer that writes anything else loses the link.
  *
- * Sleep: incoming pieces are "solicited"; own completions wake a sleeper only while lent
- * memory waits for them. So a ping-pong of small frames costs one wake-up a turn.
+ * Sleep: incoming pieces are "solicited"; own completions wake a sleeper only while lent memory
+ * waits for them. So a ping-pong of small frames costs one wake-up a turn.
  *
- * What it does not do: encrypt, or defend the ring against the peer that it was given
- * to; the bytes in it are copied out before anyone looks at them. */
+ * What it does not do: encrypt, make a lost connection again, or defend the ring against the peer
+ * that it was given to; the bytes in it are copied out before anyone looks at them. */
 #include "links/rdma/rdma.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* The receiving side of an rdma link: completions into pieces, those in order (see
- * rdma.c), and their bytes to who reads. What the peer says is checked here; who breaks
- * the rules loses the link. Of the owner's thread only. */
+/* See receive.h: turns completions into pieces, puts the pieces in order (see rdma.c) and gives
+ * their bytes to the reader. It checks all that the peer says; a peer that breaks the rules loses
+ * the link. Only the owner's thread calls it. */
 #include "links/rdma/receive.h"
 
 #include <arpa/inet.h>

@@ -1,10 +1,10 @@
-/* The registration cache: memory of the owner from which bodies are sent, registered
- * when first used and kept, since registering costs far more than sending.
+/* See region.h. The cache registers memory of the owner when a body is first sent from it, and
+ * keeps it registered, because registering costs far more than sending.
  *
  * The owner of a link lends memory that stays mapped as it is until link_free() (see
- * link_send()): a mapping that went and came back at the same address would be sent
- * with its old pages. Of one who cannot promise that (link_lends_passing()) nothing is kept. What
- * is kept is at most NBOX_IB_MEMORY; beyond, who was used longest ago goes. */
+ * link_send()): a mapping that went and came back at the same address would be sent with its old
+ * pages. Memory of an owner that cannot promise that (link_lends_passing()) is not kept. The
+ * cache keeps at most NBOX_IB_MEMORY; beyond that, the region that was used longest ago goes. */
 #include "links/rdma/region.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* The sending side of an rdma link: frames into pieces (see rdma.c), pieces into work
- * requests, and what is done of them. Of the owner's thread only. */
+/* See send.h: cuts frames into pieces (see rdma.c), posts pieces as work requests, and tells
+ * which bytes are done. Only the owner's thread calls it. */
 #include "links/rdma/send.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-/* The real libraries behind verbs.h, by dlopen(). They are never closed: a provider
- * may have left handlers behind. */
+/* See verbs.h: the real libraries, by dlopen(). They are never closed, because a provider may
+ * have left handlers behind. */
 #include "links/rdma/verbs.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
-/* Inside links/: libibverbs and librdmacm as a table of functions. Both libraries are
- * found at run time (libnbox.so links libc only, and most machines have no RDMA
- * device); only their headers are needed to build. Tests put a table of their own
- * in its place: everything that the rdma link asks of the world goes through here. */
+/* Inside links/: libibverbs and librdmacm as a table of functions. The libraries are found at run
+ * time, because libnbox.so links libc only and most machines have no RDMA device; a build needs
+ * only their headers. All that the rdma link asks of the world goes through this table, so tests
+ * can put their own in its place. */
 #pragma once
 
 #include <ifaddrs.h>
