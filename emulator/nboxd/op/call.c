@@ -4,20 +4,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "engine/border-collective.h"
 #include "nboxd/op/ops.h"
 
-#define CALL_IDLE_MAX 64 /* kept for the next equal call */
+#define IDLE_MAX 64 /* at least so many are kept for the next equal call */
 
 static void call_free(struct call *call)
 {
 	border_deinit(&call->border);
 	bitmap_deinit(&call->reduces);
 	free(call->first_reduce);
-	free(call->to);
 	free(call);
 }
 
@@ -49,21 +47,6 @@ static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct 
 		.chunk_bytes = config->chunk_bytes,
 	};
 	return sched_init(s, err);
-}
-
-/* Whom each in-connection leads to. */
-static int index_members(struct comm *c, struct call *call, struct err *err)
-{
-	call->to = calloc((size_t)call->border.n_in + 1, sizeof(*call->to));
-	if (!call->to)
-		return err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < call->border.n_in; i++) {
-		call->to[i] = comm_member(c, call->border.in[i].dst);
-		if (!call->to[i])
-			return err_set(err, EINVAL, "a message to rank %u, which is not real",
-				       call->border.in[i].dst);
-	}
-	return 0;
 }
 
 /* Marks what virtual rank @rank reduces of what real ranks send it. */
@@ -135,6 +118,19 @@ int call_check_bytes(const struct comm *c, const struct sched *s, struct err *er
 		       (unsigned long long)ops->payload.max_message);
 }
 
+static void sweep(struct calls *calls, bool all)
+{
+	struct call *call, *next;
+
+	HASH_ITER(hh, calls->by_key, call, next) {
+		if (!all && call->n_users)
+			continue;
+		HASH_DELETE(hh, calls->by_key, call);
+		call_free(call);
+	}
+	calls->n_swept = HASH_COUNT(calls->by_key);
+}
+
 int call_get(struct comm *c, struct calls *calls, const struct wire_arrive *a, struct call **ret,
 	     struct err *err)
 {
@@ -148,13 +144,13 @@ int call_get(struct comm *c, struct calls *calls, const struct wire_arrive *a, s
 
 	HASH_FIND(hh, calls->by_key, &key, sizeof(key), kept);
 	if (kept) {
-		if (kept->n_users++ == 0) {
-			DL_DELETE(calls->idle, kept);
-			calls->n_idle--;
-		}
+		kept->n_users++;
 		*ret = kept;
 		return 0;
 	}
+	/* sweeps cost less than the calls that were made between them */
+	if (HASH_COUNT(calls->by_key) >= 2 * calls->n_swept + IDLE_MAX)
+		sweep(calls, false);
 	call = calloc(1, sizeof(*call));
 	if (!call)
 		return err_set(err, ENOMEM, "out of memory");
@@ -163,8 +159,8 @@ int call_get(struct comm *c, struct calls *calls, const struct wire_arrive *a, s
 	    (r = call_check_bytes(c, &call->sched, err)) < 0)
 		return r;
 	if (wants_border(c)) {
-		if ((r = border_make(&call->sched, &c->is_real, &call->border, err)) < 0 ||
-		    (r = index_members(c, call, err)) < 0)
+		r = border_make(&call->sched, &c->is_real, &call->border, err);
+		if (r < 0)
 			return r;
 		if (does_reduce(c, a->kind) && (r = find_reduces(c, call, err)) < 0)
 			return r;
@@ -176,29 +172,7 @@ int call_get(struct comm *c, struct calls *calls, const struct wire_arrive *a, s
 	return 0;
 }
 
-void call_put(struct calls *calls, struct call *call)
-{
-	struct call *oldest;
-
-	if (--call->n_users)
-		return;
-	DL_APPEND(calls->idle, call);
-	if (calls->n_idle++ < CALL_IDLE_MAX)
-		return;
-	oldest = calls->idle;
-	DL_DELETE(calls->idle, oldest);
-	calls->n_idle--;
-	HASH_DELETE(hh, calls->by_key, oldest);
-	call_free(oldest);
-}
-
 void calls_deinit(struct calls *calls)
 {
-	struct call *call, *next;
-
-	HASH_ITER(hh, calls->by_key, call, next) {
-		HASH_DELETE(hh, calls->by_key, call);
-		call_free(call);
-	}
-	*calls = (struct calls){0};
+	sweep(calls, true);
 }

@@ -151,7 +151,7 @@ static int start_ready(struct op *op, struct err *err)
 
 	if (!op->p2p)
 		return op->n_arrived == op->n_posts ? run_start(op, NULL, err) : 0;
-	r = p2p_pair(op, &ready, err);
+	r = pairing_add(&op->comm->open->pairing, &op->p2p->pair, &op->comm->is_real, &ready, err);
 	if (r < 0 || is_left_alone_p2p(op) || !ready)
 		return r;
 	return run_start(op, ready, err);

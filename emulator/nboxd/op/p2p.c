@@ -60,12 +60,6 @@ int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, str
 	return r < 0 ? r : call_check_bytes(c, &p2p->sched, err);
 }
 
-int p2p_pair(struct op *op, struct pair_post **ret_ready, struct err *err)
-{
-	return pairing_add(op->comm->open->pairing, &op->p2p->pair, &op->comm->is_real, ret_ready,
-			   err);
-}
-
 /* --- the calls of a run ---------------------------------------------------------------- */
 
 struct calls_of_run {

@@ -9,8 +9,6 @@
 /* Reads the calls of an ARRIVE, and makes the schedule that the worker has too. @list: of struct
  * wire_p2p, need not be aligned. Return: 0; negative errno with the sentence. */
 int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err);
-/* The ops that are ready because of @op; NULL: none. Return: as above. */
-int p2p_pair(struct op *op, struct pair_post **ret_ready, struct err *err);
 /* Fills an empty run with the calls of @ready and their other ends: posts, border, timing. Return:
  * as above. */
 int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err);

@@ -6,40 +6,27 @@
 #include <stdlib.h>
 #include <uthash.h>
 
-struct pipe {
+struct pair_pipe {
 	uint64_t key; /* source << 32 | destination */
 	struct pair_call *first, *last;
 	uint64_t n_sends, n_receives;
 	UT_hash_handle hh;
 };
 
-struct pairing {
-	struct pipe *pipes; /* hash, owned */
-};
-
-struct pairing *pairing_new(void)
+void pairing_deinit(struct pairing *p)
 {
-	return calloc(1, sizeof(struct pairing));
-}
+	struct pair_pipe *pipe, *next;
 
-struct pairing *pairing_free(struct pairing *p)
-{
-	struct pipe *pipe, *next;
-
-	if (!p)
-		return NULL;
 	HASH_ITER(hh, p->pipes, pipe, next) {
 		HASH_DEL(p->pipes, pipe);
 		free(pipe);
 	}
-	free(p);
-	return NULL;
 }
 
-static struct pipe *pipe_get(struct pairing *p, uint32_t src, uint32_t dst)
+static struct pair_pipe *pipe_get(struct pairing *p, uint32_t src, uint32_t dst)
 {
 	uint64_t key = (uint64_t)src << 32 | dst;
-	struct pipe *pipe;
+	struct pair_pipe *pipe;
 
 	HASH_FIND(hh, p->pipes, &key, sizeof(key), pipe);
 	if (pipe)
@@ -70,7 +57,8 @@ static int call_add(struct pairing *p, struct pair_call *c, struct pair_post **r
 		    struct err *err)
 {
 	uint32_t rank = c->post->rank;
-	struct pipe *pipe = c->is_send ? pipe_get(p, rank, c->peer) : pipe_get(p, c->peer, rank);
+	struct pair_pipe *pipe =
+		c->is_send ? pipe_get(p, rank, c->peer) : pipe_get(p, c->peer, rank);
 	struct pair_call *other;
 
 	if (!pipe)

@@ -12,8 +12,11 @@
 #include "base/bitmap.h"
 #include "base/err.h"
 
-struct pairing;
 struct pair_post;
+
+struct pairing {
+	struct pair_pipe *pipes; /* hash, owned; one for each ordered pair of ranks */
+};
 
 struct pair_call {
 	uint32_t peer;
@@ -38,8 +41,7 @@ struct pair_post {
 	struct pair_post *next_ready;
 };
 
-struct pairing *pairing_new(void);               /* NULL: no memory */
-struct pairing *pairing_free(struct pairing *p); /* posts are not touched; returns NULL */
+void pairing_deinit(struct pairing *p); /* posts are not touched */
 
 /**
  * pairing_add - @post is called
@@ -49,7 +51,7 @@ struct pairing *pairing_free(struct pairing *p); /* posts are not touched; retur
  *             pairs are of no interest.
  *
  * Return: 0; -EPROTO when the two ends of a pair differ in size, with the sentence; -ENOMEM.
- * After an error the pairing is only good for pairing_free().
+ * After an error the pairing is only good for pairing_deinit().
  */
 int pairing_add(struct pairing *p, struct pair_post *post, const struct bitmap *real,
 		struct pair_post **ret_ready, struct err *err);

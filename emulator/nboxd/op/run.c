@@ -52,7 +52,7 @@ static void sink_send(void *owner, struct engine_op *engine_op, uint32_t in, uin
 	(void)owner;
 	(void)due_ns;
 	if (run->call) {
-		post = op_post(run->posts[0]->op, run->call->to[in]);
+		post = op_post(run->posts[0]->op, comm_member(run->comm, conn->dst));
 	} else {
 		post = run->to[in].post;
 		lane = post->op->p2p->calls[run->to[in].call].lane;

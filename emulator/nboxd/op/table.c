@@ -11,19 +11,9 @@
 
 struct comm_ops *comm_ops_get(struct comm *c)
 {
-	struct comm_ops *o = c->open;
-
-	if (o)
-		return o;
-	o = calloc(1, sizeof(*o) + c->n_real * sizeof(o->members[0]));
-	if (!o)
-		return NULL;
-	o->pairing = pairing_new();
-	if (!o->pairing) {
-		free(o);
-		return NULL;
-	}
-	return c->open = o;
+	if (!c->open)
+		c->open = calloc(1, sizeof(*c->open) + c->n_real * sizeof(c->open->members[0]));
+	return c->open;
 }
 
 static void p2p_free(struct p2p *p2p)
@@ -42,7 +32,7 @@ static void op_free(struct op *op)
 	op->comm->comms->ops->n_open_ops--;
 	HASH_DELETE(hh, o->ops, op);
 	if (op->call)
-		call_put(&o->calls, op->call);
+		op->call->n_users--;
 	p2p_free(op->p2p);
 	free(op->flows);
 	free(op);
@@ -82,7 +72,7 @@ void comm_ops_free(struct comm *c)
 	HASH_ITER(hh, o->ops, op, next)
 		op_free(op);
 	calls_deinit(&o->calls);
-	pairing_free(o->pairing);
+	pairing_deinit(&o->pairing);
 	free(o);
 	c->open = NULL;
 }

@@ -95,10 +95,10 @@ struct run {
 
 /* A communicator's. */
 struct comm_ops {
-	struct op *ops;          /* hash, and list in the order of arrival; owned */
-	struct run *runs;        /* list, owned */
-	struct calls calls;      /* of collectives */
-	struct pairing *pairing; /* owned */
+	struct op *ops;     /* hash, and list in the order of arrival; owned */
+	struct run *runs;   /* list, owned */
+	struct calls calls; /* of collectives */
+	struct pairing pairing;
 	struct member_ops {
 		uint64_t next[2]; /* number of its next collective, of its next point-to-point op */
 		uint32_t kinds;   /* bits of enum coll_kind: what it has called here */

@@ -138,7 +138,7 @@ static int post_next(struct pairing *p, uint32_t rank, const struct bitmap *real
 
 static void run_random(uint64_t seed)
 {
-	struct pairing *p = pairing_new();
+	struct pairing *p = &(struct pairing){0};
 	bool is_real[RANKS] = {false};
 	struct bitmap real;
 	struct rng rng;
@@ -171,11 +171,11 @@ static void run_random(uint64_t seed)
 		assert_int_equal(post_next(p, r, &real), 0);
 		check_all(is_real);
 	}
-	pairing_free(p);
+	pairing_deinit(p);
 	bitmap_deinit(&real);
 }
 
-static void test_random(void **state)
+static void posts_are_ready_when_the_other_end_of_each_call_is_there(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 400; seed++)
@@ -184,9 +184,9 @@ static void test_random(void **state)
 
 /* A group here, single calls there: each single post goes on as soon as its own call has
  * met, although the group waits for the next. */
-static void test_group_meets_singles(void **state)
+static void a_group_meets_single_calls(void **state)
 {
-	struct pairing *p = pairing_new();
+	struct pairing *p = &(struct pairing){0};
 	bool is_real[RANKS] = {true, true};
 	struct post *group = &posts[0][0], *singles = posts[1];
 	struct bitmap real;
@@ -212,11 +212,11 @@ static void test_group_meets_singles(void **state)
 	assert_int_equal(post_next(p, 1, &real), 0);
 	assert_true(singles[1].is_ready && group->is_ready);
 	check_all(is_real);
-	pairing_free(p);
+	pairing_deinit(p);
 	bitmap_deinit(&real);
 }
 
-static void test_sizes(void **state)
+static void two_ends_that_differ_in_size_are_an_error(void **state)
 {
 	struct pair_call calls[2][2] = {{{.peer = 1, .is_send = true, .bytes = 7},
 					 {.peer = 1, .is_send = true, .bytes = 100}},
@@ -229,7 +229,7 @@ static void test_sizes(void **state)
 
 	(void)state;
 	for (int turn = 0; turn < 2; turn++) {
-		struct pairing *p = pairing_new();
+		struct pairing *p = &(struct pairing){0};
 		struct bitmap real;
 
 		world_init(&real, is_real);
@@ -239,7 +239,7 @@ static void test_sizes(void **state)
 		assert_string_equal(err.text,
 				    "rank 0 sends 100 bytes to rank 1 (send 1 between them), "
 				    "which receives 96");
-		pairing_free(p);
+		pairing_deinit(p);
 		bitmap_deinit(&real);
 	}
 }
@@ -247,9 +247,9 @@ static void test_sizes(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_random),
-		cmocka_unit_test(test_group_meets_singles),
-		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(posts_are_ready_when_the_other_end_of_each_call_is_there),
+		cmocka_unit_test(a_group_meets_single_calls),
+		cmocka_unit_test(two_ends_that_differ_in_size_are_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
