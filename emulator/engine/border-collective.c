@@ -1,14 +1,14 @@
 /* The border of a collective, made from the rules of its schedule.
  *
- * Connections are those of the real ranks. Dependencies are found by walking from
- * a virtual source back to the real ranks that its messages come from:
- *   ring    the previous real rank, h hops back: each hop shifts by one position
+ * The border holds the connections of the real ranks. An in-connection whose source is virtual
+ * depends on the real ranks that its messages come from. They are found by walking back:
+ *   ring    to the previous real rank, h hops back: each hop shifts by one position
  *           (slices messages), see schedule/ring.c
- *   chain   the previous real rank between the start and the source: no shift
- *   tree    up: the nearest real ranks below; down: the nearest above, or, when the
- *           path to the root is virtual, the nearest real ranks below the root (border-tree.c)
- *   direct  nothing
- * What a real rank sends is its own business: dependencies end there. */
+ *   chain   to the previous real rank between the start and the source: no shift
+ *   tree    upwards to the nearest real ranks below; downwards to the nearest real rank above, or,
+ *           when the path to the root is virtual, to the nearest real ranks below the root
+ *   direct  to nobody
+ * The walk ends at a real rank: what that one sends is its own affair. */
 #include "engine/border-collective.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 /* --- rings and chains ----------------------------------------------------------- */
 
-/* How many hops before @rank the previous real rank is, going round; n_ranks when
- * there is none. */
+/* How many hops the nearest real rank is behind @rank, 0 when @rank is real; n_ranks when there is
+ * no real rank. */
 static uint32_t hops_to_real(const struct border_maker *m, uint32_t rank)
 {
 	const uint64_t *words = m->real->words;

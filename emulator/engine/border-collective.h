@@ -1,17 +1,17 @@
-/* Makes the border of a collective; see border-collective.c. */
+/* Makes the border of a collective. */
 #pragma once
 
 #include "engine/border.h"
 
 /**
  * border_make - @real: one bit a comm rank
- * A message between two real ranks is an out-connection of the one and an
- * in-connection of the other, that depends on it with shift 0. COLL_SENDRECV has
- * no schedule here: see border_make_p2p(). A dependency on a message of the same
- * connection that is before the one named is implied: connections keep order.
+ * A connection between two real ranks is an out-connection of the one and an in-connection of the
+ * other; the latter depends on the former with shift 0. Each dependency names the last message that
+ * is needed: the connection delivers the earlier ones before it. Point-to-point calls:
+ * border_make_p2p().
  *
- * Costs memory and time for the connections of real ranks only; trees also a walk
- * from each real rank to the root.
+ * Memory and time follow the connections of real ranks; a tree also costs a walk from each real
+ * rank to the root.
  *
  * Return: 0; -EINVAL when @real is not of the schedule's size; -ENOMEM.
  */

@@ -22,19 +22,18 @@ static inline bool border_is_real(const struct border_maker *m, uint32_t rank)
 	return bitmap_test(m->real, rank);
 }
 
-/* Return: its index in @a, which is arranged; -1: there is none. */
+/* @a: after border_arrange(). Return: the connection's index; -1: there is none. */
 int64_t border_find(const struct border_conns *a, uint32_t src, uint32_t dst, uint16_t lane);
 int border_add_conn(struct border_conns *a, const struct border_conn *c); /* 0; -ENOMEM */
-/* In order of source, destination, lane; messages get their bits. Return: how many those are. */
+/* Sorts by source, destination, lane, and gives each message its bit. Return: how many bits. */
 uint64_t border_arrange(struct border_conns *a);
-/* The in-connection that is looked at depends on a real rank's out-connection. Return: 0; -ENOMEM.
- */
+/* The current in-connection depends on this out-connection of a real rank. Return: 0; -ENOMEM. */
 int border_add_dep(struct border_maker *m, uint32_t src, uint32_t dst, uint16_t lane,
 		   uint64_t shift);
 void border_maker_deinit(struct border_maker *m);
-/* Adds what in-connection @c depends on, whose source is virtual. Return: 0; -ENOMEM. */
+/* Adds the dependencies of in-connection @c; its source is virtual. Return: 0; -ENOMEM. */
 typedef int border_deps(struct border_maker *m, const void *ctx, const struct border_conn *c);
-/* From connections to a border. @of_virtual NULL: virtual sources wait for nobody. Return: 0;
- * -ENOMEM. */
+/* Makes the border of the collected connections. @of_virtual NULL: virtual sources wait for nobody.
+ * Return: 0; -ENOMEM. */
 int border_maker_finish(struct border_maker *m, border_deps *of_virtual, const void *ctx,
 			struct border *ret);

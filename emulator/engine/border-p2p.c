@@ -1,5 +1,5 @@
-/* The border of point-to-point calls: each real rank says which connections it has, and the two
- * ends of a pair of real ranks must say the same. */
+/* The border of point-to-point calls. The calls of the real ranks are its connections; where both
+ * ends are real, the sender's call and the receiver's call must agree. */
 #include "engine/border-p2p.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static int collect_calls(struct border_maker *m, const struct sched *s)
 	return 0;
 }
 
-/* Sends and receives between real ranks are the same connections. */
+/* Each send to a real rank needs its receive there, of the same size, and the other way round. */
 static int check_pairs(const struct border_maker *m, struct err *err)
 {
 	for (uint32_t i = 0; i < m->out.n; i++) {
@@ -67,7 +67,7 @@ static int check_pairs(const struct border_maker *m, struct err *err)
 	return 0;
 }
 
-/* One rank's calls become a schedule of their own, which numbers and checks them. */
+/* The schedule room checks one rank's calls and numbers their lanes. */
 static int add_rank(struct border_maker *m, uint32_t rank, const struct sched_p2p *calls,
 		    uint32_t n_calls, uint64_t chunk_bytes, uint64_t *ret_chunk_bytes,
 		    struct err *err)

@@ -76,8 +76,8 @@ static const struct tree_node *forest_find(const struct border_forest *f, uint32
 	return &f->by_rank[tree][low];
 }
 
-/* All real ranks next below @via, a child of @above (-1: below the root): what they
- * send up. */
+/* Adds what the next real ranks below @via send up. @via is a child of @above; @above -1: the next
+ * real ranks below the root. */
 static int add_below(struct border_maker *m, const struct border_forest *f, uint32_t tree,
 		     int64_t above, uint32_t via, uint16_t up_lane)
 {

@@ -1,5 +1,5 @@
-/* The real ranks of a tree schedule: which are next above and next below each other, with nothing
- * but virtual ranks between. */
+/* Dependencies in a tree schedule: for each real rank, the next real rank above it and the next
+ * real ranks below it, with only virtual ranks between. */
 #pragma once
 
 #include "engine/border-maker.h"

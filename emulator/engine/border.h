@@ -1,9 +1,8 @@
-/* The border of an op: only the connections that touch a real rank, with the
- * interior of E folded into dependencies between them. Message i of in-connection
- * c (towards a real rank) may be released when, for each dependency (o, shift) of
- * c, message i - shift of out-connection o (from a real rank) has arrived;
- * i < shift needs nothing. Size follows the real ranks, not the world, not the
- * bytes. Immutable. */
+/* The border of an op: the connections that touch a real rank. What happens among the virtual ranks
+ * is folded into dependencies between those connections: message i of in-connection c (towards a
+ * real rank) may be released when, for each dependency (o, shift) of c, message i - shift of
+ * out-connection o (from a real rank) has arrived; a message with i < shift needs nothing. The size
+ * of a border follows the number of real ranks, not the world and not the bytes. Immutable. */
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
-/* The physical lower bound of an op: what has to cross the busiest rank's port, or
- * the ports of the busiest node, over their bandwidth. Latencies do not count, nor
- * does what an algorithm sends beyond need. */
+/* See bound.h. The bytes that must cross the busiest rank's port, or the ports of the busiest node,
+ * are divided by their bandwidth. Latencies do not count, and neither do bytes that an algorithm
+ * sends without need. */
 #include "engine/bound.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ double bound_of_op(const struct sched *s, const struct topology *t, uint32_t n_n
 		break;
 	}
 	if (has_intra && n != nodes * s->ranks_per_node)
-		between = 0; /* nodes of different size: what one sends is not known here */
+		between = 0; /* nodes of different size: how much each sends is not known here */
 	if (has_intra)
 		port = fmax(t->intra.bytes_per_ns, t->inter.bytes_per_ns);
 	return fmax(per_rank / port, between / (ports * t->inter.bytes_per_ns));

@@ -1,6 +1,5 @@
-/* What the host lends to a delay model: its sentence of error, strict parsers,
- * chance; and how "name:key=value,..." is taken apart and checked before the
- * model sees it. */
+/* See delay-host.h. A delay model gets from nbox strict parsers, random numbers and a place for its
+ * error sentence. "name:key=value,..." is taken apart and checked here before the model sees it. */
 #include "engine/delay-host.h"
 
 #include <ctype.h>
@@ -26,7 +25,7 @@ static double host_chance(const struct nbox_host *host, uint64_t a, uint64_t b, 
 	const struct delay_instance *in = instance_of(host);
 	uint64_t h;
 
-	/* With its number in the chain, so that two equal decorators differ. */
+	/* the number in the chain makes two equal what-ifs differ */
 	h = rng_hash(rng_hash(host->seed, in->number), a);
 	h = rng_hash(rng_hash(h, b), c);
 	return (double)(h >> 11) * 0x1p-53;
@@ -174,8 +173,8 @@ void delay_host_init(struct delay_instance *in)
 	};
 }
 
-/* Where the parameters begin: at the first colon; after a path, which may have
- * colons of its own, at the one of ".so:". NULL: there are none. */
+/* The colon before the parameters: the first one; in a path, which may have colons of its own, that
+ * of ".so:". NULL: there are no parameters. */
 static char *find_colon(char *text)
 {
 	char *colon = strchr(text, ':'), *slash = strchr(text, '/'), *so;

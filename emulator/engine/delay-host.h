@@ -9,8 +9,8 @@
 #define DELAY_MAX_PARAMS 32
 #define DELAY_TEXT_MAX 4096
 
-/* One model of the chain, with its parameters. Its address must not change: host
- * and next point to it. */
+/* One model of the chain, with its parameters. Its address must not change, since host and next
+ * point to it. */
 struct delay_instance {
 	struct delay_chain *chain;
 	uint32_t number; /* in the chain: 0 the base model */
@@ -43,5 +43,6 @@ void delay_host_init(struct delay_instance *in);
  * into in->text. */
 int delay_spec_parse(struct delay_instance *in, const char *spec, const char **ret_name,
 		     struct err *err);
-/* Every key known and given once, every required one there. */
+/* Is every key known and given once, and every required key there? Return: 0; negative errno with
+ * the sentence. */
 int delay_params_check(const struct delay_instance *in, struct err *err);

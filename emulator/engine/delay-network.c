@@ -1,6 +1,5 @@
-/* The network that a model's times come from, in words: its own alpha and bw before the cluster's.
- * A parameter is the network's when its default is "the cluster's", or one that is (inter_bw: bw).
- * What-ifs are not looked at. */
+/* See delay-network.h. A parameter of the model speaks of the network when its default is "the
+ * cluster's", or the name of such a parameter (inter_bw: bw). What-ifs are not looked at. */
 #include "engine/delay-network.h"
 
 #include <stdio.h>

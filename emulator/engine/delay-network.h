@@ -8,7 +8,9 @@ struct delay_network {
 	const char *intra_latency, *intra_bandwidth, *inter_latency, *inter_bandwidth;
 };
 
-/* The network that the base model's times come from, in words: its own parameters before
- * @cluster's, and which those are; or that it has no such parameter. Return: @buf. */
+/* Describes the latencies and bandwidths that the base model uses: its own parameters where they
+ * are given (and names those), else @cluster's; says so when the model has no such parameter.
+ * Return:
+ * @buf. */
 char *delay_network(const struct delay_chain *d, const struct delay_network *cluster, char *buf,
 		    size_t size);

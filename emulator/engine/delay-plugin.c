@@ -1,5 +1,5 @@
-/* Finds, opens and checks delay models. Nothing of a plug-in is called before its
- * ABI number, its size and its required callbacks have been looked at. */
+/* See delay-plugin.h. Nothing of a plug-in is called before its ABI number, its size and its
+ * required callbacks have been checked. */
 #include "engine/delay-plugin.h"
 
 #include <dirent.h>
@@ -20,9 +20,10 @@
 #define SUFFIX ".so"
 #define PATH_BYTES 4096
 #define MAX_FOUND 256
-#define FAILURE "fail" /* a what-if that no plug-in is: nboxd carries it out (config/failure.h) */
+#define FAILURE \
+	"fail" /* a what-if without a plug-in: nboxd itself carries it out (config/failure.h) */
 
-/* Up to here the first release of the ABI knew: none may be shorter. */
+/* The table of the first release of the ABI: none may be shorter. */
 #define TABLE_MIN \
 	(offsetof(struct nbox_delaymodel, traits) + sizeof(((struct nbox_delaymodel *)0)->traits))
 
@@ -100,7 +101,7 @@ static int plugin_open(const char *path, struct delay_plugin *ret, struct err *e
 	struct delay_plugin p = {0};
 	int r;
 
-	/* A name without a slash would be looked for in the system's folders. */
+	/* @path has a slash: dlopen() would look for a bare name in the system's folders */
 	p.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!p.handle)
 		return err_set(err, ENOEXEC, "cannot load the delay model %s: %s", path, dlerror());
@@ -171,7 +172,7 @@ static bool is_found(const struct found_list *list, const char *name)
 	return false;
 }
 
-/* What an earlier folder has hides what a later one has. Return: 0 or -ENOMEM. */
+/* A model in an earlier folder hides one of the same name in a later folder. Return: 0; -ENOMEM. */
 static int scan_dir(const char *dir, struct found_list *list)
 {
 	struct dirent *e;
@@ -208,8 +209,7 @@ static int compare_found(const void *a, const void *b)
 	return strcmp(((const struct found *)a)->name, ((const struct found *)b)->name);
 }
 
-/* A folder that the user named and that is not there is a mistake; nbox's own may have no models.
- */
+/* A folder that the user named must be there; nbox's own may be missing. */
 static int check_named(const char *dir, struct err *err)
 {
 	struct stat st;
@@ -221,7 +221,7 @@ static int check_named(const char *dir, struct err *err)
 		       : err_set(err, ENOTDIR, "NBOX_MODEL_PATH: %.200s is no folder", dir);
 }
 
-/* NBOX_MODEL_PATH, then @dirs. The list is sorted by name. */
+/* Lists the models of NBOX_MODEL_PATH, then of @dirs, sorted by name. */
 static int scan(const char *const *dirs, struct found_list *ret, struct err *err)
 {
 	const char *env = getenv("NBOX_MODEL_PATH");
@@ -254,7 +254,7 @@ static int scan(const char *const *dirs, struct found_list *ret, struct err *err
 	return 0;
 }
 
-/* The names of those that are what-ifs, or models; what cannot be loaded is neither. */
+/* The names of the what-ifs (@is_decorator) or of the models; what cannot be loaded is left out. */
 static void list_names(const struct found_list *list, bool is_decorator, char *buf, size_t size)
 {
 	size_t used = 0;

@@ -1,6 +1,6 @@
-/* The chain of delay models; see delay.h. A question about a message goes to the
- * outermost decorator, which asks the one beneath through nbox_next; every answer
- * is looked at on its way up, so that an error names the model that gave it. */
+/* See delay.h. A question about a message goes to the outermost what-if, which asks the one beneath
+ * it through nbox_next. Each answer is checked on its way up, so that an error names the model that
+ * gave it. */
 #include "engine/delay.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static bool works_on_messages(const struct delay_instance *in)
 
 /* --- checked answers ------------------------------------------------------- */
 
-/* A model said -1: its own sentence, or one that says that it said none. */
+/* A model returned -1: keeps its sentence, or says that it gave none. */
 static int model_failed(const struct delay_instance *in, const char *what)
 {
 	struct err *err = &in->chain->err;
@@ -226,8 +226,7 @@ struct delay_chain *delay_free(struct delay_chain *d)
 
 /* --- what it is ------------------------------------------------------------ */
 
-/* Whether @flag (or NBOX_UNIFORM, which implies it) holds of everything that has a
- * say in a message. */
+/* Do the model and all what-ifs on messages have @flag, or NBOX_UNIFORM, which implies it? */
 static bool all_have(const struct delay_chain *d, uint32_t flag)
 {
 	size_t i;
@@ -283,7 +282,7 @@ const char *delay_describe(const struct delay_chain *d)
 
 /* --- asking ---------------------------------------------------------------- */
 
-/* -1 with the sentence in the chain to -EINVAL with it in @err. */
+/* Turns a model's -1 into -EINVAL, with the chain's sentence in @err. */
 static int answer(const struct delay_chain *d, int r, struct err *err)
 {
 	return r >= 0 ? r : err_set(err, EINVAL, "%s", d->err.text);

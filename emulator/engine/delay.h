@@ -1,6 +1,6 @@
-/* The delay models of a run: one model and the what-ifs (decorators) around it,
- * loaded as plug-ins, checked, and asked. Answers are checked too: not a number,
- * negative or infinite is an error that names the model. Not thread-safe. */
+/* The delay models of a run: one model and the what-ifs (decorators) around it. They are plug-ins.
+ * An answer that is not a number, negative or infinite is an error that names the model. Not
+ * thread-safe. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,8 +43,8 @@ bool delay_has_message(const struct delay_chain *d); /* base model has message()
 /* "ring:bw=50GB/s + add:delay=5ms" */
 const char *delay_describe(const struct delay_chain *d);
 
-/* Longer answers are errors: 31 years. Sums of some of them still are a time of nboxd's clock
- * (64 bits of nanoseconds), so no end can turn around and lie before its start. */
+/* 31 years: longer answers are errors. So a sum of several answers still fits nboxd's clock (64
+ * bits of nanoseconds), and no op can end before its start. */
 #define DELAY_MAX_NS 1e18
 
 /* The base model's op time. Return: 0; 1 no answer; -EINVAL with the sentence. */

@@ -1,14 +1,14 @@
-/* The live ops. Every in-connection of an op has at most one entry in the heap:
- * its next message, once that one is ready; a further entry is the op's end. So
- * the heap's size is known when an op starts, and nothing is allocated later.
+/* See engine.h. Each in-connection of an op has at most one entry in the heap: its next message,
+ * once that one is ready. One more entry is the op's end. So the heap's size is known when an op
+ * starts, and nothing is allocated later.
  *
- * Real ranks send the messages of a connection in order, hence what has arrived
- * and what is ready are prefixes, kept as counts; the bitmaps hold the same fact
- * message by message, and prove that each one is marked exactly once.
+ * Real ranks send the messages of a connection in order. What has arrived and what is ready are
+ * therefore prefixes, kept as counts. The bitmaps hold the same fact message by message, and prove
+ * that each message is marked exactly once.
  *
- * Order: by due time; at equal times the op that was served least, as in fair
- * queueing: an entry's turn is one more than its op's last one, but not less than
- * the turn being served. Not here: clocks, links, frames. */
+ * The earliest due time goes first. At equal times the op that was served least goes first, as in
+ * fair queueing: an entry's turn is one more than the last turn of its op, but not less than the
+ * turn that is being served. */
 #include "engine/engine.h"
 
 #include <assert.h>
@@ -219,7 +219,7 @@ struct engine *engine_free(struct engine *e)
 	return NULL;
 }
 
-/* start + relative time, rounded up; what does not fit is never. */
+/* start + relative time, rounded up; a time that does not fit means never. */
 static uint64_t due_at(uint64_t start_ns, double relative_ns)
 {
 	double up = ceil(relative_ns);
@@ -278,7 +278,7 @@ static void op_maybe_end(struct engine *e, struct engine_op *op)
 		queue_push(e, op, IS_END, op->end_ns);
 }
 
-/* Turns the dependencies around: for each out-connection, who waits for it. */
+/* Turns the dependencies around: for each out-connection, the in-connections that wait for it. */
 static int op_index_users(struct engine_op *op)
 {
 	const struct border *b = op->border;

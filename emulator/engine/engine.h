@@ -1,8 +1,7 @@
-/* The engine: runs the live ops of nboxd. For each op three bitmaps over its
- * border messages (arrived from real ranks; ready, sent towards them) and one heap
- * of release times for all ops. It has no clock, socket, thread or libevent: time
- * comes in as a number, effects go out through the sink. Ops of different
- * communicators overlap; ties are served round robin. */
+/* The engine runs the live ops of nboxd. Each op has three bitmaps over its border messages
+ * (arrived from real ranks; ready and sent towards them); one heap holds the release times of all
+ * ops. The engine has no clock, socket or thread: time comes in as a number, effects go out through
+ * the sink. Ops overlap; at equal times they take turns. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,8 +16,8 @@ struct engine_sink {
 	/* Release message @index of in-connection @in of the op. */
 	void (*send)(void *owner, struct engine_op *op, uint32_t in, uint64_t index,
 		     uint64_t due_ns);
-	/* All messages out and in and the end time reached. The op is freed by the
-	 * engine after this returns. */
+	/* All messages are out and in, and the end time is reached. The engine frees the op after
+	 * this returns. */
 	void (*end)(void *owner, struct engine_op *op, uint64_t end_ns);
 };
 
@@ -35,8 +34,8 @@ int engine_start(struct engine *e, const struct border *border, const struct tim
 void *engine_op_tag(const struct engine_op *op);
 void engine_cancel(struct engine *e, struct engine_op *op); /* no callback */
 
-/* A message from a real rank. Messages may arrive before engine_start() only if
- * the owner keeps them. Return: 0; ENGINE_UNEXPECTED with a sentence that names
+/* A message from a real rank has arrived. The owner keeps messages that come before engine_start().
+ * Return: 0; ENGINE_UNEXPECTED with a sentence that names
  * connection, message and what was expected. */
 enum { ENGINE_UNEXPECTED = 1 };
 int engine_arrived(struct engine *e, struct engine_op *op, uint32_t out, uint64_t index,

@@ -21,7 +21,7 @@ static int has_rank(const struct nbox_op *op, uint32_t world_rank)
 	return membership_rank(op->host, world_rank) >= 0;
 }
 
-/* Nodes that the members live on; by a bitmap only where there is no formula. */
+/* How many nodes the members live on. */
 static uint32_t count_nodes(const struct topology *t, const struct membership *m)
 {
 	struct bitmap seen;
@@ -44,9 +44,9 @@ static uint32_t count_nodes(const struct topology *t, const struct membership *m
 	return n ? n : 1;
 }
 
-/* How many connections leave the busiest rank's port of each kind in the double
- * tree: children and parents in both trees between nodes; up and down the chain
- * inside one. Sharing by all of them, at all times, never beats the port. */
+/* How many connections leave the busiest rank's port of each kind in the double tree: between nodes
+ * to the children and parents in both trees, inside a node up and down the chain. As if all of them
+ * were always busy, so that no message is faster than the port. */
 static void tree_flows(const struct sched *s, uint32_t ret[2])
 {
 	uint32_t per_node = s->ranks_per_node ? s->ranks_per_node : 1;

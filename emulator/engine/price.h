@@ -1,6 +1,6 @@
-/* What the messages of one op cost on this cluster with these models: the bridge
- * between the simulations, which know ranks of a communicator, and the delay chain,
- * which knows world ranks, hops and shares of a port. */
+/* What the messages of one op cost on this cluster with these models. The simulations know ranks of
+ * a communicator; the delay chain knows world ranks, hops and shares of a port. A price translates.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -26,12 +26,11 @@ struct price {
 	bool has_difference;
 };
 
-/* Fills all but the last three. @p is borrowed by the op that models see. */
+/* Fills all but the last three. The op that models see points to @p. */
 void price_init(struct price *p, const struct sched *s, const struct topology *t,
 		const struct membership *m, struct delay_chain *d, uint64_t op_number,
 		struct err *err);
 /* The cost function; ctx is the price. */
 struct sim_cost price_cost(struct price *p);
-/* Kind of hop between two comm ranks: what else than bytes and flows a uniform
- * chain looks at. */
+/* Kind of hop between two comm ranks: besides it a uniform chain looks at bytes and flows only. */
 uint32_t price_hop(const struct price *p, uint32_t src, uint32_t dst);

@@ -1,10 +1,8 @@
-/* The record of a run: header, then rows of fixed size, as they are in memory.
- * A row that is written costs a copy; record_flush() and a full buffer hand whole rows
- * to the kernel, and write the header's counts over. Reading takes the whole file: everything that
- * a report will use as an index or a size is checked here, once, and each row before it takes
- * memory, so that a large file of rubbish costs none. Of a writer that
- * died only the last row can be missing a part; that is told, not refused.
- * Not here: what rows mean (reports), compression, other byte orders. */
+/* See record.h. The file is the header, then rows of fixed size, as they are in memory. Writing a
+ * row costs a copy; record_flush() and a full buffer hand whole rows to the kernel and write the
+ * header's counts over. The reader checks everything that a report uses as an index or a size, and
+ * each row before it takes memory, so that a large file of rubbish takes none. When a writer died,
+ * a part of the last row may be missing: is_truncated says so. */
 #include "engine/record.h"
 
 #include <errno.h>
@@ -38,7 +36,7 @@ static void fclosep(FILE **f)
 		fclose(*f);
 }
 
-/* Return: how many of the @n bytes are written; fewer: *ret_code says why, a negative errno. */
+/* Return: how many of the @n bytes are written; of fewer *ret_code says why, a negative errno. */
 static size_t write_at(int fd, const void *data, size_t n, uint64_t at, int *ret_code)
 {
 	size_t done = 0;
@@ -79,7 +77,7 @@ int record_create(const char *path, const struct record_header *h, struct record
 	w->header.layout[sizeof(w->header.layout) - 1] = '\0';
 	w->header.data_for[sizeof(w->header.data_for) - 1] = '\0';
 
-	/* never another run's, not even one that began this moment; through no link */
+	/* O_EXCL: never the file of another run, and through no link */
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0 && errno == EEXIST)
 		return err_set(err, EEXIST,

@@ -1,6 +1,6 @@
-/* The record of a run: one fixed-size row an op and real rank, in a file with a
- * versioned header, append only; readable while it grows. What reports, sweeps
- * and replay are made from. Native byte order, checked by a magic. */
+/* The record of a run: one row of fixed size for each op and real rank, in a file with a versioned
+ * header. Rows are appended, and the file can be read while it grows. Reports are made from it.
+ * Native byte order, checked by a magic. */
 #pragma once
 
 #include <stdint.h>
@@ -83,7 +83,7 @@ static inline uint32_t record_axes(uint32_t flags)
 	return flags >> 18 & 0x3ff;
 }
 
-/* All that a writer takes NULL for does nothing then: no record is wanted. */
+/* NULL is a writer, too, which writes nothing: no record is wanted. */
 struct record_writer;
 int record_create(const char *path, const struct record_header *h, struct record_writer **ret,
 		  struct err *err);
@@ -91,11 +91,12 @@ void record_write(struct record_writer *w, const struct record_row *row);
 void record_lose_note(struct record_writer *w,
 		      int code); /* a line of notes is lost to @code, a negative errno */
 void record_clock_error(struct record_writer *w, uint64_t ns); /* of one worker's clock */
-/* Once a row could not be written, those behind it are counted, not written: what is there has no
- * holes. Return: 0; a negative errno, once a run: rows are lost from now on. */
+/* After a row that could not be written no other is written, so that the record has no holes; the
+ * lost rows are counted. Return: 0; a negative errno, once a run: rows are lost from now on. */
 int record_flush(struct record_writer *w);
-/* record_flush() first, to know of rows. Return: 0; a negative errno: the file system refused at
- * the end what it had taken (a quota, over NFS), and nobody can say how many rows that are. */
+/* Call record_flush() before it: that one says which rows are lost. Return: 0; a negative errno:
+ * the file system refused at the end what it had taken (a quota, over NFS), and nobody can say how
+ * many rows that are. */
 int record_close(struct record_writer *w);
 
 struct record {

@@ -14,7 +14,7 @@ struct sim_cost {
 	void *ctx;
 };
 
-/* Told of each message in order of arrival time; may be NULL. */
+/* arrived() is called for each message, in the order of arrival times. */
 struct sim_watch {
 	void (*arrived)(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
 			double sent_ns, double arrived_ns);

@@ -1,7 +1,6 @@
-/* The simulations' queue of events: a 4-ary min-heap of (time, tie, value). Equal
- * times are ordered by the tie, which says what the event is, never when it was
- * put in. Times are not negative, so that their bits order as the numbers do, and
- * both compare as one 128-bit number. Grows by doubling. */
+/* The simulations' queue of events: a 4-ary min-heap of (time, tie). The tie says what the event
+ * is, and orders equal times, never when the event was put in. Times are not negative, so their
+ * bits order as the numbers do, and time and tie compare as one 128-bit number. */
 #pragma once
 
 #include <errno.h>

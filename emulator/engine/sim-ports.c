@@ -1,8 +1,8 @@
-/* See sim-ports.h. Three kinds of event: a port's message has left (the next one in
- * its queue starts), a message has reached the ingress port of its destination (it
- * is given its slot there), a message has arrived. At equal times arrivals come
- * first, then departures, then entries by flow_order: never by when an event was
- * made. One node a message between its start and its arrival; nodes are used again. */
+/* See sim-ports.h. There are three kinds of event: a message has left its port (the next one in the
+ * queue starts); a message has reached the ingress port of its destination (it gets its slot
+ * there); a message has arrived. At equal times arrivals come first, then departures, then entries
+ * by the order of their flows: when an event was made does not matter. Each message has a node
+ * between its start and its arrival; nodes are used again. */
 #include "engine/sim-ports.h"
 
 #include <errno.h>
@@ -289,8 +289,8 @@ static int add_flows(const struct sched *s, uint32_t rank, uint32_t period,
 			return -ENOMEM;
 		*flows = grown;
 	}
-	/* The order in which the schedule lists a rank's peers says nothing; turns go
-	 * round from the next rank on, so that no rank is everybody's first. */
+	/* A rank sends to the next rank first and goes round from there, so that no rank is
+	 * everybody's first. */
 	for (i = 0; i < n_out; i++) {
 		const struct sched_conn *c = &conns[n_in + i];
 

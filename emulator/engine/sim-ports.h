@@ -17,7 +17,7 @@ struct port_flow {
 };
 
 /**
- * sim_ports - @flows: of one egress port in the order in which they take turns
+ * sim_ports - @flows: those of one egress port in the order in which they take turns
  * @start_ns: n_ports values, or NULL for all 0
  *
  * A port sends one message at a time; the flows of a port take turns: a flow's next
@@ -31,9 +31,9 @@ int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
 	      const struct sim_cost *cost, const double *start_ns, const struct sim_watch *watch,
 	      struct sim_result *ret, struct err *err);
 
-/* The flows of a direct schedule. @period: ranks r and r + period are told to be
- * equivalent: only flows from ranks below it are simulated, and what they do at
- * other ranks happens at those below (n_ranks: everything; it must divide it). */
+/* The same for a direct schedule. @period, a divisor of n_ranks: the caller says that ranks r and
+ * r + period do the same. Only flows from ranks below @period are simulated, and what they do at
+ * other ranks happens at those ranks modulo @period. n_ranks: everything is simulated. */
 int sim_ports_sched(const struct sched *s, uint32_t period, const struct sim_cost *cost,
 		    const double *start_ns, const struct sim_watch *watch, struct sim_result *ret,
 		    struct err *err);

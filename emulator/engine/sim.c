@@ -1,16 +1,17 @@
-/* Event simulation of schedules whose messages wait for other messages: ring, tree,
- * chain. Every connection is a port: a message starts when its step's receives (and
- * those of the steps before) are there and the connection's last message has left,
- * occupies the connection, and arrives a latency later, never before the one ahead
- * of it. How connections share a rank's port is in the costs (nbox_message.flows).
- * Direct algorithms, whose messages share ports but wait for nobody: sim-ports.c.
+/* See sim.h. Ring, tree and chain, whose messages wait for other messages, are simulated here;
+ * direct algorithms, whose messages share ports but wait for nobody, in sim-ports.c.
  *
- * The state is one struct a connection and one a (rank, thread); the next step of a
- * thread is asked of the schedule when the one before is over. The heap holds the
- * first message in flight of each connection; those behind it wait in a list whose
- * nodes are used again, so memory follows what is in flight, never the bytes. As
- * each connection has its own port and one receiver, arrival times are a function
- * of the DAG and of the costs: in which order equal times are served is no matter. */
+ * Each connection is a port of its own. A message starts when the receives of its step and of the
+ * steps before are there, and when the connection's last message has left. It occupies the
+ * connection, and arrives a latency later, never before the message ahead of it. The costs say how
+ * connections share a rank's port (nbox_message.flows).
+ *
+ * The state is one struct for each connection and one for each (rank, thread). When a step of a
+ * thread is over, the schedule is asked for the next. The heap holds the first message in flight of
+ * each connection; those behind it wait in a list whose nodes are used again. So memory follows the
+ * messages in flight, never the bytes. Each connection has its own port and one receiver, so
+ * arrival times depend on the messages and costs only, not on the order in which equal times are
+ * served. */
 #include "engine/sim.h"
 
 #include <errno.h>
@@ -183,8 +184,8 @@ static int send_message(struct sim *sim, const struct thread *t, uint32_t number
 	return push(sim, at, number);
 }
 
-/* A source would send all its messages at once; it sends the next ones when the
- * first of these arrives, which is soon enough: they cannot arrive before. */
+/* A source could send all its messages at once. To save memory it sends the next ones when the
+ * first of these arrives; they could not arrive before that. */
 static void pause_source(struct sim *sim, struct thread *t)
 {
 	uint32_t j;
@@ -195,8 +196,7 @@ static void pause_source(struct sim *sim, struct thread *t)
 			t->resume = t->send[j];
 }
 
-/* Executes steps as long as their receives are there. @now_ns: the arrival that
- * may have been missing; no later one has happened. */
+/* Executes steps as long as their receives are there. @now_ns: the time of the last arrival. */
 static int run_thread(struct sim *sim, struct thread *t, double now_ns)
 {
 	uint32_t j;

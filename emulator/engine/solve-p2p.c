@@ -1,5 +1,4 @@
-/* Groups of point-to-point calls: the calls of the real ranks are connections that
- * share the ports of their ends; what virtual ranks send is there from the start.
+/* See solve-p2p.h. The calls of the real ranks are connections that share the ports of their ends.
  * Calls without bytes have no messages; calls to oneself take no time. */
 #include "engine/solve-p2p.h"
 
@@ -86,7 +85,7 @@ static bool is_among(const uint32_t *ranks, uint32_t n, uint32_t rank)
 	return false;
 }
 
-/* The calls of one real rank. Receives from real ranks are their sends. */
+/* The calls of one real rank. A receive from a real rank is left out: it is that rank's send. */
 static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_t self,
 		     const struct sched_p2p *calls, uint32_t n_calls, uint64_t chunk_bytes)
 {
@@ -226,8 +225,7 @@ static double group_bound(const struct group *g, const struct price *p)
 	return fmax(g->max_sent, g->max_received) / port;
 }
 
-/* nbox_op.host of a group: only those who send or receive take part, not all of the communicator.
- */
+/* nbox_op.host of a group: only the ranks that send or receive take part in it. */
 struct takers {
 	const struct membership *members;
 	const struct group *g;

@@ -7,8 +7,8 @@
 #include "topology/membership.h"
 
 /* As solve(), for a group of point-to-point calls: arguments as border_make_p2p().
- * Sends of virtual ranks are there from the start; each rank's egress and
- * ingress port is shared by its messages. */
+ * Virtual ranks send at the start of the op. The messages of a rank share its egress and its
+ * ingress port. */
 int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 	      const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 	      const struct membership *m, struct delay_chain *d, const struct border *border,

@@ -11,8 +11,8 @@ int solve_finish(struct price *p, const struct border *border, struct timing *t,
 
 /* Asks the base model for the whole op. Return: 0; 1 no answer; negative. */
 int solve_from_op(struct price *p, struct timing *t, struct err *err);
-/* @t is what the messages say, and the model says @whole_ns for the whole op: the op takes that,
- * and longer by what the what-ifs change in a run of its messages. */
+/* The model says @whole_ns for the whole op; @t is what its messages say. The op takes @whole_ns
+ * and the difference that what-ifs make in @t. */
 void solve_on_top(double whole_ns, const struct border *border, struct timing *t);
 /* The sentence, when nobody answers. Return: -EINVAL. */
 int solve_no_answer(const struct price *p, struct err *err);

@@ -1,7 +1,7 @@
-/* An op's times: asks the model for the op, or works them out message by message
- * (symmetry.h where that is exact, sim.h elsewhere), then lets the what-ifs add
- * theirs. Two stages: the *raw* times are what the messages say and may be kept for
- * equal ops (struct solver); extras are asked of every op. */
+/* See solve.h. The model is asked for the whole op; else the op is worked out message by message,
+ * by symmetry.h where that is exact, by sim.h elsewhere. These are the *raw* times, which may be
+ * kept for equal ops (struct solver). Then the what-ifs add their extras, which are asked for each
+ * op. */
 #include "engine/solve.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int catcher_init(struct catcher *c, const struct border *b, struct timing
 	return 0;
 }
 
-/* @t->end_ns and border times by simulation, with the price's what-ifs or without. */
+/* Sets @t->end_ns and the border times by simulation, with what-ifs or without, as @p says. */
 static int by_simulation(const struct sched *s, struct price *p, const struct border *border,
 			 struct timing *t, struct err *err)
 {
@@ -137,7 +137,7 @@ static int from_messages(const struct sched *s, struct price *p, const struct bo
 
 	if (r)
 		return r;
-	/* where the model alone costs as much as all of it, ask for both at once */
+	/* a run of the model alone would cost as much again: ask for both in one run */
 	p->is_comparing = !is_base_quick;
 	r = times_of(s, p, border, delay_is_uniform(p->delay) && !force_sim, t, err);
 	base.end_ns = t->end_ns;

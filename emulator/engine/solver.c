@@ -1,7 +1,6 @@
-/* The solver that remembers: raw times of the last ops of a steady chain, found by
- * what the op is (communicator, schedule) and what its border is. A training job
- * repeats a handful of ops; 64 of them are kept, the one not used for longest goes
- * first, and so do others as long as all kept border times exceed a limit. */
+/* See solver.h. The raw times of the last 64 ops are kept, found by communicator, schedule and
+ * border. The op that was not used for longest goes first, also when the kept border times exceed a
+ * limit. */
 #include "engine/solver.h"
 
 #include <errno.h>

@@ -6,9 +6,8 @@
 #include "schedule/schedule.h"
 #include "topology/membership.h"
 
-/* A solver that keeps the message times of the last ops and gives them again for
- * equal ops when the chain is steady: what a training job repeats costs one
- * look-up. Not thread-safe. */
+/* Keeps the times of the last ops and gives them again for equal ops where the chain is steady. A
+ * training job repeats a handful of ops: each costs one look-up. Not thread-safe. */
 struct solver;
 int solver_new(const struct topology *t, struct delay_chain *d, struct solver **ret);
 struct solver *solver_free(struct solver *s);

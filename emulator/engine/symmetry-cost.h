@@ -1,5 +1,5 @@
-/* The question that the short cuts of symmetry.h answer, and the costs of its messages, which
- * depend on the kind of hop and on the bytes only: each is asked once. */
+/* What the short cuts of symmetry.h share: the op, and the costs of its messages. A cost depends on
+ * the kind of hop and on the bytes only, so each is asked once. */
 #pragma once
 
 #include "engine/border.h"

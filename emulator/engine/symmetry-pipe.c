@@ -1,11 +1,11 @@
 /* Pipelines: tree AllReduce, Broadcast, Reduce. All ranks work chunk after chunk:
  * step i of a thread receives message i of some connections and sends message i on
- * others. All chunks but the last have the same bytes, so that when message i is
- * ready is the greatest of a few lines
+ * others. All chunks but the last have the same bytes. So message i is ready at the greatest of a
+ * few lines
  *
  *   ready(i) = offset + i * slope
  *
- * one for each slope that can be: 0 where data starts, and the occupancy of a full
+ * one for each possible slope: 0 where data starts, and the occupancy of a full
  * chunk on either kind of hop. A line is a path from where the data starts: its
  * offset is the sum of occupancy + latency along the path, its slope the greatest
  * occupancy on it. A connection adds its occupancy + latency to the offset and lifts
@@ -30,7 +30,7 @@ struct times {
 	double last; /* of the last chunk */
 };
 
-/* What the threads of one number have in common on all ranks. */
+/* What the threads with the same number have in common on all ranks. */
 struct lane_info {
 	bool is_known;
 	uint64_t n_messages;

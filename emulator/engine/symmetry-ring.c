@@ -4,12 +4,11 @@
  *   sent(r,m)   = max(arrived(r-1, m-slices), left(r, m-1))
  *   left(r,m)   = sent(r,m) + occupancy,  arrived(r,m) = left(r,m) + latency
  *
- * Where all messages of a loop have the same bytes, ranks with the same hops before
- * and behind them do the same at the same time, so only one period of the pattern of
- * hops is computed: one rank when all hops are equal (then in closed form: each
- * position takes occupancy + latency), one node's ranks otherwise. A last loop that
- * does not divide is not symmetric: it is computed for all ranks, as rows of
- * numbers, a nanosecond or less a message. */
+ * Where all messages of a loop have the same bytes, ranks with the same hops before and behind them
+ * do the same at the same time. So only one period of the pattern of hops is computed: one rank
+ * when all hops are equal (then in closed form: each position takes occupancy + latency), else the
+ * ranks of one node. A last loop whose bytes do not divide evenly is computed for all ranks, as
+ * rows of numbers, a nanosecond or less a message. */
 #include "engine/symmetry-ring.h"
 
 #include <errno.h>

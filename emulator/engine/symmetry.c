@@ -1,6 +1,6 @@
 /* Which short cut is exact for which schedule; and the one for all-to-all.
  *
- *   ring   symmetry-ring.c: all nodes do the same, shifted in time by nothing
+ *   ring   symmetry-ring.c: all nodes do the same at the same time
  *   tree, chain   symmetry-pipe.c: chunks of equal size through a tree of links
  *   all-to-all   the ranks of one node stand for those of all
  *
@@ -15,8 +15,8 @@
 #include "engine/symmetry-pipe.h"
 #include "engine/symmetry-ring.h"
 
-/* Ranks r and r + period do the same: 1, or a node's worth when the communicator's
- * nodes are whole and in order; 0: neither. */
+/* The period after which ranks do the same: 1 where all hops are equal, a node's ranks where the
+ * communicator's nodes are whole and in order; else 0. */
 static uint32_t all_to_all_period(const struct symmetry *y)
 {
 	uint32_t n = y->s->n_ranks, per_node = y->s->ranks_per_node, r;

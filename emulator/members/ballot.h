@@ -15,16 +15,15 @@ struct ballot {
 	const struct membership *parent;
 	const struct split_vote *votes;
 	size_t n_votes;
-	int32_t color;    /* the one that is asked for */
-	int32_t *at;      /* owned; by parent rank: number of its vote, -1 a virtual rank */
-	int64_t *rank_of; /* owned; by world rank: parent rank, or -1 */
-	size_t first;     /* of this color's votes, the one with the smallest key */
-	bool is_world;    /* parent ranks are world ranks */
+	int32_t color; /* the one that is asked for */
+	int32_t *at;   /* owned; by parent rank: number of its vote, -1 a virtual rank */
+	size_t first;  /* of this color's votes, the one with the smallest key */
+	bool is_world; /* parent ranks are world ranks */
 };
 
 int ballot_init(struct ballot *b, const struct cluster *c, const struct membership *parent,
 		const struct split_vote *votes, size_t n_votes, int32_t color);
 void ballot_deinit(struct ballot *b);
-/* Has every real rank of this color its key as its number in @r (parent ranks), and is
- * no other real rank in it? */
+/* Is each real rank of this color in @r (parent ranks), with its key as its number there, and no
+ * other real rank? */
 bool ballot_fits(const struct ballot *b, const struct radix *r);

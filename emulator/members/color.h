@@ -6,7 +6,7 @@
  *                  of the world
  *   split_group    2.6 to 2.10: the well-known h ^= x + 0x9e3779b9 + (h << 6) + (h >> 2)
  *                  on 64 bits, abs() % (2^31 - 1); ranks of the parent
- *                  2.11 on: the lowest of the ranks, of the parent: says little
+ *                  2.11 on: the lowest rank, of the parent; no hash
  *
  * A hash grows rank by rank and can be asked after each. */
 #pragma once

@@ -32,7 +32,7 @@ static bool is_name(const char *text)
 	return true;
 }
 
-/* The next word of @text up to @end; moves on behind it. Return: false: too long. */
+/* Copies the next word of *text up to @end and moves *text behind it. Return: false: too long. */
 static bool take_word(const char **text, char end, char *ret, size_t size)
 {
 	size_t n = strcspn(*text, (char[]){end, '\0'});
@@ -79,7 +79,7 @@ static int reorder(struct layout *l, const char *order, struct err *err)
 	return 0;
 }
 
-/* Which axis would have to have another size? The last that can. */
+/* Names the last axis that could have another size. */
 static int refuse_product(const struct layout *l, uint64_t product, uint32_t world, struct err *err)
 {
 	char hint[64] = "";

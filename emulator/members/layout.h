@@ -1,7 +1,7 @@
-/* The declared layout of a job: which axes of parallelism its ranks are arranged
- * along, such as tp=8,pp=4,dp=16. The first axis varies fastest from rank to rank, unless
- * order= says otherwise. The groups of a job are its axes and products of them; dense
- * and expert parts of a model have two layouts of the same world. */
+/* The declared layout of a job: the axes of parallelism along which its ranks are arranged, such as
+ * tp=8,pp=4,dp=16. The first axis varies fastest from rank to rank, unless order= says otherwise. A
+ * group of the job is one axis or several. A model with experts has two layouts of the same world.
+ */
 #pragma once
 
 #include <stddef.h>

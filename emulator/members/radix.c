@@ -84,19 +84,19 @@ uint32_t radix_move(struct radix *r, uint32_t value)
 /* --- families ------------------------------------------------------------------ */
 
 struct walk {
-	uint32_t world, n, n_levels; /* n 0: any */
+	uint32_t world, n_levels;
 	uint32_t divisors[DIVISORS_MAX], n_divisors;
 	bool (*each)(void *ctx, const struct radix *r);
 	void *ctx;
 };
 
-/* Appends the levels from @r->n_levels on: @n_left is what their sizes must make. */
-static bool walk_levels(const struct walk *w, const struct radix *r, uint32_t n_left)
+/* Appends the levels from @r->n_levels on. */
+static bool walk_levels(const struct walk *w, const struct radix *r)
 {
 	uint32_t floor = 1, level = r->n_levels;
 
 	if (level == w->n_levels)
-		return w->n && n_left != 1 ? true : w->each(w->ctx, r);
+		return w->each(w->ctx, r);
 	if (level)
 		floor = r->level[level - 1].n * r->level[level - 1].stride + 1;
 	for (uint32_t i = 0; i < w->n_divisors; i++) {
@@ -110,28 +110,25 @@ static bool walk_levels(const struct walk *w, const struct radix *r, uint32_t n_
 
 			if ((uint64_t)stride * n > w->world)
 				break;
-			if (w->world / stride % n || (w->n && n_left % n) ||
-			    (w->n && level + 1 == w->n_levels && n != n_left))
+			if (w->world / stride % n)
 				continue;
 			next.level[level] = (struct radix_level){n, stride};
 			next.n_levels = level + 1;
-			if (!walk_levels(w, &next, w->n ? n_left / n : 1))
+			if (!walk_levels(w, &next))
 				return false;
 		}
 	}
 	return true;
 }
 
-void radix_each(uint32_t world, uint32_t n, uint32_t n_levels,
-		bool (*each)(void *ctx, const struct radix *r), void *ctx)
+void radix_each(uint32_t world, uint32_t n_levels, bool (*each)(void *ctx, const struct radix *r),
+		void *ctx)
 {
-	struct walk w = {.world = world, .n = n, .n_levels = n_levels, .each = each, .ctx = ctx};
+	struct walk w = {.world = world, .n_levels = n_levels, .each = each, .ctx = ctx};
 	static const struct radix none;
 
-	if (n && world % n)
-		return;
 	for (uint32_t d = 1; d <= world && w.n_divisors < DIVISORS_MAX; d++)
 		if (world % d == 0)
 			w.divisors[w.n_divisors++] = d;
-	walk_levels(&w, &none, n);
+	walk_levels(&w, &none);
 }

@@ -19,7 +19,7 @@ struct radix {
 	} level[RADIX_LEVELS]; /* all with n > 1 */
 };
 
-/* Appends a level; joins it with the last one where that says the same. @n 1: nothing.
+/* Appends a level, or lengthens the last one where that says the same. @n 1 changes nothing.
  * Return: false when there is no room or the levels do not rise. */
 bool radix_push(struct radix *r, uint32_t n, uint32_t stride);
 uint32_t radix_size(const struct radix *r); /* product of all n */
@@ -28,17 +28,12 @@ uint32_t radix_at(const struct radix *r, uint32_t rank);
 /* Its inverse; -1: @value is no member. */
 int64_t radix_find(const struct radix *r, uint32_t value);
 bool radix_equal(const struct radix *a, const struct radix *b);
-/* Moves the group to the one that has @value, when all such groups together make the
- * ranks 0 to world - 1. Return: the member number of @value. */
+/* Moves @r to the group of its family that has @value; the groups of a family divide the ranks 0 to
+ * world - 1. Return: the member number of @value. */
 uint32_t radix_move(struct radix *r, uint32_t value);
 
-/**
- * radix_each - calls @each with every family of groups of @n ranks (0: of any size above
- *              1) that divides @world ranks evenly, base 0
- * @n_levels: exactly so many, 1 to 3
- *
- * Strides and sizes are divisors of @world, as the axes of a layout have them. @each
- * returns false to stop.
- */
-void radix_each(uint32_t world, uint32_t n, uint32_t n_levels,
-		bool (*each)(void *ctx, const struct radix *r), void *ctx);
+/* Calls @each with every family of groups of @n_levels levels (1 to 3) that divides @world ranks
+ * evenly; base 0. Strides and sizes are divisors of @world, as the axes of a layout have them.
+ * @each returns false to stop. */
+void radix_each(uint32_t world, uint32_t n_levels, bool (*each)(void *ctx, const struct radix *r),
+		void *ctx);

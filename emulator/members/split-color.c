@@ -1,5 +1,5 @@
-/* See split-color.h. PyTorch passes a rank's number in the new group as its key, so each
- * vote is a member of the list at a known place. */
+/* See split-color.h. PyTorch passes a rank's number in the new group as its key, so each vote names
+ * a member of the list and its place in it. */
 #include "members/split-color.h"
 
 #include <errno.h>
@@ -101,7 +101,7 @@ static int compare_keys(const void *pa, const void *pb)
 	return (a->key > b->key) - (a->key < b->key);
 }
 
-/* All members are real: the votes are the list, whatever it looks like. */
+/* If all members are real, the votes are the list. */
 static void try_real_alone(struct hunt *h)
 {
 	const struct ballot *b = h->b;
@@ -218,6 +218,6 @@ int split_color_find(const struct ballot *b, struct found *ret)
 	if (ret->n_lists == 0)
 		try_strides(&h);
 	for (uint32_t levels = 2; levels <= LEVELS && ret->n_lists == 0; levels++)
-		radix_each(n, 0, levels, consider, &h);
+		radix_each(n, levels, consider, &h);
 	return h.is_out_of_memory ? -ENOMEM : 0;
 }

@@ -10,11 +10,7 @@ struct found {
 	uint32_t n_lists; /* different lists with that hash; 0: none */
 };
 
-/**
- * split_color_find - the real members alone; the groups of the layouts; progressions; groups of
- *                    2 and 3 levels: the first of these that has the hash
- *
- * A few 10 us in a world of 512. Return: 0; -ENOMEM.
- */
+/* Tries the real members alone, the groups of the layouts, progressions, then groups of 2 and 3
+ * levels, until one has the hash. It takes a few 10 us in a world of 512. Return: 0; -ENOMEM. */
 int split_color_find(const struct ballot *b, struct found *ret);
 void found_deinit(struct found *f);

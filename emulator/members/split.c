@@ -75,9 +75,9 @@ static int split_by_template(const struct ballot *b, enum split_policy policy, s
 
 /* --- families that fit all votes --------------------------------------------------- */
 
-/* Whether groups of @family (base 0, parent ranks) divide all voters as their colors
- * do, in the order of their keys. With @by_lowest each color is the lowest rank of its
- * group, and each key the rank's number in it. */
+/* Do the groups of @family (parent ranks) divide all voters as their colors do, in the order of
+ * their keys? @by_lowest: each color must be the lowest rank of its group, and each key the rank's
+ * number in it. */
 static bool family_fits(const struct ballot *b, const struct radix *family, bool by_lowest)
 {
 	for (size_t i = 0; i < b->n_votes; i++) {
@@ -133,7 +133,7 @@ static void families_of_layouts(struct families *f)
 		family_consider(f, &r);
 }
 
-/* Every color is the rank of its first member, or could be. */
+/* Could each color be the lowest rank of its group? */
 static bool is_by_lowest(const struct ballot *b)
 {
 	for (size_t i = 0; i < b->n_votes; i++) {
@@ -146,8 +146,8 @@ static bool is_by_lowest(const struct ballot *b)
 	return true;
 }
 
-/* Whether each voter could be alone in its group as well: nobody shares its color, nor (where that
- * is the lowest rank) has one below it. */
+/* Could each voter be alone in its group as well? Then no two share a color, and none has a color
+ * below its own rank (@by_lowest). */
 static bool may_be_alone(const struct ballot *b, bool by_lowest)
 {
 	for (size_t i = 0; i < b->n_votes; i++) {
@@ -217,7 +217,7 @@ int members_split(const struct cluster *c, const struct membership *parent,
 	int r = ballot_init(&b, c, parent, votes, n_votes, color);
 
 	warning->text[0] = '\0';
-	/* ranks as colors: a hash is as small once in a million times */
+	/* colors that could be ranks are no hashes: a hash is as small once in a million times */
 	is_lowest = r == 0 && is_by_lowest(&b);
 	if (r == 0 && n_votes < parent->n_ranks && !is_lowest)
 		r = split_color_find(&b, &found);
@@ -231,7 +231,8 @@ int members_split(const struct cluster *c, const struct membership *parent,
 	} else {
 		f.by_lowest = c->is_torch && policy == SPLIT_TEMPLATE && is_lowest;
 		families_of_layouts(&f);
-		/* of several that fit, a plain split is more likely its template's */
+		/* where several groups fit, the template is the better guess unless colors are
+		 * ranks */
 		if (f.n == 1 || (f.n > 1 && f.by_lowest)) {
 			r = take_group(&b, &f.first, ret, ret_ranks);
 			ret->source = MEMBERS_LAYOUT;

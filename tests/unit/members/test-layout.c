@@ -100,7 +100,7 @@ static void the_groups_of_a_family_divide_the_world(void **state)
 	(void)state;
 	for (uint32_t world = 1; world <= 48; world++)
 		for (uint32_t levels = 1; levels <= 3; levels++)
-			radix_each(world, 0, levels, check_family, &world);
+			radix_each(world, levels, check_family, &world);
 }
 
 int main(void)
