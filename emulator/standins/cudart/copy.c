@@ -228,9 +228,3 @@ cudaError_t cudaMemset2D(void *ptr, size_t pitch, int value, size_t width, size_
 {
 	return fill(ptr, pitch, value, width, height, NULL);
 }
-
-cudaError_t cudaMemset2DAsync(void *ptr, size_t pitch, int value, size_t width, size_t height,
-			      cudaStream_t stream)
-{
-	return fill(ptr, pitch, value, width, height, &stream);
-}

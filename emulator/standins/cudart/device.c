@@ -27,7 +27,6 @@ static size_t memory_bytes;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static _Thread_local int current;
-static atomic_uint device_flags = cudaDeviceMapHost;
 
 /* Return: 0 when NBOX_HOST_GPU_MEMORY is no size, which is said. */
 static uint64_t memory_read(void)
@@ -127,30 +126,6 @@ cudaError_t cudaSetDevice(int device)
 		return runtime_return(device_count() ? cudaErrorInvalidDevice : cudaErrorNoDevice);
 	current = device;
 	device_use(device_get(device));
-	return cudaSuccess;
-}
-
-cudaError_t cudaInitDevice(int device, unsigned int new_flags, unsigned int flags)
-{
-	(void)new_flags;
-	if (flags > 1)
-		return runtime_return(cudaErrorInvalidValue);
-	return runtime_return(device_get(device) ? cudaSuccess : cudaErrorInvalidDevice);
-}
-
-cudaError_t cudaSetDeviceFlags(unsigned int flags)
-{
-	if (flags & ~(unsigned)cudaDeviceMask)
-		return runtime_return(cudaErrorInvalidValue);
-	atomic_store(&device_flags, flags | cudaDeviceMapHost);
-	return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceFlags(unsigned int *flags)
-{
-	if (!flags)
-		return runtime_return(cudaErrorInvalidValue);
-	*flags = atomic_load(&device_flags);
 	return cudaSuccess;
 }
 

@@ -424,9 +424,7 @@ static cudaError_t launch(struct exec *exec, struct stream *stream)
 	return error;
 }
 
-/* @act of both under the graph's lock. */
-static cudaError_t with_stream(cudaGraphExec_t handle, cudaStream_t stream_handle,
-			       cudaError_t (*act)(struct exec *exec, struct stream *stream))
+cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle)
 {
 	CLEANUP(stream_putp) struct stream *stream = NULL;
 	CLEANUP(exec_putp) struct exec *exec = NULL;
@@ -441,22 +439,7 @@ static cudaError_t with_stream(cudaGraphExec_t handle, cudaStream_t stream_handl
 	if (!stream)
 		return runtime_return(cudaErrorInvalidResourceHandle);
 	pthread_mutex_lock(&exec->lock);
-	error = act(exec, stream);
+	error = launch(exec, stream);
 	pthread_mutex_unlock(&exec->lock);
 	return runtime_return(error);
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream)
-{
-	return with_stream(handle, stream, launch);
-}
-
-static cudaError_t upload(struct exec *exec, struct stream *stream)
-{
-	return exec_make_lanes(exec, stream->device);
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream)
-{
-	return with_stream(handle, stream, upload);
 }

@@ -197,14 +197,6 @@ static cudaError_t add_node(cudaGraphNode_t *ret_node, cudaGraph_t handle,
 	return error;
 }
 
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-				  const cudaGraphNode_t *dependencies, size_t n_dependencies)
-{
-	struct command command = {.type = &command_empty};
-
-	return runtime_return(add_node(node, graph, dependencies, n_dependencies, &command));
-}
-
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
 				 const cudaGraphNode_t *dependencies, size_t n_dependencies,
 				 const struct cudaHostNodeParams *params)
@@ -310,33 +302,4 @@ cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph_handle, cudaUserObject_t
 	if (!(flags & cudaGraphUserObjectMove))
 		atomic_fetch_add_explicit(&user->n_owned, n, memory_order_relaxed);
 	return runtime_return(n == count ? cudaSuccess : cudaErrorMemoryAllocation);
-}
-
-cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph_handle, cudaUserObject_t handle,
-				       unsigned int count)
-{
-	CLEANUP(user_putp) struct user_object *user = NULL;
-	CLEANUP(graph_putp) struct graph *graph = NULL;
-	cudaError_t error = runtime_enter();
-	unsigned n = 0;
-
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	user = object_get(OBJECT_USER, (uintptr_t)handle);
-	graph = object_get(OBJECT_GRAPH, (uintptr_t)graph_handle);
-	if (!user || !graph || !count)
-		return runtime_return(cudaErrorInvalidValue);
-	pthread_mutex_lock(&graph_lock);
-	for (unsigned i = graph->users.n; i-- > 0 && n < count;) {
-		if (graph->users.objects[i] != user)
-			continue;
-		graph->users.objects[i] = graph->users.objects[--graph->users.n];
-		n++;
-	}
-	pthread_mutex_unlock(&graph_lock);
-	for (unsigned i = 0; i < n; i++) {
-		user_drop(user, 1);
-		object_unref(&user->object);
-	}
-	return runtime_return(n == count ? cudaSuccess : cudaErrorInvalidValue);
 }

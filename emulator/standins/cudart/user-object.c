@@ -107,16 +107,6 @@ cudaError_t cudaUserObjectCreate(cudaUserObject_t *ret_object, void *ptr, cudaHo
 	return cudaSuccess;
 }
 
-cudaError_t cudaUserObjectRetain(cudaUserObject_t handle, unsigned int count)
-{
-	CLEANUP(user_putp) struct user_object *user = object_get(OBJECT_USER, (uintptr_t)handle);
-
-	if (!user || !count)
-		return runtime_return(cudaErrorInvalidValue);
-	atomic_fetch_add_explicit(&user->n_owned, count, memory_order_relaxed);
-	return cudaSuccess;
-}
-
 cudaError_t cudaUserObjectRelease(cudaUserObject_t handle, unsigned int count)
 {
 	CLEANUP(user_putp) struct user_object *user = object_get(OBJECT_USER, (uintptr_t)handle);

@@ -390,13 +390,6 @@ enum cudaDeviceAttr {
 #define cudaEventRecordExternal 0x01
 #define cudaEventWaitDefault 0x00
 #define cudaEventWaitExternal 0x01
-#define cudaDeviceScheduleAuto 0x00
-#define cudaDeviceScheduleSpin 0x01
-#define cudaDeviceScheduleYield 0x02
-#define cudaDeviceScheduleBlockingSync 0x04
-#define cudaDeviceScheduleMask 0x07
-#define cudaDeviceMapHost 0x08
-#define cudaDeviceMask 0xff
 #define cudaCpuDeviceId (-1)
 #define cudaInvalidDeviceId (-2)
 
@@ -460,10 +453,6 @@ NBOX_CUDART_API cudaError_t cudaGetDriverEntryPointByVersion(
 NBOX_CUDART_API cudaError_t cudaGetDeviceCount(int *count);
 NBOX_CUDART_API cudaError_t cudaGetDevice(int *device);
 NBOX_CUDART_API cudaError_t cudaSetDevice(int device);
-NBOX_CUDART_API cudaError_t cudaInitDevice(int device, unsigned int device_flags,
-					   unsigned int flags);
-NBOX_CUDART_API cudaError_t cudaSetDeviceFlags(unsigned int flags);
-NBOX_CUDART_API cudaError_t cudaGetDeviceFlags(unsigned int *flags);
 NBOX_CUDART_API cudaError_t cudaDeviceSynchronize(void);
 /* Waits for the device and frees nothing: handles and memory stay valid here. */
 NBOX_CUDART_API cudaError_t cudaDeviceReset(void);
@@ -524,9 +513,6 @@ NBOX_CUDART_API cudaError_t cudaMemsetAsync(void *ptr, int value, size_t count,
 					    cudaStream_t stream NBOX_CUDART_DEFAULT(0));
 NBOX_CUDART_API cudaError_t cudaMemset2D(void *ptr, size_t pitch, int value, size_t width,
 					 size_t height);
-NBOX_CUDART_API cudaError_t cudaMemset2DAsync(void *ptr, size_t pitch, int value, size_t width,
-					      size_t height,
-					      cudaStream_t stream NBOX_CUDART_DEFAULT(0));
 
 /* --- streams -------------------------------------------------------------------------------- */
 
@@ -590,9 +576,6 @@ NBOX_CUDART_API cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamC
 
 NBOX_CUDART_API cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned int flags);
 NBOX_CUDART_API cudaError_t cudaGraphDestroy(cudaGraph_t graph);
-NBOX_CUDART_API cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-						  const cudaGraphNode_t *dependencies,
-						  size_t n_dependencies);
 NBOX_CUDART_API cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
 						 const cudaGraphNode_t *dependencies,
 						 size_t n_dependencies,
@@ -609,7 +592,6 @@ NBOX_CUDART_API cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGrap
 						 unsigned long long flags NBOX_CUDART_DEFAULT(0));
 NBOX_CUDART_API cudaError_t cudaGraphInstantiateWithFlags(
 	cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags NBOX_CUDART_DEFAULT(0));
-NBOX_CUDART_API cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 NBOX_CUDART_API cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 NBOX_CUDART_API cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 /* Writes the nodes' types and the edges to the file @path; @flags say nothing more here. */
@@ -619,15 +601,11 @@ NBOX_CUDART_API cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char
 NBOX_CUDART_API cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *ptr,
 						 cudaHostFn_t destroy, unsigned int n_refs,
 						 unsigned int flags);
-NBOX_CUDART_API cudaError_t cudaUserObjectRetain(cudaUserObject_t object,
-						 unsigned int count NBOX_CUDART_DEFAULT(1));
 NBOX_CUDART_API cudaError_t cudaUserObjectRelease(cudaUserObject_t object,
 						  unsigned int count NBOX_CUDART_DEFAULT(1));
 NBOX_CUDART_API cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
 						      unsigned int count NBOX_CUDART_DEFAULT(1),
 						      unsigned int flags NBOX_CUDART_DEFAULT(0));
-NBOX_CUDART_API cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
-						       unsigned int count NBOX_CUDART_DEFAULT(1));
 
 #include "cudart/launch.h"
 #include "cudart/pool.h"

@@ -162,9 +162,7 @@ extern const unsigned abi_n_ours, abi_n_theirs;
 	X(cudaMemAttachHost) X(cudaStreamDefault) X(cudaStreamNonBlocking) X(cudaEventDefault) \
 	X(cudaEventBlockingSync) X(cudaEventDisableTiming) X(cudaEventInterprocess) \
 	X(cudaEventRecordDefault) X(cudaEventRecordExternal) X(cudaEventWaitDefault) \
-	X(cudaEventWaitExternal) X(cudaDeviceScheduleAuto) X(cudaDeviceScheduleSpin) \
-	X(cudaDeviceScheduleYield) X(cudaDeviceScheduleBlockingSync) X(cudaDeviceScheduleMask) \
-	X(cudaDeviceMapHost) X(cudaDeviceMask) X(cudaCpuDeviceId) X(cudaInvalidDeviceId)
+	X(cudaEventWaitExternal) X(cudaCpuDeviceId) X(cudaInvalidDeviceId)
 
 #define ABI_DRIVER_CONSTANTS(X) \
 	X(CUDA_SUCCESS) X(CUDA_ERROR_INVALID_VALUE) X(CUDA_ERROR_OUT_OF_MEMORY) \
@@ -203,9 +201,6 @@ extern const unsigned abi_n_ours, abi_n_theirs;
 	X(cudaGetDeviceCount, cudaError_t, int *) \
 	X(cudaGetDevice, cudaError_t, int *) \
 	X(cudaSetDevice, cudaError_t, int) \
-	X(cudaInitDevice, cudaError_t, int, unsigned int, unsigned int) \
-	X(cudaSetDeviceFlags, cudaError_t, unsigned int) \
-	X(cudaGetDeviceFlags, cudaError_t, unsigned int *) \
 	X(cudaDeviceSynchronize, cudaError_t, void) \
 	X(cudaDeviceReset, cudaError_t, void) \
 	X(cudaDeviceGetAttribute, cudaError_t, int *, enum cudaDeviceAttr, int) \
@@ -244,7 +239,6 @@ extern const unsigned abi_n_ours, abi_n_theirs;
 	X(cudaMemset, cudaError_t, void *, int, size_t) \
 	X(cudaMemsetAsync, cudaError_t, void *, int, size_t, cudaStream_t) \
 	X(cudaMemset2D, cudaError_t, void *, size_t, int, size_t, size_t) \
-	X(cudaMemset2DAsync, cudaError_t, void *, size_t, int, size_t, size_t, cudaStream_t) \
 	X(cudaStreamCreate, cudaError_t, cudaStream_t *) \
 	X(cudaStreamCreateWithFlags, cudaError_t, cudaStream_t *, unsigned int) \
 	X(cudaStreamCreateWithPriority, cudaError_t, cudaStream_t *, unsigned int, int) \
@@ -278,8 +272,6 @@ extern const unsigned abi_n_ours, abi_n_theirs;
 	X(cudaThreadExchangeStreamCaptureMode, cudaError_t, enum cudaStreamCaptureMode *) \
 	X(cudaGraphCreate, cudaError_t, cudaGraph_t *, unsigned int) \
 	X(cudaGraphDestroy, cudaError_t, cudaGraph_t) \
-	X(cudaGraphAddEmptyNode, cudaError_t, cudaGraphNode_t *, cudaGraph_t, \
-		const cudaGraphNode_t *, size_t) \
 	X(cudaGraphAddHostNode, cudaError_t, cudaGraphNode_t *, cudaGraph_t, \
 		const cudaGraphNode_t *, size_t, const struct cudaHostNodeParams *) \
 	X(cudaGraphGetNodes, cudaError_t, cudaGraph_t, cudaGraphNode_t *, size_t *) \
@@ -289,16 +281,13 @@ extern const unsigned abi_n_ours, abi_n_theirs;
 	X(cudaGraphInstantiate, cudaError_t, cudaGraphExec_t *, cudaGraph_t, unsigned long long) \
 	X(cudaGraphInstantiateWithFlags, cudaError_t, cudaGraphExec_t *, cudaGraph_t, \
 		unsigned long long) \
-	X(cudaGraphUpload, cudaError_t, cudaGraphExec_t, cudaStream_t) \
 	X(cudaGraphLaunch, cudaError_t, cudaGraphExec_t, cudaStream_t) \
 	X(cudaGraphExecDestroy, cudaError_t, cudaGraphExec_t) \
 	X(cudaUserObjectCreate, cudaError_t, cudaUserObject_t *, void *, cudaHostFn_t, \
 		unsigned int, unsigned int) \
-	X(cudaUserObjectRetain, cudaError_t, cudaUserObject_t, unsigned int) \
 	X(cudaUserObjectRelease, cudaError_t, cudaUserObject_t, unsigned int) \
 	X(cudaGraphRetainUserObject, cudaError_t, cudaGraph_t, cudaUserObject_t, \
 		unsigned int, unsigned int) \
-	X(cudaGraphReleaseUserObject, cudaError_t, cudaGraph_t, cudaUserObject_t, unsigned int) \
 	X(cuStreamWriteValue32, CUresult, CUstream, CUdeviceptr, cuuint32_t, unsigned int) \
 	X(cuStreamWriteValue64, CUresult, CUstream, CUdeviceptr, cuuint64_t, unsigned int) \
 	X(cuStreamWaitValue32, CUresult, CUstream, CUdeviceptr, cuuint32_t, unsigned int) \
