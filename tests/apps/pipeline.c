@@ -1,10 +1,9 @@
-/* Point-to-point traffic as pipeline-parallel training has it, and worse: neighbours that meet
- * while others idle, groups at one end that meet single calls at the other, rings, an uneven
- * all-to-all-v, all-reduces in between and, on a communicator and a stream of their own, beside
- * all of it. It checks every number that came from a rank of its own node (--check all: from any
- * rank).
+/* Point-to-point traffic as in pipeline-parallel training, and worse: neighbours exchange while
+ * others idle; groups at one end meet single calls at the other; rings; an uneven all-to-all-v;
+ * all-reduces in between; and all of it beside traffic on a second communicator and stream. It
+ * checks every number that came from a rank of its own node (--check all: from any rank).
  *
- *   usage: pipeline [--check all|node|none] [--rounds N] [--elements N] */
+ * usage: pipeline [--check all|node|none] [--rounds N] [--elements N] */
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 

@@ -1,4 +1,4 @@
-/* The text to learn: files put one after another, as numbers of characters. */
+/* The text to learn: the contents of several files one after another, as numbers of characters. */
 #pragma once
 
 #include <stddef.h>

@@ -1,13 +1,13 @@
-/* A data-parallel trainer, as DistributedDataParallel does it, in C: NCCL and the CUDA runtime API,
- * nothing else. It learns to predict the next character of a text.
+/* A data-parallel trainer in C that works as DistributedDataParallel does, with NCCL and the CUDA
+ * runtime API and nothing else. It learns to predict the next character of a text.
  *
- * Computation is a sequence of host functions on one stream: draw a batch, forward, backward layer
- * by layer, update. Gradients are gathered in buckets in the order in which the backward pass makes
- * them; as soon as a bucket is complete, it is all-reduced on the communication stream, while the
- * backward pass goes on. Before the update the compute stream waits for all buckets: how long is
- * the exposed communication.
+ * Computation is a sequence of host functions on one stream: draw a batch, forward, backward
+ * layer by layer, update. The backward pass puts gradients into buckets in the order in which it
+ * makes them. A complete bucket is all-reduced on the communication stream while the backward
+ * pass goes on. Before the update the compute stream waits for all buckets; the length of that
+ * wait is the exposed communication.
  *
- * A rank's batches depend on (seed, step, rank) only. */
+ * The batches of a rank depend on (seed, step, rank) only. */
 #include <cuda_runtime_api.h>
 #include <errno.h>
 #include <getopt.h>

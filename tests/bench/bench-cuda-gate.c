@@ -1,5 +1,5 @@
-/* What looking at gates on CUDA costs the progress thread when none moves: cuda_gate_poll()
- * over gates that captured graphs hold, on a driver that is emulated. Medians of batches.
+/* What it costs the progress thread to look at gates on CUDA when none moves: cuda_gate_poll()
+ * over gates that captured graphs hold, on an emulated driver. Medians of batches.
  *
  * usage: bench-cuda-gate [--json FILE] */
 #include <stdio.h>

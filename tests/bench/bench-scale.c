@@ -1,13 +1,12 @@
-/* How fast and how large: one collective of a whole world decided by event simulation
- * and by symmetry, side by side, on links of 50 GB/s and 1 us: the common work of
- * facts/peers.md 4.2. Each row runs in a process of its own, so that its peak memory
- * is its own; the best of three runs counts where a run is short.
+/* How fast and how large: one collective of a whole world, decided by event simulation and by
+ * symmetry, side by side, on links of 50 GB/s and 1 us. Each row runs in a process of its own, so
+ * that its peak memory is its own; the best of three runs counts where a run is short.
  *
- *   bench-scale [--json FILE] [--full]
+ * bench-scale [--json FILE] [--full]
  *
- * --full also simulates what takes minutes. The last rows are the work of 1,024 ranks
- * again as nboxd does it: solve(), asking the plug-in alphabeta for each message. Not
- * here: the cost of links and processes (see the other benchmarks). */
+ * --full also simulates what takes minutes. The last rows are the work of 1,024 ranks as nboxd
+ * does it: solve(), which asks the plug-in alphabeta for each message. The cost of links and
+ * processes is not here but in the other benchmarks. */
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>

@@ -1,13 +1,12 @@
-/* What libnbox itself costs a job's thread: CPU time of calls, with a CUDA runtime of this
- * file that does nothing (but run host functions on a thread of its own, as gates need)
- * and an NCCL that does nothing (NBOX_NCCL=fake-nccl.so). Started by ./scripts/bench shim
- * under `nbox run`, once a real rank.
+/* What libnbox itself costs a job's thread, in CPU time of calls. This file brings a CUDA runtime
+ * that does nothing but run host functions on a thread of its own, as gates need;
+ * NBOX_NCCL=fake-nccl.so is an NCCL that does nothing. `./scripts/bench shim` starts it under
+ * `nbox run`, one process a real rank.
  *
- *   alltoall   a group of a send to and a receive from each rank
- *   allreduce  one call
+ * alltoall: a group of a send to and a receive from each rank. allreduce: one call.
  *
- * Times are CPU times: of the thread that calls, and of the progress thread, a call of the
- * group or of the collective; medians of the rounds and the mean.
+ * The times are of the calling thread and of the progress thread, a call of the group or of the
+ * collective: medians of the rounds, and the mean.
  *
  * usage: bench-shim RANKS ROUNDS [--json FILE] */
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
-/* nboxd.addr of any bytes: an error with a sentence, or an address and a token that fit. */
+/* The reader of nboxd.addr on any bytes: it gives an error with a sentence, or an address and a
+ * token that fit. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

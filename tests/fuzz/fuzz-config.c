@@ -1,5 +1,5 @@
-/* A cluster file of any bytes: an error with a place, or a configuration that, when
- * written and read again, is accepted and stays as it is. */
+/* The reader of cluster files on any bytes: it gives an error with a place, or a configuration
+ * that is accepted and stays the same when it is written and read again. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

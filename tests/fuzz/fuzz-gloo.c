@@ -1,5 +1,5 @@
-/* What real ranks of a gloo group send nboxd: an address (a value of the store), and frames
- * on a connection. The first byte chooses. */
+/* What the real ranks of a gloo group send to nboxd: an address, which is a value of the store,
+ * and frames on a connection. The first byte chooses between the two. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A declared layout on any text: what is accepted divides the world, and its groups hold
- * the ranks that they are asked for. */
+/* The parser of declared layouts on any text: a layout that it accepts divides the world, and its
+ * groups hold the ranks that they are asked for. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

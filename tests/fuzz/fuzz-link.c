@@ -1,6 +1,5 @@
-/* A byte stream into the parser of links, in pieces and with holds that the first
- * bytes of the input choose. Then the peer goes: the owner is told once, and only
- * after every whole frame. */
+/* A byte stream into the parser of links, in pieces and with holds that the first bytes of the
+ * input choose. Then the peer goes: the link tells its owner once, after every whole frame. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,4 @@
-/* The private data of rdma connections: hellos and refusals of strangers, and what options
- * strangers to the table are called. */
+/* The private data of rdma connections, from strangers: hellos and refusals. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* The reader of records: any bytes are a record or a sentence; what was accepted can
- * be used as reports do. */
+/* The reader of records on any bytes: it gives a record or a sentence, and a record that it
+ * accepts can be used as reports do. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* "name:key=value,..." of --model and --what-if on any text: what is taken apart
- * has a name, and keys that differ, each with a value. */
+/* The parser of "name:key=value,..." of --model and --what-if on any text: what it accepts has a
+ * name and different keys, each with a value. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

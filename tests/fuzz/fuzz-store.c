@@ -1,7 +1,7 @@
-/* Bytes from clients of the TCPStore server, several of them in turn: each piece of the
- * input begins with a byte that names the client (two bits), whether it has shown the magic
- * number before (one bit), goes afterwards (one bit), reads its replies (one bit), and a
- * byte with the length of the piece. Keys that are missed go through the policy. */
+/* Bytes from several clients of the TCPStore server in turn. Each piece of the input begins with
+ * a byte that names the client (two bits) and says whether it has shown the magic number before,
+ * goes afterwards, and reads its replies (one bit each); a byte with the length of the piece
+ * follows. The policy answers for keys that are missing. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The parser of the table model on any file, and questions to what it accepts. It
- * is a static function of a plug-in, so its file is included. */
+/* The parser of the table model on any file, and questions to the table that it accepts. The
+ * parser is a static function of a plug-in, so this file includes that one. */
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* All number parsers on any text. What they accept must be in range. */
+/* All number parsers on any text: what they accept must be in range. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Control frames: a header and what follows. A frame that is accepted must be
- * one whose inner counts stay inside it. */
+/* Control frames, a header and a body: the inner counts of a frame that is accepted stay inside
+ * it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Feeds every file of the folders on the command line to a fuzz target, and a few mutations of each
- * (bits flipped, bytes cut off, by a fixed seed): what libFuzzer found stays found, with any
- * compiler. */
+/* Feeds every file of the folders on the command line to a fuzz target, and a few mutations of
+ * each (bits flipped, bytes cut off, by a fixed seed). So what libFuzzer once found is tried
+ * again with any compiler. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

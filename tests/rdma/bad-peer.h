@@ -1,6 +1,6 @@
-/* A peer that breaks the rules of verbs, on a real device: an rdma link of ours whose calls
- * go through a table that does something else than the link asked for. Frames and the
- * protocol above stay right, so the trick can come at any moment of a conversation. */
+/* A peer that breaks the rules of verbs, on a real device: one of our rdma links whose calls go
+ * through a table that does something else than the link asked for. The frames and the protocol
+ * above stay right, so the trick can come at any moment of a conversation. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
-/* nboxd on a real RDMA device against peers that break the rules of verbs or fall silent,
- * beside two workers that go on working. For each: one sentence in nboxd's log that names
- * device, port, queue pair, peer and status, within a bound; the next op works; and when
- * nboxd has ended the kernel keeps nothing. NBOX_TEST_RDMA is the device's address. */
+/* nboxd on a real RDMA device against peers that break the rules of verbs or fall silent, beside
+ * two workers that go on working. For each peer: nboxd logs one sentence that names device, port,
+ * queue pair, peer and status, within a bound; the next op works; and when nboxd has ended the
+ * kernel keeps nothing. NBOX_TEST_RDMA is the address of the device. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static void finish(struct daemon *d)
 	expect_nothing_kept(pid);
 }
 
-/* Who shows something else than a hello of ours is refused, and told why. */
+/* nboxd refuses a peer whose hello is not ours, and tells it why. */
 static void a_wrong_hello_is_refused(void **state)
 {
 	static const struct link_events none;
@@ -163,8 +163,8 @@ static void a_wrong_hello_is_refused(void **state)
 	finish(&d);
 }
 
-/* Accepted and never there; there and without a word. What ends both is the bound of nboxd's
- * own, which is that of all links and nearer than the rdma link's (15 s). */
+/* One peer never confirms the connection, the other connects and says nothing. The bound that
+ * ends both is that of nboxd for all links, which is nearer than that of the rdma link (15 s). */
 static void a_silent_peer_is_given_up(void **state)
 {
 	static const enum bad_trick tricks[] = {BAD_NO_CONFIRM, BAD_NONE};

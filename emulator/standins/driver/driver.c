@@ -1,6 +1,6 @@
-/* libcuda.so.1 for test environments: nearly empty, for all that it offers lies in the host CUDA
- * runtime that it needs. Never installed, and on no library path but that of such an environment.
- */
+/* libcuda.so.1 for test environments. It is nearly empty: all that it offers lies in the host
+ * CUDA runtime, which it links. It is never installed, and lies on the library path of such an
+ * environment only. */
 #include <cuda.h>
 
 /* A reference, so that the linker notes the need; and a mark by which people, and libnbox,

@@ -1,6 +1,6 @@
-/* What the stubs that make-stubs writes have in common. Every argument is taken as a word, as
- * the calling conventions of x86-64 and arm64 pass pointers and integers; those of the callers that
- * are fewer are never looked at. */
+/* What all stubs that make-stubs writes share. A stub takes every argument as a word, as the
+ * calling conventions of x86-64 and arm64 pass pointers and integers. A caller may pass fewer;
+ * the stub ignores the rest. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What the process holds: descriptors, threads, mappings of files and shared memory, bytes in
- * use on the heap, resident memory. */
+/* Counts what the process holds: descriptors, threads, mappings of files and shared memory, bytes
+ * in use on the heap, resident memory. */
 #include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>

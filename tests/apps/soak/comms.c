@@ -1,4 +1,4 @@
-/* Ways to a communicator, and its ends. */
+/* The steps that make communicators and that end them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

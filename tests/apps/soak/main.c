@@ -1,12 +1,12 @@
 /* soak: a job that makes, uses and ends communicators at random.
  *
- *   soak --seed S --world N --real A,B,... [--mine I,J,...] [--lanes L] [--laps N] [--steps N]
- *        [--plain] [--exact] [--no-fork] [--dir DIR] [--without STEP,...] [--only STEP,...]
- * [--bound SECONDS]
+ * soak --seed S --world N --real A,B,... [--mine I,J,...] [--lanes L] [--laps N] [--steps N]
+ * [--plain] [--exact] [--no-fork] [--dir DIR] [--without STEP,...] [--only STEP,...] [--bound
+ * SECONDS]
  *
- * scripts/soak starts it. After each lap all is destroyed, and from the fourth on the process must
- * not hold more than after the third. Return: 0; 1 when something was wrong, which is said; 3 when
- * a call did not return. */
+ * scripts/soak starts it. After each lap it destroys everything; from the fourth lap on the
+ * process must not hold more than after the third. Return: 0; 1 when something was wrong, with a
+ * sentence; 3 when a call did not return. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>

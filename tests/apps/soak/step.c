@@ -1,4 +1,4 @@
-/* What a lane does next: a table of steps with their weights. */
+/* What a lane does next: the table of steps with their weights. */
 #include <string.h>
 
 #include "soak.h"

@@ -1,8 +1,8 @@
-/* What communicators are used for, and what must come of it.
+/* The steps that use communicators, and the check of what they give.
  *
- * In a communicator of the whole world each rank's values are its own, and a virtual rank's those
- * of its template. In one whose members are not known here all ranks have the same values, so
- * that sums and slots are known none the less. */
+ * In a communicator of the whole world each rank has values of its own, and a virtual rank those
+ * of its template. In a communicator whose members are not known here all ranks have the same
+ * values, so that sums and slots are known nevertheless. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

@@ -1,7 +1,7 @@
-/* Which call each thread is in. A thread of our own looks at them all, on a clock that stands
- * still while the processes of this run wait for a core: what is slow because the machine is
- * busy does not hang. So that what spins for ever is found too, a tenth of the wall clock
- * always counts. */
+/* Watches which call each thread is in. A thread of its own looks at them all, on a clock that
+ * stands still while the processes of this run wait for a core, so that a call which is slow
+ * because the machine is busy does not count as hung. A tenth of the wall clock always counts, so
+ * that a call which spins for ever is found too. */
 #include <dirent.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Runs n ranks of a communicator as forked processes, each in a function that
- * returns 0 when all is well, and fails when one fails or hangs. */
+/* Runs n ranks of a communicator as forked processes. Each runs a function, which returns 0 when
+ * all is well. The harness fails when one of them fails or hangs. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
-/* Every collective, against an obvious reference: 1 to 8 ranks as processes, by
- * shared memory and by TCP, ring and tree, odd sizes, in place and out of place.
+/* Every collective against an obvious reference: 1 to 8 ranks as processes, over shared memory
+ * and TCP, ring and tree, odd sizes, in place and out of place.
+ *
  * Usage: test-collectives [ranks...] */
 #include "harness.h"
 

@@ -1,4 +1,6 @@
-/* How communicators begin and end, in good and in bad order. Usage: test-life NAME */
+/* How communicators begin and end, in good order and in bad order.
+ *
+ * Usage: test-life NAME */
 #include "harness.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-/* What the tests of the host CUDA runtime share. No test measures time: order and overlap are shown
- * by what can only happen when they hold. */
+/* Helpers of the tests of the host CUDA runtime. No test measures time: a test shows order and
+ * overlap by events that can only happen when they hold. */
 #pragma once
 
 #include <stdatomic.h>

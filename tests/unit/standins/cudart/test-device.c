@@ -1,4 +1,4 @@
-/* Devices, handles that are none, errors and their names, fork, the end of the process. */
+/* Devices, invalid handles, errors and their names, fork, the end of the process. */
 #include "helpers.h"
 
 #include "abi-table.h"

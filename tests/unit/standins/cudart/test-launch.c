@@ -1,5 +1,5 @@
-/* Kernels that do nothing, in their place and with their time; variables, pools, properties, what
- * is refused, and the driver API's questions. */
+/* Kernel launches, which do nothing in their place and take their time; variables, pools,
+ * properties, refused functions, and the queries of the driver API. */
 #include "helpers.h"
 
 #include <dlfcn.h>

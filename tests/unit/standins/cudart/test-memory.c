@@ -1,5 +1,5 @@
-/* Allocation, registration, copies, fills, and what is known of a pointer. The interval map is
- * compared with a slow obvious model through the public calls. */
+/* Allocation, registration, copies, fills, and what the runtime says about a pointer. The
+ * interval map is compared with a slow obvious model through the public functions. */
 #include <stdio.h>
 
 #include "helpers.h"

@@ -1,6 +1,6 @@
-/* Reductions against obvious models: a small float is decoded from its definition
- * and rounded by looking for the nearest of all its values; a reduction is done in
- * double (or 64-bit integers) and rounded once. */
+/* Reductions against obvious models. The model decodes a small float from its definition and
+ * rounds by a search for the nearest of all its values; it reduces in double (or 64-bit integers)
+ * and rounds once. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
