@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command line itself: help, versions, errors with suggestions, dry runs. Starts no job.
+# The command line itself: help, versions, dry runs. Starts no job. Errors that need no preparation: wrong-inputs.txt.
 . "$(dirname "$0")/lib.sh"
 
 exits 0 "--version" "$NBOX" --version
@@ -8,11 +8,6 @@ for c in run perf models status report; do
 	exits 0 "$c --help" "$NBOX" $c --help
 	says "usage: nbox $c" "$c --help shows its usage"
 done
-exits 2 "no command" "$NBOX"
-exits 2 "a mistyped command" "$NBOX" rnu
-says "did you mean 'run'" "suggests run"
-exits 2 "an option before the command" "$NBOX" --nodes 4
-says "options come behind the command: nbox run --nodes ..." "says where they go"
 exits 0 "help of a command" "$NBOX" help report
 says "usage: nbox report" "is that command's"
 exits 1 "a table that cannot be written" sh -c '"$0" models >/dev/full' "$NBOX"
@@ -27,52 +22,19 @@ says "chunk=" "its parameters"
 is "$(grep -c "^  tree" <<<"$out")" 0 "no other's"
 exits 0 "models fail" "$NBOX" models fail
 says "world rank that is gone" "its parameters"
-exits 2 "models of no name" "$NBOX" models rign
-says "did you mean 'ring'?" "suggests one"
 exits 0 "the defaults of the network" "$NBOX" run --help
 says "of a rank's port between nodes [50GB/s]" "are in the help"
-exits 2 "an option a second time" "$NBOX" run --nodes 64 --nodes 32 --dry-run -- true
-says "--nodes 32: given a second time, after 64" "is an error"
 exits 2 "a flag of run's a second time" "$NBOX" run --nodes 4 --json a --json b -- true
 says "--json is given a second time" "is an error, too"
 exits 0 "options that may be repeated" "$NBOX" run --nodes 4 --what-if add:op=all,delay=1us --what-if add:hop=inter,delay=1us --model alphabeta --dry-run -- true
-exits 2 "a mistyped collective" "$NBOX" run --nodes 4 --data-for alreduce=fill -- true
-says "did you mean 'allreduce'?" "suggests it as it is written"
 
-exits 2 "a mistyped option" "$NBOX" run --node 4 -- true
-says "--nodes" "suggests --nodes"
-exits 2 "no job" "$NBOX" run --nodes 4
-says "--" "says how a job is given"
-exits 2 "a bare number where a unit belongs" "$NBOX" run --nodes 4 --model const:time=5 -- true
-says "us" "lists the units"
-exits 2 "an unknown model" "$NBOX" run --nodes 4 --model rign -- true
-says "did you mean 'ring'? models: alltoall " "suggests ring, and lists models"
-says "; what-ifs: add " "and what-ifs"
-says " fail" "and fail is one of those"
-exits 2 "an unknown parameter" "$NBOX" run --nodes 4 --model ring:bandwith=1GB/s -- true
-says "did you mean 'bw'? keys: alpha bw chunk" "names the parameters"
-exits 2 "a mistyped what-if" "$NBOX" run --nodes 4 --what-if fial:rank=1,time=3s -- true
-says "did you mean 'fail'" "suggests fail"
-exits 2 "a what-if as a model" "$NBOX" run --nodes 4 --model fail:rank=1 -- true
-says "is a what-if" "says what it is"
-exits 2 "a value that was forgotten" "$NBOX" run --nodes -- true
-says "--nodes: needs a value: --nodes N" "says what is missing"
 exits 2 "a value that was forgotten before an option" "$NBOX" run --json --quiet -- true
 says "--json needs a value" "says what is missing there"
-exits 2 "a decorator as a model" "$NBOX" run --nodes 4 --model add:delay=1ms -- true
-exits 2 "a what-if on a rank that is not there" "$NBOX" run --nodes 4 --gpus-per-node 1 --what-if slow:rank=4,compute=2 -- true
-says "outside the world of 4 ranks" "says the world's size"
-exits 2 "nboxd says so, too" "$BUILD/nboxd" --nodes 4 --gpus-per-node 1 --what-if slow:rank=4,compute=2 --addr "shm:$tmp/x.sock"
-exits 2 "an unknown exchange" "$NBOX" run --nodes 4 --exchange paylod -- true
-says "payload" "suggests payload"
-exits 2 "a rank outside the world" "$NBOX" run --nodes 2 --gpus-per-node 2 --real 9 -- true
 for job in ./does-not-exist does-not-exist "$tmp"; do
 	exits 2 "no such program: $job" "$NBOX" run --nodes 4 --out no -- "$job"
 	says "$job: not found here, or no program" "names it"
 done
 echo "print()" >train.py
-exits 2 "a script without its interpreter" "$NBOX" run --nodes 4 --out no -- train.py
-says "train.py: is there, but cannot be executed: say what runs it, such as 'python3 train.py'" "says what to do"
 # scripts that could not be executed; said before anything is made, dry or not
 printf '#!/no/such/interpreter\n' >bad-line
 printf '#!/usr/bin/env -S A=1 no-such-program -u\n' >bad-env
@@ -122,10 +84,6 @@ else
 fi
 is "$(find . -name '.nbox-*')" "" "and trying leaves nothing"
 exits 0 "a summary in a folder that will be made" "$NBOX" run --dry-run --nodes 4 --out no/such --json no/such/x.json -- true
-exits 2 "a rank that is real twice" "$NBOX" run --dry-run --nodes 4 --real 0,0 -- true
-says "--real: '0,0' names rank 0 twice" "is said once"
-exits 2 "no number" "$NBOX" run --dry-run --nodes four -- true
-says "run: --nodes: 'four' is no count" "names the option once"
 
 printf '#!/bin/sh\n' >train && chmod +x train
 exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
@@ -171,29 +129,6 @@ for command in "$NBOX run --dry-run" "$NBOX perf allreduce --dry-run" "$BUILD/nb
 	exits 2 "${command##*/} refuses a mistyped variable" env NBOX_MODLE=ring $command --nodes 2 $job
 	says "variable NBOX_MODLE is unknown; did you mean 'NBOX_MODEL'?" "and suggests one"
 done
-exits 2 "a variable that is near to none" env NBOX_BANANA=ring "$NBOX" run --dry-run --nodes 2 -- true
-says "NBOX_BANANA is unknown" "names it"
-exits 2 "a folder of models that is not there" env NBOX_MODEL_PATH=/nodir "$NBOX" models
-says "NBOX_MODEL_PATH: /nodir: No such file or directory" "names it"
-
-cat >cluster.yaml <<'Y'
-cluster:
-  nodes: 4
-modle: ring
-Y
-exits 2 "an unknown key in a file" "$NBOX" run --config cluster.yaml -- true
-says "cluster.yaml:3" "names file and line"
-says "model" "suggests the key"
 
 exits 1 "status of nobody" "$NBOX" status --addr "shm:$tmp/none.sock"
-exits 2 "status of what?" env -u NBOX_ADDR "$NBOX" status
-exits 2 "report of which run?" "$NBOX" report
-says "which run? there is none under nbox-out/" "asks"
-exits 2 "report into which file?" "$NBOX" report --json
-says "--json needs a value" "says what is missing"
-exits 2 "report of two runs" "$NBOX" report one two
-says "one run at a time: 'one' and 'two'" "says so"
-exits 1 "report of nothing" "$NBOX" report "$tmp/none"
-head -c 5000 /dev/urandom >garbage.nbox
-exits 1 "report of garbage" "$NBOX" report garbage.nbox
 finish

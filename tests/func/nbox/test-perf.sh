@@ -86,16 +86,9 @@ T
 is "$(ls -d wrong nbox-out 2>/dev/null)" "" "and nothing was made"
 exits 0 "each way to write them" "$NBOX" perf allreduce --nodes 2 --gpus-per-node 1 -b1K --max=4K --factor 4 --iters=1 -w0 --dtype half --in-place --out ways
 is "$(grep -E '^ +[0-9]+ +[0-9]+ ' <<<"$out" | awk '{ print $1, $2, $3 }' | tr '\n' ';')" "1024 512 half;4096 2048 half;" "means the same"
-exits 2 "perf of what?" "$NBOX" perf
-exits 2 "perf of an option" "$NBOX" perf --nodes 4
-says "which collective? One of allreduce, allgather," "asks"
 for word in all_reduce All-Gather reduce_scatter all_to_all send_recv; do
 	exits 0 "perf $word" "$NBOX" perf $word --dry-run --nodes 2 --gpus-per-node 1
 	says "nbox-perf --op $(tr -d _- <<<"${word,,}") " "is the collective of that name"
 done
-exits 2 "perf of a collective that it does not have" "$NBOX" perf gather --nodes 2
-says "there is no benchmark of 'gather'" "says so, and not that it is unknown"
-exits 2 "perf of an unknown collective" "$NBOX" perf allreduc --nodes 2
-says "allreduce" "suggests allreduce"
 nothing_left
 finish
