@@ -12,9 +12,7 @@
 #include "base/file.h"
 #include "base/plain.h"
 #include "config/config.h"
-#include "nbox/report/live-run.h"
-#include "nbox/report/measure.h"
-#include "nbox/report/outcome.h"
+#include "nbox/report/load.h"
 
 #define FILE_MAX (1 << 20) /* bytes of config.yaml, versions.txt */
 #define TEXT_MAX 512
@@ -45,29 +43,21 @@ static struct config *read_config(const char *dir)
 
 int compare_load(const char *word, struct compare_side *ret, struct err *err)
 {
-	char dir[PATH_MAX], path[PATH_MAX + 16];
-	struct record rec = {0};
-	int r;
+	CLEANUP(loaded_run_deinit) struct loaded_run run = {0};
+	int r = run_load(word, &run, err);
 
 	memset(ret, 0, sizeof(*ret));
-	runs_find(word, dir);
 	snprintf(ret->dir, sizeof(ret->dir), "%s", word);
 	plain_text(ret->dir);
-	snprintf(path, sizeof(path), "%s/record.nbox", dir);
-	r = record_load(path, &rec, err);
-	if (r == -ENOENT)
+	if (r == 0 && !run.dir[0])
 		return runs_not_found(word, err);
-	if (r == 0)
-		r = runs_read(dir, &ret->info, err);
-	if (r == 0)
-		r = report_make(&rec, &ret->rep);
-	record_deinit(&rec);
+	if (r == 0 && run_report(&run, &ret->rep) < 0)
+		r = err_set(err, ENOMEM, "%s: out of memory", ret->dir);
 	if (r < 0)
-		return err->text[0] ? r : err_set(err, -r, "%s: %s", path, strerror(-r));
-	report_outcome(&ret->rep, ret->info.is_running ? REPORT_UNDER_WAY : ret->info.exit_code,
-		       dir);
-	ret->config = read_config(dir);
-	ret->versions = read_text(dir, "versions.txt");
+		return r;
+	ret->info = run.info;
+	ret->config = read_config(run.dir);
+	ret->versions = read_text(run.dir, "versions.txt");
 	return 0;
 }
 

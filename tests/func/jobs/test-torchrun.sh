@@ -49,13 +49,7 @@ exits 0 "without nbox" "$NBOX" run --plain --quiet -- torchrun --nproc-per-node=
 is "$(cat p.env.0 p.env.1)" "0 2 -
 1 2 -" "--plain rewrites nothing"
 
-exits 2 "two numbers of nodes" "$NBOX" run --nodes 32 -- torchrun --nnodes=64 x
-says "64 machines, but --nodes says 32" "are an error"
-exits 2 "two numbers of ranks" "$NBOX" run --gpus-per-node 4 --nodes 2 -- torchrun --nproc-per-node=8 x
-says "starts 8 ranks here, but a node has 4" "are an error too"
 exits 2 "--procs with a launcher" "$NBOX" run --procs 2 -- torchrun x
-exits 2 "--as-node beside --real" "$NBOX" run --as-node 1 --real 0-7 -- ./x
-exits 2 "a node that is not there" "$NBOX" run --nodes 4 --as-node 4 -- ./x
 exits 2 "a dry run without the script" "$NBOX" run --dry-run --nodes 64 -- torchrun --nproc-per-node=8 --tee 3 train.py
 says "torchrun: the script train.py: No such file or directory" "says so"
 exits 0 "a dry run of a module" "$NBOX" run --dry-run --nodes 64 -- torchrun --nproc-per-node=8 -m train.py

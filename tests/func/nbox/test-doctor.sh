@@ -57,8 +57,6 @@ for link in shm tcp; do
 	is "$(fact $link.level)" ok "$link was tried"
 	is "$(fact $link.measured)" True "$link was measured"
 done
-exits 2 "an unknown option" "$NBOX" doctor --jsno
-says "did you mean '--json'" "... with a suggestion"
 exits 2 "an unknown link" "$NBOX" doctor --link rmda
 says "did you mean 'rdma'" "... with a suggestion"
 exits 0 "help behind another option" "$NBOX" doctor --json --help

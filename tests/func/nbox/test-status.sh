@@ -18,9 +18,6 @@ start() {
 # come DIR: both workers of a run have
 come() { [ "$("$NBOX" status --json "$1" | grep -o '"worker": ' | wc -l)" = 2 ]; }
 
-exits 2 "no run is under way" "$NBOX" status
-says "no run is under way under nbox-out/ here" "and that is said"
-
 start one
 check "an address file appears" within 200 there 'nbox-out/*'
 dir=$(echo nbox-out/*)
