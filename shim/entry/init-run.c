@@ -28,12 +28,12 @@ struct job {
  * communicator. */
 static void tell_failure(struct comm *c)
 {
-	struct wire_text text = {.code = EPIPE};
+	char text[ERR_TEXT_MAX];
 
 	if (!c->number || !c->n_ranks)
 		return;
-	snprintf(text.text, sizeof(text.text), "its real communicator failed: %.400s", c->why);
-	known_send(c, WIRE_ABORT, &text, sizeof(text));
+	snprintf(text, sizeof(text), "its real communicator failed: %.400s", c->why);
+	known_abort(c, EPIPE, text);
 }
 
 /* Tells nboxd at once: this thread may go on to wait for another communicator's members, and those

@@ -22,6 +22,7 @@
 #include "shim/job/env.h"
 #include "shim/job/job-ranks.h"
 #include "shim/job/launcher.h"
+#include "shim/progress/known.h"
 #include "shim/progress/payload-gpu.h"
 #include "shim/progress/play.h"
 #include "shim/progress/progress.h"
@@ -111,7 +112,7 @@ static void note(const char *sentence)
 	if (!sentence)
 		return;
 	snprintf(text.text, sizeof(text.text), "%s", sentence);
-	session_post(WIRE_NOTE, &text, sizeof(text));
+	known_send(NULL, WIRE_NOTE, &text, sizeof(text));
 }
 
 static void note_version(const char *line)
@@ -233,7 +234,7 @@ static void tell_group(const struct wire_group *g, const uint32_t *ranks)
 		told[n_told++ % GROUPS_TOLD] = hash;
 	pthread_mutex_unlock(&lock);
 	if (!is_told)
-		session_post(WIRE_GROUP, body, bytes);
+		known_send(NULL, WIRE_GROUP, body, bytes);
 }
 
 /* Return: @body, followed by the job's own list of world ranks for this communicator where PyTorch

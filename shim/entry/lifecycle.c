@@ -1,6 +1,4 @@
 /* Entry points on a communicator that exists: queries, errors, the end. */
-#include <string.h>
-
 #include "base/clock.h"
 #include "shim/data/data.h"
 #include "shim/data/redop.h"
@@ -28,35 +26,20 @@ static ncclResult_t answer(const char *what, struct comm *c, int *ret, int value
 	return ncclSuccess;
 }
 
-ncclResult_t ncclCommCount(ncclComm_t comm, int *ret)
-{
-	ENTER();
-	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
+#define QUERY(name, value)                                             \
+	ncclResult_t nccl##name(ncclComm_t comm, int *ret)             \
+	{                                                              \
+		ENTER();                                               \
+		CLEANUP(comm_unrefp) struct comm *c = comm_find(comm); \
+                                                                       \
+		return c ? answer("nccl" #name, c, ret, (int)(value))  \
+			 : CALL_REAL(name, (comm, ret));               \
+	}                                                              \
+	ALSO_PNCCL(name)
 
-	return c ? answer("ncclCommCount", c, ret, (int)c->n_ranks)
-		 : CALL_REAL(CommCount, (comm, ret));
-}
-ALSO_PNCCL(CommCount);
-
-ncclResult_t ncclCommUserRank(ncclComm_t comm, int *ret)
-{
-	ENTER();
-	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
-
-	return c ? answer("ncclCommUserRank", c, ret, (int)c->rank)
-		 : CALL_REAL(CommUserRank, (comm, ret));
-}
-ALSO_PNCCL(CommUserRank);
-
-ncclResult_t ncclCommCuDevice(ncclComm_t comm, int *ret)
-{
-	ENTER();
-	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
-
-	return c ? answer("ncclCommCuDevice", c, ret, c->device)
-		 : CALL_REAL(CommCuDevice, (comm, ret));
-}
-ALSO_PNCCL(CommCuDevice);
+QUERY(CommCount, c->n_ranks);
+QUERY(CommUserRank, c->rank);
+QUERY(CommCuDevice, c->device);
 
 ncclTeam_t ncclTeamWorld(ncclComm_t comm)
 {
@@ -268,7 +251,6 @@ ALSO_PNCCL(CommFinalize);
 static ncclResult_t abort_comm(struct comm *c)
 {
 	static const char text[] = "aborted by ncclCommAbort";
-	struct wire_text body = {.code = ECONNABORTED};
 	ncclResult_t result = ncclSuccess;
 	ncclComm_t real;
 	bool is_busy;
@@ -277,8 +259,7 @@ static ncclResult_t abort_comm(struct comm *c)
 	if (before == COMM_STARTING) { /* the init in the background cleans up */
 		atomic_store(&c->cancelled, true);
 		comm_fail(c, -ECANCELED, text);
-		memcpy(body.text, text, sizeof(text));
-		known_send(c, WIRE_ABORT, &body, sizeof(body)); /* if it is checked in already */
+		known_abort(c, ECONNABORTED, text); /* if it is checked in already */
 		play_kill(c);
 		if (comm_unregister(c))
 			comm_unref(c);
@@ -288,10 +269,8 @@ static ncclResult_t abort_comm(struct comm *c)
 		return ncclSuccess;
 	/* what has passed may not be counted yet */
 	is_busy = !progress_wait_idle(c, PROGRESS_UNLESS_FAILED, SETTLE_NS);
-	if (is_busy && !is_dead(c)) { /* the others would wait for us */
-		memcpy(body.text, text, sizeof(text));
-		known_send(c, WIRE_ABORT, &body, sizeof(body));
-	}
+	if (is_busy && !is_dead(c)) /* the others would wait for us */
+		known_abort(c, ECONNABORTED, text);
 	comm_fail(c, -ECANCELED, text);
 	play_kill(c);
 	leave(c);
@@ -346,7 +325,7 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 {
 	ENTER();
 	CLEANUP(comm_unrefp) struct comm *c = comm_find(comm);
-	struct wire_text body = {.code = ECONNABORTED, .text = "revoked by ncclCommRevoke"};
+	static const char text[] = "revoked by ncclCommRevoke";
 
 	if (!c)
 		return FORWARD(CommRevoke, (comm, flags));
@@ -355,8 +334,8 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int flags)
 	if (atomic_exchange(&c->is_revoked, true)) /* as NCCL 2.28.9 has it */
 		return last_error_set(ncclInvalidArgument, "ncclCommRevoke: revoked already");
 	if (!is_dead(c))
-		known_send(c, WIRE_ABORT, &body, sizeof(body));
-	comm_fail(c, -EINVAL, "%s", body.text);
+		known_abort(c, ECONNABORTED, text);
+	comm_fail(c, -EINVAL, text);
 	play_kill(c);
 	return c->real && real_get()->CommRevoke ? real_get()->CommRevoke(c->real, flags)
 						 : ncclSuccess;

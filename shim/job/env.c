@@ -83,18 +83,25 @@ static void tell_unused(void)
 					    : "is loaded, but no virtual cluster is described");
 }
 
-static int read_memory(struct env *e)
+/* @words: "auto, host, device". *ret: the number of the word; stays where the variable is not set.
+ */
+static int read_word(struct env *e, const char *name, const char *words, int *ret)
 {
-	static const char *const names[] = {"auto", "host", "device"};
-	const char *text = get("NBOX_PAYLOAD_MEMORY");
+	const char *text = get(name);
+	size_t len = text ? strlen(text) : 0;
+	int i = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (text && strcmp(text, names[i]))
-			continue;
-		e->payload_memory = (enum payload_memory)i;
-		return 0;
+	for (const char *w = words; text; w += strcspn(w, " ") + 1, i++) {
+		size_t n = strcspn(w, ",");
+
+		if (n == len && !memcmp(w, text, n)) {
+			*ret = i;
+			return 0;
+		}
+		if (!w[n])
+			return err_set(&e->err, EINVAL, "%s=%s: one of %s", name, text, words);
 	}
-	return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_MEMORY=%s: one of auto, host, device", text);
+	return 0;
 }
 
 /* *ret_ns stays as it is where the variable is not set. */
@@ -127,10 +134,9 @@ static void warn_unknown(void)
 static int parse(struct env *e)
 {
 	const char *enable = get("NBOX_ENABLE"), *token = get("NBOX_TOKEN");
-	const char *work = get("NBOX_PAYLOAD_WORK"), *ask = get("NBOX_ASK_PYTHON");
 	bool is_off = enable && !strcmp(enable, "0");
 	const char *wanted = is_off ? NULL : raw_line_wanted();
-	int r = launcher_problem(&e->err);
+	int no_work = 0, ask = 1, memory = PAYLOAD_AUTO, r = launcher_problem(&e->err);
 
 	e->addr = get("NBOX_ADDR");
 	e->is_virtual = !is_off && (e->addr || wanted || r);
@@ -152,16 +158,15 @@ static int parse(struct env *e)
 		memcpy(e->token, token, strlen(token));
 	r = read_time(e, "NBOX_INIT_TIMEOUT", &e->timeout_ns);
 	r = r ? r : read_time(e, "NBOX_CONNECT_TIMEOUT", &e->connect_ns);
+	r = r ? r : read_word(e, "NBOX_PAYLOAD_WORK", "reduce, none", &no_work);
+	r = r ? r : read_word(e, "NBOX_ASK_PYTHON", "0, 1", &ask);
+	r = r ? r : read_word(e, "NBOX_PAYLOAD_MEMORY", "auto, host, device", &memory);
 	if (r)
 		return r;
-	if (work && strcmp(work, "none") && strcmp(work, "reduce"))
-		return err_set(&e->err, EINVAL, "NBOX_PAYLOAD_WORK=%s: one of reduce, none", work);
-	e->payload_work = !work || strcmp(work, "none") != 0;
-	if (ask && strcmp(ask, "0") && strcmp(ask, "1"))
-		return err_set(&e->err, EINVAL, "NBOX_ASK_PYTHON=%s: one of 0, 1", ask);
-	e->ask_python = !ask || strcmp(ask, "0") != 0;
-	r = read_memory(e);
-	return r ? r : read_rank(e);
+	e->payload_work = !no_work;
+	e->ask_python = ask;
+	e->payload_memory = (enum payload_memory)memory;
+	return read_rank(e);
 }
 
 static void read_all(void)

@@ -49,40 +49,21 @@ bool raw_line_is_quiet(void)
 
 /* --- where nboxd is ------------------------------------------------------------------- */
 
-/* The absolute path of libnbox.so, also where LD_PRELOAD had none. */
-static int own_path(char *buf, size_t size)
-{
-	uintptr_t here = (uintptr_t)raw_line_join;
-	char line[PATH_MAX + 128];
-	unsigned long from, to;
-	int at = 0, found = -ENOENT;
-	FILE *f = fopen("/proc/self/maps", "re");
-
-	while (f && found && fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = 0;
-		if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &at) < 2 ||
-		    here < from || here >= to || line[at] != '/')
-			continue;
-		found = snprintf(buf, size, "%s", line + at) < (int)size ? 0 : -ENAMETOOLONG;
-	}
-	if (f)
-		fclose(f);
-	return found;
-}
-
 /* Beside libnbox.so in a build folder; <prefix>/bin for <prefix>/lib/nbox. */
 static int find_nboxd(char *buf, size_t size, struct err *err)
 {
 	static const char *const places[] = {"nboxd", "../../bin/nboxd"};
 	const char *given = get("NBOX_NBOXD");
 	char dir[PATH_MAX];
+	Dl_info self;
 
 	if (given) {
 		if (access(given, X_OK) != 0)
 			return err_set(err, errno, "NBOX_NBOXD=%s: %s", given, strerror(errno));
 		return snprintf(buf, size, "%s", given) < (int)size ? 0 : -ENAMETOOLONG;
 	}
-	if (own_path(dir, sizeof(dir)) < 0)
+	/* relative where LD_PRELOAD was: this runs before the program can change its folder */
+	if (!dladdr((void *)(uintptr_t)raw_line_join, &self) || !realpath(self.dli_fname, dir))
 		return err_set(err, ENOENT,
 			       "cannot find where libnbox.so lies: set NBOX_NBOXD to nboxd's path");
 	*strrchr(dir, '/') = 0;

@@ -2,6 +2,7 @@
 #include "shim/progress/known.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static struct comm *list; /* the progress thread's; a reference each */
 
 struct send_note {
 	struct note note;
-	struct comm *comm; /* reference */
+	struct comm *comm; /* reference; NULL: of no communicator */
 	enum wire_type type;
 	size_t bytes;
 	char body[];
@@ -41,11 +42,16 @@ static void run_send(struct note *n)
 {
 	CLEANUP(freep) struct send_note *s = container_of(n, struct send_note, note);
 	CLEANUP(comm_unrefp) struct comm *c = s->comm;
+	const void *body = s->bytes ? s->body : NULL;
 
+	if (!c) {
+		session_send(s->type, 0, 0, 0, body, s->bytes);
+		return;
+	}
 	/* not checked in yet, or freed by another thread: nboxd would not know the communicator */
 	if (known_find(c->number, c->rank) != c)
 		return;
-	session_send(s->type, c->number, c->rank, 0, s->bytes ? s->body : NULL, s->bytes);
+	session_send(s->type, c->number, c->rank, 0, body, s->bytes);
 	if (s->type == WIRE_COMM_FREE) {
 		comm_list_remove(&list, c);
 		comm_unref(c);
@@ -62,11 +68,19 @@ int known_send(struct comm *c, enum wire_type type, const void *body, size_t byt
 	if (!s)
 		return -ENOMEM;
 	s->note.run = run_send;
-	s->comm = comm_ref(c);
+	s->comm = c ? comm_ref(c) : NULL;
 	s->type = type;
 	s->bytes = bytes;
 	if (bytes)
 		memcpy(s->body, body, bytes);
 	note_post(&s->note, NOTE_WAKE);
 	return 0;
+}
+
+int known_abort(struct comm *c, int code, const char *text)
+{
+	struct wire_text body = {.code = code};
+
+	snprintf(body.text, sizeof(body.text), "%s", text);
+	return known_send(c, WIRE_ABORT, &body, sizeof(body));
 }

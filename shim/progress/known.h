@@ -8,9 +8,13 @@
 #include "shim/progress/comm.h"
 #include "wire/wire.h"
 
-/* Any thread: sends a frame about @c (body copied), unless nboxd does not know @c, or knows it no
- * longer. COMM_FREE takes @c off the list. Return: 0 or -ENOMEM. */
+/* --- any thread --------------------------------------------------------------------------- */
+
+/* Sends a frame about @c (body copied), unless nboxd does not know @c, or knows it no longer;
+ * COMM_FREE takes @c off the list. @c: NULL: a frame of no communicator. Return: 0 or -ENOMEM. */
 int known_send(struct comm *c, enum wire_type type, const void *body, size_t bytes);
+/* @code: of struct wire_text. */
+int known_abort(struct comm *c, int code, const char *text);
 
 /* --- the progress thread --------------------------------------------------------------- */
 

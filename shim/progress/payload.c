@@ -80,49 +80,21 @@ static uint16_t to_bf16(float f)
 }
 
 /* Elements of one size cost the same to add; values are dummy. */
-static void add_f64(const struct player_data *d, void *dst, const void *a, const void *b,
-		    uint64_t bytes)
-{
-	double *to = dst;
-	const double *x = a, *y = b;
-
-	(void)d;
-	for (uint64_t i = 0; i < bytes / sizeof(*to); i++)
-		to[i] = x[i] + y[i];
-}
-
-static void add_f32(const struct player_data *d, void *dst, const void *a, const void *b,
-		    uint64_t bytes)
-{
-	float *to = dst;
-	const float *x = a, *y = b;
-
-	(void)d;
-	for (uint64_t i = 0; i < bytes / sizeof(*to); i++)
-		to[i] = x[i] + y[i];
-}
-
-static void add_16(const struct player_data *d, void *dst, const void *a, const void *b,
-		   uint64_t bytes)
-{
-	uint16_t *to = dst;
-	const uint16_t *x = a, *y = b;
-
-	(void)d;
-	for (uint64_t i = 0; i < bytes / sizeof(*to); i++)
-		to[i] = to_bf16(from_bf16(x[i]) + from_bf16(y[i]));
-}
-
-static void add_8(const struct player_data *d, void *dst, const void *a, const void *b,
-		  uint64_t bytes)
-{
-	uint8_t *to = dst;
-	const uint8_t *x = a, *y = b;
-
-	(void)d;
-	for (uint64_t i = 0; i < bytes; i++)
-		to[i] = (uint8_t)(x[i] + y[i]);
-}
+#define DEFINE_ADD(name, type, sum)                                                            \
+	static void name(const struct player_data *d, void *dst, const void *a, const void *b, \
+			 uint64_t bytes)                                                       \
+	{                                                                                      \
+		type *to = dst;                                                                \
+		const type *x = a, *y = b;                                                     \
+                                                                                               \
+		(void)d;                                                                       \
+		for (uint64_t i = 0; i < bytes / sizeof(*to); i++)                             \
+			to[i] = sum;                                                           \
+	}
+DEFINE_ADD(add_f64, double, x[i] + y[i])
+DEFINE_ADD(add_f32, float, x[i] + y[i])
+DEFINE_ADD(add_16, uint16_t, to_bf16(from_bf16(x[i]) + from_bf16(y[i])))
+DEFINE_ADD(add_8, uint8_t, (uint8_t)(x[i] + y[i]))
 
 int payload_data(const struct sched *s, uint32_t rank, uint32_t dtype, struct player_data *ret)
 {

@@ -6,17 +6,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "links/endpoint.h"
 #include "shim/job/env.h"
 #include "shim/progress/clock-offset.h"
-#include "shim/progress/note.h"
 #include "shim/progress/payload-gpu.h"
 #include "shim/progress/waiters.h"
 
@@ -107,37 +104,6 @@ void session_send_abort(uint32_t comm, uint32_t rank, uint64_t seq, int code, co
 
 	snprintf(body.text, sizeof(body.text), "%s", text);
 	session_send(WIRE_ABORT, comm, rank, seq, &body, sizeof(body));
-}
-
-struct post {
-	struct note note;
-	enum wire_type type;
-	size_t bytes;
-	char body[];
-};
-
-static void run_post(struct note *n)
-{
-	CLEANUP(freep) struct post *p = container_of(n, struct post, note);
-
-	session_send(p->type, 0, 0, 0, p->body, p->bytes);
-}
-
-int session_post(enum wire_type type, const void *body, size_t bytes)
-{
-	struct post *p;
-
-	if (note_is_child())
-		return 0;
-	p = calloc(1, sizeof(*p) + bytes);
-	if (!p)
-		return -ENOMEM;
-	p->note.run = run_post;
-	p->type = type;
-	p->bytes = bytes;
-	memcpy(p->body, body, bytes);
-	note_post(&p->note, NOTE_WAKE);
-	return 0;
 }
 
 static const struct link_events events;

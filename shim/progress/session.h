@@ -24,8 +24,6 @@ struct session_events {
 
 /* Any thread, after progress_start(). */
 const struct wire_welcome *session_welcome(void);
-/* Any thread: sends a frame that is of no communicator (body copied). Return: 0 or -ENOMEM. */
-int session_post(enum wire_type type, const void *body, size_t bytes);
 
 /* NULL: lost. */
 struct link *session_link(void);

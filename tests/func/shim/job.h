@@ -17,61 +17,45 @@
 
 static int n, k, me, real[MAX_REAL]; /* the world, its real ranks, ours */
 
+#define DIE(fmt, ...)                                                                          \
+	do {                                                                                   \
+		fprintf(stderr, "%d: rank %d of %d: " fmt "\n", __LINE__, me, n, __VA_ARGS__); \
+		exit(1);                                                                       \
+	} while (0)
 /* @r: evaluated between the two looks. */
-#define NCCL_IS_QUIET(r)                                                                    \
-	({                                                                                  \
-		sigset_t before_, after_;                                                   \
-		ncclResult_t is_quiet_;                                                     \
-		pthread_sigmask(SIG_SETMASK, NULL, &before_);                               \
-		errno = EXDEV;                                                              \
-		is_quiet_ = (r);                                                            \
-		if (errno != EXDEV) {                                                       \
-			fprintf(stderr, "%d: %s changed errno\n", __LINE__, #r);            \
-			exit(1);                                                            \
-		}                                                                           \
-		pthread_sigmask(SIG_SETMASK, NULL, &after_);                                \
-		for (int sig_ = 1; sig_ < NSIG; sig_++)                                     \
-			if (sigismember(&before_, sig_) != sigismember(&after_, sig_)) {    \
-				fprintf(stderr, "%d: %s changed the mask\n", __LINE__, #r); \
-				exit(1);                                                    \
-			}                                                                   \
-		is_quiet_;                                                                  \
+#define NCCL_IS_QUIET(r)                                                               \
+	({                                                                             \
+		sigset_t before_, after_;                                              \
+		ncclResult_t is_quiet_;                                                \
+		pthread_sigmask(SIG_SETMASK, NULL, &before_);                          \
+		errno = EXDEV;                                                         \
+		is_quiet_ = (r);                                                       \
+		if (errno != EXDEV)                                                    \
+			DIE("%s changed errno", #r);                                   \
+		pthread_sigmask(SIG_SETMASK, NULL, &after_);                           \
+		for (int sig_ = 1; sig_ < NSIG; sig_++)                                \
+			if (sigismember(&before_, sig_) != sigismember(&after_, sig_)) \
+				DIE("%s changed the mask", #r);                        \
+		is_quiet_;                                                             \
 	})
-#define NCCL(call)                                                                         \
-	do {                                                                               \
-		ncclResult_t r_ = NCCL_IS_QUIET(call);                                     \
-		if (r_ != ncclSuccess) {                                                   \
-			fprintf(stderr, "%d: rank %d: %s: %s (%s)\n", __LINE__, me, #call, \
-				ncclGetErrorString(r_), ncclGetLastError(NULL));           \
-			exit(1);                                                           \
-		}                                                                          \
+#define NCCL_FAILS(call, how)                                                           \
+	do {                                                                            \
+		ncclResult_t r_ = NCCL_IS_QUIET(call);                                  \
+		if (r_ != (how))                                                        \
+			DIE("%s: %s, not %s (%s)", #call, ncclGetErrorString(r_), #how, \
+			    ncclGetLastError(NULL));                                    \
 	} while (0)
-#define NCCL_FAILS(call, how)                                                                      \
-	do {                                                                                       \
-		ncclResult_t r_ = NCCL_IS_QUIET(call);                                             \
-		if (r_ != (how)) {                                                                 \
-			fprintf(stderr, "%d: rank %d: %s: %s, not %s (%s)\n", __LINE__, me, #call, \
-				ncclGetErrorString(r_), #how, ncclGetLastError(NULL));             \
-			exit(1);                                                                   \
-		}                                                                                  \
+#define NCCL(call) NCCL_FAILS(call, ncclSuccess)
+#define CUDA(call)                                                    \
+	do {                                                          \
+		cudaError_t r_ = (call);                              \
+		if (r_ != cudaSuccess)                                \
+			DIE("%s: %s", #call, cudaGetErrorString(r_)); \
 	} while (0)
-#define CUDA(call)                                                                    \
-	do {                                                                          \
-		cudaError_t r_ = (call);                                              \
-		if (r_ != cudaSuccess) {                                              \
-			fprintf(stderr, "%d: rank %d: %s: %s\n", __LINE__, me, #call, \
-				cudaGetErrorString(r_));                              \
-			exit(1);                                                      \
-		}                                                                     \
-	} while (0)
-#define CHECK(cond, ...)                                                                    \
-	do {                                                                                \
-		if (!(cond)) {                                                              \
-			fprintf(stderr, "%d: rank %d of %d: %s: ", __LINE__, me, n, #cond); \
-			fprintf(stderr, __VA_ARGS__);                                       \
-			fprintf(stderr, "\n");                                              \
-			exit(1);                                                            \
-		}                                                                           \
+#define CHECK(cond, fmt, ...)                                  \
+	do {                                                   \
+		if (!(cond))                                   \
+			DIE("%s: " fmt, #cond, ##__VA_ARGS__); \
 	} while (0)
 
 /* The real rank whose place @v has: itself, or that of its template (topology/template.h). */
