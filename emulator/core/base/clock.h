@@ -16,6 +16,6 @@ void clock_sleep_until_ns(uint64_t due_ns);
 
 /* How long before @due_ns a sleeper should wake to be in time. */
 uint64_t clock_slack_ns(void);
-/* For those who sleep elsewhere (a futex, poll): a wait that was to end at @asked_ns
- * by its time has just ended so. Thread-safe. */
+/* For a thread that sleeps elsewhere (a futex, poll): its wait ended now by timeout, and was to end
+ * at @asked_ns. Thread-safe. */
 void clock_learn_wake(uint64_t asked_ns);

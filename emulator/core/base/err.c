@@ -11,7 +11,7 @@
 
 #define CUT_MARK "..."
 
-/* @len is what the whole text would have needed. */
+/* @len: bytes of the whole text. */
 static void err_mark_cut(struct err *err, int len)
 {
 	size_t end = sizeof(err->text) - sizeof(CUT_MARK);

@@ -27,7 +27,8 @@ static _Atomic int log_level = LOG_WARN;
 static _Atomic int log_rank = -1;
 static _Atomic int log_fd = STDERR_FILENO;
 
-/* Whole, in spite of signals and short writes; errors cannot be told anybody. */
+/* Writes all, in spite of signals and short writes. It drops errors: there is nowhere to report
+ * them. */
 static void write_all(int fd, const char *buf, size_t n)
 {
 	while (n > 0) {
@@ -130,9 +131,9 @@ static void open_file(const char *pattern)
 		close(old);
 }
 
-/* Where a process has no stdin, stdout or stderr, the next socket or file would get that number,
- * and what is printed would go there. Writing to stdout and stderr still fails: they are for
- * reading. */
+/* A process may start without stdin, stdout or stderr. The next socket or file would get that
+ * number, and prints would go there. So /dev/null takes it, for reading only: a write to stdout or
+ * stderr still fails. */
 static void take_standard_numbers(void)
 {
 	int fd;

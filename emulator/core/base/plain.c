@@ -13,11 +13,12 @@ static bool is_obeyed(uint32_t c)
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
-/* Return: how many bytes the character at @s has; 0: there is none that may be printed. */
+/* Return: the bytes of the character at @s; 0: it is not safe to print. */
 static size_t char_bytes(const unsigned char *s)
 {
-	static const uint32_t least[] = {0, 0, 0x80, 0x800,
-					 0x10000}; /* by bytes: a longer form is none */
+	static const uint32_t least[] = {
+		0, 0, 0x80, 0x800,
+		0x10000}; /* by number of bytes: a smaller value in so many bytes is no UTF-8 */
 	size_t n = s[0] < 0x80   ? 1
 		   : s[0] < 0xc0 ? 0
 		   : s[0] < 0xe0 ? 2

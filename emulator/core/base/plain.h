@@ -3,6 +3,6 @@
  * writing), or bytes that are no text. */
 #pragma once
 
-/* Makes valid UTF-8 without control characters of @text, in place: each byte of what is neither
- * becomes '?'. A tab and a line feed are control characters, too. Return: @text. */
+/* Makes @text valid UTF-8 without control characters (tab and line feed are such), in place: each
+ * bad byte becomes '?'. Return: @text. */
 char *plain_text(char *text);

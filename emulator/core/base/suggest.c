@@ -91,8 +91,7 @@ const char *suggest_long(const char *word, const char *const *candidates, size_t
 
 	for (size_t i = 0; !near && i < n; i++)
 		n_long += abbreviates(word, candidates[i]) || abbreviates(candidates[i], word);
-	for (size_t i = 0; n_long == 1 && i < n;
-	     i++) /* of several none is meant more than the others */
+	for (size_t i = 0; n_long == 1 && i < n; i++) /* where several fit, none is a good guess */
 		if (abbreviates(word, candidates[i]) || abbreviates(candidates[i], word))
 			near = candidates[i];
 	return near;

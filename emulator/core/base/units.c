@@ -206,8 +206,9 @@ static bool is_bit_rate(size_t i)
 	return i % ARRAY_SIZE(rates) < N_BIT_RATES;
 }
 
-/* What @name may have been. Whoever did not heed case may mean bits or bytes, and learns both;
- * another word has the nearest with as many bits, so that no suggestion is eight times off. */
+/* Puts into @hint what @name may have meant. A name that is right but for case may mean bits or
+ * bytes: the hint names both. Another name gets the nearest unit of its own kind, so that no hint
+ * is eight times off. */
 static void suggest_bandwidth(const char *name, char *hint, size_t size)
 {
 	char names[N_BANDWIDTHS][RATE_MAX];
@@ -256,8 +257,8 @@ static int find_bandwidth(const char *text, const char *name, struct unit *ret, 
 	return -EINVAL;
 }
 
-/* The nearest double: numerator and denominator are exact in a long double's 64
- * bits wherever they are below 2^64, which is everywhere but in absurd inputs. */
+/* The nearest double. Numerator and denominator are exact in the 64 bits of a long double wherever
+ * they are below 2^64. */
 static double decimal_value(struct decimal d, uint64_t num, uint64_t den)
 {
 	return (double)((long double)d.digits * (long double)num /

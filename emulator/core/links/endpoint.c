@@ -92,7 +92,7 @@ int link_connect_gpu(const char *addr, int timeout_ms, const struct link_gpu *gp
 			err_prefix(err, r, "cannot connect to %s", addr);
 		break;
 	}
-	if (!r) /* what the user called it says more than a number */
+	if (!r) /* the user's name for it says more than a number */
 		snprintf((*ret)->peer, sizeof((*ret)->peer), "%s", addr);
 	return r;
 }
@@ -171,8 +171,8 @@ const char *listener_addr(const struct listener *l)
 	return l->text;
 }
 
-/* No descriptor is left. A connection that nobody takes would keep the listener
- * readable for ever: take it with the reserve, and hang up. */
+/* The process has no descriptor left. A connection that waits would keep the listener readable for
+ * ever: accept it with the reserve, and close it. */
 static void refuse_one(struct listener *l)
 {
 	int fd;
@@ -194,7 +194,7 @@ static int accept_socket(struct listener *l, const struct link_events *ev, void 
 
 	if (fd < 0) {
 		r = -errno;
-		/* gone again before we looked: as if nobody had come (accept(2)) */
+		/* gone before accept4(): as if nobody had come (accept(2)) */
 		if (r == -EAGAIN || r == -EINTR || r == -ECONNABORTED || r == -EPROTO ||
 		    r == -ENETDOWN || r == -EHOSTUNREACH || r == -ENETUNREACH)
 			return -EAGAIN;

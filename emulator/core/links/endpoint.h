@@ -22,11 +22,11 @@ int listener_open(const char *addr, struct listener **ret, struct err *err);
 struct listener *listener_free(struct listener *l);
 int listener_fd(const struct listener *l);           /* readable: link_accept() */
 const char *listener_addr(const struct listener *l); /* with the real port */
-/* Never blocks on the peer. Return: 0; -EAGAIN nobody there (yet); others, of which
- * none makes the listener unusable: one connection was lost (-EMFILE: refused). rdma, once
- * each: -ENODEV, the device that is listened at was removed, and nobody can come until
- * LINK_LISTENS_AGAIN, it is back and listened at as before (call now and then: listener_fd()
- * is readable once a second); both with the sentence. */
+/* Never blocks on the peer. Return: 0; -EAGAIN: nobody waits; another negative errno with the
+ * sentence: one connection was lost (-EMFILE: refused), and the listener goes on. rdma also
+ * returns, once each with a sentence: -ENODEV: the device was removed, and nobody can connect;
+ * LINK_LISTENS_AGAIN: it is back. The caller has to ask now and then for that: listener_fd() is
+ * readable once a second. */
 enum { LINK_LISTENS_AGAIN = 2 };
 int link_accept(struct listener *l, const struct link_events *ev, void *owner, struct link **ret,
 		struct err *err);

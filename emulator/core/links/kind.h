@@ -20,7 +20,8 @@ struct link_seg {
 	uint64_t bytes;
 	bool is_lent;    /* it stays where it is until it is done; else copy it */
 	bool is_message; /* of the body of a MESSAGE */
-	bool is_gpu;     /* may not be touched; @base counts on beyond the end of what was lent */
+	bool is_gpu; /* memory of a GPU: nobody reads it; @base counts on beyond the end of the lent
+			memory */
 };
 
 struct link;
@@ -39,8 +40,8 @@ struct link_ops {
 	ssize_t (*post)(struct link *l, struct link_seg *seg, int n_seg);
 	/* ... this says so. Return: bytes done since the last call. */
 	uint64_t (*done)(struct link *l);
-	/* Return: bytes moved to @dst (NULL: thrown away), 0: none now; IO_END; other
-	 * negative errno: broken. */
+	/* Return: bytes moved to @dst (NULL: thrown away); 0: none now; IO_END; another negative
+	 * errno: the connection broke. */
 	ssize_t (*read)(struct link *l, void *dst, size_t n);
 	/* Around each link_progress(). May be NULL. */
 	void (*begin)(struct link *l);
@@ -63,7 +64,7 @@ struct link_ops {
 struct tx_item {
 	struct wire_hdr hdr;
 	const void *body;
-	void *copy; /* owned; then nobody hears of on_sent */
+	void *copy; /* owned; on_sent is not called for it */
 	uint64_t cookie;
 	bool is_gpu;
 };

@@ -352,7 +352,7 @@ static int rx_reserve(struct link *l, size_t bytes)
 	return 0;
 }
 
-/* The header goes to the owner, who says where the body goes. */
+/* Offers the header to the owner, which says where to put the body. */
 static void rx_offer(struct link *l)
 {
 	void *body = NULL;
@@ -410,7 +410,7 @@ static void rx_frame_done(struct link *l)
 			   strerror(-r));
 }
 
-/* Reads on in the header or body. Return: bytes; 0: none now, or the end. */
+/* Reads on in the header or body. Return: bytes; 0: none now, or the link ended. */
 static size_t rx_fill(struct link *l, void *dst, uint64_t size)
 {
 	uint64_t want = size - l->rx_got;

@@ -28,7 +28,7 @@ struct link;
 struct link_gpu_memory {
 	void *base; /* as devices address it; a multiple of LINK_GPU_ALIGN, like @bytes */
 	uint64_t bytes;
-	int dmabuf_fd; /* all of it as a dma-buf; the link closes it; -1: there is none */
+	int dmabuf_fd; /* all of it as a dma-buf, which the link closes; -1: none */
 	void *cookie;  /* the owner's */
 };
 #define LINK_GPU_ALIGN (UINT64_C(64) << 10) /* pages of GPUs as other devices see them */
@@ -44,19 +44,18 @@ struct link_gpu {
 /* Called on the owner's thread from inside link_progress(). A callback may call
  * link_send*() on any link, and may not free this one. */
 struct link_events {
-	/* The header is complete and was checked. The body (hdr->body_bytes, may be
-	 * 0) goes to *ret_body, which stays valid until on_frame; NULL: discard it
-	 * (it is then not even copied). For control frames, and BOOT up to
-	 * WIRE_CONTROL_MAX, leave *ret_body alone: it is the link's own buffer. For
-	 * MESSAGE, and longer BOOT, it is NULL. Return: 0; LINK_HOLD: not now, nothing
-	 * more is read until link_resume(), then this is called again; negative
-	 * errno: the link is closed. */
+	/* The header is complete and checked. The callback sets *ret_body to where the body
+	 * (hdr->body_bytes, may be 0) shall go, valid until on_frame; NULL: the body is discarded,
+	 * not even copied. A control frame, and a BOOT of up to WIRE_CONTROL_MAX, has the link's
+	 * own buffer there already: leave it alone. Return: 0; LINK_HOLD: not now; the link reads
+	 * nothing more until link_resume(), then calls this again; negative errno: close the link.
+	 */
 	int (*on_header)(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body);
 	/* The body is complete. @body is where on_header put it, the link's own
 	 * buffer, or NULL. Return: 0; negative errno: the link is closed. */
 	int (*on_frame)(void *owner, struct link *l, const struct wire_hdr *h, const void *body);
-	/* A body lent by link_send() may be reused. Once for each link_send(), in
-	 * order, also for those without a body. */
+	/* The owner may reuse a body that link_send() borrowed. Called once for each link_send(),
+	 * in order, also without a body. */
 	void (*on_sent)(void *owner, struct link *l, uint64_t cookie);
 	/* The peer is gone or sent garbage, or a callback refused a frame; all that
 	 * the peer sent before it went was delivered. Once; no callback follows, and
@@ -69,23 +68,21 @@ enum { LINK_HOLD = 1 };
 
 struct link *link_free(struct link *l); /* closes; NULL allowed; returns NULL */
 
-/* Queues a frame; the next link_progress() on this link sends it (the one in whose
- * callback we are will). The header is copied; the body is borrowed until
- * on_sent(@cookie) and may be NULL only if body_bytes is 0. Memory that bodies were lent
- * from stays mapped as it is until link_free(), but for link_lends_passing(): rdma keeps it
- * registered, and would send the old pages of one that was unmapped and mapped again. Return: 0;
- * -EPIPE when the peer takes no more (on_closed was called, or will be when what it sent has been
- * read); -ENOMEM. */
+/* Queues a frame. The next link_progress() of this link sends it; inside a callback of this link,
+ * the running one. The header is copied. The body is borrowed until on_sent(@cookie); it may be
+ * NULL only if body_bytes is 0. Memory of bodies stays mapped as it is until link_free(), but for
+ * link_lends_passing(): rdma keeps it registered, and would send the old pages of memory that was
+ * unmapped and mapped again. Return: 0; -EPIPE: the peer takes no more (on_closed was called, or
+ * will be after the last received frame); -ENOMEM. */
 int link_send(struct link *l, const struct wire_hdr *h, const void *body, uint64_t cookie);
-/* The owner lends memory of others, which may be unmapped once it is sent: rdma registers it
- * for each send anew. */
+/* The owner lends memory that may be unmapped once it is sent: rdma registers it for each send. */
 void link_lends_passing(struct link *l);
 /* Whether links of this kind have a device that reaches memory of GPUs. */
 bool link_reaches_gpus(const struct link *l);
 /* Takes @bytes of @gpu to send from. Once. Return: 0; as link_connect_gpu(). */
 int link_lend_gpu(struct link *l, const struct link_gpu *gpu, uint64_t bytes, struct err *err);
-/* As link_send() of a MESSAGE whose body is what lies there, from its start, and over again
- * when the body is longer. */
+/* As link_send() of a MESSAGE from the lent memory of the GPU, from its start, and over again when
+ * the body is longer. */
 int link_send_gpu(struct link *l, const struct wire_hdr *h, uint64_t cookie);
 /* The same as link_send() with the body copied and no on_sent. */
 int link_send_copy(struct link *l, const struct wire_hdr *h, const void *body);
@@ -97,13 +94,11 @@ int link_progress(struct link *l);
 void link_resume(struct link *l); /* after LINK_HOLD */
 uint64_t link_queued_bytes(const struct link *l);
 
-/* To sleep: poll link_fd() for link_poll_events(), but only if link_arm()
- * returned true; false means there is more to do at once. Ask all three anew before
- * each sleep, in the order link_arm(), link_fd(), link_poll_events(): while a link
- * is held and its peer gone, the descriptor is -1 (poll() ignores it), so that
- * nobody spins; a link that is never held keeps its descriptor for life. What is
- * still queued needs no care: the descriptor becomes ready when there is room.
- * After waking, always call link_progress(). */
+/* To sleep: poll link_fd() for link_poll_events(), but only if link_arm() returned true; false:
+ * there is more to do at once. Ask all three before each sleep, in the order link_arm(), link_fd(),
+ * link_poll_events(). While a link is held and its peer gone, the descriptor is -1, which poll()
+ * ignores; a link that is never held keeps its descriptor for life. The descriptor also becomes
+ * ready when there is room for queued frames. After waking, always call link_progress(). */
 int link_fd(const struct link *l);
 /* All descriptors of the link, for the child of a fork, which must close them so that the
  * peer sees the end of the parent. Return: how many, at most @most. */

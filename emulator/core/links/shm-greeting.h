@@ -27,5 +27,5 @@ int shm_send_greeting(int fd, int mem, uint64_t ring_bytes);
  * *ret_mem is the caller's to close; -EPROTO: no greeting; -ECONNRESET: it hung up; other negative
  * errno. */
 int shm_receive_greeting(int fd, struct shm_greeting *g, int *ret_mem);
-/* Has it the size that was said, and will it keep it? */
+/* Return: whether the memory has that size, and is sealed to keep it. */
 bool shm_memory_is_sound(int mem, uint64_t ring_bytes);

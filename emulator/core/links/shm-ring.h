@@ -35,7 +35,7 @@
 struct ring_words {
 	_Alignas(RING_LINE) _Atomic uint64_t tail; /* bytes written; the writer's word */
 	_Alignas(RING_LINE) _Atomic uint64_t head; /* bytes read; the reader's word */
-	/* set by a sleeper, taken back by the partner who rings, or by itself */
+	/* set by a sleeper; cleared by the partner that rings, or by the sleeper */
 	_Alignas(RING_LINE) _Atomic uint32_t reader_sleeps;
 	_Atomic uint32_t writer_sleeps;
 };

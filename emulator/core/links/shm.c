@@ -156,9 +156,9 @@ static ssize_t shm_read(struct link *l, void *dst, size_t n)
 {
 	struct shm_link *s = to_shm(l);
 	struct ring *r = &s->rx;
-	/* Read before the ring: when the peer is gone, all that it wrote is there. (The socket's
-	 * end comes after the peer's last store, in the peer as in the kernel, whose locks order it
-	 * for who sees the end.) */
+	/* Looked at before the ring: when the peer is gone, all that it wrote is there. The
+	 * socket's end comes after the peer's last store, and the kernel's locks order both for a
+	 * process that sees the end. */
 	bool was_gone = s->peer_gone;
 	uint64_t done = 0, part;
 

@@ -60,7 +60,7 @@ static ssize_t tcp_write(struct link *l, const struct iovec *iov, int n_iov)
 	return errno == EAGAIN || errno == ENOBUFS ? 0 : -errno;
 }
 
-/* What a system call said, as bytes, 0, IO_END or an error. */
+/* The result of a system call as bytes, 0, IO_END or an error. */
 static ssize_t tcp_read_result(struct tcp_link *t, ssize_t n, size_t asked)
 {
 	t->is_dry = n < (ssize_t)asked;

@@ -81,9 +81,9 @@ int unix_connect(const char *path, uint64_t due_ns, int *ret_fd, struct err *err
 	return 0;
 }
 
-/* Two who start at once must not both find a dead socket and remove each other's:
- * the folder's lock, which leaves no file behind. Where a folder cannot be locked
- * (some network file systems), we go on without. Return: descriptor or -1. */
+/* Locks the folder of @path, so that two listeners that start at once do not both find a dead
+ * socket and remove each other's. The lock leaves no file behind. Some network file systems cannot
+ * lock a folder: then go on without. Return: descriptor or -1. */
 static int lock_folder(const char *path)
 {
 	char copy[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -113,7 +113,7 @@ static int refuse_taken(const char *path, int probe, struct err *err)
 		       "another nboxd listens at shm:%s; stop it or choose another --addr", path);
 }
 
-/* Something is at @path: removes it when it is a socket on which nobody listens. */
+/* Something is at @path: removes it if it is a socket without a listener. */
 static int clear_path(const char *path, const struct sockaddr_un *a, struct err *err)
 {
 	CLEANUP(closep) int probe = unix_socket();

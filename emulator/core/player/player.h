@@ -35,15 +35,15 @@ struct player *player_free(struct player *p);
  * which one it does wait for. */
 enum { PLAYER_UNEXPECTED = 1 };
 
-/* The message that was posted has arrived whole; those of a connection in order.
- * May call io's post and send. Return: 0; PLAYER_UNEXPECTED, and nothing changed;
- * negative errno of a callback: the op is lost. */
+/* The posted message has arrived whole. Messages of a connection come in order. May call io's post
+ * and send. Return: 0; PLAYER_UNEXPECTED: nothing changed; negative errno of a callback: the op is
+ * lost. */
 int player_received(struct player *p, uint32_t peer, uint16_t lane, uint64_t index,
 		    struct err *err);
 /* A send's bytes may be reused. Return: as above. */
 int player_sent(struct player *p, uint32_t peer, uint16_t lane, uint64_t index, struct err *err);
 bool player_done(const struct player *p);       /* all received, all sent, all stored */
-uint64_t player_n_sent(const struct player *p); /* as told by player_sent() */
+uint64_t player_n_sent(const struct player *p); /* by player_sent() */
 uint64_t player_n_received(const struct player *p);
 /* "thread 0 step 3 of 14 waits for message 3 from rank 7": for timeouts. */
 void player_describe(const struct player *p, char *buf, uint32_t size);

@@ -161,7 +161,7 @@ static int post_ahead(struct player *p, struct thread *t, uint32_t number)
 		}
 		need = slots_needed(p, &e->step);
 		if (t->n_slots + need > t->max_slots) {
-			/* with nothing of its own to wait for it would wait for ever */
+			/* a thread that holds no slot would wait for ever */
 			return need > t->max_slots ? -EINVAL : 0;
 		}
 		slots_take(p, t, e, need);

@@ -6,8 +6,8 @@
 struct player;
 struct thread;
 
-/* Runs what a thread can run now. Return: 0; negative errno of the owner's
- * callbacks, or -EINVAL when the schedule breaks its own rules. */
+/* Runs all that thread @number can run now. Return: 0; negative errno of the owner's callbacks;
+ * -EINVAL: the schedule breaks its own rules. */
 int thread_advance(struct player *p, uint32_t number);
 /* A slot lost one of its readers. */
 void slot_unref(struct player *p, struct thread *t, uint32_t slot);

@@ -25,7 +25,7 @@ struct sched_ops {
 	void (*step)(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t step,
 		     struct sched_step *ret);
 	void (*conns)(const struct sched *s, uint32_t rank, struct conn_list *l);
-	/* 0 for a connection that is none; src and dst are below n_ranks */
+	/* 0: no such connection; src and dst are below n_ranks */
 	uint64_t (*n_messages)(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane);
 	/* of a message that is there */
 	uint64_t (*message_bytes)(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane,
@@ -99,7 +99,7 @@ static inline struct span plain_piece(const struct sched *s, uint32_t channel, u
 	return slice_span(s, p, index % s->n_slices);
 }
 
-/* As in struct sched_ops: of those whose lane is the channel ... */
+/* For struct sched_ops, of algorithms whose lane is the channel ... */
 static inline uint64_t plain_message_bytes(const struct sched *s, uint32_t src, uint32_t dst,
 					   uint16_t lane, uint64_t index)
 {
@@ -108,7 +108,7 @@ static inline uint64_t plain_message_bytes(const struct sched *s, uint32_t src, 
 	return plain_piece(s, lane, index).bytes;
 }
 
-/* ... and of those whose lane is the thread. */
+/* ... and whose lane is the thread. */
 static inline uint32_t lane_thread(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
 {
 	(void)s;

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "schedule/algo.h"
 
-/* By direction, peer, and the order of the calls; those without bytes last. */
+/* Order: direction, peer, bytes or none, place in the group. */
 static int by_peer(const void *a, const void *b, void *ctx)
 {
 	const struct sched_p2p *calls = ctx;

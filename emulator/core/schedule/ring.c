@@ -32,9 +32,8 @@ static uint64_t channel_messages(const struct sched *s, uint32_t channel)
 	return channel_loops(s, channel) * loop_positions(s) * s->n_slices;
 }
 
-/* A slice of a loop's chunk. AllReduce: @chunk counts parts of the loop; others:
- * it is the rank whose part of the big buffer is meant, and the span is relative
- * to that part. */
+/* A slice of a loop's chunk. AllReduce: @chunk is a part of the loop. Other kinds: it is the rank
+ * whose part of the big buffer is meant, and the span is relative to that part. */
 static struct span piece(const struct sched *s, uint32_t channel, uint64_t loop, uint32_t chunk,
 			 uint64_t slice)
 {

@@ -30,7 +30,7 @@ struct sched_p2p {
 	uint32_t sorted; /* entry i: the i-th call in order of direction, peer, lane */
 };
 
-/* A value; copy it freely. Fill the upper part, then sched_init(). */
+/* A value: copy it freely. The caller fills the upper part, sched_init() the rest. */
 struct sched {
 	enum coll_kind kind;
 	enum sched_algo algo;

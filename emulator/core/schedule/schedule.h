@@ -34,7 +34,7 @@ int sched_algo_parse(const char *name); /* -1 when unknown */
  * (algorithm does not do this kind, root out of range, ...); -ENOMEM (SENDRECV). */
 int sched_init(struct sched *s, struct err *err);
 
-/* The algorithm a kind runs with when nobody chose one. */
+/* The default algorithm of a kind. */
 enum sched_algo sched_default_algo(enum coll_kind kind);
 
 uint32_t sched_n_threads(const struct sched *s, uint32_t rank);
@@ -49,15 +49,15 @@ uint64_t sched_max_step_bytes(const struct sched *s);
 uint32_t sched_recv_thread(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane);
 uint32_t sched_send_thread(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane);
 
-/* The connections of one rank that have messages: the incoming ones, then the
- * outgoing ones. *ret_conns is the caller's to free(). Return: 0 or -ENOMEM. */
+/* The connections of one rank that have messages: incoming ones, then outgoing ones. The caller
+ * frees *ret_conns. Return: 0 or -ENOMEM. */
 int sched_conns(const struct sched *s, uint32_t rank, struct sched_conn **ret_conns,
 		uint32_t *ret_n_in, uint32_t *ret_n_out);
 
 /* How many messages a connection has; 0 when there is no such connection. O(1). */
 uint64_t sched_conn_messages(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane);
 
-/* Bytes of message @index on the connection; 0 when there is none. O(1). */
+/* Bytes of message @index on the connection; 0: no such message. O(1). */
 uint64_t sched_message_bytes(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane,
 			     uint64_t index);
 

@@ -13,9 +13,9 @@
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
-/* hdr.comm of an ABORT that answers a COMM_INIT, SPLIT or SHRINK which failed
- * before its communicator had a number, or by which a worker takes one back that was
- * not answered; hdr.seq is then the cookie. Numbers of communicators count from 1. */
+/* hdr.comm of an ABORT for a communicator without a number: nboxd refuses a COMM_INIT, SPLIT or
+ * SHRINK, or a worker takes an unanswered one back. hdr.seq is then the cookie. Numbers of
+ * communicators count from 1. */
 #define WIRE_NO_COMM UINT32_MAX
 
 /* Set in hdr.seq of ops of point-to-point calls (COLL_SENDRECV). Sending and receiving
@@ -63,8 +63,8 @@ enum wire_type {
 #define WIRE_NOTE_NO_GPU "no GPU: "   /* what stands in for one */
 #define WIRE_NOTE_VERSION "version: " /* for versions.txt: "version: torch 2.11.0" */
 
-/* What the address of an nboxd begins with that its workers started, over shm: who has said BYE
- * there waits until the link is closed. */
+/* An nboxd that its own workers started, over shm, has an address that begins so. A worker that
+ * said BYE there waits until the link is closed. */
 #define WIRE_ADDR_JOINED "shm:@nbox-raw-"
 
 const char *wire_type_name(uint32_t type); /* "?" for unknown ones */
@@ -88,8 +88,8 @@ _Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
 #define WIRE_BODY_MAX (UINT64_C(1) << 32)
 #define WIRE_CONTROL_MAX (UINT64_C(1) << 22) /* every type but MESSAGE, BOOT */
 
-/* Bounds of what a checked body can say. The layers below know these words by
- * number only; test-body.c proves that they are those of schedule/. */
+/* Bounds of a checked body. This room knows the words of schedule/ by number only; test-body.c
+ * proves that the numbers agree. */
 #define WIRE_KINDS 9         /* COLL_KINDS */
 #define WIRE_KIND_SENDRECV 8 /* COLL_SENDRECV */
 #define WIRE_DTYPES 12       /* COLL_DTYPES */
@@ -108,11 +108,11 @@ const char *wire_exchange_name(uint32_t e);
 const char *wire_data_name(uint32_t d);
 int wire_data_parse(const char *name, uint32_t *ret, struct err *err);
 
-/* Payload over tcp runs over two connections, one a direction: bodies both ways on
- * one socket get in each other's way (1.4 times slower on loopback); so does payload into
- * memory of a GPU, into which nothing else may be written. The second one
- * says HELLO with role BACK, is welcomed like the first, and carries all MESSAGE
- * frames towards the worker from then on, and nothing else. */
+/* Payload over tcp runs over two connections, one a direction, because bodies both ways on one
+ * socket slow each other down (1.4 times on loopback). So does payload into memory of a GPU, into
+ * which nothing else may be written. The second connection says HELLO with role BACK and is
+ * welcomed like the first. From then on it carries all MESSAGE frames towards the worker, and
+ * nothing else. */
 enum wire_role { WIRE_ROLE_WORKER, WIRE_ROLE_CLIENT, WIRE_ROLE_BACK, WIRE_ROLES };
 
 struct wire_hello {
@@ -139,15 +139,15 @@ struct wire_welcome {
 	uint32_t unused;
 };
 
-/* A group that the job knows by a name, which is part of its keys in the store. The world ranks
- * follow, in the order of the group's. */
+/* A group of the job, by the name that is part of its keys in the store. The world ranks follow, in
+ * the order of the group. */
 #define WIRE_GROUP_NAME_MAX 124
 struct wire_group {
 	char name[WIRE_GROUP_NAME_MAX]; /* terminated, not empty */
 	uint32_t n_ranks;
 };
 
-/* The list of world ranks may follow when the job said it: in the order of the ranks. */
+/* The list of world ranks follows where the job gave it, in the order of the ranks. */
 struct wire_comm_init {
 	uint8_t id[WIRE_ID_BYTES];
 	uint32_t n_ranks, rank; /* as the caller gave them */
@@ -187,7 +187,7 @@ struct wire_comm_ready {
 	uint8_t data[16]; /* enum wire_data for each coll_kind */
 };
 
-/* One op: what the call said. Sizes are NCCL's own (count as passed). */
+/* One op, as the call gave it: sizes are NCCL's own (count as passed). */
 struct wire_arrive {
 	uint64_t arrive_ns; /* in the daemon's clock */
 	uint64_t count;
@@ -221,7 +221,7 @@ struct wire_done {
 
 struct wire_ping {
 	uint64_t worker_ns, daemon_ns;
-	uint64_t rtt_ns; /* the shortest round trip of the pings before; 0: none was */
+	uint64_t rtt_ns; /* the shortest round trip of earlier pings; 0: none */
 };
 
 #define WIRE_TEXT_MAX 512

@@ -266,8 +266,8 @@ static void choose_rail(const struct rails *rails, const char *pci, struct socka
 		  rails->names[best], rails->n, pci);
 }
 
-/* @ret stays as it is when the route shall decide, also when something cannot be found out:
- * what is really wrong is said by who connects. */
+/* @ret stays as it is when the route shall decide, also after an error: the connection attempt will
+ * name what is wrong. */
 static void search_nearest(const char *pci, const struct sockaddr *to, struct sockaddr_storage *ret)
 {
 	CLEANUP(freep) struct rails *rails = calloc(1, sizeof(*rails));

@@ -85,7 +85,7 @@ static int on_answer(struct rdma_link *l, const struct rdma_cm_event *e, struct 
 
 static int on_refused(const struct rdma_cm_event *e, struct err *err)
 {
-	/* 28: by the consumer, who says why; 8: nobody listens at that port */
+	/* 28: nboxd refused and says why; 8: nobody listens at that port */
 	if (e->status == 28)
 		return err_set(err, ECONNREFUSED, "%s",
 			       rdma_refuse_text(e->param.conn.private_data,
@@ -187,7 +187,7 @@ static int open_id(struct rdma_link *l, struct err *err)
 
 	if (r)
 		return r;
-	/* what cannot be set here is set on the queue pair */
+	/* where this fails, qp.c sets it on the queue pair */
 	if (h->options.traffic_class >= 0)
 		h->v->cm_set_option(l->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos, sizeof(tos));
 	return 0;

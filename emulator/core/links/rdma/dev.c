@@ -146,7 +146,7 @@ void rdma_dev_drop_qp(struct rdma_dev *d, struct rdma_qp *q)
 
 /* --- completions ---------------------------------------------------------------------- */
 
-/* Return: how many; a queue pair that is gone leaves some behind for nobody. */
+/* Return: how many. Completions of a queue pair that is gone are dropped. */
 static int poll_batch(struct rdma_dev *d)
 {
 	struct ibv_wc wc[BATCH];

@@ -13,7 +13,7 @@ struct rdma_hub;
 struct rdma_link;
 
 struct rdma_qp {
-	struct ibv_qp *qp; /* owned; NULL: none now */
+	struct ibv_qp *qp; /* owned; NULL: none */
 	struct rdma_link *link;
 	struct rdma_qp *next;        /* in the device's table */
 	uint32_t index;              /* of the link's */

@@ -60,7 +60,7 @@ int rdma_gpu_get(struct rdma_gpu *g, const struct verbs *v, struct ibv_pd *pd, u
 		return r;
 	r = reg(g, v, pd, access, err);
 	if (g->mem.dmabuf_fd >= 0)
-		close(g->mem.dmabuf_fd); /* what is registered keeps the memory */
+		close(g->mem.dmabuf_fd); /* the registration keeps the memory */
 	g->mem.dmabuf_fd = -1;
 	if (r)
 		g->from->free(&g->mem);

@@ -13,8 +13,8 @@ struct rdma_gpu {
 	struct ibv_mr *mr; /* NULL: no memory yet */
 };
 
-/* @bytes of @g->from for @access. Return: 0; negative errno with the sentence, which says
- * what was tried. */
+/* Allocates @bytes of @g->from and registers them for @access. Return: 0; negative errno with the
+ * sentence of all attempts. */
 int rdma_gpu_get(struct rdma_gpu *g, const struct verbs *v, struct ibv_pd *pd, uint64_t bytes,
 		 int access, struct err *err);
 void rdma_gpu_put(struct rdma_gpu *g, const struct verbs *v);

@@ -47,7 +47,7 @@ static bool kernel_device(char *ret, size_t size)
 	return e != NULL;
 }
 
-/* librdmacm knows no device: there is none, or libibverbs has nothing to drive it with. */
+/* librdmacm knows no device: there is none, or libibverbs has no provider for it. */
 static int no_channel(struct err *err, int code)
 {
 	bool is_none = code == ENODEV || code == ENOENT;
@@ -238,7 +238,7 @@ static void read_cm(struct rdma_hub *h)
 					memcpy(q->data, e->param.conn.private_data, q->n_data);
 				*h->last_request = q;
 				h->last_request = &q->next;
-				/* whoever reads this event may not be who accepts */
+				/* the reader of this event may be a link; the listener accepts */
 				eventfd_write(h->request_fd, 1);
 			}
 			h->v->cm_ack_cm_event(e);
@@ -265,7 +265,8 @@ static void read_timer(struct rdma_hub *h)
 
 	if (read(h->timer_fd, &n, sizeof(n)) != sizeof(n))
 		return;
-	h->ticks++; /* also after a stop of minutes: what came meanwhile is still to be read */
+	h->ticks++; /* one tick, also after a stop of minutes: what came meanwhile is still to be
+		       read */
 	h->sink->on_tick(h);
 	drop_gone_devices(h);
 }

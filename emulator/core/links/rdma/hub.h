@@ -44,8 +44,8 @@ struct rdma_hub {
 	struct rdma_dev *devs;
 	struct rdma_link *links; /* theirs; the hub never looks at one */
 	struct rdma_request *requests, **last_request;
-	const struct rdma_cm_id *listening; /* the listener's, which owns it; NULL: none (now) */
-	bool is_removed;                    /* its device, and nobody was told yet */
+	const struct rdma_cm_id *listening; /* owned by the listener; NULL: none */
+	bool is_removed; /* its device was removed, and the listener does not know yet */
 };
 
 int rdma_hub_new(const struct rdma_options *o, const struct rdma_hub_sink *sink,
@@ -58,9 +58,9 @@ int rdma_hub_device(struct rdma_hub *h, struct ibv_context *ctx, uint32_t entrie
 bool rdma_hub_poll(struct rdma_hub *h);
 /* The same for all that has a descriptor: events of connections, devices, the timer. */
 void rdma_hub_look(struct rdma_hub *h);
-/* A look now and then, always after a sleep. */
+/* rdma_hub_look() now and then, and always after a sleep. */
 void rdma_hub_glance(struct rdma_hub *h);
-/* A connection's id, whose events go to @context (NULL: a listener's). Return: 0; negative errno
+/* An id of a connection. Its events go to @context (NULL: a listener's). Return: 0; negative errno
  * with the sentence. */
 int rdma_hub_new_id(struct rdma_hub *h, void *context, struct rdma_cm_id **ret, struct err *err);
 void rdma_hub_drop_id(struct rdma_hub *h, struct rdma_cm_id *id);

@@ -123,7 +123,7 @@ static void stop_listening(struct rdma_listener *l)
 	l->id = NULL;
 }
 
-/* The device was removed: what was bound to it stays deaf when it is back. */
+/* An id that was bound to a removed device stays deaf when the device is back. */
 static int on_removal(struct rdma_listener *l, struct err *err)
 {
 	char name[LINK_PEER_MAX];

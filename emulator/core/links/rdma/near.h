@@ -11,17 +11,17 @@
 
 #define RDMA_PCI_MAX 32
 
-/* The GPU of this process, as CUDA writes it ("0000:3B:00.0"), for links that it opens from
- * now on; NULL: none. Before links are opened by other threads, like rdma_options_use(). */
+/* The GPU of this process, as CUDA writes it ("0000:3B:00.0"); NULL: none. For links that the
+ * process opens from now on; call it before other threads open links. */
 void rdma_near(const char *pci);
-const char *rdma_near_gpu(void); /* NULL: none is known */
+const char *rdma_near_gpu(void); /* NULL: unknown */
 
 enum { RDMA_NEAR_EQUAL = 1 };
 
-/* Index of the device of @names nearest to the GPU @pci, by the tree @sysfs ("/sys"). One whose
- * place cannot be read (it is no PCI device) is farther than any other. Pure but for
- * reading links; any thread. Return: 0; RDMA_NEAR_EQUAL: several are equally near; -EINVAL
- * @pci is no PCI id; -ENOENT the GPU is not in the tree, or none of the devices is. */
+/* *ret: index of the device of @names nearest to the GPU @pci, by the tree @sysfs ("/sys"). A
+ * device without a place there is farther than any other. Pure but for reading links; any thread.
+ * Return: 0; RDMA_NEAR_EQUAL: several are equally near; -EINVAL: @pci is no PCI id; -ENOENT: the
+ * GPU is not in the tree, or no device is. */
 int rdma_near_choose(const char *sysfs, const char *pci, const char *const *names, size_t n,
 		     size_t *ret);
 

@@ -19,7 +19,7 @@ struct rdma_options {
 	uint32_t inline_bytes; /* most that a SEND carries in its work request */
 	uint32_t ring_bytes;   /* of each link; the other end writes bodies there */
 	uint64_t memory_bytes; /* most memory kept registered for bodies that are sent */
-	bool is_busy_polling;  /* never sleeps: for cores of its own */
+	bool is_busy_polling;  /* never sleeps: needs a core of its own */
 };
 
 void rdma_options_init(struct rdma_options *o); /* the defaults */

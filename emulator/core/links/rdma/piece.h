@@ -13,13 +13,13 @@ struct rdma_region;
 #define RDMA_CTL_FLAG UINT32_C(0x80000000) /* in the immediate: carries no data */
 #define RDMA_SEQ_MASK UINT32_C(0x7fffffff)
 
-/* In front of every SEND: what its sender has done with what it got. */
+/* In front of every SEND: how far its sender has read. */
 struct rdma_piece {
 	uint32_t released; /* low bits of the number of pieces that were read */
 	uint32_t ctl_seen; /* control SENDs received on this connection */
 };
 
-/* Work request ids: what it is, and its slot (receives) or place in its queue (sends). */
+/* Ids of work requests: a kind, and a slot (receives) or a place in the send queue. */
 enum rdma_wr { RDMA_WR_RECV = 1, RDMA_WR_DATA, RDMA_WR_CTL, RDMA_WR_PROBE };
 #define RDMA_WR_KIND_SHIFT 56 /* below it the index, which never gets that far */
 static inline uint64_t rdma_wr_id(enum rdma_wr kind, uint64_t index)

@@ -95,7 +95,7 @@ static int make_qp(struct rdma_link *l, uint32_t i, struct err *err)
 	q->index = i;
 	q->qp = l->hub->v->create_qp(l->dev->pd, &attr);
 	if (!q->qp && attr.cap.max_inline_data) {
-		/* more than the device can: then nothing inline */
+		/* too much for the device: send nothing inline */
 		attr.cap.max_inline_data = 0;
 		q->qp = l->hub->v->create_qp(l->dev->pd, &attr);
 	}
@@ -187,9 +187,9 @@ static enum ibv_mtu mtu_of(uint32_t bytes)
 			       : IBV_MTU_256;
 }
 
-/* The connection manager takes a GID of the address; of one address there may be several (RoCE v1
- * and v2). Whoever chose an index gets that one or an error, never another. Inside a subnet of
- * InfiniBand none is used. */
+/* The connection manager takes a GID of the address, which may have several (RoCE v1 and v2). A
+ * user who chose an index gets that GID or an error. Inside a subnet of InfiniBand no GID is used.
+ */
 static int use_gid(struct rdma_link *l, struct ibv_ah_attr *ah, struct err *err)
 {
 	int want = l->hub->options.gid_index, is = ah->grh.sgid_index;

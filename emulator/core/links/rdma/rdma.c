@@ -48,13 +48,13 @@
 
 #define LINGER_NS (200 * NS_PER_MS) /* and an ack timeout */
 #define LINGER_MAX_NS (2 * NS_PER_S)
-#define IDLE_TICKS 5 /* then the peer is asked for a sign of life */
+#define IDLE_TICKS 5 /* then ask the peer for a sign of life */
 #define ESTABLISH_TICKS 15
 #define PORT_DOWN_TICKS 2
 
 /* --- rounds and sleep -------------------------------------------------------------------- */
 
-/* Ends a link of which polling found that it is broken, or that its peer has left. */
+/* Ends a link that polling found broken, or left by its peer. */
 static void settle(struct rdma_link *l)
 {
 	if (l->state == RDMA_BROKEN) { /* perhaps because the peer has left */
@@ -92,7 +92,7 @@ static bool rdma_arm(struct link *base, bool want_read, bool want_write)
 	l->hub->is_armed = true;
 	if (!l->dev) /* only the connection manager has something to say */
 		return true;
-	/* what was queued and not tried since something changed */
+	/* queued, and not tried since something changed */
 	if (want_write && !l->is_blocked && link_untaken(base))
 		return false;
 	if (!rdma_dev_arm(l->dev, want_write))
@@ -105,7 +105,7 @@ static int rdma_fd(const struct link *base)
 	return rdma_of(base)->hub->epoll_fd;
 }
 
-/* With those of libibverbs, which would keep the queue pairs alive. */
+/* With the descriptors of libibverbs, which would keep the queue pairs alive. */
 static int rdma_all_fds(const struct link *base, int *fds, int most)
 {
 	const struct rdma_hub *h = rdma_of(base)->hub;
@@ -197,8 +197,9 @@ static bool is_all_out(const struct rdma_link *l)
  * vanished. */
 static void linger(struct rdma_link *l)
 {
-	const uint64_t again_ns = UINT64_C(4096)
-				  << l->hub->options.timeout; /* what was lost is sent once more */
+	const uint64_t again_ns =
+		UINT64_C(4096)
+		<< l->hub->options.timeout; /* the device sends once more what was lost */
 	uint64_t due_ns =
 		clock_now_ns() + LINGER_NS + (again_ns < LINGER_MAX_NS ? again_ns : LINGER_MAX_NS);
 

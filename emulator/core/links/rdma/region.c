@@ -84,8 +84,8 @@ static int add(struct rdma_regions *c, uintptr_t first, uintptr_t last, struct r
 		return err_set(err, ENOMEM, "no memory");
 	while (c->bytes + bytes > c->most_bytes && drop_oldest(c))
 		;
-	/* What is in use stays: then it is more than was asked for, but a body that does
-	 * not fit could never be sent. */
+	/* Regions in use stay, so there may be more than NBOX_IB_MEMORY: a body that does not fit
+	 * could never be sent. */
 	do
 		g->mr = c->v->reg_mr(c->pd, (void *)first, bytes, IBV_ACCESS_LOCAL_WRITE);
 	while (!g->mr && errno == ENOMEM && drop_oldest(c));

@@ -50,7 +50,7 @@ static int post(struct rdma_link *l, struct rdma_qp *q, struct ibv_send_wr *wr)
 	return 0;
 }
 
-/* A SEND of a slot of which @bytes are used, its piece header included. */
+/* Posts a SEND of the first @bytes of a slot, its piece header included. */
 static int post_slot(struct rdma_link *l, struct rdma_qp *q, uint32_t slot, uint32_t bytes,
 		     uint64_t wr_id, uint32_t imm, unsigned int flags)
 {
@@ -112,7 +112,7 @@ static struct rdma_tx *next_piece(struct rdma_link *l)
 
 static bool goes_by_write(const struct rdma_link *l, const struct link_seg *s)
 {
-	if (s->is_gpu) /* nobody here could copy it */
+	if (s->is_gpu) /* the CPU cannot copy it */
 		return true;
 	return s->is_lent && s->bytes > l->tx_slot_bytes - sizeof(struct rdma_piece) &&
 	       (s->is_message || !(l->peer.flags & RDMA_HELLO_RING_BLIND));
@@ -277,11 +277,11 @@ int rdma_lend_gpu(struct link *base, const struct link_gpu *gpu, uint64_t bytes,
 
 /* --- words without data ----------------------------------------------------------------- */
 
-/* Says how far we have read when the peer may need to know. It may always be said when
- * it is worth something: an end that has no control SEND left has sent RDMA_CTL since the
- * peer's last word, so the peer owes it one, and has one left itself, unless it too has
- * sent RDMA_CTL since our last word, which is older than those. Half of RDMA_CTL control
- * SENDs are answered by one, so two idle ends fall silent. */
+/* Tells the peer how far we have read, when it may need to know. That is always possible when it
+ * matters. Proof: an end that has no control SEND left has sent RDMA_CTL of them since the peer's
+ * last word, so the peer owes it one. The peer has one left, unless it has sent RDMA_CTL since our
+ * last word, which is older than those. Half of RDMA_CTL control SENDs are answered by one, so two
+ * idle ends fall silent. */
 void rdma_tell(struct rdma_link *l)
 {
 	uint32_t slot;

@@ -72,6 +72,6 @@ void rdma_fail(struct rdma_link *l, int code, const char *fmt, ...)
 	snprintf(l->why, sizeof(l->why), "%.230s: %.270s", rdma_name(l, name, sizeof(name)), what);
 	l->code = code;
 	rdma_set_state(l, RDMA_ENDED);
-	/* nothing reads from lent memory, and nobody writes into ours, from now on */
+	/* from now on the device neither reads lent memory nor writes into ours */
 	rdma_drop_qps(l);
 }

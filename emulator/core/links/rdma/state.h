@@ -22,7 +22,7 @@ enum rdma_state {
 	RDMA_UP,
 	RDMA_BROKEN, /* a work request failed; the next round of the link finds out why */
 	RDMA_LEFT,   /* the peer has left; the next round of the link ends it */
-	RDMA_ENDED,  /* nothing moves any more; what has come can still be read */
+	RDMA_ENDED,  /* nothing moves; received pieces can still be read */
 	RDMA_STATES
 };
 
@@ -42,7 +42,7 @@ struct rdma_link {
 	uint32_t n_probes;       /* under way */
 	uint32_t n_silent;       /* ticks since a sign of life was asked for */
 	struct ibv_wc bad;       /* RDMA_BROKEN: the first completion that says why */
-	uint8_t bad_qp;          /* ... of this queue pair, which is named */
+	uint8_t bad_qp;          /* ... on this queue pair */
 
 	/* Memory: the ring is the peer's to write; slots are for SENDs, both ways. */
 	void *area; /* the slots and, if it is the host's, the ring */

@@ -76,8 +76,8 @@ static void load(void)
 	real.req_notify_cq = req_notify_cq;
 	real.getifaddrs = getifaddrs;
 	real.freeifaddrs = freeifaddrs;
-	/* Registered pages must stay ours when the job forks. Newer kernels see to that
-	 * themselves; where neither works, so it is for all who use RDMA here. */
+	/* Registered pages must stay ours when the job forks. Newer kernels see to that themselves;
+	 * where fork_init() fails too, no user of RDMA on this machine can fork. */
 	if (!load_code)
 		real.fork_init();
 }
