@@ -1,8 +1,9 @@
 /* See status.h. */
 #include "nboxd/status.h"
 
+#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <utlist.h>
 
@@ -16,109 +17,96 @@
 #include "nboxd/store/serve/virtual.h"
 
 #define LISTED_MAX 1000
-#define TEXT_MAX 1024
+#define REAL_LISTED_MAX 64
 
-static void text_json(FILE *f, const char *text)
+/* Of a text that is no UTF-8, what is ASCII. */
+static json_t *text_json(const char *text)
 {
-	fputc('"', f);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fprintf(f, "\\%c", *text);
-		else if ((unsigned char)*text < 0x20)
-			fprintf(f, "\\u%04x", (unsigned)(unsigned char)*text);
-		else
-			fputc(*text, f);
-	}
-	fputc('"', f);
+	json_t *j = json_string(text);
+	char ascii[1024];
+
+	if (j)
+		return j;
+	snprintf(ascii, sizeof(ascii), "%s", text);
+	for (char *p = ascii; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = '?';
+	return json_string(ascii);
 }
 
-static void workers_json(const struct server *s, FILE *f)
+static json_t *workers_json(const struct server *s)
 {
+	json_t *list = json_array();
 	const struct worker *w;
-	unsigned n = 0;
 
-	fputs("\"workers\": [", f);
 	DL_FOREACH(s->loop.workers.list, w) {
-		if (w->state == WORKER_CLIENT || w->state == WORKER_BACK || n >= LISTED_MAX)
+		if (w->state == WORKER_CLIENT || w->state == WORKER_BACK ||
+		    json_array_size(list) >= LISTED_MAX)
 			continue;
-		fprintf(f, "%s{\"worker\": %u, \"state\": \"%s\", \"pid\": %u, \"host\": ",
-			n++ ? ", " : "", w->number, worker_states[w->state].name, w->pid);
-		text_json(f, w->host);
-		fprintf(f, ", \"link\": \"%s\", \"members\": %u, \"frames\": %llu}",
-			link_kind(w->link), w->n_members, (unsigned long long)w->n_frames);
+		json_array_append_new(list,
+				      json_pack("{s:I, s:s, s:I, s:o, s:s, s:I, s:I}", "worker",
+						(json_int_t)w->number, "state",
+						worker_states[w->state].name, "pid",
+						(json_int_t)w->pid, "host", text_json(w->host),
+						"link", link_kind(w->link), "members",
+						(json_int_t)w->n_members, "frames",
+						(json_int_t)w->n_frames));
 	}
-	fputs("], ", f);
+	return list;
 }
 
-static void comms_json(const struct server *s, FILE *f)
+static json_t *comms_json(const struct server *s)
 {
+	json_t *list = json_array();
 	struct comm *c, *next;
-	char how[TEXT_MAX];
-	unsigned n = 0;
+	char how[256];
 
-	fputs("\"communicators\": [", f);
 	HASH_ITER(hh, s->comms.by_number, c, next) {
-		if (n >= LISTED_MAX)
+		json_t *real = json_array();
+
+		for (uint32_t i = 0; i < c->n_real && i < REAL_LISTED_MAX; i++)
+			json_array_append_new(real, json_integer(c->real[i].world_rank));
+		json_array_append_new(
+			list, json_pack("{s:I, s:I, s:I, s:o, s:b, s:b, s:I, s:o}", "communicator",
+					(json_int_t)c->number, "ranks", (json_int_t)c->n_ranks,
+					"ranks_per_node", (json_int_t)c->ranks_per_node, "members",
+					text_json(comm_how(c, how, sizeof(how))), "guessed",
+					c->members.sure == MEMBERS_GUESSED, "dead", c->is_dead,
+					"open_ops", (json_int_t)op_n_open(c), "real", real));
+		if (json_array_size(list) >= LISTED_MAX)
 			break;
-		fprintf(f,
-			"%s{\"communicator\": %u, \"ranks\": %u, \"ranks_per_node\": %u, "
-			"\"members\": \"%s\", \"guessed\": %s, \"dead\": %s, \"open_ops\": %u, "
-			"\"real\": [",
-			n++ ? ", " : "", c->number, c->n_ranks, c->ranks_per_node,
-			comm_how(c, how, sizeof(how)),
-			c->members.sure == MEMBERS_GUESSED ? "true" : "false",
-			c->is_dead ? "true" : "false", op_n_open(c));
-		for (uint32_t i = 0; i < c->n_real && i < 64; i++)
-			fprintf(f, "%s%u", i ? ", " : "", c->real[i].world_rank);
-		fputs("]}", f);
 	}
-	fputs("], ", f);
+	return list;
 }
 
-struct waiting {
-	FILE *f;
-	unsigned n;
-};
-
-static void waiting_json(void *ctx, const char *sentence)
+static void add_wait(void *list, const char *sentence)
 {
-	struct waiting *w = ctx;
-
-	if (w->n >= LISTED_MAX)
-		return;
-	fputs(w->n++ ? ", " : "", w->f);
-	text_json(w->f, sentence);
+	if (json_array_size(list) < LISTED_MAX)
+		json_array_append_new(list, text_json(sentence));
 }
 
-static void waits_json(const struct server *s, FILE *f)
+static json_t *waits_json(const struct server *s)
 {
-	struct waiting waiting = {f, 0};
 	uint64_t now_ns = clock_now_ns();
+	json_t *list = json_array();
 	struct comm *c, *next;
 
-	fputs("\"waits\": [", f);
-	gathers_describe(&s->gathers, waiting_json, &waiting);
-	store_server_describe(s->store, now_ns, waiting_json, &waiting);
+	gathers_describe(&s->gathers, add_wait, list);
+	store_server_describe(s->store, now_ns, add_wait, list);
 	HASH_ITER(hh, s->comms.by_number, c, next)
-		op_describe_all(c, now_ns, waiting_json, &waiting);
-	fputs("], ", f);
+		op_describe_all(c, now_ns, add_wait, list);
+	return list;
 }
 
-static void store_json(const struct server *s, FILE *f)
+static json_t *store_json(const struct server *s)
 {
-	struct store_server_counts n;
+	struct store_server_counts n = store_server_counts(s->store);
 
-	if (!s->store)
-		return;
-	n = store_server_counts(s->store);
-	fputs("\"store\": {\"addr\": ", f);
-	text_json(f, server_store_addr(s));
-	fprintf(f,
-		", \"clients\": %llu, \"keys\": %llu, \"bytes\": %llu, \"waits\": %llu, "
-		"\"requests\": %llu, \"invented_ids\": %llu}, ",
-		(unsigned long long)n.store.n_clients, (unsigned long long)n.store.n_keys,
-		(unsigned long long)n.store.n_bytes, (unsigned long long)n.store.n_waits,
-		(unsigned long long)n.store.n_requests, (unsigned long long)n.n_invented);
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "addr", server_store_addr(s),
+			 "clients", (json_int_t)n.store.n_clients, "keys",
+			 (json_int_t)n.store.n_keys, "bytes", (json_int_t)n.store.n_bytes, "waits",
+			 (json_int_t)n.store.n_waits, "requests", (json_int_t)n.store.n_requests,
+			 "invented_ids", (json_int_t)n.n_invented);
 }
 
 static long rss_bytes(void)
@@ -134,42 +122,48 @@ static long rss_bytes(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-char *status_json(const struct server *s)
+static json_t *world_json(const struct server *s)
 {
 	const struct config *c = s->config;
-	char *text = NULL, model[512];
-	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
+	char model[512];
 
-	if (!f)
-		return NULL;
-	fprintf(f, "{\"nboxd\": \"%s\", \"pid\": %d, \"addr\": ", NBOX_VERSION, (int)getpid());
-	text_json(f, server_addr(s));
-	fprintf(f,
-		", \"uptime_s\": %.3f, \"world_size\": %u, \"nodes\": %u, \"gpus_per_node\": %u, "
-		"\"real_ranks\": %zu, \"exchange\": \"%s\", \"data\": \"%s\", \"model\": ",
-		(double)(clock_now_ns() - s->start_ns) / 1e9, c->world, c->topology.n_nodes,
-		c->topology.gpus_per_node, c->n_real, wire_exchange_name(c->exchange),
-		wire_data_name(c->data));
-	text_json(f, config_model(c, model, sizeof(model)));
-	fprintf(f,
-		", \"seed\": %llu, \"links\": %u, \"n_communicators\": %u, \"gathering\": %u, "
-		"\"ops\": %llu, \"open_ops\": %u, \"live_ops\": %u, \"messages_in\": %llu, "
-		"\"messages_out\": %llu, \"warnings\": %llu, \"rss_bytes\": %ld, ",
-		(unsigned long long)c->seed, s->loop.workers.n, s->comms.n, s->gathers.n,
-		(unsigned long long)s->ops.n_ops, s->ops.n_open_ops, engine_n_live(s->ops.engine),
-		(unsigned long long)s->ops.n_messages_in, (unsigned long long)s->ops.n_messages_out,
-		(unsigned long long)warn_count(), rss_bytes());
-	store_json(s, f);
-	workers_json(s, f);
-	comms_json(s, f);
-	waits_json(s, f);
-	fprintf(f, "\"out\": ");
-	text_json(f, c->out ? c->out : "");
-	fputs("}\n", f);
-	if (fclose(f) != 0) {
-		free(text);
-		return NULL;
-	}
+	return json_pack("{s:s, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:I}", "nboxd",
+			 NBOX_VERSION, "pid", (int)getpid(), "addr", text_json(server_addr(s)),
+			 "uptime_s", (double)(clock_now_ns() - s->start_ns) / 1e9, "world_size",
+			 (json_int_t)c->world, "nodes", (json_int_t)c->topology.n_nodes,
+			 "gpus_per_node", (json_int_t)c->topology.gpus_per_node, "real_ranks",
+			 (json_int_t)c->n_real, "exchange", wire_exchange_name(c->exchange), "data",
+			 wire_data_name(c->data), "model",
+			 text_json(config_model(c, model, sizeof(model))), "seed",
+			 (json_int_t)c->seed);
+}
+
+static json_t *counts_json(const struct server *s)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "links",
+			 (json_int_t)s->loop.workers.n, "n_communicators", (json_int_t)s->comms.n,
+			 "gathering", (json_int_t)s->gathers.n, "ops", (json_int_t)s->ops.n_ops,
+			 "open_ops", (json_int_t)s->ops.n_open_ops, "live_ops",
+			 (json_int_t)engine_n_live(s->ops.engine), "messages_in",
+			 (json_int_t)s->ops.n_messages_in, "messages_out",
+			 (json_int_t)s->ops.n_messages_out, "warnings", (json_int_t)warn_count(),
+			 "rss_bytes", (json_int_t)rss_bytes());
+}
+
+char *status_json(const struct server *s)
+{
+	json_t *all = world_json(s), *counts = counts_json(s);
+	char *text = NULL;
+
+	json_object_update(all, counts);
+	if (s->store)
+		json_object_set_new(all, "store", store_json(s));
+	json_object_set_new(all, "workers", workers_json(s));
+	json_object_set_new(all, "communicators", comms_json(s));
+	json_object_set_new(all, "waits", waits_json(s));
+	json_object_set_new(all, "out", text_json(s->config->out ? s->config->out : ""));
+	text = all ? json_dumps(all, 0) : NULL;
+	json_decref(counts);
+	json_decref(all);
 	return text;
 }

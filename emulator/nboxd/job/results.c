@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include <event2/event.h>
+#include <jansson.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -75,6 +76,7 @@ static int write_facts(const struct config *c, struct err *err)
 {
 	struct host_facts h;
 	int exists, r;
+	json_t *j;
 	FILE *f = create(c->out, "versions.txt", &exists, err);
 
 	if (!f && !exists)
@@ -88,11 +90,12 @@ static int write_facts(const struct config *c, struct err *err)
 	if (!f)
 		return exists ? 0 : -EIO;
 	host_facts_read(&h);
-	fprintf(f,
-		"{\n \"host\": \"%s\",\n \"kernel\": \"%s\",\n \"machine\": \"%s\",\n \"cpu\": \"%s\",\n "
-		"\"cores\": %ld,\n \"memory_bytes\": %lld\n}\n",
-		h.host, h.kernel, h.machine, h.cpu, h.cores, h.memory_bytes);
-	return close_file(f, 0, "host.json", err);
+	j = json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "host", h.host, "kernel", h.kernel,
+		      "machine", h.machine, "cpu", h.cpu, "cores", (json_int_t)h.cores,
+		      "memory_bytes", (json_int_t)h.memory_bytes);
+	r = j && json_dumpf(j, f, JSON_INDENT(1)) == 0 ? 0 : -EIO;
+	json_decref(j);
+	return close_file(f, r, "host.json", err);
 }
 
 int results_open(const struct config *c, uint64_t start_ns, struct record_writer **ret,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
@@ -51,14 +52,13 @@ static int await(pid_t pid)
 
 /* `nbox report` takes from a summary.json what the record does not have. What cannot be written is
  * left out. */
-static void write_network(const char *json, const char *network)
+static void write_network(const char *path, const char *network)
 {
-	FILE *f = network[0] && !strpbrk(network, "\"\\") ? fopen(json, "we") : NULL;
+	json_t *j = network[0] ? json_pack("{s:s}", "network", network) : NULL;
 
-	if (!f)
-		return;
-	fprintf(f, "{\"network\": \"%s\"}\n", network);
-	fclose(f);
+	if (j)
+		json_dump_file(j, path, 0);
+	json_decref(j);
 }
 
 static bool is_quiet(void)
