@@ -27,18 +27,15 @@ static void address(const uint8_t *data, size_t size)
 
 static void frames(const uint8_t *data, size_t size)
 {
-	struct buffer b = {0};
 	struct gloo_frame f;
 
-	if (buffer_add(&b, data, size) < 0)
-		abort();
-	while (gloo_frame_look(&b, &f) == 1) {
-		if (f.n_bytes < sizeof(f) || f.n_bytes > b.n || f.length > GLOO_LENGTH_MAX ||
+	while (gloo_frame_look(data, size, &f) == 1) {
+		if (f.n_bytes < sizeof(f) || f.n_bytes > size || f.length > GLOO_LENGTH_MAX ||
 		    !*gloo_kind_name(gloo_kind(f.slot)))
 			abort();
-		buffer_take(&b, f.n_bytes);
+		data += f.n_bytes;
+		size -= f.n_bytes;
 	}
-	buffer_deinit(&b);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

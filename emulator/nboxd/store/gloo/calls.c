@@ -2,7 +2,8 @@
 #include "nboxd/store/gloo/calls.h"
 
 #include <errno.h>
-#include <event2/event.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -94,20 +95,9 @@ static void learn_size(struct gloo_group *g, uint32_t real, uint32_t peer, bool 
 		log_info("store: %s has %u ranks", g->name, g->n_ranks);
 }
 
-int gloo_conn_flush(struct gloo_conn *c)
+void gloo_conn_end(struct gloo_conn *c)
 {
-	while (c->out.n) {
-		ssize_t n =
-			send(c->fd, buffer_front(&c->out), c->out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (n >= 0)
-			buffer_take(&c->out, (size_t)n);
-		else if (errno == EAGAIN || errno == ENOBUFS)
-			return event_add(c->write_event, NULL) < 0 ? -ENOMEM : 0;
-		else if (errno != EINTR)
-			return -errno;
-	}
-	return 0;
+	shutdown(bufferevent_getfd(c->stream), SHUT_RDWR);
 }
 
 static int say(struct gloo_conn *c, enum gloo_opcode opcode, uint64_t slot, uint64_t length,
@@ -117,12 +107,13 @@ static int say(struct gloo_conn *c, enum gloo_opcode opcode, uint64_t slot, uint
 			       .opcode = opcode,
 			       .slot = slot,
 			       .length = length};
-	int r;
 
-	if (c->out.n + f.n_bytes > OUT_MAX)
+	if (evbuffer_get_length(bufferevent_get_output(c->stream)) + f.n_bytes > OUT_MAX)
 		return -ENOBUFS; /* asks on and on, and does not read */
-	r = buffer_add(&c->out, &f, sizeof(f));
-	return r < 0 || !body ? r : buffer_add(&c->out, body, length);
+	if (bufferevent_write(c->stream, &f, sizeof(f)) < 0 ||
+	    (body && bufferevent_write(c->stream, body, length) < 0))
+		return -ENOMEM;
+	return 0;
 }
 
 static struct gloo_ranks ranks_of(const struct gloo_group *g)
@@ -193,8 +184,8 @@ static void answer_all(struct gloo_group *g, struct gloo_op *op)
 			continue;
 		DL_DELETE(op->asks, ask);
 		free(ask);
-		if (r < 0 || gloo_conn_flush(c) < 0)
-			shutdown(c->fd, SHUT_RDWR);
+		if (r < 0)
+			gloo_conn_end(c);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include "nboxd/store/gloo/ring.h"
 #include "nboxd/store/protocol.h"
 
+struct bufferevent;
 struct event;
 struct loop;
 struct membership;
@@ -32,13 +33,11 @@ struct gloo_env {
 };
 
 struct gloo_conn {
-	struct gloo_group *group;               /* borrowed */
-	int fd;                                 /* owned */
-	struct event *read_event, *write_event; /* owned */
-	uint32_t virtual_rank, real_rank;       /* ALL_RANKS: not yet known */
+	struct gloo_group *group;         /* borrowed */
+	struct bufferevent *stream;       /* owned */
+	uint32_t virtual_rank, real_rank; /* ALL_RANKS: not yet known */
 	bool has_seq;
 	uint64_t since_ns;
-	struct buffer in, out;
 	struct gloo_conn *prev, *next;
 };
 
@@ -101,7 +100,8 @@ struct gloo_group {
 void gloo_op_free(struct gloo_group *g, struct gloo_op *op);
 /* @ctx: struct gloo_group */
 bool gloo_is_real(void *ctx, uint32_t rank);
-/* Writes what can be written. Return: 0; negative errno: the connection is over. */
-int gloo_conn_flush(struct gloo_conn *c);
-/* A whole frame of a connection that has said who it is. Return: as above. */
+/* Shuts @c down; it is freed when libevent sees its end. */
+void gloo_conn_end(struct gloo_conn *c);
+/* A whole frame of a connection that has said who it is. Return: 0; negative errno: the connection
+ * is over. */
 int gloo_on_frame(struct gloo_conn *c, const struct gloo_frame *f, const void *body);

@@ -88,17 +88,17 @@ int gloo_address_write(const struct sockaddr_storage *a, uint32_t rank, uint32_t
 	return r;
 }
 
-int gloo_frame_look(const struct buffer *b, struct gloo_frame *ret)
+int gloo_frame_look(const uint8_t *bytes, size_t n, struct gloo_frame *ret)
 {
 	struct gloo_frame f;
 
-	if (b->n < sizeof(f))
+	if (n < sizeof(f))
 		return 0;
-	memcpy(&f, buffer_front(b), sizeof(f));
+	memcpy(&f, bytes, sizeof(f));
 	if (f.opcode >= GLOO_OPCODES || f.opcode == GLOO_BOUND_DATA || f.length > GLOO_LENGTH_MAX ||
 	    f.n_bytes != sizeof(f) + (f.opcode == GLOO_DATA ? f.length : 0))
 		return -EPROTO;
-	if (b->n < f.n_bytes)
+	if (n < f.n_bytes)
 		return 0;
 	*ret = f;
 	return 1;

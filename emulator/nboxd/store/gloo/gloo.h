@@ -26,9 +26,10 @@ struct gloo_frame {
 	uint64_t n_bytes, opcode, slot, offset, length, roffset;
 };
 #define GLOO_LENGTH_MAX (16u << 20)
-/* Looks at the front of @b: ret->n_bytes are the frame, its body (of DATA) behind the six
- * numbers. Return: 1 it is whole; 0 more is needed; -EPROTO. */
-int gloo_frame_look(const struct buffer *b, struct gloo_frame *ret);
+/* Looks at a frame of which @n bytes have come; @bytes are its six numbers at least, if so many
+ * have. ret->n_bytes are the whole frame: its body (of DATA) stands behind the six numbers. Return:
+ * 1 it is whole; 0 more is needed; -EPROTO. */
+int gloo_frame_look(const uint8_t *bytes, size_t n, struct gloo_frame *ret);
 
 enum gloo_kind {
 	GLOO_P2P,

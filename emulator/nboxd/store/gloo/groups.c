@@ -5,6 +5,8 @@
 #include "nboxd/store/gloo/groups.h"
 
 #include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,13 +41,7 @@ static void conn_free(struct gloo_conn *c)
 				free(ask);
 			}
 	DL_DELETE(c->group->conns, c);
-	if (c->read_event)
-		event_free(c->read_event);
-	if (c->write_event)
-		event_free(c->write_event);
-	close(c->fd);
-	buffer_deinit(&c->in);
-	buffer_deinit(&c->out);
+	bufferevent_free(c->stream);
 	free(c);
 }
 
@@ -108,51 +104,44 @@ static int take_seq(struct gloo_conn *c, int64_t seq)
 	return gloo_is_real(g, c->real_rank) ? 0 : -EPROTO;
 }
 
-static int conn_read(struct gloo_conn *c)
+/* Return: 0; negative errno: the connection is over. */
+static int take_frames(struct gloo_conn *c, struct evbuffer *in)
 {
-	static uint8_t bytes[64 << 10];
-	ssize_t got = recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	int r = 0;
 
-	if (got < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	if (got == 0)
-		return -EPIPE;
-	if (buffer_add(&c->in, bytes, (size_t)got) < 0)
-		return -ENOMEM;
 	while (r == 0) {
 		struct gloo_frame f;
+		const uint8_t *bytes;
+		int64_t seq;
 
 		if (!c->has_seq) {
-			int64_t seq;
-
-			if (c->in.n < sizeof(seq))
+			if (evbuffer_get_length(in) < sizeof(seq))
 				return 0;
-			memcpy(&seq, buffer_front(&c->in), sizeof(seq));
-			buffer_take(&c->in, sizeof(seq));
+			evbuffer_remove(in, &seq, sizeof(seq));
 			r = take_seq(c, seq);
 			continue;
 		}
-		r = gloo_frame_look(&c->in, &f);
+		if (evbuffer_get_length(in) < sizeof(f))
+			return 0;
+		bytes = evbuffer_pullup(in, sizeof(f));
+		r = bytes ? gloo_frame_look(bytes, evbuffer_get_length(in), &f) : -ENOMEM;
 		if (r <= 0)
 			return r;
-		r = gloo_on_frame(c, &f, buffer_front(&c->in) + sizeof(f));
+		bytes = evbuffer_pullup(in, (ev_ssize_t)f.n_bytes);
+		r = bytes ? gloo_on_frame(c, &f, bytes + sizeof(f)) : -ENOMEM;
 		if (r == 0)
-			buffer_take(&c->in, f.n_bytes);
+			evbuffer_drain(in, f.n_bytes);
 	}
 	return r;
 }
 
 /* --- sockets ---------------------------------------------------------------------------------- */
 
-static void on_conn(evutil_socket_t fd, short what, void *ctx)
+static void on_read(struct bufferevent *b, void *ctx)
 {
 	struct gloo_conn *c = ctx;
-	int r = what & EV_READ ? conn_read(c) : 0;
+	int r = take_frames(c, bufferevent_get_input(b));
 
-	(void)fd;
-	if (r == 0)
-		r = gloo_conn_flush(c);
 	if (r == -EPROTO)
 		warn_stranger("store: a connection to %s is cut off: that is not "
 			      "gloo as far as nboxd knows it",
@@ -161,28 +150,37 @@ static void on_conn(evutil_socket_t fd, short what, void *ctx)
 		conn_free(c);
 }
 
+static void on_end(struct bufferevent *b, short what, void *ctx)
+{
+	(void)b;
+	(void)what;
+	conn_free(ctx);
+}
+
 static void on_accept(evutil_socket_t listen_fd, short what, void *ctx)
 {
 	struct gloo_port *p = ctx;
-	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	CLEANUP(closep) int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct gloo_conn *c = fd < 0 ? NULL : calloc(1, sizeof(*c));
 
 	(void)what;
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE))
 		p->group->env->refuse_one(p->group->env->ctx, listen_fd);
-	if (fd >= 0 && !c)
-		close(fd);
 	if (!c)
 		return;
+	c->stream = bufferevent_socket_new(p->group->env->loop->base, fd, BEV_OPT_CLOSE_ON_FREE);
+	if (!c->stream) {
+		free(c);
+		return;
+	}
+	steal_fd(&fd);
 	c->group = p->group;
-	c->fd = fd;
 	c->virtual_rank = p->virtual_rank;
 	c->real_rank = ALL_RANKS;
 	c->since_ns = clock_now_ns();
 	DL_APPEND(p->group->conns, c);
-	c->read_event = event_new(p->group->env->loop->base, fd, EV_READ | EV_PERSIST, on_conn, c);
-	c->write_event = event_new(p->group->env->loop->base, fd, EV_WRITE, on_conn, c);
-	if (!c->read_event || !c->write_event || event_add(c->read_event, NULL) < 0)
+	bufferevent_setcb(c->stream, on_read, NULL, on_end, c);
+	if (bufferevent_enable(c->stream, EV_READ) < 0)
 		conn_free(c);
 }
 
@@ -366,7 +364,7 @@ static void ask_text(const struct gloo_group *g, const struct gloo_op *op,
 void gloo_tick(struct store_gloo *gl, uint64_t now_ns)
 {
 	struct gloo_group *g, *next;
-	const struct gloo_conn *c;
+	struct gloo_conn *c;
 	struct gloo_ask *ask;
 	struct gloo_op *op;
 	char text[512];
@@ -375,15 +373,14 @@ void gloo_tick(struct store_gloo *gl, uint64_t now_ns)
 		/* its end is seen by libevent */
 		DL_FOREACH(g->conns, c)
 			if (!c->has_seq && now_ns >= c->since_ns + SEQ_NS)
-				shutdown(c->fd, SHUT_RDWR);
+				gloo_conn_end(c);
 		DL_FOREACH(g->ops, op) {
 			DL_FOREACH(op->asks, ask) {
 				if (ask->is_told || now_ns < ask->since_ns + WARN_NS)
 					continue;
 				ask->is_told = true;
 				if (gloo_kind(op->slot) == GLOO_ALLGATHER && !g->n_ranks)
-					shutdown(ask->conn->fd,
-						 SHUT_RDWR); /* and never will be known */
+					gloo_conn_end(ask->conn); /* and never will be known */
 				ask_text(g, op, ask, now_ns, text, sizeof(text));
 				warn_run("%s", text);
 			}
