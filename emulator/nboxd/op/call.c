@@ -15,7 +15,6 @@ static void call_free(struct call *call)
 {
 	border_deinit(&call->border);
 	bitmap_deinit(&call->reduces);
-	free(call->first_reduce);
 	free(call);
 }
 
@@ -49,51 +48,33 @@ static int fill_sched(const struct comm *c, const struct wire_arrive *a, struct 
 	return sched_init(s, err);
 }
 
-/* Marks what virtual rank @rank reduces of what real ranks send it. */
-static void mark_reduces(struct call *call, uint32_t rank)
+/* Marks the messages of a connection that its virtual receiver reduces. */
+static void mark_reduces(struct call *call, const struct border_conn *conn)
 {
-	const struct border *b = &call->border;
 	const struct sched *s = &call->sched;
+	uint32_t thread = sched_recv_thread(s, conn->src, conn->dst, conn->lane);
+	uint64_t n_steps = sched_n_steps(s, conn->dst, thread);
 
-	for (uint32_t thread = 0; thread < sched_n_threads(s, rank); thread++) {
-		uint64_t n_steps = sched_n_steps(s, rank, thread);
+	for (uint64_t i = 0; i < n_steps; i++) {
+		struct sched_step step;
 
-		for (uint64_t i = 0; i < n_steps; i++) {
-			struct sched_step step;
-
-			sched_step(s, rank, thread, i, &step);
-			for (uint32_t k = 0; step.flags & STEP_REDUCE && k < step.n_recv; k++) {
-				int64_t out =
-					border_find_out(b, step.recv[k], rank, step.recv_lane);
-
-				if (out >= 0 && step.recv_index < b->out[out].n_messages)
-					bitmap_set(&call->reduces,
-						   call->first_reduce[out] + step.recv_index);
-			}
-		}
+		sched_step(s, conn->dst, thread, i, &step);
+		for (uint32_t k = 0; step.flags & STEP_REDUCE && k < step.n_recv; k++)
+			if (step.recv[k] == conn->src && step.recv_lane == conn->lane &&
+			    step.recv_index < conn->n_messages)
+				bitmap_set(&call->reduces, conn->first_bit + step.recv_index);
 	}
 }
 
 static int find_reduces(struct comm *c, struct call *call, struct err *err)
 {
 	const struct border *b = &call->border;
-	uint64_t n = 0;
 
-	call->first_reduce = calloc((size_t)b->n_out + 1, sizeof(*call->first_reduce));
-	if (!call->first_reduce || bitmap_init(&call->reduces, b->n_out_messages) < 0)
+	if (bitmap_init(&call->reduces, b->n_out_messages) < 0)
 		return err_set(err, ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < b->n_out; i++) {
-		call->first_reduce[i] = n;
-		n += b->out[i].n_messages;
-	}
-	for (uint32_t i = 0; i < b->n_out; i++) {
-		bool is_first = !bitmap_test(&c->is_real, b->out[i].dst);
-
-		for (uint32_t k = 0; is_first && k < i; k++)
-			is_first = b->out[k].dst != b->out[i].dst;
-		if (is_first)
-			mark_reduces(call, b->out[i].dst);
-	}
+	for (uint32_t i = 0; i < b->n_out; i++)
+		if (!bitmap_test(&c->is_real, b->out[i].dst))
+			mark_reduces(call, &b->out[i]);
 	call->has_reduces = true;
 	return 0;
 }

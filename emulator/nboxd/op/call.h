@@ -18,9 +18,8 @@ struct call {
 	} key;
 	struct sched sched;
 	bool has_border;
-	struct border border;   /* owned */
-	uint64_t *first_reduce; /* owned; out-connection -> offset into reduces */
-	struct bitmap reduces;  /* out messages that the virtual receiver reduces */
+	struct border border;  /* owned */
+	struct bitmap reduces; /* out messages that the virtual receiver reduces */
 	bool has_reduces;
 	uint32_t n_users; /* open ops */
 	UT_hash_handle hh;

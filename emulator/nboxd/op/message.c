@@ -105,7 +105,7 @@ static void reduce(struct ops *ops, const struct op *op, const struct flow *flow
 	uint64_t bytes = h->body_bytes;
 
 	if (!call || !call->has_reduces || bytes == 0 ||
-	    !bitmap_test(&call->reduces, call->first_reduce[flow - op->flows] + h->index))
+	    !bitmap_test(&call->reduces, call->border.out[flow - op->flows].first_bit + h->index))
 		return;
 	payload_reduce(&ops->payload,
 		       payload_sink(&ops->payload, h->index, bytes, call->sched.bytes), h->index,

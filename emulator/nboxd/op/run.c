@@ -113,17 +113,9 @@ static void release(struct post *post)
 
 /* --- warnings -------------------------------------------------------------------- */
 
-/* "op 12 of communicator 3 (AllReduce)"; point-to-point: of the run's first. */
-static char *run_name(const struct run *run, char *buf, size_t size)
-{
-	const struct post *post = run->posts[0];
-
-	op_name(post->op->key.seq, post->member->rank, run->comm->number, buf, size);
-	return buf;
-}
-
 static void warn_below_bound(const struct run *run)
 {
+	const struct post *first = run->posts[0];
 	struct ops *ops = run->comm->comms->ops;
 	char name[OP_NAME_MAX], kind[64] = "", end[32], bound[32];
 
@@ -134,8 +126,9 @@ static void warn_below_bound(const struct run *run)
 	if (run->call)
 		snprintf(kind, sizeof(kind), " (%s)", coll_kind_name(run->call->key.kind));
 	warn_run("%s%s: the model says %s, but the network alone needs %s",
-		 run_name(run, name, sizeof(name)), kind,
-		 units_print_time(run->timing.end_ns, end, sizeof(end)),
+		 op_name(first->op->key.seq, first->member->rank, run->comm->number, name,
+			 sizeof(name)),
+		 kind, units_print_time(run->timing.end_ns, end, sizeof(end)),
 		 units_print_time(run->timing.bound_ns, bound, sizeof(bound)));
 }
 
@@ -143,6 +136,7 @@ static void warn_below_bound(const struct run *run)
  * any op. */
 static void warn_slow(const struct run *run, uint64_t since_ns)
 {
+	const struct post *first = run->posts[0];
 	struct ops *ops = run->comm->comms->ops;
 	uint64_t now = clock_now_ns();
 	char name[OP_NAME_MAX], took[32], late[32];
@@ -154,8 +148,10 @@ static void warn_slow(const struct run *run, uint64_t since_ns)
 	warn_run(
 		"%s (%s of %u ranks): finding its end took nboxd %s, and the op was over %s before: "
 		"gates open late; %s",
-		run_name(run, name, sizeof(name)), coll_kind_name(run->call->key.kind),
-		run->comm->n_ranks, units_print_time((double)(now - since_ns), took, sizeof(took)),
+		op_name(first->op->key.seq, first->member->rank, run->comm->number, name,
+			sizeof(name)),
+		coll_kind_name(run->call->key.kind), run->comm->n_ranks,
+		units_print_time((double)(now - since_ns), took, sizeof(took)),
 		units_print_time((double)(now - run->end_ns), late, sizeof(late)),
 		run->timing.how == SOLVE_SIM
 			? "each of its messages is simulated, as what-ifs on messages or on one rank's link "
@@ -164,18 +160,6 @@ static void warn_slow(const struct run *run, uint64_t since_ns)
 }
 
 /* --- the start ------------------------------------------------------------------- */
-
-static struct run *run_new(struct comm *c, uint64_t number)
-{
-	struct run *run = calloc(1, sizeof(*run));
-
-	if (!run)
-		return NULL;
-	run->comm = c;
-	run->number = number;
-	run->turn = number + 1;
-	return run;
-}
 
 static int fill_collective(struct run *run, struct op *op, struct err *err)
 {
@@ -239,13 +223,15 @@ int run_start(struct op *op, struct pair_post *ready, struct err *err)
 {
 	uint64_t since_ns = clock_now_ns();
 	struct comm *c = op->comm;
-	CLEANUP(run_freep)
-	struct run *made = run_new(c, ready ? c->comms->ops->n_ops++ : op->number);
+	CLEANUP(run_freep) struct run *made = calloc(1, sizeof(*made));
 	struct run *run = made;
 	int r;
 
 	if (!made)
 		return err_set(err, ENOMEM, "out of memory");
+	run->comm = c;
+	run->number = ready ? c->comms->ops->n_ops++ : op->number;
+	run->turn = run->number + 1;
 	r = ready ? p2p_fill_run(run, ready, err) : fill_collective(run, op, err);
 	if (r == 0)
 		r = start(run, err);
