@@ -1,6 +1,5 @@
-/* What the models that count in alpha and bandwidth share: the numbers of a hop, from the model's
- * parameters, else the virtual cluster's; what a message takes; and for closed forms of pipelines
- * the size of a chunk. */
+/* What models with alpha and bandwidth share: the numbers of a hop (the model's parameters, else
+ * the virtual cluster's), the time of a message, and the chunk size of pipelines. */
 #ifndef ALPHA_BETA_H
 #define ALPHA_BETA_H
 
@@ -50,7 +49,7 @@ static inline double hop_bw(const struct hops *m, const struct nbox_net *net, in
 	return is_inter ? net->inter_bytes_per_ns : net->intra_bytes_per_ns;
 }
 
-/* alpha + bytes * flows / bw: the sender's port is shared by the flows that use it at a time,
+/* alpha + bytes * flows / bw: the flows that use the sender's port at the same time share it
  * equally. A message of a rank to itself costs nothing. */
 static inline struct nbox_delay hops_message(const struct hops *m, const struct nbox_op *op,
 					     const struct nbox_message *msg)

@@ -3,9 +3,8 @@
  *   latency   = alpha of the hop
  *   occupancy = bytes * flows / bw of the hop
  *
- * The sender's port is shared by the flows that use it at a time, equally. A
- * message of a rank to itself costs nothing. What an op takes follows from its
- * schedule, message by message.
+ * The flows that use the sender's port at the same time share it equally. A message of a rank to
+ * itself costs nothing. The time of an op follows from its schedule, message by message.
  * Source: R. Hockney, "The communication challenge for MPP: Intel Paragon and
  * Meiko CS-2", Parallel Computing 20(3), 1994. */
 #include "alpha-beta.h"

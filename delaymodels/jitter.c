@@ -10,7 +10,7 @@
  *   dist=lognormal   median, sigma: exp() of a normal with mean ln median, stddev sigma
  *   dist=pareto      scale, shape: P(X > x) = (scale / x)^shape for x >= scale
  *
- * Without dist= it is the one whose values are given.
+ * Without dist= the given values name the distribution.
  *
  * min, max, mean, stddev, median and scale are times ("50us"), or shares ("5%") of
  * what is jittered: of the op's time (by the model and the what-ifs before), of the
@@ -46,8 +46,8 @@ struct jitter {
 
 #define DISTS "uniform|normal|lognormal|pareto"
 
-/* By distribution: the keys that it takes, of which no other has one, and whether it needs the
- * first. */
+/* The keys of each distribution, which no other distribution has, and whether it needs the first.
+ */
 static const struct {
 	const char *name, *first, *second;
 	int needs_first;
@@ -58,7 +58,7 @@ static const struct {
 	{"pareto", "scale", "shape", 1},
 };
 
-/* Without dist= the first key of a distribution says which. */
+/* Without dist= the first key that belongs to a distribution names it. */
 static int find_dist(struct jitter *j, const struct nbox_host *h, const struct nbox_kv *kv,
 		     size_t n_kv)
 {

@@ -1,5 +1,5 @@
-/* none: communication costs no time. What is left of an iteration is computation;
- * what the emulation itself adds can be measured. */
+/* none: communication costs no time. What remains of an iteration is computation, and what the
+ * emulation itself adds. */
 #include "nbox-delaymodel.h"
 
 static int none_create(const struct nbox_host *host, const struct nbox_next *next,

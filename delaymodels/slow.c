@@ -2,8 +2,8 @@
  *
  *   slow:rank=17,compute=1.5    rank 17 needs half as long again between two ops:
  *                               it arrives (1.5 - 1) x the template's time late
- *                               (not at a communicator's first op of a kind: what is
- *                               before it is set-up, and comes with 0)
+ *                               (not at a communicator's first op of a kind: the time
+ *                               before that is set-up and does not count)
  *   slow:rank=17,link=2         its messages occupy their links twice as long; a
  *                               message between two slow ranks is slow once
  *   slow:rank=16-23+40,link=2   the same for several ranks
@@ -109,7 +109,7 @@ static int slow_arrival(void *model, const struct nbox_op *op, double compute_ns
 	return 0;
 }
 
-/* Without messages below, extra() does what message() would. */
+/* Over a model without messages extra() does the work of message(). */
 static uint32_t slow_traits(void *model)
 {
 	const struct slow *s = model;

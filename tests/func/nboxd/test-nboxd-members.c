@@ -1,5 +1,5 @@
-/* Who is in a communicator, seen from workers: nboxd with fake workers that check in as a
- * PyTorch job's ranks do; what it found out is read from its status. */
+/* Who is in a communicator: fake workers check in at nboxd as the ranks of a PyTorch job do, and
+ * the test reads from nboxd's status what it found. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
@@ -121,7 +121,6 @@ static void a_guess_is_made_when_every_real_rank_has_come_somewhere(void **state
 	end(&d, 4);
 }
 
-/* Who made the id is waited for longer than settle. */
 static void the_maker_of_the_id_is_waited_for(void **state)
 {
 	const char *const args[] = {"--nodes", "16", NULL};
@@ -143,7 +142,7 @@ static void the_maker_of_the_id_is_waited_for(void **state)
 
 /* --- the layout ------------------------------------------------------------------------ */
 
-/* What the layout leaves no choice about is ready at once, not after settle (here 60 s). */
+/* settle is 60 s here: nothing waits for it. */
 static void what_the_layout_leaves_no_choice_about_is_ready_at_once(void **state)
 {
 	const char *const args[] = {"--nodes",        "16", "--settle", "60s", "--layout",
@@ -181,8 +180,8 @@ static int32_t tuple_color(uint32_t base, uint32_t stride, uint32_t n)
 	return color_of_tuple(&h);
 }
 
-/* Any node real: node 5 of 16. A split by PyTorch's colors into groups of 16 with stride
- * 4, then into pairs that no regular division has. */
+/* Node 5 of 16 is real. A split by PyTorch's colors into groups of 16 with stride 4, then into
+ * pairs that are part of no regular division. */
 static void the_color_is_the_hash_of_the_list(void **state)
 {
 	const char *const args[] = {"--nodes", "16", "--real", "20-23", NULL};
@@ -228,7 +227,6 @@ static void the_color_is_the_hash_of_the_list(void **state)
 	end(&d, 4);
 }
 
-/* A guess does not get better by leaving some out. */
 static void the_child_of_a_guess_is_a_guess(void **state)
 {
 	char out[] = "/tmp/nbox-members-XXXXXX", path[64], command[64];
@@ -287,7 +285,7 @@ static void init_told(struct fake *w, struct wire_unique_id id, uint32_t rank, u
 	fake_send(w, WIRE_COMM_INIT, 0, rank, 0, &body, sizeof(body));
 }
 
-/* No rule has such lists. They are believed when they agree with all that real ranks say. */
+/* Irregular lists, which no other source could find. */
 static void the_jobs_lists_are_believed_where_they_agree(void **state)
 {
 	static const uint32_t list[3] = {0, 2, 61}, other[3] = {0, 2, 62}, wrong[3] = {3, 1, 62},
@@ -312,13 +310,13 @@ static void the_jobs_lists_are_believed_where_they_agree(void **state)
 	assert_true(fakes_got(&f[0], 1, WIRE_COMM_READY, 2));
 	assert_int_equal(f[0].ready[1].m.is_guess, 1);
 	daemon_will_say(&d, "neither is believed");
-	/* one that lacks who sent it: world rank 0 says it is rank 1 */
+	/* a list without its sender: world rank 0 says that it is rank 1 */
 	id = id_by(0, 2);
 	init_told(&f[3], id, 0, 3, wrong);
 	init_told(&f[0], id, 1, 0, wrong);
 	assert_true(fakes_got(&f[3], 1, WIRE_COMM_READY, 1));
 	daemon_will_say(&d, "is not believed: rank 1 says that it is world rank 0");
-	/* one with a virtual rank twice is nobody's list */
+	/* a list with a virtual rank twice */
 	id = id_by(0, 3);
 	init_told(&f[1], id, 0, 1, twice);
 	assert_true(fakes_got(&f[1], 1, WIRE_COMM_READY, 1));
@@ -327,8 +325,7 @@ static void the_jobs_lists_are_believed_where_they_agree(void **state)
 	end(&d, 4);
 }
 
-/* A process of two devices that has only one RANK, and no communicator of the world yet: its
- * members would be said to be "all real, exact", and one rank twice. */
+/* A process of two devices that has one RANK only, and no communicator of the world yet. */
 static void one_world_rank_is_no_two_members(void **state)
 {
 	const char *const args[] = {"--nodes", "16", NULL};
@@ -412,7 +409,7 @@ static void store_put(int fd, uint8_t op, const char *key, const void *value, ui
 	assert_int_equal(write(fd, b, k), k);
 }
 
-/* A GET waits for no key here: SET was answered by nothing, so this says it was done. */
+/* SET has no answer; the answer to this GET shows that it was done. */
 static void store_get(int fd, const char *key, void *ret, uint64_t n)
 {
 	uint8_t b[512];

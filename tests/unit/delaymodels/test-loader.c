@@ -1,5 +1,5 @@
-/* The loader: what it refuses and why, what it takes although sizes differ, where
- * it looks, and that no answer passes unchecked. */
+/* The loader of delay models: which plug-ins it refuses and why, in which folders it looks, and
+ * that it checks every answer. */
 #include "delay-test.h"
 #include "engine/delay-plugin.h"
 
@@ -152,7 +152,7 @@ static void what_ifs_answers_are_checked(void **state)
 {
 	static const char *const dirs[] = {BAD_DIR, MODEL_DIR, NULL};
 	static const char *const extra[] = {"nan_extra"}, *const arrival[] = {"negative_arrival"};
-	/* a what-if that forgets to ask the model under it is heard all the same */
+	/* a what-if that does not ask the model under it still has an answer */
 	static const char *const eats[] = {"eats_messages", "add:hop=all,delay=1us"};
 	struct nbox_op op = test_op(NBOX_ALLREDUCE, 4, 1, 8);
 	struct nbox_message msg = test_message(0, 1, NBOX_INTRA, 1, 8);
@@ -206,7 +206,7 @@ static void the_list_is_sorted_and_names_what_fails(void **state)
 	assert_int_equal(delay_list(dirs, count_each, &names, &err), 0);
 	assert_string_equal(names,
 			    " add alltoall alphabeta const jitter none ring slow table tree");
-	/* the good ones of a folder are listed, the first bad one is told */
+	/* the good plug-ins of a folder are listed; the error names the first bad one */
 	names[0] = '\0';
 	assert_int_equal(delay_list(bad, count_each, &names, &err), -ENOEXEC);
 	assert_true(err.text[0] != '\0');

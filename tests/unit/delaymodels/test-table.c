@@ -55,7 +55,8 @@ static double at(struct delay_chain *d, uint32_t kind, uint32_t n_ranks, uint64_
 	return test_op_ns(d, &op);
 }
 
-/* Kinds that would end the job are named before it starts; a table for all kinds has none. */
+/* The warning names the kinds without rows, which would end the job; a table for all kinds has
+ * none. */
 static void missing_kinds_are_named_before_the_job(void **state)
 {
 	CHAIN all = must_open_text("bytes,us\n8,1\n");
@@ -177,7 +178,6 @@ static void columns_have_units(void **state)
 	}
 }
 
-/* A kind that is not there is no answer, not a guess. */
 static void an_absent_kind_has_no_answer(void **state)
 {
 	CHAIN d = must_open_text("kind,bytes,us\nallreduce,8,10\n");

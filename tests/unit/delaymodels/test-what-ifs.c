@@ -130,8 +130,7 @@ static struct nbox_message hop_of(uint32_t src, uint32_t dst)
 	return test_message(src, dst, NBOX_INTER, 1, 5000);
 }
 
-/* rank= of several, and node=, touch whom they name, in any order that they are written in, and
- * nobody else. */
+/* Several ranks in rank=, in any order, and node=. */
 static void slow_touches_the_named_ranks_only(void **state)
 {
 	static const struct {
@@ -184,7 +183,7 @@ static void slow_links_need_messages(void **state)
 	assert_true(test_extra_ns(d, &with, 1e6) == 1.5e6);
 	assert_true(test_extra_ns(d, &without, 1e6) == 0);
 	assert_true(test_late_ns(d, &with, 1e6) == 0);
-	/* what was built from messages has it in already */
+	/* an op built from messages contains it already */
 	assert_int_equal(delay_extra(d, &with, 1e6, true, &extra, &err), 0);
 	assert_true(extra == 0);
 }
@@ -309,7 +308,7 @@ static void the_latest_of_n_ranks_counts(void **state)
 	test_near(sum_tail, 4.2911e6, 0.005); /* mean of the largest of 65536 */
 }
 
-/* A share of what is jittered draws what the time draws that it comes to. */
+/* A share (5%) draws the same as the time that it stands for. */
 static void a_share_draws_what_its_time_draws(void **state)
 {
 	static const struct {
@@ -418,7 +417,6 @@ static void a_draw_depends_on_seed_op_and_place_only(void **state)
 	}
 }
 
-/* However much is taken away, no op becomes shorter than nothing. */
 static void no_op_is_shorter_than_nothing(void **state)
 {
 	CHAIN d = test_must_open("const:time=1us", "jitter:dist=normal,stddev=1ms", 3);

@@ -1,6 +1,6 @@
-/* The live engine, against the obvious model: a bool a message. Random borders with
- * random dependencies and release times, and those of real schedules; arrivals in any
- * order that connections allow, at any time; several ops at once. */
+/* The live engine against an obvious model that keeps a bool for each message. Borders have random
+ * dependencies and release times, or those of real schedules; messages arrive at any time, in any
+ * order that connections allow; several ops run at once. */
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -398,7 +398,6 @@ static void an_op_without_a_border_ends_at_its_time(void **state)
 	assert_null(engine_free(NULL));
 }
 
-/* Cancelled ops send nothing more and end nothing; the others go on. */
 static void cancelled_ops_send_and_end_nothing(void **state)
 {
 	struct rng r;

@@ -1,5 +1,6 @@
-/* The record of a run: what is written is read, what cannot be written is counted, a cut
- * tail is told, all else is refused with a sentence. */
+/* The record of a run: the reader gets what the writer wrote; rows that cannot be written are
+ * counted; a cut file is read up to its last whole row; any other file is refused with a sentence.
+ */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -116,8 +117,8 @@ static void what_was_written_is_read(void **state)
 	unlink(path);
 }
 
-/* A quota, or a device that fails once: told as what it is. Rows that come when it is over are not
- * written. */
+/* A quota, or a device that fails once: the writer names the error. It writes no further row, even
+ * when the disk works again. */
 static void a_failing_disk_is_named_and_ends_the_rows(void **state)
 {
 	static const int errors[] = {EDQUOT, EIO};
@@ -149,7 +150,6 @@ static void a_failing_disk_is_named_and_ends_the_rows(void **state)
 	}
 }
 
-/* A file cut anywhere is read up to its last whole row, or refused in the header. */
 static void a_cut_file_is_read_up_to_its_last_whole_row(void **state)
 {
 	char path[64], *data;
@@ -199,8 +199,8 @@ static void a_cut_file_is_read_up_to_its_last_whole_row(void **state)
 	free(data);
 }
 
-/* The disk is full from some byte on: what is there is whole, what is not is counted, and it is
- * told once. */
+/* The disk is full from some byte on: the written rows are whole, the others are counted, and the
+ * error is returned once. */
 static void rows_that_a_full_disk_loses_are_counted(void **state)
 {
 	uint64_t n = 1000, fits = 10;

@@ -1,5 +1,5 @@
-/* Event simulation against slow obvious models: schedules of all kinds with costs at
- * random for every single message and ranks that start apart; ports. */
+/* Event simulation against slow obvious models: schedules of all kinds, with a random cost for each
+ * message, and ranks that start at different times; ports. */
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -262,7 +262,6 @@ static void see(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t i
 	s->at[s->n++] = arrived_ns;
 }
 
-/* Flows of a port take turns; a port that receives from two is shared as well. */
 static void flows_of_a_port_take_turns(void **state)
 {
 	struct port_flow flows[] = {
@@ -312,8 +311,8 @@ static void flows_of_a_port_take_turns(void **state)
 	assert_true(r.end_ns == 145 && r.n_messages == 6);
 }
 
-/* Whatever the costs: no port is busy for less than its messages need, every message
- * comes once, and in the order of its connection. */
+/* Whatever the costs, no port is busy for less time than its messages need, and every message comes
+ * once, in the order of its connection. */
 static void no_port_is_faster_than_its_messages(void **state)
 {
 	struct rng r;

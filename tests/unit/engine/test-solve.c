@@ -1,7 +1,6 @@
-/* Whole solutions through the real plug-ins: symmetry equals simulation for the end and
- * for every message of the border, whatever the world, its members and the real ranks;
- * no answer beats the ports; what-ifs come on top; what a solver remembers is what it
- * would have found. The models' folder is argument 1. */
+/* Whole solutions through the real plug-ins: the short cuts give the simulation's times of the end
+ * and of every border message, in random worlds; no answer beats the ports; what-ifs come on top;
+ * the solver remembers what solve() would find. Argument 1 is the models' folder. */
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -335,7 +334,6 @@ static void assert_same(const struct timing *a, const struct timing *b, const st
 			assert_true(timing_message_ns(a, i, m) == timing_message_ns(b, i, m));
 }
 
-/* A solver gives what solve() gives: the first time, and again. */
 static void the_solver_gives_what_solve_gives(void **state)
 {
 	static const char *const what_ifs[] = {"slow:rank=1,link=2", "add:op=all,delay=1ms",
@@ -384,7 +382,7 @@ static void the_solver_gives_what_solve_gives(void **state)
 	}
 }
 
-/* Ops that differ in one thing only are not one op: the root, or who the members are. */
+/* Two ops that differ in the root only, or in their members only. */
 static void the_solver_tells_ops_apart(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", "slow:rank=1,link=3");
@@ -474,7 +472,7 @@ static void calls_share_the_ports_of_their_ranks(void **state)
 	delay_free(d);
 }
 
-/* As one rank asks: a ring shift of pipeline stages. */
+/* A ring shift of pipeline stages, seen by one rank. */
 static void one_ranks_calls_are_a_group(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", NULL);
@@ -512,7 +510,8 @@ static void an_op_that_no_model_answers_is_refused(void **state)
 	delay_free(d);
 }
 
-/* What would take minutes is refused at once; what is uniform is not. */
+/* A what-if on one rank makes a large world too large to simulate; a uniform chain needs no
+ * simulation. */
 static void what_would_take_minutes_is_refused(void **state)
 {
 	struct delay_chain *slow = open_chain("alphabeta", "slow:rank=5,link=3");

@@ -1,5 +1,5 @@
-/* Solutions by symmetry against event simulation, on hundreds of random worlds;
- * both against the alpha-beta formulas of ring and tree. */
+/* Short cuts against event simulation in hundreds of random worlds; both against the alpha-beta
+ * formulas. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,8 @@
 struct world {
 	uint32_t per_node;
 	double alpha[2], beta[2];
-	double bend[2]; /* latency a byte of the last 3 bits: as of a table, where it is no line */
+	double bend[2]; /* latency for each of bytes % 8: costs that are no line, as a table may
+			   have */
 	bool is_listed;
 	uint32_t node[RANKS_MAX];
 	uint32_t n_nodes; /* of those listed */
@@ -92,7 +93,7 @@ static uint32_t below(struct rng *r, uint32_t n)
 	return (uint32_t)(rng_u64(r) % n);
 }
 
-/* As nboxd says of members that share nodes unevenly: one rank a node, which is not so. */
+/* Members that share nodes unevenly: nboxd then says one rank a node. */
 static void list_nodes(struct rng *r, struct sched *s, struct world *w)
 {
 	uint32_t most = 1 + below(r, s->n_ranks);
@@ -170,7 +171,7 @@ static void short_cuts_equal_the_simulation(void **state)
 		assert_close(quick, exact, 1e-9, &s);
 		n_solved++;
 	}
-	/* Gather is never, sliced pipelines are not; all else is. */
+	/* Gather and sliced pipelines have no short cut; all else has. */
 	assert_true(n_solved > n / 2);
 }
 

@@ -1,6 +1,6 @@
-/* Jobs as PyTorch runs them: worlds of 8 to 4096 ranks with random axes, one node real, any
- * one; every communicator that such a job makes, by every way it can be made. What is
- * said to be exact must be the truth, and the rest must be flagged. */
+/* Jobs as PyTorch runs them: worlds of 8 to 4096 ranks with random axes, in which one node is real.
+ * Each communicator of such a job is made in each way that there is. What is said to be exact must
+ * be the truth, and the rest must be flagged. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

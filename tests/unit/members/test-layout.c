@@ -1,4 +1,4 @@
-/* Declared layouts: what is read, what is refused and with which words; groups. */
+/* Declared layouts: which texts are read, which are refused and with which sentence; groups. */
 #include <errno.h>
 #include <string.h>
 
@@ -74,7 +74,7 @@ static void a_group_holds_the_ranks_along_its_axes(void **state)
 	assert_int_equal(radix_size(&r), 12);
 }
 
-/* at and find are inverse, members ascend, groups of a family divide the world. */
+/* radix_at() and radix_find() are inverse, members ascend, and each rank is in one group. */
 static bool check_family(void *ctx, const struct radix *family)
 {
 	uint32_t world = *(const uint32_t *)ctx, n = radix_size(family), seen = 0;

@@ -229,8 +229,8 @@ static void a_layout_answers_at_once_what_it_leaves_no_choice_about(void **state
 	assert_int_equal(m.source, MEMBERS_GUESS);
 }
 
-/* Each voter with a color of its own: its group of the layout, or it alone? A lowest rank below it
- * tells. */
+/* Each voter has a color of its own: it may be alone, or with virtual ranks. A color that is a rank
+ * below the voter's shows that it is not alone. */
 static void where_each_voter_could_be_alone_the_layout_is_a_guess(void **state)
 {
 	const struct membership parent = {16, 0, 1, NULL};
