@@ -11,21 +11,15 @@
 #include <sys/random.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "links/rdma/near.h"
 #include "shim/entry/comm-config.h"
 #include "shim/entry/entry.h"
 #include "shim/entry/group.h"
+#include "shim/entry/ready.h"
 #include "shim/entry/result.h"
-#include "shim/entry/versions.h"
-#include "shim/gate/device-choose.h"
 #include "shim/job/env.h"
 #include "shim/job/job-ranks.h"
-#include "shim/job/launcher.h"
 #include "shim/progress/known.h"
-#include "shim/progress/payload-gpu.h"
 #include "shim/progress/play.h"
-#include "shim/progress/progress.h"
 #include "shim/progress/session.h"
 #include "shim/real/comm-id.h"
 #include "shim/real/last-error.h"
@@ -70,102 +64,6 @@ static int world_rank(int device, uint32_t n_ranks, uint32_t rank, struct err *e
 }
 
 /* --- what the entry points share ------------------------------------------------------- */
-
-/* @hint: what to do; follows the sentence. */
-static ncclResult_t not_ready(const char *what, int r, const struct err *err, const char *hint)
-{
-	static _Atomic bool was_said;
-
-	if (!atomic_exchange(&was_said, true))
-		log_error("%s: %s%s", what, err->text, hint);
-	return last_error_set(r == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
-			      err->text);
-}
-
-/* Where several NICs reach nboxd, the link takes the one nearest to the GPU of the first
- * communicator. The GPU has to be known before there is a link; where it is not, the route chooses
- * the NIC. Makes no context. */
-static void tell_gpu(void)
-{
-	const struct device *dev;
-	char pci[RDMA_PCI_MAX] = "";
-	int ordinal = DEVICE_NONE;
-
-	if (strncmp(env_get()->addr, "rdma:", 5) != 0)
-		return;
-	dev = device_get(NULL); /* what is wrong with it is said after the link */
-	if (dev && dev->get(&ordinal))
-		ordinal = DEVICE_NONE;
-	payload_gpu_is(ordinal);
-	if (dev && ordinal != DEVICE_NONE && !dev->pci_id(ordinal, pci, sizeof(pci))) {
-		log_debug("rdma: the GPU of this process is %s", pci);
-		rdma_near(pci);
-	} else {
-		log_debug("rdma: the GPU of this process is not known: the route chooses the NIC");
-	}
-}
-
-static void note(const char *sentence)
-{
-	struct wire_text text = {.code = ENOTSUP};
-
-	if (!sentence)
-		return;
-	snprintf(text.text, sizeof(text.text), "%s", sentence);
-	known_send(NULL, WIRE_NOTE, &text, sizeof(text));
-}
-
-static void note_version(const char *line)
-{
-	char text[512];
-
-	snprintf(text, sizeof(text), WIRE_NOTE_VERSION "%s", line);
-	note(text);
-}
-
-/* For the run's summary: what is not as the user asked. For its versions.txt: what the job runs
- * on. */
-static void note_run(void)
-{
-	const struct device *dev = device_chosen();
-	int ordinal = DEVICE_NONE;
-
-	note(device_fallback());
-	note(launcher_note());
-	if (dev && dev->get(&ordinal))
-		ordinal = DEVICE_NONE;
-	versions_tell(ordinal, note_version);
-}
-
-/* The link and the device, or one line that says what to do. */
-static const struct device *get_ready(const char *what, ncclResult_t *ret)
-{
-	static pthread_once_t told = PTHREAD_ONCE_INIT, noted = PTHREAD_ONCE_INIT;
-	const struct env *env = env_get();
-	const struct device *dev = NULL;
-	const char *hint = "";
-	struct err err = {""};
-	int r = env->error;
-
-	if (r) {
-		err = env->err;
-	} else {
-		pthread_once(&told, tell_gpu);
-		r = progress_start(&err);
-		if (r && !session_was_answered())
-			hint = "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR to run without one";
-	}
-	if (!r) {
-		dev = device_get(&err);
-		r = dev ? 0 : -ENODEV;
-		if (dev)
-			pthread_once(&noted, note_run);
-	}
-	if (!r)
-		return dev;
-	*ret = not_ready(what, r, &err, hint);
-	return NULL;
-}
 
 /* A new communicator on @device, whose check-in is frame @type. */
 static ncclResult_t begin(const char *what, const struct device *dev, int device, ncclComm_t *ret,
@@ -277,7 +175,7 @@ static ncclResult_t init_rank(const char *what, ncclComm_t *ret, int n_ranks,
 	if (n_ranks < 1 || rank < 0 || rank >= n_ranks)
 		return group_fail(ncclInvalidArgument, "%s: rank %d of %d ranks", what, rank,
 				  n_ranks);
-	dev = get_ready(what, &result);
+	dev = ready_get(what, &result);
 	if (!dev)
 		return group_failed(result);
 	if (dev->get(&device))
@@ -310,7 +208,7 @@ ncclResult_t ncclGetVersion(int *version)
 	const struct env *env = env_get();
 
 	if (env->is_virtual && env->error)
-		return not_ready("ncclGetVersion", env->error, &env->err, "");
+		return ready_refuse("ncclGetVersion", env->error, &env->err, "");
 	return CALL_REAL(GetVersion, (version));
 }
 ALSO_PNCCL(GetVersion);

@@ -133,7 +133,8 @@ static struct cuda_slot *take_slot(void)
 	return &p->slots[n];
 }
 
-CUresult cuda_gate_prepare(const struct cuda_driver *d, struct gate *gate)
+/* Gives @gate words, once; later calls do nothing. */
+static CUresult prepare(const struct cuda_driver *d, struct gate *gate)
 {
 	CUresult r = CUDA_SUCCESS;
 	struct cuda_slot *slot;
@@ -190,7 +191,7 @@ static void set_wait(CUstreamBatchMemOpParams *op, CUdeviceptr at, uint32_t valu
 CUresult cuda_gate_arrive(const struct cuda_driver *d, CUstream s, struct gate *gate)
 {
 	CUstreamBatchMemOpParams op;
-	CUresult r = cuda_gate_prepare(d, gate);
+	CUresult r = prepare(d, gate);
 	_Atomic uint32_t *count = gate->is_captured ? &g.n_captured : &g.n_pending;
 
 	if (r != CUDA_SUCCESS)

@@ -55,15 +55,12 @@
 
 struct cuda_slot; /* a gate's words; in gate->slot */
 
-/* Gives @g words, once; later calls do nothing. Any thread; the current context is the
- * one of a stream that will use it. Also during a capture. Return: CUDA_SUCCESS or the
- * driver's error. */
-CUresult cuda_gate_prepare(const struct cuda_driver *d, struct gate *g);
-/* Gives them back. No stream may hold the gate any more. */
+/* Gives back the words of @g. No stream may hold the gate any more. */
 void cuda_gate_deinit(struct gate *g);
 
-/* Enqueue; return as above. @hold: NULL, or what to enqueue between "real work done" and the wait;
- * it is given the address of the word @release. */
+/* Enqueue; any thread, also during a capture. The current context is the stream's. Return:
+ * CUDA_SUCCESS or the driver's error. @hold: NULL, or what to enqueue between "real work done" and
+ * the wait; it is given the address of the word @release. */
 CUresult cuda_gate_arrive(const struct cuda_driver *d, CUstream s, struct gate *g);
 CUresult cuda_gate_wait(const struct cuda_driver *d, CUstream s, struct gate *g,
 			CUresult (*hold)(void *ctx, CUstream s, CUdeviceptr release), void *ctx);

@@ -248,7 +248,10 @@ static const struct source *find_source(struct ctx *x)
 
 /* --- its place in the virtual world --------------------------------------------------- */
 
-int launcher_node(const char *text, uint32_t nodes, uint32_t real, uint32_t *ret, struct err *err)
+/* "first", "last" or a number, for a world of @nodes with @real real ones. Return: 0; -EINVAL with
+ * the sentence. */
+static int find_node(const char *text, uint32_t nodes, uint32_t real, uint32_t *ret,
+		     struct err *err)
 {
 	uint64_t k;
 
@@ -303,7 +306,7 @@ static int place_by_node(struct ctx *x)
 	if (x->world % x->gpus)
 		return err_set(err, EINVAL, "the launcher's %u ranks are no multiple of %u a node",
 			       x->world, x->gpus);
-	if (launcher_node(get(x, "NBOX_AS_NODE"), x->nodes, real, &x->node, err) < 0)
+	if (find_node(get(x, "NBOX_AS_NODE"), x->nodes, real, &x->node, err) < 0)
 		return err_prefix(err, -EINVAL, "NBOX_AS_NODE");
 	x->new_rank = x->node * x->gpus + x->rank;
 	x->node += x->rank / x->gpus;

@@ -59,10 +59,6 @@ bool launcher_find(const struct launcher_input *in, struct launcher_place *ret);
  * plan. */
 void launcher_decide(const struct launcher_input *in, struct launcher_plan *ret);
 
-/* "first", "last" or a number, for a world of @nodes of which @real are real.
- * Return: 0; -EINVAL with the sentence. */
-int launcher_node(const char *text, uint32_t nodes, uint32_t real, uint32_t *ret, struct err *err);
-
 /* Where the constructor found this process to be. */
 const struct launcher_place *launcher_place(void);
 /* What the constructor found wrong, for the first NCCL call. Return: 0 or -EINVAL. */

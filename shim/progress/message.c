@@ -267,11 +267,3 @@ void *message_body(const struct op *op, const struct wire_hdr *h)
 {
 	return payload_sink(h->index, h->body_bytes, op ? op->run.sched.bytes : 0);
 }
-
-void message_deinit(void)
-{
-	free(g.events);
-	free(g.flights);
-	memset(&g, 0, sizeof(g));
-	payload_deinit();
-}

@@ -26,4 +26,3 @@ void message_sent(uint64_t cookie, const struct message_events *ev);
 bool message_step(const struct message_events *ev);
 /* Drops queued deliveries to @op, which was killed: its record is about to be given away. */
 void message_forget(const struct op *op);
-void message_deinit(void);

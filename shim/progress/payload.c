@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define N_OLD 64
 #define FIRST (UINT64_C(1) << 20)
 
 struct area {
@@ -16,8 +15,6 @@ struct area {
 };
 
 static struct area fill, sink, input, output;
-static struct area old[N_OLD]; /* grown out of; each at least twice the one before */
-static unsigned int n_old;
 
 /* Pages come into being when they are touched. */
 static void *area_get(struct area *a, uint64_t bytes)
@@ -33,8 +30,6 @@ static void *area_get(struct area *a, uint64_t bytes)
 		   -1, 0);
 	if (mem == MAP_FAILED)
 		return NULL;
-	if (a->mem && n_old < N_OLD)
-		old[n_old++] = *a;
 	a->mem = mem;
 	a->bytes = want;
 	return mem;
@@ -131,21 +126,4 @@ int payload_data(const struct sched *s, uint32_t rank, uint32_t dtype, struct pl
 		break;
 	}
 	return 0;
-}
-
-static void area_free(struct area *a)
-{
-	if (a->mem)
-		munmap(a->mem, a->bytes);
-	memset(a, 0, sizeof(*a));
-}
-
-void payload_deinit(void)
-{
-	area_free(&fill);
-	area_free(&sink);
-	area_free(&input);
-	area_free(&output);
-	while (n_old)
-		area_free(&old[--n_old]);
 }

@@ -16,4 +16,3 @@ void *payload_sink(uint64_t index, uint64_t bytes, uint64_t footprint);
 /* Scratch input and output as large as rank @rank's own in this call, and a
  * reduction as costly as the real one. Return: 0 or -ENOMEM. */
 int payload_data(const struct sched *s, uint32_t rank, uint32_t dtype, struct player_data *ret);
-void payload_deinit(void);

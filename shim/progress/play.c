@@ -19,7 +19,9 @@ static struct {
 	uint32_t n_open;
 } g;
 
-void play_fail(struct comm *c, int r, const char *text)
+/* Something is wrong with @c alone: marks it with @r (see comm_fail()), opens its gates, tells
+ * nboxd, prints one line. */
+static void fail(struct comm *c, int r, const char *text)
 {
 	if (!comm_error(c)) {
 		log_error("communicator %u, rank %u of %u: %s", c->number, c->rank, c->n_ranks,
@@ -59,7 +61,7 @@ static void check_complete(struct op *op)
 		struct op **due = realloc(g.due, capacity * sizeof(struct op *));
 
 		if (!due) {
-			play_fail(op->comm, -ENOMEM, "no memory in the progress thread");
+			fail(op->comm, -ENOMEM, "no memory in the progress thread");
 			return;
 		}
 		g.due = due;
@@ -190,7 +192,7 @@ static void run_arrived(struct note *n)
 
 		err_set(&err, -r, "op %llu (%s): %s", wire_seq_number(run->seq),
 			coll_kind_name(op->call.kind), strerror(-r));
-		play_fail(c, -EIO, err.text);
+		fail(c, -EIO, err.text);
 	}
 }
 
@@ -223,12 +225,12 @@ void play_frame(struct comm *c, const struct wire_hdr *h, const void *body)
 	else
 		r = message_received(op, h, &err);
 	if (r)
-		play_fail(c, -EBADMSG, err.text);
+		fail(c, -EBADMSG, err.text);
 }
 
 static void on_failed(struct op *op, int r, const char *why)
 {
-	play_fail(op->comm, r, why);
+	fail(op->comm, r, why);
 }
 
 static const struct message_events message_events = {
@@ -374,11 +376,4 @@ void play_kill(struct comm *c)
 	comm_ref(c);
 	note_post(&c->kill_note, NOTE_WAKE);
 	waiters_signal(); /* those that wait for a check-in */
-}
-
-void play_deinit(void)
-{
-	free(g.due);
-	memset(&g, 0, sizeof(g));
-	message_deinit();
 }

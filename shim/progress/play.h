@@ -43,9 +43,5 @@ bool play_step(void);
 uint64_t play_open_due(uint64_t now_ns);
 /* Opens all gates of @c. */
 void play_open_gates(struct comm *c);
-/* Something is wrong with @c alone: marks it with @r (see comm_fail()), opens its gates, tells
- * nboxd, prints one line. */
-void play_fail(struct comm *c, int r, const char *text);
 /* How many gates are open and not yet passed. */
 uint32_t play_n_open(void);
-void play_deinit(void);

@@ -1,0 +1,114 @@
+/* See ready.h. */
+#include "shim/entry/ready.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "links/rdma/near.h"
+#include "shim/entry/versions.h"
+#include "shim/gate/device-choose.h"
+#include "shim/job/env.h"
+#include "shim/job/launcher.h"
+#include "shim/progress/known.h"
+#include "shim/progress/payload-gpu.h"
+#include "shim/progress/progress.h"
+#include "shim/progress/session.h"
+#include "shim/real/last-error.h"
+
+ncclResult_t ready_refuse(const char *what, int r, const struct err *err, const char *hint)
+{
+	static _Atomic bool was_said;
+
+	if (!atomic_exchange(&was_said, true))
+		log_error("%s: %s%s", what, err->text, hint);
+	return last_error_set(r == -EINVAL ? ncclInvalidUsage : ncclSystemError, "%s: %s", what,
+			      err->text);
+}
+
+/* Where several NICs reach nboxd, the link takes the one nearest to the GPU of the first
+ * communicator. The GPU has to be known before there is a link; where it is not, the route chooses
+ * the NIC. Makes no context. */
+static void tell_gpu(void)
+{
+	const struct device *dev;
+	char pci[RDMA_PCI_MAX] = "";
+	int ordinal = DEVICE_NONE;
+
+	if (strncmp(env_get()->addr, "rdma:", 5) != 0)
+		return;
+	dev = device_get(NULL); /* what is wrong with it is said after the link */
+	if (dev && dev->get(&ordinal))
+		ordinal = DEVICE_NONE;
+	payload_gpu_is(ordinal);
+	if (dev && ordinal != DEVICE_NONE && !dev->pci_id(ordinal, pci, sizeof(pci))) {
+		log_debug("rdma: the GPU of this process is %s", pci);
+		rdma_near(pci);
+	} else {
+		log_debug("rdma: the GPU of this process is not known: the route chooses the NIC");
+	}
+}
+
+static void note(const char *sentence)
+{
+	struct wire_text text = {.code = ENOTSUP};
+
+	if (!sentence)
+		return;
+	snprintf(text.text, sizeof(text.text), "%s", sentence);
+	known_send(NULL, WIRE_NOTE, &text, sizeof(text));
+}
+
+static void note_version(const char *line)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), WIRE_NOTE_VERSION "%s", line);
+	note(text);
+}
+
+/* For the run's summary: what is not as the user asked. For its versions.txt: what the job runs
+ * on. */
+static void note_run(void)
+{
+	const struct device *dev = device_chosen();
+	int ordinal = DEVICE_NONE;
+
+	note(device_fallback());
+	note(launcher_note());
+	if (dev && dev->get(&ordinal))
+		ordinal = DEVICE_NONE;
+	versions_tell(ordinal, note_version);
+}
+
+const struct device *ready_get(const char *what, ncclResult_t *ret)
+{
+	static pthread_once_t told = PTHREAD_ONCE_INIT, noted = PTHREAD_ONCE_INIT;
+	const struct env *env = env_get();
+	const struct device *dev = NULL;
+	const char *hint = "";
+	struct err err = {""};
+	int r = env->error;
+
+	if (r) {
+		err = env->err;
+	} else {
+		pthread_once(&told, tell_gpu);
+		r = progress_start(&err);
+		if (r && !session_was_answered())
+			hint = "; start the virtual cluster with 'nbox run' (or nboxd), or unset NBOX_ADDR to run without one";
+	}
+	if (!r) {
+		dev = device_get(&err);
+		r = dev ? 0 : -ENODEV;
+		if (dev)
+			pthread_once(&noted, note_run);
+	}
+	if (!r)
+		return dev;
+	*ret = ready_refuse(what, r, &err, hint);
+	return NULL;
+}
