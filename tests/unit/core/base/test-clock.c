@@ -27,7 +27,7 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-static void test_never_early(void **state)
+static void a_sleep_never_ends_early(void **state)
 {
 	uint64_t n_early[3] = {0};
 	pthread_t threads[3];
@@ -47,7 +47,7 @@ static void on_alarm(int sig)
 }
 
 /* Signals shorten no sleep. */
-static void test_signals(void **state)
+static void signals_do_not_end_a_sleep(void **state)
 {
 	struct sigaction old, action = {.sa_handler = on_alarm};
 	struct itimerspec each_ms = {{0, NS_PER_MS}, {0, NS_PER_MS}};
@@ -66,7 +66,7 @@ static void test_signals(void **state)
 	sigaction(SIGALRM, &old, NULL);
 }
 
-static void test_past_returns_at_once(void **state)
+static void a_past_time_returns_at_once(void **state)
 {
 	uint64_t now_ns = clock_now_ns();
 
@@ -79,9 +79,9 @@ static void test_past_returns_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_never_early),
-		cmocka_unit_test(test_signals),
-		cmocka_unit_test(test_past_returns_at_once),
+		cmocka_unit_test(a_sleep_never_ends_early),
+		cmocka_unit_test(signals_do_not_end_a_sleep),
+		cmocka_unit_test(a_past_time_returns_at_once),
 	};
 
 	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);

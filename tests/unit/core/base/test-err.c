@@ -1,4 +1,4 @@
-/* Sentences: set, prefixed, cut. */
+/* Sentences of errors: set, prefixed, cut. */
 #include "cmocka-all.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-static void test_set_and_prefix(void **state)
+static void a_prefix_goes_before_the_sentence(void **state)
 {
 	struct err err = {""};
 
@@ -22,7 +22,7 @@ static void test_set_and_prefix(void **state)
 	assert_int_equal(err_prefix(NULL, 5, "x"), 5);
 }
 
-static void test_long_texts_are_cut(void **state)
+static void a_long_text_is_cut(void **state)
 {
 	char big[2 * ERR_TEXT_MAX];
 	struct err err;
@@ -44,7 +44,7 @@ static void test_long_texts_are_cut(void **state)
 }
 
 /* A character of several bytes is kept whole or dropped. */
-static void test_cut_at_whole_character(void **state)
+static void a_text_is_cut_at_a_whole_character(void **state)
 {
 	char big[2 * ERR_TEXT_MAX] = "";
 	struct err err;
@@ -67,9 +67,9 @@ static void test_cut_at_whole_character(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set_and_prefix),
-		cmocka_unit_test(test_long_texts_are_cut),
-		cmocka_unit_test(test_cut_at_whole_character),
+		cmocka_unit_test(a_prefix_goes_before_the_sentence),
+		cmocka_unit_test(a_long_text_is_cut),
+		cmocka_unit_test(a_text_is_cut_at_a_whole_character),
 	};
 
 	return cmocka_run_group_tests_name("err", tests, NULL, NULL);

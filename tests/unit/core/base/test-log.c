@@ -61,7 +61,7 @@ static void assert_matches(const char *text, const char *pattern)
 	regfree(&re);
 }
 
-static void test_line(void **state)
+static void a_line_names_host_process_thread_and_rank(void **state)
 {
 	char buf[4096];
 
@@ -79,7 +79,7 @@ static void test_line(void **state)
 	assert_matches(buf, " nbox WARN a worker's\\?\\[2J\\?forged line\n$");
 }
 
-static void test_levels(void **state)
+static void levels_decide_what_is_written(void **state)
 {
 	char buf[4096];
 
@@ -93,7 +93,7 @@ static void test_levels(void **state)
 	log_set_level(LOG_INFO);
 }
 
-static void test_errno_is_kept(void **state)
+static void errno_is_kept(void **state)
 {
 	char buf[4096];
 
@@ -108,7 +108,7 @@ static void test_errno_is_kept(void **state)
 	assert_int_equal(errno, EPIPE);
 }
 
-static void test_long_line_is_cut_and_ends(void **state)
+static void a_long_line_is_cut_and_ends(void **state)
 {
 	char big[5000], buf[8192];
 	size_t n;
@@ -131,7 +131,7 @@ static void *talk(void *arg)
 	return NULL;
 }
 
-static void test_threads_do_not_mix_lines(void **state)
+static void threads_do_not_mix_lines(void **state)
 {
 	static char buf[THREADS * LINES * 128];
 	pthread_t threads[THREADS];
@@ -168,7 +168,7 @@ static void capture_open(const char *level, const char *file, char *buf, size_t 
 	close(fds[1]);
 }
 
-static void test_bad_variables_are_told(void **state)
+static void bad_variables_are_told(void **state)
 {
 	char buf[1024], longname[9000];
 
@@ -190,12 +190,12 @@ static void test_bad_variables_are_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line),
-		cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_errno_is_kept),
-		cmocka_unit_test(test_long_line_is_cut_and_ends),
-		cmocka_unit_test(test_threads_do_not_mix_lines),
-		cmocka_unit_test(test_bad_variables_are_told),
+		cmocka_unit_test(a_line_names_host_process_thread_and_rank),
+		cmocka_unit_test(levels_decide_what_is_written),
+		cmocka_unit_test(errno_is_kept),
+		cmocka_unit_test(a_long_line_is_cut_and_ends),
+		cmocka_unit_test(threads_do_not_mix_lines),
+		cmocka_unit_test(bad_variables_are_told),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, group_setup, group_teardown);

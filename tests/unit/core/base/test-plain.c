@@ -1,5 +1,4 @@
-/* Text of others: what a terminal obeys and what is no UTF-8 becomes '?', all else stays; so do
- * errors and log lines. */
+/* Text that is safe to print: bytes that a terminal obeys, and bytes that are no UTF-8, become '?'; all other text stays. Errors and log lines are such text. */
 #include "cmocka-all.h"
 
 #include <errno.h>
@@ -8,7 +7,7 @@
 #include "base/err.h"
 #include "base/plain.h"
 
-static void test_table(void **state)
+static void only_what_a_terminal_obeys_is_replaced(void **state)
 {
 	static const char *const table[][2] = {
 		{"", ""},
@@ -51,7 +50,7 @@ static void test_table(void **state)
 }
 
 /* Twice is as good as once, and nothing is longer than before. */
-static void test_every_two_bytes(void **state)
+static void every_two_bytes_are_safe(void **state)
 {
 	(void)state;
 	for (unsigned a = 1; a < 256; a++)
@@ -67,7 +66,7 @@ static void test_every_two_bytes(void **state)
 		}
 }
 
-static void test_sentences_of_errors(void **state)
+static void errors_and_log_lines_are_plain(void **state)
 {
 	struct err err;
 
@@ -83,9 +82,9 @@ static void test_sentences_of_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_every_two_bytes),
-		cmocka_unit_test(test_sentences_of_errors),
+		cmocka_unit_test(only_what_a_terminal_obeys_is_replaced),
+		cmocka_unit_test(every_two_bytes_are_safe),
+		cmocka_unit_test(errors_and_log_lines_are_plain),
 	};
 
 	return cmocka_run_group_tests_name("plain", tests, NULL, NULL);

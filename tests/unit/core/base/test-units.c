@@ -23,7 +23,7 @@ static const char *const bad[] = {
 	"5gbps",  "5Gbits/s", "5Gbitps", "-0",    "+5",   "5%%",    "%",       "5 %",
 };
 
-static void test_strict(void **state)
+static void the_whole_string_must_be_right(void **state)
 {
 	struct err err;
 	double d = -7;
@@ -53,7 +53,7 @@ static void assert_time(const char *text, double expect)
 	assert_true(ns == expect);
 }
 
-static void test_time(void **state)
+static void times_are_exact(void **state)
 {
 	struct err err;
 	double ns;
@@ -91,7 +91,7 @@ static void assert_bytes(const char *text, uint64_t expect)
 	assert_true(bytes == expect);
 }
 
-static void test_bytes(void **state)
+static void bytes_are_exact(void **state)
 {
 	struct err err;
 	uint64_t bytes;
@@ -125,7 +125,7 @@ static void assert_bandwidth(const char *text, double expect)
 	assert_true(bw == expect);
 }
 
-static void test_bandwidth(void **state)
+static void bandwidths_are_exact(void **state)
 {
 	struct err err;
 	double bw;
@@ -147,7 +147,7 @@ static void test_bandwidth(void **state)
 
 /* Bits stay bits in what is suggested, and bytes bytes; where case was not heeded both are named.
  */
-static void test_bandwidth_suggestions(void **state)
+static void a_bandwidth_suggestion_has_as_many_bits(void **state)
 {
 	static const struct {
 		const char *text, *hint; /* NULL: none */
@@ -183,7 +183,7 @@ static void test_bandwidth_suggestions(void **state)
 }
 
 /* Every prefix with every rate, against bits and bytes counted by hand. */
-static void test_all_bandwidths(void **state)
+static void all_bandwidth_units_agree(void **state)
 {
 	static const struct {
 		const char *name;
@@ -211,7 +211,7 @@ static void test_all_bandwidths(void **state)
 	}
 }
 
-static void test_ratio_and_count(void **state)
+static void ratios_and_counts_are_strict(void **state)
 {
 	double ratio;
 	uint64_t count;
@@ -232,7 +232,7 @@ static void test_ratio_and_count(void **state)
 }
 
 /* Any decimal against strtod(), which rounds correctly. */
-static void test_values_against_strtod(void **state)
+static void values_agree_with_strtod(void **state)
 {
 	struct rng rng;
 
@@ -256,7 +256,7 @@ static void test_values_against_strtod(void **state)
 }
 
 /* In a locale with a decimal comma the point is still the point. */
-static void test_locale(void **state)
+static void the_locale_has_no_say(void **state)
 {
 	static const char *const comma[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
 
@@ -268,7 +268,7 @@ static void test_locale(void **state)
 	setlocale(LC_ALL, "C");
 }
 
-static void test_ranks_random(void **state)
+static void lists_of_ranks_agree_with_an_array(void **state)
 {
 	struct rng rng;
 
@@ -306,7 +306,7 @@ static void test_ranks_random(void **state)
 	}
 }
 
-static void test_ranks_errors(void **state)
+static void bad_lists_of_ranks_are_refused(void **state)
 {
 	static const char *const wrong[] = {"",      ",", "1,", ",1",   "1,,2", "1-", "-1",
 					    "1-2-3", "a", "1 ", "1, 2", "3-1",  "+1", "0x1"};
@@ -342,7 +342,7 @@ static void test_ranks_errors(void **state)
 	assert_string_equal(err.text, "'1,1' names node 1 twice");
 }
 
-static void test_print(void **state)
+static void prints_are_short_and_never_overrun(void **state)
 {
 	char buf[64];
 
@@ -361,7 +361,7 @@ static void test_print(void **state)
 	assert_string_equal(units_print_time(1.5e6, buf, 4), "1.5"); /* cut, not overrun */
 }
 
-static void test_suggest(void **state)
+static void the_nearest_name_is_suggested(void **state)
 {
 	static const char *const names[] = {"all",  "none",     "const", "alphabeta", "ring",
 					    "tree", "alltoall", "table", "delay"};
@@ -415,19 +415,19 @@ static void test_suggest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_strict),
-		cmocka_unit_test(test_time),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_bandwidth),
-		cmocka_unit_test(test_bandwidth_suggestions),
-		cmocka_unit_test(test_all_bandwidths),
-		cmocka_unit_test(test_ratio_and_count),
-		cmocka_unit_test(test_values_against_strtod),
-		cmocka_unit_test(test_locale),
-		cmocka_unit_test(test_ranks_random),
-		cmocka_unit_test(test_ranks_errors),
-		cmocka_unit_test(test_print),
-		cmocka_unit_test(test_suggest),
+		cmocka_unit_test(the_whole_string_must_be_right),
+		cmocka_unit_test(times_are_exact),
+		cmocka_unit_test(bytes_are_exact),
+		cmocka_unit_test(bandwidths_are_exact),
+		cmocka_unit_test(a_bandwidth_suggestion_has_as_many_bits),
+		cmocka_unit_test(all_bandwidth_units_agree),
+		cmocka_unit_test(ratios_and_counts_are_strict),
+		cmocka_unit_test(values_agree_with_strtod),
+		cmocka_unit_test(the_locale_has_no_say),
+		cmocka_unit_test(lists_of_ranks_agree_with_an_array),
+		cmocka_unit_test(bad_lists_of_ranks_are_refused),
+		cmocka_unit_test(prints_are_short_and_never_overrun),
+		cmocka_unit_test(the_nearest_name_is_suggested),
 	};
 
 	return cmocka_run_group_tests_name("units", tests, NULL, NULL);

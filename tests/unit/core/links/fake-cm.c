@@ -1,4 +1,4 @@
-/* The connection manager. See fake-verbs.h. */
+/* The fake connection manager. See fake-verbs.h. */
 #include "fake-private.h"
 
 #include <arpa/inet.h>

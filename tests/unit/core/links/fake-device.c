@@ -1,4 +1,4 @@
-/* Devices, their ports and GIDs, protection domains, events of a device. See fake-verbs.h. */
+/* Fake devices, their ports and GIDs, protection domains and events. See fake-verbs.h. */
 #include "fake-private.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Registered memory: keys and bounds; and memory of a GPU. See fake-verbs.h. */
+/* Fake registered memory, with keys and bounds, and memory of a GPU. See fake-verbs.h. */
 #include "fake-private.h"
 
 #include <errno.h>

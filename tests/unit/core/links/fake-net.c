@@ -1,4 +1,4 @@
-/* The networks of the host that has the devices. See fake-verbs.h. */
+/* The networks of the host of the fake devices. See fake-verbs.h. */
 #include "fake-private.h"
 
 #include <arpa/inet.h>

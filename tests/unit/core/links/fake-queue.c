@@ -1,4 +1,4 @@
-/* Completion queues and their channels. See fake-verbs.h. */
+/* Fake completion queues and their channels. See fake-verbs.h. */
 #include "fake-private.h"
 
 #include <errno.h>

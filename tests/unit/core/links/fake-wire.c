@@ -1,5 +1,4 @@
-/* Queue pairs and the wire between them: work requests are carried out when they are
- * posted, or fail as fake_faults says. See fake-verbs.h. */
+/* Fake queue pairs and the wire between them. A work request is carried out when it is posted, or fails as fake_faults says. See fake-verbs.h. */
 #include "fake-private.h"
 
 #include <arpa/inet.h>

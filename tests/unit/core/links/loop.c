@@ -1,6 +1,4 @@
-/* Both ends of a link in one thread: two byte queues in memory. For tests of
- * what uses links, and of the core itself, whose reads and writes can be made as
- * short as one likes. There is nothing to sleep on: link_fd() is -1. */
+/* See loop.h: two byte queues in memory. A test can make reads and writes as short as it likes. There is nothing to sleep on: link_fd() is -1. */
 #include "loop.h"
 
 #include <errno.h>

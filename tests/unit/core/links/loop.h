@@ -1,4 +1,4 @@
-/* A link within one thread, for tests; see loop.c. */
+/* A link whose two ends are in one thread, for tests of the core of links and of code that uses links. */
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,4 @@
-/* For tests of links: an owner that checks what it receives and counts what it is
- * told, and frames whose bytes are a function of their number. */
+/* For tests of links: an owner that checks the frames it receives and counts its callbacks. The bytes of a frame are a function of its number. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,4 @@
-/* For tests of the rdma link over a device that does not exist: two ends in one thread, and
- * what each test is set up with and must leave behind. */
+/* For tests of the rdma link over the fake device (fake-verbs.h): two ends in one thread, and the setup and teardown of each test. The teardown checks that nothing is left. */
 #pragma once
 
 #include "conversation.h"

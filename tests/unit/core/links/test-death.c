@@ -1,6 +1,4 @@
-/* Bad days: peers that are killed at any moment, that send garbage, that write
- * over the words of the shared rings, that never read. Whatever they do, on_closed
- * comes once with a sentence, frames before it are whole, and no descriptor stays. */
+/* Bad peers: killed at any moment, sending garbage, writing over the words of the shared rings, never reading. In each case on_closed comes once with a sentence, the frames before it are whole, and no descriptor stays. */
 #include "peer.h"
 
 #include <arpa/inet.h>
@@ -144,7 +142,7 @@ static void chatter(const char *addr, uint64_t seed)
 	}
 }
 
-static void a_killed_peer(void **state)
+static void a_killed_peer_is_told_once(void **state)
 {
 	uint64_t seed;
 	struct peer p;
@@ -176,7 +174,7 @@ static void cut_off(const char *addr, uint64_t seed)
 		_exit(1);
 }
 
-static void a_frame_that_is_cut_off(void **state)
+static void a_frame_that_is_cut_off_is_told(void **state)
 {
 	uint64_t seed;
 	struct peer p;
@@ -211,7 +209,7 @@ static void flood(const char *addr, uint64_t seed)
 			break;
 }
 
-static void a_flood(void **state)
+static void a_flood_of_garbage_closes_the_link(void **state)
 {
 	struct peer p;
 
@@ -268,7 +266,7 @@ static void scribbler(const char *addr, uint64_t seed)
 	}
 }
 
-static void a_scribbling_peer(void **state)
+static void a_scribbling_peer_is_cut_off(void **state)
 {
 	uint64_t seed;
 	struct peer p;
@@ -290,7 +288,7 @@ static void deaf(const char *addr, uint64_t seed)
 	usleep(20000);
 }
 
-static void a_deaf_peer(void **state)
+static void a_deaf_peer_that_dies_is_told(void **state)
 {
 	struct peer p;
 
@@ -360,9 +358,12 @@ static void last_words_are_heard(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_killed_peer), cmocka_unit_test(a_frame_that_is_cut_off),
-		cmocka_unit_test(a_flood),       cmocka_unit_test(a_scribbling_peer),
-		cmocka_unit_test(a_deaf_peer),   cmocka_unit_test(last_words_are_heard),
+		cmocka_unit_test(a_killed_peer_is_told_once),
+		cmocka_unit_test(a_frame_that_is_cut_off_is_told),
+		cmocka_unit_test(a_flood_of_garbage_closes_the_link),
+		cmocka_unit_test(a_scribbling_peer_is_cut_off),
+		cmocka_unit_test(a_deaf_peer_that_dies_is_told),
+		cmocka_unit_test(last_words_are_heard),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,5 +1,4 @@
-/* shm and tcp links between two threads: frames of 0 to 3 MB, both polling, both
- * sleeping, or mixed, with holds and discards; and how listeners behave. */
+/* shm and tcp links between two threads: frames of 0 to 3 MB, polling, sleeping or both, with holds and discards. And listeners. */
 #include "conversation.h"
 
 #include <errno.h>
@@ -26,31 +25,31 @@ static int remove_folder(void **state)
 	return rmdir(folder); /* fails when a socket was left behind */
 }
 
-static void shm_polling(void **state)
+static void shm_converses_polling(void **state)
 {
 	(void)state;
 	converse(shm_addr, 150, 0, 0, 0);
 }
 
-static void shm_sleeping(void **state)
+static void shm_converses_sleeping(void **state)
 {
 	(void)state;
 	converse(shm_addr, 150, 100, 100, 0);
 }
 
-static void shm_mixed_with_holds(void **state)
+static void shm_converses_with_holds(void **state)
 {
 	(void)state;
 	converse(shm_addr, 150, 50, 70, 20);
 }
 
-static void tcp_sleeping(void **state)
+static void tcp_converses_sleeping(void **state)
 {
 	(void)state;
 	converse("tcp:127.0.0.1:0", 150, 100, 100, 0);
 }
 
-static void tcp_mixed_with_holds(void **state)
+static void tcp_converses_with_holds(void **state)
 {
 	(void)state;
 	converse("tcp:localhost:0", 150, 30, 80, 20);
@@ -231,11 +230,11 @@ static void abstract_names_work(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shm_polling),
-		cmocka_unit_test(shm_sleeping),
-		cmocka_unit_test(shm_mixed_with_holds),
-		cmocka_unit_test(tcp_sleeping),
-		cmocka_unit_test(tcp_mixed_with_holds),
+		cmocka_unit_test(shm_converses_polling),
+		cmocka_unit_test(shm_converses_sleeping),
+		cmocka_unit_test(shm_converses_with_holds),
+		cmocka_unit_test(tcp_converses_sleeping),
+		cmocka_unit_test(tcp_converses_with_holds),
 		cmocka_unit_test(tcp_over_ipv6),
 		cmocka_unit_test(a_live_listener_is_refused),
 		cmocka_unit_test(a_dead_socket_is_replaced),

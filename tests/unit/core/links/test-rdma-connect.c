@@ -1,5 +1,4 @@
-/* What keeps an rdma link from being (fake-verbs.h): strangers, silence, too little of
- * something. Both ends say why. */
+/* Connections of the rdma link that fail (fake-verbs.h): strangers, silence, too little of something. Both ends say why. */
 #include "rdma-ends.h"
 
 static void garbage_is_refused(void **state)
@@ -46,7 +45,7 @@ static void no_answer_is_a_timeout(void **state)
 	ends_close(&e);
 }
 
-static void nobody_listens(void **state)
+static void nobody_listens_is_a_sentence(void **state)
 {
 	struct err err;
 	struct peer p;
@@ -59,7 +58,7 @@ static void nobody_listens(void **state)
 }
 
 /* The last word of the connection is lost: the first piece says as much. */
-static void a_lost_last_word(void **state)
+static void a_first_piece_confirms_a_connection(void **state)
 {
 	uint64_t sent = 0;
 	struct ends e;
@@ -73,7 +72,7 @@ static void a_lost_last_word(void **state)
 	ends_close(&e);
 }
 
-static void too_little_memory(void **state)
+static void too_little_memory_names_the_limit(void **state)
 {
 	struct err why;
 	struct ends e;
@@ -87,7 +86,7 @@ static void too_little_memory(void **state)
 }
 
 /* Bodies cannot be registered, the ring could: the link ends, and says what to do. */
-static void a_body_that_cannot_be_registered(void **state)
+static void a_body_that_cannot_be_registered_ends_the_link(void **state)
 {
 	uint64_t sent = 0;
 	struct ends e;
@@ -101,7 +100,7 @@ static void a_body_that_cannot_be_registered(void **state)
 	ends_close(&e);
 }
 
-static void a_device_without_resources(void **state)
+static void a_device_without_resources_is_a_sentence(void **state)
 {
 	struct err why;
 	struct ends e;
@@ -126,7 +125,7 @@ static void a_device_without_resources(void **state)
 }
 
 /* Links beyond the completion queue: it grows, and where it cannot, one is refused. */
-static void the_queue_grows(void **state)
+static void the_completion_queue_grows_with_the_links(void **state)
 {
 	struct ends e[8];
 	struct listener *l;
@@ -159,12 +158,12 @@ int main(void)
 		T(garbage_is_refused),
 		T(another_version_is_refused),
 		T(no_answer_is_a_timeout),
-		T(nobody_listens),
-		T(a_lost_last_word),
-		T(too_little_memory),
-		T(a_body_that_cannot_be_registered),
-		T(a_device_without_resources),
-		T(the_queue_grows),
+		T(nobody_listens_is_a_sentence),
+		T(a_first_piece_confirms_a_connection),
+		T(too_little_memory_names_the_limit),
+		T(a_body_that_cannot_be_registered_ends_the_link),
+		T(a_device_without_resources_is_a_sentence),
+		T(the_completion_queue_grows_with_the_links),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

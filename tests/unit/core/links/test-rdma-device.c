@@ -1,6 +1,4 @@
-/* rdma links over a real device (or soft-RoCE in the virtual machine): the conversations
- * that shm and tcp links have, and a few ends. NBOX_TEST_RDMA is an address of such a
- * device, without rdma: and port; where it is not set there is nothing to test. */
+/* rdma links over a real device, or soft-RoCE in the virtual machine: the conversations of shm and tcp links, and a few ends. NBOX_TEST_RDMA is an address of the device, without rdma: and port; without it the tests are skipped. */
 #include "conversation.h"
 
 #include "links/rdma/options.h"
@@ -62,25 +60,25 @@ static int count_what_is_held(void **state)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-static void polling(void **state)
+static void a_conversation_polling(void **state)
 {
 	(void)state;
 	converse(addr, 100, 0, 0, 0);
 }
 
-static void sleeping(void **state)
+static void a_conversation_sleeping(void **state)
 {
 	(void)state;
 	converse(addr, 150, 100, 100, 0);
 }
 
-static void mixed_with_holds(void **state)
+static void a_conversation_with_holds(void **state)
 {
 	(void)state;
 	converse(addr, 150, 90, 70, 20);
 }
 
-static void several_queue_pairs(void **state)
+static void a_conversation_over_several_queue_pairs(void **state)
 {
 	struct rdma_options o;
 
@@ -93,7 +91,7 @@ static void several_queue_pairs(void **state)
 	rdma_options_use(&o);
 }
 
-static void nobody_there(void **state)
+static void nobody_there_is_a_sentence(void **state)
 {
 	struct err err = {""};
 	char closed[160];
@@ -107,7 +105,7 @@ static void nobody_there(void **state)
 	assert_non_null(strstr(err.text, "nobody listens there"));
 }
 
-static void all_was_given_back(void **state)
+static void all_is_given_back(void **state)
 {
 	(void)state;
 	assert_int_equal(n_held, 0);
@@ -116,12 +114,12 @@ static void all_was_given_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sleeping),
-		cmocka_unit_test(mixed_with_holds),
-		cmocka_unit_test(several_queue_pairs),
-		cmocka_unit_test(polling),
-		cmocka_unit_test(nobody_there),
-		cmocka_unit_test(all_was_given_back),
+		cmocka_unit_test(a_conversation_sleeping),
+		cmocka_unit_test(a_conversation_with_holds),
+		cmocka_unit_test(a_conversation_over_several_queue_pairs),
+		cmocka_unit_test(a_conversation_polling),
+		cmocka_unit_test(nobody_there_is_a_sentence),
+		cmocka_unit_test(all_is_given_back),
 	};
 
 	if (!getenv("NBOX_TEST_RDMA")) {

@@ -1,5 +1,4 @@
-/* What breaks an rdma link, which no device does on demand (fake-verbs.h): each fault ends in
- * one sentence, within a bound, with everything given back. */
+/* Faults that no real device has on demand (fake-verbs.h): each ends the rdma link in one sentence, within a bound, with everything given back. */
 #include "rdma-ends.h"
 
 #include <unistd.h>
@@ -15,7 +14,7 @@ static void until_woken(struct peer *p)
 	}
 }
 
-static void statuses(void **state)
+static void each_status_has_its_code_and_words(void **state)
 {
 	static const struct {
 		enum ibv_wc_status status;
@@ -51,7 +50,7 @@ static void statuses(void **state)
 }
 
 /* Of several queue pairs the one that failed is named, by a completion or an event. */
-static void the_one_that_failed(void **state)
+static void the_queue_pair_that_failed_is_named(void **state)
 {
 	struct rdma_options o = use_options();
 	char name[64];
@@ -88,7 +87,7 @@ static void the_one_that_failed(void **state)
 }
 
 /* Its process has ended, between two frames: who it was is said, too. */
-static void a_peer_that_is_gone(void **state)
+static void a_peer_that_has_left_is_named(void **state)
 {
 	char name[64];
 	struct ends e;
@@ -107,7 +106,7 @@ static void a_peer_that_is_gone(void **state)
 
 /* The counts of work requests pass 2^31 and 2^32: a lent body is not given back before the peer
  * has it, and is given back then. */
-static void counts_of_more_than_32_bits(void **state)
+static void counts_may_pass_32_bits(void **state)
 {
 	static const uint64_t starts[] = {(UINT64_C(1) << 31) - 2, (UINT64_C(1) << 31) + 2,
 					  (UINT64_C(1) << 32) - 2, (UINT64_C(1) << 32) + 2};
@@ -137,7 +136,7 @@ static void counts_of_more_than_32_bits(void **state)
 	}
 }
 
-static void a_wrong_immediate(void **state)
+static void a_wrong_immediate_ends_the_link(void **state)
 {
 	static const uint32_t wrong[] = {70, 1, 0x7fffffff, RDMA_CTL_FLAG | 5};
 	uint64_t sent;
@@ -160,7 +159,7 @@ static void a_wrong_immediate(void **state)
 
 /* Events of a device reach every hub that uses it: here the listener's and that of the link
  * that connected; those of a queue or a queue pair only the hub whose it is. */
-static void device_events(void **state)
+static void device_events_reach_every_hub(void **state)
 {
 	static const struct {
 		enum ibv_event_type type;
@@ -191,7 +190,7 @@ static void device_events(void **state)
 }
 
 /* A port that comes back in time is no error; one that stays down is, to each end. */
-static void a_port_goes_down(void **state)
+static void a_port_that_stays_down_ends_both_links(void **state)
 {
 	uint64_t sent = 0, start_ns;
 	struct ends e;
@@ -219,7 +218,7 @@ static void a_port_goes_down(void **state)
 }
 
 /* The peer's host is gone without a word, and nobody sends: noticed by its silence. */
-static void a_silent_peer(void **state)
+static void a_silent_peer_is_noticed(void **state)
 {
 	uint64_t start_ns = clock_now_ns();
 	struct ends e;
@@ -240,9 +239,14 @@ static void a_silent_peer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(statuses),         T(a_wrong_immediate),           T(device_events),
-		T(a_port_goes_down), T(the_one_that_failed),         T(a_peer_that_is_gone),
-		T(a_silent_peer),    T(counts_of_more_than_32_bits),
+		T(each_status_has_its_code_and_words),
+		T(a_wrong_immediate_ends_the_link),
+		T(device_events_reach_every_hub),
+		T(a_port_that_stays_down_ends_both_links),
+		T(the_queue_pair_that_failed_is_named),
+		T(a_peer_that_has_left_is_named),
+		T(a_silent_peer_is_noticed),
+		T(counts_may_pass_32_bits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* Bodies from and into memory of a GPU over the rdma link (fake-verbs.h): whoever touches
- * that memory but the device dies on the spot. */
+/* Bodies from and into memory of a GPU over the rdma link (fake-verbs.h). A touch of that memory by the CPU kills the test. */
 #include "rdma-ends.h"
 
 #include <fcntl.h>
@@ -158,7 +157,7 @@ static void exchange(struct ends *e, unsigned int n)
 	}
 }
 
-static void bodies_cross(void **state)
+static void bodies_cross_without_a_touch(void **state)
 {
 	struct rdma_options o = use_options();
 
@@ -180,7 +179,7 @@ static void bodies_cross(void **state)
 
 /* --- how it is registered ------------------------------------------------------------------ */
 
-static void by_address_where_there_is_no_dmabuf(void **state)
+static void memory_without_a_dmabuf_is_registered_by_address(void **state)
 {
 	struct verbs old = fake_verbs;
 
@@ -202,7 +201,7 @@ static void by_address_where_there_is_no_dmabuf(void **state)
 	}
 }
 
-static void nothing_to_register_by(void **state)
+static void memory_that_cannot_be_registered_is_a_sentence(void **state)
 {
 	struct ends e;
 	struct err err;
@@ -238,7 +237,7 @@ static void nothing_to_register_by(void **state)
 	ends_close(&e);
 }
 
-static void links_without_a_device(void **state)
+static void other_links_refuse_memory_of_a_gpu(void **state)
 {
 	struct link *a;
 	struct err err;
@@ -262,7 +261,7 @@ static void send_boot(struct ends *e, uint64_t index)
 }
 
 /* A long BOOT is lent like the body of a message, and yet goes to the host. */
-static void only_messages(void **state)
+static void only_messages_may_be_written_there(void **state)
 {
 	struct ends e;
 	uint64_t sent = 0;
@@ -313,9 +312,12 @@ int main(void)
 {
 #define G(f) cmocka_unit_test_setup_teardown(f, gpu_setup, gpu_teardown)
 	const struct CMUnitTest tests[] = {
-		G(bodies_cross),           G(by_address_where_there_is_no_dmabuf),
-		G(nothing_to_register_by), G(links_without_a_device),
-		G(only_messages),          G(unknown_flags_are_refused),
+		G(bodies_cross_without_a_touch),
+		G(memory_without_a_dmabuf_is_registered_by_address),
+		G(memory_that_cannot_be_registered_is_a_sentence),
+		G(other_links_refuse_memory_of_a_gpu),
+		G(only_messages_may_be_written_there),
+		G(unknown_flags_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

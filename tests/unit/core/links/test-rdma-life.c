@@ -1,5 +1,4 @@
-/* How long an rdma link lives (fake-verbs.h): peers that say nothing, a completion queue that
- * fails, what a fork inherits, and what is waited for at the end. */
+/* The life of an rdma link (fake-verbs.h): silent peers, a failing completion queue, descriptors in a forked child, the wait at the end. */
 #include "rdma-ends.h"
 
 #include <fcntl.h>
@@ -10,7 +9,7 @@
 
 /* Of what was sent nothing is heard, neither an answer nor an error: after 5 s and the time
  * that all retries may take, but not before, the link's own bound ends it. */
-static void a_device_that_never_gives_up(void **state)
+static void a_bound_ends_what_a_device_never_gives_up(void **state)
 {
 	static const struct {
 		uint32_t timeout, retry_count, ticks;
@@ -72,7 +71,7 @@ static void an_idle_peer_lives(void **state)
 }
 
 /* It can neither be read nor slept upon: each end says so, whoever wakes it. */
-static void completion_queues_that_fail(void **state)
+static void a_completion_queue_that_fails_ends_its_links(void **state)
 {
 	struct ends e;
 
@@ -162,7 +161,7 @@ static pid_t forked_child(const int *fds, int n, int gate[2])
 	return pid;
 }
 
-static void descriptors_in_a_forked_child(void **state)
+static void a_forked_child_can_close_all_descriptors(void **state)
 {
 	int fds[32], n, n_a, gate[2], status, lifelines[2];
 	struct fds before, after;
@@ -263,7 +262,7 @@ static void the_last_words_arrive(void **state)
 }
 
 /* ... for a moment: from a peer that has vanished none comes. */
-static void last_words_to_nobody(void **state)
+static void a_peer_that_vanished_delays_the_end_for_a_moment(void **state)
 {
 	uint64_t sent = 0, start_ns;
 	struct ends e;
@@ -286,9 +285,12 @@ static void last_words_to_nobody(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_device_that_never_gives_up), T(an_idle_peer_lives),
-		T(completion_queues_that_fail),  T(descriptors_in_a_forked_child),
-		T(the_last_words_arrive),        T(last_words_to_nobody),
+		T(a_bound_ends_what_a_device_never_gives_up),
+		T(an_idle_peer_lives),
+		T(a_completion_queue_that_fails_ends_its_links),
+		T(a_forked_child_can_close_all_descriptors),
+		T(the_last_words_arrive),
+		T(a_peer_that_vanished_delays_the_end_for_a_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

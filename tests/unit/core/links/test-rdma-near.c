@@ -1,5 +1,4 @@
-/* Which of several rails a link takes: over a made-up tree of sysfs, and whole links over two
- * devices that do not exist (fake-verbs.h). */
+/* The choice among several rails: over a made-up tree of sysfs, and whole links over two fake devices (fake-verbs.h). */
 #include "conversation.h"
 #include "fake-verbs.h"
 
@@ -100,7 +99,7 @@ static const char *choice(const char *pci, const char *list)
 				      : "bad";
 }
 
-static void the_nearest_is_chosen(void **state)
+static void the_longest_common_path_is_nearest(void **state)
 {
 	static const char *const cases[][3] = {
 		{"0000:3B:00.0", "fake0 fake1", "fake0"},
@@ -143,7 +142,7 @@ static unsigned int source(const struct rdma_options *o, const char *to)
 	return from.ss_family ? ntohl(((struct sockaddr_in *)&from)->sin_addr.s_addr) & 0xff : 0;
 }
 
-static void the_nearest_rail(void **state)
+static void the_source_address_is_the_nearest_rails(void **state)
 {
 	struct rdma_options o;
 	struct sockaddr_in6 six = {.sin6_family = AF_INET6};
@@ -247,8 +246,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup_rails, teardown_rails)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_nearest_is_chosen, open_tree, close_tree),
-		T(the_nearest_rail),
+		cmocka_unit_test_setup_teardown(the_longest_common_path_is_nearest, open_tree,
+						close_tree),
+		T(the_source_address_is_the_nearest_rails),
 		T(links_use_the_nearest_rail),
 	};
 

@@ -1,4 +1,4 @@
-/* The options of rdma links, and the device that they choose. */
+/* The options of rdma links, and the devices that they choose. */
 #include "rdma-ends.h"
 
 #include "links/rdma/address.h"
@@ -34,7 +34,7 @@ static void options_are_strict(void **state)
 	assert_int_equal(o.gid_index, 2);
 }
 
-static void devices_are_chosen(void **state)
+static void options_choose_the_device(void **state)
 {
 	struct rdma_options o = use_options();
 	struct sockaddr_storage a;
@@ -53,7 +53,7 @@ static void devices_are_chosen(void **state)
 }
 
 /* A GID of InfiniBand is no address, also where it looks like one: IPoIB's is. */
-static void infiniband_ports(void **state)
+static void an_infiniband_port_has_the_address_of_its_ipoib(void **state)
 {
 	struct rdma_options o = use_options();
 	struct sockaddr_storage a;
@@ -86,7 +86,7 @@ static void infiniband_ports(void **state)
 
 /* ... and a link from and to it works as over RoCE. Inside a subnet no GID is used: none takes
  * another's place. */
-static void a_link_over_infiniband(void **state)
+static void a_link_works_over_infiniband(void **state)
 {
 	struct rdma_options o = use_options();
 	struct ends e;
@@ -140,7 +140,7 @@ static void options_reach_the_queue_pair(void **state)
 }
 
 /* A GID that is not of the address that is listened at: no link, and never over another one. */
-static void a_gid_of_another_address(void **state)
+static void a_gid_of_another_address_is_refused(void **state)
 {
 	struct rdma_options o = use_options();
 	struct err why;
@@ -168,11 +168,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(options_are_strict),
-		T(devices_are_chosen),
-		T(infiniband_ports),
-		T(a_link_over_infiniband),
+		T(options_choose_the_device),
+		T(an_infiniband_port_has_the_address_of_its_ipoib),
+		T(a_link_works_over_infiniband),
 		T(options_reach_the_queue_pair),
-		T(a_gid_of_another_address),
+		T(a_gid_of_another_address_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* What the connection manager refuses an rdma link (fake-verbs.h): addresses, routes and devices.
- */
+/* Refusals of the connection manager (fake-verbs.h): addresses, routes and devices. */
 #include "rdma-ends.h"
 
 static void expect_words(const char *text, const char *a, const char *b)
@@ -8,7 +7,7 @@ static void expect_words(const char *text, const char *a, const char *b)
 		fail_msg("%s; wanted: %s ... %s", text, a, b);
 }
 
-static void events_that_end_an_attempt(void **state)
+static void each_event_ends_an_attempt_in_its_words(void **state)
 {
 	static const struct {
 		enum rdma_cm_event_type event;
@@ -50,7 +49,7 @@ static void tick_hub(struct rdma_hub *h)
 
 /* Links that are up; and the listener, which says so once, and once that it is back: at the same
  * address, with nothing kept open of the device that went. */
-static void a_device_is_removed(void **state)
+static void a_removed_device_ends_links_and_is_listened_at_again(void **state)
 {
 	struct link *link = NULL;
 	struct rdma_hub *h;
@@ -100,7 +99,7 @@ static void a_device_is_removed(void **state)
 }
 
 /* Who has accepted is told that the last step failed. */
-static void an_accepted_link_that_fails(void **state)
+static void an_accepted_link_that_fails_is_told(void **state)
 {
 	struct ends e;
 
@@ -115,7 +114,7 @@ static void an_accepted_link_that_fails(void **state)
 	ends_close(&e);
 }
 
-static void addresses_to_listen_at(void **state)
+static void a_bad_address_to_listen_at_is_a_sentence(void **state)
 {
 	static const struct {
 		const char *addr;
@@ -140,7 +139,7 @@ static void addresses_to_listen_at(void **state)
 	listener_free(l);
 }
 
-static void a_device_that_cannot_be_opened(void **state)
+static void a_device_that_cannot_be_opened_is_named(void **state)
 {
 	struct err why;
 	struct ends e;
@@ -157,9 +156,11 @@ static void a_device_that_cannot_be_opened(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(events_that_end_an_attempt),     T(a_device_is_removed),
-		T(an_accepted_link_that_fails),    T(addresses_to_listen_at),
-		T(a_device_that_cannot_be_opened),
+		T(each_event_ends_an_attempt_in_its_words),
+		T(a_removed_device_ends_links_and_is_listened_at_again),
+		T(an_accepted_link_that_fails_is_told),
+		T(a_bad_address_to_listen_at_is_a_sentence),
+		T(a_device_that_cannot_be_opened_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

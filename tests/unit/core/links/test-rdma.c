@@ -1,27 +1,26 @@
-/* The rdma link over a device that does not exist (fake-verbs.h) and works: the conversations
- * of the other links, windows that are full, order over several queue pairs. */
+/* The rdma link over a fake device that works (fake-verbs.h): the conversations of the other links, full windows, order over several queue pairs. */
 #include "rdma-ends.h"
 
-static void polling(void **state)
+static void a_conversation_polling(void **state)
 {
 	(void)state;
 	converse(ADDR, 150, 0, 0, 0);
 }
 
-static void sleeping(void **state)
+static void a_conversation_sleeping(void **state)
 {
 	(void)state;
 	converse(ADDR, 150, 100, 100, 0);
 }
 
-static void mixed_with_holds(void **state)
+static void a_conversation_with_holds(void **state)
 {
 	(void)state;
 	converse(ADDR, 150, 50, 70, 20);
 }
 
 /* Who has cores of its own never sleeps. */
-static void busy_polling(void **state)
+static void a_conversation_busy_polling(void **state)
 {
 	struct rdma_options o = use_options();
 	struct ends e;
@@ -38,21 +37,21 @@ static void busy_polling(void **state)
 }
 
 /* Completions come one at a time. */
-static void partial_completions(void **state)
+static void completions_may_come_one_by_one(void **state)
 {
 	(void)state;
 	fake_faults.poll_most = 1;
 	converse(ADDR, 100, 60, 60, 10);
 }
 
-static void nothing_inline(void **state)
+static void a_device_without_inline_works(void **state)
 {
 	(void)state;
 	fake_faults.inline_most = 1;
 	converse(ADDR, 100, 60, 60, 0);
 }
 
-static void several_queue_pairs(void **state)
+static void a_conversation_over_several_queue_pairs(void **state)
 {
 	struct rdma_options o = use_options();
 
@@ -64,7 +63,7 @@ static void several_queue_pairs(void **state)
 }
 
 /* A ring that is full all the time. */
-static void the_smallest_ring(void **state)
+static void the_smallest_ring_works(void **state)
 {
 	struct rdma_options o = use_options();
 
@@ -75,7 +74,7 @@ static void the_smallest_ring(void **state)
 }
 
 /* Registered memory that must go again and again. */
-static void the_smallest_cache(void **state)
+static void the_smallest_cache_works(void **state)
 {
 	struct rdma_options o = use_options();
 
@@ -86,7 +85,7 @@ static void the_smallest_cache(void **state)
 }
 
 /* Memory that may be unmapped after it was sent is not kept registered; other memory is. */
-static void passing_memory_is_forgotten(void **state)
+static void passing_memory_is_not_kept_registered(void **state)
 {
 	struct ends e;
 	uint64_t sent = 0, before;
@@ -108,7 +107,7 @@ static void passing_memory_is_forgotten(void **state)
 }
 
 /* A reader that holds: the writer stops at the window and the ring, nothing is lost. */
-static void credits_run_out(void **state)
+static void a_holding_reader_stops_its_writer(void **state)
 {
 	struct ends e;
 	uint64_t sent = 0;
@@ -133,7 +132,7 @@ static void credits_run_out(void **state)
 
 /* One end has all its receives in use but those of control SENDs, and sleeps; the other has
  * more to tell it, for pieces and for the ring, than those can take. */
-static void no_more_control_than_receives(void **state)
+static void control_sends_never_outnumber_receives(void **state)
 {
 	struct rdma_options o = use_options();
 	uint64_t sent = 0, sent_b = 0;
@@ -166,7 +165,7 @@ static void no_more_control_than_receives(void **state)
 }
 
 /* Pieces of one queue pair overtake those of another by far: delivered in order. */
-static void queue_pairs_out_of_order(void **state)
+static void queue_pairs_may_overtake_each_other(void **state)
 {
 	struct rdma_options o = use_options();
 	uint64_t sent = 0, before;
@@ -198,19 +197,19 @@ static void queue_pairs_out_of_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(polling),
-		T(sleeping),
-		T(mixed_with_holds),
-		T(busy_polling),
-		T(partial_completions),
-		T(nothing_inline),
-		T(several_queue_pairs),
-		T(the_smallest_ring),
-		T(the_smallest_cache),
-		T(passing_memory_is_forgotten),
-		T(credits_run_out),
-		T(queue_pairs_out_of_order),
-		T(no_more_control_than_receives),
+		T(a_conversation_polling),
+		T(a_conversation_sleeping),
+		T(a_conversation_with_holds),
+		T(a_conversation_busy_polling),
+		T(completions_may_come_one_by_one),
+		T(a_device_without_inline_works),
+		T(a_conversation_over_several_queue_pairs),
+		T(the_smallest_ring_works),
+		T(the_smallest_cache_works),
+		T(passing_memory_is_not_kept_registered),
+		T(a_holding_reader_stops_its_writer),
+		T(queue_pairs_may_overtake_each_other),
+		T(control_sends_never_outnumber_receives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

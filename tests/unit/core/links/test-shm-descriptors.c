@@ -1,6 +1,4 @@
-/* No program that a process starts while a link is made gets one of its descriptors: the memory,
- * which is open for a moment only, the sockets, the listener. Looked at where they pass: sendmsg()
- * and recvmsg() are wrapped. */
+/* A program that the process starts while a link is made gets no descriptor of the link: the memory, which is open for a moment only, the sockets, the listener. sendmsg() and recvmsg() are wrapped, so that the test can look. */
 #include "peer.h"
 
 #include <dirent.h>
@@ -107,7 +105,7 @@ static void make_and_look(const char *addr)
 	listener_free(l);
 }
 
-static void test_shm(void **state)
+static void no_child_gets_a_descriptor_of_shm(void **state)
 {
 	char addr[64];
 
@@ -119,7 +117,7 @@ static void test_shm(void **state)
 	assert_int_equal(n_inherited, 0);
 }
 
-static void test_tcp(void **state)
+static void no_child_gets_a_descriptor_of_tcp(void **state)
 {
 	(void)state;
 	make_and_look("tcp:127.0.0.1:0");
@@ -129,8 +127,8 @@ static void test_tcp(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_shm),
-		cmocka_unit_test(test_tcp),
+		cmocka_unit_test(no_child_gets_a_descriptor_of_shm),
+		cmocka_unit_test(no_child_gets_a_descriptor_of_tcp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

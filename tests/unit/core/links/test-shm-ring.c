@@ -1,6 +1,4 @@
-/* The ring of a shm link with both ends in one process: a thread writes, another reads, both sleep
- * when they can. In the suite tsan a missing acquire or release is a race between the copies of the
- * bytes, on any machine. A wake-up that is lost ends in the test's timeout. */
+/* The ring of a shm link with both ends in one process: one thread writes, another reads, both sleep when they can. Under ThreadSanitizer a missing acquire or release shows as a race, on any machine. A lost wake-up shows as the test's timeout. */
 #include <stdint.h>
 
 #include "cmocka-all.h"
@@ -89,7 +87,7 @@ static void *read_all(void *arg)
 	return (void *)(uintptr_t)n_wrong;
 }
 
-static void test_all_bytes_in_order(void **state)
+static void all_bytes_come_in_order(void **state)
 {
 	void *area = aligned_alloc(4096, shm_area_bytes(RING_BYTES)), *n_wrong;
 	int bells[2] = {eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC)};
@@ -117,7 +115,7 @@ static void test_all_bytes_in_order(void **state)
 }
 
 /* Whoever claims more than the ring holds, or what was never written, is told from a partner. */
-static void test_hostile_positions(void **state)
+static void hostile_positions_are_refused(void **state)
 {
 	void *area = aligned_alloc(4096, shm_area_bytes(RING_BYTES));
 	struct ring writer = {0}, reader = {0};
@@ -145,8 +143,8 @@ static void test_hostile_positions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_bytes_in_order),
-		cmocka_unit_test(test_hostile_positions),
+		cmocka_unit_test(all_bytes_come_in_order),
+		cmocka_unit_test(hostile_positions_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

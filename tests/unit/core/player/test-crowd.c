@@ -1,6 +1,4 @@
-/* Players of all ranks of random ops against an obvious computation: once with
- * messages in memory that arrive and are acknowledged in random order, once over
- * loop links; and how a player answers what it did not expect. */
+/* Players of all ranks of random ops against an obvious computation: with messages in memory that arrive and are acknowledged in random order, and over loop links. And unexpected messages. */
 #include "crowd.h"
 
 #include <errno.h>
@@ -197,7 +195,7 @@ static void play_in_memory(uint64_t seed, bool with_data)
 	crowd_deinit(&crowd);
 }
 
-static void random_ops_in_memory(void **state)
+static void random_ops_give_the_right_bytes(void **state)
 {
 	uint64_t seed;
 
@@ -206,7 +204,7 @@ static void random_ops_in_memory(void **state)
 		play_in_memory(seed, true);
 }
 
-static void random_ops_without_data(void **state)
+static void without_data_all_messages_are_counted(void **state)
 {
 	uint64_t seed;
 
@@ -362,7 +360,7 @@ static void wired_run(struct wired *w)
 	}
 }
 
-static void random_ops_over_links(void **state)
+static void random_ops_over_links_give_the_right_bytes(void **state)
 {
 	static struct wired w;
 	struct wired_owner owners[CROWD_MAX];
@@ -440,7 +438,7 @@ static void ring_init(struct sched *s, uint32_t n, uint64_t bytes)
 	assert_int_equal(sched_init(s, &err), 0);
 }
 
-static void strangers_are_named(void **state)
+static void an_unexpected_message_is_named(void **state)
 {
 	struct quiet q = {0};
 	struct player *p = NULL;
@@ -539,7 +537,7 @@ static void an_error_of_the_owner_ends_the_start(void **state)
 }
 
 /* An all-to-all of 512 ranks: 1,023 threads, everything at once, any order. */
-static void many_threads(void **state)
+static void a_thousand_threads_end_in_any_order(void **state)
 {
 	struct sched s = {.kind = COLL_ALLTOALL,
 			  .algo = SCHED_DIRECT,
@@ -574,13 +572,13 @@ static void many_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_ops_in_memory),
-		cmocka_unit_test(random_ops_without_data),
-		cmocka_unit_test(random_ops_over_links),
-		cmocka_unit_test(strangers_are_named),
+		cmocka_unit_test(random_ops_give_the_right_bytes),
+		cmocka_unit_test(without_data_all_messages_are_counted),
+		cmocka_unit_test(random_ops_over_links_give_the_right_bytes),
+		cmocka_unit_test(an_unexpected_message_is_named),
 		cmocka_unit_test(the_window_is_bounded),
 		cmocka_unit_test(an_error_of_the_owner_ends_the_start),
-		cmocka_unit_test(many_threads),
+		cmocka_unit_test(a_thousand_threads_end_in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

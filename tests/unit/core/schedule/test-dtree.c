@@ -1,5 +1,4 @@
-/* The double binary tree: for all numbers of nodes up to N both trees span, agree
- * at both ends of each edge, are low, and share the work. */
+/* The double binary tree, for all numbers of nodes up to N: both trees span, are low, agree at both ends of each edge, and share the work. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +106,7 @@ static void no_node_is_inner_twice(void **state)
 }
 
 /* Worked by hand from the definition. */
-static void known_trees(void **state)
+static void known_trees_match(void **state)
 {
 	static const int32_t up8[2][8] = {{-1, 2, 4, 2, 0, 6, 4, 6}, {1, 3, 1, 7, 5, 3, 5, -1}};
 	static const int32_t up5[2][5] = {{-1, 2, 4, 2, 0}, {1, -1, 3, 0, 3}};
@@ -137,7 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_trees_span),
 		cmocka_unit_test(no_node_is_inner_twice),
-		cmocka_unit_test(known_trees),
+		cmocka_unit_test(known_trees_match),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

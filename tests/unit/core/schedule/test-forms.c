@@ -1,6 +1,4 @@
-/* Message counts and sizes against NCCL's closed forms (facts of 2.28, section 6.3),
- * with NCCL's chunk sizes and slices. Nothing here calls the code under test for
- * the expected number. */
+/* Message counts and sizes against NCCL's closed forms (facts of 2.28, section 6.3), with NCCL's chunk sizes and slices. No expected number comes from the code under test. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +67,7 @@ static const uint32_t ns[] = {2, 3, 5, 8, 16, 31};
 
 /* 4(n-1) a loop in Simple (2 slices), 2(n-1) in LL. A loop is n chunks. Every rank
  * sends and receives all but its n-th part twice. */
-static void ring_allreduce(void **state)
+static void ring_allreduce_matches_the_closed_form(void **state)
 {
 	(void)state;
 	FOR_ALL(n, bytes)
@@ -93,7 +91,7 @@ static void ring_allreduce(void **state)
 }
 
 /* n-1 forms; here NCCL's channel bytes are those of the big buffer. */
-static void ring_allgather_reducescatter(void **state)
+static void ring_allgather_and_reducescatter_match_the_closed_form(void **state)
 {
 	(void)state;
 	FOR_ALL(n, bytes)
@@ -117,7 +115,7 @@ static void ring_allgather_reducescatter(void **state)
 
 /* One message a chunk of 512 KiB; the root (Reduce: its successor) receives
  * nothing, the last sends nothing. */
-static void pipelines(void **state)
+static void pipelines_send_each_chunk_over_each_edge(void **state)
 {
 	(void)state;
 	FOR_ALL(n, bytes)
@@ -141,7 +139,7 @@ static void pipelines(void **state)
 }
 
 /* ceil(data of the tree / chunk) messages on each edge, up and down. */
-static void tree_allreduce(void **state)
+static void tree_allreduce_matches_the_closed_form(void **state)
 {
 	(void)state;
 	FOR_ALL(n, bytes)
@@ -180,7 +178,7 @@ static void tree_allreduce(void **state)
 	}
 }
 
-static void direct_kinds(void **state)
+static void direct_kinds_have_a_message_a_pair(void **state)
 {
 	(void)state;
 	FOR_ALL(n, bytes)
@@ -205,7 +203,7 @@ static void direct_kinds(void **state)
 
 /* 512 ranks, 100 MiB, 16 channels: 6.25 MiB a channel, one loop, chunks of 12.5 KiB:
  * 4 * 511 = 2044 messages of 6.25 KiB a channel each way. */
-static void worked_example(void **state)
+static void a_worked_example_matches(void **state)
 {
 	struct sched s = {.kind = COLL_ALLREDUCE,
 			  .algo = SCHED_RING,
@@ -246,12 +244,12 @@ static void empty_slices_are_messages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ring_allreduce),
-		cmocka_unit_test(ring_allgather_reducescatter),
-		cmocka_unit_test(pipelines),
-		cmocka_unit_test(tree_allreduce),
-		cmocka_unit_test(direct_kinds),
-		cmocka_unit_test(worked_example),
+		cmocka_unit_test(ring_allreduce_matches_the_closed_form),
+		cmocka_unit_test(ring_allgather_and_reducescatter_match_the_closed_form),
+		cmocka_unit_test(pipelines_send_each_chunk_over_each_edge),
+		cmocka_unit_test(tree_allreduce_matches_the_closed_form),
+		cmocka_unit_test(direct_kinds_have_a_message_a_pair),
+		cmocka_unit_test(a_worked_example_matches),
 		cmocka_unit_test(empty_slices_are_messages),
 	};
 

@@ -1,5 +1,4 @@
-/* Large worlds: a step of any rank agrees with the steps of its peers, found with
- * nothing but their own rules. */
+/* Large worlds: a step of any rank agrees with the steps of its peers, which the test finds by their own rules only. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +93,7 @@ static void check_peers(const struct sched *s, uint32_t rank, uint32_t thread, u
 	}
 }
 
-static void peers_agree(void **state)
+static void both_ends_agree_on_each_message(void **state)
 {
 	static const uint32_t sizes[] = {2, 1000, 1024, 4096, 65535, 65536};
 	struct rng r;
@@ -128,7 +127,7 @@ static void peers_agree(void **state)
 }
 
 /* The largest call that is allowed, in the largest world: nothing overflows. */
-static void largest(void **state)
+static void nothing_overflows_in_the_largest_world(void **state)
 {
 	(void)state;
 	for (unsigned f = 0; f < N_FORMS; f++) {
@@ -155,8 +154,8 @@ static void largest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peers_agree),
-		cmocka_unit_test(largest),
+		cmocka_unit_test(both_ends_agree_on_each_message),
+		cmocka_unit_test(nothing_overflows_in_the_largest_world),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void finish(struct group *g, uint32_t n, struct rng *r)
 
 /* Any calls between any ranks, to oneself too, several between the same two, with
  * and without bytes; receives in another order than sends to other peers. */
-static void random_groups(void **state)
+static void random_groups_deliver_all_bytes(void **state)
 {
 	static struct group g;
 	struct rng r;
@@ -98,7 +98,7 @@ static void random_groups(void **state)
 }
 
 /* PyTorch's all_to_all: a loop of sends and receives with all peers. */
-static void all_to_all_by_calls(void **state)
+static void calls_can_make_an_all_to_all(void **state)
 {
 	static struct group g;
 	struct rng r;
@@ -116,7 +116,7 @@ static void all_to_all_by_calls(void **state)
 	}
 }
 
-static void lanes_and_look_up(void **state)
+static void each_call_is_found_by_its_lane(void **state)
 {
 	struct sched_p2p calls[] = {
 		{.peer = 1, .is_send = true, .bytes = 10},
@@ -202,7 +202,7 @@ static void bad_calls_are_refused(void **state)
 	expect_refusal(&own, 1, 3, "rank 3");
 }
 
-static void too_many_lanes(void **state)
+static void more_lanes_than_fit_are_refused(void **state)
 {
 	uint32_t n = 65537;
 	struct sched_p2p *calls = calloc(n, sizeof(*calls));
@@ -228,9 +228,11 @@ static void too_many_lanes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_groups),     cmocka_unit_test(all_to_all_by_calls),
-		cmocka_unit_test(lanes_and_look_up), cmocka_unit_test(bad_calls_are_refused),
-		cmocka_unit_test(too_many_lanes),
+		cmocka_unit_test(random_groups_deliver_all_bytes),
+		cmocka_unit_test(calls_can_make_an_all_to_all),
+		cmocka_unit_test(each_call_is_found_by_its_lane),
+		cmocka_unit_test(bad_calls_are_refused),
+		cmocka_unit_test(more_lanes_than_fit_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* All collectives over all algorithms, executed: the right result on every rank,
- * whatever the order. See world.c for what is asserted on the way. */
+/* All collectives over all algorithms, executed: the right result on every rank, in any order. world.c asserts the rest on the way. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +49,7 @@ static void init_and_run(struct sched *s, enum world_place place, struct rng *r)
 }
 
 /* Every n, few elements: fewer than ranks, as many, one more, none. */
-static void small_counts(void **state)
+static void small_counts_give_the_right_result(void **state)
 {
 	struct rng r;
 
@@ -69,7 +68,7 @@ static void small_counts(void **state)
 			}
 }
 
-static void in_and_out_of_place(void **state)
+static void buffers_may_be_in_or_out_of_place(void **state)
 {
 	struct rng r;
 
@@ -95,7 +94,7 @@ static void in_and_out_of_place(void **state)
 static const uint32_t elems[] = {1, 2, 3, 4, 8, 12, 16, 24, 4096, 16384};
 
 /* Everything at random; large elements make several channels cheap. */
-static void random_requests(void **state)
+static void random_requests_give_the_right_result(void **state)
 {
 	struct rng r;
 
@@ -120,7 +119,7 @@ static void random_requests(void **state)
 	}
 }
 
-static void channels_share(void **state)
+static void channels_share_the_bytes(void **state)
 {
 	(void)state;
 	for (unsigned f = 0; f < N_FORMS; f++) {
@@ -187,7 +186,7 @@ static void bad_requests_are_refused(void **state)
 	s = request(4, 8), s.root = 8, expect_refusal(s, "root 8");
 }
 
-static void names(void **state)
+static void names_go_there_and_back(void **state)
 {
 	(void)state;
 	for (uint32_t a = 0; a < SCHED_ALGOS; a++)
@@ -209,7 +208,7 @@ static void names(void **state)
 }
 
 /* A made schedule can be changed and made again. */
-static void init_again(void **state)
+static void a_copy_can_be_made_again(void **state)
 {
 	struct sched s = request(0, 6), fresh = s;
 	struct rng r;
@@ -229,13 +228,13 @@ static void init_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_counts),
-		cmocka_unit_test(in_and_out_of_place),
-		cmocka_unit_test(random_requests),
-		cmocka_unit_test(channels_share),
+		cmocka_unit_test(small_counts_give_the_right_result),
+		cmocka_unit_test(buffers_may_be_in_or_out_of_place),
+		cmocka_unit_test(random_requests_give_the_right_result),
+		cmocka_unit_test(channels_share_the_bytes),
 		cmocka_unit_test(bad_requests_are_refused),
-		cmocka_unit_test(names),
-		cmocka_unit_test(init_again),
+		cmocka_unit_test(names_go_there_and_back),
+		cmocka_unit_test(a_copy_can_be_made_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

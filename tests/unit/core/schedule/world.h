@@ -1,6 +1,4 @@
-/* The obvious executor: all ranks of a small world run their schedules step by
- * step, in a random order of the steps that are ready, with sets in place of
- * numbers. Asserts everything that a schedule promises. */
+/* The obvious executor: all ranks of a small world run their schedules step by step, in a random order of the ready steps, with sets in place of numbers. It asserts all that a schedule promises. */
 #pragma once
 
 #include <stdint.h>

@@ -1,10 +1,10 @@
-/* Nodes and hops against the definition. */
+/* Nodes and hops, against their definition. */
 #include <stdint.h>
 
 #include "cmocka-all.h"
 #include "topology/topology.h"
 
-static void test_default(void **state)
+static void the_default_is_one_node_of_eight(void **state)
 {
 	struct topology t;
 
@@ -17,7 +17,7 @@ static void test_default(void **state)
 	assert_true(t.intra.latency_ns < t.inter.latency_ns);
 }
 
-static void test_hops(void **state)
+static void hops_follow_the_nodes(void **state)
 {
 	(void)state;
 	for (uint32_t gpus = 1; gpus <= 5; gpus++) {
@@ -40,8 +40,8 @@ static void test_hops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_default),
-		cmocka_unit_test(test_hops),
+		cmocka_unit_test(the_default_is_one_node_of_eight),
+		cmocka_unit_test(hops_follow_the_nodes),
 	};
 
 	return cmocka_run_group_tests_name("topology", tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* Bodies of control frames: a good one of each type passes; then one field at a
- * time is spoiled. */
+/* Bodies of control frames: a good one of each type passes; the same with one spoiled field does not. */
 #include <stdint.h>
 
 #include "cmocka-all.h"
@@ -47,7 +46,7 @@ static int check(uint32_t type, uint32_t comm, const void *body, size_t n)
 		BAD(type, spoiled_);        \
 	} while (0)
 
-static void hello(void **state)
+static void a_hello_is_checked(void **state)
 {
 	struct wire_hello m = {.role = 1, .host = "here"};
 
@@ -58,7 +57,7 @@ static void hello(void **state)
 	BAD(WIRE_HELLO, m);
 }
 
-static void welcome(void **state)
+static void a_welcome_is_checked(void **state)
 {
 	struct wire_welcome m = {.world = 16, .n_nodes = 2, .gpus_per_node = 8, .n_real = 8};
 
@@ -72,7 +71,7 @@ static void welcome(void **state)
 	SPOIL(WIRE_WELCOME, m, wants_groups, 2);
 }
 
-static void group(void **state)
+static void a_group_is_checked(void **state)
 {
 	struct {
 		struct wire_group m;
@@ -90,7 +89,7 @@ static void group(void **state)
 	BAD(WIRE_GROUP, g);
 }
 
-static void note(void **state)
+static void a_note_is_checked(void **state)
 {
 	struct wire_text m = {.code = 95, .text = "host functions"};
 
@@ -101,7 +100,7 @@ static void note(void **state)
 	BAD(WIRE_NOTE, m);
 }
 
-static void comm_init(void **state)
+static void a_comm_init_is_checked(void **state)
 {
 	struct wire_comm_init m = {.n_ranks = 4, .rank = 3};
 	struct {
@@ -118,7 +117,7 @@ static void comm_init(void **state)
 	SPOIL(WIRE_COMM_INIT, m, n_ranks, 0);
 }
 
-static void comm_ready(void **state)
+static void a_comm_ready_is_checked(void **state)
 {
 	struct {
 		struct wire_comm_ready ready;
@@ -175,7 +174,7 @@ static void comm_ready(void **state)
 	assert_int_equal(check(WIRE_COMM_READY, 7, &m, sizeof(m.ready) - 1), -EPROTO);
 }
 
-static void split_and_shrink(void **state)
+static void splits_and_shrinks_are_checked(void **state)
 {
 	struct wire_comm_split split = {.parent = 7, .rank = 2, .color = -1};
 	struct {
@@ -201,7 +200,7 @@ static void split_and_shrink(void **state)
 	assert_int_equal(check(WIRE_COMM_SHRINK, 7, &m, 4), -EPROTO);
 }
 
-static void arrive(void **state)
+static void an_arrive_is_checked(void **state)
 {
 	struct {
 		struct wire_arrive arrive;
@@ -231,7 +230,7 @@ static void arrive(void **state)
 	SPOIL(WIRE_ARRIVE, ring, n_p2p, 1);
 }
 
-static void texts(void **state)
+static void texts_are_checked(void **state)
 {
 	struct wire_text m = {.code = EPIPE, .text = "why"};
 
@@ -246,7 +245,7 @@ static void texts(void **state)
 	BAD(WIRE_ERROR, m);
 }
 
-static void status(void **state)
+static void a_status_is_checked(void **state)
 {
 	(void)state;
 	assert_int_equal(check(WIRE_STATUS, 0, "", 0), 0);
@@ -255,7 +254,7 @@ static void status(void **state)
 	assert_int_equal(check(WIRE_STATUS, 0, "{\0}", 3), -EPROTO);
 }
 
-static void the_rest(void **state)
+static void all_other_types_are_checked(void **state)
 {
 	struct wire_release release = {.start_ns = 5, .end_ns = 5};
 	struct wire_conn conn = {.src = 1, .dst = 0, .n_ranks = 2};
@@ -306,17 +305,17 @@ static void sizes_are_exact(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(hello),
-		cmocka_unit_test(welcome),
-		cmocka_unit_test(group),
-		cmocka_unit_test(note),
-		cmocka_unit_test(comm_init),
-		cmocka_unit_test(comm_ready),
-		cmocka_unit_test(split_and_shrink),
-		cmocka_unit_test(arrive),
-		cmocka_unit_test(texts),
-		cmocka_unit_test(status),
-		cmocka_unit_test(the_rest),
+		cmocka_unit_test(a_hello_is_checked),
+		cmocka_unit_test(a_welcome_is_checked),
+		cmocka_unit_test(a_group_is_checked),
+		cmocka_unit_test(a_note_is_checked),
+		cmocka_unit_test(a_comm_init_is_checked),
+		cmocka_unit_test(a_comm_ready_is_checked),
+		cmocka_unit_test(splits_and_shrinks_are_checked),
+		cmocka_unit_test(an_arrive_is_checked),
+		cmocka_unit_test(texts_are_checked),
+		cmocka_unit_test(a_status_is_checked),
+		cmocka_unit_test(all_other_types_are_checked),
 		cmocka_unit_test(sizes_are_exact),
 	};
 

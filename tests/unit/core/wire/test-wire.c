@@ -1,4 +1,4 @@
-/* Headers, names and words. */
+/* Headers of frames, names of types, words of options. */
 #include <stdint.h>
 
 #include "cmocka-all.h"
