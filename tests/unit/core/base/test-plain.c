@@ -1,4 +1,5 @@
-/* Text that is safe to print: bytes that a terminal obeys, and bytes that are no UTF-8, become '?'; all other text stays. Errors and log lines are such text. */
+/* Text that is safe to print: bytes that a terminal obeys, and bytes that are no UTF-8, become '?';
+ * all other text stays. Errors and log lines are such text. */
 #include "cmocka-all.h"
 
 #include <errno.h>

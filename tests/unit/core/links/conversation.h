@@ -1,4 +1,5 @@
-/* For tests of links: a conversation. Two threads send each other frames of all sizes at once, polling or sleeping, with holds and discards, over any kind of link. */
+/* For tests of links: a conversation. Two threads send each other frames of all sizes at once,
+ * polling or sleeping, with holds and discards, over any kind of link. */
 #pragma once
 
 #include "peer.h"

@@ -1,4 +1,6 @@
-/* Inside fake-*.c: what the parts need of each other. Each function of libibverbs and librdmacm is in the part that has its noun, under its own name behind "fake_"; fake-verbs.c has the table of all. */
+/* Inside fake-*.c: what the parts need of each other. Each function of libibverbs and librdmacm is
+ * in the part that has its noun, under its own name behind "fake_"; fake-verbs.c has the table of
+ * all. */
 #pragma once
 
 #include <pthread.h>

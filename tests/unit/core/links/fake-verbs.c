@@ -1,4 +1,5 @@
-/* See fake-verbs.h: the table of functions, and the state that all parts share. The parts: fake-device.c, fake-net.c, fake-memory.c, fake-queue.c, fake-wire.c, fake-cm.c. */
+/* See fake-verbs.h: the table of functions, and the state that all parts share. The parts:
+ * fake-device.c, fake-net.c, fake-memory.c, fake-queue.c, fake-wire.c, fake-cm.c. */
 #include "fake-private.h"
 
 #include <fcntl.h>

@@ -1,4 +1,6 @@
-/* A fake RDMA device for tests: libibverbs and librdmacm as far as the rdma link uses them (links/rdma/verbs.h), between ends in one process. It keeps the rules that matter (keys, bounds, posted receives, states, order, solicited events) and breaks on demand. One lock; any thread. */
+/* A fake RDMA device for tests: libibverbs and librdmacm as far as the rdma link uses them
+ * (links/rdma/verbs.h), between ends in one process. It keeps the rules that matter (keys, bounds,
+ * posted receives, states, order, solicited events) and breaks on demand. One lock; any thread. */
 #pragma once
 
 #include <stdbool.h>

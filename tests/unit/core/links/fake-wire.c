@@ -1,4 +1,5 @@
-/* Fake queue pairs and the wire between them. A work request is carried out when it is posted, or fails as fake_faults says. See fake-verbs.h. */
+/* Fake queue pairs and the wire between them. A work request is carried out when it is posted, or
+ * fails as fake_faults says. See fake-verbs.h. */
 #include "fake-private.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,5 @@
-/* See loop.h: two byte queues in memory. A test can make reads and writes as short as it likes. There is nothing to sleep on: link_fd() is -1. */
+/* See loop.h: two byte queues in memory. A test can make reads and writes as short as it likes.
+ * There is nothing to sleep on: link_fd() is -1. */
 #include "loop.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* A link whose two ends are in one thread, for tests of the core of links and of code that uses links. */
+/* A link whose two ends are in one thread, for tests of the core of links and of code that uses
+ * links. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* For tests of links: an owner that checks the frames it receives and counts its callbacks. The bytes of a frame are a function of its number. */
+/* For tests of links: an owner that checks the frames it receives and counts its callbacks. The
+ * bytes of a frame are a function of its number. */
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* For tests of the rdma link over the fake device (fake-verbs.h): two ends in one thread, and the setup and teardown of each test. The teardown checks that nothing is left. */
+/* For tests of the rdma link over the fake device (fake-verbs.h): two ends in one thread, and the
+ * setup and teardown of each test. The teardown checks that nothing is left. */
 #pragma once
 
 #include "conversation.h"

@@ -1,4 +1,6 @@
-/* Bad peers: killed at any moment, sending garbage, writing over the words of the shared rings, never reading. In each case on_closed comes once with a sentence, the frames before it are whole, and no descriptor stays. */
+/* Bad peers: killed at any moment, sending garbage, writing over the words of the shared rings,
+ * never reading. In each case on_closed comes once with a sentence, the frames before it are whole,
+ * and no descriptor stays. */
 #include "peer.h"
 
 #include <arpa/inet.h>

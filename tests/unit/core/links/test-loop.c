@@ -1,4 +1,5 @@
-/* The core of links, over loop links: order, whole bodies, holds, ends, bad headers, with reads and writes of any length. */
+/* The core of links, over loop links: order, whole bodies, holds, ends, bad headers, with reads and
+ * writes of any length. */
 #include "peer.h"
 
 #include <errno.h>

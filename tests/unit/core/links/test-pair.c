@@ -1,4 +1,5 @@
-/* shm and tcp links between two threads: frames of 0 to 3 MB, polling, sleeping or both, with holds and discards. And listeners. */
+/* shm and tcp links between two threads: frames of 0 to 3 MB, polling, sleeping or both, with holds
+ * and discards. And listeners. */
 #include "conversation.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* Connections of the rdma link that fail (fake-verbs.h): strangers, silence, too little of something. Both ends say why. */
+/* Connections of the rdma link that fail (fake-verbs.h): strangers, silence, too little of
+ * something. Both ends say why. */
 #include "rdma-ends.h"
 
 static void garbage_is_refused(void **state)

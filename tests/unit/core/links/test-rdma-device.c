@@ -1,4 +1,6 @@
-/* rdma links over a real device, or soft-RoCE in the virtual machine: the conversations of shm and tcp links, and a few ends. NBOX_TEST_RDMA is an address of the device, without rdma: and port; without it the tests are skipped. */
+/* rdma links over a real device, or soft-RoCE in the virtual machine: the conversations of shm and
+ * tcp links, and a few ends. NBOX_TEST_RDMA is an address of the device, without rdma: and port;
+ * without it the tests are skipped. */
 #include "conversation.h"
 
 #include "links/rdma/options.h"

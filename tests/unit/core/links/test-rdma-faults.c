@@ -1,4 +1,5 @@
-/* Faults that no real device has on demand (fake-verbs.h): each ends the rdma link in one sentence, within a bound, with everything given back. */
+/* Faults that no real device has on demand (fake-verbs.h): each ends the rdma link in one sentence,
+ * within a bound, with everything given back. */
 #include "rdma-ends.h"
 
 #include <unistd.h>

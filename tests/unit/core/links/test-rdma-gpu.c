@@ -1,4 +1,5 @@
-/* Bodies from and into memory of a GPU over the rdma link (fake-verbs.h). A touch of that memory by the CPU kills the test. */
+/* Bodies from and into memory of a GPU over the rdma link (fake-verbs.h). A touch of that memory by
+ * the CPU kills the test. */
 #include "rdma-ends.h"
 
 #include <fcntl.h>

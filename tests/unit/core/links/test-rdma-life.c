@@ -1,4 +1,5 @@
-/* The life of an rdma link (fake-verbs.h): silent peers, a failing completion queue, descriptors in a forked child, the wait at the end. */
+/* The life of an rdma link (fake-verbs.h): silent peers, a failing completion queue, descriptors in
+ * a forked child, the wait at the end. */
 #include "rdma-ends.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* The choice among several rails: over a made-up tree of sysfs, and whole links over two fake devices (fake-verbs.h). */
+/* The choice among several rails: over a made-up tree of sysfs, and whole links over two fake
+ * devices (fake-verbs.h). */
 #include "conversation.h"
 #include "fake-verbs.h"
 

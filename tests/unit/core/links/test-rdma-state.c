@@ -1,4 +1,5 @@
-/* The states of an rdma link: the moves that the table allows, and that the setter makes no other. */
+/* The states of an rdma link: the moves that the table allows, and that the setter makes no other.
+ */
 #include "rdma-ends.h"
 
 static void no_move_but_those_of_the_table(void **state)

@@ -1,4 +1,5 @@
-/* The rdma link over a fake device that works (fake-verbs.h): the conversations of the other links, full windows, order over several queue pairs. */
+/* The rdma link over a fake device that works (fake-verbs.h): the conversations of the other links,
+ * full windows, order over several queue pairs. */
 #include "rdma-ends.h"
 
 static void a_conversation_polling(void **state)

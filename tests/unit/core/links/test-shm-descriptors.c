@@ -1,4 +1,6 @@
-/* A program that the process starts while a link is made gets no descriptor of the link: the memory, which is open for a moment only, the sockets, the listener. sendmsg() and recvmsg() are wrapped, so that the test can look. */
+/* A program that the process starts while a link is made gets no descriptor of the link: the
+ * memory, which is open for a moment only, the sockets, the listener. sendmsg() and recvmsg() are
+ * wrapped, so that the test can look. */
 #include "peer.h"
 
 #include <dirent.h>

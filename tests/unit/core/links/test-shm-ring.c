@@ -1,4 +1,6 @@
-/* The ring of a shm link with both ends in one process: one thread writes, another reads, both sleep when they can. Under ThreadSanitizer a missing acquire or release shows as a race, on any machine. A lost wake-up shows as the test's timeout. */
+/* The ring of a shm link with both ends in one process: one thread writes, another reads, both
+ * sleep when they can. Under ThreadSanitizer a missing acquire or release shows as a race, on any
+ * machine. A lost wake-up shows as the test's timeout. */
 #include <stdint.h>
 
 #include "cmocka-all.h"

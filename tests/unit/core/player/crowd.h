@@ -1,4 +1,5 @@
-/* For tests of the player: n players of one op with real data, and an obvious computation of the result. Values are 64-bit integers, so that the order of a sum does not matter. */
+/* For tests of the player: n players of one op with real data, and an obvious computation of the
+ * result. Values are 64-bit integers, so that the order of a sum does not matter. */
 #pragma once
 
 #include <stdint.h>

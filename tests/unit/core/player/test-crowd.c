@@ -1,4 +1,5 @@
-/* Players of all ranks of random ops against an obvious computation: with messages in memory that arrive and are acknowledged in random order, and over loop links. And unexpected messages. */
+/* Players of all ranks of random ops against an obvious computation: with messages in memory that
+ * arrive and are acknowledged in random order, and over loop links. And unexpected messages. */
 #include "crowd.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* The double binary tree, for all numbers of nodes up to N: both trees span, are low, agree at both ends of each edge, and share the work. */
+/* The double binary tree, for all numbers of nodes up to N: both trees span, are low, agree at both
+ * ends of each edge, and share the work. */
 #include <stdlib.h>
 #include <string.h>
 

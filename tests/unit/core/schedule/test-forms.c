@@ -1,4 +1,5 @@
-/* Message counts and sizes against NCCL's closed forms (facts of 2.28, section 6.3), with NCCL's chunk sizes and slices. No expected number comes from the code under test. */
+/* Message counts and sizes against NCCL's closed forms (facts of 2.28, section 6.3), with NCCL's
+ * chunk sizes and slices. No expected number comes from the code under test. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Large worlds: a step of any rank agrees with the steps of its peers, which the test finds by their own rules only. */
+/* Large worlds: a step of any rank agrees with the steps of its peers, which the test finds by
+ * their own rules only. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* All collectives over all algorithms, executed: the right result on every rank, in any order. world.c asserts the rest on the way. */
+/* All collectives over all algorithms, executed: the right result on every rank, in any order.
+ * world.c asserts the rest on the way. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

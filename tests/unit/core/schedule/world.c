@@ -1,4 +1,5 @@
-/* See world.h. A buffer is an array of cells, one an element: who has contributed (a bit a rank), to what (a key that no two elements of a sum share), and whether the reduction is finished. */
+/* See world.h. A buffer is an array of cells, one an element: who has contributed (a bit a rank),
+ * to what (a key that no two elements of a sum share), and whether the reduction is finished. */
 #include "world.h"
 
 #include <stdlib.h>

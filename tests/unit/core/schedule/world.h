@@ -1,4 +1,6 @@
-/* The obvious executor: all ranks of a small world run their schedules step by step, in a random order of the ready steps, with sets in place of numbers. It asserts all that a schedule promises. */
+/* The obvious executor: all ranks of a small world run their schedules step by step, in a random
+ * order of the ready steps, with sets in place of numbers. It asserts all that a schedule promises.
+ */
 #pragma once
 
 #include <stdint.h>

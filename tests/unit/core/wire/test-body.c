@@ -1,4 +1,5 @@
-/* Bodies of control frames: a good one of each type passes; the same with one spoiled field does not. */
+/* Bodies of control frames: a good one of each type passes; the same with one spoiled field does
+ * not. */
 #include <stdint.h>
 
 #include "cmocka-all.h"
