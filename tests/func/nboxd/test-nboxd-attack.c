@@ -53,7 +53,7 @@ static bool is_quiet(void *ctx)
 
 /* Payload over tcp: of a worker that leaves, the end of the second connection may be
  * seen long before the BYE that lies behind many frames in the first one. */
-static void test_late_bye(void **state)
+static void a_bye_behind_many_frames_is_still_a_bye(void **state)
 {
 	struct wire_hello hello = {.pid = (uint32_t)getpid(),
 				   .host = "fake",
@@ -191,7 +191,7 @@ static void random_frames(const char *addr, const char *exchange, uint64_t seed)
 	daemon_stop(&d);
 }
 
-static void test_random_frames(void **state)
+static void frames_at_random_harm_only_their_sender(void **state)
 {
 	(void)state;
 	random_frames(test_address("tcp", NULL), "messages", 1);
@@ -200,7 +200,7 @@ static void test_random_frames(void **state)
 }
 
 /* Hundreds of strangers: the log does not grow with them, the work goes on. */
-static void test_strangers(void **state)
+static void strangers_fill_no_log_and_stop_no_work(void **state)
 {
 	static int fds[600];
 	char port[16];
@@ -295,7 +295,7 @@ static void silent_ones(rlim_t n_fds, size_t n_links, size_t n_store, size_t n_o
 	daemon_stop(&d);
 }
 
-static void test_silent(void **state)
+static void a_silent_connection_gives_its_place_to_a_new_one(void **state)
 {
 	struct rlimit limit;
 
@@ -314,10 +314,10 @@ static void test_silent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_late_bye),
-		cmocka_unit_test(test_random_frames),
-		cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_silent),
+		cmocka_unit_test(a_bye_behind_many_frames_is_still_a_bye),
+		cmocka_unit_test(frames_at_random_harm_only_their_sender),
+		cmocka_unit_test(strangers_fill_no_log_and_stop_no_work),
+		cmocka_unit_test(a_silent_connection_gives_its_place_to_a_new_one),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

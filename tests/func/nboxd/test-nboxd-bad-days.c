@@ -14,7 +14,7 @@
 #include "engine/record.h"
 #include "fake-world.h"
 
-static void test_mismatch(void **state)
+static void calls_that_differ_abort_their_communicator(void **state)
 {
 	struct daemon d;
 
@@ -43,7 +43,7 @@ static void test_mismatch(void **state)
 }
 
 /* In the middle of an op a worker process is killed; another frees too early. */
-static void test_worker_killed(void **state)
+static void a_killed_worker_aborts_what_it_took_part_in(void **state)
 {
 	struct daemon d;
 	char pid_text[32];
@@ -125,7 +125,7 @@ static void the_next_process_of_a_rank_is_taken_at_once(void **state)
 	}
 }
 
-static void test_freed_in_op(void **state)
+static void a_member_that_frees_in_an_op_aborts_it(void **state)
 {
 	struct daemon d;
 
@@ -140,7 +140,7 @@ static void test_freed_in_op(void **state)
 	daemon_stop(&d);
 }
 
-static void test_wrong_messages(void **state)
+static void a_wrong_message_aborts_its_communicator(void **state)
 {
 	struct daemon d;
 
@@ -162,7 +162,7 @@ static void test_wrong_messages(void **state)
 	daemon_stop(&d);
 }
 
-static void test_refused(void **state)
+static void a_worker_that_breaks_the_protocol_is_refused(void **state)
 {
 	const char *args[] = {"--nodes",      "2",       "--gpus-per-node", "2", "--addr",
 			      address("tcp"), "--token", "s3cret",          NULL};
@@ -207,7 +207,7 @@ static int raw_connect(const char *addr)
 }
 
 /* Garbage, half frames and floods beside a worker that goes on working. */
-static void test_garbage(void **state)
+static void garbage_does_not_disturb_the_others(void **state)
 {
 	static char junk[65536];
 	struct daemon d;
@@ -254,7 +254,7 @@ static void test_garbage(void **state)
 
 /* A rank that is gone is gone: also from communicators that are made afterwards, but from none that
  * it is not in. */
-static void test_gone(void **state)
+static void a_rank_that_is_gone_stays_gone(void **state)
 {
 	const char *const more[] = {"--model", "const:time=1ms", "--what-if", "fail:rank=3,after=1",
 				    NULL};
@@ -300,7 +300,7 @@ static void test_gone(void **state)
 }
 
 /* Two ranks that shrink a communicator to different members do not wait for each other. */
-static void test_shrinks_differ(void **state)
+static void shrinks_to_other_members_do_not_wait_for_each_other(void **state)
 {
 	struct {
 		struct wire_comm_shrink m;
@@ -324,7 +324,7 @@ static void test_shrinks_differ(void **state)
 }
 
 /* Waiting is named after 5 s and ends at the timeout. */
-static void test_waits(void **state)
+static void waiting_is_named_after_5_s_and_ends_at_the_timeout(void **state)
 {
 	const char *const more[] = {"--timeout", "7s", NULL};
 	struct daemon d;
@@ -342,7 +342,7 @@ static void test_waits(void **state)
 
 /* --- the end ------------------------------------------------------------------------ */
 
-static void test_sigterm(void **state)
+static void sigterm_ends_nboxd_and_tells_its_workers(void **state)
 {
 	const char *more[] = {"--out", NULL, NULL};
 	char out[128], path[160], sock[128];
@@ -421,7 +421,7 @@ static void test_sigterm(void **state)
 
 /* --once: only workers are waited for. A look at its status, or a stranger's visit, is not the job
  * that has come and gone. */
-static void test_once(void **state)
+static void once_waits_for_workers_only(void **state)
 {
 	const char *args[] = {"--nodes", "4",  "--gpus-per-node", "1", "--real", "0",
 			      "--addr",  NULL, "--once",          NULL};
@@ -454,18 +454,18 @@ static void test_once(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mismatch),
-		cmocka_unit_test(test_worker_killed),
+		cmocka_unit_test(calls_that_differ_abort_their_communicator),
+		cmocka_unit_test(a_killed_worker_aborts_what_it_took_part_in),
 		cmocka_unit_test(the_next_process_of_a_rank_is_taken_at_once),
-		cmocka_unit_test(test_freed_in_op),
-		cmocka_unit_test(test_wrong_messages),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_garbage),
-		cmocka_unit_test(test_gone),
-		cmocka_unit_test(test_shrinks_differ),
-		cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_sigterm),
-		cmocka_unit_test(test_once),
+		cmocka_unit_test(a_member_that_frees_in_an_op_aborts_it),
+		cmocka_unit_test(a_wrong_message_aborts_its_communicator),
+		cmocka_unit_test(a_worker_that_breaks_the_protocol_is_refused),
+		cmocka_unit_test(garbage_does_not_disturb_the_others),
+		cmocka_unit_test(a_rank_that_is_gone_stays_gone),
+		cmocka_unit_test(shrinks_to_other_members_do_not_wait_for_each_other),
+		cmocka_unit_test(waiting_is_named_after_5_s_and_ends_at_the_timeout),
+		cmocka_unit_test(sigterm_ends_nboxd_and_tells_its_workers),
+		cmocka_unit_test(once_waits_for_workers_only),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -54,7 +54,7 @@ static void send_id(uint8_t byte)
 	fake_send(&f[0], WIRE_LOCAL_ID, COMM, 0, 0, id, sizeof(id));
 }
 
-static void test_all(void **state)
+static void members_meet_when_all_have_promised(void **state)
 {
 	(void)state;
 	promise(0);
@@ -74,7 +74,7 @@ static void test_all(void **state)
 	assert_int_equal(f[0].n[WIRE_LOCAL_ID], 0);
 }
 
-static void test_abort_after_promise(void **state)
+static void an_abort_answers_the_promises(void **state)
 {
 	(void)state;
 	promise(0);
@@ -87,7 +87,7 @@ static void test_abort_after_promise(void **state)
 	assert_int_equal(f[0].n[WIRE_MEET], 0);
 }
 
-static void test_promise_after_abort(void **state)
+static void a_promise_after_an_abort_is_answered_by_it(void **state)
 {
 	(void)state;
 	promise(0);
@@ -96,7 +96,7 @@ static void test_promise_after_abort(void **state)
 	assert_true(fakes_got(f, 3, WIRE_ABORT, 1));
 }
 
-static void test_member_leaves(void **state)
+static void a_promise_after_another_has_left_aborts(void **state)
 {
 	(void)state;
 	fake_send(&f[1], WIRE_COMM_FREE, COMM, 1, 0, NULL, 0);
@@ -107,7 +107,7 @@ static void test_member_leaves(void **state)
 		strstr(f[0].abort.text, "rank 1 left before the real communicator was made"));
 }
 
-static void test_member_leaves_later(void **state)
+static void a_member_that_leaves_while_others_wait_aborts(void **state)
 {
 	(void)state;
 	promise(0);
@@ -117,7 +117,7 @@ static void test_member_leaves_later(void **state)
 	assert_non_null(strstr(f[0].abort.text, "left in the middle"));
 }
 
-static void test_no_id(void **state)
+static void nobody_waits_for_an_id_that_will_not_come(void **state)
 {
 	static const uint8_t none[WIRE_ID_BYTES];
 
@@ -134,7 +134,7 @@ static void test_no_id(void **state)
 	assert_int_equal(f[2].n_aborts_before_id, 1);
 }
 
-static void test_not_asked(void **state)
+static void an_id_that_nobody_waits_for_is_refused(void **state)
 {
 	(void)state;
 	promise(1);
@@ -149,13 +149,18 @@ static void test_not_asked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_all, start, stop),
-		cmocka_unit_test_setup_teardown(test_abort_after_promise, start, stop),
-		cmocka_unit_test_setup_teardown(test_promise_after_abort, start, stop),
-		cmocka_unit_test_setup_teardown(test_member_leaves, start, stop),
-		cmocka_unit_test_setup_teardown(test_member_leaves_later, start, stop),
-		cmocka_unit_test_setup_teardown(test_no_id, start, stop),
-		cmocka_unit_test_setup_teardown(test_not_asked, start, stop),
+		cmocka_unit_test_setup_teardown(members_meet_when_all_have_promised, start, stop),
+		cmocka_unit_test_setup_teardown(an_abort_answers_the_promises, start, stop),
+		cmocka_unit_test_setup_teardown(a_promise_after_an_abort_is_answered_by_it, start,
+						stop),
+		cmocka_unit_test_setup_teardown(a_promise_after_another_has_left_aborts, start,
+						stop),
+		cmocka_unit_test_setup_teardown(a_member_that_leaves_while_others_wait_aborts,
+						start, stop),
+		cmocka_unit_test_setup_teardown(nobody_waits_for_an_id_that_will_not_come, start,
+						stop),
+		cmocka_unit_test_setup_teardown(an_id_that_nobody_waits_for_is_refused, start,
+						stop),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -147,14 +147,14 @@ static void run_subsets(const char *exchange)
 	stop(&d);
 }
 
-static void test_subsets(void **state)
+static void only_those_who_call_take_part(void **state)
 {
 	(void)state;
 	for (size_t e = 0; e < 3; e++)
 		run_subsets(exchanges[e]);
 }
 
-static void test_group_meets_singles(void **state)
+static void a_group_may_meet_single_calls(void **state)
 {
 	struct daemon d;
 
@@ -268,7 +268,7 @@ static void run_random(uint64_t seed, const char *exchange)
 	stop(&d);
 }
 
-static void test_random(void **state)
+static void calls_at_random_all_end(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 12; seed++)
@@ -285,7 +285,7 @@ static void aborted(struct daemon *d, uint32_t rank, const char *text)
 	stop(d);
 }
 
-static void test_sizes(void **state)
+static void sizes_that_differ_abort(void **state)
 {
 	struct {
 		struct wire_arrive arrive;
@@ -303,7 +303,7 @@ static void test_sizes(void **state)
 	aborted(&d, 0, "rank 1 sends itself 64 bytes, but no receive call of the group matches");
 }
 
-static void test_freed(void **state)
+static void a_call_to_one_who_has_freed_aborts(void **state)
 {
 	struct daemon d;
 
@@ -332,7 +332,7 @@ static void test_freed(void **state)
 	aborted(&d, 1, "freed the communicator before its point-to-point op 0 was over");
 }
 
-static void test_vanished(void **state)
+static void a_call_to_one_who_vanished_aborts(void **state)
 {
 	struct daemon d;
 
@@ -345,7 +345,7 @@ static void test_vanished(void **state)
 	aborted(&d, 1, "vanished");
 }
 
-static void test_wrong_frames(void **state)
+static void a_wrong_frame_is_refused(void **state)
 {
 	struct wire_done done = {.arrive_ns = 1};
 	struct daemon d;
@@ -365,7 +365,7 @@ static void test_wrong_frames(void **state)
 	stop(&d);
 }
 
-static void test_wrong_messages(void **state)
+static void a_wrong_message_aborts(void **state)
 {
 	static const struct {
 		uint32_t peer;
@@ -400,7 +400,7 @@ static void test_wrong_messages(void **state)
 }
 
 /* Waiting is named after 5 s and ends at the timeout. */
-static void test_waits(void **state)
+static void waiting_is_named_after_5_s_and_ends_at_the_timeout(void **state)
 {
 	struct daemon d;
 
@@ -443,7 +443,7 @@ static uint64_t all_reduce_all(void)
 /* Rank 5 is slow: its template is rank 1, so an op waits for twice what rank 1 computed, whatever
  * the others did. Calls that rank 5 has no part in, though it is in their communicator, do not wait
  * at all, nor does anybody before the first op of a kind: what is before it is set-up. */
-static void test_slow(void **state)
+static void only_calls_with_a_slow_rank_wait_for_it(void **state)
 {
 	uint64_t last;
 	struct daemon d;
@@ -476,7 +476,7 @@ static void test_slow(void **state)
 
 /* Several slow ranks: an op waits for the slowest, whose template computed longest; for rank 4,
  * which is not named, it does not wait. */
-static void test_slow_several(void **state)
+static void calls_wait_for_the_slowest_of_several(void **state)
 {
 	static const char *const what_ifs[] = {"slow:rank=5-6,compute=2",
 					       "slow:rank=6+5,compute=2"};
@@ -503,12 +503,17 @@ static void test_slow_several(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_subsets),      cmocka_unit_test(test_slow),
-		cmocka_unit_test(test_slow_several), cmocka_unit_test(test_group_meets_singles),
-		cmocka_unit_test(test_random),       cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_freed),        cmocka_unit_test(test_vanished),
-		cmocka_unit_test(test_wrong_frames), cmocka_unit_test(test_wrong_messages),
-		cmocka_unit_test(test_waits),
+		cmocka_unit_test(only_those_who_call_take_part),
+		cmocka_unit_test(only_calls_with_a_slow_rank_wait_for_it),
+		cmocka_unit_test(calls_wait_for_the_slowest_of_several),
+		cmocka_unit_test(a_group_may_meet_single_calls),
+		cmocka_unit_test(calls_at_random_all_end),
+		cmocka_unit_test(sizes_that_differ_abort),
+		cmocka_unit_test(a_call_to_one_who_has_freed_aborts),
+		cmocka_unit_test(a_call_to_one_who_vanished_aborts),
+		cmocka_unit_test(a_wrong_frame_is_refused),
+		cmocka_unit_test(a_wrong_message_aborts),
+		cmocka_unit_test(waiting_is_named_after_5_s_and_ends_at_the_timeout),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

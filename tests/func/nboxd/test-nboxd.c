@@ -47,7 +47,7 @@ static void run_ops(size_t n, const char *link, const char *exchange, double ret
 	daemon_stop(&d);
 }
 
-static void test_ops(void **state)
+static void every_op_ends_in_every_exchange(void **state)
 {
 	static const char *const links[] = {"shm", "tcp"};
 	static const char *const exchanges[] = {"none", "messages", "payload"};
@@ -70,7 +70,7 @@ static void test_ops(void **state)
 /* Members of one communicator over tcp, shm and, where there is a device, rdma: what they send each
  * other goes through nboxd from one link to another. The one who vanishes is named to those over
  * the others. */
-static void test_links_together(void **state)
+static void all_kinds_of_links_work_together(void **state)
 {
 	const char *device = getenv("NBOX_TEST_RDMA");
 	const char *args[] = {"--nodes",
@@ -133,7 +133,7 @@ static void test_links_together(void **state)
 }
 
 /* A member is late: the others' messages are early and must not be lost. */
-static void test_early(void **state)
+static void early_messages_are_not_lost(void **state)
 {
 	struct daemon d;
 
@@ -158,7 +158,7 @@ static void test_early(void **state)
 }
 
 /* Who was booted with nboxd has its clock. */
-static void test_one_clock(void **state)
+static void a_worker_of_this_boot_has_nboxds_clock(void **state)
 {
 	struct wire_hello hello = {.pid = (uint32_t)getpid(), .host = "fake"};
 	FILE *boot = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -186,7 +186,7 @@ static void test_one_clock(void **state)
 
 /* A clock that is wrong by less than a second moves no start out of what can be: an op begins
  * neither before its worker was there nor after nboxd heard of it. */
-static void test_clocks(void **state)
+static void a_wrong_clock_moves_no_start_out_of_what_can_be(void **state)
 {
 	const char *const more[] = {"--model", "const:time=2ms", NULL};
 	uint64_t before = clock_now_ns();
@@ -214,7 +214,7 @@ static void test_clocks(void **state)
 }
 
 /* What no network can do is said, of a collective and of calls. */
-static void test_below_bound(void **state)
+static void a_time_that_no_network_can_do_is_told(void **state)
 {
 	const char *const more[] = {"--model", "const:time=1us", "--inter-bandwidth", "1GB/s",
 				    NULL};
@@ -238,7 +238,7 @@ static void test_below_bound(void **state)
 	daemon_stop(&d);
 }
 
-static void test_delay(void **state)
+static void an_op_takes_as_long_as_the_model_says(void **state)
 {
 	const char *const more[] = {"--model", "const:time=2ms", "--what-if", "add:delay=3ms",
 				    NULL};
@@ -257,7 +257,7 @@ static void test_delay(void **state)
 }
 
 /* Two groups of calls between a real and a virtual rank, and between real ranks. */
-static void test_p2p(void **state)
+static void groups_of_calls_end_when_their_pairs_are_there(void **state)
 {
 	struct daemon d;
 
@@ -289,7 +289,7 @@ static void test_p2p(void **state)
 
 /* --- communicators ---------------------------------------------------------------- */
 
-static void test_sub_communicators(void **state)
+static void each_group_gets_its_members(void **state)
 {
 	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--settle", "100ms", "--addr",
 			      NULL,      NULL};
@@ -353,7 +353,7 @@ static void split_all(size_t n, const int32_t *colors, const int32_t *keys, uint
 	}
 }
 
-static void test_split_shrink(void **state)
+static void splits_and_shrinks_make_children(void **state)
 {
 	static const int32_t by_local[] = {0, 1}, none[] = {-1, 5}, down[] = {1, 0};
 	static const int32_t zero[] = {0, 0};
@@ -398,7 +398,7 @@ static void test_split_shrink(void **state)
 	daemon_stop(&d);
 }
 
-static void test_large_world(void **state)
+static void a_large_world_needs_little_memory(void **state)
 {
 	const char *const more[] = {"--model", "ring", NULL};
 	struct daemon d;
@@ -429,17 +429,17 @@ static void test_large_world(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ops),
-		cmocka_unit_test(test_links_together),
-		cmocka_unit_test(test_early),
-		cmocka_unit_test(test_one_clock),
-		cmocka_unit_test(test_clocks),
-		cmocka_unit_test(test_delay),
-		cmocka_unit_test(test_below_bound),
-		cmocka_unit_test(test_p2p),
-		cmocka_unit_test(test_sub_communicators),
-		cmocka_unit_test(test_split_shrink),
-		cmocka_unit_test(test_large_world),
+		cmocka_unit_test(every_op_ends_in_every_exchange),
+		cmocka_unit_test(all_kinds_of_links_work_together),
+		cmocka_unit_test(early_messages_are_not_lost),
+		cmocka_unit_test(a_worker_of_this_boot_has_nboxds_clock),
+		cmocka_unit_test(a_wrong_clock_moves_no_start_out_of_what_can_be),
+		cmocka_unit_test(an_op_takes_as_long_as_the_model_says),
+		cmocka_unit_test(a_time_that_no_network_can_do_is_told),
+		cmocka_unit_test(groups_of_calls_end_when_their_pairs_are_there),
+		cmocka_unit_test(each_group_gets_its_members),
+		cmocka_unit_test(splits_and_shrinks_make_children),
+		cmocka_unit_test(a_large_world_needs_little_memory),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

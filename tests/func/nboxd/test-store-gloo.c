@@ -93,7 +93,7 @@ static void take_frame(int fd, enum gloo_opcode opcode, uint64_t slot, const cha
 }
 
 /* World of 8, ranks 2 and 3 are real. */
-static void test_gloo(void **state)
+static void virtual_ranks_take_part_in_gloos_calls(void **state)
 {
 	const uint64_t barrier = UINT64_C(7) << 56 | 5, broadcast = UINT64_C(6) << 56,
 		       reduce = UINT64_C(4) << 56;
@@ -161,7 +161,7 @@ static void test_gloo(void **state)
 
 /* Who means ill at a port of gloo's, which may be open beyond loopback: says nothing, sends what a
  * barrier has only once, reads nothing. It is cut off, and what it sends does not pile up. */
-static void test_gloo_enemies(void **state)
+static void a_hostile_gloo_peer_is_cut_off(void **state)
 {
 	const uint64_t barrier = UINT64_C(7) << 56 | 1;
 	static struct gloo_frame many[4096];
@@ -213,8 +213,8 @@ static void test_gloo_enemies(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gloo),
-		cmocka_unit_test(test_gloo_enemies),
+		cmocka_unit_test(virtual_ranks_take_part_in_gloos_calls),
+		cmocka_unit_test(a_hostile_gloo_peer_is_cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 static struct daemon d;
 
-static void test_virtual(void **state)
+static void virtual_ranks_are_answered_for(void **state)
 {
 	uint8_t id[256], again[256];
 	uint64_t begun_ns;
@@ -58,7 +58,7 @@ static void comm_init(struct fake *f, const uint8_t *id, uint32_t rank)
 }
 
 /* The maker was real after all, and slow: both ids are one communicator's. */
-static void test_two_ids(void **state)
+static void two_ids_of_one_communicator_are_the_same(void **state)
 {
 	char real_id[WIRE_ID_BYTES + 1];
 	uint8_t id[256];
@@ -93,7 +93,7 @@ static void test_two_ids(void **state)
 }
 
 /* Rank 0 makes the default group's id. Its process has ended: nobody waits for it. */
-static void test_ended(void **state)
+static void nobody_waits_for_a_key_of_an_ended_process(void **state)
 {
 	int sockets[2], fd, a, b;
 
@@ -124,7 +124,7 @@ static void test_ended(void **state)
 }
 
 /* The job's own lists of its groups: who makes an id is known, and nobody is waited for. */
-static void test_groups_told(void **state)
+static void the_jobs_lists_say_who_makes_an_id(void **state)
 {
 	struct {
 		struct wire_group m;
@@ -162,10 +162,10 @@ static void test_groups_told(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_virtual),
-		cmocka_unit_test(test_two_ids),
-		cmocka_unit_test(test_groups_told),
-		cmocka_unit_test(test_ended),
+		cmocka_unit_test(virtual_ranks_are_answered_for),
+		cmocka_unit_test(two_ids_of_one_communicator_are_the_same),
+		cmocka_unit_test(the_jobs_lists_say_who_makes_an_id),
+		cmocka_unit_test(nobody_waits_for_a_key_of_an_ended_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

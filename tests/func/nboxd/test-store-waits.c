@@ -51,7 +51,7 @@ static void two_are_told(struct daemon *d)
 }
 
 /* All who wait for a key are one line, and many keys are few lines. */
-static void test_waits(void **state)
+static void many_waits_are_few_lines(void **state)
 {
 	const uint64_t begun_ns = clock_now_ns();
 	struct daemon crowd, two;
@@ -83,7 +83,7 @@ static void test_waits(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_waits),
+		cmocka_unit_test(many_waits_are_few_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

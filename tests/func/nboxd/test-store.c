@@ -18,7 +18,7 @@ static struct daemon d;
 
 /* Every client sets a key and waits for that of the next one but the last: all wait, then
  * one after the other is woken; each counts itself. A tenth is cut off in the middle. */
-static void test_crowd(void **state)
+static void a_crowd_of_clients_wakes_one_another(void **state)
 {
 	static int fds[CLIENTS];
 	struct rlimit limit;
@@ -68,7 +68,7 @@ static void test_crowd(void **state)
 
 /* --- who means ill ------------------------------------------------------------------------ */
 
-static void test_strangers(void **state)
+static void strangers_are_cut_off(void **state)
 {
 	int good, bad, half, quiet;
 	uint64_t begun_ns;
@@ -114,7 +114,7 @@ static void test_strangers(void **state)
 }
 
 /* 64 MiB of answers to one that does not read do not keep others waiting; then it reads. */
-static void test_slow_reader(void **state)
+static void a_slow_reader_keeps_nobody_waiting(void **state)
 {
 	CLEANUP(freep) char *value = malloc((1u << 20) + 1), *got = malloc(1u << 20);
 	int slow, quick;
@@ -144,7 +144,7 @@ static void test_slow_reader(void **state)
 }
 
 /* All workers go, others come: keys of the same names must not be answered with old values. */
-static void test_generations(void **state)
+static void new_workers_do_not_see_old_keys(void **state)
 {
 	const uint64_t due_ns =
 		clock_now_ns() + 60 * NS_PER_S; /* it takes half a second of nboxd's */
@@ -183,7 +183,7 @@ static void test_generations(void **state)
 }
 
 /* A job whose nboxd is told to end: its clients are hung up, nboxd does not wait for them. */
-static void test_end(void **state)
+static void nboxd_hangs_up_on_clients_when_it_ends(void **state)
 {
 	int a;
 
@@ -201,9 +201,11 @@ static void test_end(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crowd),       cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_slow_reader), cmocka_unit_test(test_generations),
-		cmocka_unit_test(test_end),
+		cmocka_unit_test(a_crowd_of_clients_wakes_one_another),
+		cmocka_unit_test(strangers_are_cut_off),
+		cmocka_unit_test(a_slow_reader_keeps_nobody_waiting),
+		cmocka_unit_test(new_workers_do_not_see_old_keys),
+		cmocka_unit_test(nboxd_hangs_up_on_clients_when_it_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include "nboxd/loop/worker.h"
 #include "nboxd/op/payload.h"
 
-static void test_state_table(void **state)
+static void every_state_can_be_reached_and_left(void **state)
 {
 	unsigned reached = 1u << WORKER_HELLO;
 
@@ -30,7 +30,7 @@ static void test_state_table(void **state)
 	}
 }
 
-static void test_payload(void **state)
+static void payloads_places_stay_inside_its_buffers(void **state)
 {
 	static const uint64_t sizes[] = {0, 1, 63, 64, 65, 4096, 1 << 20, (1 << 20) - 1};
 	struct payload p = {0};
@@ -56,8 +56,8 @@ static void test_payload(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_state_table),
-		cmocka_unit_test(test_payload),
+		cmocka_unit_test(every_state_can_be_reached_and_left),
+		cmocka_unit_test(payloads_places_stay_inside_its_buffers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

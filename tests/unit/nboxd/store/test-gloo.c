@@ -17,7 +17,7 @@ static struct store_bytes view(const struct buffer *b, size_t n)
 	return (struct store_bytes){buffer_front(b), n};
 }
 
-static void test_addresses(void **state)
+static void addresses_are_read_as_they_are_written(void **state)
 {
 	struct sockaddr_storage a = {0};
 	struct sockaddr_in *in = (struct sockaddr_in *)&a;
@@ -56,7 +56,7 @@ static void test_addresses(void **state)
 	buffer_deinit(&b);
 }
 
-static void test_kinds(void **state)
+static void a_slot_names_its_kind_of_call(void **state)
 {
 	(void)state;
 	assert_int_equal(gloo_kind(UINT64_C(7) << 56 | 99), GLOO_BARRIER);
@@ -114,7 +114,7 @@ static void compare(const struct gloo_barrier *b)
 					 sent[v][(v + d) % n_ranks]);
 }
 
-static void test_barrier(void **state)
+static void a_virtual_rank_sends_when_a_real_one_would(void **state)
 {
 	struct gloo_barrier b = {.is_real = is_real, .has_come = has_come};
 	struct rng rng;
@@ -168,9 +168,9 @@ static void test_barrier(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_barrier),
+		cmocka_unit_test(addresses_are_read_as_they_are_written),
+		cmocka_unit_test(a_slot_names_its_kind_of_call),
+		cmocka_unit_test(a_virtual_rank_sends_when_a_real_one_would),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

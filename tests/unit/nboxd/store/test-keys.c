@@ -82,7 +82,7 @@ static bool is_text(struct store_bytes b, const char *text)
 	return b.n == strlen(text) && (b.n == 0 || memcmp(b.p, text, b.n) == 0);
 }
 
-static void test_keys(void **state)
+static void torchs_keys_are_understood(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -101,7 +101,7 @@ static void test_keys(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(torchs_keys_are_understood)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -237,7 +237,7 @@ static void feed_in_pieces(unsigned client, struct buffer r)
 	buffer_deinit(&r);
 }
 
-static void test_model(void **state)
+static void the_store_does_what_a_slow_model_does(void **state)
 {
 	struct store *store;
 
@@ -273,7 +273,7 @@ static void test_model(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_model)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(the_store_does_what_a_slow_model_does)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

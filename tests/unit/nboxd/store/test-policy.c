@@ -53,7 +53,7 @@ static const struct {
 	{&all_real, "/default_pg/0//5//cuda//0:1", POLICY_WAIT, -1},
 };
 
-static void test_missing(void **state)
+static void a_missing_key_is_judged_by_its_maker(void **state)
 {
 	char text[800];
 
@@ -70,7 +70,7 @@ static void test_missing(void **state)
 	}
 }
 
-static void test_advice(void **state)
+static void advice_says_what_to_do(void **state)
 {
 	struct torch_key k = torch_key_parse(TEXT("/default_pg/0//cpu//0/5"));
 	struct policy_verdict v = policy_on_missing(&node_0, &k, NULL, NULL);
@@ -98,7 +98,7 @@ static void test_advice(void **state)
 	assert_non_null(strstr(text, "group \"a?b??\""));
 }
 
-static void test_counts(void **state)
+static void virtual_ranks_have_checked_in_from_the_start(void **state)
 {
 	static const struct {
 		const struct policy_world *w;
@@ -129,9 +129,9 @@ static void test_counts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_advice),
-		cmocka_unit_test(test_counts),
+		cmocka_unit_test(a_missing_key_is_judged_by_its_maker),
+		cmocka_unit_test(advice_says_what_to_do),
+		cmocka_unit_test(virtual_ranks_have_checked_in_from_the_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

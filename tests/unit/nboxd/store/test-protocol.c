@@ -64,7 +64,7 @@ static const struct shape shapes[] = {
 
 /* Fed byte by byte, each request is complete with its last byte and not before; with
  * another behind it, its size is the same. */
-static void test_cut(void **state)
+static void a_request_is_whole_with_its_last_byte(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
@@ -103,7 +103,7 @@ static void refused(struct buffer b, const char *word)
 }
 
 /* Lengths are refused when they are seen, before their bytes have come. */
-static void test_limits(void **state)
+static void a_length_is_refused_before_its_bytes_come(void **state)
 {
 	struct buffer b = {0};
 	struct store_scan s = {0};
@@ -125,7 +125,7 @@ static void test_limits(void **state)
 }
 
 /* Values of the greatest size, until the request is too large as a whole. */
-static void test_request_max(void **state)
+static void a_request_has_a_greatest_size(void **state)
 {
 	struct buffer b = request(STORE_MULTI_SET, "n", UINT64_C(9));
 	CLEANUP(freep) char *value = calloc(1, STORE_VALUE_MAX);
@@ -151,9 +151,9 @@ static void test_request_max(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_request_max),
+		cmocka_unit_test(a_request_is_whole_with_its_last_byte),
+		cmocka_unit_test(a_length_is_refused_before_its_bytes_come),
+		cmocka_unit_test(a_request_has_a_greatest_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

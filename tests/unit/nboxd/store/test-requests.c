@@ -38,7 +38,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void test_values(void **state)
+static void values_are_kept_as_they_were_set(void **state)
 {
 	(void)state;
 	assert_int_equal(talk(&a, request(STORE_GET, "k", "x")), 0);
@@ -76,7 +76,7 @@ static void test_values(void **state)
 	assert_true(heard(&a, "\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0x", 17));
 }
 
-static void test_compare_set(void **state)
+static void compare_set_sets_what_is_as_expected(void **state)
 {
 	static const struct {
 		const char *expected, *desired, *answer, *then;
@@ -101,7 +101,7 @@ static void test_compare_set(void **state)
 	}
 }
 
-static void test_add(void **state)
+static void add_counts_in_decimals(void **state)
 {
 	(void)state;
 	assert_int_equal(talk(&a, request(STORE_ADD, "ki", "n", INT64_C(5))), 0);
@@ -120,7 +120,7 @@ static void test_add(void **state)
 	assert_non_null(strstr(c.err.text, "no number: k??[2J?"));
 }
 
-static void test_wait(void **state)
+static void a_wait_ends_with_its_last_key(void **state)
 {
 	(void)state;
 	assert_int_equal(talk(&a, request(STORE_WAIT, "nkkk", UINT64_C(3), "x", "y", "x")), 0);
@@ -171,7 +171,7 @@ static void test_wait(void **state)
 	assert_int_equal(talk(&c, request(STORE_SET, "kv", "g", "")), 0);
 }
 
-static void test_queue(void **state)
+static void a_queue_gives_back_in_order(void **state)
 {
 	(void)state;
 	assert_int_equal(talk(&a, request(STORE_QUEUE_POP, "k", "q")), 0);
@@ -197,7 +197,7 @@ static void test_queue(void **state)
 	assert_true(heard_i64(&a, 0));
 }
 
-static void test_barrier(void **state)
+static void a_barrier_ends_with_its_last_client(void **state)
 {
 	(void)state;
 	assert_int_equal(talk(&a, request(STORE_BARRIER, "ki", "b", INT64_C(3))), 0);
@@ -213,7 +213,7 @@ static void test_barrier(void **state)
 
 /* --- strangers and limits ------------------------------------------------------------ */
 
-static void test_strangers(void **state)
+static void a_stranger_is_refused(void **state)
 {
 	struct talker t;
 
@@ -231,7 +231,7 @@ static void test_strangers(void **state)
 }
 
 /* Who asks and does not read is served up to a limit, and goes on where it stood. */
-static void test_piled_up(void **state)
+static void a_client_that_does_not_read_is_served_up_to_a_limit(void **state)
 {
 	CLEANUP(freep) char *value = malloc(100001);
 	struct buffer all = {0};
@@ -261,7 +261,7 @@ static void test_piled_up(void **state)
 	assert_true(n_turns >= 9);
 }
 
-static void test_full(void **state)
+static void a_full_store_refuses_more(void **state)
 {
 	CLEANUP(freep) char *value = malloc(STORE_VALUE_MAX + 1);
 	int r = 0, n = 0;
@@ -290,7 +290,7 @@ static int half(struct talker *t, size_t n)
 
 /* Each may hold much, all together not so much: who wants more then is cut off, who is small goes
  * on. */
-static void test_all_hold_too_much(void **state)
+static void a_client_that_wants_more_than_all_may_hold_is_cut_off(void **state)
 {
 	CLEANUP(freep) char *value = malloc((300u << 10) + 1);
 	struct talker t;
@@ -337,7 +337,7 @@ static void test_all_hold_too_much(void **state)
 }
 
 /* What keeps keys and values counts: else a client that sends empty ones takes all memory. */
-static void test_empty_is_not_free(void **state)
+static void empty_keys_and_values_count(void **state)
 {
 	uint64_t before;
 	char key[32];
@@ -393,7 +393,7 @@ static int64_t initial_count(void *owner, struct store_bytes key, int64_t world)
 	return key.p[0] == 'v' ? 6 : world == 8 ? 7 : 0;
 }
 
-static void test_virtual(void **state)
+static void the_owner_is_asked_about_missing_keys(void **state)
 {
 	struct store_events ev = talk_events;
 	struct talker t, u;
@@ -434,18 +434,22 @@ static void test_virtual(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_values, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_compare_set, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_add, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_wait, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_queue, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_barrier, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_piled_up, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_all_hold_too_much, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_empty_is_not_free, setup, teardown),
-		cmocka_unit_test(test_virtual),
+		cmocka_unit_test_setup_teardown(values_are_kept_as_they_were_set, setup, teardown),
+		cmocka_unit_test_setup_teardown(compare_set_sets_what_is_as_expected, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(add_counts_in_decimals, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_wait_ends_with_its_last_key, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_queue_gives_back_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_barrier_ends_with_its_last_client, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_stranger_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_client_that_does_not_read_is_served_up_to_a_limit,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_store_refuses_more, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_client_that_wants_more_than_all_may_hold_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(empty_keys_and_values_count, setup, teardown),
+		cmocka_unit_test(the_owner_is_asked_about_missing_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
