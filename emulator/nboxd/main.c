@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 	int r;
 
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* ulimit -f: a write fails and is told, nboxd lives */
+	signal(SIGXFSZ, SIG_IGN); /* ulimit -f: a write fails with an error, and nboxd lives */
 	log_open();
 	r = config_new(&c);
 	if (r == 0)

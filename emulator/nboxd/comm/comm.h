@@ -1,4 +1,4 @@
-/* Communicators: who takes part, and which members are real. Check-ins of one communicator are
+/* Communicators: their members, and which of those are real. Check-ins of one communicator are
  * gathered first (gather.h), then it gets a number. Its ops are those of room op, which stands
  * above this one and which it speaks to through a sink. */
 #pragma once

@@ -11,9 +11,9 @@
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
 
-/* Two members that one world rank says it is: a process of several devices that has only one RANK.
- * Nothing that is said of such a communicator's members would be true. Return: the second's index;
- * 0: none. */
+/* Two members that claim the same world rank: a process drives several devices and has only one
+ * RANK. nboxd could say nothing true of the members of such a communicator. Return: the index of
+ * the second; 0: none. */
 static uint32_t find_double(const struct gather *g)
 {
 	for (uint32_t i = 1; i < g->n; i++)

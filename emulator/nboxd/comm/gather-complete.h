@@ -6,6 +6,7 @@
 
 /* Return: whether an init is complete (or failed) and freed. */
 bool gather_init_complete(struct gather *g, enum members_patience patience);
-/* All have come: the communicators are made, or everybody is told why not; the gather is freed. */
+/* All have come: the communicators are made, or every member is told why not; the gather is freed.
+ */
 void gather_split_complete(struct gather *g, const struct comm *parent);
 void gather_shrink_complete(struct gather *g, const struct comm *parent);

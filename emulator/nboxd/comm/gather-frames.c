@@ -241,9 +241,9 @@ static bool is_in_list(const struct gather_wanted *w, uint32_t rank)
 	return false;
 }
 
-/* Calls on one communicator come in the same order everywhere: a shrink that waits for this rank,
- * and one that this rank begins with those who wait. @own: the gather that it would join, or NULL.
- * Return: the other gather, or NULL. */
+/* Calls on one communicator come in the same order everywhere. So two shrinks contradict each other
+ * when the first waits for this rank, and this rank begins the second with members that are in the
+ * first. @own: the gather that this rank would join, or NULL. Return: the first, or NULL. */
 static struct gather *shrink_against(struct gathers *gs, const struct gather_wanted *w,
 				     uint32_t rank, const struct gather *own, uint32_t *ret_who)
 {

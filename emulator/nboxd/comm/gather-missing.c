@@ -92,7 +92,7 @@ void gathers_comm_dead(struct gathers *gs, const struct comm *parent, const char
 				    parent->number, why);
 }
 
-/* Who makes an id is a member as a rule: is that a real rank that has not come yet? */
+/* The maker of an id is a member as a rule. Is it a real rank that has not come yet? */
 static bool lacks_creator(const struct gather *g)
 {
 	int64_t creator = wire_unique_id_creator(g->id);
@@ -133,8 +133,8 @@ static bool lacks_real_rank(const struct gather *g)
 	return false;
 }
 
-/* A real rank that has to come and whose process has ended: of a communicator of the whole world,
- * or of one of which the job said who is in it. -1: none. */
+/* A real rank that has to come and whose process has ended. Only for a communicator of the whole
+ * world, or one of which the job's list has the members. -1: none. */
 static int64_t find_ended(const struct gather *g)
 {
 	const struct processes *p = g->gathers->processes;
@@ -190,8 +190,8 @@ static char *describe(const struct gather *g, uint64_t now_ns, char *buf, size_t
 	return buf;
 }
 
-/* An init that was not complete when its last member came: it is answered for those who are there.
- * Return: whether it was, and is freed. */
+/* An init that was not complete when its last member came: it is made of those that are there, if
+ * nobody else is to come. Return: whether it was, and is freed. */
 static bool settle(struct gather *g, uint64_t now_ns)
 {
 	const struct config *c = g->gathers->comms->config;

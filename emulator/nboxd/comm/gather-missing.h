@@ -8,7 +8,7 @@
 void gathers_on_abort(struct gathers *gs, struct worker *w, uint32_t cookie, const char *why);
 /* As leave_worker(). */
 void gathers_worker_gone(struct gathers *gs, struct worker *w, const char *why);
-/* A member freed @parent: those who wait for it in a split or shrink are told. */
+/* A member freed @parent: splits and shrinks that wait for it fail. */
 void gathers_member_left(struct gathers *gs, const struct comm *parent, uint32_t rank);
 void gathers_comm_dead(struct gathers *gs, const struct comm *parent, const char *why);
 /* Completes what settled, warns, gives up. */

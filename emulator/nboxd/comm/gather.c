@@ -131,7 +131,7 @@ static bool is_for(const struct gather *g, const struct gather_wanted *w)
 		return false;
 	if (w->kind == GATHER_SPLIT)
 		return g->parent == w->parent && g->count == w->count;
-	if (w->kind == GATHER_SHRINK) /* no count: who is left out of one does not call it */
+	if (w->kind == GATHER_SHRINK) /* no count: members that it leaves out do not call it */
 		return g->parent == w->parent && gather_excludes_same(g, w) &&
 		       !gather_has(g, w->world_rank);
 	if (memcmp(g->id, w->id, sizeof(g->id)) != 0)

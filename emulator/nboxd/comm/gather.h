@@ -1,7 +1,7 @@
 /* Check-ins of one communicator to be: those with the same 128-byte id (init), the same parent and
  * count (split), or the same parent and excluded ranks (shrink). This file keeps them, and says
  * that one has failed. What frames do to them: gather-frames.h. What they make: gather-complete.h.
- * Those who have not come: gather-missing.h. */
+ * Members that have not come: gather-missing.h. */
 #pragma once
 
 #include "members/by-id.h"
@@ -74,17 +74,17 @@ bool gather_has(const struct gather *g, uint32_t world_rank);
 bool gather_excludes_same(const struct gather *g, const struct gather_wanted *wanted);
 /* Whether a shrink leaves @rank of the parent out. */
 bool gather_is_excluded(const struct gather *g, uint32_t rank);
-/* A real member that has to come to the split or shrink and is played by @w (NULL: by
- * nobody any more). */
+/* A real member that has to come to the split or shrink and is played by @w (NULL: its
+ * worker is gone). */
 const struct comm_member *gather_awaited_member(const struct gather *g, const struct comm *parent,
 						const struct worker *w);
 
-/* All who checked in are told, and those who still come to it are; it is not to be used any more.
- */
+/* All that have checked in are told why, and so are members that come later. @g is not to be used
+ * any more. */
 void gather_fail(struct gather *g, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Have the others failed already? Then @entry is told. */
 bool gather_has_failed(struct gathers *gs, const struct gather_wanted *wanted,
 		       const struct comm_entry *entry);
-/* ABORT instead of COMM_READY, to one who checked in. */
+/* ABORT instead of COMM_READY, to one that checked in. */
 void gather_tell_failed(struct worker *w, uint32_t cookie, int code, const char *why);

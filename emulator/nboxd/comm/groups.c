@@ -159,7 +159,7 @@ static void on_make_id(void *ctx, const struct torch_key *k, uint8_t ret[WIRE_ID
 				   .pid = (uint32_t)getpid(),
 				   .serial = g->serial++};
 
-	/* a name that no other has; that nobody can guess it is not asked for */
+	/* a name that no other id has; it need not be hard to guess */
 	if (getrandom(u.random, sizeof(u.random), GRND_NONBLOCK) < 0)
 		u.random[0] = clock_now_ns();
 	memcpy(ret, &u, sizeof(u));

@@ -27,7 +27,7 @@ void groups_on_comm(struct groups *g, const struct comm *c);
 int groups_on_list(struct groups *g, struct worker *w, const void *body);
 
 /**
- * groups_pair - who is in the communicator of two with this id, when it is one for
+ * groups_pair - the members of the communicator of two with this id, when it is one for
  *               point-to-point calls between two ranks of a group with known members
  *
  * Return: 0; GROUPS_NOT_KNOWN.

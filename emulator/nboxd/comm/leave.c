@@ -65,7 +65,7 @@ void leave_worker(struct comms *comms, struct worker *w, const char *why)
 		}
 		if (!is_member)
 			continue;
-		/* Who leaves in good order harms nobody unless others wait for it. */
+		/* a member that leaves in good order harms nobody unless others wait for it */
 		if (!comm_is_empty(c) && (why || owes))
 			comm_abort(c, NULL, ECONNRESET, "rank %u (world rank %u), %s, %s%s", rank,
 				   world, name, why ? "vanished: " : "left in the middle of an op",

@@ -1,5 +1,5 @@
-/* Who is in a communicator that was made with an id: asked of the job's store, of the job's own
- * list, then of members/. */
+/* The members of a communicator that was made with an id: asked of the job's store, of the job's
+ * own list, then of members/. */
 #pragma once
 
 #include "nboxd/comm/gather.h"

@@ -21,7 +21,7 @@
 #include "nboxd/loop/loop.h"
 #include "nboxd/loop/warn.h"
 
-#define KNOCK_S 5     /* from coming in to having said for whom */
+#define KNOCK_S 5     /* from connecting to having named its process */
 #define REFUSE_MS 300 /* door_refuse() waits so long for one more */
 #define BACKLOG 4096  /* workers of a node, and more */
 
@@ -61,7 +61,7 @@ int door_connect(const char *name, struct err *err)
 	return steal_fd(&fd);
 }
 
-/* --- who has come ---------------------------------------------------------------------- */
+/* --- workers -------------------------------------------------------------------------- */
 
 /* It will make no communicator any more. */
 static bool has_ended(const struct door_worker *w)
@@ -148,7 +148,7 @@ static enum door_answer judge(struct door *d, const struct door_knock *k, char *
 
 /* --- the loop's callbacks --------------------------------------------------------------- */
 
-/* Has come, and has not said yet for whom. */
+/* A helper that has connected, and has not named its process yet. */
 struct door_guest {
 	struct door *door;
 	int fd;              /* owned */

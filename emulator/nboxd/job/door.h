@@ -1,9 +1,9 @@
-/* The door of an nboxd that the workers of a job start (join.h): an abstract socket whose name all
- * of them derive from what their launcher told them. A worker's helper knocks, says which process
- * it comes for, and is told the variables of that worker. nboxd keeps the list of those processes:
- * while one of them lives it does not end, and once one of them has ended nobody new comes in. So a
- * job that begins while the nboxd of one that has died is still there does not get into it. The
- * other end must be of the same user, which both sides check. */
+/* The door of an nboxd that the workers of a job start (join.h): an abstract socket. All workers of
+ * the job derive its name from the variables that their launcher set. A worker's helper knocks and
+ * names the worker's process; nboxd answers with the variables that the worker needs. nboxd keeps a
+ * list of those processes. It does not end while one of them lives, and lets no new one in once one
+ * has ended: so a new job does not get into the nboxd of a job that has died. Both sides check that
+ * the other belongs to the same user. */
 #pragma once
 
 #include <stdbool.h>
@@ -53,19 +53,20 @@ struct door {
 	size_t n_text;
 };
 
-/* Binds @name. Return: a listening socket; -EADDRINUSE somebody has it; other negative errno. */
+/* Binds @name. Return: a listening socket; -EADDRINUSE another process has it; other negative
+ * errno. */
 int door_bind(const char *name);
-/* Knocks at @name. Return: a connected socket; -ECONNREFUSED nobody is there; -EACCES with the
- * sentence: the one who is there is another user; other negative errno with the sentence. */
+/* Knocks at @name. Return: a connected socket; -ECONNREFUSED no nboxd is there; -EACCES with the
+ * sentence: it belongs to another user; other negative errno with the sentence. */
 int door_connect(const char *name, struct err *err);
 
 /* @text: of DOOR_COME, at most DOOR_TEXT_MAX bytes. Takes @fd. Return: 0; -ENOMEM. */
 int door_open(struct door *d, struct loop *loop, int fd, const char *text, size_t n);
-void door_close(struct door *d); /* nobody comes in any more; again is allowed */
+void door_close(struct door *d); /* lets no worker in any more; again is allowed */
 /* The process @pid has said BYE. */
 void door_on_bye(struct door *d, pid_t pid);
 /* All workers that came have ended, or are ending. */
 bool door_is_deserted(const struct door *d);
-/* Instead of door_open(), when nboxd cannot start: tells those who knock, and those who do so soon.
+/* Instead of door_open(), when nboxd cannot start: tells all that knock, now or soon, why.
  * Takes @fd. */
 void door_refuse(int fd, const char *why);

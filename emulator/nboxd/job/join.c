@@ -278,7 +278,8 @@ int join_run(struct join *j, const struct config *c, struct err *err)
 		fd = door_connect(name, err);
 		if (fd == -ECONNREFUSED) {
 			fd = door_bind(name);
-			if (fd == -EADDRINUSE) { /* another one's, who does not listen yet */
+			if (fd ==
+			    -EADDRINUSE) { /* another process has it, and does not listen yet */
 				nanosleep(&nap, NULL);
 				continue;
 			}

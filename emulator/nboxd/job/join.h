@@ -1,4 +1,4 @@
-/* How the workers of a job come to an nboxd that nobody started for them:
+/* How the workers of a job come to an nboxd when no command has started one for them:
  *
  *   LD_PRELOAD=libnbox.so torchrun --nproc-per-node=8 train.py
  *
@@ -31,7 +31,7 @@ struct join {
 	int door;          /* of JOIN_HOST: the listening socket */
 };
 
-/* Before config_finish(): what nobody said comes from the launcher, and from what nbox run does.
+/* Before config_finish(): what no option says comes from the launcher, and from what nbox run does.
  * Return: 0; -ENOMEM. */
 int join_configure(struct join *j, struct config *c);
 /* After config_finish(): are the ranks that have a process those that the launcher started? Return:

@@ -1,4 +1,4 @@
-/* Processes of this machine: what they were started with, and whose children they are. */
+/* Processes of this machine: what they were started with, and which process is their parent. */
 #pragma once
 
 #include <stdbool.h>

@@ -64,8 +64,8 @@ static bool has_values(const struct proc_env *e, const struct look *l)
 	return true;
 }
 
-/* Another job's agent, whose workers may have been started with the same values. Not one of whose
- * children ours is: who has lost its parent becomes a child of nbox run. */
+/* Is @agent another job's, whose workers may have been started with the same values? An agent that
+ * ours descends from is not: a process that has lost its parent becomes a child of nbox run. */
 static bool is_of_another(const struct look *l, pid_t agent)
 {
 	char state;

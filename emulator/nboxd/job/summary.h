@@ -1,4 +1,4 @@
-/* The summary of a run that no `nbox run` looks after: its workers started nboxd, or somebody did
+/* The summary of a run that no `nbox run` looks after: its workers started nboxd, or a person did
  * by hand. */
 #pragma once
 

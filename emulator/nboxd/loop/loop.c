@@ -229,7 +229,7 @@ void loop_run(struct loop *l)
 		if (!is_stopping && (l->stop_signal || l->sink->is_left(l->ctx, now_ns))) {
 			is_stopping = true;
 			begin_stop(l);
-			continue; /* nobody may be left to wait for */
+			continue; /* no worker may be left to wait for */
 		}
 		if (moved || is_worth_polling(l, clock_now_ns())) {
 			if (++polls % POLLS_A_LOOK == 0)

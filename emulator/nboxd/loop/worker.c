@@ -306,8 +306,8 @@ static int worker_on_header(void *owner, struct link *l, const struct wire_hdr *
 	(void)l;
 	if (w->state == WORKER_DRAINING || w->state == WORKER_CLOSED)
 		return LINK_HOLD;
-	/* the link makes room for a body before it has come: for who has no token yet, that of a
-	 * HELLO */
+	/* the link makes room for a body before it has come: a stranger gets room for a
+	 * HELLO only */
 	if (h->type != WIRE_MESSAGE &&
 	    h->body_bytes > (w->state != WORKER_HELLO ? WIRE_CONTROL_MAX
 			     : h->type == WIRE_HELLO  ? sizeof(struct wire_hello)

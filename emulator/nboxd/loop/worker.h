@@ -1,7 +1,7 @@
-/* Links and who is at their other ends: a shim process (worker), or a client that asks for the
- * status. The greeting, the second connection, pings and the end are handled here; all other frames
- * of a worker go up through the sink. Which frame may come when is data: a table of states, each
- * with its successors and its frame handler. Knows nothing of communicators. */
+/* Links and their other ends: a shim process (worker), or a client that asks for the status. The
+ * greeting, the second connection, pings and the end are handled here; all other frames of a worker
+ * go up through the sink. Which frame may come when is data: a table of states, each with its
+ * successors and its frame handler. Knows nothing of communicators. */
 #pragma once
 
 #include <stdbool.h>
@@ -46,7 +46,7 @@ struct workers {
 	const struct workers_sink *sink; /* borrowed */
 	void *ctx;                       /* borrowed: the sink's */
 	const uint8_t *token;            /* borrowed: WIRE_TOKEN_BYTES */
-	struct wire_welcome welcome;     /* what all are told alike */
+	struct wire_welcome welcome;     /* of what it says to all alike */
 	uint8_t boot_id[16];
 	struct worker *list; /* owned */
 	struct worker *turn; /* served first in the next round */
@@ -101,7 +101,7 @@ bool worker_is_here(const struct worker *w);
 bool workers_progress(struct workers *ws);
 /* Removes the links that have closed or drained. */
 void workers_remove_over(struct workers *ws, uint64_t now_ns);
-/* Refuses those who have not said HELLO in time. Return: whether any still may. */
+/* Refuses links that have not said HELLO in time. Return: whether any still may. */
 bool workers_tick(struct workers *ws, uint64_t now_ns);
 /* Is there a link whose worker has not said BYE? */
 bool workers_any_stays(const struct workers *ws);

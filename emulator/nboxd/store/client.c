@@ -133,7 +133,7 @@ static int append(struct store_client *c, struct store_cursor *q)
 }
 
 /* As torch: a missing key is set if nothing was expected; else what was expected comes
- * back, as if it were there. Who waits for an existing key cannot be. */
+ * back, as if it were there. No client can wait for a key that exists. */
 static int compare_set(struct store_client *c, struct store_cursor *q)
 {
 	struct store_bytes key = cursor_bytes(q), expected = cursor_bytes(q),

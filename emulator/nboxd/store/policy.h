@@ -18,7 +18,8 @@ struct policy_world { /* borrowed facts */
 };
 
 enum policy_answer {
-	POLICY_WAIT,   /* a real rank sets it, or nobody knows: wait, and tell after a while */
+	POLICY_WAIT,   /* a real rank sets it, or it is not known who does: wait, and say so after a
+			  while */
 	POLICY_INVENT, /* a virtual rank would set it: now (an id, or an address that is played) */
 	POLICY_SETTLE, /* whose it is is not known: invent it when it does not come soon */
 };
@@ -28,10 +29,10 @@ struct policy_verdict {
 	int64_t rank; /* world rank that would set it; -1: not known */
 };
 
-/* Who knows of groups: the world rank of a group rank, -1 not known. NULL allowed. */
+/* The world rank of a rank of the group that the key names; -1: not known. NULL allowed. */
 typedef int64_t policy_lookup(void *ctx, const struct torch_key *k, uint32_t group_rank);
 
-/* About a missing key that somebody waits for. */
+/* About a missing key that a client waits for. */
 struct policy_verdict policy_on_missing(const struct policy_world *w, const struct torch_key *k,
 					policy_lookup *lookup, void *ctx);
 /* How many virtual ranks have checked in at a counter; @world: of BARRIER, else 0. */

@@ -120,7 +120,7 @@ void store_clear(struct store *s)
 
 /* --- changes ------------------------------------------------------------------------ */
 
-/* Replaces the value; wakes nobody. The old one stays when there is no memory. */
+/* Replaces the value; wakes no client. The old one stays when there is no memory. */
 static int value_set(struct store *s, struct store_bytes key, struct store_bytes value,
 		     struct entry **ret)
 {

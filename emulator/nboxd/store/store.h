@@ -61,7 +61,7 @@ struct await {
 	struct await *prev, *next;   /* of the same key */
 };
 
-/* A key; there while it has a value, a queue or somebody who waits for it. */
+/* A key; there while it has a value, a queue or a client that waits for it. */
 struct entry {
 	UT_hash_handle hh;
 	struct buffer value;
@@ -103,7 +103,7 @@ int store_set(struct store *s, struct store_bytes key, struct store_bytes value)
 bool store_get(const struct store *s, struct store_bytes key, struct store_bytes *ret);
 /* Return: 1, or 0: there was none. A queue of that name stays. */
 int store_delete(struct store *s, struct store_bytes key);
-/* Forgets all keys and queues. Who waits goes on waiting. */
+/* Forgets all keys and queues. Clients that wait go on waiting. */
 void store_clear(struct store *s);
 /* How many keys it waits for (0: it does not wait), and the @i-th of those, in the order
  * asked; *ret is borrowed until the next change. */
@@ -118,14 +118,14 @@ bool entry_is_there(const struct entry *e);
 /* Frees @e when nothing is left of it. */
 void entry_tidy(struct store *s, struct entry *e);
 
-/* Changes of the table; each wakes who waits. Return: 0; -ENOMEM, -ENOBUFS. */
+/* Changes of the table; each wakes the clients that wait. Return: 0; -ENOMEM, -ENOBUFS. */
 int table_set(struct store *s, struct store_bytes key, struct store_bytes value,
 	      struct entry **ret);
 int table_append(struct store *s, struct store_bytes key, struct store_bytes value,
 		 struct entry **ret);
 int table_push(struct store *s, struct store_bytes key, struct store_bytes value);
 void table_pop(struct store *s, struct entry *e); /* the first of its queue */
-/* Sets a decimal number, and wakes nobody. */
+/* Sets a decimal number, and wakes no client. */
 int table_count(struct store *s, struct store_bytes key, int64_t value, struct entry **ret);
 void table_wake(struct store *s, struct entry *e);
 /* The number that a value begins with. Return: 0; -EPROTO it does not. */

@@ -31,7 +31,7 @@ enum torch_key_kind {
 	TORCH_ID_ROOT,      /* rank: number of the root */
 	TORCH_GLOO,         /* rank: group rank whose address it is */
 	TORCH_BARRIER,      /* counter of a store barrier */
-	TORCH_BARRIER_LAST, /* set by the last who checks in */
+	TORCH_BARRIER_LAST, /* set by the last client that checks in */
 	TORCH_KEY_KINDS
 };
 

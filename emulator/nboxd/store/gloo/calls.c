@@ -67,7 +67,7 @@ static bool barrier_has_come(void *ctx, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* NULL: the job has not told them. */
+/* The members, if the job has said them; else NULL. */
 static const struct membership *members_of(const struct gloo_group *g)
 {
 	return g->env->group_members(g->env->ctx,
@@ -230,7 +230,7 @@ static int on_data(struct gloo_conn *c, struct gloo_op *op, const void *body, ui
 	struct gloo_pair *come;
 
 	if (gloo_kind(op->slot) == GLOO_SCATTER)
-		return 0; /* a virtual rank's part, that nobody looks at */
+		return 0; /* a virtual rank's part, which has no use */
 	if (gloo_kind(op->slot) == GLOO_ALLGATHER)
 		return c->group->n_ranks
 			       ? gloo_ring_put(&op->ring, &ranks, c->real_rank, body, length)

@@ -102,6 +102,6 @@ void gloo_op_free(struct gloo_group *g, struct gloo_op *op);
 bool gloo_is_real(void *ctx, uint32_t rank);
 /* Shuts @c down; it is freed when libevent sees its end. */
 void gloo_conn_end(struct gloo_conn *c);
-/* A whole frame of a connection that has said who it is. Return: 0; negative errno: the connection
+/* A whole frame of a connection that has named its ranks. Return: 0; negative errno: the connection
  * is over. */
 int gloo_on_frame(struct gloo_conn *c, const struct gloo_frame *f, const void *body);

@@ -3,11 +3,11 @@
  *
  * An address is what a rank sets as .../cpu//0/<rank>: u64 length and host name, u64 136,
  * a sockaddr_storage and an i64, then, unless connections are lazy, one i64 a peer: what
- * that peer writes first on its connection. A lazy peer writes its own rank. Who connects:
- * the side whose (address, port as two raw bytes) is greater.
+ * that peer writes first on its connection. A lazy peer writes its own rank. The side
+ * whose (address, port as two raw bytes) is greater connects.
  *
- * A frame is six u64: bytes in all, opcode, slot, offset, length, remote offset. Who sends
- * says SEND_READY, who receives RECV_READY; on that follows DATA. The slot's highest byte
+ * A frame is six u64: bytes in all, opcode, slot, offset, length, remote offset. The
+ * sender says SEND_READY, the receiver RECV_READY; then DATA follows. The slot's highest byte
  * tells the collective. */
 #pragma once
 
@@ -57,7 +57,7 @@ int gloo_address_parse(struct store_bytes b, struct gloo_address *ret);
 int gloo_address_write(const struct sockaddr_storage *a, uint32_t rank, uint32_t n_peers,
 		       struct buffer *ret);
 
-/* Who is real in a group, and which messages of real ranks have come in a barrier. */
+/* Which ranks of a group are real, and which of their messages have come in a barrier. */
 struct gloo_barrier {
 	uint32_t n_ranks;
 	bool (*is_real)(void *ctx, uint32_t rank);

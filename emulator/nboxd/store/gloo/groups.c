@@ -1,5 +1,5 @@
 /* See groups.h. A group is known by what stands in front of the rank in its keys. Lazy
- * peers say only who they are, so each virtual rank that is asked for has a port of its own;
+ * peers name only their own rank, so each virtual rank that is asked for has a port of its own;
  * otherwise one port does for the group. nboxd never connects: its ports have the lowest
  * raw bytes, so that the real side is always the one that does. */
 #include "nboxd/store/gloo/groups.h"
@@ -20,7 +20,7 @@
 #include "nboxd/store/gloo/calls.h"
 #include "nboxd/store/gloo/low-port.h"
 
-#define SEQ_NS (5 * NS_PER_S) /* for a connection to say who it is */
+#define SEQ_NS (5 * NS_PER_S) /* for a connection to name its ranks */
 
 struct store_gloo {
 	struct gloo_env env;
@@ -260,7 +260,7 @@ static bool looks_like_world(const struct gloo_group *g)
 	return g->n_real == g->env->config->n_real && g->real[0].rank != 0;
 }
 
-/* Whether somebody took nboxd for this rank. */
+/* Whether a real rank took nboxd for this rank. */
 static bool is_played(const struct gloo_group *g, uint32_t rank)
 {
 	const struct gloo_conn *c;
@@ -333,7 +333,7 @@ bool gloo_play(struct store_gloo *gl, struct store_bytes key, const struct torch
 	struct gloo_port *p;
 	bool is_set = false;
 
-	/* without a real member's address there is nobody to be connected to */
+	/* without a real member's address no peer could connect */
 	if (!g || !g->n_real || (g->n_ranks && k->rank >= g->n_ranks))
 		return false;
 	p = port_get(g, k->rank);

@@ -1,4 +1,4 @@
-/* Ports at which the other side is always the one that connects: see store-gloo.c. */
+/* Ports at which the other side is always the one that connects: see groups.c. */
 #pragma once
 
 #include <sys/socket.h>

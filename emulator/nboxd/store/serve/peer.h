@@ -74,7 +74,7 @@ struct store_server {
 	int reserve; /* owned; given up to refuse a connection when there are no more */
 	char addr[300];
 	struct store_peer *peers;     /* list, owned */
-	struct store_peer *strangers; /* who have not shown the magic number, oldest first */
+	struct store_peer *strangers; /* have not shown the magic number; oldest first */
 	struct store_peer *waiting;
 	struct store_peer *touched; /* have replies to send, or are over */
 	uint64_t n_peers, n_invented;

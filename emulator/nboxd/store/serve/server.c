@@ -104,8 +104,8 @@ static void peer_flush(struct store_peer *p)
 	}
 }
 
-/* The end of every callback: replies go out, who is over goes. A flush may let requests be
- * served that touch others: until nobody is left. */
+/* The end of every callback: replies go out, and peers that are over are freed. A flush may let
+ * requests be served that touch other peers: it goes on until none is left. */
 static void settle_touched(struct store_server *ss)
 {
 	struct store_peer *p;
@@ -267,7 +267,7 @@ static int peer_new(struct store_server *ss, int fd, const struct sockaddr_stora
 	return 0;
 }
 
-/* No descriptor is left. A connection that nobody takes would keep the listener readable
+/* No descriptor is left. A connection that is not taken would keep the listener readable
  * for ever: it is taken with the reserve and hung up. */
 static void refuse_one(void *ctx, int listen_fd)
 {
@@ -430,7 +430,7 @@ uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns)
 	uint64_t due_ns = UINT64_MAX;
 	struct store_peer *p, *next;
 
-	/* in the order in which they came: who is due stands in front */
+	/* in the order in which they came: those that are due stand in front */
 	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger)
 	{
 		if (now_ns < p->deadline_ns) {

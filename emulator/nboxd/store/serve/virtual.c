@@ -55,7 +55,7 @@ static char *show_key(struct store_bytes key, char buf[KEY_SHOWN + 8])
 	return buf;
 }
 
-/* Ids whose maker stands below all others that wait for it: torch sorts the ranks of a
+/* Is it an id whose maker stands below all others that wait for it? Torch sorts the ranks of a
  * group. (Of a scalable init each root makes one.) */
 static bool is_lowest_maker(const struct torch_key *k)
 {
@@ -63,7 +63,7 @@ static bool is_lowest_maker(const struct torch_key *k)
 	       (k->kind == TORCH_ID_ROOT && k->rank == 0);
 }
 
-/* Whether nobody real stands below who asks. */
+/* Is every rank below the one that asks virtual? */
 static bool is_surely_virtual(struct store_peer *p)
 {
 	return store_peer_rank(p) == (int64_t)p->server->env.config->real[0];
@@ -83,7 +83,7 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
 	if (k->kind == TORCH_BARRIER_LAST)
 		return store_set(ss->store, key, (struct store_bytes){(const uint8_t *)"1", 1});
 	HASH_FIND(hh, ss->invented, key.p, key.n, inv);
-	if (!inv) { /* else somebody deleted the key: it is the same id again */
+	if (!inv) { /* else a client deleted the key: it is the same id again */
 		inv = calloc(1, sizeof(*inv) + key.n);
 		if (!inv)
 			return -ENOMEM;
@@ -102,7 +102,7 @@ static int invent(struct store_server *ss, const struct torch_key *k, struct sto
 	return r;
 }
 
-/* How long it is looked whether a real rank sets a key whose owner is not known. An id that
+/* How long nboxd waits for a real rank to set a key of which the maker is not known. An id that
  * was wrongly made up does no harm (see take_real_id()), an address does. */
 static uint64_t unknown_ns(const struct store_server *ss, enum torch_key_kind kind)
 {
@@ -253,7 +253,7 @@ static char *describe(struct store_peer *p, uint64_t now_ns, char *buf, size_t s
 	return buf;
 }
 
-/* Who waits for a key that only a rank sets whose process has ended: its client gets an error now.
+/* A client that waits for a key of a rank whose process has ended is cut off: it gets an error now.
  */
 static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 {
@@ -275,7 +275,7 @@ static bool cut_ended(struct store_peer *p, uint64_t now_ns, int64_t rank)
 	return true;
 }
 
-/* Sets what nobody will set. Return: whether that ended the wait (or another's). */
+/* Sets what no real rank will set. Return: whether that ended the wait (or another's). */
 static bool look(struct store_peer *p, uint64_t now_ns)
 {
 	struct store_server *ss = p->server;
@@ -324,7 +324,7 @@ uint32_t store_server_waiting_pid(const struct store_server *ss)
 	return 0;
 }
 
-/* One line for all who wait for that key. */
+/* One line for all clients that wait for that key. */
 static void tell(struct store_peer *p, uint64_t now_ns)
 {
 	struct store_server *ss = p->server;
