@@ -25,19 +25,8 @@
 static int alltoall_create(const struct nbox_host *host, const struct nbox_next *next,
 			   const struct nbox_kv *kv, size_t n_kv, void **ret_model)
 {
-	struct hops *m = calloc(1, sizeof(*m));
-
 	(void)next;
-	if (!m) {
-		host->error(host, "out of memory");
-		return -1;
-	}
-	if (hops_parse(m, host, kv, n_kv) < 0) {
-		free(m);
-		return -1;
-	}
-	*ret_model = m;
-	return 0;
+	return hops_create(host, kv, n_kv, 1, ret_model);
 }
 
 /* What the op's ranks are connected by. */

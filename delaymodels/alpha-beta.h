@@ -10,6 +10,7 @@
 struct hops {
 	/* by hop: intra, inter; a negative alpha or a bandwidth of 0: the cluster's */
 	double alpha_ns[2], bytes_per_ns[2];
+	uint64_t chunk_bytes; /* of a pipeline; at least 1 */
 };
 
 static inline double larger(double a, double b)
@@ -22,16 +23,51 @@ static inline double smaller(double a, double b)
 	return a < b ? a : b;
 }
 
-/* The parameters `alpha` and `bw`, which are those of any hop. Return: 0; -1 with the sentence. */
 static inline int hops_parse(struct hops *m, const struct nbox_host *h, const struct nbox_kv *kv,
 			     size_t n_kv)
 {
-	m->alpha_ns[0] = -1;
-	if (h->parse_time(h, "alpha", nbox_value(kv, n_kv, "alpha"), &m->alpha_ns[0]) < 0 ||
-	    h->parse_bandwidth(h, "bw", nbox_value(kv, n_kv, "bw"), &m->bytes_per_ns[0]) < 0)
+	static const char *const alphas[] = {"intra_alpha", "inter_alpha"};
+	static const char *const bws[] = {"intra_bw", "inter_bw"};
+	double alpha_ns = -1, bytes_per_ns = 0;
+
+	if (h->parse_time(h, "alpha", nbox_value(kv, n_kv, "alpha"), &alpha_ns) < 0 ||
+	    h->parse_bandwidth(h, "bw", nbox_value(kv, n_kv, "bw"), &bytes_per_ns) < 0)
 		return -1;
-	m->alpha_ns[1] = m->alpha_ns[0];
-	m->bytes_per_ns[1] = m->bytes_per_ns[0];
+	for (int i = 0; i < 2; i++) {
+		m->alpha_ns[i] = alpha_ns;
+		m->bytes_per_ns[i] = bytes_per_ns;
+		if (h->parse_time(h, alphas[i], nbox_value(kv, n_kv, alphas[i]), &m->alpha_ns[i]) <
+		    0)
+			return -1;
+		if (h->parse_bandwidth(h, bws[i], nbox_value(kv, n_kv, bws[i]),
+				       &m->bytes_per_ns[i]) < 0)
+			return -1;
+	}
+	if (h->parse_bytes(h, "chunk", nbox_value(kv, n_kv, "chunk"), &m->chunk_bytes) < 0)
+		return -1;
+	if (m->chunk_bytes == 0)
+		h->error(h, "chunk: 0 bytes; a chunk must have at least one");
+	return m->chunk_bytes ? 0 : -1;
+}
+
+/* Reads the parameters `alpha`, `bw`, those of one kind of hop, and `chunk`, as far as the model
+ * has them: the host refuses the others. Return: 0, *ret_model is free()'s; -1 with the sentence.
+ */
+static inline int hops_create(const struct nbox_host *h, const struct nbox_kv *kv, size_t n_kv,
+			      uint64_t default_chunk_bytes, void **ret_model)
+{
+	struct hops *m = calloc(1, sizeof(*m));
+
+	if (!m) {
+		h->error(h, "out of memory");
+		return -1;
+	}
+	m->chunk_bytes = default_chunk_bytes;
+	if (hops_parse(m, h, kv, n_kv) < 0) {
+		free(m);
+		return -1;
+	}
+	*ret_model = m;
 	return 0;
 }
 
@@ -49,50 +85,19 @@ static inline double hop_bw(const struct hops *m, const struct nbox_net *net, in
 	return is_inter ? net->inter_bytes_per_ns : net->intra_bytes_per_ns;
 }
 
-/* alpha + bytes * flows / bw: the flows that use the sender's port at the same time share it
- * equally. A message of a rank to itself costs nothing. */
-static inline struct nbox_delay hops_message(const struct hops *m, const struct nbox_op *op,
-					     const struct nbox_message *msg)
+/* message() of a model: alpha + bytes * flows / bw. The flows that use the sender's port at the
+ * same time share it equally. A message of a rank to itself costs nothing. */
+static inline int hops_message(void *model, const struct nbox_op *op,
+			       const struct nbox_message *msg, struct nbox_delay *ret)
 {
 	int is_inter = msg->hop == NBOX_INTER;
 
+	*ret = (struct nbox_delay){0, 0};
 	if (msg->hop == NBOX_SELF)
-		return (struct nbox_delay){0, 0};
-	return (struct nbox_delay){
-		.latency_ns = hop_alpha(m, op->net, is_inter),
-		.occupancy_ns =
-			(double)msg->bytes * (double)msg->flows / hop_bw(m, op->net, is_inter),
-	};
-}
-
-struct pipeline {
-	struct hops hops;
-	uint64_t chunk_bytes; /* at least 1 */
-};
-
-/* With the parameters `alpha`, `bw` and `chunk`. Return: 0, *ret_model is free()'s; -1 with the
- * sentence. */
-static inline int pipeline_create(const struct nbox_host *h, const struct nbox_kv *kv, size_t n_kv,
-				  uint64_t default_chunk_bytes, void **ret_model)
-{
-	struct pipeline *m = calloc(1, sizeof(*m));
-
-	if (!m) {
-		h->error(h, "out of memory");
-		return -1;
-	}
-	m->chunk_bytes = default_chunk_bytes;
-	if (hops_parse(&m->hops, h, kv, n_kv) < 0 ||
-	    h->parse_bytes(h, "chunk", nbox_value(kv, n_kv, "chunk"), &m->chunk_bytes) < 0) {
-		free(m);
-		return -1;
-	}
-	if (m->chunk_bytes == 0) {
-		h->error(h, "chunk: 0 bytes; a chunk must have at least one");
-		free(m);
-		return -1;
-	}
-	*ret_model = m;
+		return 0;
+	ret->latency_ns = hop_alpha(model, op->net, is_inter);
+	ret->occupancy_ns =
+		(double)msg->bytes * (double)msg->flows / hop_bw(model, op->net, is_inter);
 	return 0;
 }
 

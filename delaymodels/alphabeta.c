@@ -9,45 +9,11 @@
  * Meiko CS-2", Parallel Computing 20(3), 1994. */
 #include "alpha-beta.h"
 
-static int parse(struct hops *m, const struct nbox_host *h, const struct nbox_kv *kv, size_t n)
-{
-	static const char *const alphas[] = {"intra_alpha", "inter_alpha"};
-	static const char *const bws[] = {"intra_bw", "inter_bw"};
-
-	if (hops_parse(m, h, kv, n) < 0)
-		return -1;
-	for (int i = 0; i < 2; i++)
-		if (h->parse_time(h, alphas[i], nbox_value(kv, n, alphas[i]), &m->alpha_ns[i]) <
-			    0 ||
-		    h->parse_bandwidth(h, bws[i], nbox_value(kv, n, bws[i]), &m->bytes_per_ns[i]) <
-			    0)
-			return -1;
-	return 0;
-}
-
 static int alphabeta_create(const struct nbox_host *host, const struct nbox_next *next,
 			    const struct nbox_kv *kv, size_t n_kv, void **ret_model)
 {
-	struct hops *m = calloc(1, sizeof(*m));
-
 	(void)next;
-	if (!m) {
-		host->error(host, "out of memory");
-		return -1;
-	}
-	if (parse(m, host, kv, n_kv) < 0) {
-		free(m);
-		return -1;
-	}
-	*ret_model = m;
-	return 0;
-}
-
-static int alphabeta_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
-			     struct nbox_delay *ret)
-{
-	*ret = hops_message(model, op, msg);
-	return 0;
+	return hops_create(host, kv, n_kv, 1, ret_model);
 }
 
 static const struct nbox_param params[] = {
@@ -68,5 +34,5 @@ NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	.params = params,
 	.create = alphabeta_create,
 	.destroy = free,
-	.message = alphabeta_message,
+	.message = hops_message,
 };

@@ -22,12 +22,12 @@ static int ring_create(const struct nbox_host *host, const struct nbox_next *nex
 		       const struct nbox_kv *kv, size_t n_kv, void **ret_model)
 {
 	(void)next;
-	return pipeline_create(host, kv, n_kv, UINT64_C(1) << 20, ret_model);
+	return hops_create(host, kv, n_kv, UINT64_C(1) << 20, ret_model);
 }
 
 static int ring_op(void *model, const struct nbox_op *op, double *ret_ns)
 {
-	const struct pipeline *m = model;
+	const struct hops *m = model;
 	int has_inter = op->n_nodes > 1, has_intra = op->n_ranks > op->n_nodes;
 	double n = op->n_ranks, bytes = (double)op->bytes, chunks, alpha, bw;
 
@@ -35,11 +35,11 @@ static int ring_op(void *model, const struct nbox_op *op, double *ret_ns)
 		*ret_ns = 0;
 		return 0;
 	}
-	alpha = hop_alpha(&m->hops, op->net, has_inter);
-	bw = hop_bw(&m->hops, op->net, has_inter);
+	alpha = hop_alpha(m, op->net, has_inter);
+	bw = hop_bw(m, op->net, has_inter);
 	if (has_inter && has_intra) {
-		alpha = larger(alpha, hop_alpha(&m->hops, op->net, 0));
-		bw = smaller(bw, hop_bw(&m->hops, op->net, 0));
+		alpha = larger(alpha, hop_alpha(m, op->net, 0));
+		bw = smaller(bw, hop_bw(m, op->net, 0));
 	}
 	switch (op->kind) {
 	case NBOX_ALLREDUCE:
@@ -60,15 +60,6 @@ static int ring_op(void *model, const struct nbox_op *op, double *ret_ns)
 	}
 }
 
-static int ring_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
-			struct nbox_delay *ret)
-{
-	const struct pipeline *m = model;
-
-	*ret = hops_message(&m->hops, op, msg);
-	return 0;
-}
-
 static const struct nbox_param params[] = {
 	{"alpha", "time", "the cluster's", "latency of a step"},
 	{"bw", "bandwidth", "the cluster's", "bandwidth of a hop"},
@@ -81,5 +72,5 @@ NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	.name = "ring",        .summary = "closed forms of the ring algorithms (alpha-beta)",
 	.flags = NBOX_UNIFORM, .params = params,
 	.create = ring_create, .destroy = free,
-	.op = ring_op,         .message = ring_message,
+	.op = ring_op,         .message = hops_message,
 };

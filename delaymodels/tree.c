@@ -23,7 +23,7 @@ static int tree_create(const struct nbox_host *host, const struct nbox_next *nex
 		       const struct nbox_kv *kv, size_t n_kv, void **ret_model)
 {
 	(void)next;
-	return pipeline_create(host, kv, n_kv, UINT64_C(512) << 10, ret_model);
+	return hops_create(host, kv, n_kv, UINT64_C(512) << 10, ret_model);
 }
 
 /* ceil(log2(n)) */
@@ -38,10 +38,10 @@ static uint32_t depth(uint32_t n)
 
 static int tree_op(void *model, const struct nbox_op *op, double *ret_ns)
 {
-	const struct pipeline *m = model;
+	const struct hops *m = model;
 	uint32_t n_nodes = op->n_nodes ? op->n_nodes : 1;
 	uint32_t per_node = (op->n_ranks + n_nodes - 1) / n_nodes, up = depth(n_nodes);
-	double intra_bw = hop_bw(&m->hops, op->net, 0), inter_bw = hop_bw(&m->hops, op->net, 1), bw;
+	double intra_bw = hop_bw(m, op->net, 0), inter_bw = hop_bw(m, op->net, 1), bw;
 	double bytes = (double)op->bytes, chunk = bytes / 2, pass, load;
 
 	if (op->n_ranks <= 1) {
@@ -51,8 +51,8 @@ static int tree_op(void *model, const struct nbox_op *op, double *ret_ns)
 	if (chunk > (double)m->chunk_bytes)
 		chunk = (double)m->chunk_bytes;
 	bw = per_node > 1 && (up == 0 || intra_bw < inter_bw) ? intra_bw : inter_bw;
-	pass = (per_node - 1) * (hop_alpha(&m->hops, op->net, 0) + chunk / intra_bw) +
-	       up * (hop_alpha(&m->hops, op->net, 1) + chunk / inter_bw);
+	pass = (per_node - 1) * (hop_alpha(m, op->net, 0) + chunk / intra_bw) +
+	       up * (hop_alpha(m, op->net, 1) + chunk / inter_bw);
 	switch (op->kind) {
 	case NBOX_ALLREDUCE:
 		load = op->n_ranks == 2 ? bytes : 2 * bytes;
@@ -67,15 +67,6 @@ static int tree_op(void *model, const struct nbox_op *op, double *ret_ns)
 	}
 }
 
-static int tree_message(void *model, const struct nbox_op *op, const struct nbox_message *msg,
-			struct nbox_delay *ret)
-{
-	const struct pipeline *m = model;
-
-	*ret = hops_message(&m->hops, op, msg);
-	return 0;
-}
-
 static const struct nbox_param params[] = {
 	{"alpha", "time", "the cluster's", "latency of a hop"},
 	{"bw", "bandwidth", "the cluster's", "bandwidth of a hop"},
@@ -88,5 +79,5 @@ NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	.name = "tree",        .summary = "closed forms of the double binary tree (alpha-beta)",
 	.flags = NBOX_UNIFORM, .params = params,
 	.create = tree_create, .destroy = free,
-	.op = tree_op,         .message = tree_message,
+	.op = tree_op,         .message = hops_message,
 };
