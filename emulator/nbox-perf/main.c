@@ -1,10 +1,10 @@
 /* Times one collective over a range of sizes and prints nccl-tests' table. A plain
  * NCCL program: of CUDA and NCCL it includes only the public headers and runs as one rank,
- * on NVIDIA's libraries, on the host ones, and under nbox. Its options: nbox/perf/perf-options.c.
+ * on NVIDIA's libraries, on the host ones, and under nbox. Its options: nbox-perf/options.h.
  *
  *   RANK=r WORLD_SIZE=n nbox-perf --op allreduce -b 8 -e 256M -f 2
  *
- * The ranks meet by NCCL_COMM_ID=host:port or by a file (tests/apps/rendezvous.h). Each size is
+ * The ranks meet by NCCL_COMM_ID=host:port or by a file (rendezvous.h). Each size is
  * timed twice: every repetition on its own (launch until the stream is idle: median, mean, p99)
  * and, as nccl-tests does it, many launches and one synchronisation. Only one rank (0, or
  * --print-rank) prints and writes; the times are its own. */

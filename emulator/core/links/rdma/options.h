@@ -1,5 +1,5 @@
 /* The options of rdma links. Workers and nboxd take them from NBOX_IB_ variables, named after
- * NCCL's (NCCL_IB_HCA and so on); nboxd also from its flags and cluster file (config/options.c). */
+ * NCCL's (NCCL_IB_HCA and so on); nboxd also from its flags and cluster file (base/options.def). */
 #pragma once
 
 #include <stdbool.h>
