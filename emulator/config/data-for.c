@@ -25,38 +25,33 @@ static size_t list_names(const struct layout *layouts, size_t n_layouts,
 	return n;
 }
 
+/* Does @list, words joined by '+', hold the @len bytes at @word? */
+static bool holds(const char *list, const char *word, size_t len)
+{
+	for (size_t n;; list += n + 1) {
+		n = strcspn(list, "+");
+		if (n == len && !memcmp(word, list, len))
+			return true;
+		if (!list[n])
+			return false;
+	}
+}
+
 static bool is_axis(const char *name, size_t len, const struct layout *layouts, size_t n_layouts)
 {
 	for (size_t i = 0; i < n_layouts; i++)
 		for (uint32_t j = 0; j < layouts[i].n_axes; j++)
-			if (strlen(layouts[i].axis[j].name) == len &&
-			    !memcmp(layouts[i].axis[j].name, name, len))
+			if (holds(layouts[i].axis[j].name, name, len))
 				return true;
 	return false;
-}
-
-/* Is the axis @name among @list, joined by '+'? */
-static bool is_part(const char *name, const char *list)
-{
-	size_t len;
-
-	for (;; list += len + 1) {
-		len = strcspn(list, "+");
-		if (strlen(name) == len && !memcmp(name, list, len))
-			return true;
-		if (!list[len])
-			return false;
-	}
 }
 
 /* "world", or axes of the layouts joined by '+'. */
 static bool are_axes(const char *text, const struct layout *layouts, size_t n_layouts)
 {
-	size_t len;
-
 	if (!strcmp(text, "world"))
 		return true;
-	for (;; text += len + 1) {
+	for (size_t len;; text += len + 1) {
 		len = strcspn(text, "+");
 		if (!is_axis(text, len, layouts, n_layouts))
 			return false;
@@ -73,7 +68,8 @@ static bool are_all_axes(const char *text, const struct layout *layouts, size_t 
 
 		for (uint32_t j = 0; is_all && j < layouts[i].n_axes; j++)
 			is_all = layouts[i].axis[j].size == 1 ||
-				 is_part(layouts[i].axis[j].name, text);
+				 holds(text, layouts[i].axis[j].name,
+				       strlen(layouts[i].axis[j].name));
 		if (is_all)
 			return true;
 	}
@@ -126,22 +122,14 @@ int data_for_parse(const char *text, const struct layout *layouts, size_t n_layo
 	return 0;
 }
 
-/* Is each part of @a, joined by '+', one of @b's? */
+/* Does @b hold each word of @a, both joined by '+'? */
 static bool is_within(const char *a, const char *b)
 {
-	for (;; a++) {
-		size_t len = strcspn(a, "+"), other;
-		const char *p = b;
-
-		for (;; p += other + 1) {
-			other = strcspn(p, "+");
-			if (other == len && !memcmp(a, p, len))
-				break;
-			if (!p[other])
-				return false;
-		}
-		a += len;
-		if (!*a)
+	for (size_t len;; a += len + 1) {
+		len = strcspn(a, "+");
+		if (!holds(b, a, len))
+			return false;
+		if (!a[len])
 			return true;
 	}
 }

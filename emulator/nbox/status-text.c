@@ -10,13 +10,9 @@
 #include "base/cleanup.h"
 #include "base/plain.h"
 #include "base/units.h"
+#include "nbox/report/json-file.h"
 
 #define LINES_MAX 20 /* of a table; --json has all */
-
-static void json_freep(json_t **o)
-{
-	json_decref(*o);
-}
 
 static long long number(const json_t *o, const char *key)
 {
