@@ -15,23 +15,19 @@ static void unexpected(const struct op *op, const struct wire_hdr *h, const char
 		   (unsigned long long)h->index, h->rank, h->peer, h->lane, why);
 }
 
-/* The flow of a message, and how many messages it has; NULL: there is no such flow. */
-static struct flow *find_flow(struct op *op, const struct wire_hdr *h, uint64_t *ret_n_messages)
+/* NULL: @op has no such flow. */
+static struct flow *find_flow(struct op *op, const struct wire_hdr *h)
 {
-	uint32_t thread = UINT32_MAX;
+	uint32_t call;
 	int64_t out;
 
-	if (op->p2p) {
-		if (h->peer != h->rank)
-			thread = sched_send_thread(op->sched, h->rank, h->peer, h->lane);
-		*ret_n_messages = sched_conn_messages(op->sched, h->rank, h->peer, h->lane);
-		return thread == UINT32_MAX ? NULL : &op->flows[thread];
+	if (!op->p2p) {
+		out = border_find_out(&op->call->border, h->rank, h->peer, h->lane);
+		return out < 0 ? NULL : &op->flows[out];
 	}
-	out = border_find_out(&op->call->border, h->rank, h->peer, h->lane);
-	if (out < 0)
-		return NULL;
-	*ret_n_messages = op->call->border.out[out].n_messages;
-	return &op->flows[out];
+	call = h->peer == h->rank ? UINT32_MAX
+				  : sched_send_thread(op->sched, h->rank, h->peer, h->lane);
+	return call == UINT32_MAX ? NULL : &op->flows[call];
 }
 
 /* Finds what a message is; whatever it may not be aborts the communicator. */
@@ -47,7 +43,11 @@ static struct post *message_find(struct ops *ops, struct worker *w, const struct
 	if (!post)
 		return NULL;
 	if (ops->config->exchange != EXCHANGE_NONE && post->has_arrived)
-		flow = find_flow(post->op, h, &n);
+		flow = find_flow(post->op, h);
+	if (flow && post->op->p2p)
+		n = sched_conn_messages(post->op->sched, h->rank, h->peer, h->lane);
+	else if (flow)
+		n = post->op->call->border.out[flow - post->op->flows].n_messages;
 	if (flow && h->index == flow->n_arrived && h->index < n) {
 		*ret_flow = flow;
 		return post;

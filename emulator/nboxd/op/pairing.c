@@ -1,5 +1,5 @@
-/* See pairing.h. Calls that wait stand in a queue for each ordered pair of ranks; all
- * in a queue are sends, or all are receives: the other kind would have taken the first. */
+/* See pairing.h. Each ordered pair of ranks has a queue of the calls that wait. All in a queue are
+ * sends, or all are receives: a call of the other kind takes the first out. */
 #include "nboxd/op/pairing.h"
 
 #include <errno.h>

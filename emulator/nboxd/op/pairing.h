@@ -1,9 +1,9 @@
-/* Which send belongs to which receive: the k-th send of real rank a to real rank b and
- * the k-th receive of b from a are a pair, counted over the communicator's life. A post
- * is what one member calls in one group. It is ready when each of its calls towards
- * another real rank has its pair, whatever else the peers' posts wait for: as in NCCL, a
- * group at one end may meet single calls, one after the other, at the other end. Calls
- * towards virtual ranks and oneself need nobody. No I/O, no clock. */
+/* Which send belongs to which receive. The k-th send of real rank a to real rank b and the k-th
+ * receive of b from a are a pair, counted over the communicator's life. A pair_post is what one
+ * member calls in one group. It is ready when each of its calls towards another real rank has its
+ * pair, whatever else the peers' posts wait for: as in NCCL, a group at one end may meet single
+ * calls, one after the other, at the other end. Calls towards virtual ranks and to oneself wait for
+ * nothing. No I/O, no clock. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,9 +26,9 @@ struct pair_call {
 	/* made by pairing_add() */
 	struct pair_post *post;
 	bool is_waiting;        /* for its pair */
-	struct pair_call *pair; /* NULL: waits, or needs none */
+	struct pair_call *pair; /* NULL: it waits, or needs none */
 	uint64_t number;        /* of the call between the two, in its direction */
-	struct pair_call *next; /* who waits in the same place */
+	struct pair_call *next; /* that waits between the same two */
 };
 
 struct pair_post {
@@ -44,11 +44,10 @@ struct pair_post {
 void pairing_deinit(struct pairing *p); /* posts are not touched */
 
 /**
- * pairing_add - @post is called
+ * pairing_add - a member calls @post
  * @real: one bit a rank
  * @ret_ready: the posts that are ready because of it, @post last if it is one of them;
- *             NULL: none. Posts must stay where they are until they are ready and their
- *             pairs are of no interest.
+ *             NULL: none. The caller keeps posts in place while their pairs are looked at.
  *
  * Return: 0; -EPROTO when the two ends of a pair differ in size, with the sentence; -ENOMEM.
  * After an error the pairing is only good for pairing_deinit().

@@ -1,9 +1,8 @@
-/* Bytes for exchange payload: one buffer that all bodies are sent from, one that
- * received bodies go to. Their contents mean nothing (real numbers come from real
- * NCCL); their places do: a peer that works through a large buffer reads and writes
- * memory, one with a small buffer stays in its cache. So successive messages use
- * successive places of an area as large as the op's own buffer. Mapped when first
- * needed. */
+/* Bytes for exchange payload: all bodies are sent from one buffer, and received bodies go to
+ * another one. Their contents mean nothing, since the real NCCL moves the job's data. Their places
+ * do: a peer with a large buffer reads and writes memory, a peer with a small one stays in its
+ * cache. So successive messages use successive places of an area as large as the op's own buffer.
+ * Both are mapped when first needed. */
 #pragma once
 
 #include <stdint.h>
@@ -18,8 +17,8 @@ struct payload {
 /* Return: 0 or -ENOMEM; nothing happens when it is there. */
 int payload_map(struct payload *p, uint64_t max_message_bytes);
 void payload_unmap(struct payload *p);
-/* Before the first message of an op with @footprint bytes: gives the fill buffer real
- * pages. What was never written reads as one page of zeros, always in cache. */
+/* Gives the fill buffer real pages, before the first message of an op with @footprint bytes. Pages
+ * that were never written read as one page of zeros, which is always in cache. */
 void payload_need(struct payload *p, uint64_t footprint);
 /* Where message @index of @bytes on a connection is sent from or received to, for an
  * op whose buffer has @footprint bytes. @bytes must not be above max_message_bytes. */

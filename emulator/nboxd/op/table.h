@@ -65,13 +65,19 @@ struct op {
 	const struct sched *sched;
 	struct flow *flows; /* owned; by out-connection of the call's border; by p2p->calls */
 	uint32_t n_flows;
-	uint64_t turn; /* of the run that it was added to last */
+	uint64_t turn; /* of the last run with a post of it */
 	uint32_t n_posts, n_arrived, n_done;
 	uint32_t n_runs;   /* live ones, once for each post */
 	uint64_t moved_ns; /* wall clock when it last got on */
 	uint64_t warn_ns;  /* next warning */
 	UT_hash_handle hh; /* comm_ops->ops */
 	struct post posts[];
+};
+
+/* A point-to-point call, by its number in its op. */
+struct run_end {
+	struct post *post;
+	uint32_t call;
 };
 
 struct run {
@@ -81,11 +87,8 @@ struct run {
 	struct call *call;           /* borrowed; NULL: point-to-point */
 	const struct border *border; /* the call's, or @p2p_border; NULL: exchange none */
 	struct border p2p_border;    /* owned */
-	struct run_end {
-		struct post *post;
-		uint32_t call;
-	} * to;               /* owned; point-to-point: by in-connection */
-	struct timing timing; /* owned */
+	struct run_end *to;          /* owned; point-to-point: by in-connection */
+	struct timing timing;        /* owned */
 	struct engine_op *engine_op;
 	uint64_t number, turn; /* turn: number + 1 */
 	uint64_t start_ns, end_ns;

@@ -90,27 +90,21 @@ static void add_missing_message(struct text *t, const struct op *op)
 	if (op->comm->comms->config->exchange == EXCHANGE_NONE)
 		return;
 	for (uint32_t i = 0; i < op->n_flows; i++) {
-		unsigned long long n_arrived = op->flows[i].n_arrived, n;
+		const struct sched_p2p *call = op->p2p ? &op->p2p->calls[i] : NULL;
+		const struct border_conn *conn = call ? NULL : &op->call->border.out[i];
+		uint32_t src = call ? op->p2p->pair.rank : conn->src;
+		uint32_t dst = call ? call->peer : conn->dst;
+		uint16_t lane = call ? call->lane : conn->lane;
+		uint64_t n = sched_conn_messages(op->sched, src, dst, lane);
 
-		if (op->p2p) {
-			const struct sched_p2p *call = &op->p2p->calls[i];
-			uint32_t rank = op->p2p->pair.rank;
-
-			n = sched_conn_messages(op->sched, rank, call->peer, call->lane);
-			if (!call->is_send || call->bytes == 0 || call->peer == rank ||
-			    n_arrived == n)
-				continue;
-			add(t, "message %llu of %llu to rank %u (lane %u) and for ", n_arrived, n,
-			    call->peer, call->lane);
-		} else {
-			const struct border_conn *conn = &op->call->border.out[i];
-
-			n = conn->n_messages;
-			if (n_arrived == n)
-				continue;
-			add(t, "message %llu of %llu from rank %u to rank %u (lane %u), ",
-			    n_arrived, n, conn->src, conn->dst, conn->lane);
-		}
+		if (op->flows[i].n_arrived == n || src == dst ||
+		    (call && (!call->is_send || call->bytes == 0)))
+			continue;
+		add(t, "message %llu of %llu ", (unsigned long long)op->flows[i].n_arrived,
+		    (unsigned long long)n);
+		if (!call)
+			add(t, "from rank %u ", src);
+		add(t, "to rank %u (lane %u)%s", dst, lane, call ? " and for " : ", ");
 		return;
 	}
 }
