@@ -36,7 +36,7 @@ struct row {
 	bool by_sim;
 	bool by_plugin; /* through solve() and alphabeta.so */
 	/* results */
-	int rc;
+	int r;
 	uint64_t messages;
 	double seconds, predicted_us, bound_us;
 	long rss_bytes;
@@ -104,12 +104,12 @@ static int solve_once(const struct row *row, const struct sched *s, const struct
 {
 	struct membership m = {.n_ranks = row->ranks, .stride = 1};
 	struct timing timing = {0};
-	int rc = solve(s, t, &m, d, NULL, 0, row->by_sim, &timing, err);
+	int r = solve(s, t, &m, d, NULL, 0, row->by_sim, &timing, err);
 
-	if (rc == 0)
+	if (r == 0)
 		*ret_end_ns = timing.end_ns;
 	timing_deinit(&timing);
-	return rc;
+	return r;
 }
 
 static void decide(struct row *row)
@@ -140,23 +140,23 @@ static void decide(struct row *row)
 	double begin, seconds;
 	struct err err = {""};
 
-	row->rc = row->by_plugin && !chain ? -ENOENT : sched_init(&s, &err);
+	row->r = row->by_plugin && !chain ? -ENOENT : sched_init(&s, &err);
 	row->seconds = 1e30;
-	for (int i = 0; i < 3 && row->rc == 0; i++) {
+	for (int i = 0; i < 3 && row->r == 0; i++) {
 		begin = now_s();
 		if (chain)
-			row->rc = solve_once(row, &s, &t, chain,
-					     row->by_sim ? &result.end_ns : &y.end_ns, &err);
+			row->r = solve_once(row, &s, &t, chain,
+					    row->by_sim ? &result.end_ns : &y.end_ns, &err);
 		else if (row->by_sim)
-			row->rc = sim_run(&s, &sim_cost, NULL, NULL, &result, &err);
+			row->r = sim_run(&s, &sim_cost, NULL, NULL, &result, &err);
 		else
-			row->rc = symmetry_solve(&y, &err);
+			row->r = symmetry_solve(&y, &err);
 		seconds = now_s() - begin;
 		row->seconds = seconds < row->seconds ? seconds : row->seconds;
 		if (seconds > SHORT_S)
 			break;
 	}
-	if (row->rc)
+	if (row->r)
 		fprintf(stderr, "bench-scale: %s of %u ranks: %s\n", row->what, row->ranks,
 			err.text);
 	row->messages = sched_total_messages(&s);
@@ -173,7 +173,7 @@ static void decide_apart(struct row *row)
 	int fd[2], status;
 	pid_t child;
 
-	row->rc = -1;
+	row->r = -1;
 	fflush(NULL);
 	if (pipe(fd) < 0 || (child = fork()) < 0) {
 		perror("bench-scale");
@@ -209,14 +209,14 @@ static void print_row(const struct row *sim, const struct row *quick)
 	printf("%-8s%s %6u %7llu M %11llu ", quick->what, quick->by_plugin ? "*" : " ",
 	       quick->ranks, (unsigned long long)quick->bytes >> 20,
 	       (unsigned long long)quick->messages);
-	if (sim->rc == 0)
+	if (sim->r == 0)
 		printf("%9.4f s %7.2f M/s %6.1f M ", sim->seconds,
 		       (double)sim->messages / sim->seconds / 1e6, (double)sim->rss_bytes / 0x1p20);
 	else
 		printf("%11s %11s %8s ", "-", "-", "-");
 	printf("%11.3f ms %6.1f M %15.3f %14.3f ", quick->seconds * 1e3,
 	       (double)quick->rss_bytes / 0x1p20, quick->predicted_us, quick->bound_us);
-	if (sim->rc == 0)
+	if (sim->r == 0)
 		printf("%9.1e\n", sim->predicted_us / quick->predicted_us - 1);
 	else
 		printf("%9s\n", "-");
@@ -253,14 +253,14 @@ static int compare(struct output *out, struct row quick)
 
 	decide_apart(&quick);
 	sim.by_sim = true;
-	sim.rc = -1;
+	sim.r = -1;
 	/* all-to-all has a state of 250 bytes a pair of ranks */
 	if (quick.messages <= out->most && (strcmp(quick.what, "alltoall") || quick.ranks <= 1024))
 		decide_apart(&sim);
-	if (quick.rc)
+	if (quick.r)
 		return 1;
 	print_row(&sim, &quick);
-	if (out->json && sim.rc == 0) {
+	if (out->json && sim.r == 0) {
 		print_json_row(out->json, &sim, !out->has_rows);
 		out->has_rows = true;
 	}
@@ -275,7 +275,7 @@ static int all_rows(struct output *out)
 	static const char *const whats[] = {"ring", "tree", "alltoall"};
 	static const uint32_t ranks[] = {64, 256, 1024, 8192, 65536};
 	static const uint64_t sizes[] = {1 << 20, 64 << 20, 1 << 30};
-	int rc = 0;
+	int r = 0;
 
 	printf("one collective, all ranks, 50 GB/s and 1 us a link; * through the plug-in "
 	       "alphabeta\n"
@@ -283,24 +283,24 @@ static int all_rows(struct output *out)
 	       "what", "ranks", "bytes", "messages", "simulated", "rate", "memory", "by symmetry",
 	       "memory", "predicted us", "bound us", "differ");
 	for (size_t w = 0; w < ARRAY_SIZE(whats); w++)
-		for (size_t r = 0; r < ARRAY_SIZE(ranks); r++)
+		for (size_t n = 0; n < ARRAY_SIZE(ranks); n++)
 			for (size_t b = 0; b < ARRAY_SIZE(sizes); b++)
-				rc |= compare(out, (struct row){.what = whats[w],
-								.ranks = ranks[r],
-								.bytes = sizes[b]});
+				r |= compare(out, (struct row){.what = whats[w],
+							       .ranks = ranks[n],
+							       .bytes = sizes[b]});
 	for (size_t w = 0; w < ARRAY_SIZE(whats); w++)
-		rc |= compare(out, (struct row){.what = whats[w],
-						.ranks = 1024,
-						.bytes = 1 << 30,
-						.by_plugin = true});
-	return rc;
+		r |= compare(out, (struct row){.what = whats[w],
+					       .ranks = 1024,
+					       .bytes = 1 << 30,
+					       .by_plugin = true});
+	return r;
 }
 
 int main(int argc, char **argv)
 {
 	struct output out = {.most = 20 * 1000 * 1000};
 	const char *json = NULL;
-	int rc;
+	int r;
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--json") == 0 && i + 1 < argc) {
@@ -314,11 +314,11 @@ int main(int argc, char **argv)
 	}
 	if (json)
 		out.json = open_json(json);
-	rc = all_rows(&out);
+	r = all_rows(&out);
 	if (out.json) {
 		fprintf(out.json, "\n]}\n");
 		if (fclose(out.json) != 0)
 			return 1;
 	}
-	return rc;
+	return r;
 }

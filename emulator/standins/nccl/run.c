@@ -263,7 +263,7 @@ static bool take_stash(struct ncclComm *c, struct inbox *in)
 	while ((s = *p)) {
 		struct post done;
 		struct err err;
-		int rc;
+		int r;
 
 		for (i = 0; s->is_whole && i < in->n_posts; i++) {
 			if (in->posts[i].seq == s->hdr.seq && in->posts[i].index == s->hdr.index)
@@ -289,13 +289,13 @@ static bool take_stash(struct ncclComm *c, struct inbox *in)
 		*p = s->next;
 		free(s);
 		moved = true;
-		rc = player_received(c->run->player, in->peer, (uint16_t)done.lane, done.index,
-				     &err);
-		if (rc == -ECONNRESET || rc == -EPIPE)
+		r = player_received(c->run->player, in->peer, (uint16_t)done.lane, done.index,
+				    &err);
+		if (r == -ECONNRESET || r == -EPIPE)
 			peer_lost(c, PEER_SILENT, ncclRemoteError, err.text);
-		else if (rc)
+		else if (r)
 			comm_fail(c, ncclInternalError, "%s", err.text);
-		if (rc)
+		if (r)
 			return true;
 		p = &in->stash; /* the player may have posted more */
 	}
