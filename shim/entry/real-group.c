@@ -17,7 +17,7 @@
 
 struct real_group {
 	/* Under waiters.lock. */
-	bool is_done, is_left; /* whoever is second frees it */
+	bool is_done, is_left; /* the second to come frees it */
 
 	uint32_t n;
 	struct {

@@ -49,7 +49,7 @@ static int read_rank(struct env *e)
 	return 0;
 }
 
-/* The constructor found no worker here whose variables it could rewrite. */
+/* The constructor found no worker here, so it rewrote nothing. */
 static int refuse_lonely(struct env *e, const char *wanted)
 {
 	return err_set(

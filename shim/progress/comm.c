@@ -184,7 +184,7 @@ void comm_fail(struct comm *c, int r, const char *fmt, ...)
 		va_start(ap, fmt);
 		vsnprintf(c->why, sizeof(c->why), fmt, ap);
 		va_end(ap);
-		/* release: whoever reads @async may read @why */
+		/* release: a reader of @async may read @why */
 		atomic_store_explicit(&c->async, r, memory_order_release);
 	}
 	pthread_mutex_unlock(&fail_lock);

@@ -1,7 +1,7 @@
-/* A job whose cluster dies under it: says "ready" once its communicator works, then
- * all-reduces until something is wrong, says "told" and ends with 0 when it was told so as NCCL
- * would tell it. Before it ends it waits until the others are told, too (run-world.c): its own
- * end is something that they could be told instead.
+/* A job whose cluster dies under it. It says "ready" once its communicator works, then all-reduces
+ * until something is wrong. It says "told" and ends with 0 when NCCL's functions have told it of
+ * that in the expected way. Before it ends it waits until the other ranks are told, too
+ * (run-world.c): else they could be told of its own end instead.
  *
  *   bad-day WORLD RESULT [slow]     the ncclResult_t that is expected; slow: the very
  *                                   first op will not end */

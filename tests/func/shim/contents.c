@@ -1,5 +1,5 @@
 /* What buffers hold after each kind of op under each data policy (the table in
- * shim/README.md), out of place and in place, floats and integers, sentinels included.
+ * shim/data/README.md), out of place and in place, floats and integers, sentinels included.
  *
  *   contents WORLD REAL,REAL,... POLICY      RANK says who we are */
 #include <math.h>
@@ -85,7 +85,7 @@ static long chunk;        /* elements a rank */
 static double factor;     /* of PreMulSum */
 static ncclRedOp_t redop; /* a plain one; ncclNumOps: PreMulSum */
 
-/* What comes from rank @v, element @i of what it sent, where @before was. */
+/* What a receive from rank @v brings: element @i of what @v sent. @before: what the buffer held. */
 static double from(int v, long i, double before)
 {
 	if (policy == NONE || (policy == IDENTITY && !is_real(v)))

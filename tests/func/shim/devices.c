@@ -60,8 +60,8 @@ static void sum_all(const char *what, ncclComm_t *all)
 		check(what, i, (float)size);
 }
 
-/* A reduction whose scalar is on the device: its memory is on the communicator's device, whichever
- * is current. */
+/* A reduction with a scalar on the device: its memory is on the communicator's device, also while
+ * another one is current. */
 static void reduction_from_elsewhere(void)
 {
 	size_t before, after, total;
@@ -170,8 +170,8 @@ static void one_after_the_other(void)
 	}
 }
 
-/* What one rank of the process does to its communicator the process's other ranks are told, too: by
- * nboxd alone, where there is no real communicator (policy none). */
+/* One rank of the process revokes its communicator. Where there is no real communicator (policy
+ * none), only nboxd can tell the process's other ranks. */
 static void one_revokes(void)
 {
 	ncclResult_t state;

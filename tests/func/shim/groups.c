@@ -1,6 +1,6 @@
 /* Splits as PyTorch makes them: a world of axes, a group along each of them and along two
  * together, with the colors that PyTorch passes. The job's communicators must have the sizes
- * and the places of its groups, though nobody says how many ranks gave a color.
+ * and the places of its groups, though no call says how many ranks gave a color.
  *
  *   groups WORLD REAL,REAL,... AXIS AXIS...     sizes, fastest first; RANK says who we are */
 #include "job.h"

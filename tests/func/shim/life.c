@@ -13,7 +13,7 @@
 
 #include "job.h"
 
-/* At a child's exit() the leak checker takes for lost what the parent's threads hold. */
+/* At a child's exit() the leak checker would report what the parent's threads hold. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -107,9 +107,9 @@ static void group_of_inits(cudaStream_t stream)
 	}
 }
 
-/* With NCCL_COMM_ID all communicators have one id, and the ranks' calls tell which is which; what
- * NCCL itself would refuse, several at once, works too. The address need not be one of this
- * machine. */
+/* With NCCL_COMM_ID all communicators have one id, and the order of the ranks' calls tells them
+ * apart. Several at once work too, which NCCL itself would refuse. The address need not be one of
+ * this machine. */
 static void common_id(cudaStream_t stream)
 {
 	ncclComm_t first, second, many[3], child, half;
@@ -347,7 +347,7 @@ static void reap(pid_t pid, const char *how)
 	      "the child that %s: status 0x%x", how, (unsigned int)status);
 }
 
-/* As data loaders do it: nboxd must not take a child's end for the worker's, nor a child
+/* As data loaders do it: nboxd must not take a child's end for the worker's, and a child must not
  * get in the way of the parent. */
 static void forks(cudaStream_t stream)
 {
@@ -460,8 +460,8 @@ static void leaver(cudaStream_t stream)
 
 /* --- ends that do not agree ---------------------------------------------------------------- */
 
-/* One rank aborts while the others destroy, with an op under way that it does not take part in:
- * nobody waits for it. */
+/* One rank aborts while the others destroy, with an op under way in which it takes no part: nobody
+ * waits for it. */
 static void ends(cudaStream_t stream)
 {
 	ncclComm_t barrier = comm_new("ends barrier");
@@ -491,7 +491,7 @@ static void ends(cudaStream_t stream)
 	CUDA(cudaFree(a));
 }
 
-/* One rank aborts a communicator that is being made; the others are told, whether they are there
+/* One rank aborts a communicator while it is made. The others are told, whether they are there
  * already, come at the same time, or come later. */
 static void half_made(cudaStream_t stream)
 {

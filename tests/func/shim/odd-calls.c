@@ -1,5 +1,5 @@
-/* What jobs do with NCCL's collectives, groups, reductions and graphs less often, and what is
- * easily got wrong behind them. odd.h has the command line.
+/* Less usual calls of collectives, groups, reductions and graphs, and what easily goes wrong behind
+ * them. odd.h has the command line.
  *
  * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch,
  * empty, long-group, uneven, opposite (policy none), never-early (with ops of 20 ms), simulate,
@@ -10,8 +10,8 @@
 
 #include "odd.h"
 
-/* Where the device of a communicator is selected, nobody selects it again: that would replace
- * a context of the job's own by the device's primary one. */
+/* Where the device of a communicator is selected already, the shim must not select it again: that
+ * would replace a context of the job's own by the device's primary one. */
 static void context(void)
 {
 	_Atomic int *selections = dlsym(RTLD_DEFAULT, "as_driver_selections");
@@ -35,7 +35,7 @@ static void set_late(void *flag)
 	atomic_store((_Atomic int *)flag, 1);
 }
 
-/* Calls on one communicator come in their order, whatever streams they are on. */
+/* Calls on one communicator keep their order, whatever streams they are on. */
 static void streams(void)
 {
 	ncclComm_t comm = comm_new("streams");
@@ -60,8 +60,8 @@ static void streams(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* A group's calls on several streams: begins when all of them are there, and all of them go
- * on after it. */
+/* Calls of one group on several streams: its work begins when all streams are there, and all of
+ * them wait for it. */
 static void grouped_streams(void)
 {
 	ncclComm_t comm = comm_new("grouped streams");
@@ -104,8 +104,8 @@ static void grouped_streams(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* Calls of one group that need memory of ours get each their own: products, and all-gathers
- * of real ranks that are not next to each other. */
+/* Calls of one group that need scratch memory get parts of their own: products, and all-gathers of
+ * real ranks that are not next to each other. */
 static void scratch(void)
 {
 	ncclComm_t comm = comm_new("scratch");
@@ -141,8 +141,8 @@ static void scratch(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* A collective of nothing is no op: a rank may call it and another one not. Sends and receives
- * of nothing are ops, and have their other end. */
+/* A collective of nothing is no op: one rank may call it and another one not. Sends and receives of
+ * nothing are ops, and have their other end. */
 static void empty(void)
 {
 	ncclComm_t comm = comm_new("empty");
@@ -288,7 +288,7 @@ static void never_early(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* An estimate that is refused ends its group all the same, and nothing of it is done. */
+/* A refused estimate ends its group all the same, and nothing of the group is done. */
 static void simulate(void)
 {
 	ncclComm_t comm = comm_new("simulate"), other = comm;
@@ -350,8 +350,8 @@ static void redops(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* A graph goes on using the scalar of a reduction that was destroyed after the capture, and
- * whose place another one has. */
+/* The job destroys a reduction after its capture and makes another one in its place. The graph
+ * still uses the old scalar. */
 static void captured_redop(void)
 {
 	ncclComm_t comm = comm_new("captured redop");
@@ -386,7 +386,7 @@ static void captured_redop(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
-/* A graph is replayed after its communicator was destroyed: wrong, but nobody hangs. */
+/* A graph is replayed after its communicator was destroyed: wrong, but nothing hangs. */
 static void replay(void)
 {
 	ncclComm_t comm = comm_new("replay"), other = comm_new("replay other");

@@ -1,5 +1,5 @@
-/* What jobs do less often when they make and end communicators, and what is easily got wrong behind
- * it. odd.h has the command line.
+/* Less usual ways to make and end communicators, and what easily goes wrong behind them. odd.h has
+ * the command line.
  *
  * Parts: broken-group, no-color, names, child, refused, end-beside-work, end-beside-replay,
  * two-ends (with ops that take long), failing-end (with one real rank); with NBOX_NCCL
@@ -110,9 +110,9 @@ static void *busy(void *none)
 	return none;
 }
 
-/* A forked child that gives its copy of a communicator back, as the destructors of a
- * framework do: nothing of it concerns the parent, and nobody is waited for, whatever the parent's
- * threads did when it forked. */
+/* A forked child gives its copy of a communicator back, as the destructors of a framework do. That
+ * does not concern the parent, and the child waits for nobody, whatever the parent's threads did
+ * when it forked. */
 static void child(void)
 {
 	ncclComm_t comm = comm_new("child");
@@ -150,7 +150,7 @@ static void *destroy(void *comm)
 	return NULL;
 }
 
-/* Until thread @tid sleeps, for long enough that it is no lock that it waits for. */
+/* Waits until thread @tid has slept for so long that it waits for no lock. */
 static void wait_until_asleep(pid_t tid)
 {
 	char path[64], line[512] = "";
@@ -200,8 +200,8 @@ static void wait_for_flag(void *flag)
 		usleep(1000);
 }
 
-/* A communicator that has taken memory of the device ends while the device has other work, which
- * may need another rank that is in the same call: it is not waited for. */
+/* A communicator with memory of the device ends while the device has other work. That work may need
+ * another rank, which is in the same call: so the end must not wait for it. */
 static void end_beside_work(void)
 {
 	ncclComm_t comm = comm_new("end beside work");
@@ -218,8 +218,8 @@ static void end_beside_work(void)
 	CUDA(cudaStreamDestroy(other));
 }
 
-/* A graph is launched behind other work, and is no more the job's when its communicator ends. Its
- * ops run later, beside those of the next communicator. */
+/* A graph is launched behind other work, and its communicator ends. Its ops run later, beside those
+ * of the next communicator. */
 static void end_beside_replay(void)
 {
 	enum { N_OPS = 100, LARGE = 1 << 16 };
@@ -272,8 +272,8 @@ static void end_beside_replay(void)
 	NCCL(ncclCommDestroy(next));
 }
 
-/* One thread waits in ncclCommDestroy for an op that stands behind other work in its stream, when
- * the communicator fails: it waits no longer. */
+/* One thread waits in ncclCommDestroy for an op that stands behind other work in its stream. The
+ * communicator fails: then the thread waits no longer. */
 static void failing_end(void)
 {
 	ncclComm_t comm = comm_new("failing end");

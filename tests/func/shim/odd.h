@@ -55,7 +55,7 @@ struct part {
 	void (*run)(void);
 };
 
-/* The parts that @argv names, of a list that ends with no name. Return: main()'s. */
+/* Runs the parts that @argv names; the list ends with a part without a name. Return: main()'s. */
 static inline int run_parts(int argc, char **argv, const struct part *parts)
 {
 	if (argc < 3)

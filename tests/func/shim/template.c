@@ -12,7 +12,7 @@ static ncclComm_t comm;
 static cudaStream_t stream;
 static float *in, *out;
 
-/* One all-gather, before which the real rank @who computes. Return: how long it took us. */
+/* One all-gather; the real rank @who computes before it. Return: how long it took this rank. */
 static uint64_t all_gather_after_work_of(int who)
 {
 	uint64_t since_ns = clock_now_ns();

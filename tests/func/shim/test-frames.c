@@ -28,7 +28,8 @@
 
 /* --- the worker ----------------------------------------------------------------------- */
 
-/* nboxd's side reads a word from our stdout, and lets us go on by a byte. */
+/* The test, as nboxd, reads a word from the worker's stdout, and lets the worker go on by a
+ * byte. */
 static void say(const char *word)
 {
 	CHECK(write(1, word, strlen(word)) == (ssize_t)strlen(word), "stdout");
@@ -82,7 +83,7 @@ static int is_clean(const char *before)
 	return 0;
 }
 
-/* One child of a fork, and one that runs a program. They outlive us. */
+/* Two children that outlive the worker: one of a fork, and one that runs a program. */
 static void have_children(const char *before)
 {
 	char program[] = "/proc/self/exe", clean[] = "clean", list[1024], word[64];
@@ -497,7 +498,7 @@ static void on_two_machines_all_times_are_nboxds(void **state)
 	frame(WIRE_PING, 7);
 	assert_int_equal(g.frames[frame(WIRE_PING, 0)].ping.rtt_ns, 0); /* nothing is known yet */
 	assert_in_range(g.frames[frame(WIRE_PING, 7)].ping.rtt_ns, 1, clock_now_ns() - before_ns);
-	wrong_ns = clock_now_ns() - before_ns; /* no ping took longer; ours are answered as if the
+	wrong_ns = clock_now_ns() - before_ns; /* no ping took longer; nboxd answers ours as if the
 						  way back took no time */
 	answer_init();
 	a = answer_op(0, 50 * NS_PER_MS);

@@ -1,6 +1,6 @@
-/* A real library in front of the real library (NBOX_TEST_NCCL): all functions are passed on,
- * but that making a communicator first waits for everything that the device has to do, as
- * NCCL's own may, and that a config names the network "some net" and itself "some comm". */
+/* A real library in front of the real library (NBOX_TEST_NCCL). It passes all functions on. Making
+ * a communicator first waits for everything that the device has to do, as NCCL's own may. It also
+ * checks that a config names the network "some net" and itself "some comm". */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* A CUDA driver of a few streams that only move when told: step() carries out the next
- * thing of a stream, if it can go on. Captures, and graphs that are launched into a
+/* A CUDA driver of a few streams that only move when the test says so: step() carries out the next
+ * thing of a stream, if that can go on. It knows captures, and graphs that are launched into a
  * stream. Every call can be made to fail. One thread, deterministic. */
 #pragma once
 
@@ -15,7 +15,7 @@ extern const struct cuda_driver emulated_driver;
 CUstream emulated_stream(unsigned int i);
 /* Return: whether the stream moved. */
 bool emulated_step(unsigned int i);
-/* All streams until none moves. Return: how many things were carried out. */
+/* Moves all streams until none can go on. Return: how many things were carried out. */
 unsigned int emulated_run(void);
 bool emulated_is_empty(unsigned int i);
 

@@ -1,5 +1,6 @@
-/* For test-job-ranks.py, called with the interpreter's lock: keeps it until a thread that has
- * none has asked who is in a communicator, as a thread of a job may that waits for another. */
+/* For test-job-ranks.py, which calls it with the interpreter's lock: keeps the lock until a thread
+ * without it has asked who is in a communicator. A thread of a job may do so while it waits for
+ * another. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 #define PATIENCE_S 60
 
-/* Return: ms that it took; -1: nothing came back; -2: an answer that nobody can have. */
+/* Return: ms that it took; -1: nothing came back; -2: an answer that is not possible. */
 long ask_while_lock_is_held(void);
 
 static void *ask(void *ctx)

@@ -1,5 +1,5 @@
-/* The offset between two hosts' clocks from pings: right within half of the shortest
- * round trip whatever the two ways take, exact where they take equally long. */
+/* The offset between two hosts' clocks from pings: right within half of the shortest round trip
+ * however long the two ways take, exact where they take equally long. */
 #include <stdint.h>
 
 #include "cmocka-all.h"

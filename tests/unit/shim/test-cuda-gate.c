@@ -96,7 +96,7 @@ static void a_release_before_the_work_is_done_does_not_stop_the_stream(void **st
 	dev->gate_deinit(&g);
 }
 
-/* As many as two pages, and all that go on at once; given back, they are used again. */
+/* There are two pages of them, and all go on at once. */
 static void words_of_gates_given_back_are_used_again(void **state)
 {
 	enum { N = 1000 };
@@ -126,8 +126,7 @@ static void words_of_gates_given_back_are_used_again(void **state)
 	}
 }
 
-/* 10,000 replays of a graph with two gates. Streams and progress thread move in an order
- * by chance: no pass is missed, none counted twice, none is open before its release. */
+/* 10,000 replays of a graph with two gates. Streams and progress thread move in a random order. */
 static void no_replay_is_missed_or_doubled_or_early(void **state)
 {
 	struct rng rng;
@@ -190,7 +189,7 @@ static void no_replay_is_missed_or_doubled_or_early(void **state)
 	/* its gates are kept for good, as those of a captured op are */
 }
 
-/* The longer nothing moves, the longer nobody looks; not at all without gates. */
+/* Without gates the progress thread does not look at all. */
 static void naps_grow_with_the_time_that_nothing_moves(void **state)
 {
 	struct gate g;
@@ -212,7 +211,7 @@ static void naps_grow_with_the_time_that_nothing_moves(void **state)
 	dev->gate_deinit(&g);
 }
 
-/* Whichever call of the driver fails, it is said, and what was enqueued can be opened. */
+/* What was enqueued before the call that fails can be opened. */
 static void each_failed_call_of_the_driver_is_named(void **state)
 {
 	unsigned int failed = 0;

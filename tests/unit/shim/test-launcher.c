@@ -1,5 +1,5 @@
-/* What each launcher's worker gets to see, as a table; that the result of a rewriting
- * is left alone; that nobody else is touched. */
+/* What the workers of each launcher see, as a table. What was rewritten once stays so, and other
+ * processes are not touched. */
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -160,8 +160,8 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *ptr, unsign
 	return (CUresult)r;
 }
 
-/* A descriptor, but no dma-buf: who registers it is refused, as by an RDMA device that has
- * no dma-bufs. */
+/* A descriptor that is no dma-buf: registering it is refused, as by an RDMA device that has no
+ * dma-bufs. */
 EXPORT CUresult cuMemGetHandleForAddressRange(void *ret, CUdeviceptr ptr, size_t bytes, int type,
 					      unsigned long long flags)
 {
@@ -334,7 +334,7 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream s, unsigned int n, const struct m
 	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/* The footprint kernel, as its text says: until the word is 1, or for so long. */
+/* The footprint kernel does as its text says: it runs until the word is 1, or for so long. */
 struct hold {
 	struct hold *next;
 	_Atomic uint32_t *word;
