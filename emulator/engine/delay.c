@@ -38,7 +38,7 @@ static int model_failed(const struct delay_instance *in, const char *what)
 }
 
 /* A return value other than 0, 1 and -1 is an error as well. */
-static int check_code(const struct delay_instance *in, int r, const char *what)
+static int check_return(const struct delay_instance *in, int r, const char *what)
 {
 	if (r == 0 || r == 1)
 		return r;
@@ -73,7 +73,7 @@ static int ask_message(struct delay_instance *in, const struct nbox_op *op,
 		in--;
 	if (!in->plugin.table.message)
 		return 1;
-	r = check_code(in, in->plugin.table.message(in->model, op, msg, &delay), "message()");
+	r = check_return(in, in->plugin.table.message(in->model, op, msg, &delay), "message()");
 	if (r != 0)
 		return r;
 	if (check_time(in, delay.latency_ns, false, "message()'s latency") < 0 ||
@@ -132,10 +132,10 @@ static int instance_open(struct delay_instance *in, const char *spec, const char
 		.ctx = in,
 	};
 	d->err.text[0] = '\0';
-	if (check_code(in,
-		       m->create(&in->host, in->number ? &in->next : NULL, in->kv, in->n_kv,
-				 &in->model),
-		       "create()") != 0) {
+	if (check_return(in,
+			 m->create(&in->host, in->number ? &in->next : NULL, in->kv, in->n_kv,
+				   &in->model),
+			 "create()") != 0) {
 		if (!d->err.text[0]) /* it said 1 */
 			err_set(&d->err, EINVAL, "delay model %s: create() has no answer", m->name);
 		return err_set(err, EINVAL, "%s", d->err.text);
@@ -297,7 +297,7 @@ int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, st
 	if (!delay_has_op(d))
 		return 1;
 	d->err.text[0] = '\0';
-	r = check_code(in, in->plugin.table.op(in->model, op, &ns), "op()");
+	r = check_return(in, in->plugin.table.op(in->model, op, &ns), "op()");
 	if (r == 0)
 		r = check_time(in, ns, false, "op()");
 	if (r == 0)
@@ -326,10 +326,10 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 
 		if (!in->plugin.table.extra)
 			continue;
-		r = check_code(in,
-			       in->plugin.table.extra(in->model, op, so_far_ns + total_ns,
-						      from_messages, &extra_ns),
-			       "extra()");
+		r = check_return(in,
+				 in->plugin.table.extra(in->model, op, so_far_ns + total_ns,
+							from_messages, &extra_ns),
+				 "extra()");
 		if (r == 1)
 			continue;
 		if (r == 0)
@@ -356,8 +356,8 @@ int delay_arrival(struct delay_chain *d, const struct nbox_op *op, double comput
 
 		if (!in->plugin.table.arrival)
 			continue;
-		r = check_code(in, in->plugin.table.arrival(in->model, op, compute_ns, &late_ns),
-			       "arrival()");
+		r = check_return(in, in->plugin.table.arrival(in->model, op, compute_ns, &late_ns),
+				 "arrival()");
 		if (r == 1)
 			continue;
 		if (r == 0)

@@ -36,8 +36,8 @@ static void fclosep(FILE **f)
 		fclose(*f);
 }
 
-/* Return: how many of the @n bytes are written; of fewer *ret_code says why, a negative errno. */
-static size_t write_at(int fd, const void *data, size_t n, uint64_t at, int *ret_code)
+/* Return: how many of the @n bytes are written; of fewer *ret_error says why, a negative errno. */
+static size_t write_at(int fd, const void *data, size_t n, uint64_t at, int *ret_error)
 {
 	size_t done = 0;
 
@@ -47,7 +47,7 @@ static size_t write_at(int fd, const void *data, size_t n, uint64_t at, int *ret
 		if (r < 0 && errno == EINTR)
 			continue;
 		if (r <= 0) {
-			*ret_code = r < 0 ? -errno : -EIO;
+			*ret_error = r < 0 ? -errno : -EIO;
 			break;
 		}
 		done += (size_t)r;
@@ -65,7 +65,7 @@ int record_create(const char *path, const struct record_header *h, struct record
 {
 	CLEANUP(freep) struct record_writer *w = calloc(1, sizeof(*w));
 	CLEANUP(closep) int fd = -1;
-	int code;
+	int r;
 
 	if (!w)
 		return err_set(err, ENOMEM, "no memory for the record");
@@ -86,36 +86,36 @@ int record_create(const char *path, const struct record_header *h, struct record
 	if (fd < 0)
 		return err_set(err, errno, "cannot create the record %s: %s", path,
 			       strerror(errno));
-	if (write_at(fd, &w->header, sizeof(w->header), 0, &code) < sizeof(w->header)) {
+	if (write_at(fd, &w->header, sizeof(w->header), 0, &r) < sizeof(w->header)) {
 		unlink(path); /* else the folder could not be taken again */
-		return err_set(err, -code, "cannot write the record %s: %s", path, strerror(-code));
+		return err_set(err, -r, "cannot write the record %s: %s", path, strerror(-r));
 	}
 	w->fd = steal_fd(&fd);
 	*ret = steal_ptr(w);
 	return 0;
 }
 
-static void lose(struct record_writer *w, int code)
+static void lose(struct record_writer *w, int r)
 {
 	w->is_loss_new |= w->header.lost_errno == 0;
 	if (w->header.lost_errno == 0)
-		w->header.lost_errno = (uint32_t)-code;
+		w->header.lost_errno = (uint32_t)-r;
 	w->is_header_new = true;
 }
 
 static void write_rows(struct record_writer *w)
 {
 	size_t bytes = w->n * sizeof(w->rows[0]), done = 0, n;
-	int code = 0;
+	int r = 0;
 
 	if (w->header.n_lost == 0)
-		done = write_at(w->fd, w->rows, bytes, end_of(w->n_written), &code);
+		done = write_at(w->fd, w->rows, bytes, end_of(w->n_written), &r);
 	n = done / sizeof(w->rows[0]);
 	w->n_written += n;
 	if (n < w->n) {
-		if (code && ftruncate(w->fd, (off_t)end_of(w->n_written)) < 0)
-			code = -errno; /* part of a row stays: told when it is read */
-		lose(w, code);
+		if (r && ftruncate(w->fd, (off_t)end_of(w->n_written)) < 0)
+			r = -errno; /* part of a row stays: told when it is read */
+		lose(w, r);
 		w->header.n_lost += w->n - n;
 	}
 	w->n = 0;
@@ -130,11 +130,11 @@ void record_write(struct record_writer *w, const struct record_row *row)
 		write_rows(w);
 }
 
-void record_lose_note(struct record_writer *w, int code)
+void record_lose_note(struct record_writer *w, int r)
 {
 	if (!w)
 		return;
-	lose(w, code);
+	lose(w, r);
 	w->header.n_lost_notes++;
 }
 
@@ -148,15 +148,15 @@ void record_clock_error(struct record_writer *w, uint64_t ns)
 
 int record_flush(struct record_writer *w)
 {
-	int code = 0;
+	int r = 0;
 
 	if (!w)
 		return 0;
 	if (w->n)
 		write_rows(w);
 	if (w->is_header_new) /* where even that fails it is tried again */
-		w->is_header_new = write_at(w->fd, &w->header, sizeof(w->header), 0, &code) <
-				   sizeof(w->header);
+		w->is_header_new =
+			write_at(w->fd, &w->header, sizeof(w->header), 0, &r) < sizeof(w->header);
 	if (!w->is_loss_new)
 		return 0;
 	w->is_loss_new = false;
@@ -165,14 +165,14 @@ int record_flush(struct record_writer *w)
 
 int record_close(struct record_writer *w)
 {
-	int code = 0;
+	int r = 0;
 
 	if (w) {
 		record_flush(w);
-		code = close(w->fd) < 0 ? -errno : 0;
+		r = close(w->fd) < 0 ? -errno : 0;
 		free(w);
 	}
-	return code;
+	return r;
 }
 
 static int check_header(const struct record_header *h, struct err *err)
@@ -245,31 +245,6 @@ static int add_rows(struct record *rec, uint64_t *capacity, const char *data, ui
 	return 0;
 }
 
-int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err)
-{
-	struct record rec = {0};
-	uint64_t capacity = 0;
-	int r;
-
-	if (n < sizeof(rec.header))
-		return err_set(err, EINVAL, "%llu bytes are too few for a record",
-			       (unsigned long long)n);
-	memcpy(&rec.header, data, sizeof(rec.header));
-	r = check_header(&rec.header, err);
-	if (r)
-		return r;
-	n -= sizeof(rec.header);
-	r = add_rows(&rec, &capacity, (const char *)data + sizeof(rec.header),
-		     n / sizeof(struct record_row), err);
-	if (r) {
-		record_deinit(&rec);
-		return r;
-	}
-	rec.is_truncated = n % sizeof(struct record_row) != 0;
-	*ret = rec;
-	return 0;
-}
-
 /* Return: 0; -ENOENT and other negative errno with the sentence. */
 static int open_file(const char *path, FILE **ret, struct err *err)
 {
@@ -297,20 +272,25 @@ static int load_header(FILE *f, struct record_header *ret, struct err *err)
 }
 
 /* The file may grow meanwhile: what is there at the end counts. */
-static int load(FILE *f, struct record *rec, struct err *err)
+static int load(FILE *f, struct record *ret, struct err *err)
 {
 	char rows[512 * sizeof(struct record_row)];
+	struct record rec = {0};
 	uint64_t capacity = 0;
 	size_t n = sizeof(rows);
-	int r = load_header(f, &rec->header, err);
+	int r = load_header(f, &rec.header, err);
 
 	while (r == 0 && n == sizeof(rows)) {
 		n = fread(rows, 1, sizeof(rows), f);
-		r = add_rows(rec, &capacity, rows, n / sizeof(struct record_row), err);
+		r = add_rows(&rec, &capacity, rows, n / sizeof(struct record_row), err);
 	}
 	if (r == 0 && ferror(f))
 		r = err_set(err, errno ? errno : EIO, "cannot read it: %s", strerror(errno));
-	rec->is_truncated = n % sizeof(struct record_row) != 0;
+	rec.is_truncated = n % sizeof(struct record_row) != 0;
+	if (r == 0)
+		*ret = rec;
+	else
+		record_deinit(&rec);
 	return r;
 }
 
@@ -327,18 +307,18 @@ int record_load_header(const char *path, struct record_header *ret, struct err *
 int record_load(const char *path, struct record *ret, struct err *err)
 {
 	CLEANUP(fclosep) FILE *f = NULL;
-	struct record rec = {0};
 	int r = open_file(path, &f, err);
 
-	if (r)
-		return r;
-	r = load(f, &rec, err);
-	if (r) {
-		record_deinit(&rec);
-		return err_prefix(err, r, "%s", path);
-	}
-	*ret = rec;
-	return 0;
+	if (r == 0 && (r = load(f, ret, err)) < 0)
+		err_prefix(err, r, "%s", path);
+	return r;
+}
+
+int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err)
+{
+	CLEANUP(fclosep) FILE *f = fmemopen((void *)(uintptr_t)data, n, "rb");
+
+	return f ? load(f, ret, err) : err_set(err, ENOMEM, "no memory for the record");
 }
 
 void record_deinit(struct record *r)

@@ -89,7 +89,7 @@ int record_create(const char *path, const struct record_header *h, struct record
 		  struct err *err);
 void record_write(struct record_writer *w, const struct record_row *row);
 void record_lose_note(struct record_writer *w,
-		      int code); /* a line of notes is lost to @code, a negative errno */
+		      int error); /* a line of notes is lost to @error, a negative errno */
 void record_clock_error(struct record_writer *w, uint64_t ns); /* of one worker's clock */
 /* After a row that could not be written no other is written, so that the record has no holes; the
  * lost rows are counted. Return: 0; a negative errno, once a run: rows are lost from now on. */
@@ -108,6 +108,6 @@ struct record {
 /* The header alone. Return: 0; negative errno with the sentence. */
 int record_load_header(const char *path, struct record_header *ret, struct err *err);
 int record_load(const char *path, struct record *ret, struct err *err); /* fuzzed */
-/* The same from memory: for the fuzz target. */
+/* The same from memory, for tests. */
 int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err);
 void record_deinit(struct record *r);

@@ -226,12 +226,12 @@ static void rows_that_a_full_disk_loses_are_counted(void **state)
 		assert_int_equal(record_create(path, &header, &w, &err), 0);
 		for (uint64_t i = 0; i < n; i++) {
 			struct record_row row = row_of(i);
-			int code;
+			int flushed;
 
 			record_write(w, &row);
-			code = i % 100 == 99 ? record_flush(w) : 0;
-			assert_true(code == 0 || (code == -EFBIG && told == 0));
-			told += code != 0;
+			flushed = i % 100 == 99 ? record_flush(w) : 0;
+			assert_true(flushed == 0 || (flushed == -EFBIG && told == 0));
+			told += flushed != 0;
 		}
 		record_lose_note(w, -ENOSPC);
 		record_clock_error(w, 70);
