@@ -36,7 +36,7 @@ static void only_what_a_terminal_obeys_is_replaced(void **state)
 		{"\xf4\x90\x80\x80\xf8\xff", "??????"}, /* beyond Unicode */
 		{"\xe2\x82", "??"},
 		{"\xe2", "?"},
-		{"\xf0\x9f\x98", "???"}, /* cut off: what follows is not looked at */
+		{"\xf0\x9f\x98", "???"}, /* cut off: the function does not look behind it */
 		{"\xe2\x82xyz", "??xyz"},
 	};
 

@@ -145,8 +145,8 @@ static void bandwidths_are_exact(void **state)
 	assert_non_null(strstr(err.text, "Gbps"));
 }
 
-/* Bits stay bits in what is suggested, and bytes bytes; where case was not heeded both are named.
- */
+/* A suggestion for bits is in bits, for bytes in bytes; a name that is wrong only in case gets
+ * both. */
 static void a_bandwidth_suggestion_has_as_many_bits(void **state)
 {
 	static const struct {

@@ -138,7 +138,7 @@ static inline void converse(const char *addr, uint64_t n, unsigned int sleep_a,
 		fail_msg("accepted: %d, closed %d '%s'; connected: %d, closed %d '%s', '%s'",
 			 a.failed, a.peer.closed_code, a.peer.why, b.failed, b.peer.closed_code,
 			 b.peer.why, b.why.text);
-	/* b leaves: a is told once */
+	/* b leaves: on_closed of a comes once */
 	peer_deinit(&b.peer);
 	while (!a.peer.n_closed)
 		peer_wait(&a.peer, 1);

@@ -185,7 +185,7 @@ int fake_cm_bind_addr(struct rdma_cm_id *rid, struct sockaddr *a)
 		errno = fake_faults.bind_errno;
 		return -1;
 	}
-	/* networks for examples: nobody's, and of a card without RDMA */
+	/* networks for examples: of nobody, and of a card without RDMA */
 	if (in->sin_family == AF_INET && (net == 0xcb0071 || net == 0xc00002)) {
 		errno = net == 0xc00002 ? ENODEV : EADDRNOTAVAIL;
 		return -1;

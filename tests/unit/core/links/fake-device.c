@@ -10,8 +10,8 @@
 
 static struct ibv_device devices[2] = {{.name = "fake0"}, {.name = "fake1"}};
 
-/* An opened device. Events of a device reach all of them, as with the real library; those of
- * a queue or a queue pair the one that it was made with. */
+/* An opened device. As with the real library, events of the device reach all contexts, and events
+ * of a queue or queue pair only the context that made it. */
 struct context {
 	struct ibv_context c;
 	int writer;

@@ -12,8 +12,8 @@ static struct ifaddrs net[3];
 
 static char eth0[] = "eth0", ib0[] = "ib0";
 
-/* An Ethernet interface, and what IPoIB makes of the port of fake0: its hardware address is
- * flags, the number of a queue pair, the port's GID. */
+/* An Ethernet interface, and the IPoIB interface of fake0's port. The hardware address of the
+ * latter is flags, the number of a queue pair, and the port's GID. */
 static struct ifaddrs *ipoib(void)
 {
 	static union {

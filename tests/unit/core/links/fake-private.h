@@ -17,7 +17,7 @@ VERBS_CM(X)
 
 /* --- fake-verbs.c --- */
 extern pthread_mutex_t fake_lock;
-extern unsigned int fake_alive; /* things that nobody has given back */
+extern unsigned int fake_alive; /* things that were not given back */
 
 /* Pipes of events: one byte an event. */
 void fake_ring(int fd);
@@ -27,7 +27,7 @@ int fake_pipe(int fds[2]);
 /* --- fake-device.c --- */
 /* With the lock: the context that the connection manager has of a device. */
 struct ibv_context *fake_cm_context(unsigned int device);
-/* With the lock: an event for all who have the first device open; or for @only. */
+/* An event for all contexts of the first device, or only for @only. The caller holds the lock. */
 void fake_async_locked(const struct ibv_async_event *e, struct ibv_context *only);
 
 union ibv_gid fake_port_gid(unsigned int device);

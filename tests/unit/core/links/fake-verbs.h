@@ -12,7 +12,7 @@ struct rdma_hello;
 
 extern const struct verbs fake_verbs;
 
-/* What goes wrong. Zero: nothing. Read under no lock: set it while nobody works. */
+/* Faults. Zero: none. Read under no lock: set them while no other thread works. */
 extern struct fake_faults {
 	int poll_most; /* completions one poll gives at most */
 	bool poll_fails, notify_fails;
@@ -25,14 +25,14 @@ extern struct fake_faults {
 	enum ibv_wc_status send_status;
 	uint32_t imm_number; /* the n-th send from now on carries imm instead */
 	uint32_t imm;
-	bool hold_odd_qps;   /* what goes over queue pairs of odd place waits ... */
+	bool hold_odd_qps;   /* holds what goes over queue pairs of odd place ... */
 	bool is_cut;         /* nothing arrives, sends end in RETRY_EXC_ERR */
 	bool is_vanishing;   /* nothing arrives, sends never end */
 	bool drop_establish; /* the last word of a connection is lost */
 	bool drop_answer;    /* requests are never answered */
-	int bind_errno;      /* nobody can listen */
+	int bind_errno;      /* cm_bind_addr() fails */
 	enum rdma_cm_event_type
-		cm_event; /* instead of what it ends: ADDR_, ROUTE_, CONNECT_ERROR */
+		cm_event; /* comes in place of the success: ADDR_, ROUTE_, CONNECT_ERROR */
 	int cm_status;
 	void (*edit_hello)(struct rdma_hello *h, bool is_answer); /* on its way */
 	bool corrupt_hello;     /* private data of requests arrive changed */
@@ -48,7 +48,7 @@ extern struct fake_faults {
 	int peer_memory_errno; /* ... and of memory of the GPU by its address */
 } fake_faults;
 
-/* What queue pairs were set to, the last time. */
+/* The last attributes that a queue pair was set to. */
 extern struct fake_seen {
 	enum ibv_mtu mtu;
 	struct ibv_ah_attr ah;
@@ -61,16 +61,16 @@ void fake_release_held(void); /* ... until here */
 /* An asynchronous event of the first device: of its port, or its newest queue pair or that
  * one's completion queue. */
 void fake_async(enum ibv_event_type type);
-/* An event for all ids of the connection manager, those that listen too. */
+/* An event for all ids of the connection manager, listening ones too. */
 void fake_cm_tell_all(enum rdma_cm_event_type type, int status);
-/* A descriptor that hangs up when nobody, no forked child either, has the command descriptor
- * of @c any more: then a kernel would destroy what was made with it. Of @c. */
+/* A descriptor, owned by @c, that hangs up when no process, not even a forked child, has the
+ * command descriptor of @c: then a kernel would destroy all that was made with @c. */
 int fake_lifeline(struct ibv_context *c);
-/* A GPU, whose memory only the device can touch: the CPU dies at @ret_seen, which is what is
- * registered; @ret_real are the same bytes for the test. Any thread. */
+/* A GPU whose memory only the device can touch. *ret_seen is the registered address, where a touch
+ * by the CPU is fatal; *ret_real are the same bytes for the test. Any thread. */
 void fake_gpu_alloc(uint64_t bytes, void **ret_seen, unsigned char **ret_real, int *ret_fd);
 void fake_gpu_free(void *seen);
 extern unsigned int fake_n_dmabufs, fake_n_peer_memory; /* registered so, ever */
-/* What nobody has given back: queue pairs, regions, ids, queues, channels. */
+/* The number of queue pairs, regions, ids, queues and channels that were not given back. */
 unsigned int fake_leaks(void);
 unsigned int fake_rnr(void); /* sends that met no receive */

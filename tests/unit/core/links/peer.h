@@ -148,7 +148,7 @@ static inline void peer_wait(struct peer *p, int may_sleep)
 	}
 	if (p->n_holds)
 		link_resume(p->link);
-	/* nobody woke us, and yet there was something: a lost wake-up */
+	/* the poll timed out although there was something: a lost wake-up */
 	if (link_progress(p->link) > 0 && n == 0 && !p->hold_percent)
 		p->bad = 1;
 }

@@ -69,8 +69,8 @@ static inline void ends_init(struct ends *e)
 	peer_init(&e->b, 1);
 }
 
-/* Somebody connects to e->l by @connect, which ends with e->r and e->has_tried. Return: of who
- * accepts; -EAGAIN: nobody came who could be. */
+/* @connect connects to e->l in a thread, and sets e->r and e->has_tried. Return: of link_accept();
+ * -EAGAIN: no acceptable request came. */
 static inline int ends_meet(struct ends *e, void *(*connect)(void *e), struct err *accept_err)
 {
 	int r = -EAGAIN;
@@ -82,7 +82,7 @@ static inline int ends_meet(struct ends *e, void *(*connect)(void *e), struct er
 	return r;
 }
 
-/* Both ends try; at most one of them may succeed. Return: of who connects. */
+/* Both ends try; at most one of them may succeed. Return: of link_connect(). */
 static inline int try_connect_for(struct ends *e, int patience_ms, int *ret_accept,
 				  struct err *accept_err)
 {
@@ -149,7 +149,7 @@ static inline void until_up(struct ends *e)
 	}
 }
 
-/* One tick of @p, whatever the clock says; nobody else moves. */
+/* One tick of @p, whatever the clock says; the other end does not move. */
 static inline void tick(struct peer *p)
 {
 	const struct itimerspec at_once = {.it_value.tv_nsec = 1};
@@ -161,7 +161,7 @@ static inline void tick(struct peer *p)
 		link_progress(p->link);
 		assert_true(clock_now_ns() < due_ns);
 	}
-	link_progress(p->link); /* what came of it */
+	link_progress(p->link); /* acts on the tick */
 }
 
 static inline void until_closed(struct ends *e, struct peer *p)

@@ -101,7 +101,7 @@ static void with_peer(const char *addr, child_fn fn, uint64_t seed, uint64_t kil
 		if (we_send && link_queued_bytes(p->link) < 1000000) {
 			wire_hdr_init(&h, WIRE_MESSAGE, rng_u64(&p->rng) % sizeof(out));
 			link_send(p->link, &h, out, p->n_sent + 0);
-			p->next_cookie = p->n_sent; /* not what this is about */
+			p->next_cookie = p->n_sent; /* of no interest here */
 		}
 		peer_wait(p, !kill_after_us && rng_u64(&p->rng) % 2);
 		p->next_cookie = p->n_sent;
@@ -190,7 +190,7 @@ static void a_frame_that_is_cut_off_is_told(void **state)
 	}
 }
 
-/* 0xff until nobody takes it any more. */
+/* Sends 0xff until the other end takes no more. */
 static void flood(const char *addr, uint64_t seed)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET};
@@ -299,8 +299,8 @@ static void a_deaf_peer_that_dies_is_told(void **state)
 	with_peer("tcp:127.0.0.1:0", deaf, 1, 0, 1, &p);
 }
 
-/* While a link is held and its peer gone, its owner can sleep; what the peer sent
- * before it went comes after the resume. */
+/* While a link is held and its peer gone, its owner can sleep. The last frames of the peer come
+ * after the resume. */
 static void last_words(const char *addr, uint64_t seed)
 {
 	struct wire_hdr h;
@@ -344,7 +344,7 @@ static void last_words_are_heard(void **state)
 		assert_true(link_arm(p.link));
 		pfd.fd = link_fd(p.link);
 		pfd.events = link_poll_events(p.link);
-		assert_int_equal(poll(&pfd, 1, 30), 0); /* nobody spins */
+		assert_int_equal(poll(&pfd, 1, 30), 0); /* the owner does not spin */
 		p.hold_percent = 0;
 		link_resume(p.link);
 		while (!p.n_closed)

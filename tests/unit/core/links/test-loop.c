@@ -99,7 +99,7 @@ static void callbacks_may_send(void **state)
 		assert_int_equal(link_send_copy(a.link, &h, &ping), 0);
 	pump(50);
 	assert_true(b.n_frames >= 40 * 10);
-	assert_int_equal(a.n_sent, 0); /* nobody hears of copies */
+	assert_int_equal(a.n_sent, 0); /* on_sent is not called for copies */
 }
 
 static void an_orderly_end_is_told_once(void **state)
@@ -110,7 +110,7 @@ static void an_orderly_end_is_told_once(void **state)
 	a.link = link_free(a.link);
 	while (!b.n_closed)
 		link_progress(b.link);
-	assert_int_equal(b.n_frames, 1); /* what was sent before is delivered */
+	assert_int_equal(b.n_frames, 1); /* frames sent before are delivered */
 	assert_int_equal(b.n_closed, 1);
 	assert_int_equal(b.closed_code, 0);
 	assert_true(link_progress(b.link) < 0);
@@ -151,7 +151,7 @@ static void garbage_closes(void **state)
 	assert_int_equal(b.n_headers, 0);
 }
 
-/* While held nothing is read; what was read by then is not lost. */
+/* A held link reads nothing, and loses nothing that it has read. */
 static void a_held_link_stands_still(void **state)
 {
 	(void)state;

@@ -127,7 +127,7 @@ static void what_is_not_a_socket_stays(void **state)
 	assert_int_equal(unlink(shm_addr + 4), 0);
 }
 
-/* Whoever took our name over keeps it. */
+/* A process that took the name over keeps it. */
 static void only_its_own_socket_is_removed(void **state)
 {
 	struct listener *old, *new;
@@ -220,7 +220,7 @@ static void abstract_names_work(void **state)
 		assert_string_equal(listener_addr(l), addr);
 		assert_int_equal(listener_open(addr, &second, &err), -EADDRINUSE);
 		assert_null(second);
-		/* nobody accepts: but somebody is there */
+		/* a listener that does not accept is still there */
 		assert_int_equal(link_connect(addr, 50, &peer_events, NULL, &a, &err), -ETIMEDOUT);
 		listener_free(l);
 		assert_int_equal(link_connect(addr, 50, &peer_events, NULL, &a, &err),

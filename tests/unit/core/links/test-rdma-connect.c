@@ -86,7 +86,7 @@ static void too_little_memory_names_the_limit(void **state)
 	ends_close(&e);
 }
 
-/* Bodies cannot be registered, the ring could: the link ends, and says what to do. */
+/* The ring could be registered, bodies cannot: the link ends, and says what to do. */
 static void a_body_that_cannot_be_registered_ends_the_link(void **state)
 {
 	uint64_t sent = 0;

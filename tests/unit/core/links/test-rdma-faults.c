@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-/* Nobody sends: what has happened must wake a sleeper. */
+/* No end sends: the event itself must wake the sleeper. */
 static void until_woken(struct peer *p)
 {
 	uint64_t due_ns = clock_now_ns() + 60 * NS_PER_S;
@@ -81,13 +81,13 @@ static void the_queue_pair_that_failed_is_named(void **state)
 	until_up(&e);
 	snprintf(name, sizeof(name),
 		 "port 1, QP %u to rdma:", rdma_of(e.a.link)->qps[2].qp->qp_num);
-	fake_async(IBV_EVENT_QP_FATAL); /* the newest: of who accepted */
+	fake_async(IBV_EVENT_QP_FATAL); /* the newest: of the end that accepted */
 	until_closed(&e, &e.a);
 	expect_end(&e.a, -EIO, name);
 	ends_close(&e);
 }
 
-/* Its process has ended, between two frames: who it was is said, too. */
+/* The process of the peer has ended, between two frames. The sentence names the peer. */
 static void a_peer_that_has_left_is_named(void **state)
 {
 	char name[64];
@@ -158,8 +158,8 @@ static void a_wrong_immediate_ends_the_link(void **state)
 	}
 }
 
-/* Events of a device reach every hub that uses it: here the listener's and that of the link
- * that connected; those of a queue or a queue pair only the hub whose it is. */
+/* Events of a device reach every hub that uses it: here the listener's and the connecting link's.
+ * Events of a queue or queue pair reach only the hub that owns it. */
 static void device_events_reach_every_hub(void **state)
 {
 	static const struct {
@@ -183,7 +183,7 @@ static void device_events_reach_every_hub(void **state)
 			until_woken(&e.b);
 			expect_end(&e.b, cases[i].code, cases[i].words);
 		}
-		/* the newest queue pair is of who accepted */
+		/* the newest queue pair is that of the end that accepted */
 		until_woken(&e.a);
 		expect_end(&e.a, cases[i].code, cases[i].words);
 		ends_close(&e);
@@ -218,7 +218,7 @@ static void a_port_that_stays_down_ends_both_links(void **state)
 	ends_close(&e);
 }
 
-/* The peer's host is gone without a word, and nobody sends: noticed by its silence. */
+/* The peer's host is gone, and no end sends: its silence ends the link. */
 static void a_silent_peer_is_noticed(void **state)
 {
 	uint64_t start_ns = clock_now_ns();

@@ -97,7 +97,7 @@ static int on_body(struct peer *p, const struct wire_hdr *h, const void *body)
 	return 0;
 }
 
-/* What is sent to the GPU cannot be looked at. */
+/* Bodies that were sent to the GPU cannot be looked at. */
 static int on_blind(struct peer *p, const struct wire_hdr *h, const void *body)
 {
 	p->bad |= h->index != p->n_frames || (h->type == WIRE_MESSAGE) != !body;

@@ -8,8 +8,8 @@
 
 #define BOUND_NS (60 * NS_PER_S)
 
-/* Of what was sent nothing is heard, neither an answer nor an error: after 5 s and the time
- * that all retries may take, but not before, the link's own bound ends it. */
+/* The device reports neither an answer nor an error of a send. After 5 s and the time of all
+ * retries, not before, the link's own bound ends it. */
 static void a_bound_ends_what_a_device_never_gives_up(void **state)
 {
 	static const struct {
@@ -48,7 +48,7 @@ static void a_bound_ends_what_a_device_never_gives_up(void **state)
 	}
 }
 
-/* A peer that has nothing to say, or whose process is stopped: its device answers for it. */
+/* An idle peer, or one whose process is stopped, lives: its device answers for it. */
 static void an_idle_peer_lives(void **state)
 {
 	struct rdma_options o = use_options();
@@ -71,7 +71,7 @@ static void an_idle_peer_lives(void **state)
 	ends_close(&e);
 }
 
-/* It can neither be read nor slept upon: each end says so, whoever wakes it. */
+/* A completion queue that can neither be read nor slept upon: each end says so. */
 static void a_completion_queue_that_fails_ends_its_links(void **state)
 {
 	struct ends e;
@@ -183,7 +183,7 @@ static void a_forked_child_can_close_all_descriptors(void **state)
 		assert_true(after.is_open[fds[i]] && !before.is_open[fds[i]]);
 		after.is_open[fds[i]] = false; /* none twice */
 	}
-	/* nobody else's but the fake's ends of its pipes */
+	/* apart from the fake's ends of its pipes */
 	lifelines[0] = fake_lifeline(rdma_of(e.a.link)->dev->ctx);
 	lifelines[1] = fake_lifeline(rdma_of(e.b.link)->dev->ctx);
 	for (int fd = 0; fd < FDS; fd++)
@@ -225,7 +225,7 @@ static void *release_later(void *unused)
 	return NULL;
 }
 
-/* What was sent last is not lost with its queue pair: its answer is waited for, ... */
+/* The last frames are not lost with their queue pair: link_free() waits for the answer ... */
 static void the_last_words_arrive(void **state)
 {
 	struct rdma_options o = use_options();
@@ -278,7 +278,7 @@ static void a_peer_that_vanished_delays_the_end_for_a_moment(void **state)
 	start_ns = clock_now_ns();
 	e.b.link = link_free(e.b.link);
 	assert_true(clock_now_ns() - start_ns >=
-		    1270 * NS_PER_MS); /* what was lost could go once more */
+		    1270 * NS_PER_MS); /* lost packets could go once more */
 	assert_true(clock_now_ns() - start_ns < BOUND_NS);
 	ends_close(&e);
 }

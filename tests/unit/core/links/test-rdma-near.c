@@ -107,13 +107,14 @@ static void the_longest_common_path_is_nearest(void **state)
 		{"0000:4b:00.0", "fake0 fake1", "fake1"},
 		{"0000:3b:00.0", "far0 soft0 root0 fake1 fake0", "fake0"},
 		{"00000000:4B:00.0", "fake0 fake1 root0", "fake1"},
-		/* same root comes before another root, that before what has no place */
+		/* the same root comes before another root, and any root before a device without a
+		   place */
 		{"0000:3b:00.0", "far0 root0 soft0", "root0"},
 		{"0000:3b:00.0", "soft0 far0", "far0"},
 		/* equal: both only have the root in common, or not even that */
 		{"0000:3b:00.0", "root0 fake1", "="},
 		{"0000:BB:00.0", "fake0 far0 root0", "="},
-		/* what is missing */
+		/* things that are missing */
 		{"0000:3b:00.0", "soft0 gone0", "?"},
 		{"0000:3b:00.0", "gone0 fake1", "fake1"},
 		{"0000:3b:00.0", "", "?"},

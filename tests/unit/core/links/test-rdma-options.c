@@ -104,7 +104,7 @@ static void a_link_works_over_infiniband(void **state)
 	ends_close(&e);
 }
 
-/* What is asked for is what the device is told, and what a link has without asking. */
+/* The device gets what the options ask for, and the defaults otherwise. */
 static void options_reach_the_queue_pair(void **state)
 {
 	struct rdma_options o = use_options();

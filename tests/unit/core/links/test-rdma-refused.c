@@ -33,7 +33,7 @@ static void each_event_ends_an_attempt_in_its_words(void **state)
 		fake_faults.cm_status = cases[i].status;
 		assert_int_equal(try_connect(&e, &r, &why), cases[i].code);
 		expect_words(e.err.text, cases[i].who, cases[i].words);
-		assert_null(strchr(e.err.text, '?')); /* what is not known is not named */
+		assert_null(strchr(e.err.text, '?')); /* unknown things are not named */
 		assert_int_equal(r, -EAGAIN);
 		ends_close(&e);
 	}
@@ -65,7 +65,7 @@ static void a_removed_device_ends_links_and_is_listened_at_again(void **state)
 	until_closed(&e, &e.b);
 	expect_end(&e.a, -ENODEV, "the device was removed");
 	expect_end(&e.b, -ENODEV, "the device was removed");
-	/* whoever read the event, the listener wakes */
+	/* the listener wakes, whichever end read the event */
 	assert_int_equal(poll(&(struct pollfd){.fd = listener_fd(e.l), .events = POLLIN}, 1, 20000),
 			 1);
 	assert_int_equal(link_accept(e.l, &peer_events, NULL, &link, &err), -ENODEV);
@@ -98,7 +98,7 @@ static void a_removed_device_ends_links_and_is_listened_at_again(void **state)
 	ends_close(&e);
 }
 
-/* Who has accepted is told that the last step failed. */
+/* The accepting end learns that the last step failed. */
 static void an_accepted_link_that_fails_is_told(void **state)
 {
 	struct ends e;

@@ -20,7 +20,7 @@ static void a_conversation_with_holds(void **state)
 	converse(ADDR, 150, 50, 70, 20);
 }
 
-/* Who has cores of its own never sleeps. */
+/* With --ib-poll busy an end never sleeps. */
 static void a_conversation_busy_polling(void **state)
 {
 	struct rdma_options o = use_options();
@@ -131,8 +131,8 @@ static void a_holding_reader_stops_its_writer(void **state)
 	ends_close(&e);
 }
 
-/* One end has all its receives in use but those of control SENDs, and sleeps; the other has
- * more to tell it, for pieces and for the ring, than those can take. */
+/* One end has all its receives in use but those of control SENDs, and sleeps. The other end has
+ * more news for it, of pieces and of the ring, than those receives can take. */
 static void control_sends_never_outnumber_receives(void **state)
 {
 	struct rdma_options o = use_options();
@@ -153,7 +153,7 @@ static void control_sends_never_outnumber_receives(void **state)
 		send_n(&e.b, &sent_b, 1, i < 8 ? RDMA_RING_MIN / 8 : 16);
 		link_progress(e.b.link);
 	}
-	fake_faults.poll_most = 1; /* read, and told of, one at a time */
+	fake_faults.poll_most = 1; /* read and reported one at a time */
 	for (int i = 0; i < 1000; i++)
 		link_progress(e.a.link);
 	assert_int_equal(fake_rnr(), 0);
@@ -165,7 +165,7 @@ static void control_sends_never_outnumber_receives(void **state)
 	ends_close(&e);
 }
 
-/* Pieces of one queue pair overtake those of another by far: delivered in order. */
+/* Pieces of one queue pair overtake those of another by far: frames still come in order. */
 static void queue_pairs_may_overtake_each_other(void **state)
 {
 	struct rdma_options o = use_options();

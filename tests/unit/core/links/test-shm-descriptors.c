@@ -17,7 +17,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 
 static _Atomic int n_sent, n_received,
-	n_inherited; /* descriptors that passed; those of them that a child would have */
+	n_inherited; /* descriptors that passed; how many of them a child would inherit */
 
 static void look_at(const struct msghdr *msg, _Atomic int *n)
 {

@@ -116,7 +116,7 @@ static void all_bytes_come_in_order(void **state)
 	free(area);
 }
 
-/* Whoever claims more than the ring holds, or what was never written, is told from a partner. */
+/* A position beyond the ring, or of bytes that were never written, is refused. */
 static void hostile_positions_are_refused(void **state)
 {
 	void *area = aligned_alloc(4096, shm_area_bytes(RING_BYTES));

@@ -23,7 +23,7 @@ struct post {
 struct message {
 	const void *src;
 	uint64_t bytes, index;
-	bool is_here; /* delivered; the sender is not told yet */
+	bool is_here; /* delivered, not yet acknowledged */
 };
 
 struct conn {
@@ -510,7 +510,7 @@ static void the_window_is_bounded(void **state)
 	assert_int_equal(q.n_posts, 4);
 	for (i = 0; i < 12; i++)
 		assert_int_equal(player_received(p, 0, 0, i, &err), 0);
-	assert_int_equal(q.n_sends, 8); /* nobody acknowledged any */
+	assert_int_equal(q.n_sends, 8); /* no send was acknowledged */
 	assert_int_equal(q.n_posts, 12);
 	assert_int_equal(player_received(p, 0, 0, 12, &err), PLAYER_UNEXPECTED);
 	assert_non_null(strstr(err.text, "waits until message 0 to rank 2 is sent"));
@@ -561,7 +561,7 @@ static void a_thousand_threads_end_in_any_order(void **state)
 		if (r == 5)
 			continue;
 		assert_int_equal(player_received(p, r, 0, 0, &err), 0);
-		/* 511 - r, but for ourselves, whose turn the 506th takes */
+		/* rank 511 - r; in place of ourselves, rank 506 */
 		assert_int_equal(player_sent(p, r == 506 ? 506 : 511 - r, 0, 0, &err), 0);
 		if (r == 500)
 			assert_false(player_done(p));

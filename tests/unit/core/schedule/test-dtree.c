@@ -86,9 +86,9 @@ static void both_trees_span(void **state)
 	check_tree(65535, 1);
 }
 
-/* So that all nodes send and receive as much in sum: over both trees nobody has
- * more than two children. With an odd number of nodes, node 0 is inner in both
- * (the root's one child, and the last place of the shifted tree). */
+/* All nodes send and receive equally much in sum: over both trees no node has more than two
+ * children. With an odd number of nodes, node 0 is inner in both (the root's one child, and the
+ * last place of the shifted tree). */
 static void no_node_is_inner_twice(void **state)
 {
 	(void)state;

@@ -321,7 +321,7 @@ static void expect_cell(const struct cell *c, uint32_t ranks, uint64_t key, uint
 	assert_int_equal(c->final, final);
 }
 
-/* What each kind promises, written down once more from NCCL's user guide. */
+/* The promise of each kind, written down once more from NCCL's user guide. */
 static void check_output(struct world *w, uint32_t r)
 {
 	const struct sched *s = w->s[r];
