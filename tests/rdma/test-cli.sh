@@ -16,41 +16,41 @@ for at in none/shm none/rdma messages/rdma payload/rdma; do
 	is "$(cmp none-shm.csv "$exchange-$link.csv" && echo equal)" equal "each op's modelled time and its chance are those of none over shm"
 	is "$(awk -F, 'NR > 1 && $15 < $14' all.csv | wc -l)" 0 "no gate opened early"
 done
-is "$(wc -l <none-shm.csv | awk '{ print ($1 > 10) }')" 1 "there were ops"
+is "$(wc -l <none-shm.csv | awk '{ print ($1 > 10) }')" 1 "the runs had ops"
 # (python takes 20 s to start in an emulated machine)
 is "$(tr -d ' "{}\n' <payload-rdma/summary.json | grep -oE '\b(world_size|nodes|real_ranks|exit_code|seed|data):[^,]*' | sort | tr '\n' ' ')" \
-	"data:mirror exit_code:0 nodes:8 real_ranks:2 seed:5 world_size:16 " "the summary of one"
-says "payload        in memory of the host (this process has no GPU" "where bodies lay is in the summary, and why"
-is "$(grep -c '"payload_memory": "host (this process has no GPU' payload-rdma/summary.json) $(grep -c payload_memory messages-rdma/summary.json)" "1 0" "and in its JSON"
+	"data:mirror exit_code:0 nodes:8 real_ranks:2 seed:5 world_size:16 " "summary.json describes the run"
+says "payload        in memory of the host (this process has no GPU" "the summary says where bodies lay, and why"
+is "$(grep -c '"payload_memory": "host (this process has no GPU' payload-rdma/summary.json) $(grep -c payload_memory messages-rdma/summary.json)" "1 0" "summary.json says where bodies lay"
 # shellcheck disable=SC2086
-exits 0 "bodies in memory of a GPU (of the emulated driver)" timeout 400 env LD_PRELOAD="$BUILD/tests/func/shim/as-driver/libcuda.so.1" "$NBOX" run --nodes 2 --gpus-per-node 1 --exchange payload \
+exits 0 "bodies may lie in memory of a GPU (of the emulated driver)" timeout 400 env LD_PRELOAD="$BUILD/tests/func/shim/as-driver/libcuda.so.1" "$NBOX" run --nodes 2 --gpus-per-node 1 --exchange payload \
 	--link rdma --device cuda --out gpu -- $perf
-says "payload        in memory of the device (" "is said, too"
+says "payload        in memory of the device (" "the summary says that bodies lay in the device"
 
 # two processes that never sleep, on the two cores that there are
-exits 0 "busy polling" timeout 400 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --real 0 --exchange payload --link rdma --ib-poll busy --out busy -- \
+exits 0 "a run may poll without sleeping" timeout 400 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --real 0 --exchange payload --link rdma --ib-poll busy --out busy -- \
 	"$PERF" --op allreduce -b 1024 -e 1024 -n 2 -w 1 --no-check
 is "$("$NBOX" report --csv busy | grep -c AllReduce | awk '{ print ($1 >= 3) }')" 1 "its ops are in the record"
 
 # an address says which link it is; beside another one the first is taken
 job=(sh -c 'echo "${NBOX_ADDR%:*}" >'"$tmp"'/addr; exit 7')
-exits 7 "--addr rdma: without --link, and the job's exit code" timeout 400 env -u NBOX_LINK "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 \
+exits 7 "--addr rdma: chooses the link, and the exit code is the job's" timeout 400 env -u NBOX_LINK "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 \
 	--addr "rdma:$NBOX_TEST_RDMA:0" --addr "shm:$tmp/two.sock" --out addr-1 -- "${job[@]}"
 is "$(cat addr)" "rdma:$NBOX_TEST_RDMA" "the worker's address is of that kind"
-exits 2 "--link and --addr that contradict each other" "$NBOX" run --nodes 4 --gpus-per-node 1 --link tcp --addr "rdma:$NBOX_TEST_RDMA:0" --out addr-2 -- true
-says "contradicts link tcp (--link)" "the error says so"
+exits 2 "--link and --addr may not contradict each other" "$NBOX" run --nodes 4 --gpus-per-node 1 --link tcp --addr "rdma:$NBOX_TEST_RDMA:0" --out addr-2 -- true
+says "contradicts link tcp (--link)" "the error names both"
 
 # nbox status is a client that comes over rdma as well
-exits 0 "nbox status of a run over rdma" timeout 400 "$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --link rdma --out st -- \
+exits 0 "nbox status asks over rdma" timeout 400 "$NBOX" run --quiet --nodes 8 --gpus-per-node 1 --link rdma --out st -- \
 	sh -c "LD_PRELOAD= NBOX_ADDR= $NBOX status st >st.json && cp st/nboxd.addr addr"
-is "$(tr -d ' "\n' <st.json | grep -o '\bworld_size:[0-9]*')" world_size:8 "it answers"
-is "$(grep -c "rdma:$NBOX_TEST_RDMA:" addr)" 1 "and was asked at its rdma address"
+is "$(tr -d ' "\n' <st.json | grep -o '\bworld_size:[0-9]*')" world_size:8 "nboxd answers"
+is "$(grep -c "rdma:$NBOX_TEST_RDMA:" addr)" 1 "the address was an rdma one"
 
 # nobody there: the worker is told at once, not when its time to connect is over
-exits 1 "no nboxd at an rdma address" timeout 400 env LD_PRELOAD="$lib" NBOX_ADDR="rdma:$NBOX_TEST_RDMA:1" NBOX_TOKEN=x NBOX_CONNECT_TIMEOUT=1000s RANK=0 LOCAL_RANK=0 \
+exits 1 "a worker fails at once where no nboxd listens" timeout 400 env LD_PRELOAD="$lib" NBOX_ADDR="rdma:$NBOX_TEST_RDMA:1" NBOX_TOKEN=x NBOX_CONNECT_TIMEOUT=1000s RANK=0 LOCAL_RANK=0 \
 	WORLD_SIZE=2 TMPDIR="$tmp" "$BUILD/tests/func/jobs/flaky"
-says "nobody listens there" "is said"
-says "start the virtual cluster with 'nbox run'" "and what to do"
-nothing_registered "nothing is kept"
+says "nobody listens there" "the worker says that nobody listens"
+says "start the virtual cluster with 'nbox run'" "the worker says what to do"
+nothing_registered "the kernel keeps nothing"
 nothing_left
 finish

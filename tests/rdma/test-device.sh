@@ -60,28 +60,28 @@ start removed none 5s
 silent
 check "removed: the device can go" timeout 400 rdma link delete rxe0
 ends removed "(the device was removed|IBV_EVENT_DEVICE_FATAL)"
-exits 1 "no device" timeout 400 "$NBOX" run --nodes 2 --gpus-per-node 1 --link rdma --out none -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
-says "no RDMA device was found" "... is said"
+exits 1 "a run without a device fails" timeout 400 "$NBOX" run --nodes 2 --gpus-per-node 1 --link rdma --out none -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
+says "no RDMA device was found" "nbox says that there is no device"
 check "the device is back" rdma link add rxe0 type rxe netdev rd0
-exits 0 "... and works" timeout 400 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --link rdma --out back -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
+exits 0 "the device works again" timeout 400 "$NBOX" run --quiet --nodes 2 --gpus-per-node 1 --link rdma --out back -- "$PERF" --op allreduce -b 1K -e 1K -n 2 --no-check
 
 # libibverbs finds its providers by the files of this folder
-exits 1 "no provider" unshare -m sh -c "mount -t tmpfs none /etc/libibverbs.d && timeout 400 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out prov -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
-says "its provider is missing" "... is said"
+exits 1 "a run without a provider fails" unshare -m sh -c "mount -t tmpfs none /etc/libibverbs.d && timeout 400 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out prov -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
+says "its provider is missing" "nbox says that the provider is missing"
 provider() { unshare -m sh -c "mount -t tmpfs none /etc/libibverbs.d && '$NBOX' doctor --no-self-test --device host $*"; }
-exits 1 "doctor without a provider" provider --link rdma
-says "its provider is missing (package ibverbs-providers)" "... says so"
-exits 0 "... is no error where rdma is not asked for" provider
+exits 1 "nbox doctor fails without a provider" provider --link rdma
+says "its provider is missing (package ibverbs-providers)" "nbox doctor names the package"
+exits 0 "a missing provider is no error where rdma is not asked for" provider
 chmod 777 .
-exits 1 "too little memory to lock" setpriv --reuid 65534 --clear-groups --bounding-set -all sh -c "ulimit -l 64; timeout 400 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out lock -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
-says "this process may lock 64 KiB (ulimit -l); raise it" "... is said, and what to do"
+exits 1 "a run that may lock too little memory fails" setpriv --reuid 65534 --clear-groups --bounding-set -all sh -c "ulimit -l 64; timeout 400 '$NBOX' run --nodes 2 --gpus-per-node 1 --link rdma --out lock -- '$PERF' --op allreduce -b 1K -e 1K -n 2"
+says "this process may lock 64 KiB (ulimit -l); raise it" "nbox says how much it may lock, and what to do"
 # nothing has been sent for a while, nor is while it is down
 ip link set rd0 down
-exits 1 "doctor, while the port is down" "$NBOX" doctor --no-self-test --device host --link rdma
-says "WRONG  address            no IPv4 address on device (any)" "... is wrong"
-says "the port is down" "... and why"
-says "rxe0 port 1        down, RoCE (Ethernet)" "... which"
-exits 0 "... is no error where rdma is not asked for" "$NBOX" doctor --no-self-test --device host
+exits 1 "nbox doctor fails while the port is down" "$NBOX" doctor --no-self-test --device host --link rdma
+says "WRONG  address            no IPv4 address on device (any)" "nbox doctor finds no address"
+says "the port is down" "nbox doctor says why"
+says "rxe0 port 1        down, RoCE (Ethernet)" "nbox doctor names the port"
+exits 0 "a port that is down is no error where rdma is not asked for" "$NBOX" doctor --no-self-test --device host
 ip link set rd0 up
 nothing_left
 finish

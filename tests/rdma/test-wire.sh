@@ -4,18 +4,18 @@
 packets() { cat /sys/class/net/va/statistics/tx_packets; }
 dropped() { tc -s qdisc show dev va | sed -n 's/.*(dropped \([0-9]*\),.*/\1/p'; }
 # two devices: the first with an address, unless one is named
-exits 0 "doctor" "$NBOX" doctor --no-self-test --device host --link rdma
-says "used               device rxa port 1, GID 1 RoCE v2" "... says which device would be used"
-exits 0 "doctor --hca rxb" "$NBOX" doctor --no-self-test --device host --link rdma --hca rxb
-says "used               device rxb port 1, GID 1 RoCE v2" "... takes that one"
-says "rdma:10.79.0.2" "... and its address"
-exits 1 "a GID without an address" env NBOX_IB_GID_INDEX=0 "$NBOX" doctor --no-self-test --device host --link rdma
-says "that NBOX_IB_PORT and NBOX_IB_GID_INDEX allow" "... is wrong, and why"
+exits 0 "nbox doctor finds both devices" "$NBOX" doctor --no-self-test --device host --link rdma
+says "used               device rxa port 1, GID 1 RoCE v2" "nbox doctor says which device would be used"
+exits 0 "nbox doctor looks at the device that --hca names" "$NBOX" doctor --no-self-test --device host --link rdma --hca rxb
+says "used               device rxb port 1, GID 1 RoCE v2" "--hca chooses the device"
+says "rdma:10.79.0.2" "--hca chooses the address"
+exits 1 "a GID without an address is refused" env NBOX_IB_GID_INDEX=0 "$NBOX" doctor --no-self-test --device host --link rdma
+says "that NBOX_IB_PORT and NBOX_IB_GID_INDEX allow" "nbox doctor names the variables that allow no address"
 perf="$PERF --op allreduce -b 1K -e 64K -f 8 -n 4 -w 1 --no-check"
 
 # frames of all sizes, each byte compared, and what was registered released (counted in the process)
 before=$(packets)
-NBOX_IB_HCA=rxa check "conversations" timeout 400 "$BUILD/tests/unit/core/links/test-links-rdma-device"
+NBOX_IB_HCA=rxa check "frames of all sizes arrive whole" timeout 400 "$BUILD/tests/unit/core/links/test-links-rdma-device"
 is "$([ $(($(packets) - before)) -gt 1000 ] && echo crossed)" crossed "the packets crossed the wire"
 
 # one run over shm, one over the wire: the same messages, the same modelled times
