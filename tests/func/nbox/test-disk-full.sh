@@ -8,7 +8,7 @@ run() { local dir=$1; shift; timeout 300 "$NBOX" run --nodes 4 --gpus-per-node 1
 # nboxd alone may not write files of more than 4 KiB
 printf '#!/bin/bash\nulimit -f 4\nexec "%s" "$@"\n' "$BUILD/nboxd" >small-nboxd
 chmod +x small-nboxd
-NBOX_NBOXD=$tmp/small-nboxd exits 0 "a record that may not grow" run small --link "$(over_rdma && echo rdma || echo tcp)"
+NBOX_NBOXD=$tmp/small-nboxd exits 0 "a record that may not grow" run small --link tcp
 record_sizes small
 fit=$(((4096 - head) / row)) lost=$((205 - (4096 - head) / row))
 is "$(first)" "-- nbox: NOT WHOLE: $lost of 205 ops are lost, since the record could not be written (File too large): the figures are of the first $fit" "the summary's first line counts what is lost"
@@ -16,7 +16,7 @@ says "nbox WARN the results cannot be written any more (File too large)" "nboxd 
 is "$(json small/summary.json 'd["ops"], d["lost"]')" "($fit, {'ops': $lost, 'notes': 0, 'why': 'File too large'})" "so does summary.json"
 exits 0 "report" "$NBOX" report small
 is "$(first)" "-- nbox: NOT WHOLE: $lost of 205 ops are lost, since the record could not be written (File too large): the figures are of the first $fit" "says the same again"
-NBOX_NBOXD=$tmp/small-nboxd exits 0 "--quiet" run quiet --quiet --link "$(over_rdma && echo rdma || echo tcp)"
+NBOX_NBOXD=$tmp/small-nboxd exits 0 "--quiet" run quiet --quiet --link tcp
 says "nbox run: NOT WHOLE: $lost of 205 ops are lost" "says that all the same"
 
 # a start that cannot be written leaves nothing that would refuse the next one

@@ -19,7 +19,7 @@ for exchange in none messages payload; do
 done
 for real in 0,2,9 5 12-15; do
 	for exchange in none payload; do
-		exits 0 "$exchange: real ranks $real" "$NBOX" run --quiet --nodes 4 --gpus-per-node 4 --real $real --model alphabeta --exchange $exchange --link "${NBOX_LINK:-tcp}" \
+		exits 0 "$exchange: real ranks $real" "$NBOX" run --quiet --nodes 4 --gpus-per-node 4 --real $real --model alphabeta --exchange $exchange --link tcp \
 			--what-if jitter:dist=uniform,min=0us,max=100us --out "r-$exchange-$real" -- "$pipeline" --check none --rounds 2
 	done
 done

@@ -43,22 +43,20 @@ wait $run; is "$([ $? != 0 ] && echo failed)" failed "nboxd ended from outside f
 is "$(grep -c 'nbox run: nboxd ended during the run' term.log)" 1 "and is told"
 
 # and it takes its time to end: the job fails for want of it long before there is anybody to be waited for
-if ! over_rdma; then
-	cat >slow-nboxd <<-'LATE'
-	#!/bin/bash
-	"$REAL_NBOXD" "$@" & d=$!
-	for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" != 255 ] && eval "exec $fd>&-"; done
-	exec >/dev/null 2>&1
-	trap 'kill $d; wait $d; sleep 3; exit 0' TERM
-	wait $d
-	LATE
-	chmod +x slow-nboxd
-	REAL_NBOXD=$BUILD/nboxd NBOX_NBOXD=$tmp/slow-nboxd start late
-	check "the run is under way" wait_for ops_recorded late 3
-	kill -TERM "$(pgrep -P $run -f "$tmp/slow-nboxd")"
-	wait $run; is "$([ $? != 0 ] && echo failed)" failed "so does one that is late to end"
-	is "$(grep -c 'nbox run: nboxd ended during the run' late.log)" 1 "and is told"
-fi
+cat >slow-nboxd <<-'LATE'
+#!/bin/bash
+"$REAL_NBOXD" "$@" & d=$!
+for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ "$fd" -gt 2 ] && [ "$fd" != 255 ] && eval "exec $fd>&-"; done
+exec >/dev/null 2>&1
+trap 'kill $d; wait $d; sleep 3; exit 0' TERM
+wait $d
+LATE
+chmod +x slow-nboxd
+REAL_NBOXD=$BUILD/nboxd NBOX_NBOXD=$tmp/slow-nboxd start late
+check "the run is under way" wait_for ops_recorded late 3
+kill -TERM "$(pgrep -P $run -f "$tmp/slow-nboxd")"
+wait $run; is "$([ $? != 0 ] && echo failed)" failed "so does one that is late to end"
+is "$(grep -c 'nbox run: nboxd ended during the run' late.log)" 1 "and is told"
 
 if ! is_sanitized; then
 	# killed under a job that neither heeds SIGTERM nor asks for an op: nothing else would end it. What is killed in the
@@ -95,11 +93,9 @@ wait $run 2>/dev/null
 check "nbox and nboxd killed: nobody is left" wait_for none_alive
 
 # at random moments
-over_rdma && moments="1 2 3"
-for i in ${moments:-1 2 3 4 5 6 7 8 9 10 11 12}; do
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 	case $((RANDOM % 3)) in 0) exchange=none ;; 1) exchange=messages ;; *) exchange=payload ;; esac
 	case $((RANDOM % 2)) in 0) link=shm ;; *) link=tcp ;; esac
-	over_rdma && link=rdma
 	case $((RANDOM % 2)) in 0) sig=TERM want=143 ;; *) sig=KILL want=137 ;; esac
 	start "r$i" --exchange $exchange --link $link
 	sleep "0.$(printf %02d $((RANDOM % 60)))"
