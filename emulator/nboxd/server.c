@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "config/addr-file.h"
 #include "config/open-model.h"
@@ -216,12 +217,9 @@ static const char *model_dir(char *buf, size_t size)
 {
 	static const char *const places[] = {"delaymodels", "../lib/nbox/delaymodels"};
 	char dir[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
 
-	if (n <= 0)
+	if (file_own_folder(dir, sizeof(dir)) < 0)
 		return NULL;
-	dir[n] = '\0';
-	*strrchr(dir, '/') = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		if (snprintf(buf, size, "%s/%s", dir, places[i]) < (int)size &&
 		    access(buf, X_OK) == 0)
@@ -277,11 +275,6 @@ static int write_addr_file(struct server *s, struct err *err)
 	return r;
 }
 
-static void on_comm_dead(void *gathers, const struct comm *c, const char *why)
-{
-	gathers_comm_dead(gathers, c, why);
-}
-
 /* What each room stands on. */
 static void connect_rooms(struct server *s)
 {
@@ -317,7 +310,7 @@ static void connect_rooms(struct server *s)
 					  .exited = &s->exited,
 					  .gpus_per_node = c->topology.gpus_per_node};
 	s->comms = (struct comms){.sink = &op_comm_sink,
-				  .on_dead = on_comm_dead,
+				  .on_dead = gathers_on_dead,
 				  .on_dead_ctx = &s->gathers,
 				  .config = c,
 				  .cluster = &s->cluster,
@@ -331,16 +324,6 @@ static void connect_rooms(struct server *s)
 			      .cluster = &s->cluster,
 			      .comms = &s->comms,
 			      .failures = &s->failures};
-}
-
-static uint64_t store_silent_until(void *ctx, const void *but)
-{
-	return store_server_silent_until(ctx, but);
-}
-
-static void store_oust_silent(void *ctx, const void *but)
-{
-	store_server_oust_silent(ctx, but);
 }
 
 static int open_store(struct server *s, struct err *err)
@@ -358,8 +341,8 @@ static int open_store(struct server *s, struct err *err)
 		return r;
 	s->gathers.store = s->store;
 	s->capacity.ctx = s->store;
-	s->capacity.silent_until = store_silent_until;
-	s->capacity.oust_silent = store_oust_silent;
+	s->capacity.silent_until = store_server_silent_until;
+	s->capacity.oust_silent = store_server_oust_silent;
 	return 0;
 }
 

@@ -126,22 +126,9 @@ static void say_hello(struct link *l, enum wire_role role)
 				   .role = role,
 				   .worker = g.welcome.worker};
 	struct wire_hdr h;
-	char id[64] = "";
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	unsigned int n = 0, nibble;
 
 	memcpy(hello.token, env_get()->token, sizeof(hello.token));
-	if (f) {
-		if (!fgets(id, sizeof(id), f))
-			id[0] = 0;
-		fclose(f);
-	}
-	for (const char *p = id; *p && n < 32; p++) {
-		if (sscanf((const char[2]){*p, 0}, "%1x", &nibble) != 1)
-			continue;
-		hello.boot_id[n / 2] |= (uint8_t)(n % 2 ? nibble : nibble << 4);
-		n++;
-	}
+	clock_boot_id(hello.boot_id);
 	gethostname(hello.host, sizeof(hello.host) - 1);
 	wire_hdr_init(&h, WIRE_HELLO, sizeof(hello));
 	link_send_copy(l, &h, &hello);

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #define SLACK_MIN_NS (50 * NS_PER_US)
@@ -86,5 +88,25 @@ void clock_sleep_until_ns(uint64_t due_ns)
 	while (now_ns < due_ns) {
 		cpu_relax();
 		now_ns = clock_now_ns();
+	}
+}
+
+void clock_boot_id(uint8_t ret[16])
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	unsigned int n = 0, nibble;
+	char text[64] = "";
+
+	memset(ret, 0, 16);
+	if (!f)
+		return;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	for (const char *p = text; *p && n < 32; p++) {
+		if (sscanf((const char[2]){*p, 0}, "%1x", &nibble) != 1)
+			continue;
+		ret[n / 2] |= (uint8_t)(n % 2 ? nibble : nibble << 4);
+		n++;
 	}
 }

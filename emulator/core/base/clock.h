@@ -19,3 +19,6 @@ uint64_t clock_slack_ns(void);
 /* For a thread that sleeps elsewhere (a futex, poll): its wait ended now by timeout, and was to end
  * at @asked_ns. Thread-safe. */
 void clock_learn_wake(uint64_t asked_ns);
+
+/* Processes of one boot have one clock. Zeros: not known. */
+void clock_boot_id(uint8_t ret[16]);

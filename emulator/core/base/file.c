@@ -67,3 +67,14 @@ int file_close(FILE *f)
 
 	return fclose(f) == 0 ? code : -errno;
 }
+
+int file_own_folder(char *buf, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
+
+	if (n < 0)
+		return -errno;
+	buf[n] = '\0';
+	*strrchr(buf, '/') = '\0';
+	return 0;
+}

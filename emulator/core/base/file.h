@@ -16,3 +16,5 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, stru
 /* Of a file that was printed to. Return: 0 all of it was taken; a negative errno, -EIO where that
  * of an earlier print is gone. */
 int file_close(FILE *f);
+/* The folder of this process's program. Return: 0; negative errno. */
+int file_own_folder(char *buf, size_t size);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 
 struct part {
 	char *to;
@@ -48,14 +49,11 @@ int paths_find(struct paths *ret, unsigned int needs, struct err *err)
 		{found.perf, PATHS_PERF, "nbox-perf", "../lib/nbox/nbox-perf", "nbox-perf"},
 	};
 	char dir[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
-	int r;
+	int r = file_own_folder(dir, sizeof(dir));
 
 	memset(&found, 0, sizeof(found));
-	if (n < 0)
-		return err_set(err, errno, "/proc/self/exe: %s", strerror(errno));
-	dir[n] = 0;
-	*strrchr(dir, '/') = 0;
+	if (r < 0)
+		return err_set(err, -r, "/proc/self/exe: %s", strerror(-r));
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		r = parts[i].need & needs ? find_part(&parts[i], dir, err) : 0;
 		if (r < 0)

@@ -82,8 +82,9 @@ void gathers_member_left(struct gathers *gs, const struct comm *parent, uint32_t
 	}
 }
 
-void gathers_comm_dead(struct gathers *gs, const struct comm *parent, const char *why)
+void gathers_on_dead(void *gathers, const struct comm *parent, const char *why)
 {
+	struct gathers *gs = gathers;
 	struct gather *g, *next;
 
 	DL_FOREACH_SAFE(gs->list, g, next)

@@ -10,7 +10,8 @@ void gathers_on_abort(struct gathers *gs, struct worker *w, uint32_t cookie, con
 void gathers_worker_gone(struct gathers *gs, struct worker *w, const char *why);
 /* A member freed @parent: splits and shrinks that wait for it fail. */
 void gathers_member_left(struct gathers *gs, const struct comm *parent, uint32_t rank);
-void gathers_comm_dead(struct gathers *gs, const struct comm *parent, const char *why);
+/* comms->on_dead; @gathers: struct gathers. */
+void gathers_on_dead(void *gathers, const struct comm *parent, const char *why);
 /* Completes what settled, warns, gives up. */
 void gathers_tick(struct gathers *gs, uint64_t now_ns);
 /* For the status: calls @each with a sentence a gather. */

@@ -55,9 +55,9 @@ static FILE *create(const char *dir, const char *name, int *ret_exists, struct e
 /* @r: of what was done before; a negative errno stays. */
 static int close_file(FILE *f, int r, const char *name, struct err *err)
 {
-	int code = file_close(f);
+	int closed = file_close(f);
 
-	r = r < 0 ? r : code;
+	r = r < 0 ? r : closed;
 	return r < 0 ? err_set(err, -r, "out: cannot write %s: %s", name, strerror(-r)) : 0;
 }
 

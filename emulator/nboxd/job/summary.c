@@ -15,22 +15,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 #define REPORT_MS 60000 /* of a record of many millions of ops it takes seconds */
 #define NAP_NS (5 * NS_PER_MS)
 
 extern char **environ;
-
-static int own_folder(char *buf, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", buf, size - 1);
-
-	if (n < 0)
-		return -errno;
-	buf[n] = '\0';
-	*strrchr(buf, '/') = '\0';
-	return 0;
-}
 
 /* Return: 0; -ECHILD it failed, and said why; -ETIMEDOUT. */
 static int await(pid_t pid)
@@ -75,7 +65,7 @@ int summary_write(const char *dir, const char *network, bool is_printed, struct 
 			json, (char *)(uintptr_t)dir, NULL};
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
-	int r = own_folder(folder, sizeof(folder));
+	int r = file_own_folder(folder, sizeof(folder));
 
 	if (r < 0)
 		return err_set(err, -r, "summary.json: cannot find nboxd's own folder: %s",

@@ -44,31 +44,6 @@ struct event *loop_watch(struct loop *l, evutil_socket_t fd, short what, event_c
 	return NULL;
 }
 
-static void read_boot_id(uint8_t ret[16])
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	char text[64] = "";
-	unsigned n = 0;
-
-	if (!f)
-		return;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = '\0';
-	fclose(f);
-	for (const char *p = text; *p && n < 32; p++) {
-		unsigned nibble;
-
-		if (*p >= '0' && *p <= '9')
-			nibble = (unsigned)(*p - '0');
-		else if (*p >= 'a' && *p <= 'f')
-			nibble = (unsigned)(*p - 'a') + 10;
-		else
-			continue;
-		ret[n / 2] |= (uint8_t)(n % 2 ? nibble : nibble << 4);
-		n++;
-	}
-}
-
 int loop_open(struct loop *l)
 {
 	struct event_config *ec = event_config_new();
@@ -81,7 +56,7 @@ int loop_open(struct loop *l)
 	if (!l->base)
 		return -ENOMEM;
 	l->next_due_ns = UINT64_MAX;
-	read_boot_id(l->workers.boot_id);
+	clock_boot_id(l->workers.boot_id);
 	l->timer_event = evtimer_new(l->base, loop_on_wake, l);
 	l->term_event = loop_watch(l, SIGTERM, EV_SIGNAL | EV_PERSIST, on_signal, l);
 	l->int_event = loop_watch(l, SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, l);

@@ -342,13 +342,6 @@ static int worker_on_frame(void *owner, struct link *l, const struct wire_hdr *h
 	return worker_states[w->state].on_frame(w, h, body);
 }
 
-static void worker_on_sent(void *owner, struct link *l, uint64_t cookie)
-{
-	(void)owner;
-	(void)l;
-	(void)cookie;
-}
-
 static void worker_on_closed(void *owner, struct link *l, int code, const char *why)
 {
 	struct worker *w = owner;
@@ -373,7 +366,6 @@ static void worker_on_closed(void *owner, struct link *l, int code, const char *
 static const struct link_events worker_link_events = {
 	.on_header = worker_on_header,
 	.on_frame = worker_on_frame,
-	.on_sent = worker_on_sent,
 	.on_closed = worker_on_closed,
 };
 

@@ -319,7 +319,7 @@ static struct store_peer *oldest_silent(struct store_server *ss, const struct st
 	return NULL;
 }
 
-uint64_t store_server_silent_until(struct store_server *ss, const void *but)
+uint64_t store_server_silent_until(void *ss, const void *but)
 {
 	struct store_peer *p = oldest_silent(ss, but);
 	uint64_t until_ns = p ? p->deadline_ns : UINT64_MAX;
@@ -328,7 +328,7 @@ uint64_t store_server_silent_until(struct store_server *ss, const void *but)
 	return until_ns;
 }
 
-void store_server_oust_silent(struct store_server *ss, const void *but)
+void store_server_oust_silent(void *ss, const void *but)
 {
 	struct store_peer *p = oldest_silent(ss, but);
 

@@ -20,11 +20,12 @@ void store_server_stop_listening(struct store_server *ss);        /* NULL allowe
 void store_server_look_again(struct store_server *ss);
 /* Looks at strangers and at waits. Return: when to look again; UINT64_MAX: no need. */
 uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns);
-/* Until when the oldest client that has said nothing may go on so, but for @but (NULL: none);
- * what it may have sent meanwhile is read first. Return: UINT64_MAX: there is none. */
-uint64_t store_server_silent_until(struct store_server *ss, const void *but);
+/* For struct capacity; @ss: struct store_server. Until when the oldest client that has said nothing
+ * may go on so, but for @but (NULL: none); what it may have sent meanwhile is read first. Return:
+ * UINT64_MAX: there is none. */
+uint64_t store_server_silent_until(void *ss, const void *but);
 /* Cuts that one off. */
-void store_server_oust_silent(struct store_server *ss, const void *but);
+void store_server_oust_silent(void *ss, const void *but);
 struct store_server_counts {
 	struct store_counts store;
 	uint64_t n_invented;

@@ -75,16 +75,16 @@ void talker_close(struct talker *t)
 	t->client = store_client_free(t->client);
 }
 
-int talk(struct talker *t, struct buffer r)
+int talk(struct talker *t, struct buffer request)
 {
-	int rc;
+	int r;
 
 	t->err.text[0] = '\0';
-	rc = store_client_feed(t->client, buffer_front(&r), r.n, &t->err);
-	buffer_deinit(&r);
-	if (!rc != !t->err.text[0])
+	r = store_client_feed(t->client, buffer_front(&request), request.n, &t->err);
+	buffer_deinit(&request);
+	if (!r != !t->err.text[0])
 		abort();
-	return rc;
+	return r;
 }
 
 bool heard(struct talker *t, const void *bytes, size_t n)
