@@ -364,6 +364,23 @@ static int check_times(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_rdma(struct config *c, struct err *err)
+{
+	char where[VALUE_WHERE_MAX];
+	int r = 0;
+
+	rdma_options_init(&c->rdma);
+	for (int id = CONFIG_IB_HCA; r == 0 && id <= CONFIG_IB_POLL; id++) {
+		if (!config_text(c, id))
+			continue;
+		r = rdma_options_set(&c->rdma, options[id].variable + strlen("NBOX_IB_"),
+				     config_text(c, id), err);
+		if (r < 0)
+			err_prefix(err, r, "%s", config_where(c, id, 0, where, sizeof(where)));
+	}
+	return r;
+}
+
 int config_finish(struct config *c, struct err *err)
 {
 	int r;
@@ -376,7 +393,7 @@ int config_finish(struct config *c, struct err *err)
 			   err)) < 0 ||
 	    (r = check_model(c, err)) < 0 || (r = check_choices(c, err)) < 0 ||
 	    (r = check_schedule(c, err)) < 0 || (r = check_addresses(c, err)) < 0 ||
-	    (r = check_times(c, err)) < 0)
+	    (r = check_times(c, err)) < 0 || (r = check_rdma(c, err)) < 0)
 		return r;
 	return 0;
 }

@@ -21,6 +21,7 @@
 #include "config/data-for.h"
 #include "config/failure.h"
 #include "config/value.h"
+#include "links/rdma/options.h"
 #include "members/split.h"
 #include "schedule/coll.h"
 #include "topology/topology.h"
@@ -68,6 +69,7 @@ struct config {
 	uint64_t poll_ns, settle_ns, timeout_ns;
 	enum config_payload_work payload_work;
 	enum config_payload_memory payload_memory;
+	struct rdma_options rdma;
 };
 
 int config_new(struct config **ret); /* 0 or -ENOMEM; holds the defaults */

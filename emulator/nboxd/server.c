@@ -233,10 +233,8 @@ int server_check(const struct config *c, struct err *err)
 	char dir[PATH_MAX + 64];
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
 	struct delay_chain *chain = NULL;
-	int r = listen_use_rdma_options(c, err);
+	int r = open_model(c, dirs, &chain, err);
 
-	if (r == 0)
-		r = open_model(c, dirs, &chain, err);
 	delay_free(chain);
 	return r;
 }

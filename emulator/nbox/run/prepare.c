@@ -11,7 +11,6 @@
 #include "base/plain.h"
 #include "config/open-model.h"
 #include "engine/delay-network.h"
-#include "links/rdma/options.h"
 #include "nbox/doctor/driver.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
@@ -119,25 +118,6 @@ static int take_name(struct run *run, struct err *err)
 	return config_set(run->config, CONFIG_OUT, SOURCE_FLAG, path);
 }
 
-/* The options of rdma links, which nboxd and the workers will set. */
-static int check_rdma(const struct config *c, struct err *err)
-{
-	struct rdma_options o;
-	char where[256];
-	int r = 0;
-
-	rdma_options_init(&o);
-	for (int id = CONFIG_IB_HCA; r == 0 && id <= CONFIG_IB_POLL; id++) {
-		if (!config_text(c, id))
-			continue;
-		r = rdma_options_set(&o, options[id].variable + strlen("NBOX_IB_"),
-				     config_text(c, id), err);
-		if (r < 0)
-			err_prefix(err, r, "%s", config_where(c, id, 0, where, sizeof(where)));
-	}
-	return r;
-}
-
 int run_prepare(struct run *run, struct err *err)
 {
 	struct config *c = run->config;
@@ -170,8 +150,6 @@ int run_prepare(struct run *run, struct err *err)
 			       run->needs | (run->device == RUN_DEVICE_HOST ? PATHS_HOST : 0), err);
 	if (r == 0 && !run->is_plain)
 		r = check_model(run, err);
-	if (r == 0 && !run->is_plain)
-		r = check_rdma(c, err);
 	if (r == 0)
 		r = check_driver(run, err);
 	if (r == 0 && !run->is_plain)

@@ -52,32 +52,11 @@ static void on_listen(evutil_socket_t fd, short what, void *ctx)
 		warn_stranger("cannot accept a link: %s", err.text[0] ? err.text : strerror(-r));
 }
 
-int listen_use_rdma_options(const struct config *c, struct err *err)
-{
-	struct rdma_options o;
-	char where[256];
-	int r;
-
-	rdma_options_init(&o);
-	for (int id = CONFIG_IB_HCA; id <= CONFIG_IB_POLL; id++) {
-		if (!config_text(c, id))
-			continue;
-		r = rdma_options_set(&o, options[id].variable + strlen("NBOX_IB_"),
-				     config_text(c, id), err);
-		if (r < 0)
-			return err_prefix(err, r, "%s",
-					  config_where(c, id, 0, where, sizeof(where)));
-	}
-	rdma_options_use(&o);
-	return 0;
-}
-
 int listen_open(struct listen *l, const struct config *c, struct err *err)
 {
-	int r = listen_use_rdma_options(c, err);
+	int r = 0;
 
-	if (r < 0)
-		return r;
+	rdma_options_use(&c->rdma);
 	l->list = calloc(c->n_addrs, sizeof(*l->list));
 	if (!l->list)
 		return err_set(err, ENOMEM, "out of memory");

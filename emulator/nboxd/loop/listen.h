@@ -17,10 +17,8 @@ struct listen {
 	size_t n;
 };
 
-/* What the options of rdma links say holds for the links that this process opens from now on.
- * Return: 0; negative errno with the sentence. */
-int listen_use_rdma_options(const struct config *c, struct err *err);
-/* Binds all addresses of @c. Return: 0; negative errno with the sentence; @l is the caller's to
+/* Binds all addresses of @c; its options of rdma links hold for the links that this process opens
+ * from now on. Return: 0; negative errno with the sentence; @l is the caller's to
  * close. */
 int listen_open(struct listen *l, const struct config *c, struct err *err);
 /* Links come in from now on. Return: 0; -ENOMEM. */
