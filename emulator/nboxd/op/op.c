@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "nboxd/comm/failure.h"
 #include "nboxd/op/p2p.h"
+#include "nboxd/op/rule.h"
 #include "nboxd/op/run.h"
 #include "nboxd/op/table.h"
 #include "nboxd/op/wait.h"
@@ -94,7 +95,7 @@ static bool is_left_alone(struct comm *c, uint64_t seq)
 /* The same for the peers of point-to-point calls. */
 static bool is_left_alone_p2p(struct op *op)
 {
-	const struct pair_call *call = p2p_waits_for(op, NULL);
+	const struct pair_call *call = op->p2p ? p2p_waits_for(op, NULL) : NULL;
 	char title[OP_NAME_MAX], what[160];
 
 	if (!call)
@@ -142,17 +143,13 @@ static int define(struct op *op, const struct wire_arrive *a, const char *list, 
 	return op->flows ? 0 : err_set(err, ENOMEM, "out of memory");
 }
 
-/* Plays what can be played now that a post of @op is there: a collective can be when all its
- * members are there, point-to-point calls when both their ends are. */
+/* Plays what can be played now that a post of @op has arrived. */
 static int start_ready(struct op *op, struct err *err)
 {
 	struct pair_post *ready = NULL;
-	int r;
+	int r = rule_is_ready(op, &ready, err);
 
-	if (!op->p2p)
-		return op->n_arrived == op->n_posts ? run_start(op, NULL, err) : 0;
-	r = pairing_add(&op->comm->open->pairing, &op->p2p->pair, &op->comm->is_real, &ready, err);
-	if (r < 0 || is_left_alone_p2p(op) || !ready)
+	if (r < 0 || is_left_alone_p2p(op) || r == 0)
 		return r;
 	return run_start(op, ready, err);
 }

@@ -5,6 +5,18 @@
 
 #include "engine/price.h"
 
+int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err)
+{
+	int r;
+
+	*ret_ready = NULL;
+	if (!op->p2p)
+		return op->n_arrived == op->n_posts;
+	r = pairing_add(&op->comm->open->pairing, &op->p2p->pair, &op->comm->is_real, ret_ready,
+			err);
+	return r < 0 ? r : *ret_ready != NULL;
+}
+
 /* nbox_op.host while arrivals are asked for: which post's. */
 struct asked {
 	const struct run *run;
