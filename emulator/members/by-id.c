@@ -6,7 +6,8 @@
 
 #include "base/cleanup.h"
 
-/* Virtual ranks that are nearest after the first known one fill the free places. */
+/* Known members keep their places; the nearest virtual ranks behind the first one fill the others.
+ */
 static int guess_block(const struct cluster *c, uint32_t n_ranks, const struct wire_member *known,
 		       size_t n_known, struct members *ret, struct err *err)
 {
@@ -39,8 +40,8 @@ static int guess_block(const struct cluster *c, uint32_t n_ranks, const struct w
 	return 0;
 }
 
-/* The progression through the known members. One member alone shows none: one rank a node then, as
- * groups across nodes have it. Return: false: it would leave the world. */
+/* The progression through the known members; through a single one, one rank a node, as in groups
+ * that span nodes. Return: false: it would leave the world. */
 static bool progression(const struct cluster *c, uint32_t n_ranks, const struct wire_member *known,
 			size_t n_known, struct radix *ret)
 {

@@ -11,11 +11,11 @@
 const char *members_source_name(uint32_t source)
 {
 	static const char *const names[MEMBERS_SOURCES] = {
-		[MEMBERS_WORLD] = "world",       [MEMBERS_ALL_REAL] = "all real",
-		[MEMBERS_PARENT] = "parent",     [MEMBERS_COLOR] = "color",
-		[MEMBERS_TOLD] = "job's list",   [MEMBERS_STORE] = "store",
-		[MEMBERS_LAYOUT] = "layout",     [MEMBERS_STRIDE] = "stride",
-		[MEMBERS_TEMPLATE] = "template", [MEMBERS_GUESS] = "guess",
+		[MEMBERS_WORLD] = "world",         [MEMBERS_ALL_REAL] = "all real",
+		[MEMBERS_PARENT] = "parent",       [MEMBERS_COLOR] = "color",
+		[MEMBERS_JOB_LIST] = "job's list", [MEMBERS_STORE] = "store",
+		[MEMBERS_LAYOUT] = "layout",       [MEMBERS_STRIDE] = "stride",
+		[MEMBERS_TEMPLATE] = "template",   [MEMBERS_GUESS] = "guess",
 	};
 
 	return source < MEMBERS_SOURCES ? names[source] : "?";
@@ -156,9 +156,9 @@ char *members_axes_name(const struct layout *layouts, size_t n_layouts, uint32_t
 	return buf;
 }
 
-int members_told(const struct cluster *c, const uint32_t *world_ranks, uint32_t n_ranks,
-		 const struct wire_member *known, size_t n_known, enum members_source source,
-		 struct members *ret, struct err *err)
+int members_by_list(const struct cluster *c, const uint32_t *world_ranks, uint32_t n_ranks,
+		    const struct wire_member *known, size_t n_known, enum members_source source,
+		    struct members *ret, struct err *err)
 {
 	CLEANUP(bitmap_deinit) struct bitmap taken = {0};
 	size_t n_real = 0;

@@ -35,7 +35,7 @@ enum members_source {
 	MEMBERS_ALL_REAL, /* every member is real and said its own rank */
 	MEMBERS_PARENT,   /* the parent's members without some */
 	MEMBERS_COLOR,    /* the split's color is the hash of their list */
-	MEMBERS_TOLD,     /* the job's own list of ranks */
+	MEMBERS_JOB_LIST, /* the job's own list of ranks */
 	MEMBERS_STORE,    /* a key of the job's store names both ranks */
 	MEMBERS_LAYOUT,   /* the declared layout has one group that fits */
 	MEMBERS_STRIDE,   /* only in records of older versions: a regular group that fitted */
@@ -83,20 +83,20 @@ char *members_axes_name(const struct layout *layouts, size_t n_layouts, uint32_t
 bool cluster_next_group(const struct cluster *c, uint32_t world_rank, uint32_t *axes,
 			struct radix *ret);
 
-/* Whether the ranks of a communicator can be @r: no known member says otherwise (FIT_NO), and no
- * other real rank is in it; FIT_LACKS: real ranks are, which have not come. */
+/* Can a communicator have the ranks of @r? FIT_NO: a known member says otherwise. FIT_LACKS: only
+ * if further real ranks come, which are in @r. */
 enum fit { FIT_NO, FIT_LACKS, FIT_YES };
 enum fit cluster_fit(const struct cluster *c, const struct radix *r,
 		     const struct wire_member *known, size_t n_known);
 
-/* The members when somebody said the list of world ranks. @known: the real members, sorted by rank.
- * Return: 0; -EINVAL the list contradicts the known members, with the sentence; -ENOMEM. */
-int members_told(const struct cluster *c, const uint32_t *world_ranks, uint32_t n_ranks,
-		 const struct wire_member *known, size_t n_known, enum members_source source,
-		 struct members *ret, struct err *err);
+/* Takes the list of world ranks that @source has. @known: the real members, sorted by rank. Return:
+ * 0; -EINVAL the list contradicts the known members, with the sentence; -ENOMEM. */
+int members_by_list(const struct cluster *c, const uint32_t *world_ranks, uint32_t n_ranks,
+		    const struct wire_member *known, size_t n_known, enum members_source source,
+		    struct members *ret, struct err *err);
 
-/* Is @m no group of the declared layout, although the layout has one of its size that fits
- * all that real members say? Then one of both is wrong. */
+/* Is @m no group of the declared layout, although the layout has a group of its size that fits the
+ * real members? Then one of the two is wrong. */
 bool members_differ_from_layout(const struct cluster *c, const struct members *m,
 				const struct wire_member *known, size_t n_known);
 
@@ -104,5 +104,5 @@ bool members_differ_from_layout(const struct cluster *c, const struct members *m
 int members_shrink(const struct membership *parent, const uint32_t *excluded, size_t n_excluded,
 		   struct members *ret, uint32_t **ret_ranks);
 
-/* Ranks of a node stand together in equal runs of this length; 1 when they do not. */
+/* The length of the equal runs in which the ranks of a node stand together; 1 when they do not. */
 uint32_t members_per_node(const struct membership *m, const struct topology *t);

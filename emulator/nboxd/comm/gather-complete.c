@@ -147,8 +147,8 @@ static int by_job_list(const struct gather *g, const struct comm *parent, int32_
 		if (g->entries[i].color == color && g->entries[i].key >= 0)
 			known[n_known++] = (struct wire_member){(uint32_t)g->entries[i].key,
 								g->entries[i].world_rank};
-	r = members_told(g->gathers->comms->cluster, t->world_ranks, t->n, known, n_known,
-			 MEMBERS_TOLD, ret, &why);
+	r = members_by_list(g->gathers->comms->cluster, t->world_ranks, t->n, known, n_known,
+			    MEMBERS_JOB_LIST, ret, &why);
 	if (r == 0) {
 		r = parent_ranks(&parent->members.map, t, ret_ranks);
 		if (r == -EINVAL)

@@ -23,7 +23,7 @@ static int by_store(const struct gather *g, const struct wire_member *known, str
 		return NOT_SAID;
 	if (cluster_is_real(cluster, world[0]) + cluster_is_real(cluster, world[1]) > (int)g->n)
 		return MEMBERS_WAIT;
-	r = members_told(cluster, world, 2, known, g->n, MEMBERS_STORE, ret, &why);
+	r = members_by_list(cluster, world, 2, known, g->n, MEMBERS_STORE, ret, &why);
 	if (r == -EINVAL)
 		warn_run("the store has a pair of world ranks %u and %u, but %s; the store is "
 			 "not believed",
@@ -52,8 +52,8 @@ static int by_job(const struct gather *g, const struct wire_member *known, struc
 		return NOT_SAID;
 	if (!is_all_here(g, t))
 		return MEMBERS_WAIT;
-	r = members_told(g->gathers->comms->cluster, t->world_ranks, t->n, known, g->n,
-			 MEMBERS_TOLD, ret, &why);
+	r = members_by_list(g->gathers->comms->cluster, t->world_ranks, t->n, known, g->n,
+			    MEMBERS_JOB_LIST, ret, &why);
 	if (r == -EINVAL)
 		warn_run("the job's own list of a communicator of %u ranks is not "
 			 "believed: %s",

@@ -335,7 +335,7 @@ static void communicators_that_are_alike_share_a_line(void **state)
 	/* a world that the job does not believe in */
 	for (uint32_t i = 0; i < 30; i++) {
 		rows[i].n_ranks = rows[i].n_real_ranks = 2;
-		rows[i].flags = record_members_flags(MEMBERS_TOLD, MEMBERS_EXACT, 0);
+		rows[i].flags = record_members_flags(MEMBERS_JOB_LIST, MEMBERS_EXACT, 0);
 	}
 	rec.header.world_size = 128;
 	rec.header.n_real = 2;
