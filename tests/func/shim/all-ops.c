@@ -1,7 +1,6 @@
 /* A job that knows nothing of nbox: every collective on a world of which only some
- * ranks have a process, with
- * values that can be checked under policy `mirror`: rank v's input is that of its template
- * (template_of() in job.h).
+ * ranks have a process, with values that can be checked under policy `mirror`: rank v's input is
+ * that of its template (template_of() in job.h).
  *
  *   all-ops WORLD REAL,REAL,... [part ...]      RANK says who we are */
 #include <math.h>

@@ -261,51 +261,42 @@ static void all_reductions(void)
 	NCCL_FAILS(ncclRedOpDestroy(op, comm), ncclInvalidArgument);
 }
 
-static void moves(void)
+/* Gather, broadcast and scatter at @root. */
+static void move_rooted(char *a, char *b, int root)
 {
-	long all = chunk * n;
-	char *a = device_new(all), *b = device_new(all);
+	int in_place = is_in_place && root == me;
+	char *to = is_in_place ? a : b, *mine = b + me * chunk * 4;
 	size_t c = (size_t)chunk;
 
-	for (is_in_place = 0; is_in_place < 2; is_in_place++) {
-		char *mine = b + me * chunk * 4;
-
+	put(b, chunk * n, was);
+	if (in_place)
+		put(mine, chunk, input);
+	NCCL(ncclGather(in_place ? mine : a, root == me || root % 2 ? b : NULL, c, dtype, root,
+			comm, stream));
+	if (!is_in_place || in_place)
+		check(b, chunk * n, want_gather, root, "gather");
+	put(a, chunk, input);
+	put(b, chunk, was);
+	NCCL(ncclBroadcast(a, to, c, dtype, root, comm, stream));
+	check(to, chunk, want_broadcast, root, "broadcast");
+	if (is_in_place) {
 		put(a, chunk, input);
-		put(b, all, was);
-		if (is_in_place)
-			put(mine, chunk, input);
-		NCCL(ncclAllGather(is_in_place ? mine : a, b, c, dtype, comm, stream));
-		check(b, all, want_gather, -1, "all-gather");
-		for (int root = 0; root < n; root++) {
-			int in_place = is_in_place && root == me;
-			char *to = is_in_place ? a : b;
-
-			put(b, all, was);
-			if (in_place)
-				put(mine, chunk, input);
-			NCCL(ncclGather(in_place ? mine : a, root == me || root % 2 ? b : NULL, c,
-					dtype, root, comm, stream));
-			if (!is_in_place || in_place)
-				check(b, all, want_gather, root, "gather");
-			put(a, chunk, input);
-			put(b, chunk, was);
-			NCCL(ncclBroadcast(a, to, c, dtype, root, comm, stream));
-			check(to, chunk, want_broadcast, root, "broadcast");
-			if (is_in_place) {
-				put(a, chunk, input);
-				NCCL(ncclBcast(a, c, dtype, root, comm, stream));
-				check(a, chunk, want_broadcast, root, "bcast");
-			}
-			put(a, all, input);
-			put(b, chunk, was);
-			to = in_place ? a + me * chunk * 4 : b;
-			NCCL(ncclScatter(root == me || root % 2 ? a : NULL, to, c, dtype, root,
-					 comm, stream));
-			check(to, chunk, want_scatter, root, "scatter");
-			put(a, chunk, input);
-		}
+		NCCL(ncclBcast(a, c, dtype, root, comm, stream));
+		check(a, chunk, want_broadcast, root, "bcast");
 	}
-	is_in_place = 0;
+	put(a, chunk * n, input);
+	put(b, chunk, was);
+	to = in_place ? a + me * chunk * 4 : b;
+	NCCL(ncclScatter(root == me || root % 2 ? a : NULL, to, c, dtype, root, comm, stream));
+	check(to, chunk, want_scatter, root, "scatter");
+	put(a, chunk, input);
+}
+
+static void move_all_to_all(char *a, char *b)
+{
+	long all = chunk * n;
+	size_t c = (size_t)chunk;
+
 	put(a, all, input);
 	put(b, all, was);
 	NCCL(ncclAlltoAll(a, b, c, dtype, comm, stream));
@@ -328,6 +319,13 @@ static void moves(void)
 	}
 	NCCL(ncclGroupEnd());
 	check(b, all, want_all_to_all, 0, "send and receive, backwards");
+}
+
+static void move_in_groups(char *a, char *b)
+{
+	long all = chunk * n;
+	size_t c = (size_t)chunk;
+
 	/* an all-gather of parts of any size: a broadcast from every rank, in a group */
 	put(b, all, was);
 	NCCL(ncclGroupStart());
@@ -349,6 +347,26 @@ static void moves(void)
 		if (root == me)
 			check(b, all, want_gather_sends, root, "gather of sends");
 	}
+}
+
+static void moves(void)
+{
+	long all = chunk * n;
+	char *a = device_new(all), *b = device_new(all), *mine = b + me * chunk * 4;
+
+	for (is_in_place = 0; is_in_place < 2; is_in_place++) {
+		put(a, chunk, input);
+		put(b, all, was);
+		if (is_in_place)
+			put(mine, chunk, input);
+		NCCL(ncclAllGather(is_in_place ? mine : a, b, (size_t)chunk, dtype, comm, stream));
+		check(b, all, want_gather, -1, "all-gather");
+		for (int root = 0; root < n; root++)
+			move_rooted(a, b, root);
+	}
+	is_in_place = 0;
+	move_all_to_all(a, b);
+	move_in_groups(a, b);
 	CUDA(cudaFree(a));
 	CUDA(cudaFree(b));
 }
