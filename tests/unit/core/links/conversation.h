@@ -10,21 +10,6 @@
 
 #define MAX_BODY (3u << 20)
 
-static struct link *accept_one(struct listener *l, void *owner)
-{
-	struct pollfd p = {.fd = listener_fd(l), .events = POLLIN};
-	struct link *link = NULL;
-	struct err err;
-	int r;
-
-	do {
-		poll(&p, 1, 10000);
-		r = link_accept(l, &peer_events, owner, &link, &err);
-	} while (r == -EAGAIN);
-	assert_int_equal(r, 0);
-	return link;
-}
-
 /* One side of a conversation: sends n frames, expects n frames. */
 struct side {
 	struct peer peer;

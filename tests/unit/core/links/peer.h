@@ -6,6 +6,7 @@
 
 #include "cmocka-all.h"
 #include "rng.h"
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,4 +152,19 @@ static inline void peer_wait(struct peer *p, int may_sleep)
 	/* the poll timed out although there was something: a lost wake-up */
 	if (link_progress(p->link) > 0 && n == 0 && !p->hold_percent)
 		p->bad = 1;
+}
+
+static inline struct link *accept_one(struct listener *l, void *owner)
+{
+	struct pollfd p = {.fd = listener_fd(l), .events = POLLIN};
+	struct link *link = NULL;
+	struct err err;
+	int r;
+
+	do {
+		poll(&p, 1, 10000);
+		r = link_accept(l, &peer_events, owner, &link, &err);
+	} while (r == -EAGAIN);
+	assert_int_equal(r, 0);
+	return link;
 }

@@ -1,6 +1,7 @@
 /* Bad peers: killed at any moment, sending garbage, writing over the words of the shared rings,
  * never reading. In each case on_closed comes once with a sentence, the frames before it are whole,
  * and no descriptor stays. */
+#include "folder.h"
 #include "peer.h"
 
 #include <arpa/inet.h>
@@ -15,24 +16,6 @@
 
 #include "base/cleanup.h"
 
-static char folder[] = "/tmp/nbox-links-XXXXXX";
-static char shm_addr[64];
-
-static int make_folder(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(shm_addr, sizeof(shm_addr), "shm:%s/s", folder);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return rmdir(folder);
-}
-
 static unsigned int count_descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -43,21 +26,6 @@ static unsigned int count_descriptors(void)
 		n++;
 	closedir(d);
 	return n;
-}
-
-static struct link *accept_one(struct listener *l, void *owner)
-{
-	struct pollfd p = {.fd = listener_fd(l), .events = POLLIN};
-	struct link *link = NULL;
-	struct err err;
-	int r;
-
-	do {
-		poll(&p, 1, 10000);
-		r = link_accept(l, &peer_events, owner, &link, &err);
-	} while (r == -EAGAIN);
-	assert_int_equal(r, 0);
-	return link;
 }
 
 typedef void (*child_fn)(const char *addr, uint64_t seed);

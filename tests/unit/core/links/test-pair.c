@@ -1,30 +1,13 @@
 /* shm and tcp links between two threads: frames of 0 to 3 MB, polling, sleeping or both, with holds
  * and discards. And listeners. */
 #include "conversation.h"
+#include "folder.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-
-static char folder[] = "/tmp/nbox-links-XXXXXX";
-static char shm_addr[64];
-
-static int make_folder(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(shm_addr, sizeof(shm_addr), "shm:%s/s", folder);
-	return 0;
-}
-
-static int remove_folder(void **state)
-{
-	(void)state;
-	return rmdir(folder); /* fails when a socket was left behind */
-}
 
 static void shm_converses_polling(void **state)
 {

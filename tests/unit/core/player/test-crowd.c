@@ -1,5 +1,5 @@
-/* Players of all ranks of random ops against an obvious computation: with messages in memory that
- * arrive and are acknowledged in random order, and over loop links. And unexpected messages. */
+/* Players of all ranks of random ops against an obvious computation, with messages in memory that
+ * arrive and are acknowledged in random order. And unexpected messages. */
 #include "crowd.h"
 
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "loop.h"
 
 #define LANES 64
 #define QUEUE 64
@@ -214,178 +213,6 @@ static void without_data_all_messages_are_counted(void **state)
 		play_in_memory(seed, false);
 }
 
-/* --- over loop links -------------------------------------------------------------------- */
-
-/* One link a connection; the receiver holds it until the message is posted. */
-struct wire_end {
-	struct wired *w;
-	struct link *link;
-	uint32_t us, peer;
-	uint16_t lane;
-	struct post posts[QUEUE];
-	uint32_t n_posts;
-};
-
-struct wired {
-	struct crowd *crowd;
-	struct wire_end *end[CROWD_MAX][CROWD_MAX][LANES][2]; /* src, dst, lane; 0: src's */
-};
-
-static int wire_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
-{
-	struct wire_end *e = owner;
-
-	(void)l;
-	if (!e->n_posts)
-		return LINK_HOLD;
-	assert_int_equal(h->index, e->posts[0].index);
-	assert_int_equal(h->body_bytes, e->posts[0].bytes);
-	*ret_body = e->posts[0].dst;
-	return 0;
-}
-
-static int wire_frame(void *owner, struct link *l, const struct wire_hdr *h, const void *body)
-{
-	struct wire_end *e = owner;
-	struct err err;
-
-	(void)l;
-	(void)body;
-	memmove(e->posts, e->posts + 1, --e->n_posts * sizeof(e->posts[0]));
-	return player_received(e->w->crowd->player[e->us], e->peer, e->lane, h->index, &err)
-		       ? -EPROTO
-		       : 0;
-}
-
-static void wire_sent(void *owner, struct link *l, uint64_t cookie)
-{
-	struct wire_end *e = owner;
-	struct err err;
-
-	(void)l;
-	assert_int_equal(player_sent(e->w->crowd->player[e->us], e->peer, e->lane, cookie, &err),
-			 0);
-}
-
-static void wire_closed(void *owner, struct link *l, int code, const char *why)
-{
-	(void)owner;
-	(void)l;
-	(void)code;
-	fail_msg("closed: %s", why);
-}
-
-static const struct link_events wire_events = {wire_header, wire_frame, wire_sent, wire_closed};
-
-static struct wire_end *wired_end(struct wired *w, uint32_t src, uint32_t dst, uint16_t lane,
-				  int which)
-{
-	struct wire_end **e = w->end[src][dst][lane];
-	int i;
-
-	if (!e[0]) {
-		for (i = 0; i < 2; i++) {
-			e[i] = calloc(1, sizeof(*e[i]));
-			assert_non_null(e[i]);
-			e[i]->w = w;
-			e[i]->us = i ? dst : src;
-			e[i]->peer = i ? src : dst;
-			e[i]->lane = lane;
-		}
-		assert_int_equal(link_loop_pair(&wire_events, e[0], e[1], &e[0]->link, &e[1]->link),
-				 0);
-	}
-	return e[which];
-}
-
-struct wired_owner {
-	struct wired *w;
-	uint32_t rank;
-};
-
-static int wired_send(void *owner, uint32_t peer, uint16_t lane, uint64_t index, const void *src,
-		      uint64_t bytes)
-{
-	struct wired_owner *o = owner;
-	struct wire_hdr h;
-
-	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
-	h.lane = lane;
-	h.index = index;
-	return link_send(wired_end(o->w, o->rank, peer, lane, 0)->link, &h, src, index);
-}
-
-static int wired_post(void *owner, uint32_t peer, uint16_t lane, uint64_t index, void *dst,
-		      uint64_t bytes)
-{
-	struct wired_owner *o = owner;
-	struct wire_end *e = wired_end(o->w, peer, o->rank, lane, 1);
-
-	assert_true(e->n_posts < QUEUE);
-	e->posts[e->n_posts++] = (struct post){dst, bytes, index};
-	link_resume(e->link);
-	return 0;
-}
-
-static const struct player_io wired_io = {.send = wired_send, .post = wired_post};
-
-static void wired_run(struct wired *w)
-{
-	struct crowd *c = w->crowd;
-	uint32_t i, still = 0, n = CROWD_MAX * CROWD_MAX * LANES * 2, start;
-	struct wire_end **all = &w->end[0][0][0][0];
-
-	while (!all_done(c)) {
-		start = (uint32_t)(rng_u64(&c->rng) % n);
-		still++;
-		for (i = 0; i < n; i++) {
-			struct wire_end *e = all[(start + i) % n];
-
-			if (!e)
-				continue;
-			loop_set_most(e->link, 1 + rng_u64(&c->rng) % 20000);
-			if (link_progress(e->link) > 0)
-				still = 0;
-		}
-		if (still > 3) {
-			crowd_print(c);
-			fail_msg("nothing can move");
-		}
-	}
-	for (i = 0; i < n; i++) {
-		if (!all[i])
-			continue;
-		assert_int_equal(link_queued_bytes(all[i]->link), 0);
-		link_free(all[i]->link);
-		free(all[i]);
-	}
-}
-
-static void random_ops_over_links_give_the_right_bytes(void **state)
-{
-	static struct wired w;
-	struct wired_owner owners[CROWD_MAX];
-	struct crowd crowd;
-	uint64_t seed;
-	uint32_t r;
-
-	(void)state;
-	for (seed = 1001; seed <= 1150; seed++) {
-		memset(&w, 0, sizeof(w));
-		crowd_init(&crowd, seed);
-		w.crowd = &crowd;
-		for (r = 0; r < crowd.n; r++) {
-			owners[r] = (struct wired_owner){&w, r};
-			assert_int_equal(player_start(&crowd.player[r], &crowd.sched[r], r,
-						      &crowd.data[r], &wired_io, &owners[r]),
-					 0);
-		}
-		wired_run(&w);
-		crowd_check(&crowd);
-		crowd_deinit(&crowd);
-	}
-}
-
 /* --- what it does not expect -------------------------------------------------------------- */
 
 struct quiet {
@@ -575,7 +402,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_ops_give_the_right_bytes),
 		cmocka_unit_test(without_data_all_messages_are_counted),
-		cmocka_unit_test(random_ops_over_links_give_the_right_bytes),
 		cmocka_unit_test(an_unexpected_message_is_named),
 		cmocka_unit_test(the_window_is_bounded),
 		cmocka_unit_test(an_error_of_the_owner_ends_the_start),
