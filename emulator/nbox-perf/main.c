@@ -5,8 +5,8 @@
  *   RANK=r WORLD_SIZE=n nbox-perf --op allreduce -b 8 -e 256M -f 2
  *
  * The ranks meet by NCCL_COMM_ID=host:port or by a file (rendezvous.h). Each size is
- * timed twice: every repetition on its own (launch until the stream is idle: median, mean, p99)
- * and, as nccl-tests does it, many launches and one synchronisation. Only one rank (0, or
+ * timed twice: every repetition on its own (from the call until the stream is idle: median, mean,
+ * p99) and, as nccl-tests does it, many calls and one synchronisation. Only one rank (0, or
  * --print-rank) prints and writes; the times are its own. */
 #include <errno.h>
 #include <stdarg.h>
@@ -216,7 +216,7 @@ static bool has_in_place(void)
 	return o.in_place && o.op != PERF_ALLTOALL && o.op != PERF_SENDRECV;
 }
 
-static void launch(size_t count, char *send, char *recv)
+static void call_op(size_t count, char *send, char *recv)
 {
 	ncclDataType_t t = b.dtype->type;
 
@@ -302,23 +302,23 @@ static void measure(size_t bytes, bool in_place, struct row *ret)
 	buffers(count, in_place, &send, &recv);
 	if (!o.is_unchecked) {
 		fill(send, send_count(count));
-		launch(count, send, recv);
+		call_op(count, send, recv);
 		CUDA(cudaStreamSynchronize(b.stream));
 		ret->wrong = b.redop == ncclAvg && is_reduction() ? -1 : wrong(count, recv);
 	}
 	for (i = 0; i < o.warmup; i++)
-		launch(count, send, recv);
+		call_op(count, send, recv);
 	CUDA(cudaStreamSynchronize(b.stream));
 	for (i = 0; i < o.iters; i++) {
 		start = now_us();
-		launch(count, send, recv);
+		call_op(count, send, recv);
 		CUDA(cudaStreamSynchronize(b.stream));
 		t[i] = now_us() - start;
 		ret->mean += t[i] / o.iters;
 	}
 	start = now_us();
 	for (i = 0; i < o.iters; i++)
-		launch(count, send, recv);
+		call_op(count, send, recv);
 	CUDA(cudaStreamSynchronize(b.stream));
 	ret->batch = (now_us() - start) / o.iters;
 	qsort(t, (size_t)o.iters, sizeof(*t), by_size);
