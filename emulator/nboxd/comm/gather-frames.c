@@ -77,14 +77,26 @@ static bool is_late(struct gathers *gs, struct worker *w, const struct wire_comm
 	return false;
 }
 
-/* The list that the job has, behind the body of a check-in. Return: 0; -ENOMEM. */
-static int take_list(struct gather *g, int32_t color, uint32_t rank, const void *list,
-		     uint64_t n_bytes)
+/* @entry joins @g, with the list that the job has: @n_bytes behind the body of its frame. Return:
+ * 0; -EEXIST: its rank was here, and it is told @twice; -ENOMEM: all are told, @g is not to be
+ * used. */
+static int check_in(struct gather *g, const struct comm_entry *entry, int32_t color,
+		    const void *list, uint64_t n_bytes, const char *twice)
 {
+	struct comms *comms = g->gathers->comms;
+	int r = gather_add(g, entry);
+
 	if (n_bytes)
-		g->gathers->comms->cluster->is_torch = true; /* no other job has such lists */
-	return job_list_add(&g->lists, g->gathers->comms->config->world, color, rank, list,
-			    n_bytes);
+		comms->cluster->is_torch = true; /* no other job has such lists */
+	if (r == 0)
+		r = job_list_add(&g->lists, comms->config->world, color, entry->rank, list,
+				 n_bytes);
+	if (r < 0)
+		gather_tell_failed(entry->worker, entry->cookie, -r,
+				   r == -EEXIST ? twice : "nboxd is out of memory");
+	if (r == -ENOMEM)
+		gather_fail(g, ENOMEM, "out of memory");
+	return r;
 }
 
 int gather_on_init(struct gathers *gs, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -126,17 +138,11 @@ int gather_on_init(struct gathers *gs, struct worker *w, const struct wire_hdr *
 				      ? m.n_ranks
 				      : (uint32_t)gs->comms->cluster->n_real;
 	}
-	r = gather_add(g, &entry);
-	if (r == 0)
-		r = take_list(g, 0, m.rank, (const char *)body + sizeof(m),
-			      h->body_bytes - sizeof(m));
-	if (r < 0)
-		gather_tell_failed(w, m.cookie, -r,
-				   r == -EEXIST ? "this rank checked in a second time"
-						: "nboxd is out of memory");
+	r = check_in(g, &entry, 0, (const char *)body + sizeof(m), h->body_bytes - sizeof(m),
+		     "this rank checked in a second time");
 	if (r == -ENOMEM)
-		gather_fail(g, ENOMEM, "out of memory");
-	else if (m.n_ranks != g->n_ranks)
+		return 0;
+	if (m.n_ranks != g->n_ranks)
 		gather_fail(g, EINVAL, "rank %u says %u ranks, rank %u says %u", g->entries[0].rank,
 			    g->n_ranks, m.rank, m.n_ranks);
 	else if (g->n_ranks > gs->comms->config->world)
@@ -211,17 +217,11 @@ int gather_on_split(struct gathers *gs, struct worker *w, const struct wire_hdr 
 	g->count = m.count;
 	g->n_ranks = parent->n_ranks;
 	g->n_wanted = parent->n_real;
-	r = gather_add(g, &entry);
-	if (r == 0)
-		r = take_list(g, m.color, m.rank, (const char *)body + sizeof(m),
-			      h->body_bytes - sizeof(m));
-	if (r < 0)
-		gather_tell_failed(w, m.cookie, -r,
-				   r == -EEXIST ? "this rank split a second time"
-						: "nboxd is out of memory");
+	r = check_in(g, &entry, m.color, (const char *)body + sizeof(m), h->body_bytes - sizeof(m),
+		     "this rank split a second time");
 	if (r == -ENOMEM)
-		gather_fail(g, ENOMEM, "out of memory");
-	else if (gather_awaited_member(g, parent, NULL))
+		return 0;
+	if (gather_awaited_member(g, parent, NULL))
 		gather_fail(g, ECONNRESET, "rank %u of communicator %u has left",
 			    gather_awaited_member(g, parent, NULL)->rank, parent->number);
 	else if (r == 0 && g->n == g->n_wanted)
