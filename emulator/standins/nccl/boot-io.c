@@ -2,11 +2,12 @@
  * abort flag ten times a second. */
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "standins/nccl/impl.h"
+#include "standins/nccl/boot-io.h"
 
 #define SLICE_MS 100
 

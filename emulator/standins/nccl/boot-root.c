@@ -3,6 +3,7 @@
  * rank leaves before all have checked in, it ends the wait of the others. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "standins/nccl/impl.h"
+#include "schedule/schedule.h"
+#include "standins/nccl/boot-io.h"
+#include "standins/nccl/boot-root.h"
+#include "standins/nccl/debug.h"
 
 struct guest {
 	int fd;

@@ -12,7 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "standins/nccl/impl.h"
+#include "standins/nccl/boot-root.h"
+#include "standins/nccl/boot.h"
+#include "standins/nccl/debug.h"
 
 /* NCCL's own: the magic of all ids that come from NCCL_COMM_ID */
 #define COMMON_MAGIC UINT64_C(0x0280028002800280)

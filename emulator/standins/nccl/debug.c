@@ -1,7 +1,9 @@
 /* NCCL_DEBUG lines in NCCL's form, and the text of the last error. */
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "standins/nccl/impl.h"
+#include "base/err.h"
+#include "standins/nccl/debug.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int level = -1; /* not read yet */

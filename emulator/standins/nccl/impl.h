@@ -8,11 +8,10 @@
  * Each file calls only those after it: api comm-make group, job op comm-end, loop, frames, run
  * gather, conn, peer, comm, port, proxy, boot boot-root, boot-io, settings, debug.
  *
- * Who may touch what: fields of the proxy are said so; everything else of a
- * communicator is constant after its start, atomic, or under its lock. */
+ * The fields that only the proxy thread may touch are marked. Every other field of a communicator
+ * is constant after its start, atomic, or under its lock. */
 #pragma once
 
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,95 +24,9 @@
 #include "links/link.h"
 #include "player/player.h"
 #include "schedule/schedule.h"
-
-/* --- debug.c: NCCL_DEBUG, NCCL_DEBUG_FILE, the last error -------------------- */
-enum debug_level { DEBUG_NONE, DEBUG_VERSION, DEBUG_WARN, DEBUG_INFO, DEBUG_TRACE };
-
-void debug_reset(void); /* reads the variables again */
-void debug_after_fork(void);
-bool debug_on(enum debug_level level);
-void debug_line(enum debug_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-#define debug_info(...) (debug_on(DEBUG_INFO) ? debug_line(DEBUG_INFO, __VA_ARGS__) : (void)0)
-
-/* Remembers the sentence for ncclGetLastError, says it when NCCL_DEBUG=WARN.
- * Return: @code. */
-ncclResult_t fail(ncclResult_t code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-const char *last_error(void);
-ncclResult_t result_of_errno(int code); /* negative errno */
-int errno_of_result(ncclResult_t code); /* positive errno */
-
-/* --- settings.c: what NCCL_* variables say ------------------------------------ */
-struct settings {
-	uint64_t chunk_bytes;
-	uint32_t n_channels;
-	int32_t allreduce_algo; /* enum sched_algo; -1: the schedule's own choice */
-	uint32_t shm_disabled;
-	uint32_t net_is_ib; /* NCCL_NET=IB: rdma links between hosts, instead of TCP */
-};
-
-ncclResult_t settings_read(struct settings *ret);
-/* The interface NCCL_SOCKET_IFNAME names; loopback when unset. */
-ncclResult_t settings_interface(struct sockaddr_in *ret);
-bool settings_has_interface(void);
-void settings_host_id(uint8_t ret[16]); /* equal: shared memory works between the two */
-
-/* --- boot.c, boot-root.c, boot-io.c: how ranks find each other ---------------------------- */
-#define BOOT_VERSION 1
-#define BOOT_ADDR_MAX 112
-
-/* What each rank tells the others about itself. */
-struct peer_info {
-	uint8_t host_id[16];
-	uint32_t rank, n_ranks;
-	uint32_t pid, device;
-	struct settings settings;
-	char host[64];
-	char unix_addr[BOOT_ADDR_MAX], tcp_addr[BOOT_ADDR_MAX];
-};
-
-enum boot_command { BOOT_CHECK_IN = 1, BOOT_DISMISS };
-
-struct boot_hello {
-	uint64_t magic; /* of the id */
-	uint32_t version, command;
-	struct peer_info info;
-};
-
-struct boot_reply {
-	uint64_t magic;
-	int32_t code; /* ncclResult_t; the table follows ncclSuccess */
-	uint32_t n_ranks;
-	uint8_t comm_magic[16];
-	char text[256];
-};
-
-struct boot_id {
-	uint64_t magic;
-	struct sockaddr_in addr;
-};
-
-ncclResult_t boot_make_id(ncclUniqueId *ret);
-/* The id that NCCL_COMM_ID stands for; rank 0 also becomes its root.
- * Return: ncclSuccess; ncclInProgress: the variable is not set. */
-ncclResult_t boot_common_id(bool is_root, struct boot_id *ret);
-/* Starts the root thread of an id on a listening socket, which it takes. */
-ncclResult_t boot_root_start(int listen_fd, uint64_t magic);
-/* Connects to the root of @id; *ret_local: our address on the way there. */
-ncclResult_t boot_connect(const struct boot_id *id, const _Atomic bool *abort, int *ret_fd,
-			  struct sockaddr_in *ret_local);
-/* Checks in and waits for the table of all ranks, the caller's to free(). */
-ncclResult_t boot_check_in(int fd, const struct boot_id *id, const struct peer_info *me,
-			   const _Atomic bool *abort, struct peer_info **ret_table,
-			   uint8_t ret_magic[16]);
-void boot_dismiss(const struct boot_id *id);
-/* Return: 0, or negative errno; -ETIMEDOUT at @until_ns, -ECANCELED with *@abort, which may be
- * NULL. */
-int boot_wait_fd(int fd, short events, uint64_t until_ns, const _Atomic bool *abort);
-int boot_transfer(int fd, void *buf, size_t len, bool is_write, uint64_t until_ns,
-		  const _Atomic bool *abort);
-/* Return: 0, or negative errno; -ETIMEDOUT after @timeout_ms. */
-int boot_write(int fd, const void *buf, size_t len, int timeout_ms);
-int boot_random(void *buf, size_t len);
+#include "standins/nccl/boot.h"
+#include "standins/nccl/debug.h"
+#include "standins/nccl/settings.h"
 
 /* --- communicators ---------------------------------------------------------- */
 #define COMM_CANARY UINT64_C(0x6e626f782d636f6d)

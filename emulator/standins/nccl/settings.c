@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "standins/nccl/impl.h"
+#include "schedule/schedule.h"
+#include "standins/nccl/debug.h"
+#include "standins/nccl/settings.h"
 
 static ncclResult_t read_number(const char *name, uint64_t min, uint64_t max, uint64_t *value)
 {
