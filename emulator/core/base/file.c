@@ -63,9 +63,9 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, stru
 
 int file_close(FILE *f)
 {
-	int code = ferror(f) ? -EIO : 0;
+	int r = ferror(f) ? -EIO : 0;
 
-	return fclose(f) == 0 ? code : -errno;
+	return fclose(f) == 0 ? r : -errno;
 }
 
 int file_own_folder(char *buf, size_t size)

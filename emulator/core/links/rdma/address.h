@@ -8,7 +8,7 @@
 #include "links/rdma/options.h"
 
 /* The address to connect from, when the options choose a device, or one of
- * several is nearest to the GPU (rdma-near.h); family 0: the system chooses. Return: 0; negative
+ * several is nearest to the GPU (near.h); family 0: the system chooses. Return: 0; negative
  * errno with the sentence. */
 int rdma_source_address(const struct rdma_options *o, const struct sockaddr *to,
 			struct sockaddr_storage *ret, struct err *err);

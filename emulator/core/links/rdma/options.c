@@ -99,7 +99,8 @@ int rdma_options_set(struct rdma_options *o, const char *name, const char *text,
 		       near ? "; did you mean " PREFIX : "", near ? near : "", near ? "?" : "");
 }
 
-int rdma_options_from_environment(struct rdma_options *o, struct err *err)
+/* The variables of this process. An unknown one is an error with a suggestion. */
+static int from_environment(struct rdma_options *o, struct err *err)
 {
 	char name[64];
 	int r = 0;
@@ -136,7 +137,7 @@ int rdma_options_get(struct rdma_options *ret, struct err *err)
 	if (is_used)
 		o = used;
 	else
-		r = rdma_options_from_environment(&o, err);
+		r = from_environment(&o, err);
 	if (!r)
 		*ret = o;
 	return r;

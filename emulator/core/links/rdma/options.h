@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 struct rdma_options {
-	char hca[64];          /* device name; "": see rdma-address.c */
+	char hca[64];          /* device name; "": see address.c */
 	uint32_t port;         /* of the device; 0: any */
 	int32_t gid_index;     /* -1: by itself */
 	int32_t traffic_class; /* -1: the system's */
@@ -25,8 +25,6 @@ struct rdma_options {
 void rdma_options_init(struct rdma_options *o); /* the defaults */
 /* @name without NBOX_IB_, such as "HCA". Return: 0; -EINVAL with the sentence; -ENOENT. */
 int rdma_options_set(struct rdma_options *o, const char *name, const char *text, struct err *err);
-/* The variables of this process. Unknown NBOX_IB_ ones are an error with a suggestion. */
-int rdma_options_from_environment(struct rdma_options *o, struct err *err);
 
 /* The options of links that this process opens from now on; without it, the variables'. */
 void rdma_options_use(const struct rdma_options *o);
