@@ -46,14 +46,18 @@ static bool is_virtual(ncclComm_t comm)
 
 #define DEFINE_OWN(ret, name, params, args)
 
-#define DEFINE_PLAIN(ret, name, params, args)                                                  \
+#define DEFINE(ret, name, params, args, is_refused)                                            \
 	ret nccl##name params                                                                  \
 	{                                                                                      \
 		ENTER();                                                                       \
+		if (is_refused)                                                                \
+			return REFUSED_##ret("nccl" #name);                                    \
 		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name); \
 	}                                                                                      \
 	ALSO_PNCCL(name);
-
+#define DEFINE_PLAIN(ret, name, params, args) DEFINE(ret, name, params, args, false)
+#define DEFINE_ON_REAL(ret, name, params, args) DEFINE(ret, name, params, args, to_real(&comm))
+#define DEFINE_REFUSE(ret, name, params, args) DEFINE(ret, name, params, args, is_virtual(comm))
 #define DEFINE_PLAIN_VOID(ret, name, params, args) \
 	ret nccl##name params                      \
 	{                                          \
@@ -61,26 +65,6 @@ static bool is_virtual(ncclComm_t comm)
 		if (real_get()->name)              \
 			real_get()->name args;     \
 	}                                          \
-	ALSO_PNCCL(name);
-
-#define DEFINE_ON_REAL(ret, name, params, args)                                                \
-	ret nccl##name params                                                                  \
-	{                                                                                      \
-		ENTER();                                                                       \
-		if (to_real(&comm))                                                            \
-			return REFUSED_##ret("nccl" #name);                                    \
-		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name); \
-	}                                                                                      \
-	ALSO_PNCCL(name);
-
-#define DEFINE_REFUSE(ret, name, params, args)                                                 \
-	ret nccl##name params                                                                  \
-	{                                                                                      \
-		ENTER();                                                                       \
-		if (is_virtual(comm))                                                          \
-			return REFUSED_##ret("nccl" #name);                                    \
-		return real_get()->name ? real_get()->name args : MISSING_##ret("nccl" #name); \
-	}                                                                                      \
 	ALSO_PNCCL(name);
 
 #define NCCL_SYMBOL(how, ret, name, params, args) DEFINE_##how(ret, name, params, args)
