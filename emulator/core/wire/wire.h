@@ -178,7 +178,7 @@ struct wire_comm_ready {
 	uint32_t n_ranks, rank;
 	uint32_t n_real; /* members that follow, sorted by rank */
 	uint32_t gpus_per_node;
-	uint32_t is_guess;       /* 1: virtual members were inferred, see the record */
+	uint32_t is_guess;       /* 1: virtual members were guessed, see the record */
 	uint32_t ranks_per_node; /* of the schedule; 1 when irregular */
 	uint32_t channels;
 	uint32_t base, stride; /* world rank = base + rank * stride, unless the list follows */

@@ -65,7 +65,7 @@ int report_comms(const struct record *rec, struct report *ret)
 
 		if (i + 1 < rec->n_rows && rows[i + 1]->comm == rows[i]->comm)
 			continue;
-		/* what was guessed first may have been borne out later */
+		/* in records of older versions a guess may be confirmed later */
 		for (uint64_t k = first; k <= i; k++)
 			last = rows[k]->number >= last->number ? rows[k] : last;
 		add(ret, last, i + 1 - first);
