@@ -47,12 +47,32 @@ static int read_line(int fd, char *buf, size_t size, int timeout_ms)
 	return -EPROTO;
 }
 
+/* In the child. */
+static void __attribute__((noreturn))
+become_nboxd(char **args, const struct job_env *env, pid_t parent)
+{
+	sigset_t none;
+	int r;
+
+	setpgid(0, 0); /* a Ctrl-C is for nbox; it ends nboxd last */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(127);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	r = env->set(env->ctx);
+	if (r == 0)
+		execv(args[0], args);
+	fprintf(stderr, "nbox: %s: %s\n", args[0], strerror(r < 0 ? -r : errno));
+	_exit(127);
+}
+
 int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *env,
 		struct err *err)
 {
 	CLEANUP(freep) char **args = NULL;
-	int fds[2], told[2], n = 0, r;
-	char fd_text[16], told_text[16], line[1200];
+	int fds[2], ended[2], n = 0, r;
+	char fd_text[16], ended_text[16], line[1200];
 	pid_t parent = getpid();
 
 	while (argv[n])
@@ -63,48 +83,35 @@ int nboxd_start(struct nboxd_proc *p, char *const argv[], const struct job_env *
 	if (pipe(fds) < 0)
 		return err_set(err, errno, "pipe: %s", strerror(errno));
 	fcntl(fds[0], F_SETFD, FD_CLOEXEC);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, told) < 0) {
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ended) < 0) {
 		r = err_set(err, errno, "socketpair: %s", strerror(errno));
 		close(fds[0]);
 		close(fds[1]);
 		return r;
 	}
-	fcntl(told[0], F_SETFD, FD_CLOEXEC);
+	fcntl(ended[0], F_SETFD, FD_CLOEXEC);
 	memcpy(args, argv, (size_t)n * sizeof(*args));
 	snprintf(fd_text, sizeof(fd_text), "%d", fds[1]);
 	args[n] = (char *)"--ready-fd";
 	args[n + 1] = fd_text;
-	snprintf(told_text, sizeof(told_text), "%d", told[1]);
+	snprintf(ended_text, sizeof(ended_text), "%d", ended[1]);
 	args[n + 2] = (char *)"--ended-fd";
-	args[n + 3] = told_text;
+	args[n + 3] = ended_text;
 	p->pid = fork();
 	if (p->pid < 0) {
 		r = err_set(err, errno, "fork: %s", strerror(errno));
 		p->pid = 0;
 		close(fds[0]);
 		close(fds[1]);
-		close(told[0]);
-		close(told[1]);
+		close(ended[0]);
+		close(ended[1]);
 		return r;
 	}
-	if (p->pid == 0) {
-		sigset_t none;
-
-		setpgid(0, 0); /* a Ctrl-C is for nbox; it ends nboxd last */
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		if (getppid() != parent)
-			_exit(127);
-		sigemptyset(&none);
-		sigprocmask(SIG_SETMASK, &none, NULL);
-		r = env->set(env->ctx);
-		if (r == 0)
-			execv(args[0], args);
-		fprintf(stderr, "nbox: %s: %s\n", args[0], strerror(r < 0 ? -r : errno));
-		_exit(127);
-	}
+	if (p->pid == 0)
+		become_nboxd(args, env, parent);
 	close(fds[1]);
-	close(told[1]);
-	p->ended_fd = told[0];
+	close(ended[1]);
+	p->ended_fd = ended[0];
 	r = read_line(fds[0], line, sizeof(line), READY_MS);
 	close(fds[0]);
 	p->store[0] = 0;
