@@ -21,7 +21,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, enum cudaStreamCaptureMo
 		return runtime_return(cudaErrorInvalidResourceHandle);
 	if (stream->role == STREAM_LEGACY)
 		return runtime_return(cudaErrorStreamCaptureUnsupported);
-	return runtime_return(capture_begin(stream, mode));
+	pthread_mutex_lock(&graph_lock);
+	error = atomic_load(&stream->capture) ? cudaErrorIllegalState : capture_begin(stream, mode);
+	pthread_mutex_unlock(&graph_lock);
+	return runtime_return(error);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *ret_graph)
@@ -37,7 +40,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *ret_graph)
 	stream = stream_get(handle);
 	if (!stream)
 		return runtime_return(cudaErrorInvalidResourceHandle);
+	pthread_mutex_lock(&graph_lock);
 	error = capture_finish(stream, &graph);
+	pthread_mutex_unlock(&graph_lock);
 	*ret_graph = NULL;
 	if (error == cudaSuccess) {
 		*ret_graph = (cudaGraph_t)graph->object.handle;
@@ -69,8 +74,10 @@ cudaError_t capture_info(cudaStream_t handle, enum cudaStreamCaptureStatus *stat
 	}
 	if (edges)
 		*edges = NULL; /* edges here carry no data */
-	return runtime_return(
-		capture_look(stream, status, id, graph, dependencies, n_dependencies));
+	pthread_mutex_lock(&graph_lock);
+	error = capture_look(stream, status, id, graph, dependencies, n_dependencies);
+	pthread_mutex_unlock(&graph_lock);
+	return runtime_return(error);
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
@@ -91,5 +98,8 @@ cudaError_t capture_update(cudaStream_t handle, const cudaGraphNode_t *dependenc
 	stream = stream_get(handle);
 	if (!stream)
 		return runtime_return(cudaErrorInvalidResourceHandle);
-	return runtime_return(capture_set_frontier(stream, dependencies, n, flags));
+	pthread_mutex_lock(&graph_lock);
+	error = capture_set_frontier(stream, dependencies, n, flags);
+	pthread_mutex_unlock(&graph_lock);
+	return runtime_return(error);
 }

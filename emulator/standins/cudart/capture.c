@@ -324,7 +324,7 @@ void capture_forget(struct stream *stream)
 /* --- what the calls do --------------------------------------------------------------------------
  */
 
-static cudaError_t begin_locked(struct stream *stream, enum cudaStreamCaptureMode mode)
+cudaError_t capture_begin(struct stream *stream, enum cudaStreamCaptureMode mode)
 {
 	struct capture *capture = calloc(1, sizeof(*capture));
 	struct graph *graph = graph_new();
@@ -352,17 +352,7 @@ static cudaError_t begin_locked(struct stream *stream, enum cudaStreamCaptureMod
 	return cudaSuccess;
 }
 
-cudaError_t capture_begin(struct stream *stream, enum cudaStreamCaptureMode mode)
-{
-	cudaError_t error;
-
-	pthread_mutex_lock(&graph_lock);
-	error = capture_of(stream) ? cudaErrorIllegalState : begin_locked(stream, mode);
-	pthread_mutex_unlock(&graph_lock);
-	return error;
-}
-
-static cudaError_t end_locked(struct stream *stream, struct graph **ret_graph)
+cudaError_t capture_finish(struct stream *stream, struct graph **ret_graph)
 {
 	struct capture *capture = capture_of(stream);
 	cudaError_t error = cudaSuccess;
@@ -381,16 +371,6 @@ static cudaError_t end_locked(struct stream *stream, struct graph **ret_graph)
 	return error;
 }
 
-cudaError_t capture_finish(struct stream *stream, struct graph **ret_graph)
-{
-	cudaError_t error;
-
-	pthread_mutex_lock(&graph_lock);
-	error = end_locked(stream, ret_graph);
-	pthread_mutex_unlock(&graph_lock);
-	return error;
-}
-
 /* Fills stream->info with the handles of the frontier. */
 static cudaError_t info_fill(struct stream *stream, struct capture *capture)
 {
@@ -406,9 +386,9 @@ static cudaError_t info_fill(struct stream *stream, struct capture *capture)
 	return cudaSuccess;
 }
 
-static cudaError_t info_locked(struct stream *stream, enum cudaStreamCaptureStatus *status,
-			       unsigned long long *id, cudaGraph_t *graph,
-			       const cudaGraphNode_t **dependencies, size_t *n_dependencies)
+cudaError_t capture_look(struct stream *stream, enum cudaStreamCaptureStatus *status,
+			 unsigned long long *id, cudaGraph_t *graph,
+			 const cudaGraphNode_t **dependencies, size_t *n_dependencies)
 {
 	struct capture *capture = capture_of(stream);
 
@@ -430,19 +410,7 @@ static cudaError_t info_locked(struct stream *stream, enum cudaStreamCaptureStat
 	return cudaSuccess;
 }
 
-cudaError_t capture_look(struct stream *stream, enum cudaStreamCaptureStatus *status,
-			 unsigned long long *id, cudaGraph_t *graph,
-			 const cudaGraphNode_t **dependencies, size_t *n_dependencies)
-{
-	cudaError_t error;
-
-	pthread_mutex_lock(&graph_lock);
-	error = info_locked(stream, status, id, graph, dependencies, n_dependencies);
-	pthread_mutex_unlock(&graph_lock);
-	return error;
-}
-
-static cudaError_t update_locked(struct stream *stream, const cudaGraphNode_t *dependencies,
+cudaError_t capture_set_frontier(struct stream *stream, const cudaGraphNode_t *dependencies,
 				 size_t n, unsigned flags)
 {
 	struct capture *capture = capture_of(stream);
@@ -459,17 +427,6 @@ static cudaError_t update_locked(struct stream *stream, const cudaGraphNode_t *d
 	if (error == cudaSuccess && node_set_merge(stream->frontier, &set) != 0)
 		error = cudaErrorMemoryAllocation;
 	node_set_deinit(&set);
-	return error;
-}
-
-cudaError_t capture_set_frontier(struct stream *stream, const cudaGraphNode_t *dependencies,
-				 size_t n, unsigned flags)
-{
-	cudaError_t error;
-
-	pthread_mutex_lock(&graph_lock);
-	error = update_locked(stream, dependencies, n, flags);
-	pthread_mutex_unlock(&graph_lock);
 	return error;
 }
 

@@ -55,9 +55,9 @@ cudaError_t capture_check_legacy(struct device *device);
 /* The stream is being destroyed: ends its part in a capture. */
 void capture_forget(struct stream *stream);
 
-/* What cudaStreamBeginCapture, cudaStreamEndCapture, cudaStreamGetCaptureInfo and
- * cudaStreamUpdateCaptureDependencies do. *ret_graph is what was captured, also when the capture
- * failed: to be given away or abandoned. */
+/* Called with graph_lock held: what cudaStreamBeginCapture (not during a capture),
+ * cudaStreamEndCapture, cudaStreamGetCaptureInfo and cudaStreamUpdateCaptureDependencies do.
+ * *ret_graph is what was captured, also when the capture failed: to be given away or abandoned. */
 cudaError_t capture_begin(struct stream *stream, enum cudaStreamCaptureMode mode);
 cudaError_t capture_finish(struct stream *stream, struct graph **ret_graph);
 cudaError_t capture_look(struct stream *stream, enum cudaStreamCaptureStatus *status,
