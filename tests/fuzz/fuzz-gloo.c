@@ -19,7 +19,7 @@ static void address(const uint8_t *data, size_t size)
 		abort();
 	if (gloo_address_write(&a.sockaddr, 1, a.n_peers, &b) < 0)
 		abort();
-	if (gloo_address_parse((struct store_bytes){buffer_front(&b), b.n}, &again) < 0 ||
+	if (gloo_address_parse((struct store_bytes){b.data, b.n}, &again) < 0 ||
 	    again.n_peers != a.n_peers)
 		abort();
 	buffer_deinit(&b);

@@ -24,9 +24,7 @@ struct store_client *store_client_free(struct store_client *c)
 	if (!c)
 		return NULL;
 	wait_end(c);
-	buffer_deinit(&c->in);
-	buffer_deinit(&c->out);
-	client_count(c);
+	c->store->n_client_bytes -= c->n_held;
 	c->store->n_clients--;
 	free(c);
 	return NULL;
@@ -37,19 +35,9 @@ bool store_client_is_valid(const struct store_client *c)
 	return c->is_valid;
 }
 
-bool store_client_is_served(const struct store_client *c)
+void store_client_set_unread(struct store_client *c, size_t n)
 {
-	return c->out.n < STORE_OUTPUT_HIGH;
-}
-
-struct store_bytes store_client_output(const struct store_client *c)
-{
-	return (struct store_bytes){c->out.n ? buffer_front(&c->out) : NULL, c->out.n};
-}
-
-void store_client_sent(struct store_client *c, size_t n)
-{
-	buffer_take(&c->out, n);
+	c->n_unread = n;
 	client_count(c);
 }
 
@@ -57,13 +45,10 @@ void store_client_sent(struct store_client *c, size_t n)
 
 static int answer(struct store_client *c, const void *bytes, size_t n)
 {
-	size_t more = buffer_growth(&c->out, n);
-	int r = more ? client_has_room(c, more) : 0;
+	int r = client_has_room(c, n);
 
 	if (r == 0)
-		r = buffer_add(&c->out, bytes, n);
-	if (more)
-		client_count(c);
+		client_send(c, bytes, n);
 	return r;
 }
 
@@ -106,7 +91,7 @@ static void tell_missing(struct store_client *c, struct store_bytes key)
 /* The last that is done with @e. Return: 0. */
 static int tell_set(struct store_client *c, const struct entry *e)
 {
-	struct store_bytes value = {e->value.n ? buffer_front(&e->value) : NULL, e->value.n};
+	struct store_bytes value = {e->value.data, e->value.n};
 
 	if (c->store->ev->on_set)
 		c->store->ev->on_set(c->store->owner, c->owner,
@@ -182,7 +167,7 @@ static int add(struct store_client *c, struct store_cursor *q, struct err *err)
 		r = answer_i64(c, now);
 	if (r < 0)
 		return r;
-	table_wake(c->store, e);
+	table_wake(e);
 	return tell_set(c, e);
 }
 
@@ -200,7 +185,7 @@ static int barrier(struct store_client *c, struct store_cursor *q, struct err *e
 		return r;
 	if (now + 1 < world)
 		return wait_begin(c, at, 1, true);
-	table_wake(c->store, e);
+	table_wake(e);
 	return answer_u8(c, 0);
 }
 
@@ -209,18 +194,13 @@ static int wait(struct store_client *c, struct store_cursor *q)
 	uint64_t n = cursor_u64(q);
 	struct store_cursor first = *q;
 	bool is_ready = true;
-	int r;
 
 	for (uint64_t i = 0; i < n; i++)
 		tell_missing(c, cursor_bytes(q));
 	*q = first;
 	for (uint64_t i = 0; i < n && is_ready; i++)
 		is_ready = entry_is_there(entry_find(c->store, cursor_bytes(q)));
-	if (is_ready)
-		return answer_u8(c, 0);
-	r = wait_begin(c, first, n, false);
-	/* an answer must find room later, whatever happens to memory */
-	return r < 0 ? r : buffer_reserve(&c->out, 1);
+	return is_ready ? answer_u8(c, 0) : wait_begin(c, first, n, false);
 }
 
 static int check(struct store_client *c, struct store_cursor *q)
@@ -407,24 +387,29 @@ static int refuse_more(const struct store_client *c, struct err *err)
 		(unsigned long long)(c->store->clients_max >> 20), STORE_CLIENT_LITTLE >> 10);
 }
 
-/* All requests that are whole, while the client reads its replies. */
-static int serve_all(struct store_client *c, struct err *err)
+int store_client_feed(struct store_client *c, const uint8_t *bytes, size_t n, size_t *ret_taken,
+		      struct err *err)
 {
-	while (c->in.n && store_client_is_served(c)) {
-		struct store_cursor cursor = {buffer_front(&c->in) + 1};
-		size_t before = c->out.n;
-		int r = store_scan(&c->scan, buffer_front(&c->in), c->in.n, err);
+	const uint8_t *begin = bytes;
+
+	if (client_has_room(c, n > c->n_in ? n - c->n_in : 0) < 0)
+		return refuse_more(c, err);
+	c->n_in = n;
+	client_count(c);
+	while (c->n_in && c->n_unread < STORE_OUTPUT_HIGH) {
+		struct store_cursor cursor = {bytes + 1};
+		int r = store_scan(&c->scan, bytes, c->n_in, err);
 
 		/* not only once it is whole: a stranger shall not fill the memory */
 		if (r >= 0 && c->scan.has_op && (c->scan.op == STORE_VALIDATE) == c->is_valid)
 			return err_set(err, EPROTO, "%s %s", store_op_name(c->scan.op),
 				       c->is_valid ? "in the middle" : "before VALIDATE");
-		if (r <= 0)
+		if (r < 0)
 			return r;
+		if (r == 0)
+			break;
 		c->store->n_requests++;
 		r = serve(c, (enum store_op)c->scan.op, &cursor, err);
-		if (c->out.n != before)
-			c->store->ev->on_output(c->owner);
 		if (r == -ENOBUFS)
 			return err_set(err, ENOBUFS,
 				       "the store is full (%llu MiB) or a value has grown "
@@ -437,22 +422,11 @@ static int serve_all(struct store_client *c, struct err *err)
 			return err_set(err, ENOMEM, "nboxd is out of memory");
 		if (r < 0)
 			return r;
-		buffer_take(&c->in, c->scan.pos);
+		bytes += c->scan.pos;
+		c->n_in -= c->scan.pos;
 		c->scan = (struct store_scan){0};
 	}
+	client_count(c);
+	*ret_taken = (size_t)(bytes - begin);
 	return 0;
-}
-
-int store_client_feed(struct store_client *c, const void *bytes, size_t n, struct err *err)
-{
-	int r;
-
-	if (client_has_room(c, buffer_growth(&c->in, n)) < 0)
-		return refuse_more(c, err);
-	if (buffer_add(&c->in, bytes, n) < 0)
-		return err_set(err, ENOMEM, "nboxd is out of memory");
-	client_count(c);
-	r = serve_all(c, err);
-	client_count(c);
-	return r;
 }

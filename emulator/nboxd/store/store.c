@@ -150,7 +150,7 @@ int table_set(struct store *s, struct store_bytes key, struct store_bytes value,
 	int r = value_set(s, key, value, ret);
 
 	if (r == 0)
-		table_wake(s, *ret);
+		table_wake(*ret);
 	return r;
 }
 
@@ -166,7 +166,7 @@ int table_append(struct store *s, struct store_bytes key, struct store_bytes val
 	if (buffer_add(&e->value, value.p, value.n) < 0)
 		return -ENOMEM;
 	s->n_bytes += value.n;
-	table_wake(s, e);
+	table_wake(e);
 	*ret = e;
 	return 0;
 }
@@ -184,7 +184,7 @@ int entry_number(const struct entry *e, int64_t *ret)
 	char text[32], *end;
 	size_t n = e->value.n < sizeof(text) - 1 ? e->value.n : sizeof(text) - 1;
 
-	memcpy(text, n ? buffer_front(&e->value) : (const uint8_t *)"", n);
+	memcpy(text, n ? e->value.data : (const uint8_t *)"", n);
 	text[n] = '\0';
 	errno = 0;
 	*ret = strtoll(text, &end, 10);
@@ -201,16 +201,23 @@ int client_has_room(const struct store_client *c, size_t more)
 
 void client_count(struct store_client *c)
 {
-	size_t n = c->in.capacity + c->out.capacity + c->n_room * sizeof(*c->awaits);
+	size_t n = c->n_in + c->n_unread + c->n_room * sizeof(*c->awaits);
 
 	c->store->n_client_bytes += n - c->n_held; /* modulo 2^64: may be less */
 	c->n_held = n;
 }
 
+void client_send(struct store_client *c, const void *bytes, size_t n)
+{
+	c->store->ev->on_output(c->owner, bytes, n);
+	c->n_unread += n;
+	client_count(c);
+}
+
 /* --- answers ------------------------------------------------------------------------ */
 
 /* One key of @a's client has come. */
-static void await_met(struct store *s, struct await *a)
+static void await_met(struct await *a)
 {
 	static const uint8_t stop_waiting = 0;
 	struct store_client *c = a->client;
@@ -220,17 +227,13 @@ static void await_met(struct store *s, struct await *a)
 	if (--c->n_missing > 0)
 		return;
 	wait_end(c);
-	/* one byte in a buffer that has been used: no memory is the client's end, on which
-	 * its next request stumbles */
-	if (buffer_add(&c->out, &stop_waiting, 1) == 0)
-		s->ev->on_output(c->owner);
-	client_count(c);
+	client_send(c, &stop_waiting, sizeof(stop_waiting));
 }
 
-void table_wake(struct store *s, struct entry *e)
+void table_wake(struct entry *e)
 {
 	while (e->awaits)
-		await_met(s, e->awaits);
+		await_met(e->awaits);
 }
 
 /* Wakes one: a value in a queue is for one. */
@@ -254,7 +257,7 @@ int table_push(struct store *s, struct store_bytes key, struct store_bytes value
 	e->n_queued++;
 	s->n_bytes += sizeof(*q) + value.n;
 	if (e->awaits)
-		await_met(s, e->awaits);
+		await_met(e->awaits);
 	return 0;
 }
 
@@ -293,7 +296,7 @@ bool store_get(const struct store *s, struct store_bytes key, struct store_bytes
 
 	if (!e || !e->has_value)
 		return false;
-	*ret = (struct store_bytes){e->value.n ? buffer_front(&e->value) : NULL, e->value.n};
+	*ret = (struct store_bytes){e->value.data, e->value.n};
 	return true;
 }
 

@@ -28,8 +28,8 @@ struct store_client;
 #define STORE_CLIENT_LITTLE (64u << 10)
 
 struct store_events { /* all but on_output may be NULL */
-	/* store_client_output() has bytes that were not there before. */
-	void (*on_output)(void *client_owner);
+	/* Sends a part of a reply. What fails here is the client's end, which the owner sees to. */
+	void (*on_output)(void *client_owner, const void *bytes, size_t n);
 	/* A WAIT or BARRIER began to wait, or is over (answered, cancelled). */
 	void (*on_wait)(void *client_owner, bool begins);
 	/* A client asks for a key that is missing: it will wait, or be answered "". */
@@ -85,7 +85,7 @@ struct store {
 struct store_client {
 	struct store *store; /* borrowed */
 	void *owner;
-	struct buffer in, out;
+	size_t n_in, n_unread; /* bytes of requests that are not whole, and of unread replies */
 	struct store_scan scan;
 	bool is_valid;
 	struct await *awaits;               /* owned; NULL: does not wait */
@@ -127,10 +127,12 @@ int table_push(struct store *s, struct store_bytes key, struct store_bytes value
 void table_pop(struct store *s, struct entry *e); /* the first of its queue */
 /* Sets a decimal number, and wakes no client. */
 int table_count(struct store *s, struct store_bytes key, int64_t value, struct entry **ret);
-void table_wake(struct store *s, struct entry *e);
+void table_wake(struct entry *e);
 /* The number that a value begins with. Return: 0; -EPROTO it does not. */
 int entry_number(const struct entry *e, int64_t *ret);
 
+/* Sends a part of a reply to @c. */
+void client_send(struct store_client *c, const void *bytes, size_t n);
 /* Whether @c may hold @more bytes. Return: 0; -EDQUOT. */
 int client_has_room(const struct store_client *c, size_t more);
 /* Counts what @c holds: after each change. */

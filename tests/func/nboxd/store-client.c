@@ -61,7 +61,7 @@ int store_client(const struct daemon *d)
 
 void store_put(int fd, struct buffer r)
 {
-	assert_int_equal(send(fd, buffer_front(&r), r.n, MSG_NOSIGNAL), r.n);
+	assert_int_equal(send(fd, r.data, r.n, MSG_NOSIGNAL), r.n);
 	buffer_deinit(&r);
 }
 

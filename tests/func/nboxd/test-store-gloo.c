@@ -31,7 +31,7 @@ static void set_address(int store, const char *key, uint16_t port)
 	n_value = address.n;
 	assert_int_equal(buffer_add(&r, &op, 1) | buffer_add(&r, &n_key, 8) |
 				 buffer_add(&r, key, n_key) | buffer_add(&r, &n_value, 8) |
-				 buffer_add(&r, buffer_front(&address), address.n),
+				 buffer_add(&r, address.data, address.n),
 			 0);
 	buffer_deinit(&address);
 	store_put(store, r);

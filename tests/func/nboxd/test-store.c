@@ -113,31 +113,35 @@ static void strangers_are_cut_off(void **state)
 	daemon_stop(&d);
 }
 
-/* 64 MiB of answers to one that does not read do not keep others waiting; then it reads. */
+/* 63 MiB of answers to one that does not read do not keep others waiting. Then it reads them all,
+ * although nboxd has seen the end of its requests before the last answer was sent. */
 static void a_slow_reader_keeps_nobody_waiting(void **state)
 {
-	CLEANUP(freep) char *value = malloc((1u << 20) + 1), *got = malloc(1u << 20);
+	const size_t n = (1u << 20) - 100; /* less than a client may leave unread */
+	CLEANUP(freep) char *value = malloc(n + 1), *got = malloc(n);
 	int slow, quick;
 
 	(void)state;
 	assert_non_null(value);
 	assert_non_null(got);
-	memset(value, 'v', 1u << 20);
-	value[1u << 20] = '\0';
+	memset(value, 'v', n);
+	value[n] = '\0';
 	nboxd_start(&d, "0,1");
 	slow = store_client(&d);
 	quick = store_client(&d);
 	store_put(quick, request(STORE_SET, "kv", "big", value));
 	store_put(quick, request(STORE_WAIT, "nk", UINT64_C(1), "big"));
 	assert_int_equal(store_take_u8(quick), 0);
-	for (int i = 0; i < 64; i++)
+	for (int i = 0; i < 63; i++)
 		store_put(slow, request(STORE_GET, "k", "big"));
+	shutdown(slow, SHUT_WR);
 	for (int i = 0; i < 100; i++) {
 		store_put(quick, request(STORE_PING, "u", (uint32_t)getpid()));
 		store_take(quick, got, 4);
 	}
-	for (int i = 0; i < 64; i++)
-		assert_int_equal(store_take_value(slow, got, 1u << 20), 1u << 20);
+	for (int i = 0; i < 63; i++)
+		assert_int_equal(store_take_value(slow, got, n), n);
+	assert_true(is_hung_up(slow));
 	close(slow);
 	close(quick);
 	daemon_stop(&d);

@@ -165,7 +165,7 @@ static int answer(struct gloo_group *g, struct gloo_op *op, struct gloo_ask *ask
 	if (r == 0)
 		r = say(c, GLOO_DATA, op->slot, ask->length,
 			part              ? part
-			: op->has_content ? buffer_front(&op->content)
+			: op->has_content ? op->content.data
 					  : (const uint8_t *)"");
 	return r < 0 ? r : 1;
 }

@@ -339,8 +339,7 @@ bool gloo_play(struct store_gloo *gl, struct store_bytes key, const struct torch
 	p = port_get(g, k->rank);
 	if (p && gloo_address_write(&p->addr, k->rank, g->is_lazy ? 0 : g->n_ranks, &address) == 0)
 		is_set = gl->env.set_address(gl->env.ctx, key,
-					     (struct store_bytes){buffer_front(&address),
-								  address.n}) == 0;
+					     (struct store_bytes){address.data, address.n}) == 0;
 	buffer_deinit(&address);
 	return is_set;
 }

@@ -116,7 +116,7 @@ int gloo_ring_get(struct gloo_ring *r, const struct gloo_ranks *g, uint32_t to, 
 	if (half->bytes.n != n)
 		return -EPROTO;
 	e->n_got++;
-	*ret = half->bytes.n ? buffer_front(&half->bytes) : (const uint8_t *)"";
+	*ret = half->bytes.n ? half->bytes.data : (const uint8_t *)"";
 	return 1;
 }
 

@@ -5,23 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
+#include <sys/socket.h>
 
 #include "nboxd/job/players.h"
 #include "nboxd/job/proc-env.h"
 
-void store_peer_touch(struct store_peer *p)
-{
-	if (p->is_touched)
-		return;
-	p->is_touched = true;
-	LL_PREPEND2(p->server->touched, p, next_touched);
-}
-
 void store_peer_end(struct store_peer *p)
 {
-	p->is_over = true;
-	store_peer_touch(p);
+	shutdown(p->fd, SHUT_RDWR);
 }
 
 /* LOCAL_RANK of a process of ours on this host, as it was started. Return: -1: not known. */

@@ -1,5 +1,4 @@
-/* One connection of the store, and what the server of all of them keeps. A peer that is to end, or
- * has replies to send, is touched: the server sees to it at the end of the callback. */
+/* One connection of the store, and what the server of all of them keeps. */
 #pragma once
 
 #include <uthash.h>
@@ -11,6 +10,7 @@
 #include "nboxd/store/client.h"
 #include "nboxd/store/torch-key.h"
 
+struct bufferevent;
 struct players;
 struct processes;
 
@@ -40,20 +40,20 @@ struct store_env {
 
 /* One connection. */
 struct store_peer {
-	struct store_server *server;            /* borrowed */
-	struct store_client *client;            /* owned */
-	int fd;                                 /* owned */
-	struct event *read_event, *write_event; /* owned */
-	char name[80];                          /* its address */
-	uint32_t pid;                           /* 0: it has not said (torch before PING) */
-	int64_t rank;                           /* world rank; valid when has_rank */
+	struct store_server *server; /* borrowed */
+	struct store_client *client; /* owned */
+	int fd;                      /* owned */
+	struct bufferevent *stream;  /* owned */
+	char name[80];               /* its address */
+	uint32_t pid;                /* 0: it has not said (torch before PING) */
+	int64_t rank;                /* world rank; valid when has_rank */
 	bool has_rank;
-	bool is_stranger, is_waiting, is_touched, is_over, is_told;
-	bool is_paused;            /* has not read its replies, and is not read from */
+	bool is_stranger, is_waiting, is_told;
+	bool is_over;              /* it is freed when its replies have gone out */
 	uint64_t deadline_ns;      /* of a stranger */
 	uint64_t wait_ns, look_ns; /* waits since; looked at again */
 	struct store_peer *prev, *next, *prev_stranger, *next_stranger, *prev_waiting,
-		*next_waiting, *next_touched;
+		*next_waiting;
 };
 
 /* An id that nboxd made for @key, and the one that a real rank set after all. */
@@ -76,7 +76,6 @@ struct store_server {
 	struct store_peer *peers;     /* list, owned */
 	struct store_peer *strangers; /* have not shown the magic number; oldest first */
 	struct store_peer *waiting;
-	struct store_peer *touched; /* have replies to send, or are over */
 	uint64_t n_peers, n_invented;
 	uint64_t empty_ns; /* when the last peer went */
 	uint64_t id_ns;    /* when an id was set last */
@@ -87,10 +86,8 @@ struct store_server {
 	struct invented *by_real;  /* the same ones by real_id */
 };
 
-/* Cuts off, at the end of the callback. */
+/* Shuts @p down; it is freed when libevent sees its end. */
 void store_peer_end(struct store_peer *p);
-/* The server is to see to @p at the end of the callback. */
-void store_peer_touch(struct store_peer *p);
 /* World rank of the process behind the connection; -1: not known. From the worker with the same pid
  * if it has come already, else from how the process was started. */
 int64_t store_peer_rank(struct store_peer *p);

@@ -2,6 +2,8 @@
 #include "nboxd/store/serve/server.h"
 
 #include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -19,7 +21,6 @@
 #include "nboxd/loop/warn.h"
 #include "nboxd/store/serve/virtual.h"
 
-#define READ_BYTES (64u << 10) /* of one peer in one turn */
 #define ACCEPTS_A_TURN 64
 #define STRANGER_NS (5 * NS_PER_S)
 #define FORGET_NS (500 * NS_PER_MS) /* without any client: the next one is a new job's */
@@ -31,11 +32,11 @@ static void peer_free(struct store_peer *p)
 	struct store_server *ss = p->server;
 
 	p->client = store_client_free(p->client); /* ends its wait */
-	if (p->read_event)
-		event_free(p->read_event);
-	if (p->write_event)
-		event_free(p->write_event);
-	close(p->fd);
+	if (p->stream) {
+		bufferevent_disable(p->stream, EV_READ | EV_WRITE);
+		bufferevent_free(p->stream);
+	}
+	close(p->fd); /* now: libevent would do so in the next turn of the loop */
 	if (p->is_stranger)
 		DL_DELETE2(ss->strangers, p, prev_stranger, next_stranger);
 	DL_DELETE(ss->peers, p);
@@ -47,119 +48,70 @@ static void peer_free(struct store_peer *p)
 static void peer_refuse(struct store_peer *p, const char *why)
 {
 	warn_stranger("store client %s is cut off: %s", p->name, why);
-	store_peer_end(p);
+	peer_free(p);
 }
 
-static void peer_feed(struct store_peer *p, const void *bytes, size_t n)
+static void on_read(struct bufferevent *b, void *ctx)
 {
+	struct store_peer *p = ctx;
+	struct evbuffer *in = bufferevent_get_input(b);
+	const uint8_t *bytes = evbuffer_pullup(in, -1);
+	size_t n = evbuffer_get_length(in), n_taken = 0;
 	struct err err = {""};
-	int r = store_client_feed(p->client, bytes, n, &err);
+	int r;
 
+	store_client_set_unread(p->client, evbuffer_get_length(bufferevent_get_output(b)));
+	r = n && !bytes ? err_set(&err, ENOMEM, "nboxd is out of memory")
+			: store_client_feed(p->client, bytes, n, &n_taken, &err);
 	if (p->is_stranger && store_client_is_valid(p->client)) {
 		DL_DELETE2(p->server->strangers, p, prev_stranger, next_stranger);
 		p->is_stranger = false;
 	}
-	if (r < 0)
+	if (r < 0) {
 		peer_refuse(p, err.text);
-	/* read from again when its replies have gone out */
-	if (!p->is_over && !p->is_paused && !store_client_is_served(p->client)) {
-		event_del(p->read_event);
-		p->is_paused = true;
+		return;
 	}
+	evbuffer_drain(in, n_taken);
+	if (evbuffer_get_length(bufferevent_get_output(b)) >= STORE_OUTPUT_HIGH)
+		bufferevent_disable(b, EV_READ);
 }
 
-/* It has read its replies: what it asked meanwhile is served. */
-static void peer_resume(struct store_peer *p)
+/* All replies have gone out: what it asked meanwhile is served, and it is read from again. */
+static void on_drained(struct bufferevent *b, void *ctx)
 {
-	p->is_paused = false;
-	if (event_add(p->read_event, NULL) < 0)
+	struct store_peer *p = ctx;
+
+	if (p->is_over)
+		peer_free(p);
+	else if (bufferevent_get_enabled(b) & EV_READ)
+		store_client_set_unread(p->client, 0);
+	else if (bufferevent_enable(b, EV_READ) < 0)
 		peer_refuse(p, "nboxd is out of memory");
 	else
-		peer_feed(p, NULL, 0);
+		on_read(b, p);
 }
 
-/* Sends what can be sent now, and asks to be woken for the rest. */
-static void peer_flush(struct store_peer *p)
-{
-	while (!p->is_over) {
-		struct store_bytes out = store_client_output(p->client);
-		ssize_t n;
-
-		if (out.n == 0 && !p->is_paused)
-			return;
-		if (out.n == 0) {
-			peer_resume(p);
-			continue;
-		}
-		n = send(p->fd, out.p, out.n, MSG_DONTWAIT | MSG_NOSIGNAL);
-		if (n >= 0) {
-			store_client_sent(p->client, (size_t)n);
-		} else if (errno == EAGAIN || errno == ENOBUFS) {
-			if (event_add(p->write_event, NULL) < 0)
-				peer_refuse(p, "nboxd is out of memory");
-			return;
-		} else if (errno != EINTR) {
-			store_peer_end(p);
-		}
-	}
-}
-
-/* The end of every callback: replies go out, and peers that are over are freed. A flush may let
- * requests be served that touch other peers: it goes on until none is left. */
-static void settle_touched(struct store_server *ss)
-{
-	struct store_peer *p;
-
-	while ((p = ss->touched)) {
-		ss->touched = p->next_touched;
-		p->is_touched = false;
-		peer_flush(p);
-		if (p->is_over) {
-			if (p->is_touched)
-				LL_DELETE2(ss->touched, p, next_touched);
-			peer_free(p);
-		}
-	}
-}
-
-static void peer_read(struct store_peer *p)
-{
-	static uint8_t bytes[READ_BYTES];
-	ssize_t n = recv(p->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	if (n > 0)
-		peer_feed(p, bytes, (size_t)n);
-	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		store_peer_end(p);
-}
-
-static void on_readable(evutil_socket_t fd, short what, void *ctx)
+/* A peer that has shut down only its half of the connection still gets its replies. */
+static void on_end(struct bufferevent *b, short what, void *ctx)
 {
 	struct store_peer *p = ctx;
-	struct store_server *ss = p->server;
 
-	(void)fd;
-	(void)what;
-	peer_read(p);
-	settle_touched(ss);
-}
-
-static void on_writable(evutil_socket_t fd, short what, void *ctx)
-{
-	struct store_peer *p = ctx;
-	struct store_server *ss = p->server;
-
-	(void)fd;
-	(void)what;
-	store_peer_touch(p);
-	settle_touched(ss);
+	p->is_over = true;
+	if (what != (BEV_EVENT_READING | BEV_EVENT_EOF) ||
+	    evbuffer_get_length(bufferevent_get_output(b)) == 0)
+		peer_free(p);
 }
 
 /* --- the store's events ---------------------------------------------------------------- */
 
-static void on_output(void *client_owner)
+static void on_output(void *client_owner, const void *bytes, size_t n)
 {
-	store_peer_touch(client_owner);
+	struct store_peer *p = client_owner;
+
+	if (bufferevent_write(p->stream, bytes, n) == 0)
+		return;
+	warn_stranger("store client %s is cut off: nboxd is out of memory", p->name);
+	store_peer_end(p);
 }
 
 static void on_wait(void *client_owner, bool begins)
@@ -256,13 +208,13 @@ static int peer_new(struct store_server *ss, int fd, const struct sockaddr_stora
 	ss->n_peers++;
 	p->is_stranger = true;
 	DL_APPEND2(ss->strangers, p, prev_stranger, next_stranger);
-	p->read_event = event_new(ss->env.loop->base, fd, EV_READ | EV_PERSIST, on_readable, p);
-	p->write_event = event_new(ss->env.loop->base, fd, EV_WRITE, on_writable, p);
-	if (!p->read_event || !p->write_event || event_add(p->read_event, NULL) < 0 ||
-	    store_client_new(ss->store, p, &p->client) < 0) {
+	p->stream = bufferevent_socket_new(ss->env.loop->base, fd, 0);
+	if (!p->stream || store_client_new(ss->store, p, &p->client) < 0 ||
+	    bufferevent_enable(p->stream, EV_READ) < 0) {
 		peer_free(p);
 		return -ENOMEM;
 	}
+	bufferevent_setcb(p->stream, on_read, on_drained, on_end, p);
 	loop_tick_by(ss->env.loop, p->deadline_ns);
 	return 0;
 }
@@ -306,26 +258,21 @@ static void on_listen(evutil_socket_t listen_fd, short what, void *ctx)
 
 static struct store_peer *oldest_silent(struct store_server *ss, const struct store_peer *but)
 {
-	struct store_peer *p, *next;
+	struct store_peer *p;
+	char byte;
 
-	DL_FOREACH_SAFE2(ss->strangers, p, next, next_stranger)
-	{
-		if (p == but || p->is_over)
-			continue;
-		peer_read(p);
-		if (p->is_stranger && !p->is_over)
-			return p;
-	}
+	/* a peer whose bytes, or whose end, can be read is libevent's to read */
+	DL_FOREACH2(ss->strangers, p, next_stranger)
+	if (p != but && recv(p->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+		return p;
 	return NULL;
 }
 
 uint64_t store_server_silent_until(void *ss, const void *but)
 {
 	struct store_peer *p = oldest_silent(ss, but);
-	uint64_t until_ns = p ? p->deadline_ns : UINT64_MAX;
 
-	settle_touched(ss);
-	return until_ns;
+	return p ? p->deadline_ns : UINT64_MAX;
 }
 
 void store_server_oust_silent(void *ss, const void *but)
@@ -334,7 +281,6 @@ void store_server_oust_silent(void *ss, const void *but)
 
 	if (p)
 		peer_refuse(p, "another connection needs its place, and it has said nothing yet");
-	settle_touched(ss);
 }
 
 /* --- life ---------------------------------------------------------------------------------- */
@@ -437,13 +383,11 @@ uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns)
 			due_ns = p->deadline_ns;
 			break;
 		}
-		if (!p->is_over)
-			peer_refuse(p, "said nothing within 5 s");
+		peer_refuse(p, "said nothing within 5 s");
 	}
 	virtual_tick(ss, now_ns);
 	DL_FOREACH2(ss->waiting, p, next_waiting)
 	if (p->look_ns < due_ns)
 		due_ns = p->look_ns;
-	settle_touched(ss);
 	return due_ns;
 }

@@ -21,7 +21,7 @@ void store_server_look_again(struct store_server *ss);
 /* Looks at strangers and at waits. Return: when to look again; UINT64_MAX: no need. */
 uint64_t store_server_tick(struct store_server *ss, uint64_t now_ns);
 /* For struct capacity; @ss: struct store_server. Until when the oldest client that has said nothing
- * may go on so, but for @but (NULL: none); what it may have sent meanwhile is read first. Return:
+ * may go on so, but for @but (NULL: none); one whose bytes can be read has said something. Return:
  * UINT64_MAX: there is none. */
 uint64_t store_server_silent_until(void *ss, const void *but);
 /* Cuts that one off. */

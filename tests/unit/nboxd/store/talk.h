@@ -16,17 +16,19 @@
  * uint32_t, n a uint64_t count. */
 struct buffer request(enum store_op op, const char *shape, ...);
 
-/* A client of @s whose events go nowhere. */
+/* A client of @s that keeps what it has not been served, and what it was answered. */
 struct talker {
 	struct store_client *client;
-	unsigned n_outputs;
+	struct buffer in, out;
 	bool is_waiting;
 	uint32_t pid;
 	struct err err;
 };
 void talker_open(struct talker *t, struct store *s, bool is_valid);
 void talker_close(struct talker *t);
-/* Feeds a request and frees it. Return: as store_client_feed(). */
+/* Feeds bytes of requests. Return: as store_client_feed(). */
+int talk_bytes(struct talker *t, const void *bytes, size_t n);
+/* Feeds a request and frees it. */
 int talk(struct talker *t, struct buffer request);
 /* Takes the whole output; compares. */
 bool heard(struct talker *t, const void *bytes, size_t n);

@@ -72,20 +72,20 @@ static void a_request_is_whole_with_its_last_byte(void **state)
 		struct store_scan s = {0}, whole = {0};
 		size_t n = b.n;
 
-		assert_int_equal(buffer_front(&b)[0], shapes[i].number);
+		assert_int_equal(b.data[0], shapes[i].number);
 		for (size_t k = 0; k < n; k++) {
 			/* an exact copy: a sanitizer sees what is read too far */
 			CLEANUP(freep) uint8_t *copy = malloc(k ? k : 1);
 
 			assert_non_null(copy);
-			memcpy(copy, buffer_front(&b), k);
+			memcpy(copy, b.data, k);
 			assert_int_equal(store_scan(&s, copy, k, NULL), 0);
 		}
-		assert_int_equal(store_scan(&s, buffer_front(&b), n, NULL), STORE_COMPLETE);
+		assert_int_equal(store_scan(&s, b.data, n, NULL), STORE_COMPLETE);
 		assert_int_equal(s.pos, n);
 		assert_int_equal(s.op, shapes[i].op);
 		assert_int_equal(buffer_add(&b, "\3\1\0\0\0\0\0\0\0x", 10), 0);
-		assert_int_equal(store_scan(&whole, buffer_front(&b), b.n, NULL), STORE_COMPLETE);
+		assert_int_equal(store_scan(&whole, b.data, b.n, NULL), STORE_COMPLETE);
 		assert_int_equal(whole.pos, n);
 		buffer_deinit(&b);
 	}
@@ -96,7 +96,7 @@ static void refused(struct buffer b, const char *word)
 	struct store_scan s = {0};
 	struct err err = {""};
 
-	assert_int_equal(store_scan(&s, buffer_front(&b), b.n, &err), -EPROTO);
+	assert_int_equal(store_scan(&s, b.data, b.n, &err), -EPROTO);
 	if (!strstr(err.text, word))
 		fail_msg("'%s' lacks '%s'", err.text, word);
 	buffer_deinit(&b);
@@ -120,7 +120,7 @@ static void a_length_is_refused_before_its_bytes_come(void **state)
 	refused(request((enum store_op)'G', "k", "ET / HTTP"), "byte 71 is no operation");
 
 	b = request(STORE_GET, "i", (int64_t)STORE_KEY_MAX);
-	assert_int_equal(store_scan(&s, buffer_front(&b), b.n, NULL), 0);
+	assert_int_equal(store_scan(&s, b.data, b.n, NULL), 0);
 	buffer_deinit(&b);
 }
 
@@ -139,7 +139,7 @@ static void a_request_has_a_greatest_size(void **state)
 	for (int i = 0; i < 9 && r == 0; i++) {
 		assert_int_equal(buffer_add(&b, &zero, 8), 0);
 		assert_int_equal(buffer_add(&b, &n, 8), 0);
-		r = store_scan(&s, buffer_front(&b), b.n, &err);
+		r = store_scan(&s, b.data, b.n, &err);
 		assert_int_equal(r, i == 7 ? -EPROTO : 0);
 		if (r == 0)
 			assert_int_equal(buffer_add(&b, value, n), 0);
