@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "shim/gate/cuda-gate.h"
 #include "shim/gate/device-cuda.h"
-#include "tests/unit/shim/emulated-driver.h"
+#include "tests/driver/emulated-driver.h"
 
 enum { BATCHES = 31, LOOKS = 1000, MOST = 16384 };
 
@@ -43,7 +43,8 @@ int main(int argc, char **argv)
 	struct err err;
 	uint32_t n = 0;
 
-	if (!gates || device_cuda_use(&emulated_driver, &err) || device_cuda.set(0))
+	if (!gates || emulated_open(&err) || device_cuda_use(&emulated_driver, &err) ||
+	    device_cuda.set(0))
 		return 1;
 	printf("%-14s %16s\n", "gates in graphs", "one look, ns");
 	for (uint32_t want = 1; want <= MOST; want *= 16) {

@@ -23,7 +23,7 @@ is "$(tr -d ' "{}\n' <payload-rdma/summary.json | grep -oE '\b(world_size|nodes|
 says "payload        in memory of the host (this process has no GPU" "the summary says where bodies lay, and why"
 is "$(grep -c '"payload_memory": "host (this process has no GPU' payload-rdma/summary.json) $(grep -c payload_memory messages-rdma/summary.json)" "1 0" "summary.json says where bodies lay"
 # shellcheck disable=SC2086
-exits 0 "bodies may lie in memory of a GPU (of the emulated driver)" timeout 400 env LD_PRELOAD="$BUILD/tests/func/shim/as-driver/libcuda.so.1" "$NBOX" run --nodes 2 --gpus-per-node 1 --exchange payload \
+exits 0 "bodies may lie in memory of a GPU (of the emulated driver)" timeout 400 env LD_PRELOAD="$BUILD/tests/driver/libcuda.so.1" "$NBOX" run --nodes 2 --gpus-per-node 1 --exchange payload \
 	--link rdma --device cuda --out gpu -- $perf
 says "payload        in memory of the device (" "the summary says that bodies lay in the device"
 

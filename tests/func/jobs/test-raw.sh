@@ -39,7 +39,7 @@ is "$(ls a)" "$(printf '%s\n' command.txt config.yaml host.json record.nbox summ
 
 # a GPU that cannot be used is told, by one worker a node and in the summary
 exits 0 "auto, with a driver older than CUDA 12" raw NBOX_NODES=4 NBOX_DEVICE=auto NBOX_TEST_DRIVER=old NBOX_OUT="$tmp/old" \
-	LD_PRELOAD="$BUILD/libnbox.so:$BUILD/tests/func/shim/as-driver/libcuda.so.1" -- torchrun --nproc-per-node=2 --master-port=$((port + 8)) "$here/flaky"
+	LD_PRELOAD="$BUILD/libnbox.so:$BUILD/tests/driver/libcuda.so.1" -- torchrun --nproc-per-node=2 --master-port=$((port + 8)) "$here/flaky"
 is "$(printf '%s\n' "$out" | grep -c "WARN the gates are host functions.*of CUDA 11.4")" 1 "one line says that the gates are host functions"
 check "its nboxd is gone too" gone "$tmp/old"
 is "$("$NBOX" report old | grep -c "the gates are host functions.*of CUDA 11.4")" 1 "and so does the summary"

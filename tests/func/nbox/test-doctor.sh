@@ -74,7 +74,7 @@ if [ ! -e /dev/nvidiactl ] && [ -z "$(ldconfig -p 2>/dev/null | grep libcuda.so.
 	says "WRONG  CUDA driver" "... is wrong"
 fi
 # a driver that is none of NVIDIA's, over the host CUDA runtime
-export LD_LIBRARY_PATH=$BUILD/tests/func/shim/as-driver
+export LD_LIBRARY_PATH=$BUILD/tests/driver
 exits 0 "CUDA where there is one" "$NBOX" doctor --no-self-test --device cuda
 says "version 13.0, 8 devices" "its version and devices"
 says "device cuda" "... would be used"

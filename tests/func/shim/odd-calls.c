@@ -1,7 +1,7 @@
 /* Less usual calls of collectives, groups, reductions and graphs, and what easily goes wrong behind
  * them. odd.h has the command line.
  *
- * Parts: context (where libcuda.so.1 is that of as-driver/), streams, grouped-streams, scratch,
+ * Parts: context (where libcuda.so.1 is that of tests/driver), streams, grouped-streams, scratch,
  * empty, long-group, uneven, opposite (policy none), never-early (with ops of 20 ms), simulate,
  * redops, captured-redop, replay. */
 #include <dlfcn.h>

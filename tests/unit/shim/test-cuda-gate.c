@@ -1,4 +1,4 @@
-/* The gate on CUDA over a driver that is emulated step by step (emulated-driver.h). */
+/* The gate on CUDA over a driver whose streams move step by step (emulated-driver.h). */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,10 +13,15 @@
 #include "schedule/coll.h"
 #include "shim/gate/cuda-gate.h"
 #include "shim/gate/device-cuda.h"
-#include "tests/unit/shim/emulated-driver.h"
+#include "tests/driver/emulated-driver.h"
 
 static const struct device *dev = &device_cuda;
 static unsigned int n_arrived, n_passed;
+
+static void what_is_wrong(const char *how)
+{
+	setenv("NBOX_TEST_DRIVER", how, 1);
+}
 
 static void on_arrive(struct gate *g)
 {
@@ -145,7 +150,7 @@ static void no_replay_is_missed_or_doubled_or_early(void **state)
 	enqueue(0, &g[0]);
 	enqueue(0, &g[1]);
 	graph = emulated_end_capture(0);
-	assert_int_equal(emulated_unsafe, 0);
+	assert_non_null(graph);
 	assert_int_equal(emulated_run(), 0); /* captured is not run */
 	assert_false(dev->poll());
 	while (n_passed < 2 * n) {
@@ -223,18 +228,18 @@ static void each_failed_call_of_the_driver_is_named(void **state)
 		device_event ev = NULL;
 
 		gate_reset(&g);
-		emulated_fail(at);
+		as_driver_fail_in = at;
 		if (dev->arrive(emulated_stream(0), &g)) {
-			assert_non_null(strstr(dev->why(), "CUDA_ERROR_UNKNOWN"));
+			assert_non_null(strstr(dev->why(), "cudaErrorUnknown"));
 			failed++;
-			emulated_fail(-1);
+			as_driver_fail_in = -1;
 			dev->gate_deinit(&g);
 			assert_true(emulated_is_empty(0));
 			continue;
 		}
 		if (dev->wait(emulated_stream(0), &g)) {
 			failed++;
-			emulated_fail(-1);
+			as_driver_fail_in = -1;
 			assert_non_null(strstr(dev->why(), "cuStreamBatchMemOp"));
 			assert_int_equal(dev->wait(emulated_stream(0), &g), 0);
 		}
@@ -242,7 +247,7 @@ static void each_failed_call_of_the_driver_is_named(void **state)
 		failed += dev->event_new(&ev) != 0;
 		failed += dev->copy(emulated_stream(0), &g, &g, 0) != 0;
 		failed += dev->call(emulated_stream(0), free, NULL) != 0;
-		emulated_fail(-1);
+		as_driver_fail_in = -1;
 		emulated_run();
 		dev->poll();
 		dev->release(&g, 0);
@@ -266,12 +271,11 @@ static void each_device_has_gates_of_its_own(void **state)
 	int now;
 
 	(void)state;
-	emulated_no_context();
 	assert_int_equal(dev->get(&now), 0);
 	assert_int_equal(now, DEVICE_NONE);
 	/* asks for no device to be current, and makes none so */
 	assert_int_equal(dev->pci_id(1, pci, sizeof(pci)), 0);
-	assert_string_equal(pci, "0000:3C:00.0");
+	assert_string_equal(pci, "0000:11:00.0");
 	assert_int_equal(dev->pci_id(1, pci, 5), -EIO);
 	assert_int_equal(dev->get(&now), 0);
 	assert_int_equal(now, DEVICE_NONE);
@@ -319,26 +323,32 @@ static void memory_for_nics_is_aligned_zero_and_of_its_device(void **state)
 	assert_true(m.dmabuf_fd >= 0);
 	close(m.dmabuf_fd);
 	dev->free_shared(&m);
-	emulated_dmabuf = 0;
-	n = emulated_n_calls();
+	what_is_wrong("no-dmabuf");
+	n = as_driver_n_calls;
 	assert_int_equal(dev->alloc_shared(1, 1 << 20, 1 << 16, &m), 0);
-	n = emulated_n_calls() - n;
+	n = as_driver_n_calls - n;
 	assert_int_equal(m.dmabuf_fd, -1);
 	dev->free_shared(&m);
 	for (unsigned int i = 0; i < n; i++) {
-		emulated_fail((int)i);
+		as_driver_fail_in = (int)i;
 		assert_true(dev->alloc_shared(1, 1 << 20, 1 << 16, &m) < 0);
-		assert_non_null(strstr(dev->why(), "CUDA_ERROR_UNKNOWN"));
+		assert_non_null(strstr(dev->why(), "cudaErrorUnknown"));
 	}
-	emulated_rdma = 0;
+	what_is_wrong("no-rdma");
 	assert_int_equal(dev->alloc_shared(1, 1 << 20, 1 << 16, &m), -ENOTSUP);
 	assert_non_null(strstr(dev->why(), "no GPUDirect RDMA"));
 	assert_int_equal(dev->set(0), 0);
 }
 
+static void assert_last_kernel(const char *start)
+{
+	assert_memory_equal(as_driver_kernel, start, strlen(start));
+}
+
 /* The gate is as tight as without the kernel. */
 static void the_footprint_kernel_is_named_after_the_collective(void **state)
 {
+	struct emulated_graph *graph;
 	struct err err = {""};
 	struct gate g;
 
@@ -350,16 +360,17 @@ static void the_footprint_kernel_is_named_after_the_collective(void **state)
 	g.is_captured = true;
 	emulated_capture(0);
 	enqueue(0, &g);
-	assert_int_equal(emulated_unsafe, 0);
-	emulated_graph_free(emulated_end_capture(0));
-	assert_string_equal(emulated_kernel, "ncclDevKernel_ReduceScatter_nbox");
+	graph = emulated_end_capture(0);
+	assert_non_null(graph);
+	emulated_graph_free(graph);
+	assert_last_kernel("ncclDevKernel_ReduceScatter_nbox(");
 	dev->gate_deinit(&g);
 
 	gate_reset(&g);
 	g.kind = COLL_ALLTOALL;
 	enqueue(0, &g);
-	assert_string_equal(emulated_kernel, "ncclDevKernel_SendRecv_nbox");
-	assert_int_equal(emulated_n_kernels, 2);
+	assert_last_kernel("ncclDevKernel_SendRecv_nbox(");
+	assert_int_equal(as_driver_n_kernels, 2);
 	emulated_run(); /* the kernel's time is over */
 	dev->poll();
 	assert_int_equal(n_arrived, 1);
@@ -385,23 +396,21 @@ static void a_driver_that_cannot_serve_is_refused(void **state)
 	struct err err = {""};
 
 	(void)state;
-	emulated_n_devices = 0;
+	what_is_wrong("no-device");
 	assert_int_equal(device_cuda_use(&emulated_driver, &err), -ENODEV);
 	assert_non_null(strstr(err.text, "sees no device"));
-	emulated_reset();
-	emulated_version = 11080;
+	what_is_wrong("old");
 	assert_int_equal(device_cuda_use(&emulated_driver, &err), -ENOTSUP);
-	assert_non_null(strstr(err.text, "CUDA 11.8"));
-	emulated_reset();
-	emulated_unified = 0;
+	assert_non_null(strstr(err.text, "CUDA 11.4"));
+	what_is_wrong("no-unified");
 	assert_int_equal(device_cuda_use(&emulated_driver, &err), -ENOTSUP);
-	emulated_reset();
+	what_is_wrong("");
 	for (int i = 0; i < 5; i++) {
-		emulated_fail(i);
+		as_driver_fail_in = i;
 		assert_int_equal(device_cuda_use(&emulated_driver, &err), -ENODEV);
-		assert_non_null(strstr(err.text, "CUDA_ERROR_UNKNOWN"));
+		assert_non_null(strstr(err.text, "cudaErrorUnknown"));
 	}
-	emulated_reset();
+	as_driver_fail_in = -1;
 	assert_int_equal(device_cuda_use(&emulated_driver, &err), 0);
 }
 
@@ -423,27 +432,29 @@ static int setup(void **state)
 	struct err err;
 
 	(void)state;
-	return device_cuda_use(&emulated_driver, &err) || dev->set(0);
+	return emulated_open(&err) || device_cuda_use(&emulated_driver, &err);
 }
 
 static int before(void **state)
 {
 	(void)state;
-	emulated_reset();
-	return 0;
+	as_driver_fail_in = -1;
+	what_is_wrong("");
+	return dev->set(0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* first: no device has been used */
+		cmocka_unit_test(each_device_has_gates_of_its_own),
 		cmocka_unit_test_setup(naps_grow_with_the_time_that_nothing_moves,
-				       before), /* first: no graph yet */
+				       before), /* no graph yet */
 		cmocka_unit_test_setup(each_failed_call_of_the_driver_is_named, before),
 		cmocka_unit_test_setup(a_gate_is_closed_until_it_is_released, before),
 		cmocka_unit_test_setup(a_release_before_the_work_is_done_does_not_stop_the_stream,
 				       before),
 		cmocka_unit_test_setup(words_of_gates_given_back_are_used_again, before),
-		cmocka_unit_test_setup(each_device_has_gates_of_its_own, before),
 		cmocka_unit_test_setup(memory_for_nics_is_aligned_zero_and_of_its_device, before),
 		cmocka_unit_test_setup(the_footprint_kernel_is_named_after_the_collective, before),
 		cmocka_unit_test_setup(a_driver_that_cannot_serve_is_refused, before),
@@ -453,5 +464,6 @@ int main(void)
 	};
 
 	unsetenv("NBOX_FOOTPRINT");
+	setenv("NBOX_HOST_DEVICES", "2", 1);
 	return cmocka_run_group_tests(tests, setup, NULL);
 }
