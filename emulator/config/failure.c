@@ -1,4 +1,4 @@
-/* See failure.h. */
+/* See failure.h. Here the what-if is read and checked. */
 #include "config/failure.h"
 
 #include <ctype.h>
@@ -19,7 +19,7 @@ const char failure_help[] =
 	"none: only the op's communicator)\n"
 	"      node=<nodes>           all ranks of these nodes instead\n"
 	"      time=<time>            when, after the first op of the run\n"
-	"      after=<count>          or: at the op after so many\n"
+	"      after=<count>          or: so many ops pass, the next one fails\n"
 	"      op=<kind>              which ops count (default all)\n";
 
 bool failure_is_one(const char *text)
@@ -44,7 +44,7 @@ static int parse_kind(const char *value, uint32_t *ret, struct err *err)
 		       near[0] ? near : "; there are allreduce, allgather, ...");
 }
 
-/* What is looked at when all keys are known. */
+/* Values that are checked after all keys are read. */
 struct given {
 	const char *rank, *node;
 	bool has_after;

@@ -4,7 +4,7 @@
  *   fail:rank=17,time=30s       world rank 17 is gone 30 s after the run's first op: nboxd aborts
  *                               every communicator that it is in
  *   fail:rank=16-23+40,time=30s the same for several ranks; fail:node=2,time=30s for a whole node
- *   fail:rank=17,after=100      the rank is gone at the op after 100 ops of its communicators
+ *   fail:rank=17,after=100      the rank is gone at op 101 of all its communicators together
  *   fail:op=allreduce,after=100 the 101st AllReduce fails, and with it its communicator
  *
  * The members see ncclRemoteError at once: their gates open, ncclCommGetAsyncError says so. */

@@ -1,8 +1,8 @@
-/* Numbers that look random and are a function of what they stand for. */
+/* A hash of a key under a seed, for numbers that must look random and be the same in each run. */
 #pragma once
 
 #include <stdint.h>
 
-/* One number for a key under a seed, without a generator: chain it for several
- * keys. A change of one bit changes half of the result's. */
+/* For several keys, pass the result as the next seed. A change of one bit of either changes about
+ * half of the result's bits. */
 uint64_t rng_hash(uint64_t seed, uint64_t key);

@@ -1,8 +1,8 @@
 /* See units.h.
  *
- * A number is digits with at most one point: no sign, no exponent, no blanks, at most 19
- * significant digits. It is kept as an integer and a power of ten, so that sizes are exact and
- * the locale of the process has no say. */
+ * A number is digits with at most one point: no sign, no exponent, no blanks. Its digits must fit
+ * 64 bits, and at most 19 stand after the point. It is kept as an integer and a power of ten, so
+ * that sizes are exact and the locale of the process has no say. */
 #include "base/units.h"
 
 #include <errno.h>
@@ -111,7 +111,8 @@ static const char *take_decimal(const char *text, const char *what, struct decim
 				struct err *err)
 {
 	struct decimal d = {0, 0};
-	unsigned n_point = 0, zeros = 0; /* zeros: after the point, not yet counted in */
+	unsigned n_point = 0,
+		 zeros = 0; /* zeros: read after the point; they count when another digit follows */
 	bool any = false;
 	const char *p;
 
@@ -177,8 +178,8 @@ static void refuse_unit(const char *text, const char *name, const char *what, co
 			text, SHOWN, name, hint[0] ? hint : ";", what, list);
 }
 
-/* The unit that @name is; NULL with the sentence. Suggested is only what differs by case: "m" may
- * be a minute, and a wrong suggestion is worse than the list. */
+/* The unit named @name; NULL with the sentence. The sentence suggests only a unit that differs by
+ * case: "m" may be a minute, and a wrong suggestion is worse than the list. */
 static const struct unit *find_unit(const char *text, const char *name, const char *what,
 				    const struct unit *units, const char *list, struct err *err)
 {
@@ -226,7 +227,7 @@ static void suggest_bandwidth(const char *name, char *hint, size_t size)
 			list[n++] = names[i];
 	}
 	near = bits ? bits : bytes ? bytes : suggest(name, list, n);
-	/* The widths are for gcc, which on aarch64 takes a name to be as long as all of them. */
+	/* The widths keep gcc from -Wformat-truncation, which overestimates names on aarch64. */
 	if (bits && bytes)
 		snprintf(hint, size, "; did you mean '%.*s' (bits) or '%.*s' (bytes)?", RATE_MAX,
 			 bits, RATE_MAX, bytes);
@@ -257,8 +258,7 @@ static int find_bandwidth(const char *text, const char *name, struct unit *ret, 
 	return -EINVAL;
 }
 
-/* The nearest double. Numerator and denominator are exact in the 64 bits of a long double wherever
- * they are below 2^64. */
+/* The nearest double. A long double has 64 bits: numerator and denominator are exact below 2^64. */
 static double decimal_value(struct decimal d, uint64_t num, uint64_t den)
 {
 	return (double)((long double)d.digits * (long double)num /
@@ -368,14 +368,14 @@ static const char *take_rank(const char *p, uint64_t *ret)
 	const char *start = p;
 
 	for (; is_digit(*p); p++)
-		if (value <= UINT32_MAX) /* more cannot be a rank; keep it larger than all */
+		if (value <= UINT32_MAX) /* a larger number is no rank; stop before it overflows */
 			value = value * 10 + (uint64_t)(*p - '0');
 	*ret = value;
 	return p == start ? NULL : p;
 }
 
-/* Marks the ranks of "first[-last]"; Return: the rest, or NULL with the sentence
- * and *ret_code. */
+/* Marks the ranks of "first[-last]"; Return: the rest of the text; or NULL, with the sentence in
+ * @err and the negative errno in @ret_code. */
 static const char *take_range(const char *text, const char *p, const char *what, uint32_t world,
 			      struct bitmap *set, int *ret_code, struct err *err)
 {

@@ -3,8 +3,8 @@
  *
  *   time       ns us ms s, and the micro sign  "1.5us"      -> double ns
  *   bytes      B K M G T, KiB .. TiB (binary), KB .. TB (decimal)   "4M"
- *   bandwidth  bits: bps b/s bit/s, bytes: B/s Bps, behind nothing, K M G T (decimal)
- *              or Ki Mi Gi Ti (binary)         "400Gbps"    -> double bytes/ns
+ *   bandwidth  bps b/s bit/s (bits) or B/s Bps (bytes); before it perhaps K M G T
+ *              (decimal) or Ki Mi Gi Ti (binary)         "400Gbps"    -> double bytes/ns
  *   ratio      a bare number, or "150%"        "1.5"
  *   count      decimal digits only             "1024"
  *   ranks      "0", "0-7", "0,5,9-12", "0+5+9-12" (what-ifs, where a comma ends the value)
@@ -16,14 +16,14 @@
 
 #include "base/err.h"
 
-/* All: Return 0, or -EINVAL with the sentence in @err; *ret only on success. */
+/* All return 0, or -EINVAL with the sentence in @err. They write the result only on success. */
 int units_time(const char *text, double *ret_ns, struct err *err);
 int units_bytes(const char *text, uint64_t *ret_bytes, struct err *err);
 int units_bandwidth(const char *text, double *ret_bytes_per_ns, struct err *err);
 int units_ratio(const char *text, double *ret, struct err *err);
 int units_count(const char *text, uint64_t *ret, struct err *err);
-/* Sorted; a rank that is named twice is an error. *ret_ranks is the caller's to free(). -ERANGE
- * when a rank is not below @world. */
+/* Sorted; a rank that is named twice is an error. *ret_ranks is the caller's to free(). Also
+ * -ERANGE when a rank is not below @world, -ENOMEM. */
 int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *ret_n,
 		struct err *err);
 /* The same for nodes. */

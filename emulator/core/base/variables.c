@@ -1,4 +1,4 @@
-/* See variables.h. */
+/* See variables.h. The names and kinds come from options.def. */
 #include "base/variables.h"
 #include "base/suggest.h"
 
@@ -19,7 +19,7 @@ static const char *const names[] = {
 #include "base/options.def"
 };
 
-/* Of those that have no option. */
+/* Kinds of the variables that have no flag. */
 enum kind { VARIABLE_TEXT, VARIABLE_TIME, VARIABLE_COUNT, VARIABLE_CHOICE };
 #define CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 static const struct {

@@ -11,9 +11,9 @@
 /* Is @entry, "NAME=VALUE" or "NAME", a variable of this table? Names of tests begin with
  * NBOX_TEST_. */
 bool variable_is_known(const char *entry);
-/* Nothing in @environment (as environ) begins with NBOX_ and is unknown, and what only workers read
- * has a value that they will take: they would tell it when the job runs. Return: 0; -EINVAL with
- * the sentence. */
+/* Checks @environment (as environ): each name that begins with NBOX_ is known, and each variable
+ * that only workers read has a valid value. Without the second check the user would hear of it only
+ * when the job runs. Return: 0; -EINVAL with the sentence. */
 int variable_check(char *const *environment, struct err *err);
 /* The first of @environment (as environ) that begins with NBOX_, has a value and is not known; or
  * NULL. */

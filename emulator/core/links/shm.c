@@ -33,7 +33,7 @@
 #define RING_BYTES (UINT64_C(4) << 20)   /* of the links that we accept */
 #define PIECE_BYTES (UINT64_C(64) << 10) /* copied between two updates of a position */
 
-/* How often the socket is looked at while nobody sleeps. */
+/* While nobody sleeps a side looks at the socket every LOOK_ROUNDS rounds, and after LOOK_NS. */
 #define LOOK_ROUNDS 64
 #define LOOK_NS (5 * NS_PER_MS)
 
@@ -50,7 +50,7 @@ struct shm_link {
 
 static struct shm_link *to_shm(const struct link *l)
 {
-	/* the callers know whether theirs is const */
+	/* the cast drops const; callers with a const link only read */
 	return container_of((uintptr_t)l, struct shm_link, link);
 }
 
@@ -61,7 +61,8 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 
 /* --- the bell ----------------------------------------------------------------- */
 
-/* A full socket buffer is as good as a ring: the peer has bells to hear. */
+/* Wakes the peer. When the socket is full nothing is lost: the peer has unread bytes that wake it.
+ */
 static void ring_bell(struct shm_link *s)
 {
 	ssize_t n;
@@ -107,7 +108,8 @@ static int64_t write_some(struct shm_link *s, const char *src, uint64_t n)
 
 	while (done < n) {
 		if (!ring_room(r)) {
-			publish_tail(s); /* or the reader would have nothing to make room with */
+			publish_tail(
+				s); /* the reader makes room only by reading what is published */
 			if (ring_refresh_head(r))
 				return -EPROTO;
 		}
@@ -156,8 +158,8 @@ static ssize_t shm_read(struct link *l, void *dst, size_t n)
 {
 	struct shm_link *s = to_shm(l);
 	struct ring *r = &s->rx;
-	/* Looked at before the ring: when the peer is gone, all that it wrote is there. The
-	 * socket's end comes after the peer's last store, and the kernel's locks order both for a
+	/* Read before the ring: if the peer is gone now, the ring holds all that it wrote. The
+	 * peer's socket closes after its last store, and the kernel's locks order both for a
 	 * process that sees the end. */
 	bool was_gone = s->peer_gone;
 	uint64_t done = 0, part;
@@ -209,7 +211,7 @@ static bool shm_arm(struct link *l, bool want_read, bool want_write)
 {
 	struct shm_link *s = to_shm(l);
 
-	if (!want_read) /* held: only to know whether the socket has become of no use */
+	if (!want_read) /* the owner holds the link back: look only whether the peer is gone */
 		look_at_socket(s);
 	s->is_armed = true;
 	if (want_read && (!ring_arm_reader(&s->rx) || s->peer_gone))

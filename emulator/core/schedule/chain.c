@@ -1,7 +1,7 @@
-/* Chain: Broadcast and Reduce as a pipeline over all ranks, NCCL's ring with a
- * root. Broadcast: root, root+1, ..., root-1. Reduce: root+1, ..., root. One thread
- * and one lane a channel; each chunk goes once over every connection of the chain,
- * so that message i out depends on message i in. */
+/* Chain: Broadcast and Reduce as a pipeline over all ranks, as NCCL does them on its ring. The data
+ * of a Broadcast goes root, root+1, ..., root-1; that of a Reduce root+1, root+2, ..., root. A
+ * channel has one lane. Each message goes once over every connection of the chain: a rank sends
+ * message i when it has received message i. */
 #include "schedule/algo.h"
 
 /* Place of @rank in the pipeline: 0 is where the data starts. */

@@ -1,8 +1,8 @@
 /* See repeats.h.
  *
- * Candidates: the distance from a window of w numbers to the previous window with the same contents
- * is a vote for this distance. With w = 1, 2, 4, ... some w is at least as long as the unit and
- * less than twice as long: in a part that repeats, each of its windows votes for the unit's length.
+ * How candidates are found: two equal windows of w numbers that start d apart vote for a period of
+ * d. w is 1, 2, 4, ...: one of these is at least as long as the repeated unit and less than twice
+ * as long. Where the unit repeats, each window of that length votes for the unit's length.
  */
 #include "nbox/report/repeats.h"
 
@@ -18,7 +18,7 @@
 
 struct last_seen { /* a hash table, open addressing */
 	uint64_t key;
-	uint64_t at; /* one more than the place; 0: free */
+	uint64_t at; /* index of the window + 1; 0: the slot is free */
 };
 
 struct candidate {
@@ -117,8 +117,8 @@ static bool next_stretch(const uint64_t *seq, uint64_t n, uint64_t period, uint6
 			*at = i;
 			return true;
 		}
-		/* the number at i differs from the one a period before it, which therefore is in no
-		 * stretch with it */
+		/* seq[i] differs from seq[i - period], so no stretch holds both: the next one
+		 * begins behind i - period */
 		first = i - period + 1;
 	}
 	return false;

@@ -1,6 +1,6 @@
-/* See listen.h. A listener listens at a port of one device; connect.c accepts the requests. When
- * the device is removed, the listener says so, and listens again when the device is back with
- * that address. */
+/* See listen.h. A listener listens at a port of one device;  When
+ * the device is removed, the listener says so. Then it tries once a second to listen at the same
+ * address again. It does not accept: connect.c does. */
 #include "links/rdma/listen.h"
 
 #include <arpa/inet.h>
@@ -20,7 +20,7 @@
 
 struct rdma_listener {
 	struct rdma_hub *hub;       /* shared with the links that were accepted */
-	struct rdma_cm_id *id;      /* NULL: its device was removed, and is not back */
+	struct rdma_cm_id *id;      /* NULL: the device was removed and is not back yet */
 	struct sockaddr_storage at; /* with the real port */
 	uint64_t tried_tick;
 };
@@ -79,7 +79,7 @@ static int listen_at_device(struct rdma_hub *h, const char *port, struct rdma_cm
 
 	if (r)
 		return r;
-	/* at the same place in both families */
+	/* sin_port and sin6_port have the same offset */
 	((struct sockaddr_in *)&at)->sin_port = htons((uint16_t)atoi(port));
 	return listen_one(h, (struct sockaddr *)&at, ret, err);
 }
@@ -123,7 +123,8 @@ static void stop_listening(struct rdma_listener *l)
 	l->id = NULL;
 }
 
-/* An id that was bound to a removed device stays deaf when the device is back. */
+/* An id that was bound to a removed device hears nothing when the device is back: a new id is made.
+ */
 static int on_removal(struct rdma_listener *l, struct err *err)
 {
 	char name[LINK_PEER_MAX];

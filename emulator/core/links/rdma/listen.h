@@ -15,8 +15,8 @@ int rdma_listener_open(const struct link_addr *a, struct rdma_listener **ret, ch
 		       size_t size, struct err *err);
 void rdma_listener_close(struct rdma_listener *l);
 int rdma_listener_fd(const struct rdma_listener *l);
-/* As link_accept(), but RDMA_LISTENS_AGAIN for LINK_LISTENS_AGAIN. The links share the listener's
- * thread. */
+/* As link_accept(); its LINK_LISTENS_AGAIN is RDMA_LISTENS_AGAIN here. The links share the
+ * listener's thread. */
 enum { RDMA_LISTENS_AGAIN = 1 };
 int rdma_accept_link(struct rdma_listener *l, const struct link_events *ev, void *owner,
 		     struct link **ret, struct err *err);

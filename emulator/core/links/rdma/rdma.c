@@ -1,37 +1,41 @@
 /* See rdma.h: how rdma links work, and their rounds, sleep and end. Sending and receiving are in
  * send.c and receive.c.
  *
- * The frames of a link are one stream of bytes, cut into pieces that are numbered from 0. A piece
- * goes in one of two ways:
+ * The frames of a link are one stream of bytes, cut into pieces that are numbered from 0. Each end
+ * has slots, small registered buffers for SENDs, and a ring, a large registered buffer that the
+ * peer writes bodies into. The owner of a link is its user: nboxd, or a worker. A piece goes in one
+ * of two ways:
  *
  *   SEND       up to a slot: headers, small frames, several of them at once. Inline
  *              where the device can, else from a registered slot; into a slot that the
- *              peer has posted. In front of it stands what its sender has read so far.
- *   WRITE with large bodies: straight from the owner's memory, registered through a
- *   immediate  cache, into the peer's ring, which is filled in the order of the numbers.
+ *              peer has posted. It begins with how far its sender has read.
+ *   WRITE      with immediate: large bodies, straight from the owner's memory, registered
+ *              through a cache, into the peer's ring, which is filled in the order of the
+ *              numbers.
  *
  * The immediate data of both is the piece's number: its place in the stream, hence in the frame
  * whose header said which op and message it is. Piece n goes over queue pair n modulo their
  * count, and the receiver puts the pieces in order again.
  *
- * Flow: at most RDMA_WINDOW pieces and the ring's bytes may be under way. Reading gives them
- * back. The peer learns that with the next SEND, or, when a quarter is due, with a SEND of its
- * own that has no data ("control"). Control SENDs have receives of their own, and an end may
- * always send one that returns something: see the argument at rdma_tell(). So a receive is always
- * posted, and "receiver not ready" cannot happen.
+ * Flow: at most RDMA_WINDOW pieces and the ring's bytes may be under way. The receiver
+ * returns pieces and ring bytes by reading them. It tells the sender so with its next SEND; when a
+ * quarter of the window is due, by a SEND without data ("control"). Control SENDs have receives of
+ * their own, so an end that must return something always can: rdma_tell() has the proof. So a
+ * receive is always posted, and "receiver not ready" cannot happen.
  *
  * Copies: a sender copies what goes by SEND (less than a slot). A receiver copies a body once,
  * from ring or slot to the place that on_header named. It never touches a body that is discarded.
  *
  * Memory of a GPU: bodies may be sent from it, always by WRITE, and the ring may lie in it. Into
- * such a ring the peer may write only bodies of MESSAGE frames (the hello says so), which its
- * owner discards; a peer that writes anything else loses the link.
+ * such a ring the peer may write only bodies of MESSAGE frames, which the ring's owner discards.
+ * The hello says so, and a peer that writes anything else loses the link.
  *
- * Sleep: incoming pieces are "solicited"; own completions wake a sleeper only while lent memory
- * waits for them. So a ping-pong of small frames costs one wake-up a turn.
+ * Sleep: incoming pieces are "solicited", so they wake a sleeper. The sleeper's own completions
+ * wake it only while the owner's memory is lent to a send. So a ping-pong of small frames costs one
+ * wake-up a turn.
  *
- * What it does not do: encrypt, make a lost connection again, or defend the ring against the peer
- * that it was given to; the bytes in it are copied out before anyone looks at them. */
+ * What it does not do: encrypt, make a lost connection again, or keep the peer from writing into
+ * the ring at any time: bytes are copied out of it first and looked at then. */
 #include "links/rdma/rdma.h"
 
 #include <errno.h>
@@ -46,7 +50,7 @@
 #include "links/rdma/send.h"
 #include "links/wait.h"
 
-#define LINGER_NS (200 * NS_PER_MS) /* and an ack timeout */
+#define LINGER_NS (200 * NS_PER_MS) /* plus the ack timeout */
 #define LINGER_MAX_NS (2 * NS_PER_S)
 #define IDLE_TICKS 5 /* then ask the peer for a sign of life */
 #define ESTABLISH_TICKS 15
@@ -54,7 +58,7 @@
 
 /* --- rounds and sleep -------------------------------------------------------------------- */
 
-/* Ends a link that polling found broken, or left by its peer. */
+/* Ends a link if polling found it broken, or found that its peer has left. */
 static void settle(struct rdma_link *l)
 {
 	if (l->state == RDMA_BROKEN) { /* perhaps because the peer has left */
@@ -137,8 +141,8 @@ static const char *rdma_why(const struct link *base)
 	return rdma_of(base)->why;
 }
 
-/* In ticks: when a device ought to have given up a peer that does not answer, which takes
- * up to 4 x 4.096 us x 2^timeout a try. Some never do: soft-RoCE takes 7 retries for endless. */
+/* After how many ticks a device ought to have given up a peer that does not answer. A try takes up
+ * to 4 x 4.096 us x 2^timeout. Some devices never give up: soft-RoCE reads 7 retries as endless. */
 static uint64_t answer_ticks(const struct rdma_options *o)
 {
 	return 5 + ((((uint64_t)o->retry_count + 1) << o->timeout) * 4 * 4096 >> 10) / 1000000;

@@ -3,7 +3,7 @@
  *
  *   connecting: idle → resolving → routing → asked → up
  *   accepting:  idle → accepted → up
- *   the end:    up → broken, left → ended; each state may end at once */
+ *   the end:    accepted or up → broken or left → ended; broken → left; any state → ended */
 #include "links/rdma/state.h"
 
 #include <stdarg.h>
@@ -58,7 +58,7 @@ void rdma_drop_qps(struct rdma_link *l)
 			rdma_dev_drop_qp(l->dev, &l->qps[i]);
 }
 
-/* The sentence first: its words may come from what goes now. */
+/* Makes the sentence before it drops the queue pairs, whose facts are in it. */
 void rdma_fail(struct rdma_link *l, int code, const char *fmt, ...)
 {
 	char name[ERR_TEXT_MAX / 2], what[ERR_TEXT_MAX];

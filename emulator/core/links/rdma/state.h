@@ -34,8 +34,9 @@ struct rdma_link {
 	struct rdma_link *prev, *next; /* of the hub */
 	enum rdma_state state;
 	bool is_blocked; /* the last post() found no room, and nothing has changed since */
-	uint64_t state_tick, rx_tick; /* since when; last sign of life */
-	int code;                     /* why it ended; 0: the peer went in good order */
+	uint64_t state_tick,
+		rx_tick; /* tick of the last change of state; tick of the last sign of life */
+	int code;        /* why it ended; 0: the peer went in good order */
 	char why[ERR_TEXT_MAX];
 	uint32_t port;           /* of the device */
 	uint64_t port_down_tick; /* 0: it is up */
@@ -80,7 +81,7 @@ static inline struct rdma_link *rdma_of(const struct link *base)
 	return container_of((uintptr_t)base, struct rdma_link, link);
 }
 
-/* Puts @base into state @s. Return: whether the table of state.c allows it; if not, nothing
+/* Puts @l into state @s. Return: whether the table of state.c allows it; if not, nothing
  * changes.
  */
 bool rdma_set_state(struct rdma_link *l, enum rdma_state s);
