@@ -57,3 +57,8 @@ static inline double rng_uniform(struct rng *r)
 {
 	return (double)(rng_u64(r) >> 11) * 0x1p-53;
 }
+
+static inline uint64_t below(struct rng *r, uint64_t n)
+{
+	return rng_u64(r) % n;
+}

@@ -87,142 +87,83 @@ static ncclResult_t submit(const char *what, struct call *call, int root)
 	return result;
 }
 
-/* What all collectives have; what this one has besides. */
-#define CALL(...)                                                                          \
-	{                                                                                  \
-		.comm = comm_find(comm), .count = count, .dtype = dtype, .stream = stream, \
-		__VA_ARGS__                                                                \
-	}
+/* An entry point: @params and @args are NCCL's; @peer is 0 where the call has none; what follows is
+ * what its call has besides. */
+#define COLLECTIVE(name, params, args, peer, ...)                                           \
+	ncclResult_t nccl##name params                                                      \
+	{                                                                                   \
+		ENTER();                                                                    \
+		struct call call = {.comm = comm_find(comm),                                \
+				    .count = count,                                         \
+				    .dtype = dtype,                                         \
+				    .stream = stream,                                       \
+				    __VA_ARGS__};                                           \
+                                                                                            \
+		return call.comm ? submit("nccl" #name, &call, peer) : FORWARD(name, args); \
+	}                                                                                   \
+	ALSO_PNCCL(name);
 
-ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t dtype,
-			   ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_ALLREDUCE, .send = send, .recv = recv, .redop = op);
+COLLECTIVE(AllReduce,
+	   (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclRedOp_t op,
+	    ncclComm_t comm, cudaStream_t stream),
+	   (send, recv, count, dtype, op, comm, stream), 0, .kind = COLL_ALLREDUCE, .send = send,
+	   .recv = recv, .redop = op)
 
-	if (!call.comm)
-		return FORWARD(AllReduce, (send, recv, count, dtype, op, comm, stream));
-	return submit("ncclAllReduce", &call, 0);
-}
-ALSO_PNCCL(AllReduce);
+COLLECTIVE(ReduceScatter,
+	   (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclRedOp_t op,
+	    ncclComm_t comm, cudaStream_t stream),
+	   (send, recv, count, dtype, op, comm, stream), 0, .kind = COLL_REDUCESCATTER,
+	   .send = send, .recv = recv, .redop = op)
 
-ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t dtype,
-			       ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call =
-		CALL(.kind = COLL_REDUCESCATTER, .send = send, .recv = recv, .redop = op);
+COLLECTIVE(AllGather,
+	   (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclComm_t comm,
+	    cudaStream_t stream),
+	   (send, recv, count, dtype, comm, stream), 0, .kind = COLL_ALLGATHER, .send = send,
+	   .recv = recv)
 
-	if (!call.comm)
-		return FORWARD(ReduceScatter, (send, recv, count, dtype, op, comm, stream));
-	return submit("ncclReduceScatter", &call, 0);
-}
-ALSO_PNCCL(ReduceScatter);
+COLLECTIVE(Reduce,
+	   (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclRedOp_t op,
+	    int root, ncclComm_t comm, cudaStream_t stream),
+	   (send, recv, count, dtype, op, root, comm, stream), root, .kind = COLL_REDUCE,
+	   .send = send, .recv = recv, .redop = op)
 
-ncclResult_t ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t dtype,
-			   ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_ALLGATHER, .send = send, .recv = recv);
+COLLECTIVE(Broadcast,
+	   (const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
+	    ncclComm_t comm, cudaStream_t stream),
+	   (send, recv, count, dtype, root, comm, stream), root, .kind = COLL_BROADCAST,
+	   .send = send, .recv = recv)
 
-	if (!call.comm)
-		return FORWARD(AllGather, (send, recv, count, dtype, comm, stream));
-	return submit("ncclAllGather", &call, 0);
-}
-ALSO_PNCCL(AllGather);
+COLLECTIVE(Bcast,
+	   (void *buff, size_t count, ncclDataType_t dtype, int root, ncclComm_t comm,
+	    cudaStream_t stream),
+	   (buff, count, dtype, root, comm, stream), root, .kind = COLL_BROADCAST, .send = buff,
+	   .recv = buff)
 
-ncclResult_t ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t dtype,
-			ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_REDUCE, .send = send, .recv = recv, .redop = op);
+COLLECTIVE(AlltoAll,
+	   (const void *send, void *recv, size_t count, ncclDataType_t dtype, ncclComm_t comm,
+	    cudaStream_t stream),
+	   (send, recv, count, dtype, comm, stream), 0, .kind = COLL_ALLTOALL, .send = send,
+	   .recv = recv)
 
-	if (!call.comm)
-		return FORWARD(Reduce, (send, recv, count, dtype, op, root, comm, stream));
-	return submit("ncclReduce", &call, root);
-}
-ALSO_PNCCL(Reduce);
+COLLECTIVE(Gather,
+	   (const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
+	    ncclComm_t comm, cudaStream_t stream),
+	   (send, recv, count, dtype, root, comm, stream), root, .kind = COLL_GATHER, .send = send,
+	   .recv = recv)
 
-ncclResult_t ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t dtype,
-			   int root, ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_BROADCAST, .send = send, .recv = recv);
+COLLECTIVE(Scatter,
+	   (const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
+	    ncclComm_t comm, cudaStream_t stream),
+	   (send, recv, count, dtype, root, comm, stream), root, .kind = COLL_SCATTER, .send = send,
+	   .recv = recv)
 
-	if (!call.comm)
-		return FORWARD(Broadcast, (send, recv, count, dtype, root, comm, stream));
-	return submit("ncclBroadcast", &call, root);
-}
-ALSO_PNCCL(Broadcast);
+COLLECTIVE(Send,
+	   (const void *send, size_t count, ncclDataType_t dtype, int peer, ncclComm_t comm,
+	    cudaStream_t stream),
+	   (send, count, dtype, peer, comm, stream), peer, .kind = COLL_SENDRECV, .is_send = true,
+	   .send = send)
 
-ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t dtype, int root, ncclComm_t comm,
-		       cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_BROADCAST, .send = buff, .recv = buff);
-
-	if (!call.comm)
-		return FORWARD(Bcast, (buff, count, dtype, root, comm, stream));
-	return submit("ncclBcast", &call, root);
-}
-ALSO_PNCCL(Bcast);
-
-ncclResult_t ncclAlltoAll(const void *send, void *recv, size_t count, ncclDataType_t dtype,
-			  ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_ALLTOALL, .send = send, .recv = recv);
-
-	if (!call.comm)
-		return FORWARD(AlltoAll, (send, recv, count, dtype, comm, stream));
-	return submit("ncclAlltoAll", &call, 0);
-}
-ALSO_PNCCL(AlltoAll);
-
-ncclResult_t ncclGather(const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
-			ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_GATHER, .send = send, .recv = recv);
-
-	if (!call.comm)
-		return FORWARD(Gather, (send, recv, count, dtype, root, comm, stream));
-	return submit("ncclGather", &call, root);
-}
-ALSO_PNCCL(Gather);
-
-ncclResult_t ncclScatter(const void *send, void *recv, size_t count, ncclDataType_t dtype, int root,
-			 ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_SCATTER, .send = send, .recv = recv);
-
-	if (!call.comm)
-		return FORWARD(Scatter, (send, recv, count, dtype, root, comm, stream));
-	return submit("ncclScatter", &call, root);
-}
-ALSO_PNCCL(Scatter);
-
-ncclResult_t ncclSend(const void *send, size_t count, ncclDataType_t dtype, int peer,
-		      ncclComm_t comm, cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_SENDRECV, .is_send = true, .send = send);
-
-	if (!call.comm)
-		return FORWARD(Send, (send, count, dtype, peer, comm, stream));
-	return submit("ncclSend", &call, peer);
-}
-ALSO_PNCCL(Send);
-
-ncclResult_t ncclRecv(void *recv, size_t count, ncclDataType_t dtype, int peer, ncclComm_t comm,
-		      cudaStream_t stream)
-{
-	ENTER();
-	struct call call = CALL(.kind = COLL_SENDRECV, .recv = recv);
-
-	if (!call.comm)
-		return FORWARD(Recv, (recv, count, dtype, peer, comm, stream));
-	return submit("ncclRecv", &call, peer);
-}
-ALSO_PNCCL(Recv);
+COLLECTIVE(Recv,
+	   (void *recv, size_t count, ncclDataType_t dtype, int peer, ncclComm_t comm,
+	    cudaStream_t stream),
+	   (recv, count, dtype, peer, comm, stream), peer, .kind = COLL_SENDRECV, .recv = recv)

@@ -1,12 +1,8 @@
 /* The reader of nboxd.addr on any bytes: it gives an error with a sentence, or an address and a
  * token that fit. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "config/addr-file.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

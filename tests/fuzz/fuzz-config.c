@@ -1,19 +1,8 @@
 /* The reader of cluster files on any bytes: it gives an error with a place, or a configuration
  * that is accepted and stays the same when it is written and read again. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "config/config.h"
-
-#define REQUIRE(x)               \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char *write_out(const struct config *c)
 {

@@ -1,12 +1,8 @@
 /* What the real ranks of a gloo group send to nboxd: an address, which is a value of the store,
  * and frames on a connection. The first byte chooses between the two. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "nboxd/store/gloo/gloo.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void address(const uint8_t *data, size_t size)
 {

@@ -1,18 +1,8 @@
 /* The parser of declared layouts on any text: a layout that it accepts divides the world, and its
  * groups hold the ranks that they are asked for. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "members/layout.h"
-
-#define REQUIRE(x)               \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The first byte: how many ranks the world has. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

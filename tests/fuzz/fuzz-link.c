@@ -1,13 +1,10 @@
 /* A byte stream into the parser of links, in pieces and with holds that the first bytes of the
  * input choose. Then the peer goes: the link tells its owner once, after every whole frame. */
+#include "fuzz.h"
+
 #include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "loop.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct owner {
 	uint32_t pattern;

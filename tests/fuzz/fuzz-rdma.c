@@ -1,13 +1,10 @@
 /* The private data of rdma connections, from strangers: hellos and refusals. */
+#include "fuzz.h"
+
 #include <assert.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "links/rdma/hello.h"
 #include "links/rdma/options.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

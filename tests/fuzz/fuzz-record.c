@@ -1,13 +1,9 @@
 /* The reader of records on any bytes: it gives a record or a sentence, and a record that it
  * accepts can be used as reports do. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "engine/record.h"
 #include "schedule/coll.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,18 +1,8 @@
 /* The parser of "name:key=value,..." of --model and --what-if on any text: what it accepts has a
  * name and different keys, each with a value. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "engine/delay-host.h"
-
-#define REQUIRE(x)               \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,14 +2,10 @@
  * a byte that names the client (two bits) and says whether it has shown the magic number before,
  * goes afterwards, and reads its replies (one bit each); a byte with the length of the piece
  * follows. The policy answers for keys that are missing. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "nboxd/store/client.h"
 #include "nboxd/store/policy.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CLIENTS 4
 

@@ -1,22 +1,12 @@
 /* The parser of the table model on any file, and questions to the table that it accepts. The
  * parser is a static function of a plug-in, so this file includes that one. */
+#include "fuzz.h"
+
 #include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "../../delaymodels/table.c"
 #include "base/units.h"
-
-#define REQUIRE(x)               \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char sentence[1024];
 

@@ -1,20 +1,10 @@
 /* All number parsers on any text: what they accept must be in range. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "base/suggest.h"
 #include "base/units.h"
 
-#define REQUIRE(x)               \
-	do {                     \
-		if (!(x))        \
-			abort(); \
-	} while (0)
-
 #define WORLD 4096
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_ranks(const char *text)
 {

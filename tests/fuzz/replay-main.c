@@ -1,13 +1,9 @@
 /* Feeds every file of the folders on the command line to a fuzz target, and a few mutations of
  * each (bits flipped, bytes cut off, by a fixed seed). So what libFuzzer once found is tried
  * again with any compiler. */
-#include <dirent.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include <dirent.h>
 
 static uint64_t seed = 88172645463325252u;
 

@@ -23,13 +23,3 @@ void reduce_scale(enum coll_dtype t, void *dst, const void *src, const void *sca
 void reduce_average(enum coll_dtype t, void *dst, const void *src, uint32_t by, size_t n);
 
 int reduce_is_float(enum coll_dtype t);
-
-/* Conversions, round to nearest even; for the tests and the checks of programs. */
-float reduce_half_to_float(uint16_t h);
-uint16_t reduce_float_to_half(float f);
-float reduce_bfloat_to_float(uint16_t h);
-uint16_t reduce_float_to_bfloat(float f);
-float reduce_e4m3_to_float(uint8_t v);
-uint8_t reduce_float_to_e4m3(float f);
-float reduce_e5m2_to_float(uint8_t v);
-uint8_t reduce_float_to_e5m2(float f);

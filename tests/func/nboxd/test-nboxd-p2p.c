@@ -206,11 +206,6 @@ struct script {
 	uint32_t n, at;
 };
 
-static uint32_t below(struct rng *rng, uint32_t n)
-{
-	return (uint32_t)(rng_u64(rng) % n);
-}
-
 /* Pairs in a global order, each rank's calls cut into groups at random: as the earliest
  * pair that is not there can always be made, such a job goes on to its end. */
 static void write_scripts(struct rng *rng, struct script *s)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "standins/nccl/reduce.h"
+#include "standins/nccl/smallfloat.h"
 
 /* --- types and operators ------------------------------------------------------------------------
  */
@@ -26,19 +27,19 @@ static size_t encode(ncclDataType_t t, int v, void *at)
 		memcpy(at, &d, 8);
 		break;
 	case ncclFloat16:
-		h = reduce_float_to_half(f);
+		h = float_half(f);
 		memcpy(at, &h, 2);
 		break;
 	case ncclBfloat16:
-		h = reduce_float_to_bfloat(f);
+		h = float_bfloat(f);
 		memcpy(at, &h, 2);
 		break;
 	case ncclFloat8e4m3:
-		q = reduce_float_to_e4m3(f);
+		q = float_e4m3(f);
 		memcpy(at, &q, 1);
 		break;
 	case ncclFloat8e5m2:
-		q = reduce_float_to_e5m2(f);
+		q = float_e5m2(f);
 		memcpy(at, &q, 1);
 		break;
 	case ncclInt8:

@@ -14,11 +14,6 @@
 #define MAX 24
 #define MAX_CONNS 4096
 
-static uint64_t below(struct rng *r, uint64_t n)
-{
-	return rng_u64(r) % n;
-}
-
 /* --- the model: the interior of the world, obviously ---------------------------- */
 
 struct conn {

@@ -33,11 +33,6 @@ struct bench {
 	uint64_t last_due;
 };
 
-static uint32_t below(struct rng *r, uint32_t n)
-{
-	return (uint32_t)(rng_u64(r) % n);
-}
-
 static bool is_ready(const struct expect *x, uint32_t in, uint64_t index)
 {
 	const struct border *b = x->b;

@@ -11,11 +11,6 @@
 #include "engine/sim.h"
 #include "rng.h"
 
-static uint32_t below(struct rng *r, uint32_t n)
-{
-	return (uint32_t)(rng_u64(r) % n);
-}
-
 /* --- schedules --------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t v)

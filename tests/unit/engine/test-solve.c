@@ -18,11 +18,6 @@
 
 static const char *dirs[2];
 
-static uint32_t below(struct rng *r, uint32_t n)
-{
-	return (uint32_t)(rng_u64(r) % n);
-}
-
 static const struct topology world = {.n_nodes = 64, .gpus_per_node = 8};
 
 static struct delay_chain *open_chain(const char *model, const char *what_if)

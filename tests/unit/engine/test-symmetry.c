@@ -88,11 +88,6 @@ static void assert_close(double a, double b, double tolerance, const struct sche
 			 (unsigned long long)s->chunk_bytes, s->n_channels, s->slices, a, b);
 }
 
-static uint32_t below(struct rng *r, uint32_t n)
-{
-	return (uint32_t)(rng_u64(r) % n);
-}
-
 /* Members that share nodes unevenly: nboxd then says one rank a node. */
 static void list_nodes(struct rng *r, struct sched *s, struct world *w)
 {

@@ -20,11 +20,6 @@ struct post {
 static struct post posts[RANKS][POSTS];
 static uint32_t n_posts[RANKS], n_posted[RANKS];
 
-static uint64_t below(struct rng *rng, uint64_t n)
-{
-	return rng_u64(rng) % n;
-}
-
 static void world_init(struct bitmap *real, const bool *is_real)
 {
 	assert_int_equal(bitmap_init(real, RANKS), 0);

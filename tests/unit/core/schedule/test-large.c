@@ -20,11 +20,6 @@ static const struct {
 };
 #define N_FORMS (sizeof(forms) / sizeof(forms[0]))
 
-static uint64_t below(struct rng *r, uint64_t n)
-{
-	return rng_u64(r) % n;
-}
-
 enum side { RECEIVES, SENDS };
 
 /* The step of a thread that has message @index; numbers never fall along a thread. */

@@ -16,11 +16,6 @@ struct group {
 	const struct sched *pointer[WORLD_MAX];
 };
 
-static uint64_t below(struct rng *r, uint64_t n)
-{
-	return rng_u64(r) % n;
-}
-
 static void add(struct group *g, uint32_t rank, uint32_t peer, bool is_send, uint64_t bytes)
 {
 	uint64_t *end = is_send ? &g->n_in[rank] : &g->n_out[rank];

@@ -9,6 +9,7 @@
 
 #include "cmocka-all.h"
 #include "standins/nccl/reduce.h"
+#include "standins/nccl/smallfloat.h"
 
 struct format {
 	enum coll_dtype t;
@@ -73,18 +74,18 @@ static uint32_t encode(const struct format *f, double x)
 
 static float widen(enum coll_dtype t, uint32_t v)
 {
-	return t == COLL_FLOAT16      ? reduce_half_to_float((uint16_t)v)
-	       : t == COLL_BFLOAT16   ? reduce_bfloat_to_float((uint16_t)v)
-	       : t == COLL_FLOAT8E4M3 ? reduce_e4m3_to_float((uint8_t)v)
-				      : reduce_e5m2_to_float((uint8_t)v);
+	return t == COLL_FLOAT16      ? half_float((uint16_t)v)
+	       : t == COLL_BFLOAT16   ? bfloat_float((uint16_t)v)
+	       : t == COLL_FLOAT8E4M3 ? e4m3_float((uint8_t)v)
+				      : e5m2_float((uint8_t)v);
 }
 
 static uint32_t narrow(enum coll_dtype t, float x)
 {
-	return t == COLL_FLOAT16      ? reduce_float_to_half(x)
-	       : t == COLL_BFLOAT16   ? reduce_float_to_bfloat(x)
-	       : t == COLL_FLOAT8E4M3 ? reduce_float_to_e4m3(x)
-				      : reduce_float_to_e5m2(x);
+	return t == COLL_FLOAT16      ? float_half(x)
+	       : t == COLL_BFLOAT16   ? float_bfloat(x)
+	       : t == COLL_FLOAT8E4M3 ? float_e4m3(x)
+				      : float_e5m2(x);
 }
 
 static void check_narrow(const struct format *f, float x)
