@@ -14,33 +14,13 @@
 #include "shim/gate/cuda-gate.h"
 #include "shim/gate/device-cuda.h"
 #include "tests/driver/emulated-driver.h"
+#include "tests/unit/shim/counted-gate.h"
 
 static const struct device *dev = &device_cuda;
-static unsigned int n_arrived, n_passed;
 
 static void what_is_wrong(const char *how)
 {
 	setenv("NBOX_TEST_DRIVER", how, 1);
-}
-
-static void on_arrive(struct gate *g)
-{
-	(void)g;
-	n_arrived++;
-}
-
-static void on_passed(struct gate *g)
-{
-	(void)g;
-	n_passed++;
-}
-
-static void gate_reset(struct gate *g)
-{
-	memset(g, 0, sizeof(*g));
-	g->on_arrive = on_arrive;
-	g->on_passed = on_passed;
-	n_arrived = n_passed = 0;
 }
 
 static void enqueue(unsigned int stream, struct gate *g)

@@ -1,121 +1,16 @@
-/* The gate of device-host.c over a runtime of this file: one stream, one thread. */
+/* The gate of device-host.c over the host CUDA runtime: one stream, one thread. */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "cmocka-all.h"
-#include <pthread.h>
-#include <stdatomic.h>
+#include <cuda_runtime_api.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "shim/gate/device-choose.h"
-
-/* --- a CUDA runtime ------------------------------------------------------------- */
-
-struct item {
-	void (*fn)(void *);
-	void *arg;
-};
-
-static struct {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	struct item items[256];
-	unsigned int head, tail;
-	bool is_busy, is_ending;
-	pthread_t thread;
-} stream = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
-
-static void *stream_main(void *arg)
-{
-	(void)arg;
-	pthread_mutex_lock(&stream.lock);
-	while (!stream.is_ending) {
-		struct item item;
-
-		if (stream.head == stream.tail) {
-			pthread_cond_wait(&stream.cond, &stream.lock);
-			continue;
-		}
-		item = stream.items[stream.head++ % 256];
-		stream.is_busy = true;
-		pthread_mutex_unlock(&stream.lock);
-		item.fn(item.arg);
-		pthread_mutex_lock(&stream.lock);
-		stream.is_busy = false;
-		pthread_cond_broadcast(&stream.cond);
-	}
-	pthread_mutex_unlock(&stream.lock);
-	return NULL;
-}
-
-static void stream_sync(void)
-{
-	pthread_mutex_lock(&stream.lock);
-	while (stream.head != stream.tail || stream.is_busy)
-		pthread_cond_wait(&stream.cond, &stream.lock);
-	pthread_mutex_unlock(&stream.lock);
-}
-
-#define EXPORT __attribute__((visibility("default")))
-int cudaLaunchHostFunc(device_stream s, void (*fn)(void *), void *arg);
-EXPORT int cudaLaunchHostFunc(device_stream s, void (*fn)(void *), void *arg)
-{
-	(void)s;
-	pthread_mutex_lock(&stream.lock);
-	stream.items[stream.tail++ % 256] = (struct item){fn, arg};
-	pthread_cond_broadcast(&stream.cond);
-	pthread_mutex_unlock(&stream.lock);
-	return 0;
-}
-
-#define UNUSED_FUNCTION(name) \
-	int name(void);       \
-	EXPORT int name(void) \
-	{                     \
-		return 1;     \
-	}
-UNUSED_FUNCTION(cudaGetDevice)
-UNUSED_FUNCTION(cudaSetDevice)
-UNUSED_FUNCTION(cudaMemcpyAsync)
-UNUSED_FUNCTION(cudaMemsetAsync)
-UNUSED_FUNCTION(cudaMalloc)
-UNUSED_FUNCTION(cudaFree)
-UNUSED_FUNCTION(cudaHostAlloc)
-UNUSED_FUNCTION(cudaFreeHost)
-UNUSED_FUNCTION(cudaEventCreateWithFlags)
-UNUSED_FUNCTION(cudaEventDestroy)
-UNUSED_FUNCTION(cudaEventRecord)
-UNUSED_FUNCTION(cudaStreamWaitEvent)
-UNUSED_FUNCTION(cudaStreamIsCapturing)
-
-/* --- tests --------------------------------------------------------------------------- */
+#include "tests/unit/shim/counted-gate.h"
 
 static const struct device *dev;
-static _Atomic unsigned int n_arrived, n_passed;
-
-static void on_arrive(struct gate *g)
-{
-	(void)g;
-	atomic_fetch_add(&n_arrived, 1);
-}
-
-static void on_passed(struct gate *g)
-{
-	(void)g;
-	atomic_fetch_add(&n_passed, 1);
-}
-
-static void gate_reset(struct gate *g)
-{
-	memset(g, 0, sizeof(*g));
-	g->on_arrive = on_arrive;
-	g->on_passed = on_passed;
-	atomic_store(&n_arrived, 0);
-	atomic_store(&n_passed, 0);
-}
 
 static void wait_for(_Atomic unsigned int *n, unsigned int value)
 {
@@ -135,7 +30,7 @@ static void a_gate_is_closed_until_it_is_released(void **state)
 	clock_sleep_until_ns(clock_now_ns() + 5 * NS_PER_MS);
 	assert_int_equal(atomic_load(&n_passed), 0);
 	dev->release(&g, 0);
-	stream_sync();
+	assert_int_equal(cudaStreamSynchronize(NULL), 0);
 	assert_int_equal(atomic_load(&n_passed), 1);
 	assert_true(g.times[0].arrive_ns <= g.times[0].local_done_ns);
 	assert_true(g.times[0].local_done_ns <= g.times[0].opened_ns);
@@ -156,7 +51,7 @@ static void a_gate_used_again_is_never_early(void **state)
 		if (i % 2)
 			wait_for(&n_arrived, i + 1);
 		dev->release(&g, due); /* before or after the waiter is there */
-		stream_sync();
+		assert_int_equal(cudaStreamSynchronize(NULL), 0);
 		assert_int_equal(atomic_load(&n_passed), i + 1);
 		assert_true(g.times[i & 1].opened_ns >= due);
 	}
@@ -175,7 +70,7 @@ static void hurry_opens_a_gate_before_it_is_due(void **state)
 	clock_sleep_until_ns(clock_now_ns() + 5 * NS_PER_MS);
 	assert_int_equal(atomic_load(&n_passed), 0);
 	dev->hurry(&g);
-	stream_sync();
+	assert_int_equal(cudaStreamSynchronize(NULL), 0);
 	assert_int_equal(atomic_load(&n_passed), 1);
 	assert_true(g.times[0].opened_ns < due);
 }
@@ -186,18 +81,7 @@ static int setup(void **state)
 
 	(void)state;
 	dev = device_get(&err);
-	return dev && !pthread_create(&stream.thread, NULL, stream_main, NULL) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	pthread_mutex_lock(&stream.lock);
-	stream.is_ending = true;
-	pthread_cond_broadcast(&stream.cond);
-	pthread_mutex_unlock(&stream.lock);
-	pthread_join(stream.thread, NULL);
-	return 0;
+	return dev ? 0 : -1;
 }
 
 int main(void)
@@ -209,5 +93,5 @@ int main(void)
 	};
 
 	setenv("NBOX_DEVICE", "host", 1);
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, NULL);
 }
