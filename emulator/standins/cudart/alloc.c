@@ -180,14 +180,10 @@ cudaError_t cudaFree(void *ptr)
 cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t handle)
 {
 	CLEANUP(stream_putp) struct stream *stream = NULL;
-	cudaError_t error = runtime_enter();
+	cudaError_t error = stream_look(handle, &stream);
 
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	stream = stream_get(handle);
-	if (!stream)
-		return runtime_return(cudaErrorInvalidResourceHandle);
-	error = capture_check_wait(stream);
+	if (error == cudaSuccess)
+		error = capture_check_wait(stream);
 	if (error == cudaSuccess)
 		error = memory_allocate(ptr, size, MEMORY_DEVICE, 0);
 	return runtime_return(error);
@@ -204,14 +200,10 @@ cudaError_t cudaFreeAsync(void *ptr, cudaStream_t handle)
 {
 	struct command command = {.type = &free_command, .ptr = ptr};
 	CLEANUP(stream_putp) struct stream *stream = NULL;
-	cudaError_t error = runtime_enter();
+	cudaError_t error = stream_look(handle, &stream);
 
-	if (error != cudaSuccess)
-		return runtime_return(error);
-	stream = stream_get(handle);
-	if (!stream)
-		return runtime_return(cudaErrorInvalidResourceHandle);
-	error = capture_check_wait(stream);
+	if (error == cudaSuccess)
+		error = capture_check_wait(stream);
 	if (error == cudaSuccess && !memory_map_leave(ptr))
 		error = cudaErrorInvalidValue;
 	if (error == cudaSuccess)

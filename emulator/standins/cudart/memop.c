@@ -102,14 +102,11 @@ static const struct command_type await_command = {
 static CUresult submit(CUstream handle, CUdeviceptr addr, const struct command *command)
 {
 	CLEANUP(stream_putp) struct stream *stream = NULL;
-	cudaError_t error = runtime_enter();
+	cudaError_t error = stream_look(handle, &stream);
 	void *ptr = (void *)(uintptr_t)addr;
 
 	if (error != cudaSuccess)
 		return (CUresult)error;
-	stream = stream_get(handle);
-	if (!stream)
-		return CUDA_ERROR_INVALID_HANDLE;
 	if (addr % command->word.bytes || !memory_is_device_usable(ptr, command->word.bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The two enumerations agree in all that stream_submit() returns. */

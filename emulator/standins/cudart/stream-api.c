@@ -62,16 +62,6 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle)
 	return cudaSuccess;
 }
 
-static cudaError_t stream_look(cudaStream_t handle, struct stream **ret_stream)
-{
-	cudaError_t error = runtime_enter();
-
-	if (error != cudaSuccess)
-		return error;
-	*ret_stream = stream_get(handle);
-	return *ret_stream ? cudaSuccess : cudaErrorInvalidResourceHandle;
-}
-
 cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
 	CLEANUP(stream_putp) struct stream *stream = NULL;

@@ -80,3 +80,13 @@ struct stream *stream_get(cudaStream_t handle)
 		object_ref(&stream->object);
 	return stream;
 }
+
+cudaError_t stream_look(cudaStream_t handle, struct stream **ret_stream)
+{
+	cudaError_t error = runtime_enter();
+
+	if (error != cudaSuccess)
+		return error;
+	*ret_stream = stream_get(handle);
+	return *ret_stream ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}

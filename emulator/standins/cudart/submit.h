@@ -12,3 +12,5 @@ struct stream *stream_get(cudaStream_t handle);
 /* Queues @command, or makes it a node of the graph when the stream is being captured. Takes over
  * the references in @command, on failure too. */
 cudaError_t stream_submit(struct stream *stream, const struct command *command);
+/* What most calls that name a stream begin with: runtime_enter(), then stream_get(). */
+cudaError_t stream_look(cudaStream_t handle, struct stream **ret_stream);

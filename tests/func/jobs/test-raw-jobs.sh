@@ -1,21 +1,9 @@
 #!/usr/bin/env bash
 # The raw line with every launcher, and which jobs come to the same nboxd: the workers of one, never those of the next, nor of another user.
-. "$(dirname "$0")/../nbox/lib.sh"
-here=$BUILD/tests/func/jobs
+. "$(dirname "$0")/raw.sh"
 export PATH=$tmp/bin:$here:$PATH TMPDIR=$tmp LD_LIBRARY_PATH=$BUILD/emulator/standins NBOX_DEVICE=host NBOX_HOST_DEVICES=8
 unset SLURM_NNODES SLURM_NTASKS SLURM_NTASKS_PER_NODE SLURM_JOB_ID
 export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 12000)) # for each test, and nobody binds it
-if is_sanitized; then # the agent is in C, but env is not
-	echo "1..0 # SKIP a sanitized libnbox.so cannot be preloaded into env"
-	exit 0
-fi
-# raw VARIABLES... -- COMMAND...
-raw() {
-	local vars=()
-	while [ "$1" != -- ]; do vars+=("$1"); shift; done
-	shift
-	timeout -k 5 120 env LD_PRELOAD="$BUILD/libnbox.so" "${vars[@]}" "$@"
-}
 # begin OUT VARIABLES... -- COMMAND...: in the background, as $job, until its op is in its record
 begin() {
 	local vars=()
@@ -28,7 +16,6 @@ begin() {
 	check "job $out is under way" within 200 ops_recorded "$out" 1
 }
 gone() { within 200 none_names "$1"; }
-none_names() { ! nboxds_left | grep -q -- "$1"; }
 
 mkdir bin
 for name in accelerate deepspeed srun mpirun; do ln -s "$here/torchrun" "bin/$name"; done

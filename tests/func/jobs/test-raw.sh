@@ -1,28 +1,15 @@
 #!/usr/bin/env bash
 # LD_PRELOAD and a description of the cluster, by variables or by a file: the workers start nboxd themselves, once, and it ends with them.
-. "$(dirname "$0")/../nbox/lib.sh"
-here=$BUILD/tests/func/jobs
+. "$(dirname "$0")/raw.sh"
 export PATH=$here:$PATH TMPDIR=$tmp LD_LIBRARY_PATH=$BUILD/emulator/standins NBOX_DEVICE=host NBOX_HOST_DEVICES=8
 # a port for each test, which nobody binds, so that runs that overlap with others' do not share an nboxd
 port=$((20000 + $$ % 12000)) # below those that the kernel gives to others
-if is_sanitized; then # the agent is in C, but env is not
-	echo "1..0 # SKIP a sanitized libnbox.so cannot be preloaded into env"
-	exit 0
-fi
-# raw VARIABLES... -- COMMAND...
-raw() {
-	local vars=()
-	while [ "$1" != -- ]; do vars+=("$1"); shift; done
-	shift
-	timeout -k 5 120 env LD_PRELOAD="$BUILD/libnbox.so" "${vars[@]}" "$@"
-}
 raw_and_end() { raw "$@" && echo "the command has ended"; }
 gone() { # no nboxd of the job with these results is left: it lingers while links close
 	within 200 none_names "$1" && return 0
 	nboxds_left
 	return 1
 }
-none_names() { ! nboxds_left | grep -q -- "$1"; }
 
 exits 0 "torchrun, nothing else" raw_and_end NBOX_NODES=64 NBOX_MODEL=ring NBOX_OUT="$tmp/a" -- \
 	torchrun --nproc-per-node=2 --master-port=$port "$here/flaky" -- "$tmp"

@@ -60,46 +60,40 @@ static void streams(void)
 	NCCL(ncclCommDestroy(comm));
 }
 
+/* Sums in two streams in one group, while the one of @late is late with its ones. */
+static void sum_in_two_streams(ncclComm_t comm, cudaStream_t other, int late)
+{
+	cudaStream_t last = late ? other : stream;
+	float ones[COUNT], sum[COUNT];
+	_Atomic int is_set = 0;
+
+	for (int i = 0; i < COUNT; i++)
+		ones[i] = 1;
+	put(buf[!late], 1);
+	put(buf[late], 0);
+	CUDA(cudaLaunchHostFunc(last, set_late, &is_set));
+	CUDA(cudaMemcpyAsync(buf[late], ones, sizeof(ones), cudaMemcpyHostToDevice, last));
+	NCCL(ncclGroupStart());
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
+	NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, ncclSum, comm, other));
+	NCCL(ncclGroupEnd());
+	CUDA(cudaMemcpyAsync(sum, buf[1], sizeof(sum), cudaMemcpyDeviceToHost, other));
+	CUDA(cudaStreamSynchronize(other));
+	for (int i = 0; i < COUNT; i++)
+		CHECK(sum[i] == (float)n, "element %d is %g", i, (double)sum[i]);
+	check("the first call", buf[0], (float)n);
+}
+
 /* Calls of one group on several streams: its work begins when all streams are there, and all of
  * them wait for it. */
 static void grouped_streams(void)
 {
 	ncclComm_t comm = comm_new("grouped streams");
-	float ones[COUNT], sum[COUNT];
-	_Atomic int is_set = 0;
 	cudaStream_t other;
 
 	CUDA(cudaStreamCreate(&other));
-	for (int i = 0; i < COUNT; i++)
-		ones[i] = 1;
-	put(buf[0], 1);
-	put(buf[1], 0);
-	CUDA(cudaLaunchHostFunc(other, set_late, &is_set));
-	CUDA(cudaMemcpyAsync(buf[1], ones, sizeof(ones), cudaMemcpyHostToDevice, other));
-	NCCL(ncclGroupStart());
-	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
-	NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, ncclSum, comm, other));
-	NCCL(ncclGroupEnd());
-	CUDA(cudaMemcpyAsync(sum, buf[1], sizeof(sum), cudaMemcpyDeviceToHost, other));
-	CUDA(cudaStreamSynchronize(other));
-	for (int i = 0; i < COUNT; i++)
-		CHECK(sum[i] == (float)n, "element %d is %g", i, (double)sum[i]);
-	check("the first call", buf[0], (float)n);
-
-	/* the first call's stream is late */
-	put(buf[0], 0);
-	put(buf[1], 1);
-	CUDA(cudaLaunchHostFunc(stream, set_late, &is_set));
-	CUDA(cudaMemcpyAsync(buf[0], ones, sizeof(ones), cudaMemcpyHostToDevice, stream));
-	NCCL(ncclGroupStart());
-	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
-	NCCL(ncclAllReduce(buf[1], buf[1], COUNT, ncclFloat, ncclSum, comm, other));
-	NCCL(ncclGroupEnd());
-	CUDA(cudaMemcpyAsync(sum, buf[1], sizeof(sum), cudaMemcpyDeviceToHost, other));
-	CUDA(cudaStreamSynchronize(other));
-	for (int i = 0; i < COUNT; i++)
-		CHECK(sum[i] == (float)n, "element %d is %g", i, (double)sum[i]);
-	check("the first call", buf[0], (float)n);
+	sum_in_two_streams(comm, other, 1);
+	sum_in_two_streams(comm, other, 0);
 	CUDA(cudaStreamDestroy(other));
 	NCCL(ncclCommDestroy(comm));
 }

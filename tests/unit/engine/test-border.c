@@ -9,6 +9,7 @@
 #include "cmocka-all.h"
 #include "engine/border-collective.h"
 #include "engine/border-p2p.h"
+#include "forms.h"
 #include "rng.h"
 
 #define MAX 24
@@ -214,19 +215,6 @@ static void honest_players(const struct sched *s, const struct border *b, const 
 	model_deinit(&m);
 	free(arrived);
 }
-
-static const struct {
-	enum coll_kind kind;
-	enum sched_algo algo;
-} forms[] = {
-	{COLL_ALLREDUCE, SCHED_RING},  {COLL_ALLREDUCE, SCHED_TREE},
-	{COLL_ALLGATHER, SCHED_RING},  {COLL_REDUCESCATTER, SCHED_RING},
-	{COLL_BROADCAST, SCHED_RING},  {COLL_BROADCAST, SCHED_CHAIN},
-	{COLL_REDUCE, SCHED_RING},     {COLL_REDUCE, SCHED_CHAIN},
-	{COLL_ALLTOALL, SCHED_DIRECT}, {COLL_GATHER, SCHED_DIRECT},
-	{COLL_SCATTER, SCHED_DIRECT},
-};
-#define N_FORMS (sizeof(forms) / sizeof(forms[0]))
 
 /* Random worlds: about @elems elements a channel. */
 static struct sched random_sched(unsigned form, struct rng *r)
