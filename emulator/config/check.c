@@ -11,8 +11,8 @@
 #include "config/convert.h"
 #include "config/did-you-mean.h"
 #include "schedule/schedule.h"
+#include "wire/wire.h"
 
-#define WORLD_MAX 65536
 #define POLL_MAX_NS 1e9
 #define WAIT_MAX_NS (86400.0 * 1e9)
 
@@ -24,9 +24,9 @@ static int check_world(struct config *c, struct err *err)
 	char where[VALUE_WHERE_MAX];
 	int r;
 
-	if ((r = value_count(c, CONFIG_GPUS_PER_NODE, 1, WORLD_MAX, &gpus, err)) < 0 ||
-	    (r = value_count(c, CONFIG_NODES, 1, WORLD_MAX, &nodes, err)) < 0 ||
-	    (r = value_count(c, CONFIG_WORLD, 1, WORLD_MAX, &world, err)) < 0)
+	if ((r = value_count(c, CONFIG_GPUS_PER_NODE, 1, WIRE_WORLD_MAX, &gpus, err)) < 0 ||
+	    (r = value_count(c, CONFIG_NODES, 1, WIRE_WORLD_MAX, &nodes, err)) < 0 ||
+	    (r = value_count(c, CONFIG_WORLD, 1, WIRE_WORLD_MAX, &world, err)) < 0)
 		return r;
 	if (world && !config_is_set(c, CONFIG_NODES)) {
 		if (world % gpus)
@@ -44,13 +44,11 @@ static int check_world(struct config *c, struct err *err)
 			(unsigned long long)world, (unsigned long long)nodes,
 			(unsigned long long)gpus, (unsigned long long)(nodes * gpus),
 			config_where(c, CONFIG_NODES, 0, where, sizeof(where)));
-	if (nodes * gpus > WORLD_MAX)
-		return value_refuse(c,
-				    config_is_set(c, CONFIG_NODES) ? CONFIG_NODES
-								   : CONFIG_GPUS_PER_NODE,
-				    0, err,
-				    "%llu nodes x %llu gpus per node are more than %d ranks",
-				    (unsigned long long)nodes, (unsigned long long)gpus, WORLD_MAX);
+	if (nodes * gpus > WIRE_WORLD_MAX)
+		return value_refuse(
+			c, config_is_set(c, CONFIG_NODES) ? CONFIG_NODES : CONFIG_GPUS_PER_NODE, 0,
+			err, "%llu nodes x %llu gpus per node are more than %d ranks",
+			(unsigned long long)nodes, (unsigned long long)gpus, WIRE_WORLD_MAX);
 	topology_default(&c->topology);
 	c->topology.n_nodes = (uint32_t)nodes;
 	c->topology.gpus_per_node = (uint32_t)gpus;

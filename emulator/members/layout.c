@@ -9,8 +9,7 @@
 
 #include "base/suggest.h"
 #include "base/units.h"
-
-#define WORLD_MAX UINT32_C(65536)
+#include "wire/wire.h"
 
 static struct layout_axis *axis_find(struct layout *l, const char *name)
 {
@@ -128,16 +127,17 @@ int layout_parse(const char *text, uint32_t world, struct layout *ret, struct er
 			return err_set(err, EINVAL, "'%.64s' is given twice, or empty", item);
 		if ((r = units_count(value, &n, err)) < 0)
 			return r;
-		if (n < 1 || n > WORLD_MAX)
+		if (n < 1 || n > WIRE_WORLD_MAX)
 			return err_set(err, EINVAL, "%.32s=%.32s: a size is 1 to %u", item, value,
-				       WORLD_MAX);
+				       WIRE_WORLD_MAX);
 		if (l.n_axes == LAYOUT_AXES_MAX)
 			return err_set(err, EINVAL, "more than %d axes", LAYOUT_AXES_MAX);
 		snprintf(l.axis[l.n_axes].name, sizeof(l.axis[0].name), "%s", item);
 		l.axis[l.n_axes++].size = (uint32_t)n;
 		product *= n;
-		if (product > WORLD_MAX)
-			return err_set(err, EINVAL, "the axes make more than %u ranks", WORLD_MAX);
+		if (product > WIRE_WORLD_MAX)
+			return err_set(err, EINVAL, "the axes make more than %u ranks",
+				       WIRE_WORLD_MAX);
 	} while (*left);
 	if (l.n_axes == 0)
 		return err_set(err, EINVAL, "there is no axis; write for example tp=8,pp=4,dp=16");

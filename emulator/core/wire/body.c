@@ -129,6 +129,8 @@ static int check_comm_ready(const struct wire_hdr *h, const void *body, struct e
 		return bad(h, err, "rank", m.rank);
 	if (m.n_real == 0 || m.n_real > m.n_ranks)
 		return bad(h, err, "n_real", m.n_real);
+	if (m.n_ranks > WIRE_WORLD_MAX)
+		return bad(h, err, "n_ranks", m.n_ranks);
 	if (m.gpus_per_node == 0)
 		return bad(h, err, "gpus_per_node", m.gpus_per_node);
 	if (m.base + (uint64_t)m.stride * (m.n_ranks - 1) > UINT32_MAX)

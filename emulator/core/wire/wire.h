@@ -95,6 +95,7 @@ _Static_assert(sizeof(struct wire_hdr) == 48, "wire header is 48 bytes");
 #define WIRE_DTYPES 12       /* COLL_DTYPES */
 #define WIRE_ALGOS 4         /* SCHED_ALGOS */
 #define WIRE_CHANNELS_MAX 1024
+#define WIRE_WORLD_MAX UINT32_C(65536)     /* ranks of the largest world */
 #define WIRE_COUNT_MAX (UINT64_C(1) << 40) /* elements, or bytes of one p2p call */
 
 /* Fills magic, version, type and body_bytes; zeroes the rest. */

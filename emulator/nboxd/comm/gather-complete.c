@@ -143,10 +143,14 @@ static int by_job_list(const struct gather *g, const struct comm *parent, int32_
 		return -ENOMEM;
 	if (!t)
 		return NO_LIST;
-	for (uint32_t i = 0; i < g->n; i++)
-		if (g->entries[i].color == color && g->entries[i].key >= 0)
-			known[n_known++] = (struct wire_member){(uint32_t)g->entries[i].key,
-								g->entries[i].world_rank};
+	for (uint32_t i = 0; i < g->n; i++) {
+		if (g->entries[i].color != color)
+			continue;
+		if (g->entries[i].key < 0)
+			return NO_LIST; /* no place in a list */
+		known[n_known++] =
+			(struct wire_member){(uint32_t)g->entries[i].key, g->entries[i].world_rank};
+	}
 	r = members_by_list(g->gathers->comms->cluster, t->world_ranks, t->n, known, n_known,
 			    MEMBERS_JOB_LIST, ret, &why);
 	if (r == 0) {

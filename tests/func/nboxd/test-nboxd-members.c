@@ -373,6 +373,35 @@ static void lists_say_what_colors_do_not(void **state)
 	end(&d, 4);
 }
 
+/* A negative key is no place in a list. */
+static void every_voter_of_a_split_is_answered_whatever_its_list_says(void **state)
+{
+	const char *const args[] = {"--nodes", "16", "--layout", "tp=4,dp=16", NULL};
+	struct wire_unique_id id = id_by(0, 0);
+	struct daemon d;
+
+	(void)state;
+	start(&d, args, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		init(&f[i], &id, 64, i, i);
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
+	for (uint32_t i = 0; i < 4; i++) {
+		struct {
+			struct wire_comm_split m;
+			uint32_t list[2];
+		} body = {.m = {.parent = f[i].ready[0].comm,
+				.rank = i,
+				.color = (int32_t)i / 2,
+				.key = i ? -1 : 0,
+				.cookie = 2},
+			  .list = {i / 2 ? 10 : 0, 11}};
+
+		fake_send(&f[i], WIRE_COMM_SPLIT, body.m.parent, i, 0, &body, sizeof(body));
+	}
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
+	end(&d, 4);
+}
+
 /* --- the store -------------------------------------------------------------------------- */
 
 static int store_connect(const struct daemon *d)
@@ -483,6 +512,7 @@ int main(void)
 		cmocka_unit_test(the_jobs_lists_are_believed_where_they_agree),
 		cmocka_unit_test(one_world_rank_is_no_two_members),
 		cmocka_unit_test(lists_say_what_colors_do_not),
+		cmocka_unit_test(every_voter_of_a_split_is_answered_whatever_its_list_says),
 		cmocka_unit_test(keys_of_the_store_name_pairs),
 	};
 

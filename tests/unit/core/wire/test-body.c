@@ -156,6 +156,7 @@ static void a_comm_ready_is_checked(void **state)
 	SPOIL(WIRE_COMM_READY, m, ready.n_ranks, 1);
 	SPOIL(WIRE_COMM_READY, m, ready.n_real, 1);
 	SPOIL(WIRE_COMM_READY, m, ready.n_real, 3);
+	SPOIL(WIRE_COMM_READY, m, ready.n_ranks, WIRE_WORLD_MAX + 1);
 	SPOIL(WIRE_COMM_READY, m, ready.n_real, UINT32_MAX);
 	SPOIL(WIRE_COMM_READY, m, ready.gpus_per_node, 0);
 	SPOIL(WIRE_COMM_READY, m, ready.base, 4); /* not the members' world ranks */
