@@ -24,24 +24,11 @@ static uint64_t seq;
 /* 2 nodes x 3 ranks, two of the three real ones here, one communicator of these. */
 static void start(struct daemon *d, const char *exchange)
 {
-	const char *args[] = {"--nodes",
-			      "2",
-			      "--gpus-per-node",
-			      "3",
-			      "--real",
-			      "0-2",
-			      "--addr",
-			      test_address("", NULL),
-			      "--exchange",
-			      exchange,
-			      "--model",
-			      "alphabeta",
-			      "--settle",
-			      "50ms",
-			      NULL};
-
 	bad_peer_set(BAD_NONE);
-	daemon_start(d, args);
+	daemon_start_line(d,
+			  "--nodes 2 --gpus-per-node 3 --real 0-2 --addr %s --exchange %s "
+			  "--model alphabeta --settle 50ms",
+			  test_address("", NULL), exchange);
 	for (size_t i = 0; i < 2; i++)
 		fake_connect(&f[i], d->addr, "");
 	assert_true(fakes_got(f, 2, WIRE_WELCOME, 1));

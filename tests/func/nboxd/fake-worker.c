@@ -76,6 +76,20 @@ void daemon_start(struct daemon *d, const char *const *args)
 	close(out[0]);
 }
 
+void daemon_start_line(struct daemon *d, const char *fmt, ...)
+{
+	const char *args[64] = {NULL};
+	char line[1024], *rest = line;
+	va_list ap;
+
+	va_start(ap, fmt);
+	assert_true(vsnprintf(line, sizeof(line), fmt, ap) < (int)sizeof(line));
+	va_end(ap);
+	for (size_t i = 0; i < 63 && (args[i] = strsep(&rest, " ")); i++)
+		;
+	daemon_start(d, args);
+}
+
 bool daemon_said(struct daemon *d, const char *text)
 {
 	ssize_t n;

@@ -74,6 +74,9 @@ struct daemon {
 /* @args: NULL-terminated, after the program's name. Fails the test when it does not
  * get ready. */
 void daemon_start(struct daemon *d, const char *const *args);
+/* The same; the arguments are the words of the line. */
+void daemon_start_line(struct daemon *d, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Return: what waitpid() says; -1: still running after @seconds. */
 int daemon_wait(struct daemon *d, int seconds);
 /* SIGTERM; fails the test unless it ends with 0 within 10 s. */

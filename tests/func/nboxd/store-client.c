@@ -13,25 +13,14 @@
 
 void nboxd_start_told(struct daemon *d, const char *real, int ended_fd)
 {
-	char fd[16];
-	const char *args[] = {"--nodes",
-			      "4",
-			      "--gpus-per-node",
-			      "2",
-			      "--real",
-			      real,
-			      "--addr",
-			      "tcp:127.0.0.1:0",
-			      "--store",
-			      "127.0.0.1:0",
-			      "--settle",
-			      "20ms",
-			      ended_fd >= 0 ? "--ended-fd" : NULL,
-			      fd,
-			      NULL};
+	char ended[32] = "";
 
-	snprintf(fd, sizeof(fd), "%d", ended_fd);
-	daemon_start(d, args);
+	if (ended_fd >= 0)
+		snprintf(ended, sizeof(ended), " --ended-fd %d", ended_fd);
+	daemon_start_line(d,
+			  "--nodes 4 --gpus-per-node 2 --real %s --addr tcp:127.0.0.1:0 "
+			  "--store 127.0.0.1:0 --settle 20ms%s",
+			  real, ended);
 }
 
 void nboxd_start(struct daemon *d, const char *real)

@@ -73,25 +73,6 @@ static void every_op_ends_in_every_exchange(void **state)
 static void all_kinds_of_links_work_together(void **state)
 {
 	const char *device = getenv("NBOX_TEST_RDMA");
-	const char *args[] = {"--nodes",
-			      "2",
-			      "--gpus-per-node",
-			      "3",
-			      "--real",
-			      "0-2",
-			      "--model",
-			      "alphabeta",
-			      "--exchange",
-			      "payload",
-			      "--chunk",
-			      "64KiB",
-			      "--addr",
-			      "tcp:127.0.0.1:0",
-			      "--addr",
-			      NULL,
-			      "--addr",
-			      NULL,
-			      NULL};
 	char shm[128], third[192], also[2][256] = {"", ""};
 	struct daemon d;
 
@@ -99,9 +80,11 @@ static void all_kinds_of_links_work_together(void **state)
 	snprintf(shm, sizeof(shm), "shm:%s/together.sock", dir);
 	snprintf(third, sizeof(third), device ? "rdma:%s:0" : "shm:%s/third.sock",
 		 device ? device : dir);
-	args[15] = shm;
-	args[17] = third;
-	daemon_start(&d, args);
+	daemon_start_line(
+		&d,
+		"--nodes 2 --gpus-per-node 3 --real 0-2 --model alphabeta --exchange payload "
+		"--chunk 64KiB --addr tcp:127.0.0.1:0 --addr %s --addr %s",
+		shm, third);
 	if (sscanf(d.also, "%255s %255s", also[0], also[1]) != 2)
 		fail_msg("nboxd listens at %s and %s", d.addr, d.also);
 	fake_connect(&f[0], d.addr, "");
