@@ -1,11 +1,11 @@
 /* A sentence that travels with an error code. The function that first knows
  * what went wrong writes the sentence (what, where, why, what to do); callers
- * may put a place in front of it; only main(), the daemon's log or the shim's
- * last line print it.
+ * may put a place in front of it; only the command, nboxd's log, the
+ * shim's last line or a frame to a refused peer shows it.
  *
- * Codes: 0 is success; negative errno values cannot be handled here and are
- * forwarded; positive values belong to the module that documents them and must
- * be handled by its caller. */
+ * Codes: 0 is success; a negative errno is forwarded, unless the function
+ * says that its caller may handle it; positive values belong to the module that documents them and
+ * must be handled by its caller. */
 #pragma once
 
 #define ERR_TEXT_MAX 512

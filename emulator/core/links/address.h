@@ -16,8 +16,9 @@ struct link_addr {
 	char port[8];
 };
 int link_addr_parse(const char *addr, struct link_addr *ret, struct err *err);
-/* tcp, rdma: its host and port as the system has them; @flags: AI_PASSIVE to listen. The list is
- * freeaddrinfo()'s. Return: 0; -EHOSTUNREACH with the sentence, which does not name the address. */
+/* tcp, rdma: its host and port as the system has them; @flags: AI_PASSIVE to listen. The caller
+ * frees the list by freeaddrinfo(). Return: 0; -EHOSTUNREACH with the sentence, which does not name
+ * the address. */
 int link_addr_resolve(const struct link_addr *a, int flags, struct addrinfo **ret, struct err *err);
 /* Into @buf: "tcp:10.0.0.1:4000", with @kind "tcp"; "tcp:?" where @a is no address of the internet.
  */

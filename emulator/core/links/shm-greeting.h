@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SHM_HEAD_BYTES 4096 /* the rings' words; the data of both rings follows */
+#define SHM_HEAD_BYTES 4096 /* counts and sleep flags of both rings; their data follow */
 
 struct shm_greeting {
 	uint32_t magic, version; /* WIRE_VERSION */

@@ -3,14 +3,14 @@
  * has a name in /dev/shm.
  *
  * That socket stays, for two purposes. It is the bell: a side that goes to sleep says so in a
- * flag in the ring, and its peer then sends one byte, so that no system call is made while both
- * sides poll. And it is the sign of life: its end means that the peer is gone; bytes that lie in
- * the ring are still delivered.
+ * flag in the ring, and its peer then sends one byte, so that writing needs no system call while
+ * both sides poll. And it is the sign of life: its end means that the peer is gone; bytes that lie
+ * in the ring are still delivered.
  *
- * A side does not trust its peer with its memory. Its own position is private. It reads the
- * peer's position once, and cuts off a peer that claims more than the ring's size. The seals keep
- * the peer from shrinking the memfd. The peer may change bytes in the ring at any time, so a side
- * copies them out before it looks at them. */
+ * A side does not trust its peer with its memory. It counts its own bytes in private memory. It
+ * loads the peer's count once for each check and use, and cuts off a peer that claims more than the
+ * ring's size. The seals keep the peer from shrinking the memfd. The peer may change bytes in the
+ * ring at any time, so a side copies them out before it looks at them. */
 #include "links/shm.h"
 
 #include <errno.h>
@@ -33,7 +33,8 @@
 #define RING_BYTES (UINT64_C(4) << 20)   /* of the links that we accept */
 #define PIECE_BYTES (UINT64_C(64) << 10) /* copied between two updates of a position */
 
-/* While nobody sleeps a side looks at the socket every LOOK_ROUNDS rounds, and after LOOK_NS. */
+/* A side that does not sleep reads the clock every LOOK_ROUNDS rounds, and looks at the socket if
+ * LOOK_NS have passed since it last did. */
 #define LOOK_ROUNDS 64
 #define LOOK_NS (5 * NS_PER_MS)
 
@@ -61,7 +62,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 
 /* --- the bell ----------------------------------------------------------------- */
 
-/* Wakes the peer. When the socket is full nothing is lost: the peer has unread bytes that wake it.
+/* Wakes the peer. When the socket is full nothing is lost: unread bells wake the peer.
  */
 static void ring_bell(struct shm_link *s)
 {

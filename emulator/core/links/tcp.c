@@ -37,7 +37,7 @@ struct tcp_link {
 
 static struct tcp_link *to_tcp(const struct link *l)
 {
-	/* the callers know whether theirs is const */
+	/* the cast drops const; callers with a const link only read */
 	return container_of((uintptr_t)l, struct tcp_link, link);
 }
 

@@ -1,8 +1,9 @@
 /* See repeats.h.
  *
- * How candidates are found: two equal windows of w numbers that start d apart vote for a period of
- * d. w is 1, 2, 4, ...: one of these is at least as long as the repeated unit and less than twice
- * as long. Where the unit repeats, each window of that length votes for the unit's length.
+ * How candidates are found: each window of w numbers votes for the distance to the last window
+ * before it with the same contents. w is 1, 2, 4, ...: one of these is at least as long as the
+ * repeated unit and less than twice as long. Where the unit repeats, each window of that length
+ * votes for the unit's length.
  */
 #include "nbox/report/repeats.h"
 
@@ -102,7 +103,8 @@ struct unit {
 	double weight;
 };
 
-/* The next stretch at or behind *@at, which is moved behind it. Return: false when there is none.
+/* Finds the first stretch that begins at *@at or later, and sets *@at to its end. Return: false
+ * when there is none.
  */
 static bool next_stretch(const uint64_t *seq, uint64_t n, uint64_t period, uint64_t *at,
 			 struct repeats_stretch *ret)
@@ -124,7 +126,8 @@ static bool next_stretch(const uint64_t *seq, uint64_t n, uint64_t period, uint6
 	return false;
 }
 
-/* A key of the unit. Units that differ only in the number at which they begin have the same key. */
+/* A key of the unit. Units with the same numbers in another order have the same key: rotations, and
+ * now and then others. */
 static uint64_t key_of(const uint64_t *seq, const struct repeats_stretch *s, uint64_t period)
 {
 	uint64_t key = 0;

@@ -24,12 +24,13 @@ struct repeats_stretch {
 int repeats_periods(const uint64_t *seq, uint64_t n, uint64_t ret_periods[REPEATS_PERIODS_MAX]);
 
 /**
- * repeats_stretches - where a unit of @period numbers repeats; a unit and its rotations count as
- * one
+ * repeats_stretches - where a unit of @period numbers repeats; units with the same numbers in any
+ * order count as one
  * @weights: n + 1 prefix sums: @weights[i] is the sum of the weights of the first i numbers
  * @ret: the caller's to free; in order, without overlap
  *
- * Of several units of this length it is the one whose stretches weigh most. Takes O(n).
+ * Only the unit whose stretches weigh most is returned (of the first 16 of this length). Takes
+ * O(n).
  *
  * Return: how many stretches; -ENOMEM.
  */

@@ -1,8 +1,9 @@
 /* See address.h. The address decides the device. By default the device follows from the peer's
  * address: the port that has the address, or from which the route leads there. Where several
  * devices (rails) have an address in the peer's network, a worker takes the one nearest to its
- * GPU (near.h). NBOX_IB_HCA, NBOX_IB_PORT and NBOX_IB_GID_INDEX choose another device, by the
- * address of the first of its GIDs that stands for one (gid.h), IPv4 before global IPv6. */
+ * GPU (near.h). NBOX_IB_HCA, NBOX_IB_PORT and NBOX_IB_GID_INDEX choose another device, by its
+ * first GID that gives an IP address (gid.h): of the peer's family to connect from; to listen at,
+ * IPv4 before global IPv6. */
 #include "links/rdma/address.h"
 
 #include <arpa/inet.h>
@@ -24,7 +25,8 @@
 #define DEVICES_TOLD 16
 #define RAILS_MAX 32
 
-/* Return: 0; -ENETDOWN; -EADDRNOTAVAIL; -ENXIO: that, on InfiniBand. */
+/* Return: 0; -ENETDOWN: the port is down; -EADDRNOTAVAIL: no GID fits; -ENXIO: no GID fits, on
+ * InfiniBand. */
 static int search_port(const struct verbs *v, struct ibv_context *ctx, uint8_t port,
 		       const struct rdma_options *o, int family, struct sockaddr_storage *ret)
 {
@@ -137,7 +139,8 @@ static int search(const struct rdma_options *o, int family, struct sockaddr_stor
 struct rails {
 	struct sockaddr_storage own[RAILS_MAX]; /* of this host, in the network of the target */
 	size_t n_own;
-	const char *names[RAILS_MAX]; /* devices that have one of these; of the list */
+	const char *names[RAILS_MAX]; /* devices that have one of these; borrowed from the device
+					 list */
 	struct sockaddr_storage at[RAILS_MAX];
 	size_t n;
 };
@@ -174,8 +177,8 @@ static bool is_same_address(const struct sockaddr *a, const struct sockaddr *b)
 	return memcmp(x, y, n) == 0;
 }
 
-/* Own addresses in the network of @to. None when @to is one itself: what stays inside this
- * host need not find its way from one device to another. */
+/* Own addresses in the network of @to. None when @to is an address of this host: then the route
+ * decides, since the rails of one host need not reach each other. */
 static void find_own(const struct verbs *v, const struct sockaddr *to, struct rails *rails)
 {
 	struct ifaddrs *list, *i;

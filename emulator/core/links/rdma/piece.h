@@ -16,7 +16,7 @@ struct rdma_region;
 /* In front of every SEND: how far its sender has read. */
 struct rdma_piece {
 	uint32_t released; /* low bits of the number of pieces that were read */
-	uint32_t ctl_seen; /* control SENDs received on this connection */
+	uint32_t ctl_seen; /* control SENDs received */
 };
 
 /* Ids of work requests: a kind, and a slot (receives) or a place in the send queue. */

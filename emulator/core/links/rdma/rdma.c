@@ -6,22 +6,24 @@
  * peer writes bodies into. The owner of a link is its user: nboxd, or a worker. A piece goes in one
  * of two ways:
  *
- *   SEND       up to a slot: headers, small frames, several of them at once. Inline
- *              where the device can, else from a registered slot; into a slot that the
- *              peer has posted. It begins with how far its sender has read.
+ *   SEND       up to a slot: headers, small frames, several of them at once. Inline if it
+ *              is short enough, else from one of our slots; into a slot that the peer has
+ *              posted. It begins with how far its sender has read.
  *   WRITE      with immediate: large bodies, straight from the owner's memory, registered
  *              through a cache, into the peer's ring, which is filled in the order of the
  *              numbers.
  *
- * The immediate data of both is the piece's number: its place in the stream, hence in the frame
- * whose header said which op and message it is. Piece n goes over queue pair n modulo their
- * count, and the receiver puts the pieces in order again.
+ * The immediate data of both is the piece's number (31 bits), which says where the piece lies in
+ * the stream. Which op and message its bytes are of says the frame's header, earlier in the stream.
+ * Piece n goes over queue pair n modulo their count, and the receiver puts the pieces in order
+ * again.
  *
  * Flow: at most RDMA_WINDOW pieces and the ring's bytes may be under way. The receiver
  * returns pieces and ring bytes by reading them. It tells the sender so with its next SEND; when a
- * quarter of the window is due, by a SEND without data ("control"). Control SENDs have receives of
- * their own, so an end that must return something always can: rdma_tell() has the proof. So a
- * receive is always posted, and "receiver not ready" cannot happen.
+ * quarter of the window is due, by a SEND without data ("control"). Each end
+ * keeps a receive posted for every piece and every control SEND that the peer may have under way,
+ * so "receiver not ready" cannot happen. rdma_tell() has the proof that an end can always send what
+ * it must return.
  *
  * Copies: a sender copies what goes by SEND (less than a slot). A receiver copies a body once,
  * from ring or slot to the place that on_header named. It never touches a body that is discarded.
@@ -31,11 +33,11 @@
  * The hello says so, and a peer that writes anything else loses the link.
  *
  * Sleep: incoming pieces are "solicited", so they wake a sleeper. The sleeper's own completions
- * wake it only while the owner's memory is lent to a send. So a ping-pong of small frames costs one
- * wake-up a turn.
+ * wake it only while frames wait in the send queue, for room or for lent memory. So a ping-pong of
+ * small frames costs one wake-up a turn.
  *
- * What it does not do: encrypt, make a lost connection again, or keep the peer from writing into
- * the ring at any time: bytes are copied out of it first and looked at then. */
+ * What it does not do: encrypt, or make a lost connection again. It cannot keep the peer from
+ * writing into the ring at any time, so bytes are first copied out of it, then looked at. */
 #include "links/rdma/rdma.h"
 
 #include <errno.h>
@@ -96,7 +98,7 @@ static bool rdma_arm(struct link *base, bool want_read, bool want_write)
 	l->hub->is_armed = true;
 	if (!l->dev) /* only the connection manager has something to say */
 		return true;
-	/* queued, and not tried since something changed */
+	/* there may be room, and no post() has taken these frames yet: do not sleep */
 	if (want_write && !l->is_blocked && link_untaken(base))
 		return false;
 	if (!rdma_dev_arm(l->dev, want_write))
@@ -109,7 +111,8 @@ static int rdma_fd(const struct link *base)
 	return rdma_of(base)->hub->epoll_fd;
 }
 
-/* With the descriptors of libibverbs, which would keep the queue pairs alive. */
+/* What a forked child closes. The descriptors of libibverbs are among it: a copy of them would keep
+ * the queue pairs alive. */
 static int rdma_all_fds(const struct link *base, int *fds, int most)
 {
 	const struct rdma_hub *h = rdma_of(base)->hub;
@@ -196,9 +199,8 @@ static bool is_all_out(const struct rdma_link *l)
 	return true;
 }
 
-/* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. So the
- * answers of the peer's device are waited for: a round trip, and a bound for a peer that has
- * vanished. */
+/* Copied bytes count as sent, but a queue pair that is destroyed takes them with it. So wait
+ * until the peer's device has answered all, but no longer than LINGER_NS and one ack timeout. */
 static void linger(struct rdma_link *l)
 {
 	const uint64_t again_ns =

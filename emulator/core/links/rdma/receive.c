@@ -16,7 +16,7 @@ static bool take_released(struct rdma_link *l, const struct rdma_piece *p)
 	uint32_t more = (p->released - (uint32_t)l->tx_released) & RDMA_SEQ_MASK;
 	uint32_t ctl = p->ctl_seen - l->ctl_acked;
 
-	/* pieces of several queue pairs overtake each other: old news are no news */
+	/* a piece may have overtaken this one on another queue pair: older counts are ignored */
 	if (more <= l->tx_next - l->tx_released) {
 		l->tx_released += more;
 		if (more)
@@ -63,7 +63,7 @@ static void on_receive(struct rdma_qp *q, const struct ibv_wc *wc)
 	struct rdma_piece head;
 
 	l->rx_tick = l->hub->ticks;
-	rdma_set_state(l, RDMA_UP); /* an accepted one, whatever became of the last word */
+	rdma_set_state(l, RDMA_UP); /* a piece proves it, even before the event ESTABLISHED */
 	piece.is_write = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
 	if (!(wc->wc_flags & IBV_WC_WITH_IMM) || piece.slot >= l->n_rx_slots ||
 	    (piece.is_write ? piece.bytes == 0 || imm & RDMA_CTL_FLAG
@@ -95,7 +95,7 @@ void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc)
 
 	if (l->state == RDMA_ENDED)
 		return;
-	l->is_blocked = false; /* or so we hope */
+	l->is_blocked = false; /* this may have made room: the next post() tries */
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (rdma_set_state(l, RDMA_BROKEN) || l->bad.status == IBV_WC_WR_FLUSH_ERR) {
 			l->bad = *wc;

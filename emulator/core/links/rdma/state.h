@@ -60,9 +60,12 @@ struct rdma_link {
 
 	/* Sending; pieces are counted from 0 over the link's life. */
 	uint32_t tx_window, tx_slot_bytes;
-	uint64_t tx_next, tx_done, tx_freed, tx_released;
+	uint64_t tx_next;     /* to be sent next */
+	uint64_t tx_done;     /* its memory is the owner's again */
+	uint64_t tx_freed;    /* its slot is free again */
+	uint64_t tx_released; /* read by the peer */
 	uint64_t tx_ring_sent, tx_ring_freed;
-	uint32_t ctl_sent, ctl_acked; /* on this connection */
+	uint32_t ctl_sent, ctl_acked; /* over the link's life */
 	struct rdma_tx tx[RDMA_WINDOW];
 
 	/* Receiving. */
@@ -70,14 +73,14 @@ struct rdma_link {
 	uint64_t rx_read; /* pieces that were read and given back */
 	uint64_t rx_told; /* as far as the peer knows */
 	uint64_t rx_ring_read, rx_ring_told, rx_ring_got;
-	uint32_t rx_offset; /* read of piece rx_read */
+	uint32_t rx_offset; /* bytes of piece rx_read that the owner has had */
 	uint32_t ctl_seen, ctl_told;
 	struct rdma_rx rx[RDMA_WINDOW];
 };
 
 static inline struct rdma_link *rdma_of(const struct link *base)
 {
-	/* the callers know whether theirs is const */
+	/* the cast drops const; callers with a const link only read */
 	return container_of((uintptr_t)base, struct rdma_link, link);
 }
 

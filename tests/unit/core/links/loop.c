@@ -30,7 +30,7 @@ struct loop_link {
 
 static struct loop_link *to_loop(const struct link *l)
 {
-	/* the callers know whether theirs is const */
+	/* the cast drops const; callers with a const link only read */
 	return container_of((uintptr_t)l, struct loop_link, link);
 }
 
