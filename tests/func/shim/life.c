@@ -54,6 +54,7 @@ static ncclComm_t comm_new(const char *name)
 {
 	ncclComm_t comm;
 
+	CUDA(cudaSetDevice(0)); /* a new thread has none, and payload in a GPU's memory needs one */
 	NCCL(ncclCommInitRank(&comm, n, id_of(name), me));
 	return comm;
 }
