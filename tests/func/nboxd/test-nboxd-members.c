@@ -341,30 +341,45 @@ static void one_world_rank_is_no_two_members(void **state)
 	end(&d, 1);
 }
 
+/* Real ranks 0 to 3 of 64 make a communicator of the world. */
+static void start_world(struct daemon *d, const char *const *args)
+{
+	struct wire_unique_id id = id_by(0, 0);
+
+	start(d, args, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		init(&f[i], &id, 64, i, i);
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
+}
+
+static void split_with_list(uint32_t rank, int32_t color, int32_t key, const uint32_t *list,
+			    size_t n)
+{
+	struct {
+		struct wire_comm_split m;
+		uint32_t list[8];
+	} body = {.m = {.parent = f[rank].ready[0].comm,
+			.rank = rank,
+			.color = color,
+			.key = key,
+			.cookie = 2}};
+
+	memcpy(body.list, list, n * sizeof(*list));
+	fake_send(&f[rank], WIRE_COMM_SPLIT, body.m.parent, rank, 0, &body,
+		  sizeof(body.m) + n * sizeof(*list));
+}
+
 /* Colors that say nothing (PyTorch 2.11's split_group) with lists that say all. */
 static void lists_say_what_colors_do_not(void **state)
 {
 	const char *const args[] = {"--nodes", "16", NULL};
-	struct wire_unique_id id = id_by(0, 0);
 	struct daemon d;
 
 	(void)state;
-	start(&d, args, 4);
+	start_world(&d, args);
 	for (uint32_t i = 0; i < 4; i++)
-		init(&f[i], &id, 64, i, i);
-	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
-	for (uint32_t i = 0; i < 4; i++) {
-		struct {
-			struct wire_comm_split m;
-			uint32_t list[5];
-		} body = {.m = {.parent = f[i].ready[0].comm,
-				.rank = i,
-				.color = (int32_t)i,
-				.cookie = 2},
-			  .list = {i, i + 7, i + 11, i + 30, i + 40}};
-
-		fake_send(&f[i], WIRE_COMM_SPLIT, body.m.parent, i, 0, &body, sizeof(body));
-	}
+		split_with_list(i, (int32_t)i, 0,
+				(const uint32_t[]){i, i + 7, i + 11, i + 30, i + 40}, 5);
 	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
 	for (uint32_t i = 0; i < 4; i++) {
 		assert_int_equal(f[i].ready[1].m.n_ranks, 5);
@@ -373,31 +388,18 @@ static void lists_say_what_colors_do_not(void **state)
 	end(&d, 4);
 }
 
-/* A negative key is no place in a list. */
+/* A negative key is no place in a list: ranks 0 and 1 send a list with rank 0's place only, ranks
+ * 2 and 3 one without any of theirs. nboxd answers all four. */
 static void every_voter_of_a_split_is_answered_whatever_its_list_says(void **state)
 {
 	const char *const args[] = {"--nodes", "16", "--layout", "tp=4,dp=16", NULL};
-	struct wire_unique_id id = id_by(0, 0);
 	struct daemon d;
 
 	(void)state;
-	start(&d, args, 4);
+	start_world(&d, args);
 	for (uint32_t i = 0; i < 4; i++)
-		init(&f[i], &id, 64, i, i);
-	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
-	for (uint32_t i = 0; i < 4; i++) {
-		struct {
-			struct wire_comm_split m;
-			uint32_t list[2];
-		} body = {.m = {.parent = f[i].ready[0].comm,
-				.rank = i,
-				.color = (int32_t)i / 2,
-				.key = i ? -1 : 0,
-				.cookie = 2},
-			  .list = {i / 2 ? 10 : 0, 11}};
-
-		fake_send(&f[i], WIRE_COMM_SPLIT, body.m.parent, i, 0, &body, sizeof(body));
-	}
+		split_with_list(i, (int32_t)i / 2, i ? -1 : 0,
+				(const uint32_t[]){i / 2 ? 10 : 0, 11}, 2);
 	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
 	end(&d, 4);
 }
