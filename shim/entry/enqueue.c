@@ -146,7 +146,7 @@ static void drop_ops(struct plan *p)
 		while (op) {
 			struct op *next = op->group_next;
 
-			comm_put_op(op->comm, op);
+			comm_put_op(op);
 			op = next;
 		}
 	}
@@ -239,7 +239,7 @@ static int enqueue_waits(struct batch *b, struct err *err)
 	for (struct op *op = b->not_arrived, *next; op; op = next) {
 		next = op->group_next;
 		if (!op->is_persistent)
-			comm_put_op(op->comm, op);
+			comm_put_op(op);
 	}
 	return r;
 }
@@ -361,6 +361,12 @@ static int enqueue_plan(struct plan *p, struct err *err)
 	return r;
 }
 
+/* As result_of(), but here -EIO is what the device refused. */
+static ncclResult_t failure(int r)
+{
+	return r == -EIO ? ncclUnhandledCudaError : result_of(r);
+}
+
 ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 {
 	struct batch one;
@@ -384,15 +390,15 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 	r = make_ops(&p, &err);
 	if (r) {
 		drop_ops(&p);
-		return last_error_set(r == -EIO ? ncclUnhandledCudaError : result_of(r), "%s: %s",
-				      coll_kind_name(calls[0].kind), err.text);
+		return last_error_set(failure(r), "%s: %s", coll_kind_name(calls[0].kind),
+				      err.text);
 	}
 	r = enqueue_plan(&p, &err);
 	if (!r)
 		return ncclSuccess;
 	/* Something is in the streams and something is not. The communicators are of no use any
 	 * more, and nobody may wait for what is missing. */
-	result = r == -EIO ? ncclUnhandledCudaError : result_of(r);
+	result = failure(r);
 	for (uint32_t i = 0; i < p.n_batches; i++) {
 		comm_fail(p.batches[i].comm, (int)result, "%s", err.text);
 		play_kill(p.batches[i].comm);

@@ -199,8 +199,10 @@ struct op *comm_get_op(struct comm *c)
 	return op;
 }
 
-void comm_put_op(struct comm *c, struct op *op)
+void comm_put_op(struct op *op)
 {
+	struct comm *c = op->comm;
+
 	if (atomic_load_explicit(&c->state, memory_order_relaxed) == COMM_DEAD)
 		op_free(op);
 	else

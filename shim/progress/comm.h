@@ -138,8 +138,8 @@ static inline ncclComm_t comm_handle(struct comm *c)
 	return (ncclComm_t)(void *)c;
 }
 
-/* Takes what COMM_READY said; @world_ranks: the list, or NULL. Return: 0; -ENOMEM; -EPROTO with the
- * sentence. */
+/* Takes what COMM_READY said (wire_body_check() has checked it); @world_ranks: the list, or NULL.
+ * Return: 0; -ENOMEM with the sentence. */
 int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 		     const struct wire_member *members, const uint32_t *world_ranks,
 		     uint32_t number, struct err *err);
@@ -169,10 +169,10 @@ static inline int comm_error(const struct comm *c)
 	return atomic_load_explicit(&c->async, memory_order_acquire);
 }
 
-/* An op record of @c; NULL: no memory. comm_put_op() frees it where @c is dead: captured ops may
- * keep a dead communicator for good. */
+/* An op record of @c; NULL: no memory. comm_put_op() frees it where its communicator is dead:
+ * captured ops may keep a dead communicator for good. */
 struct op *comm_get_op(struct comm *c);
-void comm_put_op(struct comm *c, struct op *op);
+void comm_put_op(struct op *op);
 
 /* From a list by @next. */
 void comm_list_remove(struct comm **list, const struct comm *c);

@@ -288,7 +288,7 @@ static void run_passed(struct note *n)
 	op->run.passes++;
 	op->next = NULL;
 	if (!op->is_persistent)
-		comm_put_op(c, op);
+		comm_put_op(op);
 	/* release: a thread that sees 0 may free what the op used */
 	if (atomic_fetch_sub_explicit(&c->n_pending, 1, memory_order_release) == 1)
 		waiters_signal();
