@@ -22,7 +22,8 @@
 /* Makes a new op ready for its gate. */
 void play_prepare(struct op *op, bool is_captured);
 /* Enqueues @op's arrival on @s. From then on the op is the device's and the progress thread's.
- * @before: as in struct gate. Return: 0; -EIO with the sentence: the op is still the caller's. */
+ * @before: as in struct gate. Return: 0; -EIO with the sentence: the op is still the
+ * caller's, but a captured one is kept for good. */
 int play_enqueue_arrive(struct op *op, device_stream s, struct gate *before, struct err *err);
 /* Opens all gates of @c; later ones open at once. The communicator must have its error set. */
 void play_kill(struct comm *c);
