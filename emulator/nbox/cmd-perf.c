@@ -185,7 +185,6 @@ int cmd_perf(int argc, char **argv)
 		command[n++] = (char *)"--no-table";
 	run.command = command;
 	printer.ctx = (char *)(uintptr_t)op;
-	run.n_command = n;
 	if (r == 0)
 		r = run_prepare(&run, &err);
 	if (r < 0)
@@ -193,8 +192,8 @@ int cmd_perf(int argc, char **argv)
 	command[0] = run.paths.perf;
 	if (r == 0) { /* nccl-tests let rank 0 print, which may have no process here */
 		snprintf(rank, sizeof(rank), "%u", run.config->real[0]);
-		command[run.n_command++] = (char *)"--print-rank";
-		command[run.n_command++] = rank;
+		command[n++] = (char *)"--print-rank";
+		command[n++] = rank;
 	}
 	r = r < 0 ? 2 : run_execute(&run);
 	run_deinit(&run);

@@ -56,7 +56,6 @@ int cmd_run(int argc, char **argv)
 		r = err_set(&err, EINVAL, "no command: nbox run [OPTION...] -- COMMAND...");
 	if (r == 0) {
 		run.command = argv + i;
-		run.n_command = argc - i;
 		r = run_prepare(&run, &err);
 	}
 	if (r < 0)

@@ -7,7 +7,7 @@
 /* Reads the command; fills in nodes, gpus-per-node and as-node that only it says. Before
  * config_finish(). Return: 0; -EINVAL a contradiction, with the sentence; -ENOMEM. */
 int run_launcher_read(struct run *run, struct err *err);
-/* Checks against the finished configuration and makes r->local_command. */
+/* Checks against the finished configuration and makes run->local_command. */
 int run_launcher_finish(struct run *run, struct err *err);
 /* Makes the launcher's own variables in this process's environment those of one machine. Return: 0;
  * -ENOMEM. */

@@ -31,9 +31,9 @@ struct run {
 	const char *json; /* also write the summary there */
 	const char *device_text;
 	enum run_device device;
-	const char *procs_text;
-	uint64_t n_procs; /* 0: as many as there are real ranks */
-	bool is_plain;    /* without nbox: a baseline on the stand-ins */
+	const char *procs_text; /* as typed; only says that --procs was given */
+	uint64_t n_procs;       /* 0: as many as there are real ranks */
+	bool is_plain;          /* without nbox: a baseline on the stand-ins */
 	bool is_dry, is_quiet;
 	const struct run_printer *printer; /* borrowed; NULL: the summary is printed */
 	bool is_launcher;          /* COMMAND starts the ranks; known by its name, or --launcher */
@@ -42,8 +42,7 @@ struct run {
 	char *changed;        /* owned; what nbox changed in the launcher's command; or NULL */
 	char **command;       /* borrowed, NULL-terminated */
 	char **local_command; /* owned; NULL, or runs instead of @command */
-	int n_command;
-	int argc; /* nbox's own words, for command.txt */
+	int argc;             /* nbox's own words, for command.txt */
 	char **argv;
 	char network[320];  /* that times come from, in words; "": --plain, or the model is none */
 	char hint[512];     /* that the command seems to start its ranks itself; "": it does not, or
