@@ -1,4 +1,4 @@
-/* Changes of this process's environment: of a child's, between fork() and exec. */
+/* Changes the environment of this process. Children of nbox call it between fork() and exec. */
 #pragma once
 
 /* All: Return 0; -ENOMEM. */
