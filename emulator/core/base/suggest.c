@@ -7,8 +7,8 @@
 
 #define WORD_MAX 64 /* longer names are not compared */
 
-/* Optimal string alignment: insertions, deletions, substitutions (case alone
- * costs nothing here, it is added by the caller) and swaps of neighbours. */
+/* Optimal string alignment: counts insertions, deletions, substitutions and swaps of neighbours.
+ * Another case costs nothing. */
 static unsigned distance(const char *a, size_t n_a, const char *b, size_t n_b)
 {
 	unsigned rows[3][WORD_MAX + 1];

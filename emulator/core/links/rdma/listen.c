@@ -1,6 +1,6 @@
-/* See listen.h. A listener listens at a port of one device;  When
- * the device is removed, the listener says so. Then it tries once a second to listen at the same
- * address again. It does not accept: connect.c does. */
+/* See listen.h. A listener listens at a port of one device. When the device is removed, the
+ * listener says so. Then it tries once a second to listen at the same address again. It does not
+ * accept: connect.c does. */
 #include "links/rdma/listen.h"
 
 #include <arpa/inet.h>

@@ -113,6 +113,7 @@ void rdma_on_completion(struct rdma_qp *q, const struct ibv_wc *wc)
 		l->rx_tick = l->hub->ticks;
 	}
 }
+
 /* --- what was read ----------------------------------------------------------------------- */
 
 static void release(struct rdma_link *l, struct rdma_rx *p)
