@@ -1,11 +1,11 @@
 /* See price.h. */
 #include "engine/price.h"
-#include "schedule/dtree.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/bitmap.h"
+#include "schedule/dtree.h"
 
 _Static_assert((int)NBOX_INTRA == (int)HOP_INTRA && (int)NBOX_INTER == (int)HOP_INTER &&
 		       (int)NBOX_SELF == (int)HOP_SELF,

@@ -3,7 +3,7 @@
  *
  *   members.c   the result; lists that somebody said; shrinks
  *   by-id.c     a communicator made with an id (ncclCommInitRank): its size is known
- *   split.c     one made by ncclCommSplit: color and key of each real rank are known
+ *   split.c     one made by ncclCommSplit: color and key of each real rank are known (ballot.c)
  *   split-color.c, color.c   PyTorch's colors, which are hashes of the list of ranks
  *   layout.c, radix.c        the layout that the user declared, and its groups
  *

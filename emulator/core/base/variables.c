@@ -1,6 +1,5 @@
 /* See variables.h. The names and kinds come from options.def. */
 #include "base/variables.h"
-#include "base/suggest.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -8,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/suggest.h"
 #include "base/units.h"
 
 #define PREFIX "NBOX_"
