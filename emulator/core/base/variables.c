@@ -2,6 +2,7 @@
 #include "base/variables.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,8 @@ static size_t name_length(const char *entry)
 	return strcspn(entry, "=");
 }
 
-bool variable_is_known(const char *entry)
+/* Is @entry, "NAME=VALUE" or "NAME", a variable of the table, or of tests? */
+static bool is_known(const char *entry)
 {
 	size_t len = name_length(entry);
 
@@ -55,7 +57,7 @@ const char *variable_first_unknown(char *const *environment)
 
 		/* An empty variable counts as unset, as in most shells' scripts. */
 		if (!strncmp(entry, PREFIX, strlen(PREFIX)) && value[0] && value[1] &&
-		    !variable_is_known(entry))
+		    !is_known(entry))
 			return entry;
 	}
 	return NULL;

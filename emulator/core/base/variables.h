@@ -3,14 +3,10 @@
  * of it, because a mistyped variable would have no effect. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
 
-/* Is @entry, "NAME=VALUE" or "NAME", a variable of this table? Names of tests begin with
- * NBOX_TEST_. */
-bool variable_is_known(const char *entry);
 /* Checks @environment (as environ): each name that begins with NBOX_ is known, and each variable
  * that only workers read has a valid value. Without the second check the user would hear of it only
  * when the job runs. Return: 0; -EINVAL with the sentence. */
