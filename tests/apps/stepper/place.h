@@ -1,0 +1,30 @@
+/* Where a rank stands in the product of parallel ways, and with whom it communicates. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stepper/job.h"
+
+enum group {
+	GROUP_DATA,    /* ddp */
+	GROUP_SHARD,   /* fsdp, hsdp */
+	GROUP_REPLICA, /* hsdp: the same shard in the other sharding groups */
+	GROUP_TENSOR,
+	GROUP_EXPERT, /* the members of the dp group, with a communicator of their own */
+	GROUP_PIPE,
+	GROUPS
+};
+
+struct place {
+	uint32_t tp, dp, pp; /* indices */
+	struct {
+		uint32_t n;     /* members */
+		uint32_t index; /* this rank among them */
+		uint32_t first; /* the world's number of the lowest: the color of a split */
+		bool is_used;   /* by any rank: then all ranks make it */
+	} groups[GROUPS];
+};
+
+/* The job has gone through job_fit(). */
+void place_find(const struct job *job, uint32_t rank, struct place *ret);
