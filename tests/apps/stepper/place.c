@@ -1,6 +1,8 @@
 /* See place.h. rank = tp + TP x (dp + DP x pp). */
 #include "stepper/place.h"
 
+#include "members/color.h"
+
 static bool any_layer_has(const struct job *job, enum group group)
 {
 	for (size_t i = 0; i < job->n_layers; i++)
@@ -9,29 +11,37 @@ static bool any_layer_has(const struct job *job, enum group group)
 	return false;
 }
 
-static void set(struct place *p, enum group group, uint32_t n, uint32_t index, uint32_t first,
+/* The group of ranks that differ from @rank in this digit alone: @n values, each worth @stride. */
+static void set(struct place *p, uint32_t rank, enum group group, uint32_t n, uint32_t stride,
 		bool is_used)
 {
+	uint32_t index = rank / stride % n;
+
 	p->groups[group].n = n;
 	p->groups[group].index = index;
-	p->groups[group].first = first;
+	p->groups[group].first = rank - index * stride;
+	p->groups[group].stride = stride;
 	p->groups[group].is_used = is_used && n > 1;
 }
 
 void place_find(const struct job *job, uint32_t rank, struct place *ret)
 {
-	uint32_t tp = rank % job->tp, dp = rank / job->tp % job->dp;
-	uint32_t pp = rank / job->tp / job->dp;
-	uint32_t shard = job->shard ? job->shard : job->dp;
-	uint32_t line = tp + pp * job->tp * job->dp; /* the dp group's first */
+	uint32_t shard = job->shard ? job->shard : job->dp, tp = job->tp;
 
-	*ret = (struct place){.tp = tp, .dp = dp, .pp = pp};
-	set(ret, GROUP_DATA, job->dp, dp, line, job->style == JOB_DDP);
-	set(ret, GROUP_SHARD, shard, dp % shard, line + job->tp * (dp - dp % shard),
-	    job->style != JOB_DDP);
-	set(ret, GROUP_REPLICA, job->dp / shard, dp / shard, line + job->tp * (dp % shard),
-	    job->style == JOB_HSDP);
-	set(ret, GROUP_TENSOR, job->tp, tp, rank - tp, any_layer_has(job, GROUP_TENSOR));
-	set(ret, GROUP_EXPERT, job->dp, dp, line, any_layer_has(job, GROUP_EXPERT));
-	set(ret, GROUP_PIPE, job->pp, pp, tp + job->tp * dp, true);
+	*ret = (struct place){.stage = rank / tp / job->dp};
+	set(ret, rank, GROUP_DATA, job->dp, tp, job->style == JOB_DDP);
+	set(ret, rank, GROUP_SHARD, shard, tp, job->style != JOB_DDP);
+	set(ret, rank, GROUP_REPLICA, job->dp / shard, tp * shard, job->style == JOB_HSDP);
+	set(ret, rank, GROUP_TENSOR, tp, 1, any_layer_has(job, GROUP_TENSOR));
+	set(ret, rank, GROUP_EXPERT, job->dp, tp, any_layer_has(job, GROUP_EXPERT));
+	set(ret, rank, GROUP_PIPE, job->pp, tp * job->dp, true);
+}
+
+int32_t place_color(const struct place *place, enum group group)
+{
+	struct color_hash hash = COLOR_HASH_INIT;
+
+	for (uint32_t i = 0; i < place->groups[group].n; i++)
+		color_hash_add(&hash, place->groups[group].first + i * place->groups[group].stride);
+	return color_of_tuple(&hash);
 }

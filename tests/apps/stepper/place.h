@@ -17,14 +17,16 @@ enum group {
 };
 
 struct place {
-	uint32_t tp, dp, pp; /* indices */
+	uint32_t stage; /* of the pipeline */
 	struct {
-		uint32_t n;     /* members */
-		uint32_t index; /* this rank among them */
-		uint32_t first; /* the world's number of the lowest: the color of a split */
-		bool is_used;   /* by any rank: then all ranks make it */
+		uint32_t n;             /* members */
+		uint32_t index;         /* this rank among them */
+		uint32_t first, stride; /* member i is first + i x stride in the world */
+		bool is_used;           /* by any rank: then all ranks make it */
 	} groups[GROUPS];
 };
 
 /* The job has gone through job_fit(). */
 void place_find(const struct job *job, uint32_t rank, struct place *ret);
+/* What PyTorch's new_group() passes to ncclCommSplit: a hash of the members. */
+int32_t place_color(const struct place *place, enum group group);

@@ -243,7 +243,7 @@ enum { SEND = 1, RECEIVE = 2 };
 /* With the stage after (+1) or before (-1) this one, where there is one. */
 static void pass(struct builder *b, int direction, unsigned what)
 {
-	int stage = (int)b->place->pp, peer = stage + direction;
+	int stage = (int)b->place->stage, peer = stage + direction;
 	struct step step = {.kind = STEP_PASS, .stream = STREAM_PIPE, .group = GROUP_PIPE};
 	size_t last = b->first + (direction > 0 ? b->n_layers : 0) - 1;
 
@@ -261,7 +261,7 @@ static void pass(struct builder *b, int direction, unsigned what)
 /* Without a pipeline: forward and backward of each micro-batch in turn. */
 static void micro_batches(struct builder *b)
 {
-	uint32_t micro = b->job->micro, ahead = b->job->pp - b->place->pp - 1;
+	uint32_t micro = b->job->micro, ahead = b->job->pp - b->place->stage - 1;
 	uint32_t warm = ahead < micro ? ahead : micro, steady = micro - warm;
 
 	for (uint32_t i = 0; i < warm; i++) {
@@ -290,7 +290,7 @@ int plan_make(const struct job *job, const struct place *place, struct plan *ret
 {
 	struct builder b = {.job = job, .place = place, .n_layers = job->n_layers / job->pp};
 
-	b.first = place->pp * b.n_layers;
+	b.first = place->stage * b.n_layers;
 	micro_batches(&b);
 	join(&b, STREAM_DATA);
 	join(&b, place->groups[GROUP_REPLICA].is_used ? STREAM_REPLICA : STREAM_SCATTER);

@@ -300,8 +300,8 @@ static void make_comms(struct run *run, const char *id_file)
 		if (run->place->groups[g].n == world && g != GROUP_EXPERT)
 			run->comms[g] = run->world;
 		else
-			NCCL(ncclCommSplit(run->world, (int)run->place->groups[g].first, (int)rank,
-					   &run->comms[g], NULL));
+			NCCL(ncclCommSplit(run->world, place_color(run->place, g),
+					   (int)run->place->groups[g].index, &run->comms[g], NULL));
 	}
 }
 

@@ -192,6 +192,9 @@ static void ranks_agree_on_their_groups(void **state)
 				members++;
 				below += b < a;
 				first = b < first ? b : first;
+				assert_int_equal(b, q.groups[g].first +
+							    q.groups[g].index * q.groups[g].stride);
+				assert_int_equal(place_color(&p, g), place_color(&q, g));
 			}
 			assert_int_equal(members, p.groups[g].n);
 			assert_int_equal(below, p.groups[g].index);
