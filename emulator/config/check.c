@@ -175,19 +175,24 @@ static int check_data_for(struct config *c, struct err *err)
 	return 0;
 }
 
+static int check_bandwidth(struct config *c, enum option_id id, double *ret_bytes_per_ns,
+			   struct err *err)
+{
+	if (!config_text(c, id))
+		return 0;
+	if (units_bandwidth(config_text(c, id), ret_bytes_per_ns, err) < 0)
+		return value_refuse_text(c, id, err);
+	if (!(*ret_bytes_per_ns > 0))
+		return value_refuse(c, id, 0, err, "%s must be above zero", options[id].name);
+	return 0;
+}
+
 static int check_hop(struct config *c, enum option_id latency, enum option_id bandwidth,
 		     struct hop_cost *hop, struct err *err)
 {
 	int r = value_time(c, latency, WAIT_MAX_NS, &hop->latency_ns, err);
 
-	if (r < 0 || !config_text(c, bandwidth))
-		return r;
-	if (units_bandwidth(config_text(c, bandwidth), &hop->bytes_per_ns, err) < 0)
-		return value_refuse_text(c, bandwidth, err);
-	if (!(hop->bytes_per_ns > 0))
-		return value_refuse(c, bandwidth, 0, err, "%s must be above zero",
-				    options[bandwidth].name);
-	return 0;
+	return r < 0 ? r : check_bandwidth(c, bandwidth, &hop->bytes_per_ns, err);
 }
 
 /* --- schedules ------------------------------------------------------------ */
@@ -389,6 +394,8 @@ int config_finish(struct config *c, struct err *err)
 			   err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH, &c->topology.inter,
 			   err)) < 0 ||
+	    (r = check_bandwidth(c, CONFIG_REDUCE_BANDWIDTH, &c->topology.reduce_bytes_per_ns,
+				 err)) < 0 ||
 	    (r = check_model(c, err)) < 0 || (r = check_choices(c, err)) < 0 ||
 	    (r = check_schedule(c, err)) < 0 || (r = check_addresses(c, err)) < 0 ||
 	    (r = check_times(c, err)) < 0 || (r = check_rdma(c, err)) < 0)

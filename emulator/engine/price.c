@@ -102,6 +102,8 @@ void price_init(struct price *p, const struct sched *s, const struct topology *t
 		.n_nodes = count_nodes(t, m),
 	};
 	p->has_intra = p->n_nodes < m->n_ranks;
+	if (t->reduce_bytes_per_ns > 0 && coll_reduces(s->kind))
+		p->reduce_ns_per_byte = 1 / t->reduce_bytes_per_ns;
 	p->op = (struct nbox_op){
 		.struct_size = sizeof(p->op),
 		.kind = s->kind,
@@ -160,5 +162,7 @@ static int price_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, u
 
 struct sim_cost price_cost(struct price *p)
 {
-	return (struct sim_cost){.message = price_message, .ctx = p};
+	return (struct sim_cost){.message = price_message,
+				 .ctx = p,
+				 .reduce_ns_per_byte = p->reduce_ns_per_byte};
 }

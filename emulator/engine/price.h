@@ -18,6 +18,7 @@ struct price {
 	struct err *err;
 	struct nbox_net net;
 	struct nbox_op op;
+	double reduce_ns_per_byte;
 	uint32_t flows[2]; /* by NBOX_INTRA, NBOX_INTER */
 	uint32_t n_nodes;  /* that the communicator spans */
 	bool has_intra;    /* two members share a node */

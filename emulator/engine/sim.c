@@ -43,6 +43,7 @@ struct thread {
 	uint32_t rank;
 	uint32_t resume; /* a source goes on when this connection's message arrives */
 	bool is_source;  /* receives nothing, ever */
+	bool is_reduced; /* what the step receives */
 };
 
 struct flight {
@@ -58,6 +59,7 @@ struct sim {
 	uint32_t *conn_start;   /* owned, n_ranks + 1 */
 	struct thread *threads; /* owned, by rank */
 	uint32_t *thread_start; /* owned, n_ranks + 1 */
+	double *reducer_free;   /* owned, by rank */
 	struct flight *flights; /* owned */
 	uint32_t n_flights, capacity_flights, free_flight;
 	struct sim_heap heap;
@@ -72,6 +74,7 @@ static void sim_deinit(struct sim *sim)
 	free(sim->conn_start);
 	free(sim->threads);
 	free(sim->thread_start);
+	free(sim->reducer_free);
 	free(sim->flights);
 	sim_heap_deinit(&sim->heap);
 }
@@ -138,6 +141,7 @@ static int load_step(struct sim *sim, struct thread *t)
 	t->bytes = st.bytes;
 	t->n_recv = st.n_recv;
 	t->n_send = st.n_send;
+	t->is_reduced = st.flags & STEP_REDUCE;
 	for (j = 0; j < st.n_recv; j++) {
 		if (!is_conn(sim, t->recv[j], st.recv[j], t->rank, st.recv_lane))
 			t->recv[j] = find_conn(sim, st.recv[j], t->rank, st.recv_lane);
@@ -196,6 +200,19 @@ static void pause_source(struct sim *sim, struct thread *t)
 			t->resume = t->send[j];
 }
 
+/* The thread goes on when the rank has reduced what the step received. */
+static void reduce(struct sim *sim, struct thread *t)
+{
+	double *free_ns = &sim->reducer_free[t->rank];
+
+	if (t->ready_ns < *free_ns)
+		t->ready_ns = *free_ns;
+	t->ready_ns += t->n_recv * (double)t->bytes * sim->cost->reduce_ns_per_byte;
+	*free_ns = t->ready_ns;
+	if (t->ready_ns > sim->end_ns)
+		sim->end_ns = t->ready_ns;
+}
+
 /* Executes steps as long as their receives are there. @now_ns: the time of the last arrival. */
 static int run_thread(struct sim *sim, struct thread *t, double now_ns)
 {
@@ -208,6 +225,8 @@ static int run_thread(struct sim *sim, struct thread *t, double now_ns)
 				return 0;
 		if (t->n_recv && t->ready_ns < now_ns)
 			t->ready_ns = now_ns;
+		if (t->is_reduced && sim->cost->reduce_ns_per_byte > 0)
+			reduce(sim, t);
 		for (j = 0; j < t->n_send; j++) {
 			r = send_message(sim, t, t->send[j]);
 			if (r)
@@ -356,7 +375,8 @@ static int sim_init(struct sim *sim, const double *start_ns, struct err *err)
 	sim->free_flight = NONE;
 	sim->conn_start = calloc((size_t)n + 1, sizeof(*sim->conn_start));
 	sim->thread_start = calloc((size_t)n + 1, sizeof(*sim->thread_start));
-	if (!sim->conn_start || !sim->thread_start)
+	sim->reducer_free = calloc((size_t)n + 1, sizeof(*sim->reducer_free));
+	if (!sim->conn_start || !sim->thread_start || !sim->reducer_free)
 		return err_set(err, ENOMEM, "no memory for %u ranks", n);
 	for (rank = 0; rank < n; rank++) {
 		r = add_conns(sim, rank, &capacity, err);

@@ -151,13 +151,38 @@ static int from_messages(const struct sched *s, struct price *p, const struct bo
 	return r;
 }
 
+/* A model of whole ops knows of no reductions. The op takes what they make longer in a run of its
+ * messages; a model without messages has them in its answer. */
+static int add_reductions(const struct sched *s, struct price *p, struct timing *t, struct err *err)
+{
+	bool is_uniform = delay_base_is_uniform(p->delay);
+	struct timing with = {0}, without = {0};
+	double ns_per_byte = p->reduce_ns_per_byte;
+	int r;
+
+	if (!ns_per_byte || !delay_has_message(p->delay))
+		return 0;
+	p->is_base_only = true;
+	r = times_of(s, p, NULL, is_uniform, &with, err);
+	p->reduce_ns_per_byte = 0;
+	if (!r)
+		r = times_of(s, p, NULL, is_uniform, &without, err);
+	p->reduce_ns_per_byte = ns_per_byte;
+	p->is_base_only = false;
+	t->model_ns = t->end_ns += with.end_ns - without.end_ns;
+	return r;
+}
+
 int solve_raw(const struct sched *s, struct price *p, const struct border *border, int force_sim,
 	      struct timing *t, struct err *err)
 {
 	int r = solve_from_op(p, t, err);
 	bool has_whole = r == 0;
-	double whole_ns = t->end_ns;
+	double whole_ns;
 
+	if (has_whole)
+		r = add_reductions(s, p, t, err);
+	whole_ns = t->end_ns;
 	t->bound_ns = bound_of_op(s, p->topology, p->n_nodes, p->has_intra);
 	if (r < 0 || (has_whole && !delay_works_on_messages(p->delay)))
 		return r;

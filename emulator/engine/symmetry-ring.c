@@ -1,14 +1,15 @@
-/* The ring, channel by channel. Message m out of rank r starts when message
- * m - slices of rank r-1 has arrived and message m-1 of r has left:
+/* The ring, channel by channel. Message m out of rank r starts when rank r is done with message
+ * m - slices of rank r-1 and message m-1 of r has left; done(r,m) is rank r+1's:
  *
- *   sent(r,m)   = max(arrived(r-1, m-slices), left(r, m-1))
+ *   sent(r,m)   = max(done(r-1, m-slices), left(r, m-1))
  *   left(r,m)   = sent(r,m) + occupancy,  arrived(r,m) = left(r,m) + latency
+ *   done(r,m)   = max(arrived(r,m), done(r,m-1)) + reduction, if m is reduced
  *
  * Where all messages of a loop have the same bytes, ranks with the same hops before and behind them
  * do the same at the same time. So only one period of the pattern of hops is computed: one rank
- * when all hops are equal (then in closed form: each position takes occupancy + latency), else the
- * ranks of one node. A last loop whose bytes do not divide evenly is computed for all ranks, as
- * rows of numbers, a nanosecond or less a message. */
+ * when all hops are equal (then in closed form: each position takes occupancy + latency +
+ * reduction), else the ranks of one node. A last loop whose bytes do not divide evenly is computed
+ * for all ranks, as rows of numbers, a nanosecond or less a message. */
 #include "engine/symmetry-ring.h"
 
 #include <errno.h>
@@ -27,11 +28,14 @@ struct ring {
 	uint32_t period; /* of the pattern of hops */
 	uint32_t slices;
 	uint64_t n_messages, n_positions, n_loops;
+	uint64_t n_reduced; /* positions of a loop, the first ones */
 	uint8_t *hop;       /* owned: of r -> r+1 */
 	uint32_t sample[2]; /* a rank in front of a hop of each kind, or n */
-	double *rows;       /* owned: slices + 1 rows of arrivals, n each */
+	double *rows;       /* owned: slices + 1 rows of done(), n each */
+	double *arrived;    /* owned: n, of the last message */
 	double *free_ns;    /* owned: n */
-	double *cost;       /* owned, a slice: occupancy, latency of hop 0, 1 by chunk, each 2n */
+	double *cost;       /* owned, a slice: occupancy, latency of hop 0, 1, reduction by chunk,
+			     * each 2n */
 	uint32_t *in;       /* owned: border connections of the lane */
 	uint32_t n_in;
 };
@@ -40,6 +44,7 @@ static void ring_deinit(struct ring *g)
 {
 	free(g->hop);
 	free(g->rows);
+	free(g->arrived);
 	free(g->free_ns);
 	free(g->cost);
 	free(g->in);
@@ -75,13 +80,15 @@ static int ring_buffers(struct ring *g)
 
 	if (!g->rows) {
 		g->rows = malloc((g->slices + 1) * n * sizeof(double));
+		g->arrived = malloc(n * sizeof(double));
 		g->free_ns = malloc(n * sizeof(double));
-		g->cost = malloc(g->slices * 8 * n * sizeof(double));
+		g->cost = malloc(g->slices * 10 * n * sizeof(double));
 		g->in = malloc(((b ? b->n_in : 0) + 1) * sizeof(*g->in));
-		if (!g->rows || !g->free_ns || !g->cost || !g->in)
+		if (!g->rows || !g->arrived || !g->free_ns || !g->cost || !g->in)
 			return -ENOMEM;
 	}
 	memset(g->rows, 0, (g->slices + 1) * n * sizeof(double));
+	memset(g->arrived, 0, n * sizeof(double));
 	memset(g->free_ns, 0, n * sizeof(double));
 	g->n_in = 0;
 	for (uint32_t i = 0; b && i < b->n_in; i++)
@@ -124,39 +131,45 @@ static int cost_of(const struct ring *g, uint32_t hop, uint64_t bytes, struct nb
 	return symmetry_cost(g->y, src, src + 1 == g->n ? 0 : src + 1, g->lane, 0, bytes, ret);
 }
 
-static void report(const struct ring *g, uint64_t m, const double *row, uint32_t width)
+static void report(const struct ring *g, uint64_t m, uint32_t width)
 {
 	uint32_t i;
 
 	for (i = 0; i < g->n_in; i++)
-		g->y->at[g->y->offset[g->in[i]] + m] = row[g->y->border->in[g->in[i]].src % width];
+		g->y->at[g->y->offset[g->in[i]] + m] =
+			g->arrived[g->y->border->in[g->in[i]].src % width];
 }
 
-/* Message m of ranks 0 .. width-1. occ and lat: of hop 0 and 1, by rank. */
+/* Message m of ranks 0 .. width-1. @cost: its columns, by rank; @reduces: 1 or 0. */
 static void advance(double *restrict row, const double *restrict before,
-		    const double *restrict last, double *restrict free_ns,
-		    const uint8_t *restrict hop, const double *restrict cost0,
-		    const double *restrict lat0, const double *restrict cost1,
-		    const double *restrict lat1, uint32_t width)
+		    const double *restrict last, double *restrict arrived, double *restrict free_ns,
+		    const uint8_t *restrict hop, const double *restrict cost, size_t column,
+		    double reduces, uint32_t width)
 {
 	double ready = before[width - 1];
 	uint32_t r;
 
 	for (r = 0; r < width; r++) {
-		double occ = hop[r] ? cost1[r] : cost0[r];
-		double lat = hop[r] ? lat1[r] : lat0[r];
-		double sent = r ? before[r - 1] : ready;
+		double occ = hop[r] ? cost[2 * column + r] : cost[r];
+		double lat = hop[r] ? cost[3 * column + r] : cost[column + r];
+		double sent = r ? before[r - 1] : ready, at;
 
 		sent = sent > free_ns[r] ? sent : free_ns[r];
 		free_ns[r] = sent + occ;
-		row[r] = free_ns[r] + lat;
-		row[r] = row[r] > last[r] ? row[r] : last[r];
+		at = free_ns[r] + lat;
+		arrived[r] = at = at > arrived[r] ? at : arrived[r];
+		row[r] = (at > last[r] ? at : last[r]) + reduces * cost[4 * column + r];
 	}
 }
 
 static double *slice_cost(const struct ring *g, uint32_t slice)
 {
-	return g->cost + (size_t)slice * 8 * g->n;
+	return g->cost + (size_t)slice * 10 * g->n;
+}
+
+static double reduction(const struct ring *g, uint64_t bytes)
+{
+	return (double)bytes * g->y->cost->reduce_ns_per_byte;
 }
 
 /* Costs of slice @slice of each chunk of a loop, twice, so that any rotation is a
@@ -181,6 +194,7 @@ static int load_chunks(struct ring *g, uint64_t loop, uint32_t slice)
 			cost[(2 * hop + 1) * 2 * n + c] = d[hop].latency_ns;
 			cost[(2 * hop + 1) * 2 * n + n + c] = d[hop].latency_ns;
 		}
+		cost[8 * n + c] = cost[9 * n + c] = reduction(g, bytes);
 		last = bytes;
 	}
 	return 0;
@@ -193,13 +207,13 @@ static double *row_of(const struct ring *g, uint64_t m)
 
 static void advance_all(struct ring *g, uint64_t m, uint32_t width, uint32_t first_chunk)
 {
-	const double *k = slice_cost(g, (uint32_t)(m % g->slices)) + first_chunk;
-	size_t n = g->n;
+	const double *cost = slice_cost(g, (uint32_t)(m % g->slices)) + first_chunk;
+	bool reduces = m / g->slices % g->n_positions < g->n_reduced;
 	uint64_t before = m + 1; /* m - slices, as rows go round */
 
-	advance(row_of(g, m), row_of(g, before), row_of(g, m + g->slices), g->free_ns, g->hop, k,
-		k + 2 * n, k + 4 * n, k + 6 * n, width);
-	report(g, m, row_of(g, m), width);
+	advance(row_of(g, m), row_of(g, before), row_of(g, m + g->slices), g->arrived, g->free_ns,
+		g->hop, cost, 2 * (size_t)g->n, reduces, width);
+	report(g, m, width);
 }
 
 /* A loop whose chunks are not all equal: all ranks, position by position. */
@@ -242,6 +256,8 @@ static int even_loop(struct ring *g, uint64_t loop)
 				slice_cost(g, j)[(2 * hop + 1) * 2 * n + rank] = d.latency_ns;
 			}
 		}
+		for (rank = 0; rank < width; rank++)
+			slice_cost(g, j)[8 * n + rank] = reduction(g, first_bytes(g, 1, loop, j));
 	}
 	for (m = loop_first(g, loop); m < loop_first(g, loop + 1); m++)
 		advance_all(g, m, width, 0);
@@ -255,16 +271,17 @@ static void widen(struct ring *g, uint32_t from)
 
 	for (r = from; r < g->n; r++) {
 		g->free_ns[r] = g->free_ns[r % from];
+		g->arrived[r] = g->arrived[r % from];
 		for (j = 0; j <= g->slices; j++)
 			g->rows[(size_t)j * g->n + r] = g->rows[(size_t)j * g->n + r % from];
 	}
 }
 
-/* All hops equal, one slice: each position takes as long as its message. */
+/* All hops equal, one slice: each position takes as long as its message and its reduction. */
 static int closed_form(struct ring *g, double *ret_end_ns)
 {
 	struct nbox_delay d;
-	double now = 0;
+	double now = 0, each, reduced;
 	uint64_t loop, m;
 	uint32_t i;
 	int r;
@@ -273,11 +290,14 @@ static int closed_form(struct ring *g, double *ret_end_ns)
 		r = cost_of(g, g->hop[0], first_bytes(g, 1, loop, 0), &d);
 		if (r)
 			return r;
+		each = d.occupancy_ns + d.latency_ns;
+		reduced = reduction(g, first_bytes(g, 1, loop, 0));
 		for (i = 0; i < g->n_in; i++)
 			for (m = 0; m < g->n_positions; m++)
 				g->y->at[g->y->offset[g->in[i]] + loop_first(g, loop) + m] =
-					now + (double)(m + 1) * (d.occupancy_ns + d.latency_ns);
-		now += (double)g->n_positions * (d.occupancy_ns + d.latency_ns);
+					now + (double)(m + 1) * each +
+					(double)(m < g->n_reduced ? m : g->n_reduced) * reduced;
+		now += (double)g->n_positions * each + (double)g->n_reduced * reduced;
 	}
 	*ret_end_ns = now;
 	return 0;
@@ -374,8 +394,10 @@ int symmetry_ring(struct symmetry *y, struct err *err)
 		.slices = y->s->slices ? y->s->slices : 1,
 		.n_positions =
 			(y->s->kind == COLL_ALLREDUCE ? 2 : 1) * ((uint64_t)y->s->n_ranks - 1),
+		.n_reduced = y->s->kind == COLL_ALLGATHER ? 0 : y->s->n_ranks - 1,
 	};
-	int r = g.slices > MAX_SLICES ? SYMMETRY_NONE : ring_hops(&g);
+	bool takes_turns = g.n_reduced && y->cost->reduce_ns_per_byte > 0 && y->s->n_channels > 1;
+	int r = takes_turns || g.slices > MAX_SLICES ? SYMMETRY_NONE : ring_hops(&g);
 
 	if (!r)
 		r = all_channels(&g);

@@ -35,8 +35,7 @@ static int broadcast(const struct call *call, const struct call_index *x, device
 
 bool data_is_alone(const struct call *call)
 {
-	return call->comm->n_real == 1 &&
-	       (!data_is_reduction(call->kind) || call->real_op < ncclNumOps);
+	return call->comm->n_real == 1 && (!coll_reduces(call->kind) || call->real_op < ncclNumOps);
 }
 
 int data_alone(const struct call *call, const struct call_index *x, device_stream s,

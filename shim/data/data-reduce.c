@@ -108,8 +108,3 @@ bool data_needs_power(const struct call *call)
 	return call->redop == ncclProd && call_policy(call) == DATA_MIRROR &&
 	       c->n_real < c->n_ranks;
 }
-
-bool data_is_reduction(uint32_t kind)
-{
-	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCESCATTER;
-}

@@ -4,7 +4,6 @@
 
 #include "shim/data/call.h"
 
-bool data_is_reduction(uint32_t kind);
 /* The real reduction whose result is that of the virtual world. Return: 0; negative errno or
  * ncclResult_t > 0 with the sentence. */
 int data_map_redop(const struct call *call, ncclRedOp_t *ret, struct err *err);

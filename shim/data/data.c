@@ -92,7 +92,7 @@ int data_before(struct call *call, device_stream s, bool is_captured, struct err
 		return 0;
 	if (call->kind == COLL_ALLGATHER && !is_contiguous(c))
 		return scratch_get(c, call->bytes * c->n_real, &call->scratch, err);
-	if (!data_is_reduction(call->kind) || (call->kind == COLL_REDUCE && !root_is_real(call)))
+	if (!coll_reduces(call->kind) || (call->kind == COLL_REDUCE && !root_is_real(call)))
 		return 0;
 	r = data_map_redop(call, &call->real_op, err);
 	if (!r)

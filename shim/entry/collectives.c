@@ -14,11 +14,6 @@ static bool has_root(uint32_t kind)
 	       kind == COLL_SCATTER || kind == COLL_SENDRECV;
 }
 
-static bool has_redop(uint32_t kind)
-{
-	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCESCATTER;
-}
-
 /* Which buffers this rank must have. */
 static bool buffers_are_there(const struct call *call, bool is_root)
 {
@@ -64,7 +59,7 @@ static ncclResult_t check_and_call(const char *what, struct call *call, int root
 	if (has_root(call->kind) && (root < 0 || (uint32_t)root >= c->n_ranks))
 		return group_fail(ncclInvalidArgument, "%s: rank %d of a communicator of %u ranks",
 				  what, root, c->n_ranks);
-	if (has_redop(call->kind) && !redop_is_valid(c, call->redop, call->dtype))
+	if (coll_reduces(call->kind) && !redop_is_valid(c, call->redop, call->dtype))
 		return group_fail(ncclInvalidArgument, "%s: unknown reduction %d", what,
 				  (int)call->redop);
 	call->root = (uint32_t)root;

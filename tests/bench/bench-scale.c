@@ -133,7 +133,7 @@ static void decide(struct row *row)
 			     .intra = {LATENCY_NS, BYTES_PER_NS},
 			     .inter = {LATENCY_NS, BYTES_PER_NS}};
 	struct cost cost = {.flows = is_tree ? 4 : 1};
-	struct sim_cost sim_cost = {message_cost, &cost};
+	struct sim_cost sim_cost = {.message = message_cost, .ctx = &cost};
 	struct symmetry y = {.s = &s, .cost = &sim_cost, .hop = all_inter, .n_nodes = row->ranks};
 	struct delay_chain *chain = row->by_plugin ? open_alphabeta() : NULL;
 	struct sim_result result = {0};

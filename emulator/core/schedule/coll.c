@@ -35,6 +35,11 @@ const char *coll_kind_name(uint32_t kind)
 	return kind < COLL_KINDS ? kind_names[kind] : "?";
 }
 
+bool coll_reduces(uint32_t kind)
+{
+	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCESCATTER;
+}
+
 static const char *skip_marks(const char *s)
 {
 	while (*s == '-' || *s == '_')

@@ -15,6 +15,8 @@ struct topology {
 	uint32_t n_nodes;
 	uint32_t gpus_per_node;
 	struct hop_cost intra, inter;
+	/* at which a rank adds what it receives to its own; 0: at once */
+	double reduce_bytes_per_ns;
 };
 
 /* One node's worth of ranks; NVLink-like intra, 400 Gbps 5 us inter. */

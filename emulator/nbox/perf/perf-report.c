@@ -62,15 +62,13 @@ static void print_columns(FILE *to)
 static double print_size(const struct perf_size *s, enum coll_kind kind, double here_ns, FILE *to)
 {
 	const struct record_row *r = s->row;
-	bool is_reduction = r->kind == COLL_ALLREDUCE || r->kind == COLL_REDUCESCATTER ||
-			    r->kind == COLL_REDUCE;
 	double ns = (s->model_ns + s->injected_ns) / (double)s->n,
 	       algbw = ns > 0 ? (double)table_bytes(r) / ns : 0;
 	double busbw = algbw * coll_busbw_factor(kind, r->n_ranks);
 
 	fprintf(to, "%12llu %13llu %9s %7s %7s %10.2f %7.2f %7.2f %6s %10.2f %12.2f\n",
 		(unsigned long long)table_bytes(r), (unsigned long long)table_count(r, kind),
-		coll_dtype_name(r->dtype), is_reduction ? "sum" : "none",
+		coll_dtype_name(r->dtype), coll_reduces(r->kind) ? "sum" : "none",
 		r->kind == COLL_BROADCAST || r->kind == COLL_REDUCE ? "0" : "-1", ns / 1e3, algbw,
 		busbw, "N/A", s->injected_ns / (double)s->n / 1e3, here_ns / 1e3);
 	return busbw;

@@ -84,7 +84,7 @@ static bool does_reduce(const struct comm *c, uint32_t kind)
 	const struct config *config = c->comms->config;
 
 	return config->exchange == EXCHANGE_PAYLOAD && config->payload_work == WORK_REDUCE &&
-	       (kind == COLL_ALLREDUCE || kind == COLL_REDUCESCATTER || kind == COLL_REDUCE);
+	       coll_reduces(kind);
 }
 
 int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err)

@@ -22,8 +22,7 @@ static const char *const redop_names[] = {"sum", "prod", "max", "min", "avg"};
 
 void op_describe(const struct op *op, char *buf, size_t size)
 {
-	bool is_reduction = op->kind == COLL_ALLREDUCE || op->kind == COLL_REDUCE ||
-			    op->kind == COLL_REDUCESCATTER;
+	bool is_reduction = coll_reduces(op->kind);
 	bool is_rooted = op->kind == COLL_BROADCAST || op->kind == COLL_REDUCE ||
 			 op->kind == COLL_GATHER || op->kind == COLL_SCATTER;
 	char root[24] = "";

@@ -54,6 +54,7 @@ static const struct bad bad_files[] = {
 	{"network:\n  inter: {latency: 5 us}\n", "f:2:20: inter-latency: "},
 	{"network:\n  inter: {bandwidth: 400}\n", "f:2:22: inter-bandwidth: "},
 	{"network:\n  inter: {bandwidth: 400GB}\n", "f:2:22: inter-bandwidth: "},
+	{"cluster: {reduce_bandwidth: 0GB/s}\n", "f:1:30: reduce-bandwidth must be above zero"},
 	{"exchange: message\n", "f:1:11: unknown exchange 'message'; did you mean 'messages'?"},
 	{"exchange: msgs\n", "f:1:11: unknown exchange 'msgs'; did you mean 'messages'?"},
 	{"exchange: all\n", "f:1:11: unknown exchange 'all'; "},
@@ -203,7 +204,7 @@ static void a_bad_file_is_refused_with_its_place(void **state)
 
 static const char full[] =
 	"# comment\n"
-	"cluster:\n  nodes: 64\n  gpus_per_node: 8\n  real: \"0-7\"\n"
+	"cluster:\n  nodes: 64\n  gpus_per_node: 8\n  real: \"0-7\"\n  reduce_bandwidth: 6GB/s\n"
 	"network:\n  intra: {latency: 1.5us, bandwidth: 450GB/s}\n"
 	"  inter:\n    latency: 5us\n    bandwidth: 400Gbps\n"
 	"model: ring:bw=50GB/s\n"
@@ -225,6 +226,7 @@ static void check_full(const struct config *c)
 	assert_int_equal(c->real[7], 7);
 	assert_true(c->topology.intra.latency_ns == 1500 && c->topology.intra.bytes_per_ns == 450);
 	assert_true(c->topology.inter.latency_ns == 5000 && c->topology.inter.bytes_per_ns == 50);
+	assert_true(c->topology.reduce_bytes_per_ns == 6);
 	assert_string_equal(c->model, "ring:bw=50GB/s");
 	assert_int_equal(c->n_what_ifs, 2);
 	assert_string_equal(c->what_ifs[0], "add:delay=5ms,on=allreduce");

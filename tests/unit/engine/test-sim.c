@@ -84,7 +84,8 @@ static void model_free(struct model *m)
 }
 
 /* Goes round all threads until nothing more can be executed. */
-static double model_run(struct model *m, const struct sched *s, uint64_t seed, const double *start)
+static double model_run(struct model *m, const struct sched *s, uint64_t seed, double reduce,
+			const double *start)
 {
 	uint64_t(*step)[64] = calloc(s->n_ranks, sizeof(*step));
 	double(*ready)[64] = calloc(s->n_ranks, sizeof(*ready)), end = 0;
@@ -115,6 +116,9 @@ static double model_run(struct model *m, const struct sched *s, uint64_t seed, c
 					ready[r][t] = fmax(ready[r][t],
 							   find(m, st.recv[i], r, st.recv_lane)
 								   ->arrived[st.recv_index]);
+				if (st.flags & STEP_REDUCE)
+					ready[r][t] += st.n_recv * (double)st.bytes * reduce;
+				end = fmax(end, ready[r][t]);
 				for (uint32_t i = 0; i < st.n_send; i++) {
 					struct place *c = find(m, r, st.send[i], st.send_lane);
 					struct nbox_delay d;
@@ -182,7 +186,12 @@ static void schedules_take_the_time_of_the_slow_model(void **state)
 				  .chunk_bytes = 4 * (1 + below(&r, 4000)),
 				  .slices = 1 + below(&r, 2)};
 		uint64_t seed = rng_u64(&r);
-		struct sim_cost cost = {random_cost, &seed};
+		/* the model knows of no turns: one thread a rank */
+		bool has_turns = s.n_channels > 1 || s.algo == SCHED_TREE;
+		double reduce = has_turns ? 0 : below(&r, 3) / 64.;
+		struct sim_cost cost = {.message = random_cost,
+					.ctx = &seed,
+					.reduce_ns_per_byte = reduce};
 		struct model m;
 		struct sim_watch watch = {told, &m};
 		struct sim_result result;
@@ -195,13 +204,46 @@ static void schedules_take_the_time_of_the_slow_model(void **state)
 		for (uint32_t n = 0; below(&r, 2) && n < s.n_ranks; n++)
 			start[n] = below(&r, 30);
 		model_init(&m, &s);
-		end = model_run(&m, &s, seed, start);
+		end = model_run(&m, &s, seed, reduce, start);
 		assert_int_equal(sim_run(&s, &cost, start, &watch, &result, &err), 0);
 		assert_true(result.end_ns == end);
 		assert_int_equal(result.n_messages, m.n_told);
 		assert_int_equal(result.n_messages, sched_total_messages(&s));
 		model_free(&m);
 	}
+}
+
+static int flat_cost(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+		     uint64_t bytes, struct nbox_delay *ret)
+{
+	(void)src;
+	(void)dst;
+	(void)lane;
+	(void)index;
+	(void)bytes;
+	*ret = (struct nbox_delay){.latency_ns = *(double *)ctx};
+	return 0;
+}
+
+/* Two channels of two ranks: on each, a message of 1,024 bytes is reduced and sent back. */
+static void reductions_of_a_rank_take_turns(void **state)
+{
+	struct sched s = {.kind = COLL_ALLREDUCE,
+			  .algo = SCHED_RING,
+			  .n_ranks = 2,
+			  .ranks_per_node = 1,
+			  .n_channels = 2,
+			  .elem_bytes = 4,
+			  .bytes = 4096};
+	double latency = 10;
+	struct sim_cost cost = {.message = flat_cost, .ctx = &latency, .reduce_ns_per_byte = 2};
+	struct sim_result r;
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(sched_init(&s, &err), 0);
+	assert_int_equal(sim_run(&s, &cost, NULL, NULL, &r, &err), 0);
+	assert_true(r.end_ns == 10 + 2 * 2048 + 10);
 }
 
 static void an_op_without_bytes_ends_at_the_last_start(void **state)
@@ -213,7 +255,7 @@ static void an_op_without_bytes_ends_at_the_last_start(void **state)
 			  .n_channels = 1,
 			  .elem_bytes = 4};
 	uint64_t seed = 1;
-	struct sim_cost cost = {random_cost, &seed};
+	struct sim_cost cost = {.message = random_cost, .ctx = &seed};
 	double start[4] = {0, 7, 3, 0};
 	struct sim_result r;
 	struct err err = {""};
@@ -286,7 +328,7 @@ static void flows_of_a_port_take_turns(void **state)
 		 .chunk_bytes = 20},
 	};
 	double latency = 100;
-	struct sim_cost cost = {plain_cost, &latency};
+	struct sim_cost cost = {.message = plain_cost, .ctx = &latency};
 	struct seen seen = {.n = 0};
 	struct sim_watch watch = {see, &seen};
 	struct sim_result r;
@@ -325,7 +367,7 @@ static void no_port_is_faster_than_its_messages(void **state)
 				  .chunk_bytes = 1 + below(&r, 1500),
 				  .slices = 1 + below(&r, 2)};
 		double latency = below(&r, 3) * 500, start[12] = {0}, latest = 0, bytes;
-		struct sim_cost cost = {plain_cost, &latency};
+		struct sim_cost cost = {.message = plain_cost, .ctx = &latency};
 		struct model m;
 		struct sim_result result, again;
 		struct err err = {""};
@@ -355,6 +397,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(schedules_take_the_time_of_the_slow_model),
+		cmocka_unit_test(reductions_of_a_rank_take_turns),
 		cmocka_unit_test(an_op_without_bytes_ends_at_the_last_start),
 		cmocka_unit_test(flows_of_a_port_take_turns),
 		cmocka_unit_test(no_port_is_faster_than_its_messages),

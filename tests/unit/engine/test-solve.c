@@ -95,6 +95,7 @@ static void random_scene(struct rng *r, struct scene *c)
 		.gpus_per_node = 1 + below(r, 5),
 		.intra = {below(r, 3000), 1 + below(r, 400)},
 		.inter = {below(r, 9000), 1 + below(r, 100)},
+		.reduce_bytes_per_ns = below(r, 3) ? 0 : 1 + below(r, 20),
 	};
 	random_members(r, c);
 	c->s.kind = below(r, COLL_SENDRECV);
@@ -232,6 +233,34 @@ static void a_whole_ops_time_is_spread_over_its_messages(void **state)
 	timing_deinit(&t);
 	scene_end(&c);
 	delay_free(d);
+}
+
+/* What a model says of a whole op is without reductions, unless it knows no messages. */
+static void reductions_come_on_top(void **state)
+{
+	static const struct {
+		const char *model;
+		double positions; /* that wait for a reduction */
+	} models[] = {{"alphabeta", 7}, {"ring", 7}, {"none", 7}, {"const:time=90us", 0}};
+	struct scene c;
+
+	(void)state;
+	plain_scene(&c, COLL_ALLREDUCE, SCHED_RING, 8, 1, 1 << 20);
+	for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
+		struct delay_chain *d = open_chain(models[i].model, NULL);
+		struct timing plain, t;
+
+		c.t.reduce_bytes_per_ns = 0;
+		solve_ok(&c, d, &c.b, 0, &plain);
+		c.t.reduce_bytes_per_ns = 4;
+		solve_ok(&c, d, &c.b, 0, &t);
+		assert_true(is_close(t.end_ns, plain.end_ns + models[i].positions * (1 << 17) / 4));
+		assert_true(is_close(t.model_ns, t.end_ns));
+		timing_deinit(&plain);
+		timing_deinit(&t);
+		delay_free(d);
+	}
+	scene_end(&c);
 }
 
 static void extras_come_on_top(void **state)
@@ -540,6 +569,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_whole_ops_time_is_spread_over_its_messages),
 		cmocka_unit_test(what_ifs_on_messages_leave_the_models_time_alone),
+		cmocka_unit_test(reductions_come_on_top),
 		cmocka_unit_test(extras_come_on_top),
 		cmocka_unit_test(a_slow_link_lengthens_the_op_only),
 		cmocka_unit_test(calls_share_the_ports_of_their_ranks),

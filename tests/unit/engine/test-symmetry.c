@@ -19,6 +19,7 @@ struct world {
 	double alpha[2], beta[2];
 	double bend[2]; /* latency for each of bytes % 8: costs that are no line, as a table may
 			   have */
+	double reduce;  /* ns a byte */
 	bool is_listed;
 	uint32_t node[RANKS_MAX];
 	uint32_t n_nodes; /* of those listed */
@@ -46,7 +47,7 @@ static int cost_of(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_
 
 static double simulate(const struct sched *s, struct world *w, uint64_t *ret_messages)
 {
-	struct sim_cost cost = {cost_of, w};
+	struct sim_cost cost = {.message = cost_of, .ctx = w, .reduce_ns_per_byte = w->reduce};
 	struct sim_result r;
 	struct err err = {""};
 
@@ -60,7 +61,7 @@ static double simulate(const struct sched *s, struct world *w, uint64_t *ret_mes
 static int by_symmetry(const struct sched *s, struct world *w, const struct border *b, double *at,
 		       const uint64_t *offset, double *ret_end_ns)
 {
-	struct sim_cost cost = {cost_of, w};
+	struct sim_cost cost = {.message = cost_of, .ctx = w, .reduce_ns_per_byte = w->reduce};
 	struct symmetry y = {
 		.s = s,
 		.cost = &cost,
@@ -132,6 +133,7 @@ static void random_case(struct rng *r, struct sched *s, struct world *w)
 	s->chunk_bytes = s->elem_bytes * (uint64_t)(1 + below(r, 3000)) * (below(r, 2) ? 16 : 1);
 	s->root = below(r, s->n_ranks);
 	*w = (struct world){.per_node = s->ranks_per_node};
+	w->reduce = below(r, 2) ? rng_uniform(r) : 0;
 	if (below(r, 4) == 0)
 		list_nodes(r, s, w);
 	for (i = 0; i < 2; i++) {
@@ -166,7 +168,8 @@ static void short_cuts_equal_the_simulation(void **state)
 		assert_close(quick, exact, 1e-9, &s);
 		n_solved++;
 	}
-	/* Gather and sliced pipelines have no short cut; all else has. */
+	/* Gather, sliced pipelines and reductions that take turns have no short cut; all else has.
+	 */
 	assert_true(n_solved > n / 2);
 }
 
@@ -211,6 +214,26 @@ static void a_ring_takes_its_formula(void **state)
 		assert_int_equal(by_symmetry(&many, &w, NULL, NULL, NULL, &quick), 0);
 		assert_close(quick, expected, 1e-12, &many);
 	}
+}
+
+/* Half of the positions wait for a reduction, too. */
+static void reductions_lengthen_a_ring(void **state)
+{
+	struct world w = {.per_node = 1,
+			  .alpha = {1000, 1000},
+			  .beta = {1 / 50., 1 / 50.},
+			  .reduce = 1 / 6.};
+	struct sched all = make(COLL_ALLREDUCE, SCHED_RING, 8, 1, 8 << 18, 1 << 18);
+	struct sched scatter = make(COLL_REDUCESCATTER, SCHED_RING, 8, 1, 1 << 18, 1 << 18);
+	double hop = 1000 + (1 << 18) / 50., reduction = (1 << 18) / 6., quick;
+
+	(void)state;
+	assert_close(simulate(&all, &w, NULL), 14 * hop + 7 * reduction, 1e-12, &all);
+	assert_int_equal(by_symmetry(&all, &w, NULL, NULL, NULL, &quick), 0);
+	assert_close(quick, 14 * hop + 7 * reduction, 1e-12, &all);
+	assert_close(simulate(&scatter, &w, NULL), 7 * hop + 7 * reduction, 1e-12, &scatter);
+	assert_int_equal(by_symmetry(&scatter, &w, NULL, NULL, NULL, &quick), 0);
+	assert_close(quick, 7 * hop + 7 * reduction, 1e-12, &scatter);
 }
 
 static int depth_of(uint32_t n, int tree)
@@ -291,6 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_ring_takes_its_formula),
+		cmocka_unit_test(reductions_lengthen_a_ring),
 		cmocka_unit_test(a_tree_takes_its_formula),
 		cmocka_unit_test(a_chain_takes_its_formula),
 		cmocka_unit_test(direct_kinds_take_their_formula),
