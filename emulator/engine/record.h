@@ -30,8 +30,8 @@ struct record_header {
 	char data_for[256];     /* terminated; exceptions from data: dp=fill, separated by ';' */
 	/* Written over while the run goes on, which needs no more room on the disk: */
 	uint64_t n_lost;         /* rows that could not be written: the last ones of the run */
-	uint64_t clock_error_ns; /* at most so far are the clocks of workers on other hosts from
-				    where nboxd thinks; 0: none is */
+	uint64_t clock_error_ns; /* the most that the clock of a worker on another host may have
+				    been wrong by in an op; 0: all have nboxd's */
 	uint32_t n_lost_notes;   /* lines of the text files beside it that could not be written */
 	uint32_t
 		lost_errno; /* why the first of them or of the rows could not; 0: nothing is lost */

@@ -64,8 +64,7 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 	char name[WORKER_NAME_MAX];
 
 	switch (h->type) {
-	case WIRE_COMM_INIT: /* its clock is known by now */
-		record_clock_error(s->ops.record, w->clock_error_ns);
+	case WIRE_COMM_INIT:
 		return gather_on_init(&s->gathers, w, h, body);
 	case WIRE_COMM_SPLIT:
 		return gather_on_split(&s->gathers, w, h, body);

@@ -28,7 +28,10 @@ struct op_run {
 	uint64_t seq;
 	uint32_t passes;   /* so far: which of the gate's times are this run's */
 	uint64_t start_ns; /* arrival, own clock */
-	uint64_t due_ns;   /* own clock; valid when has_end */
+	/* Valid when has_end: */
+	uint64_t due_ns;         /* own clock */
+	uint64_t ahead_ns;       /* nboxd's clock less ours then, as a difference of both */
+	uint64_t clock_error_ns; /* how wrong that is at most */
 	bool is_live, has_end, is_open;
 	bool is_due; /* waits for due_ns in a list of play.c */
 	struct sched sched;

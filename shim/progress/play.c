@@ -205,6 +205,8 @@ static int release(struct op *op, const struct wire_release *frame, struct err *
 			       wire_seq_number(run->seq));
 	run->has_end = true;
 	run->due_ns = session_from_daemon(frame->end_ns);
+	run->ahead_ns = frame->end_ns - run->due_ns;
+	run->clock_error_ns = session_clock_error_ns(run->due_ns);
 	check_complete(op);
 	return 0;
 }
@@ -253,15 +255,17 @@ void play_body_sent(uint64_t cookie)
 	message_sent(cookie, &message_events);
 }
 
+/* nboxd's clock is taken to be as far ahead as it was thought to be when the end became known, so
+ * that lateness is what our own clock says. */
 static void send_done(const struct op *op)
 {
 	const struct gate_times *times = times_of(op);
 	const struct comm *c = op->comm;
 	struct wire_done done = {
-		.arrive_ns = session_to_daemon(op->run.start_ns),
-		.local_done_ns = session_to_daemon(times->local_done_ns),
-		.release_ns = session_to_daemon(times->opened_ns),
-		.due_ns = session_to_daemon(op->run.due_ns),
+		.clock_error_ns = op->run.clock_error_ns,
+		.local_done_ns = times->local_done_ns + op->run.ahead_ns,
+		.release_ns = times->opened_ns + op->run.ahead_ns,
+		.due_ns = op->run.due_ns + op->run.ahead_ns,
 		.n_sent = op->run.n_sent,
 		.n_received = op->run.n_received,
 	};

@@ -161,7 +161,7 @@ static uint64_t next_time(uint64_t due_ns, uint64_t now)
 }
 
 /* Nothing moved: spin where something usually comes soon, else sleep. */
-static void rest(const struct spin *spin, uint64_t *quiet_since, uint64_t due_ns, uint64_t stop_by)
+static void rest(const struct spin *spin, uint64_t *quiet_since, uint64_t due_ns, uint64_t wake_ns)
 {
 	uint64_t now = clock_now_ns(), until = next_time(due_ns, now);
 
@@ -169,7 +169,7 @@ static void rest(const struct spin *spin, uint64_t *quiet_since, uint64_t due_ns
 		*quiet_since = now;
 	if (now - *quiet_since < spin_budget_ns(spin) || !nap_ns(*quiet_since))
 		sched_yield();
-	else if (sleep_until(until < stop_by ? until : stop_by, *quiet_since) &&
+	else if (sleep_until(until < wake_ns ? until : wake_ns, *quiet_since) &&
 		 nap_ns(*quiet_since) != UINT64_MAX)
 		*quiet_since = clock_now_ns(); /* there is work again: look closely */
 }
@@ -200,18 +200,18 @@ static void *progress_main(void *arg)
 	for (;;) {
 		bool moved = note_run_all();
 		uint32_t n_open;
-		uint64_t due;
+		uint64_t now, due, ping;
 
 		moved = poll_device() || moved;
 		moved = session_progress() || moved;
 		moved = play_step() || moved;
 		n_open = play_n_open();
-		due = play_open_due(clock_now_ns());
+		now = clock_now_ns();
+		due = play_open_due(now);
+		ping = session_follow_clock(now);
 		/* an opened gate goes on at once: look closely, or its passing is noted late */
 		moved = moved || play_n_open() != n_open;
 		if (g.is_stopping) {
-			uint64_t now = clock_now_ns();
-
 			stop_by = stop_by == UINT64_MAX
 					  ? now + (session_is_awaited() ? SUMMARY_NS : BYE_NS)
 					  : stop_by;
@@ -224,7 +224,7 @@ static void *progress_main(void *arg)
 			quiet_since = 0;
 			continue;
 		}
-		rest(&spin, &quiet_since, due, stop_by);
+		rest(&spin, &quiet_since, due, ping < stop_by ? ping : stop_by);
 	}
 	session_close();
 	if (device_chosen() && device_chosen()->stop)

@@ -18,7 +18,6 @@
 #include "shim/progress/waiters.h"
 
 #define LATE_NS (2 * NS_PER_S) /* a link that cannot be made says why, a little after its time */
-#define N_PINGS 8
 #define FDS_MAX 24
 
 enum state { STATE_NONE, STATE_GREETING, STATE_UP, STATE_LOST };
@@ -41,6 +40,8 @@ static struct {
 	bool needs_clock, needs_back; /* before the session is up */
 	struct wire_welcome welcome;  /* constant once STATE_UP */
 	struct clock_offset clock;
+	uint64_t ping_ns; /* when the next ping is due; UINT64_MAX: one is on its way, or none is */
+	bool is_leaving;  /* BYE was said, after which nothing more is */
 	struct err closed; /* what the links said when they closed */
 } g;
 
@@ -63,12 +64,17 @@ bool session_was_answered(void)
 
 uint64_t session_to_daemon(uint64_t own_ns)
 {
-	return own_ns + (uint64_t)g.clock.offset_ns;
+	return clock_offset_to_daemon(&g.clock, own_ns);
 }
 
 uint64_t session_from_daemon(uint64_t daemon_ns)
 {
-	return daemon_ns - (uint64_t)g.clock.offset_ns;
+	return clock_offset_from_daemon(&g.clock, daemon_ns);
+}
+
+uint64_t session_clock_error_ns(uint64_t own_ns)
+{
+	return clock_offset_error_ns(&g.clock, own_ns);
 }
 
 /* --- frames ------------------------------------------------------------------------- */
@@ -128,7 +134,7 @@ static void say_hello(struct link *l, enum wire_role role)
 	struct wire_hdr h;
 
 	memcpy(hello.token, env_get()->token, sizeof(hello.token));
-	clock_boot_id(hello.boot_id);
+	clock_id(hello.clock_id);
 	gethostname(hello.host, sizeof(hello.host) - 1);
 	wire_hdr_init(&h, WIRE_HELLO, sizeof(hello));
 	link_send_copy(l, &h, &hello);
@@ -136,7 +142,7 @@ static void say_hello(struct link *l, enum wire_role role)
 
 static void send_ping(void)
 {
-	struct wire_ping p = {.worker_ns = clock_now_ns(), .rtt_ns = g.clock.rtt_ns};
+	struct wire_ping p = {.worker_ns = clock_now_ns()};
 
 	session_send(WIRE_PING, 0, 0, 0, &p, sizeof(p));
 }
@@ -225,10 +231,12 @@ static int on_welcome(const struct link *l, const struct wire_welcome *w, struct
 static void on_ping(const struct wire_ping *p)
 {
 	clock_offset_add(&g.clock, p->worker_ns, p->daemon_ns, clock_now_ns());
-	if (g.clock.n_pings < N_PINGS) {
+	if (g.clock.n_pings < CLOCK_FIRST_PINGS) {
 		send_ping();
 		return;
 	}
+	if (!g.is_leaving)
+		g.ping_ns = clock_offset_next_ns(&g.clock);
 	g.needs_clock = false;
 	greeted();
 }
@@ -345,6 +353,15 @@ bool session_progress(void)
 	return moved;
 }
 
+uint64_t session_follow_clock(uint64_t now_ns)
+{
+	if (now_ns >= g.ping_ns) {
+		g.ping_ns = UINT64_MAX;
+		send_ping();
+	}
+	return g.ping_ns;
+}
+
 bool session_arm(struct pollfd fds[2])
 {
 	struct link *const links[2] = {g.link, g.back};
@@ -363,6 +380,8 @@ bool session_arm(struct pollfd fds[2])
 
 void session_say_bye(int exit_code)
 {
+	g.is_leaving = true;
+	g.ping_ns = UINT64_MAX;
 	session_send(WIRE_BYE, 0, 0, (uint64_t)exit_code, NULL, 0);
 }
 
@@ -397,6 +416,7 @@ void session_in_child(void)
 void session_begin(const struct session_events *ev)
 {
 	g.ev = ev;
+	g.ping_ns = UINT64_MAX;
 	g.due_ns = clock_now_ns() + env_get()->connect_ns;
 	atomic_store(&g.is_connecting, true);
 	set_state(STATE_GREETING, 0, NULL);

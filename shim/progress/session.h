@@ -32,9 +32,10 @@ int session_send(enum wire_type type, uint32_t comm, uint32_t rank, uint64_t seq
 		 size_t bytes);
 /* @code: of struct wire_text. */
 void session_send_abort(uint32_t comm, uint32_t rank, uint64_t seq, int code, const char *text);
-/* nboxd's clock and ours. */
+/* nboxd's clock and ours; how wrong they are at most for times near @own_ns. */
 uint64_t session_to_daemon(uint64_t own_ns);
 uint64_t session_from_daemon(uint64_t daemon_ns);
+uint64_t session_clock_error_ns(uint64_t own_ns);
 
 /* Any thread: whether nboxd has ever sent a frame. */
 bool session_was_answered(void);
@@ -54,6 +55,8 @@ void session_close(void);
 /* Moves frames on both links; deals with a lost one: everything that waits for
  * nboxd is told. Return: whether something moved. */
 bool session_progress(void);
+/* Pings nboxd now and then, where its clock is not ours. Return: when to call again. */
+uint64_t session_follow_clock(uint64_t now_ns);
 /* What to poll; fd -1 where there is none. Return: false: there is more to do now. */
 bool session_arm(struct pollfd fds[2]);
 void session_say_bye(int exit_code);

@@ -20,5 +20,5 @@ uint64_t clock_slack_ns(void);
  * at @asked_ns. Thread-safe. */
 void clock_learn_wake(uint64_t asked_ns);
 
-/* Processes of one boot have one clock. Zeros: not known. */
-void clock_boot_id(uint8_t ret[16]);
+/* Equal: one clock, which is that of a boot and of a time namespace in it. Zeros: not known. */
+void clock_id(uint8_t ret[16]);

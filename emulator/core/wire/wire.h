@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 6
+#define WIRE_VERSION 7
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -119,7 +119,7 @@ enum wire_role { WIRE_ROLE_WORKER, WIRE_ROLE_CLIENT, WIRE_ROLE_BACK, WIRE_ROLES 
 struct wire_hello {
 	uint8_t token[WIRE_TOKEN_BYTES]; /* zero-padded */
 	uint64_t now_ns;                 /* sender's clock */
-	uint8_t boot_id[16];             /* equal on one host: clocks are equal */
+	uint8_t clock_id[16];            /* equal: one clock (clock_id()) */
 	uint32_t pid;
 	uint32_t role;   /* enum wire_role */
 	char host[64];   /* terminated */
@@ -135,7 +135,7 @@ struct wire_welcome {
 	uint32_t n_real;
 	uint32_t exchange;     /* enum wire_exchange */
 	uint32_t data;         /* enum wire_data; COMM_READY has each communicator's */
-	uint32_t same_clock;   /* 1: same host as the daemon */
+	uint32_t same_clock;   /* 1: as the daemon's */
 	uint32_t wants_groups; /* 1: tell by GROUP what groups the job has */
 	uint32_t unused;
 };
@@ -215,14 +215,14 @@ struct wire_release {
 };
 
 struct wire_done {
-	uint64_t arrive_ns, local_done_ns, release_ns; /* daemon's clock */
-	uint64_t due_ns;
-	uint64_t n_sent, n_received; /* messages */
+	uint64_t clock_error_ns; /* of the worker's idea of the daemon's clock, at most; 0: one
+				    clock */
+	uint64_t local_done_ns, release_ns, due_ns; /* daemon's clock */
+	uint64_t n_sent, n_received;                /* messages */
 };
 
 struct wire_ping {
 	uint64_t worker_ns, daemon_ns;
-	uint64_t rtt_ns; /* the shortest round trip of earlier pings; 0: none */
 };
 
 #define WIRE_TEXT_MAX 512

@@ -56,7 +56,7 @@ int loop_open(struct loop *l)
 	if (!l->base)
 		return -ENOMEM;
 	l->next_due_ns = UINT64_MAX;
-	clock_boot_id(l->workers.boot_id);
+	clock_id(l->workers.clock_id);
 	l->timer_event = evtimer_new(l->base, loop_on_wake, l);
 	l->term_event = loop_watch(l, SIGTERM, EV_SIGNAL | EV_PERSIST, on_signal, l);
 	l->int_event = loop_watch(l, SIGINT, EV_SIGNAL | EV_PERSIST, on_signal, l);

@@ -207,7 +207,7 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 			w, EACCES,
 			"wrong token: NBOX_TOKEN of the worker and of nboxd must be equal");
 	w->hello_ns = clock_now_ns();
-	w->is_same_clock = memcmp(m.boot_id, w->workers->boot_id, sizeof(m.boot_id)) == 0;
+	w->is_same_clock = memcmp(m.clock_id, w->workers->clock_id, sizeof(m.clock_id)) == 0;
 	if (m.role == WIRE_ROLE_BACK)
 		return join(w, &m);
 	worker_set_state(w, m.role == WIRE_ROLE_WORKER ? WORKER_READY : WORKER_CLIENT);
@@ -228,7 +228,6 @@ static int answer_ping(struct worker *w, const void *body)
 
 	memcpy(&m, body, sizeof(m));
 	m.daemon_ns = clock_now_ns();
-	w->clock_error_ns = m.rtt_ns / 2; /* the last one knows best */
 	wire_hdr_init(&h, WIRE_PING, sizeof(m));
 	worker_send(w, &h, &m);
 	return 0;

@@ -47,7 +47,7 @@ struct workers {
 	void *ctx;                       /* borrowed: the sink's */
 	const uint8_t *token;            /* borrowed: WIRE_TOKEN_BYTES */
 	struct wire_welcome welcome;     /* of what it says to all alike */
-	uint8_t boot_id[16];
+	uint8_t clock_id[16];
 	struct worker *list; /* owned */
 	struct worker *turn; /* served first in the next round */
 	uint32_t n, n_accepted;
@@ -67,8 +67,7 @@ struct worker {
 	uint32_t pid;
 	char host[64];
 	bool is_same_clock;
-	uint64_t clock_error_ns; /* else: at most so far off is what it thinks of our clock */
-	bool is_client;          /* asks for the status only */
+	bool is_client; /* asks for the status only */
 	uint64_t hello_ns;
 	uint64_t n_frames;
 	uint32_t n_members;  /* open */

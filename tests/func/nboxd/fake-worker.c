@@ -479,7 +479,7 @@ void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t nu
 
 bool fake_op_is_over(struct fake *f)
 {
-	struct wire_done done = {.arrive_ns = f->arrive.arrive_ns};
+	struct wire_done done = {.clock_error_ns = f->clock_error_ns};
 
 	if (f->seq == UINT64_MAX)
 		return true;

@@ -342,7 +342,7 @@ static void a_call_to_one_who_vanished_aborts(void **state)
 
 static void a_wrong_frame_is_refused(void **state)
 {
-	struct wire_done done = {.arrive_ns = 1};
+	struct wire_done done = {.due_ns = 1};
 	struct daemon d;
 
 	(void)state;
