@@ -178,12 +178,8 @@ static int check_data_for(struct config *c, struct err *err)
 static int check_bandwidth(struct config *c, enum option_id id, double *ret_bytes_per_ns,
 			   struct err *err)
 {
-	if (!config_text(c, id))
-		return 0;
-	if (units_bandwidth(config_text(c, id), ret_bytes_per_ns, err) < 0)
+	if (config_text(c, id) && units_bandwidth(config_text(c, id), ret_bytes_per_ns, err) < 0)
 		return value_refuse_text(c, id, err);
-	if (!(*ret_bytes_per_ns > 0))
-		return value_refuse(c, id, 0, err, "%s must be above zero", options[id].name);
 	return 0;
 }
 
