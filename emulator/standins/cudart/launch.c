@@ -1,8 +1,7 @@
 /* Kernel launches: a launch takes its place in a stream and a configured time, and does nothing. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "kernel-time.h"
 #include "registry.h"
 #include "runtime.h"
 #include "submit.h"
@@ -19,29 +18,6 @@
 
 /* --- how long a launch takes ---------------------------------------------------------------------
  */
-
-static uint64_t kernel_ns;
-static bool is_kernel_time_wrong;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void kernel_time_read(void)
-{
-	const char *text = getenv("NBOX_HOST_KERNEL_TIME");
-	struct err err = {0};
-	double ns = 0;
-
-	if (!text || !*text)
-		return;
-	if (units_time(text, &ns, &err) == 0 && ns < 60e9) {
-		kernel_ns = (uint64_t)ns;
-		return;
-	}
-	is_kernel_time_wrong = true;
-	fprintf(stderr,
-		"host CUDA runtime: NBOX_HOST_KERNEL_TIME=%s is no time below a minute; write for "
-		"example 20us. Every kernel launch fails until then.\n",
-		text);
-}
 
 /* Holds the stream for the kernel's time, less when the process ends. */
 static void kernel_run(const struct command *command)
@@ -80,32 +56,41 @@ static bool is_launchable(dim3 grid, dim3 block)
 	       (uint64_t)block.x * block.y * block.z <= MAX_THREADS_PER_BLOCK;
 }
 
-static cudaError_t launch_submit(cudaStream_t handle, dim3 grid, dim3 block)
+/* Holds a place in the stream for @ns. */
+static cudaError_t submit(cudaStream_t handle, uint64_t ns)
 {
-	struct command command = {.type = &kernel_command};
+	struct command command = {.type = &kernel_command, .kernel_ns = ns};
 	CLEANUP(stream_putp) struct stream *stream = NULL;
 	cudaError_t error = runtime_enter();
 
-	pthread_once(&once, kernel_time_read);
 	if (error != cudaSuccess)
 		return error;
-	if (!is_launchable(grid, block) || is_kernel_time_wrong)
-		return cudaErrorInvalidConfiguration;
 	stream = stream_get(handle);
-	if (!stream)
-		return cudaErrorInvalidResourceHandle;
-	command.kernel_ns = kernel_ns;
-	return stream_submit(stream, &command);
+	return stream ? stream_submit(stream, &command) : cudaErrorInvalidResourceHandle;
 }
 
 cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,
 			     size_t shared_bytes, cudaStream_t stream)
 {
+	struct symbol *kernel = symbol_find(SYMBOL_KERNEL, func);
+	uint64_t ns;
+
 	(void)args;
 	(void)shared_bytes;
-	if (!symbol_find(SYMBOL_KERNEL, func))
+	if (!kernel)
 		return runtime_return(cudaErrorInvalidDeviceFunction);
-	return runtime_return(launch_submit(stream, grid, block));
+	if (!is_launchable(grid, block) || !kernel_time_of(kernel, grid, block, &ns))
+		return runtime_return(cudaErrorInvalidConfiguration);
+	return runtime_return(submit(stream, ns));
+}
+
+cudaError_t __cudaNboxProduct(cudaStream_t stream, const struct kernel_product *product)
+{
+	uint64_t ns;
+
+	if (!kernel_time_of_product(product, &ns))
+		return runtime_return(cudaErrorInvalidConfiguration);
+	return runtime_return(submit(stream, ns));
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args,

@@ -7,6 +7,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/rule.h"
+
 enum symbol_kind {
 	SYMBOL_KERNEL,
 	SYMBOL_VARIABLE,
@@ -19,7 +21,9 @@ struct symbol {
 	const char *name; /* the compiled code's own, lives as long as it */
 	size_t size;      /* of a variable */
 	void **copies;    /* of a variable: one a device, NULL before its first use; owned */
-	void *managed;    /* of a managed variable: what host code reads; owned */
+	bool is_priced;   /* of a kernel: @price is set; both are kernel-time.c's */
+	struct kernel_price price;
+	void *managed; /* of a managed variable: what host code reads; owned */
 };
 
 /* Return: the kernel or variable that @host stands for, or NULL. It lives until its module is

@@ -2,7 +2,7 @@
  * variables. Included by cuda_runtime_api.h.
  *
  * A host without a GPU cannot run a kernel's code. A launch is a place in the stream that takes
- * NBOX_HOST_KERNEL_TIME (0 unless set) and changes no memory. */
+ * the time that NBOX_HOST_KERNEL_TIME tells (0 unless set) and changes no memory. */
 #pragma once
 
 struct uint3 {

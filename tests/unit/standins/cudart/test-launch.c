@@ -5,13 +5,14 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include <cudart/compiler.h>
 
 #define N_KERNELS 3000 /* more than the table starts with */
 
-static char kernels[N_KERNELS], variable[64], *managed;
+static char kernels[N_KERNELS], variable[64], long_kernel[1], *managed;
 static void **module;
 
 static const dim3 one = {1, 1, 1};
@@ -23,6 +24,8 @@ static int set_up(void **state)
 	for (int i = 0; i < N_KERNELS; i++)
 		__cudaRegisterFunction(module, &kernels[i], NULL, "kernel", -1, NULL, NULL, NULL,
 				       NULL, NULL);
+	__cudaRegisterFunction(module, long_kernel, NULL, "void long_kernel<int, char*>(int)", -1,
+			       NULL, NULL, NULL, NULL, NULL);
 	__cudaRegisterVar(module, variable, NULL, "variable", 0, sizeof(variable), 0, 0);
 	__cudaRegisterManagedVar(module, (void **)&managed, NULL, "managed", 0, 16, 0, 0);
 	__cudaRegisterFatBinaryEnd(module);
@@ -115,7 +118,7 @@ static void compiled_kernels_are_launched(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-/* main() sets NBOX_HOST_KERNEL_TIME=3ms. */
+/* main() writes the table. */
 static void a_launch_takes_the_time_that_is_set(void **state)
 {
 	cudaGraphNode_t nodes[2];
@@ -151,6 +154,70 @@ static void a_launch_takes_the_time_that_is_set(void **state)
 	assert_cuda(cudaGraphExecDestroy(exec));
 	assert_cuda(cudaGraphDestroy(graph));
 	assert_cuda(cudaStreamDestroy(stream));
+}
+
+/* The stubs of cuBLAS find it by its name; type 1 is float. */
+static void kernels_take_the_times_of_their_names(void **state)
+{
+	cudaError_t (*product)(cudaStream_t, const void *);
+	struct {
+		int type;
+		uint64_t m, n, k, batch;
+	} shape = {1, 7, 5, 3, 1};
+	cudaStream_t stream;
+	uint64_t start_ns;
+
+	(void)state;
+	*(void **)&product = dlsym(RTLD_DEFAULT, "__cudaNboxProduct");
+	assert_non_null(product);
+	assert_cuda(cudaStreamCreate(&stream));
+	start_ns = now_ns();
+	for (int i = 0; i < 2; i++)
+		assert_cuda(cudaLaunchKernel(long_kernel, one, one, NULL, 0, stream));
+	assert_cuda(cudaLaunchKernel(&kernels[0], one, one, NULL, 0, stream));
+	assert_cuda(product(stream, &shape));
+	assert_cuda(cudaStreamSynchronize(stream));
+	assert_true(now_ns() - start_ns >= 2 * 20000000 + 3000000 + 11000000);
+	assert_cuda_is(product((cudaStream_t)0x77, &shape), cudaErrorInvalidResourceHandle);
+	assert_cuda(cudaStreamDestroy(stream));
+}
+
+/* In a process of its own, since the variable is read once. */
+static void a_wrong_table_fails_every_launch(void **state)
+{
+	char said[512] = "";
+	int status, pipes[2];
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	child = fork();
+	if (child == 0) {
+		dup2(pipes[1], STDERR_FILENO);
+		execl("/proc/self/exe", "test-launch", "wrong", NULL);
+		_exit(127);
+	}
+	close(pipes[1]);
+	assert_true(read(pipes[0], said, sizeof(said) - 1) > 0);
+	close(pipes[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_string_equal(said,
+			    "host CUDA runtime: NBOX_HOST_KERNEL_TIME: 'soon' is no time such as "
+			    "20us, none of the cards a100, h100, b200, and no file: nbox kernels "
+			    "makes a table. Every kernel launch fails until then.\n");
+}
+
+/* The child of the test above. */
+static int launch_with_a_wrong_table(void)
+{
+	setenv("NBOX_HOST_KERNEL_TIME", "soon", 1);
+	set_up(NULL);
+	for (int i = 0; i < 2; i++)
+		if (cudaLaunchKernel(&kernels[0], one, one, NULL, 0, NULL) !=
+		    cudaErrorInvalidConfiguration)
+			return 1;
+	return 0;
 }
 
 static void a_graph_is_printed_as_text(void **state)
@@ -385,12 +452,14 @@ static void the_driver_is_found_by_names(void **state)
 	assert_int_equal(found, cudaDriverEntryPointVersionNotSufficent);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_launch_takes_its_place_in_the_stream),
 		cmocka_unit_test(compiled_kernels_are_launched),
 		cmocka_unit_test(a_launch_takes_the_time_that_is_set),
+		cmocka_unit_test(kernels_take_the_times_of_their_names),
+		cmocka_unit_test(a_wrong_table_fails_every_launch),
 		cmocka_unit_test(a_graph_is_printed_as_text),
 		cmocka_unit_test(variables_are_copied_to_and_from_the_device),
 		cmocka_unit_test(properties_have_the_layout_of_each_version),
@@ -399,7 +468,19 @@ int main(void)
 		cmocka_unit_test(the_driver_is_found_by_names),
 	};
 
+	char path[] = "/tmp/nbox-launch-XXXXXX";
+	int fd, failed;
+
 	setenv("NBOX_HOST_DEVICES", "3", 1);
-	setenv("NBOX_HOST_KERNEL_TIME", "3ms", 1);
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	if (argc > 1 && strcmp(argv[1], "wrong") == 0)
+		return launch_with_a_wrong_table();
+	fd = mkstemp(path);
+	if (dprintf(fd, "kernel 3ms\nvoid long_kernel<*, char\\*>(int) 20ms\n"
+			"matmul f32 5x7x* 11ms\n* 0s\n") < 0)
+		return 1;
+	close(fd);
+	setenv("NBOX_HOST_KERNEL_TIME", path, 1);
+	failed = cmocka_run_group_tests(tests, set_up, tear_down);
+	unlink(path);
+	return failed;
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # make-stubs: a library that asks for symbols of NVIDIA's libraries, with and without versions, gets just those; they do what the
-# table says; a library that lies beside it gets no stub, and an action that nobody knows is an error.
+# table says; products of matrices reach the runtime with their sizes; a library that lies beside it gets no stub, and an action that nobody knows is an error.
 set -eu
 make_stubs=$1
 work=$(mktemp -d)
@@ -22,8 +22,10 @@ real() { # soname version-or-"-" symbol...
 	$cc -shared -fPIC -o "real/$soname" -Wl,-soname,"$soname" $map real.c
 }
 mkdir real wheel
-real libcublas.so.13 libcublas.so.13 cublasCreate_v2 cublasDestroy_v2 cublasSgemm_v2 cublasGetMathMode cublasCher2k_v2
-real libcublasLt.so.13 libcublasLt.so.13 cublasLtMatmulAlgoGetHeuristic
+real libcublas.so.13 libcublas.so.13 cublasCreate_v2 cublasDestroy_v2 cublasSgemm_v2 cublasGetMathMode cublasCher2k_v2 \
+	cublasSetStream_v2 cublasSetMathMode cublasGemmStridedBatchedEx
+real libcublasLt.so.13 libcublasLt.so.13 cublasLtMatmulAlgoGetHeuristic cublasLtMatmulDescCreate cublasLtMatrixLayoutCreate \
+	cublasLtMatrixLayoutSetAttribute cublasLtMatmul
 real libcudnn.so.9 libcudnn.so.9 cudnnGetVersion cudnnGetProperty cudnnBackendCreateDescriptor cudnnBackendGetAttribute \
 	cudnnGetErrorString cudnnRNNForward
 real libcufft.so.12 libcufft.so.12 cufftCreate cufftXtExec
@@ -37,7 +39,14 @@ cat > user.c <<'END'
 #include <stdio.h>
 #include <string.h>
 #define CHECK(x) do { if (!(x)) { printf("not so: %s\n", #x); bad = 1; } } while (0)
-int cublasCreate_v2(void **), cublasDestroy_v2(void *), cublasSgemm_v2(void), cublasGetMathMode(void *, int *), cublasCher2k_v2(void);
+typedef void *p;
+typedef long long ll;
+int cublasCreate_v2(void **), cublasDestroy_v2(void *), cublasSetStream_v2(p, p), cublasSetMathMode(p, int);
+int cublasSgemm_v2(p, int, int, int, int, int, p, p, int, p, int, p, p, int);
+int cublasGemmStridedBatchedEx(p, int, int, int, int, int, p, p, int, int, ll, p, int, int, ll, p, p, int, int, ll, int, int, int);
+int cublasLtMatmulDescCreate(p *, int, int), cublasLtMatrixLayoutCreate(p *, int, unsigned long, unsigned long, ll);
+int cublasLtMatrixLayoutSetAttribute(p, int, p, unsigned long), cublasLtMatmul(p, p, p, p, p, p, p, p, p, p, p, p, p, p, unsigned long, p);
+int cublasGetMathMode(void *, int *), cublasCher2k_v2(void);
 int cublasLtMatmulAlgoGetHeuristic(int, int, int, int, int, int, int, int, int, int *);
 unsigned long cudnnGetVersion(void);
 const char *cudnnGetErrorString(int);
@@ -48,10 +57,22 @@ int user(void)
 {
 	int bad = 0, n[2] = {7, 7}, a = 0, b = 0;
 	void *handle = NULL, *descriptor = (void *)5;
+	void *a_layout, *d_layout;
+	int batch = 3;
 	long count = 0, sizes[2] = {9, 9};
 
 	CHECK(cublasCreate_v2(&handle) == 0 && handle);
-	CHECK(cublasDestroy_v2(handle) == 0 && cublasSgemm_v2() == 0);
+	CHECK(cublasSetStream_v2(handle, (p)0x77) == 0);
+	CHECK(cublasSgemm_v2(handle, 0, 0, 4, 5, 6, 0, 0, 4, 0, 5, 0, 0, 6) == 0);
+	CHECK(cublasSetMathMode(handle, 3) == 0);
+	CHECK(cublasSgemm_v2(handle, 0, 0, 7, 5, 6, 0, 0, 4, 0, 5, 0, 0, 6) == 0);
+	CHECK(cublasGemmStridedBatchedEx(handle, 0, 0, 8, 5, 6, 0, 0, 14, 8, 1, 0, 14, 6, 1, 0, 0, 14, 8, 1, 9, 68, 0) == 0);
+	CHECK(cublasDestroy_v2(handle) == 0);
+	CHECK(cublasLtMatmulDescCreate(&handle, 68, 0) == 0);
+	CHECK(cublasLtMatrixLayoutCreate(&a_layout, 2, 6, 100, 6) == 0 && cublasLtMatrixLayoutCreate(&d_layout, 2, 100, 5, 100) == 0);
+	CHECK(cublasLtMatmul(0, handle, 0, 0, a_layout, 0, 0, 0, 0, 0, 0, d_layout, 0, 0, 0, (p)0x78) == 0);
+	CHECK(cublasLtMatrixLayoutSetAttribute(d_layout, 5, &batch, 4) == 0);
+	CHECK(cublasLtMatmul(0, handle, 0, 0, a_layout, 0, 0, 0, 0, 0, 0, d_layout, 0, 0, 0, (p)0x78) == 13);
 	CHECK(cublasGetMathMode(NULL, n) == 0 && n[0] == 0 && n[1] == 7);
 	CHECK(cublasCher2k_v2() == 15);
 	CHECK(cublasLtMatmulAlgoGetHeuristic(0, 0, 0, 0, 0, 0, 0, 0, 0, n) == 0 && n[0] == 1);
@@ -80,10 +101,24 @@ want='libcublas.so.13 libcublasLt.so.13 libcudnn.so.9 libcufft.so.12 libcurand.s
 
 echo 'int user(void); int main(void) { return user(); }' > main.c
 mkdir libs
-cp stubs/* wheel/* real/libcudart.so.13 libs/
+cp stubs/* wheel/* libs/
+cat > runtime.c <<'END'
+#include <stdio.h>
+struct product { int type; unsigned long long m, n, k, batch; };
+int __cudaNboxProduct(void *stream, const struct product *p)
+{
+	printf("%p %d %llux%llux%llux%llu\n", stream, p->type, p->m, p->n, p->k, p->batch);
+	return p->batch == 3;
+}
+long cudaMalloc(void) { return -1; }
+END
+echo 'libcudart.so.13 { global: *; };' > runtime.map
+$cc -shared -fPIC -o libs/libcudart.so.13 -Wl,-soname,libcudart.so.13 -Wl,--version-script=runtime.map runtime.c
 $cc -o main main.c -Llibs -l:libuser.so -Wl,--allow-shlib-undefined -Wl,-rpath-link,libs
-LD_LIBRARY_PATH=libs LD_BIND_NOW=1 ./main
-NBOX_HOST_STUBS_LOG=1 LD_LIBRARY_PATH=libs ./main 2> log
+LD_LIBRARY_PATH=libs LD_BIND_NOW=1 ./main > products
+# types: float, of TF32 by the math mode, bfloat16, half
+printf '%s\n' '0x77 1 4x5x6x1' '0x77 2 7x5x6x1' '0x77 4 8x5x6x9' '0x78 3 100x5x6x1' '0x78 3 100x5x6x3' | cmp - products || { cat products; exit 1; }
+NBOX_HOST_STUBS_LOG=1 LD_LIBRARY_PATH=libs ./main > products 2> log
 grep -q '^stub: cublasCher2k_v2: refuse 15$' log || { cat log; exit 1; }
 [ "$(grep -c 'cudnnGetProperty' log)" = 1 ] || { echo "said more than once"; exit 1; }
 ! readelf -W --dyn-syms stubs/libcublas.so.13 | grep -q cublasDgemm || { echo "more than was asked for"; exit 1; }

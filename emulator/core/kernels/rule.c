@@ -1,0 +1,83 @@
+/* See rule.h. */
+#include "kernels/rule.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+#define MAX_OPERANDS 32
+
+static const struct {
+	const char *name;
+	double bytes;
+} types[KERNEL_TYPES] = {
+	[KERNEL_F64] = {"f64", 8}, [KERNEL_F32] = {"f32", 4},   [KERNEL_TF32] = {"f32", 4},
+	[KERNEL_F16] = {"f16", 2}, [KERNEL_BF16] = {"bf16", 2}, [KERNEL_8BIT] = {"8bit", 1},
+};
+
+double rule_product_ns(const struct card *card, const struct kernel_product *p)
+{
+	double m = (double)p->m, n = (double)p->n, k = (double)p->k, batch = (double)p->batch;
+	double flops_ns = 2 * m * n * k * batch / card->flops_per_ns[p->type];
+	double bytes_ns =
+		(m * k + k * n + m * n) * batch * types[p->type].bytes / card->bytes_per_ns;
+
+	return RULE_FLOOR_NS + (flops_ns > bytes_ns ? flops_ns : bytes_ns) / RULE_EFFICIENCY;
+}
+
+char *kernel_product_name(const struct kernel_product *p, char *buf, size_t size)
+{
+	unsigned long long low = p->m < p->n ? p->m : p->n, high = p->m < p->n ? p->n : p->m;
+	int n = snprintf(buf, size, "matmul %s %llux%llux%llu", types[p->type].name, low, high,
+			 (unsigned long long)p->k);
+
+	if (p->batch > 1 && n > 0 && (size_t)n < size)
+		snprintf(buf + n, size - (size_t)n, "x%llu", (unsigned long long)p->batch);
+	return buf;
+}
+
+/* PyTorch's families of kernels (2.11), by a part of their mangled names: elements that a thread
+ * moves of an operand, and the word behind which the number of operands stands. */
+static const struct {
+	const char *name;
+	double elements;
+	const char *operands;
+} families[] = {
+	{"vectorized_elementwise_kernel", 8, "rrayIPcL"}, /* std::array<char*, N> */
+	{"elementwise_kernel", 4, "rrayIPcL"},
+	/* lists of tensors, such as an optimiser's: a block of 512 threads has a chunk of 65536
+	 * elements, which is taken to be full */
+	{"multi_tensor_apply_kernel", 65536 / 512.0, "ListMetadataI"},
+	{"", 8, NULL},
+};
+
+static unsigned long operands_of(const char *name, const char *word)
+{
+	const char *at = word ? strstr(name, word) : NULL;
+	unsigned long n;
+
+	if (!at)
+		return 2;
+	at += strlen(word);
+	n = strtoul(at + strcspn(at, "0123456789"), NULL, 10);
+	return n < 1 ? 1 : n > MAX_OPERANDS ? MAX_OPERANDS : n;
+}
+
+struct kernel_price rule_price(const struct card *card, const char *name)
+{
+	bool is_half = strstr(name, "BFloat16") || strstr(name, "Half");
+	double bytes;
+	size_t i = 0;
+
+	while (!strstr(name, families[i].name))
+		i++;
+	bytes = families[i].elements * (double)operands_of(name, families[i].operands) *
+		(is_half ? 2 : 4);
+	return (struct kernel_price){
+		.fixed_ns = RULE_FLOOR_NS,
+		.thread_ns = bytes / card->bytes_per_ns / RULE_EFFICIENCY,
+	};
+}
