@@ -153,10 +153,11 @@ static int report(struct stepper *s)
 	qsort(sorted, n, sizeof(double), by_size);
 	qsort(s->exposed_ms, n, sizeof(double), by_size);
 	exposed = quantile(s->exposed_ms, n, 0.5);
-	printf("%s on %u ranks, %zu iterations: %.2f ms (quartiles %.2f and %.2f), exposed %.2f "
+	printf("%s on %u rank%s, %zu iteration%s: %.2f ms (quartiles %.2f and %.2f), exposed %.2f "
 	       "ms\n",
-	       s->options.job, s->pace.world, n, quantile(sorted, n, 0.5),
-	       quantile(sorted, n, 0.25), quantile(sorted, n, 0.75), exposed);
+	       s->options.job, s->pace.world, s->pace.world > 1 ? "s" : "", n, n > 1 ? "s" : "",
+	       quantile(sorted, n, 0.5), quantile(sorted, n, 0.25), quantile(sorted, n, 0.75),
+	       exposed);
 	if (!s->options.json)
 		return 0;
 	r = write_json(s, sorted, exposed);
