@@ -175,7 +175,7 @@ static struct {
 /* The clock of this host, as it was at @ns of the worker's. */
 static uint64_t daemon_clock(uint64_t ns)
 {
-	return ns + g.ahead_ns + (uint64_t)(g.drift * (double)(ns - g.since_ns));
+	return ns + g.ahead_ns + (uint64_t)(int64_t)(g.drift * (double)(ns - g.since_ns));
 }
 
 static void reply(enum wire_type type, uint64_t seq, const void *body, uint64_t bytes)
