@@ -18,6 +18,7 @@ static void choose(void)
 {
 	const char *name = getenv("NBOX_DEVICE");
 	const char *local_rank = getenv("LOCAL_RANK");
+	const char *kernels = getenv("NBOX_HOST_KERNEL_TIME");
 	struct err no_cuda = {""};
 	int r;
 	bool is_auto = !name || !*name || !strcmp(name, "auto");
@@ -51,7 +52,10 @@ static void choose(void)
 		else if (r == -ENXIO) /* nbox's stand-in; `nbox run` says the same */
 			err_set(&fallback, ENXIO,
 				"no GPU: the job ran on the CPU through the host CUDA runtime and host "
-				"NCCL; its compute times are this CPU's");
+				"NCCL; %s%.200s",
+				kernels && *kernels ? "compute is modelled: NBOX_HOST_KERNEL_TIME="
+						    : "its compute times are this CPU's",
+				kernels ? kernels : "");
 		if (r != -ENOTSUP) /* a machine without a GPU */
 			log_info("no gate on CUDA: %s", no_cuda.text);
 		else if (!local_rank || !strcmp(local_rank, "0")) /* once a node */

@@ -193,13 +193,18 @@ static int open_file(const char *path, struct kernel_table **ret, struct err *er
 	return r == 0 ? kernel_table_parse(path, text, n, ret, err) : r;
 }
 
+bool kernel_table_is_file(const char *spec)
+{
+	return !card_find(spec) && (*spec < '0' || *spec > '9');
+}
+
 int kernel_table_open(const char *spec, struct kernel_table **ret, struct err *err)
 {
 	CLEANUP(kernel_table_freep) struct kernel_table *table = NULL;
 	struct kernel_row row = {.card = card_find(spec)};
 	int r;
 
-	if (!row.card && (*spec < '0' || *spec > '9'))
+	if (kernel_table_is_file(spec))
 		return open_file(spec, ret, err);
 	r = take_cost(spec, &row, err);
 	if (r < 0)

@@ -35,6 +35,8 @@ struct kernel_table {
 
 /* Return: 0; -EINVAL, -EFBIG, -ENOMEM or of a file, with the sentence. */
 int kernel_table_open(const char *spec, struct kernel_table **ret, struct err *err);
+/* It is neither a time nor a card. */
+bool kernel_table_is_file(const char *spec);
 /* Of a file's text; @file is for sentences. @text ends with '\0' and is changed. */
 int kernel_table_parse(const char *file, char *text, size_t n, struct kernel_table **ret,
 		       struct err *err);

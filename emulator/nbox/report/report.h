@@ -56,7 +56,7 @@ struct report {
 	uint32_t n_comms;
 	uint32_t rank;     /* world rank that is looked at */
 	char network[320]; /* that times come from, in words; "": not known, or the model is none */
-	char device[160];  /* that there is no GPU, in words; "": there is */
+	char device[384];  /* that there is no GPU, in words; "": there is */
 	char payload_memory[512]; /* where bodies lay, in words; "": not over rdma */
 	char lost[512];           /* what of the run could not be written, and why; "": nothing */
 	bool is_empty; /* the job failed before its first op: its own words say all, the summary is

@@ -29,10 +29,15 @@ int run_take(struct run *run, const struct option_word *w, struct err *err)
 		const char **text;
 		bool *is_given;
 	} flags[] = {
-		{FLAG_CONFIG, &run->config_file, NULL}, {FLAG_JSON, &run->json, NULL},
-		{FLAG_NAME, &run->name, NULL},          {FLAG_DEVICE, &run->device_text, NULL},
-		{FLAG_PROCS, &run->procs_text, NULL},   {FLAG_LAUNCHER, NULL, &run->is_launcher},
-		{FLAG_PLAIN, NULL, &run->is_plain},     {FLAG_DRY_RUN, NULL, &run->is_dry},
+		{FLAG_CONFIG, &run->config_file, NULL},
+		{FLAG_JSON, &run->json, NULL},
+		{FLAG_NAME, &run->name, NULL},
+		{FLAG_GPU, &run->gpu, NULL},
+		{FLAG_DEVICE, &run->device_text, NULL},
+		{FLAG_PROCS, &run->procs_text, NULL},
+		{FLAG_LAUNCHER, NULL, &run->is_launcher},
+		{FLAG_PLAIN, NULL, &run->is_plain},
+		{FLAG_DRY_RUN, NULL, &run->is_dry},
 		{FLAG_QUIET, NULL, &run->is_quiet},
 	};
 	size_t i = 0;

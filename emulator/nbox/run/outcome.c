@@ -25,7 +25,10 @@ static int make(const struct run *run, const struct results *res, const struct r
 		snprintf(ret->device, sizeof(ret->device),
 			 WIRE_NOTE_NO_GPU
 			 "the job ran on the CPU through the host CUDA runtime and "
-			 "host NCCL; its compute times are this CPU's");
+			 "host NCCL; %s%s",
+			 run->compute[0] ? "compute is modelled: "
+					 : "its compute times are this CPU's",
+			 run->compute);
 	return 0;
 }
 

@@ -31,6 +31,8 @@ void plan_print(const struct run *run)
 	       run->device == RUN_DEVICE_HOST
 		       ? "host: no NVIDIA GPU here, stand-ins for CUDA and NCCL run the job on the CPU"
 		       : "cuda");
+	if (run->compute[0])
+		printf("compute    %s\n", run->compute);
 	printf("command   ");
 	for (char **w = run->local_command ? run->local_command : run->command; *w; w++)
 		printf(" %s", *w);

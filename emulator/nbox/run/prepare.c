@@ -8,9 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/plain.h"
+#include "base/units.h"
 #include "config/open-model.h"
 #include "engine/delay-network.h"
+#include "kernels/table.h"
 #include "nbox/doctor/driver.h"
 #include "nbox/report/live-run.h"
 #include "nbox/report/runs.h"
@@ -89,6 +92,41 @@ static int check_driver(const struct run *run, struct err *err)
 		     : 0;
 }
 
+/* --gpu, or the variable that it stands for. A table's path is made whole, since the job may go
+ * elsewhere. */
+static int check_kernels(struct run *run, struct err *err)
+{
+	const char *variable = getenv("NBOX_HOST_KERNEL_TIME"),
+		   *spec = run->gpu ? run->gpu : variable;
+	const char *name = run->gpu ? "--gpu" : "NBOX_HOST_KERNEL_TIME";
+	CLEANUP(kernel_table_freep) struct kernel_table *table = NULL;
+	uint64_t n;
+	int r;
+
+	if (run->gpu && run->device != RUN_DEVICE_HOST)
+		return err_set(
+			err, EINVAL,
+			"--gpu %s: says how long kernels take without a GPU, but the job is to run on "
+			"this machine's; leave it out, or say --device host",
+			run->gpu);
+	if (run->device != RUN_DEVICE_HOST || !spec || !spec[0])
+		return 0;
+	if (run->gpu && units_count(run->gpu, &n, NULL) == 0)
+		return err_set(
+			err, EINVAL,
+			"--gpu %s: is no card such as h100; did you mean --gpus-per-node %s?",
+			run->gpu, run->gpu);
+	r = kernel_table_open(spec, &table, err);
+	if (r < 0)
+		return err_prefix(err, r, "%s", name);
+	snprintf(run->compute, sizeof(run->compute), "%s", table->what);
+	if (!kernel_table_is_file(spec))
+		snprintf(run->kernels, sizeof(run->kernels), "%s", spec);
+	else if (!realpath(spec, run->kernels))
+		return err_set(err, errno, "%s: %s: %s", name, spec, strerror(errno));
+	return 0;
+}
+
 /* --name: a folder of its own below nbox-out. It goes before NBOX_OUT and a file's out:, as each
  * flag. */
 static int take_name(struct run *run, struct err *err)
@@ -136,6 +174,8 @@ int run_prepare(struct run *run, struct err *err)
 	if (run->device == RUN_DEVICE_AUTO)
 		run->device =
 			access("/dev/nvidiactl", F_OK) == 0 ? RUN_DEVICE_CUDA : RUN_DEVICE_HOST;
+	if (r == 0)
+		r = check_kernels(run, err);
 	if (r == 0)
 		r = run_launcher_read(run, err);
 	if (r == 0)

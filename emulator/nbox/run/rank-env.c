@@ -96,6 +96,8 @@ int rank_env_set(void *ctx)
 			r = env_set("NBOX_HOST_DEVICES", "%u",
 				    gpus > local_world ? gpus : local_world);
 	}
+	if (r == 0 && run->kernels[0])
+		r = env_set("NBOX_HOST_KERNEL_TIME", "%s", run->kernels);
 	if (r == 0 && !run->is_plain)
 		r = set_nbox(e);
 	return r < 0 || run->is_launcher ? r : set_torchrun(e, rank, local_world);

@@ -2,6 +2,7 @@
  * it, execute.c carries it out. */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,6 +31,7 @@ struct run {
 	const char *name; /* of the run: nbox-out/NAME; or NULL */
 	const char *json; /* also write the summary there */
 	const char *device_text;
+	const char *gpu; /* how long kernels take (kernels/table.h), or NULL */
 	enum run_device device;
 	const char *procs_text; /* as typed; only says that --procs was given */
 	uint64_t n_procs;       /* 0: as many as there are real ranks */
@@ -44,6 +46,8 @@ struct run {
 	char **local_command; /* owned; NULL, or runs instead of @command */
 	int argc;             /* nbox's own words, for command.txt */
 	char **argv;
+	char kernels[PATH_MAX]; /* NBOX_HOST_KERNEL_TIME of the job; "": as it is */
+	char compute[256];      /* how long kernels take, in words; "": no time */
 	char network[320];  /* that times come from, in words; "": --plain, or the model is none */
 	char hint[512];     /* that the command seems to start its ranks itself; "": it does not, or
 			       that was said */

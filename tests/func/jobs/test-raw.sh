@@ -31,12 +31,12 @@ is "$(printf '%s\n' "$out" | grep -c "WARN the gates are host functions.*of CUDA
 check "its nboxd is gone too" gone "$tmp/old"
 is "$("$NBOX" report old | grep -c "the gates are host functions.*of CUDA 11.4")" 1 "and so does the summary"
 # the stand-in that an environment without a GPU has for a driver is no old driver
-exits 0 "auto, with the stand-in for a driver" raw NBOX_QUIET=1 NBOX_NODES=4 NBOX_DEVICE=auto NBOX_OUT="$tmp/standin" \
+exits 0 "auto, with the stand-in for a driver" raw NBOX_QUIET=1 NBOX_NODES=4 NBOX_DEVICE=auto NBOX_HOST_KERNEL_TIME=h100 NBOX_OUT="$tmp/standin" \
 	LD_LIBRARY_PATH="$BUILD/emulator/standins/driver-13:$LD_LIBRARY_PATH" -- torchrun --nproc-per-node=2 --master-port=$((port + 9)) "$here/flaky"
 is "$out" "" "NBOX_QUIET=1: prints nothing"
 check "its nboxd is gone as well" gone "$tmp/standin"
 "$NBOX" report standin >standin.txt 2>&1
-is "$(grep -c "no GPU: the job ran on the CPU" standin.txt) $(grep -c "driver lacks" standin.txt)" "1 0" "the summary says that there is no GPU"
+is "$(grep -c "no GPU: the job ran on the CPU.*compute is modelled: NBOX_HOST_KERNEL_TIME=h100" standin.txt) $(grep -c "driver lacks" standin.txt)" "1 0" "the summary says that there is no GPU, and how long kernels take"
 
 # the worker is a script, whose programs come one after the other
 echo 'FLAKY_ID=$TMPDIR/one flaky && FLAKY_ID=$TMPDIR/two flaky && sleep 0.2' >twice.sh

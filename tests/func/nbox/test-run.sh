@@ -96,6 +96,14 @@ is "$(grep -c "not given" <<<"$out")" 0 "it does not"
 exits 0 "exceptions from the data policy" "$NBOX" run --nodes 4 --gpus-per-node 2 --data-for allgather=identity --data-for broadcast=fill --json df.json --out df -- $perf
 says "data           mirror (allgather=identity;broadcast=fill)" "are in the summary"
 is "$(json df.json 'd["data_for"]')" "allgather=identity;broadcast=fill" "and in its JSON"
+# how long kernels take
+printf 'kernel 3ms\n* 0s\n' >our.kernels
+# shellcheck disable=SC2086
+exits 0 "a table of kernels" "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --device host --gpu our.kernels --json kernels.json --out kernels -- $perf
+is "$(json kernels.json 'd["device"].split("; ")[1]')" "compute is modelled: kernels take the times of the table our.kernels" "the summary says so"
+exits 0 "a time, as a baseline" env NBOX_HOST_KERNEL_TIME=20us "$NBOX" run --quiet --plain --device host --procs 1 --gpu our.kernels -- \
+	python3 -c 'import os; print(os.environ["NBOX_HOST_KERNEL_TIME"])'
+is "$out" "$(realpath our.kernels)" "the job gets the table by its whole path; the flag counts more than the variable"
 exits 0 "plain" "$NBOX" run --plain --procs 1 -- true
 says "nbox run: plain, without nbox: a world of 1 rank, all real; a baseline for runs with as many real ranks" "says what it can be compared with"
 exits 0 "plain, more processes than cores" "$NBOX" run --plain --device host --procs $(($(getconf _NPROCESSORS_ONLN) + 1)) -- true
