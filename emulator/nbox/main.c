@@ -20,6 +20,8 @@ static const struct {
 	{"list", cmd_list, "the runs that have left results, a line each"},
 	{"compare", cmd_compare, "two runs side by side: what was asked for, what came out"},
 	{"models", cmd_models, "list the delay models and what-ifs with their parameters"},
+	{"kernels", cmd_kernels,
+	 "a table of kernels' times for nbox run --gpu, from a trace of a GPU"},
 	{"preload", cmd_preload,
 	 "print the path of libnbox.so, for lines that start with LD_PRELOAD="},
 	{"doctor", cmd_doctor, "what this machine has for nbox, what would be used, what is wrong"},

@@ -19,6 +19,7 @@ enum { /* as options.def calls them */
        STATUS = COMMAND_STATUS,
        DOCTOR = COMMAND_DOCTOR,
        PRELOAD = COMMAND_PRELOAD,
+       KERNELS = COMMAND_KERNELS,
        EVERY = COMMAND_EVERY
 };
 
@@ -37,7 +38,7 @@ static const char *own_help(enum command command)
 {
 	static const char *const names[] = {NULL,     NULL,     NULL,      NULL,
 					    "report", "list",   "compare", "models",
-					    "status", "doctor", "preload"};
+					    "status", "doctor", "preload", "kernels"};
 
 	return names[__builtin_ctz(command)];
 }

@@ -97,7 +97,11 @@ exits 0 "exceptions from the data policy" "$NBOX" run --nodes 4 --gpus-per-node 
 says "data           mirror (allgather=identity;broadcast=fill)" "are in the summary"
 is "$(json df.json 'd["data_for"]')" "allgather=identity;broadcast=fill" "and in its JSON"
 # how long kernels take
-printf 'kernel 3ms\n* 0s\n' >our.kernels
+echo '{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "kernel", "dur": 3000}, {"cat": "cpu_op", "name": "aten::add"}]}' >trace.json
+exits 0 "a table from a trace" "$NBOX" kernels --out our.kernels trace.json
+is "$out$(grep -v '^#' our.kernels)" "kernel 3000.000us
+* 3000.000us" "has the kernel's time"
+is "$(gzip -c trace.json | gunzip -c | "$NBOX" kernels - | grep -v '^#')" "$(grep -v '^#' our.kernels)" "standard input is a trace, too"
 # shellcheck disable=SC2086
 exits 0 "a table of kernels" "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --device host --gpu our.kernels --json kernels.json --out kernels -- $perf
 is "$(json kernels.json 'd["device"].split("; ")[1]')" "compute is modelled: kernels take the times of the table our.kernels" "the summary says so"

@@ -21,6 +21,7 @@ printf 'bytes,us\n8,1\n4,2\n' >fall.csv
 : >empty.csv
 printf 'kind,bytes,us\nalreduce,8,1\n' >kind.csv
 : >file
+echo '{"traceEvents": []}' >cpu.json && gzip -c cpu.json >trace.json.gz
 printf 'a 1us\nb\n' >bad.kernels
 printf 'print()\n' >train.py
 printf '#!/bin/sh\r\n' >from-windows && chmod +x from-windows
