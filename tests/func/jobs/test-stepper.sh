@@ -34,6 +34,11 @@ accumulate 4 98
 T
 is "$(ls "$jobs" | wc -l)" 8 "all jobs were run"
 
+sed -n '/^    # llm.job/,/^$/s/^    //p' "$jobs/../README.md" >llm.job
+exits 0 "the README's job" timeout 100 "$NBOX" run --nodes 64 --gpus-per-node 8 --real 0 --data none --model ring --out llm -- \
+	"$stepper" llm.job --iterations 1 --warmup 0 --json llm.json
+is "$(json llm.json 'd["world"], d["ops"], d["iteration_ms"] > 401')" "(512, 71, True)" "its world, its ops and the time that it computes"
+
 exits 0 "a rank that is slow" timeout 100 "$NBOX" run --plain --quiet --procs 4 -- "$stepper" "$jobs/ddp.job" --iterations 1 --slow 0=2 --slow 0,3=2@7 --json slow.json
 checked slow.json 8 139 1
 exits 0 "jitter" timeout 100 "$NBOX" run --plain --quiet --procs 4 -- "$stepper" "$jobs/ddp.job" --iterations 1 --jitter 10% --seed 3 --json jitter.json
