@@ -1,4 +1,5 @@
-/* How long kernels take: NBOX_HOST_KERNEL_TIME (kernels/table.h), 0 without it. Thread-safe. */
+/* How long kernels take: NBOX_HOST_KERNEL_TIME (kernels/table.h), 0 without it.
+ * NBOX_HOST_KERNEL_LOG=1 prints at the end of the process what was launched. Thread-safe. */
 #pragma once
 
 #include "registry.h"

@@ -182,42 +182,64 @@ static void kernels_take_the_times_of_their_names(void **state)
 	assert_cuda(cudaStreamDestroy(stream));
 }
 
-/* In a process of its own, since the variable is read once. */
-static void a_wrong_table_fails_every_launch(void **state)
+/* Launches two kernels in a process of its own, since variables are read once. Return: how many
+ * failed; *ret_said: what it printed. */
+static int run_child(const char *kernel_time, char *ret_said, size_t size)
 {
-	char said[512] = "";
 	int status, pipes[2];
+	ssize_t n;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	child = fork();
 	if (child == 0) {
 		dup2(pipes[1], STDERR_FILENO);
-		execl("/proc/self/exe", "test-launch", "wrong", NULL);
+		setenv("NBOX_HOST_KERNEL_TIME", kernel_time, 1);
+		setenv("NBOX_HOST_KERNEL_LOG", "1", 1);
+		execl("/proc/self/exe", "test-launch", "child", NULL);
 		_exit(127);
 	}
 	close(pipes[1]);
-	assert_true(read(pipes[0], said, sizeof(said) - 1) > 0);
-	close(pipes[0]);
 	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
+	n = read(pipes[0], ret_said, size - 1);
+	assert_true(n > 0);
+	ret_said[n] = '\0';
+	close(pipes[0]);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int be_child(void)
+{
+	int n_failed = 0;
+
+	set_up(NULL);
+	for (int i = 0; i < 2; i++)
+		n_failed += cudaLaunchKernel(&kernels[0], one, one, NULL, 0, NULL) ==
+			    cudaErrorInvalidConfiguration;
+	return n_failed;
+}
+
+static void a_wrong_table_fails_every_launch(void **state)
+{
+	char said[512];
+
+	(void)state;
+	assert_int_equal(run_child("soon", said, sizeof(said)), 2);
 	assert_string_equal(said,
 			    "host CUDA runtime: NBOX_HOST_KERNEL_TIME: 'soon' is no time such as "
 			    "20us, none of the cards a100, h100, b200, and no file: nbox kernels "
 			    "makes a table. Every kernel launch fails until then.\n");
 }
 
-/* The child of the test above. */
-static int launch_with_a_wrong_table(void)
+/* The same child, with a time. */
+static void the_log_counts_what_was_launched(void **state)
 {
-	setenv("NBOX_HOST_KERNEL_TIME", "soon", 1);
-	set_up(NULL);
-	for (int i = 0; i < 2; i++)
-		if (cudaLaunchKernel(&kernels[0], one, one, NULL, 0, NULL) !=
-		    cudaErrorInvalidConfiguration)
-			return 1;
-	return 0;
+	char said[512];
+
+	(void)state;
+	assert_int_equal(run_child("2us", said, sizeof(said)), 0);
+	assert_string_equal(said, "kernel: 2 launches, 4.000us in all: kernel\n");
 }
 
 static void a_graph_is_printed_as_text(void **state)
@@ -460,6 +482,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_launch_takes_the_time_that_is_set),
 		cmocka_unit_test(kernels_take_the_times_of_their_names),
 		cmocka_unit_test(a_wrong_table_fails_every_launch),
+		cmocka_unit_test(the_log_counts_what_was_launched),
 		cmocka_unit_test(a_graph_is_printed_as_text),
 		cmocka_unit_test(variables_are_copied_to_and_from_the_device),
 		cmocka_unit_test(properties_have_the_layout_of_each_version),
@@ -472,8 +495,8 @@ int main(int argc, char **argv)
 	int fd, failed;
 
 	setenv("NBOX_HOST_DEVICES", "3", 1);
-	if (argc > 1 && strcmp(argv[1], "wrong") == 0)
-		return launch_with_a_wrong_table();
+	if (argc > 1 && strcmp(argv[1], "child") == 0)
+		return be_child();
 	fd = mkstemp(path);
 	if (dprintf(fd, "kernel 3ms\nvoid long_kernel<*, char\\*>(int) 20ms\n"
 			"matmul f32 5x7x* 11ms\n* 0s\n") < 0)

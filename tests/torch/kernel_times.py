@@ -1,0 +1,78 @@
+"""How long kernels take without a GPU: a model under --gpu h100, and a table that a trace of torch.profiler makes. Times are what the runtime counts, none is
+measured."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from harness import NBOX, emulate, environment, execute, expect, main
+
+# products of matrices in every form: addmm, mm, bmm; both ways, in two types
+PROGRAM = """
+import sys, torch
+from torch.profiler import ProfilerActivity, profile
+layers = torch.nn.Sequential(torch.nn.Linear(64, 96, device="cuda"), torch.nn.Linear(96, 32, bias=False, device="cuda"))
+def step():
+    layers(torch.empty(128, 64, device="cuda")).sum().backward()
+    a = torch.empty(6, 16, 24, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    torch.bmm(a, torch.empty(6, 24, 40, device="cuda", dtype=torch.bfloat16)).sum().backward()
+    torch.cuda.synchronize()
+step()
+if len(sys.argv) > 1:
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], record_shapes=True) as p:
+        step()
+    p.export_chrome_trace(sys.argv[1])
+"""
+PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm")
+
+
+def launches(text):
+    """{name: (launches, us in all)} of NBOX_HOST_KERNEL_LOG."""
+    return {m[3]: (int(m[1]), float(m[2])) for m in re.finditer(r"kernel: (\d+) launches, ([\d.]+)us in all: (.*)", text)}
+
+
+def a_model_runs_by_the_data_sheet_of_a_card():
+    """mingpt under --gpu h100: the matmuls' share of its modelled compute"""
+    steps, layers = 4, 6
+    r = emulate(4, 1, "mingpt.py", ["--steps", steps - 1, "--warmup", 1, "--quiet"], nbox=["--model", "ring", "--device", "host", "--gpu", "h100"],
+                env={"NBOX_HOST_KERNEL_LOG": "1"})
+    expect(r.summary["device"].endswith("compute is modelled: kernels take what their sizes and the data sheet of a card say (h100)"), r.summary["device"])
+    found = launches(r.text)
+    matmuls = {name: v for name, v in found.items() if name.startswith("matmul f32 ")}
+    # four linear layers a block and the head: once forward, twice backward; once more for the evaluation
+    linear = 4 * layers + 1
+    expect(sum(n for n, _ in matmuls.values()) == linear * (3 * steps + 1), str(matmuls))
+    expect(all(us >= 2 * n for n, us in found.values()), str(found))
+    share, total = sum(us for _, us in matmuls.values()), sum(us for _, us in found.values())
+    print(f"  mingpt, h100: {len(found)} kernels, {total / 1e3:.1f} ms modelled in {steps} steps and an evaluation, of which matmuls {100 * share / total:.0f} %")
+
+
+def a_trace_becomes_a_table_that_the_job_meets():
+    """torch.profiler's trace, with kernels as a GPU would have added them, since there are none here"""
+    with tempfile.TemporaryDirectory(prefix="nbox-kernels-") as d:
+        path, table = os.path.join(d, "trace.json"), os.path.join(d, "table")
+        execute([sys.executable, "-c", PROGRAM, path], 100, environment())
+        made = subprocess.run([NBOX, "kernels", path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        expect(made.returncode == 1 and "no event is a kernel" in made.stdout, made.stdout)
+        with open(path) as f:
+            trace = json.load(f)
+        ids = [e["args"]["External id"] for e in trace["traceEvents"] if e.get("cat") == "cpu_op" and e["name"] in PRODUCTS]
+        expect(ids, "no product in the trace")
+        trace["traceEvents"] += [{"ph": "X", "cat": "kernel", "name": "gemm", "dur": 7, "args": {"External id": i}} for i in ids]
+        trace["traceEvents"].append({"ph": "X", "cat": "kernel", "name": "z", "dur": 0})
+        with open(path, "w") as f:
+            json.dump(trace, f)
+        execute([NBOX, "kernels", "--out", table, path], 60)
+        with open(table) as f:
+            text = re.sub(r"^\* .*", "* 0s", f.read(), flags=re.M)
+        with open(table, "w") as f:
+            f.write(text)
+        found = launches(execute([sys.executable, "-c", PROGRAM], 100, environment({"NBOX_HOST_KERNEL_TIME": table, "NBOX_HOST_KERNEL_LOG": "1"})).text)
+    matmuls = {name: v for name, v in found.items() if name.startswith("matmul ")}
+    expect(sum(n for n, _ in matmuls.values()) == len(ids), f"{len(ids)} in the trace, launched {matmuls}")
+    expect(all(us == 7 * n for n, us in matmuls.values()), f"{matmuls}\n{text}")
+
+
+main(a_model_runs_by_the_data_sheet_of_a_card, a_trace_becomes_a_table_that_the_job_meets)
