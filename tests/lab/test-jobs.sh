@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Five jobs, each real on four hosts, then under nbox with one of them real: both do the same ops, and neither is faster than its cables
+# and its computation allow. A slower cable and a slow rank show. How near the times are: ./scripts/bench fidelity.
+. "$(dirname "$0")/lib.sh"
+stepper=$BUILD/tests/apps/stepper
+lab_up --hosts 4 --link 400Mbps --slow-link 3=100Mbps
+export LD_LIBRARY_PATH=$BUILD/emulator/standins
+
+# bytes that each cable must carry one way in a ring of 4 ranks, over the goodput of the slowest: ms
+cable_ms() { awk -v bytes="$1" -v mbps="$2" 'BEGIN { print bytes * 8 / (mbps * 1e3 * 1448 / 1514) }'; }
+cat >ddp.job <<'J'
+bucket 512KiB
+layer x4 forward=1ms backward=2ms params=512KiB
+J
+cat >compute.job <<'J'
+bucket 64KiB
+layer x4 forward=2ms backward=4ms params=64KiB
+J
+cat >fsdp.job <<'J'
+style fsdp
+layer x3 forward=1ms backward=2ms params=256KiB
+J
+cat >pipeline.job <<'J'
+parallel pp=4
+micro 4
+layer x4 forward=1ms backward=2ms send=64KiB params=64KiB
+J
+cat >moe.job <<'J'
+layer x2 forward=1ms backward=2ms params=64KiB moe=256KiB
+J
+# NAME MBPS COMPUTE-MS BYTES: the bound of an iteration is the larger of what rank 0 computes and what its cable carries. All use host 3,
+# whose cable is slow; under nbox all cables are.
+while read -r name compute bytes slow; do
+	more=()
+	[ "$slow" = - ] || more=(--slow "$slow")
+	exits 0 "$name: on four hosts" timeout 60 "$LAB" run --name "$lab" -- "$stepper" $name.job --iterations 3 --warmup 1 --json "$name.json" "${more[@]}"
+	what=()
+	[ "$slow" = - ] || what=(--what-if "slow:rank=${slow%=*},compute=${slow#*=}")
+	exits 0 "$name: one host of four" timeout 60 "$LAB" run --name "$lab" --only 0 --per-host -- "$NBOX" run --quiet --device host --nodes 4 --gpus-per-node 1 \
+		--real 0 --model alphabeta:bw=95Mbps,alpha=10us "${what[@]}" --out "out-$name" -- "$stepper" $name.job --iterations 3 --warmup 1 --json "n-$name.json"
+	bound=$(awk -v a="$compute" -v b="$(cable_ms "$bytes" 100)" 'BEGIN { print (a > b ? a : b) }')
+	for f in "$name.json" "n-$name.json"; do
+		is "$(json "$f" "d['world'], len(d['iterations']), min(d['iterations']) >= $bound * 0.98")" "(4, 3, True)" "$f: three iterations, none below $bound ms"
+	done
+	is "$(json "n-$name.json" 'd["ops"]')" "$(json "$name.json" 'd["ops"]')" "$name: the same ops"
+done <<'T'
+ddp 12 3145728 -
+compute 24 0 2=3
+fsdp 9 1500000 -
+pipeline 12 0 -
+moe 6 0 -
+T
+# 3 ms more for each of 24 ms: no cable hides that
+is "$(json compute.json "min(d['iterations']) >= 70")" True "a slow rank is waited for on real hosts"
+"$LAB" down --name "$lab"
+nothing_left
+finish
