@@ -279,8 +279,8 @@ static int check(const struct parse *p, const char *name, struct err *err)
 			       name, p->lines[STATEMENT_STYLE]);
 	if (job->n_layers % job->pp != 0)
 		return err_set(err, EINVAL,
-			       "%s:%u: parallel: %zu layers do not divide into pp=%u stages", name,
-			       p->lines[STATEMENT_PARALLEL], job->n_layers, job->pp);
+			       "%s:%u: parallel: the layers, %zu, do not divide into pp=%u stages",
+			       name, p->lines[STATEMENT_PARALLEL], job->n_layers, job->pp);
 	per_stage = job->n_layers / job->pp;
 	for (size_t i = per_stage; i < job->n_layers; i += per_stage) {
 		last = &job->layers[i - 1];

@@ -96,7 +96,8 @@ static void a_wrong_line_is_named_with_its_statement_and_a_way_out(void **state)
 		{"shard 2" LAYER, "j:1: shard: only style hsdp has groups to shard in"},
 		{"style hsdp" LAYER,
 		 "j:1: style hsdp needs the ranks of a sharding group, such as shard 4"},
-		{"parallel pp=2" LAYER, "j:1: parallel: 1 layers do not divide into pp=2 stages"},
+		{"parallel pp=2" LAYER,
+		 "j:1: parallel: the layers, 1, do not divide into pp=2 stages"},
 		{"parallel pp=2" LAYER LAYER,
 		 "j:2: layer: layer 0 ends a stage and needs the bytes that go to the next, such as "
 		 "send=1MiB"},
