@@ -15,6 +15,7 @@ static void call_free(struct call *call)
 {
 	border_deinit(&call->border);
 	bitmap_deinit(&call->reduces);
+	bitmap_deinit(&call->keeps);
 	free(call);
 }
 
@@ -59,10 +60,14 @@ static void mark_reduces(struct call *call, const struct border_conn *conn)
 		struct sched_step step;
 
 		sched_step(s, conn->dst, thread, i, &step);
-		for (uint32_t k = 0; step.flags & STEP_REDUCE && k < step.n_recv; k++)
-			if (step.recv[k] == conn->src && step.recv_lane == conn->lane &&
-			    step.recv_index < conn->n_messages)
-				bitmap_set(&call->reduces, conn->first_bit + step.recv_index);
+		for (uint32_t k = 0; step.flags & STEP_REDUCE && k < step.n_recv; k++) {
+			if (step.recv[k] != conn->src || step.recv_lane != conn->lane ||
+			    step.recv_index >= conn->n_messages)
+				continue;
+			bitmap_set(&call->reduces, conn->first_bit + step.recv_index);
+			if (step.flags & STEP_OUTPUT)
+				bitmap_set(&call->keeps, conn->first_bit + step.recv_index);
+		}
 	}
 }
 
@@ -70,7 +75,8 @@ static int find_reduces(struct comm *c, struct call *call, struct err *err)
 {
 	const struct border *b = &call->border;
 
-	if (bitmap_init(&call->reduces, b->n_out_messages) < 0)
+	if (bitmap_init(&call->reduces, b->n_out_messages) < 0 ||
+	    bitmap_init(&call->keeps, b->n_out_messages) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < b->n_out; i++)
 		if (!bitmap_test(&c->is_real, b->out[i].dst))
@@ -85,6 +91,27 @@ static bool does_reduce(const struct comm *c, uint32_t kind)
 
 	return config->exchange == EXCHANGE_PAYLOAD && config->payload_work == WORK_REDUCE &&
 	       coll_reduces(kind);
+}
+
+static bool has_bit(const struct call *call, const struct bitmap *map, uint32_t out, uint64_t index)
+{
+	return call->has_reduces && bitmap_test(map, call->border.out[out].first_bit + index);
+}
+
+void *call_sink(const struct call *call, const struct payload *p, uint32_t out, uint64_t index,
+		uint64_t bytes)
+{
+	return has_bit(call, &call->reduces, out, index)
+		       ? payload_slot(p, index)
+		       : payload_sink(p, index, bytes, call->sched.bytes);
+}
+
+void *call_result(const struct call *call, const struct payload *p, uint32_t out, uint64_t index,
+		  uint64_t bytes)
+{
+	return has_bit(call, &call->keeps, out, index)
+		       ? payload_sink(p, index, bytes, call->sched.bytes)
+		       : call_sink(call, p, out, index, bytes);
 }
 
 int call_check_bytes(const struct comm *c, const struct sched *s, struct err *err)

@@ -67,10 +67,14 @@ static struct post *message_find(struct ops *ops, struct worker *w, const struct
 	return NULL;
 }
 
-/* Bytes of the buffer that the messages of a flow are parts of. */
-static uint64_t footprint(const struct op *op, const struct flow *flow)
+/* Where the body of a message of @flow goes. */
+static void *sink(const struct ops *ops, const struct op *op, const struct flow *flow,
+		  uint64_t index, uint64_t bytes)
 {
-	return op->p2p ? op->p2p->calls[flow - op->flows].bytes : op->sched->bytes;
+	if (op->p2p)
+		return payload_sink(&ops->payload, index, bytes,
+				    op->p2p->calls[flow - op->flows].bytes);
+	return call_sink(op->call, &ops->payload, (uint32_t)(flow - op->flows), index, bytes);
 }
 
 int op_on_message_header(struct ops *ops, struct worker *w, const struct wire_hdr *h,
@@ -93,7 +97,7 @@ int op_on_message_header(struct ops *ops, struct worker *w, const struct wire_hd
 		return 0;
 	}
 	if (bytes)
-		*ret_body = payload_sink(&ops->payload, h->index, bytes, footprint(post->op, flow));
+		*ret_body = sink(ops, post->op, flow, h->index, bytes);
 	return 0;
 }
 
@@ -102,14 +106,14 @@ static void reduce(struct ops *ops, const struct op *op, const struct flow *flow
 		   const struct wire_hdr *h)
 {
 	const struct call *call = op->call;
+	uint32_t out = (uint32_t)(flow - op->flows);
 	uint64_t bytes = h->body_bytes;
 
 	if (!call || !call->has_reduces || bytes == 0 ||
-	    !bitmap_test(&call->reduces, call->border.out[flow - op->flows].first_bit + h->index))
+	    !bitmap_test(&call->reduces, call->border.out[out].first_bit + h->index))
 		return;
-	payload_reduce(&ops->payload,
-		       payload_sink(&ops->payload, h->index, bytes, call->sched.bytes), h->index,
-		       bytes, call->sched.bytes);
+	payload_reduce(&ops->payload, call_result(call, &ops->payload, out, h->index, bytes),
+		       h->index, bytes, call->sched.bytes);
 }
 
 int op_on_message(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)

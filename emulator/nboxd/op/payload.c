@@ -36,7 +36,8 @@ int payload_map(struct payload *p, uint64_t max_message_bytes)
 	p->bytes = (p->bytes + 4095) / 4096 * 4096;
 	p->fill = map(p->bytes, MAP_NORESERVE);
 	p->scratch = map(p->bytes, MAP_NORESERVE);
-	if (!p->fill || !p->scratch) {
+	p->slots = map(PAYLOAD_SLOTS * max_message_bytes, MAP_NORESERVE);
+	if (!p->fill || !p->scratch || !p->slots) {
 		payload_unmap(p);
 		return -ENOMEM;
 	}
@@ -49,6 +50,8 @@ void payload_unmap(struct payload *p)
 		munmap(p->fill, p->bytes);
 	if (p->scratch)
 		munmap(p->scratch, p->bytes);
+	if (p->slots)
+		munmap(p->slots, PAYLOAD_SLOTS * p->max_message);
 	*p = (struct payload){0};
 }
 
@@ -73,16 +76,21 @@ void *payload_sink(const struct payload *p, uint64_t index, uint64_t bytes, uint
 	return p->scratch + place(p, index, bytes, footprint);
 }
 
+void *payload_slot(const struct payload *p, uint64_t index)
+{
+	return p->slots + index % PAYLOAD_SLOTS * (p->max_message / ALIGN * ALIGN);
+}
+
 /* Integers: the same traffic as floats, but no denormals from arbitrary bytes. */
-void payload_reduce(const struct payload *p, void *received, uint64_t index, uint64_t bytes,
+void payload_reduce(const struct payload *p, void *to, uint64_t index, uint64_t bytes,
 		    uint64_t footprint)
 {
-	const uint32_t *own =
-		(const uint32_t *)(const void *)(p->fill + place(p, index, bytes, footprint));
-	uint32_t *to = received;
+	const uint32_t *own = payload_source(p, index, bytes, footprint);
+	const uint32_t *received = payload_slot(p, index);
+	uint32_t *sum = to;
 
-	for (uint64_t i = 0; i < bytes / sizeof(*to); i++)
-		to[i] += own[i];
+	for (uint64_t i = 0; i < bytes / sizeof(*sum); i++)
+		sum[i] = received[i] + own[i];
 }
 
 void payload_copy(const struct payload *p, uint64_t index, uint64_t bytes, uint64_t footprint)

@@ -21,18 +21,31 @@ static void run_freep(struct run **run)
 
 /* --- towards real ranks ---------------------------------------------------------- */
 
-static const void *payload_body(struct run *run, const struct border_conn *conn, uint64_t index,
-				uint64_t bytes)
+/* Whether a ring's message is the sender's own block: the first of each loop. */
+static bool is_own(const struct sched *s, uint64_t index)
+{
+	uint64_t positions = s->n_ranks - 1;
+
+	if (s->kind == COLL_ALLREDUCE)
+		positions *= 2;
+	return s->algo == SCHED_RING && positions && index % positions == 0;
+}
+
+/* What is passed on was received, or summed up, a moment ago, and lies in cache. */
+static const void *payload_body(struct run *run, uint32_t in, uint64_t index, uint64_t bytes)
 {
 	struct ops *ops = run->comm->comms->ops;
+	const struct border *b = run->border;
+	const struct border_dep *dep = &b->dep[b->dep_start[in]];
 	const struct sched *s = run->call ? &run->call->sched : NULL;
-	uint64_t footprint = s ? s->bytes : conn->bytes;
+	uint64_t footprint = s ? s->bytes : b->in[in].bytes;
+	bool own = s && is_own(s, index);
 
 	if (s)
 		payload_need(&ops->payload, footprint);
-	/* a ring AllGather's first message of each loop is the sender's own block */
-	if (s && s->kind == COLL_ALLGATHER && s->n_ranks > 1 && index % (s->n_ranks - 1) == 0 &&
-	    ops->config->payload_work == WORK_REDUCE)
+	if (s && !own && b->dep_start[in] < b->dep_start[in + 1] && index >= dep->shift)
+		return call_result(run->call, &ops->payload, dep->out, index - dep->shift, bytes);
+	if (own && s->kind == COLL_ALLGATHER && ops->config->payload_work == WORK_REDUCE)
 		payload_copy(&ops->payload, index, bytes, footprint);
 	return payload_source(&ops->payload, index, bytes, footprint);
 }
@@ -60,7 +73,7 @@ static void sink_send(void *owner, struct engine_op *engine_op, uint32_t in, uin
 	if (ops->config->exchange == EXCHANGE_PAYLOAD) {
 		bytes = border_message_bytes(run->border, run->call ? &run->call->sched : NULL,
 					     conn, index);
-		body = payload_body(run, conn, index, bytes);
+		body = payload_body(run, in, index, bytes);
 	}
 	wire_hdr_init(&h, WIRE_MESSAGE, bytes);
 	h.comm = run->comm->number;

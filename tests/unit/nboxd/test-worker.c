@@ -46,6 +46,7 @@ static void payloads_places_stay_inside_its_buffers(void **state)
 			assert_true(from >= p.fill && from + sizes[i] <= p.fill + p.bytes);
 			assert_true(to >= p.scratch && to + sizes[i] <= p.scratch + p.bytes);
 			payload_reduce(&p, to, index, sizes[i], p.bytes);
+			payload_reduce(&p, payload_slot(&p, index), index, sizes[i], p.bytes);
 		}
 	}
 	assert_true(payload_source(&p, 0, 65536, p.bytes) != payload_source(&p, 1, 65536, p.bytes));
