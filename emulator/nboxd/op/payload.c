@@ -81,13 +81,16 @@ void *payload_slot(const struct payload *p, uint64_t index)
 	return p->slots + index % PAYLOAD_SLOTS * (p->max_message / ALIGN * ALIGN);
 }
 
-/* Integers: the same traffic as floats, but no denormals from arbitrary bytes. */
+typedef uint32_t lanes __attribute__((vector_size(32), may_alias));
+
+/* Integers: the same traffic as floats, but no denormals from arbitrary bytes. What does not fill
+ * the lanes is left out. */
 void payload_reduce(const struct payload *p, void *to, uint64_t index, uint64_t bytes,
 		    uint64_t footprint)
 {
-	const uint32_t *own = payload_source(p, index, bytes, footprint);
-	const uint32_t *received = payload_slot(p, index);
-	uint32_t *sum = to;
+	const lanes *own = payload_source(p, index, bytes, footprint);
+	const lanes *received = payload_slot(p, index);
+	lanes *sum = to;
 
 	for (uint64_t i = 0; i < bytes / sizeof(*sum); i++)
 		sum[i] = received[i] + own[i];
