@@ -33,8 +33,8 @@ static void usage(FILE *to)
 		"usage: nbox doctor [--link shm|tcp|rdma] [--hca NAME] [--device auto|host|cuda] [--json]\n"
 		"                   [--no-self-test]\n\n"
 		"Looks at this machine: nbox's parts, CUDA and NCCL, RDMA devices with their ports and\n"
-		"GIDs, locked memory; sends messages over each link and measures them. What is given here,\n"
-		"or in NBOX_LINK (or NBOX_ADDR), NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
+		"GIDs, locked memory; measures each link and one core's reductions. What is given here, or\n"
+		"in NBOX_LINK (or NBOX_ADDR), NBOX_IB_HCA and NBOX_DEVICE, has to work: exit code 1 if it does not.\n");
 }
 
 /* Return: 0; 2 after a line when @value is none of the three @names. */
@@ -108,8 +108,10 @@ static int look(struct doctor *d, bool is_json)
 		return 1;
 	doctor_programs(d);
 	doctor_rdma(d);
-	if (!d->no_self_test)
+	if (!d->no_self_test) {
 		doctor_links(d);
+		doctor_reduce(d);
+	}
 	if (is_json)
 		return print_json(d) || d->n_wrong;
 	doctor_print(d);

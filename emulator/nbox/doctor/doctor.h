@@ -34,3 +34,4 @@ void doctor_print(const struct doctor *d); /* for people, on stdout */
 void doctor_programs(struct doctor *d); /* cores, nboxd, libnbox.so, stand-ins, CUDA, NCCL */
 void doctor_rdma(struct doctor *d);     /* memlock, providers, devices, ports, GIDs */
 void doctor_links(struct doctor *d);    /* each link, measured */
+void doctor_reduce(struct doctor *d);   /* one core's sums, measured */

@@ -57,6 +57,8 @@ for link in shm tcp; do
 	is "$(fact $link.level)" ok "$link was tried"
 	is "$(fact $link.measured)" True "$link was measured"
 done
+exits 0 "nbox run takes the reductions' rate as it is printed" "$NBOX" run --dry-run --nodes 2 \
+	--reduce-bandwidth "$(fact float-sum.text | sed 's/.*--reduce-bandwidth //; s/,.*//')" -- true
 exits 2 "an unknown link" "$NBOX" doctor --link rmda
 says "did you mean 'rdma'" "... with a suggestion"
 exits 0 "help behind another option" "$NBOX" doctor --json --help
