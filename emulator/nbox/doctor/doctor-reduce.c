@@ -1,6 +1,6 @@
-/* nbox doctor: how fast one core adds what a rank receives to its own, for --reduce-bandwidth. Memory
- * is used as a rank of host NCCL uses it: a message lies in a slot where it has just arrived, and
- * input and output are larger than the caches. */
+/* nbox doctor: how fast one core adds what a rank receives to its own, for --reduce-bandwidth.
+ * Memory is used as a rank of host NCCL uses it: a message lies in a slot where it has just
+ * arrived, and input and output are larger than the caches. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "nbox/doctor/doctor.h"
 
-#define BLOCK ((size_t)1 << 20)  /* the default chunk */
+#define BLOCK ((size_t)1 << 20) /* the default chunk */
 #define BUFFER ((size_t)64 << 20)
 #define SLOTS 8
 #define BLOCKS 128 /* twice the buffer: the second half is measured */
@@ -54,10 +54,11 @@ void doctor_reduce(struct doctor *d)
 	}
 	qsort(ns + BLOCKS / 2, BLOCKS / 2, sizeof(*ns), by_value);
 	rate = (double)BLOCK / (double)ns[BLOCKS * 3 / 4];
-	f = doctor_add(d, DOCTOR_OK, "reductions", "float sum",
-		       "%.1f GB/s on one core (blocks of 1 MiB): --reduce-bandwidth %.1fGB/s, if the "
-		       "cluster's ranks reduce on such cores",
-		       rate, rate);
+	f = doctor_add(
+		d, DOCTOR_OK, "reductions", "float sum",
+		"%.1f GB/s on one core (blocks of 1 MiB): --reduce-bandwidth %.1fGB/s, if the "
+		"cluster's ranks reduce on such cores",
+		rate, rate);
 	if (f)
 		json_object_set_new(f, "gbytes_per_s", json_real(rate));
 }

@@ -69,8 +69,9 @@ fi
 
 for exchange in none messages payload; do
 	for link in shm tcp; do
+		reduces=$([ $link = shm ] || echo --reduce-bandwidth 20GB/s)
 		# shellcheck disable=SC2086 # words
-		exits 0 "512 ranks, $exchange over $link" "$NBOX" run --nodes 256 --gpus-per-node 2 --model ring --exchange $exchange --link $link \
+		exits 0 "512 ranks, $exchange over $link" "$NBOX" run --nodes 256 --gpus-per-node 2 --model ring --exchange $exchange --link $link $reduces \
 			--seed 5 --out "o-$exchange-$link" --json "$exchange-$link.json" -- $perf
 	done
 	is "$(json $exchange-shm.json '(d["world_size"], d["nodes"], d["real_ranks"], d["exit_code"], d["seed"], d["data"])')" \
@@ -134,8 +135,12 @@ for case in tree/tree/tree ring/ring/ring alphabeta/ring/chain const:time=1ms/co
 	is "$(column algo.csv step | sort -un | tr '\n' ' ')" "0 1 2 3 " "the steps are counted"
 done
 # the three depths agree on each op's modelled time
-for e in none messages payload; do "$NBOX" report --csv o-$e-shm | cut -d, -f6,11,17,18 >$e.csv; done
-is "$(cmp none.csv messages.csv && cmp none.csv payload.csv && echo equal)" equal "none, messages and payload agree on every op's time"
+for e in none messages payload; do
+	for l in shm tcp; do "$NBOX" report --csv o-$e-$l | cut -d, -f6,11,17,18 >$e-$l.csv; done
+done
+is "$(cmp none-shm.csv messages-shm.csv && cmp none-shm.csv payload-shm.csv && echo equal)" equal "none, messages and payload agree on every op's time"
+is "$(cmp none-tcp.csv messages-tcp.csv && cmp none-tcp.csv payload-tcp.csv && echo equal)" equal "... where reductions take time, too"
+is "$(cmp -s none-shm.csv none-tcp.csv || echo other)" other "... and are part of it"
 for f in record.nbox config.yaml summary.json command.txt versions.txt host.json; do check "results have $f" test -s "o-none-shm/$f"; done
 is "$("$NBOX" report --csv o-none-shm | awk -F, 'NR > 1 && $15 < $14' | wc -l)" 0 "no gate opened early"
 # shellcheck disable=SC2086
