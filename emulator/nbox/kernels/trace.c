@@ -12,7 +12,7 @@
 #define VALUE_MAX (1 << 20) /* bytes of an event; those of PyTorch have some hundreds */
 #define LAUNCHES_MAX (1 << 22)
 #define NAME_MAX_BYTES (1 << 16)
-#define MAX_US 60e6
+#define MAX_US (60e6 - 1) /* it stays below a minute when it is rounded */
 
 struct reader {
 	FILE *f;
@@ -99,7 +99,7 @@ static int take_kernel(struct trace *t, const char *name, double us, double op, 
 		t->launches = more;
 		t->capacity = capacity;
 	}
-	t->launches[t->n] = (struct trace_launch){intern(t->names, name), us, op};
+	t->launches[t->n] = (struct trace_launch){intern(t->names, name), us + 0.0 /* no -0 */, op};
 	return t->launches[t->n].name ? (t->n++, 0) : -ENOMEM;
 }
 
