@@ -19,24 +19,27 @@
 /* --- how long a launch takes ---------------------------------------------------------------------
  */
 
-/* Holds the stream for the kernel's time, less when the process ends. */
+static const struct command_type kernel_command;
+
+/* Holds the stream for the kernel's time, less when the process ends. Where another kernel is
+ * queued behind it, the thread waits for both together, since nobody can see the one's end: so that
+ * many short kernels sleep as one long one, instead of keeping a core busy. */
 static void kernel_run(const struct command *command)
 {
-	uint64_t time_ns = command->kernel_ns, due_ns, now_ns;
+	static _Thread_local uint64_t due_ns; /* until the stream's kernels are over */
+	uint64_t now_ns = clock_now_ns();
 
-	if (!time_ns)
+	due_ns = (due_ns > now_ns ? due_ns : now_ns) + command->kernel_ns;
+	if (command->next && command->next->type == &kernel_command)
 		return;
-	now_ns = clock_now_ns();
-	due_ns = now_ns + time_ns;
-	while (due_ns - now_ns > RUNTIME_STOP_POLL_NS) {
+	while (due_ns > now_ns + RUNTIME_STOP_POLL_NS) {
 		if (runtime_is_stopping())
 			return;
 		clock_sleep_until_ns(now_ns + RUNTIME_STOP_POLL_NS);
 		now_ns = clock_now_ns();
-		if (now_ns >= due_ns)
-			return;
 	}
-	clock_sleep_until_ns(due_ns);
+	if (due_ns > now_ns)
+		clock_sleep_until_ns(due_ns);
 }
 
 static const struct command_type kernel_command = {
