@@ -82,7 +82,8 @@ completes() { # LINE WORDS
 }
 PATH=$bin:$PATH
 completes "nbox pe" "perf"
-completes "nbox run --gp" "--gpus-per-node"
+completes "nbox run --gpus" "--gpus-per-node"
+completes "nbox kernels --o" "--out"
 completes "nbox run --exchange " "none messages payload"
 completes "nbox run --link=r" "rdma"
 completes "nbox run --model r" "ring:"
