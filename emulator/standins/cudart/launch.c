@@ -22,8 +22,9 @@
 static const struct command_type kernel_command;
 
 /* Holds the stream for the kernel's time, less when the process ends. Where another kernel is
- * queued behind it, the thread waits for both together, since nobody can see the one's end: so that
- * many short kernels sleep as one long one, instead of keeping a core busy. */
+ * queued behind it, the thread waits for both together, so that many short kernels sleep as one
+ * long one, instead of keeping a core busy. Only a thread that began to synchronise before the
+ * second one was queued sees the first one's end, too early. */
 static void kernel_run(const struct command *command)
 {
 	static _Thread_local uint64_t due_ns; /* until the stream's kernels are over */
@@ -63,12 +64,8 @@ static bool is_launchable(dim3 grid, dim3 block)
 static cudaError_t submit(cudaStream_t handle, uint64_t ns)
 {
 	struct command command = {.type = &kernel_command, .kernel_ns = ns};
-	CLEANUP(stream_putp) struct stream *stream = NULL;
-	cudaError_t error = runtime_enter();
+	CLEANUP(stream_putp) struct stream *stream = stream_get(handle);
 
-	if (error != cudaSuccess)
-		return error;
-	stream = stream_get(handle);
 	return stream ? stream_submit(stream, &command) : cudaErrorInvalidResourceHandle;
 }
 
@@ -76,12 +73,15 @@ cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **arg
 			     size_t shared_bytes, cudaStream_t stream)
 {
 	struct symbol *kernel = symbol_find(SYMBOL_KERNEL, func);
+	cudaError_t error = runtime_enter();
 	uint64_t ns;
 
 	(void)args;
 	(void)shared_bytes;
 	if (!kernel)
 		return runtime_return(cudaErrorInvalidDeviceFunction);
+	if (error != cudaSuccess)
+		return runtime_return(error);
 	if (!is_launchable(grid, block) || !kernel_time_of(kernel, grid, block, &ns))
 		return runtime_return(cudaErrorInvalidConfiguration);
 	return runtime_return(submit(stream, ns));
@@ -89,8 +89,11 @@ cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **arg
 
 cudaError_t __cudaNboxProduct(cudaStream_t stream, const struct kernel_product *product)
 {
+	cudaError_t error = runtime_enter();
 	uint64_t ns;
 
+	if (error != cudaSuccess)
+		return runtime_return(error);
 	if (!kernel_time_of_product(product, &ns))
 		return runtime_return(cudaErrorInvalidConfiguration);
 	return runtime_return(submit(stream, ns));
