@@ -107,11 +107,12 @@ static int check_size(const struct sched *s, const struct price *p, struct err *
 	return err_set(err, EINVAL,
 		       "%s of %u ranks by %s has %llu messages, and with '%s' each must be "
 		       "simulated (limits: %llu messages, %llu pairs of ranks): use what-ifs that "
-		       "treat all ranks alike, a model of whole ops such as ring or alltoall, or "
+		       "treat all ranks alike, %sa model of whole ops such as ring or alltoall, or "
 		       "a smaller world",
 		       coll_kind_name(s->kind), s->n_ranks, sched_algo_name(s->algo),
 		       (unsigned long long)n, delay_describe(p->delay),
-		       (unsigned long long)SOLVE_MAX_MESSAGES, (unsigned long long)SOLVE_MAX_PAIRS);
+		       (unsigned long long)SOLVE_MAX_MESSAGES, (unsigned long long)SOLVE_MAX_PAIRS,
+		       p->reduce_ns_per_byte > 0 ? "no reduce-bandwidth, " : "");
 }
 
 static int times_of(const struct sched *s, struct price *p, const struct border *border,
