@@ -3,6 +3,7 @@ what the columns mean."""
 import json
 import os
 import secrets
+import signal
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(TOP, "build")
 NBOX = os.path.join(BUILD, "nbox")
 SEED = 1
-WARMUP = 3
+WARMUP = 2
 IDLE_ENOUGH = 0.5
 CABLE_PCT = 0.2
 MIB = 1 << 20
@@ -83,7 +84,7 @@ class MinGPT:
     def torchrun(self, result, flags):
         program = os.path.join(TOP, "tests", "torch", "programs", "mingpt.py")
         return [self.python, "-m", "torch.distributed.run", "--nproc-per-node", "1", *flags, program, "--parallel", self.row.program, "--quiet",
-                "--layers", "3", "--warmup", "2", "--steps", str(self.row.iterations), "--seed", str(SEED), "--json", result]
+                "--layers", "3", "--warmup", "1", "--steps", str(self.row.iterations), "--seed", str(SEED), "--json", result]
 
     def real(self, lab, out):
         flags = ["--nnodes", str(self.row.hosts), "--node-rank", "$NODE_RANK", "--master-addr", "$MASTER_ADDR", "--master-port", "$MASTER_PORT"]
@@ -123,7 +124,7 @@ def calibrate(lab, gpus):
     us = perf_us(lab, 3, "allreduce", (MIB, MIB), 20)[MIB]
     network = {"inter_bandwidth_mbytes_per_s": bw, "inter_latency_us": max(0.0, us / 4 - MIB / 3 / bw), "allreduce_1mib_us": us}
     if gpus > 1:
-        t = perf_us(lab, 1, "sendrecv", (8, 8 * MIB), 20, gpus)
+        t = perf_us(lab, 1, "sendrecv", (8, 8 * MIB), 100, gpus)
         network.update(intra_latency_us=t[8], intra_bandwidth_mbytes_per_s=8 * MIB / (t[8 * MIB] - t[8]))
     return network
 
@@ -284,6 +285,7 @@ def bench(opt):
     wanted = [r for r in ROWS if not opt.only or opt.only in r.name or fnmatch(r.name, opt.only)]
     if not wanted:
         sys.exit(f"bench fidelity: no job is called '{opt.only}'; there are: {', '.join(r.name for r in ROWS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # not without `lab down`
     version = subprocess.run([NBOX, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     print(f"each job on the hosts of a lab, and predicted by nbox with 1 or 2 of them real; medians of {opt.rounds or 3} rounds, {version}")
     show({name: name for name, _, _ in COLUMNS})
@@ -294,4 +296,8 @@ def bench(opt):
             in_lab(name, rows, opt.rounds or 3, ret)
     for values in ret:
         values["version"] = version
+    judged = sorted(abs(v["diff_pct"]) for v in ret if v["judged"] == "yes")
+    if judged:
+        print(f"{len(judged)} of {len(ret)} rows are judged: predicted is off by {statistics.median(judged):.1f} % (median), at most "
+              f"{judged[-1]:.1f} %; within 5 %: {sum(d <= 5 for d in judged)}")
     return ret

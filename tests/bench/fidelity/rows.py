@@ -27,7 +27,7 @@ class Row:
     note: str = ""  # where nbox has no such what-if: what the real run had
     later: bool = False  # what it needs is no part of nbox yet: printed, not judged
     beside: str = ""  # a job that runs at the same time on the same hosts
-    iterations: int = 15
+    iterations: int = 10
 
 
 def slow(lab, name, program, ranks, factor, **more):
@@ -49,10 +49,10 @@ def jittered(name, program, percent):
 
 
 ROWS = [
-    # DDP: 2 MiB of gradients, about as long in the network as in the backward pass
+    # DDP: 4 MiB of gradients, about as long in the network as in the backward pass
     *(Row("four", f"ddp {'tree' if tree else 'ring'} {bucket}", f"ddp-{bucket}", tree=tree)
-      for tree in (False, True) for bucket in ("256K", "1M", "2M")),
-    Row("four", "ddp 2 hosts", "ddp-1M", hosts=2, two=False),
+      for tree in (False, True) for bucket in ("512K", "2M", "4M")),
+    Row("four", "ddp 2 hosts", "ddp-2M", hosts=2, two=False),
     Row("four", "fsdp", "fsdp"),
     Row("four", "hsdp", "hsdp"),
     Row("four", "pipeline", "pipeline"),
@@ -63,17 +63,17 @@ ROWS = [
     Row("four", "accumulation", "accumulation"),
     Row("four", "compute-bound", "compute-bound"),
     *(slow("four", f"straggler {f}", "compute-bound", [3], f) for f in (1.1, 1.3, 1.5, 2)),
-    *(slow("four", f"straggler {f}, comm-bound", "ddp-256K", [3], f) for f in (1.1, 1.3, 1.5, 2)),
+    *(slow("four", f"straggler {f}, comm-bound", "ddp-512K", [3], f) for f in (1.1, 1.3, 1.5, 2)),
     slow("four", "two stragglers", "compute-bound", [2, 3], 1.5),
     slow_layer("straggler, first layer", "compute-bound", 0, 2, 1 / 8),
     slow_layer("straggler, last layer", "compute-bound", 7, 2, 1 / 8),
     slow("four", "straggler 1.5, fsdp", "fsdp", [3], 1.5),
     jittered("jitter 10%", "compute-bound", 10),
-    jittered("jitter 30%, comm-bound", "ddp-256K", 30),
-    Row("four", "two jobs, one cable", "ddp-256K", beside="ddp-256K", later=True, two=False),
+    jittered("jitter 30%, comm-bound", "ddp-512K", 30),
+    Row("four", "two jobs, one cable", "ddp-512K", beside="ddp-512K", later=True, two=False),
     Row("two cables", "tp x dp", "tp-dp", gpus=2, two=False),
-    Row("slow cable", "slow cable", "ddp-256K", what_if=["slow:rank=3,link=2"]),
-    Row("latency", "latency 1 ms", "ddp-256K"),
+    Row("slow cable", "slow cable", "ddp-512K", what_if=["slow:rank=3,link=2"]),
+    Row("latency", "latency 1 ms", "ddp-512K"),
     Row("many", "ddp 8 hosts", "cluster", hosts=8),
     Row("many", "fsdp 8 hosts", "cluster-fsdp", hosts=8),
     Row("many", "ddp 16 hosts", "cluster", hosts=16),
@@ -81,5 +81,5 @@ ROWS = [
     slow("many", "straggler 1.5, 16 hosts", "cluster", [9], 1.5, hosts=16),
     Row("many", "ddp 32 hosts", "cluster-32", hosts=32),
     Row("leaves", "oversubscription", "moe", hosts=8, later=True, two=False),
-    *(Row("torch", f"torch {style} {hosts} hosts", style, hosts=hosts, two=False, iterations=6) for style in ("ddp", "fsdp2") for hosts in (4, 8)),
+    *(Row("torch", f"torch {style} {hosts} hosts", style, hosts=hosts, two=False, iterations=5) for style in ("ddp", "fsdp2") for hosts in (4, 8)),
 ]
