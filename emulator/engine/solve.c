@@ -106,13 +106,15 @@ static int check_size(const struct sched *s, const struct price *p, struct err *
 		return 0;
 	return err_set(err, EINVAL,
 		       "%s of %u ranks by %s has %llu messages, and with '%s' each must be "
-		       "simulated (limits: %llu messages, %llu pairs of ranks): use what-ifs that "
-		       "treat all ranks alike, %sa model of whole ops such as ring or alltoall, or "
-		       "a smaller world",
+		       "simulated (limits: %llu messages, %llu pairs of ranks): %s, or take a "
+		       "smaller world",
 		       coll_kind_name(s->kind), s->n_ranks, sched_algo_name(s->algo),
 		       (unsigned long long)n, delay_describe(p->delay),
 		       (unsigned long long)SOLVE_MAX_MESSAGES, (unsigned long long)SOLVE_MAX_PAIRS,
-		       p->reduce_ns_per_byte > 0 ? "no reduce-bandwidth, " : "");
+		       p->reduce_ns_per_byte > 0
+			       ? "leave out reduce-bandwidth"
+			       : "use what-ifs that treat all ranks alike, a model of whole ops "
+				 "such as ring or alltoall");
 }
 
 static int times_of(const struct sched *s, struct price *p, const struct border *border,
@@ -153,7 +155,7 @@ static int from_messages(const struct sched *s, struct price *p, const struct bo
 }
 
 /* A model of whole ops knows of no reductions. The op takes what they make longer in a run of its
- * messages; a model without messages has them in its answer. */
+ * messages; to the answer of a model without messages nothing is added. */
 static int add_reductions(const struct sched *s, struct price *p, struct timing *t, struct err *err)
 {
 	bool is_uniform = delay_base_is_uniform(p->delay);

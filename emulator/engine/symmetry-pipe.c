@@ -320,7 +320,7 @@ int symmetry_pipe(struct symmetry *y, struct err *err)
 	if (y->s->slices > 1 || n_threads != p.each * y->s->n_channels)
 		return SYMMETRY_NONE; /* slices of a chunk are not equal */
 	if (y->cost->reduce_ns_per_byte > 0 && y->s->kind != COLL_BROADCAST)
-		return SYMMETRY_NONE; /* a rank's threads take turns */
+		return SYMMETRY_NONE; /* they are simulated */
 	r = pipe_solve(&p);
 	if (r == -ENOMEM)
 		err_set(err, ENOMEM, "no memory for a pipeline of %u ranks", p.n);

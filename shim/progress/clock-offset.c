@@ -56,7 +56,7 @@ static void choose_line(struct clock_offset *o, uint64_t now_ns)
 	uint64_t n = o->n_kept < CLOCK_PINGS_KEPT ? o->n_kept : CLOCK_PINGS_KEPT;
 	uint64_t first = o->n_kept - n, until_ns = now_ns + INTERVAL_MAX_NS;
 	const struct clock_ping *from = NULL, *to = NULL;
-	double least = 0;
+	double least = 0, span;
 
 	for (uint64_t j = first; j < o->n_kept; j++) {
 		for (uint64_t i = first; i <= j; i++) {
@@ -73,9 +73,9 @@ static void choose_line(struct clock_offset *o, uint64_t now_ns)
 	}
 	o->line[0] = *from;
 	o->line[1] = *to;
-	o->drift = from == to ? 0
-			      : (double)(to->offset_ns - from->offset_ns) /
-					ns_from(from->at_ns, to->at_ns);
+	span = ns_from(from->at_ns, to->at_ns);
+	o->drift = span > 0 ? ns_from((uint64_t)from->offset_ns, (uint64_t)to->offset_ns) / span : 0;
+	o->drift = o->drift < -DRIFT_MAX ? -DRIFT_MAX : o->drift > DRIFT_MAX ? DRIFT_MAX : o->drift;
 }
 
 void clock_offset_add(struct clock_offset *o, uint64_t sent_ns, uint64_t daemon_ns, uint64_t now_ns)
@@ -90,7 +90,7 @@ void clock_offset_add(struct clock_offset *o, uint64_t sent_ns, uint64_t daemon_
 	int64_t seen_ns = line_offset(o, now_ns) + gap_at(o, now_ns);
 
 	if (o->n_kept &&
-	    magnitude((double)(ping.offset_ns - line_offset(o, ping.at_ns))) >
+	    magnitude(ns_from((uint64_t)line_offset(o, ping.at_ns), (uint64_t)ping.offset_ns)) >
 		    (double)ping.error_ns + line_error(&o->line[0], &o->line[1], ping.at_ns))
 		o->n_kept = 0;
 	if (!o->n_kept)
@@ -100,7 +100,7 @@ void clock_offset_add(struct clock_offset *o, uint64_t sent_ns, uint64_t daemon_
 	if (o->n_pings++ < CLOCK_FIRST_PINGS)
 		return;
 	o->joint_ns = now_ns;
-	o->gap_ns = seen_ns - line_offset(o, now_ns);
+	o->gap_ns = (int64_t)((uint64_t)seen_ns - (uint64_t)line_offset(o, now_ns));
 	o->slew_ns = SLEW_RATE * (uint64_t)magnitude((double)o->gap_ns);
 	if (o->slew_ns < SLEW_NS)
 		o->slew_ns = SLEW_NS;

@@ -41,7 +41,7 @@ void clock_offset_add(struct clock_offset *o, uint64_t sent_ns, uint64_t daemon_
 /* When the next ping is due: soon after few pings, every second in the end. */
 uint64_t clock_offset_next_ns(const struct clock_offset *o);
 
-/* Both ways the order of times is kept (to 1 ns), also across clock_offset_add(). */
+/* Asked for the present, both keep the order of times (to 1 ns), also across clock_offset_add(). */
 uint64_t clock_offset_to_daemon(const struct clock_offset *o, uint64_t own_ns);
 uint64_t clock_offset_from_daemon(const struct clock_offset *o, uint64_t daemon_ns);
 /* How wrong these are at most for a time near @own_ns, if the rate of the drift changes by no more

@@ -40,7 +40,8 @@ static struct {
 	bool needs_clock, needs_back; /* before the session is up */
 	struct wire_welcome welcome;  /* constant once STATE_UP */
 	struct clock_offset clock;
-	uint64_t ping_ns; /* when the next ping is due; UINT64_MAX: one is on its way, or none is */
+	uint64_t pinged_ns; /* our time in the PING that is on its way; 0: none is */
+	uint64_t ping_ns;   /* when the next ping is due; UINT64_MAX: one is on its way, or none is */
 	bool is_leaving;  /* BYE was said, after which nothing more is */
 	struct err closed; /* what the links said when they closed */
 } g;
@@ -144,6 +145,7 @@ static void send_ping(void)
 {
 	struct wire_ping p = {.worker_ns = clock_now_ns()};
 
+	g.pinged_ns = p.worker_ns;
 	session_send(WIRE_PING, 0, 0, 0, &p, sizeof(p));
 }
 
@@ -228,17 +230,22 @@ static int on_welcome(const struct link *l, const struct wire_welcome *w, struct
 	return 0;
 }
 
-static void on_ping(const struct wire_ping *p)
+static int on_ping(const struct wire_ping *p, struct err *err)
 {
+	if (!g.pinged_ns || p->worker_ns != g.pinged_ns)
+		return err_set(err, EPROTO, "a PING that was not asked for");
+	g.pinged_ns = 0;
+	if (g.is_leaving)
+		return 0;
 	clock_offset_add(&g.clock, p->worker_ns, p->daemon_ns, clock_now_ns());
 	if (g.clock.n_pings < CLOCK_FIRST_PINGS) {
 		send_ping();
-		return;
+		return 0;
 	}
-	if (!g.is_leaving)
-		g.ping_ns = clock_offset_next_ns(&g.clock);
+	g.ping_ns = clock_offset_next_ns(&g.clock);
 	g.needs_clock = false;
 	greeted();
+	return 0;
 }
 
 static int on_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
@@ -264,8 +271,7 @@ static int on_frame(void *owner, struct link *l, const struct wire_hdr *h, const
 	case WIRE_WELCOME:
 		return on_welcome(l, body, owner);
 	case WIRE_PING:
-		on_ping(body);
-		return 0;
+		return on_ping(body, owner);
 	case WIRE_ERROR:
 		err_set(owner, EPROTO, "%s", ((const struct wire_text *)body)->text);
 		return -ECONNABORTED;

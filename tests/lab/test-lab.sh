@@ -32,16 +32,15 @@ says "lab: ./no-such-program: No such file or directory" "is named"
 exits 2 "a host that is not there" lab_run --only 4 -- true
 says "host 4: this lab has hosts 0 to 3" "says which there are"
 
-# a stream takes as long as its cable's rate says: at least, which a busy machine keeps. 3 MB, less the two buckets of 128 KiB.
+# A stream takes at least as long as its cable's rate says, from before its first byte until after its last. 3 MB, less the two buckets.
 cat >stream.py <<'P'
 import os, socket, sys, time
 to = sys.argv[1]
 if to == os.environ["ADDRESS"]:
     s = socket.create_server((to, 7000)).accept()[0]
-    start, got = time.monotonic(), 0
+    got = 0
     while got < 3000000:
         got += len(s.recv(1 << 20))
-    print(time.monotonic() - start)
 else:
     while True:
         try:
@@ -49,8 +48,10 @@ else:
             break
         except ConnectionRefusedError:
             time.sleep(0.05)
+    start = time.monotonic()
     s.sendall(bytes(3000000))
-    s.recv(1)
+    s.recv(1)  # the end, when the other has all of it
+    print(time.monotonic() - start)
 P
 stream() { lab_run --per-host --only "0,$2" -- sh -c "ADDRESS=10.91.$1.\$((LAB_HOST + 1)) exec timeout 60 python3 -IS stream.py 10.91.$1.$(($2 + 1))"; }
 took=$(stream 0 1)
@@ -85,6 +86,7 @@ while IFS='|' read -r words why; do
 done <<'T'
 up --hosts 4 --link 200|'200' is no rate; write for example 200Mbps
 up --hosts 1 --link 200Mbps|--hosts 1: a lab has 2 to 32 hosts
+up --hosts 4 --link 200Mbps --gpus 0|'0' is no number from 1
 up --hosts 4 --link 1Gbps --leaf 2|--leaf and --uplink belong together
 up --hosts 4 --link 1Gbps --slow-link 4=1Mbps|--slow-link 4: hosts are 0 to 3
 up --hosts 4 --link 1Gbps --slow-link 4|'4' is no slow link; write for example 3=50Mbps

@@ -135,7 +135,7 @@ struct wire_welcome {
 	uint32_t n_real;
 	uint32_t exchange;     /* enum wire_exchange */
 	uint32_t data;         /* enum wire_data; COMM_READY has each communicator's */
-	uint32_t same_clock;   /* 1: as the daemon's */
+	uint32_t same_clock;   /* 1: the worker's clock is the daemon's */
 	uint32_t wants_groups; /* 1: tell by GROUP what groups the job has */
 	uint32_t unused;
 };

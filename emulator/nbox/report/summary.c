@@ -44,7 +44,7 @@ static void print_lateness(const struct report *r, FILE *to)
 		units_print_time(t->max, c, sizeof(c)), (unsigned long long)t->n, early);
 	if (r->header.clock_error_ns)
 		fprintf(to,
-			"   clocks         of the real ranks on other hosts: within %s of nboxd's\n",
+			"   clocks         of the real ranks on other clocks: within %s of nboxd's\n",
 			units_print_time((double)r->header.clock_error_ns, a, sizeof(a)));
 }
 

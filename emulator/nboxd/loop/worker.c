@@ -216,7 +216,7 @@ static int hello_on_frame(struct worker *w, const struct wire_hdr *h, const void
 		w->workers->sink->on_ready(w->workers->ctx, w);
 	}
 	log_info("%s: connected over %s%s", worker_name(w, name, sizeof(name)), link_kind(w->link),
-		 w->is_same_clock || w->is_client ? "" : ", another host");
+		 w->is_same_clock || w->is_client ? "" : ", another clock");
 	welcome(w);
 	return 0;
 }

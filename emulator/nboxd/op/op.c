@@ -269,7 +269,6 @@ static void record_done(const struct post *post, const struct wire_done *done)
 	row.flags =
 		comm_record_flags(c) | post->flags | (post->arrive.flags & 1 ? RECORD_REPLAYED : 0);
 	record_write(c->comms->ops->record, &row);
-	record_clock_error(c->comms->ops->record, done->clock_error_ns);
 }
 
 int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -291,6 +290,8 @@ int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, cons
 	op->n_done++;
 	op->moved_ns = clock_now_ns();
 	record_done(post, &done);
+	if (!w->is_same_clock)
+		record_clock_error(ops->record, done.clock_error_ns);
 	op_maybe_free(op);
 	return 0;
 }

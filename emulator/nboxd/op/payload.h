@@ -25,8 +25,7 @@ void payload_unmap(struct payload *p);
  * that were never written read as one page of zeros, which is always in cache. */
 void payload_need(struct payload *p, uint64_t footprint);
 /* Where message @index of @bytes on a connection lies in input or output, for an op whose buffer
- * has
- * @footprint bytes. @bytes must not be above max_message_bytes. */
+ * has @footprint bytes. @bytes must not be above max_message_bytes. */
 const void *payload_source(const struct payload *p, uint64_t index, uint64_t bytes,
 			   uint64_t footprint);
 void *payload_sink(const struct payload *p, uint64_t index, uint64_t bytes, uint64_t footprint);

@@ -166,9 +166,10 @@ static void warn_slow(const struct run *run, uint64_t since_ns)
 		coll_kind_name(run->call->key.kind), run->comm->n_ranks,
 		units_print_time((double)(now - since_ns), took, sizeof(took)),
 		units_print_time((double)(now - run->end_ns), late, sizeof(late)),
-		run->timing.how == SOLVE_SIM
+		run->timing.how == SOLVE_SIM || ops->config->topology.reduce_bytes_per_ns > 0
 			? "each of its messages is simulated, as what-ifs on messages or on one rank's link "
-			  "ask for: choose fewer ranks, larger chunks or a what-if on whole ops"
+			  "and reduce-bandwidth may ask for: choose fewer ranks, larger chunks or a what-if on "
+			  "whole ops"
 			: "nothing was simulated: this machine was busy, or the model's code is slow");
 }
 

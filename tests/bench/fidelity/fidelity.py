@@ -3,7 +3,7 @@ what the columns mean."""
 import json
 import os
 import secrets
-import signal
+import shlex
 import statistics
 import subprocess
 import sys
@@ -147,9 +147,9 @@ def real_run(lab, row):
         try:
             program.real(lab, out)
         finally:
-            over = time.monotonic()
             idle.stop()
         median, exposed, times = program.times(out)
+        over = time.monotonic() - (time.time() - os.path.getmtime(os.path.join(out, "0.json")))  # written after the last iteration
         return Run(median, exposed, idle.share(over - sum(times) / 1e3, over))
 
 
@@ -177,14 +177,10 @@ def two_hosts(flags, command, world, out):
     second = ["env", f"LD_PRELOAD={preload}", "NBOX_ADDR=tcp:10.91.0.1:7400", f"NBOX_TOKEN={token}", "RANK=1", "LOCAL_RANK=0",
               f"WORLD_SIZE={world}", *command]
     listens = os.path.join(out, "run", "nboxd.addr")
-    script = f"""if [ "$NODE_RANK" = 0 ]; then exec {shell_words(first)}; fi
+    script = f"""if [ "$NODE_RANK" = 0 ]; then exec {shlex.join(first)}; fi
         i=0; until [ -e {listens} ]; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; sleep 0.05; done
-        exec {shell_words(second)}"""
+        exec {shlex.join(second)}"""
     return ["sh", "-c", script]
-
-
-def shell_words(words):
-    return " ".join("'" + w.replace("'", "'\\''") + "'" for w in words)
 
 
 # ---- rows
@@ -280,17 +276,14 @@ def in_lab(name, rows, n_rounds, ret):
                 except (Failed, Skipped) as e:
                     add(without_figures(row, facts, f"{'skipped' if isinstance(e, Skipped) else 'failed'}: {e}"))
     except (Failed, Skipped) as e:
-        done = {v["job"] for v in ret}
         for row in rows:
-            if row.name not in done:
-                add(without_figures(row, facts, f"{'skipped' if isinstance(e, Skipped) else 'failed'}: {e}"))
+            add(without_figures(row, facts, f"{'skipped' if isinstance(e, Skipped) else 'failed'}: {e}"))
 
 
 def bench(opt):
     wanted = [r for r in ROWS if not opt.only or opt.only in r.name or fnmatch(r.name, opt.only)]
     if not wanted:
         sys.exit(f"bench fidelity: no job is called '{opt.only}'; there are: {', '.join(r.name for r in ROWS)}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # not without `lab down`
     version = subprocess.run([NBOX, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     print(f"each job on the hosts of a lab, and predicted by nbox with 1 or 2 of them real; medians of {opt.rounds or 3} rounds, {version}")
     show({name: name for name, _, _ in COLUMNS})

@@ -60,7 +60,11 @@ class Laboratory:
         self.name, self.options = f"{name}-{os.getpid()}", options
 
     def __enter__(self):
-        code, text = self._execute([LAB, "up", *self.options, "--name", self.name], 120)
+        try:
+            code, text = self._execute([LAB, "up", *self.options, "--name", self.name], 120)
+        except BaseException:
+            self.__exit__()
+            raise
         if code == 77:
             raise Skipped(last_words(text).removeprefix("lab: "))
         if code:
@@ -119,7 +123,10 @@ def end(p):
         return p.communicate(timeout=15)[0]
     except subprocess.TimeoutExpired:
         p.kill()
-        return p.communicate()[0]
+    try:
+        return p.communicate(timeout=5)[0]
+    except subprocess.TimeoutExpired:  # somebody else holds the pipe
+        return ""
 
 
 def clean_environment():

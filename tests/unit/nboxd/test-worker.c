@@ -41,12 +41,14 @@ static void payloads_places_stay_inside_its_buffers(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		for (uint64_t index = 0; index < 3000; index += 1 + index / 7) {
 			const uint8_t *from = payload_source(&p, index, sizes[i], p.bytes);
-			uint8_t *to = payload_sink(&p, index, sizes[i], p.bytes);
+			uint8_t *to = payload_sink(&p, index, sizes[i], p.bytes), *slot;
 
 			assert_true(from >= p.fill && from + sizes[i] <= p.fill + p.bytes);
 			assert_true(to >= p.scratch && to + sizes[i] <= p.scratch + p.bytes);
+			slot = payload_slot(&p, index);
+			assert_true(slot >= p.slots && slot + sizes[i] <= p.slots + PAYLOAD_SLOTS * p.max_message);
 			payload_reduce(&p, to, index, sizes[i], p.bytes);
-			payload_reduce(&p, payload_slot(&p, index), index, sizes[i], p.bytes);
+			payload_reduce(&p, slot, index, sizes[i], p.bytes);
 		}
 	}
 	assert_true(payload_source(&p, 0, 65536, p.bytes) != payload_source(&p, 1, 65536, p.bytes));
