@@ -74,7 +74,8 @@ static void choose_line(struct clock_offset *o, uint64_t now_ns)
 	o->line[0] = *from;
 	o->line[1] = *to;
 	span = ns_from(from->at_ns, to->at_ns);
-	o->drift = span > 0 ? ns_from((uint64_t)from->offset_ns, (uint64_t)to->offset_ns) / span : 0;
+	o->drift =
+		span > 0 ? ns_from((uint64_t)from->offset_ns, (uint64_t)to->offset_ns) / span : 0;
 	o->drift = o->drift < -DRIFT_MAX ? -DRIFT_MAX : o->drift > DRIFT_MAX ? DRIFT_MAX : o->drift;
 }
 

@@ -41,7 +41,7 @@ static struct {
 	struct wire_welcome welcome;  /* constant once STATE_UP */
 	struct clock_offset clock;
 	uint64_t pinged_ns; /* our time in the PING that is on its way; 0: none is */
-	uint64_t ping_ns;   /* when the next ping is due; UINT64_MAX: one is on its way, or none is */
+	uint64_t ping_ns; /* when the next ping is due; UINT64_MAX: one is on its way, or none is */
 	bool is_leaving;  /* BYE was said, after which nothing more is */
 	struct err closed; /* what the links said when they closed */
 } g;

@@ -46,7 +46,8 @@ static void payloads_places_stay_inside_its_buffers(void **state)
 			assert_true(from >= p.fill && from + sizes[i] <= p.fill + p.bytes);
 			assert_true(to >= p.scratch && to + sizes[i] <= p.scratch + p.bytes);
 			slot = payload_slot(&p, index);
-			assert_true(slot >= p.slots && slot + sizes[i] <= p.slots + PAYLOAD_SLOTS * p.max_message);
+			assert_true(slot >= p.slots &&
+				    slot + sizes[i] <= p.slots + PAYLOAD_SLOTS * p.max_message);
 			payload_reduce(&p, to, index, sizes[i], p.bytes);
 			payload_reduce(&p, slot, index, sizes[i], p.bytes);
 		}
