@@ -46,8 +46,8 @@ static const struct {
 	double elements;
 	const char *operands;
 } families[] = {
-	{"vectorized_elementwise_kernel", 8, "rrayIPcL"}, /* std::array<char*, N> */
-	{"elementwise_kernel", 4, "rrayIPcL"},
+	{"vectorized_elementwise_kernel", 8, "rrayIPc"}, /* std::array<char*, N> */
+	{"elementwise_kernel", 4, "rrayIPc"},
 	/* lists of tensors, such as an optimiser's: a block of 512 threads has a chunk of 65536
 	 * elements, which is taken to be full */
 	{"multi_tensor_apply_kernel", 65536 / 512.0, "ListMetadataI"},
@@ -61,7 +61,9 @@ static unsigned long operands_of(const char *name, const char *word)
 
 	if (!at)
 		return 2;
-	at += strlen(word);
+	at = strchr(at + strlen(word), 'L'); /* of the template's arguments the first number */
+	if (!at)
+		return 2;
 	n = strtoul(at + strcspn(at, "0123456789"), NULL, 10);
 	return n < 1 ? 1 : n > MAX_OPERANDS ? MAX_OPERANDS : n;
 }

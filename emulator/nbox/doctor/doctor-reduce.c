@@ -56,7 +56,7 @@ void doctor_reduce(struct doctor *d)
 	rate = (double)BLOCK / (double)ns[BLOCKS * 3 / 4];
 	f = doctor_add(
 		d, DOCTOR_OK, "reductions", "float sum",
-		"%.1f GB/s on one core (blocks of 1 MiB): --reduce-bandwidth %.1fGB/s, if the "
+		"%.3g GB/s on one core (blocks of 1 MiB): --reduce-bandwidth %.3gGB/s, if the "
 		"cluster's ranks reduce on such cores",
 		rate, rate);
 	if (f)

@@ -12,7 +12,6 @@
 #define VALUE_MAX (1 << 20) /* bytes of an event; those of PyTorch have some hundreds */
 #define LAUNCHES_MAX (1 << 22)
 #define NAME_MAX_BYTES (1 << 16)
-#define MAX_US (60e6 - 1) /* it stays below a minute when it is rounded */
 
 struct reader {
 	FILE *f;
@@ -86,7 +85,7 @@ static int take_kernel(struct trace *t, const char *name, double us, double op, 
 	if (t->n == LAUNCHES_MAX)
 		return err_set(err, EFBIG, "more than %d kernels: profile fewer steps",
 			       LAUNCHES_MAX);
-	if (!(us >= 0 && us < MAX_US))
+	if (!(us >= 0 && us < TRACE_MAX_US))
 		return err_set(err, EINVAL, "a kernel of %g us: that is no time below a minute",
 			       us);
 	if (t->n == t->capacity) {

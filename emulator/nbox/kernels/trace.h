@@ -1,6 +1,6 @@
 /* Kernels of a Kineto trace: the Chrome trace (JSON) that torch.profiler's export_chrome_trace()
- * writes. The file is read event by event, so that its size costs no memory. It is somebody
- * else's: what is read of it is bounded. */
+ * writes. The file is read event by event, so that only its kernels and products of matrices cost
+ * memory. It is somebody else's: names and launches are bounded. */
 #pragma once
 
 #include <jansson.h>
@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 #include "base/err.h"
+
+#define TRACE_MAX_US (60e6 - 1) /* below a minute, also when it is rounded */
 
 struct trace_launch {
 	const char *name; /* borrowed from names */

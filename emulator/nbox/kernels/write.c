@@ -2,6 +2,7 @@
 #include "nbox/kernels/write.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,7 @@ static void join_products(struct trace *t)
 		if (l->op >= 0)
 			product = json_string_value(json_object_get(t->products, key));
 		if (product && l->op == last) {
-			t->launches[n - 1].us += l->us;
+			t->launches[n - 1].us = fmin(t->launches[n - 1].us + l->us, TRACE_MAX_US);
 			continue;
 		}
 		last = product ? l->op : -1;

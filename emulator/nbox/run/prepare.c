@@ -103,6 +103,8 @@ static int check_kernels(struct run *run, struct err *err)
 	uint64_t n;
 	int r;
 
+	if (run->gpu && !run->gpu[0])
+		return err_set(err, EINVAL, "--gpu needs a card such as h100, a table or a time");
 	if (run->gpu && run->device != RUN_DEVICE_HOST)
 		return err_set(
 			err, EINVAL,

@@ -96,14 +96,13 @@ static void read_variables(void)
 	const char *text = getenv("NBOX_HOST_KERNEL_TIME"), *log = getenv("NBOX_HOST_KERNEL_LOG");
 	struct err err = {0};
 
-	is_logging = log && *log && atexit(print_tallies) == 0;
+	is_logging = log && strcmp(log, "1") == 0 && atexit(print_tallies) == 0;
 	if (!text || !*text)
 		return;
 	is_wrong = kernel_table_open(text, &table, &err) < 0;
 	if (is_wrong)
 		fprintf(stderr,
-			"host CUDA runtime: NBOX_HOST_KERNEL_TIME: %s. Every kernel launch fails until "
-			"then.\n",
+			"host CUDA runtime: NBOX_HOST_KERNEL_TIME: %s. Every kernel launch fails.\n",
 			err.text);
 }
 

@@ -23,8 +23,8 @@ static const struct command_type kernel_command;
 
 /* Holds the stream for the kernel's time, less when the process ends. Where another kernel is
  * queued behind it, the thread waits for both together, so that many short kernels sleep as one
- * long one, instead of keeping a core busy. Only a thread that began to synchronise before the
- * second one was queued sees the first one's end, too early. */
+ * long one, instead of keeping a core busy. Where one host thread synchronises and another queues
+ * more kernels meanwhile, the first may go on early, by what these kernels take. */
 static void kernel_run(const struct command *command)
 {
 	static _Thread_local uint64_t due_ns; /* until the stream's kernels are over */

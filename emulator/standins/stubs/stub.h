@@ -95,7 +95,7 @@ static inline long stub_delete(long handle)
  * -------------------------
  */
 
-/* As its kernel-time.h has them. */
+/* In the order of enum kernel_type of core/kernels/card.h, and struct kernel_product of rule.h. */
 enum stub_type { STUB_F64, STUB_F32, STUB_TF32, STUB_F16, STUB_BF16, STUB_8BIT };
 struct stub_product {
 	int type;

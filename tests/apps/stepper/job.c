@@ -13,6 +13,7 @@
 #include "base/units.h"
 
 #define MAX_WORDS 16
+#define MAX_STEPS (1 << 20) /* micro-batches of a layer in an iteration */
 #define MAX_LAYERS 65536
 #define MAX_RANKS (1u << 24)
 
@@ -277,6 +278,14 @@ static int check(const struct parse *p, const char *name, struct err *err)
 			       "%s:%u: style hsdp needs the ranks of a sharding group, such as "
 			       "shard 4",
 			       name, p->lines[STATEMENT_STYLE]);
+	if (job->shard == 1)
+		return err_set(err, EINVAL,
+			       "%s:%u: shard: a group of one rank shards nothing: write style ddp",
+			       name, p->lines[STATEMENT_SHARD]);
+	if ((uint64_t)job->micro * job->n_layers > MAX_STEPS)
+		return err_set(err, EINVAL,
+			       "%s: %u micro-batches of %zu layers are more than %d steps", name,
+			       job->micro, job->n_layers, MAX_STEPS);
 	if (job->n_layers % job->pp != 0)
 		return err_set(err, EINVAL,
 			       "%s:%u: parallel: the layers, %zu, do not divide into pp=%u stages",

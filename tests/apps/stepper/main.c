@@ -123,7 +123,6 @@ static int write_json(const struct stepper *s, const double *sorted, double expo
 {
 	size_t n = s->options.iterations;
 	FILE *f = fopen(s->options.json, "w");
-	int r;
 
 	if (!f)
 		return -errno;
@@ -135,8 +134,7 @@ static int write_json(const struct stepper *s, const double *sorted, double expo
 	for (size_t i = 0; i < n; i++)
 		fprintf(f, "%s%.4f", i ? ", " : "", s->iteration_ms[i]);
 	fprintf(f, "]}\n");
-	r = file_close(f);
-	return r;
+	return file_close(f);
 }
 
 /* Return: the exit code. */
@@ -147,8 +145,10 @@ static int report(struct stepper *s)
 	double exposed;
 	int r;
 
-	if (!sorted)
+	if (!sorted) {
+		fprintf(stderr, "stepper: no memory\n");
 		return 1;
+	}
 	memcpy(sorted, s->iteration_ms, n * sizeof(double));
 	qsort(sorted, n, sizeof(double), by_size);
 	qsort(s->exposed_ms, n, sizeof(double), by_size);

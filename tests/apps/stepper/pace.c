@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 
+#define FACTOR_MAX 1e6
 #define LEAST 0.1 /* of a jittered segment's time */
 
 static int take_layer(const char *text, size_t n_layers, int64_t *ret, struct err *err)
@@ -45,8 +46,9 @@ int pace_add_slow(struct pace *pace, const char *text, struct err *err)
 	r = units_ranks(copy, pace->world, &ranks, &n, err);
 	if (r == 0)
 		r = units_ratio(equals + 1, &factor, err);
-	if (r == 0 && !(factor > 0))
-		r = err_set(err, EINVAL, "'%.60s': a factor is more than 0", text);
+	if (r == 0 && !(factor > 0 && factor <= FACTOR_MAX))
+		r = err_set(err, EINVAL, "'%.60s': a factor is more than 0 and at most %g", text,
+			    FACTOR_MAX);
 	if (r == 0 && at)
 		r = take_layer(at + 1, pace->n_layers, &layer, err);
 	if (r == 0 && pace->n_slow == PACE_MAX_SLOW)

@@ -64,6 +64,8 @@ __attribute__((noreturn)) static void die(const char *what, const char *why)
 	_exit(1); /* the streams still work: nothing is torn down below them */
 }
 
+#define MAX_SEGMENT_NS 1e18
+
 #define CUDA(call)                                              \
 	do {                                                    \
 		cudaError_t error_ = (call);                    \
@@ -197,11 +199,13 @@ static void launch(struct run *run, const struct step *step, uint64_t i, size_t 
 {
 	cudaStream_t stream = run->streams[step->stream];
 	struct segment *s;
+	double ns;
 
 	switch ((int)step->kind) {
 	case STEP_COMPUTE:
 		s = &run->segments[*segment];
-		s->ns = (uint64_t)(step->ns * pace_factor(run->pace, i, *segment, step->layer));
+		ns = step->ns * pace_factor(run->pace, i, *segment, step->layer);
+		s->ns = (uint64_t)(ns < MAX_SEGMENT_NS ? ns : MAX_SEGMENT_NS);
 		CUDA(cudaLaunchHostFunc(stream, sleep_for_segment, s));
 		++*segment;
 		break;
@@ -266,7 +270,6 @@ static void make_streams(struct run *run)
 			continue;
 		run->half_bytes[s] = (need[s] + 255) / 256 * 256;
 		CUDA(cudaMalloc((void **)&run->buffers[s], 2 * run->half_bytes[s]));
-		CUDA(cudaMemset(run->buffers[s], 0, 2 * run->half_bytes[s]));
 	}
 }
 

@@ -62,7 +62,7 @@ static void wrong_words_are_named(void **state)
 		{"3", "'3' is no slowness: write 3=1.5 or 3,5=1.5@LAYER"},
 		{"8=2", "'8' names a rank beyond the last one, 7"},
 		{"3=fast", "'fast' is no ratio: it must begin with a number such as 1.5"},
-		{"3=0", "'3=0': a factor is more than 0"},
+		{"3=0", "'3=0': a factor is more than 0 and at most 1e+06"},
 		{"3=2@4", "the layers of the job are 0 to 3, and not 4"},
 		{"3=2@", "layer: '' is no count: write decimal digits only"},
 	};

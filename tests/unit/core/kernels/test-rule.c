@@ -63,6 +63,10 @@ static void other_kernels_go_by_threads_and_name(void **state)
 			    "25multi_tensor_apply_kernelINS1_28TensorListScalarListMetadataIfLi3EE"
 			    "ENS1_28PointwiseOpScalarListFunctorIfLi3ELi3ELi0EEEJEEEvT_T0_DpT1_"),
 		    128 * 3 * 4);
+	assert_near(thread_bytes(
+			    "25multi_tensor_apply_kernelINS1_18TensorListMetadataIN3c108BFloat16E"
+			    "Li2EEEvT_"),
+		    128 * 2 * 2);
 	assert_near(thread_bytes("my_kernel"), 8 * 2 * 4);
 	assert_near(thread_bytes("elementwise_kernel rrayIPcL"), 4 * 1 * 4);
 	assert_near(thread_bytes("elementwise_kernel rrayIPcL99999999999999999999"), 4 * 32 * 4);

@@ -134,7 +134,6 @@ static void a_launch_takes_the_time_that_is_set(void **state)
 	start_ns = now_ns();
 	for (int i = 0; i < 5; i++)
 		assert_cuda(cudaLaunchKernel(&kernels[i], one, one, NULL, 0, stream));
-	assert_cuda_is(cudaStreamQuery(stream), cudaErrorNotReady);
 	assert_cuda(cudaStreamSynchronize(stream));
 	assert_true(now_ns() - start_ns >= 5 * 3000000);
 
@@ -231,7 +230,7 @@ static void a_wrong_table_fails_every_launch(void **state)
 	assert_string_equal(said,
 			    "host CUDA runtime: NBOX_HOST_KERNEL_TIME: 'soon' is no time such as "
 			    "20us, none of the cards a100, h100, b200, and no file: nbox kernels "
-			    "makes a table. Every kernel launch fails until then.\n");
+			    "makes a table. Every kernel launch fails.\n");
 }
 
 /* The same child, with a time. */
