@@ -2,6 +2,7 @@
  * order, and compared with what the framework does. */
 #include "cmocka-all.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -166,6 +167,75 @@ static void a_pipeline_is_1f1b(void **state)
 	      NO_EVENTS, "F0 P:to1 P:from1 B0 D:allreduce(8)");
 }
 
+struct stage {
+	struct plan plan;
+	size_t at; /* of the pass that its stream stands at */
+};
+
+/* The pass that @stage stands at; NULL: it has come to the end. */
+static struct step *current(struct stage *stage)
+{
+	while (stage->at < stage->plan.n && stage->plan.steps[stage->at].kind != STEP_PASS)
+		stage->at++;
+	return stage->at < stage->plan.n ? &stage->plan.steps[stage->at] : NULL;
+}
+
+/* A send is over when its receiver stands at a pass that receives from the sender; a pass is over
+ * when its send and its receive are. Return: whether anybody got on. */
+static bool get_on(struct stage *stages, int n)
+{
+	bool has_moved = false;
+
+	for (int i = 0; i < n; i++) {
+		struct step *s = current(&stages[i]), *to;
+
+		if (s && s->send_to != NOBODY) {
+			to = current(&stages[s->send_to]);
+			if (to && to->recv_from == i) {
+				s->send_to = to->recv_from = NOBODY;
+				has_moved = true;
+			}
+		}
+		if (s && s->send_to == NOBODY && s->recv_from == NOBODY) {
+			stages[i].at++;
+			has_moved = true;
+		}
+	}
+	return has_moved;
+}
+
+static void no_pipeline_waits_for_ever(void **state)
+{
+	(void)state;
+	for (int pp = 1; pp <= 6; pp++) {
+		for (int micro = 1; micro <= 8; micro++) {
+			CLEANUP(job_deinit) struct job job = {0};
+			struct stage stages[6] = {0};
+			struct err err = {""};
+			char text[128];
+
+			snprintf(
+				text, sizeof(text),
+				"parallel pp=%d\nmicro %d\nlayer x%d forward=1us backward=1us send=1B",
+				pp, micro, pp);
+			assert_int_equal(job_parse("j", text, &job, &err), 0);
+			assert_int_equal(job_fit(&job, (unsigned)pp, &err), 0);
+			for (int i = 0; i < pp; i++) {
+				struct place place;
+
+				place_find(&job, (unsigned)i, &place);
+				assert_int_equal(plan_make(&job, &place, &stages[i].plan), 0);
+			}
+			while (get_on(stages, pp))
+				;
+			for (int i = 0; i < pp; i++) {
+				assert_null(current(&stages[i]));
+				plan_deinit(&stages[i].plan);
+			}
+		}
+	}
+}
+
 /* Every rank is in the groups that it names, at the place that it names. */
 static void ranks_agree_on_their_groups(void **state)
 {
@@ -215,6 +285,7 @@ int main(void)
 		cmocka_unit_test(hsdp_reduces_the_shard_across_the_groups),
 		cmocka_unit_test(tensor_and_expert_ops_are_waited_for_at_once),
 		cmocka_unit_test(a_pipeline_is_1f1b),
+		cmocka_unit_test(no_pipeline_waits_for_ever),
 		cmocka_unit_test(ranks_agree_on_their_groups),
 	};
 
