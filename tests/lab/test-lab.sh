@@ -25,6 +25,7 @@ lab_run --per-host -- sh -c 'touch "/dev/shm/of-$LAB_HOST"; ls /dev/shm /sys/cla
 is "$(grep -c of- apart) $(grep -c '^ 4 eth1' apart) $(grep -c '^ 4 lo' apart) $(wc -l <apart)" "4 1 1 10" "each host has its own shared memory and cables: $(cat apart)"
 is "$(lab_run --per-host -- sh -c 'ls -d /proc/[0-9]* | wc -l' | awk '$1 > 40' | wc -l)" 0 "nobody sees processes outside"
 
+is "$(RANK=9 WORLD_SIZE=9 lab_run --per-host --hosts 1 -- sh -c 'echo "${RANK-none} ${WORLD_SIZE-none}"')" "none none" "no launcher around it is seen"
 exits 3 "the exit code is that of the process that failed" lab_run -- sh -c '[ "$RANK" != 5 ] || exit 3; sleep 0.2'
 exits 143 "a signal's, too, and others are ended" lab_run -- sh -c '[ "$RANK" != 5 ] || kill -TERM $$; exec sleep 1000'
 exits 127 "a program that is not there" lab_run --hosts 1 -- ./no-such-program
@@ -84,9 +85,12 @@ while IFS='|' read -r words why; do
 	exits 2 "lab $words" "$LAB" $words
 	says "$why" "says why"
 done <<'T'
-up --hosts 4 --link 200|'200' is no rate; write for example 200Mbps
+up --hosts 4 --link 200|'200' is no rate from 10Kbps to 1000Gbps; write for example 200Mbps
 up --hosts 1 --link 200Mbps|--hosts 1: a lab has 2 to 32 hosts
-up --hosts 4 --link 200Mbps --gpus 0|'0' is no number from 1
+up --hosts 4 --link 200Mbps --gpus 0|'0' is no number from 1 to 255
+run --only 1,1 -- true|'1,1' names a host twice
+measure --seconds inf|'inf' is no number of seconds
+up --hosts 4 --link 200Mbps --delay 1|'1' is no latency; write for example 1ms (us, ms)
 up --hosts 4 --link 1Gbps --leaf 2|--leaf and --uplink belong together
 up --hosts 4 --link 1Gbps --slow-link 4=1Mbps|--slow-link 4: hosts are 0 to 3
 up --hosts 4 --link 1Gbps --slow-link 4|'4' is no slow link; write for example 3=50Mbps

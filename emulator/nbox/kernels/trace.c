@@ -201,6 +201,8 @@ static int take_event(struct trace *t, const json_t *event, struct err *err)
 	if (strlen(name) > NAME_MAX_BYTES)
 		return err_set(err, EFBIG, "the name of a kernel has more than %d bytes",
 			       NAME_MAX_BYTES);
+	if (!json_is_number(json_object_get(event, "dur")))
+		return err_set(err, EINVAL, "a kernel without a time (dur, in us)");
 	return take_kernel(t, name, json_number_value(json_object_get(event, "dur")), op, err);
 }
 

@@ -158,6 +158,10 @@ static int report(struct stepper *s)
 	       s->options.job, s->pace.world, s->pace.world > 1 ? "s" : "", n, n > 1 ? "s" : "",
 	       quantile(sorted, n, 0.5), quantile(sorted, n, 0.25), quantile(sorted, n, 0.75),
 	       exposed);
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, "stepper: cannot print the result: %s\n", strerror(errno));
+		return 1;
+	}
 	if (!s->options.json)
 		return 0;
 	r = write_json(s, sorted, exposed);
