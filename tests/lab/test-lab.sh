@@ -22,7 +22,7 @@ is "$(tr '\n' ';' <nodes)" "0 of 2 none;1 of 2 none;" "one process a host, for l
 clocks=$(lab_run --per-host -- cut -d' ' -f1 /proc/uptime | sort -n | awk 'NR > 1 && $1 - last < 900 { bad++ } { last = $1 } END { print NR, bad + 0 }')
 is "$clocks" "4 0" "each host's clock is its own"
 lab_run --per-host -- sh -c 'touch "/dev/shm/of-$LAB_HOST"; ls /dev/shm /sys/class/net' | sort | uniq -c | tr -s ' ' >apart
-is "$(grep -c of- apart) $(grep -c '^ 4 eth1' apart) $(grep -c '^ 4 lo' apart) $(wc -l <apart)" "4 1 1 10" "each host has its own shared memory and cables: $(cat apart)"
+is "$(grep -c of- apart) $(grep -c '^ 4 eth1' apart) $(grep -c '^ 4 lo' apart) $(wc -l <apart)" "4 1 1 10" "each host has its own shared memory and cables: $(tr '\n' ';' <apart)"
 is "$(lab_run --per-host -- sh -c 'ls -d /proc/[0-9]* | wc -l' | awk '$1 > 40' | wc -l)" 0 "nobody sees processes outside"
 
 is "$(RANK=9 WORLD_SIZE=9 lab_run --per-host --hosts 1 -- sh -c 'echo "${RANK-none} ${WORLD_SIZE-none}"')" "none none" "no launcher around it is seen"
