@@ -85,6 +85,8 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 		return meet_on_promise(&s->comms, w, h);
 	case WIRE_LOCAL_ID:
 		return meet_on_id(&s->comms, w, h, body);
+	case WIRE_POINT:
+		return 0; /* not used yet */
 	case WIRE_ARRIVE:
 		return op_on_arrive(&s->ops, w, h, body);
 	case WIRE_MESSAGE:

@@ -181,6 +181,40 @@ static int check_comm_shrink(const struct wire_hdr *h, const void *body, struct 
 	return 0;
 }
 
+static int check_deps(const struct wire_hdr *h, const char *deps, uint32_t n, struct err *err)
+{
+	struct wire_dep dep;
+
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(&dep, deps + (size_t)i * sizeof(dep), sizeof(dep));
+		if (dep.name == 0)
+			return bad(h, err, "name of what it waits for", dep.name);
+		if (dep.is_same_stream > 1)
+			return bad(h, err, "is_same_stream", dep.is_same_stream);
+	}
+	return 0;
+}
+
+static int check_point(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	struct wire_point m;
+	uint64_t want;
+
+	if (h->body_bytes < sizeof(m))
+		return size_wrong(h, sizeof(m), err);
+	memcpy(&m, body, sizeof(m));
+	want = sizeof(m) + (uint64_t)m.n_deps * sizeof(struct wire_dep);
+	if (h->body_bytes != want)
+		return size_wrong(h, want, err);
+	if (m.name == 0)
+		return bad(h, err, "name", m.name);
+	if (m.kind >= WIRE_POINT_KINDS)
+		return bad(h, err, "kind", m.kind);
+	if (m.n_deps > WIRE_DEPS_MAX)
+		return bad(h, err, "n_deps", m.n_deps);
+	return check_deps(h, (const char *)body + sizeof(m), m.n_deps, err);
+}
+
 static int check_arrive(const struct wire_hdr *h, const void *body, struct err *err)
 {
 	struct wire_arrive m;
@@ -191,7 +225,8 @@ static int check_arrive(const struct wire_hdr *h, const void *body, struct err *
 	if (h->body_bytes < sizeof(m))
 		return size_wrong(h, sizeof(m), err);
 	memcpy(&m, body, sizeof(m));
-	want = sizeof(m) + (uint64_t)m.n_p2p * sizeof(p2p);
+	want = sizeof(m) + (uint64_t)m.n_p2p * sizeof(p2p) +
+	       (uint64_t)m.n_deps * sizeof(struct wire_dep);
 	if (h->body_bytes != want)
 		return size_wrong(h, want, err);
 	if (m.kind >= WIRE_KINDS)
@@ -212,7 +247,12 @@ static int check_arrive(const struct wire_hdr *h, const void *body, struct err *
 		if (p2p.bytes > WIRE_COUNT_MAX)
 			return bad(h, err, "bytes of a point-to-point call", p2p.bytes);
 	}
-	return 0;
+	if (m.n_deps > WIRE_DEPS_MAX)
+		return bad(h, err, "n_deps", m.n_deps);
+	return check_deps(h,
+			  (const char *)body + sizeof(m) +
+				  (size_t)m.n_p2p * sizeof(struct wire_p2p),
+			  m.n_deps, err);
 }
 
 static int check_release(const struct wire_hdr *h, const void *body, struct err *err)
@@ -308,6 +348,7 @@ static const struct body_rule {
 	[WIRE_GROUP] = {SIZE_ANY, check_group},
 	[WIRE_NOTE] = {sizeof(struct wire_text), check_text},
 	[WIRE_MEET] = {0, check_any},
+	[WIRE_POINT] = {SIZE_ANY, check_point},
 };
 
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)

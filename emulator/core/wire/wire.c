@@ -30,6 +30,7 @@ static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_GROUP] = "GROUP",
 	[WIRE_NOTE] = "NOTE",
 	[WIRE_MEET] = "MEET",
+	[WIRE_POINT] = "POINT",
 };
 
 static const char *const exchange_names[] = {

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 7
+#define WIRE_VERSION 8
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -40,7 +40,8 @@ enum wire_type {
 	WIRE_COMM_FREE,   /* w->d empty body; hdr.comm */
 	WIRE_LOCAL_ID,    /* w->d and d->w: WIRE_ID_BYTES, id of the real members' own comm; zero:
 			     there will be none */
-	WIRE_ARRIVE,      /* w->d struct wire_arrive (+ n_p2p x struct wire_p2p) */
+	WIRE_ARRIVE,      /* w->d struct wire_arrive (+ n_p2p x struct wire_p2p + n_deps x struct
+			     wire_dep) */
 	WIRE_MESSAGE,     /* both: one message of an op; body = its bytes (payload) or none */
 	WIRE_RELEASE,     /* d->w struct wire_release: when the op ends */
 	WIRE_DONE,        /* w->d struct wire_done: the op as the worker saw it */
@@ -55,6 +56,8 @@ enum wire_type {
 	WIRE_NOTE,  /* w->d struct wire_text: for the summary: a warning, unless it begins as below
 		     */
 	WIRE_MEET,  /* w->d empty: this member will go into the real init; d->w: all will */
+	WIRE_POINT, /* w->d struct wire_point + n_deps x struct wire_dep; hdr.rank is a world rank
+		     */
 	WIRE_TYPE_END
 };
 /* How a note begins that is no warning. */
@@ -198,7 +201,42 @@ struct wire_arrive {
 	uint32_t root;
 	uint64_t compute_ns; /* since the last release of this member; 0 at first */
 	uint32_t n_p2p;      /* entries that follow, COLL_SENDRECV only */
-	uint32_t flags;      /* 1: replayed from a captured graph */
+	uint32_t flags;      /* WIRE_ARRIVE_* */
+	uint64_t name;       /* see struct wire_point, whose fields these are */
+	uint64_t call_ns, host;
+	uint32_t stream;
+	uint32_t n_deps; /* struct wire_dep that follow the point-to-point calls */
+};
+/* REPLAYED: from a captured graph. NO_EDGES: the worker does not see the job's events; the deps are
+ * the member's last op. */
+enum { WIRE_ARRIVE_REPLAYED = 1, WIRE_ARRIVE_NO_EDGES = 2 };
+
+/* A point of a rank's timeline: an op's arrival, a place in a stream that the device has reached,
+ * or the return of a call that made the host wait. Each has a name, a number that the worker gives
+ * out; point and op share the numbers, 0 is none. An op or point of a captured graph keeps its name
+ * in every replay, and means the last one then (WIRE_NAME_CAPTURED). What a point waited for are
+ * the latest points and ops, one a stream, that come before it: they have arrived or passed before,
+ * and nboxd was told of them before. The time between them and the point is computation, unless the
+ * host was the bound: then the call that enqueued it, at call_ns, came only just before. */
+#define WIRE_NAME_CAPTURED (UINT64_C(1) << 63)
+#define WIRE_DEPS_MAX 64
+struct wire_dep {
+	uint64_t name;
+	uint32_t is_same_stream; /* it lies before the point on the point's own stream */
+	uint32_t unused;
+};
+
+enum wire_point_kind { WIRE_POINT_STREAM, WIRE_POINT_HOST, WIRE_POINT_KINDS };
+
+struct wire_point {
+	uint64_t name;
+	uint64_t time_ns; /* in the daemon's clock: reached, or returned */
+	uint64_t call_ns; /* when the job made the call that it stands for; 0: in a graph */
+	uint64_t host;    /* the last host point before that call; 0: none */
+	uint32_t kind;    /* enum wire_point_kind */
+	uint32_t stream;  /* the worker's number of the stream; HOST: 0 */
+	uint32_t n_deps;
+	uint32_t unused;
 };
 
 struct wire_p2p {

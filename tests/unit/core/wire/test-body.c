@@ -232,6 +232,33 @@ static void an_arrive_is_checked(void **state)
 	SPOIL(WIRE_ARRIVE, ring, n_p2p, 1);
 }
 
+static void a_point_is_checked(void **state)
+{
+	struct {
+		struct wire_point point;
+		struct wire_dep deps[2];
+	} m = {
+		.point = {.name = 7, .kind = WIRE_POINT_HOST, .n_deps = 2},
+		.deps = {{.name = 5, .is_same_stream = 1}, {.name = WIRE_NAME_CAPTURED | 6}},
+	};
+	struct {
+		struct wire_arrive arrive;
+		struct wire_dep dep;
+	} op = {.arrive = {.kind = COLL_ALLREDUCE, .n_deps = 1}, .dep = {.name = 7}};
+
+	(void)state;
+	GOOD(WIRE_POINT, m);
+	SPOIL(WIRE_POINT, m, point.name, 0);
+	SPOIL(WIRE_POINT, m, point.kind, WIRE_POINT_KINDS);
+	SPOIL(WIRE_POINT, m, point.n_deps, 1);
+	SPOIL(WIRE_POINT, m, point.n_deps, 0x10000002); /* 16 * n wraps to 32 */
+	SPOIL(WIRE_POINT, m, deps[1].name, 0);
+	SPOIL(WIRE_POINT, m, deps[0].is_same_stream, 2);
+	GOOD(WIRE_ARRIVE, op);
+	SPOIL(WIRE_ARRIVE, op, arrive.n_deps, 2);
+	SPOIL(WIRE_ARRIVE, op, dep.name, 0);
+}
+
 static void texts_are_checked(void **state)
 {
 	struct wire_text m = {.code = EPIPE, .text = "why"};
@@ -315,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_comm_ready_is_checked),
 		cmocka_unit_test(splits_and_shrinks_are_checked),
 		cmocka_unit_test(an_arrive_is_checked),
+		cmocka_unit_test(a_point_is_checked),
 		cmocka_unit_test(texts_are_checked),
 		cmocka_unit_test(a_status_is_checked),
 		cmocka_unit_test(all_other_types_are_checked),
