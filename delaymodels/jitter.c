@@ -2,8 +2,8 @@
  *
  *   on=op        each op takes a draw longer (shorter where the draw is negative)
  *   on=message   each message's latency is a draw longer, never below 0
- *   on=compute   each rank of an op's communicator arrives a draw later; an op waits
- *                for the last of its n ranks, so the largest of n draws counts
+ *   on=compute   each stretch of each rank's computation is a draw longer, never
+ *                below 0; each rank, virtual or real, has draws of its own
  *
  *   dist=uniform     min, max
  *   dist=normal      mean, stddev
@@ -14,13 +14,13 @@
  *
  * min, max, mean, stddev, median and scale are times ("50us"), or shares ("5%") of
  * what is jittered: of the op's time (by the model and the what-ifs before), of the
- * message's latency and occupancy, or of the computation before the op.
+ * message's latency and occupancy, or of the stretch of computation.
  *
  * A draw is the inverse of the distribution function at a uniform number that is a
- * function of the seed, the number of the op and the message; nothing depends on
- * the order in which the host asks. The largest of n draws needs one: its uniform
- * number is u^(1/n). All is done with q = 1 - u, whose small values, which make the
- * tail, a double holds exactly. */
+ * function of the seed and of the op, the message, or the segment and its rank;
+ * nothing depends on the order in which the host asks. The largest of n draws needs one: its
+ * uniform number is u^(1/n). All is done with q = 1 - u, whose small values, which make the tail, a
+ * double holds exactly. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +249,19 @@ static int jitter_extra(void *model, const struct nbox_op *op, double so_far_ns,
 	return 0;
 }
 
+static int jitter_segment(void *model, const struct nbox_segment *seg, double ns, double *ret_ns)
+{
+	const struct jitter *j = model;
+	double u;
+
+	if (ns <= 0)
+		return 1; /* two edges at once: nothing was computed between them */
+	u = j->host->chance(j->host, seg->number, seg->rank, STREAM(ON_COMPUTE));
+	ns += tail_inverse(j, ns, 1 - u);
+	*ret_ns = ns > 0 ? ns : 0;
+	return 0;
+}
+
 static int jitter_arrival(void *model, const struct nbox_op *op, double compute_ns,
 			  double *ret_late_ns)
 {
@@ -268,7 +281,8 @@ static uint32_t jitter_traits(void *model)
 {
 	const struct jitter *j = model;
 
-	return NBOX_DECORATOR | (j->on == ON_MESSAGE ? 0 : NBOX_NO_MESSAGES);
+	return NBOX_DECORATOR | (j->on == ON_MESSAGE ? 0 : NBOX_NO_MESSAGES) |
+	       (j->on == ON_COMPUTE ? 0 : NBOX_NO_SEGMENTS);
 }
 
 static const struct nbox_param params[] = {
@@ -296,6 +310,7 @@ NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	.destroy = free,
 	.message = jitter_message,
 	.extra = jitter_extra,
+	.segment = jitter_segment,
 	.arrival = jitter_arrival,
 	.traits = jitter_traits,
 };

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NBOX_DELAYMODEL_ABI 1
+#define NBOX_DELAYMODEL_ABI 2
 
 enum nbox_op_kind { /* equals the host's enum coll_kind */
 		    NBOX_ALLREDUCE,
@@ -73,6 +73,15 @@ struct nbox_message {
  * that; the next one on the link starts when the occupancy is over. */
 struct nbox_delay {
 	double latency_ns, occupancy_ns;
+};
+
+/* A stretch of computation of one rank: the time between two of its edges (an op's
+ * arrival, a wait for an op). */
+struct nbox_segment {
+	uint32_t struct_size;
+	uint32_t rank;   /* world rank, virtual or real */
+	uint64_t number; /* of the segment: stream number for chance; the same for all
+			  * ranks that share the template */
 };
 
 /* World ranks, sorted, each once. */
@@ -177,15 +186,16 @@ struct nbox_param {
 };
 
 enum nbox_model_flags {
-	NBOX_DECORATOR = 1,   /* wraps another model: create() gets next */
-	NBOX_UNIFORM = 2,     /* message() depends on bytes, hop and flows only, not on who,
-			       * which or when: symmetry may be used */
-	NBOX_STEADY = 4,      /* message() and op() do not depend on op->number (no chance, no
-			       * schedule in time): an answer may be kept for the next equal
-			       * op. NBOX_UNIFORM implies it. extra() and arrival() are
-			       * always asked again. */
-	NBOX_NO_MESSAGES = 8, /* of a decorator: as it is set, it leaves messages alone;
-			       * the host does not ask its message() */
+	NBOX_DECORATOR = 1,    /* wraps another model: create() gets next */
+	NBOX_UNIFORM = 2,      /* message() depends on bytes, hop and flows only, not on who,
+				* which or when: symmetry may be used */
+	NBOX_STEADY = 4,       /* message() and op() do not depend on op->number (no chance, no
+				* schedule in time): an answer may be kept for the next equal
+				* op. NBOX_UNIFORM implies it. extra() and segment() are
+				* always asked again. */
+	NBOX_NO_MESSAGES = 8,  /* of a decorator: as it is set, it leaves messages alone;
+				* the host does not ask its message() */
+	NBOX_NO_SEGMENTS = 16, /* the same of computation and segment() */
 };
 
 struct nbox_delaymodel {
@@ -203,7 +213,7 @@ struct nbox_delaymodel {
 	void (*destroy)(void *model);
 
 	/* A model has op or message, or both; a decorator has any of message, extra
-	 * and arrival. All: Return 0; 1: I have no answer for this op (the host tries
+	 * and segment. All: Return 0; 1: I have no answer for this op (the host tries
 	 * the other one, then refuses; a decorator's 1 means nothing to add); -1: error,
 	 * after host->error(). The host asks op() first, but where a decorator works on
 	 * messages it asks message() only. */
@@ -218,15 +228,18 @@ struct nbox_delaymodel {
 	 * op(). Negative answers shorten; the host never goes below 0 in all. */
 	int (*extra)(void *model, const struct nbox_op *op, double so_far_ns, int from_messages,
 		     double *ret_extra_ns);
+	/* Decorators: how long rank seg->rank takes for computation that takes its
+	 * template @ns (by the decorators before); >= 0. 1: @ns stays. */
+	int (*segment)(void *model, const struct nbox_segment *seg, double ns, double *ret_ns);
+	/* The flags of this instance, where its parameters decide; NULL: .flags. A
+	 * decorator is uniform when it keeps what is uniform so. */
+	uint32_t (*traits)(void *model);
 	/* Decorators: how much later than its template the last virtual rank arrives,
 	 * when its template computed for @compute_ns since the communicator's last op
 	 * (0 before its first op of a kind: that is set-up); >= 0. Of several
 	 * decorators the host takes the latest: they speak of different ranks. */
 	int (*arrival)(void *model, const struct nbox_op *op, double compute_ns,
 		       double *ret_late_ns);
-	/* The flags of this instance, where its parameters decide; NULL: .flags. A
-	 * decorator is uniform when it keeps what is uniform so. */
-	uint32_t (*traits)(void *model);
 };
 
 /* Fills the first two fields. */

@@ -1,9 +1,7 @@
-/* slow: some virtual ranks compute more slowly, or their links are slower.
+/* slow: some ranks, virtual or real, compute more slowly, or their links are slower.
  *
- *   slow:rank=17,compute=1.5    rank 17 needs half as long again between two ops:
- *                               it arrives (1.5 - 1) x the template's time late
- *                               (not at a communicator's first op of a kind: the time
- *                               before that is set-up and does not count)
+ *   slow:rank=17,compute=1.5    each stretch of rank 17's computation takes it 1.5
+ *                               times as long as its template
  *   slow:rank=17,link=2         its messages occupy their links twice as long; a
  *                               message between two slow ranks is slow once
  *   slow:rank=16-23+40,link=2   the same for several ranks
@@ -109,13 +107,24 @@ static int slow_arrival(void *model, const struct nbox_op *op, double compute_ns
 	return 0;
 }
 
+static int slow_segment(void *model, const struct nbox_segment *seg, double ns, double *ret_ns)
+{
+	const struct slow *s = model;
+
+	if (!nbox_ranks_have(&s->who, seg->rank))
+		return 1;
+	*ret_ns = ns * s->compute;
+	return 0;
+}
+
 /* Over a model without messages extra() does the work of message(). */
 static uint32_t slow_traits(void *model)
 {
 	const struct slow *s = model;
 	int no_messages = s->link <= 1 || !s->next->message;
 
-	return NBOX_DECORATOR | NBOX_STEADY | (no_messages ? NBOX_NO_MESSAGES : 0);
+	return NBOX_DECORATOR | NBOX_STEADY | (no_messages ? NBOX_NO_MESSAGES : 0) |
+	       (s->compute <= 1 ? NBOX_NO_SEGMENTS : 0);
 }
 
 static const struct nbox_param params[] = {
@@ -137,6 +146,7 @@ NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	.destroy = free,
 	.message = slow_message,
 	.extra = slow_extra,
+	.segment = slow_segment,
 	.arrival = slow_arrival,
 	.traits = slow_traits,
 };

@@ -23,7 +23,7 @@
 #define FAILURE \
 	"fail" /* a what-if without a plug-in: nboxd itself carries it out (config/failure.h) */
 
-/* The table of the first release of the ABI: none may be shorter. */
+/* The table as this ABI began: none may be shorter. */
 #define TABLE_MIN \
 	(offsetof(struct nbox_delaymodel, traits) + sizeof(((struct nbox_delaymodel *)0)->traits))
 
@@ -85,8 +85,9 @@ static int check_table(const struct nbox_delaymodel *m, const char *path, struct
 		missing = "create()";
 	else if (!m->destroy)
 		missing = "destroy()";
-	else if (m->flags & NBOX_DECORATOR && !m->message && !m->extra && !m->arrival)
-		missing = "message(), extra() or arrival(), one of which a decorator needs";
+	else if (m->flags & NBOX_DECORATOR && !m->message && !m->extra && !m->segment &&
+		 !m->arrival)
+		missing = "message(), extra() or segment(), one of which a decorator needs";
 	else if (!(m->flags & NBOX_DECORATOR) && !m->op && !m->message)
 		missing = "op() or message(), one of which a model needs";
 	if (missing)

@@ -23,6 +23,11 @@ static bool works_on_messages(const struct delay_instance *in)
 	return in->plugin.table.message && !(in->flags & NBOX_NO_MESSAGES);
 }
 
+static bool works_on_segments(const struct delay_instance *in)
+{
+	return in->plugin.table.segment && !(in->flags & NBOX_NO_SEGMENTS);
+}
+
 /* --- checked answers ------------------------------------------------------- */
 
 /* A model returned -1: keeps its sentence, or says that it gave none. */
@@ -255,6 +260,14 @@ bool delay_works_on_messages(const struct delay_chain *d)
 	return d->on_messages;
 }
 
+bool delay_has_segments(const struct delay_chain *d)
+{
+	for (size_t i = 1; i < d->n; i++)
+		if (works_on_segments(&d->items[i]))
+			return true;
+	return false;
+}
+
 const char *delay_warning(const struct delay_chain *d)
 {
 	return d->warning.text[0] ? d->warning.text : NULL;
@@ -339,6 +352,36 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 		total_ns = fmax(total_ns + extra_ns, -so_far_ns);
 	}
 	*ret_extra_ns = total_ns;
+	return 0;
+}
+
+int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double ns, double *ret_ns,
+		  struct err *err)
+{
+	const struct nbox_segment seg = {.struct_size = sizeof(seg),
+					 .rank = rank,
+					 .number = number};
+	size_t i;
+
+	d->err.text[0] = '\0';
+	for (i = 1; i < d->n; i++) {
+		struct delay_instance *in = &d->items[i];
+		double new_ns = ns;
+		int r;
+
+		if (!works_on_segments(in))
+			continue;
+		r = check_return(in, in->plugin.table.segment(in->model, &seg, ns, &new_ns),
+				 "segment()");
+		if (r == 1)
+			continue;
+		if (r == 0)
+			r = check_time(in, new_ns, false, "segment()");
+		if (r < 0)
+			return answer(d, r, err);
+		ns = new_ns;
+	}
+	*ret_ns = ns;
 	return 0;
 }
 

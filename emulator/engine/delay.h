@@ -38,8 +38,9 @@ const char *delay_warning(const struct delay_chain *d);
 /* The model and every what-if are NBOX_STEADY or uniform: message times may be kept for the next
  * equal op. */
 bool delay_is_steady(const struct delay_chain *d);
-bool delay_has_op(const struct delay_chain *d);      /* base model has op() */
-bool delay_has_message(const struct delay_chain *d); /* base model has message() */
+bool delay_has_segments(const struct delay_chain *d); /* a what-if changes computation */
+bool delay_has_op(const struct delay_chain *d);       /* base model has op() */
+bool delay_has_message(const struct delay_chain *d);  /* base model has message() */
 /* "ring:bw=50GB/s + add:delay=5ms" */
 const char *delay_describe(const struct delay_chain *d);
 
@@ -55,5 +56,9 @@ int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct 
 /* All decorators' extras, applied in order. */
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
 		bool from_messages, double *ret_extra_ns, struct err *err);
+/* How long world rank @rank takes for its segment @number, which takes its template @ns, with all
+ * decorators in order. Return: 0; -EINVAL with the sentence. */
+int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double ns, double *ret_ns,
+		  struct err *err);
 int delay_arrival(struct delay_chain *d, const struct nbox_op *op, double compute_ns,
 		  double *ret_late_ns, struct err *err);

@@ -30,13 +30,17 @@ enum wrong {
 	NEGATIVE_OCCUPANCY,
 	NAN_EXTRA,
 	NEGATIVE_ARRIVAL,
+	NEGATIVE_SEGMENT,
+	NAN_SEGMENT,
+	LOUD_SEGMENT,
 	EATS_MESSAGES
 };
 
+#define HAS(x) (WRONG == (x))
+#define SEGMENT_IS_BAD (HAS(NEGATIVE_SEGMENT) || HAS(NAN_SEGMENT) || HAS(LOUD_SEGMENT))
 #define DECORATES                                                                     \
 	(WRONG == NO_DECORATION || WRONG == NAN_EXTRA || WRONG == NEGATIVE_ARRIVAL || \
-	 WRONG == EATS_MESSAGES)
-#define HAS(x) (WRONG == (x))
+	 SEGMENT_IS_BAD || WRONG == EATS_MESSAGES)
 
 static const struct nbox_host *lender;
 
@@ -92,6 +96,15 @@ static int arrival(void *model, const struct nbox_op *the_op, double compute_ns,
 	return 0;
 }
 
+static int segment(void *model, const struct nbox_segment *seg, double ns, double *ret_ns)
+{
+	(void)model, (void)seg, (void)ns;
+	*ret_ns = HAS(NAN_SEGMENT) ? NAN : -5;
+	if (HAS(LOUD_SEGMENT))
+		lender->error(lender, "rank %u cannot compute", seg->rank);
+	return HAS(LOUD_SEGMENT) ? -1 : 0;
+}
+
 struct larger {
 	struct nbox_delaymodel table;
 	void *of_tomorrow[4];
@@ -99,8 +112,8 @@ struct larger {
 
 #if WRONG == 3
 NBOX_EXPORT const char nbox_delaymodel[4] = "abc"; /* SMALL_SYMBOL */
-int (*const unused[])(void) = {(void *)create,  (void *)destroy, (void *)op,
-			       (void *)message, (void *)extra,   (void *)arrival};
+int (*const unused[])(void) = {(void *)create, (void *)destroy, (void *)op,     (void *)message,
+			       (void *)extra,  (void *)segment, (void *)arrival};
 #else
 #if WRONG == 4
 #define TABLE something_else /* NO_SYMBOL */
@@ -111,7 +124,7 @@ int (*const unused[])(void) = {(void *)create,  (void *)destroy, (void *)op,
 NBOX_EXPORT const struct larger TABLE = {
 	.table =
 		{
-			.abi = NBOX_DELAYMODEL_ABI + HAS(OTHER_ABI),
+			.abi = NBOX_DELAYMODEL_ABI - HAS(OTHER_ABI),
 			.struct_size = HAS(TOO_SHORT)  ? 24
 				       : HAS(TOO_LONG) ? 1 << 20
 				       : LARGER        ? sizeof(struct larger)
@@ -131,6 +144,7 @@ NBOX_EXPORT const struct larger TABLE = {
 					   ? message
 					   : NULL,
 			.extra = HAS(NAN_EXTRA) ? extra : NULL,
+			.segment = SEGMENT_IS_BAD ? segment : NULL,
 			.arrival = HAS(NEGATIVE_ARRIVAL) ? arrival : NULL,
 		},
 	.of_tomorrow = {"unknown", "to", "this", "host"}};

@@ -107,6 +107,17 @@ static inline double test_late_ns(struct delay_chain *d, const struct nbox_op *o
 	return ns;
 }
 
+static inline double test_segment_ns(struct delay_chain *d, uint32_t rank, uint64_t number,
+				     double ns)
+{
+	struct err err = {""};
+	double ret = NAN;
+
+	if (delay_segment(d, rank, number, ns, &ret, &err) != 0)
+		fail_msg("%s: %s", delay_describe(d), err.text);
+	return ret;
+}
+
 static inline struct nbox_message test_message(uint32_t src, uint32_t dst, uint32_t hop,
 					       uint32_t flows, uint64_t bytes)
 {

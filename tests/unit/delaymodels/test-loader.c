@@ -30,7 +30,7 @@ static void bad_plugins_are_refused_by_name(void **state)
 		int code;
 		const char *sentence;
 	} cases[] = {
-		{"other_abi", -ENOEXEC, "was built for delay-model ABI 2, nbox has 1"},
+		{"other_abi", -ENOEXEC, "was built for delay-model ABI 1, nbox has 2"},
 		{"too_short", -ENOEXEC, "says that its table has 24 bytes"},
 		{"too_long", -ENOEXEC, "says that its table has 1048576 bytes"},
 		/* too small a symbol; a sanitizer makes it larger, then its ABI is wrong */
@@ -40,7 +40,7 @@ static void bad_plugins_are_refused_by_name(void **state)
 		{"no_create", -ENOEXEC, "no_create has no create()"},
 		{"no_destroy", -ENOEXEC, "has no destroy()"},
 		{"no_answer", -ENOEXEC, "has no op() or message()"},
-		{"no_decoration", -ENOEXEC, "has no message(), extra() or arrival()"},
+		{"no_decoration", -ENOEXEC, "has no message(), extra() or segment()"},
 		{"other_name", -ENOEXEC, "calls itself 'liar'"},
 		{"silent_create", -EINVAL, "gave an error for create() without a reason"},
 		{"create_says_one", -EINVAL, "create() has no answer"},
@@ -183,6 +183,36 @@ static void what_ifs_answers_are_checked(void **state)
 	delay_free(d);
 }
 
+static void answers_for_segments_are_checked(void **state)
+{
+	static const struct {
+		const char *name, *sentence;
+	} cases[] = {
+		{"negative_segment",
+		 "delay model negative_segment: segment() answered a negative time (-5 ns)"},
+		{"nan_segment", "segment() answered not a number"},
+		{"loud_segment", "delay model loud_segment: rank 3 cannot compute"},
+	};
+	static const char *const dirs[] = {BAD_DIR, MODEL_DIR, NULL};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *const bad[] = {"slow:rank=1,compute=2", cases[i].name};
+		struct delay_chain *opened = NULL;
+		struct err err = {""};
+		double ns = -3;
+
+		assert_int_equal(delay_open("none", bad, 2, &test_world, dirs, 0, &opened, &err),
+				 0);
+		CHAIN d = opened;
+
+		assert_true(delay_has_segments(d));
+		assert_int_equal(delay_segment(d, 3, 0, 5, &ns, &err), -EINVAL);
+		assert_sentence(cases[i].name, &err, cases[i].sentence);
+		assert_true(ns == -3); /* untouched */
+	}
+}
+
 /* --- folders --------------------------------------------------------------- */
 
 static void count_each(void *ctx, const struct nbox_delaymodel *m, const char *path)
@@ -259,6 +289,7 @@ int main(void)
 		cmocka_unit_test(a_newer_table_is_taken),
 		cmocka_unit_test(answers_are_checked),
 		cmocka_unit_test(what_ifs_answers_are_checked),
+		cmocka_unit_test(answers_for_segments_are_checked),
 		cmocka_unit_test(the_list_is_sorted_and_names_what_fails),
 		cmocka_unit_test(earlier_folders_hide_later_ones),
 	};

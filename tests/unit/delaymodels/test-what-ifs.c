@@ -18,7 +18,8 @@ static void add_lengthens_ops(void **state)
 		assert_true(test_extra_ns(all, &op, 1000) == 5e6);
 		assert_true(test_extra_ns(one, &op, 1000) == (kind == NBOX_ALLGATHER ? 2000 : 0));
 	}
-	/* it leaves messages alone: the closed form stays */
+	/* it leaves messages and computation alone: the closed form stays */
+	assert_true(!delay_has_segments(all) && test_segment_ns(all, 3, 7, 1e6) == 1e6);
 	assert_true(delay_has_op(all) && delay_is_uniform(all) && delay_is_steady(all));
 	op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
 	assert_true(test_late_ns(all, &op, 1e6) == 0);
@@ -95,6 +96,9 @@ static void what_ifs_add_up_in_order(void **state)
 	/* (1 ms + 1 ms) twice as long by the slow link, and 1 us */
 	test_near(test_extra_ns(d, &op, 1e6), 3e6 + 1000, 1e-12);
 	assert_true(test_late_ns(d, &op, 1e6) == 2e6); /* the latest, not the sum */
+	assert_true(test_segment_ns(d, 3, 0, 1e6) == 2e6);
+	assert_true(test_segment_ns(d, 4, 0, 1e6) == 1e6);
+	assert_true(test_segment_ns(d, 5, 0, 1e6) == 3e6);
 	assert_string_equal(delay_describe(d),
 			    "const:time=1ms + add:delay=1ms + slow:rank=3,compute=2 + "
 			    "slow:rank=5,compute=3,link=2 + add:op=allreduce,delay=1us");
@@ -130,6 +134,47 @@ static struct nbox_message hop_of(uint32_t src, uint32_t dst)
 	return test_message(src, dst, NBOX_INTER, 1, 5000);
 }
 
+/* Each what-if gets what those before it made of the segment. */
+static void segments_pass_through_the_what_ifs_in_order(void **state)
+{
+	static const char *const first[] = {"slow:rank=3,compute=2",
+					    "jitter:on=compute,min=1ms,max=1ms",
+					    "slow:rank=3+4,compute=1.5", NULL};
+	struct delay_chain *opened = NULL;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(test_open("none", first, 0, &opened, &err), 0);
+	CHAIN d = opened;
+
+	test_near(test_segment_ns(d, 3, 0, 1e6), 4.5e6, 1e-12);
+	test_near(test_segment_ns(d, 4, 0, 1e6), 3e6, 1e-12);
+	test_near(test_segment_ns(d, 5, 0, 1e6), 2e6, 1e-12);
+	assert_true(test_segment_ns(d, 3, 0, 0) == 0); /* nothing is computed between two edges */
+}
+
+static void what_ifs_that_leave_computation_alone_say_so(void **state)
+{
+	static const struct {
+		const char *what_if;
+		bool has_segments;
+	} cases[] = {
+		{"slow:rank=1,compute=1.1", true}, {"slow:rank=1,compute=1,link=2", false},
+		{"slow:rank=1,link=2", false},     {"jitter:on=compute,max=1us", true},
+		{"jitter:on=op,max=1us", false},   {"jitter:on=message,max=1us", false},
+		{"add:delay=1us", false},          {NULL, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CHAIN d = test_must_open("alphabeta", cases[i].what_if, 0);
+
+		assert_int_equal(delay_has_segments(d), cases[i].has_segments);
+		if (!cases[i].has_segments)
+			assert_true(test_segment_ns(d, 1, 0, 12345.5) == 12345.5);
+	}
+}
+
 /* Several ranks in rank=, in any order, and node=. */
 static void slow_touches_the_named_ranks_only(void **state)
 {
@@ -158,6 +203,7 @@ static void slow_touches_the_named_ranks_only(void **state)
 				    (slow ? 200 : 100));
 			assert_true(test_message_ns(d, &op, &to).occupancy_ns ==
 				    (slow ? 200 : 100));
+			assert_true(test_segment_ns(d, rank, rank, 1e6) == (slow ? 3e6 : 1e6));
 			/* of the op's ranks 0 to rank: the first slow one makes it late */
 			op.n_ranks = rank + 1;
 			assert_true(test_late_ns(d, &op, 1e6) ==
@@ -308,6 +354,107 @@ static void the_latest_of_n_ranks_counts(void **state)
 	test_near(sum_tail, 4.2911e6, 0.005); /* mean of the largest of 65536 */
 }
 
+/* Of DRAWS segments: mean and spread of what they take beyond @ns, which is long enough for no
+ * segment to reach 0. */
+static struct moments draw_segments(const char *params, uint32_t rank, double ns)
+{
+	struct moments m = {.min = INFINITY};
+	double square = 0;
+	char what_if[128];
+
+	snprintf(what_if, sizeof(what_if), "jitter:on=compute,%s", params);
+	CHAIN d = test_must_open("none", what_if, 6);
+
+	for (uint64_t i = 0; i < DRAWS; i++) {
+		double x = test_segment_ns(d, rank, i, ns) - ns;
+
+		m.mean += x / DRAWS;
+		square += x * x / DRAWS;
+		m.min = fmin(m.min, x);
+		m.max = fmax(m.max, x);
+	}
+	m.variance = square - m.mean * m.mean;
+	return m;
+}
+
+/* Each rank, the first and the last alike, for times and for shares. */
+static void each_segment_is_one_draw_longer(void **state)
+{
+	static const uint32_t ranks[] = {0, 65535};
+	struct moments m;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(ranks); i++) {
+		m = draw_segments("min=10us,max=30us", ranks[i], 1e6);
+		test_near(m.mean, 20000, 0.005);
+		test_near(m.variance, 20000.0 * 20000 / 12, 0.01);
+		assert_true(m.min >= 9999.9 && m.max <= 30000.1);
+		m = draw_segments("mean=2%,stddev=10%", ranks[i], 5e6);
+		test_near(m.mean, 0.1e6, 0.06);
+		test_near(m.variance, 0.25e12, 0.02);
+		m = draw_segments("median=1%,sigma=0.5", ranks[i], 2e6);
+		test_near(m.mean, 20000 * exp(0.125), 0.01);
+	}
+}
+
+/* Two ranks have nothing to do with each other, nor have two segments of one rank. */
+static void draws_of_ranks_and_segments_are_independent(void **state)
+{
+	enum { N = 100000 };
+	CHAIN d = test_must_open("none", "jitter:on=compute,min=0us,max=2ms", 11);
+	double of_ranks = 0, of_segments = 0, last = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < N; i++) {
+		double a = test_segment_ns(d, 16, i, 1e6) - 2e6; /* mean 0 */
+		double b = test_segment_ns(d, 17, i, 1e6) - 2e6;
+
+		assert_true(a != b && a != last);
+		of_ranks += a * b / N;
+		of_segments += a * last / N;
+		last = a;
+	}
+	/* correlation; its standard error is 1 / sqrt(N) = 0.003 */
+	assert_true(fabs(of_ranks / (4e12 / 12)) < 0.016);
+	assert_true(fabs(of_segments / (4e12 / 12)) < 0.016);
+}
+
+static void a_segments_draw_depends_on_seed_rank_and_number_only(void **state)
+{
+	static const char *const what_if = "jitter:on=compute,stddev=30%";
+	CHAIN a = test_must_open("none", what_if, 1);
+	CHAIN b = test_must_open("alphabeta", what_if, 1);
+	CHAIN c = test_must_open("none", what_if, 2);
+	double forward[100];
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++) {
+		forward[i] = test_segment_ns(a, i % 7, i / 7, 1e6);
+		assert_true(forward[i] != test_segment_ns(c, i % 7, i / 7, 1e6));
+	}
+	for (uint32_t i = 100; i-- > 0;) { /* twice, backwards */
+		assert_true(test_segment_ns(b, i % 7, i / 7, 1e6) == forward[i]);
+		assert_true(test_segment_ns(a, i % 7, i / 7, 1e6) == forward[i]);
+		/* a share scales with the segment */
+		test_near(test_segment_ns(a, i % 7, i / 7, 5e6), 5 * forward[i], 1e-12);
+	}
+}
+
+static void no_segment_is_shorter_than_nothing(void **state)
+{
+	CHAIN d = test_must_open("none", "jitter:on=compute,stddev=200%", 3);
+	int n_zero = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++) {
+		double ns = test_segment_ns(d, 5, i, 1e6);
+
+		assert_true(ns >= 0);
+		n_zero += ns == 0;
+	}
+	assert_true(n_zero > 240 && n_zero < 380); /* P(1 + 2 z <= 0) = 0.3085 */
+}
+
 /* A share (5%) draws the same as the time that it stands for. */
 static void a_share_draws_what_its_time_draws(void **state)
 {
@@ -350,6 +497,8 @@ static void a_share_draws_what_its_time_draws(void **state)
 					 test_extra_ns(time, &op, 1e6)) < 1e-6);
 			assert_true(fabs(test_late_ns(share, &op, 5e6) -
 					 test_late_ns(time, &op, 5e6)) < 1e-4);
+			test_near(test_segment_ns(share, 9, i, 5e6),
+				  test_segment_ns(time, 9, i, 5e6), 1e-9);
 		}
 	}
 }
@@ -500,12 +649,18 @@ int main(void)
 		cmocka_unit_test(add_lengthens_messages),
 		cmocka_unit_test(what_ifs_on_messages_need_a_model_with_messages),
 		cmocka_unit_test(what_ifs_add_up_in_order),
+		cmocka_unit_test(segments_pass_through_the_what_ifs_in_order),
+		cmocka_unit_test(what_ifs_that_leave_computation_alone_say_so),
 		cmocka_unit_test(slow_touches_the_named_ranks_only),
 		cmocka_unit_test(slow_ranks_compute_and_send_slowly),
 		cmocka_unit_test(slow_links_need_messages),
 		cmocka_unit_test(jitter_has_the_moments_of_the_textbooks),
 		cmocka_unit_test(jitters_normal_distribution_is_exact),
 		cmocka_unit_test(the_latest_of_n_ranks_counts),
+		cmocka_unit_test(each_segment_is_one_draw_longer),
+		cmocka_unit_test(draws_of_ranks_and_segments_are_independent),
+		cmocka_unit_test(a_segments_draw_depends_on_seed_rank_and_number_only),
+		cmocka_unit_test(no_segment_is_shorter_than_nothing),
 		cmocka_unit_test(jitter_on_messages_never_goes_below_zero),
 		cmocka_unit_test(a_share_draws_what_its_time_draws),
 		cmocka_unit_test(a_draw_depends_on_seed_op_and_place_only),
