@@ -1,11 +1,13 @@
-/* See sim-ports.h. There are three kinds of event: a message has left its port (the next one in the
+/* See sim-ports.h. There are four kinds of event: a message has left its port (the next one in the
  * queue starts); a message has reached the ingress port of its destination (it gets its slot
- * there); a message has arrived. At equal times arrivals come first, then departures, then entries
- * by the order of their flows: when an event was made does not matter. Each message has a node
+ * there); a message has arrived; a flow need no longer wait for the start of its destination. At
+ * equal times arrivals come first, then departures, then entries by the order of their flows, then
+ * flows that waited: when an event was made does not matter. Each message has a node
  * between its start and its arrival; nodes are used again. */
 #include "engine/sim-ports.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -13,10 +15,11 @@
 
 #define NONE UINT32_MAX
 
-enum { KIND_ARRIVED, KIND_LEFT, KIND_ENTERED };
+enum { KIND_ARRIVED, KIND_LEFT, KIND_ENTERED, KIND_WOKEN };
 
 struct flow_state {
 	double last_enter_ns;
+	double handed_ns; /* when the rest of its messages fits the buffers */
 	uint64_t n_sent, n_arrived;
 	uint32_t next;             /* in its port's queue */
 	uint32_t head, tail;       /* nodes on their way to the ingress port */
@@ -24,9 +27,10 @@ struct flow_state {
 };
 
 struct port {
-	double start_ns, in_free_ns;
-	uint32_t sending;    /* flow, or NONE */
-	uint32_t head, tail; /* flows that wait */
+	double in_free_ns;
+	double end_ns, free_ns; /* see struct sim_ranks */
+	uint32_t sending;       /* flow, or NONE */
+	uint32_t head, tail;    /* flows that wait */
 };
 
 struct node {
@@ -37,6 +41,7 @@ struct node {
 struct ports {
 	const struct port_flow *flows;
 	const struct sim_cost *cost;
+	const struct sim_ranks *ranks;
 	const struct sim_watch *watch;
 	struct flow_state *state; /* owned */
 	struct port *port;        /* owned */
@@ -92,18 +97,46 @@ static uint64_t message_bytes(const struct port_flow *f, uint64_t index)
 	return index + 1 < f->n_messages ? f->chunk_bytes : f->bytes - index * f->chunk_bytes;
 }
 
-static void queue_flow(struct ports *p, uint32_t flow)
+/* Whether the flow's next message finds the buffers of its destination full, because nobody has
+ * started there. */
+static bool is_held(const struct ports *p, uint32_t flow, double now_ns)
 {
-	struct port *port = &p->port[p->flows[flow].egress];
+	return p->ranks && p->state[flow].n_sent >= p->ranks->buffered &&
+	       sim_start_of(p->ranks, p->flows[flow].ingress) > now_ns;
+}
 
-	if (p->state[flow].n_sent == p->flows[flow].n_messages)
-		return;
+static int queue_flow(struct ports *p, uint32_t flow, double now_ns)
+{
+	const struct port_flow *f = &p->flows[flow];
+	struct port *port = &p->port[f->egress];
+	double start;
+
+	if (p->state[flow].n_sent == f->n_messages)
+		return 0;
+	if (is_held(p, flow, now_ns)) {
+		start = sim_start_of(p->ranks, f->ingress);
+		return isinf(start)
+			       ? 0
+			       : sim_heap_push(&p->heap, start, tie_of(KIND_WOKEN, f->order, flow));
+	}
 	p->state[flow].next = NONE;
 	if (port->head == NONE)
 		port->head = flow;
 	else
 		p->state[port->tail].next = flow;
 	port->tail = flow;
+	return 0;
+}
+
+/* A sender is done with a flow when those of its messages that wait for the port fit the buffers.
+ */
+static void hand_over(const struct ports *p, const struct port_flow *f, struct flow_state *s,
+		      double left_ns)
+{
+	s->n_sent++;
+	p->port[f->egress].free_ns = left_ns;
+	if (p->ranks && s->n_sent + p->ranks->buffered == f->n_messages)
+		s->handed_ns = left_ns;
 }
 
 /* Starts the next message of a port, if one waits. */
@@ -133,7 +166,7 @@ static int start_next(struct ports *p, uint32_t number, double now_ns)
 	if (enter < s->last_enter_ns)
 		enter = s->last_enter_ns;
 	s->last_enter_ns = enter;
-	s->n_sent++;
+	hand_over(p, f, s, now_ns + d.occupancy_ns);
 	p->nodes[node] = (struct node){now_ns, enter, d.occupancy_ns, 0, NONE};
 	if (s->head == NONE)
 		r = sim_heap_push(&p->heap, enter, tie_of(KIND_ENTERED, f->order, flow));
@@ -149,9 +182,17 @@ static int left(struct ports *p, uint32_t number, double now_ns)
 	uint32_t flow = port->sending;
 
 	port->sending = NONE;
-	if (flow != NONE)
-		queue_flow(p, flow);
+	if (flow != NONE && queue_flow(p, flow, now_ns))
+		return -ENOMEM;
 	return start_next(p, number, now_ns);
+}
+
+static int woken(struct ports *p, uint32_t flow, double now_ns)
+{
+	uint32_t egress = p->flows[flow].egress;
+	int r = queue_flow(p, flow, now_ns);
+
+	return r || p->port[egress].sending != NONE ? r : start_next(p, egress, now_ns);
 }
 
 static int entered(struct ports *p, uint32_t flow, double now_ns)
@@ -192,6 +233,8 @@ static int arrived(struct ports *p, uint32_t flow, double now_ns)
 	p->n_messages++;
 	if (now_ns > p->end_ns)
 		p->end_ns = now_ns;
+	if (now_ns > p->port[f->ingress].end_ns)
+		p->port[f->ingress].end_ns = now_ns;
 	s->in_head = p->nodes[node].next;
 	p->nodes[node].next = p->free_node;
 	p->free_node = node;
@@ -200,7 +243,7 @@ static int arrived(struct ports *p, uint32_t flow, double now_ns)
 						  tie_of(KIND_ARRIVED, f->order, flow));
 }
 
-static int ports_init(struct ports *p, uint32_t n_flows, uint32_t n_ports, const double *start_ns)
+static int ports_init(struct ports *p, uint32_t n_flows, uint32_t n_ports)
 {
 	uint32_t i;
 
@@ -212,16 +255,19 @@ static int ports_init(struct ports *p, uint32_t n_flows, uint32_t n_ports, const
 	for (i = 0; i < n_ports; i++) {
 		struct port *port = &p->port[i];
 
-		port->start_ns = port->in_free_ns = start_ns ? start_ns[i] : 0;
+		double start = sim_start_of(p->ranks, i), sends = sim_port_of(p->ranks, i);
+
 		port->sending = port->head = NONE;
-		if (port->start_ns > p->end_ns)
-			p->end_ns = port->start_ns;
-		if (sim_heap_push(&p->heap, port->start_ns, tie_of(KIND_LEFT, 0, i)))
+		port->end_ns = start;
+		if (start > p->end_ns)
+			p->end_ns = start;
+		if (!isinf(sends) && sim_heap_push(&p->heap, sends, tie_of(KIND_LEFT, 0, i)))
 			return -ENOMEM;
 	}
 	for (i = 0; i < n_flows; i++) {
 		p->state[i].head = p->state[i].in_head = NONE;
-		queue_flow(p, i);
+		if (queue_flow(p, i, 0))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -243,6 +289,9 @@ static int ports_run(struct ports *p)
 		case KIND_LEFT:
 			r = left(p, who, now);
 			break;
+		case KIND_WOKEN:
+			r = woken(p, who, now);
+			break;
 		default:
 			r = entered(p, who, now);
 			break;
@@ -251,15 +300,41 @@ static int ports_run(struct ports *p)
 	return r;
 }
 
-int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
-	      const struct sim_cost *cost, const double *start_ns, const struct sim_watch *watch,
-	      struct sim_result *ret, struct err *err)
+/* What the caller wants to know of each port. */
+static void tell_ranks(struct ports *p, uint32_t n_flows, uint32_t n_ports)
 {
-	struct ports p = {.flows = flows, .cost = cost, .watch = watch};
-	int r = ports_init(&p, n_flows, n_ports, start_ns);
+	uint32_t i;
+
+	for (i = 0; i < n_flows; i++) {
+		const struct flow_state *s = &p->state[i];
+		struct port *from = &p->port[p->flows[i].egress];
+		struct port *to = &p->port[p->flows[i].ingress];
+		bool is_sent = s->n_sent == p->flows[i].n_messages;
+
+		from->end_ns = fmax(from->end_ns, is_sent ? s->handed_ns : INFINITY);
+		from->free_ns = is_sent ? from->free_ns : INFINITY;
+		if (s->n_arrived < p->flows[i].n_messages)
+			to->end_ns = INFINITY;
+	}
+	for (i = 0; i < n_ports; i++) {
+		if (p->ranks->end_ns)
+			p->ranks->end_ns[i] = p->port[i].end_ns;
+		if (p->ranks->free_ns)
+			p->ranks->free_ns[i] = p->port[i].free_ns;
+	}
+}
+
+int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
+	      const struct sim_cost *cost, const struct sim_ranks *ranks,
+	      const struct sim_watch *watch, struct sim_result *ret, struct err *err)
+{
+	struct ports p = {.flows = flows, .cost = cost, .ranks = ranks, .watch = watch};
+	int r = ports_init(&p, n_flows, n_ports);
 
 	if (!r)
 		r = ports_run(&p);
+	if (!r && ranks)
+		tell_ranks(&p, n_flows, n_ports);
 	if (!r)
 		*ret = (struct sim_result){.end_ns = p.end_ns, .n_messages = p.n_messages};
 	if (r == -ENOMEM)
@@ -320,8 +395,8 @@ static int by_turn(const void *a, const void *b)
 }
 
 int sim_ports_sched(const struct sched *s, uint32_t period, const struct sim_cost *cost,
-		    const double *start_ns, const struct sim_watch *watch, struct sim_result *ret,
-		    struct err *err)
+		    const struct sim_ranks *ranks, const struct sim_watch *watch,
+		    struct sim_result *ret, struct err *err)
 {
 	CLEANUP(freep) struct port_flow *flows = NULL;
 	uint32_t n_flows = 0, capacity = 0, r, first;
@@ -333,5 +408,5 @@ int sim_ports_sched(const struct sched *s, uint32_t period, const struct sim_cos
 		if (n_flows > first)
 			qsort(flows + first, n_flows - first, sizeof(*flows), by_turn);
 	}
-	return sim_ports(flows, n_flows, period, cost, start_ns, watch, ret, err);
+	return sim_ports(flows, n_flows, period, cost, ranks, watch, ret, err);
 }

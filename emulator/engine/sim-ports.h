@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/sim-cost.h"
+#include "engine/sim-ranks.h"
 #include "schedule/schedule.h"
 
 /* One connection. */
@@ -18,22 +19,23 @@ struct port_flow {
 
 /**
  * sim_ports - @flows: those of one egress port in the order in which they take turns
- * @start_ns: n_ports values, or NULL for all 0
+ * @ranks: of the ports; NULL: all start at 0
  *
  * A port sends one message at a time; the flows of a port take turns: a flow's next
  * message queues up when the one before has left. It reaches the ingress port of its
  * destination after the latency, and occupies that one as long, first come first
- * served; then it has arrived. Uncontended that is occupancy + latency.
+ * served; then it has arrived. Uncontended that is occupancy + latency. The buffers take what comes
+ * before the destination has started; a flow of more messages than they hold waits for it.
  *
  * Return: 0; -ENOMEM; a cost's own error.
  */
 int sim_ports(const struct port_flow *flows, uint32_t n_flows, uint32_t n_ports,
-	      const struct sim_cost *cost, const double *start_ns, const struct sim_watch *watch,
-	      struct sim_result *ret, struct err *err);
+	      const struct sim_cost *cost, const struct sim_ranks *ranks,
+	      const struct sim_watch *watch, struct sim_result *ret, struct err *err);
 
 /* The same for a direct schedule. @period, a divisor of n_ranks: the caller says that ranks r and
  * r + period do the same. Only flows from ranks below @period are simulated, and what they do at
  * other ranks happens at those ranks modulo @period. n_ranks: everything is simulated. */
 int sim_ports_sched(const struct sched *s, uint32_t period, const struct sim_cost *cost,
-		    const double *start_ns, const struct sim_watch *watch, struct sim_result *ret,
-		    struct err *err);
+		    const struct sim_ranks *ranks, const struct sim_watch *watch,
+		    struct sim_result *ret, struct err *err);

@@ -15,6 +15,7 @@
 #include "engine/sim.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +26,10 @@
 #define NONE UINT32_MAX
 
 struct conn {
-	double free_ns; /* when the port is free again */
-	double last_ns; /* arrival of the last message put in flight */
-	uint64_t n_arrived;
+	double free_ns;   /* when the port is free again */
+	double last_ns;   /* arrival of the last message put in flight */
+	double handed_ns; /* when the rest of its messages fits the buffers */
+	uint64_t n_arrived, n_sent, n_messages;
 	uint32_t head, tail; /* in flight */
 	uint32_t to_thread, from_thread;
 	uint32_t src, dst;
@@ -54,6 +56,7 @@ struct flight {
 struct sim {
 	const struct sched *s;
 	const struct sim_cost *cost;
+	const struct sim_ranks *ranks;
 	const struct sim_watch *watch;
 	struct conn *conns;     /* owned, by source */
 	uint32_t *conn_start;   /* owned, n_ranks + 1 */
@@ -157,6 +160,19 @@ static int load_step(struct sim *sim, struct thread *t)
 	return 0;
 }
 
+/* A sender is done with a connection when its last message is ready and those before it leave it
+ * room in the buffers. */
+static void hand_over(const struct sim *sim, struct conn *c, double ready_ns)
+{
+	uint64_t buffered = sim->ranks ? sim->ranks->buffered : 0;
+
+	c->n_sent++;
+	if (c->n_sent + buffered == c->n_messages)
+		c->handed_ns = c->free_ns;
+	if (c->n_sent == c->n_messages && c->handed_ns < ready_ns)
+		c->handed_ns = ready_ns;
+}
+
 static int send_message(struct sim *sim, const struct thread *t, uint32_t number)
 {
 	struct conn *c = &sim->conns[number];
@@ -174,6 +190,7 @@ static int send_message(struct sim *sim, const struct thread *t, uint32_t number
 		return r;
 	sent = t->ready_ns > c->free_ns ? t->ready_ns : c->free_ns;
 	c->free_ns = sent + d.occupancy_ns;
+	hand_over(sim, c, t->ready_ns);
 	at = c->free_ns + d.latency_ns;
 	if (at < c->last_ns)
 		at = c->last_ns;
@@ -219,7 +236,7 @@ static int run_thread(struct sim *sim, struct thread *t, double now_ns)
 	uint32_t j;
 	int r;
 
-	while (t->step < t->n_steps) {
+	while (t->step < t->n_steps && !isinf(t->ready_ns)) {
 		for (j = 0; j < t->n_recv; j++)
 			if (sim->conns[t->recv[j]].n_arrived <= t->recv_index)
 				return 0;
@@ -312,13 +329,15 @@ static int add_conns(struct sim *sim, uint32_t rank, uint32_t *capacity, struct 
 			.tail = NONE,
 			.to_thread = NONE,
 			.from_thread = NONE,
+			.n_messages = from->n_messages,
+			.free_ns = sim_port_of(sim->ranks, rank),
 		};
 	}
 	sim->conn_start[rank + 1] = n + n_out;
 	return 0;
 }
 
-static int make_threads(struct sim *sim, const double *start_ns, struct err *err)
+static int make_threads(struct sim *sim, struct err *err)
 {
 	uint32_t n = sim->s->n_ranks, r, i;
 
@@ -333,7 +352,7 @@ static int make_threads(struct sim *sim, const double *start_ns, struct err *err
 
 			t->rank = r;
 			t->n_steps = sched_n_steps(sim->s, r, i - sim->thread_start[r]);
-			t->ready_ns = start_ns ? start_ns[r] : 0;
+			t->ready_ns = sim_start_of(sim->ranks, r);
 			t->resume = NONE;
 			t->is_source = true;
 			memset(t->recv, 0xff, sizeof(t->recv));
@@ -367,7 +386,7 @@ static int link_conns(struct sim *sim, struct err *err)
 	return 0;
 }
 
-static int sim_init(struct sim *sim, const double *start_ns, struct err *err)
+static int sim_init(struct sim *sim, struct err *err)
 {
 	uint32_t n = sim->s->n_ranks, rank, capacity = 0;
 	int r;
@@ -383,7 +402,7 @@ static int sim_init(struct sim *sim, const double *start_ns, struct err *err)
 		if (r)
 			return r;
 	}
-	r = make_threads(sim, start_ns, err);
+	r = make_threads(sim, err);
 	if (!r)
 		r = link_conns(sim, err);
 	return r;
@@ -393,6 +412,8 @@ static int check_all_done(const struct sim *sim, struct err *err)
 {
 	uint32_t i, n = sim->thread_start[sim->s->n_ranks];
 
+	if (isinf(sim->end_ns))
+		return 0; /* somebody never comes */
 	for (i = 0; i < n; i++) {
 		const struct thread *t = &sim->threads[i];
 		uint32_t j = 0;
@@ -436,17 +457,44 @@ static int run_events(struct sim *sim, struct err *err)
 	return r ? r : check_all_done(sim, err);
 }
 
-int sim_run(const struct sched *s, const struct sim_cost *cost, const double *start_ns,
+/* What the caller wants to know of each rank. */
+static void tell_ranks(const struct sim *sim)
+{
+	uint32_t r, i;
+
+	for (r = 0; r < sim->s->n_ranks; r++) {
+		double end = 0, port = 0;
+
+		for (i = sim->thread_start[r]; i < sim->thread_start[r + 1]; i++)
+			end = fmax(end, sim->threads[i].step < sim->threads[i].n_steps
+						? INFINITY
+						: sim->threads[i].ready_ns);
+		for (i = sim->conn_start[r]; i < sim->conn_start[r + 1]; i++) {
+			bool is_done = sim->conns[i].n_sent == sim->conns[i].n_messages;
+
+			end = fmax(end, is_done ? sim->conns[i].handed_ns : INFINITY);
+			port = fmax(port, is_done ? sim->conns[i].free_ns : INFINITY);
+		}
+		if (sim->ranks->end_ns)
+			sim->ranks->end_ns[r] = end;
+		if (sim->ranks->free_ns)
+			sim->ranks->free_ns[r] = port;
+	}
+}
+
+int sim_run(const struct sched *s, const struct sim_cost *cost, const struct sim_ranks *ranks,
 	    const struct sim_watch *watch, struct sim_result *ret, struct err *err)
 {
-	struct sim sim = {.s = s, .cost = cost, .watch = watch};
+	struct sim sim = {.s = s, .cost = cost, .ranks = ranks, .watch = watch};
 	int r;
 
 	if (s->algo == SCHED_DIRECT)
-		return sim_ports_sched(s, s->n_ranks, cost, start_ns, watch, ret, err);
-	r = sim_init(&sim, start_ns, err);
+		return sim_ports_sched(s, s->n_ranks, cost, ranks, watch, ret, err);
+	r = sim_init(&sim, err);
 	if (!r)
 		r = run_events(&sim, err);
+	if (!r && ranks)
+		tell_ranks(&sim);
 	if (!r)
 		*ret = (struct sim_result){.end_ns = sim.end_ns, .n_messages = sim.n_messages};
 	sim_deinit(&sim);

@@ -4,13 +4,15 @@
 #pragma once
 
 #include "engine/sim-cost.h"
+#include "engine/sim-ranks.h"
 #include "schedule/schedule.h"
 
 /**
- * sim_run - @start_ns: when each rank starts, n_ranks values, or NULL for all 0
+ * sim_run - @ranks: when each rank starts and ends; NULL: all start at 0. Where one never comes,
+ * @ret says INFINITY
  *
  * Return: 0; -ENOMEM; -EDEADLK with a sentence when messages remain that nothing
  * can release (a broken schedule); a cost's own error.
  */
-int sim_run(const struct sched *s, const struct sim_cost *cost, const double *start_ns,
+int sim_run(const struct sched *s, const struct sim_cost *cost, const struct sim_ranks *ranks,
 	    const struct sim_watch *watch, struct sim_result *ret, struct err *err);

@@ -24,6 +24,7 @@ struct key {
 struct kept {
 	struct key key;
 	struct timing raw; /* owned */
+	struct ends *ends; /* a reference, or NULL */
 	uint64_t used;     /* 0: empty; else when, in look-ups */
 };
 
@@ -55,6 +56,7 @@ static void drop(struct solver *s, struct kept *k)
 {
 	s->n_times -= n_times(&k->raw);
 	timing_deinit(&k->raw);
+	k->ends = ends_unref(k->ends);
 	k->used = 0;
 }
 
@@ -203,4 +205,31 @@ int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 	else
 		*ret = t;
 	return r;
+}
+
+int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
+		const struct membership *m, const struct border *border, uint64_t op_number,
+		struct ends **ret, struct err *err)
+{
+	struct kept *known = NULL;
+	struct ends *e;
+	struct key key;
+	int r;
+
+	if (delay_is_steady(s->delay)) {
+		key_make(&key, comm, sched, border);
+		known = find(s, &key);
+	}
+	if (known && known->ends) {
+		*ret = ends_ref(known->ends);
+		return 0;
+	}
+	r = ends_new(sched, s->topology, m, s->delay, op_number, known ? &known->raw : NULL, &e,
+		     err);
+	if (r)
+		return r;
+	if (known)
+		known->ends = ends_ref(e);
+	*ret = e;
+	return 0;
 }

@@ -205,7 +205,10 @@ static void schedules_take_the_time_of_the_slow_model(void **state)
 			start[n] = below(&r, 30);
 		model_init(&m, &s);
 		end = model_run(&m, &s, seed, reduce, start);
-		assert_int_equal(sim_run(&s, &cost, start, &watch, &result, &err), 0);
+		assert_int_equal(sim_run(&s, &cost,
+					 &(struct sim_ranks){.start_ns = start, .buffered = 1},
+					 &watch, &result, &err),
+				 0);
 		assert_true(result.end_ns == end);
 		assert_int_equal(result.n_messages, m.n_told);
 		assert_int_equal(result.n_messages, sched_total_messages(&s));
@@ -262,7 +265,9 @@ static void an_op_without_bytes_ends_at_the_last_start(void **state)
 
 	(void)state;
 	assert_int_equal(sched_init(&s, &err), 0);
-	assert_int_equal(sim_run(&s, &cost, start, NULL, &r, &err), 0);
+	assert_int_equal(sim_run(&s, &cost, &(struct sim_ranks){.start_ns = start, .buffered = 1},
+				 NULL, &r, &err),
+			 0);
 	assert_true(r.end_ns == 7 && r.n_messages == 0);
 }
 
@@ -377,7 +382,10 @@ static void no_port_is_faster_than_its_messages(void **state)
 		for (uint32_t n = 0; n < s.n_ranks; n++)
 			latest = fmax(latest, start[n] = below(&r, 2) * below(&r, 900));
 		model_init(&m, &s);
-		assert_int_equal(sim_run(&s, &cost, start, NULL, &result, &err), 0);
+		assert_int_equal(sim_run(&s, &cost,
+					 &(struct sim_ranks){.start_ns = start, .buffered = 1},
+					 NULL, &result, &err),
+				 0);
 		assert_int_equal(sim_run(&s, &cost, NULL, NULL, &again, &err), 0);
 		assert_int_equal(result.n_messages, sched_total_messages(&s));
 		bytes = (double)s.bytes * (s.n_ranks - 1);

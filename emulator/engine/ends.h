@@ -1,0 +1,47 @@
+/* When an op is over for each of its ranks, from when each rank arrives. A rank's messages start
+ * when it has arrived; its part ends when its last receive is there and its sends are handed over:
+ * the buffers take the last steps, and the rank's port is busy until those have left too. */
+#pragma once
+
+#include "engine/delay.h"
+#include "engine/timing.h"
+#include "schedule/schedule.h"
+#include "topology/membership.h"
+
+/* Made once for equal ops; counted references. Not thread-safe. */
+struct ends;
+
+/**
+ * ends_new - @t, @m and @d are borrowed for as long as @ret lives
+ * @raw: the op's raw times, as solve_raw() makes them without a border; NULL: found here
+ *
+ * Point-to-point calls: solve-p2p.h. Return as solve().
+ */
+int ends_new(const struct sched *s, const struct topology *t, const struct membership *m,
+	     struct delay_chain *d, uint64_t op_number, const struct timing *raw, struct ends **ret,
+	     struct err *err);
+struct ends *ends_ref(struct ends *e);
+struct ends *ends_unref(struct ends *e); /* NULL */
+
+/**
+ * ends_solve - arrays of n_ranks values
+ * @arrive: virtual time of each rank's arrival; INFINITY: not known yet
+ * @busy: when each rank's port has sent the messages of the communicator's op before; NULL: all
+ * free
+ * @extra_ns: what what-ifs add to the whole op: timing.end_ns - ends_raw_ns()
+ * @ret_end: when the op is over for each rank, never before its arrival; INFINITY: that depends on
+ *           an arrival that is not known
+ * @ret_busy: when each rank's port is free, for the communicator's next op; NULL: not wanted
+ *
+ * The last end of ranks that arrive together is solve()'s. Return: 0; -ENOMEM; -EINVAL.
+ */
+int ends_solve(struct ends *e, const double *arrive, const double *busy, double extra_ns,
+	       double *ret_end, double *ret_busy, struct err *err);
+
+/* The first and the last end when all arrive at 0, without extras. Costs nothing after the first
+ * call. Ranks that arrive within d of each other end between *ret_first after the first arrival
+ * and *ret_last after the last. */
+int ends_together(struct ends *e, double *ret_first, double *ret_last, struct err *err);
+
+double ends_raw_ns(const struct ends *e); /* the op's time without extras: solve()'s raw end_ns */
+enum solve_how ends_how(const struct ends *e); /* how the last ends were found */
