@@ -11,6 +11,7 @@
 #include "nboxd/job/results.h"
 #include "nboxd/op/message.h"
 #include "nboxd/op/op.h"
+#include "nboxd/op/point.h"
 #include "nboxd/rooms.h"
 #include "nboxd/status.h"
 #include "nboxd/store/serve/server.h"
@@ -86,7 +87,7 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 	case WIRE_LOCAL_ID:
 		return meet_on_id(&s->comms, w, h, body);
 	case WIRE_POINT:
-		return 0; /* not used yet */
+		return op_on_point(&s->ops, w, h, body);
 	case WIRE_ARRIVE:
 		return op_on_arrive(&s->ops, w, h, body);
 	case WIRE_MESSAGE:

@@ -23,6 +23,7 @@
 #include "nboxd/job/results.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/op/op.h"
+#include "nboxd/op/point.h"
 #include "nboxd/op/run.h"
 #include "nboxd/op/wait.h"
 #include "nboxd/store/serve/server.h"
@@ -244,6 +245,7 @@ static int open_engine(struct server *s, struct err *err)
 	const struct config *c = s->config;
 	char dir[PATH_MAX + 64];
 	const char *const dirs[] = {model_dir(dir, sizeof(dir)), NULL};
+	struct timeline_what_if what_if;
 	int r = open_model(c, dirs, &s->ops.delay, err);
 
 	if (r < 0)
@@ -252,6 +254,9 @@ static int open_engine(struct server *s, struct err *err)
 		log_info("%s", delay_warning(s->ops.delay));
 	if (solver_new(&c->topology, s->ops.delay, &s->ops.solver) < 0 ||
 	    engine_new(&op_sink, &s->ops, &s->ops.engine) < 0)
+		return err_set(err, ENOMEM, "out of memory");
+	point_what_if(&s->ops, &what_if);
+	if (timelines_new(&c->topology, c->real, c->n_real, &what_if, &s->ops.timelines) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	if (c->exchange == EXCHANGE_PAYLOAD && payload_map(&s->ops.payload, c->chunk_bytes) < 0)
 		return err_set(err, ENOMEM, "no memory for messages of %llu bytes",
@@ -411,6 +416,8 @@ struct server *server_close(struct server *s)
 	listen_close(&s->listen);
 	loop_close(&s->loop);
 	engine_free(s->ops.engine);
+	timelines_free(s->ops.timelines);
+	free(s->ops.ends);
 	solver_free(s->ops.solver);
 	delay_free(s->ops.delay);
 	flush_record(s);

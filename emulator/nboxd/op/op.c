@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "nboxd/comm/failure.h"
 #include "nboxd/op/p2p.h"
+#include "nboxd/op/point.h"
 #include "nboxd/op/rule.h"
 #include "nboxd/op/run.h"
 #include "nboxd/op/table.h"
@@ -48,19 +49,7 @@ static int check_arrive(struct worker *w, const struct comm *c, const struct wir
 		a->arrive_ns = now;
 	if (a->arrive_ns < w->hello_ns)
 		a->arrive_ns = w->hello_ns;
-	if (a->compute_ns > a->arrive_ns) /* nobody has computed for longer than the clock runs */
-		a->compute_ns = a->arrive_ns;
 	return 0;
-}
-
-/* What a member computed before its first op of a kind counts as its set-up, which no what-if makes
- * longer: import, data and models lie between a barrier, an all-gather of sizes and the first
- * all-reduce. */
-static void leave_out_setup(struct member_ops *m, struct wire_arrive *a)
-{
-	if (!(m->kinds & 1u << a->kind))
-		a->compute_ns = 0;
-	m->kinds |= 1u << a->kind;
 }
 
 /* No op more can be begun: @c is aborted. What nboxd keeps of an op is less than what the job's own
@@ -223,13 +212,15 @@ int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, co
 		fail(c, h, &a, false, r, &err);
 	if (!op)
 		return 0;
-	leave_out_setup(own, &a);
 	own->next[is_p2p]++;
 	post = op_post(op, m);
 	post->arrive = a;
 	post->has_arrived = true;
 	op->n_arrived++;
-	r = start_ready(op, &err);
+	r = point_arrive(post, (const char *)body + sizeof(a) + a.n_p2p * sizeof(struct wire_p2p),
+			 &err);
+	if (r == 0)
+		r = start_ready(op, &err);
 	if (r < 0)
 		fail(c, h, &a, true, is_p2p ? r : -EINVAL, &err);
 	return 0;
@@ -287,6 +278,7 @@ int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, cons
 				     post->is_done ? "finished before" : "has not begun");
 	op = post->op;
 	post->is_done = true;
+	timeline_opened(post->node, done.release_ns);
 	op->n_done++;
 	op->moved_ns = clock_now_ns();
 	record_done(post, &done);

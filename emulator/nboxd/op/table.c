@@ -33,6 +33,8 @@ static void op_free(struct op *op)
 	HASH_DELETE(hh, o->ops, op);
 	if (op->call)
 		op->call->n_users--;
+	for (uint32_t i = 0; i < op->n_posts; i++)
+		timeline_node_release(op->posts[i].node);
 	p2p_free(op->p2p);
 	free(op->flows);
 	free(op);

@@ -24,6 +24,7 @@
 #include "nboxd/op/call.h"
 #include "nboxd/op/ops.h"
 #include "nboxd/op/pairing.h"
+#include "timeline/timeline.h"
 #include "wire/wire.h"
 
 struct post {
@@ -32,7 +33,9 @@ struct post {
 	struct wire_arrive arrive;
 	bool has_arrived, is_released, is_done;
 	uint64_t n_messages; /* that crossed the link */
-	/* by the run that ends last */
+	struct timeline_node *node; /* held; NULL: not arrived */
+	struct timeline_times arrival, end;
+	/* by the run that ends last; start and end by the wall clock */
 	uint64_t number, start_ns, end_ns;
 	double model_ns, injected_ns;
 	uint32_t how, flags; /* flags: of the record */
@@ -91,8 +94,7 @@ struct run {
 	struct timing timing;        /* owned */
 	struct engine_op *engine_op;
 	uint64_t number, turn; /* turn: number + 1 */
-	uint64_t start_ns, end_ns;
-	double late_ns; /* how much later than the last post the start is */
+	uint64_t start_ns, end_ns; /* the earliest start, the latest end of its posts */
 	struct run *prev, *next;
 };
 
@@ -104,7 +106,6 @@ struct comm_ops {
 	struct pairing pairing;
 	struct member_ops {
 		uint64_t next[2]; /* number of its next collective, of its next point-to-point op */
-		uint32_t kinds;   /* bits of enum coll_kind: what it has called here */
 	} members[];              /* as comm->real */
 };
 

@@ -1,0 +1,39 @@
+/* See image.h. */
+#include "nboxd/op/image.h"
+
+static int by_layout(const struct comm *c, uint32_t world_rank, struct radix *ret)
+{
+	const struct cluster *cluster = c->comms->cluster;
+	uint32_t axes = c->members.axes, number = axes >> 8;
+
+	if (!(axes & 0xff) || number >= cluster->n_layouts)
+		return 1;
+	layout_group(&cluster->layouts[number], axes & 0xff, world_rank, ret);
+	return 0;
+}
+
+static int by_family(const struct comm *c, uint32_t world_rank, struct radix *ret)
+{
+	const struct membership *m = &c->members.map;
+	uint32_t block = m->n_ranks * m->stride;
+
+	*ret = (struct radix){.base = m->base};
+	if (m->table || !block || topology_world(c->comms->cluster->topology) % block ||
+	    !radix_push(ret, m->n_ranks, m->stride))
+		return 1;
+	radix_move(ret, world_rank);
+	return 0;
+}
+
+int image_at(const struct comm *c, uint32_t world_rank, struct radix *ret)
+{
+	struct radix image;
+
+	if (by_layout(c, world_rank, &image) && by_family(c, world_rank, &image))
+		return 1;
+	if (radix_size(&image) != c->n_ranks ||
+	    membership_rank(&c->members.map, radix_at(&image, 0)) >= 0)
+		return 1;
+	*ret = image;
+	return 0;
+}

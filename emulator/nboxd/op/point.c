@@ -1,0 +1,89 @@
+/* See point.h. */
+#include "nboxd/op/point.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "nboxd/loop/warn.h"
+#include "timeline/timeline.h"
+
+/* An error of the clocks' offset: nothing happens later than now, nor before HELLO. */
+static uint64_t possible(const struct worker *w, uint64_t ns, uint64_t now_ns)
+{
+	if (ns > now_ns)
+		return now_ns;
+	return ns && ns < w->hello_ns ? w->hello_ns : ns;
+}
+
+static void take_deps(const char *deps, uint32_t n, struct timeline_dep *ret)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct wire_dep dep;
+
+		memcpy(&dep, deps + i * sizeof(dep), sizeof(dep));
+		ret[i] = (struct timeline_dep){dep.name, dep.is_same_stream};
+	}
+}
+
+int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	struct timeline_dep deps[WIRE_DEPS_MAX];
+	struct timeline_times times;
+	struct err err = {""};
+	struct wire_point m;
+	uint64_t now = clock_now_ns();
+	int r;
+
+	memcpy(&m, body, sizeof(m));
+	if (!cluster_is_real(ops->cluster, h->rank))
+		return worker_refuse(w, EPROTO, "POINT of rank %u, which is not real", h->rank);
+	take_deps((const char *)body + sizeof(m), m.n_deps, deps);
+	r = timelines_point(ops->timelines, h->rank,
+			    &(struct timeline_point){
+				    .name = m.name,
+				    .time_ns = possible(w, m.time_ns, now),
+				    .call_ns = possible(w, m.call_ns, now),
+				    .host = m.host,
+				    .deps = deps,
+				    .n_deps = m.n_deps,
+				    .is_host = m.kind == WIRE_POINT_HOST,
+			    },
+			    &times, &err);
+	if (r < 0)
+		return worker_refuse(w, -r, "POINT of rank %u: %s", h->rank, err.text);
+	return 0;
+}
+
+int point_arrive(struct post *post, const char *list, struct err *err)
+{
+	const struct wire_arrive *a = &post->arrive;
+	struct timeline_dep deps[WIRE_DEPS_MAX];
+	uint64_t call_ns = a->call_ns < a->arrive_ns ? a->call_ns : a->arrive_ns;
+
+	take_deps(list, a->n_deps, deps);
+	return timelines_arrive(post->op->comm->comms->ops->timelines, post->member->world_rank,
+				&(struct timeline_point){
+					.name = a->name,
+					.time_ns = a->arrive_ns,
+					.call_ns = call_ns,
+					.host = a->host,
+					.deps = deps,
+					.n_deps = a->n_deps,
+				},
+				&post->node, &post->arrival, err);
+}
+
+static int segment(void *ctx, uint32_t world_rank, uint64_t number, double ns, double *ret_ns,
+		   struct err *err)
+{
+	return delay_segment(ctx, world_rank, number, ns, ret_ns, err);
+}
+
+void point_what_if(const struct ops *ops, struct timeline_what_if *ret)
+{
+	*ret = (struct timeline_what_if){
+		.segment = delay_has_segments(ops->delay) ? segment : NULL,
+		.ctx = ops->delay,
+	};
+}

@@ -1,0 +1,601 @@
+/* See timeline.h. A rank's nodes are found by their names, and forgotten one by one when there are
+ * too many: a dep is one of the latest of a stream, or so old that nobody waits for it. */
+#include "timeline/timeline.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+
+#include "base/cleanup.h"
+#include "topology/template.h"
+
+#define NODES_MAX 4096
+#define TIMES_BYTES_MAX ((size_t)64 << 20) /* of ranks that are told apart; at least 64 nodes */
+#define HOST_NS 100e3 /* a stream that had nothing else to do has taken a call up by then */
+#define FOLD_NS 0.5
+
+/* Times of a node: of its real rank and of those that it is the template of. */
+struct times {
+	double *each; /* owned; NULL: all have @all */
+	double all, plain;
+};
+
+struct timeline_node {
+	struct timeline *of; /* borrowed */
+	uint64_t name;
+	double wall;	    /* reached; an op's: its gate opened, or is due */
+	double slip;	    /* of the computation that led here, >= 0 */
+	struct times at;    /* a point's; an op's arrival */
+	struct times end;   /* an op's */
+	bool is_op, is_over;
+	bool is_held;	     /* by the owner of an op */
+	bool is_forgotten;   /* not in the table any more */
+	struct timeline_node *older, *newer;
+	UT_hash_handle hh;
+};
+
+/* Of one real rank. */
+struct timeline {
+	struct timelines *all; /* borrowed */
+	uint32_t *ranks;       /* owned, sorted: itself and those that it is the template of */
+	uint32_t n_ranks, self; /* ranks[self] is itself */
+	struct timeline_node *by_name;	     /* hash, owned */
+	struct timeline_node *oldest, *newest; /* in the order in which they came */
+	uint32_t n_nodes, n_each;
+	double *spare;	  /* of a node that was forgotten */
+	uint64_t n_segments;
+	double exposed_until;
+};
+
+struct timelines {
+	struct topology topology;
+	struct timeline_what_if what_if; /* segment NULL: none */
+	uint64_t epoch_ns;		 /* 0: no point yet */
+	uint32_t n_real;
+	uint32_t *real;	    /* owned */
+	uint32_t *template; /* owned; by world rank: index into @real */
+	struct timeline *of; /* owned; as @real */
+};
+
+/* --- times ---------------------------------------------------------------------------------- */
+
+static double time_of(const struct times *t, uint32_t i)
+{
+	return t->each ? t->each[i] : t->all;
+}
+
+static double real_time(const struct timeline_node *n, const struct times *t)
+{
+	return time_of(t, n->of->self);
+}
+
+/* What those that wait for @n wait for. */
+static const struct times *times_after(const struct timeline_node *n)
+{
+	return n->is_over ? &n->end : &n->at;
+}
+
+static double wall_of(const struct timelines *t, uint64_t ns)
+{
+	return ns >= t->epoch_ns ? (double)(ns - t->epoch_ns) : -(double)(t->epoch_ns - ns);
+}
+
+/* Rounded up. */
+static uint64_t ns_of(const struct timelines *t, double at)
+{
+	double up = ceil(at);
+
+	return up >= 0 ? t->epoch_ns + (uint64_t)up : t->epoch_ns - (uint64_t)-up;
+}
+
+static double *each_new(struct timeline *t)
+{
+	double *each = t->spare;
+
+	t->spare = NULL;
+	if (!each)
+		each = malloc(t->n_ranks * sizeof(*each));
+	t->n_each += each != NULL;
+	return each;
+}
+
+static void each_free(struct timeline *t, double **each)
+{
+	if (!*each)
+		return;
+	t->n_each--;
+	if (t->spare)
+		free(*each);
+	else
+		t->spare = *each;
+	*each = NULL;
+}
+
+/* Ranks that have come together again are one. */
+static void fold(struct timeline *t, struct times *x)
+{
+	double least = x->each[0], most = x->each[0];
+
+	for (uint32_t i = 1; i < t->n_ranks; i++) {
+		least = fmin(least, x->each[i]);
+		most = fmax(most, x->each[i]);
+	}
+	x->all = most;
+	if (most - least < FOLD_NS)
+		each_free(t, &x->each);
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+static void node_free(struct timeline_node *n)
+{
+	each_free(n->of, &n->at.each);
+	each_free(n->of, &n->end.each);
+	free(n);
+}
+
+static void forget(struct timeline_node *n)
+{
+	struct timeline *t = n->of;
+
+	HASH_DELETE(hh, t->by_name, n);
+	if (n->older)
+		n->older->newer = n->newer;
+	else
+		t->oldest = n->newer;
+	if (n->newer)
+		n->newer->older = n->older;
+	else
+		t->newest = n->older;
+	t->n_nodes--;
+	n->is_forgotten = true;
+	if (!n->is_held)
+		node_free(n);
+}
+
+void timeline_node_release(struct timeline_node *n)
+{
+	if (!n)
+		return;
+	n->is_held = false;
+	if (n->is_forgotten)
+		node_free(n);
+}
+
+static bool is_full(const struct timeline *t)
+{
+	size_t n_each = TIMES_BYTES_MAX / sizeof(double) / t->n_ranks;
+
+	return t->n_nodes > NODES_MAX || t->n_each > (n_each > 64 ? n_each : 64);
+}
+
+static struct timeline_node *find(const struct timeline *t, uint64_t name)
+{
+	struct timeline_node *n = NULL;
+
+	if (name)
+		HASH_FIND(hh, t->by_name, &name, sizeof(name), n);
+	return n;
+}
+
+static void add(struct timeline *t, struct timeline_node *n)
+{
+	struct timeline_node *same = find(t, n->name);
+
+	if (same) /* of a graph's replay before */
+		forget(same);
+	n->older = t->newest;
+	if (t->newest)
+		t->newest->newer = n;
+	else
+		t->oldest = n;
+	t->newest = n;
+	HASH_ADD(hh, t->by_name, name, sizeof(n->name), n);
+	t->n_nodes++;
+	while (is_full(t) && t->oldest != n)
+		forget(t->oldest);
+}
+
+/* --- a point -------------------------------------------------------------------------------- */
+
+/* What a point waits for, once looked up. */
+struct before {
+	const struct timeline_node *deps[64], *host;
+	size_t n_deps;
+	double wall;	    /* the last of deps */
+	double gap;	    /* from host to the call, or to the point */
+	double segment;	    /* computation */
+	double rest;	    /* that no what-if stretches */
+	bool is_host_bound;
+};
+
+static void look_up(const struct timeline *t, const struct timeline_point *p, struct before *b)
+{
+	double wall = wall_of(t->all, p->time_ns), call = wall_of(t->all, p->call_ns), d;
+
+	*b = (struct before){.host = find(t, p->host), .wall = -INFINITY};
+	for (size_t i = 0; i < p->n_deps && b->n_deps < 64; i++) {
+		const struct timeline_node *n = find(t, p->deps[i].name);
+
+		if (n)
+			b->deps[b->n_deps++] = n;
+	}
+	if (b->n_deps == 0 && t->newest)
+		b->deps[b->n_deps++] = t->newest;
+	for (size_t i = 0; i < b->n_deps; i++)
+		b->wall = fmax(b->wall, b->deps[i]->wall);
+	b->is_host_bound = p->call_ns && wall - call <= HOST_NS;
+	if (b->host)
+		b->gap = fmax(0, (b->is_host_bound ? wall : call) - b->host->wall);
+	d = b->n_deps ? fmax(0, wall - b->wall) : 0;
+	if (!b->is_host_bound)
+		b->segment = d;
+	else if (!b->host)
+		b->rest = d;
+}
+
+/* The formula, for rank @i of the timeline. @ns: what the segment takes there. */
+static double time_at(const struct before *b, uint32_t i, double ns)
+{
+	double at = -INFINITY;
+
+	for (size_t k = 0; k < b->n_deps; k++)
+		at = fmax(at, time_of(times_after(b->deps[k]), i));
+	at += ns + b->rest;
+	return b->host ? fmax(at, time_of(&b->host->at, i) + b->gap) : at;
+}
+
+static double plain_at(const struct before *b)
+{
+	double at = -INFINITY;
+
+	for (size_t k = 0; k < b->n_deps; k++)
+		at = fmax(at, times_after(b->deps[k])->plain);
+	at += b->segment + b->rest;
+	return b->host ? fmax(at, b->host->at.plain + b->gap) : at;
+}
+
+static bool has_each(const struct before *b)
+{
+	for (size_t k = 0; k < b->n_deps; k++)
+		if (times_after(b->deps[k])->each)
+			return true;
+	return b->host && b->host->at.each;
+}
+
+/* Return: 0; negative errno with the sentence. */
+static int tell_apart(struct timeline *t, const struct before *b, struct times *ret,
+		      struct err *err)
+{
+	const struct timeline_what_if *w = &t->all->what_if;
+	uint64_t number = t->n_segments;
+
+	ret->each = each_new(t);
+	if (!ret->each)
+		return err_set(err, ENOMEM, "no memory for the times of %u ranks", t->n_ranks);
+	for (uint32_t i = 0; i < t->n_ranks; i++) {
+		double ns = b->segment;
+		int r = w->segment && ns > 0
+				? w->segment(w->ctx, t->ranks[i], number, b->segment, &ns, err)
+				: 1;
+
+		if (r < 0) {
+			each_free(t, &ret->each);
+			return r;
+		}
+		ret->each[i] = time_at(b, i, ns);
+	}
+	fold(t, ret);
+	return 0;
+}
+
+static int times_make(struct timeline *t, const struct timeline_point *p, const struct before *b,
+		      struct times *ret, struct err *err)
+{
+	t->n_segments++;
+	*ret = (struct times){0};
+	if (b->n_deps == 0) { /* the first one */
+		ret->all = ret->plain = wall_of(t->all, p->time_ns);
+		return 0;
+	}
+	ret->plain = plain_at(b);
+	if (has_each(b) || (t->all->what_if.segment && b->segment > 0))
+		return tell_apart(t, b, ret, err);
+	ret->all = time_at(b, 0, b->segment);
+	return 0;
+}
+
+/* Computation that waits waits for the end of ops beyond all else: its own stream, and the host.
+ * Stretches that several places wait through count once. */
+static double exposed(struct timeline *t, const struct timeline_point *p, const struct before *b)
+{
+	double free_at = -INFINITY, end = -INFINITY, from;
+
+	for (size_t i = 0; i < p->n_deps; i++) {
+		const struct timeline_node *n = find(t, p->deps[i].name);
+
+		if (!n)
+			continue;
+		if (!n->is_op || p->deps[i].is_same_stream)
+			free_at = fmax(free_at, real_time(n, &n->at));
+		if (n->is_op)
+			end = fmax(end, real_time(n, times_after(n)));
+	}
+	if (b->host)
+		free_at = fmax(free_at, real_time(b->host, &b->host->at) + b->gap);
+	from = fmax(free_at, t->exposed_until);
+	if (!isfinite(free_at) || end <= from)
+		return 0;
+	t->exposed_until = end;
+	return end - from;
+}
+
+/* A communication stream waits for points of others; a stream that waits for nothing but itself
+ * computes between its ops. */
+static bool computes(const struct timeline *t, const struct timeline_point *p,
+		     const struct before *b)
+{
+	for (size_t i = 0; i < p->n_deps; i++) {
+		const struct timeline_node *n = find(t, p->deps[i].name);
+
+		if (n && !p->deps[i].is_same_stream)
+			return false;
+	}
+	return b->segment > HOST_NS;
+}
+
+static double slip_of(const struct before *b, bool is_op, double wall, double at)
+{
+	double of_points = -INFINITY, of_ops = 0;
+
+	if (!is_op)
+		return fmax(0, wall - at);
+	for (size_t k = 0; k < b->n_deps; k++) {
+		const struct timeline_node *n = b->deps[k];
+
+		if (n->is_op)
+			of_ops = fmax(of_ops, n->slip);
+		else
+			of_points = fmax(of_points, n->slip);
+	}
+	return isfinite(of_points) ? of_points : of_ops;
+}
+
+uint32_t timelines_template(const struct timelines *t, uint32_t world_rank)
+{
+	return t->real[t->template[world_rank]];
+}
+
+static struct timeline *timeline_of(struct timelines *t, uint32_t real_rank)
+{
+	uint32_t i = real_rank < topology_world(&t->topology) ? t->template[real_rank] : 0;
+
+	return t->real[i] == real_rank ? &t->of[i] : NULL;
+}
+
+static int make(struct timelines *all, uint32_t real_rank, const struct timeline_point *p,
+		bool is_op, struct timeline_node **ret, struct timeline_times *ret_times,
+		struct err *err)
+{
+	struct timeline *t = timeline_of(all, real_rank);
+	struct timeline_node *n;
+	struct before b;
+	double at;
+	int r;
+
+	if (!t)
+		return err_set(err, EINVAL, "rank %u is not real", real_rank);
+	if (!all->epoch_ns)
+		all->epoch_ns = p->time_ns;
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return err_set(err, ENOMEM, "no memory for a point of a timeline");
+	n->of = t;
+	n->name = p->name;
+	n->is_op = n->is_held = is_op;
+	n->wall = wall_of(all, p->time_ns);
+	look_up(t, p, &b);
+	r = times_make(t, p, &b, &n->at, err);
+	if (r < 0) {
+		free(n);
+		return r;
+	}
+	at = real_time(n, &n->at);
+	n->slip = slip_of(&b, is_op, n->wall, at);
+	*ret_times = (struct timeline_times){
+		.time_ns = ns_of(all, at),
+		.plain_ns = ns_of(all, n->at.plain),
+		.is_host_bound = b.is_host_bound,
+	};
+	if (!is_op || computes(t, p, &b))
+		ret_times->exposed_ns = (uint64_t)exposed(t, p, &b);
+	add(t, n);
+	*ret = n;
+	return 0;
+}
+
+int timelines_point(struct timelines *t, uint32_t real_rank, const struct timeline_point *p,
+		    struct timeline_times *ret, struct err *err)
+{
+	struct timeline_node *n;
+
+	return make(t, real_rank, p, false, &n, ret, err);
+}
+
+int timelines_arrive(struct timelines *t, uint32_t real_rank, const struct timeline_point *p,
+		     struct timeline_node **ret, struct timeline_times *ret_times, struct err *err)
+{
+	return make(t, real_rank, p, true, ret, ret_times, err);
+}
+
+/* --- an op's node --------------------------------------------------------------------------- */
+
+static uint32_t index_of(const struct timeline *t, uint32_t world_rank)
+{
+	uint32_t low = 0, high = t->n_ranks;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (t->ranks[mid] < world_rank)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < t->n_ranks && t->ranks[low] == world_rank ? low : t->self;
+}
+
+double timeline_arrival(const struct timeline_node *n, uint32_t world_rank)
+{
+	return n->at.each ? n->at.each[index_of(n->of, world_rank)] : n->at.all;
+}
+
+double timeline_plain_arrival(const struct timeline_node *n)
+{
+	return n->at.plain;
+}
+
+bool timeline_is_folded(const struct timeline_node *n)
+{
+	return !n->at.each;
+}
+
+const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n)
+{
+	*ret_n = n->of->n_ranks;
+	return n->of->ranks;
+}
+
+static void end(struct timeline_node *n, double plain_end)
+{
+	n->end.plain = n->is_over ? fmax(n->end.plain, plain_end) : plain_end;
+	n->is_over = true;
+	n->wall = fmax(n->wall, real_time(n, &n->end) + n->slip);
+}
+
+int timeline_end_all(struct timeline_node *n, double at, double plain_end)
+{
+	for (uint32_t i = 0; n->end.each && i < n->of->n_ranks; i++)
+		n->end.each[i] = fmax(n->end.each[i], at);
+	n->end.all = n->is_over ? fmax(n->end.all, at) : at;
+	end(n, plain_end);
+	return 0;
+}
+
+int timeline_end_each(struct timeline_node *n, const double *ends, double plain_end)
+{
+	bool had_each = n->end.each;
+
+	if (!had_each)
+		n->end.each = each_new(n->of);
+	if (!n->end.each)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n->of->n_ranks; i++) {
+		double before = had_each ? n->end.each[i] : n->end.all;
+
+		n->end.each[i] = n->is_over ? fmax(before, ends[i]) : ends[i];
+	}
+	fold(n->of, &n->end);
+	end(n, plain_end);
+	return 0;
+}
+
+struct timeline_times timeline_end(const struct timeline_node *n)
+{
+	return (struct timeline_times){
+		.time_ns = ns_of(n->of->all, real_time(n, &n->end)),
+		.plain_ns = ns_of(n->of->all, n->end.plain),
+	};
+}
+
+uint64_t timeline_due_ns(const struct timeline_node *n)
+{
+	return ns_of(n->of->all, real_time(n, &n->end) + n->slip);
+}
+
+void timeline_opened(struct timeline_node *n, uint64_t wall_ns)
+{
+	n->wall = wall_of(n->of->all, wall_ns);
+}
+
+/* --- the world ------------------------------------------------------------------------------ */
+
+struct timelines *timelines_free(struct timelines *t)
+{
+	for (uint32_t i = 0; t && t->of && i < t->n_real; i++) {
+		while (t->of[i].oldest) {
+			t->of[i].oldest->is_held = false;
+			forget(t->of[i].oldest);
+		}
+		free(t->of[i].spare);
+		free(t->of[i].ranks);
+	}
+	if (t) {
+		free(t->of);
+		free(t->real);
+		free(t->template);
+		free(t);
+	}
+	return NULL;
+}
+
+static void timelines_freep(struct timelines **t)
+{
+	timelines_free(*t);
+}
+
+/* Gives each rank of the world to its template. */
+static int share_out(struct timelines *t, const struct templates *templates)
+{
+	uint32_t world = topology_world(&t->topology);
+	CLEANUP(freep) uint32_t *n = calloc(t->n_real, sizeof(*n));
+
+	if (!n)
+		return -ENOMEM;
+	templates_count(templates, n);
+	for (uint32_t i = 0; i < t->n_real; i++) {
+		t->of[i].all = t;
+		t->of[i].ranks = malloc(n[i] * sizeof(*t->of[i].ranks));
+		if (!t->of[i].ranks)
+			return -ENOMEM;
+	}
+	for (uint32_t rank = 0; rank < world; rank++) {
+		uint32_t i = template_of(templates, rank);
+
+		t->template[rank] = i;
+		if (t->real[i] == rank)
+			t->of[i].self = t->of[i].n_ranks;
+		t->of[i].ranks[t->of[i].n_ranks++] = rank;
+	}
+	return 0;
+}
+
+int timelines_new(const struct topology *topology, const uint32_t *real, size_t n_real,
+		  const struct timeline_what_if *what_if, struct timelines **ret)
+{
+	const struct membership world = {.n_ranks = topology_world(topology), .stride = 1};
+	CLEANUP(timelines_freep) struct timelines *t = calloc(1, sizeof(*t));
+	CLEANUP(templates_deinit) struct templates templates = {0};
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	t->topology = *topology;
+	if (what_if)
+		t->what_if = *what_if;
+	t->n_real = (uint32_t)n_real;
+	t->real = malloc(n_real * sizeof(*real));
+	t->template = malloc(world.n_ranks * sizeof(*t->template));
+	t->of = calloc(n_real, sizeof(*t->of));
+	if (!t->real || !t->template || !t->of)
+		return -ENOMEM;
+	memcpy(t->real, real, n_real * sizeof(*real));
+	r = templates_init(&templates, &world, topology->gpus_per_node, real, (uint32_t)n_real);
+	if (r == 0)
+		r = share_out(t, &templates);
+	if (r == 0)
+		*ret = steal_ptr(t);
+	return r;
+}

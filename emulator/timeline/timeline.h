@@ -1,0 +1,105 @@
+/* Time belongs to ranks: the timelines of all ranks of a world. Each has a virtual time at every
+ * point of its way: an op's arrival and end, a place in a stream, the return of a call that made
+ * the host wait. A real rank's points are observed; a virtual rank passes its template's points, at
+ * times of its own.
+ *
+ * Of a point that the real rank reached at t, and that it waits for the points and ops *deps*:
+ *
+ *     d    = t - max(t of deps)         t of an op that is over: when its gate really opened
+ *     T(v) = max(max T(v) of deps + f(v, d), T(v) of host + (call - t of host))
+ *
+ * T(v) of an op as a dep is its end at v. f is what computation of d takes at v (slow, jitter).
+ * *host* is the last return to the host before the call that enqueued the point. Where the host was
+ * the bound, t comes just after the call: then d is the host's, which f does not stretch:
+ *
+ *     T(v) = max(max T(v) of deps, T(v) of host + (t - t of host))
+ *
+ * So a gate that opens late, or an op whose own work outlasts it, does not reach T: d counts from
+ * the opening, T goes on from the virtual end. What the wall clock lost is the slip, t - T.
+ *
+ * A second time of each point, the plain one, knows of no what-ifs.
+ *
+ * Ranks with one template have one time as long as nothing tells them apart, else one each. No I/O,
+ * no clock; times are double nanoseconds since an epoch that the first point sets. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "topology/topology.h"
+
+struct timelines; /* of a world */
+struct timeline_node; /* a point or an op of a real rank, and of those that it is the template of */
+
+/* How long computation takes that took the template @ns. Return: 0; 1: as long; negative errno with
+ * the sentence. */
+struct timeline_what_if {
+	int (*segment)(void *ctx, uint32_t world_rank, uint64_t number, double ns, double *ret_ns,
+		       struct err *err);
+	void *ctx;
+};
+
+/* A name, and whether that lies before the point on the point's own stream. */
+struct timeline_dep {
+	uint64_t name;
+	bool is_same_stream;
+};
+
+struct timeline_point {
+	uint64_t name; /* not 0 */
+	uint64_t time_ns, call_ns; /* wall; call_ns 0: not known */
+	uint64_t host; /* a name; 0: none */
+	const struct timeline_dep *deps;
+	size_t n_deps;
+	bool is_host; /* a return to the host */
+};
+
+/* What became of a point at the real rank, in virtual time on the wall clock's scale. */
+struct timeline_times {
+	uint64_t time_ns, plain_ns;
+	uint64_t exposed_ns; /* the rank's computation waited for communication so long */
+	bool is_host_bound;
+};
+
+/**
+ * timelines_new - @real: the real world ranks, sorted, at least one; templates by
+ * topology/template.h; @what_if NULL: all compute like their templates
+ *
+ * Return: 0; -ENOMEM.
+ */
+int timelines_new(const struct topology *t, const uint32_t *real, size_t n_real,
+		  const struct timeline_what_if *what_if, struct timelines **ret);
+struct timelines *timelines_free(struct timelines *t); /* NULL allowed; returns NULL */
+/* The real rank that @world_rank copies. O(1). */
+uint32_t timelines_template(const struct timelines *t, uint32_t world_rank);
+
+/* A real rank has reached a point. Of deps that are not known any more the latest point of the rank
+ * takes the place. Return: 0; -ENOMEM, or a what-if's error, with the sentence. */
+int timelines_point(struct timelines *t, uint32_t real_rank, const struct timeline_point *p,
+		    struct timeline_times *ret, struct err *err);
+/* The same for the arrival at an op. The node is the caller's until timeline_node_release(). */
+int timelines_arrive(struct timelines *t, uint32_t real_rank, const struct timeline_point *p,
+		     struct timeline_node **ret, struct timeline_times *ret_times, struct err *err);
+void timeline_node_release(struct timeline_node *n); /* NULL allowed */
+
+/* --- an op's node --------------------------------------------------------------------------- */
+
+/* When @world_rank, the real rank itself or one whose template it is, arrives. */
+double timeline_arrival(const struct timeline_node *n, uint32_t world_rank);
+double timeline_plain_arrival(const struct timeline_node *n);
+/* Nothing tells its ranks apart: all arrive with the real one. */
+bool timeline_is_folded(const struct timeline_node *n);
+/* The ranks with its real rank as template, itself among them; @ret_n of them, sorted. */
+const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n);
+/* When the op is over: at all ranks of the node alike, or at each, in the order of
+ * timeline_ranks(). Of several ends the latest counts. Return: 0; -ENOMEM. */
+int timeline_end_all(struct timeline_node *n, double end, double plain_end);
+int timeline_end_each(struct timeline_node *n, const double *ends, double plain_end);
+/* The end at the real rank: in virtual time, and when its gate is due by the wall clock, rounded
+ * up. */
+struct timeline_times timeline_end(const struct timeline_node *n);
+uint64_t timeline_due_ns(const struct timeline_node *n);
+/* The gate of the real rank has opened. Until then it counts as opened when it is due. */
+void timeline_opened(struct timeline_node *n, uint64_t wall_ns);
