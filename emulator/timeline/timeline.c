@@ -25,26 +25,27 @@ struct times {
 struct timeline_node {
 	struct timeline *of; /* borrowed */
 	uint64_t name;
-	double wall;	    /* reached; an op's: its gate opened, or is due */
-	double slip;	    /* of the computation that led here, >= 0 */
-	struct times at;    /* a point's; an op's arrival */
-	struct times end;   /* an op's */
+	double reached;   /* by the wall clock */
+	double wall;      /* that too; an op's: its gate opened, or is due */
+	double slip;      /* of the computation that led here, >= 0 */
+	struct times at;  /* a point's; an op's arrival */
+	struct times end; /* an op's */
 	bool is_op, is_over;
-	bool is_held;	     /* by the owner of an op */
-	bool is_forgotten;   /* not in the table any more */
+	bool is_held;      /* by the owner of an op */
+	bool is_forgotten; /* not in the table any more */
 	struct timeline_node *older, *newer;
 	UT_hash_handle hh;
 };
 
 /* Of one real rank. */
 struct timeline {
-	struct timelines *all; /* borrowed */
-	uint32_t *ranks;       /* owned, sorted: itself and those that it is the template of */
+	struct timelines *all;  /* borrowed */
+	uint32_t *ranks;        /* owned, sorted: itself and those that it is the template of */
 	uint32_t n_ranks, self; /* ranks[self] is itself */
-	struct timeline_node *by_name;	     /* hash, owned */
+	struct timeline_node *by_name;         /* hash, owned */
 	struct timeline_node *oldest, *newest; /* in the order in which they came */
 	uint32_t n_nodes, n_each;
-	double *spare;	  /* of a node that was forgotten */
+	double *spare; /* of a node that was forgotten */
 	uint64_t n_segments;
 	double exposed_until;
 };
@@ -52,10 +53,10 @@ struct timeline {
 struct timelines {
 	struct topology topology;
 	struct timeline_what_if what_if; /* segment NULL: none */
-	uint64_t epoch_ns;		 /* 0: no point yet */
+	uint64_t epoch_ns;               /* 0: no point yet */
 	uint32_t n_real;
-	uint32_t *real;	    /* owned */
-	uint32_t *template; /* owned; by world rank: index into @real */
+	uint32_t *real;      /* owned */
+	uint32_t *template;  /* owned; by world rank: index into @real */
 	struct timeline *of; /* owned; as @real */
 };
 
@@ -82,10 +83,10 @@ static double wall_of(const struct timelines *t, uint64_t ns)
 	return ns >= t->epoch_ns ? (double)(ns - t->epoch_ns) : -(double)(t->epoch_ns - ns);
 }
 
-/* Rounded up. */
+/* Rounded up, but for what sums of doubles are wrong by. */
 static uint64_t ns_of(const struct timelines *t, double at)
 {
-	double up = ceil(at);
+	double up = ceil(at - 1e-3);
 
 	return up >= 0 ? t->epoch_ns + (uint64_t)up : t->epoch_ns - (uint64_t)-up;
 }
@@ -204,10 +205,10 @@ static void add(struct timeline *t, struct timeline_node *n)
 struct before {
 	const struct timeline_node *deps[64], *host;
 	size_t n_deps;
-	double wall;	    /* the last of deps */
-	double gap;	    /* from host to the call, or to the point */
-	double segment;	    /* computation */
-	double rest;	    /* that no what-if stretches */
+	double wall;    /* the last of deps */
+	double gap;     /* from host to the call, or to the point */
+	double segment; /* computation */
+	double rest;    /* that no what-if stretches */
 	bool is_host_bound;
 };
 
@@ -346,21 +347,16 @@ static bool computes(const struct timeline *t, const struct timeline_point *p,
 	return b->segment > HOST_NS;
 }
 
+/* An op whose own stream is all that it waits for, or other ops, is as late as it came; else a gate
+ * of its stream that opened late has delayed no computation. */
 static double slip_of(const struct before *b, bool is_op, double wall, double at)
 {
-	double of_points = -INFINITY, of_ops = 0;
+	double of_points = -INFINITY;
 
-	if (!is_op)
-		return fmax(0, wall - at);
-	for (size_t k = 0; k < b->n_deps; k++) {
-		const struct timeline_node *n = b->deps[k];
-
-		if (n->is_op)
-			of_ops = fmax(of_ops, n->slip);
-		else
-			of_points = fmax(of_points, n->slip);
-	}
-	return isfinite(of_points) ? of_points : of_ops;
+	for (size_t k = 0; is_op && k < b->n_deps; k++)
+		if (!b->deps[k]->is_op)
+			of_points = fmax(of_points, b->deps[k]->slip);
+	return isfinite(of_points) ? of_points : fmax(0, wall - at);
 }
 
 uint32_t timelines_template(const struct timelines *t, uint32_t world_rank)
@@ -395,7 +391,7 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 	n->of = t;
 	n->name = p->name;
 	n->is_op = n->is_held = is_op;
-	n->wall = wall_of(all, p->time_ns);
+	n->wall = n->reached = wall_of(all, p->time_ns);
 	look_up(t, p, &b);
 	r = times_make(t, p, &b, &n->at, err);
 	if (r < 0) {
@@ -472,7 +468,7 @@ static void end(struct timeline_node *n, double plain_end)
 {
 	n->end.plain = n->is_over ? fmax(n->end.plain, plain_end) : plain_end;
 	n->is_over = true;
-	n->wall = fmax(n->wall, real_time(n, &n->end) + n->slip);
+	n->wall = fmax(n->reached, real_time(n, &n->end) + n->slip);
 }
 
 int timeline_end_all(struct timeline_node *n, double at, double plain_end)
@@ -517,7 +513,10 @@ uint64_t timeline_due_ns(const struct timeline_node *n)
 
 void timeline_opened(struct timeline_node *n, uint64_t wall_ns)
 {
-	n->wall = wall_of(n->of->all, wall_ns);
+	double wall = wall_of(n->of->all, wall_ns);
+
+	if (fabs(wall - n->wall) >= 1) /* less is what rounding up has added */
+		n->wall = fmax(n->reached, wall);
 }
 
 /* --- the world ------------------------------------------------------------------------------ */

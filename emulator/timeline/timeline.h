@@ -30,7 +30,7 @@
 #include "base/err.h"
 #include "topology/topology.h"
 
-struct timelines; /* of a world */
+struct timelines;     /* of a world */
 struct timeline_node; /* a point or an op of a real rank, and of those that it is the template of */
 
 /* How long computation takes that took the template @ns. Return: 0; 1: as long; negative errno with
@@ -48,9 +48,9 @@ struct timeline_dep {
 };
 
 struct timeline_point {
-	uint64_t name; /* not 0 */
+	uint64_t name;             /* not 0 */
 	uint64_t time_ns, call_ns; /* wall; call_ns 0: not known */
-	uint64_t host; /* a name; 0: none */
+	uint64_t host;             /* a name; 0: none */
 	const struct timeline_dep *deps;
 	size_t n_deps;
 	bool is_host; /* a return to the host */

@@ -1,7 +1,7 @@
-/* Images of a communicator: an op of a template is also played by the virtual ranks that copy it, on
- * communicators of their own that no real rank is in. The image of {0..7} at rank 42 is {40..47}:
- * the group along the same axes of the declared layout; without a layout the group of the same
- * family, where the members are evenly spaced and the groups divide the world. */
+/* Images of a communicator: an op of a template is also played by the virtual ranks that copy it,
+ * on communicators of their own that no real rank is in. The image of {0..7} at rank 42 is
+ * {40..47}: the group along the same axes of the declared layout; without a layout the group of the
+ * same family, where the members are evenly spaced and the groups divide the world. */
 #pragma once
 
 #include "members/radix.h"

@@ -266,6 +266,7 @@ int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, cons
 {
 	struct post *post = post_find(ops, w, h);
 	struct wire_done done;
+	uint64_t now = clock_now_ns();
 	struct op *op;
 
 	if (!post)
@@ -278,9 +279,9 @@ int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, cons
 				     post->is_done ? "finished before" : "has not begun");
 	op = post->op;
 	post->is_done = true;
-	timeline_opened(post->node, done.release_ns);
+	timeline_opened(post->node, done.release_ns < now ? done.release_ns : now);
 	op->n_done++;
-	op->moved_ns = clock_now_ns();
+	op->moved_ns = now;
 	record_done(post, &done);
 	if (!w->is_same_clock)
 		record_clock_error(ops->record, done.clock_error_ns);

@@ -21,7 +21,7 @@ struct ops {
 	struct solver *solver;
 	struct engine *engine;
 	struct timelines *timelines;
-	double *ends; /* owned; room for rule.c */
+	double *ends;                 /* owned; room for rule.c */
 	struct record_writer *record; /* NULL: no results directory */
 	struct payload payload;
 	uint64_t n_ops, n_messages_in, n_messages_out; /* since the start */

@@ -10,7 +10,9 @@
 #include "timeline/timeline.h"
 #include "topology/topology.h"
 
-#define PEERS_MAX 100000 /* of virtual ranks' point-to-point calls, that are looked at one by one */
+#define PEERS_MAX                                                                       \
+	100000 /* of virtual ranks' point-to-point calls, that are looked at one by one \
+		*/
 
 int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err)
 {
@@ -171,8 +173,9 @@ static double last_of(const struct run *run, const struct post *post)
 		uint32_t peer = op->p2p->calls[k].peer;
 
 		if (op->flows[k].turn == run->turn && !bitmap_test(&op->comm->is_real, peer))
-			last = fmax(last, peer_arrival(post, membership_world(
-								     &op->comm->members.map, peer)));
+			last = fmax(last,
+				    peer_arrival(post,
+						 membership_world(&op->comm->members.map, peer)));
 	}
 	return last;
 }
@@ -197,7 +200,6 @@ static double last_of_virtual(const struct run *run, const struct post *post, ui
 
 static int end_p2p_post(const struct run *run, struct post *post, double end, double plain_end)
 {
-	struct ops *ops = run->comm->comms->ops;
 	uint32_t n;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
 	bool is_with_all = post->op->n_flows + 1 >= run->comm->n_ranks;
@@ -216,7 +218,6 @@ static int end_p2p_post(const struct run *run, struct post *post, double end, do
 				  : last_of_virtual(run, post, ranks[i]) + run->timing.end_ns;
 	r = timeline_end_each(post->node, ends, plain_end);
 	free(ends);
-	(void)ops;
 	return r;
 }
 
@@ -228,8 +229,8 @@ static int end_all(const struct run *run, double plain_end, struct err *err)
 	int r = 0;
 
 	for (uint32_t i = 0; i < run->n_posts; i++)
-		start = fmax(start, run->call ? real_arrival(run->posts[i])
-					      : last_of(run, run->posts[i]));
+		start = fmax(start,
+			     run->call ? real_arrival(run->posts[i]) : last_of(run, run->posts[i]));
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
 		struct post *post = run->posts[i];
 

@@ -5,8 +5,8 @@
 #include "nboxd/op/table.h"
 
 /* Whether @op can be played now that one of its posts has arrived. @ret_ready: the posts of
- * point-to-point ops that can be, @op's or others. Return: 1 yes, 0 not yet, negative errno with the
- * sentence. */
+ * point-to-point ops that can be, @op's or others. Return: 1 yes, 0 not yet, negative errno with
+ * the sentence. */
 int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err);
 /* Ends @run at each rank: its members arrive by their timelines, and its timing says how long it
  * takes. Sets the ends of its posts, in virtual time and by the wall clock, and the run's own span.

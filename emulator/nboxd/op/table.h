@@ -32,7 +32,7 @@ struct post {
 	struct comm_member *member; /* borrowed */
 	struct wire_arrive arrive;
 	bool has_arrived, is_released, is_done;
-	uint64_t n_messages; /* that crossed the link */
+	uint64_t n_messages;        /* that crossed the link */
 	struct timeline_node *node; /* held; NULL: not arrived */
 	struct timeline_times arrival, end;
 	/* by the run that ends last; start and end by the wall clock */
@@ -93,7 +93,7 @@ struct run {
 	struct run_end *to;          /* owned; point-to-point: by in-connection */
 	struct timing timing;        /* owned */
 	struct engine_op *engine_op;
-	uint64_t number, turn; /* turn: number + 1 */
+	uint64_t number, turn;     /* turn: number + 1 */
 	uint64_t start_ns, end_ns; /* the earliest start, the latest end of its posts */
 	struct run *prev, *next;
 };

@@ -438,7 +438,6 @@ void fake_arrive(struct fake *f, const struct fake_ready *ready, uint64_t seq, u
 		 uint64_t count, uint32_t root)
 {
 	f->arrive = (struct wire_arrive){.arrive_ns = clock_now_ns() + (uint64_t)f->skew_ns,
-					 .compute_ns = f->compute_ns,
 					 .count = count,
 					 .kind = kind,
 					 .dtype = COLL_FLOAT32,
@@ -456,7 +455,6 @@ void fake_arrive_p2p(struct fake *f, const struct fake_ready *ready, uint64_t nu
 		struct wire_arrive arrive;
 		struct wire_p2p calls[FAKE_CALLS_MAX];
 	} body = {.arrive = {.arrive_ns = clock_now_ns(),
-			     .compute_ns = f->compute_ns,
 			     .kind = COLL_SENDRECV,
 			     .dtype = COLL_FLOAT32,
 			     .n_p2p = n}};
@@ -492,7 +490,7 @@ bool fake_op_is_over(struct fake *f)
 	if (clock_now_ns() < f->release.end_ns)
 		return false;
 	done.due_ns = f->release.end_ns;
-	done.release_ns = clock_now_ns();
+	done.release_ns = f->release.end_ns; /* no gate opens late here */
 	if (f->player) {
 		done.n_sent = player_n_sent(f->player);
 		done.n_received = player_n_received(f->player);

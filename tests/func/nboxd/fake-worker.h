@@ -41,7 +41,6 @@ struct fake {
 	uint64_t seq;
 	bool is_payload, has_release;
 	struct wire_arrive arrive;
-	uint64_t compute_ns;     /* of its next arrivals */
 	int64_t skew_ns;         /* how far its clock is ahead */
 	uint64_t clock_error_ns; /* what it says of that */
 	char player_error[256];

@@ -435,38 +435,41 @@ static uint64_t all_reduce_all(void)
 	return last;
 }
 
+/* What @rank has computed since its last op was over; @before: that op's end. */
+static uint64_t computed(uint32_t rank, uint64_t before)
+{
+	return f[rank].arrive.arrive_ns - before;
+}
+
 /* Rank 5 is slow: its template is rank 1, so an op waits for twice what rank 1 computed, whatever
- * the others did. Calls that rank 5 has no part in, though it is in their communicator, do not wait
- * at all, nor does anybody before the first op of a kind: what is before it is set-up. */
+ * the others did. Calls that rank 5 has no part in, though it is in their communicator, do not
+ * wait. */
 static void only_calls_with_a_slow_rank_wait_for_it(void **state)
 {
-	uint64_t last;
+	uint64_t last, before, lag;
 	struct daemon d;
 
 	(void)state;
 	start_with(&d, "none", "60s", "slow:rank=5,compute=2");
-	for (uint32_t i = 0; i < N; i++)
-		f[i].compute_ns = (i == 1 ? 400 : 30000) *
-				  NS_PER_MS; /* that of rank 1 is far above any pause here */
 	last = all_reduce_all();
 	assert_int_equal(f[0].release.start_ns, last);
+	clock_sleep_until_ns(clock_now_ns() + 20 * NS_PER_MS);
+	before = f[1].release.end_ns;
 	last = all_reduce_all();
 	assert_int_equal(f[0].release.start_ns,
-			 later(last, f[1].arrive.arrive_ns + f[1].compute_ns));
-	f[0].compute_ns = 30000 * NS_PER_MS;
-	POST(0, to(5, 100));
-	over(0);
-	assert_int_equal(f[0].release.start_ns, f[0].arrive.arrive_ns);
-	POST(0, to(6, 100));
-	over(0);
-	assert_int_equal(f[0].release.start_ns, f[0].arrive.arrive_ns);
-	f[0].compute_ns = 100 * NS_PER_MS;
-	POST(0, to(5, 100), from(6, 100));
-	over(0);
-	assert_int_equal(f[0].release.start_ns, f[0].arrive.arrive_ns + f[0].compute_ns);
+			 later(last, f[1].arrive.arrive_ns + computed(1, before)));
+	before = f[1].release.end_ns;
+	POST(1, to(6, 100));
+	over(1);
+	assert_int_equal(f[1].release.start_ns, f[1].arrive.arrive_ns);
+	lag = computed(1, before);
+	before = f[1].release.end_ns;
+	POST(1, to(5, 100), from(6, 100));
+	over(1);
+	lag += computed(1, before);
+	assert_in_range(f[1].release.start_ns, f[1].arrive.arrive_ns + lag - 2,
+			f[1].arrive.arrive_ns + lag + 2);
 	stop(&d);
-	for (uint32_t i = 0; i < N; i++)
-		f[i].compute_ns = 0;
 }
 
 /* Several slow ranks: an op waits for the slowest, whose template computed longest; for rank 4,
@@ -475,24 +478,48 @@ static void calls_wait_for_the_slowest_of_several(void **state)
 {
 	static const char *const what_ifs[] = {"slow:rank=5-6,compute=2",
 					       "slow:rank=6+5,compute=2"};
-	static const uint32_t compute_ms[] = {30000, 400, 800, 30000};
+	uint64_t last, before[N];
 	struct daemon d;
-	uint64_t last;
 
 	(void)state;
 	for (size_t w = 0; w < sizeof(what_ifs) / sizeof(what_ifs[0]); w++) {
 		start_with(&d, "none", "60s", what_ifs[w]);
-		for (uint32_t i = 0; i < N; i++)
-			f[i].compute_ns = compute_ms[i] * NS_PER_MS;
 		all_reduce_all();
+		for (uint32_t i = 0; i < N; i++)
+			before[i] = f[i].release.end_ns;
 		last = all_reduce_all();
 		assert_int_equal(f[0].release.start_ns,
-				 later(last, later(f[1].arrive.arrive_ns + f[1].compute_ns,
-						   f[2].arrive.arrive_ns + f[2].compute_ns)));
+				 later(last,
+				       later(f[1].arrive.arrive_ns + computed(1, before[1]),
+					     f[2].arrive.arrive_ns + computed(2, before[2]))));
 		stop(&d);
-		for (uint32_t i = 0; i < N; i++)
-			f[i].compute_ns = 0;
 	}
+}
+
+/* Lag stays with the rank that has it, until it waits. Rank 4 copies rank 0 and computes half as
+ * long again; rank 0 sends to rank 8 three times, and so does rank 4 to rank 12. Then all meet. */
+static void a_slow_rank_keeps_its_lag_from_op_to_op(void **state)
+{
+	uint64_t lag = 0, before;
+	struct daemon d;
+
+	(void)state;
+	start_with(&d, "none", "60s", "slow:rank=4,compute=1.5");
+	all_reduce_all();
+	for (int i = 0; i < 3; i++) {
+		before = f[0].release.end_ns;
+		clock_sleep_until_ns(clock_now_ns() + 10 * NS_PER_MS);
+		POST(0, to(8, 100));
+		over(0);
+		assert_int_equal(f[0].release.start_ns, f[0].arrive.arrive_ns);
+		lag += computed(0, before);
+	}
+	before = f[0].release.end_ns;
+	all_reduce_all();
+	lag += computed(0, before);
+	assert_in_range(f[0].release.start_ns, f[0].arrive.arrive_ns + lag / 2 - 2,
+			later(f[N - 1].arrive.arrive_ns, f[0].arrive.arrive_ns + lag / 2 + 2));
+	stop(&d);
 }
 
 int main(void)
@@ -501,6 +528,7 @@ int main(void)
 		cmocka_unit_test(only_those_who_call_take_part),
 		cmocka_unit_test(only_calls_with_a_slow_rank_wait_for_it),
 		cmocka_unit_test(calls_wait_for_the_slowest_of_several),
+		cmocka_unit_test(a_slow_rank_keeps_its_lag_from_op_to_op),
 		cmocka_unit_test(a_group_may_meet_single_calls),
 		cmocka_unit_test(calls_at_random_all_end),
 		cmocka_unit_test(sizes_that_differ_abort),

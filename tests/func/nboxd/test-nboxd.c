@@ -22,17 +22,23 @@ static void run_ops(size_t n, const char *link, const char *exchange, double ret
 	assert_int_equal(f[0].ready[0].m.n_ranks, f[0].welcome.world);
 	assert_int_equal(f[0].ready[0].m.n_real, n);
 	for (uint64_t seq = 0; seq < 3 * ARRAY_SIZE(kinds); seq++) {
+		uint32_t kind = kinds[seq % ARRAY_SIZE(kinds)];
+		bool is_rooted = kind == COLL_BROADCAST || kind == COLL_REDUCE;
 		uint64_t start;
 
 		for (size_t i = 0; i < n; i++)
-			fake_arrive(&f[i], &f[i].ready[0], seq, kinds[seq % ARRAY_SIZE(kinds)],
-				    1 << (8 + seq % 3 * 4), 0);
-		start = f[n - 1].arrive.arrive_ns;
+			fake_arrive(&f[i], &f[i].ready[0], seq, kind, 1 << (8 + seq % 3 * 4), 0);
+		/* the root, rank 0, waits for nobody, or for all */
+		start = f[kind == COLL_BROADCAST ? 0 : n - 1].arrive.arrive_ns;
 		assert_true(fakes_ops_over(f, n));
 		assert_int_equal(f[0].release.start_ns, start);
 		assert_true(f[0].release.end_ns >= start);
-		for (size_t i = 1; i < n; i++)
-			assert_int_equal(f[i].release.end_ns, f[0].release.end_ns);
+		for (size_t i = 1; i < n; i++) {
+			if (is_rooted)
+				assert_int_equal(f[i].release.start_ns, f[i].arrive.arrive_ns);
+			else
+				assert_int_equal(f[i].release.end_ns, f[0].release.end_ns);
+		}
 		if (seq < 3)
 			ret_ns[seq] = (double)(f[0].release.end_ns - start);
 	}
