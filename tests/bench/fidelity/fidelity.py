@@ -9,19 +9,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
-from laboratory import TOP, Failed, Idle, Laboratory, Skipped, end, finish, last_words
+import iterations
+import table
+from laboratory import TOP, Failed, Idle, Laboratory, Skipped, end, last_words
 from rows import LABS, ROWS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(TOP, "build")
 NBOX = os.path.join(BUILD, "nbox")
-SEED = 1
-WARMUP = 2
-IDLE_ENOUGH = 0.5
-CABLE_PCT = 0.2
+LATE = os.path.join(BUILD, "tests", "bench", "late.so")
 MIB = 1 << 20
 
 
@@ -30,6 +29,8 @@ class Run:
     """What one run of a job said."""
     iteration_ms: float
     exposed_ms: float = None
+    injected_ms: float = None  # by nbox
+    wall_ms: float = None  # under nbox: by the job's own clock
     idle: float = None  # share of the processors' time while it iterated
     summary: dict = None  # nbox's
 
@@ -37,13 +38,15 @@ class Run:
 # ---- the programs
 
 class Stepper:
-    def __init__(self, row):
-        self.row = row
+    warmup = 2
+
+    def __init__(self, row, seed):
+        self.row, self.seed = row, seed
         self.env = {"NCCL_ALGO": "Tree" if row.tree else "Ring", "NCCL_DEBUG": "WARN"}
 
     def command(self, out, flags=(), job=None):
         return [os.path.join(BUILD, "tests", "apps", "stepper"), os.path.join(HERE, f"{job or self.row.program}.job"),
-                "--iterations", str(self.row.iterations), "--warmup", str(WARMUP), "--seed", str(SEED), "--json", os.path.join(out, "0.json"),
+                "--iterations", str(self.row.iterations), "--warmup", str(self.warmup), "--seed", str(self.seed), "--json", os.path.join(out, "0.json"),
                 *flags]
 
     def real(self, lab, out):
@@ -65,15 +68,16 @@ class Stepper:
     def times(self, out):
         with open(os.path.join(out, "0.json")) as f:
             said = json.load(f)
-        return said["iteration_ms"], said["exposed_ms"], said["iterations"]
+        return said["iteration_ms"], said["exposed_ms"], said["iterations"], said["ops"]
 
 
 class MinGPT:
     """tests/torch/programs/mingpt.py by torchrun; its kernels take as long as NBOX_HOST_KERNEL_TIME says, and a host
     has one device: else PyTorch's barrier guesses another one than the model's."""
+    warmup = 1
 
-    def __init__(self, row):
-        self.row = row
+    def __init__(self, row, seed):
+        self.row, self.seed = row, seed
         p = subprocess.run([os.path.join(TOP, "scripts", "torch-env"), "--build", BUILD], stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True)
         if p.returncode:
@@ -84,7 +88,7 @@ class MinGPT:
     def torchrun(self, result, flags):
         program = os.path.join(TOP, "tests", "torch", "programs", "mingpt.py")
         return [self.python, "-m", "torch.distributed.run", "--nproc-per-node", "1", *flags, program, "--parallel", self.row.program, "--quiet",
-                "--layers", "3", "--warmup", "1", "--steps", str(self.row.iterations), "--seed", str(SEED), "--json", result]
+                "--layers", "3", "--warmup", str(self.warmup), "--steps", str(self.row.iterations), "--seed", str(self.seed), "--json", result]
 
     def real(self, lab, out):
         flags = ["--nnodes", str(self.row.hosts), "--node-rank", "$NODE_RANK", "--master-addr", "$MASTER_ADDR", "--master-port", "$MASTER_PORT"]
@@ -97,11 +101,11 @@ class MinGPT:
     def times(self, out):
         with open(os.path.join(out, "0.json")) as f:
             said = json.load(f)
-        return said["iteration_ms"]["p50"], None, said["times_ms"]
+        return said["iteration_ms"]["p50"], None, said["times_ms"], None
 
 
-def program_of(row):
-    return MinGPT(row) if row.lab == "torch" else Stepper(row)
+def program_of(row, seed):
+    return MinGPT(row, seed) if row.lab == "torch" else Stepper(row, seed)
 
 
 # ---- the network, given to nbox
@@ -142,41 +146,56 @@ def network_flags(network, row):
 
 # ---- runs
 
-def real_run(lab, row):
+def real_run(lab, row, seed):
     with tempfile.TemporaryDirectory() as out:
         os.mkdir(os.path.join(out, "other"))
-        program, idle = program_of(row), Idle()
+        program, idle = program_of(row, seed), Idle()
         try:
             program.real(lab, out)
         finally:
             idle.stop()
-        median, exposed, times = program.times(out)
+        median, exposed, times, _ = program.times(out)
         over = time.monotonic() - (time.time() - os.path.getmtime(os.path.join(out, "0.json")))  # written after the last iteration
-        return Run(median, exposed, idle.share(over - sum(times) / 1e3, over))
+        return Run(median, exposed, idle=idle.share(over - sum(times) / 1e3, over))
 
 
-def emulated_run(lab, row, network, real_hosts):
+def late_environment(row):
+    """late.c's variables, where the row is late."""
+    if not row.late:
+        return {}
+    names = subprocess.run(["nm", os.path.join(BUILD, "libnbox.so")], stdout=subprocess.PIPE, text=True, check=True).stdout
+    where = [line.split()[0] for line in names.splitlines() if line.endswith(" t on_wait")]
+    if len(where) != 1:
+        raise Failed("libnbox.so has no function on_wait, in which a gate waits: see shim/gate/device-host.c and tests/bench/late.c")
+    return {**row.late, "NBOX_TEST_LATE_WAIT": where[0], "LD_PRELOAD": LATE}
+
+
+def emulated_run(lab, row, seed, network, real_hosts):
     with tempfile.TemporaryDirectory() as out:
-        program = program_of(row)
+        program = program_of(row, seed)
         summary = os.path.join(out, "summary.json")
-        flags = ["env", *(["-u", "NCCL_COMM_ID"] if row.lab == "torch" else []), NBOX, "run", "--quiet", "--out", os.path.join(out, "run"), "--json", summary, "--seed", str(SEED), "--nodes", str(row.hosts),
+        late = late_environment(row)
+        flags = ["env", *(f"{k}={v}" for k, v in late.items()), *(["-u", "NCCL_COMM_ID"] if row.lab == "torch" else []), NBOX, "run",
+                 "--quiet", "--out", os.path.join(out, "run"), "--json", summary, "--seed", str(seed), "--nodes", str(row.hosts),
                  "--gpus-per-node", str(row.gpus), *network_flags(network, row), *(f for w in row.what_if for f in ("--what-if", w))]
         command = program.emulated(out)
         if real_hosts == 1:
             lab.run(["--only", "0", "--per-host"], [*flags, "--", *command], program.env)
         else:
-            lab.run(["--only", "0,1", "--per-host"], two_hosts(flags, command, row.hosts, out), program.env)
-        median, exposed, _ = program.times(out)
+            lab.run(["--only", "0,1", "--per-host"], two_hosts(flags, command, row.hosts, out, late), program.env)
+        median, exposed, _, ops = program.times(out)
         with open(summary) as f:
-            return Run(median, exposed, summary=json.load(f))
+            run = Run(median, exposed, wall_ms=median, summary=json.load(f))
+        return replace(run, **iterations.medians_of(NBOX, os.path.join(out, "run"), ops, program.warmup))
 
 
-def two_hosts(flags, command, world, out):
+def two_hosts(flags, command, world, out, late):
     """Host 0 runs nbox and rank 0; host 1 starts rank 1 beside libnbox.so as soon as nboxd listens."""
     token = secrets.token_hex(12)
     first = [*flags, "--real", "0-1", "--procs", "1", "--addr", "tcp:10.91.0.1:7400", "--token", token, "--", *command]
     preload = subprocess.run([NBOX, "preload"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-    second = ["env", f"LD_PRELOAD={preload}", "NBOX_ADDR=tcp:10.91.0.1:7400", f"NBOX_TOKEN={token}", "RANK=1", "LOCAL_RANK=0",
+    preload = ":".join([preload, *filter(None, [late.get("LD_PRELOAD")])])
+    second = ["env", *(f"{k}={v}" for k, v in late.items()), f"LD_PRELOAD={preload}", "NBOX_ADDR=tcp:10.91.0.1:7400", f"NBOX_TOKEN={token}", "RANK=1", "LOCAL_RANK=0",
               f"WORLD_SIZE={world}", *command]
     listens = os.path.join(out, "run", "nboxd.addr")
     script = f"""if [ "$NODE_RANK" = 0 ]; then exec {shlex.join(first)}; fi
@@ -188,12 +207,12 @@ def two_hosts(flags, command, world, out):
 # ---- rows
 
 def rounds_of(lab, row, network, n_rounds):
-    """Real and emulated runs take turns, in another order each round. {real hosts (0: all): [Run]}"""
-    kinds = [0, 1] + ([2] if row.two and row.hosts >= 4 else [])
+    """Real and emulated runs take turns, in another order and with another seed each round. {real hosts (0: all): [Run]}"""
+    kinds = [0] + [k for k in row.real_hosts if k == 1 or row.hosts >= 4]
     runs = {k: [] for k in kinds}
     for i in range(n_rounds):
         for k in kinds if i % 2 == 0 else kinds[::-1]:
-            run = lambda k=k: real_run(lab, row) if k == 0 else emulated_run(lab, row, network, k)
+            run = lambda k=k: real_run(lab, row, i + 1) if k == 0 else emulated_run(lab, row, i + 1, network, k)
             try:
                 runs[k].append(run())
             except Failed as e:  # said, and tried once more
@@ -202,66 +221,8 @@ def rounds_of(lab, row, network, n_rounds):
     return runs
 
 
-def median_of(runs, what):
-    values = [getattr(r, what) for r in runs if getattr(r, what) is not None]
-    return statistics.median(values) if values else None
-
-
-def judgement(row, idle, cables_pct):
-    if row.later:
-        return "later"
-    if cables_pct is None or cables_pct > CABLE_PCT:
-        return "machine: cables"
-    if idle is None or idle < IDLE_ENOUGH:
-        return f"machine: {0 if idle is None else idle * 100:.0f} % idle"
-    return "yes"
-
-
-def rows_of(row, runs, facts):
-    """A row of the table for each number of real hosts."""
-    real = median_of(runs[0], "iteration_ms")
-    medians = [r.iteration_ms for r in runs[0]]
-    idle = median_of(runs[0], "idle")
-    for k in sorted(k for k in runs if k > 0):
-        predicted = median_of(runs[k], "iteration_ms")
-        yield {**head(row, facts), "real_hosts": k, "judged": judgement(row, idle, facts["cables_pct"]), "real_ms": real,
-               "predicted_ms": predicted, "diff_pct": (predicted / real - 1) * 100,
-               "noise_pct": (max(medians) - min(medians)) / real * 100,
-               "exposed_real_ms": median_of(runs[0], "exposed_ms"), "exposed_ms": median_of(runs[k], "exposed_ms"),
-               "cpu_idle_pct": None if idle is None else idle * 100, "real_rounds_ms": medians,
-               "predicted_rounds_ms": [r.iteration_ms for r in runs[k]], "summaries": [r.summary for r in runs[k]]}
-
-
-def head(row, facts):
-    what_if = " ".join(row.what_if) or "-"
-    return {"job": row.name, "hosts": row.hosts, "gpus_per_host": row.gpus, "what_if": f"{what_if} ({row.note})" if row.note else what_if,
-            "program": row.program, "real_flags": row.real, "seed": SEED, **facts}
-
-
-def without_figures(row, facts, why):
-    return {**head(row, facts), "real_hosts": None, "judged": why, "real_ms": None, "predicted_ms": None, "diff_pct": None, "noise_pct": None,
-            "exposed_real_ms": None, "exposed_ms": None}
-
-
-COLUMNS = (("job", 26, None), ("hosts", 5, 0), ("real_hosts", 10, 0), ("real_ms", 9, 2), ("predicted_ms", 12, 2), ("diff_pct", 8, 1),
-           ("noise_pct", 9, 1), ("exposed_real_ms", 15, 2), ("exposed_ms", 10, 2), ("judged", 18, None), ("what_if", 0, None))
-
-
-def show(values):
-    cells = []
-    for name, width, digits in COLUMNS:
-        v = values[name]
-        text = "-" if v is None else v if digits is None or isinstance(v, str) else f"{v:.{digits}f}"
-        cells.append(f"{text:<{width}}" if digits is None else f"{text:>{width}}")
-    print(" ".join(cells).rstrip(), flush=True)
-
-
-def in_lab(name, rows, n_rounds, ret):
+def in_lab(name, rows, n_rounds, tbl):
     facts = {"lab": " ".join(LABS[name]), "cables_pct": None}
-
-    def add(values):
-        ret.append(values)
-        show(values)
     try:
         with Laboratory(name.replace(" ", "-"), LABS[name]) as lab:
             cables = lab.measure()
@@ -273,31 +234,25 @@ def in_lab(name, rows, n_rounds, ret):
                   f"{network['inter_bandwidth_mbytes_per_s']:.3f} MB/s, {network['inter_latency_us']:.1f} us", flush=True)
             for row in rows:
                 try:
-                    for values in rows_of(row, rounds_of(lab, row, network, n_rounds), facts):
-                        add(values)
+                    tbl.add(row, rounds_of(lab, row, network, n_rounds), facts)
                 except (Failed, Skipped) as e:
-                    add(without_figures(row, facts, f"{'skipped' if isinstance(e, Skipped) else 'failed'}: {e}"))
+                    tbl.add_nothing(row, facts, f"{'skipped' if isinstance(e, Skipped) else 'failed'}: {e}")
     except (Failed, Skipped) as e:
         for row in rows:
-            add(without_figures(row, facts, f"{'skipped' if isinstance(e, Skipped) else 'failed'}: {e}"))
+            tbl.add_nothing(row, facts, f"{'skipped' if isinstance(e, Skipped) else 'failed'}: {e}")
 
 
 def bench(opt):
-    wanted = [r for r in ROWS if not opt.only or opt.only in r.name or fnmatch(r.name, opt.only)]
+    wanted = [r.name for r in ROWS if not opt.only or opt.only in r.name or fnmatch(r.name, opt.only)]
     if not wanted:
         sys.exit(f"bench fidelity: no job is called '{opt.only}'; there are: {', '.join(r.name for r in ROWS)}")
+    wanted += [r.base for r in ROWS if r.name in wanted]
     version = subprocess.run([NBOX, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     print(f"each job on the hosts of a lab, and predicted by nbox with 1 or 2 of them real; medians of {opt.rounds or 3} rounds, {version}")
-    show({name: name for name, _, _ in COLUMNS})
-    ret = []
+    tbl = table.Table(version, opt.before)
     for name in LABS:
-        rows = [r for r in wanted if r.lab == name]
+        rows = [r for r in ROWS if r.lab == name and r.name in wanted]
         if rows:
-            in_lab(name, rows, opt.rounds or 3, ret)
-    for values in ret:
-        values["version"] = version
-    judged = sorted(abs(v["diff_pct"]) for v in ret if v["judged"] == "yes")
-    if judged:
-        print(f"{len(judged)} of {len(ret)} rows are judged: predicted is off by {statistics.median(judged):.1f} % (median), at most "
-              f"{judged[-1]:.1f} %; within 5 %: {sum(d <= 5 for d in judged)}")
-    return ret
+            in_lab(name, rows, opt.rounds or 3, tbl)
+    tbl.end()
+    return tbl.rows

@@ -23,11 +23,17 @@ class Row:
     tree: bool = False
     real: list = field(default_factory=list)  # flags of the stepper on the real hosts
     what_if: list = field(default_factory=list)  # what nbox is asked instead
-    two: bool = True  # also with two real hosts
-    note: str = ""  # where nbox has no such what-if: what the real run had
+    real_hosts: tuple = (1, 2)  # under nbox; two only where the job has four or more
+    note: str = ""  # what only the real run had, or only nbox's
     later: bool = False  # what it needs is no part of nbox yet: printed, not judged
     beside: str = ""  # a job that runs at the same time on the same hosts
     iterations: int = 10
+    base: str = ""  # the row that is the same without the what-if: what it adds is the difference
+    late: dict = field(default_factory=dict)  # what is late under nbox: late.c's variables
+
+    @property
+    def tolerance_pct(self):
+        return 2 if self.what_if else 1
 
 
 def slow(lab, name, program, ranks, factor, **more):
@@ -41,18 +47,20 @@ def slow_layer(name, program, layer, factor, share):
     `share` is the layer's part of the iteration's computation."""
     return Row("four", name, program, real=["--slow", f"3={factor}@{layer}"],
                what_if=[f"slow:rank=3,compute={1 + (factor - 1) * share:.4g}"],
-               note=f"real: 3={factor} in layer {layer} only")
+               note=f"real: 3={factor} in layer {layer} only", base=program)
 
 
-def jittered(name, program, percent):
-    return Row("four", name, program, real=["--jitter", f"{percent}%"], what_if=[f"jitter:on=compute,mean=0%,stddev={percent}%"])
+def jittered(name, program, percent, base):
+    """The stepper and nbox draw different numbers: many iterations, so that their medians meet."""
+    return Row("four", name, program, real=["--jitter", f"{percent}%"], what_if=[f"jitter:on=compute,mean=0%,stddev={percent}%"],
+               base=base, iterations=40)
 
 
 ROWS = [
     # DDP: 4 MiB of gradients, about as long in the network as in the backward pass
     *(Row("four", f"ddp {'tree' if tree else 'ring'} {bucket}", f"ddp-{bucket}", tree=tree)
       for tree in (False, True) for bucket in ("512K", "2M", "4M")),
-    Row("four", "ddp 2 hosts", "ddp-2M", hosts=2, two=False),
+    Row("four", "ddp 2 hosts", "ddp-2M", hosts=2, real_hosts=(1,)),
     Row("four", "fsdp", "fsdp"),
     Row("four", "hsdp", "hsdp"),
     Row("four", "pipeline", "pipeline"),
@@ -62,24 +70,35 @@ ROWS = [
     Row("four", "large layer last", "large-last"),
     Row("four", "accumulation", "accumulation"),
     Row("four", "compute-bound", "compute-bound"),
-    *(slow("four", f"straggler {f}", "compute-bound", [3], f) for f in (1.1, 1.3, 1.5, 2)),
-    *(slow("four", f"straggler {f}, comm-bound", "ddp-512K", [3], f) for f in (1.1, 1.3, 1.5, 2)),
-    slow("four", "two stragglers", "compute-bound", [2, 3], 1.5),
+    *(slow("four", f"straggler {f}", "compute-bound", [3], f, base="compute-bound") for f in (1.1, 1.3, 1.5, 2)),
+    *(slow("four", f"straggler {f}, comm-bound", "ddp-512K", [3], f, base="ddp ring 512K") for f in (1.1, 1.3, 1.5, 2)),
+    slow("four", "straggler 1.5, rank 0", "compute-bound", [0], 1.5, base="compute-bound"),  # a real rank
+    slow("four", "straggler 1.5, rank 1", "compute-bound", [1], 1.5, base="compute-bound"),  # real where two hosts are
+    slow("four", "two stragglers", "compute-bound", [2, 3], 1.5, base="compute-bound"),
     slow_layer("straggler, first layer", "compute-bound", 0, 2, 1 / 8),
     slow_layer("straggler, last layer", "compute-bound", 7, 2, 1 / 8),
-    slow("four", "straggler 1.5, fsdp", "fsdp", [3], 1.5),
-    jittered("jitter 10%", "compute-bound", 10),
-    jittered("jitter 30%, comm-bound", "ddp-512K", 30),
-    Row("four", "two jobs, one cable", "ddp-512K", beside="ddp-512K", later=True, two=False),
-    Row("two cables", "tp x dp", "tp-dp", gpus=2, two=False),
-    Row("slow cable", "slow cable", "ddp-512K", what_if=["slow:rank=3,link=2"]),
+    slow("four", "straggler 1.5, fsdp", "fsdp", [3], 1.5, base="fsdp"),
+    jittered("jitter 10%", "compute-bound", 10, "compute-bound"),
+    jittered("jitter 30%", "compute-bound", 30, "compute-bound"),
+    jittered("jitter 30%, comm-bound", "ddp-512K", 30, "ddp ring 512K"),
+    *(Row("four", f"gates 1 ms late{', comm-bound' if bound else ''}", bound or "compute-bound", base="ddp ring 512K" if bound else "compute-bound",
+          late={"NBOX_TEST_LATE_GATE": "1000000"}, note="nbox: gates open 1 ms late") for bound in ("", "ddp-512K")),
+    Row("four", "two jobs, one cable", "ddp-512K", beside="ddp-512K", later=True, real_hosts=(1,)),
+    Row("two cables", "tp x dp", "tp-dp", gpus=2, real_hosts=(1,)),
+    # tp's ops in host 0 are local alone, and shorter than that
+    Row("two cables", "local ops 2 ms longer", "tp-dp", gpus=2, real_hosts=(1,), base="tp x dp", late={"NBOX_TEST_LATE_OP": "2000000"},
+        note="nbox: host NCCL's ops are 2 ms longer"),
+    # tp's ops in host 3 have no real rank: who waits for whom there, nbox has to infer
+    slow("two cables", "tp x dp, slow host", "tp-dp", [6, 7], 1.5, gpus=2, real_hosts=(1,), base="tp x dp"),
+    slow("two cables", "tp x dp, slow GPU", "tp-dp", [7], 1.5, gpus=2, real_hosts=(1,), base="tp x dp"),
+    Row("slow cable", "slow cable", "ddp-512K", what_if=["slow:rank=3,link=2"], base="ddp ring 512K"),
     Row("latency", "latency 1 ms", "ddp-512K"),
     Row("many", "ddp 8 hosts", "cluster", hosts=8),
     Row("many", "fsdp 8 hosts", "cluster-fsdp", hosts=8),
     Row("many", "ddp 16 hosts", "cluster", hosts=16),
     Row("many", "hsdp 16 hosts", "cluster-hsdp", hosts=16),
-    slow("many", "straggler 1.5, 16 hosts", "cluster", [9], 1.5, hosts=16),
+    slow("many", "straggler 1.5, 16 hosts", "cluster", [9], 1.5, hosts=16, base="ddp 16 hosts"),
     Row("many", "ddp 32 hosts", "cluster-32", hosts=32),
-    Row("leaves", "oversubscription", "moe", hosts=8, later=True, two=False),
-    *(Row("torch", f"torch {style} {hosts} hosts", style, hosts=hosts, two=False, iterations=5) for style in ("ddp", "fsdp2") for hosts in (4, 8)),
+    Row("leaves", "oversubscription", "moe", hosts=8, later=True, real_hosts=(1,)),
+    *(Row("torch", f"torch {style} {hosts} hosts", style, hosts=hosts, real_hosts=(1,), iterations=5) for style in ("ddp", "fsdp2") for hosts in (4, 8)),
 ]
