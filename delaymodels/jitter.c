@@ -18,9 +18,8 @@
  *
  * A draw is the inverse of the distribution function at a uniform number that is a
  * function of the seed and of the op, the message, or the segment and its rank;
- * nothing depends on the order in which the host asks. The largest of n draws needs one: its
- * uniform number is u^(1/n). All is done with q = 1 - u, whose small values, which make the tail, a
- * double holds exactly. */
+ * nothing depends on the order in which the host asks. All is done with q = 1 - u, whose small
+ * values, which make the tail, a double holds exactly. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,21 +261,6 @@ static int jitter_segment(void *model, const struct nbox_segment *seg, double ns
 	return 0;
 }
 
-static int jitter_arrival(void *model, const struct nbox_op *op, double compute_ns,
-			  double *ret_late_ns)
-{
-	const struct jitter *j = model;
-	double u, late;
-
-	if (j->on != ON_COMPUTE || op->n_ranks == 0)
-		return 1;
-	u = j->host->chance(j->host, op->number, 0, STREAM(ON_COMPUTE));
-	/* 1 - u^(1/n) without losing its digits; u = 0 gives 1 */
-	late = tail_inverse(j, compute_ns, u > 0 ? -expm1(log(u) / op->n_ranks) : 1);
-	*ret_late_ns = late > 0 ? late : 0;
-	return 0;
-}
-
 static uint32_t jitter_traits(void *model)
 {
 	const struct jitter *j = model;
@@ -311,6 +295,5 @@ NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	.message = jitter_message,
 	.extra = jitter_extra,
 	.segment = jitter_segment,
-	.arrival = jitter_arrival,
 	.traits = jitter_traits,
 };

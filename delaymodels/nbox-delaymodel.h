@@ -218,7 +218,7 @@ struct nbox_delaymodel {
 	 * after host->error(). The host asks op() first, but where a decorator works on
 	 * messages it asks message() only. */
 
-	/* Models: how long the whole op takes from the last arrival to its end. */
+	/* Models: how long the whole op takes when its ranks arrive together. */
 	int (*op)(void *model, const struct nbox_op *op, double *ret_ns);
 	/* How long one message takes. A decorator asks next->message() first. */
 	int (*message)(void *model, const struct nbox_op *op, const struct nbox_message *msg,
@@ -234,12 +234,6 @@ struct nbox_delaymodel {
 	/* The flags of this instance, where its parameters decide; NULL: .flags. A
 	 * decorator is uniform when it keeps what is uniform so. */
 	uint32_t (*traits)(void *model);
-	/* Decorators: how much later than its template the last virtual rank arrives,
-	 * when its template computed for @compute_ns since the communicator's last op
-	 * (0 before its first op of a kind: that is set-up); >= 0. Of several
-	 * decorators the host takes the latest: they speak of different ranks. */
-	int (*arrival)(void *model, const struct nbox_op *op, double compute_ns,
-		       double *ret_late_ns);
 };
 
 /* Fills the first two fields. */

@@ -96,17 +96,6 @@ static int slow_extra(void *model, const struct nbox_op *op, double so_far_ns, i
 	return 0;
 }
 
-static int slow_arrival(void *model, const struct nbox_op *op, double compute_ns,
-			double *ret_late_ns)
-{
-	const struct slow *s = model;
-
-	if (s->compute <= 1 || compute_ns <= 0 || !takes_part(s, op))
-		return 1;
-	*ret_late_ns = compute_ns * (s->compute - 1);
-	return 0;
-}
-
 static int slow_segment(void *model, const struct nbox_segment *seg, double ns, double *ret_ns)
 {
 	const struct slow *s = model;
@@ -147,6 +136,5 @@ NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	.message = slow_message,
 	.extra = slow_extra,
 	.segment = slow_segment,
-	.arrival = slow_arrival,
 	.traits = slow_traits,
 };

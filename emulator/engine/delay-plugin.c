@@ -85,8 +85,7 @@ static int check_table(const struct nbox_delaymodel *m, const char *path, struct
 		missing = "create()";
 	else if (!m->destroy)
 		missing = "destroy()";
-	else if (m->flags & NBOX_DECORATOR && !m->message && !m->extra && !m->segment &&
-		 !m->arrival)
+	else if (m->flags & NBOX_DECORATOR && !m->message && !m->extra && !m->segment)
 		missing = "message(), extra() or segment(), one of which a decorator needs";
 	else if (!(m->flags & NBOX_DECORATOR) && !m->op && !m->message)
 		missing = "op() or message(), one of which a model needs";

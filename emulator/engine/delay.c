@@ -384,31 +384,3 @@ int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double 
 	*ret_ns = ns;
 	return 0;
 }
-
-int delay_arrival(struct delay_chain *d, const struct nbox_op *op, double compute_ns,
-		  double *ret_late_ns, struct err *err)
-{
-	double latest_ns = 0;
-	size_t i;
-
-	d->err.text[0] = '\0';
-	for (i = 1; i < d->n; i++) {
-		struct delay_instance *in = &d->items[i];
-		double late_ns = 0;
-		int r;
-
-		if (!in->plugin.table.arrival)
-			continue;
-		r = check_return(in, in->plugin.table.arrival(in->model, op, compute_ns, &late_ns),
-				 "arrival()");
-		if (r == 1)
-			continue;
-		if (r == 0)
-			r = check_time(in, late_ns, false, "arrival()");
-		if (r < 0)
-			return answer(d, r, err);
-		latest_ns = fmax(latest_ns, late_ns);
-	}
-	*ret_late_ns = latest_ns;
-	return 0;
-}

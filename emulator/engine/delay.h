@@ -60,5 +60,3 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
  * decorators in order. Return: 0; -EINVAL with the sentence. */
 int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double ns, double *ret_ns,
 		  struct err *err);
-int delay_arrival(struct delay_chain *d, const struct nbox_op *op, double compute_ns,
-		  double *ret_late_ns, struct err *err);

@@ -29,7 +29,6 @@ enum wrong {
 	NAN_LATENCY,
 	NEGATIVE_OCCUPANCY,
 	NAN_EXTRA,
-	NEGATIVE_ARRIVAL,
 	NEGATIVE_SEGMENT,
 	NAN_SEGMENT,
 	LOUD_SEGMENT,
@@ -38,9 +37,8 @@ enum wrong {
 
 #define HAS(x) (WRONG == (x))
 #define SEGMENT_IS_BAD (HAS(NEGATIVE_SEGMENT) || HAS(NAN_SEGMENT) || HAS(LOUD_SEGMENT))
-#define DECORATES                                                                     \
-	(WRONG == NO_DECORATION || WRONG == NAN_EXTRA || WRONG == NEGATIVE_ARRIVAL || \
-	 SEGMENT_IS_BAD || WRONG == EATS_MESSAGES)
+#define DECORATES \
+	(WRONG == NO_DECORATION || WRONG == NAN_EXTRA || SEGMENT_IS_BAD || WRONG == EATS_MESSAGES)
 
 static const struct nbox_host *lender;
 
@@ -88,14 +86,6 @@ static int extra(void *model, const struct nbox_op *the_op, double so_far_ns, in
 	return 0;
 }
 
-static int arrival(void *model, const struct nbox_op *the_op, double compute_ns,
-		   double *ret_late_ns)
-{
-	(void)model, (void)the_op, (void)compute_ns;
-	*ret_late_ns = HAS(NEGATIVE_ARRIVAL) ? -5 : 0;
-	return 0;
-}
-
 static int segment(void *model, const struct nbox_segment *seg, double ns, double *ret_ns)
 {
 	(void)model, (void)seg, (void)ns;
@@ -112,8 +102,8 @@ struct larger {
 
 #if WRONG == 3
 NBOX_EXPORT const char nbox_delaymodel[4] = "abc"; /* SMALL_SYMBOL */
-int (*const unused[])(void) = {(void *)create, (void *)destroy, (void *)op,     (void *)message,
-			       (void *)extra,  (void *)segment, (void *)arrival};
+int (*const unused[])(void) = {(void *)create,  (void *)destroy, (void *)op,
+			       (void *)message, (void *)extra,   (void *)segment};
 #else
 #if WRONG == 4
 #define TABLE something_else /* NO_SYMBOL */
@@ -145,7 +135,6 @@ NBOX_EXPORT const struct larger TABLE = {
 					   : NULL,
 			.extra = HAS(NAN_EXTRA) ? extra : NULL,
 			.segment = SEGMENT_IS_BAD ? segment : NULL,
-			.arrival = HAS(NEGATIVE_ARRIVAL) ? arrival : NULL,
 		},
 	.of_tomorrow = {"unknown", "to", "this", "host"}};
 #endif

@@ -97,16 +97,6 @@ static inline double test_extra_ns(struct delay_chain *d, const struct nbox_op *
 	return ns;
 }
 
-static inline double test_late_ns(struct delay_chain *d, const struct nbox_op *op, double compute)
-{
-	struct err err = {""};
-	double ns = NAN;
-
-	if (delay_arrival(d, op, compute, &ns, &err) != 0)
-		fail_msg("%s: %s", delay_describe(d), err.text);
-	return ns;
-}
-
 static inline double test_segment_ns(struct delay_chain *d, uint32_t rank, uint64_t number,
 				     double ns)
 {

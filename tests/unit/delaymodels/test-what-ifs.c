@@ -21,8 +21,6 @@ static void add_lengthens_ops(void **state)
 	/* it leaves messages and computation alone: the closed form stays */
 	assert_true(!delay_has_segments(all) && test_segment_ns(all, 3, 7, 1e6) == 1e6);
 	assert_true(delay_has_op(all) && delay_is_uniform(all) && delay_is_steady(all));
-	op = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
-	assert_true(test_late_ns(all, &op, 1e6) == 0);
 }
 
 static void add_lengthens_messages(void **state)
@@ -95,7 +93,6 @@ static void what_ifs_add_up_in_order(void **state)
 
 	/* (1 ms + 1 ms) twice as long by the slow link, and 1 us */
 	test_near(test_extra_ns(d, &op, 1e6), 3e6 + 1000, 1e-12);
-	assert_true(test_late_ns(d, &op, 1e6) == 2e6); /* the latest, not the sum */
 	assert_true(test_segment_ns(d, 3, 0, 1e6) == 2e6);
 	assert_true(test_segment_ns(d, 4, 0, 1e6) == 1e6);
 	assert_true(test_segment_ns(d, 5, 0, 1e6) == 3e6);
@@ -111,14 +108,12 @@ static void slow_ranks_compute_and_send_slowly(void **state)
 	CHAIN d = test_must_open("alphabeta", "slow:rank=9,compute=1.5,link=200%", 0);
 	CHAIN lazy = test_must_open("ring", "slow:rank=9,compute=1.5", 0);
 	struct nbox_op with = test_op(NBOX_ALLREDUCE, 16, 2, 4096);
-	struct nbox_op without = test_op(NBOX_ALLREDUCE, 8, 1, 4096);
 	struct nbox_message from = test_message(9, 10, NBOX_INTRA, 1, 4000);
 	struct nbox_message to = test_message(7, 9, NBOX_INTER, 1, 5000);
 	struct nbox_message other = test_message(7, 8, NBOX_INTER, 1, 5000);
 
 	(void)state;
-	assert_true(test_late_ns(d, &with, 8e6) == 4e6);
-	assert_true(test_late_ns(d, &without, 8e6) == 0);
+	assert_true(test_segment_ns(d, 9, 0, 8e6) == 12e6 && test_segment_ns(d, 8, 0, 8e6) == 8e6);
 	assert_true(test_message_ns(d, &with, &from).occupancy_ns == 20);
 	assert_true(test_message_ns(d, &with, &from).latency_ns == 1000);
 	assert_true(test_message_ns(d, &with, &to).occupancy_ns == 200);
@@ -126,7 +121,7 @@ static void slow_ranks_compute_and_send_slowly(void **state)
 	assert_true(!delay_is_uniform(d) && delay_is_steady(d));
 	/* a slow processor alone leaves the closed form */
 	assert_true(delay_has_op(lazy) && delay_is_uniform(lazy));
-	assert_true(test_late_ns(lazy, &with, 8e6) == 4e6);
+	assert_true(test_segment_ns(lazy, 9, 0, 8e6) == 12e6);
 }
 
 static struct nbox_message hop_of(uint32_t src, uint32_t dst)
@@ -204,11 +199,6 @@ static void slow_touches_the_named_ranks_only(void **state)
 			assert_true(test_message_ns(d, &op, &to).occupancy_ns ==
 				    (slow ? 200 : 100));
 			assert_true(test_segment_ns(d, rank, rank, 1e6) == (slow ? 3e6 : 1e6));
-			/* of the op's ranks 0 to rank: the first slow one makes it late */
-			op.n_ranks = rank + 1;
-			assert_true(test_late_ns(d, &op, 1e6) ==
-				    (rank >= cases[i].first ? 2e6 : 0));
-			op.n_ranks = 64;
 		}
 		struct nbox_message between = hop_of(16, 17);
 
@@ -228,7 +218,7 @@ static void slow_links_need_messages(void **state)
 	assert_true(delay_has_op(d));
 	assert_true(test_extra_ns(d, &with, 1e6) == 1.5e6);
 	assert_true(test_extra_ns(d, &without, 1e6) == 0);
-	assert_true(test_late_ns(d, &with, 1e6) == 0);
+	assert_false(delay_has_segments(d));
 	/* an op built from messages contains it already */
 	assert_int_equal(delay_extra(d, &with, 1e6, true, &extra, &err), 0);
 	assert_true(extra == 0);
@@ -324,34 +314,6 @@ static void jitters_normal_distribution_is_exact(void **state)
 		u = test_extra_ns(uniform, &op, 1e12) / 1e9; /* the same number below it */
 		assert_true(fabs(0.5 * erfc(-x * M_SQRT1_2) - u) < 1e-12);
 	}
-}
-
-/* The latest of n ranks: distribution function F^n. */
-static void the_latest_of_n_ranks_counts(void **state)
-{
-	CHAIN d = test_must_open("none", "jitter:on=compute,dist=uniform,max=1ms", 6);
-	CHAIN tail = test_must_open("none", "jitter:on=compute,dist=normal,stddev=1ms", 6);
-	double sum_1 = 0, sum_64 = 0, sum_tail = 0;
-	enum { N = 50000 };
-
-	(void)state;
-	for (uint64_t i = 0; i < N; i++) {
-		struct nbox_op one = test_op(NBOX_ALLREDUCE, 1, 1, 4096);
-		struct nbox_op many = test_op(NBOX_ALLREDUCE, 64, 8, 4096);
-		struct nbox_op world = test_op(NBOX_ALLREDUCE, 65536, 8192, 4096);
-		double late;
-
-		one.number = many.number = world.number = i;
-		sum_1 += test_late_ns(d, &one, 5e6) / N;
-		sum_64 += test_late_ns(d, &many, 5e6) / N;
-		late = test_late_ns(tail, &world, 5e6);
-		assert_true(late > 3e6 && late < 9e6);
-		sum_tail += late / N;
-		assert_true(test_extra_ns(d, &many, 1e6) == 0);
-	}
-	test_near(sum_1, 0.5e6, 0.01);
-	test_near(sum_64, 64.0 / 65 * 1e6, 0.001);
-	test_near(sum_tail, 4.2911e6, 0.005); /* mean of the largest of 65536 */
 }
 
 /* Of DRAWS segments: mean and spread of what they take beyond @ns, which is long enough for no
@@ -495,8 +457,6 @@ static void a_share_draws_what_its_time_draws(void **state)
 			assert_true(x.occupancy_ns == 100);
 			assert_true(fabs(test_extra_ns(share, &op, 1e6) -
 					 test_extra_ns(time, &op, 1e6)) < 1e-6);
-			assert_true(fabs(test_late_ns(share, &op, 5e6) -
-					 test_late_ns(time, &op, 5e6)) < 1e-4);
 			test_near(test_segment_ns(share, 9, i, 5e6),
 				  test_segment_ns(time, 9, i, 5e6), 1e-9);
 		}
@@ -656,7 +616,6 @@ int main(void)
 		cmocka_unit_test(slow_links_need_messages),
 		cmocka_unit_test(jitter_has_the_moments_of_the_textbooks),
 		cmocka_unit_test(jitters_normal_distribution_is_exact),
-		cmocka_unit_test(the_latest_of_n_ranks_counts),
 		cmocka_unit_test(each_segment_is_one_draw_longer),
 		cmocka_unit_test(draws_of_ranks_and_segments_are_independent),
 		cmocka_unit_test(a_segments_draw_depends_on_seed_rank_and_number_only),
