@@ -101,8 +101,7 @@ int ends_sim(struct ends_sim *c, const struct sched *s, const struct sim_cost *c
 	k->used = c->n_lookups;
 	for (r = 0; r < n; r++) {
 		ret_end[r] = fmax(arrive[r], first + k->end[r]);
-		if (ret_busy)
-			ret_busy[r] = first + k->end[n + r];
+		ret_busy[r] = first + k->end[n + r];
 	}
 	return 0;
 }

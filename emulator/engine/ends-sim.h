@@ -16,7 +16,7 @@ struct ends_sim {
 void ends_sim_deinit(struct ends_sim *c);
 
 /* @quantum_ns: arrivals that differ by less may get each other's ends, at the same distances from
- * the first. Other arguments as ends_solve(). */
+ * the first. Other arguments as ends_solve(), @ret_busy too. */
 int ends_sim(struct ends_sim *c, const struct sched *s, const struct sim_cost *cost,
 	     double quantum_ns, const double *arrive, const double *busy, double *ret_end,
 	     double *ret_busy, struct err *err);

@@ -55,7 +55,6 @@ void ends_whole(const struct sched *s, double whole_ns, const double *arrive, co
 			time = whole_ns * share;
 		/* a rank that leaves all to its port does not wait for it */
 		ret_end[r] = time > 0 ? from + time : arrive[r];
-		if (ret_busy)
-			ret_busy[r] = from + whole_ns;
+		ret_busy[r] = from + whole_ns;
 	}
 }

@@ -8,13 +8,15 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "engine/ends-ring.h"
 #include "engine/ends-sim.h"
 #include "engine/ends-whole.h"
 #include "engine/price.h"
 #include "engine/solve.h"
+#include "engine/symmetry-pipe.h"
 
 /* Of more messages than this no op is simulated anew for each iteration. */
-#define MAX_SIMULATED (UINT64_C(1) << 20)
+#define MAX_SIMULATED (UINT64_C(1) << 17)
 /* Arrivals that differ by this part of the op's time are the same to what is kept. */
 #define QUANTA 4096
 
@@ -24,15 +26,19 @@ struct ends {
 	double raw_ns;
 	uint32_t n_refs;
 	bool is_whole; /* the model says the time of the whole op */
+	bool has_form; /* try symmetry */
 	bool has_together;
+	struct ends_ring *ring; /* owned, or NULL */
 	enum solve_how how;
-	double *together; /* owned: ends when all arrive at 0, then when ports are free; or NULL */
+	double *together; /* owned: ends when all arrive at 0, then when ports are free;
+			   * then room for a caller who wants no ports; or NULL */
 	double first_ns, last_ns;
 	struct ends_sim sim;
 };
 
 static void ends_free(struct ends *e)
 {
+	ends_ring_free(e->ring);
 	ends_sim_deinit(&e->sim);
 	free(e->together);
 	free(e);
@@ -86,8 +92,63 @@ int ends_new(const struct sched *s, const struct topology *t, const struct membe
 	e->how = raw->how;
 	e->is_whole = raw->is_of_model;
 	e->price.is_comparing = false;
+	e->has_form = delay_is_uniform(d);
 	*ret = e;
 	return 0;
+}
+
+static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
+{
+	return price_hop(ctx, src, dst);
+}
+
+static int by_ring(struct ends *e, struct symmetry *y, const double *arrive, const double *busy,
+		   double *ret_end, double *ret_busy, struct err *err)
+{
+	int r = e->ring ? 0 : ends_ring_new(y, &e->ring, err);
+
+	return r ? r : ends_ring_solve(e->ring, y, arrive, busy, ret_end, ret_busy, err);
+}
+
+static int by_pipe(struct ends *e, struct symmetry *y, const double *arrive, const double *busy,
+		   double *ret_end, double *ret_busy, struct err *err)
+{
+	struct sim_ranks ranks = {.start_ns = arrive,
+				  .busy_ns = busy,
+				  .buffered = sim_buffered(&e->s),
+				  .end_ns = ret_end,
+				  .free_ns = ret_busy};
+
+	memcpy(ret_end, arrive, e->s.n_ranks * sizeof(*ret_end));
+	memset(ret_busy, 0, e->s.n_ranks * sizeof(*ret_busy));
+	y->ranks = &ranks;
+	return symmetry_pipe(y, err);
+}
+
+/* Return: 0; SYMMETRY_NONE; negative. */
+static int by_form(struct ends *e, const double *arrive, const double *busy, double *ret_end,
+		   double *ret_busy, struct err *err)
+{
+	struct sim_cost cost = price_cost(&e->price);
+	struct symmetry y = {.s = &e->s,
+			     .cost = &cost,
+			     .hop = hop_of,
+			     .ctx = &e->price,
+			     .n_nodes = e->price.n_nodes};
+
+	if (!e->has_form || e->s.n_ranks < 2)
+		return SYMMETRY_NONE;
+	switch (e->s.algo) {
+	case SCHED_RING:
+		return by_ring(e, &y, arrive, busy, ret_end, ret_busy, err);
+	case SCHED_TREE:
+	case SCHED_CHAIN:
+		return by_pipe(e, &y, arrive, busy, ret_end, ret_busy, err);
+	case SCHED_DIRECT:
+	case SCHED_ALGOS:
+	default:
+		return SYMMETRY_NONE;
+	}
 }
 
 /* Without looking whether all arrive together. */
@@ -95,19 +156,36 @@ static int solve_apart(struct ends *e, const double *arrive, const double *busy,
 		       double *ret_busy, struct err *err)
 {
 	struct sim_cost cost = price_cost(&e->price);
+	int r;
 
 	if (e->is_whole) {
 		ends_whole(&e->s, e->raw_ns, arrive, busy, ret_end, ret_busy);
 		return 0;
 	}
 	e->price.err = err;
+	e->how = SOLVE_SYMMETRY;
+	r = by_form(e, arrive, busy, ret_end, ret_busy, err);
+	if (r != SYMMETRY_NONE)
+		return r;
+	e->has_form = false;
 	e->how = SOLVE_SIM;
 	if (sched_total_messages(&e->s) > MAX_SIMULATED) {
+		e->how = SOLVE_OP;
 		ends_whole(&e->s, e->raw_ns, arrive, busy, ret_end, ret_busy);
 		return 0;
 	}
 	return ends_sim(&e->sim, &e->s, &cost, fmax(e->raw_ns, 1) / QUANTA, arrive, busy, ret_end,
 			ret_busy, err);
+}
+
+/* Ends and ports when all arrive together, and ports for a caller who wants none. */
+static int make_room(struct ends *e, struct err *err)
+{
+	if (!e->together)
+		e->together = malloc(3 * (size_t)e->s.n_ranks * sizeof(*e->together));
+	return e->together
+		       ? 0
+		       : err_set(err, ENOMEM, "no memory for the ends of %u ranks", e->s.n_ranks);
 }
 
 static int find_together(struct ends *e, struct err *err)
@@ -118,10 +196,11 @@ static int find_together(struct ends *e, struct err *err)
 
 	if (e->has_together)
 		return 0;
-	if (!e->together)
-		e->together = malloc(2 * (size_t)n * sizeof(*e->together));
+	result = make_room(e, err);
+	if (result)
+		return result;
 	zero = calloc(n, sizeof(*zero));
-	if (!e->together || !zero)
+	if (!zero)
 		return err_set(err, ENOMEM, "no memory for the ends of %u ranks", n);
 	result = solve_apart(e, zero, NULL, e->together, e->together + n, err);
 	if (result)
@@ -163,10 +242,10 @@ static void shift(const struct ends *e, double by_ns, double *ret_end, double *r
 {
 	uint32_t n = e->s.n_ranks, r;
 
-	for (r = 0; r < n; r++)
+	for (r = 0; r < n; r++) {
 		ret_end[r] = by_ns + e->together[r];
-	for (r = 0; ret_busy && r < n; r++)
 		ret_busy[r] = by_ns + e->together[n + r];
+	}
 }
 
 int ends_solve(struct ends *e, const double *arrive, const double *busy, double extra_ns,
@@ -174,15 +253,19 @@ int ends_solve(struct ends *e, const double *arrive, const double *busy, double 
 {
 	uint32_t n = e->s.n_ranks, r;
 	bool all = is_together(n, arrive, busy);
-	int result =
-		all ? find_together(e, err) : solve_apart(e, arrive, busy, ret_end, ret_busy, err);
+	int result = all ? find_together(e, err) : make_room(e, err);
 
-	if (all && !result)
+	if (result)
+		return result;
+	if (!ret_busy)
+		ret_busy = e->together + 2 * (size_t)n;
+	if (all)
 		shift(e, arrive[0], ret_end, ret_busy);
+	else
+		result = solve_apart(e, arrive, busy, ret_end, ret_busy, err);
 	for (r = 0; r < n && !result && extra_ns != 0; r++) {
 		ret_end[r] = fmax(arrive[r], ret_end[r] + extra_ns);
-		if (ret_busy)
-			ret_busy[r] = fmax(arrive[r], ret_busy[r] + extra_ns);
+		ret_busy[r] = fmax(arrive[r], ret_busy[r] + extra_ns);
 	}
 	return result;
 }

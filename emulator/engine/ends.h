@@ -44,4 +44,6 @@ int ends_solve(struct ends *e, const double *arrive, const double *busy, double 
 int ends_together(struct ends *e, double *ret_first, double *ret_last, struct err *err);
 
 double ends_raw_ns(const struct ends *e); /* the op's time without extras: solve()'s raw end_ns */
-enum solve_how ends_how(const struct ends *e); /* how the last ends were found */
+/* How the last ends were found. SOLVE_OP: from the op's time, because the model says only that, or
+ * because too many messages would have to be simulated. */
+enum solve_how ends_how(const struct ends *e);

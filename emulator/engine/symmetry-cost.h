@@ -4,6 +4,7 @@
 
 #include "engine/border.h"
 #include "engine/sim-cost.h"
+#include "engine/sim-ranks.h"
 #include "schedule/schedule.h"
 
 struct symmetry {
@@ -12,8 +13,9 @@ struct symmetry {
 	/* Kind of hop, 0 or 1, of a connection. */
 	uint32_t (*hop)(void *ctx, uint32_t src, uint32_t dst);
 	void *ctx;
-	uint32_t n_nodes;            /* that the communicator spans */
-	const struct border *border; /* or NULL */
+	uint32_t n_nodes;              /* that the communicator spans */
+	const struct border *border;   /* or NULL */
+	const struct sim_ranks *ranks; /* NULL: all start at 0; ends are only made later */
 
 	/* out; the arrays are made by the caller: see struct timing */
 	double end_ns;

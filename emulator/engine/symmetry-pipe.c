@@ -12,7 +12,8 @@
  * smaller slopes to its occupancy. The last chunk is followed as a number of its own.
  *
  * That is max over paths of the sum of costs + (chunks - 1) * greatest occupancy,
- * computed once a connection, from the sources on. */
+ * computed once a connection, from the sources on. Where ranks start at times of their own, each
+ * rank's start is a line of slope 0, and a busy port one of the slope of its connection. */
 #include "engine/symmetry-pipe.h"
 
 #include <errno.h>
@@ -109,14 +110,18 @@ static double line_at(const struct times *t, uint64_t i)
 	return latest;
 }
 
-/* When the messages that are ready at @t arrive over a hop of kind @hop. */
-static struct times over_hop(const struct lane_info *info, const struct times *t, uint32_t hop)
+/* When the messages that are ready at @t arrive over a hop of kind @hop, whose port is free at
+ * @port_ns; and when the last of them has left. */
+static struct times over_hop(const struct lane_info *info, const struct times *t, uint32_t hop,
+			     double port_ns, double *ret_left_ns)
 {
 	const struct nbox_delay *full = &info->full[hop], *last = &info->last[hop];
 	struct times a = {.offset = {-INFINITY, -INFINITY, -INFINITY}};
-	double start = t->last, arrived;
+	double start = fmax(t->last, port_ns), arrived;
 	int k;
 
+	a.offset[1 + hop] = port_ns + full->occupancy_ns + full->latency_ns;
+	a.slope[1 + hop] = full->occupancy_ns;
 	for (k = 0; k < N_SLOPES; k++) {
 		int to = t->slope[k] > full->occupancy_ns ? k : 1 + (int)hop;
 
@@ -133,6 +138,7 @@ static struct times over_hop(const struct lane_info *info, const struct times *t
 	} else {
 		a.last = start + last->occupancy_ns + last->latency_ns;
 	}
+	*ret_left_ns = start + last->occupancy_ns;
 	return a;
 }
 
@@ -146,19 +152,38 @@ static uint32_t sender_id(const struct pipe *p, uint32_t src, uint32_t dst, uint
 	return src * p->each + thread - p->first;
 }
 
+/* The sender of a connection is done when the rest of its messages fits the buffers. */
+static void tell_sender(const struct pipe *p, uint32_t src, const struct lane_info *info,
+			uint32_t hop, const struct times *arrivals, double left_ns)
+{
+	const struct sim_ranks *ranks = p->y->ranks;
+	uint64_t n = info->n_messages;
+
+	ranks->free_ns[src] = fmax(ranks->free_ns[src], left_ns);
+	if (n > ranks->buffered)
+		ranks->end_ns[src] =
+			fmax(ranks->end_ns[src], line_at(arrivals, n - 1 - ranks->buffered) -
+							 info->full[hop].latency_ns);
+}
+
 /* When messages on the connection arrive; the times of its sender are known. */
 static int arrival_over(struct pipe *p, uint32_t src, uint32_t dst, uint16_t lane, uint32_t sender,
 			struct times *ret)
 {
 	uint32_t hop = p->y->hop(p->y->ctx, src, dst);
+	const struct lane_info *info = &p->info[lane - p->first];
+	double left_ns;
 	int r;
 
 	if (hop > 1)
 		return SYMMETRY_NONE;
 	r = load_hop(p, src, dst, lane, hop);
-	if (!r)
-		*ret = over_hop(&p->info[lane - p->first], &p->ready[sender], hop);
-	return r;
+	if (r)
+		return r;
+	*ret = over_hop(info, &p->ready[sender], hop, sim_port_of(p->y->ranks, src), &left_ns);
+	if (p->y->ranks)
+		tell_sender(p, src, info, hop, ret, left_ns);
+	return 0;
 }
 
 /* The later of two, line by line. */
@@ -202,8 +227,8 @@ static int visit(struct pipe *p, uint32_t *depth)
 	if (waiting || r)
 		return r;
 
-	if (!st.n_recv)
-		t.offset[0] = 0;
+	if (!st.n_recv || p->y->ranks)
+		t.offset[0] = t.last = sim_start_of(p->y->ranks, rank);
 	for (j = 0; j < st.n_recv && !r; j++) {
 		r = arrival_over(p, st.recv[j], rank, st.recv_lane, sender[j], &a);
 		if (!r)
@@ -211,6 +236,8 @@ static int visit(struct pipe *p, uint32_t *depth)
 	}
 	p->ready[id] = t;
 	p->y->end_ns = fmax(p->y->end_ns, t.last);
+	if (p->y->ranks)
+		p->y->ranks->end_ns[rank] = fmax(p->y->ranks->end_ns[rank], t.last);
 	--*depth;
 	return r;
 }

@@ -34,6 +34,7 @@ struct ring {
 	double *rows;       /* owned: slices + 1 rows of done(), n each */
 	double *arrived;    /* owned: n, of the last message */
 	double *free_ns;    /* owned: n */
+	double *handed;     /* owned: n, when the rest fits the buffers */
 	double *cost;       /* owned, a slice: occupancy, latency of hop 0, 1, reduction by chunk,
 			     * each 2n */
 	uint32_t *in;       /* owned: border connections of the lane */
@@ -46,6 +47,7 @@ static void ring_deinit(struct ring *g)
 	free(g->rows);
 	free(g->arrived);
 	free(g->free_ns);
+	free(g->handed);
 	free(g->cost);
 	free(g->in);
 }
@@ -69,8 +71,21 @@ static int ring_hops(struct ring *g)
 	}
 	for (r = per_node; has_nodes && r < n; r++)
 		has_nodes = g->hop[r] == g->hop[r - per_node];
-	g->period = is_equal ? 1 : has_nodes ? per_node : n;
+	g->period = g->y->ranks ? n : is_equal ? 1 : has_nodes ? per_node : n;
 	return 0;
+}
+
+/* Where ranks do not start together: rank r+1 takes nothing, and rank r sends nothing before. */
+static void load_starts(struct ring *g)
+{
+	uint32_t n = g->n, j, r;
+
+	for (r = 0; r < n; r++) {
+		g->free_ns[r] = sim_port_of(g->y->ranks, r);
+		g->handed[r] = 0;
+		for (j = 0; j <= g->slices; j++)
+			g->rows[(size_t)j * n + r] = sim_start_of(g->y->ranks, (r + 1) % n);
+	}
 }
 
 static int ring_buffers(struct ring *g)
@@ -82,14 +97,17 @@ static int ring_buffers(struct ring *g)
 		g->rows = malloc((g->slices + 1) * n * sizeof(double));
 		g->arrived = malloc(n * sizeof(double));
 		g->free_ns = malloc(n * sizeof(double));
+		g->handed = malloc(n * sizeof(double));
 		g->cost = malloc(g->slices * 10 * n * sizeof(double));
 		g->in = malloc(((b ? b->n_in : 0) + 1) * sizeof(*g->in));
-		if (!g->rows || !g->arrived || !g->free_ns || !g->cost || !g->in)
+		if (!g->rows || !g->arrived || !g->free_ns || !g->handed || !g->cost || !g->in)
 			return -ENOMEM;
 	}
 	memset(g->rows, 0, (g->slices + 1) * n * sizeof(double));
 	memset(g->arrived, 0, n * sizeof(double));
 	memset(g->free_ns, 0, n * sizeof(double));
+	if (g->y->ranks)
+		load_starts(g);
 	g->n_in = 0;
 	for (uint32_t i = 0; b && i < b->n_in; i++)
 		if (b->in[i].lane == g->lane)
@@ -213,6 +231,8 @@ static void advance_all(struct ring *g, uint64_t m, uint32_t width, uint32_t fir
 
 	advance(row_of(g, m), row_of(g, before), row_of(g, m + g->slices), g->arrived, g->free_ns,
 		g->hop, cost, 2 * (size_t)g->n, reduces, width);
+	if (g->y->ranks && m + 1 + g->y->ranks->buffered == g->n_messages)
+		memcpy(g->handed, g->free_ns, width * sizeof(*g->handed));
 	report(g, m, width);
 }
 
@@ -303,6 +323,15 @@ static int closed_form(struct ring *g, double *ret_end_ns)
 	return 0;
 }
 
+static void tell_rank(const struct ring *g, uint32_t rank, const double *row)
+{
+	double *end = g->y->ranks->end_ns, *port = g->y->ranks->free_ns;
+	double received = row[rank ? rank - 1 : g->n - 1];
+
+	end[rank] = fmax(end[rank], fmax(received, g->handed[rank]));
+	port[rank] = fmax(port[rank], g->free_ns[rank]);
+}
+
 static int recurrence(struct ring *g, double *ret_end_ns)
 {
 	uint32_t width = g->period, rank;
@@ -325,6 +354,8 @@ static int recurrence(struct ring *g, double *ret_end_ns)
 	row = row_of(g, g->n_messages - 1);
 	for (rank = 0; rank < width && !r; rank++)
 		*ret_end_ns = row[rank] > *ret_end_ns ? row[rank] : *ret_end_ns;
+	for (rank = 0; g->y->ranks && rank < width && !r; rank++)
+		tell_rank(g, rank, row);
 	return r;
 }
 
@@ -392,8 +423,7 @@ int symmetry_ring(struct symmetry *y, struct err *err)
 		.y = y,
 		.n = y->s->n_ranks,
 		.slices = y->s->slices ? y->s->slices : 1,
-		.n_positions =
-			(y->s->kind == COLL_ALLREDUCE ? 2 : 1) * ((uint64_t)y->s->n_ranks - 1),
+		.n_positions = symmetry_ring_positions(y->s),
 		.n_reduced = y->s->kind == COLL_ALLGATHER ? 0 : y->s->n_ranks - 1,
 	};
 	bool takes_turns = g.n_reduced && y->cost->reduce_ns_per_byte > 0 && y->s->n_channels > 1;
