@@ -1,0 +1,665 @@
+/* Timelines, by hand: each case is a job of a few points whose times anybody can add up. Times are
+ * milliseconds after the first point, which lies at BASE_MS by the wall clock. */
+#include <errno.h>
+#include <malloc.h>
+#include <math.h>
+#include <string.h>
+
+#include "cmocka-all.h"
+#include "timeline/timeline.h"
+
+#define BASE_MS 1e6
+#define NS 1e6 /* in a millisecond */
+#define CAPTURED (UINT64_C(1) << 63)
+
+static struct timelines *world;
+static double factor[8]; /* by which computation takes longer, by rank; 0: as long */
+static double jitter_ms[8];
+
+static int segment(void *ctx, uint32_t rank, uint64_t number, double ns, double *ret_ns,
+		   struct err *err)
+{
+	(void)ctx;
+	(void)number;
+	(void)err;
+	assert_true(rank < 8);
+	if (factor[rank] == 0 && jitter_ms[rank] == 0)
+		return 1;
+	*ret_ns = ns * (factor[rank] != 0 ? factor[rank] : 1) + jitter_ms[rank] * NS;
+	return 0;
+}
+
+/* @n ranks, one a node; the first @n_real are real, and the templates of the others in turn. */
+static void open_world(uint32_t n, uint32_t n_real)
+{
+	const struct timeline_what_if what_if = {.segment = segment};
+	const struct topology t = {.n_nodes = n, .gpus_per_node = 1};
+	static const uint32_t real[] = {0, 1, 2, 3};
+
+	memset(factor, 0, sizeof(factor));
+	memset(jitter_ms, 0, sizeof(jitter_ms));
+	assert_int_equal(timelines_new(&t, real, n_real, &what_if, &world), 0);
+}
+
+static int close_world(void **state)
+{
+	(void)state;
+	world = timelines_free(world);
+	return 0;
+}
+
+static uint64_t wall(double ms)
+{
+	return (uint64_t)llround((BASE_MS + ms) * NS);
+}
+
+static double ms(uint64_t ns)
+{
+	return (double)(int64_t)(ns - wall(0)) / NS;
+}
+
+/* What lies before a point on its own stream, and on another. */
+#define OWN(name)            \
+	{                    \
+		(name), true \
+	}
+#define OTHER(name)           \
+	{                     \
+		(name), false \
+	}
+#define DEPS(...)                                     \
+	((const struct timeline_dep[]){__VA_ARGS__}), \
+		sizeof((const struct timeline_dep[]){__VA_ARGS__}) / sizeof(struct timeline_dep)
+#define NOTHING NULL, 0
+
+struct call {
+	double ms; /* of the job's call */
+	uint64_t host;
+};
+#define BEFORE_ALL ((struct call){-1e3, 0}) /* long ago: the host is far ahead */
+
+static struct timeline_times point(uint64_t name, double at_ms, struct call call,
+				   const struct timeline_dep *deps, size_t n)
+{
+	const struct timeline_point p = {name, wall(at_ms), wall(call.ms), call.host,
+					 deps, n,           false};
+	struct timeline_times times;
+	struct err err = {""};
+
+	if (timelines_point(world, 0, &p, &times, &err))
+		fail_msg("%s", err.text);
+	return times;
+}
+
+static struct timeline_node *arrive_at(uint32_t rank, uint64_t name, double at_ms, struct call call,
+				       const struct timeline_dep *deps, size_t n,
+				       struct timeline_times *ret)
+{
+	const struct timeline_point p = {name, wall(at_ms), wall(call.ms), call.host,
+					 deps, n,           false};
+	struct timeline_node *node;
+	struct err err = {""};
+
+	if (timelines_arrive(world, rank, &p, &node, ret, &err))
+		fail_msg("%s", err.text);
+	return node;
+}
+
+static struct timeline_node *arrive(uint64_t name, double at_ms, const struct timeline_dep *deps,
+				    size_t n)
+{
+	struct timeline_times times;
+
+	return arrive_at(0, name, at_ms, BEFORE_ALL, deps, n, &times);
+}
+
+static void check_ms(double ns, double expected_ms)
+{
+	if (fabs(ns / NS - expected_ms) > 1e-6)
+		fail_msg("%.9g ms, not %.9g", ns / NS, expected_ms);
+}
+
+/* When @rank passes the point @name, which its template passed at @at_ms. */
+static void check_at(uint32_t rank, uint64_t name, double at_ms, double expected_ms)
+{
+	static uint64_t probes = 1 << 30;
+	struct timeline_node *n = arrive(probes++, at_ms, DEPS(OTHER(name)));
+
+	check_ms(timeline_arrival(n, rank), expected_ms);
+	timeline_node_release(n);
+}
+
+static void a_rank_alone_has_the_time_of_its_wall_clock(void **state)
+{
+	struct timeline_times times;
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(1, 1);
+	assert_true(ms(point(1, 0, BEFORE_ALL, NOTHING).time_ns) == 0);
+	times = point(2, 7, BEFORE_ALL, DEPS(OWN(1)));
+	assert_true(ms(times.time_ns) == 7 && ms(times.plain_ns) == 7 && times.exposed_ns == 0);
+	op = arrive_at(0, 3, 7, BEFORE_ALL, DEPS(OTHER(2)), &times);
+	assert_true(ms(times.time_ns) == 7 && timeline_is_folded(op));
+	timeline_end_all(op, 9 * NS, 9 * NS);
+	assert_true(ms(timeline_end(op).time_ns) == 9 && ms(timeline_due_ns(op)) == 9);
+	timeline_node_release(op);
+	times = point(4, 10, BEFORE_ALL, DEPS(OWN(2), OTHER(3))); /* opened when due */
+	assert_true(ms(times.time_ns) == 10 && ms(times.plain_ns) == 10);
+	assert_true(times.exposed_ns == 2 * NS);
+}
+
+/* Due at 3; opens at 5, late or because the op's own work was so long. */
+static void a_gate_that_opens_late_does_not_reach_virtual_time(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	op = arrive(2, 1, DEPS(OTHER(1)));
+	timeline_end_all(op, 3 * NS, 3 * NS);
+	timeline_opened(op, wall(5));
+	timeline_node_release(op);
+	point(3, 1, BEFORE_ALL, DEPS(OWN(1)));
+	assert_true(ms(point(4, 6, BEFORE_ALL, DEPS(OWN(3), OTHER(2))).time_ns) == 4);
+	op = arrive(5, 6, DEPS(OWN(2), OTHER(4)));
+	check_ms(timeline_arrival(op, 0), 4);
+	check_ms(timeline_arrival(op, 1), 4);
+	timeline_end_all(op, 5 * NS, 5 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 7); /* the wall clock has lost 2 */
+	timeline_node_release(op);
+}
+
+/* A communication stream that is late by itself makes none of its gates later. */
+static void late_gates_do_not_add_up_on_a_stream_of_ops(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	op = arrive(2, 0, DEPS(OTHER(1)));
+	timeline_end_all(op, 3 * NS, 3 * NS);
+	timeline_opened(op, wall(5));
+	timeline_node_release(op);
+	point(3, 1, BEFORE_ALL, DEPS(OWN(1)));
+	op = arrive(4, 5, DEPS(OWN(2), OTHER(3)));
+	check_ms(timeline_arrival(op, 1), 3);
+	timeline_end_all(op, 6 * NS, 6 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 6);
+	timeline_node_release(op);
+}
+
+static void lag_grows_with_slow_and_is_lost_only_at_a_wait(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 1.5;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 10, BEFORE_ALL, DEPS(OWN(1)));
+	check_at(1, 2, 10, 15);
+	point(3, 20, BEFORE_ALL, DEPS(OWN(2)));
+	check_at(0, 3, 20, 20);
+	check_at(1, 3, 20, 30);
+	op = arrive(4, 20, DEPS(OTHER(3)));
+	timeline_end_all(op, 35 * NS, 25 * NS);
+	timeline_node_release(op);
+	point(5, 24, BEFORE_ALL, DEPS(OWN(3))); /* directly before the wait */
+	check_at(1, 5, 24, 36);
+	point(6, 40, BEFORE_ALL, DEPS(OWN(5), OTHER(4))); /* the real rank waited until 35 */
+	check_at(0, 6, 40, 40);
+	check_at(1, 6, 40, 43.5);
+}
+
+static void the_hosts_part_is_not_stretched(void **state)
+{
+	struct timeline_times times;
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	times = point(2, 10, (struct call){9.95, 0}, DEPS(OWN(1))); /* no host point is known */
+	assert_true(times.is_host_bound);
+	check_at(1, 2, 10, 10);
+	point(3, 12, (struct call){11.99, 0}, DEPS(OWN(2))); /* the host has it now */
+	times = point(4, 20, (struct call){19.95, 3}, DEPS(OWN(2)));
+	assert_true(times.is_host_bound);
+	check_at(1, 4, 20, 20);
+	times = point(5, 20, (struct call){19.8, 3}, DEPS(OWN(2))); /* the device was busy */
+	assert_false(times.is_host_bound);
+	check_at(1, 5, 20, 30);
+}
+
+/* The call of a graph's point is not known. */
+static void a_point_without_a_call_is_not_the_hosts(void **state)
+{
+	const struct timeline_point p = {.name = 2, .time_ns = wall(10), .deps = DEPS(OWN(1))};
+	struct timeline_times times;
+	struct err err = {""};
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	assert_int_equal(timelines_point(world, 0, &p, &times, &err), 0);
+	assert_false(times.is_host_bound);
+	check_at(1, 2, 10, 20);
+}
+
+static void a_slow_rank_whose_host_waits_makes_its_calls_later(void **state)
+{
+	struct timeline_times times;
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 10, (struct call){0, 1}, DEPS(OWN(1)));
+	times = point(3, 10, (struct call){1, 1}, DEPS(OTHER(2))); /* the host waited for 2 */
+	assert_false(times.is_host_bound);
+	times = point(4, 12, (struct call){12, 3},
+		      DEPS(OTHER(1))); /* of a stream with nothing to do */
+	assert_true(times.is_host_bound && ms(times.time_ns) == 12);
+	check_at(1, 4, 12, 22);
+	/* computation that hides behind the host's way from 3 to the call */
+	point(5, 14, (struct call){13, 3}, DEPS(OTHER(1), OWN(4)));
+	check_at(1, 5, 14, 26);
+	point(6, 25, (struct call){24, 3}, DEPS(OWN(5)));
+	check_at(1, 6, 25, 48);
+}
+
+/* The call follows its host point by 30, however little computation there was. */
+static void nothing_is_reached_before_its_call(void **state)
+{
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 0.25;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 40, (struct call){30, 1}, DEPS(OWN(1)));
+	check_at(0, 2, 40, 40);
+	check_at(1, 2, 40, 30);
+}
+
+static void two_communication_streams_are_late_apart(void **state)
+{
+	struct timeline_node *a, *b;
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 2, BEFORE_ALL, DEPS(OWN(1)));
+	a = arrive(3, 2, DEPS(OTHER(2)));
+	point(4, 4, BEFORE_ALL, DEPS(OWN(2)));
+	b = arrive(5, 4, DEPS(OTHER(4)));
+	check_ms(timeline_arrival(a, 1), 4);
+	check_ms(timeline_arrival(b, 1), 8);
+	timeline_end_each(a, (double[]){10 * NS, 12 * NS}, 6 * NS);
+	timeline_end_each(b, (double[]){9 * NS, 20 * NS}, 8 * NS);
+	timeline_opened(a, wall(30));
+	timeline_node_release(a);
+	timeline_node_release(b);
+	b = arrive(6, 9, DEPS(OWN(5))); /* on b's stream: a's late gate is not before it */
+	check_ms(timeline_arrival(b, 0), 9);
+	check_ms(timeline_arrival(b, 1), 20);
+	timeline_end_all(b, 21 * NS, 9 * NS);
+	assert_true(ms(timeline_due_ns(b)) == 21);
+	timeline_node_release(b);
+	point(7, 31, BEFORE_ALL, DEPS(OWN(4), OTHER(3), OTHER(5)));
+	check_at(0, 7, 31, 11);
+	check_at(1, 7, 31, 22);
+}
+
+static void an_op_on_the_compute_stream_needs_no_points(void **state)
+{
+	struct timeline_times times;
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	op = arrive(1, 0, NOTHING);
+	timeline_end_all(op, 2 * NS, 2 * NS);
+	timeline_opened(op, wall(3));
+	timeline_node_release(op);
+	op = arrive_at(0, 2, 8, BEFORE_ALL, DEPS(OWN(1)), &times);
+	check_ms(timeline_arrival(op, 0), 7);
+	check_ms(timeline_arrival(op, 1), 12);
+	assert_true(times.exposed_ns == 2 * NS);
+	timeline_end_all(op, 13 * NS, 8 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 14); /* its computation came 1 late */
+	timeline_node_release(op);
+}
+
+static void stretches_that_several_places_wait_through_are_exposed_once(void **state)
+{
+	struct timeline_node *a, *b;
+
+	(void)state;
+	open_world(2, 1);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	a = arrive(2, 0, DEPS(OTHER(1)));
+	b = arrive(3, 0, DEPS(OTHER(1)));
+	timeline_end_all(a, 10 * NS, 10 * NS);
+	timeline_end_all(b, 12 * NS, 12 * NS);
+	timeline_node_release(a);
+	timeline_node_release(b);
+	point(4, 4, BEFORE_ALL, DEPS(OWN(1)));
+	point(5, 5, BEFORE_ALL, DEPS(OTHER(1))); /* of another stream that computes */
+	assert_true(point(6, 10, BEFORE_ALL, DEPS(OWN(4), OTHER(2))).exposed_ns == 6 * NS);
+	assert_true(point(7, 12, BEFORE_ALL, DEPS(OWN(5), OTHER(3))).exposed_ns == 2 * NS);
+	assert_true(point(8, 12, BEFORE_ALL, DEPS(OWN(6), OTHER(2))).exposed_ns == 0);
+	assert_true(point(9, 20, BEFORE_ALL, DEPS(OWN(8))).exposed_ns == 0);
+}
+
+/* The host comes to its wait at 8, for an op that is over at 10. */
+static void exposed_is_only_what_neither_computation_nor_the_host_needed(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	op = arrive(2, 0, DEPS(OTHER(1)));
+	timeline_end_all(op, 10 * NS, 10 * NS);
+	timeline_node_release(op);
+	point(3, 4, BEFORE_ALL, DEPS(OWN(1)));
+	assert_true(point(4, 10, (struct call){8, 1}, DEPS(OTHER(3), OTHER(2))).exposed_ns ==
+		    2 * NS);
+}
+
+static void a_plain_time_knows_of_no_what_ifs(void **state)
+{
+	struct timeline_times times;
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	factor[0] = 1.5;
+	factor[1] = 3;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	times = point(2, 10, (struct call){0, 1}, DEPS(OWN(1)));
+	assert_true(ms(times.time_ns) == 15 && ms(times.plain_ns) == 10);
+	op = arrive(3, 10, DEPS(OTHER(2)));
+	check_ms(timeline_plain_arrival(op), 10);
+	timeline_end_all(op, 34 * NS, 12 * NS);
+	assert_true(ms(timeline_end(op).plain_ns) == 12 && ms(timeline_end(op).time_ns) == 34);
+	timeline_node_release(op);
+	times = point(4, 36, (struct call){1, 1}, DEPS(OWN(2), OTHER(3))); /* opened at 34 */
+	assert_true(ms(times.time_ns) == 37 && ms(times.plain_ns) == 14);
+	times = point(5, 37, (struct call){2, 1}, DEPS(OTHER(4))); /* the host waits */
+	assert_true(ms(times.plain_ns) == 15);
+	times = point(6, 40, (struct call){40, 5}, DEPS(OTHER(1)));
+	assert_true(ms(times.plain_ns) == 18);
+}
+
+/* The wall clock is at 10, the rank by its time at 15: it has to be held. */
+static void a_real_rank_that_is_slowed_is_held_at_the_gate(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	factor[0] = 1.5;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 10, BEFORE_ALL, DEPS(OWN(1)));
+	op = arrive(3, 10, DEPS(OTHER(2)));
+	check_ms(timeline_arrival(op, 0), 15);
+	check_ms(timeline_arrival(op, 1), 10);
+	timeline_end_all(op, 16 * NS, 11 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 16);
+	timeline_node_release(op);
+	assert_true(ms(point(4, 17, BEFORE_ALL, DEPS(OWN(2), OTHER(3))).time_ns) == 18 - 0.5);
+}
+
+static void a_virtual_rank_may_be_ahead_of_its_template(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(3, 1);
+	jitter_ms[1] = -3;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 10, BEFORE_ALL, DEPS(OWN(1)));
+	op = arrive(3, 10, DEPS(OTHER(2)));
+	check_ms(timeline_arrival(op, 1), 7);
+	check_ms(timeline_arrival(op, 2), 10);
+	timeline_end_each(op, (double[]){12 * NS, 9 * NS, 12 * NS}, 12 * NS);
+	timeline_node_release(op);
+	check_at(1, 3, 12, 9);
+}
+
+static void ranks_are_one_until_something_tells_them_apart(void **state)
+{
+	struct timeline_node *op;
+	uint32_t n;
+
+	(void)state;
+	open_world(4, 1);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 5, BEFORE_ALL, DEPS(OWN(1)));
+	op = arrive(3, 5, DEPS(OTHER(2)));
+	assert_true(timeline_is_folded(op));
+	assert_int_equal(timeline_ranks(op, &n)[3], 3);
+	assert_int_equal(n, 4);
+	timeline_node_release(op);
+	for (int i = 0; i < 4; i++)
+		factor[i] = 2;
+	point(4, 10, BEFORE_ALL, DEPS(OWN(2))); /* all alike */
+	op = arrive(5, 10, DEPS(OTHER(4)));
+	assert_true(timeline_is_folded(op));
+	check_ms(timeline_arrival(op, 3), 15);
+	timeline_node_release(op);
+	factor[3] = 1;
+	point(6, 15, BEFORE_ALL, DEPS(OWN(4)));
+	op = arrive(7, 15, DEPS(OTHER(6)));
+	assert_false(timeline_is_folded(op));
+	check_ms(timeline_arrival(op, 3), 20);
+	timeline_end_each(op, (double[]){30 * NS, 30 * NS, 30 * NS, 30 * NS}, 30 * NS);
+	timeline_node_release(op);
+	op = arrive(8, 30, DEPS(OWN(7))); /* all have waited */
+	assert_true(timeline_is_folded(op));
+	timeline_end_each(op, (double[]){31 * NS, 31 * NS, 32 * NS, 31 * NS}, 31 * NS);
+	timeline_node_release(op);
+	op = arrive(9, 31, DEPS(OWN(8)));
+	assert_false(timeline_is_folded(op));
+	check_ms(timeline_arrival(op, 2), 32);
+	timeline_node_release(op);
+}
+
+static void of_several_ends_of_an_op_the_latest_counts(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	op = arrive(1, 0, NOTHING);
+	timeline_end_all(op, 5 * NS, 6 * NS);
+	timeline_end_each(op, (double[]){3 * NS, 7 * NS}, 4 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 5 && ms(timeline_end(op).plain_ns) == 6);
+	check_at(1, 1, 5, 7);
+	timeline_end_each(op, (double[]){6 * NS, 4 * NS}, 4 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 6);
+	check_at(1, 1, 6, 7);
+	timeline_end_all(op, 6.5 * NS, 8 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 6.5 && ms(timeline_end(op).plain_ns) == 8);
+	check_at(1, 1, 6.5, 7);
+	timeline_node_release(op);
+}
+
+static void a_name_of_a_captured_graph_means_its_last_replay(void **state)
+{
+	struct timeline_node *first, *second;
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	first = arrive(CAPTURED | 1, 0, DEPS(OTHER(1)));
+	timeline_end_all(first, 1 * NS, 1 * NS);
+	point(CAPTURED | 2, 3, BEFORE_ALL, DEPS(OTHER(CAPTURED | 1)));
+	check_at(1, CAPTURED | 2, 3, 5);
+	second = arrive(CAPTURED | 1, 3, DEPS(OTHER(CAPTURED | 2)));
+	check_ms(timeline_arrival(second, 1), 5);
+	timeline_end_all(second, 6 * NS, 4 * NS);
+	point(CAPTURED | 2, 8, BEFORE_ALL, DEPS(OTHER(CAPTURED | 1)));
+	check_at(1, CAPTURED | 2, 8, 10);
+	timeline_end_all(first, 7 * NS, 7 * NS); /* its owner still holds it */
+	assert_true(ms(timeline_due_ns(first)) == 7);
+	timeline_node_release(first);
+	timeline_node_release(second);
+}
+
+static void the_latest_point_takes_the_place_of_one_that_is_forgotten(void **state)
+{
+	struct timeline_node *op;
+	uint64_t name;
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	op = arrive(1, 0, NOTHING);
+	timeline_end_all(op, 1 * NS, 1 * NS);
+	point(2, 1, BEFORE_ALL, DEPS(OTHER(1)));
+	for (name = 3; name < 5000; name++)
+		point(name, (double)name - 1, BEFORE_ALL, DEPS(OWN(name - 1)));
+	/* the last was passed at 4,998 and at 9,995 */
+	check_at(1, name - 1, 4998, 9995);
+	check_at(1, 2, 4998, 9995);
+	timeline_end_all(op, 3 * NS, 3 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 3);
+	timeline_node_release(op);
+}
+
+static void each_template_has_a_timeline_of_its_own(void **state)
+{
+	struct timeline_times times;
+	struct timeline_node *a, *b;
+	struct err err = {""};
+	uint32_t n;
+
+	(void)state;
+	open_world(5, 2);
+	factor[2] = factor[3] = 2;
+	assert_int_equal(timelines_template(world, 4), 0);
+	assert_int_equal(timelines_template(world, 3), 1);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	arrive_at(1, 1, 5, BEFORE_ALL, NOTHING, &times); /* the same name, of another process */
+	a = arrive_at(0, 2, 10, BEFORE_ALL, DEPS(OTHER(1)), &times);
+	b = arrive_at(1, 2, 10, BEFORE_ALL, DEPS(OTHER(1)), &times);
+	assert_int_equal(timeline_ranks(a, &n)[2], 4);
+	assert_int_equal(n, 3);
+	check_ms(timeline_arrival(a, 2), 20);
+	check_ms(timeline_arrival(a, 4), 10);
+	check_ms(timeline_arrival(b, 3), 15);
+	assert_int_equal(timelines_arrive(world, 3, &(struct timeline_point){.name = 9}, &a, &times,
+					  &err),
+			 -EINVAL);
+	assert_string_equal(err.text, "rank 3 is not real");
+}
+
+static int fails(void *ctx, uint32_t rank, uint64_t number, double ns, double *ret_ns,
+		 struct err *err)
+{
+	(void)ctx;
+	(void)number;
+	(void)ns;
+	(void)ret_ns;
+	return err_set(err, ERANGE, "rank %u computes too long", rank);
+}
+
+static void what_a_what_if_cannot_do_is_told(void **state)
+{
+	const struct timeline_what_if what_if = {.segment = fails};
+	const struct timeline_dep deps[] = {OWN(1)};
+	const struct topology t = {.n_nodes = 4, .gpus_per_node = 1};
+	struct timeline_times times;
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(timelines_new(&t, (uint32_t[]){0}, 1, &what_if, &world), 0);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	assert_int_equal(timelines_point(world, 0,
+					 &(struct timeline_point){.name = 2,
+								  .time_ns = wall(1),
+								  .deps = deps,
+								  .n_deps = 1},
+					 &times, &err),
+			 -ERANGE);
+	assert_string_equal(err.text, "rank 0 computes too long");
+}
+
+static int all_apart(void *ctx, uint32_t rank, uint64_t number, double ns, double *ret_ns,
+		     struct err *err)
+{
+	(void)ctx;
+	(void)number;
+	(void)err;
+	*ret_ns = ns + rank;
+	return 0;
+}
+
+/* 200 ops with two times a rank would take 210 MB. */
+static void ranks_that_are_told_apart_need_no_more_than_64_mib(void **state)
+{
+	const struct timeline_what_if what_if = {.segment = all_apart};
+	const struct topology t = {.n_nodes = 65536, .gpus_per_node = 1};
+	size_t before = mallinfo2().uordblks + mallinfo2().hblkhd, used, most = 0;
+
+	(void)state;
+	assert_int_equal(timelines_new(&t, (uint32_t[]){0}, 1, &what_if, &world), 0);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	for (int i = 1; i <= 200; i++) {
+		struct timeline_node *op = arrive((uint64_t)i + 1, i, DEPS(OWN((uint64_t)i)));
+		uint32_t n;
+		const uint32_t *ranks = timeline_ranks(op, &n);
+		double *ends = test_malloc(n * sizeof(*ends));
+
+		for (uint32_t k = 0; k < n; k++)
+			ends[k] = timeline_arrival(op, ranks[k]);
+		assert_true(ends[65535] - ends[0] == 65535. * i);
+		assert_int_equal(timeline_end_each(op, ends, i * NS), 0);
+		test_free(ends);
+		timeline_node_release(op);
+		used = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+		most = used > most ? used : most;
+	}
+	if (most > 68 << 20)
+		fail_msg("%zu bytes", most);
+}
+
+#define CASE(name) cmocka_unit_test_teardown(name, close_world)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_rank_alone_has_the_time_of_its_wall_clock),
+		CASE(a_gate_that_opens_late_does_not_reach_virtual_time),
+		CASE(late_gates_do_not_add_up_on_a_stream_of_ops),
+		CASE(lag_grows_with_slow_and_is_lost_only_at_a_wait),
+		CASE(the_hosts_part_is_not_stretched),
+		CASE(a_point_without_a_call_is_not_the_hosts),
+		CASE(a_slow_rank_whose_host_waits_makes_its_calls_later),
+		CASE(nothing_is_reached_before_its_call),
+		CASE(two_communication_streams_are_late_apart),
+		CASE(an_op_on_the_compute_stream_needs_no_points),
+		CASE(stretches_that_several_places_wait_through_are_exposed_once),
+		CASE(exposed_is_only_what_neither_computation_nor_the_host_needed),
+		CASE(a_plain_time_knows_of_no_what_ifs),
+		CASE(a_real_rank_that_is_slowed_is_held_at_the_gate),
+		CASE(a_virtual_rank_may_be_ahead_of_its_template),
+		CASE(ranks_are_one_until_something_tells_them_apart),
+		CASE(of_several_ends_of_an_op_the_latest_counts),
+		CASE(a_name_of_a_captured_graph_means_its_last_replay),
+		CASE(the_latest_point_takes_the_place_of_one_that_is_forgotten),
+		CASE(each_template_has_a_timeline_of_its_own),
+		CASE(what_a_what_if_cannot_do_is_told),
+		CASE(ranks_that_are_told_apart_need_no_more_than_64_mib),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
