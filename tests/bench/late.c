@@ -19,6 +19,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+/* So that the runtime is a library that this one needs: libnbox looks for the rest of it there. */
+__attribute__((used)) static __typeof__(&cudaGetDevice) const of_runtime = cudaGetDevice;
+
 struct call {
 	cudaHostFn_t fn;
 	void *arg;
