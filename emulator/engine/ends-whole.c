@@ -55,6 +55,7 @@ void ends_whole(const struct sched *s, double whole_ns, const double *arrive, co
 			time = whole_ns * share;
 		/* a rank that leaves all to its port does not wait for it */
 		ret_end[r] = time > 0 ? from + time : arrive[r];
-		ret_busy[r] = from + whole_ns;
+		if (ret_busy)
+			ret_busy[r] = from + whole_ns;
 	}
 }

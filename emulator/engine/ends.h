@@ -28,7 +28,7 @@ struct ends *ends_unref(struct ends *e); /* NULL */
  * @arrive: virtual time of each rank's arrival; INFINITY: not known yet
  * @busy: when each rank's port has sent the messages of the communicator's op before; NULL: all
  * free
- * @extra_ns: what what-ifs add to the whole op: timing.end_ns - ends_raw_ns()
+ * @extra_ns: what what-ifs add to the whole op: timing.extra_ns
  * @ret_end: when the op is over for each rank, never before its arrival; INFINITY: that depends on
  *           an arrival that is not known
  * @ret_busy: when each rank's port is free, for the communicator's next op; NULL: not wanted
@@ -43,7 +43,8 @@ int ends_solve(struct ends *e, const double *arrive, const double *busy, double 
  * and *ret_last after the last. */
 int ends_together(struct ends *e, double *ret_first, double *ret_last, struct err *err);
 
-double ends_raw_ns(const struct ends *e); /* the op's time without extras: solve()'s raw end_ns */
+/* The op's time without extras: solve()'s raw end_ns. */
+double ends_raw_ns(const struct ends *e);
 /* How the last ends were found. SOLVE_OP: from the op's time, because the model says only that, or
  * because too many messages would have to be simulated. */
 enum solve_how ends_how(const struct ends *e);

@@ -241,21 +241,27 @@ static int has_rank(const struct nbox_op *op, uint32_t world_rank)
 	       bsearch(&key, t->g->ranks, t->g->n_ranks, sizeof(key), by_number) != NULL;
 }
 
+static struct sched sched_of(uint32_t n_ranks, const struct group *g)
+{
+	return (struct sched){.kind = COLL_SENDRECV,
+			      .algo = SCHED_DIRECT,
+			      .n_ranks = n_ranks,
+			      .ranks_per_node = 1,
+			      .n_channels = 1,
+			      .elem_bytes = 1,
+			      .bytes = (uint64_t)fmax(g->max_sent, g->max_received)};
+}
+
 int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 	      const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 	      const struct membership *m, struct delay_chain *d, const struct border *border,
 	      uint64_t op_number, struct timing *ret, struct err *err)
 {
-	struct sched s = {.kind = COLL_SENDRECV,
-			  .algo = SCHED_DIRECT,
-			  .n_ranks = m->n_ranks,
-			  .ranks_per_node = 1,
-			  .n_channels = 1,
-			  .elem_bytes = 1};
 	struct group g = {0};
 	const struct takers takers = {m, &g};
 	struct timing own = {0};
 	bool has_whole = false;
+	struct sched s;
 	struct price p;
 	int r = group_init(&g, ranks, n, calls, n_calls,
 			   chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT);
@@ -263,7 +269,7 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	if (r)
 		err_set(err, -r, "no memory for a group of calls");
 	if (!r) {
-		s.bytes = (uint64_t)fmax(g.max_sent, g.max_received);
+		s = sched_of(m->n_ranks, &g);
 		price_init(&p, &s, t, m, d, op_number, err);
 		p.op.has_rank = has_rank;
 		p.op.host = &takers;
@@ -286,5 +292,119 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 		timing_deinit(&own);
 	else
 		*ret = own;
+	return r;
+}
+
+/* Ends of a group, by port: starts, busy ports, ends, free ports. */
+struct port_times {
+	double *start, *busy, *end, *free;
+	double first; /* they are relative to it */
+};
+
+static int times_init(struct port_times *t, const struct group *g, const struct p2p_ranks *who)
+{
+	size_t n = g->n_ranks;
+	uint32_t i;
+
+	*t = (struct port_times){.start = malloc(4 * (n + 1) * sizeof(double)), .first = INFINITY};
+	if (!t->start)
+		return -ENOMEM;
+	t->busy = t->start + n;
+	t->end = t->busy + n;
+	t->free = t->end + n;
+	for (i = 0; i < n; i++) {
+		t->start[i] = who->start(who->ctx, g->ranks[i]);
+		t->busy[i] = who->busy ? who->busy(who->ctx, g->ranks[i]) : 0;
+		t->first = fmin(t->first, t->start[i]);
+	}
+	if (isinf(t->first))
+		t->first = 0;
+	for (i = 0; i < n; i++) {
+		t->start[i] -= t->first;
+		t->busy[i] = fmax(t->busy[i] - t->first, t->start[i]);
+	}
+	return 0;
+}
+
+/* The model knows the time of the whole group only: a rank that receives waits for those that send
+ * to it, and for the group's time; one whose sends do not fit the buffers, for their receivers. */
+static void ends_from_whole(const struct group *g, double whole_ns, struct port_times *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < g->n_ranks; i++) {
+		t->end[i] = t->start[i];
+		t->free[i] = t->busy[i] + whole_ns;
+	}
+	for (i = 0; i < g->n_flows; i++) {
+		const struct port_flow *f = &g->flows[i];
+		double share = fmax(0, 1 - (double)SIM_BUFFER_BYTES / (double)f->bytes);
+		double from = t->busy[f->egress], to = t->start[f->ingress];
+
+		t->end[f->ingress] = fmax(t->end[f->ingress], fmax(from, to) + whole_ns);
+		if (share > 0)
+			t->end[f->egress] =
+				fmax(t->end[f->egress], fmax(from, to) + share * whole_ns);
+	}
+}
+
+static int ends_from_messages(const struct group *g, struct price *p, uint64_t chunk_bytes,
+			      struct port_times *t, struct err *err)
+{
+	struct sim_cost cost = price_cost(p);
+	struct sched chunks = {.chunk_bytes = chunk_bytes};
+	struct sim_ranks ranks = {.start_ns = t->start,
+				  .busy_ns = t->busy,
+				  .buffered = sim_buffered(&chunks),
+				  .end_ns = t->end,
+				  .free_ns = t->free};
+	struct sim_result result;
+
+	return sim_ports(g->flows, g->n_flows, g->n_ranks, &cost, &ranks, NULL, &result, err);
+}
+
+static int group_ends(const struct group *g, struct price *p, uint64_t chunk_bytes,
+		      const struct timing *timing, const struct p2p_ranks *who, struct err *err)
+{
+	struct port_times t;
+	uint32_t i;
+	int r = 0;
+
+	if (times_init(&t, g, who))
+		return err_set(err, ENOMEM, "no memory for a group of calls");
+	if (timing->is_of_model)
+		ends_from_whole(g, timing->end_ns - timing->extra_ns, &t);
+	else
+		r = ends_from_messages(g, p, chunk_bytes, &t, err);
+	for (i = 0; i < g->n_ranks && !r; i++)
+		who->done(who->ctx, g->ranks[i],
+			  t.first + fmax(t.start[i], t.end[i] + timing->extra_ns),
+			  t.first + fmax(t.start[i], t.free[i] + timing->extra_ns));
+	free(t.start);
+	return r;
+}
+
+int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
+		   const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
+		   const struct membership *m, struct delay_chain *d, uint64_t op_number,
+		   const struct timing *timing, const struct p2p_ranks *who, struct err *err)
+{
+	uint64_t chunk = chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT;
+	struct group g = {0};
+	const struct takers takers = {m, &g};
+	struct sched s;
+	struct price p;
+	int r = group_init(&g, ranks, n, calls, n_calls, chunk);
+
+	if (r) {
+		err_set(err, -r, "no memory for a group of calls");
+	} else {
+		s = sched_of(m->n_ranks, &g);
+		price_init(&p, &s, t, m, d, op_number, err);
+		p.op.has_rank = has_rank;
+		p.op.host = &takers;
+		r = group_ends(&g, &p, chunk, timing, who, err);
+	}
+	group_deinit(&g);
 	return r;
 }

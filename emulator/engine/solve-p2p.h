@@ -13,3 +13,23 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	      const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 	      const struct membership *m, struct delay_chain *d, const struct border *border,
 	      uint64_t op_number, struct timing *ret, struct err *err);
+
+/* What the ranks of a group bring and take; comm ranks. */
+struct p2p_ranks {
+	void *ctx;
+	/* When the rank starts; INFINITY: not known yet. Asked for each real rank and each of their
+	 * peers. */
+	double (*start)(void *ctx, uint32_t rank);
+	double (*busy)(void *ctx, uint32_t rank); /* when its port is free; NULL: all free */
+	/* Told for each of them. A rank ends when its receives are there and its sends are handed
+	 * over: one that fits the buffers at once, any other not before its receiver has started.
+	 * Of a virtual rank only the calls with real ranks count. INFINITY: depends on a start that
+	 * is not known. */
+	void (*done)(void *ctx, uint32_t rank, double end_ns, double port_ns);
+};
+
+/* Ends of a group's ranks. @timing: solve_p2p()'s answer; other arguments as there. */
+int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
+		   const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
+		   const struct membership *m, struct delay_chain *d, uint64_t op_number,
+		   const struct timing *timing, const struct p2p_ranks *who, struct err *err);

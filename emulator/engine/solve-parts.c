@@ -52,6 +52,7 @@ int solve_finish(struct price *p, const struct border *border, struct timing *t,
 			"what-ifs",
 			raw + extra);
 	t->end_ns = raw + extra > 0 ? raw + extra : 0;
+	t->extra_ns = t->end_ns - raw;
 	for (i = 0; i < n && t->end_ns < raw; i++)
 		t->at[i] *= t->end_ns / raw;
 	for (i = 0; i < n && t->end_ns < raw; i++)

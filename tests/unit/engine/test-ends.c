@@ -9,6 +9,7 @@
 #include "engine/ends.h"
 #include "engine/price.h"
 #include "engine/sim.h"
+#include "engine/solve-p2p.h"
 #include "engine/solve.h"
 #include "engine/solver.h"
 #include "rng.h"
@@ -75,8 +76,10 @@ static void check_case(struct rng *r, struct scene *c, struct delay_chain *d, ui
 	struct ends *e = ends_of(c, d);
 	struct err err = {""};
 	uint32_t n = c->s.n_ranks;
+	double first, last;
 
-	random_arrivals(r, n, ends_raw_ns(e), &in);
+	assert_int_equal(ends_together(e, &first, &last, &err), 0);
+	random_arrivals(r, n, last, &in);
 	simulate(c, d, &in, &sim);
 	if (ends_solve(e, in.arrive, in.busy, 0, got.end, got.port, &err))
 		fail_msg("%s", err.text);
@@ -143,7 +146,6 @@ static void ranks_that_arrive_together_take_the_time_of_the_op(void **state)
 			assert_true(fabs(last - t.end_ns) <= 1e-6 + 1e-9 * t.end_ns);
 			assert_int_equal(ends_together(e, &first, &latest, &err), 0);
 			assert_true(is_close(latest, t.end_ns) && first <= latest);
-			assert_true(is_close(ends_raw_ns(e), t.end_ns));
 			ends_unref(e);
 			timing_deinit(&t);
 		}
@@ -231,6 +233,7 @@ static void a_solver_keeps_the_ends_of_an_op(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", NULL);
 	struct ends *a, *b;
+	double first, last;
 	struct err err = {""};
 	struct solver *solver;
 	struct timing t;
@@ -246,11 +249,98 @@ static void a_solver_keeps_the_ends_of_an_op(void **state)
 	assert_int_equal(solver_ends(solver, 1, &c.s, &c.m, NULL, 3, &b, &err), 0);
 	assert_ptr_equal(a, b);
 	solver_free(solver);
-	assert_true(is_close(ends_raw_ns(a), t.end_ns)); /* a reference lives longer */
+	assert_int_equal(ends_together(a, &first, &last, &err), 0); /* a reference lives longer */
+	assert_true(is_close(last, t.end_ns));
 	ends_unref(a);
 	ends_unref(b);
 	timing_deinit(&t);
 	delay_free(d);
+}
+
+/* --- groups of point-to-point calls ------------------------------------------- */
+
+struct who {
+	double start[8], end[8], port[8];
+};
+
+static double start_of(void *ctx, uint32_t rank)
+{
+	return ((struct who *)ctx)->start[rank];
+}
+
+static void done(void *ctx, uint32_t rank, double end_ns, double port_ns)
+{
+	((struct who *)ctx)->end[rank] = end_ns;
+	((struct who *)ctx)->port[rank] = port_ns;
+}
+
+/* Rank 1 sends @bytes to rank 2 and receives 1 MiB from rank 0; ranks 0 and 2 are virtual. */
+static void play_group(const char *model, uint64_t bytes, struct who *w)
+{
+	static const uint32_t rank = 1, n = 2;
+	struct sched_p2p calls[] = {{.peer = 2, .is_send = true, .bytes = bytes},
+				    {.peer = 0, .bytes = 1 << 20}};
+	const struct sched_p2p *const group = calls;
+	const struct p2p_ranks ranks = {.ctx = w, .start = start_of, .done = done};
+	struct delay_chain *d = open_chain(model, "add:delay=10us");
+	struct timing t;
+	struct scene c;
+	struct err err = {""};
+
+	scene_of(&c, COLL_ALLREDUCE, 4);
+	if (solve_p2p(&rank, 1, &group, &n, 0, &c.t, &c.m, d, NULL, 0, &t, &err) ||
+	    solve_p2p_ends(&rank, 1, &group, &n, 0, &c.t, &c.m, d, 0, &t, &ranks, &err))
+		fail_msg("%s", err.text);
+	assert_true(t.extra_ns == 10e3);
+	timing_deinit(&t);
+	delay_free(d);
+}
+
+static void a_send_that_fits_the_buffers_waits_for_nobody(void **state)
+{
+	const double extra = 10e3, mib = (1 << 20) / 100.;
+	struct who w = {.start = {500, 70, INFINITY}};
+
+	(void)state;
+	play_group("alphabeta", 2 << 20, &w);
+	assert_true(is_close(w.end[1], 500 + 1000 + mib + extra));
+	assert_true(is_close(w.port[1], 70 + 2 * mib + extra));
+	assert_true(isinf(w.end[2]) && w.end[0] == 500 + extra);
+	w.start[2] = 1e6;
+	play_group("alphabeta", 2 << 20, &w);
+	assert_true(w.end[2] == 1e6 + extra); /* it was there before */
+	w.start[0] = INFINITY;
+	play_group("alphabeta", 2 << 20, &w);
+	assert_true(isinf(w.end[1]));
+}
+
+static void a_send_that_does_not_fit_waits_for_its_receiver(void **state)
+{
+	const double extra = 10e3, mib = (1 << 20) / 100.;
+	struct who w = {.start = {500, 70, 1e6}};
+
+	(void)state;
+	play_group("alphabeta", 8 << 20, &w); /* four messages fit, the others wait */
+	assert_true(is_close(w.end[2], 1e6 + 1000 + 4 * mib + extra));
+	assert_true(w.end[1] == 1e6 + extra); /* the last four fit again */
+	w.start[2] = INFINITY;
+	play_group("alphabeta", 8 << 20, &w);
+	assert_true(isinf(w.end[1]) && isinf(w.port[1]) && isinf(w.end[2]));
+}
+
+static void a_group_of_which_only_the_time_is_known_has_ends(void **state)
+{
+	const double extra = 10e3;
+	struct who w = {.start = {500, 70, INFINITY}};
+
+	(void)state;
+	play_group("const:time=8ms", 2 << 20, &w);
+	assert_true(w.end[1] == 500 + 8e6 + extra && isinf(w.end[2]) && w.end[0] == 500 + extra);
+	play_group("const:time=8ms", 8 << 20, &w);
+	assert_true(isinf(w.end[1]));
+	w.start[2] = 1e8;
+	play_group("const:time=8ms", 8 << 20, &w);
+	assert_true(w.end[1] == 1e8 + 4e6 + extra && w.end[2] == 1e8 + 8e6 + extra);
 }
 
 int main(int argc, char **argv)
@@ -261,6 +351,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_root_leaves_to_its_port_what_fits_the_buffers),
 		cmocka_unit_test(the_second_of_two_ops_queues_behind_the_first),
 		cmocka_unit_test(a_solver_keeps_the_ends_of_an_op),
+		cmocka_unit_test(a_send_that_fits_the_buffers_waits_for_nobody),
+		cmocka_unit_test(a_send_that_does_not_fit_waits_for_its_receiver),
+		cmocka_unit_test(a_group_of_which_only_the_time_is_known_has_ends),
 	};
 
 	dirs[0] = argc > 1 ? argv[1] : NULL;
