@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "schedule/coll.h"
 #include "shim/data/data-p2p.h"
 #include "shim/data/data.h"
+#include "shim/edges/edges.h"
 #include "shim/entry/result.h"
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
@@ -22,6 +24,8 @@ struct batch {
 	device_stream stream; /* of its first call: all work goes there */
 	uint64_t capture;
 	struct op *first, **last, *p2p;
+	struct edges_ops edges;
+	uint64_t last_name;     /* of the last op */
 	struct op *not_arrived; /* the first whose arrive is not in the stream; NULL: all are */
 	int64_t n_self;         /* sends to this rank itself, less receives from it */
 };
@@ -31,6 +35,7 @@ struct plan {
 	uint32_t n_calls;
 	struct batch *batches;
 	uint32_t n_batches;
+	uint64_t place, call_ns;
 };
 
 /* --- making the ops ------------------------------------------------------------------ */
@@ -180,6 +185,10 @@ static int tie_streams(const struct plan *p, const struct batch *b, enum directi
 		r = DEVICE(c, event_record, (c->join_event, d == JOIN ? other : b->stream));
 		if (!r)
 			r = DEVICE(c, stream_wait, (d == JOIN ? b->stream : other, c->join_event));
+		if (!r && d == JOIN)
+			edges_join(b->stream, other);
+		else if (!r)
+			edges_follow(other, &c->last_op);
 	}
 	return r;
 }
@@ -201,6 +210,31 @@ static int make_events(struct comm *c, struct err *err)
 		       : 0;
 }
 
+/* What the ops of a batch wait for. */
+static int set_edges(const struct plan *p, struct batch *b)
+{
+	struct comm *c = b->comm;
+	struct edges_ops *e = &b->edges;
+	int r = 0;
+
+	edges_ops(b->stream, p->place, p->call_ns, e);
+	if (edges_are_blind()) {
+		e->n_deps = c->last_op.name != 0;
+		e->deps[0] = (struct wire_dep){.name = c->last_op.name, .is_same_stream = 1};
+	}
+	for (struct op *op = b->first; !r && op; op = op->group_next) {
+		op->call.name = edges_name(e);
+		op->call.call_ns = e->call_ns;
+		op->call.host = e->host;
+		op->call.stream = e->stream;
+		if (edges_are_blind())
+			op->call.flags |= WIRE_ARRIVE_NO_EDGES;
+		r = op_set_deps(op, e->deps, e->n_deps);
+		b->last_name = op->call.name;
+	}
+	return r;
+}
+
 static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 {
 	struct comm *c = b->comm;
@@ -213,8 +247,12 @@ static int begin_batch(const struct plan *p, struct batch *b, struct err *err)
 	/* an event of another capture, or of none, cannot be waited for here */
 	if (!r && c->has_last && c->last_stream != b->stream && c->last_capture == b->capture)
 		r = DEVICE(c, stream_wait, (b->stream, c->last_event));
+	if (c->has_last && c->last_capture == b->capture)
+		edges_follow(b->stream, &c->last_op);
 	if (!r)
 		r = tie_streams(p, b, JOIN, err);
+	if (!r && set_edges(p, b))
+		r = err_set(err, ENOMEM, "no memory for an op");
 	data_begin(c);
 	for (struct op *op = b->first; !r && op; op = op->group_next) {
 		r = play_enqueue_arrive(op, b->stream, before, err);
@@ -249,6 +287,7 @@ static int end_batch(const struct plan *p, struct batch *b, struct err *err)
 	struct comm *c = b->comm;
 	int r = enqueue_waits(b, err);
 
+	edges_ops_end(b->stream, &b->edges, b->last_name, &c->last_op);
 	if (!r)
 		r = tie_streams(p, b, FORK, err);
 	if (!r)
@@ -342,6 +381,7 @@ static int enqueue_plan(struct plan *p, struct err *err)
 	const struct device *dev = p->calls[0].comm->dev;
 	int r = 0, before = DEVICE_NONE;
 
+	p->place = edges_place();
 	dev->get(&before);
 	for (uint32_t i = 0; !r && i < p->n_batches; i++)
 		r = begin_batch(p, &p->batches[i], err);
@@ -371,7 +411,7 @@ ncclResult_t enqueue_calls(struct call *calls, uint32_t n)
 {
 	struct batch one;
 	CLEANUP(freep) struct batch *many = NULL;
-	struct plan p = {.calls = calls, .n_calls = n, .batches = &one};
+	struct plan p = {.calls = calls, .n_calls = n, .batches = &one, .call_ns = clock_now_ns()};
 	struct err err = {""};
 	ncclResult_t result;
 	int r;

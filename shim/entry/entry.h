@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "shim/edges/edges.h"
 #include "shim/real/nccl-api.h"
 #include "shim/real/real.h"
 
@@ -21,8 +22,10 @@ static inline void restore_errno_(const int *saved)
 	errno = *saved;
 }
 
-/* First line of every entry point: errno is the caller's. */
-#define ENTER() __attribute__((unused)) const int saved_errno_ CLEANUP(restore_errno_) = errno
+/* First line of every entry point: errno is the caller's, and calls of CUDA are not the job's. */
+#define ENTER()                                                                         \
+	__attribute__((unused)) const int saved_errno_ CLEANUP(restore_errno_) = errno; \
+	EDGES_QUIET()
 
 /* pncclX is ncclX, bound here and not through the linker: a profiler that interposes ncclX and
  * calls pncclX reaches the virtual cluster once. */

@@ -46,6 +46,7 @@ enum {
 	CU_MEMHOSTREGISTER_PORTABLE = 1,
 	CU_MEMHOSTREGISTER_DEVICEMAP = 2,
 	CU_EVENT_DISABLE_TIMING = 2,
+	CU_STREAM_NON_BLOCKING = 1,
 	CU_STREAM_CAPTURE_STATUS_NONE = 0,
 	CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
 	CU_STREAM_CAPTURE_MODE_RELAXED = 2,
@@ -90,6 +91,8 @@ enum {
 	X(MemsetD8Async, cuMemsetD8Async,                                                         \
 	  (CUdeviceptr dst, unsigned char byte, size_t n, CUstream stream))                       \
 	X(LaunchHostFunc, cuLaunchHostFunc, (CUstream stream, CUhostFn fn, void *arg))            \
+	X(StreamCreate, cuStreamCreate, (CUstream * ret, unsigned int flags))                     \
+	X(StreamGetFlags, cuStreamGetFlags, (CUstream stream, unsigned int *ret))                 \
 	X(EventCreate, cuEventCreate, (CUevent * ret, unsigned int flags))                        \
 	X(EventDestroy, cuEventDestroy_v2, (CUevent event))                                       \
 	X(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                           \

@@ -22,10 +22,12 @@ enum phase { PHASE_IDLE, PHASE_ARRIVED, PHASE_RELEASED };
 
 /* The device is the other side of the words: see cuda-gate.h. */
 struct cuda_slot {
-	struct gate *gate; /* borrowed */
+	struct gate *gate; /* borrowed; NULL: a stamp's */
+	struct stamp *stamp;
 	_Atomic uint32_t *state, *release;
 	CUdeviceptr state_at, release_at;
 	struct cuda_slot *next_free; /* under the lock */
+	bool is_captured;            /* of a stamp */
 
 	/* The progress thread's. */
 	struct cuda_slot *next_going;
@@ -133,39 +135,47 @@ static struct cuda_slot *take_slot(void)
 	return &p->slots[n];
 }
 
-/* Gives @gate words, once; later calls do nothing. */
-static CUresult prepare(const struct cuda_driver *d, struct gate *gate)
+/* Gives @gate or @stamp words in *@slot, once; later calls do nothing. */
+static CUresult prepare(const struct cuda_driver *d, struct cuda_slot **slot, struct gate *gate,
+			struct stamp *stamp)
 {
 	CUresult r = CUDA_SUCCESS;
-	struct cuda_slot *slot;
 
-	if (gate->slot)
+	if (*slot)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&g.lock);
-	slot = take_slot();
-	if (!slot) {
+	*slot = take_slot();
+	if (!*slot) {
 		r = add_page(d);
-		slot = r == CUDA_SUCCESS ? take_slot() : NULL;
+		*slot = r == CUDA_SUCCESS ? take_slot() : NULL;
 	}
 	pthread_mutex_unlock(&g.lock);
-	if (slot) {
-		slot->gate = gate;
-		gate->slot = slot;
+	if (*slot) {
+		(*slot)->gate = gate;
+		(*slot)->stamp = stamp;
 	}
 	return r;
 }
 
+static void give_back(struct cuda_slot **slot)
+{
+	if (!*slot)
+		return;
+	pthread_mutex_lock(&g.lock);
+	(*slot)->next_free = g.free;
+	g.free = *slot;
+	pthread_mutex_unlock(&g.lock);
+	*slot = NULL;
+}
+
 void cuda_gate_deinit(struct gate *gate)
 {
-	struct cuda_slot *slot = gate->slot;
+	give_back(&gate->slot);
+}
 
-	if (!slot)
-		return;
-	gate->slot = NULL;
-	pthread_mutex_lock(&g.lock);
-	slot->next_free = g.free;
-	g.free = slot;
-	pthread_mutex_unlock(&g.lock);
+void cuda_stamp_deinit(struct stamp *st)
+{
+	give_back(&st->slot);
 }
 
 /* --- what goes into streams ------------------------------------------------------- */
@@ -191,7 +201,7 @@ static void set_wait(CUstreamBatchMemOpParams *op, CUdeviceptr at, uint32_t valu
 CUresult cuda_gate_arrive(const struct cuda_driver *d, CUstream s, struct gate *gate)
 {
 	CUstreamBatchMemOpParams op;
-	CUresult r = prepare(d, gate);
+	CUresult r = prepare(d, &gate->slot, gate, NULL);
 	_Atomic uint32_t *count = gate->is_captured ? &g.n_captured : &g.n_pending;
 
 	if (r != CUDA_SUCCESS)
@@ -199,6 +209,24 @@ CUresult cuda_gate_arrive(const struct cuda_driver *d, CUstream s, struct gate *
 	set_write(&op, gate->slot->state_at, STATE_ARRIVED);
 	/* seq_cst, before the stream can get there: cuda_gate_nap_ns() */
 	atomic_fetch_add(count, 1);
+	r = d->StreamBatchMemOp(s, 1, &op, 0);
+	if (r != CUDA_SUCCESS)
+		atomic_fetch_sub(count, 1);
+	return r;
+}
+
+CUresult cuda_gate_stamp(const struct cuda_driver *d, CUstream s, struct stamp *st,
+			 bool is_captured)
+{
+	CUstreamBatchMemOpParams op;
+	CUresult r = prepare(d, &st->slot, NULL, st);
+	_Atomic uint32_t *count = is_captured ? &g.n_captured : &g.n_pending;
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	set_write(&op, st->slot->state_at, STATE_ARRIVED);
+	st->slot->is_captured = is_captured;
+	atomic_fetch_add(count, 1); /* seq_cst: as in cuda_gate_arrive() */
 	r = d->StreamBatchMemOp(s, 1, &op, 0);
 	if (r != CUDA_SUCCESS)
 		atomic_fetch_sub(count, 1);
@@ -330,6 +358,19 @@ static bool line_is_set(_Atomic uint32_t *words)
 	return any != 0;
 }
 
+/* The host is the one that clears a stamp's word. A replay that writes it before that is not seen:
+ * the stamp of a place in a graph is followed by a gate, which holds the replay. */
+static void stamp_one(struct cuda_slot *slot)
+{
+	struct stamp *st = slot->stamp;
+
+	atomic_store_explicit(&st->time_ns, clock_now_ns(), memory_order_relaxed);
+	atomic_store_explicit(slot->state, STATE_IDLE, memory_order_relaxed);
+	if (!slot->is_captured)
+		atomic_fetch_sub(&g.n_pending, 1);
+	st->on_stamped(st);
+}
+
 static bool poll_page(struct page *p)
 {
 	uint32_t n = atomic_load_explicit(&p->n_used, memory_order_acquire);
@@ -344,7 +385,12 @@ static bool poll_page(struct page *p)
 			if (slot->phase != PHASE_IDLE ||
 			    !atomic_load_explicit(slot->state, memory_order_acquire))
 				continue;
-			arrive(slot);
+			/* what it stood behind has passed by now: that is noted first */
+			poll_going();
+			if (slot->stamp)
+				stamp_one(slot);
+			else
+				arrive(slot);
 			moved = true;
 		}
 	}

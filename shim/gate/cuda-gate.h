@@ -57,6 +57,7 @@ struct cuda_slot; /* a gate's words; in gate->slot */
 
 /* Gives back the words of @g. No stream may hold the gate any more. */
 void cuda_gate_deinit(struct gate *g);
+void cuda_stamp_deinit(struct stamp *st);
 
 /* Enqueue; any thread, also during a capture. The current context is the stream's. Return:
  * CUDA_SUCCESS or the driver's error. @hold: NULL, or what to enqueue between "real work done" and
@@ -64,6 +65,10 @@ void cuda_gate_deinit(struct gate *g);
 CUresult cuda_gate_arrive(const struct cuda_driver *d, CUstream s, struct gate *g);
 CUresult cuda_gate_wait(const struct cuda_driver *d, CUstream s, struct gate *g,
 			CUresult (*hold)(void *ctx, CUstream s, CUdeviceptr release), void *ctx);
+
+/* A stamp is the first half of a gate: state = 1, which the progress thread sees and clears. */
+CUresult cuda_gate_stamp(const struct cuda_driver *d, CUstream s, struct stamp *st,
+			 bool is_captured);
 
 /* --- the progress thread ----------------------------------------------------------- */
 

@@ -5,5 +5,6 @@
 /* None is loaded, or it is linked statically into the program. */
 #define CUDA_RUNTIME_NONE ((void *)-1)
 
-/* Return: a handle for dlsym(), or CUDA_RUNTIME_NONE. */
+/* Return: a handle for dlsym(), or CUDA_RUNTIME_NONE. What it finds is the runtime's own: libnbox
+ * has some functions of the same names (edges/interpose.c). */
 void *cuda_runtime_find(void);

@@ -153,6 +153,12 @@ static void cuda_hurry(struct gate *gate)
 	(void)gate; /* a released gate does not wait for a time */
 }
 
+static int cuda_stamp(device_stream s, struct stamp *st, bool is_captured)
+{
+	return check(cuda_gate_stamp(&cu, s, st, is_captured),
+		     "cuStreamBatchMemOp (or cuMemHostRegister)");
+}
+
 /* --- the rest ----------------------------------------------------------------------- */
 
 static CUdeviceptr address(const void *ptr)
@@ -288,6 +294,23 @@ static void cuda_exchange_mode(int *mode)
 	*mode = (int)now;
 }
 
+static int cuda_stream_new(device_stream *ret)
+{
+	int mode = CU_STREAM_CAPTURE_MODE_RELAXED, r;
+
+	cuda_exchange_mode(&mode);
+	r = CU(StreamCreate, (ret, CU_STREAM_NON_BLOCKING));
+	cuda_exchange_mode(&mode);
+	return r;
+}
+
+static bool cuda_is_blocking(device_stream s)
+{
+	unsigned int flags = 0;
+
+	return cu.StreamGetFlags(s, &flags) == CUDA_SUCCESS && !(flags & CU_STREAM_NON_BLOCKING);
+}
+
 static int cuda_event_new(device_event *ret)
 {
 	return CU(EventCreate, (ret, CU_EVENT_DISABLE_TIMING));
@@ -336,6 +359,8 @@ const struct device device_cuda = {
 	.release = cuda_release,
 	.hurry = cuda_hurry,
 	.gate_deinit = cuda_gate_deinit,
+	.stamp = cuda_stamp,
+	.stamp_deinit = cuda_stamp_deinit,
 	.poll = cuda_gate_poll,
 	.nap_ns = cuda_gate_nap_ns,
 	.stop = cuda_gate_open_all,
@@ -346,6 +371,8 @@ const struct device device_cuda = {
 	.alloc_host = cuda_alloc_host,
 	.alloc_shared = cuda_alloc_shared,
 	.free_shared = cuda_free_shared,
+	.stream_new = cuda_stream_new,
+	.is_blocking = cuda_is_blocking,
 	.event_new = cuda_event_new,
 	.event_free = cuda_event_free,
 	.event_record = cuda_event_record,

@@ -32,7 +32,9 @@
 	X(cudaEventDestroy, (device_event))                                    \
 	X(cudaEventRecord, (device_event, device_stream))                      \
 	X(cudaStreamWaitEvent, (device_stream, device_event, unsigned int))    \
-	X(cudaStreamIsCapturing, (device_stream, int *))
+	X(cudaStreamIsCapturing, (device_stream, int *))                       \
+	X(cudaStreamCreateWithFlags, (device_stream *, unsigned int))          \
+	X(cudaStreamGetFlags, (device_stream, unsigned int *))
 
 #define OPTIONAL_FUNCTIONS(X)                                                           \
 	/* 3 arguments up to CUDA 12, 7 since 13; the first three are the same */       \
@@ -48,7 +50,7 @@ static struct {
 #undef POINTER
 } rt;
 
-enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1 };
+enum { MEMCPY_DEFAULT = 4, EVENT_DISABLE_TIMING = 2, CAPTURE_ACTIVE = 1, STREAM_NON_BLOCKING = 1 };
 
 static int host_open(struct err *err)
 {
@@ -163,6 +165,25 @@ static int host_wait(device_stream s, struct gate *g)
 	return rt.cudaLaunchHostFunc(s, on_wait, g) ? -EIO : 0;
 }
 
+static void on_stamp(void *arg)
+{
+	struct stamp *st = arg;
+
+	atomic_store_explicit(&st->time_ns, clock_now_ns(), memory_order_relaxed);
+	st->on_stamped(st);
+}
+
+static int host_stamp(device_stream s, struct stamp *st, bool is_captured)
+{
+	(void)is_captured;
+	return rt.cudaLaunchHostFunc(s, on_stamp, st) ? -EIO : 0;
+}
+
+static void host_stamp_deinit(struct stamp *st)
+{
+	(void)st;
+}
+
 static void host_release(struct gate *g, uint64_t due_ns)
 {
 	atomic_store_explicit(&g->due_ns, due_ns, memory_order_relaxed);
@@ -231,6 +252,23 @@ static int host_alloc_host(void **ret, size_t bytes)
 	return r ? -ENOMEM : 0;
 }
 
+static int host_stream_new(device_stream *ret)
+{
+	int mode = DEVICE_CAPTURE_RELAXED, r;
+
+	exchange_mode(&mode);
+	r = rt.cudaStreamCreateWithFlags(ret, STREAM_NON_BLOCKING);
+	exchange_mode(&mode);
+	return r ? -EIO : 0;
+}
+
+static bool host_is_blocking(device_stream s)
+{
+	unsigned int flags = 0;
+
+	return rt.cudaStreamGetFlags(s, &flags) == 0 && !(flags & STREAM_NON_BLOCKING);
+}
+
 static int host_event_new(device_event *ret)
 {
 	return rt.cudaEventCreateWithFlags(ret, EVENT_DISABLE_TIMING) ? -EIO : 0;
@@ -278,11 +316,15 @@ const struct device device_host = {
 	.release = host_release,
 	.hurry = host_hurry,
 	.gate_deinit = host_gate_deinit,
+	.stamp = host_stamp,
+	.stamp_deinit = host_stamp_deinit,
 	.copy = host_copy,
 	.fill = host_fill,
 	.call = host_call,
 	.alloc = host_alloc,
 	.alloc_host = host_alloc_host,
+	.stream_new = host_stream_new,
+	.is_blocking = host_is_blocking,
 	.event_new = host_event_new,
 	.event_free = host_event_free,
 	.event_record = host_event_record,

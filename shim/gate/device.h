@@ -46,6 +46,17 @@ struct gate {
 	} times[2];
 };
 
+/* A place in a stream, whose time is taken when the device gets there. Captured, it has one in each
+ * replay. */
+struct stamp {
+	/* Called on a thread of the device, or by poll(); must not block. */
+	void (*on_stamped)(struct stamp *st);
+	/* Own clock; 0: not yet. Relaxed: who was told by on_stamped has it; others may see it
+	 * early. */
+	_Atomic uint64_t time_ns;
+	struct cuda_slot *slot; /* device cuda: its word; else NULL */
+};
+
 struct device_shared {
 	void *base;   /* aligned */
 	void *memory; /* what it is inside of */
@@ -80,6 +91,12 @@ struct device {
 	/* No stream holds the gate any more: gives back what it has of the device. */
 	void (*gate_deinit)(struct gate *g);
 
+	/* Enqueue. Return: 0 or -EIO. @is_captured: a graph will replay it. The stamp is the
+	 * device's until on_stamped; of a graph: for good. */
+	int (*stamp)(device_stream s, struct stamp *st, bool is_captured);
+	/* No stream holds the stamp any more. */
+	void (*stamp_deinit)(struct stamp *st);
+
 	/* NULL, or: how the progress thread learns what gates do. Looks at all of them,
 	 * calls on_arrive and on_passed; returns whether any moved. */
 	bool (*poll)(void);
@@ -106,6 +123,10 @@ struct device {
 	int (*alloc_shared)(int ordinal, size_t bytes, size_t align, struct device_shared *ret);
 	void (*free_shared)(const struct device_shared *m);
 
+	/* A stream that the legacy stream does not wait for, also during a capture; 0 or -EIO. */
+	int (*stream_new)(device_stream *ret);
+	/* Does it wait for the legacy stream, and that for it? */
+	bool (*is_blocking)(device_stream s);
 	int (*event_new)(device_event *ret);
 	void (*event_free)(device_event ev);
 	int (*event_record)(device_event ev, device_stream s);

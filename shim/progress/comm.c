@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shim/progress/points.h"
+
 #define SLOTS 256
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -33,6 +35,7 @@ struct comm *comm_new(const struct device *dev, int device)
 	c->dev = dev;
 	c->device = c->scratch.device = c->host_scratch.device = c->redop_scratch.device = device;
 	c->multiplicity = 1;
+	edges_open(dev, &points_sink);
 	return c;
 }
 
@@ -172,6 +175,7 @@ int comm_set_members(struct comm *c, const struct wire_comm_ready *ready,
 	if (r < 0)
 		return err_set(err, ENOMEM, "no memory for %u members", ready->n_real);
 	c->index = (uint32_t)comm_member(c, c->rank);
+	points_set_rank(c->device, c->members[c->index].world_rank);
 	return count_templates(c, err);
 }
 

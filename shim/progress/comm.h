@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "shim/edges/behind.h"
 #include "shim/gate/device.h"
 #include "shim/gate/scratch.h"
 #include "shim/progress/note.h"
@@ -83,6 +84,7 @@ struct comm {
 	device_event last_event, join_event;
 	uint64_t last_capture;
 	bool has_last;
+	struct edge last_op; /* name 0: none yet */
 	struct redop *redops;
 	uint32_t n_redops;
 	ncclRedOp_t scale_op[ncclNumTypes];   /* real PreMulSum by @multiplicity ... */

@@ -65,6 +65,7 @@ struct op *op_free(struct op *op)
 	player_free(op->run.player);
 	free(op->run.conns);
 	free(op->p2p);
+	free(op->deps);
 	free(op);
 	return NULL;
 }
@@ -81,6 +82,22 @@ void op_pool_empty(struct op_pool *p)
 		list = op->next;
 		op_free(op);
 	}
+}
+
+int op_set_deps(struct op *op, const struct wire_dep *deps, uint32_t n)
+{
+	if (n > op->deps_capacity) {
+		struct wire_dep *more = realloc(op->deps, n * sizeof(*deps));
+
+		if (!more)
+			return -ENOMEM;
+		op->deps = more;
+		op->deps_capacity = n;
+	}
+	if (n)
+		memcpy(op->deps, deps, n * sizeof(*deps));
+	op->call.n_deps = n;
+	return 0;
 }
 
 int op_add_p2p(struct op *op, uint32_t peer, bool is_send, uint64_t bytes)

@@ -53,6 +53,8 @@ struct op {
 	struct wire_arrive call; /* arrive_ns and compute_ns are filled at each arrival */
 	struct sched_p2p *p2p;   /* owned */
 	uint32_t p2p_capacity;
+	struct wire_dep *deps; /* owned; what it waits for: call.n_deps */
+	uint32_t deps_capacity;
 	struct note arrived, passed;
 	struct op_run run; /* the progress thread's alone */
 };
@@ -75,5 +77,7 @@ void op_put(struct op_pool *p, struct op *op);
  * it and its communicator are kept for good, on a list. */
 void op_keep(struct op *op);
 struct op *op_free(struct op *op); /* returns NULL */
+/* What it waits for (copied). Return: 0 or -ENOMEM. */
+int op_set_deps(struct op *op, const struct wire_dep *deps, uint32_t n);
 /* Adds a point-to-point call. Return: 0 or -ENOMEM. */
 int op_add_p2p(struct op *op, uint32_t peer, bool is_send, uint64_t bytes);

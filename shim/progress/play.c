@@ -10,6 +10,7 @@
 #include "shim/job/env.h"
 #include "shim/progress/message.h"
 #include "shim/progress/payload.h"
+#include "shim/progress/points.h"
 #include "shim/progress/session.h"
 #include "shim/progress/waiters.h"
 
@@ -116,28 +117,31 @@ static const struct gate_times *times_of(const struct op *op)
 static int send_arrive(struct op *op)
 {
 	struct comm *c = op->comm;
-	size_t bytes = sizeof(op->call) + op->call.n_p2p * sizeof(struct wire_p2p);
-	CLEANUP(freep) char *big = NULL;
+	size_t p2p_bytes = op->call.n_p2p * sizeof(struct wire_p2p);
+	size_t deps_bytes = op->call.n_deps * sizeof(struct wire_dep);
+	size_t bytes = sizeof(op->call) + p2p_bytes + deps_bytes;
+	CLEANUP(freep) char *body = malloc(bytes);
 	struct wire_arrive call = op->call;
 	uint64_t own_ns = op->run.start_ns;
 
+	if (!body)
+		return -ENOMEM;
+	points_before(op->deps, op->call.n_deps, own_ns);
 	call.arrive_ns = session_to_daemon(own_ns);
+	call.call_ns = call.call_ns ? session_to_daemon(call.call_ns) : 0;
 	call.compute_ns =
 		c->last_open_ns && own_ns > c->last_open_ns ? own_ns - c->last_open_ns : 0;
-	if (!op->call.n_p2p)
-		return session_send(WIRE_ARRIVE, c->number, c->rank, op->run.seq, &call, bytes);
-	big = malloc(bytes);
-	if (!big)
-		return -ENOMEM;
-	memcpy(big, &call, sizeof(call));
+	memcpy(body, &call, sizeof(call));
 	for (uint32_t i = 0; i < op->call.n_p2p; i++) {
 		struct wire_p2p p = {.peer = op->p2p[i].peer,
 				     .is_send = op->p2p[i].is_send,
 				     .bytes = op->p2p[i].bytes};
 
-		memcpy(big + sizeof(call) + i * sizeof(p), &p, sizeof(p));
+		memcpy(body + sizeof(call) + i * sizeof(p), &p, sizeof(p));
 	}
-	return session_send(WIRE_ARRIVE, c->number, c->rank, op->run.seq, big, bytes);
+	if (deps_bytes)
+		memcpy(body + sizeof(call) + p2p_bytes, op->deps, deps_bytes);
+	return session_send(WIRE_ARRIVE, c->number, c->rank, op->run.seq, body, bytes);
 }
 
 static int start_player(struct op *op)

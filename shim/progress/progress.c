@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/spin.h"
+#include "shim/edges/edges.h"
 #include "shim/gate/device-choose.h"
 #include "shim/job/quiet-thread.h"
 #include "shim/progress/checkin.h"
@@ -241,6 +242,7 @@ static void in_child(void)
 	/* No thread, and the locks may be held by threads that are not here. The copies of
 	 * the links' descriptors go: nboxd must see the end of the parent. */
 	note_in_child();
+	edges_in_child();
 	waiters_in_child();
 	comm_id_in_child();
 	comm_in_child();

@@ -122,6 +122,8 @@ EXPORT int cudaEventCreateWithFlags(void **ret, unsigned int flags)
 		return 0;     \
 	}
 NOTHING(cudaSetDevice)
+NOTHING(cudaStreamCreateWithFlags)
+NOTHING(cudaStreamGetFlags)
 NOTHING(cudaMemsetAsync)
 NOTHING(cudaHostAlloc)
 NOTHING(cudaFreeHost)

@@ -257,6 +257,8 @@ static CUresult event_record(CUevent event, CUstream s)
 	return (CUresult)(r == cudaSuccess ? cudaEventRecord(event, s) : r);
 }
 
+FORWARD(cuStreamCreate, (CUstream * ret, unsigned int flags), cudaStreamCreateWithFlags(ret, flags))
+FORWARD(cuStreamGetFlags, (CUstream s, unsigned int *ret), cudaStreamGetFlags(s, ret))
 FORWARD(cuEventCreate, (CUevent * ret, unsigned int flags),
 	flags == cudaEventDisableTiming ? event_new(ret, flags) : CUDA_ERROR_INVALID_VALUE)
 FORWARD(cuEventDestroy_v2, (CUevent event), (device_of(event, 1), cudaEventDestroy(event)))

@@ -1,0 +1,86 @@
+/* The edges between the job's streams: which op waits for which place of which stream, and which
+ * stream waits for which op. Learned from the job's calls (interpose.c) and from ops (enqueue.c).
+ *
+ * A place in a stream that an op waits for is stamped when the device gets there, by a stream of
+ * ours that waits for the job's event, too: the job's own compute streams get nothing extra, and a
+ * communication stream that is busy does not delay the stamp. In a capture that stream becomes part
+ * of the capture, and CUDA ends none that has streams which are not joined. So the stream that
+ * waits for the event waits for the stamp, too: the only way that CUDA documents. */
+#pragma once
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "shim/edges/behind.h"
+#include "shim/gate/device.h"
+#include "wire/wire.h"
+
+/* A point on its way to nboxd. Its stamp, if it has one, is enqueued after made(). */
+struct edges_point {
+	struct wire_point m; /* time_ns: the host's; else the stamp's */
+	struct wire_dep deps[BEHIND_MAX];
+	int device;
+	struct stamp stamp;
+};
+
+/* Whom points are given to; any thread. */
+struct edges_sink {
+	struct edges_point *(*make)(void); /* zeroed, but for on_stamped; NULL: no memory */
+	void (*made)(struct edges_point *p);
+};
+
+/* From now on calls are looked at. Any thread; later calls do nothing. */
+void edges_open(const struct device *dev, const struct edges_sink *sink);
+/* In the child of a fork: they are not looked at any more. */
+void edges_in_child(void);
+
+/* --- for ops ------------------------------------------------------------------------------ */
+
+/* Ops that are enqueued together on one stream. */
+struct edges_ops {
+	uint64_t call_ns, host, at, capture;
+	uint32_t stream, n_deps;
+	struct wire_dep deps[BEHIND_MAX];
+};
+
+/* The calling thread enqueues ops. Return: their place, for edges_ops() and edges_ops_end(). */
+uint64_t edges_place(void);
+void edges_ops(device_stream s, uint64_t at, uint64_t call_ns, struct edges_ops *ret);
+uint64_t edges_name(const struct edges_ops *ops);
+/* The last of them has @name: from here on it lies behind the stream. */
+void edges_ops_end(device_stream s, const struct edges_ops *ops, uint64_t name, struct edge *ret);
+/* @s waits for all that @other has behind it; for one op. */
+void edges_join(device_stream s, device_stream other);
+void edges_follow(device_stream s, const struct edge *e);
+/* Many ops were enqueued, and none of the job's calls came by: it has a CUDA runtime that cannot be
+ * interposed. */
+bool edges_are_blind(void);
+
+/* --- the calling thread ------------------------------------------------------------------- */
+
+/* More than 0: CUDA calls are nbox's or NCCL's own. */
+extern _Thread_local unsigned int edges_quiet;
+
+static inline void edges_speak(const unsigned int *quiet)
+{
+	(void)quiet;
+	edges_quiet--;
+}
+#define EDGES_QUIET() \
+	__attribute__((unused)) const unsigned int quiet_ CLEANUP(edges_speak) = ++edges_quiet
+
+/* --- for interpose.c: calls of the job that succeeded ------------------------------------- */
+
+/* Is this a call of the job that counts? Quiet until edges_end(). */
+bool edges_begin(uint64_t *ret_call_ns);
+void edges_end(void);
+void edges_recorded(device_event ev, device_stream s, uint64_t call_ns);
+void edges_waited(device_stream s, device_event ev);
+void edges_event_synced(device_event ev, uint64_t call_ns);
+void edges_stream_synced(device_stream s, uint64_t call_ns);
+void edges_device_synced(uint64_t call_ns);
+/* Before the call. */
+void edges_forget_event(device_event ev);
+void edges_forget_stream(device_stream s);

@@ -1,0 +1,107 @@
+/* The functions of the CUDA runtime and driver that libnbox.so has as well, so that it sees what
+ * the job's streams wait for. Each calls the real one, and returns what that returned; where no
+ * virtual communicator exists it does no more than that. A program that links the runtime
+ * statically never gets here. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "shim/edges/edges.h"
+#include "shim/gate/cuda-runtime.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define UNKNOWN 999 /* cudaErrorUnknown, CUDA_ERROR_UNKNOWN */
+#define PER_THREAD ((device_stream)2)
+#define RECORD_EXTERNAL 1 /* a node of a graph: not this stream's */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+/* The function that the job would have called, were it not for libnbox.so. */
+static void *find(_Atomic(void *) *known, const char *name)
+{
+	void *fn = atomic_load_explicit(known, memory_order_relaxed), *handle;
+	int saved = errno;
+
+	if (fn)
+		return fn;
+	fn = dlsym(RTLD_NEXT, name);
+	if (!fn) { /* only some library sees it */
+		handle = name[2] == 'd'
+				 ? cuda_runtime_find()
+				 : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+		if (handle && handle != CUDA_RUNTIME_NONE && handle != RTLD_DEFAULT)
+			fn = dlsym(handle, name);
+	}
+	atomic_store_explicit(known, fn, memory_order_relaxed);
+	errno = saved;
+	return fn;
+}
+
+/* @before, @after: what is learned from the call; @after from one that succeeded. */
+#define INTERPOSE(name, params, args, before, after)                              \
+	EXPORT int name params                                                    \
+	{                                                                         \
+		static _Atomic(void *) known;                                     \
+		int(*real) params = (int(*) params)find(&known, #name), r, saved; \
+		uint64_t call_ns;                                                 \
+                                                                                  \
+		if (!real)                                                        \
+			return UNKNOWN;                                           \
+		if (!edges_begin(&call_ns))                                       \
+			return real args;                                         \
+		before;                                                           \
+		r = real args;                                                    \
+		saved = errno;                                                    \
+		if (r == 0) {                                                     \
+			after;                                                    \
+		}                                                                 \
+		edges_end();                                                      \
+		errno = saved;                                                    \
+		return r;                                                         \
+	}
+
+/* The forms for per-thread default streams, in which stream 0 is such a one. */
+static device_stream own(device_stream s)
+{
+	return s ? s : PER_THREAD;
+}
+
+#define NOTHING ((void)0)
+#define ON_STREAM(name, suffix, stream)                                                            \
+	INTERPOSE(name##EventRecord##suffix, (device_event ev, device_stream s), (ev, s), NOTHING, \
+		  edges_recorded(ev, stream, call_ns))                                             \
+	INTERPOSE(name##EventRecordWithFlags##suffix,                                              \
+		  (device_event ev, device_stream s, unsigned int flags), (ev, s, flags), NOTHING, \
+		  if (flags != RECORD_EXTERNAL) edges_recorded(ev, stream, call_ns))               \
+	INTERPOSE(name##StreamWaitEvent##suffix,                                                   \
+		  (device_stream s, device_event ev, unsigned int flags), (s, ev, flags), NOTHING, \
+		  if (flags != RECORD_EXTERNAL) edges_waited(stream, ev))                          \
+	INTERPOSE(name##StreamSynchronize##suffix, (device_stream s), (s), NOTHING,                \
+		  edges_stream_synced(stream, call_ns))                                            \
+	INTERPOSE(name##StreamQuery##suffix, (device_stream s), (s), NOTHING,                      \
+		  edges_stream_synced(stream, call_ns))
+
+#define ON_EVENT(name)                                                      \
+	INTERPOSE(name##EventSynchronize, (device_event ev), (ev), NOTHING, \
+		  edges_event_synced(ev, call_ns))                          \
+	INTERPOSE(name##EventQuery, (device_event ev), (ev), NOTHING,       \
+		  edges_event_synced(ev, call_ns))
+
+#define ENDS(event, stream)                                                              \
+	INTERPOSE(event, (device_event ev), (ev), edges_forget_event(ev), (void)call_ns) \
+	INTERPOSE(stream, (device_stream s), (s), edges_forget_stream(s), (void)call_ns)
+
+ON_STREAM(cuda, , s)
+ON_STREAM(cuda, _ptsz, own(s))
+ON_EVENT(cuda)
+ENDS(cudaEventDestroy, cudaStreamDestroy)
+INTERPOSE(cudaDeviceSynchronize, (void), (), NOTHING, edges_device_synced(call_ns))
+INTERPOSE(cudaMemcpy, (void *dst, const void *src, size_t bytes, int kind), (dst, src, bytes, kind),
+	  NOTHING, edges_stream_synced(NULL, call_ns))
+INTERPOSE(cudaMemcpy_ptds, (void *dst, const void *src, size_t bytes, int kind),
+	  (dst, src, bytes, kind), NOTHING, edges_stream_synced(PER_THREAD, call_ns))
+
+ON_STREAM(cu, , s)
+ON_STREAM(cu, _ptsz, own(s))
+ON_EVENT(cu)
+ENDS(cuEventDestroy_v2, cuStreamDestroy_v2)
+INTERPOSE(cuCtxSynchronize, (void), (), NOTHING, edges_device_synced(call_ns))

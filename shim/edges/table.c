@@ -1,0 +1,239 @@
+/* See table.h. */
+#include "shim/edges/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "wire/wire.h"
+
+static size_t slot_of(const void *handle, size_t slots)
+{
+	uint64_t x = (uint64_t)(uintptr_t)handle * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (size_t)(x >> 40) % slots;
+}
+
+uint64_t table_name(struct table *t, uint64_t capture)
+{
+	return ++t->name | (capture ? WIRE_NAME_CAPTURED : 0);
+}
+
+/* --- streams -------------------------------------------------------------------------- */
+
+struct table_stream *table_stream(struct table *t, device_stream handle, int device,
+				  uintptr_t thread)
+{
+	struct table_stream **slot = &t->streams[slot_of(handle, ARRAY_SIZE(t->streams))], *s;
+
+	for (s = *slot; s; s = s->next)
+		if (s->handle == handle && s->thread == thread &&
+		    (s->device == device || !(s->is_legacy || thread)))
+			return s;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->handle = handle;
+	s->device = device;
+	s->thread = thread;
+	s->next = *slot;
+	*slot = s;
+	return s;
+}
+
+static void enter(struct table_stream *s, uint64_t capture)
+{
+	if (s->capture == capture)
+		return;
+	if (!s->capture)
+		s->eager = s->behind;
+	s->behind.n = 0;
+	if (!capture)
+		s->behind = s->eager;
+	s->capture = capture;
+	s->last = NULL;
+}
+
+void table_use(struct table *t, struct table_stream *s, uint64_t capture)
+{
+	enter(s, capture);
+	if (capture || !s->is_blocking)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(t->streams); i++)
+		for (const struct table_stream *o = t->streams[i]; o; o = o->next)
+			if (o != s && o->device == s->device && o->is_blocking && !o->capture &&
+			    (o->is_legacy || s->is_legacy))
+				behind_merge(&s->behind, &o->behind);
+}
+
+void table_device(const struct table *t, int device, struct behind *ret)
+{
+	ret->n = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(t->streams); i++)
+		for (const struct table_stream *s = t->streams[i]; s; s = s->next)
+			if (s->device == device)
+				behind_merge(ret, s->capture ? &s->eager : &s->behind);
+}
+
+struct stamper *table_forget_stream(struct table *t, struct table_stream *s)
+{
+	struct table_stream **p = &t->streams[slot_of(s->handle, ARRAY_SIZE(t->streams))];
+	struct stamper *stamper = s->stamper;
+
+	for (size_t i = 0; i < ARRAY_SIZE(t->events); i++)
+		for (struct table_event *ev = t->events[i]; ev; ev = ev->next)
+			if (ev->stream == s)
+				ev->stream = NULL;
+	while (*p != s)
+		p = &(*p)->next;
+	*p = s->next;
+	free(s);
+	return stamper;
+}
+
+/* --- events --------------------------------------------------------------------------- */
+
+struct table_event *table_event(struct table *t, device_event handle)
+{
+	struct table_event *ev = t->events[slot_of(handle, ARRAY_SIZE(t->events))];
+
+	while (ev && ev->handle != handle)
+		ev = ev->next;
+	return ev;
+}
+
+/* The record before, if it was the stream's last, is of no use any more. */
+static void detach(struct table_event *ev)
+{
+	if (ev->stream && ev->stream->last == ev)
+		ev->stream->last = NULL;
+}
+
+void table_forget_event(struct table *t, device_event handle)
+{
+	struct table_event **p = &t->events[slot_of(handle, ARRAY_SIZE(t->events))], *ev;
+
+	while (*p && (*p)->handle != handle)
+		p = &(*p)->next;
+	ev = *p;
+	if (!ev)
+		return;
+	detach(ev);
+	*p = ev->next;
+	free(ev);
+}
+
+void table_record(struct table *t, device_event handle, struct table_stream *s, uint64_t call_ns)
+{
+	struct table_event *ev = table_event(t, handle);
+
+	if (!ev) {
+		struct table_event **slot = &t->events[slot_of(handle, ARRAY_SIZE(t->events))];
+
+		ev = calloc(1, sizeof(*ev));
+		if (!ev)
+			return;
+		ev->handle = handle;
+		ev->next = *slot;
+		*slot = ev;
+	}
+	detach(ev);
+	ev->stream = s;
+	ev->behind = s->behind;
+	ev->at = ++t->at;
+	ev->call_ns = s->capture ? 0 : call_ns;
+	ev->host = s->capture ? 0 : t->hosts[s->device].last;
+	ev->capture = s->capture;
+	ev->is_point = false;
+	s->last = ev;
+}
+
+/* --- points --------------------------------------------------------------------------- */
+
+/* A point that the stream got since, but that lies before this record, lies behind it. */
+static void see_own(struct table_event *ev)
+{
+	const struct edge *own = behind_own(&ev->stream->behind, ev->stream->number);
+
+	if (own && own->at < ev->at)
+		behind_add(&ev->behind, own);
+}
+
+static void make_point(struct table *t, struct table_event *ev, struct table_point *ret)
+{
+	struct table_stream *s = ev->stream;
+	struct edge e = {.at = ev->at, .stream = s->number};
+
+	if (s->capture == ev->capture)
+		see_own(ev);
+	e.name = table_name(t, ev->capture);
+	*ret = (struct table_point){.name = e.name,
+				    .call_ns = ev->call_ns,
+				    .host = ev->host,
+				    .stream = s->number,
+				    .device = s->device,
+				    .behind = ev->behind,
+				    .event = ev->handle,
+				    .capture = ev->capture,
+				    .stamper = s->stamper};
+	ev->is_point = true;
+	ev->behind.n = 0;
+	behind_add(&ev->behind, &e);
+	if (s->capture != ev->capture)
+		return;
+	behind_drop(&s->behind, &ret->behind, s->number);
+	behind_add(&s->behind, &e);
+}
+
+/* The place just before a wait: the last record, if no point or op of the stream is later. On a
+ * stream that has ops, a record right behind one marks the op's end, and is none. */
+static bool is_place(const struct table_stream *s)
+{
+	const struct edge *own = behind_own(&s->behind, s->number);
+
+	return s->last && !s->last->is_point && (!own || own->at < s->last->at) &&
+	       !(s->is_comm && own && own->is_op);
+}
+
+static bool has_new_op(const struct table_stream *s, const struct behind *b)
+{
+	for (uint32_t i = 0; i < b->n; i++)
+		if (b->edges[i].is_op && !behind_has(&s->behind, &b->edges[i]))
+			return true;
+	return false;
+}
+
+unsigned int table_wait(struct table *t, struct table_stream *s, struct table_event *ev,
+			struct table_point ret[2])
+{
+	unsigned int n = 0;
+
+	if (ev->capture != s->capture || ev->stream == s)
+		return 0;
+	if (has_new_op(s, &ev->behind) && is_place(s))
+		make_point(t, s->last, &ret[n++]);
+	/* On the stream that it was recorded on, something may have been computed since the last
+	 * edge: nobody can see that. */
+	if (s->is_comm && ev->stream && !ev->is_point) {
+		make_point(t, ev, &ret[n]);
+		behind_drop(&s->behind, &ret[n++].behind, s->number);
+	}
+	behind_merge(&s->behind, &ev->behind);
+	return n;
+}
+
+bool table_sync(struct table *t, int device, const struct behind *behind, struct table_point *ret)
+{
+	struct behind *known = &t->hosts[device].behind;
+
+	if (behind_covers(known, behind))
+		return false;
+	*ret = (struct table_point){.name = table_name(t, 0),
+				    .host = t->hosts[device].last,
+				    .device = device,
+				    .behind = *behind};
+	behind_drop(&ret->behind, known, 0);
+	behind_merge(known, behind);
+	t->hosts[device].last = ret->name;
+	return true;
+}

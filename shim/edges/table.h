@@ -1,0 +1,81 @@
+/* The job's streams and events, and what lies behind each of them; the rules by which that grows.
+ * Calls no device: edges.c does, and holds the lock. What is captured knows only what was captured
+ * with it: a stream has what lies behind it outside of captures back when its capture ends. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shim/edges/behind.h"
+#include "shim/gate/device.h"
+
+#define TABLE_DEVICES 64 /* ranks in a process */
+
+struct table_stream {
+	struct table_stream *next;
+	device_stream handle;
+	int device;
+	uintptr_t thread; /* of a per-thread default stream */
+	uint32_t number;  /* from 1; never given twice */
+	bool is_comm;     /* it has had an op */
+	bool is_blocking; /* it waits for the legacy stream of its device, and that for it */
+	bool is_legacy;
+	struct behind behind, eager; /* now; while captured: as it was before */
+	uint64_t capture;
+	struct table_event *last; /* the job's last record on it; NULL: of no use any more */
+	struct stamper *stamper;  /* edges.c's */
+};
+
+struct table_event {
+	struct table_event *next;
+	device_event handle;
+	struct table_stream *stream; /* of its last record; NULL: destroyed */
+	struct behind behind;
+	uint64_t at, call_ns, host, capture;
+	bool is_point; /* the record has a name, which is all of @behind */
+};
+
+/* A point that has just got its name. */
+struct table_point {
+	uint64_t name, call_ns, host;
+	uint32_t stream; /* number; 0: the host */
+	int device;
+	struct behind behind;
+	device_event event;
+	uint64_t capture;
+	struct stamper *stamper; /* of the stream */
+};
+
+struct table {
+	struct table_stream *streams[64];
+	struct table_event *events[4096];
+	uint64_t at, name;
+	uint32_t n_streams;
+	struct {
+		uint64_t last; /* point of the host; 0: none yet */
+		struct behind behind;
+	} hosts[TABLE_DEVICES];
+};
+
+/* A new name. */
+uint64_t table_name(struct table *t, uint64_t capture);
+/* The stream, which may be new (number 0: it is the caller's to fill); NULL: no memory. */
+struct table_stream *table_stream(struct table *t, device_stream s, int device, uintptr_t thread);
+/* A call uses the stream: in capture @capture (0: none), and after what the legacy stream or,
+ * on that, the blocking streams have behind them. */
+void table_use(struct table *t, struct table_stream *s, uint64_t capture);
+/* NULL: not known. */
+struct table_event *table_event(struct table *t, device_event ev);
+
+/* The job recorded @ev on @s. */
+void table_record(struct table *t, device_event ev, struct table_stream *s, uint64_t call_ns);
+/* @s waits for @ev. Return: how many points are to be stamped, at most 2. */
+unsigned int table_wait(struct table *t, struct table_stream *s, struct table_event *ev,
+			struct table_point ret[2]);
+/* The host has waited for @behind. Return: whether that is a point: it was not known before. */
+bool table_sync(struct table *t, int device, const struct behind *behind, struct table_point *ret);
+/* All that is on @device. */
+void table_device(const struct table *t, int device, struct behind *ret);
+/* Return: what the stream had of edges.c. */
+struct stamper *table_forget_stream(struct table *t, struct table_stream *s);
+void table_forget_event(struct table *t, device_event ev);

@@ -1,0 +1,15 @@
+/* Points on their way to nboxd. A point is told when it is stamped, or before the first frame that
+ * names it: then the time of that is taken, which cannot be earlier. */
+#pragma once
+
+#include <stdint.h>
+
+#include "shim/edges/edges.h"
+
+/* Whom edges.c tells; any thread. */
+extern const struct edges_sink points_sink;
+/* The world rank of a device of this process. Any thread. */
+void points_set_rank(int device, uint32_t world_rank);
+
+/* The progress thread: a frame that names @deps is about to be sent. @time_ns: its own. */
+void points_before(const struct wire_dep *deps, uint32_t n, uint64_t time_ns);

@@ -1,0 +1,457 @@
+/* What libnbox.so tells nboxd of the job's streams: which op waits for which place of which stream.
+ * nboxd is this process, the worker another run of this program (daemon.h). Each job says in what
+ * order things are; what it computes is sleep.
+ *
+ *   test-edges             all tests
+ *   test-edges job PART    the worker (below) */
+#include "daemon.h"
+
+#define MS 10 /* a piece of computing */
+
+/* --- the worker ----------------------------------------------------------------------- */
+
+static ncclComm_t comm;
+
+static void sleep_a_while(void *arg)
+{
+	(void)arg;
+	usleep(MS * 1000);
+}
+
+static void compute(cudaStream_t s)
+{
+	CUDA(cudaLaunchHostFunc(s, sleep_a_while, NULL));
+}
+
+static cudaStream_t stream(unsigned int flags)
+{
+	cudaStream_t s;
+
+	CUDA(cudaStreamCreateWithFlags(&s, flags));
+	return s;
+}
+
+static cudaEvent_t event(void)
+{
+	cudaEvent_t ev;
+
+	CUDA(cudaEventCreateWithFlags(&ev, cudaEventDisableTiming));
+	return ev;
+}
+
+/* @to waits for what is on @from now. */
+static void follow(cudaStream_t to, cudaStream_t from)
+{
+	cudaEvent_t ev = event();
+
+	CUDA(cudaEventRecord(ev, from));
+	CUDA(cudaStreamWaitEvent(to, ev, 0));
+	CUDA(cudaEventDestroy(ev));
+}
+
+static void op(cudaStream_t s)
+{
+	static float *buf;
+
+	if (!buf)
+		CUDA(cudaMalloc((void **)&buf, sizeof(*buf)));
+	NCCL(ncclAllReduce(buf, buf, 1, ncclFloat, ncclSum, comm, s));
+}
+
+/* Gradients in two buckets, and an optimiser behind both; twice. */
+static void ddp(void)
+{
+	cudaStream_t m = stream(cudaStreamNonBlocking), c = stream(cudaStreamNonBlocking);
+	cudaEvent_t done[2] = {event(), event()}, place = event();
+
+	for (int i = 0; i < 2; i++) {
+		for (int bucket = 0; bucket < 2; bucket++) {
+			compute(m);
+			follow(c, m);
+			op(c);
+			CUDA(cudaEventRecord(done[bucket], c));
+		}
+		compute(m);
+		CUDA(cudaEventRecord(place, m));
+		for (int bucket = 0; bucket < 2; bucket++)
+			CUDA(cudaStreamWaitEvent(m, done[bucket], 0));
+		compute(m);
+	}
+	CUDA(cudaStreamSynchronize(m));
+}
+
+static void busy(void)
+{
+	cudaStream_t m = stream(cudaStreamNonBlocking), c = stream(cudaStreamNonBlocking);
+	cudaEvent_t ev = event();
+
+	op(c);
+	compute(m);
+	CUDA(cudaEventRecord(ev, m));
+	CUDA(cudaStreamWaitEvent(c, ev, 0));
+	op(c);
+	CUDA(cudaEventSynchronize(ev));
+}
+
+/* Copies on one stream, gathers on a second, reductions on a third. */
+static void fsdp(void)
+{
+	cudaStream_t m = stream(cudaStreamNonBlocking), copy = stream(cudaStreamNonBlocking),
+		     gather = stream(cudaStreamNonBlocking), reduce = stream(cudaStreamNonBlocking);
+
+	for (int i = 0; i < 2; i++) {
+		follow(copy, m);
+		compute(copy);
+		follow(gather, copy);
+		op(gather);
+		follow(m, gather);
+		compute(m);
+		follow(reduce, m);
+		op(reduce);
+		follow(m, reduce);
+	}
+	CUDA(cudaDeviceSynchronize());
+}
+
+static void *look_after(void *ev)
+{
+	while (cudaEventQuery(ev) == cudaErrorNotReady)
+		usleep(1000);
+	CUDA(cudaEventSynchronize(ev));
+	return NULL;
+}
+
+/* Only what makes the enqueuing thread wait, and tells it something, is a point. */
+static void host(void)
+{
+	cudaStream_t m = stream(cudaStreamNonBlocking), c = stream(cudaStreamNonBlocking);
+	cudaEvent_t done = event(), after = event();
+	pthread_t watchdog;
+	float x = 0, *there;
+
+	CUDA(cudaMalloc((void **)&there, sizeof(x)));
+	follow(c, m);
+	op(c);
+	CUDA(cudaEventRecord(done, c));
+	CHECK(!pthread_create(&watchdog, NULL, look_after, done), "thread");
+	pthread_join(watchdog, NULL);
+	say("watched\n");
+	wait_for_go();
+	CUDA(cudaEventSynchronize(done));
+	CUDA(cudaEventQuery(done));
+	CUDA(cudaStreamSynchronize(c));
+	follow(c, m);
+	op(c);
+	CUDA(cudaEventRecord(after, c));
+	while (cudaEventQuery(after) == cudaErrorNotReady)
+		usleep(1000);
+	op(c);
+	CUDA(cudaStreamWaitEvent(NULL, done, 0));
+	CUDA(cudaDeviceSynchronize());
+	op(NULL);
+	CUDA(cudaMemcpy(&x, there, sizeof(x), cudaMemcpyDeviceToHost));
+}
+
+/* A blocking stream follows the legacy stream without any event. */
+static void legacy(void)
+{
+	cudaStream_t b = stream(cudaStreamDefault), c = stream(cudaStreamNonBlocking),
+		     apart = stream(cudaStreamNonBlocking);
+
+	compute(NULL);
+	follow(c, NULL);
+	op(c);
+	follow(cudaStreamLegacy, c);
+	follow(c, b);
+	follow(c, apart);
+	op(c);
+	CUDA(cudaStreamSynchronize(c));
+}
+
+static void replays(void)
+{
+	cudaStream_t m = stream(cudaStreamNonBlocking), c = stream(cudaStreamNonBlocking);
+	cudaGraphExec_t exec;
+	cudaGraph_t captured;
+
+	follow(c, m);
+	op(c);
+	CUDA(cudaStreamBeginCapture(m, cudaStreamCaptureModeGlobal));
+	compute(m);
+	follow(c, m);
+	op(c);
+	compute(m);
+	follow(c, m);
+	op(c);
+	follow(m, c);
+	CUDA(cudaStreamEndCapture(m, &captured));
+	CUDA(cudaGraphInstantiate(&exec, captured, 0));
+	for (int i = 0; i < 2; i++)
+		CUDA(cudaGraphLaunch(exec, m));
+	CUDA(cudaStreamSynchronize(m));
+	follow(c, m);
+	op(c);
+	CUDA(cudaStreamSynchronize(c));
+}
+
+/* One event again and again; one that is destroyed before anybody knows that it marks a place. */
+static void records(void)
+{
+	cudaStream_t m = stream(cudaStreamNonBlocking), c = stream(cudaStreamNonBlocking);
+	cudaEvent_t ev = event(), gone = event();
+
+	for (int i = 0; i < 2; i++) {
+		compute(m);
+		CUDA(cudaEventRecord(ev, m));
+		CUDA(cudaStreamWaitEvent(c, ev, 0));
+		CUDA(cudaStreamWaitEvent(c, ev, 0));
+		op(c);
+	}
+	CUDA(cudaEventRecord(gone, m));
+	CUDA(cudaEventDestroy(gone));
+	CUDA(cudaEventRecord(ev, c));
+	CUDA(cudaStreamWaitEvent(m, ev, 0));
+	CUDA(cudaStreamDestroy(c));
+	c = stream(cudaStreamNonBlocking);
+	follow(c, m);
+	op(c);
+	CUDA(cudaStreamSynchronize(c));
+}
+
+static int run_job(const char *part)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} parts[] = {{"ddp", ddp},       {"fsdp", fsdp},       {"busy", busy},      {"host", host},
+		     {"legacy", legacy}, {"replays", replays}, {"records", records}};
+
+	n = WORLD;
+	NCCL(ncclCommInitRank(&comm, n, id_of("edges"), 0));
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (!strcmp(part, parts[i].name))
+			parts[i].run();
+	NCCL(ncclCommDestroy(comm));
+	return 0;
+}
+
+/* --- nboxd ------------------------------------------------------------------------------ */
+
+/* What came, in the order of the names: "A" to "Z" are ops, "a" to "z" places in streams, "0" to
+ * "9" points of the host. Behind it what it waited for, with "." behind what lies on its own
+ * stream. What came several times under one name has a row each time. */
+static char rows[1024];
+
+static uint64_t name_of(unsigned int i)
+{
+	return g.frames[i].hdr.type == WIRE_POINT    ? g.frames[i].point.name
+	       : g.frames[i].hdr.type == WIRE_ARRIVE ? g.frames[i].arrive.name
+						     : 0;
+}
+
+static bool is_first(unsigned int i)
+{
+	for (unsigned int j = 0; j < i; j++)
+		if (name_of(j) == name_of(i))
+			return false;
+	return name_of(i) != 0;
+}
+
+static char kind_of(unsigned int i)
+{
+	return g.frames[i].hdr.type == WIRE_ARRIVE           ? 'A'
+	       : g.frames[i].point.kind == WIRE_POINT_STREAM ? 'a'
+							     : '0';
+}
+
+static uint64_t order(uint64_t name)
+{
+	return name & ~WIRE_NAME_CAPTURED;
+}
+
+static char letter_of(uint64_t name)
+{
+	unsigned int of = 0;
+	char c;
+
+	while (of < g.n && name_of(of) != name)
+		of++;
+	assert_true(of < g.n);
+	c = kind_of(of);
+	for (unsigned int i = 0; i < g.n; i++)
+		c = (char)(c + (is_first(i) && kind_of(i) == kind_of(of) &&
+				order(name_of(i)) < order(name)));
+	return c;
+}
+
+static const struct wire_dep *deps_of(unsigned int i, uint32_t *ret_n)
+{
+	bool is_point = g.frames[i].hdr.type == WIRE_POINT;
+	size_t skip = is_point ? sizeof(struct wire_point) : sizeof(struct wire_arrive);
+
+	*ret_n = is_point ? g.frames[i].point.n_deps : g.frames[i].arrive.n_deps;
+	return (const struct wire_dep *)(const void *)(g.frames[i].bytes + skip);
+}
+
+/* What an op or a point names is known, and if it is an op it is over. */
+static void check_order(unsigned int at, uint64_t name)
+{
+	unsigned int i = at;
+
+	while (i-- > 0 && name_of(i) != name)
+		;
+	if (i == UINT32_MAX)
+		fail_msg("frame %u names %c, which comes later", at, letter_of(name));
+	if (g.frames[i].hdr.type == WIRE_POINT)
+		return;
+	for (unsigned int j = i; j < at; j++)
+		if (g.frames[j].hdr.type == WIRE_DONE && g.frames[j].hdr.seq == g.frames[i].hdr.seq)
+			return;
+	fail_msg("frame %u names %c, which is not over", at, letter_of(name));
+}
+
+static void add_row(unsigned int i)
+{
+	uint32_t n_deps;
+	const struct wire_dep *deps = deps_of(i, &n_deps);
+	char *end = rows + strlen(rows);
+
+	assert_true((size_t)(end - rows) + 2 * n_deps + 3 < sizeof(rows));
+	if (rows[0])
+		*end++ = ' ';
+	*end++ = letter_of(name_of(i));
+	for (char c = '0'; c <= 'z'; c++) {
+		for (uint32_t d = 0; d < n_deps; d++) {
+			if (letter_of(deps[d].name) != c)
+				continue;
+			check_order(i, deps[d].name);
+			*end++ = c;
+			if (deps[d].is_same_stream)
+				*end++ = '.';
+		}
+	}
+	*end = '\0';
+}
+
+/* Answers all ops of @part; each takes @op_ns. */
+static void play_from(unsigned int first, unsigned int n_ops, uint64_t op_ns)
+{
+	for (unsigned int seq = first; seq < first + n_ops; seq++)
+		answer_op(seq, op_ns);
+}
+
+static void see_rows(const char *want)
+{
+	uint64_t most = 0;
+
+	end(0);
+	rows[0] = '\0';
+	for (unsigned int i = 0; i < g.n; i++)
+		most = order(name_of(i)) > most ? order(name_of(i)) : most;
+	for (uint64_t name = 1; name <= most; name++)
+		for (unsigned int i = 0; i < g.n; i++)
+			if (order(name_of(i)) == name)
+				add_row(i);
+	assert_string_equal(rows, want);
+}
+
+static void play(const char *part, unsigned int n_ops, uint64_t op_ns, const char *want)
+{
+	start(part, true);
+	answer_init();
+	play_from(0, n_ops, op_ns);
+	see_rows(want);
+}
+
+/* --- tests ------------------------------------------------------------------------------ */
+
+static void a_bucket_waits_for_its_gradients_and_the_optimiser_for_all_buckets(void **state)
+{
+	(void)state;
+	play("ddp", 4, 1, "A a BA.a ba. cBb. CB.c dc. DC.d ed. 0De");
+}
+
+/* nboxd does not let the op before end until it has heard of the place. */
+static void a_place_is_stamped_while_the_communication_stream_is_busy(void **state)
+{
+	unsigned int place, after;
+
+	(void)state;
+	start("busy", true);
+	answer_init();
+	frame(WIRE_ARRIVE, 0);
+	place = frame(WIRE_POINT, 0);
+	after = frame(WIRE_POINT, 1);
+	assert_int_equal(count(WIRE_DONE), 0);
+	assert_int_equal(count(WIRE_ARRIVE), 1);
+	play_from(0, 2, 1);
+	see_rows("A a BA.a 0a");
+	assert_in_range(g.frames[place].point.call_ns, 1, g.frames[place].point.time_ns);
+	assert_in_range(g.frames[place].point.time_ns, 1, g.frames[after].point.time_ns);
+}
+
+static void gathers_wait_for_copies_and_reductions_for_compute(void **state)
+{
+	(void)state;
+	play("fsdp", 4, 1, "A BA aAB CA.Ba bBC DB.Cb 0CDab");
+}
+
+static void a_wait_of_the_enqueuing_thread_is_a_point_if_it_tells_something(void **state)
+{
+	(void)state;
+	start("host", true);
+	answer_init();
+	answer_op(0, 1);
+	wait_for_word("watched\n");
+	let_go();
+	play_from(1, 3, 1);
+	see_rows("A 0A a BA.a 1B CB. 2Ca DC 3D");
+}
+
+static void blocking_streams_follow_the_legacy_stream(void **state)
+{
+	(void)state;
+	play("legacy", 2, 1, "A aA b BA.ab 0B");
+}
+
+static void a_replay_has_the_names_of_the_capture(void **state)
+{
+	(void)state;
+	play("replays", 6, 1, "A a a Ba Ba ba. ba. CB.b CB.b c DA.c 0D");
+}
+
+static void an_event_means_its_last_record(void **state)
+{
+	(void)state;
+	play("records", 3, 1, "A a BA.a CBa 0C");
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/nbox-edges-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		T(a_bucket_waits_for_its_gradients_and_the_optimiser_for_all_buckets),
+		T(a_place_is_stamped_while_the_communication_stream_is_busy),
+		T(gathers_wait_for_copies_and_reductions_for_compute),
+		T(a_wait_of_the_enqueuing_thread_is_a_point_if_it_tells_something),
+		T(blocking_streams_follow_the_legacy_stream),
+		T(a_replay_has_the_names_of_the_capture),
+		T(an_event_means_its_last_record),
+	};
+
+	if (argc == 3 && !strcmp(argv[1], "job"))
+		return run_job(argv[2]);
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
