@@ -128,15 +128,15 @@ static int queue_flow(struct ports *p, uint32_t flow, double now_ns)
 	return 0;
 }
 
-/* A sender is done with a flow when those of its messages that wait for the port fit the buffers.
- */
+/* A sender is done with a flow when the rest of its messages fits the buffers, and its receiver is
+ * there to empty them. */
 static void hand_over(const struct ports *p, const struct port_flow *f, struct flow_state *s,
 		      double left_ns)
 {
 	s->n_sent++;
 	p->port[f->egress].free_ns = left_ns;
 	if (p->ranks && s->n_sent + p->ranks->buffered == f->n_messages)
-		s->handed_ns = left_ns;
+		s->handed_ns = fmax(left_ns, sim_start_of(p->ranks, f->ingress));
 }
 
 /* Starts the next message of a port, if one waits. */

@@ -322,7 +322,7 @@ static void a_send_that_does_not_fit_waits_for_its_receiver(void **state)
 	(void)state;
 	play_group("alphabeta", 8 << 20, &w); /* four messages fit, the others wait */
 	assert_true(is_close(w.end[2], 1e6 + 1000 + 4 * mib + extra));
-	assert_true(w.end[1] == 1e6 + extra); /* the last four fit again */
+	assert_true(w.end[1] == 1e6 + extra);
 	w.start[2] = INFINITY;
 	play_group("alphabeta", 8 << 20, &w);
 	assert_true(isinf(w.end[1]) && isinf(w.port[1]) && isinf(w.end[2]));
