@@ -138,9 +138,9 @@ static int start_ready(struct op *op, struct err *err)
 	struct pair_post *ready = NULL;
 	int r = rule_is_ready(op, &ready, err);
 
-	if (r < 0 || is_left_alone_p2p(op) || r == 0)
+	if (r < 0 || is_left_alone_p2p(op))
 		return r;
-	return run_start(op, ready, err);
+	return r ? run_start(op, ready, err) : run_release_early(op, err);
 }
 
 /* The op that @m arrives at, made if it is the first; NULL: the communicator was aborted, or a

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/cleanup.h"
+#include "engine/ends-whole.h"
+#include "engine/ends.h"
 #include "nboxd/op/image.h"
-#include "timeline/timeline.h"
 #include "topology/topology.h"
 
 #define PEERS_MAX                                                                       \
@@ -28,128 +31,180 @@ int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err)
 
 /* --- a collective --------------------------------------------------------------------------- */
 
-/* Times of all ranks: of a communicator's in its order, and of the world's. */
-struct ends {
-	double *arrive, *end, *world;
+/* Ends of a collective whose ranks are told apart. */
+struct apart {
+	struct op *op;
+	const struct timing *timing;
+	struct ends *ends;
+	double *arrive, *end; /* of a communicator's ranks, in its order */
+	double *world;        /* ends of the world's ranks; NAN: not known yet */
+	double *plain;        /* ends without what-ifs, in the order of the communicator */
+	double *busy;         /* until when its connections send */
 };
+
+static void apart_deinit(struct apart *a)
+{
+	ends_unref(a->ends);
+}
 
 static double real_arrival(const struct post *post)
 {
 	return timeline_arrival(post->node, post->member->world_rank);
 }
 
-/* The post whose timeline has @world_rank; NULL: none of them has. */
-static const struct post *post_with(const struct op *op, uint32_t world_rank)
+/* The post whose timeline has @world_rank. Where its template is not in this communicator another
+ * stands in, without lag. */
+static const struct post *post_with(const struct op *op, uint32_t rank, uint32_t world_rank)
 {
 	uint32_t template = timelines_template(op->comm->comms->ops->timelines, world_rank);
 
 	for (uint32_t i = 0; i < op->n_posts; i++)
 		if (op->posts[i].member->world_rank == template)
 			return &op->posts[i];
-	return NULL;
+	return &op->posts[template_of(&op->comm->templates, rank)];
 }
 
+/* INFINITY: not known yet. */
 static double arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank)
 {
-	const struct post *post = post_with(op, world_rank);
+	const struct post *post = post_with(op, rank, world_rank);
 
-	if (!post) /* the template is not in this communicator: another stands in, without lag */
-		post = &op->posts[template_of(&op->comm->templates, rank)];
-	return timeline_arrival(post->node, world_rank);
+	return post->has_arrived ? timeline_arrival(post->node, world_rank) : INFINITY;
 }
 
-/* @e->end from @e->arrive: who waits for whom. */
-static void find_ends(const struct sched *s, double ns, const struct ends *e)
+/* How long the connections of @c are busy with the op before, by rank; NULL: no memory. */
+static double *busy_of(struct comm *c)
 {
-	bool is_from_root = s->kind == COLL_BROADCAST || s->kind == COLL_SCATTER;
-	bool is_to_root = s->kind == COLL_REDUCE || s->kind == COLL_GATHER;
-	double last = -INFINITY;
+	if (!c->open->busy)
+		c->open->busy = calloc(c->n_ranks, sizeof(double));
+	return c->open->busy;
+}
 
-	for (uint32_t i = 0; i < s->n_ranks; i++)
-		last = fmax(last, e->arrive[i]);
-	for (uint32_t i = 0; i < s->n_ranks; i++) {
-		double from = last;
+/* What what-ifs add to the whole op. */
+static double extra_ns(const struct apart *a)
+{
+	return a->timing->end_ns - ends_raw_ns(a->ends);
+}
 
-		if (is_from_root)
-			from = fmax(e->arrive[i], e->arrive[s->root]);
-		else if (is_to_root && i != s->root)
-			from = e->arrive[i];
-		e->end[i] = from + ns;
+static int apart_init(struct apart *a, struct op *op, const struct timing *t, uint64_t number,
+		      struct err *err)
+{
+	struct ops *ops = op->comm->comms->ops;
+	uint32_t world = topology_world(ops->cluster->topology);
+	const struct border *border = op->call->has_border ? &op->call->border : NULL;
+	int r;
+
+	*a = (struct apart){.op = op, .timing = t};
+	if (!ops->ends)
+		ops->ends = malloc((size_t)5 * world * sizeof(*ops->ends));
+	if (!ops->ends)
+		return err_set(err, ENOMEM, "no memory for the times of %u ranks", world);
+	a->arrive = ops->ends;
+	a->end = a->arrive + world;
+	a->world = a->end + world;
+	a->plain = a->world + world;
+	a->busy = a->plain + world;
+	r = solver_ends(ops->solver, op->comm->number, op->sched, &op->comm->members.map, border,
+			number, &a->ends, err);
+	for (uint32_t i = 0; i < world; i++)
+		a->world[i] = NAN;
+	return r;
+}
+
+/* The op as its communicator plays it. @busy NULL: its connections are free. */
+static int play_here(const struct apart *a, double *busy, struct err *err)
+{
+	const struct op *op = a->op;
+	const struct membership *m = &op->comm->members.map;
+	int r;
+
+	for (uint32_t i = 0; i < m->n_ranks; i++) {
+		const struct post *post = post_with(op, i, membership_world(m, i));
+
+		a->arrive[i] = post->has_arrived ? timeline_plain_arrival(post->node) : INFINITY;
 	}
+	ends_whole(op->sched, a->timing->model_ns, a->arrive, NULL, a->plain, NULL);
+	for (uint32_t i = 0; i < m->n_ranks; i++)
+		a->arrive[i] = arrival_at(op, i, membership_world(m, i));
+	r = ends_solve(a->ends, a->arrive, busy, extra_ns(a), a->end, a->busy, err);
+	if (r == 0 && busy)
+		memcpy(busy, a->busy, m->n_ranks * sizeof(*busy));
+	for (uint32_t i = 0; r == 0 && i < m->n_ranks; i++)
+		a->world[membership_world(m, i)] = a->end[i];
+	return r;
 }
 
 /* The op as the ranks of an image of its communicator play it. */
-static void play_image(const struct op *op, double ns, const struct radix *image,
-		       const struct ends *e)
+static int play_image(const struct apart *a, const struct radix *image, struct err *err)
 {
-	for (uint32_t i = 0; i < op->sched->n_ranks; i++)
-		e->arrive[i] = arrival_at(op, i, radix_at(image, i));
-	find_ends(op->sched, ns, e);
-	for (uint32_t i = 0; i < op->sched->n_ranks; i++)
-		e->world[radix_at(image, i)] = e->end[i];
+	uint32_t n = a->op->sched->n_ranks;
+	int r;
+
+	for (uint32_t i = 0; i < n; i++)
+		a->arrive[i] = arrival_at(a->op, i, radix_at(image, i));
+	r = ends_solve(a->ends, a->arrive, NULL, extra_ns(a), a->end, NULL, err);
+	for (uint32_t i = 0; r == 0 && i < n; i++)
+		a->world[radix_at(image, i)] = a->end[i];
+	return r;
 }
 
-/* The ends of @post's ranks, those outside of the communicator by its images. */
-static int end_post(struct post *post, double ns, double plain_end, const struct ends *e)
+/* Ends @post at the ranks of its timeline, those outside of the communicator by its images. Return:
+ * 0; 1: some end is not known yet; negative errno with the sentence. */
+static int end_post(const struct apart *a, struct post *post, struct err *err)
 {
-	const struct op *op = post->op;
-	struct ops *ops = op->comm->comms->ops;
+	struct ops *ops = a->op->comm->comms->ops;
 	uint32_t n, i;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
-	double spent = e->world[post->member->world_rank] - real_arrival(post);
+	double spent = a->world[post->member->world_rank] - real_arrival(post);
 	struct radix image;
+	int r = 0;
 
-	for (i = 0; i < n; i++) {
-		double *end = &e->world[ranks[i]];
+	for (i = 0; i < n && r == 0; i++) {
+		double *end = &a->world[ranks[i]];
 
-		if (isnan(*end) && image_at(op->comm, ranks[i], &image) == 0)
-			play_image(op, ns, &image, e);
+		if (isnan(*end) && image_at(a->op->comm, ranks[i], &image) == 0)
+			r = play_image(a, &image, err);
 		if (isnan(*end)) {
 			*end = timeline_arrival(post->node, ranks[i]) + spent;
 			ops->n_lags_kept += !timeline_is_folded(post->node);
 		}
+		if (r == 0 && isinf(*end))
+			r = 1;
 	}
-	for (i = 0; i < n; i++)
-		e->end[i] = e->world[ranks[i]];
-	return timeline_end_each(post->node, e->end, plain_end);
+	for (i = 0; i < n && r == 0; i++)
+		a->end[i] = a->world[ranks[i]];
+	if (r == 0 && timeline_end_each(post->node, a->end, a->plain[post->member->rank]) < 0)
+		return err_set(err, ENOMEM, "no memory for the times of an op");
+	return r;
 }
 
-static int end_each(const struct run *run, double plain_end, struct err *err)
+static bool is_rooted(uint32_t kind)
 {
-	struct op *op = run->posts[0]->op;
-	const struct membership *m = &op->comm->members.map;
-	struct ops *ops = op->comm->comms->ops;
-	uint32_t world = topology_world(ops->cluster->topology), i;
-	double ns = run->timing.end_ns;
-	struct ends e;
-	int r = 0;
-
-	if (!ops->ends)
-		ops->ends = malloc((size_t)3 * world * sizeof(*ops->ends));
-	if (!ops->ends)
-		return err_set(err, ENOMEM, "no memory for the times of %u ranks", world);
-	e = (struct ends){ops->ends, ops->ends + world, ops->ends + 2 * (size_t)world};
-	for (i = 0; i < world; i++)
-		e.world[i] = NAN;
-	for (i = 0; i < m->n_ranks; i++)
-		e.arrive[i] = arrival_at(op, i, membership_world(m, i));
-	find_ends(op->sched, ns, &e);
-	for (i = 0; i < m->n_ranks; i++)
-		e.world[membership_world(m, i)] = e.end[i];
-	for (i = 0; i < run->n_posts && r == 0; i++)
-		r = end_post(run->posts[i], ns, plain_end, &e);
-	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
+	return kind == COLL_BROADCAST || kind == COLL_REDUCE || kind == COLL_GATHER ||
+	       kind == COLL_SCATTER;
 }
 
 static bool is_alike(const struct run *run)
 {
-	uint32_t kind = run->posts[0]->op->sched->kind;
-
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		if (!timeline_is_folded(run->posts[i]->node))
 			return false;
-	return kind == COLL_ALLREDUCE || kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER ||
-	       kind == COLL_ALLTOALL;
+	return !is_rooted(run->posts[0]->op->sched->kind);
+}
+
+static int end_each(const struct run *run, struct err *err)
+{
+	CLEANUP(apart_deinit) struct apart a = {0};
+	double *busy = busy_of(run->comm);
+	int r = busy ? apart_init(&a, run->posts[0]->op, &run->timing, run->number, err)
+		     : err_set(err, ENOMEM, "no memory for the times of an op");
+
+	if (r == 0)
+		r = play_here(&a, busy, err);
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
+		if (!run->posts[i]->is_released)
+			r = end_post(&a, run->posts[i], err);
+	return r;
 }
 
 /* --- point-to-point calls ------------------------------------------------------------------- */
@@ -223,10 +278,18 @@ static int end_p2p_post(const struct run *run, struct post *post, double end, do
 
 /* --- both ----------------------------------------------------------------------------------- */
 
-static int end_all(const struct run *run, double plain_end, struct err *err)
+static int end_all(const struct run *run, struct err *err)
 {
-	double start = -INFINITY;
+	double start = -INFINITY, plain_end = -INFINITY;
 	int r = 0;
+
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		plain_end = fmax(plain_end, timeline_plain_arrival(run->posts[i]->node));
+	plain_end += run->timing.model_ns;
+	if (run->call) { /* nobody sends any more when it is over */
+		free(run->comm->open->busy);
+		run->comm->open->busy = NULL;
+	}
 
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		start = fmax(start,
@@ -240,12 +303,11 @@ static int end_all(const struct run *run, double plain_end, struct err *err)
 	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
 }
 
-static void set_post(const struct run *run, struct post *post)
+static void set_post(const struct timing *t, uint64_t number, struct post *post)
 {
-	const struct timing *t = &run->timing;
 	uint64_t spent_ns = (uint64_t)ceil(t->end_ns);
 
-	post->number = run->number;
+	post->number = number;
 	post->end = timeline_end(post->node);
 	post->end_ns = timeline_due_ns(post->node);
 	post->start_ns = post->end_ns > spent_ns ? post->end_ns - spent_ns : 0;
@@ -258,22 +320,39 @@ static void set_post(const struct run *run, struct post *post)
 
 int rule_apply(struct run *run, struct err *err)
 {
-	double plain = -INFINITY;
-	int r;
+	int r = run->call && !is_alike(run) ? end_each(run, err) : end_all(run, err);
 
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		plain = fmax(plain, timeline_plain_arrival(run->posts[i]->node));
-	plain += run->timing.model_ns;
-	r = run->call && !is_alike(run) ? end_each(run, plain, err) : end_all(run, plain, err);
 	if (r < 0)
 		return r;
 	run->start_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < run->n_posts; i++) {
 		struct post *post = run->posts[i];
 
-		set_post(run, post);
+		set_post(&run->timing, run->number, post);
 		run->start_ns = post->start_ns < run->start_ns ? post->start_ns : run->start_ns;
 		run->end_ns = post->end_ns > run->end_ns ? post->end_ns : run->end_ns;
 	}
 	return 0;
+}
+
+int rule_apply_early(struct op *op, struct post *post, struct err *err)
+{
+	CLEANUP(apart_deinit) struct apart a = {0};
+	struct ops *ops = op->comm->comms->ops;
+	struct timing timing;
+	int r;
+
+	if (op->p2p || !is_rooted(op->sched->kind) || ops->config->exchange != EXCHANGE_NONE)
+		return 1;
+	r = solver_solve(ops->solver, op->comm->number, op->sched, &op->comm->members.map, NULL,
+			 op->number, &timing, err);
+	if (r == 0)
+		r = apart_init(&a, op, &timing, op->number, err);
+	if (r == 0)
+		r = play_here(&a, NULL, err);
+	if (r == 0)
+		r = end_post(&a, post, err);
+	if (r == 0)
+		set_post(&timing, op->number, post);
+	return r;
 }

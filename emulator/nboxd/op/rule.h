@@ -12,3 +12,7 @@ int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err);
  * takes. Sets the ends of its posts, in virtual time and by the wall clock, and the run's own span.
  * Return: 0; negative errno with the sentence. */
 int rule_apply(struct run *run, struct err *err);
+/* The same for one post of an op that has not started, where its end depends on nobody who has not
+ * arrived: a broadcast's root waits for nobody. Return: 0; 1: it does; negative errno with the
+ * sentence. */
+int rule_apply_early(struct op *op, struct post *post, struct err *err);

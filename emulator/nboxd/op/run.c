@@ -256,7 +256,24 @@ int run_start(struct op *op, struct pair_post *ready, struct err *err)
 	warn_below_bound(run);
 	warn_slow(run, since_ns);
 	for (uint32_t i = 0; i < run->n_posts; i++)
-		if (!ready || run->posts[i]->op->p2p->pair.n_waiting == 0)
+		if (!run->posts[i]->is_released &&
+		    (!ready || run->posts[i]->op->p2p->pair.n_waiting == 0))
 			release(run->posts[i]);
 	return 0;
+}
+
+int run_release_early(struct op *op, struct err *err)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < op->n_posts && r >= 0; i++) {
+		struct post *post = &op->posts[i];
+
+		if (!post->has_arrived || post->is_released)
+			continue;
+		r = rule_apply_early(op, post, err);
+		if (r == 0)
+			release(post);
+	}
+	return r < 0 ? r : 0;
 }

@@ -8,5 +8,8 @@
  * with all their calls in runs are released. Return: 0; negative errno with the sentence: the
  * communicator is to be aborted. */
 int run_start(struct op *op, struct pair_post *ready, struct err *err);
+/* Releases the posts of @op, a collective that waits for members, whose ends depend on none of
+ * those. Return: 0; negative errno with the sentence. */
+int run_release_early(struct op *op, struct err *err);
 /* The engine's sink; each of its ops has a run as its tag. */
 extern const struct engine_sink op_sink;

@@ -73,6 +73,7 @@ void comm_ops_free(struct comm *c)
 	}
 	HASH_ITER(hh, o->ops, op, next)
 		op_free(op);
+	free(o->busy);
 	calls_deinit(&o->calls);
 	pairing_deinit(&o->pairing);
 	free(o);

@@ -104,6 +104,7 @@ struct comm_ops {
 	struct run *runs;   /* list, owned */
 	struct calls calls; /* of collectives */
 	struct pairing pairing;
+	double *busy; /* owned, by rank: until when its connections send; NULL: they are free */
 	struct member_ops {
 		uint64_t next[2]; /* number of its next collective, of its next point-to-point op */
 	} members[];              /* as comm->real */

@@ -123,7 +123,7 @@ static char *describe(const struct op *op, uint64_t now_ns, char *buf, size_t si
 	if (!post->is_released && op->p2p) {
 		add(&t, ", has waited %.1f s ", waited_s);
 		add_waiting_call(&t, op);
-	} else if (!post->is_released) {
+	} else if (op->n_arrived < op->n_posts) {
 		add(&t, ", has waited %.1f s for its members: arrived", waited_s);
 		add_ranks(&t, op, true);
 		add(&t, "; missing");

@@ -19,7 +19,7 @@ static void start_with(struct daemon *d, const char *exchange, const char *timeo
 		       const char *what_if)
 {
 	const char *args[] = {"--nodes",   "4",       "--gpus-per-node",
-			      "4",         "--model", "alphabeta",
+			      "4",         "--model", what_if ? "const:time=5us" : "alphabeta",
 			      "--chunk",   "4KiB",    "--exchange",
 			      exchange,    "--addr",  test_address("shm", dir),
 			      "--timeout", timeout,   what_if ? "--what-if" : NULL,
