@@ -187,7 +187,7 @@ static void two_ends(void)
 	ncclComm_t comm = comm_new("two ends");
 	pthread_t thread;
 
-	NCCL(ncclBroadcast(buf[0], buf[0], COUNT, ncclFloat, me, comm, stream));
+	NCCL(ncclAllReduce(buf[0], buf[0], COUNT, ncclFloat, ncclSum, comm, stream));
 	thread = start_destroy(comm);
 	NCCL(ncclCommAbort(comm));
 	pthread_join(thread, NULL);
