@@ -1,12 +1,11 @@
-/* The record of a run: one row of fixed size for each op and real rank, in a file with a versioned
- * header. Rows are appended, and the file can be read while it grows. Reports are made from it.
- * Native byte order, checked by a magic. */
+/* The record of a run: what its file holds, as structs. record-write.h makes the file,
+ * record-read.h reads it, RECORD.md describes it for programs of others. Wall times are nanoseconds
+ * of nboxd's monotonic clock; virtual times, those of the virtual cluster, share its zero; plain
+ * ones are virtual times as they would be without what-ifs. 0: not known. A new field goes behind
+ * the others, before the lengths of the lists. */
 #pragma once
 
 #include <stdint.h>
-#include <stdio.h>
-
-#include "base/err.h"
 
 #define RECORD_NOTES \
 	"notes.txt" /* beside it, where workers had something to say of the run: a line each */
@@ -15,99 +14,105 @@
 		      */
 #define RECORD_ENDS \
 	"ends.txt" /* beside it, where workers failed or vanished: a line each, the first ones */
-#define RECORD_MAGIC UINT64_C(0x31636572786f626e) /* "nboxrec1" */
 
 struct record_header {
-	uint64_t magic;
-	uint32_t header_bytes, row_bytes;
 	uint32_t world_size, n_nodes, gpus_per_node, n_real;
-	uint32_t exchange, data;
+	uint32_t exchange, data; /* enum wire_exchange, enum wire_data */
 	uint64_t seed;
 	uint64_t start_ns;      /* monotonic clock of the daemon */
 	uint64_t start_unix_ns; /* wall clock of the same moment */
 	char model[512];        /* terminated; model and what-ifs */
 	char layout[256];       /* terminated; declared layouts, separated by ';' */
 	char data_for[256];     /* terminated; exceptions from data: dp=fill, separated by ';' */
-	/* Written over while the run goes on, which needs no more room on the disk: */
-	uint64_t n_lost;         /* rows that could not be written: the last ones of the run */
+};
+
+/* The last row, written anew with each write. */
+struct record_end {
+	uint64_t n_lost;         /* ops that could not be written: the last ones of the run */
 	uint64_t clock_error_ns; /* the most that the clock of a worker on another host may have
 				    been wrong by in an op; 0: all have nboxd's */
 	uint32_t n_lost_notes;   /* lines of the text files beside it that could not be written */
-	uint32_t
-		lost_errno; /* why the first of them or of the rows could not; 0: nothing is lost */
+	uint32_t lost_errno; /* why the first of them or of the ops could not; 0: nothing is lost */
 };
 
-struct record_row {
-	uint64_t number; /* of the op in the run */
-	uint64_t seq;    /* of the op in its communicator; SendRecv: of this rank's own */
-	uint32_t comm, rank, world_rank;
-	uint32_t kind, dtype, algo;
-	uint32_t n_ranks, n_real_ranks;
-	uint32_t how;   /* enum solve_how */
-	uint32_t flags; /* RECORD_* */
+struct record_member {
+	uint32_t rank, world_rank;
+};
+
+/* A communicator, before its first op. How its members are known: members/members.h. */
+struct record_comm {
+	uint32_t number, parent; /* parent 0: none */
+	uint32_t n_ranks;
+	uint32_t base, stride;       /* world rank = base + rank * stride, unless listed */
+	uint32_t source, sure, axes; /* enum members_source, enum members_sure; of the layout */
+	uint32_t n_members, n_real;
+	const uint32_t *members;          /* world ranks, by rank; n_members is n_ranks, or 0 */
+	const struct record_member *real; /* those with a process */
+};
+
+/* What a point or an op waited for: the latest point or op that lies before it on a stream. */
+struct record_dep {
+	uint64_t name;
+	uint32_t is_same_stream, unused;
+};
+
+/* One point-to-point call of an op. */
+struct record_call {
+	uint32_t peer, is_send;
 	uint64_t bytes;
-	uint64_t arrive_ns;     /* this rank's own arrival */
-	uint64_t start_ns;      /* last arrival of all members, virtual ones too */
-	uint64_t due_ns;        /* end of the op in the virtual cluster */
-	uint64_t release_ns;    /* when the gate really opened, by the same clock as due_ns */
-	uint64_t local_done_ns; /* real op among the real members was over; 0 unknown */
-	double model_ns, injected_ns;
-	uint64_t n_messages; /* that crossed the link for this rank */
 };
 
 /* RECORD_OF_MODEL: the model said how long the whole op takes; else that follows from the messages
- * of row.algo. */
+ * of the algorithm. RECORD_NO_EDGES: the worker does not see the job's events; it is taken to wait
+ * for the op before it. */
 enum {
-	RECORD_GUESSED_MEMBERS = 1,
-	RECORD_REPLAYED = 2,
+	RECORD_REPLAYED = 2, /* of a captured graph */
 	RECORD_BELOW_BOUND = 4,
-	RECORD_OF_MODEL = 8
+	RECORD_OF_MODEL = 8,
+	RECORD_NO_EDGES = 16
 };
 
-/* How the communicator's members are known (members/members.h), also in row.flags:
- * enum members_source, enum members_sure, and the axes of the layout in the header. */
-static inline uint32_t record_members_flags(uint32_t source, uint32_t sure, uint32_t axes)
-{
-	return (source & 0xff) << 8 | (sure & 3) << 16 | (axes & 0x3ff) << 18;
-}
-static inline uint32_t record_source(uint32_t flags)
-{
-	return flags >> 8 & 0xff;
-}
-static inline uint32_t record_sure(uint32_t flags)
-{
-	return flags >> 16 & 3;
-}
-static inline uint32_t record_axes(uint32_t flags)
-{
-	return flags >> 18 & 0x3ff;
-}
-
-/* NULL is a writer, too, which writes nothing: no record is wanted. */
-struct record_writer;
-int record_create(const char *path, const struct record_header *h, struct record_writer **ret,
-		  struct err *err);
-void record_write(struct record_writer *w, const struct record_row *row);
-void record_lose_note(struct record_writer *w,
-		      int error); /* a line of notes is lost to @error, a negative errno */
-void record_clock_error(struct record_writer *w, uint64_t ns); /* of one worker's clock */
-/* After a row that could not be written no other is written, so that the record has no holes; the
- * lost rows are counted. Return: 0; a negative errno, once a run: rows are lost from now on. */
-int record_flush(struct record_writer *w);
-/* Call record_flush() before it: that one says which rows are lost. Return: 0; a negative errno:
- * the file system refused at the end what it had taken (a quota, over NFS), and nobody can say how
- * many rows that are. */
-int record_close(struct record_writer *w);
-
-struct record {
-	struct record_header header;
-	struct record_row *rows; /* owned */
-	uint64_t n_rows;
-	int is_truncated; /* the last row was cut off (the writer died) */
+/* One op of one real rank, once it is over. */
+struct record_op {
+	uint64_t number;     /* of the op in the run */
+	uint64_t seq;        /* of the op in its communicator; SendRecv: of this rank's own */
+	uint64_t name, host; /* name: in deps; host: of the host point before the call; 0: none */
+	uint64_t bytes, count;
+	uint64_t call_ns;       /* wall: when the job called it */
+	uint64_t ready_ns;      /* wall: when what it waits for was there */
+	uint64_t arrive_ns;     /* wall: this rank's own arrival */
+	uint64_t start_ns;      /* wall: when the last member did that its messages wait for */
+	uint64_t due_ns;        /* wall: when the gate was to open */
+	uint64_t release_ns;    /* wall: when it really opened */
+	uint64_t local_done_ns; /* wall: real op among the real members was over; 0 unknown */
+	uint64_t virtual_arrive_ns, virtual_end_ns;
+	uint64_t plain_arrive_ns, plain_end_ns;
+	double model_ns;     /* what the model says that it takes */
+	double injected_ns;  /* what what-ifs added to that */
+	uint64_t n_messages; /* that crossed the link for this rank */
+	uint32_t comm, rank, world_rank, stream;
+	uint32_t kind, dtype, redop, root, algo;
+	uint32_t how;   /* enum solve_how */
+	uint32_t flags; /* RECORD_* */
+	uint32_t n_deps, n_calls;
+	const struct record_dep *deps;
+	const struct record_call *calls;
+	const struct record_comm *of; /* the reader's; the writer ignores it */
 };
-/* The header alone. Return: 0; negative errno with the sentence. */
-int record_load_header(const char *path, struct record_header *ret, struct err *err);
-int record_load(const char *path, struct record *ret, struct err *err); /* fuzzed */
-/* The same from memory, for tests. */
-int record_parse(const void *data, uint64_t n, struct record *ret, struct err *err);
-void record_deinit(struct record *r);
+
+enum record_point_kind { RECORD_POINT_STREAM, RECORD_POINT_HOST, RECORD_POINT_KINDS };
+
+/* One point of a real rank's timeline: wire/wire.h, struct wire_point. */
+struct record_point {
+	uint64_t name, host;
+	uint64_t call_ns;    /* wall */
+	uint64_t time_ns;    /* wall: reached, or returned */
+	uint64_t virtual_ns; /* the same in virtual time */
+	uint64_t plain_ns;
+	uint64_t exposed_ns; /* what this rank's computation waited for communication here */
+	uint32_t world_rank, stream;
+	uint32_t kind; /* enum record_point_kind */
+	uint32_t is_host_bound;
+	uint32_t n_deps;
+	const struct record_dep *deps;
+};

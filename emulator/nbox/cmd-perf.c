@@ -137,7 +137,7 @@ static int print_table(void *ctx, const struct record *rec, const struct report 
 {
 	int r;
 
-	if (!rec->n_rows)
+	if (!rec->n_ops)
 		return exit_code || rep->lost[0]
 			       ? 0
 			       : err_set(err, EINVAL,

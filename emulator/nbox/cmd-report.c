@@ -1,4 +1,5 @@
-/* nbox report: what a record says, again: the summary, JSON, or every op as CSV. */
+/* nbox report: what a record says, again: the summary, JSON, or every op or point as
+ * CSV. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,17 +18,17 @@
 static int usage(FILE *to, int code)
 {
 	fprintf(to,
-		"usage: nbox report [--csv] [--json FILE] [RECORD]\n\n"
+		"usage: nbox report [--csv | --points] [--json FILE] [RECORD]\n\n"
 		"RECORD is a record.nbox, the results directory that holds one, or its name (nbox list); without it, the newest run under\n" LIVE_RUN_TOP
-		"/ counts. Prints the summary of the run; --csv prints every op instead; --json also writes the summary to FILE.\n\n"
-		"The columns of --csv, a row an op and real rank:\n");
+		"/ counts. Prints the summary of the run; instead, --csv prints every op and --points every point of the real ranks' time;\n"
+		"--json also writes the summary to FILE.\n\n");
 	csv_help(to);
 	return code;
 }
 
 struct args {
 	const char *word, *json;
-	bool is_csv;
+	bool is_csv, is_points;
 };
 
 /* Return: 0; 1 help was given; -EINVAL with the sentence. */
@@ -51,10 +52,15 @@ static int parse(int argc, char **argv, struct args *a, struct err *err)
 			a->word = argv[i++];
 		else if (w.id == FLAG_CSV)
 			a->is_csv = true;
+		else if (w.id == FLAG_POINTS)
+			a->is_points = true;
 		else
 			a->json = w.value;
 	}
-	return 0;
+	return a->is_csv && a->is_points
+		       ? err_set(err, EINVAL,
+				 "either --csv or --points: each is a table of its own")
+		       : 0;
 }
 
 /* The newest run here. Return: 0, @ret has its directory; negative errno with the sentence. */
@@ -86,7 +92,7 @@ static int print_summary(const struct loaded_run *run, const struct args *a, str
 	snprintf(path, sizeof(path), "%s/summary.json", run->dir);
 	if (r == 0 && run->dir[0])
 		report_recall(&rep, path);
-	if (r == 0 && !a->is_csv) {
+	if (r == 0 && !a->is_csv && !a->is_points) {
 		report_print(&rep, stdout);
 		snprintf(path, sizeof(path), "%s", run->dir);
 		if (run->dir[0] && !rep.is_empty)
@@ -113,11 +119,13 @@ int cmd_report(int argc, char **argv)
 		exit_code = 1;
 		r = run_load(a.word, &run, &err);
 	}
-	if (r == 0 && a.is_csv && run.info.is_running)
+	if (r == 0 && (a.is_csv || a.is_points) && run.info.is_running)
 		fprintf(stderr, "nbox report: " REPORT_UNDER_WAY_TEXT "\n");
 	if (r == 0 && a.is_csv)
 		r = csv_print(&run.rec, stdout);
-	if (r == 0 && (!a.is_csv || a.json))
+	if (r == 0 && a.is_points)
+		csv_print_points(&run.rec, stdout);
+	if (r == 0 && ((!a.is_csv && !a.is_points) || a.json))
 		r = print_summary(&run, &a, &err);
 	if (r < 0)
 		fprintf(stderr, "nbox report: %s\n", err.text[0] ? err.text : strerror(-r));

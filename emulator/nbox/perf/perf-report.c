@@ -11,7 +11,7 @@
 
 /* Ops of equal size, one after the other, of the rank that is looked at. */
 struct perf_size {
-	const struct record_row *row; /* the first of them */
+	const struct record_op *row; /* the first of them */
 	uint64_t n;
 	double model_ns, injected_ns; /* sums */
 };
@@ -29,22 +29,22 @@ void perf_print_head(const struct config *c, const char *network, FILE *to)
 }
 
 /* The record has bytes by NCCL's arguments; nccl-tests has those of the larger buffer. */
-static uint64_t table_bytes(const struct record_row *r)
+static uint64_t table_bytes(const struct record_op *r)
 {
 	if (r->kind == COLL_ALLGATHER || r->kind == COLL_REDUCESCATTER || r->kind == COLL_ALLTOALL)
-		return r->bytes * r->n_ranks;
+		return r->bytes * r->of->n_ranks;
 	return r->kind == COLL_SENDRECV ? r->bytes / 2
 					: r->bytes; /* a record of calls has both ways */
 }
 
 /* Of one rank's part, where each rank has one, as nccl-tests has it. */
-static uint64_t table_count(const struct record_row *r, enum coll_kind kind)
+static uint64_t table_count(const struct record_op *r, enum coll_kind kind)
 {
 	bool is_in_parts =
 		kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL;
 	size_t element = coll_dtype_bytes(r->dtype);
 
-	return table_bytes(r) / (element ? element : 1) / (is_in_parts ? r->n_ranks : 1);
+	return table_bytes(r) / (element ? element : 1) / (is_in_parts ? r->of->n_ranks : 1);
 }
 
 static void print_columns(FILE *to)
@@ -61,10 +61,10 @@ static void print_columns(FILE *to)
 /* Bandwidths are those of all of the time: of what the job would see. Return: the bus bandwidth. */
 static double print_size(const struct perf_size *s, enum coll_kind kind, double here_ns, FILE *to)
 {
-	const struct record_row *r = s->row;
+	const struct record_op *r = s->row;
 	double ns = (s->model_ns + s->injected_ns) / (double)s->n,
 	       algbw = ns > 0 ? (double)table_bytes(r) / ns : 0;
-	double busbw = algbw * coll_busbw_factor(kind, r->n_ranks);
+	double busbw = algbw * coll_busbw_factor(kind, r->of->n_ranks);
 
 	fprintf(to, "%12llu %13llu %9s %7s %7s %10.2f %7.2f %7.2f %6s %10.2f %12.2f\n",
 		(unsigned long long)table_bytes(r), (unsigned long long)table_count(r, kind),
@@ -91,7 +91,7 @@ int perf_print_table(const struct record *rec, const struct report *rep, enum co
 		     FILE *to)
 {
 	CLEANUP(freep)
-	double *here = calloc(rec->n_rows + 1, sizeof(*here)); /* of the ops of one size */
+	double *here = calloc(rec->n_ops + 1, sizeof(*here)); /* of the ops of one size */
 	struct perf_size s = {0};
 	double sum = 0;
 	uint64_t n = 0;
@@ -99,8 +99,8 @@ int perf_print_table(const struct record *rec, const struct report *rep, enum co
 	if (!here)
 		return -ENOMEM;
 	print_columns(to);
-	for (uint64_t i = 0; i < rec->n_rows; i++) {
-		const struct record_row *r = &rec->rows[i];
+	for (uint64_t i = 0; i < rec->n_ops; i++) {
+		const struct record_op *r = &rec->ops[i];
 
 		if (r->world_rank != rep->rank)
 			continue;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "config/config.h"
-#include "engine/record.h"
+#include "engine/record-read.h"
 #include "nbox/report/report.h"
 
 /* @network: in words; "": there is none to speak of. */

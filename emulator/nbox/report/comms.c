@@ -8,13 +8,6 @@
 #include "base/cleanup.h"
 #include "members/members.h"
 
-static int by_comm(const void *pa, const void *pb)
-{
-	const struct record_row *const *a = pa, *const *b = pb;
-
-	return ((*a)->comm > (*b)->comm) - ((*a)->comm < (*b)->comm);
-}
-
 static int by_size(const void *pa, const void *pb)
 {
 	const struct report_comms *a = pa, *b = pb;
@@ -25,14 +18,14 @@ static int by_size(const void *pa, const void *pb)
 				  : (a->source > b->source) - (a->source < b->source);
 }
 
-/* Adds one communicator. @row: its last row. */
-static void add(struct report *rep, const struct record_row *row, uint64_t n_ops)
+/* Adds one communicator. */
+static void add(struct report *rep, const struct record_comm *comm, uint64_t n_ops)
 {
-	struct report_comms c = {.n_ranks = row->n_ranks,
-				 .n_real = row->n_real_ranks,
-				 .source = record_source(row->flags),
-				 .sure = record_sure(row->flags),
-				 .axes = record_axes(row->flags)};
+	struct report_comms c = {.n_ranks = comm->n_ranks,
+				 .n_real = comm->n_real,
+				 .source = comm->source,
+				 .sure = comm->sure,
+				 .axes = comm->axes};
 	uint32_t i = 0;
 
 	for (; i < rep->n_comms; i++) {
@@ -52,25 +45,15 @@ static void add(struct report *rep, const struct record_row *row, uint64_t n_ops
 
 int report_comms(const struct record *rec, struct report *ret)
 {
-	CLEANUP(freep) const struct record_row **rows = calloc(rec->n_rows + 1, sizeof(void *));
-	uint64_t first = 0;
+	CLEANUP(freep) uint64_t *n_ops = calloc(rec->n_comms + 1, sizeof(*n_ops));
 
-	if (!rows)
+	if (!n_ops)
 		return -ENOMEM;
-	for (uint64_t i = 0; i < rec->n_rows; i++)
-		rows[i] = &rec->rows[i];
-	qsort(rows, rec->n_rows, sizeof(void *), by_comm);
-	for (uint64_t i = 0; i < rec->n_rows; i++) {
-		const struct record_row *last = rows[first];
-
-		if (i + 1 < rec->n_rows && rows[i + 1]->comm == rows[i]->comm)
-			continue;
-		/* in records of older versions a guess may be confirmed later */
-		for (uint64_t k = first; k <= i; k++)
-			last = rows[k]->number >= last->number ? rows[k] : last;
-		add(ret, last, i + 1 - first);
-		first = i + 1;
-	}
+	for (uint64_t i = 0; i < rec->n_ops; i++)
+		n_ops[rec->ops[i].of - rec->comms]++;
+	for (uint64_t i = 0; i < rec->n_comms; i++)
+		if (n_ops[i])
+			add(ret, &rec->comms[i], n_ops[i]);
 	qsort(ret->comms, ret->n_comms, sizeof(ret->comms[0]), by_size);
 	return 0;
 }

@@ -38,6 +38,7 @@ int run_load(const char *word, struct loaded_run *ret, struct err *err)
 		return runs_not_found(word, err);
 	if (r == 0 && run.dir[0])
 		r = runs_read(run.dir, &run.info, err);
+	run.rec.is_truncated &= !run.info.is_running; /* it may just be written */
 	if (r < 0) {
 		loaded_run_deinit(&run);
 		return r;

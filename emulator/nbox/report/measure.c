@@ -1,5 +1,5 @@
-/* See measure.h. All times are taken from one rank, the lowest real one,
- * except lateness, which counts every gate of every rank. */
+/* See measure.h. All times are taken from one rank, the lowest real one, except lateness, which
+ * counts every gate of every rank. */
 #include "nbox/report/measure.h"
 
 #include <errno.h>
@@ -16,11 +16,19 @@
 
 static int by_arrival(const void *pa, const void *pb)
 {
-	const struct record_row *a = pa, *b = pb;
+	const struct record_op *a = pa, *b = pb;
 
-	if (a->arrive_ns != b->arrive_ns)
-		return a->arrive_ns < b->arrive_ns ? -1 : 1;
+	if (a->virtual_arrive_ns != b->virtual_arrive_ns)
+		return a->virtual_arrive_ns < b->virtual_arrive_ns ? -1 : 1;
 	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static int by_time(const void *pa, const void *pb)
+{
+	const struct record_point *a = *(const struct record_point *const *)pa,
+				  *b = *(const struct record_point *const *)pb;
+
+	return (a->virtual_ns > b->virtual_ns) - (a->virtual_ns < b->virtual_ns);
 }
 
 static int by_value(const void *pa, const void *pb)
@@ -56,29 +64,28 @@ static void stat_of(double *values, uint64_t n, struct report_stat *ret)
 	ret->max = values[n - 1];
 }
 
-double report_exposed(const struct record_row *rows, uint64_t n)
+double report_exposed(const struct record_op *rows, uint64_t n)
 {
-	uint64_t last_release = 0;
+	uint64_t last_end = 0;
 	double exposed = 0;
 
 	for (uint64_t i = 0; i < n; i++) {
-		uint64_t arrive = rows[i].arrive_ns;
+		uint64_t arrive = rows[i].virtual_arrive_ns;
 
-		if (rows[i].release_ns > last_release)
-			last_release = rows[i].release_ns;
-		if (last_release <= arrive)
+		if (rows[i].virtual_end_ns > last_end)
+			last_end = rows[i].virtual_end_ns;
+		if (last_end <= arrive)
 			continue;
-		if (i + 1 == n || rows[i + 1].arrive_ns >= last_release)
-			exposed += (double)(last_release - arrive);
+		if (i + 1 == n || rows[i + 1].virtual_arrive_ns >= last_end)
+			exposed += (double)(last_end - arrive);
 	}
 	return exposed;
 }
 
-/* Adds the late part of exposed time: within the stretches that report_exposed() counts, the time
- * after the op that ended the stretch was due. */
-static void add_late(const struct record_row *rows, uint64_t n, struct report *rep)
+/* Adds what passed after ops were due, where no other op of the rank was under way. */
+static void add_late(const struct record_op *rows, uint64_t n, struct report *rep)
 {
-	const struct record_row *last = rows;
+	const struct record_op *last = rows;
 
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t arrive = rows[i].arrive_ns, from;
@@ -90,7 +97,7 @@ static void add_late(const struct record_row *rows, uint64_t n, struct report *r
 		    (i + 1 < n && rows[i + 1].arrive_ns < last->release_ns))
 			continue;
 		rep->late_ns += (double)(last->release_ns - from);
-		if (last->n_real_ranks > 1 && last->local_done_ns > from)
+		if (last->of->n_real > 1 && last->local_done_ns > from)
 			rep->late_work_ns += (double)((last->local_done_ns < last->release_ns
 							       ? last->local_done_ns
 							       : last->release_ns) -
@@ -100,19 +107,77 @@ static void add_late(const struct record_row *rows, uint64_t n, struct report *r
 	}
 }
 
-/* What the rows [first, end) have in all, where they are steps that follow each other at once. */
-static void add_rows(const struct record_row *rows, uint64_t first, uint64_t end,
-		     struct report *rep)
+/* The ops, and the points, of the rank that is looked at, by virtual time. */
+struct rank {
+	struct record_op *ops;              /* owned */
+	const struct record_point **points; /* owned list */
+	uint64_t n_ops, n_points;
+	uint64_t next_point; /* of which exposed time was not taken */
+};
+
+static void rank_deinit(struct rank *k)
 {
-	for (uint64_t i = first; i < end; i++) {
-		rep->modelled_ns += rows[i].model_ns;
-		rep->injected_ns += rows[i].injected_ns;
-	}
-	rep->exposed_ns += report_exposed(rows + first, end - first);
-	add_late(rows + first, end - first, rep);
+	free(k->ops);
+	free(k->points);
 }
 
-static int take_steps(const struct record_row *rows, const struct steps *s, struct report *rep)
+/* From the arrival of one op to that of another, or to the end of all. */
+struct span {
+	uint64_t wall, virtual, plain; /* at the beginning, then at the end */
+};
+
+static struct span at_arrival(const struct record_op *op)
+{
+	return (struct span){op->arrive_ns, op->virtual_arrive_ns, op->plain_arrive_ns};
+}
+
+static struct span at_end(const struct rank *k)
+{
+	struct span s = at_arrival(&k->ops[k->n_ops - 1]);
+
+	for (uint64_t i = 0; i < k->n_ops; i++) {
+		const struct record_op *op = &k->ops[i];
+
+		s.wall = op->release_ns > s.wall ? op->release_ns : s.wall;
+		s.virtual = op->virtual_end_ns > s.virtual ? op->virtual_end_ns : s.virtual;
+		s.plain = op->plain_end_ns > s.plain ? op->plain_end_ns : s.plain;
+	}
+	return s;
+}
+
+static double span_ns(uint64_t from, uint64_t to)
+{
+	return (double)(int64_t)(to - from);
+}
+
+static double injected_ns(const struct span *from, const struct span *to)
+{
+	return span_ns(from->virtual, to->virtual) - span_ns(from->plain, to->plain);
+}
+
+/* What the ops [first, end) have in all, which last from @from to @to. */
+static void add_rows(struct rank *k, uint64_t first, uint64_t end, struct span from, struct span to,
+		     struct report *rep)
+{
+	for (uint64_t i = first; i < end; i++)
+		rep->modelled_ns += k->ops[i].model_ns;
+	rep->wall_ns += span_ns(from.wall, to.wall);
+	rep->virtual_ns += span_ns(from.virtual, to.virtual);
+	rep->injected_ns += injected_ns(&from, &to);
+	if (k->n_points == 0)
+		rep->exposed_ns += report_exposed(k->ops + first, end - first);
+	for (; k->next_point < k->n_points; k->next_point++) {
+		const struct record_point *p = k->points[k->next_point];
+
+		if (p->virtual_ns > to.virtual)
+			break;
+		if (p->virtual_ns > from.virtual)
+			rep->exposed_ns += (double)p->exposed_ns;
+	}
+	add_late(k->ops + first, end - first, rep);
+}
+
+static int take_steps(struct rank *k, const struct steps *s, struct report *rep)
 {
 	CLEANUP(freep) double *times = calloc(s->n_timed + 1, sizeof(*times));
 	uint64_t n = 0, first = 0;
@@ -126,11 +191,15 @@ static int take_steps(const struct record_row *rows, const struct steps *s, stru
 		if (!step->is_timed)
 			continue;
 		first = is_first ? step->first : first;
-		times[n++] = (double)(rows[step->end].arrive_ns - rows[step->first].arrive_ns);
+		times[n++] = span_ns(k->ops[step->first].virtual_arrive_ns,
+				     k->ops[step->end].virtual_arrive_ns);
 		if (i + 1 == s->n || !step[1].is_timed)
-			add_rows(rows, first, step->end, rep);
+			add_rows(k, first, step->end, at_arrival(&k->ops[first]),
+				 at_arrival(&k->ops[step->end]), rep);
 	}
 	stat_of(times, n, &rep->step_ns);
+	rep->virtual_ns /= (double)n;
+	rep->wall_ns /= (double)n;
 	rep->modelled_ns /= (double)n;
 	rep->injected_ns /= (double)n;
 	rep->exposed_ns /= (double)n;
@@ -140,10 +209,10 @@ static int take_steps(const struct record_row *rows, const struct steps *s, stru
 	return 0;
 }
 
-static int find_steps(const struct record_row *rows, uint64_t n, struct report *rep)
+static int find_steps(struct rank *k, struct report *rep)
 {
 	CLEANUP(steps_deinit) struct steps s = {0};
-	int r = steps_find(rows, n, &s);
+	int r = steps_find(k->ops, k->n_ops, &s);
 
 	if (r < 0)
 		return r;
@@ -151,57 +220,79 @@ static int find_steps(const struct record_row *rows, uint64_t n, struct report *
 	rep->n_warm_up = s.n_warm_up;
 	rep->ops_per_step = s.n_ops;
 	snprintf(rep->steps_how, sizeof(rep->steps_how), "%s", s.how);
-	if (s.n)
-		return take_steps(rows, &s, rep);
-	add_rows(rows, 0, n, rep);
+	if (k->n_ops) {
+		struct span from = at_arrival(&k->ops[0]), to = at_end(k);
+
+		rep->total_injected_ns = injected_ns(&from, &to);
+		if (s.n == 0)
+			add_rows(k, 0, k->n_ops, from, to, rep);
+	}
+	return s.n ? take_steps(k, &s, rep) : 0;
+}
+
+/* Return: 0; -ENOMEM. */
+static int find_rank(const struct record *rec, uint32_t world_rank, struct rank *ret)
+{
+	struct rank k = {.ops = calloc(rec->n_ops + 1, sizeof(*k.ops)),
+			 .points = calloc(rec->n_points + 1, sizeof(*k.points))};
+
+	if (!k.ops || !k.points) {
+		rank_deinit(&k);
+		return -ENOMEM;
+	}
+	for (uint64_t i = 0; i < rec->n_ops; i++)
+		if (rec->ops[i].world_rank == world_rank)
+			k.ops[k.n_ops++] = rec->ops[i];
+	for (uint64_t i = 0; i < rec->n_points; i++)
+		if (rec->points[i].world_rank == world_rank)
+			k.points[k.n_points++] = &rec->points[i];
+	qsort(k.ops, k.n_ops, sizeof(*k.ops), by_arrival);
+	qsort(k.points, k.n_points, sizeof(*k.points), by_time);
+	*ret = k;
 	return 0;
+}
+
+static void count_op(const struct record_op *op, struct report *rep)
+{
+	struct report_kind *kind = &rep->kinds[op->kind];
+
+	kind->n_ops++;
+	kind->bytes += op->bytes;
+	kind->model_ns += op->model_ns;
+	kind->injected_ns += op->injected_ns;
 }
 
 int report_make(const struct record *rec, struct report *ret)
 {
-	CLEANUP(freep) struct record_row *rows = calloc(rec->n_rows + 1, sizeof(*rows));
-	CLEANUP(freep) double *late = calloc(rec->n_rows + 1, sizeof(*late));
-	uint64_t n = 0;
+	CLEANUP(freep) double *late = calloc(rec->n_ops + 1, sizeof(*late));
+	CLEANUP(rank_deinit) struct rank k = {0};
 	int r;
 
-	if (!rows || !late)
+	if (!late)
 		return -ENOMEM;
 	memset(ret, 0, sizeof(*ret));
 	ret->header = rec->header;
+	ret->end = rec->end;
 	plain_text(ret->header.model);
 	plain_text(ret->header.layout);
 	plain_text(ret->header.data_for);
 	ret->rank = UINT32_MAX;
-	for (uint64_t i = 0; i < rec->n_rows; i++)
-		if (rec->rows[i].world_rank < ret->rank)
-			ret->rank = rec->rows[i].world_rank;
-	for (uint64_t i = 0; i < rec->n_rows; i++) {
-		const struct record_row *row = &rec->rows[i];
+	for (uint64_t i = 0; i < rec->n_ops; i++) {
+		const struct record_op *op = &rec->ops[i];
 
-		late[i] = (double)(int64_t)(row->release_ns - row->due_ns);
+		ret->rank = op->world_rank < ret->rank ? op->world_rank : ret->rank;
+		late[i] = span_ns(op->due_ns, op->release_ns);
 		ret->n_early += late[i] < 0;
-		if (row->world_rank != ret->rank)
-			continue;
-		rows[n++] = *row;
-		if (row->kind < COLL_KINDS) {
-			struct report_kind *k = &ret->kinds[row->kind];
-
-			k->n_ops++;
-			k->bytes += row->bytes;
-			k->model_ns += row->model_ns;
-			k->injected_ns += row->injected_ns;
-		}
-		ret->total_injected_ns += row->injected_ns;
 	}
-	ret->n_ops = n;
-	stat_of(late, rec->n_rows, &ret->lateness_ns);
-	qsort(rows, n, sizeof(*rows), by_arrival);
-	r = find_steps(rows, n, ret);
-	if (r < 0)
+	if ((r = find_rank(rec, ret->rank, &k)) < 0)
 		return r;
-	r = report_comms(rec, ret);
-	if (r < 0)
+	for (uint64_t i = 0; i < k.n_ops; i++)
+		count_op(&k.ops[i], ret);
+	ret->n_ops = k.n_ops;
+	ret->is_exposed_bound = k.n_points == 0;
+	stat_of(late, rec->n_ops, &ret->lateness_ns);
+	if ((r = find_steps(&k, ret)) < 0 || (r = report_comms(rec, ret)) < 0)
 		return r;
-	report_trust(rec, rows, n, ret);
+	report_trust(rec, k.ops, k.n_ops, ret);
 	return 0;
 }

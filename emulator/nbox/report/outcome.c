@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/plain.h"
-#include "engine/record.h"
+#include "engine/record-read.h"
 #include "wire/wire.h"
 
 #define BESIDE_MAX (1 << 16) /* bytes: nboxd writes 8 notes, and of 100 aborts a line each */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "engine/record.h"
+#include "engine/record-read.h"
 #include "schedule/coll.h"
 
 #define REPORT_WARNINGS_MAX 16
@@ -16,7 +16,7 @@
 	"the run is under way, or its nboxd was killed: this is what came so far; nbox status says more"
 
 struct report_kind {
-	uint64_t n_ops, bytes; /* bytes as in record_row, of one rank */
+	uint64_t n_ops, bytes; /* bytes as in record_op, of one rank */
 	double model_ns, injected_ns;
 };
 
@@ -29,27 +29,31 @@ struct report_stat {
 
 /* Communicators that are alike in all but their ranks. */
 struct report_comms {
-	uint32_t n_ranks, n_real, source, sure, axes; /* of engine/record.h's flags */
+	uint32_t n_ranks, n_real, source, sure, axes; /* of engine/record.h */
 	uint64_t n, n_ops;                            /* communicators; ops of their members */
 };
 
 /* Its texts may be printed (base/plain.h), whatever the record and the files beside it say. */
 struct report {
 	struct record_header header;
+	struct record_end end;
 	uint64_t n_ops; /* of the rank that is looked at */
 	struct report_kind kinds[COLL_KINDS];
 	uint64_t n_steps, n_warm_up, ops_per_step; /* 0: no steps were found */
 	char steps_how[256];        /* what was taken for a step; why there are none */
-	struct report_stat step_ns; /* of those that are timed: without warm-up, followed by another
-				       one at once */
+	struct report_stat step_ns; /* virtual time of those that are timed: without warm-up,
+				       followed by another one at once */
 	/* Per timed step, means. Without steps: of the whole run. */
-	double modelled_ns; /* sum of what the model says of the ops */
-	double injected_ns; /* what what-ifs added to that */
-	double exposed_ns;  /* upper bound, see report_exposed() */
-	double late_ns;     /* of that, what passed after the ops were due: the gates opened late */
-	double late_work_ns; /* of that, until the work among several real ranks was over */
-	double late_sim_ns;  /* of that, in ops whose messages nboxd simulated */
-	double total_injected_ns;
+	double virtual_ns, wall_ns; /* by either clock */
+	double modelled_ns;         /* sum of what the model says of the ops */
+	double injected_ns;         /* virtual time, less what it is without what-ifs */
+	double exposed_ns;          /* virtual time in which computation waited for communication */
+	bool is_exposed_bound;      /* no more than that: report_exposed() */
+	/* Wall time that passed after ops were due: the gates opened late. */
+	double late_ns;
+	double late_work_ns;      /* of that, until the work among several real ranks was over */
+	double late_sim_ns;       /* of that, in ops whose messages nboxd simulated */
+	double total_injected_ns; /* of the whole run */
 	struct report_stat lateness_ns; /* release - due, all rows; below 0: early */
 	uint64_t n_early; /* gates that opened before they were due, which must not be */
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "engine/record.h"
+#include "engine/record-read.h"
 
 struct run_info {
 	char name[256]; /* of the folder */

@@ -22,7 +22,7 @@
 /* The ops of the communicator that is looked at. Sums have one number more than there are ops: of
  * all before. */
 struct ops {
-	const struct record_row *rows; /* of the rank */
+	const struct record_op *rows; /* of the rank */
 	uint64_t n_rows, n;
 	uint64_t *at;    /* places in rows */
 	uint64_t *sign;  /* equal for equal calls */
@@ -71,26 +71,27 @@ static double median(double *values, uint64_t n)
 
 /* --- the communicator ------------------------------------------------------------------------ */
 
-static double reduced_bytes(const struct record_row *r)
+static double reduced_bytes(const struct record_op *r)
 {
 	if (r->kind == COLL_REDUCESCATTER)
-		return (double)r->bytes * r->n_ranks; /* the record has those of one rank's part */
+		return (double)r->bytes *
+		       r->of->n_ranks; /* the record has those of one rank's part */
 	return r->kind == COLL_ALLREDUCE || r->kind == COLL_REDUCE ? (double)r->bytes : 0;
 }
 
-static double sent_bytes(const struct record_row *r)
+static double sent_bytes(const struct record_op *r)
 {
 	return r->kind == COLL_SENDRECV ? (double)r->bytes : 0;
 }
 
-static double weight_of(const struct ops *o, const struct record_row *r)
+static double weight_of(const struct ops *o, const struct record_op *r)
 {
 	return o->is_sending ? sent_bytes(r) : reduced_bytes(r);
 }
 
 static int by_comm(const void *pa, const void *pb)
 {
-	const struct record_row *const *a = pa, *const *b = pb;
+	const struct record_op *const *a = pa, *const *b = pb;
 
 	if ((*a)->comm != (*b)->comm)
 		return (*a)->comm < (*b)->comm ? -1 : 1;
@@ -100,7 +101,7 @@ static int by_comm(const void *pa, const void *pb)
 /* The communicator that carries most of what shows a backward pass. Return: its ops are *ret_n from
  * *ret_first in
  * @rows, sorted by communicator; *ret_n is 0 when nothing shows one. */
-static void choose_comm(struct ops *o, const struct record_row **rows, uint64_t *ret_first,
+static void choose_comm(struct ops *o, const struct record_op **rows, uint64_t *ret_first,
 			uint64_t *ret_n)
 {
 	double reduced = 0, sent = 0, most = 0;
@@ -124,14 +125,14 @@ static void choose_comm(struct ops *o, const struct record_row **rows, uint64_t 
 	}
 }
 
-static uint64_t signature_of(const struct record_row *r)
+static uint64_t signature_of(const struct record_op *r)
 {
 	return rng_hash(rng_hash(r->kind, r->bytes), r->dtype);
 }
 
-static int ops_init(struct ops *o, const struct record_row *rows, uint64_t n_rows)
+static int ops_init(struct ops *o, const struct record_op *rows, uint64_t n_rows)
 {
-	CLEANUP(freep) const struct record_row **sorted = calloc(n_rows + 1, sizeof(*sorted));
+	CLEANUP(freep) const struct record_op **sorted = calloc(n_rows + 1, sizeof(*sorted));
 	uint64_t first = 0;
 
 	*o = (struct ops){.rows = rows, .n_rows = n_rows};
@@ -148,21 +149,22 @@ static int ops_init(struct ops *o, const struct record_row *rows, uint64_t n_row
 	if (!o->at || !o->sign || !o->weights || !o->busy_ns)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < o->n; i++) {
-		const struct record_row *r = sorted[first + i];
-		uint64_t end = r->release_ns;
+		const struct record_op *r = sorted[first + i];
+		uint64_t end = r->virtual_end_ns;
 
-		if (i + 1 < o->n && sorted[first + i + 1]->arrive_ns < end)
-			end = sorted[first + i + 1]->arrive_ns;
+		if (i + 1 < o->n && sorted[first + i + 1]->virtual_arrive_ns < end)
+			end = sorted[first + i + 1]->virtual_arrive_ns;
 		o->at[i] = (uint64_t)(r - rows);
 		o->sign[i] = signature_of(r);
 		o->weights[i + 1] = o->weights[i] + weight_of(o, r);
 		o->busy_ns[i + 1] =
-			o->busy_ns[i] + (end > r->arrive_ns ? (double)(end - r->arrive_ns) : 0);
+			o->busy_ns[i] +
+			(end > r->virtual_arrive_ns ? (double)(end - r->virtual_arrive_ns) : 0);
 	}
 	return 0;
 }
 
-static const struct record_row *op(const struct ops *o, uint64_t i)
+static const struct record_op *op(const struct ops *o, uint64_t i)
 {
 	return &o->rows[o->at[i]];
 }
@@ -170,7 +172,7 @@ static const struct record_row *op(const struct ops *o, uint64_t i)
 /* From the arrival of op @from to that of the later op @to, less the ops between. */
 static double idle_ns(const struct ops *o, uint64_t from, uint64_t to)
 {
-	return (double)(op(o, to)->arrive_ns - op(o, from)->arrive_ns) -
+	return (double)(op(o, to)->virtual_arrive_ns - op(o, from)->virtual_arrive_ns) -
 	       (o->busy_ns[to] - o->busy_ns[from]);
 }
 
@@ -428,14 +430,14 @@ static int judge(const struct ops *o, uint64_t period, struct found *ret, enum v
 
 /* --- the steps ------------------------------------------------------------------------------- */
 
-static double step_ns(const struct record_row *rows, const struct step *s)
+static double step_ns(const struct record_op *rows, const struct step *s)
 {
-	return (double)(rows[s->end].arrive_ns - rows[s->first].arrive_ns);
+	return (double)(rows[s->end].virtual_arrive_ns - rows[s->first].virtual_arrive_ns);
 }
 
 /* The first ones are warm-up while they last clearly longer or shorter than those of the second
  * half. */
-static int leave_out_warm_up(const struct record_row *rows, struct steps *s)
+static int leave_out_warm_up(const struct record_op *rows, struct steps *s)
 {
 	CLEANUP(freep) double *late = calloc(s->n, sizeof(*late));
 	uint64_t n = 0, i = 0;
@@ -501,7 +503,7 @@ static int take_steps(const struct ops *o, const struct found *f, struct steps *
 	snprintf(ret->how, sizeof(ret->how),
 		 "%llu op%s of a communicator of %u ranks, %llu times, with %s %s each time",
 		 (unsigned long long)f->period, f->period == 1 ? "" : "s in a row",
-		 op(o, unit)->n_ranks, (unsigned long long)ret->n, bytes,
+		 op(o, unit)->of->n_ranks, (unsigned long long)ret->n, bytes,
 		 o->is_sending ? "sent and received" : "to reduce");
 	r = leave_out_warm_up(o->rows, ret);
 	return r < 0 ? r : count_ops(ret);
@@ -536,7 +538,7 @@ static int try_periods(const struct ops *o, struct steps *ret)
 	return r < 0 ? r : 0;
 }
 
-int steps_find(const struct record_row *rows, uint64_t n, struct steps *ret)
+int steps_find(const struct record_op *rows, uint64_t n, struct steps *ret)
 {
 	CLEANUP(ops_deinit) struct ops o;
 	struct steps steps = {0};

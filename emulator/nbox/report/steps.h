@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/record.h"
+#include "engine/record-read.h"
 
 struct step {
 	uint64_t first, end; /* rows [first, end), of all communicators */
@@ -32,6 +32,6 @@ struct steps {
 	char how[256];      /* what was taken for a step; why there are none */
 };
 
-/* @rows: of one rank, sorted by arrival. Takes O(n log n). Return: 0; -ENOMEM. */
-int steps_find(const struct record_row *rows, uint64_t n, struct steps *ret);
+/* @rows: of one rank, sorted by virtual arrival. Takes O(n log n). Return: 0; -ENOMEM. */
+int steps_find(const struct record_op *rows, uint64_t n, struct steps *ret);
 void steps_deinit(struct steps *s);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,10 +43,22 @@ static void print_lateness(const struct report *r, FILE *to)
 	fprintf(to, "   lateness       p50 %s, p99 %s, max %s (of %llu released gates; %s)\n",
 		units_print_time(t->p50, a, sizeof(a)), units_print_time(t->p99, b, sizeof(b)),
 		units_print_time(t->max, c, sizeof(c)), (unsigned long long)t->n, early);
-	if (r->header.clock_error_ns)
+	if (r->end.clock_error_ns)
 		fprintf(to,
 			"   clocks         of the real ranks on other clocks: within %s of nboxd's\n",
-			units_print_time((double)r->header.clock_error_ns, a, sizeof(a)));
+			units_print_time((double)r->end.clock_error_ns, a, sizeof(a)));
+}
+
+/* Times above are virtual, lateness is the wall clock's. */
+static void print_wall_clock(const struct report *r, FILE *to)
+{
+	double percent = r->virtual_ns > 0 ? (r->wall_ns - r->virtual_ns) / r->virtual_ns * 100 : 0;
+
+	fprintf(to,
+		"   wall clock     ran %.1f %% %s than the virtual one, which these times are of: "
+		"%.3f ms %s\n",
+		fabs(percent), percent < 0 ? "shorter" : "longer", r->wall_ns / 1e6,
+		r->n_steps ? "a step" : "in all");
 }
 
 static void print_ops(const struct report *r, FILE *to)
@@ -67,9 +80,14 @@ static void print_ops(const struct report *r, FILE *to)
 			c->injected_ns / n / 1e3);
 	}
 	print_steps(r, to);
-	fprintf(to,
-		"   communication  modelled %.3f ms, exposed at most %.3f ms, injected %.3f ms %s\n",
-		r->modelled_ns / 1e6, r->exposed_ns / 1e6, r->injected_ns / 1e6, per);
+	fprintf(to, "   communication  modelled %.3f ms, exposed %s%.3f ms, injected %.3f ms %s\n",
+		r->modelled_ns / 1e6, r->is_exposed_bound ? "at most " : "", r->exposed_ns / 1e6,
+		r->injected_ns / 1e6, per);
+	if (r->is_exposed_bound)
+		fprintf(to,
+			"                  exposed is how long communication was under way: what "
+			"the job waited for was not seen\n");
+	print_wall_clock(r, to);
 	print_lateness(r, to);
 	report_comms_print(r, to);
 }
@@ -152,19 +170,20 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
 	o = json_pack(
-		"{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f,"
+		"{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f,"
 		" s:{s:f, s:f, s:f, s:f}, s:I, s:f, s:{s:I, s:I, s:s}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		"world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 		(int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
-		"ops_by_kind", kinds_json(r), "steps", steps_json(r), "modelled_ms",
-		r->modelled_ns / 1e6, "exposed_ms", r->exposed_ns / 1e6, "exposed_late_ms",
-		r->late_ns / 1e6, "injected_ms", r->injected_ns / 1e6, "total_injected_ms",
-		r->total_injected_ns / 1e6, "lateness_us", "min", r->lateness_ns.min / 1e3, "p50",
-		r->lateness_ns.p50 / 1e3, "p99", r->lateness_ns.p99 / 1e3, "max",
-		r->lateness_ns.max / 1e3, "early_gates", (json_int_t)r->n_early, "clock_error_us",
-		(double)h->clock_error_ns / 1e3, "lost", "ops", (json_int_t)h->n_lost, "notes",
-		(json_int_t)h->n_lost_notes, "why",
-		h->lost_errno ? strerror((int)h->lost_errno) : "", "exchange",
+		"ops_by_kind", kinds_json(r), "steps", steps_json(r), "virtual_ms",
+		r->virtual_ns / 1e6, "wall_ms", r->wall_ns / 1e6, "modelled_ms",
+		r->modelled_ns / 1e6, "exposed_ms", r->exposed_ns / 1e6, "exposed_is_bound",
+		(int)r->is_exposed_bound, "late_ms", r->late_ns / 1e6, "injected_ms",
+		r->injected_ns / 1e6, "total_injected_ms", r->total_injected_ns / 1e6,
+		"lateness_us", "min", r->lateness_ns.min / 1e3, "p50", r->lateness_ns.p50 / 1e3,
+		"p99", r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "early_gates",
+		(json_int_t)r->n_early, "clock_error_us", (double)r->end.clock_error_ns / 1e3,
+		"lost", "ops", (json_int_t)r->end.n_lost, "notes", (json_int_t)r->end.n_lost_notes,
+		"why", r->end.lost_errno ? strerror((int)r->end.lost_errno) : "", "exchange",
 		wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for",
 		h->data_for, "model", h->model, "seed", (json_int_t)h->seed, "communicators",
 		report_comms_json(r), "warnings", warnings);

@@ -5,5 +5,5 @@
 
 /* Adds a warning for each reason not to believe the figures. @rows: of the rank that is looked at,
  * by arrival. */
-void report_trust(const struct record *rec, const struct record_row *rows, uint64_t n,
+void report_trust(const struct record *rec, const struct record_op *rows, uint64_t n,
 		  struct report *r);

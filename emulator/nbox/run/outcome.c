@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "engine/record.h"
+#include "engine/record-read.h"
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
 #include "nbox/report/summary.h"

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "config/config.h"
-#include "engine/record.h"
+#include "engine/record-read.h"
 #include "nbox/doctor/paths.h"
 #include "nbox/report/report.h"
 #include "nbox/run/launcher-line.h"

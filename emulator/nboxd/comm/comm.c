@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/plain.h"
-#include "engine/record.h"
+#include "engine/record-write.h"
 #include "nboxd/job/notes.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/loop/worker.h"
@@ -92,12 +92,29 @@ static int tell_ready(struct comm *c, const struct comm_entry *entries)
 	return 0;
 }
 
-uint32_t comm_record_flags(const struct comm *c)
+/* Its row in the record; without memory the row lacks the list of the real members. */
+static void write_row(const struct comm *c)
 {
-	const struct members *m = &c->members;
+	const struct membership *map = &c->members.map;
+	CLEANUP(freep) struct record_member *real = calloc(c->n_real, sizeof(*real));
+	const struct record_comm row = {
+		.number = c->number,
+		.parent = c->parent,
+		.n_ranks = c->n_ranks,
+		.base = map->base,
+		.stride = map->stride,
+		.source = c->members.source,
+		.sure = c->members.sure,
+		.axes = c->members.axes,
+		.n_members = map->table ? map->n_ranks : 0,
+		.n_real = real ? c->n_real : 0,
+		.members = map->table,
+		.real = real,
+	};
 
-	return (m->sure == MEMBERS_GUESSED ? RECORD_GUESSED_MEMBERS : 0) |
-	       record_members_flags(m->source, m->sure, m->axes);
+	for (uint32_t i = 0; i < row.n_real; i++)
+		real[i] = (struct record_member){c->real[i].rank, c->real[i].world_rank};
+	record_comm(c->comms->notes->record, &row);
 }
 
 char *comm_how(const struct comm *c, char *buf, size_t size)
@@ -199,6 +216,7 @@ int comm_new(struct comms *comms, struct members *members, const struct comm_ent
 	comms->n++;
 	comm_log(c);
 	check_layout(c);
+	write_row(c);
 	*ret = c;
 	return 0;
 }

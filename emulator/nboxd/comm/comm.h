@@ -94,8 +94,6 @@ struct comm_member *comm_member(struct comm *c, uint32_t rank);
 struct comm_member *comm_frame_member(struct comms *comms, struct worker *w,
 				      const struct wire_hdr *h, struct comm **ret);
 
-/* What a row of the record says about the members. */
-uint32_t comm_record_flags(const struct comm *c);
 /* "color, exact, dp": how the members are known. Return: @buf. */
 char *comm_how(const struct comm *c, char *buf, size_t size);
 

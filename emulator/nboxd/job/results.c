@@ -102,9 +102,6 @@ int results_open(const struct config *c, uint64_t start_ns, struct record_writer
 		 struct err *err)
 {
 	struct record_header h = {
-		.magic = RECORD_MAGIC,
-		.header_bytes = sizeof(h),
-		.row_bytes = sizeof(struct record_row),
 		.world_size = c->world,
 		.n_nodes = c->topology.n_nodes,
 		.gpus_per_node = c->topology.gpus_per_node,

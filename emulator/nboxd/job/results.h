@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "config/config.h"
-#include "engine/record.h"
+#include "engine/record-write.h"
 
 /* Return: 0; negative errno with the sentence. */
 int results_open(const struct config *c, uint64_t start_ns, struct record_writer **ret,

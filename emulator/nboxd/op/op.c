@@ -2,9 +2,11 @@
 #include "nboxd/op/op.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "nboxd/comm/failure.h"
 #include "nboxd/op/p2p.h"
@@ -177,6 +179,18 @@ static void fail(struct comm *c, const struct wire_hdr *h, const struct wire_arr
 		   err->text);
 }
 
+/* What the record says of an arrival's deps. @lists: behind struct wire_arrive. NULL: nothing. */
+static struct record_dep *keep_deps(const struct ops *ops, const struct wire_arrive *a,
+				    const char *lists)
+{
+	size_t bytes = ops->record ? a->n_deps * sizeof(struct record_dep) : 0;
+	struct record_dep *deps = bytes ? malloc(bytes) : NULL;
+
+	if (deps)
+		memcpy(deps, lists + a->n_p2p * sizeof(struct wire_p2p), bytes);
+	return deps;
+}
+
 int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct comm *c = NULL;
@@ -215,6 +229,7 @@ int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, co
 	own->next[is_p2p]++;
 	post = op_post(op, m);
 	post->arrive = a;
+	post->deps = keep_deps(ops, &a, (const char *)body + sizeof(a));
 	post->has_arrived = true;
 	op->n_arrived++;
 	r = point_arrive(post, (const char *)body + sizeof(a) + a.n_p2p * sizeof(struct wire_p2p),
@@ -228,38 +243,63 @@ int op_on_arrive(struct ops *ops, struct worker *w, const struct wire_hdr *h, co
 
 /* --- the end ------------------------------------------------------------------------- */
 
+/* The record and the wire say the same of a dep. */
+_Static_assert(sizeof(struct record_dep) == sizeof(struct wire_dep) &&
+		       offsetof(struct record_dep, is_same_stream) ==
+			       offsetof(struct wire_dep, is_same_stream),
+	       "a list of the wire's deps is one of the record's");
+
 static void record_done(const struct post *post, const struct wire_done *done)
 {
 	const struct op *op = post->op;
 	const struct comm *c = op->comm;
-	struct record_row row = {
+	const struct wire_arrive *a = &post->arrive;
+	uint32_t n_calls = op->p2p ? op->p2p->pair.n_calls : 0;
+	CLEANUP(freep) struct record_call *calls = n_calls ? calloc(n_calls, sizeof(*calls)) : NULL;
+	struct record_op row = {
 		.number = post->number,
 		.seq = wire_seq_number(op->key.seq),
-		.comm = c->number,
-		.rank = post->member->rank,
-		.world_rank = post->member->world_rank,
-		.kind = op->sched->kind,
-		.dtype = post->arrive.dtype,
-		.algo = op->sched->algo,
-		.n_ranks = c->n_ranks,
-		.n_real_ranks = c->n_real,
-		.how = post->how,
+		.name = a->name,
+		.host = a->host,
 		.bytes = op->p2p ? 0 : op->sched->bytes,
-		.arrive_ns = post->arrive.arrive_ns,
+		.count = a->count,
+		.call_ns = a->call_ns,
+		.arrive_ns = a->arrive_ns,
 		.start_ns = post->start_ns,
 		.due_ns = post->end_ns,
 		.release_ns = done->release_ns,
 		.local_done_ns = done->local_done_ns,
+		.virtual_arrive_ns = post->arrival.time_ns,
+		.virtual_end_ns = post->end.time_ns,
+		.plain_arrive_ns = post->arrival.plain_ns,
+		.plain_end_ns = post->end.plain_ns,
 		.model_ns = post->model_ns,
 		.injected_ns = post->injected_ns,
 		.n_messages = post->n_messages,
+		.comm = c->number,
+		.rank = post->member->rank,
+		.world_rank = post->member->world_rank,
+		.stream = a->stream,
+		.kind = op->sched->kind,
+		.dtype = a->dtype,
+		.redop = a->redop,
+		.root = a->root,
+		.algo = op->sched->algo,
+		.how = post->how,
+		.flags = post->flags | (a->flags & WIRE_ARRIVE_REPLAYED ? RECORD_REPLAYED : 0) |
+			 (a->flags & WIRE_ARRIVE_NO_EDGES ? RECORD_NO_EDGES : 0),
+		.n_deps = post->deps ? a->n_deps : 0,
+		.n_calls = calls ? n_calls : 0,
+		.deps = post->deps,
+		.calls = calls,
 	};
 
-	for (uint32_t i = 0; op->p2p && i < op->p2p->pair.n_calls; i++)
+	for (uint32_t i = 0; i < n_calls; i++)
 		row.bytes += op->p2p->calls[i].bytes;
-	row.flags =
-		comm_record_flags(c) | post->flags | (post->arrive.flags & 1 ? RECORD_REPLAYED : 0);
-	record_write(c->comms->ops->record, &row);
+	for (uint32_t i = 0; i < row.n_calls; i++)
+		calls[i] = (struct record_call){op->p2p->calls[i].peer, op->p2p->calls[i].is_send,
+						op->p2p->calls[i].bytes};
+	record_op(c->comms->ops->record, &row);
 }
 
 int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)

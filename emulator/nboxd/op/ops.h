@@ -6,7 +6,7 @@
 
 #include "config/config.h"
 #include "engine/engine.h"
-#include "engine/record.h"
+#include "engine/record-write.h"
 #include "engine/solver.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/comm/failure.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "engine/record-write.h"
 #include "nboxd/loop/warn.h"
 #include "timeline/timeline.h"
 
@@ -24,6 +25,30 @@ static void take_deps(const char *deps, uint32_t n, struct timeline_dep *ret)
 		memcpy(&dep, deps + i * sizeof(dep), sizeof(dep));
 		ret[i] = (struct timeline_dep){dep.name, dep.is_same_stream};
 	}
+}
+
+static void record(struct record_writer *w, uint32_t world_rank, const struct wire_point *m,
+		   const char *list, const struct timeline_times *times)
+{
+	struct record_dep deps[WIRE_DEPS_MAX];
+
+	_Static_assert(sizeof(deps[0]) == sizeof(struct wire_dep), "one form");
+	memcpy(deps, list, m->n_deps * sizeof(deps[0]));
+	record_point(w, &(struct record_point){
+				.name = m->name,
+				.host = m->host,
+				.call_ns = m->call_ns,
+				.time_ns = m->time_ns,
+				.virtual_ns = times->time_ns,
+				.plain_ns = times->plain_ns,
+				.exposed_ns = times->exposed_ns,
+				.world_rank = world_rank,
+				.stream = m->stream,
+				.kind = m->kind,
+				.is_host_bound = times->is_host_bound,
+				.n_deps = m->n_deps,
+				.deps = deps,
+			});
 }
 
 int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -52,6 +77,7 @@ int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, con
 			    &times, &err);
 	if (r < 0)
 		return worker_refuse(w, -r, "POINT of rank %u: %s", h->rank, err.text);
+	record(ops->record, h->rank, &m, (const char *)body + sizeof(m), &times);
 	return 0;
 }
 

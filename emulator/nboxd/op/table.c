@@ -37,6 +37,8 @@ static void op_free(struct op *op)
 		timeline_node_release(op->posts[i].node);
 	p2p_free(op->p2p);
 	free(op->flows);
+	for (uint32_t i = 0; i < op->n_posts; i++)
+		free(op->posts[i].deps);
 	free(op);
 }
 

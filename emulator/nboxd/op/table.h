@@ -31,6 +31,7 @@ struct post {
 	struct op *op;              /* borrowed */
 	struct comm_member *member; /* borrowed */
 	struct wire_arrive arrive;
+	struct record_dep *deps; /* owned; arrive.n_deps, for the record; NULL: none is kept */
 	bool has_arrived, is_released, is_done;
 	uint64_t n_messages;        /* that crossed the link */
 	struct timeline_node *node; /* held; NULL: not arrived */

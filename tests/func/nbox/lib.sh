@@ -25,10 +25,8 @@ within() {
 		sleep 0.05
 	done
 }
-# record_sizes DIR: $head and $row, in bytes, as the head of the run's record says them
-record_sizes() { read -r head row < <(od -An -tu4 -j8 -N8 "$1/record.nbox" 2>/dev/null); }
-# ops_recorded DIR N: more than N rows are in the record of the run: the job is under way
-ops_recorded() { local head row; record_sizes "$1" && [ "$(stat -c %s "$1/record.nbox")" -gt $((head + row * $2)) ]; }
+# ops_recorded DIR N: more than N ops are in the record of the run: the job is under way
+ops_recorded() { [ "$("$NBOX" report --csv "$1" 2>/dev/null | wc -l)" -gt $(($2 + 1)) ]; }
 # check NAME COMMAND...: the command succeeds
 check() { local name=$1; shift; local out; if out=$("$@" 2>&1); then pass "$name"; else fail "$name" "$out"; fi; }
 # exits CODE NAME COMMAND...: the command ends with CODE; its output is in $out

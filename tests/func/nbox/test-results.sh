@@ -74,7 +74,7 @@ says "B has no steps" "says so"
 says "B, warning: no op was recorded: the job ended with exit code 3" "and how it ended"
 cp -r nbox-out/first nbox-out/cut && truncate -s -50 nbox-out/cut/record.nbox
 exits 0 "compare with a record that is cut off" "$NBOX" compare first cut
-says "B, warning: the record ends in the middle of a row" "says so"
+says "B, warning: the record's end is missing" "says so"
 rm -r nbox-out/cut
 exits 1 "compare with none" "$NBOX" compare first fourth
 says "nbox compare: fourth is neither a results directory nor the name of a run" "says so"

@@ -124,8 +124,10 @@ exits 0 "report as CSV and JSON" "$NBOX" report --csv --json both.json o-none-sh
 is "$(head -n 1 <<<"$out" | cut -c 1-10) $(json both.json 'd["world_size"]')" "number,seq 512" "is both"
 # its columns, in the help by name and unit; the algorithm is that which the time follows from
 column() { awk -F, -v want="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == want) c = i } NR > 1 { print $c }' "$1"; }
-is "$("$NBOX" report --help | sed -n '/columns of --csv/,$p' | awk 'NR > 1 { printf "%s%s", sep, $1; sep = "," }')" "$("$NBOX" report --csv o-none-shm | head -n 1)" \
-	"report --help explains each column"
+for table in csv points; do
+	is "$("$NBOX" report --help | sed -n "/columns of --$table/,/^$/p" | awk 'NR > 1 && NF { printf "%s%s", sep, $1; sep = "," }')" "$("$NBOX" report --$table o-none-shm | head -n 1)" \
+		"report --help explains each column of --$table"
+done
 for case in tree/tree/tree ring/ring/ring alphabeta/ring/chain const:time=1ms/const/const none/none/none "alphabeta --algo allreduce=tree --algo broadcast=ring/tree/ring"; do
 	IFS=/ read -r model allreduce broadcast <<<"$case"
 	# shellcheck disable=SC2086

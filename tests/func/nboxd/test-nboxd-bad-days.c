@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/record.h"
+#include "engine/record-read.h"
 #include "fake-world.h"
 
 static void calls_that_differ_abort_their_communicator(void **state)
@@ -400,12 +400,12 @@ static void sigterm_ends_nboxd_and_tells_its_workers(void **state)
 	assert_int_equal(stat(sock, &st), -1);
 	snprintf(path, sizeof(path), "%s/record.nbox", out);
 	assert_int_equal(record_load(path, &rec, &err), 0);
-	assert_int_equal(rec.n_rows, 2);
+	assert_int_equal(rec.n_ops, 2);
 	assert_int_equal(rec.header.world_size, 4);
-	assert_true(rec.rows[0].release_ns >= rec.rows[0].due_ns);
-	assert_int_equal(rec.header.clock_error_ns, 1500);
-	assert_int_equal(rec.header.n_lost, 0);
-	assert_int_equal(rec.rows[0].bytes, 4000);
+	assert_true(rec.ops[0].release_ns >= rec.ops[0].due_ns);
+	assert_int_equal(rec.end.clock_error_ns, 1500);
+	assert_int_equal(rec.end.n_lost, 0);
+	assert_int_equal(rec.ops[0].bytes, 4000);
 	record_deinit(&rec);
 	snprintf(path, sizeof(path), "%s/config.yaml", out);
 	assert_int_equal(stat(path, &st), 0);

@@ -11,9 +11,10 @@
 
 #include "base/cleanup.h"
 #include "cmocka-all.h"
-#include "engine/record.h"
+#include "engine/record-read.h"
 #include "fake-worker.h"
 #include "members/color.h"
+#include "members/members.h"
 #include "members/radix.h"
 #include "nboxd/store/protocol.h"
 #include "wire/unique-id.h"
@@ -256,15 +257,15 @@ static void the_child_of_a_guess_is_a_guess(void **state)
 	assert_int_equal(f[0].ready[1].m.n_ranks, 4);
 	assert_int_equal(f[0].ready[1].m.is_guess, 1);
 	says("\"members\": \"parent, guessed\"");
-	/* each row of the record says so */
+	/* the record says so of its communicator */
 	fake_arrive(&f[0], &f[0].ready[1], 0, COLL_ALLREDUCE, 100, 0);
 	assert_true(fakes_ops_over(f, 1));
 	end(&d, 2);
 	snprintf(path, sizeof(path), "%s/record.nbox", out);
 	if (record_load(path, &rec, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(rec.n_rows, 1);
-	assert_true(rec.rows[0].flags & RECORD_GUESSED_MEMBERS);
+	assert_int_equal(rec.n_ops, 1);
+	assert_true(rec.ops[0].of->sure == MEMBERS_GUESSED);
 	record_deinit(&rec);
 	snprintf(command, sizeof(command), "rm -rf %s", out);
 	assert_int_equal(system(command), 0);

@@ -15,24 +15,30 @@
 #include "nbox/report/summary.h"
 #include "wire/wire.h"
 
-static struct record_row row(uint64_t arrive, uint64_t release)
+static struct record_comm comm;
+
+static struct record_op row(uint64_t arrive, uint64_t end)
 {
-	return (struct record_row){.arrive_ns = arrive,
-				   .start_ns = arrive,
-				   .due_ns = release,
-				   .release_ns = release,
-				   .bytes = 64,
-				   .model_ns = (double)(release - arrive)};
+	return (struct record_op){.of = &comm,
+				  .arrive_ns = arrive,
+				  .due_ns = end,
+				  .release_ns = end,
+				  .virtual_arrive_ns = arrive,
+				  .virtual_end_ns = end,
+				  .plain_arrive_ns = arrive,
+				  .plain_end_ns = end,
+				  .bytes = 64,
+				  .model_ns = (double)(end - arrive)};
 }
 
 static void time_between_ops_is_not_exposed(void **state)
 {
 	/* alone: all of it */
-	struct record_row alone[] = {row(0, 10), row(100, 130)};
+	struct record_op alone[] = {row(0, 10), row(100, 130)};
 	/* the second arrives while the first is under way: only its own tail counts */
-	struct record_row overlapped[] = {row(0, 50), row(30, 60), row(100, 101)};
+	struct record_op overlapped[] = {row(0, 50), row(30, 60), row(100, 101)};
 	/* the first outlives the second */
-	struct record_row outlived[] = {row(0, 90), row(30, 40), row(100, 110)};
+	struct record_op outlived[] = {row(0, 90), row(30, 40), row(100, 110)};
 
 	(void)state;
 	assert_float_equal(report_exposed(alone, 2), 40, 0);
@@ -41,30 +47,38 @@ static void time_between_ops_is_not_exposed(void **state)
 	assert_float_equal(report_exposed(alone, 0), 0, 0);
 }
 
-static void make_record(struct record *rec, struct record_row *rows)
+/* 10 iterations of 3 ops: 1 ms long by the virtual clock, 0.97 ms without what-ifs; by the wall
+ * clock 1.05 ms, of which gates were 5 us late. */
+static void make_record(struct record *rec, struct record_op *rows)
 {
+	comm = (struct record_comm){.n_ranks = 128, .n_real = 1};
 	memset(rec, 0, sizeof(*rec));
 	rec->header.world_size = 128;
 	rec->header.n_nodes = 64;
 	rec->header.gpus_per_node = 2;
 	rec->header.n_real = 1;
 	strcpy(rec->header.model, "ring");
-	/* 10 iterations of 3 ops, 1 ms long, 100 us an op, 5 us late */
 	for (uint64_t i = 0; i < 30; i++) {
 		uint64_t at = i / 3 * 1000000 + i % 3 * 300000;
 
 		rows[i] = row(at, at + 100000);
-		rows[i].release_ns += 5000;
+		rows[i].arrive_ns += i / 3 * 50000;
+		rows[i].due_ns += i / 3 * 50000;
+		rows[i].release_ns = rows[i].due_ns + 5000;
+		rows[i].plain_arrive_ns -= i / 3 * 30000;
+		rows[i].plain_end_ns -= i / 3 * 30000;
 		rows[i].bytes = 1000 + i % 3;
 		rows[i].injected_ns = 10000;
 	}
-	rec->rows = rows;
-	rec->n_rows = 30;
+	rec->comms = &comm;
+	rec->n_comms = 1;
+	rec->ops = rows;
+	rec->n_ops = 30;
 }
 
 static void a_regular_run_has_steps_and_times(void **state)
 {
-	struct record_row rows[30];
+	struct record_op rows[30];
 	struct record rec;
 	struct report rep;
 
@@ -79,16 +93,59 @@ static void a_regular_run_has_steps_and_times(void **state)
 	assert_float_equal(rep.modelled_ns, 300000,
 			   1e-3); /* as by kind: without what was injected */
 	assert_float_equal(rep.injected_ns, 30000, 1e-3);
-	assert_float_equal(rep.exposed_ns, 315000, 1e-3);
+	assert_float_equal(rep.virtual_ns, 1e6, 1e-3);
+	assert_float_equal(rep.wall_ns, 1.05e6, 1e-3);
+	assert_float_equal(rep.exposed_ns, 300000, 1e-3);
+	assert_true(rep.is_exposed_bound);
 	assert_float_equal(rep.lateness_ns.max, 5000, 0);
 	assert_int_equal(rep.kinds[COLL_ALLREDUCE].n_ops, 30);
 	assert_int_equal(rep.n_warnings, 0);
 }
 
+/* Where there are points they say what the computation waited for: in the steps that are timed, by
+ * the virtual clock, at the rank that is looked at. */
+static void points_say_what_was_exposed(void **state)
+{
+	struct record_point points[64] = {0};
+	struct record_op rows[30];
+	struct record rec;
+	struct report rep;
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f;
+
+	(void)state;
+	make_record(&rec, rows);
+	rec.points = points;
+	rec.n_points = 64;
+	for (uint64_t i = 0; i < 64; i++) { /* two a step, backwards; before, and of another rank */
+		points[i].virtual_ns = (63 - i) / 2 * 1000000 + 700000;
+		points[i].exposed_ns = i % 2 ? 20000 : 700;
+		points[i].world_rank = i < 40;
+	}
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_float_equal(rep.exposed_ns, 20700, 1e-3);
+	assert_false(rep.is_exposed_bound);
+	f = open_memstream(&text, &n);
+	report_print(&rep, f);
+	fclose(f);
+	assert_non_null(strstr(text, "exposed 0.021 ms, injected 0.030 ms a step"));
+	assert_non_null(strstr(text, "ran 5.0 % longer than the virtual one, which these times "
+				     "are of: 1.050 ms a step"));
+	free(text);
+	rec.n_points = 40; /* none of this rank */
+	assert_int_equal(report_make(&rec, &rep), 0);
+	f = open_memstream(&text, &n);
+	report_print(&rep, f);
+	fclose(f);
+	assert_non_null(strstr(text, "exposed at most 0.300 ms"));
+	free(text);
+}
+
 /* Lateness has a sign: a gate that opened early is counted, told, and not taken for one in time. */
 static void a_gate_that_opened_early_is_told(void **state)
 {
-	struct record_row rows[30];
+	struct record_op rows[30];
 	struct record rec;
 	struct report rep;
 	char *text = NULL;
@@ -100,7 +157,7 @@ static void a_gate_that_opened_early_is_told(void **state)
 	rows[3].release_ns = rows[3].due_ns; /* in time */
 	rows[7].release_ns = rows[7].due_ns - 2500;
 	rows[8].release_ns = rows[8].due_ns - 1;
-	rec.header.clock_error_ns = 12300;
+	rec.end.clock_error_ns = 12300;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_early, 2);
 	assert_float_equal(rep.lateness_ns.min, -2500, 0);
@@ -116,7 +173,7 @@ static void a_gate_that_opened_early_is_told(void **state)
 	free(text);
 	rows[7].release_ns += 2500;
 	rows[8].release_ns += 1;
-	rec.header.clock_error_ns = 0;
+	rec.end.clock_error_ns = 0;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_early, 0);
 	assert_int_equal(rep.n_warnings, 0);
@@ -130,13 +187,13 @@ static void a_gate_that_opened_early_is_told(void **state)
 
 static void figures_not_to_be_believed_are_warned_of(void **state)
 {
-	struct record_row rows[30];
+	struct record_op rows[30];
 	struct record rec;
 	struct report rep;
 
 	(void)state;
 	make_record(&rec, rows);
-	rec.n_rows = 0;
+	rec.n_ops = 0;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	/* guesses only where nothing is known */
 	report_outcome(&rep, -1, NULL);
@@ -150,9 +207,9 @@ static void figures_not_to_be_believed_are_warned_of(void **state)
 	assert_string_equal(
 		rep.warnings[2],
 		"no op was recorded: the job ended with exit code 3 before its first op was over");
-	rec.n_rows = 30;
-	rows[29].flags =
-		RECORD_GUESSED_MEMBERS | record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
+	rec.n_ops = 30;
+	comm.source = MEMBERS_GUESS;
+	comm.sure = MEMBERS_GUESSED;
 	rows[4].flags = RECORD_BELOW_BOUND;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 2);
@@ -186,15 +243,17 @@ static void late_gates_are_told_with_their_reason(void **state)
 
 	(void)state;
 	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-		struct record_row rows[30];
+		struct record_op rows[30];
 		struct record rec;
 		struct report rep;
 
 		make_record(&rec, rows);
 		strcpy(rec.header.model, cases[c].model);
+		comm.n_real = cases[c].n_real;
 		for (size_t i = 0; i < 30; i++) {
+			rows[i].arrive_ns = rows[i].virtual_arrive_ns; /* it is all in the times */
+			rows[i].due_ns = rows[i].virtual_end_ns;
 			rows[i].release_ns = rows[i].due_ns + cases[c].late_ns;
-			rows[i].n_real_ranks = cases[c].n_real;
 			rows[i].how = cases[c].is_sim ? SOLVE_SIM : SOLVE_SYMMETRY;
 			rows[i].local_done_ns =
 				cases[c].is_work ? rows[i].release_ns : rows[i].due_ns;
@@ -206,7 +265,7 @@ static void late_gates_are_told_with_their_reason(void **state)
 			fail_msg("case %zu: %s", c, rep.warnings[0]);
 	}
 	/* what is late behind a computation that goes on delays nobody */
-	struct record_row rows[30];
+	struct record_op rows[30];
 	struct record rec;
 	struct report rep;
 
@@ -223,7 +282,7 @@ static void late_gates_are_told_with_their_reason(void **state)
 static void what_workers_said_is_in_the_report(void **state)
 {
 	char dir[] = "/tmp/nbox-report-XXXXXX", path[64];
-	struct record_row rows[30];
+	struct record_op rows[30];
 	struct record rec;
 	struct report rep;
 	struct err err;
@@ -263,7 +322,7 @@ static void the_summary_has_its_keys(void **state)
 					   "steps",      "exposed_ms", "injected_ms", "data",
 					   "model",      "seed",       "exit_code",   "warnings"};
 	char path[] = "/tmp/nbox-report-XXXXXX";
-	struct record_row rows[30];
+	struct record_op rows[30];
 	struct record rec;
 	struct report rep;
 	struct err err;
@@ -294,7 +353,12 @@ static void the_summary_has_its_keys(void **state)
 /* Communicators by size and by how their members are known; a guess is a warning. */
 static void communicators_that_are_alike_share_a_line(void **state)
 {
-	struct record_row rows[30];
+	static const struct record_comm of_dp = {.n_ranks = 64,
+						 .n_real = 1,
+						 .source = MEMBERS_LAYOUT,
+						 .axes = 2};
+	struct record_comm comms[4] = {{.n_ranks = 128, .n_real = 1}, of_dp, of_dp, of_dp};
+	struct record_op rows[30];
 	struct record rec;
 	struct report rep;
 	char *text = NULL;
@@ -304,21 +368,13 @@ static void communicators_that_are_alike_share_a_line(void **state)
 	(void)state;
 	make_record(&rec, rows);
 	strcpy(rec.header.layout, "tp=2,dp=64");
-	for (uint32_t i = 0; i < 30; i++) {
-		rows[i].comm = i % 3;
-		rows[i].number = i;
-		rows[i].n_ranks = i % 3 ? 64 : 128;
-		rows[i].n_real_ranks = 1;
-		/* the last look at the first one counts */
-		rows[i].flags =
-			i % 3 ? record_members_flags(MEMBERS_LAYOUT, MEMBERS_EXACT, 2)
-			      : record_members_flags(MEMBERS_STRIDE,
-						     i < 20 ? MEMBERS_GUESSED : MEMBERS_PLACED, 0);
-	}
+	rec.comms = comms;
+	rec.n_comms = 4; /* the last one has no ops */
+	for (uint32_t i = 0; i < 30; i++)
+		rows[i].of = &comms[i % 3];
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_comms, 2);
 	assert_int_equal(rep.comms[0].n_ranks, 128);
-	assert_int_equal(rep.comms[0].sure, MEMBERS_PLACED);
 	assert_int_equal(rep.comms[1].n, 2);
 	assert_int_equal(rep.comms[1].n_ops, 20);
 	assert_int_equal(rep.n_warnings, 0);
@@ -327,16 +383,14 @@ static void communicators_that_are_alike_share_a_line(void **state)
 	fclose(f);
 	assert_non_null(strstr(text, "2 of 64 ranks, dp, 1 real: layout, exact"));
 	free(text);
-	for (uint32_t i = 0; i < 30; i++)
-		rows[i].flags = record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		comms[i].sure = MEMBERS_GUESSED;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 1);
 	assert_non_null(strstr(rep.warnings[0], "fits more than one group of --layout"));
 	/* a world that the job does not believe in */
-	for (uint32_t i = 0; i < 30; i++) {
-		rows[i].n_ranks = rows[i].n_real_ranks = 2;
-		rows[i].flags = record_members_flags(MEMBERS_JOB_LIST, MEMBERS_EXACT, 0);
-	}
+	for (uint32_t i = 0; i < 3; i++)
+		comms[i] = (struct record_comm){.n_ranks = 2, .n_real = 2};
 	rec.header.world_size = 128;
 	rec.header.n_real = 2;
 	assert_int_equal(report_make(&rec, &rep), 0);
@@ -347,8 +401,8 @@ static void communicators_that_are_alike_share_a_line(void **state)
 	rec.header.n_real = 128;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 0);
-	for (uint32_t i = 0; i < 30; i++)
-		rows[i].flags = record_members_flags(MEMBERS_GUESS, MEMBERS_GUESSED, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		comms[i].sure = MEMBERS_GUESSED;
 	rec.header.layout[0] = '\0';
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_non_null(strstr(rep.warnings[0], "declare the axes"));
@@ -360,6 +414,7 @@ int main(void)
 		cmocka_unit_test(communicators_that_are_alike_share_a_line),
 		cmocka_unit_test(time_between_ops_is_not_exposed),
 		cmocka_unit_test(a_regular_run_has_steps_and_times),
+		cmocka_unit_test(points_say_what_was_exposed),
 		cmocka_unit_test(a_gate_that_opened_early_is_told),
 		cmocka_unit_test(figures_not_to_be_believed_are_warned_of),
 		cmocka_unit_test(late_gates_are_told_with_their_reason),

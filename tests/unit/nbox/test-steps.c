@@ -17,8 +17,9 @@
 
 /* A rank's ops as they are called: time passes by compute(); ops of a communicator come one after
  * the other; wait() lets compute wait for them. */
+static const struct record_comm of = {.n_ranks = 64}, huge = {.n_ranks = UINT32_MAX};
 static struct job {
-	struct record_row *rows;
+	struct record_op *rows;
 	uint64_t n, size, now_ns, comm_free_ns[4], op_ns;
 	struct rng rng;
 	double noise; /* of compute, at most */
@@ -39,7 +40,7 @@ static void compute(uint64_t ns)
 static void call(uint32_t comm, enum coll_kind kind, uint64_t bytes)
 {
 	uint64_t at = job.now_ns > job.comm_free_ns[comm] ? job.now_ns : job.comm_free_ns[comm];
-	struct record_row *r;
+	struct record_op *r;
 
 	if (job.n == job.size) {
 		job.size = job.size ? 2 * job.size : 1024;
@@ -47,17 +48,14 @@ static void call(uint32_t comm, enum coll_kind kind, uint64_t bytes)
 		assert_non_null(job.rows);
 	}
 	r = &job.rows[job.n];
-	*r = (struct record_row){.number = job.n,
-				 .comm = comm,
-				 .kind = kind,
-				 .bytes = bytes,
-				 .n_ranks = 64,
-				 .n_real_ranks = 1,
-				 .arrive_ns = at,
-				 .start_ns = at,
-				 .due_ns = at + job.op_ns,
-				 .release_ns = at + job.op_ns};
-	job.comm_free_ns[comm] = r->release_ns;
+	*r = (struct record_op){.number = job.n,
+				.comm = comm,
+				.of = &of,
+				.kind = kind,
+				.bytes = bytes,
+				.virtual_arrive_ns = at,
+				.virtual_end_ns = at + job.op_ns};
+	job.comm_free_ns[comm] = r->virtual_end_ns;
 	job.n++;
 }
 
@@ -75,10 +73,10 @@ static void reduce_now(uint64_t bytes)
 
 static int by_arrival(const void *pa, const void *pb)
 {
-	const struct record_row *a = pa, *b = pb;
+	const struct record_op *a = pa, *b = pb;
 
-	if (a->arrive_ns != b->arrive_ns)
-		return a->arrive_ns < b->arrive_ns ? -1 : 1;
+	if (a->virtual_arrive_ns != b->virtual_arrive_ns)
+		return a->virtual_arrive_ns < b->virtual_arrive_ns ? -1 : 1;
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
@@ -98,8 +96,8 @@ static void expect(const char *name, uint64_t n, uint64_t missing, uint64_t n_op
 			 name, s.n, s.n_ops, s.n_timed, s.n_warm_up, n, n_ops, s.how);
 	for (uint64_t i = s.n_warm_up; ns && i < s.n; i++) {
 		const struct step *step = &s.list[i];
-		double took = step->is_timed ? (double)(job.rows[step->end].arrive_ns -
-							job.rows[step->first].arrive_ns)
+		double took = step->is_timed ? (double)(job.rows[step->end].virtual_arrive_ns -
+							job.rows[step->first].virtual_arrive_ns)
 					     : (double)ns;
 
 		if (took < (double)ns * (1 - worst) || took > (double)ns * (1 + worst))
@@ -496,7 +494,7 @@ static void what_is_no_training_has_no_steps(void **state)
 static void rows_that_somebody_made_up_do_no_harm(void **state)
 {
 	struct rng rng;
-	struct record_row rows[64];
+	struct record_op rows[64];
 
 	(void)state;
 	rng_seed(&rng, 5, 0);
@@ -506,12 +504,12 @@ static void rows_that_somebody_made_up_do_no_harm(void **state)
 
 		for (uint64_t i = 0; i < n; i++) {
 			at += rng_u64(&rng) % 3 ? rng_u64(&rng) % 1000 : rng_u64(&rng) >> 8;
-			rows[i] = (struct record_row){.comm = rng_u64(&rng) % 2 ? 0 : UINT32_MAX,
-						      .kind = rng_u64(&rng) % COLL_KINDS,
-						      .bytes = rng_u64(&rng) % 2 ? UINT64_MAX : 1,
-						      .n_ranks = UINT32_MAX,
-						      .arrive_ns = at,
-						      .release_ns = rng_u64(&rng)};
+			rows[i] = (struct record_op){.comm = rng_u64(&rng) % 2 ? 0 : UINT32_MAX,
+						     .kind = rng_u64(&rng) % COLL_KINDS,
+						     .bytes = rng_u64(&rng) % 2 ? UINT64_MAX : 1,
+						     .of = &huge,
+						     .virtual_arrive_ns = at,
+						     .virtual_end_ns = rng_u64(&rng)};
 		}
 		qsort(rows, n, sizeof(*rows), by_arrival);
 		assert_int_equal(steps_find(rows, n, &s), 0);
