@@ -38,7 +38,7 @@ static double sending_share(const struct sched *s)
 void ends_whole(const struct sched *s, double whole_ns, const double *arrive, const double *busy,
 		double *ret_end, double *ret_busy)
 {
-	double all = 0, share = sending_share(s);
+	double all = -INFINITY, share = sending_share(s);
 	uint32_t r;
 
 	for (r = 0; r < s->n_ranks; r++)
@@ -54,7 +54,7 @@ void ends_whole(const struct sched *s, double whole_ns, const double *arrive, co
 		else
 			time = whole_ns * share;
 		/* a rank that leaves all to its port does not wait for it */
-		ret_end[r] = time > 0 ? from + time : arrive[r];
+		ret_end[r] = time > 0 || waits != FOR_NOBODY ? from + time : arrive[r];
 		if (ret_busy)
 			ret_busy[r] = from + whole_ns;
 	}

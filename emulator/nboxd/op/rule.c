@@ -80,12 +80,6 @@ static double *busy_of(struct comm *c)
 	return c->open->busy;
 }
 
-/* What what-ifs add to the whole op. */
-static double extra_ns(const struct apart *a)
-{
-	return a->timing->end_ns - ends_raw_ns(a->ends);
-}
-
 static int apart_init(struct apart *a, struct op *op, const struct timing *t, uint64_t number,
 		      struct err *err)
 {
@@ -126,7 +120,7 @@ static int play_here(const struct apart *a, double *busy, struct err *err)
 	ends_whole(op->sched, a->timing->model_ns, a->arrive, NULL, a->plain, NULL);
 	for (uint32_t i = 0; i < m->n_ranks; i++)
 		a->arrive[i] = arrival_at(op, i, membership_world(m, i));
-	r = ends_solve(a->ends, a->arrive, busy, extra_ns(a), a->end, a->busy, err);
+	r = ends_solve(a->ends, a->arrive, busy, a->timing->extra_ns, a->end, a->busy, err);
 	if (r == 0 && busy)
 		memcpy(busy, a->busy, m->n_ranks * sizeof(*busy));
 	for (uint32_t i = 0; r == 0 && i < m->n_ranks; i++)
@@ -142,7 +136,7 @@ static int play_image(const struct apart *a, const struct radix *image, struct e
 
 	for (uint32_t i = 0; i < n; i++)
 		a->arrive[i] = arrival_at(a->op, i, radix_at(image, i));
-	r = ends_solve(a->ends, a->arrive, NULL, extra_ns(a), a->end, NULL, err);
+	r = ends_solve(a->ends, a->arrive, NULL, a->timing->extra_ns, a->end, NULL, err);
 	for (uint32_t i = 0; r == 0 && i < n; i++)
 		a->world[radix_at(image, i)] = a->end[i];
 	return r;
