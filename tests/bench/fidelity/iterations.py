@@ -4,6 +4,8 @@ import io
 import statistics
 import subprocess
 
+from laboratory import Failed
+
 MS = 1e6
 
 
@@ -20,11 +22,10 @@ def begins_of(ops, per_iteration):
 
 
 def medians_of(nbox, folder, per_iteration, warmup):
-    """{iteration_ms, exposed_ms, injected_ms} of a run in @folder, from one iteration's first op to the next one's; {} where the record
-    has no virtual times."""
-    ops = report(nbox, "--csv", folder)
-    if not ops or "virtual_arrive_ns" not in ops[0]:
-        return {}
+    """{iteration_ms, exposed_ms, injected_ms} of a run in @folder, from one iteration's first op to the next one's."""
+    ops = sorted(report(nbox, "--csv", folder), key=lambda op: int(op["call_ns"]))  # rows are in the order in which ops ended
+    if per_iteration and len(ops) % per_iteration:
+        raise Failed(f"nbox recorded {len(ops)} ops of iterations of {per_iteration}")
     begins = begins_of(ops, per_iteration)[warmup - 1:]
     points = [(int(p["virtual_ns"]), int(p["exposed_ns"])) for p in report(nbox, "--points", folder)]
     took, injected, exposed = [], [], []
@@ -33,4 +34,6 @@ def medians_of(nbox, folder, per_iteration, warmup):
         took.append(at[1][0] - at[0][0])
         injected.append(took[-1] - (at[1][1] - at[0][1]))
         exposed.append(sum(ns for t, ns in points if at[0][0] <= t < at[1][0]))
+    if not took:
+        raise Failed("nbox recorded no iterations")
     return {k: statistics.median(v) / MS for k, v in (("iteration_ms", took), ("injected_ms", injected), ("exposed_ms", exposed))}
