@@ -59,14 +59,8 @@ static double ms(uint64_t ns)
 }
 
 /* What lies before a point on its own stream, and on another. */
-#define OWN(name)            \
-	{                    \
-		(name), true \
-	}
-#define OTHER(name)           \
-	{                     \
-		(name), false \
-	}
+#define OWN(name) ((struct timeline_dep){(name), true})
+#define OTHER(name) ((struct timeline_dep){(name), false})
 #define DEPS(...)                                     \
 	((const struct timeline_dep[]){__VA_ARGS__}), \
 		sizeof((const struct timeline_dep[]){__VA_ARGS__}) / sizeof(struct timeline_dep)
