@@ -180,9 +180,42 @@ static void late_gates_do_not_add_up_on_a_stream_of_ops(void **state)
 	point(3, 1, BEFORE_ALL, DEPS(OWN(1)));
 	op = arrive(4, 5, DEPS(OWN(2), OTHER(3)));
 	check_ms(timeline_arrival(op, 1), 3);
-	timeline_end_all(op, 6 * NS, 6 * NS);
-	assert_true(ms(timeline_due_ns(op)) == 6);
+	timeline_end_all(op, 4 * NS, 4 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 4); /* a gate does not open before its op arrives */
 	timeline_node_release(op);
+	op = arrive(5, 5, DEPS(OWN(4)));
+	check_ms(timeline_arrival(op, 1), 4);
+	timeline_node_release(op);
+}
+
+/* Ends are fractions of a nanosecond, gates open at whole ones. */
+static void what_rounding_up_adds_is_no_lateness(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	op = arrive(1, 0, NOTHING);
+	timeline_end_all(op, 3 * NS + 0.25, 3 * NS + 0.25);
+	assert_true(timeline_due_ns(op) == wall(3) + 1);
+	timeline_opened(op, wall(3) + 1);
+	timeline_node_release(op);
+	op = arrive(2, 3 + 1 / NS, DEPS(OWN(1)));
+	assert_true(fabs(timeline_arrival(op, 1) - 3 * NS - 1) < 0.01);
+	timeline_node_release(op);
+}
+
+static void a_point_is_not_before_what_it_waited_for(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	op = arrive(1, 0, NOTHING);
+	timeline_end_all(op, 3 * NS, 3 * NS);
+	timeline_node_release(op);
+	/* an error of the clocks' offset */
+	assert_true(ms(point(2, 2.5, BEFORE_ALL, DEPS(OWN(1))).time_ns) == 3);
 }
 
 static void lag_grows_with_slow_and_is_lost_only_at_a_wait(void **state)
@@ -350,6 +383,27 @@ static void stretches_that_several_places_wait_through_are_exposed_once(void **s
 	assert_true(point(9, 20, BEFORE_ALL, DEPS(OWN(8))).exposed_ns == 0);
 }
 
+/* Its stream waits for a point, or for nothing but the op before. */
+static void an_op_that_waits_for_the_one_before_exposes_nothing(void **state)
+{
+	struct timeline_times times;
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	op = arrive(2, 0, DEPS(OTHER(1)));
+	timeline_end_all(op, 10 * NS, 10 * NS);
+	timeline_node_release(op);
+	point(3, 4, BEFORE_ALL, DEPS(OWN(1)));
+	op = arrive_at(0, 4, 10, BEFORE_ALL, DEPS(OWN(2), OTHER(3)), &times);
+	assert_true(times.exposed_ns == 0);
+	timeline_end_all(op, 11 * NS, 11 * NS);
+	timeline_node_release(op);
+	timeline_node_release(arrive_at(0, 5, 11, BEFORE_ALL, DEPS(OWN(4)), &times));
+	assert_true(times.exposed_ns == 0);
+}
+
 /* The host comes to its wait at 8, for an op that is over at 10. */
 static void exposed_is_only_what_neither_computation_nor_the_host_needed(void **state)
 {
@@ -473,6 +527,8 @@ static void of_several_ends_of_an_op_the_latest_counts(void **state)
 	open_world(2, 1);
 	op = arrive(1, 0, NOTHING);
 	timeline_end_all(op, 5 * NS, 6 * NS);
+	timeline_end_all(op, 4 * NS, 5 * NS);
+	assert_true(ms(timeline_due_ns(op)) == 5);
 	timeline_end_each(op, (double[]){3 * NS, 7 * NS}, 4 * NS);
 	assert_true(ms(timeline_due_ns(op)) == 5 && ms(timeline_end(op).plain_ns) == 6);
 	check_at(1, 1, 5, 7);
@@ -515,18 +571,33 @@ static void the_latest_point_takes_the_place_of_one_that_is_forgotten(void **sta
 
 	(void)state;
 	open_world(2, 1);
-	factor[1] = 2;
+	jitter_ms[1] = 1;
 	op = arrive(1, 0, NOTHING);
 	timeline_end_all(op, 1 * NS, 1 * NS);
 	point(2, 1, BEFORE_ALL, DEPS(OTHER(1)));
 	for (name = 3; name < 5000; name++)
 		point(name, (double)name - 1, BEFORE_ALL, DEPS(OWN(name - 1)));
-	/* the last was passed at 4,998 and at 9,995 */
-	check_at(1, name - 1, 4998, 9995);
-	check_at(1, 2, 4998, 9995);
+	check_at(1, name - 1, 4998, 4998 + 4997);
+	check_at(1, 2, 4998, 4998 + 4997);
 	timeline_end_all(op, 3 * NS, 3 * NS);
 	assert_true(ms(timeline_due_ns(op)) == 3);
 	timeline_node_release(op);
+}
+
+static void a_host_point_that_calls_still_follow_is_not_forgotten(void **state)
+{
+	uint64_t name;
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 0, BEFORE_ALL, DEPS(OWN(1)));
+	point(3, 1, (struct call){0, 1}, DEPS(OWN(2))); /* the other rank lags by 1 */
+	for (name = 4; name < 5000; name++)
+		point(name, (double)name, (struct call){(double)name, 1}, DEPS(OWN(name - 1)));
+	check_at(1, 4999, 4999, 4999); /* its host did not */
+	check_at(1, 4, 4999, 4999);    /* forgotten: as the latest */
 }
 
 static void each_template_has_a_timeline_of_its_own(void **state)
@@ -634,6 +705,8 @@ int main(void)
 		CASE(a_rank_alone_has_the_time_of_its_wall_clock),
 		CASE(a_gate_that_opens_late_does_not_reach_virtual_time),
 		CASE(late_gates_do_not_add_up_on_a_stream_of_ops),
+		CASE(what_rounding_up_adds_is_no_lateness),
+		CASE(a_point_is_not_before_what_it_waited_for),
 		CASE(lag_grows_with_slow_and_is_lost_only_at_a_wait),
 		CASE(the_hosts_part_is_not_stretched),
 		CASE(a_point_without_a_call_is_not_the_hosts),
@@ -642,6 +715,7 @@ int main(void)
 		CASE(two_communication_streams_are_late_apart),
 		CASE(an_op_on_the_compute_stream_needs_no_points),
 		CASE(stretches_that_several_places_wait_through_are_exposed_once),
+		CASE(an_op_that_waits_for_the_one_before_exposes_nothing),
 		CASE(exposed_is_only_what_neither_computation_nor_the_host_needed),
 		CASE(a_plain_time_knows_of_no_what_ifs),
 		CASE(a_real_rank_that_is_slowed_is_held_at_the_gate),
@@ -650,6 +724,7 @@ int main(void)
 		CASE(of_several_ends_of_an_op_the_latest_counts),
 		CASE(a_name_of_a_captured_graph_means_its_last_replay),
 		CASE(the_latest_point_takes_the_place_of_one_that_is_forgotten),
+		CASE(a_host_point_that_calls_still_follow_is_not_forgotten),
 		CASE(each_template_has_a_timeline_of_its_own),
 		CASE(what_a_what_if_cannot_do_is_told),
 		CASE(ranks_that_are_told_apart_need_no_more_than_64_mib),
