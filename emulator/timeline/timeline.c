@@ -1,5 +1,5 @@
 /* See timeline.h. A rank's nodes are found by their names, and forgotten one by one when there are
- * too many: a dep is one of the latest of a stream, or so old that nobody waits for it. */
+ * too many, those first that nobody has asked for the longest. */
 #include "timeline/timeline.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include <utlist.h>
 
 #include "base/cleanup.h"
 #include "topology/template.h"
@@ -42,8 +43,9 @@ struct timeline {
 	struct timelines *all;  /* borrowed */
 	uint32_t *ranks;        /* owned, sorted: itself and those that it is the template of */
 	uint32_t n_ranks, self; /* ranks[self] is itself */
-	struct timeline_node *by_name;         /* hash, owned */
-	struct timeline_node *oldest, *newest; /* in the order in which they came */
+	struct timeline_node *by_name; /* hash, owned */
+	struct timeline_node *oldest;  /* list, in the order in which they were asked for last */
+	struct timeline_node *latest;  /* that came; NULL: none yet */
 	uint32_t n_nodes, n_each;
 	double *spare; /* of a node that was forgotten */
 	uint64_t n_segments;
@@ -142,14 +144,7 @@ static void forget(struct timeline_node *n)
 	struct timeline *t = n->of;
 
 	HASH_DELETE(hh, t->by_name, n);
-	if (n->older)
-		n->older->newer = n->newer;
-	else
-		t->oldest = n->newer;
-	if (n->newer)
-		n->newer->older = n->older;
-	else
-		t->newest = n->older;
+	DL_DELETE2(t->oldest, n, older, newer);
 	t->n_nodes--;
 	n->is_forgotten = true;
 	if (!n->is_held)
@@ -172,12 +167,17 @@ static bool is_full(const struct timeline *t)
 	return t->n_nodes > NODES_MAX || t->n_each > (n_each > 64 ? n_each : 64);
 }
 
-static struct timeline_node *find(const struct timeline *t, uint64_t name)
+/* What is still asked for stays: a host may wait seldom. */
+static struct timeline_node *find(struct timeline *t, uint64_t name)
 {
 	struct timeline_node *n = NULL;
 
 	if (name)
 		HASH_FIND(hh, t->by_name, &name, sizeof(name), n);
+	if (n) {
+		DL_DELETE2(t->oldest, n, older, newer);
+		DL_APPEND2(t->oldest, n, older, newer);
+	}
 	return n;
 }
 
@@ -187,12 +187,8 @@ static void add(struct timeline *t, struct timeline_node *n)
 
 	if (same) /* of a graph's replay before */
 		forget(same);
-	n->older = t->newest;
-	if (t->newest)
-		t->newest->newer = n;
-	else
-		t->oldest = n;
-	t->newest = n;
+	DL_APPEND2(t->oldest, n, older, newer);
+	t->latest = n;
 	HASH_ADD(hh, t->by_name, name, sizeof(n->name), n);
 	t->n_nodes++;
 	while (is_full(t) && t->oldest != n)
@@ -212,7 +208,7 @@ struct before {
 	bool is_host_bound;
 };
 
-static void look_up(const struct timeline *t, const struct timeline_point *p, struct before *b)
+static void look_up(struct timeline *t, const struct timeline_point *p, struct before *b)
 {
 	double wall = wall_of(t->all, p->time_ns), call = wall_of(t->all, p->call_ns), d;
 
@@ -223,8 +219,8 @@ static void look_up(const struct timeline *t, const struct timeline_point *p, st
 		if (n)
 			b->deps[b->n_deps++] = n;
 	}
-	if (b->n_deps == 0 && t->newest)
-		b->deps[b->n_deps++] = t->newest;
+	if (b->n_deps == 0 && t->latest)
+		b->deps[b->n_deps++] = t->latest;
 	for (size_t i = 0; i < b->n_deps; i++)
 		b->wall = fmax(b->wall, b->deps[i]->wall);
 	b->is_host_bound = p->call_ns && wall - call <= HOST_NS;
@@ -335,8 +331,7 @@ static double exposed(struct timeline *t, const struct timeline_point *p, const 
 
 /* A communication stream waits for points of others; a stream that waits for nothing but itself
  * computes between its ops. */
-static bool computes(const struct timeline *t, const struct timeline_point *p,
-		     const struct before *b)
+static bool computes(struct timeline *t, const struct timeline_point *p, const struct before *b)
 {
 	for (size_t i = 0; i < p->n_deps; i++) {
 		const struct timeline_node *n = find(t, p->deps[i].name);

@@ -591,7 +591,7 @@ static void all_ranks_have_the_times_of_a_simulation(void **state)
 		random_scenario(&r, &s, &t);
 		n_checked += run_job(&r, &s, &t);
 	}
-	print_message("%u times compared\n", n_checked);
+	print_message("# %u times compared\n", n_checked);
 }
 
 int main(void)
