@@ -81,11 +81,6 @@ struct ends_ring *ends_ring_free(struct ends_ring *g)
 	return NULL;
 }
 
-double ends_ring_error_ns(const struct ends_ring *g)
-{
-	return g->error_ns;
-}
-
 /* The next windows start at @from. */
 static void window_start(const struct ends_ring *g, struct window *w, int64_t from)
 {
@@ -314,8 +309,8 @@ static int load_channels(struct ends_ring *g, struct symmetry *y)
 	return r;
 }
 
-/* Unequal chunks count as the largest. */
-static int take_as_even(struct ends_ring *g, struct symmetry *y, struct err *err)
+/* Unequal chunks count as the largest. @whole_ns: the op's time when all arrive together. */
+static int take_as_even(struct ends_ring *g, struct symmetry *y, double whole_ns, struct err *err)
 {
 	CLEANUP(freep) double *zero = calloc(3 * (size_t)g->n, sizeof(*zero));
 	double last = 0;
@@ -325,14 +320,10 @@ static int take_as_even(struct ends_ring *g, struct symmetry *y, struct err *err
 	if (!zero)
 		return -ENOMEM;
 	g->by_message = false;
-	y->end_ns = 0;
-	result = symmetry_ring(y, err);
-	if (!result)
-		result = ends_ring_solve(g, y, zero, NULL, zero + g->n, zero + 2 * (size_t)g->n,
-					 err);
+	result = ends_ring_solve(g, y, zero, NULL, zero + g->n, zero + 2 * (size_t)g->n, err);
 	for (r = 0; r < g->n && !result; r++)
 		last = fmax(last, zero[g->n + r]);
-	g->error_ns = fmax(last - y->end_ns, 0);
+	g->error_ns = fmax(last - whole_ns, 0);
 	return result;
 }
 
@@ -355,7 +346,7 @@ static int ring_alloc(struct ends_ring *g, const struct sched *s)
 		       : -ENOMEM;
 }
 
-static int ring_init(struct ends_ring *g, struct symmetry *y, struct err *err)
+static int ring_init(struct ends_ring *g, struct symmetry *y, double whole_ns, struct err *err)
 {
 	bool is_reduced = coll_reduces(y->s->kind) && y->cost->reduce_ns_per_byte > 0;
 	uint64_t cells = g->n * sched_conn_messages(y->s, 0, 1, 0);
@@ -371,10 +362,10 @@ static int ring_init(struct ends_ring *g, struct symmetry *y, struct err *err)
 										 : 0;
 	}
 	r = load_channels(g, y);
-	return r || !g->by_message || cells <= MAX_CELLS ? r : take_as_even(g, y, err);
+	return r || !g->by_message || cells <= MAX_CELLS ? r : take_as_even(g, y, whole_ns, err);
 }
 
-int ends_ring_new(struct symmetry *y, struct ends_ring **ret, struct err *err)
+int ends_ring_new(struct symmetry *y, double whole_ns, struct ends_ring **ret, struct err *err)
 {
 	struct ends_ring *g = calloc(1, sizeof(*g));
 	int r;
@@ -383,7 +374,7 @@ int ends_ring_new(struct symmetry *y, struct ends_ring **ret, struct err *err)
 		return err_set(err, ENOMEM, "no memory for a ring of %u ranks", y->s->n_ranks);
 	g->n = y->s->n_ranks;
 	g->buffered = sim_buffered(y->s);
-	r = ring_init(g, y, err);
+	r = ring_init(g, y, whole_ns, err);
 	if (r == -ENOMEM)
 		err_set(err, ENOMEM, "no memory for a ring of %u ranks", g->n);
 	if (r)

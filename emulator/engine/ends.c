@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "engine/ends-alltoall.h"
 #include "engine/ends-ring.h"
 #include "engine/ends-sim.h"
 #include "engine/ends-whole.h"
@@ -105,7 +106,7 @@ static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
 static int by_ring(struct ends *e, struct symmetry *y, const double *arrive, const double *busy,
 		   double *ret_end, double *ret_busy, struct err *err)
 {
-	int r = e->ring ? 0 : ends_ring_new(y, &e->ring, err);
+	int r = e->ring ? 0 : ends_ring_new(y, e->raw_ns, &e->ring, err);
 
 	return r ? r : ends_ring_solve(e->ring, y, arrive, busy, ret_end, ret_busy, err);
 }
@@ -171,6 +172,9 @@ static int solve_apart(struct ends *e, const double *arrive, const double *busy,
 	e->how = SOLVE_SIM;
 	if (sched_total_messages(&e->s) > MAX_SIMULATED) {
 		e->how = SOLVE_OP;
+		if (e->s.kind == COLL_ALLTOALL)
+			return ends_alltoall(&e->s, e->raw_ns, arrive, busy, ret_end, ret_busy,
+					     err);
 		ends_whole(&e->s, e->raw_ns, arrive, busy, ret_end, ret_busy);
 		return 0;
 	}

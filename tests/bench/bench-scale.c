@@ -4,6 +4,8 @@
  *
  * bench-scale [--json FILE] [--full]
  *
+ * Then what it costs when one rank is late (late-rank.c).
+ *
  * --full also simulates what takes minutes. The last rows are the work of 1,024 ranks as nboxd
  * does it: solve(), which asks the plug-in alphabeta for each message. The cost of links and
  * processes is not here but in the other benchmarks. */
@@ -24,6 +26,7 @@
 #include "engine/sim.h"
 #include "engine/solve.h"
 #include "engine/symmetry.h"
+#include "late-rank.h"
 
 #define LATENCY_NS 1000.0
 #define BYTES_PER_NS 50.0
@@ -299,6 +302,7 @@ static int all_rows(struct output *out)
 int main(int argc, char **argv)
 {
 	struct output out = {.most = 20 * 1000 * 1000};
+	struct delay_chain *late;
 	const char *json = NULL;
 	int r;
 
@@ -315,6 +319,9 @@ int main(int argc, char **argv)
 	if (json)
 		out.json = open_json(json);
 	r = all_rows(&out);
+	late = open_alphabeta();
+	r |= !late || late_rank_rows(late, out.json, out.most);
+	delay_free(late);
 	if (out.json) {
 		fprintf(out.json, "\n]}\n");
 		if (fclose(out.json) != 0)

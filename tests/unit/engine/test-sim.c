@@ -35,7 +35,7 @@ struct place { /* of a connection in the model */
 	uint32_t src, dst;
 	uint16_t lane;
 	uint64_t n, n_known;
-	double free_ns, *arrived;
+	double free_ns, *arrived, *left, ready_ns;
 	uint64_t n_told;
 };
 
@@ -71,6 +71,7 @@ static void model_init(struct model *m, const struct sched *s)
 				.lane = conns[i].lane,
 				.n = conns[i].n_messages,
 				.arrived = calloc(conns[i].n_messages + 1, sizeof(double)),
+				.left = calloc(conns[i].n_messages + 1, sizeof(double)),
 			};
 		free(conns);
 	}
@@ -78,14 +79,32 @@ static void model_init(struct model *m, const struct sched *s)
 
 static void model_free(struct model *m)
 {
-	for (uint32_t i = 0; i < m->n_conns; i++)
+	for (uint32_t i = 0; i < m->n_conns; i++) {
 		free(m->conns[i].arrived);
+		free(m->conns[i].left);
+	}
 	free(m->conns);
+}
+
+/* What the connections of a rank make of its end, and when its port is free. */
+static void model_sends(const struct model *m, uint32_t rank, uint64_t buffered, double *ret_end,
+			double *ret_free)
+{
+	for (uint32_t i = 0; i < m->n_conns; i++) {
+		const struct place *c = &m->conns[i];
+
+		if (c->src != rank)
+			continue;
+		*ret_end = fmax(*ret_end, c->n_known < c->n ? INFINITY : c->ready_ns);
+		if (c->n > buffered)
+			*ret_end = fmax(*ret_end, c->left[c->n - 1 - buffered]);
+		*ret_free = fmax(*ret_free, c->n_known < c->n ? INFINITY : c->free_ns);
+	}
 }
 
 /* Goes round all threads until nothing more can be executed. */
 static double model_run(struct model *m, const struct sched *s, uint64_t seed, double reduce,
-			const double *start)
+			const struct sim_ranks *ranks)
 {
 	uint64_t(*step)[64] = calloc(s->n_ranks, sizeof(*step));
 	double(*ready)[64] = calloc(s->n_ranks, sizeof(*ready)), end = 0;
@@ -93,16 +112,19 @@ static double model_run(struct model *m, const struct sched *s, uint64_t seed, d
 
 	for (uint32_t r = 0; r < s->n_ranks; r++) {
 		assert_true(sched_n_threads(s, r) <= 64);
-		end = fmax(end, start[r]);
+		end = fmax(end, ranks->start_ns[r]);
 		for (uint32_t t = 0; t < 64; t++)
-			ready[r][t] = start[r];
+			ready[r][t] = ranks->start_ns[r];
 	}
+	for (uint32_t i = 0; i < m->n_conns; i++)
+		m->conns[i].free_ns = ranks->busy_ns[m->conns[i].src];
 	while (moved) {
 		moved = false;
 		for (uint32_t r = 0; r < s->n_ranks; r++) {
 			for (uint32_t t = 0; t < sched_n_threads(s, r); t++) {
 				struct sched_step st;
-				bool can = step[r][t] < sched_n_steps(s, r, t);
+				bool can = step[r][t] < sched_n_steps(s, r, t) &&
+					   !isinf(ranks->start_ns[r]);
 
 				if (!can)
 					continue;
@@ -127,6 +149,8 @@ static double model_run(struct model *m, const struct sched *s, uint64_t seed, d
 					random_cost(&seed, r, st.send[i], st.send_lane,
 						    st.send_index, st.bytes, &d);
 					c->free_ns = fmax(c->free_ns, ready[r][t]) + d.occupancy_ns;
+					c->left[st.send_index] = c->free_ns;
+					c->ready_ns = ready[r][t];
 					c->arrived[st.send_index] = c->free_ns + d.latency_ns;
 					if (st.send_index)
 						c->arrived[st.send_index] =
@@ -140,8 +164,17 @@ static double model_run(struct model *m, const struct sched *s, uint64_t seed, d
 			}
 		}
 	}
-	for (uint32_t i = 0; i < m->n_conns; i++)
+	for (uint32_t i = 0; i < m->n_conns && !isinf(end); i++)
 		assert_int_equal(m->conns[i].n_known, m->conns[i].n);
+	for (uint32_t r = 0; r < s->n_ranks; r++) {
+		ranks->end_ns[r] = ranks->start_ns[r];
+		ranks->free_ns[r] = 0;
+		for (uint32_t t = 0; t < sched_n_threads(s, r); t++)
+			ranks->end_ns[r] =
+				fmax(ranks->end_ns[r],
+				     step[r][t] < sched_n_steps(s, r, t) ? INFINITY : ready[r][t]);
+		model_sends(m, r, ranks->buffered, &ranks->end_ns[r], &ranks->free_ns[r]);
+	}
 	free(step);
 	free(ready);
 	return end;
@@ -195,23 +228,28 @@ static void schedules_take_the_time_of_the_slow_model(void **state)
 		struct model m;
 		struct sim_watch watch = {told, &m};
 		struct sim_result result;
-		double start[64] = {0}, end;
+		double start[64] = {0}, busy[64] = {0}, ends[2][64], ports[2][64], end;
+		struct sim_ranks ranks = {start, busy, 1 + below(&r, 9), ends[0], ports[0]};
 		struct err err = {""};
 
 		s.n_ranks = s.ranks_per_node * (1 + below(&r, 7));
 		s.root = below(&r, s.n_ranks);
 		assert_int_equal(sched_init(&s, &err), 0);
 		for (uint32_t n = 0; below(&r, 2) && n < s.n_ranks; n++)
-			start[n] = below(&r, 30);
+			start[n] = below(&r, 9 * s.n_ranks) ? below(&r, 30) : INFINITY;
+		for (uint32_t n = 0; below(&r, 2) && n < s.n_ranks; n++)
+			busy[n] = below(&r, 30);
 		model_init(&m, &s);
-		end = model_run(&m, &s, seed, reduce, start);
-		assert_int_equal(sim_run(&s, &cost,
-					 &(struct sim_ranks){.start_ns = start, .buffered = 1},
-					 &watch, &result, &err),
-				 0);
+		end = model_run(&m, &s, seed, reduce, &ranks);
+		ranks.end_ns = ends[1];
+		ranks.free_ns = ports[1];
+		assert_int_equal(sim_run(&s, &cost, &ranks, &watch, &result, &err), 0);
 		assert_true(result.end_ns == end);
 		assert_int_equal(result.n_messages, m.n_told);
-		assert_int_equal(result.n_messages, sched_total_messages(&s));
+		if (!isinf(end))
+			assert_int_equal(result.n_messages, sched_total_messages(&s));
+		for (uint32_t n = 0; n < s.n_ranks; n++)
+			assert_true(ends[0][n] == ends[1][n] && ports[0][n] == ports[1][n]);
 		model_free(&m);
 	}
 }
@@ -401,6 +439,168 @@ static void no_port_is_faster_than_its_messages(void **state)
 	}
 }
 
+/* --- ports of a direct schedule, obviously ------------------------------------ */
+
+struct sent { /* a message that has left its port */
+	uint32_t dst, order, flow;
+	double enter_ns, occupancy_ns;
+};
+
+struct turn { /* a connection that leaves the port */
+	struct sched_conn c;
+	uint32_t order;
+	uint64_t n_sent;
+	double last_enter_ns, handed_ns;
+};
+
+struct slow_ports {
+	const struct sched *s;
+	const struct sim_ranks *ranks;
+	double latency;
+	struct sent *sent;
+	uint32_t n_sent, n_flows;
+};
+
+static int by_turn(const void *a, const void *b)
+{
+	const struct turn *x = a, *y = b;
+
+	return x->order != y->order ? (int)x->order - (int)y->order : x->c.lane - y->c.lane;
+}
+
+static int by_entry(const void *a, const void *b)
+{
+	const struct sent *x = a, *y = b;
+
+	if (x->enter_ns != y->enter_ns)
+		return x->enter_ns < y->enter_ns ? -1 : 1;
+	return x->order != y->order ? (int)x->order - (int)y->order : (int)x->flow - (int)y->flow;
+}
+
+/* Sends message after message of @rank: first come first served among those that need not wait for
+ * the start of their destination. */
+static void slow_sends(struct slow_ports *p, uint32_t rank, struct turn *turns, uint32_t n)
+{
+	double now = fmax(p->ranks->start_ns[rank], p->ranks->busy_ns[rank]), came[64] = {0};
+	uint64_t ticket[64], next_ticket = n;
+
+	for (uint32_t i = 0; i < n; i++)
+		ticket[i] = i;
+	while (!isinf(now)) {
+		uint32_t best = n;
+
+		for (uint32_t i = 0; i < n; i++) {
+			if (turns[i].n_sent == turns[i].c.n_messages)
+				continue;
+			if (best == n || came[i] < came[best] ||
+			    (came[i] == came[best] && ticket[i] < ticket[best]))
+				best = i;
+		}
+		if (best == n || isinf(came[best]))
+			break;
+
+		struct turn *t = &turns[best];
+		double start = p->ranks->start_ns[t->c.dst];
+		double bytes =
+			(double)sched_message_bytes(p->s, rank, t->c.dst, t->c.lane, t->n_sent);
+
+		now = fmax(now, came[best]);
+		t->last_enter_ns = fmax(t->last_enter_ns, now + p->latency);
+		p->sent[p->n_sent++] = (struct sent){t->c.dst, t->order, p->n_flows + best,
+						     t->last_enter_ns, bytes};
+		now += bytes;
+		p->ranks->free_ns[rank] = now;
+		if (++t->n_sent + p->ranks->buffered == t->c.n_messages)
+			t->handed_ns = fmax(now, start);
+		/* back in the queue: now, or when it is woken; those woken at once come behind */
+		came[best] = t->n_sent >= p->ranks->buffered ? fmax(now, start) : now;
+		ticket[best] = came[best] > now ? UINT64_MAX / 2 + best : next_ticket++;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		bool all = turns[i].n_sent == turns[i].c.n_messages;
+
+		p->ranks->end_ns[rank] =
+			fmax(p->ranks->end_ns[rank], all ? turns[i].handed_ns : INFINITY);
+		if (!all)
+			p->ranks->free_ns[rank] = p->ranks->end_ns[turns[i].c.dst] = INFINITY;
+	}
+	p->n_flows += n;
+}
+
+static void slow_run(const struct sched *s, const struct sim_ranks *ranks, double latency)
+{
+	struct slow_ports p = {s, ranks, latency, malloc(1 << 22), 0, 0};
+	double in_free[64] = {0};
+
+	for (uint32_t r = 0; r < s->n_ranks; r++) {
+		ranks->end_ns[r] = ranks->start_ns[r];
+		ranks->free_ns[r] = 0;
+	}
+	for (uint32_t r = 0; r < s->n_ranks; r++) {
+		struct turn turns[64] = {0};
+		struct sched_conn *conns;
+		uint32_t n_in, n_out;
+
+		assert_int_equal(sched_conns(s, r, &conns, &n_in, &n_out), 0);
+		for (uint32_t i = 0; i < n_out; i++) {
+			turns[i].c = conns[n_in + i];
+			turns[i].order = (turns[i].c.dst + s->n_ranks - r) % s->n_ranks;
+		}
+		free(conns);
+		qsort(turns, n_out, sizeof(*turns), by_turn);
+		slow_sends(&p, r, turns, n_out);
+	}
+	qsort(p.sent, p.n_sent, sizeof(*p.sent), by_entry);
+	for (uint32_t i = 0; i < p.n_sent; i++) {
+		uint32_t dst = p.sent[i].dst;
+
+		in_free[dst] = fmax(in_free[dst], p.sent[i].enter_ns) + p.sent[i].occupancy_ns;
+		ranks->end_ns[dst] = fmax(ranks->end_ns[dst], in_free[dst]);
+	}
+	free(p.sent);
+}
+
+static void ports_take_the_time_of_the_slow_model(void **state)
+{
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2026, 14);
+	for (int i = 0; i < 2000; i++) {
+		struct sched s = {.kind = COLL_ALLTOALL + below(&r, 3),
+				  .algo = SCHED_DIRECT,
+				  .n_ranks = 1 + below(&r, 12),
+				  .ranks_per_node = 1,
+				  .n_channels = 1 + below(&r, 2),
+				  .elem_bytes = 1,
+				  .bytes = below(&r, 3000),
+				  .chunk_bytes = 1 + below(&r, 900)};
+		double latency = below(&r, 3) * 500;
+		double start[12] = {0}, busy[12] = {0}, ends[2][12], ports[2][12];
+		struct sim_ranks ranks = {start, busy, 1 + below(&r, 4), ends[0], ports[0]};
+		struct sim_cost cost = {.message = plain_cost, .ctx = &latency};
+		struct sim_result result;
+		struct err err = {""};
+
+		s.root = below(&r, s.n_ranks);
+		assert_int_equal(sched_init(&s, &err), 0);
+		for (uint32_t n = 0; below(&r, 4) && n < s.n_ranks; n++)
+			start[n] = below(&r, 60) ? rng_uniform(&r) * 9000 : INFINITY;
+		for (uint32_t n = 0; below(&r, 4) == 0 && n < s.n_ranks; n++)
+			busy[n] = rng_uniform(&r) * 9000;
+		slow_run(&s, &ranks, latency);
+		ranks.end_ns = ends[1];
+		ranks.free_ns = ports[1];
+		assert_int_equal(sim_run(&s, &cost, &ranks, NULL, &result, &err), 0);
+		for (uint32_t n = 0; n < s.n_ranks; n++)
+			if (ends[0][n] != ends[1][n] || ports[0][n] != ports[1][n])
+				fail_msg("case %d, %s: rank %u of %u ends at %g, port %g, not %g, "
+					 "%g",
+					 i, coll_kind_name(s.kind), n, s.n_ranks, ends[1][n],
+					 ports[1][n], ends[0][n], ports[0][n]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +609,7 @@ int main(void)
 		cmocka_unit_test(an_op_without_bytes_ends_at_the_last_start),
 		cmocka_unit_test(flows_of_a_port_take_turns),
 		cmocka_unit_test(no_port_is_faster_than_its_messages),
+		cmocka_unit_test(ports_take_the_time_of_the_slow_model),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
