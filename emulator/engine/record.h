@@ -79,7 +79,6 @@ struct record_op {
 	uint64_t name, host; /* name: in deps; host: of the host point before the call; 0: none */
 	uint64_t bytes, count;
 	uint64_t call_ns;       /* wall: when the job called it */
-	uint64_t ready_ns;      /* wall: when what it waits for was there */
 	uint64_t arrive_ns;     /* wall: this rank's own arrival */
 	uint64_t start_ns;      /* wall: when the last member did that its messages wait for */
 	uint64_t due_ns;        /* wall: when the gate was to open */

@@ -14,8 +14,8 @@ const char *members_source_name(uint32_t source)
 		[MEMBERS_WORLD] = "world",         [MEMBERS_ALL_REAL] = "all real",
 		[MEMBERS_PARENT] = "parent",       [MEMBERS_COLOR] = "color",
 		[MEMBERS_JOB_LIST] = "job's list", [MEMBERS_STORE] = "store",
-		[MEMBERS_LAYOUT] = "layout",       [MEMBERS_STRIDE] = "stride",
-		[MEMBERS_TEMPLATE] = "template",   [MEMBERS_GUESS] = "guess",
+		[MEMBERS_LAYOUT] = "layout",       [MEMBERS_TEMPLATE] = "template",
+		[MEMBERS_GUESS] = "guess",
 	};
 
 	return source < MEMBERS_SOURCES ? names[source] : "?";
@@ -23,7 +23,7 @@ const char *members_source_name(uint32_t source)
 
 const char *members_sure_name(uint32_t sure)
 {
-	static const char *const names[] = {"exact", "placed", "guessed"};
+	static const char *const names[] = {"exact", "guessed"};
 
 	return sure <= MEMBERS_GUESSED ? names[sure] : "?";
 }

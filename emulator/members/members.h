@@ -38,7 +38,6 @@ enum members_source {
 	MEMBERS_JOB_LIST, /* the job's own list of ranks */
 	MEMBERS_STORE,    /* a key of the job's store names both ranks */
 	MEMBERS_LAYOUT,   /* the declared layout has one group that fits */
-	MEMBERS_STRIDE,   /* only in records of older versions: a regular group that fitted */
 	MEMBERS_TEMPLATE, /* in a split each virtual rank has its template's color */
 	MEMBERS_GUESS,
 	MEMBERS_SOURCES
@@ -47,7 +46,6 @@ enum members_source {
 /* How surely. Records hold these numbers, too. */
 enum members_sure {
 	MEMBERS_EXACT,   /* there is no other possibility */
-	MEMBERS_PLACED,  /* only in old records, with MEMBERS_STRIDE: the nodes are certain */
 	MEMBERS_GUESSED, /* flagged in record and summary */
 };
 

@@ -88,8 +88,6 @@ static const struct column op_columns[] = {
 	{"plain_end_ns", COUNT, ROW(plain_end_ns), "ns", ""},
 	{"call_ns", COUNT, ROW(call_ns), "ns",
 	 "when the job called it, by the wall clock; 0: not known"},
-	{"ready_ns", COUNT, ROW(ready_ns), "ns",
-	 "when all that it waits for was there; 0: not known"},
 	{"count", COUNT, ROW(count), "", "elements, as the job called it"},
 	{"redop", WORD, ROW(redop), "", "reduction, NCCL's number"},
 	{"root", WORD, ROW(root), "", "rank"},

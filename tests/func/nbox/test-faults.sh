@@ -21,6 +21,7 @@ for exchange in none payload; do
 	# far less than what would wait for a timeout: 600 s
 	is "$([ $took -lt 300000 ] && echo soon)" soon "$exchange: it ends by itself ($took ms)"
 	is "$(grep -cE 'nboxd ended (during the run \(signal 9, Killed\)|with exit code 137)' kill.log)" 1 "$exchange: nbox says why"
+	check "$exchange: what it has recorded can be read" ops_recorded "kill-$exchange" 3
 	# nbox ends the job at once: none, one or both of the workers have heard of it by then
 	lines=$(grep -c 'nbox ERROR lost the link to nboxd' kill.log)
 	is "$([ "$lines" -le 2 ] && echo few)" few "$exchange: a worker that is told says so in one line"
