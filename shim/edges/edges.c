@@ -29,6 +29,9 @@ static struct {
 	_Atomic bool is_on; /* release: pairs with edges_begin(), makes @dev and @sink visible */
 	_Atomic bool is_seen;
 	_Atomic uint32_t n_ops;
+	/* Ops, and streams destroyed: since then it is not known any more what a stream has had, or
+	 * which it is. */
+	_Atomic uint32_t n_changes;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 _Thread_local unsigned int edges_quiet;
@@ -198,6 +201,30 @@ static void stamp(const struct table_point *t, device_stream waiter)
 
 /* --- the job's calls ---------------------------------------------------------------------- */
 
+void edges_worked(device_stream handle)
+{
+	static _Thread_local struct {
+		device_stream handle;
+		uint32_t n_changes;
+	} last; /* the answer is known */
+	uint32_t n = atomic_load_explicit(&g.n_changes, memory_order_relaxed);
+	struct table_stream *s;
+	uint64_t now_ns;
+	struct look l;
+
+	if (!handle || (handle == last.handle && n == last.n_changes) || !edges_begin(&now_ns))
+		return;
+	l = look_at(handle);
+	pthread_mutex_lock(&g.lock);
+	s = use(&l);
+	if (s)
+		s->has_work = true;
+	pthread_mutex_unlock(&g.lock);
+	last.handle = handle;
+	last.n_changes = n;
+	edges_end();
+}
+
 void edges_recorded(device_event ev, device_stream handle, uint64_t call_ns)
 {
 	struct look l = look_at(handle);
@@ -296,6 +323,7 @@ void edges_forget_stream(device_stream handle)
 	struct table_stream *s;
 
 	pthread_mutex_lock(&g.lock);
+	atomic_fetch_add_explicit(&g.n_changes, 1, memory_order_relaxed);
 	s = table_stream(&g.table, handle, device_now(), 0);
 	st = s ? table_forget_stream(&g.table, s) : NULL;
 	if (st) {
@@ -325,10 +353,11 @@ void edges_ops(device_stream handle, uint64_t at, uint64_t call_ns, struct edges
 
 	*ret = (struct edges_ops){.at = at, .capture = l.capture};
 	atomic_fetch_add_explicit(&g.n_ops, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&g.n_changes, 1, memory_order_relaxed);
 	pthread_mutex_lock(&g.lock);
 	s = use(&l);
 	if (s) {
-		s->is_comm = true;
+		table_op(s);
 		ret->stream = s->number;
 		ret->n_deps = deps_of(&s->behind, s->number, ret->deps);
 		ret->call_ns = l.capture ? 0 : call_ns;

@@ -76,6 +76,8 @@ static inline void edges_speak(const unsigned int *quiet)
 /* Is this a call of the job that counts? Quiet until edges_end(). */
 bool edges_begin(uint64_t *ret_call_ns);
 void edges_end(void);
+/* The job gives @s work: a kernel, a copy, a function. No edges_begin(). */
+void edges_worked(device_stream s);
 void edges_recorded(device_event ev, device_stream s, uint64_t call_ns);
 void edges_waited(device_stream s, device_event ev);
 void edges_event_synced(device_event ev, uint64_t call_ns);

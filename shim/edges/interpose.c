@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "shim/edges/edges.h"
 #include "shim/gate/cuda-runtime.h"
@@ -105,3 +106,53 @@ ON_STREAM(cu, _ptsz, own(s))
 ON_EVENT(cu)
 ENDS(cuEventDestroy_v2, cuStreamDestroy_v2)
 INTERPOSE(cuCtxSynchronize, (void), (), NOTHING, edges_device_synced(call_ns))
+
+/* Work of the job's tells a stream that computes from one of nothing but ops. The struct is CUDA's
+ * dim3; a kernel's configuration has its stream behind two of them and a size. */
+struct dim3 {
+	unsigned int x, y, z;
+};
+
+static device_stream stream_of(const void *config)
+{
+	device_stream s;
+
+	memcpy(&s, (const char *)config + 2 * sizeof(struct dim3) + sizeof(size_t), sizeof(s));
+	return s;
+}
+
+#define WORK(name, stream, params, args)                                \
+	EXPORT int name params                                          \
+	{                                                               \
+		static _Atomic(void *) known;                           \
+		int(*real) params = (int(*) params)find(&known, #name); \
+                                                                        \
+		if (!real)                                              \
+			return UNKNOWN;                                 \
+		edges_worked(stream);                                   \
+		return real args;                                       \
+	}
+#define WORK_ON_STREAM(suffix, stream)                                                             \
+	WORK(cudaLaunchKernel##suffix, stream,                                                     \
+	     (const void *fn, struct dim3 grid, struct dim3 block, void **args, size_t bytes,      \
+	      device_stream s),                                                                    \
+	     (fn, grid, block, args, bytes, s))                                                    \
+	WORK(__cudaLaunchKernel##suffix, stream,                                                   \
+	     (void *fn, struct dim3 grid, struct dim3 block, void **args, size_t bytes,            \
+	      device_stream s),                                                                    \
+	     (fn, grid, block, args, bytes, s))                                                    \
+	WORK(cudaLaunchHostFunc##suffix, stream, (device_stream s, void (*fn)(void *), void *arg), \
+	     (s, fn, arg))                                                                         \
+	WORK(cudaMemcpyAsync##suffix, stream,                                                      \
+	     (void *dst, const void *src, size_t bytes, int kind, device_stream s),                \
+	     (dst, src, bytes, kind, s))                                                           \
+	WORK(cudaMemsetAsync##suffix, stream,                                                      \
+	     (void *ptr, int byte, size_t bytes, device_stream s), (ptr, byte, bytes, s))          \
+	WORK(cudaGraphLaunch##suffix, stream, (void *exec, device_stream s), (exec, s))
+
+WORK_ON_STREAM(, s)
+WORK_ON_STREAM(_ptsz, own(s))
+WORK(cudaLaunchKernelExC, stream_of(config), (const void *config, const void *fn, void **args),
+     (config, fn, args))
+WORK(cudaLaunchKernelExC_ptsz, own(stream_of(config)),
+     (const void *config, const void *fn, void **args), (config, fn, args))

@@ -185,14 +185,29 @@ static void make_point(struct table *t, struct table_event *ev, struct table_poi
 	behind_add(&s->behind, &e);
 }
 
-/* The place just before a wait: the last record, if no point or op of the stream is later. On a
- * stream that has ops, a record right behind one marks the op's end, and is none. */
+void table_op(struct table_stream *s)
+{
+	if (s->has_work)
+		s->n_worked = TABLE_WORKED;
+	else if (s->is_comm && s->n_worked)
+		s->n_worked--;
+	s->is_comm = true;
+	s->has_work = false;
+}
+
+/* Work on the default streams may name no stream. */
+bool table_computes(const struct table_stream *s)
+{
+	return !s->is_comm || s->has_work || s->n_worked || s->is_legacy || s->thread;
+}
+
+/* The place just before a wait: the last record, if no point or op of the stream is later. */
 static bool is_place(const struct table_stream *s)
 {
 	const struct edge *own = behind_own(&s->behind, s->number);
 
 	return s->last && !s->last->is_point && (!own || own->at < s->last->at) &&
-	       !(s->is_comm && own && own->is_op);
+	       table_computes(s);
 }
 
 static bool has_new_op(const struct table_stream *s, const struct behind *b)
@@ -212,9 +227,8 @@ unsigned int table_wait(struct table *t, struct table_stream *s, struct table_ev
 		return 0;
 	if (has_new_op(s, &ev->behind) && is_place(s))
 		make_point(t, s->last, &ret[n++]);
-	/* On the stream that it was recorded on, something may have been computed since the last
-	 * edge: nobody can see that. */
-	if (s->is_comm && ev->stream && !ev->is_point) {
+	/* A stream of nothing but ops has no place between them. */
+	if (s->is_comm && ev->stream && !ev->is_point && table_computes(ev->stream)) {
 		make_point(t, ev, &ret[n]);
 		behind_drop(&s->behind, &ret[n++].behind, s->number);
 	}

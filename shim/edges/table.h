@@ -18,6 +18,8 @@ struct table_stream {
 	uintptr_t thread; /* of a per-thread default stream */
 	uint32_t number;  /* from 1; never given twice */
 	bool is_comm;     /* it has had an op */
+	bool has_work;    /* since its last op, of other kinds */
+	uint8_t n_worked; /* 0: it has had nothing but ops for a while: see table_op() */
 	bool is_blocking; /* it waits for the legacy stream of its device, and that for it */
 	bool is_legacy;
 	struct behind behind, eager; /* now; while captured: as it was before */
@@ -72,6 +74,13 @@ void table_record(struct table *t, device_event ev, struct table_stream *s, uint
 /* @s waits for @ev. Return: how many points are to be stamped, at most 2. */
 unsigned int table_wait(struct table *t, struct table_stream *s, struct table_event *ev,
 			struct table_point ret[2]);
+/* @s gets ops. Not all work of the job's can be seen (a library may have a runtime of its own), and
+ * some streams of ops have had other work once. So a stream counts as one that computes as long as
+ * one in TABLE_WORKED ops has visible work before it. */
+#define TABLE_WORKED 4
+void table_op(struct table_stream *s);
+/* Is it one with places that nothing but an event tells? */
+bool table_computes(const struct table_stream *s);
 /* The host has waited for @behind. Return: whether that is a point: it was not known before. */
 bool table_sync(struct table *t, int device, const struct behind *behind, struct table_point *ret);
 /* All that is on @device. */

@@ -4,10 +4,12 @@
 #include "shim/progress/points.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "shim/edges/table.h"
 #include "shim/gate/device-choose.h"
 #include "shim/progress/note.h"
@@ -40,6 +42,25 @@ static struct point **find(uint64_t name)
 	return p;
 }
 
+static unsigned long long order(uint64_t name)
+{
+	return name & ~WIRE_NAME_CAPTURED;
+}
+
+void points_log(const char *what, uint64_t name, uint32_t stream, const struct wire_dep *deps,
+		uint32_t n)
+{
+	char text[256] = "";
+	size_t used = 0;
+
+	if (!log_enabled(LOG_DEBUG))
+		return;
+	for (uint32_t i = 0; i < n && used + 24 < sizeof(text); i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, " %llu%s",
+					 order(deps[i].name), deps[i].is_same_stream ? "." : "");
+	log_debug("%s %llu on stream %u after%s", what, order(name), stream, text);
+}
+
 static void send_point(const struct point *p, uint64_t time_ns)
 {
 	char body[sizeof(struct wire_point) + sizeof(p->edge.deps)];
@@ -48,6 +69,8 @@ static void send_point(const struct point *p, uint64_t time_ns)
 
 	m.time_ns = session_to_daemon(time_ns);
 	m.call_ns = m.call_ns ? session_to_daemon(m.call_ns) : 0;
+	points_log(m.kind == WIRE_POINT_HOST ? "host" : "point", m.name, m.stream, p->edge.deps,
+		   m.n_deps);
 	memcpy(body, &m, sizeof(m));
 	memcpy(body + sizeof(m), p->edge.deps, bytes);
 	session_send(WIRE_POINT, 0,

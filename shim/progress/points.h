@@ -13,3 +13,6 @@ void points_set_rank(int device, uint32_t world_rank);
 
 /* The progress thread: a frame that names @deps is about to be sent. @time_ns: its own. */
 void points_before(const struct wire_dep *deps, uint32_t n, uint64_t time_ns);
+/* For people who look for an edge: a line of NBOX_DEBUG=DEBUG. */
+void points_log(const char *what, uint64_t name, uint32_t stream, const struct wire_dep *deps,
+		uint32_t n);

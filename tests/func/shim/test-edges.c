@@ -93,6 +93,21 @@ static void busy(void)
 	CUDA(cudaEventSynchronize(ev));
 }
 
+/* A stream of nothing but ops, until it computes as well. */
+static void mixed(void)
+{
+	cudaStream_t c = stream(cudaStreamNonBlocking), d = stream(cudaStreamNonBlocking);
+
+	op(c);
+	op(d);
+	follow(d, c);
+	op(d);
+	compute(c);
+	follow(d, c);
+	op(d);
+	CUDA(cudaStreamSynchronize(d));
+}
+
 /* Copies on one stream, gathers on a second, reductions on a third. */
 static void fsdp(void)
 {
@@ -223,8 +238,9 @@ static int run_job(const char *part)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} parts[] = {{"ddp", ddp},       {"fsdp", fsdp},       {"busy", busy},      {"host", host},
-		     {"legacy", legacy}, {"replays", replays}, {"records", records}};
+	} parts[] = {{"ddp", ddp},         {"fsdp", fsdp},      {"busy", busy},
+		     {"mixed", mixed},     {"host", host},      {"legacy", legacy},
+		     {"replays", replays}, {"records", records}};
 
 	n = WORLD;
 	NCCL(ncclCommInitRank(&comm, n, id_of("edges"), 0));
@@ -390,6 +406,12 @@ static void a_place_is_stamped_while_the_communication_stream_is_busy(void **sta
 	assert_in_range(g.frames[place].point.time_ns, 1, g.frames[after].point.time_ns);
 }
 
+static void behind_an_op_is_a_place_only_where_the_stream_computes(void **state)
+{
+	(void)state;
+	play("mixed", 4, 1, "A BA CAB. aA. DC.a 0D");
+}
+
 static void gathers_wait_for_copies_and_reductions_for_compute(void **state)
 {
 	(void)state;
@@ -444,6 +466,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		T(a_bucket_waits_for_its_gradients_and_the_optimiser_for_all_buckets),
 		T(a_place_is_stamped_while_the_communication_stream_is_busy),
+		T(behind_an_op_is_a_place_only_where_the_stream_computes),
 		T(gathers_wait_for_copies_and_reductions_for_compute),
 		T(a_wait_of_the_enqueuing_thread_is_a_point_if_it_tells_something),
 		T(blocking_streams_follow_the_legacy_stream),

@@ -57,7 +57,7 @@ static size_t compare_with_nm(const char *path, bool is_ours)
 		    !strcmp(name, "ncclParamRegistryInstance"))
 			continue;
 		/* scripts/check-exports has libnbox.so's own functions of CUDA */
-		if (is_ours ? !strncmp(name, "cu", 2)
+		if (is_ours ? !strncmp(name + strspn(name, "_"), "cu", 2)
 			    : (strncmp(name, "nccl", 4) && strncmp(name, "pnccl", 5)))
 			continue;
 		if (!is_listed(name))
