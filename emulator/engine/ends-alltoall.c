@@ -14,9 +14,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/sim-ranks.h"
 
 static int latest_first(const void *a, const void *b)
 {
@@ -55,31 +55,30 @@ static void last_messages(const double *start, uint32_t n, double turn_ns, doubl
 	}
 }
 
-int ends_alltoall(const struct sched *s, double whole_ns, const double *arrive, const double *busy,
-		  double *ret_end, double *ret_busy, struct err *err)
+int ends_alltoall(const struct sched *s, double whole_ns, const struct sim_ranks *ranks,
+		  struct err *err)
 {
-	uint64_t rounds = sched_conn_messages(s, 0, 1, 0), buffered = sim_buffered(s);
+	uint64_t rounds = sched_conn_messages(s, 0, 1, 0), buffered = ranks->buffered;
 	double share_ns = whole_ns / (s->n_ranks - 1);
 	double turn_ns = share_ns / (double)(rounds ? rounds * s->n_channels : 1);
 	double held = rounds > buffered ? 1 - (double)buffered / (double)rounds : 0;
-	CLEANUP(freep) double *start = malloc(s->n_ranks * sizeof(*start));
-	double load, last = 0;
+	CLEANUP(freep) double *sends = malloc(s->n_ranks * sizeof(*sends));
+	double load, last = 0, *end = ranks->end_ns;
 	uint32_t n = s->n_ranks, r;
 
-	if (!start)
+	if (!sends)
 		return err_set(err, ENOMEM, "no memory for the ends of %u ranks", n);
-	for (r = 0; r < n; r++)
-		start[r] = busy ? fmax(arrive[r], busy[r]) : arrive[r];
 	for (r = 0; r < n; r++) {
-		ret_busy[r] = start[r] + whole_ns;
-		last = fmax(last, arrive[r]);
+		ranks->free_ns[r] = ranks->busy_ns[r] + whole_ns;
+		last = fmax(last, ranks->start_ns[r]);
 	}
-	last_messages(start, n, turn_ns, ret_end);
-	load = load_end(start, n, share_ns);
+	last_messages(ranks->busy_ns, n, turn_ns, end);
+	memcpy(sends, ranks->busy_ns, n * sizeof(*sends));
+	load = load_end(sends, n, share_ns);
 	for (r = 0; r < n; r++) {
-		ret_end[r] = fmax(fmax(arrive[r], ret_end[r] + whole_ns), load);
+		end[r] = fmax(fmax(ranks->start_ns[r], end[r] + whole_ns), load);
 		if (held > 0)
-			ret_end[r] = fmax(fmax(ret_end[r], arrive[r] + held * whole_ns), last);
+			end[r] = fmax(fmax(end[r], ranks->start_ns[r] + held * whole_ns), last);
 	}
 	return 0;
 }

@@ -54,7 +54,6 @@ struct window {
 
 struct ends_ring {
 	uint32_t n, n_channels;
-	uint64_t buffered;
 	bool by_message;
 	double error_ns;
 	uint8_t *hop;             /* owned: of r -> r+1 */
@@ -174,52 +173,43 @@ static const struct part *part_of(const struct channel *c, uint64_t message)
 	return &c->part[message >= c->part[0].n_messages];
 }
 
-static void solve_channel(struct ends_ring *g, const struct channel *c, const double *arrive,
-			  const double *busy, double *ret_end, double *ret_busy)
+static void solve_channel(struct ends_ring *g, const struct channel *c,
+			  const struct sim_ranks *ranks)
 {
 	uint64_t last = c->n_messages - 1, handed = 0;
 	const struct part *p = part_of(c, last);
+	double *end = ranks->end_ns;
 	uint32_t n = g->n, r;
 
-	for (r = 0; r < n; r++)
-		g->ready[r] = busy ? fmax(arrive[r], busy[r]) : arrive[r];
-	if (c->n_messages > g->buffered) {
-		handed = last - g->buffered;
+	memcpy(g->ready, ranks->busy_ns, n * sizeof(*g->ready));
+	if (c->n_messages > ranks->buffered) {
+		handed = last - ranks->buffered;
 		go_on(g, c, 0, handed);
 		for (r = 0; r < n; r++)
-			ret_end[r] = fmax(ret_end[r],
-					  g->ready[r] + part_of(c, handed)->occupancy[g->hop[r]]);
+			end[r] = fmax(end[r],
+				      g->ready[r] + part_of(c, handed)->occupancy[g->hop[r]]);
 	}
 	go_on(g, c, handed, last);
 	for (r = 0; r < n; r++) {
 		uint32_t next = r + 1 == n ? 0 : r + 1;
 		double left = g->ready[r] + p->occupancy[g->hop[r]];
 
-		ret_busy[r] = fmax(ret_busy[r], left);
-		ret_end[next] = fmax(ret_end[next], left + p->latency[g->hop[r]]);
+		ranks->free_ns[r] = fmax(ranks->free_ns[r], left);
+		end[next] = fmax(end[next], left + p->latency[g->hop[r]]);
 	}
 }
 
-int ends_ring_solve(struct ends_ring *g, struct symmetry *y, const double *arrive,
-		    const double *busy, double *ret_end, double *ret_busy, struct err *err)
+int ends_ring_solve(struct ends_ring *g, struct symmetry *y, struct err *err)
 {
-	struct sim_ranks ranks = {.start_ns = arrive,
-				  .busy_ns = busy,
-				  .buffered = g->buffered,
-				  .end_ns = ret_end,
-				  .free_ns = ret_busy};
 	uint32_t i, r;
 
-	memcpy(ret_end, arrive, g->n * sizeof(*ret_end));
-	memset(ret_busy, 0, g->n * sizeof(*ret_busy));
-	if (g->by_message) {
-		y->ranks = &ranks;
+	if (g->by_message)
 		return symmetry_ring(y, err);
-	}
 	for (i = 0; i < g->n_channels; i++)
-		solve_channel(g, &g->channels[i], arrive, busy, ret_end, ret_busy);
+		solve_channel(g, &g->channels[i], y->ranks);
 	for (r = 0; r < g->n && g->error_ns > 0; r++)
-		ret_end[r] = fmax(arrive[r], ret_end[r] - g->error_ns);
+		y->ranks->end_ns[r] =
+			fmax(y->ranks->start_ns[r], y->ranks->end_ns[r] - g->error_ns);
 	return 0;
 }
 
@@ -310,21 +300,26 @@ static int load_channels(struct ends_ring *g, struct symmetry *y)
 }
 
 /* Unequal chunks count as the largest. @whole_ns: the op's time when all arrive together. */
-static int take_as_even(struct ends_ring *g, struct symmetry *y, double whole_ns, struct err *err)
+static int take_as_even(struct ends_ring *g, const struct symmetry *y, double whole_ns)
 {
 	CLEANUP(freep) double *zero = calloc(3 * (size_t)g->n, sizeof(*zero));
+	struct sim_ranks ranks = *y->ranks;
+	struct symmetry together = *y;
 	double last = 0;
 	uint32_t r;
-	int result;
 
 	if (!zero)
 		return -ENOMEM;
+	ranks.start_ns = ranks.busy_ns = zero;
+	ranks.end_ns = zero + g->n;
+	ranks.free_ns = ranks.end_ns + g->n;
+	together.ranks = &ranks;
 	g->by_message = false;
-	result = ends_ring_solve(g, y, zero, NULL, zero + g->n, zero + 2 * (size_t)g->n, err);
-	for (r = 0; r < g->n && !result; r++)
-		last = fmax(last, zero[g->n + r]);
+	ends_ring_solve(g, &together, NULL); /* cannot fail */
+	for (r = 0; r < g->n; r++)
+		last = fmax(last, ranks.end_ns[r]);
 	g->error_ns = fmax(last - whole_ns, 0);
-	return result;
+	return 0;
 }
 
 static int ring_alloc(struct ends_ring *g, const struct sched *s)
@@ -346,7 +341,7 @@ static int ring_alloc(struct ends_ring *g, const struct sched *s)
 		       : -ENOMEM;
 }
 
-static int ring_init(struct ends_ring *g, struct symmetry *y, double whole_ns, struct err *err)
+static int ring_init(struct ends_ring *g, struct symmetry *y, double whole_ns)
 {
 	bool is_reduced = coll_reduces(y->s->kind) && y->cost->reduce_ns_per_byte > 0;
 	uint64_t cells = g->n * sched_conn_messages(y->s, 0, 1, 0);
@@ -362,7 +357,7 @@ static int ring_init(struct ends_ring *g, struct symmetry *y, double whole_ns, s
 										 : 0;
 	}
 	r = load_channels(g, y);
-	return r || !g->by_message || cells <= MAX_CELLS ? r : take_as_even(g, y, whole_ns, err);
+	return r || !g->by_message || cells <= MAX_CELLS ? r : take_as_even(g, y, whole_ns);
 }
 
 int ends_ring_new(struct symmetry *y, double whole_ns, struct ends_ring **ret, struct err *err)
@@ -373,8 +368,7 @@ int ends_ring_new(struct symmetry *y, double whole_ns, struct ends_ring **ret, s
 	if (!g)
 		return err_set(err, ENOMEM, "no memory for a ring of %u ranks", y->s->n_ranks);
 	g->n = y->s->n_ranks;
-	g->buffered = sim_buffered(y->s);
-	r = ring_init(g, y, whole_ns, err);
+	r = ring_init(g, y, whole_ns);
 	if (r == -ENOMEM)
 		err_set(err, ENOMEM, "no memory for a ring of %u ranks", g->n);
 	if (r)

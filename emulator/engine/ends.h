@@ -38,11 +38,6 @@ struct ends *ends_unref(struct ends *e); /* NULL */
 int ends_solve(struct ends *e, const double *arrive, const double *busy, double extra_ns,
 	       double *ret_end, double *ret_busy, struct err *err);
 
-/* The first and the last end when all arrive at 0, without extras. Costs nothing after the first
- * call. Ranks that arrive within d of each other end between *ret_first after the first arrival
- * and *ret_last after the last. */
-int ends_together(struct ends *e, double *ret_first, double *ret_last, struct err *err);
-
 /* The op's time without extras: solve()'s raw end_ns. */
 double ends_raw_ns(const struct ends *e);
 /* How the last ends were found. SOLVE_OP: from the op's time, because the model says only that, or
