@@ -59,6 +59,7 @@ struct timelines {
 	uint32_t n_real;
 	uint32_t *real;      /* owned */
 	uint32_t *template;  /* owned; by world rank: index into @real */
+	uint32_t *index;     /* owned; by world rank: into the ranks of its timeline */
 	struct timeline *of; /* owned; as @real */
 };
 
@@ -119,15 +120,11 @@ static void each_free(struct timeline *t, double **each)
 /* Ranks that have come together again are one. */
 static void fold(struct timeline *t, struct times *x)
 {
-	double least = x->each[0], most = x->each[0];
-
-	for (uint32_t i = 1; i < t->n_ranks; i++) {
-		least = fmin(least, x->each[i]);
-		most = fmax(most, x->each[i]);
-	}
-	x->all = most;
-	if (most - least < FOLD_NS)
-		each_free(t, &x->each);
+	for (uint32_t i = 1; i < t->n_ranks; i++)
+		if (fabs(x->each[i] - x->each[0]) >= FOLD_NS)
+			return;
+	x->all = x->each[0];
+	each_free(t, &x->each);
 }
 
 /* --- nodes ---------------------------------------------------------------------------------- */
@@ -233,17 +230,6 @@ static void look_up(struct timeline *t, const struct timeline_point *p, struct b
 		b->rest = d;
 }
 
-/* The formula, for rank @i of the timeline. @ns: what the segment takes there. */
-static double time_at(const struct before *b, uint32_t i, double ns)
-{
-	double at = -INFINITY;
-
-	for (size_t k = 0; k < b->n_deps; k++)
-		at = fmax(at, time_of(times_after(b->deps[k]), i));
-	at += ns + b->rest;
-	return b->host ? fmax(at, time_of(&b->host->at, i) + b->gap) : at;
-}
-
 static double plain_at(const struct before *b)
 {
 	double at = -INFINITY;
@@ -262,35 +248,48 @@ static bool has_each(const struct before *b)
 	return b->host && b->host->at.each;
 }
 
-/* Return: 0; negative errno with the sentence. */
-static int tell_apart(struct timeline *t, const struct before *b, struct times *ret,
+/* Not before @x and @ns more. fmax() would cost a call a rank. */
+static void wait_for(double *at, uint32_t n, const struct times *x, double ns)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		double then = time_of(x, i) + ns;
+
+		at[i] = then > at[i] ? then : at[i];
+	}
+}
+
+/* The formula, for the first @n ranks of the timeline. Return: 0; negative errno with the sentence.
+ */
+static int find_times(const struct timeline *t, const struct before *b, double *at, uint32_t n,
 		      struct err *err)
 {
 	const struct timeline_what_if *w = &t->all->what_if;
-	uint64_t number = t->n_segments;
+	bool is_stretched = w->segment && b->segment > 0;
 
-	ret->each = each_new(t);
-	if (!ret->each)
-		return err_set(err, ENOMEM, "no memory for the times of %u ranks", t->n_ranks);
-	for (uint32_t i = 0; i < t->n_ranks; i++) {
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = -INFINITY;
+	for (size_t k = 0; k < b->n_deps; k++)
+		wait_for(at, n, times_after(b->deps[k]), 0);
+	for (uint32_t i = 0; i < n; i++) {
 		double ns = b->segment;
-		int r = w->segment && ns > 0
-				? w->segment(w->ctx, t->ranks[i], number, b->segment, &ns, err)
-				: 1;
+		int r = is_stretched ? w->segment(w->ctx, t->ranks[i], t->n_segments, b->segment,
+						  &ns, err)
+				     : 0;
 
-		if (r < 0) {
-			each_free(t, &ret->each);
+		if (r < 0)
 			return r;
-		}
-		ret->each[i] = time_at(b, i, ns);
+		at[i] += ns + b->rest;
 	}
-	fold(t, ret);
+	if (b->host)
+		wait_for(at, n, &b->host->at, b->gap);
 	return 0;
 }
 
 static int times_make(struct timeline *t, const struct timeline_point *p, const struct before *b,
 		      struct times *ret, struct err *err)
 {
+	int r;
+
 	t->n_segments++;
 	*ret = (struct times){0};
 	if (b->n_deps == 0) { /* the first one */
@@ -298,10 +297,17 @@ static int times_make(struct timeline *t, const struct timeline_point *p, const 
 		return 0;
 	}
 	ret->plain = plain_at(b);
-	if (has_each(b) || (t->all->what_if.segment && b->segment > 0))
-		return tell_apart(t, b, ret, err);
-	ret->all = time_at(b, 0, b->segment);
-	return 0;
+	if (!has_each(b) && !(t->all->what_if.segment && b->segment > 0))
+		return find_times(t, b, &ret->all, 1, err);
+	ret->each = each_new(t);
+	if (!ret->each)
+		return err_set(err, ENOMEM, "no memory for the times of %u ranks", t->n_ranks);
+	r = find_times(t, b, ret->each, t->n_ranks, err);
+	if (r < 0)
+		each_free(t, &ret->each);
+	else
+		fold(t, ret);
+	return r;
 }
 
 /* Computation that waits waits for the end of ops beyond all else: its own stream, and the host.
@@ -425,17 +431,11 @@ int timelines_arrive(struct timelines *t, uint32_t real_rank, const struct timel
 
 static uint32_t index_of(const struct timeline *t, uint32_t world_rank)
 {
-	uint32_t low = 0, high = t->n_ranks;
+	const struct timelines *all = t->all;
+	bool is_mine = world_rank < topology_world(&all->topology) &&
+		       &all->of[all->template[world_rank]] == t;
 
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (t->ranks[mid] < world_rank)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < t->n_ranks && t->ranks[low] == world_rank ? low : t->self;
+	return is_mine ? all->index[world_rank] : t->self;
 }
 
 double timeline_arrival(const struct timeline_node *n, uint32_t world_rank)
@@ -530,6 +530,7 @@ struct timelines *timelines_free(struct timelines *t)
 		free(t->of);
 		free(t->real);
 		free(t->template);
+		free(t->index);
 		free(t);
 	}
 	return NULL;
@@ -561,6 +562,7 @@ static int share_out(struct timelines *t, const struct templates *templates)
 		t->template[rank] = i;
 		if (t->real[i] == rank)
 			t->of[i].self = t->of[i].n_ranks;
+		t->index[rank] = t->of[i].n_ranks;
 		t->of[i].ranks[t->of[i].n_ranks++] = rank;
 	}
 	return 0;
@@ -582,8 +584,9 @@ int timelines_new(const struct topology *topology, const uint32_t *real, size_t 
 	t->n_real = (uint32_t)n_real;
 	t->real = malloc(n_real * sizeof(*real));
 	t->template = malloc(world.n_ranks * sizeof(*t->template));
+	t->index = malloc(world.n_ranks * sizeof(*t->index));
 	t->of = calloc(n_real, sizeof(*t->of));
-	if (!t->real || !t->template || !t->of)
+	if (!t->real || !t->template || !t->index || !t->of)
 		return -ENOMEM;
 	memcpy(t->real, real, n_real * sizeof(*real));
 	r = templates_init(&templates, &world, topology->gpus_per_node, real, (uint32_t)n_real);
