@@ -4,7 +4,7 @@
  *
  * bench-scale [--json FILE] [--full]
  *
- * Then what it costs when one rank is late (late-rank.c).
+ * Then what it costs when one rank is late (late-rank.c), and what timelines cost (timelines.c).
  *
  * --full also simulates what takes minutes. The last rows are the work of 1,024 ranks as nboxd
  * does it: solve(), which asks the plug-in alphabeta for each message. The cost of links and
@@ -27,6 +27,7 @@
 #include "engine/solve.h"
 #include "engine/symmetry.h"
 #include "late-rank.h"
+#include "timelines.h"
 
 #define LATENCY_NS 1000.0
 #define BYTES_PER_NS 50.0
@@ -79,8 +80,10 @@ static uint32_t all_inter(void *ctx, uint32_t src, uint32_t dst)
 	return NBOX_INTER;
 }
 
+static const struct topology node = {.n_nodes = 1, .gpus_per_node = 8};
+
 /* The plug-ins of this build: beside tests/ in the build folder. */
-static struct delay_chain *open_alphabeta(void)
+static struct delay_chain *open_alphabeta(const char *what_if, const struct topology *t)
 {
 	char exe[PATH_MAX - 64], dir[PATH_MAX];
 	const char *dirs[] = {dir, NULL};
@@ -94,8 +97,7 @@ static struct delay_chain *open_alphabeta(void)
 	for (int i = 0; i < 3 && strrchr(exe, '/'); i++)
 		*strrchr(exe, '/') = '\0';
 	snprintf(dir, sizeof(dir), "%s/delaymodels", exe);
-	if (delay_open("alphabeta", NULL, 0, &(struct topology){.n_nodes = 1, .gpus_per_node = 8},
-		       dirs, 0, &d, &err)) {
+	if (delay_open("alphabeta", &what_if, what_if != NULL, t, dirs, 0, &d, &err)) {
 		fprintf(stderr, "bench-scale: %s\n", err.text);
 		return NULL;
 	}
@@ -138,7 +140,7 @@ static void decide(struct row *row)
 	struct cost cost = {.flows = is_tree ? 4 : 1};
 	struct sim_cost sim_cost = {.message = message_cost, .ctx = &cost};
 	struct symmetry y = {.s = &s, .cost = &sim_cost, .hop = all_inter, .n_nodes = row->ranks};
-	struct delay_chain *chain = row->by_plugin ? open_alphabeta() : NULL;
+	struct delay_chain *chain = row->by_plugin ? open_alphabeta(NULL, &node) : NULL;
 	struct sim_result result = {0};
 	double begin, seconds;
 	struct err err = {""};
@@ -319,9 +321,10 @@ int main(int argc, char **argv)
 	if (json)
 		out.json = open_json(json);
 	r = all_rows(&out);
-	late = open_alphabeta();
+	late = open_alphabeta(NULL, &node);
 	r |= !late || late_rank_rows(late, out.json, out.most);
 	delay_free(late);
+	r |= timelines_rows(open_alphabeta, out.json);
 	if (out.json) {
 		fprintf(out.json, "\n]}\n");
 		if (fclose(out.json) != 0)
