@@ -17,7 +17,7 @@ const char options_usage[] =
 	"  --warmup N           iterations before them (default 3)\n"
 	"  --slow RANKS=FACTOR  these ranks take so many times as long to compute: 3=1.5, 0-3,5=2;\n"
 	"                       3=1.5@0: in layer 0 alone; may be repeated\n"
-	"  --jitter PERCENT     standard deviation of each compute segment's time: 10%\n"
+	"  --jitter PERCENT     standard deviation of the time between two edges: 10%\n"
 	"  --seed N             of the jitter (default 1)\n"
 	"  --json FILE          the result, from rank 0\n"
 	"  --id-file PATH       where rank 0 leaves the ncclUniqueId (default: in TMPDIR, by\n"

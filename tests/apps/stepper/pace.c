@@ -85,7 +85,7 @@ static double normal(uint64_t hash)
 	return sqrt(-2 * log(u)) * cos(angle);
 }
 
-double pace_factor(const struct pace *pace, uint64_t iteration, uint64_t segment, int64_t layer)
+double pace_factor(const struct pace *pace, uint64_t iteration, uint64_t stretch, int64_t layer)
 {
 	double factor = 1, jittered;
 	uint64_t hash;
@@ -95,7 +95,7 @@ double pace_factor(const struct pace *pace, uint64_t iteration, uint64_t segment
 			factor *= pace->slow[i].factor;
 	if (pace->jitter == 0)
 		return factor;
-	hash = rng_hash(rng_hash(rng_hash(pace->seed, pace->rank), iteration), segment);
+	hash = rng_hash(rng_hash(rng_hash(pace->seed, pace->rank), iteration), stretch);
 	jittered = 1 + pace->jitter * normal(hash);
 	return factor * (jittered > LEAST ? jittered : LEAST);
 }

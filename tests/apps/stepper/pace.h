@@ -24,6 +24,6 @@ struct pace {
 int pace_add_slow(struct pace *pace, const char *text, struct err *err);
 /* "10%". Return: 0; -EINVAL with the sentence. */
 int pace_set_jitter(struct pace *pace, const char *text, struct err *err);
-/* What a segment's time is multiplied by: a function of seed, rank, iteration and segment. @layer:
+/* What a segment's time is multiplied by: a function of seed, rank, iteration and stretch. @layer:
  * -1: the update's. */
-double pace_factor(const struct pace *pace, uint64_t iteration, uint64_t segment, int64_t layer);
+double pace_factor(const struct pace *pace, uint64_t iteration, uint64_t stretch, int64_t layer);

@@ -194,8 +194,13 @@ static void launch_op(struct run *run, const struct step *step)
 	}
 }
 
-static void launch(struct run *run, const struct step *step, uint64_t i, size_t *segment,
-		   size_t *wait)
+/* Of an iteration, so far. */
+struct cursor {
+	size_t n_segments, n_waits;
+	uint64_t stretch; /* computation between two edges: what jitter draws for */
+};
+
+static void launch(struct run *run, const struct step *step, uint64_t i, struct cursor *at)
 {
 	cudaStream_t stream = run->streams[step->stream];
 	struct segment *s;
@@ -203,36 +208,36 @@ static void launch(struct run *run, const struct step *step, uint64_t i, size_t 
 
 	switch ((int)step->kind) {
 	case STEP_COMPUTE:
-		s = &run->segments[*segment];
-		ns = step->ns * pace_factor(run->pace, i, *segment, step->layer);
+		s = &run->segments[at->n_segments++];
+		ns = step->ns * pace_factor(run->pace, i, at->stretch, step->layer);
 		s->ns = (uint64_t)(ns < MAX_SEGMENT_NS ? ns : MAX_SEGMENT_NS);
 		CUDA(cudaLaunchHostFunc(stream, sleep_for_segment, s));
-		++*segment;
 		break;
 	case STEP_RECORD:
 		CUDA(cudaEventRecord(run->events[step->event], stream));
 		break;
 	case STEP_WAIT:
 		if (step->stream == STREAM_COMPUTE)
-			CUDA(cudaEventRecord(run->waits[*wait].from, stream));
+			CUDA(cudaEventRecord(run->waits[at->n_waits].from, stream));
 		CUDA(cudaStreamWaitEvent(stream, run->events[step->event], 0));
 		if (step->stream == STREAM_COMPUTE)
-			CUDA(cudaEventRecord(run->waits[(*wait)++].to, stream));
+			CUDA(cudaEventRecord(run->waits[at->n_waits++].to, stream));
 		break;
 	default:
 		launch_op(run, step);
 	}
+	at->stretch += step->stream == STREAM_COMPUTE && step->kind != STEP_COMPUTE;
 }
 
 struct run_times run_iteration(struct run *run, uint64_t i)
 {
-	size_t segment = 0, wait = 0;
+	struct cursor at = {0};
 	struct run_times times = {0};
 	struct timespec now;
 	float ms;
 
 	for (size_t k = 0; k < run->plan->n; k++)
-		launch(run, &run->plan->steps[k], i, &segment, &wait);
+		launch(run, &run->plan->steps[k], i, &at);
 	CUDA(cudaStreamSynchronize(run->streams[STREAM_COMPUTE]));
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	times.iteration_ms = (double)(now.tv_sec - run->last.tv_sec) * 1e3 +
