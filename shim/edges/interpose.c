@@ -29,7 +29,7 @@ static void *find(_Atomic(void *) *known, const char *name)
 		handle = name[2] == 'd'
 				 ? cuda_runtime_find()
 				 : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-		if (handle && handle != CUDA_RUNTIME_NONE && handle != RTLD_DEFAULT)
+		if (handle && handle != CUDA_RUNTIME_NONE)
 			fn = dlsym(handle, name);
 	}
 	atomic_store_explicit(known, fn, memory_order_relaxed);

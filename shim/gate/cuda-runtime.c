@@ -2,22 +2,24 @@
 #include "shim/gate/cuda-runtime.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/cleanup.h"
 
 #define A_FUNCTION "cudaLaunchHostFunc"
 
-/* The first in the process that is not libnbox.so's own. */
-static const void *a_function(Dl_info *ret_where)
+/* Where the process's own scope has it first, after libnbox.so's. (RTLD_DEFAULT asks libnbox.so
+ * first: it is linked with -Bsymbolic.) */
+static bool is_seen(void *process, Dl_info *ret_where)
 {
-	const void *fn = dlsym(RTLD_DEFAULT, A_FUNCTION);
+	const void *fn = dlsym(process, A_FUNCTION);
 	Dl_info own;
 
 	if (fn && dladdr(fn, ret_where) && dladdr((void *)cuda_runtime_find, &own) &&
 	    own.dli_fbase == ret_where->dli_fbase)
 		fn = dlsym(RTLD_NEXT, A_FUNCTION);
-	return fn && dladdr(fn, ret_where) ? fn : NULL;
+	return fn && dladdr(fn, ret_where);
 }
 
 void *cuda_runtime_find(void)
@@ -25,12 +27,12 @@ void *cuda_runtime_find(void)
 	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
 					    "libcudart.so.11.0", "libcudart.so"};
 	const int how = RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD;
+	void *handle, *process = dlopen(NULL, how);
 	Dl_info where;
-	void *handle;
 
-	if (a_function(&where)) {
+	if (process && is_seen(process, &where)) {
 		handle = dlopen(where.dli_fname, how);
-		return handle ? handle : RTLD_DEFAULT; /* the program itself has it */
+		return handle ? handle : process; /* the program itself has it */
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		handle = dlopen(names[i], how);
