@@ -149,7 +149,8 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 	struct ops *ops = a->op->comm->comms->ops;
 	uint32_t n, i;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
-	double spent = a->world[post->member->world_rank] - real_arrival(post);
+	double own = a->world[post->member->world_rank], spent = own - real_arrival(post);
+	double plain = ops->config->n_what_ifs ? a->plain[post->member->rank] : own;
 	struct radix image;
 	int r = 0;
 
@@ -167,7 +168,7 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 	}
 	for (i = 0; i < n && r == 0; i++)
 		a->end[i] = a->world[ranks[i]];
-	if (r == 0 && timeline_end_each(post->node, a->end, a->plain[post->member->rank]) < 0)
+	if (r == 0 && timeline_end_each(post->node, a->end, plain) < 0)
 		return err_set(err, ENOMEM, "no memory for the times of an op");
 	return r;
 }

@@ -122,6 +122,7 @@ exits 0 "report of its record" "$NBOX" report o-none-shm/record.nbox
 says "network        1us, 400GB/s inside a node" "knows what lies beside it"
 exits 0 "report as CSV and JSON" "$NBOX" report --csv --json both.json o-none-shm
 is "$(head -n 1 <<<"$out" | cut -c 1-10) $(json both.json 'd["world_size"]')" "number,seq 512" "is both"
+is "$("$NBOX" report --csv o-none-shm | awk -F, 'NR > 1 && ($24 != $26 || $25 != $27)' | wc -l) $(json o-none-shm/summary.json 'd["injected_ms"]')" "0 0.0" "without what-ifs plain times are the virtual ones"
 # its columns, in the help by name and unit; the algorithm is that which the time follows from
 column() { awk -F, -v want="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == want) c = i } NR > 1 { print $c }' "$1"; }
 for table in csv points; do
