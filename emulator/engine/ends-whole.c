@@ -6,11 +6,15 @@
 #include "base/cleanup.h"
 #include "engine/sim-ranks.h"
 
-enum waits { FOR_ALL, FOR_ROOT, FOR_NOBODY };
+enum waits { FOR_ALL, FOR_OTHERS, FOR_ROOT, FOR_NOBODY };
 
 static enum waits waits_of(const struct sched *s, uint32_t rank)
 {
 	switch ((uint32_t)s->kind) {
+	case COLL_ALLGATHER:
+	case COLL_REDUCESCATTER:
+	case COLL_ALLTOALL:
+		return FOR_OTHERS;
 	case COLL_BROADCAST:
 	case COLL_SCATTER:
 		return rank == s->root ? FOR_NOBODY : FOR_ROOT;
@@ -30,31 +34,43 @@ static double start_of(const double *arrive, const double *busy, uint32_t rank)
 /* The part of the op's time after which the buffers hold what is left to send. */
 static double sending_share(const struct sched *s)
 {
-	double buffers = (double)s->n_channels * (double)SIM_BUFFER_BYTES;
+	double buffers = (double)s->n_channels * (double)SIM_BUFFER_BYTES, bytes = (double)s->bytes;
 
-	return s->n_ranks < 2 ? 1 : fmax(0, 1 - buffers / fmax((double)s->bytes, 1));
+	if (s->n_ranks < 2)
+		return 1;
+	if (s->kind == COLL_ALLGATHER || s->kind == COLL_REDUCESCATTER || s->kind == COLL_ALLTOALL)
+		bytes *= s->n_ranks - 1;
+	return fmax(0, 1 - buffers / fmax(bytes, 1));
 }
 
 void ends_whole(const struct sched *s, double whole_ns, const double *arrive, const double *busy,
 		double *ret_end, double *ret_busy)
 {
-	double all = -INFINITY, share = sending_share(s);
-	uint32_t r;
+	double last = -INFINITY, second = -INFINITY, share = sending_share(s);
+	uint32_t last_rank = 0, r;
 
-	for (r = 0; r < s->n_ranks; r++)
-		all = fmax(all, start_of(arrive, busy, r));
+	for (r = 0; r < s->n_ranks; r++) {
+		double start = start_of(arrive, busy, r);
+
+		second = fmax(second, fmin(start, last));
+		last_rank = start > last ? r : last_rank;
+		last = fmax(start, last);
+	}
 	for (r = 0; r < s->n_ranks; r++) {
 		enum waits waits = waits_of(s, r);
-		double from = start_of(arrive, busy, r), time = whole_ns;
+		double from = start_of(arrive, busy, r), end = from + whole_ns;
 
 		if (waits == FOR_ALL)
-			from = all;
+			end = last + whole_ns;
 		else if (waits == FOR_ROOT)
-			from = fmax(from, start_of(arrive, busy, s->root));
-		else
-			time = whole_ns * share;
-		/* a rank that leaves all to its port does not wait for it */
-		ret_end[r] = time > 0 || waits != FOR_NOBODY ? from + time : arrive[r];
+			end = fmax(from, start_of(arrive, busy, s->root)) + whole_ns;
+		else if (share > 0)
+			end = from + whole_ns * share;
+		else /* all is left to the port */
+			end = arrive[r];
+		if (waits == FOR_OTHERS)
+			end = fmax(end, (r == last_rank ? second : last) + whole_ns);
+		ret_end[r] = end;
 		if (ret_busy)
 			ret_busy[r] = from + whole_ns;
 	}

@@ -4,8 +4,10 @@
 
 #include "schedule/schedule.h"
 
-/* A rank that waits for nobody (root of Broadcast and Scatter, others of Reduce and Gather) is done
- * when the rest fits its buffers: its port sends the bytes evenly in @whole_ns. Arrays as
- * ends_solve(), @ret_busy may be NULL. */
+/* In AllReduce a rank waits for all; in AllGather, ReduceScatter and AllToAll for all others: what
+ * they sent before it came lies in its buffers. A rank that waits for nobody (root of Broadcast and
+ * Scatter, others of Reduce and Gather), and for its own part any, is done when the rest fits its
+ * buffers: its port sends the bytes evenly in @whole_ns. Arrays as ends_solve(), @ret_busy may be
+ * NULL. */
 void ends_whole(const struct sched *s, double whole_ns, const double *arrive, const double *busy,
 		double *ret_end, double *ret_busy);
