@@ -15,6 +15,7 @@ struct group {
 	uint32_t n_flows;
 	uint32_t *ranks; /* owned, sorted: those with a port */
 	uint32_t n_ranks;
+	uint32_t n_members;            /* of the communicator */
 	double max_sent, max_received; /* by a real rank; bytes */
 };
 
@@ -31,14 +32,17 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Stable: calls keep their order, which is the order of their turns. */
+/* In the order of their turns. As in NCCL each rank turns to the next one first, so that not all
+ * send to one at a time. */
 static int by_source(const void *a, const void *b)
 {
 	const struct port_flow *x = a, *y = b;
 
 	if (x->src != y->src)
 		return x->src < y->src ? -1 : 1;
-	return x->order < y->order ? -1 : x->order > y->order;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	return x->lane < y->lane ? -1 : x->lane > y->lane;
 }
 
 static uint32_t port_of(const struct group *g, uint32_t rank)
@@ -97,6 +101,7 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 		return -ENOMEM;
 	for (i = 0; i < n_calls; i++) {
 		const struct sched_p2p *c = &calls[i];
+		uint32_t src = c->is_send ? self : c->peer, dst = c->is_send ? c->peer : self;
 
 		if (!c->bytes || c->peer == self)
 			continue;
@@ -104,10 +109,10 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 		if (!c->is_send && is_among(ranks, n, c->peer))
 			continue;
 		g->flows[g->n_flows] = (struct port_flow){
-			.src = c->is_send ? self : c->peer,
-			.dst = c->is_send ? c->peer : self,
+			.src = src,
+			.dst = dst,
 			.lane = lane[i],
-			.order = g->n_flows,
+			.order = dst > src ? dst - src : dst + g->n_members - src,
 			.n_messages = (c->bytes + chunk_bytes - 1) / chunk_bytes,
 			.bytes = c->bytes,
 			.chunk_bytes = chunk_bytes,
@@ -257,7 +262,7 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	      const struct membership *m, struct delay_chain *d, const struct border *border,
 	      uint64_t op_number, struct timing *ret, struct err *err)
 {
-	struct group g = {0};
+	struct group g = {.n_members = m->n_ranks};
 	const struct takers takers = {m, &g};
 	struct timing own = {0};
 	bool has_whole = false;
@@ -390,7 +395,7 @@ int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *co
 		   const struct timing *timing, const struct p2p_ranks *who, struct err *err)
 {
 	uint64_t chunk = chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT;
-	struct group g = {0};
+	struct group g = {.n_members = m->n_ranks};
 	const struct takers takers = {m, &g};
 	struct sched s;
 	struct price p;

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "engine/border-p2p.h"
 #include "engine/solve-p2p.h"
+#include "nboxd/op/rule.h"
 
 int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
 {
@@ -174,6 +175,63 @@ static int collect(struct run *run, struct calls_of_run *x, struct pair_post *re
 	return 0;
 }
 
+/* Starts and ends, with what-ifs or without. */
+struct ask {
+	struct run *run;
+	double *ends; /* by post */
+	double (*arrival)(const struct run *run, uint32_t rank);
+};
+
+static double start_of(void *ctx, uint32_t rank)
+{
+	const struct ask *a = ctx;
+
+	return a->arrival(a->run, rank);
+}
+
+/* Of real ranks: each of its posts. */
+static void take_end(void *ctx, uint32_t rank, double end_ns, double port_ns)
+{
+	const struct ask *a = ctx;
+
+	(void)port_ns;
+	for (uint32_t i = 0; i < a->run->n_posts; i++)
+		if (a->run->posts[i]->member->rank == rank)
+			a->ends[i] = end_ns;
+}
+
+static int find_ends(struct ask *a, const struct calls_of_run *x, const struct timing *t,
+		     struct err *err)
+{
+	const struct run *run = a->run;
+	const struct ops *ops = run->comm->comms->ops;
+	const struct p2p_ranks who = {.ctx = a, .start = start_of, .done = take_end};
+
+	for (uint32_t i = 0; i < run->n_posts; i++) /* without calls of others */
+		a->ends[i] = a->arrival(run, run->posts[i]->member->rank);
+	return solve_p2p_ends(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
+			      run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
+			      &run->comm->members.map, ops->delay, run->number, t, &who, err);
+}
+
+static int find_all_ends(struct run *run, const struct calls_of_run *x, struct err *err)
+{
+	struct timing plain = run->timing;
+	struct ask a = {.run = run, .arrival = rule_arrival};
+	int r;
+
+	run->ends = malloc(2 * run->n_posts * sizeof(*run->ends));
+	if (!run->ends)
+		return err_set(err, ENOMEM, "out of memory");
+	a.ends = run->ends;
+	r = find_ends(&a, x, &run->timing, err);
+	plain.end_ns = plain.model_ns;
+	plain.extra_ns = 0;
+	a.ends = run->ends + run->n_posts;
+	a.arrival = rule_plain_arrival;
+	return r < 0 ? r : find_ends(&a, x, &plain, err);
+}
+
 static int solve_run(struct run *run, const struct calls_of_run *x, struct err *err)
 {
 	const struct ops *ops = run->comm->comms->ops;
@@ -236,6 +294,8 @@ int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err)
 	if (collect(run, &x, ready) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	r = solve_run(run, &x, err);
+	if (r == 0)
+		r = find_all_ends(run, &x, err);
 	if (r < 0 || !run->border)
 		return r;
 	run->to = calloc((size_t)run->border->n_in + 1, sizeof(*run->to));

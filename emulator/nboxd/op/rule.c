@@ -213,24 +213,33 @@ static double peer_arrival(const struct post *post, uint32_t world_rank)
 		       : real_arrival(post);
 }
 
-/* When the last of those that @post's calls of this run are with arrives. */
-static double last_of(const struct run *run, const struct post *post)
+double rule_arrival(const struct run *run, uint32_t rank)
 {
-	const struct op *op = post->op;
-	double last = real_arrival(post);
+	const struct comm *c = run->comm;
+	uint32_t world_rank = membership_world(&c->members.map, rank);
+	uint32_t template = timelines_template(c->comms->ops->timelines, world_rank);
+	double last = -INFINITY;
 
-	for (uint32_t k = 0; k < op->n_flows; k++) {
-		uint32_t peer = op->p2p->calls[k].peer;
-
-		if (op->flows[k].turn == run->turn && !bitmap_test(&op->comm->is_real, peer))
-			last = fmax(last,
-				    peer_arrival(post,
-						 membership_world(&op->comm->members.map, peer)));
-	}
-	return last;
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		if (run->posts[i]->member->world_rank == template)
+			last = fmax(last, timeline_arrival(run->posts[i]->node, world_rank));
+	return isfinite(last) ? last : real_arrival(run->posts[0]);
 }
 
-/* The same for rank @v, which does what its template does with ranks as far away. */
+double rule_plain_arrival(const struct run *run, uint32_t rank)
+{
+	uint32_t world_rank = membership_world(&run->comm->members.map, rank);
+	uint32_t template = timelines_template(run->comm->comms->ops->timelines, world_rank);
+	double last = -INFINITY;
+
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		if (run->posts[i]->member->world_rank == template)
+			last = fmax(last, timeline_plain_arrival(run->posts[i]->node));
+	return isfinite(last) ? last : timeline_plain_arrival(run->posts[0]->node);
+}
+
+/* When the last of those arrives that rank @v calls, which does what its template does with ranks
+ * as far away. */
 static double last_of_virtual(const struct run *run, const struct post *post, uint32_t v)
 {
 	const struct op *op = post->op;
@@ -273,28 +282,30 @@ static int end_p2p_post(const struct run *run, struct post *post, double end, do
 
 /* --- both ----------------------------------------------------------------------------------- */
 
-static int end_all(const struct run *run, struct err *err)
+/* Nothing tells the ranks apart. */
+static int end_alike(const struct run *run, struct err *err)
 {
-	double start = -INFINITY, plain_end = -INFINITY;
+	double start = -INFINITY, plain = -INFINITY;
 	int r = 0;
 
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		plain_end = fmax(plain_end, timeline_plain_arrival(run->posts[i]->node));
-	plain_end += run->timing.model_ns;
-	if (run->call) { /* nobody sends any more when it is over */
-		free(run->comm->open->busy);
-		run->comm->open->busy = NULL;
+	free(run->comm->open->busy); /* nobody sends any more when it is over */
+	run->comm->open->busy = NULL;
+	for (uint32_t i = 0; i < run->n_posts; i++) {
+		start = fmax(start, real_arrival(run->posts[i]));
+		plain = fmax(plain, timeline_plain_arrival(run->posts[i]->node));
 	}
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
+		r = timeline_end_all(run->posts[i]->node, start + run->timing.end_ns,
+				     plain + run->timing.model_ns);
+	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
+}
 
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		start = fmax(start,
-			     run->call ? real_arrival(run->posts[i]) : last_of(run, run->posts[i]));
-	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
-		struct post *post = run->posts[i];
+static int end_p2p(const struct run *run, struct err *err)
+{
+	int r = 0;
 
-		r = run->call ? timeline_end_all(post->node, start + run->timing.end_ns, plain_end)
-			      : end_p2p_post(run, post, start + run->timing.end_ns, plain_end);
-	}
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
+		r = end_p2p_post(run, run->posts[i], run->ends[i], run->ends[run->n_posts + i]);
 	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
 }
 
@@ -315,8 +326,12 @@ static void set_post(const struct timing *t, uint64_t number, struct post *post)
 
 int rule_apply(struct run *run, struct err *err)
 {
-	int r = run->call && !is_alike(run) ? end_each(run, err) : end_all(run, err);
+	int r;
 
+	if (!run->call)
+		r = end_p2p(run, err);
+	else
+		r = is_alike(run) ? end_alike(run, err) : end_each(run, err);
 	if (r < 0)
 		return r;
 	run->start_ns = UINT64_MAX;

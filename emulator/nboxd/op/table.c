@@ -56,6 +56,7 @@ struct run *run_free(struct run *run)
 	timing_deinit(&run->timing);
 	free(run->posts);
 	free(run->to);
+	free(run->ends);
 	free(run);
 	return NULL;
 }

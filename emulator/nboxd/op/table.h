@@ -92,7 +92,8 @@ struct run {
 	const struct border *border; /* the call's, or @p2p_border; NULL: exchange none */
 	struct border p2p_border;    /* owned */
 	struct run_end *to;          /* owned; point-to-point: by in-connection */
-	struct timing timing;        /* owned */
+	double *ends; /* owned; point-to-point: by post, in virtual time; then the plain ones */
+	struct timing timing; /* owned */
 	struct engine_op *engine_op;
 	uint64_t number, turn;     /* turn: number + 1 */
 	uint64_t start_ns, end_ns; /* the earliest start, the latest end of its posts */
