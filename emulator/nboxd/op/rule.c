@@ -311,12 +311,14 @@ static int end_p2p(const struct run *run, struct err *err)
 
 static void set_post(const struct timing *t, uint64_t number, struct post *post)
 {
-	uint64_t spent_ns = (uint64_t)ceil(t->end_ns);
+	uint64_t spent_ns = (uint64_t)ceil(t->end_ns), arrive_ns = post->arrive.arrive_ns;
+	uint64_t due_ns = timeline_due_ns(post->node);
 
 	post->number = number;
 	post->end = timeline_end(post->node);
-	post->end_ns = timeline_due_ns(post->node);
-	post->start_ns = post->end_ns > spent_ns ? post->end_ns - spent_ns : 0;
+	/* the gate before may have kept the rank from arriving in time */
+	post->end_ns = due_ns > arrive_ns ? due_ns : arrive_ns;
+	post->start_ns = post->end_ns - arrive_ns > spent_ns ? post->end_ns - spent_ns : arrive_ns;
 	post->model_ns = t->model_ns;
 	post->injected_ns = t->end_ns - t->model_ns;
 	post->how = t->how;
