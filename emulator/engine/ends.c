@@ -31,12 +31,14 @@ struct ends {
 	enum solve_how how;
 	double *room;           /* owned: starts, busy ports, free ports; or NULL */
 	struct ends_ring *ring; /* owned, or NULL */
+	struct pipe_plan *plan; /* owned, or NULL */
 	struct ends_sim sim;
 };
 
 static void ends_free(struct ends *e)
 {
 	ends_ring_free(e->ring);
+	pipe_plan_free(e->plan);
 	ends_sim_deinit(&e->sim);
 	free(e->room);
 	free(e);
@@ -107,6 +109,17 @@ static int by_ring(struct ends *e, struct symmetry *y, struct err *err)
 	return r ? r : ends_ring_solve(e->ring, y, err);
 }
 
+static int by_pipe(struct ends *e, struct symmetry *y, struct err *err)
+{
+	int r = 0;
+
+	if (!e->plan)
+		r = symmetry_pipe_has_plan(y) ? pipe_plan_new(y, &e->plan) : SYMMETRY_NONE;
+	if (r == -ENOMEM)
+		return err_set(err, ENOMEM, "no memory for a pipeline of %u ranks", e->s.n_ranks);
+	return r ? r : symmetry_pipe_planned(y, e->plan, err);
+}
+
 /* Return: 0; SYMMETRY_NONE; negative. */
 static int by_form(struct ends *e, const struct sim_ranks *ranks, struct err *err)
 {
@@ -123,7 +136,7 @@ static int by_form(struct ends *e, const struct sim_ranks *ranks, struct err *er
 		return SYMMETRY_NONE;
 	memcpy(ranks->end_ns, ranks->start_ns, n * sizeof(*ranks->end_ns));
 	memset(ranks->free_ns, 0, n * sizeof(*ranks->free_ns));
-	return e->s.algo == SCHED_RING ? by_ring(e, &y, err) : symmetry_pipe(&y, err);
+	return e->s.algo == SCHED_RING ? by_ring(e, &y, err) : by_pipe(e, &y, err);
 }
 
 static int solve_ranks(struct ends *e, const struct sim_ranks *ranks, struct err *err)

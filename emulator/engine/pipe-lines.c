@@ -1,0 +1,66 @@
+/* See pipe-lines.h. */
+#include "engine/pipe-lines.h"
+
+#include <math.h>
+
+struct pipe_times pipe_start(double ns)
+{
+	return (struct pipe_times){.offset = {ns, -INFINITY, -INFINITY}, .last = ns};
+}
+
+double pipe_at(const struct pipe_times *t, uint64_t i)
+{
+	double latest = 0;
+	int k;
+
+	for (k = 0; k < PIPE_SLOPES; k++)
+		if (t->offset[k] != -INFINITY)
+			latest = fmax(latest, t->offset[k] + (double)i * t->slope[k]);
+	return latest;
+}
+
+struct pipe_times pipe_over_hop(const struct pipe_lane *lane, const struct pipe_times *t,
+				uint32_t hop, double port_ns, double *ret_left_ns)
+{
+	const struct nbox_delay *full = &lane->full[hop], *last = &lane->last[hop];
+	struct pipe_times a = {.offset = {-INFINITY, -INFINITY, -INFINITY}};
+	double start = fmax(t->last, port_ns), arrived;
+	int k;
+
+	a.offset[1 + hop] = port_ns + full->occupancy_ns + full->latency_ns;
+	a.slope[1 + hop] = full->occupancy_ns;
+	for (k = 0; k < PIPE_SLOPES; k++) {
+		int to = t->slope[k] > full->occupancy_ns ? k : 1 + (int)hop;
+
+		if (t->offset[k] == -INFINITY)
+			continue;
+		a.offset[to] =
+			fmax(a.offset[to], t->offset[k] + full->occupancy_ns + full->latency_ns);
+		a.slope[to] = fmax(t->slope[k], full->occupancy_ns);
+	}
+	if (lane->n_messages > 1) {
+		arrived = pipe_at(&a, lane->n_messages - 2);
+		start = fmax(start, arrived - full->latency_ns);
+		a.last = fmax(start + last->occupancy_ns + last->latency_ns, arrived);
+	} else {
+		a.last = start + last->occupancy_ns + last->latency_ns;
+	}
+	*ret_left_ns = start + last->occupancy_ns;
+	return a;
+}
+
+bool pipe_merge(struct pipe_times *t, const struct pipe_times *other)
+{
+	int k;
+
+	for (k = 0; k < PIPE_SLOPES; k++) {
+		if (other->offset[k] == -INFINITY)
+			continue;
+		if (t->offset[k] != -INFINITY && t->slope[k] != other->slope[k])
+			return false;
+		t->offset[k] = fmax(t->offset[k], other->offset[k]);
+		t->slope[k] = other->slope[k];
+	}
+	t->last = fmax(t->last, other->last);
+	return true;
+}
