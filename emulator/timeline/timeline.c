@@ -26,16 +26,19 @@ struct times {
 struct timeline_node {
 	struct timeline *of; /* borrowed */
 	uint64_t name;
-	double reached;   /* by the wall clock */
-	double wall;      /* that too; an op's: its gate opened, or is due */
-	double slip;      /* of the computation that led here, >= 0 */
-	struct times at;  /* a point's; an op's arrival */
-	struct times end; /* an op's */
+	double reached;           /* by the wall clock */
+	double wall;              /* that too; an op's: its gate opened, or is due */
+	double slip;              /* of the computation that led here, >= 0 */
+	struct times at;          /* a point's; an op's arrival */
+	struct times end;         /* an op's */
+	uint64_t number, covered; /* of the point; of the host's point that came after it, or 0 */
 	bool is_op, is_over;
 	bool is_held;      /* by the owner of an op */
 	bool is_forgotten; /* not in the table any more */
 	struct timeline_node *older, *newer;
 	UT_hash_handle hh;
+	size_t n_deps;
+	uint64_t deps[]; /* names */
 };
 
 /* Of one real rank. */
@@ -194,9 +197,19 @@ static void add(struct timeline *t, struct timeline_node *n)
 
 /* --- a point -------------------------------------------------------------------------------- */
 
+/* The host has waited for @n at its point @number, and so for all before @n. */
+static void cover(struct timeline *t, struct timeline_node *n, uint64_t number)
+{
+	if (!n || n->covered)
+		return;
+	n->covered = number;
+	for (size_t i = 0; i < n->n_deps; i++)
+		cover(t, find(t, n->deps[i]), number);
+}
+
 /* What a point waits for, once looked up. */
 struct before {
-	const struct timeline_node *deps[64], *host;
+	const struct timeline_node *deps[65], *host;
 	size_t n_deps;
 	double wall;    /* the last of deps */
 	double gap;     /* from host to the call, or to the point */
@@ -208,14 +221,21 @@ struct before {
 static void look_up(struct timeline *t, const struct timeline_point *p, struct before *b)
 {
 	double wall = wall_of(t->all, p->time_ns), call = wall_of(t->all, p->call_ns), d;
+	bool is_after_host = p->is_host;
 
 	*b = (struct before){.host = find(t, p->host), .wall = -INFINITY};
 	for (size_t i = 0; i < p->n_deps && b->n_deps < 64; i++) {
 		const struct timeline_node *n = find(t, p->deps[i].name);
 
-		if (n)
-			b->deps[b->n_deps++] = n;
+		if (!n)
+			continue;
+		b->deps[b->n_deps++] = n;
+		if (p->is_host || p->deps[i].is_same_stream)
+			is_after_host = (is_after_host || !p->is_host) && n->covered && b->host &&
+					n->covered <= b->host->number;
 	}
+	if (is_after_host && b->host) /* nothing was left to do when the host went on */
+		b->deps[b->n_deps++] = b->host;
 	if (b->n_deps == 0 && t->latest)
 		b->deps[b->n_deps++] = t->latest;
 	for (size_t i = 0; i < b->n_deps; i++)
@@ -355,7 +375,7 @@ static double slip_of(const struct before *b, bool is_op, double wall, double at
 	double of_points = -INFINITY;
 
 	for (size_t k = 0; is_op && k < b->n_deps; k++)
-		if (!b->deps[k]->is_op)
+		if (!b->deps[k]->is_op && b->deps[k] != b->host)
 			of_points = fmax(of_points, b->deps[k]->slip);
 	return isfinite(of_points) ? of_points : fmax(0, wall - at);
 }
@@ -386,7 +406,7 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 		return err_set(err, EINVAL, "rank %u is not real", real_rank);
 	if (!all->epoch_ns)
 		all->epoch_ns = p->time_ns;
-	n = calloc(1, sizeof(*n));
+	n = calloc(1, sizeof(*n) + p->n_deps * sizeof(n->deps[0]));
 	if (!n)
 		return err_set(err, ENOMEM, "no memory for a point of a timeline");
 	n->of = t;
@@ -399,6 +419,11 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 		free(n);
 		return r;
 	}
+	n->number = t->n_segments;
+	for (; n->n_deps < p->n_deps; n->n_deps++)
+		n->deps[n->n_deps] = p->deps[n->n_deps].name;
+	for (size_t i = 0; p->is_host && i < n->n_deps; i++)
+		cover(t, find(t, n->deps[i]), n->number);
 	at = real_time(n, &n->at);
 	n->slip = slip_of(&b, is_op, n->wall, at);
 	*ret_times = (struct timeline_times){

@@ -300,6 +300,82 @@ static void a_slow_rank_whose_host_waits_makes_its_calls_later(void **state)
 }
 
 /* The call follows its host point by 30, however little computation there was. */
+/* ... and so for all that its streams had done; what they do next begins then. */
+static void what_follows_a_wait_of_the_host_counts_from_there(void **state)
+{
+	struct timeline_node *op;
+	const struct timeline_point host = {.name = 4,
+					    .time_ns = wall(31),
+					    .call_ns = wall(1),
+					    .host = 1,
+					    .deps = &OTHER(3),
+					    .n_deps = 1,
+					    .is_host = true};
+	struct timeline_times times;
+	struct err err = {""};
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 1, BEFORE_ALL, DEPS(OWN(1)));
+	op = arrive(3, 1, DEPS(OTHER(2)));
+	timeline_end_all(op, 30 * NS, 30 * NS);
+	timeline_opened(op, wall(31)); /* late */
+	timeline_node_release(op);
+	assert_int_equal(timelines_point(world, 0, &host, &times, &err), 0);
+	assert_true(ms(times.time_ns) == 30);
+	times = point(5, 41, (struct call){31, 4}, DEPS(OWN(2)));
+	assert_true(ms(times.time_ns) == 40);
+	check_at(1, 5, 41, 50);
+	/* called before the host waited: computation since 2 */
+	times = point(6, 41, (struct call){1, 1}, DEPS(OWN(2)));
+	assert_true(ms(times.time_ns) == 41);
+	check_at(1, 6, 41, 2 + 80);
+	/* of a stream that the host has not waited for */
+	point(7, 11, (struct call){1, 1}, DEPS(OTHER(1)));
+	times = point(8, 51, (struct call){32, 4}, DEPS(OWN(7)));
+	assert_true(ms(times.time_ns) == 51);
+	check_at(1, 8, 51, 22 + 80);
+}
+
+/* It waits for computation that no point lies behind. */
+static void a_second_wait_of_the_host_counts_from_the_first(void **state)
+{
+	const struct timeline_dep deps[] = {OTHER(1), OTHER(2)};
+	struct timeline_point host = {.name = 3,
+				      .time_ns = wall(20),
+				      .call_ns = wall(1),
+				      .host = 1,
+				      .deps = deps,
+				      .n_deps = 2,
+				      .is_host = true};
+	struct timeline_times times;
+	struct err err = {""};
+
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 10, BEFORE_ALL, DEPS(OWN(1)));
+	assert_int_equal(timelines_point(world, 0, &host, &times, &err), 0);
+	check_at(1, 3, 20, 40);
+	host.name = 4;
+	host.host = 3;
+	host.call_ns = wall(21);
+	host.time_ns = wall(30);
+	assert_int_equal(timelines_point(world, 0, &host, &times, &err), 0);
+	check_at(1, 4, 30, 60);
+	point(5, 15, BEFORE_ALL, DEPS(OTHER(1))); /* one that it has not waited for */
+	host.name = 6;
+	host.host = 4;
+	host.call_ns = wall(31);
+	host.time_ns = wall(40);
+	host.deps = (const struct timeline_dep[]){OTHER(2), OTHER(5)};
+	assert_int_equal(timelines_point(world, 0, &host, &times, &err), 0);
+	check_at(1, 6, 40, 30 + 50);
+}
+
 static void nothing_is_reached_before_its_call(void **state)
 {
 	(void)state;
@@ -712,6 +788,8 @@ int main(void)
 		CASE(the_hosts_part_is_not_stretched),
 		CASE(a_point_without_a_call_is_not_the_hosts),
 		CASE(a_slow_rank_whose_host_waits_makes_its_calls_later),
+		CASE(what_follows_a_wait_of_the_host_counts_from_there),
+		CASE(a_second_wait_of_the_host_counts_from_the_first),
 		CASE(nothing_is_reached_before_its_call),
 		CASE(two_communication_streams_are_late_apart),
 		CASE(an_op_on_the_compute_stream_needs_no_points),

@@ -144,6 +144,7 @@ struct worker {
 	uint64_t n_names, host,
 		host_moved;       /* names after @host_moved: the host stood still since */
 	bool has_kernel[STREAMS]; /* since its last point */
+	bool is_idle[STREAMS];    /* the host has just waited for it, and does nothing else */
 	uint32_t kernel[STREAMS];
 };
 
@@ -248,6 +249,8 @@ static void tell_host(struct run *run, struct worker *w, const struct before *b,
 
 static bool knows_host(const struct worker *w, uint32_t stream)
 {
+	if (w->is_idle[stream])
+		return true;
 	for (int i = 0; i <= STREAMS; i++)
 		if (w->streams[stream].names[i] > w->host_moved)
 			return true;
@@ -263,6 +266,11 @@ static void watch(struct run *run, struct worker *w, const struct call *c)
 				tell(run, w, i, NULL);
 	if (c->kind == HOST)
 		w->host_moved = w->n_names;
+	for (uint32_t i = 0; i < STREAMS && (c->kind == HOST || c->kind == SYNC); i++) {
+		uint64_t own = w->streams[i].names[i];
+
+		w->is_idle[i] = c->kind == SYNC && own && w->events[c->event].names[i] >= own;
+	}
 	if (c->kind == OP || c->kind == HOST || c->kind == SYNC)
 		return;
 	if (w->has_kernel[c->stream] || (c->kind == KERNEL && !knows_host(w, c->stream)))
