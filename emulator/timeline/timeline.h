@@ -14,6 +14,9 @@
  *
  *     T(v) = max(max T(v) of deps, T(v) of host + (t - t of host))
  *
+ * A host that has waited for all that a stream had done found it idle: then *host* is one of the
+ * deps of what the stream does next.
+ *
  * So a gate that opens late, or an op whose own work outlasts it, does not reach T: d counts from
  * the opening, T goes on from the virtual end. What the wall clock lost is the slip, t - T.
  *
