@@ -9,7 +9,8 @@
  * do the same at the same time. So only one period of the pattern of hops is computed: one rank
  * when all hops are equal (then in closed form: each position takes occupancy + latency +
  * reduction), else the ranks of one node. A last loop whose bytes do not divide evenly is computed
- * for all ranks, as rows of numbers, a nanosecond or less a message. */
+ * for all ranks, as rows of numbers, a nanosecond or less a message; so is every loop where ranks
+ * start at times of their own (ends-ring.h takes that for small worlds). */
 #include "engine/symmetry-ring.h"
 
 #include <errno.h>
