@@ -72,6 +72,8 @@ ROWS = [
     Row("four", "compute-bound", "compute-bound"),
     *(slow("four", f"straggler {f}", "compute-bound", [3], f, base="compute-bound") for f in (1.1, 1.3, 1.5, 2)),
     *(slow("four", f"straggler {f}, comm-bound", "ddp-512K", [3], f, base="ddp ring 512K") for f in (1.1, 1.3, 1.5, 2)),
+    Row("four", "long ops", "long", iterations=5),
+    slow("four", "straggler 1.5, long ops", "long", [3], 1.5, base="long ops", iterations=5),
     slow("four", "straggler 1.5, rank 0", "compute-bound", [0], 1.5, base="compute-bound"),  # a real rank
     slow("four", "straggler 1.5, rank 1", "compute-bound", [1], 1.5, base="compute-bound"),  # real where two hosts are
     slow("four", "two stragglers", "compute-bound", [2, 3], 1.5, base="compute-bound"),
