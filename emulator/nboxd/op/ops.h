@@ -25,7 +25,7 @@ struct ops {
 	struct record_writer *record; /* NULL: no results directory */
 	struct payload payload;
 	uint64_t n_ops, n_messages_in, n_messages_out; /* since the start */
-	uint64_t n_lags_kept; /* of ranks in ops whose communicator has no image at them */
 	uint32_t n_open_ops;
-	bool is_below_bound_told, is_slow_told; /* of the first op: the summary counts them */
+	bool is_below_bound_told, is_slow_told,
+		is_lag_told; /* of the first op: the summary counts them */
 };

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "engine/ends-whole.h"
 #include "engine/ends.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/op/image.h"
 #include "topology/topology.h"
 
@@ -142,11 +143,25 @@ static int play_image(const struct apart *a, const struct radix *image, struct e
 	return r;
 }
 
+/* A rank keeps its lag where nobody knows whom it meets. */
+static void warn_no_image(const struct op *op, uint32_t world_rank)
+{
+	struct ops *ops = op->comm->comms->ops;
+
+	if (ops->is_lag_told)
+		return;
+	ops->is_lag_told = true;
+	warn_run(
+		"communicator %u of %u ranks: rank %u copies a member of it, and in which like it that rank is "
+		"itself is not known: there nobody waits for ranks that are slow; say how the ranks are laid out "
+		"(--layout tp=8,dp=64)",
+		op->comm->number, op->comm->n_ranks, world_rank);
+}
+
 /* Ends @post at the ranks of its timeline, those outside of the communicator by its images. Return:
  * 0; 1: some end is not known yet; negative errno with the sentence. */
 static int end_post(const struct apart *a, struct post *post, struct err *err)
 {
-	struct ops *ops = a->op->comm->comms->ops;
 	uint32_t n, i;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
 	double own = a->world[post->member->world_rank], spent = own - real_arrival(post);
@@ -161,7 +176,7 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 			r = play_image(a, &image, err);
 		if (isnan(*end)) {
 			*end = timeline_arrival(post->node, ranks[i]) + spent;
-			ops->n_lags_kept += !timeline_is_folded(post->node);
+			warn_no_image(a->op, ranks[i]);
 		}
 		if (r == 0 && isinf(*end))
 			r = 1;

@@ -1,0 +1,207 @@
+/* Time belongs to ranks: what nboxd makes of the points and edges that workers tell of. The fake
+ * workers have lived through everything when they tell it: times lie in the past, so that none
+ * depends on how fast this machine is. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "fake-world.h"
+
+#define MS NS_PER_MS
+#define LIFE (200 * MS) /* that a worker has behind it when it tells */
+
+static uint64_t zero; /* of their times */
+
+/* What a point or an op says, beside its name and its deps. */
+struct told {
+	uint64_t name, at; /* after @zero */
+	uint64_t deps[3];  /* names; 0: none. The first one lies on the same stream. */
+};
+
+static uint32_t take_deps(const struct told *t, struct wire_dep *ret)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < 3; i++)
+		if (t->deps[i])
+			ret[n++] = (struct wire_dep){t->deps[i], i == 0, 0};
+	return n;
+}
+
+/* 2 nodes of 2; every op takes 1 ms. */
+static void start(struct daemon *d, size_t n, const char *const *what_ifs)
+{
+	const char *more[16] = {"--model", "const:time=1ms", "--settle", "50ms"};
+
+	for (size_t k = 4; *what_ifs; k++)
+		more[k] = *what_ifs++;
+	start_world(d, "2", n, "shm", "none", more);
+	zero = clock_now_ns(); /* they have said HELLO: nothing is told of what was before */
+	clock_sleep_until_ns(zero + LIFE);
+}
+
+static void stop(struct daemon *d, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		fake_close(&f[i]);
+	daemon_stop(d);
+}
+
+static void point(uint32_t rank, struct told t)
+{
+	struct {
+		struct wire_point point;
+		struct wire_dep deps[3];
+	} m = {.point = {.name = t.name, .time_ns = zero + t.at}};
+
+	m.point.n_deps = take_deps(&t, m.deps);
+	fake_send(&f[rank], WIRE_POINT, 0, rank, 0, &m,
+		  sizeof(m.point) + m.point.n_deps * sizeof(m.deps[0]));
+}
+
+static void arrive(uint32_t rank, unsigned comm, uint64_t seq, uint32_t kind, struct told t)
+{
+	struct {
+		struct wire_arrive arrive;
+		struct wire_dep deps[3];
+	} m = {.arrive = {.name = t.name,
+			  .arrive_ns = zero + t.at,
+			  .kind = kind,
+			  .dtype = COLL_FLOAT32,
+			  .count = 16}};
+
+	m.arrive.n_deps = take_deps(&t, m.deps);
+	f[rank].has_release = false;
+	fake_send(&f[rank], WIRE_ARRIVE, f[rank].ready[comm].comm, f[rank].ready[comm].m.rank, seq, &m,
+		  sizeof(m.arrive) + m.arrive.n_deps * sizeof(m.deps[0]));
+}
+
+static bool has_release(void *ctx)
+{
+	return ((struct fake *)ctx)->has_release;
+}
+
+/* Return: when the op is over at @rank, after @zero. */
+static uint64_t over(uint32_t rank)
+{
+	if (!fakes_pump(f, 2, has_release, &f[rank]))
+		fail_msg("no RELEASE for rank %u: %s", rank, f[rank].abort.text);
+	return f[rank].release.end_ns - zero;
+}
+
+/* The gate has opened @late after it was due. */
+static void done(uint32_t rank, unsigned comm, uint64_t seq, uint64_t late)
+{
+	struct wire_done m = {.due_ns = f[rank].release.end_ns,
+			      .release_ns = f[rank].release.end_ns + late};
+
+	fake_send(&f[rank], WIRE_DONE, f[rank].ready[comm].comm, f[rank].ready[comm].m.rank, seq, &m,
+		  sizeof(m));
+}
+
+/* Two streams: the gate of op 1 opens 2 ms late. Computation that waits for it is late by as much,
+ * and so is the gate that follows that; a gate that waits for other computation is not. */
+static void a_late_gate_delays_what_waits_for_it_alone(void **state)
+{
+	static const char *const what_ifs[] = {NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 1, what_ifs);
+	arrive(0, 0, 0, COLL_ALLREDUCE, (struct told){1, 10 * MS, {0}});
+	assert_int_equal(over(0), 11 * MS);
+	done(0, 0, 0, 2 * MS);
+	/* computation that did not wait: the op is due as if the gate had been in time */
+	point(0, (struct told){2, 13 * MS, {0}});
+	arrive(0, 0, 1, COLL_ALLREDUCE, (struct told){3, 14 * MS, {1, 2}});
+	assert_in_range(over(0), 14 * MS, 15 * MS);
+	done(0, 0, 1, 0);
+	/* computation that waited for the first op and took 10 ms */
+	point(0, (struct told){4, 23 * MS, {2, 1}});
+	arrive(0, 0, 2, COLL_ALLREDUCE, (struct told){5, 23 * MS, {3, 4}});
+	assert_int_equal(over(0), 24 * MS);
+	stop(&d, 1);
+}
+
+/* Rank 0 is real. Its gates hold it as long as it would compute. */
+static void a_slowed_real_rank_is_held_by_its_gates(void **state)
+{
+	static const char *const what_ifs[] = {"--what-if", "slow:rank=0,compute=3", NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 1, what_ifs);
+	arrive(0, 0, 0, COLL_ALLREDUCE, (struct told){1, 10 * MS, {0}});
+	assert_int_equal(over(0), 11 * MS);
+	done(0, 0, 0, 0);
+	arrive(0, 0, 1, COLL_ALLREDUCE, (struct told){2, 21 * MS, {1}});
+	assert_int_equal(over(0), (11 + 3 * 10 + 1) * MS);
+	stop(&d, 1);
+}
+
+/* Rank 1 has not come yet. */
+static void a_root_does_not_wait_for_those_that_it_sends_to(void **state)
+{
+	static const char *const what_ifs[] = {NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 2, what_ifs);
+	arrive(0, 0, 0, COLL_BROADCAST, (struct told){1, 10 * MS, {0}});
+	assert_int_equal(over(0), 10 * MS); /* 64 bytes fit the buffers */
+	done(0, 0, 0, 0);
+	arrive(1, 0, 0, COLL_BROADCAST, (struct told){1, 30 * MS, {0}});
+	assert_int_equal(over(1), 31 * MS);
+	done(1, 0, 0, 0);
+	arrive(1, 0, 1, COLL_REDUCE, (struct told){2, 40 * MS, {1}});
+	assert_int_equal(over(1), 40 * MS);
+	assert_false(f[0].has_release && f[0].release.end_ns - zero > 10 * MS);
+	arrive(0, 0, 1, COLL_REDUCE, (struct told){2, 20 * MS, {1}});
+	assert_int_equal(over(0), 41 * MS);
+	stop(&d, 2);
+}
+
+/* Pairs inside nodes, and pairs across. Rank 3 is slow: rank 2 waits for it in ops that no real rank
+ * posts, and rank 0 for rank 2. */
+static void lag_passes_on_by_the_images_of_a_communicator(void **state)
+{
+	static const char *const what_ifs[] = {"--layout", "tp=2,dp=2", "--what-if",
+					   "slow:rank=3,compute=2", NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 2, what_ifs);
+	for (uint32_t i = 0; i < 2; i++)
+		fake_init(&f[i], 8, 2, i, i); /* {0, 1}; nodes have images {2, 3} */
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 2));
+	for (uint32_t i = 0; i < 2; i++)
+		fake_init(&f[i], (uint8_t)(9 + i), 2, 0, i); /* {0, 2} and {1, 3} */
+	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 3));
+	for (uint32_t i = 0; i < 2; i++)
+		arrive(i, 1, 0, COLL_ALLREDUCE, (struct told){1, 10 * MS, {0}});
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(over(i), 11 * MS);
+		done(i, 1, 0, 0);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		arrive(i, 1, 1, COLL_ALLREDUCE, (struct told){2, 21 * MS, {1}});
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(over(i), 22 * MS);
+		done(i, 1, 1, 0);
+	}
+	/* ranks 2 and 3 are over with it at 11 + 2 * 10 + 1 */
+	arrive(0, 2, 0, COLL_ALLREDUCE, (struct told){3, 27 * MS, {2}});
+	assert_int_equal(over(0), (32 + 5 + 1) * MS);
+	stop(&d, 2);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_late_gate_delays_what_waits_for_it_alone),
+		cmocka_unit_test(a_slowed_real_rank_is_held_by_its_gates),
+		cmocka_unit_test(a_root_does_not_wait_for_those_that_it_sends_to),
+		cmocka_unit_test(lag_passes_on_by_the_images_of_a_communicator),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
