@@ -165,7 +165,8 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 	uint32_t n, i;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
 	double own = a->world[post->member->world_rank], spent = own - real_arrival(post);
-	double plain = ops->config->n_what_ifs ? a->plain[post->member->rank] : own;
+	bool has_what_ifs = a->op->comm->comms->config->n_what_ifs;
+	double plain = has_what_ifs ? a->plain[post->member->rank] : own;
 	struct radix image;
 	int r = 0;
 

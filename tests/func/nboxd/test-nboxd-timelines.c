@@ -71,8 +71,8 @@ static void arrive(uint32_t rank, unsigned comm, uint64_t seq, uint32_t kind, st
 
 	m.arrive.n_deps = take_deps(&t, m.deps);
 	f[rank].has_release = false;
-	fake_send(&f[rank], WIRE_ARRIVE, f[rank].ready[comm].comm, f[rank].ready[comm].m.rank, seq, &m,
-		  sizeof(m.arrive) + m.arrive.n_deps * sizeof(m.deps[0]));
+	fake_send(&f[rank], WIRE_ARRIVE, f[rank].ready[comm].comm, f[rank].ready[comm].m.rank, seq,
+		  &m, sizeof(m.arrive) + m.arrive.n_deps * sizeof(m.deps[0]));
 }
 
 static bool has_release(void *ctx)
@@ -94,8 +94,8 @@ static void done(uint32_t rank, unsigned comm, uint64_t seq, uint64_t late)
 	struct wire_done m = {.due_ns = f[rank].release.end_ns,
 			      .release_ns = f[rank].release.end_ns + late};
 
-	fake_send(&f[rank], WIRE_DONE, f[rank].ready[comm].comm, f[rank].ready[comm].m.rank, seq, &m,
-		  sizeof(m));
+	fake_send(&f[rank], WIRE_DONE, f[rank].ready[comm].comm, f[rank].ready[comm].m.rank, seq,
+		  &m, sizeof(m));
 }
 
 /* Two streams: the gate of op 1 opens 2 ms late. Computation that waits for it is late by as much,
@@ -160,12 +160,12 @@ static void a_root_does_not_wait_for_those_that_it_sends_to(void **state)
 	stop(&d, 2);
 }
 
-/* Pairs inside nodes, and pairs across. Rank 3 is slow: rank 2 waits for it in ops that no real rank
- * posts, and rank 0 for rank 2. */
+/* Pairs inside nodes, and pairs across. Rank 3 is slow: rank 2 waits for it in ops that no real
+ * rank posts, and rank 0 for rank 2. */
 static void lag_passes_on_by_the_images_of_a_communicator(void **state)
 {
 	static const char *const what_ifs[] = {"--layout", "tp=2,dp=2", "--what-if",
-					   "slow:rank=3,compute=2", NULL};
+					       "slow:rank=3,compute=2", NULL};
 	struct daemon d;
 
 	(void)state;
