@@ -29,6 +29,7 @@ struct timeline_node {
 	double reached;           /* by the wall clock */
 	double wall;              /* that too; an op's: its gate opened, or is due */
 	double slip;              /* of the computation that led here, >= 0 */
+	double ready;             /* an op's: what it waited for, but for ops, at the real rank */
 	struct times at;          /* a point's; an op's arrival */
 	struct times end;         /* an op's */
 	uint64_t number, covered; /* of the point; of the host's point that came after it, or 0 */
@@ -330,11 +331,12 @@ static int times_make(struct timeline *t, const struct timeline_point *p, const 
 	return r;
 }
 
-/* Computation that waits waits for the end of ops beyond all else: its own stream, and the host.
+/* Computation that waits waits for the end of ops beyond all else: its own stream, the host, and
+ * what the op itself waited for.
  * Stretches that several places wait through count once. */
 static double exposed(struct timeline *t, const struct timeline_point *p, const struct before *b)
 {
-	double free_at = -INFINITY, end = -INFINITY, from;
+	double free_at = -INFINITY, end = -INFINITY, ready = -INFINITY, from;
 
 	for (size_t i = 0; i < p->n_deps; i++) {
 		const struct timeline_node *n = find(t, p->deps[i].name);
@@ -343,12 +345,14 @@ static double exposed(struct timeline *t, const struct timeline_point *p, const 
 			continue;
 		if (!n->is_op || p->deps[i].is_same_stream)
 			free_at = fmax(free_at, real_time(n, &n->at));
-		if (n->is_op)
-			end = fmax(end, real_time(n, times_after(n)));
+		if (n->is_op && real_time(n, times_after(n)) > end) {
+			end = real_time(n, times_after(n));
+			ready = n->ready;
+		}
 	}
 	if (b->host)
 		free_at = fmax(free_at, real_time(b->host, &b->host->at) + b->gap);
-	from = fmax(free_at, t->exposed_until);
+	from = fmax(fmax(free_at, ready), t->exposed_until);
 	if (!isfinite(free_at) || end <= from)
 		return 0;
 	t->exposed_until = end;
@@ -426,6 +430,10 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 		cover(t, find(t, n->deps[i]), n->number);
 	at = real_time(n, &n->at);
 	n->slip = slip_of(&b, is_op, n->wall, at);
+	n->ready = -INFINITY;
+	for (size_t k = 0; k < b.n_deps; k++)
+		if (!b.deps[k]->is_op)
+			n->ready = fmax(n->ready, real_time(b.deps[k], &b.deps[k]->at));
 	*ret_times = (struct timeline_times){
 		.time_ns = ns_of(all, at),
 		.plain_ns = ns_of(all, n->at.plain),

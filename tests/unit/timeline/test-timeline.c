@@ -496,6 +496,21 @@ static void exposed_is_only_what_neither_computation_nor_the_host_needed(void **
 		    2 * NS);
 }
 
+/* The op waits for computation until 9, the host for the op. */
+static void what_the_op_itself_waited_for_is_not_exposed(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	open_world(2, 1);
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 9, BEFORE_ALL, DEPS(OWN(1)));
+	op = arrive(3, 9, DEPS(OTHER(2)));
+	timeline_end_all(op, 10 * NS, 10 * NS);
+	timeline_node_release(op);
+	assert_true(point(4, 10, (struct call){2, 1}, DEPS(OTHER(3))).exposed_ns == NS);
+}
+
 static void a_plain_time_knows_of_no_what_ifs(void **state)
 {
 	struct timeline_times times;
@@ -796,6 +811,7 @@ int main(void)
 		CASE(stretches_that_several_places_wait_through_are_exposed_once),
 		CASE(an_op_that_waits_for_the_one_before_exposes_nothing),
 		CASE(exposed_is_only_what_neither_computation_nor_the_host_needed),
+		CASE(what_the_op_itself_waited_for_is_not_exposed),
 		CASE(a_plain_time_knows_of_no_what_ifs),
 		CASE(a_real_rank_that_is_slowed_is_held_at_the_gate),
 		CASE(a_virtual_rank_may_be_ahead_of_its_template),
