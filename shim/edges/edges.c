@@ -34,9 +34,9 @@ static struct {
 	_Atomic uint32_t n_changes;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-_Thread_local unsigned int edges_quiet;
+EDGES_THREAD unsigned int edges_quiet;
 /* It enqueues work: its waits are the job's. Others only look after what is under way. */
-static _Thread_local bool is_enqueuer;
+static EDGES_THREAD bool is_enqueuer;
 
 void edges_open(const struct device *dev, const struct edges_sink *sink)
 {
@@ -203,7 +203,7 @@ static void stamp(const struct table_point *t, device_stream waiter)
 
 void edges_worked(device_stream handle)
 {
-	static _Thread_local struct {
+	static EDGES_THREAD struct {
 		device_stream handle;
 		uint32_t n_changes;
 	} last; /* the answer is known */

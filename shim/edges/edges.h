@@ -60,8 +60,10 @@ bool edges_are_blind(void);
 
 /* --- the calling thread ------------------------------------------------------------------- */
 
+/* A word of the thread's that costs no call: libnbox.so is there when the process starts. */
+#define EDGES_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
 /* More than 0: CUDA calls are nbox's or NCCL's own. */
-extern _Thread_local unsigned int edges_quiet;
+extern EDGES_THREAD unsigned int edges_quiet;
 
 static inline void edges_speak(const unsigned int *quiet)
 {

@@ -2,6 +2,7 @@
 #include "shim/entry/enqueue.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "shim/data/data.h"
 #include "shim/edges/edges.h"
 #include "shim/entry/result.h"
+#include "shim/progress/known.h"
 #include "shim/progress/play.h"
 #include "shim/progress/session.h"
 #include "shim/real/last-error.h"
@@ -210,15 +212,29 @@ static int make_events(struct comm *c, struct err *err)
 		       : 0;
 }
 
+static void say_blind(void)
+{
+	struct wire_text text = {
+		.code = ENOTSUP,
+		.text = "what the job's streams wait for cannot be seen: its CUDA runtime is linked "
+			"statically. Each op is taken to wait for the one before on its "
+			"communicator, and all time between the two for computation"};
+
+	known_send(NULL, WIRE_NOTE, &text, sizeof(text));
+}
+
 /* What the ops of a batch wait for. */
 static int set_edges(const struct plan *p, struct batch *b)
 {
 	struct comm *c = b->comm;
 	struct edges_ops *e = &b->edges;
+	static pthread_once_t said = PTHREAD_ONCE_INIT;
+	bool is_blind = edges_are_blind();
 	int r = 0;
 
 	edges_ops(b->stream, p->place, p->call_ns, e);
-	if (edges_are_blind()) {
+	if (is_blind) {
+		pthread_once(&said, say_blind);
 		e->n_deps = c->last_op.name != 0;
 		e->deps[0] = (struct wire_dep){.name = c->last_op.name, .is_same_stream = 1};
 	}
@@ -227,7 +243,7 @@ static int set_edges(const struct plan *p, struct batch *b)
 		op->call.call_ns = e->call_ns;
 		op->call.host = e->host;
 		op->call.stream = e->stream;
-		if (edges_are_blind())
+		if (is_blind)
 			op->call.flags |= WIRE_ARRIVE_NO_EDGES;
 		r = op_set_deps(op, e->deps, e->n_deps);
 		b->last_name = op->call.name;

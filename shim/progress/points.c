@@ -22,6 +22,7 @@ struct point {
 	struct note made, stamped;
 	struct point *next;
 	_Atomic bool is_stamped; /* the note is posted; release: pairs with run_stamped() */
+	uint64_t latest_ns;      /* what waited for it had gone on by then; 0: not known */
 	bool is_sent, has_polled;
 };
 

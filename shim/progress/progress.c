@@ -293,7 +293,13 @@ int progress_start(struct err *err)
 
 static void run_stop(struct note *n)
 {
-	(void)n;
+	static bool is_last; /* notes that came with this one may have posted others */
+
+	if (!is_last) {
+		is_last = true;
+		note_post(n, NOTE_LAZY);
+		return;
+	}
 	/* a lost link may be why the process ends: then that is still said */
 	session_progress();
 	g.is_stopping = true;
