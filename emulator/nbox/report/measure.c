@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/plain.h"
-#include "engine/timing.h"
 #include "nbox/report/comms.h"
 #include "nbox/report/steps.h"
 #include "nbox/report/trust.h"
@@ -82,31 +81,6 @@ double report_exposed(const struct record_op *rows, uint64_t n)
 	return exposed;
 }
 
-/* Adds what passed after ops were due, where no other op of the rank was under way. */
-static void add_late(const struct record_op *rows, uint64_t n, struct report *rep)
-{
-	const struct record_op *last = rows;
-
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t arrive = rows[i].arrive_ns, from;
-
-		if (rows[i].release_ns > last->release_ns)
-			last = &rows[i];
-		from = last->due_ns > arrive ? last->due_ns : arrive;
-		if (last->release_ns <= from ||
-		    (i + 1 < n && rows[i + 1].arrive_ns < last->release_ns))
-			continue;
-		rep->late_ns += (double)(last->release_ns - from);
-		if (last->of->n_real > 1 && last->local_done_ns > from)
-			rep->late_work_ns += (double)((last->local_done_ns < last->release_ns
-							       ? last->local_done_ns
-							       : last->release_ns) -
-						      from);
-		else if (last->how == SOLVE_SIM)
-			rep->late_sim_ns += (double)(last->release_ns - from);
-	}
-}
-
 /* The ops, and the points, of the rank that is looked at, by virtual time. */
 struct rank {
 	struct record_op *ops;              /* owned */
@@ -174,7 +148,6 @@ static void add_rows(struct rank *k, uint64_t first, uint64_t end, struct span f
 		if (p->virtual_ns > from.virtual)
 			rep->exposed_ns += (double)p->exposed_ns;
 	}
-	add_late(k->ops + first, end - first, rep);
 }
 
 static int take_steps(struct rank *k, const struct steps *s, struct report *rep)
@@ -203,9 +176,6 @@ static int take_steps(struct rank *k, const struct steps *s, struct report *rep)
 	rep->modelled_ns /= (double)n;
 	rep->injected_ns /= (double)n;
 	rep->exposed_ns /= (double)n;
-	rep->late_ns /= (double)n;
-	rep->late_work_ns /= (double)n;
-	rep->late_sim_ns /= (double)n;
 	return 0;
 }
 

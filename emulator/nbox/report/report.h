@@ -49,11 +49,7 @@ struct report {
 	double injected_ns;         /* virtual time, less what it is without what-ifs */
 	double exposed_ns;          /* virtual time in which computation waited for communication */
 	bool is_exposed_bound;      /* no more than that: report_exposed() */
-	/* Wall time that passed after ops were due: the gates opened late. */
-	double late_ns;
-	double late_work_ns;      /* of that, until the work among several real ranks was over */
-	double late_sim_ns;       /* of that, in ops whose messages nboxd simulated */
-	double total_injected_ns; /* of the whole run */
+	double total_injected_ns;   /* of the whole run */
 	struct report_stat lateness_ns; /* release - due, all rows; below 0: early */
 	uint64_t n_early; /* gates that opened before they were due, which must not be */
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */

@@ -170,20 +170,20 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
 	o = json_pack(
-		"{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:b, s:f, s:f, s:f,"
+		"{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:b, s:f, s:f,"
 		" s:{s:f, s:f, s:f, s:f}, s:I, s:f, s:{s:I, s:I, s:s}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		"world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 		(int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
 		"ops_by_kind", kinds_json(r), "steps", steps_json(r), "virtual_ms",
 		r->virtual_ns / 1e6, "wall_ms", r->wall_ns / 1e6, "modelled_ms",
 		r->modelled_ns / 1e6, "exposed_ms", r->exposed_ns / 1e6, "exposed_is_bound",
-		(int)r->is_exposed_bound, "late_ms", r->late_ns / 1e6, "injected_ms",
-		r->injected_ns / 1e6, "total_injected_ms", r->total_injected_ns / 1e6,
-		"lateness_us", "min", r->lateness_ns.min / 1e3, "p50", r->lateness_ns.p50 / 1e3,
-		"p99", r->lateness_ns.p99 / 1e3, "max", r->lateness_ns.max / 1e3, "early_gates",
-		(json_int_t)r->n_early, "clock_error_us", (double)r->end.clock_error_ns / 1e3,
-		"lost", "ops", (json_int_t)r->end.n_lost, "notes", (json_int_t)r->end.n_lost_notes,
-		"why", r->end.lost_errno ? strerror((int)r->end.lost_errno) : "", "exchange",
+		(int)r->is_exposed_bound, "injected_ms", r->injected_ns / 1e6, "total_injected_ms",
+		r->total_injected_ns / 1e6, "lateness_us", "min", r->lateness_ns.min / 1e3, "p50",
+		r->lateness_ns.p50 / 1e3, "p99", r->lateness_ns.p99 / 1e3, "max",
+		r->lateness_ns.max / 1e3, "early_gates", (json_int_t)r->n_early, "clock_error_us",
+		(double)r->end.clock_error_ns / 1e3, "lost", "ops", (json_int_t)r->end.n_lost,
+		"notes", (json_int_t)r->end.n_lost_notes, "why",
+		r->end.lost_errno ? strerror((int)r->end.lost_errno) : "", "exchange",
 		wire_exchange_name(h->exchange), "data", wire_data_name(h->data), "data_for",
 		h->data_for, "model", h->model, "seed", (json_int_t)h->seed, "communicators",
 		report_comms_json(r), "warnings", warnings);

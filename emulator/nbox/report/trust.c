@@ -1,14 +1,10 @@
 /* See trust.h. */
 #include "nbox/report/trust.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "nbox/report/comms.h"
-
-#define LATE_SHARE \
-	0.05 /* of a step: below that the times that are looked at vary more from run to run */
 
 /* Lost are ops of single real ranks. */
 static void add_lost(const struct record *rec, struct report *r)
@@ -28,35 +24,6 @@ static void add_lost(const struct record *rec, struct report *r)
 			    "%u of the lines for " RECORD_NOTES ", versions.txt, " RECORD_ABORTS
 			    " and " RECORD_ENDS " could not be written (%s)",
 			    h->n_lost_notes, why);
-}
-
-/* The step's time, or the run's, has much in it that is this machine's alone. Under none, with no
- * what-ifs, no time is the virtual cluster's, and the summary says so. */
-static void warn_late(struct report *r)
-{
-	/* what the virtual clock stood still for is not in its times */
-	double late_ns = r->late_ns - fmax(r->wall_ns - r->virtual_ns, 0);
-	const char *why =
-		r->header.n_real > 1
-			? "this machine was busy: leave nboxd a core of its own, or take fewer real ranks"
-			: "this machine was busy: leave nboxd a core of its own";
-	char late[32], whole[32];
-
-	if (late_ns < LATE_SHARE * r->virtual_ns || strcmp(r->header.model, "none") == 0)
-		return;
-	if (2 * r->late_work_ns > r->late_ns)
-		why = "the work among the real ranks takes longer than the modelled ops do: take fewer real ranks, or none of their "
-		      "data (--data none)";
-	else if (2 * r->late_sim_ns > r->late_ns)
-		why = "nboxd simulates each message of these ops, which takes longer than they do: take a smaller cluster, or a model "
-		      "and what-ifs that need no simulation";
-	report_warn(
-		r,
-		"%.0f %% of %s, %s of %s, is this machine's, not the virtual cluster's: gates opened late, since %s",
-		100 * late_ns / r->virtual_ns,
-		r->n_steps ? "a step" : "the time from the first op to the last",
-		units_print_time(late_ns, late, sizeof(late)),
-		units_print_time(r->virtual_ns, whole, sizeof(whole)), why);
 }
 
 void report_trust(const struct record *rec, const struct record_op *rows, uint64_t n,
@@ -85,5 +52,4 @@ void report_trust(const struct record *rec, const struct record_op *rows, uint64
 			    "%llu of %llu modelled times are below bytes over bandwidth: the model "
 			    "is too fast for this network",
 			    (unsigned long long)below, (unsigned long long)n);
-	warn_late(r);
 }

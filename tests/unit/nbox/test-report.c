@@ -218,66 +218,6 @@ static void figures_not_to_be_believed_are_warned_of(void **state)
 	assert_int_equal(rep.n_warnings, 1);
 }
 
-/* Late gates are warned of where they are much of a step, with the one reason that holds for most
- * of it. */
-static void late_gates_are_told_with_their_reason(void **state)
-{
-	static const struct {
-		const char *model, *why;
-		uint64_t late_ns;
-		bool is_work, is_sim;
-		uint32_t n_real;
-	} cases[] = {
-		{"ring", NULL, 10000, true, true, 2}, /* 3 % of it */
-		{"ring",
-		 "30 % of a step, 300 us of 1.00 ms, is this machine's, not the virtual cluster's: gates opened late, since this "
-		 "machine was busy",
-		 100000, false, false, 2},
-		{"ring", "since the work among the real ranks takes longer", 100000, true, true, 2},
-		{"ring", "since this machine was busy", 100000, true, false,
-		 1}, /* there is no work among one */
-		{"ring", "since nboxd simulates each message", 100000, false, true, 2},
-		{"none", NULL, 100000, true, false, 2},
-		{"none + add:delay=1ms", "30 % of a step", 100000, true, false, 2},
-	};
-
-	(void)state;
-	for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
-		struct record_op rows[30];
-		struct record rec;
-		struct report rep;
-
-		make_record(&rec, rows);
-		strcpy(rec.header.model, cases[c].model);
-		comm.n_real = cases[c].n_real;
-		for (size_t i = 0; i < 30; i++) {
-			rows[i].arrive_ns = rows[i].virtual_arrive_ns; /* it is all in the times */
-			rows[i].due_ns = rows[i].virtual_end_ns;
-			rows[i].release_ns = rows[i].due_ns + cases[c].late_ns;
-			rows[i].how = cases[c].is_sim ? SOLVE_SIM : SOLVE_SYMMETRY;
-			rows[i].local_done_ns =
-				cases[c].is_work ? rows[i].release_ns : rows[i].due_ns;
-		}
-		assert_int_equal(report_make(&rec, &rep), 0);
-		assert_float_equal(rep.late_ns, 3.0 * (double)cases[c].late_ns, 1e-3);
-		assert_int_equal(rep.n_warnings, cases[c].why != NULL);
-		if (cases[c].why && !strstr(rep.warnings[0], cases[c].why))
-			fail_msg("case %zu: %s", c, rep.warnings[0]);
-	}
-	/* what is late behind a computation that goes on delays nobody */
-	struct record_op rows[30];
-	struct record rec;
-	struct report rep;
-
-	make_record(&rec, rows);
-	for (size_t i = 0; i < 30; i++)
-		if (i % 3 != 2)
-			rows[i].release_ns = rows[i + 1].arrive_ns + 1;
-	assert_int_equal(report_make(&rec, &rep), 0);
-	assert_float_equal(rep.late_ns, 5000, 1e-3);
-	assert_int_equal(rep.n_warnings, 0);
-}
-
 /* What workers told: warnings, but for where bodies lay. */
 static void what_workers_said_is_in_the_report(void **state)
 {
@@ -417,7 +357,6 @@ int main(void)
 		cmocka_unit_test(points_say_what_was_exposed),
 		cmocka_unit_test(a_gate_that_opened_early_is_told),
 		cmocka_unit_test(figures_not_to_be_believed_are_warned_of),
-		cmocka_unit_test(late_gates_are_told_with_their_reason),
 		cmocka_unit_test(what_workers_said_is_in_the_report),
 		cmocka_unit_test(the_summary_has_its_keys),
 	};
