@@ -13,7 +13,6 @@
 #include "engine/ends-sim.h"
 #include "engine/ends-whole.h"
 #include "engine/price.h"
-#include "engine/solve.h"
 #include "engine/symmetry-pipe.h"
 
 /* Of more messages than this no op is simulated anew for each iteration. */
@@ -68,30 +67,19 @@ enum solve_how ends_how(const struct ends *e)
 }
 
 int ends_new(const struct sched *s, const struct topology *t, const struct membership *m,
-	     struct delay_chain *d, uint64_t op_number, const struct timing *raw, struct ends **ret,
-	     struct err *err)
+	     struct delay_chain *d, uint64_t op_number, const struct timing *timing,
+	     struct ends **ret, struct err *err)
 {
 	struct ends *e = calloc(1, sizeof(*e));
-	struct timing own = {0};
-	int r = 0;
 
 	if (!e)
 		return err_set(err, ENOMEM, "no memory for the ends of an op");
 	e->s = *s;
 	e->n_refs = 1;
 	price_init(&e->price, &e->s, t, m, d, op_number, err);
-	if (!raw) {
-		r = solve_raw(&e->s, &e->price, NULL, 0, &own, err);
-		raw = &own;
-	}
-	if (r) {
-		ends_free(e);
-		return r;
-	}
-	e->raw_ns = raw->end_ns;
-	e->how = raw->how;
-	e->is_whole = raw->is_of_model;
-	e->price.is_comparing = false;
+	e->raw_ns = timing->end_ns - timing->extra_ns;
+	e->how = timing->how;
+	e->is_whole = timing->is_of_model;
 	e->has_form = delay_is_uniform(d);
 	*ret = e;
 	return 0;

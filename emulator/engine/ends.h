@@ -13,13 +13,13 @@ struct ends;
 
 /**
  * ends_new - @t, @m and @d are borrowed for as long as @ret lives
- * @raw: the op's raw times, as solve_raw() makes them without a border; NULL: found here
+ * @timing: solve()'s answer
  *
- * Point-to-point calls: solve-p2p.h. Return as solve().
+ * Point-to-point calls: solve-p2p.h. Return: 0; -ENOMEM.
  */
 int ends_new(const struct sched *s, const struct topology *t, const struct membership *m,
-	     struct delay_chain *d, uint64_t op_number, const struct timing *raw, struct ends **ret,
-	     struct err *err);
+	     struct delay_chain *d, uint64_t op_number, const struct timing *timing,
+	     struct ends **ret, struct err *err);
 struct ends *ends_ref(struct ends *e);
 struct ends *ends_unref(struct ends *e); /* NULL */
 

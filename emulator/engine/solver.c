@@ -209,7 +209,7 @@ int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 
 int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 		const struct membership *m, const struct border *border, uint64_t op_number,
-		struct ends **ret, struct err *err)
+		const struct timing *timing, struct ends **ret, struct err *err)
 {
 	struct kept *known = NULL;
 	struct ends *e;
@@ -224,8 +224,7 @@ int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 		*ret = ends_ref(known->ends);
 		return 0;
 	}
-	r = ends_new(sched, s->topology, m, s->delay, op_number, known ? &known->raw : NULL, &e,
-		     err);
+	r = ends_new(sched, s->topology, m, s->delay, op_number, timing, &e, err);
 	if (r)
 		return r;
 	if (known)

@@ -10,6 +10,7 @@
 #include "engine/ends.h"
 #include "engine/price.h"
 #include "engine/sim.h"
+#include "engine/solve.h"
 
 struct late {
 	const char *what;
@@ -64,13 +65,16 @@ static int measure(struct late *l, struct delay_chain *d, unsigned long long mos
 			  .bytes = l->bytes};
 	CLEANUP(freep) double *times = calloc(3 * (size_t)l->ranks, sizeof(*times));
 	double *arrive = times, *end = times + l->ranks, *port = end + l->ranks;
+	struct timing timing = {0};
 	struct ends *e = NULL;
 	struct err err = {""};
 	struct price p;
 	int r = times ? sched_init(&s, &err) : -1;
 
 	if (!r)
-		r = ends_new(&s, &t, &m, d, 0, NULL, &e, &err);
+		r = solve(&s, &t, &m, d, NULL, 0, 0, &timing, &err);
+	if (!r)
+		r = ends_new(&s, &t, &m, d, 0, &timing, &e, &err);
 	for (int i = 0; i < 6 && !r; i++) {
 		double begin = now_s();
 
@@ -90,6 +94,7 @@ static int measure(struct late *l, struct delay_chain *d, unsigned long long mos
 		r = simulate(l, &s, &p, arrive, end, ends_raw_ns(e), &err);
 	if (r)
 		fprintf(stderr, "bench-scale: %s of %u ranks: %s\n", l->what, l->ranks, err.text);
+	timing_deinit(&timing);
 	ends_unref(e);
 	return r;
 }

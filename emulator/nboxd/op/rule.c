@@ -100,7 +100,7 @@ static int apart_init(struct apart *a, struct op *op, const struct timing *t, ui
 	a->plain = a->world + world;
 	a->busy = a->plain + world;
 	r = solver_ends(ops->solver, op->comm->number, op->sched, &op->comm->members.map, border,
-			number, &a->ends, err);
+			number, t, &a->ends, err);
 	for (uint32_t i = 0; i < world; i++)
 		a->world[i] = NAN;
 	return r;
