@@ -93,6 +93,8 @@ ROWS = [
     # tp's ops in host 3 have no real rank: who waits for whom there, nbox has to infer
     slow("two cables", "tp x dp, slow host", "tp-dp", [6, 7], 1.5, gpus=2, real_hosts=(1,), base="tp x dp"),
     slow("two cables", "tp x dp, slow GPU", "tp-dp", [7], 1.5, gpus=2, real_hosts=(1,), base="tp x dp"),
+    Row("two cables", "tp x dp, long ops", "tp-dp-long", gpus=2, real_hosts=(1,), iterations=5),
+    slow("two cables", "tp x dp, slow GPU, long ops", "tp-dp-long", [7], 1.5, gpus=2, real_hosts=(1,), base="tp x dp, long ops", iterations=5),
     Row("slow cable", "slow cable", "ddp-512K", what_if=["slow:rank=3,link=2"], base="ddp ring 512K"),
     Row("latency", "latency 1 ms", "ddp-512K"),
     Row("many", "ddp 8 hosts", "cluster", hosts=8),
