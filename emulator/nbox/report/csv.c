@@ -86,6 +86,8 @@ static const struct column op_columns[] = {
 	{"plain_arrive_ns", COUNT, ROW(plain_arrive_ns), "ns",
 	 "the same two in a virtual cluster without what-ifs"},
 	{"plain_end_ns", COUNT, ROW(plain_end_ns), "ns", ""},
+	{"exposed_ns", COUNT, ROW(exposed_ns), "ns",
+	 "what its own stream, where that computes too, waited for the op before it"},
 	{"call_ns", COUNT, ROW(call_ns), "ns",
 	 "when the job called it, by the wall clock; 0: not known"},
 	{"count", COUNT, ROW(count), "", "elements, as the job called it"},

@@ -133,8 +133,10 @@ static double injected_ns(const struct span *from, const struct span *to)
 static void add_rows(struct rank *k, uint64_t first, uint64_t end, struct span from, struct span to,
 		     struct report *rep)
 {
-	for (uint64_t i = first; i < end; i++)
+	for (uint64_t i = first; i < end; i++) {
 		rep->modelled_ns += k->ops[i].model_ns;
+		rep->exposed_ns += k->n_points ? (double)k->ops[i].exposed_ns : 0;
+	}
 	rep->wall_ns += span_ns(from.wall, to.wall);
 	rep->virtual_ns += span_ns(from.virtual, to.virtual);
 	rep->injected_ns += injected_ns(&from, &to);

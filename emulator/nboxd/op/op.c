@@ -276,6 +276,7 @@ static void record_done(const struct post *post, const struct wire_done *done)
 		.model_ns = post->model_ns,
 		.injected_ns = post->injected_ns,
 		.n_messages = post->n_messages,
+		.exposed_ns = post->arrival.exposed_ns,
 		.comm = c->number,
 		.rank = post->member->rank,
 		.world_rank = post->member->world_rank,
