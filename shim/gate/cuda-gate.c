@@ -30,7 +30,7 @@ struct cuda_slot {
 	bool is_captured;            /* of a stamp */
 
 	/* The progress thread's. */
-	struct cuda_slot *next_going;
+	struct cuda_slot *next_going, *next_arrived;
 	enum phase phase;
 	bool is_done; /* local_done_ns is stamped */
 };
@@ -51,7 +51,9 @@ static struct {
 	_Atomic uint32_t n_pending;
 	_Atomic uint32_t n_captured; /* passes in graphs */
 
-	struct cuda_slot *going; /* the progress thread's: arrived and not passed */
+	/* The progress thread's. */
+	struct cuda_slot *going;                   /* arrived and not passed */
+	struct cuda_slot *arrived, **last_arrived; /* in this look, to be noted at its end */
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- slots -------------------------------------------------------------------- */
@@ -275,7 +277,9 @@ static void arrive_one(struct cuda_slot *slot)
 	gate->times[gate->passed & 1].arrive_ns = clock_now_ns();
 	if (gate->is_captured) /* others were counted when they were enqueued */
 		atomic_fetch_add(&g.n_pending, 1);
-	gate->on_arrive(gate);
+	slot->next_arrived = NULL;
+	*g.last_arrived = slot;
+	g.last_arrived = &slot->next_arrived;
 }
 
 /* The gate just before @slot in its group, where it has arrived and is not noted yet; else NULL. */
@@ -371,7 +375,9 @@ static void stamp_one(struct cuda_slot *slot)
 	st->on_stamped(st);
 }
 
-static bool poll_page(struct page *p)
+enum what { ALL, STAMPS };
+
+static bool poll_page(struct page *p, enum what what)
 {
 	uint32_t n = atomic_load_explicit(&p->n_used, memory_order_acquire);
 	bool moved = false;
@@ -383,30 +389,48 @@ static bool poll_page(struct page *p)
 			struct cuda_slot *slot = &p->slots[j];
 
 			if (slot->phase != PHASE_IDLE ||
-			    !atomic_load_explicit(slot->state, memory_order_acquire))
+			    !atomic_load_explicit(slot->state, memory_order_acquire) ||
+			    (what == STAMPS && !slot->stamp))
 				continue;
-			/* what it stood behind has passed by now: that is noted first */
-			poll_going();
-			if (slot->stamp)
+			if (slot->stamp) {
+				poll_going(); /* what it stood behind has passed by now */
 				stamp_one(slot);
-			else
+			} else {
 				arrive(slot);
+			}
 			moved = true;
 		}
 	}
 	return moved;
 }
 
+static bool poll_pages(enum what what)
+{
+	bool moved = false;
+
+	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p; p = p->next)
+		moved = poll_page(p, what) || moved;
+	return moved;
+}
+
+/* Before an arrival is noted, all that its stream came after is: stamps that were written while
+ * this look had passed their words already, and ops that have passed. The time between a pass and
+ * an arrival is the job's computing. The owner of a gate that has passed takes it back when the
+ * notes run, after this look. By then all arrivals of its group are noted, and none of them names
+ * it any more (gate->before). */
 bool cuda_gate_poll(void)
 {
 	bool moved = poll_going();
 
-	/* Passes are noted before arrivals: the time between the two is the job's computing. The
-	 * owner of a gate that has passed takes it back when the notes run, after this look. By
-	 * then all arrivals of its group are noted, and none of them names it any more
-	 * (gate->before). */
-	for (struct page *p = atomic_load_explicit(&g.pages, memory_order_acquire); p; p = p->next)
-		moved = poll_page(p) || moved;
+	g.arrived = NULL;
+	g.last_arrived = &g.arrived;
+	moved = poll_pages(ALL) || moved;
+	if (g.arrived) {
+		poll_pages(STAMPS);
+		poll_going();
+	}
+	for (struct cuda_slot *slot = g.arrived; slot; slot = slot->next_arrived)
+		slot->gate->on_arrive(slot->gate);
 	return moved;
 }
 
