@@ -11,6 +11,7 @@
 #define STREAM_LEGACY ((device_stream)1) /* cudaStreamLegacy, cudaStreamPerThread */
 #define STREAM_PER_THREAD ((device_stream)2)
 #define BLIND_OPS 100
+#define WAIT_NS 100000 /* less is the call itself */
 
 /* The streams that stamp for one of the job's: outside of captures, and in them. Kept for the next
  * stream when that one is destroyed. */
@@ -262,7 +263,7 @@ static void synced(const struct behind *b, uint64_t call_ns)
 {
 	uint64_t now = clock_now_ns();
 	struct table_point point;
-	bool is_point = table_sync(&g.table, device_now(), b, &point);
+	bool is_point = table_sync(&g.table, device_now(), b, now - call_ns > WAIT_NS, &point);
 
 	pthread_mutex_unlock(&g.lock);
 	if (is_point)

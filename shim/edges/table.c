@@ -236,11 +236,12 @@ unsigned int table_wait(struct table *t, struct table_stream *s, struct table_ev
 	return n;
 }
 
-bool table_sync(struct table *t, int device, const struct behind *behind, struct table_point *ret)
+bool table_sync(struct table *t, int device, const struct behind *behind, bool has_waited,
+		struct table_point *ret)
 {
 	struct behind *known = &t->hosts[device].behind;
 
-	if (behind_covers(known, behind))
+	if (!has_waited && behind_covers(known, behind))
 		return false;
 	*ret = (struct table_point){.name = table_name(t, 0),
 				    .host = t->hosts[device].last,

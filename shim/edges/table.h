@@ -81,8 +81,10 @@ unsigned int table_wait(struct table *t, struct table_stream *s, struct table_ev
 void table_op(struct table_stream *s);
 /* Is it one with places that nothing but an event tells? */
 bool table_computes(const struct table_stream *s);
-/* The host has waited for @behind. Return: whether that is a point: it was not known before. */
-bool table_sync(struct table *t, int device, const struct behind *behind, struct table_point *ret);
+/* The host has waited for @behind, and for what was computed since where it took time
+ * (@has_waited). Return: whether that is a point: it did, or @behind was not known before. */
+bool table_sync(struct table *t, int device, const struct behind *behind, bool has_waited,
+		struct table_point *ret);
 /* All that is on @device. */
 void table_device(const struct table *t, int device, struct behind *ret);
 /* Return: what the stream had of edges.c. */

@@ -263,11 +263,15 @@ static int run_job(const char *part)
 
 /* What came, in the order of the names: "A" to "Z" are ops, "a" to "z" places in streams, "0" to
  * "9" points of the host. Behind it what it waited for, with "." behind what lies on its own
- * stream. What came several times under one name has a row each time. */
+ * stream. What came several times under one name has a row each time. Points of the host without
+ * anything behind them are passed over: such a wait was for computation, or for a busy machine. */
 static char rows[1024];
 
 static uint64_t name_of(unsigned int i)
 {
+	if (g.frames[i].hdr.type == WIRE_POINT && g.frames[i].point.kind == WIRE_POINT_HOST &&
+	    g.frames[i].point.n_deps == 0)
+		return 0;
 	return g.frames[i].hdr.type == WIRE_POINT    ? g.frames[i].point.name
 	       : g.frames[i].hdr.type == WIRE_ARRIVE ? g.frames[i].arrive.name
 						     : 0;

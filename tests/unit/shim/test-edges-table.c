@@ -199,14 +199,18 @@ static void a_host_that_waits_again_learns_nothing(void **state)
 
 	(void)state;
 	op(0);
-	assert_true(table_sync(&g.table, 0, &stream_of(0)->behind, &p[0]));
+	assert_true(table_sync(&g.table, 0, &stream_of(0)->behind, false, &p[0]));
 	assert_int_equal(p[0].behind.n, 1);
 	assert_int_equal(p[0].host, 0);
-	assert_false(table_sync(&g.table, 0, &stream_of(0)->behind, &p[1]));
+	assert_false(table_sync(&g.table, 0, &stream_of(0)->behind, false, &p[1]));
 	op(0);
-	assert_false(table_sync(&g.table, 1, &(struct behind){0}, &p[1]));
-	assert_true(table_sync(&g.table, 0, &stream_of(0)->behind, &p[1]));
+	assert_false(table_sync(&g.table, 1, &(struct behind){0}, false, &p[1]));
+	assert_true(table_sync(&g.table, 0, &stream_of(0)->behind, false, &p[1]));
 	assert_int_equal(p[1].host, p[0].name);
+	/* but for computation, where it had to wait */
+	assert_true(table_sync(&g.table, 0, &stream_of(0)->behind, true, &p[0]));
+	assert_int_equal(p[0].behind.n, 0);
+	assert_int_equal(p[0].host, p[1].name);
 	forget_all();
 }
 
