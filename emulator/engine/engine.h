@@ -26,7 +26,7 @@ struct engine *engine_free(struct engine *e);
 
 /**
  * engine_start - @border: NULL for exchange none; borrowed until the end, as @timing
- * @start_ns: wall clock when the last member arrived. Message times are
+ * @start_ns: wall clock, as early as the first of its posts needs. Message times are
  * start_ns + their relative times, rounded up: never early.
  */
 int engine_start(struct engine *e, const struct border *border, const struct timing *timing,

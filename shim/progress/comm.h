@@ -111,10 +111,10 @@ struct comm {
 	int meet; /* meet.c */
 	bool has_local_id;
 	uint8_t local_id[WIRE_ID_BYTES];
-	struct comm *next;                   /* pending check-ins, then known communicators */
-	struct op *live[COMM_LIVE_SLOTS];    /* arrived and not passed, by number */
-	uint64_t seq, p2p_seq, last_open_ns; /* of the next collective, point-to-point op */
-	_Atomic uint32_t n_pending;          /* ops enqueued and not yet passed */
+	struct comm *next;                /* pending check-ins, then known communicators */
+	struct op *live[COMM_LIVE_SLOTS]; /* arrived and not passed, by number */
+	uint64_t seq, p2p_seq;            /* of the next collective, point-to-point op */
+	_Atomic uint32_t n_pending;       /* ops enqueued and not yet passed */
 };
 
 /* Return: NULL when there is no memory. One reference: the handle's. */

@@ -50,7 +50,7 @@ struct op {
 	struct op *group_next; /* the calling thread's list, of its group */
 	struct op *kept_next;  /* see op_keep() */
 	bool is_persistent;
-	struct wire_arrive call; /* arrive_ns and compute_ns are filled at each arrival */
+	struct wire_arrive call; /* arrive_ns is filled at each arrival */
 	struct sched_p2p *p2p;   /* owned */
 	uint32_t p2p_capacity;
 	struct wire_dep *deps; /* owned; what it waits for: call.n_deps */

@@ -130,8 +130,6 @@ static int send_arrive(struct op *op)
 	points_log(coll_kind_name(call.kind), call.name, call.stream, op->deps, call.n_deps);
 	call.arrive_ns = session_to_daemon(own_ns);
 	call.call_ns = call.call_ns ? session_to_daemon(call.call_ns) : 0;
-	call.compute_ns =
-		c->last_open_ns && own_ns > c->last_open_ns ? own_ns - c->last_open_ns : 0;
 	memcpy(body, &call, sizeof(call));
 	for (uint32_t i = 0; i < op->call.n_p2p; i++) {
 		struct wire_p2p p = {.peer = op->p2p[i].peer,
@@ -290,7 +288,6 @@ static void run_passed(struct note *n)
 		}
 	}
 	g.n_open--;
-	c->last_open_ns = times_of(op)->opened_ns;
 	if (op->run.has_end && !comm_error(c))
 		send_done(op);
 	message_forget(op);

@@ -199,10 +199,9 @@ struct wire_arrive {
 	uint32_t dtype; /* enum coll_dtype */
 	uint32_t redop;
 	uint32_t root;
-	uint64_t compute_ns; /* since the last release of this member; 0 at first */
-	uint32_t n_p2p;      /* entries that follow, COLL_SENDRECV only */
-	uint32_t flags;      /* WIRE_ARRIVE_* */
-	uint64_t name;       /* see struct wire_point, whose fields these are */
+	uint32_t n_p2p; /* entries that follow, COLL_SENDRECV only */
+	uint32_t flags; /* WIRE_ARRIVE_* */
+	uint64_t name;  /* see struct wire_point, whose fields these are */
 	uint64_t call_ns, host;
 	uint32_t stream;
 	uint32_t n_deps; /* struct wire_dep that follow the point-to-point calls */

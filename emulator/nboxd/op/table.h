@@ -3,7 +3,7 @@
  *   - A post is one real member's arrival at an op, with a start and an end of its own.
  *   - An op has the posts that carry one number: those of all real members (a collective), or one
  *     (a group of point-to-point calls, which each member counts for itself: WIRE_SEQ_P2P).
- *   - A run is what the engine plays: the posts that start together. A collective has one run.
+ *   - A run is what the engine plays: the posts that are played together. A collective has one run.
  *     Point-to-point calls are played when both their ends are there, so an op of those may be
  *     played by several runs; it is over with the one that ends last.
  *   - A flow is the messages of one connection from a real rank, counted as they come.

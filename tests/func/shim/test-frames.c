@@ -265,24 +265,6 @@ static void a_clock_that_loses_is_followed(void **state)
 	followed("loses", -480e-6);
 }
 
-static void compute_time_is_from_gate_to_arrival(void **state)
-{
-	struct wire_arrive a[2];
-	struct wire_done done;
-
-	(void)state;
-	start("compute", true);
-	answer_init();
-	a[0] = answer_op(0, NS_PER_MS);
-	assert_int_equal(a[0].compute_ns, 0);
-	done = g.frames[frame(WIRE_DONE, 0)].done;
-	let_go();
-	a[1] = answer_op(1, 0);
-	assert_true(a[1].arrive_ns > done.release_ns);
-	assert_int_equal(a[1].compute_ns, a[1].arrive_ns - done.release_ns);
-	end(0);
-}
-
 /* The worker is killed, its children live. */
 static void children_do_not_keep_the_link_open(void **state)
 {
@@ -323,7 +305,6 @@ int main(int argc, char **argv)
 		T(on_two_machines_all_times_are_nboxds),
 		T(a_clock_that_gains_is_followed),
 		T(a_clock_that_loses_is_followed),
-		T(compute_time_is_from_gate_to_arrival),
 		T(children_do_not_keep_the_link_open),
 	};
 
