@@ -26,7 +26,7 @@ static void *find(_Atomic(void *) *known, const char *name)
 		return fn;
 	fn = dlsym(RTLD_NEXT, name);
 	if (!fn) { /* only some library sees it */
-		handle = name[2] == 'd'
+		handle = strstr(name, "cuda")
 				 ? cuda_runtime_find()
 				 : dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
 		if (handle && handle != CUDA_RUNTIME_NONE)
