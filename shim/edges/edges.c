@@ -18,7 +18,7 @@
 struct stamper {
 	struct stamper *next_free;
 	_Atomic(device_stream) streams[2];
-	_Atomic(device_event) joined;
+	_Atomic(device_event) joined, place;
 };
 
 static struct {
@@ -30,8 +30,8 @@ static struct {
 	_Atomic bool is_on; /* release: pairs with edges_begin(), makes @dev and @sink visible */
 	_Atomic bool is_seen;
 	_Atomic uint32_t n_ops;
-	/* Ops, and streams destroyed: since then it is not known any more what a stream has had, or
-	 * which it is. */
+	/* Ops, records, and streams destroyed: since then it is not known any more what a stream
+	 * has had, or which it is. */
 	_Atomic uint32_t n_changes;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -177,13 +177,13 @@ static device_stream stream_of(struct stamper *st, bool is_captured)
 	return atomic_compare_exchange_strong(&st->streams[is_captured], &now, s) ? s : now;
 }
 
-static device_event event_of(struct stamper *st)
+static device_event event_of(_Atomic(device_event) *known)
 {
-	device_event ev = atomic_load(&st->joined), now = NULL;
+	device_event ev = atomic_load(known), now = NULL;
 
 	if (ev || g.dev->event_new(&ev))
 		return ev;
-	return atomic_compare_exchange_strong(&st->joined, &now, ev) ? ev : now;
+	return atomic_compare_exchange_strong(known, &now, ev) ? ev : now;
 }
 
 /* @waiter: the stream that waits for the point's event. */
@@ -195,7 +195,7 @@ static void stamp(const struct table_point *t, device_stream waiter)
 
 	if (!s || g.dev->stream_wait(s, t->event) || g.dev->stamp(s, &p->stamp, t->capture))
 		return; /* the first op that waits for it tells the time */
-	joined = t->capture ? event_of(t->stamper) : NULL;
+	joined = t->capture ? event_of(&t->stamper->joined) : NULL;
 	if (joined && !g.dev->event_record(joined, s))
 		g.dev->stream_wait(waiter, joined);
 }
@@ -219,7 +219,7 @@ void edges_worked(device_stream handle)
 	pthread_mutex_lock(&g.lock);
 	s = use(&l);
 	if (s)
-		s->has_work = true;
+		s->has_work = s->has_later = true;
 	pthread_mutex_unlock(&g.lock);
 	last.handle = handle;
 	last.n_changes = n;
@@ -236,7 +236,28 @@ void edges_recorded(device_event ev, device_stream handle, uint64_t call_ns)
 	s = use(&l);
 	if (s)
 		table_record(&g.table, ev, s, call_ns);
+	atomic_fetch_add_explicit(&g.n_changes, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&g.lock);
+}
+
+/* What the stream computes before the wait is known only from a place just before it. */
+void edges_waits(device_stream handle, device_event event, uint64_t call_ns)
+{
+	struct look l = look_at(handle);
+	struct stamper *st = NULL;
+	struct table_stream *s;
+	struct table_event *ev;
+	device_event place;
+
+	pthread_mutex_lock(&g.lock);
+	s = use(&l);
+	ev = table_event(&g.table, event);
+	if (s && ev && table_lacks_place(s, ev))
+		st = s->stamper;
+	pthread_mutex_unlock(&g.lock);
+	place = st ? event_of(&st->place) : NULL;
+	if (place && !g.dev->event_record(place, handle))
+		edges_recorded(place, handle, call_ns);
 }
 
 void edges_waited(device_stream handle, device_event event)

@@ -81,6 +81,8 @@ void edges_end(void);
 /* The job gives @s work: a kernel, a copy, a function. No edges_begin(). */
 void edges_worked(device_stream s);
 void edges_recorded(device_event ev, device_stream s, uint64_t call_ns);
+/* Before the call. */
+void edges_waits(device_stream s, device_event ev, uint64_t call_ns);
 void edges_waited(device_stream s, device_event ev);
 void edges_event_synced(device_event ev, uint64_t call_ns);
 void edges_stream_synced(device_stream s, uint64_t call_ns);

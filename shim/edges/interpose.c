@@ -74,7 +74,8 @@ static device_stream own(device_stream s)
 		  (device_event ev, device_stream s, unsigned int flags), (ev, s, flags), NOTHING, \
 		  if (flags != RECORD_EXTERNAL) edges_recorded(ev, stream, call_ns))               \
 	INTERPOSE(name##StreamWaitEvent##suffix,                                                   \
-		  (device_stream s, device_event ev, unsigned int flags), (s, ev, flags), NOTHING, \
+		  (device_stream s, device_event ev, unsigned int flags), (s, ev, flags),          \
+		  if (flags != RECORD_EXTERNAL) edges_waits(stream, ev, call_ns),                  \
 		  if (flags != RECORD_EXTERNAL) edges_waited(stream, ev))                          \
 	INTERPOSE(name##StreamSynchronize##suffix, (device_stream s), (s), NOTHING,                \
 		  edges_stream_synced(stream, call_ns))                                            \

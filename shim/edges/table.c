@@ -146,6 +146,7 @@ void table_record(struct table *t, device_event handle, struct table_stream *s, 
 	ev->capture = s->capture;
 	ev->is_point = false;
 	s->last = ev;
+	s->has_later = s->is_legacy || s->thread;
 }
 
 /* --- points --------------------------------------------------------------------------- */
@@ -216,6 +217,12 @@ static bool has_new_op(const struct table_stream *s, const struct behind *b)
 		if (b->edges[i].is_op && !behind_has(&s->behind, &b->edges[i]))
 			return true;
 	return false;
+}
+
+bool table_lacks_place(const struct table_stream *s, const struct table_event *ev)
+{
+	return ev->capture == s->capture && ev->stream != s && has_new_op(s, &ev->behind) &&
+	       table_computes(s) && (s->has_later || !is_place(s));
 }
 
 unsigned int table_wait(struct table *t, struct table_stream *s, struct table_event *ev,

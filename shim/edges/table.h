@@ -19,6 +19,7 @@ struct table_stream {
 	uint32_t number;  /* from 1; never given twice */
 	bool is_comm;     /* it has had an op */
 	bool has_work;    /* since its last op, of other kinds */
+	bool has_later;   /* since the job's last record */
 	uint8_t n_worked; /* 0: it has had nothing but ops for a while: see table_op() */
 	bool is_blocking; /* it waits for the legacy stream of its device, and that for it */
 	bool is_legacy;
@@ -71,6 +72,9 @@ struct table_event *table_event(struct table *t, device_event ev);
 
 /* The job recorded @ev on @s. */
 void table_record(struct table *t, device_event ev, struct table_stream *s, uint64_t call_ns);
+/* Before @s waits for @ev: is that a wait for an op, at a place that no record of the job's marks?
+ */
+bool table_lacks_place(const struct table_stream *s, const struct table_event *ev);
 /* @s waits for @ev. Return: how many points are to be stamped, at most 2. */
 unsigned int table_wait(struct table *t, struct table_stream *s, struct table_event *ev,
 			struct table_point ret[2]);
