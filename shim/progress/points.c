@@ -27,7 +27,8 @@ struct point {
 };
 
 static struct point *points[SLOTS]; /* the progress thread's: those whose stamp is awaited */
-static _Atomic uint32_t ranks[TABLE_DEVICES];
+/* World rank + 1; 0: no communicator yet. A device without one is its process's first rank's. */
+static _Atomic uint32_t ranks[TABLE_DEVICES], first_rank;
 
 static bool is_captured(const struct point *p)
 {
@@ -67,16 +68,19 @@ static void send_point(const struct point *p, uint64_t time_ns)
 	char body[sizeof(struct wire_point) + sizeof(p->edge.deps)];
 	struct wire_point m = p->edge.m;
 	size_t bytes = m.n_deps * sizeof(struct wire_dep);
+	uint32_t rank = atomic_load_explicit(&ranks[p->edge.device], memory_order_relaxed);
 
+	if (!rank)
+		rank = atomic_load_explicit(&first_rank, memory_order_relaxed);
+	if (!rank)
+		return;
 	m.time_ns = session_to_daemon(time_ns);
 	m.call_ns = m.call_ns ? session_to_daemon(m.call_ns) : 0;
 	points_log(m.kind == WIRE_POINT_HOST ? "host" : "point", m.name, m.stream, p->edge.deps,
 		   m.n_deps);
 	memcpy(body, &m, sizeof(m));
 	memcpy(body + sizeof(m), p->edge.deps, bytes);
-	session_send(WIRE_POINT, 0,
-		     atomic_load_explicit(&ranks[p->edge.device], memory_order_relaxed), 0, body,
-		     sizeof(m) + bytes);
+	session_send(WIRE_POINT, 0, rank - 1, 0, body, sizeof(m) + bytes);
 }
 
 static void tell(struct point *p, uint64_t time_ns)
@@ -171,6 +175,9 @@ const struct edges_sink points_sink = {.make = make, .made = made};
 
 void points_set_rank(int device, uint32_t world_rank)
 {
+	uint32_t none = 0;
+
 	if (device >= 0 && device < TABLE_DEVICES)
-		atomic_store_explicit(&ranks[device], world_rank, memory_order_relaxed);
+		atomic_store_explicit(&ranks[device], world_rank + 1, memory_order_relaxed);
+	atomic_compare_exchange_strong(&first_rank, &none, world_rank + 1);
 }

@@ -245,7 +245,8 @@ static inline void start(const char *part, bool is_same_clock)
 	start_drifting(part, is_same_clock, 0);
 }
 
-static inline void answer_init(void)
+/* The worker's communicator begins at world rank @base. */
+static inline void answer_init_of(uint32_t base)
 {
 	struct {
 		struct wire_comm_ready m;
@@ -254,13 +255,20 @@ static inline void answer_init(void)
 			.n_ranks = WORLD,
 			.n_real = 1,
 			.gpus_per_node = WORLD,
+			.base = base,
 			.stride = 1,
 			.ranks_per_node = 1,
 			.channels = 1,
-			.chunk_bytes = 65536}};
+			.chunk_bytes = 65536},
+		  .member = {.world_rank = base}};
 
 	memset(body.m.data, DATA_NONE, sizeof(body.m.data));
 	reply(WIRE_COMM_READY, 0, &body, sizeof(body));
+}
+
+static inline void answer_init(void)
+{
+	answer_init_of(0);
 }
 
 /* Op @seq takes @takes_ns. Return: its ARRIVE. */

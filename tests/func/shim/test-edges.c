@@ -234,6 +234,25 @@ static void records(void)
 	CUDA(cudaStreamSynchronize(c));
 }
 
+/* The communicator's device is 0. */
+static void other_device(void)
+{
+	cudaStream_t m, c = stream(cudaStreamNonBlocking);
+
+	op(c);
+	CUDA(cudaSetDevice(1));
+	m = stream(cudaStreamNonBlocking);
+	compute(m);
+	follow(c, m);
+	CUDA(cudaSetDevice(0));
+	op(c);
+	CUDA(cudaSetDevice(1));
+	compute(m);
+	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaSetDevice(0));
+	CUDA(cudaStreamSynchronize(c));
+}
+
 /* As if it were linked with a runtime of its own: no call of CUDA's goes through libnbox.so. */
 static void blind(void)
 {
@@ -246,9 +265,11 @@ static int run_job(const char *part)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} parts[] = {{"ddp", ddp},       {"fsdp", fsdp},       {"busy", busy},
-		     {"mixed", mixed},   {"blind", blind},     {"host", host},
-		     {"legacy", legacy}, {"replays", replays}, {"records", records}};
+	} parts[] = {{"ddp", ddp},         {"fsdp", fsdp},
+		     {"busy", busy},       {"mixed", mixed},
+		     {"blind", blind},     {"host", host},
+		     {"legacy", legacy},   {"replays", replays},
+		     {"records", records}, {"other_device", other_device}};
 
 	n = WORLD;
 	NCCL(ncclCommInitRank(&comm, n, id_of("edges"), 0));
@@ -461,6 +482,18 @@ static void an_event_means_its_last_record(void **state)
 	play("records", 3, 1, "A a BA.a ba. c CBbc. 0C");
 }
 
+static void what_another_device_does_is_the_same_ranks(void **state)
+{
+	(void)state;
+	start("other_device", true);
+	answer_init_of(2);
+	play_from(0, 2, 1);
+	see_rows("A a BA.a 0a 1B");
+	for (unsigned int i = 0; i < g.n; i++)
+		if (g.frames[i].hdr.type == WIRE_POINT)
+			assert_int_equal(g.frames[i].hdr.rank, 2);
+}
+
 static void a_job_whose_events_cannot_be_seen_is_told_so_once(void **state)
 {
 	unsigned int flagged = 0;
@@ -512,6 +545,7 @@ int main(int argc, char **argv)
 		T(blocking_streams_follow_the_legacy_stream),
 		T(a_replay_has_the_names_of_the_capture),
 		T(an_event_means_its_last_record),
+		T(what_another_device_does_is_the_same_ranks),
 		T(a_job_whose_events_cannot_be_seen_is_told_so_once),
 	};
 
