@@ -13,8 +13,10 @@
 #include "topology/template.h"
 
 #define NODES_MAX 4096
-#define TIMES_BYTES_MAX ((size_t)64 << 20) /* of ranks that are told apart; at least 64 nodes */
-#define HOST_NS 100e3 /* a stream that had nothing else to do has taken a call up by then */
+#define TIMES_BYTES_MAX                                                                           \
+	((size_t)64 << 20) /* of ranks that are told apart, in all; at least 64 nodes a real rank \
+			    */
+#define HOST_NS 100e3      /* a stream that had nothing else to do has taken a call up by then */
 #define FOLD_NS 0.5
 
 /* Times of a node: of its real rank and of those that it is the template of. */
@@ -163,7 +165,7 @@ void timeline_node_release(struct timeline_node *n)
 
 static bool is_full(const struct timeline *t)
 {
-	size_t n_each = TIMES_BYTES_MAX / sizeof(double) / t->n_ranks;
+	size_t n_each = TIMES_BYTES_MAX / t->all->n_real / sizeof(double) / t->n_ranks;
 
 	return t->n_nodes > NODES_MAX || t->n_each > (n_each > 64 ? n_each : 64);
 }

@@ -49,7 +49,9 @@ static void *find(_Atomic(void *) *known, const char *name)
 			return UNKNOWN;                                           \
 		if (!edges_begin(&call_ns))                                       \
 			return real args;                                         \
+		saved = errno;                                                    \
 		before;                                                           \
+		errno = saved;                                                    \
 		r = real args;                                                    \
 		saved = errno;                                                    \
 		if (r == 0) {                                                     \
@@ -122,16 +124,18 @@ static device_stream stream_of(const void *config)
 	return s;
 }
 
-#define WORK(name, stream, params, args)                                \
-	EXPORT int name params                                          \
-	{                                                               \
-		static _Atomic(void *) known;                           \
-		int(*real) params = (int(*) params)find(&known, #name); \
-                                                                        \
-		if (!real)                                              \
-			return UNKNOWN;                                 \
-		edges_worked(stream);                                   \
-		return real args;                                       \
+#define WORK(name, stream, params, args)                                       \
+	EXPORT int name params                                                 \
+	{                                                                      \
+		static _Atomic(void *) known;                                  \
+		int(*real) params = (int(*) params)find(&known, #name), saved; \
+                                                                               \
+		if (!real)                                                     \
+			return UNKNOWN;                                        \
+		saved = errno;                                                 \
+		edges_worked(stream);                                          \
+		errno = saved;                                                 \
+		return real args;                                              \
 	}
 #define WORK_ON_STREAM(suffix, stream)                                                             \
 	WORK(cudaLaunchKernel##suffix, stream,                                                     \
