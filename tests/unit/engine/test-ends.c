@@ -29,7 +29,7 @@ static bool is_close(double a, double b)
 static struct ends *ends_of(struct scene *c, struct delay_chain *d)
 {
 	struct timing t;
-	struct ends *e;
+	struct ends *e = NULL;
 	struct err err = {""};
 
 	if (solve(&c->s, &c->t, &c->m, d, NULL, 1, 0, &t, &err) ||
