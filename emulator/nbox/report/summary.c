@@ -121,6 +121,8 @@ void report_print(const struct report *r, FILE *to)
 		fprintf(to, "   payload        in memory of the %s\n", r->payload_memory);
 	if (r->device[0])
 		fprintf(to, "   device         %s\n", r->device);
+	else if (r->n_ops && !r->is_exposed_bound) /* shim/gate/cuda-gate.c, NAP_BUSY_NS */
+		fprintf(to, "   places         in streams are seen by polling, up to 100 us late\n");
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		fprintf(to, "   warning: %s\n", r->warnings[i]);
 }
