@@ -122,7 +122,8 @@ void report_print(const struct report *r, FILE *to)
 	if (r->device[0])
 		fprintf(to, "   device         %s\n", r->device);
 	else if (r->n_ops && !r->is_exposed_bound) /* shim/gate/cuda-gate.c, NAP_BUSY_NS */
-		fprintf(to, "   places         in streams are seen by polling, up to 100 us late\n");
+		fprintf(to,
+			"   places         in streams are seen by polling, up to 100 us late\n");
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		fprintf(to, "   warning: %s\n", r->warnings[i]);
 }
