@@ -179,14 +179,14 @@ static int collect(struct run *run, struct calls_of_run *x, struct pair_post *re
 struct ask {
 	struct run *run;
 	double *ends; /* by post */
-	double (*arrival)(const struct run *run, uint32_t rank);
+	bool is_plain;
 };
 
 static double start_of(void *ctx, uint32_t rank)
 {
 	const struct ask *a = ctx;
 
-	return a->arrival(a->run, rank);
+	return rule_arrival(a->run, rank, a->is_plain);
 }
 
 /* Of real ranks: each of its posts. */
@@ -208,7 +208,7 @@ static int find_ends(struct ask *a, const struct calls_of_run *x, const struct t
 	const struct p2p_ranks who = {.ctx = a, .start = start_of, .done = take_end};
 
 	for (uint32_t i = 0; i < run->n_posts; i++) /* without calls of others */
-		a->ends[i] = a->arrival(run, run->posts[i]->member->rank);
+		a->ends[i] = rule_arrival(run, run->posts[i]->member->rank, a->is_plain);
 	return solve_p2p_ends(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
 			      run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
 			      &run->comm->members.map, ops->delay, run->number, t, &who, err);
@@ -217,7 +217,7 @@ static int find_ends(struct ask *a, const struct calls_of_run *x, const struct t
 static int find_all_ends(struct run *run, const struct calls_of_run *x, struct err *err)
 {
 	struct timing plain = run->timing;
-	struct ask a = {.run = run, .arrival = rule_arrival};
+	struct ask a = {.run = run};
 	int r;
 
 	run->ends = malloc(2 * run->n_posts * sizeof(*run->ends));
@@ -228,7 +228,7 @@ static int find_all_ends(struct run *run, const struct calls_of_run *x, struct e
 	plain.end_ns = plain.model_ns;
 	plain.extra_ns = 0;
 	a.ends = run->ends + run->n_posts;
-	a.arrival = rule_plain_arrival;
+	a.is_plain = true;
 	return r < 0 ? r : find_ends(&a, x, &plain, err);
 }
 

@@ -229,29 +229,23 @@ static double peer_arrival(const struct post *post, uint32_t world_rank)
 		       : real_arrival(post);
 }
 
-double rule_arrival(const struct run *run, uint32_t rank)
+static double arrival_of(const struct post *post, uint32_t world_rank, bool is_plain)
 {
-	const struct comm *c = run->comm;
-	uint32_t world_rank = membership_world(&c->members.map, rank);
-	uint32_t template = timelines_template(c->comms->ops->timelines, world_rank);
-	double last = -INFINITY;
-
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		if (run->posts[i]->member->world_rank == template)
-			last = fmax(last, timeline_arrival(run->posts[i]->node, world_rank));
-	return isfinite(last) ? last : real_arrival(run->posts[0]);
+	return is_plain ? timeline_plain_arrival(post->node)
+			: timeline_arrival(post->node, world_rank);
 }
 
-double rule_plain_arrival(const struct run *run, uint32_t rank)
+double rule_arrival(const struct run *run, uint32_t rank, bool is_plain)
 {
 	uint32_t world_rank = membership_world(&run->comm->members.map, rank);
 	uint32_t template = timelines_template(run->comm->comms->ops->timelines, world_rank);
+	const struct post *first = run->posts[0];
 	double last = -INFINITY;
 
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		if (run->posts[i]->member->world_rank == template)
-			last = fmax(last, timeline_plain_arrival(run->posts[i]->node));
-	return isfinite(last) ? last : timeline_plain_arrival(run->posts[0]->node);
+			last = fmax(last, arrival_of(run->posts[i], world_rank, is_plain));
+	return isfinite(last) ? last : arrival_of(first, first->member->world_rank, is_plain);
 }
 
 /* When the last of those arrives that rank @v calls, which does what its template does with ranks
