@@ -122,6 +122,24 @@ static void a_late_gate_delays_what_waits_for_it_alone(void **state)
 	stop(&d, 1);
 }
 
+/* Rank 1 copies rank 0 and computes twice as long: 10 ms, not the 2 ms in which the gate was late.
+ */
+static void lateness_is_no_computation(void **state)
+{
+	static const char *const what_ifs[] = {"--what-if", "slow:rank=1,compute=2", NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 1, what_ifs);
+	arrive(0, 0, 0, COLL_ALLREDUCE, (struct told){1, 10 * MS, {0}});
+	assert_int_equal(over(0), 11 * MS);
+	done(0, 0, 0, 2 * MS);
+	point(0, (struct told){2, 23 * MS, {0, 1}});
+	arrive(0, 0, 1, COLL_ALLREDUCE, (struct told){3, 23 * MS, {1, 2}});
+	assert_int_equal(over(0), (11 + 2 * 10 + 1) * MS + 2 * MS);
+	stop(&d, 1);
+}
+
 /* Rank 0 is real. Its gates hold it as long as it would compute. */
 static void a_slowed_real_rank_is_held_by_its_gates(void **state)
 {
@@ -198,6 +216,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_late_gate_delays_what_waits_for_it_alone),
+		cmocka_unit_test(lateness_is_no_computation),
 		cmocka_unit_test(a_slowed_real_rank_is_held_by_its_gates),
 		cmocka_unit_test(a_root_does_not_wait_for_those_that_it_sends_to),
 		cmocka_unit_test(lag_passes_on_by_the_images_of_a_communicator),
