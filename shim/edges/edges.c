@@ -36,7 +36,8 @@ static struct {
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 EDGES_THREAD unsigned int edges_quiet;
-/* It enqueues work: its waits are the job's. Others only look after what is under way. */
+/* It has enqueued ops, or recorded or waited for events: its waits are the job's. Others only look
+ * after what is under way. */
 static EDGES_THREAD bool is_enqueuer;
 
 void edges_open(const struct device *dev, const struct edges_sink *sink)

@@ -1,14 +1,14 @@
 /* The edges between the job's streams: which op waits for which place of which stream, and which
  * stream waits for which op. Learned from the job's calls (interpose.c) and from ops (enqueue.c).
  *
- * A place in a stream that an op waits for is stamped when the device gets there, by a stream of
- * ours that waits for the job's event, too: the job's own compute streams get nothing extra, and a
- * communication stream that is busy does not delay the stamp. In a capture that stream becomes part
+ * A place in a stream is stamped when the device gets there, by a stream of ours that waits for the
+ * event that marks the place: a communication stream that is busy does not delay the stamp. The
+ * event is the job's; before a wait for an op, where the job has recorded none, it is one of ours:
+ * outside of captures all that the job's compute streams get. In a capture our stream becomes part
  * of the capture, and CUDA ends none that has streams which are not joined. So the stream that
  * waits for the event waits for the stamp, too: the only way that CUDA documents. */
 #pragma once
 
-#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,7 +19,7 @@
 
 /* A point on its way to nboxd. Its stamp, if it has one, is enqueued after made(). */
 struct edges_point {
-	struct wire_point m; /* time_ns: the host's; else the stamp's */
+	struct wire_point m; /* time_ns: of a point of the host; a place's is in @stamp */
 	struct wire_dep deps[BEHIND_MAX];
 	int device;
 	struct stamp stamp;
@@ -51,8 +51,9 @@ void edges_ops(device_stream s, uint64_t at, uint64_t call_ns, struct edges_ops 
 uint64_t edges_name(const struct edges_ops *ops);
 /* The last of them has @name: from here on it lies behind the stream. */
 void edges_ops_end(device_stream s, const struct edges_ops *ops, uint64_t name, struct edge *ret);
-/* @s waits for all that @other has behind it; for one op. */
+/* @s waits for all that @other has behind it. */
 void edges_join(device_stream s, device_stream other);
+/* @s waits for the op @e. */
 void edges_follow(device_stream s, const struct edge *e);
 /* Many ops were enqueued, and none of the job's calls came by: it has a CUDA runtime that cannot be
  * interposed. */

@@ -19,13 +19,13 @@ struct table_stream {
 	uint32_t number;  /* from 1; never given twice */
 	bool is_comm;     /* it has had an op */
 	bool has_work;    /* since its last op, of other kinds */
-	bool has_later;   /* since the job's last record */
+	bool has_later;   /* since the last record: work of the job's */
 	uint8_t n_worked; /* 0: it has had nothing but ops for a while: see table_op() */
 	bool is_blocking; /* it waits for the legacy stream of its device, and that for it */
 	bool is_legacy;
 	struct behind behind, eager; /* now; while captured: as it was before */
 	uint64_t capture;
-	struct table_event *last; /* the job's last record on it; NULL: of no use any more */
+	struct table_event *last; /* the last record on it, the job's or edges.c's; NULL: no use */
 	struct stamper *stamper;  /* edges.c's */
 };
 
@@ -70,10 +70,9 @@ void table_use(struct table *t, struct table_stream *s, uint64_t capture);
 /* NULL: not known. */
 struct table_event *table_event(struct table *t, device_event ev);
 
-/* The job recorded @ev on @s. */
+/* @ev was recorded on @s. */
 void table_record(struct table *t, device_event ev, struct table_stream *s, uint64_t call_ns);
-/* Before @s waits for @ev: is that a wait for an op, at a place that no record of the job's marks?
- */
+/* Before @s waits for @ev: is that a wait for an op, at a place that no record marks? */
 bool table_lacks_place(const struct table_stream *s, const struct table_event *ev);
 /* @s waits for @ev. Return: how many points are to be stamped, at most 2. */
 unsigned int table_wait(struct table *t, struct table_stream *s, struct table_event *ev,

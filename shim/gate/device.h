@@ -98,7 +98,7 @@ struct device {
 	void (*stamp_deinit)(struct stamp *st);
 
 	/* NULL, or: how the progress thread learns what gates do. Looks at all of them,
-	 * calls on_arrive and on_passed; returns whether any moved. */
+	 * calls on_arrive, on_passed and on_stamped; returns whether any moved. */
 	bool (*poll)(void);
 	/* How long poll() may wait when nothing has moved for @quiet_ns; UINT64_MAX: until
 	 * something is enqueued (note_nudge()). */

@@ -22,11 +22,11 @@ struct point {
 	struct note made, stamped;
 	struct point *next;
 	_Atomic bool is_stamped; /* the note is posted; release: pairs with run_stamped() */
-	uint64_t latest_ns;      /* what waited for it had gone on by then; 0: not known */
 	bool is_sent, has_polled;
 };
 
-static struct point *points[SLOTS]; /* the progress thread's: those whose stamp is awaited */
+static struct point
+	*points[SLOTS]; /* the progress thread's: awaiting their stamp; of graphs: for good */
 /* World rank + 1; 0: no communicator yet. A device without one is its process's first rank's. */
 static _Atomic uint32_t ranks[TABLE_DEVICES], first_rank;
 

@@ -382,7 +382,7 @@ static void add_row(unsigned int i)
 	*end = '\0';
 }
 
-/* Answers all ops of @part; each takes @op_ns. */
+/* Answers @n_ops ops from number @first on; each takes @op_ns. */
 static void play_from(unsigned int first, unsigned int n_ops, uint64_t op_ns)
 {
 	for (unsigned int seq = first; seq < first + n_ops; seq++)

@@ -1,7 +1,7 @@
 /* What lies behind a place in a stream: table.c against a slow model, which keeps for each stream
- * the set of all ops and points behind it, on random sequences of records, waits, ops and destroyed
- * events and streams. The names that the table gives out for a place, and what those named before,
- * must be just what the model has behind it. */
+ * the set of all ops behind it, on random sequences of records, waits, ops and destroyed events and
+ * streams. The ops that the table's names for a place lead to must be just those of the model; what
+ * is told of points is checked by example. */
 #include <stdlib.h>
 #include <string.h>
 
