@@ -75,8 +75,8 @@ struct nbox_delay {
 	double latency_ns, occupancy_ns;
 };
 
-/* A stretch of computation of one rank: the time between two of its edges (an op's
- * arrival, a wait for an op). */
+/* A stretch of computation of one rank: the time between two of its edges (an op's arrival, a wait
+ * for an op or an event). */
 struct nbox_segment {
 	uint32_t struct_size;
 	uint32_t rank;   /* world rank, virtual or real */

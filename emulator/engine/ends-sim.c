@@ -1,7 +1,6 @@
 /* See ends-sim.h. */
 #include "engine/ends-sim.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

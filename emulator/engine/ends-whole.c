@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "base/cleanup.h"
 #include "engine/sim-ranks.h"
 
 enum waits { FOR_ALL, FOR_OTHERS, FOR_ROOT, FOR_NOBODY };
@@ -38,7 +37,8 @@ static double sending_share(const struct sched *s)
 
 	if (s->n_ranks < 2)
 		return 1;
-	if (s->kind == COLL_ALLGATHER || s->kind == COLL_REDUCESCATTER || s->kind == COLL_ALLTOALL)
+	if (s->kind == COLL_ALLGATHER || s->kind == COLL_REDUCESCATTER ||
+	    s->kind == COLL_ALLTOALL || s->kind == COLL_SCATTER)
 		bytes *= s->n_ranks - 1;
 	return fmax(0, 1 - buffers / fmax(bytes, 1));
 }

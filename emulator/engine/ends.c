@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "engine/ends-alltoall.h"
 #include "engine/ends-ring.h"
 #include "engine/ends-sim.h"

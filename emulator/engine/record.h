@@ -80,7 +80,7 @@ struct record_op {
 	uint64_t bytes, count;
 	uint64_t call_ns;       /* wall: when the job called it */
 	uint64_t arrive_ns;     /* wall: this rank's own arrival */
-	uint64_t start_ns;      /* wall: when the last member did that its messages wait for */
+	uint64_t start_ns;      /* wall: end less what the op takes, never before arrive_ns */
 	uint64_t due_ns;        /* wall: when the gate was to open */
 	uint64_t release_ns;    /* wall: when it really opened */
 	uint64_t local_done_ns; /* wall: real op among the real members was over; 0 unknown */

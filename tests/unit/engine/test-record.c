@@ -49,6 +49,7 @@ static struct record_op op_of(uint64_t i)
 	return (struct record_op){
 		.number = i,
 		.seq = i / 2,
+		.exposed_ns = 5 * i,
 		.name = i + 1,
 		.comm = i % 2 ? 4 : 1,
 		.rank = (uint32_t)i % 3,
