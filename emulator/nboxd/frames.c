@@ -59,6 +59,15 @@ static int on_bye(struct server *s, struct worker *w, uint64_t exit_code)
 	return 0;
 }
 
+/* It is of a rank, not of a communicator's member: check-ins have said who plays that. */
+static int on_point(struct server *s, struct worker *w, const struct wire_hdr *h, const void *body)
+{
+	if (!players_plays(&s->players, w, h->rank))
+		return worker_refuse(w, EPROTO, "POINT for world rank %u, which it does not play",
+				     h->rank);
+	return op_on_point(&s->ops, w, h, body);
+}
+
 static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const void *body)
 {
 	struct server *s = ctx;
@@ -87,7 +96,7 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 	case WIRE_LOCAL_ID:
 		return meet_on_id(&s->comms, w, h, body);
 	case WIRE_POINT:
-		return op_on_point(&s->ops, w, h, body);
+		return on_point(s, w, h, body);
 	case WIRE_ARRIVE:
 		return op_on_arrive(&s->ops, w, h, body);
 	case WIRE_MESSAGE:

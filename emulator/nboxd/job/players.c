@@ -28,6 +28,13 @@ int players_index(const struct players *p, int64_t world_rank)
 	return -1;
 }
 
+bool players_plays(const struct players *p, const struct worker *w, uint32_t world_rank)
+{
+	int i = players_index(p, world_rank);
+
+	return i >= 0 && p->workers[i] == w;
+}
+
 int64_t players_rank_of(const struct players *p, uint32_t pid)
 {
 	for (size_t i = p->cluster->n_real; i-- > 0;)

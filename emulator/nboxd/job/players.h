@@ -1,6 +1,7 @@
 /* Which worker plays which real rank. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,8 @@ int players_init(struct players *p, const struct cluster *cluster);
 void players_deinit(struct players *p);
 /* Where @world_rank stands among the real ranks; -1: it is virtual. */
 int players_index(const struct players *p, int64_t world_rank);
+/* Whether real rank @world_rank is one of @w's. */
+bool players_plays(const struct players *p, const struct worker *w, uint32_t world_rank);
 /* The world rank that the process @pid plays; -1: none. */
 int64_t players_rank_of(const struct players *p, uint32_t pid);
 void players_gone(struct players *p, const struct worker *w);

@@ -61,8 +61,6 @@ int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, con
 	int r;
 
 	memcpy(&m, body, sizeof(m));
-	if (!cluster_is_real(ops->cluster, h->rank))
-		return worker_refuse(w, EPROTO, "POINT of rank %u, which is not real", h->rank);
 	take_deps((const char *)body + sizeof(m), m.n_deps, deps);
 	r = timelines_point(ops->timelines, h->rank,
 			    &(struct timeline_point){

@@ -4,6 +4,7 @@
 
 #include "nboxd/op/table.h"
 
+/* Rank h->rank is @w's. */
 int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body);
 /* @post arrives, as post->arrive says; @deps: of the frame. Return: 0; negative errno with the
  * sentence. */

@@ -114,6 +114,9 @@ static void send_wrong(struct fake *enemy, struct rng *rng)
 	case WIRE_ARRIVE:
 		h.body_bytes = sizeof(struct wire_arrive);
 		break;
+	case WIRE_POINT:
+		h.body_bytes = sizeof(struct wire_point);
+		break;
 	case WIRE_DONE:
 		h.body_bytes = sizeof(struct wire_done);
 		break;
@@ -197,6 +200,24 @@ static void frames_at_random_harm_only_their_sender(void **state)
 	random_frames(test_address("tcp", NULL), "messages", 1);
 	random_frames(test_address("tcp", NULL), "none", 2);
 	random_frames(test_address("tcp", NULL), "payload", 3);
+}
+
+/* Worker 2 plays rank 2 alone. */
+static void a_point_of_a_rank_that_another_plays_ends_its_sender(void **state)
+{
+	struct wire_point point = {.name = 1, .time_ns = 1};
+	struct daemon d;
+
+	(void)state;
+	start(&d, test_address("tcp", NULL), "none", 3);
+	point.time_ns = clock_now_ns();
+	fake_send(&f[2], WIRE_POINT, 0, 2, 0, &point, sizeof(point));
+	fake_send(&f[2], WIRE_POINT, 0, 0, 0, &point, sizeof(point));
+	assert_true(fakes_got(&f[2], 1, WIRE_ERROR, 1));
+	assert_string_equal(f[2].error.text, "POINT for world rank 0, which it does not play");
+	for (size_t i = 0; i < 3; i++)
+		fake_close(&f[i]);
+	daemon_stop(&d);
 }
 
 /* Hundreds of strangers: the log does not grow with them, the work goes on. */
@@ -316,6 +337,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_bye_behind_many_frames_is_still_a_bye),
 		cmocka_unit_test(frames_at_random_harm_only_their_sender),
+		cmocka_unit_test(a_point_of_a_rank_that_another_plays_ends_its_sender),
 		cmocka_unit_test(strangers_fill_no_log_and_stop_no_work),
 		cmocka_unit_test(a_silent_connection_gives_its_place_to_a_new_one),
 	};
