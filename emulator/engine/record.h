@@ -89,11 +89,11 @@ struct record_op {
 	double model_ns;     /* what the model says that it takes */
 	double injected_ns;  /* what what-ifs added to that */
 	uint64_t n_messages; /* that crossed the link for this rank */
-	uint64_t exposed_ns; /* what the op's own stream, where it computes, waited before it */
 	uint32_t comm, rank, world_rank, stream;
 	uint32_t kind, dtype, redop, root, algo;
-	uint32_t how;   /* enum solve_how */
-	uint32_t flags; /* RECORD_* */
+	uint32_t how;        /* enum solve_how */
+	uint32_t flags;      /* RECORD_* */
+	uint64_t exposed_ns; /* what the op's own stream, where it computes, waited before it */
 	uint32_t n_deps, n_calls;
 	const struct record_dep *deps;
 	const struct record_call *calls;

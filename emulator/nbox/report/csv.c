@@ -224,14 +224,8 @@ static void print_names(const struct column *columns, size_t n, FILE *to)
 
 static int by_rank(const void *pa, const void *pb)
 {
-	const struct record_op *a = *(const struct record_op *const *)pa,
-			       *b = *(const struct record_op *const *)pb;
-
-	if (a->world_rank != b->world_rank)
-		return a->world_rank < b->world_rank ? -1 : 1;
-	if (a->virtual_arrive_ns != b->virtual_arrive_ns)
-		return a->virtual_arrive_ns < b->virtual_arrive_ns ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
+	return steps_order(*(const struct record_op *const *)pa,
+			   *(const struct record_op *const *)pb);
 }
 
 /* Of the @n rows at @sorted, all of one rank; @copies has room for them. */

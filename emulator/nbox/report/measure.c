@@ -13,15 +13,6 @@
 #include "nbox/report/steps.h"
 #include "nbox/report/trust.h"
 
-static int by_arrival(const void *pa, const void *pb)
-{
-	const struct record_op *a = pa, *b = pb;
-
-	if (a->virtual_arrive_ns != b->virtual_arrive_ns)
-		return a->virtual_arrive_ns < b->virtual_arrive_ns ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
-}
-
 static int by_time(const void *pa, const void *pb)
 {
 	const struct record_point *a = *(const struct record_point *const *)pa,
@@ -218,7 +209,7 @@ static int find_rank(const struct record *rec, uint32_t world_rank, struct rank 
 	for (uint64_t i = 0; i < rec->n_points; i++)
 		if (rec->points[i].world_rank == world_rank)
 			k.points[k.n_points++] = &rec->points[i];
-	qsort(k.ops, k.n_ops, sizeof(*k.ops), by_arrival);
+	qsort(k.ops, k.n_ops, sizeof(*k.ops), steps_order);
 	qsort(k.points, k.n_points, sizeof(*k.points), by_time);
 	*ret = k;
 	return 0;

@@ -538,6 +538,17 @@ static int try_periods(const struct ops *o, struct steps *ret)
 	return r < 0 ? r : 0;
 }
 
+int steps_order(const void *pa, const void *pb)
+{
+	const struct record_op *a = pa, *b = pb;
+
+	if (a->world_rank != b->world_rank)
+		return a->world_rank < b->world_rank ? -1 : 1;
+	if (a->virtual_arrive_ns != b->virtual_arrive_ns)
+		return a->virtual_arrive_ns < b->virtual_arrive_ns ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
 int steps_find(const struct record_op *rows, uint64_t n, struct steps *ret)
 {
 	CLEANUP(ops_deinit) struct ops o;

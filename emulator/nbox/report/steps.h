@@ -32,6 +32,8 @@ struct steps {
 	char how[256];      /* what was taken for a step; why there are none */
 };
 
-/* @rows: of one rank, sorted by virtual arrival. Takes O(n log n). Return: 0; -ENOMEM. */
+/* For qsort() of struct record_op: by rank, then by virtual arrival. */
+int steps_order(const void *a, const void *b);
+/* @rows: of one rank, in that order. Takes O(n log n). Return: 0; -ENOMEM. */
 int steps_find(const struct record_op *rows, uint64_t n, struct steps *ret);
 void steps_deinit(struct steps *s);

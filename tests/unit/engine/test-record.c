@@ -470,7 +470,9 @@ static void what_a_reader_does_not_know_is_passed_over(void **state)
 	assert_int_equal(r.ops[0].n_calls, 0);
 	assert_int_equal(r.ops[1].bytes, 2 << 20);
 	assert_int_equal(r.ops[0].flags, RECORD_NO_EDGES);
+	assert_int_equal(r.ops[0].exposed_ns, 10);
 	assert_int_equal(r.ops[1].flags, 0);
+	assert_int_equal(r.ops[1].exposed_ns, 0);
 	record_deinit(&r);
 }
 

@@ -71,15 +71,6 @@ static void reduce_now(uint64_t bytes)
 	wait_for(0);
 }
 
-static int by_arrival(const void *pa, const void *pb)
-{
-	const struct record_op *a = pa, *b = pb;
-
-	if (a->virtual_arrive_ns != b->virtual_arrive_ns)
-		return a->virtual_arrive_ns < b->virtual_arrive_ns ? -1 : 1;
-	return a->number < b->number ? -1 : a->number > b->number;
-}
-
 /* The steps that were found: @n of them, at most @missing fewer, each timed one @ns long (0: not
  * looked at). */
 static void expect(const char *name, uint64_t n, uint64_t missing, uint64_t n_ops, uint64_t ns)
@@ -88,7 +79,7 @@ static void expect(const char *name, uint64_t n, uint64_t missing, uint64_t n_op
 	double worst = job.noise + 1e-9;
 
 	if (job.n)
-		qsort(job.rows, job.n, sizeof(*job.rows), by_arrival);
+		qsort(job.rows, job.n, sizeof(*job.rows), steps_order);
 	assert_int_equal(steps_find(job.rows, job.n, &s), 0);
 	if (s.n > n || s.n + missing < n ||
 	    (n && (s.n_ops != n_ops || s.n_timed + s.n_warm_up > s.n || s.n_timed == 0)))
@@ -511,7 +502,7 @@ static void rows_that_somebody_made_up_do_no_harm(void **state)
 						     .virtual_arrive_ns = at,
 						     .virtual_end_ns = rng_u64(&rng)};
 		}
-		qsort(rows, n, sizeof(*rows), by_arrival);
+		qsort(rows, n, sizeof(*rows), steps_order);
 		assert_int_equal(steps_find(rows, n, &s), 0);
 		for (uint64_t i = 0; i < s.n; i++)
 			assert_true(s.list[i].first < s.list[i].end && s.list[i].end <= n &&
