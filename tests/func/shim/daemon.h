@@ -316,4 +316,18 @@ static inline int clean_up(void **state)
 	return 0;
 }
 
+static inline int make_dir(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/nbox-worker-XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static inline int remove_dir(void **state)
+{
+	(void)state;
+	return rmdir(dir);
+}
+
 #define T(test) cmocka_unit_test_teardown(test, clean_up)
+#define RUN(tests) cmocka_run_group_tests(tests, make_dir, remove_dir)

@@ -382,11 +382,11 @@ static void add_row(unsigned int i)
 	*end = '\0';
 }
 
-/* Answers @n_ops ops from number @first on; each takes @op_ns. */
-static void play_from(unsigned int first, unsigned int n_ops, uint64_t op_ns)
+/* Answers @n_ops ops from number @first on. */
+static void play_from(unsigned int first, unsigned int n_ops)
 {
 	for (unsigned int seq = first; seq < first + n_ops; seq++)
-		answer_op(seq, op_ns);
+		answer_op(seq, 1);
 }
 
 static void see_rows(const char *want)
@@ -404,11 +404,11 @@ static void see_rows(const char *want)
 	assert_string_equal(rows, want);
 }
 
-static void play(const char *part, unsigned int n_ops, uint64_t op_ns, const char *want)
+static void play(const char *part, unsigned int n_ops, const char *want)
 {
 	start(part, true);
 	answer_init();
-	play_from(0, n_ops, op_ns);
+	play_from(0, n_ops);
 	see_rows(want);
 }
 
@@ -417,7 +417,7 @@ static void play(const char *part, unsigned int n_ops, uint64_t op_ns, const cha
 static void a_bucket_waits_for_its_gradients_and_the_optimiser_for_all_buckets(void **state)
 {
 	(void)state;
-	play("ddp", 4, 1, "A a BA.a ba. cAb. dBc. CB.d ed. DC.e fe. gCf. 0Dg");
+	play("ddp", 4, "A a BA.a ba. cAb. dBc. CB.d ed. DC.e fe. gCf. 0Dg");
 }
 
 /* nboxd does not let the op before end until it has heard of the place. */
@@ -433,7 +433,7 @@ static void a_place_is_stamped_while_the_communication_stream_is_busy(void **sta
 	frame(WIRE_POINT, 1);
 	assert_int_equal(count(WIRE_DONE), 0);
 	assert_int_equal(count(WIRE_ARRIVE), 1);
-	play_from(0, 2, 1);
+	play_from(0, 2);
 	see_rows("A a BA.a 0a");
 	assert_in_range(g.frames[place].point.call_ns, 1, g.frames[place].point.time_ns);
 	assert_in_range(g.frames[place].point.time_ns, 1,
@@ -443,13 +443,13 @@ static void a_place_is_stamped_while_the_communication_stream_is_busy(void **sta
 static void behind_an_op_is_a_place_only_where_the_stream_computes(void **state)
 {
 	(void)state;
-	play("mixed", 4, 1, "A BA CAB. aA. DC.a 0D");
+	play("mixed", 4, "A BA CAB. aA. DC.a 0D");
 }
 
 static void gathers_wait_for_copies_and_reductions_for_compute(void **state)
 {
 	(void)state;
-	play("fsdp", 4, 1, "A a b BAab. cAa. d eBcd. CA.Be fBc. gCf. DB.Cg hg. 0CDeh");
+	play("fsdp", 4, "A a b BAab. cAa. d eBcd. CA.Be fBc. gCf. DB.Cg hg. 0CDeh");
 }
 
 static void a_wait_of_the_enqueuing_thread_is_a_point_if_it_tells_something(void **state)
@@ -460,26 +460,26 @@ static void a_wait_of_the_enqueuing_thread_is_a_point_if_it_tells_something(void
 	answer_op(0, 1);
 	wait_for_word("watched\n");
 	let_go();
-	play_from(1, 3, 1);
+	play_from(1, 3);
 	see_rows("A 0A a BA.a 1B CB. b 2Cab DCb. 3D");
 }
 
 static void blocking_streams_follow_the_legacy_stream(void **state)
 {
 	(void)state;
-	play("legacy", 2, 1, "A a bAa c BA.bc 0B");
+	play("legacy", 2, "A a bAa c BA.bc 0B");
 }
 
 static void a_replay_has_the_names_of_the_capture(void **state)
 {
 	(void)state;
-	play("replays", 6, 1, "A a a Ba Ba ba. ba. CB.b CB.b cb. cb. d DA.d 0D");
+	play("replays", 6, "A a a Ba Ba ba. ba. CB.b CB.b cb. cb. d DA.d 0D");
 }
 
 static void an_event_means_its_last_record(void **state)
 {
 	(void)state;
-	play("records", 3, 1, "A a BA.a ba. c CBbc. 0C");
+	play("records", 3, "A a BA.a ba. c CBbc. 0C");
 }
 
 static void what_another_device_does_is_the_same_ranks(void **state)
@@ -487,7 +487,7 @@ static void what_another_device_does_is_the_same_ranks(void **state)
 	(void)state;
 	start("other_device", true);
 	answer_init_of(2);
-	play_from(0, 2, 1);
+	play_from(0, 2);
 	see_rows("A a BA.a 0a 1B");
 	for (unsigned int i = 0; i < g.n; i++)
 		if (g.frames[i].hdr.type == WIRE_POINT)
@@ -501,7 +501,7 @@ static void a_job_whose_events_cannot_be_seen_is_told_so_once(void **state)
 	(void)state;
 	start("blind", true);
 	answer_init();
-	play_from(0, BLIND_OPS, 1);
+	play_from(0, BLIND_OPS);
 	end(0);
 	for (unsigned int i = 0; i < BLIND_OPS; i++) {
 		unsigned int at = frame(WIRE_ARRIVE, i);
@@ -521,19 +521,6 @@ static void a_job_whose_events_cannot_be_seen_is_told_so_once(void **state)
 	assert_in_range(flagged, 1000, 1999);
 }
 
-static int make_dir(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/nbox-edges-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	return rmdir(dir);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -551,5 +538,5 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "job"))
 		return run_job(argv[2]);
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return RUN(tests);
 }

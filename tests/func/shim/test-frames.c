@@ -282,19 +282,6 @@ static void children_do_not_keep_the_link_open(void **state)
 	assert_int_equal(kill(g.children[0], 0) | kill(g.children[1], 0), 0);
 }
 
-static int make_dir(void **state)
-{
-	(void)state;
-	snprintf(dir, sizeof(dir), "/tmp/nbox-frames-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	return rmdir(dir);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
@@ -312,5 +299,5 @@ int main(int argc, char **argv)
 		return run_job(argv[2]);
 	if (argc == 3 && !strcmp(argv[1], "clean"))
 		return is_clean(argv[2]);
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return RUN(tests);
 }
