@@ -94,6 +94,7 @@ struct record_op {
 	uint32_t how;        /* enum solve_how */
 	uint32_t flags;      /* RECORD_* */
 	uint64_t exposed_ns; /* what the op's own stream, where it computes, waited before it */
+	uint64_t work_ns;    /* wall: its stream's first work since its last op or point; 0: none */
 	uint32_t n_deps, n_calls;
 	const struct record_dep *deps;
 	const struct record_call *calls;
@@ -113,6 +114,7 @@ struct record_point {
 	uint32_t world_rank, stream;
 	uint32_t kind; /* enum record_point_kind */
 	uint32_t is_host_bound;
+	uint64_t work_ns; /* wall: its stream's first work since its last op or point; 0: none */
 	uint32_t n_deps;
 	const struct record_dep *deps;
 };

@@ -215,6 +215,7 @@ struct before {
 	const struct timeline_node *deps[65], *host;
 	size_t n_deps;
 	double wall;    /* the last of deps */
+	double work;    /* from host to the stream's first work; -INFINITY: not known */
 	double gap;     /* from host to the call, or to the point */
 	double segment; /* computation */
 	double rest;    /* that no what-if stretches */
@@ -223,10 +224,11 @@ struct before {
 
 static void look_up(struct timeline *t, const struct timeline_point *p, struct before *b)
 {
-	double wall = wall_of(t->all, p->time_ns), call = wall_of(t->all, p->call_ns), d;
+	double wall = wall_of(t->all, p->time_ns), call = wall_of(t->all, p->call_ns);
+	double work = wall_of(t->all, p->work_ns), idle;
 	bool is_after_host = p->is_host;
 
-	*b = (struct before){.host = find(t, p->host), .wall = -INFINITY};
+	*b = (struct before){.host = find(t, p->host), .wall = -INFINITY, .work = -INFINITY};
 	for (size_t i = 0; i < p->n_deps && b->n_deps < 64; i++) {
 		const struct timeline_node *n = find(t, p->deps[i].name);
 
@@ -246,11 +248,15 @@ static void look_up(struct timeline *t, const struct timeline_point *p, struct b
 	b->is_host_bound = p->call_ns && wall - call <= HOST_NS;
 	if (b->host)
 		b->gap = fmax(0, (b->is_host_bound ? wall : call) - b->host->wall);
-	d = b->n_deps ? fmax(0, wall - b->wall) : 0;
-	if (!b->is_host_bound)
-		b->segment = d;
-	else if (!b->host)
-		b->rest = d;
+	if (b->n_deps == 0)
+		return;
+	if (!p->work_ns || (b->host && work < b->host->wall))
+		work = -INFINITY;
+	else if (b->host)
+		b->work = work - b->host->wall;
+	idle = b->is_host_bound ? wall - b->wall : fmin(work, wall) - b->wall;
+	b->segment = fmax(0, wall - b->wall) - fmax(0, idle);
+	b->rest = b->host ? 0 : fmax(0, idle);
 }
 
 static double plain_at(const struct before *b)
@@ -259,6 +265,8 @@ static double plain_at(const struct before *b)
 
 	for (size_t k = 0; k < b->n_deps; k++)
 		at = fmax(at, times_after(b->deps[k])->plain);
+	if (b->host)
+		at = fmax(at, b->host->at.plain + b->work);
 	at += b->segment + b->rest;
 	return b->host ? fmax(at, b->host->at.plain + b->gap) : at;
 }
@@ -293,6 +301,8 @@ static int find_times(const struct timeline *t, const struct before *b, double *
 		at[i] = -INFINITY;
 	for (size_t k = 0; k < b->n_deps; k++)
 		wait_for(at, n, times_after(b->deps[k]), 0);
+	if (b->host)
+		wait_for(at, n, &b->host->at, b->work);
 	for (uint32_t i = 0; i < n; i++) {
 		double ns = b->segment;
 		int r = is_stretched ? w->segment(w->ctx, t->ranks[i], t->n_segments, b->segment,
@@ -353,7 +363,8 @@ static double exposed(struct timeline *t, const struct timeline_point *p, const 
 		}
 	}
 	if (b->host)
-		free_at = fmax(free_at, real_time(b->host, &b->host->at) + b->gap);
+		free_at = fmax(free_at, real_time(b->host, &b->host->at) +
+						(isfinite(b->work) ? b->work : b->gap));
 	from = fmax(fmax(free_at, ready), t->exposed_until);
 	if (!isfinite(free_at) || end <= from)
 		return 0;

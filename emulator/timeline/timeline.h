@@ -5,12 +5,14 @@
  *
  * Of a point that the real rank reached at t, and that it waits for the points and ops *deps*:
  *
- *     d    = t - max(t of deps)         t of an op that is over: when its gate really opened
- *     T(v) = max(max T(v) of deps + f(v, d), T(v) of host + (call - t of host))
+ *     d    = t - max(t of deps, work)   t of an op that is over: when its gate really opened
+ *     T(v) = max(S(v) + f(v, d), T(v) of host + (call - t of host))
+ *     S(v) = max(max T(v) of deps, T(v) of host + (work - t of host))
  *
  * T(v) of an op as a dep is its end at v. f is what computation of d takes at v (slow, jitter).
- * *host* is the last return to the host before the call that enqueued the point. Where the host was
- * the bound, t comes just after the call: then d is the host's, which f does not stretch:
+ * *host* is the last return to the host before the call that enqueued the point, and *work* when
+ * the host gave the stream its first work after deps. Where the host was the bound, t comes just
+ * after the call: then d is the host's, which f does not stretch:
  *
  *     T(v) = max(max T(v) of deps, T(v) of host + (t - t of host))
  *
@@ -53,6 +55,7 @@ struct timeline_dep {
 struct timeline_point {
 	uint64_t name;             /* not 0 */
 	uint64_t time_ns, call_ns; /* wall; call_ns 0: not known */
+	uint64_t work_ns;          /* wall; 0: not known */
 	uint64_t host;             /* a name; 0: none */
 	const struct timeline_dep *deps;
 	size_t n_deps;

@@ -159,6 +159,7 @@ static struct edges_point *tell(const struct table_point *t, enum wire_point_kin
 	p->m = (struct wire_point){.name = t->name,
 				   .time_ns = time_ns,
 				   .call_ns = call_ns,
+				   .work_ns = t->work_ns,
 				   .host = t->host,
 				   .kind = kind,
 				   .stream = t->stream,
@@ -208,19 +209,19 @@ void edges_worked(device_stream handle)
 	static EDGES_THREAD struct {
 		device_stream handle;
 		uint32_t n_changes;
-	} last; /* the answer is known */
+	} last = {.n_changes = UINT32_MAX}; /* that has had work since */
 	uint32_t n = atomic_load_explicit(&g.n_changes, memory_order_relaxed);
 	struct table_stream *s;
 	uint64_t now_ns;
 	struct look l;
 
-	if (!handle || (handle == last.handle && n == last.n_changes) || !edges_begin(&now_ns))
+	if ((handle == last.handle && n == last.n_changes) || !edges_begin(&now_ns))
 		return;
 	l = look_at(handle);
 	pthread_mutex_lock(&g.lock);
 	s = use(&l);
 	if (s)
-		s->has_work = s->has_later = true;
+		table_work(s, now_ns);
 	pthread_mutex_unlock(&g.lock);
 	last.handle = handle;
 	last.n_changes = n;
@@ -380,6 +381,7 @@ void edges_ops(device_stream handle, uint64_t at, uint64_t call_ns, struct edges
 	pthread_mutex_lock(&g.lock);
 	s = use(&l);
 	if (s) {
+		ret->work_ns = s->work_ns;
 		table_op(s);
 		ret->stream = s->number;
 		ret->n_deps = deps_of(&s->behind, s->number, ret->deps);

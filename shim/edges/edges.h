@@ -40,7 +40,7 @@ void edges_in_child(void);
 
 /* Ops that are enqueued together on one stream. */
 struct edges_ops {
-	uint64_t call_ns, host, at, capture;
+	uint64_t call_ns, work_ns, host, at, capture;
 	uint32_t stream, n_deps;
 	struct wire_dep deps[BEHIND_MAX];
 };

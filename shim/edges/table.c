@@ -51,6 +51,7 @@ static void enter(struct table_stream *s, uint64_t capture)
 	if (!capture)
 		s->behind = s->eager;
 	s->capture = capture;
+	s->work_ns = s->later_work_ns = 0;
 	s->last = NULL;
 }
 
@@ -123,6 +124,17 @@ void table_forget_event(struct table *t, device_event handle)
 	free(ev);
 }
 
+void table_work(struct table_stream *s, uint64_t call_ns)
+{
+	s->has_work = s->has_later = true;
+	if (s->capture)
+		return;
+	if (!s->work_ns)
+		s->work_ns = call_ns;
+	if (!s->later_work_ns)
+		s->later_work_ns = call_ns;
+}
+
 void table_record(struct table *t, device_event handle, struct table_stream *s, uint64_t call_ns)
 {
 	struct table_event *ev = table_event(t, handle);
@@ -142,10 +154,12 @@ void table_record(struct table *t, device_event handle, struct table_stream *s, 
 	ev->behind = s->behind;
 	ev->at = ++t->at;
 	ev->call_ns = s->capture ? 0 : call_ns;
+	ev->work_ns = s->work_ns;
 	ev->host = s->capture ? 0 : t->hosts[s->device].last;
 	ev->capture = s->capture;
 	ev->is_point = false;
 	s->last = ev;
+	s->later_work_ns = 0;
 	s->has_later = s->is_legacy || s->thread;
 }
 
@@ -170,6 +184,7 @@ static void make_point(struct table *t, struct table_event *ev, struct table_poi
 	e.name = table_name(t, ev->capture);
 	*ret = (struct table_point){.name = e.name,
 				    .call_ns = ev->call_ns,
+				    .work_ns = ev->work_ns,
 				    .host = ev->host,
 				    .stream = s->number,
 				    .device = s->device,
@@ -182,6 +197,8 @@ static void make_point(struct table *t, struct table_event *ev, struct table_poi
 	behind_add(&ev->behind, &e);
 	if (s->capture != ev->capture)
 		return;
+	if (s->last == ev)
+		s->work_ns = s->later_work_ns;
 	behind_drop(&s->behind, &ret->behind, s->number);
 	behind_add(&s->behind, &e);
 }
@@ -194,6 +211,7 @@ void table_op(struct table_stream *s)
 		s->n_worked--;
 	s->is_comm = true;
 	s->has_work = false;
+	s->work_ns = s->later_work_ns = 0;
 }
 
 /* Work on the default streams may name no stream. */

@@ -20,8 +20,10 @@ struct table_stream {
 	bool is_comm;     /* it has had an op */
 	bool has_work;    /* since its last op, of other kinds */
 	bool has_later;   /* since the last record: work of the job's */
-	uint8_t n_worked; /* 0: it has had nothing but ops for a while: see table_op() */
-	bool is_blocking; /* it waits for the legacy stream of its device, and that for it */
+	uint64_t work_ns; /* the call that gave it the first work since its last point or op */
+	uint64_t later_work_ns; /* the same since the last record; 0: none, or in a graph */
+	uint8_t n_worked;       /* 0: it has had nothing but ops for a while: see table_op() */
+	bool is_blocking;       /* it waits for the legacy stream of its device, and that for it */
 	bool is_legacy;
 	struct behind behind, eager; /* now; while captured: as it was before */
 	uint64_t capture;
@@ -34,13 +36,13 @@ struct table_event {
 	device_event handle;
 	struct table_stream *stream; /* of its last record; NULL: destroyed */
 	struct behind behind;
-	uint64_t at, call_ns, host, capture;
+	uint64_t at, call_ns, work_ns, host, capture;
 	bool is_point; /* the record has a name, which is all of @behind */
 };
 
 /* A point that has just got its name. */
 struct table_point {
-	uint64_t name, call_ns, host;
+	uint64_t name, call_ns, work_ns, host;
 	uint32_t stream; /* number; 0: the host */
 	int device;
 	struct behind behind;
@@ -70,6 +72,8 @@ void table_use(struct table *t, struct table_stream *s, uint64_t capture);
 /* NULL: not known. */
 struct table_event *table_event(struct table *t, device_event ev);
 
+/* @s was given work by a call at @call_ns. */
+void table_work(struct table_stream *s, uint64_t call_ns);
 /* @ev was recorded on @s. */
 void table_record(struct table *t, device_event ev, struct table_stream *s, uint64_t call_ns);
 /* Before @s waits for @ev: is that a wait for an op, at a place that no record marks? */

@@ -241,6 +241,7 @@ static int set_edges(const struct plan *p, struct batch *b)
 	for (struct op *op = b->first; !r && op; op = op->group_next) {
 		op->call.name = edges_name(e);
 		op->call.call_ns = e->call_ns;
+		op->call.work_ns = op == b->first ? e->work_ns : 0;
 		op->call.host = e->host;
 		op->call.stream = e->stream;
 		if (is_blind)

@@ -130,6 +130,7 @@ static int send_arrive(struct op *op)
 	points_log(coll_kind_name(call.kind), call.name, call.stream, op->deps, call.n_deps);
 	call.arrive_ns = session_to_daemon(own_ns);
 	call.call_ns = call.call_ns ? session_to_daemon(call.call_ns) : 0;
+	call.work_ns = call.work_ns ? session_to_daemon(call.work_ns) : 0;
 	memcpy(body, &call, sizeof(call));
 	for (uint32_t i = 0; i < op->call.n_p2p; i++) {
 		struct wire_p2p p = {.peer = op->p2p[i].peer,

@@ -76,6 +76,7 @@ static void send_point(const struct point *p, uint64_t time_ns)
 		return;
 	m.time_ns = session_to_daemon(time_ns);
 	m.call_ns = m.call_ns ? session_to_daemon(m.call_ns) : 0;
+	m.work_ns = m.work_ns ? session_to_daemon(m.work_ns) : 0;
 	points_log(m.kind == WIRE_POINT_HOST ? "host" : "point", m.name, m.stream, p->edge.deps,
 		   m.n_deps);
 	memcpy(body, &m, sizeof(m));

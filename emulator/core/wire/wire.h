@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 8
+#define WIRE_VERSION 9
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -202,7 +202,7 @@ struct wire_arrive {
 	uint32_t n_p2p; /* entries that follow, COLL_SENDRECV only */
 	uint32_t flags; /* WIRE_ARRIVE_* */
 	uint64_t name;  /* see struct wire_point, whose fields these are */
-	uint64_t call_ns, host;
+	uint64_t call_ns, work_ns, host;
 	uint32_t stream;
 	uint32_t n_deps; /* struct wire_dep that follow the point-to-point calls */
 };
@@ -216,7 +216,8 @@ enum { WIRE_ARRIVE_REPLAYED = 1, WIRE_ARRIVE_NO_EDGES = 2 };
  * in every replay, and means the last one then (WIRE_NAME_CAPTURED). What a point waited for are
  * the latest points and ops, one a stream, that come before it: they have arrived or passed before,
  * and nboxd was told of them before. The time between them and the point is computation, unless the
- * host was the bound: then the call that enqueued it, at call_ns, came only just before. */
+ * host was the bound: then the call that enqueued it, at call_ns, came only just before. Before
+ * work_ns the stream had nothing to do. */
 #define WIRE_NAME_CAPTURED (UINT64_C(1) << 63)
 #define WIRE_DEPS_MAX 64
 struct wire_dep {
@@ -231,9 +232,11 @@ struct wire_point {
 	uint64_t name;
 	uint64_t time_ns; /* in the daemon's clock: reached, or returned */
 	uint64_t call_ns; /* when the job made the call that it stands for; 0: in a graph */
-	uint64_t host;    /* the last host point before that call; 0: none */
-	uint32_t kind;    /* enum wire_point_kind */
-	uint32_t stream;  /* the worker's number of the stream; HOST: 0 */
+	uint64_t
+		work_ns; /* when the stream got its first work since its last point; 0: none seen */
+	uint64_t host;   /* the last host point before that call; 0: none */
+	uint32_t kind;   /* enum wire_point_kind */
+	uint32_t stream; /* the worker's number of the stream; HOST: 0 */
 	uint32_t n_deps;
 	uint32_t unused;
 };

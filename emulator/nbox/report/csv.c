@@ -99,6 +99,8 @@ static const struct column op_columns[] = {
 	{"host", COUNT, ROW(host), "", "name of the last host point before the call; 0: none"},
 	{"deps", OP_DEPS, 0, "",
 	 "names of what it waits for, separated by spaces; * on its own stream"},
+	{"work_ns", COUNT, ROW(work_ns), "ns",
+	 "when its stream got its first work since the op or point before; 0: none seen"},
 	{"calls", CALLS, 0, "",
 	 "SendRecv: s or r, peer, bytes, such as s3:4096, separated by spaces"},
 	{"members", MEMBERS, 0, "", "how the communicator's members are known"},
@@ -123,6 +125,7 @@ static const struct column point_columns[] = {
 	{"host", COUNT, ROW(host), "", "name of the last host point before the call; 0: none"},
 	{"deps", POINT_DEPS, 0, "",
 	 "names of what it waits for, separated by spaces; * on its own stream"},
+	{"work_ns", COUNT, ROW(work_ns), "ns", "as for ops"},
 };
 
 /* "tree" of "tree:bw=1GB/s + add:..."; nothing that is no name, whoever wrote the record */

@@ -264,6 +264,7 @@ static void record_done(const struct post *post, const struct wire_done *done)
 		.bytes = op->p2p ? 0 : op->sched->bytes,
 		.count = a->count,
 		.call_ns = a->call_ns,
+		.work_ns = a->work_ns,
 		.arrive_ns = a->arrive_ns,
 		.start_ns = post->start_ns,
 		.due_ns = post->end_ns,

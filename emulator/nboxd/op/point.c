@@ -38,6 +38,7 @@ static void record(struct record_writer *w, uint32_t world_rank, const struct wi
 				.name = m->name,
 				.host = m->host,
 				.call_ns = m->call_ns,
+				.work_ns = m->work_ns,
 				.time_ns = m->time_ns,
 				.virtual_ns = times->time_ns,
 				.plain_ns = times->plain_ns,
@@ -67,6 +68,7 @@ int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, con
 				    .name = m.name,
 				    .time_ns = possible(w, m.time_ns, now),
 				    .call_ns = possible(w, m.call_ns, now),
+				    .work_ns = possible(w, m.work_ns, now),
 				    .host = m.host,
 				    .deps = deps,
 				    .n_deps = m.n_deps,
@@ -79,18 +81,23 @@ int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, con
 	return 0;
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 int point_arrive(struct post *post, const char *list, struct err *err)
 {
 	const struct wire_arrive *a = &post->arrive;
 	struct timeline_dep deps[WIRE_DEPS_MAX];
-	uint64_t call_ns = a->call_ns < a->arrive_ns ? a->call_ns : a->arrive_ns;
 
 	take_deps(list, a->n_deps, deps);
 	return timelines_arrive(post->op->comm->comms->ops->timelines, post->member->world_rank,
 				&(struct timeline_point){
 					.name = a->name,
 					.time_ns = a->arrive_ns,
-					.call_ns = call_ns,
+					.call_ns = earlier(a->call_ns, a->arrive_ns),
+					.work_ns = earlier(a->work_ns, a->arrive_ns),
 					.host = a->host,
 					.deps = deps,
 					.n_deps = a->n_deps,

@@ -94,6 +94,21 @@ static void busy(void)
 	CUDA(cudaEventSynchronize(ev));
 }
 
+/* The host comes late with the last stretch of computing. */
+static void idle(void)
+{
+	cudaStream_t c = stream(cudaStreamNonBlocking);
+
+	for (int i = 0; i < 3; i++) {
+		usleep(i == 2 ? MS * 1000 : 0);
+		compute(NULL);
+		compute(NULL);
+		follow(c, NULL);
+		op(c);
+	}
+	CUDA(cudaStreamSynchronize(c));
+}
+
 /* A stream of nothing but ops, until it computes as well. */
 static void mixed(void)
 {
@@ -269,7 +284,8 @@ static int run_job(const char *part)
 		     {"busy", busy},       {"mixed", mixed},
 		     {"blind", blind},     {"host", host},
 		     {"legacy", legacy},   {"replays", replays},
-		     {"records", records}, {"other_device", other_device}};
+		     {"records", records}, {"other_device", other_device},
+		     {"idle", idle}};
 
 	n = WORLD;
 	NCCL(ncclCommInitRank(&comm, n, id_of("edges"), 0));
@@ -440,6 +456,19 @@ static void a_place_is_stamped_while_the_communication_stream_is_busy(void **sta
 			g.frames[frame(WIRE_DONE, 0)].done.release_ns);
 }
 
+static void a_place_says_when_its_stream_got_its_first_work(void **state)
+{
+	const struct wire_point *first, *second;
+
+	(void)state;
+	play("idle", 3, "A a BA.a ba. CB.b 0C");
+	first = &g.frames[frame(WIRE_POINT, 0)].point;
+	second = &g.frames[frame(WIRE_POINT, 1)].point;
+	assert_in_range(first->work_ns, 1, first->call_ns);
+	assert_in_range(second->work_ns, first->call_ns + MS * UINT64_C(1000000), second->call_ns);
+	assert_int_equal(g.frames[frame(WIRE_ARRIVE, 1)].arrive.work_ns, 0);
+}
+
 static void behind_an_op_is_a_place_only_where_the_stream_computes(void **state)
 {
 	(void)state;
@@ -526,6 +555,7 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		T(a_bucket_waits_for_its_gradients_and_the_optimiser_for_all_buckets),
 		T(a_place_is_stamped_while_the_communication_stream_is_busy),
+		T(a_place_says_when_its_stream_got_its_first_work),
 		T(behind_an_op_is_a_place_only_where_the_stream_computes),
 		T(gathers_wait_for_copies_and_reductions_for_compute),
 		T(a_wait_of_the_enqueuing_thread_is_a_point_if_it_tells_something),

@@ -237,6 +237,29 @@ static void a_record_has_one_name_and_the_next_record_another(void **state)
 	forget_all();
 }
 
+/* Records that nobody waits for do not part what lies between two points. */
+static void a_point_has_the_first_work_since_the_point_before(void **state)
+{
+	struct table_point p[2];
+
+	(void)state;
+	op(0);
+	table_work(stream_of(2), 10);
+	record(0, 2);
+	table_work(stream_of(2), 20);
+	record(1, 2);
+	table_work(stream_of(2), 30);
+	table_wait(&g.table, stream_of(0), table_event(&g.table, event_handle(1)), p);
+	assert_int_equal(p[0].work_ns, 10);
+	record(0, 2);
+	table_wait(&g.table, stream_of(0), table_event(&g.table, event_handle(0)), p);
+	assert_int_equal(p[0].work_ns, 30);
+	record(0, 2);
+	table_wait(&g.table, stream_of(0), table_event(&g.table, event_handle(0)), p);
+	assert_int_equal(p[0].work_ns, 0);
+	forget_all();
+}
+
 /* An event recorded before another, of which a point was made first. */
 static void a_point_made_late_lies_where_it_was_recorded(void **state)
 {
@@ -304,6 +327,7 @@ int main(void)
 		cmocka_unit_test(a_place_has_behind_it_just_what_the_slow_model_says),
 		cmocka_unit_test(a_host_that_waits_again_learns_nothing),
 		cmocka_unit_test(a_record_has_one_name_and_the_next_record_another),
+		cmocka_unit_test(a_point_has_the_first_work_since_the_point_before),
 		cmocka_unit_test(a_point_made_late_lies_where_it_was_recorded),
 		cmocka_unit_test(what_is_captured_knows_nothing_of_before_and_leaves_it_as_it_was),
 		cmocka_unit_test(with_too_many_streams_the_oldest_is_left_out),

@@ -69,14 +69,29 @@ static double ms(uint64_t ns)
 struct call {
 	double ms; /* of the job's call */
 	uint64_t host;
+	double work_ms; /* of the stream's first work; 0: not known */
 };
-#define BEFORE_ALL ((struct call){-1e3, 0}) /* long ago: the host is far ahead */
+#define CALL(at_ms, host_name) ((struct call){.ms = (at_ms), .host = (host_name)})
+#define BEFORE_ALL CALL(-1e3, 0) /* long ago: the host is far ahead */
+
+static struct timeline_point point_of(uint64_t name, double at_ms, struct call call,
+				      const struct timeline_dep *deps, size_t n)
+{
+	return (struct timeline_point){
+		.name = name,
+		.time_ns = wall(at_ms),
+		.call_ns = wall(call.ms),
+		.work_ns = call.work_ms ? wall(call.work_ms) : 0,
+		.host = call.host,
+		.deps = deps,
+		.n_deps = n,
+	};
+}
 
 static struct timeline_times point(uint64_t name, double at_ms, struct call call,
 				   const struct timeline_dep *deps, size_t n)
 {
-	const struct timeline_point p = {name, wall(at_ms), wall(call.ms), call.host,
-					 deps, n,           false};
+	const struct timeline_point p = point_of(name, at_ms, call, deps, n);
 	struct timeline_times times;
 	struct err err = {""};
 
@@ -89,8 +104,7 @@ static struct timeline_node *arrive_at(uint32_t rank, uint64_t name, double at_m
 				       const struct timeline_dep *deps, size_t n,
 				       struct timeline_times *ret)
 {
-	const struct timeline_point p = {name, wall(at_ms), wall(call.ms), call.host,
-					 deps, n,           false};
+	const struct timeline_point p = point_of(name, at_ms, call, deps, n);
 	struct timeline_node *node;
 	struct err err = {""};
 
@@ -249,14 +263,14 @@ static void the_hosts_part_is_not_stretched(void **state)
 	open_world(2, 1);
 	factor[1] = 2;
 	point(1, 0, BEFORE_ALL, NOTHING);
-	times = point(2, 10, (struct call){9.95, 0}, DEPS(OWN(1))); /* no host point is known */
+	times = point(2, 10, CALL(9.95, 0), DEPS(OWN(1))); /* no host point is known */
 	assert_true(times.is_host_bound);
 	check_at(1, 2, 10, 10);
-	point(3, 12, (struct call){11.99, 0}, DEPS(OWN(2))); /* the host has it now */
-	times = point(4, 20, (struct call){19.95, 3}, DEPS(OWN(2)));
+	point(3, 12, CALL(11.99, 0), DEPS(OWN(2))); /* the host has it now */
+	times = point(4, 20, CALL(19.95, 3), DEPS(OWN(2)));
 	assert_true(times.is_host_bound);
 	check_at(1, 4, 20, 20);
-	times = point(5, 20, (struct call){19.8, 3}, DEPS(OWN(2))); /* the device was busy */
+	times = point(5, 20, CALL(19.8, 3), DEPS(OWN(2))); /* the device was busy */
 	assert_false(times.is_host_bound);
 	check_at(1, 5, 20, 30);
 }
@@ -285,18 +299,39 @@ static void a_slow_rank_whose_host_waits_makes_its_calls_later(void **state)
 	open_world(2, 1);
 	factor[1] = 2;
 	point(1, 0, BEFORE_ALL, NOTHING);
-	point(2, 10, (struct call){0, 1}, DEPS(OWN(1)));
-	times = point(3, 10, (struct call){1, 1}, DEPS(OTHER(2))); /* the host waited for 2 */
+	point(2, 10, CALL(0, 1), DEPS(OWN(1)));
+	times = point(3, 10, CALL(1, 1), DEPS(OTHER(2))); /* the host waited for 2 */
 	assert_false(times.is_host_bound);
-	times = point(4, 12, (struct call){12, 3},
-		      DEPS(OTHER(1))); /* of a stream with nothing to do */
+	times = point(4, 12, CALL(12, 3), DEPS(OTHER(1))); /* of a stream with nothing to do */
 	assert_true(times.is_host_bound && ms(times.time_ns) == 12);
 	check_at(1, 4, 12, 22);
 	/* computation that hides behind the host's way from 3 to the call */
-	point(5, 14, (struct call){13, 3}, DEPS(OTHER(1), OWN(4)));
+	point(5, 14, CALL(13, 3), DEPS(OTHER(1), OWN(4)));
 	check_at(1, 5, 14, 26);
-	point(6, 25, (struct call){24, 3}, DEPS(OWN(5)));
+	point(6, 25, CALL(24, 3), DEPS(OWN(5)));
 	check_at(1, 6, 25, 48);
+}
+
+static void a_stream_without_work_does_not_compute(void **state)
+{
+	(void)state;
+	open_world(2, 1);
+	factor[1] = 2;
+	point(1, 0, BEFORE_ALL, NOTHING);
+	point(2, 10, CALL(1, 1), DEPS(OWN(1)));
+	point(3, 30, (struct call){.ms = 25, .host = 1, .work_ms = 20}, DEPS(OWN(2)));
+	check_at(1, 3, 30, 40);
+	/* while rank 0's stream has no work, rank 1 still has some */
+	point(4, 40, (struct call){.ms = 36, .host = 1, .work_ms = 31}, DEPS(OWN(3)));
+	check_at(1, 4, 40, 40 + 2 * 9);
+	/* since when the host calls is not known: the time without work is as long for all */
+	point(5, 60, (struct call){.ms = 55, .host = 0, .work_ms = 50}, DEPS(OWN(4)));
+	check_at(1, 5, 60, 58 + 10 + 2 * 10);
+	/* the host has waited since it gave the work: it says nothing of what came after the wait
+	 */
+	point(6, 65, CALL(61, 1), DEPS(OTHER(5)));
+	point(7, 80, (struct call){.ms = 75, .host = 6, .work_ms = 64}, DEPS(OWN(5)));
+	check_at(1, 7, 80, 88 + 2 * 20);
 }
 
 /* The call follows its host point by 30, however little computation there was. */
@@ -325,16 +360,16 @@ static void what_follows_a_wait_of_the_host_counts_from_there(void **state)
 	timeline_node_release(op);
 	assert_int_equal(timelines_point(world, 0, &host, &times, &err), 0);
 	assert_true(ms(times.time_ns) == 30);
-	times = point(5, 41, (struct call){31, 4}, DEPS(OWN(2)));
+	times = point(5, 41, CALL(31, 4), DEPS(OWN(2)));
 	assert_true(ms(times.time_ns) == 40);
 	check_at(1, 5, 41, 50);
 	/* called before the host waited: computation since 2 */
-	times = point(6, 41, (struct call){1, 1}, DEPS(OWN(2)));
+	times = point(6, 41, CALL(1, 1), DEPS(OWN(2)));
 	assert_true(ms(times.time_ns) == 41);
 	check_at(1, 6, 41, 2 + 80);
 	/* of a stream that the host has not waited for */
-	point(7, 11, (struct call){1, 1}, DEPS(OTHER(1)));
-	times = point(8, 51, (struct call){32, 4}, DEPS(OWN(7)));
+	point(7, 11, CALL(1, 1), DEPS(OTHER(1)));
+	times = point(8, 51, CALL(32, 4), DEPS(OWN(7)));
 	assert_true(ms(times.time_ns) == 51);
 	check_at(1, 8, 51, 22 + 80);
 }
@@ -382,7 +417,7 @@ static void nothing_is_reached_before_its_call(void **state)
 	open_world(2, 1);
 	factor[1] = 0.25;
 	point(1, 0, BEFORE_ALL, NOTHING);
-	point(2, 40, (struct call){30, 1}, DEPS(OWN(1)));
+	point(2, 40, CALL(30, 1), DEPS(OWN(1)));
 	check_at(0, 2, 40, 40);
 	check_at(1, 2, 40, 30);
 }
@@ -492,8 +527,7 @@ static void exposed_is_only_what_neither_computation_nor_the_host_needed(void **
 	timeline_end_all(op, 10 * NS, 10 * NS);
 	timeline_node_release(op);
 	point(3, 4, BEFORE_ALL, DEPS(OWN(1)));
-	assert_true(point(4, 10, (struct call){8, 1}, DEPS(OTHER(3), OTHER(2))).exposed_ns ==
-		    2 * NS);
+	assert_true(point(4, 10, CALL(8, 1), DEPS(OTHER(3), OTHER(2))).exposed_ns == 2 * NS);
 }
 
 /* The op waits for computation until 9, the host for the op. */
@@ -508,7 +542,7 @@ static void what_the_op_itself_waited_for_is_not_exposed(void **state)
 	op = arrive(3, 9, DEPS(OTHER(2)));
 	timeline_end_all(op, 10 * NS, 10 * NS);
 	timeline_node_release(op);
-	assert_true(point(4, 10, (struct call){2, 1}, DEPS(OTHER(3))).exposed_ns == NS);
+	assert_true(point(4, 10, CALL(2, 1), DEPS(OTHER(3))).exposed_ns == NS);
 }
 
 static void a_plain_time_knows_of_no_what_ifs(void **state)
@@ -521,18 +555,18 @@ static void a_plain_time_knows_of_no_what_ifs(void **state)
 	factor[0] = 1.5;
 	factor[1] = 3;
 	point(1, 0, BEFORE_ALL, NOTHING);
-	times = point(2, 10, (struct call){0, 1}, DEPS(OWN(1)));
+	times = point(2, 10, CALL(0, 1), DEPS(OWN(1)));
 	assert_true(ms(times.time_ns) == 15 && ms(times.plain_ns) == 10);
 	op = arrive(3, 10, DEPS(OTHER(2)));
 	check_ms(timeline_plain_arrival(op), 10);
 	timeline_end_all(op, 34 * NS, 12 * NS);
 	assert_true(ms(timeline_end(op).plain_ns) == 12 && ms(timeline_end(op).time_ns) == 34);
 	timeline_node_release(op);
-	times = point(4, 36, (struct call){1, 1}, DEPS(OWN(2), OTHER(3))); /* opened at 34 */
+	times = point(4, 36, CALL(1, 1), DEPS(OWN(2), OTHER(3))); /* opened at 34 */
 	assert_true(ms(times.time_ns) == 37 && ms(times.plain_ns) == 14);
-	times = point(5, 37, (struct call){2, 1}, DEPS(OTHER(4))); /* the host waits */
+	times = point(5, 37, CALL(2, 1), DEPS(OTHER(4))); /* the host waits */
 	assert_true(ms(times.plain_ns) == 15);
-	times = point(6, 40, (struct call){40, 5}, DEPS(OTHER(1)));
+	times = point(6, 40, CALL(40, 5), DEPS(OTHER(1)));
 	assert_true(ms(times.plain_ns) == 18);
 }
 
@@ -686,7 +720,7 @@ static void a_host_point_that_calls_still_follow_is_not_forgotten(void **state)
 	for (name = 2; name < 5000; name++) {
 		double at = (double)name, call = name == 4990 ? 0 : at; /* 4,990 is computation */
 
-		point(name, at, (struct call){call, 1}, DEPS(OWN(name - 1)));
+		point(name, at, CALL(call, 1), DEPS(OWN(name - 1)));
 	}
 	check_at(1, 4990, 4990, 4991); /* ... that the other rank is 1 late with */
 	check_at(1, 4999, 4999, 4999); /* its host is not late */
@@ -803,6 +837,7 @@ int main(void)
 		CASE(the_hosts_part_is_not_stretched),
 		CASE(a_point_without_a_call_is_not_the_hosts),
 		CASE(a_slow_rank_whose_host_waits_makes_its_calls_later),
+		CASE(a_stream_without_work_does_not_compute),
 		CASE(what_follows_a_wait_of_the_host_counts_from_there),
 		CASE(a_second_wait_of_the_host_counts_from_the_first),
 		CASE(nothing_is_reached_before_its_call),

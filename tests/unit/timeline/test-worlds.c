@@ -141,10 +141,9 @@ struct worker {
 	struct machine wall;
 	const struct machine *true_, *plain; /* the same rank by its time, and by the plain one */
 	struct before streams[STREAMS], events[EVENTS];
-	uint64_t n_names, host,
-		host_moved;       /* names after @host_moved: the host stood still since */
+	uint64_t n_names, host;
 	bool has_kernel[STREAMS]; /* since its last point */
-	bool is_idle[STREAMS];    /* the host has just waited for it, and does nothing else */
+	double work[STREAMS];     /* when the host gave it the first of them */
 	uint32_t kernel[STREAMS];
 };
 
@@ -205,6 +204,7 @@ static void tell(struct run *run, struct worker *w, uint32_t stream,
 		.name = ++w->n_names,
 		.time_ns = wall_of(fmax(w->wall.streams[stream], w->wall.host)),
 		.call_ns = wall_of(w->wall.host),
+		.work_ns = w->has_kernel[stream] ? wall_of(w->work[stream]) : 0,
 		.host = w->host,
 		.deps = deps,
 		.n_deps = deps_of(&w->streams[stream], stream, deps),
@@ -243,18 +243,8 @@ static void tell_host(struct run *run, struct worker *w, const struct before *b,
 
 	if (timelines_point(run->timelines, w->rank, &p, &times, &err))
 		fail_msg("%s", err.text);
-	w->host = w->host_moved = p.name;
+	w->host = p.name;
 	check(run, ns_of(times.time_ns), w->true_->host, "is back from a wait", w->rank);
-}
-
-static bool knows_host(const struct worker *w, uint32_t stream)
-{
-	if (w->is_idle[stream])
-		return true;
-	for (int i = 0; i <= STREAMS; i++)
-		if (w->streams[stream].names[i] > w->host_moved)
-			return true;
-	return false;
 }
 
 /* Before the call. */
@@ -264,16 +254,9 @@ static void watch(struct run *run, struct worker *w, const struct call *c)
 		for (uint32_t i = 0; i < STREAMS; i++)
 			if (w->has_kernel[i])
 				tell(run, w, i, NULL);
-	if (c->kind == HOST)
-		w->host_moved = w->n_names;
-	for (uint32_t i = 0; i < STREAMS && (c->kind == HOST || c->kind == SYNC); i++) {
-		uint64_t own = w->streams[i].names[i];
-
-		w->is_idle[i] = c->kind == SYNC && own && w->events[c->event].names[i] >= own;
-	}
 	if (c->kind == OP || c->kind == HOST || c->kind == SYNC)
 		return;
-	if (w->has_kernel[c->stream] || (c->kind == KERNEL && !knows_host(w, c->stream)))
+	if (w->has_kernel[c->stream])
 		tell(run, w, c->stream, NULL);
 }
 
@@ -282,6 +265,7 @@ static void note(struct worker *w, uint32_t call, const struct call *c)
 {
 	if (c->kind == KERNEL) {
 		w->has_kernel[c->stream] = true;
+		w->work[c->stream] = w->wall.host;
 		w->kernel[c->stream] = call;
 	} else if (c->kind == RECORD) {
 		w->events[c->event] = w->streams[c->stream];
