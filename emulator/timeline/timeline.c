@@ -473,20 +473,39 @@ int timelines_arrive(struct timelines *t, uint32_t real_rank, const struct timel
 	return make(t, real_rank, p, true, ret, ret_times, err);
 }
 
+bool timelines_are_folded(const struct timelines *t)
+{
+	for (uint32_t i = 0; i < t->n_real; i++) {
+		const struct timeline_node *n = t->of[i].latest;
+
+		if (n && (n->at.each || n->end.each))
+			return false;
+	}
+	return true;
+}
+
 /* --- an op's node --------------------------------------------------------------------------- */
 
-static uint32_t index_of(const struct timeline *t, uint32_t world_rank)
+/* How much @world_rank is behind the plain time where its template was last seen: at an op's end if
+ * that lies before @plain, else at its arrival. */
+static double lag_of(const struct timelines *all, uint32_t world_rank, double plain)
 {
-	const struct timelines *all = t->all;
-	bool is_mine = world_rank < topology_world(&all->topology) &&
-		       &all->of[all->template[world_rank]] == t;
+	const struct timeline_node *n = all->of[all->template[world_rank]].latest;
+	const struct times *x;
 
-	return is_mine ? all->index[world_rank] : t->self;
+	if (!n)
+		return 0;
+	x = n->is_over && n->end.plain <= plain ? &n->end : &n->at;
+	return time_of(x, all->index[world_rank]) - x->plain;
 }
 
 double timeline_arrival(const struct timeline_node *n, uint32_t world_rank)
 {
-	return n->at.each ? n->at.each[index_of(n->of, world_rank)] : n->at.all;
+	const struct timelines *all = n->of->all;
+
+	if (&all->of[all->template[world_rank]] != n->of)
+		return n->at.plain + lag_of(all, world_rank, n->at.plain);
+	return time_of(&n->at, all->index[world_rank]);
 }
 
 double timeline_plain_arrival(const struct timeline_node *n)

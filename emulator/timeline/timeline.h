@@ -81,6 +81,9 @@ struct timelines *timelines_free(struct timelines *t); /* NULL allowed; returns 
 /* The real rank that @world_rank copies. O(1). */
 uint32_t timelines_template(const struct timelines *t, uint32_t world_rank);
 
+/* No rank was told apart from its template where that was last seen. */
+bool timelines_are_folded(const struct timelines *t);
+
 /* A real rank has reached a point. Of deps that are not known any more the latest point of the rank
  * takes the place. Return: 0; -ENOMEM, or a what-if's error, with the sentence. */
 int timelines_point(struct timelines *t, uint32_t real_rank, const struct timeline_point *p,
@@ -92,7 +95,9 @@ void timeline_node_release(struct timeline_node *n); /* NULL allowed */
 
 /* --- an op's node --------------------------------------------------------------------------- */
 
-/* When @world_rank, the real rank itself or one whose template it is, arrives. */
+/* When @world_rank arrives: the real rank itself, or one whose template it is. Any other rank comes
+ * as much after the plain arrival as it was behind the plain time where its own template was last
+ * seen; with it, where that was not seen yet. */
 double timeline_arrival(const struct timeline_node *n, uint32_t world_rank);
 double timeline_plain_arrival(const struct timeline_node *n);
 /* Nothing tells its ranks apart: all arrive with the real one. */

@@ -26,6 +26,6 @@ struct ops {
 	struct payload payload;
 	uint64_t n_ops, n_messages_in, n_messages_out; /* since the start */
 	uint32_t n_open_ops;
-	bool is_below_bound_told, is_slow_told,
-		is_lag_told; /* of the first op: the summary counts them */
+	/* of the first op: the summary counts them */
+	bool is_below_bound_told, is_slow_told, is_lag_told, is_peers_told;
 };

@@ -3,6 +3,7 @@
 #include "nboxd/op/p2p.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,15 +179,52 @@ static int collect(struct run *run, struct calls_of_run *x, struct pair_post *re
 /* Starts and ends, with what-ifs or without. */
 struct ask {
 	struct run *run;
+	const struct run_end *by_peer; /* the run's calls, sorted; borrowed */
+	uint32_t n_calls;
 	double *ends; /* by post */
 	bool is_plain;
 };
 
+static uint32_t peer_of(const struct run_end *end)
+{
+	return end->post->op->p2p->calls[end->call].peer;
+}
+
+static int compare_peers(const void *a, const void *b)
+{
+	uint32_t x = peer_of(a), y = peer_of(b);
+
+	return (x > y) - (x < y);
+}
+
+/* The first of @a's calls to @rank or one behind it. */
+static uint32_t first_to(const struct ask *a, uint32_t rank)
+{
+	uint32_t low = 0, high = a->n_calls;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (peer_of(&a->by_peer[middle]) < rank)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Of several callers the last counts. */
 static double start_of(void *ctx, uint32_t rank)
 {
 	const struct ask *a = ctx;
+	uint32_t first = first_to(a, rank), i = first;
+	double start = -INFINITY;
 
-	return rule_arrival(a->run, rank, a->is_plain);
+	for (; i < a->n_calls && peer_of(&a->by_peer[i]) == rank; i++)
+		if (i == first || a->by_peer[i].post != a->by_peer[i - 1].post)
+			start = fmax(start,
+				     rule_arrival(a->run, a->by_peer[i].post, rank, a->is_plain));
+	return i > first ? start : rule_arrival(a->run, a->run->posts[0], rank, a->is_plain);
 }
 
 /* Of real ranks: each of its posts. */
@@ -208,7 +246,8 @@ static int find_ends(struct ask *a, const struct calls_of_run *x, const struct t
 	const struct p2p_ranks who = {.ctx = a, .start = start_of, .done = take_end};
 
 	for (uint32_t i = 0; i < run->n_posts; i++) /* without calls of others */
-		a->ends[i] = rule_arrival(run, run->posts[i]->member->rank, a->is_plain);
+		a->ends[i] =
+			rule_arrival(run, run->posts[i], run->posts[i]->member->rank, a->is_plain);
 	return solve_p2p_ends(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
 			      run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
 			      &run->comm->members.map, ops->delay, run->number, t, &who, err);
@@ -217,12 +256,15 @@ static int find_ends(struct ask *a, const struct calls_of_run *x, const struct t
 static int find_all_ends(struct run *run, const struct calls_of_run *x, struct err *err)
 {
 	struct timing plain = run->timing;
-	struct ask a = {.run = run};
+	CLEANUP(freep) struct run_end *by_peer = malloc((x->n_calls + 1) * sizeof(*by_peer));
+	struct ask a = {.run = run, .by_peer = by_peer, .n_calls = x->n_calls};
 	int r;
 
 	run->ends = malloc(2 * run->n_posts * sizeof(*run->ends));
-	if (!run->ends)
+	if (!run->ends || !by_peer)
 		return err_set(err, ENOMEM, "out of memory");
+	memcpy(by_peer, x->ends, x->n_calls * sizeof(*by_peer));
+	qsort(by_peer, x->n_calls, sizeof(*by_peer), compare_peers);
 	a.ends = run->ends;
 	r = find_ends(&a, x, &run->timing, err);
 	plain.end_ns = plain.model_ns;

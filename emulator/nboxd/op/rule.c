@@ -10,13 +10,12 @@
 #include "base/cleanup.h"
 #include "engine/ends-whole.h"
 #include "engine/ends.h"
+#include "engine/sim-ranks.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/op/image.h"
 #include "topology/topology.h"
 
-#define PEERS_MAX                                                                       \
-	100000 /* of virtual ranks' point-to-point calls, that are looked at one by one \
-		*/
+#define PEERS_MAX (1 << 19) /* of ranks told apart, looked at one by one: some milliseconds */
 
 int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err)
 {
@@ -54,7 +53,7 @@ static double real_arrival(const struct post *post)
 }
 
 /* The post whose timeline has @world_rank. Where its template is not in this communicator another
- * stands in, without lag. */
+ * stands in: timeline_arrival() knows how late its ranks come. */
 static const struct post *post_with(const struct op *op, uint32_t rank, uint32_t world_rank)
 {
 	uint32_t template = timelines_template(op->comm->comms->ops->timelines, world_rank);
@@ -195,8 +194,25 @@ static bool is_rooted(uint32_t kind)
 	       kind == COLL_SCATTER;
 }
 
+/* Whether no rank of @c copies a real rank that is not in it. */
+static bool has_all_templates(struct comm *c)
+{
+	const struct membership *m = &c->members.map;
+
+	for (uint32_t i = 0; i < c->n_ranks && !c->open->is_looked_at; i++) {
+		uint32_t world_rank = membership_world(m, i);
+		uint32_t template = timelines_template(c->comms->ops->timelines, world_rank);
+
+		c->open->lacks_template |= membership_rank(m, template) < 0;
+	}
+	c->open->is_looked_at = true;
+	return !c->open->lacks_template;
+}
+
 static bool is_alike(const struct run *run)
 {
+	if (run->comm->comms->config->n_what_ifs && !has_all_templates(run->comm))
+		return false;
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		if (!timeline_is_folded(run->posts[i]->node))
 			return false;
@@ -220,71 +236,119 @@ static int end_each(const struct run *run, struct err *err)
 
 /* --- point-to-point calls ------------------------------------------------------------------- */
 
-static double peer_arrival(const struct post *post, uint32_t world_rank)
-{
-	const struct ops *ops = post->op->comm->comms->ops;
-
-	return timelines_template(ops->timelines, world_rank) == post->member->world_rank
-		       ? timeline_arrival(post->node, world_rank)
-		       : real_arrival(post);
-}
-
 static double arrival_of(const struct post *post, uint32_t world_rank, bool is_plain)
 {
 	return is_plain ? timeline_plain_arrival(post->node)
 			: timeline_arrival(post->node, world_rank);
 }
 
-double rule_arrival(const struct run *run, uint32_t rank, bool is_plain)
+static double arrival_in(const struct run *run, const struct post *caller, uint32_t world_rank,
+			 bool is_plain)
 {
-	uint32_t world_rank = membership_world(&run->comm->members.map, rank);
 	uint32_t template = timelines_template(run->comm->comms->ops->timelines, world_rank);
-	const struct post *first = run->posts[0];
 	double last = -INFINITY;
 
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		if (run->posts[i]->member->world_rank == template)
 			last = fmax(last, arrival_of(run->posts[i], world_rank, is_plain));
-	return isfinite(last) ? last : arrival_of(first, first->member->world_rank, is_plain);
+	return isfinite(last) ? last : arrival_of(caller, world_rank, is_plain);
 }
 
-/* When the last of those arrives that rank @v calls, which does what its template does with ranks
- * as far away. */
-static double last_of_virtual(const struct run *run, const struct post *post, uint32_t v)
+double rule_arrival(const struct run *run, const struct post *caller, uint32_t rank, bool is_plain)
+{
+	return arrival_in(run, caller, membership_world(&run->comm->members.map, rank), is_plain);
+}
+
+/* Whether @world_rank is in @image, or with NULL in @post's communicator. */
+static bool is_beside(const struct post *post, const struct radix *image, int64_t world_rank)
+{
+	const struct membership *m = &post->op->comm->members.map;
+
+	if (world_rank < 0 || world_rank > UINT32_MAX)
+		return false;
+	return image ? radix_find(image, (uint32_t)world_rank) >= 0
+		     : membership_rank(m, (uint32_t)world_rank) >= 0;
+}
+
+/* When rank @v is over with the calls that @run plays of @post, its own template's or its own: it
+ * does what that does with ranks as far away. It waits for those that it receives from, and for
+ * those that take what does not fit its buffers. */
+static double end_by_peers(const struct run *run, const struct post *post, uint32_t v)
 {
 	const struct op *op = post->op;
 	const struct membership *m = &op->comm->members.map;
-	double last = timeline_arrival(post->node, v);
+	double arrive = timeline_arrival(post->node, v), end = arrive;
+	bool is_member = membership_rank(m, v) >= 0;
+	struct radix image;
 
-	for (uint32_t k = 0; k < op->n_flows; k++) {
-		int64_t peer = (int64_t)membership_world(m, op->p2p->calls[k].peer) -
-			       post->member->world_rank + v;
-
-		if (op->flows[k].turn == run->turn && peer >= 0 && peer <= UINT32_MAX &&
-		    membership_rank(m, (uint32_t)peer) >= 0)
-			last = fmax(last, peer_arrival(post, (uint32_t)peer));
+	if (!is_member && image_at(op->comm, v, &image) != 0) {
+		warn_no_image(op, v);
+		return arrive + run->timing.end_ns;
 	}
-	return last;
+	for (uint32_t k = 0; k < op->n_flows; k++) {
+		const struct sched_p2p *call = &op->p2p->calls[k];
+		int64_t peer =
+			(int64_t)membership_world(m, call->peer) - post->member->world_rank + v;
+		double share = 1, both = arrive;
+
+		if (op->flows[k].turn != run->turn)
+			continue;
+		if (call->is_send)
+			share -= (double)SIM_BUFFER_BYTES / (double)(call->bytes ? call->bytes : 1);
+		if (share > 0 && is_beside(post, is_member ? NULL : &image, peer))
+			both = fmax(both, arrival_in(run, post, (uint32_t)peer, false));
+		if (share > 0)
+			end = fmax(end, both + share * run->timing.end_ns);
+	}
+	return end;
+}
+
+static void warn_many_peers(const struct post *post, uint32_t n)
+{
+	struct ops *ops = post->op->comm->comms->ops;
+
+	if (ops->is_peers_told)
+		return;
+	ops->is_peers_told = true;
+	warn_run(
+		"rank %u and the %u ranks that copy it have %u point-to-point calls each: too many to look at one "
+		"by one; they are all over with rank %u",
+		post->member->world_rank, n - 1, post->op->n_flows, post->member->world_rank);
+}
+
+/* Whether end_by_peers() of @n ranks takes too long. */
+static bool is_too_much(const struct run *run, const struct post *post, uint32_t n)
+{
+	const struct membership *m = &run->comm->members.map;
+	uint64_t search = m->table ? 1 + m->n_ranks / 16 : 1;
+
+	return n * search * post->op->n_flows * run->n_posts > PEERS_MAX;
 }
 
 static int end_p2p_post(const struct run *run, struct post *post, double end, double plain_end)
 {
 	uint32_t n;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
-	bool is_with_all = post->op->n_flows + 1 >= run->comm->n_ranks;
-	double *ends;
+	const struct ops *ops = run->comm->comms->ops;
+	/* a send to and a receive from each: all wait for all */
+	bool is_with_all = post->op->n_flows + 2 >= 2 * run->comm->n_ranks, is_alike;
+	double *ends, more;
 	int r;
 
-	if (timeline_is_folded(post->node) || is_with_all ||
-	    (uint64_t)n * post->op->n_flows > PEERS_MAX)
+	is_alike = timeline_is_folded(post->node) && timelines_are_folded(ops->timelines);
+	if (!is_alike && !is_with_all && is_too_much(run, post, n))
+		warn_many_peers(post, n);
+	if (is_alike || (is_with_all && run->comm->n_ranks == ops->config->world) ||
+	    is_too_much(run, post, n))
 		return timeline_end_all(post->node, end, plain_end);
 	ends = malloc(n * sizeof(*ends));
 	if (!ends)
 		return -ENOMEM;
+	/* what the messages make of it at the real rank */
+	more = end - end_by_peers(run, post, post->member->world_rank);
 	for (uint32_t i = 0; i < n; i++)
-		ends[i] = ranks[i] == post->member->world_rank
-				  ? end
-				  : last_of_virtual(run, post, ranks[i]) + run->timing.end_ns;
+		ends[i] = fmax(timeline_arrival(post->node, ranks[i]),
+			       end_by_peers(run, post, ranks[i]) + more);
 	r = timeline_end_each(post->node, ends, plain_end);
 	free(ends);
 	return r;

@@ -106,6 +106,8 @@ struct comm_ops {
 	struct run *runs;   /* list, owned */
 	struct calls calls; /* of collectives */
 	struct pairing pairing;
+	/* rule.c: whether some rank copies a real rank that is no member */
+	bool lacks_template, is_looked_at;
 	double *busy; /* owned, by rank: until when its connections send; NULL: they are free */
 	struct member_ops {
 		uint64_t next[2]; /* number of its next collective, of its next point-to-point op */

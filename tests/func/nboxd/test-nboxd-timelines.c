@@ -75,6 +75,25 @@ static void arrive(uint32_t rank, unsigned comm, uint64_t seq, uint32_t kind, st
 		  &m, sizeof(m.arrive) + m.arrive.n_deps * sizeof(m.deps[0]));
 }
 
+/* The same for one send or receive, of 64 bytes; @number: of the rank's. */
+static void arrive_p2p(uint32_t rank, uint64_t number, bool is_send, uint32_t peer, struct told t)
+{
+	struct {
+		struct wire_arrive arrive;
+		struct wire_p2p call;
+		struct wire_dep deps[3];
+	} m = {.arrive = {.name = t.name,
+			  .arrive_ns = zero + t.at,
+			  .kind = COLL_SENDRECV,
+			  .n_p2p = 1},
+	       .call = {.peer = peer, .is_send = is_send, .bytes = 64}};
+
+	m.arrive.n_deps = take_deps(&t, m.deps);
+	f[rank].has_release = false;
+	fake_send(&f[rank], WIRE_ARRIVE, f[rank].ready[0].comm, rank, WIRE_SEQ_P2P | number, &m,
+		  sizeof(m.arrive) + sizeof(m.call) + m.arrive.n_deps * sizeof(m.deps[0]));
+}
+
 static bool has_release(void *ctx)
 {
 	return ((struct fake *)ctx)->has_release;
@@ -212,6 +231,77 @@ static void lag_passes_on_by_the_images_of_a_communicator(void **state)
 	stop(&d, 2);
 }
 
+/* Rank 3 copies rank 1, which computes for 10 ms and calls nobody. Rank 0 receives from rank 3, and
+ * sends to it what its buffers take. */
+static void a_receive_waits_for_a_slow_rank_that_copies_another_than_the_caller(void **state)
+{
+	static const char *const what_ifs[] = {"--what-if", "slow:rank=3,compute=2", NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 2, what_ifs);
+	point(1, (struct told){1, 10 * MS, {0}});
+	point(1, (struct told){2, 20 * MS, {1}});
+	fake_send(&f[1], WIRE_STATUS, 0, 0, 0, NULL, 0); /* answered when the points were read */
+	assert_true(fakes_got(&f[1], 1, WIRE_STATUS, 1));
+	arrive_p2p(0, 0, false, 3, (struct told){1, 30 * MS, {0}});
+	assert_int_equal(over(0), (30 + 10 + 1) * MS);
+	done(0, 0, WIRE_SEQ_P2P | 0, 0);
+	arrive_p2p(0, 1, true, 3, (struct told){2, 45 * MS, {1}});
+	assert_int_equal(over(0), 45 * MS);
+	done(0, 0, WIRE_SEQ_P2P | 1, 0);
+	stop(&d, 2);
+}
+
+/* Rank 2 copies rank 0 and computes twice as long, rank 3 copies rank 1: it receives from rank 2
+ * when rank 1 receives from rank 0. */
+static void lag_passes_on_by_sends_and_receives_of_virtual_ranks(void **state)
+{
+	static const char *const what_ifs[] = {"--layout", "tp=2,dp=2", "--what-if",
+					       "slow:rank=2,compute=2", NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 2, what_ifs);
+	fake_init(&f[1], 9, 2, 0, 1); /* {1, 3} */
+	assert_true(fakes_got(&f[1], 1, WIRE_COMM_READY, 2));
+	point(0, (struct told){1, 10 * MS, {0}});
+	arrive_p2p(0, 0, true, 1, (struct told){2, 20 * MS, {1}});
+	arrive_p2p(1, 0, false, 0, (struct told){1, 20 * MS, {0}});
+	assert_int_equal(over(0), 20 * MS);
+	assert_int_equal(over(1), 21 * MS);
+	done(1, 0, WIRE_SEQ_P2P | 0, 0);
+	/* rank 3 is over with it at 10 + 2 * 10 + 1 */
+	arrive(1, 1, 0, COLL_ALLREDUCE, (struct told){2, 26 * MS, {1}});
+	assert_int_equal(over(1), (31 + 5 + 1) * MS);
+	stop(&d, 2);
+}
+
+/* 65,536 ranks copy rank 0, which calls 9. */
+static void calls_that_are_too_many_to_look_at_are_told(void **state)
+{
+	static const char *const more[] = {"--what-if", "slow:rank=7,compute=2", "--model",
+					   "const:time=1ms", NULL};
+	struct wire_p2p calls[9];
+	struct daemon d;
+
+	(void)state;
+	start_world(&d, "65536", 1, "shm", "none", more);
+	zero = clock_now_ns();
+	clock_sleep_until_ns(zero + LIFE);
+	for (uint32_t i = 0; i < 9; i++)
+		calls[i] = (struct wire_p2p){.peer = 100 + i, .bytes = 64};
+	point(0, (struct told){1, 10 * MS, {0}});
+	point(0, (struct told){2, 20 * MS, {1}});
+	fake_arrive_p2p(&f[0], &f[0].ready[0], 0, calls, 8);
+	assert_true(fakes_ops_over(f, 1));
+	assert_false(daemon_said(&d, "too many to look at"));
+	fake_arrive_p2p(&f[0], &f[0].ready[0], 1, calls, 9);
+	assert_true(fakes_ops_over(f, 1));
+	daemon_will_say(&d, "rank 0 and the 65535 ranks that copy it have 9 point-to-point calls");
+	stop(&d, 1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -220,6 +310,10 @@ int main(void)
 		cmocka_unit_test(a_slowed_real_rank_is_held_by_its_gates),
 		cmocka_unit_test(a_root_does_not_wait_for_those_that_it_sends_to),
 		cmocka_unit_test(lag_passes_on_by_the_images_of_a_communicator),
+		cmocka_unit_test(
+			a_receive_waits_for_a_slow_rank_that_copies_another_than_the_caller),
+		cmocka_unit_test(lag_passes_on_by_sends_and_receives_of_virtual_ranks),
+		cmocka_unit_test(calls_that_are_too_many_to_look_at_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

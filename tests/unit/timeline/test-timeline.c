@@ -644,6 +644,35 @@ static void ranks_are_one_until_something_tells_them_apart(void **state)
 	timeline_node_release(op);
 }
 
+/* Ranks 2 and 3 copy ranks 0 and 1. */
+static void a_rank_of_another_template_is_as_late_as_it_was_last_seen(void **state)
+{
+	struct timeline_node *op, *other;
+	struct timeline_times times;
+
+	(void)state;
+	open_world(4, 2);
+	factor[3] = 2;
+	op = arrive(1, 0, NOTHING);
+	check_ms(timeline_arrival(op, 3), 0); /* it was not seen yet */
+	timeline_end_all(op, 1 * NS, 1 * NS);
+	timeline_node_release(op);
+	timeline_node_release(arrive_at(1, 1, 1, BEFORE_ALL, NOTHING, &times));
+	assert_true(timelines_are_folded(world));
+	other = arrive_at(1, 2, 11, BEFORE_ALL, DEPS(OWN(1)), &times);
+	timeline_end_each(other, (double[]){12 * NS, 24 * NS}, 12 * NS);
+	timeline_node_release(other);
+	assert_false(timelines_are_folded(world));
+	op = arrive(2, 11, DEPS(OWN(1)));
+	check_ms(timeline_arrival(op, 2), 11);
+	check_ms(timeline_arrival(op, 3), 21);
+	timeline_end_all(op, 12 * NS, 12 * NS);
+	timeline_node_release(op);
+	op = arrive(3, 20, DEPS(OWN(2))); /* after the other's end */
+	check_ms(timeline_arrival(op, 3), 32);
+	timeline_node_release(op);
+}
+
 static void of_several_ends_of_an_op_the_latest_counts(void **state)
 {
 	struct timeline_node *op;
@@ -851,6 +880,7 @@ int main(void)
 		CASE(a_real_rank_that_is_slowed_is_held_at_the_gate),
 		CASE(a_virtual_rank_may_be_ahead_of_its_template),
 		CASE(ranks_are_one_until_something_tells_them_apart),
+		CASE(a_rank_of_another_template_is_as_late_as_it_was_last_seen),
 		CASE(of_several_ends_of_an_op_the_latest_counts),
 		CASE(a_name_of_a_captured_graph_means_its_last_replay),
 		CASE(the_latest_point_takes_the_place_of_one_that_is_forgotten),
