@@ -30,8 +30,8 @@ static struct {
 	_Atomic bool is_on; /* release: pairs with edges_begin(), makes @dev and @sink visible */
 	_Atomic bool is_seen;
 	_Atomic uint32_t n_ops;
-	/* Ops, records, and streams destroyed: since then it is not known any more what a stream
-	 * has had, or which it is. */
+	/* Ops, records, waits of the host, and streams destroyed: since then it is not known any
+	 * more what a stream has had, or which it is. */
 	_Atomic uint32_t n_changes;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -288,6 +288,7 @@ static void synced(const struct behind *b, uint64_t call_ns)
 	struct table_point point;
 	bool is_point = table_sync(&g.table, device_now(), b, now - call_ns > WAIT_NS, &point);
 
+	atomic_fetch_add_explicit(&g.n_changes, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&g.lock);
 	if (is_point)
 		tell(&point, WIRE_POINT_HOST, call_ns, now);
@@ -301,10 +302,13 @@ void edges_event_synced(device_event event, uint64_t call_ns)
 		return;
 	pthread_mutex_lock(&g.lock);
 	ev = table_event(&g.table, event);
-	if (ev && !ev->capture)
+	if (ev && !ev->capture) {
+		if (ev->stream && ev->stream->last == ev && !ev->stream->later_work_ns)
+			table_idle(ev->stream);
 		synced(&ev->behind, call_ns);
-	else
+	} else {
 		pthread_mutex_unlock(&g.lock);
+	}
 }
 
 void edges_stream_synced(device_stream handle, uint64_t call_ns)
@@ -317,10 +321,12 @@ void edges_stream_synced(device_stream handle, uint64_t call_ns)
 	l = look_at(handle);
 	pthread_mutex_lock(&g.lock);
 	s = use(&l);
-	if (s && !l.capture)
+	if (s && !l.capture) {
+		table_idle(s);
 		synced(&s->behind, call_ns);
-	else
+	} else {
 		pthread_mutex_unlock(&g.lock);
+	}
 }
 
 void edges_device_synced(uint64_t call_ns)

@@ -41,6 +41,11 @@ struct table_stream *table_stream(struct table *t, device_stream handle, int dev
 	return s;
 }
 
+void table_idle(struct table_stream *s)
+{
+	s->work_ns = s->later_work_ns = 0;
+}
+
 static void enter(struct table_stream *s, uint64_t capture)
 {
 	if (s->capture == capture)
@@ -51,7 +56,7 @@ static void enter(struct table_stream *s, uint64_t capture)
 	if (!capture)
 		s->behind = s->eager;
 	s->capture = capture;
-	s->work_ns = s->later_work_ns = 0;
+	table_idle(s);
 	s->last = NULL;
 }
 
@@ -67,13 +72,16 @@ void table_use(struct table *t, struct table_stream *s, uint64_t capture)
 				behind_merge(&s->behind, &o->behind);
 }
 
-void table_device(const struct table *t, int device, struct behind *ret)
+void table_device(struct table *t, int device, struct behind *ret)
 {
 	ret->n = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(t->streams); i++)
-		for (const struct table_stream *s = t->streams[i]; s; s = s->next)
-			if (s->device == device)
-				behind_merge(ret, s->capture ? &s->eager : &s->behind);
+		for (struct table_stream *s = t->streams[i]; s; s = s->next) {
+			if (s->device != device)
+				continue;
+			behind_merge(ret, s->capture ? &s->eager : &s->behind);
+			table_idle(s);
+		}
 }
 
 struct stamper *table_forget_stream(struct table *t, struct table_stream *s)
@@ -211,7 +219,7 @@ void table_op(struct table_stream *s)
 		s->n_worked--;
 	s->is_comm = true;
 	s->has_work = false;
-	s->work_ns = s->later_work_ns = 0;
+	table_idle(s);
 }
 
 /* Work on the default streams may name no stream. */

@@ -20,10 +20,11 @@ struct table_stream {
 	bool is_comm;     /* it has had an op */
 	bool has_work;    /* since its last op, of other kinds */
 	bool has_later;   /* since the last record: work of the job's */
-	uint64_t work_ns; /* the call that gave it the first work since its last point or op */
-	uint64_t later_work_ns; /* the same since the last record; 0: none, or in a graph */
-	uint8_t n_worked;       /* 0: it has had nothing but ops for a while: see table_op() */
-	bool is_blocking;       /* it waits for the legacy stream of its device, and that for it */
+	/* When it got the first work since its last point or op, or since the host saw that it had
+	 * none; and since the last record. 0: none, or captured. */
+	uint64_t work_ns, later_work_ns;
+	uint8_t n_worked; /* 0: it has had nothing but ops for a while: see table_op() */
+	bool is_blocking; /* it waits for the legacy stream of its device, and that for it */
 	bool is_legacy;
 	struct behind behind, eager; /* now; while captured: as it was before */
 	uint64_t capture;
@@ -92,8 +93,10 @@ bool table_computes(const struct table_stream *s);
  * (@has_waited). Return: whether that is a point: it did, or @behind was not known before. */
 bool table_sync(struct table *t, int device, const struct behind *behind, bool has_waited,
 		struct table_point *ret);
-/* All that is on @device. */
-void table_device(const struct table *t, int device, struct behind *ret);
+/* All that is on @device: the host has waited for it. */
+void table_device(struct table *t, int device, struct behind *ret);
+/* The host has seen that the stream has done all its work. */
+void table_idle(struct table_stream *s);
 /* Return: what the stream had of edges.c. */
 struct stamper *table_forget_stream(struct table *t, struct table_stream *s);
 void table_forget_event(struct table *t, device_event ev);
