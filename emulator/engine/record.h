@@ -95,6 +95,8 @@ struct record_op {
 	uint32_t flags;      /* RECORD_* */
 	uint64_t exposed_ns; /* what the op's own stream, where it computes, waited before it */
 	uint64_t work_ns;    /* wall: its stream's first work since its last op or point; 0: none */
+	uint64_t order;      /* of its arrival among all points and arrivals, as nboxd took them */
+	uint64_t done_order; /* how many of them had come when nboxd learnt of release_ns */
 	uint32_t n_deps, n_calls;
 	const struct record_dep *deps;
 	const struct record_call *calls;
@@ -115,6 +117,7 @@ struct record_point {
 	uint32_t kind; /* enum record_point_kind */
 	uint32_t is_host_bound;
 	uint64_t work_ns; /* wall: its stream's first work since its last op or point; 0: none */
+	uint64_t order;   /* see struct record_op */
 	uint32_t n_deps;
 	const struct record_dep *deps;
 };

@@ -57,6 +57,8 @@ static void write_pair(struct record_writer *w, uint64_t i, uint64_t at_ns, uint
 		.world_rank = i % 2,
 		.stream = 2,
 		.dtype = 7,
+		.order = 2 * i,
+		.done_order = 2 * i + 3 + chance % 2,
 		.n_deps = 2,
 		.deps = deps,
 	};
@@ -70,6 +72,7 @@ static void write_pair(struct record_writer *w, uint64_t i, uint64_t at_ns, uint
 		.exposed_ns = chance % 7 ? 0 : chance % 200000,
 		.world_rank = i % 2,
 		.stream = 1,
+		.order = 2 * i + 1,
 		.n_deps = 2,
 		.deps = deps,
 	};

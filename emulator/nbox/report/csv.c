@@ -99,12 +99,16 @@ static const struct column op_columns[] = {
 	{"host", COUNT, ROW(host), "", "name of the last host point before the call; 0: none"},
 	{"deps", OP_DEPS, 0, "",
 	 "names of what it waits for, separated by spaces; * on its own stream"},
-	{"work_ns", COUNT, ROW(work_ns), "ns",
-	 "when its stream got its first work since the op or point before; 0: none seen"},
 	{"calls", CALLS, 0, "",
 	 "SendRecv: s or r, peer, bytes, such as s3:4096, separated by spaces"},
 	{"members", MEMBERS, 0, "", "how the communicator's members are known"},
 	{"sure", SURE, 0, "", "how surely"},
+	{"work_ns", COUNT, ROW(work_ns), "ns",
+	 "when its stream got its first work since the op or point before; 0: none seen"},
+	{"order", COUNT, ROW(order), "",
+	 "of its arrival among the arrivals and points of all ranks, as nboxd took them"},
+	{"done_order", COUNT, ROW(done_order), "",
+	 "how many of them had come when nboxd learnt when the gate had opened"},
 };
 
 #undef ROW
@@ -126,6 +130,7 @@ static const struct column point_columns[] = {
 	{"deps", POINT_DEPS, 0, "",
 	 "names of what it waits for, separated by spaces; * on its own stream"},
 	{"work_ns", COUNT, ROW(work_ns), "ns", "as for ops"},
+	{"order", COUNT, ROW(order), "", "among the points and arrivals of all ranks"},
 };
 
 /* "tree" of "tree:bw=1GB/s + add:..."; nothing that is no name, whoever wrote the record */

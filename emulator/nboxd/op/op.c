@@ -51,6 +51,8 @@ static int check_arrive(struct worker *w, const struct comm *c, const struct wir
 		a->arrive_ns = now;
 	if (a->arrive_ns < w->hello_ns)
 		a->arrive_ns = w->hello_ns;
+	a->call_ns = a->call_ns < a->arrive_ns ? a->call_ns : a->arrive_ns;
+	a->work_ns = a->work_ns < a->arrive_ns ? a->work_ns : a->arrive_ns;
 	return 0;
 }
 
@@ -278,6 +280,8 @@ static void record_done(const struct post *post, const struct wire_done *done)
 		.injected_ns = post->injected_ns,
 		.n_messages = post->n_messages,
 		.exposed_ns = post->arrival.exposed_ns,
+		.order = post->order,
+		.done_order = c->comms->ops->n_points,
 		.comm = c->number,
 		.rank = post->member->rank,
 		.world_rank = post->member->world_rank,
@@ -321,7 +325,8 @@ int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, cons
 				     post->is_done ? "finished before" : "has not begun");
 	op = post->op;
 	post->is_done = true;
-	timeline_opened(post->node, done.release_ns < now ? done.release_ns : now);
+	done.release_ns = done.release_ns < now ? done.release_ns : now;
+	timeline_opened(post->node, done.release_ns);
 	op->n_done++;
 	op->moved_ns = now;
 	record_done(post, &done);

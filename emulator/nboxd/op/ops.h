@@ -24,7 +24,7 @@ struct ops {
 	double *ends;                 /* owned; room for rule.c */
 	struct record_writer *record; /* NULL: no results directory */
 	struct payload payload;
-	uint64_t n_ops, n_messages_in, n_messages_out; /* since the start */
+	uint64_t n_ops, n_points, n_messages_in, n_messages_out; /* since the start */
 	uint32_t n_open_ops;
 	/* of the first op: the summary counts them */
 	bool is_below_bound_told, is_slow_told, is_lag_told, is_peers_told;

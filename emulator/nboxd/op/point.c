@@ -27,29 +27,30 @@ static void take_deps(const char *deps, uint32_t n, struct timeline_dep *ret)
 	}
 }
 
-static void record(struct record_writer *w, uint32_t world_rank, const struct wire_point *m,
+static void record(struct ops *ops, uint32_t world_rank, const struct wire_point *m,
 		   const char *list, const struct timeline_times *times)
 {
 	struct record_dep deps[WIRE_DEPS_MAX];
 
 	_Static_assert(sizeof(deps[0]) == sizeof(struct wire_dep), "one form");
 	memcpy(deps, list, m->n_deps * sizeof(deps[0]));
-	record_point(w, &(struct record_point){
-				.name = m->name,
-				.host = m->host,
-				.call_ns = m->call_ns,
-				.work_ns = m->work_ns,
-				.time_ns = m->time_ns,
-				.virtual_ns = times->time_ns,
-				.plain_ns = times->plain_ns,
-				.exposed_ns = times->exposed_ns,
-				.world_rank = world_rank,
-				.stream = m->stream,
-				.kind = m->kind,
-				.is_host_bound = times->is_host_bound,
-				.n_deps = m->n_deps,
-				.deps = deps,
-			});
+	record_point(ops->record, &(struct record_point){
+					  .name = m->name,
+					  .host = m->host,
+					  .call_ns = m->call_ns,
+					  .time_ns = m->time_ns,
+					  .virtual_ns = times->time_ns,
+					  .plain_ns = times->plain_ns,
+					  .exposed_ns = times->exposed_ns,
+					  .world_rank = world_rank,
+					  .stream = m->stream,
+					  .kind = m->kind,
+					  .is_host_bound = times->is_host_bound,
+					  .work_ns = m->work_ns,
+					  .order = ops->n_points++,
+					  .n_deps = m->n_deps,
+					  .deps = deps,
+				  });
 }
 
 int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, const void *body)
@@ -62,13 +63,16 @@ int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, con
 	int r;
 
 	memcpy(&m, body, sizeof(m));
+	m.time_ns = possible(w, m.time_ns, now);
+	m.call_ns = possible(w, m.call_ns, now);
+	m.work_ns = possible(w, m.work_ns, now);
 	take_deps((const char *)body + sizeof(m), m.n_deps, deps);
 	r = timelines_point(ops->timelines, h->rank,
 			    &(struct timeline_point){
 				    .name = m.name,
-				    .time_ns = possible(w, m.time_ns, now),
-				    .call_ns = possible(w, m.call_ns, now),
-				    .work_ns = possible(w, m.work_ns, now),
+				    .time_ns = m.time_ns,
+				    .call_ns = m.call_ns,
+				    .work_ns = m.work_ns,
 				    .host = m.host,
 				    .deps = deps,
 				    .n_deps = m.n_deps,
@@ -77,27 +81,24 @@ int op_on_point(struct ops *ops, struct worker *w, const struct wire_hdr *h, con
 			    &times, &err);
 	if (r < 0)
 		return worker_refuse(w, -r, "POINT of rank %u: %s", h->rank, err.text);
-	record(ops->record, h->rank, &m, (const char *)body + sizeof(m), &times);
+	record(ops, h->rank, &m, (const char *)body + sizeof(m), &times);
 	return 0;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 int point_arrive(struct post *post, const char *list, struct err *err)
 {
 	const struct wire_arrive *a = &post->arrive;
+	struct ops *ops = post->op->comm->comms->ops;
 	struct timeline_dep deps[WIRE_DEPS_MAX];
 
+	post->order = ops->n_points++;
 	take_deps(list, a->n_deps, deps);
-	return timelines_arrive(post->op->comm->comms->ops->timelines, post->member->world_rank,
+	return timelines_arrive(ops->timelines, post->member->world_rank,
 				&(struct timeline_point){
 					.name = a->name,
 					.time_ns = a->arrive_ns,
-					.call_ns = earlier(a->call_ns, a->arrive_ns),
-					.work_ns = earlier(a->work_ns, a->arrive_ns),
+					.call_ns = a->call_ns,
+					.work_ns = a->work_ns,
 					.host = a->host,
 					.deps = deps,
 					.n_deps = a->n_deps,
