@@ -1,202 +1,13 @@
-/* See timeline.h. A rank's nodes are found by their names, and forgotten one by one when there are
- * too many, those first that nobody has asked for the longest. */
+/* See timeline.h: the formula. */
 #include "timeline/timeline.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <uthash.h>
-#include <utlist.h>
 
-#include "base/cleanup.h"
-#include "topology/template.h"
+#include "timeline/node.h"
 
-#define NODES_MAX 4096
-#define TIMES_BYTES_MAX                                                                           \
-	((size_t)64 << 20) /* of ranks that are told apart, in all; at least 64 nodes a real rank \
-			    */
-#define HOST_NS 100e3      /* a stream that had nothing else to do has taken a call up by then */
-#define FOLD_NS 0.5
-
-/* Times of a node: of its real rank and of those that it is the template of. */
-struct times {
-	double *each; /* owned; NULL: all have @all */
-	double all, plain;
-};
-
-struct timeline_node {
-	struct timeline *of; /* borrowed */
-	uint64_t name;
-	double reached;           /* by the wall clock */
-	double wall;              /* that too; an op's: its gate opened, or is due */
-	double slip;              /* of the computation that led here, >= 0 */
-	double ready;             /* an op's: what it waited for, but for ops, at the real rank */
-	struct times at;          /* a point's; an op's arrival */
-	struct times end;         /* an op's */
-	uint64_t number, covered; /* of the point; of the host's point that came after it, or 0 */
-	bool is_op, is_over;
-	bool is_held;      /* by the owner of an op */
-	bool is_forgotten; /* not in the table any more */
-	struct timeline_node *older, *newer;
-	UT_hash_handle hh;
-	size_t n_deps;
-	uint64_t deps[]; /* names */
-};
-
-/* Of one real rank. */
-struct timeline {
-	struct timelines *all;  /* borrowed */
-	uint32_t *ranks;        /* owned, sorted: itself and those that it is the template of */
-	uint32_t n_ranks, self; /* ranks[self] is itself */
-	struct timeline_node *by_name; /* hash, owned */
-	struct timeline_node *oldest;  /* list, in the order in which they were asked for last */
-	struct timeline_node *latest;  /* that came; NULL: none yet */
-	uint32_t n_nodes, n_each;
-	double *spare; /* of a node that was forgotten */
-	uint64_t n_segments;
-	double exposed_until;
-};
-
-struct timelines {
-	struct topology topology;
-	struct timeline_what_if what_if; /* segment NULL: none */
-	uint64_t epoch_ns;               /* 0: no point yet */
-	uint32_t n_real;
-	uint32_t *real;      /* owned */
-	uint32_t *template;  /* owned; by world rank: index into @real */
-	uint32_t *index;     /* owned; by world rank: into the ranks of its timeline */
-	struct timeline *of; /* owned; as @real */
-};
-
-/* --- times ---------------------------------------------------------------------------------- */
-
-static double time_of(const struct times *t, uint32_t i)
-{
-	return t->each ? t->each[i] : t->all;
-}
-
-static double real_time(const struct timeline_node *n, const struct times *t)
-{
-	return time_of(t, n->of->self);
-}
-
-/* What those that wait for @n wait for. */
-static const struct times *times_after(const struct timeline_node *n)
-{
-	return n->is_over ? &n->end : &n->at;
-}
-
-static double wall_of(const struct timelines *t, uint64_t ns)
-{
-	return ns >= t->epoch_ns ? (double)(ns - t->epoch_ns) : -(double)(t->epoch_ns - ns);
-}
-
-/* Rounded up, but for what sums of doubles are wrong by. */
-static uint64_t ns_of(const struct timelines *t, double at)
-{
-	double up = ceil(at - 1e-3);
-
-	return up >= 0 ? t->epoch_ns + (uint64_t)up : t->epoch_ns - (uint64_t)-up;
-}
-
-static double *each_new(struct timeline *t)
-{
-	double *each = t->spare;
-
-	t->spare = NULL;
-	if (!each)
-		each = malloc(t->n_ranks * sizeof(*each));
-	t->n_each += each != NULL;
-	return each;
-}
-
-static void each_free(struct timeline *t, double **each)
-{
-	if (!*each)
-		return;
-	t->n_each--;
-	if (t->spare)
-		free(*each);
-	else
-		t->spare = *each;
-	*each = NULL;
-}
-
-/* Ranks that have come together again are one. */
-static void fold(struct timeline *t, struct times *x)
-{
-	for (uint32_t i = 1; i < t->n_ranks; i++)
-		if (fabs(x->each[i] - x->each[0]) >= FOLD_NS)
-			return;
-	x->all = x->each[0];
-	each_free(t, &x->each);
-}
-
-/* --- nodes ---------------------------------------------------------------------------------- */
-
-static void node_free(struct timeline_node *n)
-{
-	each_free(n->of, &n->at.each);
-	each_free(n->of, &n->end.each);
-	free(n);
-}
-
-static void forget(struct timeline_node *n)
-{
-	struct timeline *t = n->of;
-
-	HASH_DELETE(hh, t->by_name, n);
-	DL_DELETE2(t->oldest, n, older, newer);
-	t->n_nodes--;
-	n->is_forgotten = true;
-	if (!n->is_held)
-		node_free(n);
-}
-
-void timeline_node_release(struct timeline_node *n)
-{
-	if (!n)
-		return;
-	n->is_held = false;
-	if (n->is_forgotten)
-		node_free(n);
-}
-
-static bool is_full(const struct timeline *t)
-{
-	size_t n_each = TIMES_BYTES_MAX / t->all->n_real / sizeof(double) / t->n_ranks;
-
-	return t->n_nodes > NODES_MAX || t->n_each > (n_each > 64 ? n_each : 64);
-}
-
-/* What is still asked for stays: a host may wait seldom. */
-static struct timeline_node *find(struct timeline *t, uint64_t name)
-{
-	struct timeline_node *n = NULL;
-
-	if (name)
-		HASH_FIND(hh, t->by_name, &name, sizeof(name), n);
-	if (n) {
-		DL_DELETE2(t->oldest, n, older, newer);
-		DL_APPEND2(t->oldest, n, older, newer);
-	}
-	return n;
-}
-
-static void add(struct timeline *t, struct timeline_node *n)
-{
-	struct timeline_node *same = find(t, n->name);
-
-	if (same) /* of a graph's replay before */
-		forget(same);
-	DL_APPEND2(t->oldest, n, older, newer);
-	t->latest = n;
-	HASH_ADD(hh, t->by_name, name, sizeof(n->name), n);
-	t->n_nodes++;
-	while (is_full(t) && t->oldest != n)
-		forget(t->oldest);
-}
+#define HOST_NS 100e3 /* a stream that had nothing else to do has taken a call up by then */
 
 /* --- a point -------------------------------------------------------------------------------- */
 
@@ -207,7 +18,7 @@ static void cover(struct timeline *t, struct timeline_node *n, uint64_t number)
 		return;
 	n->covered = number;
 	for (size_t i = 0; i < n->n_deps; i++)
-		cover(t, find(t, n->deps[i]), number);
+		cover(t, node_find(t, n->deps[i]), number);
 }
 
 /* What a point waits for, once looked up. */
@@ -228,9 +39,9 @@ static void look_up(struct timeline *t, const struct timeline_point *p, struct b
 	double work = wall_of(t->all, p->work_ns), idle;
 	bool is_after_host = p->is_host;
 
-	*b = (struct before){.host = find(t, p->host), .wall = -INFINITY, .work = -INFINITY};
+	*b = (struct before){.host = node_find(t, p->host), .wall = -INFINITY, .work = -INFINITY};
 	for (size_t i = 0; i < p->n_deps && b->n_deps < 64; i++) {
-		const struct timeline_node *n = find(t, p->deps[i].name);
+		const struct timeline_node *n = node_find(t, p->deps[i].name);
 
 		if (!n)
 			continue;
@@ -339,7 +150,7 @@ static int times_make(struct timeline *t, const struct timeline_point *p, const 
 	if (r < 0)
 		each_free(t, &ret->each);
 	else
-		fold(t, ret);
+		times_fold(t, ret);
 	return r;
 }
 
@@ -351,7 +162,7 @@ static double exposed(struct timeline *t, const struct timeline_point *p, const 
 	double free_at = -INFINITY, end = -INFINITY, ready = -INFINITY, from;
 
 	for (size_t i = 0; i < p->n_deps; i++) {
-		const struct timeline_node *n = find(t, p->deps[i].name);
+		const struct timeline_node *n = node_find(t, p->deps[i].name);
 
 		if (!n)
 			continue;
@@ -377,7 +188,7 @@ static double exposed(struct timeline *t, const struct timeline_point *p, const 
 static bool computes(struct timeline *t, const struct timeline_point *p, const struct before *b)
 {
 	for (size_t i = 0; i < p->n_deps; i++) {
-		const struct timeline_node *n = find(t, p->deps[i].name);
+		const struct timeline_node *n = node_find(t, p->deps[i].name);
 
 		if (n && !p->deps[i].is_same_stream)
 			return false;
@@ -440,7 +251,7 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 	for (; n->n_deps < p->n_deps; n->n_deps++)
 		n->deps[n->n_deps] = p->deps[n->n_deps].name;
 	for (size_t i = 0; p->is_host && i < n->n_deps; i++)
-		cover(t, find(t, n->deps[i]), n->number);
+		cover(t, node_find(t, n->deps[i]), n->number);
 	at = real_time(n, &n->at);
 	n->slip = slip_of(&b, is_op, n->wall, at);
 	n->ready = -INFINITY;
@@ -454,7 +265,7 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 	};
 	if (!is_op || computes(t, p, &b))
 		ret_times->exposed_ns = (uint64_t)exposed(t, p, &b);
-	add(t, n);
+	node_add(t, n);
 	*ret = n;
 	return 0;
 }
@@ -553,7 +364,7 @@ int timeline_end_each(struct timeline_node *n, const double *ends, double plain_
 
 		n->end.each[i] = n->is_over ? fmax(before, ends[i]) : ends[i];
 	}
-	fold(n->of, &n->end);
+	times_fold(n->of, &n->end);
 	end(n, plain_end);
 	return 0;
 }
@@ -577,87 +388,4 @@ void timeline_opened(struct timeline_node *n, uint64_t wall_ns)
 
 	if (fabs(wall - n->wall) >= 1) /* less is what rounding up has added */
 		n->wall = fmax(n->reached, wall);
-}
-
-/* --- the world ------------------------------------------------------------------------------ */
-
-struct timelines *timelines_free(struct timelines *t)
-{
-	for (uint32_t i = 0; t && t->of && i < t->n_real; i++) {
-		while (t->of[i].oldest) {
-			t->of[i].oldest->is_held = false;
-			forget(t->of[i].oldest);
-		}
-		free(t->of[i].spare);
-		free(t->of[i].ranks);
-	}
-	if (t) {
-		free(t->of);
-		free(t->real);
-		free(t->template);
-		free(t->index);
-		free(t);
-	}
-	return NULL;
-}
-
-static void timelines_freep(struct timelines **t)
-{
-	timelines_free(*t);
-}
-
-/* Gives each rank of the world to its template. */
-static int share_out(struct timelines *t, const struct templates *templates)
-{
-	uint32_t world = topology_world(&t->topology);
-	CLEANUP(freep) uint32_t *n = calloc(t->n_real, sizeof(*n));
-
-	if (!n)
-		return -ENOMEM;
-	templates_count(templates, n);
-	for (uint32_t i = 0; i < t->n_real; i++) {
-		t->of[i].all = t;
-		t->of[i].ranks = malloc(n[i] * sizeof(*t->of[i].ranks));
-		if (!t->of[i].ranks)
-			return -ENOMEM;
-	}
-	for (uint32_t rank = 0; rank < world; rank++) {
-		uint32_t i = template_of(templates, rank);
-
-		t->template[rank] = i;
-		if (t->real[i] == rank)
-			t->of[i].self = t->of[i].n_ranks;
-		t->index[rank] = t->of[i].n_ranks;
-		t->of[i].ranks[t->of[i].n_ranks++] = rank;
-	}
-	return 0;
-}
-
-int timelines_new(const struct topology *topology, const uint32_t *real, size_t n_real,
-		  const struct timeline_what_if *what_if, struct timelines **ret)
-{
-	const struct membership world = {.n_ranks = topology_world(topology), .stride = 1};
-	CLEANUP(timelines_freep) struct timelines *t = calloc(1, sizeof(*t));
-	CLEANUP(templates_deinit) struct templates templates = {0};
-	int r;
-
-	if (!t)
-		return -ENOMEM;
-	t->topology = *topology;
-	if (what_if)
-		t->what_if = *what_if;
-	t->n_real = (uint32_t)n_real;
-	t->real = malloc(n_real * sizeof(*real));
-	t->template = malloc(world.n_ranks * sizeof(*t->template));
-	t->index = malloc(world.n_ranks * sizeof(*t->index));
-	t->of = calloc(n_real, sizeof(*t->of));
-	if (!t->real || !t->template || !t->index || !t->of)
-		return -ENOMEM;
-	memcpy(t->real, real, n_real * sizeof(*real));
-	r = templates_init(&templates, &world, topology->gpus_per_node, real, (uint32_t)n_real);
-	if (r == 0)
-		r = share_out(t, &templates);
-	if (r == 0)
-		*ret = steal_ptr(t);
-	return r;
 }

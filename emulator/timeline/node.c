@@ -1,0 +1,105 @@
+/* See node.h. Nodes are forgotten one by one when there are too many, those first that nobody has
+ * asked for the longest. */
+#include "timeline/node.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#define NODES_MAX 4096
+/* Of ranks that are told apart, in all; at least 64 nodes a real rank. */
+#define TIMES_BYTES_MAX ((size_t)64 << 20)
+#define FOLD_NS 0.5
+
+double *each_new(struct timeline *t)
+{
+	double *each = t->spare;
+
+	t->spare = NULL;
+	if (!each)
+		each = malloc(t->n_ranks * sizeof(*each));
+	t->n_each += each != NULL;
+	return each;
+}
+
+void each_free(struct timeline *t, double **each)
+{
+	if (!*each)
+		return;
+	t->n_each--;
+	if (t->spare)
+		free(*each);
+	else
+		t->spare = *each;
+	*each = NULL;
+}
+
+void times_fold(struct timeline *t, struct times *x)
+{
+	for (uint32_t i = 1; i < t->n_ranks; i++)
+		if (fabs(x->each[i] - x->each[0]) >= FOLD_NS)
+			return;
+	x->all = x->each[0];
+	each_free(t, &x->each);
+}
+
+static void node_free(struct timeline_node *n)
+{
+	each_free(n->of, &n->at.each);
+	each_free(n->of, &n->end.each);
+	free(n);
+}
+
+void node_forget(struct timeline_node *n)
+{
+	struct timeline *t = n->of;
+
+	HASH_DELETE(hh, t->by_name, n);
+	DL_DELETE2(t->oldest, n, older, newer);
+	t->n_nodes--;
+	n->is_forgotten = true;
+	if (!n->is_held)
+		node_free(n);
+}
+
+void timeline_node_release(struct timeline_node *n)
+{
+	if (!n)
+		return;
+	n->is_held = false;
+	if (n->is_forgotten)
+		node_free(n);
+}
+
+static bool is_full(const struct timeline *t)
+{
+	size_t n_each = TIMES_BYTES_MAX / t->all->n_real / sizeof(double) / t->n_ranks;
+
+	return t->n_nodes > NODES_MAX || t->n_each > (n_each > 64 ? n_each : 64);
+}
+
+struct timeline_node *node_find(struct timeline *t, uint64_t name)
+{
+	struct timeline_node *n = NULL;
+
+	if (name)
+		HASH_FIND(hh, t->by_name, &name, sizeof(name), n);
+	if (n) {
+		DL_DELETE2(t->oldest, n, older, newer);
+		DL_APPEND2(t->oldest, n, older, newer);
+	}
+	return n;
+}
+
+void node_add(struct timeline *t, struct timeline_node *n)
+{
+	struct timeline_node *same = node_find(t, n->name);
+
+	if (same) /* of a graph's replay before */
+		node_forget(same);
+	DL_APPEND2(t->oldest, n, older, newer);
+	t->latest = n;
+	HASH_ADD(hh, t->by_name, name, sizeof(n->name), n);
+	t->n_nodes++;
+	while (is_full(t) && t->oldest != n)
+		node_forget(t->oldest);
+}
