@@ -156,6 +156,7 @@ static struct edges_point *tell(const struct table_point *t, enum wire_point_kin
 	if (!p)
 		return NULL;
 	p->device = t->device;
+	p->launch = t->launch;
 	p->m = (struct wire_point){.name = t->name,
 				   .time_ns = time_ns,
 				   .call_ns = call_ns,
@@ -361,6 +362,68 @@ void edges_forget_stream(device_stream handle)
 		g.free = st;
 	}
 	pthread_mutex_unlock(&g.lock);
+}
+
+/* --- graphs ------------------------------------------------------------------------------- */
+
+uint64_t edges_capture(device_stream handle)
+{
+	return g.dev->capture_id(handle);
+}
+
+void edges_captured(device_stream handle, uint64_t capture, const void *graph)
+{
+	struct look l = look_at(handle);
+	struct table_stream *s;
+
+	pthread_mutex_lock(&g.lock);
+	s = table_stream(&g.table, l.handle, l.device, l.thread);
+	if (s)
+		table_captured(&g.table, s, capture, graph);
+	pthread_mutex_unlock(&g.lock);
+}
+
+void edges_graph_copied(const void *to, const void *from)
+{
+	pthread_mutex_lock(&g.lock);
+	table_copy_graph(&g.table, to, from);
+	pthread_mutex_unlock(&g.lock);
+}
+
+void edges_launches(const void *exec, device_stream handle, uint64_t call_ns)
+{
+	struct look l = look_at(handle);
+	struct table_graph *graph;
+	struct table_point point;
+	struct table_stream *s;
+	struct table_event *ev;
+	struct stamper *st;
+	device_event place;
+
+	pthread_mutex_lock(&g.lock);
+	s = use(&l);
+	st = s ? s->stamper : NULL;
+	graph = st && !l.capture ? table_graph(&g.table, exec) : NULL;
+	if (s && !graph)
+		table_work(s, call_ns);
+	pthread_mutex_unlock(&g.lock);
+	place = graph ? event_of(&st->place) : NULL;
+	if (!place || g.dev->event_record(place, handle))
+		return;
+	edges_recorded(place, handle, call_ns);
+	pthread_mutex_lock(&g.lock);
+	ev = table_event(&g.table, place);
+	s = ev ? ev->stream : NULL;
+	if (s)
+		table_launch(&g.table, ev, graph, &point);
+	pthread_mutex_unlock(&g.lock);
+	if (s)
+		stamp(&point, NULL);
+}
+
+void edges_forget_graph(const void *graph)
+{
+	edges_graph_copied(graph, NULL);
 }
 
 /* --- ops ---------------------------------------------------------------------------------- */

@@ -3,10 +3,14 @@
  *
  * A place in a stream is stamped when the device gets there, by a stream of ours that waits for the
  * event that marks the place: a communication stream that is busy does not delay the stamp. The
- * event is the job's; before a wait for an op, where the job has recorded none, it is one of ours:
- * outside of captures all that the job's compute streams get. In a capture our stream becomes part
- * of the capture, and CUDA ends none that has streams which are not joined. So the stream that
- * waits for the event waits for the stamp, too: the only way that CUDA documents. */
+ * event is the job's; before a wait for an op, where the job has recorded none, and before a
+ * launch, it is one of ours: outside of captures all that the job's compute streams get. In a
+ * capture our stream becomes part of the capture, and CUDA ends none that has streams which are not
+ * joined. So the stream that waits for the event waits for the stamp, too: the only way that CUDA
+ * documents.
+ *
+ * The launch of a graph that has ops is a place, too, just before it. All that was captured comes
+ * after the launch, and what the graph ends with lies behind what follows on that stream. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,6 +26,7 @@ struct edges_point {
 	struct wire_point m; /* time_ns: of a point of the host; a place's is in @stamp */
 	struct wire_dep deps[BEHIND_MAX];
 	int device;
+	uint32_t launch; /* of a graph: which, from 1, of those with this name; 0: it is none */
 	struct stamp stamp;
 };
 
@@ -88,6 +93,13 @@ void edges_waited(device_stream s, device_event ev);
 void edges_event_synced(device_event ev, uint64_t call_ns);
 void edges_stream_synced(device_stream s, uint64_t call_ns);
 void edges_device_synced(uint64_t call_ns);
+/* The capture that @s is in, before the call that ends it, and what graph that has made. */
+uint64_t edges_capture(device_stream s);
+void edges_captured(device_stream s, uint64_t capture, const void *graph);
+/* @to, a graph or an executable one, does what @from does. */
+void edges_graph_copied(const void *to, const void *from);
 /* Before the call. */
+void edges_launches(const void *exec, device_stream s, uint64_t call_ns);
+void edges_forget_graph(const void *graph);
 void edges_forget_event(device_event ev);
 void edges_forget_stream(device_stream s);

@@ -152,8 +152,7 @@ static device_stream stream_of(const void *config)
 	     (void *dst, const void *src, size_t bytes, int kind, device_stream s),                \
 	     (dst, src, bytes, kind, s))                                                           \
 	WORK(cudaMemsetAsync##suffix, stream,                                                      \
-	     (void *ptr, int byte, size_t bytes, device_stream s), (ptr, byte, bytes, s))          \
-	WORK(cudaGraphLaunch##suffix, stream, (void *exec, device_stream s), (exec, s))
+	     (void *ptr, int byte, size_t bytes, device_stream s), (ptr, byte, bytes, s))
 
 WORK_ON_STREAM(, s)
 WORK_ON_STREAM(_ptsz, own(s))
@@ -161,3 +160,40 @@ WORK(cudaLaunchKernelExC, stream_of(config), (const void *config, const void *fn
      (config, fn, args))
 WORK(cudaLaunchKernelExC_ptsz, own(stream_of(config)),
      (const void *config, const void *fn, void **args), (config, fn, args))
+
+/* Graphs. The older forms of instantiating and updating have two parameters more: pointers and a
+ * size, which a caller of the newer forms does not give and nobody reads. */
+#define GRAPH_ON_STREAM(name, suffix, stream)                                                     \
+	INTERPOSE(name##StreamEndCapture##suffix, (device_stream s, void **graph), (s, graph),    \
+		  uint64_t capture = edges_capture(stream);                                       \
+		  (void)call_ns, edges_captured(stream, capture, *graph))                         \
+	INTERPOSE(name##GraphLaunch##suffix, (void *exec, device_stream s), (exec, s),            \
+		  edges_launches(exec, stream, call_ns), NOTHING)                                 \
+	INTERPOSE(name##GraphInstantiateWithParams##suffix,                                       \
+		  (void **exec, void *graph, void *params), (exec, graph, params), (void)call_ns, \
+		  edges_graph_copied(*exec, graph))
+#define INSTANTIATE(name)                                                           \
+	INTERPOSE(name, (void **exec, void *graph, void *a, void *b, size_t bytes), \
+		  (exec, graph, a, b, bytes), (void)call_ns, edges_graph_copied(*exec, graph))
+#define UPDATE(name)                                                                      \
+	INTERPOSE(name, (void *exec, void *graph, void *a, void *b), (exec, graph, a, b), \
+		  (void)call_ns, edges_graph_copied(exec, graph))
+#define GRAPH(name)                                                                             \
+	INSTANTIATE(name##GraphInstantiate)                                                     \
+	INSTANTIATE(name##GraphInstantiateWithFlags)                                            \
+	UPDATE(name##GraphExecUpdate)                                                           \
+	INTERPOSE(name##GraphClone, (void **clone, void *graph), (clone, graph), (void)call_ns, \
+		  edges_graph_copied(*clone, graph))                                            \
+	INTERPOSE(name##GraphDestroy, (void *graph), (graph), edges_forget_graph(graph),        \
+		  (void)call_ns)                                                                \
+	INTERPOSE(name##GraphExecDestroy, (void *exec), (exec), edges_forget_graph(exec),       \
+		  (void)call_ns)
+
+GRAPH_ON_STREAM(cuda, , s)
+GRAPH_ON_STREAM(cuda, _ptsz, own(s))
+GRAPH_ON_STREAM(cu, , s)
+GRAPH_ON_STREAM(cu, _ptsz, own(s))
+GRAPH(cuda)
+GRAPH(cu)
+INSTANTIATE(cuGraphInstantiate_v2)
+UPDATE(cuGraphExecUpdate_v2)

@@ -46,13 +46,36 @@ void table_idle(struct table_stream *s)
 	s->work_ns = s->later_work_ns = 0;
 }
 
-static void enter(struct table_stream *s, uint64_t capture)
+static struct table_graph *graph_of(struct table *t, uint64_t capture)
 {
+	struct table_graph *graph = t->graphs;
+
+	while (graph && graph->capture != capture)
+		graph = graph->next;
+	if (graph)
+		return graph;
+	graph = calloc(1, sizeof(*graph));
+	if (!graph)
+		return NULL;
+	graph->capture = capture;
+	graph->launch = (struct edge){.name = table_name(t, capture), .stream = ++t->n_streams};
+	graph->next = t->graphs;
+	t->graphs = graph;
+	return graph;
+}
+
+static void enter(struct table *t, struct table_stream *s, uint64_t capture)
+{
+	const struct table_graph *graph;
+
 	if (s->capture == capture)
 		return;
 	if (!s->capture)
 		s->eager = s->behind;
 	s->behind.n = 0;
+	graph = capture ? graph_of(t, capture) : NULL;
+	if (graph)
+		behind_add(&s->behind, &graph->launch);
 	if (!capture)
 		s->behind = s->eager;
 	s->capture = capture;
@@ -62,7 +85,7 @@ static void enter(struct table_stream *s, uint64_t capture)
 
 void table_use(struct table *t, struct table_stream *s, uint64_t capture)
 {
-	enter(s, capture);
+	enter(t, s, capture);
 	if (capture || !s->is_blocking)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(t->streams); i++)
@@ -182,14 +205,13 @@ static void see_own(struct table_event *ev)
 		behind_add(&ev->behind, own);
 }
 
-static void make_point(struct table *t, struct table_event *ev, struct table_point *ret)
+static void make_point(struct table_event *ev, uint64_t name, struct table_point *ret)
 {
 	struct table_stream *s = ev->stream;
-	struct edge e = {.at = ev->at, .stream = s->number};
+	struct edge e = {.name = name, .at = ev->at, .stream = s->number};
 
 	if (s->capture == ev->capture)
 		see_own(ev);
-	e.name = table_name(t, ev->capture);
 	*ret = (struct table_point){.name = e.name,
 				    .call_ns = ev->call_ns,
 				    .work_ns = ev->work_ns,
@@ -259,10 +281,10 @@ unsigned int table_wait(struct table *t, struct table_stream *s, struct table_ev
 	if (ev->capture != s->capture || ev->stream == s)
 		return 0;
 	if (has_new_op(s, &ev->behind) && is_place(s))
-		make_point(t, s->last, &ret[n++]);
+		make_point(s->last, table_name(t, s->capture), &ret[n++]);
 	/* A stream of nothing but ops has no place between them. */
 	if (s->is_comm && ev->stream && !ev->is_point && table_computes(ev->stream)) {
-		make_point(t, ev, &ret[n]);
+		make_point(ev, table_name(t, ev->capture), &ret[n]);
 		behind_drop(&s->behind, &ret[n++].behind, s->number);
 	}
 	behind_merge(&s->behind, &ev->behind);
@@ -284,4 +306,86 @@ bool table_sync(struct table *t, int device, const struct behind *behind, bool h
 	behind_merge(known, behind);
 	t->hosts[device].last = ret->name;
 	return true;
+}
+
+/* --- graphs --------------------------------------------------------------------------- */
+
+static struct table_handle **handle_slot(struct table *t, const void *handle)
+{
+	struct table_handle **p = &t->handles[slot_of(handle, ARRAY_SIZE(t->handles))];
+
+	while (*p && (*p)->handle != handle)
+		p = &(*p)->next;
+	return p;
+}
+
+struct table_graph *table_graph(struct table *t, const void *handle)
+{
+	const struct table_handle *h = *handle_slot(t, handle);
+
+	return h ? h->graph : NULL;
+}
+
+static void set_graph(struct table *t, const void *handle, struct table_graph *graph)
+{
+	struct table_handle **p = handle_slot(t, handle), *h = *p;
+
+	if (h && !graph) {
+		*p = h->next;
+		free(h);
+	}
+	if (!graph)
+		return;
+	if (!h)
+		h = *p = calloc(1, sizeof(*h));
+	if (!h)
+		return;
+	h->handle = handle;
+	h->graph = graph;
+}
+
+void table_copy_graph(struct table *t, const void *to, const void *from)
+{
+	set_graph(t, to, from ? table_graph(t, from) : NULL);
+}
+
+void table_captured(struct table *t, struct table_stream *s, uint64_t capture, const void *handle)
+{
+	struct table_graph **p = &t->graphs, *graph;
+
+	while (*p && (s->capture != capture || (*p)->capture != capture))
+		p = &(*p)->next;
+	graph = *p;
+	for (uint32_t i = 0; graph && i < s->behind.n; i++) {
+		struct edge e = s->behind.edges[i];
+
+		e.stream = e.stream == s->number ? 0 : graph->launch.stream;
+		if (e.name != graph->launch.name)
+			graph->end.edges[graph->end.n++] = e;
+	}
+	if (graph && !graph->end.n) {
+		*p = graph->next;
+		free(graph);
+		graph = NULL;
+	}
+	set_graph(t, handle, graph);
+}
+
+void table_launch(struct table *t, struct table_event *ev, struct table_graph *graph,
+		  struct table_point *ret)
+{
+	struct table_stream *s = ev->stream;
+	uint64_t at = ++t->at;
+
+	make_point(ev, graph->launch.name, ret);
+	ret->launch = ++graph->n_launches;
+	table_work(s, ev->call_ns);
+	for (uint32_t i = 0; i < graph->end.n; i++) {
+		struct edge e = graph->end.edges[i];
+
+		e.at = at;
+		if (!e.stream)
+			e.stream = s->number;
+		behind_add(&s->behind, &e);
+	}
 }

@@ -1,6 +1,8 @@
 /* The job's streams and events, and what lies behind each of them; the rules by which that grows.
  * Calls no device: edges.c does, and holds the lock. What is captured knows only what was captured
- * with it: a stream has what lies behind it outside of captures back when its capture ends. */
+ * with it, and the launch of its graph: a stream has what lies behind it outside of captures back
+ * when its capture ends. Each launch of a graph has the same name, as each replay of what was
+ * captured. What follows a launch has behind it what the graph ends with. */
 #pragma once
 
 #include <stdbool.h>
@@ -41,9 +43,27 @@ struct table_event {
 	bool is_point; /* the record has a name, which is all of @behind */
 };
 
+/* What was captured into one graph. Kept for good once it has ops, as they are; copies of the graph
+ * share it. */
+struct table_graph {
+	struct table_graph *next;
+	uint64_t capture;
+	struct edge launch;  /* before all that was captured; a stream of its own */
+	uint32_t n_launches; /* so far */
+	struct behind end;   /* on its first stream: stream 0; else that of @launch */
+};
+
+/* A graph of the job's, or an executable one. */
+struct table_handle {
+	struct table_handle *next;
+	const void *handle;
+	struct table_graph *graph;
+};
+
 /* A point that has just got its name. */
 struct table_point {
 	uint64_t name, call_ns, work_ns, host;
+	uint32_t launch; /* of a graph: which, from 1; 0: it is none */
 	uint32_t stream; /* number; 0: the host */
 	int device;
 	struct behind behind;
@@ -55,6 +75,8 @@ struct table_point {
 struct table {
 	struct table_stream *streams[64];
 	struct table_event *events[4096];
+	struct table_handle *handles[256];
+	struct table_graph *graphs;
 	uint64_t at, name;
 	uint32_t n_streams;
 	struct {
@@ -100,3 +122,13 @@ void table_idle(struct table_stream *s);
 /* Return: what the stream had of edges.c. */
 struct stamper *table_forget_stream(struct table *t, struct table_stream *s);
 void table_forget_event(struct table *t, device_event ev);
+
+/* The capture @capture, which began on @s, has become the graph @handle. */
+void table_captured(struct table *t, struct table_stream *s, uint64_t capture, const void *handle);
+/* @to, a graph or an executable one, does what @from does; NULL: nothing that is known. */
+void table_copy_graph(struct table *t, const void *to, const void *from);
+/* What it does; NULL: no ops, or it is not known. */
+struct table_graph *table_graph(struct table *t, const void *handle);
+/* @graph is launched just behind the record of @ev. That is the point. */
+void table_launch(struct table *t, struct table_event *ev, struct table_graph *graph,
+		  struct table_point *ret);

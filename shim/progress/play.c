@@ -126,7 +126,8 @@ static int send_arrive(struct op *op)
 
 	if (!body)
 		return -ENOMEM;
-	points_before(op->deps, op->call.n_deps, own_ns);
+	points_before(op->deps, op->call.n_deps, own_ns,
+		      op->is_persistent ? op->run.passes + 1 : 0);
 	points_log(coll_kind_name(call.kind), call.name, call.stream, op->deps, call.n_deps);
 	call.arrive_ns = session_to_daemon(own_ns);
 	call.call_ns = call.call_ns ? session_to_daemon(call.call_ns) : 0;

@@ -23,6 +23,7 @@ struct point {
 	struct point *next;
 	_Atomic bool is_stamped; /* the note is posted; release: pairs with run_stamped() */
 	bool is_sent, has_polled;
+	uint32_t replay; /* of a graph's point: the last one */
 };
 
 static struct point
@@ -32,16 +33,12 @@ static _Atomic uint32_t ranks[TABLE_DEVICES], first_rank;
 
 static bool is_captured(const struct point *p)
 {
-	return p->edge.m.name & WIRE_NAME_CAPTURED;
+	return p->edge.m.name & WIRE_NAME_CAPTURED && !p->edge.launch;
 }
 
-static struct point **find(uint64_t name)
+static struct point **slot_of(uint64_t name)
 {
-	struct point **p = &points[name % SLOTS];
-
-	while (*p && (*p)->edge.m.name != name)
-		p = &(*p)->next;
-	return p;
+	return &points[name % SLOTS];
 }
 
 static unsigned long long order(uint64_t name)
@@ -93,28 +90,28 @@ static void tell(struct point *p, uint64_t time_ns)
 	p->is_sent = true;
 	if (stamp_ns && stamp_ns < time_ns)
 		time_ns = stamp_ns;
-	points_before(p->edge.deps, p->edge.m.n_deps, time_ns);
+	points_before(p->edge.deps, p->edge.m.n_deps, time_ns, 0);
 	send_point(p, time_ns);
 }
 
-void points_before(const struct wire_dep *deps, uint32_t n, uint64_t time_ns)
+/* The launches of one graph have one name, and several may be under way. */
+void points_before(const struct wire_dep *deps, uint32_t n, uint64_t time_ns, uint32_t replay)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		struct point *p = *find(deps[i].name);
-
-		if (p)
-			tell(p, time_ns);
-	}
+	for (uint32_t i = 0; i < n; i++)
+		for (struct point *p = *slot_of(deps[i].name); p; p = p->next)
+			if (p->edge.m.name == deps[i].name && p->edge.launch <= replay)
+				tell(p, time_ns);
 }
 
 /* A host point comes after the ops that it waited for: a device that is polled may not have noted
  * yet that they have passed. */
 static void run_made(struct note *n)
 {
-	struct point *p = container_of(n, struct point, made), **slot = find(p->edge.m.name);
+	struct point *p = container_of(n, struct point, made), **slot = slot_of(p->edge.m.name);
 	const struct device *dev = device_chosen();
 
 	if (p->edge.m.kind == WIRE_POINT_STREAM) {
+		p->next = *slot;
 		*slot = p;
 		return;
 	}
@@ -130,18 +127,21 @@ static void run_made(struct note *n)
 
 static void run_stamped(struct note *n)
 {
-	struct point *p = container_of(n, struct point, stamped);
+	struct point *p = container_of(n, struct point, stamped), **at = slot_of(p->edge.m.name);
 	uint64_t time_ns;
 
 	/* acquire: pairs with on_stamped(); a replay may stamp again at once */
 	atomic_exchange_explicit(&p->is_stamped, false, memory_order_acquire);
 	time_ns = atomic_load_explicit(&p->edge.stamp.time_ns, memory_order_relaxed);
 	if (is_captured(p)) {
+		points_before(p->edge.deps, p->edge.m.n_deps, time_ns, ++p->replay);
 		send_point(p, time_ns);
 		return;
 	}
 	tell(p, time_ns);
-	*find(p->edge.m.name) = p->next;
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
 	device_chosen()->stamp_deinit(&p->edge.stamp);
 	free(p);
 }

@@ -179,6 +179,28 @@ static void replays(void)
 	CUDA(cudaStreamSynchronize(c));
 }
 
+/* A graph on one stream, behind and before ops on that. */
+static void launches(void)
+{
+	cudaStream_t m = stream(cudaStreamNonBlocking);
+	cudaGraphExec_t exec;
+	cudaGraph_t captured;
+
+	op(m);
+	CUDA(cudaStreamBeginCapture(m, cudaStreamCaptureModeGlobal));
+	op(m);
+	compute(m);
+	op(m);
+	CUDA(cudaStreamEndCapture(m, &captured));
+	CUDA(cudaGraphInstantiateWithFlags(&exec, captured, 0));
+	CUDA(cudaGraphDestroy(captured));
+	for (int i = 0; i < 3; i++)
+		CUDA(cudaGraphLaunch(exec, m));
+	op(m);
+	CUDA(cudaStreamSynchronize(m));
+	CUDA(cudaGraphExecDestroy(exec));
+}
+
 /* One event again and again; one that is destroyed before anybody knows that it marks a place. */
 static void records(void)
 {
@@ -239,7 +261,7 @@ static int run_job(const char *part)
 		     {"blind", blind},     {"host", host},
 		     {"legacy", legacy},   {"replays", replays},
 		     {"records", records}, {"other_device", other_device},
-		     {"idle", idle}};
+		     {"idle", idle},       {"launches", launches}};
 
 	n = WORLD;
 	NCCL(ncclCommInitRank(&comm, n, id_of("edges"), 0));
@@ -324,7 +346,14 @@ static void blocking_streams_follow_the_legacy_stream(void **state)
 static void a_replay_has_the_names_of_the_capture(void **state)
 {
 	(void)state;
-	play("replays", 6, "A a a Ba Ba ba. ba. CB.b CB.b cb. cb. d DA.d 0D");
+	play("replays", 6, "A a aCd. ba ba Bb Bb cb. cb. CB.c CB.c dc. dc. 0Cd eCd. DA.e 1D");
+}
+
+/* The host launches all before the first one is over. */
+static void a_launch_comes_after_the_replay_before_it(void **state)
+{
+	(void)state;
+	play("launches", 8, "A aA. aC. aC. Ba Ba Ba CB. CB. CB. DC. 0D");
 }
 
 static void an_event_means_its_last_record(void **state)
@@ -383,6 +412,7 @@ int main(int argc, char **argv)
 		T(a_wait_of_the_enqueuing_thread_is_a_point_if_it_tells_something),
 		T(blocking_streams_follow_the_legacy_stream),
 		T(a_replay_has_the_names_of_the_capture),
+		T(a_launch_comes_after_the_replay_before_it),
 		T(an_event_means_its_last_record),
 		T(what_another_device_does_is_the_same_ranks),
 		T(a_job_whose_events_cannot_be_seen_is_told_so_once),

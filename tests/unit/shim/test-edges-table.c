@@ -152,6 +152,12 @@ static void forget_all(void)
 		table_forget_stream(&g.table, stream_of(i));
 	for (unsigned int i = 0; i < EVENTS; i++)
 		table_forget_event(&g.table, event_handle(i));
+	while (g.table.graphs) {
+		struct table_graph *next = g.table.graphs->next;
+
+		free(g.table.graphs);
+		g.table.graphs = next;
+	}
 	memset(&g, 0, sizeof(g));
 }
 
@@ -293,7 +299,8 @@ static void what_is_captured_knows_nothing_of_before_and_leaves_it_as_it_was(voi
 	op(2);
 	s = stream_of(2);
 	table_use(&g.table, s, 77);
-	assert_int_equal(s->behind.n, 0);
+	assert_int_equal(s->behind.n, 1); /* the launch of its graph */
+	assert_false(s->behind.edges[0].is_op);
 	table_record(&g.table, event_handle(0), s, ++g.call);
 	s = stream_of(0);
 	table_op(s);
@@ -306,6 +313,93 @@ static void what_is_captured_knows_nothing_of_before_and_leaves_it_as_it_was(voi
 	s = stream_of(2);
 	assert_int_equal(s->behind.n, 1);
 	assert_true(s->behind.edges[0].is_op);
+	forget_all();
+}
+
+static int graph_handle; /* of its address, and those of more */
+
+/* Captures a place on stream 2, an op on stream 0 behind it, and the wait of 2 for that. */
+static void capture(uint64_t id, const void *handle, struct table_point ret[3])
+{
+	struct table_stream *m = stream_of(2), *c = stream_of(0);
+
+	table_use(&g.table, m, id);
+	table_record(&g.table, event_handle(0), m, 0);
+	table_use(&g.table, c, id);
+	table_op(c);
+	assert_int_equal(table_wait(&g.table, c, table_event(&g.table, event_handle(0)), ret), 1);
+	behind_drop_before(&c->behind, ++g.table.at);
+	behind_add(&c->behind, &(struct edge){.name = table_name(&g.table, id),
+					      .at = g.table.at,
+					      .stream = c->number,
+					      .is_op = true});
+	table_record(&g.table, event_handle(1), c, 0);
+	table_wait(&g.table, m, table_event(&g.table, event_handle(1)), ret + 1);
+	table_captured(&g.table, m, id, handle);
+	table_use(&g.table, m, 0);
+	table_use(&g.table, c, 0);
+}
+
+static uint32_t launch(const void *exec, unsigned int stream, struct table_point *ret)
+{
+	record(5, stream);
+	table_launch(&g.table, table_event(&g.table, event_handle(5)), table_graph(&g.table, exec),
+		     ret);
+	return ret->launch;
+}
+
+static void a_graph_lies_between_what_is_before_and_after_its_launch(void **state)
+{
+	const void *graph = &graph_handle, *exec = &graph_handle + 1;
+	struct table_point captured[3], *first = captured, p;
+	struct table_stream *s;
+	const struct edge *own;
+	uint64_t before;
+
+	(void)state;
+	capture(77, graph, captured);
+	assert_int_equal(first->behind.n, 1); /* the launch */
+	table_copy_graph(&g.table, exec, graph);
+	table_copy_graph(&g.table, graph, NULL);
+	assert_null(table_graph(&g.table, graph));
+	op(3);
+	before = g.table.name;
+	assert_int_equal(launch(exec, 3, &p), 1);
+	assert_int_equal(p.name, first->behind.edges[0].name);
+	assert_int_equal(p.behind.n, 1);
+	assert_int_equal(p.behind.edges[0].name, before);
+	assert_int_not_equal(p.call_ns, 0);
+	/* its own stream's place, and the op beside it, which no other stream of the job's has */
+	s = stream_of(3);
+	assert_int_equal(s->behind.n, 2);
+	own = behind_own(&s->behind, s->number);
+	assert_int_equal(own->name, first->name);
+	assert_null(behind_own(&s->behind, stream_of(0)->number));
+	/* the next one has these behind it, and takes their place */
+	assert_int_equal(launch(exec, 3, &p), 2);
+	assert_int_equal(p.behind.n, 2);
+	assert_int_equal(behind_own(&p.behind, s->number)->name, first->name);
+	assert_int_equal(stream_of(3)->behind.n, 2);
+	table_copy_graph(&g.table, exec, NULL);
+	forget_all();
+}
+
+static void a_graph_without_ops_is_none(void **state)
+{
+	struct table_stream *s;
+
+	(void)state;
+	op(2);
+	for (uint64_t id = 77; id < 79; id++) {
+		s = stream_of(2);
+		table_use(&g.table, s, id);
+		table_captured(&g.table, s, id, &graph_handle);
+		assert_null(table_graph(&g.table, &graph_handle));
+		assert_null(g.table.graphs);
+	}
+	/* a capture that nothing was seen of is not taken for the one before it */
+	table_captured(&g.table, s, 80, &graph_handle);
+	assert_null(table_graph(&g.table, &graph_handle));
 	forget_all();
 }
 
@@ -330,6 +424,8 @@ int main(void)
 		cmocka_unit_test(a_point_has_the_first_work_since_the_point_before),
 		cmocka_unit_test(a_point_made_late_lies_where_it_was_recorded),
 		cmocka_unit_test(what_is_captured_knows_nothing_of_before_and_leaves_it_as_it_was),
+		cmocka_unit_test(a_graph_lies_between_what_is_before_and_after_its_launch),
+		cmocka_unit_test(a_graph_without_ops_is_none),
 		cmocka_unit_test(with_too_many_streams_the_oldest_is_left_out),
 	};
 
