@@ -1,4 +1,4 @@
-/* See timeline.h: the formula. */
+/* See timeline.h: the formula, for points and ops. */
 #include "timeline/timeline.h"
 
 #include <errno.h>
