@@ -2,8 +2,10 @@
  *
  *   on=op        each op takes a draw longer (shorter where the draw is negative)
  *   on=message   each message's latency is a draw longer, never below 0
- *   on=compute   each stretch of each rank's computation is a draw longer, never
- *                below 0; each rank, virtual or real, has draws of its own
+ *   on=compute   each stretch of each rank's computation, from one wait to the next,
+ *                is a draw longer, never below 0; each rank, virtual or real, has
+ *                draws of its own. Shares only: a time would come on top once a
+ *                stretch, and how many those are is the job's business
  *
  *   dist=uniform     min, max
  *   dist=normal      mean, stddev
@@ -95,11 +97,15 @@ static int check_keys(const struct jitter *j, const struct nbox_host *h, const s
 }
 
 /* A time, or a share of what is jittered. */
-static int parse_amount(const struct nbox_host *h, const char *key, const char *text,
-			struct amount *ret)
+static int parse_amount(const struct jitter *j, const struct nbox_host *h, const char *key,
+			const char *text, struct amount *ret)
 {
 	size_t len = text ? strlen(text) : 0;
 
+	if (j->on == ON_COMPUTE && len && text[len - 1] != '%') {
+		h->error(h, "%s: on=compute takes shares of the computation, such as 5%%", key);
+		return -1;
+	}
 	if (len == 0 || text[len - 1] != '%')
 		return h->parse_time(h, key, text, &ret->value);
 	ret->is_share = 1;
@@ -112,10 +118,10 @@ static int parse_values(struct jitter *j, const struct nbox_host *h, const struc
 	const char *first = dists[j->dist].first, *second = dists[j->dist].second;
 	int is_ratio = j->dist == LOGNORMAL || j->dist == PARETO;
 
-	if (parse_amount(h, first, nbox_value(kv, n, first), &j->first) < 0)
+	if (parse_amount(j, h, first, nbox_value(kv, n, first), &j->first) < 0)
 		return -1;
 	if (is_ratio ? h->parse_ratio(h, second, nbox_value(kv, n, second), &j->second.value) < 0
-		     : parse_amount(h, second, nbox_value(kv, n, second), &j->second) < 0)
+		     : parse_amount(j, h, second, nbox_value(kv, n, second), &j->second) < 0)
 		return -1;
 	if (j->dist == UNIFORM && j->first.value > 0 && j->first.is_share != j->second.is_share) {
 		h->error(h, "min and max: make both times or both percentages");
@@ -273,7 +279,7 @@ static const struct nbox_param params[] = {
 	{"dist", "choice", "that of the values", DISTS},
 	{"on", "choice", "op", "what it acts on: op|message|compute"},
 	{"min", "time or %", "0ns",
-	 "uniform: the least; a percentage is of what is jittered, here and below"},
+	 "uniform: the least; a percentage is of what is jittered; on=compute: no times"},
 	{"max", "time or %", "none", "uniform: the most; must be given"},
 	{"mean", "time or %", "0ns", "normal: the mean"},
 	{"stddev", "time or %", "none", "normal: the standard deviation; must be given"},

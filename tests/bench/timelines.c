@@ -109,7 +109,7 @@ int timelines_rows(struct delay_chain *(*open)(const char *what_if, const struct
 		   FILE *json)
 {
 	static const char *const what_ifs[] = {NULL, "slow:rank=1,compute=1.5",
-					       "jitter:on=compute,min=0us,max=1ms"};
+					       "jitter:on=compute,max=10%"};
 	static const uint32_t ranks[] = {8, 1024, 16384, 65536};
 
 	printf("\ntimelines of 1 real rank and the virtual ranks that copy it: a point and an op "
