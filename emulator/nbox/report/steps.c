@@ -337,16 +337,15 @@ static enum verdict judge_group(double k, double within, double gap, enum conten
 	return breaks != NOTHING ? verdicts[breaks] : share > 2 ? PARTS_OF_STEPS : STEPS;
 }
 
-/* Is each k-th of @values much larger than the others? Return: k; 0: no. @sorted: the same, sorted.
+/* Is each k-th of @values larger than @limit, and no other? Return: k; 0: no. *ret_gap: their mean.
  */
-static uint64_t regular_gaps(const double *values, const double *sorted, uint64_t n,
-			     double *ret_base, double *ret_gap)
+static uint64_t gaps_above(const double *values, uint64_t n, double limit, double *ret_gap)
 {
-	double base = sorted[n / 4], sum = 0;
 	uint64_t last = 0, k = 0, n_large = 0, n_same = 0;
+	double sum = 0;
 
 	for (uint64_t i = 0; i < n; i++) {
-		if (values[i] <= 1.5 * base + 1000)
+		if (values[i] <= limit)
 			continue;
 		if (n_large++ && k == 0)
 			k = i - last;
@@ -354,10 +353,27 @@ static uint64_t regular_gaps(const double *values, const double *sorted, uint64_
 		sum += values[i];
 		last = i;
 	}
-	if (k < 2 || n_same < 3 || 10 * n_same < 9 * (n_large - 1))
+	if (k < 2 || n_same < 3 || 10 * n_same < 9 * (n_large - 1) || 10 * n_large * k < 8 * n)
+		return 0;
+	*ret_gap = sum / (double)n_large;
+	return k;
+}
+
+/* Is each k-th of @values much larger than the others? Where ops follow each other at once the
+ * others are no idle time but noise, so that no limit is the right one for all jobs. Return: k; 0:
+ * no. @sorted: the same, sorted. */
+static uint64_t regular_gaps(const double *values, const double *sorted, uint64_t n,
+			     double *ret_base, double *ret_gap)
+{
+	double base = sorted[n / 4], gap;
+	uint64_t k = 0;
+
+	for (double noise = 1000; k == 0 && noise < sorted[n - 1]; noise *= 4)
+		k = gaps_above(values, n, 1.5 * base + noise, &gap);
+	if (k == 0)
 		return 0;
 	*ret_base = base;
-	*ret_gap = sum / (double)n_large - base;
+	*ret_gap = gap - base;
 	return k;
 }
 

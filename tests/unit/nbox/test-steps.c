@@ -22,7 +22,8 @@ static struct job {
 	struct record_op *rows;
 	uint64_t n, size, now_ns, comm_free_ns[4], op_ns;
 	struct rng rng;
-	double noise; /* of compute, at most */
+	double noise;       /* of compute, at most */
+	uint64_t polled_ns; /* an op behind another arrives so much after its end, at most */
 } job;
 
 static void job_start(uint64_t op_ns, double noise)
@@ -39,9 +40,11 @@ static void compute(uint64_t ns)
 
 static void call(uint32_t comm, enum coll_kind kind, uint64_t bytes)
 {
-	uint64_t at = job.now_ns > job.comm_free_ns[comm] ? job.now_ns : job.comm_free_ns[comm];
+	uint64_t at = job.now_ns, free_ns = job.comm_free_ns[comm];
 	struct record_op *r;
 
+	if (free_ns >= at)
+		at = free_ns + (uint64_t)((double)job.polled_ns * rng_uniform(&job.rng));
 	if (job.n == job.size) {
 		job.size = job.size ? 2 * job.size : 1024;
 		job.rows = realloc(job.rows, job.size * sizeof(*job.rows));
@@ -142,6 +145,20 @@ static void steps_of_ddp_are_found_with_any_buckets(void **state)
 				ddp_step(cases[c].n, cases[c].last);
 			call(0, COLL_ALLGATHER, 8);
 			expect("ddp", (uint64_t)n_steps, 0, (uint64_t)cases[c].n, 0);
+		}
+}
+
+/* Ops of one size that queue: next to no time is idle between them, and what is idle is noise. */
+static void steps_of_a_job_that_communication_bounds_are_found(void **state)
+{
+	(void)state;
+	for (int n = 2; n <= 32; n *= 2)
+		for (int n_steps = 6; n_steps <= 60; n_steps += 27) {
+			job_start(16 * MS, 0.1);
+			job.polled_ns = 60 * US;
+			for (int i = 0; i < n_steps; i++)
+				ddp_step(n, 25 * MB);
+			expect("bound by communication", (uint64_t)n_steps, 0, (uint64_t)n, 0);
 		}
 }
 
@@ -530,6 +547,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_of_ddp_are_found_with_any_buckets),
+		cmocka_unit_test(steps_of_a_job_that_communication_bounds_are_found),
 		cmocka_unit_test(a_step_takes_the_time_between_its_first_op_and_the_next_ones),
 		cmocka_unit_test(values_that_are_logged_do_not_disturb),
 		cmocka_unit_test(evaluations_between_steps_do_not_disturb),
