@@ -172,8 +172,8 @@ static int report(struct stepper *s)
 
 static void measure(struct stepper *s, uint32_t local_rank)
 {
-	struct run *run =
-		run_new(&s->place, &s->plan, &s->pace, (int)local_rank, s->options.id_file);
+	struct run *run = run_new(&s->place, &s->plan, &s->pace, (int)local_rank,
+				  s->options.id_file, s->options.is_graph);
 	uint32_t warmup = s->options.warmup;
 	struct run_times times;
 

@@ -19,14 +19,16 @@ const char options_usage[] =
 	"                       3=1.5@0: in layer 0 alone; may be repeated\n"
 	"  --jitter PERCENT     standard deviation of the time between two edges: 10%\n"
 	"  --seed N             of the jitter (default 1)\n"
+	"  --graph              an iteration is captured once, and replayed as a CUDA graph\n"
 	"  --json FILE          the result, from rank 0\n"
 	"  --id-file PATH       where rank 0 leaves the ncclUniqueId (default: in TMPDIR, by\n"
 	"                       MASTER_PORT; not used when NCCL_COMM_ID is set)\n"
 	"  --help\n";
 
-enum flag { ITERATIONS, WARMUP, SLOW, JITTER, SEED, JSON, ID_FILE, HELP, FLAGS };
+enum flag { ITERATIONS, WARMUP, SLOW, JITTER, SEED, JSON, ID_FILE, GRAPH, HELP, FLAGS };
 static const char *const names[FLAGS] = {
-	"--iterations", "--warmup", "--slow", "--jitter", "--seed", "--json", "--id-file", "--help",
+	"--iterations", "--warmup",  "--slow",  "--jitter", "--seed",
+	"--json",       "--id-file", "--graph", "--help",
 };
 
 static int take_number(const char *text, uint64_t least, uint32_t *ret, struct err *err)
@@ -87,6 +89,10 @@ static int take_flag(int argc, char *const argv[], int *i, struct options *o, st
 			continue;
 		if (f == HELP && !value)
 			return OPTIONS_HELP;
+		if (f == GRAPH && !value) {
+			o->is_graph = true;
+			return 0;
+		}
 		if (!value && *i + 1 == argc)
 			return err_set(err, EINVAL, "%s needs a value", names[f]);
 		r = take_value((enum flag)f, value ? value : argv[++*i], o, err);

@@ -1,6 +1,7 @@
 /* The command line of stepper. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,7 @@ struct options { /* texts are borrowed from the command line; NULL: not given */
 	const char *slow[OPTIONS_MAX_SLOW];
 	size_t n_slow;
 	uint32_t iterations, warmup;
+	bool is_graph;
 	uint64_t seed;
 };
 

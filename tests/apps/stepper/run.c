@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,9 @@ struct run {
 	struct segment *segments;
 	struct wait *waits;
 	size_t n_segments, n_waits;
-	struct timespec last; /* end of the iteration before */
+	bool is_graph;
+	cudaGraphExec_t graph; /* an iteration; NULL: not captured, or not yet */
+	struct timespec last;  /* end of the iteration before */
 	pthread_t watchdog;
 	_Atomic int is_over; /* tells the watchdog */
 };
@@ -194,50 +197,95 @@ static void launch_op(struct run *run, const struct step *step)
 	}
 }
 
+/* How long the computation of iteration @i takes. */
+static void set_pace(struct run *run, uint64_t i)
+{
+	struct segment *s = run->segments;
+	uint64_t stretch = 0; /* computation between two edges: what jitter draws for */
+
+	for (size_t k = 0; k < run->plan->n; k++) {
+		const struct step *step = &run->plan->steps[k];
+		double ns = step->ns;
+
+		if (step->kind == STEP_COMPUTE) {
+			ns *= pace_factor(run->pace, i, stretch, step->layer);
+			s++->ns = (uint64_t)(ns < MAX_SEGMENT_NS ? ns : MAX_SEGMENT_NS);
+		} else if (step->stream == STREAM_COMPUTE) {
+			stretch++;
+		}
+	}
+}
+
 /* Of an iteration, so far. */
 struct cursor {
 	size_t n_segments, n_waits;
-	uint64_t stretch; /* computation between two edges: what jitter draws for */
 };
 
-static void launch(struct run *run, const struct step *step, uint64_t i, struct cursor *at)
+/* What the host reads the time of is no edge of a graph. */
+static void record_time(struct run *run, cudaEvent_t ev, cudaStream_t stream)
+{
+	CUDA(cudaEventRecordWithFlags(ev, stream,
+				      run->is_graph ? cudaEventRecordExternal
+						    : cudaEventRecordDefault));
+}
+
+static void launch(struct run *run, const struct step *step, struct cursor *at)
 {
 	cudaStream_t stream = run->streams[step->stream];
-	struct segment *s;
-	double ns;
 
 	switch ((int)step->kind) {
 	case STEP_COMPUTE:
-		s = &run->segments[at->n_segments++];
-		ns = step->ns * pace_factor(run->pace, i, at->stretch, step->layer);
-		s->ns = (uint64_t)(ns < MAX_SEGMENT_NS ? ns : MAX_SEGMENT_NS);
-		CUDA(cudaLaunchHostFunc(stream, sleep_for_segment, s));
+		CUDA(cudaLaunchHostFunc(stream, sleep_for_segment,
+					&run->segments[at->n_segments++]));
 		break;
 	case STEP_RECORD:
 		CUDA(cudaEventRecord(run->events[step->event], stream));
 		break;
 	case STEP_WAIT:
 		if (step->stream == STREAM_COMPUTE)
-			CUDA(cudaEventRecord(run->waits[at->n_waits].from, stream));
+			record_time(run, run->waits[at->n_waits].from, stream);
 		CUDA(cudaStreamWaitEvent(stream, run->events[step->event], 0));
 		if (step->stream == STREAM_COMPUTE)
-			CUDA(cudaEventRecord(run->waits[at->n_waits++].to, stream));
+			record_time(run, run->waits[at->n_waits++].to, stream);
 		break;
 	default:
 		launch_op(run, step);
 	}
-	at->stretch += step->stream == STREAM_COMPUTE && step->kind != STEP_COMPUTE;
+}
+
+static void launch_all(struct run *run)
+{
+	struct cursor at = {0};
+
+	for (size_t k = 0; k < run->plan->n; k++)
+		launch(run, &run->plan->steps[k], &at);
+}
+
+static void capture(struct run *run)
+{
+	cudaStream_t stream = run->streams[STREAM_COMPUTE];
+	cudaGraph_t graph;
+
+	CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	launch_all(run);
+	CUDA(cudaStreamEndCapture(stream, &graph));
+	CUDA(cudaGraphInstantiate(&run->graph, graph, 0));
+	CUDA(cudaGraphDestroy(graph));
 }
 
 struct run_times run_iteration(struct run *run, uint64_t i)
 {
-	struct cursor at = {0};
 	struct run_times times = {0};
 	struct timespec now;
 	float ms;
 
-	for (size_t k = 0; k < run->plan->n; k++)
-		launch(run, &run->plan->steps[k], i, &at);
+	set_pace(run, i);
+	if (run->is_graph && !run->graph)
+		capture(run);
+	if (run->is_graph)
+		CUDA(cudaGraphLaunch(run->graph, run->streams[STREAM_COMPUTE]));
+	else
+		launch_all(run);
 	CUDA(cudaStreamSynchronize(run->streams[STREAM_COMPUTE]));
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	times.iteration_ms = (double)(now.tv_sec - run->last.tv_sec) * 1e3 +
@@ -314,7 +362,7 @@ static void make_comms(struct run *run, const char *id_file)
 }
 
 struct run *run_new(const struct place *place, const struct plan *plan, const struct pace *pace,
-		    int local_rank, const char *id_file)
+		    int local_rank, const char *id_file, bool is_graph)
 {
 	struct run *run;
 	int n_devices;
@@ -324,6 +372,7 @@ struct run *run_new(const struct place *place, const struct plan *plan, const st
 	run->place = place;
 	run->plan = plan;
 	run->pace = pace;
+	run->is_graph = is_graph;
 	CUDA(cudaGetDeviceCount(&n_devices));
 	CUDA(cudaSetDevice(local_rank % n_devices));
 	make_streams(run);
@@ -340,6 +389,8 @@ void run_free(struct run *run)
 	CUDA(cudaDeviceSynchronize());
 	atomic_store(&run->is_over, 1);
 	pthread_join(run->watchdog, NULL);
+	if (run->graph)
+		CUDA(cudaGraphExecDestroy(run->graph));
 	for (int g = 0; g < GROUPS; g++)
 		if (run->comms[g] && run->comms[g] != run->world)
 			NCCL(ncclCommDestroy(run->comms[g]));

@@ -44,6 +44,15 @@ checked slow.json 8 139 1
 exits 0 "jitter" timeout 100 "$NBOX" run --plain --quiet --procs 4 -- "$stepper" "$jobs/ddp.job" --iterations 1 --jitter 10% --seed 3 --json jitter.json
 checked jitter.json 8 6.2 1
 
+# captured: the lag of a slow virtual rank goes into each replay, and on to the next as it is
+for job in fsdp pipeline; do
+	exits 0 "$job, captured, on four ranks" timeout 100 "$NBOX" run --plain --quiet --procs 4 -- "$stepper" "$jobs/$job.job" --iterations 2 --graph
+done
+exits 0 "captured, beside a slow rank" timeout 100 "$NBOX" run --quiet --nodes 4 --gpus-per-node 1 --real 0 --model ring:bw=1GB/s \
+	--what-if slow:rank=2,compute=1.5 --out graph -- "$stepper" "$jobs/ddp.job" --iterations 8 --graph --json graph.json
+is "$(json graph.json 'sum(d["iterations"]) > 8 * 62 * 1.4, min(d["iterations"][4:]) < 2 * 62 * 1.5')" "(True, True)" \
+	"its 62 ms take half as long again, each time: $(json graph.json 'd["iterations"]')"
+
 # one that is killed: the others end, and say why
 all_ready() { [ "$(grep -l ' ready, ' nccl.* | wc -l)" = 3 ]; }
 printf 'layer forward=1s backward=1s params=4KiB\n' >long.job
@@ -75,6 +84,7 @@ $jobs/ddp.job more.job|'more.job' is one word too many: the job is $jobs/ddp.job
 $jobs/ddp.job --jitter 10|--jitter: '10' has no unit: write a percentage, such as 10%
 $jobs/ddp.job --slow 4=2|--slow: '4' names a rank beyond the last one, 3
 $jobs/ddp.job --help=1|--help: it takes no value
+$jobs/ddp.job --graph=1|--graph: it takes no value
 $jobs|$jobs is no file, but a folder, a pipe or a device
 none.job|cannot open none.job: No such file or directory
 T
