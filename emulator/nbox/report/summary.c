@@ -20,7 +20,7 @@ static void print_steps(const struct report *r, FILE *to)
 	}
 	fprintf(to,
 		"   steps          %llu of %llu op%s: mean %.3f ms, p50 %.3f ms, p95 %.3f ms "
-		"(of %llu",
+		"(%llu timed",
 		(unsigned long long)r->n_steps, (unsigned long long)r->ops_per_step,
 		r->ops_per_step == 1 ? "" : "s", r->step_ns.mean / 1e6, r->step_ns.p50 / 1e6,
 		r->step_ns.p95 / 1e6, (unsigned long long)r->step_ns.n);
@@ -50,15 +50,14 @@ static void print_lateness(const struct report *r, FILE *to)
 }
 
 /* Times above are virtual, lateness is the wall clock's. */
-static void print_wall_clock(const struct report *r, FILE *to)
+static void print_wall_clock(const struct report *r, const char *per, FILE *to)
 {
 	double percent = r->virtual_ns > 0 ? (r->wall_ns - r->virtual_ns) / r->virtual_ns * 100 : 0;
 
 	fprintf(to,
-		"   wall clock     ran %.1f %% %s than the virtual one, which these times are of: "
-		"%.3f ms %s\n",
-		fabs(percent), percent < 0 ? "shorter" : "longer", r->wall_ns / 1e6,
-		r->n_steps ? "a step" : "in all");
+		"   wall clock     %.3f ms %s (%+.1f %%); the times above are the virtual "
+		"cluster's\n",
+		r->wall_ns / 1e6, per, percent);
 }
 
 static void print_ops(const struct report *r, FILE *to)
@@ -80,14 +79,18 @@ static void print_ops(const struct report *r, FILE *to)
 			c->injected_ns / n / 1e3);
 	}
 	print_steps(r, to);
-	fprintf(to, "   communication  modelled %.3f ms, exposed %s%.3f ms, injected %.3f ms %s\n",
+	fprintf(to, "   communication  modelled %.3f ms, exposed %s%.3f ms %s\n",
 		r->modelled_ns / 1e6, r->is_exposed_bound ? "at most " : "", r->exposed_ns / 1e6,
-		r->injected_ns / 1e6, per);
+		per);
 	if (r->is_exposed_bound)
 		fprintf(to,
 			"                  exposed is how long communication was under way: what "
 			"the job waited for was not seen\n");
-	print_wall_clock(r, to);
+	if (strstr(r->header.model, " + "))
+		fprintf(to,
+			"   what-ifs       injected %.3f ms %s, against the same run without them\n",
+			r->injected_ns / 1e6, per);
+	print_wall_clock(r, per, to);
 	print_lateness(r, to);
 	report_comms_print(r, to);
 }
