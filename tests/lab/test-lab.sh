@@ -56,9 +56,9 @@ else:
 P
 stream() { lab_run --per-host --only "0,$2" -- sh -c "ADDRESS=10.91.$1.\$((LAB_HOST + 1)) exec timeout 60 python3 -IS stream.py 10.91.$1.$(($2 + 1))"; }
 took=$(stream 0 1)
-is "$(awk -v t="$took" 'BEGIN { print (t >= (3000000 * 1514 / 1448 - 262144) * 8 / 400e6) }')" 1 "a cable of 400 Mbit/s is no faster: $took s"
+is "$(awk -v t="$took" 'BEGIN { print (t >= (3000000 * 1514 / 1448 - 65536) * 8 / 400e6) }')" 1 "a cable of 400 Mbit/s is no faster: $took s"
 took=$(stream 1 3)
-is "$(awk -v t="$took" 'BEGIN { print (t >= (3000000 * 1514 / 1448 - 262144) * 8 / 50e6) }')" 1 "a slow cable is slow, also the second one: $took s"
+is "$(awk -v t="$took" 'BEGIN { print (t >= (3000000 * 1514 / 1448 - 65536) * 8 / 50e6) }')" 1 "a slow cable is slow, also the second one: $took s"
 exits 0 "lab measure" "$LAB" measure --name "$lab" --seconds 0.2 --json measured.json
 is "$(json measured.json '[r["host"] for r in d["rows"]] == [1, 3, 0, 1, 2, 3] and all(r["mbps"] > 0 for r in d["rows"]) and d["round_trip_us"] > 0')" True "measures one stream, the slow cable and all to all"
 
@@ -75,7 +75,7 @@ says "no lab '$lab' is up" "says so"
 lab_up --hosts 4 --link 400Mbps --leaf 2 --uplink 50Mbps
 is "$("$LAB" status --name "$lab" | head -n 1 | sed 's/process [0-9]*/process N/')" "'$lab', held by process N: 4 hosts x 1 GPUs, 2 a leaf, uplinks of 50 Mbit/s" "status"
 took=$(stream 0 2)
-is "$(awk -v t="$took" 'BEGIN { print (t >= (3000000 * 1514 / 1448 - 524288) * 8 / 50e6) }')" 1 "an uplink is no faster than its rate: $took s"
+is "$(awk -v t="$took" 'BEGIN { print (t >= (3000000 * 1514 / 1448 - 131072) * 8 / 50e6) }')" 1 "an uplink is no faster than its rate: $took s"
 "$LAB" down --name "$lab"
 is "$(pgrep -fxc "nbox-lab $lab infinity")" 0 "down ends it"
 is "$(interfaces)" "$before" "nothing is left outside"
