@@ -55,18 +55,13 @@ struct ends *ends_unref(struct ends *e)
 	return NULL;
 }
 
-double ends_raw_ns(const struct ends *e)
-{
-	return e->raw_ns;
-}
-
 enum solve_how ends_how(const struct ends *e)
 {
 	return e->how;
 }
 
 int ends_new(const struct sched *s, const struct topology *t, const struct membership *m,
-	     struct delay_chain *d, uint64_t op_number, const struct timing *timing,
+	     struct delay_chain *d, uint64_t op_number, const struct timing *timing, bool is_plain,
 	     struct ends **ret, struct err *err)
 {
 	struct ends *e = calloc(1, sizeof(*e));
@@ -76,10 +71,11 @@ int ends_new(const struct sched *s, const struct topology *t, const struct membe
 	e->s = *s;
 	e->n_refs = 1;
 	price_init(&e->price, &e->s, t, m, d, op_number, err);
-	e->raw_ns = timing->end_ns - timing->extra_ns;
+	e->price.is_base_only = is_plain;
+	e->raw_ns = is_plain ? timing->model_ns : timing->end_ns - timing->extra_ns;
 	e->how = timing->how;
 	e->is_whole = timing->is_of_model;
-	e->has_form = delay_is_uniform(d);
+	e->has_form = is_plain ? delay_base_is_uniform(d) : delay_is_uniform(d);
 	*ret = e;
 	return 0;
 }

@@ -14,11 +14,12 @@ struct ends;
 /**
  * ends_new - @t, @m and @d are borrowed for as long as @ret lives
  * @timing: solve()'s answer
+ * @is_plain: without the what-ifs
  *
  * Point-to-point calls: solve-p2p.h. Return: 0; -ENOMEM.
  */
 int ends_new(const struct sched *s, const struct topology *t, const struct membership *m,
-	     struct delay_chain *d, uint64_t op_number, const struct timing *timing,
+	     struct delay_chain *d, uint64_t op_number, const struct timing *timing, bool is_plain,
 	     struct ends **ret, struct err *err);
 struct ends *ends_ref(struct ends *e);
 struct ends *ends_unref(struct ends *e); /* NULL */
@@ -28,7 +29,7 @@ struct ends *ends_unref(struct ends *e); /* NULL */
  * @arrive: virtual time of each rank's arrival; INFINITY: not known yet
  * @busy: when each rank's port has sent the messages of the communicator's op before; NULL: all
  * free
- * @extra_ns: what what-ifs add to the whole op: timing.extra_ns
+ * @extra_ns: what what-ifs add to the whole op: timing.extra_ns; 0 without them
  * @ret_end: when the op is over for each rank, never before its arrival; INFINITY: that depends on
  *           an arrival that is not known
  * @ret_busy: when each rank's port is free, for the communicator's next op; NULL: not wanted
@@ -38,8 +39,6 @@ struct ends *ends_unref(struct ends *e); /* NULL */
 int ends_solve(struct ends *e, const double *arrive, const double *busy, double extra_ns,
 	       double *ret_end, double *ret_busy, struct err *err);
 
-/* The op's time without extras: solve()'s raw end_ns. */
-double ends_raw_ns(const struct ends *e);
 /* How the last ends were found. SOLVE_OP: from the op's time, because the model says only that, or
  * because too many messages would have to be simulated. */
 enum solve_how ends_how(const struct ends *e);

@@ -371,6 +371,8 @@ static int ends_from_messages(const struct group *g, struct price *p, uint64_t c
 static int group_ends(const struct group *g, struct price *p, uint64_t chunk_bytes,
 		      const struct timing *timing, const struct p2p_ranks *who, struct err *err)
 {
+	double extra_ns = p->is_base_only ? 0 : timing->extra_ns;
+	double raw_ns = p->is_base_only ? timing->model_ns : timing->end_ns - extra_ns;
 	struct port_times t;
 	uint32_t i;
 	int r = 0;
@@ -378,13 +380,12 @@ static int group_ends(const struct group *g, struct price *p, uint64_t chunk_byt
 	if (times_init(&t, g, who))
 		return err_set(err, ENOMEM, "no memory for a group of calls");
 	if (timing->is_of_model)
-		ends_from_whole(g, timing->end_ns - timing->extra_ns, &t);
+		ends_from_whole(g, raw_ns, &t);
 	else
 		r = ends_from_messages(g, p, chunk_bytes, &t, err);
 	for (i = 0; i < g->n_ranks && !r; i++)
-		who->done(who->ctx, g->ranks[i],
-			  t.first + fmax(t.start[i], t.end[i] + timing->extra_ns),
-			  t.first + fmax(t.start[i], t.free[i] + timing->extra_ns));
+		who->done(who->ctx, g->ranks[i], t.first + fmax(t.start[i], t.end[i] + extra_ns),
+			  t.first + fmax(t.start[i], t.free[i] + extra_ns));
 	free(t.start);
 	return r;
 }
@@ -392,7 +393,8 @@ static int group_ends(const struct group *g, struct price *p, uint64_t chunk_byt
 int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 		   const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 		   const struct membership *m, struct delay_chain *d, uint64_t op_number,
-		   const struct timing *timing, const struct p2p_ranks *who, struct err *err)
+		   const struct timing *timing, bool is_plain, const struct p2p_ranks *who,
+		   struct err *err)
 {
 	uint64_t chunk = chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT;
 	struct group g = {.n_members = m->n_ranks};
@@ -408,6 +410,7 @@ int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *co
 		price_init(&p, &s, t, m, d, op_number, err);
 		p.op.has_rank = has_rank;
 		p.op.host = &takers;
+		p.is_base_only = is_plain;
 		r = group_ends(&g, &p, chunk, timing, who, err);
 	}
 	group_deinit(&g);

@@ -28,8 +28,10 @@ struct p2p_ranks {
 	void (*done)(void *ctx, uint32_t rank, double end_ns, double port_ns);
 };
 
-/* Ends of a group's ranks. @timing: solve_p2p()'s answer; other arguments as there. */
+/* Ends of a group's ranks. @timing: solve_p2p()'s answer; @is_plain: without the what-ifs; other
+ * arguments as there. */
 int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 		   const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 		   const struct membership *m, struct delay_chain *d, uint64_t op_number,
-		   const struct timing *timing, const struct p2p_ranks *who, struct err *err);
+		   const struct timing *timing, bool is_plain, const struct p2p_ranks *who,
+		   struct err *err);

@@ -23,9 +23,9 @@ struct key {
 
 struct kept {
 	struct key key;
-	struct timing raw; /* owned */
-	struct ends *ends; /* a reference, or NULL */
-	uint64_t used;     /* 0: empty; else when, in look-ups */
+	struct timing raw;    /* owned */
+	struct ends *ends[2]; /* references, or NULL; [1]: plain ones */
+	uint64_t used;        /* 0: empty; else when, in look-ups */
 };
 
 struct solver {
@@ -56,7 +56,8 @@ static void drop(struct solver *s, struct kept *k)
 {
 	s->n_times -= n_times(&k->raw);
 	timing_deinit(&k->raw);
-	k->ends = ends_unref(k->ends);
+	for (int i = 0; i < 2; i++)
+		k->ends[i] = ends_unref(k->ends[i]);
 	k->used = 0;
 }
 
@@ -209,7 +210,7 @@ int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 
 int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 		const struct membership *m, const struct border *border, uint64_t op_number,
-		const struct timing *timing, struct ends **ret, struct err *err)
+		const struct timing *timing, bool is_plain, struct ends **ret, struct err *err)
 {
 	struct kept *known = NULL;
 	struct ends *e;
@@ -220,15 +221,15 @@ int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 		key_make(&key, comm, sched, border);
 		known = find(s, &key);
 	}
-	if (known && known->ends) {
-		*ret = ends_ref(known->ends);
+	if (known && known->ends[is_plain]) {
+		*ret = ends_ref(known->ends[is_plain]);
 		return 0;
 	}
-	r = ends_new(sched, s->topology, m, s->delay, op_number, timing, &e, err);
+	r = ends_new(sched, s->topology, m, s->delay, op_number, timing, is_plain, &e, err);
 	if (r)
 		return r;
 	if (known)
-		known->ends = ends_ref(e);
+		known->ends[is_plain] = ends_ref(e);
 	*ret = e;
 	return 0;
 }

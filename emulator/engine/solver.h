@@ -17,8 +17,8 @@ struct solver *solver_free(struct solver *s);
 int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 		 const struct membership *m, const struct border *border, uint64_t op_number,
 		 struct timing *ret, struct err *err);
-/* The ends of that op's ranks, kept with its times. @timing: solver_solve()'s answer. The caller
- * owns a reference. */
+/* The ends of that op's ranks, kept with its times. @timing: solver_solve()'s answer; @is_plain:
+ * without the what-ifs. The caller owns a reference. */
 int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 		const struct membership *m, const struct border *border, uint64_t op_number,
-		const struct timing *timing, struct ends **ret, struct err *err);
+		const struct timing *timing, bool is_plain, struct ends **ret, struct err *err);

@@ -74,12 +74,12 @@ static int measure(struct late *l, struct delay_chain *d, unsigned long long mos
 	if (!r)
 		r = solve(&s, &t, &m, d, NULL, 0, 0, &timing, &err);
 	if (!r)
-		r = ends_new(&s, &t, &m, d, 0, &timing, &e, &err);
+		r = ends_new(&s, &t, &m, d, 0, &timing, false, &e, &err);
 	for (int i = 0; i < 6 && !r; i++) {
 		double begin = now_s();
 
 		/* each time another, so that nothing kept helps */
-		arrive[l->ranks / 2] = ends_raw_ns(e) * (0.5 + i / 100.);
+		arrive[l->ranks / 2] = timing.end_ns * (0.5 + i / 100.);
 		r = ends_solve(e, arrive, NULL, 0, end, port, &err);
 		if (i == 0)
 			l->first_s = l->seconds = now_s() - begin;
@@ -91,7 +91,7 @@ static int measure(struct late *l, struct delay_chain *d, unsigned long long mos
 		price_init(&p, &s, &t, &m, d, 0, &err);
 	}
 	if (!r && sched_total_messages(&s) <= most && (s.kind != COLL_ALLTOALL || l->ranks <= 1024))
-		r = simulate(l, &s, &p, arrive, end, ends_raw_ns(e), &err);
+		r = simulate(l, &s, &p, arrive, end, timing.end_ns, &err);
 	if (r)
 		fprintf(stderr, "bench-scale: %s of %u ranks: %s\n", l->what, l->ranks, err.text);
 	timing_deinit(&timing);

@@ -35,6 +35,12 @@ const char *coll_kind_name(uint32_t kind)
 	return kind < COLL_KINDS ? kind_names[kind] : "?";
 }
 
+bool coll_has_root(uint32_t kind)
+{
+	return kind == COLL_BROADCAST || kind == COLL_REDUCE || kind == COLL_GATHER ||
+	       kind == COLL_SCATTER;
+}
+
 bool coll_reduces(uint32_t kind)
 {
 	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCESCATTER;

@@ -40,6 +40,7 @@ enum coll_redop { COLL_SUM, COLL_PROD, COLL_MAX, COLL_MIN, COLL_AVG, COLL_REDOPS
 const char *coll_kind_name(uint32_t kind); /* "AllReduce"; "?" */
 /* Case, '-', '_' do not matter: "all_reduce", "AllReduce". -1 when unknown. */
 int coll_kind_parse(const char *name);
+bool coll_has_root(uint32_t kind);           /* Broadcast, Reduce, Gather, Scatter */
 bool coll_reduces(uint32_t kind);            /* AllReduce, Reduce, ReduceScatter */
 const char *coll_dtype_name(uint32_t dtype); /* "float"; nccl-tests' names */
 size_t coll_dtype_bytes(uint32_t dtype);     /* 0 when unknown */

@@ -131,6 +131,8 @@ static int define(struct op *op, const struct wire_arrive *a, const char *list, 
 	if (r < 0)
 		return r;
 	op->sched = &op->call->sched;
+	if (coll_has_root(op->sched->kind))
+		op->rooted = ++c->open->n_rooted;
 	op->n_flows = op->call->has_border ? op->call->border.n_out : 0;
 	op->flows = calloc((size_t)op->n_flows + 1, sizeof(*op->flows));
 	return op->flows ? 0 : err_set(err, ENOMEM, "out of memory");

@@ -238,8 +238,7 @@ static void take_end(void *ctx, uint32_t rank, double end_ns, double port_ns)
 			a->ends[i] = end_ns;
 }
 
-static int find_ends(struct ask *a, const struct calls_of_run *x, const struct timing *t,
-		     struct err *err)
+static int find_ends(struct ask *a, const struct calls_of_run *x, struct err *err)
 {
 	const struct run *run = a->run;
 	const struct ops *ops = run->comm->comms->ops;
@@ -250,12 +249,12 @@ static int find_ends(struct ask *a, const struct calls_of_run *x, const struct t
 			rule_arrival(run, run->posts[i], run->posts[i]->member->rank, a->is_plain);
 	return solve_p2p_ends(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
 			      run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
-			      &run->comm->members.map, ops->delay, run->number, t, &who, err);
+			      &run->comm->members.map, ops->delay, run->number, &run->timing,
+			      a->is_plain, &who, err);
 }
 
 static int find_all_ends(struct run *run, const struct calls_of_run *x, struct err *err)
 {
-	struct timing plain = run->timing;
 	CLEANUP(freep) struct run_end *by_peer = malloc((x->n_calls + 1) * sizeof(*by_peer));
 	struct ask a = {.run = run, .by_peer = by_peer, .n_calls = x->n_calls};
 	int r;
@@ -266,12 +265,10 @@ static int find_all_ends(struct run *run, const struct calls_of_run *x, struct e
 	memcpy(by_peer, x->ends, x->n_calls * sizeof(*by_peer));
 	qsort(by_peer, x->n_calls, sizeof(*by_peer), compare_peers);
 	a.ends = run->ends;
-	r = find_ends(&a, x, &run->timing, err);
-	plain.end_ns = plain.model_ns;
-	plain.extra_ns = 0;
+	r = find_ends(&a, x, err);
 	a.ends = run->ends + run->n_posts;
 	a.is_plain = true;
-	return r < 0 ? r : find_ends(&a, x, &plain, err);
+	return r < 0 ? r : find_ends(&a, x, err);
 }
 
 static int solve_run(struct run *run, const struct calls_of_run *x, struct err *err)

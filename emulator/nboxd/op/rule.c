@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/ends-whole.h"
 #include "engine/ends.h"
 #include "engine/sim-ranks.h"
 #include "nboxd/loop/warn.h"
@@ -35,16 +34,17 @@ int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err)
 struct apart {
 	struct op *op;
 	const struct timing *timing;
-	struct ends *ends;
-	double *arrive, *end; /* of a communicator's ranks, in its order */
-	double *world;        /* ends of the world's ranks; NAN: not known yet */
-	double *plain;        /* ends without what-ifs, in the order of the communicator */
-	double *busy;         /* until when its connections send */
+	struct ends *ends, *plain_ends; /* plain_ends NULL: there are no what-ifs */
+	double *arrive, *end;           /* of a communicator's ranks, in its order */
+	double *world;                  /* ends of the world's ranks; NAN: not known yet */
+	double *plain; /* ends without what-ifs, in the order of the communicator */
+	bool is_early; /* not all its members have arrived */
 };
 
 static void apart_deinit(struct apart *a)
 {
 	ends_unref(a->ends);
+	ends_unref(a->plain_ends);
 }
 
 static double real_arrival(const struct post *post)
@@ -72,59 +72,103 @@ static double arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank
 	return post->has_arrived ? timeline_arrival(post->node, world_rank) : INFINITY;
 }
 
-/* How long the connections of @c are busy with the op before, by rank; NULL: no memory. */
-static double *busy_of(struct comm *c)
-{
-	if (!c->open->busy)
-		c->open->busy = calloc(c->n_ranks, sizeof(double));
-	return c->open->busy;
-}
-
 static int apart_init(struct apart *a, struct op *op, const struct timing *t, uint64_t number,
 		      struct err *err)
 {
 	struct ops *ops = op->comm->comms->ops;
+	struct comm_ops *open = op->comm->open;
 	uint32_t world = topology_world(ops->cluster->topology);
+	const struct membership *m = &op->comm->members.map;
 	const struct border *border = op->call->has_border ? &op->call->border : NULL;
 	int r;
 
-	*a = (struct apart){.op = op, .timing = t};
+	*a = (struct apart){.op = op, .timing = t, .is_early = op->n_arrived < op->n_posts};
 	if (!ops->ends)
-		ops->ends = malloc((size_t)5 * world * sizeof(*ops->ends));
-	if (!ops->ends)
+		ops->ends = malloc((size_t)4 * world * sizeof(*ops->ends));
+	if (!open->busy)
+		open->busy = calloc((size_t)2 * m->n_ranks, sizeof(*open->busy));
+	if (!ops->ends || !open->busy)
 		return err_set(err, ENOMEM, "no memory for the times of %u ranks", world);
 	a->arrive = ops->ends;
 	a->end = a->arrive + world;
 	a->world = a->end + world;
 	a->plain = a->world + world;
-	a->busy = a->plain + world;
-	r = solver_ends(ops->solver, op->comm->number, op->sched, &op->comm->members.map, border,
-			number, t, &a->ends, err);
 	for (uint32_t i = 0; i < world; i++)
 		a->world[i] = NAN;
+	r = solver_ends(ops->solver, op->comm->number, op->sched, m, border, number, t, false,
+			&a->ends, err);
+	if (r < 0 || !ops->config->n_what_ifs)
+		return r;
+	return solver_ends(ops->solver, op->comm->number, op->sched, m, border, number, t, true,
+			   &a->plain_ends, err);
+}
+
+static double plain_arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank)
+{
+	const struct post *post = post_with(op, rank, world_rank);
+
+	return post->has_arrived ? timeline_plain_arrival(post->node) : INFINITY;
+}
+
+/* A connection has buffers for so many ops at least (NCCL_STEPS): nobody ends an op that waits for
+ * nobody before all have come to the op that many before. @came: when they did. */
+static void wait_for_buffers(const struct apart *a, double *came, double *end)
+{
+	uint32_t n = a->op->sched->n_ranks, i;
+	double *slot = &came[a->op->rooted % ROOTED_AHEAD_MAX], from = *slot, last = -INFINITY;
+
+	for (i = 0; i < n && a->op->rooted > ROOTED_AHEAD_MAX; i++)
+		end[i] = fmax(end[i], from);
+	for (i = 0; i < n; i++)
+		last = fmax(last, a->arrive[i]);
+	if (!a->is_early)
+		*slot = last;
+}
+
+/* Of a scatter that does not fit the buffers: members take turns at the root's port. One that has
+ * not arrived yet may have come earlier, by virtual time: it counts as if it were there with the
+ * root. What waits for it still does. */
+static int share_root(const struct apart *a, const double *busy, struct err *err)
+{
+	uint32_t n = a->op->sched->n_ranks, i;
+	double *end = a->plain, root = a->arrive[a->op->sched->root];
+	int r;
+
+	for (i = 0; i < n; i++)
+		a->arrive[i] = isinf(a->arrive[i]) ? root : a->arrive[i];
+	r = ends_solve(a->ends, a->arrive, busy, a->timing->extra_ns, end, NULL, err);
+	for (i = 0; i < n && r == 0; i++)
+		a->end[i] = fmax(a->end[i], end[i]);
 	return r;
 }
 
-/* The op as its communicator plays it. @busy NULL: its connections are free. */
-static int play_here(const struct apart *a, double *busy, struct err *err)
+/* The op as its communicator plays it: ends, and what follows for the ops after it. */
+static int play_here(const struct apart *a, struct err *err)
 {
 	const struct op *op = a->op;
 	const struct membership *m = &op->comm->members.map;
+	double *busy = op->comm->open->busy, *plain_busy = busy + m->n_ranks;
+	uint32_t i;
 	int r;
 
-	for (uint32_t i = 0; i < m->n_ranks; i++) {
-		const struct post *post = post_with(op, i, membership_world(m, i));
-
-		a->arrive[i] = post->has_arrived ? timeline_plain_arrival(post->node) : INFINITY;
-	}
-	ends_whole(op->sched, a->timing->model_ns, a->arrive, NULL, a->plain, NULL);
-	for (uint32_t i = 0; i < m->n_ranks; i++)
+	for (i = 0; i < m->n_ranks; i++)
 		a->arrive[i] = arrival_at(op, i, membership_world(m, i));
-	r = ends_solve(a->ends, a->arrive, busy, a->timing->extra_ns, a->end, a->busy, err);
-	if (r == 0 && busy)
-		memcpy(busy, a->busy, m->n_ranks * sizeof(*busy));
-	for (uint32_t i = 0; r == 0 && i < m->n_ranks; i++)
+	r = ends_solve(a->ends, a->arrive, busy, a->timing->extra_ns, a->end,
+		       a->is_early ? NULL : busy, err);
+	if (r == 0 && op->rooted)
+		wait_for_buffers(a, op->comm->open->came, a->end);
+	if (r == 0 && a->is_early && op->sched->kind == COLL_SCATTER)
+		r = share_root(a, busy, err);
+	for (i = 0; r == 0 && i < m->n_ranks; i++)
 		a->world[membership_world(m, i)] = a->end[i];
+	if (r < 0 || !a->plain_ends)
+		return r;
+	for (i = 0; i < m->n_ranks; i++)
+		a->arrive[i] = plain_arrival_at(op, i, membership_world(m, i));
+	r = ends_solve(a->plain_ends, a->arrive, plain_busy, 0, a->plain,
+		       a->is_early ? NULL : plain_busy, err);
+	if (r == 0 && op->rooted)
+		wait_for_buffers(a, op->comm->open->plain_came, a->plain);
 	return r;
 }
 
@@ -164,8 +208,7 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 	uint32_t n, i;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
 	double own = a->world[post->member->world_rank], spent = own - real_arrival(post);
-	bool has_what_ifs = a->op->comm->comms->config->n_what_ifs;
-	double plain = has_what_ifs ? a->plain[post->member->rank] : own;
+	double plain = a->plain_ends ? a->plain[post->member->rank] : own;
 	struct radix image;
 	int r = 0;
 
@@ -186,12 +229,6 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 	if (r == 0 && timeline_end_each(post->node, a->end, plain) < 0)
 		return err_set(err, ENOMEM, "no memory for the times of an op");
 	return r;
-}
-
-static bool is_rooted(uint32_t kind)
-{
-	return kind == COLL_BROADCAST || kind == COLL_REDUCE || kind == COLL_GATHER ||
-	       kind == COLL_SCATTER;
 }
 
 /* Whether no rank of @c copies a real rank that is not in it. */
@@ -216,18 +253,18 @@ static bool is_alike(const struct run *run)
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		if (!timeline_is_folded(run->posts[i]->node))
 			return false;
-	return !is_rooted(run->posts[0]->op->sched->kind);
+	return !run->posts[0]->op->rooted;
 }
 
-static int end_each(const struct run *run, struct err *err)
+static int end_each(struct run *run, struct err *err)
 {
 	CLEANUP(apart_deinit) struct apart a = {0};
-	double *busy = busy_of(run->comm);
-	int r = busy ? apart_init(&a, run->posts[0]->op, &run->timing, run->number, err)
-		     : err_set(err, ENOMEM, "no memory for the times of an op");
+	int r = apart_init(&a, run->posts[0]->op, &run->timing, run->number, err);
 
 	if (r == 0)
-		r = play_here(&a, busy, err);
+		r = play_here(&a, err);
+	if (r == 0)
+		run->timing.how = ends_how(a.ends);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
 		if (!run->posts[i]->is_released)
 			r = end_post(&a, run->posts[i], err);
@@ -428,14 +465,16 @@ int rule_apply_early(struct op *op, struct post *post, struct err *err)
 	struct timing timing;
 	int r;
 
-	if (op->p2p || !is_rooted(op->sched->kind) || ops->config->exchange != EXCHANGE_NONE)
+	if (!op->rooted || ops->config->exchange != EXCHANGE_NONE ||
+	    op->rooted > op->comm->open->n_started + ROOTED_AHEAD_MAX)
 		return 1;
 	r = solver_solve(ops->solver, op->comm->number, op->sched, &op->comm->members.map, NULL,
 			 op->number, &timing, err);
 	if (r == 0)
 		r = apart_init(&a, op, &timing, op->number, err);
 	if (r == 0)
-		r = play_here(&a, NULL, err);
+		r = play_here(&a, err);
+	timing.how = r == 0 ? ends_how(a.ends) : timing.how;
 	if (r == 0)
 		r = end_post(&a, post, err);
 	if (r == 0)

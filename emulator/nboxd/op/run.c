@@ -233,10 +233,39 @@ static int start(struct run *run, struct err *err)
 	return r;
 }
 
+int run_release_early(struct op *op, struct err *err)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < op->n_posts && r >= 0; i++) {
+		struct post *post = &op->posts[i];
+
+		if (!post->has_arrived || post->is_released)
+			continue;
+		r = rule_apply_early(op, post, err);
+		if (r == 0)
+			release(post);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* The buffers of an op with a root are free: the one that has waited for them goes on. */
+static int go_ahead(struct comm *c, struct err *err)
+{
+	struct op *op, *next;
+
+	c->open->n_started++;
+	HASH_ITER(hh, c->open->ops, op, next)
+		if (op->rooted == c->open->n_started + ROOTED_AHEAD_MAX)
+			return run_release_early(op, err);
+	return 0;
+}
+
 int run_start(struct op *op, struct pair_post *ready, struct err *err)
 {
 	uint64_t since_ns = clock_now_ns();
 	struct comm *c = op->comm;
+	bool has_root = op->rooted;
 	CLEANUP(run_freep) struct run *made = calloc(1, sizeof(*made));
 	struct run *run = made;
 	int r;
@@ -259,21 +288,5 @@ int run_start(struct op *op, struct pair_post *ready, struct err *err)
 		if (!run->posts[i]->is_released &&
 		    (!ready || run->posts[i]->op->p2p->pair.n_waiting == 0))
 			release(run->posts[i]);
-	return 0;
-}
-
-int run_release_early(struct op *op, struct err *err)
-{
-	int r = 0;
-
-	for (uint32_t i = 0; i < op->n_posts && r >= 0; i++) {
-		struct post *post = &op->posts[i];
-
-		if (!post->has_arrived || post->is_released)
-			continue;
-		r = rule_apply_early(op, post, err);
-		if (r == 0)
-			release(post);
-	}
-	return r < 0 ? r : 0;
+	return has_root ? go_ahead(c, err) : 0;
 }

@@ -18,6 +18,7 @@
 
 #include "engine/border.h"
 #include "engine/engine.h"
+#include "engine/sim-ranks.h"
 #include "engine/timing.h"
 #include "nboxd/comm/comm.h"
 #include "nboxd/loop/worker.h"
@@ -26,6 +27,9 @@
 #include "nboxd/op/pairing.h"
 #include "timeline/timeline.h"
 #include "wire/wire.h"
+
+/* A root is ahead of the last member by so many ops at most, as by the steps of NCCL's buffers. */
+#define ROOTED_AHEAD_MAX SIM_BUFFER_STEPS
 
 struct post {
 	struct op *op;              /* borrowed */
@@ -70,7 +74,8 @@ struct op {
 	const struct sched *sched;
 	struct flow *flows; /* owned; by out-connection of the call's border; by p2p->calls */
 	uint32_t n_flows;
-	uint64_t turn; /* of the last run with a post of it */
+	uint64_t rooted; /* its number among its communicator's ops with a root; 0: it has none */
+	uint64_t turn;   /* of the last run with a post of it */
 	uint32_t n_posts, n_arrived, n_done;
 	uint32_t n_runs;   /* live ones, once for each post */
 	uint64_t moved_ns; /* wall clock when it last got on */
@@ -107,9 +112,15 @@ struct comm_ops {
 	struct run *runs;   /* list, owned */
 	struct calls calls; /* of collectives */
 	struct pairing pairing;
+	/* of ops with a root: n_rooted have been called, n_started are played; when the members of
+	 * the last ones have come, by number, with what-ifs and without */
+	uint64_t n_rooted, n_started;
+	double came[ROOTED_AHEAD_MAX], plain_came[ROOTED_AHEAD_MAX];
 	/* rule.c: whether some rank copies a real rank that is no member */
 	bool lacks_template, is_looked_at;
-	double *busy; /* owned, by rank: until when its connections send; NULL: they are free */
+	/* owned, by rank: until when its connections send, with what-ifs, then without; NULL: they
+	 * are free */
+	double *busy;
 	struct member_ops {
 		uint64_t next[2]; /* number of its next collective, of its next point-to-point op */
 	} members[];              /* as comm->real */

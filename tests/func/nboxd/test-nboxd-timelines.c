@@ -4,12 +4,16 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "engine/record-read.h"
+#include "engine/timing.h"
 #include "fake-world.h"
 
 #define MS NS_PER_MS
 #define LIFE (200 * MS) /* that a worker has behind it when it tells */
 
 static uint64_t zero; /* of their times */
+static size_t n_fakes;
+static uint64_t count = 16; /* of ops */
 
 /* What a point or an op says, beside its name and its deps. */
 struct told {
@@ -27,6 +31,14 @@ static uint32_t take_deps(const struct told *t, struct wire_dep *ret)
 	return n;
 }
 
+static void start_with(struct daemon *d, const char *nodes, size_t n, const char *const *more)
+{
+	n_fakes = n;
+	start_world(d, nodes, n, "shm", "none", more);
+	zero = clock_now_ns(); /* they have said HELLO: nothing is told of what was before */
+	clock_sleep_until_ns(zero + LIFE);
+}
+
 /* 2 nodes of 2; every op takes 1 ms. */
 static void start(struct daemon *d, size_t n, const char *const *what_ifs)
 {
@@ -34,9 +46,7 @@ static void start(struct daemon *d, size_t n, const char *const *what_ifs)
 
 	for (size_t k = 4; *what_ifs; k++)
 		more[k] = *what_ifs++;
-	start_world(d, "2", n, "shm", "none", more);
-	zero = clock_now_ns(); /* they have said HELLO: nothing is told of what was before */
-	clock_sleep_until_ns(zero + LIFE);
+	start_with(d, "2", n, more);
 }
 
 static void stop(struct daemon *d, size_t n)
@@ -67,7 +77,7 @@ static void arrive(uint32_t rank, unsigned comm, uint64_t seq, uint32_t kind, st
 			  .arrive_ns = zero + t.at,
 			  .kind = kind,
 			  .dtype = COLL_FLOAT32,
-			  .count = 16}};
+			  .count = count}};
 
 	m.arrive.n_deps = take_deps(&t, m.deps);
 	f[rank].has_release = false;
@@ -99,10 +109,19 @@ static bool has_release(void *ctx)
 	return ((struct fake *)ctx)->has_release;
 }
 
+/* nboxd has worked through what @rank has sent. */
+static void were_read(uint32_t rank)
+{
+	unsigned n = f[rank].n[WIRE_STATUS] + 1;
+
+	fake_send(&f[rank], WIRE_STATUS, 0, 0, 0, NULL, 0);
+	assert_true(fakes_got(&f[rank], 1, WIRE_STATUS, n));
+}
+
 /* Return: when the op is over at @rank, after @zero. */
 static uint64_t over(uint32_t rank)
 {
-	if (!fakes_pump(f, 2, has_release, &f[rank]))
+	if (!fakes_pump(f, n_fakes, has_release, &f[rank]))
 		fail_msg("no RELEASE for rank %u: %s", rank, f[rank].abort.text);
 	return f[rank].release.end_ns - zero;
 }
@@ -197,6 +216,114 @@ static void a_root_does_not_wait_for_those_that_it_sends_to(void **state)
 	stop(&d, 2);
 }
 
+/* 8 ops fit NCCL's buffers; rank 1 comes to the first of 9 at 40 ms. */
+static void a_root_runs_ahead_as_far_as_its_buffers_go(void **state)
+{
+	static const char *const what_ifs[] = {NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 2, what_ifs);
+	for (uint64_t k = 0; k < 8; k++) {
+		arrive(0, 0, k, COLL_BROADCAST, (struct told){k + 1, (10 + k) * MS, {k}});
+		assert_int_equal(over(0), (10 + k) * MS);
+		done(0, 0, k, 0);
+	}
+	arrive(0, 0, 8, COLL_BROADCAST, (struct told){9, 18 * MS, {8}});
+	were_read(0);
+	were_read(1);
+	assert_false(f[0].has_release);
+	arrive(1, 0, 0, COLL_BROADCAST, (struct told){1, 40 * MS, {0}});
+	assert_int_equal(over(1), 41 * MS);
+	assert_int_equal(over(0), 40 * MS);
+	stop(&d, 2);
+}
+
+/* 16 MiB for each: a member that comes later by the wall clock takes its turns at the root's port
+ * all the same. */
+static void who_comes_late_to_a_scatter_takes_turns_at_its_root(void **state)
+{
+	static const char *const more[] = {"--model", "alphabeta", "--settle", "50ms", NULL};
+	static const uint32_t order[2][3] = {{0, 1, 2}, {2, 0, 1}};
+	uint64_t took[2];
+	struct daemon d;
+
+	(void)state;
+	start_with(&d, "2", 3, more);
+	count = 4 << 20;
+	for (uint64_t i = 0; i < 2; i++) {
+		for (int k = 0; k < 3; k++) {
+			arrive(order[i][k], 0, i, COLL_SCATTER,
+			       (struct told){i + 1, (10 + 90 * i) * MS, {i}});
+			were_read(order[i][k]);
+			if (order[i][k] == 1)
+				took[i] = over(1) - (10 + 90 * i) * MS;
+		}
+		for (uint32_t k = 0; k < 3; k++) {
+			over(k);
+			done(k, 0, i, 0);
+		}
+	}
+	count = 16;
+	assert_int_equal(took[0], took[1]);
+	stop(&d, 3);
+}
+
+static struct record_op last_of_record(const char *out)
+{
+	struct record rec = {0};
+	struct err err = {""};
+	struct record_op op;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/record.nbox", out);
+	if (record_load(path, &rec, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_true(rec.n_ops > 0);
+	op = rec.ops[rec.n_ops - 1];
+	op.of = NULL;
+	record_deinit(&rec);
+	return op;
+}
+
+/* Rank 3 is late by a millionth. 200,000 messages are not simulated; 12 are. */
+static void ends_of_ranks_told_apart_are_found_alike_with_what_ifs_and_without(void **state)
+{
+	static const struct {
+		uint64_t count;
+		uint32_t kind, how;
+	} ops[] = {{48 << 20 >> 2, COLL_ALLTOALL, SOLVE_OP},
+		   {1 << 10, COLL_ALLTOALL, SOLVE_SIM},
+		   {1 << 20, COLL_ALLREDUCE, SOLVE_SYMMETRY},
+		   {1 << 20, COLL_REDUCE, SOLVE_SYMMETRY}};
+	char out[96];
+	const char *more[] = {"--model",  "alphabeta", "--what-if", "slow:rank=3,compute=1.000001",
+			      "--settle", "50ms",      "--chunk",   "3KiB",
+			      "--out",    out,         NULL};
+	struct record_op op;
+	struct daemon d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		snprintf(out, sizeof(out), "%s/out-%zu", dir, i);
+		start_with(&d, "2", 2, more);
+		point(0, (struct told){1, 10 * MS, {0}});
+		point(1, (struct told){1, 10 * MS, {0}});
+		count = ops[i].count;
+		for (uint32_t k = 0; k < 2; k++)
+			arrive(k, 0, 0, ops[i].kind, (struct told){2, 20 * MS, {1}});
+		for (uint32_t k = 0; k < 2; k++) {
+			over(k);
+			done(k, 0, 0, 0);
+		}
+		count = 16;
+		stop(&d, 2);
+		op = last_of_record(out);
+		assert_int_equal(op.how, ops[i].how);
+		assert_in_range(op.virtual_end_ns - op.plain_end_ns, 0, 11);
+	}
+}
+
 /* Pairs inside nodes, and pairs across. Rank 3 is slow: rank 2 waits for it in ops that no real
  * rank posts, and rank 0 for rank 2. */
 static void lag_passes_on_by_the_images_of_a_communicator(void **state)
@@ -242,8 +369,7 @@ static void a_receive_waits_for_a_slow_rank_that_copies_another_than_the_caller(
 	start(&d, 2, what_ifs);
 	point(1, (struct told){1, 10 * MS, {0}});
 	point(1, (struct told){2, 20 * MS, {1}});
-	fake_send(&f[1], WIRE_STATUS, 0, 0, 0, NULL, 0); /* answered when the points were read */
-	assert_true(fakes_got(&f[1], 1, WIRE_STATUS, 1));
+	were_read(1);
 	arrive_p2p(0, 0, false, 3, (struct told){1, 30 * MS, {0}});
 	assert_int_equal(over(0), (30 + 10 + 1) * MS);
 	done(0, 0, WIRE_SEQ_P2P | 0, 0);
@@ -286,9 +412,7 @@ static void calls_that_are_too_many_to_look_at_are_told(void **state)
 	struct daemon d;
 
 	(void)state;
-	start_world(&d, "65536", 1, "shm", "none", more);
-	zero = clock_now_ns();
-	clock_sleep_until_ns(zero + LIFE);
+	start_with(&d, "65536", 1, more);
 	for (uint32_t i = 0; i < 9; i++)
 		calls[i] = (struct wire_p2p){.peer = 100 + i, .bytes = 64};
 	point(0, (struct told){1, 10 * MS, {0}});
@@ -309,6 +433,10 @@ int main(void)
 		cmocka_unit_test(lateness_is_no_computation),
 		cmocka_unit_test(a_slowed_real_rank_is_held_by_its_gates),
 		cmocka_unit_test(a_root_does_not_wait_for_those_that_it_sends_to),
+		cmocka_unit_test(a_root_runs_ahead_as_far_as_its_buffers_go),
+		cmocka_unit_test(who_comes_late_to_a_scatter_takes_turns_at_its_root),
+		cmocka_unit_test(
+			ends_of_ranks_told_apart_are_found_alike_with_what_ifs_and_without),
 		cmocka_unit_test(lag_passes_on_by_the_images_of_a_communicator),
 		cmocka_unit_test(
 			a_receive_waits_for_a_slow_rank_that_copies_another_than_the_caller),

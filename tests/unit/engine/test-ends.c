@@ -26,20 +26,26 @@ static bool is_close(double a, double b)
 	return a == b || fabs(a - b) <= 1e-9 * fmax(1e3, fmax(fabs(a), fabs(b)));
 }
 
-static struct ends *ends_of(struct scene *c, struct delay_chain *d)
+static struct ends *ends_and_time_of(struct scene *c, struct delay_chain *d, bool is_plain,
+				     struct timing *ret)
 {
-	struct timing t;
 	struct ends *e = NULL;
 	struct err err = {""};
 
-	if (solve(&c->s, &c->t, &c->m, d, NULL, 1, 0, &t, &err) ||
-	    ends_new(&c->s, &c->t, &c->m, d, 1, &t, &e, &err))
+	if (solve(&c->s, &c->t, &c->m, d, NULL, 1, 0, ret, &err) ||
+	    ends_new(&c->s, &c->t, &c->m, d, 1, ret, is_plain, &e, &err))
 		fail_msg("%s", err.text);
-	timing_deinit(&t);
-	return e;
+	return e; /* without a border @ret owns nothing */
 }
 
-static void simulate(struct scene *c, struct delay_chain *d, const struct times *in,
+static struct ends *ends_of(struct scene *c, struct delay_chain *d)
+{
+	struct timing t;
+
+	return ends_and_time_of(c, d, false, &t);
+}
+
+static void simulate(struct scene *c, struct delay_chain *d, bool is_plain, const struct times *in,
 		     struct times *ret)
 {
 	struct sim_ranks ranks = {.start_ns = in->arrive,
@@ -53,6 +59,7 @@ static void simulate(struct scene *c, struct delay_chain *d, const struct times 
 	struct price p;
 
 	price_init(&p, &c->s, &c->t, &c->m, d, 1, &err);
+	p.is_base_only = is_plain;
 	cost = price_cost(&p);
 	if (sim_run(&c->s, &cost, &ranks, NULL, &result, &err))
 		fail_msg("%s", err.text);
@@ -76,12 +83,14 @@ static void random_arrivals(struct rng *r, uint32_t n, double op_ns, struct time
 static void check_case(struct rng *r, struct scene *c, struct delay_chain *d, uint32_t *n_how)
 {
 	static struct times in, sim, got;
-	struct ends *e = ends_of(c, d);
+	bool is_plain = below(r, 4) == 0;
+	struct timing t;
+	struct ends *e = ends_and_time_of(c, d, is_plain, &t);
 	struct err err = {""};
 	uint32_t n = c->s.n_ranks;
 
-	random_arrivals(r, n, ends_raw_ns(e), &in);
-	simulate(c, d, &in, &sim);
+	random_arrivals(r, n, t.end_ns, &in);
+	simulate(c, d, is_plain, &in, &sim);
 	for (uint32_t i = 0; i < n; i++) { /* no time is the first */
 		in.arrive[i] -= 1e6;
 		in.busy[i] -= 1e6;
@@ -148,14 +157,13 @@ static void ranks_that_arrive_together_take_the_time_of_the_op(void **state)
 		if (solve(&c.s, &c.t, &c.m, d, NULL, 1, 0, &t, &err)) {
 			assert_string_not_equal(err.text, ""); /* not a kind of this model */
 		} else {
-			e = ends_of(&c, d);
+			e = ends_and_time_of(&c, d, false, &t);
 			for (uint32_t k = 0; k < c.s.n_ranks; k++)
 				in.arrive[k] = 1e9;
 			assert_int_equal(ends_solve(e, in.arrive, NULL, 7, got.end, NULL, &err), 0);
 			for (uint32_t k = 0; k < c.s.n_ranks; k++)
 				last = fmax(last, got.end[k] - 1e9 - 7);
 			assert_true(fabs(last - t.end_ns) <= 1e-6 + 1e-9 * t.end_ns);
-			assert_true(is_close(ends_raw_ns(e), t.end_ns));
 			ends_unref(e);
 			timing_deinit(&t);
 		}
@@ -224,6 +232,7 @@ static double far_off(enum coll_kind kind, uint32_t n, uint64_t bytes, enum solv
 	struct delay_chain *d = open_chain("alphabeta", NULL);
 	static struct times in, sim, got;
 	double whole, worst = 0;
+	struct timing t;
 	struct err err = {""};
 	struct scene c;
 	struct ends *e;
@@ -232,12 +241,12 @@ static double far_off(enum coll_kind kind, uint32_t n, uint64_t bytes, enum solv
 	c.t.n_nodes = c.m.n_ranks = c.s.n_ranks = n;
 	c.s.bytes = bytes;
 	assert_int_equal(sched_init(&c.s, &err), 0);
-	e = ends_of(&c, d);
-	whole = ends_raw_ns(e);
+	e = ends_and_time_of(&c, d, false, &t);
+	whole = t.end_ns;
 	memset(&in, 0, sizeof(in));
 	for (uint32_t i = 0; i < 9; i++)
 		in.arrive[i * i * 7 + 3] = whole * i / 8;
-	simulate(&c, d, &in, &sim);
+	simulate(&c, d, false, &in, &sim);
 	assert_int_equal(ends_solve(e, in.arrive, in.busy, 0, got.end, got.port, &err), 0);
 	assert_int_equal(ends_how(e), how);
 	for (uint32_t i = 0; i < n; i++)
@@ -279,7 +288,9 @@ static void the_second_of_two_ops_queues_behind_the_first(void **state)
 static void a_solver_keeps_the_ends_of_an_op(void **state)
 {
 	struct delay_chain *d = open_chain("alphabeta", NULL);
+	static const double arrive[4] = {0, 0, 0, 0};
 	struct ends *a, *b;
+	double end[4];
 	struct err err = {""};
 	struct solver *solver;
 	struct timing t;
@@ -289,11 +300,15 @@ static void a_solver_keeps_the_ends_of_an_op(void **state)
 	scene_of(&c, COLL_ALLREDUCE, 1 << 20);
 	assert_int_equal(solver_new(&c.t, d, &solver), 0);
 	assert_int_equal(solver_solve(solver, 1, &c.s, &c.m, NULL, 2, &t, &err), 0);
-	assert_int_equal(solver_ends(solver, 1, &c.s, &c.m, NULL, 2, &t, &a, &err), 0);
-	assert_int_equal(solver_ends(solver, 1, &c.s, &c.m, NULL, 3, &t, &b, &err), 0);
+	assert_int_equal(solver_ends(solver, 1, &c.s, &c.m, NULL, 2, &t, false, &a, &err), 0);
+	assert_int_equal(solver_ends(solver, 1, &c.s, &c.m, NULL, 3, &t, false, &b, &err), 0);
 	assert_ptr_equal(a, b);
+	ends_unref(b);
+	assert_int_equal(solver_ends(solver, 1, &c.s, &c.m, NULL, 3, &t, true, &b, &err), 0);
+	assert_ptr_not_equal(a, b);
 	solver_free(solver);
-	assert_true(is_close(ends_raw_ns(a), t.end_ns)); /* a reference lives longer */
+	assert_int_equal(ends_solve(a, arrive, NULL, 0, end, NULL, &err),
+			 0); /* a reference lives */
 	ends_unref(a);
 	ends_unref(b);
 	timing_deinit(&t);
@@ -304,6 +319,8 @@ static void a_solver_keeps_the_ends_of_an_op(void **state)
 
 struct who {
 	double start[8], end[8], port[8];
+	const char *what_if; /* NULL: adds 10 us to the whole group */
+	bool is_plain;
 };
 
 static double start_of(void *ctx, uint32_t rank)
@@ -325,16 +342,17 @@ static void play_group(const char *model, uint64_t bytes, struct who *w)
 				    {.peer = 0, .bytes = 1 << 20}};
 	const struct sched_p2p *const group = calls;
 	const struct p2p_ranks ranks = {.ctx = w, .start = start_of, .done = done};
-	struct delay_chain *d = open_chain(model, "add:delay=10us");
+	struct delay_chain *d = open_chain(model, w->what_if ? w->what_if : "add:delay=10us");
 	struct timing t;
 	struct scene c;
 	struct err err = {""};
 
 	scene_of(&c, COLL_ALLREDUCE, 4);
 	if (solve_p2p(&rank, 1, &group, &n, 0, &c.t, &c.m, d, NULL, 0, &t, &err) ||
-	    solve_p2p_ends(&rank, 1, &group, &n, 0, &c.t, &c.m, d, 0, &t, &ranks, &err))
+	    solve_p2p_ends(&rank, 1, &group, &n, 0, &c.t, &c.m, d, 0, &t, w->is_plain, &ranks,
+			   &err))
 		fail_msg("%s", err.text);
-	assert_true(t.extra_ns == 10e3);
+	assert_true(w->what_if || t.extra_ns == 10e3);
 	timing_deinit(&t);
 	delay_free(d);
 }
@@ -355,6 +373,25 @@ static void a_send_that_fits_the_buffers_waits_for_nobody(void **state)
 	w.start[0] = INFINITY;
 	play_group("alphabeta", 2 << 20, &w);
 	assert_true(isinf(w.end[1]));
+}
+
+static void plain_ends_of_a_group_know_no_what_ifs(void **state)
+{
+	static const char *const what_ifs[] = {"add:delay=10us", "add:delay=70us",
+					       "slow:rank=1,link=3"};
+	double end[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct who w = {.what_if = what_ifs[i], .is_plain = true};
+
+		play_group("alphabeta", 2 << 20, &w);
+		end[i] = w.end[1];
+		w.is_plain = false;
+		play_group("alphabeta", 2 << 20, &w);
+		assert_true(w.end[1] > end[i] + 5e3);
+	}
+	assert_true(end[0] == end[1] && end[0] == end[2]);
 }
 
 static void a_send_that_does_not_fit_waits_for_its_receiver(void **state)
@@ -396,6 +433,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_second_of_two_ops_queues_behind_the_first),
 		cmocka_unit_test(a_solver_keeps_the_ends_of_an_op),
 		cmocka_unit_test(a_send_that_fits_the_buffers_waits_for_nobody),
+		cmocka_unit_test(plain_ends_of_a_group_know_no_what_ifs),
 		cmocka_unit_test(a_send_that_does_not_fit_waits_for_its_receiver),
 		cmocka_unit_test(a_group_of_which_only_the_time_is_known_has_ends),
 	};
