@@ -3,7 +3,7 @@
  *
  * record: an event. wait: of a stream that computes. stamped: the same of a communication stream,
  * for which a stream of ours stamps the place. query: of an event that has passed. kernel: a
- * launch.
+ * launch. graph: the launch of a captured kernel, with libnbox of one and an op.
  *
  * usage: bench-edges ROUNDS [--json FILE] */
 #include <cuda_runtime_api.h>
@@ -20,6 +20,7 @@
 
 static cudaStream_t compute, comm_stream;
 static cudaEvent_t ev, passed;
+static cudaGraphExec_t exec;
 
 static double cpu_us(void)
 {
@@ -67,6 +68,11 @@ static void kernel(void)
 			 compute);
 }
 
+static void graph(void)
+{
+	cudaGraphLaunch(exec, compute);
+}
+
 static void measure(const char *name, void (*call)(void), int rounds, FILE *json)
 {
 	static double us[ROUNDS_MAX];
@@ -86,9 +92,10 @@ static void measure(const char *name, void (*call)(void), int rounds, FILE *json
 			ftell(json) > 1 ? ", " : "", name, us[rounds / 2]);
 }
 
-/* Has a communicator, and an op on @comm_stream, where libnbox is there. */
+/* Has a communicator, and an op on @comm_stream and in @exec, where libnbox is there. */
 static int join_world(void)
 {
+	cudaGraph_t captured;
 	ncclResult_t (*init)(ncclComm_t *, int, ncclUniqueId, int);
 	ncclResult_t (*all_reduce)(const void *, void *, size_t, ncclDataType_t, ncclRedOp_t,
 				   ncclComm_t, cudaStream_t);
@@ -98,12 +105,18 @@ static int join_world(void)
 
 	init = (__typeof__(init))dlsym(RTLD_DEFAULT, "ncclCommInitRank");
 	all_reduce = (__typeof__(all_reduce))dlsym(RTLD_DEFAULT, "ncclAllReduce");
-	if (!init || !all_reduce)
-		return 0;
-	if (init(&comm, 8, id, 0) != ncclSuccess || cudaMalloc(&buf, 1024) ||
-	    all_reduce(buf, buf, 256, ncclFloat32, ncclSum, comm, comm_stream) != ncclSuccess)
+	if (init && all_reduce &&
+	    (init(&comm, 8, id, 0) != ncclSuccess || cudaMalloc(&buf, 1024) ||
+	     all_reduce(buf, buf, 256, ncclFloat32, ncclSum, comm, comm_stream) != ncclSuccess))
 		return 1;
-	return cudaDeviceSynchronize() != cudaSuccess;
+	if (cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal))
+		return 1;
+	kernel();
+	if (init && all_reduce &&
+	    all_reduce(buf, buf, 256, ncclFloat32, ncclSum, comm, compute) != ncclSuccess)
+		return 1;
+	return cudaStreamEndCapture(compute, &captured) ||
+	       cudaGraphInstantiate(&exec, captured, 0) || cudaDeviceSynchronize();
 }
 
 int main(int argc, char **argv)
@@ -130,6 +143,7 @@ int main(int argc, char **argv)
 	measure("stamped", stamped, rounds, json);
 	measure("query", query, rounds, json);
 	measure("kernel", kernel, rounds, json);
+	measure("graph", graph, rounds, json);
 	if (json) {
 		fputs("]\n", json);
 		fclose(json);
