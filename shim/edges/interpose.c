@@ -111,7 +111,8 @@ ENDS(cuEventDestroy_v2, cuStreamDestroy_v2)
 INTERPOSE(cuCtxSynchronize, (void), (), NOTHING, edges_device_synced(call_ns))
 
 /* Work of the job's tells a stream that computes from one of nothing but ops. The struct is CUDA's
- * dim3; a kernel's configuration has its stream behind two of them and a size. */
+ * dim3; a kernel's configuration has its stream behind two of them and a size, the driver's also:
+ * its size is followed by a gap. */
 struct dim3 {
 	unsigned int x, y, z;
 };
@@ -148,18 +149,41 @@ static device_stream stream_of(const void *config)
 	     (fn, grid, block, args, bytes, s))                                                    \
 	WORK(cudaLaunchHostFunc##suffix, stream, (device_stream s, void (*fn)(void *), void *arg), \
 	     (s, fn, arg))                                                                         \
+	WORK(cudaLaunchCooperativeKernel##suffix, stream,                                          \
+	     (const void *fn, struct dim3 grid, struct dim3 block, void **args, size_t bytes,      \
+	      device_stream s),                                                                    \
+	     (fn, grid, block, args, bytes, s))                                                    \
 	WORK(cudaMemcpyAsync##suffix, stream,                                                      \
 	     (void *dst, const void *src, size_t bytes, int kind, device_stream s),                \
 	     (dst, src, bytes, kind, s))                                                           \
+	WORK(cudaMemcpy2DAsync##suffix, stream,                                                    \
+	     (void *dst, size_t to, const void *src, size_t from, size_t width, size_t height,     \
+	      int kind, device_stream s),                                                          \
+	     (dst, to, src, from, width, height, kind, s))                                         \
+	WORK(cudaMemcpyPeerAsync##suffix, stream,                                                  \
+	     (void *dst, int to, const void *src, int from, size_t bytes, device_stream s),        \
+	     (dst, to, src, from, bytes, s))                                                       \
 	WORK(cudaMemsetAsync##suffix, stream,                                                      \
-	     (void *ptr, int byte, size_t bytes, device_stream s), (ptr, byte, bytes, s))
+	     (void *ptr, int byte, size_t bytes, device_stream s), (ptr, byte, bytes, s))          \
+	WORK(cuLaunchKernel##suffix, stream,                                                       \
+	     (void *fn, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,        \
+	      unsigned int by, unsigned int bz, unsigned int bytes, device_stream s, void **args,  \
+	      void **extra),                                                                       \
+	     (fn, gx, gy, gz, bx, by, bz, bytes, s, args, extra))                                  \
+	WORK(cuLaunchCooperativeKernel##suffix, stream,                                            \
+	     (void *fn, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,        \
+	      unsigned int by, unsigned int bz, unsigned int bytes, device_stream s, void **args), \
+	     (fn, gx, gy, gz, bx, by, bz, bytes, s, args))
+#define WORK_OF_CONFIG(suffix, stream)                                              \
+	WORK(cudaLaunchKernelExC##suffix, stream,                                   \
+	     (const void *config, const void *fn, void **args), (config, fn, args)) \
+	WORK(cuLaunchKernelEx##suffix, stream,                                      \
+	     (const void *config, void *fn, void **args, void **extra), (config, fn, args, extra))
 
 WORK_ON_STREAM(, s)
 WORK_ON_STREAM(_ptsz, own(s))
-WORK(cudaLaunchKernelExC, stream_of(config), (const void *config, const void *fn, void **args),
-     (config, fn, args))
-WORK(cudaLaunchKernelExC_ptsz, own(stream_of(config)),
-     (const void *config, const void *fn, void **args), (config, fn, args))
+WORK_OF_CONFIG(, stream_of(config))
+WORK_OF_CONFIG(_ptsz, own(stream_of(config)))
 
 /* Graphs. The older forms of instantiating and updating have two parameters more: pointers and a
  * size, which a caller of the newer forms does not give and nobody reads. */

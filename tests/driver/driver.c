@@ -74,7 +74,7 @@ static CUresult end(CUstream s, CUresult r)
 /* The same, for one that enqueues one thing in stream @s. */
 #define ENQUEUE(name, params, call) \
 	FORWARD(name, params, (begin(s, NULL, 0), end(s, (CUresult)(call))))
-/* The runtime has a function of this name, too. */
+/* The runtime's function: not this library's of the same name, and not libnbox.so's. */
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define PTR(ptr) ((void *)(uintptr_t)(ptr))
 
@@ -155,7 +155,7 @@ FORWARD(cuMemHostGetDevicePointer_v2, (CUdeviceptr * ret, void *ptr, unsigned in
 FORWARD(cuMemGetHandleForAddressRange,
 	(void *ret, CUdeviceptr ptr, size_t bytes, int type, unsigned long long flags),
 	flags ? CUDA_ERROR_INVALID_VALUE : export_range(ret, ptr, bytes, type))
-FORWARD(cuStreamSynchronize, (CUstream s), cudaStreamSynchronize(s))
+FORWARD(cuStreamSynchronize, (CUstream s), NEXT(cudaStreamSynchronize)(s))
 ENQUEUE(cuMemcpyAsync, (CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream s),
 	cudaMemcpyAsync(PTR(dst), PTR(src), bytes, cudaMemcpyDefault, s))
 ENQUEUE(cuMemsetD8Async, (CUdeviceptr dst, unsigned char byte, size_t n, CUstream s),
@@ -163,7 +163,7 @@ ENQUEUE(cuMemsetD8Async, (CUdeviceptr dst, unsigned char byte, size_t n, CUstrea
 ENQUEUE(cuLaunchHostFunc, (CUstream s, void (*fn)(void *), void *arg),
 	cudaLaunchHostFunc(s, fn, arg))
 FORWARD(cuStreamWaitEvent, (CUstream s, CUevent event, unsigned int flags),
-	cudaStreamWaitEvent(s, event, flags))
+	NEXT(cudaStreamWaitEvent)(s, event, flags))
 FORWARD(cuStreamIsCapturing, (CUstream s, enum cudaStreamCaptureStatus *ret),
 	cudaStreamIsCapturing(s, ret))
 FORWARD(cuStreamGetCaptureInfo_v3,
@@ -254,14 +254,14 @@ static CUresult event_record(CUevent event, CUstream s)
 
 	if (r == cudaSuccess && of_event >= 0 && of_event != of_stream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	return (CUresult)(r == cudaSuccess ? cudaEventRecord(event, s) : r);
+	return (CUresult)(r == cudaSuccess ? NEXT(cudaEventRecord)(event, s) : r);
 }
 
 FORWARD(cuStreamCreate, (CUstream * ret, unsigned int flags), cudaStreamCreateWithFlags(ret, flags))
 FORWARD(cuStreamGetFlags, (CUstream s, unsigned int *ret), cudaStreamGetFlags(s, ret))
 FORWARD(cuEventCreate, (CUevent * ret, unsigned int flags),
 	flags == cudaEventDisableTiming ? event_new(ret, flags) : CUDA_ERROR_INVALID_VALUE)
-FORWARD(cuEventDestroy_v2, (CUevent event), (device_of(event, 1), cudaEventDestroy(event)))
+FORWARD(cuEventDestroy_v2, (CUevent event), (device_of(event, 1), NEXT(cudaEventDestroy)(event)))
 FORWARD(cuEventRecord, (CUevent event, CUstream s), event_record(event, s))
 
 static CUresult memop(CUstream s, const struct memop *op)

@@ -24,12 +24,12 @@
 
 /* The test, as nboxd, reads a word from the worker's stdout, and lets the worker go on by a
  * byte. */
-static void say(const char *word)
+static inline void say(const char *word)
 {
 	CHECK(write(1, word, strlen(word)) == (ssize_t)strlen(word), "stdout");
 }
 
-static void wait_for_go(void)
+static inline void wait_for_go(void)
 {
 	char byte;
 
