@@ -15,6 +15,7 @@ struct symmetry {
 	void *ctx;
 	uint32_t n_nodes;              /* that the communicator spans */
 	const struct border *border;   /* or NULL */
+	uint64_t max_cells;            /* for tests: symmetry-ring.c's MAX_CELLS; 0: that */
 	const struct sim_ranks *ranks; /* NULL: all start at 0; ends are only made later */
 
 	/* out; the arrays are made by the caller: see struct timing */

@@ -10,7 +10,12 @@
  * when all hops are equal (then in closed form: each position takes occupancy + latency +
  * reduction), else the ranks of one node. A last loop whose bytes do not divide evenly is computed
  * for all ranks, as rows of numbers, a nanosecond or less a message; so is every loop where ranks
- * start at times of their own (ends-ring.h takes that for small worlds). */
+ * start at times of their own (ends-ring.h takes that for small worlds).
+ *
+ * In large worlds that would take seconds. There all chunks of the last loop count as its first,
+ * which is the largest, and gain_of() takes off what is sooner over for that, by the longest paths:
+ * exact where a chunk's way round lasts longer than a port is busy, else within some percent in the
+ * smallest worlds, and nearer in large ones. */
 #include "engine/symmetry-ring.h"
 
 #include <errno.h>
@@ -20,7 +25,8 @@
 
 #include "base/cleanup.h"
 
-#define MAX_SLICES 16 /* costs are kept by slice and rank */
+#define MAX_SLICES 16                 /* costs are kept by slice and rank */
+#define MAX_CELLS (UINT64_C(1) << 22) /* of a loop with unequal chunks: ten milliseconds */
 
 struct ring {
 	struct symmetry *y;
@@ -258,6 +264,102 @@ static int uneven_loop(struct ring *g, uint64_t loop)
 	return 0;
 }
 
+/* Whether a loop is not worked out for all ranks. */
+static bool is_large(const struct ring *g)
+{
+	uint64_t max = g->y->max_cells ? g->y->max_cells : MAX_CELLS;
+
+	return !g->y->ranks && g->n * g->n_positions * g->slices > max;
+}
+
+/* What a large loop's chunks take, by kind of hop: all slices of a chunk out of one port, and one
+ * slice to the next rank. */
+struct chunks {
+	double n, n_full;        /* all; as large as the first */
+	double full[2], last[2]; /* at a port: one of the first, one of the last */
+	double all[2];           /* at a port */
+	double hop[2];           /* the first chunk's slice that takes longest */
+	double reduction;
+};
+
+static int load_sizes(struct ring *g, uint64_t loop, struct chunks *c)
+{
+	struct nbox_delay d[2][MAX_SLICES] = {0};
+	uint64_t known[MAX_SLICES], bytes;
+	int r = 0;
+
+	*c = (struct chunks){.n = g->n};
+	for (uint32_t i = 0; i < g->n; i++) {
+		double port[2] = {0};
+		bool is_full = true;
+
+		for (uint32_t j = 0; j < g->slices; j++) {
+			bytes = first_bytes(g, i + 1 == g->n ? 0 : i + 1, loop, j);
+			for (uint32_t hop = 0; hop < 2 && r == 0; hop++) {
+				if (i == 0 || bytes != known[j])
+					r = cost_of(g, hop, bytes, &d[hop][j]);
+				port[hop] += d[hop][j].occupancy_ns;
+				if (i == 0)
+					c->hop[hop] =
+						fmax(c->hop[hop],
+						     d[hop][j].occupancy_ns + d[hop][j].latency_ns);
+			}
+			if (i == 0)
+				c->reduction = fmax(c->reduction, reduction(g, bytes));
+			is_full = is_full && (i == 0 || bytes == known[j]);
+			known[j] = bytes;
+		}
+		if (r)
+			return r;
+		for (uint32_t hop = 0; hop < 2; hop++) {
+			c->full[hop] = i == 0 ? port[hop] : c->full[hop];
+			c->last[hop] = port[hop];
+			c->all[hop] += port[hop];
+		}
+		c->n_full += is_full && c->n_full == i;
+	}
+	return 0;
+}
+
+/* How much earlier a loop is over whose chunks are not all as large as the first, than one whose
+ * are. Either lasts as long as its longest path: a chunk goes round, or a port sends one chunk
+ * after the other, or the one and then the other. Equal chunks: a chunk goes round or a port sends
+ * all. Here: a large chunk goes round; a port sends all; a chunk goes round until as many positions
+ * are left as there are large chunks, which a port then sends; or as many as once more, with all
+ * the small ones between. */
+static double gain_of(const struct ring *g, const struct chunks *c, double hop)
+{
+	double k = (double)g->n_positions, reduced = (double)g->n_reduced * c->reduction, gain;
+	double equal = k * hop + reduced, own = equal, rest;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		equal = fmax(equal, k * c->full[i]);
+		own = fmax(own, k / c->n * c->all[i]);
+		rest = k - c->n_full;
+		own = fmax(own,
+			   rest * hop + fmin(rest / k * 2, 1) * reduced + c->n_full * c->full[i]);
+		rest = k - c->n - c->n_full;
+		if (rest > 0)
+			own = fmax(own, rest * hop + fmin(rest / k * 2, 1) * reduced + c->all[i] +
+						c->n_full * c->full[i]);
+	}
+	gain = equal - own;
+	return gain > 0 ? gain : 0;
+}
+
+static int uneven_gain(struct ring *g, uint64_t loop, double *ret_ns)
+{
+	struct chunks c;
+	double way = 0;
+	int r = load_sizes(g, loop, &c);
+
+	for (uint32_t i = 0; i < g->period; i++)
+		way += c.hop[g->hop[i]];
+	if (r == 0)
+		*ret_ns = gain_of(g, &c, way / g->period);
+	return r;
+}
+
 /* One period of the ring stands for all of it. */
 static int even_loop(struct ring *g, uint64_t loop)
 {
@@ -337,24 +439,36 @@ static int recurrence(struct ring *g, double *ret_end_ns)
 {
 	uint32_t width = g->period, rank;
 	const double *row;
+	double gain = 0;
 	uint64_t loop;
 	int r = 0;
 
-	for (loop = 0; loop < g->n_loops && !r; loop++) {
+	for (loop = 0; loop < g->n_loops && !r; loop++) { /* only the last is uneven */
 		bool even = is_even(g, loop);
 
+		if (!even && is_large(g)) {
+			r = uneven_gain(g, loop, &gain);
+			even = true;
+		}
 		if (!even && width < g->n) {
 			widen(g, width);
 			width = g->n;
 		}
-		if (even && width == g->period)
+		if (!r && even && width == g->period)
 			r = even_loop(g, loop);
-		else
+		else if (!r)
 			r = uneven_loop(g, loop);
 	}
 	row = row_of(g, g->n_messages - 1);
 	for (rank = 0; rank < width && !r; rank++)
 		*ret_end_ns = row[rank] > *ret_end_ns ? row[rank] : *ret_end_ns;
+	*ret_end_ns -= gain;
+	for (uint32_t i = 0; i < g->n_in && gain > 0; i++)
+		for (uint64_t m = 0; m < g->n_messages; m++) {
+			double *at = &g->y->at[g->y->offset[g->in[i]] + m];
+
+			*at = fmin(*at, *ret_end_ns);
+		}
 	for (rank = 0; g->y->ranks && rank < width && !r; rank++)
 		tell_rank(g, rank, row);
 	return r;

@@ -58,6 +58,8 @@ static double simulate(const struct sched *s, struct world *w, uint64_t *ret_mes
 	return r.end_ns;
 }
 
+static uint64_t max_cells;
+
 static int by_symmetry(const struct sched *s, struct world *w, const struct border *b, double *at,
 		       const uint64_t *offset, double *ret_end_ns)
 {
@@ -71,6 +73,7 @@ static int by_symmetry(const struct sched *s, struct world *w, const struct bord
 		.border = b,
 		.at = at,
 		.offset = offset,
+		.max_cells = max_cells,
 	};
 	struct err err = {""};
 	int r = symmetry_solve(&y, &err);
@@ -173,6 +176,44 @@ static void short_cuts_equal_the_simulation(void **state)
 	assert_true(n_solved > n / 2);
 }
 
+/* As if they were large. In every other world ports are busier than chunks are on their way. */
+static void large_rings_of_unequal_chunks_are_near_the_simulation(void **state)
+{
+	uint32_t n = 0, n_exact = 0;
+	struct rng rng;
+
+	(void)state;
+	rng_seed(&rng, 2026, 7);
+	max_cells = 1;
+	for (uint32_t i = 0; i < 3000; i++) {
+		struct err err = {""};
+		struct sched s;
+		struct world w;
+		double exact, quick;
+
+		random_case(&rng, &s, &w);
+		s.n_ranks = s.ranks_per_node * (5 + below(&rng, 20));
+		s.bytes = s.elem_bytes * (uint64_t)(s.n_ranks * (20 + below(&rng, 400)) +
+						    below(&rng, s.n_ranks * 8));
+		w.per_node = s.ranks_per_node;
+		w.is_listed = false;
+		w.bend[0] = w.bend[1] = 0;
+		w.beta[1] = w.beta[0] * (1 + below(&rng, 9));
+		for (int k = 0; i % 2 && k < 2; k++)
+			w.alpha[k] *= 0.02;
+		if (s.kind != COLL_ALLREDUCE || s.algo != SCHED_RING || sched_init(&s, &err))
+			continue;
+		exact = simulate(&s, &w, NULL);
+		if (by_symmetry(&s, &w, NULL, NULL, NULL, &quick) == SYMMETRY_NONE)
+			continue;
+		assert_close(quick, exact, 0.05, &s);
+		n++;
+		n_exact += fabs(quick - exact) <= 1e-9 * exact;
+	}
+	max_cells = 0;
+	assert_true(n > 200 && n_exact > n / 2);
+}
+
 static struct sched make(enum coll_kind kind, enum sched_algo algo, uint32_t n, uint32_t per_node,
 			 uint64_t bytes, uint64_t chunk)
 {
@@ -189,6 +230,24 @@ static struct sched make(enum coll_kind kind, enum sched_algo algo, uint32_t n, 
 	if (sched_init(&s, &err))
 		fail_msg("%s", err.text);
 	return s;
+}
+
+/* On 8,192 nodes. Worked out one by one, the last loop takes 20 s. */
+static void a_ring_of_65536_ranks_and_unequal_chunks_takes_its_formula(void **state)
+{
+	static const uint64_t bytes[] = {100000004, 1 << 20, 262140, 3000000000};
+	struct world w = {.per_node = 8, .alpha = {500, 5000}, .beta = {1 / 400., 1 / 50.}};
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct sched s =
+			make(COLL_ALLREDUCE, SCHED_RING, 65536, 8, bytes[i], UINT64_C(1) << 20);
+		double chunk = (double)sched_message_bytes(&s, 1, 2, 0, 0), quick;
+		double hop = (7 * (500 + chunk / 400) + 5000 + chunk / 50) / 8;
+
+		assert_int_equal(by_symmetry(&s, &w, NULL, NULL, NULL, &quick), 0);
+		assert_close(quick, 2 * 65535 * hop, 1e-4, &s); /* but for where a round begins */
+	}
 }
 
 /* 2 (n-1) (alpha + S/n beta): with one chunk a loop and with many. */
@@ -313,6 +372,8 @@ static void a_chain_takes_its_formula(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(large_rings_of_unequal_chunks_are_near_the_simulation),
+		cmocka_unit_test(a_ring_of_65536_ranks_and_unequal_chunks_takes_its_formula),
 		cmocka_unit_test(a_ring_takes_its_formula),
 		cmocka_unit_test(reductions_lengthen_a_ring),
 		cmocka_unit_test(a_tree_takes_its_formula),
