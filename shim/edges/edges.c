@@ -17,6 +17,7 @@
  * stream when that one is destroyed. */
 struct stamper {
 	struct stamper *next_free;
+	int device; /* all of it is on that: CUDA records no event on another one's streams */
 	_Atomic(device_stream) streams[2];
 	_Atomic(device_event) joined, place;
 };
@@ -24,7 +25,7 @@ struct stamper {
 static struct {
 	pthread_mutex_t lock;
 	struct table table;
-	struct stamper *free;
+	struct stamper *free[TABLE_DEVICES];
 	const struct device *dev;
 	const struct edges_sink *sink;
 	_Atomic bool is_on; /* release: pairs with edges_begin(), makes @dev and @sink visible */
@@ -111,14 +112,29 @@ static struct look look_at(device_stream s)
 	return l;
 }
 
-static struct stamper *stamper_take(void)
+static struct stamper *stamper_take(int device)
 {
-	struct stamper *st = g.free;
+	struct stamper *st = g.free[device];
 
-	if (!st)
-		return calloc(1, sizeof(*st));
-	g.free = st->next_free;
+	if (st) {
+		g.free[device] = st->next_free;
+		return st;
+	}
+	st = calloc(1, sizeof(*st));
+	if (st)
+		st->device = device;
 	return st;
+}
+
+/* Which need not be the thread's. */
+static int device_of(const struct look *l)
+{
+	int device;
+
+	if (!l->handle || l->thread || g.dev->stream_device(l->handle, &device) || device < 0 ||
+	    device >= TABLE_DEVICES)
+		return l->device;
+	return device;
 }
 
 /* Under the lock. */
@@ -132,7 +148,8 @@ static struct table_stream *use(const struct look *l)
 		s->number = ++g.table.n_streams;
 		s->is_legacy = !l->handle;
 		s->is_blocking = s->is_legacy || l->thread || g.dev->is_blocking(l->handle);
-		s->stamper = stamper_take();
+		s->device = device_of(l);
+		s->stamper = stamper_take(s->device);
 	}
 	table_use(&g.table, s, l->capture);
 	return s;
@@ -169,23 +186,45 @@ static struct edges_point *tell(const struct table_point *t, enum wire_point_kin
 	return p;
 }
 
+/* Return: the device to go back to. */
+static int go_to(int device)
+{
+	int before = DEVICE_NONE;
+
+	if (!g.dev->get(&before) && before != DEVICE_NONE)
+		device_select(g.dev, device);
+	return before;
+}
+
 /* Return: NULL: the device has none. Two threads may make one each: the one that comes late is
  * kept by nobody, and does nothing. */
 static device_stream stream_of(struct stamper *st, bool is_captured)
 {
 	device_stream s = atomic_load(&st->streams[is_captured]), now = NULL;
+	int before, r;
 
-	if (s || g.dev->stream_new(&s))
+	if (s)
 		return s;
+	before = go_to(st->device);
+	r = g.dev->stream_new(&s);
+	device_select(g.dev, before);
+	if (r)
+		return NULL;
 	return atomic_compare_exchange_strong(&st->streams[is_captured], &now, s) ? s : now;
 }
 
-static device_event event_of(_Atomic(device_event) *known)
+static device_event event_of(const struct stamper *st, _Atomic(device_event) *known)
 {
 	device_event ev = atomic_load(known), now = NULL;
+	int before, r;
 
-	if (ev || g.dev->event_new(&ev))
+	if (ev)
 		return ev;
+	before = go_to(st->device);
+	r = g.dev->event_new(&ev);
+	device_select(g.dev, before);
+	if (r)
+		return NULL;
 	return atomic_compare_exchange_strong(known, &now, ev) ? ev : now;
 }
 
@@ -198,7 +237,7 @@ static void stamp(const struct table_point *t, device_stream waiter)
 
 	if (!s || g.dev->stream_wait(s, t->event) || g.dev->stamp(s, &p->stamp, t->capture))
 		return; /* the first op that waits for it tells the time */
-	joined = t->capture ? event_of(&t->stamper->joined) : NULL;
+	joined = t->capture ? event_of(t->stamper, &t->stamper->joined) : NULL;
 	if (joined && !g.dev->event_record(joined, s))
 		g.dev->stream_wait(waiter, joined);
 }
@@ -258,7 +297,7 @@ void edges_waits(device_stream handle, device_event event, uint64_t call_ns)
 	if (s && ev && table_lacks_place(s, ev))
 		st = s->stamper;
 	pthread_mutex_unlock(&g.lock);
-	place = st ? event_of(&st->place) : NULL;
+	place = st ? event_of(st, &st->place) : NULL;
 	if (place && !g.dev->event_record(place, handle))
 		edges_recorded(place, handle, call_ns);
 }
@@ -283,11 +322,11 @@ void edges_waited(device_stream handle, device_event event)
 }
 
 /* Under the lock, which it gives back. */
-static void synced(const struct behind *b, uint64_t call_ns)
+static void synced(int device, const struct behind *b, uint64_t call_ns)
 {
 	uint64_t now = clock_now_ns();
 	struct table_point point;
-	bool is_point = table_sync(&g.table, device_now(), b, now - call_ns > WAIT_NS, &point);
+	bool is_point = table_sync(&g.table, device, b, now - call_ns > WAIT_NS, &point);
 
 	atomic_fetch_add_explicit(&g.n_changes, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&g.lock);
@@ -306,7 +345,7 @@ void edges_event_synced(device_event event, uint64_t call_ns)
 	if (ev && !ev->capture) {
 		if (ev->stream && ev->stream->last == ev && !ev->stream->later_work_ns)
 			table_idle(ev->stream);
-		synced(&ev->behind, call_ns);
+		synced(ev->device, &ev->behind, call_ns);
 	} else {
 		pthread_mutex_unlock(&g.lock);
 	}
@@ -324,7 +363,7 @@ void edges_stream_synced(device_stream handle, uint64_t call_ns)
 	s = use(&l);
 	if (s && !l.capture) {
 		table_idle(s);
-		synced(&s->behind, call_ns);
+		synced(s->device, &s->behind, call_ns);
 	} else {
 		pthread_mutex_unlock(&g.lock);
 	}
@@ -333,12 +372,14 @@ void edges_stream_synced(device_stream handle, uint64_t call_ns)
 void edges_device_synced(uint64_t call_ns)
 {
 	struct behind b;
+	int device;
 
 	if (!is_enqueuer)
 		return;
+	device = device_now();
 	pthread_mutex_lock(&g.lock);
-	table_device(&g.table, device_now(), &b);
-	synced(&b, call_ns);
+	table_device(&g.table, device, &b);
+	synced(device, &b, call_ns);
 }
 
 void edges_forget_event(device_event ev)
@@ -358,8 +399,8 @@ void edges_forget_stream(device_stream handle)
 	s = table_stream(&g.table, handle, device_now(), 0);
 	st = s ? table_forget_stream(&g.table, s) : NULL;
 	if (st) {
-		st->next_free = g.free;
-		g.free = st;
+		st->next_free = g.free[st->device];
+		g.free[st->device] = st;
 	}
 	pthread_mutex_unlock(&g.lock);
 }
@@ -407,7 +448,7 @@ void edges_launches(const void *exec, device_stream handle, uint64_t call_ns)
 	if (s && !graph)
 		table_work(s, call_ns);
 	pthread_mutex_unlock(&g.lock);
-	place = graph ? event_of(&st->place) : NULL;
+	place = graph ? event_of(st, &st->place) : NULL;
 	if (!place || g.dev->event_record(place, handle))
 		return;
 	edges_recorded(place, handle, call_ns);

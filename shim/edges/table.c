@@ -182,6 +182,7 @@ void table_record(struct table *t, device_event handle, struct table_stream *s, 
 	}
 	detach(ev);
 	ev->stream = s;
+	ev->device = s->device;
 	ev->behind = s->behind;
 	ev->at = ++t->at;
 	ev->call_ns = s->capture ? 0 : call_ns;

@@ -38,6 +38,7 @@ struct table_event {
 	struct table_event *next;
 	device_event handle;
 	struct table_stream *stream; /* of its last record; NULL: destroyed */
+	int device;                  /* that stream's */
 	struct behind behind;
 	uint64_t at, call_ns, work_ns, host, capture;
 	bool is_point; /* the record has a name, which is all of @behind */

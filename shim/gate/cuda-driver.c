@@ -73,6 +73,7 @@ int cuda_driver_find(struct cuda_driver *ret, struct err *err)
 			       ": it is older than CUDA 12, update it or use NBOX_DEVICE=host");
 	CUDA_DRIVER_FUNCTIONS(LOOK_UP)
 #undef LOOK_UP
+	d.StreamGetDevice = (__typeof__(d.StreamGetDevice))dlsym(handle, "cuStreamGetDevice");
 	d.StreamGetCaptureInfo =
 		(__typeof__(d.StreamGetCaptureInfo))dlsym(handle, "cuStreamGetCaptureInfo_v3");
 	if (!d.StreamGetCaptureInfo)

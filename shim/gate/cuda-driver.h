@@ -117,6 +117,7 @@ struct cuda_driver {
 #define CUDA_DRIVER_POINTER(field, name, params) CUresult(*field) params;
 	CUDA_DRIVER_FUNCTIONS(CUDA_DRIVER_POINTER)
 #undef CUDA_DRIVER_POINTER
+	CUresult (*StreamGetDevice)(CUstream stream, CUdevice *ret); /* NULL before CUDA 12.8 */
 	/* _v3 has 7 parameters, _v2 6: the first three are the same and all we ask for. */
 	CUresult (*StreamGetCaptureInfo)(CUstream stream, CUstreamCaptureStatus *ret_status,
 					 uint64_t *ret_id, void *graph, void *dependencies,

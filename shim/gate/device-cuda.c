@@ -304,6 +304,16 @@ static int cuda_stream_new(device_stream *ret)
 	return r;
 }
 
+static int cuda_stream_device(device_stream s, int *ret)
+{
+	CUdevice device;
+
+	if (!cu.StreamGetDevice || cu.StreamGetDevice(s, &device) != CUDA_SUCCESS)
+		return -EIO;
+	*ret = (int)device;
+	return 0;
+}
+
 static bool cuda_is_blocking(device_stream s)
 {
 	unsigned int flags = 0;
@@ -372,6 +382,7 @@ const struct device device_cuda = {
 	.alloc_shared = cuda_alloc_shared,
 	.free_shared = cuda_free_shared,
 	.stream_new = cuda_stream_new,
+	.stream_device = cuda_stream_device,
 	.is_blocking = cuda_is_blocking,
 	.event_new = cuda_event_new,
 	.event_free = cuda_event_free,

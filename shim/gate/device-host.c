@@ -40,6 +40,7 @@
 	/* 3 arguments up to CUDA 12, 7 since 13; the first three are the same */       \
 	X(cudaStreamGetCaptureInfo,                                                     \
 	  (device_stream, int *, unsigned long long *, void *, void *, void *, void *)) \
+	X(cudaStreamGetDevice, (device_stream, int *))                                  \
 	X(cudaThreadExchangeStreamCaptureMode, (int *))                                 \
 	X(cudaDeviceGetPCIBusId, (char *, int, int))
 
@@ -262,6 +263,11 @@ static int host_stream_new(device_stream *ret)
 	return r ? -EIO : 0;
 }
 
+static int host_stream_device(device_stream s, int *ret)
+{
+	return !rt.cudaStreamGetDevice || rt.cudaStreamGetDevice(s, ret) ? -EIO : 0;
+}
+
 static bool host_is_blocking(device_stream s)
 {
 	unsigned int flags = 0;
@@ -324,6 +330,7 @@ const struct device device_host = {
 	.alloc = host_alloc,
 	.alloc_host = host_alloc_host,
 	.stream_new = host_stream_new,
+	.stream_device = host_stream_device,
 	.is_blocking = host_is_blocking,
 	.event_new = host_event_new,
 	.event_free = host_event_free,

@@ -125,6 +125,7 @@ struct device {
 
 	/* A stream that the legacy stream does not wait for, also during a capture; 0 or -EIO. */
 	int (*stream_new)(device_stream *ret);
+	int (*stream_device)(device_stream s, int *ret); /* 0; -EIO, also before CUDA 12.8 */
 	/* Does it wait for the legacy stream, and that for it? */
 	bool (*is_blocking)(device_stream s);
 	int (*event_new)(device_event *ret);

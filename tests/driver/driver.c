@@ -258,6 +258,7 @@ static CUresult event_record(CUevent event, CUstream s)
 }
 
 FORWARD(cuStreamCreate, (CUstream * ret, unsigned int flags), cudaStreamCreateWithFlags(ret, flags))
+FORWARD(cuStreamGetDevice, (CUstream s, CUdevice *ret), cudaStreamGetDevice(s, ret))
 FORWARD(cuStreamGetFlags, (CUstream s, unsigned int *ret), cudaStreamGetFlags(s, ret))
 FORWARD(cuEventCreate, (CUevent * ret, unsigned int flags),
 	flags == cudaEventDisableTiming ? event_new(ret, flags) : CUDA_ERROR_INVALID_VALUE)

@@ -72,14 +72,20 @@ static inline uint64_t daemon_clock(uint64_t ns)
 	return ns + g.ahead_ns + (uint64_t)(int64_t)(g.drift * (double)(ns - g.since_ns));
 }
 
-static inline void reply(enum wire_type type, uint64_t seq, const void *body, uint64_t bytes)
+static inline void reply_in(uint32_t comm, enum wire_type type, uint64_t seq, const void *body,
+			    uint64_t bytes)
 {
 	struct wire_hdr h;
 
 	wire_hdr_init(&h, type, bytes);
-	h.comm = type == WIRE_WELCOME || type == WIRE_PING ? 0 : COMM;
+	h.comm = comm;
 	h.seq = seq;
 	assert_int_equal(link_send_copy(g.link, &h, body), 0);
+}
+
+static inline void reply(enum wire_type type, uint64_t seq, const void *body, uint64_t bytes)
+{
+	reply_in(type == WIRE_WELCOME || type == WIRE_PING ? 0 : COMM, type, seq, body, bytes);
 }
 
 static inline int on_header(void *owner, struct link *l, const struct wire_hdr *h, void **ret_body)
@@ -245,13 +251,13 @@ static inline void start(const char *part, bool is_same_clock)
 	start_drifting(part, is_same_clock, 0);
 }
 
-/* The worker's communicator begins at world rank @base. */
-static inline void answer_init_of(uint32_t base)
+/* The worker's @nth communicator has number @comm, and begins at world rank @base. */
+static inline void answer_init_of(unsigned int nth, uint32_t comm, uint32_t base)
 {
 	struct {
 		struct wire_comm_ready m;
 		struct wire_member member;
-	} body = {.m = {.cookie = g.frames[frame(WIRE_COMM_INIT, 0)].init.cookie,
+	} body = {.m = {.cookie = g.frames[frame(WIRE_COMM_INIT, nth)].init.cookie,
 			.n_ranks = WORLD,
 			.n_real = 1,
 			.gpus_per_node = WORLD,
@@ -263,23 +269,25 @@ static inline void answer_init_of(uint32_t base)
 		  .member = {.world_rank = base}};
 
 	memset(body.m.data, DATA_NONE, sizeof(body.m.data));
-	reply(WIRE_COMM_READY, 0, &body, sizeof(body));
+	reply_in(comm, WIRE_COMM_READY, 0, &body, sizeof(body));
 }
 
 static inline void answer_init(void)
 {
-	answer_init_of(0);
+	answer_init_of(0, COMM, 0);
 }
 
-/* Op @seq takes @takes_ns. Return: its ARRIVE. */
-static inline struct wire_arrive answer_op(unsigned int seq, uint64_t takes_ns)
+/* The @nth op takes @takes_ns. Return: its ARRIVE. */
+static inline struct wire_arrive answer_op(unsigned int nth, uint64_t takes_ns)
 {
-	struct wire_arrive a = g.frames[frame(WIRE_ARRIVE, seq)].arrive;
+	unsigned int at = frame(WIRE_ARRIVE, nth);
+	const struct wire_hdr *h = &g.frames[at].hdr;
+	struct wire_arrive a = g.frames[at].arrive;
 	struct wire_release r = {.start_ns = a.arrive_ns,
 				 .end_ns = a.arrive_ns + takes_ns,
-				 .number = seq};
+				 .number = nth};
 
-	reply(WIRE_RELEASE, seq, &r, sizeof(r));
+	reply_in(h->comm, WIRE_RELEASE, h->seq, &r, sizeof(r));
 	return a;
 }
 

@@ -366,7 +366,7 @@ static void what_another_device_does_is_the_same_ranks(void **state)
 {
 	(void)state;
 	start("other_device", true);
-	answer_init_of(2);
+	answer_init_of(0, COMM, 2);
 	play_from(0, 2);
 	see_rows("A a BA.a 0a 1B");
 	for (unsigned int i = 0; i < g.n; i++)
