@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <dlfcn.h>
+#include <stdint.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -39,6 +40,35 @@ FORM(cuStreamDestroy_v2, (cudaStream_t s), cudaStreamDestroy, (s))
 FORM(cudaMemcpy_ptds, (void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind),
      cudaMemcpy, (dst, src, bytes, kind))
 
+BOTH_PTSZ(StreamEndCapture, (cudaStream_t s, cudaGraph_t *graph), (OWN, graph))
+BOTH_PTSZ(GraphLaunch, (cudaGraphExec_t exec, cudaStream_t s), (exec, OWN))
+FORM(cuStreamEndCapture, (cudaStream_t s, cudaGraph_t *graph), cudaStreamEndCapture, (s, graph))
+FORM(cuGraphLaunch, (cudaGraphExec_t exec, cudaStream_t s), cudaGraphLaunch, (exec, s))
+FORM(cuGraphDestroy, (cudaGraph_t graph), cudaGraphDestroy, (graph))
+FORM(cuGraphExecDestroy, (cudaGraphExec_t exec), cudaGraphExecDestroy, (exec))
+
+#define INSTANTIATE(name)                                                             \
+	FORM(name, (cudaGraphExec_t * exec, cudaGraph_t graph), cudaGraphInstantiate, \
+	     (exec, graph, 0))
+INSTANTIATE(cuGraphInstantiate)
+INSTANTIATE(cuGraphInstantiate_v2)
+INSTANTIATE(cuGraphInstantiateWithFlags)
+INSTANTIATE(cuGraphInstantiateWithParams)
+INSTANTIATE(cuGraphInstantiateWithParams_ptsz)
+INSTANTIATE(cudaGraphInstantiateWithParams)
+INSTANTIATE(cudaGraphInstantiateWithParams_ptsz)
+
+/* The runtime has none: a clone is a handle that only libnbox.so looks at, and an update is none.
+ */
+#define CLONE(name)                                            \
+	EXPORT int name(cudaGraph_t *clone, cudaGraph_t graph) \
+	{                                                      \
+		*clone = (cudaGraph_t)((uintptr_t)graph ^ 1);  \
+		return CUDA_SUCCESS;                           \
+	}
+CLONE(cudaGraphClone)
+CLONE(cuGraphClone)
+
 #define NOTHING(name)                \
 	EXPORT int name(void)        \
 	{                            \
@@ -53,10 +83,12 @@ PTSZ_NOTHING(MemcpyAsync)
 PTSZ_NOTHING(Memcpy2DAsync)
 PTSZ_NOTHING(MemcpyPeerAsync)
 PTSZ_NOTHING(MemsetAsync)
-PTSZ_NOTHING(GraphLaunch)
 NOTHING(__cudaLaunchKernel_ptsz)
 NOTHING(cuLaunchKernel_ptsz)
 NOTHING(cuLaunchKernelEx)
 NOTHING(cuLaunchKernelEx_ptsz)
 NOTHING(cuLaunchCooperativeKernel)
 NOTHING(cuLaunchCooperativeKernel_ptsz)
+NOTHING(cudaGraphExecUpdate)
+NOTHING(cuGraphExecUpdate)
+NOTHING(cuGraphExecUpdate_v2)

@@ -4,7 +4,8 @@
  *
  *   test-edge-forms               all tests
  *   test-edge-forms job FORMS     the worker: calls FORMS ("cu_ptsz": cuEventRecord_ptsz, ...)
- *   test-edge-forms job work-FORMS */
+ *   test-edge-forms job work-FORMS
+ *   test-edge-forms job graph-FORMS */
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -12,13 +13,14 @@
 
 #define STREAMS 64
 #define EVENTS 1024
-#define MOST_BYTES 100000 /* less than is known of so many streams, or of so many events */
+#define GRAPHS 8192
+#define MOST_BYTES 100000 /* less than is known of so many streams, events or graphs */
 
 /* --- the worker ----------------------------------------------------------------------- */
 
 static bool is_driver, is_ptsz;
 
-/* FORMS, also behind "work-". */
+/* FORMS, also behind "work-" or "graph-". */
 static bool names_driver(const char *part)
 {
 	return !strstr(part, "cuda");
@@ -228,6 +230,61 @@ static void work(cudaStream_t c)
 	}
 }
 
+static cudaGraphExec_t instantiate(const char *what, cudaGraph_t graph)
+{
+	cudaGraphExec_t exec = NULL;
+
+	SUCCEED(what, (cudaGraphExec_t *, cudaGraph_t, void *, void *, size_t),
+		(&exec, graph, NULL, NULL, 0));
+	return exec;
+}
+
+static cudaGraphExec_t capture(cudaStream_t c, void (*work)(cudaStream_t), const char *how,
+			       cudaGraph_t *ret)
+{
+	CUDA(cudaStreamBeginCapture(c, cudaStreamCaptureModeThreadLocal));
+	work(c);
+	SUCCEED("StreamEndCapture", (cudaStream_t, cudaGraph_t *), (c, ret));
+	return instantiate(how, *ret);
+}
+
+static void launch(cudaGraphExec_t exec, cudaStream_t s)
+{
+	SUCCEED("GraphLaunch", (cudaGraphExec_t, cudaStream_t), (exec, s));
+}
+
+/* Graphs of an op each, and one without, which is updated by a clone of the second one. Nothing is
+ * kept of those that are gone. */
+static void graphs(cudaStream_t c)
+{
+	const char *const forms[] = {"GraphInstantiate", "GraphInstantiateWithFlags",
+				     is_driver ? "GraphInstantiate_v2" : "GraphInstantiate",
+				     "GraphInstantiateWithParams"};
+	cudaGraph_t graph[ARRAY_SIZE(forms)], none, clone;
+	cudaGraphExec_t exec;
+	size_t before, after;
+
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		launch(capture(c, op, forms[i], &graph[i]), c);
+	exec = capture(c, compute, "GraphInstantiate", &none);
+	launch(exec, c);
+	SUCCEED("GraphClone", (cudaGraph_t *, cudaGraph_t), (&clone, graph[1]));
+	SUCCEED("GraphExecUpdate", (cudaGraphExec_t, cudaGraph_t, void *, void *),
+		(exec, is_driver ? none : clone, NULL, NULL));
+	if (is_driver)
+		SUCCEED("GraphExecUpdate_v2", (cudaGraphExec_t, cudaGraph_t, void *),
+			(exec, clone, NULL));
+	launch(exec, c);
+	SUCCEED("GraphDestroy", (cudaGraph_t), (none));
+	CUDA(cudaDeviceSynchronize());
+	before = mallinfo2().uordblks;
+	for (int i = 0; i < GRAPHS; i++)
+		SUCCEED("GraphExecDestroy", (cudaGraphExec_t),
+			(instantiate("GraphInstantiateWithFlags", graph[0])));
+	after = mallinfo2().uordblks;
+	CHECK(after < before + MOST_BYTES, "%zu bytes before, %zu after", before, after);
+}
+
 static int run_job(const char *part)
 {
 	bool is_work = !strncmp(part, "work-", 5);
@@ -241,6 +298,8 @@ static int run_job(const char *part)
 	op(c);
 	if (is_work) {
 		work(c);
+	} else if (!strncmp(part, "graph-", 6)) {
+		graphs(c);
 	} else {
 		places(c);
 		waits(c);
@@ -281,6 +340,11 @@ static void behind_work_of_any_form_is_a_place(void **state)
 	assert_int_equal(n_places, n_works - 1);
 }
 
+static void graphs_of_any_form_have_edges(void **state)
+{
+	play(*state, 5, "A aA. Ba bB. bE. Cb cC. Dc dD. Ed 0C");
+}
+
 #define OF(test, forms)                                            \
 	{                                                          \
 #test "_of_" forms, test, NULL, clean_up, (char[]) \
@@ -300,6 +364,10 @@ int main(int argc, char **argv)
 		OF(behind_work_of_any_form_is_a_place, "work-cuda_ptsz"),
 		OF(behind_work_of_any_form_is_a_place, "work-cu"),
 		OF(behind_work_of_any_form_is_a_place, "work-cu_ptsz"),
+		OF(graphs_of_any_form_have_edges, "graph-cuda"),
+		OF(graphs_of_any_form_have_edges, "graph-cuda_ptsz"),
+		OF(graphs_of_any_form_have_edges, "graph-cu"),
+		OF(graphs_of_any_form_have_edges, "graph-cu_ptsz"),
 	};
 
 	if (argc == 3 && !strcmp(argv[1], "job"))
