@@ -379,6 +379,29 @@ static void a_receive_waits_for_a_slow_rank_that_copies_another_than_the_caller(
 	stop(&d, 2);
 }
 
+/* Rank 6 copies rank 2, which is not in the communicator of ranks 0 and 6. */
+static void a_communicator_waits_for_a_slow_member_whose_template_is_elsewhere(void **state)
+{
+	static const char *const more[] = {"--model",   "const:time=1ms",
+					   "--settle",  "50ms",
+					   "--layout",  "tp=2,dp=3,pp=2",
+					   "--what-if", "slow:rank=6,compute=2",
+					   NULL};
+	struct daemon d;
+
+	(void)state;
+	start_with(&d, "6", 3, more);
+	fake_init(&f[0], 8, 2, 0, 0);
+	assert_true(fakes_got(f, 1, WIRE_COMM_READY, 2));
+	point(2, (struct told){1, 10 * MS, {0}});
+	point(2, (struct told){2, 20 * MS, {1}});
+	were_read(2);
+	arrive(0, 1, 0, COLL_ALLREDUCE, (struct told){1, 30 * MS, {0}});
+	assert_int_equal(over(0), (30 + 10 + 1) * MS);
+	done(0, 1, 0, 0);
+	stop(&d, 3);
+}
+
 /* Rank 2 copies rank 0 and computes twice as long, rank 3 copies rank 1: it receives from rank 2
  * when rank 1 receives from rank 0. */
 static void lag_passes_on_by_sends_and_receives_of_virtual_ranks(void **state)
@@ -440,6 +463,8 @@ int main(void)
 		cmocka_unit_test(lag_passes_on_by_the_images_of_a_communicator),
 		cmocka_unit_test(
 			a_receive_waits_for_a_slow_rank_that_copies_another_than_the_caller),
+		cmocka_unit_test(
+			a_communicator_waits_for_a_slow_member_whose_template_is_elsewhere),
 		cmocka_unit_test(lag_passes_on_by_sends_and_receives_of_virtual_ranks),
 		cmocka_unit_test(calls_that_are_too_many_to_look_at_are_told),
 	};
