@@ -1,6 +1,9 @@
 /* See image.h. */
 #include "nboxd/op/image.h"
 
+#include "nboxd/loop/warn.h"
+#include "nboxd/op/ops.h"
+
 static int by_layout(const struct comm *c, uint32_t world_rank, struct radix *ret)
 {
 	const struct cluster *cluster = c->comms->cluster;
@@ -36,4 +39,18 @@ int image_at(const struct comm *c, uint32_t world_rank, struct radix *ret)
 		return 1;
 	*ret = image;
 	return 0;
+}
+
+void image_warn_none(const struct comm *c, uint32_t world_rank)
+{
+	struct ops *ops = c->comms->ops;
+
+	if (ops->is_lag_told)
+		return;
+	ops->is_lag_told = true;
+	warn_run(
+		"communicator %u of %u ranks: rank %u copies a member of it, and in which like it that rank is "
+		"itself is not known: there nobody waits for ranks that are slow; say how the ranks are laid out "
+		"(--layout tp=8,dp=64)",
+		c->number, c->n_ranks, world_rank);
 }

@@ -9,3 +9,6 @@
 
 /* Return: 0; 1: there is none, or it would have members of @c itself. */
 int image_at(const struct comm *c, uint32_t world_rank, struct radix *ret);
+/* Says, once, that @world_rank, which copies a member of @c, keeps its lag: whom it meets is
+ * unknown. */
+void image_warn_none(const struct comm *c, uint32_t world_rank);

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "engine/border-p2p.h"
 #include "engine/solve-p2p.h"
-#include "nboxd/op/rule.h"
+#include "nboxd/op/rule-p2p.h"
 
 int p2p_define(struct op *op, const struct wire_arrive *a, const char *list, struct err *err)
 {
@@ -222,9 +222,9 @@ static double start_of(void *ctx, uint32_t rank)
 
 	for (; i < a->n_calls && peer_of(&a->by_peer[i]) == rank; i++)
 		if (i == first || a->by_peer[i].post != a->by_peer[i - 1].post)
-			start = fmax(start,
-				     rule_arrival(a->run, a->by_peer[i].post, rank, a->is_plain));
-	return i > first ? start : rule_arrival(a->run, a->run->posts[0], rank, a->is_plain);
+			start = fmax(start, rule_p2p_arrival(a->run, a->by_peer[i].post, rank,
+							     a->is_plain));
+	return i > first ? start : rule_p2p_arrival(a->run, a->run->posts[0], rank, a->is_plain);
 }
 
 /* Of real ranks: each of its posts. */
@@ -245,8 +245,8 @@ static int find_ends(struct ask *a, const struct calls_of_run *x, struct err *er
 	const struct p2p_ranks who = {.ctx = a, .start = start_of, .done = take_end};
 
 	for (uint32_t i = 0; i < run->n_posts; i++) /* without calls of others */
-		a->ends[i] =
-			rule_arrival(run, run->posts[i], run->posts[i]->member->rank, a->is_plain);
+		a->ends[i] = rule_p2p_arrival(run, run->posts[i], run->posts[i]->member->rank,
+					      a->is_plain);
 	return solve_p2p_ends(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
 			      run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
 			      &run->comm->members.map, ops->delay, run->number, &run->timing,

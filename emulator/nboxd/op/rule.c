@@ -9,12 +9,9 @@
 
 #include "base/cleanup.h"
 #include "engine/ends.h"
-#include "engine/sim-ranks.h"
-#include "nboxd/loop/warn.h"
 #include "nboxd/op/image.h"
+#include "nboxd/op/rule-p2p.h"
 #include "topology/topology.h"
-
-#define PEERS_MAX (1 << 19) /* of ranks told apart, looked at one by one: some milliseconds */
 
 int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err)
 {
@@ -186,21 +183,6 @@ static int play_image(const struct apart *a, const struct radix *image, struct e
 	return r;
 }
 
-/* A rank keeps its lag where nobody knows whom it meets. */
-static void warn_no_image(const struct op *op, uint32_t world_rank)
-{
-	struct ops *ops = op->comm->comms->ops;
-
-	if (ops->is_lag_told)
-		return;
-	ops->is_lag_told = true;
-	warn_run(
-		"communicator %u of %u ranks: rank %u copies a member of it, and in which like it that rank is "
-		"itself is not known: there nobody waits for ranks that are slow; say how the ranks are laid out "
-		"(--layout tp=8,dp=64)",
-		op->comm->number, op->comm->n_ranks, world_rank);
-}
-
 /* Ends @post at the ranks of its timeline, those outside of the communicator by its images. Return:
  * 0; 1: some end is not known yet; negative errno with the sentence. */
 static int end_post(const struct apart *a, struct post *post, struct err *err)
@@ -219,7 +201,7 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 			r = play_image(a, &image, err);
 		if (isnan(*end)) {
 			*end = timeline_arrival(post->node, ranks[i]) + spent;
-			warn_no_image(a->op, ranks[i]);
+			image_warn_none(a->op->comm, ranks[i]);
 		}
 		if (r == 0 && isinf(*end))
 			r = 1;
@@ -234,13 +216,14 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 /* Whether no rank of @c copies a real rank that is not in it. */
 static bool has_all_templates(struct comm *c)
 {
-	const struct membership *m = &c->members.map;
-
 	for (uint32_t i = 0; i < c->n_ranks && !c->open->is_looked_at; i++) {
-		uint32_t world_rank = membership_world(m, i);
-		uint32_t template = timelines_template(c->comms->ops->timelines, world_rank);
+		uint32_t template = timelines_template(c->comms->ops->timelines,
+						       membership_world(&c->members.map, i));
+		bool is_there = false;
 
-		c->open->lacks_template |= membership_rank(m, template) < 0;
+		for (uint32_t k = 0; k < c->n_real && !is_there; k++)
+			is_there = c->real[k].world_rank == template;
+		c->open->lacks_template |= !is_there;
 	}
 	c->open->is_looked_at = true;
 	return !c->open->lacks_template;
@@ -271,126 +254,6 @@ static int end_each(struct run *run, struct err *err)
 	return r;
 }
 
-/* --- point-to-point calls ------------------------------------------------------------------- */
-
-static double arrival_of(const struct post *post, uint32_t world_rank, bool is_plain)
-{
-	return is_plain ? timeline_plain_arrival(post->node)
-			: timeline_arrival(post->node, world_rank);
-}
-
-static double arrival_in(const struct run *run, const struct post *caller, uint32_t world_rank,
-			 bool is_plain)
-{
-	uint32_t template = timelines_template(run->comm->comms->ops->timelines, world_rank);
-	double last = -INFINITY;
-
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		if (run->posts[i]->member->world_rank == template)
-			last = fmax(last, arrival_of(run->posts[i], world_rank, is_plain));
-	return isfinite(last) ? last : arrival_of(caller, world_rank, is_plain);
-}
-
-double rule_arrival(const struct run *run, const struct post *caller, uint32_t rank, bool is_plain)
-{
-	return arrival_in(run, caller, membership_world(&run->comm->members.map, rank), is_plain);
-}
-
-/* Whether @world_rank is in @image, or with NULL in @post's communicator. */
-static bool is_beside(const struct post *post, const struct radix *image, int64_t world_rank)
-{
-	const struct membership *m = &post->op->comm->members.map;
-
-	if (world_rank < 0 || world_rank > UINT32_MAX)
-		return false;
-	return image ? radix_find(image, (uint32_t)world_rank) >= 0
-		     : membership_rank(m, (uint32_t)world_rank) >= 0;
-}
-
-/* When rank @v is over with the calls that @run plays of @post, its own template's or its own: it
- * does what that does with ranks as far away. It waits for those that it receives from, and for
- * those that take what does not fit its buffers. */
-static double end_by_peers(const struct run *run, const struct post *post, uint32_t v)
-{
-	const struct op *op = post->op;
-	const struct membership *m = &op->comm->members.map;
-	double arrive = timeline_arrival(post->node, v), end = arrive;
-	bool is_member = membership_rank(m, v) >= 0;
-	struct radix image;
-
-	if (!is_member && image_at(op->comm, v, &image) != 0) {
-		warn_no_image(op, v);
-		return arrive + run->timing.end_ns;
-	}
-	for (uint32_t k = 0; k < op->n_flows; k++) {
-		const struct sched_p2p *call = &op->p2p->calls[k];
-		int64_t peer =
-			(int64_t)membership_world(m, call->peer) - post->member->world_rank + v;
-		double share = 1, both = arrive;
-
-		if (op->flows[k].turn != run->turn)
-			continue;
-		if (call->is_send)
-			share -= (double)SIM_BUFFER_BYTES / (double)(call->bytes ? call->bytes : 1);
-		if (share > 0 && is_beside(post, is_member ? NULL : &image, peer))
-			both = fmax(both, arrival_in(run, post, (uint32_t)peer, false));
-		if (share > 0)
-			end = fmax(end, both + share * run->timing.end_ns);
-	}
-	return end;
-}
-
-static void warn_many_peers(const struct post *post, uint32_t n)
-{
-	struct ops *ops = post->op->comm->comms->ops;
-
-	if (ops->is_peers_told)
-		return;
-	ops->is_peers_told = true;
-	warn_run(
-		"rank %u and the %u ranks that copy it have %u point-to-point calls each: too many to look at one "
-		"by one; they are all over with rank %u",
-		post->member->world_rank, n - 1, post->op->n_flows, post->member->world_rank);
-}
-
-/* Whether end_by_peers() of @n ranks takes too long. */
-static bool is_too_much(const struct run *run, const struct post *post, uint32_t n)
-{
-	const struct membership *m = &run->comm->members.map;
-	uint64_t search = m->table ? 1 + m->n_ranks / 16 : 1;
-
-	return n * search * post->op->n_flows * run->n_posts > PEERS_MAX;
-}
-
-static int end_p2p_post(const struct run *run, struct post *post, double end, double plain_end)
-{
-	uint32_t n;
-	const uint32_t *ranks = timeline_ranks(post->node, &n);
-	const struct ops *ops = run->comm->comms->ops;
-	/* a send to and a receive from each: all wait for all */
-	bool is_with_all = post->op->n_flows + 2 >= 2 * run->comm->n_ranks, is_alike;
-	double *ends, more;
-	int r;
-
-	is_alike = timeline_is_folded(post->node) && timelines_are_folded(ops->timelines);
-	if (!is_alike && !is_with_all && is_too_much(run, post, n))
-		warn_many_peers(post, n);
-	if (is_alike || (is_with_all && run->comm->n_ranks == ops->config->world) ||
-	    is_too_much(run, post, n))
-		return timeline_end_all(post->node, end, plain_end);
-	ends = malloc(n * sizeof(*ends));
-	if (!ends)
-		return -ENOMEM;
-	/* what the messages make of it at the real rank */
-	more = end - end_by_peers(run, post, post->member->world_rank);
-	for (uint32_t i = 0; i < n; i++)
-		ends[i] = fmax(timeline_arrival(post->node, ranks[i]),
-			       end_by_peers(run, post, ranks[i]) + more);
-	r = timeline_end_each(post->node, ends, plain_end);
-	free(ends);
-	return r;
-}
-
 /* --- both ----------------------------------------------------------------------------------- */
 
 /* Nothing tells the ranks apart. */
@@ -408,15 +271,6 @@ static int end_alike(const struct run *run, struct err *err)
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
 		r = timeline_end_all(run->posts[i]->node, start + run->timing.end_ns,
 				     plain + run->timing.model_ns);
-	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
-}
-
-static int end_p2p(const struct run *run, struct err *err)
-{
-	int r = 0;
-
-	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
-		r = end_p2p_post(run, run->posts[i], run->ends[i], run->ends[run->n_posts + i]);
 	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
 }
 
@@ -442,7 +296,7 @@ int rule_apply(struct run *run, struct err *err)
 	int r;
 
 	if (!run->call)
-		r = end_p2p(run, err);
+		r = rule_p2p_end(run, err);
 	else
 		r = is_alike(run) ? end_alike(run, err) : end_each(run, err);
 	if (r < 0)

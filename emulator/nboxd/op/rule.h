@@ -8,10 +8,6 @@
  * point-to-point ops that can be, @op's or others. Return: 1 yes, 0 not yet, negative errno with
  * the sentence. */
 int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err);
-/* When comm rank @rank, which calls in @run or is called there by @caller, arrives; @is_plain:
- * without what-ifs. A virtual rank whose template has no post in the run comes as much after the
- * caller's plain arrival as it is behind on its own template's timeline. */
-double rule_arrival(const struct run *run, const struct post *caller, uint32_t rank, bool is_plain);
 /* Ends @run at each rank: its members arrive by their timelines, and its timing says how long it
  * takes. Sets the ends of its posts, in virtual time and by the wall clock, and the run's own span.
  * Return: 0; negative errno with the sentence. */
