@@ -40,7 +40,8 @@ struct sched {
 	uint32_t n_channels;     /* >= 1 */
 	uint32_t elem_bytes;
 	uint64_t bytes;       /* count * elem_bytes of the call */
-	uint64_t chunk_bytes; /* most bytes of one step; 0: SCHED_CHUNK_DEFAULT */
+	uint64_t chunk_bytes; /* most bytes of one step, of a tree's half of it; 0:
+				 SCHED_CHUNK_DEFAULT */
 	uint32_t slices;      /* messages a step is cut into; 0: 1 */
 	/* COLL_SENDRECV: the calls of the one rank that asks; borrowed, completed by
 	 * sched_init(). Channels and slices do not apply; other ranks may not be asked

@@ -156,6 +156,8 @@ int sched_init(struct sched *s, struct err *err)
 	s->grain = (uint32_t)align_up(GRAIN_BYTES, s->elem_bytes);
 	s->n_slices = s->slices && s->kind != COLL_SENDRECV ? s->slices : 1;
 	s->channel_bytes = share(s);
+	if (s->algo == SCHED_TREE) /* a step is one of NCCL's eight slots, a ring's two */
+		chunk /= 2;
 	/* Whole elements, at least one, and no more than there is: products stay small.
 	 * SENDRECV's calls have different elements: both ends cut alike without them. */
 	if (s->kind != COLL_SENDRECV) {

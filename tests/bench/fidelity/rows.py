@@ -98,6 +98,7 @@ ROWS = [
     Row("slow cable", "slow cable", "ddp-512K", what_if=["slow:rank=3,link=2"], base="ddp ring 512K"),
     Row("latency", "latency 1 ms", "ddp-512K"),
     Row("many", "ddp 8 hosts", "cluster", hosts=8),
+    Row("many", "ddp tree 8 hosts", "cluster", hosts=8, tree=True),  # deep enough that children share ports on two levels
     Row("many", "fsdp 8 hosts", "cluster-fsdp", hosts=8),
     Row("many", "ddp 16 hosts", "cluster", hosts=16),
     Row("many", "hsdp 16 hosts", "cluster-hsdp", hosts=16),

@@ -122,6 +122,20 @@ static void a_tree_of_two_is_as_by_hand(void **state)
 	test_near(test_op_ns(d, &op), 1000000 / 20.0 + 3000, EXACT);
 }
 
+/* Eight nodes, one chunk of S/2 a tree: two children send to each of two levels' nodes, which takes
+ * twice as long as the root's one child; then the same down. */
+static void children_in_a_tree_share_a_port(void **state)
+{
+	CHAIN d = test_must_open("tree:alpha=3us,bw=20GB/s,chunk=1G", NULL, 0);
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 8, 8, 1000000);
+	double half = 500000 / 20.0;
+
+	(void)state;
+	test_near(test_op_ns(d, &op), 2 * (3 * 3000 + (2 + 2 + 1) * half), EXACT);
+	op.kind = NBOX_BROADCAST;
+	test_near(test_op_ns(d, &op), 3 * 3000 + (1 + 2 + 2) * half, EXACT);
+}
+
 static void tree_takes_its_formula(void **state)
 {
 	struct rng rng;
@@ -133,7 +147,7 @@ static void tree_takes_its_formula(void **state)
 		uint32_t nodes = 1 + (uint32_t)(rng_u64(&rng) % 20);
 		uint32_t per_node = 1 + (uint32_t)(rng_u64(&rng) % 8), n = nodes * per_node;
 		uint64_t bytes = rng_u64(&rng) >> (34 + rng_u64(&rng) % 30);
-		double half = (double)bytes / 2, m = fmin(65536, half), hops, load;
+		double half = (double)bytes / 2, m = fmin(65536, half), load, pass, depth, c;
 		char spec[200];
 		struct nbox_op op = test_op(NBOX_ALLREDUCE, n, nodes, bytes);
 
@@ -142,16 +156,17 @@ static void tree_takes_its_formula(void **state)
 
 		if (n == 1)
 			continue;
-		hops = ceil(log2(nodes)) + per_node - 1;
+		depth = ceil(log2(nodes));
+		c = nodes > 2 ? 2 : 1; /* children that share a port */
+		pass = (per_node - 1 + depth) * net.alpha +
+		       (per_node - 1 + (depth > 0 ? 1 + c * (depth - 1) : 0)) * m / net.bw;
 		load = n == 2 ? (double)bytes : 2 * (double)bytes;
-		test_near(test_op_ns(d, &op),
-			  2 * hops * (net.alpha + m / net.bw) + (load - 2 * m) / net.bw, EXACT);
+		test_near(test_op_ns(d, &op), 2 * pass + (load - 2 * c * m) / net.bw, EXACT);
 		/* no faster than the wire */
 		assert_true(test_op_ns(d, &op) >=
 			    2 * (double)(n - 1) / n * (double)bytes / net.bw * (1 - EXACT));
 		op.kind = i % 2 ? NBOX_BROADCAST : NBOX_REDUCE;
-		test_near(test_op_ns(d, &op),
-			  hops * (net.alpha + m / net.bw) + ((double)bytes - m) / net.bw, EXACT);
+		test_near(test_op_ns(d, &op), pass + ((double)bytes - c * m) / net.bw, EXACT);
 		assert_true(test_op_ns(d, &op) >= (double)bytes / net.bw * (1 - EXACT));
 	}
 }
@@ -167,11 +182,11 @@ static void tree_takes_the_clusters_hops(void **state)
 	test_near(test_op_ns(d, &op), 2 * (7 * 1000 + 3 * 5000), EXACT);
 	op.bytes = 1 << 30;
 	test_near(test_op_ns(d, &op),
-		  2 * (7 * (1000 + m / 400) + 3 * (5000 + m / 50)) + (2 * s - 2 * m) / 50, EXACT);
+		  2 * (7 * (1000 + m / 400) + 3 * 5000 + 5 * m / 50) + (2 * s - 4 * m) / 50, EXACT);
 	op = test_op(NBOX_ALLREDUCE, 8, 1, 1 << 30); /* inside one node */
 	test_near(test_op_ns(d, &op), 2 * 7 * (1000 + m / 400) + (2 * s - 2 * m) / 400, EXACT);
 	op = test_op(NBOX_ALLREDUCE, 8, 8, 1 << 30); /* one rank a node */
-	test_near(test_op_ns(d, &op), 2 * 3 * (5000 + m / 50) + (2 * s - 2 * m) / 50, EXACT);
+	test_near(test_op_ns(d, &op), 2 * (3 * 5000 + 5 * m / 50) + (2 * s - 4 * m) / 50, EXACT);
 }
 
 static void alltoall_takes_its_formula(void **state)
@@ -297,6 +312,7 @@ int main(void)
 		cmocka_unit_test(ring_takes_the_clusters_slower_hop),
 		cmocka_unit_test(tree_takes_its_formula),
 		cmocka_unit_test(a_tree_of_two_is_as_by_hand),
+		cmocka_unit_test(children_in_a_tree_share_a_port),
 		cmocka_unit_test(tree_takes_the_clusters_hops),
 		cmocka_unit_test(alltoall_takes_its_formula),
 		cmocka_unit_test(alphabeta_costs_messages_by_hop),

@@ -323,7 +323,7 @@ static void a_tree_takes_its_formula(void **state)
 		for (uint64_t chunks = 1; chunks <= 16; chunks *= 4) {
 			uint64_t chunk = 1 << 16;
 			struct sched s = make(COLL_ALLREDUCE, SCHED_TREE, ns[i], 1,
-					      2 * chunks * chunk, chunk);
+					      2 * chunks * chunk, 2 * chunk);
 			int depth = depth_of(ns[i], 0) > depth_of(ns[i], 1) ? depth_of(ns[i], 0)
 									    : depth_of(ns[i], 1);
 			double occupancy = (double)chunk * 4 / 50, quick;

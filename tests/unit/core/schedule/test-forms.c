@@ -152,7 +152,7 @@ static void tree_allreduce_matches_the_closed_form(void **state)
 				  .n_channels = 1,
 				  .elem_bytes = 4,
 				  .bytes = bytes,
-				  .chunk_bytes = TREE_CHUNK};
+				  .chunk_bytes = 2 * TREE_CHUNK};
 		uint64_t half = ceil_div(ceil_div(bytes, 2), 16) * 16, sum = 0;
 
 		half = half < bytes ? half : bytes;
