@@ -245,7 +245,7 @@ static int number_rank(const struct record *rec, const struct record_op **sorted
 
 	for (uint64_t i = 0; i < n; i++)
 		copies[i] = *sorted[i];
-	r = steps_find(copies, n, &s);
+	r = steps_find(rec, copies, n, &s);
 	for (uint64_t k = 0; r == 0 && k < s.n; k++)
 		for (uint64_t i = s.list[k].first; i < s.list[k].end; i++)
 			step_of[sorted[i] - rec->ops] = k + 1;

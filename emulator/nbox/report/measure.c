@@ -172,10 +172,10 @@ static int take_steps(struct rank *k, const struct steps *s, struct report *rep)
 	return 0;
 }
 
-static int find_steps(struct rank *k, struct report *rep)
+static int find_steps(const struct record *rec, struct rank *k, struct report *rep)
 {
 	CLEANUP(steps_deinit) struct steps s = {0};
-	int r = steps_find(k->ops, k->n_ops, &s);
+	int r = steps_find(rec, k->ops, k->n_ops, &s);
 
 	if (r < 0)
 		return r;
@@ -254,7 +254,7 @@ int report_make(const struct record *rec, struct report *ret)
 	ret->n_ops = k.n_ops;
 	ret->is_exposed_bound = k.n_points == 0;
 	stat_of(late, rec->n_ops, &ret->lateness_ns);
-	if ((r = find_steps(&k, ret)) < 0 || (r = report_comms(rec, ret)) < 0)
+	if ((r = find_steps(rec, &k, ret)) < 0 || (r = report_comms(rec, ret)) < 0)
 		return r;
 	report_trust(rec, k.ops, k.n_ops, ret);
 	return 0;

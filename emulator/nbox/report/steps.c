@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "nbox/report/repeats.h"
+#include "nbox/report/waits.h"
 #include "schedule/coll.h"
 
 #define VALUE_BYTES                                                                               \
@@ -28,6 +29,7 @@ struct ops {
 	uint64_t *sign;  /* equal for equal calls */
 	double *weights; /* sums: bytes that show a backward pass */
 	double *busy_ns; /* sums: time in which the op, and no later one, was under way */
+	uint64_t *waits; /* see waits.h */
 	bool is_sending; /* sends show it, not reductions */
 };
 
@@ -47,6 +49,7 @@ static void ops_deinit(struct ops *o)
 	free(o->sign);
 	free(o->weights);
 	free(o->busy_ns);
+	free(o->waits);
 }
 
 static void found_deinit(struct found *f)
@@ -130,7 +133,8 @@ static uint64_t signature_of(const struct record_op *r)
 	return rng_hash(rng_hash(r->kind, r->bytes), r->dtype);
 }
 
-static int ops_init(struct ops *o, const struct record_op *rows, uint64_t n_rows)
+static int ops_init(struct ops *o, const struct record *rec, const struct record_op *rows,
+		    uint64_t n_rows)
 {
 	CLEANUP(freep) const struct record_op **sorted = calloc(n_rows + 1, sizeof(*sorted));
 	uint64_t first = 0;
@@ -146,7 +150,8 @@ static int ops_init(struct ops *o, const struct record_op *rows, uint64_t n_rows
 	o->sign = calloc(o->n + 1, sizeof(*o->sign));
 	o->weights = calloc(o->n + 1, sizeof(*o->weights));
 	o->busy_ns = calloc(o->n + 1, sizeof(*o->busy_ns));
-	if (!o->at || !o->sign || !o->weights || !o->busy_ns)
+	o->waits = calloc(o->n + 1, sizeof(*o->waits));
+	if (!o->at || !o->sign || !o->weights || !o->busy_ns || !o->waits)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < o->n; i++) {
 		const struct record_op *r = sorted[first + i];
@@ -161,7 +166,7 @@ static int ops_init(struct ops *o, const struct record_op *rows, uint64_t n_rows
 			o->busy_ns[i] +
 			(end > r->virtual_arrive_ns ? (double)(end - r->virtual_arrive_ns) : 0);
 	}
-	return 0;
+	return waits_find(rec, rows, n_rows, o->at, o->n, o->waits);
 }
 
 static const struct record_op *op(const struct ops *o, uint64_t i)
@@ -377,6 +382,19 @@ static uint64_t regular_gaps(const double *values, const double *sorted, uint64_
 	return k;
 }
 
+/* Does each k-th unit begin with computation that waited for the unit before, and no other? The
+ * others are then parts of one backward pass. Return: k; 0: no, or it is not known. @buf: has room
+ * for a number a unit. */
+static uint64_t units_a_wait(const struct ops *o, const struct found *f, double *buf)
+{
+	uint64_t first = f->stretches[0].first, n = 0;
+	double gap;
+
+	for (uint64_t at = first + f->period; at < end_of(&f->stretches[0]); at += f->period)
+		buf[n++] = o->waits[at] >= at;
+	return gaps_above(buf, n, 0.5, &gap);
+}
+
 /* *ret_times: so many units are one step; more than 1 with PARTS_OF_STEPS, where it is known.
  * Return: 0; -ENOMEM. */
 static int judge_times(const struct ops *o, const struct found *f, enum verdict *ret,
@@ -401,7 +419,11 @@ static int judge_times(const struct ops *o, const struct found *f, enum verdict 
 			       ? PARTS_OF_STEPS
 			       : judge_group((double)f->n_units / (double)f->n, usual,
 					     of_breaks - usual, content_of_breaks(o, f));
+	} else if ((k = units_a_wait(o, f, sorted)) > 0) {
+		*ret = PARTS_OF_STEPS;
+		*ret_times = k;
 	} else if (n >= 3) {
+		memcpy(sorted, within, n * sizeof(*within));
 		qsort(sorted, n, sizeof(*sorted), by_value);
 		k = regular_gaps(within, sorted, n, &base, &gap);
 		if (k)
@@ -565,11 +587,12 @@ int steps_order(const void *pa, const void *pb)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-int steps_find(const struct record_op *rows, uint64_t n, struct steps *ret)
+int steps_find(const struct record *rec, const struct record_op *rows, uint64_t n,
+	       struct steps *ret)
 {
 	CLEANUP(ops_deinit) struct ops o;
 	struct steps steps = {0};
-	int r = ops_init(&o, rows, n);
+	int r = ops_init(&o, rec, rows, n);
 
 	if (r == 0 && o.n == 0)
 		snprintf(steps.how, sizeof(steps.how),

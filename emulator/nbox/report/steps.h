@@ -6,8 +6,8 @@
  * in what is sent and received. The communicator that carries most of that is looked at alone: its
  * ops come in the same order in each step, while those of several communicators may overtake each
  * other. What repeats there is taken for a step when it holds nearly all of the reductions and
- * comes evenly in time. What happens between steps, such as an evaluation or a value that is logged
- * every ten steps, does not disturb.
+ * comes evenly in time, and when its computation waited for the step before. What happens between
+ * steps, such as an evaluation or a value that is logged every ten steps, does not disturb.
  *
  * Steps that cannot be told from parts of steps are not told at all: then there are none, and a
  * reason. */
@@ -34,6 +34,8 @@ struct steps {
 
 /* For qsort() of struct record_op: by rank, then by virtual arrival. */
 int steps_order(const void *a, const void *b);
-/* @rows: of one rank, in that order. Takes O(n log n). Return: 0; -ENOMEM. */
-int steps_find(const struct record_op *rows, uint64_t n, struct steps *ret);
+/* @rows: of one rank of @rec, in that order. @rec NULL: nothing is known of what computation waited
+ * for. Takes O(n log n). Return: 0; -ENOMEM. */
+int steps_find(const struct record *rec, const struct record_op *rows, uint64_t n,
+	       struct steps *ret);
 void steps_deinit(struct steps *s);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The record holds all that a run's timelines were made from: fed with it alone they say the same times again.
+# The record holds all that a run's timelines were made from: fed with it alone they say the same times again. Its deps say what an iteration
+# is.
 test=$(realpath "$0")
 . "$(dirname "$0")/lib.sh"
 jobs=$(dirname "$test")/../../apps/stepper/jobs
@@ -7,9 +8,10 @@ jobs=$(dirname "$test")/../../apps/stepper/jobs
 while read -r job real what_ifs; do
 	# shellcheck disable=SC2086
 	exits 0 "$job: a run" timeout 100 "$NBOX" run --nodes 4 --gpus-per-node 1 --real "$real" --model ring --out "$job" $what_ifs -- \
-		"$BUILD/tests/apps/stepper" "$jobs/$job.job" --iterations 3 --warmup 1
+		"$BUILD/tests/apps/stepper" "$jobs/$job.job" --iterations 5 --warmup 1
 	exits 0 "$job: its timelines from the record alone" "$BUILD/tests/func/nbox/retime" "$job/record.nbox" "$BUILD/delaymodels"
 	echo "# $out"
+	is "$(json "$job/summary.json" 'd["steps"]["count"]')" 6 "$job: its iterations are found"
 	rm -rf "$job"
 done <<'T'
 ddp 0

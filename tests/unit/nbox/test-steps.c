@@ -22,7 +22,8 @@ static struct job {
 	struct record_op *rows;
 	uint64_t n, size, now_ns, comm_free_ns[4], op_ns;
 	struct rng rng;
-	double noise;       /* of compute, at most */
+	double noise; /* of compute, at most */
+	const struct record *rec;
 	uint64_t polled_ns; /* an op behind another arrives so much after its end, at most */
 } job;
 
@@ -83,7 +84,7 @@ static void expect(const char *name, uint64_t n, uint64_t missing, uint64_t n_op
 
 	if (job.n)
 		qsort(job.rows, job.n, sizeof(*job.rows), steps_order);
-	assert_int_equal(steps_find(job.rows, job.n, &s), 0);
+	assert_int_equal(steps_find(job.rec, job.rows, job.n, &s), 0);
 	if (s.n > n || s.n + missing < n ||
 	    (n && (s.n_ops != n_ops || s.n_timed + s.n_warm_up > s.n || s.n_timed == 0)))
 		fail_msg("%s: %lu steps of %lu ops, %lu timed, %lu warm-up; wanted %lu of %lu; %s",
@@ -160,6 +161,44 @@ static void steps_of_a_job_that_communication_bounds_are_found(void **state)
 				ddp_step(n, 25 * MB);
 			expect("bound by communication", (uint64_t)n_steps, 0, (uint64_t)n, 0);
 		}
+}
+
+/* Like buckets, little of whose time lies between steps: an evaluation every eight steps of one
+ * bucket would look the same. Their deps say that computation waits before each step's first one;
+ * or before each. */
+static void what_computation_waited_for_tells_buckets_from_steps(void **state)
+{
+	enum { N = 8, STEPS = 12 };
+	struct record_point points[N * STEPS] = {0};
+	struct record_dep deps[N * STEPS][4] = {0};
+	const struct record rec = {.points = points, .n_points = N * STEPS};
+
+	(void)state;
+	for (uint64_t a_wait = N; a_wait; a_wait = a_wait == N) {
+		job_start(US, 0.1);
+		for (int i = 0; i < STEPS; i++)
+			ddp_step(N, 25 * MB);
+		job.rec = &rec;
+		for (uint64_t i = 0; i < job.n; i++) {
+			bool waits = i && i % a_wait == 0;
+			struct record_dep *d = deps[i];
+
+			/* point 2i + 1 behind the last one, and behind the last op; op 2i + 2 */
+			d[0] = (struct record_dep){2 * i - 1, 1, 0};
+			d[1] = (struct record_dep){2 * i, 0, 0};
+			d[2] = (struct record_dep){2 * i, 1, 0};
+			d[3] = (struct record_dep){2 * i + 1, 0, 0};
+			points[i] = (struct record_point){.name = 2 * i + 1,
+							  .order = 2 * i,
+							  .deps = d,
+							  .n_deps = 1 + waits};
+			job.rows[i].name = 2 * i + 2;
+			job.rows[i].order = 2 * i + 1;
+			job.rows[i].deps = d + 2;
+			job.rows[i].n_deps = 2;
+		}
+		expect("deps", a_wait == N ? STEPS : N * STEPS, 0, a_wait == N ? N : 1, 0);
+	}
 }
 
 static void a_step_takes_the_time_between_its_first_op_and_the_next_ones(void **state)
@@ -459,7 +498,7 @@ static void warm_up_is_left_out(void **state)
 	}
 	for (int i = 0; i < 20; i++)
 		ddp_step(2, MB);
-	assert_int_equal(steps_find(job.rows, job.n, &s), 0);
+	assert_int_equal(steps_find(NULL, job.rows, job.n, &s), 0);
 	assert_int_equal(s.n, 23);
 	assert_int_equal(s.n_warm_up, 2); /* the time before the first is not in it */
 	assert_int_equal(s.n_timed, 20);
@@ -520,7 +559,7 @@ static void rows_that_somebody_made_up_do_no_harm(void **state)
 						     .virtual_end_ns = rng_u64(&rng)};
 		}
 		qsort(rows, n, sizeof(*rows), steps_order);
-		assert_int_equal(steps_find(rows, n, &s), 0);
+		assert_int_equal(steps_find(NULL, rows, n, &s), 0);
 		for (uint64_t i = 0; i < s.n; i++)
 			assert_true(s.list[i].first < s.list[i].end && s.list[i].end <= n &&
 				    (!s.list[i].is_timed || s.list[i].end < n));
@@ -548,6 +587,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_of_ddp_are_found_with_any_buckets),
 		cmocka_unit_test(steps_of_a_job_that_communication_bounds_are_found),
+		cmocka_unit_test(what_computation_waited_for_tells_buckets_from_steps),
 		cmocka_unit_test(a_step_takes_the_time_between_its_first_op_and_the_next_ones),
 		cmocka_unit_test(values_that_are_logged_do_not_disturb),
 		cmocka_unit_test(evaluations_between_steps_do_not_disturb),
