@@ -53,6 +53,12 @@ exits 0 "captured, beside a slow rank" timeout 100 "$NBOX" run --quiet --nodes 4
 is "$(json graph.json 'sum(d["iterations"]) > 8 * 62 * 1.4, min(d["iterations"][4:]) < 2 * 62 * 1.5')" "(True, True)" \
 	"its 62 ms take half as long again, each time: $(json graph.json 'd["iterations"]')"
 
+# stages 0 and 1 are real: stage 1 talks to stage 2, which copies stage 0 and computes for 36 ms a micro-batch, not for 24
+printf '%s\n' 'parallel pp=4' 'micro 4' 'layer x4 forward=8ms backward=16ms send=64KiB' >stages.job
+exits 0 "a stage beside a slow one that copies another" timeout 100 "$NBOX" run --quiet --nodes 2 --gpus-per-node 2 --real 0-1 \
+	--model ring:bw=1GB/s --what-if slow:rank=2,compute=1.5 --out stages -- "$stepper" stages.job --iterations 6 --json stages.json
+is "$(json stages.json 'sum(d["iterations"][1:]) > 5 * 4 * 36')" True "it waits for it: $(json stages.json 'd["iterations"]')"
+
 # one that is killed: the others end, and say why
 all_ready() { [ "$(grep -l ' ready, ' nccl.* | wc -l)" = 3 ]; }
 printf 'layer forward=1s backward=1s params=4KiB\n' >long.job
