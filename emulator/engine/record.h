@@ -91,8 +91,9 @@ struct record_op {
 	uint64_t n_messages; /* that crossed the link for this rank */
 	uint32_t comm, rank, world_rank, stream;
 	uint32_t kind, dtype, redop, root, algo;
-	uint32_t how;        /* enum solve_how */
-	uint32_t flags;      /* RECORD_* */
+	uint32_t how;   /* enum solve_how */
+	uint32_t flags; /* RECORD_* */
+	uint32_t unused;
 	uint64_t exposed_ns; /* what the op's own stream, where it computes, waited before it */
 	uint64_t work_ns;    /* wall: its stream's first work since its last op or point; 0: none */
 	uint64_t order;      /* of its arrival among all points and arrivals, as nboxd took them */
