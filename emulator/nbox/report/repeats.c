@@ -175,3 +175,23 @@ int64_t repeats_stretches(const uint64_t *seq, uint64_t n, uint64_t period, cons
 	*ret = list;
 	return (int64_t)n_best;
 }
+
+uint64_t repeats_above(const double *values, uint64_t n, double limit, double *ret_gap)
+{
+	uint64_t last = 0, k = 0, n_large = 0, n_same = 0;
+	double sum = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		if (values[i] <= limit)
+			continue;
+		if (n_large++ && k == 0)
+			k = i - last;
+		n_same += n_large > 1 && i - last == k;
+		sum += values[i];
+		last = i;
+	}
+	if (k < 2 || n_same < 3 || 10 * n_same < 9 * (n_large - 1) || 10 * n_large * k < 8 * n)
+		return 0;
+	*ret_gap = sum / (double)n_large;
+	return k;
+}

@@ -36,3 +36,7 @@ int repeats_periods(const uint64_t *seq, uint64_t n, uint64_t ret_periods[REPEAT
  */
 int64_t repeats_stretches(const uint64_t *seq, uint64_t n, uint64_t period, const double *weights,
 			  struct repeats_stretch **ret);
+
+/* Is each k-th of @values larger than @limit, and no other? Return: k; 0: no. *ret_gap: their mean.
+ */
+uint64_t repeats_above(const double *values, uint64_t n, double limit, double *ret_gap);

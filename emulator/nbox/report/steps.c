@@ -342,28 +342,6 @@ static enum verdict judge_group(double k, double within, double gap, enum conten
 	return breaks != NOTHING ? verdicts[breaks] : share > 2 ? PARTS_OF_STEPS : STEPS;
 }
 
-/* Is each k-th of @values larger than @limit, and no other? Return: k; 0: no. *ret_gap: their mean.
- */
-static uint64_t gaps_above(const double *values, uint64_t n, double limit, double *ret_gap)
-{
-	uint64_t last = 0, k = 0, n_large = 0, n_same = 0;
-	double sum = 0;
-
-	for (uint64_t i = 0; i < n; i++) {
-		if (values[i] <= limit)
-			continue;
-		if (n_large++ && k == 0)
-			k = i - last;
-		n_same += n_large > 1 && i - last == k;
-		sum += values[i];
-		last = i;
-	}
-	if (k < 2 || n_same < 3 || 10 * n_same < 9 * (n_large - 1) || 10 * n_large * k < 8 * n)
-		return 0;
-	*ret_gap = sum / (double)n_large;
-	return k;
-}
-
 /* Is each k-th of @values much larger than the others? Where ops follow each other at once the
  * others are no idle time but noise, so that no limit is the right one for all jobs. Return: k; 0:
  * no. @sorted: the same, sorted. */
@@ -374,7 +352,7 @@ static uint64_t regular_gaps(const double *values, const double *sorted, uint64_
 	uint64_t k = 0;
 
 	for (double noise = 1000; k == 0 && noise < sorted[n - 1]; noise *= 4)
-		k = gaps_above(values, n, 1.5 * base + noise, &gap);
+		k = repeats_above(values, n, 1.5 * base + noise, &gap);
 	if (k == 0)
 		return 0;
 	*ret_base = base;
@@ -392,7 +370,7 @@ static uint64_t units_a_wait(const struct ops *o, const struct found *f, double 
 
 	for (uint64_t at = first + f->period; at < end_of(&f->stretches[0]); at += f->period)
 		buf[n++] = o->waits[at] >= at;
-	return gaps_above(buf, n, 0.5, &gap);
+	return repeats_above(buf, n, 0.5, &gap);
 }
 
 /* *ret_times: so many units are one step; more than 1 with PARTS_OF_STEPS, where it is known.
