@@ -67,7 +67,7 @@ static int segment(void *ctx, uint32_t world_rank, uint64_t number, double ns, d
 	return delay_segment(ctx, world_rank, number, ns, ret_ns, err);
 }
 
-static int make_timelines(void)
+static int make_timelines(struct err *err)
 {
 	const struct record_header *h = &g.rec.header;
 	const struct topology world = {.n_nodes = h->n_nodes, .gpus_per_node = h->gpus_per_node};
@@ -86,6 +86,8 @@ static int make_timelines(void)
 	for (uint32_t i = 0; i < h->world_size; i++)
 		if (is_real[i])
 			real[n++] = i;
+	if (n == 0)
+		return err_set(err, EINVAL, "the record has no communicator");
 	return timelines_new(&world, real, n, &what_if, &g.timelines);
 }
 
@@ -235,7 +237,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = open_models(argv[2], &err);
 	if (r == 0)
-		r = make_timelines();
+		r = make_timelines(&err);
 	if (r == 0)
 		r = take_steps(&steps, &n);
 	for (uint64_t i = 0; i < n && r == 0; i++)
