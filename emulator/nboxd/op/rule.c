@@ -34,8 +34,8 @@ struct apart {
 	struct ends *ends, *plain_ends; /* plain_ends NULL: there are no what-ifs */
 	double *arrive, *end;           /* of a communicator's ranks, in its order */
 	double *world;                  /* ends of the world's ranks; NAN: not known yet */
-	double *plain; /* ends without what-ifs, in the order of the communicator */
-	bool is_early; /* not all its members have arrived */
+	double *plain;            /* ends without what-ifs, in the order of the communicator */
+	const struct post *early; /* ends before all have arrived; NULL: all have */
 };
 
 static void apart_deinit(struct apart *a)
@@ -62,11 +62,14 @@ static const struct post *post_with(const struct op *op, uint32_t rank, uint32_t
 }
 
 /* INFINITY: not known yet. */
-static double arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank)
+static double arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank, bool is_plain)
 {
 	const struct post *post = post_with(op, rank, world_rank);
 
-	return post->has_arrived ? timeline_arrival(post->node, world_rank) : INFINITY;
+	if (!post->has_arrived)
+		return INFINITY;
+	return is_plain ? timeline_plain_arrival(post->node)
+			: timeline_arrival(post->node, world_rank);
 }
 
 static int apart_init(struct apart *a, struct op *op, const struct timing *t, uint64_t number,
@@ -79,7 +82,7 @@ static int apart_init(struct apart *a, struct op *op, const struct timing *t, ui
 	const struct border *border = op->call->has_border ? &op->call->border : NULL;
 	int r;
 
-	*a = (struct apart){.op = op, .timing = t, .is_early = op->n_arrived < op->n_posts};
+	*a = (struct apart){.op = op, .timing = t};
 	if (!ops->ends)
 		ops->ends = malloc((size_t)4 * world * sizeof(*ops->ends));
 	if (!open->busy)
@@ -100,15 +103,9 @@ static int apart_init(struct apart *a, struct op *op, const struct timing *t, ui
 			   &a->plain_ends, err);
 }
 
-static double plain_arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank)
-{
-	const struct post *post = post_with(op, rank, world_rank);
-
-	return post->has_arrived ? timeline_plain_arrival(post->node) : INFINITY;
-}
-
-/* A connection has buffers for so many ops at least (NCCL_STEPS): nobody ends an op that waits for
- * nobody before all have come to the op that many before. @came: when they did. */
+/* NCCL's buffers between two ranks take ROOTED_AHEAD_MAX ops: who waits for nobody ends an op when
+ * all have come to the one that many before. (In NCCL a rank further down a chain may be as many
+ * more behind.) @came: when they came. */
 static void wait_for_buffers(const struct apart *a, double *came, double *end)
 {
 	uint32_t n = a->op->sched->n_ranks, i;
@@ -118,55 +115,64 @@ static void wait_for_buffers(const struct apart *a, double *came, double *end)
 		end[i] = fmax(end[i], from);
 	for (i = 0; i < n; i++)
 		last = fmax(last, a->arrive[i]);
-	if (!a->is_early)
+	if (!a->early)
 		*slot = last;
 }
 
 /* Of a scatter that does not fit the buffers: members take turns at the root's port. One that has
- * not arrived yet may have come earlier, by virtual time: it counts as if it were there with the
- * root. What waits for it still does. */
-static int share_root(const struct apart *a, const double *busy, struct err *err)
+ * not arrived yet may have come earlier, by virtual time: it counts as if it had come with the
+ * root, or with @a->early, whichever keeps that longer. What waits for it still does. */
+static int share_root(const struct apart *a, struct ends *e, bool is_plain, const double *busy,
+		      double *end, struct err *err)
 {
-	uint32_t n = a->op->sched->n_ranks, i;
-	double *end = a->plain, root = a->arrive[a->op->sched->root];
-	int r;
+	const struct membership *m = &a->op->comm->members.map;
+	uint32_t root = a->op->sched->root, own = a->early->member->rank, i;
+	double *shared = is_plain ? a->end : a->plain; /* not in use */
+	double with[2] = {a->arrive[root], fmax(a->arrive[root], a->arrive[own])};
+	double extra_ns = is_plain ? 0 : a->timing->extra_ns;
+	int r = 0;
 
-	for (i = 0; i < n; i++)
-		a->arrive[i] = isinf(a->arrive[i]) ? root : a->arrive[i];
-	r = ends_solve(a->ends, a->arrive, busy, a->timing->extra_ns, end, NULL, err);
-	for (i = 0; i < n && r == 0; i++)
-		a->end[i] = fmax(a->end[i], end[i]);
+	for (int k = 0; k < 2 && r == 0; k++) {
+		for (i = 0; i < m->n_ranks; i++) {
+			a->arrive[i] = arrival_at(a->op, i, membership_world(m, i), is_plain);
+			if (isinf(a->arrive[i]))
+				a->arrive[i] = with[k];
+		}
+		r = ends_solve(e, a->arrive, busy, extra_ns, shared, NULL, err);
+		for (i = 0; i < m->n_ranks && r == 0; i++)
+			end[i] = fmax(end[i], shared[i]);
+	}
 	return r;
 }
 
 /* The op as its communicator plays it: ends, and what follows for the ops after it. */
-static int play_here(const struct apart *a, struct err *err)
+static int play(const struct apart *a, struct ends *e, bool is_plain, double *end, struct err *err)
 {
 	const struct op *op = a->op;
+	struct comm_ops *open = op->comm->open;
 	const struct membership *m = &op->comm->members.map;
-	double *busy = op->comm->open->busy, *plain_busy = busy + m->n_ranks;
-	uint32_t i;
+	double *busy = open->busy + (is_plain ? m->n_ranks : 0);
+	double extra_ns = is_plain ? 0 : a->timing->extra_ns;
 	int r;
 
-	for (i = 0; i < m->n_ranks; i++)
-		a->arrive[i] = arrival_at(op, i, membership_world(m, i));
-	r = ends_solve(a->ends, a->arrive, busy, a->timing->extra_ns, a->end,
-		       a->is_early ? NULL : busy, err);
+	for (uint32_t i = 0; i < m->n_ranks; i++)
+		a->arrive[i] = arrival_at(op, i, membership_world(m, i), is_plain);
+	r = ends_solve(e, a->arrive, busy, extra_ns, end, a->early ? NULL : busy, err);
 	if (r == 0 && op->rooted)
-		wait_for_buffers(a, op->comm->open->came, a->end);
-	if (r == 0 && a->is_early && op->sched->kind == COLL_SCATTER)
-		r = share_root(a, busy, err);
-	for (i = 0; r == 0 && i < m->n_ranks; i++)
-		a->world[membership_world(m, i)] = a->end[i];
-	if (r < 0 || !a->plain_ends)
-		return r;
-	for (i = 0; i < m->n_ranks; i++)
-		a->arrive[i] = plain_arrival_at(op, i, membership_world(m, i));
-	r = ends_solve(a->plain_ends, a->arrive, plain_busy, 0, a->plain,
-		       a->is_early ? NULL : plain_busy, err);
-	if (r == 0 && op->rooted)
-		wait_for_buffers(a, op->comm->open->plain_came, a->plain);
+		wait_for_buffers(a, is_plain ? open->plain_came : open->came, end);
+	if (r == 0 && a->early && op->sched->kind == COLL_SCATTER)
+		r = share_root(a, e, is_plain, busy, end, err);
 	return r;
+}
+
+static int play_here(const struct apart *a, struct err *err)
+{
+	const struct membership *m = &a->op->comm->members.map;
+	int r = play(a, a->ends, false, a->end, err);
+
+	for (uint32_t i = 0; r == 0 && i < m->n_ranks; i++)
+		a->world[membership_world(m, i)] = a->end[i];
+	return r < 0 || !a->plain_ends ? r : play(a, a->plain_ends, true, a->plain, err);
 }
 
 /* The op as the ranks of an image of its communicator play it. */
@@ -176,7 +182,7 @@ static int play_image(const struct apart *a, const struct radix *image, struct e
 	int r;
 
 	for (uint32_t i = 0; i < n; i++)
-		a->arrive[i] = arrival_at(a->op, i, radix_at(image, i));
+		a->arrive[i] = arrival_at(a->op, i, radix_at(image, i), false);
 	r = ends_solve(a->ends, a->arrive, NULL, a->timing->extra_ns, a->end, NULL, err);
 	for (uint32_t i = 0; r == 0 && i < n; i++)
 		a->world[radix_at(image, i)] = a->end[i];
@@ -326,6 +332,7 @@ int rule_apply_early(struct op *op, struct post *post, struct err *err)
 			 op->number, &timing, err);
 	if (r == 0)
 		r = apart_init(&a, op, &timing, op->number, err);
+	a.early = post;
 	if (r == 0)
 		r = play_here(&a, err);
 	timing.how = r == 0 ? ends_how(a.ends) : timing.how;

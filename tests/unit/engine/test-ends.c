@@ -226,6 +226,68 @@ static void a_root_leaves_to_its_port_what_fits_the_buffers(void **state)
 	delay_free(d);
 }
 
+/* @end of rank @k is not later than if all others that have not come yet came with the root, or
+ * with it. */
+static void check_crowd(const struct scene *c, struct ends *e, const struct times *in,
+			const struct times *early, uint32_t k, double end)
+{
+	double with[2] = {in->arrive[c->s.root], fmax(in->arrive[c->s.root], in->arrive[k])};
+	double last = early->end[k];
+	static struct times crowd;
+	struct err err = {""};
+
+	for (int i = 0; i < 2; i++) {
+		for (uint32_t j = 0; j < c->s.n_ranks; j++)
+			crowd.arrive[j] = isinf(early->arrive[j]) ? with[i] : in->arrive[j];
+		assert_int_equal(ends_solve(e, crowd.arrive, in->busy, 0, crowd.end, NULL, &err),
+				 0);
+		last = fmax(last, crowd.end[k]);
+	}
+	assert_true(last >= end * (1 - 1e-9) - 1e-3);
+}
+
+/* Whoever comes later may have come earlier in virtual time. Only at the root of a scatter do those
+ * that are there get the turns of those that are not: with these there from the start no end is
+ * earlier than it will be. */
+static void an_end_that_depends_on_nobody_else_stays(void **state)
+{
+	struct delay_chain *d = open_chain("alphabeta", NULL);
+	static struct times in, early, all;
+	uint32_t n_early = 0, n_later = 0;
+	struct err err = {""};
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2026, 14);
+	for (int i = 0; i < 1500; i++) {
+		struct timing t;
+		struct scene c;
+		struct ends *e;
+
+		random_scene(&r, &c);
+		e = ends_and_time_of(&c, d, false, &t);
+		random_arrivals(&r, c.s.n_ranks, t.end_ns, &in);
+		for (uint32_t k = 0; k < c.s.n_ranks; k++)
+			early.arrive[k] = below(&r, 3) ? in.arrive[k] : INFINITY;
+		early.arrive[c.s.root] = in.arrive[c.s.root];
+		assert_int_equal(ends_solve(e, early.arrive, in.busy, 0, early.end, NULL, &err), 0);
+		assert_int_equal(ends_solve(e, in.arrive, in.busy, 0, all.end, NULL, &err), 0);
+		for (uint32_t k = 0; k < c.s.n_ranks; k++) {
+			if (isinf(early.end[k]) || isinf(in.arrive[k]))
+				continue;
+			if (c.s.kind == COLL_SCATTER)
+				check_crowd(&c, e, &in, &early, k, all.end[k]);
+			n_early++;
+			n_later += all.end[k] > early.end[k] + 1;
+			assert_true(c.s.kind == COLL_SCATTER || is_close(all.end[k], early.end[k]));
+		}
+		ends_unref(e);
+		scene_end(&c);
+	}
+	delay_free(d);
+	assert_true(n_early > 1000 && n_later > 0);
+}
+
 /* The largest difference to the simulation, by the op's time, with 9 late ranks. */
 static double far_off(enum coll_kind kind, uint32_t n, uint64_t bytes, enum solve_how how)
 {
@@ -428,6 +490,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_are_those_of_the_simulation),
 		cmocka_unit_test(ranks_that_arrive_together_take_the_time_of_the_op),
+		cmocka_unit_test(an_end_that_depends_on_nobody_else_stays),
 		cmocka_unit_test(large_worlds_are_near_the_simulation),
 		cmocka_unit_test(a_root_leaves_to_its_port_what_fits_the_buffers),
 		cmocka_unit_test(the_second_of_two_ops_queues_behind_the_first),
