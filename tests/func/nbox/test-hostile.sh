@@ -35,7 +35,7 @@ def row(kind, fields):
 def text(name, size):
     return (esc + b"\x9b\xff\n-- forged " + name).ljust(size, b"\0")
 rows = row(1, struct.pack("<6I3Q", 8, 4, 2, 1, 0, 0, 1, 1, 1) + text(b"model", 512) + text(b"layout", 256) + text(b"data_for", 256))
-rows += row(3, struct.pack("<8I", 1, 0, 8, 0, 1, 0, 0, 0)) + row(4, bytes(160) + struct.pack("<12I", 1, *[0] * 11))
+rows += row(3, struct.pack("<8I", 1, 0, 8, 0, 1, 0, 0, 0)) + row(4, bytes(152) + struct.pack("<12I", 1, *[0] * 11))
 with open("bad/record.nbox", "r+b") as f: # a frame of zstd with one block that is not packed
     f.seek(16)
     f.write(b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(rows)) + struct.pack("<I", len(rows) << 3 | 1)[:3] + rows)
