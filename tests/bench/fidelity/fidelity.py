@@ -182,25 +182,26 @@ def emulated_run(lab, row, seed, network, real_hosts):
         if real_hosts == 1:
             lab.run(["--only", "0", "--per-host"], [*flags, "--", *command], program.env)
         else:
-            lab.run(["--only", "0,1", "--per-host"], two_hosts(flags, command, row.hosts, out, late), program.env)
+            ranks = ",".join(map(str, row.real_ranks(real_hosts)))
+            lab.run(["--only", ranks, "--per-host"], several_hosts(flags, command, ranks, row.hosts, out, late), program.env)
         median, exposed, _, ops = program.times(out)
         with open(summary) as f:
             run = Run(median, exposed, wall_ms=median, summary=json.load(f))
         return replace(run, **iterations.medians_of(NBOX, os.path.join(out, "run"), ops, program.warmup))
 
 
-def two_hosts(flags, command, world, out, late):
-    """Host 0 runs nbox and rank 0; host 1 starts rank 1 beside libnbox.so as soon as nboxd listens."""
+def several_hosts(flags, command, ranks, world, out, late):
+    """Host 0 runs nbox and rank 0; the others start theirs beside libnbox.so as soon as nboxd listens."""
     token = secrets.token_hex(12)
-    first = [*flags, "--real", "0-1", "--procs", "1", "--addr", "tcp:10.91.0.1:7400", "--token", token, "--", *command]
+    first = [*flags, "--real", ranks, "--procs", "1", "--addr", "tcp:10.91.0.1:7400", "--token", token, "--", *command]
     preload = subprocess.run([NBOX, "preload"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     preload = ":".join([preload, *filter(None, [late.get("LD_PRELOAD")])])
-    second = ["env", *(f"{k}={v}" for k, v in late.items()), f"LD_PRELOAD={preload}", "NBOX_ADDR=tcp:10.91.0.1:7400", f"NBOX_TOKEN={token}", "RANK=1", "LOCAL_RANK=0",
+    second = ["env", *(f"{k}={v}" for k, v in late.items()), f"LD_PRELOAD={preload}", "NBOX_ADDR=tcp:10.91.0.1:7400", f"NBOX_TOKEN={token}", "LOCAL_RANK=0",
               f"WORLD_SIZE={world}", *command]
     listens = os.path.join(out, "run", "nboxd.addr")
     script = f"""if [ "$NODE_RANK" = 0 ]; then exec {shlex.join(first)}; fi
         i=0; until [ -e {listens} ]; do i=$((i + 1)); [ $i -lt 200 ] || exit 1; sleep 0.05; done
-        exec {shlex.join(second)}"""
+        export RANK="$LAB_HOST"; exec {shlex.join(second)}"""
     return ["sh", "-c", script]
 
 

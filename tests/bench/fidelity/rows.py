@@ -24,6 +24,7 @@ class Row:
     real: list = field(default_factory=list)  # flags of the stepper on the real hosts
     what_if: list = field(default_factory=list)  # what nbox is asked instead
     real_hosts: tuple = (1, 2)  # under nbox; two only where the job has four or more
+    stages: tuple = ()  # a host of each stage: these are real, where so many are; else the first
     note: str = ""  # what only the real run had, or only nbox's
     later: bool = False  # what it needs is no part of nbox yet: printed, not judged
     beside: str = ""  # a job that runs at the same time on the same hosts
@@ -34,6 +35,9 @@ class Row:
     @property
     def tolerance_pct(self):
         return 2 if self.what_if else 1
+
+    def real_ranks(self, n):
+        return self.stages if len(self.stages) == n else tuple(range(n))
 
 
 def slow(lab, name, program, ranks, factor, **more):
@@ -63,8 +67,8 @@ ROWS = [
     Row("four", "ddp 2 hosts", "ddp-2M", hosts=2, real_hosts=(1,)),
     Row("four", "fsdp", "fsdp"),
     Row("four", "hsdp", "hsdp"),
-    Row("four", "pipeline", "pipeline"),
-    Row("four", "pipeline x dp", "pipeline-dp"),
+    Row("four", "pipeline", "pipeline", real_hosts=(1, 2, 4)),
+    Row("four", "pipeline x dp", "pipeline-dp", stages=(0, 2)),
     Row("four", "moe", "moe"),
     Row("four", "large layer first", "large-first"),
     Row("four", "large layer last", "large-last"),
