@@ -36,6 +36,10 @@ static struct {
 	_Atomic uint32_t n_changes;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* Held for reading from the look at the table to the stamp. For writing before an event ends: it
+ * may be the last record on a stream on which another thread waits for another event. */
+static pthread_rwlock_t stamping = PTHREAD_RWLOCK_INITIALIZER;
+
 EDGES_THREAD unsigned int edges_quiet;
 /* It has enqueued ops, or recorded or waited for events: its waits are the job's. Others only look
  * after what is under way. */
@@ -56,6 +60,7 @@ void edges_in_child(void)
 {
 	atomic_store_explicit(&g.is_on, false, memory_order_relaxed);
 	pthread_mutex_init(&g.lock, NULL);
+	pthread_rwlock_init(&stamping, NULL);
 }
 
 bool edges_begin(uint64_t *ret_call_ns)
@@ -311,6 +316,7 @@ void edges_waited(device_stream handle, device_event event)
 	unsigned int n = 0;
 
 	is_enqueuer = true;
+	pthread_rwlock_rdlock(&stamping);
 	pthread_mutex_lock(&g.lock);
 	s = use(&l);
 	ev = table_event(&g.table, event);
@@ -319,6 +325,7 @@ void edges_waited(device_stream handle, device_event event)
 	pthread_mutex_unlock(&g.lock);
 	for (unsigned int i = 0; i < n; i++)
 		stamp(&points[i], handle);
+	pthread_rwlock_unlock(&stamping);
 }
 
 /* Under the lock, which it gives back. */
@@ -384,9 +391,11 @@ void edges_device_synced(uint64_t call_ns)
 
 void edges_forget_event(device_event ev)
 {
+	pthread_rwlock_wrlock(&stamping);
 	pthread_mutex_lock(&g.lock);
 	table_forget_event(&g.table, ev);
 	pthread_mutex_unlock(&g.lock);
+	pthread_rwlock_unlock(&stamping);
 }
 
 void edges_forget_stream(device_stream handle)
