@@ -50,6 +50,7 @@ struct op {
 	struct op *group_next; /* the calling thread's list, of its group */
 	struct op *kept_next;  /* see op_keep() */
 	bool is_persistent;
+	uint32_t replays;        /* of a captured op: so far, with this one; 0: not captured */
 	struct wire_arrive call; /* arrive_ns is filled at each arrival */
 	struct sched_p2p *p2p;   /* owned */
 	uint32_t p2p_capacity;

@@ -126,8 +126,9 @@ static int send_arrive(struct op *op)
 
 	if (!body)
 		return -ENOMEM;
-	points_before(op->deps, op->call.n_deps, own_ns,
-		      op->is_persistent ? op->run.passes + 1 : 0);
+	if (op->is_persistent)
+		op->replays++;
+	points_before(op->deps, op->call.n_deps, own_ns, op->replays);
 	points_log(coll_kind_name(call.kind), call.name, call.stream, op->deps, call.n_deps);
 	call.arrive_ns = session_to_daemon(own_ns);
 	call.call_ns = call.call_ns ? session_to_daemon(call.call_ns) : 0;
@@ -326,6 +327,7 @@ void play_prepare(struct op *op, bool is_captured)
 	op->arrived.run = run_arrived;
 	op->passed.run = run_passed;
 	op->is_persistent = op->gate.is_captured = is_captured;
+	op->replays = 0;
 }
 
 int play_enqueue_arrive(struct op *op, device_stream s, struct gate *before, struct err *err)
