@@ -7,7 +7,7 @@ trainer="$BUILD/tests/apps/trainer --steps 4 --batch 4 --hidden 32"
 named() { local name=$1; shift; exits 0 "a run named $name" "$NBOX" run --quiet --name "$name" --nodes 8 --gpus-per-node 2 "$@" -- $trainer; }
 named first --model ring
 NBOX_NBOXD=/bin/false exits 1 "a start that fails" "$NBOX" run --name second --nodes 2 --gpus-per-node 1 -- true
-named second --model ring --what-if add:op=allreduce,delay=2ms
+named second --model ring --what-if add:op=allreduce,delay=50ms
 # shellcheck disable=SC2086
 exits 3 "one that fails" "$NBOX" run --quiet --name third --nodes 4 --gpus-per-node 1 "$BUILD/tests/func/jobs/flaky" early
 is "$(ls nbox-out | sort | tr '\n' ' ')" "first second third " "a name is the folder's"
@@ -37,7 +37,7 @@ is "$(ls nbox-out/first/notes.txt 2>/dev/null)" "" "which is no warning"
 exits 0 "list" "$NBOX" list
 is "$(awk '{ print $1 }' <<<"$out" | tr '\n' ' ')" "name first second third " "lists them in the order of their start"
 says "16 (8 x 2)" "with the world's size"
-says "ring + add:op=allreduce,delay=2ms" "with model and what-ifs"
+says "ring + add:op=allreduce,delay=50ms" "with model and what-ifs"
 says "$trainer" "and command"
 "$NBOX" list --json >list.json
 is "$(json list.json '[(r["name"], r["steps"], r["exit_code"], r["world_size"]) for r in d]')" "[('first', 4, 0, 16), ('second', 4, 0, 16), ('third', 0, 3, 4)]" "the same as JSON"
@@ -54,7 +54,7 @@ exits 0 "list of another folder" "$NBOX" list nowhere
 says "no run has left results below nowhere/" "is empty"
 
 exits 0 "report by name" "$NBOX" report second
-says "ring + add:op=allreduce,delay=2ms" "is of that run"
+says "ring + add:op=allreduce,delay=50ms" "is of that run"
 cmp -s <("$NBOX" report --csv second) <("$NBOX" report --csv nbox-out/second)
 is "$?" 0 "as by path"
 mkdir second
@@ -65,9 +65,9 @@ says "no run is under way in nbox-out/second" "looks there"
 exits 0 "compare" "$NBOX" compare first nbox-out/second
 says "what-if          A: -" "says what differs"
 is "$(grep -c ' A: ' <<<"$out")" 1 "and nothing else"
-is "$(awk '$1 == "injected" { print $3, ($4 > 0 && $4 <= 2.001) }' <<<"$out")" "0.000 1" "what was injected into each step: what computation does not hide of 2 ms"
+is "$(awk '$1 == "injected" { print $3, ($4 > 0 && $4 <= 50.001) }' <<<"$out")" "0.000 1" "what was injected into each step: what computation does not hide of 50 ms"
 "$NBOX" compare --json first second >c.json
-is "$(json c.json '(d["values"]["steps"]["b"], 0 < d["values"]["injected_ms"]["b"] <= 2.001, d["asked"][0]["b"])')" "(4.0, True, 'add:op=allreduce,delay=2ms')" "the same as JSON"
+is "$(json c.json '(d["values"]["steps"]["b"], 0 < d["values"]["injected_ms"]["b"] <= 50.001, d["asked"][0]["b"])')" "(4.0, True, 'add:op=allreduce,delay=50ms')" "the same as JSON"
 exits 0 "compare by a record's path" "$NBOX" compare first nbox-out/second/record.nbox
 exits 0 "compare with a run that has no op" "$NBOX" compare first third
 says "B has no steps" "says so"
