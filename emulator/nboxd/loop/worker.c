@@ -422,9 +422,10 @@ bool worker_progress(struct worker *w)
 
 bool worker_has_gone(struct worker *w)
 {
-	if (w->state != WORKER_CLOSED) {
-		link_arm(w->link); /* so that it looks for its end, which links do seldom while
-				      frames keep nboxd awake */
+	/* Armed, so that it looks for its end, which links do seldom while frames keep nboxd awake.
+	 * Several times, because frames, and bells of shm, may lie before the end. */
+	for (int i = 0; i < 8 && w->state != WORKER_CLOSED; i++) {
+		link_arm(w->link);
 		worker_progress(w);
 	}
 	return w->state == WORKER_CLOSED;
