@@ -13,9 +13,9 @@
  * start at times of their own (ends-ring.h takes that for small worlds).
  *
  * In large worlds that would take seconds. There all chunks of the last loop count as its first,
- * which is the largest, and gain_of() takes off what is sooner over for that, by the longest paths:
- * exact where a chunk's way round lasts longer than a port is busy, else within some percent in the
- * smallest worlds, and nearer in large ones. */
+ * which is the largest. gain_of() subtracts by how much the smaller ones end earlier, by the
+ * longest paths: exact where a chunk's way round lasts longer than a port is busy, else within some
+ * percent in the smallest worlds, and nearer in large ones. */
 #include "engine/symmetry-ring.h"
 
 #include <errno.h>

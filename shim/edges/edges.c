@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "shim/edges/table.h"
@@ -12,6 +13,7 @@
 #define STREAM_PER_THREAD ((device_stream)2)
 #define BLIND_OPS 100
 #define WAIT_NS 100000 /* less is the call itself */
+#define END_NS 100000000
 
 /* The streams that stamp for one of the job's: outside of captures, and in them. Kept for the next
  * stream when that one is destroyed. */
@@ -31,13 +33,15 @@ static struct {
 	_Atomic bool is_on; /* release: pairs with edges_begin(), makes @dev and @sink visible */
 	_Atomic bool is_seen;
 	_Atomic uint32_t n_ops;
-	/* Ops, records, waits of the host, and streams destroyed: since then it is not known any
-	 * more what a stream has had, or which it is. */
+	/* Ops, records, waits of the host, captures and streams destroyed: since then it is not
+	 * known any more what a stream has had, or which it is. */
 	_Atomic uint32_t n_changes;
 } g = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Held for reading from the look at the table to the stamp. For writing before an event ends: it
- * may be the last record on a stream on which another thread waits for another event. */
+ * may be the last record on a stream on which another thread waits for another event. The thread
+ * that stamps may itself wait for room in a stream, which another rank of the process has to make.
+ * So a thread that ends an event waits for END_NS at most, and then takes the small risk. */
 static pthread_rwlock_t stamping = PTHREAD_RWLOCK_INITIALIZER;
 
 EDGES_THREAD unsigned int edges_quiet;
@@ -389,13 +393,28 @@ void edges_device_synced(uint64_t call_ns)
 	synced(device, &b, call_ns);
 }
 
+static bool lock_stamping(void)
+{
+	struct timespec until;
+
+	if (!pthread_rwlock_trywrlock(&stamping))
+		return true;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += END_NS;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return !pthread_rwlock_timedwrlock(&stamping, &until);
+}
+
 void edges_forget_event(device_event ev)
 {
-	pthread_rwlock_wrlock(&stamping);
+	bool is_alone = lock_stamping();
+
 	pthread_mutex_lock(&g.lock);
 	table_forget_event(&g.table, ev);
 	pthread_mutex_unlock(&g.lock);
-	pthread_rwlock_unlock(&stamping);
+	if (is_alone)
+		pthread_rwlock_unlock(&stamping);
 }
 
 void edges_forget_stream(device_stream handle)
@@ -427,6 +446,7 @@ void edges_captured(device_stream handle, uint64_t capture, const void *graph)
 	struct table_stream *s;
 
 	pthread_mutex_lock(&g.lock);
+	atomic_fetch_add_explicit(&g.n_changes, 1, memory_order_relaxed);
 	s = table_stream(&g.table, l.handle, l.device, l.thread);
 	if (s)
 		table_captured(&g.table, s, capture, graph);

@@ -185,8 +185,8 @@ WORK_ON_STREAM(_ptsz, own(s))
 WORK_OF_CONFIG(, stream_of(config))
 WORK_OF_CONFIG(_ptsz, own(stream_of(config)))
 
-/* Graphs. The older forms of instantiating and updating have two parameters more: pointers and a
- * size, which a caller of the newer forms does not give and nobody reads. */
+/* Graphs. The older forms of instantiating and updating have more parameters. They are passed on:
+ * of a newer form that is what the registers hold, and the real function does not look. */
 #define GRAPH_ON_STREAM(name, suffix, stream)                                                     \
 	INTERPOSE(name##StreamEndCapture##suffix, (device_stream s, void **graph), (s, graph),    \
 		  uint64_t capture = edges_capture(stream);                                       \

@@ -1,5 +1,5 @@
-/* See waits.h. Points and arrivals are passed in the order in which nboxd took them; of each name
- * that is kept which the last op before it was. */
+/* See waits.h. Points and arrivals are passed in the order in which nboxd took them. For each name
+ * is kept which op was the last one before it. */
 #include "nbox/report/waits.h"
 
 #include <errno.h>

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/bitmap.h"
+#include "base/cleanup.h"
 #include "engine/sim-ranks.h"
 #include "nboxd/loop/warn.h"
 #include "nboxd/op/image.h"
@@ -101,21 +103,38 @@ static bool is_too_much(const struct run *run, const struct post *post, uint32_t
 	return n * search * post->op->n_flows * run->n_posts > PEERS_MAX;
 }
 
+/* It sends to and receives from each of the others: all wait for all. */
+static bool is_with_all(const struct post *post, uint32_t n_ranks)
+{
+	const struct op *op = post->op;
+	CLEANUP(bitmap_deinit) struct bitmap met = {0};
+
+	if (op->n_flows + 2 < 2 * n_ranks || bitmap_init(&met, 2 * (uint64_t)n_ranks) < 0)
+		return false;
+	for (uint32_t k = 0; k < op->n_flows; k++) {
+		const struct sched_p2p *call = &op->p2p->calls[k];
+
+		if (call->peer != post->member->rank)
+			bitmap_set(&met, 2 * (uint64_t)call->peer + call->is_send);
+	}
+	return bitmap_count(&met) + 2 == 2 * (uint64_t)n_ranks;
+}
+
 static int end_post(const struct run *run, struct post *post, double end, double plain_end)
 {
 	uint32_t n;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
 	const struct ops *ops = run->comm->comms->ops;
-	/* a send to and a receive from each: all wait for all */
-	bool is_with_all = post->op->n_flows + 2 >= 2 * run->comm->n_ranks, is_alike;
+	bool is_alike, with_all, too_much;
 	double *ends, more;
 	int r;
 
 	is_alike = timeline_is_folded(post->node) && timelines_are_folded(ops->timelines);
-	if (!is_alike && !is_with_all && is_too_much(run, post, n))
+	with_all = !is_alike && is_with_all(post, run->comm->n_ranks);
+	too_much = !is_alike && is_too_much(run, post, n);
+	if (too_much && !with_all)
 		warn_many_peers(post, n);
-	if (is_alike || (is_with_all && run->comm->n_ranks == ops->config->world) ||
-	    is_too_much(run, post, n))
+	if (is_alike || too_much || (with_all && run->comm->n_ranks == ops->config->world))
 		return timeline_end_all(post->node, end, plain_end);
 	ends = malloc(n * sizeof(*ends));
 	if (!ends)

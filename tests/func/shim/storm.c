@@ -84,7 +84,7 @@ static void check_kept(size_t before)
 {
 	size_t after;
 
-	for (int i = 0; i < 10000; i++) {
+	for (int i = 0; i < 60000; i++) {
 		after = mallinfo2().uordblks;
 		if (after < before + MOST_BYTES)
 			return;

@@ -139,7 +139,7 @@ static void ends(void)
 		SUCCEED("EventDestroy", (cudaEvent_t), (events[i]));
 	for (int i = 0; i < STREAMS; i++)
 		SUCCEED("StreamDestroy", (cudaStream_t), (streams[i]));
-	for (int i = 0; i < 10000; i++) {
+	for (int i = 0; i < 60000; i++) {
 		after = mallinfo2().uordblks;
 		if (after < before + MOST_BYTES)
 			return;
