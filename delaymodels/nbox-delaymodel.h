@@ -28,8 +28,19 @@ enum nbox_op_kind { /* equals the host's enum coll_kind */
 		    NBOX_SENDRECV
 };
 
-enum nbox_algo { NBOX_RING, NBOX_TREE, NBOX_DIRECT, NBOX_CHAIN };
+/* The first four are schedules that the host plays; nbox_op has one of them. */
+enum nbox_algo {
+	NBOX_RING,
+	NBOX_TREE,
+	NBOX_DIRECT,
+	NBOX_CHAIN,
+	NBOX_NVLS,
+	NBOX_NVLS_TREE,
+	NBOX_PAT,
+	NBOX_COLLNET
+};
 enum nbox_hop { NBOX_INTRA, NBOX_INTER, NBOX_SELF };
+enum nbox_proto { NBOX_LL, NBOX_LL128, NBOX_SIMPLE }; /* NCCL's protocols and their order */
 
 struct nbox_net { /* of the virtual cluster, for models whose parameters do not say */
 	double intra_latency_ns, intra_bytes_per_ns;
@@ -58,6 +69,12 @@ struct nbox_op {
 	const void *host; /* private to the host */
 };
 
+/* A link of a message's path. */
+struct nbox_link {
+	double latency_ns, bytes_per_ns;
+	uint32_t flows; /* lanes of this op that use it at a time, >= 1 */
+};
+
 /* One message of an op. src and dst are world ranks. */
 struct nbox_message {
 	uint32_t struct_size;
@@ -67,6 +84,13 @@ struct nbox_message {
 	uint32_t flows; /* messages that share the sender's port at a time, >= 1 */
 	uint64_t bytes;
 	uint64_t index; /* on its connection */
+	/* Where a scheduler made the op (struct nbox_plan); else n_links is 0. */
+	const struct nbox_link *links; /* of its path, in order */
+	uint32_t n_links;
+	uint32_t proto;           /* enum nbox_proto */
+	double wire_bytes;        /* that cross the links: LL has 2 x bytes */
+	double step_ns;           /* of sender and receiver, besides the links */
+	double lane_bytes_per_ns; /* most that one lane carries, in wire bytes; 0: no limit */
 };
 
 /* A message occupies its link for occupancy_ns and arrives latency_ns after
@@ -109,6 +133,55 @@ struct nbox_kv {
 	const char *key, *value;
 };
 
+/* The fabric under one op, as schedulers see it. Where its nodes differ: the weakest. A domain is
+ * what NCCL calls a node: the ranks that NVLink or PCIe joins, over several nodes in an NVL72. */
+enum nbox_intra { NBOX_NVSWITCH, NBOX_NVLINK, NBOX_PCIE };
+enum nbox_cpu { NBOX_INTEL, NBOX_AMD, NBOX_ARM, NBOX_OTHER_CPU };
+enum nbox_distance { NBOX_PIX, NBOX_PXB, NBOX_PHB, NBOX_SYS }; /* of a GPU from its NIC */
+
+struct nbox_fabric {
+	uint32_t struct_size;
+	uint32_t n_domains, ranks_per_domain; /* of the op; 0: uneven */
+	uint32_t most_ranks_per_domain;
+	uint32_t sm_min, sm_max; /* ten times the compute capability: 80, 90, 100 */
+	uint32_t intra, cpu, distance;
+	uint32_t has_nvls; /* the switch reduces and multicasts */
+	uint32_t has_gdr;  /* NICs read and write GPU memory */
+	uint32_t n_nics;   /* of a domain, near to the op's ranks; a GPU's own come first */
+	double gpu_bytes_per_ns, gpu_latency_ns;
+	double pcie_bytes_per_ns; /* between a GPU and its NIC; 0: no limit */
+	double nic_bytes_per_ns;  /* of one NIC */
+	double net_latency_ns;    /* from NIC to NIC */
+};
+
+struct nbox_candidate {
+	uint32_t algo, proto;
+	double cost_ns;      /* by the scheduler's own rule; negative: not possible, because */
+	const char *why_not; /* static */
+};
+
+#define NBOX_CANDIDATES_MAX 32
+
+/* Which messages an op has. */
+struct nbox_plan {
+	uint32_t struct_size;
+	uint32_t algo, proto;
+	uint32_t n_lanes; /* NCCL's channels */
+	uint32_t n_threads, n_slices;
+	uint32_t n_rails;     /* lane i leaves a domain at its rank i % n_rails x ranks / n_rails */
+	uint64_t chunk_bytes; /* most bytes of a step of one lane */
+	double wire_factor;   /* wire bytes / bytes: 2, 16/15, 1 */
+	double base_ns;       /* once an op */
+	double step_ns[2];    /* of one message besides its links, by NBOX_INTRA, NBOX_INTER */
+	double lane_bytes_per_ns[2]; /* most that a lane carries, in wire bytes; 0: no limit */
+	double whole_ns; /* the op's time, where algo is no schedule of the host; else negative */
+	double estimate_ns; /* what the scheduler's own rule says of the choice; negative: nothing
+			     */
+	uint32_t n_candidates;
+	struct nbox_candidate candidates[NBOX_CANDIDATES_MAX];
+	const char *source; /* of the rule: "NCCL 2.28.9"; static or the model's */
+};
+
 /* Lent by the host for the life of the model. */
 struct nbox_host {
 	uint32_t struct_size;
@@ -146,6 +219,8 @@ struct nbox_host {
 	 */
 	void (*warn)(const struct nbox_host *host, const char *fmt, ...)
 		__attribute__((format(printf, 2, 3)));
+	/* What the job has in its environment, such as NCCL_ALGO; NULL: not set. */
+	const char *(*variable)(const struct nbox_host *host, const char *name);
 };
 
 /* For parse_choice(): in the order of enum nbox_op_kind. */
@@ -234,7 +309,15 @@ struct nbox_delaymodel {
 	/* The flags of this instance, where its parameters decide; NULL: .flags. A
 	 * decorator is uniform when it keeps what is uniform so. */
 	uint32_t (*traits)(void *model);
+
+	/* Schedulers have plan() and neither op() nor message(): which messages the op has. What
+	 * one costs, a second model says, by message(). @op's algo is what the user asked for, or
+	 * NBOX_ALGO_ANY. Return: as op(). */
+	int (*plan)(void *model, const struct nbox_op *op, const struct nbox_fabric *fabric,
+		    struct nbox_plan *ret);
 };
+
+#define NBOX_ALGO_ANY UINT32_MAX
 
 /* Fills the first two fields. */
 #define NBOX_DELAYMODEL_HEAD \

@@ -1,0 +1,140 @@
+/* The fabric of the virtual cluster: what its nodes are (GPUs, NVLink or PCIe, NICs), and the
+ * network between them. Immutable once made. A link has one direction; its number follows from what
+ * it joins, so that a world of 65,536 ranks costs no memory. Links that the user changed stand in a
+ * short list. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "schedule/coll.h"
+#include "topology/membership.h"
+
+#define FABRIC_NAME_MAX 32
+#define FABRIC_CLASSES_MAX 8
+#define FABRIC_NICS_MAX 16
+#define FABRIC_PATH_MAX 16
+
+enum fabric_intra { FABRIC_NVSWITCH, FABRIC_NVLINK, FABRIC_PCIE };
+enum fabric_cpu { FABRIC_INTEL, FABRIC_AMD, FABRIC_ARM, FABRIC_OTHER_CPU };
+enum fabric_distance { FABRIC_PIX, FABRIC_PXB, FABRIC_PHB, FABRIC_SYS };
+enum fabric_network_kind {
+	FABRIC_SWITCH,     /* one switch that never blocks */
+	FABRIC_RAIL,       /* NIC i of all nodes of a group at leaf i; spines above */
+	FABRIC_LEAF_SPINE, /* all NICs of a node at its leaf */
+	FABRIC_FAT_TREE,   /* leaf, spine and core */
+	FABRIC_DRAGONFLY,  /* groups, each pair of them joined */
+	FABRIC_CABLES      /* explicit links between nodes and switches */
+};
+
+/* A kind of node. */
+struct fabric_class {
+	char name[FABRIC_NAME_MAX];
+	char gpu[FABRIC_NAME_MAX]; /* "H100" */
+	uint32_t sm;               /* ten times the compute capability: 90 */
+	uint32_t n_gpus;
+	uint32_t domain_nodes; /* that NVLink joins: 1, or 18 in an NVL72 */
+	enum fabric_intra intra;
+	bool has_nvls;
+	double gpu_bytes_per_ns, gpu_latency_ns; /* a GPU's port, each way; raw */
+	enum fabric_cpu cpu;
+	uint32_t n_nics;
+	uint32_t nic_gpu[FABRIC_NICS_MAX]; /* the nearest GPU */
+	enum fabric_distance distance;     /* of a NIC from that */
+	bool has_gdr;
+	double pcie_bytes_per_ns; /* between GPU and NIC; 0: no limit */
+	double nic_bytes_per_ns;  /* of one NIC, each way */
+};
+
+struct fabric_network {
+	enum fabric_network_kind kind;
+	double latency_ns;       /* from NIC to NIC through one switch, as NCCL sees it */
+	double hop_latency_ns;   /* each switch beyond the first */
+	uint32_t nodes_per_leaf; /* rail, leaf-spine, fat tree; dragonfly: nodes a router */
+	uint32_t leaves_per_pod; /* fat tree; dragonfly: routers a group */
+	double oversubscription; /* >= 1: bandwidth down to a leaf / up from it */
+};
+
+/* Nodes of one class that stand together. */
+struct fabric_nodes {
+	uint32_t first, n, class;
+};
+
+/* A link that is not what its class or the network says: --cable. */
+struct fabric_change {
+	uint64_t link;
+	double latency_ns, bytes_per_ns; /* negative: as before */
+};
+
+struct fabric {
+	char name[FABRIC_NAME_MAX]; /* the preset's, or the file's */
+	char *source;               /* owned: where each part is from, for the summary */
+	uint32_t n_nodes;
+	uint32_t gpus_per_node; /* of every class: nbox's worlds have nodes of equal size */
+	struct fabric_class classes[FABRIC_CLASSES_MAX];
+	uint32_t n_classes;
+	struct fabric_nodes *nodes; /* owned, in order, without gaps */
+	size_t n_nodes_runs;
+	struct fabric_network network;
+	struct fabric_change *changes; /* owned, sorted by link */
+	size_t n_changes;
+};
+
+struct fabric_link {
+	double latency_ns, bytes_per_ns;
+};
+
+#define FABRIC_NIC_NEAR UINT32_MAX
+
+/* fabric.c */
+struct fabric *fabric_free(struct fabric *f); /* NULL; takes NULL */
+/* What must hold of all together: positive and finite numbers, n_nics up to FABRIC_NICS_MAX, nodes
+ * without gaps. Return: 0; -EINVAL with the sentence. */
+int fabric_check(const struct fabric *f, struct err *err);
+const struct fabric_class *fabric_class_of(const struct fabric *f, uint32_t node);
+uint32_t fabric_domain(const struct fabric *f, uint32_t world_rank); /* a number of its own */
+/* No two nodes differ, no link is changed, and all messages between domains that leave by rank i
+ * and reach rank i cost the same. */
+bool fabric_is_uniform(const struct fabric *f);
+
+/* preset.c: "dgx-h100", of any number of nodes. Return: 0; -ENOENT with the nearest names. */
+int fabric_preset(const char *name, uint32_t n_nodes, struct fabric **ret, struct err *err);
+/* The @i-th preset's name and summary; NULL: there are no more. */
+const char *fabric_preset_name(size_t i, const char **ret_summary);
+
+/* path.c: the links of a message from @src to @dst (world ranks) in order. @nic: of the source's
+ * node and of the destination's, for rings and trees that leave a node by the NIC of their channel;
+ * FABRIC_NIC_NEAR: each rank's nearest. 0 links: to itself. Return: their number, at most
+ * FABRIC_PATH_MAX; -EHOSTUNREACH without a path. O(1), but for FABRIC_CABLES. */
+int fabric_path(const struct fabric *f, uint32_t src, uint32_t dst, uint32_t nic,
+		uint64_t ret_links[FABRIC_PATH_MAX]);
+void fabric_link(const struct fabric *f, uint64_t link, struct fabric_link *ret);
+/* "node3.nic2.out", "node3.gpu5.in", "leaf1.up", ... Return: @buf. */
+char *fabric_link_name(const struct fabric *f, uint64_t link, char *buf, size_t size);
+/* The same back, with "*" for any number: changes all links that match. Return: 0; -ENOENT with the
+ * sentence; -ENOMEM. */
+int fabric_change(struct fabric *f, const char *name, double bytes_per_ns, double latency_ns,
+		  struct err *err);
+
+/* What an op of @m sees of it: the nbox_fabric of the model ABI, in the fabric's own words. */
+struct fabric_view {
+	uint32_t n_domains, ranks_per_domain, most_ranks_per_domain;
+	uint32_t sm_min, sm_max;
+	enum fabric_intra intra;
+	enum fabric_cpu cpu;
+	enum fabric_distance distance;
+	bool has_nvls, has_gdr;
+	uint32_t n_nics;
+	double gpu_bytes_per_ns, gpu_latency_ns, pcie_bytes_per_ns, nic_bytes_per_ns,
+		net_latency_ns;
+};
+void fabric_view(const struct fabric *f, const struct membership *m, struct fabric_view *ret);
+
+/* bound.c: no op of @kind over @m takes less: its bytes through the
+ * busiest GPU port, NIC, leaf or bisection, or the latency of the longest path that it needs,
+ * whichever is longer. @bytes as struct sched has them. @ret_where: the link that says so, of
+ * @size bytes. */
+double fabric_bound(const struct fabric *f, enum coll_kind kind, uint64_t bytes, uint32_t root,
+		    const struct membership *m, char *ret_where, size_t size);
