@@ -85,6 +85,30 @@ static inline double hop_bw(const struct hops *m, const struct nbox_net *net, in
 	return is_inter ? net->inter_bytes_per_ns : net->intra_bytes_per_ns;
 }
 
+/* Over a path: the links' latencies and that of sender and receiver; the slowest link decides how
+ * long the bytes take, or the most that one lane carries. A parameter of the model stands for all
+ * links. */
+static inline void hops_over_path(const struct hops *m, const struct nbox_message *msg,
+				  struct nbox_delay *ret)
+{
+	int is_inter = msg->hop == NBOX_INTER;
+	double latency_ns = 0, busy_ns = 0, own_bw = m->bytes_per_ns[is_inter];
+
+	for (uint32_t i = 0; i < msg->n_links; i++) {
+		const struct nbox_link *l = &msg->links[i];
+		double bw = own_bw > 0 ? own_bw : l->bytes_per_ns;
+
+		latency_ns += l->latency_ns;
+		busy_ns = larger(busy_ns, msg->wire_bytes * (double)l->flows / bw);
+	}
+	if (m->alpha_ns[is_inter] >= 0)
+		latency_ns = m->alpha_ns[is_inter];
+	if (msg->lane_bytes_per_ns > 0)
+		busy_ns = larger(busy_ns, msg->wire_bytes / msg->lane_bytes_per_ns);
+	ret->latency_ns = msg->step_ns + latency_ns;
+	ret->occupancy_ns = busy_ns;
+}
+
 /* message() of a model: alpha + bytes * flows / bw. The flows that use the sender's port at the
  * same time share it equally. A message of a rank to itself costs nothing. */
 static inline int hops_message(void *model, const struct nbox_op *op,
@@ -95,6 +119,10 @@ static inline int hops_message(void *model, const struct nbox_op *op,
 	*ret = (struct nbox_delay){0, 0};
 	if (msg->hop == NBOX_SELF)
 		return 0;
+	if (msg->n_links) {
+		hops_over_path(model, msg, ret);
+		return 0;
+	}
 	ret->latency_ns = hop_alpha(model, op->net, is_inter);
 	ret->occupancy_ns =
 		(double)msg->bytes * (double)msg->flows / hop_bw(model, op->net, is_inter);

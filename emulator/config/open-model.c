@@ -7,7 +7,7 @@
 static int open_first(const struct config *c, size_t n, const char *const *dirs,
 		      struct delay_chain **ret, struct err *err)
 {
-	return delay_open(c->model, c->what_ifs, n, &c->topology, dirs, c->seed, ret, err);
+	return delay_open(c->model, NULL, c->what_ifs, n, &c->topology, dirs, c->seed, ret, err);
 }
 
 /* How many what-ifs open around the model; -1: the model does not. */

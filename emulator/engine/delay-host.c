@@ -110,6 +110,12 @@ static int host_parse_ranks(const struct nbox_host *host, const struct nbox_kv *
 	return 0;
 }
 
+static const char *host_variable(const struct nbox_host *host, const char *name)
+{
+	(void)host;
+	return getenv(name);
+}
+
 #define MAX_CHOICES 32
 
 /* Equal but for case, '-' and '_'. */
@@ -169,6 +175,7 @@ void delay_host_init(struct delay_instance *in)
 		.parse_choice = host_parse_choice,
 		.parse_ranks = host_parse_ranks,
 		.warn = host_warn,
+		.variable = host_variable,
 		.ctx = in,
 	};
 }

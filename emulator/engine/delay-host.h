@@ -9,11 +9,14 @@
 #define DELAY_MAX_PARAMS 32
 #define DELAY_TEXT_MAX 4096
 
+enum delay_role { DELAY_MODEL, DELAY_LINKS, DELAY_WHAT_IF };
+#define DELAY_SCHEDULER UINT32_MAX
+
 /* One model of the chain, with its parameters. Its address must not change, since host and next
  * point to it. */
 struct delay_instance {
 	struct delay_chain *chain;
-	uint32_t number; /* in the chain: 0 the base model */
+	uint32_t number; /* in the chain: 0 the base model; or DELAY_SCHEDULER */
 	struct delay_plugin plugin;
 	struct nbox_host host;
 	struct nbox_next next;
@@ -29,7 +32,9 @@ struct delay_instance {
 struct delay_chain {
 	uint64_t seed;
 	struct topology world;
-	struct delay_instance *items; /* owned; [0] the base model, then decorators */
+	struct delay_instance *scheduler; /* owned, or NULL */
+	struct delay_instance *items;     /* owned; [0] the base model, or that of the scheduler's
+					   * links; then decorators */
 	size_t n;
 	bool on_messages;   /* a decorator works on messages */
 	char *description;  /* owned */

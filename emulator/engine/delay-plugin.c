@@ -87,8 +87,13 @@ static int check_table(const struct nbox_delaymodel *m, const char *path, struct
 		missing = "destroy()";
 	else if (m->flags & NBOX_DECORATOR && !m->message && !m->extra && !m->segment)
 		missing = "message(), extra() or segment(), one of which a decorator needs";
-	else if (!(m->flags & NBOX_DECORATOR) && !m->op && !m->message)
-		missing = "op() or message(), one of which a model needs";
+	else if (!(m->flags & NBOX_DECORATOR) && !m->op && !m->message && !m->plan)
+		missing = "op(), message() or plan(), one of which a model needs";
+	else if (m->plan && (m->op || m->message || m->flags & NBOX_DECORATOR))
+		return err_set(err, ENOEXEC,
+			       "%s: the delay model %s has plan() and something else besides: a "
+			       "scheduler says which messages an op has, and nothing more",
+			       path, m->name);
 	if (missing)
 		return err_set(err, ENOEXEC, "%s: the delay model%s%s has no %s", path,
 			       m->name && m->name[0] ? " " : "", m->name ? m->name : "", missing);

@@ -11,11 +11,12 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "engine/delay-answer.h"
 #include "engine/delay-host.h"
 
-static const char *name_of(const struct delay_instance *in)
+static bool is_what_if(const struct delay_instance *in)
 {
-	return in->plugin.table.name;
+	return in->plugin.table.flags & NBOX_DECORATOR;
 }
 
 static bool works_on_messages(const struct delay_instance *in)
@@ -26,45 +27,6 @@ static bool works_on_messages(const struct delay_instance *in)
 static bool works_on_segments(const struct delay_instance *in)
 {
 	return in->plugin.table.segment && !(in->flags & NBOX_NO_SEGMENTS);
-}
-
-/* --- checked answers ------------------------------------------------------- */
-
-/* A model returned -1: keeps its sentence, or says that it gave none. */
-static int model_failed(const struct delay_instance *in, const char *what)
-{
-	struct err *err = &in->chain->err;
-
-	if (!err->text[0])
-		err_set(err, EINVAL, "gave an error for %s without a reason", what);
-	/* until it is made, the caller says where it stands */
-	err_prefix(err, 0, "%s%s", in->is_made ? "delay model " : "", name_of(in));
-	return -1;
-}
-
-/* A return value other than 0, 1 and -1 is an error as well. */
-static int check_return(const struct delay_instance *in, int r, const char *what)
-{
-	if (r == 0 || r == 1)
-		return r;
-	if (r == -1)
-		return model_failed(in, what);
-	err_set(&in->chain->err, EINVAL, "%s returned %d, which is none of 0, 1 and -1", what, r);
-	return model_failed(in, what);
-}
-
-static int check_time(const struct delay_instance *in, double ns, bool may_shorten,
-		      const char *what)
-{
-	if (fabs(ns) <= DELAY_MAX_NS && (may_shorten || ns >= 0))
-		return 0;
-	err_set(&in->chain->err, EINVAL, "%s answered %s (%g ns)", what,
-		isnan(ns)                 ? "not a number"
-		: isinf(ns)               ? "an infinite time"
-		: fabs(ns) > DELAY_MAX_NS ? "more than 31 years"
-					  : "a negative time",
-		ns);
-	return model_failed(in, what);
 }
 
 /* The message as the chain up to and with @in has it. */
@@ -78,11 +40,12 @@ static int ask_message(struct delay_instance *in, const struct nbox_op *op,
 		in--;
 	if (!in->plugin.table.message)
 		return 1;
-	r = check_return(in, in->plugin.table.message(in->model, op, msg, &delay), "message()");
+	r = delay_check_return(in, in->plugin.table.message(in->model, op, msg, &delay),
+			       "message()");
 	if (r != 0)
 		return r;
-	if (check_time(in, delay.latency_ns, false, "message()'s latency") < 0 ||
-	    check_time(in, delay.occupancy_ns, false, "message()'s occupancy") < 0)
+	if (delay_check_time(in, delay.latency_ns, false, "message()'s latency") < 0 ||
+	    delay_check_time(in, delay.occupancy_ns, false, "message()'s occupancy") < 0)
 		return -1;
 	*ret = delay;
 	return 0;
@@ -99,68 +62,126 @@ static int next_message(const struct nbox_next *next, const struct nbox_op *op,
 
 /* --- opening --------------------------------------------------------------- */
 
-static int check_role(const struct delay_instance *in, const char *spec, struct err *err)
+static int check_role(const struct delay_instance *in, enum delay_role role, const char *spec,
+		      struct err *err)
 {
-	bool is_decorator = in->plugin.table.flags & NBOX_DECORATOR;
+	const struct nbox_delaymodel *m = &in->plugin.table;
+	bool is_decorator = m->flags & NBOX_DECORATOR;
 
-	if (in->number == 0 && is_decorator)
+	if (role == DELAY_WHAT_IF && !is_decorator)
+		return err_set(err, EINVAL, "'%.200s' is a model, no what-if: give it with --model",
+			       spec);
+	if (role != DELAY_WHAT_IF && is_decorator)
 		return err_set(err, EINVAL,
 			       "'%.200s' is a what-if around a model, no model: give it "
 			       "with --what-if",
 			       spec);
-	if (in->number > 0 && !is_decorator)
-		return err_set(err, EINVAL, "'%.200s' is a model, no what-if: give it with --model",
-			       spec);
+	if (role == DELAY_LINKS && !m->message)
+		return err_set(
+			err, EINVAL,
+			"'%.200s' says nothing about messages, and --links wants a model that "
+			"does, such as alphabeta",
+			spec);
 	return 0;
 }
 
-static int instance_open(struct delay_instance *in, const char *spec, const char *const *dirs,
-			 struct err *err)
+/* Loads the plug-in and checks the parameters; nothing points to @in yet. */
+static int instance_load(struct delay_instance *in, enum delay_role role, const char *spec,
+			 const char *const *dirs, struct err *err)
 {
-	const struct nbox_delaymodel *m = &in->plugin.table;
-	struct delay_chain *d = in->chain;
 	const char *name;
-	int r;
+	int r = delay_spec_parse(in, spec, &name, err);
 
-	delay_host_init(in);
-	r = delay_spec_parse(in, spec, &name, err);
 	if (r == 0)
 		r = delay_plugin_find(name, dirs, &in->plugin, err);
 	if (r == 0)
-		r = check_role(in, spec, err);
-	if (r == 0)
-		r = delay_params_check(in, err);
-	if (r < 0)
-		return r;
+		r = check_role(in, role, spec, err);
+	return r ? r : delay_params_check(in, err);
+}
+
+static int instance_make(struct delay_instance *in, const char *spec, struct err *err)
+{
+	const struct nbox_delaymodel *m = &in->plugin.table;
+	struct delay_chain *d = in->chain;
+
+	delay_host_init(in);
 	in->next = (struct nbox_next){
 		.message = d->items[0].plugin.table.message ? next_message : NULL,
 		.ctx = in,
 	};
 	d->err.text[0] = '\0';
-	if (check_return(in,
-			 m->create(&in->host, in->number ? &in->next : NULL, in->kv, in->n_kv,
-				   &in->model),
-			 "create()") != 0) {
+	if (delay_check_return(in,
+			       m->create(&in->host, is_what_if(in) ? &in->next : NULL, in->kv,
+					 in->n_kv, &in->model),
+			       "create()") != 0) {
 		if (!d->err.text[0]) /* it said 1 */
 			err_set(&d->err, EINVAL, "delay model %s: create() has no answer", m->name);
 		return err_set(err, EINVAL, "%s", d->err.text);
 	}
 	in->is_made = true;
 	in->flags = m->traits ? m->traits(in->model) : m->flags;
-	if (in->number && works_on_messages(in)) {
+	if (is_what_if(in) && works_on_messages(in)) {
 		if (!in->next.message)
 			return err_set(err, EINVAL,
 				       "'%.200s' works on messages, and the model %s answers whole "
 				       "ops only: take a model with messages, such as alphabeta",
-				       spec, name_of(&d->items[0]));
+				       spec, d->items[0].plugin.table.name);
 		d->on_messages = true;
 	}
 	return 0;
 }
 
-static char *describe(const char *model, const char *const *what_ifs, size_t n)
+/* Adds an item to the chain. */
+static int item_open(struct delay_chain *d, enum delay_role role, const char *spec,
+		     const char *const *dirs, struct err *err)
 {
-	size_t len = strlen(model) + 1, i;
+	struct delay_instance *in = &d->items[d->n];
+	int r;
+
+	in->chain = d;
+	in->number = (uint32_t)d->n++;
+	r = instance_load(in, role, spec, dirs, err);
+	return r ? r : instance_make(in, spec, err);
+}
+
+/* The model is a scheduler: @d's first item makes room for the model of its links. */
+static int scheduler_open(struct delay_chain *d, const char *model, struct err *err)
+{
+	d->scheduler = malloc(sizeof(*d->scheduler));
+	if (!d->scheduler)
+		return err_set(err, ENOMEM, "out of memory for the delay models");
+	*d->scheduler = d->items[0];
+	d->scheduler->number = DELAY_SCHEDULER;
+	d->items[0] = (struct delay_instance){0};
+	d->n = 0;
+	return instance_make(d->scheduler, model, err);
+}
+
+/* The model and, of a scheduler, the model of its links. */
+static int base_open(struct delay_chain *d, const char *model, const char *links,
+		     const char *const *dirs, struct err *err)
+{
+	struct delay_instance *in = &d->items[0];
+	int r;
+
+	in->chain = d;
+	d->n = 1;
+	r = instance_load(in, DELAY_MODEL, model, dirs, err);
+	if (r)
+		return r;
+	if (!in->plugin.table.plan)
+		return !links ? instance_make(in, model, err)
+			      : err_set(err, EINVAL,
+					"--links %.64s: the model %s says itself what messages cost; "
+					"--links belongs to a model that plans ops, such as nccl",
+					links, in->plugin.table.name);
+	r = scheduler_open(d, model, err);
+	return r ? r : item_open(d, DELAY_LINKS, links ? links : "alphabeta", dirs, err);
+}
+
+static char *describe(const char *model, const char *links, const char *const *what_ifs, size_t n)
+{
+	size_t len = strlen(model) + strlen(" over ") + strlen(links ? links : "") + 1, i;
 	char *text, *p;
 
 	for (i = 0; i < n; i++)
@@ -169,6 +190,8 @@ static char *describe(const char *model, const char *const *what_ifs, size_t n)
 	if (!text)
 		return NULL;
 	p = stpcpy(text, model);
+	if (links)
+		p = stpcpy(stpcpy(p, " over "), links);
 	for (i = 0; i < n; i++)
 		p = stpcpy(stpcpy(p, " + "), what_ifs[i]);
 	return text;
@@ -179,33 +202,42 @@ static void chain_freep(struct delay_chain **d)
 	delay_free(*d);
 }
 
-int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs,
+int delay_open(const char *model, const char *links, const char *const *what_ifs, size_t n_what_ifs,
 	       const struct topology *world, const char *const *dirs, uint64_t seed,
 	       struct delay_chain **ret, struct err *err)
 {
 	CLEANUP(chain_freep) struct delay_chain *d = calloc(1, sizeof(*d));
 	size_t i;
+	int r;
 
 	if (!d)
 		return err_set(err, ENOMEM, "out of memory for the delay models");
 	d->seed = seed;
 	d->world = *world;
-	d->description = describe(model, what_ifs, n_what_ifs);
 	d->items = calloc(n_what_ifs + 1, sizeof(d->items[0]));
-	if (!d->description || !d->items)
+	if (!d->items)
 		return err_set(err, ENOMEM, "out of memory for the delay models");
-	for (i = 0; i <= n_what_ifs; i++) {
-		int r;
-
-		d->items[i].chain = d;
-		d->items[i].number = (uint32_t)i;
-		d->n = i + 1;
-		r = instance_open(&d->items[i], i ? what_ifs[i - 1] : model, dirs, err);
-		if (r < 0)
-			return r;
-	}
+	r = base_open(d, model, links, dirs, err);
+	for (i = 0; i < n_what_ifs && r == 0; i++)
+		r = item_open(d, DELAY_WHAT_IF, what_ifs[i], dirs, err);
+	if (r)
+		return r;
+	if (d->scheduler && !links)
+		links = "alphabeta";
+	d->description = describe(model, links, what_ifs, n_what_ifs);
+	if (!d->description)
+		return err_set(err, ENOMEM, "out of memory for the delay models");
 	*ret = steal_ptr(d);
 	return 0;
+}
+
+static void instance_deinit(struct delay_instance *in)
+{
+	if (in->is_made)
+		in->plugin.table.destroy(in->model);
+	delay_plugin_close(&in->plugin);
+	free(in->text);
+	free(in->ranks);
 }
 
 struct delay_chain *delay_free(struct delay_chain *d)
@@ -214,15 +246,11 @@ struct delay_chain *delay_free(struct delay_chain *d)
 
 	if (!d)
 		return NULL;
-	for (i = d->n; i-- > 0;) { /* a decorator goes before what it stands on */
-		struct delay_instance *in = &d->items[i];
-
-		if (in->is_made)
-			in->plugin.table.destroy(in->model);
-		delay_plugin_close(&in->plugin);
-		free(in->text);
-		free(in->ranks);
-	}
+	for (i = d->n; i-- > 0;) /* a decorator goes before what it stands on */
+		instance_deinit(&d->items[i]);
+	if (d->scheduler)
+		instance_deinit(d->scheduler);
+	free(d->scheduler);
 	free(d->items);
 	free(d->description);
 	free(d);
@@ -275,7 +303,13 @@ const char *delay_warning(const struct delay_chain *d)
 
 bool delay_is_steady(const struct delay_chain *d)
 {
-	return all_have(d, NBOX_STEADY);
+	return all_have(d, NBOX_STEADY) &&
+	       (!d->scheduler || d->scheduler->flags & (NBOX_STEADY | NBOX_UNIFORM));
+}
+
+bool delay_has_plan(const struct delay_chain *d)
+{
+	return d->scheduler != NULL;
 }
 
 bool delay_has_op(const struct delay_chain *d)
@@ -295,12 +329,6 @@ const char *delay_describe(const struct delay_chain *d)
 
 /* --- asking ---------------------------------------------------------------- */
 
-/* Turns a model's -1 into -EINVAL, with the chain's sentence in @err. */
-static int answer(const struct delay_chain *d, int r, struct err *err)
-{
-	return r >= 0 ? r : err_set(err, EINVAL, "%s", d->err.text);
-}
-
 int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, struct err *err)
 {
 	struct delay_instance *in = &d->items[0];
@@ -310,19 +338,19 @@ int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, st
 	if (!delay_has_op(d))
 		return 1;
 	d->err.text[0] = '\0';
-	r = check_return(in, in->plugin.table.op(in->model, op, &ns), "op()");
+	r = delay_check_return(in, in->plugin.table.op(in->model, op, &ns), "op()");
 	if (r == 0)
-		r = check_time(in, ns, false, "op()");
+		r = delay_check_time(in, ns, false, "op()");
 	if (r == 0)
 		*ret_ns = ns;
-	return answer(d, r, err);
+	return delay_answer(d, r, err);
 }
 
 int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct nbox_message *msg,
 		  bool base_only, struct nbox_delay *ret, struct err *err)
 {
 	d->err.text[0] = '\0';
-	return answer(d, ask_message(&d->items[base_only ? 0 : d->n - 1], op, msg, ret), err);
+	return delay_answer(d, ask_message(&d->items[base_only ? 0 : d->n - 1], op, msg, ret), err);
 }
 
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
@@ -339,16 +367,16 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 
 		if (!in->plugin.table.extra)
 			continue;
-		r = check_return(in,
-				 in->plugin.table.extra(in->model, op, so_far_ns + total_ns,
-							from_messages, &extra_ns),
-				 "extra()");
+		r = delay_check_return(in,
+				       in->plugin.table.extra(in->model, op, so_far_ns + total_ns,
+							      from_messages, &extra_ns),
+				       "extra()");
 		if (r == 1)
 			continue;
 		if (r == 0)
-			r = check_time(in, extra_ns, true, "extra()");
+			r = delay_check_time(in, extra_ns, true, "extra()");
 		if (r < 0)
-			return answer(d, r, err);
+			return delay_answer(d, r, err);
 		total_ns = fmax(total_ns + extra_ns, -so_far_ns);
 	}
 	*ret_extra_ns = total_ns;
@@ -371,14 +399,14 @@ int delay_segment(struct delay_chain *d, uint32_t rank, uint64_t number, double 
 
 		if (!works_on_segments(in))
 			continue;
-		r = check_return(in, in->plugin.table.segment(in->model, &seg, ns, &new_ns),
-				 "segment()");
+		r = delay_check_return(in, in->plugin.table.segment(in->model, &seg, ns, &new_ns),
+				       "segment()");
 		if (r == 1)
 			continue;
 		if (r == 0)
-			r = check_time(in, new_ns, false, "segment()");
+			r = delay_check_time(in, new_ns, false, "segment()");
 		if (r < 0)
-			return answer(d, r, err);
+			return delay_answer(d, r, err);
 		ns = new_ns;
 	}
 	*ret_ns = ns;

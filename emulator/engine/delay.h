@@ -16,6 +16,8 @@ struct delay_chain;
  * delay_open - loads a model and its what-ifs
  * @model: "name" or "name:key=value,key=value", or a path ending in .so before
  *         the colon
+ * @links: what messages cost on their path, where @model plans ops (plan()); NULL: "alphabeta".
+ *         Another model takes none
  * @what_ifs: the same for decorators, innermost first
  * @world: the virtual cluster, whose ranks and nodes what-ifs may name
  * @dirs: NULL-terminated list of folders with plug-ins; NBOX_MODEL_PATH (colon
@@ -24,7 +26,7 @@ struct delay_chain;
  * Return: 0; -ENOENT unknown model or key (with the nearest names), -EINVAL,
  * -ENOEXEC other ABI, with the sentence.
  */
-int delay_open(const char *model, const char *const *what_ifs, size_t n_what_ifs,
+int delay_open(const char *model, const char *links, const char *const *what_ifs, size_t n_what_ifs,
 	       const struct topology *world, const char *const *dirs, uint64_t seed,
 	       struct delay_chain **ret, struct err *err);
 struct delay_chain *delay_free(struct delay_chain *d);
@@ -41,15 +43,15 @@ bool delay_is_steady(const struct delay_chain *d);
 bool delay_has_segments(const struct delay_chain *d); /* a what-if changes computation */
 bool delay_has_op(const struct delay_chain *d);       /* base model has op() */
 bool delay_has_message(const struct delay_chain *d);  /* base model has message() */
-/* "ring:bw=50GB/s + add:delay=5ms" */
+bool delay_has_plan(const struct delay_chain *d);     /* the model is a scheduler */
+/* "ring:bw=50GB/s + add:delay=5ms", "nccl over alphabeta" */
 const char *delay_describe(const struct delay_chain *d);
-
-/* 31 years: longer answers are errors. So a sum of several answers still fits nboxd's clock (64
- * bits of nanoseconds), and no op can end before its start. */
-#define DELAY_MAX_NS 1e18
 
 /* The base model's op time. Return: 0; 1 no answer; -EINVAL with the sentence. */
 int delay_op(struct delay_chain *d, const struct nbox_op *op, double *ret_ns, struct err *err);
+/* Which messages the op has, by the scheduler. As above. */
+int delay_plan(struct delay_chain *d, const struct nbox_op *op, const struct nbox_fabric *fabric,
+	       struct nbox_plan *ret, struct err *err);
 /* One message through all decorators (or, @base_only, none). As above. */
 int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct nbox_message *msg,
 		  bool base_only, struct nbox_delay *ret, struct err *err);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "engine/delay-answer.h"
+
 int solve_no_answer(const struct price *p, struct err *err)
 {
 	return err_set(err, EINVAL,

@@ -97,7 +97,7 @@ static struct delay_chain *open_alphabeta(const char *what_if, const struct topo
 	for (int i = 0; i < 3 && strrchr(exe, '/'); i++)
 		*strrchr(exe, '/') = '\0';
 	snprintf(dir, sizeof(dir), "%s/delaymodels", exe);
-	if (delay_open("alphabeta", &what_if, what_if != NULL, t, dirs, 0, &d, &err)) {
+	if (delay_open("alphabeta", NULL, &what_if, what_if != NULL, t, dirs, 0, &d, &err)) {
 		fprintf(stderr, "bench-scale: %s\n", err.text);
 		return NULL;
 	}

@@ -58,7 +58,7 @@ static int open_models(const char *dir, struct err *err)
 		*next = '\0';
 		what_ifs[n++] = next + 3;
 	}
-	return delay_open("none", what_ifs, n, &world, dirs, h->seed, &g.delay, err);
+	return delay_open("none", NULL, what_ifs, n, &world, dirs, h->seed, &g.delay, err);
 }
 
 static int segment(void *ctx, uint32_t world_rank, uint64_t number, double ns, double *ret_ns,

@@ -55,7 +55,7 @@ static inline int test_open(const char *model, const char *const *what_ifs, uint
 	while (what_ifs && what_ifs[n])
 		n++;
 	err->text[0] = '\0';
-	return delay_open(model, what_ifs, n, &test_world, dirs, seed, ret, err);
+	return delay_open(model, NULL, what_ifs, n, &test_world, dirs, seed, ret, err);
 }
 
 static inline struct delay_chain *test_must_open(const char *model, const char *what_if,

@@ -14,7 +14,7 @@ static int open_bad(const char *name, struct delay_chain **ret, struct err *err)
 
 	*ret = NULL;
 	err->text[0] = '\0';
-	return delay_open(name, NULL, 0, &test_world, dirs, 0, ret, err);
+	return delay_open(name, NULL, NULL, 0, &test_world, dirs, 0, ret, err);
 }
 
 static void assert_sentence(const char *name, const struct err *err, const char *expect)
@@ -39,7 +39,7 @@ static void bad_plugins_are_refused_by_name(void **state)
 		{"no_name", -ENOEXEC, "has no name"},
 		{"no_create", -ENOEXEC, "no_create has no create()"},
 		{"no_destroy", -ENOEXEC, "has no destroy()"},
-		{"no_answer", -ENOEXEC, "has no op() or message()"},
+		{"no_answer", -ENOEXEC, "has no op(), message() or plan()"},
 		{"no_decoration", -ENOEXEC, "has no message(), extra() or segment()"},
 		{"other_name", -ENOEXEC, "calls itself 'liar'"},
 		{"silent_create", -EINVAL, "gave an error for create() without a reason"},
@@ -161,17 +161,19 @@ static void what_ifs_answers_are_checked(void **state)
 	double ns = -3;
 
 	(void)state;
-	assert_int_equal(delay_open("none", extra, 1, &test_world, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_open("none", NULL, extra, 1, &test_world, dirs, 0, &d, &err), 0);
 	assert_int_equal(delay_extra(d, &op, 5, false, &ns, &err), -EINVAL);
 	assert_sentence("extra", &err, "delay model nan_extra: extra() answered not a number");
 	delay_free(d);
 	assert_true(ns == -3);
-	assert_int_equal(delay_open("none", eats, 2, &test_world, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_open("none", NULL, eats, 2, &test_world, dirs, 0, &d, &err), 0);
 	assert_true(test_message_ns(d, &op, &msg).latency_ns == 1001);
 	assert_false(delay_is_uniform(d));
 	delay_free(d);
 	/* an error under a decorator names the model that made it */
-	assert_int_equal(delay_open("nan_latency", eats + 1, 1, &test_world, dirs, 0, &d, &err), 0);
+	assert_int_equal(delay_open("nan_latency", NULL, eats + 1, 1, &test_world, dirs, 0, &d,
+				    &err),
+			 0);
 	struct nbox_delay delay;
 
 	assert_int_equal(delay_message(d, &op, &msg, false, &delay, &err), -EINVAL);
@@ -198,7 +200,8 @@ static void answers_for_segments_are_checked(void **state)
 		struct err err = {""};
 		double ns = -3;
 
-		assert_int_equal(delay_open("none", bad, 2, &test_world, dirs, 0, &opened, &err),
+		assert_int_equal(delay_open("none", NULL, bad, 2, &test_world, dirs, 0, &opened,
+					    &err),
 				 0);
 		CHAIN d = opened;
 
@@ -272,7 +275,8 @@ static void earlier_folders_hide_later_ones(void **state)
 	rmdir(dir);
 	static const char *const none[] = {"/nonexistent", NULL};
 
-	assert_int_equal(delay_open("ring", NULL, 0, &test_world, none, 0, &d, &err), -ENOENT);
+	assert_int_equal(delay_open("ring", NULL, NULL, 0, &test_world, none, 0, &d, &err),
+			 -ENOENT);
 	assert_sentence("none", &err, "NBOX_MODEL_PATH");
 	assert_null(delay_free(NULL));
 }

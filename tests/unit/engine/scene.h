@@ -18,7 +18,7 @@ static struct delay_chain *open_chain(const char *model, const char *what_if)
 	struct delay_chain *d;
 	struct err err = {""};
 
-	if (delay_open(model, &what_if, what_if ? 1 : 0, &world, dirs, 42, &d, &err))
+	if (delay_open(model, NULL, &what_if, what_if ? 1 : 0, &world, dirs, 42, &d, &err))
 		fail_msg("%s", err.text);
 	return d;
 }
