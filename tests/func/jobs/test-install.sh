@@ -35,7 +35,7 @@ exits 0 "a launcher's job runs from the installed tree" "$bin/nbox" run --quiet 
 	torchrun --nproc-per-node=2 "$BUILD/tests/func/jobs/flaky"
 exits 0 "the trainer runs, too" "$bin/nbox" run --nodes 8 --gpus-per-node 2 --model ring --out trained -- "$BUILD/tests/apps/trainer" --steps 3
 says "nbox: 16 ranks (8 nodes x 2), 2 real" "and its ranks are told"
-exits 0 "nbox perf finds its program" "$bin/nbox" perf allreduce --nodes 8 --gpus-per-node 1 -b 8 -e 8 -n 1 -w 0 --quiet --out p
+exits 0 "nbox perf finds its program" "$bin/nbox" perf --live allreduce --nodes 8 --gpus-per-node 1 -b 8 -e 8 -n 1 -w 0 --quiet --out p
 
 # a plug-in made with what is installed, and nothing else
 out=$(PKG_CONFIG_PATH=$prefix/share/pkgconfig pkg-config --define-prefix --variable=modeldir nbox-delaymodel)
@@ -48,7 +48,7 @@ check "the README's model is built with them" cc -shared -fPIC -Wall -Wextra -We
 cp linear.so "$prefix/lib/nbox/delaymodels/"
 exits 0 "the installed nbox lists it" "$bin/nbox" models linear
 says "per_rank=<time>" "with its parameters"
-exits 0 "and runs with it" "$bin/nbox" perf allreduce --nodes 8 --gpus-per-node 1 -b 8 -e 8 -n 1 -w 0 --model linear:per_rank=2us --out with-linear
+exits 0 "and runs with it" "$bin/nbox" perf --live allreduce --nodes 8 --gpus-per-node 1 -b 8 -e 8 -n 1 -w 0 --model linear:per_rank=2us --out with-linear
 says " 16.00 " "8 ranks take 16 us"
 rm "$prefix/lib/nbox/delaymodels/linear.so"
 exits 2 "which is gone with it" "$bin/nbox" models linear
@@ -92,6 +92,7 @@ completes "nbox run --model ring:bw=1GB/s," "1GB/s,alpha= 1GB/s,chunk="
 completes "nbox run --what-if add:op" "op="
 completes "nbox run --what-if f" "fail:"
 completes "nbox perf red" "reducescatter reduce"
+completes "nbox perf --live red" "reducescatter reduce"
 completes "nboxd --as" "--as-node"
 completes "nbox run -- ls --mod" ""
 

@@ -123,7 +123,7 @@ if ! ldconfig -p | grep -q libcuda.so.1; then
 fi
 is "$(ls -d dry 2>/dev/null)" "" "--dry-run leaves nothing"
 
-for command in "$NBOX run --dry-run" "$NBOX perf allreduce --dry-run" "$BUILD/nboxd --check"; do
+for command in "$NBOX run --dry-run" "$NBOX perf --live allreduce --dry-run" "$BUILD/nboxd --check"; do
 	job=; case $command in *run\ *) job='-- true' ;; esac
 	# shellcheck disable=SC2086
 	exits 2 "${command##*/} refuses a mistyped variable" env NBOX_MODLE=ring $command --nodes 2 $job

@@ -10,7 +10,7 @@ t = sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 print(sorted({hex(ord(c)) for c in t if c != "\n" and (unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp"))}))')" "[]" "$1: nothing that a terminal obeys"
 }
 
-exits 0 "a run" timeout 300 "$NBOX" perf allreduce --nodes 4 --gpus-per-node 2 --model const:time=1us -b 1K -e 1K --out good
+exits 0 "a run" timeout 300 "$NBOX" perf --live allreduce --nodes 4 --gpus-per-node 2 --model const:time=1us -b 1K -e 1K --out good
 # fresh: a copy of it in the folder bad
 fresh() { rm -rf bad && cp -r good bad; }
 for name in record.nbox summary.json notes.txt aborts.txt ends.txt; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# nbox perf: nccl-tests' table for a virtual world, live through the shim.
+# nbox perf: nccl-tests' table for a virtual world; first live through the shim, then modelled.
 test=$(realpath "$0")
 . "$(dirname "$0")/lib.sh"
 
-exits 0 "perf allreduce 64 x 8" "$NBOX" perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1M -f 8 -n 3 -w 1 --model ring --json perf.json --out perf-out
+exits 0 "perf allreduce 64 x 8" "$NBOX" perf --live allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1M -f 8 -n 3 -w 1 --model ring --json perf.json --out perf-out
 says "algbw" "nccl-tests' header"
 says "# Avg bus bandwidth" "nccl-tests' footer"
 says "512" "the world's size"
@@ -18,7 +18,7 @@ columns=$(grep '^# *size' <<<"$out" | tr -s ' ')
 is "$columns" "# size count type redop root time algbw busbw #wrong injected this machine" "nccl-tests' columns, and two more"
 is "$(grep -cE '^ +[0-9]+ +[0-9]+ ' <<<"$out")" 6 "rows of nccl-tests' table: $(grep -cE '^ +[0-9]' <<<"$out")"
 for op in allgather reducescatter broadcast reduce alltoall; do
-	exits 0 "perf $op" "$NBOX" perf $op --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model alphabeta --out "o-$op"
+	exits 0 "perf $op" "$NBOX" perf --live $op --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model alphabeta --out "o-$op"
 	says "65536" "a row of $op"
 	# a rank that waits for nobody is through before the op is
 	is "$(awk '$1 == 65536 && $6 > 0 && $11 > 0 { print $3 }' <<<"$out")" float "with a time of $op, and this machine's"
@@ -27,9 +27,9 @@ for op in allgather reducescatter broadcast reduce alltoall; do
 	case $op in allgather|reducescatter|alltoall) want="1024 0.94" ;; *) want="16384 1.00" ;; esac
 	is "$(awk '$1 == 65536 { printf "%d %.2f", $2, $8 / $7 }' <<<"$out")" "$want" "count and bus bandwidth are those of $op"
 done
-exits 1 "perf of sizes that are too small" "$NBOX" perf allgather --nodes 64 --gpus-per-node 8 -b 8 -e 1K -n 1 -w 0 --out small
+exits 1 "perf of sizes that are too small" "$NBOX" perf --live allgather --nodes 64 --gpus-per-node 8 -b 8 -e 1K -n 1 -w 0 --out small
 says "nbox perf: there is nothing to print: a size is that of all ranks' parts, and none has an element for each of the 512 ranks; take a larger -e" "says what is wrong"
-exits 0 "perf with a what-if" "$NBOX" perf allreduce --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model const:time=100us --what-if add:op=allreduce,delay=300us --what-if fail:rank=15,time=1000000s --out o-add
+exits 0 "perf with a what-if" "$NBOX" perf --live allreduce --nodes 8 --gpus-per-node 2 -b 64K -e 64K -n 2 -w 1 --model const:time=100us --what-if add:op=allreduce,delay=300us --what-if fail:rank=15,time=1000000s --out o-add
 is "$(awk '$1 == 65536 { print $6, $7, $8, $10 }' <<<"$out")" "400.00 0.16 0.31 300.00" "injected is a part of time, and bandwidths are those of time"
 is "$(grep '^# *size' <<<"$out" | tr -s ' ')" "$columns" "the same columns"
 says "model const:time=100us + add:op=allreduce,delay=300us + fail:rank=15,time=1000000s" "the head names all what-ifs"
@@ -46,22 +46,22 @@ static const struct nbox_param params[] = {{0}};
 NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {NBOX_DELAYMODEL_HEAD, .name = "lazy", .summary = "sleeps", .flags = NBOX_UNIFORM, .params = params, .create = create, .destroy = destroy, .op = op};
 C
 	check "a lazy model is built" cc -shared -fPIC -I "$(dirname "$test")/../../../delaymodels" -o lazy.so lazy.c
-	exits 0 "perf with it" "$NBOX" perf allreduce --nodes 4 --gpus-per-node 1 -b 1K -e 1K -n 2 -w 1 --model ./lazy.so --out lazy-out
+	exits 0 "perf with it" "$NBOX" perf --live allreduce --nodes 4 --gpus-per-node 1 -b 1K -e 1K -n 2 -w 1 --model ./lazy.so --out lazy-out
 	says "finding its end took nboxd" "says that deciding took longer than the op"
 	says "nothing was simulated: this machine was busy, or the model's code is slow" "and why"
 fi
-exits 0 "perf --plain" "$NBOX" perf allreduce --plain -b 8 -e 8 -n 2
+exits 0 "perf --plain" "$NBOX" perf --live allreduce --plain -b 8 -e 8 -n 2
 is "$(grep -c "# nbox:" <<<"$out") $(grep -c "nodes" <<<"$out")" "0 0" "speaks of no cluster, and misses no --nodes"
 exits 0 "perf --help" "$NBOX" perf --help
 says "how long ops and messages take [alphabeta]" "has perf's own defaults"
 says "-w, --warmup N       ops before them, untimed [5]" "and its own options"
 says "-b, --min SIZE       first size [8]" "long names, too"
-exits 0 "perf COLLECTIVE --help" "$NBOX" perf allreduce --nodes 2 --help
+exits 0 "perf COLLECTIVE --help" "$NBOX" perf --live allreduce --nodes 2 --help
 # its own options are checked before anything is made or started; those of a dry run, too
 while IFS='|' read -r words why; do
 	for dry in --dry-run --quiet; do
 		# shellcheck disable=SC2086
-		exits 2 "perf $dry $words" "$NBOX" perf allreduce $dry --nodes 2 --gpus-per-node 1 --out wrong $words
+		exits 2 "perf $dry $words" "$NBOX" perf --live allreduce $dry --nodes 2 --gpus-per-node 1 --out wrong $words
 		is "$out" "nbox perf: $why" "says why"
 	done
 done <<'T'
@@ -79,11 +79,41 @@ done <<'T'
 -b 8 16|'16' is one word too many; only the collective has no dash
 T
 is "$(ls -d wrong nbox-out 2>/dev/null)" "" "and nothing was made"
-exits 0 "each way to write them" "$NBOX" perf allreduce --nodes 2 --gpus-per-node 1 -b1K --max=4K --factor 4 --iters=1 -w0 --dtype half --in-place --out ways
+exits 0 "each way to write them" "$NBOX" perf --live allreduce --nodes 2 --gpus-per-node 1 -b1K --max=4K --factor 4 --iters=1 -w0 --dtype half --in-place --out ways
 is "$(grep -E '^ +[0-9]+ +[0-9]+ ' <<<"$out" | awk '{ print $1, $2, $3 }' | tr '\n' ';')" "1024 512 half;4096 2048 half;" "means the same"
 for word in all_reduce All-Gather reduce_scatter all_to_all send_recv; do
-	exits 0 "perf $word" "$NBOX" perf $word --dry-run --nodes 2 --gpus-per-node 1
+	exits 0 "perf $word" "$NBOX" perf --live $word --dry-run --nodes 2 --gpus-per-node 1
 	says "nbox-perf --op $(tr -d _- <<<"${word,,}") " "is the collective of that name"
 done
+
+# without --live: nothing is started or made, and the table is what the model says
+mkdir modelled
+cd modelled || exit 1
+exits 0 "perf without --live" "$NBOX" perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1M -f 8 --model ring --json rows.json --svg drawing.svg
+is "$(awk '$1 == 32768 { print $6 }' <<<"$out")" "5111.31" "its time is that of the live run"
+is "$(grep '^# *size' <<<"$out" | tr -s ' ')" "# size count type redop root time algbw busbw bound x" "nccl-tests' columns, the bound, and how many times that is"
+is "$(grep -cE '^ +[0-9]+ +[0-9]+ ' <<<"$out")" 6 "a row a size"
+is "$(grep -cvE '^#|^ +[0-9]+ +[0-9]+ ' <<<"$out")" 0 "all else are remarks"
+says "# nbox: 512 ranks (64 nodes x 8), modelled; model ring" "the head says what it is"
+says "# time over bytes, both logarithmic; o: modelled, .: the bound" "a drawing"
+is "$(json rows.json '(len(d["rows"]), d["rows"][4]["op"], d["rows"][4]["bytes"], round(d["rows"][4]["modelled_us"], 2), d["ranks"], d["model"], d["rows"][4]["bound_us"] > 0)')" \
+	"(6, 'AllReduce', 32768, 5111.31, 512, 'ring', True)" "the same as JSON"
+is "$(python3 -IS -c 'import xml.dom.minidom as m; print(m.parse("drawing.svg").documentElement.tagName)')" svg "and as SVG"
+is "$("$NBOX" perf allreduce --nodes 4 -b 8 -e 64 --json - | python3 -IS -c 'import json,sys; print([r["bytes"] for r in json.load(sys.stdin)["rows"]])')" \
+	"[8, 16, 32, 64]" "--json -: nothing but JSON"
+for op in allgather reducescatter broadcast reduce alltoall sendrecv; do
+	exits 0 "perf $op, modelled" "$NBOX" perf $op --nodes 8 --gpus-per-node 2 -b 64K -e 64K --model alphabeta
+	case $op in allgather|reducescatter|alltoall) want="1024 0.94" ;; *) want="16384 1.00" ;; esac
+	is "$(awk '$1 == 65536 { printf "%d %.2f", $2, $8 / $7 }' <<<"$out")" "$want" "count and bus bandwidth are those of $op"
+done
+exits 0 "perf of a what-if, modelled" "$NBOX" perf allreduce --nodes 8 -b 64K -e 64K --model const:time=100us --what-if add:op=allreduce,delay=300us
+is "$(awk '$1 == 65536 { print $6, $7 }' <<<"$out")" "400.00 0.16" "its time is in the row's"
+exits 2 "modelled sizes that are too small" "$NBOX" perf allgather --nodes 64 --gpus-per-node 8 -b 8 -e 1K
+says "nbox perf: there is nothing to print: a size is that of all ranks' parts, and none has an element for each of the 512 ranks; take a larger -e" "says what is wrong"
+exits 2 "too many sizes" "$NBOX" perf allreduce --nodes 4 -b 0 -e 1G -i 1
+says "nbox perf: there are more than 4096 sizes from -b 0 to -e 1073741824" "are refused"
+exits 1 "a drawing that cannot be written" "$NBOX" perf allreduce --nodes 4 --svg /proc/none.svg
+says "nbox perf: --svg /proc/none.svg: cannot be written: No such file or directory" "is an error"
+is "$(ls)" "$(printf 'drawing.svg\nrows.json')" "nothing else was made"
 nothing_left
 finish

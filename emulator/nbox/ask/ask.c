@@ -1,0 +1,121 @@
+/* See ask.h. */
+#include "nbox/ask/ask.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/open-model.h"
+#include "engine/delay-network.h"
+#include "engine/solve-p2p.h"
+#include "engine/solver.h"
+
+struct ask {
+	const struct config *config;
+	struct delay_chain *delay;
+	struct solver *solver;
+};
+
+int ask_open(const struct config *c, const char *models, struct ask **ret, struct err *err)
+{
+	const char *dirs[] = {models, NULL};
+	struct ask *a = calloc(1, sizeof(*a));
+	int r;
+
+	if (!a)
+		return err_set(err, ENOMEM, "out of memory");
+	a->config = c;
+	r = open_model(c, dirs, &a->delay, err);
+	if (r == 0 && solver_new(&c->topology, a->delay, &a->solver) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	if (r < 0)
+		ask_close(a);
+	else
+		*ret = a;
+	return r;
+}
+
+struct ask *ask_close(struct ask *a)
+{
+	if (!a)
+		return NULL;
+	solver_free(a->solver);
+	delay_free(a->delay);
+	free(a);
+	return NULL;
+}
+
+const char *ask_warning(const struct ask *a)
+{
+	return delay_warning(a->delay);
+}
+
+char *ask_network(const struct ask *a, char *buf, size_t size)
+{
+	const struct config *c = a->config;
+	const struct delay_network cluster = {
+		.intra_latency = config_text(c, CONFIG_INTRA_LATENCY),
+		.intra_bandwidth = config_text(c, CONFIG_INTRA_BANDWIDTH),
+		.inter_latency = config_text(c, CONFIG_INTER_LATENCY),
+		.inter_bandwidth = config_text(c, CONFIG_INTER_BANDWIDTH),
+	};
+
+	buf[0] = '\0';
+	return strcmp(c->model, "none") ? delay_network(a->delay, &cluster, buf, size) : buf;
+}
+
+/* As rank 0 sees it: one of its two neighbours is on another node. */
+static int ask_p2p(const struct ask *a, uint64_t bytes, const struct membership *m,
+		   struct timing *ret, struct err *err)
+{
+	struct sched_p2p calls[2] = {{.peer = m->n_ranks - 1, .bytes = bytes},
+				     {.peer = 1 % m->n_ranks, .is_send = true, .bytes = bytes}};
+	const struct sched_p2p *list = calls;
+	const uint32_t rank = 0, n = 2;
+	struct sched s = {.kind = COLL_SENDRECV,
+			  .algo = SCHED_DIRECT,
+			  .n_ranks = m->n_ranks,
+			  .ranks_per_node = a->config->topology.gpus_per_node,
+			  .n_channels = 1,
+			  .elem_bytes = 1,
+			  .bytes = bytes,
+			  .chunk_bytes = a->config->chunk_bytes,
+			  .p2p = calls,
+			  .n_p2p = 2};
+	int r = sched_init(&s, err);
+
+	return r < 0 ? r
+		     : solve_p2p(&rank, 1, &list, &n, a->config->chunk_bytes, &a->config->topology,
+				 m, a->delay, NULL, 0, ret, err);
+}
+
+int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
+	   struct answer *ret, struct err *err)
+{
+	const struct config *c = a->config;
+	const struct membership world = {.n_ranks = c->world, .stride = 1};
+	struct sched s = {.kind = kind,
+			  .algo = (enum sched_algo)c->algo[kind],
+			  .n_ranks = c->world,
+			  .root = root,
+			  .ranks_per_node = c->topology.gpus_per_node,
+			  .n_channels = c->channels,
+			  .elem_bytes = elem_bytes,
+			  .bytes = bytes,
+			  .chunk_bytes = c->chunk_bytes};
+	struct timing t = {0};
+	int r;
+
+	if (kind == COLL_SENDRECV) {
+		r = ask_p2p(a, bytes, &world, &t, err);
+	} else {
+		r = sched_init(&s, err);
+		if (r == 0)
+			r = solver_solve(a->solver, 0, &s, &world, NULL, 0, &t, err);
+	}
+	if (r < 0)
+		return r;
+	*ret = (struct answer){t.end_ns, t.model_ns, t.bound_ns, t.how};
+	timing_deinit(&t);
+	return 0;
+}

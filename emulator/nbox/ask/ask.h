@@ -1,0 +1,31 @@
+/* What the model of a configuration says of one op of the whole virtual world, all ranks arriving
+ * together, without a job: nbox perf, nbox explain. Not thread-safe. */
+#pragma once
+
+#include <stdint.h>
+
+#include "config/config.h"
+#include "engine/timing.h"
+
+struct ask;
+
+struct answer {
+	double ns;       /* with what-ifs */
+	double model_ns; /* without them */
+	double bound_ns; /* no op takes less */
+	enum solve_how how;
+};
+
+/* @c: finished; borrowed. @models: the folder of the plug-ins. Return: 0; negative errno with the
+ * sentence. */
+int ask_open(const struct config *c, const char *models, struct ask **ret, struct err *err);
+struct ask *ask_close(struct ask *a); /* NULL; takes NULL */
+/* The same, before the first question: "delay model table: ..."; NULL: nothing. */
+const char *ask_warning(const struct ask *a);
+/* "400 GB/s ... between nodes". Return: @buf. */
+char *ask_network(const struct ask *a, char *buf, size_t size);
+
+/* @bytes: count x @elem_bytes, as struct sched has them. COLL_SENDRECV: rank r sends to r + 1 and
+ * receives from r - 1. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
+	   struct answer *ret, struct err *err);
