@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "engine/border-tree.h"
+#include "schedule/rails.h"
 
 /* --- rings and chains ----------------------------------------------------------- */
 
@@ -39,25 +40,40 @@ static uint32_t hops_to_real(const struct border_maker *m, uint32_t rank)
 	return n;
 }
 
+/* The nearest real rank behind @rank on the ring of channel @lane; @ret_hops: how far. */
+static uint32_t real_before(const struct border_maker *m, const struct sched *s, uint16_t lane,
+			    uint32_t rank, uint32_t *ret_hops)
+{
+	uint32_t n = s->n_ranks;
+
+	*ret_hops = 0;
+	if (sched_head(s, lane) == 0) {
+		*ret_hops = hops_to_real(m, rank);
+		return (rank + n - *ret_hops) % n;
+	}
+	for (; *ret_hops < n && !border_is_real(m, rank); ++*ret_hops)
+		rank = sched_previous(s, lane, rank);
+	return rank;
+}
+
 static int add_ring_deps(struct border_maker *m, const struct sched *s, const struct border_conn *c)
 {
-	uint32_t n = s->n_ranks, hops = hops_to_real(m, c->src);
-	uint32_t from = (c->src + n - hops) % n;
 	uint64_t slices = s->slices ? s->slices : 1;
+	uint32_t hops, from = real_before(m, s, c->lane, c->src, &hops);
 
-	return border_add_dep(m, from, (from + 1) % n, c->lane, hops * slices);
+	return border_add_dep(m, from, sched_next(s, c->lane, from), c->lane, hops * slices);
 }
 
 static int add_chain_deps(struct border_maker *m, const struct sched *s,
 			  const struct border_conn *c)
 {
-	uint32_t n = s->n_ranks, hops = hops_to_real(m, c->src), from;
-	uint32_t start = s->kind == COLL_REDUCE ? (s->root + 1) % n : s->root;
+	uint32_t n = s->n_ranks, hops, from = real_before(m, s, c->lane, c->src, &hops);
+	uint32_t root = sched_place_of(s, c->lane, s->root);
+	uint32_t start = s->kind == COLL_REDUCE ? (root + 1) % n : root;
 
-	if (hops > (c->src + n - start) % n)
+	if (hops > (sched_place_of(s, c->lane, c->src) + n - start) % n)
 		return 0; /* virtual all the way from the start */
-	from = (c->src + n - hops) % n;
-	return border_add_dep(m, from, (from + 1) % n, c->lane, 0);
+	return border_add_dep(m, from, sched_next(s, c->lane, from), c->lane, 0);
 }
 
 /* --- collectives ---------------------------------------------------------------- */

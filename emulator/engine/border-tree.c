@@ -9,10 +9,12 @@
 
 void border_forest_deinit(struct border_forest *f)
 {
-	for (int t = 0; t < 2; t++) {
+	for (uint32_t t = 0; t < f->n_trees; t++) {
 		free(f->by_rank[t]);
 		free(f->by_above[t]);
 	}
+	free(f->by_rank);
+	free(f->by_above);
 }
 
 static int compare_above(const void *a, const void *b)
@@ -27,14 +29,14 @@ static int compare_above(const void *a, const void *b)
 }
 
 static struct tree_node tree_node(const struct border_maker *m, const struct sched *s,
-				  uint32_t rank, uint32_t tree)
+				  uint32_t rank, uint32_t t)
 {
-	int64_t parent = sched_tree_parent(s, rank, tree), up = parent;
+	int64_t parent = sched_tree_parent(s, rank, t / 2, t % 2), up = parent;
 	struct tree_node x = {.above = -1, .via = rank, .rank = rank, .parent = parent};
 
 	while (up >= 0 && !border_is_real(m, (uint32_t)up)) {
 		x.via = (uint32_t)up;
-		up = sched_tree_parent(s, x.via, tree);
+		up = sched_tree_parent(s, x.via, t / 2, t % 2);
 	}
 	x.above = up;
 	return x;
@@ -42,13 +44,23 @@ static struct tree_node tree_node(const struct border_maker *m, const struct sch
 
 int border_forest_init(struct border_forest *f, const struct border_maker *m, const struct sched *s)
 {
+	/* the channels of one rail have the same trees */
+	uint32_t n_rails = s->n_rails < 2 ? 1 : s->n_rails;
+
+	if (n_rails > s->n_channels)
+		n_rails = s->n_channels;
 	memset(f, 0, sizeof(*f));
 	f->n = (uint32_t)bitmap_count(m->real);
-	for (uint32_t t = 0; t < 2; t++) {
+	f->by_rank = calloc(2 * n_rails, sizeof(struct tree_node *));
+	f->by_above = calloc(2 * n_rails, sizeof(struct tree_node *));
+	if (!f->by_rank || !f->by_above)
+		return -ENOMEM;
+	for (uint32_t t = 0; t < 2 * n_rails; t++) {
 		uint32_t i = 0;
 
 		f->by_rank[t] = calloc(f->n + 1, sizeof(struct tree_node));
 		f->by_above[t] = calloc(f->n + 1, sizeof(struct tree_node));
+		f->n_trees = t + 1;
 		if (!f->by_rank[t] || !f->by_above[t])
 			return -ENOMEM;
 		for (uint64_t r = bitmap_next_set(m->real, 0); r != BITMAP_NONE;
@@ -110,8 +122,9 @@ static int add_below(struct border_maker *m, const struct border_forest *f, uint
 int border_add_tree_deps(struct border_maker *m, const struct border_forest *f,
 			 const struct border_conn *c)
 {
-	uint32_t tree = c->lane / 2 % 2, channel = c->lane / 4;
-	uint16_t up = (uint16_t)sched_tree_lane(channel, tree, SCHED_UP);
+	uint32_t channel = c->lane / 4;
+	uint32_t tree = c->lane / 2 % (f->n_trees ? f->n_trees : 1);
+	uint16_t up = (uint16_t)sched_tree_lane(channel, tree % 2, SCHED_UP);
 	const struct tree_node *x;
 
 	if (c->lane == up)

@@ -13,7 +13,9 @@ struct tree_node {
 };
 
 struct border_forest {
-	struct tree_node *by_rank[2], *by_above[2]; /* owned; the same nodes twice */
+	/* owned; of each rail's two trees; the same nodes twice */
+	struct tree_node **by_rank, **by_above;
+	uint32_t n_trees;
 	uint32_t n;
 };
 

@@ -3,11 +3,13 @@
  * channel has one lane. Each message goes once over every connection of the chain: a rank sends
  * message i when it has received message i. */
 #include "schedule/algo.h"
+#include "schedule/rails.h"
 
-/* Place of @rank in the pipeline: 0 is where the data starts. */
-static uint32_t place_of(const struct sched *s, uint32_t rank)
+/* Place of @rank in the channel's pipeline: 0 is where the data starts. */
+static uint32_t place_of(const struct sched *s, uint32_t channel, uint32_t rank)
 {
-	uint32_t place = rank_before(s, rank, s->root);
+	uint32_t place = rank_before(s, sched_place_of(s, channel, rank),
+				     sched_place_of(s, channel, s->root));
 
 	return s->kind == COLL_REDUCE ? rank_before(s, place, 1) : place;
 }
@@ -27,7 +29,7 @@ static uint64_t n_steps(const struct sched *s, uint32_t rank, uint32_t thread)
 static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t t,
 		 struct sched_step *ret)
 {
-	uint32_t place = place_of(s, rank);
+	uint32_t place = place_of(s, thread, rank);
 	bool first = place == 0, last = place == s->n_ranks - 1;
 	struct span d = plain_piece(s, thread, t);
 
@@ -41,27 +43,27 @@ static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t
 			ret->flags |= STEP_REDUCE | STEP_OUTPUT | STEP_FINAL;
 	}
 	if (!first)
-		step_recv(ret, rank_before(s, rank, 1), thread, t);
+		step_recv(ret, sched_previous(s, thread, rank), thread, t);
 	if (!last)
-		step_send(ret, rank_after(s, rank, 1), thread, t);
+		step_send(ret, sched_next(s, thread, rank), thread, t);
 }
 
 static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 {
-	uint32_t place = place_of(s, rank);
-
 	for (uint32_t c = 0; c < s->n_channels; c++) {
+		uint32_t place = place_of(s, c, rank);
+
 		if (place > 0)
-			conn_in(l, rank_before(s, rank, 1), rank, c, plain_messages(s, c));
+			conn_in(l, sched_previous(s, c, rank), rank, c, plain_messages(s, c));
 		if (place < s->n_ranks - 1)
-			conn_out(l, rank, rank_after(s, rank, 1), c, plain_messages(s, c));
+			conn_out(l, rank, sched_next(s, c, rank), c, plain_messages(s, c));
 	}
 }
 
 static uint64_t n_messages(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
 {
-	if (lane >= s->n_channels || dst != rank_after(s, src, 1) ||
-	    place_of(s, src) == s->n_ranks - 1)
+	if (lane >= s->n_channels || dst != sched_next(s, lane, src) ||
+	    place_of(s, lane, src) == s->n_ranks - 1)
 		return 0;
 	return plain_messages(s, lane);
 }

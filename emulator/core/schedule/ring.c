@@ -1,4 +1,5 @@
-/* Ring: r sends to r+1 only. One thread and one lane a channel.
+/* Ring: r sends to r+1 only. One thread and one lane a channel. Ranks are meant as places on the
+ * channel's ring (rails.h).
  *
  * A loop has S positions, a message each (times slices): AllReduce 2(n-1),
  * AllGather and ReduceScatter n-1. The message at position s out of rank r is
@@ -14,6 +15,7 @@
  * so that everywhere message i out depends on message i - slices in: program
  * order, and a constant shift for whoever folds ranks away. */
 #include "schedule/algo.h"
+#include "schedule/rails.h"
 
 static uint64_t loop_positions(const struct sched *s)
 {
@@ -133,34 +135,34 @@ static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t
 {
 	uint64_t positions = loop_positions(s);
 	struct place p = place_of(s, channel_loops(s, thread), t);
-	uint32_t chunk = chunk_sent(s, rank, p.position);
+	uint32_t chunk = chunk_sent(s, sched_place_of(s, thread, rank), p.position);
 	struct span d = piece(s, thread, p.loop, chunk, p.slice);
 	uint64_t index = (p.loop * positions + p.position) * s->n_slices + p.slice;
 
 	ret->bytes = d.bytes;
 	ret->in_off = ret->out_off = d.off;
 	if (s->kind == COLL_ALLGATHER)
-		ret->out_off += chunk * s->bytes;
+		ret->out_off += sched_rank_at(s, thread, chunk) * s->bytes;
 	if (s->kind == COLL_REDUCESCATTER)
-		ret->in_off += chunk * s->bytes;
+		ret->in_off += sched_rank_at(s, thread, chunk) * s->bytes;
 	ret->flags = flags_of(s, p.position);
 	if (p.position > 0)
-		step_recv(ret, rank_before(s, rank, 1), thread, index - s->n_slices);
+		step_recv(ret, sched_previous(s, thread, rank), thread, index - s->n_slices);
 	if (p.position < positions)
-		step_send(ret, rank_after(s, rank, 1), thread, index);
+		step_send(ret, sched_next(s, thread, rank), thread, index);
 }
 
 static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 {
 	for (uint32_t c = 0; c < s->n_channels; c++) {
-		conn_in(l, rank_before(s, rank, 1), rank, c, channel_messages(s, c));
-		conn_out(l, rank, rank_after(s, rank, 1), c, channel_messages(s, c));
+		conn_in(l, sched_previous(s, c, rank), rank, c, channel_messages(s, c));
+		conn_out(l, rank, sched_next(s, c, rank), c, channel_messages(s, c));
 	}
 }
 
 static uint64_t n_messages(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)
 {
-	if (lane >= s->n_channels || dst != rank_after(s, src, 1))
+	if (lane >= s->n_channels || dst != sched_next(s, lane, src))
 		return 0;
 	return channel_messages(s, lane);
 }
@@ -171,7 +173,8 @@ static uint64_t message_bytes(const struct sched *s, uint32_t src, uint32_t dst,
 	uint64_t positions = loop_positions(s), at = index / s->n_slices;
 
 	(void)dst;
-	return piece(s, lane, at / positions, chunk_sent(s, src, at % positions),
+	return piece(s, lane, at / positions,
+		     chunk_sent(s, sched_place_of(s, lane, src), at % positions),
 		     index % s->n_slices)
 		.bytes;
 }

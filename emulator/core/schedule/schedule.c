@@ -112,6 +112,9 @@ static int check(const struct sched *s, struct err *err)
 	if (s->ranks_per_node < 1 || s->n_ranks % s->ranks_per_node != 0)
 		return err_set(err, EINVAL, "%u ranks cannot be on nodes of %u", s->n_ranks,
 			       s->ranks_per_node);
+	if (s->n_rails > SCHED_MAX_CHANNELS)
+		return err_set(err, EINVAL, "%u rails: must be 1 to %d", s->n_rails,
+			       SCHED_MAX_CHANNELS);
 	if (s->n_channels < 1 || s->n_channels > SCHED_MAX_CHANNELS)
 		return err_set(err, EINVAL, "%u channels: must be 1 to %d", s->n_channels,
 			       SCHED_MAX_CHANNELS);

@@ -11,7 +11,7 @@
  * step or, when it has none, those of the latest earlier step of its thread that
  * has some; and on its connection, the message before it.
  *
- * Algorithms:
+ * Algorithms (rails.h: the order of ranks in a node may differ by channel):
  *   ring    AllReduce, AllGather, ReduceScatter, Broadcast, Reduce: r -> r+1
  *   tree    AllReduce: NCCL's double binary tree over nodes, chain inside a node
  *   chain   Broadcast, Reduce: pipeline along root, root+1, ...

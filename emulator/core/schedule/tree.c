@@ -1,7 +1,7 @@
 /* Tree AllReduce: NCCL's double binary tree over nodes, a chain inside a node.
- * Local rank 0 is the node's head: it has the edges to other nodes; local rank i
- * has child i+1. Each tree carries half of the channel's data, in chunks that go up
- * (reduced) and down (copied): as many messages on each edge either way.
+ * A node's first rank on the channel (rails.h) is its head: it has the edges to other
+ * nodes. Each other rank is the child of the one before. Each tree carries half of the channel's
+ * data, in chunks that go up (reduced) and down (copied): as many messages on each edge either way.
  *
  * Threads and lanes have the same numbers: (channel * 2 + tree) * 2 + direction.
  * The root reduces, stores and sends down in one step of its up thread; its down
@@ -10,6 +10,7 @@
 
 #include "schedule/algo.h"
 #include "schedule/dtree.h"
+#include "schedule/rails.h"
 
 struct place {
 	uint32_t channel, tree, direction;
@@ -26,27 +27,30 @@ static struct place place_of(uint32_t lane)
 	return (struct place){lane / 4, lane / 2 % 2, lane % 2};
 }
 
-static struct edges edges_of(const struct sched *s, uint32_t rank, uint32_t tree)
+static struct edges edges_of(const struct sched *s, uint32_t rank, uint32_t channel, uint32_t tree)
 {
-	uint32_t m = s->ranks_per_node, node = rank / m, local = rank % m;
-	struct edges e = {.parent = (int64_t)rank - 1, .n_children = 0};
+	uint32_t m = s->ranks_per_node, node = rank / m, head = sched_head(s, channel);
+	uint32_t local = sched_place_of(s, channel, rank) % m;
+	struct edges e = {.parent = -1, .n_children = 0};
 	int32_t parent, child[2];
 
-	if (local == 0) {
+	if (local > 0) {
+		e.parent = sched_previous(s, channel, rank);
+	} else {
 		sched_dtree(s->n_ranks / m, node, (int)tree, &parent, child);
-		e.parent = parent < 0 ? -1 : (int64_t)parent * m;
+		e.parent = parent < 0 ? -1 : (int64_t)parent * m + head;
 		for (int i = 0; i < 2; i++)
 			if (child[i] >= 0)
-				e.child[e.n_children++] = (uint32_t)child[i] * m;
+				e.child[e.n_children++] = (uint32_t)child[i] * m + head;
 	}
 	if (local + 1 < m)
-		e.child[e.n_children++] = rank + 1;
+		e.child[e.n_children++] = sched_next(s, channel, rank);
 	return e;
 }
 
-int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t tree)
+int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t channel, uint32_t tree)
 {
-	return edges_of(s, rank, tree).parent;
+	return edges_of(s, rank, channel, tree).parent;
 }
 
 /* The data of one tree of a channel. */
@@ -80,7 +84,7 @@ static uint64_t n_steps(const struct sched *s, uint32_t rank, uint32_t thread)
 {
 	struct place p = place_of(thread);
 
-	if (p.direction == SCHED_DOWN && edges_of(s, rank, p.tree).parent < 0)
+	if (p.direction == SCHED_DOWN && edges_of(s, rank, p.channel, p.tree).parent < 0)
 		return 0;
 	return tree_messages(s, p.channel, p.tree);
 }
@@ -89,7 +93,7 @@ static void step(const struct sched *s, uint32_t rank, uint32_t thread, uint64_t
 		 struct sched_step *ret)
 {
 	struct place p = place_of(thread);
-	struct edges e = edges_of(s, rank, p.tree);
+	struct edges e = edges_of(s, rank, p.channel, p.tree);
 	struct span d = piece(s, p, t);
 	uint32_t down = sched_tree_lane(p.channel, p.tree, SCHED_DOWN);
 
@@ -125,7 +129,7 @@ static void conns(const struct sched *s, uint32_t rank, struct conn_list *l)
 
 		if (n == 0)
 			continue;
-		e = edges_of(s, rank, tree);
+		e = edges_of(s, rank, channel, tree);
 		for (uint32_t k = 0; k < e.n_children; k++) {
 			conn_in(l, e.child[k], rank, up, n);
 			conn_out(l, rank, e.child[k], down, n);
@@ -143,7 +147,8 @@ static uint64_t n_messages(const struct sched *s, uint32_t src, uint32_t dst, ui
 	uint32_t child = p.direction == SCHED_UP ? src : dst;
 	uint32_t parent = p.direction == SCHED_UP ? dst : src;
 
-	if (p.channel >= s->n_channels || edges_of(s, child, p.tree).parent != (int64_t)parent)
+	if (p.channel >= s->n_channels ||
+	    edges_of(s, child, p.channel, p.tree).parent != (int64_t)parent)
 		return 0;
 	return tree_messages(s, p.channel, p.tree);
 }
@@ -170,7 +175,7 @@ static uint32_t send_thread(const struct sched *s, uint32_t src, uint32_t dst, u
 	struct place p = place_of(lane);
 
 	(void)dst;
-	if (p.direction == SCHED_DOWN && edges_of(s, src, p.tree).parent < 0)
+	if (p.direction == SCHED_DOWN && edges_of(s, src, p.channel, p.tree).parent < 0)
 		return sched_tree_lane(p.channel, p.tree, SCHED_UP);
 	return lane;
 }

@@ -6,10 +6,10 @@
 #include "schedule/sched.h"
 
 /* Trees of SCHED_TREE: lane and thread of a direction, and the rank above (-1 for the
- * root) in tree 0 or 1. Channels differ in nothing else. */
+ * root) in tree 0 or 1 of a channel. Channels of the same head (rails.h) have the same trees. */
 enum { SCHED_UP, SCHED_DOWN };
 static inline uint32_t sched_tree_lane(uint32_t channel, uint32_t tree, uint32_t direction)
 {
 	return (channel * 2 + tree) * 2 + direction;
 }
-int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t tree);
+int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t channel, uint32_t tree);

@@ -225,7 +225,8 @@ static struct sched random_sched(unsigned form, struct rng *r)
 			  .n_ranks = n,
 			  .n_channels = 1 + (uint32_t)below(r, 3),
 			  .elem_bytes = 16384,
-			  .slices = (uint32_t)below(r, 4)};
+			  .slices = (uint32_t)below(r, 4),
+			  .n_rails = (uint32_t)below(r, 4)};
 
 	do
 		s.ranks_per_node = 1 + (uint32_t)below(r, n);

@@ -214,6 +214,7 @@ static void schedules_take_the_time_of_the_slow_model(void **state)
 				  .algo = kinds[k].algo,
 				  .ranks_per_node = 1 + below(&r, 4),
 				  .n_channels = 1 + below(&r, 2),
+				  .n_rails = below(&r, 4),
 				  .elem_bytes = 4,
 				  .bytes = 4 * (uint64_t)below(&r, 20000),
 				  .chunk_bytes = 4 * (1 + below(&r, 4000)),

@@ -161,7 +161,7 @@ static void tree_allreduce_matches_the_closed_form(void **state)
 			uint64_t part = tree ? bytes - half : half;
 
 			for (uint32_t r = 0; r < s.n_ranks; r++) {
-				int64_t up = sched_tree_parent(&s, r, tree);
+				int64_t up = sched_tree_parent(&s, r, 0, tree);
 
 				if (up < 0)
 					continue;

@@ -93,6 +93,7 @@ static void both_ends_agree_on_each_message(void **state)
 					  .n_ranks = n,
 					  .ranks_per_node = n % 8 == 0 && below(&r, 2) ? 8 : 1,
 					  .n_channels = 1 + (uint32_t)below(&r, 32),
+					  .n_rails = (uint32_t)below(&r, 10),
 					  .elem_bytes = 1u << below(&r, 4),
 					  .slices = (uint32_t)below(&r, 4),
 					  .root = (uint32_t)below(&r, n)};

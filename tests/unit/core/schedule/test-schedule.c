@@ -92,6 +92,7 @@ static void random_requests_give_the_right_result(void **state)
 			s.ranks_per_node = 1 + (uint32_t)below(&r, n);
 		while (n % s.ranks_per_node);
 		s.n_channels = 1 + (uint32_t)below(&r, 5);
+		s.n_rails = (uint32_t)below(&r, 6);
 		s.elem_bytes = elems[below(&r, sizeof(elems) / sizeof(elems[0]))];
 		s.bytes = below(&r, below(&r, 8) ? 60 : 400) * s.elem_bytes;
 		s.chunk_bytes = 1 + below(&r, 12 * s.elem_bytes + 40);
@@ -100,6 +101,38 @@ static void random_requests_give_the_right_result(void **state)
 		s.slices = (uint32_t)below(&r, 5);
 		s.root = (uint32_t)below(&r, n);
 		init_and_run(&s, any_place(&s, &r), &r);
+	}
+}
+
+/* Channel c enters a node at its rail's rank, and leaves it at the one before. */
+static void channels_enter_a_node_by_their_rail(void **state)
+{
+	(void)state;
+	for (uint32_t rails = 0; rails <= 8; rails = rails ? 2 * rails : 1) {
+		struct sched s = request(0, 24);
+
+		s.ranks_per_node = 8;
+		s.n_channels = 16;
+		s.n_rails = rails;
+		s.bytes = 1 << 20;
+		for (s.algo = SCHED_RING; s.algo <= SCHED_TREE; s.algo++) {
+			assert_int_equal(sched_init(&s, NULL), 0);
+			for (uint16_t c = 0; c < s.n_channels; c++) {
+				uint32_t head = rails ? c % rails * (8 / rails) : 0;
+				uint32_t last = (head + 7) % 8;
+				bool is_ring = s.algo == SCHED_RING;
+				uint32_t src = is_ring ? last : 16 + head;
+				uint32_t dst = is_ring ? 8 + head : head;
+				uint16_t lane = is_ring ? c : (uint16_t)(c * 4);
+
+				assert_true(sched_conn_messages(&s, src, dst, lane) > 0);
+				for (uint32_t i = 0; i < 8; i++)
+					if (i != last && is_ring)
+						assert_true(sched_conn_messages(&s, 8 + i,
+										8 + (i + 1) % 8,
+										lane) > 0);
+			}
+		}
 	}
 }
 
@@ -215,6 +248,7 @@ int main(void)
 		cmocka_unit_test(small_counts_give_the_right_result),
 		cmocka_unit_test(buffers_may_be_in_or_out_of_place),
 		cmocka_unit_test(random_requests_give_the_right_result),
+		cmocka_unit_test(channels_enter_a_node_by_their_rail),
 		cmocka_unit_test(channels_share_the_bytes),
 		cmocka_unit_test(bad_requests_are_refused),
 		cmocka_unit_test(names_go_there_and_back),
