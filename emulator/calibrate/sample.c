@@ -1,0 +1,87 @@
+/* See sample.h. */
+#include "calibrate/sample.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void samples_deinit(struct samples *s)
+{
+	free(s->list);
+	*s = (struct samples){.list = NULL};
+}
+
+int samples_add(struct samples *s, const struct sample *one)
+{
+	if (s->n == s->capacity) {
+		size_t capacity = s->capacity ? 2 * s->capacity : 64;
+		struct sample *more = realloc(s->list, capacity * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		s->list = more;
+		s->capacity = capacity;
+	}
+	s->list[s->n++] = *one;
+	return 0;
+}
+
+static int compare(double a, double b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_group(const struct sample *a, const struct sample *b)
+{
+	int r = compare(a->kind, b->kind);
+
+	r = r ? r : compare(a->n_ranks, b->n_ranks);
+	r = r ? r : compare(a->n_nodes, b->n_nodes);
+	return r ? r : compare(a->proto, b->proto);
+}
+
+static int by_all(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+	int r = by_group(x, y);
+
+	r = r ? r : compare(x->bytes, y->bytes);
+	return r ? r : compare(x->ns, y->ns);
+}
+
+void samples_sort(struct samples *s)
+{
+	if (s->n)
+		qsort(s->list, s->n, sizeof(*s->list), by_all);
+}
+
+int samples_next(const struct samples *s, size_t *from, struct curve *ret)
+{
+	size_t first = *from, end = first, same;
+	const struct sample *list = s->list;
+	struct curve c = {.kind = 0};
+	double factor;
+
+	if (first == s->n)
+		return 0;
+	while (end < s->n && by_group(&list[end], &list[first]) == 0)
+		end++;
+	c.kind = list[first].kind;
+	c.n_ranks = list[first].n_ranks;
+	c.n_nodes = list[first].n_nodes;
+	c.proto = list[first].proto;
+	c.points = calloc(end - first, sizeof(*c.points));
+	if (!c.points)
+		return -ENOMEM;
+	factor = curve_wire_factor(c.kind, c.n_ranks);
+	for (size_t i = first; i < end; i += same) {
+		for (same = 1; i + same < end && list[i + same].bytes == list[i].bytes;)
+			same++;
+		c.points[c.n_points++] = (struct curve_point){
+			list[i].bytes * factor,
+			(list[i + (same - 1) / 2].ns + list[i + same / 2].ns) / 2,
+		};
+	}
+	*from = end;
+	*ret = c;
+	return 1;
+}

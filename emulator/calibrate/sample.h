@@ -1,0 +1,30 @@
+/* Measured times of collectives, by what they were measured with. Sizes are nccl-tests'; in a
+ * curve's points they are wire bytes: those that one rank sends or receives, without what it keeps
+ * (curve_wire_factor()). */
+#pragma once
+
+#include "base/err.h"
+#include "fitted/curve.h"
+#include "schedule/coll.h"
+
+struct sample {
+	uint32_t kind, n_ranks, n_nodes;
+	uint32_t proto; /* enum nbox_proto; CURVE_ANY_PROTO: not known */
+	double bytes;   /* nccl-tests' size, > 0 */
+	double ns;      /* > 0 */
+};
+
+struct samples {
+	struct sample *list; /* owned; zeros at first */
+	size_t n, capacity;
+};
+
+void samples_deinit(struct samples *s);
+/* Return: 0; -ENOMEM. */
+int samples_add(struct samples *s, const struct sample *one);
+/* By kind, ranks, nodes, protocol, bytes. */
+void samples_sort(struct samples *s);
+/* The next group of sorted samples that differ in bytes and time alone, as a curve with points and
+ * without a form; where a size was measured more than once, the median. @from: 0 at first. Return:
+ * 1: *ret is the caller's, by curve_deinit(); 0: there are no more; -ENOMEM. */
+int samples_next(const struct samples *s, size_t *from, struct curve *ret);
