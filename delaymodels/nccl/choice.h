@@ -1,0 +1,24 @@
+/* What NCCL decides about a collective: the cheapest algorithm and protocol, and into how many
+ * channels, threads, chunks and slices it cuts the bytes. */
+#ifndef NCCL_CHOICE_H
+#define NCCL_CHOICE_H
+
+#include "cost.h"
+#include "tuner.h"
+
+struct choice {
+	uint32_t algo, proto; /* enum algo, enum nbox_proto */
+	float cost_us;
+	struct cost cost;
+	uint32_t n_channels; /* that have bytes */
+	uint32_t n_threads;
+	uint64_t channel_bytes; /* of the larger of a rank's buffers, on the fullest channel */
+	uint64_t chunk_bytes;
+	uint32_t n_slices;
+};
+
+/* For @bytes, the larger of a rank's buffers. Return: 0; -1 where nothing is possible. */
+int choice_make(const struct comm *c, const struct tuner *t, uint32_t kind, uint64_t bytes,
+		struct choice *ret);
+
+#endif

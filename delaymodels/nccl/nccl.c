@@ -1,0 +1,234 @@
+/* nccl: which messages NCCL makes of an op at the virtual size.
+ *
+ * A scheduler: it answers with algorithm, protocol, channels, threads, chunks and rails, and with
+ * what a step costs besides its links; what the links cost, a link model says. The way there is
+ * NCCL's: graphs of the fabric (graph.c), a cost for each algorithm and protocol (cost.c), the
+ * cheapest, cut into channels and chunks (choice.c). Parameters come first, then the variables that
+ * the job has in its environment, then NCCL's defaults. README.md says how far the decisions agree
+ * with NCCL's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "choice.h"
+#include "p2p.h"
+#include "setting.h"
+#include "tuner.h"
+#include "whole.h"
+
+#define OVERHEAD_NS 2000 /* of the network, within NCCL's step times: the fabric has its own */
+
+struct nccl {
+	const struct nbox_host *host;
+	struct setting setting;
+	struct tuner tuner;
+};
+
+static int nccl_create(const struct nbox_host *host, const struct nbox_next *next,
+		       const struct nbox_kv *kv, size_t n_kv, void **ret_model)
+{
+	struct nccl *m = calloc(1, sizeof(*m));
+
+	(void)next;
+	if (!m) {
+		host->error(host, "out of memory");
+		return -1;
+	}
+	m->host = host;
+	if (setting_read(host, kv, n_kv, &m->setting) < 0 ||
+	    tuner_read(host, nbox_value(kv, n_kv, "tuner"), &m->tuner) < 0) {
+		free(m);
+		return -1;
+	}
+	*ret_model = m;
+	return 0;
+}
+
+static void nccl_destroy(void *model)
+{
+	struct nccl *m = model;
+
+	tuner_deinit(&m->tuner);
+	free(m);
+}
+
+/* --- the answer's parts ------------------------------------------------------------ */
+
+static uint32_t algo_of(uint32_t algo, uint32_t kind)
+{
+	static const uint32_t algos[N_ALGOS] = {
+		[ALGO_TREE] = NBOX_TREE,           [ALGO_RING] = NBOX_RING,
+		[ALGO_COLLNET_DIRECT] = NBOX_COLLNET, [ALGO_COLLNET_CHAIN] = NBOX_COLLNET,
+		[ALGO_NVLS] = NBOX_NVLS,           [ALGO_NVLS_TREE] = NBOX_NVLS_TREE,
+		[ALGO_PAT] = NBOX_PAT,
+	};
+	int is_chain = kind == NBOX_BROADCAST || kind == NBOX_REDUCE;
+
+	return algo == ALGO_RING && is_chain ? NBOX_CHAIN : algos[algo];
+}
+
+static void set_candidates(const struct comm *c, uint32_t kind, uint64_t bytes,
+			   struct nbox_plan *ret)
+{
+	for (uint32_t a = 0; a < N_ALGOS; a++)
+		for (uint32_t p = 0; p < N_PROTOS; p++) {
+			struct nbox_candidate *n = &ret->candidates[ret->n_candidates];
+			struct cost cost;
+			float us;
+
+			/* one line for CollNet */
+			if (!cost_exists(kind, a, p) ||
+			    (a == ALGO_COLLNET_CHAIN && kind == NBOX_ALLREDUCE))
+				continue;
+			cost_find(c, kind, a, p, &cost);
+			us = cost_us(c, &cost, kind, a, p, bytes);
+			*n = (struct nbox_candidate){
+				.algo = algo_of(a, kind),
+				.proto = p,
+				.cost_ns = us < 0 ? -1 : (double)us * 1e3,
+				.why_not = cost.why_not,
+			};
+			ret->n_candidates++;
+		}
+}
+
+static void set_steps(const struct comm *c, const struct nbox_fabric *f, uint32_t algo,
+		      uint32_t proto, struct nbox_plan *ret)
+{
+	static const double factors[N_PROTOS] = {2, 16.0 / 15, 1};
+	const struct tables *t = c->setting->tables;
+	const struct graph *g = algo == ALGO_TREE ? &c->graphs.tree : &c->graphs.ring;
+	enum hw in = g->intra_type == PATH_NVLINK ? HW_NVLINK : HW_PCI;
+	uint32_t net = c->n_ranks == c->n_nodes ? ALGO_TREE : algo;
+	double intra = t->hw_us[in][algo][proto] * 1e3, inter, overhead;
+
+	/* each step of a ring over nodes has to post at the NIC */
+	overhead = (c->cpu == NBOX_AMD ? 2e3 : 1e3) * (proto == NBOX_SIMPLE ? 3 : 1);
+	if (algo == ALGO_RING && c->n_nodes > 1 && intra < overhead)
+		intra = overhead;
+	intra -= f->gpu_latency_ns;
+	inter = t->hw_us[HW_NET][net][proto] * 1e3 - OVERHEAD_NS;
+	ret->step_ns[NBOX_INTRA] = intra > 0 ? intra : 0;
+	ret->step_ns[NBOX_INTER] = inter > 0 ? inter : 0;
+	ret->base_ns = t->base_us[algo][proto] * 1e3;
+	ret->wire_factor = factors[proto];
+	ret->proto = proto;
+}
+
+/* A lane carries its share of what NCCL's tables give the graph. In a tree half of that goes up
+ * while the other half comes down. */
+static void set_lanes(const struct comm *c, uint32_t kind, const struct choice *ch,
+		      struct nbox_plan *ret)
+{
+	double bw = (double)cost_bus_bw(c, kind, ch->algo, ch->proto) * ret->wire_factor;
+
+	bw /= c->n_channels;
+	if (ch->algo == ALGO_TREE)
+		bw /= 2;
+	ret->n_lanes = ch->n_channels;
+	ret->lane_bytes_per_ns[NBOX_INTRA] = ret->lane_bytes_per_ns[NBOX_INTER] = bw;
+}
+
+static void plan_collective(const struct nccl *m, const struct comm *c, const struct nbox_op *op,
+			    const struct nbox_fabric *f, const struct choice *ch, uint64_t bytes,
+			    struct nbox_plan *ret)
+{
+	ret->algo = algo_of(ch->algo, op->kind);
+	ret->n_threads = ch->n_threads;
+	ret->n_slices = ch->n_slices;
+	ret->chunk_bytes = ch->chunk_bytes;
+	ret->estimate_ns = (double)cost_us(c, &ch->cost, op->kind, ch->algo, ch->proto, bytes) * 1e3;
+	ret->source = m->setting.tables->source;
+	set_steps(c, f, ch->algo, ch->proto, ret);
+	set_lanes(c, op->kind, ch, ret);
+	if (ret->algo >= NBOX_NVLS)
+		ret->whole_ns = whole_ns(c, f, op->kind, ch, bytes);
+	set_candidates(c, op->kind, bytes, ret);
+}
+
+static void plan_p2p(const struct nccl *m, const struct comm *c, const struct nbox_op *op,
+		     const struct nbox_fabric *f, struct nbox_plan *ret)
+{
+	struct p2p p;
+
+	p2p_make(c, op->bytes, &p);
+	ret->algo = NBOX_DIRECT;
+	ret->n_lanes = p.n_channels;
+	ret->n_threads = 512;
+	ret->chunk_bytes = p.chunk_bytes;
+	ret->source = m->setting.tables->source;
+	set_steps(c, f, ALGO_RING, p.proto, ret);
+}
+
+/* --- the question ------------------------------------------------------------------ */
+
+/* A user's --algo leaves NCCL the other half of the choice. Return: 0; -1: not for this kind. */
+static int narrow(const struct nccl *m, const struct nbox_op *op, struct setting *ret)
+{
+	uint32_t algo = op->algo == NBOX_CHAIN ? NBOX_RING : op->algo;
+
+	*ret = m->setting;
+	if (op->algo == NBOX_ALGO_ANY || op->kind >= N_COSTED)
+		return 0;
+	for (uint32_t a = 0; a < N_ALGOS; a++)
+		if (algo_of(a, NBOX_ALLREDUCE) != algo)
+			ret->algo[op->kind][a] = ALLOWED_NO;
+	return algo == NBOX_DIRECT ? -1 : 0;
+}
+
+static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fabric *fabric,
+		     struct nbox_plan *ret)
+{
+	const struct nccl *m = model;
+	uint64_t bytes = op->bytes;
+	struct setting setting;
+	struct choice ch;
+	struct comm c;
+
+	if (op->n_ranks < 2 || fabric->n_domains < 1 || fabric->most_ranks_per_domain < 1) {
+		ret->algo = op->kind < N_COSTED ? algo_of(ALGO_RING, op->kind) : NBOX_DIRECT;
+		ret->proto = NBOX_SIMPLE;
+		ret->n_lanes = 1;
+		ret->chunk_bytes = m->setting.buffer_bytes[NBOX_SIMPLE];
+		ret->source = m->setting.tables->source;
+		return 0;
+	}
+	if (narrow(m, op, &setting) < 0)
+		return 1;
+	comm_make(&setting, fabric, op->n_ranks, &c);
+	ret->n_rails = fabric->n_nics && c.n_nodes > 1 ? fabric->n_nics : 1;
+	if (op->kind >= N_COSTED) {
+		plan_p2p(m, &c, op, fabric, ret);
+		return 0;
+	}
+	if (op->kind == NBOX_ALLGATHER || op->kind == NBOX_REDUCESCATTER)
+		bytes *= op->n_ranks;
+	if (choice_make(&c, &m->tuner, op->kind, bytes, &ch) < 0) {
+		m->host->error(m->host,
+			       "NCCL has no algorithm and protocol left for this op: loosen NCCL_ALGO "
+			       "and NCCL_PROTO, or the model's algo= and proto=");
+		return -1;
+	}
+	plan_collective(m, &c, op, fabric, &ch, bytes, ret);
+	return 0;
+}
+
+static const struct nbox_param params[] = {
+	{"algo", "text", "NCCL_ALGO, else all", "algorithms, as in NCCL_ALGO; '+' for ','"},
+	{"proto", "text", "NCCL_PROTO, else all", "protocols, as in NCCL_PROTO; '+' for ','"},
+	{"channels", "count", "NCCL_MIN/MAX_NCHANNELS, else the fabric's",
+	 "channels of a communicator"},
+	{"version", "text", "2.28.9", "of NCCL, whose cost tables are taken"},
+	{"tuner", "text", "none", "table of NCCL's example tuner plug-in (CSV)"},
+	{0},
+};
+
+NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
+	NBOX_DELAYMODEL_HEAD, /* its first members */
+	.name = "nccl",
+	.summary = "algorithm, protocol, channels and chunks as NCCL picks them",
+	.flags = NBOX_UNIFORM,
+	.params = params,
+	.create = nccl_create,
+	.destroy = nccl_destroy,
+	.plan = nccl_plan,
+};

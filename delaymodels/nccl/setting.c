@@ -1,0 +1,198 @@
+/* See setting.h. */
+#include "setting.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "words.h"
+
+#define MAX_CHANNELS 64
+
+static const char *variable(const struct nbox_host *host, const char *name)
+{
+	if (host->struct_size < offsetof(struct nbox_host, variable) + sizeof(host->variable) ||
+	    !host->variable)
+		return NULL;
+	return host->variable(host, name);
+}
+
+/* A whole number of the environment, as NCCL reads it. Return: 0, *ret as it was when @name is not
+ * set; -1 with the sentence. */
+static int read_number(const struct nbox_host *host, const char *name, int64_t least, int64_t most,
+		       int64_t *ret)
+{
+	const char *text = variable(host, name);
+	char *end;
+	long long v;
+
+	if (!text || !text[0])
+		return 0;
+	errno = 0;
+	v = strtoll(text, &end, 0);
+	if (*end || errno || v < least || v > most) {
+		host->error(host, "%s=%.64s: it must be a whole number from %lld to %lld", name,
+			    text, (long long)least, (long long)most);
+		return -1;
+	}
+	*ret = v;
+	return 0;
+}
+
+/* Of @n variables the larger or the smaller that is set. */
+static int read_channels(const struct nbox_host *host, struct setting *s)
+{
+	static const char *const least[] = {"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS",
+					    "NCCL_MIN_CTAS"};
+	static const char *const most[] = {"NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS",
+					   "NCCL_MAX_CTAS"};
+
+	for (size_t i = 0; i < 3; i++) {
+		int64_t low = s->min_channels, high = s->max_channels;
+
+		if (read_number(host, least[i], 0, INT32_MAX, &low) < 0 ||
+		    read_number(host, most[i], 1, INT32_MAX, &high) < 0)
+			return -1;
+		/* the older names yield to the newer; NCCL_MAX_CTAS limits besides */
+		s->min_channels = low > MAX_CHANNELS ? MAX_CHANNELS : (uint32_t)low;
+		if (i < 2 || high < (int64_t)s->max_channels)
+			s->max_channels = high > MAX_CHANNELS ? MAX_CHANNELS : (uint32_t)high;
+	}
+	return 0;
+}
+
+static int read_buffers(const struct nbox_host *host, struct setting *s)
+{
+	static const char *const names[N_PROTOS] = {"NCCL_LL_BUFFSIZE", "NCCL_LL128_BUFFSIZE",
+						    "NCCL_BUFFSIZE"};
+	/* a chunk must have a line of the protocol at least, and its size fits NCCL's int */
+	static const int64_t least[N_PROTOS] = {512, 32768, 8192};
+	int64_t chunk = (int64_t)s->p2p_chunk_bytes;
+
+	for (int p = 0; p < N_PROTOS; p++) {
+		int64_t bytes = (int64_t)s->buffer_bytes[p];
+
+		if (read_number(host, names[p], least[p], INT32_MAX, &bytes) < 0)
+			return -1;
+		s->buffer_bytes[p] = (uint64_t)bytes;
+	}
+	if (read_number(host, "NCCL_P2P_NET_CHUNKSIZE", 1, INT32_MAX, &chunk) < 0)
+		return -1;
+	s->p2p_chunk_bytes = (uint64_t)chunk;
+	return 0;
+}
+
+/* "8 8 64 64 8 64": of the tree, then the ring, by protocol. */
+static int read_thresholds(const struct nbox_host *host, struct setting *s)
+{
+	const char *text = variable(host, "NCCL_THREAD_THRESHOLDS"), *p = text;
+
+	for (int i = 0; p && *p && i < 2 * N_PROTOS; i++) {
+		char *end;
+
+		errno = 0;
+		s->thresholds[i / N_PROTOS][i % N_PROTOS] = strtoll(p, &end, 10);
+		if (end == p || errno)
+			break;
+		p = end + strspn(end, " ");
+	}
+	if (!p || !*p)
+		return 0;
+	host->error(host, "NCCL_THREAD_THRESHOLDS=%.64s: up to six whole numbers stand here", text);
+	return -1;
+}
+
+/* NCCL's own limits. */
+static uint32_t threads_within(int64_t n, uint32_t least, uint32_t most)
+{
+	if (n <= 0)
+		return 0;
+	return n % 32 || n > most ? most : n < least ? least : (uint32_t)n;
+}
+
+static int read_switches(const struct nbox_host *host, struct setting *s)
+{
+	int64_t nvls = ALLOWED_BY_RULE, pat = ALLOWED_BY_RULE, threads = 0, ll128 = 0;
+
+	if (read_number(host, "NCCL_NVLS_ENABLE", 0, 2, &nvls) < 0 ||
+	    read_number(host, "NCCL_PAT_ENABLE", 0, 2, &pat) < 0 ||
+	    read_number(host, "NCCL_NTHREADS", -2, INT32_MAX, &threads) < 0 ||
+	    read_number(host, "NCCL_LL128_NTHREADS", -2, INT32_MAX, &ll128) < 0)
+		return -1;
+	s->has_nvls = (int)nvls;
+	s->has_pat = (int)pat;
+	s->n_threads = threads_within(threads, 64, 512);
+	s->n_ll128_threads = threads_within(ll128, 160, 640);
+	return 0;
+}
+
+/* The parameter @key, else the variable @name, as a list. */
+static int read_list(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
+		     const char *key, const char *name, const char *words, size_t n_words,
+		     uint8_t *allowed)
+{
+	const char *text = nbox_value(kv, n_kv, key);
+	char own[256];
+
+	if (!text) {
+		text = variable(host, name);
+		return text && text[0] ? words_apply(host, name, text, words, n_words, allowed) : 0;
+	}
+	if (strlen(text) >= sizeof(own)) {
+		host->error(host, "%s: the list is longer than %zu characters", key,
+			    sizeof(own) - 1);
+		return -1;
+	}
+	for (size_t i = 0; i <= strlen(text); i++) /* a parameter cannot have commas */
+		own[i] = text[i] == '+' ? ',' : text[i];
+	return words_apply(host, key, own, words, n_words, allowed);
+}
+
+static int read_own(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
+		    struct setting *s)
+{
+	const char *version = nbox_value(kv, n_kv, "version");
+	uint64_t channels = 0;
+
+	s->tables = tables_find(version ? version : "");
+	if (!s->tables) {
+		host->error(host, "version=%.32s: the cost tables are those of NCCL %s", version,
+			    tables_versions);
+		return -1;
+	}
+	if (host->parse_count(host, "channels", nbox_value(kv, n_kv, "channels"), &channels) < 0)
+		return -1;
+	if (channels > MAX_CHANNELS || (nbox_value(kv, n_kv, "channels") && channels == 0)) {
+		host->error(host, "channels=%llu: NCCL has 1 to %d", (unsigned long long)channels,
+			    MAX_CHANNELS);
+		return -1;
+	}
+	if (channels)
+		s->min_channels = s->max_channels = (uint32_t)channels;
+	return 0;
+}
+
+int setting_read(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
+		 struct setting *ret)
+{
+	struct setting s = {
+		.max_channels = MAX_CHANNELS,
+		.buffer_bytes = {512 << 10, 4915200, 4 << 20},
+		.p2p_chunk_bytes = 128 << 10,
+		.thresholds = {{-1, -1, -1}, {-1, -1, -1}},
+	};
+
+	memset(s.algo, ALLOWED_YES, sizeof(s.algo));
+	memset(s.proto, ALLOWED_YES, sizeof(s.proto));
+	for (int k = 0; k < N_COSTED; k++)
+		s.proto[k][NBOX_LL128] = ALLOWED_BY_RULE;
+	if (read_list(host, kv, n_kv, "algo", "NCCL_ALGO", ALGO_WORDS, N_ALGOS, &s.algo[0][0]) < 0 ||
+	    read_list(host, kv, n_kv, "proto", "NCCL_PROTO", PROTO_WORDS, N_PROTOS,
+		      &s.proto[0][0]) < 0 ||
+	    read_channels(host, &s) < 0 || read_buffers(host, &s) < 0 ||
+	    read_thresholds(host, &s) < 0 || read_switches(host, &s) < 0 ||
+	    read_own(host, kv, n_kv, &s) < 0)
+		return -1;
+	*ret = s;
+	return 0;
+}

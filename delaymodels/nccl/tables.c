@@ -1,0 +1,127 @@
+/* See tables.h. Read in NCCL's sources of the versions named (its cost model, src/graph/tuning.cc);
+ * numbers are facts, microseconds and GB/s. */
+#include "tables.h"
+
+#include <string.h>
+
+#define BASE_US                                                                               \
+	{                                                                                     \
+		[ALGO_TREE] = {6.8, 14.0, 8.4}, [ALGO_RING] = {6.6, 14.0, 8.4},               \
+		[ALGO_PAT] = {8.0, 8.0, 8.0},                                                 \
+	}
+
+#define HW_NVLINK_US                                                                          \
+	{                                                                                     \
+		[ALGO_TREE] = {0.6, 1.25, 4.0}, [ALGO_RING] = {0.6, 1.9, 3.4},                \
+		[ALGO_NVLS] = {0, 0, 25}, [ALGO_NVLS_TREE] = {0, 0, 25},                      \
+		[ALGO_PAT] = {0, 0, 4.0},                                                     \
+	}
+
+#define HW_PCI_US                                                                             \
+	{                                                                                     \
+		[ALGO_TREE] = {1.0, 1.9, 4.0}, [ALGO_RING] = {1.0, 2.5, 5.7},                 \
+		[ALGO_PAT] = {0, 0, 4.0},                                                     \
+	}
+
+#define HW_NET_US(nvls_tree)                                                                  \
+	{                                                                                     \
+		[ALGO_TREE] = {5.0, 8.5, 14}, [ALGO_RING] = {2.7, 4.0, 14.0},                 \
+		[ALGO_NVLS] = {0, 0, 18}, [ALGO_NVLS_TREE] = {0, 0, nvls_tree},               \
+		[ALGO_PAT] = {0, 0, 14},                                                      \
+	}
+
+#define LL_BW {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}}
+
+static const struct tables all[] = {
+	{
+		.version = "2.28.9",
+		.source = "NCCL 2.28.9",
+		.base_us = BASE_US,
+		.hw_us = {HW_NVLINK_US, HW_PCI_US, HW_NET_US(20.9)},
+		.ll_bw = LL_BW,
+		.ring_ll128_bw = {{20.0, 20.0, 20.0},
+				  {20.0, 20.0, 20.0},
+				  {36.7, 36.7, 36.7},
+				  {73.4, 34.6, 73.4}},
+		.tree_ll128_bw = {{20.0, 20.0, 20.0},
+				  {20.0, 20.0, 20.0},
+				  {36.7, 36.7, 29.0},
+				  {55.6, 31.67, 20.0}},
+		.tree_bw = {{26.5, 18.5, 10.0},
+			    {24.0, 23.6, 17.8},
+			    {38.7, 41.4, 36.0},
+			    {70.0, 42.8, 24.0}},
+		.nvls_tree_bw = {{26.5, 18.5, 10.0},
+				 {24.0, 23.6, 17.8},
+				 {0.0, 57.7, 45.5},
+				 {0.0, 96.0, 43.8}},
+		.has_pat = 1,
+	},
+	{
+		.version = "2.27.7",
+		.source = "NCCL 2.27.7",
+		.base_us = BASE_US,
+		.hw_us = {HW_NVLINK_US, HW_PCI_US, HW_NET_US(14)},
+		.ll_bw = LL_BW,
+		.ring_ll128_bw = {{20.0, 20.0, 20.0},
+				  {20.0, 20.0, 20.0},
+				  {36.7, 36.7, 36.7},
+				  {73.4, 73.4, 73.4}},
+		.tree_ll128_bw = {{20.0, 20.0, 20.0},
+				  {20.0, 20.0, 20.0},
+				  {36.7, 36.7, 29.0},
+				  {73.4, 73.4, 58.0}},
+		.tree_bw = {{26.5, 18.5, 10.0},
+			    {24.0, 23.6, 17.8},
+			    {38.7, 41.4, 36.0},
+			    {77.4, 82.8, 72.0}},
+		.has_old_nvls = 1,
+		.has_pat = 1,
+	},
+};
+
+const char tables_versions[] = "2.28.9, 2.27.7";
+
+const struct tables *tables_find(const char *version)
+{
+	if (!version[0])
+		return &all[0];
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (strcmp(all[i].version, version) == 0)
+			return &all[i];
+	return NULL;
+}
+
+uint32_t tables_card(uint32_t sm)
+{
+	return sm >= 100 ? 3 : sm >= 90 ? 2 : sm >= 80 ? 1 : 0;
+}
+
+uint32_t tables_scale(uint32_t n_nodes)
+{
+	return n_nodes <= 2 ? n_nodes - 1 : 2;
+}
+
+float tables_nvls_efficiency(uint32_t card)
+{
+	static const float shares[N_CARDS] = {0, 0, 0.85f, 0.74f};
+
+	return shares[card];
+}
+
+float tables_tree_share(uint32_t proto, uint64_t bytes)
+{
+	/* 64 B, 128 B, ... 256 MiB */
+	static const float shares[N_PROTOS][23] = {
+		{1.0f, 1.0f, 1.0f, 1.0f, 0.9f, 0.8f, 0.7f, 0.7f, 0.7f, 0.7f, 0.6f, 0.5f,
+		 0.4f, 0.4f, 0.5f, 0.6f, 0.7f, 0.8f, 0.9f, 1.0f, 1.0f, 1.0f, 1.0f},
+		{1.0f, 1.0f, 1.0f, 1.0f, 1.0f, 0.9f, 0.8f, 0.8f, 0.8f, 0.7f, 0.6f, 0.6f,
+		 0.6f, 0.6f, 0.6f, 0.6f, 0.8f, 0.9f, 0.9f, 0.9f, 0.9f, 1.0f, 1.0f},
+		{0.9f, 0.9f, 0.9f, 0.9f, 0.9f, 0.9f, 0.9f, 0.8f, 0.7f, 0.6f, 0.6f, 0.5f,
+		 0.5f, 0.5f, 0.5f, 0.6f, 0.7f, 0.8f, 0.7f, 0.7f, 0.8f, 0.9f, 0.9f},
+	};
+	uint64_t units = bytes >> 6;
+	uint32_t log = units ? 63 - (uint32_t)__builtin_clzll(units) : 23;
+
+	return log < 23 ? shares[proto][log] : 1;
+}
