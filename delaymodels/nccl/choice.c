@@ -130,8 +130,8 @@ static void set_chunk(const struct comm *c, uint32_t kind, struct choice *ch)
 {
 	static const uint64_t grains[N_PROTOS] = {16, 1920, 512};
 	uint64_t step = c->setting->buffer_bytes[ch->proto] / STEPS, chunk = step;
-	int is_ring = ch->algo == ALGO_RING && ch->proto == NBOX_SIMPLE &&
-		      kind != NBOX_BROADCAST && kind != NBOX_REDUCE;
+	int is_ring = ch->algo == ALGO_RING && ch->proto == NBOX_SIMPLE && kind != NBOX_BROADCAST &&
+		      kind != NBOX_REDUCE;
 
 	ch->n_slices = is_ring ? 2 : 1;
 	if (is_ring)

@@ -30,7 +30,8 @@ void comm_set_channels(struct comm *c)
 	if (g->tree.n_channels < n)
 		n = g->tree.n_channels;
 	g->ring.n_channels = g->tree.n_channels = n;
-	n *= 2; /* each ring and tree a second time, the tree as the other half of the double tree */
+	n *= 2; /* each ring and tree a second time, the tree as the other half of the double tree
+		 */
 	if (c->sm_min >= 90 && c->n_nodes > 1 && g->ring.intra_bw > 45 && n < 16)
 		n *= 2;
 	n = n > s->max_channels ? s->max_channels : n;
@@ -112,8 +113,7 @@ static float nvls_channel_bw(const struct comm *c, const struct graph *g, uint32
 		return least(intra, inter);
 	if (c->n_nodes <= 2)
 		inter *= 2;
-	return least(least(intra, inter),
-		     (float)t->nvls_tree_bw[card][tables_scale(c->n_nodes)]);
+	return least(least(intra, inter), (float)t->nvls_tree_bw[card][tables_scale(c->n_nodes)]);
 }
 
 /* Of the tree, from what its channels have; every step rounds to float, as in NCCL. */
@@ -162,7 +162,7 @@ static float ring_bus_bw(const struct comm *c, float bus, uint32_t proto, double
 
 static uint32_t ring_steps(const struct comm *c, uint32_t kind)
 {
-	return kind == NBOX_ALLREDUCE                                     ? 2 * (c->n_ranks - 1)
+	return kind == NBOX_ALLREDUCE                                 ? 2 * (c->n_ranks - 1)
 	       : kind == NBOX_ALLGATHER || kind == NBOX_REDUCESCATTER ? c->n_ranks - 1
 								      : c->n_ranks;
 }
@@ -340,8 +340,7 @@ static const char *find_why_not(const struct comm *c, uint32_t kind, uint32_t al
 	return why;
 }
 
-void cost_find(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto,
-	       struct cost *ret)
+void cost_find(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto, struct cost *ret)
 {
 	const char *why = find_why_not(c, kind, algo, proto);
 

@@ -17,7 +17,8 @@ struct comm {
 };
 
 struct cost {
-	float bw, latency_us; /* bytes / 1000 / bw + latency is the time in us; bw 0: not possible */
+	float bw,
+		latency_us; /* bytes / 1000 / bw + latency is the time in us; bw 0: not possible */
 	const char *why_not;
 };
 

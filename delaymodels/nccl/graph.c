@@ -20,7 +20,7 @@
 
 /* Fast first; ends with 0. */
 static const float intra_speeds[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 0};
-static const float inter_speeds[] = {48, 30, 28, 24, 20, 18, 15, 12,   10,   9,
+static const float inter_speeds[] = {48, 30, 28, 24, 20, 18,   15,   12,    10,    9,
 				     7,  6,  5,  4,  3,  2.4f, 1.2f, 0.24f, 0.12f, 0};
 static const float intra_speeds_90[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3, 0};
 static const float inter_speeds_90[] = {48, 45, 42, 40, 30,   24,   22,    20,    17.5f,

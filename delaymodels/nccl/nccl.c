@@ -56,9 +56,12 @@ static void nccl_destroy(void *model)
 static uint32_t algo_of(uint32_t algo, uint32_t kind)
 {
 	static const uint32_t algos[N_ALGOS] = {
-		[ALGO_TREE] = NBOX_TREE,           [ALGO_RING] = NBOX_RING,
-		[ALGO_COLLNET_DIRECT] = NBOX_COLLNET, [ALGO_COLLNET_CHAIN] = NBOX_COLLNET,
-		[ALGO_NVLS] = NBOX_NVLS,           [ALGO_NVLS_TREE] = NBOX_NVLS_TREE,
+		[ALGO_TREE] = NBOX_TREE,
+		[ALGO_RING] = NBOX_RING,
+		[ALGO_COLLNET_DIRECT] = NBOX_COLLNET,
+		[ALGO_COLLNET_CHAIN] = NBOX_COLLNET,
+		[ALGO_NVLS] = NBOX_NVLS,
+		[ALGO_NVLS_TREE] = NBOX_NVLS_TREE,
 		[ALGO_PAT] = NBOX_PAT,
 	};
 	int is_chain = kind == NBOX_BROADCAST || kind == NBOX_REDUCE;
@@ -136,7 +139,8 @@ static void plan_collective(const struct nccl *m, const struct comm *c, const st
 	ret->n_threads = ch->n_threads;
 	ret->n_slices = ch->n_slices;
 	ret->chunk_bytes = ch->chunk_bytes;
-	ret->estimate_ns = (double)cost_us(c, &ch->cost, op->kind, ch->algo, ch->proto, bytes) * 1e3;
+	ret->estimate_ns =
+		(double)cost_us(c, &ch->cost, op->kind, ch->algo, ch->proto, bytes) * 1e3;
 	ret->source = m->setting.tables->source;
 	set_steps(c, f, ch->algo, ch->proto, ret);
 	set_lanes(c, op->kind, ch, ret);
@@ -203,9 +207,10 @@ static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fa
 	if (op->kind == NBOX_ALLGATHER || op->kind == NBOX_REDUCESCATTER)
 		bytes *= op->n_ranks;
 	if (choice_make(&c, &m->tuner, op->kind, bytes, &ch) < 0) {
-		m->host->error(m->host,
-			       "NCCL has no algorithm and protocol left for this op: loosen NCCL_ALGO "
-			       "and NCCL_PROTO, or the model's algo= and proto=");
+		m->host->error(
+			m->host,
+			"NCCL has no algorithm and protocol left for this op: loosen NCCL_ALGO "
+			"and NCCL_PROTO, or the model's algo= and proto=");
 		return -1;
 	}
 	plan_collective(m, &c, op, fabric, &ch, bytes, ret);

@@ -186,7 +186,8 @@ int setting_read(const struct nbox_host *host, const struct nbox_kv *kv, size_t 
 	memset(s.proto, ALLOWED_YES, sizeof(s.proto));
 	for (int k = 0; k < N_COSTED; k++)
 		s.proto[k][NBOX_LL128] = ALLOWED_BY_RULE;
-	if (read_list(host, kv, n_kv, "algo", "NCCL_ALGO", ALGO_WORDS, N_ALGOS, &s.algo[0][0]) < 0 ||
+	if (read_list(host, kv, n_kv, "algo", "NCCL_ALGO", ALGO_WORDS, N_ALGOS, &s.algo[0][0]) <
+		    0 ||
 	    read_list(host, kv, n_kv, "proto", "NCCL_PROTO", PROTO_WORDS, N_PROTOS,
 		      &s.proto[0][0]) < 0 ||
 	    read_channels(host, &s) < 0 || read_buffers(host, &s) < 0 ||

@@ -17,8 +17,8 @@ struct setting {
 	uint64_t buffer_bytes[N_PROTOS];
 	uint64_t p2p_chunk_bytes;
 	uint32_t n_threads, n_ll128_threads; /* 0: as NCCL picks */
-	int64_t thresholds[2][N_PROTOS]; /* of tree and ring; negative: as NCCL picks */
-	int has_nvls, has_pat;           /* enum allowed */
+	int64_t thresholds[2][N_PROTOS];     /* of tree and ring; negative: as NCCL picks */
+	int has_nvls, has_pat;               /* enum allowed */
 };
 
 /* Reads the model's parameters, and where one is not given, the environment. Return: 0; -1 with the

@@ -4,33 +4,38 @@
 
 #include <string.h>
 
-#define BASE_US                                                                               \
-	{                                                                                     \
-		[ALGO_TREE] = {6.8, 14.0, 8.4}, [ALGO_RING] = {6.6, 14.0, 8.4},               \
-		[ALGO_PAT] = {8.0, 8.0, 8.0},                                                 \
+#define BASE_US                                                                 \
+	{                                                                       \
+		[ALGO_TREE] = {6.8, 14.0, 8.4}, [ALGO_RING] = {6.6, 14.0, 8.4}, \
+		[ALGO_PAT] = {8.0, 8.0, 8.0},                                   \
 	}
 
-#define HW_NVLINK_US                                                                          \
-	{                                                                                     \
-		[ALGO_TREE] = {0.6, 1.25, 4.0}, [ALGO_RING] = {0.6, 1.9, 3.4},                \
-		[ALGO_NVLS] = {0, 0, 25}, [ALGO_NVLS_TREE] = {0, 0, 25},                      \
-		[ALGO_PAT] = {0, 0, 4.0},                                                     \
+#define HW_NVLINK_US                                                                               \
+	{                                                                                          \
+		[ALGO_TREE] = {0.6, 1.25, 4.0}, [ALGO_RING] = {0.6, 1.9, 3.4},                     \
+		[ALGO_NVLS] = {0, 0, 25}, [ALGO_NVLS_TREE] = {0, 0, 25}, [ALGO_PAT] = {0, 0, 4.0}, \
 	}
 
-#define HW_PCI_US                                                                             \
-	{                                                                                     \
-		[ALGO_TREE] = {1.0, 1.9, 4.0}, [ALGO_RING] = {1.0, 2.5, 5.7},                 \
-		[ALGO_PAT] = {0, 0, 4.0},                                                     \
+#define HW_PCI_US                                                             \
+	{                                                                     \
+		[ALGO_TREE] = {1.0, 1.9, 4.0}, [ALGO_RING] = {1.0, 2.5, 5.7}, \
+		[ALGO_PAT] = {0, 0, 4.0},                                     \
 	}
 
-#define HW_NET_US(nvls_tree)                                                                  \
-	{                                                                                     \
-		[ALGO_TREE] = {5.0, 8.5, 14}, [ALGO_RING] = {2.7, 4.0, 14.0},                 \
-		[ALGO_NVLS] = {0, 0, 18}, [ALGO_NVLS_TREE] = {0, 0, nvls_tree},               \
-		[ALGO_PAT] = {0, 0, 14},                                                      \
+#define HW_NET_US(nvls_tree)                                                    \
+	{                                                                       \
+		[ALGO_TREE] = {5.0, 8.5, 14}, [ALGO_RING] = {2.7, 4.0, 14.0},   \
+		[ALGO_NVLS] = {0, 0, 18}, [ALGO_NVLS_TREE] = {0, 0, nvls_tree}, \
+		[ALGO_PAT] = {0, 0, 14},                                        \
 	}
 
-#define LL_BW {{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, {282.0, 90.0, 70.0}}
+#define LL_BW                                                                \
+	{                                                                    \
+		{39.0, 39.0, 20.4}, {87.7, 22.5, 19.0}, {141.0, 45.0, 35.0}, \
+		{                                                            \
+			282.0, 90.0, 70.0                                    \
+		}                                                            \
+	}
 
 static const struct tables all[] = {
 	{

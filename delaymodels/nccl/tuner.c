@@ -4,7 +4,8 @@
  *
  * with -1 for "NCCL's own" channels and for any number of the others. The last two choose among
  * calls that nbox does not tell apart: a line that asks for more than one op at a time, or for
- * registered buffers, never matches. Blanks around cells do not count, '#' begins a comment line. */
+ * registered buffers, never matches. Blanks around cells do not count, '#' begins a comment line.
+ */
 #include "tuner.h"
 
 #include <errno.h>

@@ -5,10 +5,10 @@
  *   NVLSTree  25 us + 2 d step + max(2 S / NICs of a domain, S (1 + 1/r) / port x efficiency)
  *   PAT       8 us + d step + S (n-1)/n / NICs of a domain
  *
- * with S bytes, n ranks, r in a domain, N domains, d = ceil(log2 N). A step is NCCL's for a tree over
- * the network, plus the fabric's latency. NCCL's own model differs in two things: it has 20.9 us a
- * step of NVLSTree, and for PAT 2.8 us for each rank, which no network of 512 takes. The NICs have
- * the bandwidth that NCCL's tables leave them, if it is less than theirs. */
+ * with S bytes, n ranks, r in a domain, N domains, d = ceil(log2 N). A step is NCCL's for a tree
+ * over the network, plus the fabric's latency. NCCL's own model differs in two things: it has 20.9
+ * us a step of NVLSTree, and for PAT 2.8 us for each rank, which no network of 512 takes. The NICs
+ * have the bandwidth that NCCL's tables leave them, if it is less than theirs. */
 #include "whole.h"
 
 #define OVERHEAD_NS 2000 /* of the network, within NCCL's step times */

@@ -1,4 +1,5 @@
-/* How long an op takes whose algorithm nbox does not play message by message: NVLS, NVLSTree, PAT. */
+/* How long an op takes whose algorithm nbox does not play message by message: NVLS, NVLSTree, PAT.
+ */
 #ifndef NCCL_WHOLE_H
 #define NCCL_WHOLE_H
 

@@ -1,5 +1,6 @@
 /* See words.h. Entries are separated by ';'. An entry may begin with a kind and ':', but the first
- * may go without, for all kinds; then words, separated by ','. '^' in front allows all but those. */
+ * may go without, for all kinds; then words, separated by ','. '^' in front allows all but those.
+ */
 #include "words.h"
 
 #include <string.h>
@@ -73,8 +74,10 @@ int words_apply(const struct nbox_host *host, const char *key, const char *text,
 				return -1;
 			}
 		} else if (!is_first) {
-			host->error(host, "%s=%.200s: all entries but the first begin with a kind, "
-					  "as in ring;allreduce:tree", key, text);
+			host->error(host,
+				    "%s=%.200s: all entries but the first begin with a kind, "
+				    "as in ring;allreduce:tree",
+				    key, text);
 			return -1;
 		}
 		r = colon ? apply_list(&e, kind, colon + 1, n - (size_t)(colon + 1 - p))

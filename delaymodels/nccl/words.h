@@ -11,8 +11,8 @@ int words_find(const char *words, const char *p, size_t n);
 #define PROTO_WORDS "ll|ll128|simple"
 #define KIND_WORDS "allreduce|allgather|reducescatter|broadcast|reduce" /* enum nbox_op_kind */
 
-/* Sets @allowed, N_COSTED rows of @n_words, as @text of the variable or parameter @key says. Return:
- * 0; -1 with the sentence. */
+/* Sets @allowed, N_COSTED rows of @n_words, as @text of the variable or parameter @key says.
+ * Return: 0; -1 with the sentence. */
 int words_apply(const struct nbox_host *host, const char *key, const char *text, const char *words,
 		size_t n_words, uint8_t *allowed);
 

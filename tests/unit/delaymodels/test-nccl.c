@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-
 /* DGX H100 and A100, in raw bandwidths. */
 static struct nbox_fabric dgx(uint32_t sm, uint32_t n_domains)
 {
@@ -32,7 +31,8 @@ static struct nbox_fabric dgx(uint32_t sm, uint32_t n_domains)
 static struct nbox_plan must_plan(const char *model, const struct nbox_fabric *f, uint32_t kind,
 				  uint64_t bytes)
 {
-	struct nbox_op op = test_op(kind, f->n_domains * f->most_ranks_per_domain, f->n_domains, bytes);
+	struct nbox_op op =
+		test_op(kind, f->n_domains * f->most_ranks_per_domain, f->n_domains, bytes);
 	struct nbox_plan plan;
 	struct err err = {""};
 	CHAIN d = test_must_open(model, NULL, 0);
