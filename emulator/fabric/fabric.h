@@ -1,7 +1,13 @@
 /* The fabric of the virtual cluster: what its nodes are (GPUs, NVLink or PCIe, NICs), and the
  * network between them. Immutable once made. A link has one direction; its number follows from what
  * it joins, so that a world of 65,536 ranks costs no memory. Links that the user changed stand in a
- * short list. */
+ * short list.
+ *
+ * Bandwidths of classes are raw: a data sheet's, each way. What a link carries of NCCL's bytes is
+ * that times fabric_efficiency() of its kind; fabric_link() says it.
+ *
+ * Latencies are those that NCCL's own step times do not contain. These were measured over NVLink,
+ * which hence has none here, and over InfiniBand, whose 2 us a scheduler takes off them. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,18 +21,21 @@
 #define FABRIC_NAME_MAX 32
 #define FABRIC_CLASSES_MAX 8
 #define FABRIC_NICS_MAX 16
+#define FABRIC_GPUS_MAX 1024 /* of a node */
+#define FABRIC_SWITCHES_MAX 1024
 #define FABRIC_PATH_MAX 16
 
 enum fabric_intra { FABRIC_NVSWITCH, FABRIC_NVLINK, FABRIC_PCIE };
 enum fabric_cpu { FABRIC_INTEL, FABRIC_AMD, FABRIC_ARM, FABRIC_OTHER_CPU };
 enum fabric_distance { FABRIC_PIX, FABRIC_PXB, FABRIC_PHB, FABRIC_SYS };
+enum fabric_nic { FABRIC_INFINIBAND, FABRIC_ROCE, FABRIC_EFA, FABRIC_SLINGSHOT, FABRIC_SOCKET };
 enum fabric_network_kind {
 	FABRIC_SWITCH,     /* one switch that never blocks */
 	FABRIC_RAIL,       /* NIC i of all nodes of a group at leaf i; spines above */
 	FABRIC_LEAF_SPINE, /* all NICs of a node at its leaf */
 	FABRIC_FAT_TREE,   /* leaf, spine and core */
 	FABRIC_DRAGONFLY,  /* groups, each pair of them joined */
-	FABRIC_CABLES      /* explicit links between nodes and switches */
+	FABRIC_CABLES      /* nodes at switches, explicit cables between these */
 };
 
 /* A kind of node. */
@@ -38,14 +47,16 @@ struct fabric_class {
 	uint32_t domain_nodes; /* that NVLink joins: 1, or 18 in an NVL72 */
 	enum fabric_intra intra;
 	bool has_nvls;
-	double gpu_bytes_per_ns, gpu_latency_ns; /* a GPU's port, each way; raw */
+	double gpu_bytes_per_ns; /* a GPU's port, each way; raw */
+	double gpu_latency_ns;   /* from port to port */
 	enum fabric_cpu cpu;
+	enum fabric_nic nic;
 	uint32_t n_nics;
-	uint32_t nic_gpu[FABRIC_NICS_MAX]; /* the nearest GPU */
+	uint32_t nic_gpu[FABRIC_NICS_MAX]; /* the nearest GPU; ascending */
 	enum fabric_distance distance;     /* of a NIC from that */
 	bool has_gdr;
-	double pcie_bytes_per_ns; /* between GPU and NIC; 0: no limit */
-	double nic_bytes_per_ns;  /* of one NIC, each way */
+	double pcie_bytes_per_ns; /* between GPU and NIC, each way; raw; 0: no limit */
+	double nic_bytes_per_ns;  /* of one NIC, each way; raw */
 };
 
 struct fabric_network {
@@ -54,12 +65,19 @@ struct fabric_network {
 	double hop_latency_ns;   /* each switch beyond the first */
 	uint32_t nodes_per_leaf; /* rail, leaf-spine, fat tree; dragonfly: nodes a router */
 	uint32_t leaves_per_pod; /* fat tree; dragonfly: routers a group */
-	double oversubscription; /* >= 1: bandwidth down to a leaf / up from it */
+	double oversubscription; /* >= 1: of a leaf, bandwidth of its nodes / up from it; dragonfly:
+				  * of a group, to all others */
 };
 
 /* Nodes of one class that stand together. */
 struct fabric_nodes {
 	uint32_t first, n, class;
+};
+
+/* FABRIC_CABLES: between two switches, both ways. */
+struct fabric_cable {
+	uint32_t from, to;
+	double latency_ns, bytes_per_ns;
 };
 
 /* A link that is not what its class or the network says: --cable. */
@@ -78,6 +96,12 @@ struct fabric {
 	struct fabric_nodes *nodes; /* owned, in order, without gaps */
 	size_t n_nodes_runs;
 	struct fabric_network network;
+	uint32_t *node_switch; /* owned; FABRIC_CABLES: of each node */
+	uint32_t n_switches;
+	struct fabric_cable *cables; /* owned */
+	size_t n_cables;
+	uint32_t *next_cable; /* owned; of [switch][switch to reach]; UINT32_MAX: no way. Made by
+			       * fabric_check() */
 	struct fabric_change *changes; /* owned, sorted by link */
 	size_t n_changes;
 };
@@ -90,51 +114,77 @@ struct fabric_link {
 
 /* fabric.c */
 struct fabric *fabric_free(struct fabric *f); /* NULL; takes NULL */
-/* What must hold of all together: positive and finite numbers, n_nics up to FABRIC_NICS_MAX, nodes
- * without gaps. Return: 0; -EINVAL with the sentence. */
-int fabric_check(const struct fabric *f, struct err *err);
+/* One run of nodes of @class. Return: NULL: out of memory. */
+struct fabric *fabric_new(const struct fabric_class *class, const struct fabric_network *network,
+			  uint32_t n_nodes);
 const struct fabric_class *fabric_class_of(const struct fabric *f, uint32_t node);
-uint32_t fabric_domain(const struct fabric *f, uint32_t world_rank); /* a number of its own */
+/* The first node of the domain that @world_rank is in: no two domains have the same. */
+uint32_t fabric_domain(const struct fabric *f, uint32_t world_rank);
+uint32_t fabric_domain_nodes(const struct fabric *f, uint32_t domain); /* how many it has */
 /* No two nodes differ, no link is changed, and all messages between domains that leave by rank i
  * and reach rank i cost the same. */
 bool fabric_is_uniform(const struct fabric *f);
 
-/* preset.c: "dgx-h100", of any number of nodes. Return: 0; -ENOENT with the nearest names. */
-int fabric_preset(const char *name, uint32_t n_nodes, struct fabric **ret, struct err *err);
+/* check.c: what must hold of all together: positive and finite numbers, n_nics up to
+ * FABRIC_NICS_MAX, nodes without gaps, a way from each node to each. Makes next_cable. Return: 0;
+ * -EINVAL with the sentence; -ENOMEM. */
+int fabric_check(struct fabric *f, struct err *err);
+
+/* preset.c: "dgx-h100", of any number of nodes. @gpus_per_node: how many of a node's GPUs are used,
+ * the first ones; 0: all. Return: 0; -ENOENT with the nearest names; as fabric_check(). */
+int fabric_preset(const char *name, uint32_t n_nodes, uint32_t gpus_per_node, struct fabric **ret,
+		  struct err *err);
 /* The @i-th preset's name and summary; NULL: there are no more. */
 const char *fabric_preset_name(size_t i, const char **ret_summary);
 
+/* near.c: the NICs that GPU @local of a class reaches without another GPU's help, as bits. Its own,
+ * else those of the nearest GPU below that has some. */
+uint32_t fabric_near_nics(const struct fabric_class *class, uint32_t local);
+/* The @i-th of them, from 0, round and round. */
+uint32_t fabric_near_nic(const struct fabric_class *class, uint32_t local, uint32_t i);
+
 /* path.c: the links of a message from @src to @dst (world ranks) in order. @nic: of the source's
  * node and of the destination's, for rings and trees that leave a node by the NIC of their channel;
- * FABRIC_NIC_NEAR: each rank's nearest. 0 links: to itself. Return: their number, at most
- * FABRIC_PATH_MAX; -EHOSTUNREACH without a path. O(1), but for FABRIC_CABLES. */
+ * a number beyond a node's NICs counts on from its first. FABRIC_NIC_NEAR: each rank's nearest. A
+ * NIC that is not near to a rank with NVLink is reached through the GPU next to it. 0 links: to
+ * itself. Return: their number, at most FABRIC_PATH_MAX; -EHOSTUNREACH without a path. O(1), but
+ * for FABRIC_CABLES: O(links). */
 int fabric_path(const struct fabric *f, uint32_t src, uint32_t dst, uint32_t nic,
 		uint64_t ret_links[FABRIC_PATH_MAX]);
+
+/* link.c: what a link carries of NCCL's bytes, with changes. */
 void fabric_link(const struct fabric *f, uint64_t link, struct fabric_link *ret);
-/* "node3.nic2.out", "node3.gpu5.in", "leaf1.up", ... Return: @buf. */
+
+/* The one place of the factors between a data sheet's bandwidth and what NCCL gets of it. */
+enum fabric_medium { FABRIC_MEDIUM_NVLINK, FABRIC_MEDIUM_PCIE, FABRIC_MEDIUM_NIC };
+double fabric_efficiency(enum fabric_medium medium, enum fabric_nic nic);
+
+/* link-name.c: "node3.nic2.out", "node3.gpu5.in", "leaf1.up", ... Return: @buf. */
 char *fabric_link_name(const struct fabric *f, uint64_t link, char *buf, size_t size);
-/* The same back, with "*" for any number: changes all links that match. Return: 0; -ENOENT with the
- * sentence; -ENOMEM. */
+/* change.c: the same back, with "*" for any number, and without its direction for both: changes all
+ * links that match. Negative: as before. Return: 0; -ENOENT with the sentence; -EINVAL; -ENOMEM. */
 int fabric_change(struct fabric *f, const char *name, double bytes_per_ns, double latency_ns,
 		  struct err *err);
 
-/* What an op of @m sees of it: the nbox_fabric of the model ABI, in the fabric's own words. */
+/* view.c: what an op of @m sees of it: the nbox_fabric of the model ABI, in the fabric's own words.
+ * Bandwidths are raw, as NCCL reads them: it does not see that a cable is slow. */
 struct fabric_view {
-	uint32_t n_domains, ranks_per_domain, most_ranks_per_domain;
+	uint32_t n_domains, ranks_per_domain, most_ranks_per_domain; /* 0: uneven */
 	uint32_t sm_min, sm_max;
 	enum fabric_intra intra;
 	enum fabric_cpu cpu;
 	enum fabric_distance distance;
 	bool has_nvls, has_gdr;
-	uint32_t n_nics;
+	uint32_t n_nics; /* of a domain, near to ranks of the op; the fewest */
 	double gpu_bytes_per_ns, gpu_latency_ns, pcie_bytes_per_ns, nic_bytes_per_ns,
 		net_latency_ns;
 };
-void fabric_view(const struct fabric *f, const struct membership *m, struct fabric_view *ret);
+/* Return: 0; -ENOMEM. O(ranks). */
+int fabric_view(const struct fabric *f, const struct membership *m, struct fabric_view *ret);
 
-/* bound.c: no op of @kind over @m takes less: its bytes through the
- * busiest GPU port, NIC, leaf or bisection, or the latency of the longest path that it needs,
- * whichever is longer. @bytes as struct sched has them. @ret_where: the link that says so, of
- * @size bytes. */
+/* bound.c: no op of @kind over @m takes less: its bytes through the busiest GPU port, the NICs of a
+ * domain that are near to its ranks, a leaf or a group of leaves, or the latency of the longest
+ * path that it needs, whichever is longer. @bytes as struct sched has them. @ret_where: the link
+ * that says so, of @size bytes; "" where nothing does. 0: one rank, or out of memory. O(ranks). */
 double fabric_bound(const struct fabric *f, enum coll_kind kind, uint64_t bytes, uint32_t root,
 		    const struct membership *m, char *ret_where, size_t size);

@@ -1,0 +1,377 @@
+/* Presets, paths, changes and what an op sees of a fabric. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka-all.h"
+#include "fabric/fabric.h"
+
+static struct fabric *preset(const char *name, uint32_t n_nodes)
+{
+	struct err err = {""};
+	struct fabric *f = NULL;
+
+	assert_int_equal(fabric_preset(name, n_nodes, 0, &f, &err), 0);
+	return f;
+}
+
+/* The path as text: names with blanks between them. */
+static const char *path(const struct fabric *f, uint32_t src, uint32_t dst, uint32_t nic)
+{
+	static char text[1024];
+	uint64_t links[FABRIC_PATH_MAX];
+	int n = fabric_path(f, src, dst, nic, links);
+	size_t used = 0;
+
+	text[0] = '\0';
+	assert_in_range(n, 0, FABRIC_PATH_MAX);
+	for (int i = 0; i < n; i++) {
+		char name[64];
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i ? " " : "",
+					 fabric_link_name(f, links[i], name, sizeof(name)));
+	}
+	return text;
+}
+
+static struct fabric_link link_at(const struct fabric *f, uint32_t src, uint32_t dst, int i)
+{
+	uint64_t links[FABRIC_PATH_MAX];
+	struct fabric_link l;
+
+	assert_true(fabric_path(f, src, dst, FABRIC_NIC_NEAR, links) > i);
+	fabric_link(f, links[i], &l);
+	return l;
+}
+
+static void all_presets_hold_what_a_fabric_must(void **state)
+{
+	const char *name, *summary;
+	size_t n = 0;
+
+	(void)state;
+	for (; (name = fabric_preset_name(n, &summary)); n++) {
+		struct fabric *f = preset(name, 64);
+		uint64_t links[FABRIC_PATH_MAX];
+		uint32_t last = 64 * f->gpus_per_node - 1;
+
+		assert_true(strlen(summary) > 0 && strlen(summary) < 100);
+		assert_string_equal(f->name, name);
+		assert_true(fabric_path(f, 0, last, FABRIC_NIC_NEAR, links) > 1);
+		fabric_free(f);
+	}
+	assert_true(n >= 12);
+}
+
+static void a_wrong_preset_is_answered_with_the_nearest(void **state)
+{
+	struct err err = {""};
+	struct fabric *f = NULL;
+
+	(void)state;
+	assert_int_equal(fabric_preset("dgxh100", 2, 0, &f, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "did you mean 'dgx-h100'?"));
+	assert_int_equal(fabric_preset("zebra", 2, 0, &f, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "dgx-a100"));
+	assert_int_equal(fabric_preset("dgx-h100", 2, 16, &f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "a node has 8 GPUs"));
+	assert_int_equal(fabric_preset("dgx-h100", 1000000000, 0, &f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "ranks are possible"));
+	assert_null(f);
+}
+
+static void a_message_inside_a_domain_crosses_two_ports(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 2), *rack = preset("gb200-nvl72", 36);
+
+	(void)state;
+	assert_string_equal(path(f, 1, 3, FABRIC_NIC_NEAR), "node0.gpu1.out node0.gpu3.in");
+	assert_string_equal(path(f, 3, 3, FABRIC_NIC_NEAR), "");
+	assert_string_equal(path(rack, 0, 71, FABRIC_NIC_NEAR), "node0.gpu0.out node17.gpu3.in");
+	assert_string_equal(path(rack, 71, 72, FABRIC_NIC_NEAR),
+			    "node17.pcie3.out node17.nic3.out leaf3.up leaf4.down node18.nic0.in "
+			    "node18.pcie0.in");
+	assert_int_equal(fabric_domain(rack, 71), 0);
+	assert_int_equal(fabric_domain(rack, 72), 18);
+	fabric_free(f);
+	fabric_free(rack);
+}
+
+static void a_far_nic_is_reached_through_the_gpu_next_to_it(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 2), *rack = preset("gb200-nvl72", 36);
+
+	(void)state;
+	assert_string_equal(path(f, 1, 9, 1),
+			    "node0.pcie1.out node0.nic1.out node1.nic1.in node1.pcie1.in");
+	assert_string_equal(path(f, 1, 11, 2),
+			    "node0.gpu1.out node0.gpu2.in node0.pcie2.out node0.nic2.out "
+			    "node1.nic2.in node1.pcie2.in node1.gpu2.out node1.gpu3.in");
+	/* two rails: the spine is between them */
+	assert_string_equal(path(f, 1, 11, FABRIC_NIC_NEAR),
+			    "node0.pcie1.out node0.nic1.out leaf1.up leaf3.down node1.nic3.in "
+			    "node1.pcie3.in");
+	/* NICs of a rack count on */
+	assert_string_equal(path(rack, 0, 72, 5),
+			    "node0.gpu0.out node1.gpu1.in node1.pcie1.out node1.nic1.out leaf1.up "
+			    "leaf5.down node19.nic1.in node19.pcie1.in node19.gpu1.out "
+			    "node18.gpu0.in");
+	fabric_free(f);
+	fabric_free(rack);
+}
+
+static void two_gpus_that_share_a_nic_both_reach_it(void **state)
+{
+	struct fabric *f = preset("p4d", 2);
+
+	(void)state;
+	assert_string_equal(path(f, 1, 9, FABRIC_NIC_NEAR),
+			    "node0.pcie1.out node0.nic0.out node1.nic0.in node1.pcie1.in");
+	assert_int_equal(fabric_near_nics(&f->classes[0], 3), 2);
+	fabric_free(f);
+}
+
+static void a_node_without_nvlink_goes_through_its_pcie_port(void **state)
+{
+	struct fabric *f = preset("100gbe", 2);
+
+	(void)state;
+	assert_string_equal(path(f, 0, 1, FABRIC_NIC_NEAR),
+			    "node0.gpu0.out node0.nic0.out node1.nic0.in node1.gpu0.in");
+	fabric_free(f);
+}
+
+static void networks_cross_the_switches_that_they_have(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 64);
+	struct err err = {""};
+
+	(void)state;
+	f->network.kind = FABRIC_LEAF_SPINE;
+	f->network.nodes_per_leaf = 8;
+	f->network.oversubscription = 2;
+	f->network.leaves_per_pod = 2;
+	assert_int_equal(fabric_check(f, &err), 0);
+	assert_string_equal(path(f, 0, 7 * 8 + 1, FABRIC_NIC_NEAR),
+			    "node0.pcie0.out node0.nic0.out node7.nic1.in node7.pcie1.in");
+	assert_string_equal(path(f, 0, 8 * 8, FABRIC_NIC_NEAR),
+			    "node0.pcie0.out node0.nic0.out leaf0.up leaf1.down node8.nic0.in "
+			    "node8.pcie0.in");
+	assert_true(fabs(link_at(f, 0, 64, 2).bytes_per_ns - 8 * 8 * 49 / 2.0) < 1e-9);
+	f->network.kind = FABRIC_FAT_TREE;
+	assert_string_equal(path(f, 0, 63 * 8, FABRIC_NIC_NEAR),
+			    "node0.pcie0.out node0.nic0.out leaf0.up pod0.up pod3.down leaf7.down "
+			    "node63.nic0.in node63.pcie0.in");
+	assert_true(fabs(link_at(f, 0, 63 * 8, 3).bytes_per_ns - 16 * 8 * 49 / 2.0) < 1e-9);
+	f->network.kind = FABRIC_DRAGONFLY;
+	assert_string_equal(path(f, 0, 63 * 8, FABRIC_NIC_NEAR),
+			    "node0.pcie0.out node0.nic0.out leaf0.up group0.to3.out leaf7.down "
+			    "node63.nic0.in node63.pcie0.in");
+	/* 16 nodes a group, half of their bandwidth to three other groups */
+	assert_true(fabs(link_at(f, 0, 63 * 8, 3).bytes_per_ns - 16 * 8 * 49 / 2.0 / 3) < 1e-9);
+	fabric_free(f);
+}
+
+static void cables_are_followed_by_the_fewest(void **state)
+{
+	/* sw0 - sw1 - sw2 - sw3 - sw0 */
+	static const struct fabric_cable ring[] = {{0, 1, 100, 10},
+						   {1, 2, 100, 10},
+						   {2, 3, 100, 10},
+						   {3, 0, 500, 10}};
+	struct fabric *f = preset("100gbe", 4);
+	struct err err = {""};
+
+	(void)state;
+	f->network.kind = FABRIC_CABLES;
+	f->n_switches = 4;
+	f->n_cables = 4;
+	f->cables = malloc(sizeof(ring));
+	memcpy(f->cables, ring, sizeof(ring));
+	f->node_switch = calloc(4, sizeof(*f->node_switch));
+	for (uint32_t i = 0; i < 4; i++)
+		f->node_switch[i] = i;
+	assert_int_equal(fabric_check(f, &err), 0);
+	assert_string_equal(path(f, 0, 3, FABRIC_NIC_NEAR),
+			    "node0.gpu0.out node0.nic0.out sw3.sw0.in node3.nic0.in node3.gpu0.in");
+	assert_true(link_at(f, 0, 3, 2).latency_ns == 500);
+	assert_int_equal(fabric_change(f, "sw3.sw0", 1, -1, &err), 0);
+	assert_true(link_at(f, 0, 3, 2).bytes_per_ns == 1);
+	f->n_cables = 2; /* node 3 is alone */
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "there is no way from node0 to node3"));
+	fabric_free(f);
+}
+
+static void changes_match_by_name_and_star(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 64);
+	struct fabric_link l;
+	struct err err = {""};
+
+	(void)state;
+	assert_true(!fabric_is_uniform(f)); /* two rows of leaves */
+	assert_int_equal(fabric_change(f, "node3.nic2", 6.25, -1, &err), 0);
+	assert_int_equal(f->n_changes, 2);
+	l = link_at(f, 3 * 8 + 2, 2, 1);
+	assert_true(l.bytes_per_ns == 6.25 && l.latency_ns == 1000);
+	l = link_at(f, 2, 3 * 8 + 2, 2);
+	assert_true(l.bytes_per_ns == 6.25);
+	assert_int_equal(fabric_change(f, "node*.nic2.out", -1, 7000, &err), 0);
+	assert_int_equal(f->n_changes, 65);
+	l = link_at(f, 3 * 8 + 2, 2, 1);
+	assert_true(l.bytes_per_ns == 6.25 && l.latency_ns == 7000);
+	l = link_at(f, 2, 3 * 8 + 2, 2);
+	assert_true(l.bytes_per_ns == 6.25 && l.latency_ns == 1000);
+	assert_int_equal(fabric_change(f, "leaf1.up", 100, -1, &err), 0);
+	l = link_at(f, 1, 32 * 8 + 1, 2);
+	assert_true(l.bytes_per_ns == 100);
+	assert_int_equal(fabric_change(f, "node*.*", 1, 1, &err), -ENOENT);
+	assert_int_equal(fabric_change(f, "node64.nic0", 1, 1, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "there are 0 to 63"));
+	assert_int_equal(fabric_change(f, "node0.nic9.in", 1, 1, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "there are 0 to 7"));
+	assert_int_equal(fabric_change(f, "pod0.up", 1, 1, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "no such links"));
+	assert_int_equal(fabric_change(f, "node0.nic0.sideways", 1, 1, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "names are"));
+	assert_int_equal(fabric_change(f, "node0.nic0", 0, -1, &err), -EINVAL);
+	assert_int_equal(fabric_change(f, "node0.nic0", NAN, -1, &err), -EINVAL);
+	fabric_free(f);
+}
+
+static void every_link_of_a_path_is_found_by_its_name(void **state)
+{
+	const char *name, *summary;
+	struct err err = {""};
+
+	(void)state;
+	for (size_t p = 0; (name = fabric_preset_name(p, &summary)); p++) {
+		struct fabric *f = preset(name, 300);
+		uint64_t links[FABRIC_PATH_MAX];
+		int n = fabric_path(f, 1, 299 * f->gpus_per_node, 1, links);
+
+		for (int i = 0; i < n; i++) {
+			char text[64];
+			struct fabric_link l;
+
+			fabric_link_name(f, links[i], text, sizeof(text));
+			assert_int_equal(fabric_change(f, text, 3, 4, &err), 0);
+			fabric_link(f, links[i], &l);
+			assert_true(l.bytes_per_ns == 3 && l.latency_ns == 4);
+		}
+		assert_int_equal(f->n_changes, n);
+		fabric_free(f);
+	}
+}
+
+static void an_op_sees_its_domains_and_the_nics_near_to_it(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 64), *rack = preset("gb200-nvl72", 36);
+	struct membership world = {.n_ranks = 512, .stride = 1};
+	struct membership rail = {.n_ranks = 64, .base = 3, .stride = 8};
+	uint32_t uneven[] = {0, 1, 2, 8};
+	struct membership table = {.n_ranks = 4, .table = uneven};
+	struct fabric_view v;
+
+	(void)state;
+	assert_int_equal(fabric_view(f, &world, &v), 0);
+	assert_true(v.n_domains == 64 && v.ranks_per_domain == 8 && v.n_nics == 8);
+	assert_true(v.has_nvls && v.has_gdr && v.sm_min == 90 && v.intra == FABRIC_NVSWITCH);
+	assert_true(v.nic_bytes_per_ns == 50 && v.gpu_bytes_per_ns == 450);
+	assert_int_equal(fabric_view(f, &rail, &v), 0);
+	assert_true(v.n_domains == 64 && v.ranks_per_domain == 1 && v.n_nics == 1);
+	assert_int_equal(fabric_view(f, &table, &v), 0);
+	assert_true(v.n_domains == 2 && v.ranks_per_domain == 0 && v.most_ranks_per_domain == 3);
+	assert_true(v.n_nics == 1);
+	world.n_ranks = 144;
+	assert_int_equal(fabric_view(rack, &world, &v), 0);
+	assert_true(v.n_domains == 2 && v.ranks_per_domain == 72 && v.n_nics == 72);
+	fabric_free(f);
+	fabric_free(rack);
+}
+
+static void the_weaker_of_two_classes_is_seen(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 4), *old = preset("dgx-a100", 1);
+	struct membership world = {.n_ranks = 32, .stride = 1};
+	struct fabric_nodes runs[] = {{0, 3, 0}, {3, 1, 1}};
+	struct fabric_view v;
+	struct err err = {""};
+
+	(void)state;
+	f->classes[1] = old->classes[0];
+	f->n_classes = 2;
+	free(f->nodes);
+	f->nodes = malloc(sizeof(runs));
+	memcpy(f->nodes, runs, sizeof(runs));
+	f->n_nodes_runs = 2;
+	assert_int_equal(fabric_check(f, &err), 0);
+	assert_int_equal(fabric_view(f, &world, &v), 0);
+	assert_true(v.sm_min == 80 && v.sm_max == 90 && !v.has_nvls && v.cpu == FABRIC_OTHER_CPU);
+	assert_true(v.nic_bytes_per_ns == 25 && v.gpu_bytes_per_ns == 300);
+	assert_true(link_at(f, 0, 31, 1).bytes_per_ns > 48);
+	assert_true(link_at(f, 31, 0, 1).bytes_per_ns < 25);
+	assert_false(fabric_is_uniform(f));
+	fabric_free(f);
+	fabric_free(old);
+}
+
+static void impossible_fabrics_get_a_sentence(void **state)
+{
+	struct err err = {""};
+	struct fabric *f = preset("dgx-h100", 4);
+	struct fabric good = *f;
+
+	(void)state;
+	f->classes[0].nic_bytes_per_ns = -1;
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "bandwidth"));
+	f->classes[0] = good.classes[0];
+	f->classes[0].gpu_bytes_per_ns = NAN;
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	f->classes[0] = good.classes[0];
+	f->classes[0].n_nics = 0;
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "without NIC"));
+	f->classes[0].n_nics = 17;
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	f->classes[0] = good.classes[0];
+	f->classes[0].nic_gpu[7] = 99;
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	f->classes[0] = good.classes[0];
+	f->network.oversubscription = 0.5;
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	f->network = good.network;
+	f->network.latency_ns = INFINITY;
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	f->network = good.network;
+	f->nodes[0].first = 1;
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	f->nodes[0].first = 0;
+	assert_int_equal(fabric_check(f, &err), 0);
+	fabric_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_presets_hold_what_a_fabric_must),
+		cmocka_unit_test(a_wrong_preset_is_answered_with_the_nearest),
+		cmocka_unit_test(a_message_inside_a_domain_crosses_two_ports),
+		cmocka_unit_test(a_far_nic_is_reached_through_the_gpu_next_to_it),
+		cmocka_unit_test(two_gpus_that_share_a_nic_both_reach_it),
+		cmocka_unit_test(a_node_without_nvlink_goes_through_its_pcie_port),
+		cmocka_unit_test(networks_cross_the_switches_that_they_have),
+		cmocka_unit_test(cables_are_followed_by_the_fewest),
+		cmocka_unit_test(changes_match_by_name_and_star),
+		cmocka_unit_test(every_link_of_a_path_is_found_by_its_name),
+		cmocka_unit_test(an_op_sees_its_domains_and_the_nics_near_to_it),
+		cmocka_unit_test(the_weaker_of_two_classes_is_seen),
+		cmocka_unit_test(impossible_fabrics_get_a_sentence),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
