@@ -12,10 +12,10 @@ _nbox_choices() {
 	local option=$1; shift
 	"$@" --help 2>/dev/null | sed -nE "s/^ +$option [A-Z]+ +(.*: )?(([a-zA-Z]+, )+[a-zA-Z]+)( \[.*\])?\$/\2/p" | tr -d ,
 }
-# PROGRAM models|what-ifs: their names, with a colon where parameters follow.
+# PROGRAM OPTION: the names of those that OPTION takes, with a colon where parameters follow.
 _nbox_models() {
 	"$1" models 2>/dev/null | awk -v heading="$2" '
-		/^[a-z]/ { on = $1 == heading }
+		/^[a-z]/ { on = match($0, heading "[,)]") }
 		/^  [a-z]/ && on { names[++n] = $1 }
 		/^      [a-z_]+=/ && on { sub(/:?$/, ":", names[n]) }
 		END { for (i = 1; i <= n; i++) print names[i] }'
@@ -47,12 +47,12 @@ _nbox() {
 	*) [[ ${words[-2]} != --* || ${words[-2]} == *=* ]] || option=${words[-2]} ;;
 	esac
 	case $option in
-	--model | --what-if)
+	--model | --links | --what-if)
 		if [[ $word == *:* ]]; then
 			list=$(_nbox_parameters "$program" "${word%%:*}" | grep -vxF "$(grep -oE '[a-z_]+=' <<<"${word#*:}")")
 			word=${word##*[:,]}
 		else
-			list=$(_nbox_models "$program" "$([ $option = --model ] && echo models || echo what-ifs)")
+			list=$(_nbox_models "$program" "$option")
 		fi
 		compopt -o nospace 2>/dev/null
 		;;
@@ -60,7 +60,7 @@ _nbox() {
 	*)
 		case ${line[1]:-} in
 		perf) [ ${#words[@]} -gt $([[ ${words[2]:-} == --live ]] && echo 4 || echo 3) ] || list=$("$program" perf --help 2>/dev/null | sed -nE 's/.*COLLECTIVE: (.*)\.$/\1/p' | tr -d ,) ;;
-		models) list=$({ _nbox_models "$program" models; _nbox_models "$program" what-ifs; } | tr -d :) ;;
+		models) list=$({ _nbox_models "$program" --model; _nbox_models "$program" --what-if; } | tr -d :) ;;
 		help) list=$(_nbox_commands "$program") ;;
 		esac
 		;;

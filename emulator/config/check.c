@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/suggest.h"
 #include "base/units.h"
+#include "config/check-fabric.h"
 #include "config/check-link.h"
 #include "config/convert.h"
 #include "config/did-you-mean.h"
@@ -281,6 +282,7 @@ static int check_model(struct config *c, struct err *err)
 	const struct config_value *v = &c->values[CONFIG_WHAT_IF];
 
 	c->model = config_text(c, CONFIG_MODEL);
+	c->links = config_text(c, CONFIG_LINKS);
 	if (!c->model[0])
 		return value_refuse(c, CONFIG_MODEL, 0, err,
 				    "no model is named; `nbox models` lists them");
@@ -384,12 +386,14 @@ int config_finish(struct config *c, struct err *err)
 {
 	int r;
 
-	if ((r = check_world(c, err)) < 0 || (r = check_real(c, err)) < 0 ||
+	if ((r = check_nodes_of_fabric(c, err)) < 0 || (r = check_world(c, err)) < 0 ||
+	    (r = check_fabric(c, err)) < 0 || (r = check_real(c, err)) < 0 ||
 	    (r = check_layouts(c, err)) < 0 || (r = check_data_for(c, err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, &c->topology.intra,
 			   err)) < 0 ||
 	    (r = check_hop(c, CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH, &c->topology.inter,
 			   err)) < 0 ||
+	    (r = check_links_of_fabric(c, err)) < 0 ||
 	    (r = check_bandwidth(c, CONFIG_REDUCE_BANDWIDTH, &c->topology.reduce_bytes_per_ns,
 				 err)) < 0 ||
 	    (r = check_model(c, err)) < 0 || (r = check_choices(c, err)) < 0 ||

@@ -37,6 +37,7 @@ struct config *config_free(struct config *c)
 		value_clear(&c->values[i]);
 	free(c->file);
 	free(c->real);
+	fabric_free(c->fabric);
 	free(c->what_ifs);
 	failures_free(c->failures, c->n_failures);
 	free(c->addrs);

@@ -21,6 +21,7 @@
 #include "config/data-for.h"
 #include "config/failure.h"
 #include "config/value.h"
+#include "fabric/fabric.h"
 #include "links/rdma/options.h"
 #include "members/split.h"
 #include "schedule/coll.h"
@@ -38,6 +39,7 @@ struct config {
 
 	/* Made by config_finish(). */
 	struct topology topology;
+	struct fabric *fabric; /* owned; NULL: none is given */
 	uint32_t world;
 	uint32_t as_node; /* the node that is real, without CONFIG_REAL */
 	uint32_t *real;   /* owned, sorted */
@@ -45,6 +47,7 @@ struct config {
 	struct layout layouts[CONFIG_LAYOUTS_MAX]; /* of the world, as declared */
 	size_t n_layouts;
 	const char *model;     /* as typed; borrowed from values, as all texts below */
+	const char *links;     /* what messages cost on their path; NULL: as the model has it */
 	const char **what_ifs; /* owned list of borrowed texts, innermost first */
 	size_t n_what_ifs;
 	struct failure *failures; /* owned; what-ifs that are no delays */

@@ -1,13 +1,19 @@
 /* See open-model.h. */
 #include "config/open-model.h"
 
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
 #include "config/convert.h"
+#include "engine/delay-network.h"
 
 /* The first @n what-ifs around the model. */
 static int open_first(const struct config *c, size_t n, const char *const *dirs,
 		      struct delay_chain **ret, struct err *err)
 {
-	return delay_open(c->model, NULL, c->what_ifs, n, &c->topology, dirs, c->seed, ret, err);
+	return delay_open(c->model, c->links, c->what_ifs, n, &c->topology, dirs, c->seed, ret, err);
 }
 
 /* How many what-ifs open around the model; -1: the model does not. */
@@ -24,24 +30,97 @@ static long count_good(const struct config *c, const char *const *dirs)
 	return (long)c->n_what_ifs;
 }
 
-int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret,
-	       struct err *err)
+/* A model that decides which messages an op has needs a fabric that they travel on. */
+static int need_fabric(const struct config *c, struct err *err)
 {
-	int r = open_first(c, c->n_what_ifs, dirs, ret, err);
-	long good = r < 0 ? count_good(c, dirs) : 0;
+	static const enum option_id hops[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
+					      CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH};
+	char names[512] = "", where[VALUE_WHERE_MAX];
+	const char *name, *what;
+	size_t used = 0;
+
+	for (size_t i = 0; c->fabric && i < ARRAY_SIZE(hops); i++)
+		if (config_is_set(c, hops[i]) &&
+		    config_text(c, CONFIG_PRESET))
+			return value_refuse(c, hops[i], 0, err,
+					    "model %s takes links from fabric %s: change them with "
+					    "--cable, such as --cable 'node*.nic*=100Gbps'",
+					    c->model, c->fabric->name);
+	if (c->fabric)
+		return 0;
+	for (size_t i = 0; (name = fabric_preset_name(i, &what)) && used < sizeof(names); i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
+					 i ? ", " : "", name);
+	return err_set(err, EINVAL,
+		       "%s: model %s needs a fabric, and none is given: --preset NAME (%s), or --inter-bandwidth and "
+		       "--intra-bandwidth; or --model none, a network that takes no time",
+		       config_where(c, CONFIG_MODEL, 0, where, sizeof(where)), c->model, names);
+}
+
+/* Without its what-ifs the model does not open: is that --links' fault? */
+static bool is_of_links(const struct config *c, const char *const *dirs)
+{
+	struct delay_chain *chain = NULL;
+	int r = !c->links ? -EINVAL
+			  : delay_open(c->model, NULL, NULL, 0, &c->topology, dirs, c->seed, &chain,
+				       NULL);
+
+	delay_free(chain);
+	return r == 0;
+}
+
+/* The place of what keeps the model or one of its what-ifs from opening, in front of @err. */
+static int put_place(const struct config *c, const char *const *dirs, int r, struct err *err)
+{
 	const struct config_value *v = &c->values[CONFIG_WHAT_IF];
+	enum option_id id = is_of_links(c, dirs) ? CONFIG_LINKS : CONFIG_MODEL;
+	long good = count_good(c, dirs);
 	char where[VALUE_WHERE_MAX];
 
-	if (r == 0 || good == (long)c->n_what_ifs)
+	if (good == (long)c->n_what_ifs)
 		return r;
 	if (good < 0)
-		return !config_is_set(c, CONFIG_MODEL)
+		return !config_is_set(c, id)
 			       ? r
 			       : err_prefix(err, r, "%s",
-					    config_where(c, CONFIG_MODEL, 0, where, sizeof(where)));
+					    config_where(c, id, 0, where, sizeof(where)));
 	for (size_t i = 0; i < v->n_items; i++) /* `fail` stands among them */
 		if (v->items[i].text == c->what_ifs[good])
 			return err_prefix(err, r, "%s",
 					  config_where(c, CONFIG_WHAT_IF, i, where, sizeof(where)));
 	return r;
+}
+
+int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret,
+	       struct err *err)
+{
+	struct delay_chain *chain = NULL;
+	int r = open_first(c, c->n_what_ifs, dirs, &chain, err);
+
+	if (r < 0)
+		return put_place(c, dirs, r, err);
+	r = delay_has_plan(chain) ? need_fabric(c, err) : 0;
+	if (r < 0)
+		delay_free(chain);
+	else
+		*ret = chain;
+	return r;
+}
+
+char *open_model_network(const struct config *c, const struct delay_chain *chain, char *buf,
+			 size_t size)
+{
+	const struct delay_network cluster = {
+		.intra_latency = config_text(c, CONFIG_INTRA_LATENCY),
+		.intra_bandwidth = config_text(c, CONFIG_INTRA_BANDWIDTH),
+		.inter_latency = config_text(c, CONFIG_INTER_LATENCY),
+		.inter_bandwidth = config_text(c, CONFIG_INTER_BANDWIDTH),
+	};
+
+	buf[0] = '\0';
+	if (delay_has_plan(chain))
+		snprintf(buf, size, "%s (%s)", c->fabric->name, c->fabric->source);
+	else if (strcmp(c->model, "none") != 0)
+		delay_network(chain, &cluster, buf, size);
+	return buf;
 }

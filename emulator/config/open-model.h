@@ -8,3 +8,8 @@
  * the model or the what-if stands that is wrong. */
 int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret,
 	       struct err *err);
+
+/* The network that the times of @chain come from, in words: the fabric's name and where its parts
+ * are from, or latencies and bandwidths of the two hops; "" for model none. Return: @buf. */
+char *open_model_network(const struct config *c, const struct delay_chain *chain, char *buf,
+			 size_t size);

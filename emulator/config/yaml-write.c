@@ -61,6 +61,12 @@ static void write_source(FILE *f, const struct config *c, enum option_id id)
 	fprintf(f, "  # %s\n", config_where(c, id, 0, where, sizeof(where)));
 }
 
+/* Given in a file, hops would make a fabric of their own. */
+static bool is_default_hop(const struct config *c, enum option_id id)
+{
+	return id >= CONFIG_INTRA_LATENCY && id <= CONFIG_INTER_BANDWIDTH && !config_is_set(c, id);
+}
+
 /* An option that another run of the same cluster file must choose anew is written as a comment. */
 static bool is_of_this_run(const struct config *c, enum option_id id)
 {
@@ -155,6 +161,11 @@ int config_write(const struct config *c, FILE *f)
 			open_groups(f, before, key);
 			fputs("  # token: (a secret; give NBOX_TOKEN again)\n", f);
 			before = key;
+			continue;
+		}
+		if (is_default_hop(c, (enum option_id)i)) {
+			fprintf(f, "# %s: %s", key, c->values[i].items[0].text);
+			write_source(f, c, (enum option_id)i);
 			continue;
 		}
 		level = open_groups(f, before, key);

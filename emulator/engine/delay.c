@@ -172,7 +172,7 @@ static int base_open(struct delay_chain *d, const char *model, const char *links
 	if (!in->plugin.table.plan)
 		return !links ? instance_make(in, model, err)
 			      : err_set(err, EINVAL,
-					"--links %.64s: the model %s says itself what messages cost; "
+					"%.64s: the model %s says itself what messages cost; "
 					"--links belongs to a model that plans ops, such as nccl",
 					links, in->plugin.table.name);
 	r = scheduler_open(d, model, err);

@@ -1,4 +1,4 @@
-/* nbox models: what can be given to --model and --what-if. */
+/* nbox models: what can be given to --model, --links and --what-if, in groups. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,21 +13,38 @@
 
 #define NAMES_MAX 256
 
+enum group { GROUP_SCHEDULERS, GROUP_LINKS, GROUP_WHOLE, GROUP_WHAT_IFS, GROUPS };
+
+static const char *const headings[GROUPS] = {
+	"schedulers (--model): which messages an op has, on a fabric",
+	"link models (--links, --model): what a message costs",
+	"whole-op models (--model): what an op takes",
+	"what-ifs (--what-if):",
+};
+
 struct listing {
-	int decorators;   /* which of the two are printed */
+	enum group group; /* that is printed */
 	const char *only; /* name; NULL: all */
 	int n_printed;
 };
+
+static enum group group_of(const struct nbox_delaymodel *m)
+{
+	return m->flags & NBOX_DECORATOR ? GROUP_WHAT_IFS
+	       : m->plan		 ? GROUP_SCHEDULERS
+	       : m->op			 ? GROUP_WHOLE
+					 : GROUP_LINKS;
+}
 
 static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *path)
 {
 	struct listing *l = ctx;
 
-	if (!!(m->flags & NBOX_DECORATOR) != l->decorators ||
-	    (l->only && strcmp(l->only, m->name) != 0))
+	if (group_of(m) != l->group || (l->only && strcmp(l->only, m->name) != 0))
 		return;
 	if (l->n_printed++ == 0)
-		printf("%s\n", l->decorators ? "what-ifs (--what-if):" : "models (--model):");
+		printf("%s%s\n", l->only || l->group == GROUP_SCHEDULERS ? "" : "\n",
+		       headings[l->group]);
 	printf("  %-10s %s\n", m->name, m->summary);
 	for (const struct nbox_param *p = m->params; p && p->name; p++) {
 		char left[64];
@@ -99,7 +116,7 @@ int cmd_models(int argc, char **argv)
 	struct err err = {""};
 	struct paths paths;
 	struct option_word w;
-	int is_fail, n = 0, i = 1;
+	int is_fail, n = 0, n_on_hops = 0, i = 1;
 
 	if (argc > 1 && argv[1][0] == '-') {
 		if (option_take(COMMAND_MODELS, argc, argv, &i, &w, &err) == 0)
@@ -117,16 +134,16 @@ int cmd_models(int argc, char **argv)
 	if (paths_find(&paths, PATHS_MODELS, &err) < 0)
 		goto failed;
 	dirs[0] = paths.models;
-	for (l.decorators = 0; l.decorators <= 1; l.decorators++) {
+	for (; l.group < GROUPS; l.group++) {
 		l.n_printed = 0;
-		if (l.decorators && !l.only)
-			printf("\n");
 		if (delay_list(dirs, print_model, &l, &err) < 0)
 			goto failed;
 		n += l.n_printed;
-		if (l.decorators && is_fail)
-			printf("%s%s", l.n_printed ? "" : "what-ifs (--what-if):\n", failure_help);
-		if (!l.decorators && (!l.only || l.n_printed))
+		if (l.group == GROUP_WHAT_IFS && is_fail)
+			printf("%s%s%s", l.n_printed ? "" : headings[GROUP_WHAT_IFS],
+			       l.n_printed ? "" : "\n", failure_help);
+		n_on_hops += l.group == GROUP_LINKS || l.group == GROUP_WHOLE ? l.n_printed : 0;
+		if (l.group == GROUP_WHOLE && n_on_hops)
 			print_network();
 	}
 	if (n || is_fail)

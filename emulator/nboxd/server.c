@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "config/addr-file.h"
 #include "config/open-model.h"
-#include "engine/delay-network.h"
 #include "engine/solver.h"
 #include "nboxd/comm/gather-missing.h"
 #include "nboxd/comm/groups.h"
@@ -36,16 +35,7 @@
 
 char *server_network(const struct server *s, char *buf, size_t size)
 {
-	const struct delay_network cluster = {
-		.intra_latency = config_text(s->config, CONFIG_INTRA_LATENCY),
-		.intra_bandwidth = config_text(s->config, CONFIG_INTRA_BANDWIDTH),
-		.inter_latency = config_text(s->config, CONFIG_INTER_LATENCY),
-		.inter_bandwidth = config_text(s->config, CONFIG_INTER_BANDWIDTH),
-	};
-
-	buf[0] = '\0';
-	return strcmp(s->config->model, "none") ? delay_network(s->ops.delay, &cluster, buf, size)
-						: buf;
+	return open_model_network(s->config, s->ops.delay, buf, size);
 }
 
 /* --- time ------------------------------------------------------------------------- */

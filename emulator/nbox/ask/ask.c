@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "config/open-model.h"
-#include "engine/delay-network.h"
 #include "engine/solve-p2p.h"
 #include "engine/solver.h"
 
@@ -52,16 +50,7 @@ const char *ask_warning(const struct ask *a)
 
 char *ask_network(const struct ask *a, char *buf, size_t size)
 {
-	const struct config *c = a->config;
-	const struct delay_network cluster = {
-		.intra_latency = config_text(c, CONFIG_INTRA_LATENCY),
-		.intra_bandwidth = config_text(c, CONFIG_INTRA_BANDWIDTH),
-		.inter_latency = config_text(c, CONFIG_INTER_LATENCY),
-		.inter_bandwidth = config_text(c, CONFIG_INTER_BANDWIDTH),
-	};
-
-	buf[0] = '\0';
-	return strcmp(c->model, "none") ? delay_network(a->delay, &cluster, buf, size) : buf;
+	return open_model_network(a->config, a->delay, buf, size);
 }
 
 /* As rank 0 sees it: one of its two neighbours is on another node. */

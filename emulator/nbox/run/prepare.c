@@ -12,7 +12,6 @@
 #include "base/plain.h"
 #include "base/units.h"
 #include "config/open-model.h"
-#include "engine/delay-network.h"
 #include "kernels/table.h"
 #include "nbox/doctor/driver.h"
 #include "nbox/report/live-run.h"
@@ -43,18 +42,12 @@ static int parse_device(struct run *run, struct err *err)
  * one from a process behind us. */
 static int check_model(struct run *run, struct err *err)
 {
-	const struct delay_network cluster = {
-		.intra_latency = config_text(run->config, CONFIG_INTRA_LATENCY),
-		.intra_bandwidth = config_text(run->config, CONFIG_INTRA_BANDWIDTH),
-		.inter_latency = config_text(run->config, CONFIG_INTER_LATENCY),
-		.inter_bandwidth = config_text(run->config, CONFIG_INTER_BANDWIDTH),
-	};
 	const char *dirs[] = {run->paths.models, NULL};
 	struct delay_chain *chain = NULL;
 	int r = open_model(run->config, dirs, &chain, err);
 
-	if (r == 0 && strcmp(run->config->model, "none") != 0)
-		delay_network(chain, &cluster, run->network, sizeof(run->network));
+	if (r == 0)
+		open_model_network(run->config, chain, run->network, sizeof(run->network));
 	if (r == 0 && delay_warning(chain))
 		snprintf(run->warning, sizeof(run->warning), "%s", delay_warning(chain));
 	delay_free(chain);

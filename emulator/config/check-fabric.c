@@ -1,0 +1,205 @@
+/* See check-fabric.h. */
+#include "config/check-fabric.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "config/convert.h"
+
+static const enum option_id hops[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
+				      CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH};
+
+/* @err's sentence, with the place of option @id in front. */
+static int refuse(const struct config *c, enum option_id id, size_t item, int r, struct err *err)
+{
+	char where[VALUE_WHERE_MAX];
+
+	return r == -ENOMEM ? r
+			    : (err_prefix(err, EINVAL, "%s",
+					  config_where(c, id, item, where, sizeof(where))),
+			       -EINVAL);
+}
+
+/* @gpus_per_node: 0: all. */
+static int open_preset(const struct config *c, uint32_t n_nodes, uint32_t gpus_per_node,
+		       struct fabric **ret, struct err *err)
+{
+	int r = fabric_preset(config_text(c, CONFIG_PRESET), n_nodes, gpus_per_node, ret, err);
+
+	return r < 0 ? refuse(c, CONFIG_PRESET, 0, r, err) : 0;
+}
+
+int check_nodes_of_fabric(struct config *c, struct err *err)
+{
+	char where[VALUE_WHERE_MAX], text[16];
+	struct fabric *f = NULL;
+	uint64_t gpus = 0;
+	int r;
+
+	if (!config_text(c, CONFIG_PRESET))
+		return 0;
+	r = open_preset(c, 1, 0, &f, err);
+	if (r < 0)
+		return r;
+	snprintf(text, sizeof(text), "%u", f->gpus_per_node);
+	if (config_is_set(c, CONFIG_GPUS_PER_NODE))
+		r = value_count(c, CONFIG_GPUS_PER_NODE, 1, WIRE_WORLD_MAX, &gpus, err);
+	else
+		r = config_set(c, CONFIG_GPUS_PER_NODE, SOURCE_DEFAULT, text);
+	if (r == 0 && gpus > f->gpus_per_node)
+		r = value_refuse(c, CONFIG_GPUS_PER_NODE, 0, err,
+				 "%llu gpus per node are more than a node of %s has: %u (%s)",
+				 (unsigned long long)gpus, f->name, f->gpus_per_node,
+				 config_where(c, CONFIG_PRESET, 0, where, sizeof(where)));
+	fabric_free(f);
+	return r;
+}
+
+/* Spreads the NICs over the GPUs. */
+static void place_nics(struct fabric_class *k)
+{
+	for (uint32_t i = 0; i < k->n_nics; i++)
+		k->nic_gpu[i] = i * k->n_gpus / k->n_nics;
+}
+
+/* The four hop options: a GPU has its port, and a NIC. What was given is what a link carries. */
+static int plain(struct config *c, struct err *err)
+{
+	const struct topology *t = &c->topology;
+	struct fabric_class k = {
+		.name = "plain",
+		.gpu = "any",
+		.sm = 80,
+		.n_gpus = t->gpus_per_node,
+		.domain_nodes = 1,
+		.intra = FABRIC_NVSWITCH,
+		.gpu_bytes_per_ns = t->intra.bytes_per_ns /
+				    fabric_efficiency(FABRIC_MEDIUM_NVLINK, FABRIC_INFINIBAND),
+		.gpu_latency_ns = t->intra.latency_ns,
+		.n_nics = t->gpus_per_node < FABRIC_NICS_MAX ? t->gpus_per_node : FABRIC_NICS_MAX,
+		.has_gdr = true,
+	};
+	const struct fabric_network network = {.kind = FABRIC_SWITCH,
+					       .latency_ns = t->inter.latency_ns,
+					       .oversubscription = 1};
+
+	k.nic_bytes_per_ns = t->inter.bytes_per_ns * k.n_gpus / k.n_nics /
+			     fabric_efficiency(FABRIC_MEDIUM_NIC, FABRIC_INFINIBAND);
+	place_nics(&k);
+	c->fabric = fabric_new(&k, &network, t->n_nodes);
+	if (!c->fabric)
+		return err_set(err, ENOMEM, "out of memory");
+	snprintf(c->fabric->name, sizeof(c->fabric->name), "plain");
+	c->fabric->source = strdup("given: latency and bandwidth of a GPU's port and of its NIC");
+	return c->fabric->source ? fabric_check(c->fabric, err)
+				 : err_set(err, ENOMEM, "out of memory");
+}
+
+/* "100Gbps" or "100Gbps,2us" behind the name. */
+static int change_link(struct config *c, size_t item, struct err *err)
+{
+	const char *text = c->values[CONFIG_CABLE].items[item].text, *eq = strrchr(text, '=');
+	char name[64], rate[32];
+	const char *comma = eq ? strchr(eq, ',') : NULL;
+	double bytes_per_ns = -1, latency_ns = -1;
+	int r;
+
+	if (!eq || eq - text >= (long)sizeof(name) || (comma && comma - eq > (long)sizeof(rate)))
+		return value_refuse(c, CONFIG_CABLE, item, err,
+				    "'%.64s' is no NAME=RATE[,LATENCY], such as node3.nic2=100Gbps",
+				    text);
+	snprintf(name, sizeof(name), "%.*s", (int)(eq - text), text);
+	snprintf(rate, sizeof(rate), "%.*s", comma ? (int)(comma - eq - 1) : 31, eq + 1);
+	r = units_bandwidth(rate, &bytes_per_ns, err);
+	if (r == 0 && comma)
+		r = units_time(comma + 1, &latency_ns, err);
+	if (r == 0)
+		r = fabric_change(c->fabric, name, bytes_per_ns, latency_ns, err);
+	return r < 0 ? refuse(c, CONFIG_CABLE, item, r, err) : 0;
+}
+
+/* What a message between these two ranks meets: all latencies, the least bandwidth. */
+static bool along(const struct fabric *f, uint32_t src, uint32_t dst, struct hop_cost *ret)
+{
+	uint64_t links[FABRIC_PATH_MAX];
+	int n = fabric_path(f, src, dst, FABRIC_NIC_NEAR, links);
+	struct hop_cost hop = {0, INFINITY};
+
+	for (int i = 0; i < n; i++) {
+		struct fabric_link l;
+
+		fabric_link(f, links[i], &l);
+		hop.latency_ns += l.latency_ns;
+		hop.bytes_per_ns = fmin(hop.bytes_per_ns, l.bytes_per_ns);
+	}
+	if (n > 0)
+		*ret = hop;
+	return n > 0;
+}
+
+/* The default of the two options that stand for a hop. A latency of 0 is one that NCCL's own times
+ * contain: other models keep theirs. */
+static int set_hop(struct config *c, enum option_id latency, enum option_id bandwidth,
+		   const struct hop_cost *hop)
+{
+	char text[48];
+	int r = 0;
+
+	snprintf(text, sizeof(text), "%.10gus", hop->latency_ns / 1e3);
+	if (hop->latency_ns > 0 && !config_is_set(c, latency))
+		r = config_set(c, latency, SOURCE_DEFAULT, text);
+	snprintf(text, sizeof(text), "%.10gGB/s", hop->bytes_per_ns);
+	if (r == 0 && !config_is_set(c, bandwidth))
+		r = config_set(c, bandwidth, SOURCE_DEFAULT, text);
+	return r;
+}
+
+/* Models that know two kinds of hop take them from the fabric. A node's ranks share its NICs. */
+static int set_hops(struct config *c, struct err *err)
+{
+	const struct fabric *f = c->fabric;
+	uint32_t last = (f->n_nodes - 1) * f->gpus_per_node;
+	const struct fabric_class *k = &f->classes[0];
+	struct hop_cost hop;
+	int r = 0;
+
+	if (f->gpus_per_node > 1 && along(f, 0, 1, &hop))
+		r = set_hop(c, CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, &hop);
+	if (r == 0 && last && along(f, 0, last, &hop)) {
+		if (k->n_nics < f->gpus_per_node)
+			hop.bytes_per_ns = hop.bytes_per_ns * k->n_nics / f->gpus_per_node;
+		r = set_hop(c, CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH, &hop);
+	}
+	return r < 0 ? err_set(err, ENOMEM, "out of memory") : 0;
+}
+
+int check_fabric(struct config *c, struct err *err)
+{
+	int r = 0;
+
+	c->fabric = fabric_free(c->fabric);
+	if (config_text(c, CONFIG_PRESET))
+		r = open_preset(c, c->topology.n_nodes, c->topology.gpus_per_node, &c->fabric, err);
+	return r == 0 && c->fabric ? set_hops(c, err) : r;
+}
+
+int check_links_of_fabric(struct config *c, struct err *err)
+{
+	bool has_hops = false;
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(hops); i++)
+		has_hops |= config_is_set(c, hops[i]);
+	if (!c->fabric && has_hops)
+		r = plain(c, err);
+	if (r == 0 && !c->fabric && config_text(c, CONFIG_CABLE))
+		return value_refuse(c, CONFIG_CABLE, 0, err,
+				    "there is no fabric whose link could be otherwise: give --preset");
+	for (size_t i = 0; r == 0 && i < c->values[CONFIG_CABLE].n_items; i++)
+		r = change_link(c, i, err);
+	return r;
+}
