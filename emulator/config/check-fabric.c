@@ -197,8 +197,9 @@ int check_links_of_fabric(struct config *c, struct err *err)
 	if (!c->fabric && has_hops)
 		r = plain(c, err);
 	if (r == 0 && !c->fabric && config_text(c, CONFIG_CABLE))
-		return value_refuse(c, CONFIG_CABLE, 0, err,
-				    "there is no fabric whose link could be otherwise: give --preset");
+		return value_refuse(
+			c, CONFIG_CABLE, 0, err,
+			"there is no fabric whose link could be otherwise: give --preset");
 	for (size_t i = 0; r == 0 && i < c->values[CONFIG_CABLE].n_items; i++)
 		r = change_link(c, i, err);
 	return r;

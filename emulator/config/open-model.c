@@ -13,7 +13,8 @@
 static int open_first(const struct config *c, size_t n, const char *const *dirs,
 		      struct delay_chain **ret, struct err *err)
 {
-	return delay_open(c->model, c->links, c->what_ifs, n, &c->topology, dirs, c->seed, ret, err);
+	return delay_open(c->model, c->links, c->what_ifs, n, &c->topology, dirs, c->seed, ret,
+			  err);
 }
 
 /* How many what-ifs open around the model; -1: the model does not. */
@@ -40,8 +41,7 @@ static int need_fabric(const struct config *c, struct err *err)
 	size_t used = 0;
 
 	for (size_t i = 0; c->fabric && i < ARRAY_SIZE(hops); i++)
-		if (config_is_set(c, hops[i]) &&
-		    config_text(c, CONFIG_PRESET))
+		if (config_is_set(c, hops[i]) && config_text(c, CONFIG_PRESET))
 			return value_refuse(c, hops[i], 0, err,
 					    "model %s takes links from fabric %s: change them with "
 					    "--cable, such as --cable 'node*.nic*=100Gbps'",
@@ -49,12 +49,13 @@ static int need_fabric(const struct config *c, struct err *err)
 	if (c->fabric)
 		return 0;
 	for (size_t i = 0; (name = fabric_preset_name(i, &what)) && used < sizeof(names); i++)
-		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s",
-					 i ? ", " : "", name);
-	return err_set(err, EINVAL,
-		       "%s: model %s needs a fabric, and none is given: --preset NAME (%s), or --inter-bandwidth and "
-		       "--intra-bandwidth; or --model none, a network that takes no time",
-		       config_where(c, CONFIG_MODEL, 0, where, sizeof(where)), c->model, names);
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+					 name);
+	return err_set(
+		err, EINVAL,
+		"%s: model %s needs a fabric, and none is given: --preset NAME (%s), or --inter-bandwidth and "
+		"--intra-bandwidth; or --model none, a network that takes no time",
+		config_where(c, CONFIG_MODEL, 0, where, sizeof(where)), c->model, names);
 }
 
 /* Without its what-ifs the model does not open: is that --links' fault? */

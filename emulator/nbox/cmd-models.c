@@ -31,8 +31,8 @@ struct listing {
 static enum group group_of(const struct nbox_delaymodel *m)
 {
 	return m->flags & NBOX_DECORATOR ? GROUP_WHAT_IFS
-	       : m->plan		 ? GROUP_SCHEDULERS
-	       : m->op			 ? GROUP_WHOLE
+	       : m->plan                 ? GROUP_SCHEDULERS
+	       : m->op                   ? GROUP_WHOLE
 					 : GROUP_LINKS;
 }
 

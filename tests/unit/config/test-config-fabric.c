@@ -112,7 +112,8 @@ static void what_is_written_gives_the_same_fabric(void **state)
 	f = open_memstream(&text, &n);
 	assert_int_equal(config_write(c, f), 0);
 	fclose(f);
-	assert_non_null(strstr(text, "\n# network.inter.bandwidth: 50GB/s  # default inter-bandwidth"));
+	assert_non_null(
+		strstr(text, "\n# network.inter.bandwidth: 50GB/s  # default inter-bandwidth"));
 	again = finished(text);
 	assert_null(again->fabric);
 	config_free(again);
