@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "calibrate/fit.h"
-
 #define POINTS_MIN 8
 #define MIDDLE_MIN 4
 #define SATURATED 0.95
@@ -123,13 +121,13 @@ static void find_m1(struct curve *c, const struct curve_point *p, size_t n)
 	c->latency_ns = p[end ? end - 1 : 0].ns;
 }
 
-int fit_sigmoid(struct curve *c, const struct curve_point *points, size_t n)
+bool fit_sigmoid(struct curve *c, const struct curve_point *points, size_t n)
 {
 	struct middle m = {.points = points};
 	struct trial best;
 
 	if (n < POINTS_MIN)
-		return FIT_IMPOSSIBLE;
+		return false;
 	find_m2(c, points, n);
 	find_m1(c, points, n);
 	while (m.points < points + n && m.points->bytes < c->m1)
@@ -137,11 +135,11 @@ int fit_sigmoid(struct curve *c, const struct curve_point *points, size_t n)
 	while (m.points + m.n < points + n && m.points[m.n].bytes <= c->m2)
 		m.n++;
 	if (m.n < MIDDLE_MIN || c->m1 >= c->m2)
-		return FIT_IMPOSSIBLE;
+		return false;
 	best = search(&m);
 	c->x0 = best.x0;
 	c->k = best.k;
 	c->L = best.L;
 	c->b = best.b;
-	return 0;
+	return true;
 }

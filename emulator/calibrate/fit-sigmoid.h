@@ -7,7 +7,9 @@
  * time first grows by more than a tenth an octave. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "fitted/curve.h"
 
-/* Return: 0; FIT_IMPOSSIBLE (fit.h). */
-int fit_sigmoid(struct curve *c, const struct curve_point *points, size_t n);
+/* Return: whether there are enough points, also in the middle region. */
+bool fit_sigmoid(struct curve *c, const struct curve_point *points, size_t n);

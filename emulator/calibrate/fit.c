@@ -85,11 +85,14 @@ static int fit_table(struct curve *c, const struct curve_point *points, size_t n
 
 int fit_form(struct curve *c, enum curve_form form, const struct curve_point *points, size_t n)
 {
-	int r = n < 2                   ? FIT_IMPOSSIBLE
-		: form == CURVE_TABLE   ? fit_table(c, points, n)
-		: form == CURVE_SIGMOID ? fit_sigmoid(c, points, n)
-					: fit_line(c, points, n);
+	int r = FIT_IMPOSSIBLE;
 
+	if (n >= 2 && form == CURVE_TABLE)
+		r = fit_table(c, points, n);
+	else if (form == CURVE_SIGMOID)
+		r = fit_sigmoid(c, points, n) ? 0 : FIT_IMPOSSIBLE;
+	else if (form == CURVE_ALPHABETA)
+		r = fit_line(c, points, n);
 	if (r == 0)
 		c->form = form;
 	return r;
