@@ -5,6 +5,7 @@
 int cmd_preload(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_compare(int argc, char **argv);

@@ -16,6 +16,7 @@ static const struct {
 } commands[] = {
 	{"run", cmd_run, "run a job inside a virtual cluster"},
 	{"perf", cmd_perf, "nccl-tests' table for a virtual cluster"},
+	{"explain", cmd_explain, "why an op of a virtual cluster takes as long as it does"},
 	{"report", cmd_report, "the summary of a run, or all its ops as CSV, from its record"},
 	{"list", cmd_list, "the runs that have left results, a line each"},
 	{"compare", cmd_compare, "two runs side by side: what was asked for, what came out"},

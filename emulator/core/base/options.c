@@ -20,13 +20,17 @@ enum { /* as options.def calls them */
        DOCTOR = COMMAND_DOCTOR,
        PRELOAD = COMMAND_PRELOAD,
        KERNELS = COMMAND_KERNELS,
+       EXPLAIN = COMMAND_EXPLAIN,
        EVERY = COMMAND_EVERY
 };
 
 const struct option options[OPTIONS] = {
 #define OPTION(id, name, variable, key, kind, default_text, arg, help, choices) \
-	{name,         0,   variable, key,     kind,                            \
-	 default_text, arg, help,     choices, COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD},
+	{name,     0,                                                           \
+	 variable, key,                                                         \
+	 kind,     default_text,                                                \
+	 arg,      help,                                                        \
+	 choices,  COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN},
 #include "base/options.def"
 #define FLAG(id, name, letter, arg, default_text, help, choices, commands) \
 	{name, letter, NULL, NULL, KIND_FLAG, default_text, arg, help, choices, commands},
@@ -36,9 +40,9 @@ const struct option options[OPTIONS] = {
 /* The name of a subcommand whose errors point to its own --help; NULL: of another. */
 static const char *own_help(enum command command)
 {
-	static const char *const names[] = {NULL,     NULL,     NULL,      NULL,
-					    "report", "list",   "compare", "models",
-					    "status", "doctor", "preload", "kernels"};
+	static const char *const names[] = {NULL,      NULL,      NULL,     NULL,     "report",
+					    "list",    "compare", "models", "status", "doctor",
+					    "preload", "kernels", "explain"};
 
 	return names[__builtin_ctz(command)];
 }

@@ -2,6 +2,7 @@
 #include "nbox/ask/ask.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "config/open-model.h"
@@ -43,6 +44,11 @@ struct ask *ask_close(struct ask *a)
 	return NULL;
 }
 
+const struct config *ask_config(const struct ask *a)
+{
+	return a->config;
+}
+
 const char *ask_warning(const struct ask *a)
 {
 	return delay_warning(a->delay);
@@ -51,6 +57,23 @@ const char *ask_warning(const struct ask *a)
 char *ask_network(const struct ask *a, char *buf, size_t size)
 {
 	return open_model_network(a->config, a->delay, buf, size);
+}
+
+static uint32_t parts(enum coll_kind kind, uint32_t n_ranks)
+{
+	bool has = kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL;
+
+	return has ? n_ranks : 1;
+}
+
+uint64_t ask_bytes(enum coll_kind kind, uint64_t size, uint32_t elem_bytes, uint32_t n_ranks)
+{
+	return size / elem_bytes / parts(kind, n_ranks) * elem_bytes;
+}
+
+uint64_t ask_size(enum coll_kind kind, uint64_t bytes, uint32_t n_ranks)
+{
+	return bytes * parts(kind, n_ranks);
 }
 
 /* As rank 0 sees it: one of its two neighbours is on another node. */
@@ -104,7 +127,13 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 	}
 	if (r < 0)
 		return r;
-	*ret = (struct answer){t.end_ns, t.model_ns, t.bound_ns, t.how};
+	*ret = (struct answer){.ns = t.end_ns,
+			       .model_ns = t.model_ns,
+			       .bound_ns = t.bound_ns,
+			       .how = t.how};
+	if (c->fabric)
+		ret->bound_ns = fabric_bound(c->fabric, kind, bytes, root, &world, ret->bound_at,
+					     sizeof(ret->bound_at));
 	timing_deinit(&t);
 	return 0;
 }

@@ -10,9 +10,10 @@
 struct ask;
 
 struct answer {
-	double ns;       /* with what-ifs */
-	double model_ns; /* without them */
-	double bound_ns; /* no op takes less */
+	double ns;         /* with what-ifs */
+	double model_ns;   /* without them */
+	double bound_ns;   /* no op takes less */
+	char bound_at[64]; /* the link that says so; "": not known */
 	enum solve_how how;
 };
 
@@ -20,11 +21,17 @@ struct answer {
  * sentence. */
 int ask_open(const struct config *c, const char *models, struct ask **ret, struct err *err);
 struct ask *ask_close(struct ask *a); /* NULL; takes NULL */
+const struct config *ask_config(const struct ask *a);
 /* The same, before the first question: "delay model table: ..."; NULL: nothing. */
 const char *ask_warning(const struct ask *a);
 /* "400 GB/s ... between nodes". Return: @buf. */
 char *ask_network(const struct ask *a, char *buf, size_t size);
 
+/* Sizes of nccl-tests are of the larger buffer. Return: the bytes of one rank's part where each
+ * rank has one, in whole elements; 0: not one for each. */
+uint64_t ask_bytes(enum coll_kind kind, uint64_t size, uint32_t elem_bytes, uint32_t n_ranks);
+/* The other way. */
+uint64_t ask_size(enum coll_kind kind, uint64_t bytes, uint32_t n_ranks);
 /* @bytes: count x @elem_bytes, as struct sched has them. COLL_SENDRECV: rank r sends to r + 1 and
  * receives from r - 1. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,

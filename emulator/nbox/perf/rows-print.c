@@ -65,11 +65,12 @@ static json_t *row_json(const struct perf_rows *all, const struct perf_row *r)
 {
 	const struct answer *a = &r->answer;
 
-	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:s}", "op",
+	return json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:s, s:f, s:f, s:s}", "op",
 			 coll_kind_name(all->kind), "bytes", (json_int_t)r->bytes, "count",
 			 (json_int_t)r->count, "modelled_us", a->model_ns / 1e3, "injected_us",
-			 (a->ns - a->model_ns) / 1e3, "bound_us", a->bound_ns / 1e3, "algbw_gbps",
-			 r->algbw, "busbw_gbps", r->busbw, "how", how_name(a->how));
+			 (a->ns - a->model_ns) / 1e3, "bound_us", a->bound_ns / 1e3, "bound_at",
+			 a->bound_at, "algbw_gbps", r->algbw, "busbw_gbps", r->busbw, "how",
+			 how_name(a->how));
 }
 
 static json_t *rows_json(const struct perf_rows *r, const struct perf_made *made)

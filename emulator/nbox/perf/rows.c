@@ -8,13 +8,7 @@
 
 #define ROWS_MAX 4096
 
-/* Each rank has a part of the size. */
-static bool is_in_parts(enum coll_kind kind)
-{
-	return kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL;
-}
-
-static uint32_t dtype_of(const struct perf_options *o)
+uint32_t perf_dtype(const struct perf_options *o)
 {
 	const char *name = options[FLAG_DTYPE].choices[o->dtype];
 	uint32_t t = 0;
@@ -48,18 +42,19 @@ static int ask_row(struct ask *a, const struct perf_rows *all, uint32_t root, st
 int perf_rows_ask(struct ask *a, const struct config *c, const struct perf_options *o,
 		  enum coll_kind kind, struct perf_rows *ret, struct err *err)
 {
-	struct perf_rows all = {.kind = kind, .dtype = dtype_of(o), .n_ranks = c->world};
-	uint64_t unit = coll_dtype_bytes(all.dtype) * (is_in_parts(kind) ? c->world : 1);
+	struct perf_rows all = {.kind = kind, .dtype = perf_dtype(o), .n_ranks = c->world};
+	uint32_t element = (uint32_t)coll_dtype_bytes(all.dtype);
 	int r = 0;
 
-	all.rows = calloc(ROWS_MAX, sizeof(*all.rows));
+	all.rows = calloc(ROWS_MAX + 1, sizeof(*all.rows));
 	if (!all.rows)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint64_t bytes = o->min_bytes; r == 0 && bytes <= o->max_bytes;
 	     bytes = next_size(o, bytes)) {
 		struct perf_row *row = &all.rows[all.n];
 
-		if (bytes < unit)
+		row->count = ask_bytes(kind, bytes, element, c->world) / element;
+		if (!row->count)
 			continue;
 		if (all.n == ROWS_MAX) {
 			r = err_set(err, EINVAL,
@@ -67,9 +62,7 @@ int perf_rows_ask(struct ask *a, const struct config *c, const struct perf_optio
 				    o->min_bytes, o->max_bytes);
 			break;
 		}
-		row->bytes = bytes / unit * unit;
-		row->count = bytes / unit * (unit / coll_dtype_bytes(all.dtype)) /
-			     (is_in_parts(kind) ? c->world : 1);
+		row->bytes = ask_size(kind, row->count * element, c->world);
 		r = ask_row(a, &all, (uint32_t)o->root, row, err);
 		all.n++;
 	}

@@ -21,6 +21,7 @@ struct perf_rows {
 	size_t n;
 };
 
+uint32_t perf_dtype(const struct perf_options *o); /* enum coll_dtype */
 /* Asks for each size from @o->min_bytes to @o->max_bytes. Sizes that have no element for each rank
  * are left out. Return: 0; -EINVAL with the sentence, also when no size is left; -ENOMEM. */
 int perf_rows_ask(struct ask *a, const struct config *c, const struct perf_options *o,
