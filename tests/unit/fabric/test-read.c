@@ -1,0 +1,241 @@
+/* Fabric files: what they say, what is wrong in them, and that what is written reads the same. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cmocka-all.h"
+#include "fabric/read/open.h"
+#include "fabric/read/write.h"
+
+static int parse(const char *text, uint32_t n_nodes, struct fabric **ret, struct err *err)
+{
+	return fabric_parse("f.yaml", text, strlen(text), n_nodes, 0, ret, err);
+}
+
+static struct fabric *good(const char *text, uint32_t n_nodes)
+{
+	struct fabric *f = NULL;
+	struct err err = {""};
+	int r = parse(text, n_nodes, &f, &err);
+
+	if (r < 0)
+		fail_msg("%s", err.text);
+	return f;
+}
+
+static char *written(const struct fabric *f)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *to = open_memstream(&text, &n);
+
+	assert_non_null(to);
+	fabric_write(f, to);
+	fclose(to);
+	return text;
+}
+
+/* The same links on every path between the first and the last ranks, and the same file again. */
+static void assert_round_trip(const struct fabric *f)
+{
+	char *text = written(f), *again;
+	struct fabric *g = good(text, 0);
+	uint32_t last = f->n_nodes * f->gpus_per_node - 1;
+	uint64_t a[FABRIC_PATH_MAX], b[FABRIC_PATH_MAX];
+	int n = fabric_path(f, 0, last, FABRIC_NIC_NEAR, a);
+
+	assert_int_equal(n, fabric_path(g, 0, last, FABRIC_NIC_NEAR, b));
+	for (int i = 0; i < n; i++) {
+		struct fabric_link x, y;
+
+		assert_true(a[i] == b[i]);
+		fabric_link(f, a[i], &x);
+		fabric_link(g, b[i], &y);
+		assert_true(x.latency_ns == y.latency_ns && x.bytes_per_ns == y.bytes_per_ns);
+	}
+	again = written(g);
+	assert_string_equal(text, again);
+	free(text);
+	free(again);
+	fabric_free(g);
+}
+
+static void presets_read_the_same_as_they_are_written(void **state)
+{
+	const char *name, *summary;
+
+	(void)state;
+	for (size_t i = 0; (name = fabric_preset_name(i, &summary)); i++) {
+		struct fabric *f = NULL;
+		struct err err = {""};
+
+		assert_int_equal(fabric_open(name, 70, 0, &f, &err), 0);
+		assert_int_equal(fabric_change(f, "node7.nic0.in", 1.0 / 3, 123.456, &err), 0);
+		assert_round_trip(f);
+		fabric_free(f);
+	}
+}
+
+static const char two_classes[] = "name: mixed\n"
+				  "classes:\n"
+				  "  - {preset: dgx-h100, name: new}\n"
+				  "  - name: old\n"
+				  "    gpu: V100\n"
+				  "    sm: 70\n"
+				  "    gpus: 4\n"
+				  "    intra: nvlink\n"
+				  "    gpu_bandwidth: 150GB/s\n"
+				  "    nic: infiniband\n"
+				  "    nics: 2\n"
+				  "    nic_bandwidth: 100Gbps\n"
+				  "nodes: [{class: new, nodes: 3}, {class: old}]\n"
+				  "network: {kind: leaf-spine, latency: 2us, nodes_per_leaf: 4}\n"
+				  "links: [{link: leaf0.up, bandwidth: 10GB/s}]\n";
+
+static void a_file_has_classes_a_network_and_links(void **state)
+{
+	struct fabric *f = good(two_classes, 8);
+
+	(void)state;
+	assert_int_equal(f->n_classes, 2);
+	assert_int_equal(f->gpus_per_node, 4); /* the smaller one's */
+	assert_string_equal(fabric_class_of(f, 2)->name, "new");
+	assert_string_equal(fabric_class_of(f, 7)->name, "old");
+	assert_int_equal(f->classes[1].nic_gpu[1], 2);
+	assert_int_equal(f->n_changes, 1);
+	assert_string_equal(f->name, "mixed");
+	assert_non_null(strstr(f->source, "f.yaml"));
+	assert_round_trip(f);
+	fabric_free(f);
+}
+
+static void a_preset_needs_no_more_than_its_name(void **state)
+{
+	struct fabric *f = good("preset: dgx-a100\nnetwork: {oversubscription: 2}\n", 64);
+
+	(void)state;
+	assert_true(f->network.oversubscription == 2 && f->network.latency_ns == 2000);
+	assert_int_equal(f->classes[0].n_nics, 8);
+	fabric_free(f);
+}
+
+static const char cables[] = "preset: 100gbe\n"
+			     "network:\n"
+			     "  kind: cables\n"
+			     "  switches: 3\n"
+			     "  nodes: [{switch: 0, nodes: 2}, {switch: 2, nodes: 2}]\n"
+			     "  cables:\n"
+			     "    - {from: 0, to: 1, bandwidth: 40Gbps, latency: 1us}\n"
+			     "    - {from: 1, to: 2, bandwidth: 10Gbps, latency: 5ms}\n";
+
+static void cables_join_switches(void **state)
+{
+	struct fabric *f = good(cables, 4);
+	uint64_t links[FABRIC_PATH_MAX];
+	struct fabric_link l;
+
+	(void)state;
+	assert_int_equal(fabric_path(f, 0, 3, FABRIC_NIC_NEAR, links), 6);
+	fabric_link(f, links[3], &l);
+	assert_true(l.latency_ns == 5e6 && l.bytes_per_ns == 1.25);
+	assert_round_trip(f);
+	fabric_free(f);
+}
+
+static void what_is_wrong_is_said_with_its_place(void **state)
+{
+	static const struct {
+		const char *text, *sentence;
+		uint32_t n_nodes;
+	} wrong[] = {
+		{"", "f.yaml:1:1: the file is empty", 2},
+		{"[1, 2]", "f.yaml:1:1: a fabric: keys are expected", 2},
+		{"preset: dgx-h100\npreset: p5\n", "f.yaml:2:1: key 'preset' is here a second time",
+		 2},
+		{"preset: dgx-h10\n", "f.yaml:1:9: there is no preset 'dgx-h10'; did you mean", 2},
+		{"presett: x\n", "f.yaml:1:1: unknown key 'presett'; did you mean 'preset'?", 2},
+		{"zebra: x\n", "there are: name, preset, classes, nodes, network, links", 2},
+		{"preset: dgx-h100\n", "how many nodes?", 0},
+		{"preset: dgx-h100\n", "ranks are possible", 1000000000},
+		{"classes: [{preset: p5, nic_gpu: [1]}]\n", "did you mean 'nic_gpus'?", 2},
+		{"classes: [{preset: p5, nic_gpus: [1]}]\n", "8 NICs want 8 numbers", 2},
+		{"classes: [{preset: p5, nics: 17}]\n", "nics: 17 are too many", 2},
+		{"classes: [{preset: p5, gpu_bandwidth: 450}]\n",
+		 "f.yaml:1:39: gpu_bandwidth: ", 2},
+		{"classes: [{preset: p5, gpu_bandwidth: -450GB/s}]\n", "is negative", 2},
+		{"classes: [{preset: p5, intra: nvlnk}]\n", "did you mean 'nvlink'?", 2},
+		{"classes: [{name: x, sm: 90}]\n", "f.yaml:1:11: class: 'gpus:' is missing", 2},
+		{"classes: [{preset: p5}, {preset: p5}]\n", "a second class 'p5'", 2},
+		{"classes: [{preset: p5}]\n", "no network", 2},
+		{"preset: p5\nnodes: [{class: p4, nodes: 2}]\n", "did you mean 'p5'?", 2},
+		{"preset: p5\nnodes: [{class: p5, nodes: 2}]\n", "2 nodes are here, 3 are wanted",
+		 3},
+		{"preset: p5\nnodes: [{class: p5}]\n", "'nodes:' is missing", 0},
+		{"preset: p5\nnodes: [{class: p5, nodes: 4294967295}, {class: p5, nodes: 2}]\n",
+		 "too many", 0},
+		{"preset: p5\nnetwork: {kind: rail}\n", "nodes_per_leaf: N", 2},
+		{"preset: p5\nnetwork: {kind: star}\n", "kind: unknown 'star'; there are: switch",
+		 2},
+		{"preset: p5\nnetwork: {kind: cables}\n", "'switches:' is missing", 2},
+		{"preset: p5\nnetwork: {cables: []}\n", "'cables:' is of kind: cables only", 2},
+		{"preset: p5\nnetwork: {kind: cables, switches: 2, nodes: [{switch: 0, nodes: 1}], "
+		 "cables: []}\n",
+		 "node1 has no cable", 2},
+		{"preset: p5\nnetwork: {kind: cables, switches: 2, nodes: [{switch: 0, nodes: 1}, "
+		 "{switch: 1, nodes: 1}], cables: []}\n",
+		 "there is no way from node0 to node1: a cable is missing", 2},
+		{"preset: p5\nnetwork: {kind: cables, switches: 1, nodes: [{switch: 0, nodes: 2}], "
+		 "cables: [{from: 0, to: 0, bandwidth: 1Gbps}]}\n",
+		 "it must join two switches", 2},
+		{"preset: p5\nnetwork: {kind: cables, switches: 4000000000, nodes: [{switch: 0, "
+		 "nodes: 2}], cables: []}\n",
+		 "switches; 1 to 1024", 2},
+		{"preset: p5\nlinks: [{link: node9.nic0, bandwidth: 1Gbps}]\n", "there are 0 to 1",
+		 2},
+		{"preset: p5\nlinks: [{link: node0.nic0, bandwidth: 0Gbps}]\n", "is zero", 2},
+		{"preset: !!binary p5\n", "tags (!) are not taken", 2},
+		{"preset: p5\n---\npreset: p5\n", "a second document", 2},
+		{"preset: \"p5\n", "no YAML", 2},
+		{"a: &a [*a]\n", "f.yaml:1:", 2},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct fabric *f = NULL;
+		struct err err = {""};
+
+		assert_true(parse(wrong[i].text, wrong[i].n_nodes, &f, &err) < 0);
+		assert_null(f);
+		if (!strstr(err.text, wrong[i].sentence))
+			fail_msg("'%s' where '%s' was expected", err.text, wrong[i].sentence);
+		assert_int_equal(strncmp(err.text, "f.yaml", 6), 0);
+	}
+}
+
+static void a_file_that_is_not_there_is_no_preset(void **state)
+{
+	struct fabric *f = NULL;
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(fabric_open("/nowhere/f.yaml", 2, 0, &f, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "/nowhere/f.yaml"));
+	assert_int_equal(fabric_open("dgx-h1000", 2, 0, &f, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "did you mean 'dgx-h100'?"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(presets_read_the_same_as_they_are_written),
+		cmocka_unit_test(a_file_has_classes_a_network_and_links),
+		cmocka_unit_test(a_preset_needs_no_more_than_its_name),
+		cmocka_unit_test(cables_join_switches),
+		cmocka_unit_test(what_is_wrong_is_said_with_its_place),
+		cmocka_unit_test(a_file_that_is_not_there_is_no_preset),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
