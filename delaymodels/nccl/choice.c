@@ -19,7 +19,7 @@ static uint32_t most_threads(const struct comm *c, uint32_t algo, uint32_t proto
 	uint32_t own = c->setting->n_threads;
 
 	if (algo != ALGO_TREE && algo != ALGO_RING)
-		return 640;
+		return 0; /* these keep their channels however few the bytes */
 	if (proto == NBOX_LL128)
 		return c->setting->n_ll128_threads ? c->setting->n_ll128_threads : 640;
 	if (own)
@@ -57,7 +57,7 @@ static void set_channels(const struct comm *c, uint64_t bytes, struct choice *ch
 		nt += 32; /* a warp for synchronisation */
 	nt = nt < 96 ? 96 : nt;
 	ch->n_channels = n;
-	ch->n_threads = ch->algo == ALGO_TREE || ch->algo == ALGO_PAT ? 640 : nt;
+	ch->n_threads = ch->algo == ALGO_RING ? nt : 640;
 }
 
 /* --- bytes over channels ---------------------------------------------------------- */

@@ -76,11 +76,12 @@ static const struct graph *graph_of(const struct comm *c, uint32_t algo)
 {
 	switch (algo) {
 	case ALGO_TREE:
+	case ALGO_PAT:
 		return &c->graphs.tree;
 	case ALGO_NVLS:
 	case ALGO_NVLS_TREE:
 		return &c->graphs.nvls;
-	default: /* PAT has the ring's */
+	default:
 		return &c->graphs.ring;
 	}
 }
@@ -313,7 +314,7 @@ static const char *ll128_why_not(const struct comm *c, const struct graph *g)
 {
 	if (g->inter_type > (c->sm_min >= 90 ? PATH_PXN : PATH_PXB))
 		return "LL128 needs NICs nearer to the GPUs";
-	if (g->intra_type != PATH_NVLINK)
+	if (g->intra_type > PATH_NVB)
 		return "LL128 needs NVLink inside the node";
 	if (c->sm_min != c->sm_max)
 		return "LL128 needs GPUs of one kind";

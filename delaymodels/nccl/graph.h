@@ -4,8 +4,17 @@
 
 #include "nbox-delaymodel.h"
 
-/* Of a path, as far as the cost model asks, in NCCL's order. */
-enum path_type { PATH_NVLINK, PATH_PIX, PATH_PXB, PATH_PXN, PATH_PHB, PATH_SYS };
+/* Of a path, as NCCL numbers them: the cost model compares. */
+enum path_type {
+	PATH_LOC,
+	PATH_NVLINK,
+	PATH_NVB, /* NVLink through another GPU */
+	PATH_PIX = 4,
+	PATH_PXB,
+	PATH_PXN = 7, /* to a NIC by NVLink and another GPU */
+	PATH_PHB,
+	PATH_SYS
+};
 
 struct graph {
 	uint32_t n_channels;
@@ -20,7 +29,7 @@ struct graphs {
 	struct graph ring, tree, nvls;
 };
 
-/* The graphs of a domain with @n_gpus of the op's ranks; @n_domains > 1: those that leave it. */
+/* The graphs of a domain with @n_gpus of the op's ranks; @is_inter: those that leave it. */
 void graphs_find(const struct nbox_fabric *f, uint32_t n_gpus, int is_inter, struct graphs *ret);
 /* NCCL takes the weakest of all nodes. */
 void graphs_weaken(struct graphs *g, const struct graphs *other);
