@@ -149,9 +149,11 @@ struct nbox_fabric {
 	uint32_t has_gdr;  /* NICs read and write GPU memory */
 	uint32_t n_nics;   /* of a domain, near to the op's ranks; a GPU's own come first */
 	double gpu_bytes_per_ns, gpu_latency_ns;
-	double pcie_bytes_per_ns; /* between a GPU and its NIC; 0: no limit */
-	double nic_bytes_per_ns;  /* of one NIC */
-	double net_latency_ns;    /* from NIC to NIC */
+	double pcie_bytes_per_ns;        /* between a GPU and its NIC; 0: no limit */
+	double nic_bytes_per_ns;         /* of one NIC */
+	double net_latency_ns;           /* from NIC to NIC */
+	double nic_payload_bytes_per_ns; /* of an op's bytes, at most; 0: as nic_bytes_per_ns */
+	uint32_t has_no_order; /* bytes of a message arrive in any order: LL and LL128 cannot be */
 };
 
 struct nbox_candidate {

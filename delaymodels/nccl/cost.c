@@ -56,6 +56,7 @@ void comm_make(const struct setting *s, const struct nbox_fabric *f, uint32_t n_
 		.sm_min = f->sm_min,
 		.sm_max = f->sm_max,
 		.cpu = f->cpu,
+		.has_no_order = f->has_no_order && f->n_domains > 1,
 		.has_nvls = f->has_nvls && s->has_nvls != ALLOWED_NO && f->sm_min >= 90,
 	};
 
@@ -292,8 +293,9 @@ static const char *nvls_why_not(const struct comm *c, uint32_t kind, uint32_t al
 		return "NVLS over several nodes needs CollNet";
 	if (algo == ALGO_NVLS_TREE && c->n_nodes == 1)
 		return "NVLSTree is for several nodes";
-	if (kind != NBOX_ALLREDUCE && c->most_local > 32)
-		return "NVLS gathers and scatters among at most 32 GPUs";
+	if ((kind != NBOX_ALLREDUCE || algo == ALGO_NVLS_TREE) && c->most_local > 32)
+		return algo == ALGO_NVLS_TREE ? "NVLSTree joins domains of at most 32 GPUs"
+					      : "NVLS gathers and scatters among at most 32 GPUs";
 	return NULL;
 }
 
@@ -330,6 +332,8 @@ static const char *find_why_not(const struct comm *c, uint32_t kind, uint32_t al
 		return "not among NCCL_ALGO";
 	if (!s->proto[kind][proto])
 		return "not among NCCL_PROTO";
+	if (proto != NBOX_SIMPLE && c->has_no_order)
+		return "this network's messages do not arrive in order";
 	if (algo == ALGO_COLLNET_CHAIN || algo == ALGO_COLLNET_DIRECT)
 		return "CollNet is off, or the network does not reduce";
 	if (algo == ALGO_NVLS || algo == ALGO_NVLS_TREE)

@@ -11,6 +11,7 @@ struct comm {
 	uint32_t n_ranks, n_nodes, most_local, least_local;
 	uint32_t sm_min, sm_max, cpu; /* enum nbox_cpu */
 	int has_nvls;                 /* the hardware, and NCCL_NVLS_ENABLE */
+	int has_no_order;             /* nbox_fabric's */
 	struct graphs graphs;
 	uint32_t n_channels, n_nvls_channels;
 	uint32_t n_nvlinks; /* of a GPU */

@@ -2,16 +2,21 @@
  *
  *   NVLS      25 us + in bytes / (port x efficiency), in bytes of a GPU: AllReduce S (1 + 1/n),
  *             AllGather and ReduceScatter S; the port is NCCL's figure of it
- *   NVLSTree  25 us + 2 d step + max(2 S / NICs of a domain, S (1 + 1/r) / port x efficiency)
+ *   NVLSTree  25 us + 2 d step' + (S + 2 d L) / bw: the pipeline fills by a loop of all channels'
+ *             chunks L a hop. bw is the least of what NICs carry (e bytes leave a domain for each
+ *             byte of S: 1 with two domains, 1.5 with three, else 2: an inner node of one tree is a
+ *             leaf of the other), of port x efficiency / (1 + 1/r), and of NCCL's figure for it
  *   PAT       8 us + d step + S (n-1)/n / NICs of a domain
  *
  * with S bytes, n ranks, r in a domain, N domains, d = ceil(log2 N). A step is NCCL's for a tree
- * over the network, plus the fabric's latency. NCCL's own model differs in two things: it has 20.9
- * us a step of NVLSTree, and for PAT 2.8 us for each rank, which no network of 512 takes. The NICs
- * have the bandwidth that NCCL's tables leave them, if it is less than theirs. */
+ * over the network, plus the fabric's latency; step' is 8.8 us plus that: 8 bytes take 46.6 us on
+ * two nodes of H20 (github.com/NVIDIA/nccl/issues/1244), where NCCL's tables have 20.9 us a step.
+ * They have 2.8 us for each rank for PAT, which no network of 512 takes. The NICs have the
+ * bandwidth that NCCL's tables leave them, if it is less than theirs. */
 #include "whole.h"
 
 #define OVERHEAD_NS 2000 /* of the network, within NCCL's step times */
+#define NVLS_STEP_NS 8800
 
 static double smaller(double a, double b)
 {
@@ -36,14 +41,11 @@ static double step_ns(const struct comm *c, const struct nbox_fabric *f)
 	return larger(own - OVERHEAD_NS, 0) + f->net_latency_ns;
 }
 
-/* Of all NICs of a domain that the algorithm's channels reach. */
-static double nics_bw(const struct comm *c, const struct nbox_fabric *f, uint32_t kind,
-		      uint32_t algo)
+static double nics_bw(const struct nbox_fabric *f)
 {
-	double nics = f->n_nics * f->nic_bytes_per_ns;
-	double own = (double)cost_bus_bw(c, kind, algo, NBOX_SIMPLE);
+	double nic = f->nic_payload_bytes_per_ns;
 
-	return smaller(nics, own);
+	return f->n_nics * (nic > 0 ? nic : f->nic_bytes_per_ns);
 }
 
 /* Of a GPU's port to the switch, when it reduces. */
@@ -52,6 +54,19 @@ static double switch_bw(const struct comm *c, const struct nbox_fabric *f)
 	double link = c->sm_min >= 100 ? 40.1 / 50 : 20.6 / 25;
 
 	return f->gpu_bytes_per_ns * link * (double)tables_nvls_efficiency(tables_card(c->sm_min));
+}
+
+static double nvls_tree_ns(const struct comm *c, const struct nbox_fabric *f, uint32_t kind,
+			   const struct choice *ch, double s)
+{
+	double n = c->n_ranks, leave = c->n_nodes == 2 ? 1 : c->n_nodes == 3 ? 1.5 : 2;
+	double own = (double)cost_bus_bw(c, kind, ch->algo, ch->proto) * n / (2 * (n - 1));
+	double bw = smaller(smaller(nics_bw(f) / leave, own),
+			    switch_bw(c, f) / (1 + 1.0 / c->most_local));
+	double loop = (double)ch->n_channels * c->graphs.nvls.n_channels * (double)ch->chunk_bytes;
+	uint32_t hops = 2 * depth(c->n_nodes);
+
+	return hops * (NVLS_STEP_NS + f->net_latency_ns) + (s + hops * smaller(loop, s)) / bw;
 }
 
 double whole_ns(const struct comm *c, const struct nbox_fabric *f, uint32_t kind,
@@ -68,10 +83,11 @@ double whole_ns(const struct comm *c, const struct nbox_fabric *f, uint32_t kind
 	case ALGO_NVLS:
 		return start_ns + inside;
 	case ALGO_NVLS_TREE:
-		return start_ns + 2 * d * step_ns(c, f) +
-		       larger(inside, 2 * s / nics_bw(c, f, kind, ch->algo));
+		return start_ns + nvls_tree_ns(c, f, kind, ch, s);
 	default: /* PAT */
 		return t->base_us[ALGO_PAT][NBOX_SIMPLE] * 1e3 + d * step_ns(c, f) +
-		       s * (c->n_ranks - 1) / c->n_ranks / nics_bw(c, f, kind, ch->algo);
+		       s * (c->n_ranks - 1) / c->n_ranks /
+			       smaller(nics_bw(f),
+				       (double)cost_bus_bw(c, kind, ch->algo, ch->proto));
 	}
 }

@@ -28,7 +28,15 @@
 enum fabric_intra { FABRIC_NVSWITCH, FABRIC_NVLINK, FABRIC_PCIE };
 enum fabric_cpu { FABRIC_INTEL, FABRIC_AMD, FABRIC_ARM, FABRIC_OTHER_CPU };
 enum fabric_distance { FABRIC_PIX, FABRIC_PXB, FABRIC_PHB, FABRIC_SYS };
-enum fabric_nic { FABRIC_INFINIBAND, FABRIC_ROCE, FABRIC_EFA, FABRIC_SLINGSHOT, FABRIC_SOCKET };
+enum fabric_nic {
+	FABRIC_INFINIBAND,
+	FABRIC_ROCE,
+	FABRIC_EFA, /* of p3dn and p4d: bytes arrive in any order */
+	FABRIC_EFA2,
+	FABRIC_SLINGSHOT,
+	FABRIC_SOCKET,
+	FABRIC_TCPX /* TCP that writes into GPU memory */
+};
 enum fabric_network_kind {
 	FABRIC_SWITCH,     /* one switch that never blocks */
 	FABRIC_RAIL,       /* NIC i of all nodes of a group at leaf i; spines above */
@@ -174,10 +182,10 @@ struct fabric_view {
 	enum fabric_intra intra;
 	enum fabric_cpu cpu;
 	enum fabric_distance distance;
-	bool has_nvls, has_gdr;
+	bool has_nvls, has_gdr, has_order;
 	uint32_t n_nics; /* of a domain, near to ranks of the op; the fewest */
 	double gpu_bytes_per_ns, gpu_latency_ns, pcie_bytes_per_ns, nic_bytes_per_ns,
-		net_latency_ns;
+		net_latency_ns, nic_payload_bytes_per_ns;
 };
 /* Return: 0; -ENOMEM. O(ranks). */
 int fabric_view(const struct fabric *f, const struct membership *m, struct fabric_view *ret);

@@ -9,14 +9,16 @@
  * PCIe: copies between GPUs get 26 to 27 of 31.5 GB/s (gen 4), 54 of 63 (gen 5). InfiniBand, RoCE:
  * 392.7 of 400 GB/s (the same issue, rings on two nodes), 48.9 of 50 a NIC
  * (xxrjun/nccl-tests-cluster). EFA: 41.8 of 50 GB/s leave a p4de
- * (aws-samples/awsome-distributed-training). Slingshot: 92.6 of 100 GB/s, Alps, 4 nodes
+ * (aws-samples/awsome-distributed-training), 46.5 of 50 a p5en. TCP that writes into GPU memory:
+ * 188.5 of 200 GB/s, A3 Mega (dstackai/dstack). Slingshot: 92.6 of 100 GB/s, Alps, 4 nodes
  * (boeschf/nccl-benchmark-on-alps-2025). Sockets: TCP's part of an Ethernet frame of 1,538 bytes.
  */
 double fabric_efficiency(enum fabric_medium medium, enum fabric_nic nic)
 {
 	static const double nics[] = {
-		[FABRIC_INFINIBAND] = 0.98, [FABRIC_ROCE] = 0.98,   [FABRIC_EFA] = 0.85,
-		[FABRIC_SLINGSHOT] = 0.93,  [FABRIC_SOCKET] = 0.94,
+		[FABRIC_INFINIBAND] = 0.98, [FABRIC_ROCE] = 0.98,      [FABRIC_EFA] = 0.85,
+		[FABRIC_EFA2] = 0.93,       [FABRIC_SLINGSHOT] = 0.93, [FABRIC_SOCKET] = 0.94,
+		[FABRIC_TCPX] = 0.94,
 	};
 
 	switch (medium) {

@@ -5,6 +5,8 @@
 
 static void add_class(const struct fabric_class *c, bool is_first, struct fabric_view *v)
 {
+	double payload = c->nic_bytes_per_ns * fabric_efficiency(FABRIC_MEDIUM_NIC, c->nic);
+
 	if (is_first) {
 		v->sm_min = v->sm_max = c->sm;
 		v->intra = c->intra;
@@ -16,6 +18,8 @@ static void add_class(const struct fabric_class *c, bool is_first, struct fabric
 		v->gpu_latency_ns = c->gpu_latency_ns;
 		v->pcie_bytes_per_ns = c->pcie_bytes_per_ns;
 		v->nic_bytes_per_ns = c->nic_bytes_per_ns;
+		v->nic_payload_bytes_per_ns = payload;
+		v->has_order = c->nic != FABRIC_EFA;
 		return;
 	}
 	v->sm_min = c->sm < v->sm_min ? c->sm : v->sm_min;
@@ -28,6 +32,8 @@ static void add_class(const struct fabric_class *c, bool is_first, struct fabric
 	v->gpu_bytes_per_ns = fmin(v->gpu_bytes_per_ns, c->gpu_bytes_per_ns);
 	v->gpu_latency_ns = fmax(v->gpu_latency_ns, c->gpu_latency_ns);
 	v->nic_bytes_per_ns = fmin(v->nic_bytes_per_ns, c->nic_bytes_per_ns);
+	v->nic_payload_bytes_per_ns = fmin(v->nic_payload_bytes_per_ns, payload);
+	v->has_order = v->has_order && c->nic != FABRIC_EFA;
 	if (c->pcie_bytes_per_ns > 0)
 		v->pcie_bytes_per_ns = v->pcie_bytes_per_ns > 0
 					       ? fmin(v->pcie_bytes_per_ns, c->pcie_bytes_per_ns)
