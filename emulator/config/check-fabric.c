@@ -9,9 +9,18 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "config/convert.h"
+#include "fabric/read/open.h"
 
 static const enum option_id hops[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
 				      CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH};
+
+/* The option that names a whole fabric; CONFIG_OPTIONS: none does. */
+static enum option_id given(const struct config *c)
+{
+	return config_text(c, CONFIG_PRESET)   ? CONFIG_PRESET
+	       : config_text(c, CONFIG_FABRIC) ? CONFIG_FABRIC
+					       : CONFIG_OPTIONS;
+}
 
 /* @err's sentence, with the place of option @id in front. */
 static int refuse(const struct config *c, enum option_id id, size_t item, int r, struct err *err)
@@ -24,37 +33,54 @@ static int refuse(const struct config *c, enum option_id id, size_t item, int r,
 			       -EINVAL);
 }
 
-/* @gpus_per_node: 0: all. */
-static int open_preset(const struct config *c, uint32_t n_nodes, uint32_t gpus_per_node,
-		       struct fabric **ret, struct err *err)
+/* 0 nodes: those of a file. 0 GPUs: all of a node. */
+static int open_given(const struct config *c, uint32_t n_nodes, uint32_t gpus_per_node,
+		      struct fabric **ret, struct err *err)
 {
-	int r = fabric_preset(config_text(c, CONFIG_PRESET), n_nodes, gpus_per_node, ret, err);
+	enum option_id id = given(c);
+	const char *text = config_text(c, id);
+	int r = id == CONFIG_FABRIC
+			? fabric_open(text, n_nodes, gpus_per_node, ret, err)
+			: fabric_preset(text, n_nodes ? n_nodes : 1, gpus_per_node, ret, err);
 
-	return r < 0 ? refuse(c, CONFIG_PRESET, 0, r, err) : 0;
+	return r < 0 ? refuse(c, id, 0, r, err) : 0;
+}
+
+static int set_count(struct config *c, enum option_id id, uint32_t n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", n);
+	return config_is_set(c, id) ? 0 : config_set(c, id, SOURCE_DEFAULT, text);
 }
 
 int check_nodes_of_fabric(struct config *c, struct err *err)
 {
-	char where[VALUE_WHERE_MAX], text[16];
+	char where[VALUE_WHERE_MAX];
 	struct fabric *f = NULL;
 	uint64_t gpus = 0;
 	int r;
 
-	if (!config_text(c, CONFIG_PRESET))
+	if (given(c) == CONFIG_OPTIONS)
 		return 0;
-	r = open_preset(c, 1, 0, &f, err);
+	if (config_text(c, CONFIG_PRESET) && config_text(c, CONFIG_FABRIC))
+		return value_refuse(c, CONFIG_FABRIC, 0, err,
+				    "a fabric and a preset (%s): give one of them",
+				    config_where(c, CONFIG_PRESET, 0, where, sizeof(where)));
+	r = open_given(c, 0, 0, &f, err);
 	if (r < 0)
 		return r;
-	snprintf(text, sizeof(text), "%u", f->gpus_per_node);
 	if (config_is_set(c, CONFIG_GPUS_PER_NODE))
 		r = value_count(c, CONFIG_GPUS_PER_NODE, 1, WIRE_WORLD_MAX, &gpus, err);
-	else
-		r = config_set(c, CONFIG_GPUS_PER_NODE, SOURCE_DEFAULT, text);
 	if (r == 0 && gpus > f->gpus_per_node)
 		r = value_refuse(c, CONFIG_GPUS_PER_NODE, 0, err,
 				 "%llu gpus per node are more than a node of %s has: %u (%s)",
 				 (unsigned long long)gpus, f->name, f->gpus_per_node,
-				 config_where(c, CONFIG_PRESET, 0, where, sizeof(where)));
+				 config_where(c, given(c), 0, where, sizeof(where)));
+	if (r == 0)
+		r = set_count(c, CONFIG_GPUS_PER_NODE, f->gpus_per_node);
+	if (r == 0 && given(c) == CONFIG_FABRIC && f->n_nodes > 1)
+		r = set_count(c, CONFIG_NODES, f->n_nodes);
 	fabric_free(f);
 	return r;
 }
@@ -182,8 +208,8 @@ int check_fabric(struct config *c, struct err *err)
 	int r = 0;
 
 	c->fabric = fabric_free(c->fabric);
-	if (config_text(c, CONFIG_PRESET))
-		r = open_preset(c, c->topology.n_nodes, c->topology.gpus_per_node, &c->fabric, err);
+	if (given(c) != CONFIG_OPTIONS)
+		r = open_given(c, c->topology.n_nodes, c->topology.gpus_per_node, &c->fabric, err);
 	return r == 0 && c->fabric ? set_hops(c, err) : r;
 }
 
@@ -199,7 +225,7 @@ int check_links_of_fabric(struct config *c, struct err *err)
 	if (r == 0 && !c->fabric && config_text(c, CONFIG_CABLE))
 		return value_refuse(
 			c, CONFIG_CABLE, 0, err,
-			"there is no fabric whose link could be otherwise: give --preset");
+			"there is no fabric whose link could be otherwise: give --preset or --fabric");
 	for (size_t i = 0; r == 0 && i < c->values[CONFIG_CABLE].n_items; i++)
 		r = change_link(c, i, err);
 	return r;

@@ -1,10 +1,10 @@
-/* The fabric of the virtual cluster: a preset, or a plain one of the four hop options. */
+/* The fabric of the virtual cluster: a preset, a file, or a plain one of the four hop options. */
 #pragma once
 
 #include "config/config.h"
 
-/* Before the world is known: a preset says how many GPUs a node has, and where nobody else
- * does, that is taken. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+/* Before the world is known: a preset or a file says how many GPUs a node has, and where nobody
+ * else does, that is taken. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int check_nodes_of_fabric(struct config *c, struct err *err);
 /* After it: makes c->fabric of what was given. Hop options that were not set get what the fabric
  * says. Return: as above. */

@@ -41,7 +41,8 @@ static int need_fabric(const struct config *c, struct err *err)
 	size_t used = 0;
 
 	for (size_t i = 0; c->fabric && i < ARRAY_SIZE(hops); i++)
-		if (config_is_set(c, hops[i]) && config_text(c, CONFIG_PRESET))
+		if (config_is_set(c, hops[i]) &&
+		    (config_text(c, CONFIG_PRESET) || config_text(c, CONFIG_FABRIC)))
 			return value_refuse(c, hops[i], 0, err,
 					    "model %s takes links from fabric %s: change them with "
 					    "--cable, such as --cable 'node*.nic*=100Gbps'",
@@ -53,7 +54,7 @@ static int need_fabric(const struct config *c, struct err *err)
 					 name);
 	return err_set(
 		err, EINVAL,
-		"%s: model %s needs a fabric, and none is given: --preset NAME (%s), or --inter-bandwidth and "
+		"%s: model %s needs a fabric, and none is given: --preset NAME (%s), --fabric FILE, or --inter-bandwidth and "
 		"--intra-bandwidth; or --model none, a network that takes no time",
 		config_where(c, CONFIG_MODEL, 0, where, sizeof(where)), c->model, names);
 }
