@@ -6,6 +6,8 @@
 #include "engine/delay-plugin.h"
 #include "topology/topology.h"
 
+struct fabric;
+
 #define DELAY_MAX_PARAMS 32
 #define DELAY_TEXT_MAX 4096
 
@@ -32,6 +34,7 @@ struct delay_instance {
 struct delay_chain {
 	uint64_t seed;
 	struct topology world;
+	const struct fabric *fabric;      /* borrowed, or NULL */
 	struct delay_instance *scheduler; /* owned, or NULL */
 	struct delay_instance *items;     /* owned; [0] the base model, or that of the scheduler's
 					   * links; then decorators */

@@ -257,6 +257,16 @@ struct delay_chain *delay_free(struct delay_chain *d)
 	return NULL;
 }
 
+void delay_set_fabric(struct delay_chain *d, const struct fabric *f)
+{
+	d->fabric = f;
+}
+
+const struct fabric *delay_fabric(const struct delay_chain *d)
+{
+	return d->fabric;
+}
+
 /* --- what it is ------------------------------------------------------------ */
 
 /* Do the model and all what-ifs on messages have @flag, or NBOX_UNIFORM, which implies it? */

@@ -30,6 +30,10 @@ int delay_open(const char *model, const char *links, const char *const *what_ifs
 	       const struct topology *world, const char *const *dirs, uint64_t seed,
 	       struct delay_chain **ret, struct err *err);
 struct delay_chain *delay_free(struct delay_chain *d);
+/* What a scheduler plans over; borrowed. Without one it plans nothing. */
+struct fabric;
+void delay_set_fabric(struct delay_chain *d, const struct fabric *f);
+const struct fabric *delay_fabric(const struct delay_chain *d);
 
 bool delay_is_uniform(const struct delay_chain *d);
 bool delay_base_is_uniform(const struct delay_chain *d);   /* the model, without its what-ifs */

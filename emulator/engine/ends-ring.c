@@ -218,7 +218,7 @@ static int load_hops(struct ends_ring *g, const struct symmetry *y)
 	uint32_t r;
 
 	for (r = 0; r < g->n; r++) {
-		g->hop[r] = (uint8_t)y->hop(y->ctx, r, r + 1 == g->n ? 0 : r + 1);
+		g->hop[r] = (uint8_t)y->class_of(y->ctx, r, r + 1 == g->n ? 0 : r + 1, 0);
 		if (g->hop[r] > 1)
 			return SYMMETRY_NONE;
 	}

@@ -80,27 +80,11 @@ int ends_new(const struct sched *s, const struct topology *t, const struct membe
 	return 0;
 }
 
-static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
-{
-	return price_hop(ctx, src, dst);
-}
-
 static int by_ring(struct ends *e, struct symmetry *y, struct err *err)
 {
 	int r = e->ring ? 0 : ends_ring_new(y, e->raw_ns, &e->ring, err);
 
 	return r ? r : ends_ring_solve(e->ring, y, err);
-}
-
-static int by_pipe(struct ends *e, struct symmetry *y, struct err *err)
-{
-	int r = 0;
-
-	if (!e->plan)
-		r = symmetry_pipe_has_plan(y) ? pipe_plan_new(y, &e->plan) : SYMMETRY_NONE;
-	if (r == -ENOMEM)
-		return err_set(err, ENOMEM, "no memory for a pipeline of %u ranks", e->s.n_ranks);
-	return r ? r : symmetry_pipe_planned(y, e->plan, err);
 }
 
 /* Return: 0; SYMMETRY_NONE; negative. */
@@ -110,7 +94,7 @@ static int by_form(struct ends *e, const struct sim_ranks *ranks, struct err *er
 	uint32_t n = e->s.n_ranks;
 	struct symmetry y = {.s = &e->s,
 			     .cost = &cost,
-			     .hop = hop_of,
+			     .class_of = price_class,
 			     .ctx = &e->price,
 			     .n_nodes = e->price.n_nodes,
 			     .ranks = ranks};
@@ -119,7 +103,8 @@ static int by_form(struct ends *e, const struct sim_ranks *ranks, struct err *er
 		return SYMMETRY_NONE;
 	memcpy(ranks->end_ns, ranks->start_ns, n * sizeof(*ranks->end_ns));
 	memset(ranks->free_ns, 0, n * sizeof(*ranks->free_ns));
-	return e->s.algo == SCHED_RING ? by_ring(e, &y, err) : by_pipe(e, &y, err);
+	return e->s.algo == SCHED_RING ? by_ring(e, &y, err)
+				       : symmetry_pipe_keep(&y, &e->plan, err);
 }
 
 static int solve_ranks(struct ends *e, const struct sim_ranks *ranks, struct err *err)

@@ -5,7 +5,7 @@
 
 struct pipe_times pipe_start(double ns)
 {
-	return (struct pipe_times){.offset = {ns, -INFINITY, -INFINITY}, .last = ns};
+	return (struct pipe_times){.offset = {ns}, .last = ns, .n = 1};
 }
 
 double pipe_at(const struct pipe_times *t, uint64_t i)
@@ -13,7 +13,7 @@ double pipe_at(const struct pipe_times *t, uint64_t i)
 	double latest = 0;
 	int k;
 
-	for (k = 0; k < PIPE_SLOPES; k++)
+	for (k = 0; k < t->n; k++)
 		if (t->offset[k] != -INFINITY)
 			latest = fmax(latest, t->offset[k] + (double)i * t->slope[k]);
 	return latest;
@@ -23,13 +23,17 @@ struct pipe_times pipe_over_hop(const struct pipe_lane *lane, const struct pipe_
 				uint32_t hop, double port_ns, double *ret_left_ns)
 {
 	const struct nbox_delay *full = &lane->full[hop], *last = &lane->last[hop];
-	struct pipe_times a = {.offset = {-INFINITY, -INFINITY, -INFINITY}};
 	double start = fmax(t->last, port_ns), arrived;
+	struct pipe_times a;
 	int k;
+
+	a.n = t->n > (int)hop + 2 ? t->n : (int)hop + 2;
+	for (k = 0; k < a.n; k++)
+		a.offset[k] = -INFINITY;
 
 	a.offset[1 + hop] = port_ns + full->occupancy_ns + full->latency_ns;
 	a.slope[1 + hop] = full->occupancy_ns;
-	for (k = 0; k < PIPE_SLOPES; k++) {
+	for (k = 0; k < t->n; k++) {
 		int to = t->slope[k] > full->occupancy_ns ? k : 1 + (int)hop;
 
 		if (t->offset[k] == -INFINITY)
@@ -53,7 +57,9 @@ bool pipe_merge(struct pipe_times *t, const struct pipe_times *other)
 {
 	int k;
 
-	for (k = 0; k < PIPE_SLOPES; k++) {
+	for (; t->n < other->n; t->n++)
+		t->offset[t->n] = -INFINITY;
+	for (k = 0; k < other->n; k++) {
 		if (other->offset[k] == -INFINITY)
 			continue;
 		if (t->offset[k] != -INFINITY && t->slope[k] != other->slope[k])

@@ -12,6 +12,7 @@ enum { UNKNOWN, WAITS, KNOWN };
 struct maker {
 	const struct symmetry *y;
 	struct pipe_plan *p;
+	uint32_t channel;
 	uint32_t n_ids;
 	uint8_t *state;
 	uint32_t *stack;
@@ -40,6 +41,17 @@ uint32_t pipe_plan_sender(const struct pipe_plan *p, const struct sched *s, uint
 	return src * p->each + thread - first;
 }
 
+uint32_t pipe_plan_class(struct pipe_plan *p, uint32_t class)
+{
+	for (uint32_t i = 0; i < p->n_classes; i++)
+		if (p->class[i] == class)
+			return i;
+	if (p->n_classes == PIPE_CLASSES || class == UINT32_MAX)
+		return PIPE_CLASSES;
+	p->class[p->n_classes] = class;
+	return p->n_classes++;
+}
+
 /* Adds the thread; those that it receives from are there. */
 static int add(struct maker *m, uint32_t id, const struct sched_step *st, const uint32_t *sender)
 {
@@ -47,8 +59,10 @@ static int add(struct maker *m, uint32_t id, const struct sched_step *st, const 
 	uint32_t rank = id / p->each, j, hop;
 
 	for (j = 0; j < st->n_recv; j++) {
-		hop = m->y->hop(m->y->ctx, st->recv[j], rank);
-		if (hop > 1 || p->n_conns == m->n_ids) /* each receives from one, on average */
+		hop = pipe_plan_class(p,
+				      m->y->class_of(m->y->ctx, st->recv[j], rank, st->recv_lane));
+		if (hop == PIPE_CLASSES ||
+		    p->n_conns == m->n_ids) /* each receives from one, on average */
 			return SYMMETRY_NONE;
 		p->sender[p->n_conns] = sender[j];
 		p->hop[p->n_conns++] = (uint8_t)hop;
@@ -70,10 +84,11 @@ static int visit(struct maker *m, uint32_t *depth)
 		--*depth;
 		return 0;
 	}
-	sched_step(m->y->s, rank, thread, 0, &st);
+	sched_step(m->y->s, rank, m->channel * each + thread, 0, &st);
 	for (j = 0; j < st.n_recv; j++) {
-		sender[j] = pipe_plan_sender(m->p, m->y->s, 0, st.recv[j], rank, st.recv_lane);
-		if (sender[j] == UINT32_MAX || st.recv_lane != thread ||
+		sender[j] =
+			pipe_plan_sender(m->p, m->y->s, m->channel, st.recv[j], rank, st.recv_lane);
+		if (sender[j] == UINT32_MAX || st.recv_lane != m->channel * each + thread ||
 		    m->state[sender[j]] == WAITS || *depth + waiting >= m->n_ids + SCHED_FAN)
 			return SYMMETRY_NONE; /* a circle is no pipeline */
 		if (m->state[sender[j]] == UNKNOWN)
@@ -94,7 +109,7 @@ static int make(struct maker *m)
 	int r;
 
 	for (id = 0; id < m->n_ids; id++) {
-		if (!sched_n_steps(m->y->s, id / p->each, id % p->each))
+		if (!sched_n_steps(m->y->s, id / p->each, m->channel * p->each + id % p->each))
 			continue;
 		if (p->sample[id % p->each] == UINT32_MAX)
 			p->sample[id % p->each] = id / p->each;
@@ -110,14 +125,14 @@ static int make(struct maker *m)
 	return 0;
 }
 
-int pipe_plan_new(const struct symmetry *y, struct pipe_plan **ret)
+int pipe_plan_new(const struct symmetry *y, uint32_t channel, struct pipe_plan **ret)
 {
 	uint32_t each = sched_n_threads(y->s, 0) / y->s->n_channels;
 	size_t n = (size_t)y->s->n_ranks * each;
 	struct pipe_plan *p = calloc(1, sizeof(*p));
 	CLEANUP(freep) uint8_t *state = calloc(n, 1);
 	CLEANUP(freep) uint32_t *stack = malloc((n + SCHED_FAN) * sizeof(*stack));
-	struct maker m = {y, p, (uint32_t)n, state, stack};
+	struct maker m = {y, p, channel, (uint32_t)n, state, stack};
 	int r = -ENOMEM;
 
 	if (p) {

@@ -122,10 +122,51 @@ void price_init(struct price *p, const struct sched *s, const struct topology *t
 	set_flows(p, s);
 }
 
-uint32_t price_hop(const struct price *p, uint32_t src, uint32_t dst)
+uint32_t price_class(void *ctx, uint32_t src, uint32_t dst, uint16_t lane)
 {
+	const struct price *p = ctx;
+
+	if (p->routes)
+		return routes_find(p->routes, src, dst, lane);
 	return topology_hop(p->topology, membership_world(p->members, src),
 			    membership_world(p->members, dst));
+}
+
+uint32_t price_period(const struct price *p, uint32_t n_ranks)
+{
+	return p->routes ? routes_period(p->routes) : n_ranks;
+}
+
+/* What the plan and the path add to a message. */
+static void add_route(const struct price *p, const struct route *route, struct nbox_message *msg)
+{
+	msg->hop = route->hop;
+	msg->links = route->links;
+	msg->n_links = route->n_links;
+	msg->flows = route->n_links ? route->links[0].flows : 1;
+	msg->proto = p->plan->proto;
+	msg->wire_bytes = (double)msg->bytes * p->plan->wire_factor;
+	msg->step_ns = p->plan->step_ns[route->hop == NBOX_INTER];
+	msg->lane_bytes_per_ns = p->plan->lane_bytes_per_ns[route->hop == NBOX_INTER];
+}
+
+static int ask(struct price *p, const struct nbox_message *msg, struct nbox_delay *ret)
+{
+	struct nbox_delay base;
+	int r = delay_message(p->delay, &p->op, msg, p->is_base_only, ret, p->err);
+
+	if (r == 0 && p->is_comparing && !p->has_difference) {
+		r = delay_message(p->delay, &p->op, msg, true, &base, p->err);
+		p->has_difference = r == 0 && (base.latency_ns != ret->latency_ns ||
+					       base.occupancy_ns != ret->occupancy_ns);
+	}
+	if (r > 0)
+		return err_set(p->err, EINVAL,
+			       "the delay model '%s' says nothing about the messages of %s by %s: "
+			       "choose another model or algorithm",
+			       delay_describe(p->delay), coll_kind_name(p->op.kind),
+			       sched_algo_name(p->op.algo));
+	return r;
 }
 
 static int price_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
@@ -140,29 +181,51 @@ static int price_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, u
 		.bytes = bytes,
 		.index = index,
 	};
-	struct nbox_delay base;
-	int r;
 
 	msg.hop = topology_hop(p->topology, msg.src, msg.dst);
 	msg.flows = p->flows[msg.hop == NBOX_INTER];
-	r = delay_message(p->delay, &p->op, &msg, p->is_base_only, ret, p->err);
-	if (r == 0 && p->is_comparing && !p->has_difference) {
-		r = delay_message(p->delay, &p->op, &msg, true, &base, p->err);
-		p->has_difference = r == 0 && (base.latency_ns != ret->latency_ns ||
-					       base.occupancy_ns != ret->occupancy_ns);
+	return ask(p, &msg, ret);
+}
+
+static int no_path(const struct price *p, uint32_t src, uint32_t dst)
+{
+	return err_set(p->err, EINVAL,
+		       "the fabric has no path from rank %u to rank %u: give it one, or NICs to "
+		       "their nodes",
+		       membership_world(p->members, src), membership_world(p->members, dst));
+}
+
+static int planned_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
+			   uint64_t bytes, struct nbox_delay *ret)
+{
+	struct price *p = ctx;
+	uint32_t number = routes_find(p->routes, src, dst, lane);
+	uint32_t key = number * 2 + 1 + p->is_base_only;
+	struct price_known *known = &p->known[(bytes * 31 + key) % PRICE_KNOWN];
+	struct nbox_message msg = {.struct_size = sizeof(msg),
+				   .lane = lane,
+				   .bytes = bytes,
+				   .index = index};
+	int r;
+
+	if (number == ROUTE_NONE)
+		return no_path(p, src, dst);
+	if (p->is_steady_price && known->route == key && known->bytes == bytes) {
+		*ret = known->delay;
+		return 0;
 	}
-	if (r > 0)
-		return err_set(p->err, EINVAL,
-			       "the delay model '%s' says nothing about the messages of %s by %s: "
-			       "choose another model or algorithm",
-			       delay_describe(p->delay), coll_kind_name(p->op.kind),
-			       sched_algo_name(p->op.algo));
+	msg.src = membership_world(p->members, src);
+	msg.dst = membership_world(p->members, dst);
+	add_route(p, routes_get(p->routes, number), &msg);
+	r = ask(p, &msg, ret);
+	if (r == 0)
+		*known = (struct price_known){bytes, key, *ret};
 	return r;
 }
 
 struct sim_cost price_cost(struct price *p)
 {
-	return (struct sim_cost){.message = price_message,
+	return (struct sim_cost){.message = p->plan ? planned_message : price_message,
 				 .ctx = p,
 				 .reduce_ns_per_byte = p->reduce_ns_per_byte};
 }

@@ -6,10 +6,13 @@
 #include <stdbool.h>
 
 #include "engine/delay.h"
+#include "engine/route.h"
 #include "engine/sim-cost.h"
 #include "schedule/schedule.h"
 #include "topology/membership.h"
 #include "topology/topology.h"
+
+#define PRICE_KNOWN 256 /* a power of 2 */
 
 struct price {
 	const struct topology *topology;
@@ -25,13 +28,26 @@ struct price {
 	bool is_base_only; /* without the what-ifs */
 	bool is_comparing; /* ask for both, and note whether they ever differ */
 	bool has_difference;
+
+	/* where a scheduler plans the op: price-plan.h */
+	const struct nbox_plan *plan; /* or NULL */
+	struct routes *routes;
+	bool is_steady_price; /* a message's price follows from its route and bytes */
+	struct price_known {  /* answers of a uniform chain */
+		uint64_t bytes;
+		uint32_t route; /* and whether it is without the what-ifs; 0: empty */
+		struct nbox_delay delay;
+	} known[PRICE_KNOWN];
 };
 
-/* Fills all but the last three. The op that models see points to @p. */
+/* Fills all but those after has_intra. The op that models see points to @p. */
 void price_init(struct price *p, const struct sched *s, const struct topology *t,
 		const struct membership *m, struct delay_chain *d, uint64_t op_number,
 		struct err *err);
 /* The cost function; ctx is the price. */
 struct sim_cost price_cost(struct price *p);
-/* Kind of hop between two comm ranks: besides it a uniform chain looks at bytes and flows only. */
-uint32_t price_hop(const struct price *p, uint32_t src, uint32_t dst);
+/* Kind of hop between two comm ranks; of a planned op the route. Besides it a uniform chain looks
+ * at bytes and flows only. For struct symmetry; ctx is the price. */
+uint32_t price_class(void *ctx, uint32_t src, uint32_t dst, uint16_t lane);
+/* The ranks r and r + period have the same classes. n_ranks: that is not known. */
+uint32_t price_period(const struct price *p, uint32_t n_ranks);

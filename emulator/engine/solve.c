@@ -13,6 +13,7 @@
 #include "engine/bound.h"
 #include "engine/sim.h"
 #include "engine/solve-parts.h"
+#include "engine/solve-plan.h"
 #include "engine/symmetry.h"
 
 /* Takes the arrivals of a simulation at real ranks. */
@@ -67,11 +68,6 @@ static int by_simulation(const struct sched *s, struct price *p, const struct bo
 	return r;
 }
 
-static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
-{
-	return price_hop(ctx, src, dst);
-}
-
 static int by_symmetry(const struct sched *s, struct price *p, const struct border *border,
 		       struct timing *t, struct err *err)
 {
@@ -79,8 +75,9 @@ static int by_symmetry(const struct sched *s, struct price *p, const struct bord
 	struct symmetry y = {
 		.s = s,
 		.cost = &cost,
-		.hop = hop_of,
+		.class_of = price_class,
 		.ctx = p,
+		.period = p->routes ? price_period(p, s->n_ranks) : 0,
 		.n_nodes = p->n_nodes,
 		.border = border,
 		.at = t->at,
@@ -176,13 +173,61 @@ static int add_reductions(const struct sched *s, struct price *p, struct timing 
 	return r;
 }
 
+/* The messages of a plan. */
+static int from_plan(struct planned *pl, struct price *p, int force_sim, struct timing *t,
+		     struct err *err)
+{
+	int r;
+
+	p->is_steady_price = delay_is_uniform(p->delay);
+	if (pl->plan.whole_ns >= 0) {
+		t->how = SOLVE_OP;
+		t->model_ns = t->end_ns = pl->plan.whole_ns;
+		return 0;
+	}
+	if (pl->s.kind == COLL_ALLTOALL && !force_sim) {
+		t->how = SOLVE_SYMMETRY;
+		r = planned_alltoall(pl, p, &t->end_ns, err);
+		t->model_ns = t->end_ns;
+	} else {
+		r = from_messages(&pl->s, p, NULL, force_sim, t, err);
+	}
+	t->model_ns += pl->plan.base_ns;
+	t->end_ns += pl->plan.base_ns;
+	return r;
+}
+
+/* The scheduler says which messages there are. The schedule that both ends of the links agree on
+ * stays @s: its messages are spread over the op's time. */
+static int solve_planned(const struct sched *s, struct price *p, int force_sim, struct timing *t,
+			 struct err *err)
+{
+	struct planned pl;
+	int r = planned_init(&pl, p, s, err);
+
+	if (!r) {
+		planned_bound(p, s, t);
+		t->plan = pl.plan;
+		t->is_of_model = 1;
+		r = s->n_ranks > 1 ? from_plan(&pl, p, force_sim, t, err) : 0;
+	}
+	planned_deinit(&pl);
+	p->plan = NULL;
+	p->routes = NULL;
+	return r;
+}
+
 int solve_raw(const struct sched *s, struct price *p, const struct border *border, int force_sim,
 	      struct timing *t, struct err *err)
 {
-	int r = solve_from_op(p, t, err);
-	bool has_whole = r == 0;
+	int r;
+	bool has_whole;
 	double whole_ns;
 
+	if (delay_has_plan(p->delay))
+		return solve_planned(s, p, force_sim, t, err);
+	r = solve_from_op(p, t, err);
+	has_whole = r == 0;
 	if (has_whole)
 		r = add_reductions(s, p, t, err);
 	whole_ns = t->end_ns;

@@ -6,18 +6,18 @@
 int symmetry_cost(struct symmetry *y, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
 		  uint64_t bytes, struct nbox_delay *ret)
 {
-	uint32_t hop = y->hop(y->ctx, src, dst), i;
+	uint32_t class = y->class_of(y->ctx, src, dst, lane), i;
 	int r;
 
 	for (i = 0; i < y->n_known; i++) {
-		if (y->known[i].hop == hop && y->known[i].bytes == bytes) {
+		if (y->known[i].class == class && y->known[i].bytes == bytes) {
 			*ret = y->known[i].d;
 			return 0;
 		}
 	}
 	r = y->cost->message(y->cost->ctx, src, dst, lane, index, bytes, ret);
 	if (r == 0 && y->n_known < ARRAY_SIZE(y->known)) {
-		y->known[y->n_known].hop = hop;
+		y->known[y->n_known].class = class;
 		y->known[y->n_known].bytes = bytes;
 		y->known[y->n_known++].d = *ret;
 	}

@@ -10,10 +10,11 @@
 struct symmetry {
 	const struct sched *s;
 	const struct sim_cost *cost;
-	/* Kind of hop, 0 or 1, of a connection. */
-	uint32_t (*hop)(void *ctx, uint32_t src, uint32_t dst);
+	/* A number for the connections whose messages cost the same, such as the kind of hop. */
+	uint32_t (*class_of)(void *ctx, uint32_t src, uint32_t dst, uint16_t lane);
 	void *ctx;
-	uint32_t n_nodes;              /* that the communicator spans */
+	uint32_t period;  /* ranks r and r + period have the same classes; 0: not known */
+	uint32_t n_nodes; /* that the communicator spans */
 	const struct border *border;   /* or NULL */
 	uint64_t max_cells;            /* for tests: symmetry-ring.c's MAX_CELLS; 0: that */
 	const struct sim_ranks *ranks; /* NULL: all start at 0; ends are only made later */
@@ -23,12 +24,12 @@ struct symmetry {
 	double *at;
 	const uint64_t *offset;
 
-	/* private: answers of the cost function by hop and bytes */
+	/* private: answers of the cost function by class and bytes */
 	struct {
-		uint32_t hop;
+		uint32_t class;
 		uint64_t bytes;
 		struct nbox_delay d;
-	} known[16];
+	} known[64];
 	uint32_t n_known;
 };
 

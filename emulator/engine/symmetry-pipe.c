@@ -13,7 +13,7 @@
 
 struct pipe {
 	struct symmetry *y;
-	const struct pipe_plan *plan;
+	struct pipe_plan *plan;
 	uint32_t first;           /* thread of the channel in work */
 	struct pipe_times *ready; /* owned, by rank and thread of the channel */
 	struct pipe_lane *lane;   /* owned, by thread of the channel; a thread receives on the lane
@@ -131,9 +131,13 @@ static int report_border(struct pipe *p, uint32_t channel)
 
 		if (c->lane < p->first || c->lane - p->first >= each)
 			continue;
-		r = arrival_over(
-			p, pipe_plan_sender(p->plan, p->y->s, channel, c->src, c->dst, c->lane),
-			c->dst, c->lane - p->first, p->y->hop(p->y->ctx, c->src, c->dst), &a);
+		r = arrival_over(p,
+				 pipe_plan_sender(p->plan, p->y->s, channel, c->src, c->dst,
+						  c->lane),
+				 c->dst, c->lane - p->first,
+				 pipe_plan_class(p->plan, p->y->class_of(p->y->ctx, c->src, c->dst,
+									 c->lane)),
+				 &a);
 		if (r)
 			return r;
 		for (m = 0; m + 1 < c->n_messages; m++)
@@ -143,27 +147,28 @@ static int report_border(struct pipe *p, uint32_t channel)
 	return 0;
 }
 
-/* Whether the threads of channel @channel do what those of channel 0 do. */
-static bool is_like_first(const struct pipe *p, uint32_t channel)
+/* Whether the threads of channel @channel have the messages of those of channel @other. */
+static bool has_messages_of(const struct pipe *p, uint32_t channel, uint32_t other)
 {
 	const struct sched *s = p->y->s;
-	uint32_t k, r, thread;
+	uint32_t each = p->plan->each, k, r, first, thread;
 	struct sched_step a, b;
 	uint64_t n;
 
-	for (k = 0; k < p->plan->each; k++) {
-		thread = channel * p->plan->each + k;
+	for (k = 0; k < each; k++) {
+		first = other * each + k;
+		thread = channel * each + k;
 		for (r = 0; r < 2; r++) {
-			n = sched_n_steps(s, r, k);
+			n = sched_n_steps(s, r, first);
 			if (n != sched_n_steps(s, r, thread))
 				return false;
 			if (!n)
 				continue;
-			sched_step(s, r, k, 0, &a);
+			sched_step(s, r, first, 0, &a);
 			sched_step(s, r, thread, 0, &b);
 			if (a.bytes != b.bytes)
 				return false;
-			sched_step(s, r, k, n - 1, &a);
+			sched_step(s, r, first, n - 1, &a);
 			sched_step(s, r, thread, n - 1, &b);
 			if (a.bytes != b.bytes)
 				return false;
@@ -185,24 +190,34 @@ static int solve_channel(struct pipe *p, uint32_t channel)
 	return r ? r : report_border(p, channel);
 }
 
-int symmetry_pipe_planned(struct symmetry *y, const struct pipe_plan *plan, struct err *err)
+/* Whether an earlier channel did the same. */
+static bool is_known(const struct pipe *p, uint32_t channel)
 {
-	CLEANUP(freep)
-	struct pipe_times *ready = malloc((size_t)y->s->n_ranks * plan->each * sizeof(*ready));
-	CLEANUP(freep) struct pipe_lane *lane = malloc(plan->each * sizeof(*lane));
-	struct pipe p = {.y = y, .plan = plan, .ready = ready, .lane = lane};
-	uint32_t c;
-	int r = 0;
+	uint32_t n_rails = p->y->s->n_rails < 2 ? 1 : p->y->s->n_rails;
 
-	if (!ready || !lane)
-		return err_set(err, ENOMEM, "no memory for a pipeline of %u ranks", y->s->n_ranks);
-	for (c = 0; c < y->s->n_channels && !r; c++)
-		if (!c || y->border || !is_like_first(&p, c))
-			r = solve_channel(&p, c);
-	return r;
+	return !p->y->border && channel >= n_rails &&
+	       has_messages_of(p, channel, channel - n_rails);
 }
 
-bool symmetry_pipe_has_plan(const struct symmetry *y)
+/* The plan of @channel: that of the channel before, where their rails are one. */
+static int plan_of(struct pipe *p, uint32_t channel)
+{
+	if (p->plan && p->y->s->n_rails < 2)
+		return 0;
+	p->plan = pipe_plan_free(p->plan);
+	return pipe_plan_new(p->y, channel, &p->plan);
+}
+
+static int pipe_alloc(struct pipe *p)
+{
+	uint32_t each = sched_n_threads(p->y->s, 0) / p->y->s->n_channels;
+
+	p->ready = malloc((size_t)p->y->s->n_ranks * each * sizeof(*p->ready));
+	p->lane = malloc(each * sizeof(*p->lane));
+	return p->ready && p->lane ? 0 : -ENOMEM;
+}
+
+bool symmetry_pipe_has_form(const struct symmetry *y)
 {
 	if (y->s->slices > 1 || sched_n_threads(y->s, 0) % y->s->n_channels)
 		return false; /* slices of a chunk are not equal */
@@ -210,15 +225,31 @@ bool symmetry_pipe_has_plan(const struct symmetry *y)
 	return y->cost->reduce_ns_per_byte <= 0 || y->s->kind == COLL_BROADCAST;
 }
 
+int symmetry_pipe_keep(struct symmetry *y, struct pipe_plan **plan, struct err *err)
+{
+	struct pipe p = {.y = y, .plan = *plan};
+	int r = symmetry_pipe_has_form(y) ? pipe_alloc(&p) : SYMMETRY_NONE;
+
+	for (uint32_t c = 0; c < y->s->n_channels && !r; c++) {
+		if (p.plan && is_known(&p, c))
+			continue;
+		r = plan_of(&p, c);
+		if (!r)
+			r = solve_channel(&p, c);
+	}
+	if (r == -ENOMEM)
+		err_set(err, ENOMEM, "no memory for a pipeline of %u ranks", y->s->n_ranks);
+	free(p.ready);
+	free(p.lane);
+	*plan = p.plan;
+	return r;
+}
+
 int symmetry_pipe(struct symmetry *y, struct err *err)
 {
 	struct pipe_plan *plan = NULL;
-	int r = symmetry_pipe_has_plan(y) ? pipe_plan_new(y, &plan) : SYMMETRY_NONE;
+	int r = symmetry_pipe_keep(y, &plan, err);
 
-	if (r == -ENOMEM)
-		err_set(err, ENOMEM, "no memory for a pipeline of %u ranks", y->s->n_ranks);
-	if (!r)
-		r = symmetry_pipe_planned(y, plan, err);
 	pipe_plan_free(plan);
 	return r;
 }

@@ -6,6 +6,7 @@
 
 int symmetry_pipe(struct symmetry *y, struct err *err); /* returns as symmetry_solve() */
 
-/* Whether there is a short cut; then pipe_plan_new() makes a plan, which serves equal ops. */
-bool symmetry_pipe_has_plan(const struct symmetry *y);
-int symmetry_pipe_planned(struct symmetry *y, const struct pipe_plan *plan, struct err *err);
+/* Whether the short cut knows such messages. */
+bool symmetry_pipe_has_form(const struct symmetry *y);
+/* The same with a plan that serves equal ops: *plan is NULL at first, and the caller's to free. */
+int symmetry_pipe_keep(struct symmetry *y, struct pipe_plan **plan, struct err *err);

@@ -24,9 +24,19 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "schedule/rails.h"
 
 #define MAX_SLICES 16                 /* costs are kept by slice and rank */
 #define MAX_CELLS (UINT64_C(1) << 22) /* of a loop with unequal chunks: ten milliseconds */
+#define MAX_CLASSES 32
+
+/* The classes of a lane's hops, from place 0 on, numbered as they come first. */
+struct hops {
+	uint8_t *of;                  /* owned: n */
+	uint32_t n;                   /* classes; at least 2 count, so that there are columns */
+	uint32_t number[MAX_CLASSES]; /* the caller's */
+	uint32_t place[MAX_CLASSES];  /* one that has it */
+};
 
 struct ring {
 	struct symmetry *y;
@@ -35,63 +45,130 @@ struct ring {
 	uint32_t period; /* of the pattern of hops */
 	uint32_t slices;
 	uint64_t n_messages, n_positions, n_loops;
-	uint64_t n_reduced; /* positions of a loop, the first ones */
-	uint8_t *hop;       /* owned: of r -> r+1 */
-	uint32_t sample[2]; /* a rank in front of a hop of each kind, or n */
-	double *rows;       /* owned: slices + 1 rows of done(), n each */
-	double *arrived;    /* owned: n, of the last message */
-	double *free_ns;    /* owned: n */
-	double *handed;     /* owned: n, when the rest fits the buffers */
-	double *cost;       /* owned, a slice: occupancy, latency of hop 0, 1, reduction by chunk,
-			     * each 2n */
-	uint32_t *in;       /* owned: border connections of the lane */
+	uint64_t n_reduced;      /* positions of a loop, the first ones */
+	struct hops hops, first; /* of the lane; of lane 0 */
+	double *rows;            /* owned: slices + 1 rows of done(), n each */
+	double *arrived;         /* owned: n, of the last message */
+	double *free_ns;         /* owned: n */
+	double *kept;            /* owned: a state, slices + 3 rows */
+	double *handed;          /* owned: n, when the rest fits the buffers */
+	double *cost;            /* owned, a slice: occupancy, latency of each class, reduction by
+				  * chunk, each 2n */
+	uint32_t n_columns;      /* of a slice's costs, 2n each */
+	uint32_t *in;            /* owned: border connections of the lane */
 	uint32_t n_in;
 };
 
 static void ring_deinit(struct ring *g)
 {
-	free(g->hop);
+	free(g->hops.of);
+	free(g->first.of);
 	free(g->rows);
 	free(g->arrived);
 	free(g->free_ns);
 	free(g->handed);
+	free(g->kept);
 	free(g->cost);
 	free(g->in);
 }
 
-static int ring_hops(struct ring *g)
+/* The rank at a place, and the next one on the lane's ring. */
+static uint32_t rank_at(const struct ring *g, uint32_t place)
+{
+	return sched_rank_at(g->y->s, g->lane, place);
+}
+
+static uint32_t rank_behind(const struct ring *g, uint32_t place)
+{
+	return rank_at(g, place + 1 == g->n ? 0 : place + 1);
+}
+
+/* The lane's number for a class; MAX_CLASSES: there are too many. */
+static uint32_t class_number(struct hops *h, uint32_t number, uint32_t place)
+{
+	for (uint32_t i = 0; i < h->n; i++)
+		if (h->number[i] == number)
+			return i;
+	if (h->n == MAX_CLASSES)
+		return MAX_CLASSES;
+	h->number[h->n] = number;
+	h->place[h->n] = place;
+	return h->n++;
+}
+
+/* After how many places the hops are the same again. */
+static uint32_t hops_period(const struct ring *g, const struct hops *h, uint32_t known)
 {
 	uint32_t n = g->n, per_node = g->y->s->ranks_per_node, r;
-	bool is_equal = true, has_nodes = per_node > 1 && n % per_node == 0;
 
-	g->hop = malloc(n);
-	if (!g->hop)
+	if (h->n == 1)
+		return 1;
+	if (known < n)
+		return known;
+	if (per_node < 2 || n % per_node)
+		return n;
+	for (r = per_node; r < n; r++)
+		if (h->of[r] != h->of[r - per_node])
+			return n;
+	return per_node;
+}
+
+/* Looks at the lane's hops. */
+static int ring_hops(struct ring *g)
+{
+	uint32_t n = g->n, known = g->y->period ? g->y->period : n, r;
+	struct hops *h = &g->hops;
+
+	if (!h->of)
+		h->of = malloc(n);
+	if (!h->of)
 		return -ENOMEM;
-	g->sample[0] = g->sample[1] = n;
-	for (r = 0; r < n; r++) {
-		g->hop[r] = (uint8_t)g->y->hop(g->y->ctx, r, r + 1 == n ? 0 : r + 1);
-		if (g->hop[r] > 1)
+	h->n = 0;
+	for (r = 0; r < n && r < known; r++) {
+		uint32_t number =
+			g->y->class_of(g->y->ctx, rank_at(g, r), rank_behind(g, r), g->lane);
+		uint32_t class = class_number(h, number, r);
+
+		if (number == UINT32_MAX || class == MAX_CLASSES)
 			return SYMMETRY_NONE;
-		if (g->sample[g->hop[r]] == n)
-			g->sample[g->hop[r]] = r;
-		is_equal = is_equal && g->hop[r] == g->hop[0];
+		h->of[r] = (uint8_t) class;
 	}
-	for (r = per_node; has_nodes && r < n; r++)
-		has_nodes = g->hop[r] == g->hop[r - per_node];
-	g->period = g->y->ranks ? n : is_equal ? 1 : has_nodes ? per_node : n;
+	for (; r < n; r++)
+		h->of[r] = h->of[r - known];
+	g->period = g->y->ranks ? n : hops_period(g, h, known);
+	g->n_columns = 2 * (h->n < 2 ? 2 : h->n) + 1;
 	return 0;
 }
 
-/* Where ranks do not start together: rank r+1 takes nothing, and rank r sends nothing before. */
+static int keep_first(struct ring *g)
+{
+	g->first = g->hops;
+	g->first.of = malloc(g->n);
+	if (!g->first.of)
+		return -ENOMEM;
+	memcpy(g->first.of, g->hops.of, g->n);
+	return 0;
+}
+
+static bool has_first_hops(const struct ring *g)
+{
+	return g->hops.n == g->first.n &&
+	       memcmp(g->hops.number, g->first.number, g->hops.n * sizeof(g->hops.number[0])) ==
+		       0 &&
+	       memcmp(g->hops.of, g->first.of, g->n) == 0;
+}
+
+/* Where ranks do not start together: the next rank takes nothing, and a rank sends nothing before.
+ */
 static void load_starts(struct ring *g)
 {
 	uint32_t n = g->n, j, r;
 
 	for (r = 0; r < n; r++) {
-		g->free_ns[r] = sim_port_of(g->y->ranks, r);
+		g->free_ns[r] = sim_port_of(g->y->ranks, rank_at(g, r));
 		g->handed[r] = 0;
 		for (j = 0; j <= g->slices; j++)
-			g->rows[(size_t)j * n + r] = sim_start_of(g->y->ranks, (r + 1) % n);
+			g->rows[(size_t)j * n + r] = sim_start_of(g->y->ranks, rank_behind(g, r));
 	}
 }
 
@@ -105,11 +182,15 @@ static int ring_buffers(struct ring *g)
 		g->arrived = malloc(n * sizeof(double));
 		g->free_ns = malloc(n * sizeof(double));
 		g->handed = malloc(n * sizeof(double));
-		g->cost = malloc(g->slices * 10 * n * sizeof(double));
+		g->kept = malloc((g->slices + 3) * n * sizeof(double));
 		g->in = malloc(((b ? b->n_in : 0) + 1) * sizeof(*g->in));
-		if (!g->rows || !g->arrived || !g->free_ns || !g->handed || !g->cost || !g->in)
+		if (!g->rows || !g->arrived || !g->free_ns || !g->handed || !g->kept || !g->in)
 			return -ENOMEM;
 	}
+	free(g->cost);
+	g->cost = malloc((size_t)g->slices * g->n_columns * 2 * n * sizeof(double));
+	if (!g->cost)
+		return -ENOMEM;
 	memset(g->rows, 0, (g->slices + 1) * n * sizeof(double));
 	memset(g->arrived, 0, n * sizeof(double));
 	memset(g->free_ns, 0, n * sizeof(double));
@@ -127,13 +208,13 @@ static uint64_t loop_first(const struct ring *g, uint64_t loop)
 	return loop * g->n_positions * g->slices;
 }
 
-static uint64_t first_bytes(const struct ring *g, uint32_t src, uint64_t loop, uint32_t slice)
+static uint64_t first_bytes(const struct ring *g, uint32_t place, uint64_t loop, uint32_t slice)
 {
-	return sched_message_bytes(g->y->s, src, src + 1 == g->n ? 0 : src + 1, g->lane,
+	return sched_message_bytes(g->y->s, rank_at(g, place), rank_behind(g, place), g->lane,
 				   loop_first(g, loop) + slice);
 }
 
-/* Chunks get smaller towards the loop's end: ranks 1 and 0 begin with the first and
+/* Chunks get smaller towards the loop's end: places 1 and 0 begin with the first and
  * the last. */
 static bool is_even(const struct ring *g, uint64_t loop)
 {
@@ -147,13 +228,10 @@ static bool is_even(const struct ring *g, uint64_t loop)
 
 static int cost_of(const struct ring *g, uint32_t hop, uint64_t bytes, struct nbox_delay *ret)
 {
-	uint32_t src = g->sample[hop];
+	uint32_t place = g->hops.place[hop];
 
-	if (src == g->n) { /* no such hop here */
-		*ret = (struct nbox_delay){0, 0};
-		return 0;
-	}
-	return symmetry_cost(g->y, src, src + 1 == g->n ? 0 : src + 1, g->lane, 0, bytes, ret);
+	return symmetry_cost(g->y, rank_at(g, place), rank_behind(g, place), g->lane, 0, bytes,
+			     ret);
 }
 
 static void report(const struct ring *g, uint64_t m, uint32_t width)
@@ -162,10 +240,12 @@ static void report(const struct ring *g, uint64_t m, uint32_t width)
 
 	for (i = 0; i < g->n_in; i++)
 		g->y->at[g->y->offset[g->in[i]] + m] =
-			g->arrived[g->y->border->in[g->in[i]].src % width];
+			g->arrived[sched_place_of(g->y->s, g->lane,
+						  g->y->border->in[g->in[i]].src) %
+				   width];
 }
 
-/* Message m of ranks 0 .. width-1. @cost: its columns, by rank; @reduces: 1 or 0. */
+/* Message m of places 0 .. width-1. @cost: its columns, by place; @reduces: 1 or 0. */
 static void advance(double *restrict row, const double *restrict before,
 		    const double *restrict last, double *restrict arrived, double *restrict free_ns,
 		    const uint8_t *restrict hop, const double *restrict cost, size_t column,
@@ -187,9 +267,30 @@ static void advance(double *restrict row, const double *restrict before,
 	}
 }
 
+/* The same with more than two classes. */
+static void advance_mixed(double *restrict row, const double *restrict before,
+			  const double *restrict last, double *restrict arrived,
+			  double *restrict free_ns, const uint8_t *restrict hop,
+			  const double *restrict cost, size_t column, size_t reduction,
+			  double reduces, uint32_t width)
+{
+	double ready = before[width - 1];
+
+	for (uint32_t r = 0; r < width; r++) {
+		const double *own = cost + 2 * hop[r] * column + r;
+		double sent = r ? before[r - 1] : ready, at;
+
+		sent = sent > free_ns[r] ? sent : free_ns[r];
+		free_ns[r] = sent + own[0];
+		at = free_ns[r] + own[column];
+		arrived[r] = at = at > arrived[r] ? at : arrived[r];
+		row[r] = (at > last[r] ? at : last[r]) + reduces * cost[reduction * column + r];
+	}
+}
+
 static double *slice_cost(const struct ring *g, uint32_t slice)
 {
-	return g->cost + (size_t)slice * 10 * g->n;
+	return g->cost + (size_t)slice * g->n_columns * 2 * g->n;
 }
 
 static double reduction(const struct ring *g, uint64_t bytes)
@@ -198,19 +299,19 @@ static double reduction(const struct ring *g, uint64_t bytes)
 }
 
 /* Costs of slice @slice of each chunk of a loop, twice, so that any rotation is a
- * row: cost[k][c] for c < 2n; chunk 0 leaves rank 1 first. */
+ * row: cost[k][c] for c < 2n; chunk 0 leaves place 1 first. */
 static int load_chunks(struct ring *g, uint64_t loop, uint32_t slice)
 {
 	double *cost = slice_cost(g, slice);
 	size_t n = g->n;
 	uint32_t c, hop;
 	uint64_t bytes, last = 0;
-	struct nbox_delay d[2];
+	struct nbox_delay d[MAX_CLASSES];
 	int r;
 
 	for (c = 0; c < n; c++) {
 		bytes = first_bytes(g, c + 1 == n ? 0 : c + 1, loop, slice);
-		for (hop = 0; hop < 2; hop++) {
+		for (hop = 0; hop < g->hops.n; hop++) {
 			r = c && bytes == last ? 0 : cost_of(g, hop, bytes, &d[hop]);
 			if (r)
 				return r;
@@ -219,7 +320,8 @@ static int load_chunks(struct ring *g, uint64_t loop, uint32_t slice)
 			cost[(2 * hop + 1) * 2 * n + c] = d[hop].latency_ns;
 			cost[(2 * hop + 1) * 2 * n + n + c] = d[hop].latency_ns;
 		}
-		cost[8 * n + c] = cost[9 * n + c] = reduction(g, bytes);
+		cost[(g->n_columns - 1) * 2 * n + c] = reduction(g, bytes);
+		cost[(g->n_columns - 1) * 2 * n + n + c] = reduction(g, bytes);
 		last = bytes;
 	}
 	return 0;
@@ -236,8 +338,13 @@ static void advance_all(struct ring *g, uint64_t m, uint32_t width, uint32_t fir
 	bool reduces = m / g->slices % g->n_positions < g->n_reduced;
 	uint64_t before = m + 1; /* m - slices, as rows go round */
 
-	advance(row_of(g, m), row_of(g, before), row_of(g, m + g->slices), g->arrived, g->free_ns,
-		g->hop, cost, 2 * (size_t)g->n, reduces, width);
+	if (g->hops.n <= 2)
+		advance(row_of(g, m), row_of(g, before), row_of(g, m + g->slices), g->arrived,
+			g->free_ns, g->hops.of, cost, 2 * (size_t)g->n, reduces, width);
+	else
+		advance_mixed(row_of(g, m), row_of(g, before), row_of(g, m + g->slices), g->arrived,
+			      g->free_ns, g->hops.of, cost, 2 * (size_t)g->n, g->n_columns - 1,
+			      reduces, width);
 	if (g->y->ranks && m + 1 + g->y->ranks->buffered == g->n_messages)
 		memcpy(g->handed, g->free_ns, width * sizeof(*g->handed));
 	report(g, m, width);
@@ -275,27 +382,27 @@ static bool is_large(const struct ring *g)
 /* What a large loop's chunks take, by kind of hop: all slices of a chunk out of one port, and one
  * slice to the next rank. */
 struct chunks {
-	double n, n_full;        /* all; as large as the first */
-	double full[2], last[2]; /* at a port: one of the first, one of the last */
-	double all[2];           /* at a port */
-	double hop[2];           /* the first chunk's slice that takes longest */
+	double n, n_full;                            /* all; as large as the first */
+	double full[MAX_CLASSES], last[MAX_CLASSES]; /* at a port: one of the first, of the last */
+	double all[MAX_CLASSES];                     /* at a port */
+	double hop[MAX_CLASSES]; /* the first chunk's slice that takes longest */
 	double reduction;
 };
 
 static int load_sizes(struct ring *g, uint64_t loop, struct chunks *c)
 {
-	struct nbox_delay d[2][MAX_SLICES] = {0};
+	struct nbox_delay d[MAX_CLASSES][MAX_SLICES] = {0};
 	uint64_t known[MAX_SLICES], bytes;
 	int r = 0;
 
 	*c = (struct chunks){.n = g->n};
 	for (uint32_t i = 0; i < g->n; i++) {
-		double port[2] = {0};
+		double port[MAX_CLASSES] = {0};
 		bool is_full = true;
 
 		for (uint32_t j = 0; j < g->slices; j++) {
 			bytes = first_bytes(g, i + 1 == g->n ? 0 : i + 1, loop, j);
-			for (uint32_t hop = 0; hop < 2 && r == 0; hop++) {
+			for (uint32_t hop = 0; hop < g->hops.n && r == 0; hop++) {
 				if (i == 0 || bytes != known[j])
 					r = cost_of(g, hop, bytes, &d[hop][j]);
 				port[hop] += d[hop][j].occupancy_ns;
@@ -311,7 +418,7 @@ static int load_sizes(struct ring *g, uint64_t loop, struct chunks *c)
 		}
 		if (r)
 			return r;
-		for (uint32_t hop = 0; hop < 2; hop++) {
+		for (uint32_t hop = 0; hop < g->hops.n; hop++) {
 			c->full[hop] = i == 0 ? port[hop] : c->full[hop];
 			c->last[hop] = port[hop];
 			c->all[hop] += port[hop];
@@ -332,7 +439,7 @@ static double gain_of(const struct ring *g, const struct chunks *c, double hop)
 	double k = (double)g->n_positions, reduced = (double)g->n_reduced * c->reduction, gain;
 	double equal = k * hop + reduced, own = equal, rest;
 
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < g->hops.n; i++) {
 		equal = fmax(equal, k * c->full[i]);
 		own = fmax(own, k / c->n * c->all[i]);
 		rest = k - c->n_full;
@@ -354,36 +461,105 @@ static int uneven_gain(struct ring *g, uint64_t loop, double *ret_ns)
 	int r = load_sizes(g, loop, &c);
 
 	for (uint32_t i = 0; i < g->period; i++)
-		way += c.hop[g->hop[i]];
+		way += c.hop[g->hops.of[i]];
 	if (r == 0)
 		*ret_ns = gain_of(g, &c, way / g->period);
 	return r;
 }
 
-/* One period of the ring stands for all of it. */
-static int even_loop(struct ring *g, uint64_t loop)
+/* The j-th of the slices + 3 rows that the messages to come depend on. */
+static double *state_of(const struct ring *g, uint32_t j)
 {
-	uint32_t width = g->period, j, hop, rank;
+	return j <= g->slices       ? g->rows + (size_t)j * g->n
+	       : j == g->slices + 1 ? g->free_ns
+				    : g->arrived;
+}
+
+/* By how much the state is later than the one in @g->kept, which then becomes it; negative: not
+ * everywhere by as much. */
+static double state_grown(struct ring *g)
+{
+	double grown = g->free_ns[0] - g->kept[(size_t)(g->slices + 1) * g->period];
+	double error = 1e-14 * g->free_ns[0], *kept = g->kept;
+	bool is_even = true;
+
+	for (uint32_t j = 0; j < g->slices + 3; j++) {
+		const double *now = state_of(g, j);
+
+		for (uint32_t i = 0; i < g->period; i++, kept++) {
+			is_even = is_even && fabs(now[i] - *kept - grown) <= error;
+			*kept = now[i];
+		}
+	}
+	return is_even ? grown : -1;
+}
+
+/* Messages @from to @to, all equal and reduced alike. Once everything is as much later as a round
+ * before, it goes on like that: the rounds that remain are one step. */
+static void even_run(struct ring *g, uint64_t from, uint64_t to)
+{
+	uint64_t round = (uint64_t)g->period * g->slices * (g->slices + 1), k;
+	bool may_jump = !g->n_in && !g->y->ranks;
+	double grown;
+
+	for (uint64_t m = from; m < to; m++) {
+		advance_all(g, m, g->period, 0);
+		if (!may_jump || (m + 1 - from) % round)
+			continue;
+		grown = state_grown(g);
+		if (grown < 0 || m + 1 - from == round)
+			continue;
+		k = (to - m - 1) / round;
+		for (uint32_t j = 0; j < g->slices + 3; j++)
+			for (uint32_t i = 0; i < g->period; i++)
+				state_of(g, j)[i] += (double)k * grown;
+		m += k * round;
+		may_jump = false;
+	}
+}
+
+static int load_even(struct ring *g, uint64_t loop)
+{
 	size_t n = g->n;
 	struct nbox_delay d;
-	uint64_t m;
-	int r;
 
-	for (j = 0; j < g->slices; j++) {
-		for (hop = 0; hop < 2; hop++) {
-			r = cost_of(g, hop, first_bytes(g, 1, loop, j), &d);
+	for (uint32_t j = 0; j < g->slices; j++) {
+		uint64_t bytes = first_bytes(g, 1, loop, j);
+		double *cost = slice_cost(g, j);
+
+		for (uint32_t hop = 0; hop < g->hops.n; hop++) {
+			int r = cost_of(g, hop, bytes, &d);
+
 			if (r)
 				return r;
-			for (rank = 0; rank < width; rank++) {
-				slice_cost(g, j)[(2 * hop) * 2 * n + rank] = d.occupancy_ns;
-				slice_cost(g, j)[(2 * hop + 1) * 2 * n + rank] = d.latency_ns;
+			for (uint32_t i = 0; i < g->period; i++) {
+				cost[(2 * hop) * 2 * n + i] = d.occupancy_ns;
+				cost[(2 * hop + 1) * 2 * n + i] = d.latency_ns;
 			}
 		}
-		for (rank = 0; rank < width; rank++)
-			slice_cost(g, j)[8 * n + rank] = reduction(g, first_bytes(g, 1, loop, j));
+		for (uint32_t i = 0; i < g->period; i++)
+			cost[(g->n_columns - 1) * 2 * n + i] = reduction(g, bytes);
 	}
-	for (m = loop_first(g, loop); m < loop_first(g, loop + 1); m++)
-		advance_all(g, m, width, 0);
+	return 0;
+}
+
+/* Loops @from to @to, of equal chunks. One period of the ring stands for all of it. */
+static int even_loops(struct ring *g, uint64_t from, uint64_t to)
+{
+	int r = from < to ? load_even(g, from) : 0;
+
+	if (r)
+		return r;
+	if (!g->n_reduced || g->y->cost->reduce_ns_per_byte <= 0) {
+		even_run(g, loop_first(g, from), loop_first(g, to));
+		return 0;
+	}
+	for (; from < to; from++) {
+		uint64_t first = loop_first(g, from), reduced = first + g->n_reduced * g->slices;
+
+		even_run(g, first, reduced);
+		even_run(g, reduced, loop_first(g, from + 1));
+	}
 	return 0;
 }
 
@@ -410,7 +586,7 @@ static int closed_form(struct ring *g, double *ret_end_ns)
 	int r;
 
 	for (loop = 0; loop < g->n_loops; loop++) {
-		r = cost_of(g, g->hop[0], first_bytes(g, 1, loop, 0), &d);
+		r = cost_of(g, 0, first_bytes(g, 1, loop, 0), &d);
 		if (r)
 			return r;
 		each = d.occupancy_ns + d.latency_ns;
@@ -426,39 +602,54 @@ static int closed_form(struct ring *g, double *ret_end_ns)
 	return 0;
 }
 
-static void tell_rank(const struct ring *g, uint32_t rank, const double *row)
+static void tell_rank(const struct ring *g, uint32_t place, const double *row)
 {
 	double *end = g->y->ranks->end_ns, *port = g->y->ranks->free_ns;
-	double received = row[rank ? rank - 1 : g->n - 1];
+	double received = row[place ? place - 1 : g->n - 1];
+	uint32_t rank = rank_at(g, place);
 
-	end[rank] = fmax(end[rank], fmax(received, g->handed[rank]));
-	port[rank] = fmax(port[rank], g->free_ns[rank]);
+	end[rank] = fmax(end[rank], fmax(received, g->handed[place]));
+	port[rank] = fmax(port[rank], g->free_ns[place]);
+}
+
+/* The last loop, whose chunks may not all be equal. */
+static int last_loop(struct ring *g, double *ret_gain, uint32_t *ret_width)
+{
+	uint64_t loop = g->n_loops - 1;
+	int r;
+
+	*ret_width = g->period;
+	*ret_gain = 0;
+	if (is_even(g, loop))
+		return even_loops(g, loop, loop + 1);
+	if (is_large(g)) {
+		r = uneven_gain(g, loop, ret_gain);
+		return r ? r : even_loops(g, loop, loop + 1);
+	}
+	widen(g, g->period);
+	*ret_width = g->n;
+	return uneven_loop(g, loop);
+}
+
+static bool has_bytes_of_first(const struct ring *g, uint64_t loop)
+{
+	for (uint32_t j = 0; j < g->slices; j++)
+		if (first_bytes(g, 1, loop, j) != first_bytes(g, 1, 0, j))
+			return false;
+	return true;
 }
 
 static int recurrence(struct ring *g, double *ret_end_ns)
 {
+	uint64_t n_full = g->n_loops - 1;
+	bool is_last_full = is_even(g, n_full) && has_bytes_of_first(g, n_full);
 	uint32_t width = g->period, rank;
 	const double *row;
 	double gain = 0;
-	uint64_t loop;
-	int r = 0;
+	int r = even_loops(g, 0, is_last_full ? g->n_loops : n_full);
 
-	for (loop = 0; loop < g->n_loops && !r; loop++) { /* only the last is uneven */
-		bool even = is_even(g, loop);
-
-		if (!even && is_large(g)) {
-			r = uneven_gain(g, loop, &gain);
-			even = true;
-		}
-		if (!even && width < g->n) {
-			widen(g, width);
-			width = g->n;
-		}
-		if (!r && even && width == g->period)
-			r = even_loop(g, loop);
-		else if (!r)
-			r = uneven_loop(g, loop);
-	}
+	if (!r && !is_last_full)
+		r = last_loop(g, &gain, &width);
 	row = row_of(g, g->n_messages - 1);
 	for (rank = 0; rank < width && !r; rank++)
 		*ret_end_ns = row[rank] > *ret_end_ns ? row[rank] : *ret_end_ns;
@@ -489,47 +680,70 @@ static int solve_channel(struct ring *g, double *ret_end_ns)
 	return is_closed ? closed_form(g, ret_end_ns) : recurrence(g, ret_end_ns);
 }
 
-/* Whether a channel does what channel 0 did: then its end is known. All loops but
- * the last are full. */
-static bool is_like_first(struct ring *g, uint64_t n_messages)
+/* Whether the lane's messages are those of lane @other: then, with the same hops, its end is known.
+ * All loops but the last are full. */
+static bool has_messages_of(struct ring *g, uint32_t other)
 {
 	uint64_t loops[2] = {0, g->n_loops - 1};
-	struct ring first = *g;
-	uint32_t i, src, j;
+	struct ring like = *g;
+	uint32_t i, place, j;
 
-	first.lane = 0;
-	if (n_messages != g->n_messages)
+	like.lane = (uint16_t)other;
+	if (sched_conn_messages(g->y->s, rank_at(&like, 0), rank_at(&like, 1), like.lane) !=
+	    g->n_messages)
 		return false;
 	for (i = 0; i < 2; i++)
-		for (src = 0; src < 2; src++)
+		for (place = 0; place < 2; place++)
 			for (j = 0; j < g->slices; j++)
-				if (first_bytes(g, src, loops[i], j) !=
-				    first_bytes(&first, src, loops[i], j))
+				if (first_bytes(g, place, loops[i], j) !=
+				    first_bytes(&like, place, loops[i], j))
 					return false;
 	return true;
 }
 
-static int all_channels(struct ring *g)
+/* Whether an earlier lane did the same. Lanes of one rail have the same hops. */
+static bool is_known(struct ring *g)
+{
+	uint32_t n_rails = g->y->s->n_rails < 2 ? 1 : g->y->s->n_rails;
+
+	if (!g->lane || g->y->border)
+		return false;
+	if (g->lane >= n_rails && has_messages_of(g, g->lane - n_rails))
+		return true;
+	return has_first_hops(g) && has_messages_of(g, 0);
+}
+
+static int one_lane(struct ring *g)
 {
 	const struct sched *s = g->y->s;
-	uint64_t n_first = sched_conn_messages(s, 0, 1, 0);
-	uint32_t c;
 	double end;
-	int r;
+	int r = 0;
 
-	for (c = 0; c < s->n_channels; c++) {
+	g->n_messages = sched_conn_messages(s, rank_at(g, 0), rank_at(g, 1), g->lane);
+	g->n_loops = g->n_messages / (g->n_positions * g->slices);
+	if (!g->n_loops)
+		return 0;
+	if (!g->lane || s->n_rails > 1)
+		r = ring_hops(g);
+	if (!r && !g->lane)
+		r = keep_first(g);
+	if (r || is_known(g))
+		return r;
+	r = solve_channel(g, &end);
+	if (!r && end > g->y->end_ns)
+		g->y->end_ns = end;
+	return r;
+}
+
+static int all_channels(struct ring *g)
+{
+	int r = 0;
+
+	for (uint32_t c = 0; c < g->y->s->n_channels && !r; c++) {
 		g->lane = (uint16_t)c;
-		g->n_messages = sched_conn_messages(s, 0, 1, (uint16_t)c);
-		g->n_loops = g->n_messages / (g->n_positions * g->slices);
-		if (!g->n_loops || (c && !g->y->border && is_like_first(g, n_first)))
-			continue;
-		r = solve_channel(g, &end);
-		if (r)
-			return r;
-		if (end > g->y->end_ns)
-			g->y->end_ns = end;
+		r = one_lane(g);
 	}
-	return 0;
+	return r;
 }
 
 int symmetry_ring(struct symmetry *y, struct err *err)
@@ -542,10 +756,8 @@ int symmetry_ring(struct symmetry *y, struct err *err)
 		.n_reduced = y->s->kind == COLL_ALLGATHER ? 0 : y->s->n_ranks - 1,
 	};
 	bool takes_turns = g.n_reduced && y->cost->reduce_ns_per_byte > 0 && y->s->n_channels > 1;
-	int r = takes_turns || g.slices > MAX_SLICES ? SYMMETRY_NONE : ring_hops(&g);
+	int r = takes_turns || g.slices > MAX_SLICES ? SYMMETRY_NONE : all_channels(&g);
 
-	if (!r)
-		r = all_channels(&g);
 	if (r == -ENOMEM)
 		err_set(err, ENOMEM, "no memory for a ring of %u ranks", g.n);
 	ring_deinit(&g);

@@ -26,7 +26,7 @@ static uint32_t all_to_all_period(const struct symmetry *y)
 	if (per_node < 2 || n / per_node != y->n_nodes)
 		return 0;
 	for (r = 0; r < n; r++)
-		if (r % per_node && y->hop(y->ctx, r - r % per_node, r) != NBOX_INTRA)
+		if (r % per_node && y->class_of(y->ctx, r - r % per_node, r, 0) != NBOX_INTRA)
 			return 0;
 	return per_node;
 }

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "engine/border.h"
+#include "nbox-delaymodel.h"
 
 enum solve_how { SOLVE_OP, SOLVE_SYMMETRY, SOLVE_SIM };
 
@@ -13,9 +14,11 @@ struct timing {
 	double end_ns;   /* with all what-ifs but without arrivals; >= 0 */
 	double extra_ns; /* of end_ns: what what-ifs add to the whole op; may be negative */
 	enum solve_how how;
-	uint32_t is_of_model; /* model_ns is what the model says of the whole op, not of the
-				 schedule's messages */
-	double bound_ns;      /* physical lower bound: bytes over the port's bandwidth */
+	uint32_t is_of_model;  /* model_ns is what the model says of the whole op, not of the
+				  schedule's messages */
+	double bound_ns;       /* physical lower bound: bytes over the port's bandwidth */
+	char bound_where[64];  /* the link that says so; "": no fabric */
+	struct nbox_plan plan; /* the scheduler's; n_lanes is 0 without one */
 	/* Release time of message i of in-connection c of the border is at[offset[c] + i],
 	 * relative to the op's start, never later than end_ns. NULL without a border. Owned. */
 	double *at;

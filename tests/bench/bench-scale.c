@@ -72,8 +72,9 @@ static int message_cost(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, ui
 	return 0;
 }
 
-static uint32_t all_inter(void *ctx, uint32_t src, uint32_t dst)
+static uint32_t all_inter(void *ctx, uint32_t src, uint32_t dst, uint16_t lane)
 {
+	(void)lane;
 	(void)ctx;
 	(void)src;
 	(void)dst;
@@ -139,7 +140,10 @@ static void decide(struct row *row)
 			     .inter = {LATENCY_NS, BYTES_PER_NS}};
 	struct cost cost = {.flows = is_tree ? 4 : 1};
 	struct sim_cost sim_cost = {.message = message_cost, .ctx = &cost};
-	struct symmetry y = {.s = &s, .cost = &sim_cost, .hop = all_inter, .n_nodes = row->ranks};
+	struct symmetry y = {.s = &s,
+			     .cost = &sim_cost,
+			     .class_of = all_inter,
+			     .n_nodes = row->ranks};
 	struct delay_chain *chain = row->by_plugin ? open_alphabeta(NULL, &node) : NULL;
 	struct sim_result result = {0};
 	double begin, seconds;

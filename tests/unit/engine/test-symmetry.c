@@ -25,8 +25,9 @@ struct world {
 	uint32_t n_nodes; /* of those listed */
 };
 
-static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst)
+static uint32_t hop_of(void *ctx, uint32_t src, uint32_t dst, uint16_t lane)
 {
+	(void)lane;
 	const struct world *w = ctx;
 
 	return w->is_listed ? w->node[src] != w->node[dst] : src / w->per_node != dst / w->per_node;
@@ -36,7 +37,7 @@ static int cost_of(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_
 		   uint64_t bytes, struct nbox_delay *ret)
 {
 	const struct world *w = ctx;
-	uint32_t hop = hop_of(ctx, src, dst);
+	uint32_t hop = hop_of(ctx, src, dst, 0);
 
 	(void)lane;
 	(void)index;
@@ -67,7 +68,7 @@ static int by_symmetry(const struct sched *s, struct world *w, const struct bord
 	struct symmetry y = {
 		.s = s,
 		.cost = &cost,
-		.hop = hop_of,
+		.class_of = hop_of,
 		.ctx = w,
 		.n_nodes = w->is_listed ? w->n_nodes : (s->n_ranks + w->per_node - 1) / w->per_node,
 		.border = b,

@@ -1,0 +1,325 @@
+/* See route.h. */
+#include "engine/route.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/number-table.h"
+#include "fabric/link-number.h"
+#include "schedule/dtree.h"
+#include "schedule/rails.h"
+#include "schedule/tree.h"
+
+struct routes {
+	const struct fabric *fabric;
+	const struct membership *members;
+	const struct sched *s;
+	uint32_t n_rails;
+	uint32_t n_lanes;         /* that have data */
+	uint32_t gpu_flows;       /* lanes at a GPU's port */
+	uint32_t nic_flows;       /* SCHED_DIRECT: ranks at a NIC */
+	bool is_even;             /* domains of equal size */
+	uint32_t period;          /* in ranks */
+	bool are_domains_alike;   /* inside, as far as nodes of one class go */
+	struct number_table of;   /* a connection's route */
+	struct number_table flow; /* lanes on a link of the network, 0: 1 */
+	struct route *list;       /* owned */
+	uint32_t n, capacity;
+};
+
+struct routes *routes_free(struct routes *r)
+{
+	if (r) {
+		number_table_deinit(&r->of);
+		number_table_deinit(&r->flow);
+		free(r->list);
+		free(r);
+	}
+	return NULL;
+}
+
+static uint32_t world(const struct routes *r, uint32_t rank)
+{
+	return membership_world(r->members, rank);
+}
+
+static bool is_crossing(const struct routes *r, uint32_t src, uint32_t dst)
+{
+	return fabric_domain(r->fabric, world(r, src)) != fabric_domain(r->fabric, world(r, dst));
+}
+
+/* Whether the ranks of each domain are those of the first one, a step of the world further on. */
+static bool is_regular(const struct routes *r)
+{
+	const struct membership *m = r->members;
+	const struct fabric_class *c = &r->fabric->classes[0];
+	uint32_t per = r->s->ranks_per_node, all = c->domain_nodes * r->fabric->gpus_per_node;
+	uint32_t step = r->s->n_ranks > per ? world(r, per) - world(r, 0) : 0;
+
+	if (!fabric_is_uniform(r->fabric) || r->s->n_ranks == per || step % all)
+		return false;
+	for (uint32_t i = 0; m->table && i + per < m->n_ranks; i++)
+		if (m->table[i + per] - m->table[i] != step)
+			return false;
+	/* in each domain, no more */
+	return !is_crossing(r, 0, per - 1) && is_crossing(r, 0, per);
+}
+
+/* The NIC by which a channel leaves the domain of @src: that of the rank where it enters one. */
+static uint32_t nic_of(const struct routes *r, uint32_t src, uint32_t dst, uint32_t rail)
+{
+	const struct fabric *f = r->fabric;
+	uint32_t per = r->s->ranks_per_node, head, first, at, node;
+	const struct fabric_class *c;
+
+	if (r->s->algo ==
+	    SCHED_DIRECT) { /* of the destination's rail, through its GPU's neighbour */
+		at = world(r, dst);
+		c = fabric_class_of(f, at / f->gpus_per_node);
+		return c->intra == FABRIC_PCIE || c->domain_nodes > 1
+			       ? FABRIC_NIC_NEAR
+			       : fabric_near_nic(c, at % f->gpus_per_node, 0);
+	}
+	if (!r->is_even)
+		return rail;
+	head = sched_head(r->s, rail);
+	first = (head * r->n_rails + per - 1) / per; /* the first rail at this rank */
+	at = world(r, src - src % per + head);
+	node = at / f->gpus_per_node;
+	c = fabric_class_of(f, node);
+	return (node - fabric_domain(f, at)) * c->n_nics +
+	       fabric_near_nic(c, at % f->gpus_per_node, rail - first);
+}
+
+static uint32_t lanes_of_rail(const struct routes *r, uint32_t rail)
+{
+	return rail < r->n_lanes ? (r->n_lanes - rail + r->n_rails - 1) / r->n_rails : 0;
+}
+
+/* --- how many share a link ---------------------------------------------------- */
+
+static int count_path(struct routes *r, uint32_t src, uint32_t dst, uint32_t rail, uint32_t weight)
+{
+	uint64_t links[FABRIC_PATH_MAX];
+	int n = fabric_path(r->fabric, world(r, src), world(r, dst), nic_of(r, src, dst, rail),
+			    links);
+
+	for (int i = 0; i < n; i++) {
+		uint32_t *flows;
+
+		if (link_kind(links[i]) == LINK_GPU)
+			continue;
+		flows = number_table_at(&r->flow, links[i]);
+		if (!flows)
+			return -ENOMEM;
+		*flows += weight;
+	}
+	return 0;
+}
+
+/* The most edges that a domain has in both trees: inner in one, leaf in the other. */
+static uint32_t tree_edges(uint32_t n_domains)
+{
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < n_domains && most < 4; i++) {
+		uint32_t n = 0;
+
+		for (int tree = 0; tree < 2; tree++) {
+			int32_t parent, child[2];
+
+			sched_dtree(n_domains, i, tree, &parent, child);
+			n += (parent >= 0) + (child[0] >= 0) + (child[1] >= 0);
+		}
+		most = n > most ? n : most;
+	}
+	return most ? most : 1;
+}
+
+static int count_rail_tree(struct routes *r, uint32_t rail)
+{
+	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, weight = lanes_of_rail(r, rail);
+	int e = 0;
+
+	if (r->period < n)
+		return count_path(r, sched_head(r->s, rail), per + sched_head(r->s, rail), rail,
+				  weight * tree_edges(n / per));
+	for (uint32_t i = sched_head(r->s, rail); i < n && !e; i += per)
+		for (uint32_t tree = 0; tree < 2 && !e; tree++) {
+			int64_t up = sched_tree_parent(r->s, i, rail, tree);
+
+			if (up < 0 || !is_crossing(r, i, (uint32_t)up))
+				continue;
+			e = count_path(r, i, (uint32_t)up, rail, weight);
+			if (!e)
+				e = count_path(r, (uint32_t)up, i, rail, weight);
+		}
+	return e;
+}
+
+static int count_rail_ring(struct routes *r, uint32_t rail)
+{
+	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node;
+	uint32_t end = r->period < n ? per : n;
+	int e = 0;
+
+	for (uint32_t i = per - 1; i < end && !e; i += per) {
+		uint32_t src = sched_rank_at(r->s, rail, i), dst = sched_next(r->s, rail, src);
+
+		if (is_crossing(r, src, dst))
+			e = count_path(r, src, dst, rail, lanes_of_rail(r, rail));
+	}
+	return e;
+}
+
+static int count_flows(struct routes *r)
+{
+	const struct sched *s = r->s;
+	uint32_t per = s->ranks_per_node;
+	int e = 0;
+
+	r->gpu_flows = s->algo == SCHED_DIRECT ? 1 : r->n_lanes;
+	if (s->algo == SCHED_TREE)
+		r->gpu_flows *= per == 1 ? tree_edges(s->n_ranks) : per > 2 ? 4 : 2;
+	for (uint32_t rail = 0; rail < r->n_rails && s->algo != SCHED_DIRECT && !e; rail++)
+		if (lanes_of_rail(r, rail))
+			e = s->algo == SCHED_TREE ? count_rail_tree(r, rail)
+						  : count_rail_ring(r, rail);
+	return e;
+}
+
+/* --- routes ------------------------------------------------------------------- */
+
+int routes_new(const struct fabric *f, const struct membership *m, const struct sched *s,
+	       const struct fabric_view *v, uint32_t n_rails, struct routes **ret)
+{
+	struct routes *r = calloc(1, sizeof(*r));
+	uint64_t lanes;
+	int e;
+
+	if (!r)
+		return -ENOMEM;
+	lanes = s->channel_bytes ? (s->bytes + s->channel_bytes - 1) / s->channel_bytes : 1;
+	*r = (struct routes){.fabric = f,
+			     .members = m,
+			     .s = s,
+			     .n_rails = n_rails ? n_rails : 1,
+			     .n_lanes = lanes < s->n_channels ? (uint32_t)lanes : s->n_channels,
+			     .nic_flows = v->n_nics && v->most_ranks_per_domain > v->n_nics
+						  ? v->most_ranks_per_domain / v->n_nics
+						  : 1,
+			     .is_even = v->ranks_per_domain > 0,
+			     .period = s->n_ranks,
+			     .are_domains_alike = f->n_changes == 0};
+	if (is_regular(r))
+		r->period = s->ranks_per_node;
+	e = count_flows(r);
+	if (e)
+		routes_free(r);
+	else
+		*ret = r;
+	return e;
+}
+
+static uint32_t flows_on(const struct routes *r, uint64_t link)
+{
+	enum link_kind kind = link_kind(link);
+	uint32_t flows = kind == LINK_GPU ? r->gpu_flows : number_table_get(&r->flow, link);
+
+	if (r->s->algo == SCHED_DIRECT && (kind == LINK_NIC || kind == LINK_PCIE))
+		flows = r->nic_flows;
+
+	return flows ? flows : 1;
+}
+
+static int make_route(const struct routes *r, uint32_t src, uint32_t dst, uint32_t rail,
+		      struct route *ret)
+{
+	uint64_t links[FABRIC_PATH_MAX];
+	struct fabric_link link;
+	int n = fabric_path(r->fabric, world(r, src), world(r, dst), nic_of(r, src, dst, rail),
+			    links);
+
+	memset(ret, 0, sizeof(*ret)); /* compared as bytes */
+	if (n < 0)
+		return n;
+	ret->n_links = (uint32_t)n;
+	ret->hop = src == dst ? NBOX_SELF : is_crossing(r, src, dst) ? NBOX_INTER : NBOX_INTRA;
+	for (int i = 0; i < n; i++) {
+		fabric_link(r->fabric, links[i], &link);
+		ret->links[i].latency_ns = link.latency_ns;
+		ret->links[i].bytes_per_ns = link.bytes_per_ns;
+		ret->links[i].flows = flows_on(r, links[i]);
+	}
+	return 0;
+}
+
+static uint32_t add_route(struct routes *r, const struct route *route)
+{
+	for (uint32_t i = r->n; i-- > 0;)
+		if (memcmp(&r->list[i], route, sizeof(*route)) == 0)
+			return i;
+	if (r->n == r->capacity) {
+		uint32_t capacity = r->capacity ? 2 * r->capacity : 8;
+		struct route *grown = realloc(r->list, capacity * sizeof(*grown));
+
+		if (!grown)
+			return ROUTE_NONE;
+		r->list = grown;
+		r->capacity = capacity;
+	}
+	r->list[r->n] = *route;
+	return r->n++;
+}
+
+/* The first domains stand for all: @src is in the first, @dst there or in the next. */
+static void to_first(const struct routes *r, uint32_t *src, uint32_t *dst)
+{
+	uint32_t per = r->period;
+	bool is_inside = *src / per == *dst / per;
+
+	*src %= per;
+	*dst = *dst % per + (is_inside ? 0 : per);
+}
+
+/* One number for all connections that have the same route for sure. */
+static uint64_t key_of(const struct routes *r, uint32_t src, uint32_t dst, uint32_t rail)
+{
+	const struct fabric *f = r->fabric;
+
+	if (r->are_domains_alike && src != dst && !is_crossing(r, src, dst))
+		return 1 + (uint64_t)(fabric_class_of(f, world(r, src) / f->gpus_per_node) -
+				      f->classes);
+	return UINT64_C(1) << 63 | (uint64_t)rail << 40 | (uint64_t)src << 20 | dst;
+}
+
+uint32_t routes_find(struct routes *r, uint32_t src, uint32_t dst, uint16_t lane)
+{
+	uint32_t channel = r->s->algo == SCHED_TREE ? lane / 4 : lane;
+	uint32_t rail = r->s->algo == SCHED_DIRECT ? 0 : channel % r->n_rails, *number, i;
+	struct route route;
+
+	if (r->period < r->s->n_ranks)
+		to_first(r, &src, &dst);
+	number = number_table_at(&r->of, key_of(r, src, dst, rail));
+	if (!number)
+		return ROUTE_NONE;
+	if (*number == 0) {
+		i = make_route(r, src, dst, rail, &route) < 0 ? ROUTE_NONE : add_route(r, &route);
+		if (i == ROUTE_NONE)
+			return ROUTE_NONE;
+		*number = i + 1;
+	}
+	return *number - 1;
+}
+
+const struct route *routes_get(const struct routes *r, uint32_t number)
+{
+	return &r->list[number];
+}
+
+uint32_t routes_period(const struct routes *r)
+{
+	return r->period;
+}

@@ -1,0 +1,182 @@
+/* See solve-plan.h. */
+#include "engine/solve-plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+_Static_assert((int)NBOX_NVSWITCH == (int)FABRIC_NVSWITCH && (int)NBOX_PCIE == (int)FABRIC_PCIE &&
+		       (int)NBOX_OTHER_CPU == (int)FABRIC_OTHER_CPU &&
+		       (int)NBOX_SYS == (int)FABRIC_SYS,
+	       "the ABI's words for fabrics are the fabric's");
+
+static struct nbox_fabric fabric_of(const struct fabric_view *v)
+{
+	return (struct nbox_fabric){
+		.struct_size = sizeof(struct nbox_fabric),
+		.n_domains = v->n_domains,
+		.ranks_per_domain = v->ranks_per_domain,
+		.most_ranks_per_domain = v->most_ranks_per_domain,
+		.sm_min = v->sm_min,
+		.sm_max = v->sm_max,
+		.intra = v->intra,
+		.cpu = v->cpu,
+		.distance = v->distance,
+		.has_nvls = v->has_nvls,
+		.has_gdr = v->has_gdr,
+		.n_nics = v->n_nics,
+		.gpu_bytes_per_ns = v->gpu_bytes_per_ns,
+		.gpu_latency_ns = v->gpu_latency_ns,
+		.pcie_bytes_per_ns = v->pcie_bytes_per_ns,
+		.nic_bytes_per_ns = v->nic_bytes_per_ns,
+		.net_latency_ns = v->net_latency_ns,
+	};
+}
+
+/* The messages that the plan says. */
+static int make_schedule(struct planned *pl, const struct sched *s, uint32_t per_domain,
+			 struct err *err)
+{
+	const struct nbox_plan *plan = &pl->plan;
+	bool is_tree = plan->algo == NBOX_TREE;
+
+	pl->s = *s;
+	if (s->kind == COLL_SENDRECV) /* the calls say */
+		return 0;
+	pl->s.algo = (enum sched_algo)plan->algo;
+	pl->s.ranks_per_node = per_domain && s->n_ranks % per_domain == 0 ? per_domain : 1;
+	pl->s.n_rails = plan->n_rails;
+	/* a channel of NCCL's has one of the two trees; a step of ours is half a chunk */
+	pl->s.n_channels = is_tree ? (plan->n_lanes + 1) / 2 : plan->n_lanes;
+	pl->s.chunk_bytes = is_tree ? 2 * plan->chunk_bytes : plan->chunk_bytes;
+	pl->s.slices = plan->n_slices;
+	return sched_init(&pl->s, err);
+}
+
+static int ask_plan(struct planned *pl, struct price *p, struct fabric_view *ret_view,
+		    struct err *err)
+{
+	const struct fabric *f = delay_fabric(p->delay);
+	struct nbox_fabric fabric;
+	int r;
+
+	if (!f)
+		return err_set(
+			err, EINVAL,
+			"the delay model '%s' plans ops over a fabric, and this run has none: "
+			"give a preset, a fabric or NICs (nbox topo lists the presets)",
+			delay_describe(p->delay));
+	r = fabric_view(f, p->members, ret_view);
+	if (r)
+		return err_set(err, -r, "no memory for the fabric of an op");
+	fabric = fabric_of(ret_view);
+	p->op.algo = NBOX_ALGO_ANY;
+	p->op.n_nodes = ret_view->n_domains;
+	r = delay_plan(p->delay, &p->op, &fabric, &pl->plan, err);
+	if (r > 0)
+		return err_set(err, EINVAL, "the delay model '%s' has no plan for %s of %u ranks",
+			       delay_describe(p->delay), coll_kind_name(p->op.kind), p->op.n_ranks);
+	return r;
+}
+
+void planned_deinit(struct planned *pl)
+{
+	pl->routes = routes_free(pl->routes);
+}
+
+int planned_init(struct planned *pl, struct price *p, const struct sched *s, struct err *err)
+{
+	struct fabric_view view;
+	int r;
+
+	*pl = (struct planned){0};
+	r = ask_plan(pl, p, &view, err);
+	if (r)
+		return r;
+	p->op.algo = pl->plan.algo;
+	p->plan = &pl->plan;
+	if (pl->plan.whole_ns >= 0)
+		return 0;
+	r = make_schedule(pl, s, view.ranks_per_domain, err);
+	if (r)
+		return err_prefix(err, r, "the plan of the delay model '%s'",
+				  delay_describe(p->delay));
+	r = routes_new(delay_fabric(p->delay), p->members, &pl->s, &view, pl->plan.n_rails,
+		       &pl->routes);
+	if (r)
+		return err_set(err, -r, "no memory for the paths of an op");
+	p->routes = pl->routes;
+	return 0;
+}
+
+void planned_bound(const struct price *p, const struct sched *s, struct timing *t)
+{
+	if (!s->bytes) /* nothing moves */
+		return;
+	t->bound_ns = fabric_bound(delay_fabric(p->delay), s->kind, s->bytes, s->root, p->members,
+				   t->bound_where, sizeof(t->bound_where));
+}
+
+/* --- all-to-all --------------------------------------------------------------- */
+
+/* What rank @rank sends, or with @is_in receives: the time at its port between domains and at that
+ * inside its own, and the longest way of a message. */
+struct port_time {
+	double inter_ns, intra_ns, latency_ns;
+};
+
+static int add_messages(const struct planned *pl, struct price *p, uint32_t src, uint32_t dst,
+			double times, struct port_time *t)
+{
+	struct sim_cost cost = price_cost(p);
+	struct nbox_delay d;
+	int r = cost.message(cost.ctx, src, dst, 0, 0, pl->s.bytes, &d);
+
+	if (r || !times)
+		return r;
+	if (routes_get(pl->routes, routes_find(pl->routes, src, dst, 0))->hop == NBOX_INTER)
+		t->inter_ns += times * d.occupancy_ns;
+	else
+		t->intra_ns += times * d.occupancy_ns;
+	t->latency_ns = fmax(t->latency_ns, d.latency_ns);
+	return 0;
+}
+
+/* Ranks of other domains are alike but for their place in it: the next domain's stand for all. */
+static int rank_time(const struct planned *pl, struct price *p, uint32_t rank, bool is_in,
+		     struct port_time *t)
+{
+	uint32_t n = pl->s.n_ranks, per = pl->s.ranks_per_node, first = rank - rank % per;
+	uint32_t other = (first + per) % n;
+	int r = 0;
+
+	*t = (struct port_time){0};
+	for (uint32_t i = 0; i < per && !r; i++) {
+		uint32_t near = first + i, far = other + i;
+
+		if (near != rank)
+			r = add_messages(pl, p, is_in ? near : rank, is_in ? rank : near, 1, t);
+		if (!r && per < n)
+			r = add_messages(pl, p, is_in ? far : rank, is_in ? rank : far,
+					 (double)(n - per) / per, t);
+	}
+	return r;
+}
+
+int planned_alltoall(struct planned *pl, struct price *p, double *ret_ns, struct err *err)
+{
+	uint32_t end = routes_period(pl->routes);
+	double longest = 0;
+	int r = 0;
+
+	(void)err;
+	for (uint32_t rank = 0; rank < end && !r; rank++)
+		for (int is_in = 0; is_in < 2 && !r; is_in++) {
+			struct port_time t;
+
+			r = rank_time(pl, p, rank, is_in, &t);
+			longest = fmax(longest, fmax(t.inter_ns, t.intra_ns) + t.latency_ns);
+		}
+	*ret_ns = pl->s.bytes ? longest : 0;
+	return r;
+}

@@ -1,0 +1,24 @@
+/* Ops whose messages a scheduler plans. */
+#pragma once
+
+#include "engine/price.h"
+#include "engine/timing.h"
+
+/* What a scheduler makes of an op. */
+struct planned {
+	struct nbox_plan plan;
+	struct sched s;        /* the messages; nothing where plan.whole_ns says the time */
+	struct routes *routes; /* owned, or NULL */
+};
+
+/* Asks the scheduler, and has @p price the plan's messages from here on; @p and @ret must stay
+ * where they are. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+int planned_init(struct planned *ret, struct price *p, const struct sched *s, struct err *err);
+void planned_deinit(struct planned *pl);
+
+/* The physical bound of the op over the chain's fabric, and what says so, for @t. */
+void planned_bound(const struct price *p, const struct sched *s, struct timing *t);
+
+/* How long an all-to-all takes whose ranks all begin together, by the busiest port. Return: 0; the
+ * cost function's error. */
+int planned_alltoall(struct planned *pl, struct price *p, double *ret_ns, struct err *err);

@@ -1,0 +1,232 @@
+/* Ops that a scheduler plans over a fabric: the short cuts are the simulation, nothing is quicker
+ * than the fabric allows, a slow link costs its rail. Arguments: the folders of the models and of
+ * the test's scheduler. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cmocka-all.h"
+#include "engine/solve.h"
+#include "engine/solver.h"
+#include "fabric/fabric.h"
+#include "rng.h"
+
+static const char *dirs[3];
+
+struct world {
+	struct topology t;
+	struct membership m;
+	struct fabric *f;
+	struct delay_chain *d;
+};
+
+static void world_end(struct world *w)
+{
+	delay_free(w->d);
+	fabric_free(w->f);
+}
+
+static struct world world_of(const char *preset, uint32_t nodes, uint32_t gpus, const char *model,
+			     const char *what_if)
+{
+	struct world w = {.t = {.n_nodes = nodes, .gpus_per_node = gpus, {1, 1}, {1, 1}, 0}};
+	struct err err = {""};
+
+	if (fabric_preset(preset, nodes, gpus, &w.f, &err) ||
+	    delay_open(model, NULL, &what_if, what_if != NULL, &w.t, dirs, 1, &w.d, &err))
+		fail_msg("%s", err.text);
+	w.t.gpus_per_node = w.f->gpus_per_node;
+	w.m = (struct membership){.n_ranks = topology_world(&w.t), .stride = 1};
+	delay_set_fabric(w.d, w.f);
+	return w;
+}
+
+static struct sched op_of(const struct world *w, enum coll_kind kind, uint64_t bytes)
+{
+	struct sched s = {.kind = kind,
+			  .algo = sched_default_algo(kind),
+			  .n_ranks = w->m.n_ranks,
+			  .ranks_per_node = w->t.gpus_per_node,
+			  .n_channels = 1,
+			  .elem_bytes = 4,
+			  .bytes = bytes};
+
+	assert_int_equal(sched_init(&s, NULL), 0);
+	return s;
+}
+
+static struct timing solve_it(const struct world *w, const struct sched *s, int force_sim)
+{
+	struct timing t = {0};
+	struct err err = {""};
+
+	if (solve(s, &w->t, &w->m, w->d, NULL, 0, force_sim, &t, &err))
+		fail_msg("%s", err.text);
+	return t;
+}
+
+static double time_of(const struct world *w, enum coll_kind kind, uint64_t bytes)
+{
+	struct sched s = op_of(w, kind, bytes);
+
+	return solve_it(w, &s, 0).end_ns;
+}
+
+static const enum coll_kind kinds[] = {COLL_ALLREDUCE,     COLL_ALLREDUCE, COLL_ALLGATHER,
+				       COLL_REDUCESCATTER, COLL_BROADCAST, COLL_REDUCE,
+				       COLL_GATHER,        COLL_SCATTER};
+
+static void random_plan(struct rng *r, bool is_tree, char *spec, size_t size)
+{
+	snprintf(spec, size,
+		 "planner:lanes=%u,rails=%u,slices=%u,chunk=%uB,wire=%s,base=%uns,step_intra=%uns,"
+		 "step_inter=%uns%s%s",
+		 1 + (unsigned)below(r, 9), 1 + (unsigned)below(r, 8), 1 + (unsigned)below(r, 2),
+		 64 << below(r, 12), below(r, 2) ? "2" : "1", (unsigned)below(r, 9) * 100,
+		 (unsigned)below(r, 3000), (unsigned)below(r, 3000),
+		 below(r, 3) ? "" : ",lane_bw=20GB/s", is_tree ? ",algo=tree" : "");
+}
+
+/* Of random fabrics, plans and ops. */
+static void short_cuts_are_the_simulation(void **state)
+{
+	static const char *const presets[] = {"dgx-a100", "dgx-h100", "p4d", "p5"};
+	struct rng r;
+	int n_symmetry = 0;
+
+	(void)state;
+	rng_seed(&r, 14, 1);
+	for (int i = 0; i < 400; i++) {
+		uint32_t k = (uint32_t)below(&r, 8);
+		char spec[256];
+		struct timing quick, sim;
+		struct sched s;
+		struct world w;
+
+		random_plan(&r, k == 1, spec, sizeof(spec));
+		w = world_of(presets[below(&r, 4)], 1 + (uint32_t)below(&r, 5), 1u << below(&r, 4),
+			     spec, NULL);
+		if (below(&r, 4) == 0)
+			assert_int_equal(fabric_change(w.f, "node0.nic0", 3, -1, NULL), 0);
+		s = op_of(&w, kinds[k], 4 * below(&r, 1 << (4 + below(&r, 14))));
+		s.root = (uint32_t)below(&r, s.n_ranks);
+		quick = solve_it(&w, &s, 0);
+		sim = solve_it(&w, &s, 1);
+		n_symmetry += quick.how == SOLVE_SYMMETRY;
+		if (fabs(quick.end_ns - sim.end_ns) > 1e-9 * sim.end_ns)
+			fail_msg("%s: %s of %u ranks, %llu bytes: %.12g is not %.12g", spec,
+				 coll_kind_name(s.kind), s.n_ranks, (unsigned long long)s.bytes,
+				 quick.end_ns, sim.end_ns);
+		if (sim.end_ns < sim.bound_ns)
+			fail_msg("%s: %s of %u ranks, %llu bytes: %g is below the bound %g (%s)",
+				 spec, coll_kind_name(s.kind), s.n_ranks,
+				 (unsigned long long)s.bytes, sim.end_ns, sim.bound_ns,
+				 sim.bound_where);
+		world_end(&w);
+	}
+	assert_true(n_symmetry > 150);
+}
+
+/* Eight rails, one NIC of which has a quarter of the bandwidth: as a world whose NICs all have. */
+static void a_slow_link_of_one_rail_costs_its_lane(void **state)
+{
+	const char *plan = "planner:lanes=16,rails=8,chunk=1M,slices=2";
+	struct world whole = world_of("dgx-h100", 8, 0, plan, NULL);
+	struct world slow = world_of("dgx-h100", 8, 0, plan, NULL);
+	struct world all = world_of("dgx-h100", 8, 0, plan, NULL);
+	struct world gone = world_of("dgx-h100", 8, 0, plan, NULL);
+	double ns[4];
+
+	(void)state;
+	assert_int_equal(fabric_change(slow.f, "node3.nic2", 12.25, -1, NULL), 0);
+	assert_int_equal(fabric_change(all.f, "node*.nic2", 12.25, -1, NULL), 0);
+	assert_int_equal(fabric_change(gone.f, "node*.nic*", 12.25, -1, NULL), 0);
+	ns[0] = time_of(&whole, COLL_ALLREDUCE, 1 << 30);
+	ns[1] = time_of(&slow, COLL_ALLREDUCE, 1 << 30);
+	ns[2] = time_of(&all, COLL_ALLREDUCE, 1 << 30);
+	ns[3] = time_of(&gone, COLL_ALLREDUCE, 1 << 30);
+	assert_true(ns[1] > 3.5 * ns[0] && ns[1] < 4.1 * ns[0]);
+	assert_true(fabs(ns[2] - ns[3]) < 1e-9 * ns[3]);
+	assert_true(ns[1] <= ns[2]);
+	world_end(&whole);
+	world_end(&slow);
+	world_end(&all);
+	world_end(&gone);
+}
+
+static void a_large_allreduce_is_near_to_its_bound(void **state)
+{
+	struct world w =
+		world_of("dgx-h100", 64, 0, "planner:lanes=16,rails=8,chunk=2M,slices=2", NULL);
+	struct sched s = op_of(&w, COLL_ALLREDUCE, 1 << 30);
+	struct timing t = solve_it(&w, &s, 0);
+
+	(void)state;
+	assert_int_equal(t.how, SOLVE_SYMMETRY);
+	assert_int_equal(t.plan.n_lanes, 16);
+	assert_true(t.end_ns >= t.bound_ns && t.end_ns < 1.25 * t.bound_ns);
+	world_end(&w);
+}
+
+static void other_algorithms_take_what_the_plan_says(void **state)
+{
+	struct world w = world_of("dgx-h100", 4, 0, "planner:algo=nvls,whole=70us", NULL);
+	struct sched s = op_of(&w, COLL_ALLREDUCE, 1 << 20);
+	struct timing t = solve_it(&w, &s, 0);
+
+	(void)state;
+	assert_true(t.end_ns == 70000 && t.how == SOLVE_OP);
+	world_end(&w);
+}
+
+static void without_a_fabric_there_is_no_plan(void **state)
+{
+	struct world w = world_of("dgx-h100", 2, 0, "planner", NULL);
+	struct sched s = op_of(&w, COLL_ALLREDUCE, 1 << 20);
+	struct timing t;
+	struct err err;
+
+	(void)state;
+	delay_set_fabric(w.d, NULL);
+	assert_int_equal(solve(&s, &w.t, &w.m, w.d, NULL, 0, 0, &t, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "plans ops over a fabric"));
+	world_end(&w);
+}
+
+/* The scheduler is asked once: its estimate counts its answers. */
+static void the_solver_asks_the_scheduler_once(void **state)
+{
+	struct world w = world_of("dgx-h100", 4, 0, "planner:lanes=4,rails=4", NULL);
+	struct sched s = op_of(&w, COLL_ALLREDUCE, 1 << 20);
+	struct solver *solver;
+	struct timing t;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(solver_new(&w.t, w.d, &solver), 0);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(solver_solve(solver, 0, &s, &w.m, NULL, (uint64_t)i, &t, &err), 0);
+		assert_true(t.plan.estimate_ns == 1);
+		timing_deinit(&t);
+	}
+	solver_free(solver);
+	world_end(&w);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(short_cuts_are_the_simulation),
+		cmocka_unit_test(a_slow_link_of_one_rail_costs_its_lane),
+		cmocka_unit_test(a_large_allreduce_is_near_to_its_bound),
+		cmocka_unit_test(other_algorithms_take_what_the_plan_says),
+		cmocka_unit_test(without_a_fabric_there_is_no_plan),
+		cmocka_unit_test(the_solver_asks_the_scheduler_once),
+	};
+
+	for (int i = 0; i < 2 && i + 1 < argc; i++)
+		dirs[i] = argv[i + 1];
+	return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}
