@@ -13,8 +13,12 @@
 static int open_first(const struct config *c, size_t n, const char *const *dirs,
 		      struct delay_chain **ret, struct err *err)
 {
-	return delay_open(c->model, c->links, c->what_ifs, n, &c->topology, dirs, c->seed, ret,
-			  err);
+	int r = delay_open(c->model, c->links, c->what_ifs, n, &c->topology, dirs, c->seed, ret,
+			   err);
+
+	if (r == 0)
+		delay_set_fabric(*ret, c->fabric);
+	return r;
 }
 
 /* How many what-ifs open around the model; -1: the model does not. */
