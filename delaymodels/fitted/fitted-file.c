@@ -221,6 +221,14 @@ static int begin_curve(struct reader *r, char *line)
 	return 0;
 }
 
+static int take_text(struct reader *r, const char *key, const char *value, char *ret, size_t size)
+{
+	if (strlen(value) >= size)
+		return wrong(r, "%s: longer than %zu letters", key, size - 1);
+	strcpy(ret, value);
+	return 0;
+}
+
 static int take_head(struct reader *r, int key, const char *value)
 {
 	double version;
@@ -238,11 +246,9 @@ static int take_head(struct reader *r, int key, const char *value)
 			       ? 0
 			       : wrong(r, "unit '%.60s'; there is only '" FITTED_UNIT "'", value);
 	case HEAD_SOURCE:
-		snprintf(r->to->source, sizeof(r->to->source), "%s", value);
-		return 0;
+		return take_text(r, "source", value, r->to->source, sizeof(r->to->source));
 	case HEAD_DATE:
-		snprintf(r->to->date, sizeof(r->to->date), "%s", value);
-		return 0;
+		return take_text(r, "date", value, r->to->date, sizeof(r->to->date));
 	default:
 		return wrong(r, "a key that does not belong in front of the first curve");
 	}

@@ -41,41 +41,49 @@ static int fit_line(struct curve *c, const struct curve_point *p, size_t n)
 	return 0;
 }
 
-/* Two blocks become one. */
-static void pool(struct curve_point blocks[2], size_t weights[2])
+static int by_time(const void *a, const void *b)
 {
-	double a = (double)weights[0], b = (double)weights[1];
+	double x = *(const double *)a, y = *(const double *)b;
 
-	blocks[0].ns = (blocks[0].ns * a + blocks[1].ns * b) / (a + b);
-	weights[0] += weights[1];
+	return (x > y) - (x < y);
 }
 
-/* The points, where a larger size took less time both sizes' geometric mean. */
+/* The logarithm of the middle time of @n points. @room: for as many. */
+static double middle(const struct curve_point *points, size_t n, double *room)
+{
+	for (size_t i = 0; i < n; i++)
+		room[i] = log(points[i].ns);
+	qsort(room, n, sizeof(*room), by_time);
+	return (room[(n - 1) / 2] + room[n / 2]) / 2;
+}
+
+/* A knot at each point. Where a larger size took less time, the sizes between share the median of
+ * their times (pool adjacent violators): so a first launch, which takes long, moves no other. */
 static int fit_table(struct curve *c, const struct curve_point *points, size_t n)
 {
 	struct curve_point *knots = calloc(n, sizeof(*knots));
-	CLEANUP(freep) size_t *weights = calloc(n, sizeof(*weights));
-	size_t n_blocks = 0, used = 0;
+	CLEANUP(freep) size_t *ends = calloc(n, sizeof(*ends));
+	CLEANUP(freep) double *room = calloc(n, sizeof(*room));
+	CLEANUP(freep) double *times = calloc(n, sizeof(*times));
+	size_t n_blocks = 0;
 
-	if (!knots || !weights) {
+	if (!knots || !ends || !room || !times) {
 		free(knots);
 		return -ENOMEM;
 	}
-	/* pool adjacent violators; the time of a block is a logarithm */
 	for (size_t i = 0; i < n; i++) {
-		knots[n_blocks].ns = log(points[i].ns);
-		weights[n_blocks++] = 1;
-		for (; n_blocks > 1 && knots[n_blocks - 2].ns > knots[n_blocks - 1].ns; n_blocks--)
-			pool(&knots[n_blocks - 2], &weights[n_blocks - 2]);
-	}
-	used = n;
-	while (n_blocks-- > 0) { /* from behind: a block's place is never behind its points */
-		double ns = exp(knots[n_blocks].ns);
+		times[n_blocks] = log(points[i].ns);
+		ends[n_blocks++] = i + 1;
+		for (; n_blocks > 1 && times[n_blocks - 2] > times[n_blocks - 1]; n_blocks--) {
+			size_t first = n_blocks > 2 ? ends[n_blocks - 3] : 0;
 
-		for (size_t i = 0; i < weights[n_blocks]; i++) {
-			used--;
-			knots[used] = (struct curve_point){points[used].bytes, ns};
+			ends[n_blocks - 2] = i + 1;
+			times[n_blocks - 2] = middle(points + first, i + 1 - first, room);
 		}
+	}
+	for (size_t i = 0, block = 0; i < n; i++) {
+		block += i == ends[block];
+		knots[i] = (struct curve_point){points[i].bytes, exp(times[block])};
 	}
 	free(c->knots);
 	c->knots = knots;

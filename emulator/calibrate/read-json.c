@@ -100,15 +100,6 @@ static int take_document(struct reader *r, const json_t *root)
 
 /* --- NCCL Inspector ---------------------------------------------------------------- */
 
-/* Its size is that of the call: one rank's part where ranks have parts. */
-static double size_of(int kind, double bytes, uint32_t n_ranks)
-{
-	bool is_part = kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER ||
-		       kind == COLL_ALLTOALL || kind == COLL_GATHER || kind == COLL_SCATTER;
-
-	return is_part ? bytes * n_ranks : bytes;
-}
-
 static uint32_t proto_of(const json_t *perf)
 {
 	static const char *const protos[] = {"LL", "LL128", "Simple"};
@@ -120,7 +111,8 @@ static uint32_t proto_of(const json_t *perf)
 	return CURVE_ANY_PROTO;
 }
 
-/* A record of an op; those of other sorts (p2p_perf) are passed over. */
+/* A record of an op, whose size is that of the call; those of other sorts (p2p_perf) are passed
+ * over. */
 static int take_record(struct reader *r, const json_t *record)
 {
 	const json_t *perf = json_object_get(record, "coll_perf"),
@@ -145,7 +137,7 @@ static int take_record(struct reader *r, const json_t *record)
 			    .n_nodes = (uint32_t)nodes,
 			    .proto = proto_of(perf),
 			    .ns = us * 1e3};
-	s.bytes = size_of(kind, bytes, s.n_ranks);
+	s.bytes = sample_size((uint32_t)kind, bytes, s.n_ranks);
 	return s.n_ranks == 1 ? 0 : reader_add(r, kind, s);
 }
 

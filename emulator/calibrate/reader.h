@@ -1,7 +1,9 @@
 /* What the readers of read.h share: a text line by line, its words, and what a sample must have. */
 #pragma once
 
-#include "calibrate/read.h"
+#include "base/err.h"
+#include "calibrate/hints.h"
+#include "calibrate/sample.h"
 
 #define READ_LINE_MAX 4096
 #define READ_WORDS_MAX 64

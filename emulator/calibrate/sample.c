@@ -4,6 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
+double sample_size(uint32_t kind, double bytes, uint32_t n_ranks)
+{
+	bool is_part = kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER ||
+		       kind == COLL_ALLTOALL || kind == COLL_GATHER || kind == COLL_SCATTER;
+
+	return is_part ? bytes * n_ranks : bytes;
+}
+
 void samples_deinit(struct samples *s)
 {
 	free(s->list);

@@ -19,6 +19,10 @@ struct samples {
 	size_t n, capacity;
 };
 
+/* The size of a call of @bytes, which count one rank's part where ranks have parts (struct
+ * nbox_op). */
+double sample_size(uint32_t kind, double bytes, uint32_t n_ranks);
+
 void samples_deinit(struct samples *s);
 /* Return: 0; -ENOMEM. */
 int samples_add(struct samples *s, const struct sample *one);

@@ -21,6 +21,8 @@ enum { /* as options.def calls them */
        PRELOAD = COMMAND_PRELOAD,
        KERNELS = COMMAND_KERNELS,
        EXPLAIN = COMMAND_EXPLAIN,
+       FIT = COMMAND_FIT,
+       MODEL = COMMAND_MODEL,
        EVERY = COMMAND_EVERY
 };
 
@@ -40,9 +42,9 @@ const struct option options[OPTIONS] = {
 /* The name of a subcommand whose errors point to its own --help; NULL: of another. */
 static const char *own_help(enum command command)
 {
-	static const char *const names[] = {NULL,      NULL,      NULL,     NULL,     "report",
-					    "list",    "compare", "models", "status", "doctor",
-					    "preload", "kernels", "explain"};
+	static const char *const names[] = {NULL,      NULL,      NULL,      NULL,     "report",
+					    "list",    "compare", "models",  "status", "doctor",
+					    "preload", "kernels", "explain", "fit",    "model"};
 
 	return names[__builtin_ctz(command)];
 }

@@ -1,0 +1,176 @@
+/* nbox fit: a delay model from measured times. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/options.h"
+#include "base/plain.h"
+#include "calibrate/write.h"
+#include "nbox/commands.h"
+#include "nbox/fit/inputs.h"
+#include "nbox/fit/print.h"
+#include "nbox/fit/words.h"
+
+struct request {
+	struct read_hints hints;
+	enum curve_form form;
+	const char *out;
+	const char **inputs; /* owned: the list */
+	size_t n_inputs;
+};
+
+static int usage(void)
+{
+	fputs("usage: nbox fit [OPTION...] INPUT...\n\n"
+	      "Fits a curve to the times of each collective and number of ranks: alpha-beta, a sigmoid with three regions, or a\n"
+	      "table, whichever predicts best what was held out. INPUT: the text or the JSON (-J) of nccl-tests, the JSON of NCCL\n"
+	      "Inspector, the text of PARAM's comms benchmark, CSV with the columns bytes, us and perhaps kind, ranks, nodes, or\n"
+	      "the results directory of a run in which two or more ranks are real. What is written is a model:\n"
+	      "nbox run --model fitted:file=FILE; nbox model looks at it.\n\n",
+	      stdout);
+	option_help(COMMAND_FIT, 22, stdout);
+	return 0;
+}
+
+static int take_form(const char *value, enum curve_form *ret, struct err *err)
+{
+	for (enum curve_form f = 0; f < CURVE_FORMS; f++)
+		if (strcmp(value, curve_form_names[f]) == 0) {
+			*ret = f;
+			return 0;
+		}
+	if (strcmp(value, "auto") != 0)
+		return err_set(err, EINVAL, "--kind '%s': auto, alphabeta, sigmoid or table",
+			       value);
+	*ret = FIT_AUTO;
+	return 0;
+}
+
+static int take_option(struct request *q, const struct option_word *w, struct err *err)
+{
+	switch ((unsigned int)w->id) {
+	case FLAG_FIT_COLL:
+		q->hints.kind = coll_kind_parse(w->value);
+		return q->hints.kind < 0 ? err_set(err, EINVAL,
+						   "--coll: no collective is called '%s'", w->value)
+					 : 0;
+	case FLAG_FIT_RANKS:
+		return words_count(w->name, w->value, &q->hints.n_ranks, err);
+	case FLAG_FIT_NODES:
+		return words_count(w->name, w->value, &q->hints.n_nodes, err);
+	case FLAG_FIT_FORM:
+		return take_form(w->value, &q->form, err);
+	case FLAG_FIT_IN_PLACE:
+		q->hints.in_place = true;
+		return 0;
+	default:
+		q->out = w->value;
+		return 0;
+	}
+}
+
+/* Fits all groups; prints each. */
+static int fit_all(const struct samples *s, enum curve_form form, struct fitted *to,
+		   struct err *err)
+{
+	struct fit_scores scores;
+	size_t from = 0;
+	struct curve c, *more;
+	int r;
+
+	while ((r = samples_next(s, &from, &c)) == 1) {
+		more = realloc(to->curves, (to->n + 1) * sizeof(*more));
+		if (!more) {
+			curve_deinit(&c);
+			return -ENOMEM;
+		}
+		to->curves = more;
+		more[to->n++] = c;
+		r = fit_curve(&more[to->n - 1], form, &scores, err);
+		if (r < 0)
+			return r;
+		fit_print(&more[to->n - 1], &scores, stdout);
+	}
+	return r;
+}
+
+/* The names of the inputs, as many as there is room for. */
+static void name_sources(const struct request *q, struct fitted *to)
+{
+	size_t used = 0;
+	time_t now = time(NULL);
+	struct tm tm;
+
+	for (size_t i = 0; i < q->n_inputs && used < sizeof(to->source); i++)
+		used += (size_t)snprintf(to->source + used, sizeof(to->source) - used, "%s%s",
+					 i ? " " : "", q->inputs[i]);
+	plain_text(to->source);
+	strftime(to->date, sizeof(to->date), "%Y-%m-%d", gmtime_r(&now, &tm));
+}
+
+static int write_model(const struct fitted *f, const char *path, struct err *err)
+{
+	FILE *to = fopen(path, "we");
+	int r;
+
+	if (!to)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	fitted_write(f, to);
+	r = file_close(to);
+	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+static int fit(const struct request *q, struct err *err)
+{
+	struct samples samples = {.list = NULL};
+	struct fitted f = {.curves = NULL};
+	int r = inputs_read(q->inputs, q->n_inputs, &q->hints, &samples, err);
+
+	if (r == 0) {
+		samples_sort(&samples);
+		r = fit_all(&samples, q->form, &f, err);
+	}
+	name_sources(q, &f);
+	if (r == 0 && q->out)
+		r = write_model(&f, q->out, err);
+	if (r == 0 && q->out)
+		printf("written: %s, for --model fitted:file=%s\n", q->out, q->out);
+	samples_deinit(&samples);
+	fitted_deinit(&f);
+	return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;
+}
+
+int cmd_fit(int argc, char **argv)
+{
+	CLEANUP(freep) const char **inputs = calloc((size_t)argc, sizeof(*inputs));
+	struct request q = {.hints = {.kind = -1}, .form = FIT_AUTO, .inputs = inputs};
+	struct option_word w;
+	struct err err = {""};
+	int r = inputs ? 0 : err_set(&err, ENOMEM, "out of memory");
+
+	for (int i = 1; r == 0 && i < argc;) {
+		r = option_take(COMMAND_FIT, argc, argv, &i, &w, &err);
+		if (r == 0 && w.id == FLAG_HELP)
+			return usage();
+		if (r == 0) {
+			r = take_option(&q, &w, &err);
+		} else if (r == OPTION_NONE) {
+			q.inputs[q.n_inputs++] = argv[i++];
+			r = 0;
+		}
+	}
+	if (r == 0 && !q.n_inputs)
+		r = err_set(&err, EINVAL, "of what? nbox fit INPUT...; see nbox fit --help");
+	if (r < 0) {
+		fprintf(stderr, "nbox fit: %s\n", err.text);
+		return 2;
+	}
+	r = fit(&q, &err);
+	if (r < 0)
+		fprintf(stderr, "nbox fit: %s\n", err.text);
+	return r < 0;
+}

@@ -1,0 +1,9 @@
+/* Values of the options of nbox fit and nbox model. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* @name: the option's, for sentences. Return: 0; -EINVAL: no number from 1 to 1000000000. */
+int words_count(const char *name, const char *value, uint32_t *ret, struct err *err);

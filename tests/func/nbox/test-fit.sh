@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# nbox fit and nbox model: from what a benchmark prints to a model that runs answer by.
+. "$(dirname "$0")/lib.sh"
+perf="$PERF -b 1K -e 256K -n 4 -w 1 --no-check --no-table"
+
+# a text as nccl-tests prints it: 20 us and 50 GB/s of wire bytes, 2 x 15/16 of the size
+python3 - >tests.txt <<'PY'
+print("# Collective test starting: all_reduce_perf\n# nThread 1 nGpus 1 minBytes 1024 maxBytes 1073741824")
+for rank in range(16):
+    print("#  Rank %2d Group  0 Pid   6899 on host%d device  %d [0000:04:00] NVIDIA H100 80GB HBM3" % (rank, rank // 8, rank % 8))
+print("#\n#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong")
+for i in range(10, 31):
+    us = 20 + 2 * 15 / 16 * 2**i / 50e3
+    print("%12d %12d float sum -1 %.4f 0.00 0.00 0 %.4f 0.00 0.00 N/A" % (2**i, 2**i / 4, us, 2 * us))
+print("# Out of bounds values : 0 OK")
+PY
+exits 0 "a fit" "$NBOX" fit tests.txt --out line.model
+says "AllReduce, 16 ranks on 2 nodes: 21 sizes, 1 KiB to 1 GiB" "ranks, nodes and sizes are the file's"
+says "* alphabeta" "a line is recognized"
+says "alphabeta: 20 us + wire bytes / 50 GB/s" "its parameters"
+says "written: line.model, for --model fitted:file=line.model" "where it is"
+exits 0 "a model that is sound" "$NBOX" model check line.model
+is "$out" "AllReduce, 16 ranks on 2 nodes: alphabeta: more bytes never take less time; no jump above 5 %" "is said to be"
+exits 0 "its times" "$NBOX" model eval --sizes 1M:16G:64 line.model
+says "       1048576        1966080        59.32      33.14" "are those that were fitted, bus bandwidth beside"
+is "$(grep -c extrapolated <<<"$out")" 1 "one size lies beyond the measured ones"
+says "4294967296     8053063680    161081.27      49.99  extrapolated 4 times beyond the measured bytes" "it is marked"
+exits 0 "the times of other ranks" "$NBOX" model eval --ranks 64 --sizes 1M:1M:2 line.model
+says "# AllReduce, 64 ranks on 8 nodes" "on nodes as large"
+says "extrapolated 4 times beyond the measured ranks" "are marked"
+exits 0 "a drawing" "$NBOX" model plot line.model --svg line.svg
+check "is XML" python3 -IS -c 'import sys, xml.dom.minidom as x; d = x.parse(sys.argv[1]); assert len(d.getElementsByTagName("circle")) == 21' line.svg
+exits 0 "a form that is asked for, of the right half" "$NBOX" fit --kind table --in-place tests.txt
+says "* table" "is taken"
+exits 0 "a sigmoid" "$NBOX" fit --kind sigmoid tests.txt --out sigmoid.model
+exits 0 "is sound, too" "$NBOX" model check sigmoid.model
+says "bridged: " "where its parts do not meet is said"
+sed 's/^form = .*/form = table\nknot = 1024 50\nknot = 2048 20/' line.model >falling.model
+exits 1 "a model whose times fall" "$NBOX" model check falling.model
+says "WRONG: time falls by" "is not sound"
+
+# a run that the model answers
+exits 0 "a run" "$NBOX" run --quiet --nodes 2 --gpus-per-node 8 --real 0 --device host --model fitted:file=line.model --data none --json run.json --out run -- \
+	$perf --op allreduce
+is "$("$NBOX" report --csv run | python3 -IS -c '
+import csv, sys
+rows = [r for r in csv.DictReader(sys.stdin) if r["bytes"] == "262144"]
+print({"%.3f" % (float(r["model_ns"]) / 1e3) for r in rows})')" "{'29.830'}" "takes what the model says"
+exits 0 "the same run, before it starts" "$NBOX" run --dry-run --nodes 4 --gpus-per-node 8 --model fitted:file=line.model -- true
+says "line.model was measured for allreduce (16 ranks); beyond those ranks only the bytes are rescaled" "says where it was measured"
+
+# what a run has measured: NCCL among its real ranks
+exits 0 "a run with two real ranks" "$NBOX" run --quiet --nodes 2 --gpus-per-node 2 --device host --model alphabeta --out two -- $perf --op allreduce
+exits 0 "a fit to it" "$NBOX" fit two
+says "AllReduce, 2 ranks on 1 node: 9 sizes, 1 KiB to 256 KiB" "knows what ran"
+exits 1 "a fit to a run of one real rank" "$NBOX" fit run
+says "no collective of this run went among two or more real ranks" "says why not"
+
+# CSV without ranks
+(echo bytes,us; for i in 1 2 4 8 16 32; do echo "$((i * 1024)),$((i + 5))"; done) >bare.csv
+exits 0 "what the file does not say" "$NBOX" fit --coll alltoall --ranks 8 --nodes 1 bare.csv
+says "AllToAll, 8 ranks on 1 node: 6 sizes" "the line says"
+says "sigmoid                  these sizes do not make one" "a form that cannot be is no error"
+exits 0 "a kind among others" "$NBOX" fit --coll allreduce tests.txt
+exits 1 "a kind that is not there" "$NBOX" fit --coll broadcast tests.txt
+is "$out" "nbox fit: tests.txt has no time of Broadcast" "is an error"
+nothing_left
+finish
