@@ -19,6 +19,16 @@ static uint32_t floor_log2(uint32_t n)
 	return 31 - (uint32_t)__builtin_clz(n);
 }
 
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
 /* --- the communicator --------------------------------------------------------- */
 
 void comm_set_channels(struct comm *c)
@@ -34,11 +44,10 @@ void comm_set_channels(struct comm *c)
 		 */
 	if (c->sm_min >= 90 && c->n_nodes > 1 && g->ring.intra_bw > 45 && n < 16)
 		n *= 2;
-	n = n > s->max_channels ? s->max_channels : n;
-	c->n_channels = n < s->min_channels ? s->min_channels : n;
+	n = smaller(n, smaller(s->max_channels, s->max_ctas));
+	c->n_channels = larger(n, larger(s->min_channels, s->min_ctas));
 	n = c->sm_max >= 100 ? (c->n_nodes > 1 ? 32 : 24) : 16;
-	n = n > s->max_channels ? s->max_channels : n;
-	c->n_nvls_channels = n < s->min_channels ? s->min_channels : n;
+	c->n_nvls_channels = larger(s->min_ctas, smaller(s->max_ctas, n));
 }
 
 void comm_make(const struct setting *s, const struct nbox_fabric *f, uint32_t n_ranks,

@@ -39,25 +39,30 @@ static int read_number(const struct nbox_host *host, const char *name, int64_t l
 	return 0;
 }
 
-/* Of @n variables the larger or the smaller that is set. */
+/* Reads the least and the most of @names[0] and @names[1]. */
+static int read_range(const struct nbox_host *host, const char *const names[2], uint32_t *least,
+		      uint32_t *most)
+{
+	int64_t low = *least, high = *most;
+
+	if (read_number(host, names[0], 0, INT32_MAX, &low) < 0 ||
+	    read_number(host, names[1], 1, INT32_MAX, &high) < 0)
+		return -1;
+	*least = low > MAX_CHANNELS ? MAX_CHANNELS : (uint32_t)low;
+	*most = high > MAX_CHANNELS ? MAX_CHANNELS : (uint32_t)high;
+	return 0;
+}
+
 static int read_channels(const struct nbox_host *host, struct setting *s)
 {
-	static const char *const least[] = {"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS",
-					    "NCCL_MIN_CTAS"};
-	static const char *const most[] = {"NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS",
-					   "NCCL_MAX_CTAS"};
+	static const char *const old[] = {"NCCL_MIN_NRINGS", "NCCL_MAX_NRINGS"};
+	static const char *const channels[] = {"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS"};
+	static const char *const ctas[] = {"NCCL_MIN_CTAS", "NCCL_MAX_CTAS"};
 
-	for (size_t i = 0; i < 3; i++) {
-		int64_t low = s->min_channels, high = s->max_channels;
-
-		if (read_number(host, least[i], 0, INT32_MAX, &low) < 0 ||
-		    read_number(host, most[i], 1, INT32_MAX, &high) < 0)
-			return -1;
-		/* the older names yield to the newer; NCCL_MAX_CTAS limits besides */
-		s->min_channels = low > MAX_CHANNELS ? MAX_CHANNELS : (uint32_t)low;
-		if (i < 2 || high < (int64_t)s->max_channels)
-			s->max_channels = high > MAX_CHANNELS ? MAX_CHANNELS : (uint32_t)high;
-	}
+	if (read_range(host, old, &s->min_channels, &s->max_channels) < 0 ||
+	    read_range(host, channels, &s->min_channels, &s->max_channels) < 0 ||
+	    read_range(host, ctas, &s->min_ctas, &s->max_ctas) < 0)
+		return -1;
 	return 0;
 }
 
@@ -168,7 +173,7 @@ static int read_own(const struct nbox_host *host, const struct nbox_kv *kv, size
 		return -1;
 	}
 	if (channels)
-		s->min_channels = s->max_channels = (uint32_t)channels;
+		s->min_channels = s->max_channels = s->min_ctas = s->max_ctas = (uint32_t)channels;
 	return 0;
 }
 
@@ -177,6 +182,7 @@ int setting_read(const struct nbox_host *host, const struct nbox_kv *kv, size_t 
 {
 	struct setting s = {
 		.max_channels = MAX_CHANNELS,
+		.max_ctas = MAX_CHANNELS,
 		.buffer_bytes = {512 << 10, 4915200, 4 << 20},
 		.p2p_chunk_bytes = 128 << 10,
 		.thresholds = {{-1, -1, -1}, {-1, -1, -1}},

@@ -11,9 +11,10 @@ enum allowed { ALLOWED_NO, ALLOWED_YES, ALLOWED_BY_RULE };
 
 struct setting {
 	const struct tables *tables;
-	uint8_t algo[N_COSTED][N_ALGOS];   /* enum allowed */
-	uint8_t proto[N_COSTED][N_PROTOS]; /* enum allowed; LL128: by NCCL's rule */
-	uint32_t min_channels, max_channels;
+	uint8_t algo[N_COSTED][N_ALGOS];     /* enum allowed */
+	uint8_t proto[N_COSTED][N_PROTOS];   /* enum allowed; LL128: by NCCL's rule */
+	uint32_t min_channels, max_channels; /* of rings and trees */
+	uint32_t min_ctas, max_ctas;         /* of all algorithms */
 	uint64_t buffer_bytes[N_PROTOS];
 	uint64_t p2p_chunk_bytes;
 	uint32_t n_threads, n_ll128_threads; /* 0: as NCCL picks */
