@@ -136,7 +136,11 @@ static void set_lanes(const struct comm *c, uint32_t kind, const struct choice *
 		ret->lane_bytes_per_ns[NBOX_INTER] = c->sm_min >= 90 ? RING_LANE_BYTES_PER_NS : 0;
 		return;
 	}
-	ret->lane_bytes_per_ns[NBOX_INTRA] = ret->lane_bytes_per_ns[NBOX_INTER] = bw;
+	ret->lane_bytes_per_ns[NBOX_INTER] = bw;
+	/* In trees LL and LL128 pass a line on as it arrives, not a chunk: a hop between GPUs costs
+	 * its step alone. */
+	if (ch->algo != ALGO_TREE || ch->proto == NBOX_SIMPLE)
+		ret->lane_bytes_per_ns[NBOX_INTRA] = bw;
 }
 
 static void plan_collective(const struct nccl *m, const struct comm *c, const struct nbox_op *op,

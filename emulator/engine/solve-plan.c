@@ -30,6 +30,8 @@ static struct nbox_fabric fabric_of(const struct fabric_view *v)
 		.pcie_bytes_per_ns = v->pcie_bytes_per_ns,
 		.nic_bytes_per_ns = v->nic_bytes_per_ns,
 		.net_latency_ns = v->net_latency_ns,
+		.nic_payload_bytes_per_ns = v->nic_payload_bytes_per_ns,
+		.has_no_order = !v->has_order,
 	};
 }
 
