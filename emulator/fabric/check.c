@@ -9,6 +9,8 @@
 #define LATENCY_MAX 1e12 /* ns: a quarter of an hour */
 #define RANKS_MAX (1u << 24)
 
+#define EFFICIENCY_MAX 4
+
 static bool is_rate(double bytes_per_ns)
 {
 	return bytes_per_ns >= 1e-9 && bytes_per_ns <= RATE_MAX;
@@ -40,6 +42,10 @@ static int check_class(const struct fabric *f, const struct fabric_class *c, str
 		return err_set(err, EINVAL,
 			       "class %s: a bandwidth must be more than 1 B/s and less than 1 EB/s",
 			       c->name);
+	if (!(c->gpu_efficiency >= 0 && c->gpu_efficiency <= EFFICIENCY_MAX) ||
+	    !(c->nic_efficiency >= 0 && c->nic_efficiency <= EFFICIENCY_MAX))
+		return err_set(err, EINVAL, "class %s: an efficiency must be 0 to %d", c->name,
+			       EFFICIENCY_MAX);
 	if (!is_latency(c->gpu_latency_ns))
 		return err_set(err, EINVAL, "class %s: a latency must be 0 to 1000s", c->name);
 	if (!c->domain_nodes || (c->domain_nodes > 1 && c->intra != FABRIC_NVSWITCH))

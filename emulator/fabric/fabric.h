@@ -63,8 +63,9 @@ struct fabric_class {
 	uint32_t nic_gpu[FABRIC_NICS_MAX]; /* the nearest GPU; ascending */
 	enum fabric_distance distance;     /* of a NIC from that */
 	bool has_gdr;
-	double pcie_bytes_per_ns; /* between GPU and NIC, each way; raw; 0: no limit */
-	double nic_bytes_per_ns;  /* of one NIC, each way; raw */
+	double pcie_bytes_per_ns;              /* between GPU and NIC, each way; raw; 0: no limit */
+	double nic_bytes_per_ns;               /* of one NIC, each way; raw */
+	double gpu_efficiency, nic_efficiency; /* 0: that of its kind; else what was fitted */
 };
 
 struct fabric_network {
@@ -94,6 +95,14 @@ struct fabric_change {
 	double latency_ns, bytes_per_ns; /* negative: as before */
 };
 
+/* What nbox fit --fabric found its numbers from. */
+struct fabric_fit {
+	uint32_t n_points; /* that were held out; 0: the fabric was not fitted */
+	double error;      /* median of their errors, a ratio */
+	uint32_t min_ranks, max_ranks;
+	double min_bytes, max_bytes; /* nccl-tests' sizes */
+};
+
 struct fabric {
 	char name[FABRIC_NAME_MAX]; /* the preset's, or the file's */
 	char *source;               /* owned: where each part is from, for the summary */
@@ -112,6 +121,7 @@ struct fabric {
 			       * fabric_check() */
 	struct fabric_change *changes; /* owned, sorted by link */
 	size_t n_changes;
+	struct fabric_fit fit;
 };
 
 struct fabric_link {
@@ -166,6 +176,9 @@ void fabric_link(const struct fabric *f, uint64_t link, struct fabric_link *ret)
 /* The one place of the factors between a data sheet's bandwidth and what NCCL gets of it. */
 enum fabric_medium { FABRIC_MEDIUM_NVLINK, FABRIC_MEDIUM_PCIE, FABRIC_MEDIUM_NIC };
 double fabric_efficiency(enum fabric_medium medium, enum fabric_nic nic);
+/* The same of a class, which may have its own. */
+double fabric_gpu_efficiency(const struct fabric_class *class);
+double fabric_nic_efficiency(const struct fabric_class *class);
 
 /* link-name.c: "node3.nic2.out", "node3.gpu5.in", "leaf1.up", ... Return: @buf. */
 char *fabric_link_name(const struct fabric *f, uint64_t link, char *buf, size_t size);

@@ -32,17 +32,29 @@ double fabric_efficiency(enum fabric_medium medium, enum fabric_nic nic)
 	}
 }
 
+double fabric_gpu_efficiency(const struct fabric_class *c)
+{
+	if (c->gpu_efficiency > 0)
+		return c->gpu_efficiency;
+	return fabric_efficiency(c->intra == FABRIC_PCIE ? FABRIC_MEDIUM_PCIE
+							 : FABRIC_MEDIUM_NVLINK,
+				 c->nic);
+}
+
+double fabric_nic_efficiency(const struct fabric_class *c)
+{
+	return c->nic_efficiency > 0 ? c->nic_efficiency
+				     : fabric_efficiency(FABRIC_MEDIUM_NIC, c->nic);
+}
+
 static double gpu_rate(const struct fabric_class *c)
 {
-	return c->gpu_bytes_per_ns * fabric_efficiency(c->intra == FABRIC_PCIE
-							       ? FABRIC_MEDIUM_PCIE
-							       : FABRIC_MEDIUM_NVLINK,
-						       c->nic);
+	return c->gpu_bytes_per_ns * fabric_gpu_efficiency(c);
 }
 
 static double nic_rate(const struct fabric_class *c)
 {
-	return c->nic_bytes_per_ns * fabric_efficiency(FABRIC_MEDIUM_NIC, c->nic);
+	return c->nic_bytes_per_ns * fabric_nic_efficiency(c);
 }
 
 /* Of the NICs of @n nodes from @first on; @nic: of each, that one only; FABRIC_NIC_NEAR: all. */

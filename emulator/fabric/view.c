@@ -5,7 +5,7 @@
 
 static void add_class(const struct fabric_class *c, bool is_first, struct fabric_view *v)
 {
-	double payload = c->nic_bytes_per_ns * fabric_efficiency(FABRIC_MEDIUM_NIC, c->nic);
+	double payload = c->nic_bytes_per_ns * fabric_nic_efficiency(c);
 
 	if (is_first) {
 		v->sm_min = v->sm_max = c->sm;

@@ -34,12 +34,14 @@ const struct field fields_class[] = {
 	CLASS("gpu_bandwidth", FIELD_BANDWIDTH, gpu_bytes_per_ns, NULL),
 	CLASS("gpu_latency", FIELD_TIME, gpu_latency_ns, NULL),
 	CLASS("cpu", FIELD_CHOICE, cpu, CHOICES("intel", "amd", "arm", "other")),
-	CLASS("nic", FIELD_CHOICE, nic, CHOICES("infiniband", "roce", "efa", "slingshot", "socket")),
+	CLASS("nic", FIELD_CHOICE, nic, CHOICES("infiniband", "roce", "efa", "efa2", "slingshot", "socket", "tcpx")),
 	CLASS("nics", FIELD_COUNT, n_nics, NULL),
 	CLASS("nic_bandwidth", FIELD_BANDWIDTH, nic_bytes_per_ns, NULL),
 	CLASS("distance", FIELD_CHOICE, distance, CHOICES("pix", "pxb", "phb", "sys")),
 	CLASS("gdr", FIELD_CHOICE, has_gdr, CHOICES("no", "yes")),
 	CLASS("pcie_bandwidth", FIELD_BANDWIDTH, pcie_bytes_per_ns, NULL),
+	CLASS("gpu_efficiency", FIELD_RATIO, gpu_efficiency, NULL),
+	CLASS("nic_efficiency", FIELD_RATIO, nic_efficiency, NULL),
 	{0},
 };
 const struct field fields_network[] = {
@@ -49,6 +51,17 @@ const struct field fields_network[] = {
 	NETWORK("nodes_per_leaf", FIELD_COUNT, nodes_per_leaf, NULL),
 	NETWORK("leaves_per_pod", FIELD_COUNT, leaves_per_pod, NULL),
 	NETWORK("oversubscription", FIELD_RATIO, oversubscription, NULL),
+	{0},
+};
+#define FIT(key, kind, member) \
+	{key, kind, offsetof(struct fabric_fit, member), NULL, sizeof(((struct fabric_fit *)0)->member)}
+const struct field fields_fit[] = {
+	FIT("points", FIELD_COUNT, n_points),
+	FIT("error", FIELD_RATIO, error),
+	FIT("min_ranks", FIELD_COUNT, min_ranks),
+	FIT("max_ranks", FIELD_COUNT, max_ranks),
+	FIT("min_bytes", FIELD_RATIO, min_bytes),
+	FIT("max_bytes", FIELD_RATIO, max_bytes),
 	{0},
 };
 const struct field fields_cable[] = {
@@ -189,7 +202,8 @@ bool field_is_given(const struct field *field, const void *object)
 
 	if (field->kind == FIELD_TEXT)
 		return at[0];
-	return field->kind != FIELD_BANDWIDTH || *(const double *)(const void *)at != 0;
+	return (field->kind != FIELD_BANDWIDTH && field->kind != FIELD_RATIO) ||
+	       *(const double *)(const void *)at != 0;
 }
 
 void field_write(const struct field *field, const void *object, FILE *to)

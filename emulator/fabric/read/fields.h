@@ -21,6 +21,7 @@ struct field {
 extern const struct field fields_class[]; /* end with a NULL key, like the others */
 extern const struct field fields_network[];
 extern const struct field fields_cable[];
+extern const struct field fields_fit[];
 
 const struct field *field_find(const struct field *fields, const char *key); /* or NULL */
 /* Return: 0; -EINVAL with the sentence. */

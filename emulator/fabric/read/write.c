@@ -40,6 +40,16 @@ static void write_cables(const struct fabric *f, FILE *to)
 	}
 }
 
+static void write_fit(const struct fabric_fit *fit, FILE *to)
+{
+	fputs("fitted:\n", to);
+	for (const struct field *field = fields_fit; field->key; field++) {
+		fputs("  ", to);
+		field_write(field, fit, to);
+		fputc('\n', to);
+	}
+}
+
 void fabric_write(const struct fabric *f, FILE *to)
 {
 	fputs("name: ", to);
@@ -61,6 +71,8 @@ void fabric_write(const struct fabric *f, FILE *to)
 	}
 	if (f->network.kind == FABRIC_CABLES)
 		write_cables(f, to);
+	if (f->fit.n_points)
+		write_fit(&f->fit, to);
 	if (f->n_changes)
 		fputs("links:\n", to);
 	for (size_t i = 0; i < f->n_changes; i++) {

@@ -363,10 +363,23 @@ static int read_links(struct reader *r, const yaml_node_t *list)
 	return 0;
 }
 
+/* fitted: what nbox fit --fabric says of itself. */
+static int read_fit(struct reader *r, const yaml_node_t *node)
+{
+	static const char *const none[] = {NULL};
+	static const char *const needed[] = {"points",    "error",     "min_ranks", "max_ranks",
+					     "min_bytes", "max_bytes", NULL};
+	int e = yaml_doc_mapping(r->d, node, "fitted");
+
+	if (e < 0 || (e = read_fields(r, node, fields_fit, none, &r->f->fit)) < 0)
+		return e;
+	return need(r, node, "fitted", needed);
+}
+
 static int read_top(struct reader *r, const yaml_node_t *root)
 {
 	static const char *const keys[] = {"name",    "preset", "classes", "nodes",
-					   "network", "links",  NULL};
+					   "network", "links",  "fitted",  NULL};
 	static const struct field none = {0};
 	const yaml_node_t *name = yaml_doc_get(r->d, root, "name");
 	struct fabric *preset = NULL;
@@ -401,6 +414,7 @@ static int read_all(struct reader *r, uint32_t n_nodes, uint32_t gpus_per_node)
 	const yaml_node_t *classes = yaml_doc_get(r->d, root, "classes");
 	const yaml_node_t *network = yaml_doc_get(r->d, root, "network");
 	const yaml_node_t *links = yaml_doc_get(r->d, root, "links");
+	const yaml_node_t *fit = yaml_doc_get(r->d, root, "fitted");
 	const yaml_node_t *nodes = yaml_doc_get(r->d, root, "nodes");
 	struct err err = {""};
 	int e;
@@ -417,6 +431,8 @@ static int read_all(struct reader *r, uint32_t n_nodes, uint32_t gpus_per_node)
 	if ((e = read_nodes(r, nodes, n_nodes)) < 0)
 		return e;
 	if (network && (e = read_network(r, network)) < 0)
+		return e;
+	if (fit && (e = read_fit(r, fit)) < 0)
 		return e;
 	if (!r->has_network)
 		return yaml_doc_refuse(r->d, root, "no network: network: or preset: NAME");

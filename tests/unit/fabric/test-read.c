@@ -130,6 +130,32 @@ static const char cables[] = "preset: 100gbe\n"
 			     "    - {from: 0, to: 1, bandwidth: 40Gbps, latency: 1us}\n"
 			     "    - {from: 1, to: 2, bandwidth: 10Gbps, latency: 5ms}\n";
 
+/* nbox fit --fabric writes efficiencies of its own, and what it found them from. */
+static void a_fitted_fabric_knows_its_error_and_range(void **state)
+{
+	struct fabric *f = good("preset: dgx-h100\nclasses:\n  - preset: dgx-h100\n    name: n\n"
+				"    nic_efficiency: 0.5\n    gpu_efficiency: 0.25\n"
+				"fitted: {points: 12, error: 0.031, min_ranks: 16, max_ranks: 64, "
+				"min_bytes: 8, max_bytes: 17179869184}\n",
+				4);
+	struct fabric_link port, nic;
+	uint64_t links[FABRIC_PATH_MAX];
+
+	(void)state;
+	assert_int_equal(f->fit.n_points, 12);
+	assert_true(f->fit.error == 0.031 && f->fit.max_bytes == 17179869184.);
+	assert_int_equal(fabric_path(f, 0, 1, FABRIC_NIC_NEAR, links), 2);
+	fabric_link(f, links[0], &port);
+	assert_true(port.bytes_per_ns == 450 * .25);
+	assert_true(fabric_path(f, 0, 8, FABRIC_NIC_NEAR, links) >= 2);
+	nic.bytes_per_ns = 0;
+	for (int i = 0; i < 2 && nic.bytes_per_ns != 25; i++)
+		fabric_link(f, links[i], &nic);
+	assert_true(nic.bytes_per_ns == 25);
+	assert_round_trip(f);
+	fabric_free(f);
+}
+
 static void cables_join_switches(void **state)
 {
 	struct fabric *f = good(cables, 4);
@@ -232,6 +258,7 @@ int main(void)
 		cmocka_unit_test(presets_read_the_same_as_they_are_written),
 		cmocka_unit_test(a_file_has_classes_a_network_and_links),
 		cmocka_unit_test(a_preset_needs_no_more_than_its_name),
+		cmocka_unit_test(a_fitted_fabric_knows_its_error_and_range),
 		cmocka_unit_test(cables_join_switches),
 		cmocka_unit_test(what_is_wrong_is_said_with_its_place),
 		cmocka_unit_test(a_file_that_is_not_there_is_no_preset),
