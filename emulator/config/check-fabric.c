@@ -58,8 +58,8 @@ int check_nodes_of_fabric(struct config *c, struct err *err)
 {
 	char where[VALUE_WHERE_MAX];
 	struct fabric *f = NULL;
-	uint64_t gpus = 0;
-	int r;
+	uint64_t gpus = 0, nodes = 0;
+	int r = 0;
 
 	if (given(c) == CONFIG_OPTIONS)
 		return 0;
@@ -67,7 +67,10 @@ int check_nodes_of_fabric(struct config *c, struct err *err)
 		return value_refuse(c, CONFIG_FABRIC, 0, err,
 				    "a fabric and a preset (%s): give one of them",
 				    config_where(c, CONFIG_PRESET, 0, where, sizeof(where)));
-	r = open_given(c, 0, 0, &f, err);
+	if (config_is_set(c, CONFIG_NODES))
+		r = value_count(c, CONFIG_NODES, 1, WIRE_WORLD_MAX, &nodes, err);
+	if (r == 0)
+		r = open_given(c, (uint32_t)nodes, 0, &f, err);
 	if (r < 0)
 		return r;
 	if (config_is_set(c, CONFIG_GPUS_PER_NODE))

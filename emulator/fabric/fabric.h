@@ -209,3 +209,7 @@ int fabric_view(const struct fabric *f, const struct membership *m, struct fabri
  * that says so, of @size bytes; "" where nothing does. 0: one rank, or out of memory. O(ranks). */
 double fabric_bound(const struct fabric *f, enum coll_kind kind, uint64_t bytes, uint32_t root,
 		    const struct membership *m, char *ret_where, size_t size);
+
+/* bisection.c: bytes/ns from the first half of the nodes to the second. NAN: not known of
+ * FABRIC_CABLES. O(links). */
+double fabric_bisection(const struct fabric *f);

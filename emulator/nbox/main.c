@@ -20,6 +20,8 @@ static const struct {
 	{"report", cmd_report, "the summary of a run, or all its ops as CSV, from its record"},
 	{"list", cmd_list, "the runs that have left results, a line each"},
 	{"compare", cmd_compare, "two runs side by side: what was asked for, what came out"},
+	{"topo", cmd_topo,
+	 "the virtual cluster's nodes, network and links, and what bounds its ops"},
 	{"models", cmd_models, "list the delay models and what-ifs with their parameters"},
 	{"kernels", cmd_kernels,
 	 "a table of kernels' times for nbox run --gpu, from a trace of a GPU"},

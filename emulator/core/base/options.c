@@ -23,6 +23,7 @@ enum { /* as options.def calls them */
        EXPLAIN = COMMAND_EXPLAIN,
        FIT = COMMAND_FIT,
        MODEL = COMMAND_MODEL,
+       TOPO = COMMAND_TOPO,
        EVERY = COMMAND_EVERY
 };
 
@@ -32,7 +33,7 @@ const struct option options[OPTIONS] = {
 	 variable, key,                                                         \
 	 kind,     default_text,                                                \
 	 arg,      help,                                                        \
-	 choices,  COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN},
+	 choices,  COMMAND_RUN | COMMAND_PERF | COMMAND_NBOXD | COMMAND_EXPLAIN | COMMAND_TOPO},
 #include "base/options.def"
 #define FLAG(id, name, letter, arg, default_text, help, choices, commands) \
 	{name, letter, NULL, NULL, KIND_FLAG, default_text, arg, help, choices, commands},
@@ -42,9 +43,10 @@ const struct option options[OPTIONS] = {
 /* The name of a subcommand whose errors point to its own --help; NULL: of another. */
 static const char *own_help(enum command command)
 {
-	static const char *const names[] = {NULL,      NULL,      NULL,      NULL,     "report",
-					    "list",    "compare", "models",  "status", "doctor",
-					    "preload", "kernels", "explain", "fit",    "model"};
+	static const char *const names[] = {NULL,      NULL,     NULL,      NULL,
+					    "report",  "list",   "compare", "models",
+					    "status",  "doctor", "preload", "kernels",
+					    "explain", "fit",    "model",   "topo"};
 
 	return names[__builtin_ctz(command)];
 }

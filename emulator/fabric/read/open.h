@@ -4,8 +4,8 @@
 #include "fabric/fabric.h"
 
 /* @text: a preset's name; else a file: nbox's own YAML, NCCL's topology XML (then the network is
- * that of one switch), or ASTRA-sim's analytical network. @n_nodes: 0: those of the file; a preset
- * and an XML have none: 1. @gpus_per_node: 0: all. Return: 0; -ENOENT, -EINVAL, ... with the
+ * that of one switch), or ASTRA-sim's analytical network. @n_nodes: 0: those of the file, 1
+ * where it does not say. @gpus_per_node: 0: all. Return: 0; -ENOENT, -EINVAL, ... with the
  * sentence. */
 int fabric_open(const char *text, uint32_t n_nodes, uint32_t gpus_per_node, struct fabric **ret,
 		struct err *err);

@@ -407,6 +407,33 @@ static int read_top(struct reader *r, const yaml_node_t *root)
 	return 0;
 }
 
+/* As many nodes as hang on the switches of kind: cables, else 1. What is wrong there is said when
+ * they are read. */
+static int count_attached(struct reader *r, const yaml_node_t *network, uint32_t *ret)
+{
+	const yaml_node_t *list = network && network->type == YAML_MAPPING_NODE
+					  ? yaml_doc_get(r->d, network, "nodes")
+					  : NULL;
+	const yaml_node_item_t *item;
+	uint32_t sum = 0, n;
+
+	for (item = list && list->type == YAML_SEQUENCE_NODE ? list->data.sequence.items.start
+							     : NULL;
+	     item && item < list->data.sequence.items.top; item++) {
+		const yaml_node_t *node = yaml_doc_node(r->d, *item);
+		const yaml_node_t *count =
+			node->type == YAML_MAPPING_NODE ? yaml_doc_get(r->d, node, "nodes") : NULL;
+		int e = count ? yaml_doc_count(r->d, count, "nodes", &n) : 0;
+
+		if (e < 0)
+			return e;
+		if (count && __builtin_add_overflow(sum, n, &sum))
+			return yaml_doc_refuse(r->d, count, "nodes: too many");
+	}
+	*ret = sum ? sum : 1;
+	return 0;
+}
+
 /* The sections in the order in which they need each other. */
 static int read_all(struct reader *r, uint32_t n_nodes, uint32_t gpus_per_node)
 {
@@ -423,11 +450,8 @@ static int read_all(struct reader *r, uint32_t n_nodes, uint32_t gpus_per_node)
 		return e;
 	if (!r->has_class)
 		return yaml_doc_refuse(r->d, root, "no class of node: classes: or preset: NAME");
-	if (!nodes && !n_nodes)
-		return yaml_doc_refuse(r->d, root,
-				       "how many nodes? nodes: [{class: %s, nodes: N}], or "
-				       "--nodes N",
-				       r->f->classes[0].name);
+	if (!nodes && !n_nodes && (e = count_attached(r, network, &n_nodes)) < 0)
+		return e;
 	if ((e = read_nodes(r, nodes, n_nodes)) < 0)
 		return e;
 	if (network && (e = read_network(r, network)) < 0)

@@ -158,7 +158,7 @@ static void a_fitted_fabric_knows_its_error_and_range(void **state)
 
 static void cables_join_switches(void **state)
 {
-	struct fabric *f = good(cables, 4);
+	struct fabric *f = good(cables, 0);
 	uint64_t links[FABRIC_PATH_MAX];
 	struct fabric_link l;
 
@@ -183,7 +183,6 @@ static void what_is_wrong_is_said_with_its_place(void **state)
 		{"preset: dgx-h10\n", "f.yaml:1:9: there is no preset 'dgx-h10'; did you mean", 2},
 		{"presett: x\n", "f.yaml:1:1: unknown key 'presett'; did you mean 'preset'?", 2},
 		{"zebra: x\n", "there are: name, preset, classes, nodes, network, links", 2},
-		{"preset: dgx-h100\n", "how many nodes?", 0},
 		{"preset: dgx-h100\n", "ranks are possible", 1000000000},
 		{"classes: [{preset: p5, nic_gpu: [1]}]\n", "did you mean 'nic_gpus'?", 2},
 		{"classes: [{preset: p5, nic_gpus: [1]}]\n", "8 NICs want 8 numbers", 2},

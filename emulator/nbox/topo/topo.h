@@ -1,0 +1,13 @@
+/* What nbox topo shows of a fabric. */
+#pragma once
+
+#include <stdio.h>
+
+#include "fabric/fabric.h"
+
+void topo_print(const struct fabric *f, FILE *to);
+int topo_print_json(const struct fabric *f, FILE *to); /* 0; -ENOMEM */
+void topo_print_presets(FILE *to);
+/* Equal nodes are drawn once. Return: 0; -ENOMEM. */
+int topo_draw_svg(const struct fabric *f, FILE *to);
+int topo_draw_dot(const struct fabric *f, FILE *to);

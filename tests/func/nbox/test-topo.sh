@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# nbox topo: what it says and draws of a fabric; its output is a fabric again. Starts no job.
+. "$(dirname "$0")/lib.sh"
+
+exits 0 "--list" "$NBOX" topo --list
+for p in dgx-a100 dgx-h100 gb200-nvl72 p5 alps 100gbe lab; do says "$p " "names $p"; done
+
+exits 0 "a preset" "$NBOX" topo --preset dgx-h100 --nodes 64
+says "dgx-h100: 64 nodes of 8 GPUs, 512 ranks" "its size"
+says "8 x H100 (sm 90) on NVSwitch with NVLS; Intel" "its nodes"
+says "450 GB/s each way, of which NCCL gets 369 GB/s" "raw and effective bandwidth"
+says "8 x 400 Gbit/s InfiniBand: 50 GB/s each way, of which NCCL gets 49 GB/s" "its NICs"
+says "rails: NIC i of each node of a group of 32 at leaf i" "its network"
+says "12.5 TB/s each way, 49 GB/s for each rank of a half" "the bisection"
+says "AllReduce      at least 5.39 ms  at most 397 GB/s bus bandwidth" "the bound of 1 GiB"
+exits 0 "a slow cable" "$NBOX" topo --preset dgx-h100 --nodes 64 --cable node3.nic2=100Gbps,5us
+says "node3.nic2.out: 12.5 GB/s, 5.00 us" "is named"
+
+exits 0 "--json" "$NBOX" topo --preset alps --nodes 16 --json
+is "$(python3 -c 'import json,sys; f=json.load(sys.stdin); print(f["ranks"], f["classes"][0]["nics"], len(f["bounds"]))' <<<"$out")" \
+	"64 4 4" "is JSON"
+
+"$NBOX" topo --preset gb200-nvl72 --nodes 36 --cable leaf0.up=10GB/s --yaml >f.yaml
+"$NBOX" topo --preset gb200-nvl72 --nodes 36 --cable leaf0.up=10GB/s | grep -v ^source >preset.txt
+"$NBOX" topo --fabric f.yaml | grep -v ^source >file.txt
+is "$(cat file.txt)" "$(cat preset.txt)" "what --yaml prints is the same fabric for --fabric"
+
+for nodes in 4 64; do
+	exits 0 "$nodes nodes drawn" "$NBOX" topo --preset dgx-h100 --nodes $nodes --svg $nodes.svg --dot $nodes.dot
+	is "$(python3 -c 'import sys,xml.dom.minidom as m; print(m.parse(sys.argv[1]).documentElement.tagName)' $nodes.svg)" svg "is SVG"
+	is "$(grep -c '^  subgraph cluster_' $nodes.dot)" $((nodes == 4 ? 4 : 2)) "equal nodes are drawn once"
+done
+check "the picture names them" grep -q 'node32 to node63' 64.svg
+printf 'name: "<&>"\npreset: p5\n' >odd.yaml
+exits 0 "a name that XML could read" "$NBOX" topo --fabric odd.yaml --nodes 2 --svg odd.svg
+check "is escaped" python3 -c 'import xml.dom.minidom as m; m.parse("odd.svg")'
+
+wrong() { # SENTENCE OPTION...
+	local sentence=$1
+	shift
+	exits 2 "topo $*" "$NBOX" topo "$@"
+	says "$sentence" "is said"
+}
+wrong "which fabric? --preset NAME (nbox topo --list) or --fabric FILE"
+wrong "there is no preset 'dgxh100'; did you mean 'dgx-h100'?" --preset dgxh100
+wrong "'dgx-h100': nbox topo takes options only; did you mean --preset dgx-h100?" dgx-h100
+wrong "no link is called 'node3.nik2'" --preset p5 --cable node3.nik2=1Gbps
+wrong "says nothing about a fabric" --preset p5 --exchange payload
+printf 'presett: p5\n' >f.yaml
+wrong "f.yaml:1:1: unknown key 'presett'; did you mean 'preset'?" --fabric f.yaml
+printf 'preset: 100gbe\nnetwork: {kind: cables, switches: 2, nodes: [{switch: 0, nodes: 1}, {switch: 1, nodes: 1}], cables: []}\n' >f.yaml
+wrong "there is no way from node0 to node1: a cable is missing" --fabric f.yaml --nodes 2
+exits 1 "a picture that cannot be written" "$NBOX" topo --preset p5 --svg /dev/full
+says "/dev/full: No space left on device" "is an error"
+finish
