@@ -18,6 +18,7 @@
 /* Within NCCL's step times, which are measured on H100 and InfiniBand; the fabric has its own. */
 #define NET_NS 2000
 #define NVLINK_NS 300
+#define P2P_BASE_NS 500
 /* What one channel of a ring gets through a NIC on sm90 and later: rings of 16 channels stand at
  * 320 to 345 GB/s of bus bandwidth on four clusters of 8 x 50 GB/s a node, with 24 channels at 392;
  * a send to one peer over one channel gets 19.7 GB/s, over two 36 to 43. */
@@ -173,6 +174,12 @@ static void plan_p2p(const struct nccl *m, const struct comm *c, const struct nb
 	ret->chunk_bytes = p.chunk_bytes;
 	ret->source = m->setting.tables->source;
 	set_steps(c, ALGO_RING, p.proto, ret);
+	/* Its table has no base of send and receive: 8 bytes to another node take 14.5 us on B200,
+	 * 14 of them the step. The proxy posts a send and a receive for each peer. */
+	ret->base_ns = P2P_BASE_NS;
+	if (op->kind == NBOX_ALLTOALL && c->n_nodes > 1)
+		ret->base_ns += 2 * (double)(c->n_ranks - c->least_local) *
+				(c->cpu == NBOX_AMD ? 2e3 : 1e3);
 	if (c->sm_min >= 90)
 		ret->lane_bytes_per_ns[NBOX_INTER] = RING_LANE_BYTES_PER_NS;
 }

@@ -187,7 +187,7 @@ static const struct preset presets[] = {
 	 "Google A4: 8 B200, NVSwitch, NVLS, 8 x 400 Gb/s RoCE",
 	 "Google, A4 machine type"},
 	{{.name = "rtx6000d", .gpu = "RTX6000D", .sm = 120, .n_gpus = 8, .intra = FABRIC_PCIE, .gpu_bytes_per_ns = PCIE5,
-	  .cpu = FABRIC_AMD, .nic = FABRIC_ROCE, .n_nics = 8, .nic_gpu = ONE_NIC_A_GPU, .distance = FABRIC_PXB, .has_gdr = true,
+	  .cpu = FABRIC_INTEL, .nic = FABRIC_ROCE, .n_nics = 8, .nic_gpu = ONE_NIC_A_GPU, .distance = FABRIC_PXB, .has_gdr = true,
 	  .pcie_bytes_per_ns = PCIE5, .nic_bytes_per_ns = 400 * GBPS},
 	 {.kind = FABRIC_SWITCH, .latency_ns = 3000, .oversubscription = 1},
 	 "8 RTX 6000D on PCIe 5, 8 x 400 Gb/s RoCE (ConnectX-8)",
