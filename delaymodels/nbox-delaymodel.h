@@ -181,7 +181,11 @@ struct nbox_plan {
 			     */
 	uint32_t n_candidates;
 	struct nbox_candidate candidates[NBOX_CANDIDATES_MAX];
-	const char *source; /* of the rule: "NCCL 2.28.9"; static or the model's */
+	const char *source;  /* of the rule: "NCCL 2.28.9"; static or the model's */
+	uint64_t lane_bytes; /* of the call that a lane has, a whole number of elements; the last
+			      * ones have what is left; 0: even shares */
+	uint32_t n_first;    /* of a tree: lanes of its first tree, at least half; the others have
+			      * the second; 0: half */
 };
 
 /* Lent by the host for the life of the model. */

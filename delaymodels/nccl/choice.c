@@ -85,7 +85,8 @@ static void deal(const struct comm *c, uint32_t kind, uint64_t bytes, struct cho
 		a_channel = div_up(cells, used);
 	}
 	ch->n_channels = (uint32_t)used;
-	ch->channel_bytes = (a_channel * cell < own ? a_channel * cell : own) * whole;
+	ch->lane_bytes = a_channel * cell < own ? a_channel * cell : own;
+	ch->channel_bytes = ch->lane_bytes * whole;
 }
 
 /* --- chunks ------------------------------------------------------------------------ */

@@ -13,6 +13,7 @@ struct choice {
 	uint32_t n_channels; /* that have bytes */
 	uint32_t n_threads;
 	uint64_t channel_bytes; /* of the larger of a rank's buffers, on the fullest channel */
+	uint64_t lane_bytes;    /* of the call, on that channel */
 	uint64_t chunk_bytes;
 	uint32_t n_slices;
 };

@@ -123,15 +123,20 @@ static void set_steps(const struct comm *c, uint32_t algo, uint32_t proto, struc
 
 /* A lane carries its share of what NCCL's tables give the graph. In a tree half of that goes up
  * while the other half comes down. */
-static void set_lanes(const struct comm *c, uint32_t kind, const struct choice *ch,
+static void set_lanes(const struct comm *c, const struct nbox_op *op, const struct choice *ch,
 		      struct nbox_plan *ret)
 {
-	double bw = (double)cost_bus_bw(c, kind, ch->algo, ch->proto) * ret->wire_factor;
+	double bw = (double)cost_bus_bw(c, op->kind, ch->algo, ch->proto) * ret->wire_factor;
+	uint32_t elem = op->elem_bytes ? op->elem_bytes : 1;
 
 	bw /= c->n_channels;
 	if (ch->algo == ALGO_TREE)
 		bw /= 2;
 	ret->n_lanes = ch->n_channels;
+	ret->lane_bytes = (ch->lane_bytes + elem - 1) / elem * elem;
+	/* channels of the graph are followed by as many with the second tree, and so on */
+	for (uint32_t i = 0; ch->algo == ALGO_TREE && i < ch->n_channels; i++)
+		ret->n_first += i / c->graphs.tree.n_channels % 2 == 0;
 	if (ch->algo == ALGO_RING && ch->proto == NBOX_SIMPLE) {
 		/* NCCL knows steps of 2 to 6 GB/s there: the links say it better */
 		ret->lane_bytes_per_ns[NBOX_INTER] = c->sm_min >= 90 ? RING_LANE_BYTES_PER_NS : 0;
@@ -156,7 +161,7 @@ static void plan_collective(const struct nccl *m, const struct comm *c, const st
 		(double)cost_us(c, &ch->cost, op->kind, ch->algo, ch->proto, bytes) * 1e3;
 	ret->source = m->setting.tables->source;
 	set_steps(c, ch->algo, ch->proto, ret);
-	set_lanes(c, op->kind, ch, ret);
+	set_lanes(c, op, ch, ret);
 	if (ret->algo >= NBOX_NVLS)
 		ret->whole_ns = whole_ns(c, f, op->kind, ch, bytes);
 	set_candidates(c, op->kind, bytes, ret);

@@ -35,24 +35,24 @@ static struct nbox_fabric fabric_of(const struct fabric_view *v)
 	};
 }
 
-/* The messages that the plan says. */
-static int make_schedule(struct planned *pl, const struct sched *s, uint32_t per_domain,
-			 struct err *err)
+int planned_schedule(const struct nbox_plan *plan, const struct sched *s, uint32_t per_domain,
+		     struct sched *ret, struct err *err)
 {
-	const struct nbox_plan *plan = &pl->plan;
 	bool is_tree = plan->algo == NBOX_TREE;
+	uint32_t n_first = plan->n_first ? plan->n_first : (plan->n_lanes + 1) / 2;
 
-	pl->s = *s;
+	*ret = *s;
 	if (s->kind == COLL_SENDRECV) /* the calls say */
 		return 0;
-	pl->s.algo = (enum sched_algo)plan->algo;
-	pl->s.ranks_per_node = per_domain && s->n_ranks % per_domain == 0 ? per_domain : 1;
-	pl->s.n_rails = plan->n_rails;
+	ret->algo = (enum sched_algo)plan->algo;
+	ret->ranks_per_node = per_domain && s->n_ranks % per_domain == 0 ? per_domain : 1;
+	ret->n_rails = plan->n_rails;
 	/* a channel of NCCL's has one of the two trees; a step of ours is half a chunk */
-	pl->s.n_channels = is_tree ? (plan->n_lanes + 1) / 2 : plan->n_lanes;
-	pl->s.chunk_bytes = is_tree ? 2 * plan->chunk_bytes : plan->chunk_bytes;
-	pl->s.slices = plan->n_slices;
-	return sched_init(&pl->s, err);
+	ret->n_channels = is_tree ? n_first : plan->n_lanes;
+	ret->chunk_bytes = is_tree ? 2 * plan->chunk_bytes : plan->chunk_bytes;
+	ret->slices = plan->n_slices;
+	ret->lane_bytes = plan->lane_bytes;
+	return sched_init(ret, err);
 }
 
 static int ask_plan(struct planned *pl, struct price *p, struct fabric_view *ret_view,
@@ -99,7 +99,7 @@ int planned_init(struct planned *pl, struct price *p, const struct sched *s, str
 	p->plan = &pl->plan;
 	if (pl->plan.whole_ns >= 0)
 		return 0;
-	r = make_schedule(pl, s, view.ranks_per_domain, err);
+	r = planned_schedule(&pl->plan, s, view.ranks_per_domain, &pl->s, err);
 	if (r)
 		return err_prefix(err, r, "the plan of the delay model '%s'",
 				  delay_describe(p->delay));

@@ -11,6 +11,11 @@ struct planned {
 	struct routes *routes; /* owned, or NULL */
 };
 
+/* The messages that a plan says of @s's call; @per_domain: ranks, 0 where they differ. Return: as
+ * sched_init(). */
+int planned_schedule(const struct nbox_plan *plan, const struct sched *s, uint32_t per_domain,
+		     struct sched *ret, struct err *err);
+
 /* Asks the scheduler, and has @p price the plan's messages from here on; @p and @ret must stay
  * where they are. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int planned_init(struct planned *ret, struct price *p, const struct sched *s, struct err *err);

@@ -44,6 +44,9 @@ struct sched {
 	uint64_t chunk_bytes; /* most bytes of one step, of a tree's half of it; 0:
 				 SCHED_CHUNK_DEFAULT */
 	uint32_t slices;      /* messages a step is cut into; 0: 1 */
+	/* Of the call, that a channel has, or each tree of a channel: first all first trees, then
+	 * the second ones, which may be left without. Whole elements; 0: even shares. */
+	uint64_t lane_bytes;
 	/* COLL_SENDRECV: the calls of the one rank that asks; borrowed, completed by
 	 * sched_init(). Channels and slices do not apply; other ranks may not be asked
 	 * about. */

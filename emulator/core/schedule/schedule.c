@@ -124,6 +124,14 @@ static int check(const struct sched *s, struct err *err)
 	if (s->bytes > SCHED_MAX_BYTES)
 		return err_set(err, EINVAL, "%llu bytes are more than a call can have (%llu)",
 			       (unsigned long long)s->bytes, (unsigned long long)SCHED_MAX_BYTES);
+	if (s->lane_bytes % s->elem_bytes != 0 ||
+	    (s->lane_bytes &&
+	     s->lane_bytes < div_up(s->bytes, s->n_channels * (s->algo == SCHED_TREE ? 2 : 1))))
+		return err_set(err, EINVAL,
+			       "%llu bytes a channel: %u channels must hold %llu bytes in whole "
+			       "elements",
+			       (unsigned long long)s->lane_bytes, s->n_channels,
+			       (unsigned long long)s->bytes);
 	if (s->slices > 1024)
 		return err_set(err, EINVAL, "%u slices a step: must be 1 to 1024", s->slices);
 	return 0;
@@ -158,7 +166,7 @@ int sched_init(struct sched *s, struct err *err)
 		return r;
 	s->grain = (uint32_t)align_up(GRAIN_BYTES, s->elem_bytes);
 	s->n_slices = s->slices && s->kind != COLL_SENDRECV ? s->slices : 1;
-	s->channel_bytes = share(s);
+	s->channel_bytes = s->lane_bytes ? min_u64(s->lane_bytes, s->bytes) : share(s);
 	if (s->algo == SCHED_TREE) /* a step is one of NCCL's eight slots, a ring's two */
 		chunk /= 2;
 	/* Whole elements, at least one, and no more than there is: products stay small.

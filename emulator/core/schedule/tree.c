@@ -58,6 +58,9 @@ static struct span tree_span(const struct sched *s, uint32_t channel, uint32_t t
 {
 	struct span c = channel_span(s, channel);
 
+	if (s->lane_bytes)
+		return span_piece((struct span){0, s->bytes}, tree * s->n_channels + channel,
+				  s->lane_bytes);
 	return span_piece(c, tree, align_up(div_up(c.bytes, 2), s->grain));
 }
 

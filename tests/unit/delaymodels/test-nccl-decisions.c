@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "engine/solve-plan.h"
+#include "schedule/rails.h"
+#include "schedule/schedule.h"
+#include "schedule/tree.h"
+
 #define LINE_MAX_BYTES 256
 
 /* The machines that NCCL was asked about. */
@@ -41,7 +46,7 @@ static const struct machine {
 struct decision {
 	char machine[32], op[16], algo[16], proto[8];
 	uint32_t ranks, nodes, channels, threads;
-	uint64_t bytes, chunk;
+	uint64_t bytes, chunk, messages;
 	double cost_us;
 };
 
@@ -78,6 +83,30 @@ static uint32_t number_of(const char *word, const char *words)
 	return 0;
 }
 
+/* The messages of the first channel to one neighbour, one way. */
+static uint64_t messages_of(const struct nbox_plan *p, const struct nbox_op *op, uint32_t ranks)
+{
+	struct sched s, call = {.kind = (enum coll_kind)op->kind,
+				.n_ranks = op->n_ranks,
+				.ranks_per_node = ranks,
+				.n_channels = 1,
+				.elem_bytes = op->elem_bytes,
+				.bytes = op->bytes};
+	struct err err = {""};
+	uint32_t src;
+
+	if (planned_schedule(p, &call, ranks, &s, &err) < 0)
+		fail_msg("%s", err.text);
+	if (s.algo == SCHED_TREE) {
+		src = sched_rank_at(&s, 0, 1);
+		return sched_conn_messages(&s, src, (uint32_t)sched_tree_parent(&s, src, 0, 0),
+					   (uint16_t)sched_tree_lane(0, 0, SCHED_UP));
+	}
+	if (op->kind == NBOX_REDUCE) /* the chain ends at the root */
+		return sched_conn_messages(&s, sched_previous(&s, 0, 0), 0, 0);
+	return sched_conn_messages(&s, 0, sched_next(&s, 0, 0), 0);
+}
+
 static void check(struct delay_chain *chain, const struct decision *d, const char *line)
 {
 	struct nbox_fabric f = fabric_of(d);
@@ -99,6 +128,9 @@ static void check(struct delay_chain *chain, const struct decision *d, const cha
 			 line, p.algo, p.proto, p.n_lanes, p.n_threads,
 			 (unsigned long)p.chunk_bytes);
 	test_near(p.estimate_ns, d->cost_us * 1e3, 1e-6);
+	if (p.whole_ns < 0 && messages_of(&p, &op, d->ranks) != d->messages)
+		fail_msg("%s: got %lu messages", line,
+			 (unsigned long)messages_of(&p, &op, d->ranks));
 }
 
 static void decisions_are_those_of_nccl(void **state)
@@ -116,9 +148,9 @@ static void decisions_are_those_of_nccl(void **state)
 		line[strcspn(line, "\n")] = '\0';
 		if (line[0] == '#' || strncmp(line, "machine,", 8) == 0)
 			continue;
-		if (sscanf(line, "%31[^,],%u,%u,%15[^,],%lu,%15[^,],%7[^,],%u,%u,%lu,%lf",
+		if (sscanf(line, "%31[^,],%u,%u,%15[^,],%lu,%15[^,],%7[^,],%u,%u,%lu,%lu,%lf",
 			   d.machine, &d.ranks, &d.nodes, d.op, &d.bytes, d.algo, d.proto,
-			   &d.channels, &d.threads, &d.chunk, &d.cost_us) != 11)
+			   &d.channels, &d.threads, &d.chunk, &d.messages, &d.cost_us) != 12)
 			fail_msg("%s: not a decision", line);
 		check(chain, &d, line);
 		n++;

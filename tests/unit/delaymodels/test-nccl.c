@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "engine/solve-plan.h"
+#include "schedule/rails.h"
+#include "schedule/schedule.h"
+
 /* DGX H100 and A100, in raw bandwidths. */
 static struct nbox_fabric dgx(uint32_t sm, uint32_t n_domains)
 {
@@ -196,6 +200,30 @@ static void peers_of_point_to_point_get_fewer_channels_as_ranks_grow(void **stat
 	assert_int_equal(p.chunk_bytes, 32 << 10);
 }
 
+static void a_ring_of_512_ranks_sends_100_mib_in_2044_messages_a_channel(void **state)
+{
+	struct nbox_fabric f = dgx(80, 64);
+	struct nbox_plan p =
+		must_plan("nccl:algo=ring,proto=simple", &f, NBOX_ALLREDUCE, 100 << 20);
+	struct sched s, call = {.kind = COLL_ALLREDUCE,
+				.n_ranks = 512,
+				.ranks_per_node = 8,
+				.n_channels = 1,
+				.elem_bytes = 4,
+				.bytes = 100 << 20};
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(p.n_lanes, 16);
+	assert_int_equal(planned_schedule(&p, &call, 8, &s, &err), 0);
+	for (uint16_t lane = 0; lane < 16; lane++) {
+		uint32_t next = sched_next(&s, lane, 7);
+
+		assert_int_equal(sched_conn_messages(&s, 7, next, lane), 2044);
+		test_near((double)sched_message_bytes(&s, 7, next, lane, 0), 6400, 0.01);
+	}
+}
+
 static void rooted_kinds_are_chains(void **state)
 {
 	struct nbox_fabric f = dgx(90, 8);
@@ -233,6 +261,7 @@ int main(void)
 		cmocka_unit_test(what_is_left_of_the_choice_may_be_nothing),
 		cmocka_unit_test(every_candidate_has_a_cost_or_a_reason),
 		cmocka_unit_test(peers_of_point_to_point_get_fewer_channels_as_ranks_grow),
+		cmocka_unit_test(a_ring_of_512_ranks_sends_100_mib_in_2044_messages_a_channel),
 		cmocka_unit_test(rooted_kinds_are_chains),
 		cmocka_unit_test(one_rank_alone_sends_nothing),
 	};
