@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "config/change-nodes.h"
 #include "config/convert.h"
 #include "fabric/read/open.h"
 
@@ -213,6 +214,8 @@ int check_fabric(struct config *c, struct err *err)
 	c->fabric = fabric_free(c->fabric);
 	if (given(c) != CONFIG_OPTIONS)
 		r = open_given(c, c->topology.n_nodes, c->topology.gpus_per_node, &c->fabric, err);
+	if (r == 0)
+		r = change_nodes(c, err);
 	return r == 0 && c->fabric ? set_hops(c, err) : r;
 }
 

@@ -121,6 +121,21 @@ static void what_is_written_gives_the_same_fabric(void **state)
 	free(text);
 }
 
+static void nodes_are_otherwise_than_their_preset_says(void **state)
+{
+	struct config *c = finished("cluster: {nodes: 32, preset: gb200-nvl72, domain_nodes: 16}\n"
+				    "network: {nics: '2x100Gbps,7us'}\n");
+	const struct fabric_class *k = &c->fabric->classes[0];
+
+	(void)state;
+	assert_int_equal(k->domain_nodes, 16);
+	assert_int_equal(k->n_nics, 2);
+	assert_int_equal(k->nic_gpu[1], 2);
+	assert_true(k->nic_bytes_per_ns == 12.5);
+	assert_true(c->fabric->network.latency_ns == 7000);
+	config_free(c);
+}
+
 static void what_is_wrong_is_said_where_it_stands(void **state)
 {
 	static const struct {
@@ -135,6 +150,13 @@ static void what_is_wrong_is_said_where_it_stands(void **state)
 		{"cluster: {preset: dgx-h100}\nnetwork: {fabric: f.yaml}\n",
 		 "f:2:19: a fabric and a preset (f:1:19): give one of them"},
 		{"network: {fabric: /no/such/file}\n", "f:1:19: "},
+		{"network: {nics: 4x200Gbps}\n",
+		 "f:1:17: there is no fabric whose nodes could be otherwise"},
+		{"cluster: {preset: p5}\nnetwork: {nics: 8}\n",
+		 "f:2:17: '8' is no number of NICs and their rate"},
+		{"cluster: {preset: p5}\nnetwork: {nics: 17x1Gbps}\n",
+		 "f:2:17: a node has 1 to 16 NICs, not 17"},
+		{"cluster: {preset: p5}\nnetwork: {nics: 4x100}\n", "f:2:17: '100' has no unit"},
 		{"network: {cables: {node3.nic2: 100Gbps}}\n",
 		 "f:1:32: there is no fabric whose link could be otherwise"},
 		{"cluster: {preset: p5}\nnetwork: {cables: {node0.nic2: 100}}\n",
@@ -167,6 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_preset_gives_the_size_of_a_node_and_its_hops),
 		cmocka_unit_test(hops_make_a_plain_fabric_and_nothing_makes_none),
+		cmocka_unit_test(nodes_are_otherwise_than_their_preset_says),
 		cmocka_unit_test(a_cable_changes_the_links_of_its_name),
 		cmocka_unit_test(what_is_written_gives_the_same_fabric),
 		cmocka_unit_test(what_is_wrong_is_said_where_it_stands),
