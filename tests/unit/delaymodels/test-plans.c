@@ -77,6 +77,36 @@ static void only_schedulers_take_a_model_of_links(void **state)
 	}
 }
 
+static void pinned_plans_what_it_is_told(void **state)
+{
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 16, 2, 8);
+	struct nbox_fabric rails = fabric;
+	struct nbox_plan plan;
+	struct delay_chain *none;
+	struct err err;
+
+	(void)state;
+	CHAIN d = must_open("pinned:algo=tree,proto=ll,channels=3,chunk=64K,slices=2", NULL, NULL);
+
+	rails.n_nics = 2;
+	assert_int_equal(delay_plan(d, &op, &rails, &plan, &err), 0);
+	assert_int_equal(plan.algo,
+			 NBOX_TREE); /* in each channel both trees, half a chunk in each */
+	assert_int_equal(plan.n_lanes, 6);
+	assert_int_equal(plan.chunk_bytes, 32 << 10);
+	assert_int_equal(plan.n_rails, 2);
+	assert_int_equal(plan.n_slices, 2);
+	assert_true(plan.proto == NBOX_LL && plan.wire_factor == 2);
+	assert_true(plan.base_ns == 0 && plan.step_ns[0] == 0 && plan.step_ns[1] == 0);
+	op.kind = NBOX_BROADCAST;
+	assert_int_equal(delay_plan(d, &op, &fabric, &plan, &err), 0);
+	assert_true(plan.algo == NBOX_CHAIN && plan.n_lanes == 3 && plan.n_rails == 1);
+	assert_true(open_planner("pinned:channels=0", NULL, NULL, &none, &err) < 0);
+	assert_non_null(strstr(err.text, "1 to 512 channels"));
+	assert_true(open_planner("pinned:chunk=16B", NULL, NULL, &none, &err) < 0);
+	assert_non_null(strstr(err.text, "at least 32B"));
+}
+
 static void plans_are_checked(void **state)
 {
 	static const struct {
@@ -157,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_scheduler_stands_over_a_model_of_links),
 		cmocka_unit_test(only_schedulers_take_a_model_of_links),
+		cmocka_unit_test(pinned_plans_what_it_is_told),
 		cmocka_unit_test(plans_are_checked),
 		cmocka_unit_test(alphabeta_answers_over_a_path),
 	};
