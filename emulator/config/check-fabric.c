@@ -124,7 +124,7 @@ static int plain(struct config *c, struct err *err)
 	if (!c->fabric)
 		return err_set(err, ENOMEM, "out of memory");
 	snprintf(c->fabric->name, sizeof(c->fabric->name), "plain");
-	c->fabric->source = strdup("given: latency and bandwidth of a GPU's port and of its NIC");
+	c->fabric->source = strdup("latency and bandwidth of a GPU's port and of its NIC");
 	return c->fabric->source ? fabric_check(c->fabric, err)
 				 : err_set(err, ENOMEM, "out of memory");
 }

@@ -113,6 +113,28 @@ int open_model(const struct config *c, const char *const *dirs, struct delay_cha
 	return r;
 }
 
+char *open_model_calibration(const struct config *c, double most_bytes, char *buf, size_t size)
+{
+	const struct fabric_fit *fit = c->fabric ? &c->fabric->fit : NULL;
+	size_t used;
+
+	if (!fit || !fit->n_points) {
+		snprintf(buf, size, "not calibrated");
+		return buf;
+	}
+	used = (size_t)snprintf(buf, size,
+				"calibrated: a median error of %.1f %% on %u points held out",
+				100 * fit->error, fit->n_points);
+	if (used < size && c->world > fit->max_ranks)
+		used += (size_t)snprintf(buf + used, size - used,
+					 "; extrapolated %.3g times beyond measured ranks",
+					 (double)c->world / fit->max_ranks);
+	if (used < size && most_bytes > fit->max_bytes)
+		snprintf(buf + used, size - used, "; extrapolated %.3g times beyond measured bytes",
+			 most_bytes / fit->max_bytes);
+	return buf;
+}
+
 char *open_model_network(const struct config *c, const struct delay_chain *chain, char *buf,
 			 size_t size)
 {
@@ -123,9 +145,13 @@ char *open_model_network(const struct config *c, const struct delay_chain *chain
 		.inter_bandwidth = config_text(c, CONFIG_INTER_BANDWIDTH),
 	};
 
+	char calibration[256];
+
 	buf[0] = '\0';
 	if (delay_has_plan(chain))
-		snprintf(buf, size, "%s (%s)", c->fabric->name, c->fabric->source);
+		snprintf(buf, size, "fabric %s (%s: %s); %s", c->fabric->name,
+			 config_text(c, CONFIG_PRESET) ? "assumed" : "given", c->fabric->source,
+			 open_model_calibration(c, 0, calibration, sizeof(calibration)));
 	else if (strcmp(c->model, "none") != 0)
 		delay_network(chain, &cluster, buf, size);
 	return buf;

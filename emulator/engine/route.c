@@ -294,10 +294,23 @@ static uint64_t key_of(const struct routes *r, uint32_t src, uint32_t dst, uint3
 	return UINT64_C(1) << 63 | (uint64_t)rail << 40 | (uint64_t)src << 20 | dst;
 }
 
-uint32_t routes_find(struct routes *r, uint32_t src, uint32_t dst, uint16_t lane)
+static uint32_t rail_of(const struct routes *r, uint16_t lane)
 {
 	uint32_t channel = r->s->algo == SCHED_TREE ? lane / 4 : lane;
-	uint32_t rail = r->s->algo == SCHED_DIRECT ? 0 : channel % r->n_rails, *number, i;
+
+	return r->s->algo == SCHED_DIRECT ? 0 : channel % r->n_rails;
+}
+
+int routes_links(const struct routes *r, uint32_t src, uint32_t dst, uint16_t lane,
+		 uint64_t ret_links[FABRIC_PATH_MAX])
+{
+	return fabric_path(r->fabric, world(r, src), world(r, dst),
+			   nic_of(r, src, dst, rail_of(r, lane)), ret_links);
+}
+
+uint32_t routes_find(struct routes *r, uint32_t src, uint32_t dst, uint16_t lane)
+{
+	uint32_t rail = rail_of(r, lane), *number, i;
 	struct route route;
 
 	if (r->period < r->s->n_ranks)

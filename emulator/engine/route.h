@@ -25,6 +25,9 @@ struct routes *routes_free(struct routes *r); /* NULL; takes NULL */
 /* The number of the route from comm rank @src to @dst on @lane of the schedule. ROUTE_NONE: there
  * is no path, or no memory. */
 uint32_t routes_find(struct routes *r, uint32_t src, uint32_t dst, uint16_t lane);
+/* The links of that connection by number, as fabric_path() has them. */
+int routes_links(const struct routes *r, uint32_t src, uint32_t dst, uint16_t lane,
+		 uint64_t ret_links[FABRIC_PATH_MAX]);
 const struct route *routes_get(const struct routes *r, uint32_t number);
 /* The ranks r and r + period() do the same: a domain's, or n_ranks. */
 uint32_t routes_period(const struct routes *r);

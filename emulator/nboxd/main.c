@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 	CLEANUP(config_freep) struct config *c = NULL;
 	CLEANUP(server_closep) struct server *s = NULL;
 	struct args args = {.ready_fd = STDOUT_FILENO, .ended_fd = -1};
-	char network[320] = "";
+	char network[512] = "";
 	struct err err = {""};
 	int r;
 

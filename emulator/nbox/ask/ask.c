@@ -7,6 +7,7 @@
 
 #include "config/open-model.h"
 #include "engine/solve-p2p.h"
+#include "engine/solve-plan.h"
 #include "engine/solver.h"
 
 struct ask {
@@ -101,20 +102,103 @@ static int ask_p2p(const struct ask *a, uint64_t bytes, const struct membership 
 				 m, a->delay, NULL, 0, ret, err);
 }
 
+/* For all ranks' ops. */
+static struct sched sched_of(const struct config *c, enum coll_kind kind, uint64_t bytes,
+			     uint32_t elem_bytes, uint32_t root)
+{
+	return (struct sched){.kind = kind,
+			      .algo = (enum sched_algo)c->algo[kind],
+			      .n_ranks = c->world,
+			      .root = root,
+			      .ranks_per_node = c->topology.gpus_per_node,
+			      .n_channels = c->channels,
+			      .elem_bytes = elem_bytes,
+			      .bytes = bytes,
+			      .chunk_bytes = c->chunk_bytes};
+}
+
+/* Fills @ret where this connection's first message takes longer. */
+static int look_at(struct price *p, const struct planned *pl, const struct sched_conn *conn,
+		   struct asked_message *ret, struct err *err)
+{
+	struct sim_cost cost = price_cost(p);
+	uint64_t links[FABRIC_PATH_MAX];
+	struct asked_message m = {.src = conn->src, .dst = conn->dst, .lane = conn->lane};
+	const struct route *route;
+	uint32_t number = routes_find(pl->routes, conn->src, conn->dst, conn->lane);
+	int r;
+
+	m.bytes = sched_message_bytes(&pl->s, conn->src, conn->dst, conn->lane, 0);
+	r = cost.message(cost.ctx, conn->src, conn->dst, conn->lane, 0, m.bytes, &m.delay);
+	if (r < 0 || number == ROUTE_NONE ||
+	    m.delay.latency_ns + m.delay.occupancy_ns <=
+		    ret->delay.latency_ns + ret->delay.occupancy_ns)
+		return r;
+	route = routes_get(pl->routes, number);
+	r = routes_links(pl->routes, conn->src, conn->dst, conn->lane, links);
+	if (r < 0)
+		return err_set(err, -r, "there is no path from rank %u to rank %u", m.src, m.dst);
+	m.n_links = route->n_links;
+	m.step_ns = pl->plan.step_ns[route->hop == NBOX_INTER];
+	for (uint32_t i = 0; i < m.n_links; i++) {
+		m.links[i] = route->links[i];
+		fabric_link_name(delay_fabric(p->delay), links[i], m.names[i], sizeof(m.names[i]));
+	}
+	*ret = m;
+	return 0;
+}
+
+int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes,
+		struct asked_message *ret, struct err *err)
+{
+	const struct config *c = a->config;
+	const struct membership world = {.n_ranks = c->world, .stride = 1};
+	struct sched s = sched_of(c, kind, bytes, elem_bytes, 0);
+	struct asked_message slowest = {.n_links = 0};
+	struct planned pl = {.routes = NULL};
+	struct price p;
+	int r = kind == COLL_SENDRECV || !delay_has_plan(a->delay) ? 1 : sched_init(&s, err);
+
+	if (r == 0) {
+		price_init(&p, &s, &c->topology, &world, a->delay, 0, err);
+		r = planned_init(&pl, &p, &s, err);
+	}
+	for (uint32_t rank = 0; r == 0 && pl.routes && rank < routes_period(pl.routes); rank++) {
+		struct sched_conn *conns = NULL;
+		uint32_t n_in, n_out;
+
+		r = sched_conns(&pl.s, rank, &conns, &n_in, &n_out);
+		for (uint32_t i = n_in; r == 0 && i < n_in + n_out; i++)
+			r = look_at(&p, &pl, &conns[i], &slowest, err);
+		free(conns);
+	}
+	planned_deinit(&pl);
+	if (r >= 0)
+		*ret = slowest;
+	return r < 0 ? r : 0;
+}
+
+const char *ask_algo_name(uint32_t algo)
+{
+	static const char *const names[] = {"ring", "tree",     "direct", "chain",
+					    "nvls", "nvlstree", "pat",    "collnet"};
+
+	return names[algo];
+}
+
+const char *ask_proto_name(uint32_t proto)
+{
+	static const char *const names[] = {"LL", "LL128", "Simple"};
+
+	return names[proto];
+}
+
 int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
 	   struct answer *ret, struct err *err)
 {
 	const struct config *c = a->config;
 	const struct membership world = {.n_ranks = c->world, .stride = 1};
-	struct sched s = {.kind = kind,
-			  .algo = (enum sched_algo)c->algo[kind],
-			  .n_ranks = c->world,
-			  .root = root,
-			  .ranks_per_node = c->topology.gpus_per_node,
-			  .n_channels = c->channels,
-			  .elem_bytes = elem_bytes,
-			  .bytes = bytes,
-			  .chunk_bytes = c->chunk_bytes};
+	struct sched s = sched_of(c, kind, bytes, elem_bytes, root);
 	struct timing t = {0};
 	int r;
 
@@ -130,7 +214,8 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 	*ret = (struct answer){.ns = t.end_ns,
 			       .model_ns = t.model_ns,
 			       .bound_ns = t.bound_ns,
-			       .how = t.how};
+			       .how = t.how,
+			       .plan = t.plan};
 	if (c->fabric)
 		ret->bound_ns = fabric_bound(c->fabric, kind, bytes, root, &world, ret->bound_at,
 					     sizeof(ret->bound_at));

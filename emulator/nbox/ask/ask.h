@@ -15,6 +15,18 @@ struct answer {
 	double bound_ns;   /* no op takes less */
 	char bound_at[64]; /* the link that says so; "": not known */
 	enum solve_how how;
+	struct nbox_plan plan; /* the scheduler's; n_lanes is 0 without one */
+};
+
+/* One message of a planned op, and its path. */
+struct asked_message {
+	uint32_t src, dst, lane; /* world ranks */
+	uint64_t bytes;
+	struct nbox_delay delay;
+	double step_ns;
+	uint32_t n_links; /* 0: the plan has no messages */
+	struct nbox_link links[FABRIC_PATH_MAX];
+	char names[FABRIC_PATH_MAX][32];
 };
 
 /* @c: finished; borrowed. @models: the folder of the plug-ins. Return: 0; negative errno with the
@@ -36,3 +48,9 @@ uint64_t ask_size(enum coll_kind kind, uint64_t bytes, uint32_t n_ranks);
  * receives from r - 1. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
 	   struct answer *ret, struct err *err);
+/* Of that op, the message of the first domain that takes longest. Return: as ask_op(). */
+int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes,
+		struct asked_message *ret, struct err *err);
+/* "nvlstree", "ll128" */
+const char *ask_algo_name(uint32_t algo);
+const char *ask_proto_name(uint32_t proto);

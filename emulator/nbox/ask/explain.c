@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "nbox/ask/honest.h"
 #include "schedule/coll.h"
 
 static const char *how_text(enum solve_how how)
@@ -23,7 +24,81 @@ struct subject {
 	enum coll_kind kind;
 	uint64_t size;
 	struct answer answer;
+	struct asked_message slowest; /* n_links 0: none */
+	char why[640];                /* it is far above the bound; "": it is not */
 };
+
+static void print_fabric(const struct fabric *f, uint32_t node, FILE *to)
+{
+	static const char *const intra[] = {"NVSwitch", "NVLink", "PCIe"};
+	static const char *const nets[] = {"one switch", "rails",       "leaves and spines",
+					   "a fat tree", "a dragonfly", "cables"};
+	const struct fabric_class *k = fabric_class_of(f, node);
+
+	fprintf(to, "fabric      %s: %s\n", f->name, f->source);
+	fprintf(to,
+		"            a node: %u %s, %s%s %g GB/s each way a GPU; %u NICs of %g GB/s%s\n",
+		k->n_gpus, k->gpu, intra[k->intra], k->has_nvls ? " with NVLS," : "",
+		k->gpu_bytes_per_ns, k->n_nics, k->nic_bytes_per_ns, k->has_gdr ? "" : ", no GDR");
+	if (k->domain_nodes > 1)
+		fprintf(to, "            NVLink joins %u nodes\n", k->domain_nodes);
+	fprintf(to, "            between nodes: %s, %.2f us\n", nets[f->network.kind],
+		f->network.latency_ns / 1e3);
+}
+
+static void print_candidates(const struct nbox_plan *p, FILE *to)
+{
+	fprintf(to, "candidates  by the costs of %s\n", p->source ? p->source : "the model");
+	for (uint32_t i = 0; i < p->n_candidates; i++) {
+		const struct nbox_candidate *k = &p->candidates[i];
+
+		fprintf(to, "            %-8s %-6s ", ask_algo_name(k->algo),
+			ask_proto_name(k->proto));
+		if (k->cost_ns >= 0)
+			fprintf(to, "%12.2f us%s\n", k->cost_ns / 1e3,
+				k->algo == p->algo && k->proto == p->proto ? "  <- taken" : "");
+		else
+			fprintf(to, "%12s     %s\n", "-", k->why_not ? k->why_not : "");
+	}
+}
+
+static void print_plan(const struct nbox_plan *p, FILE *to)
+{
+	char chunk[32];
+
+	if (p->n_candidates)
+		print_candidates(p, to);
+	fprintf(to, "choice      %s %s, %u channels", ask_algo_name(p->algo),
+		ask_proto_name(p->proto), p->n_lanes);
+	if (p->n_threads)
+		fprintf(to, " of %u threads", p->n_threads);
+	fprintf(to, ", chunks of %s in %u slices, %.4g bytes on the wire for each, %u rails\n",
+		units_print_bytes(p->chunk_bytes, chunk, sizeof(chunk)), p->n_slices,
+		p->wire_factor, p->n_rails);
+	fprintf(to,
+		"steps       %.2f us an op; a message besides its links: %.2f us inside a "
+		"domain, %.2f us between\n",
+		p->base_ns / 1e3, p->step_ns[NBOX_INTRA] / 1e3, p->step_ns[NBOX_INTER] / 1e3);
+	for (int i = NBOX_INTRA; i <= NBOX_INTER; i++)
+		if (p->lane_bytes_per_ns[i] > 0)
+			fprintf(to, "            a channel carries %.2f GB/s at most %s\n",
+				p->lane_bytes_per_ns[i],
+				i == NBOX_INTRA ? "inside a domain" : "between domains");
+}
+
+static void print_message(const struct asked_message *m, FILE *to)
+{
+	char bytes[32], a[32], b[32];
+
+	fprintf(to, "slowest     a message of %s from rank %u to rank %u, lane %u: %s, then %s\n",
+		units_print_bytes(m->bytes, bytes, sizeof(bytes)), m->src, m->dst, m->lane,
+		units_print_time(m->delay.occupancy_ns, a, sizeof(a)),
+		units_print_time(m->delay.latency_ns, b, sizeof(b)));
+	for (uint32_t i = 0; i < m->n_links; i++)
+		fprintf(to, "            %-20s %8.2f GB/s %8.2f us  %u flow%s\n", m->names[i],
+			m->links[i].bytes_per_ns, m->links[i].latency_ns / 1e3, m->links[i].flows,
+			m->links[i].flows == 1 ? "" : "s");
+}
 
 static void print_text(const struct subject *s, FILE *to)
 {
@@ -35,7 +110,14 @@ static void print_text(const struct subject *s, FILE *to)
 		units_print_bytes(s->size, size, sizeof(size)), c->world, c->topology.n_nodes,
 		c->topology.gpus_per_node);
 	fprintf(to, "model       %s\n", config_model(c, text, sizeof(text)));
-	fprintf(to, "network     %s\n", ask_network(s->ask, text, sizeof(text)));
+	if (c->fabric)
+		print_fabric(c->fabric, 0, to);
+	if (a->plan.n_lanes)
+		print_plan(&a->plan, to);
+	else
+		fprintf(to, "network     %s\n", ask_network(s->ask, text, sizeof(text)));
+	if (s->slowest.n_links)
+		print_message(&s->slowest, to);
 	fprintf(to, "bound       %s%s%s\n", units_print_time(a->bound_ns, b, sizeof(b)),
 		a->bound_at[0] ? " at " : "", a->bound_at);
 	fprintf(to, "time        %s, by %s", units_print_time(a->model_ns, t, sizeof(t)),
@@ -43,8 +125,62 @@ static void print_text(const struct subject *s, FILE *to)
 	if (a->bound_ns > 0)
 		fprintf(to, "; %.2f x the bound", a->model_ns / a->bound_ns);
 	fputc('\n', to);
+	if (a->plan.n_lanes && a->plan.estimate_ns >= 0)
+		fprintf(to, "            the scheduler's own estimate: %s\n",
+			units_print_time(a->plan.estimate_ns, t, sizeof(t)));
+	if (s->why[0])
+		fprintf(to, "why         %s\n", s->why);
 	if (a->ns != a->model_ns)
 		fprintf(to, "what-ifs    %s in all\n", units_print_time(a->ns, t, sizeof(t)));
+}
+
+static json_t *candidates_json(const struct nbox_plan *p)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < p->n_candidates; i++) {
+		const struct nbox_candidate *k = &p->candidates[i];
+
+		json_array_append_new(list, k->cost_ns >= 0
+						    ? json_pack("{s:s, s:s, s:f}", "algo",
+								ask_algo_name(k->algo), "proto",
+								ask_proto_name(k->proto), "cost_us",
+								k->cost_ns / 1e3)
+						    : json_pack("{s:s, s:s, s:s}", "algo",
+								ask_algo_name(k->algo), "proto",
+								ask_proto_name(k->proto), "why_not",
+								k->why_not ? k->why_not : ""));
+	}
+	return list;
+}
+
+static json_t *plan_json(const struct nbox_plan *p)
+{
+	return json_pack("{s:s, s:s, s:i, s:i, s:I, s:i, s:i, s:f, s:f, s:[f, f], s:[f, f], s:f, "
+			 "s:s, s:o}",
+			 "algo", ask_algo_name(p->algo), "proto", ask_proto_name(p->proto),
+			 "channels", (int)p->n_lanes, "threads", (int)p->n_threads, "chunk_bytes",
+			 (json_int_t)p->chunk_bytes, "slices", (int)p->n_slices, "rails",
+			 (int)p->n_rails, "wire_factor", p->wire_factor, "base_us",
+			 p->base_ns / 1e3, "step_us", p->step_ns[0] / 1e3, p->step_ns[1] / 1e3,
+			 "channel_gbps", p->lane_bytes_per_ns[0], p->lane_bytes_per_ns[1],
+			 "estimate_us", p->estimate_ns / 1e3, "source", p->source ? p->source : "",
+			 "candidates", candidates_json(p));
+}
+
+static json_t *message_json(const struct asked_message *m)
+{
+	json_t *links = json_array();
+
+	for (uint32_t i = 0; i < m->n_links; i++)
+		json_array_append_new(links, json_pack("{s:s, s:f, s:f, s:i}", "name", m->names[i],
+						       "gbps", m->links[i].bytes_per_ns,
+						       "latency_us", m->links[i].latency_ns / 1e3,
+						       "flows", (int)m->links[i].flows));
+	return json_pack("{s:i, s:i, s:i, s:I, s:f, s:f, s:o}", "from", (int)m->src, "to",
+			 (int)m->dst, "lane", (int)m->lane, "bytes", (json_int_t)m->bytes,
+			 "occupancy_us", m->delay.occupancy_ns / 1e3, "latency_us",
+			 m->delay.latency_ns / 1e3, "links", links);
 }
 
 static int print_json(const struct subject *s, FILE *to)
@@ -61,7 +197,17 @@ static int print_json(const struct subject *s, FILE *to)
 			  ask_network(s->ask, network, sizeof(network)), "modelled_us",
 			  a->model_ns / 1e3, "injected_us", (a->ns - a->model_ns) / 1e3, "bound_us",
 			  a->bound_ns / 1e3, "bound_at", a->bound_at, "how", how_text(a->how));
-	int failed = !o || json_dumpf(o, to, JSON_INDENT(1)) < 0;
+	int failed;
+
+	if (o && c->fabric)
+		json_object_set_new(o, "fabric", json_string(c->fabric->name));
+	if (o && a->plan.n_lanes)
+		json_object_set_new(o, "plan", plan_json(&a->plan));
+	if (o && s->slowest.n_links)
+		json_object_set_new(o, "slowest", message_json(&s->slowest));
+	if (o && s->why[0])
+		json_object_set_new(o, "why", json_string(s->why));
+	failed = !o || json_dumpf(o, to, JSON_INDENT(1)) < 0;
 
 	fputc('\n', to);
 	json_decref(o);
@@ -83,6 +229,10 @@ int explain_print(struct ask *a, enum coll_kind kind, uint64_t size, uint32_t dt
 			       s.config->world);
 	s.size = ask_size(kind, bytes, s.config->world);
 	r = ask_op(a, kind, bytes, element, 0, &s.answer, err);
+	if (r == 0)
+		r = ask_slowest(a, kind, bytes, element, &s.slowest, err);
+	if (r == 0 && honest_is_far_above(&s.answer, s.size))
+		r = honest_why(a, kind, bytes, element, &s.answer, s.why, sizeof(s.why), err);
 	if (r < 0)
 		return r;
 	if (is_json)

@@ -7,7 +7,10 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/units.h"
+#include "config/open-model.h"
 #include "nbox/ask/configure.h"
+#include "nbox/ask/honest.h"
 #include "nbox/perf/collective.h"
 #include "nbox/perf/draw.h"
 #include "nbox/perf/rows-print.h"
@@ -91,23 +94,80 @@ static int write_svg(const struct modelled *m, struct err *err)
 		     : 0;
 }
 
+struct sentences {
+	char text[4][768];
+	const char *list[5];
+	size_t n;
+};
+
+/* The first and the last size that are far above the bound. */
+static int look_above(const struct modelled *m, struct sentences *w, struct err *err)
+{
+	const struct perf_row *first = NULL, *last = NULL, *row;
+	uint32_t element = (uint32_t)coll_dtype_bytes(m->rows.dtype);
+	char size[32], why[640];
+	int r = 0;
+
+	for (size_t i = 0; i < m->rows.n; i++) {
+		row = &m->rows.rows[i];
+		if (!honest_is_far_above(&row->answer, row->bytes))
+			continue;
+		first = first ? first : row;
+		last = row;
+	}
+	for (row = first; r == 0 && row; row = row == last ? NULL : last) {
+		r = honest_why(m->ask, m->kind, row->count * element, element, &row->answer, why,
+			       sizeof(why), err);
+		snprintf(w->text[w->n], sizeof(w->text[0]), "%s take %s",
+			 units_print_bytes(row->bytes, size, sizeof(size)), why);
+		w->list[w->n] = w->text[w->n];
+		w->n++;
+	}
+	return r;
+}
+
+/* Return: 0; -ERANGE some time is below its bound. */
+static int look_below(const struct modelled *m, struct err *err)
+{
+	size_t n = 0, first = 0;
+
+	for (size_t i = m->rows.n; i-- > 0;)
+		if (honest_is_below(&m->rows.rows[i].answer)) {
+			first = i;
+			n++;
+		}
+	if (!n || strcmp(m->config->model, "none") == 0)
+		return 0;
+	return err_set(
+		err, ERANGE,
+		"%zu of %zu times are below the bound, such as %.2f us for %llu bytes, which "
+		"nothing on this network can do in less than %.2f: model %s is wrong here",
+		n, m->rows.n, m->rows.rows[first].answer.model_ns / 1e3,
+		(unsigned long long)m->rows.rows[first].bytes,
+		m->rows.rows[first].answer.bound_ns / 1e3, m->config->model);
+}
+
 /* Return: 0; negative errno with the sentence. */
 static int show(const struct modelled *m, struct err *err)
 {
-	char network[512];
-	const char *warnings[1] = {ask_warning(m->ask)};
-	const struct perf_made made = {.config = m->config,
-				       .network = ask_network(m->ask, network, sizeof(network)),
-				       .calibration = "not calibrated",
-				       .warnings = warnings,
-				       .n_warnings = warnings[0] != NULL};
-	int r = 0;
+	char network[640], calibration[256];
+	struct sentences w = {.list = {ask_warning(m->ask)}, .n = ask_warning(m->ask) != NULL};
+	struct perf_made made = {.config = m->config,
+				 .network = ask_network(m->ask, network, sizeof(network)),
+				 .calibration = open_model_calibration(
+					 m->config, (double)m->rows.rows[m->rows.n - 1].bytes,
+					 calibration, sizeof(calibration))};
+	int r = look_above(m, &w, err);
 
-	if (!m->json || strcmp(m->json, "-") != 0)
+	made.warnings = w.list;
+	made.n_warnings = w.n;
+	if (r == 0 && (!m->json || strcmp(m->json, "-") != 0))
 		rows_print(&m->rows, &made, stdout);
-	if (m->json)
+	if (r == 0 && m->json)
 		r = rows_write_json(&m->rows, &made, m->json, err);
-	return r == 0 && m->svg ? write_svg(m, err) : r;
+	if (r == 0 && m->svg)
+		r = write_svg(m, err);
+	return r < 0 ? r : look_below(m, err);
 }
 
 int perf_modelled(int argc, char **argv)

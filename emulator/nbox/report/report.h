@@ -55,7 +55,7 @@ struct report {
 	struct report_comms comms[REPORT_COMMS_MAX]; /* of all real ranks; the largest first */
 	uint32_t n_comms;
 	uint32_t rank;     /* world rank that is looked at */
-	char network[320]; /* that times come from, in words; "": not known, or the model is none */
+	char network[512]; /* that times come from, in words; "": not known, or the model is none */
 	char device[384];  /* that there is no GPU, in words; "": there is */
 	char payload_memory[512]; /* where bodies lay, in words; "": not over rdma */
 	char lost[512];           /* what of the run could not be written, and why; "": nothing */

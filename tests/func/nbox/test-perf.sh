@@ -114,6 +114,36 @@ exits 2 "too many sizes" "$NBOX" perf allreduce --nodes 4 -b 0 -e 1G -i 1
 says "nbox perf: there are more than 4096 sizes from -b 0 to -e 1073741824" "are refused"
 exits 1 "a drawing that cannot be written" "$NBOX" perf allreduce --nodes 4 --svg /proc/none.svg
 says "nbox perf: --svg /proc/none.svg: cannot be written: No such file or directory" "is an error"
+# NCCL's choice over a fabric
+exits 0 "perf of a preset" "$NBOX" perf allreduce --preset dgx-h100 --nodes 64 -b 8 -e 1G -f 2 --model nccl --json planned.json
+is "$(grep '^# *size' <<<"$out" | tr -s ' ')" "# size count type redop root time algbw busbw bound x algo proto ch" "says what NCCL takes"
+says "# network: fabric dgx-h100 (assumed: preset dgx-h100 (" "and that the fabric is a preset's"
+says "not calibrated" "and that nothing was measured"
+is "$(json planned.json '(len(d["rows"]), all(r["modelled_us"] >= r["bound_us"] for r in d["rows"]), d["rows"][0]["modelled_us"] < 100, d["rows"][-1]["modelled_us"] < 1.25 * d["rows"][-1]["bound_us"], d["rows"][0]["algo"], d["rows"][-1]["channels"] > 1)')" \
+	"(28, True, True, True, 'tree', True)" "8 B take less than 100 us, 1 GiB less than 1.25 times the bound, nothing less than it"
+exits 0 "one slow cable of 512" "$NBOX" perf allreduce --preset dgx-h100 --nodes 64 -b 1G -e 1G --model nccl:algo=ring --cable node3.nic2=200Gbps --json slow.json
+exits 0 "and none" "$NBOX" perf allreduce --preset dgx-h100 --nodes 64 -b 1G -e 1G --model nccl:algo=ring --json even.json
+is "$(python3 -IS -c 'import json; a, b = (json.load(open(f))["rows"][0]["modelled_us"] for f in ("slow.json", "even.json")); print(1.05 < a / b < 2)')" True \
+	"costs no more than half of its rail: NCCL does not know of it, and gives that rail as much"
+exits 0 "a model that is far above the bound" "$NBOX" perf allreduce --preset dgx-h100 --nodes 16 -b 64M -e 1G -f 16 --model ring
+says "# warning: 1 GiB take " "is warned of"
+says "x the bound (" "with the bound"
+says "the model knows no rails and gives a node one port" "and why"
+exits 1 "a model that is below the bound" "$NBOX" perf allreduce --preset dgx-h100 --nodes 16 -b 64M -e 1G -f 16 --model const:time=1us
+says "nbox perf: 2 of 2 times are below the bound, such as 1.00 us for 67108864 bytes, which nothing on this network can do in less than " "is an error"
+exits 2 "NCCL without a fabric" "$NBOX" perf allreduce --nodes 16 --model nccl
+says "nbox perf: --model: model nccl needs a fabric, and none is given: --preset NAME (" "is refused with the presets"
+says "dgx-h100, " "by name"
+says "or --model none, a network that takes no time" "and what else there is"
+exits 2 "hops beside a preset" "$NBOX" perf allreduce --preset p5 --inter-bandwidth 1GB/s --model nccl
+says "nbox perf: --inter-bandwidth: model nccl takes links from fabric p5: change them with --cable" "contradict it"
+exits 0 "nbox explain" "$NBOX" explain allreduce 1GiB --preset dgx-a100 --nodes 64 --model nccl:algo=ring
+for word in "op          AllReduce of 1 GiB, 512 ranks (64 nodes x 8)" "fabric      dgx-a100: preset dgx-a100" "candidates  by the costs of NCCL " \
+	"<- taken" "choice      ring " "slowest     a message of " ".nic" "bound       " " x the bound" "the scheduler's own estimate: "; do says "$word" "says '$word'"; done
+"$NBOX" explain allreduce 1GiB --preset dgx-a100 --nodes 64 --model nccl:algo=ring --json >explained.json
+is "$(json explained.json '(d["plan"]["algo"], len(d["plan"]["candidates"]) > 5, len(d["slowest"]["links"]) > 1, d["bound_us"] < d["modelled_us"])')" "('ring', True, True, True)" \
+	"the same as JSON"
+rm -f planned.json slow.json even.json explained.json
 is "$(ls)" "$(printf 'drawing.svg\nrows.json')" "nothing else was made"
 nothing_left
 finish
