@@ -147,7 +147,8 @@ static void add_route(const struct price *p, const struct route *route, struct n
 	msg->proto = p->plan->proto;
 	msg->wire_bytes = (double)msg->bytes * p->plan->wire_factor;
 	msg->step_ns = p->plan->step_ns[route->hop == NBOX_INTER];
-	msg->lane_bytes_per_ns = p->plan->lane_bytes_per_ns[route->hop == NBOX_INTER];
+	msg->lane_bytes_per_ns = p->plan->lane_bytes_per_ns[route->hop == NBOX_INTER] *
+				 (p->lanes_at_port ? p->lanes_at_port : 1);
 }
 
 static int ask(struct price *p, const struct nbox_message *msg, struct nbox_delay *ret)

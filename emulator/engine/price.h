@@ -32,8 +32,9 @@ struct price {
 	/* where a scheduler plans the op: price-plan.h */
 	const struct nbox_plan *plan; /* or NULL */
 	struct routes *routes;
-	bool is_steady_price; /* a message's price follows from its route and bytes */
-	struct price_known {  /* answers of a uniform chain */
+	uint32_t lanes_at_port; /* that share a port's time by turns; their limits add up */
+	bool is_steady_price;   /* a message's price follows from its route and bytes */
+	struct price_known {    /* answers of a uniform chain */
 		uint64_t bytes;
 		uint32_t route; /* and whether it is without the what-ifs; 0: empty */
 		struct nbox_delay delay;

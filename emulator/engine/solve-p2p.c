@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "engine/sim-ports.h"
 #include "engine/solve-parts.h"
+#include "engine/solve-plan.h"
 
 struct group {
 	struct port_flow *flows; /* owned, by source */
@@ -257,6 +258,35 @@ static struct sched sched_of(uint32_t n_ranks, const struct group *g)
 			      .bytes = (uint64_t)fmax(g->max_sent, g->max_received)};
 }
 
+/* The most connections that leave a port or reach it. */
+static uint32_t busiest_port(const struct group *g)
+{
+	CLEANUP(freep) uint32_t *n = calloc(2 * (size_t)g->n_ranks + 1, sizeof(*n));
+	uint32_t most = 1;
+
+	for (uint32_t i = 0; n && i < g->n_flows; i++) {
+		uint32_t *out = &n[g->flows[i].egress], *in = &n[g->n_ranks + g->flows[i].ingress];
+
+		most = ++*out > most ? *out : most;
+		most = ++*in > most ? *in : most;
+	}
+	return most;
+}
+
+/* Has the messages cost what they do over the fabric, where a scheduler plans. */
+static int plan_group(struct planned *pl, struct price *p, const struct sched *s,
+		      const struct group *g, struct err *err)
+{
+	int r;
+
+	*pl = (struct planned){.plan.whole_ns = -1};
+	if (!delay_has_plan(p->delay))
+		return 0;
+	r = planned_init(pl, p, s, err);
+	p->lanes_at_port = pl->plan.n_lanes * busiest_port(g);
+	return r;
+}
+
 int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
 	      const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 	      const struct membership *m, struct delay_chain *d, const struct border *border,
@@ -264,6 +294,7 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 {
 	struct group g = {.n_members = m->n_ranks};
 	const struct takers takers = {m, &g};
+	struct planned pl = {.plan.whole_ns = -1};
 	struct timing own = {0};
 	bool has_whole = false;
 	struct sched s;
@@ -279,7 +310,10 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 		p.op.has_rank = has_rank;
 		p.op.host = &takers;
 		own.bound_ns = group_bound(&g, &p);
-		r = solve_from_op(&p, &own, err);
+		r = plan_group(&pl, &p, &s, &g, err);
+		own.plan = pl.plan;
+		if (!r)
+			r = solve_from_op(&p, &own, err);
 		has_whole = r == 0;
 	}
 	if (r == 1 || (has_whole && delay_works_on_messages(d))) {
@@ -289,9 +323,12 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 					 : solve_no_answer(&p, err);
 		if (!r && has_whole)
 			solve_on_top(whole_ns, border, &own);
+		own.end_ns += pl.plan.base_ns;
+		own.model_ns += pl.plan.base_ns;
 	}
 	if (!r)
 		r = solve_finish(&p, border, &own, err);
+	planned_deinit(&pl);
 	group_deinit(&g);
 	if (r)
 		timing_deinit(&own);
@@ -371,8 +408,8 @@ static int ends_from_messages(const struct group *g, struct price *p, uint64_t c
 static int group_ends(const struct group *g, struct price *p, uint64_t chunk_bytes,
 		      const struct timing *timing, const struct p2p_ranks *who, struct err *err)
 {
-	double extra_ns = p->is_base_only ? 0 : timing->extra_ns;
-	double raw_ns = p->is_base_only ? timing->model_ns : timing->end_ns - extra_ns;
+	double extra_ns = (p->is_base_only ? 0 : timing->extra_ns) + timing->plan.base_ns;
+	double raw_ns = (p->is_base_only ? timing->model_ns : timing->end_ns) - extra_ns;
 	struct port_times t;
 	uint32_t i;
 	int r = 0;
@@ -399,6 +436,7 @@ int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *co
 	uint64_t chunk = chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT;
 	struct group g = {.n_members = m->n_ranks};
 	const struct takers takers = {m, &g};
+	struct planned pl = {.plan.whole_ns = -1};
 	struct sched s;
 	struct price p;
 	int r = group_init(&g, ranks, n, calls, n_calls, chunk);
@@ -411,8 +449,11 @@ int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *co
 		p.op.has_rank = has_rank;
 		p.op.host = &takers;
 		p.is_base_only = is_plain;
-		r = group_ends(&g, &p, chunk, timing, who, err);
+		r = plan_group(&pl, &p, &s, &g, err);
+		if (!r)
+			r = group_ends(&g, &p, chunk, timing, who, err);
 	}
+	planned_deinit(&pl);
 	group_deinit(&g);
 	return r;
 }

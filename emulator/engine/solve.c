@@ -179,7 +179,6 @@ static int from_plan(struct planned *pl, struct price *p, int force_sim, struct 
 {
 	int r;
 
-	p->is_steady_price = delay_is_uniform(p->delay);
 	if (pl->plan.whole_ns >= 0) {
 		t->how = SOLVE_OP;
 		t->model_ns = t->end_ns = pl->plan.whole_ns;
