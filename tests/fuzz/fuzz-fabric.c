@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fabric *f = NULL;
 	struct err err = {""};
-	int r = fabric_parse("file", (const char *)data, size, 4, 0, &f, &err);
+	int r = fabric_parse("file", (const char *)data, size, 0, 0, &f, &err);
 
 	if (r < 0) {
 		REQUIRE(!f && strncmp(err.text, "file:", 5) == 0);

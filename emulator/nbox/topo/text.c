@@ -55,7 +55,7 @@ static void print_class(const struct fabric *f, uint32_t i, FILE *to)
 	line(to, "  NICs");
 	fprintf(to, "%u x %s %s: ", c->n_nics, topo_bits(c->nic_bytes_per_ns, text, sizeof(text)),
 		topo_nic(c->nic));
-	print_raw(c->nic_bytes_per_ns, fabric_efficiency(FABRIC_MEDIUM_NIC, c->nic), to);
+	print_raw(c->nic_bytes_per_ns, fabric_nic_efficiency(c), to);
 	line(to, "");
 	fprintf(to, "near to GPU");
 	for (uint32_t k = 0; k < c->n_nics; k++)
@@ -149,6 +149,11 @@ void topo_print(const struct fabric *f, FILE *to)
 		f->n_nodes * f->gpus_per_node);
 	line(to, "source");
 	fprintf(to, "%s\n", f->source ? f->source : "given");
+	if (f->fit.n_points) {
+		line(to, "fitted");
+		fprintf(to, "%.1f %% off at %u points that were held out, on %u to %u ranks\n",
+			f->fit.error * 100, f->fit.n_points, f->fit.min_ranks, f->fit.max_ranks);
+	}
 	for (uint32_t i = 0; i < f->n_classes; i++)
 		print_class(f, i, to);
 	print_network(f, to);

@@ -1,0 +1,45 @@
+/* A node as its own hardware says it: GPUs and NICs with their places in the PCI tree. From NCCL's
+ * topology file (nccl-xml.c) or from /sys (sysfs.c) to a class of the fabric. */
+#pragma once
+
+#include "fabric/fabric.h"
+
+#define MACHINE_DEVICES_MAX 128
+#define MACHINE_DEPTH_MAX 32
+
+struct machine_place {
+	uint32_t path[MACHINE_DEPTH_MAX]; /* numbers of what it hangs under, from the CPU down,
+					   * and last its own */
+	uint32_t depth;
+};
+
+struct machine_gpu {
+	struct machine_place place;
+	uint32_t number, sm;                           /* sm 0: not known */
+	double nvlink_bytes_per_ns, pcie_bytes_per_ns; /* each way, raw; 0: none, not known */
+	bool has_switch, has_gdr;
+};
+
+struct machine_nic {
+	struct machine_place place;
+	enum fabric_nic kind;
+	double bytes_per_ns;
+	bool has_gdr;
+};
+
+struct machine {
+	enum fabric_cpu cpu;
+	uint32_t bridges_of_a_switch; /* in a path: 1, or 2 where both its ports are named */
+	struct machine_gpu gpus[MACHINE_DEVICES_MAX];
+	uint32_t n_gpus;
+	struct machine_nic nics[MACHINE_DEVICES_MAX];
+	uint32_t n_nics;
+};
+
+/* NICs slower than the fastest are left out, as NCCL does. Return: 0; -ENODEV with the sentence:
+ * no GPU; -EINVAL. */
+int machine_class(const struct machine *m, const char *name, struct fabric_class *ret,
+		  struct err *err);
+const char *machine_gpu_name(uint32_t sm);                      /* "H100"; "GPU" */
+double machine_nvlink_rate(uint32_t sm);                        /* of one link, raw, each way */
+double machine_pcie_rate(double gigatransfers, uint32_t lanes); /* raw, each way; 0: not known */

@@ -1,0 +1,239 @@
+/* See nccl-xml.h. Of the elements these matter: cpu (arch, vendor), pci (class, link_speed,
+ * link_width), gpu (dev, sm, gdr) with nvlink (count, tclass), net (name, speed in Mbit/s, gdr).
+ * The tree that they stand in is the PCI tree. */
+#include "fabric/read/nccl-xml.h"
+
+#include <errno.h>
+#include <expat.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct element {
+	uint32_t number; /* 0: it is no place: gpu, nic, net */
+	double pcie_bytes_per_ns;
+	const char *class; /* "0x020700"; NULL */
+	char class_text[16];
+};
+
+struct reader {
+	XML_Parser parser;
+	const char *name;
+	struct machine *m;
+	struct err *err;
+	struct element stack[MACHINE_DEPTH_MAX];
+	uint32_t depth, n_places;
+	struct machine_gpu *gpu; /* the one that is open; NULL */
+	int r;
+};
+
+static void refuse(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void refuse(struct reader *r, const char *fmt, ...)
+{
+	char sentence[ERR_TEXT_MAX];
+	va_list ap;
+
+	if (r->r < 0)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(sentence, sizeof(sentence), fmt, ap);
+	va_end(ap);
+	r->r = err_set(r->err, EINVAL, "%s:%lu:%lu: %s", r->name,
+		       XML_GetCurrentLineNumber(r->parser),
+		       XML_GetCurrentColumnNumber(r->parser) + 1, sentence);
+	XML_StopParser(r->parser, XML_FALSE);
+}
+
+static const char *attribute(const char **attributes, const char *name)
+{
+	for (; *attributes; attributes += 2)
+		if (strcmp(attributes[0], name) == 0)
+			return attributes[1];
+	return NULL;
+}
+
+/* A number from the start of a text: NCCL writes "32.0 GT/s PCIe". */
+static double number(struct reader *r, const char **attributes, const char *name, double most)
+{
+	const char *text = attribute(attributes, name);
+	char *end;
+	double value;
+
+	if (!text || !text[0])
+		return 0;
+	value = strtod(text, &end);
+	if (end == text || !(value >= 0 && value <= most)) {
+		refuse(r, "%s=\"%.32s\" is no number of 0 to %g", name, text, most);
+		return 0;
+	}
+	return value;
+}
+
+static bool is_yes(const char **attributes, const char *name)
+{
+	const char *text = attribute(attributes, name);
+
+	return text && strcmp(text, "1") == 0;
+}
+
+static void take_cpu(struct reader *r, const char **attributes)
+{
+	const char *arch = attribute(attributes, "arch"), *vendor = attribute(attributes, "vendor");
+
+	r->m->cpu = arch && strcmp(arch, "arm64") == 0              ? FABRIC_ARM
+		    : vendor && strcmp(vendor, "GenuineIntel") == 0 ? FABRIC_INTEL
+		    : vendor && strcmp(vendor, "AuthenticAMD") == 0 ? FABRIC_AMD
+								    : FABRIC_OTHER_CPU;
+}
+
+static void take_pci(struct reader *r, const char **attributes, struct element *e)
+{
+	const char *class = attribute(attributes, "class");
+
+	e->pcie_bytes_per_ns = machine_pcie_rate(number(r, attributes, "link_speed", 1000),
+						 (uint32_t)number(r, attributes, "link_width", 32));
+	if (class) {
+		snprintf(e->class_text, sizeof(e->class_text), "%s", class);
+		e->class = e->class_text;
+	}
+}
+
+/* Where the element on top of the stack hangs. */
+static void place(const struct reader *r, struct machine_place *ret)
+{
+	ret->depth = 0;
+	for (uint32_t i = 0; i < r->depth; i++)
+		if (r->stack[i].number)
+			ret->path[ret->depth++] = r->stack[i].number;
+}
+
+static void take_gpu(struct reader *r, const char **attributes)
+{
+	struct machine_gpu *g = &r->m->gpus[r->m->n_gpus];
+
+	if (r->m->n_gpus == MACHINE_DEVICES_MAX) {
+		refuse(r, "more than %d GPUs", MACHINE_DEVICES_MAX);
+		return;
+	}
+	*g = (struct machine_gpu){.number = (uint32_t)number(r, attributes, "dev", 1e6),
+				  .sm = (uint32_t)number(r, attributes, "sm", 1000),
+				  .has_gdr = is_yes(attributes, "gdr")};
+	place(r, &g->place);
+	if (r->depth >= 2)
+		g->pcie_bytes_per_ns = r->stack[r->depth - 2].pcie_bytes_per_ns;
+	r->gpu = g;
+	r->m->n_gpus++;
+}
+
+static void take_nvlink(struct reader *r, const char **attributes)
+{
+	const char *target = attribute(attributes, "tclass");
+
+	if (!r->gpu) {
+		refuse(r, "nvlink stands under no gpu");
+		return;
+	}
+	r->gpu->nvlink_bytes_per_ns +=
+		number(r, attributes, "count", 1000) * machine_nvlink_rate(r->gpu->sm);
+	r->gpu->has_switch |= target && strncmp(target, "0x0680", 6) == 0;
+}
+
+static enum fabric_nic kind_of(const char *name, const char *class)
+{
+	if (strstr(name, "cxi"))
+		return FABRIC_SLINGSHOT;
+	if (strncmp(name, "efa", 3) == 0 || strncmp(name, "rdmap", 5) == 0)
+		return FABRIC_EFA2;
+	if (class && strncmp(class, "0x0207", 6) == 0)
+		return FABRIC_INFINIBAND;
+	return strncmp(name, "mlx", 3) == 0 ? FABRIC_ROCE : FABRIC_SOCKET;
+}
+
+static void take_net(struct reader *r, const char **attributes)
+{
+	const char *name = attribute(attributes, "name"), *class = NULL;
+	struct machine_nic *nic = &r->m->nics[r->m->n_nics];
+
+	if (r->m->n_nics == MACHINE_DEVICES_MAX) {
+		refuse(r, "more than %d NICs", MACHINE_DEVICES_MAX);
+		return;
+	}
+	for (uint32_t i = 0; i < r->depth; i++)
+		class = r->stack[i].class ? r->stack[i].class : class;
+	*nic = (struct machine_nic){.kind = kind_of(name ? name : "", class),
+				    .bytes_per_ns = number(r, attributes, "speed", 1e8) / 8e3,
+				    .has_gdr = is_yes(attributes, "gdr")};
+	place(r, &nic->place);
+	if (nic->bytes_per_ns > 0)
+		r->m->n_nics++;
+}
+
+static void on_start(void *data, const char *name, const char **attributes)
+{
+	struct reader *r = data;
+	struct element *e = &r->stack[r->depth];
+
+	if (r->depth == MACHINE_DEPTH_MAX) {
+		refuse(r, "elements inside each other deeper than %d", MACHINE_DEPTH_MAX);
+		return;
+	}
+	if (r->depth == 0 && strcmp(name, "system") != 0) {
+		refuse(r, "<%.32s>: a topology file of NCCL begins with <system>", name);
+		return;
+	}
+	*e = (struct element){0};
+	r->depth++;
+	if (strcmp(name, "cpu") == 0 || strcmp(name, "pci") == 0)
+		e->number = ++r->n_places;
+	if (strcmp(name, "cpu") == 0)
+		take_cpu(r, attributes);
+	else if (strcmp(name, "pci") == 0)
+		take_pci(r, attributes, e);
+	else if (strcmp(name, "gpu") == 0)
+		take_gpu(r, attributes);
+	else if (strcmp(name, "nvlink") == 0)
+		take_nvlink(r, attributes);
+	else if (strcmp(name, "net") == 0)
+		take_net(r, attributes);
+}
+
+static void on_end(void *data, const char *name)
+{
+	struct reader *r = data;
+
+	r->depth--;
+	if (strcmp(name, "gpu") == 0)
+		r->gpu = NULL;
+}
+
+static void on_doctype(void *data, const char *name, const char *system, const char *public,
+		       int has_internal)
+{
+	(void)name, (void)system, (void)public, (void)has_internal;
+	refuse(data, "document types and entities are not taken here");
+}
+
+int nccl_xml_read(const char *name, const char *text, size_t n, struct machine *ret,
+		  struct err *err)
+{
+	struct reader r = {.parser = XML_ParserCreate("UTF-8"), .name = name, .m = ret, .err = err};
+
+	if (!r.parser)
+		return err_set(err, ENOMEM, "%s: out of memory", name);
+	*ret = (struct machine){.cpu = FABRIC_OTHER_CPU, .bridges_of_a_switch = 1};
+	XML_SetUserData(r.parser, &r);
+	XML_SetElementHandler(r.parser, on_start, on_end);
+	XML_SetStartDoctypeDeclHandler(r.parser, on_doctype);
+	if (XML_Parse(r.parser, text, (int)n, 1) == XML_STATUS_ERROR && r.r == 0) {
+		enum XML_Error code = XML_GetErrorCode(r.parser);
+
+		if (code == XML_ERROR_NO_MEMORY)
+			r.r = err_set(err, ENOMEM, "%s: out of memory", name);
+		else
+			refuse(&r, "no XML: %s", XML_ErrorString(code));
+	}
+	XML_ParserFree(r.parser);
+	return r.r;
+}
