@@ -24,19 +24,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "schedule/rails.h"
+#include "engine/ring-hops.h"
 
 #define MAX_SLICES 16                 /* costs are kept by slice and rank */
-#define MAX_CELLS (UINT64_C(1) << 22) /* of a loop with unequal chunks: ten milliseconds */
-#define MAX_CLASSES 32
-
-/* The classes of a lane's hops, from place 0 on, numbered as they come first. */
-struct hops {
-	uint8_t *of;                  /* owned: n */
-	uint32_t n;                   /* classes; at least 2 count, so that there are columns */
-	uint32_t number[MAX_CLASSES]; /* the caller's */
-	uint32_t place[MAX_CLASSES];  /* one that has it */
-};
+#define MAX_CELLS (UINT64_C(1) << 20) /* of a loop with unequal chunks: a millisecond or two */
 
 struct ring {
 	struct symmetry *y;
@@ -45,24 +36,24 @@ struct ring {
 	uint32_t period; /* of the pattern of hops */
 	uint32_t slices;
 	uint64_t n_messages, n_positions, n_loops;
-	uint64_t n_reduced;      /* positions of a loop, the first ones */
-	struct hops hops, first; /* of the lane; of lane 0 */
-	double *rows;            /* owned: slices + 1 rows of done(), n each */
-	double *arrived;         /* owned: n, of the last message */
-	double *free_ns;         /* owned: n */
-	double *kept;            /* owned: a state, slices + 3 rows */
-	double *handed;          /* owned: n, when the rest fits the buffers */
-	double *cost;            /* owned, a slice: occupancy, latency of each class, reduction by
-				  * chunk, each 2n */
-	uint32_t n_columns;      /* of a slice's costs, 2n each */
-	uint32_t *in;            /* owned: border connections of the lane */
+	uint64_t n_reduced;           /* positions of a loop, the first ones */
+	struct ring_hops hops, first; /* of the lane; of lane 0 */
+	double *rows;                 /* owned: slices + 1 rows of done(), n each */
+	double *arrived;              /* owned: n, of the last message */
+	double *free_ns;              /* owned: n */
+	double *kept;                 /* owned: a state, slices + 3 rows */
+	double *handed;               /* owned: n, when the rest fits the buffers */
+	double *cost;       /* owned, a slice: occupancy, latency of each class, reduction by
+			     * chunk, each 2n */
+	uint32_t n_columns; /* of a slice's costs, 2n each */
+	uint32_t *in;       /* owned: border connections of the lane */
 	uint32_t n_in;
 };
 
 static void ring_deinit(struct ring *g)
 {
-	free(g->hops.of);
-	free(g->first.of);
+	ring_hops_deinit(&g->hops);
+	ring_hops_deinit(&g->first);
 	free(g->rows);
 	free(g->arrived);
 	free(g->free_ns);
@@ -72,71 +63,24 @@ static void ring_deinit(struct ring *g)
 	free(g->in);
 }
 
-/* The rank at a place, and the next one on the lane's ring. */
 static uint32_t rank_at(const struct ring *g, uint32_t place)
 {
-	return sched_rank_at(g->y->s, g->lane, place);
+	return ring_rank(g->y->s, g->lane, place);
 }
 
 static uint32_t rank_behind(const struct ring *g, uint32_t place)
 {
-	return rank_at(g, place + 1 == g->n ? 0 : place + 1);
+	return ring_behind(g->y->s, g->lane, place);
 }
 
-/* The lane's number for a class; MAX_CLASSES: there are too many. */
-static uint32_t class_number(struct hops *h, uint32_t number, uint32_t place)
+static int load_hops(struct ring *g)
 {
-	for (uint32_t i = 0; i < h->n; i++)
-		if (h->number[i] == number)
-			return i;
-	if (h->n == MAX_CLASSES)
-		return MAX_CLASSES;
-	h->number[h->n] = number;
-	h->place[h->n] = place;
-	return h->n++;
-}
+	int r = ring_hops_load(&g->hops, g->y, g->lane);
 
-/* After how many places the hops are the same again. */
-static uint32_t hops_period(const struct ring *g, const struct hops *h, uint32_t known)
-{
-	uint32_t n = g->n, per_node = g->y->s->ranks_per_node, r;
-
-	if (h->n == 1)
-		return 1;
-	if (known < n)
-		return known;
-	if (per_node < 2 || n % per_node)
-		return n;
-	for (r = per_node; r < n; r++)
-		if (h->of[r] != h->of[r - per_node])
-			return n;
-	return per_node;
-}
-
-/* Looks at the lane's hops. */
-static int ring_hops(struct ring *g)
-{
-	uint32_t n = g->n, known = g->y->period ? g->y->period : n, r;
-	struct hops *h = &g->hops;
-
-	if (!h->of)
-		h->of = malloc(n);
-	if (!h->of)
-		return -ENOMEM;
-	h->n = 0;
-	for (r = 0; r < n && r < known; r++) {
-		uint32_t number =
-			g->y->class_of(g->y->ctx, rank_at(g, r), rank_behind(g, r), g->lane);
-		uint32_t class = class_number(h, number, r);
-
-		if (number == UINT32_MAX || class == MAX_CLASSES)
-			return SYMMETRY_NONE;
-		h->of[r] = (uint8_t) class;
-	}
-	for (; r < n; r++)
-		h->of[r] = h->of[r - known];
-	g->period = g->y->ranks ? n : hops_period(g, h, known);
-	g->n_columns = 2 * (h->n < 2 ? 2 : h->n) + 1;
+	if (r)
+		return r;
+	g->period = g->y->ranks ? g->n : ring_hops_period(&g->hops, g->y);
+	g->n_columns = 2 * (g->hops.n < 2 ? 2 : g->hops.n) + 1;
 	return 0;
 }
 
@@ -148,14 +92,6 @@ static int keep_first(struct ring *g)
 		return -ENOMEM;
 	memcpy(g->first.of, g->hops.of, g->n);
 	return 0;
-}
-
-static bool has_first_hops(const struct ring *g)
-{
-	return g->hops.n == g->first.n &&
-	       memcmp(g->hops.number, g->first.number, g->hops.n * sizeof(g->hops.number[0])) ==
-		       0 &&
-	       memcmp(g->hops.of, g->first.of, g->n) == 0;
 }
 
 /* Where ranks do not start together: the next rank takes nothing, and a rank sends nothing before.
@@ -306,7 +242,7 @@ static int load_chunks(struct ring *g, uint64_t loop, uint32_t slice)
 	size_t n = g->n;
 	uint32_t c, hop;
 	uint64_t bytes, last = 0;
-	struct nbox_delay d[MAX_CLASSES];
+	struct nbox_delay d[RING_CLASSES];
 	int r;
 
 	for (c = 0; c < n; c++) {
@@ -382,22 +318,23 @@ static bool is_large(const struct ring *g)
 /* What a large loop's chunks take, by kind of hop: all slices of a chunk out of one port, and one
  * slice to the next rank. */
 struct chunks {
-	double n, n_full;                            /* all; as large as the first */
-	double full[MAX_CLASSES], last[MAX_CLASSES]; /* at a port: one of the first, of the last */
-	double all[MAX_CLASSES];                     /* at a port */
-	double hop[MAX_CLASSES]; /* the first chunk's slice that takes longest */
+	double n, n_full; /* all; as large as the first */
+	double full[RING_CLASSES],
+		last[RING_CLASSES]; /* at a port: one of the first, of the last */
+	double all[RING_CLASSES];   /* at a port */
+	double hop[RING_CLASSES];   /* the first chunk's slice that takes longest */
 	double reduction;
 };
 
 static int load_sizes(struct ring *g, uint64_t loop, struct chunks *c)
 {
-	struct nbox_delay d[MAX_CLASSES][MAX_SLICES] = {0};
+	struct nbox_delay d[RING_CLASSES][MAX_SLICES] = {0};
 	uint64_t known[MAX_SLICES], bytes;
 	int r = 0;
 
 	*c = (struct chunks){.n = g->n};
 	for (uint32_t i = 0; i < g->n; i++) {
-		double port[MAX_CLASSES] = {0};
+		double port[RING_CLASSES] = {0};
 		bool is_full = true;
 
 		for (uint32_t j = 0; j < g->slices; j++) {
@@ -602,6 +539,63 @@ static int closed_form(struct ring *g, double *ret_end_ns)
 	return 0;
 }
 
+static bool has_bytes_of_first(const struct ring *g, uint64_t loop)
+{
+	for (uint32_t j = 0; j < g->slices; j++)
+		if (first_bytes(g, 1, loop, j) != first_bytes(g, 1, 0, j))
+			return false;
+	return true;
+}
+
+/* The end by the longest path, with all messages of a loop as large as its first. */
+static int by_path(struct ring *g, double *ret_end_ns)
+{
+	uint64_t last = g->n_loops - 1, each = g->n_positions * g->slices;
+	struct ring_costs costs[2];
+	struct ring_windows *w;
+	double end = 0;
+	int r = ring_windows_new(g->period, &w);
+
+	if (r)
+		return r;
+	for (uint32_t i = 0; i < 2 && !r; i++)
+		r = ring_hops_price(&g->hops, g->y, g->lane, first_bytes(g, 1, i ? last : 0, 0),
+				    &costs[i]);
+	memset(g->free_ns, 0, g->period * sizeof(*g->free_ns));
+	if (!r && has_bytes_of_first(g, last)) {
+		ring_windows_pass(w, &g->hops, &costs[0], g->slices, g->n_messages - 1, g->free_ns);
+	} else if (!r) {
+		ring_windows_pass(w, &g->hops, &costs[0], g->slices, last * each, g->free_ns);
+		ring_windows_pass(w, &g->hops, &costs[1], g->slices, each - 1, g->free_ns);
+	}
+	for (uint32_t i = 0; i < g->period && !r; i++)
+		end = fmax(end, g->free_ns[i] + costs[1].occupancy[g->hops.of[i]] +
+					costs[1].latency[g->hops.of[i]]);
+	*ret_end_ns = end;
+	ring_windows_free(w);
+	return r;
+}
+
+/* Whether all messages of the lane have the same bytes. */
+static bool has_one_size(const struct ring *g)
+{
+	for (uint32_t j = 0; j < g->slices; j++)
+		if (first_bytes(g, 1, 0, j) != first_bytes(g, 1, 0, 0))
+			return false;
+	return is_even(g, g->n_loops - 1) && has_bytes_of_first(g, g->n_loops - 1);
+}
+
+/* Whether the longest path is asked for: where that is exact, and where there are too many messages
+ * for each to be looked at. */
+static bool wants_path(const struct ring *g)
+{
+	uint64_t max = g->y->max_cells ? g->y->max_cells : MAX_CELLS;
+
+	if (g->y->ranks || g->n_in || (g->n_reduced && g->y->cost->reduce_ns_per_byte > 0))
+		return false;
+	return has_one_size(g) || (g->period == g->n && g->n * g->n_messages > max);
+}
+
 static void tell_rank(const struct ring *g, uint32_t place, const double *row)
 {
 	double *end = g->y->ranks->end_ns, *port = g->y->ranks->free_ns;
@@ -629,14 +623,6 @@ static int last_loop(struct ring *g, double *ret_gain, uint32_t *ret_width)
 	widen(g, g->period);
 	*ret_width = g->n;
 	return uneven_loop(g, loop);
-}
-
-static bool has_bytes_of_first(const struct ring *g, uint64_t loop)
-{
-	for (uint32_t j = 0; j < g->slices; j++)
-		if (first_bytes(g, 1, loop, j) != first_bytes(g, 1, 0, j))
-			return false;
-	return true;
 }
 
 static int recurrence(struct ring *g, double *ret_end_ns)
@@ -668,6 +654,7 @@ static int recurrence(struct ring *g, double *ret_end_ns)
 static int solve_channel(struct ring *g, double *ret_end_ns)
 {
 	bool is_closed = g->period == 1 && g->slices == 1;
+	double gain = 0;
 	uint64_t loop;
 	int r;
 
@@ -677,7 +664,16 @@ static int solve_channel(struct ring *g, double *ret_end_ns)
 	r = ring_buffers(g);
 	if (r)
 		return r;
-	return is_closed ? closed_form(g, ret_end_ns) : recurrence(g, ret_end_ns);
+	if (is_closed)
+		return closed_form(g, ret_end_ns);
+	if (!wants_path(g))
+		return recurrence(g, ret_end_ns);
+	if (!is_even(g, g->n_loops - 1))
+		r = uneven_gain(g, g->n_loops - 1, &gain);
+	if (!r)
+		r = by_path(g, ret_end_ns);
+	*ret_end_ns -= gain;
+	return r;
 }
 
 /* Whether the lane's messages are those of lane @other: then, with the same hops, its end is known.
@@ -710,7 +706,7 @@ static bool is_known(struct ring *g)
 		return false;
 	if (g->lane >= n_rails && has_messages_of(g, g->lane - n_rails))
 		return true;
-	return has_first_hops(g) && has_messages_of(g, 0);
+	return ring_hops_equal(&g->hops, &g->first, g->n) && has_messages_of(g, 0);
 }
 
 static int one_lane(struct ring *g)
@@ -724,7 +720,7 @@ static int one_lane(struct ring *g)
 	if (!g->n_loops)
 		return 0;
 	if (!g->lane || s->n_rails > 1)
-		r = ring_hops(g);
+		r = load_hops(g);
 	if (!r && !g->lane)
 		r = keep_first(g);
 	if (r || is_known(g))
