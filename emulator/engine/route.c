@@ -16,15 +16,16 @@ struct routes {
 	const struct membership *members;
 	const struct sched *s;
 	uint32_t n_rails;
-	uint32_t n_lanes;         /* that have data */
-	uint32_t gpu_flows;       /* lanes at a GPU's port */
-	uint32_t nic_flows;       /* SCHED_DIRECT: ranks at a NIC */
-	bool is_even;             /* domains of equal size */
-	uint32_t period;          /* in ranks */
-	bool are_domains_alike;   /* inside, as far as nodes of one class go */
-	struct number_table of;   /* a connection's route */
-	struct number_table flow; /* lanes on a link of the network, 0: 1 */
-	struct route *list;       /* owned */
+	uint32_t n_lanes;          /* that have data */
+	uint32_t gpu_flows;        /* lanes at a GPU's port */
+	uint32_t nic_flows;        /* SCHED_DIRECT: ranks at a NIC */
+	bool is_even;              /* domains of equal size */
+	uint32_t period;           /* in ranks */
+	bool are_domains_alike;    /* inside, as far as nodes of one class go */
+	struct number_table of;    /* a connection's route */
+	struct number_table flow;  /* lanes on a link of the network */
+	uint32_t most[LINK_KINDS]; /* on any link of a kind */
+	struct route *list;        /* owned */
 	uint32_t n, capacity;
 };
 
@@ -49,21 +50,41 @@ static bool is_crossing(const struct routes *r, uint32_t src, uint32_t dst)
 	return fabric_domain(r->fabric, world(r, src)) != fabric_domain(r->fabric, world(r, dst));
 }
 
-/* Whether the ranks of each domain are those of the first one, a step of the world further on. */
-static bool is_regular(const struct routes *r)
+/* So many nodes are alike in all that a message between them can cost; 0: they are not. */
+static uint32_t alike_nodes(const struct fabric *f)
+{
+	const struct fabric_network *net = &f->network;
+	uint32_t domain = f->classes[f->nodes[0].class].domain_nodes, group;
+
+	if (fabric_is_uniform(f))
+		return domain;
+	if (f->n_nodes_runs != 1 || f->n_changes || net->kind == FABRIC_CABLES)
+		return 0;
+	group = net->nodes_per_leaf;
+	if (net->kind == FABRIC_FAT_TREE || net->kind == FABRIC_DRAGONFLY)
+		group *= net->leaves_per_pod;
+	return group % domain == 0 && f->n_nodes % group == 0 ? group : 0;
+}
+
+/* After how many ranks the same begins again: those of a domain in a uniform fabric, of a group of
+ * leaves in a regular one; n_ranks where nothing is known. */
+static uint32_t find_period(const struct routes *r)
 {
 	const struct membership *m = r->members;
-	const struct fabric_class *c = &r->fabric->classes[0];
-	uint32_t per = r->s->ranks_per_node, all = c->domain_nodes * r->fabric->gpus_per_node;
-	uint32_t step = r->s->n_ranks > per ? world(r, per) - world(r, 0) : 0;
+	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, gpus = r->fabric->gpus_per_node;
+	uint32_t nodes = alike_nodes(r->fabric), all = nodes * gpus;
+	uint32_t step = n > per ? world(r, per) - world(r, 0) : 0, period;
 
-	if (!fabric_is_uniform(r->fabric) || r->s->n_ranks == per || step % all)
-		return false;
-	for (uint32_t i = 0; m->table && i + per < m->n_ranks; i++)
+	if (!nodes || !step || world(r, 0) / gpus % nodes || all % step)
+		return n;
+	period = all / step * per;
+	for (uint32_t i = 0; m->table && i + per < n; i++)
 		if (m->table[i + per] - m->table[i] != step)
-			return false;
+			return n;
 	/* in each domain, no more */
-	return !is_crossing(r, 0, per - 1) && is_crossing(r, 0, per);
+	if (n % period || is_crossing(r, 0, per - 1) || !is_crossing(r, 0, per))
+		return n;
+	return period;
 }
 
 /* The NIC by which a channel leaves the domain of @src: that of the rank where it enters one. */
@@ -106,14 +127,16 @@ static int count_path(struct routes *r, uint32_t src, uint32_t dst, uint32_t rai
 			    links);
 
 	for (int i = 0; i < n; i++) {
+		enum link_kind kind = link_kind(links[i]);
 		uint32_t *flows;
 
-		if (link_kind(links[i]) == LINK_GPU)
+		if (kind == LINK_GPU)
 			continue;
 		flows = number_table_at(&r->flow, links[i]);
 		if (!flows)
 			return -ENOMEM;
 		*flows += weight;
+		r->most[kind] = *flows > r->most[kind] ? *flows : r->most[kind];
 	}
 	return 0;
 }
@@ -137,31 +160,24 @@ static uint32_t tree_edges(uint32_t n_domains)
 	return most ? most : 1;
 }
 
+/* As if all edges of a domain were always busy, and all domains as the busiest. */
 static int count_rail_tree(struct routes *r, uint32_t rail)
 {
-	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, weight = lanes_of_rail(r, rail);
+	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, head = sched_head(r->s, rail);
+	uint32_t end = r->period < n ? r->period : n;
+	uint32_t weight = lanes_of_rail(r, rail) * tree_edges(n / per);
 	int e = 0;
 
-	if (r->period < n)
-		return count_path(r, sched_head(r->s, rail), per + sched_head(r->s, rail), rail,
-				  weight * tree_edges(n / per));
-	for (uint32_t i = sched_head(r->s, rail); i < n && !e; i += per)
-		for (uint32_t tree = 0; tree < 2 && !e; tree++) {
-			int64_t up = sched_tree_parent(r->s, i, rail, tree);
-
-			if (up < 0 || !is_crossing(r, i, (uint32_t)up))
-				continue;
-			e = count_path(r, i, (uint32_t)up, rail, weight);
-			if (!e)
-				e = count_path(r, (uint32_t)up, i, rail, weight);
-		}
+	for (uint32_t i = head; i < end && i + per < n && !e; i += per)
+		if (is_crossing(r, i, i + per))
+			e = count_path(r, i, i + per, rail, weight);
 	return e;
 }
 
 static int count_rail_ring(struct routes *r, uint32_t rail)
 {
 	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node;
-	uint32_t end = r->period < n ? per : n;
+	uint32_t end = r->period < n ? r->period : n;
 	int e = 0;
 
 	for (uint32_t i = per - 1; i < end && !e; i += per) {
@@ -212,8 +228,7 @@ int routes_new(const struct fabric *f, const struct membership *m, const struct 
 			     .is_even = v->ranks_per_domain > 0,
 			     .period = s->n_ranks,
 			     .are_domains_alike = f->n_changes == 0};
-	if (is_regular(r))
-		r->period = s->ranks_per_node;
+	r->period = find_period(r);
 	e = count_flows(r);
 	if (e)
 		routes_free(r);
@@ -222,14 +237,16 @@ int routes_new(const struct fabric *f, const struct membership *m, const struct 
 	return e;
 }
 
+/* Of cables each has its own number; other links of a kind are alike. */
 static uint32_t flows_on(const struct routes *r, uint64_t link)
 {
 	enum link_kind kind = link_kind(link);
-	uint32_t flows = kind == LINK_GPU ? r->gpu_flows : number_table_get(&r->flow, link);
+	uint32_t flows = kind == LINK_GPU     ? r->gpu_flows
+			 : kind == LINK_CABLE ? number_table_get(&r->flow, link)
+					      : r->most[kind];
 
 	if (r->s->algo == SCHED_DIRECT && (kind == LINK_NIC || kind == LINK_PCIE))
 		flows = r->nic_flows;
-
 	return flows ? flows : 1;
 }
 
@@ -273,7 +290,7 @@ static uint32_t add_route(struct routes *r, const struct route *route)
 	return r->n++;
 }
 
-/* The first domains stand for all: @src is in the first, @dst there or in the next. */
+/* The first period stands for all: @src is in it, @dst there or in the next. */
 static void to_first(const struct routes *r, uint32_t *src, uint32_t *dst)
 {
 	uint32_t per = r->period;
