@@ -1,0 +1,42 @@
+/* Fits the links of a fabric instead of a curve, so that sizes and ranks that were not measured
+ * follow: a factor for each of four numbers, found by what a predictor says of the measured ops. */
+#pragma once
+
+#include "base/err.h"
+#include "calibrate/sample.h"
+
+enum link_number {
+	LINK_NET_LATENCY,
+	LINK_NIC_BANDWIDTH,
+	LINK_GPU_BANDWIDTH,
+	LINK_GPU_LATENCY,
+	LINK_NUMBERS
+};
+
+extern const char *const link_number_names[LINK_NUMBERS];
+
+/* @ret_ns: of each of @n samples, with the numbers times @factors. Return: 0; negative errno with
+ * the sentence. */
+typedef int (*links_predict)(void *ctx, const double factors[LINK_NUMBERS],
+			     const struct sample *samples, size_t n, double *ret_ns,
+			     struct err *err);
+
+enum { LINKS_SMALL, LINKS_BETWEEN, LINKS_LARGE, LINKS_ALL, LINKS_BANDS };
+
+extern const char *const links_band_names[LINKS_BANDS];
+
+/* Of the absolute errors of one half, as ratios. */
+struct links_error {
+	double median, worst;
+	size_t n;
+};
+
+struct links_fit {
+	double factors[LINK_NUMBERS];
+	struct links_error before[LINKS_BANDS], after[LINKS_BANDS]; /* at what was held out */
+};
+
+/* @samples: sorted. Every second size of each group is held out. Return: 0; -EINVAL with the
+ * sentence: fewer than eight samples; that of the predictor; -ENOMEM. */
+int links_fit(const struct samples *samples, links_predict predict, void *ctx,
+	      struct links_fit *ret, struct err *err);

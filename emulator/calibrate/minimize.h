@@ -1,0 +1,13 @@
+/* The least value of a function of a few numbers, without its slope: the simplex of J. A. Nelder
+ * and R. Mead, "A simplex method for function minimization", The Computer Journal 7(4), 1965. */
+#pragma once
+
+#include <stddef.h>
+
+#define MINIMIZE_MAX 8
+
+/* Each number stays from -@bounds[i] to @bounds[i]; the search begins at nothing but zeros, with
+ * steps of a tenth of the bounds. @cost: negative: stop, it cannot be computed. At most @budget
+ * questions. Return: the least cost, of @ret; negative: that of @cost. */
+double minimize(double (*cost)(void *ctx, const double *x), void *ctx, size_t n,
+		const double *bounds, int budget, double *ret);
