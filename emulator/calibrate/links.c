@@ -20,9 +20,8 @@ const char *const link_number_names[LINK_NUMBERS] = {"network latency", "NIC ban
 const char *const links_band_names[LINKS_BANDS] = {"up to 64 KiB", "between", "from 64 MiB up",
 						   "all"};
 
-/* How far a number may be from what the fabric says, as a logarithm: a latency, where software
- * adds to it, much further than a bandwidth. */
-static const double bounds[LINK_NUMBERS] = {2.5, 1, 1, 2.5};
+/* How far below what the fabric says a number may be. */
+static const double least[LINK_NUMBERS] = {0.1, 0.3, 0.3, 0.1};
 
 struct half {
 	struct sample *list;
@@ -114,47 +113,55 @@ static void split(const struct samples *s, struct fit *f)
 }
 
 /* A number that the times hardly depend on stays as the fabric has it. */
-static double drop(struct fit *f, double *logs, double least)
+static double drop(struct fit *f, double *logs, double now)
 {
-	for (int i = 0; i < LINK_NUMBERS && least >= 0; i++) {
+	for (int i = 0; i < LINK_NUMBERS && now >= 0; i++) {
 		double kept = logs[i], without;
 
 		logs[i] = 0;
 		without = cost(f, logs);
 		if (without < 0)
 			return without;
-		if (without > least * (1 + INDIFFERENT))
+		if (without > now * (1 + INDIFFERENT))
 			logs[i] = kept;
 		else
-			least = without;
+			now = without;
 	}
-	return least;
+	return now;
 }
 
-static int search(struct fit *f, struct links_fit *ret)
+/* The least cost at f->fitted. Return: 0; negative errno with the sentence. */
+static int search(struct fit *f, const double *most, double logs[LINK_NUMBERS])
 {
-	double logs[LINK_NUMBERS] = {0}, least;
+	struct minimize_bounds bounds[LINK_NUMBERS];
+	double reached;
+
+	for (int i = 0; i < LINK_NUMBERS; i++)
+		bounds[i] = (struct minimize_bounds){log(least[i]), fmax(log(most[i]), 0)};
+	reached = drop(f, logs, minimize(cost, f, LINK_NUMBERS, bounds, BUDGET, logs));
+	return reached < 0 ? (int)reached : 0;
+}
+
+/* Before, and after a fit to the other half. */
+static int try_halves(struct fit *f, const double *most, struct links_fit *ret)
+{
+	double logs[LINK_NUMBERS] = {0};
 	int r = predict(f, logs, &f->held_out);
 
 	r = r < 0 ? r : judge(&f->held_out, ret->before);
-	if (r < 0)
-		return r;
-	least = drop(f, logs, minimize(cost, f, LINK_NUMBERS, bounds, BUDGET, logs));
-	if (least < 0)
-		return (int)least;
-	r = predict(f, logs, &f->held_out);
-	for (int i = 0; i < LINK_NUMBERS; i++)
-		ret->factors[i] = exp(logs[i]);
+	r = r < 0 ? r : search(f, most, logs);
+	r = r < 0 ? r : predict(f, logs, &f->held_out);
 	return r < 0 ? r : judge(&f->held_out, ret->after);
 }
 
-int links_fit(const struct samples *samples, links_predict predictor, void *ctx,
-	      struct links_fit *ret, struct err *err)
+int links_fit(const struct samples *samples, const double most[LINK_NUMBERS],
+	      links_predict predictor, void *ctx, struct links_fit *ret, struct err *err)
 {
 	size_t n = samples->n;
 	CLEANUP(freep) struct sample *lists = calloc(2 * n + 1, sizeof(*lists));
 	CLEANUP(freep) double *times = calloc(2 * n + 1, sizeof(*times));
 	struct fit f = {.predict = predictor, .predictor = ctx, .err = err};
+	double logs[LINK_NUMBERS] = {0};
 	struct links_fit found;
 	int r;
 
@@ -166,7 +173,13 @@ int links_fit(const struct samples *samples, links_predict predictor, void *ctx,
 	f.fitted = (struct half){lists, times, 0};
 	f.held_out = (struct half){lists + n, times + n, 0};
 	split(samples, &f);
-	r = search(&f, &found);
+	r = try_halves(&f, most, &found);
+	if (r == 0) {
+		f.fitted = (struct half){samples->list, times, n};
+		r = search(&f, most, logs);
+	}
+	for (int i = 0; i < LINK_NUMBERS; i++)
+		found.factors[i] = exp(logs[i]);
 	if (r == 0)
 		*ret = found;
 	return r;

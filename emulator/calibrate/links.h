@@ -32,11 +32,13 @@ struct links_error {
 };
 
 struct links_fit {
-	double factors[LINK_NUMBERS];
-	struct links_error before[LINKS_BANDS], after[LINKS_BANDS]; /* at what was held out */
+	double factors[LINK_NUMBERS]; /* fitted to all */
+	/* at every second size; after a fit to the others */
+	struct links_error before[LINKS_BANDS], after[LINKS_BANDS];
 };
 
-/* @samples: sorted. Every second size of each group is held out. Return: 0; -EINVAL with the
- * sentence: fewer than eight samples; that of the predictor; -ENOMEM. */
-int links_fit(const struct samples *samples, links_predict predict, void *ctx,
-	      struct links_fit *ret, struct err *err);
+/* @most: of each factor; a link carries no more than its data sheet says. @samples: sorted. Every
+ * second size of each group is held out. Return: 0; -EINVAL with the sentence: fewer than eight
+ * samples; that of the predictor; -ENOMEM. */
+int links_fit(const struct samples *samples, const double most[LINK_NUMBERS], links_predict predict,
+	      void *ctx, struct links_fit *ret, struct err *err);

@@ -12,7 +12,7 @@ struct search {
 	double (*cost)(void *ctx, const double *x);
 	void *ctx;
 	size_t n;
-	const double *bounds;
+	const struct minimize_bounds *bounds;
 	int budget;
 	double failure;                          /* negative: what the cost said */
 	struct corner corners[MINIMIZE_MAX + 1]; /* the best one first */
@@ -21,7 +21,7 @@ struct search {
 static void ask(struct search *s, struct corner *c)
 {
 	for (size_t i = 0; i < s->n; i++)
-		c->x[i] = fmax(-s->bounds[i], fmin(c->x[i], s->bounds[i]));
+		c->x[i] = fmax(s->bounds[i].low, fmin(c->x[i], s->bounds[i].high));
 	c->cost = s->failure < 0 ? INFINITY : s->cost(s->ctx, c->x);
 	s->budget--;
 	if (c->cost < 0)
@@ -91,7 +91,7 @@ static void step(struct search *s)
 }
 
 double minimize(double (*cost)(void *ctx, const double *x), void *ctx, size_t n,
-		const double *bounds, int budget, double *ret)
+		const struct minimize_bounds *bounds, int budget, double *ret)
 {
 	struct search s = {.cost = cost, .ctx = ctx, .n = n, .bounds = bounds, .budget = budget};
 
@@ -99,7 +99,9 @@ double minimize(double (*cost)(void *ctx, const double *x), void *ctx, size_t n,
 		struct corner c = {{0}, 0};
 
 		if (j)
-			c.x[j - 1] = bounds[j - 1] / 10;
+			c.x[j - 1] = (bounds[j - 1].high > -bounds[j - 1].low ? bounds[j - 1].high
+									      : bounds[j - 1].low) /
+				     10;
 		ask(&s, &c);
 		put(&s, j, &c);
 	}

@@ -6,8 +6,12 @@
 
 #define MINIMIZE_MAX 8
 
-/* Each number stays from -@bounds[i] to @bounds[i]; the search begins at nothing but zeros, with
- * steps of a tenth of the bounds. @cost: negative: stop, it cannot be computed. At most @budget
- * questions. Return: the least cost, of @ret; negative: that of @cost. */
+struct minimize_bounds {
+	double low, high; /* <= 0, >= 0 */
+};
+
+/* The search begins at nothing but zeros, with steps of a tenth of the way to the further bound.
+ * @cost: negative: stop, it cannot be computed. At most @budget questions. Return: the least cost,
+ * of @ret; negative: that of @cost. */
 double minimize(double (*cost)(void *ctx, const double *x), void *ctx, size_t n,
-		const double *bounds, int budget, double *ret);
+		const struct minimize_bounds *bounds, int budget, double *ret);

@@ -11,6 +11,7 @@
 #include "base/plain.h"
 #include "calibrate/write.h"
 #include "nbox/commands.h"
+#include "nbox/fit/fabric-fit.h"
 #include "nbox/fit/inputs.h"
 #include "nbox/fit/print.h"
 #include "nbox/fit/words.h"
@@ -18,7 +19,7 @@
 struct request {
 	struct read_hints hints;
 	enum curve_form form;
-	const char *out;
+	const char *fabric, *out;
 	const char **inputs; /* owned: the list */
 	size_t n_inputs;
 };
@@ -30,7 +31,7 @@ static int usage(void)
 	      "table, whichever predicts best what was held out. INPUT: the text or the JSON (-J) of nccl-tests, the JSON of NCCL\n"
 	      "Inspector, the text of PARAM's comms benchmark, CSV with the columns bytes, us and perhaps kind, ranks, nodes, or\n"
 	      "the results directory of a run in which two or more ranks are real. What is written is a model:\n"
-	      "nbox run --model fitted:file=FILE; nbox model looks at it.\n\n",
+	      "nbox run --model fitted:file=FILE; nbox model looks at it. With --fabric it is a fabric: nbox run --fabric FILE.\n\n",
 	      stdout);
 	option_help(COMMAND_FIT, 22, stdout);
 	return 0;
@@ -64,6 +65,9 @@ static int take_option(struct request *q, const struct option_word *w, struct er
 		return words_count(w->name, w->value, &q->hints.n_nodes, err);
 	case FLAG_FIT_FORM:
 		return take_form(w->value, &q->form, err);
+	case FLAG_FIT_FABRIC:
+		q->fabric = w->value;
+		return 0;
 	case FLAG_FIT_IN_PLACE:
 		q->hints.in_place = true;
 		return 0;
@@ -98,18 +102,15 @@ static int fit_all(const struct samples *s, enum curve_form form, struct fitted 
 	return r;
 }
 
-/* The names of the inputs, as many as there is room for. */
-static void name_sources(const struct request *q, struct fitted *to)
+/* The names of the inputs, as many as there is room for. Return: @buf. */
+static char *name_sources(const struct request *q, char *buf, size_t size)
 {
 	size_t used = 0;
-	time_t now = time(NULL);
-	struct tm tm;
 
-	for (size_t i = 0; i < q->n_inputs && used < sizeof(to->source); i++)
-		used += (size_t)snprintf(to->source + used, sizeof(to->source) - used, "%s%s",
-					 i ? " " : "", q->inputs[i]);
-	plain_text(to->source);
-	strftime(to->date, sizeof(to->date), "%Y-%m-%d", gmtime_r(&now, &tm));
+	for (size_t i = 0; i < q->n_inputs && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? " " : "",
+					 q->inputs[i]);
+	return plain_text(buf);
 }
 
 static int write_model(const struct fitted *f, const char *path, struct err *err)
@@ -124,23 +125,36 @@ static int write_model(const struct fitted *f, const char *path, struct err *err
 	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-static int fit(const struct request *q, struct err *err)
+static int fit_curves(const struct request *q, const struct samples *samples, struct err *err)
 {
-	struct samples samples = {.list = NULL};
 	struct fitted f = {.curves = NULL};
-	int r = inputs_read(q->inputs, q->n_inputs, &q->hints, &samples, err);
+	time_t now = time(NULL);
+	struct tm tm;
+	int r = fit_all(samples, q->form, &f, err);
 
-	if (r == 0) {
-		samples_sort(&samples);
-		r = fit_all(&samples, q->form, &f, err);
-	}
-	name_sources(q, &f);
+	name_sources(q, f.source, sizeof(f.source));
+	strftime(f.date, sizeof(f.date), "%Y-%m-%d", gmtime_r(&now, &tm));
 	if (r == 0 && q->out)
 		r = write_model(&f, q->out, err);
 	if (r == 0 && q->out)
 		printf("written: %s, for --model fitted:file=%s\n", q->out, q->out);
-	samples_deinit(&samples);
 	fitted_deinit(&f);
+	return r;
+}
+
+static int fit(const struct request *q, struct err *err)
+{
+	struct samples samples = {.list = NULL};
+	char source[FITTED_SOURCE];
+	int r = inputs_read(q->inputs, q->n_inputs, &q->hints, &samples, err);
+
+	samples_sort(&samples);
+	if (r == 0 && q->fabric)
+		r = fabric_fit(q->fabric, &samples, name_sources(q, source, sizeof(source)), q->out,
+			       err);
+	else if (r == 0)
+		r = fit_curves(q, &samples, err);
+	samples_deinit(&samples);
 	return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;
 }
 
@@ -163,6 +177,8 @@ int cmd_fit(int argc, char **argv)
 			r = 0;
 		}
 	}
+	if (r == 0 && q.fabric && q.form != FIT_AUTO)
+		r = err_set(&err, EINVAL, "--kind is of curves; --fabric fits none");
 	if (r == 0 && !q.n_inputs)
 		r = err_set(&err, EINVAL, "of what? nbox fit INPUT...; see nbox fit --help");
 	if (r < 0) {

@@ -42,7 +42,7 @@ static void round_trip(const struct fabric *f)
 	REQUIRE(to);
 	fabric_write(f, to);
 	fclose(to);
-	REQUIRE(fabric_parse("again", text, n, 0, f->gpus_per_node, &again, &err) == 0);
+	REQUIRE(fabric_parse("again", text, n, f->n_nodes, f->gpus_per_node, &again, &err) == 0);
 	REQUIRE(again->n_nodes == f->n_nodes && again->n_changes == f->n_changes);
 	fabric_free(again);
 	free(text);

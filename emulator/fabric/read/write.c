@@ -50,6 +50,16 @@ static void write_fit(const struct fabric_fit *fit, FILE *to)
 	}
 }
 
+static void write_nodes(const struct fabric *f, FILE *to)
+{
+	fputs("nodes:\n", to);
+	for (size_t i = 0; i < f->n_nodes_runs; i++) {
+		fputs("  - {class: ", to);
+		field_write_text(f->classes[f->nodes[i].class].name, to);
+		fprintf(to, ", nodes: %u}\n", f->nodes[i].n);
+	}
+}
+
 void fabric_write(const struct fabric *f, FILE *to)
 {
 	fputs("name: ", to);
@@ -57,12 +67,9 @@ void fabric_write(const struct fabric *f, FILE *to)
 	fputs("\nclasses:\n", to);
 	for (uint32_t i = 0; i < f->n_classes; i++)
 		write_class(&f->classes[i], to);
-	fputs("nodes:\n", to);
-	for (size_t i = 0; i < f->n_nodes_runs; i++) {
-		fputs("  - {class: ", to);
-		field_write_text(f->classes[f->nodes[i].class].name, to);
-		fprintf(to, ", nodes: %u}\n", f->nodes[i].n);
-	}
+	/* what was fitted is asked for other numbers of nodes, too */
+	if (!f->fit.n_points || f->n_nodes_runs > 1)
+		write_nodes(f, to);
 	fputs("network:\n", to);
 	for (const struct field *field = fields_network; field->key; field++) {
 		fputs("  ", to);

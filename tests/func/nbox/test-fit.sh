@@ -56,6 +56,29 @@ says "AllReduce, 2 ranks on 1 node: 9 sizes, 1 KiB to 256 KiB" "knows what ran"
 exits 1 "a fit to a run of one real rank" "$NBOX" fit run
 says "no collective of this run went among two or more real ranks" "says why not"
 
+# the links of a fabric: times of a slower one are found again, and other sizes and ranks follow
+printf 'preset: dgx-h100\nclasses: [{preset: dgx-h100, name: node, nic_efficiency: 0.5}]\nnetwork: {preset: dgx-h100, latency: 8us}\n' >slow.yaml
+modelled() { "$NBOX" perf allreduce --fabric "$1" --model nccl --nodes "$2" --gpus-per-node 8 -b "$3" -e "$4" -f 2 --json -; }
+modelled slow.yaml 4 64 4G | python3 -IS -c '
+import json, sys
+print("kind,bytes,us,ranks,nodes")
+for r in json.load(sys.stdin)["rows"]: print("allreduce,%d,%.6f,32,4" % (r["bytes"], r["modelled_us"]))' >slow.csv
+exits 0 "a fit of links" "$NBOX" fit --fabric dgx-h100 slow.csv --out fitted.yaml
+says "dgx-h100, fitted to 27 times of 32 to 32 ranks" "says what to"
+says "written: fitted.yaml, for --fabric fitted.yaml" "and where it is"
+check "its errors are small where they were large" python3 -IS -c '
+import re, sys
+before, after = re.search(r"  all +\d+ +([\d.]+) % +\d+ % +([\d.]+) %", sys.argv[1]).groups()
+assert float(before) > 20 and float(after) < 2, (before, after)' "$out"
+check "a larger world follows" python3 -IS -c '
+import json, sys
+for a, b in zip(json.loads(sys.argv[1])["rows"], json.loads(sys.argv[2])["rows"]): assert abs(a["modelled_us"] / b["modelled_us"] - 1) < 0.05, (a, b)' \
+	"$(modelled slow.yaml 16 64 1G)" "$(modelled fitted.yaml 16 64 1G)"
+check "the file says how good it is" grep -qE '^  error: 0\.0' fitted.yaml
+exits 1 "a fabric that is not there" "$NBOX" fit --fabric dgx-h1oo slow.csv
+says "dgx-h100" "has a near one"
+exits 1 "too little" "$NBOX" fit --fabric dgx-h100 <(head -5 slow.csv)
+
 # CSV without ranks
 (echo bytes,us; for i in 1 2 4 8 16 32; do echo "$((i * 1024)),$((i + 5))"; done) >bare.csv
 exits 0 "what the file does not say" "$NBOX" fit --coll alltoall --ranks 8 --nodes 1 bare.csv

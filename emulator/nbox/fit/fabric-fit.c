@@ -1,0 +1,127 @@
+/* See fabric-fit.h. */
+#include "nbox/fit/fabric-fit.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "fabric/read/write.h"
+#include "nbox/fit/worlds.h"
+
+static void print_errors(const struct links_fit *fit, FILE *to)
+{
+	fprintf(to,
+		"errors at the %zu points held out      before             after\n"
+		"                              median   worst     median   worst\n",
+		fit->after[LINKS_ALL].n);
+	for (int i = 0; i < LINKS_BANDS; i++) {
+		const struct links_error *a = &fit->before[i], *b = &fit->after[i];
+
+		if (b->n)
+			fprintf(to, "  %-16s %6zu  %8.1f %% %5.0f %%  %7.1f %% %5.0f %%\n",
+				links_band_names[i], b->n, 100 * a->median, 100 * a->worst,
+				100 * b->median, 100 * b->worst);
+	}
+}
+
+/* What one number was and is; of the first class. */
+static void print_numbers(const struct fabric *before, const struct fabric *f,
+			  const struct links_fit *fit, FILE *to)
+{
+	const struct fabric_class *a = &before->classes[0], *b = &f->classes[0];
+	char was[32], is[32];
+
+	units_print_time(before->network.latency_ns, was, sizeof(was));
+	units_print_time(f->network.latency_ns, is, sizeof(is));
+	fprintf(to, "  %-20s x %-6.3f %s -> %s\n", link_number_names[LINK_NET_LATENCY],
+		fit->factors[LINK_NET_LATENCY], was, is);
+	fprintf(to, "  %-20s x %-6.3f %.4g -> %.4g GB/s of %.4g\n",
+		link_number_names[LINK_NIC_BANDWIDTH], fit->factors[LINK_NIC_BANDWIDTH],
+		a->nic_bytes_per_ns * fabric_nic_efficiency(a),
+		b->nic_bytes_per_ns * fabric_nic_efficiency(b), b->nic_bytes_per_ns);
+	fprintf(to, "  %-20s x %-6.3f %.4g -> %.4g GB/s of %.4g\n",
+		link_number_names[LINK_GPU_BANDWIDTH], fit->factors[LINK_GPU_BANDWIDTH],
+		a->gpu_bytes_per_ns * fabric_gpu_efficiency(a),
+		b->gpu_bytes_per_ns * fabric_gpu_efficiency(b), b->gpu_bytes_per_ns);
+	units_print_time(a->gpu_latency_ns, was, sizeof(was));
+	units_print_time(b->gpu_latency_ns, is, sizeof(is));
+	fprintf(to, "  %-20s x %-6.3f %s -> %s\n", link_number_names[LINK_GPU_LATENCY],
+		fit->factors[LINK_GPU_LATENCY], was, is);
+}
+
+static struct fabric_fit describe(const struct samples *s, const struct links_fit *fit)
+{
+	struct fabric_fit d = {.n_points = (uint32_t)fit->after[LINKS_ALL].n,
+			       .error = fit->after[LINKS_ALL].median,
+			       .min_ranks = UINT32_MAX,
+			       .min_bytes = INFINITY};
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct sample *one = &s->list[i];
+
+		d.min_ranks = one->n_ranks < d.min_ranks ? one->n_ranks : d.min_ranks;
+		d.max_ranks = one->n_ranks > d.max_ranks ? one->n_ranks : d.max_ranks;
+		d.min_bytes = fmin(d.min_bytes, one->bytes);
+		d.max_bytes = fmax(d.max_bytes, one->bytes);
+	}
+	return d;
+}
+
+static int write_out(const struct fabric *f, const char *source, const char *path, struct err *err)
+{
+	FILE *to = fopen(path, "we");
+	int r;
+
+	if (!to)
+		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	fprintf(to, "# nbox fit --fabric: fitted to %s\n", source);
+	fabric_write(f, to);
+	r = file_close(to);
+	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+static void leave_out_tiny(struct samples *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (s->list[i].bytes >= s->list[i].n_ranks || s->list[i].kind == COLL_ALLREDUCE ||
+		    s->list[i].kind == COLL_SENDRECV)
+			s->list[n++] = s->list[i];
+	s->n = n;
+}
+
+int fabric_fit(const char *fabric, struct samples *samples, const char *source, const char *out,
+	       struct err *err)
+{
+	static const double ones[LINK_NUMBERS] = {1, 1, 1, 1};
+	double most[LINK_NUMBERS];
+	struct worlds *w = NULL;
+	struct fabric before, *f;
+	struct links_fit fit;
+	int r;
+
+	leave_out_tiny(samples);
+	r = worlds_open(fabric, samples, &w, err);
+	if (r == 0) {
+		worlds_most(w, most);
+		r = links_fit(samples, most, worlds_predict, w, &fit, err);
+	}
+	if (r == 0) {
+		before = *worlds_fabric(w, ones); /* its lists stay where they are */
+		f = worlds_fabric(w, fit.factors);
+		f->fit = describe(samples, &fit);
+		printf("%s, fitted to %zu times of %u to %u ranks\n", f->name, samples->n,
+		       f->fit.min_ranks, f->fit.max_ranks);
+		print_numbers(&before, f, &fit, stdout);
+		print_errors(&fit, stdout);
+		r = out ? write_out(f, source, out, err) : 0;
+		if (r == 0 && out)
+			printf("written: %s, for --fabric %s\n", out, out);
+	}
+	worlds_close(w);
+	return r;
+}
