@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "base/units.h"
@@ -15,11 +16,13 @@
 static const enum option_id hops[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
 				      CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH};
 
-/* The option that names a whole fabric; CONFIG_OPTIONS: none does. */
+/* The option that names a whole fabric, or NICs, which a node of this machine's kind gets;
+ * CONFIG_OPTIONS: none does. */
 static enum option_id given(const struct config *c)
 {
 	return config_text(c, CONFIG_PRESET)   ? CONFIG_PRESET
 	       : config_text(c, CONFIG_FABRIC) ? CONFIG_FABRIC
+	       : config_text(c, CONFIG_INTER)  ? CONFIG_INTER
 					       : CONFIG_OPTIONS;
 }
 
@@ -34,16 +37,39 @@ static int refuse(const struct config *c, enum option_id id, size_t item, int r,
 			       -EINVAL);
 }
 
+/* Without NICs of its own a node would reach no other one: so many there are once --inter was
+ * applied, which checks the fabric. */
+static int open_machine(const struct config *c, uint32_t n_nodes, uint32_t gpus_per_node,
+			struct fabric **ret, struct err *err)
+{
+	struct err why = {""};
+	int r = fabric_open_machine("", 1, gpus_per_node, ret, &why);
+
+	if (r < 0)
+		return value_refuse(c, CONFIG_INTER, 0, err,
+				    "there is no fabric whose nodes could be otherwise: give "
+				    "--preset or --fabric (%s)",
+				    why.text);
+	(*ret)->n_nodes = (*ret)->nodes[0].n = n_nodes ? n_nodes : 1;
+	return 0;
+}
+
 /* 0 nodes: those of a file. 0 GPUs: all of a node. */
 static int open_given(const struct config *c, uint32_t n_nodes, uint32_t gpus_per_node,
 		      struct fabric **ret, struct err *err)
 {
 	enum option_id id = given(c);
 	const char *text = config_text(c, id);
-	int r = id == CONFIG_FABRIC
-			? fabric_open(text, n_nodes, gpus_per_node, ret, err)
-			: fabric_preset(text, n_nodes ? n_nodes : 1, gpus_per_node, ret, err);
+	int r;
 
+	if (id == CONFIG_INTER)
+		return open_machine(c, n_nodes, gpus_per_node, ret, err);
+	if (id == CONFIG_FABRIC)
+		r = fabric_open(text, n_nodes, gpus_per_node, ret, err);
+	else if (strcasecmp(text, "machine") == 0)
+		r = fabric_open_machine("", n_nodes, gpus_per_node, ret, err);
+	else
+		r = fabric_preset(text, n_nodes ? n_nodes : 1, gpus_per_node, ret, err);
 	return r < 0 ? refuse(c, id, 0, r, err) : 0;
 }
 

@@ -20,8 +20,10 @@ struct question {
 	bool is_json, is_yaml, is_list, has_fabric;
 };
 
-static const enum option_id taken[] = {CONFIG_PRESET, CONFIG_FABRIC,        CONFIG_NODES,
-				       CONFIG_WORLD,  CONFIG_GPUS_PER_NODE, CONFIG_CABLE};
+static const enum option_id taken[] = {
+	CONFIG_PRESET,        CONFIG_FABRIC, CONFIG_NODES,        CONFIG_WORLD,
+	CONFIG_GPUS_PER_NODE, CONFIG_INTER,  CONFIG_DOMAIN_NODES, CONFIG_CABLE,
+};
 
 static void usage(FILE *to)
 {

@@ -4,6 +4,7 @@
 #include "fabric/read/astra.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,7 @@ static int read_number(struct yaml_doc *d, const yaml_node_t *node, const char *
 	*ret = strtod(text, &end);
 	if (*end || end == text || !(*ret >= 0 && *ret <= 1e9))
 		return yaml_doc_refuse(d, node, "%s: '%.32s' is no number of 0 to 1e9", what, text);
+	*ret = fabs(*ret); /* "-0" */
 	return 0;
 }
 

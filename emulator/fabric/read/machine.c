@@ -168,7 +168,7 @@ int machine_class(const struct machine *m, const char *name, struct fabric_class
 	int r;
 
 	if (!m->n_gpus)
-		return err_set(err, ENODEV, "%s: no GPU", name);
+		return err_set(err, ENODEV, "no GPU");
 	memcpy(gpus, m->gpus, m->n_gpus * sizeof(*gpus));
 	qsort(gpus, m->n_gpus, sizeof(*gpus), by_number);
 	for (uint32_t i = 0; i < m->n_gpus; i++) {
@@ -188,7 +188,7 @@ int machine_class(const struct machine *m, const char *name, struct fabric_class
 	if (!has_nvlink)
 		c.gpu_bytes_per_ns = pcie;
 	snprintf(c.name, sizeof(c.name), "%.*s", FABRIC_NAME_MAX - 1, name);
-	snprintf(c.gpu, sizeof(c.gpu), "%s", machine_gpu_name(c.sm));
+	snprintf(c.gpu, sizeof(c.gpu), "%s", gpus[0].name ? gpus[0].name : machine_gpu_name(c.sm));
 	r = add_nics(m, gpus, &c, err);
 	if (r == 0)
 		*ret = c;

@@ -15,7 +15,8 @@ struct machine_place {
 
 struct machine_gpu {
 	struct machine_place place;
-	uint32_t number, sm;                           /* sm 0: not known */
+	uint32_t number, sm;
+	const char *name;                              /* static; NULL: by its sm */
 	double nvlink_bytes_per_ns, pcie_bytes_per_ns; /* each way, raw; 0: none, not known */
 	bool has_switch, has_gdr;
 };

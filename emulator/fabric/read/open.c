@@ -3,13 +3,16 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "fabric/read/astra.h"
 #include "fabric/read/nccl-xml.h"
+#include "fabric/read/sysfs.h"
 #include "fabric/read/yaml-read.h"
 
 #define FILE_MAX_BYTES (1u << 20)
@@ -67,23 +70,49 @@ static int parse_yaml(const char *name, const char *text, size_t n, uint32_t n_n
 }
 
 /* A node from its hardware; the network is one switch, until the user says more. */
-static int parse_xml(const char *name, const char *text, size_t n, uint32_t n_nodes,
-		     uint32_t gpus_per_node, struct fabric **ret, struct err *err)
+static int node_of(const struct machine *m, const char *name, uint32_t n_nodes,
+		   uint32_t gpus_per_node, struct fabric **ret, struct err *err)
 {
 	static const struct fabric_network network = {.kind = FABRIC_SWITCH,
 						      .latency_ns = ASSUMED_LATENCY_NS,
 						      .oversubscription = 1};
 	struct fabric_class class;
 	struct err why = {""};
+
+	if (machine_class(m, last_part(name), &class, &why) < 0)
+		return err_set(err, EINVAL, "%s: %s", name, why.text);
+	return checked(name, fabric_new(&class, &network, n_nodes ? n_nodes : 1), gpus_per_node,
+		       ret, err);
+}
+
+static int parse_xml(const char *name, const char *text, size_t n, uint32_t n_nodes,
+		     uint32_t gpus_per_node, struct fabric **ret, struct err *err)
+{
 	struct machine m;
 	int r = nccl_xml_read(name, text, n, &m, err);
 
-	if (r == 0 && machine_class(&m, last_part(name), &class, &why) < 0)
-		r = err_set(err, EINVAL, "%s: %s", name, why.text);
+	return r < 0 ? r : node_of(&m, name, n_nodes, gpus_per_node, ret, err);
+}
+
+int fabric_open_machine(const char *root, uint32_t n_nodes, uint32_t gpus_per_node,
+			struct fabric **ret, struct err *err)
+{
+	struct fabric *f = NULL;
+	struct machine m;
+	int r = sysfs_read(root, &m, err);
+
+	if (r == 0)
+		r = node_of(&m, "this machine", n_nodes, gpus_per_node, &f, err);
 	if (r < 0)
 		return r;
-	return checked(name, fabric_new(&class, &network, n_nodes ? n_nodes : 1), gpus_per_node,
-		       ret, err);
+	snprintf(f->name, sizeof(f->name), "machine");
+	f->source = strdup("this machine's /sys; the network is assumed: one switch, 2 us");
+	if (!f->source) {
+		fabric_free(f);
+		return err_set(err, ENOMEM, "out of memory for the fabric");
+	}
+	*ret = f;
+	return 0;
 }
 
 static bool begins_with_bracket(const char *text, size_t n)
@@ -127,6 +156,8 @@ int fabric_open(const char *text, uint32_t n_nodes, uint32_t gpus_per_node, stru
 	size_t n;
 	int r = -ENOENT;
 
+	if (strcasecmp(text, "machine") == 0)
+		return fabric_open_machine("", n_nodes, gpus_per_node, ret, err);
 	if (!strchr(text, '/'))
 		r = fabric_preset(text, n_nodes ? n_nodes : 1, gpus_per_node, ret, err);
 	if (r != -ENOENT || !is_file)
