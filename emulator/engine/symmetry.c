@@ -14,6 +14,7 @@
 #include "engine/sim-ports.h"
 #include "engine/symmetry-pipe.h"
 #include "engine/symmetry-ring.h"
+#include "engine/symmetry-tree.h"
 
 /* The period after which ranks do the same: 1 where all hops are equal, a node's ranks where the
  * communicator's nodes are whole and in order; else 0. */
@@ -103,6 +104,17 @@ static int all_to_all(struct symmetry *y, struct err *err)
 	return r;
 }
 
+/* Domain by domain, else rank by rank. */
+static int tree(struct symmetry *y, struct err *err)
+{
+	int r = symmetry_tree(y, err);
+
+	if (r != SYMMETRY_NONE)
+		return r;
+	y->end_ns = 0;
+	return symmetry_pipe(y, err);
+}
+
 int symmetry_solve(struct symmetry *y, struct err *err)
 {
 	y->n_known = 0;
@@ -111,7 +123,7 @@ int symmetry_solve(struct symmetry *y, struct err *err)
 		return 0;
 	switch (y->s->kind) {
 	case COLL_ALLREDUCE:
-		return y->s->algo == SCHED_TREE ? symmetry_pipe(y, err) : symmetry_ring(y, err);
+		return y->s->algo == SCHED_TREE ? tree(y, err) : symmetry_ring(y, err);
 	case COLL_ALLGATHER:
 	case COLL_REDUCESCATTER:
 		return symmetry_ring(y, err);

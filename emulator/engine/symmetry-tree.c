@@ -1,0 +1,267 @@
+/* Tree AllReduce of ranks that start together, domain by domain. The chains inside the domains are
+ * all alike: one stands for all. Where the edges between domains are alike too, subtrees of the
+ * same shape have the same times: an in-order tree of n domains has O(log n) shapes, and what goes
+ * down a full subtree ends last at its deepest leaf. The second tree is the first one, mirrored or
+ * shifted. Times are lines (pipe-lines.h). */
+#include "engine/symmetry-tree.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "engine/pipe-lines.h"
+#include "schedule/dtree.h"
+#include "schedule/rails.h"
+#include "schedule/tree.h"
+
+#define MAX_BITS 17
+
+struct tree {
+	struct symmetry *y;
+	uint32_t n, m; /* domains; ranks of one */
+	bool are_edges_alike;
+	uint32_t channel, number; /* the tree of the channel */
+	struct pipe_lane lane;
+	uint32_t class[PIPE_CLASSES], n_classes; /* the caller's numbers */
+	struct pipe_times chain;                 /* data of a domain at its head */
+	struct pipe_times full[MAX_BITS]; /* at the root of a full subtree, by its lowest bit */
+	bool has_full[MAX_BITS];
+};
+
+static uint32_t lane_of(const struct tree *t, uint32_t direction)
+{
+	return sched_tree_lane(t->channel, t->number, direction);
+}
+
+/* The rank at place @i of a domain. */
+static uint32_t rank_in(const struct tree *t, uint32_t domain, uint32_t i)
+{
+	return sched_rank_at(t->y->s, t->channel, domain * t->m + i);
+}
+
+/* When what is ready at @from arrives, no earlier than the receiver starts. */
+static int over(struct tree *t, uint32_t src, uint32_t dst, uint32_t direction,
+		const struct pipe_times *from, struct pipe_times *ret)
+{
+	uint16_t lane = (uint16_t)lane_of(t, direction);
+	uint32_t number = t->y->class_of(t->y->ctx, src, dst, lane), c = 0;
+	struct pipe_lane *l = &t->lane;
+	struct pipe_times a;
+	double left;
+	int r = 0;
+
+	while (c < t->n_classes && t->class[c] != number)
+		c++;
+	if (c == PIPE_CLASSES || number == UINT32_MAX)
+		return SYMMETRY_NONE;
+	if (c == t->n_classes)
+		t->class[t->n_classes++] = number;
+	if (!l->has_hop[c]) {
+		r = symmetry_cost(t->y, src, dst, lane, 0, l->full_bytes, &l->full[c]);
+		if (!r)
+			r = symmetry_cost(t->y, src, dst, lane, l->n_messages - 1, l->last_bytes,
+					  &l->last[c]);
+		l->has_hop[c] = r == 0;
+	}
+	if (r)
+		return r;
+	a = pipe_over_hop(l, from, c, 0, &left);
+	*ret = pipe_start(0);
+	return pipe_merge(ret, &a) ? 0 : SYMMETRY_NONE;
+}
+
+static uint32_t bit_of(const struct tree *t, uint32_t domain, bool *ret_is_full)
+{
+	uint32_t x = t->number == 0  ? domain
+		     : t->n % 2 == 0 ? t->n - 1 - domain
+		     : domain == 0   ? t->n - 1
+				     : domain - 1;
+	uint32_t bit = x & -x;
+
+	*ret_is_full = t->are_edges_alike && x && x + bit <= t->n;
+	return bit ? (uint32_t)__builtin_ctz(bit) : 0;
+}
+
+/* All data of a domain's subtree at its head. */
+static int up(struct tree *t, uint32_t domain, struct pipe_times *ret)
+{
+	int32_t parent, child[2];
+	struct pipe_times a;
+	bool is_full;
+	uint32_t bit = bit_of(t, domain, &is_full);
+	int r = 0;
+
+	if (is_full && t->has_full[bit]) {
+		*ret = t->full[bit];
+		return 0;
+	}
+	*ret = t->chain;
+	sched_dtree(t->n, domain, (int)t->number, &parent, child);
+	for (int i = 0; i < 2 && !r; i++) {
+		if (child[i] < 0)
+			continue;
+		r = up(t, (uint32_t)child[i], &a);
+		if (!r)
+			r = over(t, rank_in(t, (uint32_t)child[i], 0), rank_in(t, domain, 0),
+				 SCHED_UP, &a, &a);
+		if (!r && !pipe_merge(ret, &a))
+			r = SYMMETRY_NONE;
+	}
+	if (!r && is_full) {
+		t->full[bit] = *ret;
+		t->has_full[bit] = true;
+	}
+	return r;
+}
+
+/* From the head of a domain, where data is ready at @at, to the last of its chain. */
+static int down_chain(struct tree *t, uint32_t domain, const struct pipe_times *at)
+{
+	struct pipe_times a = *at;
+	int r = 0;
+
+	for (uint32_t i = 1; i < t->m && !r; i++)
+		r = over(t, rank_in(t, domain, i - 1), rank_in(t, domain, i), SCHED_DOWN, &a, &a);
+	t->y->end_ns = fmax(t->y->end_ns, a.last);
+	return r;
+}
+
+static int down(struct tree *t, uint32_t domain, const struct pipe_times *at)
+{
+	int32_t parent, child[2];
+	struct pipe_times a;
+	bool is_full;
+	uint32_t bit = bit_of(t, domain, &is_full);
+	int r = is_full && bit ? 0 : down_chain(t, domain, at);
+
+	sched_dtree(t->n, domain, (int)t->number, &parent, child);
+	for (int i = 0; i < 2 && !r; i++) {
+		if (child[i] < 0 || (is_full && i))
+			continue; /* the other one is alike */
+		r = over(t, rank_in(t, domain, 0), rank_in(t, (uint32_t)child[i], 0), SCHED_DOWN,
+			 at, &a);
+		if (!r)
+			r = down(t, (uint32_t)child[i], &a);
+	}
+	return r;
+}
+
+/* The messages of an edge. */
+static bool load_lane(const struct tree *t, uint32_t channel, uint32_t number,
+		      struct pipe_lane *ret)
+{
+	const struct sched *s = t->y->s;
+	uint16_t lane = (uint16_t)sched_tree_lane(channel, number, SCHED_UP);
+	uint32_t child = sched_rank_at(s, channel, 0);
+	int64_t parent = sched_tree_parent(s, child, channel, number);
+
+	if (parent < 0) { /* the root: an edge to another one */
+		child = sched_rank_at(s, channel, s->n_ranks - 1);
+		parent = sched_tree_parent(s, child, channel, number);
+	}
+	*ret = (struct pipe_lane){.n_messages =
+					  sched_conn_messages(s, child, (uint32_t)parent, lane)};
+	if (!ret->n_messages)
+		return false;
+	ret->full_bytes = sched_message_bytes(s, child, (uint32_t)parent, lane, 0);
+	ret->last_bytes =
+		sched_message_bytes(s, child, (uint32_t)parent, lane, ret->n_messages - 1);
+	return true;
+}
+
+static int solve_tree(struct tree *t)
+{
+	struct pipe_times all;
+	int32_t parent = 0, child[2];
+	uint32_t root = 0;
+	int r = 0;
+
+	if (!load_lane(t, t->channel, t->number, &t->lane))
+		return 0;
+	t->n_classes = 0;
+	for (int i = 0; i < MAX_BITS; i++)
+		t->has_full[i] = false;
+	t->chain = pipe_start(0);
+	for (uint32_t i = t->m - 1; i > 0 && !r; i--)
+		r = over(t, rank_in(t, 0, i), rank_in(t, 0, i - 1), SCHED_UP, &t->chain, &t->chain);
+	while (parent >= 0) {
+		sched_dtree(t->n, root, (int)t->number, &parent, child);
+		root = parent < 0 ? root : (uint32_t)parent;
+	}
+	if (!r)
+		r = up(t, root, &all);
+	return r ? r : down(t, root, &all);
+}
+
+/* Whether hops inside domains are those of the first one. Others than those of the first period are
+ * known to be. */
+static bool are_domains_alike(const struct tree *t)
+{
+	const struct symmetry *y = t->y;
+	uint32_t end = (y->period ? y->period : y->s->n_ranks) / t->m;
+
+	for (uint32_t d = 0; d < end && t->m > 1; d++)
+		for (uint32_t i = 1; i < t->m; i++)
+			for (uint32_t k = 0; k < 2; k++) {
+				uint32_t a = i - k, b = i - 1 + k;
+
+				if (y->class_of(y->ctx, rank_in(t, d, a), rank_in(t, d, b),
+						(uint16_t)lane_of(t, k)) !=
+				    y->class_of(y->ctx, rank_in(t, 0, 1 - k), rank_in(t, 0, k),
+						(uint16_t)lane_of(t, k)))
+					return false;
+			}
+	return true;
+}
+
+/* Whether channel @channel is as channel 0: its messages, and in a regular world its rail, as far
+ * as the edges inside a group and between groups go. */
+static bool is_like_first(struct tree *t, uint32_t channel)
+{
+	const struct symmetry *y = t->y;
+	uint32_t n = y->s->n_ranks, period = y->period ? y->period : n;
+	uint32_t pairs[2][2] = {{0, t->m}, {period - t->m, period}};
+	struct pipe_lane a, b;
+
+	if (y->s->n_rails > 1 && period == n)
+		return false;
+	for (uint32_t i = 0; i < 2; i++) {
+		bool has_a = load_lane(t, 0, i, &a), has_b = load_lane(t, channel, i, &b);
+
+		if (has_a != has_b ||
+		    (has_a && (a.n_messages != b.n_messages || a.full_bytes != b.full_bytes ||
+			       a.last_bytes != b.last_bytes)))
+			return false;
+	}
+	for (uint32_t i = 0; i < 4 && period < n; i++) {
+		uint32_t src = pairs[i / 2][i % 2], dst = pairs[i / 2][1 - i % 2];
+
+		if (y->class_of(y->ctx, sched_rank_at(y->s, channel, src),
+				sched_rank_at(y->s, channel, dst), (uint16_t)(channel * 4)) !=
+		    y->class_of(y->ctx, sched_rank_at(y->s, 0, src), sched_rank_at(y->s, 0, dst),
+				0))
+			return false;
+	}
+	return true;
+}
+
+int symmetry_tree(struct symmetry *y, struct err *err)
+{
+	uint32_t m = y->s->ranks_per_node;
+	struct tree t = {.y = y, .n = y->s->n_ranks / m, .m = m};
+	int r = 0;
+
+	(void)err;
+	if (y->border || y->ranks || y->s->slices > 1 || y->cost->reduce_ns_per_byte > 0)
+		return SYMMETRY_NONE;
+	t.are_edges_alike = y->period ? y->period == m && y->period < y->s->n_ranks
+				      : y->n_nodes == t.n || y->n_nodes == 1;
+	for (t.channel = 0; t.channel < y->s->n_channels && !r; t.channel++) {
+		if (t.channel && is_like_first(&t, t.channel))
+			continue;
+		if (!are_domains_alike(&t))
+			return SYMMETRY_NONE;
+		for (t.number = 0; t.number < 2 && !r; t.number++)
+			r = solve_tree(&t);
+	}
+	return r;
+}
