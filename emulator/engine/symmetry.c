@@ -8,10 +8,12 @@
 #include "engine/symmetry.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "engine/sim-ports.h"
+#include "engine/symmetry-chain.h"
 #include "engine/symmetry-pipe.h"
 #include "engine/symmetry-ring.h"
 #include "engine/symmetry-tree.h"
@@ -74,6 +76,39 @@ static void all_to_all_arrived(void *ctx, uint32_t src, uint32_t dst, uint16_t l
 		a->y->at[a->y->offset[a->of[low].in] + index] = arrived_ns;
 }
 
+/* All hops are alike: each rank sends to another one at a time, so no port ever waits. The port's
+ * messages follow each other, and the last one arrives a latency later, where latencies are equal.
+ */
+static int all_to_all_alike(struct symmetry *y)
+{
+	const struct sched *s = y->s;
+	double busy_ns = 0, latency_ns = -1;
+
+	for (uint32_t c = 0; c < s->n_channels; c++) {
+		uint64_t n = sched_conn_messages(s, 0, 1, (uint16_t)c);
+		uint64_t part[2] = {n > 1 ? n - 1 : 0, n ? 1 : 0}; /* full ones, the last one */
+
+		for (int i = 0; i < 2; i++) {
+			struct nbox_delay d;
+			int r;
+
+			if (!part[i])
+				continue;
+			r = symmetry_cost(y, 0, 1, (uint16_t)c, i ? n - 1 : 0,
+					  sched_message_bytes(s, 0, 1, (uint16_t)c, i ? n - 1 : 0),
+					  &d);
+			if (r)
+				return r;
+			if (latency_ns >= 0 && d.latency_ns != latency_ns)
+				return SYMMETRY_NONE;
+			latency_ns = d.latency_ns;
+			busy_ns += (double)part[i] * d.occupancy_ns;
+		}
+	}
+	y->end_ns = (s->n_ranks - 1) * busy_ns + fmax(latency_ns, 0);
+	return 0;
+}
+
 static int all_to_all(struct symmetry *y, struct err *err)
 {
 	uint32_t period = all_to_all_period(y), n = y->s->n_ranks, i;
@@ -85,6 +120,9 @@ static int all_to_all(struct symmetry *y, struct err *err)
 
 	if (!period)
 		return SYMMETRY_NONE;
+	r = period == 1 && !y->border && y->s->slices < 2 ? all_to_all_alike(y) : SYMMETRY_NONE;
+	if (r != SYMMETRY_NONE)
+		return r;
 	if (y->border) {
 		a.n = y->border->n_in;
 		a.of = of = calloc((size_t)a.n + 1, sizeof(*of));
@@ -104,10 +142,10 @@ static int all_to_all(struct symmetry *y, struct err *err)
 	return r;
 }
 
-/* Domain by domain, else rank by rank. */
-static int tree(struct symmetry *y, struct err *err)
+/* Without a border in one go, else rank by rank. */
+static int pipeline(struct symmetry *y, struct err *err)
 {
-	int r = symmetry_tree(y, err);
+	int r = y->s->algo == SCHED_TREE ? symmetry_tree(y, err) : symmetry_chain(y, err);
 
 	if (r != SYMMETRY_NONE)
 		return r;
@@ -123,13 +161,13 @@ int symmetry_solve(struct symmetry *y, struct err *err)
 		return 0;
 	switch (y->s->kind) {
 	case COLL_ALLREDUCE:
-		return y->s->algo == SCHED_TREE ? tree(y, err) : symmetry_ring(y, err);
+		return y->s->algo == SCHED_TREE ? pipeline(y, err) : symmetry_ring(y, err);
 	case COLL_ALLGATHER:
 	case COLL_REDUCESCATTER:
 		return symmetry_ring(y, err);
 	case COLL_BROADCAST:
 	case COLL_REDUCE:
-		return symmetry_pipe(y, err);
+		return pipeline(y, err);
 	case COLL_ALLTOALL:
 		return all_to_all(y, err);
 	case COLL_GATHER:

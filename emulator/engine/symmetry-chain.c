@@ -1,0 +1,128 @@
+/* See symmetry-chain.h: the times of the data, as lines (pipe-lines.h), go hop by hop from where it
+ * starts to the last rank. */
+#include "engine/symmetry-chain.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "engine/pipe-lines.h"
+#include "engine/ring-hops.h"
+
+struct chain {
+	struct symmetry *y;
+	struct ring_hops hops, first; /* of the lane; of the first one */
+	struct pipe_lane messages;    /* of the lane */
+};
+
+/* The place where the data starts. */
+static uint32_t start_of(const struct chain *c, uint16_t lane)
+{
+	const struct sched *s = c->y->s;
+	uint32_t root = sched_place_of(s, lane, s->root);
+
+	if (s->kind == COLL_BROADCAST)
+		return root;
+	return root + 1 == s->n_ranks ? 0 : root + 1;
+}
+
+static struct pipe_lane messages_of(const struct chain *c, uint16_t lane)
+{
+	const struct sched *s = c->y->s;
+	uint32_t place = start_of(c, lane), src = ring_rank(s, lane, place);
+	uint32_t dst = ring_behind(s, lane, place);
+	uint64_t n = sched_conn_messages(s, src, dst, lane);
+
+	return (struct pipe_lane){.n_messages = n,
+				  .full_bytes = n ? sched_message_bytes(s, src, dst, lane, 0) : 0,
+				  .last_bytes =
+					  n ? sched_message_bytes(s, src, dst, lane, n - 1) : 0};
+}
+
+static int load_costs(struct chain *c, uint16_t lane)
+{
+	struct ring_costs full, last;
+	int r;
+
+	if (c->hops.n > PIPE_CLASSES)
+		return SYMMETRY_NONE;
+	r = ring_hops_price(&c->hops, c->y, lane, c->messages.full_bytes, &full);
+	if (!r)
+		r = ring_hops_price(&c->hops, c->y, lane, c->messages.last_bytes, &last);
+	for (uint32_t i = 0; i < c->hops.n && !r; i++) {
+		c->messages.full[i] = (struct nbox_delay){full.latency[i], full.occupancy[i]};
+		c->messages.last[i] = (struct nbox_delay){last.latency[i], last.occupancy[i]};
+	}
+	return r;
+}
+
+static int solve_lane(struct chain *c, uint16_t lane)
+{
+	uint32_t n = c->y->s->n_ranks, place = start_of(c, lane);
+	struct pipe_times t = pipe_start(0);
+	double left;
+	int r = load_costs(c, lane);
+
+	for (uint32_t i = 0; i + 1 < n && !r; i++) {
+		struct pipe_times a = pipe_over_hop(&c->messages, &t, c->hops.of[place], 0, &left);
+
+		t = pipe_start(0);
+		r = pipe_merge(&t, &a) ? 0 : SYMMETRY_NONE;
+		place = place + 1 == n ? 0 : place + 1;
+	}
+	c->y->end_ns = fmax(c->y->end_ns, t.last);
+	return r;
+}
+
+static bool are_equal(const struct pipe_lane *a, const struct pipe_lane *b)
+{
+	return a->n_messages == b->n_messages && a->full_bytes == b->full_bytes &&
+	       a->last_bytes == b->last_bytes;
+}
+
+/* Whether an earlier lane did the same: one of the same rail, or the first. */
+static bool is_known(const struct chain *c, uint16_t lane)
+{
+	uint32_t n_rails = c->y->s->n_rails < 2 ? 1 : c->y->s->n_rails;
+	struct pipe_lane first = messages_of(c, 0), before;
+
+	if (lane >= n_rails) {
+		before = messages_of(c, (uint16_t)(lane - n_rails));
+		if (are_equal(&c->messages, &before))
+			return true;
+	}
+	return lane && are_equal(&c->messages, &first) && start_of(c, lane) == start_of(c, 0) &&
+	       ring_hops_equal(&c->hops, &c->first, c->y->s->n_ranks);
+}
+
+static int each_lane(struct chain *c)
+{
+	int r = ring_hops_load(&c->first, c->y, 0);
+
+	for (uint32_t i = 0; i < c->y->s->n_channels && !r; i++) {
+		uint16_t lane = (uint16_t)i;
+
+		c->messages = messages_of(c, lane);
+		if (!c->messages.n_messages)
+			continue;
+		r = ring_hops_load(&c->hops, c->y, lane);
+		if (!r && !is_known(c, lane))
+			r = solve_lane(c, lane);
+	}
+	return r;
+}
+
+int symmetry_chain(struct symmetry *y, struct err *err)
+{
+	struct chain c = {.y = y};
+	int r;
+
+	if (y->border || y->ranks || y->s->slices > 1 ||
+	    (y->cost->reduce_ns_per_byte > 0 && y->s->kind == COLL_REDUCE))
+		return SYMMETRY_NONE;
+	r = each_lane(&c);
+	ring_hops_deinit(&c.hops);
+	ring_hops_deinit(&c.first);
+	return r == -ENOMEM
+		       ? err_set(err, ENOMEM, "no memory for a chain of %u ranks", y->s->n_ranks)
+		       : r;
+}
