@@ -235,7 +235,7 @@ static void the_list_is_sorted_and_names_what_fails(void **state)
 	assert_int_equal(delay_list(dirs, count_each, &names, &err), 0);
 	assert_string_equal(
 		names,
-		" add alltoall alphabeta const fitted jitter nccl none ring slow table tree");
+		" add alltoall alphabeta const fitted jitter loggp nccl none pinned queue ring sigmoid slow table tree");
 	/* the good plug-ins of a folder are listed; the error names the first bad one */
 	names[0] = '\0';
 	assert_int_equal(delay_list(bad, count_each, &names, &err), -ENOEXEC);
