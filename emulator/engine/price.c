@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/bitmap.h"
 #include "schedule/dtree.h"
@@ -196,6 +197,25 @@ static int no_path(const struct price *p, uint32_t src, uint32_t dst)
 		       membership_world(p->members, src), membership_world(p->members, dst));
 }
 
+/* While a tree fills, fewer share the links: a message is there sooner than its connection is free
+ * for the next one, as if the latency were shorter by that. */
+static int ask_filling(struct price *p, const struct route *route, struct nbox_message *msg,
+		       struct nbox_delay *ret)
+{
+	struct nbox_link links[FABRIC_PATH_MAX];
+	struct nbox_delay filling;
+	int r;
+
+	memcpy(links, route->links, sizeof(links));
+	for (uint32_t i = 0; i < route->n_links; i++)
+		links[i].flows = route->filling[i];
+	msg->links = links;
+	r = ask(p, msg, &filling);
+	if (r == 0)
+		ret->latency_ns = filling.latency_ns + filling.occupancy_ns - ret->occupancy_ns;
+	return r;
+}
+
 static int planned_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
 			   uint64_t bytes, struct nbox_delay *ret)
 {
@@ -219,6 +239,8 @@ static int planned_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane,
 	msg.dst = membership_world(p->members, dst);
 	add_route(p, routes_get(p->routes, number), &msg);
 	r = ask(p, &msg, ret);
+	if (r == 0 && p->op.algo == NBOX_TREE)
+		r = ask_filling(p, routes_get(p->routes, number), &msg, ret);
 	if (r == 0)
 		*known = (struct price_known){bytes, key, *ret};
 	return r;

@@ -18,6 +18,7 @@ struct routes {
 	uint32_t n_rails;
 	uint32_t n_lanes;          /* that have data */
 	uint32_t gpu_flows;        /* lanes at a GPU's port */
+	uint32_t edges;            /* of the domain with most, in both trees; 0: no tree */
 	uint32_t nic_flows;        /* SCHED_DIRECT: ranks at a NIC */
 	bool is_even;              /* domains of equal size */
 	uint32_t period;           /* in ranks */
@@ -165,7 +166,7 @@ static int count_rail_tree(struct routes *r, uint32_t rail)
 {
 	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, head = sched_head(r->s, rail);
 	uint32_t end = r->period < n ? r->period : n;
-	uint32_t weight = lanes_of_rail(r, rail) * tree_edges(n / per);
+	uint32_t weight = lanes_of_rail(r, rail) * r->edges;
 	int e = 0;
 
 	for (uint32_t i = head; i < end && i + per < n && !e; i += per)
@@ -196,8 +197,10 @@ static int count_flows(struct routes *r)
 	int e = 0;
 
 	r->gpu_flows = s->algo == SCHED_DIRECT ? 1 : r->n_lanes;
-	if (s->algo == SCHED_TREE)
-		r->gpu_flows *= per == 1 ? tree_edges(s->n_ranks) : per > 2 ? 4 : 2;
+	if (s->algo == SCHED_TREE) {
+		r->edges = tree_edges(s->n_ranks / per);
+		r->gpu_flows *= per == 1 ? r->edges : per > 2 ? 4 : 2;
+	}
 	for (uint32_t rail = 0; rail < r->n_rails && s->algo != SCHED_DIRECT && !e; rail++)
 		if (lanes_of_rail(r, rail))
 			e = s->algo == SCHED_TREE ? count_rail_tree(r, rail)
@@ -250,8 +253,32 @@ static uint32_t flows_on(const struct routes *r, uint64_t link)
 	return flows ? flows : 1;
 }
 
+/* How many children of a tree's parent share its port for a message between domains; inside one,
+ * and in other algorithms: 0. */
+static uint32_t siblings_of(const struct routes *r, uint32_t src, uint32_t dst, uint16_t lane)
+{
+	uint32_t per = r->s->ranks_per_node, top = lane % 2 == SCHED_UP ? dst / per : src / per;
+	int32_t parent, child[2];
+
+	if (!r->edges || src / per == dst / per)
+		return 0;
+	sched_dtree(r->s->n_ranks / per, top, lane / 2 % 2, &parent, child);
+	return (child[0] >= 0) + (child[1] >= 0);
+}
+
+/* Of @flows those that are busy while a tree fills: between domains one for each sibling; inside
+ * one a GPU has the two trees' up or down, of the four. */
+static uint32_t filling_flows(const struct routes *r, uint32_t flows, uint32_t siblings)
+{
+	if (!r->edges)
+		return flows;
+	if (siblings)
+		return (flows * siblings + r->edges - 1) / r->edges;
+	return r->s->ranks_per_node > 2 ? (flows + 1) / 2 : flows;
+}
+
 static int make_route(const struct routes *r, uint32_t src, uint32_t dst, uint32_t rail,
-		      struct route *ret)
+		      uint32_t siblings, struct route *ret)
 {
 	uint64_t links[FABRIC_PATH_MAX];
 	struct fabric_link link;
@@ -268,6 +295,7 @@ static int make_route(const struct routes *r, uint32_t src, uint32_t dst, uint32
 		ret->links[i].latency_ns = link.latency_ns;
 		ret->links[i].bytes_per_ns = link.bytes_per_ns;
 		ret->links[i].flows = flows_on(r, links[i]);
+		ret->filling[i] = filling_flows(r, ret->links[i].flows, siblings);
 	}
 	return 0;
 }
@@ -301,14 +329,16 @@ static void to_first(const struct routes *r, uint32_t *src, uint32_t *dst)
 }
 
 /* One number for all connections that have the same route for sure. */
-static uint64_t key_of(const struct routes *r, uint32_t src, uint32_t dst, uint32_t rail)
+static uint64_t key_of(const struct routes *r, uint32_t src, uint32_t dst, uint32_t rail,
+		       uint32_t siblings)
 {
 	const struct fabric *f = r->fabric;
 
 	if (r->are_domains_alike && src != dst && !is_crossing(r, src, dst))
 		return 1 + (uint64_t)(fabric_class_of(f, world(r, src) / f->gpus_per_node) -
 				      f->classes);
-	return UINT64_C(1) << 63 | (uint64_t)rail << 40 | (uint64_t)src << 20 | dst;
+	return UINT64_C(1) << 63 | (uint64_t)siblings << 60 | (uint64_t)rail << 40 |
+	       (uint64_t)src << 20 | dst;
 }
 
 static uint32_t rail_of(const struct routes *r, uint16_t lane)
@@ -327,16 +357,18 @@ int routes_links(const struct routes *r, uint32_t src, uint32_t dst, uint16_t la
 
 uint32_t routes_find(struct routes *r, uint32_t src, uint32_t dst, uint16_t lane)
 {
+	uint32_t siblings = siblings_of(r, src, dst, lane);
 	uint32_t rail = rail_of(r, lane), *number, i;
 	struct route route;
 
 	if (r->period < r->s->n_ranks)
 		to_first(r, &src, &dst);
-	number = number_table_at(&r->of, key_of(r, src, dst, rail));
+	number = number_table_at(&r->of, key_of(r, src, dst, rail, siblings));
 	if (!number)
 		return ROUTE_NONE;
 	if (*number == 0) {
-		i = make_route(r, src, dst, rail, &route) < 0 ? ROUTE_NONE : add_route(r, &route);
+		i = make_route(r, src, dst, rail, siblings, &route) < 0 ? ROUTE_NONE
+									: add_route(r, &route);
 		if (i == ROUTE_NONE)
 			return ROUTE_NONE;
 		*number = i + 1;

@@ -9,6 +9,9 @@
 
 struct route {
 	struct nbox_link links[FABRIC_PATH_MAX];
+	/* Lanes on each link while a tree fills: a domain's edges are not all busy then, a parent's
+	 * children share its port. Elsewhere as links[].flows. */
+	uint32_t filling[FABRIC_PATH_MAX];
 	uint32_t n_links;
 	uint32_t hop; /* enum nbox_hop: within a domain, between domains */
 };
