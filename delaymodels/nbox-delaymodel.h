@@ -186,6 +186,8 @@ struct nbox_plan {
 			      * ones have what is left; 0: even shares */
 	uint32_t n_first;    /* of a tree: lanes of its first tree, at least half; the others have
 			      * the second; 0: half */
+	/* Of a message inside a domain, what a rank holds back before it passes it on; 0: all */
+	uint32_t intra_line_bytes;
 };
 
 /* Lent by the host for the life of the model. */

@@ -121,16 +121,30 @@ static void set_steps(const struct comm *c, uint32_t algo, uint32_t proto, struc
 	ret->proto = proto;
 }
 
-/* NCCL's limit of LL is that of a GPU or of the proxies, which a ring's lanes at work share; a lane
- * alone has what one of the channels has on one node. */
-static double ll_ring_lane_bw(const struct comm *c, const struct choice *ch, double all_bw)
+/* From four domains on an inner one hears two children at a time, and gets less of its NICs: by as
+ * much as NCCL's figures for a channel of a tree fall from two domains to four. Blackwell's contain
+ * more than that: Hopper's stand for it. */
+static double fan_in(const struct comm *c)
 {
-	static const double channels[N_CARDS] = {12, 24, 24, 32}; /* on one node */
 	uint32_t card = tables_card(c->sm_min);
-	double alone = 2 * c->setting->tables->ll_bw[card][0] / channels[card];
-	double share = all_bw / ch->n_channels;
+	const double *bw = c->setting->tables->tree_bw[card < 2 ? card : 2];
 
-	return share < alone ? share : alone;
+	return c->n_nodes < 4 ? 1 : bw[1] / bw[2];
+}
+
+/* What a thread block moves: in a tree half of it goes up while the other half comes down. NCCL's
+ * figures for two domains stand for more as well: its lower ones for those contain how long the
+ * pipeline takes to fill, which the schedule shows. */
+static void simple_lanes(const struct comm *c, const struct choice *ch, struct nbox_plan *ret)
+{
+	uint32_t card = tables_card(c->sm_min);
+	double tree = c->setting->tables->tree_bw[card][c->n_nodes > 1] / 2;
+
+	if (ch->algo == ALGO_TREE) {
+		ret->lane_bytes_per_ns[NBOX_INTRA] = ret->lane_bytes_per_ns[NBOX_INTER] = tree;
+		ret->wire_factor = fan_in(c);
+	} else if (c->sm_min >= 90)
+		ret->lane_bytes_per_ns[NBOX_INTER] = RING_LANE_BYTES_PER_NS;
 }
 
 /* A lane carries its share of what NCCL's tables give the graph. In a tree half of that goes up
@@ -141,24 +155,25 @@ static void set_lanes(const struct comm *c, const struct nbox_op *op, const stru
 	double bw = (double)cost_bus_bw(c, op->kind, ch->algo, ch->proto) * ret->wire_factor;
 	uint32_t elem = op->elem_bytes ? op->elem_bytes : 1;
 
-	if (ch->algo == ALGO_RING && ch->proto == NBOX_LL)
-		bw = ll_ring_lane_bw(c, ch, bw);
-	else
-		bw /= ch->algo == ALGO_TREE ? 2 * c->n_channels : c->n_channels;
+	bw /= c->n_channels;
+	if (ch->algo == ALGO_TREE)
+		bw /= 2;
 	ret->n_lanes = ch->n_channels;
 	ret->lane_bytes = (ch->lane_bytes + elem - 1) / elem * elem;
 	/* channels of the graph are followed by as many with the second tree, and so on */
 	for (uint32_t i = 0; ch->algo == ALGO_TREE && i < ch->n_channels; i++)
 		ret->n_first += i / c->graphs.tree.n_channels % 2 == 0;
-	if (ch->algo == ALGO_RING && ch->proto == NBOX_SIMPLE) {
+	if (ch->proto == NBOX_SIMPLE) {
 		/* NCCL knows steps of 2 to 6 GB/s there: the links say it better */
-		ret->lane_bytes_per_ns[NBOX_INTER] = c->sm_min >= 90 ? RING_LANE_BYTES_PER_NS : 0;
+		simple_lanes(c, ch, ret);
 		return;
 	}
+	/* Between domains proxies send chunks. Inside one LL and LL128 pass each line on as it
+	 * arrives; a tree over several domains is no faster than its way between them. */
 	ret->lane_bytes_per_ns[NBOX_INTER] = bw;
-	/* In trees LL and LL128 pass a line on as it arrives, not a chunk: a hop between GPUs costs
-	 * its step alone. */
-	if (ch->algo != ALGO_TREE || ch->proto == NBOX_SIMPLE)
+	if (ch->algo == ALGO_TREE && c->n_nodes > 1)
+		ret->intra_line_bytes = ch->proto == NBOX_LL ? 16 : 128;
+	else
 		ret->lane_bytes_per_ns[NBOX_INTRA] = bw;
 }
 

@@ -2,6 +2,7 @@
 #include "engine/price.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,8 @@ static void add_route(const struct price *p, const struct route *route, struct n
 	msg->flows = route->n_links ? route->links[0].flows : 1;
 	msg->proto = p->plan->proto;
 	msg->wire_bytes = (double)msg->bytes * p->plan->wire_factor;
+	if (route->hop == NBOX_INTRA && p->plan->intra_line_bytes)
+		msg->wire_bytes = fmin(msg->wire_bytes, p->plan->intra_line_bytes);
 	msg->step_ns = p->plan->step_ns[route->hop == NBOX_INTER];
 	msg->lane_bytes_per_ns = p->plan->lane_bytes_per_ns[route->hop == NBOX_INTER] *
 				 (p->lanes_at_port ? p->lanes_at_port : 1);

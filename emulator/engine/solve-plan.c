@@ -170,6 +170,8 @@ static int rank_time(const struct planned *pl, struct price *p, uint32_t rank, b
 
 int planned_alltoall(struct planned *pl, struct price *p, double *ret_ns, struct err *err)
 {
+	const struct fabric *f = delay_fabric(p->delay);
+	bool is_pcie = f->classes[0].intra == FABRIC_PCIE;
 	uint32_t end = routes_period(pl->routes);
 	double longest = 0;
 	int r = 0;
@@ -180,8 +182,13 @@ int planned_alltoall(struct planned *pl, struct price *p, double *ret_ns, struct
 			struct port_time t;
 
 			r = rank_time(pl, p, rank, is_in, &t);
-			longest = fmax(longest, fmax(t.inter_ns, t.intra_ns) + t.latency_ns);
+			/* on PCIe all goes through a GPU's one port */
+			longest = fmax(longest,
+				       t.latency_ns + (is_pcie ? t.inter_ns + t.intra_ns
+							       : fmax(t.inter_ns, t.intra_ns)));
 		}
+	/* leaves, groups and the bisection are shared by all: the bound has them */
+	longest = fmax(longest, fabric_bound(f, pl->s.kind, pl->s.bytes, 0, p->members, NULL, 0));
 	*ret_ns = pl->s.bytes ? longest : 0;
 	return r;
 }
