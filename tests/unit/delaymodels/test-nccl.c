@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "engine/solve-plan.h"
+#include "rng.h"
 #include "schedule/rails.h"
 #include "schedule/schedule.h"
 
@@ -148,6 +150,115 @@ static void wrong_words_and_numbers_get_a_sentence(void **state)
 	refused("nccl", "NCCL_MIN_NCHANNELS", "-1", "from 0");
 }
 
+static void write_tuner(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void a_tuners_table_decides_where_it_has_a_line(void **state)
+{
+	struct nbox_fabric f = dgx(90, 4);
+	char path[] = "/tmp/nbox-tuner-XXXXXX", model[64];
+	int fd = mkstemp(path);
+	struct nbox_plan p;
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(model, sizeof(model), "nccl:tuner=%s", path);
+	write_tuner(path, "# the example's columns\n"
+			  "allreduce,0,65536,ring,simple,4,4,32,1,0\n"
+			  "allreduce,0,65536,tree,simple,2,-1,-1,4,-1\n"
+			  "allgather,0,4294967295,ring,ll128,-1,4,-1\r\n");
+	p = must_plan(model, &f, NBOX_ALLREDUCE, 65536);
+	assert_int_equal(p.algo, NBOX_RING);
+	assert_int_equal(p.proto, NBOX_SIMPLE);
+	assert_int_equal(p.n_lanes, 4);
+	p = must_plan(model, &f, NBOX_ALLREDUCE, 65540); /* no line */
+	assert_int_equal(p.algo, NBOX_TREE);
+	assert_int_equal(p.proto, NBOX_LL);
+	p = must_plan(model, &f, NBOX_ALLGATHER, 1 << 20);
+	assert_int_equal(p.proto, NBOX_LL128);
+	assert_int_equal(p.n_lanes, 16); /* NCCL's own */
+
+	write_tuner(path, "allreduce,0,65536,ring,simple,4\n");
+	refused(model, NULL, NULL, ":1: a line has 8 to 10 columns");
+	write_tuner(path, "\nallreduce,0,1,rign,simple,4,-1,-1\n");
+	refused(model, NULL, NULL, ":2: column 4 is 'rign', it must be tree|ring");
+	write_tuner(path, "allreduce,0,x,ring,simple,4,-1,-1\n");
+	refused(model, NULL, NULL, "column 3 is 'x'");
+	write_tuner(path, "allreduce,0,1,ring,simple,0,-1,-1\n");
+	refused(model, NULL, NULL, "1 to 64");
+	unlink(path);
+}
+
+/* The weakest domain decides for all: 8 ranks in three of them, 4 in the last. */
+static void uneven_domains_have_the_channels_of_the_smallest(void **state)
+{
+	struct nbox_fabric f = dgx(90, 4), small = dgx(90, 4);
+	struct nbox_op op = test_op(NBOX_ALLGATHER, 28, 4, 64 << 20);
+	struct nbox_plan p, even;
+	struct err err = {""};
+	CHAIN d = test_must_open("nccl:proto=simple", NULL, 0);
+
+	(void)state;
+	op.algo = NBOX_ALGO_ANY;
+	f.ranks_per_domain = 0;
+	small.ranks_per_domain = small.most_ranks_per_domain = small.n_nics = 4;
+	assert_int_equal(delay_plan(d, &op, &f, &p, &err), 0);
+	op.n_ranks = 16;
+	assert_int_equal(delay_plan(d, &op, &small, &even, &err), 0);
+	assert_int_equal(p.n_lanes, even.n_lanes);
+}
+
+/* Whatever a fabric may say, the host takes the plan. */
+static void any_fabric_gets_a_plan(void **state)
+{
+	struct rng rng;
+	struct err err = {""};
+	CHAIN d = test_must_open("nccl", NULL, 0);
+
+	(void)state;
+	rng_seed(&rng, 13, 0);
+	for (int i = 0; i < 20000; i++) {
+		uint32_t local = 1 + (uint32_t)(rng_u64(&rng) % 72), n = 1 + rng_u64(&rng) % 300;
+		static const uint32_t sms[] = {35, 60, 70, 75, 80, 86, 89, 90, 100, 103, 120};
+		struct nbox_fabric f = {
+			.struct_size = sizeof(f),
+			.n_domains = n,
+			.ranks_per_domain = rng_u64(&rng) % 3 ? local : 0,
+			.most_ranks_per_domain = local,
+			.sm_min = sms[rng_u64(&rng) % 11],
+			.intra = rng_u64(&rng) % 3,
+			.cpu = rng_u64(&rng) % 4,
+			.distance = rng_u64(&rng) % 4,
+			.has_nvls = rng_u64(&rng) % 2,
+			.has_gdr = rng_u64(&rng) % 2,
+			.n_nics = rng_u64(&rng) % 73,
+			.gpu_bytes_per_ns = exp2((double)(rng_u64(&rng) % 40) - 20),
+			.pcie_bytes_per_ns = exp2((double)(rng_u64(&rng) % 40) - 20),
+			.nic_bytes_per_ns = exp2((double)(rng_u64(&rng) % 40) - 20),
+			.net_latency_ns = (double)(rng_u64(&rng) % 100000),
+		};
+		struct nbox_op op = test_op(rng_u64(&rng) % 9, local * n, n,
+					    4 * (rng_u64(&rng) >> (28 + rng_u64(&rng) % 36)));
+		struct nbox_plan p;
+
+		f.sm_max = f.sm_min;
+		op.algo = NBOX_ALGO_ANY;
+		if (delay_plan(d, &op, &f, &p, &err) != 0)
+			fail_msg("%d: %s", i, err.text);
+		assert_true(p.lane_bytes == 0 || p.algo > NBOX_CHAIN ||
+			    p.lane_bytes * p.n_lanes >= op.bytes);
+		assert_true(p.n_first <= p.n_lanes &&
+			    (p.algo != NBOX_TREE || 2 * p.n_first >= p.n_lanes));
+	}
+}
+
 static void what_is_left_of_the_choice_may_be_nothing(void **state)
 {
 	struct nbox_fabric f = dgx(80, 4);
@@ -258,6 +369,9 @@ int main(void)
 		cmocka_unit_test(a_switch_that_reduces_takes_large_sums),
 		cmocka_unit_test(the_environment_narrows_the_choice_and_a_parameter_comes_first),
 		cmocka_unit_test(wrong_words_and_numbers_get_a_sentence),
+		cmocka_unit_test(a_tuners_table_decides_where_it_has_a_line),
+		cmocka_unit_test(uneven_domains_have_the_channels_of_the_smallest),
+		cmocka_unit_test(any_fabric_gets_a_plan),
 		cmocka_unit_test(what_is_left_of_the_choice_may_be_nothing),
 		cmocka_unit_test(every_candidate_has_a_cost_or_a_reason),
 		cmocka_unit_test(peers_of_point_to_point_get_fewer_channels_as_ranks_grow),
