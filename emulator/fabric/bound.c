@@ -12,15 +12,34 @@
 #include "fabric/leaf.h"
 #include "fabric/link-number.h"
 
+/* What a bound is of: a kind of place and up to two numbers of nodes. */
+struct place {
+	enum place_kind {
+		NOWHERE,
+		ALL_PORTS,
+		A_PORT,
+		ONE_GPU, /* b of node a */
+		GPUS,    /* of node a */
+		ALL_NICS,
+		NICS, /* of nodes a to b */
+		ALL_LEAVES,
+		LEAVES,
+		ALL_PODS,
+		POD,
+		LATENCY
+	} kind;
+	uint32_t a, b;
+};
+
 struct op {
 	const struct fabric *f;
 	enum coll_kind kind;
 	double bytes, n_ranks;
 	uint32_t n_domains;
 	uint32_t root; /* world rank */
+	double most;   /* the fastest rank's bytes/ns */
 	double ns;     /* the bound so far */
-	char *where;
-	size_t size;
+	struct place where;
 };
 
 /* A set of ranks, and what joins it to the others. */
@@ -35,12 +54,12 @@ struct sum {
 	double n_sets, bytes, bytes_in, out, in;
 };
 
-static void raise(struct op *op, double ns, const char *where)
+static void raise(struct op *op, double ns, struct place where)
 {
 	if (!(ns > op->ns))
 		return;
 	op->ns = ns;
-	snprintf(op->where, op->size, "%s", where);
+	op->where = where;
 }
 
 static void need(const struct op *op, const struct set *s, double *ret_out, double *ret_in)
@@ -86,22 +105,35 @@ static void need(const struct op *op, const struct set *s, double *ret_out, doub
 	*ret_in = others > 0 ? in : 0;
 }
 
-static void cut(struct op *op, const struct set *s, const char *where, struct sum *sum)
+/* @n such sets. */
+static void cut(struct op *op, const struct set *s, double n, struct place where, struct sum *sum)
 {
 	double out, in;
 
+	if (n <= 0)
+		return;
 	need(op, s, &out, &in);
 	raise(op, out / s->out, where);
 	raise(op, in / s->in, where);
-	sum->n_sets++;
-	sum->bytes += out;
-	sum->bytes_in += in;
-	sum->out += s->out;
-	sum->in += s->in;
+	sum->n_sets += n;
+	sum->bytes += n * out;
+	sum->bytes_in += n * in;
+	sum->out += n * s->out;
+	sum->in += n * s->in;
+}
+
+/* One of the @n sets has the root, if @has_root. */
+static void cut_alike(struct op *op, struct set *s, double n, bool has_root, struct place where,
+		      struct sum *sum)
+{
+	s->has_root = false;
+	cut(op, s, n - has_root, where, sum);
+	s->has_root = true;
+	cut(op, s, has_root, where, sum);
 }
 
 /* Every byte that a set receives another has sent. */
-static void cut_all(struct op *op, const struct sum *sum, const char *where)
+static void cut_all(struct op *op, const struct sum *sum, struct place where)
 {
 	double bytes = fmax(sum->bytes, sum->bytes_in);
 
@@ -133,6 +165,8 @@ static double nics_rate(const struct fabric *f, uint32_t node, uint32_t bits, un
 {
 	double sum = 0;
 
+	if (bits && !f->n_changes)
+		return __builtin_popcount(bits) * rate(f, LINK_NIC, node, 0, direction);
 	for (; bits; bits &= bits - 1)
 		sum += rate(f, LINK_NIC, node, (uint32_t)__builtin_ctz(bits), direction);
 	return sum;
@@ -165,63 +199,81 @@ static double rank_rate(const struct op *op, uint32_t rank, bool has_peers, unsi
 	return (has_peers ? port : 0) + door;
 }
 
-static uint32_t ranks_of_domain(const struct op *op, const struct census *c, uint32_t rank)
+/* Every rank by itself, where links were changed. */
+static void bound_each_rank(struct op *op, const struct membership *m, const struct census *c,
+			    struct sum *sum)
 {
-	struct census_node all;
+	for (uint32_t i = 0; i < m->n_ranks; i++) {
+		uint32_t rank = membership_world(m, i), n = op->f->gpus_per_node;
+		uint32_t at = fabric_domain(op->f, rank);
+		struct census_domains d;
+		struct set s = {.n_ranks = 1, .has_root = rank == op->root};
 
-	census_domain(op->f, c, fabric_domain(op->f, rank), &all);
-	return all.n_ranks;
+		census_next(op->f, c, &at, &d);
+		s.out = rank_rate(op, rank, d.n_ranks > 1, LINK_OUT);
+		s.in = rank_rate(op, rank, d.n_ranks > 1, LINK_IN);
+		op->most = fmax(op->most, fmax(s.out, s.in));
+		cut(op, &s, 1, (struct place){ONE_GPU, rank / n, rank % n}, sum);
+	}
 }
 
-static void bound_ranks(struct op *op, const struct membership *m, const struct census *c,
-			double *ret_most)
+static void bound_ranks(struct op *op, const struct membership *m, const struct census *c)
 {
+	const struct fabric *f = op->f;
+	struct census_domains d;
 	struct sum sum = {0};
 	bool has_nvls = false;
-	char where[96];
+	uint32_t at = 0;
 
-	for (uint32_t i = 0; i < m->n_ranks; i++) {
-		uint32_t rank = membership_world(m, i), node = rank / op->f->gpus_per_node;
-		bool has_peers = op->n_domains == 1 || ranks_of_domain(op, c, rank) > 1;
-		struct set s = {.n_ranks = 1,
-				.has_root = rank == op->root,
-				.out = rank_rate(op, rank, has_peers, LINK_OUT),
-				.in = rank_rate(op, rank, has_peers, LINK_IN)};
+	if (f->n_changes)
+		bound_each_rank(op, m, c, &sum);
+	while (census_next(f, c, &at, &d)) {
+		bool has_root = op->root / f->gpus_per_node - d.first < d.n_nodes * d.times;
+		uint32_t rank = d.first * f->gpus_per_node;
+		struct set s = {.n_ranks = 1};
 
-		*ret_most = fmax(*ret_most, fmax(s.out, s.in));
-		snprintf(where, sizeof(where), "node%u.gpu%u", node, rank % op->f->gpus_per_node);
-		cut(op, &s, where, &sum);
-		has_nvls = has_nvls || fabric_class_of(op->f, node)->has_nvls;
+		has_nvls = has_nvls || fabric_class_of(f, d.first)->has_nvls;
+		/* of a node's GPUs that which has the most NICs near to it */
+		for (uint32_t i = 0; !f->n_changes && i < f->gpus_per_node; i++) {
+			s.out = fmax(s.out, rank_rate(op, rank + i, d.n_ranks > 1, LINK_OUT));
+			s.in = fmax(s.in, rank_rate(op, rank + i, d.n_ranks > 1, LINK_IN));
+		}
+		op->most = fmax(op->most, fmax(s.out, s.in));
+		if (!f->n_changes)
+			cut_alike(op, &s, (double)d.n_ranks * d.times, has_root,
+				  (struct place){GPUS, d.first, 0}, &sum);
 	}
 	if (!has_nvls)
-		cut_all(op, &sum, "the GPUs' ports");
+		cut_all(op, &sum, (struct place){ALL_PORTS, 0, 0});
 }
 
 /* The NICs of a domain that are near to ranks of the op. */
 static void bound_domains(struct op *op, const struct census *c)
 {
+	const struct fabric *f = op->f;
+	struct census_domains d;
 	struct sum sum = {0};
-	struct census_node all;
-	char where[96];
+	uint32_t at = 0;
 
-	for (uint32_t at = c->first; (at = census_domain(op->f, c, at, &all)) != UINT32_MAX;) {
-		uint32_t n = fabric_domain_nodes(op->f, at);
-		struct set s = {.n_ranks = all.n_ranks,
-				.has_root = op->root / op->f->gpus_per_node - at < n};
+	while (census_next(f, c, &at, &d)) {
+		bool has_root = op->root / f->gpus_per_node - d.first < d.n_nodes * d.times;
+		uint32_t n = f->n_changes ? d.times : 1; /* one by one, where they may differ */
 
-		for (uint32_t node = at; node < at + n; node++) {
-			uint32_t nics = c->nodes[node - c->first].nics;
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t first = d.first + i * d.n_nodes, last = first + d.n_nodes - 1;
+			struct set s = {.n_ranks = d.n_ranks};
 
-			s.out += nics_rate(op->f, node, nics, LINK_OUT);
-			s.in += nics_rate(op->f, node, nics, LINK_IN);
+			for (uint32_t node = first; node <= last; node++) {
+				s.out += nics_rate(f, node, census_nics(c, node), LINK_OUT);
+				s.in += nics_rate(f, node, census_nics(c, node), LINK_IN);
+			}
+			if (n > 1)
+				has_root = op->root / f->gpus_per_node - first < d.n_nodes;
+			cut_alike(op, &s, n > 1 ? 1 : d.times, has_root,
+				  (struct place){NICS, first, last}, &sum);
 		}
-		snprintf(where, sizeof(where),
-			 n > 1 ? "the NICs of node%u to node%u" : "the NICs of node%u", at,
-			 at + n - 1);
-		cut(op, &s, where, &sum);
-		at += n;
 	}
-	cut_all(op, &sum, "the NICs of all nodes");
+	cut_all(op, &sum, (struct place){ALL_NICS, 0, 0});
 }
 
 static double leaves_rate(const struct fabric *f, uint32_t row, unsigned direction)
@@ -251,32 +303,49 @@ static double pod_rate(const struct fabric *f, uint32_t pod, unsigned direction)
 	return sum;
 }
 
+/* Ranks of the op on nodes from @from to before @to. *@i: a run that does not end before @from. */
+static double ranks_between(const struct census *c, size_t *i, uint64_t from, uint64_t to)
+{
+	double n = 0;
+
+	for (; *i < c->n; ++*i) {
+		const struct census_run *run = &c->runs[*i];
+		uint64_t first = run->first, end = first + run->n_nodes;
+		uint64_t low = first > from ? first : from, high = end < to ? end : to;
+
+		if (low < high)
+			n += (double)(high - low) * run->n_ranks;
+		if (end > to)
+			break; /* it goes on behind */
+	}
+	return n;
+}
+
 /* Leaves of a row, or pods: sets of @n_nodes nodes. */
 static void bound_leaves(struct op *op, const struct census *c, uint64_t n_nodes, bool is_pod)
 {
 	const struct fabric *f = op->f;
-	uint64_t end = (uint64_t)c->first + c->n;
+	const struct census_run *last = &c->runs[c->n - 1];
+	uint64_t end = (uint64_t)last->first + last->n_nodes;
 	struct sum sum = {0};
-	char where[96];
+	size_t i = 0;
 
-	for (uint64_t at = c->first; at < end; at = (at / n_nodes + 1) * n_nodes) {
-		uint64_t stop = (at / n_nodes + 1) * n_nodes, row = at / n_nodes;
-		struct set s = {.has_root = op->root / f->gpus_per_node / n_nodes == row};
+	for (uint64_t row = c->runs[0].first / n_nodes; row * n_nodes < end; row++) {
+		uint64_t at = row * n_nodes, stop = at + n_nodes;
+		struct set s = {.n_ranks = ranks_between(c, &i, at, stop),
+				.has_root = op->root / f->gpus_per_node / n_nodes == row};
+		struct place where = {is_pod ? POD : LEAVES, (uint32_t)at,
+				      (uint32_t)(stop < f->n_nodes ? stop : f->n_nodes) - 1};
 
-		for (uint64_t i = at; i < stop && i < end; i++)
-			s.n_ranks += c->nodes[i - c->first].n_ranks;
 		if (s.n_ranks == 0 || s.n_ranks == op->n_ranks)
 			continue;
 		s.out = is_pod ? pod_rate(f, (uint32_t)row, LINK_OUT)
 			       : leaves_rate(f, (uint32_t)row, LINK_OUT);
 		s.in = is_pod ? pod_rate(f, (uint32_t)row, LINK_IN)
 			      : leaves_rate(f, (uint32_t)row, LINK_IN);
-		snprintf(where, sizeof(where), "%s of node%llu to node%llu",
-			 is_pod ? "the pod" : "the leaves", (unsigned long long)(row * n_nodes),
-			 (unsigned long long)(stop < f->n_nodes ? stop : f->n_nodes) - 1);
-		cut(op, &s, where, &sum);
+		cut(op, &s, 1, where, &sum);
 	}
-	cut_all(op, &sum, is_pod ? "the pods" : "the leaves");
+	cut_all(op, &sum, (struct place){is_pod ? ALL_PODS : ALL_LEAVES, 0, 0});
 }
 
 /* Does each leaf have whole domains only? */
@@ -301,7 +370,7 @@ static double door_latency(const struct fabric *f, const struct census *c, uint3
 	double least = INFINITY;
 
 	for (uint32_t i = 0; i < fabric_domain_nodes(f, domain); i++) {
-		uint32_t bits = c->nodes[domain + i - c->first].nics;
+		uint32_t bits = census_nics(c, domain + i);
 
 		for (; bits; bits &= bits - 1)
 			least = fmin(least, link_of(f, LINK_NIC, domain + i,
@@ -350,7 +419,6 @@ static void bound_pair(struct op *op, const struct census *c, uint32_t src, uint
 {
 	const struct fabric *f = op->f;
 	uint32_t from = fabric_domain(f, src), to = fabric_domain(f, dst);
-	char where[96], *end = where + sizeof(where);
 	uint32_t n = f->gpus_per_node;
 	double ns;
 
@@ -362,35 +430,49 @@ static void bound_pair(struct op *op, const struct census *c, uint32_t src, uint
 	else
 		ns = door_latency(f, c, from, LINK_OUT) + network_latency(f, from, to) +
 		     door_latency(f, c, to, LINK_IN);
-	snprintf(where, (size_t)(end - where), "latency from node%u to node%u", src / n, dst / n);
-	raise(op, ns, where);
+	raise(op, ns, (struct place){LATENCY, src / n, dst / n});
 }
 
-/* Pairs of ranks of which one must hear of the other: the first and the last, and where links were
- * changed, that of the domain that is hardest to reach. */
-static void bound_latency(struct op *op, const struct membership *m, const struct census *c)
+/* The first and the last rank, and where links were changed, one of the domain that is hardest to
+ * reach; else the first again. */
+static void find_ends(const struct op *op, const struct membership *m, const struct census *c,
+		      uint32_t ret[3])
 {
-	uint32_t low = UINT32_MAX, high = 0, far = UINT32_MAX, ends[4];
-	bool is_out = op->kind == COLL_BROADCAST || op->kind == COLL_SCATTER;
-	bool is_in = op->kind == COLL_REDUCE || op->kind == COLL_GATHER;
-	double worst = 0;
+	uint32_t low = UINT32_MAX, high = 0, far = UINT32_MAX, rank, at = 0;
+	struct census_domains d;
+	double worst = 0, ns;
 
 	for (uint32_t i = 0; i < m->n_ranks; i++) {
-		uint32_t rank = membership_world(m, i), domain = fabric_domain(op->f, rank);
-		double ns = op->f->n_changes && op->n_domains > 1
-				    ? door_latency(op->f, c, domain, LINK_OUT) +
-					      door_latency(op->f, c, domain, LINK_IN)
-				    : 0;
-
+		if (!m->table) /* only two are asked */
+			i = i ? m->n_ranks - 1 : 0;
+		rank = membership_world(m, i);
 		low = rank < low ? rank : low;
 		high = rank > high ? rank : high;
-		far = ns > worst ? rank : far;
-		worst = fmax(worst, ns);
 	}
-	ends[0] = is_out || is_in ? op->root : low;
-	ends[1] = high;
-	ends[2] = low;
-	ends[3] = far == UINT32_MAX ? low : far;
+	while (op->f->n_changes && op->n_domains > 1 && census_next(op->f, c, &at, &d))
+		for (uint32_t i = 0; i < d.times; i++) {
+			uint32_t domain = d.first + i * d.n_nodes;
+
+			ns = door_latency(op->f, c, domain, LINK_OUT) +
+			     door_latency(op->f, c, domain, LINK_IN);
+			if (ns > worst)
+				far = domain * op->f->gpus_per_node;
+			worst = fmax(worst, ns);
+		}
+	ret[0] = low;
+	ret[1] = high;
+	ret[2] = far == UINT32_MAX ? low : far;
+}
+
+/* Of some pairs of ranks one must hear of the other. */
+static void bound_latency(struct op *op, const struct membership *m, const struct census *c)
+{
+	bool is_out = op->kind == COLL_BROADCAST || op->kind == COLL_SCATTER;
+	bool is_in = op->kind == COLL_REDUCE || op->kind == COLL_GATHER;
+	uint32_t ends[4];
+
+	find_ends(op, m, c, ends);
+	ends[3] = is_out || is_in ? op->root : ends[0];
 	for (size_t i = 0; i < 4; i++)
 		for (size_t k = 0; k < 4; k++) {
 			bool is_needed =
@@ -404,12 +486,11 @@ static void bound_latency(struct op *op, const struct membership *m, const struc
 static void bound_all(struct op *op, const struct membership *m, const struct census *c)
 {
 	const struct fabric_network *n = &op->f->network;
-	double most = 0;
 
-	bound_ranks(op, m, c, &most);
+	bound_ranks(op, m, c);
 	if (op->kind == COLL_SENDRECV) { /* nobody knows here who has the bytes */
 		op->ns = 0;
-		raise(op, op->bytes / most, "a GPU's ports");
+		raise(op, op->bytes / op->most, (struct place){A_PORT, 0, 0});
 		return;
 	}
 	if (op->n_domains > 1)
@@ -422,27 +503,49 @@ static void bound_all(struct op *op, const struct membership *m, const struct ce
 	bound_latency(op, m, c);
 }
 
+static void write_place(const struct place *p, char *buf, size_t size)
+{
+	static const char *const texts[] = {
+		[NOWHERE] = "",
+		[ALL_PORTS] = "the GPUs' ports",
+		[A_PORT] = "a GPU's port",
+		[GPUS] = "the GPUs of",
+		[ALL_NICS] = "the NICs of all nodes",
+		[NICS] = "the NICs of",
+		[ALL_LEAVES] = "the leaves",
+		[LEAVES] = "the leaves of",
+		[ALL_PODS] = "the pods",
+		[POD] = "the pod of",
+		[LATENCY] = "latency from",
+	};
+
+	if (p->kind == ONE_GPU)
+		snprintf(buf, size, "node%u.gpu%u", p->a, p->b);
+	else if (p->kind == GPUS || (p->kind == NICS && p->a == p->b))
+		snprintf(buf, size, "%s node%u", texts[p->kind], p->a);
+	else if (p->kind == NICS || p->kind == LEAVES || p->kind == POD || p->kind == LATENCY)
+		snprintf(buf, size, "%s node%u to node%u", texts[p->kind], p->a, p->b);
+	else
+		snprintf(buf, size, "%s", texts[p->kind]);
+}
+
 double fabric_bound(const struct fabric *f, enum coll_kind kind, uint64_t bytes, uint32_t root,
 		    const struct membership *m, char *ret_where, size_t size)
 {
-	struct op op = {.f = f,
-			.kind = kind,
-			.bytes = (double)bytes,
-			.n_ranks = m->n_ranks,
-			.where = ret_where,
-			.size = size};
-	struct census_node all;
+	struct op op = {.f = f, .kind = kind, .bytes = (double)bytes, .n_ranks = m->n_ranks};
+	struct census_domains d;
 	struct census c;
+	uint32_t at = 0;
 
 	if (size)
 		ret_where[0] = '\0';
 	if (m->n_ranks < 2 || census_take(f, m, &c) < 0)
 		return 0;
 	op.root = membership_world(m, root);
-	for (uint32_t at = c.first; (at = census_domain(f, &c, at, &all)) != UINT32_MAX;
-	     at += fabric_domain_nodes(f, at))
-		op.n_domains++;
+	while (census_next(f, &c, &at, &d))
+		op.n_domains += d.times;
 	bound_all(&op, m, &c);
 	census_deinit(&c);
+	write_place(&op.where, ret_where, size);
 	return op.ns;
 }

@@ -44,30 +44,29 @@ int fabric_view(const struct fabric *f, const struct membership *m, struct fabri
 {
 	struct fabric_view v = {.net_latency_ns = f->network.latency_ns};
 	const struct fabric_class *last = NULL;
-	struct census_node all;
+	struct census_domains d;
 	struct census c;
+	uint32_t at = 0;
 	int r = census_take(f, m, &c);
 
 	if (r < 0)
 		return r;
-	for (uint32_t at = c.first; (at = census_domain(f, &c, at, &all)) != UINT32_MAX;
-	     at += fabric_domain_nodes(f, at)) {
-		const struct fabric_class *class = fabric_class_of(f, at);
+	while (census_next(f, &c, &at, &d)) {
+		const struct fabric_class *class = fabric_class_of(f, d.first);
 
 		if (class != last)
 			add_class(class, !last, &v);
 		last = class;
 		if (!v.n_domains) {
-			v.ranks_per_domain = all.n_ranks;
-			v.n_nics = all.nics;
+			v.ranks_per_domain = d.n_ranks;
+			v.n_nics = d.n_nics;
 		}
-		if (all.n_ranks != v.ranks_per_domain)
+		if (d.n_ranks != v.ranks_per_domain)
 			v.ranks_per_domain = 0;
-		v.most_ranks_per_domain = all.n_ranks > v.most_ranks_per_domain
-						  ? all.n_ranks
-						  : v.most_ranks_per_domain;
-		v.n_nics = all.nics < v.n_nics ? all.nics : v.n_nics;
-		v.n_domains++;
+		v.most_ranks_per_domain =
+			d.n_ranks > v.most_ranks_per_domain ? d.n_ranks : v.most_ranks_per_domain;
+		v.n_nics = d.n_nics < v.n_nics ? d.n_nics : v.n_nics;
+		v.n_domains += d.times;
 	}
 	census_deinit(&c);
 	*ret = v;

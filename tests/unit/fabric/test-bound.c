@@ -284,6 +284,54 @@ static void no_schedule_beats_the_bound(void **state)
 	assert_true(n_reached > 100); /* else it says too little */
 }
 
+/* By domains that are alike, from a list of ranks, and rank by rank, as with a changed link. */
+static void all_ways_to_the_bound_agree(void **state)
+{
+	struct rng rng;
+	uint32_t table[64];
+
+	(void)state;
+	rng_seed(&rng, 15, 0);
+	for (int i = 0; i < 1000; i++) {
+		struct fabric *f = random_fabric(&rng);
+		uint32_t world = f->n_nodes * f->gpus_per_node, root;
+		struct membership range = {.base = (uint32_t)below(&rng, world), .stride = 1};
+		struct membership list = {.table = table};
+		struct fabric_link same;
+		struct err err = {""};
+		char where[128];
+
+		range.n_ranks = list.n_ranks = (uint32_t)below(&rng, world - range.base) + 1;
+		root = (uint32_t)below(&rng, range.n_ranks);
+		for (uint32_t k = 0; k < range.n_ranks; k++)
+			table[k] = range.base + k;
+		for (int kind = 0; kind < COLL_KINDS; kind++) {
+			double a = fabric_bound(f, (enum coll_kind)kind, 1 << 20, root, &range,
+						where, sizeof(where));
+
+			assert_true(is_near(a, fabric_bound(f, (enum coll_kind)kind, 1 << 20, root,
+							    &list, where, sizeof(where))));
+		}
+		if (!f->n_changes) { /* a change that changes nothing */
+			double a = fabric_bound(f, COLL_ALLTOALL, 1 << 20, root, &range, where,
+						sizeof(where));
+			uint64_t links[FABRIC_PATH_MAX];
+			char name[64];
+
+			if (world > 1 && fabric_path(f, 0, world - 1, FABRIC_NIC_NEAR, links) > 0) {
+				fabric_link(f, links[0], &same);
+				fabric_link_name(f, links[0], name, sizeof(name));
+				assert_int_equal(fabric_change(f, name, same.bytes_per_ns, -1,
+							       &err),
+						 0);
+				assert_true(is_near(a, fabric_bound(f, COLL_ALLTOALL, 1 << 20, root,
+								    &range, where, sizeof(where))));
+			}
+		}
+		fabric_free(f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +339,7 @@ int main(void)
 		cmocka_unit_test(one_rank_a_node_has_the_nic_near_to_it),
 		cmocka_unit_test(a_slow_link_counts),
 		cmocka_unit_test(no_schedule_beats_the_bound),
+		cmocka_unit_test(all_ways_to_the_bound_agree),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
