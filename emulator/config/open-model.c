@@ -2,10 +2,12 @@
 #include "config/open-model.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "calibrate/load.h"
 #include "config/convert.h"
 #include "engine/delay-network.h"
 
@@ -113,11 +115,23 @@ int open_model(const struct config *c, const char *const *dirs, struct delay_cha
 	return r;
 }
 
+#define FITTED "fitted:file="
+
+static bool is_fitted(const struct config *c)
+{
+	return strncmp(c->model, FITTED, strlen(FITTED)) == 0;
+}
+
 char *open_model_calibration(const struct config *c, double most_bytes, char *buf, size_t size)
 {
 	const struct fabric_fit *fit = c->fabric ? &c->fabric->fit : NULL;
+	char file[PATH_MAX];
 	size_t used;
 
+	if (is_fitted(c)) {
+		snprintf(file, sizeof(file), "%s", c->model + strlen(FITTED));
+		return fitted_describe(file, c->world, most_bytes, buf, size);
+	}
 	if (!fit || !fit->n_points) {
 		snprintf(buf, size, "not calibrated");
 		return buf;
@@ -151,6 +165,9 @@ char *open_model_network(const struct config *c, const struct delay_chain *chain
 	if (delay_has_plan(chain))
 		snprintf(buf, size, "fabric %s (%s: %s); %s", c->fabric->name,
 			 config_text(c, CONFIG_PRESET) ? "assumed" : "given", c->fabric->source,
+			 open_model_calibration(c, 0, calibration, sizeof(calibration)));
+	else if (is_fitted(c))
+		snprintf(buf, size, "measured; %s",
 			 open_model_calibration(c, 0, calibration, sizeof(calibration)));
 	else if (strcmp(c->model, "none") != 0)
 		delay_network(chain, &cluster, buf, size);

@@ -9,10 +9,10 @@
 #include "base/options.h"
 #include "base/suggest.h"
 #include "base/units.h"
+#include "calibrate/load.h"
 #include "nbox/commands.h"
 #include "nbox/fit/eval.h"
 #include "nbox/fit/plot.h"
-#include "nbox/fit/whole-file.h"
 #include "nbox/fit/words.h"
 
 struct request {

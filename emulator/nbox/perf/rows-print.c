@@ -20,6 +20,8 @@ static void print_head(const struct perf_made *made, bool is_planned, FILE *to)
 		config_model(c, model, sizeof(model)));
 	if (made->network[0])
 		fprintf(to, "# network: %s\n", made->network);
+	if (strstr(made->calibration, "extrapolated")) /* it knows the sizes, too */
+		fprintf(to, "# %s\n", made->calibration);
 	fprintf(to, "#\n# %10s %13s %9s %7s %7s %10s %7s %7s %10s %6s%s\n", "size", "count", "type",
 		"redop", "root", "time", "algbw", "busbw", "bound", "x",
 		is_planned ? "  algo     proto    ch" : "");
