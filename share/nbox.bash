@@ -44,7 +44,7 @@ _nbox() {
 	case $word in
 	--*=*) option=${word%%=*} word=${word#*=} ;;
 	-*) list=$(_nbox_options "${line[@]}") ;;
-	*) [[ ${words[-2]} != --* || ${words[-2]} == *=* ]] || option=${words[-2]} ;;
+	*) [[ ${words[-2]} != --* || ${words[-2]} == *=* || ${words[-2]} == --live ]] || option=${words[-2]} ;;
 	esac
 	case $option in
 	--model | --links | --what-if)

@@ -42,7 +42,7 @@ static int need_fabric(const struct config *c, struct err *err)
 {
 	static const enum option_id hops[] = {CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH,
 					      CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH};
-	char names[512] = "", where[VALUE_WHERE_MAX];
+	char names[512] = "", where[VALUE_WHERE_MAX] = "";
 	const char *name, *what;
 	size_t used = 0;
 
@@ -58,11 +58,13 @@ static int need_fabric(const struct config *c, struct err *err)
 	for (size_t i = 0; (name = fabric_preset_name(i, &what)) && used < sizeof(names); i++)
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
 					 name);
+	if (config_is_set(c, CONFIG_MODEL))
+		config_where(c, CONFIG_MODEL, 0, where, sizeof(where));
 	return err_set(
 		err, EINVAL,
-		"%s: model %s needs a fabric, and none is given: --preset NAME (%s), --fabric FILE, or --inter-bandwidth and "
+		"%s%smodel %s%s needs a fabric, and none is given: --preset NAME (%s), --fabric FILE, or --inter-bandwidth and "
 		"--intra-bandwidth; or --model none, a network that takes no time",
-		config_where(c, CONFIG_MODEL, 0, where, sizeof(where)), c->model, names);
+		where, where[0] ? ": " : "", c->model, where[0] ? "" : ", the default,", names);
 }
 
 /* Without its what-ifs the model does not open: is that --links' fault? */

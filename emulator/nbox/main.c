@@ -42,8 +42,8 @@ static void usage(FILE *to)
 	fprintf(to,
 		"\n  nbox COMMAND --help   the options of a command\n"
 		"  nbox --version\n\n"
-		"  nbox run --nodes 64 --gpus-per-node 8 --model ring:bw=400Gbps,alpha=5us -- ./train\n"
-		"  nbox perf allreduce --nodes 64 --gpus-per-node 8 -b 8 -e 1G -f 2\n\n"
+		"  nbox run --nodes 64 --preset dgx-h100 -- torchrun --nproc-per-node=8 train.py\n"
+		"  nbox perf allreduce --nodes 64 --preset dgx-h100 -b 8 -e 1G\n\n"
 		"Exit codes: 0; 1: it could not be done; 2: the command line, a variable or a file of configuration is\n"
 		"wrong, and nothing was started or made. nbox run: otherwise the job's own.\n");
 }

@@ -90,7 +90,7 @@ def environment(extra=None):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("NBOX_", "TORCHELASTIC_", "NCCL_")) or k == "NBOX_BUILD"}
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         env.pop(name, None)
-    env.update({"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"})
+    env.update({"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", "NBOX_MODEL": "none"})
     env.update(extra or {})
     return env
 

@@ -16,6 +16,8 @@ def raw(command, file=FILE, timeout=300, **variables):
             with open(os.path.join(d, "nbox.yaml"), "w") as f:
                 f.write(file)
         env = environment({"LD_PRELOAD": os.path.join(BUILD, "libnbox.so"), **variables})
+        if "NBOX_MODEL" not in variables:
+            env.pop("NBOX_MODEL")  # the file names one
         return execute(["env", "-C", d, *command], timeout, env)
 
 

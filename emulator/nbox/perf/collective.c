@@ -21,7 +21,6 @@ int perf_defaults(struct config *c)
 		enum option_id id;
 		const char *variable, *text;
 	} defaults[] = {
-		{CONFIG_MODEL, "NBOX_MODEL", "alphabeta"},
 		{CONFIG_DATA, "NBOX_DATA", "none"},
 		{CONFIG_REAL, "NBOX_REAL", "0"},
 	};
@@ -50,8 +49,8 @@ void perf_usage(FILE *f)
 		"Sizes as in nccl-tests: bytes with K, M, G (binary). The model is asked for each size; nothing is started.\n"
 		"Behind each time stands the bound, which no op can be below, and how many times as long the op takes.\n"
 		"With --live real ranks run the ops through libnbox.so: one, unless --real or --as-node says otherwise. The\n"
-		"model is alphabeta over the cluster's network, the data policy none, unless given. The table comes at\n"
-		"the end; its last column is what this machine took. The results directory is as nbox run's.\n\n");
+		"data policy is none, unless given. The table comes at the end; its last column is what this machine took.\n"
+		"The results directory is as nbox run's.\n\n");
 	if (config_new(&c) == 0 && perf_defaults(c) == 0)
 		run_help(COMMAND_PERF, f, c);
 	config_free(c);

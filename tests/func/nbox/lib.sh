@@ -5,6 +5,7 @@ BUILD=${1:?usage: test BUILD-FOLDER}
 NBOX=$BUILD/nbox PERF=$BUILD/nbox-perf
 tmp=$(mktemp -d)
 export XDG_RUNTIME_DIR=$tmp
+export NBOX_MODEL=none # where a test names no model, nor a file that does
 cd "$tmp" || exit 1
 n=0 bad=0
 trap 'rm -rf "$tmp"' EXIT

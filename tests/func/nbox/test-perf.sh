@@ -53,7 +53,7 @@ fi
 exits 0 "perf --plain" "$NBOX" perf --live allreduce --plain -b 8 -e 8 -n 2
 is "$(grep -c "# nbox:" <<<"$out") $(grep -c "nodes" <<<"$out")" "0 0" "speaks of no cluster, and misses no --nodes"
 exits 0 "perf --help" "$NBOX" perf --help
-says "how long ops and messages take [alphabeta]" "has perf's own defaults"
+says "mirror, fill, identity, none [none]" "has perf's own defaults"
 says "-w, --warmup N       ops before them, untimed [5]" "and its own options"
 says "-b, --min SIZE       first size [8]" "long names, too"
 exits 0 "perf COLLECTIVE --help" "$NBOX" perf --live allreduce --nodes 2 --help

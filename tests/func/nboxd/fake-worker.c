@@ -59,6 +59,7 @@ void daemon_start(struct daemon *d, const char *const *args)
 		dup2(err[1], STDERR_FILENO);
 		for (int fd = 3; fd < 256; fd++)
 			close(fd);
+		setenv("NBOX_MODEL", "none", 0); /* but where @args name one */
 		execv(argv[0], (char *const *)(uintptr_t)argv);
 		_exit(127);
 	}

@@ -369,7 +369,7 @@ static void sigterm_ends_nboxd_and_tells_its_workers(void **state)
 	assert_true(fakes_got(f, 2, WIRE_STATUS, 1));
 	assert_non_null(strstr(f[0].status, "\"world_size\": 4"));
 	/* A second one on the same address is refused, and harms nothing. */
-	const char *again[] = {getenv("NBOXD"), "--addr", d.addr, NULL};
+	const char *again[] = {getenv("NBOXD"), "--model", "none", "--addr", d.addr, NULL};
 	int p[2];
 	char text[512] = "";
 	ssize_t got;

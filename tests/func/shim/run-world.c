@@ -122,6 +122,7 @@ static pid_t spawn(char **argv, char **env, int n_env, int in, int out, int err)
 static void start_nboxd(char **options, int n_options, const char *real)
 {
 	char *argv[MAX_OPTIONS + 8], fd_text[16], line[320] = "", where[96];
+	char *no_model = (char *)"NBOX_MODEL=none"; /* but where @options name one */
 	int fds[2], n = 0;
 	size_t got = 0;
 	uint64_t until = clock_now_ns() + LIMIT_NS;
@@ -142,7 +143,7 @@ static void start_nboxd(char **options, int n_options, const char *real)
 	argv[n++] = (char *)"--ready-fd";
 	argv[n++] = fd_text;
 	argv[n] = NULL;
-	nboxd = spawn(argv, NULL, 0, -1, -1, -1);
+	nboxd = spawn(argv, &no_model, 1, -1, -1, -1);
 	close(fds[1]);
 	while (!strchr(line, '\n') && got < sizeof(line) - 1 && clock_now_ns() < until) {
 		struct pollfd p = {.fd = fds[0], .events = POLLIN};
