@@ -13,6 +13,19 @@ says "8 x 400 Gbit/s InfiniBand: 50 GB/s each way, of which NCCL gets 49 GB/s" "
 says "rails: NIC i of each node of a group of 32 at leaf i" "its network"
 says "12.5 TB/s each way, 49 GB/s for each rank of a half" "the bisection"
 says "AllReduce      at least 5.39 ms  at most 397 GB/s bus bandwidth" "the bound of 1 GiB"
+readme() { # FIRST LINE of a block of the README, without its indent
+	python3 -c 'import sys, textwrap
+for block in open(sys.argv[1], encoding="utf-8").read().split("\n\n"):
+    if block.startswith("    " + sys.argv[2]):
+        print(textwrap.dedent(block).removeprefix(sys.argv[2]).strip("\n"))' "$(dirname "$0")/../../../emulator/fabric/README.md" "$1"
+}
+is "$out" "$(readme '$ nbox topo --preset dgx-h100 --nodes 64')" "is what the README shows"
+readme 'name: mixed' | sed '1i name: mixed' >readme.yaml
+exits 0 "the README's fabric file" "$NBOX" topo --fabric readme.yaml --nodes 64
+says "class         old: node30 to node63: 8 x V100" "has two classes"
+readme 'network:' | sed '1i preset: 100gbe\nnetwork:' >readme.yaml
+exits 0 "the README's cables" "$NBOX" topo --fabric readme.yaml
+says "3 switches, 2 cables" "join switches"
 exits 0 "a slow cable" "$NBOX" topo --preset dgx-h100 --nodes 64 --cable node3.nic2=100Gbps,5us
 says "node3.nic2.out: 12.5 GB/s, 5.00 us" "is named"
 
@@ -35,6 +48,13 @@ printf 'name: "<&>"\npreset: p5\n' >odd.yaml
 exits 0 "a name that XML could read" "$NBOX" topo --fabric odd.yaml --nodes 2 --svg odd.svg
 check "is escaped" python3 -c 'import xml.dom.minidom as m; m.parse("odd.svg")'
 
+corpus=$(dirname "$0")/../../fuzz/corpus/fabric
+exits 0 "NCCL's topology file" "$NBOX" topo --fabric "$corpus/dgx.xml" --nodes 16
+says "the network is assumed: one switch" "says that it knows no network"
+says "1 x H100 (sm 90) on NVSwitch with NVLS; Intel" "gives a node"
+exits 0 "ASTRA-sim's network" "$NBOX" topo --fabric "$corpus/astra.yml"
+says "8 nodes of 8 GPUs, 64 ranks" "gives all"
+
 wrong() { # SENTENCE OPTION...
 	local sentence=$1
 	shift
@@ -50,6 +70,7 @@ printf 'presett: p5\n' >f.yaml
 wrong "f.yaml:1:1: unknown key 'presett'; did you mean 'preset'?" --fabric f.yaml
 printf 'preset: 100gbe\nnetwork: {kind: cables, switches: 2, nodes: [{switch: 0, nodes: 1}, {switch: 1, nodes: 1}], cables: []}\n' >f.yaml
 wrong "there is no way from node0 to node1: a cable is missing" --fabric f.yaml --nodes 2
+wrong "document types and entities are not taken here" --fabric "$corpus/bomb.xml"
 exits 1 "a picture that cannot be written" "$NBOX" topo --preset p5 --svg /dev/full
 says "/dev/full: No space left on device" "is an error"
 finish
