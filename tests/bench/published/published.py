@@ -4,12 +4,14 @@ import concurrent.futures
 import csv
 import json
 import os
+import re
 import shlex
 import statistics
 import subprocess
 import sys
-from collections import defaultdict
-from dataclasses import dataclass
+import tempfile
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
@@ -60,34 +62,107 @@ def read(path):
     return {s: sorted(points, key=lambda p: p.bytes) for s, points in setups.items()}
 
 
-def command(setup):
-    """The options of a cluster: a preset's name and what the set-up has instead."""
+def fabric_words(setup):
+    """A preset's name, and what the set-up has instead."""
     words = shlex.split(setup.fabric)
-    if words and not words[0].startswith("-"):
-        words.insert(0, "--preset")
-    return words + ["--nodes", str(setup.nodes), "--gpus-per-node", str(setup.ranks // setup.nodes)]
+    return words if words and words[0].startswith("-") else ["--preset", *words]
 
 
-def ask(setup, size):
-    """-> (microseconds, None) or (None, the sentence that says why not)."""
+def size_words(setup):
+    return ["--nodes", str(setup.nodes), "--gpus-per-node", str(setup.ranks // setup.nodes)]
+
+
+def run_nbox(setup, *words):
+    """-> (its output, None) or (None, the sentence that says why not)."""
     env = {**os.environ, **dict(w.split("=", 1) for w in setup.env.split())}
-    p = subprocess.run([NBOX, "perf", setup.op, *command(setup), "-b", str(size), "-e", str(size), "--json", "-"], env=env,
-                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+    p = subprocess.run([NBOX, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600)
     if p.returncode != 0:
-        return None, p.stderr.strip().splitlines()[0] if p.stderr.strip() else f"nbox perf ended with {p.returncode}"
-    return json.loads(p.stdout)["rows"][0]["modelled_us"], None
+        return None, p.stderr.strip().splitlines()[0] if p.stderr.strip() else f"nbox {words[0]} ended with {p.returncode}"
+    return p.stdout, None
 
 
-def predict(setups):
-    """Fills predicted_us in. -> {Setup: why not}."""
-    failed = {}
+def ask(setup, size, words):
+    """-> (microseconds, None) or (None, why not)."""
+    out, why = run_nbox(setup, "perf", setup.op, *size_words(setup), *words, "-b", str(size), "-e", str(size), "--json", "-")
+    return (None, why) if why else (json.loads(out)["rows"][0]["modelled_us"], None)
+
+
+def predict(setups, words_of):
+    """@words_of: the options of a set-up's fabric and model. -> ({Setup: [Point]}, {Setup: why not})."""
+    failed, new = {}, defaultdict(list)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for setup, point, answer in [(s, p, pool.submit(ask, s, p.bytes)) for s, points in setups.items() for p in points]:
-            point.predicted_us, why = answer.result()
+        for setup, point, answer in [(s, p, pool.submit(ask, s, p.bytes, words_of(s))) for s, points in setups.items() for p in points]:
+            us, why = answer.result()
             if why:
                 failed[setup] = why
-    return failed
+            new[setup].append(replace(point, predicted_us=us))
+    return new, failed
 
+
+def of_preset(setup):
+    return [*fabric_words(setup), "--model", "nccl"]
+
+
+# ---- fitted
+
+def fit(given, out, of_fabric):
+    """@given: {Setup: [Point]}, all of one fabric. Writes a model, or with @of_fabric a fabric. -> why not, or None."""
+    setup = next(iter(given))
+    with open(out + ".csv", "w") as f:
+        f.write("kind,ranks,nodes,bytes,us\n")
+        for s, points in given.items():
+            f.writelines(f"{s.op},{s.ranks},{s.nodes},{p.bytes},{p.published_us}\n" for p in points)
+    if not of_fabric:
+        return run_nbox(setup, "fit", out + ".csv", "--out", out)[1]
+    if not shlex.split(setup.fabric)[1:]:
+        return run_nbox(setup, "fit", out + ".csv", "--fabric", setup.fabric, "--out", out)[1]
+    text, why = run_nbox(setup, "topo", *fabric_words(setup), "--nodes", str(max(s.nodes for s in given)), "--yaml")
+    if why:
+        return why
+    with open(out + ".yaml", "w") as f:
+        f.write(text)
+    return run_nbox(setup, "fit", out + ".csv", "--fabric", out + ".yaml", "--out", out)[1]
+
+
+def in_halves(setups, folder, of_fabric):
+    """Each set-up fitted to every other of its points, predicted at the others. -> as predict()."""
+    words, others, failed = {}, {}, {}
+    for i, (s, points) in enumerate(setups.items()):
+        good = [p for p in points if not p.note]
+        out = os.path.join(folder, f"{'fabric' if of_fabric else 'curve'}{i}")
+        why = fit({s: good[::2]}, out, of_fabric) if len(good) > 1 else "one point"
+        if why:
+            failed[s] = why
+            continue
+        words[s] = ["--fabric", out, "--model", "nccl"] if of_fabric else [*fabric_words(s), "--model", f"fitted:file={out}"]
+        others[s] = good[1::2]
+    new, more = predict(others, words.get)
+    return new, {**failed, **more}
+
+
+def small_to_large(setups, folder):
+    """Fabrics of one id that were measured with up to 16 nodes and with 64 or more: fitted to the first, predicted at the others."""
+    worlds, others, words, failed = defaultdict(dict), {}, {}, {}
+    for s, points in setups.items():
+        family = (re.sub(r"-[0-9.]+-set[0-9]+$", "", s.id), s.fabric, s.op)  # Polaris: versions and settings are in its ids
+        worlds[family][s] = [p for p in points if not p.note]
+    for i, (family, all_of) in enumerate(worlds.items()):
+        small = {s: p for s, p in all_of.items() if 2 <= s.nodes <= 16 and s.is_high()}
+        large = {s: p for s, p in all_of.items() if s.nodes >= 64}
+        if not small or not large:
+            continue
+        out = os.path.join(folder, f"small{i}")
+        why = fit(small, out, True)
+        for s, points in large.items():
+            if why:
+                failed[s] = why
+            else:
+                words[s], others[s] = ["--fabric", out, "--model", "nccl"], points
+    new, more = predict(others, words.get)
+    return new, {**failed, **more}
+
+
+# ---- judged
 
 def errors(points):
     """Per band the median of the absolute errors; None: no points."""
@@ -122,7 +197,18 @@ def rows(setups, fitted):
 
 def bench(opt):
     setups = read(opt.data or os.path.join(HERE, "published.csv"))
-    failed = predict(setups)
-    show(setups, failed)
-    judge("from the fabric alone, trust HIGH", {s: errors(points) for s, points in setups.items() if s.is_high() and s not in failed})
-    return rows(setups, "no")
+    alone, failed = predict(setups, of_preset)
+    show(alone, failed)
+    all_rows = rows(alone, "no")
+    judge("from the fabric alone, trust HIGH", {s: errors(p) for s, p in alone.items() if s.is_high() and s not in failed})
+    with tempfile.TemporaryDirectory() as folder:
+        high = {s: points for s, points in setups.items() if s.is_high() and s not in failed}
+        for title, how, (new, why) in (
+                ("a curve fitted to every other point, judged at the others", "curve", in_halves(high, folder, False)),
+                ("its fabric fitted to every other point, judged at the others", "fabric", in_halves(high, folder, True)),
+                ("a fabric fitted to 2 to 16 nodes, judged at 64 and more", "small worlds", small_to_large(setups, folder))):
+            judge(title, {s: errors(p) for s, p in new.items() if s not in why})
+            for sentence, n in Counter(re.sub(r"[0-9][0-9.]*|/tmp/\S*", "N", w) for w in why.values()).most_common():
+                print(f"  not fitted: {n} ({sentence})")
+            all_rows += rows(new, how)
+    return all_rows
