@@ -18,6 +18,7 @@ struct group {
 	uint32_t n_ranks;
 	uint32_t n_members;            /* of the communicator */
 	double max_sent, max_received; /* by a real rank; bytes */
+	bool is_with_all;              /* each real rank sends to and receives from all others */
 };
 
 static void group_deinit(struct group *g)
@@ -96,7 +97,7 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 {
 	CLEANUP(freep) uint16_t *lane = malloc(((size_t)n_calls + 1) * sizeof(*lane));
 	double sent = 0, received = 0;
-	uint32_t i;
+	uint32_t i, n_met = 0;
 
 	if (!lane || number_lanes(calls, n_calls, lane))
 		return -ENOMEM;
@@ -107,6 +108,7 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 		if (!c->bytes || c->peer == self)
 			continue;
 		*(c->is_send ? &sent : &received) += (double)c->bytes;
+		n_met += lane[i] == 0;
 		if (!c->is_send && is_among(ranks, n, c->peer))
 			continue;
 		g->flows[g->n_flows] = (struct port_flow){
@@ -124,6 +126,7 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 	}
 	g->max_sent = fmax(g->max_sent, sent);
 	g->max_received = fmax(g->max_received, received);
+	g->is_with_all = g->is_with_all && n_met == 2 * (g->n_members - 1);
 	return 0;
 }
 
@@ -157,6 +160,7 @@ static int group_init(struct group *g, const uint32_t *ranks, uint32_t n,
 	g->ranks = malloc((2 * total + 1) * sizeof(*g->ranks));
 	if (!g->flows || !g->ranks)
 		return -ENOMEM;
+	g->is_with_all = n > 0;
 	for (i = 0; i < n && !r; i++)
 		r = add_calls(g, ranks, n, ranks[i], calls[i], n_calls[i], chunk_bytes);
 	if (!r)
@@ -229,6 +233,20 @@ static double group_bound(const struct group *g, const struct price *p)
 	if (p->has_intra)
 		port = fmax(t->intra.bytes_per_ns, t->inter.bytes_per_ns);
 	return fmax(g->max_sent, g->max_received) / port;
+}
+
+/* Where all ranks send to all others, the links that they share, such as those of a leaf, are as
+ * busy as in an all-to-all: by how much longer than the ports that takes. Of other groups nbox
+ * knows only what the real ranks send. */
+static double shared_ns(const struct group *g, const struct price *p, double ports_ns)
+{
+	uint64_t pair = (uint64_t)(fmin(g->max_sent, g->max_received) / (g->n_members - 1));
+
+	if (!g->is_with_all || !delay_has_plan(p->delay))
+		return 0;
+	return fmax(0, fabric_bound(delay_fabric(p->delay), COLL_ALLTOALL, pair, 0, p->members,
+				    NULL, 0) -
+			       ports_ns);
 }
 
 /* nbox_op.host of a group: only the ranks that send or receive take part in it. */
@@ -323,8 +341,9 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 					 : solve_no_answer(&p, err);
 		if (!r && has_whole)
 			solve_on_top(whole_ns, border, &own);
-		own.end_ns += pl.plan.base_ns;
-		own.model_ns += pl.plan.base_ns;
+		own.shared_ns = r ? 0 : shared_ns(&g, &p, own.model_ns);
+		own.end_ns += pl.plan.base_ns + own.shared_ns;
+		own.model_ns += pl.plan.base_ns + own.shared_ns;
 	}
 	if (!r)
 		r = solve_finish(&p, border, &own, err);
@@ -408,7 +427,8 @@ static int ends_from_messages(const struct group *g, struct price *p, uint64_t c
 static int group_ends(const struct group *g, struct price *p, uint64_t chunk_bytes,
 		      const struct timing *timing, const struct p2p_ranks *who, struct err *err)
 {
-	double extra_ns = (p->is_base_only ? 0 : timing->extra_ns) + timing->plan.base_ns;
+	double extra_ns =
+		(p->is_base_only ? 0 : timing->extra_ns) + timing->plan.base_ns + timing->shared_ns;
 	double raw_ns = (p->is_base_only ? timing->model_ns : timing->end_ns) - extra_ns;
 	struct port_times t;
 	uint32_t i;

@@ -10,9 +10,11 @@
 enum solve_how { SOLVE_OP, SOLVE_SYMMETRY, SOLVE_SIM };
 
 struct timing {
-	double model_ns; /* what the base model alone gives */
-	double end_ns;   /* with all what-ifs but without arrivals; >= 0 */
-	double extra_ns; /* of end_ns: what what-ifs add to the whole op; may be negative */
+	double model_ns;  /* what the base model alone gives */
+	double end_ns;    /* with all what-ifs but without arrivals; >= 0 */
+	double shared_ns; /* of end_ns: how long a group of calls waits for links that ranks share
+			   */
+	double extra_ns;  /* of end_ns: what what-ifs add to the whole op; may be negative */
 	enum solve_how how;
 	uint32_t is_of_model;  /* model_ns is what the model says of the whole op, not of the
 				  schedule's messages */

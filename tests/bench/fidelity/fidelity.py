@@ -135,13 +135,31 @@ def calibrate(lab, gpus):
     return network
 
 
-def network_flags(network, row):
-    flags = ["--model", "tree" if row.tree else "ring"] + (["--algo", "allreduce=tree"] if row.tree else [])
+def network_flags(network, row, out):
+    """The lab as a fabric, and host NCCL's schedule: rings and trees of one channel, chunks of 1 MiB. Without leaves the hops say the fabric."""
+    flags = ["--model", "pinned:algo=tree" if row.tree else "pinned"]
+    bw = network["inter_bandwidth_mbytes_per_s"]
+    flags += [f for name, share in row.cables.items() for f in ("--cable", f"{name}={bw * share:.4f}MB/s")]
+    if row.leaf:
+        path = os.path.join(out, "fabric.yaml")
+        with open(path, "w") as f:
+            f.write(LEAVES % (bw, row.hosts, network["inter_latency_us"], row.leaf, row.oversubscription))
+        return flags + ["--fabric", path]
     for hop in ("inter", "intra"):
         if f"{hop}_latency_us" in network:
             flags += [f"--{hop}-latency", f"{network[f'{hop}_latency_us']:.3f}us",
                       f"--{hop}-bandwidth", f"{network[f'{hop}_bandwidth_mbytes_per_s']:.4f}MB/s"]
     return flags
+
+
+# what was measured, so without a share that is lost
+LEAVES = """name: leaves
+classes:
+  - {name: host, gpu: host, sm: 80, gpus: 1, intra: pcie, gpu_bandwidth: 10GB/s, nics: 1, nic: socket, nic_bandwidth: %.4fMB/s, nic_efficiency: 1}
+nodes:
+  - {class: host, nodes: %d}
+network: {kind: leaf-spine, latency: %.3fus, nodes_per_leaf: %d, oversubscription: %g}
+"""
 
 
 # ---- runs
@@ -177,7 +195,7 @@ def emulated_run(lab, row, seed, network, real_hosts):
         late = late_environment(row)
         flags = ["env", *(f"{k}={v}" for k, v in late.items()), *(["-u", "NCCL_COMM_ID"] if row.lab == "torch" else []), NBOX, "run",
                  "--quiet", "--out", os.path.join(out, "run"), "--json", summary, "--seed", str(seed), "--nodes", str(row.hosts),
-                 "--gpus-per-node", str(row.gpus), *network_flags(network, row), *(f for w in row.what_if for f in ("--what-if", w))]
+                 "--gpus-per-node", str(row.gpus), *network_flags(network, row, out), *(f for w in row.what_if for f in ("--what-if", w))]
         command = program.emulated(out)
         if real_hosts == 1:
             lab.run(["--only", "0", "--per-host"], [*flags, "--", *command], program.env)

@@ -31,6 +31,9 @@ class Row:
     iterations: int = 10
     base: str = ""  # the row that is the same without the what-if: what it adds is the difference
     late: dict = field(default_factory=dict)  # what is late under nbox: late.c's variables
+    cables: dict = field(default_factory=dict)  # links of the fabric that are otherwise, as a share of the others
+    leaf: int = 0  # hosts at a leaf; 0: one switch
+    oversubscription: float = 1
 
     @property
     def tolerance_pct(self):
@@ -100,6 +103,7 @@ ROWS = [
     Row("two cables", "tp x dp, long ops", "tp-dp-long", gpus=2, real_hosts=(1,), iterations=5),
     slow("two cables", "tp x dp, slow GPU, long ops", "tp-dp-long", [7], 1.5, gpus=2, real_hosts=(1,), base="tp x dp, long ops", iterations=5),
     Row("slow cable", "slow cable", "ddp-512K", what_if=["slow:rank=3,link=2"], base="ddp ring 512K"),
+    Row("slow cable", "slow cable in the fabric", "ddp-512K", cables={"node3.nic0": 0.5}, base="ddp ring 512K"),
     Row("latency", "latency 1 ms", "ddp-512K"),
     Row("many", "ddp 8 hosts", "cluster", hosts=8),
     Row("many", "ddp tree 8 hosts", "cluster", hosts=8, tree=True),  # deep enough that children share ports on two levels
@@ -108,6 +112,7 @@ ROWS = [
     Row("many", "hsdp 16 hosts", "cluster-hsdp", hosts=16),
     slow("many", "straggler 1.5, 16 hosts", "cluster", [9], 1.5, hosts=16, base="ddp 16 hosts"),
     Row("many", "ddp 32 hosts", "cluster-32", hosts=32),
-    Row("leaves", "oversubscription", "moe", hosts=8, later=True, real_hosts=(1,)),
+    Row("leaves", "ring across leaves", "cluster", hosts=8, leaf=4, oversubscription=4, real_hosts=(1,)),
+    Row("leaves", "oversubscription", "moe", hosts=8, leaf=4, oversubscription=4, real_hosts=(1,)),
     *(Row("torch", f"torch {style} {hosts} hosts", style, hosts=hosts, real_hosts=(1,), iterations=5) for style in ("ddp", "fsdp2") for hosts in (4, 8)),
 ]

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cmocka-all.h"
+#include "engine/solve-p2p.h"
 #include "engine/solve.h"
 #include "engine/solver.h"
 #include "fabric/fabric.h"
@@ -242,6 +243,53 @@ static void a_tree_fills_as_its_ports_let_it(void **state)
 	}
 }
 
+/* 8 hosts at two leaves, whose links up have a quarter of what their hosts have. */
+static struct world oversubscribed(void)
+{
+	struct world w = world_of("lab", 8, 1, "planner", NULL);
+
+	w.f->network.kind = FABRIC_LEAF_SPINE;
+	w.f->network.nodes_per_leaf = 4;
+	w.f->network.oversubscription = 4;
+	return w;
+}
+
+/* Rank 0 sends to and receives from the first @n_peers others. Return: as solve_p2p() says. */
+static double group_ns(const struct world *w, uint32_t n_peers, uint64_t bytes, bool *ret_is_shared)
+{
+	const struct sched_p2p *calls_of[1];
+	struct sched_p2p calls[14];
+	uint32_t rank = 0, n = 0;
+	struct timing t = {0};
+	struct err err = {""};
+
+	for (uint32_t peer = 1; peer <= n_peers; peer++)
+		for (int is_send = 0; is_send < 2; is_send++)
+			calls[n++] = (struct sched_p2p){.peer = peer,
+							.is_send = is_send,
+							.bytes = bytes};
+	calls_of[0] = calls;
+	if (solve_p2p(&rank, 1, calls_of, &n, 0, &w->t, &w->m, w->d, NULL, 0, &t, &err))
+		fail_msg("%s", err.text);
+	*ret_is_shared = t.shared_ns > 0;
+	return t.end_ns;
+}
+
+static void a_group_of_all_with_all_shares_its_leaf(void **state)
+{
+	struct world w = oversubscribed();
+	bool is_shared;
+	double all_ns, part_ns, bound_ns;
+
+	(void)state;
+	bound_ns = fabric_bound(w.f, COLL_ALLTOALL, 1 << 20, 0, &w.m, NULL, 0);
+	all_ns = group_ns(&w, 7, 1 << 20, &is_shared);
+	assert_true(is_shared && fabs(all_ns / bound_ns - 1) < 1e-9);
+	part_ns = group_ns(&w, 6, 1 << 20, &is_shared);
+	assert_true(!is_shared && part_ns < all_ns / 2);
+	world_end(&w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +300,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(without_a_fabric_there_is_no_plan),
 		cmocka_unit_test(the_solver_asks_the_scheduler_once),
 		cmocka_unit_test(a_tree_fills_as_its_ports_let_it),
+		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 	};
 
 	for (int i = 0; i < 2 && i + 1 < argc; i++)
