@@ -1,12 +1,13 @@
 /* Fits the links of a fabric instead of a curve, so that sizes and ranks that were not measured
- * follow: a factor for each of four numbers, found by what a predictor says of the measured ops. */
+ * follow: a factor for each of five numbers, found by what a predictor says of the measured ops. */
 #pragma once
 
 #include "base/err.h"
 #include "calibrate/sample.h"
 
 enum link_number {
-	LINK_NET_LATENCY,
+	LINK_NET_LATENCY, /* from NIC to NIC through one switch */
+	LINK_HOP_LATENCY, /* of each switch more */
 	LINK_NIC_BANDWIDTH,
 	LINK_GPU_BANDWIDTH,
 	LINK_GPU_LATENCY,

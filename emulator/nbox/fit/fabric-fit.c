@@ -27,17 +27,25 @@ static void print_errors(const struct links_fit *fit, FILE *to)
 	}
 }
 
-/* What one number was and is; of the first class. */
+static void print_time(enum link_number i, double was_ns, double is_ns, const struct links_fit *fit,
+		       FILE *to)
+{
+	char was[32], is[32];
+
+	fprintf(to, "  %-20s x %-6.3f %s -> %s\n", link_number_names[i], fit->factors[i],
+		units_print_time(was_ns, was, sizeof(was)),
+		units_print_time(is_ns, is, sizeof(is)));
+}
+
+/* What each number was and is; of the first class. */
 static void print_numbers(const struct fabric *before, const struct fabric *f,
 			  const struct links_fit *fit, FILE *to)
 {
 	const struct fabric_class *a = &before->classes[0], *b = &f->classes[0];
-	char was[32], is[32];
 
-	units_print_time(before->network.latency_ns, was, sizeof(was));
-	units_print_time(f->network.latency_ns, is, sizeof(is));
-	fprintf(to, "  %-20s x %-6.3f %s -> %s\n", link_number_names[LINK_NET_LATENCY],
-		fit->factors[LINK_NET_LATENCY], was, is);
+	print_time(LINK_NET_LATENCY, before->network.latency_ns, f->network.latency_ns, fit, to);
+	print_time(LINK_HOP_LATENCY, before->network.hop_latency_ns, f->network.hop_latency_ns, fit,
+		   to);
 	fprintf(to, "  %-20s x %-6.3f %.4g -> %.4g GB/s of %.4g\n",
 		link_number_names[LINK_NIC_BANDWIDTH], fit->factors[LINK_NIC_BANDWIDTH],
 		a->nic_bytes_per_ns * fabric_nic_efficiency(a),
@@ -46,10 +54,7 @@ static void print_numbers(const struct fabric *before, const struct fabric *f,
 		link_number_names[LINK_GPU_BANDWIDTH], fit->factors[LINK_GPU_BANDWIDTH],
 		a->gpu_bytes_per_ns * fabric_gpu_efficiency(a),
 		b->gpu_bytes_per_ns * fabric_gpu_efficiency(b), b->gpu_bytes_per_ns);
-	units_print_time(a->gpu_latency_ns, was, sizeof(was));
-	units_print_time(b->gpu_latency_ns, is, sizeof(is));
-	fprintf(to, "  %-20s x %-6.3f %s -> %s\n", link_number_names[LINK_GPU_LATENCY],
-		fit->factors[LINK_GPU_LATENCY], was, is);
+	print_time(LINK_GPU_LATENCY, a->gpu_latency_ns, b->gpu_latency_ns, fit, to);
 }
 
 static struct fabric_fit describe(const struct samples *s, const struct links_fit *fit)
@@ -97,7 +102,7 @@ static void leave_out_tiny(struct samples *s)
 int fabric_fit(const char *fabric, struct samples *samples, const char *source, const char *out,
 	       struct err *err)
 {
-	static const double ones[LINK_NUMBERS] = {1, 1, 1, 1};
+	static const double ones[LINK_NUMBERS] = {1, 1, 1, 1, 1};
 	double most[LINK_NUMBERS];
 	struct worlds *w = NULL;
 	struct fabric before, *f;

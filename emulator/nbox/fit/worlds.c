@@ -122,7 +122,7 @@ static void change(struct world *w, const double factors[LINK_NUMBERS])
 		c->nic_efficiency = fabric_nic_efficiency(was) * factors[LINK_NIC_BANDWIDTH];
 	}
 	f->network.latency_ns = w->network.latency_ns * factors[LINK_NET_LATENCY];
-	f->network.hop_latency_ns = w->network.hop_latency_ns * factors[LINK_NET_LATENCY];
+	f->network.hop_latency_ns = w->network.hop_latency_ns * factors[LINK_HOP_LATENCY];
 }
 
 static int ask_one(struct ask *ask, const struct sample *s, double *ret_ns, struct err *err)
@@ -171,7 +171,7 @@ void worlds_most(const struct worlds *w, double ret[LINK_NUMBERS])
 {
 	const struct world *any = w->list;
 
-	ret[LINK_NET_LATENCY] = ret[LINK_GPU_LATENCY] = LATENCY_MOST;
+	ret[LINK_NET_LATENCY] = ret[LINK_HOP_LATENCY] = ret[LINK_GPU_LATENCY] = LATENCY_MOST;
 	ret[LINK_NIC_BANDWIDTH] = ret[LINK_GPU_BANDWIDTH] = INFINITY;
 	for (uint32_t i = 0; i < any->config->fabric->n_classes; i++) {
 		const struct fabric_class *c = &any->classes[i];
