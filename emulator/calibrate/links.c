@@ -1,5 +1,6 @@
 /* See links.h. The cost is the mean of the errors' absolute logarithms, so that a first launch,
- * which takes long, does not pull at the others. */
+ * which takes long, does not pull at the others; of small, middle and large sizes alike, however
+ * many there are of each. */
 #include "calibrate/links.h"
 
 #include <errno.h>
@@ -46,19 +47,34 @@ static int predict(struct fit *f, const double *logs, struct half *half)
 	return f->predict(f->predictor, factors, half->list, half->n, half->ns, f->err);
 }
 
+static int band_of(double bytes)
+{
+	return bytes <= 65536 ? LINKS_SMALL : bytes >= 67108864 ? LINKS_LARGE : LINKS_BETWEEN;
+}
+
 static double cost(void *ctx, const double *logs)
 {
 	struct fit *f = ctx;
-	double sum = 0, pull = 0;
+	double sums[LINKS_ALL] = {0}, n[LINKS_ALL] = {0}, sum = 0, pull = 0, bands = 0;
 	int r = predict(f, logs, &f->fitted);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < f->fitted.n; i++)
-		sum += fabs(log(fmax(f->fitted.ns[i], 1) / f->fitted.list[i].ns));
+	for (size_t i = 0; i < f->fitted.n; i++) {
+		int band = band_of(f->fitted.list[i].bytes);
+
+		sums[band] += fabs(log(fmax(f->fitted.ns[i], 1) / f->fitted.list[i].ns));
+		n[band]++;
+	}
+	for (int band = 0; band < LINKS_ALL; band++) {
+		if (!n[band])
+			continue;
+		sum += sums[band] / n[band];
+		bands++;
+	}
 	for (int i = 0; i < LINK_NUMBERS; i++)
 		pull += logs[i] * logs[i];
-	return sum / (double)f->fitted.n + PULL * pull;
+	return sum / bands + PULL * pull;
 }
 
 static int by_value(const void *a, const void *b)
@@ -66,13 +82,6 @@ static int by_value(const void *a, const void *b)
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
-}
-
-static bool is_in(double bytes, int band)
-{
-	return band == LINKS_ALL || band == (bytes <= 65536      ? LINKS_SMALL
-					     : bytes >= 67108864 ? LINKS_LARGE
-								 : LINKS_BETWEEN);
 }
 
 static int judge(const struct half *half, struct links_error ret[LINKS_BANDS])
@@ -85,7 +94,7 @@ static int judge(const struct half *half, struct links_error ret[LINKS_BANDS])
 		size_t n = 0;
 
 		for (size_t i = 0; i < half->n; i++)
-			if (is_in(half->list[i].bytes, band))
+			if (band == LINKS_ALL || band == band_of(half->list[i].bytes))
 				errors[n++] = fabs(half->ns[i] / half->list[i].ns - 1);
 		qsort(errors, n, sizeof(*errors), by_value);
 		ret[band] = (struct links_error){.n = n};
