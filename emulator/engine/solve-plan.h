@@ -23,7 +23,3 @@ void planned_deinit(struct planned *pl);
 
 /* The physical bound of the op over the chain's fabric, and what says so, for @t. */
 void planned_bound(const struct price *p, const struct sched *s, struct timing *t);
-
-/* How long an all-to-all takes whose ranks all begin together, by the busiest port. Return: 0; the
- * cost function's error. */
-int planned_alltoall(struct planned *pl, struct price *p, double *ret_ns, struct err *err);

@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "engine/bound.h"
 #include "engine/sim.h"
+#include "engine/solve-alltoall.h"
 #include "engine/solve-parts.h"
-#include "engine/solve-plan.h"
 #include "engine/symmetry.h"
 
 /* Takes the arrivals of a simulation at real ranks. */
@@ -87,6 +87,7 @@ static int by_symmetry(const struct sched *s, struct price *p, const struct bord
 
 	if (!r)
 		t->end_ns = y.end_ns;
+	t->is_near = y.is_near;
 	return r;
 }
 
@@ -123,6 +124,7 @@ static int times_of(const struct sched *s, struct price *p, const struct border 
 	if (r != SYMMETRY_NONE)
 		return r;
 	t->how = SOLVE_SIM;
+	t->is_near = false;
 	r = check_size(s, p, err);
 	return r ? r : by_simulation(s, p, border, t, err);
 }
@@ -184,10 +186,13 @@ static int from_plan(struct planned *pl, struct price *p, int force_sim, struct 
 		t->model_ns = t->end_ns = pl->plan.whole_ns;
 		return 0;
 	}
-	if (pl->s.kind == COLL_ALLTOALL && !force_sim) {
-		t->how = SOLVE_SYMMETRY;
-		r = planned_alltoall(pl, p, &t->end_ns, err);
+	if (pl->s.kind == COLL_ALLTOALL) {
+		t->how = force_sim ? SOLVE_SIM : SOLVE_SYMMETRY;
+		r = force_sim ? check_size(&pl->s, p, err) : planned_alltoall(pl, p, &t->end_ns);
+		if (!r && force_sim)
+			r = planned_alltoall_sim(pl, p, &t->end_ns, err);
 		t->model_ns = t->end_ns;
+		t->is_near = !force_sim && routes_period(pl->routes) == pl->s.n_ranks;
 	} else {
 		r = from_messages(&pl->s, p, NULL, force_sim, t, err);
 	}

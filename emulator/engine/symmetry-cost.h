@@ -21,6 +21,7 @@ struct symmetry {
 
 	/* out; the arrays are made by the caller: see struct timing */
 	double end_ns;
+	bool is_near; /* unequal chunks counted as the largest: some percent at most */
 	double *at;
 	const uint64_t *offset;
 

@@ -617,6 +617,7 @@ static int last_loop(struct ring *g, double *ret_gain, uint32_t *ret_width)
 	if (is_even(g, loop))
 		return even_loops(g, loop, loop + 1);
 	if (is_large(g)) {
+		g->y->is_near = true;
 		r = uneven_gain(g, loop, ret_gain);
 		return r ? r : even_loops(g, loop, loop + 1);
 	}
@@ -668,6 +669,7 @@ static int solve_channel(struct ring *g, double *ret_end_ns)
 		return closed_form(g, ret_end_ns);
 	if (!wants_path(g))
 		return recurrence(g, ret_end_ns);
+	g->y->is_near = g->y->is_near || !has_one_size(g);
 	if (!is_even(g, g->n_loops - 1))
 		r = uneven_gain(g, g->n_loops - 1, &gain);
 	if (!r)

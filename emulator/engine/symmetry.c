@@ -157,6 +157,7 @@ int symmetry_solve(struct symmetry *y, struct err *err)
 {
 	y->n_known = 0;
 	y->end_ns = 0;
+	y->is_near = false;
 	if (y->s->n_ranks < 2)
 		return 0;
 	switch (y->s->kind) {

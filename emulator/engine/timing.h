@@ -1,6 +1,7 @@
 /* The times of an op: when it ends, and when each border message may be released. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -16,6 +17,7 @@ struct timing {
 			   */
 	double extra_ns;  /* of end_ns: what what-ifs add to the whole op; may be negative */
 	enum solve_how how;
+	bool is_near; /* SOLVE_SYMMETRY: not exactly what a simulation says, but near to it */
 	uint32_t is_of_model;  /* model_ns is what the model says of the whole op, not of the
 				  schedule's messages */
 	double bound_ns;       /* physical lower bound: bytes over the port's bandwidth */

@@ -4,8 +4,9 @@
  *
  * usage: bench-models MODEL-DIRS PRESET NODES GPUS MODEL KIND BYTES closed|sim
  *
- * MODEL-DIRS: one or two, with a colon between. PRESET "-": no fabric but two kinds of hop. BYTES:
- * of the larger buffer of a rank, as nccl-tests counts. Prints one JSON object. */
+ * MODEL-DIRS: one or two, with a colon between. PRESET "-": no fabric but two kinds of hop;
+ * "switch": nodes of an H100 whose NICs are all at one switch. BYTES: of the larger buffer of a
+ * rank, as nccl-tests counts. Prints one JSON object. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,20 @@ static int open_models(struct question *q, char *dirs_text, const char *model, s
 		dirs[1] = colon + 1;
 	}
 	return delay_open(model, NULL, NULL, 0, &q->t, dirs, 0, &q->d, err);
+}
+
+static int open_fabric(const struct question *q, const char *preset, struct fabric **ret,
+		       struct err *err)
+{
+	bool is_switch = strcmp(preset, "switch") == 0;
+	int r = strcmp(preset, "-") == 0
+			? 0
+			: fabric_preset(is_switch ? "dgx-h100" : preset, q->t.n_nodes,
+					q->t.gpus_per_node, ret, err);
+
+	if (!r && is_switch)
+		(*ret)->network.kind = FABRIC_SWITCH;
+	return r;
 }
 
 static int make_op(struct question *q, const char *kind, uint64_t bytes, struct err *err)
@@ -130,7 +145,7 @@ int main(int argc, char **argv)
 	struct reply reply = {0};
 	struct fabric *f = NULL;
 	struct err err = {""};
-	int r = 0;
+	int r;
 
 	if (argc != 9) {
 		fprintf(stderr, "usage: bench-models MODEL-DIRS PRESET NODES GPUS MODEL KIND BYTES "
@@ -140,8 +155,7 @@ int main(int argc, char **argv)
 	q.t.n_nodes = (uint32_t)atoi(argv[3]);
 	q.t.gpus_per_node = (uint32_t)atoi(argv[4]);
 	q.is_sim = strcmp(argv[8], "sim") == 0;
-	if (strcmp(argv[2], "-") != 0)
-		r = fabric_preset(argv[2], q.t.n_nodes, q.t.gpus_per_node, &f, &err);
+	r = open_fabric(&q, argv[2], &f, &err);
 	if (!r)
 		r = open_models(&q, argv[1], argv[5], &err);
 	if (!r)

@@ -116,7 +116,7 @@ static void short_cuts_are_the_simulation(void **state)
 		quick = solve_it(&w, &s, 0);
 		sim = solve_it(&w, &s, 1);
 		n_symmetry += quick.how == SOLVE_SYMMETRY;
-		if (fabs(quick.end_ns - sim.end_ns) > 1e-9 * sim.end_ns)
+		if (!quick.is_near && fabs(quick.end_ns - sim.end_ns) > 1e-9 * sim.end_ns)
 			fail_msg("%s: %s of %u ranks, %llu bytes: %.12g is not %.12g", spec,
 				 coll_kind_name(s.kind), s.n_ranks, (unsigned long long)s.bytes,
 				 quick.end_ns, sim.end_ns);
@@ -128,6 +128,29 @@ static void short_cuts_are_the_simulation(void **state)
 		world_end(&w);
 	}
 	assert_true(n_symmetry > 150);
+}
+
+/* Where all NICs of a message's way have one bandwidth no port waits for another. */
+static void an_all_to_all_is_its_busiest_port(void **state)
+{
+	static const char *const presets[] = {"dgx-a100", "dgx-h100", "p4d", "gb200-nvl72"};
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 14, 2);
+	for (int i = 0; i < 60; i++) {
+		struct world w = world_of(presets[below(&r, 4)], 1 + (uint32_t)below(&r, 9),
+					  1u << below(&r, 3), "planner:step_inter=3us", NULL);
+		struct sched s = op_of(&w, COLL_ALLTOALL, 4 << below(&r, 20));
+		struct timing quick = solve_it(&w, &s, 0), sim = solve_it(&w, &s, 1);
+
+		if (fabs(quick.end_ns - sim.end_ns) > 1e-9 * sim.end_ns)
+			fail_msg("%s, %u ranks of %u, %llu bytes: %.12g is not %.12g", w.f->name,
+				 s.n_ranks, w.t.gpus_per_node, (unsigned long long)s.bytes,
+				 quick.end_ns, sim.end_ns);
+		assert_true(sim.end_ns >= sim.bound_ns);
+		world_end(&w);
+	}
 }
 
 /* Eight rails, one NIC of which has a quarter of the bandwidth: as a world whose NICs all have. */
@@ -294,6 +317,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(short_cuts_are_the_simulation),
+		cmocka_unit_test(an_all_to_all_is_its_busiest_port),
 		cmocka_unit_test(a_slow_link_of_one_rail_costs_its_lane),
 		cmocka_unit_test(a_large_allreduce_is_near_to_its_bound),
 		cmocka_unit_test(other_algorithms_take_what_the_plan_says),

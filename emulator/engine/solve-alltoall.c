@@ -1,0 +1,135 @@
+/* See solve-alltoall.h. A rank has one port inside its domain and one to the others, the bandwidth
+ * of which its NIC's ranks share. The messages of a port take turns. In NCCL's order each rank of a
+ * domain turns to another rank of another domain at a time, so that no port waits for another. */
+#include "engine/solve-alltoall.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "engine/sim-ports.h"
+
+/* What rank @rank sends, or with @is_in receives: the time at its port between domains and at that
+ * inside its own, and the longest way of a message. */
+struct port_time {
+	double inter_ns, intra_ns, latency_ns;
+};
+
+static int add_messages(const struct planned *pl, struct price *p, uint32_t src, uint32_t dst,
+			double times, struct port_time *t)
+{
+	struct sim_cost cost = price_cost(p);
+	struct nbox_delay d;
+	int r = cost.message(cost.ctx, src, dst, 0, 0, pl->s.bytes, &d);
+
+	if (r || !times)
+		return r;
+	if (routes_get(pl->routes, routes_find(pl->routes, src, dst, 0))->hop == NBOX_INTER)
+		t->inter_ns += times * d.occupancy_ns;
+	else
+		t->intra_ns += times * d.occupancy_ns;
+	t->latency_ns = fmax(t->latency_ns, d.latency_ns);
+	return 0;
+}
+
+/* Ranks of other domains are alike but for their place in it: those of the domain half the way
+ * round stand for all. */
+static int rank_time(const struct planned *pl, struct price *p, uint32_t rank, bool is_in,
+		     struct port_time *t)
+{
+	uint32_t n = pl->s.n_ranks, per = pl->s.ranks_per_node, first = rank - rank % per;
+	uint32_t other = (first + n / per / 2 * per) % n;
+	int r = 0;
+
+	*t = (struct port_time){0};
+	for (uint32_t i = 0; i < per && !r; i++) {
+		uint32_t near = first + i, far = other + i;
+
+		if (near != rank)
+			r = add_messages(pl, p, is_in ? near : rank, is_in ? rank : near, 1, t);
+		if (!r && other != first)
+			r = add_messages(pl, p, is_in ? far : rank, is_in ? rank : far,
+					 (double)(n - per) / per, t);
+	}
+	return r;
+}
+
+/* On PCIe all goes through a GPU's one port. */
+static bool has_one_port(const struct price *p)
+{
+	return delay_fabric(p->delay)->classes[0].intra == FABRIC_PCIE;
+}
+
+int planned_alltoall(const struct planned *pl, struct price *p, double *ret_ns)
+{
+	const struct fabric *f = delay_fabric(p->delay);
+	uint32_t end = routes_period(pl->routes);
+	double longest = 0;
+	int r = 0;
+
+	for (uint32_t rank = 0; rank < end && !r; rank++)
+		for (int is_in = 0; is_in < 2 && !r; is_in++) {
+			struct port_time t;
+
+			r = rank_time(pl, p, rank, is_in, &t);
+			longest = fmax(longest,
+				       t.latency_ns + (has_one_port(p)
+							       ? t.inter_ns + t.intra_ns
+							       : fmax(t.inter_ns, t.intra_ns)));
+		}
+	/* leaves, groups and the bisection are shared by all: the bound has them */
+	longest = fmax(longest, fabric_bound(f, pl->s.kind, pl->s.bytes, 0, p->members, NULL, 0));
+	*ret_ns = pl->s.bytes ? longest : 0;
+	return r;
+}
+
+/* Whose turn it is: NCCL's rounds, domain by domain, and in a domain place by place. */
+static uint64_t turn_of(const struct sched *s, uint32_t src, uint32_t dst)
+{
+	uint32_t n = s->n_ranks, per = s->ranks_per_node;
+	uint32_t domains = (dst / per + n / per - src / per) % (n / per);
+
+	return (uint64_t)domains * per + (dst % per + per - src % per) % per;
+}
+
+static int by_turn(const void *a, const void *b)
+{
+	const struct port_flow *x = a, *y = b;
+
+	if (x->src != y->src)
+		return x->src < y->src ? -1 : 1;
+	return x->order < y->order ? -1 : x->order > y->order;
+}
+
+int planned_alltoall_sim(const struct planned *pl, struct price *p, double *ret_ns, struct err *err)
+{
+	uint32_t n = pl->s.n_ranks, n_flows = 0;
+	CLEANUP(freep) struct port_flow *flows = malloc((size_t)n * n * sizeof(*flows));
+	struct sim_cost cost = price_cost(p);
+	struct sim_result result;
+	int r;
+
+	if (!flows)
+		return err_set(err, ENOMEM, "no memory for the connections of %u ranks", n);
+	for (uint32_t i = 0; i < n * n && pl->s.bytes; i++) {
+		uint32_t src = i / n, dst = i % n, number = routes_find(pl->routes, src, dst, 0);
+		uint32_t inter =
+			number != ROUTE_NONE && routes_get(pl->routes, number)->hop == NBOX_INTER;
+
+		if (src != dst)
+			flows[n_flows++] = (struct port_flow){.src = src,
+							      .dst = dst,
+							      .egress = 2 * src + inter,
+							      .ingress = 2 * dst + inter,
+							      .order = turn_of(&pl->s, src, dst),
+							      .n_messages = 1,
+							      .bytes = pl->s.bytes,
+							      .chunk_bytes = pl->s.bytes};
+	}
+	qsort(flows, n_flows, sizeof(*flows), by_turn);
+	r = sim_ports(flows, n_flows, 2 * n, &cost, NULL, NULL, &result, err);
+	if (!r)
+		*ret_ns = result.end_ns;
+	return r;
+}
