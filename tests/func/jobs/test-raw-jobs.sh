@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The raw line with every launcher, and which jobs come to the same nboxd: the workers of one, never those of the next, nor of another user.
 . "$(dirname "$0")/raw.sh"
+export NBOX_MODEL=none # but where a job names one
 export PATH=$tmp/bin:$here:$PATH TMPDIR=$tmp LD_LIBRARY_PATH=$BUILD/emulator/standins NBOX_DEVICE=host NBOX_HOST_DEVICES=8
 unset SLURM_NNODES SLURM_NTASKS SLURM_NTASKS_PER_NODE SLURM_JOB_ID
 export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + $$ % 12000)) # for each test, and nobody binds it

@@ -54,7 +54,7 @@ for link in shm tcp; do
 done
 
 # the library by a relative path; results in the usual place
-exits 0 "a relative path" timeout 120 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
+exits 0 "a relative path" timeout 120 env -C "$BUILD" LD_PRELOAD=./libnbox.so NBOX_NODES=4 NBOX_MODEL=none NBOX_OUT="$tmp/rel" torchrun --nproc-per-node=2 --master-port=$port "$here/flaky"
 check "its nboxd is gone" gone "$tmp/rel"
 exits 0 "without NBOX_OUT" raw NBOX_NODES=4 -- torchrun --nproc-per-node=2 --master-port=$((port + 1)) "$here/flaky"
 is "$(find nbox-out -name record.nbox | wc -l)" 1 "results go to nbox-out/"
@@ -131,7 +131,7 @@ says "/nowhere.yaml: cannot read the cluster file: No such file or directory" "i
 exits 1 "a file, and no launcher" raw RANK=0 LOCAL_RANK=0 WORLD_SIZE=8 -- "$here/flaky"
 says "./nbox.yaml asks for a virtual cluster, but RANK" "is no silent job without nbox"
 # it may say where an nboxd is, and its store, that somebody has started with the same file
-printf '%s\n' 'cluster: {nodes: 4, gpus_per_node: 2, as_node: last}' "link: {addr: \"shm:$tmp/own.sock\", token: abc}" "store: 127.0.0.1:$((port + 12))" >nbox.yaml
+printf '%s\n' 'cluster: {nodes: 4, gpus_per_node: 2, as_node: last}' "link: {addr: \"shm:$tmp/own.sock\", token: abc}" "store: 127.0.0.1:$((port + 12))" "model: none" >nbox.yaml
 exits 1 "a file that says where nboxd is, and nobody there" raw -- torchrun --nproc-per-node=2 --master-port=$((port + 11)) "$here/flaky"
 says "nobody listens there; is nboxd running?" "is told"
 "$BUILD/nboxd" --config nbox.yaml --once --out "$tmp/own" >own.log 2>&1 &
@@ -142,12 +142,12 @@ check "it ends with them" gone "$tmp/own"
 wait $!
 is "$("$NBOX" report --csv ../own | awk -F, 'NR > 1 { print $5 }' | sort | tr '\n' ' ')" "6 7 " "as the node that the file says"
 logs=()
-exits 0 "under nbox run" "$NBOX" run --quiet --nodes 4 --device host --out "$tmp/run" -- torchrun --nproc-per-node=2 "$here/flaky"
+exits 0 "under nbox run" "$NBOX" run --quiet --nodes 4 --model none --device host --out "$tmp/run" -- torchrun --nproc-per-node=2 "$here/flaky"
 is "$(json ../run/summary.json 'd["world_size"]')" 8 "./nbox.yaml is not asked"
 cd .. || exit 1
 
 # a job that is killed takes nboxd with it
-env LD_PRELOAD="$BUILD/libnbox.so" NBOX_NODES=4 NBOX_OUT="$tmp/k" torchrun --nproc-per-node=2 --master-port=$((port + 7)) "$here/flaky" forever >k.log 2>&1 &
+env LD_PRELOAD="$BUILD/libnbox.so" NBOX_NODES=4 NBOX_MODEL=none NBOX_OUT="$tmp/k" torchrun --nproc-per-node=2 --master-port=$((port + 7)) "$here/flaky" forever >k.log 2>&1 &
 job=$! logs=(k.log)
 # both have come: after fewer nboxd waits for the others
 check "a job is under way" within 200 ops_recorded k 1
