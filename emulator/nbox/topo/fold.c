@@ -18,13 +18,27 @@ static uint32_t row_of(const struct fabric *f, uint32_t node)
 	return leaf_count(f) ? node / f->network.nodes_per_leaf : 0;
 }
 
-static bool is_changed(const struct fabric *f, uint32_t first, uint32_t n)
+/* A number that two units share whose links were changed in the same way (FNV-1a). */
+static uint64_t changes_of(const struct fabric *f, uint32_t first, uint32_t n)
 {
-	for (size_t i = 0; i < f->n_changes; i++)
-		if (link_kind(f->changes[i].link) <= LINK_NIC &&
-		    link_a(f->changes[i].link) - first < n)
-			return true;
-	return false;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	bool has_any = false;
+
+	for (size_t i = 0; i < f->n_changes; i++) {
+		const struct fabric_change *c = &f->changes[i];
+		uint32_t node = link_a(c->link) - first;
+		const double values[2] = {c->latency_ns, c->bytes_per_ns};
+		uint64_t words[3] = {link_number(link_kind(c->link), node, link_b(c->link),
+						 link_direction(c->link))};
+
+		if (link_kind(c->link) > LINK_NIC || node >= n)
+			continue;
+		memcpy(words + 1, values, sizeof(values));
+		for (size_t k = 0; k < 3; k++)
+			hash = (hash ^ words[k]) * UINT64_C(0x100000001b3);
+		has_any = true;
+	}
+	return has_any ? hash | 1 : 0;
 }
 
 static bool is_row_changed(const struct fabric *f, uint32_t row)
@@ -36,11 +50,11 @@ static bool is_row_changed(const struct fabric *f, uint32_t row)
 	return false;
 }
 
-/* Are domains drawn as one? Only in rows of their own, and never those that differ. */
+/* Are domains drawn as one? Only in rows of their own. */
 static bool is_equal(const struct topo_unit *a, const struct topo_unit *b)
 {
 	return a->class == b->class && a->row == b->row && a->n_nodes == b->n_nodes &&
-	       !a->is_changed && !b->is_changed;
+	       a->changes == b->changes;
 }
 
 /* All domains, equal ones that follow each other as one. */
@@ -61,7 +75,7 @@ static int fold_units(const struct fabric *f, struct topo_fold *fold)
 				      .class = (uint32_t)(fabric_class_of(f, at) - f->classes),
 				      .row = row_of(f, at)};
 
-		u.is_changed = is_changed(f, at, u.n_nodes);
+		u.changes = changes_of(f, at, u.n_nodes);
 		if (last && n_domains > UNITS_ALL && is_equal(last, &u))
 			last->n_equal++;
 		else

@@ -9,7 +9,7 @@ struct topo_unit {
 	uint32_t n_equal;        /* it stands for so many, itself included */
 	uint32_t class;
 	uint32_t row;
-	bool is_changed; /* the user changed a link of it */
+	uint64_t changes; /* what the user changed of its links, as one number; 0: nothing */
 };
 
 /* Nodes at the same leaf, leaves of rails, or switch. */

@@ -13,6 +13,7 @@
 #define GPU_WIDTH 30.0
 #define GAP 26.0
 #define LEFT 20.0
+#define WIDTH_MIN 200.0 /* of what stands in a node */
 
 /* down the page */
 #define SPINE_Y 66.0
@@ -94,7 +95,7 @@ static double unit_width(const struct fabric *f)
 
 		n = nics > n ? nics : n;
 	}
-	return n * GPU_WIDTH + 16 > 176 ? n * GPU_WIDTH + 16 : 176;
+	return n * GPU_WIDTH + 16 > WIDTH_MIN ? n * GPU_WIDTH + 16 : WIDTH_MIN;
 }
 
 static double row_width(const struct picture *p, const struct topo_row *row)
@@ -151,7 +152,7 @@ static void draw_nics(struct picture *p, const struct topo_unit *u, double x)
 		uint32_t shown =
 			p->f->gpus_per_node < GPUS_SHOWN ? p->f->gpus_per_node : GPUS_SHOWN;
 		double at = nic_x(x, w, i, c->n_nics), gpu;
-		bool is_changed = u->n_equal == 1 && is_nic_changed(p->f, u->first, i);
+		bool is_changed = u->changes && is_nic_changed(p->f, u->first, i);
 
 		if (c->nic_gpu[i] < shown) {
 			gpu = x + 8 + (c->nic_gpu[i] + 0.5) * (w - 16) / shown;
@@ -176,11 +177,12 @@ static void draw_captions(struct picture *p, const struct topo_unit *u, double x
 	else
 		label(p, middle, y, MIDDLE " font-weight=\"bold\"", "%s",
 		      topo_nodes(u->first, u->n_nodes * u->n_equal, text, sizeof(text)));
-	label(p, middle, y + 16, SMALL, "%s%u x %s%s", u->n_equal * u->n_nodes > 1 ? "each " : "",
-	      p->f->gpus_per_node, c->gpu[0] ? c->gpu : "GPU",
-	      p->f->n_classes > 1 ? ""
-	      : u->n_nodes > 1    ? ", one NVLink domain"
-				  : "");
+	if (u->n_nodes > 1)
+		label(p, middle, y + 16, SMALL, "%u nodes of %u x %s on one NVLink", u->n_nodes,
+		      p->f->gpus_per_node, c->gpu[0] ? c->gpu : "GPU");
+	else
+		label(p, middle, y + 16, SMALL, "%s%u x %s", u->n_equal > 1 ? "each " : "",
+		      p->f->gpus_per_node, c->gpu[0] ? c->gpu : "GPU");
 	label(p, middle, y + 31, SMALL, "%u x %s %s", c->n_nics,
 	      topo_bits(c->nic_bytes_per_ns, rate, sizeof(rate)), topo_nic(c->nic));
 	if (p->f->n_classes > 1)
@@ -193,12 +195,11 @@ static void draw_unit(struct picture *p, const struct topo_unit *u, double x, ui
 	double w = unit_width(p->f);
 	char rate[32];
 
-	for (int i = u->n_equal * n_rows > 1 ? 2 : 0; i > 0; i--)
+	for (int i = u->n_equal * u->n_nodes * n_rows > 1 ? 2 : 0; i > 0; i--)
 		box(p, x + 4.0 * i, NODE_Y + 4.0 * i, w, NODE_HEIGHT,
 		    "fill=\"#f4f4f4\" stroke=\"#999\"");
 	box(p, x, NODE_Y, w, NODE_HEIGHT,
-	    u->is_changed ? "fill=\"#fff7f7\" stroke=\"#c00\""
-			  : "fill=\"#fcfcfc\" stroke=\"#555\"");
+	    u->changes ? "fill=\"#fff7f7\" stroke=\"#c00\"" : "fill=\"#fcfcfc\" stroke=\"#555\"");
 	draw_nics(p, u, x);
 	draw_gpus(p, u, x);
 	box(p, x + 8, BUS_Y, w - 16, BAR, "fill=\"#d9ead3\" stroke=\"#4b7500\"");
@@ -248,6 +249,22 @@ static void draw_wires(struct picture *p, const struct topo_row *row, double x)
 	}
 }
 
+/* The first cables; so many fit. */
+static void label_cables(struct picture *p)
+{
+	const struct fabric *f = p->f;
+	char text[256] = "", rate[32];
+	size_t used = 0, n = f->n_cables < 4 ? f->n_cables : 4;
+
+	for (size_t i = 0; i < n; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%ssw%u to sw%u: %s",
+					 i ? ", " : "", f->cables[i].from, f->cables[i].to,
+					 topo_rate(f->cables[i].bytes_per_ns, rate, sizeof(rate)));
+	if (n < f->n_cables)
+		snprintf(text + used, sizeof(text) - used, " and %zu more cables", f->n_cables - n);
+	label(p, p->width / 2, SPINE_Y + 16, SMALL, "%s", text);
+}
+
 static void draw_spine(struct picture *p)
 {
 	const struct fabric *f = p->f;
@@ -263,8 +280,7 @@ static void draw_spine(struct picture *p)
 		return;
 	box(p, LEFT, SPINE_Y, p->width - 2 * LEFT, BAR, "fill=\"#f9e0c7\" stroke=\"#b86b0b\"");
 	if (is_cabled)
-		label(p, p->width / 2, SPINE_Y + 16, SMALL, "%zu cables between %u switches",
-		      f->n_cables, f->n_switches);
+		label_cables(p);
 	else
 		label(p, p->width / 2, SPINE_Y + 16, SMALL, "%s: oversubscription %g, bisection %s",
 		      what, f->network.oversubscription, topo_rate(half, rate, sizeof(rate)));

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # nbox topo: what it says and draws of a fabric; its output is a fabric again. Starts no job.
-. "$(dirname "$0")/lib.sh"
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/lib.sh"
 
 exits 0 "--list" "$NBOX" topo --list
 for p in dgx-a100 dgx-h100 gb200-nvl72 p5 alps 100gbe lab; do says "$p " "names $p"; done
@@ -17,7 +18,7 @@ readme() { # FIRST LINE of a block of the README, without its indent
 	python3 -c 'import sys, textwrap
 for block in open(sys.argv[1], encoding="utf-8").read().split("\n\n"):
     if block.startswith("    " + sys.argv[2]):
-        print(textwrap.dedent(block).removeprefix(sys.argv[2]).strip("\n"))' "$(dirname "$0")/../../../emulator/fabric/README.md" "$1"
+        print(textwrap.dedent(block).removeprefix(sys.argv[2]).strip("\n"))' "$here/../../../emulator/fabric/README.md" "$1"
 }
 is "$out" "$(readme '$ nbox topo --preset dgx-h100 --nodes 64')" "is what the README shows"
 readme 'name: mixed' | sed '1i name: mixed' >readme.yaml
@@ -44,11 +45,13 @@ for nodes in 4 64; do
 	is "$(grep -c '^  subgraph cluster_' $nodes.dot)" $((nodes == 4 ? 4 : 2)) "equal nodes are drawn once"
 done
 check "the picture names them" grep -q 'node32 to node63' 64.svg
+"$NBOX" topo --preset dgx-h100 --nodes 64 --cable 'node*.nic0=1GB/s' --cable node40.nic1=1GB/s --dot changed.dot >/dev/null
+is "$(grep -c '^  subgraph cluster_' changed.dot)" 4 "nodes that were changed alike are drawn once, others beside them"
 printf 'name: "<&>"\npreset: p5\n' >odd.yaml
 exits 0 "a name that XML could read" "$NBOX" topo --fabric odd.yaml --nodes 2 --svg odd.svg
 check "is escaped" python3 -c 'import xml.dom.minidom as m; m.parse("odd.svg")'
 
-corpus=$(dirname "$0")/../../fuzz/corpus/fabric
+corpus=$here/../../fuzz/corpus/fabric
 exits 0 "NCCL's topology file" "$NBOX" topo --fabric "$corpus/dgx.xml" --nodes 16
 says "the network is assumed: one switch" "says that it knows no network"
 says "1 x H100 (sm 90) on NVSwitch with NVLS; Intel" "gives a node"
