@@ -14,8 +14,9 @@
 struct group {
 	struct port_flow *flows; /* owned, by source */
 	uint32_t n_flows;
-	uint32_t *ranks; /* owned, sorted: those with a port */
+	uint32_t *ranks; /* owned, sorted: those with ports */
 	uint32_t n_ranks;
+	uint32_t per_rank;             /* ports: 1, or inside the domain and to others */
 	uint32_t n_members;            /* of the communicator */
 	double max_sent, max_received; /* by a real rank; bytes */
 	bool is_with_all;              /* each real rank sends to and receives from all others */
@@ -134,6 +135,7 @@ static void assign_ports(struct group *g)
 {
 	uint32_t i, kept = 0;
 
+	g->per_rank = 1;
 	qsort(g->ranks, g->n_ranks, sizeof(*g->ranks), by_number);
 	for (i = 0; i < g->n_ranks; i++)
 		if (!kept || g->ranks[i] != g->ranks[kept - 1])
@@ -191,8 +193,8 @@ static int simulate(struct group *g, struct price *p, const struct border *borde
 	struct p2p_catcher catcher = {border, t};
 	struct sim_watch watch = {.arrived = catch_arrival, .ctx = &catcher};
 	struct sim_result result;
-	int r = sim_ports(g->flows, g->n_flows, g->n_ranks, &cost, NULL, border ? &watch : NULL,
-			  &result, err);
+	int r = sim_ports(g->flows, g->n_flows, g->n_ranks * g->per_rank, &cost, NULL,
+			  border ? &watch : NULL, &result, err);
 
 	if (!r)
 		t->end_ns = result.end_ns;
@@ -291,9 +293,26 @@ static uint32_t busiest_port(const struct group *g)
 	return most;
 }
 
+/* NVLink and NIC are ports of their own. */
+static void split_ports(struct group *g, struct routes *routes, const struct fabric *f)
+{
+	if (f->classes[0].intra == FABRIC_PCIE)
+		return;
+	g->per_rank = 2;
+	for (uint32_t i = 0; i < g->n_flows; i++) {
+		struct port_flow *flow = &g->flows[i];
+		uint32_t number = routes_find(routes, flow->src, flow->dst, flow->lane);
+		uint32_t inter =
+			number != ROUTE_NONE && routes_get(routes, number)->hop == NBOX_INTER;
+
+		flow->egress = 2 * flow->egress + inter;
+		flow->ingress = 2 * flow->ingress + inter;
+	}
+}
+
 /* Has the messages cost what they do over the fabric, where a scheduler plans. */
-static int plan_group(struct planned *pl, struct price *p, const struct sched *s,
-		      const struct group *g, struct err *err)
+static int plan_group(struct planned *pl, struct price *p, const struct sched *s, struct group *g,
+		      struct err *err)
 {
 	int r;
 
@@ -302,6 +321,8 @@ static int plan_group(struct planned *pl, struct price *p, const struct sched *s
 		return 0;
 	r = planned_init(pl, p, s, err);
 	p->lanes_at_port = pl->plan.n_lanes * busiest_port(g);
+	if (r == 0 && pl->routes)
+		split_ports(g, pl->routes, delay_fabric(p->delay));
 	return r;
 }
 
@@ -364,7 +385,7 @@ struct port_times {
 
 static int times_init(struct port_times *t, const struct group *g, const struct p2p_ranks *who)
 {
-	size_t n = g->n_ranks;
+	size_t n = g->n_ranks * (size_t)g->per_rank;
 	uint32_t i;
 
 	*t = (struct port_times){.start = malloc(4 * (n + 1) * sizeof(double)), .first = INFINITY};
@@ -374,8 +395,10 @@ static int times_init(struct port_times *t, const struct group *g, const struct 
 	t->end = t->busy + n;
 	t->free = t->end + n;
 	for (i = 0; i < n; i++) {
-		t->start[i] = who->start(who->ctx, g->ranks[i]);
-		t->busy[i] = who->busy ? who->busy(who->ctx, g->ranks[i]) : 0;
+		uint32_t rank = g->ranks[i / g->per_rank];
+
+		t->start[i] = who->start(who->ctx, rank);
+		t->busy[i] = who->busy ? who->busy(who->ctx, rank) : 0;
 		t->first = fmin(t->first, t->start[i]);
 	}
 	if (isinf(t->first))
@@ -393,7 +416,7 @@ static void ends_from_whole(const struct group *g, double whole_ns, struct port_
 {
 	uint32_t i;
 
-	for (i = 0; i < g->n_ranks; i++) {
+	for (i = 0; i < g->n_ranks * g->per_rank; i++) {
 		t->end[i] = t->start[i];
 		t->free[i] = t->busy[i] + whole_ns;
 	}
@@ -421,7 +444,8 @@ static int ends_from_messages(const struct group *g, struct price *p, uint64_t c
 				  .free_ns = t->free};
 	struct sim_result result;
 
-	return sim_ports(g->flows, g->n_flows, g->n_ranks, &cost, &ranks, NULL, &result, err);
+	return sim_ports(g->flows, g->n_flows, g->n_ranks * g->per_rank, &cost, &ranks, NULL,
+			 &result, err);
 }
 
 static int group_ends(const struct group *g, struct price *p, uint64_t chunk_bytes,
@@ -440,9 +464,13 @@ static int group_ends(const struct group *g, struct price *p, uint64_t chunk_byt
 		ends_from_whole(g, raw_ns, &t);
 	else
 		r = ends_from_messages(g, p, chunk_bytes, &t, err);
-	for (i = 0; i < g->n_ranks && !r; i++)
-		who->done(who->ctx, g->ranks[i], t.first + fmax(t.start[i], t.end[i] + extra_ns),
-			  t.first + fmax(t.start[i], t.free[i] + extra_ns));
+	for (i = 0; i < g->n_ranks && !r; i++) {
+		uint32_t a = i * g->per_rank, b = a + g->per_rank - 1;
+		double end = fmax(t.end[a], t.end[b]), left = fmax(t.free[a], t.free[b]);
+
+		who->done(who->ctx, g->ranks[i], t.first + fmax(t.start[a], end + extra_ns),
+			  t.first + fmax(t.start[a], left + extra_ns));
+	}
 	free(t.start);
 	return r;
 }

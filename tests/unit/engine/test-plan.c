@@ -219,6 +219,33 @@ static void without_a_fabric_there_is_no_plan(void **state)
 	world_end(&w);
 }
 
+/* To a neighbour and to another domain at once: each has a port of its own. */
+static void calls_inside_a_domain_and_out_of_it_overlap(void **state)
+{
+	struct world w = world_of("dgx-h100", 2, 0, "planner", NULL);
+	const uint64_t bytes = 64 << 20;
+	const struct sched_p2p calls[2] = {{.peer = 1, .is_send = true, .bytes = bytes},
+					   {.peer = 8, .is_send = true, .bytes = bytes}};
+	const struct sched_p2p *list[2] = {calls, calls + 1};
+	const uint32_t rank = 0, n[2] = {2, 1};
+	double ns[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) { /* both; the far one */
+		struct timing t = {0};
+		struct err err;
+
+		assert_int_equal(solve_p2p(&rank, 1, &list[i], &n[i], 1 << 20, &w.t, &w.m, w.d,
+					   NULL, 0, &t, &err),
+				 0);
+		ns[i] = t.end_ns;
+		timing_deinit(&t);
+	}
+	assert_true(ns[1] > (double)bytes / 50 && ns[1] < (double)bytes / 45);
+	assert_true(fabs(ns[0] - ns[1]) < 1e-9 * ns[1]);
+	world_end(&w);
+}
+
 /* The scheduler is asked once: its estimate counts its answers. */
 static void the_solver_asks_the_scheduler_once(void **state)
 {
@@ -322,6 +349,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_large_allreduce_is_near_to_its_bound),
 		cmocka_unit_test(other_algorithms_take_what_the_plan_says),
 		cmocka_unit_test(without_a_fabric_there_is_no_plan),
+		cmocka_unit_test(calls_inside_a_domain_and_out_of_it_overlap),
 		cmocka_unit_test(the_solver_asks_the_scheduler_once),
 		cmocka_unit_test(a_tree_fills_as_its_ports_let_it),
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
