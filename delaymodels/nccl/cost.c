@@ -70,6 +70,9 @@ void comm_make(const struct setting *s, const struct nbox_fabric *f, uint32_t n_
 	};
 
 	c.n_nvlinks = (uint32_t)(f->gpu_bytes_per_ns / (c.sm_min >= 100 ? 50 : 25));
+	if (f->intra ==
+	    NBOX_NVLINK) /* each with three others; a V100's cube has some with one link */
+		c.n_nvlinks = c.sm_min >= 80 ? c.n_nvlinks / 3 : 1;
 	c.n_nvlinks = c.n_nvlinks ? c.n_nvlinks : 1;
 	graphs_find(f, most, c.n_nodes > 1, &c.graphs);
 	if (c.least_local < most) {
@@ -110,8 +113,9 @@ static float nvls_channel_bw(const struct comm *c, const struct graph *g, uint32
 	if (t->has_old_nvls) {
 		if (algo == ALGO_NVLS_TREE)
 			return least(intra, c->n_nodes <= 2 ? inter : inter / 2);
-		return kind == NBOX_ALLREDUCE ? least(intra, inter)
-					      : least(intra * (ppn - 1) / ppn, inter * 0.9f);
+		return kind == NBOX_ALLREDUCE || t->has_old_rings
+			       ? least(intra, inter)
+			       : least(intra * (ppn - 1) / ppn, inter * 0.9f);
 	}
 	if (g->n_channels < 2)
 		return 0;
@@ -163,7 +167,7 @@ static float ring_bus_bw(const struct comm *c, float bus, uint32_t proto, double
 		return (float)(kept < ll ? kept : ll);
 	}
 	if (proto == NBOX_LL128) {
-		kept = bus * 0.92;
+		kept = bus * (t->has_old_rings && c->n_ranks < 2 * c->n_nodes ? 0.7 : 0.92);
 		cap = c->graphs.ring.n_channels *
 		      t->ring_ll128_bw[tables_card(c->sm_min)][tables_scale(c->n_nodes)];
 		return (float)(kept < cap ? kept : cap);
@@ -200,7 +204,8 @@ static float find_bw(const struct comm *c, uint32_t kind, uint32_t algo, uint32_
 {
 	float bus = cost_bus_bw(c, kind, algo, proto), ratio = 1;
 
-	if (algo != ALGO_RING && (kind == NBOX_ALLGATHER || kind == NBOX_REDUCESCATTER))
+	if (algo != ALGO_RING && (kind == NBOX_ALLGATHER || kind == NBOX_REDUCESCATTER) &&
+	    !c->setting->tables->has_old_rings)
 		return bus;
 	if (algo == ALGO_RING ||
 	    (!c->setting->tables->has_old_nvls && (algo == ALGO_NVLS || algo == ALGO_NVLS_TREE)))
@@ -237,7 +242,10 @@ static float ring_latency(const struct comm *c, uint32_t kind, uint32_t proto, f
 	}
 	intra = largest(intra, overhead);
 	between = c->n_nodes == 1 ? 0 : (kind == NBOX_ALLREDUCE ? 2 : 1) * (c->n_nodes - 1);
-	return us + ((float)(steps - between) * intra + (float)between * inter);
+	if (t->has_old_rings && kind == NBOX_ALLREDUCE && c->n_nodes > 1)
+		between = 2 * c->n_nodes;
+	/* signed: the old rule counts more steps between two nodes than there are */
+	return us + ((float)((int32_t)steps - (int32_t)between) * intra + (float)between * inter);
 }
 
 static float find_latency(const struct comm *c, uint32_t kind, uint32_t algo, uint32_t proto)
@@ -249,7 +257,9 @@ static float find_latency(const struct comm *c, uint32_t kind, uint32_t algo, ui
 	uint32_t log = floor_log2(c->n_nodes), local = c->n_ranks / c->n_nodes;
 
 	/* a rank a node cannot hide the network's latency */
-	inter = (float)t->hw_us[HW_NET][c->n_ranks == c->n_nodes ? ALGO_TREE : algo][proto];
+	inter = (float)t->hw_us[HW_NET]
+			       [c->n_ranks == c->n_nodes && !t->has_old_rings ? ALGO_TREE : algo]
+			       [proto];
 	inter += g->latency_us;
 	if (proto == NBOX_SIMPLE) /* and the flush */
 		inter += g->latency_us;
@@ -312,7 +322,7 @@ static const char *pat_why_not(const struct comm *c)
 {
 	int has_pat = c->setting->has_pat;
 
-	if (!c->setting->tables->has_pat)
+	if (c->setting->tables->has_old_rings)
 		return "this version of NCCL has no PAT";
 	if (has_pat == ALLOWED_NO)
 		return "NCCL_PAT_ENABLE=0";
@@ -329,6 +339,9 @@ static const char *ll128_why_not(const struct comm *c, const struct graph *g)
 		return "LL128 needs NVLink inside the node";
 	if (c->sm_min != c->sm_max)
 		return "LL128 needs GPUs of one kind";
+	if (c->setting->tables->has_old_rings && c->sm_min != 70 && c->sm_min != 80 &&
+	    c->sm_min != 90)
+		return "this version of NCCL has LL128 on V100, A100 and H100";
 	return c->sm_min < 70 ? "LL128 needs sm70" : NULL;
 }
 

@@ -14,7 +14,7 @@ struct comm {
 	int has_no_order;             /* nbox_fabric's */
 	struct graphs graphs;
 	uint32_t n_channels, n_nvls_channels;
-	uint32_t n_nvlinks; /* of a GPU */
+	uint32_t n_nvlinks; /* of a GPU to the switch, or to another GPU */
 };
 
 struct cost {

@@ -104,7 +104,7 @@ static void set_candidates(const struct comm *c, uint32_t kind, uint64_t bytes,
 static void set_steps(const struct comm *c, uint32_t algo, uint32_t proto, struct nbox_plan *ret)
 {
 	static const double factors[N_PROTOS] = {2, 16.0 / 15, 1};
-	const struct tables *t = c->setting->tables;
+	const struct tables *t = tables_newest();
 	const struct graph *g = algo == ALGO_TREE ? &c->graphs.tree : &c->graphs.ring;
 	enum hw in = g->intra_type == PATH_NVLINK ? HW_NVLINK : HW_PCI;
 	double intra = t->hw_us[in][algo][proto] * 1e3, inter;
@@ -127,7 +127,7 @@ static void set_steps(const struct comm *c, uint32_t algo, uint32_t proto, struc
 static double fan_in(const struct comm *c)
 {
 	uint32_t card = tables_card(c->sm_min);
-	const double *bw = c->setting->tables->tree_bw[card < 2 ? card : 2];
+	const double *bw = tables_newest()->tree_bw[card < 2 ? card : 2];
 
 	return c->n_nodes < 4 ? 1 : bw[1] / bw[2];
 }
@@ -138,7 +138,7 @@ static double fan_in(const struct comm *c)
 static void simple_lanes(const struct comm *c, const struct choice *ch, struct nbox_plan *ret)
 {
 	uint32_t card = tables_card(c->sm_min);
-	double tree = c->setting->tables->tree_bw[card][c->n_nodes > 1] / 2;
+	double tree = tables_newest()->tree_bw[card][c->n_nodes > 1] / 2;
 
 	if (ch->algo == ALGO_TREE) {
 		ret->lane_bytes_per_ns[NBOX_INTRA] = ret->lane_bytes_per_ns[NBOX_INTER] = tree;
@@ -276,7 +276,7 @@ static const struct nbox_param params[] = {
 	{"proto", "text", "NCCL_PROTO, else all", "protocols, as in NCCL_PROTO; '+' for ','"},
 	{"channels", "count", "NCCL_MIN/MAX_NCHANNELS, else the fabric's",
 	 "channels of a communicator"},
-	{"version", "text", "2.28.9", "of NCCL, whose cost tables are taken"},
+	{"version", "text", "2.28.9", "of NCCL, by whose cost tables it decides"},
 	{"tuner", "text", "none", "table of NCCL's example tuner plug-in (CSV)"},
 	{0},
 };

@@ -161,8 +161,7 @@ static int read_own(const struct nbox_host *host, const struct nbox_kv *kv, size
 
 	s->tables = tables_find(version ? version : "");
 	if (!s->tables) {
-		host->error(host, "version=%.32s: the cost tables are those of NCCL %s", version,
-			    tables_versions);
+		host->error(host, "version=%.32s: NCCL's versions are written as 2.28.9", version);
 		return -1;
 	}
 	if (host->parse_count(host, "channels", nbox_value(kv, n_kv, "channels"), &channels) < 0)

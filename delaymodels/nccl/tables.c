@@ -2,29 +2,29 @@
  * numbers are facts, microseconds and GB/s. */
 #include "tables.h"
 
-#include <string.h>
+#include <stdio.h>
 
-#define BASE_US                                                                 \
-	{                                                                       \
-		[ALGO_TREE] = {6.8, 14.0, 8.4}, [ALGO_RING] = {6.6, 14.0, 8.4}, \
-		[ALGO_PAT] = {8.0, 8.0, 8.0},                                   \
+#define BASE_US(tree)                                                            \
+	{                                                                        \
+		[ALGO_TREE] = {6.8, 14.0, tree}, [ALGO_RING] = {6.6, 14.0, 8.4}, \
+		[ALGO_PAT] = {8.0, 8.0, 8.0},                                    \
 	}
 
-#define HW_NVLINK_US                                                                               \
+#define HW_NVLINK_US(tree)                                                                         \
 	{                                                                                          \
-		[ALGO_TREE] = {0.6, 1.25, 4.0}, [ALGO_RING] = {0.6, 1.9, 3.4},                     \
+		[ALGO_TREE] = {0.6, 1.25, tree}, [ALGO_RING] = {0.6, 1.9, 3.4},                    \
 		[ALGO_NVLS] = {0, 0, 25}, [ALGO_NVLS_TREE] = {0, 0, 25}, [ALGO_PAT] = {0, 0, 4.0}, \
 	}
 
-#define HW_PCI_US                                                             \
-	{                                                                     \
-		[ALGO_TREE] = {1.0, 1.9, 4.0}, [ALGO_RING] = {1.0, 2.5, 5.7}, \
-		[ALGO_PAT] = {0, 0, 4.0},                                     \
+#define HW_PCI_US(tree)                                                        \
+	{                                                                      \
+		[ALGO_TREE] = {1.0, 1.9, tree}, [ALGO_RING] = {1.0, 2.5, 5.7}, \
+		[ALGO_PAT] = {0, 0, 4.0},                                      \
 	}
 
-#define HW_NET_US(nvls_tree)                                                    \
+#define HW_NET_US(tree, nvls_tree)                                              \
 	{                                                                       \
-		[ALGO_TREE] = {5.0, 8.5, 14}, [ALGO_RING] = {2.7, 4.0, 14.0},   \
+		[ALGO_TREE] = {5.0, 8.5, tree}, [ALGO_RING] = {2.7, 4.0, 14.0}, \
 		[ALGO_NVLS] = {0, 0, 18}, [ALGO_NVLS_TREE] = {0, 0, nvls_tree}, \
 		[ALGO_PAT] = {0, 0, 14},                                        \
 	}
@@ -39,10 +39,10 @@
 
 static const struct tables all[] = {
 	{
-		.version = "2.28.9",
+		.from = 228,
 		.source = "NCCL 2.28.9",
-		.base_us = BASE_US,
-		.hw_us = {HW_NVLINK_US, HW_PCI_US, HW_NET_US(20.9)},
+		.base_us = BASE_US(8.4),
+		.hw_us = {HW_NVLINK_US(4.0), HW_PCI_US(4.0), HW_NET_US(14, 20.9)},
 		.ll_bw = LL_BW,
 		.ring_ll128_bw = {{20.0, 20.0, 20.0},
 				  {20.0, 20.0, 20.0},
@@ -60,13 +60,12 @@ static const struct tables all[] = {
 				 {24.0, 23.6, 17.8},
 				 {0.0, 57.7, 45.5},
 				 {0.0, 96.0, 43.8}},
-		.has_pat = 1,
 	},
 	{
-		.version = "2.27.7",
+		.from = 223,
 		.source = "NCCL 2.27.7",
-		.base_us = BASE_US,
-		.hw_us = {HW_NVLINK_US, HW_PCI_US, HW_NET_US(14)},
+		.base_us = BASE_US(8.4),
+		.hw_us = {HW_NVLINK_US(4.0), HW_PCI_US(4.0), HW_NET_US(14, 14)},
 		.ll_bw = LL_BW,
 		.ring_ll128_bw = {{20.0, 20.0, 20.0},
 				  {20.0, 20.0, 20.0},
@@ -81,20 +80,46 @@ static const struct tables all[] = {
 			    {38.7, 41.4, 36.0},
 			    {77.4, 82.8, 72.0}},
 		.has_old_nvls = 1,
-		.has_pat = 1,
+	},
+	{
+		.source = "NCCL 2.21.5",
+		.base_us = BASE_US(0),
+		.hw_us = {HW_NVLINK_US(28), HW_PCI_US(28), HW_NET_US(28, 14)},
+		.ll_bw = {{39.0, 39.0, 20.4},
+			  {87.7, 22.5, 19.0},
+			  {141.0, 45.0, 35.0},
+			  {141.0, 45.0, 35.0}},
+		.ring_ll128_bw = {{20.0, 20.0, 20.0},
+				  {20.0, 20.0, 20.0},
+				  {36.7, 36.7, 36.7},
+				  {36.7, 36.7, 36.7}},
+		.tree_ll128_bw = {{20.0, 20.0, 20.0},
+				  {20.0, 20.0, 20.0},
+				  {36.7, 36.7, 29.0},
+				  {36.7, 36.7, 29.0}},
+		.tree_bw = {{26.5, 18.5, 10.0},
+			    {24.0, 23.6, 17.8},
+			    {38.7, 41.4, 36.0},
+			    {38.7, 41.4, 36.0}},
+		.has_old_nvls = 1,
+		.has_old_rings = 1,
 	},
 };
 
-const char tables_versions[] = "2.28.9, 2.27.7";
-
 const struct tables *tables_find(const char *version)
 {
+	unsigned int major, minor, patch = 0;
+	size_t i = 0;
+	int end = 0;
+
 	if (!version[0])
 		return &all[0];
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (strcmp(all[i].version, version) == 0)
-			return &all[i];
-	return NULL;
+	if (sscanf(version, "%3u.%3u%n.%3u%n", &major, &minor, &end, &patch, &end) < 2 ||
+	    version[end] || minor > 99)
+		return NULL;
+	while (100 * major + minor < all[i].from)
+		i++;
+	return &all[i];
 }
 
 uint32_t tables_card(uint32_t sm)

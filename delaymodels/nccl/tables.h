@@ -26,22 +26,27 @@ enum hw { HW_NVLINK, HW_PCI, HW_NET, N_HWS };
 #define N_SCALES 3
 
 struct tables {
-	const char *version, *source;
+	uint32_t from; /* 100 x major + minor of the oldest NCCL that decides by these; 0: all */
+	const char *source;
 	double base_us[N_ALGOS][N_PROTOS];       /* once an op */
 	double hw_us[N_HWS][N_ALGOS][N_PROTOS];  /* a step */
 	double ll_bw[N_CARDS][N_SCALES];         /* of all channels; several nodes: row 1 is AMD */
 	double ring_ll128_bw[N_CARDS][N_SCALES]; /* these: of a channel, GB/s */
 	double tree_ll128_bw[N_CARDS][N_SCALES];
 	double tree_bw[N_CARDS][N_SCALES];
-	double nvls_tree_bw[N_CARDS][N_SCALES]; /* 0 in all: that version has no such limit */
+	double nvls_tree_bw[N_CARDS][N_SCALES]; /* not before 2.28 */
 	int has_old_nvls;                       /* NVLS and NVLSTree by the rule before 2.28 */
-	int has_pat;
+	int has_old_rings; /* rings, NVLS and LL128 by the rules before 2.23; no PAT */
 };
 
-/* NULL: none of that version. @version "": the newest. */
+/* The newest tables that @version, such as "2.26.2", may have; "": the newest of all. NULL: it is
+ * no version. */
 const struct tables *tables_find(const char *version);
-/* "2.28.9, 2.27.7" */
-extern const char tables_versions[];
+/* By which times are told: what a step takes does not change with the version that decides. */
+static inline const struct tables *tables_newest(void)
+{
+	return tables_find("");
+}
 
 /* The row of GPUs of ten times the compute capability @sm, the column of @n_nodes >= 1. */
 uint32_t tables_card(uint32_t sm);

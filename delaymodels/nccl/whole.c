@@ -36,9 +36,9 @@ static uint32_t depth(uint32_t n)
 	return n <= 1 ? 0 : 32 - (uint32_t)__builtin_clz(n - 1);
 }
 
-static double step_ns(const struct comm *c, const struct nbox_fabric *f)
+static double step_ns(const struct nbox_fabric *f)
 {
-	double own = c->setting->tables->hw_us[HW_NET][ALGO_TREE][NBOX_SIMPLE] * 1e3;
+	double own = tables_newest()->hw_us[HW_NET][ALGO_TREE][NBOX_SIMPLE] * 1e3;
 
 	return larger(own - OVERHEAD_NS, 0) + f->net_latency_ns;
 }
@@ -74,7 +74,7 @@ static double nvls_tree_ns(const struct comm *c, const struct nbox_fabric *f,
 {
 	double n = c->n_ranks, leave = c->n_nodes == 2 ? 1 : c->n_nodes == 3 ? 1.5 : 2;
 	double a_channel =
-		c->setting->tables->nvls_tree_bw[tables_card(c->sm_min)][tables_scale(c->n_nodes)];
+		tables_newest()->nvls_tree_bw[tables_card(c->sm_min)][tables_scale(c->n_nodes)];
 	double own = a_channel * c->graphs.nvls.n_channels * n / (2 * (n - 1));
 	double bw = smaller(smaller(nics_bw(f) / leave, own), switch_bw(c, f) / reduced(c));
 	double loop = loop_bytes(c, ch);
@@ -86,7 +86,7 @@ static double nvls_tree_ns(const struct comm *c, const struct nbox_fabric *f,
 double whole_ns(const struct comm *c, const struct nbox_fabric *f, uint32_t kind,
 		const struct choice *ch, uint64_t bytes)
 {
-	const struct tables *t = c->setting->tables;
+	const struct tables *t = tables_newest();
 	double s = (double)bytes, inside = s;
 	double start_ns = t->hw_us[HW_NVLINK][ALGO_NVLS][NBOX_SIMPLE] * 1e3;
 	uint32_t d = depth(c->n_nodes);
@@ -99,7 +99,7 @@ double whole_ns(const struct comm *c, const struct nbox_fabric *f, uint32_t kind
 	case ALGO_NVLS_TREE:
 		return start_ns + nvls_tree_ns(c, f, ch, s);
 	default: /* PAT */
-		return t->base_us[ALGO_PAT][NBOX_SIMPLE] * 1e3 + d * step_ns(c, f) +
+		return t->base_us[ALGO_PAT][NBOX_SIMPLE] * 1e3 + d * step_ns(f) +
 		       s * (c->n_ranks - 1) / c->n_ranks /
 			       smaller(nics_bw(f),
 				       (double)cost_bus_bw(c, kind, ch->algo, ch->proto));

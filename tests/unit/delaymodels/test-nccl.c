@@ -138,7 +138,7 @@ static void wrong_words_and_numbers_get_a_sentence(void **state)
 {
 	(void)state;
 	refused("nccl:algo=rign", NULL, NULL, "'rign' is none of");
-	refused("nccl:version=2.4", NULL, NULL, "2.28.9");
+	refused("nccl:version=new", NULL, NULL, "2.28.9");
 	refused("nccl:channels=65", NULL, NULL, "1 to 64");
 	refused("nccl:tuner=/nowhere", NULL, NULL, "/nowhere");
 	refused("nccl", "NCCL_ALGO", "ring;tree", "begin with a kind");
@@ -259,6 +259,33 @@ static void any_fabric_gets_a_plan(void **state)
 	}
 }
 
+static void a_version_decides_by_the_tables_of_its_time(void **state)
+{
+	static const char *const versions[][2] = {
+		{"nccl", "NCCL 2.28.9"},
+		{"nccl:version=2.30.1", "NCCL 2.28.9"},
+		{"nccl:version=2.28.3", "NCCL 2.28.9"},
+		{"nccl:version=2.26.2", "NCCL 2.27.7"},
+		{"nccl:version=2.23", "NCCL 2.27.7"},
+		{"nccl:version=2.21.5", "NCCL 2.21.5"},
+	};
+	struct nbox_fabric f = dgx(80, 32);
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 256, 32, 512 << 20);
+
+	(void)state;
+	op.algo = NBOX_ALGO_ANY;
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		CHAIN d = test_must_open(versions[i][0], NULL, 0);
+		struct err err = {""};
+		struct nbox_plan p;
+
+		assert_int_equal(delay_plan(d, &op, &f, &p, &err), 0);
+		assert_string_equal(p.source, versions[i][1]);
+		/* the old tables have twice the latency for trees */
+		assert_int_equal(p.algo, i < 5 ? NBOX_TREE : NBOX_RING);
+	}
+}
+
 static void what_is_left_of_the_choice_may_be_nothing(void **state)
 {
 	struct nbox_fabric f = dgx(80, 4);
@@ -372,6 +399,7 @@ int main(void)
 		cmocka_unit_test(a_tuners_table_decides_where_it_has_a_line),
 		cmocka_unit_test(uneven_domains_have_the_channels_of_the_smallest),
 		cmocka_unit_test(any_fabric_gets_a_plan),
+		cmocka_unit_test(a_version_decides_by_the_tables_of_its_time),
 		cmocka_unit_test(what_is_left_of_the_choice_may_be_nothing),
 		cmocka_unit_test(every_candidate_has_a_cost_or_a_reason),
 		cmocka_unit_test(peers_of_point_to_point_get_fewer_channels_as_ranks_grow),
