@@ -4,11 +4,13 @@
  * partial sums until one set has the sum, N - 1 copies of it; no switch between domains adds. An
  * NVSwitch with NVLS does: for its GPUs only the first of the two holds.
  *
- * Not looked at: which of its links a set uses, and the cables of FABRIC_CABLES. */
+ * Not looked at: which of its links a set uses. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "fabric/census.h"
+#include "fabric/latency.h"
 #include "fabric/leaf.h"
 #include "fabric/link-number.h"
 
@@ -26,6 +28,8 @@ struct place {
 		LEAVES,
 		ALL_PODS,
 		POD,
+		ALL_SWITCHES,
+		SWITCH, /* a */
 		LATENCY
 	} kind;
 	uint32_t a, b;
@@ -145,19 +149,13 @@ static void cut_all(struct op *op, const struct sum *sum, struct place where)
 	raise(op, bytes / sum->in, where);
 }
 
-static struct fabric_link link_of(const struct fabric *f, enum link_kind kind, uint32_t a,
-				  uint32_t b, unsigned direction)
+static double rate(const struct fabric *f, enum link_kind kind, uint32_t a, uint32_t b,
+		   unsigned direction)
 {
 	struct fabric_link l;
 
 	fabric_link(f, link_number(kind, a, b, direction), &l);
-	return l;
-}
-
-static double rate(const struct fabric *f, enum link_kind kind, uint32_t a, uint32_t b,
-		   unsigned direction)
-{
-	return link_of(f, kind, a, b, direction).bytes_per_ns;
+	return l.bytes_per_ns;
 }
 
 /* Bytes/ns of the NICs @bits of a node. */
@@ -348,89 +346,42 @@ static void bound_leaves(struct op *op, const struct census *c, uint64_t n_nodes
 	cut_all(op, &sum, (struct place){is_pod ? ALL_PODS : ALL_LEAVES, 0, 0});
 }
 
-/* Does each leaf have whole domains only? */
-static bool leaves_are_cuts(const struct fabric *f)
-{
-	if (!leaf_count(f))
-		return false;
-	for (size_t i = 0; i < f->n_nodes_runs; i++) {
-		uint32_t n = f->classes[f->nodes[i].class].domain_nodes;
-
-		if (n > 1 && (f->nodes[i].first % f->network.nodes_per_leaf ||
-			      f->network.nodes_per_leaf % n))
-			return false;
-	}
-	return true;
-}
-
-/* Least latency of the NICs of a domain. */
-static double door_latency(const struct fabric *f, const struct census *c, uint32_t domain,
-			   unsigned direction)
-{
-	double least = INFINITY;
-
-	for (uint32_t i = 0; i < fabric_domain_nodes(f, domain); i++) {
-		uint32_t bits = census_nics(c, domain + i);
-
-		for (; bits; bits &= bits - 1)
-			least = fmin(least, link_of(f, LINK_NIC, domain + i,
-						    (uint32_t)__builtin_ctz(bits), direction)
-						    .latency_ns);
-	}
-	return least;
-}
-
-/* Least latency of the leaves of a row. */
-static double row_latency(const struct fabric *f, uint32_t node, unsigned direction)
-{
-	double least = INFINITY;
-
-	for (uint32_t i = 0; i < leaf_rails(f); i++)
-		least = fmin(least,
-			     link_of(f, LINK_LEAF, leaf_of(f, node, i), 0, direction).latency_ns);
-	return least;
-}
-
-/* Between the switches of two domains at least. */
-static double network_latency(const struct fabric *f, uint32_t from, uint32_t to)
-{
-	uint64_t links[FABRIC_PATH_MAX];
-	double sum = 0;
-	int n;
-
-	if (!leaves_are_cuts(f))
-		return 0;
-	if (from / f->network.nodes_per_leaf == to / f->network.nodes_per_leaf)
-		return 0;
-	n = fabric_path(f, from * f->gpus_per_node, to * f->gpus_per_node, FABRIC_NIC_NEAR, links);
-	for (int i = 0; i < n; i++) {
-		enum link_kind kind = link_kind(links[i]);
-		struct fabric_link l;
-
-		fabric_link(f, links[i], &l);
-		if (kind == LINK_POD || kind == LINK_GROUP)
-			sum += l.latency_ns;
-	}
-	return sum + row_latency(f, from, LINK_UP) + row_latency(f, to, LINK_DOWN);
-}
-
-/* What a byte from @src to @dst takes at least, through whichever NICs and ranks. */
-static void bound_pair(struct op *op, const struct census *c, uint32_t src, uint32_t dst)
+/* Nodes at the same switch: all of its cables together. */
+static void bound_switches(struct op *op, const struct membership *m)
 {
 	const struct fabric *f = op->f;
-	uint32_t from = fabric_domain(f, src), to = fabric_domain(f, dst);
-	uint32_t n = f->gpus_per_node;
-	double ns;
+	struct set *sets = calloc(f->n_switches, sizeof(*sets));
+	struct sum sum = {0};
 
-	if (src == dst)
-		return;
-	if (from == to)
-		ns = link_of(f, LINK_GPU, src / n, src % n, LINK_OUT).latency_ns +
-		     link_of(f, LINK_GPU, dst / n, dst % n, LINK_IN).latency_ns;
-	else
-		ns = door_latency(f, c, from, LINK_OUT) + network_latency(f, from, to) +
-		     door_latency(f, c, to, LINK_IN);
-	raise(op, ns, (struct place){LATENCY, src / n, dst / n});
+	for (uint32_t i = 0; sets && i < m->n_ranks; i++) {
+		uint32_t node = membership_world(m, i) / f->gpus_per_node;
+
+		sets[f->node_switch[node]].n_ranks++;
+		sets[f->node_switch[node]].has_root |= membership_world(m, i) == op->root;
+	}
+	for (uint32_t i = 0; sets && i < f->n_cables; i++) {
+		double out = rate(f, LINK_CABLE, i, 0, LINK_OUT);
+		double in = rate(f, LINK_CABLE, i, 0, LINK_IN);
+
+		sets[f->cables[i].from].out += out;
+		sets[f->cables[i].from].in += in;
+		sets[f->cables[i].to].out += in;
+		sets[f->cables[i].to].in += out;
+	}
+	for (uint32_t i = 0; sets && i < f->n_switches; i++)
+		if (sets[i].n_ranks > 0 && sets[i].n_ranks < op->n_ranks)
+			cut(op, &sets[i], 1, (struct place){SWITCH, i, 0}, &sum);
+	cut_all(op, &sum, (struct place){ALL_SWITCHES, 0, 0});
+	free(sets);
+}
+
+static void bound_pair(struct op *op, const struct census *c, uint32_t src, uint32_t dst)
+{
+	uint32_t n = op->f->gpus_per_node;
+
+	if (src != dst)
+		raise(op, latency_least(op->f, c, src, dst),
+		      (struct place){LATENCY, src / n, dst / n});
 }
 
 /* The first and the last rank, and where links were changed, one of the domain that is hardest to
@@ -453,8 +404,8 @@ static void find_ends(const struct op *op, const struct membership *m, const str
 		for (uint32_t i = 0; i < d.times; i++) {
 			uint32_t domain = d.first + i * d.n_nodes;
 
-			ns = door_latency(op->f, c, domain, LINK_OUT) +
-			     door_latency(op->f, c, domain, LINK_IN);
+			ns = latency_door(op->f, c, domain, LINK_OUT) +
+			     latency_door(op->f, c, domain, LINK_IN);
 			if (ns > worst)
 				far = domain * op->f->gpus_per_node;
 			worst = fmax(worst, ns);
@@ -495,7 +446,9 @@ static void bound_all(struct op *op, const struct membership *m, const struct ce
 	}
 	if (op->n_domains > 1)
 		bound_domains(op, c);
-	if (op->n_domains > 1 && leaves_are_cuts(op->f)) {
+	if (op->n_domains > 1 && leaf_is_cut(op->f) && n->kind == FABRIC_CABLES)
+		bound_switches(op, m);
+	else if (op->n_domains > 1 && leaf_is_cut(op->f)) {
 		bound_leaves(op, c, n->nodes_per_leaf, false);
 		if (leaf_pod_count(op->f) > 1)
 			bound_leaves(op, c, (uint64_t)n->nodes_per_leaf * n->leaves_per_pod, true);
@@ -516,11 +469,14 @@ static void write_place(const struct place *p, char *buf, size_t size)
 		[LEAVES] = "the leaves of",
 		[ALL_PODS] = "the pods",
 		[POD] = "the pod of",
+		[ALL_SWITCHES] = "the switches' cables",
 		[LATENCY] = "latency from",
 	};
 
 	if (p->kind == ONE_GPU)
 		snprintf(buf, size, "node%u.gpu%u", p->a, p->b);
+	else if (p->kind == SWITCH)
+		snprintf(buf, size, "the cables of sw%u", p->a);
 	else if (p->kind == GPUS || (p->kind == NICS && p->a == p->b))
 		snprintf(buf, size, "%s node%u", texts[p->kind], p->a);
 	else if (p->kind == NICS || p->kind == LEAVES || p->kind == POD || p->kind == LATENCY)

@@ -35,3 +35,19 @@ uint32_t leaf_pod_count(const struct fabric *f)
 		return 0;
 	return ceil_div(leaf_count(f), f->network.leaves_per_pod);
 }
+
+bool leaf_is_cut(const struct fabric *f)
+{
+	bool is_cabled = f->network.kind == FABRIC_CABLES;
+
+	if (!leaf_count(f) && !is_cabled)
+		return false;
+	for (size_t i = 0; i < f->n_nodes_runs; i++) {
+		uint32_t n = f->classes[f->nodes[i].class].domain_nodes;
+
+		if (n > 1 && (is_cabled || f->nodes[i].first % f->network.nodes_per_leaf ||
+			      f->network.nodes_per_leaf % n))
+			return false;
+	}
+	return true;
+}

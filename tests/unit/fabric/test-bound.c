@@ -116,6 +116,31 @@ static void one_rank_a_node_has_the_nic_near_to_it(void **state)
 	fabric_free(f);
 }
 
+static void cables_between_sites_count(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 4);
+	struct membership world = {.n_ranks = 32, .stride = 1};
+	char where[128];
+	struct err err = {""};
+
+	(void)state;
+	f->network.kind = FABRIC_CABLES;
+	f->n_switches = 2;
+	f->node_switch = calloc(4, sizeof(*f->node_switch));
+	f->node_switch[2] = f->node_switch[3] = 1;
+	f->cables = calloc(1, sizeof(*f->cables));
+	f->cables[0] = (struct fabric_cable){0, 1, 5e6, 10};
+	f->n_cables = 1;
+	assert_int_equal(fabric_check(f, &err), 0);
+	/* a partial sum each way */
+	assert_true(is_near(fabric_bound(f, COLL_ALLREDUCE, GIB, 0, &world, where, sizeof(where)),
+			    GIB / 10.0));
+	assert_string_equal(where, "the cables of sw0");
+	assert_true(is_near(fabric_bound(f, COLL_ALLREDUCE, 8, 0, &world, where, sizeof(where)),
+			    5e6 + 2000));
+	fabric_free(f);
+}
+
 static void a_slow_link_counts(void **state)
 {
 	struct fabric *f = preset("dgx-h100", 8);
@@ -134,26 +159,47 @@ static void a_slow_link_counts(void **state)
 	fabric_free(f);
 }
 
+/* A tree of switches, perhaps with another cable, and nodes anywhere. */
+static void random_cables(struct rng *rng, struct fabric *f)
+{
+	uint32_t n = 1 + (uint32_t)below(rng, 5), i;
+
+	f->n_switches = n;
+	f->node_switch = calloc(f->n_nodes, sizeof(*f->node_switch));
+	f->cables = calloc(n, sizeof(*f->cables));
+	for (i = 0; i < f->n_nodes; i++)
+		f->node_switch[i] = (uint32_t)below(rng, n);
+	for (i = 1; i < n; i++)
+		f->cables[f->n_cables++] = (struct fabric_cable){(uint32_t)below(rng, i), i, 0,
+								 1 + rng_uniform(rng) * 200};
+	if (n > 2 && below(rng, 2))
+		f->cables[f->n_cables++] =
+			(struct fabric_cable){n - 1, 0, 0, 1 + rng_uniform(rng) * 200};
+}
+
 /* Small fabrics of every kind of network, with some links changed. */
 static struct fabric *random_fabric(struct rng *rng)
 {
 	static const char *const names[] = {"dgx-a100", "dgx-h100",    "p4d",      "polaris",
 					    "100gbe",   "gb200-nvl72", "dgx1-v100"};
 	static const char *const links[] = {"node*.nic0.out", "node1.nic0.in", "node0.gpu0",
-					    "node2.gpu*.in",  "leaf0.up",      "leaf*.down"};
+					    "node2.gpu*.in",  "leaf0.up",      "leaf*.down",
+					    "sw*.sw*"};
 	struct fabric *f = preset(names[below(rng, 7)], 2 + (uint32_t)below(rng, 5));
 	struct err err = {""};
 
 	if (f->classes[0].domain_nodes > 1)
 		f->classes[0].domain_nodes = 1 + (uint32_t)below(rng, 3);
 	f->gpus_per_node = 1 + (uint32_t)below(rng, f->classes[0].n_gpus);
-	f->network.kind = (enum fabric_network_kind)below(rng, FABRIC_CABLES);
+	f->network.kind = (enum fabric_network_kind)below(rng, FABRIC_CABLES + 1);
+	if (f->network.kind == FABRIC_CABLES)
+		random_cables(rng, f);
 	f->network.nodes_per_leaf = 1 + (uint32_t)below(rng, 3);
 	f->network.leaves_per_pod = 1 + (uint32_t)below(rng, 2);
 	f->network.oversubscription = 1 + (double)below(rng, 4);
 	assert_int_equal(fabric_check(f, &err), 0);
 	for (uint64_t n = below(rng, 3); n > 0; n--)
-		(void)fabric_change(f, links[below(rng, 6)], 0.5 + rng_uniform(rng) * 100, -1,
+		(void)fabric_change(f, links[below(rng, 7)], 0.5 + rng_uniform(rng) * 100, -1,
 				    &err);
 	return f;
 }
@@ -337,6 +383,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_clusters_have_known_bounds),
 		cmocka_unit_test(one_rank_a_node_has_the_nic_near_to_it),
+		cmocka_unit_test(cables_between_sites_count),
 		cmocka_unit_test(a_slow_link_counts),
 		cmocka_unit_test(no_schedule_beats_the_bound),
 		cmocka_unit_test(all_ways_to_the_bound_agree),
