@@ -77,7 +77,7 @@ static const struct preset presets[] = {
 	 "GB200 NVL72: 18 nodes of 4 GB200 a rack on one NVSwitch, 4 x 400 Gb/s NDR a node",
 	 "NVIDIA GB200 NVL72 data sheet; DGX GB200: four ConnectX-7 a compute tray"},
 	{{.name = "p3dn", .gpu = "V100", .sm = 70, .n_gpus = 8, .intra = FABRIC_NVLINK, .gpu_bytes_per_ns = 150, .gpu_latency_ns = H100_SWITCH,
-	  .cpu = FABRIC_INTEL, .nic = FABRIC_EFA, .n_nics = 1, .nic_gpu = {0}, .distance = FABRIC_PHB,
+	  .cpu = FABRIC_INTEL, .nic_efficiency = 0.7, .nic = FABRIC_EFA, .n_nics = 1, .nic_gpu = {0}, .distance = FABRIC_PHB,
 	  .pcie_bytes_per_ns = PCIE3, .nic_bytes_per_ns = 100 * GBPS},
 	 {.kind = FABRIC_SWITCH, .latency_ns = 36000, .oversubscription = 1},
 	 "AWS p3dn.24xlarge: 8 V100, NVLink2 mesh, 100 Gb/s EFA without GPUDirect",
