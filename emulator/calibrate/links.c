@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "calibrate/minimize.h"
 
-#define SAMPLES_MIN 8
+#define SAMPLES_MIN 4
 #define BUDGET 150 /* questions to the predictor */
 #define PULL 1e-3  /* towards a factor of one, for numbers that nothing depends on */
 #define INDIFFERENT 2e-3

@@ -62,7 +62,8 @@ char *ask_network(const struct ask *a, char *buf, size_t size)
 
 static uint32_t parts(enum coll_kind kind, uint32_t n_ranks)
 {
-	bool has = kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL;
+	bool has = kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL ||
+		   kind == COLL_GATHER || kind == COLL_SCATTER;
 
 	return has ? n_ranks : 1;
 }

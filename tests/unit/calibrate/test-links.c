@@ -114,9 +114,9 @@ static void what_the_predictor_says_is_forwarded(void **state)
 		assert_string_equal(err.text, "no more");
 		assert_int_equal(m.n_questions, m.fails_at);
 	}
-	s.n = 7;
+	s.n = 3;
 	assert_int_equal(links_fit(&s, most, predict, &m, &fit, &err), -EINVAL);
-	assert_string_equal(err.text, "7 times were measured; to fit links takes 8");
+	assert_string_equal(err.text, "3 times were measured; to fit links takes 4");
 	samples_deinit(&s);
 }
 
