@@ -32,6 +32,10 @@
 #define A100_SWITCH 600
 #define B200_SWITCH 900
 
+/* Host NCCL gets 47.4 MB/s of a lab's cable of 400 Mbit/s. Its latency was measured as 0: what an
+ * idle cable passes at once hides it. */
+#define LAB_EFFICIENCY 0.948
+
 struct preset {
 	struct fabric_class class; /* its name is the preset's */
 	struct fabric_network network;
@@ -202,10 +206,10 @@ static const struct preset presets[] = {
 	 "100GBASE-R; PCIe 4.0 x16"},
 	{{.name = "lab", .gpu = "host", .sm = 80, .n_gpus = 1, .intra = FABRIC_PCIE, .gpu_bytes_per_ns = PCIE4,
 	  .cpu = FABRIC_OTHER_CPU, .nic = FABRIC_SOCKET, .n_nics = 1, .nic_gpu = {0}, .distance = FABRIC_PHB,
-	  .nic_bytes_per_ns = 0.4 * GBPS},
-	 {.kind = FABRIC_SWITCH, .latency_ns = 50000, .oversubscription = 1},
+	  .nic_bytes_per_ns = 0.4 * GBPS, .nic_efficiency = LAB_EFFICIENCY},
+	 {.kind = FABRIC_SWITCH, .oversubscription = 1},
 	 "tests/lab: one rank a host, 400 Mbit/s, TCP",
-	 "tests/lab/README.md"},
+	 "measured, tests/bench/README.md"},
 };
 /* clang-format on */
 
