@@ -69,7 +69,8 @@ enum {
 	RECORD_REPLAYED = 2, /* of a captured graph */
 	RECORD_BELOW_BOUND = 4,
 	RECORD_OF_MODEL = 8,
-	RECORD_NO_EDGES = 16
+	RECORD_NO_EDGES = 16,
+	RECORD_FAR_ABOVE = 32 /* of 64 MiB or more, and longer than twice the bound */
 };
 
 /* One op of one real rank, once it is over. */

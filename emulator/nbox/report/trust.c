@@ -29,7 +29,9 @@ static void add_lost(const struct record *rec, struct report *r)
 void report_trust(const struct record *rec, const struct record_op *rows, uint64_t n,
 		  struct report *r)
 {
-	uint64_t below = 0;
+	uint64_t below = 0, above = 0;
+	const struct record_op *first = NULL;
+	char size[32];
 	char early[32];
 
 	add_lost(rec, r);
@@ -37,8 +39,12 @@ void report_trust(const struct record *rec, const struct record_op *rows, uint64
 		report_warn(r, "the record's end is missing: nboxd did not end in good order");
 	if (n == 0)
 		return; /* report_outcome() says why */
-	for (uint64_t i = 0; i < n; i++)
+	for (uint64_t i = 0; i < n; i++) {
 		below += (rows[i].flags & RECORD_BELOW_BOUND) != 0;
+		above += (rows[i].flags & RECORD_FAR_ABOVE) != 0;
+		if (rows[i].flags & RECORD_FAR_ABOVE && !first)
+			first = &rows[i];
+	}
 	if (r->n_early)
 		report_warn(
 			r,
@@ -48,8 +54,18 @@ void report_trust(const struct record *rec, const struct record_op *rows, uint64
 			units_print_time(-r->lateness_ns.min, early, sizeof(early)));
 	report_comms_warn(r);
 	if (below && !report_is_none(r))
-		report_warn(r,
-			    "%llu of %llu modelled times are below bytes over bandwidth: the model "
-			    "is too fast for this network",
-			    (unsigned long long)below, (unsigned long long)n);
+		report_warn(
+			r,
+			"ERROR: %llu of %llu modelled times are below the bound, which nothing on "
+			"this network can do: the model is wrong here",
+			(unsigned long long)below, (unsigned long long)n);
+	if (first && !report_is_none(r))
+		report_warn(
+			r,
+			"%llu of %llu modelled times are more than twice the bound, such as %s of "
+			"%s over %u ranks: nbox explain, with config.yaml of the results, says "
+			"which link and why",
+			(unsigned long long)above, (unsigned long long)n,
+			coll_kind_name(first->kind),
+			units_print_bytes(first->bytes, size, sizeof(size)), first->of->n_ranks);
 }

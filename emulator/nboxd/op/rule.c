@@ -280,6 +280,16 @@ static int end_alike(const struct run *run, struct err *err)
 	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
 }
 
+/* At a size that bandwidth decides, nccl-tests' as in nbox perf. */
+static bool is_far_above(const struct timing *t, const struct sched *s)
+{
+	bool is_in_parts = s->kind == COLL_ALLGATHER || s->kind == COLL_REDUCESCATTER ||
+			   s->kind == COLL_ALLTOALL;
+
+	return t->bound_ns > 0 && t->model_ns > 2 * t->bound_ns &&
+	       s->bytes * (is_in_parts ? s->n_ranks : 1) >= UINT64_C(64) << 20;
+}
+
 static void set_post(const struct timing *t, uint64_t number, struct post *post)
 {
 	uint64_t spent_ns = (uint64_t)ceil(t->end_ns), arrive_ns = post->arrive.arrive_ns;
@@ -294,6 +304,7 @@ static void set_post(const struct timing *t, uint64_t number, struct post *post)
 	post->injected_ns = t->end_ns - t->model_ns;
 	post->how = t->how;
 	post->flags = (t->end_ns < t->bound_ns ? RECORD_BELOW_BOUND : 0) |
+		      (is_far_above(t, post->op->sched) ? RECORD_FAR_ABOVE : 0) |
 		      (t->is_of_model ? RECORD_OF_MODEL : 0);
 }
 

@@ -50,6 +50,13 @@ C
 	says "finding its end took nboxd" "says that deciding took longer than the op"
 	says "nothing was simulated: this machine was busy, or the model's code is slow" "and why"
 fi
+exits 0 "perf --live of a model that is far above the bound" "$NBOX" perf --live allreduce --preset dgx-h100 --nodes 4 --model ring -b 64M -e 64M -n 1 -w 0 --out above
+says "modelled times are more than twice the bound, such as AllReduce of 64 MiB over 32 ranks: nbox explain, with config.yaml of the results, says" "is warned of"
+exits 0 "nbox explain takes the run's config.yaml" env -u NBOX_MODEL "$NBOX" explain allreduce 64MiB --config above/config.yaml
+says "why         " "and says why"
+exits 0 "perf --live of NCCL's choice" env -u NBOX_MODEL "$NBOX" perf --live allreduce --preset dgx-h100 --nodes 4 -b 8 -e 64M -f 1024 -n 1 -w 0 --exchange messages --out planned
+says "# network: fabric dgx-h100 (assumed: preset dgx-h100 (" "needs no model"
+is "$(grep -c "twice the bound" <<<"$out")" 0 "and is not far above"
 exits 0 "perf --plain" "$NBOX" perf --live allreduce --plain -b 8 -e 8 -n 2
 is "$(grep -c "# nbox:" <<<"$out") $(grep -c "nodes" <<<"$out")" "0 0" "speaks of no cluster, and misses no --nodes"
 exits 0 "perf --help" "$NBOX" perf --help

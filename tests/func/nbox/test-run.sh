@@ -89,7 +89,7 @@ is "$(json two.json 'd["network"]')" "3us, 400GB/s inside a node; 3us, 50GB/s be
 # shellcheck disable=SC2086
 exits 0 "model none" "$NBOX" run --nodes 2 --gpus-per-node 1 --what-if add:op=all,delay=1us --out none-model -- $perf
 says "model          none: the virtual network takes no time but what what-ifs add" "says what it is"
-is "$(grep -c "below bytes over bandwidth" <<<"$out")" 0 "and is not blamed for it"
+is "$(grep -c "below the bound" <<<"$out")" 0 "and is not blamed for it"
 # shellcheck disable=SC2086
 exits 0 "with --quiet" "$NBOX" run --quiet --gpus-per-node 1 --out two-quiet -- $perf
 is "$(grep -c "not given" <<<"$out")" 0 "it does not"

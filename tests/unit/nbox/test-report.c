@@ -217,6 +217,11 @@ static void figures_not_to_be_believed_are_warned_of(void **state)
 	rows[4].flags = RECORD_BELOW_BOUND;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 2);
+	rows[5].flags = RECORD_FAR_ABOVE;
+	assert_int_equal(report_make(&rec, &rep), 0);
+	assert_int_equal(rep.n_warnings, 3);
+	assert_non_null(strstr(rep.warnings[2],
+			       "1 of 30 modelled times are more than twice the bound, such as "));
 	strcpy(rec.header.model, "none");
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_int_equal(rep.n_warnings, 1);
