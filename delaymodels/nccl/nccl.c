@@ -155,7 +155,6 @@ static void set_lanes(const struct comm *c, const struct nbox_op *op, const stru
 	bw /= c->n_channels;
 	if (ch->algo == ALGO_TREE)
 		bw /= 2;
-	ret->n_lanes = ch->n_channels;
 	ret->lane_bytes = (ch->lane_bytes + elem - 1) / elem * elem;
 	/* channels of the graph are followed by as many with the second tree, and so on */
 	for (uint32_t i = 0; ch->algo == ALGO_TREE && i < ch->n_channels; i++)
@@ -185,10 +184,14 @@ static void plan_collective(const struct nccl *m, const struct comm *c, const st
 	ret->estimate_ns =
 		(double)cost_us(c, &ch->cost, op->kind, ch->algo, ch->proto, bytes) * 1e3;
 	ret->source = m->setting.tables->source;
-	set_steps(c, ch->algo, ch->proto, ret);
-	set_lanes(c, op, ch, ret);
-	if (ret->algo >= NBOX_NVLS)
+	ret->proto = ch->proto;
+	ret->n_lanes = ch->n_channels;
+	if (ret->algo >= NBOX_NVLS) {
 		ret->whole_ns = whole_ns(c, f, op->kind, ch, bytes);
+	} else {
+		set_steps(c, ch->algo, ch->proto, ret);
+		set_lanes(c, op, ch, ret);
+	}
 	set_candidates(c, op->kind, bytes, ret);
 }
 

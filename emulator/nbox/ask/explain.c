@@ -75,6 +75,8 @@ static void print_plan(const struct nbox_plan *p, FILE *to)
 	fprintf(to, ", chunks of %s in %u slices, %.4g bytes on the wire for each, %u rails\n",
 		units_print_bytes(p->chunk_bytes, chunk, sizeof(chunk)), p->n_slices,
 		p->wire_factor, p->n_rails);
+	if (p->whole_ns >= 0)
+		return;
 	fprintf(to,
 		"steps       %.2f us an op; a message besides its links: %.2f us inside a "
 		"domain, %.2f us between\n",
