@@ -1,8 +1,8 @@
 /* Tree AllReduce of ranks that start together, domain by domain. The chains inside the domains are
- * all alike: one stands for all. Where the edges between domains are alike too, subtrees of the
- * same shape have the same times: an in-order tree of n domains has O(log n) shapes, and what goes
- * down a full subtree ends last at its deepest leaf. The second tree is the first one, mirrored or
- * shifted. Times are lines (pipe-lines.h). */
+ * all alike: one stands for all. Where the edges between domains are alike too, or follow from
+ * groups of 2^k domains, full subtrees of one height have the same times: an in-order tree of n
+ * domains has O(log n) others, and what goes down a full subtree ends last at its deepest leaf. The
+ * second tree is the first one, mirrored or shifted. Times are lines (pipe-lines.h). */
 #include "engine/symmetry-tree.h"
 
 #include <errno.h>
@@ -125,6 +125,12 @@ static int down_chain(struct tree *t, uint32_t domain, const struct pipe_times *
 	return r;
 }
 
+static uint32_t class_down(const struct tree *t, uint32_t domain, int32_t child)
+{
+	return t->y->class_of(t->y->ctx, rank_in(t, domain, 0), rank_in(t, (uint32_t)child, 0),
+			      (uint16_t)lane_of(t, SCHED_DOWN));
+}
+
 static int down(struct tree *t, uint32_t domain, const struct pipe_times *at)
 {
 	int32_t parent, child[2];
@@ -135,8 +141,11 @@ static int down(struct tree *t, uint32_t domain, const struct pipe_times *at)
 
 	sched_dtree(t->n, domain, (int)t->number, &parent, child);
 	for (int i = 0; i < 2 && !r; i++) {
-		if (child[i] < 0 || (is_full && i))
-			continue; /* the other one is alike */
+		if (child[i] < 0)
+			continue;
+		if (is_full && i &&
+		    class_down(t, domain, child[0]) == class_down(t, domain, child[1]))
+			continue; /* that one is alike */
 		r = over(t, rank_in(t, domain, 0), rank_in(t, (uint32_t)child[i], 0), SCHED_DOWN,
 			 at, &a);
 		if (!r)
@@ -244,6 +253,16 @@ static bool is_like_first(struct tree *t, uint32_t channel)
 	return true;
 }
 
+/* Whether full subtrees of one height have the same edges. */
+static bool are_edges_alike(const struct symmetry *y)
+{
+	uint32_t m = y->s->ranks_per_node, group = y->period / m;
+
+	if (!y->period)
+		return y->n_nodes == y->s->n_ranks / m || y->n_nodes == 1;
+	return y->period < y->s->n_ranks && (group & (group - 1)) == 0;
+}
+
 int symmetry_tree(struct symmetry *y, struct err *err)
 {
 	uint32_t m = y->s->ranks_per_node;
@@ -253,8 +272,7 @@ int symmetry_tree(struct symmetry *y, struct err *err)
 	(void)err;
 	if (y->border || y->ranks || y->s->slices > 1 || y->cost->reduce_ns_per_byte > 0)
 		return SYMMETRY_NONE;
-	t.are_edges_alike = y->period ? y->period == m && y->period < y->s->n_ranks
-				      : y->n_nodes == t.n || y->n_nodes == 1;
+	t.are_edges_alike = are_edges_alike(y);
 	for (t.channel = 0; t.channel < y->s->n_channels && !r; t.channel++) {
 		if (t.channel && is_like_first(&t, t.channel))
 			continue;
