@@ -1,5 +1,6 @@
 /* See symmetry-chain.h: the times of the data, as lines (pipe-lines.h), go hop by hop from where it
- * starts to the last rank. */
+ * starts to the last rank. Where hops repeat after a period, each round adds as much once the
+ * steepest line is above all others: the rounds that remain are one step. */
 #include "engine/symmetry-chain.h"
 
 #include <errno.h>
@@ -55,14 +56,54 @@ static int load_costs(struct chain *c, uint16_t lane)
 	return r;
 }
 
+/* The line above all others; -1: there is none. */
+static int top_line(const struct pipe_times *t)
+{
+	int top = 0;
+
+	for (int k = 1; k < t->n; k++)
+		if (t->offset[k] > t->offset[top])
+			top = k;
+	for (int k = 0; k < t->n; k++)
+		if (t->offset[k] != -INFINITY && t->slope[k] > t->slope[top])
+			return -1;
+	return top;
+}
+
+/* What a round adds to @t, whose times a round before were @before; negative: not yet the same each
+ * time. */
+static double growth(const struct pipe_times *t, const struct pipe_times *before)
+{
+	int top = top_line(t);
+	double grown;
+
+	if (top <= 0 || top != top_line(before) || t->slope[top] != before->slope[top])
+		return -1;
+	grown = t->offset[top] - before->offset[top];
+	return fabs(t->last - before->last - grown) <= 1e-14 * t->last ? grown : -1;
+}
+
 static int solve_lane(struct chain *c, uint16_t lane)
 {
 	uint32_t n = c->y->s->n_ranks, place = start_of(c, lane);
-	struct pipe_times t = pipe_start(0);
-	double left;
+	uint32_t period = ring_hops_period(&c->hops, c->y);
+	struct pipe_times t = pipe_start(0), before = t;
+	double left, grown;
 	int r = load_costs(c, lane);
 
 	for (uint32_t i = 0; i + 1 < n && !r; i++) {
+		if (i && i % period == 0) {
+			uint32_t rounds = (n - 1 - i) / period;
+
+			grown = growth(&t, &before);
+			for (int k = 1; k < t.n && grown >= 0; k++)
+				t.offset[k] += rounds * grown;
+			t.last += grown >= 0 ? rounds * grown : 0;
+			i += grown >= 0 ? rounds * period : 0;
+			before = t;
+			if (i + 1 >= n)
+				break;
+		}
 		struct pipe_times a = pipe_over_hop(&c->messages, &t, c->hops.of[place], 0, &left);
 
 		t = pipe_start(0);
