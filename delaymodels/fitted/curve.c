@@ -92,7 +92,8 @@ static double table_ns(const struct curve *c, double bytes)
 		else
 			high = mid;
 	}
-	return between(p[low].bytes, p[low].ns, p[high].bytes, p[high].ns, bytes);
+	return p[low].ns +
+	       (p[high].ns - p[low].ns) * (bytes - p[low].bytes) / (p[high].bytes - p[low].bytes);
 }
 
 double curve_ns(const struct curve *c, double bytes)

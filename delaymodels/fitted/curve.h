@@ -9,8 +9,8 @@
  *               bytes: as equation 6 is printed, more bytes would take less time. The three do not
  *               meet; so one octave above m1, and one above m2, goes from one to the other. What
  *               grows with the bytes never falls.
- *   table       straight lines between knots, both axes logarithmic; below the first one's bytes
- *               its time, above the last one's its bandwidth
+ *   table       straight lines between knots; below the first one's bytes its time, above the last
+ *               one's its bandwidth
  *
  * Shared by the plug-in and by what fits: libc and libm only. */
 #ifndef FITTED_CURVE_H
