@@ -103,14 +103,8 @@ static inline void hops_over_path(const struct hops *m, const struct nbox_messag
 	}
 	if (m->alpha_ns[is_inter] >= 0)
 		latency_ns = m->alpha_ns[is_inter];
-	if (msg->lane_bytes_per_ns > 0) {
-		double lane_ns = msg->wire_bytes / msg->lane_bytes_per_ns;
-
-		busy_ns = larger(busy_ns, lane_ns);
-		/* a NIC sends what a thread block has put into the buffer before */
-		if (is_inter && msg->proto == NBOX_SIMPLE)
-			latency_ns += lane_ns;
-	}
+	if (msg->lane_bytes_per_ns > 0)
+		busy_ns = larger(busy_ns, msg->wire_bytes / msg->lane_bytes_per_ns);
 	ret->latency_ns = msg->step_ns + latency_ns;
 	ret->occupancy_ns = busy_ns;
 }

@@ -139,6 +139,17 @@ uint32_t price_period(const struct price *p, uint32_t n_ranks)
 	return p->routes ? routes_period(p->routes) : n_ranks;
 }
 
+/* A NIC sends what a thread block has put into its buffer before: with Simple, a chunk. */
+static double fill_ns(const struct price *p, const struct route *route, double wire_bytes)
+{
+	const struct nbox_plan *plan = p->plan;
+	double lane = plan->lane_bytes_per_ns[NBOX_INTER];
+
+	if (route->hop != NBOX_INTER || plan->proto != NBOX_SIMPLE || !(lane > 0))
+		return 0;
+	return fmin(wire_bytes, (double)plan->chunk_bytes * plan->wire_factor) / lane;
+}
+
 /* What the plan and the path add to a message. */
 static void add_route(const struct price *p, const struct route *route, struct nbox_message *msg)
 {
@@ -150,7 +161,8 @@ static void add_route(const struct price *p, const struct route *route, struct n
 	msg->wire_bytes = (double)msg->bytes * p->plan->wire_factor;
 	if (route->hop == NBOX_INTRA && p->plan->intra_line_bytes)
 		msg->wire_bytes = fmin(msg->wire_bytes, p->plan->intra_line_bytes);
-	msg->step_ns = p->plan->step_ns[route->hop == NBOX_INTER];
+	msg->step_ns =
+		p->plan->step_ns[route->hop == NBOX_INTER] + fill_ns(p, route, msg->wire_bytes);
 	msg->lane_bytes_per_ns = p->plan->lane_bytes_per_ns[route->hop == NBOX_INTER] *
 				 (p->lanes_at_port ? p->lanes_at_port : 1);
 }
