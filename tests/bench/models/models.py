@@ -1,15 +1,15 @@
 """./scripts/bench models: what nbox says of planned ops and how long it takes to say so, beside a simulation of each message and, on a
 platform of one switch, SimGrid's SMPI, which plays the same messages (smpi-replay.c)."""
-import glob, json, os, shutil, subprocess, tempfile, time
+import glob, json, os, shutil, signal, subprocess, tempfile, time
 
 LANE = "planner:chunk=1M,step_inter=0us"  # one ring, or one pair of trees
 RAILS = "planner:lanes=16,rails=8,chunk=512K,step_intra=600ns,step_inter=2700ns"
 KINDS = ("ring", "tree", "alltoall", "allgather", "reducescatter")
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 SIMULATED = 5_000_000  # messages; --full: eight times as many
-SMPI_LIMIT_S = 180
+SMPI_LIMIT_S = 60  # --full: ten times as long
 # SimGrid's plain model of links: each shares its bandwidth among its flows, nothing else is corrected
-SMPI_FLAGS = ["network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0", "network/TCP-gamma:1e12",
+SMPI_FLAGS = ["network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1", "network/weight-S:0", "network/TCP-gamma:1e12", "network/crosstraffic:0",
               "smpi/simulate-computation:no", "smpi/shared-malloc:global"]
 PLATFORM = """<?xml version='1.0'?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -39,8 +39,8 @@ class Nbox:
 class Smpi:
     """SMPI on a switch: NICs of 49 GB/s and 1 us, as those of the preset `switch` in bench-models."""
 
-    def __init__(self, top, where):
-        self.where = where
+    def __init__(self, top, where, limit_s):
+        self.where, self.limit_s = where, limit_s
         core = os.path.join(top, "emulator", "core")
         sources = [os.path.join(top, "tests", "bench", "models", "smpi-replay.c"), *glob.glob(os.path.join(core, "schedule", "*.c")),
                    os.path.join(core, "base", "err.c"), os.path.join(core, "base", "plain.c")]
@@ -59,13 +59,17 @@ class Smpi:
         command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts",
                    *("--cfg=" + f for f in SMPI_FLAGS), "--log=root.thres:critical", "./replay", coll, algo, str(size), str(chunk), "1", "1"]
         begin = time.monotonic()
+        # a group of its own: smpirun is a script, and what it started goes with it
+        p = subprocess.Popen(command, cwd=self.where, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            p = subprocess.run(command, cwd=self.where, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=SMPI_LIMIT_S)
+            out, err = p.communicate(timeout=self.limit_s)
         except subprocess.TimeoutExpired:
+            os.killpg(p.pid, signal.SIGKILL)
+            p.communicate()
             return None
         if p.returncode != 0:
-            raise SystemExit(f"bench: smpirun ended with {p.returncode}: {p.stderr[-500:]}")
-        return float(p.stdout.split()[-1]) * 1e6, time.monotonic() - begin
+            raise SystemExit(f"bench: smpirun ended with {p.returncode}: {err[-500:]}")
+        return float(out.split()[-1]) * 1e6, time.monotonic() - begin
 
 
 def show(row):
@@ -134,7 +138,7 @@ def bench(opt, top, build):
     print(f"{'what':<22}{'ranks':>7}{'bytes':>12}{'predicted us':>14}{'closed us':>14}{'bound us':>13}{'differ':>8}{'seconds':>11}{'again us':>9}"
           f"{'sim s':>11}{'messages/s':>11}{'smpi us':>14}{'smpi s':>10}{'smpi x':>9}")
     with tempfile.TemporaryDirectory() as where:
-        smpi = Smpi(top, where) if shutil.which("smpirun") and shutil.which("smpicc") else None
+        smpi = Smpi(top, where, SMPI_LIMIT_S * (10 if opt.full else 1)) if shutil.which("smpirun") and shutil.which("smpicc") else None
         if not smpi:
             print("SMPI is skipped: smpicc and smpirun are not installed (apt-get install libsimgrid-dev)")
         on_a_switch(nbox, smpi, most, rows)
