@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "words.h"
-
 #define MAX_CHANNELS 64
 
 static const char *variable(const struct nbox_host *host, const char *name)

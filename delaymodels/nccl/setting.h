@@ -3,11 +3,7 @@
 #define NCCL_SETTING_H
 
 #include "nbox-delaymodel.h"
-#include "tables.h"
-
-#define N_COSTED (NBOX_REDUCE + 1) /* kinds that the cost model knows: AllReduce to Reduce */
-
-enum allowed { ALLOWED_NO, ALLOWED_YES, ALLOWED_BY_RULE };
+#include "words.h"
 
 struct setting {
 	const struct tables *tables;

@@ -2,7 +2,12 @@
 #ifndef NCCL_WORDS_H
 #define NCCL_WORDS_H
 
-#include "setting.h"
+#include "nbox-delaymodel.h"
+#include "tables.h"
+
+#define N_COSTED (NBOX_REDUCE + 1) /* kinds that the cost model knows: AllReduce to Reduce */
+
+enum allowed { ALLOWED_NO, ALLOWED_YES, ALLOWED_BY_RULE };
 
 /* Number of the word at @p of @n bytes among @words ("a|b|c"), case aside; -1: not among them. */
 int words_find(const char *words, const char *p, size_t n);
