@@ -101,6 +101,64 @@ static void links_to_gpus_are_no_switch(void **state)
 	free(text);
 }
 
+/* A switch a pair of GPUs, with @n NICs. */
+static struct fabric *pairs(int n, const char *name, const char *speed)
+{
+	struct fabric *f;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+
+	assert_non_null(to);
+	fprintf(to, "<system><cpu arch=\"x86_64\" vendor=\"GenuineIntel\">\n");
+	for (int i = 0; i < 4; i++) {
+		fprintf(to, "<pci class=\"0x060400\">");
+		for (int k = 0; k < 2; k++)
+			fprintf(to,
+				"<pci class=\"0x030200\"><gpu dev=\"%d\" sm=\"90\"><nvlink count=\"18\" "
+				"tclass=\"0x068000\"/></gpu></pci>",
+				2 * i + k);
+		for (int k = 0; k < n; k++)
+			fprintf(to,
+				"<pci class=\"0x020000\"><nic><net name=\"%s%d\" speed=\"%s\" "
+				"gdr=\"1\"/></nic></pci>",
+				name, n * i + k, speed);
+		fprintf(to, "</pci>\n");
+	}
+	fprintf(to, "</cpu></system>\n");
+	fclose(to);
+	f = good(text, 2);
+	free(text);
+	return f;
+}
+
+static void gpus_of_a_switch_share_its_nics(void **state)
+{
+	struct fabric *f = pairs(1, "rdmap", "100000");
+
+	(void)state;
+	assert_true(f->classes[0].n_nics == 4 && f->classes[0].nic == FABRIC_EFA2);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(f->classes[0].nic_gpu[i], 2 * i);
+	fabric_free(f);
+	f = pairs(2, "mlx5_", "200000");
+	assert_true(f->classes[0].n_nics == 8 && f->classes[0].nic == FABRIC_ROCE);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(f->classes[0].nic_gpu[i], i);
+	fabric_free(f);
+}
+
+static void more_nics_than_a_class_has_are_one_a_gpu(void **state)
+{
+	struct fabric *f = pairs(8, "rdmap", "100000");
+
+	(void)state;
+	assert_true(f->classes[0].n_nics == 8 && f->classes[0].nic_bytes_per_ns == 50);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(f->classes[0].nic_gpu[i], i);
+	fabric_free(f);
+}
+
 static void wrong_topology_files_get_a_sentence(void **state)
 {
 	static const struct {
@@ -253,6 +311,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_topology_file_gives_a_class),
 		cmocka_unit_test(links_to_gpus_are_no_switch),
+		cmocka_unit_test(gpus_of_a_switch_share_its_nics),
+		cmocka_unit_test(more_nics_than_a_class_has_are_one_a_gpu),
 		cmocka_unit_test(wrong_topology_files_get_a_sentence),
 		cmocka_unit_test(nesting_without_end_is_refused),
 		cmocka_unit_test(dimensions_of_astra_sim_are_node_leaf_and_spine),
