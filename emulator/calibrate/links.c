@@ -141,25 +141,25 @@ static double drop(struct fit *f, double *logs, double now)
 }
 
 /* The least cost at f->fitted. Return: 0; negative errno with the sentence. */
-static int search(struct fit *f, const double *most, double logs[LINK_NUMBERS])
+static int search(struct fit *f, const double *most, int budget, double logs[LINK_NUMBERS])
 {
 	struct minimize_bounds bounds[LINK_NUMBERS];
 	double reached;
 
 	for (int i = 0; i < LINK_NUMBERS; i++)
 		bounds[i] = (struct minimize_bounds){log(least[i]), fmax(log(most[i]), 0)};
-	reached = drop(f, logs, minimize(cost, f, LINK_NUMBERS, bounds, BUDGET, logs));
+	reached = drop(f, logs, minimize(cost, f, LINK_NUMBERS, bounds, budget, logs));
 	return reached < 0 ? (int)reached : 0;
 }
 
-/* Before, and after a fit to the other half. */
-static int try_halves(struct fit *f, const double *most, struct links_fit *ret)
+/* Before, and after a fit to the other half, which leaves @logs. */
+static int try_halves(struct fit *f, const double *most, double logs[LINK_NUMBERS],
+		      struct links_fit *ret)
 {
-	double logs[LINK_NUMBERS] = {0};
 	int r = predict(f, logs, &f->held_out);
 
 	r = r < 0 ? r : judge(&f->held_out, ret->before);
-	r = r < 0 ? r : search(f, most, logs);
+	r = r < 0 ? r : search(f, most, BUDGET, logs);
 	r = r < 0 ? r : predict(f, logs, &f->held_out);
 	return r < 0 ? r : judge(&f->held_out, ret->after);
 }
@@ -183,10 +183,10 @@ int links_fit(const struct samples *samples, const double most[LINK_NUMBERS],
 	f.fitted = (struct half){lists, times, 0};
 	f.held_out = (struct half){lists + n, times + n, 0};
 	split(samples, &f);
-	r = try_halves(&f, most, &found);
+	r = try_halves(&f, most, logs, &found);
 	if (r == 0) {
-		f.fitted = (struct half){samples->list, times, n};
-		r = search(&f, most, logs);
+		f.fitted = (struct half){samples->list, times, n}; /* on from there */
+		r = search(&f, most, BUDGET / 3, logs);
 	}
 	for (int i = 0; i < LINK_NUMBERS; i++)
 		found.factors[i] = exp(logs[i]);

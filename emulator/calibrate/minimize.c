@@ -91,23 +91,25 @@ static void step(struct search *s)
 }
 
 double minimize(double (*cost)(void *ctx, const double *x), void *ctx, size_t n,
-		const struct minimize_bounds *bounds, int budget, double *ret)
+		const struct minimize_bounds *bounds, int budget, double *at)
 {
 	struct search s = {.cost = cost, .ctx = ctx, .n = n, .bounds = bounds, .budget = budget};
 
 	for (size_t j = 0; j <= n; j++) {
 		struct corner c = {{0}, 0};
 
+		memcpy(c.x, at, n * sizeof(*at));
 		if (j)
-			c.x[j - 1] = (bounds[j - 1].high > -bounds[j - 1].low ? bounds[j - 1].high
-									      : bounds[j - 1].low) /
-				     10;
+			c.x[j - 1] +=
+				(bounds[j - 1].high > -bounds[j - 1].low ? bounds[j - 1].high
+									 : bounds[j - 1].low) /
+				10;
 		ask(&s, &c);
 		put(&s, j, &c);
 	}
 	while (s.budget > 0 && s.failure >= 0 &&
 	       s.corners[n].cost - s.corners[0].cost > 1e-6 * s.corners[0].cost)
 		step(&s);
-	memcpy(ret, s.corners[0].x, n * sizeof(*ret));
+	memcpy(at, s.corners[0].x, n * sizeof(*at));
 	return s.failure < 0 ? s.failure : s.corners[0].cost;
 }

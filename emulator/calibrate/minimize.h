@@ -10,8 +10,8 @@ struct minimize_bounds {
 	double low, high; /* <= 0, >= 0 */
 };
 
-/* The search begins at nothing but zeros, with steps of a tenth of the way to the further bound.
- * @cost: negative: stop, it cannot be computed. At most @budget questions. Return: the least cost,
- * of @ret; negative: that of @cost. */
+/* The search begins at @at, with steps of a tenth of the way to the further bound, and leaves there
+ * what is least. @cost: negative: stop, it cannot be computed. About @budget questions. Return: the
+ * least cost; negative: that of @cost. */
 double minimize(double (*cost)(void *ctx, const double *x), void *ctx, size_t n,
-		const struct minimize_bounds *bounds, int budget, double *ret);
+		const struct minimize_bounds *bounds, int budget, double *at);
