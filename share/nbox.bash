@@ -59,7 +59,7 @@ _nbox() {
 	--*) list=$(_nbox_choices "$option" "${line[@]}") ;;
 	*)
 		case ${line[1]:-} in
-		perf) [ ${#words[@]} -gt $([[ ${words[2]:-} == --live ]] && echo 4 || echo 3) ] || list=$("$program" perf --help 2>/dev/null | sed -nE 's/.*COLLECTIVE: (.*)\.$/\1/p' | tr -d ,) ;;
+		perf | explain) [[ $word == -* ]] || [ ${#words[@]} -gt "$([[ ${words[2]:-} == --live ]] && echo 4 || echo 3)" ] || list=$("$program" perf --help 2>/dev/null | sed -nE 's/.*COLLECTIVE: (.*)\.$/\1/p' | tr -d ,) ;;
 		models) list=$({ _nbox_models "$program" --model; _nbox_models "$program" --what-if; } | tr -d :) ;;
 		help) list=$(_nbox_commands "$program") ;;
 		esac

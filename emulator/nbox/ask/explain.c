@@ -68,13 +68,14 @@ static void print_plan(const struct nbox_plan *p, FILE *to)
 
 	if (p->n_candidates)
 		print_candidates(p, to);
-	fprintf(to, "choice      %s %s, %u channels", ask_algo_name(p->algo),
-		ask_proto_name(p->proto), p->n_lanes);
+	fprintf(to, "choice      %s %s, %u channel%s", ask_algo_name(p->algo),
+		ask_proto_name(p->proto), p->n_lanes, p->n_lanes == 1 ? "" : "s");
 	if (p->n_threads)
 		fprintf(to, " of %u threads", p->n_threads);
-	fprintf(to, ", chunks of %s in %u slices, %.4g bytes on the wire for each, %u rails\n",
+	fprintf(to, ", chunks of %s in %u slice%s, %.4g bytes on the wire for each, %u rail%s\n",
 		units_print_bytes(p->chunk_bytes, chunk, sizeof(chunk)), p->n_slices,
-		p->wire_factor, p->n_rails);
+		p->n_slices == 1 ? "" : "s", p->wire_factor, p->n_rails,
+		p->n_rails == 1 ? "" : "s");
 	if (p->whole_ns >= 0)
 		return;
 	fprintf(to,
@@ -92,10 +93,11 @@ static void print_message(const struct asked_message *m, FILE *to)
 {
 	char bytes[32], a[32], b[32];
 
-	fprintf(to, "slowest     a message of %s from rank %u to rank %u, lane %u: %s, then %s\n",
+	fprintf(to,
+		"slowest     a message of %s from rank %u to rank %u, lane %u: %s of bytes, there after %s\n",
 		units_print_bytes(m->bytes, bytes, sizeof(bytes)), m->src, m->dst, m->lane,
 		units_print_time(m->delay.occupancy_ns, a, sizeof(a)),
-		units_print_time(m->delay.latency_ns, b, sizeof(b)));
+		units_print_time(m->delay.occupancy_ns + m->delay.latency_ns, b, sizeof(b)));
 	for (uint32_t i = 0; i < m->n_links; i++)
 		fprintf(to, "            %-20s %8.2f GB/s %8.2f us  %u flow%s\n", m->names[i],
 			m->links[i].bytes_per_ns, m->links[i].latency_ns / 1e3, m->links[i].flows,

@@ -98,11 +98,12 @@ static json_t *rows_json(const struct perf_rows *r, const struct perf_made *made
 		json_array_append_new(rows, row_json(r, &r->rows[i]));
 	for (size_t i = 0; i < made->n_warnings; i++)
 		json_array_append_new(warnings, json_string(made->warnings[i]));
-	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:f, s:o, s:o}", "op",
+	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:s?, s:s, s:s, s:f, s:o, s:o}", "op",
 			 coll_kind_name(r->kind), "dtype", coll_dtype_name(r->dtype), "ranks",
 			 (int)c->world, "nodes", (int)c->topology.n_nodes, "gpus_per_node",
 			 (int)c->topology.gpus_per_node, "model",
-			 config_model(c, model, sizeof(model)), "network", made->network,
+			 config_model(c, model, sizeof(model)), "fabric",
+			 c->fabric ? c->fabric->name : NULL, "network", made->network,
 			 "calibration", made->calibration, "avg_busbw_gbps",
 			 perf_rows_average_busbw(r), "rows", rows, "warnings", warnings);
 }

@@ -94,6 +94,8 @@ completes "nbox run --what-if add:op" "op="
 completes "nbox run --what-if f" "fail:"
 completes "nbox perf red" "reducescatter reduce"
 completes "nbox perf --live red" "reducescatter reduce"
+completes "nbox explain allr" "allreduce"
+completes "nbox explain --pres" "--preset"
 completes "nboxd --as" "--as-node"
 completes "nbox run -- ls --mod" ""
 
