@@ -388,6 +388,53 @@ static void one_rank_alone_sends_nothing(void **state)
 	assert_true(p.base_ns == 0);
 }
 
+static void a_network_without_order_has_simple_alone(void **state)
+{
+	struct nbox_fabric f = dgx(80, 2);
+	struct nbox_plan p;
+
+	(void)state;
+	assert_int_equal(must_plan("nccl", &f, NBOX_ALLREDUCE, 8).proto, NBOX_LL);
+	f.has_no_order = 1;
+	p = must_plan("nccl", &f, NBOX_ALLREDUCE, 8);
+	assert_int_equal(p.proto, NBOX_SIMPLE);
+	f.n_domains = 1; /* inside a domain there is no such network */
+	assert_true(must_plan("nccl", &f, NBOX_ALLREDUCE, 8).proto != NBOX_SIMPLE);
+}
+
+static void nvls_trees_join_small_domains_and_fill_before_they_flow(void **state)
+{
+	struct nbox_fabric f = dgx(90, 2);
+	struct nbox_plan p = must_plan("nccl:algo=nvlstree", &f, NBOX_ALLREDUCE, 64 << 20);
+
+	(void)state;
+	/* measured on two nodes of H100: 466 us, and 17.3 ms of 4 GiB */
+	test_near(p.whole_ns, 466.1e3, 0.1);
+	p = must_plan("nccl:algo=nvlstree", &f, NBOX_ALLREDUCE, UINT64_C(4) << 30);
+	test_near(p.whole_ns, 17262e3, 0.05);
+	/* half the NICs carry half */
+	f.n_nics = 4;
+	f.nic_payload_bytes_per_ns = 49;
+	p = must_plan("nccl:algo=nvlstree", &f, NBOX_ALLREDUCE, UINT64_C(4) << 30);
+	assert_true(p.whole_ns > (double)(UINT64_C(4) << 30) / (4 * 49));
+	f = dgx(100, 2);
+	f.most_ranks_per_domain = f.ranks_per_domain = 64;
+	assert_true(must_plan("nccl", &f, NBOX_ALLREDUCE, 256 << 20).algo <= NBOX_TREE);
+}
+
+static void lines_pass_on_inside_a_domain_and_chunks_do_not(void **state)
+{
+	struct nbox_fabric f = dgx(90, 16);
+
+	(void)state;
+	assert_int_equal(must_plan("nccl:algo=tree,proto=ll128", &f, NBOX_ALLREDUCE, 1 << 20)
+				 .intra_line_bytes,
+			 128);
+	assert_int_equal(must_plan("nccl:algo=tree,proto=simple", &f, NBOX_ALLREDUCE, 1 << 20)
+				 .intra_line_bytes,
+			 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -406,6 +453,9 @@ int main(void)
 		cmocka_unit_test(a_ring_of_512_ranks_sends_100_mib_in_2044_messages_a_channel),
 		cmocka_unit_test(rooted_kinds_are_chains),
 		cmocka_unit_test(one_rank_alone_sends_nothing),
+		cmocka_unit_test(a_network_without_order_has_simple_alone),
+		cmocka_unit_test(nvls_trees_join_small_domains_and_fill_before_they_flow),
+		cmocka_unit_test(lines_pass_on_inside_a_domain_and_chunks_do_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,6 +289,12 @@ static void an_op_sees_its_domains_and_the_nics_near_to_it(void **state)
 	world.n_ranks = 144;
 	assert_int_equal(fabric_view(rack, &world, &v), 0);
 	assert_true(v.n_domains == 2 && v.ranks_per_domain == 72 && v.n_nics == 72);
+	assert_true(v.has_order && v.nic_payload_bytes_per_ns == 49);
+	fabric_free(rack);
+	rack = preset("p4d", 2);
+	world.n_ranks = 16;
+	assert_int_equal(fabric_view(rack, &world, &v), 0);
+	assert_true(!v.has_order && v.nic_payload_bytes_per_ns < v.nic_bytes_per_ns);
 	fabric_free(f);
 	fabric_free(rack);
 }
