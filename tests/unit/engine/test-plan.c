@@ -153,6 +153,35 @@ static void an_all_to_all_is_its_busiest_port(void **state)
 	}
 }
 
+/* Of NCCL's plans, on all presets. */
+static void nothing_is_quicker_than_its_bound(void **state)
+{
+	static const uint32_t nodes[] = {1, 2, 3, 18, 33, 64};
+	const char *preset, *summary;
+
+	(void)state;
+	for (size_t i = 0; (preset = fabric_preset_name(i, &summary)); i++)
+		for (size_t n = 0; n < ARRAY_SIZE(nodes); n++) {
+			struct world w = world_of(preset, nodes[n], 0, "nccl", NULL);
+
+			for (size_t k = 0; k < COLL_SENDRECV; k++)
+				for (uint64_t bytes = 4;
+				     bytes < (k < COLL_GATHER ? 1 << 28 : 1 << 20); bytes *= 32) {
+					struct sched s = op_of(&w, (enum coll_kind)k, bytes);
+					struct timing t = solve_it(&w, &s, 0);
+
+					if (t.end_ns < t.bound_ns * (1 - 1e-9))
+						fail_msg("%s of %u nodes: %s of %llu bytes takes "
+							 "%g us, the bound is %g (%s)",
+							 preset, nodes[n],
+							 coll_kind_name((uint32_t)k),
+							 (unsigned long long)bytes, t.end_ns / 1e3,
+							 t.bound_ns / 1e3, t.bound_where);
+				}
+			world_end(&w);
+		}
+}
+
 /* Eight rails, one NIC of which has a quarter of the bandwidth: as a world whose NICs all have. */
 static void a_slow_link_of_one_rail_costs_its_lane(void **state)
 {
@@ -345,6 +374,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(short_cuts_are_the_simulation),
 		cmocka_unit_test(an_all_to_all_is_its_busiest_port),
+		cmocka_unit_test(nothing_is_quicker_than_its_bound),
 		cmocka_unit_test(a_slow_link_of_one_rail_costs_its_lane),
 		cmocka_unit_test(a_large_allreduce_is_near_to_its_bound),
 		cmocka_unit_test(other_algorithms_take_what_the_plan_says),
