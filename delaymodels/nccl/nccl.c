@@ -144,6 +144,18 @@ static void simple_lanes(const struct comm *c, const struct choice *ch, struct n
 		ret->lane_bytes_per_ns[NBOX_INTER] = RING_LANE_BYTES_PER_NS;
 }
 
+/* NCCL's limit of LL is that of a GPU or of the proxies, which a ring's lanes at work share; a lane
+ * alone has what one of the channels has on one node. */
+static double ll_ring_lane_bw(const struct comm *c, const struct choice *ch, double all_bw)
+{
+	static const double channels[N_CARDS] = {12, 24, 24, 32}; /* on one node */
+	uint32_t card = tables_card(c->sm_min);
+	double alone = 2 * tables_newest()->ll_bw[card][0] / channels[card];
+	double share = all_bw / ch->n_channels;
+
+	return share < alone ? share : alone;
+}
+
 /* A lane carries its share of what NCCL's tables give the graph. In a tree half of that goes up
  * while the other half comes down. */
 static void set_lanes(const struct comm *c, const struct nbox_op *op, const struct choice *ch,
@@ -152,9 +164,10 @@ static void set_lanes(const struct comm *c, const struct nbox_op *op, const stru
 	double bw = (double)cost_bus_bw(c, op->kind, ch->algo, ch->proto) * ret->wire_factor;
 	uint32_t elem = op->elem_bytes ? op->elem_bytes : 1;
 
-	bw /= c->n_channels;
-	if (ch->algo == ALGO_TREE)
-		bw /= 2;
+	if (ch->algo == ALGO_RING && ch->proto == NBOX_LL)
+		bw = ll_ring_lane_bw(c, ch, bw);
+	else
+		bw /= ch->algo == ALGO_TREE ? 2 * c->n_channels : c->n_channels;
 	ret->lane_bytes = (ch->lane_bytes + elem - 1) / elem * elem;
 	/* channels of the graph are followed by as many with the second tree, and so on */
 	for (uint32_t i = 0; ch->algo == ALGO_TREE && i < ch->n_channels; i++)
