@@ -181,37 +181,42 @@ static int find(const struct fabric *f, const struct pattern *p, struct links *l
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static void set(struct fabric_change *c, double bytes_per_ns, double latency_ns)
 {
-	uint64_t x = ((const struct fabric_change *)a)->link;
-	uint64_t y = ((const struct fabric_change *)b)->link;
-
-	return (x > y) - (x < y);
+	if (bytes_per_ns >= 0)
+		c->bytes_per_ns = bytes_per_ns;
+	if (latency_ns >= 0)
+		c->latency_ns = latency_ns;
 }
 
-/* Adds the links to the changes; a second change of a link overrides what it gives. */
+/* Adds the links to the changes; both are in order. A second change of a link overrides what it
+ * gives. */
 static int merge(struct fabric *f, const struct links *l, double bytes_per_ns, double latency_ns)
 {
-	size_t n_old = f->n_changes;
-	struct fabric_change *all = realloc(f->changes, (n_old + l->n) * sizeof(*all));
+	size_t n = f->n_changes, n_old = 0, n_all = 0;
+	bool is_behind = n == 0 || f->changes[n - 1].link < l->numbers[0];
+	struct fabric_change *all = is_behind ? realloc(f->changes, (n + l->n) * sizeof(*all))
+					      : malloc((n + l->n) * sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
-	f->changes = all;
+	if (is_behind)
+		n_old = n_all = n;
 	for (size_t i = 0; i < l->n; i++) {
-		struct fabric_change key = {.link = l->numbers[i]};
-		struct fabric_change *c = bsearch(&key, all, n_old, sizeof(*all), compare);
-
-		if (!c) {
-			c = &all[f->n_changes++];
-			*c = (struct fabric_change){l->numbers[i], -1, -1};
-		}
-		if (bytes_per_ns >= 0)
-			c->bytes_per_ns = bytes_per_ns;
-		if (latency_ns >= 0)
-			c->latency_ns = latency_ns;
+		while (n_old < n && f->changes[n_old].link < l->numbers[i])
+			all[n_all++] = f->changes[n_old++];
+		if (n_old < n && f->changes[n_old].link == l->numbers[i])
+			all[n_all] = f->changes[n_old++];
+		else
+			all[n_all] = (struct fabric_change){l->numbers[i], -1, -1};
+		set(&all[n_all++], bytes_per_ns, latency_ns);
 	}
-	qsort(all, f->n_changes, sizeof(*all), compare);
+	while (n_old < n)
+		all[n_all++] = f->changes[n_old++];
+	if (!is_behind)
+		free(f->changes);
+	f->changes = all;
+	f->n_changes = n_all;
 	return 0;
 }
 

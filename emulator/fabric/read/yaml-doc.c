@@ -10,7 +10,8 @@
 #include "base/suggest.h"
 #include "base/units.h"
 
-#define KEYS_MAX 64 /* of a mapping */
+#define KEYS_MAX 64  /* of a mapping */
+#define DEPTH_MAX 16 /* of brackets */
 
 int yaml_doc_refuse(struct yaml_doc *d, const yaml_node_t *at, const char *fmt, ...)
 {
@@ -61,12 +62,33 @@ static int load(struct yaml_doc *d, yaml_parser_t *p)
 	return 0;
 }
 
+/* Brackets inside each other cost libyaml their number squared, and no fabric has many. */
+static int check_depth(struct yaml_doc *d, const char *text, size_t n)
+{
+	size_t depth = 0, line = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		line += text[i] == '\n';
+		if (text[i] == '[' || text[i] == '{')
+			depth++;
+		else if ((text[i] == ']' || text[i] == '}') && depth > 0)
+			depth--;
+		if (depth > DEPTH_MAX)
+			return err_set(d->err, EINVAL, "%s:%zu:1: brackets deeper than %d", d->name,
+				       line, DEPTH_MAX);
+	}
+	return 0;
+}
+
 int yaml_doc_open(struct yaml_doc *d, const char *name, const char *text, size_t n, struct err *err)
 {
 	yaml_parser_t parser;
 	int r;
 
 	*d = (struct yaml_doc){.name = name, .err = err};
+	r = check_depth(d, text, n);
+	if (r < 0)
+		return r;
 	if (!yaml_parser_initialize(&parser))
 		return err_set(err, ENOMEM, "%s: out of memory", name);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);

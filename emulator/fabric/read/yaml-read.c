@@ -11,6 +11,7 @@
 #include "fabric/read/fields.h"
 
 #define KEYS_MAX 32
+#define STARS_MAX 64 /* links that are named with a star */
 
 struct reader {
 	struct yaml_doc *d;
@@ -341,6 +342,7 @@ static int read_links(struct reader *r, const yaml_node_t *list)
 	static const char *const more[] = {"link", NULL};
 	static const char *const needed[] = {"link", NULL};
 	const yaml_node_item_t *item;
+	uint32_t n_stars = 0;
 	int e = yaml_doc_sequence(r->d, list, "links");
 
 	if (e < 0)
@@ -356,6 +358,10 @@ static int read_links(struct reader *r, const yaml_node_t *list)
 		    (e = need(r, node, "links", needed)) < 0 ||
 		    (e = yaml_doc_text(r->d, yaml_doc_get(r->d, node, "link"), "link", &name)) < 0)
 			return e;
+		n_stars += strchr(name, '*') != NULL;
+		if (n_stars > STARS_MAX)
+			return yaml_doc_refuse(r->d, node, "more than %d names with a star",
+					       STARS_MAX);
 		e = fabric_change(r->f, name, change.bytes_per_ns, change.latency_ns, &err);
 		if (e < 0)
 			return yaml_doc_refuse(r->d, node, "%s", err.text);

@@ -232,6 +232,7 @@ static void what_is_wrong_is_said_with_its_place(void **state)
 		{"preset: p5\n---\npreset: p5\n", "a second document", 2},
 		{"preset: \"p5\n", "no YAML", 2},
 		{"a: &a [*a]\n", "f.yaml:1:", 2},
+		{"a:\n  [[[[[[[[[[[[[[[[[[[[[[", "f.yaml:2:1: brackets deeper than 16", 2},
 	};
 
 	(void)state;
@@ -245,6 +246,19 @@ static void what_is_wrong_is_said_with_its_place(void **state)
 			fail_msg("'%s' where '%s' was expected", err.text, wrong[i].sentence);
 		assert_int_equal(strncmp(err.text, "f.yaml", 6), 0);
 	}
+}
+
+static void a_flood_of_stars_is_refused(void **state)
+{
+	char text[8192] = "preset: p5\nlinks:\n";
+	struct fabric *f = NULL;
+	struct err err = {""};
+
+	(void)state;
+	for (int i = 0; i < 65; i++)
+		strcat(text, "- {link: \"node*.gpu*\", bandwidth: 1GB/s}\n");
+	assert_int_equal(parse(text, 2, &f, &err), -EINVAL);
+	assert_string_equal(err.text, "f.yaml:67:3: more than 64 names with a star");
 }
 
 static void a_file_that_is_not_there_is_no_preset(void **state)
@@ -268,6 +282,7 @@ int main(void)
 		cmocka_unit_test(a_fitted_fabric_knows_its_error_and_range),
 		cmocka_unit_test(cables_join_switches),
 		cmocka_unit_test(what_is_wrong_is_said_with_its_place),
+		cmocka_unit_test(a_flood_of_stars_is_refused),
 		cmocka_unit_test(a_file_that_is_not_there_is_no_preset),
 	};
 
