@@ -13,7 +13,7 @@
  * start at times of their own (ends-ring.h takes that for small worlds).
  *
  * In large worlds that would take seconds. There all chunks of the last loop count as its first,
- * which is the largest. gain_of() subtracts by how much the smaller ones end earlier, by the
+ * which is the largest. ring-gain.c subtracts by how much the smaller ones end earlier, by the
  * longest paths: exact where a chunk's way round lasts longer than a port is busy, else within some
  * percent in the smallest worlds, and nearer in large ones. */
 #include "engine/symmetry-ring.h"
@@ -24,31 +24,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/ring-hops.h"
+#include "engine/ring-lane.h"
 
-#define MAX_SLICES 16                 /* costs are kept by slice and rank */
 #define MAX_CELLS (UINT64_C(1) << 20) /* of a loop with unequal chunks: a millisecond or two */
-
-struct ring {
-	struct symmetry *y;
-	uint16_t lane;
-	uint32_t n;
-	uint32_t period; /* of the pattern of hops */
-	uint32_t slices;
-	uint64_t n_messages, n_positions, n_loops;
-	uint64_t n_reduced;           /* positions of a loop, the first ones */
-	struct ring_hops hops, first; /* of the lane; of lane 0 */
-	double *rows;                 /* owned: slices + 1 rows of done(), n each */
-	double *arrived;              /* owned: n, of the last message */
-	double *free_ns;              /* owned: n */
-	double *kept;                 /* owned: a state, slices + 3 rows */
-	double *handed;               /* owned: n, when the rest fits the buffers */
-	double *cost;       /* owned, a slice: occupancy, latency of each class, reduction by
-			     * chunk, each 2n */
-	uint32_t n_columns; /* of a slice's costs, 2n each */
-	uint32_t *in;       /* owned: border connections of the lane */
-	uint32_t n_in;
-};
 
 static void ring_deinit(struct ring *g)
 {
@@ -61,16 +39,6 @@ static void ring_deinit(struct ring *g)
 	free(g->kept);
 	free(g->cost);
 	free(g->in);
-}
-
-static uint32_t rank_at(const struct ring *g, uint32_t place)
-{
-	return ring_rank(g->y->s, g->lane, place);
-}
-
-static uint32_t rank_behind(const struct ring *g, uint32_t place)
-{
-	return ring_behind(g->y->s, g->lane, place);
 }
 
 static int load_hops(struct ring *g)
@@ -139,37 +107,6 @@ static int ring_buffers(struct ring *g)
 	return 0;
 }
 
-static uint64_t loop_first(const struct ring *g, uint64_t loop)
-{
-	return loop * g->n_positions * g->slices;
-}
-
-static uint64_t first_bytes(const struct ring *g, uint32_t place, uint64_t loop, uint32_t slice)
-{
-	return sched_message_bytes(g->y->s, rank_at(g, place), rank_behind(g, place), g->lane,
-				   loop_first(g, loop) + slice);
-}
-
-/* Chunks get smaller towards the loop's end: places 1 and 0 begin with the first and
- * the last. */
-static bool is_even(const struct ring *g, uint64_t loop)
-{
-	uint32_t j;
-
-	for (j = 0; j < g->slices; j++)
-		if (first_bytes(g, 1, loop, j) != first_bytes(g, 0, loop, j))
-			return false;
-	return true;
-}
-
-static int cost_of(const struct ring *g, uint32_t hop, uint64_t bytes, struct nbox_delay *ret)
-{
-	uint32_t place = g->hops.place[hop];
-
-	return symmetry_cost(g->y, rank_at(g, place), rank_behind(g, place), g->lane, 0, bytes,
-			     ret);
-}
-
 static void report(const struct ring *g, uint64_t m, uint32_t width)
 {
 	uint32_t i;
@@ -227,11 +164,6 @@ static void advance_mixed(double *restrict row, const double *restrict before,
 static double *slice_cost(const struct ring *g, uint32_t slice)
 {
 	return g->cost + (size_t)slice * g->n_columns * 2 * g->n;
-}
-
-static double reduction(const struct ring *g, uint64_t bytes)
-{
-	return (double)bytes * g->y->cost->reduce_ns_per_byte;
 }
 
 /* Costs of slice @slice of each chunk of a loop, twice, so that any rotation is a
@@ -313,95 +245,6 @@ static bool is_large(const struct ring *g)
 	uint64_t max = g->y->max_cells ? g->y->max_cells : MAX_CELLS;
 
 	return !g->y->ranks && g->n * g->n_positions * g->slices > max;
-}
-
-/* What a large loop's chunks take, by kind of hop: all slices of a chunk out of one port, and one
- * slice to the next rank. */
-struct chunks {
-	double n, n_full; /* all; as large as the first */
-	double full[RING_CLASSES],
-		last[RING_CLASSES]; /* at a port: one of the first, of the last */
-	double all[RING_CLASSES];   /* at a port */
-	double hop[RING_CLASSES];   /* the first chunk's slice that takes longest */
-	double reduction;
-};
-
-static int load_sizes(struct ring *g, uint64_t loop, struct chunks *c)
-{
-	struct nbox_delay d[RING_CLASSES][MAX_SLICES] = {0};
-	uint64_t known[MAX_SLICES], bytes;
-	int r = 0;
-
-	*c = (struct chunks){.n = g->n};
-	for (uint32_t i = 0; i < g->n; i++) {
-		double port[RING_CLASSES] = {0};
-		bool is_full = true;
-
-		for (uint32_t j = 0; j < g->slices; j++) {
-			bytes = first_bytes(g, i + 1 == g->n ? 0 : i + 1, loop, j);
-			for (uint32_t hop = 0; hop < g->hops.n && r == 0; hop++) {
-				if (i == 0 || bytes != known[j])
-					r = cost_of(g, hop, bytes, &d[hop][j]);
-				port[hop] += d[hop][j].occupancy_ns;
-				if (i == 0)
-					c->hop[hop] =
-						fmax(c->hop[hop],
-						     d[hop][j].occupancy_ns + d[hop][j].latency_ns);
-			}
-			if (i == 0)
-				c->reduction = fmax(c->reduction, reduction(g, bytes));
-			is_full = is_full && (i == 0 || bytes == known[j]);
-			known[j] = bytes;
-		}
-		if (r)
-			return r;
-		for (uint32_t hop = 0; hop < g->hops.n; hop++) {
-			c->full[hop] = i == 0 ? port[hop] : c->full[hop];
-			c->last[hop] = port[hop];
-			c->all[hop] += port[hop];
-		}
-		c->n_full += is_full && c->n_full == i;
-	}
-	return 0;
-}
-
-/* How much earlier a loop is over whose chunks are not all as large as the first, than one whose
- * are. Either lasts as long as its longest path: a chunk goes round, or a port sends one chunk
- * after the other, or the one and then the other. Equal chunks: a chunk goes round or a port sends
- * all. Here: a large chunk goes round; a port sends all; a chunk goes round until as many positions
- * are left as there are large chunks, which a port then sends; or as many as once more, with all
- * the small ones between. */
-static double gain_of(const struct ring *g, const struct chunks *c, double hop)
-{
-	double k = (double)g->n_positions, reduced = (double)g->n_reduced * c->reduction, gain;
-	double equal = k * hop + reduced, own = equal, rest;
-
-	for (uint32_t i = 0; i < g->hops.n; i++) {
-		equal = fmax(equal, k * c->full[i]);
-		own = fmax(own, k / c->n * c->all[i]);
-		rest = k - c->n_full;
-		own = fmax(own,
-			   rest * hop + fmin(rest / k * 2, 1) * reduced + c->n_full * c->full[i]);
-		rest = k - c->n - c->n_full;
-		if (rest > 0)
-			own = fmax(own, rest * hop + fmin(rest / k * 2, 1) * reduced + c->all[i] +
-						c->n_full * c->full[i]);
-	}
-	gain = equal - own;
-	return gain > 0 ? gain : 0;
-}
-
-static int uneven_gain(struct ring *g, uint64_t loop, double *ret_ns)
-{
-	struct chunks c;
-	double way = 0;
-	int r = load_sizes(g, loop, &c);
-
-	for (uint32_t i = 0; i < g->period; i++)
-		way += c.hop[g->hops.of[i]];
-	if (r == 0)
-		*ret_ns = gain_of(g, &c, way / g->period);
-	return r;
 }
 
 /* The j-th of the slices + 3 rows that the messages to come depend on. */
@@ -539,52 +382,6 @@ static int closed_form(struct ring *g, double *ret_end_ns)
 	return 0;
 }
 
-static bool has_bytes_of_first(const struct ring *g, uint64_t loop)
-{
-	for (uint32_t j = 0; j < g->slices; j++)
-		if (first_bytes(g, 1, loop, j) != first_bytes(g, 1, 0, j))
-			return false;
-	return true;
-}
-
-/* The end by the longest path, with all messages of a loop as large as its first. */
-static int by_path(struct ring *g, double *ret_end_ns)
-{
-	uint64_t last = g->n_loops - 1, each = g->n_positions * g->slices;
-	struct ring_costs costs[2];
-	struct ring_windows *w;
-	double end = 0;
-	int r = ring_windows_new(g->period, &w);
-
-	if (r)
-		return r;
-	for (uint32_t i = 0; i < 2 && !r; i++)
-		r = ring_hops_price(&g->hops, g->y, g->lane, first_bytes(g, 1, i ? last : 0, 0),
-				    &costs[i]);
-	memset(g->free_ns, 0, g->period * sizeof(*g->free_ns));
-	if (!r && has_bytes_of_first(g, last)) {
-		ring_windows_pass(w, &g->hops, &costs[0], g->slices, g->n_messages - 1, g->free_ns);
-	} else if (!r) {
-		ring_windows_pass(w, &g->hops, &costs[0], g->slices, last * each, g->free_ns);
-		ring_windows_pass(w, &g->hops, &costs[1], g->slices, each - 1, g->free_ns);
-	}
-	for (uint32_t i = 0; i < g->period && !r; i++)
-		end = fmax(end, g->free_ns[i] + costs[1].occupancy[g->hops.of[i]] +
-					costs[1].latency[g->hops.of[i]]);
-	*ret_end_ns = end;
-	ring_windows_free(w);
-	return r;
-}
-
-/* Whether all messages of the lane have the same bytes. */
-static bool has_one_size(const struct ring *g)
-{
-	for (uint32_t j = 0; j < g->slices; j++)
-		if (first_bytes(g, 1, 0, j) != first_bytes(g, 1, 0, 0))
-			return false;
-	return is_even(g, g->n_loops - 1) && has_bytes_of_first(g, g->n_loops - 1);
-}
-
 /* Whether the longest path is asked for: where that is exact, and where there are too many messages
  * for each to be looked at. */
 static bool wants_path(const struct ring *g)
@@ -593,7 +390,7 @@ static bool wants_path(const struct ring *g)
 
 	if (g->y->ranks || g->n_in || (g->n_reduced && g->y->cost->reduce_ns_per_byte > 0))
 		return false;
-	return has_one_size(g) || (g->period == g->n && g->n * g->n_messages > max);
+	return ring_has_one_size(g) || (g->period == g->n && g->n * g->n_messages > max);
 }
 
 static void tell_rank(const struct ring *g, uint32_t place, const double *row)
@@ -618,7 +415,7 @@ static int last_loop(struct ring *g, double *ret_gain, uint32_t *ret_width)
 		return even_loops(g, loop, loop + 1);
 	if (is_large(g)) {
 		g->y->is_near = true;
-		r = uneven_gain(g, loop, ret_gain);
+		r = ring_gain(g, loop, ret_gain);
 		return r ? r : even_loops(g, loop, loop + 1);
 	}
 	widen(g, g->period);
@@ -629,7 +426,7 @@ static int last_loop(struct ring *g, double *ret_gain, uint32_t *ret_width)
 static int recurrence(struct ring *g, double *ret_end_ns)
 {
 	uint64_t n_full = g->n_loops - 1;
-	bool is_last_full = is_even(g, n_full) && has_bytes_of_first(g, n_full);
+	bool is_last_full = is_even(g, n_full) && ring_has_bytes_of_first(g, n_full);
 	uint32_t width = g->period, rank;
 	const double *row;
 	double gain = 0;
@@ -669,11 +466,11 @@ static int solve_channel(struct ring *g, double *ret_end_ns)
 		return closed_form(g, ret_end_ns);
 	if (!wants_path(g))
 		return recurrence(g, ret_end_ns);
-	g->y->is_near = g->y->is_near || !has_one_size(g);
+	g->y->is_near = g->y->is_near || !ring_has_one_size(g);
 	if (!is_even(g, g->n_loops - 1))
-		r = uneven_gain(g, g->n_loops - 1, &gain);
+		r = ring_gain(g, g->n_loops - 1, &gain);
 	if (!r)
-		r = by_path(g, ret_end_ns);
+		r = ring_by_path(g, ret_end_ns);
 	*ret_end_ns -= gain;
 	return r;
 }
