@@ -178,9 +178,10 @@ static void set_lanes(const struct comm *c, const struct nbox_op *op, const stru
 		return;
 	}
 	/* Between domains proxies send chunks. Inside one LL and LL128 pass each line on as it
-	 * arrives; a tree over several domains is no faster than its way between them. */
+	 * arrives; a tree or a chain over several domains is no faster than its way between them.
+	 */
 	ret->lane_bytes_per_ns[NBOX_INTER] = bw;
-	if (ch->algo == ALGO_TREE && c->n_nodes > 1)
+	if ((ch->algo == ALGO_TREE || ret->algo == NBOX_CHAIN) && c->n_nodes > 1)
 		ret->intra_line_bytes = ch->proto == NBOX_LL ? 16 : 128;
 	else
 		ret->lane_bytes_per_ns[NBOX_INTRA] = bw;
