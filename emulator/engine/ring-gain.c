@@ -1,7 +1,7 @@
-/* See ring-lane.h. */
-#include <math.h>
+/* See ring-gain.h. */
+#include "engine/ring-gain.h"
 
-#include "engine/ring-lane.h"
+#include <math.h>
 
 /* What a large loop's chunks take, by kind of hop: all slices of a chunk out of one port, and one
  * slice to the next rank. */

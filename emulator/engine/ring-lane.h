@@ -2,7 +2,6 @@
 #pragma once
 
 #include "engine/ring-hops.h"
-#include "engine/symmetry-ring.h"
 
 #define MAX_SLICES 16 /* costs are kept by slice and rank */
 
@@ -82,13 +81,3 @@ static inline bool ring_has_bytes_of_first(const struct ring *g, uint64_t loop)
 			return false;
 	return true;
 }
-
-/* ring-gain.c: how much earlier loop @loop is over than one whose chunks are all as large as its
- * first. Return: 0; the cost function's error. */
-int ring_gain(struct ring *g, uint64_t loop, double *ret_ns);
-
-/* ring-path.c: the end by the longest path, with all messages of a loop as large as its first.
- * Return: 0; -ENOMEM; the cost function's error. */
-int ring_by_path(struct ring *g, double *ret_end_ns);
-/* Whether all messages of the lane have the same bytes. */
-bool ring_has_one_size(const struct ring *g);

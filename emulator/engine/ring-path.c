@@ -1,9 +1,8 @@
-/* See ring-lane.h, and ring-windows.c for the longest path. */
-#include <errno.h>
+/* See ring-path.h, and ring-windows.c for the longest path. */
+#include "engine/ring-path.h"
+
 #include <math.h>
 #include <string.h>
-
-#include "engine/ring-lane.h"
 
 int ring_by_path(struct ring *g, double *ret_end_ns)
 {

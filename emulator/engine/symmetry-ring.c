@@ -24,7 +24,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/ring-lane.h"
+#include "engine/ring-gain.h"
+#include "engine/ring-path.h"
 
 #define MAX_CELLS (UINT64_C(1) << 20) /* of a loop with unequal chunks: a millisecond or two */
 
