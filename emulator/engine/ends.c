@@ -12,16 +12,19 @@
 #include "engine/ends-sim.h"
 #include "engine/ends-whole.h"
 #include "engine/price.h"
+#include "engine/solve-plan.h"
 #include "engine/symmetry-pipe.h"
 
 /* Of more messages than this no op is simulated anew for each iteration. */
 #define MAX_SIMULATED (UINT64_C(1) << 17)
+#define MAX_PLANNED (UINT64_C(1) << 14)
 /* Arrivals that differ by this part of the op's time are the same to what is kept. */
 #define QUANTA 4096
 
 struct ends {
 	struct sched s;
 	struct price price;
+	struct planned planned; /* where a scheduler plans and the messages say the ends */
 	double raw_ns;
 	uint32_t n_refs;
 	bool is_whole; /* the model says the time of the whole op */
@@ -35,6 +38,7 @@ struct ends {
 
 static void ends_free(struct ends *e)
 {
+	planned_deinit(&e->planned);
 	ends_ring_free(e->ring);
 	pipe_plan_free(e->plan);
 	ends_sim_deinit(&e->sim);
@@ -60,11 +64,39 @@ enum solve_how ends_how(const struct ends *e)
 	return e->how;
 }
 
+/* Of a plan's messages the ends follow where ranks are the ring's places, and in trees that cost no
+ * more than a millisecond or so; else from the op's time. */
+static bool has_planned_ends(const struct timing *timing, const struct sched *s)
+{
+	const struct nbox_plan *plan = &timing->plan;
+
+	if (!plan->n_lanes || plan->whole_ns >= 0 || s->n_ranks < 2)
+		return false;
+	return plan->algo == NBOX_RING
+		       ? plan->n_rails < 2
+		       : plan->algo != NBOX_DIRECT &&
+				 (uint64_t)s->n_ranks * plan->n_lanes <= MAX_PLANNED;
+}
+
+static int plan_ends(struct ends *e, const struct sched *s, const struct timing *timing,
+		     struct err *err)
+{
+	int r = planned_init(&e->planned, &e->price, s, err);
+
+	if (r)
+		return r;
+	e->s = e->planned.s;
+	e->is_whole = false;
+	e->raw_ns -= timing->plan.base_ns;
+	return 0;
+}
+
 int ends_new(const struct sched *s, const struct topology *t, const struct membership *m,
 	     struct delay_chain *d, uint64_t op_number, const struct timing *timing, bool is_plain,
 	     struct ends **ret, struct err *err)
 {
 	struct ends *e = calloc(1, sizeof(*e));
+	int r = 0;
 
 	if (!e)
 		return err_set(err, ENOMEM, "no memory for the ends of an op");
@@ -76,8 +108,13 @@ int ends_new(const struct sched *s, const struct topology *t, const struct membe
 	e->how = timing->how;
 	e->is_whole = timing->is_of_model;
 	e->has_form = is_plain ? delay_base_is_uniform(d) : delay_is_uniform(d);
-	*ret = e;
-	return 0;
+	if (has_planned_ends(timing, s))
+		r = plan_ends(e, s, timing, err);
+	if (r)
+		ends_unref(e);
+	else
+		*ret = e;
+	return r;
 }
 
 static int by_ring(struct ends *e, struct symmetry *y, struct err *err)
@@ -146,6 +183,8 @@ int ends_solve(struct ends *e, const double *arrive, const double *busy, double 
 	double first = first_of(arrive, n), *start, *port, *left;
 	struct sim_ranks ranks = {.buffered = sim_buffered(&e->s)};
 	int result;
+
+	extra_ns += e->planned.plan.base_ns;
 
 	if (!e->room)
 		e->room = malloc(3 * (size_t)n * sizeof(*e->room));

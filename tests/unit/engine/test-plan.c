@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "cmocka-all.h"
+#include "engine/ends.h"
 #include "engine/solve-p2p.h"
 #include "engine/solve.h"
 #include "engine/solver.h"
@@ -369,6 +370,44 @@ static void a_group_of_all_with_all_shares_its_leaf(void **state)
 	world_end(&w);
 }
 
+static void ends_of(const struct world *w, const struct sched *s, const double *arrive, double *ret)
+{
+	struct timing t = solve_it(w, s, 0);
+	struct ends *e = NULL;
+	struct err err = {""};
+
+	if (ends_new(s, &w->t, &w->m, w->d, 0, &t, false, &e, &err) ||
+	    ends_solve(e, arrive, NULL, t.extra_ns, ret, NULL, &err))
+		fail_msg("%s", err.text);
+	ends_unref(e);
+}
+
+/* The same messages, planned and not: each rank ends at the same time, the op's own time later. */
+static void ranks_end_by_the_planned_messages(void **state)
+{
+	struct world planned = world_of("lab", 6, 1, "planner:base=7us", NULL);
+	struct world plain = world_of("lab", 6, 1, "alphabeta:alpha=0us,bw=47MB/s", NULL);
+	double arrive[6], ends[2][6];
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 15, 1);
+	assert_int_equal(fabric_change(planned.f, "node*.nic0", 0.047, 0, NULL), 0);
+	planned.f->network.latency_ns = 0;
+	for (int i = 0; i < 100; i++) {
+		struct sched s = op_of(&planned, kinds[2 * below(&r, 2)], 4 << below(&r, 20));
+
+		for (uint32_t k = 0; k < 6; k++)
+			arrive[k] = (double)below(&r, 30000000);
+		ends_of(&planned, &s, arrive, ends[0]);
+		ends_of(&plain, &s, arrive, ends[1]);
+		for (uint32_t k = 0; k < 6; k++)
+			assert_true(fabs(ends[0][k] - ends[1][k] - 7000) < 1);
+	}
+	world_end(&planned);
+	world_end(&plain);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +422,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_solver_asks_the_scheduler_once),
 		cmocka_unit_test(a_tree_fills_as_its_ports_let_it),
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
+		cmocka_unit_test(ranks_end_by_the_planned_messages),
 	};
 
 	for (int i = 0; i < 2 && i + 1 < argc; i++)
