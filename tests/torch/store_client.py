@@ -105,7 +105,7 @@ class Nboxd:
     def __enter__(self):
         self.process = subprocess.Popen(
             [os.path.join(os.environ["NBOX_BUILD"], "nboxd"), "--nodes", "4", "--gpus-per-node", "2",
-             "--real", "6,7", "--store", "127.0.0.1:0", "--addr", "tcp:127.0.0.1:0", "--settle", "50ms"],
+             "--real", "6,7", "--model", "none", "--store", "127.0.0.1:0", "--addr", "tcp:127.0.0.1:0", "--settle", "50ms"],
             env={k: v for k, v in os.environ.items() if k != "NBOX_BUILD"},
             stdout=subprocess.PIPE, text=True)
         words = self.process.stdout.readline().split()

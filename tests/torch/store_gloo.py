@@ -58,7 +58,7 @@ def group(node, lazy):
     env = {k: v for k, v in os.environ.items() if k != "NBOX_BUILD"}
     first = 2 * node
     nboxd = subprocess.Popen([os.path.join(build, "nboxd"), "--nodes", "8", "--gpus-per-node", "2", "--real",
-                              "%d,%d" % (first, first + 1), "--store", "127.0.0.1:0", "--addr", "tcp:127.0.0.1:0"],
+                              "%d,%d" % (first, first + 1), "--model", "none", "--store", "127.0.0.1:0", "--addr", "tcp:127.0.0.1:0"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
     workers = []
     try:
