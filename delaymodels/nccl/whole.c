@@ -75,7 +75,8 @@ static double nvls_tree_ns(const struct comm *c, const struct nbox_fabric *f,
 	double n = c->n_ranks, leave = c->n_nodes == 2 ? 1 : c->n_nodes == 3 ? 1.5 : 2;
 	double a_channel =
 		tables_newest()->nvls_tree_bw[tables_card(c->sm_min)][tables_scale(c->n_nodes)];
-	double own = a_channel * c->graphs.nvls.n_channels * n / (2 * (n - 1));
+	double channels = smaller(c->graphs.nvls.n_channels, ch->n_channels);
+	double own = a_channel * channels * n / (2 * (n - 1));
 	double bw = smaller(smaller(nics_bw(f) / leave, own), switch_bw(c, f) / reduced(c));
 	double loop = loop_bytes(c, ch);
 	uint32_t hops = 2 * depth(c->n_nodes);

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "fabric/link-number.h"
+
 _Static_assert((int)NBOX_NVSWITCH == (int)FABRIC_NVSWITCH && (int)NBOX_PCIE == (int)FABRIC_PCIE &&
 		       (int)NBOX_OTHER_CPU == (int)FABRIC_OTHER_CPU &&
 		       (int)NBOX_SYS == (int)FABRIC_SYS,
@@ -86,6 +88,53 @@ void planned_deinit(struct planned *pl)
 	pl->routes = routes_free(pl->routes);
 }
 
+static bool has_member(const struct price *p, uint32_t node)
+{
+	uint32_t gpus = p->topology->gpus_per_node;
+
+	for (uint32_t i = 0; i < gpus; i++)
+		if (membership_rank(p->members, node * gpus + i) >= 0)
+			return true;
+	return false;
+}
+
+/* The bytes that a plan without messages puts on a link of its fabric: an even share of a domain's
+ * NICs, where the domain is inner in one tree and leaf in the other; what a GPU has. */
+static double whole_bytes(const struct price *p, const struct fabric_view *v, enum link_kind kind)
+{
+	double bytes = (double)p->op.bytes, n = p->op.n_ranks, nodes = v->n_domains;
+	bool is_part = p->op.kind != NBOX_ALLREDUCE;
+
+	if (kind == LINK_GPU)
+		return is_part ? n * bytes : bytes;
+	if ((kind != LINK_NIC && kind != LINK_PCIE) || nodes < 2 || !v->n_nics)
+		return 0;
+	if (is_part)
+		return n * (nodes - 1) / nodes * bytes / v->n_nics;
+	return bytes * (nodes < 4 ? nodes / 2 : 2) / v->n_nics;
+}
+
+/* The scheduler knows what the classes of the fabric say. A link that was changed holds up its
+ * rail, and so all: NCCL deals the bytes evenly. */
+static double whole_over_links(const struct price *p, const struct fabric_view *v, double whole_ns)
+{
+	const struct fabric *f = delay_fabric(p->delay);
+	double ns = whole_ns;
+
+	for (size_t i = 0; i < f->n_changes; i++) {
+		enum link_kind kind = link_kind(f->changes[i].link);
+		double bytes = whole_bytes(p, v, kind);
+		struct fabric_link link;
+
+		if (bytes <= 0 || !has_member(p, link_a(f->changes[i].link)))
+			continue;
+		fabric_link(f, f->changes[i].link, &link);
+		ns = fmax(ns, bytes / link.bytes_per_ns);
+	}
+	return fmax(ns, fabric_bound(f, (enum coll_kind)p->op.kind, p->op.bytes, p->op.root,
+				     p->members, NULL, 0));
+}
+
 int planned_init(struct planned *pl, struct price *p, const struct sched *s, struct err *err)
 {
 	struct fabric_view view;
@@ -97,8 +146,10 @@ int planned_init(struct planned *pl, struct price *p, const struct sched *s, str
 		return r;
 	p->op.algo = pl->plan.algo;
 	p->plan = &pl->plan;
-	if (pl->plan.whole_ns >= 0)
+	if (pl->plan.whole_ns >= 0) {
+		pl->plan.whole_ns = whole_over_links(p, &view, pl->plan.whole_ns);
 		return 0;
+	}
 	r = planned_schedule(&pl->plan, s, view.ranks_per_domain, &pl->s, err);
 	if (r)
 		return err_prefix(err, r, "the plan of the delay model '%s'",

@@ -94,6 +94,7 @@ int cmd_explain(int argc, char **argv)
 	CLEANUP(question_deinit) struct question q = {0};
 	struct err err = {""};
 	int r = config_new(&q.config);
+	bool is_asked = false;
 
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
@@ -105,11 +106,12 @@ int cmd_explain(int argc, char **argv)
 		r = perf_defaults(q.config);
 	if (r == 0)
 		r = ask_configure(q.config, q.file, &q.ask, &err);
-	if (r == 0)
+	is_asked = r == 0;
+	if (is_asked)
 		r = explain_print(q.ask, q.kind, q.bytes, perf_dtype(&q.perf), q.is_json, stdout,
 				  &err);
 	if (r == 0)
 		return 0;
 	fprintf(stderr, "nbox explain: %s\n", err.text[0] ? err.text : strerror(-r));
-	return 2;
+	return is_asked && r == -ERANGE ? 1 : 2; /* below the bound; a wrong option */
 }

@@ -240,7 +240,13 @@ int explain_print(struct ask *a, enum coll_kind kind, uint64_t size, uint32_t dt
 	if (r < 0)
 		return r;
 	if (is_json)
-		return print_json(&s, to);
-	print_text(&s, to);
-	return 0;
+		r = print_json(&s, to);
+	else
+		print_text(&s, to);
+	if (r < 0 || !honest_is_below(&s.answer) || strcmp(s.config->model, "none") == 0)
+		return r;
+	return err_set(err, ERANGE,
+		       "the time is below the bound, which nothing on this network can do: model "
+		       "%s is wrong here",
+		       s.config->model);
 }

@@ -74,9 +74,13 @@ int honest_why(struct ask *ask, enum coll_kind kind, uint64_t bytes, uint32_t el
 	    a->bound_at);
 	if (!p->n_lanes)
 		add(&t, ": the model knows no rails and gives a node one port");
+	else if (!m.n_links && p->whole_ns >= 0)
+		add(&t, ": %s %s has no messages here, the model gives its whole time",
+		    ask_algo_name(p->algo), ask_proto_name(p->proto));
 	else if (!m.n_links)
-		add(&t, ": %s %s, of which NCCL's cost says the whole time", ask_algo_name(p->algo),
-		    ask_proto_name(p->proto));
+		add(&t, ": %s %s, and each of %u channels to a rank carries %.1f GB/s at most",
+		    ask_algo_name(p->algo), ask_proto_name(p->proto), p->n_lanes,
+		    p->lane_bytes_per_ns[NBOX_INTER]);
 	if (!m.n_links)
 		return 0;
 	add(&t, ": ");

@@ -408,6 +408,24 @@ static void ranks_end_by_the_planned_messages(void **state)
 	world_end(&plain);
 }
 
+/* What NCCL gives to NVLSTree has no messages, and waits for a slow NIC all the same: an eighth of
+ * twice the bytes goes through it. */
+static void a_slow_link_holds_up_an_op_without_messages(void **state)
+{
+	struct world w = world_of("dgx-h100", 8, 8, "nccl:algo=nvlstree", NULL);
+	uint64_t bytes = UINT64_C(256) << 20;
+	double ns = time_of(&w, COLL_ALLREDUCE, bytes), share = 2 * (double)bytes / 8;
+
+	(void)state;
+	assert_int_equal(fabric_change(w.f, "node3.nic2", 5, -1, NULL), 0);
+	assert_true(fabs(time_of(&w, COLL_ALLREDUCE, bytes) - share / 5) < 1);
+	assert_true(share / 5 > 5 * ns);
+	assert_int_equal(fabric_change(w.f, "node3.nic2", 49, -1, NULL), 0);
+	assert_int_equal(fabric_change(w.f, "leaf0.up", 1, -1, NULL), 0);
+	assert_true(time_of(&w, COLL_ALLREDUCE, bytes) >= ns);
+	world_end(&w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,6 +441,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_tree_fills_as_its_ports_let_it),
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
+		cmocka_unit_test(a_slow_link_holds_up_an_op_without_messages),
 	};
 
 	for (int i = 0; i < 2 && i + 1 < argc; i++)
