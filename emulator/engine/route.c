@@ -64,7 +64,7 @@ static uint32_t alike_nodes(const struct fabric *f)
 	group = net->nodes_per_leaf;
 	if (net->kind == FABRIC_FAT_TREE || net->kind == FABRIC_DRAGONFLY)
 		group *= net->leaves_per_pod;
-	return group % domain == 0 && f->n_nodes % group == 0 ? group : 0;
+	return group && group % domain == 0 && f->n_nodes % group == 0 ? group : 0;
 }
 
 /* After how many ranks the same begins again: those of a domain in a uniform fabric, of a group of

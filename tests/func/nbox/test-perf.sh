@@ -152,6 +152,9 @@ for word in "op          AllReduce of 1 GiB, 512 ranks (64 nodes x 8)" "fabric  
 "$NBOX" explain allreduce 1GiB --preset dgx-a100 --nodes 64 --model nccl:algo=ring --json >explained.json
 is "$(json explained.json '(d["plan"]["algo"], len(d["plan"]["candidates"]) > 5, len(d["slowest"]["links"]) > 1, d["bound_us"] < d["modelled_us"])')" "('ring', True, True, True)" \
 	"the same as JSON"
+exits 0 "nbox explain of 8,000 ranks that all send to all" "$NBOX" explain alltoall 1GiB --preset dgx-b200 --nodes 1000 --cable node1.nic1=1Gbps --model nccl
+says "node1.nic1.in" "finds the slow cable among 64 million messages"
+exits 0 "domains of 4 nodes, the last cut by the world's end" "$NBOX" perf allreduce --preset p5 --nodes 18 --domain-nodes 4 -b 1M -e 1M --model nccl
 rm -f planned.json slow.json even.json explained.json
 is "$(ls)" "$(printf 'drawing.svg\nrows.json')" "nothing else was made"
 nothing_left
