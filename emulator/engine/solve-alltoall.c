@@ -61,13 +61,27 @@ static bool has_one_port(const struct price *p)
 	return delay_fabric(p->delay)->classes[0].intra == FABRIC_PCIE;
 }
 
+/* Domains of several sizes: no rank stands for another, and how many share a NIC differs. All links
+ * are as busy as they must be, and a message has its way to go. */
+static int uneven(const struct planned *pl, struct price *p, double bound_ns, double *ret_ns)
+{
+	struct port_time t = {0};
+	int r = add_messages(pl, p, 0, pl->s.n_ranks - 1, 1, &t);
+
+	*ret_ns = bound_ns + t.latency_ns;
+	return r;
+}
+
 int planned_alltoall(const struct planned *pl, struct price *p, double *ret_ns)
 {
 	const struct fabric *f = delay_fabric(p->delay);
 	uint32_t end = routes_period(pl->routes);
+	double bound_ns = fabric_bound(f, pl->s.kind, pl->s.bytes, 0, p->members, NULL, 0);
 	double longest = 0;
 	int r = 0;
 
+	if (pl->s.bytes && pl->s.ranks_per_node == 1 && p->op.n_nodes < pl->s.n_ranks)
+		return uneven(pl, p, bound_ns, ret_ns);
 	for (uint32_t rank = 0; rank < end && !r; rank++)
 		for (int is_in = 0; is_in < 2 && !r; is_in++) {
 			struct port_time t;
@@ -79,8 +93,7 @@ int planned_alltoall(const struct planned *pl, struct price *p, double *ret_ns)
 							       : fmax(t.inter_ns, t.intra_ns)));
 		}
 	/* leaves, groups and the bisection are shared by all: the bound has them */
-	longest = fmax(longest, fabric_bound(f, pl->s.kind, pl->s.bytes, 0, p->members, NULL, 0));
-	*ret_ns = pl->s.bytes ? longest : 0;
+	*ret_ns = pl->s.bytes ? fmax(longest, bound_ns) : 0;
 	return r;
 }
 

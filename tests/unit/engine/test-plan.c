@@ -426,6 +426,21 @@ static void a_slow_link_holds_up_an_op_without_messages(void **state)
 	world_end(&w);
 }
 
+/* Racks of 18 nodes, of which the last has one: its NICs are the bound, or those of the first. */
+static void an_alltoall_of_uneven_domains_is_as_busy_as_its_links(void **state)
+{
+	(void)state;
+	for (uint32_t nodes = 19; nodes < 36; nodes++) {
+		struct world w = world_of("gb200-nvl72", nodes, 4, "planner", NULL);
+		struct sched s = op_of(&w, COLL_ALLTOALL, 10 << 20);
+		struct timing t = solve_it(&w, &s, 0);
+
+		assert_true(t.end_ns >= t.bound_ns && t.end_ns < 1.01 * t.bound_ns);
+		assert_true(t.is_near);
+		world_end(&w);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +457,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
 		cmocka_unit_test(a_slow_link_holds_up_an_op_without_messages),
+		cmocka_unit_test(an_alltoall_of_uneven_domains_is_as_busy_as_its_links),
 	};
 
 	for (int i = 0; i < 2 && i + 1 < argc; i++)
