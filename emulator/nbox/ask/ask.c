@@ -223,6 +223,7 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 			       .model_ns = t.model_ns,
 			       .bound_ns = t.bound_ns,
 			       .how = t.how,
+			       .is_near = t.is_near,
 			       .plan = t.plan};
 	if (c->fabric)
 		ret->bound_ns = fabric_bound(c->fabric, kind, bytes, root, &world, ret->bound_at,

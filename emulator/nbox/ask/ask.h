@@ -2,6 +2,7 @@
  * together, without a job: nbox perf, nbox explain. Not thread-safe. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "config/config.h"
@@ -15,6 +16,7 @@ struct answer {
 	double bound_ns;   /* no op takes less */
 	char bound_at[64]; /* the link that says so; "": not known */
 	enum solve_how how;
+	bool is_near;          /* the short cut is not exact */
 	struct nbox_plan plan; /* the scheduler's; n_lanes is 0 without one */
 };
 

@@ -9,13 +9,14 @@
 #include "nbox/ask/honest.h"
 #include "schedule/coll.h"
 
-static const char *how_text(enum solve_how how)
+static const char *how_text(const struct answer *a)
 {
 	static const char *const texts[] = {"the model's own answer for the op", /* SOLVE_... */
 					    "symmetry, equal to a simulation of each message",
 					    "a simulation of each message"};
 
-	return texts[how];
+	return a->is_near ? "a short cut that is near to a simulation of each message"
+			  : texts[a->how];
 }
 
 struct subject {
@@ -125,7 +126,7 @@ static void print_text(const struct subject *s, FILE *to)
 	fprintf(to, "bound       %s%s%s\n", units_print_time(a->bound_ns, b, sizeof(b)),
 		a->bound_at[0] ? " at " : "", a->bound_at);
 	fprintf(to, "time        %s, by %s", units_print_time(a->model_ns, t, sizeof(t)),
-		how_text(a->how));
+		how_text(a));
 	if (a->bound_ns > 0)
 		fprintf(to, "; %.2f x the bound", a->model_ns / a->bound_ns);
 	fputc('\n', to);
@@ -200,7 +201,7 @@ static int print_json(const struct subject *s, FILE *to)
 			  config_model(c, model, sizeof(model)), "network",
 			  ask_network(s->ask, network, sizeof(network)), "modelled_us",
 			  a->model_ns / 1e3, "injected_us", (a->ns - a->model_ns) / 1e3, "bound_us",
-			  a->bound_ns / 1e3, "bound_at", a->bound_at, "how", how_text(a->how));
+			  a->bound_ns / 1e3, "bound_at", a->bound_at, "how", how_text(a));
 	int failed;
 
 	if (o && c->fabric)
