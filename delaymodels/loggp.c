@@ -1,5 +1,5 @@
 /* loggp: a message of k bytes arrives o + (k - 1) G + L + o after it was sent, and the next one may
- * be sent max(g, o) + (k - 1) G after it.
+ * be sent max(g, o, G) + (k - 1) G after it.
  *
  *   L   latency; that of the path, unless given
  *   o   what sender and receiver each are busy with a message
@@ -45,7 +45,7 @@ static int loggp_message(void *model, const struct nbox_op *op, const struct nbo
 	const struct loggp *m = model;
 	struct path p = path_of(op, msg);
 	double G = m->bytes_per_ns > 0 ? (double)msg->flows / m->bytes_per_ns : p.ns_per_byte;
-	double gap = path_longer(m->g_ns, m->o_ns);
+	double gap = path_longer(path_longer(m->g_ns, m->o_ns), G);
 	double L = m->L_ns >= 0 ? m->L_ns : p.latency_ns;
 
 	*ret = (struct nbox_delay){0, 0};

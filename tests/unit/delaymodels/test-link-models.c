@@ -56,6 +56,7 @@ static void loggp_has_overhead_and_gap(void **state)
 	CHAIN d = test_must_open("loggp:o=1us,g=4us", NULL, 1);
 	CHAIN own = test_must_open("loggp:L=9us,o=1us,bw=10GB/s", NULL, 1);
 	CHAIN far = test_must_open("loggp:L=1us,g=9us", NULL, 1);
+	CHAIN bare = test_must_open("loggp", NULL, 1);
 	struct nbox_delay delay = ask(d, on_path(1001));
 
 	(void)state;
@@ -69,6 +70,8 @@ static void loggp_has_overhead_and_gap(void **state)
 	delay = ask(own, on_path(0));
 	test_near(delay.occupancy_ns, 1000, 1e-12);
 	assert_true(ask(far, on_path(8)).latency_ns == 0);
+	/* without o and g a link still carries each byte */
+	test_near(ask(bare, on_path(1000)).occupancy_ns, 1000 * .04, 1e-12);
 }
 
 static void a_sigmoid_takes_bandwidth_from_small_messages(void **state)
