@@ -151,6 +151,22 @@ char *open_model_calibration(const struct config *c, double most_bytes, char *bu
 	return buf;
 }
 
+/* What the user has otherwise than the preset or the file: ", NICs 4x200Gbps, changed: ...". */
+static const char *differences(const struct config *c, char *buf, size_t size)
+{
+	const struct config_value *cables = &c->values[CONFIG_CABLE];
+	const char *nics = config_text(c, CONFIG_INTER);
+	int n = 0;
+
+	buf[0] = '\0';
+	if (nics)
+		n = snprintf(buf, size, ", NICs %.40s", nics);
+	if (cables->n_items)
+		snprintf(buf + n, size - (size_t)n, ", changed: %.60s%s", cables->items[0].text,
+			 cables->n_items > 1 ? " and more" : "");
+	return buf;
+}
+
 char *open_model_network(const struct config *c, const struct delay_chain *chain, char *buf,
 			 size_t size)
 {
@@ -161,12 +177,13 @@ char *open_model_network(const struct config *c, const struct delay_chain *chain
 		.inter_bandwidth = config_text(c, CONFIG_INTER_BANDWIDTH),
 	};
 
-	char calibration[256];
+	char calibration[256], other[160];
 
 	buf[0] = '\0';
 	if (delay_has_plan(chain))
-		snprintf(buf, size, "fabric %s (%s: %s); %s", c->fabric->name,
+		snprintf(buf, size, "fabric %s (%s: %s%s); %s", c->fabric->name,
 			 config_text(c, CONFIG_PRESET) ? "assumed" : "given", c->fabric->source,
+			 differences(c, other, sizeof(other)),
 			 open_model_calibration(c, 0, calibration, sizeof(calibration)));
 	else if (is_fitted(c))
 		snprintf(buf, size, "measured; %s",

@@ -138,6 +138,8 @@ says "x the bound (" "with the bound"
 says "the model knows no rails and gives a node one port" "and why"
 exits 1 "a model that is below the bound" "$NBOX" perf allreduce --preset dgx-h100 --nodes 16 -b 64M -e 1G -f 16 --model const:time=1us
 says "nbox perf: 2 of 2 times are below the bound, such as 1.00 us for 67108864 bytes, which nothing on this network can do in less than " "is an error"
+exits 0 "changed links" "$NBOX" perf allreduce --preset dgx-h100 --nodes 4 -b 1M -e 1M --model nccl --inter 4x400Gbps --cable node0.nic1=10Gbps --cable leaf0.up=1GB/s
+says ", NICs 4x400Gbps, changed: node0.nic1=10Gbps and more); not calibrated" "are named beside the preset"
 exits 0 "an all-to-all of uneven domains" "$NBOX" explain alltoall 1GiB --preset gb200-nvl72 --nodes 19 --model nccl
 says "by a short cut that is near to a simulation of each message" "is said to be near"
 exits 1 "nbox explain of such a model" "$NBOX" explain allreduce 1GiB --preset dgx-h100 --nodes 16 --model const:time=1us
