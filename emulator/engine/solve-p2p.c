@@ -242,10 +242,11 @@ static double group_bound(const struct group *g, const struct price *p)
  * knows only what the real ranks send. */
 static double shared_ns(const struct group *g, const struct price *p, double ports_ns)
 {
-	uint64_t pair = (uint64_t)(fmin(g->max_sent, g->max_received) / (g->n_members - 1));
+	uint64_t pair;
 
-	if (!g->is_with_all || !delay_has_plan(p->delay))
+	if (!g->is_with_all || g->n_members < 2 || !delay_has_plan(p->delay))
 		return 0;
+	pair = (uint64_t)(fmin(g->max_sent, g->max_received) / (g->n_members - 1));
 	return fmax(0, fabric_bound(delay_fabric(p->delay), COLL_ALLTOALL, pair, 0, p->members,
 				    NULL, 0) -
 			       ports_ns);
