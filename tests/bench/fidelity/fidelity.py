@@ -42,7 +42,7 @@ class Stepper:
 
     def __init__(self, row, seed):
         self.row, self.seed = row, seed
-        self.env = {"NCCL_ALGO": "Tree" if row.tree else "Ring", "NCCL_DEBUG": "WARN"}
+        self.env = {"NCCL_ALGO": "Tree" if row.tree else "Ring", "NCCL_DEBUG": "WARN", "NCCL_BUFFSIZE": str(4 * MIB * row.chunk_mib)}
 
     def command(self, out, flags=(), job=None):
         return [os.path.join(BUILD, "tests", "apps", "stepper"), os.path.join(HERE, f"{job or self.row.program}.job"),
@@ -136,8 +136,8 @@ def calibrate(lab, gpus):
 
 
 def network_flags(network, row, out):
-    """The lab as a fabric, and host NCCL's schedule: rings and trees of one channel, chunks of 1 MiB. Without leaves the hops say the fabric."""
-    flags = ["--model", "pinned:algo=tree" if row.tree else "pinned"]
+    """The lab as a fabric, and host NCCL's schedule: rings and trees of one channel. Without leaves the hops say the fabric."""
+    flags = ["--model", f"pinned:algo={'tree' if row.tree else 'ring'},chunk={row.chunk_mib}M"]
     bw = network["inter_bandwidth_mbytes_per_s"]
     flags += [f for name, share in row.cables.items() for f in ("--cable", f"{name}={bw * share:.4f}MB/s")]
     if row.leaf:

@@ -34,6 +34,7 @@ class Row:
     cables: dict = field(default_factory=dict)  # links of the fabric that are otherwise, as a share of the others
     leaf: int = 0  # hosts at a leaf; 0: one switch
     oversubscription: float = 1
+    chunk_mib: int = 1  # of host NCCL's buffer; a tree's steps are half of it
 
     @property
     def tolerance_pct(self):
@@ -67,6 +68,8 @@ ROWS = [
     # DDP: 4 MiB of gradients, about as long in the network as in the backward pass
     *(Row("four", f"ddp {'tree' if tree else 'ring'} {bucket}", f"ddp-{bucket}", tree=tree)
       for tree in (False, True) for bucket in ("512K", "2M", "4M")),
+    # a step of 4 MiB finds an idle cable, and 32 KiB for nothing, seldom enough
+    Row("four", "ddp tree, long chunks", "long", tree=True, chunk_mib=8, iterations=5),
     Row("four", "ddp 2 hosts", "ddp-2M", hosts=2, real_hosts=(1,)),
     Row("four", "fsdp", "fsdp"),
     Row("four", "hsdp", "hsdp"),
@@ -107,6 +110,7 @@ ROWS = [
     Row("latency", "latency 1 ms", "ddp-512K"),
     Row("many", "ddp 8 hosts", "cluster", hosts=8),
     Row("many", "ddp tree 8 hosts", "cluster", hosts=8, tree=True),  # deep enough that children share ports on two levels
+    Row("many", "ddp tree 8 hosts, long chunks", "long", hosts=8, tree=True, chunk_mib=8, iterations=3),
     Row("many", "fsdp 8 hosts", "cluster-fsdp", hosts=8),
     Row("many", "ddp 16 hosts", "cluster", hosts=16),
     Row("many", "hsdp 16 hosts", "cluster-hsdp", hosts=16),
