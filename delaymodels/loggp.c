@@ -44,7 +44,7 @@ static int loggp_message(void *model, const struct nbox_op *op, const struct nbo
 {
 	const struct loggp *m = model;
 	struct path p = path_of(op, msg);
-	double G = m->bytes_per_ns > 0 ? (double)msg->flows / m->bytes_per_ns : p.ns_per_byte;
+	double G = m->bytes_per_ns > 0 ? p.flows / m->bytes_per_ns : p.ns_per_byte;
 	double gap = path_longer(path_longer(m->g_ns, m->o_ns), G);
 	double L = m->L_ns >= 0 ? m->L_ns : p.latency_ns;
 

@@ -8,6 +8,7 @@
 struct path {
 	double latency_ns;  /* of the ends and of all links */
 	double ns_per_byte; /* on the link that is slowest for this message, flows shared */
+	uint32_t flows;     /* most that share a link */
 	double bytes;       /* that cross the links */
 	double least_ns;    /* what the lane alone makes of them */
 };
@@ -15,7 +16,7 @@ struct path {
 static inline struct path path_of(const struct nbox_op *op, const struct nbox_message *msg)
 {
 	int is_inter = msg->hop == NBOX_INTER;
-	struct path p = {msg->step_ns, 0, msg->wire_bytes, 0};
+	struct path p = {.latency_ns = msg->step_ns, .flows = msg->flows, .bytes = msg->wire_bytes};
 
 	for (uint32_t i = 0; i < msg->n_links; i++) {
 		const struct nbox_link *l = &msg->links[i];
@@ -23,6 +24,7 @@ static inline struct path path_of(const struct nbox_op *op, const struct nbox_me
 
 		p.latency_ns += l->latency_ns;
 		p.ns_per_byte = ns > p.ns_per_byte ? ns : p.ns_per_byte;
+		p.flows = l->flows > p.flows ? l->flows : p.flows;
 	}
 	if (msg->n_links && msg->lane_bytes_per_ns > 0)
 		p.least_ns = p.bytes / msg->lane_bytes_per_ns;

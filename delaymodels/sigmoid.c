@@ -19,11 +19,14 @@ struct sigmoid {
 };
 
 #define STEEPEST (4 * 0.30102999566398120) /* 4 log10(2) */
+#define DECADES_MAX 12                     /* between the least bandwidth and the whole */
 
 static int check(const struct nbox_host *h, const struct sigmoid *m)
 {
 	if (!m->m1 || m->m1 >= m->m2 || !m->mid)
 		h->error(h, "m1, m2, mid: at least one byte each, and m1 is below m2");
+	else if (m->L > DECADES_MAX)
+		h->error(h, "L is %g: so many decades; at most %d", m->L, DECADES_MAX);
 	else if (!(m->L * m->k <= STEEPEST))
 		h->error(
 			h,

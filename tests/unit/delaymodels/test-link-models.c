@@ -65,8 +65,8 @@ static void loggp_has_overhead_and_gap(void **state)
 	test_near(delay.occupancy_ns, 4000 + 1000 * .04, 1e-12);
 	test_near(delay.occupancy_ns + delay.latency_ns, 1000 + 1000 * .04 + 7300 + 1000, 1e-12);
 	delay = ask(own, on_path(1001));
-	test_near(delay.occupancy_ns, 1000 + 1000 * .1, 1e-12);
-	test_near(delay.occupancy_ns + delay.latency_ns, 1000 + 1000 * .1 + 9000 + 1000, 1e-12);
+	test_near(delay.occupancy_ns, 1000 + 1000 * .2, 1e-12);
+	test_near(delay.occupancy_ns + delay.latency_ns, 1000 + 1000 * .2 + 9000 + 1000, 1e-12);
 	delay = ask(own, on_path(0));
 	test_near(delay.occupancy_ns, 1000, 1e-12);
 	assert_true(ask(far, on_path(8)).latency_ns == 0);
@@ -118,6 +118,7 @@ static void what_cannot_be_is_refused(void **state)
 	} rows[] = {
 		{"sigmoid:m1=8K,m2=4K,mid=1K,L=1,k=1", "m1 is below m2"},
 		{"sigmoid:m1=1K,m2=4K,mid=1K,L=2,k=1", "L x k is 2: above 1.2041 more bytes"},
+		{"sigmoid:m1=1K,m2=4K,mid=1K,L=400,k=0", "L is 400: so many decades; at most 12"},
 		{"sigmoid:m1=1K,m2=4K,mid=1K,L=2", "k=<ratio> must be given"},
 		{"queue:threshold=2", "penalty=<ratio> must be given"},
 		{"loggp:G=1", "'G'"},
