@@ -18,25 +18,43 @@ static uint32_t row_of(const struct fabric *f, uint32_t node)
 	return leaf_count(f) ? node / f->network.nodes_per_leaf : 0;
 }
 
+/* The first change from @link on. */
+static size_t find_change(const struct fabric *f, uint64_t link)
+{
+	size_t low = 0, high = f->n_changes;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (f->changes[mid].link < link)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 /* A number that two units share whose links were changed in the same way (FNV-1a). */
 static uint64_t changes_of(const struct fabric *f, uint32_t first, uint32_t n)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	bool has_any = false;
 
-	for (size_t i = 0; i < f->n_changes; i++) {
-		const struct fabric_change *c = &f->changes[i];
-		uint32_t node = link_a(c->link) - first;
-		const double values[2] = {c->latency_ns, c->bytes_per_ns};
-		uint64_t words[3] = {link_number(link_kind(c->link), node, link_b(c->link),
-						 link_direction(c->link))};
+	for (enum link_kind kind = LINK_GPU; kind <= LINK_NIC; kind++) {
+		uint64_t begin = link_number(kind, first, 0, 0);
+		uint64_t end = link_number(kind, first + n, 0, 0);
 
-		if (link_kind(c->link) > LINK_NIC || node >= n)
-			continue;
-		memcpy(words + 1, values, sizeof(values));
-		for (size_t k = 0; k < 3; k++)
-			hash = (hash ^ words[k]) * UINT64_C(0x100000001b3);
-		has_any = true;
+		for (size_t i = find_change(f, begin); i < f->n_changes && f->changes[i].link < end;
+		     i++) {
+			const struct fabric_change *c = &f->changes[i];
+			const double values[2] = {c->latency_ns, c->bytes_per_ns};
+			uint64_t words[3] = {c->link - link_number(0, first, 0, 0)};
+
+			memcpy(words + 1, values, sizeof(values));
+			for (size_t k = 0; k < 3; k++)
+				hash = (hash ^ words[k]) * UINT64_C(0x100000001b3);
+			has_any = true;
+		}
 	}
 	return has_any ? hash | 1 : 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "fabric/leaf.h"
+#include "fabric/link-number.h"
 #include "nbox/topo/fold.h"
 #include "nbox/topo/topo.h"
 #include "nbox/topo/words.h"
@@ -108,18 +109,12 @@ static double nic_x(double unit_x, double width, uint32_t i, uint32_t n)
 	return unit_x + 8 + (i + 0.5) * (width - 16) / n;
 }
 
-/* Is @name's link changed in any direction? */
+/* In any direction? */
 static bool is_nic_changed(const struct fabric *f, uint32_t node, uint32_t nic)
 {
-	for (size_t i = 0; i < f->n_changes; i++) {
-		char name[64], want[64];
-
-		fabric_link_name(f, f->changes[i].link, name, sizeof(name));
-		snprintf(want, sizeof(want), "node%u.nic%u.", node, nic);
-		for (size_t k = 0; want[k] == name[k]; k++)
-			if (!want[k + 1])
-				return true;
-	}
+	for (size_t i = 0; i < f->n_changes; i++)
+		if ((f->changes[i].link & ~UINT64_C(1)) == link_number(LINK_NIC, node, nic, 0))
+			return true;
 	return false;
 }
 

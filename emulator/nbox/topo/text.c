@@ -43,9 +43,7 @@ static void print_class(const struct fabric *f, uint32_t i, FILE *to)
 		fprintf(to, " over %u nodes", c->domain_nodes);
 	fprintf(to, "; %s\n", topo_cpu(c->cpu));
 	line(to, "  GPU's port");
-	print_raw(c->gpu_bytes_per_ns,
-		  fabric_efficiency(has_nvlink ? FABRIC_MEDIUM_NVLINK : FABRIC_MEDIUM_PCIE, c->nic),
-		  to);
+	print_raw(c->gpu_bytes_per_ns, fabric_gpu_efficiency(c), to);
 	if (has_nvlink && c->pcie_bytes_per_ns > 0) {
 		line(to, "  PCIe");
 		print_raw(c->pcie_bytes_per_ns, fabric_efficiency(FABRIC_MEDIUM_PCIE, c->nic), to);
