@@ -43,7 +43,6 @@ static int parse_nics(const struct config *c, struct nics *ret, struct err *err)
 	return 0;
 }
 
-/* Spreads them over the GPUs. */
 static void set_nics(struct fabric *f, const struct nics *nics)
 {
 	for (uint32_t i = 0; i < f->n_classes; i++) {
@@ -51,8 +50,7 @@ static void set_nics(struct fabric *f, const struct nics *nics)
 
 		k->n_nics = (uint32_t)nics->n;
 		k->nic_bytes_per_ns = nics->bytes_per_ns;
-		for (uint32_t j = 0; j < k->n_nics; j++)
-			k->nic_gpu[j] = j * k->n_gpus / k->n_nics;
+		fabric_spread_nics(k);
 	}
 	if (nics->latency_ns >= 0)
 		f->network.latency_ns = nics->latency_ns;
@@ -62,6 +60,7 @@ int change_nodes(struct config *c, struct err *err)
 {
 	enum option_id which = config_text(c, CONFIG_INTER) ? CONFIG_INTER : CONFIG_DOMAIN_NODES;
 	struct nics nics = {0};
+	struct err why = {""};
 	uint64_t n = 0;
 	int r = 0;
 
@@ -81,6 +80,6 @@ int change_nodes(struct config *c, struct err *err)
 	for (uint32_t i = 0; r == 0 && n && i < c->fabric->n_classes; i++)
 		c->fabric->classes[i].domain_nodes = (uint32_t)n;
 	if (r == 0)
-		r = fabric_check(c->fabric, err);
-	return r == -EINVAL && !err->text[0] ? value_refuse_text(c, which, err) : r;
+		r = fabric_check(c->fabric, &why);
+	return why.text[0] ? value_refuse(c, which, 0, err, "%s", why.text) : r;
 }

@@ -115,13 +115,6 @@ int check_nodes_of_fabric(struct config *c, struct err *err)
 	return r;
 }
 
-/* Spreads the NICs over the GPUs. */
-static void place_nics(struct fabric_class *k)
-{
-	for (uint32_t i = 0; i < k->n_nics; i++)
-		k->nic_gpu[i] = i * k->n_gpus / k->n_nics;
-}
-
 /* The four hop options: a GPU has its port, and a NIC. What was given is what a link carries. */
 static int plain(struct config *c, struct err *err)
 {
@@ -145,7 +138,7 @@ static int plain(struct config *c, struct err *err)
 
 	k.nic_bytes_per_ns = t->inter.bytes_per_ns * k.n_gpus / k.n_nics /
 			     fabric_efficiency(FABRIC_MEDIUM_NIC, FABRIC_INFINIBAND);
-	place_nics(&k);
+	fabric_spread_nics(&k);
 	c->fabric = fabric_new(&k, &network, t->n_nodes);
 	if (!c->fabric)
 		return err_set(err, ENOMEM, "out of memory");
@@ -198,17 +191,20 @@ static bool along(const struct fabric *f, uint32_t src, uint32_t dst, struct hop
 }
 
 /* The default of the two options that stand for a hop. A latency of 0 is one that NCCL's own times
- * contain: other models keep theirs. */
+ * contain: other models keep theirs. Numbers have no exponent here. */
 static int set_hop(struct config *c, enum option_id latency, enum option_id bandwidth,
 		   const struct hop_cost *hop)
 {
+	bool is_slow = hop->bytes_per_ns < 1e-3;
 	char text[48];
 	int r = 0;
 
-	snprintf(text, sizeof(text), "%.10gus", hop->latency_ns / 1e3);
+	snprintf(text, sizeof(text), hop->latency_ns < 1 ? "%.6fus" : "%.10gus",
+		 hop->latency_ns / 1e3);
 	if (hop->latency_ns > 0 && !config_is_set(c, latency))
 		r = config_set(c, latency, SOURCE_DEFAULT, text);
-	snprintf(text, sizeof(text), "%.10gGB/s", hop->bytes_per_ns);
+	snprintf(text, sizeof(text), is_slow ? "%.10gB/s" : "%.10gGB/s",
+		 is_slow ? hop->bytes_per_ns * 1e9 : hop->bytes_per_ns);
 	if (r == 0 && !config_is_set(c, bandwidth))
 		r = config_set(c, bandwidth, SOURCE_DEFAULT, text);
 	return r;
@@ -226,7 +222,7 @@ static int set_hops(struct config *c, struct err *err)
 	if (f->gpus_per_node > 1 && along(f, 0, 1, &hop))
 		r = set_hop(c, CONFIG_INTRA_LATENCY, CONFIG_INTRA_BANDWIDTH, &hop);
 	if (r == 0 && last && along(f, 0, last, &hop)) {
-		if (k->n_nics < f->gpus_per_node)
+		if (fabric_domain(f, 0) != fabric_domain(f, last) && k->n_nics < f->gpus_per_node)
 			hop.bytes_per_ns = hop.bytes_per_ns * k->n_nics / f->gpus_per_node;
 		r = set_hop(c, CONFIG_INTER_LATENCY, CONFIG_INTER_BANDWIDTH, &hop);
 	}

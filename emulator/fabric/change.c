@@ -12,6 +12,7 @@
 
 #define WORD 16
 #define ANY UINT32_MAX
+#define LINKS_MAX (1u << 22) /* that one name may stand for */
 
 struct pattern {
 	enum link_kind kind;
@@ -133,6 +134,8 @@ static int add(struct links *l, uint64_t link)
 {
 	uint64_t *more;
 
+	if (l->n == LINKS_MAX)
+		return -E2BIG;
 	if (l->n == l->n_allocated) {
 		l->n_allocated = l->n_allocated ? 2 * l->n_allocated : 16;
 		more = realloc(l->numbers, l->n_allocated * sizeof(*more));
@@ -155,6 +158,7 @@ static int find(const struct fabric *f, const struct pattern *p, struct links *l
 {
 	bool is_cable = p->kind == LINK_CABLE;
 	bool is_one = p->a != ANY && !is_cable;
+	int r = 0;
 	uint32_t n = n_first(f, p->kind), a = is_one ? p->a : 0, end = is_one && a < n ? a + 1 : n;
 
 	for (; a < end; a++) {
@@ -165,15 +169,17 @@ static int find(const struct fabric *f, const struct pattern *p, struct links *l
 		for (; b < n_b; b++) {
 			bool has_back = p->kind != LINK_GROUP;
 
-			if (p->kind == LINK_GROUP && a == b && p->b == ANY)
+			if (p->kind == LINK_GROUP && a == b) {
+				if (p->b != ANY)
+					break;
 				continue;
-			if (p->kind == LINK_GROUP && a == b)
-				break;
-			if (p->direction != LINK_IN && add(l, link_number(p->kind, a, b, 0)) < 0)
-				return -ENOMEM;
-			if (has_back && p->direction != LINK_OUT &&
-			    add(l, link_number(p->kind, a, b, 1)) < 0)
-				return -ENOMEM;
+			}
+			if (p->direction != LINK_IN)
+				r = add(l, link_number(p->kind, a, b, 0));
+			if (r == 0 && has_back && p->direction != LINK_OUT)
+				r = add(l, link_number(p->kind, a, b, 1));
+			if (r < 0)
+				return r;
 			if (p->b != ANY || is_cable)
 				break;
 		}
@@ -239,7 +245,7 @@ static int unknown(const struct fabric *f, const char *name, struct err *err)
 		return err_set(err, ENOENT, "'%.64s': %u is too large; there are 0 to %u", name,
 			       p.a, n - 1);
 	n = p.kind == LINK_CABLE ? 0 : n_second(f, p.kind, p.a == ANY ? 0 : p.a);
-	if (n && p.b != ANY)
+	if (n && p.b != ANY && p.b >= n)
 		return err_set(err, ENOENT, "'%.64s': %u is too large; there are 0 to %u", name,
 			       p.b, n - 1);
 	return err_set(err, ENOENT, "'%.64s': there is no such link", name);
@@ -252,7 +258,8 @@ int fabric_change(struct fabric *f, const char *name, double bytes_per_ns, doubl
 	struct pattern p;
 	int r = parse(name, &p);
 
-	if (r == 0 && (bytes_per_ns == 0 || !(bytes_per_ns <= 1e9) || !(latency_ns <= 1e12)))
+	if (r == 0 && ((!(bytes_per_ns < 0) && !fabric_is_rate(bytes_per_ns)) ||
+		       (!(latency_ns < 0) && !fabric_is_latency(latency_ns))))
 		return err_set(err, EINVAL, "'%.64s': bandwidth or latency is impossible", name);
 	if (r == 0)
 		r = find(f, &p, &l);
@@ -261,6 +268,8 @@ int fabric_change(struct fabric *f, const char *name, double bytes_per_ns, doubl
 	if (r == 0)
 		r = merge(f, &l, bytes_per_ns, latency_ns);
 	free(l.numbers);
+	if (r == -E2BIG)
+		return err_set(err, EINVAL, "'%.64s' names more than %u links", name, LINKS_MAX);
 	if (r == -ENOMEM)
 		return err_set(err, ENOMEM, "out of memory for changes of links");
 	return r < 0 ? unknown(f, name, err) : 0;

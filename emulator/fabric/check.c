@@ -3,20 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/fabric.h"
+#include "fabric/leaf.h"
+#include "fabric/link-number.h"
 
 #define RATE_MAX 1e9     /* bytes/ns */
 #define LATENCY_MAX 1e12 /* ns: a quarter of an hour */
 #define RANKS_MAX (1u << 24)
-
 #define EFFICIENCY_MAX 4
 
-static bool is_rate(double bytes_per_ns)
+bool fabric_is_rate(double bytes_per_ns)
 {
 	return bytes_per_ns >= 1e-9 && bytes_per_ns <= RATE_MAX;
 }
 
-static bool is_latency(double ns)
+bool fabric_is_latency(double ns)
 {
 	return ns >= 0 && ns <= LATENCY_MAX;
 }
@@ -31,14 +31,23 @@ static int check_class(const struct fabric *f, const struct fabric_class *c, str
 			       "class %s: a node has %u GPUs, the virtual cluster wants %u of each "
 			       "node",
 			       c->name, c->n_gpus, f->gpus_per_node);
+	if (!c->sm)
+		return err_set(
+			err, EINVAL,
+			"class %s: sm is missing: ten times the compute capability, such as 90",
+			c->name);
 	if (c->n_nics > FABRIC_NICS_MAX)
 		return err_set(err, EINVAL, "class %s: %u NICs a node; at most %u are possible",
 			       c->name, c->n_nics, FABRIC_NICS_MAX);
-	if (!c->n_nics && f->n_nodes > c->domain_nodes)
-		return err_set(err, EINVAL, "class %s: a node without NIC reaches no other one",
-			       c->name);
-	if (!is_rate(c->gpu_bytes_per_ns) || (c->n_nics && !is_rate(c->nic_bytes_per_ns)) ||
-	    (c->pcie_bytes_per_ns != 0 && !is_rate(c->pcie_bytes_per_ns)))
+	if (!c->n_nics && (f->n_nodes_runs > 1 || f->n_nodes > c->domain_nodes))
+		return err_set(
+			err, EINVAL,
+			"class %s: a node without NIC reaches no other one: give it nics, or "
+			"--inter 8x400Gbps",
+			c->name);
+	if (!fabric_is_rate(c->gpu_bytes_per_ns) ||
+	    (c->n_nics && !fabric_is_rate(c->nic_bytes_per_ns)) ||
+	    (c->pcie_bytes_per_ns != 0 && !fabric_is_rate(c->pcie_bytes_per_ns)))
 		return err_set(err, EINVAL,
 			       "class %s: a bandwidth must be more than 1 B/s and less than 1 EB/s",
 			       c->name);
@@ -46,7 +55,7 @@ static int check_class(const struct fabric *f, const struct fabric_class *c, str
 	    !(c->nic_efficiency >= 0 && c->nic_efficiency <= EFFICIENCY_MAX))
 		return err_set(err, EINVAL, "class %s: an efficiency must be 0 to %d", c->name,
 			       EFFICIENCY_MAX);
-	if (!is_latency(c->gpu_latency_ns))
+	if (!fabric_is_latency(c->gpu_latency_ns))
 		return err_set(err, EINVAL, "class %s: a latency must be 0 to 1000s", c->name);
 	if (!c->domain_nodes || (c->domain_nodes > 1 && c->intra != FABRIC_NVSWITCH))
 		return err_set(err, EINVAL,
@@ -64,6 +73,7 @@ static int check_class(const struct fabric *f, const struct fabric_class *c, str
 static int check_nodes(const struct fabric *f, struct err *err)
 {
 	uint64_t next = 0;
+	uint32_t used = 0; /* classes, as bits */
 
 	if (!f->n_nodes || !f->gpus_per_node || (uint64_t)f->n_nodes * f->gpus_per_node > RANKS_MAX)
 		return err_set(err, EINVAL, "%u nodes of %u GPUs: 1 to %u ranks are possible",
@@ -75,10 +85,16 @@ static int check_nodes(const struct fabric *f, struct err *err)
 			return err_set(err, EINVAL, "node %u has no class",
 				       (uint32_t)(run->first > next ? next : run->first));
 		next += run->n;
+		used |= 1u << run->class;
 	}
 	if (next != f->n_nodes)
 		return err_set(err, EINVAL, "%u nodes, but classes for %llu", f->n_nodes,
 			       (unsigned long long)next);
+	for (uint32_t i = 0; i < f->n_classes; i++)
+		if (!(used & 1u << i))
+			return err_set(err, EINVAL,
+				       "class %s has no nodes: name it under nodes, or take it out",
+				       f->classes[i].name);
 	return 0;
 }
 
@@ -87,7 +103,7 @@ static int check_network(const struct fabric *f, struct err *err)
 	const struct fabric_network *n = &f->network;
 	bool has_leaves = n->kind != FABRIC_SWITCH && n->kind != FABRIC_CABLES;
 
-	if (!is_latency(n->latency_ns) || !is_latency(n->hop_latency_ns))
+	if (!fabric_is_latency(n->latency_ns) || !fabric_is_latency(n->hop_latency_ns))
 		return err_set(err, EINVAL, "network: a latency must be 0 to 1000s");
 	if (has_leaves && (!n->nodes_per_leaf || n->nodes_per_leaf > RANKS_MAX))
 		return err_set(err, EINVAL,
@@ -98,6 +114,12 @@ static int check_network(const struct fabric *f, struct err *err)
 			       "network: how many leaves has a pod? leaves_per_pod: N");
 	if (has_leaves && !(n->oversubscription >= 1 && n->oversubscription <= 1e6))
 		return err_set(err, EINVAL, "network: oversubscription must be 1 or more");
+	if (n->kind == FABRIC_DRAGONFLY && leaf_pod_count(f) > FABRIC_GROUPS_MAX)
+		return err_set(
+			err, EINVAL,
+			"network: %u groups; at most %u are possible: take more nodes_per_leaf "
+			"or leaves_per_pod",
+			leaf_pod_count(f), FABRIC_GROUPS_MAX);
 	return 0;
 }
 
@@ -215,7 +237,7 @@ static int check_cables(struct fabric *f, struct err *err)
 			return err_set(err, EINVAL,
 				       "cable sw%u-sw%u: it must join two switches of %u", c->from,
 				       c->to, f->n_switches);
-		if (!is_rate(c->bytes_per_ns) || !is_latency(c->latency_ns))
+		if (!fabric_is_rate(c->bytes_per_ns) || !fabric_is_latency(c->latency_ns))
 			return err_set(err, EINVAL,
 				       "cable sw%u-sw%u: bandwidth or latency is impossible",
 				       c->from, c->to);
@@ -234,6 +256,21 @@ static int check_cables(struct fabric *f, struct err *err)
 		     : check_ways(f, err);
 }
 
+/* Links that were changed, before NICs were given otherwise. */
+static int check_changes(const struct fabric *f, struct err *err)
+{
+	for (size_t i = 0; i < f->n_changes; i++) {
+		uint64_t link = f->changes[i].link;
+		char name[64];
+
+		if (link_kind(link) == LINK_NIC &&
+		    link_b(link) >= fabric_class_of(f, link_a(link))->n_nics)
+			return err_set(err, EINVAL, "%s is changed, but there is no such NIC",
+				       fabric_link_name(f, link, name, sizeof(name)));
+	}
+	return 0;
+}
+
 int fabric_check(struct fabric *f, struct err *err)
 {
 	int r = check_nodes(f, err);
@@ -242,5 +279,7 @@ int fabric_check(struct fabric *f, struct err *err)
 		r = check_class(f, &f->classes[i], err);
 	if (r == 0)
 		r = check_network(f, err);
+	if (r == 0)
+		r = check_changes(f, err);
 	return r == 0 && f->network.kind == FABRIC_CABLES ? check_cables(f, err) : r;
 }

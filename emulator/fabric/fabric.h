@@ -23,6 +23,7 @@
 #define FABRIC_NICS_MAX 16
 #define FABRIC_GPUS_MAX 1024 /* of a node */
 #define FABRIC_SWITCHES_MAX 1024
+#define FABRIC_GROUPS_MAX 4096 /* of a dragonfly: each pair is looked at */
 #define FABRIC_PATH_MAX 16
 
 enum fabric_intra { FABRIC_NVSWITCH, FABRIC_NVLINK, FABRIC_PCIE };
@@ -147,6 +148,8 @@ bool fabric_is_uniform(const struct fabric *f);
  * FABRIC_NICS_MAX, nodes without gaps, a way from each node to each. Makes next_cable. Return: 0;
  * -EINVAL with the sentence; -ENOMEM. */
 int fabric_check(struct fabric *f, struct err *err);
+bool fabric_is_rate(double bytes_per_ns); /* more than 1 B/s, less than 1 EB/s */
+bool fabric_is_latency(double ns);        /* up to 1000 s */
 
 /* preset.c: "dgx-h100", of any number of nodes. @gpus_per_node: how many of a node's GPUs are used,
  * the first ones; 0: all. Return: 0; -ENOENT with the nearest names; as fabric_check(). */
@@ -156,10 +159,12 @@ int fabric_preset(const char *name, uint32_t n_nodes, uint32_t gpus_per_node, st
 const char *fabric_preset_name(size_t i, const char **ret_summary);
 
 /* near.c: the NICs that GPU @local of a class reaches without another GPU's help, as bits. Its own,
- * else those of the nearest GPU below that has some. */
+ * else those of the nearest GPU below that has some, else those of the first that has. */
 uint32_t fabric_near_nics(const struct fabric_class *class, uint32_t local);
 /* The @i-th of them, from 0, round and round. */
 uint32_t fabric_near_nic(const struct fabric_class *class, uint32_t local, uint32_t i);
+/* Places the class's NICs, at most FABRIC_NICS_MAX, beside its GPUs evenly. */
+void fabric_spread_nics(struct fabric_class *class);
 
 /* path.c: the links of a message from @src to @dst (world ranks) in order. @nic: of the source's
  * node and of the destination's, for rings and trees that leave a node by the NIC of their channel;

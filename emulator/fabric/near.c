@@ -3,15 +3,13 @@
 
 uint32_t fabric_near_nics(const struct fabric_class *class, uint32_t local)
 {
-	uint32_t bits = 0, gpu = UINT32_MAX;
+	uint32_t bits = 0, gpu = class->n_nics ? class->nic_gpu[0] : 0;
 
-	for (uint32_t i = 0; i < class->n_nics && class->nic_gpu[i] <= local; i++) {
-		if (class->nic_gpu[i] != gpu)
-			bits = 0; /* a nearer GPU has some */
+	for (uint32_t i = 0; i < class->n_nics && class->nic_gpu[i] <= local; i++)
 		gpu = class->nic_gpu[i];
-		bits |= UINT32_C(1) << i;
-	}
-	return bits || !class->n_nics ? bits : 1;
+	for (uint32_t i = 0; i < class->n_nics; i++)
+		bits |= (uint32_t)(class->nic_gpu[i] == gpu) << i;
+	return bits;
 }
 
 uint32_t fabric_near_nic(const struct fabric_class *class, uint32_t local, uint32_t i)
@@ -21,4 +19,10 @@ uint32_t fabric_near_nic(const struct fabric_class *class, uint32_t local, uint3
 	for (i = n ? i % n : 0; i > 0; i--)
 		bits &= bits - 1;
 	return bits ? (uint32_t)__builtin_ctz(bits) : 0;
+}
+
+void fabric_spread_nics(struct fabric_class *class)
+{
+	for (uint32_t i = 0; i < class->n_nics; i++)
+		class->nic_gpu[i] = i * class->n_gpus / class->n_nics;
 }

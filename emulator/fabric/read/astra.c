@@ -124,6 +124,10 @@ static int read_dimensions(struct yaml_doc *d, struct dimension *dims, size_t *r
 					       "more than %d dimensions: nbox has node, leaf and "
 					       "spine",
 					       DIMENSIONS_MAX);
+	for (size_t k = 0; k < 4 && *ret_n; k++)
+		if (item(d, lists[k], *ret_n))
+			return yaml_doc_refuse(d, lists[k], "%s: more values than dimensions: %zu",
+					       keys[k], *ret_n);
 	for (size_t i = 0; r == 0 && i < *ret_n; i++)
 		r = read_dimension(d, lists, i, &dims[i]);
 	return r < 0 || *ret_n ? r : yaml_doc_refuse(d, lists[0], "topology: no dimension");

@@ -96,8 +96,8 @@ static int read_nic_gpus(struct reader *r, const yaml_node_t *mapping, bool is_d
 	if (c->n_nics > FABRIC_NICS_MAX)
 		return yaml_doc_refuse(r->d, mapping, "nics: %u are too many; at most %u",
 				       c->n_nics, FABRIC_NICS_MAX);
-	for (uint32_t i = 0; !list && is_default && i < c->n_nics; i++)
-		c->nic_gpu[i] = (uint32_t)((uint64_t)i * c->n_gpus / c->n_nics);
+	if (!list && is_default)
+		fabric_spread_nics(c);
 	if (!list)
 		return 0;
 	if ((e = yaml_doc_sequence(r->d, list, "nic_gpus")) < 0)
@@ -118,24 +118,26 @@ static int read_class(struct reader *r, const yaml_node_t *node)
 	static const char *const needed_nic[] = {"nic", "nic_bandwidth", NULL};
 	struct fabric_class *c = &r->f->classes[r->f->n_classes];
 	struct fabric *preset;
+	bool has_preset;
 	int e = yaml_doc_mapping(r->d, node, "classes");
 
 	if (e < 0 || (e = read_preset(r, node, &preset)) < 0)
 		return e;
 	*c = (struct fabric_class){.domain_nodes = 1, .cpu = FABRIC_OTHER_CPU};
+	has_preset = preset;
 	if (preset)
 		*c = preset->classes[0];
 	fabric_free(preset);
 	if ((e = read_fields(r, node, fields_class, more, c)) < 0 ||
-	    (e = preset ? 0 : need(r, node, "class", needed)) < 0 ||
-	    (e = preset || !c->n_nics ? 0 : need(r, node, c->name, needed_nic)) < 0)
+	    (e = has_preset ? 0 : need(r, node, "class", needed)) < 0 ||
+	    (e = has_preset || !c->n_nics ? 0 : need(r, node, c->name, needed_nic)) < 0)
 		return e;
 	for (uint32_t i = 0; i < r->f->n_classes; i++)
 		if (strcmp(r->f->classes[i].name, c->name) == 0)
 			return yaml_doc_refuse(r->d, node, "a second class '%s'", c->name);
 	r->f->n_classes++;
 	return read_nic_gpus(r, node,
-			     !preset || yaml_doc_get(r->d, node, "nics") ||
+			     !has_preset || yaml_doc_get(r->d, node, "nics") ||
 				     yaml_doc_get(r->d, node, "gpus"),
 			     c);
 }
@@ -197,6 +199,8 @@ static int read_run(struct reader *r, const yaml_node_t *node, uint32_t n_nodes,
 	if (number) {
 		if ((e = yaml_doc_count(r->d, number, "nodes", &ret->n)) < 0)
 			return e;
+		if (!ret->n)
+			return yaml_doc_refuse(r->d, number, "nodes: at least 1");
 	} else {
 		if (!is_last || n_nodes <= r->f->n_nodes)
 			return yaml_doc_refuse(r->d, node, "'nodes:' is missing: how many?");
@@ -313,9 +317,10 @@ static int read_network(struct reader *r, const yaml_node_t *node)
 		return e;
 	if (!r->has_network)
 		n->oversubscription = 1;
-	if (preset)
+	if (preset) {
 		*n = preset->network;
-	r->has_network = r->has_network || preset;
+		r->has_network = true;
+	}
 	fabric_free(preset);
 	if ((e = read_fields(r, node, fields_network, more, n)) < 0 ||
 	    (e = r->has_network ? 0 : need(r, node, "network", needed)) < 0)
@@ -336,7 +341,8 @@ static int read_network(struct reader *r, const yaml_node_t *node)
 	return read_cables(r, yaml_doc_get(r->d, node, "cables"));
 }
 
-/* links: [{link: node3.nic2, bandwidth: 100Gbps, latency: 5us}]: what differs. */
+/* links: [{link: node3.nic2, bandwidth: 100Gbps, latency: 5us}]: what differs. The fields are
+ * those of a cable but for its ends. */
 static int read_links(struct reader *r, const yaml_node_t *list)
 {
 	static const char *const more[] = {"link", NULL};
@@ -358,6 +364,9 @@ static int read_links(struct reader *r, const yaml_node_t *list)
 		    (e = need(r, node, "links", needed)) < 0 ||
 		    (e = yaml_doc_text(r->d, yaml_doc_get(r->d, node, "link"), "link", &name)) < 0)
 			return e;
+		if (change.bytes_per_ns < 0 && change.latency_ns < 0)
+			return yaml_doc_refuse(r->d, node,
+					       "links: what is different? bandwidth: or latency:");
 		n_stars += strchr(name, '*') != NULL;
 		if (n_stars > STARS_MAX)
 			return yaml_doc_refuse(r->d, node, "more than %d names with a star",

@@ -51,6 +51,10 @@ printf 'name: "<&>"\npreset: p5\n' >odd.yaml
 exits 0 "a name that XML could read" "$NBOX" topo --fabric odd.yaml --nodes 2 --svg odd.svg
 check "is escaped" python3 -c 'import xml.dom.minidom as m; m.parse("odd.svg")'
 
+printf 'preset: gb200-nvl72\nclasses: [{preset: gb200-nvl72, nics: 0}]\n' >rack.yaml
+exits 0 "one rack without NICs" "$NBOX" topo --fabric rack.yaml --nodes 18
+says "18 nodes of 4 GPUs, 72 ranks" "is a domain"
+
 corpus=$here/../../fuzz/corpus/fabric
 exits 0 "NCCL's topology file" "$NBOX" topo --fabric "$corpus/dgx.xml" --nodes 16
 says "the network is assumed: one switch" "says that it knows no network"
@@ -73,6 +77,8 @@ printf 'presett: p5\n' >f.yaml
 wrong "f.yaml:1:1: unknown key 'presett'; did you mean 'preset'?" --fabric f.yaml
 printf 'preset: 100gbe\nnetwork: {kind: cables, switches: 2, nodes: [{switch: 0, nodes: 1}, {switch: 1, nodes: 1}], cables: []}\n' >f.yaml
 wrong "there is no way from node0 to node1: a cable is missing" --fabric f.yaml --nodes 2
+wrong "a node without NIC reaches no other one: give it nics, or --inter" --fabric rack.yaml --nodes 19
+wrong "--domain-nodes: class alps: only an NVSwitch joins the GPUs of several nodes" --preset alps --domain-nodes 2
 wrong "document types and entities are not taken here" --fabric "$corpus/bomb.xml"
 exits 1 "a picture that cannot be written" "$NBOX" topo --preset p5 --svg /dev/full
 says "/dev/full: No space left on device" "is an error"

@@ -134,6 +134,11 @@ static void nodes_are_otherwise_than_their_preset_says(void **state)
 	assert_true(k->nic_bytes_per_ns == 12.5);
 	assert_true(c->fabric->network.latency_ns == 7000);
 	config_free(c);
+	/* so slow that its figure in GB/s has an exponent */
+	c = finished("cluster: {nodes: 2, preset: p5}\nnetwork: {nics: '1x10Kbps,0.01ns'}\n");
+	assert_true(c->topology.inter.bytes_per_ns > 1e-7 &&
+		    c->topology.inter.bytes_per_ns < 1.25e-6 / 8);
+	config_free(c);
 }
 
 static void what_is_wrong_is_said_where_it_stands(void **state)
@@ -154,8 +159,12 @@ static void what_is_wrong_is_said_where_it_stands(void **state)
 		 "f:1:25: there is no fabric whose nodes could be otherwise"},
 		{"cluster: {preset: p5}\nnetwork: {nics: 8}\n",
 		 "f:2:17: '8' is no number of NICs and their rate"},
+		{"cluster: {preset: p5}\nnetwork: {nics: 1x10000000TB/s}\n",
+		 "f:2:17: class p5: a bandwidth must be"},
 		{"cluster: {preset: p5}\nnetwork: {nics: 17x1Gbps}\n",
 		 "f:2:17: a node has 1 to 16 NICs, not 17"},
+		{"cluster: {preset: alps, domain_nodes: 2}\n",
+		 "f:1:39: class alps: only an NVSwitch joins"},
 		{"cluster: {preset: p5}\nnetwork: {nics: 4x100}\n",
 		 "f:2:17: inter: '100' has no unit"},
 		{"network: {cables: {node3.nic2: 100Gbps}}\n",

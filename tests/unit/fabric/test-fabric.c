@@ -133,6 +133,22 @@ static void two_gpus_that_share_a_nic_both_reach_it(void **state)
 	fabric_free(f);
 }
 
+/* Below the first GPU that has NICs all of that one's are near, too. */
+static void gpus_without_a_nic_have_those_of_a_neighbor(void **state)
+{
+	struct fabric_class c = {.n_gpus = 8, .n_nics = 3, .nic_gpu = {4, 4, 6}};
+
+	(void)state;
+	assert_int_equal(fabric_near_nics(&c, 0), 3);
+	assert_int_equal(fabric_near_nics(&c, 4), 3);
+	assert_int_equal(fabric_near_nics(&c, 5), 3);
+	assert_int_equal(fabric_near_nics(&c, 7), 4);
+	assert_int_equal(fabric_near_nic(&c, 1, 3), 1);
+	c.n_nics = 0;
+	assert_int_equal(fabric_near_nics(&c, 7), 0);
+	assert_int_equal(fabric_near_nic(&c, 7, 1), 0);
+}
+
 static void a_node_without_nvlink_goes_through_its_pcie_port(void **state)
 {
 	struct fabric *f = preset("100gbe", 2);
@@ -239,6 +255,11 @@ static void changes_match_by_name_and_star(void **state)
 	assert_non_null(strstr(err.text, "names are"));
 	assert_int_equal(fabric_change(f, "node0.nic0", 0, -1, &err), -EINVAL);
 	assert_int_equal(fabric_change(f, "node0.nic0", NAN, -1, &err), -EINVAL);
+	assert_int_equal(fabric_change(f, "node0.nic0", 1e-12, -1, &err), -EINVAL);
+	assert_int_equal(fabric_change(f, "node0.nic0", -1, 1e13, &err), -EINVAL);
+	f->classes[0].n_nics = 2; /* node3.nic2 is gone */
+	assert_int_equal(fabric_check(f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "node0.nic2.out is changed, but there is no such NIC"));
 	fabric_free(f);
 }
 
@@ -369,6 +390,7 @@ int main(void)
 		cmocka_unit_test(a_message_inside_a_domain_crosses_two_ports),
 		cmocka_unit_test(a_far_nic_is_reached_through_the_gpu_next_to_it),
 		cmocka_unit_test(two_gpus_that_share_a_nic_both_reach_it),
+		cmocka_unit_test(gpus_without_a_nic_have_those_of_a_neighbor),
 		cmocka_unit_test(a_node_without_nvlink_goes_through_its_pcie_port),
 		cmocka_unit_test(networks_cross_the_switches_that_they_have),
 		cmocka_unit_test(cables_are_followed_by_the_fewest),
