@@ -1,6 +1,7 @@
-/* See nccl-xml.h. Of the elements these matter: cpu (arch, vendor), pci (class, link_speed,
- * link_width), gpu (dev, sm, gdr) with nvlink (count, tclass), net (name, speed in Mbit/s, gdr).
- * The tree that they stand in is the PCI tree. */
+/* See nccl-xml.h. Of the elements these matter: cpu (host_hash, arch, vendor), pci (busid, class,
+ * vendor, device, link_speed, link_width), gpu (dev, sm, gdr) with nvlink (target, count, tclass),
+ * net (name, net, speed in Mbit/s, guid, gdr). The tree that they stand in is the PCI tree. Of
+ * several hosts whose GPUs one NVSwitch joins the first is read, the others are counted. */
 #include "fabric/read/nccl-xml.h"
 
 #include <errno.h>
@@ -11,11 +12,14 @@
 #include <string.h>
 #include <strings.h>
 
+#define HOSTS_MAX 256
+#define UNKNOWN_MBITS 10000
+
 struct element {
 	uint32_t number; /* 0: it is no place: gpu, nic, net */
 	double pcie_bytes_per_ns;
-	const char *class; /* "0x020700"; NULL */
-	char class_text[16];
+	uint32_t bus;
+	unsigned long class, vendor, device; /* 0: not said */
 };
 
 struct reader {
@@ -26,6 +30,8 @@ struct reader {
 	struct element stack[MACHINE_DEPTH_MAX];
 	uint32_t depth, n_places;
 	struct machine_gpu *gpu; /* the one that is open; NULL */
+	unsigned long long hosts[HOSTS_MAX];
+	bool is_elsewhere; /* on another host than the first */
 	int r;
 };
 
@@ -78,10 +84,37 @@ static bool is_yes(const char **attributes, const char *name)
 	return text && strcmp(text, "1") == 0;
 }
 
+/* "0x020700"; 0 where it is not said. */
+static unsigned long hex(const char **attributes, const char *name)
+{
+	const char *text = attribute(attributes, name);
+
+	return text ? strtoul(text, NULL, 16) : 0;
+}
+
+static void take_host(struct reader *r, const char **attributes)
+{
+	const char *text = attribute(attributes, "host_hash");
+	unsigned long long hash = text ? strtoull(text, NULL, 16) : 0;
+	uint32_t i = 0;
+
+	while (i < r->m->n_hosts && r->hosts[i] != hash)
+		i++;
+	r->is_elsewhere = i > 0;
+	if (i < r->m->n_hosts)
+		return;
+	if (i == HOSTS_MAX) {
+		refuse(r, "more than %d hosts", HOSTS_MAX);
+		return;
+	}
+	r->hosts[r->m->n_hosts++] = hash;
+}
+
 static void take_cpu(struct reader *r, const char **attributes)
 {
 	const char *arch = attribute(attributes, "arch"), *vendor = attribute(attributes, "vendor");
 
+	take_host(r, attributes);
 	r->m->cpu = arch && strcmp(arch, "arm64") == 0              ? FABRIC_ARM
 		    : vendor && strcmp(vendor, "GenuineIntel") == 0 ? FABRIC_INTEL
 		    : vendor && strcmp(vendor, "AuthenticAMD") == 0 ? FABRIC_AMD
@@ -90,14 +123,14 @@ static void take_cpu(struct reader *r, const char **attributes)
 
 static void take_pci(struct reader *r, const char **attributes, struct element *e)
 {
-	const char *class = attribute(attributes, "class");
+	const char *bus = attribute(attributes, "busid");
 
 	e->pcie_bytes_per_ns = machine_pcie_rate(number(r, attributes, "link_speed", 1000),
 						 (uint32_t)number(r, attributes, "link_width", 32));
-	if (class) {
-		snprintf(e->class_text, sizeof(e->class_text), "%s", class);
-		e->class = e->class_text;
-	}
+	e->bus = bus ? machine_bus(bus) : 0;
+	e->class = hex(attributes, "class");
+	e->vendor = hex(attributes, "vendor");
+	e->device = hex(attributes, "device");
 }
 
 /* Where the element on top of the stack hangs. */
@@ -121,53 +154,71 @@ static void take_gpu(struct reader *r, const char **attributes)
 				  .sm = (uint32_t)number(r, attributes, "sm", 1000),
 				  .has_gdr = is_yes(attributes, "gdr")};
 	place(r, &g->place);
-	if (r->depth >= 2)
+	if (r->depth >= 2) {
+		g->bus = r->stack[r->depth - 2].bus;
 		g->pcie_bytes_per_ns = r->stack[r->depth - 2].pcie_bytes_per_ns;
+	}
 	r->gpu = g;
 	r->m->n_gpus++;
 }
 
 static void take_nvlink(struct reader *r, const char **attributes)
 {
-	const char *target = attribute(attributes, "tclass");
+	const char *target = attribute(attributes, "target");
+	struct machine_gpu *g = r->gpu;
 
-	if (!r->gpu) {
+	if (!g) {
 		refuse(r, "nvlink stands under no gpu");
 		return;
 	}
-	r->gpu->nvlink_bytes_per_ns +=
-		number(r, attributes, "count", 1000) * machine_nvlink_rate(r->gpu->sm);
-	r->gpu->has_switch |= target && strncmp(target, "0x0680", 6) == 0;
+	g->nvlink_bytes_per_ns += number(r, attributes, "count", 1000) * machine_nvlink_rate(g->sm);
+	if (hex(attributes, "tclass") >> 8 == 0x0680)
+		g->has_switch = true;
+	else if (target && machine_bus(target) && g->n_far_ends < MACHINE_LINKS_MAX)
+		g->far_ends[g->n_far_ends++] = machine_bus(target);
 }
 
-static enum fabric_nic kind_of(const char *name, const char *class)
+/* @pci: what it is on; NULL. NCCL's sockets have no port, its RDMA NICs have. */
+static enum fabric_nic kind_of(const char *name, const struct element *pci, bool has_port)
 {
+	enum fabric_nic efa;
+
 	if (strstr(name, "cxi"))
 		return FABRIC_SLINGSHOT;
+	if (pci && machine_is_efa(pci->vendor, pci->device, &efa))
+		return efa;
 	if (strncmp(name, "efa", 3) == 0 || strncmp(name, "rdmap", 5) == 0)
 		return FABRIC_EFA2;
-	if (class && strncmp(class, "0x0207", 6) == 0)
+	if (pci && pci->class >> 8 == 0x0207)
 		return FABRIC_INFINIBAND;
-	return strncmp(name, "mlx", 3) == 0 ? FABRIC_ROCE : FABRIC_SOCKET;
+	return has_port || strncmp(name, "mlx", 3) == 0 ? FABRIC_ROCE : FABRIC_SOCKET;
 }
 
 static void take_net(struct reader *r, const char **attributes)
 {
-	const char *name = attribute(attributes, "name"), *class = NULL;
+	const char *name = attribute(attributes, "name"), *net = attribute(attributes, "net");
+	const char *speed = attribute(attributes, "speed");
 	struct machine_nic *nic = &r->m->nics[r->m->n_nics];
+	const struct element *pci = NULL;
+	double mbits = 0;
 
+	if (net && strcmp(net, "0") == 0)
+		return; /* NCCL uses it otherwise */
 	if (r->m->n_nics == MACHINE_DEVICES_MAX) {
 		refuse(r, "more than %d NICs", MACHINE_DEVICES_MAX);
 		return;
 	}
 	for (uint32_t i = 0; i < r->depth; i++)
-		class = r->stack[i].class ? r->stack[i].class : class;
-	*nic = (struct machine_nic){.kind = kind_of(name ? name : "", class),
-				    .bytes_per_ns = number(r, attributes, "speed", 1e8) / 8e3,
+		pci = r->stack[i].class ? &r->stack[i] : pci;
+	if (speed && strcmp(speed, "-1") != 0)
+		mbits = number(r, attributes, "speed", 1e8);
+	*nic = (struct machine_nic){.kind = kind_of(name ? name : "", pci,
+						    number(r, attributes, "port", 1e6) > 0),
+				    /* so NCCL takes what does not know its speed */
+				    .bytes_per_ns = (mbits > 0 ? mbits : UNKNOWN_MBITS) / 8e3,
 				    .has_gdr = is_yes(attributes, "gdr")};
 	place(r, &nic->place);
-	if (nic->bytes_per_ns > 0)
-		r->m->n_nics++;
+	r->m->n_nics++;
 }
 
 static void on_start(void *data, const char *name, const char **attributes)
@@ -189,6 +240,8 @@ static void on_start(void *data, const char *name, const char **attributes)
 		e->number = ++r->n_places;
 	if (strcmp(name, "cpu") == 0)
 		take_cpu(r, attributes);
+	else if (r->is_elsewhere)
+		return;
 	else if (strcmp(name, "pci") == 0)
 		take_pci(r, attributes, e);
 	else if (strcmp(name, "gpu") == 0)

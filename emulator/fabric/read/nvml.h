@@ -3,9 +3,12 @@
 
 #include <stdint.h>
 
+#include "fabric/read/machine.h"
+
 struct nvml;
 
 struct nvml *nvml_open(void);            /* NULL: not installed, or it does not work */
 struct nvml *nvml_close(struct nvml *n); /* NULL; takes NULL */
-/* @bus: "0000:18:00.0". *ret_links: that are up. Return: 0; -1: it does not know the GPU. */
-int nvml_ask(struct nvml *n, const char *bus, uint32_t *ret_sm, uint32_t *ret_links);
+/* Sets sm, NVLinks that are up and their far ends of the GPU at @bus, "0000:18:00.0". Return: 0;
+ * -1: NVML does not know it, or its NVLinks: what was there before stays. */
+int nvml_ask(struct nvml *n, const char *bus, struct machine_gpu *gpu);

@@ -18,11 +18,16 @@
 #define FILE_MAX_BYTES (1u << 20)
 #define ASSUMED_LATENCY_NS 2000 /* as of InfiniBand */
 
-static const char *last_part(const char *path)
+/* The last part of a path, cut between letters of UTF-8. */
+static void short_name(const char *path, char ret[FABRIC_NAME_MAX])
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t n = strnlen(name, FABRIC_NAME_MAX);
 
-	return slash ? slash + 1 : path;
+	for (n -= n == FABRIC_NAME_MAX; n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80;)
+		n--;
+	memcpy(ret, name, n);
+	ret[n] = '\0';
 }
 
 /* Checks @f, which it owns, where its reader has not. */
@@ -76,13 +81,15 @@ static int node_of(const struct machine *m, const char *name, uint32_t n_nodes,
 	static const struct fabric_network network = {.kind = FABRIC_SWITCH,
 						      .latency_ns = ASSUMED_LATENCY_NS,
 						      .oversubscription = 1};
+	char short_text[FABRIC_NAME_MAX];
 	struct fabric_class class;
 	struct err why = {""};
 
-	if (machine_class(m, last_part(name), &class, &why) < 0)
+	short_name(name, short_text);
+	if (machine_class(m, short_text, &class, &why) < 0)
 		return err_set(err, EINVAL, "%s: %s", name, why.text);
-	return checked(name, fabric_new(&class, &network, n_nodes ? n_nodes : 1), gpus_per_node,
-		       ret, err);
+	return checked(name, fabric_new(&class, &network, n_nodes ? n_nodes : class.domain_nodes),
+		       gpus_per_node, ret, err);
 }
 
 static int parse_xml(const char *name, const char *text, size_t n, uint32_t n_nodes,
@@ -97,10 +104,12 @@ static int parse_xml(const char *name, const char *text, size_t n, uint32_t n_no
 int fabric_open_machine(const char *root, uint32_t n_nodes, uint32_t gpus_per_node,
 			struct fabric **ret, struct err *err)
 {
+	struct nvml *nvml = root[0] ? NULL : nvml_open();
 	struct fabric *f = NULL;
 	struct machine m;
-	int r = sysfs_read(root, &m, err);
+	int r = sysfs_read(root, nvml, &m, err);
 
+	nvml_close(nvml);
 	if (r == 0)
 		r = node_of(&m, "this machine", n_nodes, gpus_per_node, &f, err);
 	if (r < 0)
@@ -137,7 +146,7 @@ int fabric_parse(const char *name, const char *text, size_t n, uint32_t n_nodes,
 	if (r < 0)
 		return r;
 	if (!f->name[0])
-		snprintf(f->name, sizeof(f->name), "%s", last_part(name));
+		short_name(name, f->name);
 	if (asprintf(&f->source, "file %s%s", name,
 		     is_xml ? "; the network is assumed: one switch, 2 us" : "") < 0) {
 		f->source = NULL;

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "fabric/read/nvml.h"
 
 #define LINE 128
+#define EFA_WITHOUT_GDR 0xefa0 /* of a p3dn */
 
 /* PCI device numbers of NVIDIA's, as pci.ids has them. */
 static const struct {
@@ -81,12 +81,32 @@ static int walk(struct tree *t, const char *folder, int (*each)(struct tree *t, 
 	return r;
 }
 
+static unsigned long read_hex(const struct tree *t, const char *device, const char *name)
+{
+	char line[LINE];
+
+	read_line(line, "%s%s/%s", t->root, device, name);
+	return strtoul(line, NULL, 16);
+}
+
+/* The least that a device and its port say; 0: neither does. */
+static double read_least(const struct tree *t, const char *device, const char *name)
+{
+	char line[LINE];
+	double own, port;
+
+	read_line(line, "%s%s/%s", t->root, device, name);
+	own = strtod(line, NULL);
+	read_line(line, "%s%s/../%s", t->root, device, name);
+	port = strtod(line, NULL);
+	return port > 0 && (port < own || !(own > 0)) ? port : own;
+}
+
 /* Where a PCI device hangs: its NUMA node, then the bridges' addresses, its own last. @device: a
  * link in /sys. */
 static bool find_place(const struct tree *t, const char *device, struct machine_place *ret)
 {
 	char path[PATH_MAX], target[PATH_MAX], line[LINE], *part, *rest;
-	unsigned int domain, bus, slot, function;
 
 	snprintf(path, sizeof(path), "%s%s", t->root, device);
 	if (!realpath(path, target))
@@ -95,28 +115,27 @@ static bool find_place(const struct tree *t, const char *device, struct machine_
 	read_line(line, "%s/numa_node", target);
 	ret->path[ret->depth++] = (uint32_t)(strtol(line, NULL, 10) + 2);
 	for (part = strtok_r(target, "/", &rest); part; part = strtok_r(NULL, "/", &rest)) {
-		if (sscanf(part, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
+		uint32_t bus = machine_bus(part);
+
+		if (!bus)
 			continue;
 		if (ret->depth == MACHINE_DEPTH_MAX)
 			return false;
-		ret->path[ret->depth++] =
-			domain << 16 | (bus & 0xff) << 8 | (slot & 0x1f) << 3 | (function & 7);
+		ret->path[ret->depth++] = bus;
 	}
 	return ret->depth > 1;
 }
 
 static int known_card(struct tree *t, const char *bus, unsigned int device, struct machine_gpu *g)
 {
-	uint32_t links;
-
 	for (size_t i = 0; i < ARRAY_SIZE(cards); i++)
 		if (cards[i].device == device) {
 			g->name = cards[i].name;
 			g->sm = cards[i].sm;
 			g->nvlink_bytes_per_ns = cards[i].port;
 		}
-	if (t->nvml && nvml_ask(t->nvml, bus, &g->sm, &links) == 0)
-		g->nvlink_bytes_per_ns = links * machine_nvlink_rate(g->sm);
+	if (t->nvml)
+		nvml_ask(t->nvml, bus, g);
 	if (g->sm)
 		return 0;
 	return err_set(t->err, ENODEV,
@@ -128,38 +147,31 @@ static int known_card(struct tree *t, const char *bus, unsigned int device, stru
 static int take_pci(struct tree *t, const char *bus)
 {
 	struct machine_gpu *g = &t->m->gpus[t->m->n_gpus];
-	char line[LINE], speed[LINE], device[LINE];
+	char device[LINE];
 	unsigned long class;
 
-	read_line(line, "%s/sys/bus/pci/devices/%s/vendor", t->root, bus);
-	if (strtoul(line, NULL, 16) != 0x10de)
+	snprintf(device, sizeof(device), "/sys/bus/pci/devices/%.64s", bus);
+	if (read_hex(t, device, "vendor") != 0x10de)
 		return 0;
-	read_line(line, "%s/sys/bus/pci/devices/%s/class", t->root, bus);
-	class = strtoul(line, NULL, 16) >> 8;
+	class = read_hex(t, device, "class") >> 8;
 	t->has_switch |= class == 0x0680;
 	if ((class != 0x0302 && class != 0x0300) || t->m->n_gpus == MACHINE_DEVICES_MAX)
 		return 0;
-	*g = (struct machine_gpu){.number = t->m->n_gpus, .has_gdr = true};
-	snprintf(device, sizeof(device), "/sys/bus/pci/devices/%.64s", bus);
+	*g = (struct machine_gpu){.number = t->m->n_gpus, .bus = machine_bus(bus), .has_gdr = true};
 	if (!find_place(t, device, &g->place))
 		return 0;
-	read_line(speed, "%s%s/max_link_speed", t->root, device);
-	read_line(line, "%s%s/max_link_width", t->root, device);
-	g->pcie_bytes_per_ns =
-		machine_pcie_rate(strtod(speed, NULL), (uint32_t)strtoul(line, NULL, 10));
-	read_line(line, "%s%s/device", t->root, device);
+	g->pcie_bytes_per_ns = machine_pcie_rate(read_least(t, device, "max_link_speed"),
+						 (uint32_t)read_least(t, device, "max_link_width"));
 	t->m->n_gpus++;
-	return known_card(t, bus, (unsigned int)strtoul(line, NULL, 16), g);
+	return known_card(t, bus, (unsigned int)read_hex(t, device, "device"), g);
 }
 
-static enum fabric_nic kind_of(const char *name, const char *layer)
+/* What is neither counts as a socket: NCCL's verbs do not take it. */
+static enum fabric_nic kind_of(const char *layer)
 {
-	if (strcmp(layer, "InfiniBand") == 0)
-		return FABRIC_INFINIBAND;
-	if (strcmp(layer, "Ethernet") == 0)
-		return FABRIC_ROCE;
-	return strncmp(name, "efa", 3) == 0 || strncmp(name, "rdmap", 5) == 0 ? FABRIC_EFA2
-									      : FABRIC_SOCKET;
+	return strcmp(layer, "InfiniBand") == 0 ? FABRIC_INFINIBAND
+	       : strcmp(layer, "Ethernet") == 0 ? FABRIC_ROCE
+						: FABRIC_SOCKET;
 }
 
 /* An RDMA device's ports that are up. */
@@ -167,10 +179,13 @@ static int take_rdma(struct tree *t, const char *name)
 {
 	char line[LINE], layer[LINE], device[LINE];
 	struct machine_place place;
+	unsigned long vendor, number;
 
 	snprintf(device, sizeof(device), "/sys/class/infiniband/%.64s/device", name);
 	if (!find_place(t, device, &place))
 		return 0;
+	vendor = read_hex(t, device, "vendor");
+	number = read_hex(t, device, "device");
 	for (int port = 1; port <= 4 && t->m->n_nics < MACHINE_DEVICES_MAX; port++) {
 		const char *at = "sys/class/infiniband";
 		struct machine_nic nic = {.place = place, .has_gdr = true};
@@ -181,7 +196,9 @@ static int take_rdma(struct tree *t, const char *name)
 		read_line(line, "%s/%s/%s/ports/%d/rate", t->root, at, name, port);
 		nic.bytes_per_ns = strtod(line, NULL) / 8; /* "400 Gb/sec (4X NDR)" */
 		read_line(layer, "%s/%s/%s/ports/%d/link_layer", t->root, at, name, port);
-		nic.kind = kind_of(name, layer);
+		nic.kind = kind_of(layer);
+		if (machine_is_efa(vendor, number, &nic.kind))
+			nic.has_gdr = number != EFA_WITHOUT_GDR;
 		if (nic.bytes_per_ns > 0)
 			t->m->nics[t->m->n_nics++] = nic;
 	}
@@ -221,27 +238,39 @@ static enum fabric_cpu read_cpu(const char *root)
 	return cpu;
 }
 
-/* NVSwitches of newer boards are no PCI devices, and those of a virtual machine may be hidden:
- * eight GPUs with NVLink have had some since A100. */
+static bool is_gpu(const struct machine *m, uint32_t bus)
+{
+	for (uint32_t i = 0; i < m->n_gpus; i++)
+		if (m->gpus[i].bus == bus)
+			return true;
+	return false;
+}
+
+/* The far end of an NVLink that is no GPU is an NVSwitch, which a virtual machine may not show. Who
+ * cannot say where its links go: NVSwitches of newer boards are no PCI devices, but eight GPUs with
+ * NVLink have had some since A100. */
 static void find_switches(struct tree *t)
 {
 	struct machine *m = t->m;
 
-	for (uint32_t i = 0; i < m->n_gpus; i++)
-		m->gpus[i].has_switch = m->gpus[i].nvlink_bytes_per_ns > 0 &&
-					(t->has_switch || (m->n_gpus >= 8 && m->gpus[i].sm >= 80));
+	for (uint32_t i = 0; i < m->n_gpus; i++) {
+		struct machine_gpu *g = &m->gpus[i];
+
+		if (!g->n_far_ends)
+			g->has_switch = g->nvlink_bytes_per_ns > 0 &&
+					(t->has_switch || (m->n_gpus >= 8 && g->sm >= 80));
+		for (uint32_t k = 0; k < g->n_far_ends; k++)
+			g->has_switch = g->has_switch || !is_gpu(m, g->far_ends[k]);
+	}
 }
 
-int sysfs_read(const char *root, struct machine *ret, struct err *err)
+int sysfs_read(const char *root, struct nvml *nvml, struct machine *ret, struct err *err)
 {
-	struct tree t = {.root = root, .m = ret, .err = err};
+	struct tree t = {.root = root, .m = ret, .nvml = nvml, .err = err};
 	int r;
 
 	*ret = (struct machine){.cpu = read_cpu(root), .bridges_of_a_switch = 2};
-	if (!root[0])
-		t.nvml = nvml_open();
 	r = walk(&t, "/sys/bus/pci/devices", take_pci);
-	nvml_close(t.nvml);
 	if (r == 0)
 		r = walk(&t, "/sys/class/infiniband", take_rdma);
 	if (r == 0 && !ret->n_nics)

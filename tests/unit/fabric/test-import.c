@@ -46,10 +46,10 @@ static char *machine(const char *sm, const char *class, int links, const char *s
 			"<pci busid=\"0000:%d1:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s "
 			"PCIe\" link_width=\"16\"><gpu dev=\"%d\" sm=\"%s\" rank=\"%d\" gdr=\"1\">\n",
 			i, i, 7 - i, sm, 7 - i);
-		for (int k = 0; k < links; k++)
+		for (int k = 0; k < links; k++) /* to switches, or to the GPUs beside it */
 			fprintf(to,
-				"<nvlink target=\"0000:f%d:00.0\" count=\"3\" tclass=\"%s\"/>\n", k,
-				class);
+				"<nvlink target=\"0000:%x1:00.0\" count=\"3\" tclass=\"%s\"/>\n",
+				links > 2 ? 15 : (i + 1 + 6 * k) % 8, class);
 		fprintf(to,
 			"</gpu></pci>\n<pci busid=\"0000:%d2:00.0\" class=\"0x020700\" "
 			"link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><nic><net name=\"mlx5_%d\" "
@@ -159,6 +159,97 @@ static void more_nics_than_a_class_has_are_one_a_gpu(void **state)
 	fabric_free(f);
 }
 
+/* A GPU, its NIC and what else is said of the two. */
+static struct fabric *one(const char *gpu, const char *nic_pci, const char *net)
+{
+	struct fabric *f;
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		 "<system><cpu arch=\"x86_64\" vendor=\"GenuineIntel\"><pci class=\"0x060400\">"
+		 "<pci busid=\"0000:11:00.0\" class=\"0x030200\"><gpu dev=\"0\" %s/></pci>"
+		 "<pci %s><nic><net %s/></nic></pci></pci></cpu></system>",
+		 gpu, nic_pci, net);
+	f = good(text, 2);
+	return f;
+}
+
+static void nics_are_known_by_what_nccl_says_of_them(void **state)
+{
+	static const struct {
+		const char *pci, *net;
+		enum fabric_nic kind;
+		double bytes_per_ns;
+	} rows[] = {
+		{"class=\"0x020000\" vendor=\"0x1d0f\" device=\"0xefa1\"",
+		 "name=\"rdmap16s27\" speed=\"100000\" port=\"1\"", FABRIC_EFA, 12.5},
+		{"class=\"0x020000\" vendor=\"0x1d0f\" device=\"0xefa2\"",
+		 "name=\"rdmap79s0\" speed=\"100000\" port=\"1\"", FABRIC_EFA2, 12.5},
+		{"class=\"0x020000\" vendor=\"0x14e4\" device=\"0x1760\"",
+		 "name=\"bnxt_re0\" speed=\"400000\" port=\"1\"", FABRIC_ROCE, 50},
+		{"class=\"0x020700\"", "name=\"ibp24s0\" speed=\"400000\" port=\"1\"",
+		 FABRIC_INFINIBAND, 50},
+		{"class=\"0x020000\"", "name=\"ens5\" speed=\"-1\" port=\"0\"", FABRIC_SOCKET,
+		 1.25},
+		{"class=\"0x020000\"", "name=\"ens5\"", FABRIC_SOCKET, 1.25},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct fabric *f = one("sm=\"90\" gdr=\"1\"", rows[i].pci, rows[i].net);
+
+		assert_int_equal(f->classes[0].nic, rows[i].kind);
+		assert_true(f->classes[0].nic_bytes_per_ns == rows[i].bytes_per_ns);
+		fabric_free(f);
+	}
+}
+
+static void gpu_and_nic_both_need_gpudirect(void **state)
+{
+	static const char net[] = "name=\"mlx5_0\" speed=\"400000\" port=\"1\" gdr=\"1\"";
+	struct fabric *f = one("sm=\"90\" gdr=\"0\"", "class=\"0x020700\"", net);
+
+	(void)state;
+	assert_false(f->classes[0].has_gdr);
+	fabric_free(f);
+	f = one("sm=\"90\" gdr=\"1\"", "class=\"0x020700\"", net);
+	assert_true(f->classes[0].has_gdr);
+	fabric_free(f);
+}
+
+/* As NCCL writes what an NVSwitch joins over several hosts. */
+static void hosts_of_one_nvswitch_are_a_domain(void **state)
+{
+	struct fabric *f;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+
+	(void)state;
+	assert_non_null(to);
+	fprintf(to, "<system version=\"1\">\n");
+	for (int host = 0; host < 3; host++)
+		for (int cpu = 0; cpu < 2; cpu++)
+			fprintf(to,
+				"<cpu host_hash=\"0x%x\" numaid=\"%d\" arch=\"arm64\">"
+				"<pci busid=\"000%d:01:00.0\" class=\"0x030200\"><gpu dev=\"%d\" "
+				"sm=\"100\" gdr=\"1\"><nvlink target=\"fffffff:ffff:ff\" "
+				"count=\"18\" tclass=\"0x068000\"/></gpu></pci>"
+				"<pci busid=\"000%d:02:00.0\" class=\"0x020700\"><nic><net "
+				"name=\"mlx5_%d\" speed=\"400000\" port=\"1\" gdr=\"1\"/></nic></pci>"
+				"</cpu>\n",
+				0xabc + host, cpu, cpu, cpu, cpu, cpu);
+	fprintf(to, "</system>\n");
+	fclose(to);
+	f = good(text, 0);
+	assert_true(f->n_nodes == 3 && f->classes[0].domain_nodes == 3);
+	assert_true(f->classes[0].n_gpus == 2 && f->classes[0].n_nics == 2);
+	assert_true(f->classes[0].gpu_bytes_per_ns == 900);
+	assert_int_equal(fabric_domain_nodes(f, 0), 3);
+	fabric_free(f);
+	free(text);
+}
+
 static void wrong_topology_files_get_a_sentence(void **state)
 {
 	static const struct {
@@ -178,6 +269,7 @@ static void wrong_topology_files_get_a_sentence(void **state)
 		{"<system><cpu><pci><gpu dev=\"0\" sm=\"90\"><nvlink count=\"nan\"/></gpu></pci></cpu>"
 		 "</system>",
 		 "count=\"nan\" is no number"},
+		{"<system><cpu><pci><gpu dev=\"0\"/></pci></cpu></system>", "sm is missing"},
 		{"<system><cpu><pci><gpu dev=\"0\" sm=\"90\"/></pci></cpu></system>",
 		 "a node without NIC reaches no other one"},
 	};
@@ -277,6 +369,8 @@ static void wrong_networks_of_astra_sim_get_a_sentence(void **state)
 		 "npus_count: a value is missing"},
 		{"topology: [Ring]\nnpus_count: [8]\nbandwidth: [-50]\nlatency: [500]\n",
 		 "bandwidth: '-50' is no number"},
+		{"topology: [Ring]\nnpus_count: [8, 4]\nbandwidth: [50]\nlatency: [500]\n",
+		 "npus_count: more values than dimensions: 1"},
 		{"topology: [Ring]\nnpus_count: [0]\nbandwidth: [50]\nlatency: [500]\n",
 		 "a dimension without NPUs"},
 		{"topology: [Switch]\nnpus_count: [1000000000]\nbandwidth: [50]\nlatency: [500]\n",
@@ -313,6 +407,9 @@ int main(void)
 		cmocka_unit_test(links_to_gpus_are_no_switch),
 		cmocka_unit_test(gpus_of_a_switch_share_its_nics),
 		cmocka_unit_test(more_nics_than_a_class_has_are_one_a_gpu),
+		cmocka_unit_test(nics_are_known_by_what_nccl_says_of_them),
+		cmocka_unit_test(gpu_and_nic_both_need_gpudirect),
+		cmocka_unit_test(hosts_of_one_nvswitch_are_a_domain),
 		cmocka_unit_test(wrong_topology_files_get_a_sentence),
 		cmocka_unit_test(nesting_without_end_is_refused),
 		cmocka_unit_test(dimensions_of_astra_sim_are_node_leaf_and_spine),

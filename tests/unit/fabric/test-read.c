@@ -206,6 +206,13 @@ static void what_is_wrong_is_said_with_its_place(void **state)
 		{"preset: p5\nnodes: [{class: p5, nodes: 2}]\n", "2 nodes are here, 3 are wanted",
 		 3},
 		{"preset: p5\nnodes: [{class: p5}]\n", "'nodes:' is missing", 0},
+		{"preset: p5\nnodes: [{class: p5, nodes: 0}, {class: p5}]\n", "nodes: at least 1",
+		 2},
+		{"preset: p5\nclasses: [{preset: p5}, {preset: p4d}]\n",
+		 "class p4d has no nodes: name it under nodes, or take it out", 2},
+		{"preset: alps\nnetwork: {nodes_per_leaf: 1, leaves_per_pod: 1}\n",
+		 "network: 5000 groups; at most 4096", 5000},
+		{"preset: p5\nlinks: [{link: node0.nic0}]\n", "links: what is different?", 2},
 		{"preset: p5\nnodes: [{class: p5, nodes: 4294967295}, {class: p5, nodes: 2}]\n",
 		 "too many", 0},
 		{"preset: p5\nnetwork: {kind: rail}\n", "nodes_per_leaf: N", 2},
@@ -261,6 +268,36 @@ static void a_flood_of_stars_is_refused(void **state)
 	assert_string_equal(err.text, "f.yaml:67:3: more than 64 names with a star");
 }
 
+/* Without NICs only one domain works, whatever the other classes have. */
+static void nodes_without_nics_are_one_domain(void **state)
+{
+	static const char rack[] =
+		"classes: [{preset: gb200-nvl72, nics: 0, nic_gpus: []}, {preset: gb200-nvl72, "
+		"name: b}]\nnetwork: {preset: gb200-nvl72}\n"
+		"nodes: [{class: gb200-nvl72, nodes: 9}, {class: b, nodes: 9}]\n";
+	struct fabric *f = NULL;
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(parse(rack, 0, &f, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "a node without NIC reaches no other one"));
+	f = good("preset: gb200-nvl72\nclasses: [{preset: gb200-nvl72, nics: 0}]\n", 18);
+	fabric_free(f);
+}
+
+/* The name of a file is cut between letters: of this one the last one that fits has two bytes. */
+static void long_file_names_stay_utf8(void **state)
+{
+	static const char name[] = "/tmp/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9\xc3\xa9.yaml";
+	struct fabric *f = NULL;
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(fabric_parse(name, "preset: p5\n", 11, 2, 0, &f, &err), 0);
+	assert_string_equal(f->name, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+	fabric_free(f);
+}
+
 static void a_file_that_is_not_there_is_no_preset(void **state)
 {
 	struct fabric *f = NULL;
@@ -283,6 +320,8 @@ int main(void)
 		cmocka_unit_test(cables_join_switches),
 		cmocka_unit_test(what_is_wrong_is_said_with_its_place),
 		cmocka_unit_test(a_flood_of_stars_is_refused),
+		cmocka_unit_test(nodes_without_nics_are_one_domain),
+		cmocka_unit_test(long_file_names_stay_utf8),
 		cmocka_unit_test(a_file_that_is_not_there_is_no_preset),
 	};
 
