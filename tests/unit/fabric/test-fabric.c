@@ -346,6 +346,40 @@ static void the_weaker_of_two_classes_is_seen(void **state)
 	fabric_free(old);
 }
 
+static void bisects(const struct fabric *f, double bytes_per_ns)
+{
+	assert_true(fabs(fabric_bisection(f) / bytes_per_ns - 1) < 1e-9);
+}
+
+/* Nodes are halved between domains; a leaf or pod with nodes of both halves is on one side. */
+static void a_bisection_is_what_the_narrowest_cut_carries(void **state)
+{
+	struct fabric *f = preset("gb200-nvl72", 36);
+	const double node = 4 * 50 * 0.98; /* its NICs */
+	struct err err = {""};
+
+	(void)state;
+	f->network.nodes_per_leaf = 18;
+	f->network.oversubscription = 4;
+	bisects(f, 18 * node / 4);
+	f->network.nodes_per_leaf = 8; /* two leaves go up, two nodes are on the third */
+	bisects(f, (16 / 4.0 + 2) * node);
+	f->network.nodes_per_leaf = 32; /* 14 nodes are on the first half's, four go down */
+	bisects(f, (14 + 4 / 4.0) * node);
+	f->network = (struct fabric_network){.kind = FABRIC_FAT_TREE,
+					     .nodes_per_leaf = 4,
+					     .leaves_per_pod = 3,
+					     .oversubscription = 1};
+	assert_int_equal(fabric_change(f, "pod*", 10, -1, &err), 0);
+	bisects(f, 10 + 6 * node); /* a pod goes up, six nodes are on the second */
+	f->n_nodes = f->nodes[0].n = 20;
+	f->network.kind = FABRIC_SWITCH;
+	bisects(f, 2 * node); /* the second domain */
+	f->n_nodes = f->nodes[0].n = 18;
+	bisects(f, 9 * 4 * 900 * 0.82); /* inside the only domain */
+	fabric_free(f);
+}
+
 static void impossible_fabrics_get_a_sentence(void **state)
 {
 	struct err err = {""};
@@ -398,6 +432,7 @@ int main(void)
 		cmocka_unit_test(every_link_of_a_path_is_found_by_its_name),
 		cmocka_unit_test(an_op_sees_its_domains_and_the_nics_near_to_it),
 		cmocka_unit_test(the_weaker_of_two_classes_is_seen),
+		cmocka_unit_test(a_bisection_is_what_the_narrowest_cut_carries),
 		cmocka_unit_test(impossible_fabrics_get_a_sentence),
 	};
 
