@@ -159,6 +159,34 @@ static void a_slow_link_counts(void **state)
 	fabric_free(f);
 }
 
+/* The root alone receives of a gather or a reduction, and sends a scatter or a broadcast. */
+static void the_root_has_all_the_bytes(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 8);
+	struct membership world = {.n_ranks = 64, .stride = 1};
+	const double slow = 8 * 2, nics = 8 * 49, root = 369 + 49, all = (double)GIB;
+	struct err err = {""};
+	char where[128];
+	const struct {
+		enum coll_kind kind;
+		double slow_root, other_root; /* where the slow node is the root's, and where not */
+	} cases[] = {{COLL_GATHER, 56 * all / slow, 63 * all / root},
+		     {COLL_REDUCE, all / slow, all / nics},
+		     {COLL_SCATTER, 63 * all / root, 8 * all / slow},
+		     {COLL_BROADCAST, all / (369 + 2), all / slow}};
+
+	(void)state;
+	assert_int_equal(fabric_change(f, "node3.nic*.in", 2, -1, &err), 0);
+	for (size_t i = 0; i < 4; i++) {
+		double a = fabric_bound(f, cases[i].kind, GIB, 27, &world, where, sizeof(where));
+		double b = fabric_bound(f, cases[i].kind, GIB, 2, &world, where, sizeof(where));
+
+		assert_true(is_near(a, cases[i].slow_root));
+		assert_true(is_near(b, cases[i].other_root));
+	}
+	fabric_free(f);
+}
+
 /* A tree of switches, perhaps with another cable, and nodes anywhere. */
 static void random_cables(struct rng *rng, struct fabric *f)
 {
@@ -385,6 +413,7 @@ int main(void)
 		cmocka_unit_test(one_rank_a_node_has_the_nic_near_to_it),
 		cmocka_unit_test(cables_between_sites_count),
 		cmocka_unit_test(a_slow_link_counts),
+		cmocka_unit_test(the_root_has_all_the_bytes),
 		cmocka_unit_test(no_schedule_beats_the_bound),
 		cmocka_unit_test(all_ways_to_the_bound_agree),
 	};
