@@ -249,7 +249,11 @@ int run_execute(struct run *run)
 
 	if (run->is_dry) {
 		plan_print(run);
-		return 0;
+		fflush(stdout);
+		if (!run->missing.text[0])
+			return 0;
+		fail(run, &run->missing);
+		return 2;
 	}
 	say_before(run);
 	memcpy(g.token, run->config->token, WIRE_TOKEN_BYTES);

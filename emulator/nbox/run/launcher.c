@@ -168,15 +168,16 @@ int run_launcher_finish(struct run *run, struct err *err)
 	if (!run->is_launcher)
 		return 0;
 	if (config_is_set(c, CONFIG_REAL) && c->n_real != run->n_launcher_ranks)
-		return err_set(err, EINVAL, "%s starts %u ranks here, but %zu are real (%s)", name,
-			       run->n_launcher_ranks, c->n_real,
-			       config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
+		return err_set(err, EINVAL, "%s starts %u rank%s here, but %zu are real (%s)", name,
+			       run->n_launcher_ranks, run->n_launcher_ranks == 1 ? "" : "s",
+			       c->n_real, config_where(c, CONFIG_REAL, 0, where, sizeof(where)));
 	if (!config_is_set(c, CONFIG_REAL) && c->topology.gpus_per_node != run->n_launcher_ranks)
 		return err_set(
 			err, EINVAL,
-			"%s starts %u ranks here, but a node has %u (%s): make them equal, or "
+			"%s starts %u rank%s here, but a node has %u (%s): make them equal, or "
 			"name with --real those that have a process",
-			name, run->n_launcher_ranks, c->topology.gpus_per_node,
+			name, run->n_launcher_ranks, run->n_launcher_ranks == 1 ? "" : "s",
+			c->topology.gpus_per_node,
 			config_where(c, CONFIG_GPUS_PER_NODE, 0, where, sizeof(where)));
 	if (run->line.kind == LAUNCHER_NONE)
 		return 0;

@@ -9,8 +9,8 @@ void plan_print(const struct run *run)
 	const struct config *c = run->config;
 	char model[1024];
 
-	printf("world      %u ranks: %u nodes x %u%s\n", c->world, c->topology.n_nodes,
-	       c->topology.gpus_per_node,
+	printf("world      %u ranks: %u node%s x %u%s\n", c->world, c->topology.n_nodes,
+	       c->topology.n_nodes == 1 ? "" : "s", c->topology.gpus_per_node,
 	       run_is_assumed_size(run) ? " (the number of nodes is not given: --nodes)" : "");
 	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real,
 	       c->real[0], run->is_launcher ? run->n_launcher_ranks : run_count_procs(run),

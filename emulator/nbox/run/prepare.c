@@ -179,7 +179,9 @@ int run_prepare(struct run *run, struct err *err)
 		r = run_launcher_finish(run, err);
 	if (r == 0 && !run->printer)
 		r = program_check(run->local_command ? run->local_command : run->command,
-				  &run->line, err);
+				  &run->line, run->is_dry ? &run->missing : err);
+	if (run->missing.text[0])
+		r = 0;
 	if (r == 0)
 		r = paths_find(&run->paths,
 			       run->needs | (run->device == RUN_DEVICE_HOST ? PATHS_HOST : 0), err);

@@ -48,10 +48,12 @@ struct run {
 	char **argv;
 	char kernels[PATH_MAX]; /* NBOX_HOST_KERNEL_TIME of the job; "": as it is */
 	char compute[256];      /* how long kernels take, in words; "": no time */
-	char network[512];  /* that times come from, in words; "": --plain, or the model is none */
-	char hint[512];     /* that the command seems to start its ranks itself; "": it does not, or
-			       that was said */
-	char warning[512];  /* of the model, to be read before the run; "": none */
+	char network[512]; /* that times come from, in words; "": --plain, or the model is none */
+	char hint[512];    /* that the command seems to start its ranks itself; "": it does not, or
+			      that was said */
+	char warning[512]; /* of the model, to be read before the run; "": none */
+	struct err
+		missing; /* a dry run: why the command could not run here, said behind the plan */
 	unsigned int needs; /* PATHS_... */
 	struct paths paths;
 };

@@ -89,6 +89,9 @@ printf '#!/bin/sh\n' >train && chmod +x train
 exits 0 "--dry-run" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring --out dry -- ./train --x
 says "512" "--dry-run says the world's size"
 says "./train --x" "--dry-run says the command"
+exits 2 "--dry-run where the launcher is not installed" "$NBOX" run --dry-run --nodes 64 --gpus-per-node 8 --model ring -- env/bin/torchrun --nproc-per-node=8 train.py
+says "world      512 ranks: 64 nodes x 8" "says what would run"
+is "$(tail -n 1 <<<"$out")" "nbox run: env/bin/torchrun: not found here, or no program" "and what is missing"
 printf 'kind,bytes,us\nallreduce,8,1\n' >no-broadcast.txt
 exits 0 "a table without all kinds" "$NBOX" run --dry-run --nodes 4 --model table:file=no-broadcast.txt -- ./train
 says "warning    delay model table: no-broadcast.txt has times of allreduce; an op of another kind (allgather reducescatter " "says so"
