@@ -19,8 +19,8 @@
 const char *const link_number_names[LINK_NUMBERS] = {"network latency", "each switch more",
 						     "NIC bandwidth", "GPU port bandwidth",
 						     "GPU port latency"};
-const char *const links_band_names[LINKS_BANDS] = {"up to 64 KiB", "between", "from 64 MiB up",
-						   "all"};
+const char *const links_band_names[LINKS_BANDS] = {"up to 64 KiB", "64 KiB to 64 MiB",
+						   "from 64 MiB up", "all"};
 
 /* How far below what the fabric says a number may be. */
 static const double least[LINK_NUMBERS] = {0.1, 0.1, 0.3, 0.3, 0.1};

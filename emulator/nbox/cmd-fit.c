@@ -44,21 +44,28 @@ static int take_form(const char *value, enum curve_form *ret, struct err *err)
 			*ret = f;
 			return 0;
 		}
-	if (strcmp(value, "auto") != 0)
-		return err_set(err, EINVAL, "--kind '%s': auto, alphabeta, sigmoid or table",
-			       value);
 	*ret = FIT_AUTO;
-	return 0;
+	return strcmp(value, "auto") == 0
+		       ? 0
+		       : words_unknown("--kind", value, options[FLAG_FIT_FORM].choices,
+				       CURVE_FORMS + 1, err);
+}
+
+static int take_collective(const char *value, int *ret, struct err *err)
+{
+	const char *names[COLL_KINDS];
+
+	for (uint32_t i = 0; i < COLL_KINDS; i++)
+		names[i] = coll_kind_name(i);
+	*ret = coll_kind_parse(value);
+	return *ret < 0 ? words_unknown("--coll", value, names, COLL_KINDS, err) : 0;
 }
 
 static int take_option(struct request *q, const struct option_word *w, struct err *err)
 {
 	switch ((unsigned int)w->id) {
 	case FLAG_FIT_COLL:
-		q->hints.kind = coll_kind_parse(w->value);
-		return q->hints.kind < 0 ? err_set(err, EINVAL,
-						   "--coll: no collective is called '%s'", w->value)
-					 : 0;
+		return take_collective(w->value, &q->hints.kind, err);
 	case FLAG_FIT_RANKS:
 		return words_count(w->name, w->value, &q->hints.n_ranks, err);
 	case FLAG_FIT_NODES:
@@ -115,14 +122,13 @@ static char *name_sources(const struct request *q, char *buf, size_t size)
 
 static int write_model(const struct fitted *f, const char *path, struct err *err)
 {
-	FILE *to = fopen(path, "we");
-	int r;
+	FILE *to;
+	int r = file_create(path, &to, err);
 
-	if (!to)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (r < 0)
+		return r;
 	fitted_write(f, to);
-	r = file_close(to);
-	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
+	return file_finish(to, path, err);
 }
 
 static int fit_curves(const struct request *q, const struct samples *samples, struct err *err)

@@ -38,20 +38,19 @@ static int read_trace(const char *path, struct trace *ret, struct err *err)
 
 static int write_table(struct trace *trace, const char *path, const char *out, struct err *err)
 {
-	FILE *f = out ? fopen(out, "we") : stdout;
-	int r, closed;
+	FILE *f;
+	int r = file_create(out, &f, err), closed;
 
-	if (!f)
-		return err_set(err, errno, "%s: %s", out, strerror(errno));
+	if (r < 0)
+		return r;
 	r = kernels_write(trace, path, f);
-	closed = out ? file_close(f) : 0; /* main() looks after stdout */
-	r = r < 0 ? r : closed;
-	return r < 0 ? err_set(err, -r, "%s: %s", out ? out : path, strerror(-r)) : 0;
+	closed = file_finish(f, out, err);
+	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : closed;
 }
 
 int cmd_kernels(int argc, char **argv)
 {
-	const char *path = NULL, *out = NULL;
+	const char *path = NULL, *out = "-";
 	struct option_word w;
 	struct err err = {""};
 	struct trace trace;

@@ -112,14 +112,13 @@ static int check_request(const struct request *q, struct err *err)
 
 static int plot(const struct fitted *f, const char *path, struct err *err)
 {
-	FILE *to = fopen(path, "we");
-	int r;
+	FILE *to;
+	int r = file_create(path, &to, err);
 
-	if (!to)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (r < 0)
+		return r;
 	plot_svg(f, to);
-	r = file_close(to);
-	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
+	return file_finish(to, path, err);
 }
 
 int cmd_model(int argc, char **argv)

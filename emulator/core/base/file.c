@@ -68,6 +68,23 @@ int file_close(FILE *f)
 	return fclose(f) == 0 ? r : -errno;
 }
 
+int file_create(const char *path, FILE **ret, struct err *err)
+{
+	FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
+
+	if (!f)
+		return err_set(err, errno, "%s: cannot be written: %s", path, strerror(errno));
+	*ret = f;
+	return 0;
+}
+
+int file_finish(FILE *f, const char *path, struct err *err)
+{
+	int r = f == stdout ? 0 : file_close(f); /* main() looks after stdout */
+
+	return r < 0 ? err_set(err, -r, "%s: cannot be written: %s", path, strerror(-r)) : 0;
+}
+
 int file_own_folder(char *buf, size_t size)
 {
 	ssize_t n = readlink("/proc/self/exe", buf, size - 1);

@@ -16,5 +16,10 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, stru
 /* Of a file that was printed to. Return: 0 all of it was taken; a negative errno, -EIO where that
  * of an earlier print is gone. */
 int file_close(FILE *f);
+/* For writing; "-": standard output. *ret is the caller's, by file_finish(). Return: 0; negative
+ * errno with the sentence. */
+int file_create(const char *path, FILE **ret, struct err *err);
+/* Closes it. Return: 0 all that was printed was taken; negative errno with the sentence. */
+int file_finish(FILE *f, const char *path, struct err *err);
 /* The folder of this process's program. Return: 0; negative errno. */
 int file_own_folder(char *buf, size_t size);

@@ -11,7 +11,10 @@
 #include "fabric/read/write.h"
 #include "nbox/fit/worlds.h"
 
-static void print_errors(const struct links_fit *fit, FILE *to)
+#define WORSE 0.005 /* of a median error: less is no difference */
+
+/* @fabric: as it was given. */
+static void print_errors(const struct links_fit *fit, const char *fabric, FILE *to)
 {
 	fprintf(to,
 		"errors at the %zu points held out      before             after\n"
@@ -25,6 +28,13 @@ static void print_errors(const struct links_fit *fit, FILE *to)
 				links_band_names[i], b->n, 100 * a->median, 100 * a->worst,
 				100 * b->median, 100 * b->worst);
 	}
+	for (int i = 0; i < LINKS_ALL; i++)
+		if (fit->after[i].median > fit->before[i].median + WORSE)
+			fprintf(to,
+				"warning: sizes %s are further off by the fit: %.1f %%, %.1f %% before; "
+				"--fabric %s as it was says them better\n",
+				links_band_names[i], 100 * fit->after[i].median,
+				100 * fit->before[i].median, fabric);
 }
 
 static void print_time(enum link_number i, double was_ns, double is_ns, const struct links_fit *fit,
@@ -77,15 +87,14 @@ static struct fabric_fit describe(const struct samples *s, const struct links_fi
 
 static int write_out(const struct fabric *f, const char *source, const char *path, struct err *err)
 {
-	FILE *to = fopen(path, "we");
-	int r;
+	FILE *to;
+	int r = file_create(path, &to, err);
 
-	if (!to)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (r < 0)
+		return r;
 	fprintf(to, "# nbox fit --fabric: fitted to %s\n", source);
 	fabric_write(f, to);
-	r = file_close(to);
-	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
+	return file_finish(to, path, err);
 }
 
 static void leave_out_tiny(struct samples *s)
@@ -119,10 +128,10 @@ int fabric_fit(const char *fabric, struct samples *samples, const char *source, 
 		before = *worlds_fabric(w, ones); /* its lists stay where they are */
 		f = worlds_fabric(w, fit.factors);
 		f->fit = describe(samples, &fit);
-		printf("%s, fitted to %zu times of %u to %u ranks\n", f->name, samples->n,
-		       f->fit.min_ranks, f->fit.max_ranks);
+		printf("%s, fitted to %zu times of up to %u ranks\n", f->name, samples->n,
+		       f->fit.max_ranks);
 		print_numbers(&before, f, &fit, stdout);
-		print_errors(&fit, stdout);
+		print_errors(&fit, fabric, stdout);
 		r = out ? write_out(f, source, out, err) : 0;
 		if (r == 0 && out)
 			printf("written: %s, for --fabric %s\n", out, out);
