@@ -37,20 +37,38 @@ static int refuse(const struct config *c, enum option_id id, size_t item, int r,
 			       -EINVAL);
 }
 
-/* Without NICs of its own a node would reach no other one: so many there are once --inter was
- * applied, which checks the fabric. */
+/* The nodes' NICs will be --inter's; with them more than one node is checked. */
 static int open_machine(const struct config *c, uint32_t n_nodes, uint32_t gpus_per_node,
 			struct fabric **ret, struct err *err)
 {
+	struct fabric *f = NULL;
 	struct err why = {""};
-	int r = fabric_open_machine("", 1, gpus_per_node, ret, &why);
+	struct fabric_class *k;
+	const char *source =
+		"this machine's GPUs and kind of NIC, by /sys; the network is assumed: one switch";
 
-	if (r < 0)
+	if (fabric_open_machine("", 1, gpus_per_node, &f, &why) < 0)
 		return value_refuse(c, CONFIG_INTER, 0, err,
 				    "there is no fabric whose nodes could be otherwise: give "
 				    "--preset or --fabric (%s)",
 				    why.text);
-	(*ret)->n_nodes = (*ret)->nodes[0].n = n_nodes ? n_nodes : 1;
+	k = &f->classes[0];
+	f->n_nodes = f->nodes[0].n = n_nodes ? n_nodes : 1;
+	if (!k->n_nics || k->nic == FABRIC_SOCKET) {
+		k->nic = FABRIC_INFINIBAND;
+		k->distance = FABRIC_PXB;
+		k->has_gdr = true;
+		source =
+			"this machine's GPUs, by /sys; NICs and network are assumed: InfiniBand with "
+			"GPUDirect RDMA, one switch";
+	}
+	free(f->source);
+	f->source = strdup(source);
+	if (!f->source) {
+		fabric_free(f);
+		return -ENOMEM;
+	}
+	*ret = f;
 	return 0;
 }
 

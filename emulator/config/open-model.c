@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "calibrate/load.h"
@@ -151,7 +152,7 @@ char *open_model_calibration(const struct config *c, double most_bytes, char *bu
 	return buf;
 }
 
-/* What the user has otherwise than the preset or the file: ", NICs 4x200Gbps, changed: ...". */
+/* What the user has otherwise than the preset or the file: "; NICs given: 4x200Gbps; ...". */
 static const char *differences(const struct config *c, char *buf, size_t size)
 {
 	const struct config_value *cables = &c->values[CONFIG_CABLE];
@@ -160,11 +161,22 @@ static const char *differences(const struct config *c, char *buf, size_t size)
 
 	buf[0] = '\0';
 	if (nics)
-		n = snprintf(buf, size, ", NICs %.40s", nics);
+		n = snprintf(buf, size, "; NICs given: %.40s", nics);
 	if (cables->n_items)
-		snprintf(buf + n, size - (size_t)n, ", changed: %.60s%s", cables->items[0].text,
+		snprintf(buf + n, size - (size_t)n, "; changed: %.60s%s", cables->items[0].text,
 			 cables->n_items > 1 ? " and more" : "");
 	return buf;
+}
+
+/* Where the fabric is from. */
+static const char *origin(const struct config *c)
+{
+	const char *preset = config_text(c, CONFIG_PRESET), *file = config_text(c, CONFIG_FABRIC);
+	const char *name = preset ? preset : file;
+
+	if (name ? strcasecmp(name, "machine") == 0 : config_text(c, CONFIG_INTER) != NULL)
+		return "read";
+	return preset ? "assumed" : "given";
 }
 
 char *open_model_network(const struct config *c, const struct delay_chain *chain, char *buf,
@@ -181,9 +193,8 @@ char *open_model_network(const struct config *c, const struct delay_chain *chain
 
 	buf[0] = '\0';
 	if (delay_has_plan(chain))
-		snprintf(buf, size, "fabric %s (%s: %s%s); %s", c->fabric->name,
-			 config_text(c, CONFIG_PRESET) ? "assumed" : "given", c->fabric->source,
-			 differences(c, other, sizeof(other)),
+		snprintf(buf, size, "fabric %s (%s: %s%s); %s", c->fabric->name, origin(c),
+			 c->fabric->source, differences(c, other, sizeof(other)),
 			 open_model_calibration(c, 0, calibration, sizeof(calibration)));
 	else if (is_fitted(c))
 		snprintf(buf, size, "measured; %s",

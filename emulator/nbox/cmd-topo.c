@@ -9,10 +9,9 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "fabric/read/write.h"
+#include "nbox/ask/configure.h"
 #include "nbox/commands.h"
 #include "nbox/topo/topo.h"
-
-extern char **environ;
 
 struct question {
 	struct config *config;
@@ -87,14 +86,8 @@ static int take_words(struct question *q, int argc, char **argv, struct err *err
 
 static int find_fabric(struct question *q, struct err *err)
 {
-	int r = config_environment(q->config, environ, err);
+	int r = configure(q->config, q->file, err);
 
-	if (!q->file)
-		q->file = getenv("NBOX_CONFIG");
-	if (r == 0 && q->file && q->file[0])
-		r = config_file(q->config, q->file, err);
-	if (r == 0)
-		r = config_finish(q->config, err);
 	if (r == 0 && !q->config->fabric)
 		return err_set(err, EINVAL,
 			       "which fabric? --preset NAME (nbox topo --list) or --fabric FILE");
@@ -104,15 +97,14 @@ static int find_fabric(struct question *q, struct err *err)
 static int draw(const struct fabric *f, const char *path,
 		int (*how)(const struct fabric *f, FILE *to), struct err *err)
 {
-	FILE *to = fopen(path, "we");
-	int r, closed;
+	FILE *to;
+	int r = file_create(path, &to, err), closed;
 
-	if (!to)
-		return err_set(err, errno, "%s: %s", path, strerror(errno));
+	if (r < 0)
+		return r;
 	r = how(f, to);
-	closed = file_close(to);
-	r = r < 0 ? r : closed;
-	return r < 0 ? err_set(err, -r, "%s: %s", path, strerror(-r)) : 0;
+	closed = file_finish(to, path, err);
+	return r < 0 ? r : closed;
 }
 
 static int answer(const struct question *q, struct err *err)

@@ -48,3 +48,9 @@ char *plain_text(char *text)
 	}
 	return text;
 }
+
+void plain_xml(const char *text, FILE *to)
+{
+	for (; *text; text++)
+		fprintf(to, *text == '<' ? "&lt;" : *text == '&' ? "&amp;" : "%c", *text);
+}

@@ -3,6 +3,10 @@
  * writing), or bytes that are no text. */
 #pragma once
 
+#include <stdio.h>
+
 /* Makes @text valid UTF-8 without control characters (tab and line feed are such), in place: each
  * bad byte becomes '?'. Return: @text. */
 char *plain_text(char *text);
+/* As the text of an XML element. */
+void plain_xml(const char *text, FILE *to);

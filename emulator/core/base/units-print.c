@@ -39,6 +39,23 @@ char *units_print_time(double ns, char *buf, size_t size)
 	return print_scaled(ns, scales, ARRAY_SIZE(scales), buf, size);
 }
 
+/* As a person would write it: "25 MB", of up to three digits. Return: NULL: no such number. */
+static char *print_decimal(uint64_t bytes, char *buf, size_t size)
+{
+	static const char *const names[] = {"B", "KB", "MB", "GB", "TB"};
+	uint64_t unit = 1, digits = bytes;
+	size_t i = 0;
+
+	while (digits % 10 == 0)
+		digits /= 10;
+	if (digits > 999)
+		return NULL;
+	for (; i + 1 < ARRAY_SIZE(names) && bytes / 1000 >= unit; i++)
+		unit *= 1000;
+	snprintf(buf, size, "%g %s", (double)bytes / (double)unit, names[i]);
+	return buf;
+}
+
 char *units_print_bytes(uint64_t bytes, char *buf, size_t size)
 {
 	static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -51,7 +68,7 @@ char *units_print_bytes(uint64_t bytes, char *buf, size_t size)
 	}
 	if (bytes % factor == 0)
 		snprintf(buf, size, "%llu %s", (unsigned long long)(bytes / factor), names[i]);
-	else
+	else if (bytes % (factor / 4) == 0 || !print_decimal(bytes, buf, size))
 		snprintf(buf, size, "%.2f %s", (double)bytes / (double)factor, names[i]);
 	return buf;
 }

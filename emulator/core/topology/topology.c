@@ -2,6 +2,7 @@
 #include "topology/topology.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 void topology_default(struct topology *t)
 {
@@ -24,6 +25,15 @@ uint32_t topology_node(const struct topology *t, uint32_t world_rank)
 {
 	assert(t->gpus_per_node > 0);
 	return world_rank / t->gpus_per_node;
+}
+
+char *topology_print(const struct topology *t, char *buf, size_t size)
+{
+	uint32_t n = topology_world(t);
+
+	snprintf(buf, size, "%u rank%s (%u node%s x %u)", n, n == 1 ? "" : "s", t->n_nodes,
+		 t->n_nodes == 1 ? "" : "s", t->gpus_per_node);
+	return buf;
 }
 
 enum hop topology_hop(const struct topology *t, uint32_t a, uint32_t b)

@@ -2,6 +2,7 @@
  * gpus_per_node. Immutable once made. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum hop { HOP_INTRA, HOP_INTER, HOP_SELF };
@@ -23,4 +24,6 @@ struct topology {
 void topology_default(struct topology *t);
 uint32_t topology_world(const struct topology *t);
 uint32_t topology_node(const struct topology *t, uint32_t world_rank);
+/* "512 ranks (64 nodes x 8)", for people. Return: @buf. */
+char *topology_print(const struct topology *t, char *buf, size_t size);
 enum hop topology_hop(const struct topology *t, uint32_t a, uint32_t b);

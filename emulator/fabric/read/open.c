@@ -115,7 +115,8 @@ int fabric_open_machine(const char *root, uint32_t n_nodes, uint32_t gpus_per_no
 	if (r < 0)
 		return r;
 	snprintf(f->name, sizeof(f->name), "machine");
-	f->source = strdup("this machine's /sys; the network is assumed: one switch, 2 us");
+	f->source =
+		strdup("this machine's GPUs and NICs, by /sys; the network is assumed: one switch");
 	if (!f->source) {
 		fabric_free(f);
 		return err_set(err, ENOMEM, "out of memory for the fabric");
@@ -148,7 +149,7 @@ int fabric_parse(const char *name, const char *text, size_t n, uint32_t n_nodes,
 	if (!f->name[0])
 		short_name(name, f->name);
 	if (asprintf(&f->source, "file %s%s", name,
-		     is_xml ? "; the network is assumed: one switch, 2 us" : "") < 0) {
+		     is_xml ? "; the network is assumed: one switch" : "") < 0) {
 		f->source = NULL;
 		fabric_free(f);
 		return err_set(err, ENOMEM, "%s: out of memory", name);

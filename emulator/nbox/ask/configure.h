@@ -1,7 +1,10 @@
-/* From the options of a command to what can be asked: file, variables, checks, the model. */
+/* From the options of a command to its whole configuration, and to what can be asked. */
 #pragma once
 
 #include "nbox/ask/ask.h"
 
-/* @file: of --config; NULL: NBOX_CONFIG's, or none. Return: 0; negative errno with the sentence. */
+/* Adds variables and the file, and finishes. @file: of --config; NULL: NBOX_CONFIG's, or none.
+ * Return: 0; negative errno with the sentence. */
+int configure(struct config *c, const char *file, struct err *err);
+/* The same, and the model. */
 int ask_configure(struct config *c, const char *file, struct ask **ret, struct err *err);

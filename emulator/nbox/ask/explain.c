@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "nbox/ask/honest.h"
+#include "nbox/topo/words.h"
 #include "schedule/coll.h"
 
 static const char *how_text(const struct answer *a)
@@ -23,27 +24,33 @@ struct subject {
 	struct ask *ask;
 	const struct config *config;
 	enum coll_kind kind;
-	uint64_t size;
+	uint64_t asked, size; /* the same in whole elements for each rank */
 	struct answer answer;
 	struct asked_message slowest; /* n_links 0: none */
 	char why[640];                /* it is far above the bound; "": it is not */
 };
 
-static void print_fabric(const struct fabric *f, uint32_t node, FILE *to)
+static void print_fabric(const struct fabric *f, FILE *to)
 {
-	static const char *const intra[] = {"NVSwitch", "NVLink", "PCIe"};
-	static const char *const nets[] = {"one switch", "rails",       "leaves and spines",
-					   "a fat tree", "a dragonfly", "cables"};
-	const struct fabric_class *k = fabric_class_of(f, node);
+	char text[160], gpu[32], nic[32];
 
 	fprintf(to, "fabric      %s: %s\n", f->name, f->source);
-	fprintf(to,
-		"            a node: %u %s, %s%s %g GB/s each way a GPU; %u NICs of %g GB/s%s\n",
-		k->n_gpus, k->gpu, intra[k->intra], k->has_nvls ? " with NVLS," : "",
-		k->gpu_bytes_per_ns, k->n_nics, k->nic_bytes_per_ns, k->has_gdr ? "" : ", no GDR");
-	if (k->domain_nodes > 1)
-		fprintf(to, "            NVLink joins %u nodes\n", k->domain_nodes);
-	fprintf(to, "            between nodes: %s, %.2f us\n", nets[f->network.kind],
+	for (uint32_t i = 0; i < f->n_classes; i++) {
+		const struct fabric_class *k = &f->classes[i];
+
+		fprintf(to,
+			"            %s: %u x %s on %s, %u NIC%s %s GPUDirect RDMA; NCCL gets %s each way "
+			"of a GPU's port, %s of a NIC\n",
+			f->n_classes > 1 ? k->name : "a node", k->n_gpus,
+			k->gpu[0] ? k->gpu : "GPU", topo_intra(k), k->n_nics,
+			k->n_nics == 1 ? "" : "s", k->has_gdr ? "with" : "without",
+			topo_rate(k->gpu_bytes_per_ns * fabric_gpu_efficiency(k), gpu, sizeof(gpu)),
+			topo_rate(k->nic_bytes_per_ns * fabric_nic_efficiency(k), nic,
+				  sizeof(nic)));
+		if (k->domain_nodes > 1)
+			fprintf(to, "            NVLink joins %u nodes\n", k->domain_nodes);
+	}
+	fprintf(to, "            between nodes: %s; %.2f us\n", topo_network(f, text, sizeof(text)),
 		f->network.latency_ns / 1e3);
 }
 
@@ -73,10 +80,12 @@ static void print_plan(const struct nbox_plan *p, FILE *to)
 		ask_proto_name(p->proto), p->n_lanes, p->n_lanes == 1 ? "" : "s");
 	if (p->n_threads)
 		fprintf(to, " of %u threads", p->n_threads);
-	fprintf(to, ", chunks of %s in %u slice%s, %.4g bytes on the wire for each, %u rail%s\n",
+	fprintf(to, ", chunks of %s in %u slice%s, %u rail%s",
 		units_print_bytes(p->chunk_bytes, chunk, sizeof(chunk)), p->n_slices,
-		p->n_slices == 1 ? "" : "s", p->wire_factor, p->n_rails,
-		p->n_rails == 1 ? "" : "s");
+		p->n_slices == 1 ? "" : "s", p->n_rails, p->n_rails == 1 ? "" : "s");
+	if (p->wire_factor != 1)
+		fprintf(to, "; %.4g bytes on the wire for each", p->wire_factor);
+	fputc('\n', to);
 	if (p->whole_ns >= 0)
 		return;
 	fprintf(to,
@@ -95,7 +104,7 @@ static void print_message(const struct asked_message *m, FILE *to)
 	char bytes[32], a[32], b[32];
 
 	fprintf(to,
-		"slowest     a message of %s from rank %u to rank %u, lane %u: %s of bytes, there after %s\n",
+		"slowest     a message of %s from rank %u to rank %u, lane %u: keeps its way busy for %s, arrives %s after it left\n",
 		units_print_bytes(m->bytes, bytes, sizeof(bytes)), m->src, m->dst, m->lane,
 		units_print_time(m->delay.occupancy_ns, a, sizeof(a)),
 		units_print_time(m->delay.occupancy_ns + m->delay.latency_ns, b, sizeof(b)));
@@ -111,12 +120,16 @@ static void print_text(const struct subject *s, FILE *to)
 	const struct config *c = s->config;
 	char text[1024], size[32], t[32], b[32];
 
-	fprintf(to, "op          %s of %s, %u ranks (%u nodes x %u)\n", coll_kind_name(s->kind),
-		units_print_bytes(s->size, size, sizeof(size)), c->world, c->topology.n_nodes,
-		c->topology.gpus_per_node);
-	fprintf(to, "model       %s\n", config_model(c, text, sizeof(text)));
+	fprintf(to, "op          %s of %s", coll_kind_name(s->kind),
+		units_print_bytes(s->asked, size, sizeof(size)));
+	if (s->size != s->asked)
+		fprintf(to, " (%llu B in whole elements for each rank)",
+			(unsigned long long)s->size);
+	fprintf(to, ", %s\n", topology_print(&c->topology, text, sizeof(text)));
+	fprintf(to, "model       %s", config_model(c, text, sizeof(text)));
+	fprintf(to, "%s%s\n", c->links ? "; messages by " : "", c->links ? c->links : "");
 	if (c->fabric)
-		print_fabric(c->fabric, 0, to);
+		print_fabric(c->fabric, to);
 	if (a->plan.n_lanes)
 		print_plan(&a->plan, to);
 	else
@@ -168,7 +181,7 @@ static json_t *plan_json(const struct nbox_plan *p)
 			 (json_int_t)p->chunk_bytes, "slices", (int)p->n_slices, "rails",
 			 (int)p->n_rails, "wire_factor", p->wire_factor, "base_us",
 			 p->base_ns / 1e3, "step_us", p->step_ns[0] / 1e3, p->step_ns[1] / 1e3,
-			 "channel_gbps", p->lane_bytes_per_ns[0], p->lane_bytes_per_ns[1],
+			 "channel_gb_per_s", p->lane_bytes_per_ns[0], p->lane_bytes_per_ns[1],
 			 "estimate_us", p->estimate_ns / 1e3, "source", p->source ? p->source : "",
 			 "candidates", candidates_json(p));
 }
@@ -179,7 +192,7 @@ static json_t *message_json(const struct asked_message *m)
 
 	for (uint32_t i = 0; i < m->n_links; i++)
 		json_array_append_new(links, json_pack("{s:s, s:f, s:f, s:i}", "name", m->names[i],
-						       "gbps", m->links[i].bytes_per_ns,
+						       "gb_per_s", m->links[i].bytes_per_ns,
 						       "latency_us", m->links[i].latency_ns / 1e3,
 						       "flows", (int)m->links[i].flows));
 	return json_pack("{s:i, s:i, s:i, s:I, s:f, s:f, s:o}", "from", (int)m->src, "to",
@@ -222,7 +235,7 @@ static int print_json(const struct subject *s, FILE *to)
 int explain_print(struct ask *a, enum coll_kind kind, uint64_t size, uint32_t dtype, bool is_json,
 		  FILE *to, struct err *err)
 {
-	struct subject s = {.ask = a, .config = ask_config(a), .kind = kind};
+	struct subject s = {.ask = a, .config = ask_config(a), .kind = kind, .asked = size};
 	uint32_t element = (uint32_t)coll_dtype_bytes(dtype);
 	uint64_t bytes = ask_bytes(kind, size, element, s.config->world);
 	int r;

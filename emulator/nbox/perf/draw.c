@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/plain.h"
 #include "base/units.h"
 
 #define COLUMNS 64
@@ -32,6 +33,13 @@ static bool range(const struct perf_rows *r, enum curve curve, double *low, doub
 	return *high > *low;
 }
 
+/* Of times and of their bounds. */
+static bool time_range(const struct perf_rows *r, double *low, double *high)
+{
+	range(r, CURVE_BOUND, low, high);
+	return range(r, CURVE_TIME, low, high);
+}
+
 /* Where @bytes stands from left to right, 0 to 1. */
 static double across(const struct perf_rows *r, size_t i)
 {
@@ -48,10 +56,10 @@ static void mark(const struct perf_rows *r, enum curve curve, double low, double
 {
 	for (size_t i = 0; i < r->n; i++) {
 		double v = value(&r->rows[i], curve);
-		long line = lround((LINES - 1) * (high - log(v)) / (high - low));
 
-		if (v > 0 && line >= 0 && line < LINES)
-			grid[line][lround((COLUMNS - 1) * across(r, i))] = with;
+		if (v > 0)
+			grid[lround((LINES - 1) * (high - log(v)) / (high - low))]
+			    [lround((COLUMNS - 1) * across(r, i))] = with;
 	}
 }
 
@@ -60,7 +68,7 @@ void perf_draw_text(const struct perf_rows *r, FILE *to)
 	double low = INFINITY, high = -INFINITY;
 	char grid[LINES][COLUMNS + 1], label[32], last[32];
 
-	if (r->n < 3 || !range(r, CURVE_TIME, &low, &high))
+	if (r->n < 3 || !time_range(r, &low, &high))
 		return;
 	for (int i = 0; i < LINES; i++)
 		snprintf(grid[i], sizeof(grid[i]), "%*s", COLUMNS, "");
@@ -103,7 +111,7 @@ static void line_svg(const struct perf_rows *r, enum curve curve, const struct p
 	for (size_t i = 0; i < r->n; i++) {
 		double v = value(&r->rows[i], curve);
 
-		if (v > 0 && log(v) >= p->low)
+		if (v > 0)
 			fprintf(to, "%.1f,%.1f ", LEFT + WIDTH * across(r, i), down(p, v));
 	}
 	fprintf(to, "\"/>\n");
@@ -148,11 +156,9 @@ void perf_draw_svg(const struct perf_rows *r, const char *title, FILE *to)
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"830\" height=\"550\" "
 		"font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" "
 		"fill=\"white\"/>\n<text x=\"80\" y=\"24\">");
-	for (; *title; title++)
-		fprintf(to, *title == '<' ? "&lt;" : *title == '&' ? "&amp;" : "%c", *title);
+	plain_xml(title, to);
 	fprintf(to, "</text>\n");
-	if (r->n > 1 && range(r, CURVE_TIME, &times.low, &times.high)) {
-		range(r, CURVE_BOUND, &times.low, &times.high);
+	if (r->n > 1 && time_range(r, &times.low, &times.high)) {
 		scale_svg(&times, "time (us); dashed: the bound", 1e3, to);
 		line_svg(r, CURVE_BOUND, &times, "stroke=\"#888\" stroke-dasharray=\"5 4\"", to);
 		line_svg(r, CURVE_TIME, &times, "stroke=\"#06c\" stroke-width=\"2\"", to);

@@ -78,20 +78,18 @@ static int take_words(struct modelled *m, int argc, char **argv, struct err *err
 
 static int write_svg(const struct modelled *m, struct err *err)
 {
-	char title[640], model[512];
-	FILE *f = fopen(m->svg, "w");
-	int r;
+	char title[640], model[512], world[64];
+	FILE *f;
+	int r = file_create(m->svg, &f, err);
 
-	if (!f)
-		return err_set(err, errno, "--svg %s: cannot be written: %s", m->svg,
-			       strerror(errno));
-	snprintf(title, sizeof(title), "%s, %u ranks (%u nodes x %u), %s", coll_kind_name(m->kind),
-		 m->config->world, m->config->topology.n_nodes, m->config->topology.gpus_per_node,
+	if (r < 0)
+		return err_prefix(err, r, "--svg");
+	snprintf(title, sizeof(title), "%s, %s, %s", coll_kind_name(m->kind),
+		 topology_print(&m->config->topology, world, sizeof(world)),
 		 config_model(m->config, model, sizeof(model)));
 	perf_draw_svg(&m->rows, title, f);
-	r = file_close(f);
-	return r < 0 ? err_set(err, -r, "--svg %s: cannot be written: %s", m->svg, strerror(-r))
-		     : 0;
+	r = file_finish(f, m->svg, err);
+	return r < 0 ? err_prefix(err, r, "--svg") : 0;
 }
 
 struct sentences {
@@ -130,6 +128,7 @@ static int look_above(const struct modelled *m, struct sentences *w, struct err 
 static int look_below(const struct modelled *m, struct err *err)
 {
 	size_t n = 0, first = 0;
+	char size[32];
 
 	for (size_t i = m->rows.n; i-- > 0;)
 		if (honest_is_below(&m->rows.rows[i].answer)) {
@@ -140,10 +139,10 @@ static int look_below(const struct modelled *m, struct err *err)
 		return 0;
 	return err_set(
 		err, ERANGE,
-		"%zu of %zu times are below the bound, such as %.2f us for %llu bytes, which "
-		"nothing on this network can do in less than %.2f: model %s is wrong here",
+		"%zu of %zu times are below the bound, such as %.2f us for %s, which nothing on "
+		"this network can do in less than %.2f: model %s is wrong here",
 		n, m->rows.n, m->rows.rows[first].answer.model_ns / 1e3,
-		(unsigned long long)m->rows.rows[first].bytes,
+		units_print_bytes(m->rows.rows[first].bytes, size, sizeof(size)),
 		m->rows.rows[first].answer.bound_ns / 1e3, m->config->model);
 }
 

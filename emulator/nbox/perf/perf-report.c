@@ -18,10 +18,10 @@ struct perf_size {
 
 void perf_print_head(const struct config *c, const char *network, FILE *to)
 {
-	char model[1024];
+	char model[1024], world[64];
 
-	fprintf(to, "# nbox: %u ranks (%u nodes x %u), %zu real; model %s\n", c->world,
-		c->topology.n_nodes, c->topology.gpus_per_node, c->n_real,
+	fprintf(to, "# nbox: %s, %zu real; model %s\n",
+		topology_print(&c->topology, world, sizeof(world)), c->n_real,
 		config_model(c, model, sizeof(model)));
 	if (network[0])
 		fprintf(to, "# network: %s\n", network);

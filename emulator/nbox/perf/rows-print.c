@@ -7,29 +7,57 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/file.h"
 #include "nbox/perf/draw.h"
+#include "nbox/report/json-file.h"
 
-static void print_head(const struct perf_made *made, bool is_planned, FILE *to)
+/* @p: the first row's. */
+static void print_head(const struct perf_made *made, const struct nbox_plan *p, FILE *to)
 {
 	const struct config *c = made->config;
-	char model[1024];
+	char model[1024], world[64];
 
-	fprintf(to, "# nbox: %u ranks (%u nodes x %u), modelled; model %s\n", c->world,
-		c->topology.n_nodes, c->topology.gpus_per_node,
+	fprintf(to, "# nbox: %s, modelled; model %s\n",
+		topology_print(&c->topology, world, sizeof(world)),
 		config_model(c, model, sizeof(model)));
 	if (made->network[0])
 		fprintf(to, "# network: %s\n", made->network);
 	if (strstr(made->calibration, "extrapolated")) /* it knows the sizes, too */
 		fprintf(to, "# %s\n", made->calibration);
+	if (p->n_candidates)
+		fprintf(to,
+			"# <-: from this size on %s takes another algorithm, protocol or number of "
+			"channels: a step of the time is its own\n",
+			p->source ? p->source : "the model");
 	fprintf(to, "#\n# %10s %13s %9s %7s %7s %10s %7s %7s %10s %6s%s\n", "size", "count", "type",
 		"redop", "root", "time", "algbw", "busbw", "bound", "x",
-		is_planned ? "  algo     proto    ch" : "");
+		p->n_lanes ? "  algo     proto    ch" : "");
 	fprintf(to, "# %10s %13s %9s %7s %7s %10s %7s %7s %10s %6s\n", "(B)", "(elements)", "", "",
 		"", "(us)", "(GB/s)", "(GB/s)", "(us)", "bound");
 }
 
-static void print_row(const struct perf_rows *all, const struct perf_row *r, FILE *to)
+/* Which columns of a plan are otherwise than in the row above. */
+static void print_changes(const struct nbox_plan *p, const struct nbox_plan *above, FILE *to)
+{
+	const struct {
+		const char *column;
+		bool is_other;
+	} columns[] = {{" algo", p->algo != above->algo},
+		       {" proto", p->proto != above->proto},
+		       {" ch", p->n_lanes != above->n_lanes}};
+	const char *mark = "  <-";
+
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+		if (columns[i].is_other) {
+			fprintf(to, "%s%s", mark, columns[i].column);
+			mark = "";
+		}
+}
+
+/* @above: the row before; NULL: @r is the first. */
+static void print_row(const struct perf_rows *all, const struct perf_row *r,
+		      const struct perf_row *above, FILE *to)
 {
 	const struct answer *a = &r->answer;
 	double x = a->bound_ns > 0 ? a->model_ns / a->bound_ns : 0;
@@ -45,14 +73,16 @@ static void print_row(const struct perf_rows *all, const struct perf_row *r, FIL
 	if (a->plan.n_lanes)
 		fprintf(to, "  %-8s %-6s %4u", ask_algo_name(a->plan.algo),
 			ask_proto_name(a->plan.proto), a->plan.n_lanes);
+	if (a->plan.n_lanes && above)
+		print_changes(&a->plan, &above->answer.plan, to);
 	fputc('\n', to);
 }
 
 void rows_print(const struct perf_rows *r, const struct perf_made *made, FILE *to)
 {
-	print_head(made, r->n && r->rows[0].answer.plan.n_lanes, to);
+	print_head(made, &r->rows[0].answer.plan, to);
 	for (size_t i = 0; i < r->n; i++)
-		print_row(r, &r->rows[i], to);
+		print_row(r, &r->rows[i], i ? &r->rows[i - 1] : NULL, to);
 	fprintf(to, "# Avg bus bandwidth    : %g\n#\n", perf_rows_average_busbw(r));
 	perf_draw_text(r, to);
 	for (size_t i = 0; i < made->n_warnings; i++)
@@ -76,7 +106,7 @@ static json_t *row_json(const struct perf_rows *all, const struct perf_row *r)
 			      coll_kind_name(all->kind), "bytes", (json_int_t)r->bytes, "count",
 			      (json_int_t)r->count, "modelled_us", a->model_ns / 1e3, "injected_us",
 			      (a->ns - a->model_ns) / 1e3, "bound_us", a->bound_ns / 1e3,
-			      "bound_at", a->bound_at, "algbw_gbps", r->algbw, "busbw_gbps",
+			      "bound_at", a->bound_at, "algbw_gb_per_s", r->algbw, "busbw_gb_per_s",
 			      r->busbw, "how", how_name(a->how));
 
 	if (o && a->plan.n_lanes)
@@ -104,29 +134,20 @@ static json_t *rows_json(const struct perf_rows *r, const struct perf_made *made
 			 (int)c->topology.gpus_per_node, "model",
 			 config_model(c, model, sizeof(model)), "fabric",
 			 c->fabric ? c->fabric->name : NULL, "network", made->network,
-			 "calibration", made->calibration, "avg_busbw_gbps",
+			 "calibration", made->calibration, "avg_busbw_gb_per_s",
 			 perf_rows_average_busbw(r), "rows", rows, "warnings", warnings);
 }
 
 int rows_write_json(const struct perf_rows *r, const struct perf_made *made, const char *path,
 		    struct err *err)
 {
-	json_t *o = rows_json(r, made);
-	bool is_stdout = strcmp(path, "-") == 0;
-	FILE *f = !o ? NULL : is_stdout ? stdout : fopen(path, "w");
-	int failed, e = errno;
+	CLEANUP(json_freep) json_t *o = rows_json(r, made);
+	FILE *f;
+	int e = o ? file_create(path, &f, err) : err_set(err, ENOMEM, "out of memory");
 
-	if (!o)
-		return err_set(err, ENOMEM, "out of memory");
-	if (!f) {
-		json_decref(o);
-		return err_set(err, e, "%s: cannot be written: %s", path, strerror(e));
-	}
-	failed = json_dumpf(o, f, JSON_INDENT(1)) < 0 ? -EIO : 0;
+	if (e < 0)
+		return e;
+	json_dumpf(o, f, JSON_INDENT(1));
 	fputc('\n', f);
-	json_decref(o);
-	e = is_stdout ? failed : file_close(f);
-	return failed || e < 0 ? err_set(err, EIO, "%s: cannot be written: %s", path,
-					 strerror(e ? -e : EIO))
-			       : 0;
+	return file_finish(f, path, err);
 }

@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "nbox/report/comms.h"
+#include "topology/topology.h"
 #include "wire/wire.h"
 
 static void print_steps(const struct report *r, FILE *to)
@@ -98,6 +99,8 @@ static void print_ops(const struct report *r, FILE *to)
 void report_print(const struct report *r, FILE *to)
 {
 	const struct record_header *h = &r->header;
+	const struct topology world = {.n_nodes = h->n_nodes, .gpus_per_node = h->gpus_per_node};
+	char text[64];
 
 	fputc('\n', to);
 	if (r->lost[0])
@@ -106,9 +109,8 @@ void report_print(const struct report *r, FILE *to)
 		fprintf(to, "-- nbox: %s\n", r->warnings[0]);
 		return;
 	}
-	fprintf(to,
-		"-- nbox: %u ranks (%u nodes x %u), %u real; exchange %s; model %s; seed %llu\n",
-		h->world_size, h->n_nodes, h->gpus_per_node, h->n_real,
+	fprintf(to, "-- nbox: %s, %u real; exchange %s; model %s; seed %llu\n",
+		topology_print(&world, text, sizeof(text)), h->n_real,
 		wire_exchange_name(h->exchange), h->model, (unsigned long long)h->seed);
 	if (r->n_ops)
 		print_ops(r, to);

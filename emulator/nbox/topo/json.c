@@ -18,10 +18,10 @@ static json_t *class_json(const struct fabric_class *c)
 		"{s:s, s:s, s:i, s:i, s:i, s:s, s:b, s:f, s:s, s:s, s:i, s:f, s:o, s:s, s:b, s:f}",
 		"name", c->name, "gpu", c->gpu, "sm", (int)c->sm, "gpus", (int)c->n_gpus,
 		"domain_nodes", (int)c->domain_nodes, "intra", topo_intra(c), "nvls", c->has_nvls,
-		"gpu_GBps", c->gpu_bytes_per_ns, "cpu", topo_cpu(c->cpu), "nic", topo_nic(c->nic),
-		"nics", (int)c->n_nics, "nic_GBps", c->nic_bytes_per_ns, "nic_gpus", near,
-		"distance", topo_distance(c->distance), "gdr", c->has_gdr, "pcie_GBps",
-		c->pcie_bytes_per_ns);
+		"gpu_gb_per_s", c->gpu_bytes_per_ns, "cpu", topo_cpu(c->cpu), "nic",
+		topo_nic(c->nic), "nics", (int)c->n_nics, "nic_gb_per_s", c->nic_bytes_per_ns,
+		"nic_gpus", near, "distance", topo_distance(c->distance), "gdr", c->has_gdr,
+		"pcie_gb_per_s", c->pcie_bytes_per_ns);
 }
 
 static json_t *bounds_json(const struct fabric *f)
@@ -34,7 +34,7 @@ static json_t *bounds_json(const struct fabric *f)
 		json_array_append_new(list, json_pack("{s:s, s:I, s:f, s:f, s:s}", "op",
 						      coll_kind_name(bounds[i].kind), "bytes",
 						      (json_int_t)TOPO_BOUND_BYTES, "bound_us",
-						      bounds[i].ns / 1e3, "busbw_GBps",
+						      bounds[i].ns / 1e3, "busbw_gb_per_s",
 						      bounds[i].busbw, "where", bounds[i].where));
 	return list;
 }
@@ -48,10 +48,11 @@ static json_t *changes_json(const struct fabric *f)
 		char name[64];
 
 		fabric_link(f, f->changes[i].link, &l);
-		json_array_append_new(
-			list, json_pack("{s:s, s:f, s:f}", "link",
-					fabric_link_name(f, f->changes[i].link, name, sizeof(name)),
-					"GBps", l.bytes_per_ns, "latency_us", l.latency_ns / 1e3));
+		json_array_append_new(list, json_pack("{s:s, s:f, s:f}", "link",
+						      fabric_link_name(f, f->changes[i].link, name,
+								       sizeof(name)),
+						      "gb_per_s", l.bytes_per_ns, "latency_us",
+						      l.latency_ns / 1e3));
 	}
 	return list;
 }
@@ -77,7 +78,7 @@ static json_t *fabric_json(const struct fabric *f)
 		"network", "text", topo_network(f, text, sizeof(text)), "latency_us",
 		f->network.latency_ns / 1e3, "hop_latency_us", f->network.hop_latency_ns / 1e3,
 		"leaves", (json_int_t)leaf_count(f), "pods", (json_int_t)leaf_pod_count(f),
-		"bisection_GBps", isnan(half) ? json_null() : json_real(half), "bounds",
+		"bisection_gb_per_s", isnan(half) ? json_null() : json_real(half), "bounds",
 		bounds_json(f), "changed", changes_json(f));
 }
 

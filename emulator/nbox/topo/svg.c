@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/units.h"
+#include "base/plain.h"
 #include "fabric/leaf.h"
 #include "fabric/link-number.h"
 #include "nbox/topo/fold.h"
@@ -41,19 +41,6 @@ static const char *rail_color(uint32_t i)
 	return colors[i % 8];
 }
 
-/* A text of the file's owner may have anything in it. */
-static void write_escaped(const char *text, FILE *to)
-{
-	for (; *text; text++) {
-		if (*text == '<')
-			fputs("&lt;", to);
-		else if (*text == '&')
-			fputs("&amp;", to);
-		else
-			fputc(*text, to);
-	}
-}
-
 static void label(struct picture *p, double x, double y, const char *style, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 static void label(struct picture *p, double x, double y, const char *style, const char *fmt, ...)
@@ -65,7 +52,7 @@ static void label(struct picture *p, double x, double y, const char *style, cons
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	fprintf(p->to, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, style);
-	write_escaped(text, p->to);
+	plain_xml(text, p->to);
 	fputs("</text>\n", p->to);
 }
 
@@ -87,9 +74,14 @@ static void wire(struct picture *p, double x, double y, double to_x, double to_y
 #define MIDDLE "text-anchor=\"middle\""
 #define SMALL "text-anchor=\"middle\" font-size=\"11\" fill=\"#444\""
 
+static uint32_t gpus_shown(const struct fabric *f)
+{
+	return f->gpus_per_node < GPUS_SHOWN ? f->gpus_per_node : GPUS_SHOWN;
+}
+
 static double unit_width(const struct fabric *f)
 {
-	uint32_t n = f->gpus_per_node < GPUS_SHOWN ? f->gpus_per_node : GPUS_SHOWN;
+	uint32_t n = gpus_shown(f);
 
 	for (uint32_t i = 0; i < f->n_classes; i++) {
 		uint32_t nics = f->classes[i].n_nics;
@@ -118,9 +110,9 @@ static bool is_nic_changed(const struct fabric *f, uint32_t node, uint32_t nic)
 	return false;
 }
 
-static void draw_gpus(struct picture *p, const struct topo_unit *u, double x)
+static void draw_gpus(struct picture *p, double x)
 {
-	uint32_t n = p->f->gpus_per_node, shown = n < GPUS_SHOWN ? n : GPUS_SHOWN;
+	uint32_t n = p->f->gpus_per_node, shown = gpus_shown(p->f);
 	double w = unit_width(p->f), step = (w - 16) / shown;
 
 	for (uint32_t i = 0; i < shown; i++) {
@@ -131,7 +123,6 @@ static void draw_gpus(struct picture *p, const struct topo_unit *u, double x)
 		label(p, at + step / 2, GPU_Y + 16, SMALL, is_rest ? "..." : "%u", i);
 		wire(p, at + step / 2, GPU_Y + BAR, at + step / 2, BUS_Y, "#4b7500", 1.5);
 	}
-	(void)u;
 }
 
 static void draw_nics(struct picture *p, const struct topo_unit *u, double x)
@@ -144,8 +135,7 @@ static void draw_nics(struct picture *p, const struct topo_unit *u, double x)
 	step = (w - 16) / c->n_nics;
 	side = step - 6 < 34 ? step - 6 : 34;
 	for (uint32_t i = 0; i < c->n_nics; i++) {
-		uint32_t shown =
-			p->f->gpus_per_node < GPUS_SHOWN ? p->f->gpus_per_node : GPUS_SHOWN;
+		uint32_t shown = gpus_shown(p->f);
 		double at = nic_x(x, w, i, c->n_nics), gpu;
 		bool is_changed = u->changes && is_nic_changed(p->f, u->first, i);
 
@@ -196,7 +186,7 @@ static void draw_unit(struct picture *p, const struct topo_unit *u, double x, ui
 	box(p, x, NODE_Y, w, NODE_HEIGHT,
 	    u->changes ? "fill=\"#fff7f7\" stroke=\"#c00\"" : "fill=\"#fcfcfc\" stroke=\"#555\"");
 	draw_nics(p, u, x);
-	draw_gpus(p, u, x);
+	draw_gpus(p, x);
 	box(p, x + 8, BUS_Y, w - 16, BAR, "fill=\"#d9ead3\" stroke=\"#4b7500\"");
 	label(p, x + w / 2, BUS_Y + 16, SMALL, "%s %s", topo_intra(c),
 	      topo_rate(c->gpu_bytes_per_ns, rate, sizeof(rate)));
@@ -296,14 +286,10 @@ static void draw_changes(struct picture *p, double y)
 	const struct fabric *f = p->f;
 
 	for (size_t i = 0; i < f->n_changes && i < 4; i++) {
-		char name[64], rate[32], time[32];
-		struct fabric_link l;
+		char text[128];
 
-		fabric_link(f, f->changes[i].link, &l);
-		label(p, LEFT, y + 16.0 * (double)i, "fill=\"#c00\" font-size=\"12\"",
-		      "%s: %s, %s%s", fabric_link_name(f, f->changes[i].link, name, sizeof(name)),
-		      topo_rate(l.bytes_per_ns, rate, sizeof(rate)),
-		      units_print_time(l.latency_ns, time, sizeof(time)),
+		label(p, LEFT, y + 16.0 * (double)i, "fill=\"#c00\" font-size=\"12\"", "%s%s",
+		      topo_change(f, i, text, sizeof(text)),
 		      i == 3 && f->n_changes > 4 ? ", and more" : "");
 	}
 }

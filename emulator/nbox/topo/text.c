@@ -19,14 +19,13 @@ static void print_raw(double raw, double efficiency, FILE *to)
 {
 	char a[32], b[32];
 
-	fprintf(to, "%s each way, of which NCCL gets %s\n", topo_rate(raw, a, sizeof(a)),
+	fprintf(to, "%s each way, of which NCCL gets %s", topo_rate(raw, a, sizeof(a)),
 		topo_rate(raw * efficiency, b, sizeof(b)));
 }
 
 static void print_class(const struct fabric *f, uint32_t i, FILE *to)
 {
 	const struct fabric_class *c = &f->classes[i];
-	bool has_nvlink = c->intra != FABRIC_PCIE;
 	char text[64];
 
 	line(to, "class");
@@ -44,9 +43,12 @@ static void print_class(const struct fabric *f, uint32_t i, FILE *to)
 	fprintf(to, "; %s\n", topo_cpu(c->cpu));
 	line(to, "  GPU's port");
 	print_raw(c->gpu_bytes_per_ns, fabric_gpu_efficiency(c), to);
-	if (has_nvlink && c->pcie_bytes_per_ns > 0) {
+	fprintf(to, "; %s from port to port\n",
+		units_print_time(c->gpu_latency_ns, text, sizeof(text)));
+	if (c->intra != FABRIC_PCIE && c->pcie_bytes_per_ns > 0) {
 		line(to, "  PCIe");
 		print_raw(c->pcie_bytes_per_ns, fabric_efficiency(FABRIC_MEDIUM_PCIE, c->nic), to);
+		fputc('\n', to);
 	}
 	if (!c->n_nics)
 		return;
@@ -54,6 +56,7 @@ static void print_class(const struct fabric *f, uint32_t i, FILE *to)
 	fprintf(to, "%u x %s %s: ", c->n_nics, topo_bits(c->nic_bytes_per_ns, text, sizeof(text)),
 		topo_nic(c->nic));
 	print_raw(c->nic_bytes_per_ns, fabric_nic_efficiency(c), to);
+	fputc('\n', to);
 	line(to, "");
 	fprintf(to, "near to GPU");
 	for (uint32_t k = 0; k < c->n_nics; k++)
@@ -104,15 +107,10 @@ static void print_links(const struct fabric *f, FILE *to)
 static void print_changes(const struct fabric *f, FILE *to)
 {
 	for (size_t i = 0; i < f->n_changes && i < CHANGES_SHOWN; i++) {
-		char name[64], rate[32], time[32];
-		struct fabric_link l;
+		char text[128];
 
-		fabric_link(f, f->changes[i].link, &l);
 		line(to, i ? "" : "changed");
-		fprintf(to, "%s: %s, %s\n",
-			fabric_link_name(f, f->changes[i].link, name, sizeof(name)),
-			topo_rate(l.bytes_per_ns, rate, sizeof(rate)),
-			units_print_time(l.latency_ns, time, sizeof(time)));
+		fprintf(to, "%s\n", topo_change(f, i, text, sizeof(text)));
 	}
 	if (f->n_changes > CHANGES_SHOWN)
 		fprintf(to, "%-13s and %zu more\n", "", f->n_changes - CHANGES_SHOWN);
@@ -149,8 +147,8 @@ void topo_print(const struct fabric *f, FILE *to)
 	fprintf(to, "%s\n", f->source ? f->source : "given");
 	if (f->fit.n_points) {
 		line(to, "fitted");
-		fprintf(to, "%.1f %% off at %u points that were held out, on %u to %u ranks\n",
-			f->fit.error * 100, f->fit.n_points, f->fit.min_ranks, f->fit.max_ranks);
+		fprintf(to, "%.1f %% off at %u points that were held out, on up to %u ranks\n",
+			f->fit.error * 100, f->fit.n_points, f->fit.max_ranks);
 	}
 	for (uint32_t i = 0; i < f->n_classes; i++)
 		print_class(f, i, to);

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/units.h"
+
 static char *scaled(double value, const char *unit, char *buf, size_t size)
 {
 	static const char prefixes[] = " KMGTPE";
@@ -120,6 +122,19 @@ char *topo_network(const struct fabric *f, char *buf, size_t size)
 		snprintf(buf, size, "%u switches, %zu cables", f->n_switches, f->n_cables);
 		break;
 	}
+	return buf;
+}
+
+char *topo_change(const struct fabric *f, size_t i, char *buf, size_t size)
+{
+	char name[64], rate[32], time[32];
+	struct fabric_link l;
+
+	fabric_link(f, f->changes[i].link, &l);
+	snprintf(buf, size, "%s: %s, %s",
+		 fabric_link_name(f, f->changes[i].link, name, sizeof(name)),
+		 topo_rate(l.bytes_per_ns, rate, sizeof(rate)),
+		 units_print_time(l.latency_ns, time, sizeof(time)));
 	return buf;
 }
 

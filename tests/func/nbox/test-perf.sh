@@ -120,12 +120,16 @@ says "nbox perf: there is nothing to print: a size is that of all ranks' parts, 
 exits 2 "too many sizes" "$NBOX" perf allreduce --nodes 4 -b 0 -e 1G -i 1
 says "nbox perf: there are more than 4096 sizes from -b 0 to -e 1073741824" "are refused"
 exits 1 "a drawing that cannot be written" "$NBOX" perf allreduce --nodes 4 --svg /proc/none.svg
-says "nbox perf: --svg /proc/none.svg: cannot be written: No such file or directory" "is an error"
+says "nbox perf: --svg: /proc/none.svg: cannot be written: No such file or directory" "is an error"
 # NCCL's choice over a fabric
 exits 0 "perf of a preset" "$NBOX" perf allreduce --preset dgx-h100 --nodes 64 -b 8 -e 1G -f 2 --model nccl --json planned.json
 is "$(grep '^# *size' <<<"$out" | tr -s ' ')" "# size count type redop root time algbw busbw bound x algo proto ch" "says what NCCL takes"
 says "# network: fabric dgx-h100 (assumed: preset dgx-h100 (" "and that the fabric is a preset's"
 says "not calibrated" "and that nothing was measured"
+says "# <-: from this size on NCCL 2.28.9 takes another algorithm, protocol or number of channels: a step of the time is its own" "and whose steps these are"
+is "$(awk '$1 == 262144 || $1 == 33554432 { print $1, $11, $12, $13, $14, $15, $16 }' <<<"$out")" \
+	"$(printf '262144 tree LL128 16 <- proto \n33554432 nvlstree Simple 16 <- algo proto')" "at the rows where NCCL changes its mind"
+is "$(sed -n 's/^# .\{10\} |\(.\).*/\1/p' <<<"$out" | tr -d ' \n')" "o." "the bound is in the drawing, too"
 is "$(json planned.json '(len(d["rows"]), all(r["modelled_us"] >= r["bound_us"] for r in d["rows"]), d["rows"][0]["modelled_us"] < 100, d["rows"][-1]["modelled_us"] < 1.25 * d["rows"][-1]["bound_us"], d["rows"][0]["algo"], d["rows"][-1]["channels"] > 1)')" \
 	"(28, True, True, True, 'tree', True)" "8 B take less than 100 us, 1 GiB less than 1.25 times the bound, nothing less than it"
 exits 0 "one slow cable of 512" "$NBOX" perf allreduce --preset dgx-h100 --nodes 64 -b 1G -e 1G --model nccl:algo=ring --cable node3.nic2=200Gbps --json slow.json
@@ -137,9 +141,9 @@ says "# warning: 1 GiB take " "is warned of"
 says "x the bound (" "with the bound"
 says "the model knows no rails and gives a node one port" "and why"
 exits 1 "a model that is below the bound" "$NBOX" perf allreduce --preset dgx-h100 --nodes 16 -b 64M -e 1G -f 16 --model const:time=1us
-says "nbox perf: 2 of 2 times are below the bound, such as 1.00 us for 67108864 bytes, which nothing on this network can do in less than " "is an error"
+says "nbox perf: 2 of 2 times are below the bound, such as 1.00 us for 64 MiB, which nothing on this network can do in less than " "is an error"
 exits 0 "changed links" "$NBOX" perf allreduce --preset dgx-h100 --nodes 4 -b 1M -e 1M --model nccl --inter 4x400Gbps --cable node0.nic1=10Gbps --cable leaf0.up=1GB/s
-says ", NICs 4x400Gbps, changed: node0.nic1=10Gbps and more); not calibrated" "are named beside the preset"
+says "; NICs given: 4x400Gbps; changed: node0.nic1=10Gbps and more); not calibrated" "are named beside the preset"
 exits 0 "an all-to-all of uneven domains" "$NBOX" explain alltoall 1GiB --preset gb200-nvl72 --nodes 19 --model nccl
 says "by a short cut that is near to a simulation of each message" "is said to be near"
 exits 1 "nbox explain of such a model" "$NBOX" explain allreduce 1GiB --preset dgx-h100 --nodes 16 --model const:time=1us

@@ -24,6 +24,9 @@ is "$out" "$(readme '$ nbox topo --preset dgx-h100 --nodes 64')" "is what the RE
 readme 'name: mixed' | sed '1i name: mixed' >readme.yaml
 exits 0 "the README's fabric file" "$NBOX" topo --fabric readme.yaml --nodes 64
 says "class         old: node30 to node63: 8 x V100" "has two classes"
+says "150 GB/s each way, of which NCCL gets 120 GB/s" "and one with an efficiency of its own"
+"$NBOX" topo --fabric readme.yaml --nodes 64 --yaml >all.yaml
+is "$(grep -oE '^[ {-]*[a-z_]+:|, [a-z_]+:' all.yaml | tr -dc 'a-z_:\n' | sort -u | while read -r key; do grep -q "\b$key" readme.yaml || echo "$key"; done)" "" "has every key"
 readme 'network:' | sed '1i preset: 100gbe\nnetwork:' >readme.yaml
 exits 0 "the README's cables" "$NBOX" topo --fabric readme.yaml
 says "3 switches, 2 cables" "join switches"
@@ -62,6 +65,44 @@ says "1 x H100 (sm 90) on NVSwitch with NVLS; Intel" "gives a node"
 exits 0 "ASTRA-sim's network" "$NBOX" topo --fabric "$corpus/astra.yml"
 says "8 nodes of 8 GPUs, 64 ranks" "gives all"
 
+# this machine's node, from a made-up /sys: eight H100 with a NIC each
+pci() { # PLACE VENDOR DEVICE CLASS: a PCI device under its bridges
+	local at=sys/devices/pci0000:${1:5:2}/$1
+	mkdir -p "$at" sys/bus/pci/devices
+	echo "$2" >"$at/vendor"; echo "$3" >"$at/device"; echo "$4" >"$at/class"; echo 0 >"$at/numa_node"
+	echo "32.0 GT/s PCIe" >"$at/max_link_speed"; echo 16 >"$at/max_link_width"
+	ln -s "/$at" "sys/bus/pci/devices/${1##*/}"
+}
+for i in 0 1 2 3 4 5 6 7; do
+	pci "0000:${i}0:01.0/0000:${i}1:00.0/0000:${i}2:00.0/0000:${i}3:00.0" 0x10de 0x2330 0x030200
+	pci "0000:${i}0:01.0/0000:${i}1:00.0/0000:${i}2:01.0/0000:${i}4:00.0" 0x15b3 0x1021 0x020700
+	port=sys/class/infiniband/mlx5_$i/ports/1
+	mkdir -p $port
+	ln -s "../../../bus/pci/devices/0000:${i}4:00.0" sys/class/infiniband/mlx5_$i/device
+	echo "200 Gb/sec (4X HDR)" >$port/rate; echo InfiniBand >$port/link_layer; echo "4: ACTIVE" >$port/state
+done
+# shellcheck disable=SC2016
+there() { unshare -Urm sh -c 'mount --bind sys /sys && exec "$@"' sh "$@"; }
+if there true 2>/dev/null; then
+	exits 0 "nbox run --inter on a machine with GPUs" there "$NBOX" run --dry-run --nodes 64 --inter 8x400Gbps --model nccl -- true
+	says "world      512 ranks: 64 nodes x 8" "is enough"
+	says "network    fabric machine (read: this machine's GPUs and kind of NIC, by /sys; the network is assumed: one switch; NICs given: 8x400Gbps); not calibrated" \
+		"and says what was read, what is assumed, what was given"
+	exits 0 "its fabric" there "$NBOX" topo --nodes 64 --inter 8x400Gbps,5us
+	says "8 x H100 (sm 90) on NVSwitch with NVLS" "has this machine's GPUs"
+	says "8 x 400 Gbit/s InfiniBand" "and NICs as they were given"
+	says "latency     5.00 us from NIC to NIC" "and their latency"
+	exits 0 "--preset machine" there "$NBOX" perf allreduce --nodes 2 --preset machine --model nccl -b 8 -e 8
+	says "fabric machine (read: this machine's GPUs and NICs, by /sys; the network is assumed: one switch); not calibrated" "reads its NICs, too"
+	rm -r sys/class/infiniband
+	exits 0 "a machine without NICs" there "$NBOX" run --dry-run --nodes 64 --inter 8x400Gbps --model nccl -- true
+	says "read: this machine's GPUs, by /sys; NICs and network are assumed: InfiniBand with GPUDirect RDMA, one switch; NICs given: 8x400Gbps" "takes them for InfiniBand"
+	exits 2 "neither preset nor NICs" there "$NBOX" run --dry-run --nodes 64 --model nccl -- true
+	says "needs a fabric, and none is given: --preset NAME (" "is refused with the presets"
+else
+	pass "a made-up /sys # SKIP none can be had here"
+fi
+
 wrong() { # SENTENCE OPTION...
 	local sentence=$1
 	shift
@@ -81,5 +122,5 @@ wrong "a node without NIC reaches no other one: give it nics, or --inter" --fabr
 wrong "--domain-nodes: class alps: only an NVSwitch joins the GPUs of several nodes" --preset alps --domain-nodes 2
 wrong "document types and entities are not taken here" --fabric "$corpus/bomb.xml"
 exits 1 "a picture that cannot be written" "$NBOX" topo --preset p5 --svg /dev/full
-says "/dev/full: No space left on device" "is an error"
+says "/dev/full: cannot be written: No space left on device" "is an error"
 finish
