@@ -3,8 +3,7 @@
  *   ring   symmetry-ring.c: all nodes do the same at the same time
  *   tree, chain   symmetry-pipe.c: chunks of equal size through a tree of links
  *   all-to-all   the ranks of one node stand for those of all
- *
- * Gather and Scatter have one busy port and few messages: they are simulated. */
+ *   Gather, Scatter   symmetry-star.c: what comes to one port */
 #include "engine/symmetry.h"
 
 #include <errno.h>
@@ -16,6 +15,7 @@
 #include "engine/symmetry-chain.h"
 #include "engine/symmetry-pipe.h"
 #include "engine/symmetry-ring.h"
+#include "engine/symmetry-star.h"
 #include "engine/symmetry-tree.h"
 
 /* The period after which ranks do the same: 1 where all hops are equal, a node's ranks where the
@@ -173,6 +173,7 @@ int symmetry_solve(struct symmetry *y, struct err *err)
 		return all_to_all(y, err);
 	case COLL_GATHER:
 	case COLL_SCATTER:
+		return symmetry_star(y, err);
 	case COLL_SENDRECV:
 	case COLL_KINDS:
 	default:

@@ -74,7 +74,7 @@ static int make_op(struct question *q, const char *kind, uint64_t bytes, struct 
 
 	if (k < 0)
 		return err_set(err, 22, "unknown collective '%s'", kind);
-	if (k == COLL_ALLGATHER || k == COLL_REDUCESCATTER || k == COLL_ALLTOALL)
+	if (k != COLL_ALLREDUCE && k != COLL_BROADCAST && k != COLL_REDUCE)
 		bytes /= n;
 	q->m = (struct membership){.n_ranks = n, .stride = 1};
 	q->s = (struct sched){.kind = (enum coll_kind)k,
