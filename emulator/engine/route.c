@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bitmap.h"
 #include "engine/number-table.h"
+#include "fabric/leaf.h"
 #include "fabric/link-number.h"
 #include "schedule/dtree.h"
 #include "schedule/rails.h"
@@ -16,14 +18,21 @@ struct routes {
 	const struct membership *members;
 	const struct sched *s;
 	uint32_t n_rails;
-	uint32_t n_lanes;          /* that have data */
-	uint32_t gpu_flows;        /* lanes at a GPU's port */
-	uint32_t edges;            /* of the domain with most, in both trees; 0: no tree */
-	uint32_t nic_flows;        /* SCHED_DIRECT: ranks at a NIC */
-	bool is_even;              /* domains of equal size */
-	uint32_t period;           /* in ranks */
-	bool are_domains_alike;    /* inside, as far as nodes of one class go */
-	struct number_table of;    /* a connection's route */
+	uint32_t n_lanes;     /* that have data */
+	uint32_t gpu_flows;   /* lanes at a GPU's port */
+	uint32_t edges;       /* of the domain with most, in both trees; 0: no tree */
+	uint32_t nic_flows;   /* SCHED_DIRECT: ranks at a NIC */
+	bool is_even;         /* domains of equal size */
+	uint32_t group;       /* ranks, after which the same begins again; n_ranks: it does not */
+	struct bitmap is_odd; /* groups: links of it were changed, or it is cut */
+	uint32_t n_odd;
+	uint32_t cut;        /* ranks of the last group, where that is cut; else 0 */
+	uint32_t even[2];    /* the first groups that are not odd */
+	bool are_gpus_alike; /* of a class */
+	uint32_t inside[FABRIC_CLASSES_MAX]
+		       [3];        /* then the route inside a domain + 1; by siblings */
+	struct number_table of;    /* a connection's route + 1 */
+	struct number_table same;  /* a route + 1, by its hash */
 	struct number_table flow;  /* lanes on a link of the network */
 	uint32_t most[LINK_KINDS]; /* on any link of a kind */
 	struct route *list;        /* owned */
@@ -33,7 +42,9 @@ struct routes {
 struct routes *routes_free(struct routes *r)
 {
 	if (r) {
+		bitmap_deinit(&r->is_odd);
 		number_table_deinit(&r->of);
+		number_table_deinit(&r->same);
 		number_table_deinit(&r->flow);
 		free(r->list);
 		free(r);
@@ -51,48 +62,123 @@ static bool is_crossing(const struct routes *r, uint32_t src, uint32_t dst)
 	return fabric_domain(r->fabric, world(r, src)) != fabric_domain(r->fabric, world(r, dst));
 }
 
-/* So many nodes are alike in all that a message between them can cost; 0: they are not. */
-static uint32_t alike_nodes(const struct fabric *f)
+/* --- groups that are alike ------------------------------------------------------ */
+
+/* After how many nodes the network begins again: a domain where all are at one switch, else a leaf,
+ * a pod or a group of routers. 0: never. */
+static uint32_t group_nodes(const struct fabric *f)
 {
 	const struct fabric_network *net = &f->network;
-	uint32_t domain = f->classes[f->nodes[0].class].domain_nodes, group;
+	uint32_t domain = f->classes[f->nodes[0].class].domain_nodes, group = net->nodes_per_leaf;
 
-	if (fabric_is_uniform(f))
-		return domain;
-	if (f->n_nodes_runs != 1 || f->n_changes || net->kind == FABRIC_CABLES)
+	if (f->n_nodes_runs != 1)
 		return 0;
-	group = net->nodes_per_leaf;
+	if (net->kind == FABRIC_CABLES)
+		return f->n_switches == 1 ? domain : 0;
+	if (net->kind == FABRIC_SWITCH || f->n_nodes <= group)
+		return domain;
 	if (net->kind == FABRIC_FAT_TREE || net->kind == FABRIC_DRAGONFLY)
 		group *= net->leaves_per_pod;
-	return group && group % domain == 0 && f->n_nodes % group == 0 ? group : 0;
+	return group % domain == 0 ? group : 0;
 }
 
-/* After how many ranks the same begins again: those of a domain in a uniform fabric, of a group of
- * leaves in a regular one; n_ranks where nothing is known. */
-static uint32_t find_period(const struct routes *r)
+/* The node where a link's part of the network begins. */
+static uint32_t node_of(const struct fabric *f, uint64_t link)
+{
+	uint32_t a = link_a(link), per_leaf = f->network.nodes_per_leaf;
+
+	switch (link_kind(link)) {
+	case LINK_LEAF:
+		return a / leaf_rails(f) * per_leaf;
+	case LINK_POD:
+	case LINK_GROUP:
+		return a * per_leaf * f->network.leaves_per_pod;
+	case LINK_GPU:
+	case LINK_PCIE:
+	case LINK_NIC:
+	case LINK_CABLE:
+	case LINK_KINDS:
+	default:
+		return a;
+	}
+}
+
+/* In ranks; n_ranks: nothing is known. The network's groups must be the op's, and have the same
+ * ranks of it; the last one may lack some. */
+static uint32_t find_group(const struct routes *r)
 {
 	const struct membership *m = r->members;
 	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, gpus = r->fabric->gpus_per_node;
-	uint32_t nodes = alike_nodes(r->fabric), all = nodes * gpus;
-	uint32_t step = n > per ? world(r, per) - world(r, 0) : 0, period;
+	uint32_t all = group_nodes(r->fabric) * gpus;
+	uint32_t step = n > per ? world(r, per) - world(r, 0) : 0, group;
 
-	if (!nodes || !step || world(r, 0) / gpus % nodes || all % step)
+	if (!all || !step || all % step || world(r, 0) % all >= step)
 		return n;
-	period = all / step * per;
+	group = all / step * per;
 	for (uint32_t i = 0; m->table && i + per < n; i++)
 		if (m->table[i + per] - m->table[i] != step)
 			return n;
-	/* in each domain, no more */
-	if (n % period || is_crossing(r, 0, per - 1) || !is_crossing(r, 0, per))
+	if (r->is_even && (is_crossing(r, 0, per - 1) || !is_crossing(r, 0, per)))
 		return n;
-	return period;
+	return group < n ? group : n;
 }
+
+/* The group that @node is in, if that is one of the op. */
+static void set_odd(struct routes *r, uint32_t node, uint32_t group_nodes)
+{
+	uint32_t first = world(r, 0) / r->fabric->gpus_per_node / group_nodes;
+	uint32_t at = node / group_nodes;
+
+	if (at >= first && at - first < r->is_odd.n_bits)
+		r->n_odd += bitmap_test_and_set(&r->is_odd, at - first);
+}
+
+static int find_odd(struct routes *r)
+{
+	const struct fabric *f = r->fabric;
+	uint32_t n = r->s->n_ranks, nodes = group_nodes(f), n_even = 0, n_groups;
+
+	r->group = find_group(r);
+	n_groups = (n + r->group - 1) / r->group;
+	if (n_groups == 1)
+		return 0;
+	if (bitmap_init(&r->is_odd, n_groups))
+		return -ENOMEM;
+	if (n % r->group)
+		r->n_odd += bitmap_test_and_set(&r->is_odd, n_groups - 1);
+	if (f->n_nodes % nodes)
+		set_odd(r, f->n_nodes - 1, nodes);
+	if (r->n_odd)
+		r->cut = n - (n_groups - 1) * r->group;
+	for (size_t i = 0; i < f->n_changes; i++)
+		set_odd(r, node_of(f, f->changes[i].link), nodes);
+	for (uint32_t i = 0; i < n_groups && n_even < 2; i++)
+		if (!bitmap_test(&r->is_odd, i))
+			r->even[n_even++] = i;
+	if (n_even < 2) /* nobody stands for another */
+		r->group = n;
+	return 0;
+}
+
+/* The first groups that are not odd stand for all others of these. */
+static void to_first(const struct routes *r, uint32_t *src, uint32_t *dst)
+{
+	uint32_t from = *src / r->group, to = *dst / r->group;
+	bool is_odd = bitmap_test(&r->is_odd, from);
+
+	if (!is_odd)
+		*src = *src % r->group + r->even[0] * r->group;
+	if (!bitmap_test(&r->is_odd, to))
+		*dst = *dst % r->group + r->even[!is_odd && from != to] * r->group;
+}
+
+/* --- NICs --------------------------------------------------------------------------- */
 
 /* The NIC by which a channel leaves the domain of @src: that of the rank where it enters one. */
 static uint32_t nic_of(const struct routes *r, uint32_t src, uint32_t dst, uint32_t rail)
 {
 	const struct fabric *f = r->fabric;
-	uint32_t per = r->s->ranks_per_node, head, first, at, node;
+	uint32_t per = r->s->ranks_per_node, at, node;
 	const struct fabric_class *c;
 
 	if (r->s->algo ==
@@ -105,13 +191,11 @@ static uint32_t nic_of(const struct routes *r, uint32_t src, uint32_t dst, uint3
 	}
 	if (!r->is_even)
 		return rail;
-	head = sched_head(r->s, rail);
-	first = (head * r->n_rails + per - 1) / per; /* the first rail at this rank */
-	at = world(r, src - src % per + head);
+	at = world(r, src - src % per + sched_head(r->s, rail));
 	node = at / f->gpus_per_node;
 	c = fabric_class_of(f, node);
 	return (node - fabric_domain(f, at)) * c->n_nics +
-	       fabric_near_nic(c, at % f->gpus_per_node, rail - first);
+	       fabric_near_nic(c, at % f->gpus_per_node, rail);
 }
 
 static uint32_t lanes_of_rail(const struct routes *r, uint32_t rail)
@@ -161,15 +245,25 @@ static uint32_t tree_edges(uint32_t n_domains)
 	return most ? most : 1;
 }
 
+/* @i, or from there on the next rank of those to look at: groups are as busy as the first, but for
+ * the last one where it is cut. */
+static uint32_t next_of_interest(const struct routes *r, uint32_t i)
+{
+	uint32_t n = r->s->n_ranks, last = n - r->cut - r->group;
+
+	if (i < r->group || (r->cut && i >= last))
+		return i;
+	return r->cut ? last + i % r->s->ranks_per_node : n;
+}
+
 /* As if all edges of a domain were always busy, and all domains as the busiest. */
 static int count_rail_tree(struct routes *r, uint32_t rail)
 {
 	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, head = sched_head(r->s, rail);
-	uint32_t end = r->period < n ? r->period : n;
 	uint32_t weight = lanes_of_rail(r, rail) * r->edges;
 	int e = 0;
 
-	for (uint32_t i = head; i < end && i + per < n && !e; i += per)
+	for (uint32_t i = head; i + per < n && !e; i = next_of_interest(r, i + per))
 		if (is_crossing(r, i, i + per))
 			e = count_path(r, i, i + per, rail, weight);
 	return e;
@@ -178,10 +272,9 @@ static int count_rail_tree(struct routes *r, uint32_t rail)
 static int count_rail_ring(struct routes *r, uint32_t rail)
 {
 	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node;
-	uint32_t end = r->period < n ? r->period : n;
 	int e = 0;
 
-	for (uint32_t i = per - 1; i < end && !e; i += per) {
+	for (uint32_t i = per - 1; i < n && !e; i = next_of_interest(r, i + per)) {
 		uint32_t src = sched_rank_at(r->s, rail, i), dst = sched_next(r->s, rail, src);
 
 		if (is_crossing(r, src, dst))
@@ -229,10 +322,14 @@ int routes_new(const struct fabric *f, const struct membership *m, const struct 
 						  ? v->most_ranks_per_domain / v->n_nics
 						  : 1,
 			     .is_even = v->ranks_per_domain > 0,
-			     .period = s->n_ranks,
-			     .are_domains_alike = f->n_changes == 0};
-	r->period = find_period(r);
-	e = count_flows(r);
+			     .group = s->n_ranks,
+			     .are_gpus_alike = true};
+	for (size_t i = 0; i < f->n_changes; i++)
+		if (link_kind(f->changes[i].link) == LINK_GPU)
+			r->are_gpus_alike = false;
+	e = find_odd(r);
+	if (!e)
+		e = count_flows(r);
 	if (e)
 		routes_free(r);
 	else
@@ -300,11 +397,25 @@ static int make_route(const struct routes *r, uint32_t src, uint32_t dst, uint32
 	return 0;
 }
 
+static uint64_t hash_of(const struct route *route)
+{
+	uint64_t words[sizeof(*route) / sizeof(uint64_t)], h = 0;
+
+	memcpy(words, route, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		h = (h ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15) ^ h >> 29;
+	return h | 1;
+}
+
+/* The route's number, also if it was there already; ROUTE_NONE: no memory. */
 static uint32_t add_route(struct routes *r, const struct route *route)
 {
-	for (uint32_t i = r->n; i-- > 0;)
-		if (memcmp(&r->list[i], route, sizeof(*route)) == 0)
-			return i;
+	uint32_t *same = number_table_at(&r->same, hash_of(route));
+
+	if (!same)
+		return ROUTE_NONE;
+	if (*same && memcmp(&r->list[*same - 1], route, sizeof(*route)) == 0)
+		return *same - 1;
 	if (r->n == r->capacity) {
 		uint32_t capacity = r->capacity ? 2 * r->capacity : 8;
 		struct route *grown = realloc(r->list, capacity * sizeof(*grown));
@@ -315,30 +426,8 @@ static uint32_t add_route(struct routes *r, const struct route *route)
 		r->capacity = capacity;
 	}
 	r->list[r->n] = *route;
-	return r->n++;
-}
-
-/* The first period stands for all: @src is in it, @dst there or in the next. */
-static void to_first(const struct routes *r, uint32_t *src, uint32_t *dst)
-{
-	uint32_t per = r->period;
-	bool is_inside = *src / per == *dst / per;
-
-	*src %= per;
-	*dst = *dst % per + (is_inside ? 0 : per);
-}
-
-/* One number for all connections that have the same route for sure. */
-static uint64_t key_of(const struct routes *r, uint32_t src, uint32_t dst, uint32_t rail,
-		       uint32_t siblings)
-{
-	const struct fabric *f = r->fabric;
-
-	if (r->are_domains_alike && src != dst && !is_crossing(r, src, dst))
-		return 1 + (uint64_t)(fabric_class_of(f, world(r, src) / f->gpus_per_node) -
-				      f->classes);
-	return UINT64_C(1) << 63 | (uint64_t)siblings << 60 | (uint64_t)rail << 40 |
-	       (uint64_t)src << 20 | dst;
+	*same = ++r->n;
+	return r->n - 1;
 }
 
 static uint32_t rail_of(const struct routes *r, uint16_t lane)
@@ -355,15 +444,31 @@ int routes_links(const struct routes *r, uint32_t src, uint32_t dst, uint16_t la
 			   nic_of(r, src, dst, rail_of(r, lane)), ret_links);
 }
 
+/* Where the number + 1 of a connection's route is kept; NULL: no memory. */
+static uint32_t *number_of(struct routes *r, uint32_t src, uint32_t dst, uint32_t rail,
+			   uint32_t siblings)
+{
+	const struct fabric *f = r->fabric;
+	bool is_inside = src != dst && !is_crossing(r, src, dst);
+
+	if (is_inside && r->are_gpus_alike)
+		return &r->inside[fabric_class_of(f, world(r, src) / f->gpus_per_node) - f->classes]
+				 [siblings];
+	if (is_inside)
+		rail = 0;
+	return number_table_at(&r->of, UINT64_C(1) << 63 | (uint64_t)siblings << 60 |
+					       (uint64_t)rail << 40 | (uint64_t)src << 20 | dst);
+}
+
 uint32_t routes_find(struct routes *r, uint32_t src, uint32_t dst, uint16_t lane)
 {
 	uint32_t siblings = siblings_of(r, src, dst, lane);
 	uint32_t rail = rail_of(r, lane), *number, i;
 	struct route route;
 
-	if (r->period < r->s->n_ranks)
+	if (r->group < r->s->n_ranks)
 		to_first(r, &src, &dst);
-	number = number_table_at(&r->of, key_of(r, src, dst, rail, siblings));
+	number = number_of(r, src, dst, rail, siblings);
 	if (!number)
 		return ROUTE_NONE;
 	if (*number == 0) {
@@ -383,5 +488,5 @@ const struct route *routes_get(const struct routes *r, uint32_t number)
 
 uint32_t routes_period(const struct routes *r)
 {
-	return r->period;
+	return r->n_odd ? r->s->n_ranks : r->group;
 }

@@ -1,6 +1,7 @@
 /* The paths of a planned op's messages. Connections whose links cost the same and are shared by as
  * many have one route. A route is looked for when somebody asks, and found again after that. In a
- * uniform fabric the first domain's connections stand for all. */
+ * regular fabric the first domain's connections, or those of the first group of leaves, stand for
+ * all but those of groups that somebody changed, or that are cut. */
 #pragma once
 
 #include "fabric/fabric.h"
