@@ -47,10 +47,42 @@ int ring_hops_load(struct ring_hops *h, struct symmetry *y, uint16_t lane)
 	return 0;
 }
 
-bool ring_hops_equal(const struct ring_hops *a, const struct ring_hops *b, uint32_t n)
+int ring_known_add(struct ring_known *k, const struct ring_hops *h, uint16_t lane, uint32_t n_ranks)
+{
+	void *grown = realloc(k->items, (k->n + 1) * sizeof(*k->items));
+	uint8_t *of = malloc(n_ranks);
+
+	k->items = grown ? grown : k->items;
+	if (!grown || !of) {
+		free(of);
+		return -ENOMEM;
+	}
+	memcpy(of, h->of, n_ranks);
+	k->items[k->n].hops = *h;
+	k->items[k->n].hops.of = of;
+	k->items[k->n++].lane = lane;
+	return 0;
+}
+
+void ring_known_deinit(struct ring_known *k)
+{
+	for (uint32_t i = 0; i < k->n; i++)
+		ring_hops_deinit(&k->items[i].hops);
+	free(k->items);
+}
+
+static bool are_equal(const struct ring_hops *a, const struct ring_hops *b, uint32_t n)
 {
 	return a->n == b->n && memcmp(a->number, b->number, a->n * sizeof(a->number[0])) == 0 &&
 	       memcmp(a->of, b->of, n) == 0;
+}
+
+uint32_t ring_known_find(const struct ring_known *k, uint32_t from, const struct ring_hops *h,
+			 uint32_t n_ranks)
+{
+	while (from < k->n && !are_equal(&k->items[from].hops, h, n_ranks))
+		from++;
+	return from;
 }
 
 uint32_t ring_hops_period(const struct ring_hops *h, const struct symmetry *y)

@@ -12,13 +12,14 @@ struct ring {
 	uint32_t period; /* of the pattern of hops */
 	uint32_t slices;
 	uint64_t n_messages, n_positions, n_loops;
-	uint64_t n_reduced;           /* positions of a loop, the first ones */
-	struct ring_hops hops, first; /* of the lane; of lane 0 */
-	double *rows;                 /* owned: slices + 1 rows of done(), n each */
-	double *arrived;              /* owned: n, of the last message */
-	double *free_ns;              /* owned: n */
-	double *kept;                 /* owned: a state, slices + 3 rows */
-	double *handed;               /* owned: n, when the rest fits the buffers */
+	uint64_t n_reduced;    /* positions of a loop, the first ones */
+	struct ring_hops hops; /* of the lane */
+	struct ring_known known;
+	double *rows;       /* owned: slices + 1 rows of done(), n each */
+	double *arrived;    /* owned: n, of the last message */
+	double *free_ns;    /* owned: n */
+	double *kept;       /* owned: a state, slices + 3 rows */
+	double *handed;     /* owned: n, when the rest fits the buffers */
 	double *cost;       /* owned, a slice: occupancy, latency of each class, reduction by
 			     * chunk, each 2n */
 	uint32_t n_columns; /* of a slice's costs, 2n each */

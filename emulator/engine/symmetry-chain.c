@@ -9,10 +9,14 @@
 #include "engine/pipe-lines.h"
 #include "engine/ring-hops.h"
 
+_Static_assert((int)RING_CLASSES <= (int)PIPE_CLASSES, "a lane's hops are all known to its lines");
+
 struct chain {
 	struct symmetry *y;
-	struct ring_hops hops, first; /* of the lane; of the first one */
-	struct pipe_lane messages;    /* of the lane */
+	struct ring_hops hops; /* of the lane */
+	struct ring_known known;
+	struct pipe_lane messages; /* of the lane */
+	struct pipe_slopes slopes; /* of the lane */
 };
 
 /* The place where the data starts. */
@@ -44,20 +48,22 @@ static int load_costs(struct chain *c, uint16_t lane)
 	struct ring_costs full, last;
 	int r;
 
-	if (c->hops.n > PIPE_CLASSES)
-		return SYMMETRY_NONE;
+	c->slopes.n = 0;
+	c->messages.slopes = &c->slopes;
 	r = ring_hops_price(&c->hops, c->y, lane, c->messages.full_bytes, &full);
 	if (!r)
 		r = ring_hops_price(&c->hops, c->y, lane, c->messages.last_bytes, &last);
 	for (uint32_t i = 0; i < c->hops.n && !r; i++) {
-		c->messages.full[i] = (struct nbox_delay){full.latency[i], full.occupancy[i]};
-		c->messages.last[i] = (struct nbox_delay){last.latency[i], last.occupancy[i]};
+		const struct nbox_delay f = {full.latency[i], full.occupancy[i]};
+		const struct nbox_delay l = {last.latency[i], last.occupancy[i]};
+
+		r = pipe_set_hop(&c->messages, i, &f, &l) ? 0 : SYMMETRY_NONE;
 	}
 	return r;
 }
 
 /* The line above all others; -1: there is none. */
-static int top_line(const struct pipe_times *t)
+static int top_line(const struct pipe_slopes *s, const struct pipe_times *t)
 {
 	int top = 0;
 
@@ -65,19 +71,20 @@ static int top_line(const struct pipe_times *t)
 		if (t->offset[k] > t->offset[top])
 			top = k;
 	for (int k = 0; k < t->n; k++)
-		if (t->offset[k] != -INFINITY && t->slope[k] > t->slope[top])
+		if (t->offset[k] != -INFINITY && s->of[k] > s->of[top])
 			return -1;
 	return top;
 }
 
 /* What a round adds to @t, whose times a round before were @before; negative: not yet the same each
  * time. */
-static double growth(const struct pipe_times *t, const struct pipe_times *before)
+static double growth(const struct pipe_slopes *s, const struct pipe_times *t,
+		     const struct pipe_times *before)
 {
-	int top = top_line(t);
+	int top = top_line(s, t);
 	double grown;
 
-	if (top <= 0 || top != top_line(before) || t->slope[top] != before->slope[top])
+	if (top <= 0 || top != top_line(s, before))
 		return -1;
 	grown = t->offset[top] - before->offset[top];
 	return fabs(t->last - before->last - grown) <= 1e-14 * t->last ? grown : -1;
@@ -95,7 +102,7 @@ static int solve_lane(struct chain *c, uint16_t lane)
 		if (i && i % period == 0) {
 			uint32_t rounds = (n - 1 - i) / period;
 
-			grown = growth(&t, &before);
+			grown = growth(&c->slopes, &t, &before);
 			for (int k = 1; k < t.n && grown >= 0; k++)
 				t.offset[k] += rounds * grown;
 			t.last += grown >= 0 ? rounds * grown : 0;
@@ -107,7 +114,7 @@ static int solve_lane(struct chain *c, uint16_t lane)
 		struct pipe_times a = pipe_over_hop(&c->messages, &t, c->hops.of[place], 0, &left);
 
 		t = pipe_start(0);
-		r = pipe_merge(&t, &a) ? 0 : SYMMETRY_NONE;
+		pipe_merge(&t, &a);
 		place = place + 1 == n ? 0 : place + 1;
 	}
 	c->y->end_ns = fmax(c->y->end_ns, t.last);
@@ -120,34 +127,52 @@ static bool are_equal(const struct pipe_lane *a, const struct pipe_lane *b)
 	       a->last_bytes == b->last_bytes;
 }
 
-/* Whether an earlier lane did the same: one of the same rail, or the first. */
-static bool is_known(const struct chain *c, uint16_t lane)
+static bool has_messages_of(const struct chain *c, uint16_t lane)
+{
+	struct pipe_lane other = messages_of(c, lane);
+
+	return are_equal(&c->messages, &other);
+}
+
+/* Whether an earlier lane of the same rail, whose hops hence are the same, has the same messages.
+ */
+static bool is_like_rail(const struct chain *c, uint32_t lane)
 {
 	uint32_t n_rails = c->y->s->n_rails < 2 ? 1 : c->y->s->n_rails;
-	struct pipe_lane first = messages_of(c, 0), before;
 
-	if (lane >= n_rails) {
-		before = messages_of(c, (uint16_t)(lane - n_rails));
-		if (are_equal(&c->messages, &before))
+	return lane >= n_rails && has_messages_of(c, (uint16_t)(lane - n_rails));
+}
+
+/* Whether an earlier lane had the same hops and messages. */
+static bool is_known(const struct chain *c, uint16_t lane)
+{
+	uint32_t n = c->y->s->n_ranks;
+
+	for (uint32_t i = 0; (i = ring_known_find(&c->known, i, &c->hops, n)) < c->known.n; i++) {
+		uint16_t other = c->known.items[i].lane;
+
+		if (start_of(c, lane) == start_of(c, other) && has_messages_of(c, other))
 			return true;
 	}
-	return lane && are_equal(&c->messages, &first) && start_of(c, lane) == start_of(c, 0) &&
-	       ring_hops_equal(&c->hops, &c->first, c->y->s->n_ranks);
+	return false;
 }
 
 static int each_lane(struct chain *c)
 {
-	int r = ring_hops_load(&c->first, c->y, 0);
+	int r = 0;
 
 	for (uint32_t i = 0; i < c->y->s->n_channels && !r; i++) {
 		uint16_t lane = (uint16_t)i;
 
 		c->messages = messages_of(c, lane);
-		if (!c->messages.n_messages)
+		if (!c->messages.n_messages || is_like_rail(c, lane))
 			continue;
 		r = ring_hops_load(&c->hops, c->y, lane);
-		if (!r && !is_known(c, lane))
-			r = solve_lane(c, lane);
+		if (r || is_known(c, lane))
+			continue;
+		r = solve_lane(c, lane);
+		if (!r)
+			r = ring_known_add(&c->known, &c->hops, lane, c->y->s->n_ranks);
 	}
 	return r;
 }
@@ -162,7 +187,7 @@ int symmetry_chain(struct symmetry *y, struct err *err)
 		return SYMMETRY_NONE;
 	r = each_lane(&c);
 	ring_hops_deinit(&c.hops);
-	ring_hops_deinit(&c.first);
+	ring_known_deinit(&c.known);
 	return r == -ENOMEM
 		       ? err_set(err, ENOMEM, "no memory for a chain of %u ranks", y->s->n_ranks)
 		       : r;

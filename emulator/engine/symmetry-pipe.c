@@ -14,10 +14,11 @@
 struct pipe {
 	struct symmetry *y;
 	struct pipe_plan *plan;
-	uint32_t first;           /* thread of the channel in work */
-	struct pipe_times *ready; /* owned, by rank and thread of the channel */
-	struct pipe_lane *lane;   /* owned, by thread of the channel; a thread receives on the lane
-				   * with its number */
+	uint32_t first;            /* thread of the channel in work */
+	struct pipe_times *ready;  /* owned, by rank and thread of the channel */
+	struct pipe_lane *lane;    /* owned, by thread of the channel; a thread receives on the lane
+				    * with its number */
+	struct pipe_slopes slopes; /* of the channel */
 };
 
 /* The steps of a thread must differ in the number of their messages only, and in
@@ -29,7 +30,7 @@ static int load_lane(struct pipe *p, uint32_t k)
 	struct pipe_lane *lane = &p->lane[k];
 	struct sched_step first, t;
 
-	*lane = (struct pipe_lane){.n_messages = n};
+	*lane = (struct pipe_lane){.n_messages = n, .slopes = &p->slopes};
 	if (!n)
 		return 0;
 	sched_step(p->y->s, rank, thread, 0, &first);
@@ -50,15 +51,17 @@ static int load_hop(struct pipe *p, uint32_t src, uint32_t dst, uint32_t k, uint
 {
 	struct pipe_lane *lane = &p->lane[k];
 	uint16_t number = (uint16_t)(p->first + k);
+	struct nbox_delay full, last;
 	int r;
 
-	if (lane->has_hop[hop])
+	if (lane->slope[hop])
 		return 0;
-	r = symmetry_cost(p->y, src, dst, number, 0, lane->full_bytes, &lane->full[hop]);
+	r = symmetry_cost(p->y, src, dst, number, 0, lane->full_bytes, &full);
 	if (!r)
 		r = symmetry_cost(p->y, src, dst, number, lane->n_messages - 1, lane->last_bytes,
-				  &lane->last[hop]);
-	lane->has_hop[hop] = r == 0;
+				  &last);
+	if (!r && !pipe_set_hop(lane, hop, &full, &last))
+		r = SYMMETRY_NONE;
 	return r;
 }
 
@@ -71,9 +74,9 @@ static void tell_sender(const struct pipe *p, uint32_t src, const struct pipe_la
 
 	ranks->free_ns[src] = fmax(ranks->free_ns[src], left_ns);
 	if (n > ranks->buffered)
-		ranks->end_ns[src] =
-			fmax(ranks->end_ns[src], pipe_at(arrivals, n - 1 - ranks->buffered) -
-							 lane->full[hop].latency_ns);
+		ranks->end_ns[src] = fmax(ranks->end_ns[src],
+					  pipe_at(lane->slopes, arrivals, n - 1 - ranks->buffered) -
+						  lane->full[hop].latency_ns);
 }
 
 /* When messages on a connection of lane @k arrive; the times of its sender are known. */
@@ -107,8 +110,7 @@ static int solve_thread(struct pipe *p, uint32_t i)
 		r = arrival_over(p, plan->sender[c], rank, k, plan->hop[c], &a);
 		if (r)
 			return r;
-		if (!pipe_merge(&t, &a))
-			return SYMMETRY_NONE;
+		pipe_merge(&t, &a);
 	}
 	p->ready[id] = t;
 	p->y->end_ns = fmax(p->y->end_ns, t.last);
@@ -141,7 +143,7 @@ static int report_border(struct pipe *p, uint32_t channel)
 		if (r)
 			return r;
 		for (m = 0; m + 1 < c->n_messages; m++)
-			at[m] = pipe_at(&a, m);
+			at[m] = pipe_at(&p->slopes, &a, m);
 		at[c->n_messages - 1] = a.last;
 	}
 	return 0;
@@ -183,6 +185,7 @@ static int solve_channel(struct pipe *p, uint32_t channel)
 	int r = 0;
 
 	p->first = channel * p->plan->each;
+	p->slopes.n = 0;
 	for (i = 0; i < p->plan->each && !r; i++)
 		r = load_lane(p, i);
 	for (i = 0; i < p->plan->n && !r; i++)

@@ -32,7 +32,7 @@
 static void ring_deinit(struct ring *g)
 {
 	ring_hops_deinit(&g->hops);
-	ring_hops_deinit(&g->first);
+	ring_known_deinit(&g->known);
 	free(g->rows);
 	free(g->arrived);
 	free(g->free_ns);
@@ -50,16 +50,6 @@ static int load_hops(struct ring *g)
 		return r;
 	g->period = g->y->ranks ? g->n : ring_hops_period(&g->hops, g->y);
 	g->n_columns = 2 * (g->hops.n < 2 ? 2 : g->hops.n) + 1;
-	return 0;
-}
-
-static int keep_first(struct ring *g)
-{
-	g->first = g->hops;
-	g->first.of = malloc(g->n);
-	if (!g->first.of)
-		return -ENOMEM;
-	memcpy(g->first.of, g->hops.of, g->n);
 	return 0;
 }
 
@@ -497,16 +487,24 @@ static bool has_messages_of(struct ring *g, uint32_t other)
 	return true;
 }
 
-/* Whether an earlier lane did the same. Lanes of one rail have the same hops. */
-static bool is_known(struct ring *g)
+/* Whether an earlier lane of the same rail, whose hops hence are the same, has the same messages.
+ */
+static bool is_like_rail(struct ring *g)
 {
 	uint32_t n_rails = g->y->s->n_rails < 2 ? 1 : g->y->s->n_rails;
 
-	if (!g->lane || g->y->border)
-		return false;
-	if (g->lane >= n_rails && has_messages_of(g, g->lane - n_rails))
-		return true;
-	return ring_hops_equal(&g->hops, &g->first, g->n) && has_messages_of(g, 0);
+	return !g->y->border && g->lane >= n_rails && has_messages_of(g, g->lane - n_rails);
+}
+
+/* Whether an earlier lane had the same hops and messages. */
+static bool is_known(struct ring *g)
+{
+	const struct ring_known *k = &g->known;
+
+	for (uint32_t i = 0; (i = ring_known_find(k, i, &g->hops, g->n)) < k->n; i++)
+		if (has_messages_of(g, k->items[i].lane))
+			return true;
+	return false;
 }
 
 static int one_lane(struct ring *g)
@@ -517,18 +515,16 @@ static int one_lane(struct ring *g)
 
 	g->n_messages = sched_conn_messages(s, rank_at(g, 0), rank_at(g, 1), g->lane);
 	g->n_loops = g->n_messages / (g->n_positions * g->slices);
-	if (!g->n_loops)
+	if (!g->n_loops || is_like_rail(g))
 		return 0;
 	if (!g->lane || s->n_rails > 1)
 		r = load_hops(g);
-	if (!r && !g->lane)
-		r = keep_first(g);
 	if (r || is_known(g))
 		return r;
 	r = solve_channel(g, &end);
 	if (!r && end > g->y->end_ns)
 		g->y->end_ns = end;
-	return r;
+	return r || g->y->border ? r : ring_known_add(&g->known, &g->hops, g->lane, g->n);
 }
 
 static int all_channels(struct ring *g)

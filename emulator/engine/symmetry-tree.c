@@ -21,6 +21,7 @@ struct tree {
 	bool are_edges_alike;
 	uint32_t channel, number; /* the tree of the channel */
 	struct pipe_lane lane;
+	struct pipe_slopes slopes;               /* of the tree */
 	uint32_t class[PIPE_CLASSES], n_classes; /* the caller's numbers */
 	struct pipe_times chain;                 /* data of a domain at its head */
 	struct pipe_times full[MAX_BITS]; /* at the root of a full subtree, by its lowest bit */
@@ -55,18 +56,22 @@ static int over(struct tree *t, uint32_t src, uint32_t dst, uint32_t direction,
 		return SYMMETRY_NONE;
 	if (c == t->n_classes)
 		t->class[t->n_classes++] = number;
-	if (!l->has_hop[c]) {
-		r = symmetry_cost(t->y, src, dst, lane, 0, l->full_bytes, &l->full[c]);
+	if (!l->slope[c]) {
+		struct nbox_delay full, last;
+
+		r = symmetry_cost(t->y, src, dst, lane, 0, l->full_bytes, &full);
 		if (!r)
 			r = symmetry_cost(t->y, src, dst, lane, l->n_messages - 1, l->last_bytes,
-					  &l->last[c]);
-		l->has_hop[c] = r == 0;
+					  &last);
+		if (!r && !pipe_set_hop(l, c, &full, &last))
+			r = SYMMETRY_NONE;
 	}
 	if (r)
 		return r;
 	a = pipe_over_hop(l, from, c, 0, &left);
 	*ret = pipe_start(0);
-	return pipe_merge(ret, &a) ? 0 : SYMMETRY_NONE;
+	pipe_merge(ret, &a);
+	return 0;
 }
 
 static uint32_t bit_of(const struct tree *t, uint32_t domain, bool *ret_is_full)
@@ -103,8 +108,8 @@ static int up(struct tree *t, uint32_t domain, struct pipe_times *ret)
 		if (!r)
 			r = over(t, rank_in(t, (uint32_t)child[i], 0), rank_in(t, domain, 0),
 				 SCHED_UP, &a, &a);
-		if (!r && !pipe_merge(ret, &a))
-			r = SYMMETRY_NONE;
+		if (!r)
+			pipe_merge(ret, &a);
 	}
 	if (!r && is_full) {
 		t->full[bit] = *ret;
@@ -186,6 +191,8 @@ static int solve_tree(struct tree *t)
 
 	if (!load_lane(t, t->channel, t->number, &t->lane))
 		return 0;
+	t->lane.slopes = &t->slopes;
+	t->slopes.n = 0;
 	t->n_classes = 0;
 	for (int i = 0; i < MAX_BITS; i++)
 		t->has_full[i] = false;
