@@ -279,6 +279,8 @@ enum nbox_model_flags {
 	NBOX_NO_MESSAGES = 8,  /* of a decorator: as it is set, it leaves messages alone;
 				* the host does not ask its message() */
 	NBOX_NO_SEGMENTS = 16, /* the same of computation and segment() */
+	NBOX_BY_RANKS = 32,    /* of a decorator: as NBOX_UNIFORM, but message() looks also at
+				* whether src and dst are among the ranks of parse_ranks() */
 };
 
 struct nbox_delaymodel {

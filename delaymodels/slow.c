@@ -112,7 +112,7 @@ static uint32_t slow_traits(void *model)
 	const struct slow *s = model;
 	int no_messages = s->link <= 1 || !s->next->message;
 
-	return NBOX_DECORATOR | NBOX_STEADY | (no_messages ? NBOX_NO_MESSAGES : 0) |
+	return NBOX_DECORATOR | NBOX_STEADY | NBOX_BY_RANKS | (no_messages ? NBOX_NO_MESSAGES : 0) |
 	       (s->compute <= 1 ? NBOX_NO_SEGMENTS : 0);
 }
 
@@ -129,7 +129,7 @@ NBOX_EXPORT const struct nbox_delaymodel nbox_delaymodel = {
 	NBOX_DELAYMODEL_HEAD, /* its first members */
 	.name = "slow",
 	.summary = "some ranks compute more slowly, or their links are slower",
-	.flags = NBOX_DECORATOR | NBOX_STEADY,
+	.flags = NBOX_DECORATOR | NBOX_STEADY | NBOX_BY_RANKS,
 	.params = params,
 	.create = slow_create,
 	.destroy = free,

@@ -106,6 +106,7 @@ static int host_parse_ranks(const struct nbox_host *host, const struct nbox_kv *
 		return -1;
 	free(in->ranks);
 	in->ranks = ranks;
+	in->n_ranks = n;
 	*ret = (struct nbox_ranks){.ranks = ranks, .n = n};
 	return 0;
 }

@@ -29,6 +29,7 @@ struct delay_instance {
 	struct nbox_kv kv[DELAY_MAX_PARAMS];
 	size_t n_kv;
 	uint32_t *ranks; /* owned; that rank= and node= name */
+	size_t n_ranks;
 };
 
 struct delay_chain {

@@ -288,6 +288,37 @@ bool delay_is_uniform(const struct delay_chain *d)
 	return all_have(d, NBOX_UNIFORM);
 }
 
+/* Of @d the next decorator from @i on that looks at who is named; d->n: none. */
+static size_t next_by_ranks(const struct delay_chain *d, size_t i)
+{
+	while (i < d->n && (!works_on_messages(&d->items[i]) || d->items[i].flags & NBOX_UNIFORM))
+		i++;
+	return i;
+}
+
+bool delay_is_by_ranks(const struct delay_chain *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 1; (i = next_by_ranks(d, i)) < d->n; i++)
+		n++;
+	return delay_base_is_uniform(d) && all_have(d, NBOX_BY_RANKS) && n > 0 &&
+	       n <= DELAY_NAMED_MAX;
+}
+
+uint32_t delay_named(const struct delay_chain *d, uint32_t src, uint32_t dst)
+{
+	uint32_t bits = 0;
+
+	for (size_t i = 1; (i = next_by_ranks(d, i)) < d->n; i++) {
+		const struct nbox_ranks who = {d->items[i].ranks, d->items[i].n_ranks};
+
+		bits = bits << 2 | (uint32_t)nbox_ranks_have(&who, src) << 1 |
+		       (uint32_t)nbox_ranks_have(&who, dst);
+	}
+	return bits;
+}
+
 bool delay_base_is_uniform(const struct delay_chain *d)
 {
 	return d->items[0].flags & NBOX_UNIFORM;

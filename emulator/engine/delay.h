@@ -38,6 +38,12 @@ const struct fabric *delay_fabric(const struct delay_chain *d);
 bool delay_is_uniform(const struct delay_chain *d);
 bool delay_base_is_uniform(const struct delay_chain *d);   /* the model, without its what-ifs */
 bool delay_works_on_messages(const struct delay_chain *d); /* a what-if does */
+/* What is not uniform looks at who is named, and DELAY_NAMED_MAX what-ifs at most do. */
+bool delay_is_by_ranks(const struct delay_chain *d);
+enum { DELAY_NAMED_MAX = 3 };
+/* Two bits for each of these what-ifs: whether it names world rank @src, and @dst. Messages that
+ * differ in nothing else cost the same. */
+uint32_t delay_named(const struct delay_chain *d, uint32_t src, uint32_t dst);
 /* What a model would have the user know before the run: "delay model table: ..."; NULL: nothing.
  * Of several models the last one's. */
 const char *delay_warning(const struct delay_chain *d);

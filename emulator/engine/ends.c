@@ -107,7 +107,8 @@ int ends_new(const struct sched *s, const struct topology *t, const struct membe
 	e->raw_ns = is_plain ? timing->model_ns : timing->end_ns - timing->extra_ns;
 	e->how = timing->how;
 	e->is_whole = timing->is_of_model;
-	e->has_form = is_plain ? delay_base_is_uniform(d) : delay_is_uniform(d);
+	e->has_form =
+		is_plain ? delay_base_is_uniform(d) : delay_is_uniform(d) || e->price.is_by_ranks;
 	if (has_planned_ends(timing, s))
 		r = plan_ends(e, s, timing, err);
 	if (r)

@@ -104,6 +104,7 @@ void price_init(struct price *p, const struct sched *s, const struct topology *t
 		.n_nodes = count_nodes(t, m),
 	};
 	p->has_intra = p->n_nodes < m->n_ranks;
+	p->is_by_ranks = delay_is_by_ranks(d);
 	if (t->reduce_bytes_per_ns > 0 && coll_reduces(s->kind))
 		p->reduce_ns_per_byte = 1 / t->reduce_bytes_per_ns;
 	p->op = (struct nbox_op){
@@ -124,19 +125,38 @@ void price_init(struct price *p, const struct sched *s, const struct topology *t
 	set_flows(p, s);
 }
 
+bool price_looks_at_ranks(const struct price *p)
+{
+	return p->is_by_ranks && !p->is_base_only;
+}
+
+#define NAMED_SHIFT 24 /* there are fewer routes */
+
+static uint32_t named(const struct price *p, uint32_t src, uint32_t dst)
+{
+	if (!price_looks_at_ranks(p))
+		return 0;
+	return delay_named(p->delay, membership_world(p->members, src),
+			   membership_world(p->members, dst))
+	       << NAMED_SHIFT;
+}
+
 uint32_t price_class(void *ctx, uint32_t src, uint32_t dst, uint16_t lane)
 {
 	const struct price *p = ctx;
+	uint32_t hop;
 
-	if (p->routes)
-		return routes_find(p->routes, src, dst, lane);
-	return topology_hop(p->topology, membership_world(p->members, src),
-			    membership_world(p->members, dst));
+	if (!p->routes)
+		hop = topology_hop(p->topology, membership_world(p->members, src),
+				   membership_world(p->members, dst));
+	else
+		hop = routes_find(p->routes, src, dst, lane);
+	return hop == ROUTE_NONE ? hop : hop | named(p, src, dst);
 }
 
 uint32_t price_period(const struct price *p, uint32_t n_ranks)
 {
-	return p->routes ? routes_period(p->routes) : n_ranks;
+	return p->routes && !price_looks_at_ranks(p) ? routes_period(p->routes) : n_ranks;
 }
 
 /* A NIC sends what a thread block has put into its buffer before: with Simple, a chunk. */
@@ -236,7 +256,7 @@ static int planned_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane,
 {
 	struct price *p = ctx;
 	uint32_t number = routes_find(p->routes, src, dst, lane);
-	uint32_t key = number * 2 + 1 + p->is_base_only;
+	uint32_t key = (number | named(p, src, dst)) * 2 + 1 + p->is_base_only;
 	struct price_known *known = &p->known[(bytes * 31 + key) % PRICE_KNOWN];
 	struct nbox_message msg = {.struct_size = sizeof(msg),
 				   .lane = lane,

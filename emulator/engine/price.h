@@ -28,6 +28,7 @@ struct price {
 	bool is_base_only; /* without the what-ifs */
 	bool is_comparing; /* ask for both, and note whether they ever differ */
 	bool has_difference;
+	bool is_by_ranks; /* see delay.h: messages to and from named ranks have own classes */
 
 	/* where a scheduler plans the op: price-plan.h */
 	const struct nbox_plan *plan; /* or NULL */
@@ -47,8 +48,11 @@ void price_init(struct price *p, const struct sched *s, const struct topology *t
 		struct err *err);
 /* The cost function; ctx is the price. */
 struct sim_cost price_cost(struct price *p);
-/* Kind of hop between two comm ranks; of a planned op the route. Besides it a uniform chain looks
- * at bytes and flows only. For struct symmetry; ctx is the price. */
+/* Kind of hop between two comm ranks, of a planned op the route, and who is named. Besides it a
+ * chain that is uniform or by ranks looks at bytes and flows only. For struct symmetry; ctx is the
+ * price. */
 uint32_t price_class(void *ctx, uint32_t src, uint32_t dst, uint16_t lane);
 /* The ranks r and r + period have the same classes. n_ranks: that is not known. */
 uint32_t price_period(const struct price *p, uint32_t n_ranks);
+/* Whether ranks may differ by who is named. */
+bool price_looks_at_ranks(const struct price *p);

@@ -159,7 +159,7 @@ int planned_init(struct planned *pl, struct price *p, const struct sched *s, str
 	if (r)
 		return err_set(err, -r, "no memory for the paths of an op");
 	p->routes = pl->routes;
-	p->is_steady_price = delay_is_uniform(p->delay);
+	p->is_steady_price = delay_is_uniform(p->delay) || p->is_by_ranks;
 	if (pl->s.algo == SCHED_DIRECT) /* peers have lanes of their own; a Gather's root decides */
 		p->lanes_at_port = pl->plan.n_lanes * (s->n_ranks > 1 ? s->n_ranks - 1 : 1);
 	return 0;

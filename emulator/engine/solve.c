@@ -78,7 +78,7 @@ static int by_symmetry(const struct sched *s, struct price *p, const struct bord
 		.class_of = price_class,
 		.ctx = p,
 		.period = p->routes ? price_period(p, s->n_ranks) : 0,
-		.n_nodes = p->n_nodes,
+		.n_nodes = price_looks_at_ranks(p) ? 0 : p->n_nodes,
 		.border = border,
 		.at = t->at,
 		.offset = t->offset,
@@ -141,7 +141,8 @@ static int from_messages(const struct sched *s, struct price *p, const struct bo
 		return r;
 	/* a run of the model alone would cost as much again: ask for both in one run */
 	p->is_comparing = !is_base_quick;
-	r = times_of(s, p, border, delay_is_uniform(p->delay) && !force_sim, t, err);
+	r = times_of(s, p, border, (delay_is_uniform(p->delay) || p->is_by_ranks) && !force_sim, t,
+		     err);
 	base.end_ns = t->end_ns;
 	if (!r && (is_base_quick ? delay_works_on_messages(p->delay) : p->has_difference)) {
 		p->is_comparing = false;
@@ -192,7 +193,7 @@ static int from_plan(struct planned *pl, struct price *p, int force_sim, struct 
 		if (!r && force_sim)
 			r = planned_alltoall_sim(pl, p, &t->end_ns, err);
 		t->model_ns = t->end_ns;
-		t->is_near = !force_sim && routes_period(pl->routes) == pl->s.n_ranks;
+		t->is_near = !force_sim && price_period(p, pl->s.n_ranks) == pl->s.n_ranks;
 	} else {
 		r = from_messages(&pl->s, p, NULL, force_sim, t, err);
 	}

@@ -14,7 +14,7 @@ struct symmetry {
 	uint32_t (*class_of)(void *ctx, uint32_t src, uint32_t dst, uint16_t lane);
 	void *ctx;
 	uint32_t period;  /* ranks r and r + period have the same classes; 0: not known */
-	uint32_t n_nodes; /* that the communicator spans */
+	uint32_t n_nodes; /* that the communicator spans; 0: hops do not follow from nodes */
 	const struct border *border;   /* or NULL */
 	uint64_t max_cells;            /* for tests: symmetry-ring.c's MAX_CELLS; 0: that */
 	const struct sim_ranks *ranks; /* NULL: all start at 0; ends are only made later */
