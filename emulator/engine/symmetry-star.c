@@ -214,8 +214,8 @@ static double port_ns(const struct star *s)
 		double free_ns = s->runs[i].first_ns;
 
 		for (uint32_t k = 0; k < s->n_runs; k++)
-			free_ns += since(&s->runs[k], s->runs[i].first_ns) *
-				   s->runs[k].occupancy_ns;
+			free_ns +=
+				since(&s->runs[k], s->runs[i].first_ns) * s->runs[k].occupancy_ns;
 		end = fmax(end, free_ns);
 	}
 	return end;

@@ -13,6 +13,7 @@
 #include "engine/solve.h"
 #include "engine/solver.h"
 #include "fabric/fabric.h"
+#include "fabric/link-number.h"
 #include "rng.h"
 
 static const char *dirs[3];
@@ -94,24 +95,27 @@ static void random_plan(struct rng *r, bool is_tree, char *spec, size_t size)
 /* Of random fabrics, plans and ops. */
 static void short_cuts_are_the_simulation(void **state)
 {
-	static const char *const presets[] = {"dgx-a100", "dgx-h100", "p4d", "p5"};
+	static const char *const presets[] = {"dgx-a100", "dgx-h100", "p4d", "gb200-nvl72"};
+	static const char *const links[] = {"node0.nic0", "leaf0", "node1.gpu1", "node*.nic1"};
 	struct rng r;
 	int n_symmetry = 0;
 
 	(void)state;
 	rng_seed(&r, 14, 1);
 	for (int i = 0; i < 400; i++) {
-		uint32_t k = (uint32_t)below(&r, 8);
+		uint32_t k = (uint32_t)below(&r, 8), preset = (uint32_t)below(&r, 4);
+		uint32_t nodes = 1 + (uint32_t)below(&r, 5) + (preset == 3 ? 16 : 0);
 		char spec[256];
 		struct timing quick, sim;
 		struct sched s;
 		struct world w;
 
 		random_plan(&r, k == 1, spec, sizeof(spec));
-		w = world_of(presets[below(&r, 4)], 1 + (uint32_t)below(&r, 5), 1u << below(&r, 4),
-			     spec, NULL);
+		w = world_of(presets[preset], nodes, 1u << below(&r, preset == 3 ? 2 : 4), spec,
+			     below(&r, 4) ? NULL : "slow:rank=0,link=3");
+		w.f->network.nodes_per_leaf = preset == 1 ? 2 : w.f->network.nodes_per_leaf;
 		if (below(&r, 4) == 0)
-			assert_int_equal(fabric_change(w.f, "node0.nic0", 3, -1, NULL), 0);
+			(void)fabric_change(w.f, links[below(&r, 4)], 3, 9000, NULL);
 		s = op_of(&w, kinds[k], 4 * below(&r, 1 << (4 + below(&r, 14))));
 		s.root = (uint32_t)below(&r, s.n_ranks);
 		quick = solve_it(&w, &s, 0);
@@ -323,6 +327,63 @@ static void a_tree_fills_as_its_ports_let_it(void **state)
 	}
 }
 
+/* Of S bytes, half in each tree, in S over the bandwidth of a GPU's port. One chunk goes up and
+ * down beside that of the other tree. In the long run a GPU in the middle sends up and down in
+ * both. */
+static void a_tree_inside_a_domain_shares_its_ports(void **state)
+{
+	(void)state;
+	for (uint32_t gpus = 2; gpus <= 8; gpus++) {
+		struct world w =
+			world_of("dgx-h100", 1, gpus, "planner:algo=tree,lanes=2,chunk=512K", NULL);
+		double few = 1 << 20, many = 1 << 30, ns;
+		struct fabric_link gpu;
+
+		w.f->classes[0].gpu_latency_ns = 0;
+		fabric_link(w.f, link_number(LINK_GPU, 0, 0, LINK_OUT), &gpu);
+		ns = time_of(&w, COLL_ALLREDUCE, 1 << 20);
+		assert_true(fabs(ns / (2 * (gpus - 1) * few / gpu.bytes_per_ns) - 1) < 1e-9);
+		ns = time_of(&w, COLL_ALLREDUCE, 1 << 30);
+		assert_true(fabs(ns / ((gpus > 2 ? 2 : 1) * many / gpu.bytes_per_ns) - 1) < 0.02);
+		world_end(&w);
+	}
+}
+
+/* A peer's one lane is slower than its NIC; the root's NIC is shared by lanes of all peers. */
+static void peers_have_lanes_of_their_own(void **state)
+{
+	static const enum coll_kind each[] = {COLL_GATHER, COLL_SCATTER, COLL_ALLTOALL};
+	const uint64_t bytes = 64 << 20;
+
+	(void)state;
+	for (uint32_t nodes = 2; nodes <= 8; nodes += 6)
+		for (size_t k = 0; k < ARRAY_SIZE(each); k++) {
+			struct world w = world_of("dgx-h100", nodes, 1,
+						  "planner:lane_bw=20GB/s,chunk=256K", NULL);
+			double bw = nodes == 2 ? 20 : 49;
+			double ns = time_of(&w, each[k], bytes);
+
+			assert_true(fabs(ns / ((nodes - 1) * (double)bytes / bw) - 1) < 0.02);
+			world_end(&w);
+		}
+}
+
+static void rails_leave_by_all_nics_of_a_gpu(void **state)
+{
+	struct world w =
+		world_of("dgx-h100", 8, 4, "planner:lanes=16,rails=8,chunk=2M,slices=2", NULL);
+	struct sched s = op_of(&w, COLL_ALLREDUCE, 1 << 30);
+	struct timing t;
+
+	(void)state;
+	w.f->classes[0].pcie_bytes_per_ns = 0;
+	for (uint32_t i = 0; i < 8; i++)
+		w.f->classes[0].nic_gpu[i] = i / 2;
+	t = solve_it(&w, &s, 0);
+	assert_true(t.end_ns >= t.bound_ns && t.end_ns < 1.25 * t.bound_ns);
+	world_end(&w);
+}
+
 /* 8 hosts at two leaves, whose links up have a quarter of what their hosts have. */
 static struct world oversubscribed(void)
 {
@@ -454,6 +515,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(calls_inside_a_domain_and_out_of_it_overlap),
 		cmocka_unit_test(the_solver_asks_the_scheduler_once),
 		cmocka_unit_test(a_tree_fills_as_its_ports_let_it),
+		cmocka_unit_test(a_tree_inside_a_domain_shares_its_ports),
+		cmocka_unit_test(peers_have_lanes_of_their_own),
+		cmocka_unit_test(rails_leave_by_all_nics_of_a_gpu),
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
 		cmocka_unit_test(a_slow_link_holds_up_an_op_without_messages),

@@ -34,8 +34,9 @@ static struct membership random_members(struct rng *r, const struct fabric *f)
 		stride = gpus * f->classes[0].domain_nodes;
 		stride = stride > 1 && below(r, 2) ? stride / 2 : stride;
 		base = (uint32_t)below(r, n < stride ? n : stride);
-		return (struct membership){
-			.n_ranks = (n - base + stride - 1) / stride, .base = base, .stride = stride};
+		return (struct membership){.n_ranks = (n - base + stride - 1) / stride,
+					   .base = base,
+					   .stride = stride};
 	case 1:
 		base = (uint32_t)below(r, n);
 		return (struct membership){.n_ranks = 1 + (uint32_t)below(r, n - base),
@@ -73,10 +74,10 @@ static struct sched random_sched(struct rng *r, const struct world *w)
  * for another. */
 static void make_worlds(struct rng *r, struct world w[2])
 {
-	static const char *const presets[] = {"dgx-h100", "dgx-2h", "gb200-nvl72", "p4d",
+	static const char *const presets[] = {"dgx-h100", "dgx-2h",  "gb200-nvl72", "p4d",
 					      "alps",     "polaris", "rtx6000d",    "lab"};
-	static const char *const links[] = {"node0.nic0", "node3.nic1.out", "leaf0", "node1.gpu2",
-					    "node*.gpu0", "leaf5.up"};
+	static const char *const links[] = {"node0.nic0", "node3.nic1.out", "leaf0",
+					    "node1.gpu2", "node*.gpu0",     "leaf5.up"};
 	uint32_t preset = (uint32_t)below(r, 8), nodes = 1 + (uint32_t)below(r, 99);
 	const char *link = below(r, 2) ? NULL : links[below(r, 6)];
 
