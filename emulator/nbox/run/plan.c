@@ -7,13 +7,14 @@
 void plan_print(const struct run *run)
 {
 	const struct config *c = run->config;
+	uint32_t n = run->is_launcher ? run->n_launcher_ranks : run_count_procs(run);
 	char model[1024];
 
 	printf("world      %u ranks: %u node%s x %u%s\n", c->world, c->topology.n_nodes,
 	       c->topology.n_nodes == 1 ? "" : "s", c->topology.gpus_per_node,
 	       run_is_assumed_size(run) ? " (the number of nodes is not given: --nodes)" : "");
-	printf("real       %zu ranks, the first is %u; %u local processes%s\n", c->n_real,
-	       c->real[0], run->is_launcher ? run->n_launcher_ranks : run_count_procs(run),
+	printf("real       %zu rank%s, the first is %u; %u local process%s%s\n", c->n_real,
+	       c->n_real == 1 ? "" : "s", c->real[0], n, n == 1 ? "" : "es",
 	       run->is_launcher ? ", started by the command" : "");
 	printf("model      %s", config_model(c, model, sizeof(model)));
 	if (run->warning[0])

@@ -34,6 +34,13 @@ check() { local name=$1; shift; local out; if out=$("$@" 2>&1); then pass "$name
 exits() { local want=$1 name=$2; shift 2; out=$("$@" 2>&1); local got=$?; if [ "$got" = "$want" ]; then pass "$name"; else fail "$name" "exit code $got, wanted $want" "$out"; fi; }
 # says TEXT NAME: $out of the last command contains TEXT
 says() { case $out in *"$1"*) pass "$2" ;; *) fail "$2" "wanted: $1" "got: $out" ;; esac; }
+# readme_block FILE LINE: the rest of the block of a README that begins with LINE, without its indent
+readme_block() {
+	python3 -c 'import sys, textwrap
+for block in open(sys.argv[1], encoding="utf-8").read().split("\n\n"):
+    if block.startswith("    " + sys.argv[2]):
+        print(textwrap.dedent(block).removeprefix(sys.argv[2]).strip("\n"))' "$1" "$2"
+}
 json() { python3 -IS -c 'import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2], {"d": d}))' "$1" "$2"; }
 is() { if [ "$1" = "$2" ]; then pass "$3"; else fail "$3" "got: $1" "wanted: $2"; fi; }
 # Nothing of ours is left: processes whose environment or command names our folder

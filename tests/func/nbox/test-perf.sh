@@ -157,6 +157,12 @@ says "nbox perf: --inter-bandwidth: model nccl takes links from fabric p5: chang
 exits 0 "nbox explain" "$NBOX" explain allreduce 1GiB --preset dgx-a100 --nodes 64 --model nccl:algo=ring
 for word in "op          AllReduce of 1 GiB, 512 ranks (64 nodes x 8)" "fabric      dgx-a100: preset dgx-a100" "candidates  by the costs of NCCL " \
 	"<- taken" "choice      ring " "slowest     a message of " ".nic" "bound       " " x the bound" "the scheduler's own estimate: "; do says "$word" "says '$word'"; done
+exits 0 "the README's op" env -u NBOX_MODEL "$NBOX" explain allreduce 1MiB --preset dgx-h100 --nodes 64
+is "$(readme_block "$(dirname "$test")/../../../emulator/nbox/README.md" '$ nbox explain allreduce 1MiB --preset dgx-h100 --nodes 64' | grep -vFx -e "            ..." | grep -vFxf <(echo "$out"))" "" \
+	"has all lines that the README shows"
+exits 0 "a size that is no power of two" "$NBOX" explain allgather 25MB --preset dgx-h100 --nodes 64 --model nccl --links queue:threshold=2,penalty=10%
+says "op          AllGather of 25 MB (24999936 B in whole elements for each rank), 512 ranks (64 nodes x 8)" "is said as it was given"
+says "model       nccl; messages by queue:threshold=2,penalty=10%" "and what a message costs"
 "$NBOX" explain allreduce 1GiB --preset dgx-a100 --nodes 64 --model nccl:algo=ring --json >explained.json
 is "$(json explained.json '(d["plan"]["algo"], len(d["plan"]["candidates"]) > 5, len(d["slowest"]["links"]) > 1, d["bound_us"] < d["modelled_us"])')" "('ring', True, True, True)" \
 	"the same as JSON"

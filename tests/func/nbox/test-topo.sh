@@ -14,12 +14,7 @@ says "8 x 400 Gbit/s InfiniBand: 50 GB/s each way, of which NCCL gets 49 GB/s" "
 says "rails: NIC i of each node of a group of 32 at leaf i" "its network"
 says "12.5 TB/s each way, 49 GB/s for each rank of a half" "the bisection"
 says "AllReduce      at least 5.39 ms  at most 397 GB/s bus bandwidth" "the bound of 1 GiB"
-readme() { # FIRST LINE of a block of the README, without its indent
-	python3 -c 'import sys, textwrap
-for block in open(sys.argv[1], encoding="utf-8").read().split("\n\n"):
-    if block.startswith("    " + sys.argv[2]):
-        print(textwrap.dedent(block).removeprefix(sys.argv[2]).strip("\n"))' "$here/../../../emulator/fabric/README.md" "$1"
-}
+readme() { readme_block "$here/../../../emulator/fabric/README.md" "$1"; }
 is "$out" "$(readme '$ nbox topo --preset dgx-h100 --nodes 64')" "is what the README shows"
 readme 'name: mixed' | sed '1i name: mixed' >readme.yaml
 exits 0 "the README's fabric file" "$NBOX" topo --fabric readme.yaml --nodes 64
@@ -97,6 +92,7 @@ if there true 2>/dev/null; then
 	rm -r sys/class/infiniband
 	exits 0 "a machine without NICs" there "$NBOX" run --dry-run --nodes 64 --inter 8x400Gbps --model nccl -- true
 	says "read: this machine's GPUs, by /sys; NICs and network are assumed: InfiniBand with GPUDirect RDMA, one switch; NICs given: 8x400Gbps" "takes them for InfiniBand"
+	is "$(there "$NBOX" topo --inter 8x400Gbps | grep -o 'near to .*')" "near to GPU 0, 1, 2, 3, 4, 5, 6, 7 (PXB), with GPUDirect RDMA" "of that kind"
 	exits 2 "neither preset nor NICs" there "$NBOX" run --dry-run --nodes 64 --model nccl -- true
 	says "needs a fabric, and none is given: --preset NAME (" "is refused with the presets"
 else

@@ -357,6 +357,7 @@ static void prints_are_short_and_never_overrun(void **state)
 	assert_string_equal(units_print_bytes(1023, buf, sizeof(buf)), "1023 B");
 	assert_string_equal(units_print_bytes(4 << 20, buf, sizeof(buf)), "4 MiB");
 	assert_string_equal(units_print_bytes(1536, buf, sizeof(buf)), "1.50 KiB");
+	assert_string_equal(units_print_bytes(2560, buf, sizeof(buf)), "2.50 KiB");
 	assert_string_equal(units_print_bytes(25000000, buf, sizeof(buf)), "25 MB");
 	assert_string_equal(units_print_bytes(1500, buf, sizeof(buf)), "1.5 KB");
 	assert_string_equal(units_print_bytes(1234000, buf, sizeof(buf)), "1.18 MiB");
