@@ -199,30 +199,27 @@ static void set(struct fabric_change *c, double bytes_per_ns, double latency_ns)
  * gives. */
 static int merge(struct fabric *f, const struct links *l, double bytes_per_ns, double latency_ns)
 {
-	size_t n = f->n_changes, n_old = 0, n_all = 0;
-	bool is_behind = n == 0 || f->changes[n - 1].link < l->numbers[0];
-	struct fabric_change *all = is_behind ? realloc(f->changes, (n + l->n) * sizeof(*all))
-					      : malloc((n + l->n) * sizeof(*all));
+	size_t end = f->n_changes + l->n, at = f->n_changes, old;
+	struct fabric_change *all = realloc(f->changes, end * sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
-	if (is_behind)
-		n_old = n_all = n;
-	for (size_t i = 0; i < l->n; i++) {
-		while (n_old < n && f->changes[n_old].link < l->numbers[i])
-			all[n_all++] = f->changes[n_old++];
-		if (n_old < n && f->changes[n_old].link == l->numbers[i])
-			all[n_all] = f->changes[n_old++];
-		else
-			all[n_all] = (struct fabric_change){l->numbers[i], -1, -1};
-		set(&all[n_all++], bytes_per_ns, latency_ns);
-	}
-	while (n_old < n)
-		all[n_all++] = f->changes[n_old++];
-	if (!is_behind)
-		free(f->changes);
 	f->changes = all;
-	f->n_changes = n_all;
+	while (at > 0 && all[at - 1].link >= l->numbers[0])
+		at--;
+	old = at + l->n; /* those from here on make room, and come back one by one */
+	memmove(&all[old], &all[at], (f->n_changes - at) * sizeof(*all));
+	for (size_t i = 0; i < l->n; i++) {
+		while (old < end && all[old].link < l->numbers[i])
+			all[at++] = all[old++];
+		if (old < end && all[old].link == l->numbers[i])
+			all[at] = all[old++];
+		else
+			all[at] = (struct fabric_change){l->numbers[i], -1, -1};
+		set(&all[at++], bytes_per_ns, latency_ns);
+	}
+	memmove(&all[at], &all[old], (end - old) * sizeof(*all));
+	f->n_changes = at + end - old;
 	return 0;
 }
 
