@@ -5,6 +5,8 @@
 
 #include "nbox-delaymodel.h"
 
+#define CHUNK_MAX (UINT64_C(64) << 40)
+
 struct pinned {
 	uint32_t is_tree, proto;
 	uint64_t channels, chunk_bytes, slices;
@@ -22,8 +24,9 @@ static int parse(struct pinned *p, const struct nbox_host *h, const struct nbox_
 	if (p->channels < 1 || p->channels > 512 || p->slices < 1 || p->slices > 16)
 		h->error(h, "channels=%llu, slices=%llu: 1 to 512 channels, 1 to 16 slices",
 			 (unsigned long long)p->channels, (unsigned long long)p->slices);
-	else if (p->chunk_bytes < 32)
-		h->error(h, "chunk=%lluB: at least 32B", (unsigned long long)p->chunk_bytes);
+	else if (p->chunk_bytes < 32 || p->chunk_bytes > CHUNK_MAX)
+		h->error(h, "chunk=%lluB: at least 32B, at most 64T",
+			 (unsigned long long)p->chunk_bytes);
 	else
 		return 0;
 	return -1;

@@ -48,9 +48,7 @@ static int open_machine(const struct config *c, uint32_t n_nodes, uint32_t gpus_
 		"this machine's GPUs and kind of NIC, by /sys; the network is assumed: one switch";
 
 	if (fabric_open_machine("", 1, gpus_per_node, &f, &why) < 0)
-		return value_refuse(c, CONFIG_INTER, 0, err,
-				    "there is no fabric whose nodes could be otherwise: give "
-				    "--preset or --fabric (%s)",
+		return value_refuse(c, CONFIG_INTER, 0, err, "there is no node to have NICs: %s",
 				    why.text);
 	k = &f->classes[0];
 	f->n_nodes = f->nodes[0].n = n_nodes ? n_nodes : 1;
@@ -127,7 +125,7 @@ int check_nodes_of_fabric(struct config *c, struct err *err)
 				 config_where(c, given(c), 0, where, sizeof(where)));
 	if (r == 0)
 		r = set_count(c, CONFIG_GPUS_PER_NODE, f->gpus_per_node);
-	if (r == 0 && given(c) == CONFIG_FABRIC && f->n_nodes > 1)
+	if (r == 0 && f->has_size)
 		r = set_count(c, CONFIG_NODES, f->n_nodes);
 	fabric_free(f);
 	return r;

@@ -57,7 +57,9 @@ static int check_class(const struct fabric *f, const struct fabric_class *c, str
 			       EFFICIENCY_MAX);
 	if (!fabric_is_latency(c->gpu_latency_ns))
 		return err_set(err, EINVAL, "class %s: a latency must be 0 to 1000s", c->name);
-	if (!c->domain_nodes || (c->domain_nodes > 1 && c->intra != FABRIC_NVSWITCH))
+	if (!c->domain_nodes)
+		return err_set(err, EINVAL, "class %s: domain_nodes: at least 1", c->name);
+	if (c->domain_nodes > 1 && c->intra != FABRIC_NVSWITCH)
 		return err_set(err, EINVAL,
 			       "class %s: only an NVSwitch joins the GPUs of several nodes",
 			       c->name);

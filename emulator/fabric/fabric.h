@@ -108,6 +108,7 @@ struct fabric {
 	char name[FABRIC_NAME_MAX]; /* the preset's, or the file's */
 	char *source;               /* owned: where each part is from, for the summary */
 	uint32_t n_nodes;
+	bool has_size;          /* the file that it is from says how many nodes there are */
 	uint32_t gpus_per_node; /* of every class: nbox's worlds have nodes of equal size */
 	struct fabric_class classes[FABRIC_CLASSES_MAX];
 	uint32_t n_classes;

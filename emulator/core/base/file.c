@@ -52,7 +52,7 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_n, stru
 		n += (size_t)got;
 		if (n > max)
 			return err_set(err, EFBIG,
-				       "%s has more than %zu bytes: nbox has not written it", path,
+				       "%s has more than %zu bytes: it is some other file", path,
 				       max);
 	} while (got > 0);
 	text[n] = '\0';

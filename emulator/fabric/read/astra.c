@@ -259,6 +259,7 @@ int astra_read(struct yaml_doc *d, uint32_t n_nodes, struct fabric **ret)
 	f = fabric_new(&class, &network, (uint32_t)n);
 	if (!f)
 		return err_set(d->err, ENOMEM, "%s: out of memory", d->name);
+	f->has_size = true;
 	r = network.kind == FABRIC_CABLES ? add_cables(d, net, class.n_gpus, f) : 0;
 	if (r < 0) {
 		fabric_free(f);

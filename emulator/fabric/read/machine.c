@@ -230,7 +230,7 @@ int machine_class(const struct machine *m, const char *name, struct fabric_class
 	int r;
 
 	if (!m->n_gpus)
-		return err_set(err, ENODEV, "no GPU");
+		return err_set(err, ENODEV, "no GPU here: take another --preset or --fabric");
 	memcpy(gpus, m->gpus, m->n_gpus * sizeof(*gpus));
 	qsort(gpus, m->n_gpus, sizeof(*gpus), by_number);
 	for (uint32_t i = 0; i < m->n_gpus; i++) {

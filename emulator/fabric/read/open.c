@@ -84,12 +84,16 @@ static int node_of(const struct machine *m, const char *name, uint32_t n_nodes,
 	char short_text[FABRIC_NAME_MAX];
 	struct fabric_class class;
 	struct err why = {""};
+	int r;
 
 	short_name(name, short_text);
 	if (machine_class(m, short_text, &class, &why) < 0)
 		return err_set(err, EINVAL, "%s: %s", name, why.text);
-	return checked(name, fabric_new(&class, &network, n_nodes ? n_nodes : class.domain_nodes),
-		       gpus_per_node, ret, err);
+	r = checked(name, fabric_new(&class, &network, n_nodes ? n_nodes : class.domain_nodes),
+		    gpus_per_node, ret, err);
+	if (r == 0)
+		(*ret)->has_size = class.domain_nodes > 1;
+	return r;
 }
 
 static int parse_xml(const char *name, const char *text, size_t n, uint32_t n_nodes,

@@ -118,6 +118,13 @@ yaml_node_t *yaml_doc_node(struct yaml_doc *d, int index)
 	return yaml_document_get_node(&d->document, index);
 }
 
+/* Those that XML and terminals cannot have: U+0000 to U+001F, U+007F, U+FFFE, U+FFFF. */
+static bool is_control(const char *at)
+{
+	return (unsigned char)at[0] < 0x20 || at[0] == 0x7f ||
+	       strncmp(at, "\xef\xbf\xbe", 3) == 0 || strncmp(at, "\xef\xbf\xbf", 3) == 0;
+}
+
 /* libyaml gives each node a tag of its own kind, where the file has none. */
 static bool is_tagged(const yaml_node_t *node)
 {
@@ -136,7 +143,7 @@ int yaml_doc_text(struct yaml_doc *d, const yaml_node_t *node, const char *what,
 	if (is_tagged(node))
 		return yaml_doc_refuse(d, node, "%s: tags (!) are not taken here", what);
 	for (size_t i = 0; i < node->data.scalar.length; i++)
-		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+		if (is_control(&text[i]))
 			return yaml_doc_refuse(d, node, "%s: a control character in the text",
 					       what);
 	if (!text[0])

@@ -422,7 +422,7 @@ static int read_top(struct reader *r, const yaml_node_t *root)
 	return 0;
 }
 
-/* As many nodes as hang on the switches of kind: cables, else 1. What is wrong there is said when
+/* As many nodes as hang on the switches of kind: cables, else 0. What is wrong there is said when
  * they are read. */
 static int count_attached(struct reader *r, const yaml_node_t *network, uint32_t *ret)
 {
@@ -445,7 +445,7 @@ static int count_attached(struct reader *r, const yaml_node_t *network, uint32_t
 		if (count && __builtin_add_overflow(sum, n, &sum))
 			return yaml_doc_refuse(r->d, count, "nodes: too many");
 	}
-	*ret = sum ? sum : 1;
+	*ret = sum;
 	return 0;
 }
 
@@ -465,8 +465,13 @@ static int read_all(struct reader *r, uint32_t n_nodes, uint32_t gpus_per_node)
 		return e;
 	if (!r->has_class)
 		return yaml_doc_refuse(r->d, root, "no class of node: classes: or preset: NAME");
-	if (!nodes && !n_nodes && (e = count_attached(r, network, &n_nodes)) < 0)
-		return e;
+	r->f->has_size = nodes;
+	if (!nodes && !n_nodes) {
+		if ((e = count_attached(r, network, &n_nodes)) < 0)
+			return e;
+		r->f->has_size = n_nodes > 0;
+		n_nodes = n_nodes ? n_nodes : 1;
+	}
 	if ((e = read_nodes(r, nodes, n_nodes)) < 0)
 		return e;
 	if (network && (e = read_network(r, network)) < 0)

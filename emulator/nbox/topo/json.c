@@ -87,7 +87,7 @@ int topo_print_json(const struct fabric *f, FILE *to)
 	json_t *all = fabric_json(f);
 
 	if (!all)
-		return -ENOMEM;
+		return -EILSEQ;
 	json_dumpf(all, to, JSON_INDENT(2) | JSON_REAL_PRECISION(12));
 	fputc('\n', to);
 	json_decref(all);

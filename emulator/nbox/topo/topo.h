@@ -6,7 +6,7 @@
 #include "fabric/fabric.h"
 
 void topo_print(const struct fabric *f, FILE *to);
-int topo_print_json(const struct fabric *f, FILE *to); /* 0; -ENOMEM */
+int topo_print_json(const struct fabric *f, FILE *to); /* 0; -EILSEQ: a name is no UTF-8 */
 void topo_print_presets(FILE *to);
 /* Equal nodes are drawn once. Return: 0; -ENOMEM. */
 int topo_draw_svg(const struct fabric *f, FILE *to);

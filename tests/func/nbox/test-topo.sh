@@ -37,6 +37,10 @@ is "$(python3 -c 'import json,sys; f=json.load(sys.stdin); print(f["ranks"], f["
 "$NBOX" topo --fabric f.yaml | grep -v ^source >file.txt
 is "$(cat file.txt)" "$(cat preset.txt)" "what --yaml prints is the same fabric for --fabric"
 
+"$NBOX" topo --preset p5 --nodes 1 --yaml >one.yaml
+exits 0 "a file of one node" "$NBOX" topo --fabric one.yaml
+says "p5: 1 node of 8 GPUs, 8 ranks" "has one"
+
 for nodes in 4 64; do
 	exits 0 "$nodes nodes drawn" "$NBOX" topo --preset dgx-h100 --nodes $nodes --svg $nodes.svg --dot $nodes.dot
 	is "$(python3 -c 'import sys,xml.dom.minidom as m; print(m.parse(sys.argv[1]).documentElement.tagName)' $nodes.svg)" svg "is SVG"

@@ -105,6 +105,8 @@ static void pinned_plans_what_it_is_told(void **state)
 	assert_non_null(strstr(err.text, "1 to 512 channels"));
 	assert_true(open_planner("pinned:chunk=16B", NULL, NULL, &none, &err) < 0);
 	assert_non_null(strstr(err.text, "at least 32B"));
+	assert_true(open_planner("pinned:chunk=65T", NULL, NULL, &none, &err) < 0);
+	assert_non_null(strstr(err.text, "at least 32B"));
 }
 
 static void plans_are_checked(void **state)

@@ -322,7 +322,8 @@ static void what_nobody_knows_is_said(void **state)
 
 	(void)state;
 	assert_true(fabric_open_machine(root, 4, 0, &f, &err) < 0);
-	assert_string_equal(err.text, "this machine: no GPU");
+	assert_string_equal(err.text,
+			    "this machine: no GPU here: take another --preset or --fabric");
 	put_pci("0000:10:01.0/0000:11:00.0", 0, "0x10de", "0x4242", "0x030200");
 	assert_int_equal(fabric_open_machine(root, 4, 0, &f, &err), -ENODEV);
 	assert_non_null(strstr(err.text, "GPU 0000:11:00.0 (10de:4242) is not known here"));
