@@ -227,8 +227,13 @@ struct nbox_host {
 	 */
 	void (*warn)(const struct nbox_host *host, const char *fmt, ...)
 		__attribute__((format(printf, 2, 3)));
-	/* What the job has in its environment, such as NCCL_ALGO; NULL: not set. */
+	/* What the job has in its environment, such as NCCL_ALGO; NULL: not set. @name: a literal.
+	 * Before a job has joined, and without one, it is nbox's own environment. A scheduler is
+	 * created again when a job has joined. */
 	const char *(*variable)(const struct nbox_host *host, const char *name);
+	/* Of the NCCL that the job has loaded: "2.28.9"; "": there is no job yet, or its NCCL is
+	 * not known. */
+	const char *nccl_version;
 };
 
 /* For parse_choice(): in the order of enum nbox_op_kind. */

@@ -78,6 +78,8 @@ static int plan(void *model, const struct nbox_op *op, const struct nbox_fabric 
 	uint32_t rails = fabric->n_nics < 1 ? 1 : fabric->n_nics;
 
 	ret->algo = algo_of(p, op->kind);
+	if (op->kind == NBOX_ALLREDUCE && op->algo != NBOX_ALGO_ANY)
+		ret->algo = op->algo;
 	ret->proto = p->proto;
 	ret->wire_factor = wire[p->proto];
 	ret->n_lanes = (uint32_t)p->channels;

@@ -45,7 +45,7 @@ static int nccl_create(const struct nbox_host *host, const struct nbox_next *nex
 	}
 	m->host = host;
 	if (setting_read(host, kv, n_kv, &m->setting) < 0 ||
-	    tuner_read(host, nbox_value(kv, n_kv, "tuner"), &m->tuner) < 0) {
+	    tuner_read(host, setting_tuner(host, kv, n_kv), &m->tuner) < 0) {
 		free(m);
 		return -1;
 	}
@@ -197,7 +197,7 @@ static void plan_collective(const struct nccl *m, const struct comm *c, const st
 	ret->chunk_bytes = ch->chunk_bytes;
 	ret->estimate_ns =
 		(double)cost_us(c, &ch->cost, op->kind, ch->algo, ch->proto, bytes) * 1e3;
-	ret->source = m->setting.tables->source;
+	ret->source = m->setting.source;
 	ret->proto = ch->proto;
 	ret->n_lanes = ch->n_channels;
 	if (ret->algo >= NBOX_NVLS) {
@@ -219,7 +219,7 @@ static void plan_p2p(const struct nccl *m, const struct comm *c, const struct nb
 	ret->n_lanes = p.n_channels;
 	ret->n_threads = 512;
 	ret->chunk_bytes = p.chunk_bytes;
-	ret->source = m->setting.tables->source;
+	ret->source = m->setting.source;
 	set_steps(c, ALGO_RING, p.proto, ret);
 	/* Its table has no base of send and receive: 8 bytes to another node take 14.5 us on B200,
 	 * 14 of them the step. The proxy posts a send and a receive for each peer. */
@@ -261,7 +261,7 @@ static int nccl_plan(void *model, const struct nbox_op *op, const struct nbox_fa
 		ret->proto = NBOX_SIMPLE;
 		ret->n_lanes = 1;
 		ret->chunk_bytes = m->setting.buffer_bytes[NBOX_SIMPLE];
-		ret->source = m->setting.tables->source;
+		ret->source = m->setting.source;
 		return 0;
 	}
 	if (narrow(m, op, &setting) < 0)
@@ -290,8 +290,9 @@ static const struct nbox_param params[] = {
 	{"proto", "text", "NCCL_PROTO, else all", "protocols, as in NCCL_PROTO; '+' for ','"},
 	{"channels", "count", "NCCL_MIN/MAX_NCHANNELS, else the fabric's",
 	 "channels of a communicator"},
-	{"version", "text", "2.28.9", "of NCCL, by whose cost tables it decides"},
-	{"tuner", "text", "none", "table of NCCL's example tuner plug-in (CSV)"},
+	{"version", "text", "the job's, else 2.28.9", "of NCCL, by whose cost tables it decides"},
+	{"tuner", "text", "NCCL_TUNER_CONFIG_FILE, else none",
+	 "table of NCCL's example tuner plug-in (CSV)"},
 	{0},
 };
 

@@ -2,6 +2,8 @@
 #include "setting.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,15 @@ static const char *variable(const struct nbox_host *host, const char *name)
 	    !host->variable)
 		return NULL;
 	return host->variable(host, name);
+}
+
+/* "": there is no job yet, or its NCCL is not known. */
+static const char *job_version(const struct nbox_host *host)
+{
+	return host->struct_size <
+			       offsetof(struct nbox_host, nccl_version) + sizeof(host->nccl_version)
+		       ? ""
+		       : host->nccl_version;
 }
 
 /* A whole number of the environment, as NCCL reads it. Return: 0, *ret as it was when @name is not
@@ -157,9 +168,11 @@ static int read_own(const struct nbox_host *host, const struct nbox_kv *kv, size
 	const char *version = nbox_value(kv, n_kv, "version");
 	uint64_t channels = 0;
 
-	s->tables = tables_find(version ? version : "");
+	s->tables = tables_find(version ? version : job_version(host));
 	if (!s->tables) {
-		host->error(host, "version=%.32s: NCCL's versions are written as 2.28.9", version);
+		host->error(host, "%s%.32s: NCCL's versions are written as 2.28.9",
+			    version ? "version=" : "the job's NCCL is ",
+			    version ? version : job_version(host));
 		return -1;
 	}
 	if (host->parse_count(host, "channels", nbox_value(kv, n_kv, "channels"), &channels) < 0)
@@ -172,6 +185,122 @@ static int read_own(const struct nbox_host *host, const struct nbox_kv *kv, size
 	if (channels)
 		s->min_channels = s->max_channels = s->min_ctas = s->max_ctas = (uint32_t)channels;
 	return 0;
+}
+
+/* --- what it decides by, in words ------------------------------------------------------- */
+
+struct text {
+	char *buf;
+	size_t size, used;
+};
+
+static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (t->used >= t->size)
+		return;
+	va_start(ap, fmt);
+	t->used += (size_t)vsnprintf(t->buf + t->used, t->size - t->used, fmt, ap);
+	va_end(ap);
+}
+
+static void add_version(const struct nbox_host *host, const char *given, const struct tables *t,
+			struct text *ret)
+{
+	const char *known = t->source + strlen("NCCL "), *job = job_version(host);
+
+	add(ret, "%s, ", t->source);
+	if (given && !strcmp(given, known))
+		add(ret, "as given");
+	else if (given)
+		add(ret, "the nearest known to version=%s", given);
+	else if (!job[0])
+		add(ret, "the default");
+	else if (!strcmp(job, known))
+		add(ret, "the job's");
+	else
+		add(ret, "the nearest known to the job's %s", job);
+}
+
+/* A variable that changes NCCL's choice, and the parameter that goes before it. */
+struct known {
+	const char *name, *key;
+};
+
+static const struct known followed[] = {
+	{"NCCL_ALGO", "algo"},
+	{"NCCL_PROTO", "proto"},
+	{"NCCL_MIN_NRINGS", "channels"},
+	{"NCCL_MAX_NRINGS", "channels"},
+	{"NCCL_MIN_NCHANNELS", "channels"},
+	{"NCCL_MAX_NCHANNELS", "channels"},
+	{"NCCL_MIN_CTAS", "channels"},
+	{"NCCL_MAX_CTAS", "channels"},
+	{"NCCL_BUFFSIZE", ""},
+	{"NCCL_LL_BUFFSIZE", ""},
+	{"NCCL_LL128_BUFFSIZE", ""},
+	{"NCCL_P2P_NET_CHUNKSIZE", ""},
+	{"NCCL_NTHREADS", ""},
+	{"NCCL_LL128_NTHREADS", ""},
+	{"NCCL_THREAD_THRESHOLDS", ""},
+	{"NCCL_NVLS_ENABLE", ""},
+	{"NCCL_PAT_ENABLE", ""},
+	{"NCCL_TUNER_CONFIG_FILE", "tuner"},
+	{NULL, NULL},
+};
+/* That are not followed. */
+static const struct known not_followed[] = {
+	{"NCCL_CROSS_NIC", ""},
+	{"NCCL_COLLNET_ENABLE", ""},
+	{"NCCL_GRAPH_FILE", ""},
+	{"NCCL_TOPO_FILE", ""},
+	{"NCCL_P2P_DISABLE", ""},
+	{"NCCL_P2P_LEVEL", ""},
+	{"NCCL_NET_GDR_LEVEL", ""},
+	{"NCCL_MNNVL_ENABLE", ""},
+	{"NCCL_NCHANNELS_PER_NET_PEER", ""},
+	{NULL, NULL},
+};
+static const struct known plugin[] = {{"NCCL_TUNER_PLUGIN", ""}, {NULL, NULL}};
+
+/* Those of @list that are set and not overruled, behind what stands in @ret. */
+static void add_variables(const struct nbox_host *host, const struct known *list,
+			  const struct nbox_kv *kv, size_t n_kv, struct text *ret)
+{
+	for (; list->name; list++) {
+		const char *value = variable(host, list->name);
+
+		if (value && value[0] && !nbox_value(kv, n_kv, list->key))
+			add(ret, "%s%s=%s", ret->used ? ", " : "", list->name, value);
+	}
+}
+
+const char *setting_tuner(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv)
+{
+	const char *given = nbox_value(kv, n_kv, "tuner");
+	const char *file = given ? given : variable(host, "NCCL_TUNER_CONFIG_FILE");
+
+	return file && file[0] ? file : NULL;
+}
+
+static void describe(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
+		     struct setting *s)
+{
+	char others[256] = "";
+	struct text source = {s->source, sizeof(s->source), 0}, not = {others, sizeof(others), 0};
+
+	add_version(host, nbox_value(kv, n_kv, "version"), s->tables, &source);
+	for (size_t i = 0; i < n_kv; i++)
+		if (strcmp(kv[i].key, "version") != 0)
+			add(&source, ", %s=%s", kv[i].key, kv[i].value);
+	add_variables(host, followed, kv, n_kv, &source);
+	add_variables(host, not_followed, kv, n_kv, &not );
+	if (!setting_tuner(host, kv, n_kv))
+		add_variables(host, plugin, kv, n_kv, &not );
+	if (others[0])
+		host->warn(host, "%s: not modelled, and NCCL may choose otherwise by it", others);
 }
 
 int setting_read(const struct nbox_host *host, const struct nbox_kv *kv, size_t n_kv,
@@ -197,6 +326,7 @@ int setting_read(const struct nbox_host *host, const struct nbox_kv *kv, size_t 
 	    read_thresholds(host, &s) < 0 || read_switches(host, &s) < 0 ||
 	    read_own(host, kv, n_kv, &s) < 0)
 		return -1;
+	describe(host, kv, n_kv, &s);
 	*ret = s;
 	return 0;
 }

@@ -249,6 +249,7 @@ static int check_algo(struct config *c, size_t item, struct err *err)
 					    coll_kind_name((uint32_t)kind), v->items[i].text);
 	}
 	c->algo[kind] = (uint8_t)algo;
+	c->has_algo[kind] = true;
 	return 0;
 }
 

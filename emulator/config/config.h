@@ -57,7 +57,8 @@ struct config {
 	struct data_for *data_for; /* owned */
 	size_t n_data_for;
 	enum split_policy split;
-	uint8_t algo[COLL_KINDS]; /* enum sched_algo */
+	uint8_t algo[COLL_KINDS];  /* enum sched_algo */
+	bool has_algo[COLL_KINDS]; /* not by default */
 	uint32_t channels;
 	uint64_t chunk_bytes;
 	const char **addrs; /* owned list of borrowed texts: where nboxd listens */

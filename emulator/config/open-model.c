@@ -68,6 +68,38 @@ static int need_fabric(const struct config *c, struct err *err)
 		where, where[0] ? ": " : "", c->model, where[0] ? "" : ", the default,", names);
 }
 
+/* A model that plans ops has its own algorithms, channels and chunks: the options pin them. What
+ * cannot be pinned counts for the messages that cross the link, where any do. */
+static int pin(const struct config *c, struct delay_chain *d, struct err *err)
+{
+	static const struct {
+		enum option_id id;
+		const char *key;
+	} pins[] = {{CONFIG_CHANNELS, "channels"}, {CONFIG_CHUNK, "chunk"}};
+	char where[VALUE_WHERE_MAX];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(pins) && r == 0; i++) {
+		if (!config_is_set(c, pins[i].id))
+			continue;
+		if (delay_plan_has(d, pins[i].key))
+			r = delay_set_param(d, pins[i].key, config_text(c, pins[i].id), err);
+		else if (c->exchange == EXCHANGE_NONE)
+			r = err_set(
+				err, EINVAL,
+				"model %s cuts ops as it decides: variables such as NCCL_BUFFSIZE "
+				"change that of nccl, and --model pinned:%s=%s has it as given",
+				c->model, pins[i].key, config_text(c, pins[i].id));
+		if (r < 0)
+			return err_prefix(err, r, "%s",
+					  config_where(c, pins[i].id, 0, where, sizeof(where)));
+	}
+	for (uint32_t k = 0; k < COLL_KINDS; k++)
+		if (c->has_algo[k])
+			delay_set_algo(d, k, c->algo[k]);
+	return 0;
+}
+
 /* Without its what-ifs the model does not open: is that --links' fault? */
 static bool is_of_links(const struct config *c, const char *const *dirs)
 {
@@ -111,6 +143,8 @@ int open_model(const struct config *c, const char *const *dirs, struct delay_cha
 	if (r < 0)
 		return put_place(c, dirs, r, err);
 	r = delay_has_plan(chain) ? need_fabric(c, err) : 0;
+	if (r == 0 && delay_has_plan(chain))
+		r = pin(c, chain, err);
 	if (r < 0)
 		delay_free(chain);
 	else

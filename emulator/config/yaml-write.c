@@ -61,10 +61,12 @@ static void write_source(FILE *f, const struct config *c, enum option_id id)
 	fprintf(f, "  # %s\n", config_where(c, id, 0, where, sizeof(where)));
 }
 
-/* Given in a file, hops would make a fabric of their own. */
-static bool is_default_hop(const struct config *c, enum option_id id)
+/* Given in a file, hops would make a fabric of their own, and these pin what a model decides. */
+static bool is_default_that_counts(const struct config *c, enum option_id id)
 {
-	return id >= CONFIG_INTRA_LATENCY && id <= CONFIG_INTER_BANDWIDTH && !config_is_set(c, id);
+	bool is_hop = id >= CONFIG_INTRA_LATENCY && id <= CONFIG_INTER_BANDWIDTH;
+
+	return (is_hop || id == CONFIG_CHANNELS || id == CONFIG_CHUNK) && !config_is_set(c, id);
 }
 
 /* An option that another run of the same cluster file must choose anew is written as a comment. */
@@ -163,7 +165,7 @@ int config_write(const struct config *c, FILE *f)
 			before = key;
 			continue;
 		}
-		if (is_default_hop(c, (enum option_id)i)) {
+		if (is_default_that_counts(c, (enum option_id)i)) {
 			fprintf(f, "# %s: %s", key, c->values[i].items[0].text);
 			write_source(f, c, (enum option_id)i);
 			continue;

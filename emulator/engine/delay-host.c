@@ -111,10 +111,28 @@ static int host_parse_ranks(const struct nbox_host *host, const struct nbox_kv *
 	return 0;
 }
 
+const char *delay_told(const struct delay_job *job, const char *name)
+{
+	const char *end = job->texts + job->bytes;
+	size_t n = strlen(name);
+
+	/* the first text is the version of its NCCL */
+	for (const char *p = job->texts + strlen(job->texts) + 1; p < end; p += strlen(p) + 1)
+		if (!strncmp(p, name, n) && p[n] == '=')
+			return p + n + 1;
+	return NULL;
+}
+
 static const char *host_variable(const struct nbox_host *host, const char *name)
 {
-	(void)host;
-	return getenv(name);
+	struct delay_chain *d = instance_of(host)->chain;
+	size_t i = 0;
+
+	while (i < d->n_asked && strcmp(d->asked[i], name) != 0)
+		i++;
+	if (i == d->n_asked && i < DELAY_MAX_ASKED)
+		d->asked[d->n_asked++] = name;
+	return d->job.texts ? delay_told(&d->job, name) : getenv(name);
 }
 
 #define MAX_CHOICES 32
@@ -177,6 +195,7 @@ void delay_host_init(struct delay_instance *in)
 		.parse_ranks = host_parse_ranks,
 		.warn = host_warn,
 		.variable = host_variable,
+		.nccl_version = in->chain->job.texts ? in->chain->job.texts : "",
 		.ctx = in,
 	};
 }
@@ -254,11 +273,13 @@ int delay_spec_parse(struct delay_instance *in, const char *spec, const char **r
 	return 0;
 }
 
-static const struct nbox_param *find_param(const struct nbox_param *params, const char *key)
+const struct nbox_param *delay_param(const struct delay_instance *in, const char *key)
 {
-	for (; params && params->name; params++)
-		if (strcmp(params->name, key) == 0)
-			return params;
+	const struct nbox_param *p = in->plugin.table.params;
+
+	for (; p && p->name; p++)
+		if (strcmp(p->name, key) == 0)
+			return p;
 	return NULL;
 }
 
@@ -289,7 +310,7 @@ int delay_params_check(const struct delay_instance *in, struct err *err)
 	size_t i;
 
 	for (i = 0; i < in->n_kv; i++)
-		if (!find_param(in->plugin.table.params, in->kv[i].key))
+		if (!delay_param(in, in->kv[i].key))
 			return unknown_key(in, in->kv[i].key, err);
 	for (p = in->plugin.table.params; p && p->name; p++)
 		if (!p->default_text && !nbox_value(in->kv, in->n_kv, p->name))

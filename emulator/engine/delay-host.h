@@ -3,7 +3,9 @@
 
 #include <stdbool.h>
 
+#include "engine/delay-job.h"
 #include "engine/delay-plugin.h"
+#include "schedule/coll.h"
 #include "topology/topology.h"
 
 struct fabric;
@@ -32,9 +34,16 @@ struct delay_instance {
 	size_t n_ranks;
 };
 
+#define DELAY_MAX_ASKED 64
+
 struct delay_chain {
 	uint64_t seed;
 	struct topology world;
+	struct delay_job job;               /* all 0: none has joined */
+	const char *asked[DELAY_MAX_ASKED]; /* variables that models asked for */
+	size_t n_asked;
+	uint32_t algos[COLL_KINDS];       /* that the user asked for; or NBOX_ALGO_ANY */
+	const char *decided_by;           /* source of the last plan, or NULL */
 	const struct fabric *fabric;      /* borrowed, or NULL */
 	struct delay_instance *scheduler; /* owned, or NULL */
 	struct delay_instance *items;     /* owned; [0] the base model, or that of the scheduler's
@@ -52,6 +61,10 @@ void delay_host_init(struct delay_instance *in);
  * into in->text. */
 int delay_spec_parse(struct delay_instance *in, const char *spec, const char **ret_name,
 		     struct err *err);
+/* The value of @name in what the job told; NULL: it has none. */
+const char *delay_told(const struct delay_job *job, const char *name);
+/* NULL: the model has no parameter @key. */
+const struct nbox_param *delay_param(const struct delay_instance *in, const char *key);
 /* Is every key known and given once, and every required key there? Return: 0; negative errno with
  * the sentence. */
 int delay_params_check(const struct delay_instance *in, struct err *err);

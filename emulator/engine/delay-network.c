@@ -9,21 +9,12 @@
 
 #define CLUSTER "the cluster's"
 
-static const struct nbox_param *find_param(const struct delay_instance *in, const char *name)
-{
-	const struct nbox_param *p = in->plugin.table.params;
-
-	while (p && p->name && strcmp(p->name, name) != 0)
-		p++;
-	return p && p->name ? p : NULL;
-}
-
 /* Return: what @name was given, or what its default leads to; CLUSTER: the cluster's; NULL: the
  * model has no such parameter. @ret_name: where the value was found. */
 static const char *resolve(const struct delay_instance *in, const char *name, const char **ret_name)
 {
 	for (int depth = 0; depth < DELAY_MAX_PARAMS; depth++) {
-		const struct nbox_param *p = find_param(in, name);
+		const struct nbox_param *p = delay_param(in, name);
 		const char *given = p ? nbox_value(in->kv, in->n_kv, name) : NULL;
 
 		if (!p || !p->default_text)

@@ -94,7 +94,9 @@ int delay_plan(struct delay_chain *d, const struct nbox_op *op, const struct nbo
 	r = delay_check_return(in, in->plugin.table.plan(in->model, op, fabric, &plan), "plan()");
 	if (r == 0)
 		r = check_plan(in, &plan);
-	if (r == 0)
+	if (r == 0) {
 		*ret = plan;
+		d->decided_by = plan.source;
+	}
 	return delay_answer(d, r, err);
 }

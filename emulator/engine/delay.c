@@ -214,6 +214,8 @@ int delay_open(const char *model, const char *links, const char *const *what_ifs
 		return err_set(err, ENOMEM, "out of memory for the delay models");
 	d->seed = seed;
 	d->world = *world;
+	for (i = 0; i < COLL_KINDS; i++)
+		d->algos[i] = NBOX_ALGO_ANY;
 	d->items = calloc(n_what_ifs + 1, sizeof(d->items[0]));
 	if (!d->items)
 		return err_set(err, ENOMEM, "out of memory for the delay models");
@@ -265,6 +267,78 @@ void delay_set_fabric(struct delay_chain *d, const struct fabric *f)
 const struct fabric *delay_fabric(const struct delay_chain *d)
 {
 	return d->fabric;
+}
+
+/* Makes the scheduler again, by what has changed. */
+static int remake(struct delay_instance *in, struct err *err)
+{
+	void *model = in->model;
+	int r;
+
+	in->chain->warning.text[0] = '\0';
+	r = instance_make(in, in->plugin.table.name, err);
+	if (r < 0) {
+		in->model = model;
+		return r;
+	}
+	in->plugin.table.destroy(model);
+	in->chain->decided_by = NULL;
+	return 0;
+}
+
+int delay_set_job(struct delay_chain *d, const struct delay_job *job, struct err *err)
+{
+	struct delay_job before = d->job;
+	int r;
+
+	d->job = *job;
+	r = d->scheduler ? remake(d->scheduler, err) : 0;
+	if (r < 0)
+		d->job = before;
+	return r;
+}
+
+int delay_set_param(struct delay_chain *d, const char *key, const char *value, struct err *err)
+{
+	struct delay_instance *in = d->scheduler;
+	int r;
+
+	if (nbox_value(in->kv, in->n_kv, key))
+		return err_set(err, EINVAL, "the model is given as %s, which says it, too",
+			       d->description);
+	in->kv[in->n_kv++] = (struct nbox_kv){key, value};
+	r = remake(in, err);
+	if (r < 0)
+		in->n_kv--;
+	return r;
+}
+
+const char *delay_job_differs(const struct delay_chain *d, const struct delay_job *job)
+{
+	if (strcmp(d->job.texts, job->texts) != 0)
+		return "NCCL";
+	for (size_t i = 0; i < d->n_asked; i++) {
+		const char *a = delay_told(&d->job, d->asked[i]), *b = delay_told(job, d->asked[i]);
+
+		if (a != b && (!a || !b || strcmp(a, b) != 0))
+			return d->asked[i];
+	}
+	return NULL;
+}
+
+void delay_set_algo(struct delay_chain *d, uint32_t kind, uint32_t algo)
+{
+	d->algos[kind] = algo;
+}
+
+uint32_t delay_algo(const struct delay_chain *d, uint32_t kind)
+{
+	return d->algos[kind];
+}
+
+const char *delay_decided_by(const struct delay_chain *d)
+{
+	return d->decided_by;
 }
 
 /* --- what it is ------------------------------------------------------------ */
@@ -351,6 +425,11 @@ bool delay_is_steady(const struct delay_chain *d)
 bool delay_has_plan(const struct delay_chain *d)
 {
 	return d->scheduler != NULL;
+}
+
+bool delay_plan_has(const struct delay_chain *d, const char *key)
+{
+	return d->scheduler && delay_param(d->scheduler, key);
 }
 
 bool delay_has_op(const struct delay_chain *d)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "engine/delay-job.h"
 #include "nbox-delaymodel.h"
 #include "topology/topology.h"
 
@@ -35,6 +36,21 @@ struct fabric;
 void delay_set_fabric(struct delay_chain *d, const struct fabric *f);
 const struct fabric *delay_fabric(const struct delay_chain *d);
 
+/* Makes the scheduler again, for this job. Return: 0; -EINVAL with the sentence: it decides as
+ * before. */
+int delay_set_job(struct delay_chain *d, const struct delay_job *job, struct err *err);
+/* Gives the scheduler a parameter that it has (delay_plan_has()); both texts borrowed. Return: as
+ * above; -EINVAL also where it was given one. */
+int delay_set_param(struct delay_chain *d, const char *key, const char *value, struct err *err);
+/* Whether a process of the job that was set tells otherwise. Return: the variable, among those that
+ * models asked for, or "NCCL": its version; NULL: nothing that counts. */
+const char *delay_job_differs(const struct delay_chain *d, const struct delay_job *job);
+/* Has the scheduler plan ops of @kind by @algo (enum nbox_algo). */
+void delay_set_algo(struct delay_chain *d, uint32_t kind, uint32_t algo);
+uint32_t delay_algo(const struct delay_chain *d, uint32_t kind); /* NBOX_ALGO_ANY: its choice */
+/* What the scheduler's last plan was decided by: "NCCL 2.28.9, the job's"; NULL: there was none. */
+const char *delay_decided_by(const struct delay_chain *d);
+
 bool delay_is_uniform(const struct delay_chain *d);
 bool delay_base_is_uniform(const struct delay_chain *d);   /* the model, without its what-ifs */
 bool delay_works_on_messages(const struct delay_chain *d); /* a what-if does */
@@ -54,6 +70,8 @@ bool delay_has_segments(const struct delay_chain *d); /* a what-if changes compu
 bool delay_has_op(const struct delay_chain *d);       /* base model has op() */
 bool delay_has_message(const struct delay_chain *d);  /* base model has message() */
 bool delay_has_plan(const struct delay_chain *d);     /* the model is a scheduler */
+bool delay_plan_has(const struct delay_chain *d,
+		    const char *key); /* a parameter of the scheduler */
 /* "ring:bw=50GB/s + add:delay=5ms", "nccl over alphabeta" */
 const char *delay_describe(const struct delay_chain *d);
 

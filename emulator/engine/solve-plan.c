@@ -74,7 +74,7 @@ static int ask_plan(struct planned *pl, struct price *p, struct fabric_view *ret
 	if (r)
 		return err_set(err, -r, "no memory for the fabric of an op");
 	fabric = fabric_of(ret_view);
-	p->op.algo = NBOX_ALGO_ANY;
+	p->op.algo = delay_algo(p->delay, p->op.kind);
 	p->op.n_nodes = ret_view->n_domains;
 	r = delay_plan(p->delay, &p->op, &fabric, &pl->plan, err);
 	if (r > 0)

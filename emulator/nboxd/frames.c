@@ -15,6 +15,7 @@
 #include "nboxd/rooms.h"
 #include "nboxd/status.h"
 #include "nboxd/store/serve/server.h"
+#include "nboxd/told.h"
 
 /* The first worker's command is the job's: all ranks run the same. */
 static void on_ready(void *ctx, struct worker *w)
@@ -85,8 +86,10 @@ static int on_frame(void *ctx, struct worker *w, const struct wire_hdr *h, const
 		store_server_look_again(s->store);
 		return 0;
 	case WIRE_NOTE:
-		notes_say(&s->notes, worker_name(w, name, sizeof(name)), body);
+		notes_take(&s->notes, worker_name(w, name, sizeof(name)), body);
 		return 0;
+	case WIRE_JOB:
+		return told_on_job(s, w, h, body);
 	case WIRE_COMM_FREE:
 		return leave_on_free(&s->gathers, w, h);
 	case WIRE_ABORT:

@@ -27,6 +27,7 @@
 #include "nboxd/op/wait.h"
 #include "nboxd/store/serve/server.h"
 #include "nboxd/store/serve/virtual.h"
+#include "nboxd/told.h"
 
 #define TICK_NS (50 * NS_PER_MS)
 #define SILENCE_NS (20 * NS_PER_S)
@@ -391,6 +392,7 @@ struct server *server_close(struct server *s)
 	if (!s)
 		return NULL;
 	s->loop.workers.is_stopping = s->notes.is_stopping = true;
+	told_note_decided(s);
 	door_close(&s->door);
 	exited_close(&s->exited); /* first: nbox sees by it that a job that fails now does so for
 				     want of us */
@@ -410,6 +412,7 @@ struct server *server_close(struct server *s)
 	free(s->ops.ends);
 	solver_free(s->ops.solver);
 	delay_free(s->ops.delay);
+	free(s->job_texts);
 	flush_record(s);
 	r = record_close(s->ops.record);
 	if (r < 0)

@@ -125,17 +125,19 @@ static long rss_bytes(void)
 static json_t *world_json(const struct server *s)
 {
 	const struct config *c = s->config;
+	const char *by = delay_decided_by(s->ops.delay);
 	char model[512];
 
-	return json_pack("{s:s, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:I}", "nboxd",
-			 NBOX_VERSION, "pid", (int)getpid(), "addr", text_json(server_addr(s)),
-			 "uptime_s", (double)(clock_now_ns() - s->start_ns) / 1e9, "world_size",
+	return json_pack("{s:s, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:s, s:s, s:o, s:o, s:I}",
+			 "nboxd", NBOX_VERSION, "pid", (int)getpid(), "addr",
+			 text_json(server_addr(s)), "uptime_s",
+			 (double)(clock_now_ns() - s->start_ns) / 1e9, "world_size",
 			 (json_int_t)c->world, "nodes", (json_int_t)c->topology.n_nodes,
 			 "gpus_per_node", (json_int_t)c->topology.gpus_per_node, "real_ranks",
 			 (json_int_t)c->n_real, "exchange", wire_exchange_name(c->exchange), "data",
 			 wire_data_name(c->data), "model",
-			 text_json(config_model(c, model, sizeof(model))), "seed",
-			 (json_int_t)c->seed);
+			 text_json(config_model(c, model, sizeof(model))), "decided_by",
+			 text_json(by ? by : ""), "seed", (json_int_t)c->seed);
 }
 
 static json_t *counts_json(const struct server *s)

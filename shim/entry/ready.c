@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "links/rdma/near.h"
@@ -84,6 +86,35 @@ static void note_run(void)
 	versions_tell(ordinal, note_version);
 }
 
+/* What nboxd has ops decided by, before this process checks in anywhere: its version of NCCL, and
+ * NCCL's variables. Without memory for it nboxd goes by its own. */
+static void tell_job(void)
+{
+	char version[32];
+	size_t bytes = strlen(versions_nccl(version, sizeof(version))) + 1, at;
+	char *body;
+
+	for (char **v = environ; *v; v++)
+		if (strncmp(*v, "NCCL_", 5) == 0)
+			bytes += strlen(*v) + 1;
+	body = malloc(bytes);
+	if (!body)
+		return;
+	at = (size_t)(stpcpy(body, version) - body) + 1;
+	for (char **v = environ; *v; v++)
+		if (strncmp(*v, "NCCL_", 5) == 0)
+			at += (size_t)(stpcpy(body + at, *v) - (body + at)) + 1;
+	known_send(NULL, WIRE_JOB, body, at);
+	free(body);
+}
+
+/* What nboxd is told before the first communicator. */
+static void tell_nboxd(void)
+{
+	note_run();
+	tell_job();
+}
+
 const struct device *ready_get(const char *what, ncclResult_t *ret)
 {
 	static pthread_once_t told = PTHREAD_ONCE_INIT, noted = PTHREAD_ONCE_INIT;
@@ -105,7 +136,7 @@ const struct device *ready_get(const char *what, ncclResult_t *ret)
 		dev = device_get(&err);
 		r = dev ? 0 : -ENODEV;
 		if (dev)
-			pthread_once(&noted, note_run);
+			pthread_once(&noted, tell_nboxd);
 	}
 	if (!r)
 		return dev;

@@ -18,18 +18,28 @@
 #define PROP_BYTES 8192 /* above any cudaDeviceProp, which begins with the name */
 
 /* NCCL's number: 22809 is 2.28.9; up to 2.8 it was 2804. */
-static void tell_nccl(void (*tell)(const char *line))
+char *versions_nccl(char *buf, size_t size)
 {
 	const struct real *real = real_get();
-	char line[LINE_MAX_BYTES];
-	void *handle;
 	int v = 0, bare;
 
+	buf[0] = '\0';
 	if (!real->GetVersion || real->GetVersion(&v) != ncclSuccess || v <= 0)
-		return;
+		return buf;
 	bare = v < 10000 ? 1000 : 10000;
-	handle = dlopen(real->path, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
-	snprintf(line, sizeof(line), "nccl %d.%d.%d%s", v / bare, v % bare / 100, v % 100,
+	snprintf(buf, size, "%d.%d.%d", v / bare, v % bare / 100, v % 100);
+	return buf;
+}
+
+static void tell_nccl(void (*tell)(const char *line))
+{
+	char line[LINE_MAX_BYTES], version[32];
+	void *handle;
+
+	if (!versions_nccl(version, sizeof(version))[0])
+		return;
+	handle = dlopen(real_get()->path, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	snprintf(line, sizeof(line), "nccl %s%s", version,
 		 handle && dlsym(handle, "nbox_host_nccl") ? " (nbox's stand-in, on the CPU)" : "");
 	if (handle)
 		dlclose(handle);

@@ -2,6 +2,11 @@
  * looks at what is loaded in the process; runs no Python. */
 #pragma once
 
+#include <stddef.h>
+
+/* "2.28.9"; "" where it is not known. Return: @buf. */
+char *versions_nccl(char *buf, size_t size);
+
 /**
  * versions_tell - calls @tell with one line after another, such as "nccl 2.28.9"; what is not known
  * is left out

@@ -289,6 +289,13 @@ static int check_status(const struct wire_hdr *h, const void *body, struct err *
 	return 0;
 }
 
+static int check_job(const struct wire_hdr *h, const void *body, struct err *err)
+{
+	if (!h->body_bytes || ((const char *)body)[h->body_bytes - 1])
+		return err_set(err, EPROTO, "JOB frame: the last text has no end");
+	return 0;
+}
+
 static int check_group(const struct wire_hdr *h, const void *body, struct err *err)
 {
 	struct wire_group m;
@@ -348,6 +355,7 @@ static const struct body_rule {
 	[WIRE_GROUP] = {SIZE_ANY, check_group},
 	[WIRE_NOTE] = {sizeof(struct wire_text), check_text},
 	[WIRE_MEET] = {0, check_any},
+	[WIRE_JOB] = {SIZE_ANY, check_job},
 	[WIRE_POINT] = {SIZE_ANY, check_point},
 };
 

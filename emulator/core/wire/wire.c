@@ -29,6 +29,7 @@ static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_BOOT] = "BOOT",
 	[WIRE_GROUP] = "GROUP",
 	[WIRE_NOTE] = "NOTE",
+	[WIRE_JOB] = "JOB",
 	[WIRE_MEET] = "MEET",
 	[WIRE_POINT] = "POINT",
 };

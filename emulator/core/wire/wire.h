@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 9
+#define WIRE_VERSION 10
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -58,6 +58,9 @@ enum wire_type {
 	WIRE_MEET,  /* w->d empty: this member will go into the real init; d->w: all will */
 	WIRE_POINT, /* w->d struct wire_point + n_deps x struct wire_dep; hdr.rank is a world rank
 		     */
+	WIRE_JOB,   /* w->d before COMM_INIT: what its ops are decided by: the version of its NCCL
+		     * ("2.28.9"; "": not known), then NCCL's variables, NAME=VALUE; each text ends
+		     * with a zero */
 	WIRE_TYPE_END
 };
 /* How a note begins that is no warning. */
@@ -65,6 +68,7 @@ enum wire_type {
 	"payload memory: "            /* where bodies lay in exchange payload over rdma, and why */
 #define WIRE_NOTE_NO_GPU "no GPU: "   /* what stands in for one */
 #define WIRE_NOTE_VERSION "version: " /* for versions.txt: "version: torch 2.11.0" */
+#define WIRE_NOTE_DECIDED "decided by: " /* nboxd's own: what a scheduler decides ops by */
 
 /* An nboxd that its own workers started, over shm, has an address that begins so. A worker that
  * said BYE there waits until the link is closed. */

@@ -55,6 +55,11 @@ const char *ask_warning(const struct ask *a)
 	return delay_warning(a->delay);
 }
 
+const char *ask_decided_by(const struct ask *a)
+{
+	return delay_decided_by(a->delay);
+}
+
 char *ask_network(const struct ask *a, char *buf, size_t size)
 {
 	return open_model_network(a->config, a->delay, buf, size);

@@ -38,6 +38,8 @@ struct ask *ask_close(struct ask *a); /* NULL; takes NULL */
 const struct config *ask_config(const struct ask *a);
 /* The same, before the first question: "delay model table: ..."; NULL: nothing. */
 const char *ask_warning(const struct ask *a);
+/* What its scheduler decides by, after the first question; NULL: it has none. */
+const char *ask_decided_by(const struct ask *a);
 /* "400 GB/s ... between nodes". Return: @buf. */
 char *ask_network(const struct ask *a, char *buf, size_t size);
 

@@ -153,6 +153,7 @@ static int show(const struct modelled *m, struct err *err)
 	struct sentences w = {.list = {ask_warning(m->ask)}, .n = ask_warning(m->ask) != NULL};
 	struct perf_made made = {.config = m->config,
 				 .network = ask_network(m->ask, network, sizeof(network)),
+				 .decided_by = ask_decided_by(m->ask),
 				 .calibration = open_model_calibration(
 					 m->config, (double)m->rows.rows[m->rows.n - 1].bytes,
 					 calibration, sizeof(calibration))};

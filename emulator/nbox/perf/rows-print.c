@@ -16,6 +16,7 @@
 static void print_head(const struct perf_made *made, const struct nbox_plan *p, FILE *to)
 {
 	const struct config *c = made->config;
+	const char *source = p->source ? p->source : "the model";
 	char model[1024], world[64];
 
 	fprintf(to, "# nbox: %s, modelled; model %s\n",
@@ -23,13 +24,15 @@ static void print_head(const struct perf_made *made, const struct nbox_plan *p, 
 		config_model(c, model, sizeof(model)));
 	if (made->network[0])
 		fprintf(to, "# network: %s\n", made->network);
+	if (made->decided_by)
+		fprintf(to, "# decided by: %s\n", made->decided_by);
 	if (strstr(made->calibration, "extrapolated")) /* it knows the sizes, too */
 		fprintf(to, "# %s\n", made->calibration);
 	if (p->n_candidates)
 		fprintf(to,
-			"# <-: from this size on %s takes another algorithm, protocol or number of "
+			"# <-: from this size on %.*s takes another algorithm, protocol or number of "
 			"channels: a step of the time is its own\n",
-			p->source ? p->source : "the model");
+			(int)strcspn(source, ","), source);
 	fprintf(to, "#\n# %10s %13s %9s %7s %7s %10s %7s %7s %10s %6s%s\n", "size", "count", "type",
 		"redop", "root", "time", "algbw", "busbw", "bound", "x",
 		p->n_lanes ? "  algo     proto    ch" : "");
@@ -128,13 +131,13 @@ static json_t *rows_json(const struct perf_rows *r, const struct perf_made *made
 		json_array_append_new(rows, row_json(r, &r->rows[i]));
 	for (size_t i = 0; i < made->n_warnings; i++)
 		json_array_append_new(warnings, json_string(made->warnings[i]));
-	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:s?, s:s, s:s, s:f, s:o, s:o}", "op",
-			 coll_kind_name(r->kind), "dtype", coll_dtype_name(r->dtype), "ranks",
+	return json_pack("{s:s, s:s, s:i, s:i, s:i, s:s, s:s?, s:s, s:s?, s:s, s:f, s:o, s:o}",
+			 "op", coll_kind_name(r->kind), "dtype", coll_dtype_name(r->dtype), "ranks",
 			 (int)c->world, "nodes", (int)c->topology.n_nodes, "gpus_per_node",
 			 (int)c->topology.gpus_per_node, "model",
 			 config_model(c, model, sizeof(model)), "fabric",
-			 c->fabric ? c->fabric->name : NULL, "network", made->network,
-			 "calibration", made->calibration, "avg_busbw_gb_per_s",
+			 c->fabric ? c->fabric->name : NULL, "network", made->network, "decided_by",
+			 made->decided_by, "calibration", made->calibration, "avg_busbw_gb_per_s",
 			 perf_rows_average_busbw(r), "rows", rows, "warnings", warnings);
 }
 

@@ -9,6 +9,7 @@
 struct perf_made {
 	const struct config *config;
 	const char *network;         /* in words; "": there is none */
+	const char *decided_by;      /* a scheduler's rule, in words; NULL: there is none */
 	const char *calibration;     /* "not calibrated" */
 	const char *const *warnings; /* sentences */
 	size_t n_warnings;

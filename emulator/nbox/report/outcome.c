@@ -31,26 +31,37 @@ static char *read_beside(struct report *rep, const char *dir, const char *name)
 	return r < 0 ? NULL : text;
 }
 
-/* Several workers may name different kinds of memory. */
-static void add_payload_memory(struct report *r, const char *what)
+/* Several workers may name different kinds of memory; several jobs may go by different rules. */
+static void add(char *list, size_t size, const char *what)
 {
-	size_t used = strlen(r->payload_memory);
+	size_t used = strlen(list);
 
-	snprintf(r->payload_memory + used, sizeof(r->payload_memory) - used, "%s%s",
-		 used ? "; " : "", what);
+	snprintf(list + used, size - used, "%s%s", used ? "; " : "", what);
+}
+
+/* Is @line about @what? Then *ret: what stands behind it. */
+static bool is_about(const char *line, const char *what, const char **ret)
+{
+	size_t n = strlen(what);
+
+	*ret = line + n;
+	return strncmp(line, what, n) == 0;
 }
 
 /* What workers had to say (notes.txt). */
 static void add_notes(struct report *r, const char *dir)
 {
 	CLEANUP(freep) char *text = read_beside(r, dir, RECORD_NOTES);
+	const char *what;
 	char *rest = NULL;
 
 	for (char *line = strtok_r(text ? text : (char[]){""}, "\n", &rest); line;
 	     line = strtok_r(NULL, "\n", &rest)) {
-		if (!strncmp(line, WIRE_NOTE_PAYLOAD, strlen(WIRE_NOTE_PAYLOAD)))
-			add_payload_memory(r, line + strlen(WIRE_NOTE_PAYLOAD));
-		else if (!strncmp(line, WIRE_NOTE_NO_GPU, strlen(WIRE_NOTE_NO_GPU)))
+		if (is_about(line, WIRE_NOTE_PAYLOAD, &what))
+			add(r->payload_memory, sizeof(r->payload_memory), what);
+		else if (is_about(line, WIRE_NOTE_DECIDED, &what))
+			add(r->decided_by, sizeof(r->decided_by), what);
+		else if (is_about(line, WIRE_NOTE_NO_GPU, &what))
 			snprintf(r->device, sizeof(r->device), "%s", line);
 		else
 			report_warn(r, "%s", line);

@@ -57,6 +57,7 @@ struct report {
 	uint32_t rank;     /* world rank that is looked at */
 	char network[512]; /* that times come from, in words; "": not known, or the model is none */
 	char device[384];  /* that there is no GPU, in words; "": there is */
+	char decided_by[512]; /* what a scheduler decided ops by, in words; "": the model is none */
 	char payload_memory[512]; /* where bodies lay, in words; "": not over rdma */
 	char lost[512];           /* what of the run could not be written, and why; "": nothing */
 	bool is_empty; /* the job failed before its first op: its own words say all, the summary is

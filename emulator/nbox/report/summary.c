@@ -116,6 +116,8 @@ void report_print(const struct report *r, FILE *to)
 		print_ops(r, to);
 	if (r->network[0])
 		fprintf(to, "   network        %s\n", r->network);
+	if (r->decided_by[0])
+		fprintf(to, "   decided by     %s\n", r->decided_by);
 	if (report_is_none(r))
 		fprintf(to,
 			"   model          none: the virtual network takes no time%s; `nbox models` lists others\n",
@@ -199,6 +201,8 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 		json_object_set_new(o, "network", json_string(r->network));
 	if (o && r->device[0])
 		json_object_set_new(o, "device", json_string(r->device));
+	if (o && r->decided_by[0])
+		json_object_set_new(o, "decided_by", json_string(r->decided_by));
 	if (o && r->payload_memory[0])
 		json_object_set_new(o, "payload_memory", json_string(r->payload_memory));
 	if (o && exit_code >= 0)

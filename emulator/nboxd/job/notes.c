@@ -21,24 +21,35 @@ static void append(struct notes *n, const char *file, const char *text)
 		record_lose_note(n->record, r);
 }
 
-void notes_say(struct notes *n, const char *who, const void *body)
+void notes_say(struct notes *n, const char *who, const char *fmt, ...)
 {
 	static const size_t version = sizeof(WIRE_NOTE_VERSION) - 1;
+	char text[WIRE_TEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	plain_text(text);
+	log_info("%s says: %s", who, text);
+	for (uint32_t i = 0; i < n->n; i++)
+		if (!strcmp(n->texts[i], text))
+			return;
+	if (n->n == NOTES_MAX || !(n->texts[n->n] = strdup(text)))
+		return;
+	n->n++;
+	if (strncmp(text, WIRE_NOTE_VERSION, version) == 0)
+		append(n, "versions.txt", text + version);
+	else
+		append(n, RECORD_NOTES, text);
+}
+
+void notes_take(struct notes *n, const char *who, const void *body)
+{
 	struct wire_text m;
 
 	memcpy(&m, body, sizeof(m));
-	plain_text(m.text);
-	log_info("%s says: %s", who, m.text);
-	for (uint32_t i = 0; i < n->n; i++)
-		if (!strcmp(n->texts[i], m.text))
-			return;
-	if (n->n == NOTES_MAX || !(n->texts[n->n] = strdup(m.text)))
-		return;
-	n->n++;
-	if (strncmp(m.text, WIRE_NOTE_VERSION, version) == 0)
-		append(n, "versions.txt", m.text + version);
-	else
-		append(n, RECORD_NOTES, m.text);
+	notes_say(n, who, "%s", m.text);
 }
 
 void notes_add(struct notes *n, enum notes_file file, const char *fmt, ...)

@@ -23,7 +23,10 @@ struct notes {
 };
 
 /* The worker called @who says @body, a checked WIRE_NOTE. */
-void notes_say(struct notes *n, const char *who, const void *body);
+void notes_take(struct notes *n, const char *who, const void *body);
+/* The same of a sentence. */
+void notes_say(struct notes *n, const char *who, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* A line of nboxd's own; of each file the first 100 are kept. */
 void notes_add(struct notes *n, enum notes_file file, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

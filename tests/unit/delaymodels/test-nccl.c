@@ -262,12 +262,12 @@ static void any_fabric_gets_a_plan(void **state)
 static void a_version_decides_by_the_tables_of_its_time(void **state)
 {
 	static const char *const versions[][2] = {
-		{"nccl", "NCCL 2.28.9"},
-		{"nccl:version=2.30.1", "NCCL 2.28.9"},
-		{"nccl:version=2.28.3", "NCCL 2.28.9"},
-		{"nccl:version=2.26.2", "NCCL 2.27.7"},
-		{"nccl:version=2.23", "NCCL 2.27.7"},
-		{"nccl:version=2.21.5", "NCCL 2.21.5"},
+		{"nccl", "NCCL 2.28.9, the default"},
+		{"nccl:version=2.30.1", "NCCL 2.28.9, the nearest known to version=2.30.1"},
+		{"nccl:version=2.28.3", "NCCL 2.28.9, the nearest known to version=2.28.3"},
+		{"nccl:version=2.26.2", "NCCL 2.27.7, the nearest known to version=2.26.2"},
+		{"nccl:version=2.23", "NCCL 2.27.7, the nearest known to version=2.23"},
+		{"nccl:version=2.21.5", "NCCL 2.21.5, as given"},
 	};
 	struct nbox_fabric f = dgx(80, 32);
 	struct nbox_op op = test_op(NBOX_ALLREDUCE, 256, 32, 512 << 20);
@@ -284,6 +284,51 @@ static void a_version_decides_by_the_tables_of_its_time(void **state)
 		/* the old tables have twice the latency for trees */
 		assert_int_equal(p.algo, i < 5 ? NBOX_TREE : NBOX_RING);
 	}
+}
+
+#define TEXTS(s) (&(struct delay_job){s, sizeof(s)})
+
+static void a_job_tells_its_version_and_variables(void **state)
+{
+	struct nbox_fabric f = dgx(80, 32);
+	struct nbox_op op = test_op(NBOX_ALLREDUCE, 256, 32, 512 << 20);
+	const struct delay_job *job = TEXTS("2.21.5\0NCCL_ALGO=Ring\0NCCL_DEBUG=INFO");
+	CHAIN d = test_must_open("nccl", NULL, 0);
+	CHAIN given = test_must_open("nccl:version=2.28.9,algo=tree", NULL, 0);
+	struct err err = {""};
+	struct nbox_plan p;
+
+	(void)state;
+	setenv("NCCL_PROTO", "LL", 1); /* nbox's own, which is not the job's */
+	op.algo = NBOX_ALGO_ANY;
+	assert_null(delay_decided_by(d));
+	assert_int_equal(delay_set_job(d, job, &err), 0);
+	assert_int_equal(delay_plan(d, &op, &f, &p, &err), 0);
+	assert_string_equal(delay_decided_by(d), "NCCL 2.21.5, the job's, NCCL_ALGO=Ring");
+	assert_int_equal(p.algo, NBOX_RING);
+	assert_int_not_equal(p.proto, NBOX_LL);
+	assert_int_equal(delay_set_job(given, job, &err), 0);
+	assert_int_equal(delay_plan(given, &op, &f, &p, &err), 0);
+	assert_string_equal(delay_decided_by(given), "NCCL 2.28.9, as given, algo=tree");
+	assert_int_equal(p.algo, NBOX_TREE);
+
+	assert_null(delay_job_differs(d, TEXTS("2.21.5\0NCCL_DEBUG=WARN\0NCCL_ALGO=Ring")));
+	assert_string_equal(delay_job_differs(d, TEXTS("2.21.5\0NCCL_ALGO=Tree")), "NCCL_ALGO");
+	assert_string_equal(delay_job_differs(d, TEXTS("2.21.5")), "NCCL_ALGO");
+	assert_string_equal(delay_job_differs(d, TEXTS("2.27.7\0NCCL_ALGO=Ring")), "NCCL");
+
+	/* what cannot be changes nothing */
+	assert_int_equal(delay_set_job(d, TEXTS("2.28.9\0NCCL_ALGO=round"), &err), -EINVAL);
+	assert_non_null(strstr(err.text, "'round' is none of"));
+	assert_int_equal(delay_plan(d, &op, &f, &p, &err), 0);
+	assert_int_equal(p.algo, NBOX_RING);
+
+	assert_int_equal(delay_set_job(d, TEXTS("2.30.1\0NCCL_CROSS_NIC=0"), &err), 0);
+	assert_non_null(strstr(delay_warning(d), "NCCL_CROSS_NIC=0: not modelled"));
+	assert_int_equal(delay_plan(d, &op, &f, &p, &err), 0);
+	assert_string_equal(delay_decided_by(d),
+			    "NCCL 2.28.9, the nearest known to the job's 2.30.1");
+	unsetenv("NCCL_PROTO");
 }
 
 static void what_is_left_of_the_choice_may_be_nothing(void **state)
@@ -449,6 +494,7 @@ int main(void)
 		cmocka_unit_test(uneven_domains_have_the_channels_of_the_smallest),
 		cmocka_unit_test(any_fabric_gets_a_plan),
 		cmocka_unit_test(a_version_decides_by_the_tables_of_its_time),
+		cmocka_unit_test(a_job_tells_its_version_and_variables),
 		cmocka_unit_test(what_is_left_of_the_choice_may_be_nothing),
 		cmocka_unit_test(every_candidate_has_a_cost_or_a_reason),
 		cmocka_unit_test(peers_of_point_to_point_get_fewer_channels_as_ranks_grow),

@@ -88,6 +88,7 @@ static void pinned_plans_what_it_is_told(void **state)
 	(void)state;
 	CHAIN d = must_open("pinned:algo=tree,proto=ll,channels=3,chunk=64K,slices=2", NULL, NULL);
 
+	op.algo = NBOX_ALGO_ANY;
 	rails.n_nics = 2;
 	assert_int_equal(delay_plan(d, &op, &rails, &plan, &err), 0);
 	assert_int_equal(plan.algo,

@@ -101,6 +101,16 @@ static void a_note_is_checked(void **state)
 	BAD(WIRE_NOTE, m);
 }
 
+static void what_a_job_tells_is_checked(void **state)
+{
+	char texts[] = "2.28.9\0NCCL_ALGO=Ring";
+
+	(void)state;
+	GOOD(WIRE_JOB, texts);
+	texts[sizeof(texts) - 1] = 'x';
+	BAD(WIRE_JOB, texts);
+}
+
 static void a_comm_init_is_checked(void **state)
 {
 	struct wire_comm_init m = {.n_ranks = 4, .rank = 3};
@@ -319,7 +329,8 @@ static void sizes_are_exact(void **state)
 
 	(void)state;
 	for (t = 1; t < WIRE_TYPE_END; t++) {
-		if (t == WIRE_MESSAGE || t == WIRE_BOOT || t == WIRE_STATUS || t == WIRE_COMM_SPLIT)
+		if (t == WIRE_MESSAGE || t == WIRE_BOOT || t == WIRE_STATUS ||
+		    t == WIRE_COMM_SPLIT || t == WIRE_JOB)
 			continue;
 		for (n = 0, n_ok = 0; n < 1024; n++) {
 			wire_hdr_init(&h, t, n);
@@ -338,6 +349,7 @@ int main(void)
 		cmocka_unit_test(a_welcome_is_checked),
 		cmocka_unit_test(a_group_is_checked),
 		cmocka_unit_test(a_note_is_checked),
+		cmocka_unit_test(what_a_job_tells_is_checked),
 		cmocka_unit_test(a_comm_init_is_checked),
 		cmocka_unit_test(a_comm_ready_is_checked),
 		cmocka_unit_test(splits_and_shrinks_are_checked),
