@@ -30,7 +30,7 @@ struct ends {
 	bool is_whole; /* the model says the time of the whole op */
 	bool has_form; /* try symmetry */
 	enum solve_how how;
-	double *room;           /* owned: starts, busy ports, free ports; or NULL */
+	double *room;           /* owned, by place: starts, busy ports, free ports, ends; or NULL */
 	struct ends_ring *ring; /* owned, or NULL */
 	struct pipe_plan *plan; /* owned, or NULL */
 	struct ends_sim sim;
@@ -180,30 +180,32 @@ static double first_of(const double *arrive, uint32_t n)
 int ends_solve(struct ends *e, const double *arrive, const double *busy, double extra_ns,
 	       double *ret_end, double *ret_busy, struct err *err)
 {
-	uint32_t n = e->s.n_ranks, r;
-	double first = first_of(arrive, n), *start, *port, *left;
+	uint32_t n = e->s.n_ranks, r, at;
+	double first = first_of(arrive, n), *start, *port, *left, *end;
 	struct sim_ranks ranks = {.buffered = sim_buffered(&e->s)};
 	int result;
 
 	extra_ns += e->planned.plan.base_ns;
 
 	if (!e->room)
-		e->room = malloc(3 * (size_t)n * sizeof(*e->room));
+		e->room = malloc(4 * (size_t)n * sizeof(*e->room));
 	if (!e->room)
 		return err_set(err, ENOMEM, "no memory for the ends of %u ranks", n);
 	ranks.start_ns = start = e->room;
 	ranks.busy_ns = port = start + n;
-	ranks.end_ns = ret_end;
 	ranks.free_ns = left = port + n;
+	ranks.end_ns = end = e->planned.places.of ? left + n : ret_end;
 	for (r = 0; r < n; r++) {
-		start[r] = arrive[r] - first;
-		port[r] = busy ? fmax(busy[r] - first, start[r]) : start[r];
+		at = places_of(&e->planned.places, r);
+		start[at] = arrive[r] - first;
+		port[at] = busy ? fmax(busy[r] - first, start[at]) : start[at];
 	}
 	result = solve_ranks(e, &ranks, err);
 	for (r = 0; r < n && !result; r++) {
-		ret_end[r] = fmax(arrive[r], first + ret_end[r] + extra_ns);
+		at = places_of(&e->planned.places, r);
+		ret_end[r] = fmax(arrive[r], first + end[at] + extra_ns);
 		if (ret_busy)
-			ret_busy[r] = first + fmax(port[r], left[r] + extra_ns);
+			ret_busy[r] = first + fmax(port[at], left[at] + extra_ns);
 	}
 	return result;
 }

@@ -86,6 +86,7 @@ static int ask_plan(struct planned *pl, struct price *p, struct fabric_view *ret
 void planned_deinit(struct planned *pl)
 {
 	pl->routes = routes_free(pl->routes);
+	places_deinit(&pl->places);
 }
 
 static bool has_member(const struct price *p, uint32_t node)
@@ -140,17 +141,24 @@ int planned_init(struct planned *pl, struct price *p, const struct sched *s, str
 	struct fabric_view view;
 	int r;
 
-	*pl = (struct planned){0};
+	*pl = (struct planned){.s = *s};
 	r = ask_plan(pl, p, &view, err);
 	if (r)
 		return r;
+	r = s->kind == COLL_SENDRECV ? 0
+				     : places_init(&pl->places, delay_fabric(p->delay), p->members);
+	if (r)
+		return err_set(err, -r, "no memory for the places of an op's ranks");
+	if (pl->places.of)
+		p->members = &pl->places.members;
+	pl->s.root = p->op.root = s->n_ranks ? places_of(&pl->places, s->root) : 0;
 	p->op.algo = pl->plan.algo;
 	p->plan = &pl->plan;
 	if (pl->plan.whole_ns >= 0) {
 		pl->plan.whole_ns = whole_over_links(p, &view, pl->plan.whole_ns);
 		return 0;
 	}
-	r = planned_schedule(&pl->plan, s, view.ranks_per_domain, &pl->s, err);
+	r = planned_schedule(&pl->plan, &pl->s, view.ranks_per_domain, &pl->s, err);
 	if (r)
 		return err_prefix(err, r, "the plan of the delay model '%s'",
 				  delay_describe(p->delay));

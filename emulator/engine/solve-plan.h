@@ -1,13 +1,16 @@
 /* Ops whose messages a scheduler plans. */
 #pragma once
 
+#include "engine/places.h"
 #include "engine/price.h"
 #include "engine/timing.h"
 
 /* What a scheduler makes of an op. */
 struct planned {
 	struct nbox_plan plan;
-	struct sched s;        /* the messages; nothing where plan.whole_ns says the time */
+	struct sched s;        /* the messages, between places; of a plan that says the whole time
+				* the call */
+	struct places places;  /* of the ranks; sends and receives go between ranks */
 	struct routes *routes; /* owned, or NULL */
 };
 
@@ -16,8 +19,8 @@ struct planned {
 int planned_schedule(const struct nbox_plan *plan, const struct sched *s, uint32_t per_domain,
 		     struct sched *ret, struct err *err);
 
-/* Asks the scheduler, and has @p price the plan's messages from here on; @p and @ret must stay
- * where they are. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+/* Asks the scheduler, and has @p price the plan's messages from here on, whose ranks are places; @p
+ * and @ret must stay where they are. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int planned_init(struct planned *ret, struct price *p, const struct sched *s, struct err *err);
 void planned_deinit(struct planned *pl);
 

@@ -207,11 +207,12 @@ static int from_plan(struct planned *pl, struct price *p, int force_sim, struct 
 static int solve_planned(const struct sched *s, struct price *p, int force_sim, struct timing *t,
 			 struct err *err)
 {
+	const struct membership *members = p->members;
 	struct planned pl;
 	int r = planned_init(&pl, p, s, err);
 
 	if (!r) {
-		planned_bound(p, s, t);
+		planned_bound(p, &pl.s, t);
 		t->plan = pl.plan;
 		t->is_of_model = 1;
 		r = s->n_ranks > 1 ? from_plan(&pl, p, force_sim, t, err) : 0;
@@ -219,6 +220,7 @@ static int solve_planned(const struct sched *s, struct price *p, int force_sim, 
 	planned_deinit(&pl);
 	p->plan = NULL;
 	p->routes = NULL;
+	p->members = members;
 	return r;
 }
 

@@ -469,6 +469,45 @@ static void ranks_end_by_the_planned_messages(void **state)
 	world_end(&plain);
 }
 
+/* A job may number its ranks as it likes: across the nodes first, here. */
+static void the_order_of_ranks_does_not_count(void **state)
+{
+	static const char *const specs[] = {"planner:chunk=64K,lanes=2,step_inter=3us",
+					    "planner:algo=tree,lanes=2,chunk=64K", "nccl",
+					    "planner:rails=4,lanes=4"};
+	double arrive[2][12], ends[2][12];
+	uint32_t table[12];
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 16, 1);
+	for (uint32_t q = 0; q < 12; q++)
+		table[q] = q % 3 * 4 + q / 3;
+	for (uint32_t i = 0; i < 80; i++) {
+		struct world w = world_of("dgx-a100", 3, 4, specs[i % 4], NULL), other = w;
+		uint64_t k = i % 4 == 1 ? 0 : below(&r, ARRAY_SIZE(kinds));
+		struct sched s = op_of(&w, kinds[k], 4 << below(&r, 18));
+		struct sched permuted = s;
+		double ns;
+
+		permuted.root = (uint32_t)below(&r, 12);
+		s.root = table[permuted.root];
+		permuted.ranks_per_node = 1;
+		other.m.table = table;
+		for (uint32_t q = 0; q < 12; q++)
+			arrive[0][q] = (double)below(&r, 3000000);
+		for (uint32_t q = 0; q < 12; q++)
+			arrive[1][q] = arrive[0][table[q]];
+		ns = solve_it(&w, &s, 0).end_ns;
+		assert_true(fabs(solve_it(&other, &permuted, 0).end_ns - ns) < 1e-9 * ns);
+		ends_of(&w, &s, arrive[0], ends[0]);
+		ends_of(&other, &permuted, arrive[1], ends[1]);
+		for (uint32_t q = 0; q < 12 && i % 4 < 2; q++)
+			assert_true(fabs(ends[1][q] - ends[0][table[q]]) < 1e-3);
+		world_end(&w);
+	}
+}
+
 /* What NCCL gives to NVLSTree has no messages, and waits for a slow NIC all the same: an eighth of
  * twice the bytes goes through it. */
 static void a_slow_link_holds_up_an_op_without_messages(void **state)
@@ -520,6 +559,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(rails_leave_by_all_nics_of_a_gpu),
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
+		cmocka_unit_test(the_order_of_ranks_does_not_count),
 		cmocka_unit_test(a_slow_link_holds_up_an_op_without_messages),
 		cmocka_unit_test(an_alltoall_of_uneven_domains_is_as_busy_as_its_links),
 	};
