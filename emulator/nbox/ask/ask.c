@@ -164,7 +164,7 @@ int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t ele
 	struct sched s = sched_of(c, kind, bytes, elem_bytes, 0);
 	struct asked_message slowest = {.n_links = 0};
 	struct planned pl = {.routes = NULL};
-	uint32_t stride = 1;
+	uint32_t stride = 1, n_looks = 0;
 	struct price p;
 	int r = kind == COLL_SENDRECV || !delay_has_plan(a->delay) ? 1 : sched_init(&s, err);
 
@@ -181,11 +181,13 @@ int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t ele
 		uint32_t n_in, n_out;
 
 		r = sched_conns(&pl.s, rank, &conns, &n_in, &n_out);
-		for (uint32_t i = stride > 1 ? 0 : n_in; r == 0 && i < n_in + n_out; i++)
+		for (uint32_t i = stride > 1 ? 0 : n_in; r == 0 && i < n_in + n_out; i++, n_looks++)
 			r = look_at(&p, &pl, &conns[i], &slowest, err);
 		free(conns);
 	}
 	planned_deinit(&pl);
+	if (stride > 1)
+		slowest.n_sample = n_looks;
 	if (r >= 0)
 		*ret = slowest;
 	return r < 0 ? r : 0;

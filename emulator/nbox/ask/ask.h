@@ -26,7 +26,8 @@ struct asked_message {
 	uint64_t bytes;
 	struct nbox_delay delay;
 	double step_ns;
-	uint32_t n_links; /* 0: the plan has no messages */
+	uint32_t n_sample; /* so many were looked at; 0: each */
+	uint32_t n_links;  /* 0: the plan has no messages */
 	struct nbox_link links[FABRIC_PATH_MAX];
 	char names[FABRIC_PATH_MAX][32];
 };

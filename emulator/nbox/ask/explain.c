@@ -30,6 +30,21 @@ struct subject {
 	char why[640];                /* it is far above the bound; "": it is not */
 };
 
+/* Where nodes differ, a scheduler sees the weakest of each thing (fabric/view.c). */
+static void print_weakest(const struct fabric *f, FILE *to)
+{
+	const struct membership world = {.n_ranks = f->n_nodes * f->gpus_per_node, .stride = 1};
+	struct fabric_view v;
+
+	if (fabric_view(f, &world, &v) < 0)
+		return;
+	fprintf(to,
+		"            decided by the weakest: compute capability %u.%u, %g GB/s a GPU, %u NICs "
+		"of %g GB/s a domain, %s, %s\n",
+		v.sm_min / 10, v.sm_min % 10, v.gpu_bytes_per_ns, v.n_nics, v.nic_bytes_per_ns,
+		v.has_nvls ? "NVLS" : "no NVLS", v.has_gdr ? "GDR" : "no GDR");
+}
+
 static void print_fabric(const struct fabric *f, FILE *to)
 {
 	char text[160], gpu[32], nic[32];
@@ -50,6 +65,8 @@ static void print_fabric(const struct fabric *f, FILE *to)
 		if (k->domain_nodes > 1)
 			fprintf(to, "            NVLink joins %u nodes\n", k->domain_nodes);
 	}
+	if (f->n_classes > 1)
+		print_weakest(f, to);
 	fprintf(to, "            between nodes: %s; %.2f us\n", topo_network(f, text, sizeof(text)),
 		f->network.latency_ns / 1e3);
 }
@@ -104,10 +121,13 @@ static void print_message(const struct asked_message *m, FILE *to)
 	char bytes[32], a[32], b[32];
 
 	fprintf(to,
-		"slowest     a message of %s from rank %u to rank %u, lane %u: keeps its way busy for %s, arrives %s after it left\n",
+		"slowest     a message of %s from rank %u to rank %u, lane %u: keeps its way busy for %s, arrives %s after it left",
 		units_print_bytes(m->bytes, bytes, sizeof(bytes)), m->src, m->dst, m->lane,
 		units_print_time(m->delay.occupancy_ns, a, sizeof(a)),
 		units_print_time(m->delay.occupancy_ns + m->delay.latency_ns, b, sizeof(b)));
+	if (m->n_sample)
+		fprintf(to, "; of a sample of %u messages", m->n_sample);
+	fputc('\n', to);
 	for (uint32_t i = 0; i < m->n_links; i++)
 		fprintf(to, "            %-20s %8.2f GB/s %8.2f us  %u flow%s\n", m->names[i],
 			m->links[i].bytes_per_ns, m->links[i].latency_ns / 1e3, m->links[i].flows,
@@ -188,17 +208,20 @@ static json_t *plan_json(const struct nbox_plan *p)
 
 static json_t *message_json(const struct asked_message *m)
 {
-	json_t *links = json_array();
+	json_t *links = json_array(), *o;
 
 	for (uint32_t i = 0; i < m->n_links; i++)
 		json_array_append_new(links, json_pack("{s:s, s:f, s:f, s:i}", "name", m->names[i],
 						       "gb_per_s", m->links[i].bytes_per_ns,
 						       "latency_us", m->links[i].latency_ns / 1e3,
 						       "flows", (int)m->links[i].flows));
-	return json_pack("{s:i, s:i, s:i, s:I, s:f, s:f, s:o}", "from", (int)m->src, "to",
-			 (int)m->dst, "lane", (int)m->lane, "bytes", (json_int_t)m->bytes,
-			 "occupancy_us", m->delay.occupancy_ns / 1e3, "latency_us",
-			 m->delay.latency_ns / 1e3, "links", links);
+	o = json_pack("{s:i, s:i, s:i, s:I, s:f, s:f, s:o}", "from", (int)m->src, "to", (int)m->dst,
+		      "lane", (int)m->lane, "bytes", (json_int_t)m->bytes, "occupancy_us",
+		      m->delay.occupancy_ns / 1e3, "latency_us", m->delay.latency_ns / 1e3, "links",
+		      links);
+	if (m->n_sample)
+		json_object_set_new(o, "sample", json_integer(m->n_sample));
+	return o;
 }
 
 static int print_json(const struct subject *s, FILE *to)

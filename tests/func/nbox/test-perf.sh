@@ -166,8 +166,14 @@ says "model       nccl; messages by queue:threshold=2,penalty=10%" "and what a m
 "$NBOX" explain allreduce 1GiB --preset dgx-a100 --nodes 64 --model nccl:algo=ring --json >explained.json
 is "$(json explained.json '(d["plan"]["algo"], len(d["plan"]["candidates"]) > 5, len(d["slowest"]["links"]) > 1, d["bound_us"] < d["modelled_us"])')" "('ring', True, True, True)" \
 	"the same as JSON"
+printf 'classes:\n  - {preset: dgx-h100, name: new}\n  - {preset: dgx-a100, name: old}\nnodes: [{class: new, nodes: 2}, {class: old, nodes: 1}, {class: new}]\nnetwork: {preset: dgx-a100}\n' >"$tmp/mixed.yaml"
+exits 0 "nbox explain of a mixed cluster" "$NBOX" explain allreduce 64MiB --fabric "$tmp/mixed.yaml" --nodes 4 --model nccl
+says "new: 8 x H100" "shows one class"
+says "old: 8 x A100" "and the other"
+says "decided by the weakest: compute capability 8.0, 300 GB/s a GPU, 8 NICs of 25 GB/s a domain, no NVLS, GDR" "and what decides"
 exits 0 "nbox explain of 8,000 ranks that all send to all" "$NBOX" explain alltoall 1GiB --preset dgx-b200 --nodes 1000 --cable node1.nic1=1Gbps --model nccl
 says "node1.nic1.in" "finds the slow cable among 64 million messages"
+says "; of a sample of " "and says that it did not look at each"
 exits 0 "domains of 4 nodes, the last cut by the world's end" "$NBOX" perf allreduce --preset p5 --nodes 18 --domain-nodes 4 -b 1M -e 1M --model nccl
 rm -f planned.json slow.json even.json explained.json
 is "$(ls)" "$(printf 'drawing.svg\nrows.json')" "nothing else was made"
