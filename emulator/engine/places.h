@@ -7,8 +7,8 @@
 #include "topology/membership.h"
 
 struct places {
-	uint32_t *of; /* owned; the place of each comm rank; NULL: that is its rank */
-	uint32_t *world; /* owned; the world rank at each place */
+	uint32_t *of;              /* owned; the place of each comm rank; NULL: that is its rank */
+	uint32_t *world;           /* owned; the world rank at each place */
 	struct membership members; /* by place, if of is there */
 };
 

@@ -486,6 +486,14 @@ const struct route *routes_get(const struct routes *r, uint32_t number)
 	return &r->list[number];
 }
 
+uint32_t routes_port(const struct routes *r, uint32_t rank, uint32_t hop)
+{
+	const struct fabric *f = r->fabric;
+
+	return hop == NBOX_INTER &&
+	       fabric_class_of(f, world(r, rank) / f->gpus_per_node)->intra != FABRIC_PCIE;
+}
+
 uint32_t routes_period(const struct routes *r)
 {
 	return r->n_odd ? r->s->n_ranks : r->group;

@@ -33,5 +33,8 @@ uint32_t routes_find(struct routes *r, uint32_t src, uint32_t dst, uint16_t lane
 int routes_links(const struct routes *r, uint32_t src, uint32_t dst, uint16_t lane,
 		 uint64_t ret_links[FABRIC_PATH_MAX]);
 const struct route *routes_get(const struct routes *r, uint32_t number);
+/* Of comm rank @rank's ports that of messages of @hop: NVLink and NIC have one each; on PCIe there
+ * is but one. */
+uint32_t routes_port(const struct routes *r, uint32_t rank, uint32_t hop);
 /* The ranks r and r + period() do the same: a domain's, or n_ranks. */
 uint32_t routes_period(const struct routes *r);

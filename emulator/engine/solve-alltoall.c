@@ -55,12 +55,6 @@ static int rank_time(const struct planned *pl, struct price *p, uint32_t rank, b
 	return r;
 }
 
-/* On PCIe all goes through a GPU's one port. */
-static bool has_one_port(const struct price *p)
-{
-	return delay_fabric(p->delay)->classes[0].intra == FABRIC_PCIE;
-}
-
 /* Domains of several sizes: no rank stands for another, and how many share a NIC differs. All links
  * are as busy as they must be, and a message has its way to go. */
 static int uneven(const struct planned *pl, struct price *p, double bound_ns, double *ret_ns)
@@ -84,13 +78,13 @@ int planned_alltoall(const struct planned *pl, struct price *p, double *ret_ns)
 		return uneven(pl, p, bound_ns, ret_ns);
 	for (uint32_t rank = 0; rank < end && !r; rank++)
 		for (int is_in = 0; is_in < 2 && !r; is_in++) {
+			bool has_two = routes_port(pl->routes, rank, NBOX_INTER);
 			struct port_time t;
 
 			r = rank_time(pl, p, rank, is_in, &t);
-			longest = fmax(longest,
-				       t.latency_ns + (has_one_port(p)
-							       ? t.inter_ns + t.intra_ns
-							       : fmax(t.inter_ns, t.intra_ns)));
+			longest =
+				fmax(longest, t.latency_ns + (has_two ? fmax(t.inter_ns, t.intra_ns)
+								      : t.inter_ns + t.intra_ns));
 		}
 	/* leaves, groups and the bisection are shared by all: the bound has them */
 	*ret_ns = pl->s.bytes ? fmax(longest, bound_ns) : 0;
@@ -127,18 +121,19 @@ int planned_alltoall_sim(const struct planned *pl, struct price *p, double *ret_
 		return err_set(err, ENOMEM, "no memory for the connections of %u ranks", n);
 	for (uint32_t i = 0; i < n * n && pl->s.bytes; i++) {
 		uint32_t src = i / n, dst = i % n, number = routes_find(pl->routes, src, dst, 0);
-		uint32_t inter =
-			number != ROUTE_NONE && routes_get(pl->routes, number)->hop == NBOX_INTER;
+		uint32_t hop =
+			number != ROUTE_NONE ? routes_get(pl->routes, number)->hop : NBOX_INTRA;
 
 		if (src != dst)
-			flows[n_flows++] = (struct port_flow){.src = src,
-							      .dst = dst,
-							      .egress = 2 * src + inter,
-							      .ingress = 2 * dst + inter,
-							      .order = turn_of(&pl->s, src, dst),
-							      .n_messages = 1,
-							      .bytes = pl->s.bytes,
-							      .chunk_bytes = pl->s.bytes};
+			flows[n_flows++] = (struct port_flow){
+				.src = src,
+				.dst = dst,
+				.egress = 2 * src + routes_port(pl->routes, src, hop),
+				.ingress = 2 * dst + routes_port(pl->routes, dst, hop),
+				.order = turn_of(&pl->s, src, dst),
+				.n_messages = 1,
+				.bytes = pl->s.bytes,
+				.chunk_bytes = pl->s.bytes};
 	}
 	qsort(flows, n_flows, sizeof(*flows), by_turn);
 	r = sim_ports(flows, n_flows, 2 * n, &cost, NULL, NULL, &result, err);

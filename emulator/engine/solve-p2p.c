@@ -295,19 +295,16 @@ static uint32_t busiest_port(const struct group *g)
 }
 
 /* NVLink and NIC are ports of their own. */
-static void split_ports(struct group *g, struct routes *routes, const struct fabric *f)
+static void split_ports(struct group *g, struct routes *routes)
 {
-	if (f->classes[0].intra == FABRIC_PCIE)
-		return;
 	g->per_rank = 2;
 	for (uint32_t i = 0; i < g->n_flows; i++) {
 		struct port_flow *flow = &g->flows[i];
 		uint32_t number = routes_find(routes, flow->src, flow->dst, flow->lane);
-		uint32_t inter =
-			number != ROUTE_NONE && routes_get(routes, number)->hop == NBOX_INTER;
+		uint32_t hop = number != ROUTE_NONE ? routes_get(routes, number)->hop : NBOX_INTRA;
 
-		flow->egress = 2 * flow->egress + inter;
-		flow->ingress = 2 * flow->ingress + inter;
+		flow->egress = 2 * flow->egress + routes_port(routes, flow->src, hop);
+		flow->ingress = 2 * flow->ingress + routes_port(routes, flow->dst, hop);
 	}
 }
 
@@ -323,7 +320,7 @@ static int plan_group(struct planned *pl, struct price *p, const struct sched *s
 	r = planned_init(pl, p, s, err);
 	p->lanes_at_port = pl->plan.n_lanes * busiest_port(g);
 	if (r == 0 && pl->routes)
-		split_ports(g, pl->routes, delay_fabric(p->delay));
+		split_ports(g, pl->routes);
 	return r;
 }
 

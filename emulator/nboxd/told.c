@@ -63,9 +63,10 @@ int told_on_job(struct server *s, struct worker *w, const struct wire_hdr *h, co
 		return follow(s, w, body, job.bytes);
 	what = delay_job_differs(s->ops.delay, &job);
 	if (what)
-		notes_say(&s->notes, worker_name(w, name, sizeof(name)),
-			  "a process of the job has another %s than the first one, by whose ops are "
-			  "decided",
-			  what);
+		notes_say(
+			&s->notes, worker_name(w, name, sizeof(name)),
+			"a process of the job has another %s than the first one, by whose ops are "
+			"decided",
+			what);
 	return 0;
 }

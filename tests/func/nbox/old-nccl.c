@@ -27,9 +27,9 @@ static void *next(const char *name)
 #define RETURN_ON_REAL(call) return call
 #define RETURN_REFUSE(call) return call
 #define RETURN_PLAIN_VOID(call) call
-#define NCCL_SYMBOL(how, ret, name, params, args)                               \
-	EXPORT ret pnccl##name params                                           \
-	{                                                                       \
+#define NCCL_SYMBOL(how, ret, name, params, args)                                  \
+	EXPORT ret pnccl##name params                                              \
+	{                                                                          \
 		RETURN_##how(((ret(*) params)(uintptr_t)next("pnccl" #name))args); \
 	}
 #define pncclGetVersion pass_on

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -469,6 +470,29 @@ static void ranks_end_by_the_planned_messages(void **state)
 	world_end(&plain);
 }
 
+/* A node of NVLink and one of PCIe: which of them is the first does not count. */
+static void each_node_has_its_own_ports(void **state)
+{
+	double ns[2];
+
+	(void)state;
+	for (uint32_t first = 0; first < 2; first++) {
+		struct world w = world_of("dgx-a100", 2, 4, "planner:lanes=2", NULL);
+
+		w.f->nodes = realloc(w.f->nodes, 2 * sizeof(*w.f->nodes));
+		w.f->classes[1] = w.f->classes[0];
+		w.f->classes[first].intra = FABRIC_PCIE;
+		w.f->classes[first].gpu_bytes_per_ns = 20;
+		w.f->n_classes = 2;
+		w.f->n_nodes_runs = 2;
+		for (uint32_t i = 0; i < 2; i++)
+			w.f->nodes[i] = (struct fabric_nodes){i, 1, i};
+		ns[first] = time_of(&w, COLL_ALLTOALL, 1 << 20);
+		world_end(&w);
+	}
+	assert_true(fabs(ns[0] - ns[1]) < 1e-9 * ns[0]);
+}
+
 /* A job may number its ranks as it likes: across the nodes first, here. */
 static void the_order_of_ranks_does_not_count(void **state)
 {
@@ -559,6 +583,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(rails_leave_by_all_nics_of_a_gpu),
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
+		cmocka_unit_test(each_node_has_its_own_ports),
 		cmocka_unit_test(the_order_of_ranks_does_not_count),
 		cmocka_unit_test(a_slow_link_holds_up_an_op_without_messages),
 		cmocka_unit_test(an_alltoall_of_uneven_domains_is_as_busy_as_its_links),
