@@ -63,7 +63,7 @@ static int need_fabric(const struct config *c, struct err *err)
 		config_where(c, CONFIG_MODEL, 0, where, sizeof(where));
 	return err_set(
 		err, EINVAL,
-		"%s%smodel %s%s needs a fabric, and none is given: --preset NAME (%s), --fabric FILE, or --inter-bandwidth and "
+		"%s%smodel %s%s needs a fabric, and none is given: --preset NAME (%s), --fabric FILE, --inter NxRATE where GPUs are, or --inter-bandwidth and "
 		"--intra-bandwidth; or --model none, a network that takes no time",
 		where, where[0] ? ": " : "", c->model, where[0] ? "" : ", the default,", names);
 }

@@ -159,6 +159,9 @@ int fabric_preset(const char *name, uint32_t n_nodes, uint32_t gpus_per_node, st
 /* The @i-th preset's name and summary; NULL: there are no more. */
 const char *fabric_preset_name(size_t i, const char **ret_summary);
 
+/* What a hop over the NVLinks of such GPUs takes besides NCCL's own step times, ns. */
+double fabric_gpu_latency(uint32_t sm, bool has_switch);
+
 /* near.c: the NICs that GPU @local of a class reaches without another GPU's help, as bits. Its own,
  * else those of the nearest GPU below that has some, else those of the first that has. */
 uint32_t fabric_near_nics(const struct fabric_class *class, uint32_t local);

@@ -274,3 +274,10 @@ int fabric_preset(const char *name, uint32_t n_nodes, uint32_t gpus_per_node, st
 	*ret = f;
 	return 0;
 }
+
+double fabric_gpu_latency(uint32_t sm, bool has_switch)
+{
+	if (sm >= 100)
+		return B200_SWITCH;
+	return sm < 90 && has_switch ? A100_SWITCH : H100_SWITCH;
+}

@@ -249,7 +249,9 @@ int machine_class(const struct machine *m, const char *name, struct fabric_class
 	c.intra = !has_nvlink ? FABRIC_PCIE : has_switch ? FABRIC_NVSWITCH : FABRIC_NVLINK;
 	c.has_nvls = c.intra == FABRIC_NVSWITCH && c.sm >= 90;
 	c.pcie_bytes_per_ns = pcie;
-	if (!has_nvlink)
+	if (has_nvlink)
+		c.gpu_latency_ns = fabric_gpu_latency(c.sm, has_switch);
+	else
 		c.gpu_bytes_per_ns = pcie;
 	snprintf(c.name, sizeof(c.name), "%s", name);
 	snprintf(c.gpu, sizeof(c.gpu), "%s", gpus[0].name ? gpus[0].name : machine_gpu_name(c.sm));

@@ -89,6 +89,7 @@ if there true 2>/dev/null; then
 		"and says what was read, what is assumed, what was given"
 	exits 0 "its fabric" there "$NBOX" topo --nodes 64 --inter 8x400Gbps,5us
 	says "8 x H100 (sm 90) on NVSwitch with NVLS" "has this machine's GPUs"
+	is "$(grep "GPU's port" <<<"$out")" "$("$NBOX" topo --preset dgx-h100 | grep "GPU's port")" "whose ports are those of the preset"
 	says "8 x 400 Gbit/s InfiniBand" "and NICs as they were given"
 	says "latency     5.00 us from NIC to NIC" "and their latency"
 	exits 0 "--preset machine" there "$NBOX" perf allreduce --nodes 2 --preset machine --model nccl -b 8 -e 8
