@@ -479,15 +479,6 @@ static void start(void)
 		die("out of memory");
 }
 
-/* Always larger: 0 times a factor would never end. */
-static size_t next_size(size_t bytes)
-{
-	size_t next =
-		o.step_bytes ? bytes + o.step_bytes : (size_t)((double)bytes * o.factor + 0.5);
-
-	return next > bytes ? next : bytes + 1;
-}
-
 int main(int argc, char **argv)
 {
 	size_t bytes;
@@ -531,7 +522,7 @@ int main(int argc, char **argv)
 		bad += out.wrong > 0 ? out.wrong : 0;
 		bad += has_in_place() && in.wrong > 0 ? in.wrong : 0;
 		n++;
-		bytes = next_size(bytes);
+		bytes = perf_options_next(&o, bytes);
 	}
 	if (prints_table) {
 		printf("# Out of bounds values : %ld %s\n", bad, bad ? "FAILED" : "OK");

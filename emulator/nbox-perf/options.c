@@ -148,3 +148,11 @@ int perf_options_check(const struct perf_options *o, struct err *err)
 			       o->min_bytes, o->max_bytes, o->has_max ? "" : " when not given");
 	return 0;
 }
+
+size_t perf_options_next(const struct perf_options *o, size_t bytes)
+{
+	size_t next =
+		o->step_bytes ? bytes + o->step_bytes : (size_t)((double)bytes * o->factor + 0.5);
+
+	return next > bytes ? next : bytes + 1;
+}

@@ -54,3 +54,5 @@ void perf_options_init(struct perf_options *o); /* the defaults */
 int perf_options_take(struct perf_options *o, const struct option_word *w, struct err *err);
 /* What must hold of all together. Return: 0; -EINVAL with the sentence. */
 int perf_options_check(const struct perf_options *o, struct err *err);
+/* The size behind @bytes. Always larger: 0 times a factor would never end. */
+size_t perf_options_next(const struct perf_options *o, size_t bytes);

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "nbox/ask/ask.h"
 
 /* Ops of equal size, one after the other, of the rank that is looked at. */
 struct perf_size {
@@ -31,20 +32,17 @@ void perf_print_head(const struct config *c, const char *network, FILE *to)
 /* The record has bytes by NCCL's arguments; nccl-tests has those of the larger buffer. */
 static uint64_t table_bytes(const struct record_op *r)
 {
-	if (r->kind == COLL_ALLGATHER || r->kind == COLL_REDUCESCATTER || r->kind == COLL_ALLTOALL)
-		return r->bytes * r->of->n_ranks;
-	return r->kind == COLL_SENDRECV ? r->bytes / 2
-					: r->bytes; /* a record of calls has both ways */
+	return r->kind == COLL_SENDRECV ? r->bytes / 2 /* a record of calls has both ways */
+					: ask_size(r->kind, r->bytes, r->of->n_ranks);
 }
 
 /* Of one rank's part, where each rank has one, as nccl-tests has it. */
 static uint64_t table_count(const struct record_op *r, enum coll_kind kind)
 {
-	bool is_in_parts =
-		kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER || kind == COLL_ALLTOALL;
-	size_t element = coll_dtype_bytes(r->dtype);
+	uint32_t element = (uint32_t)coll_dtype_bytes(r->dtype);
 
-	return table_bytes(r) / (element ? element : 1) / (is_in_parts ? r->of->n_ranks : 1);
+	element = element ? element : 1;
+	return ask_bytes(kind, table_bytes(r), element, r->of->n_ranks) / element;
 }
 
 static void print_columns(FILE *to)

@@ -18,14 +18,6 @@ uint32_t perf_dtype(const struct perf_options *o)
 	return t;
 }
 
-static uint64_t next_size(const struct perf_options *o, uint64_t bytes)
-{
-	uint64_t next =
-		o->step_bytes ? bytes + o->step_bytes : (uint64_t)((double)bytes * o->factor + 0.5);
-
-	return next > bytes ? next : bytes + 1;
-}
-
 static int ask_row(struct ask *a, const struct perf_rows *all, uint32_t root, struct perf_row *row,
 		   struct err *err)
 {
@@ -50,7 +42,7 @@ int perf_rows_ask(struct ask *a, const struct config *c, const struct perf_optio
 	if (!all.rows)
 		return err_set(err, ENOMEM, "out of memory");
 	for (uint64_t bytes = o->min_bytes; r == 0 && bytes <= o->max_bytes;
-	     bytes = next_size(o, bytes)) {
+	     bytes = perf_options_next(o, bytes)) {
 		struct perf_row *row = &all.rows[all.n];
 
 		row->count = ask_bytes(kind, bytes, element, c->world) / element;
