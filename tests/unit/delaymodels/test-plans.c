@@ -102,6 +102,9 @@ static void pinned_plans_what_it_is_told(void **state)
 	op.kind = NBOX_BROADCAST;
 	assert_int_equal(delay_plan(d, &op, &fabric, &plan, &err), 0);
 	assert_true(plan.algo == NBOX_CHAIN && plan.n_lanes == 3 && plan.n_rails == 1);
+	rails.n_nics = 8; /* more than channels */
+	assert_int_equal(delay_plan(d, &op, &rails, &plan, &err), 0);
+	assert_int_equal(plan.n_rails, 3);
 	assert_true(open_planner("pinned:channels=0", NULL, NULL, &none, &err) < 0);
 	assert_non_null(strstr(err.text, "1 to 512 channels"));
 	assert_true(open_planner("pinned:chunk=16B", NULL, NULL, &none, &err) < 0);

@@ -7,6 +7,7 @@
 
 #include "cmocka-all.h"
 #include "fabric/fabric.h"
+#include "fabric/link-number.h"
 
 static struct fabric *preset(const char *name, uint32_t n_nodes)
 {
@@ -44,6 +45,17 @@ static struct fabric_link link_at(const struct fabric *f, uint32_t src, uint32_t
 	assert_true(fabric_path(f, src, dst, FABRIC_NIC_NEAR, links) > i);
 	fabric_link(f, links[i], &l);
 	return l;
+}
+
+static double latency(const struct fabric *f, uint32_t src, uint32_t dst)
+{
+	uint64_t links[FABRIC_PATH_MAX];
+	int n = fabric_path(f, src, dst, FABRIC_NIC_NEAR, links);
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += link_at(f, src, dst, i).latency_ns;
+	return sum;
 }
 
 static void all_presets_hold_what_a_fabric_must(void **state)
@@ -95,6 +107,10 @@ static void a_message_inside_a_domain_crosses_two_ports(void **state)
 			    "node18.pcie0.in");
 	assert_int_equal(fabric_domain(rack, 71), 0);
 	assert_int_equal(fabric_domain(rack, 72), 18);
+	assert_int_equal(fabric_domain_nodes(rack, 18), 18);
+	fabric_free(rack);
+	rack = preset("gb200-nvl72", 20);
+	assert_int_equal(fabric_domain_nodes(rack, 18), 2);
 	fabric_free(f);
 	fabric_free(rack);
 }
@@ -118,6 +134,14 @@ static void a_far_nic_is_reached_through_the_gpu_next_to_it(void **state)
 			    "node0.gpu0.out node1.gpu1.in node1.pcie1.out node1.nic1.out leaf1.up "
 			    "leaf5.down node19.nic1.in node19.pcie1.in node19.gpu1.out "
 			    "node18.gpu0.in");
+	/* the rack's NIC 4 is NIC 0 of its second node: near to GPU 0 there, not here */
+	assert_string_equal(path(rack, 0, 72, 4),
+			    "node0.gpu0.out node1.gpu0.in node1.pcie0.out node1.nic0.out leaf0.up "
+			    "leaf4.down node19.nic0.in node19.pcie0.in node19.gpu0.out "
+			    "node18.gpu0.in");
+	f->gpus_per_node = 2; /* the GPU next to NIC 2 is not there: through the host */
+	assert_string_equal(path(f, 1, 3, 2),
+			    "node0.pcie1.out node0.nic2.out node1.nic2.in node1.pcie1.in");
 	fabric_free(f);
 	fabric_free(rack);
 }
@@ -187,7 +211,50 @@ static void networks_cross_the_switches_that_they_have(void **state)
 			    "node63.nic0.in node63.pcie0.in");
 	/* 16 nodes a group, half of their bandwidth to three other groups */
 	assert_true(fabs(link_at(f, 0, 63 * 8, 3).bytes_per_ns - 16 * 8 * 49 / 2.0 / 3) < 1e-9);
+	assert_true(latency(f, 0, 63 * 8) == 2000 + 3 * 300);
+	assert_true(latency(f, 0, 8 * 8) == 2000 + 300); /* two routers of a group */
 	fabric_free(f);
+	f = preset("dgx-h100", 40);
+	f->network.kind = FABRIC_DRAGONFLY;
+	f->network.nodes_per_leaf = 8;
+	f->network.leaves_per_pod = 2;
+	/* the last group lacks nodes, but no cables */
+	assert_true(fabs(link_at(f, 0, 39 * 8, 3).bytes_per_ns - 16 * 8 * 49 / 2.0) < 1e-9);
+	assert_true(link_at(f, 39 * 8, 0, 3).bytes_per_ns == link_at(f, 0, 39 * 8, 3).bytes_per_ns);
+	fabric_free(f);
+}
+
+/* Three nodes with eight NICs, one with two: only those are at the third leaf. */
+static void a_leaf_of_rails_has_the_nics_of_its_number(void **state)
+{
+	struct fabric *f = preset("dgx-h100", 4);
+	struct fabric_nodes runs[] = {{0, 3, 0}, {3, 1, 1}};
+	struct fabric_link l;
+	struct err err = {""};
+
+	(void)state;
+	f->classes[1] = f->classes[0];
+	f->classes[1].n_nics = 2;
+	f->n_classes = 2;
+	free(f->nodes);
+	f->nodes = malloc(sizeof(runs));
+	memcpy(f->nodes, runs, sizeof(runs));
+	f->n_nodes_runs = 2;
+	assert_int_equal(fabric_check(f, &err), 0);
+	fabric_link(f, link_number(LINK_LEAF, 1, 0, LINK_UP), &l);
+	assert_true(fabs(l.bytes_per_ns - 4 * 49) < 1e-9);
+	fabric_link(f, link_number(LINK_LEAF, 2, 0, LINK_UP), &l);
+	assert_true(fabs(l.bytes_per_ns - 3 * 49) < 1e-9);
+	fabric_free(f);
+}
+
+/* Of 8 bytes. */
+static double bound(const struct fabric *f, enum coll_kind kind, uint32_t root)
+{
+	struct membership world = {.n_ranks = f->n_nodes * f->gpus_per_node, .stride = 1};
+	char where[64];
+
+	return fabric_bound(f, kind, 8, root, &world, where, sizeof(where));
 }
 
 static void cables_are_followed_by_the_fewest(void **state)
@@ -215,6 +282,11 @@ static void cables_are_followed_by_the_fewest(void **state)
 	assert_true(link_at(f, 0, 3, 2).latency_ns == 500);
 	assert_int_equal(fabric_change(f, "sw3.sw0", 1, -1, &err), 0);
 	assert_true(link_at(f, 0, 3, 2).bytes_per_ns == 1);
+	assert_int_equal(f->n_changes, 2); /* of no other cable */
+	/* which way a cable is slow: from its first switch */
+	assert_int_equal(fabric_change(f, "sw0.sw1.out", -1, 1e6, &err), 0);
+	assert_int_equal(fabric_change(f, "sw3.sw0.in", -1, 1e6, &err), 0);
+	assert_true(bound(f, COLL_BROADCAST, 0) > 1e6 && bound(f, COLL_BROADCAST, 2) < 1e6);
 	f->n_cables = 2; /* node 3 is alone */
 	assert_int_equal(fabric_check(f, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "there is no way from node0 to node3"));
@@ -229,6 +301,11 @@ static void changes_match_by_name_and_star(void **state)
 
 	(void)state;
 	assert_true(!fabric_is_uniform(f)); /* two rows of leaves */
+	fabric_free(f);
+	f = preset("dgx-h100", 32);
+	assert_true(fabric_is_uniform(f));
+	fabric_free(f);
+	f = preset("dgx-h100", 64);
 	assert_int_equal(fabric_change(f, "node3.nic2", 6.25, -1, &err), 0);
 	assert_int_equal(f->n_changes, 2);
 	l = link_at(f, 3 * 8 + 2, 2, 1);
@@ -330,6 +407,7 @@ static void the_weaker_of_two_classes_is_seen(void **state)
 
 	(void)state;
 	f->classes[1] = old->classes[0];
+	f->classes[1].has_gdr = false;
 	f->n_classes = 2;
 	free(f->nodes);
 	f->nodes = malloc(sizeof(runs));
@@ -339,6 +417,7 @@ static void the_weaker_of_two_classes_is_seen(void **state)
 	assert_int_equal(fabric_view(f, &world, &v), 0);
 	assert_true(v.sm_min == 80 && v.sm_max == 90 && !v.has_nvls && v.cpu == FABRIC_OTHER_CPU);
 	assert_true(v.nic_bytes_per_ns == 25 && v.gpu_bytes_per_ns == 300);
+	assert_true(v.gpu_latency_ns == 600 && !v.has_gdr);
 	assert_true(link_at(f, 0, 31, 1).bytes_per_ns > 48);
 	assert_true(link_at(f, 31, 0, 1).bytes_per_ns < 25);
 	assert_false(fabric_is_uniform(f));
@@ -427,6 +506,7 @@ int main(void)
 		cmocka_unit_test(gpus_without_a_nic_have_those_of_a_neighbor),
 		cmocka_unit_test(a_node_without_nvlink_goes_through_its_pcie_port),
 		cmocka_unit_test(networks_cross_the_switches_that_they_have),
+		cmocka_unit_test(a_leaf_of_rails_has_the_nics_of_its_number),
 		cmocka_unit_test(cables_are_followed_by_the_fewest),
 		cmocka_unit_test(changes_match_by_name_and_star),
 		cmocka_unit_test(every_link_of_a_path_is_found_by_its_name),

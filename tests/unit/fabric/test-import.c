@@ -217,6 +217,27 @@ static void gpu_and_nic_both_need_gpudirect(void **state)
 	fabric_free(f);
 }
 
+/* A V100 with a NIC at its CPU only, a P100 with one at its switch. */
+static void the_weaker_of_two_gpus_is_the_class(void **state)
+{
+	struct fabric *f = good(
+		"<system><cpu><pci><pci><gpu dev=\"0\" sm=\"70\"/></pci></pci><net name=\"mlx5_0\" "
+		"speed=\"1000\"/></cpu><cpu><pci><pci><gpu dev=\"1\" sm=\"60\"/></pci><pci><net "
+		"name=\"mlx5_1\" speed=\"1000\"/></pci></pci></cpu></system>",
+		2);
+
+	(void)state;
+	assert_int_equal(f->classes[0].sm, 60);
+	assert_int_equal(f->classes[0].n_nics, 2);
+	assert_true(f->classes[0].distance == FABRIC_PHB);
+	fabric_free(f);
+	f = good("<system><cpu><pci><pci><gpu dev=\"0\" sm=\"60\"/></pci><pci><gpu dev=\"1\" "
+		 "sm=\"70\"/></pci><net name=\"mlx5_0\" speed=\"1000\"/></pci></cpu></system>",
+		 2);
+	assert_int_equal(f->classes[0].sm, 60);
+	fabric_free(f);
+}
+
 /* As NCCL writes what an NVSwitch joins over several hosts. */
 static void hosts_of_one_nvswitch_are_a_domain(void **state)
 {
@@ -345,6 +366,8 @@ static void rings_and_meshes_of_astra_sim_have_cables(void **state)
 				   "latency: [500]\n";
 	static const char mesh[] = "topology: [FullyConnected]\nnpus_count: [8]\nbandwidth: [50]\n"
 				   "latency: [500]\n";
+	static const char both[] = "topology: [FullyConnected, Ring]\nnpus_count: [4, 8]\n"
+				   "bandwidth: [100, 50]\nlatency: [50, 500]\n";
 	struct fabric *f = good(ring, 0);
 	struct fabric_link l = slowest(f, 0, 4);
 
@@ -354,6 +377,10 @@ static void rings_and_meshes_of_astra_sim_have_cables(void **state)
 	f = good(mesh, 0);
 	l = slowest(f, 0, 4);
 	assert_true(l.latency_ns == 500 && is_near(l.bytes_per_ns, 50 * 1.073741824));
+	fabric_free(f);
+	f = good(both, 0); /* three links a GPU; the four GPUs' links between two nodes are one */
+	assert_true(is_near(slowest(f, 0, 1).bytes_per_ns, 300 * 1.073741824));
+	assert_true(is_near(f->cables[0].bytes_per_ns, 200 * 1.073741824));
 	fabric_free(f);
 }
 
@@ -409,6 +436,7 @@ int main(void)
 		cmocka_unit_test(more_nics_than_a_class_has_are_one_a_gpu),
 		cmocka_unit_test(nics_are_known_by_what_nccl_says_of_them),
 		cmocka_unit_test(gpu_and_nic_both_need_gpudirect),
+		cmocka_unit_test(the_weaker_of_two_gpus_is_the_class),
 		cmocka_unit_test(hosts_of_one_nvswitch_are_a_domain),
 		cmocka_unit_test(wrong_topology_files_get_a_sentence),
 		cmocka_unit_test(nesting_without_end_is_refused),

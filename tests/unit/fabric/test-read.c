@@ -178,6 +178,39 @@ static void cables_join_switches(void **state)
 	fabric_free(f);
 }
 
+/* Eight cables are as far as a path goes. */
+static void a_path_has_up_to_eight_cables(void **state)
+{
+	static const char chain[] =
+		"preset: p5\nnetwork:\n  kind: cables\n  switches: 10\n"
+		"  nodes: [{switch: 0, nodes: 1}, {switch: %d, nodes: 1}]\n  cables:\n";
+	struct err err = {""};
+
+	(void)state;
+	for (int far = 8; far <= 9; far++) {
+		struct fabric *f = NULL;
+		uint64_t links[FABRIC_PATH_MAX];
+		char text[1024];
+		size_t used = (size_t)snprintf(text, sizeof(text), chain, far);
+		int r;
+
+		for (int i = 0; i < 9; i++)
+			used += (size_t)snprintf(text + used, sizeof(text) - used,
+						 "    - {from: %d, to: %d, bandwidth: 1GB/s}\n", i,
+						 i + 1);
+		r = parse(text, 0, &f, &err);
+		if (far == 9) {
+			assert_int_equal(r, -EINVAL);
+			assert_non_null(strstr(err.text, "more than 8 cables"));
+			continue;
+		}
+		assert_int_equal(r, 0);
+		/* by the farthest NICs, too */
+		assert_int_equal(fabric_path(f, 0, 8, 7, links), FABRIC_PATH_MAX);
+		fabric_free(f);
+	}
+}
+
 static void what_is_wrong_is_said_with_its_place(void **state)
 {
 	static const struct {
@@ -321,6 +354,7 @@ int main(void)
 		cmocka_unit_test(a_preset_needs_no_more_than_its_name),
 		cmocka_unit_test(a_fitted_fabric_knows_its_error_and_range),
 		cmocka_unit_test(cables_join_switches),
+		cmocka_unit_test(a_path_has_up_to_eight_cables),
 		cmocka_unit_test(what_is_wrong_is_said_with_its_place),
 		cmocka_unit_test(a_flood_of_stars_is_refused),
 		cmocka_unit_test(nodes_without_nics_are_one_domain),
