@@ -91,16 +91,19 @@ static uint32_t middle(const struct fabric *f)
 	return at < f->n_nodes ? at : 0;
 }
 
-double fabric_bisection(const struct fabric *f)
+double fabric_bisection(const struct fabric *f, uint32_t *ret_ranks)
 {
-	uint32_t at = middle(f), half = f->gpus_per_node / 2;
+	uint32_t at = middle(f), n = at ? at : f->n_nodes / 2;
 	uint64_t per_leaf = f->network.nodes_per_leaf;
 	double least;
 
-	if (f->n_nodes == 1) /* its GPUs */
-		return half * rate(f, LINK_GPU, 0, 0, LINK_OUT);
+	*ret_ranks = (n < f->n_nodes - n ? n : f->n_nodes - n) * f->gpus_per_node;
+	if (f->n_nodes == 1) { /* its GPUs */
+		*ret_ranks = f->gpus_per_node / 2;
+		return *ret_ranks * rate(f, LINK_GPU, 0, 0, LINK_OUT);
+	}
 	if (at == 0)
-		return nodes_rate(f, 0, f->n_nodes / 2, LINK_GPU, LINK_OUT);
+		return nodes_rate(f, 0, n, LINK_GPU, LINK_OUT);
 	if (f->network.kind == FABRIC_CABLES)
 		return NAN;
 	least = fmin(nodes_rate(f, 0, at, LINK_NIC, LINK_OUT),

@@ -219,6 +219,7 @@ int fabric_view(const struct fabric *f, const struct membership *m, struct fabri
 double fabric_bound(const struct fabric *f, enum coll_kind kind, uint64_t bytes, uint32_t root,
 		    const struct membership *m, char *ret_where, size_t size);
 
-/* bisection.c: bytes/ns from the first half of the nodes to the second. NAN: not known of
+/* bisection.c: bytes/ns from the first half of the nodes to the second. *ret_ranks: of the
+ * smaller one. NAN: not known of
  * FABRIC_CABLES. O(links). */
-double fabric_bisection(const struct fabric *f);
+double fabric_bisection(const struct fabric *f, uint32_t *ret_ranks);

@@ -2,6 +2,7 @@
 #include "nbox/perf/draw.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/plain.h"
@@ -137,6 +138,28 @@ static void scale_svg(const struct panel *p, const char *what, double unit, FILE
 	}
 }
 
+/* Where a plan's algorithm or protocol is another than one size before. */
+static void choices_svg(const struct perf_rows *r, const struct panel *p, FILE *to)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct nbox_plan *now = &r->rows[i].answer.plan;
+		const struct nbox_plan *before = i ? &r->rows[i - 1].answer.plan : NULL;
+		double x = LEFT + WIDTH * across(r, i), end = p->top + HEIGHT;
+		bool is_right = across(r, i) > 0.8; /* the words stand before it */
+
+		if (!now->n_lanes ||
+		    (before && before->algo == now->algo && before->proto == now->proto))
+			continue;
+		fprintf(to,
+			"<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.0f\" y2=\"%.0f\" stroke=\"#c60\" "
+			"stroke-dasharray=\"1 3\"/><text x=\"%.1f\" y=\"%.0f\" "
+			"text-anchor=\"%s\" fill=\"#c60\">%s %s</text>\n",
+			x, x, p->top, end, is_right ? x - 4 : x + 4, end - 8,
+			is_right ? "end" : "start", ask_algo_name(now->algo),
+			ask_proto_name(now->proto));
+	}
+}
+
 static void bytes_svg(const struct perf_rows *r, double y, FILE *to)
 {
 	size_t step = r->n / 8 + 1;
@@ -160,6 +183,7 @@ void perf_draw_svg(const struct perf_rows *r, const char *title, FILE *to)
 	fprintf(to, "</text>\n");
 	if (r->n > 1 && time_range(r, &times.low, &times.high)) {
 		scale_svg(&times, "time (us); dashed: the bound", 1e3, to);
+		choices_svg(r, &times, to);
 		line_svg(r, CURVE_BOUND, &times, "stroke=\"#888\" stroke-dasharray=\"5 4\"", to);
 		line_svg(r, CURVE_TIME, &times, "stroke=\"#06c\" stroke-width=\"2\"", to);
 	}

@@ -60,7 +60,8 @@ static json_t *changes_json(const struct fabric *f)
 static json_t *fabric_json(const struct fabric *f)
 {
 	json_t *classes = json_array(), *nodes = json_array();
-	double half = fabric_bisection(f);
+	uint32_t n_half;
+	double half = fabric_bisection(f, &n_half);
 	char text[160];
 
 	for (uint32_t i = 0; i < f->n_classes; i++)

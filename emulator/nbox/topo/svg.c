@@ -259,7 +259,8 @@ static void draw_spine(struct picture *p)
 			   : f->network.kind == FABRIC_FAT_TREE ? "pods and core"
 								: "spines";
 	char rate[32];
-	double x = LEFT, half = fabric_bisection(f);
+	uint32_t n_half;
+	double x = LEFT, half = fabric_bisection(f, &n_half);
 
 	if (!has_spine && !is_cabled)
 		return;

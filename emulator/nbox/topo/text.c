@@ -119,14 +119,16 @@ static void print_changes(const struct fabric *f, FILE *to)
 static void print_bounds(const struct fabric *f, FILE *to)
 {
 	struct topo_bound bounds[TOPO_BOUNDS];
-	double half = fabric_bisection(f), ranks = (double)f->n_nodes * f->gpus_per_node;
+	uint32_t n_half, n_ranks = f->n_nodes * f->gpus_per_node;
+	double half = fabric_bisection(f, &n_half);
 	int n = topo_bounds(f, bounds);
 	char a[32], b[32];
 
-	if (!isnan(half) && ranks > 1) {
+	if (!isnan(half) && n_ranks > 1) {
 		line(to, "bisection");
-		fprintf(to, "%s each way, %s for each rank of a half\n",
-			topo_rate(half, a, sizeof(a)), topo_rate(half / (ranks / 2), b, sizeof(b)));
+		fprintf(to, "%s each way, %s for each rank of %s half\n",
+			topo_rate(half, a, sizeof(a)), topo_rate(half / n_half, b, sizeof(b)),
+			2 * n_half == n_ranks ? "a" : "the smaller");
 	}
 	for (int i = 0; i < n; i++) {
 		line(to, i ? "" : "1 GiB");

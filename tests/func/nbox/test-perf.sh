@@ -122,13 +122,14 @@ says "nbox perf: there are more than 4096 sizes from -b 0 to -e 1073741824" "are
 exits 1 "a drawing that cannot be written" "$NBOX" perf allreduce --nodes 4 --svg /proc/none.svg
 says "nbox perf: --svg: /proc/none.svg: cannot be written: No such file or directory" "is an error"
 # NCCL's choice over a fabric
-exits 0 "perf of a preset" "$NBOX" perf allreduce --preset dgx-h100 --nodes 64 -b 8 -e 1G -f 2 --model nccl --json planned.json
+exits 0 "perf of a preset" "$NBOX" perf allreduce --preset dgx-h100 --nodes 64 -b 8 -e 1G -f 2 --model nccl --json planned.json --svg planned.svg
 is "$(grep '^# *size' <<<"$out" | tr -s ' ')" "# size count type redop root time algbw busbw bound x algo proto ch" "says what NCCL takes"
 says "# network: fabric dgx-h100 (assumed: preset dgx-h100 (" "and that the fabric is a preset's"
 says "not calibrated" "and that nothing was measured"
 says "# <-: from this size on NCCL 2.28.9 takes another algorithm, protocol or number of channels: a step of the time is its own" "and whose steps these are"
 is "$(awk '$1 == 262144 || $1 == 33554432 { print $1, $11, $12, $13, $14, $15, $16 }' <<<"$out")" \
 	"$(printf '262144 tree LL128 16 <- proto \n33554432 nvlstree Simple 16 <- algo proto')" "at the rows where NCCL changes its mind"
+is "$(grep -o '#c60">[^<]*' planned.svg | cut -d'>' -f2 | tr '\n' ';')" "tree LL;tree LL128;nvlstree Simple;" "and in the picture"
 is "$(sed -n 's/^# .\{10\} |\(.\).*/\1/p' <<<"$out" | tr -d ' \n')" "o." "the bound is in the drawing, too"
 is "$(json planned.json '(len(d["rows"]), all(r["modelled_us"] >= r["bound_us"] for r in d["rows"]), d["rows"][0]["modelled_us"] < 100, d["rows"][-1]["modelled_us"] < 1.25 * d["rows"][-1]["bound_us"], d["rows"][0]["algo"], d["rows"][-1]["channels"] > 1)')" \
 	"(28, True, True, True, 'tree', True)" "8 B take less than 100 us, 1 GiB less than 1.25 times the bound, nothing less than it"
@@ -175,7 +176,7 @@ exits 0 "nbox explain of 8,000 ranks that all send to all" "$NBOX" explain allto
 says "node1.nic1.in" "finds the slow cable among 64 million messages"
 says "; of a sample of " "and says that it did not look at each"
 exits 0 "domains of 4 nodes, the last cut by the world's end" "$NBOX" perf allreduce --preset p5 --nodes 18 --domain-nodes 4 -b 1M -e 1M --model nccl
-rm -f planned.json slow.json even.json explained.json
+rm -f planned.* slow.json even.json explained.json
 is "$(ls)" "$(printf 'drawing.svg\nrows.json')" "nothing else was made"
 nothing_left
 finish

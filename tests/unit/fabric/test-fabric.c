@@ -425,9 +425,12 @@ static void the_weaker_of_two_classes_is_seen(void **state)
 	fabric_free(old);
 }
 
-static void bisects(const struct fabric *f, double bytes_per_ns)
+static void bisects(const struct fabric *f, double bytes_per_ns, uint32_t n_half)
 {
-	assert_true(fabs(fabric_bisection(f) / bytes_per_ns - 1) < 1e-9);
+	uint32_t n;
+
+	assert_true(fabs(fabric_bisection(f, &n) / bytes_per_ns - 1) < 1e-9);
+	assert_int_equal(n, n_half);
 }
 
 /* Nodes are halved between domains; a leaf or pod with nodes of both halves is on one side. */
@@ -440,22 +443,22 @@ static void a_bisection_is_what_the_narrowest_cut_carries(void **state)
 	(void)state;
 	f->network.nodes_per_leaf = 18;
 	f->network.oversubscription = 4;
-	bisects(f, 18 * node / 4);
+	bisects(f, 18 * node / 4, 72);
 	f->network.nodes_per_leaf = 8; /* two leaves go up, two nodes are on the third */
-	bisects(f, (16 / 4.0 + 2) * node);
+	bisects(f, (16 / 4.0 + 2) * node, 72);
 	f->network.nodes_per_leaf = 32; /* 14 nodes are on the first half's, four go down */
-	bisects(f, (14 + 4 / 4.0) * node);
+	bisects(f, (14 + 4 / 4.0) * node, 72);
 	f->network = (struct fabric_network){.kind = FABRIC_FAT_TREE,
 					     .nodes_per_leaf = 4,
 					     .leaves_per_pod = 3,
 					     .oversubscription = 1};
 	assert_int_equal(fabric_change(f, "pod*", 10, -1, &err), 0);
-	bisects(f, 10 + 6 * node); /* a pod goes up, six nodes are on the second */
+	bisects(f, 10 + 6 * node, 72); /* a pod goes up, six nodes are on the second */
 	f->n_nodes = f->nodes[0].n = 20;
 	f->network.kind = FABRIC_SWITCH;
-	bisects(f, 2 * node); /* the second domain */
+	bisects(f, 2 * node, 8); /* the second domain */
 	f->n_nodes = f->nodes[0].n = 18;
-	bisects(f, 9 * 4 * 900 * 0.82); /* inside the only domain */
+	bisects(f, 9 * 4 * 900 * 0.82, 36); /* inside the only domain */
 	fabric_free(f);
 }
 
