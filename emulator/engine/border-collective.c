@@ -47,7 +47,7 @@ static uint32_t real_before(const struct border_maker *m, const struct sched *s,
 	uint32_t n = s->n_ranks;
 
 	*ret_hops = 0;
-	if (sched_head(s, lane) == 0) {
+	if (sched_head(s, lane, rank) == 0) {
 		*ret_hops = hops_to_real(m, rank);
 		return (rank + n - *ret_hops) % n;
 	}

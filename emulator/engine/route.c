@@ -191,7 +191,7 @@ static uint32_t nic_of(const struct routes *r, uint32_t src, uint32_t dst, uint3
 	}
 	if (!r->is_even)
 		return rail;
-	at = world(r, src - src % per + sched_head(r->s, rail));
+	at = world(r, src - src % per + sched_head(r->s, rail, src));
 	node = at / f->gpus_per_node;
 	c = fabric_class_of(f, node);
 	return (node - fabric_domain(f, at)) * c->n_nics +
@@ -245,40 +245,37 @@ static uint32_t tree_edges(uint32_t n_domains)
 	return most ? most : 1;
 }
 
-/* @i, or from there on the next rank of those to look at: groups are as busy as the first, but for
- * the last one where it is cut. */
-static uint32_t next_of_interest(const struct routes *r, uint32_t i)
+/* @node, or from there on the next node of those to look at: groups are as busy as the first, but
+ * for the last one where it is cut. */
+static uint32_t next_of_interest(const struct routes *r, uint32_t node)
 {
-	uint32_t n = r->s->n_ranks, last = n - r->cut - r->group;
+	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, last = n - r->cut - r->group;
 
-	if (i < r->group || (r->cut && i >= last))
-		return i;
-	return r->cut ? last + i % r->s->ranks_per_node : n;
+	if (node * per < r->group || (r->cut && node * per >= last))
+		return node;
+	return r->cut ? last / per : sched_n_nodes(r->s);
 }
 
-/* As if all edges of a domain were always busy, and all domains as the busiest. */
-static int count_rail_tree(struct routes *r, uint32_t rail)
+/* What leaves a node for the next one on the ring: all messages of a ring; of trees those of all
+ * edges, as if all were always busy, and all nodes as the busiest. */
+static int count_rail(struct routes *r, uint32_t rail)
 {
-	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node, head = sched_head(r->s, rail);
-	uint32_t weight = lanes_of_rail(r, rail) * r->edges;
+	uint32_t per = r->s->ranks_per_node, n_nodes = sched_n_nodes(r->s);
+	bool is_tree = r->s->algo == SCHED_TREE;
+	uint32_t weight = lanes_of_rail(r, rail) * (is_tree ? r->edges : 1);
 	int e = 0;
 
-	for (uint32_t i = head; i + per < n && !e; i = next_of_interest(r, i + per))
-		if (is_crossing(r, i, i + per))
-			e = count_path(r, i, i + per, rail, weight);
-	return e;
-}
+	for (uint32_t i = 0; i < n_nodes && !e; i = next_of_interest(r, i + 1)) {
+		uint32_t next = i + 1 < n_nodes ? (i + 1) * per : 0;
+		uint32_t src = sched_rank_at(r->s, rail, i * per);
+		uint32_t dst = sched_rank_at(r->s, rail, next);
 
-static int count_rail_ring(struct routes *r, uint32_t rail)
-{
-	uint32_t n = r->s->n_ranks, per = r->s->ranks_per_node;
-	int e = 0;
-
-	for (uint32_t i = per - 1; i < n && !e; i = next_of_interest(r, i + per)) {
-		uint32_t src = sched_rank_at(r->s, rail, i), dst = sched_next(r->s, rail, src);
-
+		if (is_tree && !next)
+			break;
+		if (!is_tree)
+			src = sched_previous(r->s, rail, dst);
 		if (is_crossing(r, src, dst))
-			e = count_path(r, src, dst, rail, lanes_of_rail(r, rail));
+			e = count_path(r, src, dst, rail, weight);
 	}
 	return e;
 }
@@ -291,13 +288,12 @@ static int count_flows(struct routes *r)
 
 	r->gpu_flows = s->algo == SCHED_DIRECT ? 1 : r->n_lanes;
 	if (s->algo == SCHED_TREE) {
-		r->edges = tree_edges(s->n_ranks / per);
+		r->edges = tree_edges(sched_n_nodes(s));
 		r->gpu_flows *= per == 1 ? r->edges : per > 2 ? 4 : 2;
 	}
 	for (uint32_t rail = 0; rail < r->n_rails && s->algo != SCHED_DIRECT && !e; rail++)
 		if (lanes_of_rail(r, rail))
-			e = s->algo == SCHED_TREE ? count_rail_tree(r, rail)
-						  : count_rail_ring(r, rail);
+			e = count_rail(r, rail);
 	return e;
 }
 
@@ -321,7 +317,7 @@ int routes_new(const struct fabric *f, const struct membership *m, const struct 
 			     .nic_flows = v->n_nics && v->most_ranks_per_domain > v->n_nics
 						  ? v->most_ranks_per_domain / v->n_nics
 						  : 1,
-			     .is_even = v->ranks_per_domain > 0,
+			     .is_even = v->ranks_per_domain > 0 || s->ranks_per_node > 1,
 			     .group = s->n_ranks,
 			     .are_gpus_alike = true};
 	for (size_t i = 0; i < f->n_changes; i++)
@@ -359,7 +355,7 @@ static uint32_t siblings_of(const struct routes *r, uint32_t src, uint32_t dst, 
 
 	if (!r->edges || src / per == dst / per)
 		return 0;
-	sched_dtree(r->s->n_ranks / per, top, lane / 2 % 2, &parent, child);
+	sched_dtree(sched_n_nodes(r->s), top, lane / 2 % 2, &parent, child);
 	return (child[0] >= 0) + (child[1] >= 0);
 }
 
@@ -497,4 +493,13 @@ uint32_t routes_port(const struct routes *r, uint32_t rank, uint32_t hop)
 uint32_t routes_period(const struct routes *r)
 {
 	return r->n_odd ? r->s->n_ranks : r->group;
+}
+
+uint32_t routes_next(const struct routes *r, uint32_t rank)
+{
+	uint32_t n = r->s->n_ranks, group = rank / r->group;
+
+	while (rank < n && r->group < n && group != r->even[0] && !bitmap_test(&r->is_odd, group))
+		rank = ++group * r->group;
+	return rank < n ? rank : n;
 }

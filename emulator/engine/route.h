@@ -38,3 +38,5 @@ const struct route *routes_get(const struct routes *r, uint32_t number);
 uint32_t routes_port(const struct routes *r, uint32_t rank, uint32_t hop);
 /* The ranks r and r + period() do the same: a domain's, or n_ranks. */
 uint32_t routes_period(const struct routes *r);
+/* From @rank on the next one for which none before stands; n_ranks: there are no more. */
+uint32_t routes_next(const struct routes *r, uint32_t rank);

@@ -47,7 +47,7 @@ int planned_schedule(const struct nbox_plan *plan, const struct sched *s, uint32
 	if (s->kind == COLL_SENDRECV) /* the calls say */
 		return 0;
 	ret->algo = (enum sched_algo)plan->algo;
-	ret->ranks_per_node = per_domain && s->n_ranks % per_domain == 0 ? per_domain : 1;
+	ret->ranks_per_node = per_domain ? per_domain : 1;
 	ret->n_rails = plan->n_rails;
 	/* a channel of NCCL's has one of the two trees; a step of ours is half a chunk */
 	ret->n_channels = is_tree ? n_first : plan->n_lanes;
@@ -136,6 +136,25 @@ static double whole_over_links(const struct price *p, const struct fabric_view *
 				     p->members, NULL, 0));
 }
 
+/* The ranks of each domain; all-to-all and its like know no last one that has fewer. 0: they
+ * differ.
+ */
+static uint32_t ranks_per_domain(const struct planned *pl, const struct price *p,
+				 const struct fabric_view *v)
+{
+	const struct fabric *f = delay_fabric(p->delay);
+	const struct membership *m = p->members;
+	uint32_t most = v->most_ranks_per_domain;
+
+	if (v->ranks_per_domain || pl->plan.algo == NBOX_DIRECT)
+		return v->ranks_per_domain;
+	for (uint32_t i = 0; i + most < m->n_ranks; i += most)
+		if (fabric_domain(f, membership_world(m, i)) !=
+		    fabric_domain(f, membership_world(m, i + most - 1)))
+			return 0;
+	return most;
+}
+
 int planned_init(struct planned *pl, struct price *p, const struct sched *s, struct err *err)
 {
 	struct fabric_view view;
@@ -158,7 +177,7 @@ int planned_init(struct planned *pl, struct price *p, const struct sched *s, str
 		pl->plan.whole_ns = whole_over_links(p, &view, pl->plan.whole_ns);
 		return 0;
 	}
-	r = planned_schedule(&pl->plan, &pl->s, view.ranks_per_domain, &pl->s, err);
+	r = planned_schedule(&pl->plan, &pl->s, ranks_per_domain(pl, p, &view), &pl->s, err);
 	if (r)
 		return err_prefix(err, r, "the plan of the delay model '%s'",
 				  delay_describe(p->delay));

@@ -14,8 +14,8 @@ struct planned {
 	struct routes *routes; /* owned, or NULL */
 };
 
-/* The messages that a plan says of @s's call; @per_domain: ranks, 0 where they differ. Return: as
- * sched_init(). */
+/* The messages that a plan says of @s's call; @per_domain: ranks of each but the last, which may
+ * have fewer; 0: they differ. Return: as sched_init(). */
 int planned_schedule(const struct nbox_plan *plan, const struct sched *s, uint32_t per_domain,
 		     struct sched *ret, struct err *err);
 

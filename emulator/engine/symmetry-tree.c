@@ -17,13 +17,15 @@
 
 struct tree {
 	struct symmetry *y;
-	uint32_t n, m; /* domains; ranks of one */
+	uint32_t n, m; /* domains; ranks of one, but that the last one may have fewer */
 	bool are_edges_alike;
 	uint32_t channel, number; /* the tree of the channel */
 	struct pipe_lane lane;
 	struct pipe_slopes slopes;               /* of the tree */
 	uint32_t class[PIPE_CLASSES], n_classes; /* the caller's numbers */
-	struct pipe_times chain;                 /* data of a domain at its head */
+	/* of full domains, and of the last one if that is cut */
+	struct pipe_times chain[2];       /* data of a domain at its head */
+	struct pipe_times heads[2];       /* all data at the heads, at the latest */
 	struct pipe_times full[MAX_BITS]; /* at the root of a full subtree, by its lowest bit */
 	bool has_full[MAX_BITS];
 };
@@ -37,6 +39,16 @@ static uint32_t lane_of(const struct tree *t, uint32_t direction)
 static uint32_t rank_in(const struct tree *t, uint32_t domain, uint32_t i)
 {
 	return sched_rank_at(t->y->s, t->channel, domain * t->m + i);
+}
+
+static uint32_t ranks_of(const struct tree *t, uint32_t domain)
+{
+	return sched_node_ranks(t->y->s, domain * t->m);
+}
+
+static bool is_cut(const struct tree *t, uint32_t domain)
+{
+	return ranks_of(t, domain) < t->m;
 }
 
 /* When what is ready at @from arrives, no earlier than the receiver starts. */
@@ -74,6 +86,17 @@ static int over(struct tree *t, uint32_t src, uint32_t dst, uint32_t direction,
 	return 0;
 }
 
+/* From the last of a domain's chain to its head. */
+static int up_chain(struct tree *t, uint32_t domain, struct pipe_times *ret)
+{
+	int r = 0;
+
+	*ret = pipe_start(0);
+	for (uint32_t i = ranks_of(t, domain) - 1; i > 0 && !r; i--)
+		r = over(t, rank_in(t, domain, i), rank_in(t, domain, i - 1), SCHED_UP, ret, ret);
+	return r;
+}
+
 static uint32_t bit_of(const struct tree *t, uint32_t domain, bool *ret_is_full)
 {
 	uint32_t x = t->number == 0  ? domain
@@ -99,7 +122,7 @@ static int up(struct tree *t, uint32_t domain, struct pipe_times *ret)
 		*ret = t->full[bit];
 		return 0;
 	}
-	*ret = t->chain;
+	*ret = t->chain[is_cut(t, domain)];
 	sched_dtree(t->n, domain, (int)t->number, &parent, child);
 	for (int i = 0; i < 2 && !r; i++) {
 		if (child[i] < 0)
@@ -118,13 +141,14 @@ static int up(struct tree *t, uint32_t domain, struct pipe_times *ret)
 	return r;
 }
 
-/* From the head of a domain, where data is ready at @at, to the last of its chain. */
-static int down_chain(struct tree *t, uint32_t domain, const struct pipe_times *at)
+/* From the heads of domains, where all data is ready at @heads at the latest, to the last of their
+ * chains. These are alike: the latest of all is that of the latest. */
+static int down_chain(struct tree *t, uint32_t domain, const struct pipe_times *heads)
 {
-	struct pipe_times a = *at;
+	struct pipe_times a = *heads;
 	int r = 0;
 
-	for (uint32_t i = 1; i < t->m && !r; i++)
+	for (uint32_t i = 1; i < ranks_of(t, domain) && !r; i++)
 		r = over(t, rank_in(t, domain, i - 1), rank_in(t, domain, i), SCHED_DOWN, &a, &a);
 	t->y->end_ns = fmax(t->y->end_ns, a.last);
 	return r;
@@ -141,9 +165,10 @@ static int down(struct tree *t, uint32_t domain, const struct pipe_times *at)
 	int32_t parent, child[2];
 	struct pipe_times a;
 	bool is_full;
-	uint32_t bit = bit_of(t, domain, &is_full);
-	int r = is_full && bit ? 0 : down_chain(t, domain, at);
+	int r = 0;
 
+	bit_of(t, domain, &is_full);
+	pipe_merge(&t->heads[is_cut(t, domain)], at);
 	sched_dtree(t->n, domain, (int)t->number, &parent, child);
 	for (int i = 0; i < 2 && !r; i++) {
 		if (child[i] < 0)
@@ -196,58 +221,72 @@ static int solve_tree(struct tree *t)
 	t->n_classes = 0;
 	for (int i = 0; i < MAX_BITS; i++)
 		t->has_full[i] = false;
-	t->chain = pipe_start(0);
-	for (uint32_t i = t->m - 1; i > 0 && !r; i--)
-		r = over(t, rank_in(t, 0, i), rank_in(t, 0, i - 1), SCHED_UP, &t->chain, &t->chain);
+	t->heads[0] = t->heads[1] = pipe_start(0);
+	r = up_chain(t, 0, &t->chain[0]);
+	if (!r && is_cut(t, t->n - 1))
+		r = up_chain(t, t->n - 1, &t->chain[1]);
 	while (parent >= 0) {
 		sched_dtree(t->n, root, (int)t->number, &parent, child);
 		root = parent < 0 ? root : (uint32_t)parent;
 	}
 	if (!r)
 		r = up(t, root, &all);
-	return r ? r : down(t, root, &all);
+	if (!r)
+		r = down(t, root, &all);
+	if (!r)
+		r = down_chain(t, 0, &t->heads[0]);
+	return r || !is_cut(t, t->n - 1) ? r : down_chain(t, t->n - 1, &t->heads[1]);
 }
 
-/* Whether hops inside domains are those of the first one. Others than those of the first period are
- * known to be. */
+/* Whether all hops inside domains, round and round, are of one class: then those of all channels.
+ * Others than those of the first period are known to be. */
 static bool are_domains_alike(const struct tree *t)
 {
 	const struct symmetry *y = t->y;
-	uint32_t end = (y->period ? y->period : y->s->n_ranks) / t->m;
+	uint32_t end = y->period ? y->period / t->m : t->n;
 
 	for (uint32_t d = 0; d < end && t->m > 1; d++)
-		for (uint32_t i = 1; i < t->m; i++)
-			for (uint32_t k = 0; k < 2; k++) {
-				uint32_t a = i - k, b = i - 1 + k;
+		for (uint32_t i = 0, m = ranks_of(t, d); i < m && m > 1; i++) {
+			uint32_t a = d * t->m + i, b = d * t->m + (i + 1) % m;
 
-				if (y->class_of(y->ctx, rank_in(t, d, a), rank_in(t, d, b),
-						(uint16_t)lane_of(t, k)) !=
-				    y->class_of(y->ctx, rank_in(t, 0, 1 - k), rank_in(t, 0, k),
-						(uint16_t)lane_of(t, k)))
-					return false;
-			}
+			if (y->class_of(y->ctx, a, b, SCHED_DOWN) !=
+				    y->class_of(y->ctx, 0, 1, SCHED_DOWN) ||
+			    y->class_of(y->ctx, b, a, SCHED_UP) !=
+				    y->class_of(y->ctx, 1, 0, SCHED_UP))
+				return false;
+		}
 	return true;
 }
 
-/* Whether channel @channel is as channel 0: its messages, and in a regular world its rail, as far
- * as the edges inside a group and between groups go. */
-static bool is_like_first(struct tree *t, uint32_t channel)
+static bool has_messages_of(const struct tree *t, uint32_t channel, uint32_t other)
 {
-	const struct symmetry *y = t->y;
-	uint32_t n = y->s->n_ranks, period = y->period ? y->period : n;
-	uint32_t pairs[2][2] = {{0, t->m}, {period - t->m, period}};
 	struct pipe_lane a, b;
 
-	if (y->s->n_rails > 1 && period == n)
-		return false;
 	for (uint32_t i = 0; i < 2; i++) {
-		bool has_a = load_lane(t, 0, i, &a), has_b = load_lane(t, channel, i, &b);
+		bool has_a = load_lane(t, channel, i, &a), has_b = load_lane(t, other, i, &b);
 
 		if (has_a != has_b ||
 		    (has_a && (a.n_messages != b.n_messages || a.full_bytes != b.full_bytes ||
 			       a.last_bytes != b.last_bytes)))
 			return false;
 	}
+	return true;
+}
+
+/* Whether channel @channel is as one before: its messages are those of the one of its rail, or
+ * those of the first one, and in a regular world its rail, too, as far as the edges inside a group
+ * and between groups go. */
+static bool is_known(const struct tree *t, uint32_t channel)
+{
+	const struct symmetry *y = t->y;
+	uint32_t n = y->s->n_ranks, period = y->period ? y->period : n;
+	uint32_t pairs[2][2] = {{0, t->m}, {period - t->m, period}};
+	uint32_t n_rails = y->s->n_rails < 2 ? 1 : y->s->n_rails;
+
+	if (channel >= n_rails && has_messages_of(t, channel, channel - n_rails))
+		return true;
+	if (!channel || (n_rails > 1 && period == n) || !has_messages_of(t, channel, 0))
+		return false;
 	for (uint32_t i = 0; i < 4 && period < n; i++) {
 		uint32_t src = pairs[i / 2][i % 2], dst = pairs[i / 2][1 - i % 2];
 
@@ -266,25 +305,25 @@ static bool are_edges_alike(const struct symmetry *y)
 	uint32_t m = y->s->ranks_per_node, group = y->period / m;
 
 	if (!y->period)
-		return y->n_nodes == y->s->n_ranks / m || y->n_nodes == 1;
+		return y->n_nodes == sched_n_nodes(y->s) || y->n_nodes == 1;
 	return y->period < y->s->n_ranks && (group & (group - 1)) == 0;
 }
 
 int symmetry_tree(struct symmetry *y, struct err *err)
 {
 	uint32_t m = y->s->ranks_per_node;
-	struct tree t = {.y = y, .n = y->s->n_ranks / m, .m = m};
+	struct tree t = {.y = y, .n = sched_n_nodes(y->s), .m = m};
 	int r = 0;
 
 	(void)err;
 	if (y->border || y->ranks || y->s->slices > 1 || y->cost->reduce_ns_per_byte > 0)
 		return SYMMETRY_NONE;
+	if (!are_domains_alike(&t))
+		return SYMMETRY_NONE;
 	t.are_edges_alike = are_edges_alike(y);
 	for (t.channel = 0; t.channel < y->s->n_channels && !r; t.channel++) {
-		if (t.channel && is_like_first(&t, t.channel))
+		if (is_known(&t, t.channel))
 			continue;
-		if (!are_domains_alike(&t))
-			return SYMMETRY_NONE;
 		for (t.number = 0; t.number < 2 && !r; t.number++)
 			r = solve_tree(&t);
 	}

@@ -36,7 +36,7 @@ struct sched {
 	enum sched_algo algo;
 	uint32_t n_ranks;
 	uint32_t root;
-	uint32_t ranks_per_node; /* 1: every rank its own node; must divide n_ranks */
+	uint32_t ranks_per_node; /* 1: every rank its own node; the last node may have fewer */
 	uint32_t n_rails;        /* NICs that channels leave a node by: rails.h; 0: 1 */
 	uint32_t n_channels;     /* >= 1 */
 	uint32_t elem_bytes;

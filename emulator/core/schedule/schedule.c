@@ -109,7 +109,7 @@ static int check(const struct sched *s, struct err *err)
 	if (has_root(s) && s->root >= s->n_ranks)
 		return err_set(err, EINVAL, "%s with root %u: the communicator has %u ranks",
 			       coll_kind_name(s->kind), s->root, s->n_ranks);
-	if (s->ranks_per_node < 1 || s->n_ranks % s->ranks_per_node != 0)
+	if (s->ranks_per_node < 1 || s->ranks_per_node > s->n_ranks)
 		return err_set(err, EINVAL, "%u ranks cannot be on nodes of %u", s->n_ranks,
 			       s->ranks_per_node);
 	if (s->n_rails > SCHED_MAX_CHANNELS)

@@ -29,21 +29,22 @@ static struct place place_of(uint32_t lane)
 
 static struct edges edges_of(const struct sched *s, uint32_t rank, uint32_t channel, uint32_t tree)
 {
-	uint32_t m = s->ranks_per_node, node = rank / m, head = sched_head(s, channel);
-	uint32_t local = sched_place_of(s, channel, rank) % m;
+	uint32_t m = s->ranks_per_node, local = sched_place_of(s, channel, rank) % m;
 	struct edges e = {.parent = -1, .n_children = 0};
 	int32_t parent, child[2];
 
 	if (local > 0) {
 		e.parent = sched_previous(s, channel, rank);
 	} else {
-		sched_dtree(s->n_ranks / m, node, (int)tree, &parent, child);
-		e.parent = parent < 0 ? -1 : (int64_t)parent * m + head;
+		sched_dtree(sched_n_nodes(s), rank / m, (int)tree, &parent, child);
+		e.parent =
+			parent < 0 ? -1 : (int64_t)sched_rank_at(s, channel, (uint32_t)parent * m);
 		for (int i = 0; i < 2; i++)
 			if (child[i] >= 0)
-				e.child[e.n_children++] = (uint32_t)child[i] * m + head;
+				e.child[e.n_children++] =
+					sched_rank_at(s, channel, (uint32_t)child[i] * m);
 	}
-	if (local + 1 < m)
+	if (local + 1 < sched_node_ranks(s, rank))
 		e.child[e.n_children++] = sched_next(s, channel, rank);
 	return e;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "config/open-model.h"
 #include "engine/solve-p2p.h"
@@ -172,17 +173,18 @@ int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t ele
 		price_init(&p, &s, &c->topology, &world, a->delay, 0, err);
 		r = planned_init(&pl, &p, &s, err);
 	}
-	/* where all send to all in a large world, some ranks' messages, there and back */
+	/* where all send to all in a large world, some ranks' messages */
 	if (r == 0 && pl.routes && pl.s.algo == SCHED_DIRECT)
-		stride += (uint32_t)((uint64_t)routes_period(pl.routes) * pl.s.n_ranks / LOOKS_MAX);
-	for (uint32_t rank = 0; r == 0 && pl.routes && rank < routes_period(pl.routes);
-	     rank += stride) {
+		stride += (uint32_t)((uint64_t)routes_period(pl.routes) * 2 * pl.s.n_ranks /
+				     LOOKS_MAX);
+	for (uint32_t rank = 0; r == 0 && pl.routes && rank < pl.s.n_ranks;
+	     rank = routes_next(pl.routes, rank + stride)) {
 		struct sched_conn *conns = NULL;
 		uint32_t n_in, n_out;
 
 		r = sched_conns(&pl.s, rank, &conns, &n_in, &n_out);
-		for (uint32_t i = stride > 1 ? 0 : n_in; r == 0 && i < n_in + n_out; i++, n_looks++)
-			r = look_at(&p, &pl, &conns[i], &slowest, err);
+		for (uint32_t i = 0; r == 0 && i < n_in + n_out; i++, n_looks++)
+			r = look_at(&p, &pl, &conns[(n_in + i) % (n_in + n_out)], &slowest, err);
 		free(conns);
 	}
 	planned_deinit(&pl);
@@ -232,7 +234,9 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 			       .how = t.how,
 			       .is_near = t.is_near,
 			       .plan = t.plan};
-	if (c->fabric)
+	if (t.bound_where[0])
+		memcpy(ret->bound_at, t.bound_where, sizeof(ret->bound_at));
+	else if (c->fabric)
 		ret->bound_ns = fabric_bound(c->fabric, kind, bytes, root, &world, ret->bound_at,
 					     sizeof(ret->bound_at));
 	timing_deinit(&t);

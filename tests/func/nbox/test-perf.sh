@@ -173,7 +173,7 @@ says "new: 8 x H100" "shows one class"
 says "old: 8 x A100" "and the other"
 says "decided by the weakest: compute capability 8.0, 300 GB/s a GPU, 8 NICs of 25 GB/s a domain, no NVLS, GDR" "and what decides"
 exits 0 "nbox explain of 8,000 ranks that all send to all" "$NBOX" explain alltoall 1GiB --preset dgx-b200 --nodes 1000 --cable node1.nic1=1Gbps --model nccl
-says "node1.nic1.in" "finds the slow cable among 64 million messages"
+says "node1.nic1." "finds the slow cable among 64 million messages"
 says "; of a sample of " "and says that it did not look at each"
 exits 0 "domains of 4 nodes, the last cut by the world's end" "$NBOX" perf allreduce --preset p5 --nodes 18 --domain-nodes 4 -b 1M -e 1M --model nccl
 rm -f planned.* slow.json even.json explained.json

@@ -550,6 +550,29 @@ static void a_slow_link_holds_up_an_op_without_messages(void **state)
 	world_end(&w);
 }
 
+/* Of few bytes: as long as with the racks before, or with a whole one more, or between. */
+static void a_last_domain_that_is_cut_costs_as_a_domain(void **state)
+{
+	static const char *const plans[] = {
+		"planner:lanes=4,rails=4,step_intra=600ns,step_inter=3us",
+		"planner:algo=tree,lanes=4,rails=2,step_intra=600ns,step_inter=3us"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(plans); i++)
+		for (uint32_t racks = 2; racks < 6; racks++) {
+			double ns[3];
+
+			for (uint32_t k = 0; k < 3; k++) {
+				struct world w = world_of("gb200-nvl72", 18 * racks + 9 * k, 4,
+							  plans[i], NULL);
+
+				ns[k] = time_of(&w, COLL_ALLREDUCE, 4096);
+				world_end(&w);
+			}
+			assert_true(ns[0] <= ns[1] && ns[1] <= ns[2]);
+		}
+}
+
 /* Racks of 18 nodes, of which the last has one: its NICs are the bound, or those of the first. */
 static void an_alltoall_of_uneven_domains_is_as_busy_as_its_links(void **state)
 {
@@ -586,6 +609,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(each_node_has_its_own_ports),
 		cmocka_unit_test(the_order_of_ranks_does_not_count),
 		cmocka_unit_test(a_slow_link_holds_up_an_op_without_messages),
+		cmocka_unit_test(a_last_domain_that_is_cut_costs_as_a_domain),
 		cmocka_unit_test(an_alltoall_of_uneven_domains_is_as_busy_as_its_links),
 	};
 

@@ -57,6 +57,10 @@ static struct sched random_sched(struct rng *r, const struct world *w)
 		     {COLL_BROADCAST, SCHED_CHAIN},
 		     {COLL_ALLTOALL, SCHED_DIRECT}};
 	uint32_t k = (uint32_t)below(r, 4), per = w->view.ranks_per_domain;
+	uint32_t first = w->m.base % (w->f->gpus_per_node * w->f->classes[0].domain_nodes);
+
+	if (!per && !first && w->m.stride == 1 && kinds[k].algo != SCHED_DIRECT)
+		per = w->view.most_ranks_per_domain; /* the last domain is cut */
 	struct sched s = {.kind = kinds[k].kind,
 			  .algo = kinds[k].algo,
 			  .n_ranks = w->m.n_ranks,
