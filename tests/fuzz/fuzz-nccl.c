@@ -48,6 +48,7 @@ static const struct nbox_host host = {
 	.error = fake_error,
 	.parse_count = fake_count,
 	.variable = fake_variable,
+	.nccl_version = "",
 };
 
 static const struct nbox_fabric fabric = {
