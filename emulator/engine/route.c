@@ -190,7 +190,7 @@ static uint32_t nic_of(const struct routes *r, uint32_t src, uint32_t dst, uint3
 			       : fabric_near_nic(c, at % f->gpus_per_node, 0);
 	}
 	if (!r->is_even)
-		return rail;
+		return r->n_rails > 1 ? rail : FABRIC_NIC_NEAR;
 	at = world(r, src - src % per + sched_head(r->s, rail, src));
 	node = at / f->gpus_per_node;
 	c = fabric_class_of(f, node);

@@ -132,7 +132,7 @@ static int plan(void *model, const struct nbox_op *op, const struct nbox_fabric 
 	ret->algo = p->algo == UINT32_MAX ? algo_of(op->kind) : p->algo;
 	ret->proto = NBOX_SIMPLE;
 	ret->n_lanes = p->lanes;
-	ret->n_rails = p->rails;
+	ret->n_rails = fabric->n_nics && p->rails > fabric->n_nics ? fabric->n_nics : p->rails;
 	ret->n_slices = p->slices;
 	ret->chunk_bytes = p->chunk_bytes;
 	ret->wire_factor = p->wire;

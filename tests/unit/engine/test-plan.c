@@ -52,7 +52,7 @@ static struct sched op_of(const struct world *w, enum coll_kind kind, uint64_t b
 	struct sched s = {.kind = kind,
 			  .algo = sched_default_algo(kind),
 			  .n_ranks = w->m.n_ranks,
-			  .ranks_per_node = w->t.gpus_per_node,
+			  .ranks_per_node = w->m.table ? 1 : w->t.gpus_per_node,
 			  .n_channels = 1,
 			  .elem_bytes = 4,
 			  .bytes = bytes};
@@ -93,7 +93,35 @@ static void random_plan(struct rng *r, bool is_tree, char *spec, size_t size)
 		 below(r, 3) ? "" : ",lane_bw=20GB/s", is_tree ? ",algo=tree" : "");
 }
 
-/* Of random fabrics, plans and ops. */
+/* The nodes from @first on are of a weaker class. */
+static void mix(struct fabric *f, uint32_t first)
+{
+	if (first == 0 || first >= f->n_nodes)
+		return;
+	f->nodes = realloc(f->nodes, 2 * sizeof(*f->nodes));
+	f->nodes[0] = (struct fabric_nodes){0, first, 0};
+	f->nodes[1] = (struct fabric_nodes){first, f->n_nodes - first, 1};
+	f->n_nodes_runs = f->n_classes = 2;
+	f->classes[1] = f->classes[0];
+	f->classes[1].gpu_bytes_per_ns /= 2;
+	f->classes[1].nic_bytes_per_ns /= 3;
+}
+
+/* Some of the ranks, in any order. */
+static void choose(struct rng *r, struct membership *m, uint32_t *table)
+{
+	uint32_t n = 1 + (uint32_t)below(r, m->n_ranks);
+
+	for (uint32_t i = 0; i < m->n_ranks; i++) {
+		uint32_t at = (uint32_t)below(r, i + 1);
+
+		table[i] = table[at];
+		table[at] = i;
+	}
+	*m = (struct membership){.n_ranks = n, .table = table};
+}
+
+/* Of random fabrics, members, plans and ops. */
 static void short_cuts_are_the_simulation(void **state)
 {
 	static const char *const presets[] = {"dgx-a100", "dgx-h100", "p4d", "gb200-nvl72"};
@@ -108,6 +136,7 @@ static void short_cuts_are_the_simulation(void **state)
 		uint32_t nodes = 1 + (uint32_t)below(&r, 5) + (preset == 3 ? 16 : 0);
 		char spec[256];
 		struct timing quick, sim;
+		uint32_t table[256];
 		struct sched s;
 		struct world w;
 
@@ -117,6 +146,10 @@ static void short_cuts_are_the_simulation(void **state)
 		w.f->network.nodes_per_leaf = preset == 1 ? 2 : w.f->network.nodes_per_leaf;
 		if (below(&r, 4) == 0)
 			(void)fabric_change(w.f, links[below(&r, 4)], 3, 9000, NULL);
+		if (below(&r, 4) == 0)
+			mix(w.f, (uint32_t)below(&r, nodes));
+		if (below(&r, 4) == 0)
+			choose(&r, &w.m, table);
 		s = op_of(&w, kinds[k], 4 * below(&r, 1 << (4 + below(&r, 14))));
 		s.root = (uint32_t)below(&r, s.n_ranks);
 		quick = solve_it(&w, &s, 0);
@@ -470,6 +503,19 @@ static void ranks_end_by_the_planned_messages(void **state)
 	world_end(&plain);
 }
 
+/* Of the first node the op has GPU 1 alone, whose NIC is slow. */
+static void a_lone_rank_leaves_by_its_own_nic(void **state)
+{
+	struct world w = world_of("dgx-h100", 2, 2, "planner", NULL);
+	uint32_t table[] = {1, 3, 2};
+
+	(void)state;
+	assert_int_equal(fabric_change(w.f, "node0.nic1", 1, -1, NULL), 0);
+	w.m = (struct membership){.n_ranks = 3, .table = table};
+	assert_true(time_of(&w, COLL_ALLGATHER, 1 << 20) > 2 * (1 << 20));
+	world_end(&w);
+}
+
 /* A node of NVLink and one of PCIe: which of them is the first does not count. */
 static void each_node_has_its_own_ports(void **state)
 {
@@ -606,6 +652,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(rails_leave_by_all_nics_of_a_gpu),
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
+		cmocka_unit_test(a_lone_rank_leaves_by_its_own_nic),
 		cmocka_unit_test(each_node_has_its_own_ports),
 		cmocka_unit_test(the_order_of_ranks_does_not_count),
 		cmocka_unit_test(a_slow_link_holds_up_an_op_without_messages),
