@@ -237,18 +237,21 @@ static double group_bound(const struct group *g, const struct price *p)
 	return fmax(g->max_sent, g->max_received) / port;
 }
 
+/* What a rank of an all-to-all sends to each other one. */
+static uint64_t pair_bytes(const struct group *g)
+{
+	return (uint64_t)(fmin(g->max_sent, g->max_received) / (g->n_members - 1));
+}
+
 /* Where all ranks send to all others, the links that they share, such as those of a leaf, are as
  * busy as in an all-to-all: by how much longer than the ports that takes. Of other groups nbox
  * knows only what the real ranks send. */
 static double shared_ns(const struct group *g, const struct price *p, double ports_ns)
 {
-	uint64_t pair;
-
 	if (!g->is_with_all || g->n_members < 2 || !delay_has_plan(p->delay))
 		return 0;
-	pair = (uint64_t)(fmin(g->max_sent, g->max_received) / (g->n_members - 1));
-	return fmax(0, fabric_bound(delay_fabric(p->delay), COLL_ALLTOALL, pair, 0, p->members,
-				    NULL, 0) -
+	return fmax(0, fabric_bound(delay_fabric(p->delay), COLL_ALLTOALL, pair_bytes(g), 0,
+				    p->members, NULL, 0) -
 			       ports_ns);
 }
 
@@ -308,7 +311,8 @@ static void split_ports(struct group *g, struct routes *routes)
 	}
 }
 
-/* Has the messages cost what they do over the fabric, where a scheduler plans. */
+/* Has the messages cost what they do over the fabric, where a scheduler plans. It is asked for an
+ * all-to-all where the calls are one, as those of PyTorch and of nccl-tests. */
 static int plan_group(struct planned *pl, struct price *p, const struct sched *s, struct group *g,
 		      struct err *err)
 {
@@ -317,7 +321,13 @@ static int plan_group(struct planned *pl, struct price *p, const struct sched *s
 	*pl = (struct planned){.plan.whole_ns = -1};
 	if (!delay_has_plan(p->delay))
 		return 0;
+	if (g->is_with_all && g->n_members > 1) {
+		p->op.kind = COLL_ALLTOALL;
+		p->op.bytes = pair_bytes(g);
+	}
 	r = planned_init(pl, p, s, err);
+	p->op.kind = s->kind;
+	p->op.bytes = s->bytes;
 	p->lanes_at_port = pl->plan.n_lanes * busiest_port(g);
 	if (r == 0 && pl->routes)
 		split_ports(g, pl->routes);

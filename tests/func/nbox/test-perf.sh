@@ -57,6 +57,11 @@ says "why         " "and says why"
 exits 0 "perf --live of NCCL's choice" env -u NBOX_MODEL "$NBOX" perf --live allreduce --preset dgx-h100 --nodes 4 -b 8 -e 64M -f 1024 -n 1 -w 0 --exchange messages --out planned
 says "# network: fabric dgx-h100 (assumed: preset dgx-h100 (" "needs no model"
 is "$(grep -c "twice the bound" <<<"$out")" 0 "and is not far above"
+for op in alltoall sendrecv allgather broadcast; do
+	exits 0 "perf --live $op of NCCL's choice" env -u NBOX_MODEL "$NBOX" perf --live $op --preset dgx-a100 --nodes 4 --gpus-per-node 2 -b 1M -e 1M -n 1 -w 0 --out "choice-$op"
+	live=$(awk '$1 == 1048576 { print $6 }' <<<"$out")
+	is "$live" "$(env -u NBOX_MODEL "$NBOX" perf $op --preset dgx-a100 --nodes 4 --gpus-per-node 2 -b 1M -e 1M | awk '$1 == 1048576 { print $6 }')" "takes what is asked without a job"
+done
 exits 0 "perf --plain" "$NBOX" perf --live allreduce --plain -b 8 -e 8 -n 2
 is "$(grep -c "# nbox:" <<<"$out") $(grep -c "nodes" <<<"$out")" "0 0" "speaks of no cluster, and misses no --nodes"
 exits 0 "perf --help" "$NBOX" perf --help
