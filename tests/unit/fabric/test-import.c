@@ -71,6 +71,7 @@ static void a_topology_file_gives_a_class(void **state)
 
 	(void)state;
 	assert_int_equal(f->n_nodes, 64);
+	assert_false(f->has_size); /* the caller said so */
 	assert_true(c->n_gpus == 8 && c->n_nics == 8 && c->sm == 90);
 	assert_true(c->intra == FABRIC_NVSWITCH && c->has_nvls && c->gpu_bytes_per_ns == 450);
 	assert_true(c->cpu == FABRIC_AMD && c->nic == FABRIC_INFINIBAND && c->has_gdr);
@@ -263,7 +264,7 @@ static void hosts_of_one_nvswitch_are_a_domain(void **state)
 	fprintf(to, "</system>\n");
 	fclose(to);
 	f = good(text, 0);
-	assert_true(f->n_nodes == 3 && f->classes[0].domain_nodes == 3);
+	assert_true(f->n_nodes == 3 && f->has_size && f->classes[0].domain_nodes == 3);
 	assert_true(f->classes[0].n_gpus == 2 && f->classes[0].n_nics == 2);
 	assert_true(f->classes[0].gpu_bytes_per_ns == 900);
 	assert_int_equal(fabric_domain_nodes(f, 0), 3);
@@ -291,6 +292,9 @@ static void wrong_topology_files_get_a_sentence(void **state)
 		 "</system>",
 		 "count=\"nan\" is no number"},
 		{"<system><cpu><pci><gpu dev=\"0\"/></pci></cpu></system>", "sm is missing"},
+		{"<system><cpu><pci><gpu dev=\"0\" sm=\"90\"/></pci><net net=\"0\" speed=\"1000\"/></cpu>"
+		 "</system>",
+		 "a node without NIC reaches no other one"},
 		{"<system><cpu><pci><gpu dev=\"0\" sm=\"90\"/></pci></cpu></system>",
 		 "a node without NIC reaches no other one"},
 	};

@@ -100,6 +100,7 @@ static void a_file_has_classes_a_network_and_links(void **state)
 
 	(void)state;
 	assert_int_equal(f->n_classes, 2);
+	assert_true(f->has_size);
 	assert_int_equal(f->gpus_per_node, 4); /* the smaller one's */
 	assert_string_equal(fabric_class_of(f, 2)->name, "new");
 	assert_string_equal(fabric_class_of(f, 7)->name, "old");
@@ -116,6 +117,7 @@ static void a_preset_needs_no_more_than_its_name(void **state)
 	struct fabric *f = good("preset: dgx-a100\nnetwork: {oversubscription: 2}\n", 64);
 
 	(void)state;
+	assert_false(f->has_size);
 	assert_true(f->network.oversubscription == 2 && f->network.latency_ns == 2000);
 	assert_int_equal(f->classes[0].n_nics, 8);
 	fabric_free(f);
@@ -174,6 +176,7 @@ static void cables_join_switches(void **state)
 	assert_int_equal(fabric_path(f, 0, 3, FABRIC_NIC_NEAR, links), 6);
 	fabric_link(f, links[3], &l);
 	assert_true(l.latency_ns == 5e6 && l.bytes_per_ns == 1.25);
+	assert_true(f->has_size && f->n_nodes == 4);
 	assert_round_trip(f);
 	fabric_free(f);
 }
