@@ -137,7 +137,7 @@ static int plain(struct config *c, struct err *err)
 	const struct topology *t = &c->topology;
 	struct fabric_class k = {
 		.name = "plain",
-		.gpu = "any",
+		.gpu = "GPU",
 		.sm = 80,
 		.n_gpus = t->gpus_per_node,
 		.domain_nodes = 1,

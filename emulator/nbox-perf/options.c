@@ -7,17 +7,23 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 
 static int take_size(const char *flag, const char *s, size_t least, size_t *ret, struct err *err)
 {
 	char *end;
 	double v = strtod(s, &end);
+	uint64_t exact;
 	int shift = !strcasecmp(end, "k")   ? 10
 		    : !strcasecmp(end, "m") ? 20
 		    : !strcasecmp(end, "g") ? 30
 		    : !*end                 ? 0
 					    : -1;
 
+	if (shift < 0 && units_bytes(s, &exact, NULL) == 0) { /* no nccl-tests' word: 25MB */
+		v = (double)exact;
+		shift = 0;
+	}
 	if (end == s || !(v >= 0 && v < 1e15) || shift < 0)
 		return err_set(
 			err, EINVAL,

@@ -118,7 +118,7 @@ static void print_plan(const struct nbox_plan *p, FILE *to)
 
 static void print_message(const struct asked_message *m, FILE *to)
 {
-	char bytes[32], a[32], b[32];
+	char bytes[32], a[32], b[32], rate[32];
 
 	fprintf(to,
 		"slowest     a message of %s from rank %u to rank %u, lane %u: keeps its way busy for %s, arrives %s after it left",
@@ -129,8 +129,9 @@ static void print_message(const struct asked_message *m, FILE *to)
 		fprintf(to, "; of a sample of %u messages", m->n_sample);
 	fputc('\n', to);
 	for (uint32_t i = 0; i < m->n_links; i++)
-		fprintf(to, "            %-20s %8.2f GB/s %8.2f us  %u flow%s\n", m->names[i],
-			m->links[i].bytes_per_ns, m->links[i].latency_ns / 1e3, m->links[i].flows,
+		fprintf(to, "            %-20s %10s %8.2f us  %u flow%s\n", m->names[i],
+			topo_rate(m->links[i].bytes_per_ns, rate, sizeof(rate)),
+			m->links[i].latency_ns / 1e3, m->links[i].flows,
 			m->links[i].flows == 1 ? "" : "s");
 }
 
@@ -264,10 +265,10 @@ int explain_print(struct ask *a, enum coll_kind kind, uint64_t size, uint32_t dt
 	int r;
 
 	if (!bytes)
-		return err_set(err, EINVAL,
-			       "the size is that of all ranks' parts, and has no element for each "
-			       "of the %u ranks; take a larger one",
-			       s.config->world);
+		return err_set(err, EINVAL, "%llu B hold no %s%s; take a larger size",
+			       (unsigned long long)size, coll_dtype_name(dtype),
+			       ask_size(kind, 1, s.config->world) > 1 ? " for each rank's part"
+								      : "");
 	s.size = ask_size(kind, bytes, s.config->world);
 	r = ask_op(a, kind, bytes, element, 0, &s.answer, err);
 	if (r == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "nbox/topo/words.h"
 
 bool honest_is_below(const struct answer *a)
 {
@@ -24,6 +25,7 @@ static void print_narrowest(const struct asked_message *m, const struct nbox_pla
 	double least = 0, rate;
 	uint32_t at = 0;
 	bool is_inter = false;
+	char text[32];
 
 	for (uint32_t i = 0; i < m->n_links; i++) {
 		rate = m->links[i].bytes_per_ns / m->links[i].flows;
@@ -38,8 +40,9 @@ static void print_narrowest(const struct asked_message *m, const struct nbox_pla
 		fprintf(to, "a channel carries %.1f GB/s at most, and there are %u", rate,
 			p->n_lanes);
 	else
-		fprintf(to, "%u flows share the %.1f GB/s of %s", m->links[at].flows,
-			m->links[at].bytes_per_ns, m->names[at]);
+		fprintf(to, "%u flow%s the %s of %s", m->links[at].flows,
+			m->links[at].flows == 1 ? " has" : "s share",
+			topo_rate(m->links[at].bytes_per_ns, text, sizeof(text)), m->names[at]);
 }
 
 static void print_why(const struct answer *a, const struct asked_message *m, FILE *to)

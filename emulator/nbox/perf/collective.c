@@ -46,7 +46,7 @@ void perf_usage(FILE *f)
 	for (size_t i = 0; i < PERF_OPS; i++)
 		fprintf(f, "%s%s", ops()[i], i + 1 < PERF_OPS ? ", " : ".\n\n");
 	fprintf(f,
-		"Sizes as in nccl-tests: bytes with K, M, G (binary). The model is asked for each size; nothing is started.\n"
+		"Sizes as in nccl-tests: bytes, or with K, M, G (binary), or as 25MB, 1GiB. The model is asked for each size; nothing is started.\n"
 		"Behind each time stands the bound, which no op can be below, and how many times as long the op takes.\n"
 		"With --live real ranks run the ops through libnbox.so: one, unless --real or --as-node says otherwise. The\n"
 		"data policy is none, unless given. The table comes at the end; its last column is what this machine took.\n"

@@ -91,7 +91,7 @@ done <<'T'
 -b 8 16|'16' is one word too many; only the collective has no dash
 T
 is "$(ls -d wrong nbox-out 2>/dev/null)" "" "and nothing was made"
-exits 0 "each way to write them" "$NBOX" perf --live allreduce --nodes 2 --gpus-per-node 1 -b1K --max=4K --factor 4 --iters=1 -w0 --dtype half --in-place --out ways
+exits 0 "each way to write them" "$NBOX" perf --live allreduce --nodes 2 --gpus-per-node 1 -b1K --max=4KiB --factor 4 --iters=1 -w0 --dtype half --in-place --out ways
 is "$(grep -E '^ +[0-9]+ +[0-9]+ ' <<<"$out" | awk '{ print $1, $2, $3 }' | tr '\n' ';')" "1024 512 half;4096 2048 half;" "means the same"
 for word in all_reduce All-Gather reduce_scatter all_to_all send_recv; do
 	exits 0 "perf $word" "$NBOX" perf --live $word --dry-run --nodes 2 --gpus-per-node 1
@@ -178,7 +178,7 @@ says "new: 8 x H100" "shows one class"
 says "old: 8 x A100" "and the other"
 says "decided by the weakest: compute capability 8.0, 300 GB/s a GPU, 8 NICs of 25 GB/s a domain, no NVLS, GDR" "and what decides"
 exits 0 "nbox explain of 8,000 ranks that all send to all" "$NBOX" explain alltoall 1GiB --preset dgx-b200 --nodes 1000 --cable node1.nic1=1Gbps --model nccl
-says "node1.nic1." "finds the slow cable among 64 million messages"
+says "1 flow has the 125 MB/s of node1.nic1." "finds the slow cable among 64 million messages"
 says "; of a sample of " "and says that it did not look at each"
 exits 0 "domains of 4 nodes, the last cut by the world's end" "$NBOX" perf allreduce --preset p5 --nodes 18 --domain-nodes 4 -b 1M -e 1M --model nccl
 rm -f planned.* slow.json even.json explained.json
