@@ -1,5 +1,5 @@
-/* Tree AllReduce of ranks that start together, domain by domain. The chains inside the domains are
- * all alike: one stands for all. Where the edges between domains are alike too, or follow from
+/* Tree AllReduce of ranks that start together, domain by domain. The chains inside most domains are
+ * alike: one stands for all of these. Where the edges between domains are alike too, or follow from
  * groups of 2^k domains, full subtrees of one height have the same times: an in-order tree of n
  * domains has O(log n) others, and what goes down a full subtree ends last at its deepest leaf. The
  * second tree is the first one, mirrored or shifted. Times are lines (pipe-lines.h). */
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/bitmap.h"
 #include "engine/pipe-lines.h"
 #include "schedule/dtree.h"
 #include "schedule/rails.h"
@@ -17,15 +18,16 @@
 
 struct tree {
 	struct symmetry *y;
-	uint32_t n, m; /* domains; ranks of one, but that the last one may have fewer */
+	uint32_t n, m;        /* domains; ranks of one, but that the last one may have fewer */
+	struct bitmap is_odd; /* domains whose chains are not as those of the others */
+	uint32_t sample;      /* one of the others */
 	bool are_edges_alike;
 	uint32_t channel, number; /* the tree of the channel */
 	struct pipe_lane lane;
 	struct pipe_slopes slopes;               /* of the tree */
 	uint32_t class[PIPE_CLASSES], n_classes; /* the caller's numbers */
-	/* of full domains, and of the last one if that is cut */
-	struct pipe_times chain[2];       /* data of a domain at its head */
-	struct pipe_times heads[2];       /* all data at the heads, at the latest */
+	struct pipe_times chain;                 /* data of a domain that is not odd, at its head */
+	struct pipe_times heads;                 /* all data at their heads, at the latest */
 	struct pipe_times full[MAX_BITS]; /* at the root of a full subtree, by its lowest bit */
 	bool has_full[MAX_BITS];
 };
@@ -44,11 +46,6 @@ static uint32_t rank_in(const struct tree *t, uint32_t domain, uint32_t i)
 static uint32_t ranks_of(const struct tree *t, uint32_t domain)
 {
 	return sched_node_ranks(t->y->s, domain * t->m);
-}
-
-static bool is_cut(const struct tree *t, uint32_t domain)
-{
-	return ranks_of(t, domain) < t->m;
 }
 
 /* When what is ready at @from arrives, no earlier than the receiver starts. */
@@ -122,7 +119,9 @@ static int up(struct tree *t, uint32_t domain, struct pipe_times *ret)
 		*ret = t->full[bit];
 		return 0;
 	}
-	*ret = t->chain[is_cut(t, domain)];
+	*ret = t->chain;
+	if (bitmap_test(&t->is_odd, domain))
+		r = up_chain(t, domain, ret);
 	sched_dtree(t->n, domain, (int)t->number, &parent, child);
 	for (int i = 0; i < 2 && !r; i++) {
 		if (child[i] < 0)
@@ -168,7 +167,10 @@ static int down(struct tree *t, uint32_t domain, const struct pipe_times *at)
 	int r = 0;
 
 	bit_of(t, domain, &is_full);
-	pipe_merge(&t->heads[is_cut(t, domain)], at);
+	if (bitmap_test(&t->is_odd, domain))
+		r = down_chain(t, domain, at);
+	else
+		pipe_merge(&t->heads, at);
 	sched_dtree(t->n, domain, (int)t->number, &parent, child);
 	for (int i = 0; i < 2 && !r; i++) {
 		if (child[i] < 0)
@@ -221,10 +223,8 @@ static int solve_tree(struct tree *t)
 	t->n_classes = 0;
 	for (int i = 0; i < MAX_BITS; i++)
 		t->has_full[i] = false;
-	t->heads[0] = t->heads[1] = pipe_start(0);
-	r = up_chain(t, 0, &t->chain[0]);
-	if (!r && is_cut(t, t->n - 1))
-		r = up_chain(t, t->n - 1, &t->chain[1]);
+	t->heads = pipe_start(0);
+	r = up_chain(t, t->sample, &t->chain);
 	while (parent >= 0) {
 		sched_dtree(t->n, root, (int)t->number, &parent, child);
 		root = parent < 0 ? root : (uint32_t)parent;
@@ -233,29 +233,55 @@ static int solve_tree(struct tree *t)
 		r = up(t, root, &all);
 	if (!r)
 		r = down(t, root, &all);
-	if (!r)
-		r = down_chain(t, 0, &t->heads[0]);
-	return r || !is_cut(t, t->n - 1) ? r : down_chain(t, t->n - 1, &t->heads[1]);
+	return r ? r : down_chain(t, t->sample, &t->heads);
 }
 
-/* Whether all hops inside domains, round and round, are of one class: then those of all channels.
- * Others than those of the first period are known to be. */
-static bool are_domains_alike(const struct tree *t)
+#define NO_HOPS UINT64_MAX
+
+/* The classes of all hops inside a domain, round and round, down and up; so they are those of all
+ * channels. NO_HOPS: they differ, or the domain is cut. */
+static uint64_t hops_inside(const struct tree *t, uint32_t domain)
 {
 	const struct symmetry *y = t->y;
-	uint32_t end = y->period ? y->period / t->m : t->n;
+	uint64_t all = 0;
 
-	for (uint32_t d = 0; d < end && t->m > 1; d++)
-		for (uint32_t i = 0, m = ranks_of(t, d); i < m && m > 1; i++) {
-			uint32_t a = d * t->m + i, b = d * t->m + (i + 1) % m;
+	if (ranks_of(t, domain) < t->m)
+		return NO_HOPS;
+	for (uint32_t i = 0; i < t->m && t->m > 1; i++) {
+		uint32_t a = domain * t->m + i, b = domain * t->m + (i + 1) % t->m;
+		uint64_t hops = (uint64_t)y->class_of(y->ctx, a, b, SCHED_DOWN) << 32 |
+				y->class_of(y->ctx, b, a, SCHED_UP);
 
-			if (y->class_of(y->ctx, a, b, SCHED_DOWN) !=
-				    y->class_of(y->ctx, 0, 1, SCHED_DOWN) ||
-			    y->class_of(y->ctx, b, a, SCHED_UP) !=
-				    y->class_of(y->ctx, 1, 0, SCHED_UP))
-				return false;
-		}
-	return true;
+		if (i && hops != all)
+			return NO_HOPS;
+		all = hops;
+	}
+	return all;
+}
+
+/* Two neighbours that are alike are as most. Domains behind the first period are as those in it. */
+static int find_odd(struct tree *t)
+{
+	bool is_regular = t->y->period && t->y->period < t->y->s->n_ranks;
+	uint32_t end = is_regular ? t->y->period / t->m : t->n;
+	uint64_t hops = hops_inside(t, 0);
+
+	if (bitmap_init(&t->is_odd, t->n))
+		return -ENOMEM;
+	for (uint32_t d = 1; d < end; d++) {
+		uint64_t next = hops_inside(t, d);
+
+		if (next != NO_HOPS && next == hops)
+			break;
+		hops = next;
+		t->sample = d;
+	}
+	hops = hops_inside(t, t->sample);
+	for (uint32_t d = 0; d < end; d++)
+		if (hops == NO_HOPS || hops_inside(t, d) != hops)
+			bitmap_set(&t->is_odd, d);
+	/* where domains stand for others, none may be odd */
+	return (t->are_edges_alike || is_regular) && bitmap_count(&t->is_odd) ? SYMMETRY_NONE : 0;
 }
 
 static bool has_messages_of(const struct tree *t, uint32_t channel, uint32_t other)
@@ -309,23 +335,27 @@ static bool are_edges_alike(const struct symmetry *y)
 	return y->period < y->s->n_ranks && (group & (group - 1)) == 0;
 }
 
+static int each_channel(struct tree *t)
+{
+	int r = find_odd(t);
+
+	for (t->channel = 0; t->channel < t->y->s->n_channels && !r; t->channel++)
+		for (t->number = 0; t->number < 2 && !r && !is_known(t, t->channel); t->number++)
+			r = solve_tree(t);
+	return r;
+}
+
 int symmetry_tree(struct symmetry *y, struct err *err)
 {
-	uint32_t m = y->s->ranks_per_node;
-	struct tree t = {.y = y, .n = sched_n_nodes(y->s), .m = m};
-	int r = 0;
+	struct tree t = {.y = y,
+			 .n = sched_n_nodes(y->s),
+			 .m = y->s->ranks_per_node,
+			 .are_edges_alike = are_edges_alike(y)};
+	int r;
 
-	(void)err;
 	if (y->border || y->ranks || y->s->slices > 1 || y->cost->reduce_ns_per_byte > 0)
 		return SYMMETRY_NONE;
-	if (!are_domains_alike(&t))
-		return SYMMETRY_NONE;
-	t.are_edges_alike = are_edges_alike(y);
-	for (t.channel = 0; t.channel < y->s->n_channels && !r; t.channel++) {
-		if (is_known(&t, t.channel))
-			continue;
-		for (t.number = 0; t.number < 2 && !r; t.number++)
-			r = solve_tree(&t);
-	}
-	return r;
+	r = each_channel(&t);
+	bitmap_deinit(&t.is_odd);
+	return r == -ENOMEM ? err_set(err, ENOMEM, "no memory for a tree of %u domains", t.n) : r;
 }
