@@ -170,15 +170,16 @@ static int change_link(struct config *c, size_t item, struct err *err)
 	const char *text = c->values[CONFIG_CABLE].items[item].text, *eq = strrchr(text, '=');
 	char name[64], rate[32];
 	const char *comma = eq ? strchr(eq, ',') : NULL;
+	size_t n = !eq ? 0 : comma ? (size_t)(comma - eq) - 1 : strlen(eq + 1);
 	double bytes_per_ns = -1, latency_ns = -1;
 	int r;
 
-	if (!eq || eq - text >= (long)sizeof(name) || (comma && comma - eq > (long)sizeof(rate)))
+	if (!eq || eq - text >= (long)sizeof(name) || n >= sizeof(rate))
 		return value_refuse(c, CONFIG_CABLE, item, err,
 				    "'%.64s' is no NAME=RATE[,LATENCY], such as node3.nic2=100Gbps",
 				    text);
 	snprintf(name, sizeof(name), "%.*s", (int)(eq - text), text);
-	snprintf(rate, sizeof(rate), "%.*s", comma ? (int)(comma - eq - 1) : 31, eq + 1);
+	snprintf(rate, sizeof(rate), "%.*s", (int)n, eq + 1);
 	r = units_bandwidth(rate, &bytes_per_ns, err);
 	if (r == 0 && comma)
 		r = units_time(comma + 1, &latency_ns, err);

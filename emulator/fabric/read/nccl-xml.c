@@ -1,6 +1,6 @@
 /* See nccl-xml.h. Of the elements these matter: cpu (host_hash, arch, vendor), pci (busid, class,
  * vendor, device, link_speed, link_width), gpu (dev, sm, gdr) with nvlink (target, count, tclass),
- * net (name, net, speed in Mbit/s, guid, gdr). The tree that they stand in is the PCI tree. Of
+ * net (name, net, speed in Mbit/s, port, gdr). The tree that they stand in is the PCI tree. Of
  * several hosts whose GPUs one NVSwitch joins the first is read, the others are counted. */
 #include "fabric/read/nccl-xml.h"
 

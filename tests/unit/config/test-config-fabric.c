@@ -171,6 +171,9 @@ static void what_is_wrong_is_said_where_it_stands(void **state)
 		 "f:1:32: there is no fabric whose link could be otherwise"},
 		{"cluster: {preset: p5}\nnetwork: {cables: {node0.nic2: 100}}\n",
 		 "f:2:32: '100' has no unit"},
+		{"cluster: {preset: p5}\nnetwork: {cables: {node0.nic2: "
+		 "1.00000000000000000000000000000000GB/s}}\n",
+		 "f:2:32: 'node0.nic2=1.00000000000000000000000000000000GB/s' is no NAME=RATE"},
 		{"cluster: {preset: p5}\nnetwork: {cables: {node0.nic2: '1GB/s,3'}}\n",
 		 "f:2:32: '3' has no unit"},
 		{"cluster: {preset: p5}\nnetwork: {cables: {node0.nick2: 1GB/s}}\n",
