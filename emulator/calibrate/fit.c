@@ -146,9 +146,10 @@ int fit_curve(struct curve *c, enum curve_form form, struct fit_scores *ret, str
 	int r;
 
 	if (c->n_points < FIT_POINTS_MIN)
-		return err_set(err, EINVAL,
-			       "%s of %u ranks was measured at %zu sizes; a fit needs %d",
-			       coll_kind_name(c->kind), c->n_ranks, c->n_points, FIT_POINTS_MIN);
+		return err_set(
+			err, EINVAL,
+			"%s of %u ranks was measured at %zu of the %d sizes that a fit needs",
+			coll_kind_name(c->kind), c->n_ranks, c->n_points, FIT_POINTS_MIN);
 	for (enum curve_form f = 0; f < CURVE_FORMS; f++) {
 		r = hold_out(c, f, &s.held_out[f]);
 		if (r < 0)

@@ -178,7 +178,8 @@ int links_fit(const struct samples *samples, const double most[LINK_NUMBERS],
 	if (!lists || !times)
 		return err_set(err, ENOMEM, "out of memory");
 	if (n < SAMPLES_MIN)
-		return err_set(err, EINVAL, "%zu times were measured; to fit links takes %d", n,
+		return err_set(err, EINVAL,
+			       "%zu of the %d times were measured that a fit of links needs", n,
 			       SAMPLES_MIN);
 	f.fitted = (struct half){lists, times, 0};
 	f.held_out = (struct half){lists + n, times + n, 0};

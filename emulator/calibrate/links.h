@@ -39,7 +39,7 @@ struct links_fit {
 };
 
 /* @most: of each factor; a link carries no more than its data sheet says. @samples: sorted. Every
- * second size of each group is held out. Return: 0; -EINVAL with the sentence: fewer than eight
+ * second size of each group is held out. Return: 0; -EINVAL with the sentence: fewer than four
  * samples; that of the predictor; -ENOMEM. */
 int links_fit(const struct samples *samples, const double most[LINK_NUMBERS], links_predict predict,
 	      void *ctx, struct links_fit *ret, struct err *err);

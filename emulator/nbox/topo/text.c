@@ -9,6 +9,11 @@
 
 #define CHANGES_SHOWN 8
 
+static const char *s_of(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void line(FILE *to, const char *left)
 {
 	fprintf(to, "%-13s ", left);
@@ -37,7 +42,7 @@ static void print_class(const struct fabric *f, uint32_t i, FILE *to)
 	fprintf(to, " %u x %s (sm %u) on %s", c->n_gpus, c->gpu[0] ? c->gpu : "GPU", c->sm,
 		topo_intra(c));
 	if (f->gpus_per_node < c->n_gpus)
-		fprintf(to, ", of which %u are used", f->gpus_per_node);
+		fprintf(to, ", %u of them used", f->gpus_per_node);
 	if (c->domain_nodes > 1)
 		fprintf(to, " over %u nodes", c->domain_nodes);
 	fprintf(to, "; %s\n", topo_cpu(c->cpu));
@@ -83,13 +88,14 @@ static void print_network(const struct fabric *f, FILE *to)
 static void print_links(const struct fabric *f, FILE *to)
 {
 	uint64_t n_nics = 0, n_leaves = leaf_count(f), n_pods = leaf_pod_count(f);
+	uint64_t n_ports = (uint64_t)f->n_nodes * f->gpus_per_node;
 	bool is_dragonfly = f->network.kind == FABRIC_DRAGONFLY;
 
 	for (size_t i = 0; i < f->n_nodes_runs; i++)
 		n_nics += (uint64_t)f->nodes[i].n * f->classes[f->nodes[i].class].n_nics;
 	line(to, "links");
-	fprintf(to, "each way: %llu GPU ports, %llu NICs",
-		(unsigned long long)f->n_nodes * f->gpus_per_node, (unsigned long long)n_nics);
+	fprintf(to, "each way: %llu GPU port%s, %llu NIC%s", (unsigned long long)n_ports,
+		s_of(n_ports), (unsigned long long)n_nics, s_of(n_nics));
 	if (n_leaves)
 		fprintf(to, ", up from %llu %s", (unsigned long long)n_leaves,
 			is_dragonfly    ? "routers"
@@ -100,7 +106,7 @@ static void print_links(const struct fabric *f, FILE *to)
 	if (n_pods > 1 && is_dragonfly)
 		fprintf(to, " and between %llu groups", (unsigned long long)n_pods);
 	if (f->n_cables)
-		fprintf(to, ", %zu cables", f->n_cables);
+		fprintf(to, ", %zu cable%s", f->n_cables, s_of(f->n_cables));
 	fputc('\n', to);
 }
 
@@ -141,10 +147,11 @@ static void print_bounds(const struct fabric *f, FILE *to)
 
 void topo_print(const struct fabric *f, FILE *to)
 {
+	uint32_t n_ranks = f->n_nodes * f->gpus_per_node;
+
 	line(to, "fabric");
-	fprintf(to, "%s: %u node%s of %u GPU%s, %u ranks\n", f->name, f->n_nodes,
-		f->n_nodes == 1 ? "" : "s", f->gpus_per_node, f->gpus_per_node == 1 ? "" : "s",
-		f->n_nodes * f->gpus_per_node);
+	fprintf(to, "%s: %u node%s of %u GPU%s, %u rank%s\n", f->name, f->n_nodes, s_of(f->n_nodes),
+		f->gpus_per_node, s_of(f->gpus_per_node), n_ranks, s_of(n_ranks));
 	line(to, "source");
 	fprintf(to, "%s\n", f->source ? f->source : "given");
 	if (f->fit.n_points) {

@@ -220,8 +220,8 @@ static void what_cannot_be_fitted_is_said(void **state)
 
 	(void)state;
 	assert_int_equal(fit_curve(&c, FIT_AUTO, &scores, &err), -EINVAL);
-	assert_string_equal(err.text,
-			    "AllReduce of 8 ranks was measured at 4 sizes; a fit needs 5");
+	assert_string_equal(
+		err.text, "AllReduce of 8 ranks was measured at 4 of the 5 sizes that a fit needs");
 	CURVE few = measure(line, 0, 1);
 	few.n_points = 6;
 	assert_int_equal(fit_curve(&few, CURVE_SIGMOID, &scores, &err), -EINVAL);

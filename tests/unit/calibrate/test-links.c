@@ -116,7 +116,7 @@ static void what_the_predictor_says_is_forwarded(void **state)
 	}
 	s.n = 3;
 	assert_int_equal(links_fit(&s, most, predict, &m, &fit, &err), -EINVAL);
-	assert_string_equal(err.text, "3 times were measured; to fit links takes 4");
+	assert_string_equal(err.text, "3 of the 4 times were measured that a fit of links needs");
 	samples_deinit(&s);
 }
 
