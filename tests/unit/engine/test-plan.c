@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "cmocka-all.h"
 #include "engine/ends.h"
+#include "engine/places.h"
 #include "engine/solve-p2p.h"
 #include "engine/solve.h"
 #include "engine/solver.h"
@@ -465,6 +466,17 @@ static void a_group_of_all_with_all_shares_its_leaf(void **state)
 	world_end(&w);
 }
 
+/* It is planned as an all-to-all, and is a group of calls for what-ifs. */
+static void a_group_of_all_with_all_stays_a_group(void **state)
+{
+	struct world w = world_of("lab", 8, 1, "planner", "add:op=sendrecv,delay=1000s");
+	bool is_shared;
+
+	(void)state;
+	assert_true(group_ns(&w, 7, 1 << 20, &is_shared) > 1e12);
+	world_end(&w);
+}
+
 static void ends_of(const struct world *w, const struct sched *s, const double *arrive, double *ret)
 {
 	struct timing t = solve_it(w, s, 0);
@@ -578,6 +590,26 @@ static void the_order_of_ranks_does_not_count(void **state)
 	}
 }
 
+static void domains_stand_as_they_first_appear(void **state)
+{
+	static const uint32_t table[] = {9, 0, 8, 3, 1}, sorted[] = {8, 9, 0, 1, 3};
+	struct world w = world_of("dgx-h100", 2, 8, "planner", NULL);
+	struct places p;
+
+	(void)state;
+	w.m = (struct membership){.n_ranks = 5, .table = table};
+	assert_int_equal(places_init(&p, w.f, &w.m), 0);
+	for (uint32_t r = 0; r < 5; r++) {
+		assert_int_equal(p.world[r], sorted[r]);
+		assert_int_equal(p.world[places_of(&p, r)], table[r]);
+	}
+	places_deinit(&p);
+	w.m.table = sorted; /* they stand together */
+	assert_int_equal(places_init(&p, w.f, &w.m), 0);
+	assert_null(p.of);
+	world_end(&w);
+}
+
 /* What NCCL gives to NVLSTree has no messages, and waits for a slow NIC all the same: an eighth of
  * twice the bytes goes through it. */
 static void a_slow_link_holds_up_an_op_without_messages(void **state)
@@ -651,6 +683,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(peers_have_lanes_of_their_own),
 		cmocka_unit_test(rails_leave_by_all_nics_of_a_gpu),
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
+		cmocka_unit_test(a_group_of_all_with_all_stays_a_group),
+		cmocka_unit_test(domains_stand_as_they_first_appear),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
 		cmocka_unit_test(a_lone_rank_leaves_by_its_own_nic),
 		cmocka_unit_test(each_node_has_its_own_ports),
