@@ -473,6 +473,14 @@ int delay_message(struct delay_chain *d, const struct nbox_op *op, const struct 
 	return delay_answer(d, ask_message(&d->items[base_only ? 0 : d->n - 1], op, msg, ret), err);
 }
 
+/* Would @in pass by @op as if it were not there? It works on messages, and a scheduler gives the op
+ * as a whole. */
+static bool is_deaf(const struct delay_instance *in, const struct nbox_op *op)
+{
+	return works_on_messages(in) && !(in->flags & NBOX_BY_RANKS) && op->algo >= NBOX_NVLS &&
+	       op->algo <= NBOX_COLLNET;
+}
+
 int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_ns,
 		bool from_messages, double *ret_extra_ns, struct err *err)
 {
@@ -483,14 +491,23 @@ int delay_extra(struct delay_chain *d, const struct nbox_op *op, double so_far_n
 	for (i = 1; i < d->n; i++) {
 		struct delay_instance *in = &d->items[i];
 		double extra_ns = 0;
-		int r;
+		int r = 1;
 
-		if (!in->plugin.table.extra)
-			continue;
-		r = delay_check_return(in,
-				       in->plugin.table.extra(in->model, op, so_far_ns + total_ns,
-							      from_messages, &extra_ns),
-				       "extra()");
+		if (in->plugin.table.extra)
+			r = delay_check_return(in,
+					       in->plugin.table.extra(in->model, op,
+								      so_far_ns + total_ns,
+								      from_messages, &extra_ns),
+					       "extra()");
+		if (r == 1 && is_deaf(in, op))
+			return err_set(
+				err, EINVAL,
+				"the what-if %s works on messages, and %s of %u ranks has none "
+				"here, as NVLS and PAT are timed as a whole: pin another "
+				"algorithm (--algo %s=ring, or NCCL_ALGO), or take a what-if on "
+				"whole ops",
+				in->plugin.table.name, coll_kind_name(op->kind), op->n_ranks,
+				coll_kind_name(op->kind));
 		if (r == 1)
 			continue;
 		if (r == 0)

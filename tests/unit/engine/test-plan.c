@@ -590,6 +590,23 @@ static void the_order_of_ranks_does_not_count(void **state)
 	}
 }
 
+/* What works on messages does not pass by an op that has none. */
+static void a_what_if_on_messages_wants_some(void **state)
+{
+	struct world w =
+		world_of("dgx-h100", 8, 8, "nccl:algo=nvlstree+ring", "add:hop=inter,delay=1us");
+	struct sched s = op_of(&w, COLL_ALLREDUCE, 256 << 20);
+	struct timing t;
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(solve(&s, &w.t, &w.m, w.d, NULL, 0, 0, &t, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "the what-if add works on messages, and AllReduce of 64"));
+	delay_set_algo(w.d, COLL_ALLREDUCE, SCHED_RING);
+	assert_int_equal(solve(&s, &w.t, &w.m, w.d, NULL, 0, 0, &t, &err), 0);
+	world_end(&w);
+}
+
 static void domains_stand_as_they_first_appear(void **state)
 {
 	static const uint32_t table[] = {9, 0, 8, 3, 1}, sorted[] = {8, 9, 0, 1, 3};
@@ -685,6 +702,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 		cmocka_unit_test(a_group_of_all_with_all_stays_a_group),
 		cmocka_unit_test(domains_stand_as_they_first_appear),
+		cmocka_unit_test(a_what_if_on_messages_wants_some),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
 		cmocka_unit_test(a_lone_rank_leaves_by_its_own_nic),
 		cmocka_unit_test(each_node_has_its_own_ports),
