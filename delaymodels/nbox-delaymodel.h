@@ -67,6 +67,8 @@ struct nbox_op {
 	/* Whether a world rank takes part: for what-ifs that name some. */
 	int (*has_rank)(const struct nbox_op *op, uint32_t world_rank);
 	const void *host; /* private to the host */
+	uint32_t n_peers; /* SendRecv: others that a real rank sends to, or receives from; the most
+			   */
 };
 
 /* A link of a message's path. */

@@ -182,6 +182,8 @@ static int end_part(struct reader *r)
 	}
 	if (!c)
 		return 0;
+	if (c->n_ranks < 2 || c->n_nodes > c->n_ranks)
+		return wrong(r, "%u ranks on %u nodes", c->n_ranks, c->n_nodes);
 	if (c->form == CURVE_SIGMOID && !(c->m1 < c->m2))
 		return wrong(r, "m1 (%g) must be below m2 (%g)", c->m1, c->m2);
 	if (c->form == CURVE_SIGMOID && !(c->latency_ns > 0))

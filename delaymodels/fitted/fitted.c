@@ -5,6 +5,7 @@
  * numbers of ranks it takes a time between theirs; outside them the nearest one's curve holds,
  * where only the wire bytes are the op's own. A kind without a curve is no answer. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,11 +110,33 @@ static int fitted_create(const struct nbox_host *host, const struct nbox_next *n
 	return 0;
 }
 
+static int ask_wire(const struct fitted *f, uint32_t kind, const struct nbox_op *op, double *ret_ns)
+{
+	double size = (double)op->bytes / curve_wire_factor(kind, op->n_ranks);
+	struct fitted_beyond beyond;
+
+	return fitted_ns(f, kind, op->n_ranks, op->n_nodes, size, ret_ns, &beyond);
+}
+
+/* Of a group of calls the busiest rank is known, in its busier direction. That decides of an
+ * all-to-all whose ranks do not send alike (Lin et al., curve.h), and calls with several peers are
+ * one. */
+static int group_ns(const struct fitted *f, const struct nbox_op *op, double *ret_ns)
+{
+	int knows = op->struct_size >= offsetof(struct nbox_op, n_peers) + sizeof(op->n_peers);
+	int is_alltoall = op->n_ranks == 2 || (knows && op->n_peers > 1);
+	int r = is_alltoall ? ask_wire(f, NBOX_ALLTOALL, op, ret_ns) : 1;
+
+	return r ? ask_wire(f, NBOX_SENDRECV, op, ret_ns) : 0;
+}
+
 static int fitted_op(void *model, const struct nbox_op *op, double *ret_ns)
 {
 	struct fitted_beyond beyond;
 	double size = (double)op->bytes;
 
+	if (op->kind == NBOX_SENDRECV)
+		return group_ns(model, op, ret_ns);
 	switch (op->kind) {
 	case NBOX_ALLGATHER:
 	case NBOX_REDUCESCATTER:

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -24,36 +23,24 @@ int fitted_load(const char *path, struct fitted *ret, struct err *err)
 	return 0;
 }
 
-char *fitted_describe(const char *path, uint32_t n_ranks, double most_bytes, char *buf, size_t size)
+int fitted_range(const struct fitted *f, int kind, struct fitted_range *ret)
 {
-	struct fitted f;
-	struct err err;
-	double mape = 0, bytes = 0;
-	uint32_t ranks = 0;
-	size_t used;
+	struct fitted_range range = {.min_ranks = UINT32_MAX, .min_bytes = INFINITY};
 
-	buf[0] = '\0';
-	if (fitted_load(path, &f, &err) < 0)
-		return buf;
-	for (size_t i = 0; i < f.n; i++) {
-		const struct curve *c = &f.curves[i];
+	for (size_t i = 0; i < f->n; i++) {
+		const struct curve *c = &f->curves[i];
 		double factor = curve_wire_factor(c->kind, c->n_ranks);
 
-		mape = fmax(mape, c->mape);
-		ranks = c->n_ranks > ranks ? c->n_ranks : ranks;
-		bytes = fmax(bytes, c->points[c->n_points - 1].bytes / factor);
+		if (kind >= 0 && c->kind != (uint32_t)kind)
+			continue;
+		range.mape = fmax(range.mape, c->mape);
+		range.min_ranks = c->n_ranks < range.min_ranks ? c->n_ranks : range.min_ranks;
+		range.max_ranks = c->n_ranks > range.max_ranks ? c->n_ranks : range.max_ranks;
+		range.min_bytes = fmin(range.min_bytes, c->points[0].bytes / factor);
+		range.max_bytes = fmax(range.max_bytes, c->points[c->n_points - 1].bytes / factor);
 	}
-	used = (size_t)snprintf(buf, size,
-				"calibrated: a mean error of %.1f %% on points held out, of the "
-				"worst curve",
-				100 * mape);
-	if (used < size && n_ranks > ranks)
-		used += (size_t)snprintf(buf + used, size - used,
-					 "; extrapolated %.3g times beyond measured ranks",
-					 (double)n_ranks / ranks);
-	if (used < size && most_bytes > bytes)
-		snprintf(buf + used, size - used, "; extrapolated %.3g times beyond measured bytes",
-			 most_bytes / bytes);
-	fitted_deinit(&f);
-	return buf;
+	if (!range.max_ranks)
+		return -ENOENT;
+	*ret = range;
+	return 0;
 }

@@ -1,6 +1,6 @@
 /* CSV, as the delay model `table` has it and with ranks and nodes: the first line that is neither
- * empty nor a comment names the columns: bytes; one of ns, us, ms, s; perhaps kind, ranks, nodes,
- * proto. Other columns are passed over. bytes is nccl-tests' size. */
+ * empty nor a comment names the columns: bytes; one of ns, us, ms, s; perhaps kind, ranks, nodes.
+ * Other columns are passed over. bytes is nccl-tests' size. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

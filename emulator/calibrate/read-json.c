@@ -2,6 +2,7 @@
  * line. */
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <string.h>
 
 #include "calibrate/reader.h"
@@ -131,7 +132,7 @@ static int take_record(struct reader *r, const json_t *record)
 	    number(r, perf, "coll_msg_size_bytes", "coll_perf", &bytes) < 0 ||
 	    number(r, perf, "coll_exec_time_us", "coll_perf", &us) < 0)
 		return -EINVAL;
-	if (ranks > 1e9 || nodes > 1e9)
+	if (ranks > 1e9 || nodes > 1e9 || ranks != floor(ranks) || nodes != floor(nodes))
 		return reader_wrong(r, "%g ranks on %g nodes", ranks, nodes);
 	s = (struct sample){.n_ranks = (uint32_t)ranks,
 			    .n_nodes = (uint32_t)nodes,

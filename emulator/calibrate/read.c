@@ -6,19 +6,25 @@
 
 #include "calibrate/reader.h"
 
-/* Whether the first line that is neither empty nor a comment has a comma. */
+/* Whether the first line that is neither empty nor a comment names columns. */
 static bool is_csv(const char *text, size_t len)
 {
 	const char *end = text + len;
 
 	while (text < end) {
+		char head[READ_LINE_MAX];
 		const char *line = text;
+		size_t n;
 
 		text = memchr(line, '\n', (size_t)(end - line));
 		text = text ? text + 1 : end;
-		if (*line != '#' && *line != '\n' && *line != '\r')
-			return memchr(line, ',', (size_t)(text - line)) &&
-			       memmem(line, (size_t)(text - line), "bytes", 5);
+		if (*line == '#' || *line == '\n' || *line == '\r')
+			continue;
+		n = (size_t)(text - line);
+		n = n < sizeof(head) ? n : sizeof(head) - 1;
+		memcpy(head, line, n);
+		head[n] = '\0';
+		return strchr(head, ',') && strcasestr(head, "bytes");
 	}
 	return false;
 }
@@ -31,6 +37,10 @@ int read_text(const char *file, const char *text, size_t len, const struct read_
 	size_t blank = 0, before = ret->n;
 	int bad;
 
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a spreadsheet's UTF-8 */
+		r.p = text += 3;
+		len -= 3;
+	}
 	while (blank < len && strchr(" \t\r\n", text[blank]) && text[blank])
 		blank++;
 	if (blank < len && text[blank] == '{')

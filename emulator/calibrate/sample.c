@@ -52,19 +52,45 @@ static int by_all(const void *a, const void *b)
 	const struct sample *x = a, *y = b;
 	int r = by_group(x, y);
 
-	r = r ? r : compare(x->bytes, y->bytes);
-	return r ? r : compare(x->ns, y->ns);
+	return r ? r : compare(x->bytes, y->bytes);
 }
 
-void samples_sort(struct samples *s)
+static int by_time(const void *a, const void *b)
 {
+	return compare(((const struct sample *)a)->ns, ((const struct sample *)b)->ns);
+}
+
+/* Their medians; @run: sorted by bytes. */
+static struct sample middle_of(struct sample *run, size_t n)
+{
+	struct sample middle = *run;
+
+	middle.bytes = (run[(n - 1) / 2].bytes + run[n / 2].bytes) / 2;
+	qsort(run, n, sizeof(*run), by_time);
+	middle.ns = (run[(n - 1) / 2].ns + run[n / 2].ns) / 2;
+	return middle;
+}
+
+void samples_merge(struct samples *s)
+{
+	size_t kept = 0, n;
+
 	if (s->n)
 		qsort(s->list, s->n, sizeof(*s->list), by_all);
+	for (size_t i = 0; i < s->n; i += n) {
+		struct sample *run = &s->list[i];
+
+		for (n = 1; i + n < s->n && by_group(&run[n], run) == 0 &&
+			    run[n].bytes <= run->bytes * SAMPLE_NEAR;)
+			n++;
+		s->list[kept++] = middle_of(run, n);
+	}
+	s->n = kept;
 }
 
 int samples_next(const struct samples *s, size_t *from, struct curve *ret)
 {
-	size_t first = *from, end = first, same;
+	size_t first = *from, end = first;
 	const struct sample *list = s->list;
 	struct curve c = {.kind = 0};
 	double factor;
@@ -81,14 +107,9 @@ int samples_next(const struct samples *s, size_t *from, struct curve *ret)
 	if (!c.points)
 		return -ENOMEM;
 	factor = curve_wire_factor(c.kind, c.n_ranks);
-	for (size_t i = first; i < end; i += same) {
-		for (same = 1; i + same < end && list[i + same].bytes == list[i].bytes;)
-			same++;
-		c.points[c.n_points++] = (struct curve_point){
-			list[i].bytes * factor,
-			(list[i + (same - 1) / 2].ns + list[i + same / 2].ns) / 2,
-		};
-	}
+	for (size_t i = first; i < end; i++)
+		c.points[c.n_points++] =
+			(struct curve_point){list[i].bytes * factor, list[i].ns};
 	*from = end;
 	*ret = c;
 	return 1;

@@ -26,9 +26,13 @@ double sample_size(uint32_t kind, double bytes, uint32_t n_ranks);
 void samples_deinit(struct samples *s);
 /* Return: 0; -ENOMEM. */
 int samples_add(struct samples *s, const struct sample *one);
-/* By kind, ranks, nodes, protocol, bytes. */
-void samples_sort(struct samples *s);
-/* The next group of sorted samples that differ in bytes and time alone, as a curve with points and
- * without a form; where a size was measured more than once, the median. @from: 0 at first. Return:
- * 1: *ret is the caller's, by curve_deinit(); 0: there are no more; -ENOMEM. */
+/* Sizes of which one is up to so many times the other are one: a log of a year has no more than
+ * some thousand. */
+#define SAMPLE_NEAR 1.01
+/* Sorts by kind, ranks, nodes, protocol and bytes; of those that were measured more than once keeps
+ * the median. */
+void samples_merge(struct samples *s);
+/* The next group of merged samples that differ in bytes and time alone, as a curve with points and
+ * without a form. @from: 0 at first. Return: 1: *ret is the caller's, by curve_deinit(); 0: there
+ * are no more; -ENOMEM. */
 int samples_next(const struct samples *s, size_t *from, struct curve *ret);

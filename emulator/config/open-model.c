@@ -2,13 +2,14 @@
 #include "config/open-model.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/cleanup.h"
 #include "calibrate/load.h"
+#include "calibrate/sample.h"
 #include "config/convert.h"
 #include "engine/delay-network.h"
 
@@ -159,30 +160,77 @@ static bool is_fitted(const struct config *c)
 	return strncmp(c->model, FITTED, strlen(FITTED)) == 0;
 }
 
-char *open_model_calibration(const struct config *c, double most_bytes, char *buf, size_t size)
+void asked_add(struct asked *a, enum coll_kind kind, uint64_t bytes, uint32_t n_ranks)
 {
-	const struct fabric_fit *fit = c->fabric ? &c->fabric->fit : NULL;
-	char file[PATH_MAX];
+	double size = sample_size(kind, (double)bytes, n_ranks);
+
+	if (size > 0 && (size < a->least_bytes || !(a->least_bytes > 0)))
+		a->least_bytes = size;
+	a->most_bytes = fmax(a->most_bytes, size);
+}
+
+/* How many times @asked_low to @asked_high lie outside what was measured. */
+static size_t add_beyond(char *buf, size_t size, size_t used, const char *what, double low,
+			 double high, double asked_low, double asked_high)
+{
+	double times = fmax(asked_high / high, low / asked_low);
+
+	if (used < size && times > 1 + 1e-9)
+		used += (size_t)snprintf(buf + used, size - used,
+					 "; extrapolated %.3g times beyond measured %s", times,
+					 what);
+	return used;
+}
+
+/* Return: whether there is a model whose error is known. */
+static bool describe_fitted(const struct config *c, int kind, char *buf, size_t size,
+			    struct fitted_range *ret)
+{
+	struct fitted f;
+	struct err err;
+	int r;
+
+	if (fitted_load(c->model + strlen(FITTED), &f, &err) < 0)
+		return false;
+	r = fitted_range(&f, kind, ret);
+	fitted_deinit(&f);
+	if (r == 0)
+		snprintf(buf, size,
+			 "calibrated: a mean error of %.1f %% on points held out, of the worst "
+			 "curve",
+			 100 * ret->mape);
+	return r == 0;
+}
+
+static bool describe_fabric(const struct fabric *f, char *buf, size_t size,
+			    struct fitted_range *ret)
+{
+	if (!f || !f->fit.n_points)
+		return false;
+	snprintf(buf, size, "calibrated: a median error of %.1f %% on %u points held out",
+		 100 * f->fit.error, f->fit.n_points);
+	*ret = (struct fitted_range){0, f->fit.min_ranks, f->fit.max_ranks, f->fit.min_bytes,
+				     f->fit.max_bytes};
+	return true;
+}
+
+char *open_model_calibration(const struct config *c, const struct asked *asked, char *buf,
+			     size_t size)
+{
+	struct fitted_range range;
+	bool is_known = is_fitted(c) ? describe_fitted(c, asked->kind, buf, size, &range)
+				     : describe_fabric(c->fabric, buf, size, &range);
 	size_t used;
 
-	if (is_fitted(c)) {
-		snprintf(file, sizeof(file), "%s", c->model + strlen(FITTED));
-		return fitted_describe(file, c->world, most_bytes, buf, size);
-	}
-	if (!fit || !fit->n_points) {
+	if (!is_known) {
 		snprintf(buf, size, "not calibrated");
 		return buf;
 	}
-	used = (size_t)snprintf(buf, size,
-				"calibrated: a median error of %.1f %% on %u points held out",
-				100 * fit->error, fit->n_points);
-	if (used < size && c->world > fit->max_ranks)
-		used += (size_t)snprintf(buf + used, size - used,
-					 "; extrapolated %.3g times beyond measured ranks",
-					 (double)c->world / fit->max_ranks);
-	if (used < size && most_bytes > fit->max_bytes)
-		snprintf(buf + used, size - used, "; extrapolated %.3g times beyond measured bytes",
-			 most_bytes / fit->max_bytes);
+	used = add_beyond(buf, size, strlen(buf), "ranks", range.min_ranks, range.max_ranks,
+			  c->world, c->world);
+	if (asked->most_bytes > 0)
+		add_beyond(buf, size, used, "bytes", range.min_bytes, range.max_bytes,
+			   asked->least_bytes, asked->most_bytes);
 	return buf;
 }
 
@@ -213,8 +261,8 @@ static const char *origin(const struct config *c)
 	return preset ? "assumed" : "given";
 }
 
-char *open_model_network(const struct config *c, const struct delay_chain *chain, char *buf,
-			 size_t size)
+char *open_model_network(const struct config *c, const struct delay_chain *chain,
+			 const struct asked *asked, char *buf, size_t size)
 {
 	const struct delay_network cluster = {
 		.intra_latency = config_text(c, CONFIG_INTRA_LATENCY),
@@ -229,10 +277,10 @@ char *open_model_network(const struct config *c, const struct delay_chain *chain
 	if (delay_has_plan(chain))
 		snprintf(buf, size, "fabric %s (%s: %s%s); %s", c->fabric->name, origin(c),
 			 c->fabric->source, differences(c, other, sizeof(other)),
-			 open_model_calibration(c, 0, calibration, sizeof(calibration)));
+			 open_model_calibration(c, asked, calibration, sizeof(calibration)));
 	else if (is_fitted(c))
 		snprintf(buf, size, "measured; %s",
-			 open_model_calibration(c, 0, calibration, sizeof(calibration)));
+			 open_model_calibration(c, asked, calibration, sizeof(calibration)));
 	else if (strcmp(c->model, "none") != 0)
 		delay_network(chain, &cluster, buf, size);
 	return buf;

@@ -19,6 +19,7 @@ struct group {
 	uint32_t per_rank;             /* ports: 1, or inside the domain and to others */
 	uint32_t n_members;            /* of the communicator */
 	double max_sent, max_received; /* by a real rank; bytes */
+	uint32_t n_peers;              /* that a real rank sends to, or receives from; the most */
 	bool is_with_all;              /* each real rank sends to and receives from all others */
 };
 
@@ -97,8 +98,8 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 		     const struct sched_p2p *calls, uint32_t n_calls, uint64_t chunk_bytes)
 {
 	CLEANUP(freep) uint16_t *lane = malloc(((size_t)n_calls + 1) * sizeof(*lane));
+	uint32_t i, n_met[2] = {0}; /* by is_send */
 	double sent = 0, received = 0;
-	uint32_t i, n_met = 0;
 
 	if (!lane || number_lanes(calls, n_calls, lane))
 		return -ENOMEM;
@@ -109,7 +110,7 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 		if (!c->bytes || c->peer == self)
 			continue;
 		*(c->is_send ? &sent : &received) += (double)c->bytes;
-		n_met += lane[i] == 0;
+		n_met[c->is_send] += lane[i] == 0;
 		if (!c->is_send && is_among(ranks, n, c->peer))
 			continue;
 		g->flows[g->n_flows] = (struct port_flow){
@@ -127,7 +128,10 @@ static int add_calls(struct group *g, const uint32_t *ranks, uint32_t n, uint32_
 	}
 	g->max_sent = fmax(g->max_sent, sent);
 	g->max_received = fmax(g->max_received, received);
-	g->is_with_all = g->is_with_all && n_met == 2 * (g->n_members - 1);
+	for (i = 0; i < 2; i++) {
+		g->n_peers = n_met[i] > g->n_peers ? n_met[i] : g->n_peers;
+		g->is_with_all = g->is_with_all && n_met[i] == g->n_members - 1;
+	}
 	return 0;
 }
 
@@ -356,6 +360,7 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 		price_init(&p, &s, t, m, d, op_number, err);
 		p.op.has_rank = has_rank;
 		p.op.host = &takers;
+		p.op.n_peers = g.n_peers;
 		own.bound_ns = group_bound(&g, &p);
 		r = plan_group(&pl, &p, &s, &g, err);
 		own.plan = pl.plan;

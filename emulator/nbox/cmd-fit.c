@@ -154,7 +154,7 @@ static int fit(const struct request *q, struct err *err)
 	char source[FITTED_SOURCE];
 	int r = inputs_read(q->inputs, q->n_inputs, &q->hints, &samples, err);
 
-	samples_sort(&samples);
+	samples_merge(&samples);
 	if (r == 0 && q->fabric)
 		r = fabric_fit(q->fabric, &samples, name_sources(q, source, sizeof(source)), q->out,
 			       err);

@@ -15,8 +15,10 @@
 #include "nbox/fit/plot.h"
 #include "nbox/fit/words.h"
 
+#define MATRIX_MAX (256u << 20)
+
 struct request {
-	const char *verb, *file, *svg;
+	const char *verb, *file, *svg, *matrix;
 	struct eval_sizes sizes;
 	uint32_t n_ranks, n_nodes; /* 0 */
 };
@@ -69,7 +71,7 @@ static int take_option(struct request *q, const struct option_word *w, struct er
 		return words_count(w->name, w->value, &q->n_ranks, err);
 	if (w->id == FLAG_MODEL_NODES)
 		return words_count(w->name, w->value, &q->n_nodes, err);
-	q->svg = w->value;
+	*(w->id == FLAG_MODEL_MATRIX ? &q->matrix : &q->svg) = w->value;
 	return 0;
 }
 
@@ -104,10 +106,35 @@ static int check_request(const struct request *q, struct err *err)
 		return err_set(err, EINVAL, "plot: where to? --svg FILE");
 	if (strcmp(q->verb, "plot") != 0 && q->svg)
 		return err_set(err, EINVAL, "--svg is plot's");
-	if (q->n_nodes && (!q->n_ranks || q->n_nodes > q->n_ranks))
+	if (q->matrix && (strcmp(q->verb, "eval") != 0 || q->n_ranks))
+		return err_set(err, EINVAL, "--matrix is eval's, and says itself how many ranks");
+	if (q->n_nodes && !q->matrix && (!q->n_ranks || q->n_nodes > q->n_ranks))
 		return err_set(err, EINVAL, "--nodes %u: with --ranks of at least as many",
 			       q->n_nodes);
 	return 0;
+}
+
+static int eval(const struct request *q, const struct fitted *f, struct err *err)
+{
+	CLEANUP(freep) char *text = NULL;
+	CLEANUP(freep) uint64_t *bytes = NULL;
+	uint32_t n_ranks;
+	struct skew skew;
+	size_t len;
+	int r;
+
+	if (!q->matrix) {
+		eval_print(f, &q->sizes, q->n_ranks, q->n_nodes, stdout);
+		return 0;
+	}
+	r = file_read(q->matrix, MATRIX_MAX, &text, &len, err);
+	r = r < 0 ? r : skew_read(q->matrix, text, &bytes, &n_ranks, err);
+	if (r < 0)
+		return r;
+	skew = skew_of(bytes, n_ranks);
+	return eval_skew(f, &skew, n_ranks, q->n_nodes, stdout)
+		       ? 0
+		       : err_set(err, EINVAL, "%s has no curve of alltoall", q->file);
 }
 
 static int plot(const struct fitted *f, const char *path, struct err *err)
@@ -147,7 +174,7 @@ int cmd_model(int argc, char **argv)
 	r = fitted_load(q.file, &f, &err);
 	if (r == 0) {
 		if (strcmp(q.verb, "eval") == 0)
-			eval_print(&f, &q.sizes, q.n_ranks, q.n_nodes, stdout);
+			r = eval(&q, &f, &err);
 		else if (strcmp(q.verb, "check") == 0)
 			is_sound = eval_check(&f, stdout);
 		else

@@ -36,7 +36,10 @@
 
 char *server_network(const struct server *s, char *buf, size_t size)
 {
-	return open_model_network(s->config, s->ops.delay, buf, size);
+	struct asked asked = s->ops.asked;
+
+	asked.kind = -1;
+	return open_model_network(s->config, s->ops.delay, &asked, buf, size);
 }
 
 /* --- time ------------------------------------------------------------------------- */

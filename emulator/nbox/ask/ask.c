@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/open-model.h"
 #include "engine/solve-p2p.h"
 #include "engine/solve-plan.h"
 #include "engine/solver.h"
@@ -61,9 +60,9 @@ const char *ask_decided_by(const struct ask *a)
 	return delay_decided_by(a->delay);
 }
 
-char *ask_network(const struct ask *a, char *buf, size_t size)
+char *ask_network(const struct ask *a, const struct asked *asked, char *buf, size_t size)
 {
-	return open_model_network(a->config, a->delay, buf, size);
+	return open_model_network(a->config, a->delay, asked, buf, size);
 }
 
 static uint32_t parts(enum coll_kind kind, uint32_t n_ranks)

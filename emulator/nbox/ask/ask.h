@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "config/config.h"
+#include "config/open-model.h"
 #include "engine/timing.h"
 
 struct ask;
@@ -41,8 +41,8 @@ const struct config *ask_config(const struct ask *a);
 const char *ask_warning(const struct ask *a);
 /* What its scheduler decides by, after the first question; NULL: it has none. */
 const char *ask_decided_by(const struct ask *a);
-/* "400 GB/s ... between nodes". Return: @buf. */
-char *ask_network(const struct ask *a, char *buf, size_t size);
+/* "400 GB/s ... between nodes", and how far that may be believed. Return: @buf. */
+char *ask_network(const struct ask *a, const struct asked *asked, char *buf, size_t size);
 
 /* Sizes of nccl-tests are of the larger buffer. Return: the bytes of one rank's part where each
  * rank has one, in whole elements; 0: not one for each. */

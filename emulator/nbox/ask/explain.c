@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "config/open-model.h"
 #include "nbox/ask/honest.h"
 #include "nbox/topo/words.h"
 #include "schedule/coll.h"
@@ -139,6 +140,7 @@ static void print_text(const struct subject *s, FILE *to)
 {
 	const struct answer *a = &s->answer;
 	const struct config *c = s->config;
+	const struct asked asked = {(int)s->kind, (double)s->size, (double)s->size};
 	char text[1024], size[32], t[32], b[32];
 
 	fprintf(to, "op          %s of %s", coll_kind_name(s->kind),
@@ -151,10 +153,13 @@ static void print_text(const struct subject *s, FILE *to)
 	fprintf(to, "%s%s\n", c->links ? "; messages by " : "", c->links ? c->links : "");
 	if (c->fabric)
 		print_fabric(c->fabric, to);
-	if (a->plan.n_lanes)
+	if (a->plan.n_lanes) {
+		fprintf(to, "            %s\n",
+			open_model_calibration(c, &asked, text, sizeof(text)));
 		print_plan(&a->plan, to);
-	else
-		fprintf(to, "network     %s\n", ask_network(s->ask, text, sizeof(text)));
+	} else {
+		fprintf(to, "network     %s\n", ask_network(s->ask, &asked, text, sizeof(text)));
+	}
 	if (s->slowest.n_links)
 		print_message(&s->slowest, to);
 	fprintf(to, "bound       %s%s%s\n", units_print_time(a->bound_ns, b, sizeof(b)),
@@ -229,6 +234,7 @@ static int print_json(const struct subject *s, FILE *to)
 {
 	const struct answer *a = &s->answer;
 	const struct config *c = s->config;
+	const struct asked asked = {(int)s->kind, (double)s->size, (double)s->size};
 	char model[1024], network[1024];
 	json_t *o =
 		json_pack("{s:s, s:I, s:i, s:i, s:i, s:s, s:s, s:f, s:f, s:f, s:s, s:s}", "op",
@@ -236,7 +242,7 @@ static int print_json(const struct subject *s, FILE *to)
 			  (int)c->world, "nodes", (int)c->topology.n_nodes, "gpus_per_node",
 			  (int)c->topology.gpus_per_node, "model",
 			  config_model(c, model, sizeof(model)), "network",
-			  ask_network(s->ask, network, sizeof(network)), "modelled_us",
+			  ask_network(s->ask, &asked, network, sizeof(network)), "modelled_us",
 			  a->model_ns / 1e3, "injected_us", (a->ns - a->model_ns) / 1e3, "bound_us",
 			  a->bound_ns / 1e3, "bound_at", a->bound_at, "how", how_text(a));
 	int failed;

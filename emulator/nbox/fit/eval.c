@@ -3,8 +3,10 @@
 
 #include <math.h>
 
+#include "base/units.h"
 #include "calibrate/check.h"
 #include "nbox/fit/print.h"
+#include "schedule/coll.h"
 
 /* "beyond the measured ranks 8 times, bytes 2.5 times"; "" inside. */
 static void print_beyond(const struct fitted_beyond *b, FILE *to)
@@ -35,6 +37,14 @@ static void print_table(const struct fitted *f, const struct curve *c,
 	}
 }
 
+/* Those of @n_ranks: @n_nodes, or where that is 0 as large ones as @c's. */
+static uint32_t nodes_of(const struct curve *c, uint32_t n_ranks, uint32_t n_nodes)
+{
+	uint32_t on_each = c->n_ranks / c->n_nodes;
+
+	return n_nodes ? n_nodes : (n_ranks + on_each - 1) / on_each;
+}
+
 void eval_print(const struct fitted *f, const struct eval_sizes *sizes, uint32_t n_ranks,
 		uint32_t n_nodes, FILE *to)
 {
@@ -44,10 +54,8 @@ void eval_print(const struct fitted *f, const struct eval_sizes *sizes, uint32_t
 
 		/* one table for all curves of a kind and, where they are given, ranks */
 		if (n_ranks) {
-			uint32_t on_each = c.n_ranks / c.n_nodes;
-
+			c.n_nodes = nodes_of(&c, n_ranks, n_nodes);
 			c.n_ranks = n_ranks;
-			c.n_nodes = n_nodes ? n_nodes : (n_ranks + on_each - 1) / on_each;
 		}
 		for (size_t j = 0; j < i; j++)
 			is_first &= f->curves[j].kind != c.kind ||
@@ -56,6 +64,31 @@ void eval_print(const struct fitted *f, const struct eval_sizes *sizes, uint32_t
 		if (is_first)
 			print_table(f, &c, sizes, to);
 	}
+}
+
+bool eval_skew(const struct fitted *f, const struct skew *skew, uint32_t n_ranks, uint32_t n_nodes,
+	       FILE *to)
+{
+	double factor = curve_wire_factor(COLL_ALLTOALL, n_ranks), ns, even_ns;
+	const struct curve *c = f->curves;
+	struct fitted_beyond beyond;
+	char bytes[32];
+
+	while (c < f->curves + f->n && c->kind != COLL_ALLTOALL)
+		c++;
+	if (c == f->curves + f->n)
+		return false;
+	n_nodes = nodes_of(c, n_ranks, n_nodes);
+	fitted_ns(f, COLL_ALLTOALL, n_ranks, n_nodes, skew->even / factor, &even_ns, &beyond);
+	fitted_ns(f, COLL_ALLTOALL, n_ranks, n_nodes, (double)skew->bytes / factor, &ns, &beyond);
+	fprintf(to, "AllToAll, %u ranks on %u node%s\n", n_ranks, n_nodes, n_nodes == 1 ? "" : "s");
+	fprintf(to, "  busiest  rank %u %s %s, %.3f times the mean\n", skew->rank,
+		skew->is_receive ? "receives" : "sends",
+		units_print_bytes(skew->bytes, bytes, sizeof(bytes)),
+		skew->even > 0 ? (double)skew->bytes / skew->even : 1);
+	fprintf(to, "  time     %.2f us; if all sent alike %.2f us", ns / 1e3, even_ns / 1e3);
+	print_beyond(&beyond, to);
+	return true;
 }
 
 bool eval_check(const struct fitted *f, FILE *to)

@@ -149,14 +149,16 @@ static int look_below(const struct modelled *m, struct err *err)
 /* Return: 0; negative errno with the sentence. */
 static int show(const struct modelled *m, struct err *err)
 {
+	const struct perf_row *rows = m->rows.rows, *last = &rows[m->rows.n - 1];
+	struct asked asked = {(int)m->rows.kind, (double)rows->bytes, (double)last->bytes};
 	char network[640], calibration[256];
 	struct sentences w = {.list = {ask_warning(m->ask)}, .n = ask_warning(m->ask) != NULL};
 	struct perf_made made = {.config = m->config,
-				 .network = ask_network(m->ask, network, sizeof(network)),
+				 .network = ask_network(m->ask, &asked, network, sizeof(network)),
 				 .decided_by = ask_decided_by(m->ask),
-				 .calibration = open_model_calibration(
-					 m->config, (double)m->rows.rows[m->rows.n - 1].bytes,
-					 calibration, sizeof(calibration))};
+				 .calibration =
+					 open_model_calibration(m->config, &asked, calibration,
+								sizeof(calibration))};
 	int r = look_above(m, &w, err);
 
 	made.warnings = w.list;

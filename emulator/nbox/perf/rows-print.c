@@ -26,8 +26,6 @@ static void print_head(const struct perf_made *made, const struct nbox_plan *p, 
 		fprintf(to, "# network: %s\n", made->network);
 	if (made->decided_by)
 		fprintf(to, "# decided by: %s\n", made->decided_by);
-	if (strstr(made->calibration, "extrapolated")) /* it knows the sizes, too */
-		fprintf(to, "# %s\n", made->calibration);
 	if (p->n_candidates)
 		fprintf(to,
 			"# <-: from this size on %.*s takes another algorithm, protocol or number of "

@@ -43,11 +43,12 @@ static int parse_device(struct run *run, struct err *err)
 static int check_model(struct run *run, struct err *err)
 {
 	const char *dirs[] = {run->paths.models, NULL};
+	const struct asked asked = {.kind = -1};
 	struct delay_chain *chain = NULL;
 	int r = open_model(run->config, dirs, &chain, err);
 
 	if (r == 0)
-		open_model_network(run->config, chain, run->network, sizeof(run->network));
+		open_model_network(run->config, chain, &asked, run->network, sizeof(run->network));
 	if (r == 0 && delay_warning(chain))
 		snprintf(run->warning, sizeof(run->warning), "%s", delay_warning(chain));
 	delay_free(chain);

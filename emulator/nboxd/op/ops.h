@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "config/config.h"
+#include "config/open-model.h"
 #include "engine/engine.h"
 #include "engine/record-write.h"
 #include "engine/solver.h"
@@ -26,6 +27,7 @@ struct ops {
 	struct payload payload;
 	uint64_t n_ops, n_points, n_messages_in, n_messages_out; /* since the start */
 	uint32_t n_open_ops;
+	struct asked asked; /* the collectives so far */
 	/* of the first op: the summary counts them */
 	bool is_below_bound_told, is_slow_told, is_lag_told, is_peers_told;
 };

@@ -191,6 +191,7 @@ static int fill_collective(struct run *run, struct op *op, struct err *err)
 		op->flows[i].turn = run->turn;
 		op->flows[i].run = run;
 	}
+	asked_add(&c->comms->ops->asked, op->sched->kind, op->sched->bytes, c->n_ranks);
 	return solver_solve(c->comms->ops->solver, c->number, op->sched, &c->members.map,
 			    run->border, run->number, &run->timing, err);
 }

@@ -60,6 +60,17 @@ says "AllReduce, 2 ranks on 1 node: 9 sizes, 1 KiB to 256 KiB" "knows what ran"
 exits 1 "a fit to a run of one real rank" "$NBOX" fit run
 says "no collective of this run went among two or more real ranks" "says why not"
 
+# an all-to-all that is not even: the busiest rank in its busier direction decides
+printf 'kind,ranks,nodes,bytes,us\n' >a2a.csv
+for i in 12 14 16 18 20 22 24 26; do echo "alltoall,4,1,$((2 ** i)),$((10 + 2 ** i * 3 / 4 / 1024))"; done >>a2a.csv
+exits 0 "a fit of all-to-all" "$NBOX" fit --kind alphabeta a2a.csv --out a2a.model
+printf '# bytes, a line for each that sends\n0 4M 1M 1M\n2M 0 2M 2M\n1M 1M 0 7M\n3M 3M 3M 0\n' >skew.txt
+exits 0 "its skewed ops" "$NBOX" model eval --matrix skew.txt a2a.model
+says "busiest  rank 3 receives 10 MiB, 1.333 times the mean" "know the busiest rank"
+says "time     10250.00 us; if all sent alike 7690.00 us" "take what its bytes take"
+exits 1 "a model without all-to-all" "$NBOX" model eval --matrix skew.txt line.model
+says "line.model has no curve of alltoall" "cannot say"
+
 # the links of a fabric: times of a slower one are found again, and other sizes and ranks follow
 printf 'preset: dgx-h100\nclasses: [{preset: dgx-h100, name: node, nic_efficiency: 0.5}]\nnetwork: {preset: dgx-h100, latency: 8us}\n' >slow.yaml
 modelled() { "$NBOX" perf allreduce --fabric "$1" --model nccl --nodes "$2" --gpus-per-node 8 -b "$3" -e "$4" -f 2 --json -; }

@@ -55,7 +55,7 @@ static struct samples measure(const double truth[LINK_NUMBERS])
 			one.ns *= rng_u64(&rng) % 10 ? 1 : 3;
 			samples_add(&s, &one);
 		}
-	samples_sort(&s);
+	samples_merge(&s);
 	return s;
 }
 

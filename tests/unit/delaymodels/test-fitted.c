@@ -51,7 +51,7 @@ static struct fitted fit_all(void)
 			for (double size = 1024; size < 2e9; size *= 2)
 				samples_add(&s, &(struct sample){kind, n, n / 8, CURVE_ANY_PROTO,
 								 size, ns_of(kind, n, size)});
-	samples_sort(&s);
+	samples_merge(&s);
 	f.curves = calloc(64, sizeof(*f.curves));
 	assert_non_null(f.curves);
 	while (samples_next(&s, &from, &f.curves[f.n]) == 1) {
@@ -169,6 +169,32 @@ static void what_was_not_measured_is_counted(void **state)
 	fitted_deinit(&f);
 }
 
+/* Calls to several peers take what an all-to-all of the busiest rank's wire bytes takes. */
+static void a_group_of_calls_is_an_alltoall(void **state)
+{
+	struct fitted f = fit_all();
+	CLEANUP(freep) char *text = text_of(&f);
+	struct nbox_op op = test_op(NBOX_SENDRECV, 32, 4, 1 << 20);
+	struct fitted_beyond b;
+	struct err err;
+	char spec[128];
+	double ns;
+
+	(void)state;
+	save(text);
+	snprintf(spec, sizeof(spec), "fitted:file=%s", path);
+	CHAIN d = test_must_open(spec, NULL, 1);
+	op.n_peers = 2;
+	test_near(test_op_ns(d, &op), ask(&f, NBOX_ALLTOALL, 32, 4, (1 << 20) * 32. / 31, &b),
+		  1e-8);
+	op.n_peers = 1; /* send and receive were not measured */
+	assert_int_equal(delay_op(d, &op, &ns, &err), 1);
+	op.n_peers = 31; /* an older host does not know them */
+	op.struct_size = offsetof(struct nbox_op, n_peers);
+	assert_int_equal(delay_op(d, &op, &ns, &err), 1);
+	fitted_deinit(&f);
+}
+
 #define HEAD "version = 1\nunit = wire bytes\nsource = a.txt\ndate = 2026-11-23\n\n"
 #define LINE \
 	"[alltoall]\nranks = 8\nnodes = 1\nform = alphabeta\nlatency_us = 5\nbandwidth_gbs = 20\n"
@@ -220,6 +246,13 @@ static void an_error_names_its_line(void **state)
 		{HEAD LINE "point = 8 -1\n", "f:12: point: '-1' is no number"},
 		{HEAD "[alltoall]\nranks = 0\n", "f:7: ranks: '0' is no number from 1"},
 		{HEAD "[alltoall]\nranks = 2.5\n", "f:7: ranks: 2.5 is no whole number"},
+		{HEAD "[alltoall]\nranks = 1\nnodes = 1\nform = alphabeta\nlatency_us = 1\n"
+		      "bandwidth_gbs = 1\npoint = 8 1\n",
+		 "f:12: 1 ranks on 1 nodes"},
+		{HEAD LINE "point = 8 1\n"
+			   "[alltoall]\nranks = 8\nnodes = 9\nform = alphabeta\n"
+			   "latency_us = 1\nbandwidth_gbs = 1\npoint = 8 1\n",
+		 "f:19: 8 ranks on 9 nodes"},
 		{HEAD "[alltoall]\nranks\n", "f:7: 'ranks' is neither 'key = value' nor '[kind]'"},
 		{HEAD "[alltoall]\nform = cubic\n", "f:7: 'cubic'; one of alphabeta|sigmoid|table"},
 		{HEAD "[alltoall]\nranks = 8\nnodes = 1\nform = table\npoint = 8 1\n",
@@ -267,6 +300,7 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_read_again),
 		cmocka_unit_test(an_op_takes_what_its_curve_says),
 		cmocka_unit_test(what_was_not_measured_is_counted),
+		cmocka_unit_test(a_group_of_calls_is_an_alltoall),
 		cmocka_unit_test(protocols_share_the_sizes),
 		cmocka_unit_test(an_error_names_its_line),
 		cmocka_unit_test(a_run_with_a_bad_file_does_not_start),
