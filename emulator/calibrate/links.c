@@ -15,6 +15,9 @@
 #define BUDGET 150 /* questions to the predictor */
 #define PULL 1e-3  /* towards a factor of one, for numbers that nothing depends on */
 #define INDIFFERENT 2e-3
+/* How much of an error counts that all ops of its size have. It is the residuals' to mend; only
+ * where nothing else tells links apart it tells them. */
+#define ALIKE 0.1
 
 const char *const link_number_names[LINK_NUMBERS] = {"network latency", "each switch more",
 						     "NIC bandwidth", "GPU port bandwidth",
@@ -35,36 +38,54 @@ struct fit {
 	links_predict predict;
 	void *predictor;
 	struct half fitted, held_out;
+	struct residual_point *points; /* room for all samples */
 	struct err *err;
 };
 
-static int predict(struct fit *f, const double *logs, struct half *half)
+void links_fit_deinit(struct links_fit *fit)
+{
+	free(fit->residuals.list);
+	fit->residuals = (struct residuals){.n = 0};
+}
+
+static int predict(struct fit *f, const double *logs, const struct residuals *residuals,
+		   struct half *half)
 {
 	double factors[LINK_NUMBERS];
 
 	for (int i = 0; i < LINK_NUMBERS; i++)
 		factors[i] = exp(logs[i]);
-	return f->predict(f->predictor, factors, half->list, half->n, half->ns, f->err);
+	return f->predict(f->predictor, factors, residuals, half->list, half->n, half->ns, f->err);
 }
 
-static int band_of(double bytes)
+static double error_of(const struct half *half, size_t i)
 {
-	return bytes <= 65536 ? LINKS_SMALL : bytes >= 67108864 ? LINKS_LARGE : LINKS_BETWEEN;
+	return fabs(log(fmax(half->ns[i], 1) / half->list[i].ns));
 }
 
 static double cost(void *ctx, const double *logs)
 {
+	static const struct residuals none = {.n = 0};
 	struct fit *f = ctx;
-	double sums[LINKS_ALL] = {0}, n[LINKS_ALL] = {0}, sum = 0, pull = 0, bands = 0;
-	int r = predict(f, logs, &f->fitted);
+	double sums[LINKS_ALL] = {0}, n[LINKS_ALL] = {0}, sum = 0, pull = 0, bands = 0, middle;
+	int r = predict(f, logs, &none, &f->fitted);
+	size_t n_points, same;
 
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < f->fitted.n; i++) {
-		int band = band_of(f->fitted.list[i].bytes);
+		int band = sample_band(f->fitted.list[i].bytes);
 
-		sums[band] += fabs(log(fmax(f->fitted.ns[i], 1) / f->fitted.list[i].ns));
 		n[band]++;
+		if (!residual_counts(&f->fitted.list[i]))
+			sums[band] += error_of(&f->fitted, i);
+	}
+	n_points = residual_points(f->fitted.list, f->fitted.ns, f->fitted.n, f->points);
+	for (size_t i = 0; i < n_points; i += same) {
+		same = residual_octave(&f->points[i], n_points - i, &middle);
+		for (size_t j = i; j < i + same; j++)
+			sums[f->points[j].band] += (1 - ALIKE) * fabs(f->points[j].log - middle) +
+						   ALIKE * fabs(f->points[j].log);
 	}
 	for (int band = 0; band < LINKS_ALL; band++) {
 		if (!n[band])
@@ -94,7 +115,7 @@ static int judge(const struct half *half, struct links_error ret[LINKS_BANDS])
 		size_t n = 0;
 
 		for (size_t i = 0; i < half->n; i++)
-			if (band == LINKS_ALL || band == band_of(half->list[i].bytes))
+			if (band == LINKS_ALL || band == sample_band(half->list[i].bytes))
 				errors[n++] = fabs(half->ns[i] / half->list[i].ns - 1);
 		qsort(errors, n, sizeof(*errors), by_value);
 		ret[band] = (struct links_error){.n = n};
@@ -152,16 +173,51 @@ static int search(struct fit *f, const double *most, int budget, double logs[LIN
 	return reached < 0 ? (int)reached : 0;
 }
 
-/* Before, and after a fit to the other half, which leaves @logs. */
+static int find_residuals(struct fit *f, const double *logs, struct residuals *ret)
+{
+	static const struct residuals none = {.n = 0};
+	int r = predict(f, logs, &none, &f->fitted);
+
+	return r < 0 ? r
+		     : residuals_find(f->points,
+				      residual_points(f->fitted.list, f->fitted.ns, f->fitted.n,
+						      f->points),
+				      ret);
+}
+
+/* Judges what is held out. Return: the mean error; negative errno with the sentence. */
+static double try_held_out(struct fit *f, const double *logs, const struct residuals *residuals,
+			   struct links_error ret[LINKS_BANDS])
+{
+	double sum = 0;
+	int r = predict(f, logs, residuals, &f->held_out);
+
+	r = r < 0 ? r : judge(&f->held_out, ret);
+	for (size_t i = 0; r == 0 && i < f->held_out.n; i++)
+		sum += error_of(&f->held_out, i);
+	return r < 0 ? r : sum / (double)f->held_out.n;
+}
+
+/* Before, and after a fit to the other half, which leaves @logs. Return: whether residuals help;
+ * negative errno with the sentence. */
 static int try_halves(struct fit *f, const double *most, double logs[LINK_NUMBERS],
 		      struct links_fit *ret)
 {
-	int r = predict(f, logs, &f->held_out);
+	struct residuals none = {.n = 0}, residuals = none;
+	struct links_error after[LINKS_BANDS];
+	double without = try_held_out(f, logs, &none, ret->before), with = 0;
+	int r = without < 0 ? (int)without : search(f, most, BUDGET, logs);
 
-	r = r < 0 ? r : judge(&f->held_out, ret->before);
-	r = r < 0 ? r : search(f, most, BUDGET, logs);
-	r = r < 0 ? r : predict(f, logs, &f->held_out);
-	return r < 0 ? r : judge(&f->held_out, ret->after);
+	r = r < 0 ? r : find_residuals(f, logs, &residuals);
+	if (r == 0) {
+		without = try_held_out(f, logs, &none, ret->after);
+		with = without < 0 ? without : try_held_out(f, logs, &residuals, after);
+		r = with < 0 ? (int)with : with < without;
+	}
+	if (r == 1)
+		memcpy(ret->after, after, sizeof(after));
+	free(residuals.list);
+	return r;
 }
 
 int links_fit(const struct samples *samples, const double most[LINK_NUMBERS],
@@ -170,12 +226,13 @@ int links_fit(const struct samples *samples, const double most[LINK_NUMBERS],
 	size_t n = samples->n;
 	CLEANUP(freep) struct sample *lists = calloc(2 * n + 1, sizeof(*lists));
 	CLEANUP(freep) double *times = calloc(2 * n + 1, sizeof(*times));
-	struct fit f = {.predict = predictor, .predictor = ctx, .err = err};
+	CLEANUP(freep) struct residual_point *points = calloc(n + 1, sizeof(*points));
+	struct fit f = {.predict = predictor, .predictor = ctx, .points = points, .err = err};
 	double logs[LINK_NUMBERS] = {0};
-	struct links_fit found;
-	int r;
+	struct links_fit found = {.residuals.n = 0};
+	int helps, r;
 
-	if (!lists || !times)
+	if (!lists || !times || !points)
 		return err_set(err, ENOMEM, "out of memory");
 	if (n < SAMPLES_MIN)
 		return err_set(err, EINVAL,
@@ -184,14 +241,16 @@ int links_fit(const struct samples *samples, const double most[LINK_NUMBERS],
 	f.fitted = (struct half){lists, times, 0};
 	f.held_out = (struct half){lists + n, times + n, 0};
 	split(samples, &f);
-	r = try_halves(&f, most, logs, &found);
-	if (r == 0) {
+	r = helps = try_halves(&f, most, logs, &found);
+	if (r >= 0) {
 		f.fitted = (struct half){samples->list, times, n}; /* on from there */
 		r = search(&f, most, BUDGET / 3, logs);
 	}
+	if (r == 0 && helps)
+		r = find_residuals(&f, logs, &found.residuals);
 	for (int i = 0; i < LINK_NUMBERS; i++)
 		found.factors[i] = exp(logs[i]);
 	if (r == 0)
 		*ret = found;
-	return r;
+	return r == -ENOMEM ? err_set(err, ENOMEM, "out of memory") : r;
 }

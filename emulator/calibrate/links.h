@@ -1,8 +1,11 @@
 /* Fits the links of a fabric instead of a curve, so that sizes and ranks that were not measured
- * follow: a factor for each of five numbers, found by what a predictor says of the measured ops. */
+ * follow: a factor for each of five numbers, found by what a predictor says of the measured ops.
+ * What then differs by the size of an op alone, and not by its ranks, is no link's fault: a network
+ * has protocols, and sizes that suit them less. These are the residuals. */
 #pragma once
 
 #include "base/err.h"
+#include "calibrate/residual.h"
 #include "calibrate/sample.h"
 
 enum link_number {
@@ -16,13 +19,13 @@ enum link_number {
 
 extern const char *const link_number_names[LINK_NUMBERS];
 
-/* @ret_ns: of each of @n samples, with the numbers times @factors. Return: 0; negative errno with
- * the sentence. */
+/* @ret_ns: of each of @n samples, with the numbers times @factors and @residuals. Return: 0;
+ * negative errno with the sentence. */
 typedef int (*links_predict)(void *ctx, const double factors[LINK_NUMBERS],
-			     const struct sample *samples, size_t n, double *ret_ns,
-			     struct err *err);
+			     const struct residuals *residuals, const struct sample *samples,
+			     size_t n, double *ret_ns, struct err *err);
 
-enum { LINKS_SMALL, LINKS_BETWEEN, LINKS_LARGE, LINKS_ALL, LINKS_BANDS };
+enum { LINKS_ALL = BANDS, LINKS_BANDS };
 
 extern const char *const links_band_names[LINKS_BANDS];
 
@@ -34,9 +37,12 @@ struct links_error {
 
 struct links_fit {
 	double factors[LINK_NUMBERS]; /* fitted to all */
+	struct residuals residuals;   /* none where they do not help at what is held out */
 	/* at every second size; after a fit to the others */
 	struct links_error before[LINKS_BANDS], after[LINKS_BANDS];
 };
+
+void links_fit_deinit(struct links_fit *fit);
 
 /* @most: of each factor; a link carries no more than its data sheet says. @samples: sorted. Every
  * second size of each group is held out. Return: 0; -EINVAL with the sentence: fewer than four

@@ -4,6 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+int sample_band(double bytes)
+{
+	return bytes <= 65536 ? BAND_SMALL : bytes >= 67108864 ? BAND_LARGE : BAND_BETWEEN;
+}
+
 double sample_size(uint32_t kind, double bytes, uint32_t n_ranks)
 {
 	bool is_part = kind == COLL_ALLGATHER || kind == COLL_REDUCESCATTER ||
@@ -108,8 +113,7 @@ int samples_next(const struct samples *s, size_t *from, struct curve *ret)
 		return -ENOMEM;
 	factor = curve_wire_factor(c.kind, c.n_ranks);
 	for (size_t i = first; i < end; i++)
-		c.points[c.n_points++] =
-			(struct curve_point){list[i].bytes * factor, list[i].ns};
+		c.points[c.n_points++] = (struct curve_point){list[i].bytes * factor, list[i].ns};
 	*from = end;
 	*ret = c;
 	return 1;

@@ -19,6 +19,10 @@ struct samples {
 	size_t n, capacity;
 };
 
+/* Of sizes: latency decides the time of small ones, bandwidth that of large ones. */
+enum { BAND_SMALL, BAND_BETWEEN, BAND_LARGE, BANDS };
+int sample_band(double bytes);
+
 /* The size of a call of @bytes, which count one rank's part where ranks have parts (struct
  * nbox_op). */
 double sample_size(uint32_t kind, double bytes, uint32_t n_ranks);

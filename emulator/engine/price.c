@@ -206,6 +206,22 @@ static int ask(struct price *p, const struct nbox_message *msg, struct nbox_dela
 	return r;
 }
 
+/* What the fabric's measurements say beyond its links; what-ifs add what they add. */
+static int ask_planned(struct price *p, const struct nbox_message *msg, struct nbox_delay *ret)
+{
+	struct nbox_delay base;
+	int r = ask(p, msg, ret);
+
+	if (r < 0 || p->residual == 1)
+		return r;
+	base = *ret;
+	if (!p->is_base_only && delay_works_on_messages(p->delay))
+		r = delay_message(p->delay, &p->op, msg, true, &base, p->err);
+	ret->latency_ns += (p->residual - 1) * base.latency_ns;
+	ret->occupancy_ns += (p->residual - 1) * base.occupancy_ns;
+	return r;
+}
+
 static int price_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane, uint64_t index,
 			 uint64_t bytes, struct nbox_delay *ret)
 {
@@ -245,7 +261,7 @@ static int ask_filling(struct price *p, const struct route *route, struct nbox_m
 	for (uint32_t i = 0; i < route->n_links; i++)
 		links[i].flows = route->filling[i];
 	msg->links = links;
-	r = ask(p, msg, &filling);
+	r = ask_planned(p, msg, &filling);
 	if (r == 0)
 		ret->latency_ns = filling.latency_ns + filling.occupancy_ns - ret->occupancy_ns;
 	return r;
@@ -273,7 +289,7 @@ static int planned_message(void *ctx, uint32_t src, uint32_t dst, uint16_t lane,
 	msg.src = membership_world(p->members, src);
 	msg.dst = membership_world(p->members, dst);
 	add_route(p, routes_get(p->routes, number), &msg);
-	r = ask(p, &msg, ret);
+	r = ask_planned(p, &msg, ret);
 	if (r == 0 && p->op.algo == NBOX_TREE)
 		r = ask_filling(p, routes_get(p->routes, number), &msg, ret);
 	if (r == 0)

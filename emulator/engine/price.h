@@ -33,6 +33,7 @@ struct price {
 	/* where a scheduler plans the op: price-plan.h */
 	const struct nbox_plan *plan; /* or NULL */
 	struct routes *routes;
+	double residual;        /* what the messages take, times that of their links */
 	uint32_t lanes_at_port; /* that share a port's time by turns; their limits add up */
 	bool is_steady_price;   /* a message's price follows from its route and bytes */
 	struct price_known {    /* answers of a uniform chain */

@@ -173,7 +173,13 @@ int planned_init(struct planned *pl, struct price *p, const struct sched *s, str
 	pl->s.root = p->op.root = s->n_ranks ? places_of(&pl->places, s->root) : 0;
 	p->op.algo = pl->plan.algo;
 	p->plan = &pl->plan;
+	p->residual = p->n_nodes > 1
+			      ? fabric_residual(delay_fabric(p->delay), (enum coll_kind)p->op.kind,
+						(double)p->op.bytes)
+			      : 1;
+	pl->plan.base_ns *= p->residual;
 	if (pl->plan.whole_ns >= 0) {
+		pl->plan.whole_ns *= p->residual;
 		pl->plan.whole_ns = whole_over_links(p, &view, pl->plan.whole_ns);
 		return 0;
 	}

@@ -10,6 +10,7 @@
 #define LATENCY_MAX 1e12 /* ns: a quarter of an hour */
 #define RANKS_MAX (1u << 24)
 #define EFFICIENCY_MAX 4
+#define RESIDUAL_MAX 10.0
 
 bool fabric_is_rate(double bytes_per_ns)
 {
@@ -69,6 +70,26 @@ static int check_class(const struct fabric *f, const struct fabric_class *c, str
 				       "class %s: NIC %u is near to GPU %u; GPUs are 0 to %u, in "
 				       "ascending order",
 				       c->name, i, c->nic_gpu[i], c->n_gpus - 1);
+	return 0;
+}
+
+static int check_residuals(const struct fabric *f, struct err *err)
+{
+	for (size_t i = 0; i < f->n_residuals; i++) {
+		const struct fabric_residual *one = &f->residuals[i], *last = i ? one - 1 : NULL;
+
+		if (!(one->factor >= 1 / RESIDUAL_MAX && one->factor <= RESIDUAL_MAX))
+			return err_set(err, EINVAL, "residuals: a factor must be %g to %g",
+				       1 / RESIDUAL_MAX, RESIDUAL_MAX);
+		if (!(one->bytes > 0 && one->bytes <= 1e15) ||
+		    (last && (one->kind < last->kind ||
+			      (one->kind == last->kind && !(one->bytes > last->bytes)))))
+			return err_set(
+				err, EINVAL,
+				"residuals: %s of %g bytes: bytes must be above 0, and rise in "
+				"the order of allreduce, allgather, reducescatter, ...",
+				coll_kind_name(one->kind), one->bytes);
+	}
 	return 0;
 }
 
@@ -279,6 +300,8 @@ int fabric_check(struct fabric *f, struct err *err)
 
 	for (uint32_t i = 0; r == 0 && i < f->n_classes; i++)
 		r = check_class(f, &f->classes[i], err);
+	if (r == 0)
+		r = check_residuals(f, err);
 	if (r == 0)
 		r = check_network(f, err);
 	if (r == 0)

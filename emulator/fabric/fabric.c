@@ -13,6 +13,7 @@ struct fabric *fabric_free(struct fabric *f)
 	free(f->cables);
 	free(f->next_cable);
 	free(f->changes);
+	free(f->residuals);
 	free(f);
 	return NULL;
 }

@@ -104,6 +104,13 @@ struct fabric_fit {
 	double min_bytes, max_bytes; /* nccl-tests' sizes */
 };
 
+/* By what the times of an op between nodes were measured to differ from what the links say, of
+ * @bytes (as struct sched has them): the protocols of a network have sizes that suit them less. */
+struct fabric_residual {
+	uint32_t kind; /* enum coll_kind */
+	double bytes, factor;
+};
+
 struct fabric {
 	char name[FABRIC_NAME_MAX]; /* the preset's, or the file's */
 	char *source;               /* owned: where each part is from, for the summary */
@@ -124,6 +131,8 @@ struct fabric {
 	struct fabric_change *changes; /* owned, sorted by link */
 	size_t n_changes;
 	struct fabric_fit fit;
+	struct fabric_residual *residuals; /* owned, sorted by kind and bytes */
+	size_t n_residuals;
 };
 
 struct fabric_link {
@@ -195,6 +204,10 @@ char *fabric_link_name(const struct fabric *f, uint64_t link, char *buf, size_t 
  * links that match. Negative: as before. Return: 0; -ENOENT with the sentence; -EINVAL; -ENOMEM. */
 int fabric_change(struct fabric *f, const char *name, double bytes_per_ns, double latency_ns,
 		  struct err *err);
+
+/* residual.c: the factor of an op between nodes: between two sizes that were measured, between
+ * their factors; outside them the nearest one's. 1: nothing is known. O(residuals). */
+double fabric_residual(const struct fabric *f, enum coll_kind kind, double bytes);
 
 /* view.c: what an op of @m sees of it: the nbox_fabric of the model ABI, in the fabric's own words.
  * Bandwidths are raw, as NCCL reads them: it does not see that a cable is slow. */

@@ -64,6 +64,15 @@ const struct field fields_fit[] = {
 	FIT("max_bytes", FIELD_RATIO, max_bytes),
 	{0},
 };
+#define RESIDUAL(key, kind, member, choices) \
+	{key, kind, offsetof(struct fabric_residual, member), choices, sizeof(((struct fabric_residual *)0)->member)}
+const struct field fields_residual[] = {
+	RESIDUAL("op", FIELD_CHOICE, kind,
+		 CHOICES("allreduce", "allgather", "reducescatter", "broadcast", "reduce", "alltoall", "gather", "scatter", "sendrecv")),
+	RESIDUAL("bytes", FIELD_RATIO, bytes, NULL),
+	RESIDUAL("factor", FIELD_RATIO, factor, NULL),
+	{0},
+};
 const struct field fields_cable[] = {
 	CABLE("from", FIELD_COUNT, from),
 	CABLE("to", FIELD_COUNT, to),

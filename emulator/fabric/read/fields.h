@@ -22,6 +22,7 @@ extern const struct field fields_class[]; /* end with a NULL key, like the other
 extern const struct field fields_network[];
 extern const struct field fields_cable[];
 extern const struct field fields_fit[];
+extern const struct field fields_residual[];
 
 const struct field *field_find(const struct field *fields, const char *key); /* or NULL */
 /* Return: 0; -EINVAL with the sentence. */

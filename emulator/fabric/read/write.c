@@ -50,6 +50,19 @@ static void write_fit(const struct fabric_fit *fit, FILE *to)
 	}
 }
 
+static void write_residuals(const struct fabric *f, FILE *to)
+{
+	fputs("residuals:\n", to);
+	for (size_t i = 0; i < f->n_residuals; i++) {
+		fputs("  - {", to);
+		for (const struct field *field = fields_residual; field->key; field++) {
+			fputs(field == fields_residual ? "" : ", ", to);
+			field_write(field, &f->residuals[i], to);
+		}
+		fputs("}\n", to);
+	}
+}
+
 static void write_nodes(const struct fabric *f, FILE *to)
 {
 	fputs("nodes:\n", to);
@@ -80,6 +93,8 @@ void fabric_write(const struct fabric *f, FILE *to)
 		write_cables(f, to);
 	if (f->fit.n_points)
 		write_fit(&f->fit, to);
+	if (f->n_residuals)
+		write_residuals(f, to);
 	if (f->n_changes)
 		fputs("links:\n", to);
 	for (size_t i = 0; i < f->n_changes; i++) {

@@ -391,10 +391,40 @@ static int read_fit(struct reader *r, const yaml_node_t *node)
 	return need(r, node, "fitted", needed);
 }
 
+/* residuals: [{op: allreduce, bytes: 8, factor: 1.2}]: what nbox fit --fabric found beyond links.
+ */
+static int read_residuals(struct reader *r, const yaml_node_t *list)
+{
+	static const char *const none[] = {NULL};
+	static const char *const needed[] = {"op", "bytes", "factor", NULL};
+	const yaml_node_item_t *item;
+	int e = yaml_doc_sequence(r->d, list, "residuals");
+	size_t n;
+
+	if (e < 0)
+		return e;
+	item = list->data.sequence.items.start;
+	n = (size_t)(list->data.sequence.items.top - item);
+	r->f->residuals = calloc(n + 1, sizeof(*r->f->residuals));
+	if (!r->f->residuals)
+		return out_of_memory(r);
+	for (size_t i = 0; i < n; i++) {
+		const yaml_node_t *node = yaml_doc_node(r->d, item[i]);
+		struct fabric_residual *one = &r->f->residuals[i];
+
+		if ((e = yaml_doc_mapping(r->d, node, "residuals")) < 0 ||
+		    (e = read_fields(r, node, fields_residual, none, one)) < 0 ||
+		    (e = need(r, node, "residuals", needed)) < 0)
+			return e;
+		r->f->n_residuals++;
+	}
+	return 0;
+}
+
 static int read_top(struct reader *r, const yaml_node_t *root)
 {
-	static const char *const keys[] = {"name",    "preset", "classes", "nodes",
-					   "network", "links",  "fitted",  NULL};
+	static const char *const keys[] = {"name",  "preset", "classes",   "nodes", "network",
+					   "links", "fitted", "residuals", NULL};
 	static const struct field none = {0};
 	const yaml_node_t *name = yaml_doc_get(r->d, root, "name");
 	struct fabric *preset = NULL;
@@ -457,6 +487,7 @@ static int read_all(struct reader *r, uint32_t n_nodes, uint32_t gpus_per_node)
 	const yaml_node_t *network = yaml_doc_get(r->d, root, "network");
 	const yaml_node_t *links = yaml_doc_get(r->d, root, "links");
 	const yaml_node_t *fit = yaml_doc_get(r->d, root, "fitted");
+	const yaml_node_t *residuals = yaml_doc_get(r->d, root, "residuals");
 	const yaml_node_t *nodes = yaml_doc_get(r->d, root, "nodes");
 	struct err err = {""};
 	int e;
@@ -476,7 +507,8 @@ static int read_all(struct reader *r, uint32_t n_nodes, uint32_t gpus_per_node)
 		return e;
 	if (network && (e = read_network(r, network)) < 0)
 		return e;
-	if (fit && (e = read_fit(r, fit)) < 0)
+	if ((fit && (e = read_fit(r, fit)) < 0) ||
+	    (residuals && (e = read_residuals(r, residuals)) < 0))
 		return e;
 	if (!r->has_network)
 		return yaml_doc_refuse(r->d, root, "no network: network: or preset: NAME");

@@ -67,6 +67,19 @@ static void print_numbers(const struct fabric *before, const struct fabric *f,
 	print_time(LINK_GPU_LATENCY, a->gpu_latency_ns, b->gpu_latency_ns, fit, to);
 }
 
+static void print_residuals(const struct residuals *r, FILE *to)
+{
+	double low = INFINITY, high = 0;
+
+	for (size_t i = 0; i < r->n; i++) {
+		low = fmin(low, r->list[i].factor);
+		high = fmax(high, r->list[i].factor);
+	}
+	if (r->n)
+		fprintf(to, "  %-20s x %.3f to %.3f, up to 64 MiB between nodes\n",
+			"residuals by size", low, high);
+}
+
 static struct fabric_fit describe(const struct samples *s, const struct links_fit *fit)
 {
 	struct fabric_fit d = {.n_points = (uint32_t)fit->after[LINKS_ALL].n,
@@ -108,13 +121,39 @@ static void leave_out_tiny(struct samples *s)
 	s->n = n;
 }
 
+/* Says what came of it. @fabric: as it was given. */
+static int write_fitted(struct worlds *w, const char *fabric, const struct samples *samples,
+			const struct links_fit *fit, const char *source, const char *out,
+			struct err *err)
+{
+	static const double ones[LINK_NUMBERS] = {1, 1, 1, 1, 1};
+	static const struct residuals none = {.n = 0};
+	struct fabric before, *f = worlds_fabric(w, ones, &none);
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	before = *f; /* its lists stay where they are */
+	f = worlds_fabric(w, fit->factors, &fit->residuals);
+	if (!f)
+		return -ENOMEM;
+	f->fit = describe(samples, fit);
+	printf("%s, fitted to %zu times of up to %u ranks\n", f->name, samples->n,
+	       f->fit.max_ranks);
+	print_numbers(&before, f, fit, stdout);
+	print_residuals(&fit->residuals, stdout);
+	print_errors(fit, fabric, stdout);
+	r = out ? write_out(f, source, out, err) : 0;
+	if (r == 0 && out)
+		printf("written: %s, for --fabric %s\n", out, out);
+	return r;
+}
+
 int fabric_fit(const char *fabric, struct samples *samples, const char *source, const char *out,
 	       struct err *err)
 {
-	static const double ones[LINK_NUMBERS] = {1, 1, 1, 1, 1};
 	double most[LINK_NUMBERS];
 	struct worlds *w = NULL;
-	struct fabric before, *f;
 	struct links_fit fit;
 	int r;
 
@@ -125,16 +164,8 @@ int fabric_fit(const char *fabric, struct samples *samples, const char *source, 
 		r = links_fit(samples, most, worlds_predict, w, &fit, err);
 	}
 	if (r == 0) {
-		before = *worlds_fabric(w, ones); /* its lists stay where they are */
-		f = worlds_fabric(w, fit.factors);
-		f->fit = describe(samples, &fit);
-		printf("%s, fitted to %zu times of up to %u ranks\n", f->name, samples->n,
-		       f->fit.max_ranks);
-		print_numbers(&before, f, &fit, stdout);
-		print_errors(&fit, fabric, stdout);
-		r = out ? write_out(f, source, out, err) : 0;
-		if (r == 0 && out)
-			printf("written: %s, for --fabric %s\n", out, out);
+		r = write_fitted(w, fabric, samples, &fit, source, out, err);
+		links_fit_deinit(&fit);
 	}
 	worlds_close(w);
 	return r;

@@ -109,9 +109,21 @@ int worlds_open(const char *fabric, const struct samples *samples, struct worlds
 	return r;
 }
 
-static void change(struct world *w, const double factors[LINK_NUMBERS])
+static int change(struct world *w, const double factors[LINK_NUMBERS],
+		  const struct residuals *residuals)
 {
 	struct fabric *f = w->config->fabric;
+	struct fabric_residual *list = calloc(residuals->n + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < residuals->n; i++)
+		list[i] =
+			(struct fabric_residual){residuals->list[i].kind, residuals->list[i].bytes,
+						 residuals->list[i].factor};
+	free(f->residuals);
+	f->residuals = list;
+	f->n_residuals = residuals->n;
 
 	for (uint32_t i = 0; i < f->n_classes; i++) {
 		const struct fabric_class *was = &w->classes[i];
@@ -123,6 +135,7 @@ static void change(struct world *w, const double factors[LINK_NUMBERS])
 	}
 	f->network.latency_ns = w->network.latency_ns * factors[LINK_NET_LATENCY];
 	f->network.hop_latency_ns = w->network.hop_latency_ns * factors[LINK_HOP_LATENCY];
+	return 0;
 }
 
 static int ask_one(struct ask *ask, const struct sample *s, double *ret_ns, struct err *err)
@@ -143,8 +156,9 @@ static int ask_one(struct ask *ask, const struct sample *s, double *ret_ns, stru
 	return r;
 }
 
-int worlds_predict(void *worlds, const double factors[LINK_NUMBERS], const struct sample *samples,
-		   size_t n, double *ret_ns, struct err *err)
+int worlds_predict(void *worlds, const double factors[LINK_NUMBERS],
+		   const struct residuals *residuals, const struct sample *samples, size_t n,
+		   double *ret_ns, struct err *err)
 {
 	struct worlds *w = worlds;
 	struct ask *ask = NULL;
@@ -156,8 +170,8 @@ int worlds_predict(void *worlds, const double factors[LINK_NUMBERS], const struc
 
 		if (world != now) {
 			ask = ask_close(ask);
-			change(world, factors);
-			r = ask_open(world->config, w->paths.models, &ask, err);
+			r = change(world, factors, residuals);
+			r = r < 0 ? r : ask_open(world->config, w->paths.models, &ask, err);
 			now = world;
 		}
 		if (r == 0)
@@ -183,13 +197,13 @@ void worlds_most(const struct worlds *w, double ret[LINK_NUMBERS])
 	}
 }
 
-struct fabric *worlds_fabric(struct worlds *w, const double factors[LINK_NUMBERS])
+struct fabric *worlds_fabric(struct worlds *w, const double factors[LINK_NUMBERS],
+			     const struct residuals *residuals)
 {
 	struct world *largest = w->list;
 
 	for (size_t i = 1; i < w->n; i++)
 		if (w->list[i].n_nodes > largest->n_nodes)
 			largest = &w->list[i];
-	change(largest, factors);
-	return largest->config->fabric;
+	return change(largest, factors, residuals) < 0 ? NULL : largest->config->fabric;
 }

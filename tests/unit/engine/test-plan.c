@@ -274,6 +274,63 @@ static void other_algorithms_take_what_the_plan_says(void **state)
 	world_end(&w);
 }
 
+static struct world world_with(uint32_t nodes, const char *model, const char *what_if,
+			       double factor)
+{
+	static const struct fabric_residual one = {COLL_ALLREDUCE, 65536, 0};
+	struct world w = world_of("dgx-h100", nodes, 8 / nodes, model, what_if);
+
+	w.f->residuals = malloc(sizeof(one));
+	assert_non_null(w.f->residuals);
+	w.f->residuals[0] = one;
+	w.f->residuals[0].factor = factor;
+	w.f->n_residuals = 1;
+	return w;
+}
+
+/* All of an op takes as much longer, what-ifs what they take; no op less than its bound. */
+static void residuals_of_the_fabric_count(void **state)
+{
+	static const char *const models[] = {"planner:lanes=2,rails=1,base=3us",
+					     "planner:algo=tree,lanes=2,rails=1,base=3us",
+					     "planner:algo=nvls,whole=70us"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
+		struct world plain = world_with(8, models[i], NULL, 1);
+		struct world slow = world_with(8, models[i], NULL, 2);
+		struct world quick = world_with(8, models[i], NULL, .1);
+		struct sched s = op_of(&slow, COLL_ALLREDUCE, 1 << 20);
+		double ns = time_of(&plain, COLL_ALLREDUCE, 1 << 20);
+
+		assert_true(fabs(solve_it(&slow, &s, 0).end_ns / (2 * ns) - 1) < 1e-12);
+		assert_true(fabs(solve_it(&slow, &s, 1).end_ns / (2 * ns) - 1) < 1e-9);
+		s = op_of(&quick, COLL_ALLREDUCE, 1 << 30);
+		assert_true(solve_it(&quick, &s, 0).end_ns >= solve_it(&quick, &s, 0).bound_ns);
+		world_end(&plain);
+		world_end(&slow);
+		world_end(&quick);
+	}
+	for (uint32_t nodes = 1; nodes <= 8; nodes *= 8) { /* of other kinds, and in one node */
+		struct world plain = world_with(nodes, models[0], NULL, 1);
+		struct world other = world_with(nodes, models[0], NULL, 2);
+		enum coll_kind kind = nodes == 1 ? COLL_ALLREDUCE : COLL_ALLGATHER;
+
+		assert_true(time_of(&plain, kind, 4096) == time_of(&other, kind, 4096));
+		world_end(&plain);
+		world_end(&other);
+	}
+	for (double factor = 1; factor < 3; factor++) {
+		struct world w = world_with(8, models[0], NULL, factor);
+		struct world late = world_with(8, models[0], "add:hop=all,delay=5us", factor);
+
+		assert_true(fabs(time_of(&late, COLL_ALLREDUCE, 65536) -
+				 time_of(&w, COLL_ALLREDUCE, 65536) - 14 * 5e3) < 1e-3);
+		world_end(&w);
+		world_end(&late);
+	}
+}
+
 static void without_a_fabric_there_is_no_plan(void **state)
 {
 	struct world w = world_of("dgx-h100", 2, 0, "planner", NULL);
@@ -692,6 +749,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_slow_link_of_one_rail_costs_its_lane),
 		cmocka_unit_test(a_large_allreduce_is_near_to_its_bound),
 		cmocka_unit_test(other_algorithms_take_what_the_plan_says),
+		cmocka_unit_test(residuals_of_the_fabric_count),
 		cmocka_unit_test(without_a_fabric_there_is_no_plan),
 		cmocka_unit_test(calls_inside_a_domain_and_out_of_it_overlap),
 		cmocka_unit_test(the_solver_asks_the_scheduler_once),

@@ -1,5 +1,6 @@
 /* Fabric files: what they say, what is wrong in them, and that what is written reads the same. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,11 +136,14 @@ static const char cables[] = "preset: 100gbe\n"
 /* nbox fit --fabric writes efficiencies of its own, and what it found them from. */
 static void a_fitted_fabric_knows_its_error_and_range(void **state)
 {
-	struct fabric *f = good("preset: dgx-h100\nclasses:\n  - preset: dgx-h100\n    name: n\n"
-				"    nic_efficiency: 0.5\n    gpu_efficiency: 0.25\n"
-				"fitted: {points: 12, error: 0.031, min_ranks: 16, max_ranks: 64, "
-				"min_bytes: 8, max_bytes: 17179869184}\n",
-				4);
+	struct fabric *f =
+		good("preset: dgx-h100\nclasses:\n  - preset: dgx-h100\n    name: n\n"
+		     "    nic_efficiency: 0.5\n    gpu_efficiency: 0.25\n"
+		     "fitted: {points: 12, error: 0.031, min_ranks: 16, max_ranks: 64, "
+		     "min_bytes: 8, max_bytes: 17179869184}\n"
+		     "residuals: [{op: allreduce, bytes: 8, factor: 0.5}, {op: allreduce, "
+		     "bytes: 32, factor: 2}, {op: alltoall, bytes: 8, factor: 3}]\n",
+		     4);
 	struct fabric *again;
 	struct fabric_link port, nic;
 	char *text;
@@ -148,6 +152,11 @@ static void a_fitted_fabric_knows_its_error_and_range(void **state)
 	(void)state;
 	assert_int_equal(f->fit.n_points, 12);
 	assert_true(f->fit.error == 0.031 && f->fit.max_bytes == 17179869184.);
+	assert_true(fabric_residual(f, COLL_ALLREDUCE, 4) == 0.5);
+	assert_true(fabs(fabric_residual(f, COLL_ALLREDUCE, 16) - 1) < 1e-12);
+	assert_true(fabric_residual(f, COLL_ALLREDUCE, 64) == 2);
+	assert_true(fabric_residual(f, COLL_ALLTOALL, 1) == 3);
+	assert_true(fabric_residual(f, COLL_REDUCE, 8) == 1);
 	assert_int_equal(fabric_path(f, 0, 1, FABRIC_NIC_NEAR, links), 2);
 	fabric_link(f, links[0], &port);
 	assert_true(port.bytes_per_ns == 450 * .25);
@@ -160,6 +169,8 @@ static void a_fitted_fabric_knows_its_error_and_range(void **state)
 	again = good(text, 16);
 	assert_int_equal(again->n_nodes, 16);
 	assert_memory_equal(&again->fit, &f->fit, sizeof(f->fit));
+	assert_int_equal(again->n_residuals, 3);
+	assert_memory_equal(again->residuals, f->residuals, 3 * sizeof(*f->residuals));
 	assert_true(again->classes[0].nic_efficiency == .5);
 	fabric_free(again);
 	fabric_free(f);
@@ -271,6 +282,12 @@ static void what_is_wrong_is_said_with_its_place(void **state)
 		{"preset: p5\nlinks: [{link: node9.nic0, bandwidth: 1Gbps}]\n", "there are 0 to 1",
 		 2},
 		{"preset: p5\nlinks: [{link: node0.nic0, bandwidth: 0Gbps}]\n", "is zero", 2},
+		{"preset: p5\nresiduals: [{op: allreduce, bytes: 8}]\n", "'factor:' is missing", 2},
+		{"preset: p5\nresiduals: [{op: allreduce, bytes: 8, factor: 0}]\n",
+		 "a factor must be 0.1 to 10", 2},
+		{"preset: p5\nresiduals: [{op: reduce, bytes: 8, factor: 1}, {op: allreduce, "
+		 "bytes: 9, factor: 1}]\n",
+		 "AllReduce of 9 bytes: bytes must be above 0, and rise", 2},
 		{"preset: !!binary p5\n", "tags (!) are not taken", 2},
 		{"name: \"a\\uFFFEb\"\npreset: p5\n", "a control character in the text", 2},
 		{"preset: p5\nclasses: [{preset: p5, domain_nodes: 0}]\n",
