@@ -90,7 +90,7 @@ static int plan(void *model, const struct nbox_op *op, const struct nbox_fabric 
 		ret->n_lanes *= 2;
 		ret->chunk_bytes /= 2;
 	}
-	ret->source = "its parameters";
+	ret->source = "the parameters of pinned";
 	return 0;
 }
 

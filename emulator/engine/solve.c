@@ -176,6 +176,17 @@ static int add_reductions(const struct sched *s, struct price *p, struct timing 
 	return r;
 }
 
+static int alltoall_ns(const struct planned *pl, struct price *p, int force_sim, double *ret_ns,
+		       struct err *err)
+{
+	int r = force_sim ? check_size(&pl->s, p, err) : 0;
+
+	if (r)
+		return r;
+	return force_sim ? planned_alltoall_sim(pl, p, ret_ns, err)
+			 : planned_alltoall(pl, p, ret_ns);
+}
+
 /* The messages of a plan. */
 static int from_plan(struct planned *pl, struct price *p, int force_sim, struct timing *t,
 		     struct err *err)
@@ -189,10 +200,13 @@ static int from_plan(struct planned *pl, struct price *p, int force_sim, struct 
 	}
 	if (pl->s.kind == COLL_ALLTOALL) {
 		t->how = force_sim ? SOLVE_SIM : SOLVE_SYMMETRY;
-		r = force_sim ? check_size(&pl->s, p, err) : planned_alltoall(pl, p, &t->end_ns);
-		if (!r && force_sim)
-			r = planned_alltoall_sim(pl, p, &t->end_ns, err);
+		r = alltoall_ns(pl, p, force_sim, &t->end_ns, err);
 		t->model_ns = t->end_ns;
+		if (!r && delay_works_on_messages(p->delay)) {
+			p->is_base_only = true;
+			r = alltoall_ns(pl, p, force_sim, &t->model_ns, err);
+			p->is_base_only = false;
+		}
 		t->is_near = !force_sim && price_period(p, pl->s.n_ranks) == pl->s.n_ranks;
 	} else {
 		r = from_messages(&pl->s, p, NULL, force_sim, t, err);

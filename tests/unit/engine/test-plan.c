@@ -664,6 +664,23 @@ static void a_what_if_on_messages_wants_some(void **state)
 	world_end(&w);
 }
 
+static void what_is_injected_into_an_alltoall_is_not_the_models(void **state)
+{
+	struct world w = world_of("dgx-h100", 4, 8, "planner", "add:hop=inter,delay=1ms");
+	struct world plain = world_of("dgx-h100", 4, 8, "planner", NULL);
+	struct sched s = op_of(&w, COLL_ALLTOALL, 1 << 16);
+
+	(void)state;
+	for (int force_sim = 0; force_sim < 2; force_sim++) {
+		struct timing t = solve_it(&w, &s, force_sim);
+
+		assert_true(fabs(t.model_ns - solve_it(&plain, &s, force_sim).end_ns) < 1e-3);
+		assert_true(fabs(t.end_ns - t.model_ns - 1e6) < 1e-3);
+	}
+	world_end(&w);
+	world_end(&plain);
+}
+
 static void domains_stand_as_they_first_appear(void **state)
 {
 	static const uint32_t table[] = {9, 0, 8, 3, 1}, sorted[] = {8, 9, 0, 1, 3};
@@ -760,6 +777,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_group_of_all_with_all_shares_its_leaf),
 		cmocka_unit_test(a_group_of_all_with_all_stays_a_group),
 		cmocka_unit_test(domains_stand_as_they_first_appear),
+		cmocka_unit_test(what_is_injected_into_an_alltoall_is_not_the_models),
 		cmocka_unit_test(a_what_if_on_messages_wants_some),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
 		cmocka_unit_test(a_lone_rank_leaves_by_its_own_nic),
