@@ -11,6 +11,7 @@
 #define FITTED_PROTOS "any|ll|ll128|simple" /* any, then enum nbox_proto */
 #define FITTED_SENTENCE 320
 #define FITTED_SOURCE 200
+#define FITTED_BYTES_MAX (16u << 20)
 
 struct fitted {
 	char source[FITTED_SOURCE], date[16];

@@ -13,17 +13,15 @@
 #include "fitted-file.h"
 #include "nbox-delaymodel.h"
 
-#define FILE_MAX_BYTES (4u << 20)
-
 static int read_file(const struct nbox_host *host, const char *file, char **ret_text,
 		     size_t *ret_len)
 {
 	FILE *f = fopen(file, "rb");
-	char *text = f ? malloc(FILE_MAX_BYTES) : NULL;
-	size_t len = text ? fread(text, 1, FILE_MAX_BYTES, f) : 0;
-	int bad = !text || ferror(f) || len == FILE_MAX_BYTES;
+	char *text = f ? malloc(FITTED_BYTES_MAX) : NULL;
+	size_t len = text ? fread(text, 1, FITTED_BYTES_MAX, f) : 0;
+	int bad = !text || ferror(f) || len == FITTED_BYTES_MAX;
 
-	if (bad && len == FILE_MAX_BYTES)
+	if (bad && len == FITTED_BYTES_MAX)
 		host->error(host, "file: %s is too large for a fitted model", file);
 	else if (bad)
 		host->error(host, "file: cannot read %s: %s", file, strerror(errno));

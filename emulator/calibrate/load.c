@@ -7,14 +7,12 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 
-#define BYTES_MAX (4u << 20)
-
 int fitted_load(const char *path, struct fitted *ret, struct err *err)
 {
 	CLEANUP(freep) char *text = NULL;
 	char sentence[FITTED_SENTENCE];
 	size_t len;
-	int r = file_read(path, BYTES_MAX, &text, &len, err);
+	int r = file_read(path, FITTED_BYTES_MAX, &text, &len, err);
 
 	if (r < 0)
 		return r;

@@ -120,14 +120,33 @@ static char *name_sources(const struct request *q, char *buf, size_t size)
 	return plain_text(buf);
 }
 
+/* Only what can be read again. */
 static int write_model(const struct fitted *f, const char *path, struct err *err)
 {
-	FILE *to;
-	int r = file_create(path, &to, err);
+	CLEANUP(freep) char *text = NULL;
+	char sentence[FITTED_SENTENCE];
+	size_t len;
+	FILE *to = open_memstream(&text, &len);
+	struct fitted again;
+	int r;
 
+	if (!to)
+		return err_set(err, ENOMEM, "out of memory");
+	fitted_write(f, to);
+	r = file_close(to);
+	if (r < 0)
+		return err_set(err, -r, "%s: %s", path, strerror(-r));
+	if (len >= FITTED_BYTES_MAX || fitted_parse(path, text, len, &again, sentence) < 0)
+		return err_set(
+			err, EFBIG,
+			"%zu curves are more than a model holds: fit one collective at a time "
+			"(--coll), or fewer numbers of ranks",
+			f->n);
+	fitted_deinit(&again);
+	r = file_create(path, &to, err);
 	if (r < 0)
 		return r;
-	fitted_write(f, to);
+	fwrite(text, 1, len, to);
 	return file_finish(to, path, err);
 }
 

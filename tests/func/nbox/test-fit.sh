@@ -103,6 +103,15 @@ exits 1 "a fabric that is not there" "$NBOX" fit --fabric dgx-h1oo slow.csv
 says "dgx-h100" "has a near one"
 exits 1 "too little" "$NBOX" fit --fabric dgx-h100 <(head -4 slow.csv)
 
+# more numbers of ranks than a model holds
+python3 -IS -c '
+print("kind,ranks,nodes,bytes,us")
+for r in range(2, 4200):
+    for i in range(5): print("allreduce,%d,2,%d,%d" % (r, 8 << i, 5 + i))' >worlds.csv
+exits 1 "a fit of too much" "$NBOX" fit worlds.csv --out worlds.model
+says "4198 curves are more than a model holds: fit one collective at a time" "is refused"
+check "nothing is written that could not be read" test ! -e worlds.model
+
 # CSV without ranks
 (echo bytes,us; for i in 1 2 4 8 16 32; do echo "$((i * 1024)),$((i + 5))"; done) >bare.csv
 exits 0 "what the file does not say" "$NBOX" fit --coll alltoall --ranks 8 --nodes 1 bare.csv
