@@ -145,7 +145,7 @@ static void choices_svg(const struct perf_rows *r, const struct panel *p, FILE *
 		const struct nbox_plan *now = &r->rows[i].answer.plan;
 		const struct nbox_plan *before = i ? &r->rows[i - 1].answer.plan : NULL;
 		double x = LEFT + WIDTH * across(r, i), end = p->top + HEIGHT;
-		bool is_right = across(r, i) > 0.8; /* the words stand before it */
+		bool is_right = across(r, i) > 0.85; /* the words stand before it */
 
 		if (!now->n_lanes ||
 		    (before && before->algo == now->algo && before->proto == now->proto))
