@@ -52,22 +52,8 @@ static uint32_t count_nodes(const struct topology *t, const struct membership *m
 static void tree_flows(const struct sched *s, uint32_t ret[2])
 {
 	uint32_t per_node = s->ranks_per_node ? s->ranks_per_node : 1;
-	uint32_t n_nodes = s->n_ranks / per_node, node, most = 0;
-	int tree;
 
-	/* Inner nodes of one tree are leaves of the other: 3 + 1 at most. */
-	for (node = 0; node < n_nodes && most < 4; node++) {
-		uint32_t n = 0;
-
-		for (tree = 0; tree < 2; tree++) {
-			int32_t parent, child[2];
-
-			sched_dtree(n_nodes, node, tree, &parent, child);
-			n += (parent >= 0) + (child[0] >= 0) + (child[1] >= 0);
-		}
-		most = n > most ? n : most;
-	}
-	ret[NBOX_INTER] = (most ? most : 1) * s->n_channels;
+	ret[NBOX_INTER] = sched_dtree_edges(s->n_ranks / per_node) * s->n_channels;
 	/* per_node 1 may also say "uneven": then tree edges can lie inside a node */
 	ret[NBOX_INTRA] = per_node == 1 ? ret[NBOX_INTER] : (per_node > 2 ? 4 : 2) * s->n_channels;
 }

@@ -30,7 +30,7 @@ struct price {
 	bool has_difference;
 	bool is_by_ranks; /* see delay.h: messages to and from named ranks have own classes */
 
-	/* where a scheduler plans the op: price-plan.h */
+	/* where a scheduler plans the op: solve-plan.h */
 	const struct nbox_plan *plan; /* or NULL */
 	struct routes *routes;
 	double residual;        /* what the messages take, times that of their links */

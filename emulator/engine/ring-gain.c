@@ -6,49 +6,65 @@
 /* What a large loop's chunks take, by kind of hop: all slices of a chunk out of one port, and one
  * slice to the next rank. */
 struct chunks {
-	double n, n_full; /* all; as large as the first */
-	double full[RING_CLASSES],
-		last[RING_CLASSES]; /* at a port: one of the first, of the last */
-	double all[RING_CLASSES];   /* at a port */
-	double hop[RING_CLASSES];   /* the first chunk's slice that takes longest */
+	double n, n_full;          /* all; as large as the first */
+	double full[RING_CLASSES]; /* at a port: one of the first */
+	double all[RING_CLASSES];  /* at a port */
+	double hop[RING_CLASSES];  /* the first chunk's slice that takes longest */
 	double reduction;
 };
 
+static uint64_t chunk_bytes(const struct ring *g, uint32_t chunk, uint64_t loop, uint32_t slice)
+{
+	return first_bytes(g, chunk + 1 == g->n ? 0 : chunk + 1, loop, slice);
+}
+
+/* Behind the chunks that are as large as chunk @first: chunks only get smaller. */
+static uint32_t run_end(const struct ring *g, uint64_t loop, uint32_t first)
+{
+	uint32_t low = first, high = g->n;
+
+	while (high - low > 1) {
+		uint32_t mid = low + (high - low) / 2, j = 0;
+
+		while (j < g->slices &&
+		       chunk_bytes(g, mid, loop, j) == chunk_bytes(g, first, loop, j))
+			j++;
+		if (j == g->slices)
+			low = mid;
+		else
+			high = mid;
+	}
+	return high;
+}
+
 static int load_sizes(struct ring *g, uint64_t loop, struct chunks *c)
 {
-	struct nbox_delay d[RING_CLASSES][MAX_SLICES] = {0};
-	uint64_t known[MAX_SLICES], bytes;
-	int r = 0;
-
-	*c = (struct chunks){.n = g->n};
-	for (uint32_t i = 0; i < g->n; i++) {
+	*c = (struct chunks){.n = g->n, .n_full = run_end(g, loop, 0)};
+	for (uint32_t i = 0, end; i < g->n; i = end) {
 		double port[RING_CLASSES] = {0};
-		bool is_full = true;
 
+		end = run_end(g, loop, i);
 		for (uint32_t j = 0; j < g->slices; j++) {
-			bytes = first_bytes(g, i + 1 == g->n ? 0 : i + 1, loop, j);
-			for (uint32_t hop = 0; hop < g->hops.n && r == 0; hop++) {
-				if (i == 0 || bytes != known[j])
-					r = cost_of(g, hop, bytes, &d[hop][j]);
-				port[hop] += d[hop][j].occupancy_ns;
+			uint64_t bytes = chunk_bytes(g, i, loop, j);
+
+			for (uint32_t hop = 0; hop < g->hops.n; hop++) {
+				struct nbox_delay d;
+				int r = cost_of(g, hop, bytes, &d);
+
+				if (r)
+					return r;
+				port[hop] += d.occupancy_ns;
 				if (i == 0)
 					c->hop[hop] =
-						fmax(c->hop[hop],
-						     d[hop][j].occupancy_ns + d[hop][j].latency_ns);
+						fmax(c->hop[hop], d.occupancy_ns + d.latency_ns);
 			}
 			if (i == 0)
 				c->reduction = fmax(c->reduction, reduction(g, bytes));
-			is_full = is_full && (i == 0 || bytes == known[j]);
-			known[j] = bytes;
 		}
-		if (r)
-			return r;
 		for (uint32_t hop = 0; hop < g->hops.n; hop++) {
 			c->full[hop] = i == 0 ? port[hop] : c->full[hop];
-			c->last[hop] = port[hop];
-			c->all[hop] += port[hop];
+			c->all[hop] += (end - i) * port[hop];
 		}
-		c->n_full += is_full && c->n_full == i;
 	}
 	return 0;
 }

@@ -22,7 +22,7 @@ struct routes {
 	uint32_t gpu_flows;   /* lanes at a GPU's port */
 	uint32_t edges;       /* of the domain with most, in both trees; 0: no tree */
 	uint32_t nic_flows;   /* SCHED_DIRECT: ranks at a NIC */
-	bool is_even;         /* domains of equal size */
+	bool is_even;         /* domains of equal size, but for the last one */
 	uint32_t group;       /* ranks, after which the same begins again; n_ranks: it does not */
 	struct bitmap is_odd; /* groups: links of it were changed, or it is cut */
 	uint32_t n_odd;
@@ -226,25 +226,6 @@ static int count_path(struct routes *r, uint32_t src, uint32_t dst, uint32_t rai
 	return 0;
 }
 
-/* The most edges that a domain has in both trees: inner in one, leaf in the other. */
-static uint32_t tree_edges(uint32_t n_domains)
-{
-	uint32_t most = 0;
-
-	for (uint32_t i = 0; i < n_domains && most < 4; i++) {
-		uint32_t n = 0;
-
-		for (int tree = 0; tree < 2; tree++) {
-			int32_t parent, child[2];
-
-			sched_dtree(n_domains, i, tree, &parent, child);
-			n += (parent >= 0) + (child[0] >= 0) + (child[1] >= 0);
-		}
-		most = n > most ? n : most;
-	}
-	return most ? most : 1;
-}
-
 /* @node, or from there on the next node of those to look at: groups are as busy as the first, but
  * for the last one where it is cut. */
 static uint32_t next_of_interest(const struct routes *r, uint32_t node)
@@ -288,7 +269,7 @@ static int count_flows(struct routes *r)
 
 	r->gpu_flows = s->algo == SCHED_DIRECT ? 1 : r->n_lanes;
 	if (s->algo == SCHED_TREE) {
-		r->edges = tree_edges(sched_n_nodes(s));
+		r->edges = sched_dtree_edges(sched_n_nodes(s));
 		r->gpu_flows *= per == 1 ? r->edges : per > 2 ? 4 : 2;
 	}
 	for (uint32_t rail = 0; rail < r->n_rails && s->algo != SCHED_DIRECT && !e; rail++)

@@ -74,22 +74,3 @@ uint32_t fabric_domain_nodes(const struct fabric *f, uint32_t domain)
 
 	return n < rest ? n : rest;
 }
-
-bool fabric_is_uniform(const struct fabric *f)
-{
-	if (f->n_nodes_runs != 1 || f->n_changes ||
-	    f->n_nodes % f->classes[f->nodes[0].class].domain_nodes)
-		return false;
-	switch (f->network.kind) {
-	case FABRIC_SWITCH:
-		return true;
-	case FABRIC_RAIL:
-	case FABRIC_LEAF_SPINE:
-	case FABRIC_FAT_TREE:
-	case FABRIC_DRAGONFLY: /* at one leaf */
-		return f->n_nodes <= f->network.nodes_per_leaf;
-	case FABRIC_CABLES:
-	default:
-		return f->n_switches == 1;
-	}
-}

@@ -150,9 +150,6 @@ const struct fabric_class *fabric_class_of(const struct fabric *f, uint32_t node
 /* The first node of the domain that @world_rank is in: no two domains have the same. */
 uint32_t fabric_domain(const struct fabric *f, uint32_t world_rank);
 uint32_t fabric_domain_nodes(const struct fabric *f, uint32_t domain); /* how many it has */
-/* No two nodes differ, no link is changed, and all messages between domains that leave by rank i
- * and reach rank i cost the same. */
-bool fabric_is_uniform(const struct fabric *f);
 
 /* check.c: what must hold of all together: positive and finite numbers, n_nics up to
  * FABRIC_NICS_MAX, nodes without gaps, a way from each node to each. Makes next_cable. Return: 0;

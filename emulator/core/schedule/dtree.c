@@ -64,3 +64,21 @@ void sched_dtree(uint32_t n_nodes, uint32_t node, int tree, int32_t *ret_parent,
 	ret_child[0] = to_tree1(n_nodes, child[0]);
 	ret_child[1] = to_tree1(n_nodes, child[1]);
 }
+
+uint32_t sched_dtree_edges(uint32_t n_nodes)
+{
+	uint32_t most = 1;
+
+	for (uint32_t node = 0; node < n_nodes && most < 4; node++) {
+		uint32_t n = 0;
+
+		for (int tree = 0; tree < 2; tree++) {
+			int32_t parent, child[2];
+
+			sched_dtree(n_nodes, node, tree, &parent, child);
+			n += (parent >= 0) + (child[0] >= 0) + (child[1] >= 0);
+		}
+		most = n > most ? n : most;
+	}
+	return most;
+}
