@@ -6,10 +6,31 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "config/open-model.h"
 #include "engine/record-read.h"
 #include "nbox/report/measure.h"
 #include "nbox/report/outcome.h"
 #include "nbox/report/summary.h"
+
+/* The network, and how far the ops of @rec lie outside what was measured; where that cannot be
+ * said, what was said before the run. */
+static void describe_network(const struct run *run, const struct record *rec, char *buf,
+			     size_t size)
+{
+	const char *dirs[] = {run->paths.models, NULL};
+	struct asked asked = {.kind = -1};
+	struct delay_chain *chain = NULL;
+	struct err err;
+
+	snprintf(buf, size, "%s", run->network);
+	for (uint64_t i = 0; i < rec->n_ops; i++)
+		if (rec->ops[i].of && rec->ops[i].kind < COLL_SENDRECV)
+			asked_add(&asked, (enum coll_kind)rec->ops[i].kind, rec->ops[i].bytes,
+				  rec->ops[i].of->n_ranks);
+	if (open_model(run->config, dirs, &chain, &err) == 0)
+		open_model_network(run->config, chain, &asked, buf, size);
+	delay_free(chain);
+}
 
 /* Makes the report of @rec and adds what only this run knows. */
 static int make(const struct run *run, const struct results *res, const struct record *rec,
@@ -19,7 +40,7 @@ static int make(const struct run *run, const struct results *res, const struct r
 
 	if (r < 0)
 		return r;
-	snprintf(ret->network, sizeof(ret->network), "%s", run->network);
+	describe_network(run, rec, ret->network, sizeof(ret->network));
 	report_outcome(ret, exit_code, res->dir);
 	if (run->device == RUN_DEVICE_HOST)
 		snprintf(ret->device, sizeof(ret->device),

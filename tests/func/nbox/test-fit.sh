@@ -68,6 +68,12 @@ printf '# bytes, a line for each that sends\n0 4M 1M 1M\n2M 0 2M 2M\n1M 1M 0 7M\
 exits 0 "its skewed ops" "$NBOX" model eval --matrix skew.txt a2a.model
 says "busiest  rank 3 receives 10 MiB, 1.333 times the mean" "know the busiest rank"
 says "time     10250.00 us; if all sent alike 7690.00 us" "take what its bytes take"
+exits 0 "a run whose ranks send to all by calls" "$NBOX" run --nodes 2 --gpus-per-node 2 --real 0 --device host --model fitted:file=a2a.model --data none --out calls -- \
+	$PERF --op alltoall -b 64K -e 64K -n 2 -w 0 --no-check --no-table
+says " 58.000 us" "takes what an all-to-all of 48 KiB on the wire takes"
+exits 0 "a run of sizes below those that were measured" "$NBOX" run --nodes 2 --gpus-per-node 8 --real 0 --device host --model fitted:file=line.model --data none --out below -- \
+	$PERF --op allreduce -b 256 -e 256 -n 2 -w 0 --no-check --no-table
+says "on points held out, of the worst curve; extrapolated 4 times beyond measured bytes" "says in its summary how far"
 exits 1 "a model without all-to-all" "$NBOX" model eval --matrix skew.txt line.model
 says "line.model has no curve of alltoall" "cannot say"
 
