@@ -97,6 +97,7 @@ ROWS = [
           late={"NBOX_TEST_LATE_GATE": "1000000"}, note="nbox: gates open 1 ms late") for bound in ("", "ddp-512K")),
     Row("four", "two jobs, one cable", "ddp-512K", beside="ddp-512K", later=True, real_hosts=(1,)),
     Row("two cables", "ddp, two GPUs a host", "ddp-512K", gpus=2, real_hosts=(1,)),
+    Row("two cables", "ddp, two GPUs a host, long ops", "long", gpus=2, real_hosts=(1,), iterations=5),
     Row("two cables", "tp x dp", "tp-dp", gpus=2, real_hosts=(1,)),
     # tp's ops in host 0 are local alone, and shorter than that
     Row("two cables", "local ops 2 ms longer", "tp-dp", gpus=2, real_hosts=(1,), base="tp x dp", late={"NBOX_TEST_LATE_OP": "2000000"},
