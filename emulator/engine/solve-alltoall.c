@@ -10,6 +10,8 @@
 #include "base/cleanup.h"
 #include "engine/sim-ports.h"
 
+#define LOOK_MAX 2048 /* ranks of which all pairs are looked at: half a second */
+
 /* What rank @rank sends, or with @is_in receives: the time at its port between domains and at that
  * inside its own, and the longest way of a message. */
 struct port_time {
@@ -33,17 +35,27 @@ static int add_messages(const struct planned *pl, struct price *p, uint32_t src,
 	return 0;
 }
 
+/* Whether each pair is looked at: what-ifs name some ranks, and there are not too many. */
+static bool has_named_ranks(const struct planned *pl, const struct price *p)
+{
+	return price_looks_at_ranks(p) && pl->s.n_ranks <= LOOK_MAX;
+}
+
 /* Ranks of other domains are alike but for their place in it: those of the domain half the way
- * round stand for all. */
+ * round stand for all, where no what-if tells them apart. */
 static int rank_time(const struct planned *pl, struct price *p, uint32_t rank, bool is_in,
 		     struct port_time *t)
 {
 	uint32_t n = pl->s.n_ranks, per = pl->s.ranks_per_node, first = rank - rank % per;
 	uint32_t other = (first + n / per / 2 * per) % n;
+	bool is_each = has_named_ranks(pl, p);
 	int r = 0;
 
 	*t = (struct port_time){0};
-	for (uint32_t i = 0; i < per && !r; i++) {
+	for (uint32_t i = 0; i < n && is_each && !r; i++)
+		if (i != rank)
+			r = add_messages(pl, p, is_in ? i : rank, is_in ? rank : i, 1, t);
+	for (uint32_t i = 0; i < per && !is_each && !r; i++) {
 		uint32_t near = first + i, far = other + i;
 
 		if (near != rank)
@@ -69,7 +81,7 @@ static int uneven(const struct planned *pl, struct price *p, double bound_ns, do
 int planned_alltoall(const struct planned *pl, struct price *p, double *ret_ns)
 {
 	const struct fabric *f = delay_fabric(p->delay);
-	uint32_t end = routes_period(pl->routes);
+	uint32_t end = has_named_ranks(pl, p) ? pl->s.n_ranks : routes_period(pl->routes);
 	double bound_ns = fabric_bound(f, pl->s.kind, pl->s.bytes, 0, p->members, NULL, 0);
 	double longest = 0;
 	int r = 0;

@@ -61,7 +61,7 @@ static void print_row(const struct perf_rows *all, const struct perf_row *r,
 		      const struct perf_row *above, FILE *to)
 {
 	const struct answer *a = &r->answer;
-	double x = a->bound_ns > 0 ? a->model_ns / a->bound_ns : 0;
+	double x = a->bound_ns > 0 ? a->ns / a->bound_ns : 0;
 	char times[32] = "-";
 
 	if (x > 0)

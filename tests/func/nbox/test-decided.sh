@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
 # What ops are decided by: the job's version of NCCL and its variables, the model's parameters, nbox's options.
 . "$(dirname "$0")/lib.sh"
+if is_sanitized; then # what sets a variable of the job alone is no program of ours
+	echo "1..0 # SKIP a sanitized libnbox.so cannot be preloaded into env"
+	exit 0
+fi
 unset NBOX_MODEL
 old=$BUILD/tests/func/nbox/old-nccl.so
 export NBOX_TEST_NCCL=$BUILD/emulator/standins/libnccl.so.2

@@ -681,6 +681,29 @@ static void what_is_injected_into_an_alltoall_is_not_the_models(void **state)
 	world_end(&plain);
 }
 
+/* Wherever a slow rank is: all wait for it, and the simulation says as much. */
+static void an_alltoall_waits_for_any_slow_rank(void **state)
+{
+	double ns[4], sim_ns;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		char what[64];
+		struct world w;
+		struct sched s;
+
+		snprintf(what, sizeof(what), "slow:rank=%d,link=3", 8 * i + 1);
+		w = world_of("dgx-h100", 4, 8, "planner", what);
+		s = op_of(&w, COLL_ALLTOALL, 1 << 20);
+		ns[i] = solve_it(&w, &s, 0).end_ns;
+		sim_ns = solve_it(&w, &s, 1).end_ns;
+		assert_true(fabs(ns[i] - ns[0]) < 1e-9 * ns[0]);
+		assert_true(fabs(ns[i] - sim_ns) <
+			    0.2 * sim_ns); /* queues of others are not in it */
+		world_end(&w);
+	}
+}
+
 static void domains_stand_as_they_first_appear(void **state)
 {
 	static const uint32_t table[] = {9, 0, 8, 3, 1}, sorted[] = {8, 9, 0, 1, 3};
@@ -778,6 +801,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_group_of_all_with_all_stays_a_group),
 		cmocka_unit_test(domains_stand_as_they_first_appear),
 		cmocka_unit_test(what_is_injected_into_an_alltoall_is_not_the_models),
+		cmocka_unit_test(an_alltoall_waits_for_any_slow_rank),
 		cmocka_unit_test(a_what_if_on_messages_wants_some),
 		cmocka_unit_test(ranks_end_by_the_planned_messages),
 		cmocka_unit_test(a_lone_rank_leaves_by_its_own_nic),
