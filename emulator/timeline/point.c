@@ -177,7 +177,7 @@ static double exposed(struct timeline *t, const struct timeline_point *p, const 
 		free_at = fmax(free_at, real_time(b->host, &b->host->at) +
 						(isfinite(b->work) ? b->work : b->gap));
 	from = fmax(fmax(free_at, ready), t->exposed_until);
-	if (!isfinite(free_at) || end <= from)
+	if (!isfinite(free_at) || end - from < 1) /* less is what rounding up has added */
 		return 0;
 	t->exposed_until = end;
 	return end - from;

@@ -413,6 +413,25 @@ static void an_op_that_waits_for_the_one_before_exposes_nothing(void **state)
 	assert_true(times.exposed_ns == 0);
 }
 
+/* A record's ends are whole nanoseconds: the same comes out. */
+static void rounding_exposes_nothing(void **state)
+{
+	struct timeline_times times;
+	struct timeline_node *op;
+
+	(void)state;
+	for (uint64_t k = 0; k < 2; k++) {
+		start(2);
+		op = arrive_at(0, 2, 4, BEFORE_ALL, DEPS(OWN(1)), &times);
+		timeline_end_all(op, 4 * NS + 0.5 * k, 4 * NS);
+		point(3, 2, BEFORE_ALL, DEPS(OWN(1)));
+		arrive_at(0, 4, 5, BEFORE_ALL, DEPS(OWN(2)), &times);
+		assert_true(times.exposed_ns == 0);
+		assert_true(point(5, 10, BEFORE_ALL, DEPS(OWN(3), OTHER(2))).exposed_ns == 2 * NS);
+		close_world(NULL);
+	}
+}
+
 /* The op waits for computation until 9, the host for the op. */
 static void what_the_op_itself_waited_for_is_not_exposed(void **state)
 {
@@ -708,6 +727,7 @@ int main(void)
 		CASE(an_op_on_the_compute_stream_needs_no_points),
 		CASE(stretches_that_several_places_wait_through_are_exposed_once),
 		CASE(an_op_that_waits_for_the_one_before_exposes_nothing),
+		CASE(rounding_exposes_nothing),
 		CASE(what_the_op_itself_waited_for_is_not_exposed),
 		CASE(a_plain_time_knows_of_no_what_ifs),
 		CASE(a_real_rank_that_is_slowed_is_held_at_the_gate),
