@@ -86,8 +86,9 @@ static void note_run(void)
 	versions_tell(ordinal, note_version);
 }
 
-/* What nboxd has ops decided by, before this process checks in anywhere: its version of NCCL, and
- * NCCL's variables. Without memory for it nboxd goes by its own. */
+/* Tells nboxd by what its scheduler decides: the version of NCCL that this process has loaded, and
+ * NCCL's variables. What another thread of the job adds to them meanwhile may be missing. Without
+ * memory the scheduler goes by nboxd's own. */
 static void tell_job(void)
 {
 	char version[32];
@@ -101,9 +102,15 @@ static void tell_job(void)
 	if (!body)
 		return;
 	at = (size_t)(stpcpy(body, version) - body) + 1;
-	for (char **v = environ; *v; v++)
-		if (strncmp(*v, "NCCL_", 5) == 0)
-			at += (size_t)(stpcpy(body + at, *v) - (body + at)) + 1;
+	for (char **v = environ; *v; v++) {
+		size_t length = strlen(*v);
+
+		if (strncmp(*v, "NCCL_", 5) != 0 || length >= bytes - at)
+			continue;
+		memcpy(body + at, *v, length);
+		body[at + length] = '\0';
+		at += length + 1;
+	}
 	known_send(NULL, WIRE_JOB, body, at);
 	free(body);
 }
