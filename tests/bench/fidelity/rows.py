@@ -108,8 +108,8 @@ ROWS = [
     Row("two cables", "tp x dp, long ops", "tp-dp-long", gpus=2, real_hosts=(1,), iterations=5),
     slow("two cables", "tp x dp, slow GPU, long ops", "tp-dp-long", [7], 1.5, gpus=2, real_hosts=(1,), base="tp x dp, long ops", iterations=5),
     Row("slow cable", "slow cable", "ddp-512K", what_if=["slow:rank=3,link=2"], base="ddp ring 512K"),
-    Row("slow cable", "slow cable in the fabric", "ddp-512K", cables={"node3.nic0": 0.5}, base="ddp ring 512K"),
-    Row("slow cable", "slow cable in the fabric, long ops", "long", cables={"node3.nic0": 0.5}, base="long ops", iterations=5),
+    Row("slow cable", "slow cable in the fabric", "ddp-512K", cables={"node3.nic0": 0.5}),
+    Row("slow cable", "slow cable in the fabric, long ops", "long", cables={"node3.nic0": 0.5}, iterations=5),
     Row("latency", "latency 1 ms", "ddp-512K"),
     Row("many", "ddp 8 hosts", "cluster", hosts=8),
     Row("many", "ddp tree 8 hosts", "cluster", hosts=8, tree=True),  # deep enough that children share ports on two levels
