@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "engine/solve-p2p.h"
 #include "engine/solve-plan.h"
 #include "engine/solver.h"
@@ -83,32 +84,119 @@ uint64_t ask_size(enum coll_kind kind, uint64_t bytes, uint32_t n_ranks)
 	return bytes * parts(kind, n_ranks);
 }
 
-/* As rank 0 sees it: one of its two neighbours is on another node. */
-static int ask_p2p(const struct ask *a, uint64_t bytes, const struct membership *m,
-		   struct timing *ret, struct err *err)
-{
-	struct sched_p2p calls[2] = {{.peer = m->n_ranks - 1, .bytes = bytes},
-				     {.peer = 1 % m->n_ranks, .is_send = true, .bytes = bytes}};
-	const struct sched_p2p *list = calls;
-	const uint32_t rank = 0, n = 2;
-	struct sched s = {.kind = COLL_SENDRECV,
-			  .algo = SCHED_DIRECT,
-			  .n_ranks = m->n_ranks,
-			  .ranks_per_node = a->config->topology.gpus_per_node,
-			  .n_channels = 1,
-			  .elem_bytes = 1,
-			  .bytes = bytes,
-			  .chunk_bytes = a->config->chunk_bytes,
-			  .p2p = calls,
-			  .n_p2p = 2};
-	int r = sched_init(&s, err);
+enum { LOOKS_MAX = 1 << 18 }; /* at messages: some 100 ms */
 
-	return r < 0 ? r
-		     : solve_p2p(&rank, 1, &list, &n, a->config->chunk_bytes, &a->config->topology,
-				 m, a->delay, NULL, 0, ret, err);
+static uint64_t first_message(const struct ask *a, uint64_t bytes)
+{
+	return bytes < a->config->chunk_bytes ? bytes : a->config->chunk_bytes;
 }
 
-enum { LOOKS_MAX = 1 << 18 }; /* at messages, for the slowest: some 100 ms */
+/* nccl-tests' sendrecv: each port has one message at a time. */
+struct shift {
+	struct sched s;
+	struct price p;
+	struct planned pl;
+};
+
+static int shift_init(struct shift *sh, const struct ask *a, uint64_t bytes,
+		      const struct membership *m, struct err *err)
+{
+	int r;
+
+	*sh = (struct shift){.s = {.kind = COLL_SENDRECV,
+				   .algo = SCHED_DIRECT,
+				   .n_ranks = m->n_ranks,
+				   .ranks_per_node = 1,
+				   .n_channels = 1,
+				   .elem_bytes = 1,
+				   .bytes = bytes}};
+	price_init(&sh->p, &sh->s, &a->config->topology, m, a->delay, 0, err);
+	if (!delay_has_plan(a->delay))
+		return 0;
+	r = planned_init(&sh->pl, &sh->p, &sh->s, err);
+	sh->p.lanes_at_port = sh->pl.plan.n_lanes;
+	return r;
+}
+
+struct sender {
+	double key;
+	uint32_t rank;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct sender *x = a, *y = b;
+
+	return x->key != y->key ? (x->key < y->key ? -1 : 1) : x->rank < y->rank ? -1 : 1;
+}
+
+/* Sorts the ranks but the first and the last by their messages' class, or, where chance says what
+ * each message costs, the dearest first one first. Return: 0; negative errno with the sentence. */
+static int sort_senders(struct shift *sh, uint64_t chunk, bool is_chance, struct sender *ret)
+{
+	struct sim_cost cost = price_cost(&sh->p);
+	struct nbox_delay delay;
+	int r = 0;
+
+	for (uint32_t i = 1; r == 0 && i + 1 < sh->s.n_ranks; i++, ret++) {
+		ret->rank = i;
+		if (!is_chance) {
+			ret->key = price_class(&sh->p, i, i + 1, 0);
+			continue;
+		}
+		r = cost.message(cost.ctx, i, i + 1, 0, 0, chunk, &delay);
+		ret->key = -delay.latency_ns - delay.occupancy_ns;
+	}
+	return r;
+}
+
+/* When the last rank has sent and received. One message of each class stands for all; where there
+ * are none, those that begin slowest. Rank 0's calls are its predecessor's message, too. */
+static int shift_solve(const struct ask *a, uint64_t bytes, const struct membership *m,
+		       struct timing *ret, struct err *err)
+{
+	const struct config *c = a->config;
+	uint32_t n_ranks = m->n_ranks, n = 1, n_senders = n_ranks > 2 ? n_ranks - 2 : 0;
+	uint64_t n_messages = bytes / c->chunk_bytes + 1, most = LOOKS_MAX / n_messages + 1;
+	bool is_chance = delay_has_message(a->delay) && !delay_is_uniform(a->delay) &&
+			 !delay_is_by_ranks(a->delay);
+	CLEANUP(freep) struct sender *senders = calloc(n_ranks, sizeof(*senders));
+	CLEANUP(freep) struct sched_p2p *calls = calloc(n_ranks + 1, sizeof(*calls));
+	CLEANUP(freep) const struct sched_p2p **calls_of = calloc(n_ranks, sizeof(*calls_of));
+	CLEANUP(freep) uint32_t *ranks = calloc(n_ranks, sizeof(*ranks));
+	CLEANUP(freep) uint32_t *n_calls = calloc(n_ranks, sizeof(*n_calls));
+	struct shift sh;
+	int r;
+
+	if (!senders || !calls || !calls_of || !ranks || !n_calls)
+		return err_set(err, ENOMEM, "out of memory");
+	r = shift_init(&sh, a, bytes, m, err);
+	if (r == 0)
+		r = sort_senders(&sh, first_message(a, bytes), is_chance, senders);
+	planned_deinit(&sh.pl);
+	if (r < 0)
+		return r;
+	qsort(senders, n_senders, sizeof(*senders), by_key);
+	calls[0] = (struct sched_p2p){.peer = n_ranks - 1, .bytes = bytes};
+	calls[1] = (struct sched_p2p){.peer = 1 % n_ranks, .is_send = true, .bytes = bytes};
+	calls_of[0] = calls;
+	n_calls[0] = 2;
+	for (uint32_t i = 0; i < n_senders && n <= most; i++) {
+		if (!is_chance && i > 0 && senders[i].key == senders[i - 1].key)
+			continue;
+		ranks[n] = senders[i].rank;
+		calls[n + 1] = (struct sched_p2p){.peer = senders[i].rank + 1,
+						  .is_send = true,
+						  .bytes = bytes};
+		calls_of[n] = &calls[n + 1];
+		n_calls[n++] = 1;
+	}
+	r = solve_p2p(ranks, n, calls_of, n_calls, c->chunk_bytes, &c->topology, m, a->delay, NULL,
+		      0, ret, err);
+	if (r == 0)
+		ret->is_near = is_chance && n <= n_senders;
+	return r;
+}
 
 /* For all ranks' ops. */
 static struct sched sched_of(const struct config *c, enum coll_kind kind, uint64_t bytes,
@@ -125,19 +213,20 @@ static struct sched sched_of(const struct config *c, enum coll_kind kind, uint64
 			      .chunk_bytes = c->chunk_bytes};
 }
 
-/* Fills @ret where this connection's first message takes longer. */
+/* Fills @ret where this connection's first message, of so many bytes, takes longer. */
 static int look_at(struct price *p, const struct planned *pl, const struct sched_conn *conn,
-		   struct asked_message *ret, struct err *err)
+		   uint64_t bytes, struct asked_message *ret, struct err *err)
 {
 	struct sim_cost cost = price_cost(p);
 	uint64_t links[FABRIC_PATH_MAX];
-	struct asked_message m = {.src = conn->src, .dst = conn->dst, .lane = conn->lane};
+	struct asked_message m = {.src = conn->src,
+				  .dst = conn->dst,
+				  .lane = conn->lane,
+				  .bytes = bytes};
 	const struct route *route;
 	uint32_t number = routes_find(pl->routes, conn->src, conn->dst, conn->lane);
-	int r;
+	int r = cost.message(cost.ctx, conn->src, conn->dst, conn->lane, 0, bytes, &m.delay);
 
-	m.bytes = sched_message_bytes(&pl->s, conn->src, conn->dst, conn->lane, 0);
-	r = cost.message(cost.ctx, conn->src, conn->dst, conn->lane, 0, m.bytes, &m.delay);
 	if (r < 0 || number == ROUTE_NONE ||
 	    m.delay.latency_ns + m.delay.occupancy_ns <=
 		    ret->delay.latency_ns + ret->delay.occupancy_ns)
@@ -156,6 +245,21 @@ static int look_at(struct price *p, const struct planned *pl, const struct sched
 	return 0;
 }
 
+static int shift_slowest(const struct ask *a, uint64_t bytes, const struct membership *m,
+			 struct asked_message *ret, struct err *err)
+{
+	struct shift sh;
+	int r = shift_init(&sh, a, bytes, m, err);
+
+	for (uint32_t rank = 0; r == 0 && sh.pl.routes && rank < m->n_ranks; rank++) {
+		const struct sched_conn conn = {.src = rank, .dst = (rank + 1) % m->n_ranks};
+
+		r = look_at(&sh.p, &sh.pl, &conn, first_message(a, bytes), ret, err);
+	}
+	planned_deinit(&sh.pl);
+	return r;
+}
+
 int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes,
 		struct asked_message *ret, struct err *err)
 {
@@ -166,8 +270,13 @@ int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t ele
 	struct planned pl = {.routes = NULL};
 	uint32_t stride = 1, n_looks = 0;
 	struct price p;
-	int r = kind == COLL_SENDRECV || !delay_has_plan(a->delay) ? 1 : sched_init(&s, err);
+	int r;
 
+	if (kind == COLL_SENDRECV) {
+		*ret = slowest;
+		return shift_slowest(a, bytes, &world, ret, err);
+	}
+	r = delay_has_plan(a->delay) ? sched_init(&s, err) : 1;
 	if (r == 0) {
 		price_init(&p, &s, &c->topology, &world, a->delay, 0, err);
 		r = planned_init(&pl, &p, &s, err);
@@ -182,8 +291,13 @@ int ask_slowest(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t ele
 		uint32_t n_in, n_out;
 
 		r = sched_conns(&pl.s, rank, &conns, &n_in, &n_out);
-		for (uint32_t i = 0; r == 0 && i < n_in + n_out; i++, n_looks++)
-			r = look_at(&p, &pl, &conns[(n_in + i) % (n_in + n_out)], &slowest, err);
+		for (uint32_t i = 0; r == 0 && i < n_in + n_out; i++, n_looks++) {
+			const struct sched_conn *k = &conns[(n_in + i) % (n_in + n_out)];
+
+			r = look_at(&p, &pl, k,
+				    sched_message_bytes(&pl.s, k->src, k->dst, k->lane, 0),
+				    &slowest, err);
+		}
 		free(conns);
 	}
 	planned_deinit(&pl);
@@ -219,7 +333,7 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 	int r;
 
 	if (kind == COLL_SENDRECV) {
-		r = ask_p2p(a, bytes, &world, &t, err);
+		r = shift_solve(a, bytes, &world, &t, err);
 	} else {
 		r = sched_init(&s, err);
 		if (r == 0)

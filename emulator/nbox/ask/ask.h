@@ -50,7 +50,7 @@ uint64_t ask_bytes(enum coll_kind kind, uint64_t size, uint32_t elem_bytes, uint
 /* The other way. */
 uint64_t ask_size(enum coll_kind kind, uint64_t bytes, uint32_t n_ranks);
 /* @bytes: count x @elem_bytes, as struct sched has them. COLL_SENDRECV: rank r sends to r + 1 and
- * receives from r - 1. Return: 0; -EINVAL with the sentence; -ENOMEM. */
+ * receives from r - 1; when the last rank has. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
 	   struct answer *ret, struct err *err);
 /* Of that op, the message of the first domain that takes longest. Return: as ask_op(). */

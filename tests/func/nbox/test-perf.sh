@@ -142,6 +142,17 @@ exits 0 "one slow cable of 512" "$NBOX" perf allreduce --preset dgx-h100 --nodes
 exits 0 "and none" "$NBOX" perf allreduce --preset dgx-h100 --nodes 64 -b 1G -e 1G --model nccl:algo=ring --json even.json
 is "$(python3 -IS -c 'import json; a, b = (json.load(open(f))["rows"][0]["modelled_us"] for f in ("slow.json", "even.json")); print(1.05 < a / b < 2)')" True \
 	"costs no more than half of its rail: NCCL does not know of it, and gives that rail as much"
+# 1 GiB from each rank to the next one: the last of all ranks counts, not rank 0
+shifted() { "$NBOX" perf sendrecv --preset dgx-h100 --nodes 4 --model nccl -b 1G -e 1G "$@" | awk '$1 == 1073741824 { print $6 }'; }
+is "$(shifted)" "24991.64" "a send and a receive take what the path between nodes takes"
+is "$(shifted --cable node2.nic0=10Gbps)" "859014.36" "a slow cable far from rank 0 counts"
+is "$(shifted --what-if slow:rank=12,link=400)" "1163951.68" "and a slow rank in the middle of its node"
+exits 0 "nbox explain sendrecv" "$NBOX" explain sendrecv 1GiB --preset dgx-h100 --nodes 4 --model nccl --cable node2.nic0=10Gbps
+says "slowest     a message of 1 MiB from rank 15 to rank 16" "says where"
+says "1 flow has the 1.25 GB/s of node2.nic0.in" "and why"
+exits 0 "a slow rank among 512 with jitter on messages" "$NBOX" explain sendrecv 1GiB --preset dgx-h100 --nodes 64 --model nccl --what-if jitter:on=message,min=0%,max=10% --what-if slow:rank=404,link=400
+says "by a short cut that is near to a simulation of each message" "is found by its first message"
+says "what-ifs    1.16 s in all" "and counts"
 exits 0 "a model that is far above the bound" "$NBOX" perf allreduce --preset dgx-h100 --nodes 16 -b 64M -e 1G -f 16 --model ring
 says "# warning: 1 GiB take " "is warned of"
 says "x the bound (" "with the bound"
