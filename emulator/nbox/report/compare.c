@@ -179,6 +179,7 @@ static struct differences find_differences(const struct compare_side *a,
 	const char *va = a->versions ? a->versions : "", *vb = b->versions ? b->versions : "";
 
 	note(&d, "command", a->info.command, b->info.command);
+	note(&d, "decided by", a->rep.decided_by, b->rep.decided_by);
 	if (a->config && b->config)
 		note_options(&d, a, b);
 	else

@@ -40,6 +40,9 @@ unset NCCL_PROTO
 exits 0 "a variable of the job alone" "$NBOX" run "${world[@]}" --out own --procs 2 -- env NCCL_ALGO=Tree NCCL_MAX_NCHANNELS=2 "${op[@]}"
 says "decided by     NCCL 2.28.9, the job's, NCCL_ALGO=Tree, NCCL_MAX_NCHANNELS=2" "counts"
 is "$(modelled own)" "$(NCCL_ALGO=Tree NCCL_MAX_NCHANNELS=2 expected)" "as nbox perf's own does there"
+exits 0 "nbox compare" "$NBOX" compare job own
+says "   decided by       A: NCCL 2.28.9, the job's" "says what else ops were decided by"
+says "                    B: NCCL 2.28.9, the job's, NCCL_ALGO=Tree, NCCL_MAX_NCHANNELS=2" "of both runs"
 exits 0 "one of nbox alone" env NCCL_ALGO=Tree "$NBOX" run "${world[@]}" --out none --procs 2 -- env -u NCCL_ALGO "${op[@]}"
 is "$(modelled none)" "$(modelled job)" "does not"
 exits 0 "one that is not modelled" "$NBOX" run "${world[@]}" --out cross --procs 2 -- env NCCL_CROSS_NIC=0 "${op[@]}"
