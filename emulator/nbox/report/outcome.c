@@ -67,6 +67,7 @@ static void add_notes(struct report *r, const char *dir)
 			report_warn(r, "%s", line);
 	}
 	plain_text(r->device);
+	plain_text(r->decided_by);
 	plain_text(r->payload_memory);
 }
 

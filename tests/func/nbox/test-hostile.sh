@@ -41,7 +41,7 @@ with open("bad/record.nbox", "r+b") as f: # a frame of zstd with one block that 
     f.write(b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(rows)) + struct.pack("<I", len(rows) << 3 | 1)[:3] + rows)
     f.truncate()
 for name in ("notes.txt", "aborts.txt", "ends.txt"):
-    open("bad/" + name, "wb").write(b"a word " + esc + b"\x9b\xff\r\n" + b"payload in memory of " + esc + b"\n")
+    open("bad/" + name, "wb").write(b"a word " + esc + b"\x9b\xff\r\n" + b"payload in memory of " + esc + b"\ndecided by: " + esc + b"\n")
 json.dump({"exit_code": 3, "network": esc.decode(), "warnings": ["w " + esc.decode()]}, open("bad/summary.json", "w"))
 PY
 exits 0 "report of one that is full of escape sequences" timeout 60 "$NBOX" report --json out.json bad
