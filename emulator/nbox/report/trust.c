@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "config/open-model.h"
 #include "nbox/report/comms.h"
 
 /* Lost are ops of single real ranks. */
@@ -31,6 +32,7 @@ void report_trust(const struct record *rec, const struct record_op *rows, uint64
 {
 	uint64_t below = 0, above = 0;
 	const struct record_op *first = NULL;
+	struct asked asked = {.kind = -1};
 	char size[32];
 	char early[32];
 
@@ -59,6 +61,8 @@ void report_trust(const struct record *rec, const struct record_op *rows, uint64
 			"ERROR: %llu of %llu modelled times are below the bound, which nothing on "
 			"this network can do: the model is wrong here",
 			(unsigned long long)below, (unsigned long long)n);
+	if (first) /* nbox explain takes nccl-tests' sizes */
+		asked_add(&asked, (enum coll_kind)first->kind, first->bytes, first->of->n_ranks);
 	if (first && !report_is_none(r))
 		report_warn(
 			r,
@@ -67,5 +71,6 @@ void report_trust(const struct record *rec, const struct record_op *rows, uint64
 			"which link and why",
 			(unsigned long long)above, (unsigned long long)n,
 			coll_kind_name(first->kind),
-			units_print_bytes(first->bytes, size, sizeof(size)), first->of->n_ranks);
+			units_print_bytes((uint64_t)asked.most_bytes, size, sizeof(size)),
+			first->of->n_ranks);
 }

@@ -52,6 +52,8 @@ C
 fi
 exits 0 "perf --live of a model that is far above the bound" "$NBOX" perf --live allreduce --preset dgx-h100 --nodes 4 --model ring -b 64M -e 64M -n 1 -w 0 --out above
 says "modelled times are more than twice the bound, such as AllReduce of 64 MiB over 32 ranks: nbox explain, with config.yaml of the results, says" "is warned of"
+exits 0 "the same of an all-gather" "$NBOX" perf --live allgather --preset dgx-h100 --nodes 4 --model ring -b 64M -e 64M -n 1 -w 0 --out gather
+says "such as AllGather of 64 MiB over 32 ranks" "has the size that nbox explain takes, not a rank's part"
 exits 0 "nbox explain takes the run's config.yaml" env -u NBOX_MODEL "$NBOX" explain allreduce 64MiB --config above/config.yaml
 says "why         " "and says why"
 exits 0 "perf --live of NCCL's choice" env -u NBOX_MODEL "$NBOX" perf --live allreduce --preset dgx-h100 --nodes 4 -b 8 -e 64M -f 1024 -n 1 -w 0 --exchange messages --out planned
