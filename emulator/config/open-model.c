@@ -69,6 +69,18 @@ static int need_fabric(const struct config *c, struct err *err)
 		where, where[0] ? ": " : "", c->model, where[0] ? "" : ", the default,", names);
 }
 
+/* A model that plans no ops knows what a hop costs, not which cables it takes. */
+static int refuse_cables(const struct config *c, struct err *err)
+{
+	if (!c->values[CONFIG_CABLE].n_items)
+		return 0;
+	return value_refuse(
+		c, CONFIG_CABLE, 0, err,
+		"model %s knows hops, no single cables: take nccl or pinned, or a what-if "
+		"such as slow:node=3,link=2",
+		c->model);
+}
+
 /* A model that plans ops has its own algorithms, channels and chunks: the options pin them. What
  * cannot be pinned counts for the messages that cross the link, where any do. */
 static int pin(const struct config *c, struct delay_chain *d, struct err *err)
@@ -143,7 +155,7 @@ int open_model(const struct config *c, const char *const *dirs, struct delay_cha
 
 	if (r < 0)
 		return put_place(c, dirs, r, err);
-	r = delay_has_plan(chain) ? need_fabric(c, err) : 0;
+	r = delay_has_plan(chain) ? need_fabric(c, err) : refuse_cables(c, err);
 	if (r == 0 && delay_has_plan(chain))
 		r = pin(c, chain, err);
 	if (r < 0)

@@ -37,8 +37,8 @@ static void print_narrowest(const struct asked_message *m, const struct nbox_pla
 	}
 	rate = p->lane_bytes_per_ns[is_inter];
 	if (rate > 0 && rate < least)
-		fprintf(to, "a channel carries %.1f GB/s at most, and there are %u", rate,
-			p->n_lanes);
+		fprintf(to, "a channel carries %s at most, and there are %u",
+			topo_rate(rate, text, sizeof(text)), p->n_lanes);
 	else
 		fprintf(to, "%u flow%s the %s of %s", m->links[at].flows,
 			m->links[at].flows == 1 ? " has" : "s share",
@@ -59,9 +59,9 @@ static void print_why(const struct answer *a, const struct asked_message *m, FIL
 		fprintf(to, ": %s %s has no messages here, the model gives its whole time",
 			ask_algo_name(p->algo), ask_proto_name(p->proto));
 	else if (!m->n_links)
-		fprintf(to, ": %s %s, and each of %u channels to a rank carries %.1f GB/s at most",
+		fprintf(to, ": %s %s, and each of %u channels to a rank carries %s at most",
 			ask_algo_name(p->algo), ask_proto_name(p->proto), p->n_lanes,
-			p->lane_bytes_per_ns[NBOX_INTER]);
+			topo_rate(p->lane_bytes_per_ns[NBOX_INTER], one, sizeof(one)));
 	if (!m->n_links)
 		return;
 	fprintf(to, ": ");

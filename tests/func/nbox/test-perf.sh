@@ -173,6 +173,8 @@ says "dgx-h100, " "by name"
 says "or --model none, a network that takes no time" "and what else there is"
 exits 2 "hops beside a preset" "$NBOX" perf allreduce --preset p5 --inter-bandwidth 1GB/s --model nccl
 says "nbox perf: --inter-bandwidth: model nccl takes links from fabric p5: change them with --cable" "contradict it"
+exits 2 "cables for a model without paths" "$NBOX" perf allreduce --preset p5 --nodes 4 -b 1M -e 1M --model ring --cable node0.nic1=10Gbps
+says "--cable: model ring knows hops, no single cables: take nccl or pinned" "which knows no cables"
 exits 0 "nbox explain" "$NBOX" explain allreduce 1GiB --preset dgx-a100 --nodes 64 --model nccl:algo=ring
 for word in "op          AllReduce of 1 GiB, 512 ranks (64 nodes x 8)" "fabric      dgx-a100: preset dgx-a100" "candidates  by the costs of NCCL " \
 	"<- taken" "choice      ring " "slowest     a message of " ".nic" "bound       " " x the bound" "the scheduler's own estimate: "; do says "$word" "says '$word'"; done
