@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "schedule/rails.h"
 #include "schedule/tree.h"
 
 void border_forest_deinit(struct border_forest *f)
@@ -45,7 +46,7 @@ static struct tree_node tree_node(const struct border_maker *m, const struct sch
 int border_forest_init(struct border_forest *f, const struct border_maker *m, const struct sched *s)
 {
 	/* the channels of one rail have the same trees */
-	uint32_t n_rails = s->n_rails < 2 ? 1 : s->n_rails;
+	uint32_t n_rails = sched_n_rails(s);
 
 	if (n_rails > s->n_channels)
 		n_rails = s->n_channels;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bitmap.h"
-#include "schedule/dtree.h"
+#include "schedule/tree.h"
 
 _Static_assert((int)NBOX_INTRA == (int)HOP_INTRA && (int)NBOX_INTER == (int)HOP_INTER &&
 		       (int)NBOX_SELF == (int)HOP_SELF,
@@ -46,18 +46,6 @@ static uint32_t count_nodes(const struct topology *t, const struct membership *m
 	return n ? n : 1;
 }
 
-/* How many connections leave the busiest rank's port of each kind in the double tree: between nodes
- * to the children and parents in both trees, inside a node up and down the chain. As if all of them
- * were always busy, so that no message is faster than the port. */
-static void tree_flows(const struct sched *s, uint32_t ret[2])
-{
-	uint32_t per_node = s->ranks_per_node ? s->ranks_per_node : 1;
-
-	ret[NBOX_INTER] = sched_dtree_edges(s->n_ranks / per_node) * s->n_channels;
-	/* per_node 1 may also say "uneven": then tree edges can lie inside a node */
-	ret[NBOX_INTRA] = per_node == 1 ? ret[NBOX_INTER] : (per_node > 2 ? 4 : 2) * s->n_channels;
-}
-
 static void set_flows(struct price *p, const struct sched *s)
 {
 	switch (s->algo) {
@@ -65,8 +53,10 @@ static void set_flows(struct price *p, const struct sched *s)
 	case SCHED_CHAIN:
 		p->flows[0] = p->flows[1] = s->n_channels;
 		break;
-	case SCHED_TREE:
-		tree_flows(s, p->flows);
+	case SCHED_TREE: /* as if all edges were always busy: no message is faster than the port */
+		sched_tree_edges(s, &p->flows[NBOX_INTER], &p->flows[NBOX_INTRA]);
+		p->flows[NBOX_INTER] *= s->n_channels;
+		p->flows[NBOX_INTRA] *= s->n_channels;
 		break;
 	case SCHED_DIRECT: /* the simulation shares the ports itself */
 	case SCHED_ALGOS:

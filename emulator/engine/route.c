@@ -264,14 +264,12 @@ static int count_rail(struct routes *r, uint32_t rail)
 static int count_flows(struct routes *r)
 {
 	const struct sched *s = r->s;
-	uint32_t per = s->ranks_per_node;
+	uint32_t inside = 1;
 	int e = 0;
 
-	r->gpu_flows = s->algo == SCHED_DIRECT ? 1 : r->n_lanes;
-	if (s->algo == SCHED_TREE) {
-		r->edges = sched_dtree_edges(sched_n_nodes(s));
-		r->gpu_flows *= per == 1 ? r->edges : per > 2 ? 4 : 2;
-	}
+	if (s->algo == SCHED_TREE)
+		sched_tree_edges(s, &r->edges, &inside);
+	r->gpu_flows = s->algo == SCHED_DIRECT ? 1 : r->n_lanes * inside;
 	for (uint32_t rail = 0; rail < r->n_rails && s->algo != SCHED_DIRECT && !e; rail++)
 		if (lanes_of_rail(r, rail))
 			e = count_rail(r, rail);
@@ -463,11 +461,11 @@ const struct route *routes_get(const struct routes *r, uint32_t number)
 	return &r->list[number];
 }
 
-uint32_t routes_port(const struct routes *r, uint32_t rank, uint32_t hop)
+uint32_t routes_port(const struct routes *r, uint32_t rank, uint32_t number)
 {
 	const struct fabric *f = r->fabric;
 
-	return hop == NBOX_INTER &&
+	return number != ROUTE_NONE && r->list[number].hop == NBOX_INTER &&
 	       fabric_class_of(f, world(r, rank) / f->gpus_per_node)->intra != FABRIC_PCIE;
 }
 

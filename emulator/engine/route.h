@@ -33,9 +33,9 @@ uint32_t routes_find(struct routes *r, uint32_t src, uint32_t dst, uint16_t lane
 int routes_links(const struct routes *r, uint32_t src, uint32_t dst, uint16_t lane,
 		 uint64_t ret_links[FABRIC_PATH_MAX]);
 const struct route *routes_get(const struct routes *r, uint32_t number);
-/* Of comm rank @rank's ports that of messages of @hop: NVLink and NIC have one each; on PCIe there
- * is but one. */
-uint32_t routes_port(const struct routes *r, uint32_t rank, uint32_t hop);
+/* Which of comm rank @rank's ports messages of this route take: 0 the GPU's, 1 the NIC's; on PCIe
+ * these are one, 0. */
+uint32_t routes_port(const struct routes *r, uint32_t rank, uint32_t number);
 /* The ranks r and r + period() do the same: a domain's, or n_ranks. */
 uint32_t routes_period(const struct routes *r);
 /* From @rank on the next one for which none before stands; n_ranks: there are no more. */

@@ -12,25 +12,25 @@
 
 #define LOOK_MAX 2048 /* ranks of which all pairs are looked at: half a second */
 
-/* What rank @rank sends, or with @is_in receives: the time at its port between domains and at that
- * inside its own, and the longest way of a message. */
+/* What a rank sends, or what it receives: how long that takes each of its ports, and the longest
+ * way of a message. */
 struct port_time {
-	double inter_ns, intra_ns, latency_ns;
+	double port_ns[2], latency_ns;
 };
 
-static int add_messages(const struct planned *pl, struct price *p, uint32_t src, uint32_t dst,
-			double times, struct port_time *t)
+/* @times messages of @rank to @peer; with @is_in to @rank. */
+static int add_messages(const struct planned *pl, struct price *p, uint32_t rank, uint32_t peer,
+			bool is_in, double times, struct port_time *t)
 {
+	uint32_t src = is_in ? peer : rank, dst = is_in ? rank : peer, port;
 	struct sim_cost cost = price_cost(p);
 	struct nbox_delay d;
 	int r = cost.message(cost.ctx, src, dst, 0, 0, pl->s.bytes, &d);
 
 	if (r || !times)
 		return r;
-	if (routes_get(pl->routes, routes_find(pl->routes, src, dst, 0))->hop == NBOX_INTER)
-		t->inter_ns += times * d.occupancy_ns;
-	else
-		t->intra_ns += times * d.occupancy_ns;
+	port = routes_port(pl->routes, rank, routes_find(pl->routes, src, dst, 0));
+	t->port_ns[port] += times * d.occupancy_ns;
 	t->latency_ns = fmax(t->latency_ns, d.latency_ns);
 	return 0;
 }
@@ -54,15 +54,14 @@ static int rank_time(const struct planned *pl, struct price *p, uint32_t rank, b
 	*t = (struct port_time){0};
 	for (uint32_t i = 0; i < n && is_each && !r; i++)
 		if (i != rank)
-			r = add_messages(pl, p, is_in ? i : rank, is_in ? rank : i, 1, t);
+			r = add_messages(pl, p, rank, i, is_in, 1, t);
 	for (uint32_t i = 0; i < per && !is_each && !r; i++) {
 		uint32_t near = first + i, far = other + i;
 
 		if (near != rank)
-			r = add_messages(pl, p, is_in ? near : rank, is_in ? rank : near, 1, t);
+			r = add_messages(pl, p, rank, near, is_in, 1, t);
 		if (!r && other != first)
-			r = add_messages(pl, p, is_in ? far : rank, is_in ? rank : far,
-					 (double)(n - per) / per, t);
+			r = add_messages(pl, p, rank, far, is_in, (double)(n - per) / per, t);
 	}
 	return r;
 }
@@ -72,7 +71,7 @@ static int rank_time(const struct planned *pl, struct price *p, uint32_t rank, b
 static int uneven(const struct planned *pl, struct price *p, double bound_ns, double *ret_ns)
 {
 	struct port_time t = {0};
-	int r = add_messages(pl, p, 0, pl->s.n_ranks - 1, 1, &t);
+	int r = add_messages(pl, p, 0, pl->s.n_ranks - 1, false, 1, &t);
 
 	*ret_ns = bound_ns + t.latency_ns;
 	return r;
@@ -90,13 +89,10 @@ int planned_alltoall(const struct planned *pl, struct price *p, double *ret_ns)
 		return uneven(pl, p, bound_ns, ret_ns);
 	for (uint32_t rank = 0; rank < end && !r; rank++)
 		for (int is_in = 0; is_in < 2 && !r; is_in++) {
-			bool has_two = routes_port(pl->routes, rank, NBOX_INTER);
 			struct port_time t;
 
 			r = rank_time(pl, p, rank, is_in, &t);
-			longest =
-				fmax(longest, t.latency_ns + (has_two ? fmax(t.inter_ns, t.intra_ns)
-								      : t.inter_ns + t.intra_ns));
+			longest = fmax(longest, t.latency_ns + fmax(t.port_ns[0], t.port_ns[1]));
 		}
 	/* leaves, groups and the bisection are shared by all: the bound has them */
 	*ret_ns = pl->s.bytes ? fmax(longest, bound_ns) : 0;
@@ -133,15 +129,13 @@ int planned_alltoall_sim(const struct planned *pl, struct price *p, double *ret_
 		return err_set(err, ENOMEM, "no memory for the connections of %u ranks", n);
 	for (uint32_t i = 0; i < n * n && pl->s.bytes; i++) {
 		uint32_t src = i / n, dst = i % n, number = routes_find(pl->routes, src, dst, 0);
-		uint32_t hop =
-			number != ROUTE_NONE ? routes_get(pl->routes, number)->hop : NBOX_INTRA;
 
 		if (src != dst)
 			flows[n_flows++] = (struct port_flow){
 				.src = src,
 				.dst = dst,
-				.egress = 2 * src + routes_port(pl->routes, src, hop),
-				.ingress = 2 * dst + routes_port(pl->routes, dst, hop),
+				.egress = 2 * src + routes_port(pl->routes, src, number),
+				.ingress = 2 * dst + routes_port(pl->routes, dst, number),
 				.order = turn_of(&pl->s, src, dst),
 				.n_messages = 1,
 				.bytes = pl->s.bytes,

@@ -308,10 +308,9 @@ static void split_ports(struct group *g, struct routes *routes)
 	for (uint32_t i = 0; i < g->n_flows; i++) {
 		struct port_flow *flow = &g->flows[i];
 		uint32_t number = routes_find(routes, flow->src, flow->dst, flow->lane);
-		uint32_t hop = number != ROUTE_NONE ? routes_get(routes, number)->hop : NBOX_INTRA;
 
-		flow->egress = 2 * flow->egress + routes_port(routes, flow->src, hop);
-		flow->ingress = 2 * flow->ingress + routes_port(routes, flow->dst, hop);
+		flow->egress = 2 * flow->egress + routes_port(routes, flow->src, number);
+		flow->ingress = 2 * flow->ingress + routes_port(routes, flow->dst, number);
 	}
 }
 

@@ -136,9 +136,8 @@ static double whole_over_links(const struct price *p, const struct fabric_view *
 				     p->members, NULL, 0));
 }
 
-/* The ranks of each domain; all-to-all and its like know no last one that has fewer. 0: they
- * differ.
- */
+/* The ranks of each domain; 0: they differ. The last one may have fewer, but not in direct
+ * algorithms. */
 static uint32_t ranks_per_domain(const struct planned *pl, const struct price *p,
 				 const struct fabric_view *v)
 {

@@ -134,11 +134,10 @@ static bool has_messages_of(const struct chain *c, uint16_t lane)
 	return are_equal(&c->messages, &other);
 }
 
-/* Whether an earlier lane of the same rail, whose hops hence are the same, has the same messages.
- */
+/* Whether the lane before it on its rail, whose hops are the same, has the same messages. */
 static bool is_like_rail(const struct chain *c, uint32_t lane)
 {
-	uint32_t n_rails = c->y->s->n_rails < 2 ? 1 : c->y->s->n_rails;
+	uint32_t n_rails = sched_n_rails(c->y->s);
 
 	return lane >= n_rails && has_messages_of(c, (uint16_t)(lane - n_rails));
 }

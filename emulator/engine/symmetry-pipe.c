@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "engine/pipe-lines.h"
+#include "schedule/rails.h"
 
 struct pipe {
 	struct symmetry *y;
@@ -196,7 +197,7 @@ static int solve_channel(struct pipe *p, uint32_t channel)
 /* Whether an earlier channel did the same. */
 static bool is_known(const struct pipe *p, uint32_t channel)
 {
-	uint32_t n_rails = p->y->s->n_rails < 2 ? 1 : p->y->s->n_rails;
+	uint32_t n_rails = sched_n_rails(p->y->s);
 
 	return !p->y->border && channel >= n_rails &&
 	       has_messages_of(p, channel, channel - n_rails);

@@ -487,11 +487,10 @@ static bool has_messages_of(struct ring *g, uint32_t other)
 	return true;
 }
 
-/* Whether an earlier lane of the same rail, whose hops hence are the same, has the same messages.
- */
+/* Whether the lane before it on its rail, whose hops are the same, has the same messages. */
 static bool is_like_rail(struct ring *g)
 {
-	uint32_t n_rails = g->y->s->n_rails < 2 ? 1 : g->y->s->n_rails;
+	uint32_t n_rails = sched_n_rails(g->y->s);
 
 	return !g->y->border && g->lane >= n_rails && has_messages_of(g, g->lane - n_rails);
 }

@@ -307,7 +307,7 @@ static bool is_known(const struct tree *t, uint32_t channel)
 	const struct symmetry *y = t->y;
 	uint32_t n = y->s->n_ranks, period = y->period ? y->period : n;
 	uint32_t pairs[2][2] = {{0, t->m}, {period - t->m, period}};
-	uint32_t n_rails = y->s->n_rails < 2 ? 1 : y->s->n_rails;
+	uint32_t n_rails = sched_n_rails(y->s);
 
 	if (channel >= n_rails && has_messages_of(t, channel, channel - n_rails))
 		return true;

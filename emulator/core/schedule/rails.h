@@ -12,6 +12,12 @@ static inline uint32_t sched_n_nodes(const struct sched *s)
 	return (s->n_ranks + s->ranks_per_node - 1) / s->ranks_per_node;
 }
 
+/* At least one. */
+static inline uint32_t sched_n_rails(const struct sched *s)
+{
+	return s->n_rails < 2 ? 1 : s->n_rails;
+}
+
 /* The ranks of the node that @rank is in. */
 static inline uint32_t sched_node_ranks(const struct sched *s, uint32_t rank)
 {

@@ -54,6 +54,14 @@ int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t channel
 	return edges_of(s, rank, channel, tree).parent;
 }
 
+void sched_tree_edges(const struct sched *s, uint32_t *ret_inter, uint32_t *ret_intra)
+{
+	uint32_t m = s->ranks_per_node;
+
+	*ret_inter = sched_dtree_edges(sched_n_nodes(s));
+	*ret_intra = m == 1 ? *ret_inter : m == 2 ? 2 : 4;
+}
+
 /* The data of one tree of a channel. */
 static struct span tree_span(const struct sched *s, uint32_t channel, uint32_t tree)
 {
