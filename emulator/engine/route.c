@@ -82,6 +82,12 @@ static uint32_t group_nodes(const struct fabric *f)
 	return group % domain == 0 ? group : 0;
 }
 
+/* Of a fat tree's pod, or a dragonfly's group. */
+static uint32_t pod_nodes(const struct fabric *f)
+{
+	return f->network.nodes_per_leaf * f->network.leaves_per_pod;
+}
+
 /* The node where a link's part of the network begins. */
 static uint32_t node_of(const struct fabric *f, uint64_t link)
 {
@@ -92,7 +98,7 @@ static uint32_t node_of(const struct fabric *f, uint64_t link)
 		return a / leaf_rails(f) * per_leaf;
 	case LINK_POD:
 	case LINK_GROUP:
-		return a * per_leaf * f->network.leaves_per_pod;
+		return a * pod_nodes(f);
 	case LINK_GPU:
 	case LINK_PCIE:
 	case LINK_NIC:
@@ -150,8 +156,13 @@ static int find_odd(struct routes *r)
 		set_odd(r, f->n_nodes - 1, nodes);
 	if (r->n_odd)
 		r->cut = n - (n_groups - 1) * r->group;
-	for (size_t i = 0; i < f->n_changes; i++)
-		set_odd(r, node_of(f, f->changes[i].link), nodes);
+	for (size_t i = 0; i < f->n_changes; i++) {
+		uint64_t link = f->changes[i].link;
+
+		set_odd(r, node_of(f, link), nodes);
+		if (link_kind(link) == LINK_GROUP) /* that leads to one group only */
+			set_odd(r, link_b(link) * pod_nodes(f), nodes);
+	}
 	for (uint32_t i = 0; i < n_groups && n_even < 2; i++)
 		if (!bitmap_test(&r->is_odd, i))
 			r->even[n_even++] = i;
