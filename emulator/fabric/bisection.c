@@ -1,78 +1,85 @@
 /* See fabric.h: the network cut in two. Nodes are halved in the order of their numbers, between
- * domains, and where there are several leaves or pods, between these, as near as domains allow. */
+ * domains, and where there are several leaves or pods, between these, as near as domains allow.
+ * NICs, and rails, that are near to no rank do not count: NCCL does not use them. */
 #include <math.h>
 
 #include "fabric/leaf.h"
 #include "fabric/link-number.h"
 
-static double rate(const struct fabric *f, enum link_kind kind, uint32_t a, uint32_t b,
-		   unsigned direction)
-{
-	struct fabric_link l;
+struct network {
+	const struct fabric *f;
+	uint32_t nics[FABRIC_CLASSES_MAX]; /* of a node of each class, near to ranks, as bits */
+};
 
-	fabric_link(f, link_number(kind, a, b, direction), &l);
-	return l.bytes_per_ns;
+static uint32_t nics_of(const struct network *n, uint32_t node)
+{
+	return n->nics[fabric_class_of(n->f, node) - n->f->classes];
 }
 
-/* Of all NICs of nodes, or where they have none, of all GPUs' ports. */
-static double nodes_rate(const struct fabric *f, uint32_t from, uint32_t to, enum link_kind kind,
-			 unsigned direction)
+static double nodes_rate(const struct network *n, uint32_t from, uint32_t to, unsigned direction)
 {
 	double sum = 0;
 
-	for (uint32_t node = from; node < to; node++) {
-		uint32_t n = kind == LINK_NIC ? fabric_class_of(f, node)->n_nics : f->gpus_per_node;
-
-		for (uint32_t i = 0; i < n; i++)
-			sum += rate(f, kind, node, i, direction);
-	}
+	for (uint32_t node = from; node < to; node++)
+		for (uint32_t bits = nics_of(n, node); bits; bits &= bits - 1)
+			sum += link_rate(n->f, LINK_NIC, node, (uint32_t)__builtin_ctz(bits),
+					 direction);
 	return sum;
 }
 
-static double leaves_rate(const struct fabric *f, uint32_t from, uint32_t to, enum link_kind kind,
-			  unsigned direction)
+static double row_rate(const struct network *n, uint32_t row, unsigned direction)
 {
-	double sum = 0;
+	uint32_t first = row * n->f->network.nodes_per_leaf, bits = 0;
 
-	for (uint32_t i = from; i < to; i++)
-		sum += rate(f, kind, i, 0, direction);
-	return sum;
+	for (uint32_t i = 0; i < n->f->network.nodes_per_leaf && first + i < n->f->n_nodes; i++)
+		bits |= nics_of(n, first + i);
+	return link_row_rate(n->f, row, bits, direction);
 }
 
 /* Of the first @n rows of leaves to the others. */
-static double rows_rate(const struct fabric *f, uint32_t n)
+static double rows_rate(const struct network *net, uint32_t n)
 {
-	uint32_t end = leaf_count(f), at = n * leaf_rails(f);
+	uint32_t end = leaf_count(net->f) / leaf_rails(net->f);
+	double up = 0, down = 0;
 
-	return fmin(leaves_rate(f, 0, at, LINK_LEAF, LINK_UP),
-		    leaves_rate(f, at, end, LINK_LEAF, LINK_DOWN));
+	for (uint32_t i = 0; i < n; i++)
+		up += row_rate(net, i, LINK_UP);
+	for (uint32_t i = n; i < end; i++)
+		down += row_rate(net, i, LINK_DOWN);
+	return fmin(up, down);
 }
 
 /* Of the first @n pods or groups. */
-static double pods_rate(const struct fabric *f, uint32_t n)
+static double pods_rate(const struct network *net, uint32_t n)
 {
+	const struct fabric *f = net->f;
 	uint32_t end = leaf_pod_count(f);
-	double sum = 0;
+	double up = 0, down = 0;
 
-	if (f->network.kind == FABRIC_FAT_TREE)
-		return fmin(leaves_rate(f, 0, n, LINK_POD, LINK_UP),
-			    leaves_rate(f, n, end, LINK_POD, LINK_DOWN));
+	if (f->network.kind == FABRIC_DRAGONFLY) {
+		for (uint32_t i = 0; i < n; i++)
+			for (uint32_t k = n; k < end; k++)
+				up += link_rate(f, LINK_GROUP, i, k, LINK_OUT);
+		return up;
+	}
 	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = n; k < end; k++)
-			sum += rate(f, LINK_GROUP, i, k, LINK_OUT);
-	return sum;
+		up += link_rate(f, LINK_POD, i, 0, LINK_UP);
+	for (uint32_t i = n; i < end; i++)
+		down += link_rate(f, LINK_POD, i, 0, LINK_DOWN);
+	return fmin(up, down);
 }
 
 /* Rows or pods of @per nodes. That which has nodes of both halves, since a domain is in two, is on
  * one side with all of its switches: then the NICs of its other nodes are cut. */
-static double cut(const struct fabric *f, uint32_t at, uint64_t per,
-		  double (*sets_rate)(const struct fabric *f, uint32_t n))
+static double cut(const struct network *net, uint32_t at, uint64_t per,
+		  double (*sets_rate)(const struct network *net, uint32_t n))
 {
 	uint32_t n = (uint32_t)(at / per), first = (uint32_t)(n * per);
-	uint32_t end = first + per < f->n_nodes ? (uint32_t)(first + per) : f->n_nodes;
+	uint32_t n_nodes = net->f->n_nodes;
+	uint32_t end = first + per < n_nodes ? (uint32_t)(first + per) : n_nodes;
 
-	return fmin(nodes_rate(f, first, at, LINK_NIC, LINK_OUT) + sets_rate(f, n),
-		    nodes_rate(f, at, end, LINK_NIC, LINK_IN) + sets_rate(f, n + 1));
+	return fmin(nodes_rate(net, first, at, LINK_OUT) + sets_rate(net, n),
+		    nodes_rate(net, at, end, LINK_IN) + sets_rate(net, n + 1));
 }
 
 /* The first node of the second half; 0: there is one domain. */
@@ -91,26 +98,38 @@ static uint32_t middle(const struct fabric *f)
 	return at < f->n_nodes ? at : 0;
 }
 
+/* The only domain's: from its first @n ranks to the others. */
+static double ports_rate(const struct fabric *f, uint32_t n)
+{
+	uint32_t g = f->gpus_per_node, end = f->n_nodes * g;
+	double out = 0, in = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		out += link_rate(f, LINK_GPU, i / g, i % g, LINK_OUT);
+	for (uint32_t i = n; i < end; i++)
+		in += link_rate(f, LINK_GPU, i / g, i % g, LINK_IN);
+	return fmin(out, in);
+}
+
 double fabric_bisection(const struct fabric *f, uint32_t *ret_ranks)
 {
-	uint32_t at = middle(f), n = at ? at : f->n_nodes / 2;
+	struct network net = {.f = f};
+	uint32_t at = middle(f), rest = f->n_nodes - at;
 	uint64_t per_leaf = f->network.nodes_per_leaf;
 	double least;
 
-	*ret_ranks = (n < f->n_nodes - n ? n : f->n_nodes - n) * f->gpus_per_node;
-	if (f->n_nodes == 1) { /* its GPUs */
-		*ret_ranks = f->gpus_per_node / 2;
-		return *ret_ranks * rate(f, LINK_GPU, 0, 0, LINK_OUT);
-	}
+	*ret_ranks =
+		at ? (at < rest ? at : rest) * f->gpus_per_node : f->n_nodes * f->gpus_per_node / 2;
 	if (at == 0)
-		return nodes_rate(f, 0, n, LINK_GPU, LINK_OUT);
+		return ports_rate(f, *ret_ranks);
 	if (f->network.kind == FABRIC_CABLES)
 		return NAN;
-	least = fmin(nodes_rate(f, 0, at, LINK_NIC, LINK_OUT),
-		     nodes_rate(f, at, f->n_nodes, LINK_NIC, LINK_IN));
+	for (uint32_t i = 0; i < f->n_classes; i++)
+		net.nics[i] = fabric_nics_of_gpus(&f->classes[i], 0, f->gpus_per_node);
+	least = fmin(nodes_rate(&net, 0, at, LINK_OUT), nodes_rate(&net, at, f->n_nodes, LINK_IN));
 	if (leaf_count(f))
-		least = fmin(least, cut(f, at, per_leaf, rows_rate));
+		least = fmin(least, cut(&net, at, per_leaf, rows_rate));
 	if (leaf_pod_count(f) > 1)
-		least = fmin(least, cut(f, at, per_leaf * f->network.leaves_per_pod, pods_rate));
+		least = fmin(least, cut(&net, at, per_leaf * f->network.leaves_per_pod, pods_rate));
 	return least;
 }

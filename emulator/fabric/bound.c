@@ -149,24 +149,15 @@ static void cut_all(struct op *op, const struct sum *sum, struct place where)
 	raise(op, bytes / sum->in, where);
 }
 
-static double rate(const struct fabric *f, enum link_kind kind, uint32_t a, uint32_t b,
-		   unsigned direction)
-{
-	struct fabric_link l;
-
-	fabric_link(f, link_number(kind, a, b, direction), &l);
-	return l.bytes_per_ns;
-}
-
 /* Bytes/ns of the NICs @bits of a node. */
 static double nics_rate(const struct fabric *f, uint32_t node, uint32_t bits, unsigned direction)
 {
 	double sum = 0;
 
 	if (bits && !f->n_changes)
-		return __builtin_popcount(bits) * rate(f, LINK_NIC, node, 0, direction);
+		return __builtin_popcount(bits) * link_rate(f, LINK_NIC, node, 0, direction);
 	for (; bits; bits &= bits - 1)
-		sum += rate(f, LINK_NIC, node, (uint32_t)__builtin_ctz(bits), direction);
+		sum += link_rate(f, LINK_NIC, node, (uint32_t)__builtin_ctz(bits), direction);
 	return sum;
 }
 
@@ -177,9 +168,9 @@ static double door_rate(const struct fabric *f, uint32_t node, uint32_t local, u
 	double nics = nics_rate(f, node, fabric_near_nics(c, local), direction);
 
 	if (c->intra == FABRIC_PCIE)
-		return fmin(nics, rate(f, LINK_GPU, node, local, direction));
+		return fmin(nics, link_rate(f, LINK_GPU, node, local, direction));
 	if (c->pcie_bytes_per_ns > 0)
-		return fmin(nics, rate(f, LINK_PCIE, node, local, direction));
+		return fmin(nics, link_rate(f, LINK_PCIE, node, local, direction));
 	return nics;
 }
 
@@ -189,7 +180,7 @@ static double rank_rate(const struct op *op, uint32_t rank, bool has_peers, unsi
 {
 	const struct fabric *f = op->f;
 	uint32_t node = rank / f->gpus_per_node, local = rank % f->gpus_per_node;
-	double port = rate(f, LINK_GPU, node, local, direction);
+	double port = link_rate(f, LINK_GPU, node, local, direction);
 	double door = op->n_domains > 1 ? door_rate(f, node, local, direction) : 0;
 
 	if (fabric_class_of(f, node)->intra == FABRIC_PCIE && has_peers)
@@ -274,45 +265,41 @@ static void bound_domains(struct op *op, const struct census *c)
 	cut_all(op, &sum, (struct place){ALL_NICS, 0, 0});
 }
 
-static double leaves_rate(const struct fabric *f, uint32_t row, unsigned direction)
-{
-	uint32_t rails = leaf_rails(f);
-	double sum = 0;
-
-	for (uint32_t i = 0; i < rails; i++)
-		sum += rate(f, LINK_LEAF, row * rails + i, 0, direction);
-	return sum;
-}
-
 static double pod_rate(const struct fabric *f, uint32_t pod, unsigned direction)
 {
 	uint32_t n = leaf_pod_count(f);
 	double sum = 0;
 
 	if (f->network.kind == FABRIC_FAT_TREE)
-		return rate(f, LINK_POD, pod, 0, direction);
+		return link_rate(f, LINK_POD, pod, 0, direction);
 	if (!f->n_changes && n > 1)
-		return (n - 1) * rate(f, LINK_GROUP, pod, pod ? 0 : 1, LINK_OUT);
+		return (n - 1) * link_rate(f, LINK_GROUP, pod, pod ? 0 : 1, LINK_OUT);
 	for (uint32_t i = 0; i < n; i++) {
 		bool is_out = direction == LINK_OUT;
 
-		sum += i == pod ? 0 : rate(f, LINK_GROUP, is_out ? pod : i, is_out ? i : pod, 0);
+		sum += i == pod ? 0
+				: link_rate(f, LINK_GROUP, is_out ? pod : i, is_out ? i : pod, 0);
 	}
 	return sum;
 }
 
-/* Ranks of the op on nodes from @from to before @to. *@i: a run that does not end before @from. */
-static double ranks_between(const struct census *c, size_t *i, uint64_t from, uint64_t to)
+/* Ranks of the op on nodes from @from to before @to, and the NICs near to them. *@i: a run that
+ * does not end before @from. */
+static double ranks_between(const struct census *c, size_t *i, uint64_t from, uint64_t to,
+			    uint32_t *ret_nics)
 {
 	double n = 0;
 
+	*ret_nics = 0;
 	for (; *i < c->n; ++*i) {
 		const struct census_run *run = &c->runs[*i];
 		uint64_t first = run->first, end = first + run->n_nodes;
 		uint64_t low = first > from ? first : from, high = end < to ? end : to;
 
-		if (low < high)
+		if (low < high) {
 			n += (double)(high - low) * run->n_ranks;
+			*ret_nics |= run->nics;
+		}
 		if (end > to)
 			break; /* it goes on behind */
 	}
@@ -330,7 +317,8 @@ static void bound_leaves(struct op *op, const struct census *c, uint64_t n_nodes
 
 	for (uint64_t row = c->runs[0].first / n_nodes; row * n_nodes < end; row++) {
 		uint64_t at = row * n_nodes, stop = at + n_nodes;
-		struct set s = {.n_ranks = ranks_between(c, &i, at, stop),
+		uint32_t nics;
+		struct set s = {.n_ranks = ranks_between(c, &i, at, stop, &nics),
 				.has_root = op->root / f->gpus_per_node / n_nodes == row};
 		struct place where = {is_pod ? POD : LEAVES, (uint32_t)at,
 				      (uint32_t)(stop < f->n_nodes ? stop : f->n_nodes) - 1};
@@ -338,9 +326,9 @@ static void bound_leaves(struct op *op, const struct census *c, uint64_t n_nodes
 		if (s.n_ranks == 0 || s.n_ranks == op->n_ranks)
 			continue;
 		s.out = is_pod ? pod_rate(f, (uint32_t)row, LINK_OUT)
-			       : leaves_rate(f, (uint32_t)row, LINK_OUT);
+			       : link_row_rate(f, (uint32_t)row, nics, LINK_OUT);
 		s.in = is_pod ? pod_rate(f, (uint32_t)row, LINK_IN)
-			      : leaves_rate(f, (uint32_t)row, LINK_IN);
+			      : link_row_rate(f, (uint32_t)row, nics, LINK_IN);
 		cut(op, &s, 1, where, &sum);
 	}
 	cut_all(op, &sum, (struct place){is_pod ? ALL_PODS : ALL_LEAVES, 0, 0});
@@ -360,8 +348,8 @@ static void bound_switches(struct op *op, const struct membership *m)
 		sets[f->node_switch[node]].has_root |= membership_world(m, i) == op->root;
 	}
 	for (uint32_t i = 0; sets && i < f->n_cables; i++) {
-		double out = rate(f, LINK_CABLE, i, 0, LINK_OUT);
-		double in = rate(f, LINK_CABLE, i, 0, LINK_IN);
+		double out = link_rate(f, LINK_CABLE, i, 0, LINK_OUT);
+		double in = link_rate(f, LINK_CABLE, i, 0, LINK_IN);
 
 		sets[f->cables[i].from].out += out;
 		sets[f->cables[i].from].in += in;

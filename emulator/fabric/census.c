@@ -20,11 +20,7 @@ static void add(struct census *c, struct census_run run, bool is_other_class)
 
 static uint32_t nics_of(const struct fabric *f, uint32_t node, uint32_t from, uint32_t to)
 {
-	uint32_t bits = 0;
-
-	for (; from < to; from++)
-		bits |= fabric_near_nics(fabric_class_of(f, node), from);
-	return bits;
+	return fabric_nics_of_gpus(fabric_class_of(f, node), from, to);
 }
 
 /* Ranks from @low to before @high: in nodes of one class there are a first, a last, and full ones.

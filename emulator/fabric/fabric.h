@@ -171,7 +171,9 @@ double fabric_gpu_latency(uint32_t sm, bool has_switch);
 /* near.c: the NICs that GPU @local of a class reaches without another GPU's help, as bits. Its own,
  * else those of the nearest GPU below that has some, else those of the first that has. */
 uint32_t fabric_near_nics(const struct fabric_class *class, uint32_t local);
-/* The @i-th of them, from 0, round and round. */
+/* Those of the GPUs from @from to before @to. */
+uint32_t fabric_nics_of_gpus(const struct fabric_class *class, uint32_t from, uint32_t to);
+/* The @i-th of GPU @local's, from 0, round and round. */
 uint32_t fabric_near_nic(const struct fabric_class *class, uint32_t local, uint32_t i);
 /* Places the class's NICs, at most FABRIC_NICS_MAX, beside its GPUs evenly. */
 void fabric_spread_nics(struct fabric_class *class);
@@ -229,7 +231,6 @@ int fabric_view(const struct fabric *f, const struct membership *m, struct fabri
 double fabric_bound(const struct fabric *f, enum coll_kind kind, uint64_t bytes, uint32_t root,
 		    const struct membership *m, char *ret_where, size_t size);
 
-/* bisection.c: bytes/ns from the first half of the nodes to the second. *ret_ranks: of the
- * smaller one. NAN: not known of
- * FABRIC_CABLES. O(links). */
+/* bisection.c: bytes/ns from the first half of the nodes to the second, over the NICs near to
+ * ranks. *ret_ranks: of the smaller half. NAN: not known of FABRIC_CABLES. O(links). */
 double fabric_bisection(const struct fabric *f, uint32_t *ret_ranks);

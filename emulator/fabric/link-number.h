@@ -39,3 +39,12 @@ static inline enum link_direction link_direction(uint64_t link)
 {
 	return (enum link_direction)(link & 1);
 }
+
+struct fabric;
+
+/* link.c: bytes/ns. */
+double link_rate(const struct fabric *f, enum link_kind kind, uint32_t a, uint32_t b,
+		 unsigned direction);
+/* Bytes/ns of a row's leaves, up or down: where there are rails, those of the NICs @nics, as bits,
+ * since the others carry nothing. */
+double link_row_rate(const struct fabric *f, uint32_t row, uint32_t nics, unsigned direction);

@@ -170,3 +170,23 @@ void fabric_link(const struct fabric *f, uint64_t link, struct fabric_link *ret)
 	if (c && c->bytes_per_ns >= 0)
 		ret->bytes_per_ns = c->bytes_per_ns;
 }
+
+double link_rate(const struct fabric *f, enum link_kind kind, uint32_t a, uint32_t b,
+		 unsigned direction)
+{
+	struct fabric_link l;
+
+	fabric_link(f, link_number(kind, a, b, direction), &l);
+	return l.bytes_per_ns;
+}
+
+double link_row_rate(const struct fabric *f, uint32_t row, uint32_t nics, unsigned direction)
+{
+	uint32_t rails = leaf_rails(f);
+	double sum = 0;
+
+	for (uint32_t i = 0; i < rails; i++)
+		if (rails == 1 || nics & 1u << i)
+			sum += link_rate(f, LINK_LEAF, row * rails + i, 0, direction);
+	return sum;
+}

@@ -12,6 +12,15 @@ uint32_t fabric_near_nics(const struct fabric_class *class, uint32_t local)
 	return bits;
 }
 
+uint32_t fabric_nics_of_gpus(const struct fabric_class *class, uint32_t from, uint32_t to)
+{
+	uint32_t bits = 0;
+
+	for (; from < to; from++)
+		bits |= fabric_near_nics(class, from);
+	return bits;
+}
+
 uint32_t fabric_near_nic(const struct fabric_class *class, uint32_t local, uint32_t i)
 {
 	uint32_t bits = fabric_near_nics(class, local), n = (uint32_t)__builtin_popcount(bits);

@@ -31,6 +31,7 @@ static void print_raw(double raw, double efficiency, FILE *to)
 static void print_class(const struct fabric *f, uint32_t i, FILE *to)
 {
 	const struct fabric_class *c = &f->classes[i];
+	uint32_t n_used;
 	char text[64];
 
 	line(to, "class");
@@ -58,8 +59,12 @@ static void print_class(const struct fabric *f, uint32_t i, FILE *to)
 	if (!c->n_nics)
 		return;
 	line(to, "  NICs");
-	fprintf(to, "%u x %s %s: ", c->n_nics, topo_bits(c->nic_bytes_per_ns, text, sizeof(text)),
+	n_used = (uint32_t)__builtin_popcount(fabric_nics_of_gpus(c, 0, f->gpus_per_node));
+	fprintf(to, "%u x %s %s", c->n_nics, topo_bits(c->nic_bytes_per_ns, text, sizeof(text)),
 		topo_nic(c->nic));
+	if (n_used < c->n_nics)
+		fprintf(to, ", %u of them used", n_used);
+	fputs(": ", to);
 	print_raw(c->nic_bytes_per_ns, fabric_nic_efficiency(c), to);
 	fputc('\n', to);
 	line(to, "");

@@ -25,6 +25,9 @@ is "$(grep -oE '^[ {-]*[a-z_]+:|, [a-z_]+:' all.yaml | tr -dc 'a-z_:\n' | sort -
 readme 'network:' | sed '1i preset: 100gbe\nnetwork:' >readme.yaml
 exits 0 "the README's cables" "$NBOX" topo --fabric readme.yaml
 says "3 switches, 2 cables" "join switches"
+exits 0 "two GPUs a node" "$NBOX" topo --preset dgx-h100 --nodes 64 --gpus-per-node 2
+says "8 x 400 Gbit/s InfiniBand, 2 of them used:" "names what a run uses"
+says "3.14 TB/s each way, 49 GB/s for each rank of a half" "and its bisection"
 exits 0 "a slow cable" "$NBOX" topo --preset dgx-h100 --nodes 64 --cable node3.nic2=100Gbps,5us
 says "node3.nic2.out: 12.5 GB/s, 5.00 us" "is named"
 

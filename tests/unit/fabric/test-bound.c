@@ -113,6 +113,9 @@ static void one_rank_a_node_has_the_nic_near_to_it(void **state)
 
 	(void)state;
 	assert_true(is_near(bound(f, COLL_ALLREDUCE, GIB, &rail), 2 * 7 / 8.0 * GIB / 49));
+	f->network.nodes_per_leaf = 4; /* and the leaves of one rail, each a quarter of its NICs */
+	f->network.oversubscription = 4;
+	assert_true(is_near(bound(f, COLL_ALLTOALL, GIB, &rail), 4 * 4.0 * GIB / 49));
 	fabric_free(f);
 }
 

@@ -224,23 +224,32 @@ static void networks_cross_the_switches_that_they_have(void **state)
 	fabric_free(f);
 }
 
-/* Three nodes with eight NICs, one with two: only those are at the third leaf. */
-static void a_leaf_of_rails_has_the_nics_of_its_number(void **state)
+/* Three nodes of a dgx-h100, one of @last. */
+static struct fabric *two_classes(const struct fabric_class *last)
 {
 	struct fabric *f = preset("dgx-h100", 4);
 	struct fabric_nodes runs[] = {{0, 3, 0}, {3, 1, 1}};
-	struct fabric_link l;
 	struct err err = {""};
 
-	(void)state;
-	f->classes[1] = f->classes[0];
-	f->classes[1].n_nics = 2;
-	f->n_classes = 2;
+	f->classes[f->n_classes++] = *last;
 	free(f->nodes);
 	f->nodes = malloc(sizeof(runs));
 	memcpy(f->nodes, runs, sizeof(runs));
 	f->n_nodes_runs = 2;
 	assert_int_equal(fabric_check(f, &err), 0);
+	return f;
+}
+
+/* Three nodes with eight NICs, one with two: only those are at the third leaf. */
+static void a_leaf_of_rails_has_the_nics_of_its_number(void **state)
+{
+	struct fabric *same = preset("dgx-h100", 1), *f;
+	struct fabric_link l;
+
+	(void)state;
+	same->classes[0].n_nics = 2;
+	f = two_classes(&same->classes[0]);
+	fabric_free(same);
 	fabric_link(f, link_number(LINK_LEAF, 1, 0, LINK_UP), &l);
 	assert_true(fabs(l.bytes_per_ns - 4 * 49) < 1e-9);
 	fabric_link(f, link_number(LINK_LEAF, 2, 0, LINK_UP), &l);
@@ -394,21 +403,13 @@ static void an_op_sees_its_domains_and_the_nics_near_to_it(void **state)
 
 static void the_weaker_of_two_classes_is_seen(void **state)
 {
-	struct fabric *f = preset("dgx-h100", 4), *old = preset("dgx-a100", 1);
+	struct fabric *old = preset("dgx-a100", 1), *f;
 	struct membership world = {.n_ranks = 32, .stride = 1};
-	struct fabric_nodes runs[] = {{0, 3, 0}, {3, 1, 1}};
 	struct fabric_view v;
-	struct err err = {""};
 
 	(void)state;
-	f->classes[1] = old->classes[0];
-	f->classes[1].has_gdr = false;
-	f->n_classes = 2;
-	free(f->nodes);
-	f->nodes = malloc(sizeof(runs));
-	memcpy(f->nodes, runs, sizeof(runs));
-	f->n_nodes_runs = 2;
-	assert_int_equal(fabric_check(f, &err), 0);
+	old->classes[0].has_gdr = false;
+	f = two_classes(&old->classes[0]);
 	assert_int_equal(fabric_view(f, &world, &v), 0);
 	assert_true(v.sm_min == 80 && v.sm_max == 90 && !v.has_nvls && v.cpu == FABRIC_OTHER_CPU);
 	assert_true(v.nic_bytes_per_ns == 25 && v.gpu_bytes_per_ns == 300);
@@ -453,7 +454,34 @@ static void a_bisection_is_what_the_narrowest_cut_carries(void **state)
 	bisects(f, 2 * node, 8); /* the second domain */
 	f->n_nodes = f->nodes[0].n = 18;
 	bisects(f, 9 * 4 * 900 * 0.82, 36); /* inside the only domain */
+	assert_int_equal(fabric_change(f, "node*.gpu*.in", 100, -1, &err), 0);
+	bisects(f, 9 * 4 * 100, 36);
 	fabric_free(f);
+}
+
+static void a_bisection_is_of_the_nics_and_rails_that_ranks_have(void **state)
+{
+	struct fabric *f = NULL, *last = preset("p4d", 1);
+	struct err err = {""};
+
+	(void)state;
+	assert_int_equal(fabric_preset("dgx-h100", 64, 2, &f, &err), 0);
+	bisects(f, 32 * 2 * 49, 64);
+	f->network.oversubscription = 4;
+	bisects(f, 32 * 2 * 49 / 4.0, 64);
+	assert_int_equal(fabric_change(f, "leaf2.up", 1, -1, &err), 0); /* nobody's rail */
+	bisects(f, 32 * 2 * 49 / 4.0, 64);
+	f->network.kind = FABRIC_LEAF_SPINE; /* two NICs share what eight have */
+	bisects(f, 32 * 2 * 49, 64);
+	fabric_free(f);
+	f = two_classes(&last->classes[0]); /* its last node has one NIC near to two GPUs */
+	f->gpus_per_node = 2;
+	bisects(f, 2 * 49 + 12.5 * 0.85, 4);
+	f->network.nodes_per_leaf = 2;
+	f->network.oversubscription = 8;
+	bisects(f, 2 * (49 + 12.5 * 0.85) / 8, 4);
+	fabric_free(f);
+	fabric_free(last);
 }
 
 static void impossible_fabrics_get_a_sentence(void **state)
@@ -510,6 +538,7 @@ int main(void)
 		cmocka_unit_test(an_op_sees_its_domains_and_the_nics_near_to_it),
 		cmocka_unit_test(the_weaker_of_two_classes_is_seen),
 		cmocka_unit_test(a_bisection_is_what_the_narrowest_cut_carries),
+		cmocka_unit_test(a_bisection_is_of_the_nics_and_rails_that_ranks_have),
 		cmocka_unit_test(impossible_fabrics_get_a_sentence),
 	};
 
