@@ -268,7 +268,7 @@ static void as_many_lanes_share_a_link_as_go_over_it(void **state)
 	(void)state;
 	rng_seed(&r, 2026, 14);
 	for (int i = 0; i < 400; i++) {
-		struct number_table lanes = {NULL};
+		struct number_table lanes = {0};
 		uint32_t most[LINK_KINDS] = {0};
 		uint64_t links[FABRIC_PATH_MAX];
 		struct world w[2];
