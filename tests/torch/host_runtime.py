@@ -140,6 +140,7 @@ def events_measure_and_refuse():
     """Timing events, blocking ones, and what may not be asked."""
     a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True, blocking=True)
     a.record()
+    a.synchronize()  # the stream stamps it, however late: the sleep begins behind the stamp
     time.sleep(0.02)
     b.record()
     b.synchronize()
