@@ -59,14 +59,26 @@ if ! is_sanitized; then
 	chmod +x late.sh
 	exits 137 "a rank that is killed after another one has failed" timeout 300 "$NBOX" run --quiet --nodes 4 --gpus-per-node 2 --out "$tmp/late" -- ./late.sh
 	says "process 1 of 2 (rank 1) failed first (exit code 137)" "is named"
-	# whatever keeps LD_PRELOAD from the job
-	exits 0 "a job whose environment was cleaned" "$NBOX" run --nodes 4 --gpus-per-node 1 --device host --out cleaned -- env -u LD_PRELOAD sleep 6
+	# whatever keeps LD_PRELOAD from the job: one process, which ends when it is given a line, once nbox has said so
+	mkfifo go && exec {go}<>go
+	# until_told LOG COMMAND...
+	until_told() {
+		local to=$1 giver code; shift
+		: >"$to"
+		(within 200 grep -q "libnbox.so is in none" "$to"; echo >&"$go") & giver=$!
+		"$@" >"$to" 2>&1; code=$?
+		kill $giver 2>/dev/null; wait $giver 2>/dev/null
+		cat "$to"
+		return $code
+	}
+	exits 0 "a job whose environment was cleaned" until_told cleaned.log timeout 300 "$NBOX" run --nodes 4 --gpus-per-node 1 --device host --out cleaned -- \
+		env -u LD_PRELOAD head -n 1 go
 	says "libnbox.so is in none of the job's 1 processes (such as pid " "is told that nbox is not in it"
 	# as under sudo: a program of another user, whom the dynamic linker does not obey; this user cannot look into it
 	other() { XDG_RUNTIME_DIR=$tmp/other setpriv --reuid 65534 --regid 65534 --clear-groups "$@" 2>&1; }
-	mkdir other && chmod 755 . && chmod 777 other && cp "$(command -v id)" suid-id && cp "$(command -v sleep)" suid-sleep && chmod 4755 suid-*
+	mkdir other && chmod 755 . && chmod 777 other && cp "$(command -v id)" suid-id && cp "$(command -v head)" suid-head && chmod 4755 suid-*
 	if [ "$(id -u)" = 0 ] && [ "$(other ./suid-id -u)" = 0 ] && other "$NBOX" preload >/dev/null; then
-		exits 0 "a job of another user" other timeout 60 "$NBOX" run --nodes 4 --gpus-per-node 1 --device host --out other/out -- ./suid-sleep 6
+		exits 0 "a job of another user" until_told other.log other timeout 300 "$NBOX" run --nodes 4 --gpus-per-node 1 --device host --out other/out -- ./suid-head -n 1 go
 		says "libnbox.so is in none of the job's 1 processes (such as pid " "is told that nbox is not in it, too"
 	else
 		pass "a job of another user # SKIP only root can have one, and not over rdma, whose device is root's"
