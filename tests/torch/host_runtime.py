@@ -118,14 +118,19 @@ import torch
 x = torch.empty(8, device="cuda")
 torch.cuda.synchronize()
 e = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-e[0].record()
-for _ in range(50):
-    x.add_(1)
-e[1].record()
-assert not e[1].query()
-e[1].synchronize()
-ms = e[0].elapsed_time(e[1])
-assert 50 * 60 <= ms < 90000, ms
+is_waiting = True  # the host, for the kernels that it launches; or it was stopped for as long as they take, but not each time
+for _ in range(8):
+    e[0].record()
+    for _ in range(50):
+        x.add_(1)
+    e[1].record()
+    is_waiting = e[1].query()
+    e[1].synchronize()
+    ms = e[0].elapsed_time(e[1])
+    assert 50 * 60 <= ms < 90000, ms
+    if not is_waiting:
+        break
+assert not is_waiting
 print("took its time")
 """
     out = subprocess.run([sys.executable, "-c", program], env=dict(os.environ, NBOX_HOST_KERNEL_TIME="60ms"), stdout=subprocess.PIPE,
