@@ -13,10 +13,12 @@ start() {
 	run=$!
 	check "$1: an op is over" wait_for ops_recorded "$1" 0
 }
-# silent: nothing has been sent for a while, nor will be before the op that goes on now is over
+# silent: an op has just begun, nothing has been sent for a while, nor will be before that op is over, which is most of its time
 sent() { echo "$(</sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts)"; }
 silent() {
 	local before; before=$(sent)
+	for _ in $(seq 1 1000); do [ "$(sent)" = "$before" ] || break; snooze 0.1; done
+	before=$(sent)
 	for _ in $(seq 1 100); do snooze 0.4; [ "$(sent)" = "$before" ] && return 0; before=$(sent); done
 }
 # A program may take seconds to start here, longer than a port may be down: ip has been started before, and bash sleeps
