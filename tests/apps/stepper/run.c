@@ -61,8 +61,9 @@ static atomic_flag is_said = ATOMIC_FLAG_INIT;
 
 __attribute__((noreturn)) static void die(const char *what, const char *why)
 {
-	if (!atomic_flag_test_and_set(&is_said))
-		fprintf(stderr, "stepper: rank %u: %s: %s\n", rank_for_messages, what, why);
+	while (atomic_flag_test_and_set(&is_said))
+		pause(); /* for the end: the other one may not have said it yet */
+	fprintf(stderr, "stepper: rank %u: %s: %s\n", rank_for_messages, what, why);
 	rendezvous_end();
 	_exit(1); /* the streams still work: nothing is torn down below them */
 }
