@@ -27,7 +27,7 @@ static void start(struct daemon *d, const char *exchange)
 	bad_peer_set(BAD_NONE);
 	daemon_start_line(d,
 			  "--nodes 2 --gpus-per-node 3 --real 0-2 --addr %s --exchange %s "
-			  "--model alphabeta --settle 50ms",
+			  "--model alphabeta --settle 500ms",
 			  test_address("", NULL), exchange);
 	for (size_t i = 0; i < 2; i++)
 		fake_connect(&f[i], d->addr, "");
@@ -93,7 +93,7 @@ static void expect_nothing_kept(pid_t pid)
 		 "for w in qp cq mr pd cm_id; do rdma resource show $w; done "
 		 "2>/dev/null | grep 'pid %d comm'",
 		 (int)pid);
-	for (int i = 0; i < 50; i++) { /* an ended process is taken apart in the background */
+	for (int i = 0; i < 600; i++) { /* an ended process is taken apart in the background */
 		line[0] = '\0';
 		p = popen(command, "r");
 		assert_non_null(p);

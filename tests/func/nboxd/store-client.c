@@ -19,7 +19,7 @@ void nboxd_start_told(struct daemon *d, const char *real, int ended_fd)
 		snprintf(ended, sizeof(ended), " --ended-fd %d", ended_fd);
 	daemon_start_line(d,
 			  "--nodes 4 --gpus-per-node 2 --real %s --addr tcp:127.0.0.1:0 "
-			  "--store 127.0.0.1:0 --settle 20ms%s",
+			  "--store 127.0.0.1:0 --settle 100ms%s",
 			  real, ended);
 }
 

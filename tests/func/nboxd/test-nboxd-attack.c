@@ -28,7 +28,7 @@ static void start(struct daemon *d, const char *addr, const char *exchange, size
 			      "3",        "--real",  "0-2",
 			      "--addr",   addr,      "--exchange",
 			      exchange,   "--model", "alphabeta",
-			      "--settle", "50ms",    NULL};
+			      "--settle", "500ms",   NULL};
 
 	daemon_start(d, args);
 	for (size_t i = 0; i < n; i++)
@@ -276,7 +276,7 @@ static void use_store(const char *port)
 
 	memcpy(words + 1, &magic, sizeof(magic));
 	assert_int_equal(send(fd, words, sizeof(words), MSG_NOSIGNAL), sizeof(words));
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){20, 0}, sizeof(struct timeval));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){60, 0}, sizeof(struct timeval));
 	if (recv(fd, got, sizeof(got), MSG_WAITALL) != sizeof(got))
 		fail_msg("the store does not serve a client that speaks");
 	assert_memory_equal(got, words + 6, sizeof(got));

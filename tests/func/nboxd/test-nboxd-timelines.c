@@ -328,12 +328,16 @@ static void ends_of_ranks_told_apart_are_found_alike_with_what_ifs_and_without(v
  * rank posts, and rank 0 for rank 2. */
 static void lag_passes_on_by_the_images_of_a_communicator(void **state)
 {
-	static const char *const what_ifs[] = {"--layout", "tp=2,dp=2", "--what-if",
-					       "slow:rank=3,compute=2", NULL};
+	/* 40 times as long the first of a pair waits for the second */
+	static const char *const more[] = {"--model",   "const:time=1ms",
+					   "--settle",  "500ms",
+					   "--layout",  "tp=2,dp=2",
+					   "--what-if", "slow:rank=3,compute=2",
+					   NULL};
 	struct daemon d;
 
 	(void)state;
-	start(&d, 2, what_ifs);
+	start_with(&d, "2", 2, more);
 	for (uint32_t i = 0; i < 2; i++)
 		fake_init(&f[i], 8, 2, i, i); /* {0, 1}; nodes have images {2, 3} */
 	assert_true(fakes_got(f, 2, WIRE_COMM_READY, 2));

@@ -271,7 +271,7 @@ static void groups_of_calls_end_when_their_pairs_are_there(void **state)
 
 static void each_group_gets_its_members(void **state)
 {
-	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--settle", "100ms", "--addr",
+	const char *args[] = {"--nodes", "4", "--gpus-per-node", "4", "--settle", "500ms", "--addr",
 			      NULL,      NULL};
 	struct daemon d;
 
@@ -281,16 +281,17 @@ static void each_group_gets_its_members(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		fake_connect(&f[i], d.addr, "");
 	assert_true(fakes_got(f, 4, WIRE_WELCOME, 1));
+	/* The node's own group: all real. Who is late is waited for, as long as nobody knows of
+	 * another group of this size. */
+	for (uint32_t i = 0; i < 4; i++)
+		fake_init(&f[i], 20, 4, i, i);
+	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
 	/* Data-parallel groups: one real rank each, and nothing else is known of them. */
 	for (uint32_t i = 0; i < 4; i++)
 		fake_init(&f[i], (uint8_t)(10 + i), 4, 0, i);
-	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 1));
-	/* The node's own group: all real. */
-	for (uint32_t i = 0; i < 4; i++)
-		fake_init(&f[i], 20, 4, i, i);
 	assert_true(fakes_got(f, 4, WIRE_COMM_READY, 2));
 	for (uint32_t i = 0; i < 4; i++) {
-		const struct fake_ready *dp = &f[i].ready[0], *tp = &f[i].ready[1];
+		const struct fake_ready *tp = &f[i].ready[0], *dp = &f[i].ready[1];
 
 		assert_int_equal(dp->m.n_real, 1);
 		assert_int_equal(dp->m.is_guess, 1);
