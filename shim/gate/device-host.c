@@ -31,6 +31,7 @@
 	X(cudaEventCreateWithFlags, (device_event *, unsigned int))            \
 	X(cudaEventDestroy, (device_event))                                    \
 	X(cudaEventRecord, (device_event, device_stream))                      \
+	X(cudaGetLastError, (void))                                            \
 	X(cudaStreamWaitEvent, (device_stream, device_event, unsigned int))    \
 	X(cudaStreamIsCapturing, (device_stream, int *))                       \
 	X(cudaStreamCreateWithFlags, (device_stream *, unsigned int))          \
@@ -291,9 +292,13 @@ static int host_event_record(device_event ev, device_stream s)
 	return rt.cudaEventRecord(ev, s) ? -EIO : 0;
 }
 
+/* An event of the job's may have ended (edges.c): no error of ours stays for the thread to find. */
 static int host_stream_wait(device_stream s, device_event ev)
 {
-	return rt.cudaStreamWaitEvent(s, ev, 0) ? -EIO : 0;
+	if (!rt.cudaStreamWaitEvent(s, ev, 0))
+		return 0;
+	rt.cudaGetLastError();
+	return -EIO;
 }
 
 static uint64_t host_capture_id(device_stream s)
