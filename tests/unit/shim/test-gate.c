@@ -1,4 +1,6 @@
-/* The gate of device-host.c over the host CUDA runtime: one stream, one thread. */
+/* The gate of device-host.c over the host CUDA runtime: one stream, one thread; and the wait for an
+ * event. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -75,6 +77,18 @@ static void hurry_opens_a_gate_before_it_is_due(void **state)
 	assert_true(g.times[0].opened_ns < due);
 }
 
+/* Another thread of the job may end its event while the shim looks at it. */
+static void a_wait_for_an_event_that_has_ended_leaves_no_error(void **state)
+{
+	cudaEvent_t ev;
+
+	(void)state;
+	assert_int_equal(cudaEventCreateWithFlags(&ev, cudaEventDisableTiming), cudaSuccess);
+	assert_int_equal(cudaEventDestroy(ev), cudaSuccess);
+	assert_int_equal(dev->stream_wait(NULL, ev), -EIO);
+	assert_int_equal(cudaGetLastError(), cudaSuccess);
+}
+
 static int setup(void **state)
 {
 	struct err err;
@@ -90,6 +104,7 @@ int main(void)
 		cmocka_unit_test(a_gate_is_closed_until_it_is_released),
 		cmocka_unit_test(a_gate_used_again_is_never_early),
 		cmocka_unit_test(hurry_opens_a_gate_before_it_is_due),
+		cmocka_unit_test(a_wait_for_an_event_that_has_ended_leaves_no_error),
 	};
 
 	setenv("NBOX_DEVICE", "host", 1);
