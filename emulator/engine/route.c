@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/bitmap.h"
-#include "engine/number-table.h"
+#include "base/number-table.h"
 #include "fabric/leaf.h"
 #include "fabric/link-number.h"
 #include "schedule/dtree.h"

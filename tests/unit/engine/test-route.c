@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number-table.h"
 #include "cmocka-all.h"
-#include "engine/number-table.h"
 #include "engine/route.h"
 #include "fabric/fabric.h"
 #include "fabric/link-number.h"

@@ -1,5 +1,5 @@
 /* See number-table.h. */
-#include "engine/number-table.h"
+#include "base/number-table.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,251 @@
+/* See rates.h. */
+#include "contention/rates.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETS_MAX 4096 /* more are not kept: all are forgotten */
+#define USERS_MAX 512 /* as many ops, of all sets */
+#define NOBODY UINT32_MAX
+
+struct rate_key {
+	uint64_t usage;
+	double solo_ns;
+};
+
+/* A set and its answer, in one piece. */
+struct rate_set {
+	struct rate_key *keys; /* owned, @n of them, and then as many speeds; NULL: empty */
+	uint32_t n;
+	uint64_t hash;
+};
+
+/* Of a class: its number among the constraints of the set that was solved last. */
+struct rate_row {
+	uint64_t set;
+	uint32_t number;
+};
+
+static void forget_sets(struct rates *r)
+{
+	for (uint32_t i = 0; i < r->n_slots; i++)
+		free(r->sets[i].keys);
+	free(r->sets);
+	r->sets = NULL;
+	r->n_sets = r->n_slots = 0;
+}
+
+void rates_deinit(struct rates *r)
+{
+	forget_sets(r);
+	link_classes_deinit(&r->classes);
+	share_deinit(&r->share);
+	free(r->users);
+	free(r->uses);
+	free(r->places);
+	free(r->rows);
+	*r = (struct rates){0};
+}
+
+static struct rate_key key_of(const struct rate_op *op)
+{
+	return (struct rate_key){op->usage ? op->usage->number : 0, op->solo_ns};
+}
+
+static uint64_t hash_of(const struct rate_op *ops, uint32_t n)
+{
+	uint64_t h = n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct rate_key k = key_of(&ops[i]);
+		uint64_t bits;
+
+		memcpy(&bits, &k.solo_ns, sizeof(bits));
+		h = (h ^ k.usage) * UINT64_C(0x9e3779b97f4a7c15);
+		h = (h ^ h >> 29 ^ bits) * UINT64_C(0xbf58476d1ce4e5b9);
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+static bool is_set(const struct rate_set *s, const struct rate_op *ops, uint32_t n)
+{
+	if (s->n != n)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		struct rate_key k = key_of(&ops[i]);
+
+		if (s->keys[i].usage != k.usage || s->keys[i].solo_ns != k.solo_ns)
+			return false;
+	}
+	return true;
+}
+
+/* The slot of the set, or the empty one where it belongs. */
+static struct rate_set *slot_of(const struct rates *r, const struct rate_op *ops, uint32_t n,
+				uint64_t hash)
+{
+	uint64_t at = hash & (r->n_slots - 1);
+
+	while (r->sets[at].keys && !is_set(&r->sets[at], ops, n))
+		at = (at + 1) & (r->n_slots - 1);
+	return &r->sets[at];
+}
+
+static int make_room(void *list, uint32_t *capacity, uint32_t n, size_t size)
+{
+	void **at = list, *grown;
+
+	if (n <= *capacity)
+		return 0;
+	grown = realloc(*at, n * size);
+	if (!grown)
+		return -ENOMEM;
+	memset((char *)grown + *capacity * size, 0, (n - *capacity) * size);
+	*at = grown;
+	*capacity = n;
+	return 0;
+}
+
+/* The places of the ops among those that the classes know. Return: 0; -ENOMEM. */
+static int tell_classes(struct rates *r, const struct rate_op *ops, uint32_t n)
+{
+	int e = 0;
+
+	if (r->classes.n_users + n > USERS_MAX)
+		link_classes_deinit(&r->classes);
+	for (uint32_t i = 0; i < n && !e; i++) {
+		r->places[i] = NOBODY;
+		if (ops[i].usage)
+			e = link_classes_add(&r->classes, ops[i].usage, &r->places[i]);
+	}
+	return e;
+}
+
+/* What an op by itself takes of a link is the link at most: a model that has it faster knows of
+ * another link. What its images take comes on top. */
+static double load_of(const struct usage_in_class *c, double capacity, double solo_ns)
+{
+	double own = c->own_bytes / (capacity * solo_ns);
+
+	return fmin(own, 1) + (c->bytes - c->own_bytes) / (capacity * solo_ns);
+}
+
+/* The constraint of each class that the set uses. */
+static void set_user(struct rates *r, const struct rate_op *op, uint32_t i, uint32_t *n_uses,
+		     uint32_t *n_rows)
+{
+	const struct class_user *user =
+		r->places[i] == NOBODY ? NULL : &r->classes.users[r->places[i]];
+	struct share_user *u = &r->users[i];
+
+	*u = (struct share_user){.uses = &r->uses[*n_uses], .weight = 1, .cap = 1};
+	if (!user || !(user->most_per_connection > 0))
+		return;
+	u->weight = op->solo_ns / user->most_per_connection;
+	for (uint32_t k = 0; k < user->n; k++) {
+		const struct usage_in_class *c = &user->classes[k];
+		struct rate_row *row = &r->rows[c->class];
+
+		if (row->set != r->n_solved)
+			*row = (struct rate_row){r->n_solved, (*n_rows)++};
+		r->uses[(*n_uses)++] =
+			(struct share_use){row->number,
+					   load_of(c, r->classes.classes[c->class].capacity,
+						   op->solo_ns)};
+	}
+	u->n_uses = (uint32_t)(&r->uses[*n_uses] - u->uses);
+}
+
+static int solve(struct rates *r, const struct rate_op *ops, uint32_t n, double *ret_speed)
+{
+	uint32_t n_uses = 0, n_rows = 0;
+	int e = make_room(&r->users, &r->n_users, n, sizeof(*r->users));
+
+	if (!e)
+		e = make_room(&r->places, &r->n_places, n, sizeof(*r->places));
+	if (!e)
+		e = tell_classes(r, ops, n);
+	for (uint32_t i = 0; i < n && !e; i++)
+		n_uses += r->places[i] == NOBODY ? 0 : r->classes.users[r->places[i]].n;
+	if (!e)
+		e = make_room(&r->uses, &r->n_uses, n_uses + 1, sizeof(*r->uses));
+	if (!e)
+		e = make_room(&r->rows, &r->n_rows, r->classes.n + 1, sizeof(*r->rows));
+	if (e)
+		return e;
+	r->n_solved++;
+	n_uses = 0;
+	for (uint32_t i = 0; i < n; i++)
+		set_user(r, &ops[i], i, &n_uses, &n_rows);
+	return share_solve(&r->share, r->users, n, n_rows, ret_speed);
+}
+
+static int double_slots(struct rates *r)
+{
+	struct rates old = *r;
+
+	r->n_slots = old.n_slots ? 2 * old.n_slots : 64;
+	r->sets = calloc(r->n_slots, sizeof(*r->sets));
+	if (!r->sets) {
+		*r = old;
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < old.n_slots; i++) {
+		const struct rate_set *s = &old.sets[i];
+		uint64_t at;
+
+		if (!s->keys)
+			continue;
+		at = s->hash & (r->n_slots - 1);
+		while (r->sets[at].keys)
+			at = (at + 1) & (r->n_slots - 1);
+		r->sets[at] = *s;
+	}
+	free(old.sets);
+	return 0;
+}
+
+static double *speeds_of(const struct rate_set *s)
+{
+	return (double *)(void *)(s->keys + s->n);
+}
+
+/* Without memory for it nothing is kept. */
+static void keep(struct rates *r, const struct rate_op *ops, uint32_t n, uint64_t hash,
+		 const double *speed)
+{
+	struct rate_set s = {.n = n, .hash = hash};
+
+	if (r->n_sets == SETS_MAX)
+		forget_sets(r);
+	if (2 * r->n_sets >= r->n_slots && double_slots(r))
+		return;
+	s.keys = malloc(n * (sizeof(*s.keys) + sizeof(*speed)));
+	if (!s.keys)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		s.keys[i] = key_of(&ops[i]);
+	memcpy(speeds_of(&s), speed, n * sizeof(*speed));
+	*slot_of(r, ops, n, hash) = s;
+	r->n_sets++;
+}
+
+int rates_find(struct rates *r, const struct rate_op *ops, uint32_t n, double *ret_speed)
+{
+	uint64_t hash = hash_of(ops, n);
+	const struct rate_set *s = r->n_slots ? slot_of(r, ops, n, hash) : NULL;
+	int e;
+
+	if (s && s->keys) {
+		memcpy(ret_speed, speeds_of(s), n * sizeof(*ret_speed));
+		return 0;
+	}
+	e = solve(r, ops, n, ret_speed);
+	if (!e)
+		keep(r, ops, n, hash, ret_speed);
+	return e;
+}
