@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "schedule/algo.h"
+#include "schedule/tree.h"
 
 /* NCCL deals a call's data to channels in cells of at least so much traffic
  * (enqueue.cc, facts 6.2), so that small calls use few channels. */
@@ -242,6 +243,18 @@ uint64_t sched_message_bytes(const struct sched *s, uint32_t src, uint32_t dst, 
 	if (index >= sched_conn_messages(s, src, dst, lane))
 		return 0;
 	return ops_of(s)->message_bytes(s, src, dst, lane, index);
+}
+
+double sched_lane_bytes(const struct sched *s, uint16_t lane)
+{
+	double bytes, n = s->n_ranks;
+
+	if (s->algo == SCHED_TREE)
+		return (double)sched_tree_bytes(s, lane);
+	bytes = (double)channel_span(s, lane).bytes;
+	if (ops_of(s) != &sched_ring)
+		return bytes;
+	return (n - 1) * (s->kind == COLL_ALLREDUCE ? 2 / n : 1) * bytes;
 }
 
 uint32_t sched_recv_thread(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane)

@@ -61,5 +61,9 @@ uint64_t sched_conn_messages(const struct sched *s, uint32_t src, uint32_t dst, 
 uint64_t sched_message_bytes(const struct sched *s, uint32_t src, uint32_t dst, uint16_t lane,
 			     uint64_t index);
 
+/* Bytes that a connection with @lane carries, which has messages; of a ring the mean of its
+ * connections. Not SENDRECV. O(1). */
+double sched_lane_bytes(const struct sched *s, uint16_t lane);
+
 /* All messages of the op, over all ranks (SENDRECV: to and from the rank that asks). */
 uint64_t sched_total_messages(const struct sched *s);

@@ -73,6 +73,13 @@ static struct span tree_span(const struct sched *s, uint32_t channel, uint32_t t
 	return span_piece(c, tree, align_up(div_up(c.bytes, 2), s->grain));
 }
 
+uint64_t sched_tree_bytes(const struct sched *s, uint16_t lane)
+{
+	struct place p = place_of(lane);
+
+	return tree_span(s, p.channel, p.tree).bytes;
+}
+
 static uint64_t tree_messages(const struct sched *s, uint32_t channel, uint32_t tree)
 {
 	return div_up(tree_span(s, channel, tree).bytes, s->step_bytes) * s->n_slices;

@@ -13,6 +13,8 @@ static inline uint32_t sched_tree_lane(uint32_t channel, uint32_t tree, uint32_t
 	return (channel * 2 + tree) * 2 + direction;
 }
 int64_t sched_tree_parent(const struct sched *s, uint32_t rank, uint32_t channel, uint32_t tree);
+/* Bytes of the tree that a lane belongs to. */
+uint64_t sched_tree_bytes(const struct sched *s, uint16_t lane);
 /* How many edges of a channel's two trees the rank with most of them has: to other nodes, and up
  * and down the chains inside its own. Where each rank counts as a node, those to other nodes may
  * lie inside one. */

@@ -2,6 +2,7 @@
  * to what (a key that no two elements of a sum share), and whether the reduction is finished. */
 #include "world.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,8 +273,19 @@ static void check_no_others(struct world *w)
 	}
 }
 
+/* All messages of the connection. */
+static double bytes_of(const struct sched *s, const struct sched_conn *c)
+{
+	uint64_t bytes = 0;
+
+	for (uint64_t i = 0; i < c->n_messages; i++)
+		bytes += sched_message_bytes(s, c->src, c->dst, c->lane, i);
+	return (double)bytes;
+}
+
 static void check_conns(struct world *w)
 {
+	double bytes = 0, by_lane = 0;
 	uint64_t total = 0, n_conns[2] = {0, 0}, n_queues = 0;
 
 	for (uint32_t r = 0; r < w->n; r++) {
@@ -294,6 +306,10 @@ static void check_conns(struct world *w)
 							     c[i].n_messages),
 					 0);
 			total += i < n_in ? c[i].n_messages : 0;
+			if (w->s[r]->kind == COLL_SENDRECV)
+				continue;
+			bytes += bytes_of(w->s[r], &c[i]);
+			by_lane += sched_lane_bytes(w->s[r], c[i].lane);
 		}
 		n_conns[0] += n_in;
 		n_conns[1] += n_out;
@@ -311,6 +327,7 @@ static void check_conns(struct world *w)
 	if (w->s[0]->kind == COLL_SENDRECV)
 		return;
 	assert_int_equal(total, sched_total_messages(w->s[0]));
+	assert_true(fabs(bytes - by_lane) <= 1e-9 * bytes);
 	check_no_others(w);
 }
 
