@@ -10,6 +10,7 @@
 #include "engine/sim-ports.h"
 #include "engine/solve-parts.h"
 #include "engine/solve-plan.h"
+#include "engine/usage-walk.h"
 
 struct group {
 	struct port_flow *flows; /* owned, by source */
@@ -513,6 +514,39 @@ int solve_p2p_ends(const uint32_t *ranks, uint32_t n, const struct sched_p2p *co
 		if (!r)
 			r = group_ends(&g, &p, chunk, timing, who, err);
 	}
+	planned_deinit(&pl);
+	group_deinit(&g);
+	return r;
+}
+
+int solve_p2p_usage(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
+		    const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
+		    const struct membership *m, struct delay_chain *d, uint64_t op_number,
+		    struct usage **ret, struct err *err)
+{
+	CLEANUP(usage_maker_deinit) struct usage_maker maker = {0};
+	struct group g = {.n_members = m->n_ranks};
+	struct planned pl = {.plan.whole_ns = -1};
+	struct usage_walk w = {.maker = &maker, .is_own = true};
+	struct sched s;
+	struct price p;
+	int r = group_init(&g, ranks, n, calls, n_calls,
+			   chunk_bytes ? chunk_bytes : SCHED_CHUNK_DEFAULT);
+
+	if (r)
+		err_set(err, -r, "no memory for a group of calls");
+	if (!r) {
+		s = sched_of(m->n_ranks, &g);
+		price_init(&p, &s, t, m, d, op_number, err);
+		r = plan_group(&pl, &p, &s, &g, err);
+		w.price = &p;
+		w.routes = pl.routes;
+	}
+	for (uint32_t i = 0; i < g.n_flows && !r; i++)
+		r = usage_add_connection(&w, g.flows[i].src, g.flows[i].dst, g.flows[i].lane,
+					 (double)g.flows[i].bytes);
+	if (!r && usage_maker_end(&maker, ret))
+		r = err_set(err, ENOMEM, "no memory for what calls put on links");
 	planned_deinit(&pl);
 	group_deinit(&g);
 	return r;

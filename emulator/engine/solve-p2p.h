@@ -1,6 +1,7 @@
 /* When a group of point-to-point calls ends. */
 #pragma once
 
+#include "contention/usage.h"
 #include "engine/delay.h"
 #include "engine/timing.h"
 #include "schedule/schedule.h"
@@ -13,6 +14,13 @@ int solve_p2p(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *
 	      const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
 	      const struct membership *m, struct delay_chain *d, const struct border *border,
 	      uint64_t op_number, struct timing *ret, struct err *err);
+
+/* What the calls put on links; arguments as there. The caller owns a reference. Return: 0; -EINVAL
+ * with the sentence; -ENOMEM. */
+int solve_p2p_usage(const uint32_t *ranks, uint32_t n, const struct sched_p2p *const *calls,
+		    const uint32_t *n_calls, uint64_t chunk_bytes, const struct topology *t,
+		    const struct membership *m, struct delay_chain *d, uint64_t op_number,
+		    struct usage **ret, struct err *err);
 
 /* What the ranks of a group bring and take; comm ranks. */
 struct p2p_ranks {

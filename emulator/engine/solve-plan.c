@@ -99,9 +99,7 @@ static bool has_member(const struct price *p, uint32_t node)
 	return false;
 }
 
-/* The bytes that a plan without messages puts on a link of its fabric: an even share of a domain's
- * NICs, where the domain is inner in one tree and leaf in the other; what a GPU has. */
-static double whole_bytes(const struct price *p, const struct fabric_view *v, enum link_kind kind)
+double planned_whole_bytes(const struct price *p, const struct fabric_view *v, enum link_kind kind)
 {
 	double bytes = (double)p->op.bytes, n = p->op.n_ranks, nodes = v->n_domains;
 	bool is_part = p->op.kind != NBOX_ALLREDUCE;
@@ -124,7 +122,7 @@ static double whole_over_links(const struct price *p, const struct fabric_view *
 
 	for (size_t i = 0; i < f->n_changes; i++) {
 		enum link_kind kind = link_kind(f->changes[i].link);
-		double bytes = whole_bytes(p, v, kind);
+		double bytes = planned_whole_bytes(p, v, kind);
 		struct fabric_link link;
 
 		if (bytes <= 0 || !has_member(p, link_a(f->changes[i].link)))

@@ -4,6 +4,7 @@
 #include "engine/places.h"
 #include "engine/price.h"
 #include "engine/timing.h"
+#include "fabric/link-number.h"
 
 /* What a scheduler makes of an op. */
 struct planned {
@@ -23,6 +24,10 @@ int planned_schedule(const struct nbox_plan *plan, const struct sched *s, uint32
  * and @ret must stay where they are. Return: 0; -EINVAL with the sentence; -ENOMEM. */
 int planned_init(struct planned *ret, struct price *p, const struct sched *s, struct err *err);
 void planned_deinit(struct planned *pl);
+
+/* The bytes that a plan without messages puts on a link of its fabric: an even share of a domain's
+ * NICs, where the domain is inner in one tree and leaf in the other; what a GPU has. */
+double planned_whole_bytes(const struct price *p, const struct fabric_view *v, enum link_kind kind);
 
 /* The physical bound of the op over the chain's fabric, and what says so, for @t. */
 void planned_bound(const struct price *p, const struct sched *s, struct timing *t);

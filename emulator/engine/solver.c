@@ -28,10 +28,17 @@ struct kept {
 	uint64_t used;        /* 0: empty; else when, in look-ups */
 };
 
+struct kept_usage {
+	struct key key;      /* without a border */
+	struct usage *usage; /* a reference; NULL: empty */
+};
+
 struct solver {
 	const struct topology *topology;
 	struct delay_chain *delay;
 	struct kept kept[N_KEPT];
+	struct kept_usage usages[N_KEPT];
+	uint32_t next_usage; /* the place of the one that goes first */
 	uint64_t n_lookups, n_times;
 };
 
@@ -66,6 +73,8 @@ struct solver *solver_free(struct solver *s)
 	if (s) {
 		for (int i = 0; i < N_KEPT; i++)
 			drop(s, &s->kept[i]);
+		for (int i = 0; i < N_KEPT; i++)
+			usage_unref(s->usages[i].usage);
 		free(s);
 	}
 	return NULL;
@@ -231,5 +240,29 @@ int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 	if (known)
 		known->ends[is_plain] = ends_ref(e);
 	*ret = e;
+	return 0;
+}
+
+int solver_usage(struct solver *s, uint32_t comm, const struct sched *sched,
+		 const struct membership *m, uint64_t op_number, const struct usage_images *images,
+		 struct usage **ret, struct err *err)
+{
+	struct kept_usage *kept = &s->usages[s->next_usage];
+	struct key key;
+	int r;
+
+	key_make(&key, comm, sched, NULL);
+	for (int i = 0; i < N_KEPT; i++) {
+		if (!s->usages[i].usage || memcmp(&s->usages[i].key, &key, sizeof(key)) != 0)
+			continue;
+		*ret = s->usages[i].usage;
+		return 0;
+	}
+	r = usage_of_op(sched, s->topology, m, s->delay, op_number, images, ret, err);
+	if (r)
+		return r;
+	usage_unref(kept->usage);
+	*kept = (struct kept_usage){key, *ret};
+	s->next_usage = (s->next_usage + 1) % N_KEPT;
 	return 0;
 }
