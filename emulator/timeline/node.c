@@ -2,6 +2,7 @@
  * asked for the longest. */
 #include "timeline/node.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -44,6 +45,10 @@ void times_fold(struct timeline *t, struct times *x)
 
 static void node_free(struct timeline_node *n)
 {
+	if (n->queue && n->queue->last == n) {
+		HASH_DELETE(hh, n->of->queues, n->queue);
+		free(n->queue);
+	}
 	each_free(n->of, &n->at.each);
 	each_free(n->of, &n->end.each);
 	free(n);
@@ -57,7 +62,13 @@ void node_forget(struct timeline_node *n)
 	DL_DELETE2(t->oldest, n, older, newer);
 	t->n_nodes--;
 	n->is_forgotten = true;
-	if (!n->is_held)
+	if (!n->n_holders)
+		node_free(n);
+}
+
+static void drop(struct timeline_node *n)
+{
+	if (--n->n_holders == 0 && n->is_forgotten)
 		node_free(n);
 }
 
@@ -65,9 +76,30 @@ void timeline_node_release(struct timeline_node *n)
 {
 	if (!n)
 		return;
-	n->is_held = false;
-	if (n->is_forgotten)
-		node_free(n);
+	if (n->before)
+		drop(n->before);
+	n->before = NULL;
+	drop(n);
+}
+
+int node_line_up(struct timeline_node *n, uint32_t number)
+{
+	struct queue *q;
+
+	HASH_FIND(hh, n->of->queues, &number, sizeof(number), q);
+	if (!q) {
+		q = calloc(1, sizeof(*q));
+		if (!q)
+			return -ENOMEM;
+		q->number = number;
+		HASH_ADD(hh, n->of->queues, number, sizeof(number), q);
+	}
+	n->before = q->last;
+	if (n->before)
+		n->before->n_holders++;
+	q->last = n;
+	n->queue = q;
+	return 0;
 }
 
 static bool is_full(const struct timeline *t)

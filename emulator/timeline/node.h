@@ -23,12 +23,20 @@ struct timeline_node {
 	struct times end;         /* an op's */
 	uint64_t number, covered; /* of the point; of the host's point that came after it, or 0 */
 	bool is_op, is_over;
-	bool is_held;      /* by the owner of an op */
-	bool is_forgotten; /* not in the table any more */
+	bool is_forgotten;            /* not in the table any more */
+	uint32_t n_holders;           /* the owner of an op, and the op after it */
+	struct queue *queue;          /* borrowed; NULL: none */
+	struct timeline_node *before; /* in the queue, held; NULL: none, or of no use any more */
 	struct timeline_node *older, *newer;
 	UT_hash_handle hh;
 	size_t n_deps;
 	uint64_t deps[]; /* names */
+};
+
+struct queue {
+	uint32_t number;
+	struct timeline_node *last;
+	UT_hash_handle hh;
 };
 
 /* Of one real rank. */
@@ -39,6 +47,7 @@ struct timeline {
 	struct timeline_node *by_name; /* hash, owned */
 	struct timeline_node *oldest;  /* list, in the order in which they were asked for last */
 	struct timeline_node *latest;  /* that came; NULL: none yet */
+	struct queue *queues;          /* hash, owned: those with nodes */
 	uint32_t n_nodes, n_each;
 	double *spare; /* of a node that was forgotten */
 	uint64_t n_segments;
@@ -99,4 +108,6 @@ void times_fold(struct timeline *t, struct times *x);
 struct timeline_node *node_find(struct timeline *t, uint64_t name);
 /* The timeline owns it from now on, and forgets others when there are too many. */
 void node_add(struct timeline *t, struct timeline_node *n);
+/* @n is the last in queue @number from now on. Return: 0; -ENOMEM. */
+int node_line_up(struct timeline_node *n, uint32_t number);
 void node_forget(struct timeline_node *n);

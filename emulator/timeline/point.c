@@ -239,10 +239,15 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 		return err_set(err, ENOMEM, "no memory for a point of a timeline");
 	n->of = t;
 	n->name = p->name;
-	n->is_op = n->is_held = is_op;
+	n->is_op = is_op;
+	n->n_holders = is_op;
 	n->wall = n->reached = wall_of(all, p->time_ns);
 	look_up(t, p, &b);
 	r = times_make(t, p, &b, &n->at, err);
+	if (r >= 0 && p->queue && node_line_up(n, p->queue) < 0) {
+		each_free(t, &n->at.each);
+		r = err_set(err, ENOMEM, "no memory for an op of a timeline");
+	}
 	if (r < 0) {
 		free(n);
 		return r;
@@ -324,9 +329,29 @@ double timeline_plain_arrival(const struct timeline_node *n)
 	return n->at.plain;
 }
 
+double timeline_start(const struct timeline_node *n, uint32_t world_rank)
+{
+	const struct timelines *all = n->of->all;
+	const struct timeline_node *b = n->before;
+	double at = timeline_arrival(n, world_rank);
+
+	if (!b || !b->is_over || &all->of[all->template[world_rank]] != n->of)
+		return at;
+	return fmax(at, time_of(&b->end, all->index[world_rank]));
+}
+
+double timeline_plain_start(const struct timeline_node *n)
+{
+	const struct timeline_node *b = n->before;
+
+	return b && b->is_over ? fmax(n->at.plain, b->end.plain) : n->at.plain;
+}
+
 bool timeline_is_folded(const struct timeline_node *n)
 {
-	return !n->at.each;
+	const struct timeline_node *b = n->before;
+
+	return !n->at.each && !(b && b->is_over && b->end.each);
 }
 
 const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n)
@@ -367,6 +392,19 @@ int timeline_end_each(struct timeline_node *n, const double *ends, double plain_
 	times_fold(n->of, &n->end);
 	end(n, plain_end);
 	return 0;
+}
+
+void timeline_move_end(struct timeline_node *n, bool is_plain,
+		       double (*moved)(void *ctx, double end), void *ctx)
+{
+	if (is_plain) {
+		n->end.plain = moved(ctx, n->end.plain);
+		return;
+	}
+	for (uint32_t i = 0; n->end.each && i < n->of->n_ranks; i++)
+		n->end.each[i] = moved(ctx, n->end.each[i]);
+	n->end.all = moved(ctx, n->end.all);
+	n->wall = fmax(n->reached, real_time(n, &n->end) + n->slip);
 }
 
 struct timeline_times timeline_end(const struct timeline_node *n)

@@ -59,7 +59,9 @@ struct timeline_point {
 	uint64_t host;             /* a name; 0: none */
 	const struct timeline_dep *deps;
 	size_t n_deps;
-	bool is_host; /* a return to the host */
+	bool is_host;   /* a return to the host */
+	uint32_t queue; /* an op's: those of one queue of a rank, a communicator, are played one
+			   after the other; 0: none */
 };
 
 /* What became of a point at the real rank, in virtual time on the wall clock's scale. */
@@ -100,7 +102,10 @@ void timeline_node_release(struct timeline_node *n); /* NULL allowed */
  * seen; with it, where that was not seen yet. */
 double timeline_arrival(const struct timeline_node *n, uint32_t world_rank);
 double timeline_plain_arrival(const struct timeline_node *n);
-/* Nothing tells its ranks apart: all arrive with the real one. */
+/* The same, or when the op before it in its queue is over there, if that is known and later. */
+double timeline_start(const struct timeline_node *n, uint32_t world_rank);
+double timeline_plain_start(const struct timeline_node *n);
+/* Nothing tells its ranks apart: all start with the real one. */
 bool timeline_is_folded(const struct timeline_node *n);
 /* The ranks with its real rank as template, itself among them; @ret_n of them, sorted. */
 const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n);
@@ -108,6 +113,9 @@ const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n);
  * timeline_ranks(). Of several ends the latest counts. Return: 0; -ENOMEM. */
 int timeline_end_all(struct timeline_node *n, double end, double plain_end);
 int timeline_end_each(struct timeline_node *n, const double *ends, double plain_end);
+/* Ends become what @moved makes of them: those with what-ifs, or the plain one. */
+void timeline_move_end(struct timeline_node *n, bool is_plain,
+		       double (*moved)(void *ctx, double end), void *ctx);
 /* The end at the real rank: in virtual time, and when its gate is due by the wall clock, rounded
  * up. */
 struct timeline_times timeline_end(const struct timeline_node *n);

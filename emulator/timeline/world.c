@@ -11,7 +11,7 @@ struct timelines *timelines_free(struct timelines *t)
 {
 	for (uint32_t i = 0; t && t->of && i < t->n_real; i++) {
 		while (t->of[i].oldest) {
-			t->of[i].oldest->is_held = false;
+			t->of[i].oldest->n_holders = 0;
 			node_forget(t->of[i].oldest);
 		}
 		free(t->of[i].spare);

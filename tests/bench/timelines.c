@@ -55,8 +55,17 @@ static int iterate(struct job *job, struct err *err)
 	uint64_t name = job->name += 2, at = 1000000000 + name * 1000000;
 	const struct timeline_dep waits[] = {{name - 2, true}, {name - 1, false}},
 				  op_waits[] = {{name - 1, true}, {name, false}};
-	const struct timeline_point point = {name, at, at - 900000, 0, 0, waits, 2, false},
-				    arrival = {name + 1, at, at - 900000, 0, 0, op_waits, 2, false};
+	const struct timeline_point point = {.name = name,
+					     .time_ns = at,
+					     .call_ns = at - 900000,
+					     .deps = waits,
+					     .n_deps = 2},
+				    arrival = {.name = name + 1,
+					       .time_ns = at,
+					       .call_ns = at - 900000,
+					       .deps = op_waits,
+					       .n_deps = 2,
+					       .queue = 1};
 	struct timeline_times times;
 	struct timeline_node *op;
 	double begin = now_s(), mid;

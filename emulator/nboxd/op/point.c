@@ -102,6 +102,7 @@ int point_arrive(struct post *post, const char *list, struct err *err)
 					.host = a->host,
 					.deps = deps,
 					.n_deps = a->n_deps,
+					.queue = post->op->comm->number + 1,
 				},
 				&post->node, &post->arrival, err);
 }

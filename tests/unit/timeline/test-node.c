@@ -1,4 +1,4 @@
-/* A node, by its name: ends, replays, and what is forgotten when there are too many. */
+/* A node, by its name: ends, replays, queues, and what is forgotten when there are too many. */
 #include "cmocka-all.h"
 #include "timeline-world.h"
 #include "timeline/timeline.h"
@@ -45,6 +45,49 @@ static void a_name_of_a_captured_graph_means_its_last_replay(void **state)
 	timeline_node_release(second);
 }
 
+static struct timeline_node *line_up(uint32_t queue, uint64_t name, double at_ms)
+{
+	struct timeline_point p = point_of(name, at_ms, BEFORE_ALL, DEPS(OTHER(1)));
+	struct timeline_times times;
+	struct timeline_node *n;
+	struct err err;
+
+	p.queue = queue;
+	assert_int_equal(timelines_arrive(world, 0, &p, &n, &times, &err), 0);
+	return n;
+}
+
+/* Nobody starts before the op before it in its queue is over there. */
+static void a_queue_is_first_come_first_served(void **state)
+{
+	struct timeline_node *a, *b, *c, *other;
+	double ends[] = {5 * NS, 8 * NS};
+
+	(void)state;
+	start(2);
+	a = line_up(7, 2, 1);
+	b = line_up(7, 3, 1);
+	other = line_up(8, 4, 1);
+	check_ms(timeline_start(b, 0), 1); /* when that is over is not known yet */
+	timeline_end_each(a, ends, 4 * NS);
+	timeline_node_release(a); /* the one behind it asks for it still */
+	for (uint64_t name = 5; name < 5000; name++)
+		point(name, (double)name - 1, BEFORE_ALL, DEPS(OWN(name - 1)));
+	check_ms(timeline_start(b, 0), 5);
+	check_ms(timeline_start(b, 1), 8);
+	check_ms(timeline_plain_start(b), 4);
+	check_ms(timeline_arrival(b, 1), 1);
+	assert_false(timeline_is_folded(b));
+	assert_true(timeline_is_folded(other));
+	check_ms(timeline_start(other, 1), 1);
+	timeline_end_all(b, 9 * NS, 6 * NS);
+	c = line_up(7, 3, 5001);
+	check_ms(timeline_start(c, 1), 5001);
+	timeline_node_release(b);
+	timeline_node_release(c);
+	timeline_node_release(other);
+}
+
 static void the_latest_point_takes_the_place_of_one_that_is_forgotten(void **state)
 {
 	struct timeline_node *op;
@@ -86,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(of_several_ends_of_an_op_the_latest_counts),
 		CASE(a_name_of_a_captured_graph_means_its_last_replay),
+		CASE(a_queue_is_first_come_first_served),
 		CASE(the_latest_point_takes_the_place_of_one_that_is_forgotten),
 		CASE(a_host_point_that_calls_still_follow_is_not_forgotten),
 	};
