@@ -40,6 +40,10 @@ struct engine_op {
 	void *tag;
 	uint64_t number; /* of the op in the engine */
 	uint64_t start_ns, end_ns;
+	/* after engine_stretch(): what was due @bend_ns is due @bent_ns, later times by @ratio more
+	 */
+	uint64_t bend_ns, bent_ns;
+	double ratio; /* 0: nothing was stretched */
 	uint64_t turn;
 	uint64_t n_arrived, n_sent;
 	struct bitmap arrived;     /* out messages */
@@ -231,6 +235,15 @@ static uint64_t due_at(uint64_t start_ns, double relative_ns)
 	return start_ns + (uint64_t)up;
 }
 
+static uint64_t message_due(const struct engine_op *op, uint32_t in, uint64_t index)
+{
+	uint64_t due = due_at(op->start_ns, timing_message_ns(op->timing, in, index));
+
+	if (op->ratio == 0)
+		return due;
+	return due_at(op->bent_ns, due > op->bend_ns ? (double)(due - op->bend_ns) * op->ratio : 0);
+}
+
 /* How many messages of in-connection @in have all their predecessors. */
 static uint64_t count_ready(const struct engine_op *op, uint32_t in)
 {
@@ -254,7 +267,7 @@ static void op_queue_next(struct engine *e, struct engine_op *op, uint32_t in)
 	if (s->is_queued || s->n_sent == s->n_ready)
 		return;
 	s->is_queued = 1;
-	queue_push(e, op, in, due_at(op->start_ns, timing_message_ns(op->timing, in, s->n_sent)));
+	queue_push(e, op, in, message_due(op, in, s->n_sent));
 }
 
 /* Marks what became ready on @in, and queues its next message. */
@@ -345,6 +358,38 @@ int engine_start(struct engine *e, const struct border *border, const struct tim
 	op_maybe_end(e, op);
 	*ret = steal_ptr(op);
 	return 0;
+}
+
+/* By what message_due() says so far: when what becomes @due_ns was due. */
+static uint64_t unbent(const struct engine_op *op, uint64_t due_ns)
+{
+	if (op->ratio == 0)
+		return due_ns;
+	return op->bend_ns +
+	       (due_ns > op->bent_ns ? (uint64_t)((double)(due_ns - op->bent_ns) / op->ratio) : 0);
+}
+
+void engine_stretch(struct engine *e, struct engine_op *op, uint64_t now_ns, uint64_t end_ns)
+{
+	uint64_t from = now_ns > op->start_ns ? now_ns : op->start_ns;
+
+	if (op->end_ns > from && end_ns > from) {
+		op->bend_ns = unbent(op, from);
+		op->bent_ns = from;
+		op->ratio = (op->ratio == 0 ? 1 : op->ratio) * (double)(end_ns - from) /
+			    (double)(op->end_ns - from);
+	}
+	op->end_ns = end_ns;
+	for (size_t i = 0; i < e->n; i++) {
+		struct entry *entry = &e->heap[i];
+
+		if (entry->op == op)
+			entry->due_ns = entry->in == IS_END ? end_ns
+							    : message_due(op, entry->in,
+									  op->in[entry->in].n_sent);
+	}
+	for (size_t i = e->n / 2; i-- > 0;)
+		sift_down(e, i);
 }
 
 void *engine_op_tag(const struct engine_op *op)

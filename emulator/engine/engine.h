@@ -32,6 +32,9 @@ struct engine *engine_free(struct engine *e);
 int engine_start(struct engine *e, const struct border *border, const struct timing *timing,
 		 uint64_t start_ns, uint64_t end_ns, void *tag, struct engine_op **ret);
 void *engine_op_tag(const struct engine_op *op);
+/* What is due after @now_ns comes later, or earlier, in proportion, so that the op ends at @end_ns.
+ * O(entries of all ops). */
+void engine_stretch(struct engine *e, struct engine_op *op, uint64_t now_ns, uint64_t end_ns);
 void engine_cancel(struct engine *e, struct engine_op *op); /* no callback */
 
 /* A message from a real rank has arrived. The owner keeps messages that come before engine_start().

@@ -247,6 +247,7 @@ static int open_engine(struct server *s, struct err *err)
 	if (delay_warning(s->ops.delay))
 		log_info("%s", delay_warning(s->ops.delay));
 	if (solver_new(&c->topology, s->ops.delay, &s->ops.solver) < 0 ||
+	    overlap_new(&s->ops.overlap[0]) < 0 || overlap_new(&s->ops.overlap[1]) < 0 ||
 	    engine_new(&op_sink, &s->ops, &s->ops.engine) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	point_what_if(&s->ops, &what_if);
@@ -413,6 +414,8 @@ struct server *server_close(struct server *s)
 	engine_free(s->ops.engine);
 	timelines_free(s->ops.timelines);
 	free(s->ops.ends);
+	overlap_free(s->ops.overlap[0]);
+	overlap_free(s->ops.overlap[1]);
 	solver_free(s->ops.solver);
 	delay_free(s->ops.delay);
 	free(s->job_texts);

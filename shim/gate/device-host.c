@@ -149,9 +149,11 @@ static void on_wait(void *arg)
 
 	times->local_done_ns = clock_now_ns();
 	await_release(g, passed, times->local_done_ns);
-	due = atomic_load_explicit(&g->due_ns, memory_order_relaxed);
-	if (due > times->local_done_ns)
-		wait_for_due(g, due);
+	do {
+		due = atomic_load_explicit(&g->due_ns, memory_order_relaxed);
+		if (due > times->local_done_ns)
+			wait_for_due(g, due);
+	} while (atomic_load_explicit(&g->due_ns, memory_order_relaxed) > due);
 	times->opened_ns = clock_now_ns();
 	g->passed = passed + 1;
 	g->on_passed(g);
@@ -193,6 +195,11 @@ static void host_release(struct gate *g, uint64_t due_ns)
 	 * owner reuse it */
 	atomic_fetch_add_explicit(&g->releases, 1, memory_order_release);
 	futex(&g->releases, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+static void host_postpone(struct gate *g, uint64_t due_ns)
+{
+	atomic_store_explicit(&g->due_ns, due_ns, memory_order_relaxed);
 }
 
 static void host_hurry(struct gate *g)
@@ -317,6 +324,7 @@ static uint64_t host_capture_id(device_stream s)
 const struct device device_host = {
 	.name = "host",
 	.waits_for_due = true,
+	.postpone = host_postpone,
 	.open = host_open,
 	.get = host_get,
 	.set = host_set,

@@ -86,6 +86,9 @@ struct device {
 	int (*wait)(device_stream s, struct gate *g);
 	/* Opens the gate once; any thread, never blocks. @due_ns: 0 means now. */
 	void (*release)(struct gate *g, uint64_t due_ns);
+	/* NULL, or where waits_for_due: one that was released and has not passed yet is due then.
+	 */
+	void (*postpone)(struct gate *g, uint64_t due_ns);
 	/* Something is wrong: a released gate opens now, whatever its due time. */
 	void (*hurry)(struct gate *g);
 	/* No stream holds the gate any more: gives back what it has of the device. */

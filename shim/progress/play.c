@@ -217,15 +217,31 @@ static int release(struct op *op, const struct wire_release *frame, struct err *
 	return 0;
 }
 
+/* Frames cross: the op may be over, and forgotten. */
+static void postpone(struct comm *c, uint64_t seq, const struct wire_move *frame)
+{
+	struct op *op = *live_slot(c, seq);
+
+	while (op && op->run.seq != seq)
+		op = op->next;
+	if (!op || !op->run.has_end)
+		return;
+	op->run.due_ns = session_from_daemon(frame->end_ns);
+	if (op->run.is_open && op->comm->dev->postpone)
+		op->comm->dev->postpone(&op->gate, op->run.due_ns);
+}
+
 void play_frame(struct comm *c, const struct wire_hdr *h, const void *body)
 {
 	struct op *op = find(c, h->seq);
 	struct err err;
-	int r;
+	int r = 0;
 
 	if (comm_error(c))
 		return; /* dead, and nboxd did not know it yet */
-	if (!op)
+	if (h->type == WIRE_MOVE)
+		postpone(c, h->seq, body);
+	else if (!op)
 		r = err_set(&err, EPROTO, "%s for op %llu, which is not under way",
 			    wire_type_name(h->type), wire_seq_number(h->seq));
 	else if (h->type == WIRE_RELEASE)

@@ -56,6 +56,7 @@ static int on_frame(const struct wire_hdr *h, const void *body)
 	case WIRE_MEET:
 	case WIRE_LOCAL_ID:
 	case WIRE_RELEASE:
+	case WIRE_MOVE:
 	case WIRE_MESSAGE:
 		break;
 	default:

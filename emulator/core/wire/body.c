@@ -357,6 +357,7 @@ static const struct body_rule {
 	[WIRE_MEET] = {0, check_any},
 	[WIRE_JOB] = {SIZE_ANY, check_job},
 	[WIRE_POINT] = {SIZE_ANY, check_point},
+	[WIRE_MOVE] = {sizeof(struct wire_move), check_any},
 };
 
 int wire_body_check(const struct wire_hdr *h, const void *body, struct err *err)

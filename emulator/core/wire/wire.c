@@ -32,6 +32,7 @@ static const char *const type_names[WIRE_TYPE_END] = {
 	[WIRE_JOB] = "JOB",
 	[WIRE_MEET] = "MEET",
 	[WIRE_POINT] = "POINT",
+	[WIRE_MOVE] = "MOVE",
 };
 
 static const char *const exchange_names[] = {

@@ -9,7 +9,7 @@
 #include "base/err.h"
 
 #define WIRE_MAGIC 0x786f626eu /* "nbox" */
-#define WIRE_VERSION 10
+#define WIRE_VERSION 11
 #define WIRE_TOKEN_BYTES 32
 #define WIRE_ID_BYTES 128 /* ncclUniqueId */
 
@@ -61,6 +61,8 @@ enum wire_type {
 	WIRE_JOB,   /* w->d before COMM_INIT: what its ops are decided by: the version of its NCCL
 		     * ("2.28.9"; "": not known), then NCCL's variables, NAME=VALUE; each text ends
 		     * with a zero */
+	WIRE_MOVE,  /* d->w struct wire_move: when an op ends that was told of by RELEASE; of no
+		     * meaning once its gate is open */
 	WIRE_TYPE_END
 };
 /* How a note begins that is no warning. */
@@ -256,6 +258,10 @@ struct wire_p2p {
 struct wire_release {
 	uint64_t start_ns, end_ns; /* daemon's clock */
 	uint64_t number;           /* of the op in the run */
+};
+
+struct wire_move {
+	uint64_t end_ns; /* daemon's clock */
 };
 
 struct wire_done {

@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "config/open-model.h"
+#include "contention/overlap.h"
 #include "engine/engine.h"
 #include "engine/record-write.h"
 #include "engine/solver.h"
@@ -21,6 +22,7 @@ struct ops {
 	struct delay_chain *delay;
 	struct solver *solver;
 	struct engine *engine;
+	struct overlap *overlap[2]; /* of ops that share the network; [1]: without what-ifs */
 	struct timelines *timelines;
 	double *ends;                 /* owned; room for rule.c */
 	struct record_writer *record; /* NULL: no results directory */

@@ -289,6 +289,15 @@ static int solve_run(struct run *run, const struct calls_of_run *x, struct err *
 			 run->number, &run->timing, err);
 }
 
+static int find_usage(struct run *run, const struct calls_of_run *x, struct err *err)
+{
+	const struct ops *ops = run->comm->comms->ops;
+
+	return solve_p2p_usage(x->ranks, x->n_ranks, x->by_rank, x->n_by_rank,
+			       run->posts[0]->op->sched->chunk_bytes, ops->cluster->topology,
+			       &run->comm->members.map, ops->delay, run->number, &run->usage, err);
+}
+
 /* A connection of the border has a lane among the run's calls, which need not be the one
  * that the member knows: its op may be played by several runs. */
 static int index_rank(struct run *run, struct calls_of_run *x, uint32_t k, struct err *err)
@@ -333,6 +342,8 @@ int p2p_fill_run(struct run *run, struct pair_post *ready, struct err *err)
 	if (collect(run, &x, ready) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	r = solve_run(run, &x, err);
+	if (r == 0)
+		r = find_usage(run, &x, err);
 	if (r == 0)
 		r = find_all_ends(run, &x, err);
 	if (r < 0 || !run->border)

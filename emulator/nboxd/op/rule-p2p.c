@@ -9,14 +9,14 @@
 #include "base/cleanup.h"
 #include "engine/sim-ranks.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/op/contention.h"
 #include "nboxd/op/image.h"
 
 #define PEERS_MAX (1 << 19) /* of ranks told apart, looked at one by one: some milliseconds */
 
 static double arrival_of(const struct post *post, uint32_t world_rank, bool is_plain)
 {
-	return is_plain ? timeline_plain_arrival(post->node)
-			: timeline_arrival(post->node, world_rank);
+	return is_plain ? timeline_plain_start(post->node) : timeline_start(post->node, world_rank);
 }
 
 static double arrival_in(const struct run *run, const struct post *caller, uint32_t world_rank,
@@ -55,7 +55,7 @@ static double end_by_peers(const struct run *run, const struct post *post, uint3
 {
 	const struct op *op = post->op;
 	const struct membership *m = &op->comm->members.map;
-	double arrive = timeline_arrival(post->node, v), end = arrive;
+	double arrive = timeline_start(post->node, v), end = arrive;
 	bool is_member = membership_rank(m, v) >= 0;
 	struct radix image;
 
@@ -142,18 +142,45 @@ static int end_post(const struct run *run, struct post *post, double end, double
 	/* what the messages make of it at the real rank */
 	more = end - end_by_peers(run, post, post->member->world_rank);
 	for (uint32_t i = 0; i < n; i++)
-		ends[i] = fmax(timeline_arrival(post->node, ranks[i]),
+		ends[i] = fmax(timeline_start(post->node, ranks[i]),
 			       end_by_peers(run, post, ranks[i]) + more);
 	r = timeline_end_each(post->node, ends, plain_end);
 	free(ends);
 	return r;
 }
 
-int rule_p2p_end(const struct run *run, struct err *err)
+/* The calls begin when the last post has come, or their messages' receivers. */
+static int share(struct run *run, bool is_plain, void (*moved)(struct run *run), struct err *err)
 {
-	int r = 0;
+	double *ends = run->ends + (is_plain ? run->n_posts : 0), start = -INFINITY,
+	       end = -INFINITY;
+	double takes_ns = is_plain ? run->timing.model_ns : run->timing.end_ns;
+	const struct warp *w;
+	int r;
 
+	for (uint32_t i = 0; i < run->n_posts; i++) {
+		const struct post *post = run->posts[i];
+
+		start = fmax(start, arrival_of(post, post->member->world_rank, is_plain));
+		end = fmax(end, ends[i]);
+	}
+	start = fmax(start, end - takes_ns);
+	if (!(end > start))
+		return 0;
+	r = contention_add(run, is_plain, start, end - start, moved, &w, err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
-		r = end_post(run, run->posts[i], run->ends[i], run->ends[run->n_posts + i]);
-	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
+		ends[i] = contention_at(w, start, ends[i]);
+	return r;
+}
+
+int rule_p2p_end(struct run *run, void (*moved)(struct run *run), struct err *err)
+{
+	int r = share(run, false, moved, err);
+
+	if (r == 0)
+		r = share(run, true, moved, err);
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
+		if (end_post(run, run->posts[i], run->ends[i], run->ends[run->n_posts + i]) < 0)
+			r = err_set(err, ENOMEM, "no memory for the times of an op");
+	return r;
 }

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "engine/ends.h"
+#include "nboxd/op/contention.h"
 #include "nboxd/op/image.h"
 #include "nboxd/op/rule-p2p.h"
 #include "topology/topology.h"
@@ -36,6 +37,9 @@ struct apart {
 	double *world;                  /* ends of the world's ranks; NAN: not known yet */
 	double *plain;            /* ends without what-ifs, in the order of the communicator */
 	const struct post *early; /* ends before all have arrived; NULL: all have */
+	struct run *run;          /* NULL: early */
+	void (*moved)(struct run *run);
+	const struct warp *warp; /* with what-ifs, of members and images; NULL: nothing to share */
 };
 
 static void apart_deinit(struct apart *a)
@@ -44,9 +48,9 @@ static void apart_deinit(struct apart *a)
 	ends_unref(a->plain_ends);
 }
 
-static double real_arrival(const struct post *post)
+static double real_start(const struct post *post)
 {
-	return timeline_arrival(post->node, post->member->world_rank);
+	return timeline_start(post->node, post->member->world_rank);
 }
 
 /* The post whose timeline has @world_rank. Where its template is not in this communicator another
@@ -68,8 +72,7 @@ static double arrival_at(const struct op *op, uint32_t rank, uint32_t world_rank
 
 	if (!post->has_arrived)
 		return INFINITY;
-	return is_plain ? timeline_plain_arrival(post->node)
-			: timeline_arrival(post->node, world_rank);
+	return is_plain ? timeline_plain_start(post->node) : timeline_start(post->node, world_rank);
 }
 
 static int apart_init(struct apart *a, struct op *op, const struct timing *t, uint64_t number,
@@ -165,27 +168,66 @@ static int play(const struct apart *a, struct ends *e, bool is_plain, double *en
 	return r;
 }
 
-static int play_here(const struct apart *a, struct err *err)
+static double last_of(const double *at, uint32_t n)
+{
+	double last = -INFINITY;
+
+	for (uint32_t i = 0; i < n; i++)
+		last = fmax(last, at[i]);
+	return last;
+}
+
+/* Ends @end of the members that arrive at @a->arrive, beside other ops. What moves before the last
+ * has arrived is little. */
+static int share(struct apart *a, bool is_plain, double *end, struct err *err)
+{
+	uint32_t n = a->op->sched->n_ranks;
+	double start = last_of(a->arrive, n), solo_ns = last_of(end, n) - start;
+	double *busy = a->op->comm->open->busy + (is_plain ? n : 0);
+	const struct warp *w;
+	int r;
+
+	if (!a->run || !(solo_ns > 0) || isinf(start))
+		return 0;
+	r = contention_add(a->run, is_plain, start, solo_ns, a->moved, &w, err);
+	for (uint32_t i = 0; i < n && r == 0; i++) {
+		end[i] = contention_at(w, start, end[i]);
+		busy[i] = contention_at(w, start, busy[i]);
+	}
+	if (!is_plain)
+		a->warp = w;
+	return r;
+}
+
+static int play_here(struct apart *a, struct err *err)
 {
 	const struct membership *m = &a->op->comm->members.map;
 	int r = play(a, a->ends, false, a->end, err);
 
+	if (r == 0)
+		r = share(a, false, a->end, err);
 	for (uint32_t i = 0; r == 0 && i < m->n_ranks; i++)
 		a->world[membership_world(m, i)] = a->end[i];
-	return r < 0 || !a->plain_ends ? r : play(a, a->plain_ends, true, a->plain, err);
+	if (r < 0 || !a->plain_ends)
+		return r;
+	r = play(a, a->plain_ends, true, a->plain, err);
+	return r < 0 ? r : share(a, true, a->plain, err);
 }
 
 /* The op as the ranks of an image of its communicator play it. */
 static int play_image(const struct apart *a, const struct radix *image, struct err *err)
 {
 	uint32_t n = a->op->sched->n_ranks;
+	double start;
 	int r;
 
 	for (uint32_t i = 0; i < n; i++)
 		a->arrive[i] = arrival_at(a->op, i, radix_at(image, i), false);
 	r = ends_solve(a->ends, a->arrive, NULL, a->timing->extra_ns, a->end, NULL, err);
+	start = last_of(a->arrive, n);
 	for (uint32_t i = 0; r == 0 && i < n; i++)
-		a->world[radix_at(image, i)] = a->end[i];
+		a->world[radix_at(image, i)] =
+			a->warp ? contention_at(a->warp, start, a->end[i]) : a->end[i];
 	return r;
 }
 
@@ -195,7 +237,7 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 {
 	uint32_t n, i;
 	const uint32_t *ranks = timeline_ranks(post->node, &n);
-	double own = a->world[post->member->world_rank], spent = own - real_arrival(post);
+	double own = a->world[post->member->world_rank], spent = own - real_start(post);
 	double plain = a->plain_ends ? a->plain[post->member->rank] : own;
 	struct radix image;
 	int r = 0;
@@ -206,7 +248,7 @@ static int end_post(const struct apart *a, struct post *post, struct err *err)
 		if (isnan(*end) && image_at(a->op->comm, ranks[i], &image) == 0)
 			r = play_image(a, &image, err);
 		if (isnan(*end)) {
-			*end = timeline_arrival(post->node, ranks[i]) + spent;
+			*end = timeline_start(post->node, ranks[i]) + spent;
 			image_warn_none(a->op->comm, ranks[i]);
 		}
 		if (r == 0 && isinf(*end))
@@ -245,11 +287,13 @@ static bool is_alike(const struct run *run)
 	return !run->posts[0]->op->rooted;
 }
 
-static int end_each(struct run *run, struct err *err)
+static int end_each(struct run *run, void (*moved)(struct run *run), struct err *err)
 {
 	CLEANUP(apart_deinit) struct apart a = {0};
 	int r = apart_init(&a, run->posts[0]->op, &run->timing, run->number, err);
 
+	a.run = run;
+	a.moved = moved;
 	if (r == 0)
 		r = play_here(&a, err);
 	if (r == 0)
@@ -262,22 +306,40 @@ static int end_each(struct run *run, struct err *err)
 
 /* --- both ----------------------------------------------------------------------------------- */
 
-/* Nothing tells the ranks apart. */
-static int end_alike(const struct run *run, struct err *err)
+static int shared_end(struct run *run, bool is_plain, double start, double solo_ns,
+		      void (*moved)(struct run *run), double *ret_end, struct err *err)
 {
-	double start = -INFINITY, plain = -INFINITY;
-	int r = 0;
+	const struct warp *w;
+	int r;
+
+	*ret_end = start + solo_ns;
+	if (!(solo_ns > 0))
+		return 0;
+	r = contention_add(run, is_plain, start, solo_ns, moved, &w, err);
+	if (r == 0)
+		*ret_end = warp_at(w, solo_ns);
+	return r;
+}
+
+/* Nothing tells the ranks apart. */
+static int end_alike(struct run *run, void (*moved)(struct run *run), struct err *err)
+{
+	double start = -INFINITY, plain_start = -INFINITY, end, plain_end;
+	int r;
 
 	free(run->comm->open->busy); /* nobody sends any more when it is over */
 	run->comm->open->busy = NULL;
 	for (uint32_t i = 0; i < run->n_posts; i++) {
-		start = fmax(start, real_arrival(run->posts[i]));
-		plain = fmax(plain, timeline_plain_arrival(run->posts[i]->node));
+		start = fmax(start, real_start(run->posts[i]));
+		plain_start = fmax(plain_start, timeline_plain_start(run->posts[i]->node));
 	}
+	r = shared_end(run, false, start, run->timing.end_ns, moved, &end, err);
+	if (r == 0)
+		r = shared_end(run, true, plain_start, run->timing.model_ns, moved, &plain_end,
+			       err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
-		r = timeline_end_all(run->posts[i]->node, start + run->timing.end_ns,
-				     plain + run->timing.model_ns);
-	return r < 0 ? err_set(err, -r, "no memory for the times of an op") : 0;
+		r = timeline_end_all(run->posts[i]->node, end, plain_end);
+	return r;
 }
 
 /* At a size that bandwidth decides, nccl-tests' as in nbox perf. */
@@ -308,17 +370,10 @@ static void set_post(const struct timing *t, uint64_t number, struct post *post)
 		      (t->is_of_model ? RECORD_OF_MODEL : 0);
 }
 
-int rule_apply(struct run *run, struct err *err)
+void rule_set_posts(struct run *run)
 {
-	int r;
-
-	if (!run->call)
-		r = rule_p2p_end(run, err);
-	else
-		r = is_alike(run) ? end_alike(run, err) : end_each(run, err);
-	if (r < 0)
-		return r;
 	run->start_ns = UINT64_MAX;
+	run->end_ns = 0;
 	for (uint32_t i = 0; i < run->n_posts; i++) {
 		struct post *post = run->posts[i];
 
@@ -326,7 +381,19 @@ int rule_apply(struct run *run, struct err *err)
 		run->start_ns = post->start_ns < run->start_ns ? post->start_ns : run->start_ns;
 		run->end_ns = post->end_ns > run->end_ns ? post->end_ns : run->end_ns;
 	}
-	return 0;
+}
+
+int rule_apply(struct run *run, void (*moved)(struct run *run), struct err *err)
+{
+	int r;
+
+	if (!run->call)
+		r = rule_p2p_end(run, moved, err);
+	else
+		r = is_alike(run) ? end_alike(run, moved, err) : end_each(run, moved, err);
+	if (r == 0)
+		rule_set_posts(run);
+	return r;
 }
 
 int rule_apply_early(struct op *op, struct post *post, struct err *err)

@@ -124,6 +124,21 @@ static void release(struct post *post)
 		worker_send(post->member->worker, &h, &m);
 }
 
+/* A gate that is open stays so. */
+static void move(struct post *post)
+{
+	struct wire_move m = {post->end_ns};
+	struct wire_hdr h;
+
+	if (!post->is_released || post->is_done || !post->member->worker)
+		return;
+	wire_hdr_init(&h, WIRE_MOVE, sizeof(m));
+	h.comm = post->op->comm->number;
+	h.seq = post->op->key.seq;
+	h.rank = post->member->rank;
+	worker_send(post->member->worker, &h, &m);
+}
+
 /* --- warnings -------------------------------------------------------------------- */
 
 static void warn_below_bound(const struct run *run)
@@ -214,17 +229,32 @@ static int replay(struct run *run, const struct op *op, struct err *err)
 	return 0;
 }
 
+/* Another op shares the network with @run: gates that are not open yet open later. */
+static void moved(struct run *run)
+{
+	rule_set_posts(run);
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		move(run->posts[i]);
+	if (run->engine_op)
+		engine_stretch(run->comm->comms->ops->engine, run->engine_op, clock_now_ns(),
+			       run->end_ns);
+}
+
 static int start(struct run *run, struct err *err)
 {
 	struct comm *c = run->comm;
-	int r = rule_apply(run, err);
+	uint64_t alone_ns;
+	int r = rule_apply(run, moved, err);
 
 	if (r < 0)
 		return r;
-	r = engine_start(c->comms->ops->engine, run->border, &run->timing, run->start_ns,
-			 run->end_ns, run, &run->engine_op);
+	alone_ns = run->end_ns - (uint64_t)run->waits_ns;
+	r = engine_start(c->comms->ops->engine, run->border, &run->timing, run->start_ns, alone_ns,
+			 run, &run->engine_op);
 	if (r < 0)
 		return err_set(err, -r, "the engine cannot start the op: %s", strerror(-r));
+	if (alone_ns < run->end_ns)
+		engine_stretch(c->comms->ops->engine, run->engine_op, run->start_ns, run->end_ns);
 	DL_APPEND(c->open->runs, run);
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		run->posts[i]->op->n_runs++;

@@ -100,6 +100,8 @@ struct run {
 	struct run_end *to;          /* owned; point-to-point: by in-connection */
 	double *ends; /* owned; point-to-point: by post, in virtual time; then the plain ones */
 	struct timing timing; /* owned */
+	struct usage *usage;  /* a reference; point-to-point; NULL: it uses no links */
+	double waits_ns;      /* for links that other ops use */
 	struct engine_op *engine_op;
 	uint64_t number, turn;     /* turn: number + 1 */
 	uint64_t start_ns, end_ns; /* the earliest start, the latest end of its posts */

@@ -234,6 +234,9 @@ static int fake_on_frame(void *owner, struct link *l, const struct wire_hdr *h, 
 		memcpy(&f->release, body, sizeof(f->release));
 		f->has_release = true;
 		break;
+	case WIRE_MOVE:
+		memcpy(&f->move, body, sizeof(f->move));
+		break;
 	case WIRE_ABORT:
 		memcpy(&f->abort, body, sizeof(f->abort));
 		break;

@@ -27,6 +27,7 @@ struct fake {
 	struct wire_hdr last[WIRE_TYPE_END];
 	struct wire_welcome welcome;
 	struct wire_release release;
+	struct wire_move move;
 	struct wire_text abort, error;
 	uint8_t local_id[WIRE_ID_BYTES];
 	unsigned n_aborts_before_id; /* that came before the last LOCAL_ID */

@@ -194,6 +194,67 @@ static void a_slowed_real_rank_is_held_by_its_gates(void **state)
 	stop(&d, 1);
 }
 
+/* A group's calls come together. Each takes the network when the one before is over, at each rank:
+ * rank 1 copies rank 0 and is 10 ms late, and so are all. */
+static void ops_of_one_communicator_take_turns(void **state)
+{
+	static const char *const what_ifs[] = {"--what-if", "slow:rank=1,compute=2", NULL};
+	struct daemon d;
+
+	(void)state;
+	start(&d, 1, what_ifs);
+	point(0, (struct told){1, 10 * MS, {0}});
+	point(0, (struct told){2, 20 * MS, {1}});
+	for (uint64_t i = 0; i < 8; i++) {
+		arrive(0, 0, i, COLL_ALLREDUCE, (struct told){3 + i, 20 * MS, {2}});
+		assert_int_equal(over(0), (30 + i + 1) * MS);
+	}
+	for (uint64_t i = 0; i < 8; i++)
+		done(0, 0, i, 0);
+	/* 12 ms of computation after that, at rank 1 24 */
+	arrive(0, 0, 8, COLL_ALLREDUCE, (struct told){20, 50 * MS, {10}});
+	assert_int_equal(over(0), (38 + 24 + 1) * MS);
+	stop(&d, 1);
+}
+
+/* 4 MiB over 4 ranks at 1 MB/s: 2 * 3 / 4 of it go out of each port, 6.29 s. Two communicators
+ * share the ports: what both have in flight takes twice as long. The first op, whose gate is not
+ * open yet, moves. */
+static void ops_of_two_communicators_share_their_ports(void **state)
+{
+	static const char *const more[] = {"--model",
+					   "alphabeta",
+					   "--inter-bandwidth",
+					   "1MB/s",
+					   "--inter-latency",
+					   "0ns",
+					   "--intra-bandwidth",
+					   "1MB/s",
+					   "--intra-latency",
+					   "0ns",
+					   "--settle",
+					   "500ms",
+					   NULL};
+	const uint64_t alone = UINT64_C(6291456000), at = 10 * MS, later = 100 * MS;
+	struct daemon d;
+
+	(void)state;
+	start_with(&d, "4", 1, more);
+	fake_init(&f[0], 8, 4, 0, 0);
+	assert_true(fakes_got(f, 1, WIRE_COMM_READY, 2));
+	count = 1 << 20;
+	point(0, (struct told){1, at, {0}});
+	arrive(0, 0, 0, COLL_ALLREDUCE, (struct told){2, at, {1}});
+	assert_int_equal(over(0), at + alone);
+	arrive(0, 1, 0, COLL_ALLREDUCE, (struct told){3, later, {1}});
+	assert_int_equal(over(0), at + 2 * alone);
+	assert_true(fakes_got(f, 1, WIRE_MOVE, 1));
+	assert_int_equal(f[0].move.end_ns - zero, later + 2 * (alone - (later - at)));
+	assert_int_equal(f[0].last[WIRE_MOVE].comm, f[0].ready[0].comm);
+	count = 16;
+	stop(&d, 1);
+}
+
 /* Rank 1 has not come yet. */
 static void a_root_does_not_wait_for_those_that_it_sends_to(void **state)
 {
@@ -459,6 +520,8 @@ int main(void)
 		cmocka_unit_test(a_late_gate_delays_what_waits_for_it_alone),
 		cmocka_unit_test(lateness_is_no_computation),
 		cmocka_unit_test(a_slowed_real_rank_is_held_by_its_gates),
+		cmocka_unit_test(ops_of_one_communicator_take_turns),
+		cmocka_unit_test(ops_of_two_communicators_share_their_ports),
 		cmocka_unit_test(a_root_does_not_wait_for_those_that_it_sends_to),
 		cmocka_unit_test(a_root_runs_ahead_as_far_as_its_buffers_go),
 		cmocka_unit_test(who_comes_late_to_a_scatter_takes_turns_at_its_root),
