@@ -4,6 +4,7 @@
 #pragma once
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct sim_event {
 struct sim_heap {
 	struct sim_event *items; /* owned */
 	uint64_t n, capacity;
+	bool has_hole; /* the top is used up and may be replaced */
 };
 
 static inline uint64_t sim_heap_time(double ns)
@@ -124,4 +126,26 @@ static inline void sim_heap_drop(struct sim_heap *h)
 
 	if (h->n)
 		sim_heap_settle(h, last);
+}
+
+/* The event at the top is used up: the next one put in may take its place, until the close. */
+static inline void sim_heap_open(struct sim_heap *h)
+{
+	h->has_hole = true;
+}
+
+static inline int sim_heap_put(struct sim_heap *h, double ns, uint64_t tie)
+{
+	if (!h->has_hole)
+		return sim_heap_push(h, ns, tie);
+	h->has_hole = false;
+	sim_heap_settle(h, (struct sim_event){tie, sim_heap_time(ns)});
+	return 0;
+}
+
+static inline void sim_heap_close(struct sim_heap *h)
+{
+	if (h->has_hole)
+		sim_heap_drop(h);
+	h->has_hole = false;
 }

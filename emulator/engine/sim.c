@@ -20,58 +20,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "engine/sim-heap.h"
+#include "engine/sim-net.h"
+#include "engine/sim-op.h"
 #include "engine/sim-ports.h"
 
 #define NONE UINT32_MAX
 
-struct conn {
-	double free_ns;   /* when the port is free again */
-	double last_ns;   /* arrival of the last message put in flight */
-	double handed_ns; /* when the rest of its messages fits the buffers */
-	uint64_t n_arrived, n_sent, n_messages;
-	uint32_t head, tail; /* in flight */
-	uint32_t to_thread, from_thread;
-	uint32_t src, dst;
-	uint16_t lane;
-};
-
-struct thread {
-	double ready_ns;
-	uint64_t step, n_steps;
-	uint64_t recv_index, send_index, bytes;
-	uint32_t recv[SCHED_FAN], send[SCHED_FAN]; /* connections of the step */
-	uint32_t n_recv, n_send;
-	uint32_t rank;
-	uint32_t resume; /* a source goes on when this connection's message arrives */
-	bool is_source;  /* receives nothing, ever */
-	bool is_reduced; /* what the step receives */
-};
-
-struct flight {
-	double at_ns, sent_ns;
-	uint32_t next;
-};
-
-struct sim {
-	const struct sched *s;
-	const struct sim_cost *cost;
-	const struct sim_ranks *ranks;
-	const struct sim_watch *watch;
-	struct conn *conns;     /* owned, by source */
-	uint32_t *conn_start;   /* owned, n_ranks + 1 */
-	struct thread *threads; /* owned, by rank */
-	uint32_t *thread_start; /* owned, n_ranks + 1 */
-	double *reducer_free;   /* owned, by rank */
-	struct flight *flights; /* owned */
-	uint32_t n_flights, capacity_flights, free_flight;
-	struct sim_heap heap;
-	bool has_hole; /* the heap's top is used up and may be replaced */
-	double end_ns;
-	uint64_t n_messages;
-};
-
-static void sim_deinit(struct sim *sim)
+void sim_deinit(struct sim *sim)
 {
 	free(sim->conns);
 	free(sim->conn_start);
@@ -79,22 +34,16 @@ static void sim_deinit(struct sim *sim)
 	free(sim->thread_start);
 	free(sim->reducer_free);
 	free(sim->flights);
-	sim_heap_deinit(&sim->heap);
 }
 
 static int push(struct sim *sim, double ns, uint32_t conn)
 {
-	if (sim->has_hole) {
-		sim->has_hole = false;
-		sim_heap_settle(&sim->heap, (struct sim_event){conn, sim_heap_time(ns)});
-		return 0;
-	}
-	return sim_heap_push(&sim->heap, ns, conn);
+	return sim_heap_put(sim->heap, ns, (uint64_t)sim->number << 32 | conn);
 }
 
 static int flight_new(struct sim *sim, uint32_t *ret)
 {
-	struct flight *grown;
+	struct sim_flight *grown;
 	uint32_t capacity;
 
 	if (sim->free_flight != NONE) {
@@ -133,7 +82,7 @@ static bool is_conn(const struct sim *sim, uint32_t c, uint32_t src, uint32_t ds
 
 /* Asks the schedule for the thread's current step. The peers are mostly those of
  * the step before. Return: 0; -EDEADLK when a connection does not exist. */
-static int load_step(struct sim *sim, struct thread *t)
+static int load_step(struct sim *sim, struct sim_thread *t)
 {
 	uint32_t number = (uint32_t)(t - sim->threads), j;
 	struct sched_step st;
@@ -162,7 +111,7 @@ static int load_step(struct sim *sim, struct thread *t)
 
 /* A sender is done with a connection when its last message is ready and those before it leave it
  * room in the buffers. */
-static void hand_over(const struct sim *sim, struct conn *c, double ready_ns)
+static void hand_over(const struct sim *sim, struct sim_conn *c, double ready_ns)
 {
 	uint64_t buffered = sim->ranks ? sim->ranks->buffered : 0;
 
@@ -173,52 +122,51 @@ static void hand_over(const struct sim *sim, struct conn *c, double ready_ns)
 		c->handed_ns = ready_ns;
 }
 
-static int send_message(struct sim *sim, const struct thread *t, uint32_t number)
+/* A message of connection @number that began to leave at @sent_ns arrives at @at_ns, or with the
+ * one ahead of it. */
+static int put_in_flight(struct sim *sim, uint32_t number, double sent_ns, double at_ns)
 {
-	struct conn *c = &sim->conns[number];
-	struct nbox_delay d;
-	double sent, at;
+	struct sim_conn *c = &sim->conns[number];
 	uint32_t f;
-	int r;
+	int r = flight_new(sim, &f);
 
-	r = sim->cost->message(sim->cost->ctx, c->src, c->dst, c->lane, t->send_index, t->bytes,
-			       &d);
 	if (r)
 		return r;
-	r = flight_new(sim, &f);
-	if (r)
-		return r;
-	sent = t->ready_ns > c->free_ns ? t->ready_ns : c->free_ns;
-	c->free_ns = sent + d.occupancy_ns;
-	hand_over(sim, c, t->ready_ns);
-	at = c->free_ns + d.latency_ns;
-	if (at < c->last_ns)
-		at = c->last_ns;
-	c->last_ns = at;
-	sim->flights[f] = (struct flight){at, sent, NONE};
+	if (at_ns < c->last_ns)
+		at_ns = c->last_ns;
+	c->last_ns = at_ns;
+	sim->flights[f] = (struct sim_flight){at_ns, sent_ns, NONE};
 	if (c->head != NONE) {
 		sim->flights[c->tail].next = f;
 		c->tail = f;
 		return 0;
 	}
 	c->head = c->tail = f;
-	return push(sim, at, number);
+	return push(sim, at_ns, number);
 }
 
-/* A source could send all its messages at once. To save memory it sends the next ones when the
- * first of these arrives; they could not arrive before that. */
-static void pause_source(struct sim *sim, struct thread *t)
+static int send_message(struct sim *sim, const struct sim_thread *t, uint32_t number)
 {
-	uint32_t j;
+	struct sim_conn *c = &sim->conns[number];
+	struct nbox_delay d;
+	double sent;
+	int r;
 
-	t->resume = t->send[0];
-	for (j = 1; j < t->n_send; j++)
-		if (sim->conns[t->send[j]].last_ns < sim->conns[t->resume].last_ns)
-			t->resume = t->send[j];
+	r = sim->cost->message(sim->cost->ctx, c->src, c->dst, c->lane, t->send_index, t->bytes,
+			       &d);
+	if (r)
+		return r;
+	if (c->is_shared)
+		return sim_net_send(sim->net, sim->first_flow + number, t->ready_ns,
+				    (double)t->bytes, &d);
+	sent = t->ready_ns > c->free_ns ? t->ready_ns : c->free_ns;
+	c->free_ns = sent + d.occupancy_ns;
+	hand_over(sim, c, t->ready_ns);
+	return put_in_flight(sim, number, sent, c->free_ns + d.latency_ns);
 }
 
 /* The thread goes on when the rank has reduced what the step received. */
-static void reduce(struct sim *sim, struct thread *t)
+static void reduce(struct sim *sim, struct sim_thread *t)
 {
 	double *free_ns = &sim->reducer_free[t->rank];
 
@@ -231,7 +179,7 @@ static void reduce(struct sim *sim, struct thread *t)
 }
 
 /* Executes steps as long as their receives are there. @now_ns: the time of the last arrival. */
-static int run_thread(struct sim *sim, struct thread *t, double now_ns)
+static int run_thread(struct sim *sim, struct sim_thread *t, double now_ns)
 {
 	uint32_t j;
 	int r;
@@ -249,22 +197,42 @@ static int run_thread(struct sim *sim, struct thread *t, double now_ns)
 			if (r)
 				return r;
 		}
-		if (t->is_source && t->n_send)
-			pause_source(sim, t);
+		/* A source could send all its messages at once. To save memory it sends the next
+		 * ones when a connection has none; they could not arrive before that. */
+		t->is_paused = t->is_source && t->n_send;
 		if (++t->step < t->n_steps) {
 			r = load_step(sim, t);
 			if (r)
 				return r;
 		}
-		if (t->resume != NONE)
+		if (t->is_paused)
 			return 0;
 	}
 	return 0;
 }
 
-static int arrive(struct sim *sim, uint32_t number)
+/* The source of connection @c, if it is one that waits for that. */
+static int resume(struct sim *sim, const struct sim_conn *c, double now_ns)
 {
-	struct conn *c = &sim->conns[number];
+	struct sim_thread *t = &sim->threads[c->from_thread];
+
+	if (!t->is_paused)
+		return 0;
+	t->is_paused = false;
+	return run_thread(sim, t, now_ns);
+}
+
+int sim_left(struct sim *sim, uint32_t number, double sent_ns, double latency_ns, double now_ns,
+	     bool is_idle)
+{
+	int r = put_in_flight(sim, number, sent_ns, now_ns + latency_ns);
+
+	return r || !is_idle ? r : resume(sim, &sim->conns[number], now_ns);
+}
+
+int sim_arrive(struct sim *sim, uint32_t number)
+{
+	struct sim_conn *c = &sim->conns[number];
 	uint32_t f = c->head;
 	double at = sim->flights[f].at_ns;
 	int r;
@@ -280,33 +248,25 @@ static int arrive(struct sim *sim, uint32_t number)
 	if (at > sim->end_ns)
 		sim->end_ns = at;
 
-	sim->has_hole = true;
+	sim_heap_open(sim->heap);
 	if (c->head != NONE) {
 		r = push(sim, sim->flights[c->head].at_ns, number);
 		if (r)
 			return r;
 	}
 	r = run_thread(sim, &sim->threads[c->to_thread], at);
-	if (r)
-		return r;
-	if (c->from_thread != NONE && sim->threads[c->from_thread].resume == number) {
-		sim->threads[c->from_thread].resume = NONE;
-		r = run_thread(sim, &sim->threads[c->from_thread], at);
-		if (r)
-			return r;
-	}
-	if (sim->has_hole) {
-		sim->has_hole = false;
-		sim_heap_drop(&sim->heap);
-	}
-	return 0;
+	if (!r && c->head == NONE && !c->is_shared)
+		r = resume(sim, c, at);
+	if (!r)
+		sim_heap_close(sim->heap);
+	return r;
 }
 
 static int add_conns(struct sim *sim, uint32_t rank, uint32_t *capacity, struct err *err)
 {
 	CLEANUP(freep) struct sched_conn *of_rank = NULL;
 	uint32_t n_in, n_out, n = sim->conn_start[rank], i;
-	struct conn *grown;
+	struct sim_conn *grown;
 	int r = sched_conns(sim->s, rank, &of_rank, &n_in, &n_out);
 
 	if (r)
@@ -321,7 +281,7 @@ static int add_conns(struct sim *sim, uint32_t rank, uint32_t *capacity, struct 
 	for (i = 0; i < n_out; i++) {
 		const struct sched_conn *from = &of_rank[n_in + i];
 
-		sim->conns[n + i] = (struct conn){
+		sim->conns[n + i] = (struct sim_conn){
 			.src = from->src,
 			.dst = from->dst,
 			.lane = from->lane,
@@ -348,12 +308,11 @@ static int make_threads(struct sim *sim, struct err *err)
 		return err_set(err, ENOMEM, "no memory for %u threads", sim->thread_start[n]);
 	for (r = 0; r < n; r++) {
 		for (i = sim->thread_start[r]; i < sim->thread_start[r + 1]; i++) {
-			struct thread *t = &sim->threads[i];
+			struct sim_thread *t = &sim->threads[i];
 
 			t->rank = r;
 			t->n_steps = sched_n_steps(sim->s, r, i - sim->thread_start[r]);
 			t->ready_ns = sim_start_of(sim->ranks, r);
-			t->resume = NONE;
 			t->is_source = true;
 			memset(t->recv, 0xff, sizeof(t->recv));
 			memset(t->send, 0xff, sizeof(t->send));
@@ -370,7 +329,7 @@ static int link_conns(struct sim *sim, struct err *err)
 	uint32_t c, to, from;
 
 	for (c = 0; c < sim->conn_start[sim->s->n_ranks]; c++) {
-		struct conn *k = &sim->conns[c];
+		struct sim_conn *k = &sim->conns[c];
 
 		to = sched_recv_thread(sim->s, k->src, k->dst, k->lane);
 		from = sched_send_thread(sim->s, k->src, k->dst, k->lane);
@@ -386,7 +345,7 @@ static int link_conns(struct sim *sim, struct err *err)
 	return 0;
 }
 
-static int sim_init(struct sim *sim, struct err *err)
+int sim_init(struct sim *sim, struct err *err)
 {
 	uint32_t n = sim->s->n_ranks, rank, capacity = 0;
 	int r;
@@ -415,7 +374,7 @@ static int check_all_done(const struct sim *sim, struct err *err)
 	if (isinf(sim->end_ns))
 		return 0; /* somebody never comes */
 	for (i = 0; i < n; i++) {
-		const struct thread *t = &sim->threads[i];
+		const struct sim_thread *t = &sim->threads[i];
 		uint32_t j = 0;
 
 		while (j + 1 < t->n_recv && sim->conns[t->recv[j]].n_arrived > t->recv_index)
@@ -433,21 +392,26 @@ static int check_all_done(const struct sim *sim, struct err *err)
 	return 0;
 }
 
-static int run_events(struct sim *sim, struct err *err)
+int sim_start(struct sim *sim, double start_ns)
 {
 	uint32_t i, n = sim->thread_start[sim->s->n_ranks];
 	int r = 0;
 
+	sim->end_ns += start_ns;
 	for (i = 0; i < n && !r; i++) {
-		struct thread *t = &sim->threads[i];
+		struct sim_thread *t = &sim->threads[i];
 
+		t->ready_ns += start_ns;
 		if (t->n_steps)
 			r = load_step(sim, t);
 		if (!r)
 			r = run_thread(sim, t, 0);
 	}
-	while (sim->heap.n && !r)
-		r = arrive(sim, (uint32_t)sim->heap.items[0].tie);
+	return r;
+}
+
+int sim_end(const struct sim *sim, int r, struct err *err)
+{
 	if (r == -ENOMEM)
 		return err_set(err, ENOMEM, "no memory for the messages in flight");
 	if (r == -EDEADLK)
@@ -455,6 +419,15 @@ static int run_events(struct sim *sim, struct err *err)
 			       "the schedule is broken: a step uses a connection "
 			       "that its rank does not have");
 	return r ? r : check_all_done(sim, err);
+}
+
+static int run_events(struct sim *sim, struct err *err)
+{
+	int r = sim_start(sim, 0);
+
+	while (sim->heap->n && !r)
+		r = sim_arrive(sim, (uint32_t)sim->heap->items[0].tie);
+	return sim_end(sim, r, err);
 }
 
 /* What the caller wants to know of each rank. */
@@ -485,7 +458,8 @@ static void tell_ranks(const struct sim *sim)
 int sim_run(const struct sched *s, const struct sim_cost *cost, const struct sim_ranks *ranks,
 	    const struct sim_watch *watch, struct sim_result *ret, struct err *err)
 {
-	struct sim sim = {.s = s, .cost = cost, .ranks = ranks, .watch = watch};
+	struct sim_heap heap = {0};
+	struct sim sim = {.s = s, .cost = cost, .ranks = ranks, .watch = watch, .heap = &heap};
 	int r;
 
 	if (s->algo == SCHED_DIRECT)
@@ -498,5 +472,6 @@ int sim_run(const struct sched *s, const struct sim_cost *cost, const struct sim
 	if (!r)
 		*ret = (struct sim_result){.end_ns = sim.end_ns, .n_messages = sim.n_messages};
 	sim_deinit(&sim);
+	sim_heap_deinit(&heap);
 	return r;
 }
