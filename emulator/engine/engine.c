@@ -241,7 +241,10 @@ static uint64_t message_due(const struct engine_op *op, uint32_t in, uint64_t in
 
 	if (op->ratio == 0)
 		return due;
-	return due_at(op->bent_ns, due > op->bend_ns ? (double)(due - op->bend_ns) * op->ratio : 0);
+	/* what was due behind the end, however little before it the bend was, is due with the end
+	 */
+	due = due_at(op->bent_ns, due > op->bend_ns ? (double)(due - op->bend_ns) * op->ratio : 0);
+	return due < op->end_ns ? due : op->end_ns;
 }
 
 /* How many messages of in-connection @in have all their predecessors. */

@@ -352,9 +352,11 @@ static bool is_far_above(const struct timing *t, const struct sched *s)
 	       s->bytes * (is_in_parts ? s->n_ranks : 1) >= UINT64_C(64) << 20;
 }
 
-static void set_post(const struct timing *t, uint64_t number, struct post *post)
+/* @waits_ns: for other ops, on links that it shares with them. */
+static void set_post(const struct timing *t, double waits_ns, uint64_t number, struct post *post)
 {
-	uint64_t spent_ns = (uint64_t)ceil(t->end_ns), arrive_ns = post->arrive.arrive_ns;
+	uint64_t spent_ns = (uint64_t)ceil(t->end_ns + waits_ns),
+		 arrive_ns = post->arrive.arrive_ns;
 	uint64_t due_ns = timeline_due_ns(post->node);
 
 	post->number = number;
@@ -377,7 +379,7 @@ void rule_set_posts(struct run *run)
 	for (uint32_t i = 0; i < run->n_posts; i++) {
 		struct post *post = run->posts[i];
 
-		set_post(&run->timing, run->number, post);
+		set_post(&run->timing, run->waits_ns, run->number, post);
 		run->start_ns = post->start_ns < run->start_ns ? post->start_ns : run->start_ns;
 		run->end_ns = post->end_ns > run->end_ns ? post->end_ns : run->end_ns;
 	}
@@ -417,6 +419,6 @@ int rule_apply_early(struct op *op, struct post *post, struct err *err)
 	if (r == 0)
 		r = end_post(&a, post, err);
 	if (r == 0)
-		set_post(&timing, op->number, post);
+		set_post(&timing, 0, op->number, post);
 	return r;
 }

@@ -367,6 +367,42 @@ static void ops_take_turns_at_equal_times(void **state)
 	engine_free(e);
 }
 
+/* Of four messages due at 110, 120, 130 and 150, of an op that ends at 140. */
+static void note_due(void *owner, struct engine_op *op, uint32_t in, uint64_t index, uint64_t due)
+{
+	uint64_t *at = owner;
+
+	(void)op;
+	(void)in;
+	at[index] = due;
+}
+
+static void an_op_that_ends_later_sends_as_much_later_and_nothing_behind_its_end(void **state)
+{
+	const struct engine_sink due_sink = {note_due, turn_end};
+	struct border_conn in = {.n_messages = 4};
+	uint32_t dep_start[2] = {0};
+	struct border b = {.in = &in, .n_in = 1, .dep_start = dep_start, .n_in_messages = 4};
+	double at[4] = {10, 20, 30, 50};
+	uint64_t offset[2] = {0, 4}, due[4] = {0};
+	struct timing t = {.end_ns = 40, .at = at, .offset = offset, .n_in = 1};
+	struct engine_op *op;
+	struct engine *e;
+
+	(void)state;
+	assert_int_equal(engine_new(&due_sink, due, &e), 0);
+	assert_int_equal(engine_start(e, &b, &t, 100, 140, NULL, &op), 0);
+	assert_int_equal(engine_advance(e, 115), 120);
+	engine_stretch(e, op, 115, 190); /* what is left takes three times as long */
+	assert_int_equal(engine_advance(e, 159), 160);
+	engine_stretch(e, op, 159, 190); /* nothing */
+	engine_stretch(e, op, 189, 289); /* a hundred times */
+	assert_int_equal(engine_advance(e, 288), 289);
+	assert_int_equal(engine_advance(e, 289), UINT64_MAX);
+	assert_true(due[0] == 110 && due[1] == 130 && due[2] == 160 && due[3] == 289);
+	engine_free(e);
+}
+
 static void an_op_without_a_border_ends_at_its_time(void **state)
 {
 	struct timing t = {.end_ns = 10.25};
@@ -439,6 +475,8 @@ static void cancelled_ops_send_and_end_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			an_op_that_ends_later_sends_as_much_later_and_nothing_behind_its_end),
 		cmocka_unit_test(an_op_without_a_border_ends_at_its_time),
 		cmocka_unit_test(ops_take_turns_at_equal_times),
 		cmocka_unit_test(the_order_of_arrivals_at_one_moment_does_not_matter),
