@@ -8,28 +8,37 @@
 #include "contention/warp.h"
 
 struct overlap;
-int overlap_new(struct overlap **ret);
-struct overlap *overlap_free(struct overlap *o);
 
-/* moved(): an op that was told before goes as @to says, no more as @from. Both are the overlap's.
- */
+/* The overlap's owner. moved(): the op goes on as @to says, no more as @from; both are the
+ * overlap's. forgotten(): nothing is said of it any more. Neither may call the overlap. */
 struct overlap_sink {
 	void (*moved)(void *ctx, void *tag, const struct warp *from, const struct warp *to);
+	void (*forgotten)(void *ctx, void *tag);
 	void *ctx;
 };
 
+int overlap_new(const struct overlap_sink *sink, struct overlap **ret);
+/* Forgets all. */
+struct overlap *overlap_free(struct overlap *o);
+
+struct overlap_op {
+	struct usage *usage; /* borrowed; NULL: it uses no links */
+	double solo_ns;      /* what it takes by itself, > 0 */
+	double start;        /* it does not begin before; <= begin */
+	double begin;        /* when it begins, as far as is known; behind @after ... */
+	uint64_t after; /* ... it begins when that is as far as it is then; a number, 0: none */
+	void *tag;      /* the sink's */
+};
+
 /**
- * overlap_add - an op of @solo_ns from @start on
- * @usage: NULL: it uses no links; a reference is taken
- * @tag: the sink is told it; not NULL
+ * overlap_add - one more op
+ * @ret_number: for @after of others
  * @ret: how it goes on, until the next call
  *
  * Of ops that are over @OVERLAP_KEPT are remembered: those that begin later do not share with
- * others. Return: 0; -ENOMEM. O(1) where nobody is alive then.
+ * others. Return: 0; -ENOMEM, and all are forgotten. O(1) where nobody is alive then.
  */
-int overlap_add(struct overlap *o, struct usage *usage, double start, double solo_ns, void *tag,
-		const struct overlap_sink *sink, const struct warp **ret);
-/* Nobody is told of @tag any more. */
-void overlap_forget(struct overlap *o, const void *tag);
+int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_number,
+		const struct warp **ret);
 
 #define OVERLAP_KEPT 64

@@ -64,7 +64,7 @@ double warp_move(const struct warp *from, const struct warp *to, double at)
 	double start = from->bends[0].at, end = warp_end(from);
 
 	if (at <= start)
-		return at;
+		return at - start + to->bends[0].at;
 	if (at >= end)
 		return at - end + warp_end(to);
 	return warp_at(to, warp_done(from, at));

@@ -21,11 +21,17 @@ static inline double warp_end(const struct warp *w)
 	return w->bends[w->n - 1].at;
 }
 
+/* From the start to the end. */
+static inline double warp_span(const struct warp *w)
+{
+	return warp_end(w) - w->bends[0].at;
+}
+
 /* How far it is at @at: no more than at the last bend. */
 double warp_done(const struct warp *w, double at);
 /* When it is that far: before the start as long before, behind the end as long behind. */
 double warp_at(const struct warp *w, double done);
-/* When that happens by @to which happened at @at by @from. Both have one start. */
+/* When that happens by @to which happened at @at by @from. */
 double warp_move(const struct warp *from, const struct warp *to, double at);
 /* Forgets what lies behind @at, which becomes the last bend. Return: 0; -ENOMEM. */
 int warp_cut(struct warp *w, double at);

@@ -290,6 +290,15 @@ void record_clock_error(struct record_writer *w, uint64_t ns)
 	w->is_end_new = true;
 }
 
+void record_debt(struct record_writer *w, double ns)
+{
+	if (!w)
+		return;
+	w->end.n_debts++;
+	w->end.debt_ns += (uint64_t)ns;
+	w->is_end_new = true;
+}
+
 int record_flush(struct record_writer *w)
 {
 	if (!w)

@@ -19,6 +19,7 @@ void record_point(struct record_writer *w, const struct record_point *point);
 void record_lose_note(struct record_writer *w,
 		      int error); /* a line of notes is lost to @error, a negative errno */
 void record_clock_error(struct record_writer *w, uint64_t ns); /* of one worker's clock */
+void record_debt(struct record_writer *w, double ns);          /* of one op's end at one rank */
 /* Return: 0; a negative errno, once a run: rows are lost from now on. */
 int record_flush(struct record_writer *w);
 /* Call record_flush() before it: that one says which rows are lost. Return: 0; a negative errno:

@@ -33,6 +33,8 @@ struct record_end {
 				    been wrong by in an op; 0: all have nboxd's */
 	uint32_t n_lost_notes;   /* lines of the text files beside it that could not be written */
 	uint32_t lost_errno; /* why the first of them or of the ops could not; 0: nothing is lost */
+	uint64_t n_debts;    /* ends of ops that moved when the rank had gone on */
+	uint64_t debt_ns;    /* by how much in all; its later times have moved as much */
 };
 
 struct record_member {
@@ -99,6 +101,8 @@ struct record_op {
 	uint64_t work_ns;    /* wall: its stream's first work since its last op or point; 0: none */
 	uint64_t order;      /* of its arrival among all points and arrivals, as nboxd took them */
 	uint64_t done_order; /* how many of them had come when nboxd learnt of release_ns */
+	double shared_ns;    /* virtual: what it waited for links that other ops used */
+	double queued_ns;    /* virtual: for ops of its communicator before it, at this rank */
 	uint32_t n_deps, n_calls;
 	const struct record_dep *deps;
 	const struct record_call *calls;

@@ -123,9 +123,11 @@ int usage_of_op(const struct sched *s, const struct topology *t, const struct me
 	struct membership image;
 	int r = add_members(&maker, s, t, m, d, op_number, true, err);
 
-	for (uint32_t i = 0; images && r == 0 && images->next(images->ctx, i, &image) == 0; i++)
+	while (images && r == 0 && (r = images->next(images->ctx, &image)) == 0)
 		r = add_members(&maker, s, t, &image, d, op_number, false, err);
-	if (r == 0 && usage_maker_end(&maker, ret))
+	if (r >= 0)
+		r = 0;
+	if (r == -ENOMEM || (r == 0 && usage_maker_end(&maker, ret)))
 		r = err_set(err, ENOMEM, "no memory for what an op puts on its links");
 	return r;
 }

@@ -7,9 +7,10 @@
 #include "schedule/schedule.h"
 #include "topology/membership.h"
 
-/* Other communicators that play the same op at the same time: 0; 1: there are no more. */
+/* Other communicators that play the same op at the same time, one after the other; each is there
+ * until the next is asked for. 0; 1: there are no more; -ENOMEM. */
 struct usage_images {
-	int (*next)(void *ctx, uint32_t i, struct membership *ret);
+	int (*next)(void *ctx, struct membership *ret);
 	void *ctx;
 };
 

@@ -21,6 +21,7 @@
 #include "nboxd/frames.h"
 #include "nboxd/job/results.h"
 #include "nboxd/loop/warn.h"
+#include "nboxd/op/contention.h"
 #include "nboxd/op/op.h"
 #include "nboxd/op/point.h"
 #include "nboxd/op/run.h"
@@ -247,8 +248,7 @@ static int open_engine(struct server *s, struct err *err)
 	if (delay_warning(s->ops.delay))
 		log_info("%s", delay_warning(s->ops.delay));
 	if (solver_new(&c->topology, s->ops.delay, &s->ops.solver) < 0 ||
-	    overlap_new(&s->ops.overlap[0]) < 0 || overlap_new(&s->ops.overlap[1]) < 0 ||
-	    engine_new(&op_sink, &s->ops, &s->ops.engine) < 0)
+	    contention_open(&s->ops) < 0 || engine_new(&op_sink, &s->ops, &s->ops.engine) < 0)
 		return err_set(err, ENOMEM, "out of memory");
 	point_what_if(&s->ops, &what_if);
 	if (timelines_new(&c->topology, c->real, c->n_real, &what_if, &s->ops.timelines) < 0)
@@ -412,10 +412,9 @@ struct server *server_close(struct server *s)
 	listen_close(&s->listen);
 	loop_close(&s->loop);
 	engine_free(s->ops.engine);
+	contention_close(&s->ops);
 	timelines_free(s->ops.timelines);
 	free(s->ops.ends);
-	overlap_free(s->ops.overlap[0]);
-	overlap_free(s->ops.overlap[1]);
 	solver_free(s->ops.solver);
 	delay_free(s->ops.delay);
 	free(s->job_texts);

@@ -72,6 +72,12 @@ static void drop(struct timeline_node *n)
 		node_free(n);
 }
 
+struct timeline_node *timeline_node_hold(struct timeline_node *n)
+{
+	n->n_holders++;
+	return n;
+}
+
 void timeline_node_release(struct timeline_node *n)
 {
 	if (!n)

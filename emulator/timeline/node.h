@@ -21,8 +21,12 @@ struct timeline_node {
 	double ready;             /* an op's: what it waited for, but for ops, at the real rank */
 	struct times at;          /* a point's; an op's arrival */
 	struct times end;         /* an op's */
+	uint64_t host;            /* a name, or 0 */
 	uint64_t number, covered; /* of the point; of the host's point that came after it, or 0 */
 	bool is_op, is_over;
+	bool is_open;                 /* its gate has opened at @wall */
+	bool is_used;                 /* an op's end is in the times of others */
+	bool is_moved;                /* op.c: while others are */
 	bool is_forgotten;            /* not in the table any more */
 	uint32_t n_holders;           /* the owner of an op, and the op after it */
 	struct queue *queue;          /* borrowed; NULL: none */

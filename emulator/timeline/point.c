@@ -23,7 +23,7 @@ static void cover(struct timeline *t, struct timeline_node *n, uint64_t number)
 
 /* What a point waits for, once looked up. */
 struct before {
-	const struct timeline_node *deps[65], *host;
+	struct timeline_node *deps[65], *host;
 	size_t n_deps;
 	double wall;    /* the last of deps */
 	double work;    /* from host to the stream's first work; -INFINITY: not known */
@@ -41,7 +41,7 @@ static void look_up(struct timeline *t, const struct timeline_point *p, struct b
 
 	*b = (struct before){.host = node_find(t, p->host), .wall = -INFINITY, .work = -INFINITY};
 	for (size_t i = 0; i < p->n_deps && b->n_deps < 64; i++) {
-		const struct timeline_node *n = node_find(t, p->deps[i].name);
+		struct timeline_node *n = node_find(t, p->deps[i].name);
 
 		if (!n)
 			continue;
@@ -239,6 +239,7 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 		return err_set(err, ENOMEM, "no memory for a point of a timeline");
 	n->of = t;
 	n->name = p->name;
+	n->host = p->host;
 	n->is_op = is_op;
 	n->n_holders = is_op;
 	n->wall = n->reached = wall_of(all, p->time_ns);
@@ -270,6 +271,8 @@ static int make(struct timelines *all, uint32_t real_rank, const struct timeline
 	};
 	if (!is_op || computes(t, p, &b))
 		ret_times->exposed_ns = (uint64_t)exposed(t, p, &b);
+	for (size_t k = 0; k < b.n_deps; k++)
+		b.deps[k]->is_used |= b.deps[k]->is_over;
 	node_add(t, n);
 	*ret = n;
 	return 0;
@@ -298,132 +301,4 @@ bool timelines_are_folded(const struct timelines *t)
 			return false;
 	}
 	return true;
-}
-
-/* --- an op's node --------------------------------------------------------------------------- */
-
-/* How much @world_rank is behind the plain time where its template was last seen: at an op's end if
- * that lies before @plain, else at its arrival. */
-static double lag_of(const struct timelines *all, uint32_t world_rank, double plain)
-{
-	const struct timeline_node *n = all->of[all->template[world_rank]].latest;
-	const struct times *x;
-
-	if (!n)
-		return 0;
-	x = n->is_over && n->end.plain <= plain ? &n->end : &n->at;
-	return time_of(x, all->index[world_rank]) - x->plain;
-}
-
-double timeline_arrival(const struct timeline_node *n, uint32_t world_rank)
-{
-	const struct timelines *all = n->of->all;
-
-	if (&all->of[all->template[world_rank]] != n->of)
-		return n->at.plain + lag_of(all, world_rank, n->at.plain);
-	return time_of(&n->at, all->index[world_rank]);
-}
-
-double timeline_plain_arrival(const struct timeline_node *n)
-{
-	return n->at.plain;
-}
-
-double timeline_start(const struct timeline_node *n, uint32_t world_rank)
-{
-	const struct timelines *all = n->of->all;
-	const struct timeline_node *b = n->before;
-	double at = timeline_arrival(n, world_rank);
-
-	if (!b || !b->is_over || &all->of[all->template[world_rank]] != n->of)
-		return at;
-	return fmax(at, time_of(&b->end, all->index[world_rank]));
-}
-
-double timeline_plain_start(const struct timeline_node *n)
-{
-	const struct timeline_node *b = n->before;
-
-	return b && b->is_over ? fmax(n->at.plain, b->end.plain) : n->at.plain;
-}
-
-bool timeline_is_folded(const struct timeline_node *n)
-{
-	const struct timeline_node *b = n->before;
-
-	return !n->at.each && !(b && b->is_over && b->end.each);
-}
-
-const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n)
-{
-	*ret_n = n->of->n_ranks;
-	return n->of->ranks;
-}
-
-static void end(struct timeline_node *n, double plain_end)
-{
-	n->end.plain = n->is_over ? fmax(n->end.plain, plain_end) : plain_end;
-	n->is_over = true;
-	n->wall = fmax(n->reached, real_time(n, &n->end) + n->slip);
-}
-
-int timeline_end_all(struct timeline_node *n, double at, double plain_end)
-{
-	for (uint32_t i = 0; n->end.each && i < n->of->n_ranks; i++)
-		n->end.each[i] = fmax(n->end.each[i], at);
-	n->end.all = n->is_over ? fmax(n->end.all, at) : at;
-	end(n, plain_end);
-	return 0;
-}
-
-int timeline_end_each(struct timeline_node *n, const double *ends, double plain_end)
-{
-	bool had_each = n->end.each;
-
-	if (!had_each)
-		n->end.each = each_new(n->of);
-	if (!n->end.each)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n->of->n_ranks; i++) {
-		double before = had_each ? n->end.each[i] : n->end.all;
-
-		n->end.each[i] = n->is_over ? fmax(before, ends[i]) : ends[i];
-	}
-	times_fold(n->of, &n->end);
-	end(n, plain_end);
-	return 0;
-}
-
-void timeline_move_end(struct timeline_node *n, bool is_plain,
-		       double (*moved)(void *ctx, double end), void *ctx)
-{
-	if (is_plain) {
-		n->end.plain = moved(ctx, n->end.plain);
-		return;
-	}
-	for (uint32_t i = 0; n->end.each && i < n->of->n_ranks; i++)
-		n->end.each[i] = moved(ctx, n->end.each[i]);
-	n->end.all = moved(ctx, n->end.all);
-	n->wall = fmax(n->reached, real_time(n, &n->end) + n->slip);
-}
-
-struct timeline_times timeline_end(const struct timeline_node *n)
-{
-	return (struct timeline_times){
-		.time_ns = ns_of(n->of->all, real_time(n, &n->end)),
-		.plain_ns = ns_of(n->of->all, n->end.plain),
-	};
-}
-
-uint64_t timeline_due_ns(const struct timeline_node *n)
-{
-	return ns_of(n->of->all, real_time(n, &n->end) + n->slip);
-}
-
-void timeline_opened(struct timeline_node *n, uint64_t wall_ns)
-{
-	double wall = wall_of(n->of->all, wall_ns);
-
-	if (fabs(wall - n->wall) >= 1) /* less is what rounding up has added */
-		n->wall = fmax(n->reached, wall);
 }

@@ -113,9 +113,14 @@ const uint32_t *timeline_ranks(const struct timeline_node *n, uint32_t *ret_n);
  * timeline_ranks(). Of several ends the latest counts. Return: 0; -ENOMEM. */
 int timeline_end_all(struct timeline_node *n, double end, double plain_end);
 int timeline_end_each(struct timeline_node *n, const double *ends, double plain_end);
-/* Ends become what @moved makes of them: those with what-ifs, or the plain one. */
-void timeline_move_end(struct timeline_node *n, bool is_plain,
-		       double (*moved)(void *ctx, double end), void *ctx);
+/* One more owner. Return: @n. */
+struct timeline_node *timeline_node_hold(struct timeline_node *n);
+/* Ends become what @moved makes of them: those with what-ifs, or the plain one. Points that have
+ * waited for the end move with it, up to ops that are over. Return: by how many ns the end at the
+ * real rank is later, < 0: earlier; 0 where its gate has not opened. */
+double timeline_move_end(struct timeline_node *n, bool is_plain,
+			 double (*moved)(void *ctx, double end), void *ctx);
+double timeline_real_end(const struct timeline_node *n, bool is_plain);
 /* The end at the real rank: in virtual time, and when its gate is due by the wall clock, rounded
  * up. */
 struct timeline_times timeline_end(const struct timeline_node *n);

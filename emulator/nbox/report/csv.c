@@ -109,6 +109,10 @@ static const struct column op_columns[] = {
 	 "of its arrival among the arrivals and points of all ranks, as nboxd took them"},
 	{"done_order", COUNT, ROW(done_order), "",
 	 "how many of them had come when nboxd learnt when the gate had opened"},
+	{"shared_ns", NUMBER, ROW(shared_ns), "ns",
+	 "how long it waited for links that other ops used, in the virtual cluster"},
+	{"queued_ns", NUMBER, ROW(queued_ns), "ns",
+	 "how long this rank waited there for ops of the same communicator before it"},
 };
 
 #undef ROW

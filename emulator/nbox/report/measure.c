@@ -126,6 +126,8 @@ static void add_rows(struct rank *k, uint64_t first, uint64_t end, struct span f
 {
 	for (uint64_t i = first; i < end; i++) {
 		rep->modelled_ns += k->ops[i].model_ns;
+		rep->shared_ns += k->ops[i].shared_ns;
+		rep->queued_ns += k->ops[i].queued_ns;
 		rep->exposed_ns += k->n_points ? (double)k->ops[i].exposed_ns : 0;
 	}
 	rep->wall_ns += span_ns(from.wall, to.wall);
@@ -167,6 +169,8 @@ static int take_steps(struct rank *k, const struct steps *s, struct report *rep)
 	rep->virtual_ns /= (double)n;
 	rep->wall_ns /= (double)n;
 	rep->modelled_ns /= (double)n;
+	rep->shared_ns /= (double)n;
+	rep->queued_ns /= (double)n;
 	rep->injected_ns /= (double)n;
 	rep->exposed_ns /= (double)n;
 	return 0;

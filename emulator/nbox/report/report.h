@@ -46,6 +46,8 @@ struct report {
 	/* Per timed step, means. Without steps: of the whole run. */
 	double virtual_ns, wall_ns; /* by either clock */
 	double modelled_ns;         /* sum of what the model says of the ops */
+	double shared_ns;           /* sum of what ops waited for links that others used */
+	double queued_ns;           /* ... and for ops of their communicator before them */
 	double injected_ns;         /* virtual time, less what it is without what-ifs */
 	double exposed_ns;          /* virtual time in which computation waited for communication */
 	bool is_exposed_bound;      /* no more than that: report_exposed() */

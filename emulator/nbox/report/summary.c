@@ -61,6 +61,24 @@ static void print_wall_clock(const struct report *r, const char *per, FILE *to)
 		r->wall_ns / 1e6, per, percent);
 }
 
+/* Less than a microsecond is not worth a line. */
+static void print_contention(const struct report *r, const char *per, FILE *to)
+{
+	char a[32];
+
+	if (r->shared_ns >= 1e3 || r->queued_ns >= 1e3)
+		fprintf(to,
+			"   contention     ops waited %.3f ms %s for links that other ops used, %.3f ms for ops of "
+			"their own communicator\n",
+			r->shared_ns / 1e6, per, r->queued_ns / 1e6);
+	if (r->end.n_debts)
+		fprintf(to,
+			"   debts          %llu op%s ended later than the job was told, by %s in all: another op had "
+			"taken their links; later times count it\n",
+			(unsigned long long)r->end.n_debts, r->end.n_debts == 1 ? "" : "s",
+			units_print_time((double)r->end.debt_ns, a, sizeof(a)));
+}
+
 static void print_ops(const struct report *r, FILE *to)
 {
 	const char *per = r->n_steps ? "a step" : "in all";
@@ -87,6 +105,7 @@ static void print_ops(const struct report *r, FILE *to)
 		fprintf(to,
 			"                  exposed is how long communication was under way: what "
 			"the job waited for was not seen\n");
+	print_contention(r, per, to);
 	if (strstr(r->header.model, " + "))
 		fprintf(to,
 			"   what-ifs       injected %.3f ms %s, against the same run without them\n",
@@ -180,17 +199,19 @@ int report_write_json(const struct report *r, int exit_code, const char *path, s
 	for (uint32_t i = 0; i < r->n_warnings; i++)
 		json_array_append_new(warnings, json_string(r->warnings[i]));
 	o = json_pack(
-		"{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:b, s:f, s:f,"
-		" s:{s:f, s:f, s:f, s:f}, s:I, s:f, s:{s:I, s:I, s:s}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
+		"{s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:f, s:f, s:b, s:f, s:f,"
+		" s:{s:f, s:f, s:f, s:f}, s:I, s:{s:I, s:f}, s:f, s:{s:I, s:I, s:s}, s:s, s:s, s:s, s:s, s:I, s:o, s:o}",
 		"world_size", (int)h->world_size, "nodes", (int)h->n_nodes, "gpus_per_node",
 		(int)h->gpus_per_node, "real_ranks", (int)h->n_real, "ops", (json_int_t)r->n_ops,
 		"ops_by_kind", kinds_json(r), "steps", steps_json(r), "virtual_ms",
 		r->virtual_ns / 1e6, "wall_ms", r->wall_ns / 1e6, "modelled_ms",
-		r->modelled_ns / 1e6, "exposed_ms", r->exposed_ns / 1e6, "exposed_is_bound",
+		r->modelled_ns / 1e6, "shared_ms", r->shared_ns / 1e6, "queued_ms",
+		r->queued_ns / 1e6, "exposed_ms", r->exposed_ns / 1e6, "exposed_is_bound",
 		(int)r->is_exposed_bound, "injected_ms", r->injected_ns / 1e6, "total_injected_ms",
 		r->total_injected_ns / 1e6, "lateness_us", "min", r->lateness_ns.min / 1e3, "p50",
 		r->lateness_ns.p50 / 1e3, "p99", r->lateness_ns.p99 / 1e3, "max",
-		r->lateness_ns.max / 1e3, "early_gates", (json_int_t)r->n_early, "clock_error_us",
+		r->lateness_ns.max / 1e3, "early_gates", (json_int_t)r->n_early, "debts", "count",
+		(json_int_t)r->end.n_debts, "ms", (double)r->end.debt_ns / 1e6, "clock_error_us",
 		(double)r->end.clock_error_ns / 1e3, "lost", "ops", (json_int_t)r->end.n_lost,
 		"notes", (json_int_t)r->end.n_lost_notes, "why",
 		r->end.lost_errno ? strerror((int)r->end.lost_errno) : "", "exchange",

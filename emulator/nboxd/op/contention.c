@@ -2,12 +2,11 @@
 #include "nboxd/op/contention.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 
-/* What overlap_add() hands to tell(). */
-struct teller {
-	void (*moved)(struct run *run);
-	bool is_plain;
-};
+#include "base/cleanup.h"
+#include "nboxd/op/images.h"
 
 struct move {
 	const struct warp *from, *to;
@@ -20,38 +19,144 @@ static double moved_end(void *ctx, double end)
 	return warp_move(m->from, m->to, end);
 }
 
-static void tell(void *ctx, void *tag, const struct warp *from, const struct warp *to)
+/* A post that is played by several runs has the end of the last one. */
+static void move_node(const struct claim *c, struct claimed *of, struct move *move)
 {
-	const struct teller *t = ctx;
-	struct move move = {from, to};
-	struct run *run = tag;
+	double before = of->end, debt_ns;
 
-	for (uint32_t i = 0; i < run->n_posts; i++)
-		timeline_move_end(run->posts[i]->node, t->is_plain, moved_end, &move);
-	if (t->is_plain)
+	of->end = warp_move(move->from, move->to, before);
+	if (timeline_real_end(of->node, c->is_plain) > before + 1)
+		return; /* NAN: there is but one */
+	debt_ns = timeline_move_end(of->node, c->is_plain, moved_end, move);
+	if (debt_ns > 0 && !c->is_plain)
+		record_debt(c->ops->record, debt_ns);
+}
+
+static void moved(void *ctx, void *tag, const struct warp *from, const struct warp *to)
+{
+	struct claim *c = tag;
+	struct move move = {from, to};
+
+	(void)ctx;
+	for (uint32_t i = 0; i < c->n; i++)
+		move_node(c, &c->of[i], &move);
+	if (c->is_plain || !c->run)
 		return;
-	run->waits_ns += warp_end(to) - warp_end(from);
-	t->moved(run);
+	c->run->waits_ns += warp_span(to) - warp_span(from);
+	c->run->moved(c->run);
+}
+
+static void forgotten(void *ctx, void *tag)
+{
+	struct claim *c = tag;
+
+	(void)ctx;
+	if (c->run)
+		c->run->claim[c->is_plain] = NULL;
+	for (uint32_t i = 0; i < c->n; i++)
+		timeline_node_release(c->of[i].node);
+	free(c);
+}
+
+int contention_open(struct ops *ops)
+{
+	const struct overlap_sink sink = {moved, forgotten, NULL};
+	int r = overlap_new(&sink, &ops->overlap[0]);
+
+	return r ? r : overlap_new(&sink, &ops->overlap[1]);
+}
+
+void contention_close(struct ops *ops)
+{
+	for (int i = 0; i < 2; i++)
+		ops->overlap[i] = overlap_free(ops->overlap[i]);
+}
+
+static struct claim *claim_new(struct run *run, bool is_plain)
+{
+	struct claim *c = calloc(1, sizeof(*c) + run->n_posts * sizeof(c->of[0]));
+
+	if (!c)
+		return NULL;
+	c->ops = run->comm->comms->ops;
+	c->run = run;
+	c->is_plain = is_plain;
+	for (c->n = 0; c->n < run->n_posts; c->n++)
+		c->of[c->n] = (struct claimed){timeline_node_hold(run->posts[c->n]->node), NAN};
+	return c;
+}
+
+/* The op before @run in the queues of its real ranks: the last one that was told. */
+static uint64_t before(const struct run *run, bool is_plain)
+{
+	const struct comm_ops *open = run->comm->open;
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < run->n_posts; i++) {
+		uint64_t own =
+			open->members[run->posts[i]->member - run->comm->real].claimed[is_plain];
+
+		last = own > last ? own : last;
+	}
+	return last;
+}
+
+static void queue_up(struct run *run, bool is_plain, uint64_t number)
+{
+	for (uint32_t i = 0; i < run->n_posts; i++)
+		run->comm->open->members[run->posts[i]->member - run->comm->real]
+			.claimed[is_plain] = number;
+}
+
+/* The last of its real ranks comes, whatever was before it. */
+static double arrival_of(const struct run *run, bool is_plain)
+{
+	double last = -INFINITY;
+
+	for (uint32_t i = 0; i < run->n_posts; i++) {
+		const struct post *p = run->posts[i];
+
+		last = fmax(last, is_plain ? timeline_plain_arrival(p->node)
+					   : timeline_arrival(p->node, p->member->world_rank));
+	}
+	return last;
+}
+
+static int find_usage(const struct run *run, struct usage **ret, struct err *err)
+{
+	CLEANUP(images_deinit) struct images x = {.comm = run->comm};
+	const struct usage_images images = {images_next, &x};
+
+	return solver_usage(run->comm->comms->ops->solver, run->comm->number,
+			    run->posts[0]->op->sched, &run->comm->members.map, run->number, &images,
+			    ret, err);
 }
 
 int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
-		   void (*moved)(struct run *run), const struct warp **ret, struct err *err)
+		   const struct warp **ret, struct err *err)
 {
 	struct ops *ops = run->comm->comms->ops;
-	const struct op *op = run->posts[0]->op;
-	struct teller teller = {moved, is_plain};
-	const struct overlap_sink sink = {tell, &teller};
-	struct usage *usage = run->usage;
+	struct overlap_op op = {
+		.usage = run->usage,
+		.solo_ns = solo_ns,
+		.start = fmin(start, arrival_of(run, is_plain)),
+		.begin = start,
+		.after = before(run, is_plain),
+	};
+	uint64_t number;
 	int r = 0;
 
-	if (!usage && run->call)
-		r = solver_usage(ops->solver, run->comm->number, op->sched, &run->comm->members.map,
-				 run->number, NULL, &usage, err);
-	if (r == 0 && overlap_add(ops->overlap[is_plain], usage, start, solo_ns, run, &sink, ret))
-		r = err_set(err, ENOMEM, "no memory for ops that share the network");
-	if (r == 0 && !is_plain)
-		run->waits_ns = warp_end(*ret) - start - solo_ns;
-	return r;
+	if (!op.usage && run->call)
+		r = find_usage(run, &op.usage, err);
+	if (r)
+		return r;
+	op.tag = run->claim[is_plain] = claim_new(run, is_plain);
+	if (!op.tag || overlap_add(ops->overlap[is_plain], &op, &number, ret))
+		return err_set(err, ENOMEM, "no memory for ops that share the network");
+	queue_up(run, is_plain, number);
+	if (!is_plain)
+		run->waits_ns = warp_span(*ret) - solo_ns;
+	return 0;
 }
 
 double contention_at(const struct warp *w, double start, double at)

@@ -5,15 +5,20 @@
 #include "contention/warp.h"
 #include "nboxd/op/table.h"
 
+/* Makes ops->overlap. Return: 0; -ENOMEM. */
+int contention_open(struct ops *ops);
+void contention_close(struct ops *ops); /* before the timelines go */
+
 /**
- * contention_add - @run goes on from @start, the last of its ranks' starts, for @solo_ns if alone
- * @moved: told of each run whose ends moved, with what-ifs
+ * contention_add - @run goes on from @start, when the last of its ranks has come and is over with
+ * the ops before it in its queue, and takes @solo_ns by itself
  * @ret: how it does beside others, until the next call
  *
- * Return: 0; negative errno with the sentence.
+ * Ends of others that move do so in the timelines, also those of runs that are over; moved() of
+ * runs that are not is called. Return: 0; negative errno with the sentence.
  */
 int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
-		   void (*moved)(struct run *run), const struct warp **ret, struct err *err);
+		   const struct warp **ret, struct err *err);
 /* When that happens beside others which @start and the time after it say of the op by itself, at a
  * rank of an image too: it is as much later as at the members. */
 double contention_at(const struct warp *w, double start, double at);

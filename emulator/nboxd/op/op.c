@@ -282,6 +282,8 @@ static void record_done(const struct post *post, const struct wire_done *done)
 		.injected_ns = post->injected_ns,
 		.n_messages = post->n_messages,
 		.exposed_ns = post->arrival.exposed_ns,
+		.shared_ns = post->shared_ns,
+		.queued_ns = post->queued_ns,
 		.order = post->order,
 		.done_order = c->comms->ops->n_points,
 		.comm = c->number,
@@ -331,6 +333,11 @@ int op_on_done(struct ops *ops, struct worker *w, const struct wire_hdr *h, cons
 	latest = now > post->end_ns ? now : post->end_ns;
 	done.release_ns = done.release_ns < latest ? done.release_ns : latest;
 	timeline_opened(post->node, done.release_ns);
+	if (done.release_ns < post->end_ns && done.release_ns >= post->earliest_ns) {
+		/* its end moved when the gate was open, or all but */
+		record_debt(ops->record, (double)(post->end_ns - done.release_ns));
+		post->end_ns = done.release_ns;
+	}
 	op->n_done++;
 	op->moved_ns = now;
 	record_done(post, &done);

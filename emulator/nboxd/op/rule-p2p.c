@@ -150,7 +150,7 @@ static int end_post(const struct run *run, struct post *post, double end, double
 }
 
 /* The calls begin when the last post has come, or their messages' receivers. */
-static int share(struct run *run, bool is_plain, void (*moved)(struct run *run), struct err *err)
+static int share(struct run *run, bool is_plain, struct err *err)
 {
 	double *ends = run->ends + (is_plain ? run->n_posts : 0), start = -INFINITY,
 	       end = -INFINITY;
@@ -167,18 +167,18 @@ static int share(struct run *run, bool is_plain, void (*moved)(struct run *run),
 	start = fmax(start, end - takes_ns);
 	if (!(end > start))
 		return 0;
-	r = contention_add(run, is_plain, start, end - start, moved, &w, err);
+	r = contention_add(run, is_plain, start, end - start, &w, err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
-		ends[i] = contention_at(w, start, ends[i]);
+		run->claim[is_plain]->of[i].end = ends[i] = contention_at(w, start, ends[i]);
 	return r;
 }
 
-int rule_p2p_end(struct run *run, void (*moved)(struct run *run), struct err *err)
+int rule_p2p_end(struct run *run, struct err *err)
 {
-	int r = share(run, false, moved, err);
+	int r = share(run, false, err);
 
 	if (r == 0)
-		r = share(run, true, moved, err);
+		r = share(run, true, err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
 		if (end_post(run, run->posts[i], run->ends[i], run->ends[run->n_posts + i]) < 0)
 			r = err_set(err, ENOMEM, "no memory for the times of an op");

@@ -10,7 +10,5 @@
 double rule_p2p_arrival(const struct run *run, const struct post *caller, uint32_t rank,
 			bool is_plain);
 /* Ends @run, whose ends by itself are there for real ranks (p2p.h), beside other ops: at those, and
- * at the ranks that copy them. @moved: see contention.h. Return: 0; negative errno with the
- * sentence.
- */
-int rule_p2p_end(struct run *run, void (*moved)(struct run *run), struct err *err);
+ * at the ranks that copy them. Return: 0; negative errno with the sentence. */
+int rule_p2p_end(struct run *run, struct err *err);

@@ -38,8 +38,7 @@ struct apart {
 	double *plain;            /* ends without what-ifs, in the order of the communicator */
 	const struct post *early; /* ends before all have arrived; NULL: all have */
 	struct run *run;          /* NULL: early */
-	void (*moved)(struct run *run);
-	const struct warp *warp; /* with what-ifs, of members and images; NULL: nothing to share */
+	const struct warp *warp;  /* with what-ifs, of members and images; NULL: nothing to share */
 };
 
 static void apart_deinit(struct apart *a)
@@ -189,7 +188,7 @@ static int share(struct apart *a, bool is_plain, double *end, struct err *err)
 
 	if (!a->run || !(solo_ns > 0) || isinf(start))
 		return 0;
-	r = contention_add(a->run, is_plain, start, solo_ns, a->moved, &w, err);
+	r = contention_add(a->run, is_plain, start, solo_ns, &w, err);
 	for (uint32_t i = 0; i < n && r == 0; i++) {
 		end[i] = contention_at(w, start, end[i]);
 		busy[i] = contention_at(w, start, busy[i]);
@@ -287,13 +286,12 @@ static bool is_alike(const struct run *run)
 	return !run->posts[0]->op->rooted;
 }
 
-static int end_each(struct run *run, void (*moved)(struct run *run), struct err *err)
+static int end_each(struct run *run, struct err *err)
 {
 	CLEANUP(apart_deinit) struct apart a = {0};
 	int r = apart_init(&a, run->posts[0]->op, &run->timing, run->number, err);
 
 	a.run = run;
-	a.moved = moved;
 	if (r == 0)
 		r = play_here(&a, err);
 	if (r == 0)
@@ -306,8 +304,8 @@ static int end_each(struct run *run, void (*moved)(struct run *run), struct err 
 
 /* --- both ----------------------------------------------------------------------------------- */
 
-static int shared_end(struct run *run, bool is_plain, double start, double solo_ns,
-		      void (*moved)(struct run *run), double *ret_end, struct err *err)
+static int shared_end(struct run *run, bool is_plain, double start, double solo_ns, double *ret_end,
+		      struct err *err)
 {
 	const struct warp *w;
 	int r;
@@ -315,14 +313,14 @@ static int shared_end(struct run *run, bool is_plain, double start, double solo_
 	*ret_end = start + solo_ns;
 	if (!(solo_ns > 0))
 		return 0;
-	r = contention_add(run, is_plain, start, solo_ns, moved, &w, err);
+	r = contention_add(run, is_plain, start, solo_ns, &w, err);
 	if (r == 0)
 		*ret_end = warp_at(w, solo_ns);
 	return r;
 }
 
 /* Nothing tells the ranks apart. */
-static int end_alike(struct run *run, void (*moved)(struct run *run), struct err *err)
+static int end_alike(struct run *run, struct err *err)
 {
 	double start = -INFINITY, plain_start = -INFINITY, end, plain_end;
 	int r;
@@ -333,10 +331,9 @@ static int end_alike(struct run *run, void (*moved)(struct run *run), struct err
 		start = fmax(start, real_start(run->posts[i]));
 		plain_start = fmax(plain_start, timeline_plain_start(run->posts[i]->node));
 	}
-	r = shared_end(run, false, start, run->timing.end_ns, moved, &end, err);
+	r = shared_end(run, false, start, run->timing.end_ns, &end, err);
 	if (r == 0)
-		r = shared_end(run, true, plain_start, run->timing.model_ns, moved, &plain_end,
-			       err);
+		r = shared_end(run, true, plain_start, run->timing.model_ns, &plain_end, err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
 		r = timeline_end_all(run->posts[i]->node, end, plain_end);
 	return r;
@@ -352,18 +349,21 @@ static bool is_far_above(const struct timing *t, const struct sched *s)
 	       s->bytes * (is_in_parts ? s->n_ranks : 1) >= UINT64_C(64) << 20;
 }
 
-/* @waits_ns: for other ops, on links that it shares with them. */
-static void set_post(const struct timing *t, double waits_ns, uint64_t number, struct post *post)
+static void set_times(struct post *post, double spent)
 {
-	uint64_t spent_ns = (uint64_t)ceil(t->end_ns + waits_ns),
-		 arrive_ns = post->arrive.arrive_ns;
+	uint64_t spent_ns = (uint64_t)ceil(spent), arrive_ns = post->arrive.arrive_ns;
 	uint64_t due_ns = timeline_due_ns(post->node);
 
-	post->number = number;
 	post->end = timeline_end(post->node);
 	/* the gate before may have kept the rank from arriving in time */
 	post->end_ns = due_ns > arrive_ns ? due_ns : arrive_ns;
 	post->start_ns = post->end_ns - arrive_ns > spent_ns ? post->end_ns - spent_ns : arrive_ns;
+}
+
+static void set_post(const struct timing *t, uint64_t number, struct post *post)
+{
+	set_times(post, t->end_ns);
+	post->number = number;
 	post->model_ns = t->model_ns;
 	post->injected_ns = t->end_ns - t->model_ns;
 	post->how = t->how;
@@ -372,29 +372,34 @@ static void set_post(const struct timing *t, double waits_ns, uint64_t number, s
 		      (t->is_of_model ? RECORD_OF_MODEL : 0);
 }
 
-void rule_set_posts(struct run *run)
+void rule_move_posts(struct run *run)
 {
 	run->start_ns = UINT64_MAX;
 	run->end_ns = 0;
 	for (uint32_t i = 0; i < run->n_posts; i++) {
 		struct post *post = run->posts[i];
 
-		set_post(&run->timing, run->waits_ns, run->number, post);
+		set_times(post, run->timing.end_ns + run->waits_ns);
+		post->shared_ns = run->waits_ns;
+		post->queued_ns =
+			real_start(post) - timeline_arrival(post->node, post->member->world_rank);
 		run->start_ns = post->start_ns < run->start_ns ? post->start_ns : run->start_ns;
 		run->end_ns = post->end_ns > run->end_ns ? post->end_ns : run->end_ns;
 	}
 }
 
-int rule_apply(struct run *run, void (*moved)(struct run *run), struct err *err)
+int rule_apply(struct run *run, struct err *err)
 {
 	int r;
 
 	if (!run->call)
-		r = rule_p2p_end(run, moved, err);
+		r = rule_p2p_end(run, err);
 	else
-		r = is_alike(run) ? end_alike(run, moved, err) : end_each(run, moved, err);
+		r = is_alike(run) ? end_alike(run, err) : end_each(run, err);
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
+		set_post(&run->timing, run->number, run->posts[i]);
 	if (r == 0)
-		rule_set_posts(run);
+		rule_move_posts(run);
 	return r;
 }
 
@@ -419,6 +424,6 @@ int rule_apply_early(struct op *op, struct post *post, struct err *err)
 	if (r == 0)
 		r = end_post(&a, post, err);
 	if (r == 0)
-		set_post(&timing, 0, op->number, post);
+		set_post(&timing, op->number, post);
 	return r;
 }

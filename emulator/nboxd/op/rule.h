@@ -9,12 +9,12 @@
  * the sentence. */
 int rule_is_ready(struct op *op, struct pair_post **ret_ready, struct err *err);
 /* Ends @run at each rank: its members arrive by their timelines, and its timing says how long it
- * takes by itself; beside others it takes longer, and so do those, of which @moved is told. Sets
- * the ends of its posts, in virtual time and by the wall clock, and the run's own span. Return: 0;
- * negative errno with the sentence. */
-int rule_apply(struct run *run, void (*moved)(struct run *run), struct err *err);
-/* The same ends again, after they have moved. */
-void rule_set_posts(struct run *run);
+ * takes by itself; beside others it takes longer, and so do those (contention.h). Sets the ends of
+ * its posts, in virtual time and by the wall clock, and the run's own span. Return: 0; negative
+ * errno with the sentence. */
+int rule_apply(struct run *run, struct err *err);
+/* The ends of @run's posts have moved: by the wall clock, too. */
+void rule_move_posts(struct run *run);
 /* The same for one post of an op that has not started, where its end depends on nobody who has not
  * arrived: a broadcast's root waits for nobody. Return: 0; 1: it does; negative errno with the
  * sentence. */

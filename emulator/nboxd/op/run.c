@@ -113,6 +113,7 @@ static void release(struct post *post)
 	struct wire_hdr h;
 
 	post->is_released = true;
+	post->told_ns = post->earliest_ns = post->end_ns;
 	if (post->end_ns > op->moved_ns || post == op->posts)
 		op->moved_ns = post->end_ns;
 	op->warn_ns = op->moved_ns + WARN_NS;
@@ -130,8 +131,11 @@ static void move(struct post *post)
 	struct wire_move m = {post->end_ns};
 	struct wire_hdr h;
 
-	if (!post->is_released || post->is_done || !post->member->worker)
+	if (post->told_ns == post->end_ns || !post->is_released || post->is_done ||
+	    !post->member->worker)
 		return;
+	post->told_ns = post->end_ns;
+	post->earliest_ns = post->end_ns < post->earliest_ns ? post->end_ns : post->earliest_ns;
 	wire_hdr_init(&h, WIRE_MOVE, sizeof(m));
 	h.comm = post->op->comm->number;
 	h.seq = post->op->key.seq;
@@ -232,10 +236,12 @@ static int replay(struct run *run, const struct op *op, struct err *err)
 /* Another op shares the network with @run: gates that are not open yet open later. */
 static void moved(struct run *run)
 {
-	rule_set_posts(run);
+	uint64_t end_ns = run->end_ns;
+
+	rule_move_posts(run);
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		move(run->posts[i]);
-	if (run->engine_op)
+	if (run->engine_op && run->end_ns != end_ns)
 		engine_stretch(run->comm->comms->ops->engine, run->engine_op, clock_now_ns(),
 			       run->end_ns);
 }
@@ -244,7 +250,7 @@ static int start(struct run *run, struct err *err)
 {
 	struct comm *c = run->comm;
 	uint64_t alone_ns;
-	int r = rule_apply(run, moved, err);
+	int r = rule_apply(run, err);
 
 	if (r < 0)
 		return r;
@@ -304,6 +310,7 @@ int run_start(struct op *op, struct pair_post *ready, struct err *err)
 	if (!made)
 		return err_set(err, ENOMEM, "out of memory");
 	run->comm = c;
+	run->moved = moved;
 	run->number = ready ? c->comms->ops->n_ops++ : op->number;
 	run->turn = run->number + 1;
 	r = ready ? p2p_fill_run(run, ready, err) : fill_collective(run, op, err);

@@ -52,8 +52,9 @@ struct run *run_free(struct run *run)
 {
 	if (!run)
 		return NULL;
-	overlap_forget(run->comm->comms->ops->overlap[0], run);
-	overlap_forget(run->comm->comms->ops->overlap[1], run);
+	for (int i = 0; i < 2; i++)
+		if (run->claim[i])
+			run->claim[i]->run = NULL;
 	usage_unref(run->usage);
 	border_deinit(&run->p2p_border);
 	timing_deinit(&run->timing);

@@ -43,8 +43,10 @@ struct post {
 	struct timeline_times arrival, end;
 	/* by the run that ends last; start and end by the wall clock */
 	uint64_t number, start_ns, end_ns;
+	uint64_t told_ns, earliest_ns; /* ends that the worker was told: the last, the earliest */
 	double model_ns, injected_ns;
-	uint32_t how, flags; /* flags: of the record */
+	double shared_ns, queued_ns; /* struct record_op has them */
+	uint32_t how, flags;         /* flags: of the record */
 };
 
 struct flow {
@@ -90,6 +92,18 @@ struct run_end {
 	uint32_t call;
 };
 
+/* What an op of the network's holds on to as long as its ends may move (contention.h). */
+struct claim {
+	struct ops *ops; /* borrowed */
+	struct run *run; /* borrowed; NULL: it is over */
+	bool is_plain;
+	uint32_t n;
+	struct claimed {
+		struct timeline_node *node; /* held, of a post */
+		double end;                 /* of this run at the real rank; NAN: as the node's */
+	} of[];
+};
+
 struct run {
 	struct comm *comm;   /* borrowed */
 	struct post **posts; /* owned list, borrowed posts; by member, then seq */
@@ -99,9 +113,11 @@ struct run {
 	struct border p2p_border;    /* owned */
 	struct run_end *to;          /* owned; point-to-point: by in-connection */
 	double *ends; /* owned; point-to-point: by post, in virtual time; then the plain ones */
-	struct timing timing; /* owned */
-	struct usage *usage;  /* a reference; point-to-point; NULL: it uses no links */
-	double waits_ns;      /* for links that other ops use */
+	struct timing timing;           /* owned */
+	struct usage *usage;            /* a reference; point-to-point; NULL: it uses no links */
+	double waits_ns;                /* for links that other ops use */
+	struct claim *claim[2];         /* borrowed; with what-ifs, without; NULL: none */
+	void (*moved)(struct run *run); /* its ends have */
 	struct engine_op *engine_op;
 	uint64_t number, turn;     /* turn: number + 1 */
 	uint64_t start_ns, end_ns; /* the earliest start, the latest end of its posts */
@@ -125,7 +141,9 @@ struct comm_ops {
 	double *busy;
 	struct member_ops {
 		uint64_t next[2]; /* number of its next collective, of its next point-to-point op */
-	} members[];              /* as comm->real */
+		uint64_t claimed[2]; /* contention.c: number of its last op, with what-ifs, without
+				      */
+	} members[];                 /* as comm->real */
 };
 
 static inline bool seq_is_p2p(uint64_t seq)

@@ -15,11 +15,14 @@
 struct op {
 	double start, solo_ns;
 	struct usage *usage;
+	int after; /* -1: none */
+	double after_done;
 	double end;   /* by the slow model */
 	double told;  /* by the overlap, moved as it says */
 	double half;  /* when half of it is done, the same */
 	double speed; /* slow model */
 	double done;
+	bool is_forgotten;
 };
 
 static struct usage *new_usage(struct rng *r, uint32_t n_links)
@@ -123,7 +126,10 @@ static void slow_ends(struct op *ops, uint32_t n)
 		bool has_live = false;
 
 		for (uint32_t i = 0; i < n; i++) {
-			is_live[i] = ops[i].start <= t && ops[i].done < ops[i].solo_ns;
+			const struct op *before = ops[i].after < 0 ? NULL : &ops[ops[i].after];
+
+			is_live[i] = ops[i].start <= t && ops[i].done < ops[i].solo_ns &&
+				     (!before || before->done >= ops[i].after_done - 1e-6);
 			has_live |= is_live[i];
 			if (ops[i].start > t)
 				next = fmin(next, ops[i].start);
@@ -135,6 +141,14 @@ static void slow_ends(struct op *ops, uint32_t n)
 			if (is_live[i])
 				next = fmin(next,
 					    t + (ops[i].solo_ns - ops[i].done) / ops[i].speed);
+		for (uint32_t i = 0; i < n; i++) {
+			const struct op *before = ops[i].after < 0 ? NULL : &ops[ops[i].after];
+
+			if (before && is_live[ops[i].after] &&
+			    before->done < ops[i].after_done - 1e-6)
+				next = fmin(next,
+					    t + (ops[i].after_done - before->done) / before->speed);
+		}
 		for (uint32_t i = 0; i < n; i++) {
 			double end = t + (ops[i].solo_ns - ops[i].done) / ops[i].speed;
 
@@ -160,17 +174,36 @@ static void moved(void *ctx, void *tag, const struct warp *from, const struct wa
 	o->told = warp_move(from, to, o->told);
 	o->half = warp_move(from, to, o->half);
 	assert_true(fabs(o->told - to->bends[to->n - 1].at) < 1e-6);
-	assert_true(to->bends[0].at == from->bends[0].at);
+	assert_true(to->bends[0].at == from->bends[0].at || o->after >= 0);
+}
+
+static void forgotten(void *ctx, void *tag)
+{
+	assert_ptr_equal(ctx, &moved);
+	((struct op *)tag)->is_forgotten = true;
+}
+
+/* Behind the op before it, or when that is half done. */
+static double begin_of(struct op *o, const struct op *ops, bool at_half)
+{
+	const struct op *before = o->after < 0 ? NULL : &ops[o->after];
+
+	if (!before)
+		return o->start;
+	at_half &= before->half >= o->start;
+	o->after_done = at_half ? before->solo_ns / 2 : before->solo_ns;
+	return at_half ? before->half : fmax(o->start, before->told);
 }
 
 /* Told in any order, ops end when they would if all had been known. */
 static void ends_are_those_of_the_slow_model(void **state)
 {
-	const struct overlap_sink sink = {moved, &moved};
+	const struct overlap_sink sink = {moved, forgotten, &moved};
 
 	(void)state;
 	for (uint64_t seed = 0; seed < 2000; seed++) {
 		struct op ops[OPS_MAX] = {0};
+		uint64_t numbers[OPS_MAX];
 		struct usage *shapes[4];
 		struct overlap *o;
 		struct rng r;
@@ -182,16 +215,25 @@ static void ends_are_those_of_the_slow_model(void **state)
 		for (int i = 0; i < 4; i++)
 			shapes[i] = new_usage(&r, n_links);
 		for (uint32_t i = 0; i < n; i++)
-			ops[i] = (struct op){.start = (double)below(&r, 20) * 1000,
-					     .solo_ns = 500 + (double)below(&r, 20) * 250,
-					     .usage = shapes[below(&r, 4)]};
-		assert_int_equal(overlap_new(&o), 0);
+			ops[i] =
+				(struct op){.start = (double)below(&r, 20) * 1000,
+					    .solo_ns = 500 + (double)below(&r, 20) * 250,
+					    .usage = shapes[below(&r, 4)],
+					    .after = below(&r, 3) ? -1 : (int)below(&r, i + 1) - 1};
+		assert_int_equal(overlap_new(&sink, &o), 0);
 		for (uint32_t i = 0; i < n; i++) {
+			double begin = begin_of(&ops[i], ops, below(&r, 2));
+			const struct overlap_op op = {
+				.usage = ops[i].usage,
+				.start = ops[i].start,
+				.begin = begin,
+				.solo_ns = ops[i].solo_ns,
+				.after = ops[i].after < 0 ? 0 : numbers[ops[i].after],
+				.tag = &ops[i],
+			};
 			const struct warp *w;
 
-			assert_int_equal(overlap_add(o, ops[i].usage, ops[i].start, ops[i].solo_ns,
-						     &ops[i], &sink, &w),
-					 0);
+			assert_int_equal(overlap_add(o, &op, &numbers[i], &w), 0);
 			ops[i].told = warp_at(w, ops[i].solo_ns);
 			ops[i].half = warp_at(w, ops[i].solo_ns / 2);
 			assert_true(ops[i].told >= ops[i].start + ops[i].solo_ns - 1e-6);
@@ -204,6 +246,8 @@ static void ends_are_those_of_the_slow_model(void **state)
 			assert_true(ops[i].half > ops[i].start && ops[i].half < ops[i].told);
 		}
 		overlap_free(o);
+		for (uint32_t i = 0; i < n; i++)
+			assert_true(ops[i].is_forgotten);
 		for (int i = 0; i < 4; i++)
 			usage_unref(shapes[i]);
 	}

@@ -88,6 +88,40 @@ static void a_queue_is_first_come_first_served(void **state)
 	timeline_node_release(other);
 }
 
+static double two_ms_later(void *ctx, double end)
+{
+	(void)ctx;
+	return end + 2 * NS;
+}
+
+/* What nobody has waited for yet is seen by those that do; what has been, moves; an op that is over
+ * stays. */
+static void an_end_that_moves_takes_along_what_has_waited_for_it(void **state)
+{
+	struct timeline_node *op;
+
+	(void)state;
+	start(2);
+	op = arrive(2, 1, DEPS(OWN(1)));
+	timeline_end_all(op, 3 * NS, 3 * NS);
+	check_ms(timeline_move_end(op, false, two_ms_later, NULL), 0);
+	check_at(1, 2, 5, 5);
+	timeline_opened(op, wall(3)); /* when it was due before */
+	point(3, 4, BEFORE_ALL, DEPS(OWN(2)));
+	check_at(1, 3, 4, 6);
+	play(4, 4, DEPS(OTHER(3)), 7, 7);
+	point(5, 7, BEFORE_ALL, DEPS(OWN(4)));
+	point(6, 5, BEFORE_ALL, DEPS(OWN(3)));
+	point(7, 5, BEFORE_ALL, DEPS(OWN(1)));
+	check_ms(timeline_move_end(op, false, two_ms_later, NULL), 2);
+	check_at(1, 3, 4, 8);
+	check_at(0, 6, 5, 9);
+	check_at(1, 5, 7, 7);
+	check_at(1, 7, 5, 5);
+	check_ms(timeline_move_end(op, true, two_ms_later, NULL), 2);
+	timeline_node_release(op);
+}
+
 static void the_latest_point_takes_the_place_of_one_that_is_forgotten(void **state)
 {
 	struct timeline_node *op;
@@ -130,6 +164,7 @@ int main(void)
 		CASE(of_several_ends_of_an_op_the_latest_counts),
 		CASE(a_name_of_a_captured_graph_means_its_last_replay),
 		CASE(a_queue_is_first_come_first_served),
+		CASE(an_end_that_moves_takes_along_what_has_waited_for_it),
 		CASE(the_latest_point_takes_the_place_of_one_that_is_forgotten),
 		CASE(a_host_point_that_calls_still_follow_is_not_forgotten),
 	};
