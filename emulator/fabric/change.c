@@ -1,191 +1,10 @@
-/* See fabric.h: links by name. A name is two words with a number or "*" each, one for leaves and
- * pods, and a direction. */
-#include <ctype.h>
+/* See fabric.h: links that are not what the class or the network says. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/suggest.h"
-#include "fabric/leaf.h"
-#include "fabric/link-number.h"
-
-#define WORD 16
-#define ANY UINT32_MAX
-#define LINKS_MAX (1u << 22) /* that one name may stand for */
-
-struct pattern {
-	enum link_kind kind;
-	uint32_t a, b;
-	int direction; /* -1: both */
-};
-
-static const struct {
-	const char *a, *b;
-	enum link_kind kind;
-} forms[] = {
-	{"node", "gpu", LINK_GPU}, {"node", "pcie", LINK_PCIE}, {"node", "nic", LINK_NIC},
-	{"leaf", "", LINK_LEAF},   {"pod", "", LINK_POD},       {"group", "to", LINK_GROUP},
-	{"sw", "sw", LINK_CABLE},
-};
-
-/* Takes "node3." or "node*." from @at. Return: what follows; NULL: no such word. */
-static const char *take(const char *at, char word[WORD], uint32_t *ret_number)
-{
-	size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyz");
-	char *end = NULL;
-
-	if (!n || n >= WORD)
-		return NULL;
-	memcpy(word, at, n);
-	word[n] = '\0';
-	at += n;
-	if (*at == '*') {
-		*ret_number = ANY;
-		return at + 1;
-	}
-	if (!isdigit((unsigned char)*at) || strspn(at, "0123456789") > 8)
-		return NULL;
-	*ret_number = (uint32_t)strtoul(at, &end, 10);
-	return end;
-}
-
-static int direction_of(const char *text)
-{
-	static const char *const names[] = {"out", "in", "up", "down"};
-
-	for (int i = 0; i < 4; i++)
-		if (strcmp(text, names[i]) == 0)
-			return i % 2;
-	return -1;
-}
-
-static int parse(const char *name, struct pattern *ret)
-{
-	char a[WORD], b[WORD] = "";
-	const char *at = take(name, a, &ret->a), *second;
-
-	ret->b = 0;
-	second = at && *at == '.' ? take(at + 1, b, &ret->b) : NULL;
-	at = second ? second : at;
-	if (!second)
-		b[0] = '\0';
-	if (!at)
-		return -ENOENT;
-	ret->direction = *at == '.' ? direction_of(at + 1) : -1;
-	if (*at && ret->direction < 0)
-		return -ENOENT;
-	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
-		if (strcmp(forms[i].a, a) == 0 && strcmp(forms[i].b, b) == 0) {
-			ret->kind = forms[i].kind;
-			return 0;
-		}
-	return -ENOENT;
-}
-
-static uint32_t n_first(const struct fabric *f, enum link_kind kind)
-{
-	switch (kind) {
-	case LINK_LEAF:
-		return leaf_count(f);
-	case LINK_POD:
-		return f->network.kind == FABRIC_FAT_TREE ? leaf_pod_count(f) : 0;
-	case LINK_GROUP:
-		return f->network.kind == FABRIC_DRAGONFLY ? leaf_pod_count(f) : 0;
-	case LINK_CABLE:
-		return f->network.kind == FABRIC_CABLES ? (uint32_t)f->n_cables : 0;
-	case LINK_GPU:
-	case LINK_PCIE:
-	case LINK_NIC:
-	case LINK_KINDS:
-	default:
-		return f->n_nodes;
-	}
-}
-
-static uint32_t n_second(const struct fabric *f, enum link_kind kind, uint32_t a)
-{
-	const struct fabric_class *c = kind <= LINK_NIC ? fabric_class_of(f, a) : NULL;
-
-	switch (kind) {
-	case LINK_GPU:
-		return f->gpus_per_node;
-	case LINK_PCIE:
-		return c->pcie_bytes_per_ns > 0 && c->intra != FABRIC_PCIE ? f->gpus_per_node : 0;
-	case LINK_NIC:
-		return c->n_nics;
-	case LINK_GROUP:
-		return leaf_pod_count(f);
-	case LINK_LEAF:
-	case LINK_POD:
-	case LINK_CABLE:
-	case LINK_KINDS:
-	default:
-		return 1;
-	}
-}
-
-struct links {
-	uint64_t *numbers; /* owned */
-	size_t n, n_allocated;
-};
-
-static int add(struct links *l, uint64_t link)
-{
-	uint64_t *more;
-
-	if (l->n == LINKS_MAX)
-		return -E2BIG;
-	if (l->n == l->n_allocated) {
-		l->n_allocated = l->n_allocated ? 2 * l->n_allocated : 16;
-		more = realloc(l->numbers, l->n_allocated * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		l->numbers = more;
-	}
-	l->numbers[l->n++] = link;
-	return 0;
-}
-
-static bool fits_cable(const struct fabric *f, const struct pattern *p, uint32_t i)
-{
-	const struct fabric_cable *c = &f->cables[i];
-
-	return (p->a == ANY || p->a == c->from) && (p->b == ANY || p->b == c->to);
-}
-
-static int find(const struct fabric *f, const struct pattern *p, struct links *l)
-{
-	bool is_cable = p->kind == LINK_CABLE;
-	bool is_one = p->a != ANY && !is_cable;
-	int r = 0;
-	uint32_t n = n_first(f, p->kind), a = is_one ? p->a : 0, end = is_one && a < n ? a + 1 : n;
-
-	for (; a < end; a++) {
-		uint32_t n_b = n_second(f, p->kind, a), b = is_cable || p->b == ANY ? 0 : p->b;
-
-		if (is_cable && !fits_cable(f, p, a))
-			continue;
-		for (; b < n_b; b++) {
-			bool has_back = p->kind != LINK_GROUP;
-
-			if (p->kind == LINK_GROUP && a == b) {
-				if (p->b != ANY)
-					break;
-				continue;
-			}
-			if (p->direction != LINK_IN)
-				r = add(l, link_number(p->kind, a, b, 0));
-			if (r == 0 && has_back && p->direction != LINK_OUT)
-				r = add(l, link_number(p->kind, a, b, 1));
-			if (r < 0)
-				return r;
-			if (p->b != ANY || is_cable)
-				break;
-		}
-	}
-	return 0;
-}
+#include "fabric/fabric.h"
 
 static void set(struct fabric_change *c, double bytes_per_ns, double latency_ns)
 {
@@ -197,25 +16,26 @@ static void set(struct fabric_change *c, double bytes_per_ns, double latency_ns)
 
 /* Adds the links to the changes; both are in order. A second change of a link overrides what it
  * gives. */
-static int merge(struct fabric *f, const struct links *l, double bytes_per_ns, double latency_ns)
+static int merge(struct fabric *f, const uint64_t *links, size_t n, double bytes_per_ns,
+		 double latency_ns)
 {
-	size_t end = f->n_changes + l->n, at = f->n_changes, old;
+	size_t end = f->n_changes + n, at = f->n_changes, old;
 	struct fabric_change *all = realloc(f->changes, end * sizeof(*all));
 
 	if (!all)
 		return -ENOMEM;
 	f->changes = all;
-	while (at > 0 && all[at - 1].link >= l->numbers[0])
+	while (at > 0 && all[at - 1].link >= links[0])
 		at--;
-	old = at + l->n; /* those from here on make room, and come back one by one */
+	old = at + n; /* those from here on make room, and come back one by one */
 	memmove(&all[old], &all[at], (f->n_changes - at) * sizeof(*all));
-	for (size_t i = 0; i < l->n; i++) {
-		while (old < end && all[old].link < l->numbers[i])
+	for (size_t i = 0; i < n; i++) {
+		while (old < end && all[old].link < links[i])
 			all[at++] = all[old++];
-		if (old < end && all[old].link == l->numbers[i])
+		if (old < end && all[old].link == links[i])
 			all[at] = all[old++];
 		else
-			all[at] = (struct fabric_change){l->numbers[i], -1, -1};
+			all[at] = (struct fabric_change){links[i], -1, -1};
 		set(&all[at++], bytes_per_ns, latency_ns);
 	}
 	memmove(&all[at], &all[old], (end - old) * sizeof(*all));
@@ -223,51 +43,19 @@ static int merge(struct fabric *f, const struct links *l, double bytes_per_ns, d
 	return 0;
 }
 
-/* The sentence for a name that no link has. */
-static int unknown(const struct fabric *f, const char *name, struct err *err)
-{
-	struct pattern p;
-	uint32_t n;
-
-	if (parse(name, &p) < 0)
-		return err_set(err, ENOENT,
-			       "no link is called '%.64s'; names are node3.nic2.out, "
-			       "node3.gpu5.in, node*.pcie0, leaf1.up, pod0.down, group0.to1, "
-			       "sw0.sw1.in",
-			       name);
-	n = n_first(f, p.kind);
-	if (!n)
-		return err_set(err, ENOENT, "'%.64s': this network has no such links", name);
-	if (p.kind != LINK_CABLE && p.a != ANY && p.a >= n)
-		return err_set(err, ENOENT, "'%.64s': %u is too large; there are 0 to %u", name,
-			       p.a, n - 1);
-	n = p.kind == LINK_CABLE ? 0 : n_second(f, p.kind, p.a == ANY ? 0 : p.a);
-	if (n && p.b != ANY && p.b >= n)
-		return err_set(err, ENOENT, "'%.64s': %u is too large; there are 0 to %u", name,
-			       p.b, n - 1);
-	return err_set(err, ENOENT, "'%.64s': there is no such link", name);
-}
-
 int fabric_change(struct fabric *f, const char *name, double bytes_per_ns, double latency_ns,
 		  struct err *err)
 {
-	struct links l = {0};
-	struct pattern p;
-	int r = parse(name, &p);
+	CLEANUP(freep) uint64_t *links = NULL;
+	size_t n = 0;
+	int r = fabric_links_named(f, name, &links, &n, err);
 
-	if (r == 0 && ((!(bytes_per_ns < 0) && !fabric_is_rate(bytes_per_ns)) ||
-		       (!(latency_ns < 0) && !fabric_is_latency(latency_ns))))
+	if (r < 0)
+		return r;
+	if ((!(bytes_per_ns < 0) && !fabric_is_rate(bytes_per_ns)) ||
+	    (!(latency_ns < 0) && !fabric_is_latency(latency_ns)))
 		return err_set(err, EINVAL, "'%.64s': bandwidth or latency is impossible", name);
-	if (r == 0)
-		r = find(f, &p, &l);
-	if (r == 0 && !l.n)
-		r = -ENOENT;
-	if (r == 0)
-		r = merge(f, &l, bytes_per_ns, latency_ns);
-	free(l.numbers);
-	if (r == -E2BIG)
-		return err_set(err, EINVAL, "'%.64s' names more than %u links", name, LINKS_MAX);
-	if (r == -ENOMEM)
-		return err_set(err, ENOMEM, "out of memory for changes of links");
-	return r < 0 ? unknown(f, name, err) : 0;
+	return merge(f, links, n, bytes_per_ns, latency_ns) < 0
+		       ? err_set(err, ENOMEM, "out of memory for changes of links")
+		       : 0;
 }

@@ -199,8 +199,12 @@ double fabric_nic_efficiency(const struct fabric_class *class);
 
 /* link-name.c: "node3.nic2.out", "node3.gpu5.in", "leaf1.up", ... Return: @buf. */
 char *fabric_link_name(const struct fabric *f, uint64_t link, char *buf, size_t size);
-/* change.c: the same back, with "*" for any number, and without its direction for both: changes all
- * links that match. Negative: as before. Return: 0; -ENOENT with the sentence; -EINVAL; -ENOMEM. */
+/* named-links.c: the same back, with "*" for any number, and without its direction for both: all
+ * links that match, sorted; *ret_links is the caller's to free(). Return: 0; -ENOENT, -EINVAL with
+ * the sentence; -ENOMEM. */
+int fabric_links_named(const struct fabric *f, const char *name, uint64_t **ret_links,
+		       size_t *ret_n, struct err *err);
+/* change.c: changes all of these. Negative: as before. Return: the same. */
 int fabric_change(struct fabric *f, const char *name, double bytes_per_ns, double latency_ns,
 		  struct err *err);
 

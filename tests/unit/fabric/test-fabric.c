@@ -332,7 +332,9 @@ static void changes_match_by_name_and_star(void **state)
 	assert_non_null(strstr(err.text, "there are 0 to 7"));
 	assert_int_equal(fabric_change(f, "pod0.up", 1, 1, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "no such links"));
-	assert_int_equal(fabric_change(f, "node0.nic0.sideways", 1, 1, &err), -ENOENT);
+	assert_int_equal(fabric_change(f, "node0.nics0", 1, 1, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "did you mean 'node0.nic0'?"));
+	assert_int_equal(fabric_change(f, "cable", 1, 1, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "names are"));
 	assert_int_equal(fabric_change(f, "node0.nic0", 0, -1, &err), -EINVAL);
 	assert_int_equal(fabric_change(f, "node0.nic0", NAN, -1, &err), -EINVAL);
