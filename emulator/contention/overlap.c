@@ -20,16 +20,23 @@ struct member {
 	double done, speed;
 };
 
+struct condition {
+	struct rate_op as; /* its usage: a reference */
+	double from, until;
+	bool is_met; /* an op used its links meanwhile */
+};
+
 struct overlap {
 	struct overlap_sink sink;
-	struct member *members; /* owned, by op.start; the earlier told first */
+	struct member *members;       /* owned, by op.start; the earlier told first */
+	struct condition *conditions; /* owned */
 	struct rates rates;
 	uint64_t n_told;
 	/* of a set */
 	struct rate_op *ops;
 	double *speeds;
 	uint32_t *live;
-	uint32_t n, capacity;
+	uint32_t n, capacity, n_conditions;
 };
 
 int overlap_new(const struct overlap_sink *sink, struct overlap **ret)
@@ -61,7 +68,10 @@ struct overlap *overlap_free(struct overlap *o)
 {
 	if (o) {
 		forget_all(o);
+		for (uint32_t i = 0; i < o->n_conditions; i++)
+			usage_unref(o->conditions[i].as.usage);
 		free(o->members);
+		free(o->conditions);
 		rates_deinit(&o->rates);
 		free(o->ops);
 		free(o->speeds);
@@ -92,9 +102,10 @@ static void forget_one(struct overlap *o, double start)
 	drop(o, first);
 }
 
-static int grow(struct overlap *o)
+/* Room for @capacity ops, and a set of these and of all conditions. */
+static int grow(struct overlap *o, uint32_t capacity)
 {
-	uint32_t capacity = o->capacity ? 2 * o->capacity : OVERLAP_KEPT;
+	uint32_t n = capacity + o->n_conditions;
 	struct member *members = realloc(o->members, capacity * sizeof(*members));
 	struct rate_op *ops;
 	double *speeds;
@@ -102,19 +113,38 @@ static int grow(struct overlap *o)
 
 	if (members)
 		o->members = members;
-	ops = realloc(o->ops, capacity * sizeof(*ops));
+	ops = realloc(o->ops, n * sizeof(*ops));
 	if (ops)
 		o->ops = ops;
-	speeds = realloc(o->speeds, capacity * sizeof(*speeds));
+	speeds = realloc(o->speeds, n * sizeof(*speeds));
 	if (speeds)
 		o->speeds = speeds;
-	live = realloc(o->live, capacity * sizeof(*live));
+	live = realloc(o->live, n * sizeof(*live));
 	if (live)
 		o->live = live;
 	if (!members || !ops || !speeds || !live)
 		return -ENOMEM;
 	o->capacity = capacity;
 	return 0;
+}
+
+int overlap_condition(struct overlap *o, struct usage *usage, enum rate_kind kind, double from,
+		      double until)
+{
+	struct condition *more =
+		realloc(o->conditions, (o->n_conditions + 1) * sizeof(*o->conditions));
+
+	if (!more)
+		return -ENOMEM;
+	o->conditions = more;
+	more[o->n_conditions++] =
+		(struct condition){{usage_ref(usage), 1, kind}, from, until, false};
+	return grow(o, o->capacity ? o->capacity : OVERLAP_KEPT);
+}
+
+bool overlap_is_met(const struct overlap *o, uint32_t i)
+{
+	return o->conditions[i].is_met;
 }
 
 /* Those that go on after @t begin again there, as far as they were. */
@@ -180,11 +210,37 @@ static int find_live(struct overlap *o, double t, uint32_t *ret_n, double *ret_n
 			continue;
 		if (!m->warp.n)
 			r = warp_bend(&m->warp, t, 0);
-		o->ops[n] = (struct rate_op){m->op.usage, m->op.solo_ns};
+		o->ops[n] = (struct rate_op){.usage = m->op.usage, .solo_ns = m->op.solo_ns};
 		o->live[n++] = i;
 	}
 	*ret_n = n;
 	return r;
+}
+
+/* Behind the @n ops, the conditions that hold at @t. Return: the number of all; *next: no later
+ * than when that changes. */
+static uint32_t add_conditions(struct overlap *o, uint32_t n, double t, double *next)
+{
+	for (uint32_t i = 0; i < o->n_conditions; i++) {
+		const struct condition *c = &o->conditions[i];
+
+		if (c->from > t)
+			*next = fmin(*next, c->from);
+		if (c->from > t || c->until <= t)
+			continue;
+		*next = fmin(*next, c->until);
+		o->ops[n] = c->as;
+		o->live[n++] = i;
+	}
+	return n;
+}
+
+/* When so much more is done of what goes on at @speed from @t on; never, while that is 0. */
+static double time_of(double left_ns, double t, double speed)
+{
+	if (!(left_ns > 0))
+		return t;
+	return speed > 0 ? t + left_ns / speed : INFINITY;
 }
 
 /* The bend where it was cut is none if it goes on as before. */
@@ -203,7 +259,7 @@ static int advance(struct overlap *o, uint32_t n, double from, double t)
 
 	for (uint32_t i = 0; i < n && r == 0; i++) {
 		struct member *m = &o->members[o->live[i]];
-		double end = from + (m->op.solo_ns - m->done) / o->speeds[i];
+		double end = time_of(m->op.solo_ns - m->done, from, o->speeds[i]);
 
 		if (m->speed < 0)
 			straighten(&m->warp, o->speeds[i]);
@@ -226,15 +282,30 @@ static double next_bend(struct overlap *o, double t, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct member *m = &o->members[o->live[i]];
 
-		next = fmin(next, t + (m->op.solo_ns - m->done) / o->speeds[i]);
+		next = fmin(next, time_of(m->op.solo_ns - m->done, t, o->speeds[i]));
 		for (uint32_t k = 0; k < o->n; k++) {
 			const struct member *w = &o->members[k];
 
 			if (w->is_replayed && !w->warp.n && w->op.after == m->number)
-				next = fmin(next, t + (w->after_done - m->done) / o->speeds[i]);
+				next = fmin(next, time_of(w->after_done - m->done, t, o->speeds[i]));
 		}
 	}
 	return next;
+}
+
+/* From @t, with the @n ops of the set, to when the set changes. Return: 0; -ENOMEM. */
+static int step(struct overlap *o, uint32_t n, double next, double *t)
+{
+	uint32_t n_all = add_conditions(o, n, *t, &next);
+	double from = *t;
+	int r = rates_find(&o->rates, o->ops, n_all, o->speeds);
+
+	if (r)
+		return r;
+	for (uint32_t i = n; i < n_all; i++)
+		o->conditions[o->live[i]].is_met |= o->speeds[i] > 0;
+	*t = fmin(next, next_bend(o, from, n));
+	return advance(o, n, from, *t);
 }
 
 static int replay(struct overlap *o, double t)
@@ -248,12 +319,10 @@ static int replay(struct overlap *o, double t)
 		r = find_live(o, t, &n, &next);
 		if (r < 0 || (n == 0 && isinf(next)))
 			break;
-		r = n ? rates_find(&o->rates, o->ops, n, o->speeds) : 0;
-		if (r == 0) {
-			next = fmin(next, next_bend(o, t, n));
-			r = advance(o, n, t, next);
-		}
-		t = next;
+		if (n)
+			r = step(o, n, next, &t);
+		else
+			t = next;
 	}
 	return r;
 }
@@ -289,7 +358,7 @@ int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_nu
 	if (o->n >= OVERLAP_KEPT)
 		forget_one(o, op->begin);
 	if (o->n == o->capacity)
-		r = grow(o);
+		r = grow(o, o->capacity ? 2 * o->capacity : OVERLAP_KEPT);
 	if (r)
 		return r;
 	before = member_of(o, op->after);
@@ -313,5 +382,31 @@ int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_nu
 	tell(o, m);
 	*ret_number = m->number;
 	*ret = &m->warp;
+	return 0;
+}
+
+int overlap_alone(struct overlap *o, struct usage *usage, double start, double solo_ns,
+		  double *ret_later_ns)
+{
+	double t = start, end = start + solo_ns, left_ns = solo_ns;
+
+	while (o->n_conditions) {
+		double next = INFINITY;
+		uint32_t n;
+		int r;
+
+		o->ops[0] = (struct rate_op){.usage = usage, .solo_ns = solo_ns};
+		n = add_conditions(o, 1, t, &next);
+		r = rates_find(&o->rates, o->ops, n, o->speeds);
+		if (r)
+			return r;
+		end = time_of(left_ns, t, o->speeds[0]);
+		if (end <= next)
+			break;
+		left_ns -= o->speeds[0] * (next - t);
+		t = next;
+	}
+	end -= start + solo_ns;
+	*ret_later_ns = end > MOVED_NS ? end : 0;
 	return 0;
 }

@@ -4,6 +4,8 @@
  * on. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "contention/rates.h"
 #include "contention/warp.h"
 
@@ -20,6 +22,13 @@ struct overlap_sink {
 int overlap_new(const struct overlap_sink *sink, struct overlap **ret);
 /* Forgets all. */
 struct overlap *overlap_free(struct overlap *o);
+/* Of the links of @usage, from @from until before @until: a RATE_LOAD or a RATE_LOSS, told before
+ * any op. A reference is taken. Return: 0; -ENOMEM. A loss of all of a link holds for a finite
+ * time. */
+int overlap_condition(struct overlap *o, struct usage *usage, enum rate_kind kind, double from,
+		      double until);
+/* Whether an op used a link of the @i-th condition while it held. */
+bool overlap_is_met(const struct overlap *o, uint32_t i);
 
 struct overlap_op {
 	struct usage *usage; /* borrowed; NULL: it uses no links */
@@ -40,5 +49,9 @@ struct overlap_op {
  */
 int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_number,
 		const struct warp **ret);
+/* How much later an op is over by what overlap_condition() told, where it shares with no other.
+ * Return: 0; -ENOMEM. */
+int overlap_alone(struct overlap *o, struct usage *usage, double start, double solo_ns,
+		  double *ret_later_ns);
 
 #define OVERLAP_KEPT 64

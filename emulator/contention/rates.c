@@ -14,6 +14,7 @@
 struct rate_key {
 	uint64_t usage;
 	double solo_ns;
+	enum rate_kind kind;
 };
 
 /* A set and its answer, in one piece. */
@@ -45,14 +46,16 @@ void rates_deinit(struct rates *r)
 	share_deinit(&r->share);
 	free(r->users);
 	free(r->uses);
+	free(r->user_speeds);
 	free(r->places);
 	free(r->rows);
+	free(r->left);
 	*r = (struct rates){0};
 }
 
 static struct rate_key key_of(const struct rate_op *op)
 {
-	return (struct rate_key){op->usage ? op->usage->number : 0, op->solo_ns};
+	return (struct rate_key){op->usage ? op->usage->number : 0, op->solo_ns, op->kind};
 }
 
 static uint64_t hash_of(const struct rate_op *ops, uint32_t n)
@@ -78,7 +81,8 @@ static bool is_set(const struct rate_set *s, const struct rate_op *ops, uint32_t
 	for (uint32_t i = 0; i < n; i++) {
 		struct rate_key k = key_of(&ops[i]);
 
-		if (s->keys[i].usage != k.usage || s->keys[i].solo_ns != k.solo_ns)
+		if (s->keys[i].usage != k.usage || s->keys[i].solo_ns != k.solo_ns ||
+		    s->keys[i].kind != k.kind)
 			return false;
 	}
 	return true;
@@ -134,54 +138,109 @@ static double load_of(const struct usage_in_class *c, double capacity, double so
 	return fmin(own, 1) + (c->bytes - c->own_bytes) / (capacity * solo_ns);
 }
 
-/* The constraint of each class that the set uses. */
+/* The number of a class among the constraints of the set. */
+static uint32_t row_of(struct rates *r, uint32_t class, uint32_t *n_rows)
+{
+	struct rate_row *row = &r->rows[class];
+
+	if (row->set != r->n_solved) {
+		r->left[*n_rows] = 1;
+		*row = (struct rate_row){r->n_solved, (*n_rows)++};
+	}
+	return row->number;
+}
+
+static struct share_use use_of(struct rates *r, const struct usage_in_class *c, double solo_ns,
+			       uint32_t *n_rows)
+{
+	return (struct share_use){row_of(r, c->class, n_rows),
+				  load_of(c, r->classes.classes[c->class].capacity, solo_ns)};
+}
+
+static const struct class_user *class_user_of(const struct rates *r, uint32_t i)
+{
+	return r->places[i] == NOBODY ? NULL : &r->classes.users[r->places[i]];
+}
+
+/* The constraint of each class that the op uses. */
 static void set_user(struct rates *r, const struct rate_op *op, uint32_t i, uint32_t *n_uses,
 		     uint32_t *n_rows)
 {
-	const struct class_user *user =
-		r->places[i] == NOBODY ? NULL : &r->classes.users[r->places[i]];
+	const struct class_user *user = class_user_of(r, i);
 	struct share_user *u = &r->users[i];
 
 	*u = (struct share_user){.uses = &r->uses[*n_uses], .weight = 1, .cap = 1};
 	if (!user || !(user->most_per_connection > 0))
 		return;
 	u->weight = op->solo_ns / user->most_per_connection;
-	for (uint32_t k = 0; k < user->n; k++) {
-		const struct usage_in_class *c = &user->classes[k];
-		struct rate_row *row = &r->rows[c->class];
-
-		if (row->set != r->n_solved)
-			*row = (struct rate_row){r->n_solved, (*n_rows)++};
-		r->uses[(*n_uses)++] =
-			(struct share_use){row->number,
-					   load_of(c, r->classes.classes[c->class].capacity,
-						   op->solo_ns)};
-	}
+	for (uint32_t k = 0; k < user->n; k++)
+		r->uses[(*n_uses)++] = use_of(r, &user->classes[k], op->solo_ns, n_rows);
 	u->n_uses = (uint32_t)(&r->uses[*n_uses] - u->uses);
+}
+
+/* A load is on each link by itself: a user for each class. A loss leaves less of them. Return:
+ * whether one of the first @n_op_rows classes is among them. */
+static bool set_condition(struct rates *r, const struct rate_op *op, uint32_t i, uint32_t n_op_rows,
+			  uint32_t *n_users, uint32_t *n_uses, uint32_t *n_rows)
+{
+	const struct class_user *user = class_user_of(r, i);
+	bool is_met = false;
+
+	for (uint32_t k = 0; k < user->n; k++) {
+		struct share_use use = use_of(r, &user->classes[k], op->solo_ns, n_rows);
+
+		is_met |= use.link < n_op_rows;
+		if (op->kind == RATE_LOSS) {
+			r->left[use.link] *= 1 - use.load;
+			continue;
+		}
+		r->uses[*n_uses] = use;
+		r->users[(*n_users)++] =
+			(struct share_user){.uses = &r->uses[(*n_uses)++],
+					    .n_uses = 1,
+					    .weight = op->solo_ns / user->most_per_connection,
+					    .cap = 1};
+	}
+	return is_met;
+}
+
+static int make_rooms(struct rates *r, const struct rate_op *ops, uint32_t n)
+{
+	uint32_t n_uses = 0;
+	int e = make_room(&r->places, &r->n_places, n, sizeof(*r->places));
+
+	if (!e)
+		e = tell_classes(r, ops, n);
+	for (uint32_t i = 0; i < n && !e; i++)
+		n_uses += r->places[i] == NOBODY ? 0 : class_user_of(r, i)->n;
+	if (!e)
+		e = make_room(&r->uses, &r->n_uses, n_uses + 1, sizeof(*r->uses));
+	if (!e)
+		e = make_room(&r->users, &r->n_users, n + n_uses, sizeof(*r->users));
+	if (!e)
+		e = make_room(&r->user_speeds, &r->n_speeds, n + n_uses, sizeof(*r->user_speeds));
+	if (!e)
+		e = make_room(&r->rows, &r->n_rows, r->classes.n + 1, sizeof(*r->rows));
+	return e ? e : make_room(&r->left, &r->n_left, r->classes.n + 1, sizeof(*r->left));
 }
 
 static int solve(struct rates *r, const struct rate_op *ops, uint32_t n, double *ret_speed)
 {
-	uint32_t n_uses = 0, n_rows = 0;
-	int e = make_room(&r->users, &r->n_users, n, sizeof(*r->users));
+	uint32_t n_ops = 0, n_users, n_uses = 0, n_rows = 0, n_op_rows;
+	int e = make_rooms(r, ops, n);
 
-	if (!e)
-		e = make_room(&r->places, &r->n_places, n, sizeof(*r->places));
-	if (!e)
-		e = tell_classes(r, ops, n);
-	for (uint32_t i = 0; i < n && !e; i++)
-		n_uses += r->places[i] == NOBODY ? 0 : r->classes.users[r->places[i]].n;
-	if (!e)
-		e = make_room(&r->uses, &r->n_uses, n_uses + 1, sizeof(*r->uses));
-	if (!e)
-		e = make_room(&r->rows, &r->n_rows, r->classes.n + 1, sizeof(*r->rows));
 	if (e)
 		return e;
 	r->n_solved++;
-	n_uses = 0;
-	for (uint32_t i = 0; i < n; i++)
-		set_user(r, &ops[i], i, &n_uses, &n_rows);
-	return share_solve(&r->share, r->users, n, n_rows, ret_speed);
+	for (; n_ops < n && ops[n_ops].kind == RATE_OP; n_ops++)
+		set_user(r, &ops[n_ops], n_ops, &n_uses, &n_rows);
+	n_users = n_ops;
+	n_op_rows = n_rows;
+	for (uint32_t i = n_ops; i < n; i++)
+		ret_speed[i] = set_condition(r, &ops[i], i, n_op_rows, &n_users, &n_uses, &n_rows);
+	e = share_solve(&r->share, r->users, n_users, n_rows, r->left, r->user_speeds);
+	memcpy(ret_speed, r->user_speeds, n_ops * sizeof(*ret_speed));
+	return e;
 }
 
 static int double_slots(struct rates *r)

@@ -6,9 +6,18 @@
 #include "contention/link-classes.h"
 #include "contention/share.h"
 
+enum rate_kind {
+	RATE_OP,
+	RATE_LOAD, /* others' traffic: on each link as many bytes/ns as @usage has bytes, or its
+		    * connections' fair share; what it did not get it does not send later */
+	RATE_LOSS  /* so many bytes/ns of each link are gone before anybody shares it; of several
+		    * on one link each takes its part of what the others leave */
+};
+
 struct rate_op {
 	struct usage *usage; /* borrowed; NULL: it uses no links */
-	double solo_ns;      /* what it takes where it is alone; > 0 */
+	double solo_ns;      /* what it takes where it is alone; > 0; but for RATE_OP 1 */
+	enum rate_kind kind;
 };
 
 struct rates {
@@ -19,13 +28,16 @@ struct rates {
 	/* room for one set */
 	struct share_user *users;
 	struct share_use *uses;
+	double *user_speeds;
 	uint32_t *places;      /* of its ops, among the classes' users */
 	struct rate_row *rows; /* by class */
-	uint32_t n_users, n_uses, n_places, n_rows;
+	double *left;          /* by row */
+	uint32_t n_users, n_uses, n_speeds, n_places, n_rows, n_left;
 	uint64_t n_solved;
 };
 
 void rates_deinit(struct rates *r);
-/* The speed of each of @n ops, 1: as if alone. The order of the ops is part of what a set is.
- * Return: 0; -ENOMEM. */
+/* The speed of each of @n ops, 1: as if alone; 0: a link of it is down. Those that are no ops come
+ * last; their answer is 1 where an op uses a link of theirs, else 0. The order is part of what a
+ * set is. Return: 0; -ENOMEM. */
 int rates_find(struct rates *r, const struct rate_op *ops, uint32_t n, double *ret_speed);

@@ -110,14 +110,14 @@ static uint32_t settle(struct share *s, const struct share_user *users, uint32_t
 }
 
 int share_solve(struct share *s, const struct share_user *users, uint32_t n, uint32_t n_links,
-		double *ret_speed)
+		const double *left, double *ret_speed)
 {
 	uint32_t n_active = n;
 
 	if (make_room(s, n, n_links))
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n_links; i++)
-		s->links[i] = (struct share_link){.free = 1};
+		s->links[i] = (struct share_link){.free = left ? left[i] : 1};
 	s->round = 0;
 	for (uint32_t i = 0; i < n; i++)
 		s->active[i] = i;

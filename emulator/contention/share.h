@@ -21,7 +21,7 @@ struct share_user {
 /* Memory for shares: reused, grown as needed. */
 struct share {
 	struct share_link {
-		double free;    /* what users that stay have left of it, of 1 */
+		double free;    /* what users that stay have left of it */
 		double rising;  /* load of the others for each unit of the common level */
 		uint32_t round; /* in which @rising was summed up */
 	} * links;
@@ -31,7 +31,8 @@ struct share {
 };
 
 void share_deinit(struct share *s);
-/* The speed of each of @n users; link numbers are below @n_links. Return: 0; -ENOMEM.
+/* The speed of each of @n users; link numbers are below @n_links. @left: the part of each link's
+ * capacity that users share, from 0, where they stand still, to 1; NULL: all. Return: 0; -ENOMEM.
  * O(uses + (rounds at which somebody stays) * (uses of those that rise)). */
 int share_solve(struct share *s, const struct share_user *users, uint32_t n, uint32_t n_links,
-		double *ret_speed);
+		const double *left, double *ret_speed);

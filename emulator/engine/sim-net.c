@@ -456,7 +456,7 @@ static int solve(struct sim_net *n, struct net_part *p)
 			u->n_uses++;
 		}
 	}
-	r = share_solve(&n->share, n->users, p->n, n_rows, n->solved);
+	r = share_solve(&n->share, n->users, p->n, n_rows, NULL, n->solved);
 	for (uint32_t i = 0; i < p->n && !r; i++)
 		p->messages[i].speed = n->solved[i];
 	return r;

@@ -1,4 +1,4 @@
-/* Ops that are alive together against a slow, obvious model that knows all of them from the
+/* Ops that are alive together, over links that others load and links that lose a part, against a slow, obvious model that knows all of them from the
  * beginning; what was told moves with them. */
 #include <math.h>
 #include <stdbool.h>
@@ -11,6 +11,14 @@
 
 #define OPS_MAX 24
 #define LINKS_MAX 12
+#define LOADS_MAX (2 * LINKS_MAX) /* each on one link: to the slow model ops that never end */
+#define ALL_MAX (OPS_MAX + LOADS_MAX)
+#define LOSSES_MAX 2
+
+struct loss {
+	const struct usage *usage;
+	double from, until;
+};
 
 struct op {
 	double start, solo_ns;
@@ -23,6 +31,7 @@ struct op {
 	double speed; /* slow model */
 	double done;
 	bool is_forgotten;
+	double until; /* of a load */
 };
 
 static struct usage *new_usage(struct rng *r, uint32_t n_links)
@@ -67,10 +76,24 @@ static double load_on(const struct op *o, uint64_t link)
 	return 0;
 }
 
-/* Each connection gets more and more, until one of its links is full or its op as fast as alone. */
-static void slow_speeds(struct op *ops, uint32_t n, const bool *is_live)
+static double left_of(const struct loss *losses, uint64_t link, double t)
 {
-	bool stays[OPS_MAX] = {0};
+	double left = 1;
+
+	for (int k = 0; k < LOSSES_MAX; k++)
+		for (uint32_t i = 0; losses[k].usage && i < losses[k].usage->n; i++)
+			if (losses[k].usage->links[i].link == link && losses[k].from <= t &&
+			    t < losses[k].until)
+				left *= 1 - losses[k].usage->links[i].bytes /
+						    losses[k].usage->links[i].capacity;
+	return left;
+}
+
+/* Each connection gets more and more, until one of its links is full or its op as fast as alone. */
+static void slow_speeds(struct op *ops, uint32_t n, const bool *is_live, const struct loss *losses,
+			double t)
+{
+	bool stays[ALL_MAX] = {0};
 
 	for (uint32_t i = 0; i < n; i++)
 		ops[i].speed = 0;
@@ -98,7 +121,7 @@ static void slow_speeds(struct op *ops, uint32_t n, const bool *is_live)
 						rising += load_on(&ops[k], l) /
 							  per_connection(&ops[k]);
 				}
-				own = fmin(own, (1 - taken) / rising);
+				own = fmin(own, (left_of(losses, l, t) - taken) / rising);
 			}
 			if (own < level) {
 				level = own;
@@ -112,10 +135,11 @@ static void slow_speeds(struct op *ops, uint32_t n, const bool *is_live)
 	}
 }
 
-static void slow_ends(struct op *ops, uint32_t n)
+/* @n ops, and then loads. */
+static void slow_ends(struct op *ops, uint32_t n, uint32_t n_loads, const struct loss *losses)
 {
 	double t = INFINITY;
-	bool is_live[OPS_MAX];
+	bool is_live[ALL_MAX];
 
 	for (uint32_t i = 0; i < n; i++) {
 		ops[i].done = 0;
@@ -123,20 +147,30 @@ static void slow_ends(struct op *ops, uint32_t n)
 	}
 	for (;;) {
 		double next = INFINITY;
-		bool has_live = false;
+		bool is_over = true;
 
+		for (uint32_t i = n; i < n + n_loads; i++) {
+			is_live[i] = ops[i].start <= t && t < ops[i].until;
+			next = fmin(next, ops[i].start > t ? ops[i].start
+					  : is_live[i]     ? ops[i].until
+							   : INFINITY);
+		}
+		for (int k = 0; k < LOSSES_MAX; k++)
+			next = fmin(next, losses[k].from > t    ? losses[k].from
+					  : losses[k].until > t ? losses[k].until
+								: INFINITY);
 		for (uint32_t i = 0; i < n; i++) {
 			const struct op *before = ops[i].after < 0 ? NULL : &ops[ops[i].after];
 
 			is_live[i] = ops[i].start <= t && ops[i].done < ops[i].solo_ns &&
 				     (!before || before->done >= ops[i].after_done - 1e-6);
-			has_live |= is_live[i];
+			is_over &= ops[i].done >= ops[i].solo_ns;
 			if (ops[i].start > t)
 				next = fmin(next, ops[i].start);
 		}
-		if (!has_live && isinf(next))
+		if (is_over)
 			return;
-		slow_speeds(ops, n, is_live);
+		slow_speeds(ops, n + n_loads, is_live, losses, t);
 		for (uint32_t i = 0; i < n; i++)
 			if (is_live[i])
 				next = fmin(next,
@@ -195,6 +229,38 @@ static double begin_of(struct op *o, const struct op *ops, bool at_half)
 	return at_half ? before->half : fmax(o->start, before->told);
 }
 
+/* A usage of its own for each link of @shape: the slow model's loads. */
+static uint32_t add_loads(struct op *ops, uint32_t n, const struct usage *shape, double from,
+			  double until)
+{
+	for (uint32_t i = 0; i < shape->n; i++) {
+		struct usage *u = calloc(1, sizeof(*u) + sizeof(u->links[0]));
+
+		assert_non_null(u);
+		*u = (struct usage){.n = 1, .n_refs = 1};
+		u->links[0] = shape->links[i];
+		ops[n++] = (struct op){.start = from, .until = until, .solo_ns = 1, .usage = u};
+	}
+	return shape->n;
+}
+
+/* As bytes/ns: loads of 0.1 to 0.6 by 1 to 3 connections, or losses of a part, or of all. */
+static struct usage *new_condition(struct rng *r, uint32_t n_links, bool is_loss)
+{
+	struct usage *u = new_usage(r, n_links);
+	double part = is_loss && below(r, 2) ? 1 : 0.1 * (double)(1 + below(r, 6));
+	double connections = (double)(1 + below(r, 3));
+
+	for (uint32_t i = 0; i < u->n; i++) {
+		struct usage_link *l = &u->links[i];
+
+		l->bytes = part * (is_loss ? l->capacity : 1);
+		l->own_bytes = 0;
+		l->connections = connections;
+	}
+	return u;
+}
+
 /* Told in any order, ops end when they would if all had been known. */
 static void ends_are_those_of_the_slow_model(void **state)
 {
@@ -202,12 +268,13 @@ static void ends_are_those_of_the_slow_model(void **state)
 
 	(void)state;
 	for (uint64_t seed = 0; seed < 2000; seed++) {
-		struct op ops[OPS_MAX] = {0};
+		struct op ops[ALL_MAX] = {0};
+		struct loss losses[LOSSES_MAX] = {0};
 		uint64_t numbers[OPS_MAX];
-		struct usage *shapes[4];
+		struct usage *shapes[4], *conditions[4];
 		struct overlap *o;
 		struct rng r;
-		uint32_t n, n_links;
+		uint32_t n, n_links, n_loads = 0;
 
 		rng_seed(&r, seed, 0);
 		n = 1 + (uint32_t)below(&r, OPS_MAX);
@@ -221,6 +288,23 @@ static void ends_are_those_of_the_slow_model(void **state)
 					    .usage = shapes[below(&r, 4)],
 					    .after = below(&r, 3) ? -1 : (int)below(&r, i + 1) - 1};
 		assert_int_equal(overlap_new(&sink, &o), 0);
+		for (uint32_t i = 0; i < 4; i++) {
+			bool is_loss = i < LOSSES_MAX;
+			double from = (double)below(&r, 10) * 1500,
+			       until = from + (double)below(&r, 10) * 700;
+
+			conditions[i] = new_condition(&r, n_links, is_loss);
+			if (seed % 4 == 0 || until <= from)
+				continue;
+			assert_int_equal(overlap_condition(o, conditions[i],
+							   is_loss ? RATE_LOSS : RATE_LOAD, from,
+							   until),
+					 0);
+			if (is_loss)
+				losses[i] = (struct loss){conditions[i], from, until};
+			else
+				n_loads += add_loads(ops, n + n_loads, conditions[i], from, until);
+		}
 		for (uint32_t i = 0; i < n; i++) {
 			double begin = begin_of(&ops[i], ops, below(&r, 2));
 			const struct overlap_op op = {
@@ -238,7 +322,7 @@ static void ends_are_those_of_the_slow_model(void **state)
 			ops[i].half = warp_at(w, ops[i].solo_ns / 2);
 			assert_true(ops[i].told >= ops[i].start + ops[i].solo_ns - 1e-6);
 		}
-		slow_ends(ops, n);
+		slow_ends(ops, n, n_loads, losses);
 		for (uint32_t i = 0; i < n; i++) {
 			if (fabs(ops[i].told - ops[i].end) > 1e-6)
 				fail_msg("seed %lu: op %u of %u ends at %.9g, not %.9g",
@@ -248,15 +332,68 @@ static void ends_are_those_of_the_slow_model(void **state)
 		overlap_free(o);
 		for (uint32_t i = 0; i < n; i++)
 			assert_true(ops[i].is_forgotten);
-		for (int i = 0; i < 4; i++)
+		for (uint32_t i = n; i < n + n_loads; i++)
+			usage_unref(ops[i].usage);
+		for (int i = 0; i < 4; i++) {
 			usage_unref(shapes[i]);
+			usage_unref(conditions[i]);
+		}
 	}
+}
+
+/* One op at a time, that needs all of its link. */
+static double alone(enum rate_kind kind, double bytes_per_ns, double connections, double from,
+		    double until)
+{
+	struct usage *u = calloc(1, sizeof(*u) + sizeof(u->links[0])),
+		     *c = calloc(1, sizeof(*c) + sizeof(c->links[0]));
+	struct overlap *o;
+	const struct overlap_sink sink = {0};
+	double later;
+
+	assert_true(u && c && overlap_new(&sink, &o) == 0);
+	*u = (struct usage){.n = 1, .n_refs = 1, .number = 1};
+	u->links[0] = (struct usage_link){
+		.link = 1, .capacity = 2, .own_bytes = 2000, .bytes = 2000, .connections = 1};
+	*c = (struct usage){.n = 1, .n_refs = 1, .number = 2};
+	c->links[0] = (struct usage_link){.link = 1,
+					  .capacity = 2,
+					  .bytes = bytes_per_ns,
+					  .connections = connections};
+	assert_int_equal(overlap_condition(o, c, kind, from, until), 0);
+	assert_int_equal(overlap_alone(o, u, 500, 1000, &later), 0);
+	assert_false(overlap_is_met(o, 0));
+	overlap_free(o);
+	usage_unref(u);
+	usage_unref(c);
+	return 1000 + later;
+}
+
+/* By arithmetic: an op of 1000 ns from 500 on, on a link of 2 B/ns. */
+static void assert_near(double a, double b)
+{
+	if (fabs(a - b) > 1e-9 * b)
+		fail_msg("%.12g is not %.12g", a, b);
+}
+
+static void what_a_condition_does_to_one_op(void **state)
+{
+	(void)state;
+	assert_near(alone(RATE_LOSS, 1.5, 1, 0, INFINITY), 4000); /* a quarter is left */
+	assert_near(alone(RATE_LOSS, 1, 1, 0, 1000), 1250);       /* half, for half of it */
+	assert_near(alone(RATE_LOSS, 2, 1, 700, 1000), 1300);     /* down for 300 */
+	assert_near(alone(RATE_LOSS, 2, 1, 0, 600), 1100);        /* and when it begins */
+	assert_near(alone(RATE_LOSS, 2, 1, 1500, 9000), 1000);    /* behind it */
+	assert_near(alone(RATE_LOAD, 0.5, 1, 0, INFINITY), 1000 / 0.75);
+	assert_near(alone(RATE_LOAD, 1.8, 1, 0, INFINITY), 2000); /* no more than its fair share */
+	assert_near(alone(RATE_LOAD, 9, 3, 0, INFINITY), 4000);   /* three of four shares */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_are_those_of_the_slow_model),
+		cmocka_unit_test(what_a_condition_does_to_one_op),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
