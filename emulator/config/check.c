@@ -11,6 +11,7 @@
 #include "config/check-link.h"
 #include "config/convert.h"
 #include "config/did-you-mean.h"
+#include "config/spec.h"
 #include "schedule/schedule.h"
 #include "wire/wire.h"
 
@@ -289,23 +290,32 @@ static int check_model(struct config *c, struct err *err)
 				    "no model is named; `nbox models` lists them");
 	free(c->what_ifs);
 	failures_free(c->failures, c->n_failures);
-	c->n_what_ifs = c->n_failures = 0;
+	link_changes_free(c->link_changes, c->n_link_changes);
+	c->n_what_ifs = c->n_failures = c->n_link_changes = 0;
 	c->what_ifs = calloc(v->n_items + 1, sizeof(*c->what_ifs));
 	c->failures = calloc(v->n_items + 1, sizeof(*c->failures));
-	if (!c->what_ifs || !c->failures)
+	c->link_changes = calloc(v->n_items + 1, sizeof(*c->link_changes));
+	if (!c->what_ifs || !c->failures || !c->link_changes)
 		return err_set(err, ENOMEM, "out of memory");
 	for (size_t i = 0; i < v->n_items; i++) {
 		const char *text = v->items[i].text;
+		bool is_failure = spec_is(text, "fail"), is_link = link_change_is_one(text);
 		struct err why;
+		int r = 0;
 
 		if (!text[0])
 			return value_refuse(c, CONFIG_WHAT_IF, i, err, "an empty what-if");
-		if (!failure_is_one(text))
-			c->what_ifs[c->n_what_ifs++] = text;
-		else if (failure_parse(text, &c->topology, &c->failures[c->n_failures], &why))
-			return value_refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
+		if (is_failure)
+			r = failure_parse(text, &c->topology, &c->failures[c->n_failures], &why);
+		else if (is_link)
+			r = link_change_parse(text, c->fabric, &c->link_changes[c->n_link_changes],
+					      &why);
 		else
-			c->n_failures++;
+			c->what_ifs[c->n_what_ifs++] = text;
+		if (r < 0)
+			return value_refuse(c, CONFIG_WHAT_IF, i, err, "%s", why.text);
+		c->n_failures += is_failure;
+		c->n_link_changes += is_link;
 	}
 	return 0;
 }

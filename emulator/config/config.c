@@ -40,6 +40,7 @@ struct config *config_free(struct config *c)
 	fabric_free(c->fabric);
 	free(c->what_ifs);
 	failures_free(c->failures, c->n_failures);
+	link_changes_free(c->link_changes, c->n_link_changes);
 	free(c->addrs);
 	free(c->default_addr);
 	free(c->data_for);
@@ -103,6 +104,8 @@ char *config_model(const struct config *c, char *buf, size_t size)
 
 	for (i = 0; i < c->n_what_ifs && used < size; i++)
 		used += (size_t)snprintf(buf + used, size - used, " + %s", c->what_ifs[i]);
+	for (i = 0; i < c->n_link_changes && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, " + %s", c->link_changes[i].text);
 	for (i = 0; i < c->n_failures && used < size; i++)
 		used += (size_t)snprintf(buf + used, size - used, " + %s", c->failures[i].text);
 	return buf;

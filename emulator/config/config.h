@@ -20,6 +20,7 @@
 #include "base/options.h"
 #include "config/data-for.h"
 #include "config/failure.h"
+#include "config/link-change.h"
 #include "config/value.h"
 #include "fabric/fabric.h"
 #include "links/rdma/options.h"
@@ -52,6 +53,8 @@ struct config {
 	size_t n_what_ifs;
 	struct failure *failures; /* owned; what-ifs that are no delays */
 	size_t n_failures;
+	struct link_change *link_changes; /* owned */
+	size_t n_link_changes;
 	uint32_t exchange;         /* enum wire_exchange */
 	uint32_t data;             /* enum wire_data */
 	struct data_for *data_for; /* owned */
@@ -104,6 +107,11 @@ int config_finish(struct config *c, struct err *err);
 
 /* "cluster.yaml:3:9", "--nodes", "NBOX_NODES" or "default nodes". Return: @buf. */
 char *config_where(const struct config *c, enum option_id id, size_t item, char *buf, size_t size);
+/* Times with what-ifs and without may differ. */
+static inline bool config_moves_times(const struct config *c)
+{
+	return c->n_what_ifs || c->n_link_changes;
+}
 /* "ring + slow:rank=3 + fail:rank=17,time=30s": the model, its what-ifs as the chain has them, and
  * those that are no delays; cut where it is longer. Return: @buf. */
 char *config_model(const struct config *c, char *buf, size_t size);

@@ -1,15 +1,14 @@
 /* See failure.h. Here the what-if is read and checked. */
 #include "config/failure.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "config/did-you-mean.h"
+#include "config/spec.h"
 #include "schedule/coll.h"
 #include "topology/named-ranks.h"
 
@@ -21,11 +20,6 @@ const char failure_help[] =
 	"      time=<time>            when, after the first op of the run\n"
 	"      after=<count>          or: so many ops pass, the next one fails\n"
 	"      op=<kind>              which ops count (default all)\n";
-
-bool failure_is_one(const char *text)
-{
-	return !strncmp(text, "fail", 4) && (!text[4] || text[4] == ':');
-}
 
 static int parse_kind(const char *value, uint32_t *ret, struct err *err)
 {
@@ -54,7 +48,6 @@ static int parse_key(struct failure *f, const char *key, const char *value, stru
 		     struct err *err)
 {
 	static const char *const keys[] = {"rank", "node", "time", "after", "op"};
-	char near[96];
 	double ns;
 	int r;
 
@@ -78,9 +71,7 @@ static int parse_key(struct failure *f, const char *key, const char *value, stru
 		*(key[0] == 'r' ? &given->rank : &given->node) = value;
 		return 0;
 	}
-	did_you_mean(key, keys, ARRAY_SIZE(keys), near, sizeof(near));
-	return err_set(err, EINVAL, "unknown key '%.64s'%s", key,
-		       near[0] ? near : "; there are rank, node, time, after, op");
+	return spec_unknown(key, keys, ARRAY_SIZE(keys), err);
 }
 
 static int check_when(const struct failure *f, bool has_after, struct err *err)
@@ -103,34 +94,14 @@ int failure_parse(const char *text, const struct topology *world, struct failure
 		  struct err *err)
 {
 	struct failure f = {.text = text, .kind = COLL_KINDS};
-	char copy[256], *pair, *next, *equals;
-	const char *keys[5];
 	struct given given = {0};
-	size_t n_keys = 0;
-	int r = 0;
+	struct spec spec;
+	int r = spec_split(text, &spec, err);
 
-	if (strlen(text) >= sizeof(copy))
-		return err_set(err, EINVAL, "'%.64s...' is too long", text);
-	snprintf(copy, sizeof(copy), "%s", text);
-	for (pair = copy[4] && copy[5] ? copy + 5 : NULL; !r && pair; pair = next) {
-		next = strchr(pair, ',');
-		if (next)
-			*next++ = '\0';
-		equals = strchr(pair, '=');
-		if (!equals || equals == pair || !equals[1])
-			return err_set(
-				err, EINVAL, "'%.200s': '%.64s' is no key=value%s", text, pair,
-				isdigit((unsigned char)pair[0])
-					? "; several ranks are written with +, such as rank=1+5"
-					: "");
-		*equals = '\0';
-		r = parse_key(&f, pair, equals + 1, &given, err);
-		for (size_t i = 0; !r && i < n_keys; i++)
-			if (!strcmp(keys[i], pair))
-				r = err_set(err, EINVAL, "'%s' is given twice", pair);
-		if (!r)
-			keys[n_keys++] = pair;
-	}
+	if (r)
+		return r;
+	for (size_t i = 0; i < spec.n && !r; i++)
+		r = parse_key(&f, spec.pairs[i].key, spec.pairs[i].value, &given, err);
 	r = r ? r : named_ranks(world, given.rank, given.node, &f.ranks, &f.n_ranks, err);
 	if (r)
 		return err_prefix(err, r, "'%.200s'", text);

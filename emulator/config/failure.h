@@ -30,8 +30,6 @@ struct failure {
 /* For `nbox models`. */
 extern const char failure_help[];
 
-/* Is it "fail" or "fail:..."? */
-bool failure_is_one(const char *text);
 /* Return: 0; negative errno with the sentence. */
 int failure_parse(const char *text, const struct topology *world, struct failure *ret,
 		  struct err *err);

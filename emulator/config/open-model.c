@@ -69,9 +69,26 @@ static int need_fabric(const struct config *c, struct err *err)
 		where, where[0] ? ": " : "", c->model, where[0] ? "" : ", the default,", names);
 }
 
+/* The place of a what-if among all that were given. */
+static size_t item_of(const struct config *c, const char *what_if)
+{
+	const struct config_value *v = &c->values[CONFIG_WHAT_IF];
+	size_t i = 0;
+
+	while (v->items[i].text != what_if)
+		i++;
+	return i;
+}
+
 /* A model that plans no ops knows what a hop costs, not which cables it takes. */
 static int refuse_cables(const struct config *c, struct err *err)
 {
+	if (c->n_link_changes)
+		return value_refuse(
+			c, CONFIG_WHAT_IF, item_of(c, c->link_changes[0].text), err,
+			"'%.64s': model %s knows hops, no single links: take nccl or pinned, or a "
+			"what-if such as slow:node=3,link=2",
+			c->link_changes[0].text, c->model);
 	if (!c->values[CONFIG_CABLE].n_items)
 		return 0;
 	return value_refuse(
@@ -128,7 +145,6 @@ static bool is_of_links(const struct config *c, const char *const *dirs)
 /* The place of what keeps the model or one of its what-ifs from opening, in front of @err. */
 static int put_place(const struct config *c, const char *const *dirs, int r, struct err *err)
 {
-	const struct config_value *v = &c->values[CONFIG_WHAT_IF];
 	enum option_id id = is_of_links(c, dirs) ? CONFIG_LINKS : CONFIG_MODEL;
 	long good = count_good(c, dirs);
 	char where[VALUE_WHERE_MAX];
@@ -140,11 +156,9 @@ static int put_place(const struct config *c, const char *const *dirs, int r, str
 			       ? r
 			       : err_prefix(err, r, "%s",
 					    config_where(c, id, 0, where, sizeof(where)));
-	for (size_t i = 0; i < v->n_items; i++) /* `fail` stands among them */
-		if (v->items[i].text == c->what_ifs[good])
-			return err_prefix(err, r, "%s",
-					  config_where(c, CONFIG_WHAT_IF, i, where, sizeof(where)));
-	return r;
+	return err_prefix(err, r, "%s",
+			  config_where(c, CONFIG_WHAT_IF, item_of(c, c->what_ifs[good]), where,
+				       sizeof(where)));
 }
 
 int open_model(const struct config *c, const char *const *dirs, struct delay_chain **ret,

@@ -287,7 +287,8 @@ static double next_bend(struct overlap *o, double t, uint32_t n)
 			const struct member *w = &o->members[k];
 
 			if (w->is_replayed && !w->warp.n && w->op.after == m->number)
-				next = fmin(next, time_of(w->after_done - m->done, t, o->speeds[i]));
+				next = fmin(next,
+					    time_of(w->after_done - m->done, t, o->speeds[i]));
 		}
 	}
 	return next;

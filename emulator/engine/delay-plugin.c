@@ -20,8 +20,9 @@
 #define SUFFIX ".so"
 #define PATH_BYTES 4096
 #define MAX_FOUND 256
-#define FAILURE \
-	"fail" /* a what-if without a plug-in: nboxd itself carries it out (config/failure.h) */
+/* What-ifs without a plug-in: nbox itself carries them out (config/failure.h, link-change.h). */
+static const char *const own_names[] = {"fail", "link", "load"};
+#define OWN_NAMES "fail link load"
 
 /* The table as this ABI began: none may be shorter. */
 #define TABLE_MIN \
@@ -279,7 +280,7 @@ static void list_names(const struct found_list *list, bool is_decorator, char *b
 
 static int not_found(const char *name, const struct found_list *list, struct err *err)
 {
-	const char *names[MAX_FOUND + 1], *near;
+	const char *names[MAX_FOUND + ARRAY_SIZE(own_names)], *near;
 	char models[160], what_ifs[160];
 	size_t i;
 
@@ -290,15 +291,17 @@ static int not_found(const char *name, const struct found_list *list, struct err
 			       name);
 	for (i = 0; i < list->n; i++)
 		names[i] = list->items[i].name;
-	if (strcmp(name, FAILURE) == 0)
-		return err_set(err, ENOENT, "'" FAILURE "' is a what-if, no delay model");
-	names[i] = FAILURE;
-	near = suggest(name, names, list->n + 1);
+	for (size_t k = 0; k < ARRAY_SIZE(own_names); k++) {
+		if (strcmp(name, own_names[k]) == 0)
+			return err_set(err, ENOENT, "'%s' is a what-if, no delay model", name);
+		names[i++] = own_names[k];
+	}
+	near = suggest(name, names, i);
 	list_names(list, false, models, sizeof(models));
 	list_names(list, true, what_ifs, sizeof(what_ifs));
 	return err_set(
 		err, ENOENT,
-		"unknown delay model or what-if '%.64s';%s%s%s models:%s; what-ifs:%s " FAILURE,
+		"unknown delay model or what-if '%.64s';%s%s%s models:%s; what-ifs:%s " OWN_NAMES,
 		name, near ? " did you mean '" : "", near ? near : "", near ? "'?" : "", models,
 		what_ifs);
 }

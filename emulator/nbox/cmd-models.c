@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "config/config.h"
 #include "config/failure.h"
+#include "config/link-change.h"
 #include "engine/delay-plugin.h"
 #include "nbox/commands.h"
 #include "nbox/doctor/paths.h"
@@ -21,6 +22,11 @@ static const char *const headings[GROUPS] = {
 	"whole-op models (--model): what an op takes",
 	"what-ifs (--what-if):",
 };
+
+/* What-ifs that no plug-in does. */
+static const struct {
+	const char *name, *help;
+} own[] = {{"fail", failure_help}, {"link", link_change_help}, {"load", link_change_load_help}};
 
 struct listing {
 	enum group group; /* that is printed */
@@ -56,6 +62,17 @@ static void print_model(void *ctx, const struct nbox_delaymodel *m, const char *
 	(void)path;
 }
 
+static void print_own(struct listing *l)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		if (l->only && strcmp(l->only, own[i].name) != 0)
+			continue;
+		if (l->n_printed++ == 0)
+			printf("%s%s\n", l->only ? "" : "\n", headings[GROUP_WHAT_IFS]);
+		printf("%s", own[i].help);
+	}
+}
+
 /* What "the cluster's" means. */
 static void print_network(void)
 {
@@ -86,15 +103,16 @@ static void add_name(void *ctx, const struct nbox_delaymodel *m, const char *pat
 static int unknown(const char *name, const char *const *dirs, struct err *err)
 {
 	static struct names names;
-	const char *list[NAMES_MAX + 1], *near;
+	const char *list[NAMES_MAX + ARRAY_SIZE(own)], *near;
 	int r = delay_list(dirs, add_name, &names, err);
 
 	for (size_t i = 0; i < names.n; i++)
 		list[i] = names.text[i];
-	list[names.n] = "fail";
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++)
+		list[names.n + i] = own[i].name;
 	if (r < 0)
 		return r;
-	near = suggest(name, list, names.n + 1);
+	near = suggest(name, list, names.n + ARRAY_SIZE(own));
 	return err_set(err, ENOENT,
 		       "there is no model or what-if '%.64s'%s%s%s nbox models lists all", name,
 		       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : ";");
@@ -116,7 +134,7 @@ int cmd_models(int argc, char **argv)
 	struct err err = {""};
 	struct paths paths;
 	struct option_word w;
-	int is_fail, n = 0, n_on_hops = 0, i = 1;
+	int n = 0, n_on_hops = 0, i = 1;
 
 	if (argc > 1 && argv[1][0] == '-') {
 		if (option_take(COMMAND_MODELS, argc, argv, &i, &w, &err) == 0)
@@ -130,7 +148,6 @@ int cmd_models(int argc, char **argv)
 		return 2;
 	}
 	l.only = argc > 1 ? argv[1] : NULL;
-	is_fail = !l.only || strcmp(l.only, "fail") == 0;
 	if (paths_find(&paths, PATHS_MODELS, &err) < 0)
 		goto failed;
 	dirs[0] = paths.models;
@@ -138,15 +155,14 @@ int cmd_models(int argc, char **argv)
 		l.n_printed = 0;
 		if (delay_list(dirs, print_model, &l, &err) < 0)
 			goto failed;
+		if (l.group == GROUP_WHAT_IFS)
+			print_own(&l);
 		n += l.n_printed;
-		if (l.group == GROUP_WHAT_IFS && is_fail)
-			printf("%s%s%s", l.n_printed ? "" : headings[GROUP_WHAT_IFS],
-			       l.n_printed ? "" : "\n", failure_help);
 		n_on_hops += l.group == GROUP_LINKS || l.group == GROUP_WHOLE ? l.n_printed : 0;
 		if (l.group == GROUP_WHOLE && n_on_hops)
 			print_network();
 	}
-	if (n || is_fail)
+	if (n)
 		return 0;
 	unknown(l.only, dirs, &err);
 failed:

@@ -389,6 +389,16 @@ int server_open(const struct config *c, struct server **ret, struct err *err)
 	return r;
 }
 
+/* What-ifs on links that nobody met. */
+static void note_unmet(struct server *s)
+{
+	for (uint32_t i = 0; s->ops.n_ops && i < s->config->n_link_changes; i++)
+		if (!overlap_is_met(s->ops.overlap[0], i))
+			notes_say(&s->notes, "nboxd",
+				  "what-if %s: no op used a link of it while it held",
+				  s->config->link_changes[i].text);
+}
+
 struct server *server_close(struct server *s)
 {
 	int r;
@@ -397,6 +407,7 @@ struct server *server_close(struct server *s)
 		return NULL;
 	s->loop.workers.is_stopping = s->notes.is_stopping = true;
 	told_note_decided(s);
+	note_unmet(s);
 	door_close(&s->door);
 	exited_close(&s->exited); /* first: nbox sees by it that a job that fails now does so for
 				     want of us */

@@ -451,8 +451,8 @@ int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *
 	return take_list(text, "rank", world, ret_ranks, ret_n, err);
 }
 
-int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n,
-		struct err *err)
+int units_numbers(const char *text, const char *what, uint32_t n, uint32_t **ret, size_t *ret_n,
+		  struct err *err)
 {
-	return take_list(text, "node", n_nodes, ret_nodes, ret_n, err);
+	return take_list(text, what, n, ret, ret_n, err);
 }

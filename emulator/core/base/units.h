@@ -26,9 +26,9 @@ int units_count(const char *text, uint64_t *ret, struct err *err);
  * -ERANGE when a rank is not below @world, -ENOMEM. */
 int units_ranks(const char *text, uint32_t world, uint32_t **ret_ranks, size_t *ret_n,
 		struct err *err);
-/* The same for nodes. */
-int units_nodes(const char *text, uint32_t n_nodes, uint32_t **ret_nodes, size_t *ret_n,
-		struct err *err);
+/* The same for other numbers below @n: @what is "node", "rail". */
+int units_numbers(const char *text, const char *what, uint32_t n, uint32_t **ret, size_t *ret_n,
+		  struct err *err);
 
 /* "1.50 ms", "4 MiB": for people. Return: @buf. */
 char *units_print_time(double ns, char *buf, size_t size);

@@ -46,7 +46,7 @@ int named_ranks(const struct topology *t, const char *rank, const char *node, ui
 		*ret_n = 0;
 		return 0;
 	}
-	r = units_nodes(node, t->n_nodes, &nodes, &n, err);
+	r = units_numbers(node, "node", t->n_nodes, &nodes, &n, err);
 	if (r == -ERANGE)
 		return err_set(err, ERANGE,
 			       "node=%.64s is outside the cluster of %u nodes (0 to %u)", node,

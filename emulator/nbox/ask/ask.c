@@ -15,10 +15,12 @@ struct ask {
 	const struct config *config;
 	struct delay_chain *delay;
 	struct solver *solver;
+	struct overlap *overlap; /* what-ifs on links; times count from the op's start */
 };
 
 int ask_open(const struct config *c, const char *models, struct ask **ret, struct err *err)
 {
+	const struct overlap_sink sink = {0}; /* there are no ops */
 	const char *dirs[] = {models, NULL};
 	struct ask *a = calloc(1, sizeof(*a));
 	int r;
@@ -27,7 +29,10 @@ int ask_open(const struct config *c, const char *models, struct ask **ret, struc
 		return err_set(err, ENOMEM, "out of memory");
 	a->config = c;
 	r = open_model(c, dirs, &a->delay, err);
-	if (r == 0 && solver_new(&c->topology, a->delay, &a->solver) < 0)
+	if (r == 0 &&
+	    (solver_new(&c->topology, a->delay, &a->solver) < 0 ||
+	     overlap_new(&sink, &a->overlap) < 0 ||
+	     link_changes_tell(c->link_changes, c->n_link_changes, c->fabric, a->overlap) < 0))
 		r = err_set(err, ENOMEM, "out of memory");
 	if (r < 0)
 		ask_close(a);
@@ -40,6 +45,7 @@ struct ask *ask_close(struct ask *a)
 {
 	if (!a)
 		return NULL;
+	overlap_free(a->overlap);
 	solver_free(a->solver);
 	delay_free(a->delay);
 	free(a);
@@ -323,6 +329,56 @@ const char *ask_proto_name(uint32_t proto)
 	return names[proto];
 }
 
+/* What the op puts on links; *ret is the caller's reference. */
+static int usage_of(struct ask *a, const struct sched *s, const struct membership *m,
+		    struct usage **ret, struct err *err)
+{
+	const struct config *c = a->config;
+	CLEANUP(freep) struct sched_p2p *calls = NULL;
+	CLEANUP(freep) const struct sched_p2p **calls_of = NULL;
+	CLEANUP(freep) uint32_t *ranks = NULL;
+	CLEANUP(freep) uint32_t *n_calls = NULL;
+	uint32_t n = m->n_ranks;
+
+	if (s->kind != COLL_SENDRECV)
+		return usage_of_op(s, &c->topology, m, a->delay, 0, NULL, ret, err);
+	calls = calloc(2 * (size_t)n, sizeof(*calls));
+	calls_of = calloc(n, sizeof(*calls_of));
+	ranks = calloc(n, sizeof(*ranks));
+	n_calls = calloc(n, sizeof(*n_calls));
+	if (!calls || !calls_of || !ranks || !n_calls)
+		return err_set(err, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < n; i++) {
+		struct sched_p2p *k = &calls[2 * (size_t)i];
+
+		k[0] = (struct sched_p2p){.peer = (i + n - 1) % n, .bytes = s->bytes};
+		k[1] = (struct sched_p2p){.peer = (i + 1) % n, .is_send = true, .bytes = s->bytes};
+		calls_of[i] = k;
+		ranks[i] = i;
+		n_calls[i] = 2;
+	}
+	return solve_p2p_usage(ranks, n, calls_of, n_calls, c->chunk_bytes, &c->topology, m,
+			       a->delay, 0, ret, err);
+}
+
+/* What-ifs on links make of the op's time. */
+static int change_links(struct ask *a, const struct sched *s, const struct membership *m,
+			struct answer *answer, struct err *err)
+{
+	struct usage *usage = NULL;
+	double later_ns = 0;
+	int r;
+
+	if (!a->config->n_link_changes || !(answer->ns > 0))
+		return 0;
+	r = usage_of(a, s, m, &usage, err);
+	if (r == 0 && overlap_alone(a->overlap, usage, 0, answer->ns, &later_ns) < 0)
+		r = err_set(err, ENOMEM, "out of memory");
+	answer->ns += later_ns;
+	usage_unref(usage);
+	return r;
+}
+
 int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_bytes, uint32_t root,
 	   struct answer *ret, struct err *err)
 {
@@ -353,5 +409,5 @@ int ask_op(struct ask *a, enum coll_kind kind, uint64_t bytes, uint32_t elem_byt
 		ret->bound_ns = fabric_bound(c->fabric, kind, bytes, root, &world, ret->bound_at,
 					     sizeof(ret->bound_at));
 	timing_deinit(&t);
-	return 0;
+	return change_links(a, &s, &world, ret, err);
 }

@@ -176,6 +176,8 @@ static void print_text(const struct subject *s, FILE *to)
 		fprintf(to, "why         %s\n", s->why);
 	if (a->ns != a->model_ns)
 		fprintf(to, "what-ifs    %s in all\n", units_print_time(a->ns, t, sizeof(t)));
+	else if (config_moves_times(c))
+		fprintf(to, "what-ifs    add nothing to this op\n");
 }
 
 static json_t *candidates_json(const struct nbox_plan *p)

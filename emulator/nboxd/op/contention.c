@@ -61,9 +61,14 @@ static void forgotten(void *ctx, void *tag)
 int contention_open(struct ops *ops)
 {
 	const struct overlap_sink sink = {moved, forgotten, NULL};
+	const struct config *c = ops->config;
 	int r = overlap_new(&sink, &ops->overlap[0]);
 
-	return r ? r : overlap_new(&sink, &ops->overlap[1]);
+	if (r == 0)
+		r = overlap_new(&sink, &ops->overlap[1]);
+	return r ? r
+		 : link_changes_tell(c->link_changes, c->n_link_changes, c->fabric,
+				     ops->overlap[0]);
 }
 
 void contention_close(struct ops *ops)
@@ -151,7 +156,10 @@ int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 	if (r)
 		return r;
 	op.tag = run->claim[is_plain] = claim_new(run, is_plain);
-	if (!op.tag || overlap_add(ops->overlap[is_plain], &op, &number, ret))
+	if (!op.tag ||
+	    (!is_plain &&
+	     overlap_alone(ops->overlap[0], op.usage, start, solo_ns, &run->by_links_ns)) ||
+	    overlap_add(ops->overlap[is_plain], &op, &number, ret))
 		return err_set(err, ENOMEM, "no memory for ops that share the network");
 	queue_up(run, is_plain, number);
 	if (!is_plain)

@@ -99,7 +99,7 @@ static int apart_init(struct apart *a, struct op *op, const struct timing *t, ui
 		a->world[i] = NAN;
 	r = solver_ends(ops->solver, op->comm->number, op->sched, m, border, number, t, false,
 			&a->ends, err);
-	if (r < 0 || !ops->config->n_what_ifs)
+	if (r < 0 || !config_moves_times(ops->config))
 		return r;
 	return solver_ends(ops->solver, op->comm->number, op->sched, m, border, number, t, true,
 			   &a->plain_ends, err);
@@ -278,7 +278,7 @@ static bool has_all_templates(struct comm *c)
 
 static bool is_alike(const struct run *run)
 {
-	if (run->comm->comms->config->n_what_ifs && !has_all_templates(run->comm))
+	if (config_moves_times(run->comm->comms->config) && !has_all_templates(run->comm))
 		return false;
 	for (uint32_t i = 0; i < run->n_posts; i++)
 		if (!timeline_is_folded(run->posts[i]->node))
@@ -360,12 +360,13 @@ static void set_times(struct post *post, double spent)
 	post->start_ns = post->end_ns - arrive_ns > spent_ns ? post->end_ns - spent_ns : arrive_ns;
 }
 
-static void set_post(const struct timing *t, uint64_t number, struct post *post)
+/* @by_links_ns: what-ifs on links, to the op by itself. */
+static void set_post(const struct timing *t, double by_links_ns, uint64_t number, struct post *post)
 {
 	set_times(post, t->end_ns);
 	post->number = number;
 	post->model_ns = t->model_ns;
-	post->injected_ns = t->end_ns - t->model_ns;
+	post->injected_ns = t->end_ns + by_links_ns - t->model_ns;
 	post->how = t->how;
 	post->flags = (t->end_ns < t->bound_ns ? RECORD_BELOW_BOUND : 0) |
 		      (is_far_above(t, post->op->sched) ? RECORD_FAR_ABOVE : 0) |
@@ -380,7 +381,7 @@ void rule_move_posts(struct run *run)
 		struct post *post = run->posts[i];
 
 		set_times(post, run->timing.end_ns + run->waits_ns);
-		post->shared_ns = run->waits_ns;
+		post->shared_ns = fmax(0, run->waits_ns - run->by_links_ns);
 		post->queued_ns =
 			real_start(post) - timeline_arrival(post->node, post->member->world_rank);
 		run->start_ns = post->start_ns < run->start_ns ? post->start_ns : run->start_ns;
@@ -397,7 +398,7 @@ int rule_apply(struct run *run, struct err *err)
 	else
 		r = is_alike(run) ? end_alike(run, err) : end_each(run, err);
 	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
-		set_post(&run->timing, run->number, run->posts[i]);
+		set_post(&run->timing, run->by_links_ns, run->number, run->posts[i]);
 	if (r == 0)
 		rule_move_posts(run);
 	return r;
@@ -424,6 +425,6 @@ int rule_apply_early(struct op *op, struct post *post, struct err *err)
 	if (r == 0)
 		r = end_post(&a, post, err);
 	if (r == 0)
-		set_post(&timing, op->number, post);
+		set_post(&timing, 0, op->number, post);
 	return r;
 }

@@ -115,7 +115,8 @@ struct run {
 	double *ends; /* owned; point-to-point: by post, in virtual time; then the plain ones */
 	struct timing timing;           /* owned */
 	struct usage *usage;            /* a reference; point-to-point; NULL: it uses no links */
-	double waits_ns;                /* for links that other ops use */
+	double waits_ns;                /* for links that other ops use, or that what-ifs change */
+	double by_links_ns;             /* of these, what the what-ifs do to the op by itself */
 	struct claim *claim[2];         /* borrowed; with what-ifs, without; NULL: none */
 	void (*moved)(struct run *run); /* its ends have */
 	struct engine_op *engine_op;

@@ -1,5 +1,5 @@
-/* Ops that are alive together, over links that others load and links that lose a part, against a slow, obvious model that knows all of them from the
- * beginning; what was told moves with them. */
+/* Ops that are alive together, over links that others load and links that lose a part, against a
+ * slow, obvious model that knows all of them from the beginning; what was told moves with them. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -338,7 +338,7 @@ static void bad_lists_of_ranks_are_refused(void **state)
 	assert_int_equal(units_ranks("5-6+1", 8, &ranks, &n, &err), 0); /* as what-ifs write it */
 	assert_true(n == 3 && ranks[0] == 1 && ranks[1] == 5 && ranks[2] == 6);
 	free(ranks);
-	assert_int_equal(units_nodes("1,1", 8, &ranks, &n, &err), -EINVAL);
+	assert_int_equal(units_numbers("1,1", "node", 8, &ranks, &n, &err), -EINVAL);
 	assert_string_equal(err.text, "'1,1' names node 1 twice");
 }
 
