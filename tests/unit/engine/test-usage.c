@@ -1,0 +1,117 @@
+/* What ops put on the links of the network. */
+#include "cmocka-all.h"
+#include "engine/usage-op.h"
+#include "fabric/link-number.h"
+#include "plan-world.h"
+
+#define N(list) (sizeof(list) / sizeof((list)[0]))
+
+static const struct usage_link *busiest(const struct usage *u)
+{
+	const struct usage_link *most = &u->links[0];
+
+	for (uint32_t i = 1; i < u->n; i++)
+		if (u->links[i].own_bytes / u->links[i].capacity > most->own_bytes / most->capacity)
+			most = &u->links[i];
+	return most;
+}
+
+static void check_op(const struct world *w, enum coll_kind kind, uint64_t bytes)
+{
+	struct sched s = op_of(w, kind, bytes);
+	struct timing t = solve_it(w, &s, 0);
+	const struct usage_link *l;
+	struct err err = {""};
+	struct usage *u;
+	char name[64];
+	double needs;
+
+	assert_int_equal(usage_of_op(&s, &w->t, &w->m, w->d, 0, NULL, &u, &err), 0);
+	assert_true(u->n > 0);
+	l = busiest(u);
+	needs = l->own_bytes / l->capacity;
+	if (needs > t.end_ns * (1 + 1e-9))
+		fail_msg("%s, %u ranks, %s of %lu: %g ns, but %s needs %g", w->f->name,
+			 w->m.n_ranks, coll_kind_name(kind), (unsigned long)bytes, t.end_ns,
+			 fabric_link_name(w->f, l->link, name, sizeof(name)), needs);
+	if (bytes == (uint64_t)1 << 30) /* and not much longer */
+		assert_true(needs > 0.4 * t.end_ns);
+	usage_unref(u);
+	timing_deinit(&t);
+}
+
+/* NCCL's own algorithms, on clusters of one and of many nodes: an op takes as long as its busiest
+ * link at least. */
+static void no_op_is_faster_than_its_links(void **state)
+{
+	static const char *const presets[] = {"dgx-h100", "dgx-a100", "dgx1-v100", "p5",
+					      "gb200-nvl72"};
+	static const enum coll_kind every[] = {COLL_ALLREDUCE, COLL_ALLGATHER, COLL_REDUCESCATTER,
+					       COLL_BROADCAST, COLL_REDUCE,    COLL_ALLTOALL};
+	static const uint32_t nodes[] = {1, 2, 8, 36};
+
+	(void)state;
+	for (size_t i = 0; i < N(presets) * N(nodes); i++) {
+		struct world w =
+			world_of(presets[i / N(nodes)], nodes[i % N(nodes)], 0, "nccl", NULL);
+
+		for (size_t k = 0; k < N(every); k++)
+			for (uint64_t bytes = 1 << 10; bytes <= (uint64_t)1 << 30; bytes <<= 4)
+				check_op(&w, every[k], bytes);
+		world_end(&w);
+	}
+}
+
+/* The GPUs 1 of all nodes do as the GPUs 0: whose NIC is theirs, too. */
+static int next_image(void *ctx, struct membership *ret)
+{
+	uint32_t *n_asked = ctx;
+
+	*ret = (struct membership){.n_ranks = 8, .base = 1, .stride = 4};
+	return (*n_asked)++ > 0;
+}
+
+static void images_load_the_links_that_they_share(void **state)
+{
+	struct world w = world_of("polaris", 8, 4, "nccl", NULL);
+	uint32_t n_asked = 0, n_shared = 0;
+	const struct usage_images images = {next_image, &n_asked};
+	struct usage *alone, *u;
+	struct err err = {""};
+	struct sched s;
+
+	(void)state;
+	w.m = (struct membership){.n_ranks = 8, .stride = 4};
+	s = op_of(&w, COLL_ALLREDUCE, 64 << 20);
+	s.ranks_per_node = 1;
+	assert_int_equal(usage_of_op(&s, &w.t, &w.m, w.d, 0, NULL, &alone, &err), 0);
+	assert_int_equal(usage_of_op(&s, &w.t, &w.m, w.d, 0, &images, &u, &err), 0);
+	assert_int_equal(n_asked, 2);
+	for (uint32_t i = 0, k = 0; i < u->n; i++) {
+		const struct usage_link *l = &u->links[i];
+		bool is_nic = link_kind(l->link) == LINK_NIC;
+
+		if (l->own_bytes == 0)
+			continue;
+		assert_true(l->link == alone->links[k].link &&
+			    l->own_bytes == alone->links[k].bytes);
+		assert_float_equal(l->bytes, l->own_bytes * (is_nic ? 2 : 1), 1);
+		n_shared += is_nic;
+		k++;
+	}
+	assert_int_equal(n_shared, 16);
+	usage_unref(alone);
+	usage_unref(u);
+	world_end(&w);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_op_is_faster_than_its_links),
+		cmocka_unit_test(images_load_the_links_that_they_share),
+	};
+
+	take_dirs(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
