@@ -86,7 +86,8 @@ static int new_class(struct link_classes *c, const struct divided *d, uint32_t u
 
 	if (r)
 		return r;
-	c->classes[c->n++] = (struct link_class){.capacity = d->link->capacity};
+	c->classes[c->n++] =
+		(struct link_class){.capacity = d->link->capacity, .link = d->link->link};
 	for (uint32_t i = 0; i < n_before && !r; i++) {
 		struct class_use before = c->classes[d->from - 1].uses[i];
 

@@ -14,6 +14,7 @@ struct class_use {
 
 struct link_class {
 	double capacity;
+	uint64_t link;          /* one of them */
 	struct class_use *uses; /* owned */
 	uint32_t n, n_room;
 };

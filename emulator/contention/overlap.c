@@ -32,6 +32,7 @@ struct overlap {
 	struct condition *conditions; /* owned */
 	struct rates rates;
 	uint64_t n_told;
+	struct rate_peak peak;
 	/* of a set */
 	struct rate_op *ops;
 	double *speeds;
@@ -303,6 +304,8 @@ static int step(struct overlap *o, uint32_t n, double next, double *t)
 
 	if (r)
 		return r;
+	if (o->rates.peak.load > o->peak.load)
+		o->peak = o->rates.peak;
 	for (uint32_t i = n; i < n_all; i++)
 		o->conditions[o->live[i]].is_met |= o->speeds[i] > 0;
 	*t = fmin(next, next_bend(o, from, n));
@@ -375,6 +378,7 @@ int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_nu
 		m--;
 	}
 	*m = made;
+	o->peak = (struct rate_peak){0};
 	r = replay(o, op->begin);
 	if (r) {
 		forget_all(o);
@@ -384,6 +388,11 @@ int overlap_add(struct overlap *o, const struct overlap_op *op, uint64_t *ret_nu
 	*ret_number = m->number;
 	*ret = &m->warp;
 	return 0;
+}
+
+struct rate_peak overlap_peak(const struct overlap *o)
+{
+	return o->peak;
 }
 
 int overlap_alone(struct overlap *o, struct usage *usage, double start, double solo_ns,

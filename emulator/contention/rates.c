@@ -22,6 +22,7 @@ struct rate_set {
 	struct rate_key *keys; /* owned, @n of them, and then as many speeds; NULL: empty */
 	uint32_t n;
 	uint64_t hash;
+	struct rate_peak peak;
 };
 
 /* Of a class: its number among the constraints of the set that was solved last. */
@@ -50,6 +51,7 @@ void rates_deinit(struct rates *r)
 	free(r->places);
 	free(r->rows);
 	free(r->left);
+	free(r->full);
 	*r = (struct rates){0};
 }
 
@@ -221,7 +223,35 @@ static int make_rooms(struct rates *r, const struct rate_op *ops, uint32_t n)
 		e = make_room(&r->user_speeds, &r->n_speeds, n + n_uses, sizeof(*r->user_speeds));
 	if (!e)
 		e = make_room(&r->rows, &r->n_rows, r->classes.n + 1, sizeof(*r->rows));
-	return e ? e : make_room(&r->left, &r->n_left, r->classes.n + 1, sizeof(*r->left));
+	if (!e)
+		e = make_room(&r->left, &r->n_left, r->classes.n + 1, sizeof(*r->left));
+	return e ? e : make_room(&r->full, &r->n_full, r->classes.n + 1, sizeof(*r->full));
+}
+
+/* The bound of a set: bytes through its busiest link. */
+static struct rate_peak peak_of(struct rates *r, const struct rate_op *ops, uint32_t n,
+				uint32_t n_rows)
+{
+	struct rate_peak peak = {0};
+
+	memset(r->full, 0, n_rows * sizeof(*r->full));
+	for (uint32_t i = 0; i < n && n > 1; i++) {
+		const struct class_user *user = class_user_of(r, i);
+
+		if (!user || !(user->most_per_connection > 0))
+			continue;
+		for (uint32_t k = 0; k < user->n; k++) {
+			const struct link_class *class =
+				&r->classes.classes[user->classes[k].class];
+			double *full = &r->full[r->rows[user->classes[k].class].number];
+
+			*full += user->classes[k].bytes / ops[i].solo_ns * r->user_speeds[i] /
+				 class->capacity;
+			if (*full > peak.load)
+				peak = (struct rate_peak){*full, class->link};
+		}
+	}
+	return peak;
 }
 
 static int solve(struct rates *r, const struct rate_op *ops, uint32_t n, double *ret_speed)
@@ -239,8 +269,11 @@ static int solve(struct rates *r, const struct rate_op *ops, uint32_t n, double 
 	for (uint32_t i = n_ops; i < n; i++)
 		ret_speed[i] = set_condition(r, &ops[i], i, n_op_rows, &n_users, &n_uses, &n_rows);
 	e = share_solve(&r->share, r->users, n_users, n_rows, r->left, r->user_speeds);
+	if (e)
+		return e;
 	memcpy(ret_speed, r->user_speeds, n_ops * sizeof(*ret_speed));
-	return e;
+	r->peak = peak_of(r, ops, n_ops, n_op_rows);
+	return 0;
 }
 
 static int double_slots(struct rates *r)
@@ -277,7 +310,7 @@ static double *speeds_of(const struct rate_set *s)
 static void keep(struct rates *r, const struct rate_op *ops, uint32_t n, uint64_t hash,
 		 const double *speed)
 {
-	struct rate_set s = {.n = n, .hash = hash};
+	struct rate_set s = {.n = n, .hash = hash, .peak = r->peak};
 
 	if (r->n_sets == SETS_MAX)
 		forget_sets(r);
@@ -301,6 +334,7 @@ int rates_find(struct rates *r, const struct rate_op *ops, uint32_t n, double *r
 
 	if (s && s->keys) {
 		memcpy(ret_speed, speeds_of(s), n * sizeof(*ret_speed));
+		r->peak = s->peak;
 		return 0;
 	}
 	e = solve(r, ops, n, ret_speed);

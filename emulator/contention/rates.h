@@ -20,7 +20,15 @@ struct rate_op {
 	enum rate_kind kind;
 };
 
+/* The fullest link of a set of several ops: what they put on it by their bytes and speeds, as a
+ * part of what it carries. Above 1: they are faster than the network. */
+struct rate_peak {
+	double load;
+	uint64_t link;
+};
+
 struct rates {
+	struct rate_peak peak; /* of the set that was found last; 0: one op */
 	struct link_classes classes;
 	struct share share;
 	struct rate_set *sets; /* owned: an open hash table */
@@ -31,8 +39,8 @@ struct rates {
 	double *user_speeds;
 	uint32_t *places;      /* of its ops, among the classes' users */
 	struct rate_row *rows; /* by class */
-	double *left;          /* by row */
-	uint32_t n_users, n_uses, n_speeds, n_places, n_rows, n_left;
+	double *left, *full;   /* by row */
+	uint32_t n_users, n_uses, n_speeds, n_places, n_rows, n_left, n_full;
 	uint64_t n_solved;
 };
 

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "fabric/fabric.h"
+#include "nboxd/loop/warn.h"
 #include "nboxd/op/images.h"
 
 struct move {
@@ -137,6 +140,26 @@ static int find_usage(const struct run *run, struct usage **ret, struct err *err
 			    ret, err);
 }
 
+/* Together they are faster than their bytes through a link. */
+static void warn_below_bound(struct run *run, struct rate_peak peak)
+{
+	struct ops *ops = run->comm->comms->ops;
+	const struct fabric *f = delay_fabric(ops->delay);
+	const struct post *first = run->posts[0];
+	char name[OP_NAME_MAX], link[64] = "a port";
+
+	run->is_below_bound = true;
+	if (ops->is_below_bound_told)
+		return;
+	ops->is_below_bound_told = true;
+	if (f)
+		fabric_link_name(f, peak.link, link, sizeof(link));
+	warn_run("%s and others at the same time: by the model %s carries %.3g times what it can",
+		 op_name(first->op->key.seq, first->member->rank, run->comm->number, name,
+			 sizeof(name)),
+		 link, peak.load);
+}
+
 int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 		   const struct warp **ret, struct err *err)
 {
@@ -162,6 +185,8 @@ int contention_add(struct run *run, bool is_plain, double start, double solo_ns,
 	    overlap_add(ops->overlap[is_plain], &op, &number, ret))
 		return err_set(err, ENOMEM, "no memory for ops that share the network");
 	queue_up(run, is_plain, number);
+	if (overlap_peak(ops->overlap[is_plain]).load > 1 + 1e-6)
+		warn_below_bound(run, overlap_peak(ops->overlap[is_plain]));
 	if (!is_plain)
 		run->waits_ns = warp_span(*ret) - solo_ns;
 	return 0;

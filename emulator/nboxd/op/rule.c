@@ -397,8 +397,10 @@ int rule_apply(struct run *run, struct err *err)
 		r = rule_p2p_end(run, err);
 	else
 		r = is_alike(run) ? end_alike(run, err) : end_each(run, err);
-	for (uint32_t i = 0; i < run->n_posts && r == 0; i++)
+	for (uint32_t i = 0; i < run->n_posts && r == 0; i++) {
 		set_post(&run->timing, run->by_links_ns, run->number, run->posts[i]);
+		run->posts[i]->flags |= run->is_below_bound ? RECORD_BELOW_BOUND : 0;
+	}
 	if (r == 0)
 		rule_move_posts(run);
 	return r;

@@ -117,6 +117,7 @@ struct run {
 	struct usage *usage;            /* a reference; point-to-point; NULL: it uses no links */
 	double waits_ns;                /* for links that other ops use, or that what-ifs change */
 	double by_links_ns;             /* of these, what the what-ifs do to the op by itself */
+	bool is_below_bound;            /* with others */
 	struct claim *claim[2];         /* borrowed; with what-ifs, without; NULL: none */
 	void (*moved)(struct run *run); /* its ends have */
 	struct engine_op *engine_op;

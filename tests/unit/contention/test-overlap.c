@@ -389,10 +389,45 @@ static void what_a_condition_does_to_one_op(void **state)
 	assert_near(alone(RATE_LOAD, 9, 3, 0, INFINITY), 4000);   /* three of four shares */
 }
 
+/* By itself an op may know of links that its usage does not; beside another that is too much for
+ * the link of both. */
+static void a_set_above_its_link_is_found(void **state)
+{
+	const struct overlap_sink sink = {moved, forgotten, &moved};
+	const double bytes[] = {600, 900, 1200};
+	struct op tags[2] = {{.after = -1}, {.after = -1}};
+	struct usage *u;
+	struct overlap *o;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(overlap_new(&sink, &o), 0);
+		u = calloc(1, sizeof(*u) + sizeof(u->links[0]));
+		assert_non_null(u);
+		u->n = u->n_refs = 1;
+		u->number = 1;
+		u->links[0] = (struct usage_link){7, 1, bytes[i], bytes[i], 1};
+		for (int k = 0; k < 2; k++) {
+			const struct overlap_op op = {.usage = u, .solo_ns = 1000, .tag = &tags[k]};
+			const struct warp *w;
+			uint64_t number;
+
+			assert_int_equal(overlap_add(o, &op, &number, &w), 0);
+			tags[k].told = tags[k].half = warp_end(w);
+			assert_true(k == 1 || overlap_peak(o).load == 0);
+		}
+		assert_float_equal(overlap_peak(o).load, bytes[i] > 1000 ? 1.2 : 1, 1e-9);
+		assert_int_equal(overlap_peak(o).link, 7);
+		overlap_free(o);
+		usage_unref(u);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ends_are_those_of_the_slow_model),
+		cmocka_unit_test(a_set_above_its_link_is_found),
 		cmocka_unit_test(what_a_condition_does_to_one_op),
 	};
 
