@@ -196,6 +196,26 @@ exits 0 "nbox explain of 8,000 ranks that all send to all" "$NBOX" explain allto
 says "1 flow has the 125 MB/s of node1.nic1." "finds the slow cable among 64 million messages"
 says "; of a sample of " "and says that it did not look at each"
 exits 0 "domains of 4 nodes, the last cut by the world's end" "$NBOX" perf allreduce --preset p5 --nodes 18 --domain-nodes 4 -b 1M -e 1M --model nccl
+# 4 MiB over 4 ranks at 1 MB/s: 6/4 of them go over each NIC, 6.291456 s. What a link loses, that many times longer an op takes that
+# needs all of it; from 1 s on for 2 s half of it: 1 s more; a load gets what it wants, or its fair share of the link: three of four
+while read -r want what_ifs; do
+	# shellcheck disable=SC2086 # words
+	is "$("$NBOX" perf allreduce --nodes 4 --gpus-per-node 1 --inter-bandwidth 1MB/s --inter-latency 0us --model pinned -b 4M -e 4M $what_ifs | awk '$1 == 4194304 { print $6 / 1e6 }')" \
+		"$want" "seconds with $what_ifs"
+done <<'T'
+12.5829 --what-if link:name=node2.nic0,slower=2
+7.86432 --what-if link:node=1,loss=20%
+6.29146 --what-if link:rail=0,slower=3,from=6.5s
+7.29146 --what-if link:rail=0,slower=2,from=1s,for=2s
+8.29146 --what-if link:node=1,from=1s,down=2s
+25.1658 --what-if link:name=node2.nic0,slower=2 --what-if link:name=node2.nic0.out,slower=2
+8.38861 --what-if load:link=node3.nic0.in,bandwidth=0.25MB/s
+25.1658 --what-if load:link=node3.nic0.in,bandwidth=9MB/s,connections=3
+T
+exits 0 "a what-if on links that the op does not use" "$NBOX" explain allreduce 1GiB --preset dgx-h100 --nodes 4 --model nccl --what-if link:rack=0,slower=100
+says "what-ifs    add nothing to this op" "is said to do nothing"
+exits 0 "a send round all ranks over a slow NIC" "$NBOX" perf sendrecv --nodes 4 --gpus-per-node 1 --inter-bandwidth 1MB/s --inter-latency 0us --model pinned -b 1M -e 1M --what-if link:node=2,slower=2
+is "$(awk '$1 == 1048576 { print $6 }' <<<"$out")" 2097152.00 "takes twice as long"
 rm -f planned.* slow.json even.json explained.json
 is "$(ls)" "$(printf 'drawing.svg\nrows.json')" "nothing else was made"
 nothing_left

@@ -255,6 +255,40 @@ static void ops_of_two_communicators_share_their_ports(void **state)
 	stop(&d, 1);
 }
 
+/* 4 KiB over 4 ranks at 1 MB/s: half a NIC's bandwidth from 2 ms after the first point on, for 3
+ * ms; then none for 1 ms. */
+static void links_are_as_what_ifs_say_at_their_times(void **state)
+{
+	static const char *const more[] = {"--model",
+					   "pinned",
+					   "--inter-bandwidth",
+					   "1MB/s",
+					   "--inter-latency",
+					   "0ns",
+					   "--settle",
+					   "500ms",
+					   "--what-if",
+					   "link:node=2,slower=2,from=2ms,for=3ms",
+					   "--what-if",
+					   "link:name=node3.nic0.out,from=5ms,down=1ms",
+					   NULL};
+	const uint64_t alone = 6144000, at = 10 * MS, more_ns = 1500000 + MS;
+	struct daemon d;
+
+	(void)state;
+	start_with(&d, "4", 1, more);
+	count = 1 << 10;
+	point(0, (struct told){1, at, {0}});
+	arrive(0, 0, 0, COLL_ALLREDUCE, (struct told){2, at, {1}});
+	assert_int_equal(over(0), at + alone + more_ns);
+	done(0, 0, 0, 0);
+	/* when they are over it takes as long as alone */
+	arrive(0, 0, 1, COLL_ALLREDUCE, (struct told){3, at + alone + more_ns, {2}});
+	assert_int_equal(over(0), at + 2 * alone + more_ns);
+	count = 16;
+	stop(&d, 1);
+}
+
 /* Rank 1 has not come yet. */
 static void a_root_does_not_wait_for_those_that_it_sends_to(void **state)
 {
@@ -522,6 +556,7 @@ int main(void)
 		cmocka_unit_test(a_slowed_real_rank_is_held_by_its_gates),
 		cmocka_unit_test(ops_of_one_communicator_take_turns),
 		cmocka_unit_test(ops_of_two_communicators_share_their_ports),
+		cmocka_unit_test(links_are_as_what_ifs_say_at_their_times),
 		cmocka_unit_test(a_root_does_not_wait_for_those_that_it_sends_to),
 		cmocka_unit_test(a_root_runs_ahead_as_far_as_its_buffers_go),
 		cmocka_unit_test(who_comes_late_to_a_scatter_takes_turns_at_its_root),
