@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/number-table.h"
 #include "engine/solve-parts.h"
 #include "engine/solve.h"
 
 #define N_KEPT 64
 #define MAX_KEPT_TIMES (UINT64_C(1) << 22) /* 32 MiB of doubles */
+#define MAX_KEPT_LINKS (UINT64_C(1) << 22) /* of usages: 160 MiB; then all are forgotten */
 
 struct key {
 	uint32_t comm, kind, algo, n_ranks, root, ranks_per_node, n_channels, elem_bytes, slices;
@@ -30,15 +32,17 @@ struct kept {
 
 struct kept_usage {
 	struct key key;      /* without a border */
-	struct usage *usage; /* a reference; NULL: empty */
+	struct usage *usage; /* a reference */
 };
 
 struct solver {
 	const struct topology *topology;
 	struct delay_chain *delay;
 	struct kept kept[N_KEPT];
-	struct kept_usage usages[N_KEPT];
-	uint32_t next_usage; /* the place of the one that goes first */
+	struct kept_usage *usages;   /* owned */
+	struct number_table of_hash; /* of a key: its place among @usages + 1 */
+	uint32_t n_usages, n_room;
+	uint64_t n_links;
 	uint64_t n_lookups, n_times;
 };
 
@@ -68,13 +72,22 @@ static void drop(struct solver *s, struct kept *k)
 	k->used = 0;
 }
 
+static void drop_usages(struct solver *s)
+{
+	for (uint32_t i = 0; i < s->n_usages; i++)
+		usage_unref(s->usages[i].usage);
+	number_table_deinit(&s->of_hash);
+	s->n_usages = 0;
+	s->n_links = 0;
+}
+
 struct solver *solver_free(struct solver *s)
 {
 	if (s) {
 		for (int i = 0; i < N_KEPT; i++)
 			drop(s, &s->kept[i]);
-		for (int i = 0; i < N_KEPT; i++)
-			usage_unref(s->usages[i].usage);
+		drop_usages(s);
+		free(s->usages);
 		free(s);
 	}
 	return NULL;
@@ -243,26 +256,63 @@ int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 	return 0;
 }
 
+static uint64_t hash_of(const struct key *k)
+{
+	uint64_t words[sizeof(*k) / sizeof(uint64_t)], h = 0;
+
+	memcpy(words, k, sizeof(words));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		h = mix(h, words[i]);
+	return h | 1;
+}
+
+_Static_assert(sizeof(struct key) % sizeof(uint64_t) == 0, "hash_of() reads words");
+
+/* Takes the reference. Of keys with one hash the last one is kept. */
+static int keep_usage(struct solver *s, const struct key *key, struct usage *usage)
+{
+	uint32_t *place;
+
+	if (s->n_links + usage->n > MAX_KEPT_LINKS)
+		drop_usages(s);
+	if (s->n_usages == s->n_room) {
+		uint32_t more = s->n_room ? 2 * s->n_room : 16;
+		struct kept_usage *usages = realloc(s->usages, more * sizeof(*usages));
+
+		if (!usages)
+			return -ENOMEM;
+		s->usages = usages;
+		s->n_room = more;
+	}
+	place = number_table_at(&s->of_hash, hash_of(key));
+	if (!place)
+		return -ENOMEM;
+	s->usages[s->n_usages++] = (struct kept_usage){*key, usage};
+	s->n_links += usage->n;
+	*place = s->n_usages;
+	return 0;
+}
+
 int solver_usage(struct solver *s, uint32_t comm, const struct sched *sched,
 		 const struct membership *m, uint64_t op_number, const struct usage_images *images,
 		 struct usage **ret, struct err *err)
 {
-	struct kept_usage *kept = &s->usages[s->next_usage];
 	struct key key;
+	uint32_t place;
 	int r;
 
 	key_make(&key, comm, sched, NULL);
-	for (int i = 0; i < N_KEPT; i++) {
-		if (!s->usages[i].usage || memcmp(&s->usages[i].key, &key, sizeof(key)) != 0)
-			continue;
-		*ret = s->usages[i].usage;
+	place = number_table_get(&s->of_hash, hash_of(&key));
+	if (place && memcmp(&s->usages[place - 1].key, &key, sizeof(key)) == 0) {
+		*ret = s->usages[place - 1].usage;
 		return 0;
 	}
 	r = usage_of_op(sched, s->topology, m, s->delay, op_number, images, ret, err);
 	if (r)
 		return r;
-	usage_unref(kept->usage);
-	*kept = (struct kept_usage){key, *ret};
-	s->next_usage = (s->next_usage + 1) % N_KEPT;
+	if (keep_usage(s, &key, *ret) < 0) {
+		*ret = usage_unref(*ret);
+		return err_set(err, ENOMEM, "no memory for what an op puts on its links");
+	}
 	return 0;
 }

@@ -23,7 +23,7 @@ int solver_solve(struct solver *s, uint32_t comm, const struct sched *sched,
 int solver_ends(struct solver *s, uint32_t comm, const struct sched *sched,
 		const struct membership *m, const struct border *border, uint64_t op_number,
 		const struct timing *timing, bool is_plain, struct ends **ret, struct err *err);
-/* What that op puts on its links: usage_of_op(). The solver's, until it was asked for 64 others. */
+/* What that op puts on its links: usage_of_op(). The solver's, until the next call. */
 int solver_usage(struct solver *s, uint32_t comm, const struct sched *sched,
 		 const struct membership *m, uint64_t op_number, const struct usage_images *images,
 		 struct usage **ret, struct err *err);
