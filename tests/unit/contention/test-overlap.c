@@ -351,7 +351,8 @@ static double alone(enum rate_kind kind, double bytes_per_ns, double connections
 	const struct overlap_sink sink = {0};
 	double later;
 
-	assert_true(u && c && overlap_new(&sink, &o) == 0);
+	assert_true(u && c);
+	assert_int_equal(overlap_new(&sink, &o), 0);
 	*u = (struct usage){.n = 1, .n_refs = 1, .number = 1};
 	u->links[0] = (struct usage_link){
 		.link = 1, .capacity = 2, .own_bytes = 2000, .bytes = 2000, .connections = 1};
