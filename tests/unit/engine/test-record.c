@@ -50,6 +50,8 @@ static struct record_op op_of(uint64_t i)
 		.number = i,
 		.seq = i / 2,
 		.exposed_ns = 5 * i,
+		.shared_ns = 0.5 * (double)i,
+		.queued_ns = 0.25 * (double)i,
 		.name = i + 1,
 		.comm = i % 2 ? 4 : 1,
 		.rank = (uint32_t)i % 3,
@@ -342,6 +344,8 @@ static void rows_that_a_full_disk_loses_are_counted(void **state)
 		record_lose_note(w, -ENOSPC);
 		record_clock_error(w, 70);
 		record_clock_error(w, 30);
+		record_debt(w, 1000);
+		record_debt(w, 500.5);
 		assert_int_equal(told, 1);
 		assert_int_equal(record_close(w), 0);
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
@@ -355,6 +359,8 @@ static void rows_that_a_full_disk_loses_are_counted(void **state)
 		assert_int_equal(r.end.lost_errno, EFBIG);
 		assert_int_equal(r.end.n_lost_notes, 1);
 		assert_int_equal(r.end.clock_error_ns, 70);
+		assert_int_equal(r.end.n_debts, 2);
+		assert_int_equal(r.end.debt_ns, 1500);
 		record_deinit(&r);
 		unlink(path);
 	}

@@ -123,8 +123,13 @@ static void points_and_ops_say_what_was_exposed(void **state)
 		points[i].exposed_ns = i % 2 ? 20000 : 700;
 		points[i].world_rank = i < 40;
 	}
-	for (int i = 0; i < 30; i++) /* three a step */
+	for (int i = 0; i < 30; i++) { /* three a step */
 		rows[i].exposed_ns = 100;
+		rows[i].shared_ns = 2e6;
+		rows[i].queued_ns = 1e6;
+	}
+	rec.end.n_debts = 2;
+	rec.end.debt_ns = 3000000;
 	assert_int_equal(report_make(&rec, &rep), 0);
 	assert_float_equal(rep.exposed_ns, 21000, 1e-3);
 	assert_false(rep.is_exposed_bound);
@@ -132,6 +137,11 @@ static void points_and_ops_say_what_was_exposed(void **state)
 	report_print(&rep, f);
 	fclose(f);
 	assert_non_null(strstr(text, "exposed 0.021 ms a step\n"));
+	assert_non_null(
+		strstr(text, "waited 6.000 ms a step for links that other ops used, 3.000 ms for"));
+	assert_non_null(strstr(
+		text,
+		"debts          2 ops ended later than the job was told, by 3.000 ms in all"));
 	assert_non_null(strstr(text, "wall clock     1.050 ms a step (+5.0 %); the times above"));
 	assert_null(strstr(text, "what-ifs "));
 	free(text);
