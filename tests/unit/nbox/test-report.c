@@ -140,8 +140,7 @@ static void points_and_ops_say_what_was_exposed(void **state)
 	assert_non_null(
 		strstr(text, "waited 6.000 ms a step for links that other ops used, 3.000 ms for"));
 	assert_non_null(strstr(
-		text,
-		"debts          2 ops ended later than the job was told, by 3.000 ms in all"));
+		text, "debts          2 ops ended later than the job was told, by 3.00 ms in all"));
 	assert_non_null(strstr(text, "wall clock     1.050 ms a step (+5.0 %); the times above"));
 	assert_null(strstr(text, "what-ifs "));
 	free(text);
